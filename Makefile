@@ -1,0 +1,65 @@
+# make            the program: build/foretoken
+# make deps       install what is missing from Debian's packages
+# make demo       all of it, then the main question answered on a real example
+# make check      layers, headers, then every test (TAP, through prove)
+# make validate   predictions against every measured row we have
+# make bench      speed, one line a case
+# make SAN=1 ...  the same under ASan and UBSan, in a build folder of its own
+# make fuzz       30 s of libFuzzer on each reader (needs clang)
+# make golden     write the examples' expected output anew; review the diff
+# make install    PREFIX=/usr/local
+CC      ?= cc
+CFLAGS  ?= -O2 -g
+PREFIX  ?= /usr/local
+B       := build/$(if $(SAN),san,rel)
+FOLDERS := base hw models stacks traces sim cost study calibrate reports
+VERSION := 0.1
+
+PKGS := yaml-0.1 jansson gsl sqlite3 smartcols
+WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wundef -Wvla \
+        -Wstrict-prototypes -Wmissing-prototypes -Wwrite-strings
+ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -DFORETOKEN_VERSION='"$(VERSION)"' \
+        -DFORETOKEN_PREFIX='"$(PREFIX)"' -I. -Iinclude $(WARN) $(CFLAGS) \
+        $(shell pkg-config --cflags $(PKGS)) -pthread
+LDLIBS = $(shell pkg-config --libs $(PKGS)) -lm -ldl -pthread
+ifdef SAN
+ALL_CFLAGS += -fsanitize=address,undefined -fno-sanitize-recover=all
+LDFLAGS    += -fsanitize=address,undefined
+endif
+
+# calibrate/probe_* are programs and plug-ins of their own: see calibrate/probes.mk
+LIB_SRC  := $(filter-out calibrate/probe_%,$(wildcard $(FOLDERS:%=%/*.c)))
+CLI_SRC  := $(wildcard cli/*.c)
+HEADERS  := $(wildcard include/foretoken/*.h $(FOLDERS:%=%/*.h) cli/*.h)
+OBJ      = $(1:%.c=$B/%.o)
+TESTS    := $(patsubst tests/%.c,$B/tests/%,$(wildcard tests/test_*.c))
+SHTESTS  := $(wildcard tests/test_*.sh)
+
+.PHONY: all deps demo check rules validate bench fuzz golden install clean
+.SECONDARY:
+all: build/foretoken
+
+build/foretoken: $B/foretoken
+	@mkdir -p build && ln -sf $(B:build/%=%)/foretoken $@
+$B/foretoken: $(call OBJ,$(CLI_SRC)) $B/libforetoken.a
+	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+$B/libforetoken.a: $(call OBJ,$(LIB_SRC))
+	@rm -f $@
+	$(AR) rcs $@ $^
+$B/tests/%: $B/tests/%.o $B/libforetoken.a
+	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
+$B/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+rules:
+	awk -f tests/layers.awk layers $(HEADERS) $(LIB_SRC) $(CLI_SRC)
+	for h in $(HEADERS); do $(CC) $(ALL_CFLAGS) -fsyntax-only -x c $$h || exit; done
+
+check: rules $B/foretoken $(TESTS)
+	CMOCKA_MESSAGE_OUTPUT=TAP prove -e '' $(TESTS)
+	FORETOKEN=$(abspath $B/foretoken) prove $(SHTESTS)
+
+clean:
+	rm -rf build
+-include $(wildcard $B/*/*.d)

@@ -1,0 +1,111 @@
+/* base/arena.c - blocks that double, handed out from the front */
+#include "base/arena.h"
+
+#include <stdalign.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_BLOCK = 16 * 1024, LARGEST_BLOCK = 4 * 1024 * 1024 };
+
+struct arena_block {
+	struct arena_block *below;
+	size_t size;
+	alignas(max_align_t) char data[];
+};
+
+static void new_block(struct arena *mem, size_t want)
+{
+	size_t size = mem->top ? 2 * mem->top->size : FIRST_BLOCK;
+	struct arena_block *b;
+
+	if (size > LARGEST_BLOCK)
+		size = LARGEST_BLOCK;
+	if (size < want)
+		size = want;
+	b = calloc(1, sizeof(*b) + size);
+	if (!b) {
+		fputs("foretoken: out of memory\n", stderr);
+		abort();
+	}
+	b->below = mem->top;
+	b->size = size;
+	mem->top = b;
+	mem->next = b->data;
+	mem->end = b->data + size;
+}
+
+void *arena_alloc(struct arena *mem, size_t n, size_t size)
+{
+	const size_t align = alignof(max_align_t);
+	size_t want;
+	char *p;
+
+	if (size && n > (SIZE_MAX / 4) / size) {
+		fputs("foretoken: out of memory\n", stderr);
+		abort();
+	}
+	want = (n * size + align - 1) / align * align;
+	if (!mem->top || (size_t)(mem->end - mem->next) < want)
+		new_block(mem, want);
+	p = mem->next;
+	mem->next += want;
+	return p;
+}
+
+void arena_release(struct arena *mem)
+{
+	/* the arena itself may lie in one of its blocks: take what we need first */
+	struct arena_block *b = mem->top;
+
+	*mem = (struct arena){ 0 };
+	while (b) {
+		struct arena_block *below = b->below;
+
+		free(b);
+		b = below;
+	}
+}
+
+void *arena_grow(struct arena *mem, const void *old, size_t *cap, size_t size)
+{
+	size_t had = *cap;
+	void *p;
+
+	*cap = had ? 2 * had : 16;
+	p = arena_alloc(mem, *cap, size);
+	if (had)
+		memcpy(p, old, had * size);
+	return p;
+}
+
+char *arena_text_n(struct arena *mem, const char *text, size_t len)
+{
+	char *p = arena_alloc(mem, len + 1, 1);
+
+	memcpy(p, text, len);
+	return p;
+}
+
+char *arena_text(struct arena *mem, const char *text)
+{
+	return arena_text_n(mem, text, strlen(text));
+}
+
+char *arena_printf(struct arena *mem, const char *fmt, ...)
+{
+	va_list args;
+	int len;
+	char *p;
+
+	va_start(args, fmt);
+	len = vsnprintf(NULL, 0, fmt, args);
+	va_end(args);
+	p = arena_alloc(mem, (size_t)len + 1, 1);
+	va_start(args, fmt);
+	vsnprintf(p, (size_t)len + 1, fmt, args);
+	va_end(args);
+	return p;
+}

@@ -1,0 +1,36 @@
+/*
+ * base/arena.h - memory that goes all at once
+ *
+ * What an arena hands out is zeroed, aligned for anything and lives until
+ * arena_release. Nothing is freed alone. There is no failure to check: too
+ * little memory ends the program, here and nowhere else. A zeroed struct is
+ * an empty arena.
+ */
+#ifndef BASE_ARENA_H
+#define BASE_ARENA_H
+
+#include <stddef.h>
+
+struct arena_block;
+
+struct arena {
+	struct arena_block *top;
+	char *next, *end; /* what is left of top */
+};
+
+void *arena_alloc(struct arena *mem, size_t n, size_t size);
+void arena_release(struct arena *mem);
+
+#define ARENA_NEW(mem, type) ((type *)arena_alloc(mem, 1, sizeof(type)))
+#define ARENA_ARRAY(mem, n, type) ((type *)arena_alloc(mem, n, sizeof(type)))
+
+/* Double *cap (16 at first); the old array is copied and stays behind. */
+void *arena_grow(struct arena *mem, const void *old, size_t *cap, size_t size);
+#define ARENA_GROW(mem, old, cap) arena_grow(mem, old, cap, sizeof(*(old)))
+
+char *arena_text(struct arena *mem, const char *text);
+char *arena_text_n(struct arena *mem, const char *text, size_t len);
+char *arena_printf(struct arena *mem, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,51 @@
+/*
+ * base/file.h - whole files in, whole files out, and where our data lies
+ *
+ * A file is written beside its final name and renamed when it is complete, so
+ * that a reader never sees half of it and a failure leaves the old one.
+ */
+#ifndef BASE_FILE_H
+#define BASE_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "foretoken/base.h"
+
+struct arena;
+
+/* The whole file, with a NUL behind its *len bytes; NULL on error. Larger than
+ * limit bytes is an error. */
+char *file_read(struct arena *mem, const char *path, size_t limit, size_t *len,
+		struct ft_error *err) __attribute__((warn_unused_result));
+
+/* A file being written. Print to ->out, then file_commit or file_abandon. */
+struct file_out {
+	FILE *out;
+	char path[4096], beside[4200];
+};
+
+bool file_begin(struct file_out *f, const char *path, struct ft_error *err)
+	__attribute__((warn_unused_result));
+bool file_commit(struct file_out *f, struct ft_error *err)
+	__attribute__((warn_unused_result));
+void file_abandon(struct file_out *f);
+
+bool file_exists(const char *path);
+
+/* Where folder/name.yaml of ours is: name itself when it is a path (it holds a
+ * '/' or ends in .yaml, .yml or .json), else below $FORETOKEN_DATA, the tree
+ * beside the program, or the install prefix. An unknown name is an error at
+ * *at that names the nearest known one. */
+const char *file_find(struct arena *mem, const char *folder, const char *name,
+		      const struct ft_mark *at, struct ft_error *err)
+	__attribute__((warn_unused_result));
+
+/* The names of all folder/NAME.yaml, sorted; *n of them. */
+const char **file_list(struct arena *mem, const char *folder, size_t *n);
+
+/* "DIR/leaf", DIR being the folder of path. */
+char *file_beside(struct arena *mem, const char *path, const char *leaf);
+
+#endif

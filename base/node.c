@@ -1,0 +1,214 @@
+/* base/node.c - trees of nodes: looking up, putting, overlaying */
+#include "base/node.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/arena.h"
+
+static struct node *new_node(struct arena *mem, enum node_kind kind,
+			     const struct ft_mark *at)
+{
+	struct node *n = ARENA_NEW(mem, struct node);
+
+	n->kind = kind;
+	if (at)
+		n->mark = *at;
+	return n;
+}
+
+struct node *node_map(struct arena *mem, const struct ft_mark *at)
+{
+	return new_node(mem, NODE_MAP, at);
+}
+
+struct node *node_scalar(struct arena *mem, const struct ft_mark *at,
+			 const char *text)
+{
+	struct node *n = new_node(mem, NODE_SCALAR, at);
+
+	n->text = arena_text(mem, text);
+	return n;
+}
+
+static size_t slot(const struct node *map, const char *key)
+{
+	for (size_t i = 0; i < map->n; i++)
+		if (!strcmp(map->key[i], key))
+			return i;
+	return map->n;
+}
+
+struct node *node_get(const struct node *map, const char *key)
+{
+	size_t i;
+
+	if (!map || map->kind != NODE_MAP)
+		return NULL;
+	i = slot(map, key);
+	return i < map->n ? map->item[i] : NULL;
+}
+
+struct node *node_path(const struct node *root, const char *dotted)
+{
+	const struct node *n = root;
+	char key[128];
+
+	while (n) {
+		size_t len = strcspn(dotted, ".");
+
+		if (!len || len >= sizeof(key))
+			return NULL;
+		memcpy(key, dotted, len);
+		key[len] = '\0';
+		n = node_get(n, key);
+		if (!dotted[len])
+			return (struct node *)n;
+		dotted += len + 1;
+	}
+	return NULL;
+}
+
+void node_put(struct arena *mem, struct node *map, const char *key,
+	      const struct ft_mark *key_mark, struct node *value)
+{
+	size_t i;
+
+	assert(map->kind == NODE_MAP);
+	i = slot(map, key);
+	if (i == map->n) {
+		if (map->n == map->cap) {
+			size_t cap = map->cap, same = cap, again = cap;
+
+			map->item = ARENA_GROW(mem, map->item, &cap);
+			map->key = ARENA_GROW(mem, map->key, &same);
+			map->key_mark = ARENA_GROW(mem, map->key_mark, &again);
+			map->cap = cap;
+		}
+		map->key[map->n++] = arena_text(mem, key);
+	}
+	map->key_mark[i] = key_mark ? *key_mark : value->mark;
+	map->item[i] = value;
+}
+
+/* The map under key of parent, made (or made of a scalar) when need be. */
+static struct node *enter(struct arena *mem, struct node *parent,
+			  const char *key, const struct ft_mark *at)
+{
+	struct node *n = node_get(parent, key), *map;
+
+	if (n && n->kind == NODE_MAP)
+		return n;
+	if (n && n->kind == NODE_LIST)
+		return NULL;
+	map = node_map(mem, n ? &n->mark : at);
+	if (n && !node_is_null(n))
+		node_put(mem, map, "name", &n->mark, n);
+	node_put(mem, parent, key, at, map);
+	return map;
+}
+
+static bool put_path(struct arena *mem, struct node *root, const char *dotted,
+		     const struct ft_mark *at, struct node *value,
+		     struct ft_error *err)
+{
+	const char *rest = dotted;
+	char key[128];
+
+	for (;;) {
+		size_t len = strcspn(rest, ".");
+
+		if (!len || len >= sizeof(key))
+			return ft_fail(err, at, "'%.80s' is no key", dotted);
+		memcpy(key, rest, len);
+		key[len] = '\0';
+		if (!rest[len])
+			break;
+		root = enter(mem, root, key, at);
+		if (!root)
+			return ft_fail(err, at, "'%s' is a list, not a map", key);
+		rest += len + 1;
+	}
+	/* model.name over {name: X, ...} and over plain X mean the same */
+	node_put(mem, root, key, at, value);
+	return true;
+}
+
+bool node_put_path(struct arena *mem, struct node *root, const char *dotted,
+		   const struct ft_mark *at, const char *text,
+		   struct ft_error *err)
+{
+	return put_path(mem, root, dotted, at, node_scalar(mem, at, text), err);
+}
+
+bool node_set(struct arena *mem, struct node *root, const char *assignment,
+	      struct ft_error *err)
+{
+	const char *eq = strchr(assignment, '=');
+	struct ft_mark at = { arena_printf(mem, "--set %s", assignment), 1, 7 };
+	struct node *value;
+	const char *key;
+
+	if (!eq || eq == assignment)
+		return ft_fail(err, &at, "write --set KEY=VALUE, for example "
+					 "--set training.parallel.tp=4");
+	key = arena_text_n(mem, assignment, (size_t)(eq - assignment));
+	if (eq[1]) {
+		value = node_read_text(mem, at.file, eq + 1, strlen(eq + 1), err);
+		if (!value)
+			return false;
+		value->mark = at;
+		value->mark.column += (int)(eq + 1 - assignment);
+	} else {
+		value = node_scalar(mem, &at, "");
+	}
+	return put_path(mem, root, key, &at, value, err);
+}
+
+static struct node *copy(struct arena *mem, const struct node *n)
+{
+	struct node *c = ARENA_NEW(mem, struct node);
+
+	*c = *n;
+	c->cap = n->n;
+	if (!n->n)
+		return c;
+	c->item = ARENA_ARRAY(mem, n->n, struct node *);
+	for (size_t i = 0; i < n->n; i++)
+		c->item[i] = copy(mem, n->item[i]);
+	if (n->kind == NODE_MAP) {
+		c->key = ARENA_ARRAY(mem, n->n, const char *);
+		c->key_mark = ARENA_ARRAY(mem, n->n, struct ft_mark);
+		memcpy(c->key, n->key, n->n * sizeof(*c->key));
+		memcpy(c->key_mark, n->key_mark, n->n * sizeof(*c->key_mark));
+	}
+	return c;
+}
+
+struct node *node_overlay(struct arena *mem, const struct node *base,
+			  const struct node *over)
+{
+	struct node *n;
+
+	if (!base)
+		return copy(mem, over);
+	if (!over)
+		return copy(mem, base);
+	if (base->kind != NODE_MAP || over->kind != NODE_MAP)
+		return copy(mem, over);
+	n = copy(mem, base);
+	n->mark = over->mark;
+	for (size_t i = 0; i < over->n; i++)
+		node_put(mem, n, over->key[i], &over->key_mark[i],
+			 node_overlay(mem, node_get(base, over->key[i]),
+				      over->item[i]));
+	return n;
+}
+
+bool node_is_null(const struct node *n)
+{
+	return !n || (n->kind == NODE_SCALAR && !n->quoted &&
+		      (!n->text[0] || !strcmp(n->text, "~") ||
+		       !strcmp(n->text, "null") || !strcmp(n->text, "Null") ||
+		       !strcmp(n->text, "NULL")));
+}

@@ -1,0 +1,204 @@
+/* base/quantity.c - the table of units, and reading and writing with it */
+#include "base/quantity.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A unit: its word, and SI per one of it. prefix: may k, M, Ki ... precede? */
+struct unit {
+	const char *word;
+	double si;
+	bool prefix;
+};
+
+static const double DAY = 86400, YEAR = 365 * 86400.0;
+
+struct kind {
+	const char *what, *example;
+	struct unit unit[8];
+};
+
+static const struct kind *kind_of(enum dimension dim)
+{
+	static const struct kind kinds[DIMENSIONS] = {
+		[DIM_NONE] = { "a number", "1.5", { { "", 1, false } } },
+		[DIM_FRAC] = { "a fraction", "0.12 or 12 %",
+			       { { "", 1, false }, { "%", 0.01, false } } },
+		[DIM_BYTES] = { "a size", "80 GB",
+				{ { "B", 1, true }, { "b", 0.125, true } } },
+		[DIM_BYTES_PER_S] = { "a bandwidth", "4.8 TB/s or 400 Gb/s",
+				      { { "B/s", 1, true },
+					{ "b/s", 0.125, true } } },
+		[DIM_FLOP_PER_S] = { "a rate", "989.5 TFLOP/s",
+				     { { "FLOP/s", 1, true } } },
+		[DIM_S] = { "a time", "4.5 us or 4 y",
+			    { { "ps", 1e-12, false },
+			      { "ns", 1e-9, false },
+			      { "us", 1e-6, false },
+			      { "ms", 1e-3, false },
+			      { "s", 1, false },
+			      { "min", 60, false },
+			      { "h", 3600, false },
+			      { "d", 86400, false } } },
+		[DIM_W] = { "a power", "700 W", { { "W", 1, true } } },
+		[DIM_J] = { "an energy", "3.6 MJ", { { "J", 1, true } } },
+		[DIM_M] = { "a length", "30 m", { { "m", 1, false } } },
+		[DIM_USD] = { "an amount", "190000 USD",
+			      { { "USD", 1, true } } },
+		[DIM_USD_PER_HOUR] = { "a price", "2.10 USD/h",
+				       { { "USD/h", 1, false } } },
+		[DIM_USD_PER_YEAR] = { "a price", "4500 USD/y",
+				       { { "USD/y", 1, true } } },
+		[DIM_USD_PER_KWH] = { "a price", "0.087 USD/kWh",
+				      { { "USD/kWh", 1, false } } },
+		[DIM_USD_PER_KW_MONTH] = { "a price", "180 USD/kW-month",
+					   { { "USD/kW-month", 1, false } } },
+	};
+
+	return &kinds[dim];
+}
+
+static const struct unit prefixes[] = {
+	{ "Ki", 1024.0, false },
+	{ "Mi", 1048576.0, false },
+	{ "Gi", 1073741824.0, false },
+	{ "Ti", 1099511627776.0, false },
+	{ "Pi", 1125899906842624.0, false },
+	{ "k", 1e3, false },
+	{ "M", 1e6, false },
+	{ "G", 1e9, false },
+	{ "T", 1e12, false },
+	{ "P", 1e15, false },
+	{ "E", 1e18, false },
+};
+
+enum { PREFIXES = sizeof(prefixes) / sizeof(*prefixes) };
+
+/* What one unit word is worth, 0 when the dimension has no such unit. */
+static double worth(enum dimension dim, const char *word)
+{
+	const struct kind *k = kind_of(dim);
+
+	if (dim == DIM_S && (!strcmp(word, "y") || !strcmp(word, "year") ||
+			     !strcmp(word, "years")))
+		return YEAR;
+	if (dim == DIM_S && !strcmp(word, "days"))
+		return DAY;
+	for (size_t i = 0; i < 8 && k->unit[i].word; i++) {
+		const struct unit *u = &k->unit[i];
+
+		if (!strcmp(word, u->word))
+			return u->si;
+		for (size_t p = 0; u->prefix && p < PREFIXES; p++) {
+			size_t n = strlen(prefixes[p].word);
+
+			if (!strncmp(word, prefixes[p].word, n) &&
+			    !strcmp(word + n, u->word))
+				return prefixes[p].si * u->si;
+		}
+	}
+	return 0;
+}
+
+bool quantity_parse(const char *text, enum dimension dim, double *value,
+		    char *why, size_t n)
+{
+	const struct kind *k = kind_of(dim);
+	double number, si;
+	char *end;
+
+	errno = 0;
+	number = strtod(text, &end);
+	if (end == text || (text[0] != '-' && text[0] != '+' &&
+			    text[0] != '.' && (text[0] < '0' || text[0] > '9'))) {
+		snprintf(why, n, "'%.40s' is not %s, for example %s", text,
+			 k->what, k->example);
+		return false;
+	}
+	while (*end == ' ')
+		end++;
+	si = worth(dim, end);
+	if (si == 0 && !*end) {
+		snprintf(why, n, "%.40s needs a unit, for example %s", text,
+			 k->example);
+		return false;
+	}
+	if (si == 0) {
+		snprintf(why, n, "'%.20s' is no unit of %s; write for example %s",
+			 end, k->what, k->example);
+		return false;
+	}
+	number *= si;
+	if (!isfinite(number) || fabs(number) > 1e30) {
+		snprintf(why, n, "%.40s is out of range", text);
+		return false;
+	}
+	*value = number;
+	return true;
+}
+
+static const char *scaled(double value, double step, const char *const *names,
+			  size_t n_names, const char *unit, char *buf, size_t n)
+{
+	size_t i = 0;
+	double v = value;
+
+	while (i + 1 < n_names && fabs(v) >= 999.5) {
+		v /= step;
+		i++;
+	}
+	snprintf(buf, n, "%.3g %s%s", v, names[i], unit);
+	if (fabs(v) >= 100 && fabs(v) < 1000)
+		snprintf(buf, n, "%.0f %s%s", v, names[i], unit);
+	return buf;
+}
+
+static const char *time_text(double s, char *buf, size_t n)
+{
+	static const char *const small[] = { "ns", "us", "ms", "s" };
+	double v = s * 1e9;
+	size_t i = 0;
+
+	if (s >= YEAR)
+		snprintf(buf, n, "%.3g y", s / YEAR);
+	else if (s >= DAY)
+		snprintf(buf, n, "%.3g d", s / DAY);
+	else if (s >= 3600)
+		snprintf(buf, n, "%.3g h", s / 3600);
+	else if (s >= 600)
+		snprintf(buf, n, "%.3g min", s / 60);
+	else {
+		for (; i < 3 && v >= 999.5; i++)
+			v /= 1000;
+		snprintf(buf, n, "%.*f %s", v < 10 ? 2 : v < 100 ? 1 : 0, v,
+			 small[i]);
+	}
+	return buf;
+}
+
+const char *quantity_text(double value, enum dimension dim, char *buf, size_t n)
+{
+	static const char *const thousand[] = { "", "k", "M", "G", "T", "P", "E" };
+	const struct kind *k = kind_of(dim);
+
+	switch (dim) {
+	case DIM_S:
+		return time_text(value, buf, n);
+	case DIM_NONE:
+		snprintf(buf, n, "%.4g", value);
+		return buf;
+	case DIM_FRAC:
+		snprintf(buf, n, "%.1f %%", 100 * value);
+		return buf;
+	case DIM_USD_PER_HOUR:
+	case DIM_USD_PER_KWH:
+	case DIM_USD_PER_KW_MONTH:
+		snprintf(buf, n, "%.3g %s", value, k->unit[0].word);
+		return buf;
+	default:
+		return scaled(value, 1000, thousand, 7, k->unit[0].word, buf, n);
+	}
+}

@@ -1,0 +1,297 @@
+/* base/reader.c - one map against its keys, the first mistake kept */
+#include "base/reader.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/text.h"
+
+struct reader reader_open(const struct node *map, struct ft_error *err)
+{
+	struct reader r = { .map = map, .err = err };
+
+	if (node_is_null(map)) {
+		r.map = NULL;
+	} else if (map->kind != NODE_MAP) {
+		ft_fail(err, &map->mark, "should be a map of keys and values");
+		r.failed = true;
+		r.map = NULL;
+	}
+	return r;
+}
+
+struct ft_mark reader_mark(const struct reader *r, const char *key)
+{
+	const struct node *n = key ? node_get(r->map, key) : NULL;
+
+	if (n)
+		return n->mark;
+	return r->map ? r->map->mark : (struct ft_mark){ 0 };
+}
+
+bool reader_fail(struct reader *r, const char *key, const char *fmt, ...)
+{
+	struct ft_mark at = reader_mark(r, key);
+	char text[sizeof(r->err->text)];
+	va_list args;
+
+	if (r->failed)
+		return false;
+	r->failed = true;
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	if (key)
+		return ft_fail(r->err, &at, "%s: %s", key, text);
+	return ft_fail(r->err, &at, "%s", text);
+}
+
+void reader_allow(struct reader *r, const char *key)
+{
+	assert(r->n_known < READER_KEYS);
+	r->known[r->n_known++] = key;
+}
+
+struct node *read_node(struct reader *r, const char *key)
+{
+	struct node *n;
+
+	reader_allow(r, key);
+	n = node_get(r->map, key);
+	return r->failed || node_is_null(n) ? NULL : n;
+}
+
+bool read_has(struct reader *r, const char *key)
+{
+	return read_node(r, key) != NULL;
+}
+
+struct node *read_need(struct reader *r, const char *key)
+{
+	struct node *n = read_node(r, key);
+
+	if (!n && !r->failed)
+		reader_fail(r, NULL, "lacks the key '%s'", key);
+	return n;
+}
+
+static const char *scalar(struct reader *r, const char *key)
+{
+	const struct node *n = read_node(r, key);
+
+	if (n && n->kind != NODE_SCALAR) {
+		reader_fail(r, key, "should be a single value");
+		return NULL;
+	}
+	return n ? n->text : NULL;
+}
+
+static bool parse(struct reader *r, const char *key, const struct node *n,
+		  enum dimension dim, double *value)
+{
+	char why[200];
+
+	if (n->kind != NODE_SCALAR)
+		return reader_fail(r, key, "should be a single value");
+	if (quantity_parse(n->text, dim, value, why, sizeof(why)))
+		return true;
+	if (!r->failed)
+		ft_fail(r->err, &n->mark, "%s: %s", key, why);
+	r->failed = true;
+	return false;
+}
+
+double read_quantity(struct reader *r, const char *key, enum dimension dim,
+		     double fallback)
+{
+	const struct node *n = read_node(r, key);
+	double value = fallback;
+
+	if (!n || !parse(r, key, n, dim, &value))
+		return fallback;
+	if (value < 0)
+		reader_fail(r, key, "%s is negative", n->text);
+	else if (value == 0 && fallback != 0 && dim != DIM_NONE &&
+		 dim != DIM_FRAC)
+		reader_fail(r, key, "%s is zero", n->text);
+	return value;
+}
+
+int64_t read_int(struct reader *r, const char *key, int64_t min, int64_t max,
+		 int64_t fallback)
+{
+	const char *text = scalar(r, key);
+	long long value;
+	char *end;
+
+	if (!text)
+		return fallback;
+	errno = 0;
+	value = strtoll(text, &end, 10);
+	if (end == text || *end) {
+		reader_fail(r, key, "'%.40s' is not a whole number", text);
+		return fallback;
+	}
+	if (errno || value < min || value > max) {
+		reader_fail(r, key, "%.40s is not between %" PRId64
+				    " and %" PRId64, text, min, max);
+		return fallback;
+	}
+	return value;
+}
+
+bool read_bool(struct reader *r, const char *key, bool fallback)
+{
+	const char *text = scalar(r, key);
+
+	if (!text)
+		return fallback;
+	if (!strcmp(text, "true") || !strcmp(text, "True"))
+		return true;
+	if (!strcmp(text, "false") || !strcmp(text, "False"))
+		return false;
+	reader_fail(r, key, "'%.40s' is neither true nor false", text);
+	return fallback;
+}
+
+const char *read_text(struct reader *r, const char *key, const char *fallback)
+{
+	const char *text = scalar(r, key);
+
+	return text ? text : fallback;
+}
+
+int read_choice(struct reader *r, const char *key, const char *const *names,
+		size_t n, int fallback)
+{
+	const char *text = scalar(r, key);
+	struct arena mem = { 0 };
+
+	if (!text)
+		return fallback;
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(names[i], text))
+			return (int)i;
+	reader_fail(r, key, "'%.40s' is none of %s", text,
+		    text_join(&mem, names, n));
+	arena_release(&mem);
+	return fallback;
+}
+
+static const struct ft_provenance *provenance(struct reader *r,
+					      struct arena *mem,
+					      const struct node *node)
+{
+	static const char *const kinds[] = { "measured", "published", "derived",
+					     "assumed" };
+	struct ft_provenance *p = ARENA_NEW(mem, struct ft_provenance);
+	struct reader in = reader_open(node, r->err);
+
+	p->kind = (enum ft_provenance_kind)read_choice(&in, "kind", kinds, 4, 3);
+	if (!in.failed && !node_get(node, "kind"))
+		reader_fail(&in, NULL, "lacks the key 'kind'");
+	p->source = read_text(&in, "source", "");
+	p->date = read_text(&in, "date", "");
+	p->note = read_text(&in, "note", "");
+	if (!in.failed && p->kind != FT_ASSUMED && !p->source[0])
+		reader_fail(&in, NULL, "lacks the key 'source'");
+	if (!reader_close(&in))
+		r->failed = true;
+	return p;
+}
+
+void read_provenance(struct reader *r, struct arena *mem)
+{
+	const struct node *n = read_node(r, "provenance");
+
+	if (n)
+		r->from = provenance(r, mem, n);
+}
+
+static void read_parts(struct reader *r, struct arena *mem, const char *key,
+		       const struct node *n, enum dimension dim,
+		       struct ft_number *out)
+{
+	struct reader in = reader_open(n, r->err);
+	const struct node *value = read_need(&in, "value");
+	const struct node *low = read_node(&in, "low");
+	const struct node *high = read_node(&in, "high");
+
+	in.from = r->from;
+	if (value && parse(&in, key, value, dim, &out->value))
+		out->low = out->high = out->value;
+	if (low)
+		(void)parse(&in, key, low, dim, &out->low);
+	if (high)
+		(void)parse(&in, key, high, dim, &out->high);
+	read_provenance(&in, mem);
+	out->from = in.from;
+	if (!in.failed && (out->low > out->value || out->high < out->value))
+		reader_fail(&in, "value", "lies outside low and high");
+	if (!reader_close(&in))
+		r->failed = true;
+}
+
+struct ft_number read_number_or(struct reader *r, struct arena *mem,
+				const char *key, enum dimension dim,
+				double fallback)
+{
+	struct ft_number out = { fallback, fallback, fallback, r->from };
+	const struct node *n = read_node(r, key);
+	double v;
+
+	if (!n)
+		return out;
+	if (n->kind == NODE_MAP)
+		read_parts(r, mem, key, n, dim, &out);
+	else if (parse(r, key, n, dim, &v))
+		out.value = out.low = out.high = v;
+	if (!r->failed && out.low < 0)
+		reader_fail(r, key, "is negative");
+	if (!r->failed && !out.from)
+		reader_fail(r, key, "has no provenance; add provenance: "
+				    "{kind, source, date} to it or its block");
+	return out;
+}
+
+struct ft_number read_number(struct reader *r, struct arena *mem,
+			     const char *key, enum dimension dim)
+{
+	struct ft_number out = read_number_or(r, mem, key, dim, 0);
+
+	if (!r->failed && node_is_null(node_get(r->map, key)))
+		reader_fail(r, NULL, "lacks the key '%s'", key);
+	return out;
+}
+
+bool reader_close(struct reader *r)
+{
+	for (size_t i = 0; !r->failed && r->map && i < r->map->n; i++) {
+		const char *key = r->map->key[i], *near;
+		size_t k = 0;
+
+		while (k < r->n_known && strcmp(r->known[k], key))
+			k++;
+		if (k < r->n_known)
+			continue;
+		near = text_nearest(key, r->known, r->n_known);
+		r->failed = true;
+		if (near)
+			return ft_fail(r->err, &r->map->key_mark[i],
+				       "unknown key '%.80s'; did you mean '%s'?",
+				       key, near);
+		struct arena mem = { 0 };
+
+		ft_fail(r->err, &r->map->key_mark[i],
+			"unknown key '%.80s'; known: %s", key,
+			text_join(&mem, r->known, r->n_known));
+		arena_release(&mem);
+	}
+	return !r->failed;
+}

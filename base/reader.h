@@ -1,0 +1,81 @@
+/*
+ * base/reader.h - reading one map of a document against what it may hold
+ *
+ *	struct reader r = reader_open(node, err);
+ *	gpu->memory = read_quantity(&r, "memory", DIM_BYTES, 0);
+ *	...
+ *	return reader_close(&r);
+ *
+ * Each read_* names a key the map may hold; absent (or null) keys give the
+ * fallback. The first mistake is kept with its position and everything after
+ * it is skipped, so a caller checks once, at reader_close, which also refuses
+ * keys that nobody asked for and names the nearest known one.
+ */
+#ifndef BASE_READER_H
+#define BASE_READER_H
+
+#include <math.h>
+
+#include "base/node.h"
+#include "base/quantity.h"
+
+enum { READER_KEYS = 96 };
+
+struct reader {
+	const struct node *map; /* NULL: an absent map, all fallbacks */
+	struct ft_error *err;
+	bool failed;
+	const struct ft_provenance *from; /* what sourced numbers inherit */
+	const char *known[READER_KEYS];
+	size_t n_known;
+};
+
+struct reader reader_open(const struct node *map, struct ft_error *err);
+
+/* Where key (or, when absent, the map) stands. */
+struct ft_mark reader_mark(const struct reader *r, const char *key);
+
+bool read_has(struct reader *r, const char *key);
+
+/* Any value; NULL when absent. The caller opens it itself. */
+struct node *read_node(struct reader *r, const char *key);
+
+/* The same, and an error when absent. */
+struct node *read_need(struct reader *r, const char *key);
+
+/* Finite, > 0 unless the fallback is 0 or the dimension is plain. */
+double read_quantity(struct reader *r, const char *key, enum dimension dim,
+		     double fallback);
+int64_t read_int(struct reader *r, const char *key, int64_t min, int64_t max,
+		 int64_t fallback);
+bool read_bool(struct reader *r, const char *key, bool fallback);
+const char *read_text(struct reader *r, const char *key, const char *fallback);
+
+/* The index of the value in names[n]; another word is an error listing them. */
+int read_choice(struct reader *r, const char *key, const char *const *names,
+		size_t n, int fallback);
+
+/* A map's provenance block, if any, becomes what its numbers inherit. */
+void read_provenance(struct reader *r, struct arena *mem);
+
+/* A number with provenance: "4.8 TB/s", or {value, low, high, provenance}.
+ * No provenance, neither own nor inherited, is an error. */
+struct ft_number read_number(struct reader *r, struct arena *mem,
+			     const char *key, enum dimension dim);
+
+/* The same where the key may be absent. */
+struct ft_number read_number_or(struct reader *r, struct arena *mem,
+				const char *key, enum dimension dim,
+				double fallback);
+
+/* Record a mistake of meaning at key (or at the map when key is NULL). */
+bool reader_fail(struct reader *r, const char *key, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* Accept keys that this reader does not read itself. */
+void reader_allow(struct reader *r, const char *key);
+
+/* true when all was well; refuses unknown keys. */
+bool reader_close(struct reader *r) __attribute__((warn_unused_result));
+
+#endif

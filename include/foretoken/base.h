@@ -1,0 +1,92 @@
+/*
+ * foretoken/base.h - what every other public header stands on: time, errors,
+ * numbers that know where they come from, and the few words all rooms share
+ */
+#ifndef FORETOKEN_BASE_H
+#define FORETOKEN_BASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Simulated time and durations: integer picoseconds; INT64_MAX is 106 days. */
+typedef int64_t ft_ps;
+
+/* Seconds to picoseconds, rounded up: a flow never ends before its last byte.
+ * Negative, NaN and what does not fit are our bug and assert. */
+ft_ps ft_ps_from_s(double s);
+double ft_s_from_ps(ft_ps t);
+
+/* A place in a text the user wrote. */
+struct ft_mark {
+	const char *file; /* a path, or the "--set a.b=c" of the command line */
+	int line, column; /* from 1 */
+};
+
+/* One mistake of the user's or the world's: where, and one clause. */
+struct ft_error {
+	char file[256];   /* "" when no file is to blame */
+	int line, column; /* 0 when unknown */
+	char text[512];   /* one clause, no newline, no full stop */
+};
+
+/* Fill *err; returns false, so that a caller can write: return ft_fail(...).
+ * at may be NULL. */
+bool ft_fail(struct ft_error *err, const struct ft_mark *at, const char *fmt,
+	     ...) __attribute__((format(printf, 3, 4)));
+
+/* Where a number comes from. */
+enum ft_provenance_kind {
+	FT_MEASURED,  /* on that device, by us or with our probes */
+	FT_PUBLISHED, /* read from a named source */
+	FT_DERIVED,   /* computed from other numbers, the note says how */
+	FT_ASSUMED,   /* a judgement */
+};
+
+struct ft_provenance {
+	enum ft_provenance_kind kind;
+	const char *source, *date, *note; /* "" when not given */
+};
+
+/* A number of a data file: SI units, low <= value <= high, and its source. */
+struct ft_number {
+	double value, low, high; /* low = high = value when no range is given */
+	const struct ft_provenance *from;
+};
+
+const char *ft_provenance_kind_name(enum ft_provenance_kind kind);
+
+/* Number formats of matrix products and of training. */
+enum ft_dtype {
+	FT_BF16,
+	FT_FP16,
+	FT_FP32,
+	FT_FP8,          /* one scale per tensor */
+	FT_FP8_BLOCK128, /* scales per 1x128 and 128x128 block */
+	FT_MXFP8,        /* microscaling, one scale per 32 values */
+	FT_NVFP4,
+	FT_DTYPES
+};
+
+const char *ft_dtype_name(enum ft_dtype dtype);
+bool ft_dtype_find(const char *name, enum ft_dtype *dtype);
+double ft_dtype_bytes(enum ft_dtype dtype); /* one element, scales left out */
+
+/* Collective operations, named and counted as nccl-tests does. */
+enum ft_collective {
+	FT_ALL_REDUCE,
+	FT_ALL_GATHER,
+	FT_REDUCE_SCATTER,
+	FT_ALL_TO_ALL,
+	FT_BROADCAST,
+	FT_SENDRECV,
+	FT_COLLECTIVES
+};
+
+const char *ft_collective_name(enum ft_collective op);
+bool ft_collective_find(const char *name, enum ft_collective *op);
+
+/* busbw / algbw of n ranks: 2(n-1)/n, (n-1)/n or 1, as nccl-tests defines. */
+double ft_collective_bus_factor(enum ft_collective op, int64_t n);
+
+#endif

@@ -1,0 +1,109 @@
+/*
+ * foretoken/cost.h - from a cluster and a throughput to money: bill of
+ * materials, power, financing, goodput, dollars per million tokens
+ *
+ * Method, with C the capital, S = residual * C, i the yearly cost of capital,
+ * n years:
+ *   CRF(i, n)        = i (1+i)^n / ((1+i)^n - 1), and 1/n when i = 0
+ *   capital per year = (C - S / (1+i)^n) * CRF(i, n)
+ *   usd_per_gpu_hour = (capital + colocation + electricity + maintenance per
+ *                       year) / (GPUs * 8760 h)
+ *   usd_per_million_tokens = usd_per_gpu_hour * 1e6 /
+ *                       (3600 * tokens/s/GPU * utilization * goodput)
+ * Goodput (Young, Daly): M = 24 h * 1000 / (failures per 1000 node-days * nodes),
+ *   tau = sqrt(2 d M), waste = d/tau + tau/(2M) + R/M for checkpoint cost d and
+ *   restart time R.
+ */
+#ifndef FORETOKEN_COST_H
+#define FORETOKEN_COST_H
+
+#include "foretoken/base.h"
+#include "foretoken/hw.h"
+
+struct node;
+
+struct ft_price {
+	const char *item;
+	struct ft_number usd;  /* value, low, high, source, date */
+	bool estimated;
+};
+
+struct ft_prices {
+	const char *name, *title;
+	size_t n_prices;
+	struct ft_price *price;
+	struct ft_number colocation_usd_per_kw_month;
+	bool colocation_includes_power;
+	struct ft_number electricity_usd_per_kwh;
+	struct ft_number maintenance_frac;     /* of capital, per year */
+	struct ft_number storage_usd_per_gpu;
+	struct ft_number management_usd_per_gpu;
+	struct ft_number other_power_frac;     /* storage, CPUs, optics: of IT power */
+	struct ft_number failures_per_1000_node_days;
+	struct ft_number checkpoint_s, restart_s;
+	const struct ft_provenance *from;
+};
+
+/* What the scenario's `cost` map says, defaults filled in. */
+struct ft_cost_terms {
+	const char *prices;      /* the book's name */
+	double horizon_years;
+	double cost_of_capital_frac, residual_frac;
+	double electricity_usd_per_kwh; /* 0: the book's */
+	double pue, utilization_frac;
+	double goodput;          /* 0: from failures */
+};
+
+bool ft_cost_terms_load(const struct node *node, struct ft_cost_terms *terms,
+			struct ft_error *err)
+	__attribute__((warn_unused_result));
+
+struct ft_prices *ft_prices_load(const char *name, const struct ft_mark *at,
+				 struct ft_error *err)
+	__attribute__((warn_unused_result));
+void ft_prices_free(struct ft_prices *prices);
+
+struct ft_bom_item {
+	const char *item, *what;
+	int64_t count;
+	double unit_usd, total_usd, low_usd, high_usd; /* low, high: totals */
+	const char *source, *date;
+	bool estimated;
+	bool network;
+};
+
+struct ft_bom {
+	size_t n_items;
+	struct ft_bom_item *item;
+	double total_usd, low_usd, high_usd, network_usd;
+};
+
+struct ft_bom *ft_bom_build(const struct ft_cluster *cluster,
+			    const struct ft_prices *prices,
+			    struct ft_error *err)
+	__attribute__((warn_unused_result));
+void ft_bom_free(struct ft_bom *bom);
+
+struct ft_cost {
+	double capex_usd, capex_network_usd, capex_usd_per_gpu;
+	double capital_usd_per_gpu_hour, electricity_usd_per_gpu_hour,
+		colocation_usd_per_gpu_hour, maintenance_usd_per_gpu_hour;
+	double usd_per_gpu_hour;
+	double goodput, utilization_frac;
+	double it_power_w, facility_power_w;      /* of the cluster */
+	double usd_per_million_tokens;
+	double usd_per_million_tokens_low, usd_per_million_tokens_high;
+	double joules_per_token;
+	double tokens_per_usd;
+};
+
+/* busy_frac: share of the step in which GPUs compute, for their power.
+ * tokens_per_s and its P10..P90 of the whole cluster. */
+bool ft_cost_compute(const struct ft_cluster *cluster,
+		     const struct ft_prices *prices, const struct ft_bom *bom,
+		     const struct ft_cost_terms *terms, double busy_frac,
+		     double tokens_per_s, double tokens_per_s_low,
+		     double tokens_per_s_high, struct ft_cost *cost,
+		     struct ft_error *err) __attribute__((warn_unused_result));
+
+#endif

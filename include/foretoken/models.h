@@ -1,0 +1,138 @@
+/*
+ * foretoken/models.h - what is trained, and how the work is cut: transformer
+ * architectures and parallel plans, both free of any hardware
+ *
+ * Names are those of a Hugging Face config.json. A model is given by preset
+ * (models/NAME.yaml), by such a config.json, or inline; a plan is the
+ * `training` map of a scenario. Both are checked when loaded, with errors that
+ * point at the line to change.
+ */
+#ifndef FORETOKEN_MODELS_H
+#define FORETOKEN_MODELS_H
+
+#include "foretoken/base.h"
+
+struct node;
+
+enum ft_norm { FT_RMS_NORM, FT_LAYER_NORM };
+enum ft_positions { FT_ROPE, FT_LEARNED, FT_ALIBI };
+enum ft_activation { FT_SWIGLU, FT_GELU, FT_SQUARED_RELU };
+/* FT_SWIGLU is gated (three matrices); the other two are not (two). */
+
+/* One transformer block. */
+struct ft_layer {
+	int64_t heads, kv_heads;
+	int64_t qk_head_dim, v_head_dim; /* equal but for latent attention */
+	int64_t q_lora_rank, kv_lora_rank, qk_rope_head_dim; /* 0: plain */
+	int64_t window;        /* tokens seen back; 0: all */
+	int64_t intermediate;  /* width of a dense MLP; 0 in a routed layer */
+	int64_t experts;       /* routed experts; 0: dense */
+	int64_t experts_per_token;
+	int64_t expert_intermediate;
+	int64_t shared_intermediate; /* of the shared experts together; 0: none */
+};
+
+struct ft_model {
+	const char *name, *type;     /* preset or file name; model_type */
+	int64_t hidden_size, n_layers;
+	int64_t vocab_size;          /* as given, before padding */
+	int64_t vocab_multiple;      /* padded up to a multiple of this * tp; 0: not */
+	int64_t max_positions;       /* rows of a learned position table; 0 until
+	                              * ft_model_stretch: as the sequence */
+	enum ft_norm norm;
+	enum ft_positions positions;
+	enum ft_activation activation;
+	bool tied;                   /* output head shares the embedding */
+	bool linear_bias;            /* every linear layer has a bias */
+	bool qkv_bias;               /* only those of q, k, v */
+	bool qk_norm;                /* a norm on each head of q and k */
+	bool norm_bias;              /* norms have a bias beside their weight */
+	bool embedding_norm;         /* a norm on the embedded tokens */
+	struct ft_layer *layer;      /* [n_layers] */
+	const struct ft_provenance *from;
+};
+
+/* node: the `model` value of a scenario: a name, a path, or a map {name: X, key:
+ * value ...} whose keys replace those of X. NULL on error. */
+struct ft_model *ft_model_load(const struct node *node, struct ft_error *err)
+	__attribute__((warn_unused_result));
+void ft_model_free(struct ft_model *model);
+
+/* A learned position table has at least one row for each token of a sequence:
+ * let it grow to that. No change for other positions. */
+void ft_model_stretch(struct ft_model *model, int64_t sequence);
+
+/* Rows of embedding and head once padded for this tensor split. */
+int64_t ft_model_vocab(const struct ft_model *model, int64_t tp);
+
+/* Parameter counts. Embedding and head rows are counted padded for tp. */
+double ft_layer_attention_parameters(const struct ft_model *model, int64_t i);
+double ft_layer_dense_parameters(const struct ft_model *model, int64_t i);
+	/* router, shared experts and dense MLP, without routed experts */
+double ft_layer_expert_parameters(const struct ft_model *model, int64_t i);
+	/* all routed experts together */
+double ft_layer_norm_parameters(const struct ft_model *model, int64_t i);
+double ft_model_embedding_parameters(const struct ft_model *model, int64_t tp);
+	/* input table and learned positions */
+double ft_model_head_parameters(const struct ft_model *model, int64_t tp);
+	/* 0 when tied */
+double ft_model_parameters(const struct ft_model *model, int64_t tp);
+double ft_model_active_parameters(const struct ft_model *model, int64_t tp);
+	/* those one token uses: experts_per_token of the routed experts */
+
+/* Model FLOPs of one token, forward and backward:
+ *   6 * (parameters of the matrix products a token uses: attention, MLP, router,
+ *        active and shared experts, output head even when tied)
+ * + 6 * sum over layers of heads * (qk + v) * min(sequence, window) * density
+ * density 0.5 counts causal attention, 1 the full square. No embedding. */
+double ft_model_flop_per_token(const struct ft_model *model, int64_t tp,
+			       int64_t sequence, double density);
+
+enum ft_sharding { FT_DDP, FT_ZERO1, FT_ZERO2, FT_FSDP, FT_HSDP };
+enum ft_schedule { FT_1F1B, FT_INTERLEAVED, FT_GPIPE, FT_ZERO_BUBBLE };
+enum ft_recompute { FT_RECOMPUTE_NONE, FT_RECOMPUTE_SELECTIVE, FT_RECOMPUTE_FULL };
+enum ft_step_start { FT_STEADY, FT_TOGETHER };
+
+struct ft_plan {
+	int64_t ranks;                       /* of the cluster */
+	int64_t tp, pp, cp, ep, etp, vpp;
+	int64_t dp;                          /* ranks / (tp pp cp) */
+	int64_t edp;                         /* replicas of an expert: tp cp dp / (ep etp) */
+	int64_t sequence;                    /* tokens */
+	int64_t global_batch, micro_batch;   /* sequences */
+	int64_t micro_batches;               /* per replica, the last may be smaller */
+	int64_t last_micro_batch;            /* sequences of the last one */
+	int64_t shard;                       /* ranks that share one copy of sharded state:
+	                                      * 1 (ddp), dp * cp, or a divisor (hsdp) */
+	int64_t *stage_layers;               /* [pp * vpp]; chunk c of stage s at c*pp + s */
+	enum ft_dtype precision;
+	enum ft_dtype gradient_dtype;
+	enum ft_sharding sharding;
+	enum ft_schedule schedule;
+	enum ft_recompute recompute;
+	enum ft_step_start step_start;
+	bool sequence_parallel, master_weights, reshard_after_forward;
+	bool overlap_tp, overlap_dp, overlap_pp;
+};
+
+/* What the plan needs to know of the cluster and of the stack. */
+struct ft_plan_context {
+	int64_t ranks, ranks_per_node;
+	bool ragged_batch; /* the last micro-batch may be smaller, dp need not divide */
+	struct ft_mark gpus; /* where the cluster's size was written */
+};
+
+/* node: the `training` map with all defaults laid under it. NULL on error: a
+ * split that does not divide, more stages than layers, ... */
+struct ft_plan *ft_plan_load(const struct node *node,
+			     const struct ft_model *model,
+			     const struct ft_plan_context *context,
+			     struct ft_error *err)
+	__attribute__((warn_unused_result));
+void ft_plan_free(struct ft_plan *plan);
+
+const char *ft_sharding_name(enum ft_sharding sharding);
+const char *ft_schedule_name(enum ft_schedule schedule);
+const char *ft_recompute_name(enum ft_recompute recompute);
+
+#endif

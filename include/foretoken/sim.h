@@ -1,0 +1,112 @@
+/*
+ * foretoken/sim.h - where work meets the machine: how long each kernel and each
+ * collective takes, and how a whole step runs
+ *
+ * Anatomy of a step, on one rank:
+ *
+ *   |<--------------------------------- step_s ---------------------------------->|
+ *   |<- bubble ->|<------- forward and backward, micro-batch by micro-batch ----->|
+ *   host    |L|L|L|L|L|L|L|L|.....                              launches run ahead
+ *   compute      |####|####|..|####|####|         |#####|####|       |#optimizer##|
+ *   network      |    |==hidden==| |=exposed==|   |==hidden==|=exposed=|
+ *
+ * On each rank every instant counts once, the first that applies:
+ *   optimizer              an optimizer kernel runs
+ *   compute                another compute kernel runs
+ *   exposed_communication  a collective is in flight, waiting for peers included
+ *   bubble                 it waits for a pipeline neighbour
+ *   host                   else: the host has not launched yet
+ * The five add up to step_s; the result is the mean over ranks.
+ */
+#ifndef FORETOKEN_SIM_H
+#define FORETOKEN_SIM_H
+
+#include <stdio.h>
+
+#include "foretoken/base.h"
+#include "foretoken/hw.h"
+#include "foretoken/stacks.h"
+#include "foretoken/traces.h"
+
+/* A predicted duration. */
+struct ft_prediction {
+	double time_s;
+	double spread_frac;  /* one standard deviation of the relative error */
+	bool extrapolated;   /* the shape lies far from anything measured */
+};
+
+enum ft_clock { FT_CLOCK_BURST, FT_CLOCK_SUSTAINED };
+
+/* One kernel alone on one rank. false: the GPU has no such format or curve. */
+bool ft_kernel_predict(const struct ft_gpu *gpu, const struct ft_work *work,
+		       enum ft_clock clock, struct ft_prediction *out,
+		       struct ft_error *err) __attribute__((warn_unused_result));
+
+/* One collective alone, on its own ranks. */
+struct ft_collective_result {
+	struct ft_prediction duration;
+	const char *algorithm, *protocol;  /* ring tree nvls direct sharp ... */
+	double scale_up_bytes;   /* what a rank sends inside the domain, */
+	double nic_bytes;        /* and through its NIC */
+	int64_t domains;         /* scale-up domains it spans; 1: inside one */
+};
+
+bool ft_collective_predict(const struct ft_cluster *cluster,
+			   enum ft_collective op, double bytes,
+			   struct ft_group_shape shape,
+			   struct ft_collective_result *out,
+			   struct ft_error *err)
+	__attribute__((warn_unused_result));
+
+/* Inside one node from the profile's tables; fabric NULL: the first that it has.
+ * false when the profile knows nothing of this op over this fabric. */
+bool ft_collective_inside(const struct ft_gpu *gpu, const char *fabric,
+			  enum ft_collective op, int64_t n, double bytes,
+			  struct ft_collective_result *out,
+			  struct ft_error *err)
+	__attribute__((warn_unused_result));
+
+struct ft_breakdown {
+	double compute_s, exposed_communication_s, bubble_s, host_s, optimizer_s;
+};
+
+/* Where the kernel time goes, by work; largest first. */
+struct ft_share {
+	const char *name;
+	double time_s;   /* of a rank, mean over classes */
+	double count;
+	bool communication;
+	bool extrapolated;
+};
+
+struct ft_class_result {
+	const char *name;
+	int64_t ranks;
+	ft_ps end;
+	ft_ps compute, exposed, bubble, host, optimizer; /* before padding */
+	double peak_bytes[FT_MEMORIES]; /* at the moment the sum is largest */
+	double peak_total_bytes;
+};
+
+struct ft_run {
+	ft_ps step;
+	struct ft_breakdown breakdown;       /* adds up to the step */
+	double low_s, high_s;                /* P10 and P90 */
+	double extrapolated_frac;
+	uint64_t events;
+	size_t n_classes, n_shares;
+	struct ft_class_result *class;
+	struct ft_share *share;
+	double gpu_busy_frac;                /* compute and optimizer / step */
+};
+
+/* timeline: Chrome trace JSON goes there; may be NULL. */
+struct ft_run *ft_sim_run(const struct ft_graph *graph,
+			  const struct ft_cluster *cluster,
+			  const struct ft_stack *stack,
+			  enum ft_step_start start, FILE *timeline,
+			  struct ft_error *err)
+	__attribute__((warn_unused_result));
+void ft_run_free(struct ft_run *run);
+
+#endif

@@ -1,0 +1,190 @@
+/*
+ * foretoken/traces.h - the step graph: what one training step does, with no
+ * hardware and no seconds in it
+ *
+ * Ranks that do the same work are one class; there is one class per pipeline
+ * stage. A class has a program: the calls its host thread makes, in order. A
+ * call launches a segment (one block forward, the optimizer, ...): a list of
+ * ops. An op puts one piece of work on a stream. Streams run their ops in
+ * launch order; across streams, order comes from events, as in CUDA: an op may
+ * record an event when it ends and wait for events before it starts; a wait
+ * means the record that the host launched last.
+ *
+ *   graph -- classes[] -- program: call, call, call ...      (host order)
+ *                                    |
+ *         -- segments[] <------------+   op, op, op ...      (launch order)
+ *                                        |
+ *         -- works[] <-------------------+   GEMM m n k, attention, bytes, collective
+ */
+#ifndef FORETOKEN_TRACES_H
+#define FORETOKEN_TRACES_H
+
+#include <stdio.h>
+
+#include "foretoken/base.h"
+#include "foretoken/models.h"
+#include "foretoken/stacks.h"
+
+enum ft_work_kind {
+	FT_GEMM,
+	FT_ATTENTION,
+	FT_MEMORY_BOUND,
+	FT_COMMUNICATION,
+};
+
+/* A linear layer of m tokens, n output and k input features; whatever the
+ * layout, m n k are those of the layer:
+ *   forward Y[m,n] = X[m,k] W^T    dgrad dX[m,k] = dY[m,n] W
+ *   wgrad   dW[n,k] = dY^T X       (accumulate: added to an fp32 gradient)     */
+enum ft_layout { FT_FORWARD, FT_DGRAD, FT_WGRAD, FT_LAYOUTS };
+
+enum ft_pass { FT_PASS_FORWARD, FT_PASS_BACKWARD, FT_PASS_BOTH };
+
+/* Who takes part in a collective, in ranks: size members, stride apart. */
+enum ft_group {
+	FT_GROUP_TP,
+	FT_GROUP_CP,
+	FT_GROUP_EP,
+	FT_GROUP_ETP,
+	FT_GROUP_DP,      /* data parallel, with cp folded in: gradients */
+	FT_GROUP_SHARD,   /* the ranks that share one copy (fsdp, hsdp, zero) */
+	FT_GROUP_REPLICA, /* the same shard in other copies (hsdp) */
+	FT_GROUP_EDP,     /* replicas of an expert */
+	FT_GROUP_PP,      /* the neighbour stage */
+	FT_GROUP_EMBEDDING, /* first and last stage share a tied embedding */
+	FT_GROUPS
+};
+
+struct ft_work {
+	enum ft_work_kind kind;
+	const char *name;  /* "qkv", "rmsnorm", "fsdp_copy_in": says what it is */
+	enum ft_dtype dtype;
+	union {
+		struct {
+			enum ft_layout layout;
+			int64_t m, n, k;
+			int64_t groups;  /* grouped product: m is the total over groups */
+			bool accumulate; /* into an fp32 gradient */
+		} gemm;
+		struct {
+			enum ft_pass pass;
+			int64_t batch, heads, kv_heads;
+			int64_t queries, keys;  /* sequence lengths */
+			int64_t qk_head_dim, v_head_dim;
+			int64_t window;         /* 0: all */
+			bool causal;
+			const char *impl;       /* cudnn fa2 ...; NULL: the GPU's own */
+		} attention;
+		struct {
+			const char *kernel; /* curve of the profile: copy, rmsnorm ... */
+			double bytes;       /* read plus written */
+			bool warm;          /* its input is still in the cache */
+			bool low_priority;  /* gets compute units only from the tails of others */
+		} memory;
+		struct {
+			enum ft_collective op;
+			enum ft_group group;
+			double bytes;       /* as nccl-tests counts them */
+			bool copy_engine;   /* takes no compute units */
+		} communication;
+	};
+};
+
+enum ft_stream {
+	FT_STREAM_COMPUTE,
+	FT_STREAM_COPY,    /* FSDP's copy-in */
+	FT_STREAM_GATHER,  /* parameter all-gathers */
+	FT_STREAM_REDUCE,  /* gradient reductions */
+	FT_STREAM_TP,
+	FT_STREAM_CP,
+	FT_STREAM_EP,
+	FT_STREAM_SEND_FORWARD,
+	FT_STREAM_SEND_BACKWARD,
+	FT_STREAM_RECV_FORWARD,  /* activations from the stage before */
+	FT_STREAM_RECV_BACKWARD, /* gradients from the stage behind */
+	FT_STREAMS
+};
+
+enum { FT_EVENT_NONE = 0xff, FT_EVENTS = 64, FT_OP_WAITS = 3 };
+
+struct ft_op {
+	uint32_t work;               /* index into works */
+	uint8_t stream;              /* enum ft_stream */
+	uint8_t launches;            /* kernels that the host launches for it */
+	bool optimizer;              /* counted as the optimizer's time */
+	uint8_t record;              /* event, or FT_EVENT_NONE */
+	uint8_t wait[FT_OP_WAITS];   /* events, or FT_EVENT_NONE */
+};
+
+/* Memory, by category. */
+enum ft_memory {
+	FT_MEMORY_WEIGHTS,
+	FT_MEMORY_GRADIENTS,
+	FT_MEMORY_OPTIMIZER,
+	FT_MEMORY_ACTIVATIONS,
+	FT_MEMORY_OTHER,
+	FT_MEMORIES
+};
+
+const char *ft_memory_name(enum ft_memory category);
+
+struct ft_segment {
+	const char *name;
+	size_t n_ops;
+	struct ft_op *op;
+	double host[FT_HOSTS];        /* how often each host activity of the stack */
+	double net_bytes[FT_MEMORIES];  /* taken (or given back) when it is over */
+	double peak_bytes[FT_MEMORIES]; /* at its fullest moment, above its start */
+};
+
+struct ft_call {
+	uint32_t segment;
+	uint32_t repeat; /* times in a row, >= 1 */
+};
+
+struct ft_class {
+	const char *name; /* "stage 0" */
+	int64_t ranks;    /* how many ranks it stands for */
+	size_t n_calls;
+	struct ft_call *call;
+	double base_bytes[FT_MEMORIES]; /* held all through the step */
+};
+
+struct ft_group_shape {
+	int64_t size;   /* ranks; 1: no communication */
+	int64_t stride; /* distance between neighbours, in ranks */
+};
+
+struct ft_graph {
+	size_t n_works, n_segments, n_classes;
+	struct ft_work *work;
+	struct ft_segment *segment;
+	struct ft_class *class;
+	struct ft_group_shape group[FT_GROUPS];
+	bool host_runs_ahead; /* steady: nothing makes the host wait for the GPU */
+	double tokens;        /* of one step, all replicas */
+	double recomputed_flop_per_rank; /* work done twice, for hfu */
+};
+
+/* The step of this model under this plan as this stack would run it. */
+struct ft_graph *ft_graph_build(const struct ft_model *model,
+				const struct ft_plan *plan,
+				const struct ft_stack *stack,
+				struct ft_error *err)
+	__attribute__((warn_unused_result));
+void ft_graph_free(struct ft_graph *graph);
+
+/* A text a person can read and edit; what is written is read back the same. */
+void ft_graph_write(const struct ft_graph *graph, FILE *out);
+struct ft_graph *ft_graph_read(const char *path, struct ft_error *err)
+	__attribute__((warn_unused_result));
+
+/* Floating-point operations, and bytes touched at least once, of one work. */
+double ft_work_flop(const struct ft_work *work);
+double ft_work_bytes(const struct ft_work *work);
+
+const char *ft_layout_name(enum ft_layout layout);
+const char *ft_group_name(enum ft_group group);
+const char *ft_stream_name(enum ft_stream stream);
+
+#endif

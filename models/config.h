@@ -1,0 +1,32 @@
+/*
+ * models/config.h - what each model_type calls its shape, and what it implies
+ *
+ * A type decides gating, norms, positions, biases and tying; a config only
+ * states numbers, under names of that type's own. config_rename turns those
+ * into the names of llama's config.json, so that a config and the keys laid
+ * upon it meet under one name; config_read makes the model of the result.
+ */
+#ifndef MODELS_CONFIG_H
+#define MODELS_CONFIG_H
+
+#include "foretoken/models.h"
+
+struct arena;
+struct family;
+
+/* The family of a `model_type`; an unknown one is an error that lists all. */
+const struct family *config_family(struct arena *mem, const struct node *type,
+				   struct ft_error *err)
+	__attribute__((warn_unused_result));
+
+/* A shallow copy of map under common names; lenient drops what it does not
+ * know. */
+struct node *config_rename(struct arena *mem, const struct family *family,
+			   const struct node *map, bool lenient);
+
+/* Fill the model, but for its name. */
+bool config_read(struct arena *mem, const struct family *family,
+		 const struct node *map, struct ft_model *model,
+		 struct ft_error *err) __attribute__((warn_unused_result));
+
+#endif

@@ -1,0 +1,177 @@
+/* models/model.c - from a name, a path or a map to a model in its arena */
+#include "foretoken/models.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/file.h"
+#include "base/node.h"
+#include "base/text.h"
+#include "models/config.h"
+
+/* What a handle points at: the model first, and the memory it lies in. */
+struct owned {
+	struct ft_model model;
+	struct arena mem;
+};
+
+/* What the scenario says: the preset or file, and the keys laid upon it. */
+struct wish {
+	const char *name, *path; /* path NULL: all given inline */
+	const struct node *base, *over;
+	const struct node *type;
+};
+
+/* Does it say what the model is, or only how it differs from another? */
+static bool find_base(struct arena *mem, const struct node *node,
+		      struct wish *wish, struct ft_error *err)
+{
+	const struct node *name = node->kind == NODE_SCALAR ?
+					  node :
+					  node_get(node, "name");
+
+	if (node->kind == NODE_LIST)
+		return ft_fail(err, &node->mark,
+			       "a model is a name, a path or a map");
+	if (node->kind == NODE_MAP)
+		wish->over = node;
+	wish->type = node_get(wish->over, "model_type");
+	if (!name && !wish->type)
+		return ft_fail(err, &node->mark,
+			       "a model needs a name or a model_type");
+	wish->name = name && name->text ? name->text : "inline";
+	if (!name)
+		return true;
+	if (name->kind != NODE_SCALAR)
+		return ft_fail(err, &name->mark, "a model's name is a word");
+	if (wish->type && !file_exists(name->text)) {
+		struct ft_error ignored;
+
+		wish->path = file_find(mem, "models", name->text, &name->mark,
+				       &ignored);
+		return true; /* a whole model under a name of its own */
+	}
+	wish->path = file_find(mem, "models", name->text, &name->mark, err);
+	return wish->path != NULL;
+}
+
+static bool read_base(struct arena *mem, const struct node *node,
+		      struct wish *wish, struct ft_error *err)
+{
+	struct node *type;
+
+	if (!find_base(mem, node, wish, err))
+		return false;
+	if (!wish->path)
+		return true;
+	wish->base = node_read_file(mem, wish->path, err);
+	if (!wish->base)
+		return false;
+	type = node_get(wish->base, "model_type");
+	if (!wish->type)
+		wish->type = type;
+	if (!wish->type)
+		return ft_fail(err, &wish->base->mark, "model_type is missing");
+	return true;
+}
+
+/* A vocab_size that is given is used as it is: the preset's padding was for
+ * the preset's. Our presets may say `name` nowhere, a config.json anything. */
+static void settle_vocab(struct arena *mem, const struct node *over,
+			 struct node *map)
+{
+	static const struct ft_mark here = { "", 1, 1 };
+
+	if (node_get(over, "vocab_size") &&
+	    !node_get(over, "vocab_size_multiple"))
+		node_put(mem, map, "vocab_size_multiple", &here,
+			 node_scalar(mem, &here, "0"));
+}
+
+static const struct ft_provenance *without_provenance(struct arena *mem,
+						      const struct wish *wish)
+{
+	struct ft_provenance *from = ARENA_NEW(mem, struct ft_provenance);
+
+	from->kind = wish->path ? FT_PUBLISHED : FT_ASSUMED;
+	from->source = wish->path ? wish->path : "the scenario";
+	from->date = from->note = "";
+	return from;
+}
+
+/* The last part of a path, without its ending. */
+static const char *short_name(struct arena *mem, const char *name)
+{
+	const char *slash = strrchr(name, '/');
+	const char *leaf = slash ? slash + 1 : name;
+	size_t len = strlen(leaf);
+
+	if (text_ends_with(leaf, ".yaml") || text_ends_with(leaf, ".json"))
+		len -= 5;
+	else if (text_ends_with(leaf, ".yml"))
+		len -= 4;
+	return arena_text_n(mem, leaf, len);
+}
+
+static bool load(struct arena *mem, const struct node *node,
+		 struct ft_model *model, struct ft_error *err)
+{
+	struct wish wish = { 0 };
+	const struct family *family;
+	struct node *map;
+	bool json;
+
+	if (!read_base(mem, node, &wish, err))
+		return false;
+	family = config_family(mem, wish.type, err);
+	if (!family)
+		return false;
+	json = wish.path && text_ends_with(wish.path, ".json");
+	map = node_map(mem, &node->mark);
+	if (wish.base)
+		map = config_rename(mem, family, wish.base, json);
+	map->mark = node->mark;
+	if (wish.over) {
+		struct node *over =
+			config_rename(mem, family, wish.over, false);
+
+		if (wish.base)
+			settle_vocab(mem, over, map);
+		map = node_overlay(mem, map, over);
+	}
+	model->name = short_name(mem, wish.name);
+	if (!config_read(mem, family, map, model, err))
+		return false;
+	if (!model->from)
+		model->from = without_provenance(mem, &wish);
+	return true;
+}
+
+struct ft_model *ft_model_load(const struct node *node, struct ft_error *err)
+{
+	struct arena mem = { 0 };
+	struct owned *owned = ARENA_NEW(&mem, struct owned);
+
+	if (!load(&mem, node, &owned->model, err)) {
+		arena_release(&mem);
+		return NULL;
+	}
+	owned->mem = mem;
+	return &owned->model;
+}
+
+void ft_model_free(struct ft_model *model)
+{
+	struct arena mem;
+
+	if (!model)
+		return;
+	mem = ((struct owned *)model)->mem;
+	arena_release(&mem);
+}
+
+void ft_model_stretch(struct ft_model *model, int64_t sequence)
+{
+	if (model->positions == FT_LEARNED && model->max_positions < sequence)
+		model->max_positions = sequence;
+}
