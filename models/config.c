@@ -180,6 +180,16 @@ static enum ft_positions read_positions(struct reader *r,
 	return learned ? FT_LEARNED : FT_ALIBI;
 }
 
+/* Keys that this type has no use for are no mistakes, unknown ones are. */
+static bool only_common(const struct node *map, struct ft_error *err)
+{
+	struct reader r = reader_open(map, err);
+
+	for (size_t i = 0; i < COMMON; i++)
+		reader_allow(&r, common[i]);
+	return reader_close(&r);
+}
+
 bool config_read(struct arena *mem, const struct family *family,
 		 const struct node *map, struct ft_model *model,
 		 struct ft_error *err)
@@ -188,8 +198,6 @@ bool config_read(struct arena *mem, const struct family *family,
 	struct reader r = reader_open(map, err);
 
 	read_provenance(&r, mem);
-	for (size_t i = 0; i < COMMON; i++)
-		reader_allow(&r, common[i]);
 	model->type = family->type;
 	model->norm = family->norm;
 	if (read_need(&r, "hidden_size"))
@@ -213,5 +221,5 @@ bool config_read(struct arena *mem, const struct family *family,
 		model->layer = layers_read(mem, &r, family->layers,
 					   family->type, model);
 	model->from = r.from;
-	return reader_close(&r);
+	return !r.failed && only_common(map, err);
 }

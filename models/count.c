@@ -1,4 +1,4 @@
-/* models/count.c - parameters and FLOPs by counting matrices, biases and norms */
+/* models/count.c - parameters and FLOPs: matrices, biases and norms counted */
 #include "foretoken/models.h"
 
 #include <assert.h>
@@ -19,7 +19,7 @@ int64_t ft_model_vocab(const struct ft_model *model, int64_t tp)
 }
 
 /* The matrices of attention. Latent attention (DeepSeek-V2, arXiv 2405.04434,
- * 2.1): q through a low rank, k and v from one low rank and a shared rope key. */
+ * 2.1): q through a low rank, k and v from another and a shared rope key. */
 static double attention_matrices(const struct ft_model *model, int64_t i)
 {
 	const struct ft_layer *l = at(model, i);
@@ -49,7 +49,7 @@ static double attention_biases(const struct ft_model *model, int64_t i)
 	       (model->linear_bias ? (double)model->hidden_size : 0);
 }
 
-/* Matrices of an MLP of this width: up, down, and the gate where there is one. */
+/* Matrices of an MLP of this width: up, down, and the gate if there is one. */
 static double mlp_matrices(const struct ft_model *model, int64_t width)
 {
 	return (model->activation == FT_SWIGLU ? 3 : 2) *
@@ -159,7 +159,7 @@ double ft_model_active_parameters(const struct ft_model *model, int64_t tp)
 	return parameters(model, tp, true);
 }
 
-/* Multiply-adds of attention itself, forward, of one token: scores and values. */
+/* Multiply-adds of attention itself, forward, a token: scores and values. */
 static double attention_products(const struct ft_layer *l, int64_t sequence)
 {
 	int64_t seen = l->window && l->window < sequence ? l->window : sequence;

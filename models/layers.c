@@ -1,4 +1,4 @@
-/* models/layers.c - one block for all layers, then what differs layer by layer */
+/* models/layers.c - one block for all layers, then what differs among them */
 #include "models/layers.h"
 
 #include <stdlib.h>
@@ -52,15 +52,15 @@ static void read_plain(struct reader *r, const struct ft_model *model,
 	layer->v_head_dim = layer->qk_head_dim;
 	if (!read_has(r, "head_dim") && model->hidden_size % layer->heads)
 		reader_fail(r, "num_attention_heads",
-			    "hidden_size %lld is no multiple of "
-			    "num_attention_heads %lld: give head_dim",
+			    "hidden_size %lld is no multiple of %lld, so "
+			    "head_dim must be given",
 			    (long long)model->hidden_size,
 			    (long long)layer->heads);
 	else if (layer->kv_heads > layer->heads ||
 		 layer->heads % layer->kv_heads)
 		reader_fail(r, "num_key_value_heads",
 			    "num_attention_heads %lld is no multiple of "
-			    "num_key_value_heads %lld",
+			    "%lld",
 			    (long long)layer->heads,
 			    (long long)layer->kv_heads);
 }
@@ -83,8 +83,7 @@ static void read_experts(struct reader *r, enum layer_kind kind,
 	layer->experts_per_token = need(r, "num_experts_per_tok");
 	if (layer->experts_per_token > layer->experts)
 		reader_fail(r, "num_experts_per_tok",
-			    "num_experts_per_tok %lld is more than the %lld "
-			    "experts there are",
+			    "%lld is more than the %lld experts there are",
 			    (long long)layer->experts_per_token,
 			    (long long)layer->experts);
 	layer->expert_intermediate = kind == LAYERS_MIXTRAL ?

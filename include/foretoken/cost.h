@@ -13,6 +13,12 @@
  * Goodput (Young, Daly): M = 24 h * 1000 / (failures per 1000 node-days * nodes),
  *   tau = sqrt(2 d M), waste = d/tau + tau/(2M) + R/M for checkpoint cost d and
  *   restart time R.
+ * Power: GPUs between idle and limit by the share of time they compute, nodes and
+ *   switches at full load, other IT a share of all of it; the facility takes PUE
+ *   times that. Electricity is paid for the hours of a year at that power,
+ *   colocation for what is provisioned: all at full load.
+ * The interval of usd_per_million_tokens joins the range of prices and that of
+ * throughput as independent: relative widths add in quadrature.
  */
 #ifndef FORETOKEN_COST_H
 #define FORETOKEN_COST_H
@@ -34,11 +40,12 @@ struct ft_prices {
 	struct ft_price *price;
 	struct ft_number colocation_usd_per_kw_month;
 	bool colocation_includes_power;
+	bool nics_apart; /* list NICs as network, off the server's price */
 	struct ft_number electricity_usd_per_kwh;
 	struct ft_number maintenance_frac;     /* of capital, per year */
 	struct ft_number storage_usd_per_gpu;
 	struct ft_number management_usd_per_gpu;
-	struct ft_number other_power_frac;     /* storage, CPUs, optics: of IT power */
+	struct ft_number other_power_frac;     /* storage, CPU nodes: of IT power */
 	struct ft_number failures_per_1000_node_days;
 	struct ft_number checkpoint_s, restart_s;
 	const struct ft_provenance *from;
@@ -46,7 +53,7 @@ struct ft_prices {
 
 /* What the scenario's `cost` map says, defaults filled in. */
 struct ft_cost_terms {
-	const char *prices;      /* the book's name */
+	char prices[256];        /* the book's name or path */
 	double horizon_years;
 	double cost_of_capital_frac, residual_frac;
 	double electricity_usd_per_kwh; /* 0: the book's */
@@ -90,7 +97,8 @@ struct ft_cost {
 		colocation_usd_per_gpu_hour, maintenance_usd_per_gpu_hour;
 	double usd_per_gpu_hour;
 	double goodput, utilization_frac;
-	double it_power_w, facility_power_w;      /* of the cluster */
+	double it_power_w, facility_power_w;      /* of the cluster, running */
+	double provisioned_w;                     /* IT power, all at full load */
 	double usd_per_million_tokens;
 	double usd_per_million_tokens_low, usd_per_million_tokens_high;
 	double joules_per_token;

@@ -19,9 +19,24 @@ struct node;
 
 /* ---- GPU profile ------------------------------------------------------- */
 
-enum { FT_HW_LAYOUTS = 3 }; /* forward, dgrad, wgrad: as enum ft_layout */
+enum { FT_HW_LAYOUTS = 3, FT_HW_PASSES = 3 }; /* as enum ft_layout, ft_pass */
 
-/* One measured product; m tokens, n output, k input features. */
+/* What a matrix product would take by arithmetic alone; the measured rows say
+ * how far that is off. The equation stands in sim/gemm.c. */
+struct ft_gemm_model {
+	int64_t tile_m, tile_n;        /* the largest tile, e.g. 128 x 256 */
+	struct ft_number start_s;      /* before and after the main loop */
+	struct ft_number tile_s;       /* spent on a tile beside its products */
+	struct ft_number wave_frac;    /* of an unfilled last wave that is lost */
+	struct ft_number square_frac;  /* rate of 128x128 tiles against the largest */
+	struct ft_number narrow_frac;  /* rate of 64-row tiles */
+	struct ft_number memory_frac;  /* of the memory bandwidth */
+	struct ft_number sharpness;    /* p of (compute^p + memory^p)^(1/p) */
+	struct ft_number split;        /* cost of adding up split inner sums */
+	struct ft_number noise;        /* relative noise of the measured rows */
+};
+
+/* Measured products C[m,n] = A[m,k] B[k,n], whatever layer they came from. */
 struct ft_gemm_row {
 	double m, n, k;
 	double time_s;
@@ -30,13 +45,28 @@ struct ft_gemm_row {
 struct ft_gemm_table {
 	size_t n_rows;
 	struct ft_gemm_row *row;
+	float *log_m, *log_n, *log_k; /* log2, padded with far points to 8 */
+	enum ft_dtype dtype;          /* measured in; bf16 and fp16 are one */
+	const struct ft_gpu *on;      /* measured on: this GPU or a kin of it */
 	const struct ft_provenance *from;
+};
+
+/* The same for attention; rate counted 4bhs^2d forward, x2.5 backward, x3.5
+ * both, halved if causal. */
+struct ft_attention_model {
+	struct ft_number start_s;
+	struct ft_number efficiency[2];  /* of peak: forward, backward */
+	struct ft_number ramp[2];        /* tokens: rate = s / (s + ramp) */
+	struct ft_number edge[2];        /* tokens of extra work on the diagonal */
+	struct ft_number wave_frac;
+	struct ft_number narrow_frac, wide_frac; /* rate of head_dim 64, 256 */
 };
 
 struct ft_attention_row {
 	double batch, heads, kv_heads, sequence, head_dim;
 	bool causal;
-	double flop_per_s; /* counted 4bhs^2d forward, x2.5 backward, halved if causal */
+	double flop_per_s;
+	float at[6]; /* (computed) where it lies: sim/attention.c names the axes */
 };
 
 struct ft_attention_table {
@@ -45,15 +75,23 @@ struct ft_attention_table {
 	enum ft_dtype dtype;
 	size_t n_rows;
 	struct ft_attention_row *row;
+	const struct ft_gpu *on;
 	const struct ft_provenance *from;
+};
+
+/* Rate of an implementation without rows, against the one with the most. */
+struct ft_attention_impl {
+	const char *name;
+	struct ft_number rate;
 };
 
 /* Time of a memory-bound kernel that moves B bytes: start_s + B / bandwidth, the
  * bandwidth saturating as B / (B + half_bytes). */
 struct ft_memory_curve {
 	const char *kernel; /* copy, rmsnorm ... ; "default" serves the rest */
-	bool warm;
+	bool warm;          /* its input was just written and is in the cache */
 	struct ft_number start_s, bytes_per_s, half_bytes;
+	struct ft_number traffic; /* bytes moved per byte of the source buffer */
 };
 
 struct ft_collective_row {
@@ -67,7 +105,22 @@ struct ft_collective_table {
 	int64_t n;
 	size_t n_rows;
 	struct ft_collective_row *row;
+	const struct ft_gpu *on;
 	const struct ft_provenance *from;
+};
+
+/* What is known of a fabric beside its tables. A mesh joins each pair by a link
+ * of its own, so that bus bandwidth is (n-1) links; a switch gives all of it to
+ * any n. */
+struct ft_scale_up {
+	const char *fabric;
+	bool mesh;
+	struct ft_number bus_bytes_per_s;  /* ring plateau of a rank (switch) */
+	struct ft_number link_bytes_per_s; /* one pair, as protocols leave it */
+	struct ft_number efficiency;       /* of the links, at large sizes */
+	struct ft_number start_s;          /* smallest all-reduce of n_full ranks */
+	int64_t n_full;                    /* ranks of a full node */
+	int64_t nvls_from;                 /* all-reduce in the switch from n; 0 never */
 };
 
 struct ft_gpu {
@@ -76,33 +129,42 @@ struct ft_gpu {
 	struct ft_number memory_bytes, memory_bytes_per_s; /* of a rank */
 	struct ft_number peak_flop_per_s[FT_DTYPES];       /* of a rank; 0: cannot */
 	int64_t compute_units;                             /* of a rank */
-	int64_t tile_m, tile_n;                            /* of the wave model */
 	struct ft_number idle_w, limit_w;                  /* of the card */
 	struct ft_number kernel_floor_s;                   /* the shortest kernel */
 	struct ft_number launch_gap_s;    /* between dependent kernels of a stream */
-	struct ft_number gemm_efficiency[FT_DTYPES];   /* where no table is near */
+	struct ft_gemm_model gemm_model;
+	struct ft_number gemm_efficiency[FT_DTYPES];   /* of peak, large products */
 	struct ft_number gemm_layout[FT_HW_LAYOUTS];   /* time against forward */
-	struct ft_number attention_efficiency[2];      /* forward, backward, of peak */
+	struct ft_number gemm_grouped;                 /* time against one product */
 	struct ft_number sustained[FT_DTYPES];  /* rate of long runs / of short bursts */
+	struct ft_attention_model attention_model;
+	const char *attention_impl;             /* what impl NULL means */
 	struct ft_number compute_beside_collective;    /* time factors while both run */
 	struct ft_number memory_beside_collective;
 	struct ft_number collective_beside_compute;
 	struct ft_number copy_beside_gemm;             /* a low-priority copy's */
-	struct ft_gemm_table gemm[FT_DTYPES][FT_HW_LAYOUTS];
-	size_t n_attention, n_memory, n_collective;
+	struct ft_gemm_table gemm[FT_DTYPES];          /* n_rows 0: none measured */
+	size_t n_attention, n_impls, n_memory, n_collective, n_scale_ups;
 	struct ft_attention_table *attention;
+	struct ft_attention_impl *impl;
 	struct ft_memory_curve *memory;
 	struct ft_collective_table *collective;
+	struct ft_scale_up *scale_up;
 	struct ft_number gemm_spread, attention_spread, memory_spread,
 		collective_spread; /* held-out relative error, one standard deviation */
 	const char *default_node, *default_stack;
 	const struct ft_provenance *from;
 };
 
+/* name: of hw/gpus/NAME.yaml, or a path. */
 struct ft_gpu *ft_gpu_load(const char *name, const struct ft_mark *at,
 			   struct ft_error *err)
 	__attribute__((warn_unused_result));
 void ft_gpu_free(struct ft_gpu *gpu);
+
+/* The curve of a kernel; the default one when it has none of that name. */
+const struct ft_memory_curve *ft_gpu_memory_curve(const struct ft_gpu *gpu,
+						  const char *kernel, bool warm);
 
 /* ---- Node -------------------------------------------------------------- */
 
@@ -117,12 +179,19 @@ struct ft_node {
 	struct ft_number pcie_bytes_per_s;     /* host and device */
 	int64_t nics;
 	struct ft_number nic_bytes_per_s;      /* each, one direction */
+	int64_t nic_ports_per_optic;           /* 2: twin-port cages (DGX) */
 	struct ft_number host_factor;          /* host seconds / the reference's */
 	struct ft_number power_w;              /* without the GPUs, at full load */
 	const char *price_item;                /* of the price book */
+	int64_t nodes_per_price_item;          /* 18 when a rack is bought whole */
 	const char *default_fabric;
 	const struct ft_provenance *from;
 };
+
+struct ft_node *ft_node_load(const char *name, const struct ft_mark *at,
+			     struct ft_error *err)
+	__attribute__((warn_unused_result));
+void ft_node_free(struct ft_node *node);
 
 /* ---- Fabric: a recipe for any size -------------------------------------- */
 
@@ -140,6 +209,11 @@ struct ft_fabric {
 	int64_t nics_per_node;    /* 0: as the node says */
 	struct ft_number port_bytes_per_s;
 	double oversubscription;  /* down / up at the leaf, 1: none */
+	double core_oversubscription; /* the same at the spine, of three tiers */
+	int64_t tiers;            /* 0: as few as it takes */
+	int64_t ports_per_optic;  /* 2: a switch cage holds a twin-port module */
+	int64_t nic_ports_per_optic; /* as the node says, once in a cluster */
+	bool copper_node, copper_leaf; /* DAC to the leaf, leaf to spine: no optics */
 	bool sharp;               /* reduction in the switches */
 	bool adaptive;            /* adaptive routing; false: ECMP hashing */
 	int64_t queue_pairs;      /* per connection, for ECMP */
@@ -148,15 +222,26 @@ struct ft_fabric {
 	struct ft_number hop_s;           /* each further switch */
 	struct ft_number ring_step_s;     /* one step of an inter-node ring: lambda */
 	const char *switch_item, *optic_leaf_item, *optic_node_item,
-		*cable_node_item, *cable_leaf_item, *nic_item; /* of the price book */
+		*cable_node_item, *cable_leaf_item, *nic_item; /* of the price book;
+		"" when there is none */
+	struct ft_number switch_w; /* a switch with its optics, at full load */
 	const struct ft_provenance *from;
 };
+
+struct ft_fabric *ft_fabric_load(const char *name, const struct ft_mark *at,
+				 struct ft_error *err)
+	__attribute__((warn_unused_result));
+void ft_fabric_free(struct ft_fabric *fabric);
 
 /* ---- Topology ----------------------------------------------------------- */
 
 /* A folded Clos of one, two or three tiers. With L leaves of u uplinks, radix k:
  * spines = the smallest divisor of u that is >= ceil(L u / k); three tiers:
- * spines = N/(k/2), cores = N/k. Source and vectors: tests/test_topology.c. */
+ * spines = L u / (k/2), cores = L u / k. u is the fullest leaf's ports down over
+ * the oversubscription, or more where that takes fewer spines. One switch for
+ * all is one tier. Planes are networks of their own: switches are counted over
+ * all planes, and one cable carries a NIC's link to each plane. Source and
+ * vectors: tests/test_topology.c. */
 struct ft_topology {
 	int64_t tiers;            /* 0: one node, or no fabric */
 	int64_t endpoints;        /* NIC ports */
@@ -164,13 +249,14 @@ struct ft_topology {
 	int64_t leaf_down, leaf_up; /* ports in use of a full leaf */
 	int64_t cables_node_leaf, cables_leaf_spine, cables_spine_core;
 	int64_t transceivers;     /* module ends, twin-port modules counted once */
+	int64_t optics_node, optics_switch; /* transceivers in NICs, in switches */
 	int64_t nodes_per_leaf;   /* nodes whose NIC i share a leaf */
 	int64_t nodes_per_pod;    /* nodes below one group of spines (3 tiers) */
 	int64_t planes;
 };
 
-/* tiers 0: as few as it takes. nodes, NICs per node, extra leaf ports (UFM).
- * Too many endpoints for three tiers is an error. */
+/* nodes, NICs per node, extra leaf ports (UFM). Too many endpoints for the tiers
+ * there may be is an error. */
 bool ft_topology_build(const struct ft_fabric *fabric, int64_t nodes,
 		       int64_t nics_per_node, int64_t extra_ports,
 		       struct ft_topology *topology, struct ft_error *err)

@@ -36,42 +36,63 @@ enum ft_host {
 
 const char *ft_host_name(enum ft_host activity);
 
-/* How element-wise work is fused. */
+/* How element-wise work is fused: not at all, by a compiler, or by hand-written
+ * kernels as Megatron and Transformer Engine have them. */
 enum ft_fusion { FT_FUSION_EAGER, FT_FUSION_COMPILED, FT_FUSION_KERNELS };
+
+/* How tensor-parallel collectives stand to the products around them. */
+enum ft_tensor_parallel {
+	FT_TP_MEGATRON, /* backward ones run beside dgrad and wgrad */
+	FT_TP_DTENSOR,  /* each waits for the one before */
+};
+
+/* What is saved, or computed again, by `recompute: selective`. */
+enum ft_selective {
+	FT_SELECTIVE_ATTENTION, /* core attention is computed again */
+	FT_SELECTIVE_OPS,       /* element-wise work and every second product */
+};
 
 struct ft_layout_rules {
 	enum ft_fusion fusion;
+	enum ft_tensor_parallel tensor_parallel;
+	enum ft_selective selective;
 	bool fused_qkv;             /* q, k, v in one product */
 	bool fused_gate_up;         /* gate and up in one product */
-	bool fused_loss;            /* logits in the training precision only */
-	bool gradient_accumulation_fusion; /* wgrad adds into fp32 gradients */
-	bool autocast;              /* weights cast from fp32 each forward */
-	bool sync_each_micro_batch; /* gradients reduced after every micro-batch */
-	bool gather_each_micro_batch; /* fsdp: weights gathered again for each one */
-	bool overlap_param_gather;  /* zero1: gathered under the next forward */
-	bool host_sync;             /* the host waits for the GPU each step */
+	bool fused_loss;            /* no fp32 copy of the logits */
+	bool autocast;              /* fp32 weights, cast to 16 bit each forward */
+	bool dropout;               /* masks are drawn and kept */
+	bool gradient_fusion;       /* wgrad adds into the fp32 gradient itself */
+	bool sync_each_micro_batch; /* fsdp: gradients reduced after each one */
+	bool gather_under_forward;  /* zero1: weights gathered during forward */
+	bool host_sync;             /* the host waits for the GPU in every step */
 	bool ragged_batch;          /* the last micro-batch may be smaller */
-	bool fsdp_copies;           /* cast and copy around each sharded unit */
-	bool forward_prefetch;      /* next unit gathered before its hook */
-	bool reshard_root;          /* the root unit, too, is gathered again */
-	bool separate_sends;        /* pipeline sends not batched with receives */
-	bool scaled_gradients;      /* a loss-scale pass over gradients (fp16) */
-	bool delayed_scaling;       /* fp8: amax from history, casts fused */
+	bool forward_prefetch;      /* fsdp: next unit gathered ahead */
+	bool gather_root_again;     /* fsdp: root unit resharded after forward */
+	bool keeps_outputs;         /* the logits of all micro-batches stay */
+	bool scaled_gradients;      /* a pass over gradients for loss scale or norm */
+	double fsdp_copy_in_bytes;  /* per local parameter, before a gather */
+	double fsdp_copy_out_bytes; /* per parameter, behind it */
+	double fsdp_copy_grad_bytes; /* per parameter, before a reduction, beside
+				      * the gradient's own width */
+	double optimizer_bytes;     /* moved per parameter; 0: by the formats */
 	double bucket_bytes;        /* of a gradient reduction */
-	const char *rank_order;     /* fastest first: "tp-cp-ep-dp-pp" */
-	const char *attention;      /* impl: cudnn fa2 fa3 aiter ck unfused */
+	int64_t optimizer_kernels;  /* launches of one update */
+	const char *rank_order;     /* fastest first, e.g. "tp-cp-ep-dp-pp" */
+	const char *attention;      /* impl: cudnn fa2 fa3 aiter ...; "": the GPU's */
 };
 
 struct ft_stack {
 	const char *name, *title;
 	struct ft_layout_rules layout;
-	struct ft_number host_s[FT_HOSTS]; /* seconds each, on the reference host */
+	struct ft_number host_s[FT_HOSTS]; /* seconds each */
+	struct ft_number host_crowding_frac; /* slower per further rank of a node */
 	struct ft_number gemm_factor;      /* kernel time / the profile's time */
 	struct ft_number attention_factor;
 	struct ft_number memory_factor;
 	struct ft_number collective_factor;
-	struct ft_number gap_s;            /* between dependent kernels of a stream */
-	const struct node *defaults;       /* a `training` map */
+	struct ft_number gap_s;            /* between kernels of a stream */
+	struct ft_number spread_frac;      /* a step's error beside its kernels' */
+	const struct node *defaults;       /* a `training` map; NULL: none */
 	const struct ft_provenance *from;
 };
 

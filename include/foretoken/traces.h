@@ -105,7 +105,16 @@ enum ft_stream {
 	FT_STREAMS
 };
 
-enum { FT_EVENT_NONE = 0xff, FT_EVENTS = 64, FT_OP_WAITS = 3 };
+/* What an op may wait for: a named event as the host recorded it last, or the
+ * op that the host launched last on some stream (FT_TAIL). */
+enum ft_event {
+	FT_EVENT_UNSHARDED,   /* a unit's weights are in place, on compute */
+	FT_EVENTS,
+	FT_TAIL = 0x40,       /* FT_TAIL + stream */
+	FT_EVENT_NONE = 0xff
+};
+
+enum { FT_OP_WAITS = 3 };
 
 struct ft_op {
 	uint32_t work;               /* index into works */
@@ -113,8 +122,10 @@ struct ft_op {
 	uint8_t launches;            /* kernels that the host launches for it */
 	bool optimizer;              /* counted as the optimizer's time */
 	uint8_t record;              /* event, or FT_EVENT_NONE */
-	uint8_t wait[FT_OP_WAITS];   /* events, or FT_EVENT_NONE */
+	uint8_t wait[FT_OP_WAITS];   /* events, tails, or FT_EVENT_NONE */
 };
+
+const char *ft_event_name(enum ft_event event);
 
 /* Memory, by category. */
 enum ft_memory {

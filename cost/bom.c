@@ -1,0 +1,165 @@
+/* cost/bom.c - the bill of materials of a cluster's exact topology */
+#include <string.h>
+
+#include "base/arena.h"
+#include "cost/price.h"
+#include "foretoken/cost.h"
+
+struct owned {
+	struct ft_bom bom;
+	struct arena mem;
+};
+
+/* A bill being written; a missing price stops it. */
+struct bill {
+	struct arena *mem;
+	const struct ft_prices *prices;
+	struct ft_bom *bom;
+	size_t cap;
+	struct ft_error *err;
+	bool failed;
+};
+
+/* One line. A count or an item of nothing is left out. */
+static struct ft_bom_item *put(struct bill *b, const char *item,
+			       const char *what, int64_t count, bool network,
+			       const struct ft_number *usd, bool estimated)
+{
+	struct ft_bom *bom = b->bom;
+	struct ft_bom_item *line;
+	double n = (double)count;
+
+	if (bom->n_items == b->cap)
+		bom->item = ARENA_GROW(b->mem, bom->item, &b->cap);
+	line = &bom->item[bom->n_items++];
+	*line = (struct ft_bom_item){
+		.item = arena_text(b->mem, item), .what = what, .count = count,
+		.unit_usd = usd->value, .total_usd = n * usd->value,
+		.low_usd = n * usd->low, .high_usd = n * usd->high,
+		.source = arena_text(b->mem, usd->from ? usd->from->source : ""),
+		.date = arena_text(b->mem, usd->from ? usd->from->date : ""),
+		.estimated = estimated, .network = network,
+	};
+	return line;
+}
+
+static struct ft_bom_item *add(struct bill *b, const char *item,
+			       const char *what, int64_t count, bool network)
+{
+	const struct ft_price *price;
+
+	if (b->failed || !count || !*item)
+		return NULL;
+	price = price_find(b->prices, item);
+	if (!price) {
+		ft_fail(b->err, NULL, "price book %s has no price for %s",
+			b->prices->name, item);
+		b->failed = true;
+		return NULL;
+	}
+	return put(b, item, what, count, network, &price->usd,
+		   price->estimated);
+}
+
+/* Servers, and their NICs where the book lists them apart: the server's price
+ * includes them, so they come off it. */
+static void add_servers(struct bill *b, const struct ft_cluster *c)
+{
+	const struct ft_node *node = c->node;
+	int64_t per = node->nodes_per_price_item;
+	int64_t count = (c->nodes + per - 1) / per;
+	bool networked = c->topology.tiers > 0 && *c->fabric->nic_item;
+	struct ft_bom_item *server, *nics;
+	double off_usd;
+
+	server = add(b, node->price_item, per > 1 ? "rack" : "server", count,
+		     false);
+	if (!server || !networked || !b->prices->nics_apart)
+		return;
+	nics = add(b, c->fabric->nic_item, "NIC", c->nodes * c->nics_per_node,
+		   true);
+	if (!nics)
+		return;
+	server = &b->bom->item[0]; /* add may have moved the lines */
+	off_usd = nics->total_usd / (double)count;
+	server->unit_usd -= off_usd;
+	server->total_usd -= nics->total_usd;
+	server->low_usd -= nics->total_usd;
+	server->high_usd -= nics->total_usd;
+}
+
+static void add_network(struct bill *b, const struct ft_cluster *c)
+{
+	const struct ft_topology *t = &c->topology;
+	const struct ft_fabric *f = c->fabric;
+
+	add(b, f->switch_item, "leaf switch", t->leaf, true);
+	add(b, f->switch_item, "spine switch", t->spine, true);
+	add(b, f->switch_item, "core switch", t->core, true);
+	add(b, f->optic_node_item, "optics in nodes", t->optics_node, true);
+	add(b, f->optic_leaf_item, "optics in switches", t->optics_switch,
+	    true);
+	add(b, f->cable_node_item, "cables node to leaf", t->cables_node_leaf,
+	    true);
+	add(b, f->cable_leaf_item, "cables between switches",
+	    t->cables_leaf_spine + t->cables_spine_core, true);
+	/* Licensed by endpoint where the fabric is managed and the book says
+	 * what it costs. */
+	if (c->ufm_ports && price_find(b->prices, "ufm-licence"))
+		add(b, "ufm-licence", "fabric manager licences", t->endpoints,
+		    true);
+}
+
+static void add_allowances(struct bill *b, const struct ft_cluster *c)
+{
+	const struct ft_prices *p = b->prices;
+
+	if (b->failed)
+		return;
+	if (p->storage_usd_per_gpu.high > 0)
+		put(b, "storage", "storage, by GPU", c->gpus, false,
+		    &p->storage_usd_per_gpu, true);
+	if (p->management_usd_per_gpu.high > 0)
+		put(b, "management",
+		    "front-end network, management, racks, by GPU", c->gpus,
+		    false, &p->management_usd_per_gpu, true);
+}
+
+struct ft_bom *ft_bom_build(const struct ft_cluster *cluster,
+			    const struct ft_prices *prices,
+			    struct ft_error *err)
+{
+	struct arena mem = { 0 };
+	struct owned *owned = ARENA_NEW(&mem, struct owned);
+	struct ft_bom *bom = &owned->bom;
+	struct bill b = { .mem = &mem, .prices = prices, .bom = bom,
+			  .err = err };
+
+	add_servers(&b, cluster);
+	if (cluster->topology.tiers)
+		add_network(&b, cluster);
+	add_allowances(&b, cluster);
+	if (b.failed) {
+		arena_release(&mem);
+		return NULL;
+	}
+	for (size_t i = 0; i < bom->n_items; i++) {
+		bom->total_usd += bom->item[i].total_usd;
+		bom->low_usd += bom->item[i].low_usd;
+		bom->high_usd += bom->item[i].high_usd;
+		if (bom->item[i].network)
+			bom->network_usd += bom->item[i].total_usd;
+	}
+	owned->mem = mem;
+	return bom;
+}
+
+void ft_bom_free(struct ft_bom *bom)
+{
+	struct arena mem;
+
+	if (!bom)
+		return;
+	mem = ((struct owned *)bom)->mem;
+	arena_release(&mem);
+}

@@ -1,0 +1,125 @@
+/* cost/cost.c - capital, power and throughput as dollars per million tokens */
+#include <assert.h>
+#include <math.h>
+
+#include "cost/finance.h"
+#include "cost/goodput.h"
+#include "cost/power.h"
+#include "foretoken/cost.h"
+
+enum { HOURS = 8760 }; /* of a year */
+
+static void set_power(const struct ft_cluster *cluster,
+		      const struct ft_prices *prices,
+		      const struct ft_cost_terms *terms, double busy_frac,
+		      struct ft_cost *cost)
+{
+	cost->it_power_w = power_it_w(cluster, prices, busy_frac);
+	cost->facility_power_w = cost->it_power_w * terms->pue;
+	cost->provisioned_w = power_it_w(cluster, prices, 1);
+}
+
+/* Dollars per GPU and hour, part by part. */
+static void set_rates(const struct ft_cluster *cluster,
+		      const struct ft_prices *prices,
+		      const struct ft_cost_terms *terms, struct ft_cost *cost)
+{
+	double gpu_hours = (double)cluster->gpus * HOURS;
+	double kwh_usd = terms->electricity_usd_per_kwh > 0 ?
+				 terms->electricity_usd_per_kwh :
+				 prices->electricity_usd_per_kwh.value;
+
+	cost->capital_usd_per_gpu_hour =
+		finance_per_year_usd(cost->capex_usd, terms->residual_frac,
+				     terms->cost_of_capital_frac,
+				     terms->horizon_years) /
+		gpu_hours;
+	cost->maintenance_usd_per_gpu_hour =
+		cost->capex_usd * prices->maintenance_frac.value / gpu_hours;
+	cost->colocation_usd_per_gpu_hour =
+		cost->provisioned_w / 1000 *
+		prices->colocation_usd_per_kw_month.value * 12 / gpu_hours;
+	if (!prices->colocation_includes_power)
+		cost->electricity_usd_per_gpu_hour =
+			cost->facility_power_w / 1000 * HOURS * kwh_usd /
+			gpu_hours;
+	cost->usd_per_gpu_hour = cost->capital_usd_per_gpu_hour +
+				 cost->maintenance_usd_per_gpu_hour +
+				 cost->colocation_usd_per_gpu_hour +
+				 cost->electricity_usd_per_gpu_hour;
+}
+
+static double goodput(const struct ft_cluster *cluster,
+		      const struct ft_prices *prices,
+		      const struct ft_cost_terms *terms)
+{
+	double rate = prices->failures_per_1000_node_days.value;
+
+	if (terms->goodput > 0)
+		return terms->goodput;
+	if (rate <= 0)
+		return 1;
+	return goodput_frac(prices->checkpoint_s.value, prices->restart_s.value,
+			    goodput_mtbf_s(rate, (double)cluster->nodes));
+}
+
+/* Widths of price (of the share that is capital) and throughput, as if
+ * independent. */
+static void set_interval(const struct ft_bom *bom, double low_tokens_per_s,
+			 double tokens_per_s, double high_tokens_per_s,
+			 struct ft_cost *cost)
+{
+	double usd = cost->usd_per_million_tokens;
+	double share = (cost->capital_usd_per_gpu_hour +
+			cost->maintenance_usd_per_gpu_hour) /
+		       cost->usd_per_gpu_hour;
+	double cheap = share * (1 - bom->low_usd / bom->total_usd);
+	double dear = share * (bom->high_usd / bom->total_usd - 1);
+	double fast = 1 - tokens_per_s / high_tokens_per_s;
+	double slow = tokens_per_s / low_tokens_per_s - 1;
+
+	cost->usd_per_million_tokens_low = usd * (1 - hypot(cheap, fast));
+	cost->usd_per_million_tokens_high = usd * (1 + hypot(dear, slow));
+}
+
+static void set_tokens(const struct ft_cluster *cluster,
+		       const struct ft_bom *bom, double tokens_per_s,
+		       double low, double high, struct ft_cost *cost)
+{
+	double each = tokens_per_s / (double)cluster->gpus;
+	double kept = cost->utilization_frac * cost->goodput;
+
+	if (!(tokens_per_s > 0) || !(kept > 0))
+		return;
+	cost->usd_per_million_tokens =
+		cost->usd_per_gpu_hour * 1e6 / (3600 * each * kept);
+	cost->tokens_per_usd = 1e6 / cost->usd_per_million_tokens;
+	cost->joules_per_token = cost->facility_power_w / tokens_per_s;
+	set_interval(bom, low > 0 && low < tokens_per_s ? low : tokens_per_s,
+		     tokens_per_s, high > tokens_per_s ? high : tokens_per_s,
+		     cost);
+}
+
+bool ft_cost_compute(const struct ft_cluster *cluster,
+		     const struct ft_prices *prices, const struct ft_bom *bom,
+		     const struct ft_cost_terms *terms, double busy_frac,
+		     double tokens_per_s, double tokens_per_s_low,
+		     double tokens_per_s_high, struct ft_cost *cost,
+		     struct ft_error *err)
+{
+	if (!(terms->horizon_years > 0) || !(bom->total_usd > 0))
+		return ft_fail(err, NULL, "nothing is bought, or for no time");
+	busy_frac = busy_frac < 0 ? 0 : busy_frac > 1 ? 1 : busy_frac;
+	*cost = (struct ft_cost){
+		.capex_usd = bom->total_usd,
+		.capex_network_usd = bom->network_usd,
+		.capex_usd_per_gpu = bom->total_usd / (double)cluster->gpus,
+		.utilization_frac = terms->utilization_frac,
+		.goodput = goodput(cluster, prices, terms),
+	};
+	set_power(cluster, prices, terms, busy_frac, cost);
+	set_rates(cluster, prices, terms, cost);
+	set_tokens(cluster, bom, tokens_per_s, tokens_per_s_low,
+		   tokens_per_s_high, cost);
+	return true;
+}

@@ -1,0 +1,59 @@
+/* cost/terms.c - the `cost` map of a scenario */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/reader.h"
+#include "cost/price.h"
+#include "foretoken/cost.h"
+
+/* A share that must lie in (0, 1]. */
+static double read_share(struct reader *r, const char *key, double fallback)
+{
+	double share = read_quantity(r, key, DIM_FRAC, fallback);
+
+	if (!r->failed && !(share > 0 && share <= 1))
+		reader_fail(r, key, "should be above 0 and at most 1");
+	return share;
+}
+
+static double read_goodput(struct reader *r)
+{
+	const struct node *n = read_node(r, "goodput");
+
+	if (!n || (n->kind == NODE_SCALAR && !strcmp(n->text, "auto")))
+		return 0;
+	return read_share(r, "goodput", 1);
+}
+
+bool ft_cost_terms_load(const struct node *node, struct ft_cost_terms *terms,
+			struct ft_error *err)
+{
+	const double year_s = 365 * 86400.0;
+	struct reader r = reader_open(node, err);
+	struct arena mem = { 0 };
+	const char *book = read_text(&r, "prices", NULL);
+
+	*terms = (struct ft_cost_terms){ 0 };
+	snprintf(terms->prices, sizeof(terms->prices), "%s",
+		 book ? book : price_newest(&mem));
+	arena_release(&mem);
+	terms->horizon_years =
+		read_quantity(&r, "horizon", DIM_S, 4 * year_s) / year_s;
+	terms->cost_of_capital_frac =
+		read_quantity(&r, "cost_of_capital_frac", DIM_FRAC, 0.08);
+	terms->residual_frac =
+		read_quantity(&r, "residual_frac", DIM_FRAC, 0.1);
+	terms->electricity_usd_per_kwh =
+		read_quantity(&r, "electricity", DIM_USD_PER_KWH, 0);
+	terms->pue = read_quantity(&r, "pue", DIM_NONE, 1.25);
+	terms->utilization_frac = read_share(&r, "utilization_frac", 0.9);
+	terms->goodput = read_goodput(&r);
+	if (!r.failed && terms->residual_frac > 1)
+		reader_fail(&r, "residual_frac", "should be at most 1");
+	if (!r.failed && terms->cost_of_capital_frac > 1)
+		reader_fail(&r, "cost_of_capital_frac", "should be at most 1");
+	if (!r.failed && !(terms->pue >= 1 && terms->pue < 10))
+		reader_fail(&r, "pue", "should be at least 1");
+	return reader_close(&r);
+}

@@ -1,0 +1,148 @@
+/* hw/cluster.c - a `cluster` map made whole: GPU, node, fabric, topology */
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/reader.h"
+#include "foretoken/hw.h"
+
+/* The parts have arenas of their own; the cluster keeps them to free them. */
+struct owned {
+	struct ft_cluster cluster;
+	struct arena mem;
+	struct ft_gpu *gpu;
+	struct ft_node *node;
+	struct ft_fabric *fabric;
+};
+
+enum { MANY = 1 << 26 };
+
+static void release(struct owned *owned)
+{
+	struct arena mem = owned->mem;
+
+	ft_gpu_free(owned->gpu);
+	ft_node_free(owned->node);
+	ft_fabric_free(owned->fabric);
+	arena_release(&mem);
+}
+
+static bool load_parts(struct owned *owned, struct reader *r,
+		       struct ft_error *err)
+{
+	struct ft_mark at = reader_mark(r, "gpu");
+	const char *name = read_text(r, "gpu", "");
+
+	if (r->failed)
+		return false;
+	owned->gpu = ft_gpu_load(name, &at, err);
+	if (!owned->gpu)
+		return false;
+	at = reader_mark(r, "node");
+	name = read_text(r, "node", owned->gpu->default_node);
+	if (r->failed)
+		return false;
+	owned->node = ft_node_load(name, &at, err);
+	if (!owned->node)
+		return false;
+	at = reader_mark(r, "fabric");
+	name = read_text(r, "fabric", owned->node->default_fabric);
+	if (r->failed)
+		return false;
+	owned->fabric = ft_fabric_load(name, &at, err);
+	return owned->fabric != NULL;
+}
+
+static void set_sizes(struct owned *owned)
+{
+	struct ft_cluster *c = &owned->cluster;
+	const struct ft_gpu *gpu = owned->gpu;
+	const struct ft_node *node = owned->node;
+	int64_t domain = node->scale_up_gpus * gpu->ranks_per_gpu;
+
+	c->gpu = gpu;
+	c->node = node;
+	c->fabric = owned->fabric;
+	c->nodes = (c->gpus + node->gpus - 1) / node->gpus;
+	c->ranks = c->gpus * gpu->ranks_per_gpu;
+	c->ranks_per_node = node->gpus * gpu->ranks_per_gpu;
+	c->domain_ranks = domain < c->ranks ? domain : c->ranks;
+}
+
+/* Fit the recipe to the node: a NIC faster than a port is served by several
+ * planes, twin-port cages are the node's, and a fabric may use fewer NICs. */
+static void fit_fabric(struct owned *owned)
+{
+	struct ft_fabric *fabric = owned->fabric;
+	struct ft_cluster *c = &owned->cluster;
+	double nic = owned->node->nic_bytes_per_s.value;
+	double port = fabric->port_bytes_per_s.value;
+	double served;
+
+	c->nics_per_node = fabric->nics_per_node ? fabric->nics_per_node :
+						   owned->node->nics;
+	c->nic_bytes_per_s = nic * (double)c->nics_per_node /
+			     (double)c->ranks_per_node;
+	if (fabric->wiring == FT_WIRING_NONE)
+		return;
+	if (fabric->planes == 1 && nic >= 2 * port && !fabric->nics_per_node)
+		fabric->planes = (int64_t)(nic / port + 1e-9);
+	fabric->nic_ports_per_optic = owned->node->nic_ports_per_optic;
+	served = port * (double)fabric->planes;
+	c->nic_bytes_per_s = (nic < served ? nic : served) *
+			     (double)c->nics_per_node /
+			     (double)c->ranks_per_node;
+}
+
+static bool load(struct owned *owned, struct reader *r, struct ft_error *err)
+{
+	struct ft_cluster *c = &owned->cluster;
+	struct ft_mark at;
+
+	if (!read_need(r, "gpu") || !read_need(r, "gpus"))
+		return false;
+	c->gpus = read_int(r, "gpus", 1, MANY, 1);
+	c->gpus_mark = reader_mark(r, "gpus");
+	c->ufm_ports = read_int(r, "ufm_ports", 0, 1 << 16, 0);
+	if (r->failed || !load_parts(owned, r, err) || !reader_close(r))
+		return false;
+	set_sizes(owned);
+	fit_fabric(owned);
+	if (owned->fabric->wiring == FT_WIRING_NONE &&
+	    c->domain_ranks < c->ranks && c->nodes > 1) {
+		at = reader_mark(r, "fabric");
+		return ft_fail(err, &at,
+			       "fabric none joins nothing, but %lld GPUs take "
+			       "%lld nodes %s",
+			       (long long)c->gpus, (long long)c->nodes,
+			       owned->node->name);
+	}
+	if (!ft_topology_build(owned->fabric, c->nodes, c->nics_per_node,
+			       c->nodes > 1 ? c->ufm_ports : 0, &c->topology,
+			       err)) {
+		struct ft_error told = *err;
+
+		return ft_fail(err, &c->gpus_mark, "%s", told.text);
+	}
+	return true;
+}
+
+struct ft_cluster *ft_cluster_load(const struct node *node,
+				   struct ft_error *err)
+{
+	struct arena mem = { 0 };
+	struct owned *owned = ARENA_NEW(&mem, struct owned);
+	struct reader r = reader_open(node, err);
+	bool ok = !r.failed && load(owned, &r, err);
+
+	owned->mem = mem;
+	if (ok)
+		return &owned->cluster;
+	release(owned);
+	return NULL;
+}
+
+void ft_cluster_free(struct ft_cluster *cluster)
+{
+	if (cluster)
+		release((struct owned *)cluster);
+}

@@ -1,0 +1,149 @@
+/* hw/fabric.c - a fabric's file: the recipe for a network of any size */
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/file.h"
+#include "base/reader.h"
+#include "foretoken/hw.h"
+
+struct owned {
+	struct ft_fabric fabric;
+	struct arena mem;
+};
+
+static void read_shape(struct arena *mem, struct reader *r,
+		       struct ft_fabric *fabric)
+{
+	static const char *const wirings[] = { "none", "rail", "tor" };
+	static const char *const routings[] = { "adaptive", "ecmp" };
+
+	fabric->wiring =
+		(enum ft_wiring)read_choice(r, "wiring", wirings, 3, 0);
+	fabric->planes = read_int(r, "planes", 1, 16, 1);
+	fabric->nics_per_node = read_int(r, "nics_per_node", 0, 64, 0);
+	fabric->oversubscription =
+		read_quantity(r, "oversubscription", DIM_NONE, 1);
+	fabric->core_oversubscription =
+		read_quantity(r, "core_oversubscription", DIM_NONE, 1);
+	fabric->tiers = read_int(r, "tiers", 0, 3, 0);
+	fabric->sharp = read_bool(r, "sharp", false);
+	fabric->adaptive = !read_choice(r, "routing", routings, 2, 0);
+	fabric->queue_pairs = read_int(r, "queue_pairs", 1, 1024, 1);
+	if (!r->failed && (fabric->oversubscription < 0.125 ||
+			   fabric->oversubscription > 64))
+		reader_fail(r, "oversubscription", "is not between 0.125 and 64");
+	if (!r->failed && (fabric->core_oversubscription < 1 ||
+			   fabric->core_oversubscription > 64))
+		reader_fail(r, "core_oversubscription", "is not between 1 and 64");
+	fabric->efficiency = read_number(r, mem, "efficiency", DIM_FRAC);
+	fabric->latency_s = read_number(r, mem, "latency", DIM_S);
+	fabric->hop_s = read_number(r, mem, "hop", DIM_S);
+	fabric->ring_step_s = read_number(r, mem, "ring_step", DIM_S);
+}
+
+static void read_switch(struct arena *mem, struct reader *outer,
+			struct ft_fabric *fabric)
+{
+	struct reader r = reader_open(read_need(outer, "switch"), outer->err);
+
+	r.failed = r.failed || outer->failed;
+	r.from = outer->from;
+	read_provenance(&r, mem);
+	fabric->radix = read_need(&r, "radix") ?
+				read_int(&r, "radix", 2, 4096, 2) :
+				2;
+	fabric->port_bytes_per_s =
+		read_number(&r, mem, "port", DIM_BYTES_PER_S);
+	fabric->switch_item = read_text(&r, "price_item", "");
+	fabric->switch_w = read_number(&r, mem, "power", DIM_W);
+	if (!r.failed && fabric->radix % 2)
+		reader_fail(&r, "radix", "should be even");
+	outer->failed = !reader_close(&r) || outer->failed;
+}
+
+static void read_links(struct arena *mem, struct reader *outer,
+		       struct ft_fabric *fabric)
+{
+	struct reader r = reader_open(read_need(outer, "links"), outer->err);
+
+	r.failed = r.failed || outer->failed;
+	r.from = outer->from;
+	read_provenance(&r, mem);
+	fabric->ports_per_optic = read_int(&r, "ports_per_optic", 1, 8, 1);
+	fabric->nic_ports_per_optic = 1;
+	fabric->copper_node = read_bool(&r, "copper_node", false);
+	fabric->copper_leaf = read_bool(&r, "copper_leaf", false);
+	fabric->optic_leaf_item = read_text(&r, "optic_switch_item", "");
+	fabric->optic_node_item = read_text(&r, "optic_node_item", "");
+	fabric->cable_node_item = read_text(&r, "cable_node_item", "");
+	fabric->cable_leaf_item = read_text(&r, "cable_switch_item", "");
+	fabric->nic_item = read_text(&r, "nic_item", "");
+	outer->failed = !reader_close(&r) || outer->failed;
+}
+
+static bool read_all(struct arena *mem, struct node *map,
+		     struct ft_fabric *fabric, struct ft_error *err)
+{
+	struct reader r = reader_open(map, err);
+
+	read_provenance(&r, mem);
+	fabric->name = read_text(&r, "name", "");
+	fabric->title = read_text(&r, "title", fabric->name);
+	read_shape(mem, &r, fabric);
+	read_switch(mem, &r, fabric);
+	read_links(mem, &r, fabric);
+	fabric->from = r.from;
+	return reader_close(&r);
+}
+
+/* The fabric of a single node: nothing. */
+static void set_none(struct arena *mem, struct ft_fabric *fabric)
+{
+	struct ft_provenance *from = ARENA_NEW(mem, struct ft_provenance);
+	struct ft_number zero = { 0, 0, 0, from };
+
+	*from = (struct ft_provenance){ FT_DERIVED, "no network", "", "" };
+	*fabric = (struct ft_fabric){
+		.name = "none", .title = "no network", .radix = 2, .planes = 1,
+		.oversubscription = 1, .core_oversubscription = 1,
+		.ports_per_optic = 1, .nic_ports_per_optic = 1,
+		.queue_pairs = 1, .adaptive = true, .port_bytes_per_s = zero,
+		.efficiency = zero, .latency_s = zero, .hop_s = zero,
+		.ring_step_s = zero, .switch_w = zero,
+		.switch_item = "", .optic_leaf_item = "",
+		.optic_node_item = "", .cable_node_item = "",
+		.cable_leaf_item = "", .nic_item = "", .from = from,
+	};
+}
+
+struct ft_fabric *ft_fabric_load(const char *name, const struct ft_mark *at,
+				 struct ft_error *err)
+{
+	struct arena mem = { 0 };
+	struct owned *owned = ARENA_NEW(&mem, struct owned);
+	const char *path;
+	struct node *map;
+
+	if (!strcmp(name, "none")) {
+		set_none(&mem, &owned->fabric);
+	} else {
+		path = file_find(&mem, "hw/fabrics", name, at, err);
+		map = path ? node_read_file(&mem, path, err) : NULL;
+		if (!map || !read_all(&mem, map, &owned->fabric, err)) {
+			arena_release(&mem);
+			return NULL;
+		}
+	}
+	owned->mem = mem;
+	return &owned->fabric;
+}
+
+void ft_fabric_free(struct ft_fabric *fabric)
+{
+	struct arena mem;
+
+	if (!fabric)
+		return;
+	mem = ((struct owned *)fabric)->mem;
+	arena_release(&mem);
+}

@@ -1,0 +1,252 @@
+/* hw/gpu.c - a GPU profile: its head, and the order in which parts are loaded */
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/file.h"
+#include "base/reader.h"
+#include "hw/gpu.h"
+
+struct owned {
+	struct ft_gpu gpu;
+	struct arena mem;
+};
+
+enum { LARGEST_CARD = 64 };
+
+static void per_rank(struct ft_number *x, int64_t ranks)
+{
+	x->value /= (double)ranks;
+	x->low /= (double)ranks;
+	x->high /= (double)ranks;
+}
+
+static void read_memory(struct reader *outer, struct arena *mem,
+			struct ft_gpu *gpu)
+{
+	struct reader r = reader_open(read_need(outer, "memory"), outer->err);
+
+	r.failed = r.failed || outer->failed;
+	r.from = outer->from;
+	read_provenance(&r, mem);
+	gpu->memory_bytes = read_number(&r, mem, "capacity", DIM_BYTES);
+	gpu->memory_bytes_per_s =
+		read_number(&r, mem, "bandwidth", DIM_BYTES_PER_S);
+	outer->failed = !reader_close(&r) || outer->failed;
+}
+
+static void read_peak(struct reader *outer, struct arena *mem,
+		      struct ft_gpu *gpu)
+{
+	struct reader r = reader_open(read_need(outer, "peak"), outer->err);
+
+	r.failed = r.failed || outer->failed;
+	r.from = outer->from;
+	read_provenance(&r, mem);
+	for (int d = 0; d < FT_DTYPES; d++)
+		gpu->peak_flop_per_s[d] =
+			read_number_or(&r, mem,
+				       ft_dtype_name((enum ft_dtype)d),
+				       DIM_FLOP_PER_S, 0);
+	outer->failed = !reader_close(&r) || outer->failed;
+}
+
+static void read_power(struct reader *outer, struct arena *mem,
+		       struct ft_gpu *gpu)
+{
+	struct reader r = reader_open(read_need(outer, "power"), outer->err);
+
+	r.failed = r.failed || outer->failed;
+	r.from = outer->from;
+	read_provenance(&r, mem);
+	gpu->idle_w = read_number(&r, mem, "idle", DIM_W);
+	gpu->limit_w = read_number(&r, mem, "limit", DIM_W);
+	outer->failed = !reader_close(&r) || outer->failed;
+}
+
+static void read_launch(struct reader *outer, struct arena *mem,
+			struct ft_gpu *gpu)
+{
+	struct reader r = reader_open(read_need(outer, "launch"), outer->err);
+
+	r.failed = r.failed || outer->failed;
+	r.from = outer->from;
+	read_provenance(&r, mem);
+	gpu->kernel_floor_s = read_number(&r, mem, "floor", DIM_S);
+	gpu->launch_gap_s = read_number(&r, mem, "gap", DIM_S);
+	outer->failed = !reader_close(&r) || outer->failed;
+}
+
+static void read_interference(struct reader *outer, struct arena *mem,
+			      struct ft_gpu *gpu)
+{
+	struct reader r =
+		reader_open(read_need(outer, "interference"), outer->err);
+
+	r.failed = r.failed || outer->failed;
+	r.from = outer->from;
+	read_provenance(&r, mem);
+	gpu->compute_beside_collective =
+		read_number(&r, mem, "compute_beside_collective", DIM_NONE);
+	gpu->memory_beside_collective =
+		read_number(&r, mem, "memory_beside_collective", DIM_NONE);
+	gpu->collective_beside_compute =
+		read_number(&r, mem, "collective_beside_compute", DIM_NONE);
+	gpu->copy_beside_gemm =
+		read_number(&r, mem, "copy_beside_gemm", DIM_NONE);
+	outer->failed = !reader_close(&r) || outer->failed;
+}
+
+static bool read_profile(const struct node *map, struct arena *mem,
+			 struct ft_gpu *gpu, struct gpu_wanted *wanted,
+			 struct ft_error *err)
+{
+	struct reader r = reader_open(map, err);
+
+	read_provenance(&r, mem);
+	gpu->from = r.from;
+	gpu->name = read_text(&r, "name", "");
+	gpu->title = read_text(&r, "title", gpu->name);
+	gpu->vendor = read_text(&r, "vendor", "");
+	gpu->ranks_per_gpu =
+		read_int(&r, "ranks_per_gpu", 1, LARGEST_CARD, 1);
+	gpu->compute_units = read_int(&r, "compute_units", 1, 1 << 20, 0);
+	if (!r.failed && (!gpu->name[0] || !gpu->compute_units))
+		reader_fail(&r, NULL, "lacks the key '%s'",
+			    gpu->name[0] ? "compute_units" : "name");
+	read_memory(&r, mem, gpu);
+	read_peak(&r, mem, gpu);
+	read_power(&r, mem, gpu);
+	read_launch(&r, mem, gpu);
+	gpu_read_gemm(&r, mem, gpu, &wanted->gemm);
+	gpu_read_attention(&r, mem, gpu, &wanted->attention);
+	gpu_read_memory(&r, mem, gpu);
+	gpu_read_collectives(&r, mem, gpu, &wanted->collectives);
+	read_interference(&r, mem, gpu);
+	gpu->default_node = read_text(&r, "default_node", "");
+	gpu->default_stack = read_text(&r, "default_stack", "");
+	per_rank(&gpu->memory_bytes, gpu->ranks_per_gpu);
+	per_rank(&gpu->memory_bytes_per_s, gpu->ranks_per_gpu);
+	for (int d = 0; d < FT_DTYPES; d++)
+		per_rank(&gpu->peak_flop_per_s[d], gpu->ranks_per_gpu);
+	gpu->compute_units /= gpu->ranks_per_gpu;
+	return reader_close(&r);
+}
+
+/* The rows that lie beside a profile, measured on `on`, put into gpu. */
+static bool load_rows(struct arena *mem, const char *path,
+		      const struct gpu_wanted *wanted, int parts,
+		      const struct ft_gpu *on, struct ft_gpu *gpu,
+		      struct ft_error *err)
+{
+	const struct gpu_rows *rows = &wanted->gemm;
+
+	if (parts & GPU_PART_GEMM && rows->file &&
+	    !gpu_load_gemm(mem, file_beside(mem, path, rows->file), on,
+			   rows->from, gpu, err))
+		return false;
+	rows = &wanted->attention;
+	if (parts & GPU_PART_ATTENTION && rows->file &&
+	    !gpu_load_attention(mem, file_beside(mem, path, rows->file), on,
+				rows->from, gpu, err))
+		return false;
+	rows = &wanted->collectives;
+	return !(parts & GPU_PART_COLLECTIVES) || !rows->file ||
+	       gpu_load_collectives(mem, file_beside(mem, path, rows->file), on,
+				    rows->from, gpu, err);
+}
+
+/* The head of a kin: what arithmetic needs. Its rows go to the taker. */
+static bool take_from(struct arena *mem, const struct gpu_rows *want, int parts,
+		      struct ft_gpu *gpu, struct ft_error *err)
+{
+	struct ft_gpu *kin = ARENA_NEW(mem, struct ft_gpu);
+	struct gpu_wanted wanted = { 0 };
+	const struct node *map;
+	const char *path;
+
+	path = file_find(mem, "hw/gpus", want->kin, &want->kin_mark, err);
+	if (!path)
+		return false;
+	map = node_read_file(mem, path, err);
+	return map && read_profile(map, mem, kin, &wanted, err) &&
+	       load_rows(mem, path, &wanted, parts, kin, gpu, err);
+}
+
+/* Two blocks that name the same kin read it once. */
+static bool take_from_kin(struct arena *mem, const struct gpu_wanted *wanted,
+			  struct ft_gpu *gpu, struct ft_error *err)
+{
+	const struct gpu_rows *rows[] = { &wanted->gemm, &wanted->attention,
+					  &wanted->collectives };
+	bool done[3] = { false, false, false };
+
+	for (int i = 0; i < 3; i++) {
+		int parts = 0;
+
+		if (!rows[i]->kin || done[i])
+			continue;
+		for (int j = i; j < 3; j++) {
+			if (!rows[j]->kin || strcmp(rows[i]->kin, rows[j]->kin))
+				continue;
+			parts |= 1 << j;
+			done[j] = true;
+		}
+		if (!take_from(mem, rows[i], parts, gpu, err))
+			return false;
+	}
+	return true;
+}
+
+struct ft_gpu *ft_gpu_load(const char *name, const struct ft_mark *at,
+			   struct ft_error *err)
+{
+	struct arena mem = { 0 };
+	struct owned *owned = ARENA_NEW(&mem, struct owned);
+	struct gpu_wanted wanted = { 0 };
+	const char *path = file_find(&mem, "hw/gpus", name, at, err);
+	const struct node *map = path ? node_read_file(&mem, path, err) : NULL;
+
+	if (map && read_profile(map, &mem, &owned->gpu, &wanted, err) &&
+	    load_rows(&mem, path, &wanted, GPU_PART_ALL, &owned->gpu,
+		      &owned->gpu, err) &&
+	    take_from_kin(&mem, &wanted, &owned->gpu, err)) {
+		owned->mem = mem;
+		return &owned->gpu;
+	}
+	arena_release(&mem);
+	return NULL;
+}
+
+void ft_gpu_free(struct ft_gpu *gpu)
+{
+	struct arena mem;
+
+	if (!gpu)
+		return;
+	mem = ((struct owned *)gpu)->mem;
+	arena_release(&mem);
+}
+
+const struct ft_memory_curve *ft_gpu_memory_curve(const struct ft_gpu *gpu,
+						  const char *kernel, bool warm)
+{
+	const struct ft_memory_curve *best = &gpu->memory[0];
+	int best_score = -1;
+
+	for (size_t i = 0; i < gpu->n_memory; i++) {
+		const struct ft_memory_curve *c = &gpu->memory[i];
+		int score = c->warm == warm;
+
+		if (kernel && !strcmp(c->kernel, kernel))
+			score += 4;
+		else if (!strcmp(c->kernel, "default"))
+			score += 2;
+		else
+			continue;
+		if (score > best_score) {
+			best = c;
+			best_score = score;
+		}
+	}
+	return best;
+}

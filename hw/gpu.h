@@ -1,0 +1,61 @@
+/*
+ * hw/gpu.h - the parts of a GPU profile's loader: blocks of the YAML file, and
+ * the tables of measured rows that lie beside it
+ *
+ * A profile may lack rows that a kin of it has (the same die with other memory,
+ * say). `rows_of: KIN` in a block takes the kin's rows; each table keeps a
+ * pointer to the GPU that it was measured on, so that sim/ can carry over the
+ * ratio to that GPU's own arithmetic instead of the seconds.
+ */
+#ifndef HW_GPU_H
+#define HW_GPU_H
+
+#include "foretoken/hw.h"
+
+struct arena;
+struct reader;
+
+/* Blocks, read whole; a kin's own kin are not followed. */
+enum gpu_part {
+	GPU_PART_GEMM = 1,
+	GPU_PART_ATTENTION = 2,
+	GPU_PART_COLLECTIVES = 4,
+	GPU_PART_ALL = 7,
+};
+
+/* Where the rows of a block are and what they count for. */
+struct gpu_rows {
+	const char *file;               /* CSV beside the profile, or NULL */
+	const char *kin;                /* profile to take rows from, or NULL */
+	struct ft_mark kin_mark;
+	const struct ft_provenance *from;
+};
+
+struct gpu_wanted {
+	struct gpu_rows gemm, attention, collectives;
+};
+
+/* hw/gpu_blocks.c: what the YAML file says beside its head. */
+void gpu_read_gemm(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
+		   struct gpu_rows *rows);
+void gpu_read_attention(struct reader *outer, struct arena *mem,
+			struct ft_gpu *gpu, struct gpu_rows *rows);
+void gpu_read_memory(struct reader *outer, struct arena *mem,
+		     struct ft_gpu *gpu);
+void gpu_read_collectives(struct reader *outer, struct arena *mem,
+			  struct ft_gpu *gpu, struct gpu_rows *rows);
+
+/* hw/gpu_rows.c: CSV to tables; on is the GPU that the rows were measured on. */
+bool gpu_load_gemm(struct arena *mem, const char *path, const struct ft_gpu *on,
+		   const struct ft_provenance *from, struct ft_gpu *gpu,
+		   struct ft_error *err);
+bool gpu_load_attention(struct arena *mem, const char *path,
+			const struct ft_gpu *on,
+			const struct ft_provenance *from, struct ft_gpu *gpu,
+			struct ft_error *err);
+bool gpu_load_collectives(struct arena *mem, const char *path,
+			  const struct ft_gpu *on,
+			  const struct ft_provenance *from, struct ft_gpu *gpu,
+			  struct ft_error *err);
+
+#endif

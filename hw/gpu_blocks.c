@@ -1,0 +1,216 @@
+/* hw/gpu_blocks.c - the blocks of a profile: products, attention, memory-bound
+ * curves and collectives, each with its model's constants and its rows */
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/reader.h"
+#include "hw/gpu.h"
+
+static struct reader open_block(struct reader *outer, struct arena *mem,
+				const struct node *map)
+{
+	struct reader r = reader_open(map, outer->err);
+
+	r.failed = r.failed || outer->failed;
+	r.from = outer->from;
+	read_provenance(&r, mem);
+	return r;
+}
+
+static void close_block(struct reader *r, struct reader *outer)
+{
+	outer->failed = !reader_close(r) || outer->failed;
+}
+
+static void read_rows(struct reader *r, struct gpu_rows *rows)
+{
+	rows->file = read_text(r, "rows", NULL);
+	rows->kin = read_text(r, "rows_of", NULL);
+	rows->kin_mark = reader_mark(r, "rows_of");
+	rows->from = r->from;
+}
+
+/* A map from formats to plain numbers; formats that are absent get fallback. */
+static void read_by_dtype(struct reader *outer, struct arena *mem,
+			  const char *key, double fallback,
+			  struct ft_number out[FT_DTYPES])
+{
+	struct reader r = open_block(outer, mem, read_node(outer, key));
+
+	for (int d = 0; d < FT_DTYPES; d++)
+		out[d] = read_number_or(&r, mem,
+					ft_dtype_name((enum ft_dtype)d),
+					DIM_FRAC, fallback);
+	close_block(&r, outer);
+}
+
+static void read_gemm_model(struct reader *r, struct arena *mem,
+			    struct ft_gemm_model *m)
+{
+	m->tile_m = read_int(r, "tile_m", 8, 1024, 128);
+	m->tile_n = read_int(r, "tile_n", 8, 1024, 256);
+	m->start_s = read_number(r, mem, "start", DIM_S);
+	m->tile_s = read_number(r, mem, "tile_overhead", DIM_S);
+	m->wave_frac = read_number(r, mem, "wave_loss", DIM_FRAC);
+	m->square_frac = read_number(r, mem, "square_tile_rate", DIM_FRAC);
+	m->narrow_frac = read_number(r, mem, "narrow_tile_rate", DIM_FRAC);
+	m->memory_frac = read_number(r, mem, "memory_rate", DIM_FRAC);
+	m->sharpness = read_number(r, mem, "sharpness", DIM_NONE);
+	m->split = read_number(r, mem, "split_cost", DIM_NONE);
+	m->noise = read_number(r, mem, "noise", DIM_FRAC);
+	if (!r->failed && m->sharpness.value < 1)
+		reader_fail(r, "sharpness", "should be 1 or more");
+}
+
+void gpu_read_gemm(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
+		   struct gpu_rows *rows)
+{
+	static const char *const layouts[FT_HW_LAYOUTS] = { "forward", "dgrad",
+							    "wgrad" };
+	struct reader r = open_block(outer, mem, read_need(outer, "gemm")), in;
+
+	gpu->gemm_spread = read_number(&r, mem, "spread", DIM_FRAC);
+	read_gemm_model(&r, mem, &gpu->gemm_model);
+	read_by_dtype(&r, mem, "efficiency", 0.6, gpu->gemm_efficiency);
+	read_by_dtype(&r, mem, "sustained", 1, gpu->sustained);
+	gpu->gemm_grouped = read_number_or(&r, mem, "grouped", DIM_NONE, 1.08);
+	in = open_block(&r, mem, read_node(&r, "layout"));
+	for (int i = 0; i < FT_HW_LAYOUTS; i++)
+		gpu->gemm_layout[i] =
+			read_number_or(&in, mem, layouts[i], DIM_NONE, 1);
+	close_block(&in, &r);
+	read_rows(&r, rows);
+	close_block(&r, outer);
+}
+
+static void read_passes(struct reader *outer, struct arena *mem,
+			const char *key, struct ft_number out[2])
+{
+	struct reader r = open_block(outer, mem, read_need(outer, key));
+
+	out[0] = read_number(&r, mem, "forward", DIM_NONE);
+	out[1] = read_number(&r, mem, "backward", DIM_NONE);
+	close_block(&r, outer);
+}
+
+static void read_impls(struct reader *outer, struct arena *mem,
+		       struct ft_gpu *gpu)
+{
+	const struct node *map = read_node(outer, "impl_rate");
+	struct reader r = open_block(outer, mem, map);
+
+	gpu->n_impls = 0;
+	if (!r.map)
+		return;
+	gpu->impl = ARENA_ARRAY(mem, r.map->n + 1, struct ft_attention_impl);
+	for (size_t i = 0; i < r.map->n; i++) {
+		struct ft_attention_impl *impl = &gpu->impl[gpu->n_impls];
+
+		if (!strcmp(r.map->key[i], "provenance"))
+			continue;
+		impl->name = r.map->key[i];
+		impl->rate = read_number(&r, mem, impl->name, DIM_NONE);
+		gpu->n_impls++;
+	}
+	close_block(&r, outer);
+}
+
+void gpu_read_attention(struct reader *outer, struct arena *mem,
+			struct ft_gpu *gpu, struct gpu_rows *rows)
+{
+	struct ft_attention_model *m = &gpu->attention_model;
+	struct reader r =
+		open_block(outer, mem, read_need(outer, "attention"));
+
+	gpu->attention_spread = read_number(&r, mem, "spread", DIM_FRAC);
+	gpu->attention_impl = read_text(&r, "impl", "");
+	m->start_s = read_number(&r, mem, "start", DIM_S);
+	read_passes(&r, mem, "efficiency", m->efficiency);
+	read_passes(&r, mem, "ramp_tokens", m->ramp);
+	read_passes(&r, mem, "edge_tokens", m->edge);
+	m->wave_frac = read_number(&r, mem, "wave_loss", DIM_FRAC);
+	m->narrow_frac = read_number(&r, mem, "head_dim_64_rate", DIM_FRAC);
+	m->wide_frac = read_number(&r, mem, "head_dim_256_rate", DIM_FRAC);
+	read_impls(&r, mem, gpu);
+	read_rows(&r, rows);
+	close_block(&r, outer);
+}
+
+static void read_curve(struct reader *outer, struct arena *mem,
+		       const char *key, struct ft_memory_curve *c)
+{
+	struct reader r = open_block(outer, mem, read_node(outer, key));
+	size_t len = strlen(key);
+
+	c->warm = len > 5 && !strcmp(key + len - 5, ".warm");
+	c->kernel = arena_text_n(mem, key, c->warm ? len - 5 : len);
+	c->start_s = read_number(&r, mem, "start", DIM_S);
+	c->bytes_per_s = read_number(&r, mem, "bandwidth", DIM_BYTES_PER_S);
+	c->half_bytes = read_number_or(&r, mem, "half", DIM_BYTES, 0);
+	c->traffic = read_number_or(&r, mem, "traffic", DIM_NONE, 2);
+	close_block(&r, outer);
+}
+
+void gpu_read_memory(struct reader *outer, struct arena *mem,
+		     struct ft_gpu *gpu)
+{
+	const struct node *map = read_need(outer, "memory_bound");
+	struct reader r = open_block(outer, mem, map), in;
+
+	gpu->memory_spread = read_number(&r, mem, "spread", DIM_FRAC);
+	in = open_block(&r, mem, read_need(&r, "curves"));
+	if (in.map) {
+		gpu->memory = ARENA_ARRAY(mem, in.map->n + 1,
+					  struct ft_memory_curve);
+		for (size_t i = 0; i < in.map->n; i++)
+			if (strcmp(in.map->key[i], "provenance"))
+				read_curve(&in, mem, in.map->key[i],
+					   &gpu->memory[gpu->n_memory++]);
+	}
+	if (!in.failed && !node_get(in.map, "default"))
+		reader_fail(&in, NULL, "lacks the key 'default'");
+	close_block(&in, &r);
+	close_block(&r, outer);
+}
+
+static void read_scale_up(struct reader *outer, struct arena *mem,
+			  const char *key, struct ft_scale_up *s)
+{
+	struct reader r = open_block(outer, mem, read_node(outer, key));
+
+	s->fabric = key;
+	s->mesh = read_bool(&r, "mesh", false);
+	s->bus_bytes_per_s =
+		read_number_or(&r, mem, "bus", DIM_BYTES_PER_S, 0);
+	s->link_bytes_per_s =
+		read_number_or(&r, mem, "link", DIM_BYTES_PER_S, 0);
+	s->efficiency = read_number_or(&r, mem, "efficiency", DIM_FRAC, 1);
+	s->start_s = read_number(&r, mem, "start", DIM_S);
+	s->n_full = read_int(&r, "ranks", 2, 4096, 8);
+	s->nvls_from = read_int(&r, "nvls_from", 0, 4096, 0);
+	if (!r.failed && s->mesh && !(s->link_bytes_per_s.value > 0))
+		reader_fail(&r, NULL, "a mesh lacks the key 'link'");
+	if (!r.failed && !s->mesh && !(s->bus_bytes_per_s.value > 0))
+		reader_fail(&r, NULL, "lacks the key 'bus'");
+	close_block(&r, outer);
+}
+
+void gpu_read_collectives(struct reader *outer, struct arena *mem,
+			  struct ft_gpu *gpu, struct gpu_rows *rows)
+{
+	static const char *const fabrics[] = { "nvlink", "nvlink-no-nvls",
+					       "xgmi", "pcie" };
+	struct reader r =
+		open_block(outer, mem, read_need(outer, "collectives"));
+
+	gpu->collective_spread = read_number(&r, mem, "spread", DIM_FRAC);
+	gpu->scale_up = ARENA_ARRAY(mem, 4, struct ft_scale_up);
+	for (size_t i = 0; i < 4; i++)
+		if (r.map && node_get(r.map, fabrics[i]))
+			read_scale_up(&r, mem, fabrics[i],
+				      &gpu->scale_up[gpu->n_scale_ups++]);
+		else
+			reader_allow(&r, fabrics[i]);
+	read_rows(&r, rows);
+	close_block(&r, outer);
+}

@@ -1,0 +1,105 @@
+/* hw/node.c - a node's file: what is in one server and how it is joined */
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/file.h"
+#include "base/reader.h"
+#include "foretoken/hw.h"
+
+struct owned {
+	struct ft_node node;
+	struct arena mem;
+};
+
+static const char *const scale_ups[] = { "nvlink", "nvlink-no-nvls", "xgmi",
+					 "pcie" };
+
+static void read_scale_up(struct arena *mem, struct reader *outer,
+			  struct ft_node *node)
+{
+	struct reader r = reader_open(read_need(outer, "scale_up"), outer->err);
+
+	r.failed = r.failed || outer->failed;
+	r.from = outer->from;
+	read_provenance(&r, mem);
+	node->scale_up = scale_ups[read_choice(&r, "fabric", scale_ups, 4, 0)];
+	node->scale_up_gpus = read_int(&r, "gpus", 1, 4096, node->gpus);
+	node->scale_up_links = read_int(&r, "links", 0, 64, 0);
+	node->scale_up_bytes_per_s =
+		read_number(&r, mem, "bandwidth", DIM_BYTES_PER_S);
+	node->scale_up_link_bytes_per_s =
+		read_number_or(&r, mem, "link_bandwidth", DIM_BYTES_PER_S, 0);
+	outer->failed = !reader_close(&r) || outer->failed;
+}
+
+static void read_nics(struct arena *mem, struct reader *outer,
+		      struct ft_node *node)
+{
+	struct reader r = reader_open(read_need(outer, "nics"), outer->err);
+
+	r.failed = r.failed || outer->failed;
+	r.from = outer->from;
+	read_provenance(&r, mem);
+	node->nics = read_int(&r, "count", 1, 64, 1);
+	node->nic_bytes_per_s = read_number(&r, mem, "speed", DIM_BYTES_PER_S);
+	node->nic_ports_per_optic = read_int(&r, "ports_per_optic", 1, 4, 1);
+	outer->failed = !reader_close(&r) || outer->failed;
+}
+
+static void read_price(struct reader *outer, struct ft_node *node)
+{
+	struct reader r = reader_open(read_need(outer, "price"), outer->err);
+
+	r.failed = r.failed || outer->failed;
+	node->price_item = read_text(&r, "item", "");
+	node->nodes_per_price_item = read_int(&r, "nodes", 1, 1024, 1);
+	outer->failed = !reader_close(&r) || outer->failed;
+}
+
+static bool read_all(struct arena *mem, struct node *map, struct ft_node *node,
+		     struct ft_error *err)
+{
+	struct reader r = reader_open(map, err);
+
+	read_provenance(&r, mem);
+	node->name = read_text(&r, "name", "");
+	node->title = read_text(&r, "title", node->name);
+	node->gpus = read_need(&r, "gpus") ? read_int(&r, "gpus", 1, 1024, 1) :
+					     1;
+	node->pcie_bytes_per_s =
+		read_number(&r, mem, "pcie", DIM_BYTES_PER_S);
+	node->host_factor = read_number(&r, mem, "host_factor", DIM_NONE);
+	node->power_w = read_number(&r, mem, "power", DIM_W);
+	node->default_fabric = read_text(&r, "default_fabric", "none");
+	read_scale_up(mem, &r, node);
+	read_nics(mem, &r, node);
+	read_price(&r, node);
+	node->from = r.from;
+	return reader_close(&r);
+}
+
+struct ft_node *ft_node_load(const char *name, const struct ft_mark *at,
+			     struct ft_error *err)
+{
+	struct arena mem = { 0 };
+	struct owned *owned = ARENA_NEW(&mem, struct owned);
+	const char *path = file_find(&mem, "hw/nodes", name, at, err);
+	struct node *map = path ? node_read_file(&mem, path, err) : NULL;
+
+	if (!map || !read_all(&mem, map, &owned->node, err)) {
+		arena_release(&mem);
+		return NULL;
+	}
+	owned->mem = mem;
+	return &owned->node;
+}
+
+void ft_node_free(struct ft_node *node)
+{
+	struct arena mem;
+
+	if (!node)
+		return;
+	mem = ((struct owned *)node)->mem;
+	arena_release(&mem);
+}

@@ -1,0 +1,161 @@
+/*
+ * foretoken/study.h - a scenario, what comes of it, and many of them
+ *
+ * A scenario names a model, a cluster, a stack, a training plan and cost terms.
+ * Values come, in this order, from --set, the file, the stack's defaults and the
+ * built-in defaults; `assumed` lists the keys that nobody gave.
+ */
+#ifndef FORETOKEN_STUDY_H
+#define FORETOKEN_STUDY_H
+
+#include <stdio.h>
+
+#include "foretoken/base.h"
+#include "foretoken/cost.h"
+#include "foretoken/hw.h"
+#include "foretoken/models.h"
+#include "foretoken/sim.h"
+#include "foretoken/stacks.h"
+#include "foretoken/traces.h"
+
+struct node;
+
+/* What is loaded once and used by many scenarios: clusters, stacks, price books.
+ * Not shared between threads: each has its own. */
+struct ft_shelf;
+
+struct ft_shelf *ft_shelf_new(void);
+void ft_shelf_free(struct ft_shelf *shelf);
+
+struct ft_scenario {
+	const char *file;
+	const struct node *given;       /* as written, --set applied */
+	const struct ft_model *model;   /* NULL when only the cluster is needed */
+	const struct ft_plan *plan;
+	const struct ft_stack *stack;
+	const struct ft_cluster *cluster;
+	const struct ft_prices *prices;
+	struct ft_cost_terms terms;
+	size_t n_assumed;
+	const char **assumed;           /* dotted keys */
+};
+
+/* sets: n of "a.b=c". whole: false reads only the cluster and cost parts (bom,
+ * collective). shelf must outlive the scenario. */
+struct ft_scenario *ft_scenario_load(struct ft_shelf *shelf, const char *path,
+				     const char *const *sets, size_t n,
+				     bool whole, struct ft_error *err)
+	__attribute__((warn_unused_result));
+
+/* The same from a document already read; the nodes must outlive it. */
+struct ft_scenario *ft_scenario_from(struct ft_shelf *shelf,
+				     const struct node *root, const char *name,
+				     bool whole, struct ft_error *err)
+	__attribute__((warn_unused_result));
+void ft_scenario_free(struct ft_scenario *scenario);
+
+/* One answer. Field names are those of the JSON (DESIGN 4.2). */
+struct ft_outcome {
+	double step_s, tokens_per_s, tokens_per_s_per_gpu;
+	double model_flop_per_s_per_gpu, mfu, mfu_full, hfu;
+	bool fits;
+	double memory_total_bytes, memory_bytes[FT_MEMORIES]; /* per card */
+	struct ft_breakdown breakdown;
+	double step_low_s, step_high_s;
+	double tokens_low_per_s, tokens_high_per_s;
+	double extrapolated_frac;
+	struct ft_cost cost;
+	char bottleneck[200];
+	const struct ft_run *run;   /* owned: shares, classes */
+	const struct ft_bom *bom;   /* owned */
+};
+
+/* timeline may be NULL. graph_of, when given, replaces the built graph. */
+bool ft_study_simulate(const struct ft_scenario *scenario,
+		       const struct ft_graph *graph_of, FILE *timeline,
+		       struct ft_outcome *outcome, struct ft_error *err)
+	__attribute__((warn_unused_result));
+void ft_outcome_release(struct ft_outcome *outcome);
+
+/* A number of the outcome by its JSON name ("memory_bytes_per_gpu.total");
+ * false when there is none of that name. */
+bool ft_outcome_get(const struct ft_outcome *outcome, const char *key,
+		    double *value);
+
+/* ---- validate ------------------------------------------------------------- */
+
+struct ft_check {
+	const char *id, *group, *key;
+	double measured, predicted;
+	double error_frac;         /* in time: positive is predicted too slow */
+	double low, high;          /* of the predicted value */
+	double extrapolated_frac;
+	bool inside;
+};
+
+struct ft_failure {
+	const char *id, *reason;
+};
+
+struct ft_summary {
+	const char *name;
+	size_t n;
+	double mape, bias, median, p90, max, inside_interval_frac;
+};
+
+struct ft_validation {
+	const char *file;
+	size_t n_checks, n_failures, n_groups, n_keys;
+	struct ft_check *check;
+	struct ft_failure *failure;
+	struct ft_summary summary;
+	struct ft_summary *group, *by_key;
+};
+
+/* progress is told (done, total) now and then; may be NULL. */
+struct ft_validation *ft_validate(const char *path, const char *const *sets,
+				  size_t n,
+				  void (*progress)(size_t done, size_t total),
+				  struct ft_error *err)
+	__attribute__((warn_unused_result));
+void ft_validation_free(struct ft_validation *validation);
+
+/* Reads kernel rows as validate does; writes them back with predicted.time_us
+ * and extrapolated behind. */
+bool ft_study_kernels(const char *gpu, const char *path, FILE *out,
+		      struct ft_error *err) __attribute__((warn_unused_result));
+
+/* ---- compare ---------------------------------------------------------------- */
+
+struct ft_difference {
+	const char *what;     /* "time in attention_out (forward)" ... */
+	double share_frac;    /* of the difference in time per token, signed */
+	double value[2];      /* first and second scenario, ns per token and GPU */
+};
+
+/* Where the time per token and GPU of b differs from that of a, largest first. */
+struct ft_difference *ft_study_differences(const struct ft_scenario *sa,
+					   const struct ft_outcome *a,
+					   const struct ft_scenario *sb,
+					   const struct ft_outcome *b,
+					   size_t *n);
+
+/* ---- sweep -------------------------------------------------------------------- */
+
+struct ft_sweep {
+	const char *scenario, *db;
+	const char *const *sets;
+	size_t n_sets;
+	const char *const *vary; /* "KEY=A,B,C" */
+	size_t n_vary;
+	int threads;             /* 0: all cores */
+	void (*progress)(size_t done, size_t total);
+};
+
+/* Every combination, one row each in the database's `runs` table; those already
+ * there are not run again. Counts of this call come back. */
+bool ft_study_sweep(const struct ft_sweep *sweep, size_t *done, size_t *skipped,
+		    size_t *failed, struct ft_error *err)
+	__attribute__((warn_unused_result));
+
+#endif

@@ -1,0 +1,57 @@
+/* models/stages.c - layers over the chunks of a pipeline */
+#include "models/stages.h"
+
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "base/reader.h"
+
+int64_t *stages_even(struct arena *mem, int64_t layers, int64_t chunks)
+{
+	int64_t *n = ARENA_ARRAY(mem, (size_t)chunks, int64_t);
+	int64_t each = layers / chunks, more = layers % chunks;
+
+	if ((layers + 2) % chunks == 0 && chunks > 1) {
+		for (int64_t i = 0; i < chunks; i++)
+			n[i] = (layers + 2) / chunks -
+			       (i == 0 || i == chunks - 1);
+		return n;
+	}
+	if (chunks > layers)
+		return NULL;
+	/* more < chunks, so the last chunk never gets one. */
+	for (int64_t i = 0; i < chunks; i++)
+		n[i] = each;
+	for (int64_t i = 1; i <= more; i++)
+		n[i < chunks - 1 ? i : 0]++;
+	return n;
+}
+
+int64_t *stages_read(struct arena *mem, struct reader *r, const char *key,
+		     int64_t chunks, int64_t layers)
+{
+	const struct node *list = read_node(r, key);
+	int64_t *n = ARENA_ARRAY(mem, (size_t)chunks, int64_t), sum = 0;
+
+	if (!list || list->kind != NODE_LIST || list->n != (size_t)chunks) {
+		reader_fail(r, key, "should be a list of pp x vpp = %lld numbers",
+			    (long long)chunks);
+		return n;
+	}
+	for (size_t i = 0; i < list->n; i++) {
+		char *end = NULL;
+
+		n[i] = list->item[i]->text ?
+			       strtoll(list->item[i]->text, &end, 10) :
+			       -1;
+		if (n[i] < 0 || n[i] > layers || !end || *end) {
+			reader_fail(r, key, "should be whole numbers of layers");
+			return n;
+		}
+		sum += n[i];
+	}
+	if (sum != layers)
+		reader_fail(r, key, "adds up to %lld, the model has %lld layers",
+			    (long long)sum, (long long)layers);
+	return n;
+}

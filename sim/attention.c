@@ -1,0 +1,264 @@
+/*
+ * sim/attention.c - fused attention: arithmetic, times a ratio that was measured
+ *
+ * Arithmetic, for one pass over b h heads of s queries and keys:
+ *
+ *   t = start_s + flop / (efficiency peak) (1 + ramp / s) (1 + edge / s)
+ *                 max(1, x + wave_frac (ceil x - x)) / x
+ *
+ * x = b h ceil(s / 128) / compute units is the number of waves; edge counts
+ * only under a causal mask (tiles on the diagonal are computed whole), ramp
+ * always (the first tiles of a row fill the pipeline). Heads of 64 and 256
+ * have rates of their own. Both passes are the sum of the two. The ramp and edge
+ * of H200 cuDNN follow from its published rates at s = 2048 to 32768. The log of
+ * measured / t is a field over log2(s, b, h, kv, d) and the mask; constants by
+ * 5-fold cross-validation on the published grids of five GPU formats.
+ * Limits: those grids have d = 128, causal, s >= 1024, forward only.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "sim/kernel.h"
+
+enum { AXES = 6, TILE = 128 };
+
+static const float variance_all = 0.03063f, variance_heads = 0.002145f,
+		   variance_work = 0.02005f;
+static const double noise = 0.002242;
+
+static double pairs(const struct attention_shape *a)
+{
+	double w = a->window, s = a->keys;
+
+	if (w > 0 && w < s)
+		return a->queries * w * (a->causal ? 1 - w / (2 * s) : 1);
+	return a->queries * s * (a->causal ? 0.5 : 1);
+}
+
+double attention_flop(const struct attention_shape *a)
+{
+	static const double passes[] = { 1, 2.5, 3.5 };
+
+	return passes[a->pass] * 4 * a->batch * a->heads * a->head_dim *
+	       pairs(a);
+}
+
+/* Rate of a head size against 128, straight in log2(d) between those given. */
+static double head_rate(const struct ft_attention_model *m, double head_dim)
+{
+	double x = log2(head_dim / 128);
+
+	return x < 0 ? pow(m->narrow_frac.value, fmin(-x, 2)) :
+		       pow(m->wide_frac.value, fmin(x, 1));
+}
+
+static double one_pass_s(const struct ft_gpu *gpu,
+			 const struct attention_shape *a, int pass)
+{
+	const struct ft_attention_model *m = &gpu->attention_model;
+	double reach = a->window > 0 ? fmin(a->window, a->keys) : a->keys;
+	double tiles = a->batch * a->heads * ceil(a->queries / TILE);
+	double x = tiles / (double)gpu->compute_units;
+	double flop = attention_flop(a) * (1 + m->ramp[pass].value / reach);
+
+	if (a->causal || reach < a->keys)
+		flop *= 1 + m->edge[pass].value / reach;
+	return m->start_s.value +
+	       flop /
+		       (gpu->peak_flop_per_s[a->dtype].value *
+			m->efficiency[pass].value * head_rate(m, a->head_dim)) *
+		       fmax(1, x + m->wave_frac.value * (ceil(x) - x)) / x;
+}
+
+double attention_arithmetic_s(const struct ft_gpu *gpu,
+			      const struct attention_shape *a)
+{
+	struct attention_shape one = *a;
+	double time = 0;
+
+	for (int pass = 0; pass < 2; pass++) {
+		if (a->pass != FT_PASS_BOTH && a->pass != pass)
+			continue;
+		one.pass = pass;
+		time += one_pass_s(gpu, &one, pass);
+	}
+	return time;
+}
+
+/* ---- the ratio -------------------------------------------------------------- */
+
+static float covariance(const float *a, const float *b)
+{
+	float d[AXES], other;
+	float work = a[1] + a[2] - b[1] - b[2];
+
+	for (int i = 0; i < AXES; i++) {
+		d[i] = a[i] - b[i];
+		d[i] *= d[i];
+	}
+	other = d[4] + 0.5f * d[5];
+	return variance_all * krige_near(d[0] * 0.2246f + d[1] * 0.03001f +
+					 d[2] * 0.01806f + d[3] * 0.02346f +
+					 other) +
+	       variance_heads * krige_near(d[0] * 2.23f + d[1] * 0.2841f +
+					   d[2] * 1.594f + d[3] * 0.5126f +
+					   other) +
+	       variance_work * krige_near(d[0] * 0.7008f +
+					  work * work * 0.3727f + other);
+}
+
+static float between(const void *rows, size_t a, size_t b)
+{
+	const struct ft_attention_table *t = rows;
+
+	return covariance(t->row[a].at, t->row[b].at);
+}
+
+/* Three doublings in sequence or head size, or in the heads at work. */
+static bool is_far(const struct ft_attention_table *t, const struct krige *near,
+		   const float *at)
+{
+	for (size_t i = 0; i < near->n; i++) {
+		const float *r = t->row[near->row[i]].at;
+
+		if (fabsf(r[0] - at[0]) < 1.75f &&
+		    fabsf(r[4] - at[4]) < 0.75f && r[5] == at[5] &&
+		    fabsf(r[1] + r[2] - at[1] - at[2]) < 3)
+			return false;
+	}
+	return true;
+}
+
+double attention_estimate_s(const struct ft_gpu *gpu,
+			    const struct ft_attention_table *t,
+			    const struct attention_shape *a, const bool *skip,
+			    double *left, bool *far)
+{
+	const float at[AXES] = {
+		log2f((float)a->keys),     log2f((float)a->batch),
+		log2f((float)a->heads),    log2f((float)a->kv_heads),
+		log2f((float)a->head_dim), a->causal ? 1 : 0,
+	};
+	double value[KRIGE_NEAR], ratio;
+	struct krige near;
+
+	krige_init(&near);
+	for (size_t i = 0; i < t->n_rows; i++)
+		if (!skip || !skip[i])
+			krige_offer(&near, i, covariance(at, t->row[i].at));
+	for (size_t i = 0; i < near.n; i++) {
+		const struct ft_attention_row *r = &t->row[near.row[i]];
+		struct attention_shape b = {
+			r->batch,    r->heads,	  r->kv_heads, r->sequence,
+			r->sequence, r->head_dim, 0,	       r->causal,
+			t->pass,     t->dtype,
+		};
+
+		value[i] = log(attention_flop(&b) / r->flop_per_s /
+			       attention_arithmetic_s(t->on, &b));
+	}
+	ratio = near.n ? krige_estimate(&near, value, between, t, noise,
+					(double)(variance_all + variance_heads +
+						 variance_work),
+					left) :
+			 0;
+	*far = is_far(t, &near, at);
+	return attention_arithmetic_s(gpu, a) * exp(ratio);
+}
+
+/* ---- the prediction ----------------------------------------------------------- */
+
+enum { OTHER_IMPL = 8, OTHER_PASS = 4, OTHER_DTYPE = 2, OTHER_GPU = 1 };
+
+/* The table that stands nearest, and what it is wrong in. */
+static const struct ft_attention_table *
+table_for(const struct ft_gpu *gpu, const char *impl,
+	  const struct attention_shape *a, int *wrong)
+{
+	const struct ft_attention_table *best = NULL;
+	enum ft_dtype dtype = a->dtype == FT_FP16 ? FT_BF16 : a->dtype;
+
+	*wrong = 0;
+	for (size_t i = 0; i < gpu->n_attention; i++) {
+		const struct ft_attention_table *t = &gpu->attention[i];
+		int w = (strcmp(t->impl, impl) ? OTHER_IMPL : 0) +
+			(t->pass != a->pass ? OTHER_PASS : 0) +
+			(t->dtype != dtype ? OTHER_DTYPE : 0) +
+			(t->on != gpu ? OTHER_GPU : 0);
+
+		if (!best || w < *wrong ||
+		    (w == *wrong && t->n_rows > best->n_rows)) {
+			best = t;
+			*wrong = w;
+		}
+	}
+	return best;
+}
+
+static double rate_of(const struct ft_gpu *gpu, const char *impl)
+{
+	for (size_t i = 0; i < gpu->n_impls; i++)
+		if (!strcmp(gpu->impl[i].name, impl))
+			return gpu->impl[i].rate.value;
+	return 1;
+}
+
+static struct attention_shape shape_of(const struct ft_gpu *gpu,
+				       const struct ft_work *w)
+{
+	struct attention_shape a = {
+		.batch = (double)w->attention.batch,
+		.heads = (double)w->attention.heads,
+		.kv_heads = (double)w->attention.kv_heads,
+		.queries = (double)w->attention.queries,
+		.keys = (double)w->attention.keys,
+		.window = (double)w->attention.window,
+		.causal = w->attention.causal,
+		.pass = (int)w->attention.pass,
+		.dtype = w->dtype,
+	};
+
+	a.head_dim = (double)(w->attention.qk_head_dim +
+			      w->attention.v_head_dim) / 2;
+	/* what has no fused kernel of its own runs in 16 bits */
+	if (a.dtype != FT_FP8 && a.dtype != FT_FP16)
+		a.dtype = FT_BF16;
+	if (!(gpu->peak_flop_per_s[a.dtype].value > 0))
+		a.dtype = FT_BF16;
+	return a;
+}
+
+bool attention_predict(const struct ft_gpu *gpu, const struct ft_work *work,
+		       struct ft_prediction *out, struct ft_error *err)
+{
+	struct attention_shape a = shape_of(gpu, work);
+	const char *impl = work->attention.impl;
+	const struct ft_attention_table *t;
+	double spread = gpu->attention_spread.value, left = 0;
+	int wrong;
+
+	if (!(gpu->peak_flop_per_s[a.dtype].value > 0))
+		return ft_fail(err, NULL, "%s has no 16-bit products, which "
+					  "attention needs", gpu->name);
+	if (!impl || !impl[0])
+		impl = gpu->attention_impl;
+	t = table_for(gpu, impl, &a, &wrong);
+	if (t) {
+		out->time_s = attention_estimate_s(gpu, t, &a, NULL, &left,
+						   &out->extrapolated);
+		if (wrong & OTHER_IMPL)
+			out->time_s *= rate_of(gpu, t->impl) /
+				       rate_of(gpu, impl);
+		spread *= 1 + 0.5 * (wrong != 0) + (wrong >= OTHER_PASS);
+		out->extrapolated |= wrong >= OTHER_IMPL;
+	} else {
+		out->time_s = attention_arithmetic_s(gpu, &a) /
+			      rate_of(gpu, impl);
+		out->extrapolated = true;
+		spread = fmax(2 * spread, 0.2);
+	}
+	out->time_s = fmax(out->time_s, gpu->kernel_floor_s.value);
+	out->spread_frac = sqrt(spread * spread + left * left / 0.01 +
+				(out->extrapolated ? 0.01 : 0));
+	return true;
+}

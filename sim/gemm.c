@@ -1,0 +1,280 @@
+/*
+ * sim/gemm.c - matrix products: waves of tiles, times a ratio that was measured
+ *
+ * Arithmetic. A product is cut into tiles, perhaps with the inner sum split in
+ * s; x = tiles s / compute units is the number of waves. Of an unfilled last
+ * wave the share `wave_frac` is lost (persistent kernels lose little):
+ *
+ *   compute = max(1, x + wave_frac (ceil x - x)) (tile flop / unit rate + tile_s)
+ *   memory  = (A + B once, C) / (memory_frac bandwidth)
+ *   t       = start_s + (compute^p + memory^p)^(1/p)
+ *
+ * with the best of five tiles and s = 1, 2, 4, 8. Ratio: log(measured / t) is a
+ * field over x = log2(m, n, k) with the covariance of `terms` below: a smooth
+ * part over all three, and rougher parts that are shared by products with the
+ * same m and n (the tile pattern does not know k), the same n and k, or none.
+ * Source of the constants: search by 5-fold cross-validation over whole (n,k)
+ * on six published grids (H200 bf16 and fp8, A100, B200 bf16 and nvfp4, GB300
+ * fp8). Limits: below m = 256 and n or k = 1024 the grids are empty.
+ */
+#include <math.h>
+
+#include "base/arena.h"
+#include "base/text.h"
+#include "sim/kernel.h"
+
+enum { TERMS = 4, BLOCK = 8 };
+
+static const struct {
+	float variance, m, n, k;
+} terms[TERMS] = {
+	{ 0.01256f, 0.03114f, 0.07865f, 0.03403f },
+	{ 0.006209f, 0.6689f, 7.056f, 0.01627f },
+	{ 0.01541f, 0.4546f, 0.1472f, 0.05864f },
+	{ 0.0005995f, 0.263f, 8.231f, 0.776f },
+};
+
+/* Beyond this many doublings from the next row a shape is called far. */
+static const float far_log2 = 1.75f;
+
+double gemm_tiles(double m, double n, double tile_m, double tile_n)
+{
+	return ceil(m / tile_m) * ceil(n / tile_n);
+}
+
+double gemm_waves(double tiles, int64_t compute_units)
+{
+	return ceil(tiles / (double)compute_units);
+}
+
+/* An element of C: written in 16 bits, or added to an fp32 gradient. */
+struct product product_of(const struct ft_work *w)
+{
+	double m = (double)w->gemm.m, n = (double)w->gemm.n;
+	double k = (double)w->gemm.k;
+	struct product p = { .m = m, .n = n, .k = k, .groups = 1 };
+
+	p.out_bytes = w->gemm.accumulate ? 8 : 2;
+	if (w->gemm.layout == FT_DGRAD) {
+		p.n = k;
+		p.k = n;
+	} else if (w->gemm.layout == FT_WGRAD) {
+		/* C' = B' A': the longer side may as well be n */
+		p.m = fmin(n, k);
+		p.n = fmax(n, k);
+		p.k = m;
+		p.inner = true;
+	}
+	if (w->gemm.groups > 1)
+		p.groups = (double)w->gemm.groups;
+	return p;
+}
+
+/* The best choice of tile and split; m, n, k are of one group. */
+static double compute_s(const struct ft_gpu *gpu, enum ft_dtype dtype,
+			double m, double n, double k, double groups)
+{
+	const struct ft_gemm_model *g = &gpu->gemm_model;
+	double tm = (double)g->tile_m, tn = (double)g->tile_n;
+	const double tile[5][3] = {
+		{ tm, tn, 1 },
+		{ tn, tm, 1 },
+		{ tm, tm, g->square_frac.value },
+		{ tm / 2, tn, g->narrow_frac.value },
+		{ tm / 2, tm, g->narrow_frac.value * 0.8 },
+	};
+	double units = (double)gpu->compute_units, best = INFINITY;
+	double unit_rate = gpu->peak_flop_per_s[dtype].value / units *
+			   gpu->gemm_efficiency[dtype].value;
+
+	for (int i = 0; i < 5; i++) {
+		double tiles = groups * gemm_tiles(m, n, tile[i][0], tile[i][1]);
+		double flop = 2 * tile[i][0] * tile[i][1] * k;
+		double rate = unit_rate * tile[i][2];
+
+		for (int s = 1; s <= 8; s *= 2) {
+			double x = tiles * s / units, t;
+
+			if (s > 1 && (k / s < 512 || x > 4))
+				break;
+			t = fmax(1, x + g->wave_frac.value * (ceil(x) - x)) *
+			    (flop / s / rate + g->tile_s.value);
+			if (s > 1)
+				t += g->split.value * 4 * s * groups * m * n /
+				     gpu->memory_bytes_per_s.value;
+			best = fmin(best, t);
+		}
+	}
+	return best;
+}
+
+double gemm_arithmetic_s(const struct ft_gpu *gpu, enum ft_dtype dtype,
+			 const struct product *p)
+{
+	const struct ft_gemm_model *g = &gpu->gemm_model;
+	double m = p->inner ? p->m : ceil(p->m / p->groups);
+	double k = p->inner ? ceil(p->k / p->groups) : p->k;
+	double compute = compute_s(gpu, dtype, m, p->n, k, p->groups);
+	double bytes = p->groups * (ft_dtype_bytes(dtype) * k * (m + p->n) +
+				    p->out_bytes * m * p->n);
+	double memory = bytes / (gpu->memory_bytes_per_s.value *
+				 g->memory_frac.value);
+	double low = fmin(compute, memory), high = fmax(compute, memory);
+	double power = g->sharpness.value;
+
+	return g->start_s.value +
+	       high * pow(1 + pow(low / high, power), 1 / power);
+}
+
+/* ---- the ratio -------------------------------------------------------------- */
+
+static float between(const void *rows, size_t a, size_t b)
+{
+	const struct ft_gemm_table *t = rows;
+	float m = t->log_m[a] - t->log_m[b], n = t->log_n[a] - t->log_n[b];
+	float k = t->log_k[a] - t->log_k[b], sum = 0;
+
+	for (int i = 0; i < TERMS; i++)
+		sum += terms[i].variance *
+		       krige_near(m * m * terms[i].m + n * n * terms[i].n +
+				  k * k * terms[i].k);
+	return sum;
+}
+
+/* The rows nearest to a point; eight at a time, for the vector units. */
+static void nearest(const struct ft_gemm_table *t, const float at[3],
+		    const bool *skip, struct krige *near)
+{
+	krige_init(near);
+	for (size_t i = 0; i < t->n_rows; i += BLOCK) {
+		float m[BLOCK], n[BLOCK], k[BLOCK], sum[BLOCK] = { 0 };
+
+		for (int j = 0; j < BLOCK; j++) {
+			m[j] = t->log_m[i + (size_t)j] - at[0];
+			n[j] = t->log_n[i + (size_t)j] - at[1];
+			k[j] = t->log_k[i + (size_t)j] - at[2];
+			m[j] *= m[j];
+			n[j] *= n[j];
+			k[j] *= k[j];
+		}
+		for (int e = 0; e < TERMS; e++)
+			for (int j = 0; j < BLOCK; j++)
+				sum[j] += terms[e].variance *
+					  krige_near(m[j] * terms[e].m +
+						     n[j] * terms[e].n +
+						     k[j] * terms[e].k);
+		for (size_t j = 0; j < BLOCK && i + j < t->n_rows; j++)
+			if (!skip || !skip[i + j])
+				krige_offer(near, i + j, sum[j]);
+	}
+}
+
+static bool is_far(const struct ft_gemm_table *t, const struct krige *near,
+		   const float at[3])
+{
+	for (size_t i = 0; i < near->n; i++) {
+		size_t r = near->row[i];
+
+		if (fabsf(t->log_m[r] - at[0]) < far_log2 &&
+		    fabsf(t->log_n[r] - at[1]) < far_log2 &&
+		    fabsf(t->log_k[r] - at[2]) < far_log2)
+			return false;
+	}
+	return true;
+}
+
+double gemm_estimate_s(const struct ft_gpu *gpu, const struct ft_gemm_table *t,
+		       enum ft_dtype dtype, const struct product *p,
+		       const bool *skip, double *left, bool *far)
+{
+	const float at[3] = { log2f((float)p->m), log2f((float)p->n),
+			      log2f((float)p->k) };
+	double noise = t->on->gemm_model.noise.value, variance = 0, ratio;
+	double value[KRIGE_NEAR];
+	struct krige near;
+
+	nearest(t, at, skip, &near);
+	for (size_t i = 0; i < near.n; i++) {
+		const struct ft_gemm_row *row = &t->row[near.row[i]];
+		struct product q = { row->m, row->n, row->k, 1, false,
+				     2 };
+
+		value[i] = log(row->time_s /
+			       gemm_arithmetic_s(t->on, t->dtype, &q));
+	}
+	for (int i = 0; i < TERMS; i++)
+		variance += (double)terms[i].variance;
+	ratio = near.n ? krige_estimate(&near, value, between, t, noise * noise,
+					variance, left) : 0;
+	*far = is_far(t, &near, at);
+	return gemm_arithmetic_s(gpu, dtype, p) * exp(ratio);
+}
+
+/* ---- the prediction ----------------------------------------------------------- */
+
+/* The measured table that says most about a format: its own, or the nearest. */
+static const struct ft_gemm_table *table_for(const struct ft_gpu *gpu,
+					     enum ft_dtype dtype)
+{
+	static const enum ft_dtype order[FT_DTYPES][4] = {
+		[FT_BF16] = { FT_BF16, FT_BF16, FT_BF16, FT_BF16 },
+		[FT_FP16] = { FT_BF16, FT_BF16, FT_BF16, FT_BF16 },
+		[FT_FP32] = { FT_FP32, FT_FP32, FT_FP32, FT_FP32 },
+		[FT_FP8] = { FT_FP8, FT_FP8_BLOCK128, FT_MXFP8, FT_BF16 },
+		[FT_FP8_BLOCK128] = { FT_FP8_BLOCK128, FT_FP8, FT_MXFP8,
+				      FT_BF16 },
+		[FT_MXFP8] = { FT_MXFP8, FT_FP8, FT_FP8_BLOCK128, FT_BF16 },
+		[FT_NVFP4] = { FT_NVFP4, FT_FP8, FT_FP8_BLOCK128, FT_BF16 },
+	};
+
+	for (int i = 0; i < 4; i++)
+		if (gpu->gemm[order[dtype][i]].n_rows)
+			return &gpu->gemm[order[dtype][i]];
+	return NULL;
+}
+
+static bool no_format(const struct ft_gpu *gpu, enum ft_dtype dtype,
+		      struct ft_error *err)
+{
+	const char *has[FT_DTYPES];
+	struct arena mem = { 0 };
+	size_t n = 0;
+
+	for (int d = 0; d < FT_DTYPES; d++)
+		if (gpu->peak_flop_per_s[d].value > 0)
+			has[n++] = ft_dtype_name((enum ft_dtype)d);
+	ft_fail(err, NULL, "%s has no %s matrix products; it has %s", gpu->name,
+		ft_dtype_name(dtype), text_join(&mem, has, n));
+	arena_release(&mem);
+	return false;
+}
+
+bool gemm_predict(const struct ft_gpu *gpu, const struct ft_work *work,
+		  struct ft_prediction *out, struct ft_error *err)
+{
+	const struct ft_gemm_table *t = table_for(gpu, work->dtype);
+	struct product p = product_of(work);
+	double spread = gpu->gemm_spread.value, left = 0;
+
+	if (!(gpu->peak_flop_per_s[work->dtype].value > 0))
+		return no_format(gpu, work->dtype, err);
+	if (t) {
+		bool same = t->dtype == work->dtype ||
+			    work->dtype == FT_FP16;
+
+		out->time_s = gemm_estimate_s(gpu, t, work->dtype, &p, NULL,
+					      &left, &out->extrapolated);
+		spread *= same ? 1 : 2;
+	} else {
+		out->time_s = gemm_arithmetic_s(gpu, work->dtype, &p);
+		out->extrapolated = true;
+		spread = fmax(2 * spread, 0.15);
+	}
+	if (p.groups > 1)
+		out->time_s *= gpu->gemm_grouped.value;
+	out->time_s *= gpu->gemm_layout[work->gemm.layout].value;
+	out->time_s = fmax(out->time_s, gpu->kernel_floor_s.value);
+	out->spread_frac = sqrt(spread * spread + left * left / 0.01 +
+				(out->extrapolated ? 0.01 : 0));
+	return true;
+}

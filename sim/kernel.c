@@ -1,0 +1,54 @@
+/*
+ * sim/kernel.c - one kernel alone on one rank: which family, and which clock
+ *
+ * Short isolated kernels run at boost clocks (burst), as the profile's rows were
+ * measured. Back to back for seconds, matrix units reach the card's power limit
+ * and clocks fall (sustained). How far depends on how busy those units are: with
+ * u = rate / peak, a kernel of time t slows by
+ *
+ *   1 + (1 / sustained - 1) min(1, u / 0.5)^2 t / (t + 20 us)
+ *
+ * so small and memory-bound kernels, which leave power unused, do not slow.
+ */
+#include <math.h>
+
+#include "sim/kernel.h"
+
+static void apply_clock(const struct ft_gpu *gpu, const struct ft_work *work,
+			struct ft_prediction *out)
+{
+	double peak = gpu->peak_flop_per_s[work->dtype].value;
+	double rate = gpu->sustained[work->dtype].value;
+	double busy, time = out->time_s;
+
+	if (!(peak > 0) || !(rate > 0))
+		return;
+	busy = fmin(1, ft_work_flop(work) / time / peak / 0.5);
+	out->time_s *= 1 + (1 / rate - 1) * busy * busy * time / (time + 20e-6);
+}
+
+bool ft_kernel_predict(const struct ft_gpu *gpu, const struct ft_work *work,
+		       enum ft_clock clock, struct ft_prediction *out,
+		       struct ft_error *err)
+{
+	*out = (struct ft_prediction){ 0 };
+	switch (work->kind) {
+	case FT_GEMM:
+		if (!gemm_predict(gpu, work, out, err))
+			return false;
+		break;
+	case FT_ATTENTION:
+		if (!attention_predict(gpu, work, out, err))
+			return false;
+		break;
+	case FT_MEMORY_BOUND:
+		memory_bound_predict(gpu, work, out);
+		return true;
+	case FT_COMMUNICATION:
+		return ft_fail(err, NULL, "%s is a collective, not a kernel",
+			       work->name ? work->name : "this work");
+	}
+	if (clock == FT_CLOCK_SUSTAINED)
+		apply_clock(gpu, work, out);
+	return true;
+}

@@ -1,0 +1,113 @@
+/*
+ * sim/kernel.h - how long one kernel takes, family by family
+ *
+ * Products and attention go the same way: arithmetic gives a first guess from
+ * the shape and the machine; the profile's measured rows say by which ratio it
+ * is off; that ratio is carried to the new shape by kriging, that is, by the
+ * weights that are best if the logarithm of the ratio is a random field with
+ * the covariance stated in each file. Held-out weight shapes chose the
+ * constants (tests/test_kernel.c prints and bounds the error).
+ */
+#ifndef SIM_KERNEL_H
+#define SIM_KERNEL_H
+
+#include "foretoken/sim.h"
+
+/* ---- sim/kernel_kriging.c ------------------------------------------------- */
+
+enum { KRIGE_NEAR = 24 };
+
+/* The rows that say most about a point: highest covariance with it. */
+struct krige {
+	size_t n;
+	size_t row[KRIGE_NEAR];
+	float with_point[KRIGE_NEAR];  /* covariance of the row and the point */
+	float least;                   /* the lowest of them, once full */
+	size_t least_at;
+};
+
+void krige_init(struct krige *k);
+void krige_offer(struct krige *k, size_t row, float covariance);
+
+/* The covariance of two measured rows. */
+typedef float krige_between(const void *rows, size_t a, size_t b);
+
+/* value[i]: at row[i]; noise: variance of a measurement; variance: of one
+ * point. The estimate, and in *left the variance that is not explained. */
+double krige_estimate(const struct krige *k, const double *value,
+		      krige_between *between, const void *rows, double noise,
+		      double variance, double *left);
+
+/* 1/(1+d2)^2: falls off as distances grow, and never costs an exponential. */
+static inline float krige_near(float d2)
+{
+	float x = 1 / (1 + d2);
+
+	return x * x;
+}
+
+/* ---- the families ---------------------------------------------------------- */
+
+/* A product C[m,n] = A[m,k] B[k,n]. Groups are products of their own in one
+ * launch: they share out m, or the inner k where inner is true. */
+struct product {
+	double m, n, k, groups;
+	bool inner;
+	double out_bytes; /* an element of C, read and written */
+};
+
+struct product product_of(const struct ft_work *work);
+
+/* Tiles of tile_m x tile_n that cover m x n; the waves they take. */
+double gemm_tiles(double m, double n, double tile_m, double tile_n);
+double gemm_waves(double tiles, int64_t compute_units);
+
+double gemm_arithmetic_s(const struct ft_gpu *gpu, enum ft_dtype dtype,
+			 const struct product *p);
+bool gemm_predict(const struct ft_gpu *gpu, const struct ft_work *work,
+		  struct ft_prediction *out, struct ft_error *err);
+
+/* A table's own estimate, without the rows for which skip is true: how tests
+ * hold out whole weight shapes. skip may be NULL. */
+double gemm_estimate_s(const struct ft_gpu *gpu, const struct ft_gemm_table *t,
+		       enum ft_dtype dtype, const struct product *p,
+		       const bool *skip, double *left, bool *far);
+
+struct attention_shape {
+	double batch, heads, kv_heads, queries, keys, head_dim, window;
+	bool causal;
+	int pass;
+	enum ft_dtype dtype;
+};
+
+double attention_flop(const struct attention_shape *a);
+double attention_arithmetic_s(const struct ft_gpu *gpu,
+			      const struct attention_shape *a);
+double attention_estimate_s(const struct ft_gpu *gpu,
+			    const struct ft_attention_table *t,
+			    const struct attention_shape *a, const bool *skip,
+			    double *left, bool *far);
+bool attention_predict(const struct ft_gpu *gpu, const struct ft_work *work,
+		       struct ft_prediction *out, struct ft_error *err);
+
+void memory_bound_predict(const struct ft_gpu *gpu, const struct ft_work *work,
+			  struct ft_prediction *out);
+
+/* ---- sim/inside.c, for its tests ------------------------------------------- */
+
+/* All pairs joined by links of their own: each rank talks to all others at
+ * once, twice for an all-reduce. link_bytes_per_s: one direction. */
+double inside_mesh_s(enum ft_collective op, int64_t n, double bytes,
+		     double link_bytes_per_s);
+
+/* T = a + c sqrt(S) + S f / B, fitted to rows by least relative squares with
+ * a, c, 1/B >= 0; skip as above. */
+struct inside_law {
+	double a_s, c_s, s_per_byte;
+};
+struct inside_law inside_fit(const struct ft_collective_table *t,
+			     const bool *skip);
+double inside_table_s(const struct ft_collective_table *t, double bytes,
+		      const bool *skip);
+
+#endif

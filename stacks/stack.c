@@ -1,0 +1,164 @@
+/* stacks/stack.c - stacks/NAME.yaml to struct ft_stack, `extends` resolved */
+#include "foretoken/stacks.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/file.h"
+#include "base/reader.h"
+
+struct whole {
+	struct ft_stack stack; /* first: the handle is the arena's */
+	struct arena mem;
+};
+
+enum { DEEPEST = 8 };
+
+static const char *const hosts[FT_HOSTS] = {
+	"launch",	  "collective",	     "block_forward",
+	"block_backward", "shard_forward",   "shard_backward",
+	"gradient_hook",  "tensor_forward",  "tensor_backward",
+	"ends_forward",	  "ends_backward",   "micro_batch",
+	"pipeline",	  "optimizer",	     "step",
+};
+
+const char *ft_host_name(enum ft_host activity)
+{
+	return hosts[activity];
+}
+
+/* The file's map, laid upon those that it extends. */
+static struct node *gather(struct arena *mem, const char *name,
+			   const struct ft_mark *at, int depth,
+			   struct ft_error *err)
+{
+	const char *path = file_find(mem, "stacks", name, at, err);
+	struct node *own = path ? node_read_file(mem, path, err) : NULL;
+	struct node *parent, *below;
+
+	if (!own)
+		return NULL;
+	parent = node_get(own, "extends");
+	if (!parent)
+		return own;
+	if (parent->kind != NODE_SCALAR || depth == DEEPEST) {
+		ft_fail(err, &parent->mark, depth == DEEPEST ?
+			"stacks extend each other in a circle" :
+			"extends: should be the name of a stack");
+		return NULL;
+	}
+	below = gather(mem, parent->text, &parent->mark, depth + 1, err);
+	return below ? node_overlay(mem, below, own) : NULL;
+}
+
+static bool read_layout(const struct node *node, struct ft_layout_rules *l,
+			struct ft_error *err)
+{
+	static const char *const fusions[] = { "eager", "compiled", "kernels" };
+	static const char *const tps[] = { "megatron", "dtensor" };
+	static const char *const kept[] = { "attention", "ops" };
+	struct reader r = reader_open(node, err);
+
+	l->fusion = (enum ft_fusion)read_choice(&r, "fusion", fusions, 3, 2);
+	l->tensor_parallel = (enum ft_tensor_parallel)read_choice(
+		&r, "tensor_parallel", tps, 2, 0);
+	l->selective = (enum ft_selective)read_choice(&r, "selective", kept, 2, 0);
+	l->fused_qkv = read_bool(&r, "fused_qkv", true);
+	l->fused_gate_up = read_bool(&r, "fused_gate_up", true);
+	l->fused_loss = read_bool(&r, "fused_loss", false);
+	l->autocast = read_bool(&r, "autocast", false);
+	l->dropout = read_bool(&r, "dropout", false);
+	l->gradient_fusion = read_bool(&r, "gradient_fusion", true);
+	l->sync_each_micro_batch = read_bool(&r, "sync_each_micro_batch", true);
+	l->gather_under_forward = read_bool(&r, "gather_under_forward", false);
+	l->host_sync = read_bool(&r, "host_sync", false);
+	l->ragged_batch = read_bool(&r, "ragged_batch", false);
+	l->forward_prefetch = read_bool(&r, "forward_prefetch", false);
+	l->gather_root_again = read_bool(&r, "gather_root_again", false);
+	l->keeps_outputs = read_bool(&r, "keeps_outputs", false);
+	l->scaled_gradients = read_bool(&r, "scaled_gradients", true);
+	l->fsdp_copy_in_bytes = read_quantity(&r, "fsdp_copy_in", DIM_BYTES, 0);
+	l->fsdp_copy_out_bytes = read_quantity(&r, "fsdp_copy_out", DIM_BYTES, 0);
+	l->fsdp_copy_grad_bytes = read_quantity(&r, "fsdp_copy_gradient",
+						DIM_BYTES, 0);
+	l->optimizer_bytes = read_quantity(&r, "optimizer", DIM_BYTES, 0);
+	l->optimizer_kernels = read_int(&r, "optimizer_kernels", 1, 100000, 8);
+	l->bucket_bytes = read_quantity(&r, "bucket", DIM_BYTES, 160e6);
+	l->rank_order = read_text(&r, "rank_order", "tp-cp-ep-dp-pp");
+	l->attention = read_text(&r, "attention", "");
+	return reader_close(&r);
+}
+
+static bool read_rates(const struct node *node, struct ft_stack *s,
+		       struct arena *mem, struct ft_error *err)
+{
+	struct reader r = reader_open(node, err);
+	struct reader h;
+
+	r.from = s->from;
+	read_provenance(&r, mem);
+	h = reader_open(read_node(&r, "host"), err);
+	h.from = r.from;
+	read_provenance(&h, mem);
+	for (int i = 0; i < FT_HOSTS; i++)
+		s->host_s[i] = read_number_or(&h, mem, hosts[i], DIM_S, 0);
+	s->host_crowding_frac = read_number_or(&h, mem, "crowding", DIM_FRAC, 0);
+	if (!reader_close(&h))
+		return false;
+	s->spread_frac = read_number_or(&r, mem, "spread", DIM_FRAC, 0.15);
+	s->gap_s = read_number_or(&r, mem, "gap", DIM_S, 0);
+	s->gemm_factor = read_number_or(&r, mem, "gemm", DIM_NONE, 1);
+	s->attention_factor = read_number_or(&r, mem, "attention", DIM_NONE, 1);
+	s->memory_factor = read_number_or(&r, mem, "memory_bound", DIM_NONE, 1);
+	s->collective_factor = read_number_or(&r, mem, "collective", DIM_NONE, 1);
+	return reader_close(&r);
+}
+
+static bool read_stack(const struct node *node, struct whole *w,
+		       const char *name, struct ft_error *err)
+{
+	struct ft_stack *s = &w->stack;
+	struct reader r = reader_open(node, err);
+	const struct node *layout, *rates;
+
+	s->name = read_text(&r, "name", name);
+	s->title = read_text(&r, "title", s->name);
+	reader_allow(&r, "extends");
+	read_provenance(&r, &w->mem);
+	s->from = r.from;
+	layout = read_node(&r, "layout");
+	rates = read_node(&r, "rates");
+	s->defaults = read_node(&r, "defaults");
+	if (!s->from)
+		reader_fail(&r, NULL, "a stack needs a provenance");
+	return reader_close(&r) && read_layout(layout, &s->layout, err) &&
+	       read_rates(rates, s, &w->mem, err);
+}
+
+struct ft_stack *ft_stack_load(const char *name, const struct ft_mark *at,
+			       struct ft_error *err)
+{
+	struct arena mem = { 0 };
+	struct whole *w = ARENA_NEW(&mem, struct whole);
+	struct node *node;
+	bool ok;
+
+	w->mem = mem;
+	node = gather(&w->mem, name, at, 0, err);
+	ok = node && read_stack(node, w, arena_text(&w->mem, name), err);
+	if (ok)
+		return &w->stack;
+	ft_stack_free(&w->stack);
+	return NULL;
+}
+
+void ft_stack_free(struct ft_stack *stack)
+{
+	struct arena mem;
+
+	if (!stack)
+		return;
+	mem = ((struct whole *)stack)->mem;
+	arena_release(&mem);
+}

@@ -1,0 +1,389 @@
+/* study/kernel_rows.c - rows of single kernels and single collectives */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/node.h"
+#include "study/shelf.h"
+#include "study/tally.h"
+
+static const char *const kernel_columns[] = {
+	"kernel", "gpu", "dtype", "warm", "clock", "layout", "m", "n", "k",
+	"impl", "pass", "batch", "heads", "kv_heads", "sequence_length",
+	"head_dim", "causal", "bytes", "measured.time_us", "measured.tflops",
+	"id", "group", "source", "notes",
+};
+
+static const char *const collective_columns[] = {
+	"op", "gpu", "gpus", "nodes", "fabric", "bytes", "measured.time_us",
+	"measured.busbw_gb_per_s", "id", "group", "source", "notes",
+};
+
+/* GPUs by name, loaded once per file. */
+struct garage {
+	struct arena *mem;
+	struct ft_gpu *gpu[32];
+	size_t n;
+};
+
+static const struct ft_gpu *gpu_named(struct garage *g, const char *name,
+				      const struct ft_mark *at,
+				      struct ft_error *err)
+{
+	for (size_t i = 0; i < g->n; i++)
+		if (!strcmp(g->gpu[i]->name, name))
+			return g->gpu[i];
+	if (g->n == sizeof(g->gpu) / sizeof(*g->gpu)) {
+		ft_fail(err, at, "too many different GPUs in one file");
+		return NULL;
+	}
+	g->gpu[g->n] = ft_gpu_load(name, at, err);
+	return g->gpu[g->n] ? g->gpu[g->n++] : NULL;
+}
+
+static void garage_close(struct garage *g)
+{
+	for (size_t i = 0; i < g->n; i++)
+		ft_gpu_free(g->gpu[i]);
+}
+
+static bool truth(const struct csv *t, size_t row, const char *column)
+{
+	const char *text = csv_text(t, row, csv_column(t, column));
+
+	return !strcmp(text, "true") || !strcmp(text, "True");
+}
+
+static bool whole(const struct csv *t, size_t row, const char *column,
+		  int64_t fallback, int64_t *out, struct ft_error *err)
+{
+	double v;
+
+	if (!csv_number(t, row, csv_column(t, column), (double)fallback, &v, err))
+		return false;
+	if (v < 0 || v > 1e15) {
+		struct ft_mark at = csv_mark(t, row, csv_column(t, column));
+
+		return ft_fail(err, &at, "%s is out of range", column);
+	}
+	*out = (int64_t)v;
+	return true;
+}
+
+static bool need_positive(int64_t v, const char *name, struct ft_error *err)
+{
+	return v > 0 || ft_fail(err, NULL, "the row lacks %s", name);
+}
+
+static bool gemm_row(const struct csv *t, size_t row, struct ft_work *w,
+		     struct ft_error *err)
+{
+	const char *layout = csv_text(t, row, csv_column(t, "layout"));
+
+	w->kind = FT_GEMM;
+	w->gemm.groups = 1;
+	w->gemm.layout = FT_FORWARD;
+	for (int i = 0; i < FT_LAYOUTS; i++)
+		if (!strcmp(layout, ft_layout_name((enum ft_layout)i)))
+			w->gemm.layout = (enum ft_layout)i;
+	return whole(t, row, "m", 0, &w->gemm.m, err) &&
+	       whole(t, row, "n", 0, &w->gemm.n, err) &&
+	       whole(t, row, "k", 0, &w->gemm.k, err) &&
+	       need_positive(w->gemm.m, "m", err) &&
+	       need_positive(w->gemm.n, "n", err) &&
+	       need_positive(w->gemm.k, "k", err);
+}
+
+static bool attention_row(const struct csv *t, size_t row, struct ft_work *w,
+			  struct ft_error *err)
+{
+	const char *pass = csv_text(t, row, csv_column(t, "pass"));
+	const char *impl = csv_text(t, row, csv_column(t, "impl"));
+	int64_t dim;
+
+	w->kind = FT_ATTENTION;
+	w->attention.pass = !strcmp(pass, "backward") ? FT_PASS_BACKWARD :
+			    !strcmp(pass, "both")     ? FT_PASS_BOTH :
+							FT_PASS_FORWARD;
+	w->attention.impl = impl[0] ? impl : NULL;
+	w->attention.causal = truth(t, row, "causal");
+	if (!whole(t, row, "batch", 1, &w->attention.batch, err) ||
+	    !whole(t, row, "heads", 0, &w->attention.heads, err) ||
+	    !whole(t, row, "sequence_length", 0, &w->attention.queries, err) ||
+	    !whole(t, row, "head_dim", 128, &dim, err) ||
+	    !whole(t, row, "kv_heads", w->attention.heads,
+		   &w->attention.kv_heads, err))
+		return false;
+	w->attention.keys = w->attention.queries;
+	w->attention.qk_head_dim = w->attention.v_head_dim = dim;
+	return need_positive(w->attention.heads, "heads", err) &&
+	       need_positive(w->attention.queries, "sequence_length", err);
+}
+
+/* Bytes read and written per element of the source buffer of e bytes each. */
+static double traffic(const char *kernel, double e)
+{
+	static const struct {
+		const char *kernel;
+		double per_element, fixed;
+	} known[] = {
+		{ "copy", 2, 0 },      { "add", 3, 0 },	    { "rmsnorm", 2, 0 },
+		{ "layernorm", 2, 0 }, { "swiglu", 3, 0 },  { "gelu", 2, 0 },
+		{ "rope", 2, 0 },      { "softmax", 2, 0 }, { "cast", 1, 2 },
+		{ "concat", 2, 0 },    { "adamw", 0, 28 },  { "adam", 0, 28 },
+		{ "fill", 1, 0 },      { "cross_entropy", 2, 0 },
+	};
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+		if (!strcmp(kernel, known[i].kernel))
+			return known[i].per_element * e + known[i].fixed;
+	return 2 * e;
+}
+
+static bool memory_row(const struct csv *t, size_t row, struct ft_work *w,
+		       struct ft_error *err)
+{
+	double e = ft_dtype_bytes(w->dtype), bytes;
+	int64_t m, n;
+
+	w->kind = FT_MEMORY_BOUND;
+	w->memory.kernel = w->name;
+	w->memory.warm = truth(t, row, "warm");
+	if (!csv_number(t, row, csv_column(t, "bytes"), 0, &bytes, err) ||
+	    !whole(t, row, "m", 0, &m, err) || !whole(t, row, "n", 1, &n, err))
+		return false;
+	if (bytes <= 0)
+		bytes = e * (double)m * (double)n;
+	w->memory.bytes = bytes / e * traffic(w->name, e);
+	return bytes > 0 || ft_fail(err, NULL, "the row has neither bytes nor m, n");
+}
+
+static bool work_of_row(const struct csv *t, size_t row, struct ft_work *w,
+			struct ft_error *err)
+{
+	const char *dtype = csv_text(t, row, csv_column(t, "dtype"));
+
+	*w = (struct ft_work){ .name = csv_text(t, row, 0), .dtype = FT_BF16 };
+	if (dtype[0] && !ft_dtype_find(dtype, &w->dtype))
+		return ft_fail(err, NULL, "unknown dtype '%s'", dtype);
+	if (!strcmp(w->name, "gemm"))
+		return gemm_row(t, row, w, err);
+	if (!strcmp(w->name, "attention"))
+		return attention_row(t, row, w, err);
+	return memory_row(t, row, w, err);
+}
+
+static bool predict_row(struct garage *g, const struct csv *t, size_t row,
+			struct ft_work *w, struct ft_prediction *p,
+			struct ft_error *err)
+{
+	int column = csv_column(t, "gpu");
+	struct ft_mark at = csv_mark(t, row, column);
+	const char *clock = csv_text(t, row, csv_column(t, "clock"));
+	const struct ft_gpu *gpu = gpu_named(g, csv_text(t, row, column), &at, err);
+
+	return gpu && work_of_row(t, row, w, err) &&
+	       ft_kernel_predict(gpu, w, !strcmp(clock, "sustained") ?
+					 FT_CLOCK_SUSTAINED : FT_CLOCK_BURST,
+				 p, err);
+}
+
+
+static bool kernel_check(struct tally *t, struct garage *g,
+			 const struct csv *rows, size_t i, struct ft_error *err)
+{
+	struct ft_prediction p;
+	struct ft_work w;
+	double us, tflops, predicted, reach;
+	const char *group = csv_text(rows, i, csv_column(rows, "group"));
+
+	if (!predict_row(g, rows, i, &w, &p, err) ||
+	    !csv_number(rows, i, csv_column(rows, "measured.time_us"), 0, &us, err) ||
+	    !csv_number(rows, i, csv_column(rows, "measured.tflops"), 0, &tflops,
+			err))
+		return false;
+	if (!group[0])
+		group = arena_printf(t->mem, "%s %s %s",
+				     csv_text(rows, i, csv_column(rows, "gpu")),
+				     w.name, ft_dtype_name(w.dtype));
+	reach = 1.2816 * p.spread_frac;
+	if (us > 0) {
+		predicted = p.time_s * 1e6;
+		tally_check(t, row_id(t, rows, i), group, "time_us", us,
+			    predicted, false, predicted / (1 + reach),
+			    predicted * (1 + reach), p.extrapolated, true);
+		return true;
+	}
+	if (tflops <= 0)
+		return ft_fail(err, NULL, "the row has no measured.time_us and no "
+					  "measured.tflops");
+	predicted = ft_work_flop(&w) / p.time_s * 1e-12;
+	tally_check(t, row_id(t, rows, i), group, "tflops", tflops, predicted,
+		    true, predicted / (1 + reach), predicted * (1 + reach),
+		    p.extrapolated, true);
+	return true;
+}
+
+bool validate_kernels(struct tally *t, const struct csv *rows,
+		      struct ft_error *err)
+{
+	struct garage g = { .mem = t->mem };
+
+	if (!columns_known(rows, kernel_columns,
+			   sizeof(kernel_columns) / sizeof(*kernel_columns),
+			   NULL, 0, err))
+		return false;
+	for (size_t i = 0; i < rows->n_rows; i++) {
+		struct ft_error why;
+
+		if (!kernel_check(t, &g, rows, i, &why))
+			tally_failure(t, row_id(t, rows, i), &why);
+	}
+	garage_close(&g);
+	return true;
+}
+
+/* Inside one node: the profile's tables. Across nodes: a cluster of that many. */
+static bool collective_of_row(struct tally *t, struct garage *g,
+			      const struct csv *rows, size_t i,
+			      struct ft_collective_result *out, int64_t *gpus,
+			      double *bytes, struct ft_error *err)
+{
+	const char *fabric = csv_text(rows, i, csv_column(rows, "fabric"));
+	const char *op_name = csv_text(rows, i, csv_column(rows, "op"));
+	int gpu_column = csv_column(rows, "gpu");
+	struct ft_mark at = csv_mark(rows, i, gpu_column);
+	const struct ft_gpu *gpu = gpu_named(g, csv_text(rows, i, gpu_column), &at,
+					     err);
+	const struct ft_cluster *cluster;
+	enum ft_collective op;
+	int64_t nodes;
+	struct node *node;
+
+	if (!gpu || !whole(rows, i, "gpus", 0, gpus, err) ||
+	    !whole(rows, i, "nodes", 0, &nodes, err) ||
+	    !csv_number(rows, i, csv_column(rows, "bytes"), 0, bytes, err))
+		return false;
+	if (!ft_collective_find(op_name, &op))
+		return ft_fail(err, NULL, "unknown op '%s'", op_name);
+	if (*gpus < 1 || *bytes <= 0)
+		return ft_fail(err, NULL, "the row lacks gpus or bytes");
+	if (nodes <= 1 && (!strcmp(fabric, "nvlink") || !strcmp(fabric, "xgmi") ||
+			   !strcmp(fabric, "nvlink-no-nvls") ||
+			   !strcmp(fabric, "pcie")))
+		return ft_collective_inside(gpu, fabric, op, *gpus, *bytes, out,
+					    err);
+	node = node_map(t->mem, &at);
+	node_put(t->mem, node, "gpu", &at, node_scalar(t->mem, &at, gpu->name));
+	node_put(t->mem, node, "gpus", &at,
+		 node_scalar(t->mem, &at, csv_text(rows, i,
+						   csv_column(rows, "gpus"))));
+	if (fabric[0])
+		node_put(t->mem, node, "fabric", &at,
+			 node_scalar(t->mem, &at, fabric));
+	cluster = shelf_cluster(t->shelf, node, err);
+	return cluster && ft_collective_predict(cluster, op, *bytes,
+			(struct ft_group_shape){ *gpus, 1 }, out, err);
+}
+
+static bool collective_check(struct tally *t, struct garage *g,
+			     const struct csv *rows, size_t i,
+			     struct ft_error *err)
+{
+	const char *group = csv_text(rows, i, csv_column(rows, "group"));
+	struct ft_collective_result r;
+	double us, busbw, bytes, predicted, reach;
+	enum ft_collective op;
+	int64_t gpus;
+
+	if (!collective_of_row(t, g, rows, i, &r, &gpus, &bytes, err) ||
+	    !csv_number(rows, i, csv_column(rows, "measured.time_us"), 0, &us, err) ||
+	    !csv_number(rows, i, csv_column(rows, "measured.busbw_gb_per_s"), 0,
+			&busbw, err))
+		return false;
+	(void)ft_collective_find(csv_text(rows, i, csv_column(rows, "op")), &op);
+	if (!group[0])
+		group = arena_printf(t->mem, "%s %s x%lld",
+				     csv_text(rows, i, csv_column(rows, "gpu")),
+				     ft_collective_name(op), (long long)gpus);
+	reach = 1.2816 * r.duration.spread_frac;
+	predicted = r.duration.time_s * 1e6;
+	if (us <= 0 && busbw <= 0)
+		return ft_fail(err, NULL, "the row has no measured.time_us and no "
+					  "measured.busbw_gb_per_s");
+	if (us > 0) {
+		tally_check(t, row_id(t, rows, i), group, "time_us", us,
+			    predicted, false, predicted / (1 + reach),
+			    predicted * (1 + reach), r.duration.extrapolated,
+			    true);
+		return true;
+	}
+	predicted = bytes * ft_collective_bus_factor(op, gpus) /
+		    r.duration.time_s * 1e-9;
+	tally_check(t, row_id(t, rows, i), group, "busbw_gb_per_s", busbw,
+		    predicted, true, predicted / (1 + reach),
+		    predicted * (1 + reach), r.duration.extrapolated, true);
+	return true;
+}
+
+bool validate_collectives(struct tally *t, const struct csv *rows,
+			  struct ft_error *err)
+{
+	struct garage g = { .mem = t->mem };
+
+	if (!columns_known(rows, collective_columns,
+			   sizeof(collective_columns) /
+				   sizeof(*collective_columns),
+			   NULL, 0, err))
+		return false;
+	for (size_t i = 0; i < rows->n_rows; i++) {
+		struct ft_error why;
+
+		if (!collective_check(t, &g, rows, i, &why))
+			tally_failure(t, row_id(t, rows, i), &why);
+	}
+	garage_close(&g);
+	return true;
+}
+
+bool ft_study_kernels(const char *gpu, const char *path, FILE *out,
+		      struct ft_error *err)
+{
+	struct arena mem = { 0 };
+	struct garage g = { .mem = &mem };
+	struct csv *rows = csv_read_file(&mem, path, err);
+	bool ok = rows && columns_known(rows, kernel_columns,
+					sizeof(kernel_columns) /
+						sizeof(*kernel_columns),
+					NULL, 0, err);
+
+	if (ok && csv_column(rows, "kernel") != 0) {
+		struct ft_mark at = { rows->file, 1, 1 };
+
+		ok = ft_fail(err, &at, "the first column should be 'kernel'");
+	}
+	for (size_t c = 0; ok && c < rows->n_columns; c++)
+		csv_put(out, rows->column[c], false);
+	if (ok)
+		fputs("predicted.time_us,extrapolated\n", out);
+	for (size_t i = 0; ok && i < rows->n_rows; i++) {
+		const struct ft_gpu *profile;
+		struct ft_prediction p;
+		struct ft_work w;
+
+		profile = gpu_named(&g, gpu, NULL, err);
+		ok = profile && work_of_row(rows, i, &w, err) &&
+		     ft_kernel_predict(profile, &w, !strcmp(csv_text(rows, i,
+					csv_column(rows, "clock")), "sustained") ?
+					FT_CLOCK_SUSTAINED : FT_CLOCK_BURST, &p,
+				       err);
+		if (!ok)
+			break;
+		for (size_t c = 0; c < rows->n_columns; c++)
+			csv_put(out, csv_text(rows, i, (int)c), false);
+		fprintf(out, "%.4f,%s\n", p.time_s * 1e6,
+			p.extrapolated ? "true" : "false");
+	}
+	garage_close(&g);
+	arena_release(&mem);
+	return ok;
+}

@@ -1,0 +1,119 @@
+/* study/shelf.c - a short list per kind of part, looked through in order */
+#include "study/shelf.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/node.h"
+
+enum kind { CLUSTER, STACK, PRICES, KINDS };
+
+struct book {
+	const char *key;
+	void *part;
+	struct book *next;
+};
+
+struct ft_shelf {
+	struct arena mem; /* documents, keys */
+	struct book *first[KINDS];
+};
+
+struct ft_shelf *ft_shelf_new(void)
+{
+	struct arena mem = { 0 };
+	struct ft_shelf *s = ARENA_NEW(&mem, struct ft_shelf);
+
+	s->mem = mem;
+	return s;
+}
+
+void ft_shelf_free(struct ft_shelf *s)
+{
+	struct arena mem;
+
+	if (!s)
+		return;
+	for (struct book *b = s->first[CLUSTER]; b; b = b->next)
+		ft_cluster_free(b->part);
+	for (struct book *b = s->first[STACK]; b; b = b->next)
+		ft_stack_free(b->part);
+	for (struct book *b = s->first[PRICES]; b; b = b->next)
+		ft_prices_free(b->part);
+	mem = s->mem;
+	arena_release(&mem);
+}
+
+struct arena *shelf_memory(struct ft_shelf *s)
+{
+	return &s->mem;
+}
+
+static void *look(const struct ft_shelf *s, enum kind kind, const char *key)
+{
+	for (struct book *b = s->first[kind]; b; b = b->next)
+		if (!strcmp(b->key, key))
+			return b->part;
+	return NULL;
+}
+
+static void *put(struct ft_shelf *s, enum kind kind, const char *key, void *part)
+{
+	struct book *b;
+
+	if (!part)
+		return NULL;
+	b = ARENA_NEW(&s->mem, struct book);
+	b->key = arena_text(&s->mem, key);
+	b->part = part;
+	b->next = s->first[kind];
+	s->first[kind] = b;
+	return part;
+}
+
+/* A map of scalars as one text; NULL when it is anything else. */
+static char *key_of(struct arena *mem, const struct node *node)
+{
+	char *key = arena_text(mem, "");
+
+	if (node->kind != NODE_MAP)
+		return NULL;
+	for (size_t i = 0; i < node->n; i++) {
+		if (node->item[i]->kind != NODE_SCALAR)
+			return NULL;
+		key = arena_printf(mem, "%s%s=%s;", key, node->key[i],
+				   node->item[i]->text);
+	}
+	return key;
+}
+
+const struct ft_cluster *shelf_cluster(struct ft_shelf *s,
+				       const struct node *node,
+				       struct ft_error *err)
+{
+	const char *key = key_of(&s->mem, node);
+	void *part = key ? look(s, CLUSTER, key) : NULL;
+
+	if (part)
+		return part;
+	return put(s, CLUSTER, key ? key : "", ft_cluster_load(node, err));
+}
+
+const struct ft_stack *shelf_stack(struct ft_shelf *s, const char *name,
+				   const struct ft_mark *at,
+				   struct ft_error *err)
+{
+	void *part = look(s, STACK, name);
+
+	return part ? part : put(s, STACK, name, ft_stack_load(name, at, err));
+}
+
+const struct ft_prices *shelf_prices(struct ft_shelf *s, const char *name,
+				     const struct ft_mark *at,
+				     struct ft_error *err)
+{
+	void *part = look(s, PRICES, name ? name : "");
+
+	return part ? part : put(s, PRICES, name ? name : "",
+				 ft_prices_load(name, at, err));
+}

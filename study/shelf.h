@@ -1,0 +1,23 @@
+/*
+ * study/shelf.h - parts loaded once: clusters by their text, stacks and price
+ * books by name
+ */
+#ifndef STUDY_SHELF_H
+#define STUDY_SHELF_H
+
+#include "foretoken/study.h"
+
+struct arena;
+
+struct arena *shelf_memory(struct ft_shelf *shelf);
+const struct ft_cluster *shelf_cluster(struct ft_shelf *shelf,
+				       const struct node *node,
+				       struct ft_error *err);
+const struct ft_stack *shelf_stack(struct ft_shelf *shelf, const char *name,
+				   const struct ft_mark *at,
+				   struct ft_error *err);
+const struct ft_prices *shelf_prices(struct ft_shelf *shelf, const char *name,
+				     const struct ft_mark *at,
+				     struct ft_error *err);
+
+#endif

@@ -1,0 +1,178 @@
+/* study/simulate.c - one scenario to one answer */
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "foretoken/study.h"
+
+/* Per-rank peaks become per-card totals; the fullest stage counts. */
+static void memory(const struct ft_scenario *s, struct ft_outcome *o)
+{
+	const struct ft_class_result *worst = &o->run->class[0];
+	double ranks = (double)s->cluster->gpu->ranks_per_gpu;
+
+	for (size_t i = 1; i < o->run->n_classes; i++)
+		if (o->run->class[i].peak_total_bytes > worst->peak_total_bytes)
+			worst = &o->run->class[i];
+	for (int m = 0; m < FT_MEMORIES; m++)
+		o->memory_bytes[m] = worst->peak_bytes[m] * ranks;
+	o->memory_total_bytes = worst->peak_total_bytes * ranks;
+	o->fits = worst->peak_total_bytes <= s->cluster->gpu->memory_bytes.value;
+}
+
+static void rates(const struct ft_scenario *s, const struct ft_graph *g,
+		  struct ft_outcome *o)
+{
+	double ranks = (double)s->cluster->ranks;
+	double gpus = (double)s->cluster->gpus;
+	double peak = s->cluster->gpu->peak_flop_per_s[s->plan->precision].value;
+	double causal = ft_model_flop_per_token(s->model, s->plan->tp,
+						s->plan->sequence, 0.5);
+	double full = ft_model_flop_per_token(s->model, s->plan->tp,
+					      s->plan->sequence, 1);
+
+	o->step_s = ft_s_from_ps(o->run->step);
+	o->tokens_per_s = g->tokens / o->step_s;
+	o->tokens_per_s_per_gpu = o->tokens_per_s / gpus;
+	o->model_flop_per_s_per_gpu = causal * o->tokens_per_s_per_gpu;
+	o->step_low_s = o->run->low_s;
+	o->step_high_s = o->run->high_s;
+	o->tokens_low_per_s = g->tokens / o->run->high_s;
+	o->tokens_high_per_s = g->tokens / o->run->low_s;
+	o->extrapolated_frac = o->run->extrapolated_frac;
+	o->breakdown = o->run->breakdown;
+	if (peak <= 0)
+		return;
+	o->mfu = causal * o->tokens_per_s / (ranks * peak);
+	o->mfu_full = full * o->tokens_per_s / (ranks * peak);
+	o->hfu = o->mfu + g->recomputed_flop_per_rank / (o->step_s * peak);
+}
+
+static void bottleneck(struct ft_outcome *o)
+{
+	const struct ft_breakdown *b = &o->breakdown;
+	const struct {
+		const char *text;
+		double s;
+	} part[] = {
+		{ "compute kernels", b->compute_s },
+		{ "communication that nothing hides", b->exposed_communication_s },
+		{ "the pipeline bubble", b->bubble_s },
+		{ "the host launching kernels", b->host_s },
+		{ "the optimizer", b->optimizer_s },
+	};
+	const struct ft_share *top = o->run->n_shares ? &o->run->share[0] : NULL;
+	int worst = 0, second;
+
+	for (int i = 1; i < 5; i++)
+		if (part[i].s > part[worst].s)
+			worst = i;
+	second = worst == 0 ? 1 : 0;
+	for (int i = 0; i < 5; i++)
+		if (i != worst && part[i].s > part[second].s)
+			second = i;
+	snprintf(o->bottleneck, sizeof(o->bottleneck),
+		 "%.0f %% of the step goes to %s, then %.0f %% to %s; the largest "
+		 "single item is %s.",
+		 100 * part[worst].s / o->step_s, part[worst].text,
+		 100 * part[second].s / o->step_s, part[second].text,
+		 top ? top->name : "none");
+}
+
+static bool money(const struct ft_scenario *s, struct ft_outcome *o,
+		  struct ft_error *err)
+{
+	o->bom = ft_bom_build(s->cluster, s->prices, err);
+	return o->bom &&
+	       ft_cost_compute(s->cluster, s->prices, o->bom, &s->terms,
+			       o->run->gpu_busy_frac, o->tokens_per_s,
+			       o->tokens_low_per_s, o->tokens_high_per_s,
+			       &o->cost, err);
+}
+
+bool ft_study_simulate(const struct ft_scenario *s,
+		       const struct ft_graph *given, FILE *timeline,
+		       struct ft_outcome *o, struct ft_error *err)
+{
+	const struct ft_graph *g = given;
+	struct ft_graph *built = NULL;
+	bool ok = false;
+
+	*o = (struct ft_outcome){ 0 };
+	if (!g)
+		g = built = ft_graph_build(s->model, s->plan, s->stack, err);
+	if (!g)
+		return false;
+	o->run = ft_sim_run(g, s->cluster, s->stack, s->plan->step_start,
+			    timeline, err);
+	if (!o->run)
+		goto out;
+	memory(s, o);
+	rates(s, g, o);
+	bottleneck(o);
+	ok = money(s, o, err);
+out:
+	ft_graph_free(built);
+	if (!ok)
+		ft_outcome_release(o);
+	return ok;
+}
+
+void ft_outcome_release(struct ft_outcome *o)
+{
+	ft_run_free((struct ft_run *)o->run);
+	ft_bom_free((struct ft_bom *)o->bom);
+	o->run = NULL;
+	o->bom = NULL;
+}
+
+bool ft_outcome_get(const struct ft_outcome *o, const char *key, double *value)
+{
+	static const struct {
+		const char *key;
+		size_t offset;
+	} known[] = {
+#define FIELD(name, field) { name, offsetof(struct ft_outcome, field) }
+		FIELD("step_s", step_s),
+		FIELD("tokens_per_s", tokens_per_s),
+		FIELD("tokens_per_s_per_gpu", tokens_per_s_per_gpu),
+		FIELD("model_flop_per_s_per_gpu", model_flop_per_s_per_gpu),
+		FIELD("mfu", mfu),
+		FIELD("mfu_full", mfu_full),
+		FIELD("hfu", hfu),
+		FIELD("memory_bytes_per_gpu.total", memory_total_bytes),
+		FIELD("memory_bytes_per_gpu.weights",
+		      memory_bytes[FT_MEMORY_WEIGHTS]),
+		FIELD("memory_bytes_per_gpu.gradients",
+		      memory_bytes[FT_MEMORY_GRADIENTS]),
+		FIELD("memory_bytes_per_gpu.optimizer",
+		      memory_bytes[FT_MEMORY_OPTIMIZER]),
+		FIELD("memory_bytes_per_gpu.activations",
+		      memory_bytes[FT_MEMORY_ACTIVATIONS]),
+		FIELD("memory_bytes_per_gpu.other",
+		      memory_bytes[FT_MEMORY_OTHER]),
+		FIELD("breakdown_s.compute", breakdown.compute_s),
+		FIELD("breakdown_s.exposed_communication",
+		      breakdown.exposed_communication_s),
+		FIELD("breakdown_s.bubble", breakdown.bubble_s),
+		FIELD("breakdown_s.host", breakdown.host_s),
+		FIELD("breakdown_s.optimizer", breakdown.optimizer_s),
+		FIELD("extrapolated_frac", extrapolated_frac),
+		FIELD("cost.capex_usd", cost.capex_usd),
+		FIELD("cost.usd_per_gpu_hour", cost.usd_per_gpu_hour),
+		FIELD("cost.usd_per_million_tokens",
+		      cost.usd_per_million_tokens),
+		FIELD("cost.joules_per_token", cost.joules_per_token),
+		FIELD("cost.goodput", cost.goodput),
+#undef FIELD
+	};
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+		if (!strcmp(key, known[i].key)) {
+			*value = *(const double *)((const char *)o +
+						   known[i].offset);
+			return true;
+		}
+	return false;
+}

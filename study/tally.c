@@ -1,0 +1,152 @@
+/* study/tally.c - collecting checks, and what they add up to */
+#include "study/tally.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+
+static struct ft_check *slot(struct tally *t, bool scored)
+{
+	struct ft_validation *v = t->v;
+
+	if (scored) {
+		if (v->n_checks == t->check_cap)
+			v->check = ARENA_GROW(t->mem, v->check, &t->check_cap);
+		return &v->check[v->n_checks++];
+	}
+	if (t->n_side == t->side_cap)
+		t->side = ARENA_GROW(t->mem, t->side, &t->side_cap);
+	return &t->side[t->n_side++];
+}
+
+void tally_check(struct tally *t, const char *id, const char *group,
+		 const char *key, double measured, double predicted,
+		 bool is_rate, double low, double high,
+		 double extrapolated_frac, bool scored)
+{
+	struct ft_check *c = slot(t, scored);
+
+	*c = (struct ft_check){
+		.id = id, .group = group, .key = key,
+		.measured = measured, .predicted = predicted,
+		.low = low, .high = high,
+		.extrapolated_frac = extrapolated_frac,
+		.error_frac = is_rate ? measured / predicted - 1 :
+					predicted / measured - 1,
+		.inside = measured >= low && measured <= high,
+	};
+}
+
+void tally_failure(struct tally *t, const char *id, const struct ft_error *err)
+{
+	struct ft_validation *v = t->v;
+
+	if (v->n_failures == t->failure_cap)
+		v->failure = ARENA_GROW(t->mem, v->failure, &t->failure_cap);
+	v->failure[v->n_failures++] =
+		(struct ft_failure){ id, arena_text(t->mem, err->text) };
+}
+
+static int by_size(const void *a, const void *b)
+{
+	double x = fabs(*(const double *)a), y = fabs(*(const double *)b);
+
+	return (x > y) - (x < y);
+}
+
+/* Summary of those of n checks whose group (or key) is name; NULL: of all. */
+static struct ft_summary summarize(struct tally *t, const struct ft_check *c,
+				   size_t n, const char *name, bool by_key)
+{
+	struct ft_summary s = { .name = name };
+	double *error = ARENA_ARRAY(t->mem, n + 1, double);
+	double inside = 0, sum = 0, sum_abs = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (name && strcmp(name, by_key ? c[i].key : c[i].group))
+			continue;
+		error[s.n++] = c[i].error_frac;
+		sum += c[i].error_frac;
+		sum_abs += fabs(c[i].error_frac);
+		inside += c[i].inside;
+	}
+	if (!s.n)
+		return s;
+	qsort(error, s.n, sizeof(*error), by_size);
+	s.mape = sum_abs / (double)s.n;
+	s.bias = sum / (double)s.n;
+	s.median = s.n % 2 ? fabs(error[s.n / 2]) :
+			     (fabs(error[s.n / 2 - 1]) + fabs(error[s.n / 2])) / 2;
+	s.p90 = fabs(error[(size_t)ceil(0.9 * (double)s.n) - 1]);
+	s.max = fabs(error[s.n - 1]);
+	s.inside_interval_frac = inside / (double)s.n;
+	return s;
+}
+
+static bool named(const struct ft_summary *list, size_t n, const char *name)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(list[i].name, name))
+			return true;
+	return false;
+}
+
+static struct ft_summary *each(struct tally *t, const struct ft_check *c,
+			       size_t n, bool by_key, size_t *n_out)
+{
+	struct ft_summary *out = NULL;
+	size_t cap = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const char *name = by_key ? c[i].key : c[i].group;
+
+		if (named(out, *n_out, name))
+			continue;
+		if (*n_out == cap)
+			out = ARENA_GROW(t->mem, out, &cap);
+		out[(*n_out)++] = summarize(t, c, n, name, by_key);
+	}
+	return out;
+}
+
+void tally_finish(struct tally *t)
+{
+	struct ft_validation *v = t->v;
+
+	v->summary = summarize(t, v->check, v->n_checks, NULL, false);
+	v->group = each(t, v->check, v->n_checks, false, &v->n_groups);
+	v->by_key = each(t, t->side, t->n_side, true, &v->n_keys);
+}
+
+const char *row_id(struct tally *t, const struct csv *rows, size_t row)
+{
+	const char *id = csv_text(rows, row, csv_column(rows, "id"));
+
+	return id[0] ? id : arena_printf(t->mem, "line %d", rows->line[row]);
+}
+
+bool columns_known(const struct csv *rows, const char *const *names, size_t n,
+		   const char *const *heads, size_t n_heads,
+		   struct ft_error *err)
+{
+	for (size_t i = 0; i < rows->n_columns; i++) {
+		const char *column = rows->column[i], *near;
+		struct ft_mark at = { rows->file, 1, (int)i + 1 };
+		bool known = false;
+
+		for (size_t j = 0; j < n && !known; j++)
+			known = !strcmp(column, names[j]);
+		for (size_t j = 0; j < n_heads && !known; j++)
+			known = !strncmp(column, heads[j], strlen(heads[j]));
+		if (known)
+			continue;
+		near = text_nearest(column, names, n);
+		if (near)
+			return ft_fail(err, &at, "unknown column '%.60s'; did "
+				       "you mean '%s'?", column, near);
+		return ft_fail(err, &at, "unknown column '%.60s'", column);
+	}
+	return true;
+}

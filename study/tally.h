@@ -1,0 +1,51 @@
+/*
+ * study/tally.h - checks of predictions against measurements, and their summary
+ *
+ * Errors are in time: predicted / measured - 1 for a time, measured / predicted - 1
+ * for a rate, so that positive always means predicted too slow.
+ *   mape    mean of |error|        bias  mean of error
+ *   median, p90, max               of |error|; p90 is the nearest rank
+ */
+#ifndef STUDY_TALLY_H
+#define STUDY_TALLY_H
+
+#include "base/arena.h"
+#include "base/csv.h"
+#include "foretoken/study.h"
+
+struct tally {
+	struct arena *mem;
+	struct ft_validation *v;
+	size_t check_cap, failure_cap, side_cap;
+	struct ft_check *side; /* keys beside the scored one */
+	size_t n_side;
+	struct ft_shelf *shelf;
+	const char *const *sets;
+	size_t n_sets;
+};
+
+/* Add a check. scored: it counts in the summary; else only under its key. */
+void tally_check(struct tally *t, const char *id, const char *group,
+		 const char *key, double measured, double predicted,
+		 bool is_rate, double spread_low, double spread_high,
+		 double extrapolated_frac, bool scored);
+void tally_failure(struct tally *t, const char *id, const struct ft_error *err);
+void tally_finish(struct tally *t);
+
+/* Of one kind of row each; false only for a file that cannot be understood. */
+bool validate_steps(struct tally *t, const struct csv *rows,
+		    void (*progress)(size_t, size_t), struct ft_error *err);
+bool validate_kernels(struct tally *t, const struct csv *rows,
+		      struct ft_error *err);
+bool validate_collectives(struct tally *t, const struct csv *rows,
+			  struct ft_error *err);
+
+/* The row's id column, else "line N". */
+const char *row_id(struct tally *t, const struct csv *rows, size_t row);
+
+/* Every column must be one of names[n] or begin with one of heads[n_heads]. */
+bool columns_known(const struct csv *rows, const char *const *names, size_t n,
+		   const char *const *heads, size_t n_heads,
+		   struct ft_error *err);
+
+#endif

@@ -1,0 +1,270 @@
+/* tests/test_bom.c - bills of materials and the books that price them */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/arena.h"
+#include "base/file.h"
+#include "base/node.h"
+#include "cost/price.h"
+#include "foretoken/cost.h"
+
+static struct ft_cluster *cluster_of(const char *yaml)
+{
+	struct arena mem = { 0 };
+	struct ft_error err;
+	struct node *node =
+		node_read_text(&mem, "test.yaml", yaml, strlen(yaml), &err);
+	struct ft_cluster *cluster;
+
+	assert_non_null(node);
+	cluster = ft_cluster_load(node, &err);
+	if (!cluster)
+		fail_msg("%s", err.text);
+	arena_release(&mem);
+	return cluster;
+}
+
+static struct ft_prices *book_of(const char *name)
+{
+	struct ft_error err;
+	struct ft_prices *prices = ft_prices_load(name, NULL, &err);
+
+	if (!prices)
+		fail_msg("%s:%d:%d: %s", err.file, err.line, err.column,
+			 err.text);
+	return prices;
+}
+
+static struct ft_bom *bill(const char *yaml, const char *book)
+{
+	struct ft_cluster *cluster = cluster_of(yaml);
+	struct ft_prices *prices = book_of(book);
+	struct ft_error err;
+	struct ft_bom *bom = ft_bom_build(cluster, prices, &err);
+
+	if (!bom)
+		fail_msg("%s", err.text);
+	ft_prices_free(prices);
+	ft_cluster_free(cluster);
+	return bom;
+}
+
+/* The book and the cluster are gone by now: a bill stands alone. */
+static const struct ft_bom_item *line(const struct ft_bom *bom,
+				      const char *what)
+{
+	for (size_t i = 0; i < bom->n_items; i++)
+		if (!strcmp(bom->item[i].what, what))
+			return &bom->item[i];
+	fail_msg("no line %s", what);
+	return NULL;
+}
+
+/* 1,024 GPUs, two tiers, 400 Gb/s, prices of MixNet (SIGCOMM 2025) table 4:
+ * 4,096 optics, 3,072 switch ports, 1,024 NICs. */
+static void mixnets_prices_give_their_network(void **state)
+{
+	struct ft_bom *bom = bill("{gpu: h100-sxm, gpus: 1024}",
+				  "mixnet-2025");
+	struct ft_bom *same = bill("{gpu: h100-sxm, gpus: 1024, "
+				   "node: hgx-h100}", "neocloud-2026-09");
+
+	(void)state;
+	assert_true(bom->network_usd == 7582720);
+	assert_true(line(bom, "optics in nodes")->total_usd +
+			    line(bom, "optics in switches")->total_usd ==
+		    2699264);
+	assert_true(line(bom, "leaf switch")->total_usd +
+			    line(bom, "spine switch")->total_usd ==
+		    3348480);
+	assert_true(line(bom, "NIC")->total_usd == 1534976);
+	assert_true(line(bom, "NIC")->total_usd +
+			    line(bom, "server")->total_usd ==
+		    line(same, "server")->total_usd); /* counted once */
+	ft_bom_free(bom);
+	ft_bom_free(same);
+}
+
+/* SemiAnalysis, 2025-08-20: 190,000 a server, 250,000 with storage and network;
+ * GB200 3.1 M a rack, 3.9 M all in. */
+static void a_hyperscalers_cluster_costs_about_what_is_told(void **state)
+{
+	struct ft_bom *h100 = bill("{gpu: h100-sxm, gpus: 1024}",
+				   "hyperscaler-2025-08");
+	struct ft_bom *gb200 = bill("{gpu: gb200, gpus: 1152}",
+				    "hyperscaler-2025-08");
+
+	(void)state;
+	assert_true(fabs(h100->total_usd / 128 / 250000 - 1) < 0.03);
+	assert_int_equal(line(gb200, "rack")->count, 16);
+	assert_true(fabs(gb200->total_usd / 16 / 3.9e6 - 1) < 0.08);
+	ft_bom_free(h100);
+	ft_bom_free(gb200);
+}
+
+/* SemiAnalysis, 2024-10-03: about 318,000 a server in NVIDIA's reference design
+ * without storage, 256,400 to 270,000 of it the server. */
+static void a_neoclouds_cluster_costs_about_what_is_told(void **state)
+{
+	struct ft_bom *bom = bill("{gpu: h100-sxm, gpus: 1024}",
+				  "neocloud-2024-10");
+	double bare = bom->total_usd - line(bom, "storage, by GPU")->total_usd;
+
+	(void)state;
+	assert_true(fabs(bare / 128 / 318000 - 1) < 0.05);
+	ft_bom_free(bom);
+}
+
+static void counts_are_the_topologys(void **state)
+{
+	struct ft_cluster *c = cluster_of("{gpu: h100-sxm, gpus: 1016, "
+					  "ufm_ports: 4}");
+	struct ft_bom *bom = bill("{gpu: h100-sxm, gpus: 1016, ufm_ports: 4}",
+				  "neocloud-2026-09");
+	const struct ft_topology *t = &c->topology;
+
+	(void)state;
+	assert_int_equal(line(bom, "server")->count, 127);
+	assert_int_equal(line(bom, "leaf switch")->count, t->leaf);
+	assert_int_equal(line(bom, "spine switch")->count, t->spine);
+	assert_int_equal(line(bom, "cables node to leaf")->count, 1020);
+	assert_int_equal(line(bom, "cables between switches")->count, 1024);
+	ft_bom_free(bom);
+	ft_cluster_free(c);
+}
+
+static void totals_are_the_sums_of_their_lines(void **state)
+{
+	struct ft_bom *bom = bill("{gpu: mi300x, gpus: 4096}",
+				  "neocloud-2026-09");
+	double total = 0, low = 0, high = 0, network = 0;
+
+	(void)state;
+	for (size_t i = 0; i < bom->n_items; i++) {
+		const struct ft_bom_item *l = &bom->item[i];
+
+		assert_true(l->low_usd <= l->total_usd);
+		assert_true(l->total_usd <= l->high_usd);
+		assert_true(fabs(l->total_usd -
+				 (double)l->count * l->unit_usd) < 1e-6);
+		assert_true(*l->date);
+		total += l->total_usd;
+		low += l->low_usd;
+		high += l->high_usd;
+		network += l->network ? l->total_usd : 0;
+	}
+	assert_true(total == bom->total_usd && network == bom->network_usd);
+	assert_true(low == bom->low_usd && high == bom->high_usd);
+	assert_true(line(bom, "server")->estimated);
+	ft_bom_free(bom);
+}
+
+static void one_node_buys_no_network(void **state)
+{
+	struct ft_bom *bom = bill("{gpu: h200, gpus: 8}", "mixnet-2025");
+
+	(void)state;
+	assert_true(bom->network_usd == 0);
+	assert_int_equal(line(bom, "server")->count, 1);
+	assert_true(line(bom, "server")->unit_usd == 370000);
+	ft_bom_free(bom);
+}
+
+/* Every item that a node or a fabric names has its price in every book. */
+static void every_book_prices_everything(void **state)
+{
+	struct arena mem = { 0 };
+	struct ft_error err;
+	size_t n_books, n_nodes, n_fabrics;
+	const char **book = file_list(&mem, "cost/prices", &n_books);
+	const char **node = file_list(&mem, "hw/nodes", &n_nodes);
+	const char **fabric = file_list(&mem, "hw/fabrics", &n_fabrics);
+
+	(void)state;
+	assert_true(n_books >= 4);
+	for (size_t b = 0; b < n_books; b++) {
+		struct ft_prices *p = book_of(book[b]);
+
+		assert_string_equal(p->name, book[b]);
+		for (size_t i = 0; i < n_nodes; i++) {
+			struct ft_node *n = ft_node_load(node[i], NULL, &err);
+
+			if (!price_find(p, n->price_item))
+				fail_msg("%s: %s", book[b], n->price_item);
+			ft_node_free(n);
+		}
+		for (size_t i = 0; i < n_fabrics; i++) {
+			struct ft_fabric *f =
+				ft_fabric_load(fabric[i], NULL, &err);
+			const char *item[] = { f->switch_item,
+					       f->optic_leaf_item,
+					       f->optic_node_item,
+					       f->cable_node_item,
+					       f->cable_leaf_item,
+					       f->nic_item };
+
+			for (size_t k = 0; k < 6; k++)
+				if (*item[k] && !price_find(p, item[k]))
+					fail_msg("%s: %s", book[b], item[k]);
+			ft_fabric_free(f);
+		}
+		for (size_t i = 0; i < p->n_prices; i++)
+			assert_true(*p->price[i].usd.from->date);
+		ft_prices_free(p);
+	}
+	arena_release(&mem);
+}
+
+static void an_extending_book_keeps_nothing_of_what_it_replaces(void **state)
+{
+	struct ft_prices *p = book_of("mixnet-2025");
+	const struct ft_price *s = price_find(p, "switch-ndr-64");
+
+	(void)state;
+	assert_false(s->estimated);
+	assert_true(s->usd.low == s->usd.value);
+	assert_string_equal(s->usd.from->note, "64 ports of 1090");
+	assert_string_equal(price_find(p, "nic-400g")->usd.from->note,
+			    "ConnectX-7");
+	assert_true(price_find(p, "hgx-h100-server") != NULL);
+	ft_prices_free(p);
+}
+
+static void the_newest_book_is_the_default(void **state)
+{
+	struct ft_cost_terms terms;
+	struct ft_error err;
+
+	(void)state;
+	assert_true(ft_cost_terms_load(NULL, &terms, &err));
+	assert_string_equal(terms.prices, "neocloud-2026-09");
+	assert_null(ft_prices_load("hyperscaler-2025-80", NULL, &err));
+	assert_non_null(strstr(err.text, "hyperscaler-2025-08"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(mixnets_prices_give_their_network),
+		cmocka_unit_test(
+			a_hyperscalers_cluster_costs_about_what_is_told),
+		cmocka_unit_test(a_neoclouds_cluster_costs_about_what_is_told),
+		cmocka_unit_test(counts_are_the_topologys),
+		cmocka_unit_test(totals_are_the_sums_of_their_lines),
+		cmocka_unit_test(one_node_buys_no_network),
+		cmocka_unit_test(every_book_prices_everything),
+		cmocka_unit_test(
+			an_extending_book_keeps_nothing_of_what_it_replaces),
+		cmocka_unit_test(the_newest_book_is_the_default),
+	};
+
+	return cmocka_run_group_tests_name("cost/bom", tests, NULL, NULL);
+}

@@ -1,0 +1,222 @@
+/* tests/test_cluster.c - a cluster map, its defaults, what it refuses */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/arena.h"
+#include "base/file.h"
+#include "base/node.h"
+#include "foretoken/hw.h"
+
+static struct ft_cluster *load(const char *yaml, struct ft_error *err)
+{
+	struct arena mem = { 0 };
+	struct node *node =
+		node_read_text(&mem, "test.yaml", yaml, strlen(yaml), err);
+	struct ft_cluster *cluster;
+
+	assert_non_null(node);
+	cluster = ft_cluster_load(node, err);
+	arena_release(&mem);
+	return cluster;
+}
+
+static struct ft_cluster *good(const char *yaml)
+{
+	struct ft_error err;
+	struct ft_cluster *cluster = load(yaml, &err);
+
+	if (!cluster)
+		fail_msg("%s: %s:%d:%d: %s", yaml, err.file, err.line,
+			 err.column, err.text);
+	return cluster;
+}
+
+static void a_gpu_names_its_node_and_that_its_fabric(void **state)
+{
+	struct ft_cluster *c = good("{gpu: h100-sxm, gpus: 1016, "
+				    "ufm_ports: 4}");
+
+	(void)state;
+	assert_string_equal(c->node->name, "hgx-h100");
+	assert_string_equal(c->fabric->name, "ib-ndr-rail");
+	assert_int_equal(c->nodes, 127);
+	assert_int_equal(c->ranks, 1016);
+	assert_int_equal(c->topology.leaf, 32);
+	assert_int_equal(c->topology.spine, 16);
+	assert_int_equal(c->topology.cables_node_leaf, 1020);
+	assert_int_equal(c->topology.cables_leaf_spine, 1024);
+	assert_true(c->nic_bytes_per_s == 50e9);
+	ft_cluster_free(c);
+}
+
+static void a_node_of_twin_port_cages_needs_fewer_modules(void **state)
+{
+	struct ft_cluster *hgx = good("{gpu: h100-sxm, gpus: 1024}");
+	struct ft_cluster *dgx =
+		good("{gpu: h100-sxm, gpus: 1024, node: dgx-h100}");
+
+	(void)state;
+	assert_int_equal(hgx->topology.transceivers, 2560);
+	assert_int_equal(dgx->topology.transceivers, 2048);
+	ft_cluster_free(hgx);
+	ft_cluster_free(dgx);
+}
+
+static void whole_nodes_are_bought(void **state)
+{
+	struct ft_cluster *two = good("{gpu: h200, gpus: 2, fabric: none}");
+	struct ft_cluster *twelve = good("{gpu: h200, gpus: 12}");
+
+	(void)state;
+	assert_int_equal(two->nodes, 1);
+	assert_int_equal(two->topology.tiers, 0);
+	assert_int_equal(two->domain_ranks, 2);
+	assert_int_equal(twelve->nodes, 2);
+	assert_int_equal(twelve->topology.tiers, 1);
+	ft_cluster_free(two);
+	ft_cluster_free(twelve);
+}
+
+static void a_card_of_two_dies_is_two_ranks(void **state)
+{
+	struct ft_cluster *c = good("{gpu: mi250, gpus: 128}");
+
+	(void)state;
+	assert_int_equal(c->nodes, 32);
+	assert_int_equal(c->ranks, 256);
+	assert_int_equal(c->ranks_per_node, 8);
+	assert_int_equal(c->domain_ranks, 8);
+	assert_true(c->nic_bytes_per_s == 100e9 / 8);
+	ft_cluster_free(c);
+}
+
+static void a_rack_is_one_scale_up_domain(void **state)
+{
+	struct ft_cluster *c = good("{gpu: gb200, gpus: 576}");
+	struct ft_cluster *rack = good("{gpu: gb200, gpus: 72, fabric: none}");
+
+	(void)state;
+	assert_int_equal(c->nodes, 144);
+	assert_int_equal(c->domain_ranks, 72);
+	assert_int_equal(c->topology.endpoints, 576);
+	assert_int_equal(rack->nodes, 18);
+	ft_cluster_free(c);
+	ft_cluster_free(rack);
+}
+
+/* 800 Gb/s NICs on 400 Gb/s ports: two planes, as in NVIDIA's B300 design. */
+static void fast_nics_are_served_by_planes(void **state)
+{
+	struct ft_cluster *c =
+		good("{gpu: b300, gpus: 4096, fabric: spectrum-x-400-rail}");
+
+	(void)state;
+	assert_int_equal(c->topology.planes, 2);
+	assert_int_equal(c->topology.leaf, 128);
+	assert_int_equal(c->topology.spine, 64);
+	assert_int_equal(c->topology.cables_node_leaf, 4096);
+	assert_true(c->nic_bytes_per_s == 100e9);
+	ft_cluster_free(c);
+}
+
+static void slow_ports_bound_the_nics(void **state)
+{
+	struct ft_cluster *c =
+		good("{gpu: a100-80g, gpus: 64, fabric: opa100-x4}");
+
+	(void)state;
+	assert_int_equal(c->nics_per_node, 4);
+	assert_true(c->nic_bytes_per_s == 12.5e9 / 2);
+	ft_cluster_free(c);
+}
+
+static void mistakes_point_at_their_key(void **state)
+{
+	static const struct {
+		const char *yaml;
+		int line, column;
+		const char *text;
+	} wrong[] = {
+		{ "gpu: h100-sxm\ngpus: 16\nfabric: none", 3, 9,
+		  "fabric none joins nothing, but 16 GPUs take 2 nodes" },
+		{ "gpu: h100-sxm\ngpus: 65544", 2, 7, "do not fit 3 tiers" },
+		{ "gpu: h100-sxm\ngpus: 16\nfabric: ib-ndr-rial", 3, 9,
+		  "ib-ndr-rail" },
+		{ "gpu: h100-sxm\ngpus: 16\nnodes: hgx-h100", 3, 1,
+		  "did you mean 'node'" },
+		{ "gpu: h100-sxm\ngpus: 0", 2, 7, "not between" },
+		{ "gpu: h100-sxm", 1, 1, "lacks the key 'gpus'" },
+	};
+	struct ft_error err;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		struct ft_cluster *c = load(wrong[i].yaml, &err);
+
+		if (c || !strstr(err.text, wrong[i].text) ||
+		    err.line != wrong[i].line || err.column != wrong[i].column)
+			fail_msg("case %zu: %d:%d: %s", i, err.line, err.column,
+				 c ? "no error" : err.text);
+	}
+}
+
+static void every_node_and_fabric_loads(void **state)
+{
+	struct arena mem = { 0 };
+	struct ft_error err;
+	size_t n;
+	const char **name = file_list(&mem, "hw/nodes", &n);
+
+	(void)state;
+	assert_true(n >= 14);
+	for (size_t i = 0; i < n; i++) {
+		struct ft_node *node = ft_node_load(name[i], NULL, &err);
+		struct ft_fabric *fabric;
+
+		if (!node)
+			fail_msg("%s: %d:%d: %s", err.file, err.line,
+				 err.column, err.text);
+		assert_string_equal(node->name, name[i]);
+		fabric = ft_fabric_load(node->default_fabric, NULL, &err);
+		assert_non_null(fabric);
+		ft_fabric_free(fabric);
+		ft_node_free(node);
+	}
+	name = file_list(&mem, "hw/fabrics", &n);
+	assert_true(n >= 14);
+	for (size_t i = 0; i < n; i++) {
+		struct ft_fabric *fabric = ft_fabric_load(name[i], NULL, &err);
+
+		if (!fabric)
+			fail_msg("%s: %d:%d: %s", err.file, err.line,
+				 err.column, err.text);
+		assert_string_equal(fabric->name, name[i]);
+		assert_true(fabric->efficiency.value <= 1);
+		ft_fabric_free(fabric);
+	}
+	arena_release(&mem);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_gpu_names_its_node_and_that_its_fabric),
+		cmocka_unit_test(a_node_of_twin_port_cages_needs_fewer_modules),
+		cmocka_unit_test(whole_nodes_are_bought),
+		cmocka_unit_test(a_card_of_two_dies_is_two_ranks),
+		cmocka_unit_test(a_rack_is_one_scale_up_domain),
+		cmocka_unit_test(fast_nics_are_served_by_planes),
+		cmocka_unit_test(slow_ports_bound_the_nics),
+		cmocka_unit_test(mistakes_point_at_their_key),
+		cmocka_unit_test(every_node_and_fabric_loads),
+	};
+
+	return cmocka_run_group_tests_name("hw/cluster", tests, NULL, NULL);
+}

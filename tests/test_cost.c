@@ -1,0 +1,349 @@
+/* tests/test_cost.c - money, power and failures against worked examples */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/arena.h"
+#include "base/node.h"
+#include "cost/finance.h"
+#include "cost/goodput.h"
+#include "foretoken/cost.h"
+
+static void assert_near(double got, double want, double within)
+{
+	if (!(fabs(got - want) <= within))
+		fail_msg("%.9g, expected %.9g", got, want);
+}
+
+/* A cluster of bare numbers: all its power is its nodes'. */
+struct plain {
+	int64_t gpus;
+	double capex_usd, it_w; /* of all */
+	double years, i, residual;
+	double colocation, electricity, pue, utilization;
+	bool includes_power;
+	double tokens_per_s, low, high;
+	double low_usd, high_usd; /* of the bill; 0: as capex */
+};
+
+static struct ft_cost cost_of(const struct plain *p)
+{
+	struct ft_gpu gpu = { .ranks_per_gpu = 1 };
+	struct ft_node node = { .gpus = p->gpus,
+				.power_w = { p->it_w, p->it_w, p->it_w, NULL } };
+	struct ft_fabric fabric = { .name = "none" };
+	struct ft_cluster cluster = { .gpu = &gpu, .node = &node,
+				      .fabric = &fabric, .gpus = p->gpus,
+				      .nodes = 1 };
+	struct ft_prices prices = {
+		.colocation_usd_per_kw_month = { p->colocation, 0, 0, NULL },
+		.colocation_includes_power = p->includes_power,
+		.electricity_usd_per_kwh = { p->electricity, 0, 0, NULL },
+	};
+	struct ft_bom bom = {
+		.total_usd = p->capex_usd,
+		.low_usd = p->low_usd > 0 ? p->low_usd : p->capex_usd,
+		.high_usd = p->high_usd > 0 ? p->high_usd : p->capex_usd
+	};
+	struct ft_cost_terms terms = {
+		.horizon_years = p->years, .cost_of_capital_frac = p->i,
+		.residual_frac = p->residual, .pue = p->pue,
+		.utilization_frac = p->utilization, .goodput = 1
+	};
+	struct ft_cost cost;
+	struct ft_error err;
+
+	assert_true(ft_cost_compute(&cluster, &prices, &bom, &terms, 1,
+				    p->tokens_per_s, p->low, p->high, &cost,
+				    &err));
+	return cost;
+}
+
+/* H100 at 31,250 USD: straight line, and a loan in monthly payments. */
+static void annuities_agree_with_the_table(void **state)
+{
+	static const struct {
+		double i, years, usd_per_hour;
+	} row[] = {
+		{ 0.08, 4, 1.045 }, { 0.10, 4, 1.086 }, { 0.13, 4, 1.148 },
+		{ 0.08, 5, 0.868 }, { 0.10, 5, 0.910 }, { 0.13, 5, 0.974 },
+		{ 0.00, 4, 0.892 }, { 0.00, 5, 0.713 },
+	};
+
+	(void)state;
+	for (size_t k = 0; k < sizeof(row) / sizeof(*row); k++)
+		assert_near(31250 * 12 / 8760. *
+				    finance_recovery(row[k].i / 12,
+						     12 * row[k].years),
+			    row[k].usd_per_hour, 0.0006);
+}
+
+/* The obvious way: pay back year by year, sell the rest, owe nothing. */
+static void payments_clear_the_debt(void **state)
+{
+	(void)state;
+	for (int years = 1; years <= 8; years++)
+		for (double i = 0; i < 0.2; i += 0.04) {
+			double pay = finance_per_year_usd(1000, 0.1, i, years);
+			double debt = 1000;
+
+			for (int y = 0; y < years; y++)
+				debt = debt * (1 + i) - pay;
+			assert_near(debt, 100, 1e-9);
+		}
+}
+
+/* 10.2 kW, 250,000 USD, 4 years in a building of 10 USD/W: 0.8445 USD per W and
+ * month, 1.475 USD per GPU and hour. */
+static void the_books_form_agrees_with_its_worked_example(void **state)
+{
+	struct finance_wsc wsc = { .datacenter_usd_per_w = 10,
+				   .datacenter_years = 12,
+				   .datacenter_opex_usd_per_w_month = 0.04,
+				   .server_usd = 250000,
+				   .server_years = 4,
+				   .server_w = 10200,
+				   .server_opex_frac = 0.05,
+				   .i = 0.08,
+				   .electricity_usd_per_kwh = 0.067,
+				   .pue = 1.5 };
+	double usd = finance_wsc_usd_per_w_month(&wsc);
+
+	(void)state;
+	assert_near(usd, 0.8445, 5e-5);
+	assert_near(usd * 10200 * 12 / 8760 / 8, 1.475, 5e-4);
+}
+
+/* A public model of 4 H100 in California: 36,196 USD a year, 31.4 % break-even
+ * at 3.29 USD/h; 45.3 % over 3 years, 27.9 % over 6. */
+static void four_gpus_break_even_where_they_should(void **state)
+{
+	struct plain p = { .gpus = 4, .capex_usd = 120414, .it_w = 2100,
+			   .years = 5, .colocation = 194.95,
+			   .electricity = 0.2575, .pue = 1.52,
+			   .utilization = 1 };
+	struct ft_cost c = cost_of(&p);
+
+	(void)state;
+	assert_near(c.usd_per_gpu_hour * 4 * 8760, 36196, 1);
+	assert_near(c.capital_usd_per_gpu_hour * 4 * 8760, 24083, 1);
+	assert_near(c.colocation_usd_per_gpu_hour * 4 * 8760, 4913, 1);
+	assert_near(c.electricity_usd_per_gpu_hour * 4 * 8760, 7200, 1);
+	assert_near(c.usd_per_gpu_hour / 3.29, 0.314, 5e-4);
+	p.years = 3;
+	assert_near(cost_of(&p).usd_per_gpu_hour / 3.29, 0.453, 5e-4);
+	p.years = 6;
+	assert_near(cost_of(&p).usd_per_gpu_hour / 3.29, 0.279, 5e-4);
+}
+
+/* A survey of September 2026: 35,625 USD and 1.275 kW a GPU, 90 % used. */
+static void the_surveys_cost_per_used_hour_comes_out(void **state)
+{
+	static const struct {
+		double years, colocation, usd;
+	} row[] = { { 3, 180, 1.856 }, { 5, 180, 1.253 }, { 3, 120, 1.739 },
+		    { 3, 250, 1.991 } };
+
+	(void)state;
+	for (size_t k = 0; k < 4; k++) {
+		struct plain p = { .gpus = 1, .capex_usd = 35625,
+				   .it_w = 1275, .years = row[k].years,
+				   .colocation = row[k].colocation,
+				   .includes_power = true, .electricity = 1,
+				   .pue = 1.5, .utilization = 1 };
+
+		assert_near(cost_of(&p).usd_per_gpu_hour / 0.9, row[k].usd,
+			    1e-3);
+	}
+}
+
+/* SemiAnalysis, 2025-08-20, at 1.42 USD/h: GPT-3 175B in FP8 54.2 cents and
+ * 2.46 J, Llama 3 405B in BF16 1.95 USD and 8.8 J; 162,600 USD for 300 G
+ * tokens, 29.25 M for 15 T. */
+static void published_dollars_and_joules_per_token_agree(void **state)
+{
+	struct plain p = { .gpus = 128, .capex_usd = 1.42 * 8760 * 128,
+			   .it_w = 1790. * 128, .years = 1, .pue = 1,
+			   .utilization = 1, .tokens_per_s = 727.8 * 128 };
+	struct ft_cost c = cost_of(&p);
+
+	(void)state;
+	assert_near(c.usd_per_million_tokens, 0.542, 5e-4);
+	assert_near(c.joules_per_token, 2.46, 5e-3);
+	assert_near(c.usd_per_million_tokens * 300e3, 162.6e3, 100);
+	assert_near(c.tokens_per_usd * c.usd_per_million_tokens, 1e6, 1e-3);
+	p = (struct plain){ .gpus = 2304, .capex_usd = 1.42 * 8760 * 2304,
+			    .it_w = 1780. * 2304, .years = 1, .pue = 1,
+			    .utilization = 1, .tokens_per_s = 202.3 * 2304 };
+	c = cost_of(&p);
+	assert_near(c.usd_per_million_tokens, 1.95, 5e-3);
+	assert_near(c.joules_per_token, 8.8, 5e-3);
+	assert_near(c.usd_per_million_tokens * 15e6, 29.25e6, 1e4);
+	p.utilization = 0.5;
+	assert_near(cost_of(&p).usd_per_million_tokens,
+		    2 * c.usd_per_million_tokens, 1e-9);
+}
+
+/* Prices alone, throughput alone, then both as sides of a right angle. */
+static void widths_add_in_quadrature(void **state)
+{
+	struct plain p = { .gpus = 8, .capex_usd = 1e6, .years = 4, .pue = 1,
+			   .utilization = 1, .tokens_per_s = 1000,
+			   .low_usd = 0.7e6, .high_usd = 1.3e6 };
+	struct ft_cost c = cost_of(&p);
+	double usd = c.usd_per_million_tokens;
+
+	(void)state;
+	assert_near(c.usd_per_million_tokens_low / usd, 0.7, 1e-9);
+	assert_near(c.usd_per_million_tokens_high / usd, 1.3, 1e-9);
+	p.low = 1000 / 1.4;
+	p.high = 1000 / 0.6;
+	c = cost_of(&p);
+	assert_near(c.usd_per_million_tokens_low / usd, 0.5, 1e-9);
+	assert_near(c.usd_per_million_tokens_high / usd, 1.5, 1e-9);
+}
+
+/* SemiAnalysis, 100,000 H100 Clusters; Meta's RSC-1 projections; Llama 3. */
+static void failures_come_as_often_as_published(void **state)
+{
+	double year_s = 365 * 86400.;
+
+	(void)state;
+	assert_near(goodput_first_s(5 * year_s, 100000) / 60, 26.28, 0.005);
+	assert_near(goodput_first_s(4 * year_s, 50000) / 60, 42.05, 0.005);
+	assert_near(goodput_lost_gpu_days(100000, 100, 2), 229, 0.5);
+	assert_near(goodput_mtbf_s(6.5, 2048) / 3600, 1.803, 5e-4);
+	assert_near(goodput_mtbf_s(6.5, 16384) / 3600, 0.225, 5e-4);
+	assert_near(goodput_mtbf_s(3.79, 2048) / 3600, 3.09, 5e-3);
+	assert_near(goodput_young_s(60, 3.09 * 3600), 1155, 1);
+}
+
+/* No other interval wastes less, by trying them. */
+static void youngs_interval_is_the_best(void **state)
+{
+	double mtbf = 3.09 * 3600, save = 60, restart = 600;
+	double best = goodput_frac(save, restart, mtbf);
+
+	(void)state;
+	for (double tau = 100; tau < 5000; tau += 10)
+		assert_true(1 - (save / tau + tau / (2 * mtbf) +
+				 restart / mtbf) <= best + 1e-12);
+	assert_true(fabs(goodput_daly_s(save, mtbf) /
+			 goodput_young_s(save, mtbf) - 1) < 0.06);
+	assert_true(goodput_daly_s(100, 40) == 40);
+	assert_true(goodput_frac(0, 0, mtbf) == 1);
+	assert_true(goodput_frac(600, 600, 60) == 0);
+}
+
+static struct ft_cost whole(const char *cluster_yaml, const char *book)
+{
+	struct arena mem = { 0 };
+	struct ft_error err;
+	struct node *node = node_read_text(&mem, "test.yaml", cluster_yaml,
+					   strlen(cluster_yaml), &err);
+	struct ft_cluster *cluster = ft_cluster_load(node, &err);
+	struct ft_prices *prices = ft_prices_load(book, NULL, &err);
+	struct ft_cost_terms terms;
+	struct ft_bom *bom;
+	struct ft_cost cost;
+
+	assert_non_null(cluster);
+	assert_non_null(prices);
+	bom = ft_bom_build(cluster, prices, &err);
+	assert_non_null(bom);
+	assert_true(ft_cost_terms_load(NULL, &terms, &err));
+	assert_true(ft_cost_compute(cluster, prices, bom, &terms, 1, 1e6, 0, 0,
+				    &cost, &err));
+	ft_bom_free(bom);
+	ft_prices_free(prices);
+	ft_cluster_free(cluster);
+	arena_release(&mem);
+	return cost;
+}
+
+/* SemiAnalysis: H100 1.30 to 1.42, MI300X 1.12, GB200 2.21 USD/h; 1.40 kW of IT
+ * and 1.73 to 1.79 kW of utility power an H100. */
+static void hyperscalers_pay_about_the_published_rates(void **state)
+{
+	struct ft_cost h100 = whole("{gpu: h100-sxm, gpus: 1024}",
+				    "hyperscaler-2025-08");
+	struct ft_cost mi300x = whole("{gpu: mi300x, gpus: 1024}",
+				      "hyperscaler-2025-08");
+	struct ft_cost gb200 = whole("{gpu: gb200, gpus: 1152}",
+				     "hyperscaler-2025-08");
+
+	(void)state;
+	assert_near(h100.usd_per_gpu_hour, 1.36, 0.07);
+	assert_near(mi300x.usd_per_gpu_hour, 1.12, 0.07);
+	assert_near(gb200.usd_per_gpu_hour, 2.21, 0.15);
+	assert_near(h100.it_power_w / 1024, 1400, 30);
+	assert_near(h100.facility_power_w / 1024, 1760, 40);
+	assert_true(h100.goodput > 0.95 && h100.goodput < 1);
+}
+
+static void terms_are_read_and_checked(void **state)
+{
+	static const struct {
+		const char *yaml;
+		int column;
+		const char *text;
+	} wrong[] = {
+		{ "{horizon: 4}", 11, "4 y" },
+		{ "{pue: 0.9}", 7, "at least 1" },
+		{ "{utilization_frac: 1.5}", 20, "at most 1" },
+		{ "{goodput: 0}", 11, "above 0" },
+		{ "{horizont: 4 y}", 2, "did you mean 'horizon'" },
+		{ "{electricity: 0.1}", 15, "USD/kWh" },
+	};
+	const char *good = "{prices: mixnet-2025, horizon: 5 y, residual_frac: "
+			   "20 %, electricity: 0.05 USD/kWh, goodput: auto}";
+	struct arena mem = { 0 };
+	struct ft_cost_terms t;
+	struct ft_error err;
+
+	(void)state;
+	assert_true(ft_cost_terms_load(node_read_text(&mem, "test.yaml", good,
+						      strlen(good), &err),
+				       &t, &err));
+	assert_string_equal(t.prices, "mixnet-2025");
+	assert_true(t.horizon_years == 5 && t.residual_frac == 0.2);
+	assert_true(t.goodput == 0 && t.pue == 1.25);
+	for (size_t k = 0; k < sizeof(wrong) / sizeof(*wrong); k++) {
+		struct node *node = node_read_text(&mem, "test.yaml",
+						   wrong[k].yaml,
+						   strlen(wrong[k].yaml), &err);
+
+		if (ft_cost_terms_load(node, &t, &err) ||
+		    err.column != wrong[k].column ||
+		    !strstr(err.text, wrong[k].text))
+			fail_msg("%s: %d: %s", wrong[k].yaml, err.column,
+				 err.text);
+	}
+	arena_release(&mem);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(annuities_agree_with_the_table),
+		cmocka_unit_test(payments_clear_the_debt),
+		cmocka_unit_test(the_books_form_agrees_with_its_worked_example),
+		cmocka_unit_test(four_gpus_break_even_where_they_should),
+		cmocka_unit_test(the_surveys_cost_per_used_hour_comes_out),
+		cmocka_unit_test(published_dollars_and_joules_per_token_agree),
+		cmocka_unit_test(widths_add_in_quadrature),
+		cmocka_unit_test(failures_come_as_often_as_published),
+		cmocka_unit_test(youngs_interval_is_the_best),
+		cmocka_unit_test(hyperscalers_pay_about_the_published_rates),
+		cmocka_unit_test(terms_are_read_and_checked),
+	};
+
+	return cmocka_run_group_tests_name("cost", tests, NULL, NULL);
+}

@@ -1,0 +1,206 @@
+/* tests/test_model_config.c - config.json of every type, and mistakes in one */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/arena.h"
+#include "base/node.h"
+#include "foretoken/models.h"
+
+static struct ft_model *load(const char *yaml, struct ft_error *err)
+{
+	struct arena mem = { 0 };
+	struct node *node =
+		node_read_text(&mem, "test.yaml", yaml, strlen(yaml), err);
+	struct ft_model *model;
+
+	assert_non_null(node);
+	model = ft_model_load(node, err);
+	arena_release(&mem);
+	return model;
+}
+
+/* The same through a file config.json. extra: further keys of the scenario. */
+static struct ft_model *load_json(const char *json, const char *extra,
+				  struct ft_error *err)
+{
+	char path[] = "/tmp/foretoken-XXXXXX.json", yaml[200];
+	int fd = mkstemps(path, 5);
+	struct ft_model *model;
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, json, strlen(json)), (long)strlen(json));
+	close(fd);
+	snprintf(yaml, sizeof(yaml), "{name: %s%s}", path, extra);
+	model = load(yaml, err);
+	unlink(path);
+	return model;
+}
+
+static void each_type_is_read_under_its_own_names(void **state)
+{
+	static const struct {
+		const char *json;
+		double parameters;
+	} known[] = {
+		/* gpt2 as published: 124,439,808 parameters */
+		{ "{\"model_type\": \"gpt2\", \"n_embd\": 768, \"n_layer\": 12,"
+		  "\"n_head\": 12, \"n_positions\": 1024, \"n_ctx\": 1024,"
+		  "\"n_inner\": null, \"vocab_size\": 50257,"
+		  "\"activation_function\": \"gelu_new\"}",
+		  124439808 },
+		/* bloom-560m: 559,214,592 */
+		{ "{\"model_type\": \"bloom\", \"n_embed\": 1024, \"n_layer\": "
+		  "24, \"num_attention_heads\": 16, \"vocab_size\": 250880,"
+		  "\"hidden_dropout\": 0.0}",
+		  559214592 },
+		/* mpt-7b: 6,649,286,656 */
+		{ "{\"model_type\": \"mpt\", \"d_model\": 4096, \"n_layers\": "
+		  "32, \"n_heads\": 32, \"expansion_ratio\": 4, \"max_seq_len\""
+		  ": 2048, \"vocab_size\": 50432, \"no_bias\": true,"
+		  "\"attn_config\": {\"alibi\": true, \"alibi_bias_max\": 8}}",
+		  6649286656 },
+		/* Qwen2.5-0.5B: 494,032,768, tied */
+		{ "{\"model_type\": \"qwen2\", \"hidden_size\": 896,"
+		  "\"intermediate_size\": 4864, \"num_attention_heads\": 14,"
+		  "\"num_hidden_layers\": 24, \"num_key_value_heads\": 2,"
+		  "\"sliding_window\": 32768, \"use_sliding_window\": false,"
+		  "\"tie_word_embeddings\": true, \"vocab_size\": 151936}",
+		  494032768 },
+		/* Qwen3-0.6B: 596,049,920 */
+		{ "{\"model_type\": \"qwen3\", \"hidden_size\": 1024,"
+		  "\"intermediate_size\": 3072, \"num_attention_heads\": 16,"
+		  "\"num_hidden_layers\": 28, \"num_key_value_heads\": 8,"
+		  "\"head_dim\": 128, \"tie_word_embeddings\": true,"
+		  "\"vocab_size\": 151936, \"rope_scaling\": null}",
+		  596049920 },
+		/* DeepSeek-V2-Lite: 15,706,484,224, no rank for q */
+		{ "{\"model_type\": \"deepseek_v2\", \"hidden_size\": 2048,"
+		  "\"intermediate_size\": 10944, \"num_hidden_layers\": 27,"
+		  "\"num_attention_heads\": 16, \"vocab_size\": 102400,"
+		  "\"moe_intermediate_size\": 1408, \"n_routed_experts\": 64,"
+		  "\"num_experts_per_tok\": 6, \"n_shared_experts\": 2,"
+		  "\"first_k_dense_replace\": 1, \"moe_layer_freq\": 1,"
+		  "\"q_lora_rank\": null, \"kv_lora_rank\": 512,"
+		  "\"qk_nope_head_dim\": 128, \"qk_rope_head_dim\": 64,"
+		  "\"v_head_dim\": 128, \"norm_topk_prob\": false}",
+		  15706484224. },
+	};
+	struct ft_error err;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
+		struct ft_model *m = load_json(known[i].json, "", &err);
+
+		if (!m)
+			fail_msg("%s", err.text);
+		if (ft_model_parameters(m, 1) != known[i].parameters)
+			fail_msg("case %zu: %.0f, not %.0f", i,
+				 ft_model_parameters(m, 1),
+				 known[i].parameters);
+		ft_model_free(m);
+	}
+}
+
+static void keys_laid_upon_a_config_meet_its_own_names(void **state)
+{
+	struct ft_error err;
+	struct ft_model *m = load_json(
+		"{\"model_type\": \"gpt2\", \"n_embd\": 768, \"n_layer\": 12,"
+		"\"n_head\": 12, \"vocab_size\": 50257}",
+		", num_hidden_layers: 3, hidden_size: 1024, n_head: 16", &err);
+
+	(void)state;
+	assert_non_null(m);
+	assert_int_equal(m->n_layers, 3);
+	assert_int_equal(m->layer[2].intermediate, 4096);
+	assert_int_equal(m->layer[2].qk_head_dim, 64);
+	ft_model_free(m);
+}
+
+static void a_whole_model_may_stand_in_the_scenario(void **state)
+{
+	struct ft_error err;
+	struct ft_model *m =
+		load("{name: ours, model_type: llama, num_hidden_layers: 2, "
+		     "hidden_size: 128, num_attention_heads: 4, "
+		     "intermediate_size: 512, vocab_size: 1000}",
+		     &err);
+
+	(void)state;
+	assert_non_null(m);
+	assert_string_equal(m->name, "ours");
+	assert_int_equal(m->from->kind, FT_ASSUMED);
+	ft_model_free(m);
+}
+
+static void mistakes_are_told_with_their_place(void **state)
+{
+	static const struct {
+		const char *yaml;
+		int line, column;
+		const char *text;
+	} wrong[] = {
+		{ "llama3-9b", 1, 1, "llama3-8b" },
+		{ "{name: llama3-8b, num_hiden_layers: 4}", 1, 19,
+		  "did you mean 'num_hidden_layers'" },
+		{ "name: llama3-8b\nnum_attention_heads: 33", 2, 22,
+		  "head_dim must be given" },
+		{ "name: llama3-8b\nnum_key_value_heads: 5", 2, 22,
+		  "no multiple of 5" },
+		{ "name: mixtral-8x7b\nnum_experts_per_tok: 9", 2, 22,
+		  "more than the 8 experts" },
+		{ "gpt", 1, 1, "lacks the key 'hidden_size'" },
+		{ "name: llama3-8b\nnum_hidden_layers: none", 2, 20,
+		  "not a whole number" },
+		{ "name: llama3-8b\nnum_hidden_layers: 0", 2, 20,
+		  "not between" },
+		{ "model_type: mamba\nhidden_size: 4", 1, 13,
+		  "llama, mistral, mixtral, qwen2, qwen3, qwen3_moe, "
+		  "deepseek_v2, deepseek_v3, gpt2, mpt, bloom, gpt_oss" },
+		{ "[llama3-8b]", 1, 1, "a name, a path or a map" },
+		{ "{num_hidden_layers: 3}", 1, 1, "name or a model_type" },
+	};
+	struct ft_error err;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		struct ft_model *m = load(wrong[i].yaml, &err);
+
+		assert_null(m);
+		if (!strstr(err.text, wrong[i].text) ||
+		    err.line != wrong[i].line || err.column != wrong[i].column)
+			fail_msg("%s: %d:%d: %s", wrong[i].yaml, err.line,
+				 err.column, err.text);
+	}
+}
+
+static void a_config_without_a_type_is_refused(void **state)
+{
+	struct ft_error err;
+
+	(void)state;
+	assert_null(load_json("{\"n_embd\": 768}", "", &err));
+	assert_non_null(strstr(err.text, "model_type is missing"));
+	assert_null(load("./no-such-config.json", &err));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_type_is_read_under_its_own_names),
+		cmocka_unit_test(keys_laid_upon_a_config_meet_its_own_names),
+		cmocka_unit_test(a_whole_model_may_stand_in_the_scenario),
+		cmocka_unit_test(mistakes_are_told_with_their_place),
+		cmocka_unit_test(a_config_without_a_type_is_refused),
+	};
+
+	return cmocka_run_group_tests_name("models/config", tests, NULL, NULL);
+}

@@ -1,0 +1,262 @@
+/*
+ * tests/test_topology.c - switches and cables against published designs
+ *
+ * Sources: NVIDIA DGX SuperPOD reference architectures, H100 network fabrics
+ * table 4, B200 table 3, B300 (Spectrum-X) table 3, B300-XDR table 3; AMD MI3XX
+ * cluster reference; SemiAnalysis, AI Neocloud Playbook (2024-10-03). The last
+ * B300-XDR row prints 9,216 GPUs beside 1,296 nodes and 10,368 cables: 10,368.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "foretoken/hw.h"
+
+/* A plain recipe; tests change what they need. */
+static struct ft_fabric recipe(int64_t radix)
+{
+	return (struct ft_fabric){ .name = "test",
+				   .wiring = FT_WIRING_RAIL,
+				   .radix = radix,
+				   .planes = 1,
+				   .oversubscription = 1,
+				   .core_oversubscription = 1,
+				   .ports_per_optic = 2,
+				   .nic_ports_per_optic = 1 };
+}
+
+static struct ft_topology build(const struct ft_fabric *fabric, int64_t nodes,
+				int64_t extra)
+{
+	struct ft_topology t;
+	struct ft_error err;
+
+	if (!ft_topology_build(fabric, nodes, 8, extra, &t, &err))
+		fail_msg("%lld nodes: %s", (long long)nodes, err.text);
+	return t;
+}
+
+static void published_superpods_come_out_exactly(void **state)
+{
+	static const struct {
+		int64_t radix, planes, nodes, extra;
+		int64_t leaf, spine, core, node_leaf, leaf_spine, spine_core;
+	} row[] = {
+		{ 64, 1, 31, 4, 8, 4, 0, 252, 256, 0 },
+		{ 64, 1, 63, 4, 16, 8, 0, 508, 512, 0 },
+		{ 64, 1, 95, 4, 24, 16, 0, 764, 768, 0 },
+		{ 64, 1, 127, 4, 32, 16, 0, 1020, 1024, 0 },
+		{ 64, 1, 64, 0, 16, 8, 0, 512, 512, 0 },
+		{ 64, 1, 128, 0, 32, 16, 0, 1024, 1024, 0 },
+		{ 64, 1, 256, 0, 64, 32, 0, 2048, 2048, 0 },
+		{ 64, 1, 512, 0, 128, 128, 64, 4096, 4096, 4096 },
+		{ 64, 1, 1024, 0, 256, 256, 128, 8192, 8192, 8192 },
+		{ 64, 1, 2048, 0, 512, 512, 256, 16384, 16384, 16384 },
+		{ 128, 2, 64, 0, 16, 8, 0, 512, 512, 0 },
+		{ 128, 2, 128, 0, 32, 16, 0, 1024, 1024, 0 },
+		{ 128, 2, 256, 0, 64, 32, 0, 2048, 2048, 0 },
+		{ 128, 2, 512, 0, 128, 64, 0, 4096, 4096, 0 },
+		{ 128, 2, 1024, 0, 256, 128, 0, 8192, 8192, 0 },
+		{ 144, 1, 72, 0, 8, 4, 0, 576, 576, 0 },
+		{ 144, 1, 144, 0, 16, 8, 0, 1152, 1152, 0 },
+		{ 144, 1, 288, 0, 32, 18, 0, 2304, 2304, 0 },
+		{ 144, 1, 576, 0, 64, 36, 0, 4608, 4608, 0 },
+		{ 144, 1, 1296, 0, 144, 72, 0, 10368, 10368, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++) {
+		struct ft_fabric fabric = recipe(row[i].radix);
+		struct ft_topology t;
+
+		fabric.planes = row[i].planes;
+		t = build(&fabric, row[i].nodes, row[i].extra);
+		if (t.leaf != row[i].leaf || t.spine != row[i].spine ||
+		    t.core != row[i].core ||
+		    t.cables_node_leaf != row[i].node_leaf ||
+		    t.cables_leaf_spine != row[i].leaf_spine ||
+		    t.cables_spine_core != row[i].spine_core)
+			fail_msg("row %zu: %lld/%lld/%lld %lld/%lld/%lld", i,
+				 (long long)t.leaf, (long long)t.spine,
+				 (long long)t.core,
+				 (long long)t.cables_node_leaf,
+				 (long long)t.cables_leaf_spine,
+				 (long long)t.cables_spine_core);
+	}
+}
+
+/* k, k^2/2 and k^3/4 endpoints; one node more is one tier more, or too much. */
+static void each_number_of_tiers_reaches_its_maximum(void **state)
+{
+	(void)state;
+	for (int64_t k = 64; k <= 128; k += 64) {
+		struct ft_fabric fabric = recipe(k);
+		struct ft_error err;
+		struct ft_topology t = build(&fabric, k / 8, 0);
+
+		assert_int_equal(t.tiers, 1);
+		assert_int_equal(t.leaf, 1);
+		assert_int_equal(t.spine, 0);
+		assert_int_equal(build(&fabric, k / 8 + 1, 0).tiers, 2);
+		t = build(&fabric, k * k / 16, 0);
+		assert_int_equal(t.tiers, 2);
+		assert_int_equal(t.spine, k / 2);
+		assert_int_equal(build(&fabric, k * k / 16 + 1, 0).tiers, 3);
+		t = build(&fabric, k * k * k / 32, 0);
+		assert_int_equal(t.tiers, 3);
+		assert_int_equal(t.endpoints, k == 64 ? 65536 : 524288);
+		assert_int_equal(t.core, k * k / 4);
+		assert_false(ft_topology_build(&fabric, k * k * k / 32 + 1, 8,
+					       0, &t, &err));
+		assert_non_null(strstr(err.text, "do not fit 3 tiers"));
+	}
+}
+
+static void two_tiers_refuse_what_needs_three(void **state)
+{
+	struct ft_fabric fabric = recipe(64);
+	struct ft_topology t;
+	struct ft_error err;
+
+	(void)state;
+	fabric.tiers = 2;
+	assert_false(ft_topology_build(&fabric, 512, 8, 0, &t, &err));
+	assert_non_null(strstr(err.text, "4096 endpoints do not fit 2 tiers"));
+}
+
+static void two_to_one_takes_eight_spines(void **state)
+{
+	struct ft_fabric fabric = recipe(64);
+	struct ft_topology t;
+
+	(void)state;
+	fabric.oversubscription = 2;
+	t = build(&fabric, 128, 0);
+	assert_int_equal(t.leaf, 32);
+	assert_int_equal(t.leaf_down, 32);
+	assert_int_equal(t.leaf_up, 16);
+	assert_int_equal(t.spine, 8);
+	assert_int_equal(t.cables_leaf_spine, 512);
+}
+
+/* AMD: 1:1.16 undersubscribed 51.2T switches, trees of 56 GPUs a leaf, rails of
+ * 52, 57 and 58 nodes a leaf; 256 nodes take about 61 switches in all. */
+static void undersubscribed_trees_and_rails_come_out(void **state)
+{
+	static const struct {
+		int64_t nodes, leaf, per_leaf;
+	} tree[] = { { 259, 37, 7 }, { 518, 74, 7 }, { 756, 108, 7 } },
+	  rail[] = { { 260, 40, 52 }, { 513, 72, 57 }, { 754, 104, 58 } };
+	struct ft_fabric fabric = recipe(128);
+	struct ft_topology t;
+
+	(void)state;
+	fabric.oversubscription = 1 / 1.16;
+	for (int i = 0; i < 3; i++) {
+		fabric.wiring = FT_WIRING_TOR;
+		t = build(&fabric, tree[i].nodes, 0);
+		assert_int_equal(t.leaf, tree[i].leaf);
+		assert_int_equal(t.nodes_per_leaf, tree[i].per_leaf);
+		fabric.wiring = FT_WIRING_RAIL;
+		t = build(&fabric, rail[i].nodes, 0);
+		assert_int_equal(t.leaf, rail[i].leaf);
+		assert_int_equal(t.nodes_per_leaf, rail[i].per_leaf);
+	}
+	t = build(&fabric, 256, 0);
+	assert_int_equal(t.leaf + t.spine, 61);
+}
+
+/* Meta's 24,576-GPU RoCE cluster: 7:1 above pods of full bisection. */
+static void a_core_may_be_oversubscribed(void **state)
+{
+	struct ft_fabric fabric = recipe(64);
+	struct ft_topology t;
+	double ratio;
+
+	(void)state;
+	fabric.core_oversubscription = 7;
+	t = build(&fabric, 3072, 0);
+	ratio = (double)t.cables_leaf_spine / (double)t.cables_spine_core;
+	assert_true(ratio > 6.95 && ratio < 7.05);
+	assert_int_equal(t.cables_leaf_spine, 24576);
+}
+
+/* 1,024 GPUs: HGX 1,024 single-port and 1,536 twin-port modules, DGX 2,048
+ * twin-port ones; copper to the leaf leaves the leaf-spine modules. */
+static void modules_are_counted_per_link_end(void **state)
+{
+	struct ft_fabric fabric = recipe(64);
+	struct ft_topology t = build(&fabric, 128, 0);
+
+	(void)state;
+	assert_int_equal(t.optics_node, 1024);
+	assert_int_equal(t.optics_switch, 1536);
+	assert_int_equal(t.transceivers, 2560);
+	fabric.nic_ports_per_optic = 2;
+	assert_int_equal(build(&fabric, 128, 0).transceivers, 2048);
+	fabric.copper_node = true;
+	assert_int_equal(build(&fabric, 128, 0).transceivers, 1024);
+	fabric.copper_leaf = true;
+	assert_int_equal(build(&fabric, 128, 0).transceivers, 0);
+}
+
+static void one_node_needs_no_network(void **state)
+{
+	struct ft_fabric fabric = recipe(64);
+	struct ft_topology t = build(&fabric, 1, 0);
+
+	(void)state;
+	assert_int_equal(t.tiers + t.leaf + t.spine + t.cables_node_leaf +
+				 t.transceivers,
+			 0);
+}
+
+/* Whatever the size: ports are enough, and links in balance. */
+static void no_switch_has_more_links_than_ports(void **state)
+{
+	(void)state;
+	for (int64_t nodes = 2; nodes < 3000; nodes += nodes < 300 ? 1 : 37)
+		for (int w = FT_WIRING_RAIL; w <= FT_WIRING_TOR; w++) {
+			struct ft_fabric fabric = recipe(64);
+			struct ft_topology t;
+
+			fabric.wiring = (enum ft_wiring)w;
+			t = build(&fabric, nodes, 0);
+			assert_int_equal(t.cables_node_leaf, nodes * 8);
+			assert_true(t.leaf * t.leaf_down >= nodes * 8);
+			assert_true(t.leaf_down + t.leaf_up <= 64);
+			if (t.tiers == 2) {
+				assert_int_equal(t.leaf_up % t.spine, 0);
+				assert_true(t.leaf * t.leaf_up <= t.spine * 64);
+				assert_true(t.leaf_up >= t.leaf_down);
+			} else if (t.tiers == 3) {
+				assert_true(t.cables_leaf_spine +
+						    t.cables_spine_core <=
+					    t.spine * 64);
+				assert_true(t.cables_spine_core <= t.core * 64);
+			}
+		}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(published_superpods_come_out_exactly),
+		cmocka_unit_test(each_number_of_tiers_reaches_its_maximum),
+		cmocka_unit_test(two_tiers_refuse_what_needs_three),
+		cmocka_unit_test(two_to_one_takes_eight_spines),
+		cmocka_unit_test(undersubscribed_trees_and_rails_come_out),
+		cmocka_unit_test(a_core_may_be_oversubscribed),
+		cmocka_unit_test(modules_are_counted_per_link_end),
+		cmocka_unit_test(one_node_needs_no_network),
+		cmocka_unit_test(no_switch_has_more_links_than_ports),
+	};
+
+	return cmocka_run_group_tests_name("hw/topology", tests, NULL, NULL);
+}

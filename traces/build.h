@@ -1,0 +1,133 @@
+/*
+ * traces/build.h - what the files that build a step graph share
+ *
+ * One builder fills one graph. Segments are made once per kind of layer and
+ * variant and called many times; works are made once per distinct shape. Ops of
+ * a segment are written in the order the host launches them. A collective that
+ * the next compute op must wait for is noted with need(); the op then waits for
+ * the tail of that stream.
+ */
+#ifndef TRACES_BUILD_H
+#define TRACES_BUILD_H
+
+#include "base/arena.h"
+#include "foretoken/traces.h"
+
+/* Which copy of a segment: what differs between micro-batches of one step. */
+enum variant {
+	V_FIRST = 1,	  /* the first micro-batch: nothing accumulated yet */
+	V_SYNC = 2,	  /* its backward reduces gradients */
+	V_EDGE = 4,	  /* no neighbour to gather ahead */
+	V_RAGGED = 8,	  /* the smaller last micro-batch */
+	V_BUCKET = 16,	  /* a gradient bucket is full behind this layer */
+};
+
+struct segment_key {
+	int role;     /* enum role */
+	int64_t kind; /* layer kind, or chunk */
+	unsigned variant;
+};
+
+struct builder {
+	struct arena *mem;
+	const struct ft_model *model;
+	const struct ft_plan *plan;
+	const struct ft_stack *stack;
+	const struct ft_layout_rules *rules;
+	struct ft_graph *g;
+	size_t work_cap, segment_cap, op_cap;
+	struct segment_key *key; /* [segment_cap] */
+	struct ft_segment *seg;  /* the one being written */
+	bool needs[FT_STREAMS];  /* the next compute op waits for these tails */
+	int record_next;         /* event the next compute op records, or none */
+	bool autocast;           /* fp32 weights and residuals, 16-bit products */
+	int64_t tokens;          /* of a rank in this micro-batch: mbs * s / cp */
+	int64_t sequences;       /* mbs of it */
+	int64_t *kind;           /* [n_layers] first layer of the same shape */
+	int64_t layers_per_bucket;
+};
+
+/* graph.c */
+void builder_init(struct builder *b, const struct ft_model *model,
+		  const struct ft_plan *plan, const struct ft_stack *stack);
+
+/* The segment of that key, if it exists: true and *id. Else begin it. */
+bool segment_known(struct builder *b, struct segment_key key, uint32_t *id);
+void segment_begin(struct builder *b, struct segment_key key, const char *name);
+uint32_t segment_end(struct builder *b);
+
+/* Ops of the segment being written. */
+struct ft_op *put_op(struct builder *b, const struct ft_work *work,
+		     enum ft_stream stream, int launches);
+void put_wait(struct ft_op *op, int event_or_tail);
+void need(struct builder *b, enum ft_stream stream);
+void host(struct builder *b, enum ft_host activity, double times);
+
+/* Compute ops; sizes of 0 put nothing. */
+void put_gemm(struct builder *b, const char *name, enum ft_layout layout,
+	      int64_t m, int64_t n, int64_t k, int64_t groups);
+void put_memory(struct builder *b, const char *name, const char *curve,
+		double bytes, int launches);
+
+/* A collective of that many bytes (nccl-tests' count), behind the last compute
+ * op launched; group size 1 puts nothing (NULL). */
+struct ft_op *put_collective(struct builder *b, const char *name,
+			     enum ft_stream stream, enum ft_collective op,
+			     enum ft_group group, double bytes);
+
+/* block.c: one transformer layer */
+void layer_forward(struct builder *b, int64_t layer);
+void layer_backward(struct builder *b, int64_t layer);
+double layer_saved_bytes(const struct builder *b, int64_t layer);
+double layer_recomputed_flop(const struct builder *b, int64_t layer);
+
+/* experts.c: a routed MLP inside a layer */
+void experts_forward(struct builder *b, const struct ft_layer *l);
+void experts_backward(struct builder *b, const struct ft_layer *l);
+
+/* ends.c: embedding, head and loss */
+void embedding_forward(struct builder *b);
+void embedding_backward(struct builder *b);
+void head_forward(struct builder *b);
+void head_backward(struct builder *b);
+double head_logits(const struct builder *b); /* elements on this rank */
+
+/* parameters.c: what a rank holds */
+struct held {
+	double dense, experts; /* parameters, before sharding */
+};
+
+struct held layer_held(const struct builder *b, int64_t layer);
+struct held ends_held(const struct builder *b, bool first, bool last);
+int64_t layer_tensors(const struct builder *b, int64_t layer);
+
+/* sharding.c: gathers and reductions of weights and gradients */
+bool is_fsdp(const struct ft_plan *plan);
+double gradient_width(const struct builder *b); /* bytes */
+void gather_unit(struct builder *b, struct held unit);
+void unshard_unit(struct builder *b, struct held unit);
+void reduce_unit(struct builder *b, struct held unit);
+void gather_weights(struct builder *b, struct held unit); /* zero1, ahead */
+void reduce_gradients(struct builder *b, struct held unit);
+void accumulate_gradients(struct builder *b, struct held unit, bool first);
+void cast_weights(struct builder *b, struct held unit);
+void optimizer_ops(struct builder *b, struct held stage, double tied);
+
+/* memory.c: bytes held through the step, and taken by segments */
+void base_bytes(const struct builder *b, struct held stage,
+		double bytes[FT_MEMORIES]);
+void head_bytes(struct builder *b, bool backward);
+void layer_bytes(struct builder *b, int64_t layer, bool backward);
+void root_bytes(struct builder *b, struct held root);
+
+/* schedule.c: the order of forwards and backwards on one stage */
+struct slot {
+	bool forward;
+	int64_t chunk, micro_batch;
+};
+
+/* Fills slot[2 * micro_batches * vpp]; returns how many. */
+size_t schedule_slots(struct arena *mem, const struct ft_plan *plan,
+		      int64_t stage, struct slot *slot);
+
+#endif

@@ -1,0 +1,119 @@
+/*
+ * traces/ends.c - the two ends of a model: embedding, output head and loss
+ *
+ * Bytes per logit are what the loss reads and writes in each pass: a compiled loss
+ * reads 16-bit logits twice and writes their gradient; an unfused one goes through
+ * an fp32 copy, softmax, its backward and a cast back.
+ */
+#include "traces/build.h"
+
+static int64_t slice(const struct builder *b)
+{
+	return b->plan->sequence_parallel ? b->tokens / b->plan->tp : b->tokens;
+}
+
+static void tensor_sum(struct builder *b, const char *name, double bytes)
+{
+	bool sp = b->plan->sequence_parallel;
+
+	if (put_collective(b, name, FT_STREAM_TP,
+			   sp ? FT_REDUCE_SCATTER : FT_ALL_REDUCE, FT_GROUP_TP,
+			   bytes))
+		need(b, FT_STREAM_TP);
+}
+
+static double wide(const struct builder *b)
+{
+	return 2 * (double)(b->tokens * b->model->hidden_size);
+}
+
+void embedding_forward(struct builder *b)
+{
+	host(b, FT_HOST_ENDS_FORWARD, 1);
+	put_memory(b, "embedding", "embedding", 2 * wide(b),
+		   b->model->positions == FT_LEARNED ? 3 : 1);
+	tensor_sum(b, "tp_embedding", wide(b));
+}
+
+void embedding_backward(struct builder *b)
+{
+	double table = (double)(b->model->hidden_size *
+				ft_model_vocab(b->model, b->plan->tp)) /
+		       (double)b->plan->tp;
+
+	host(b, FT_HOST_ENDS_BACKWARD, 1);
+	if (b->plan->sequence_parallel &&
+	    put_collective(b, "tp_embedding", FT_STREAM_TP, FT_ALL_GATHER,
+			   FT_GROUP_TP, wide(b)))
+		need(b, FT_STREAM_TP);
+	put_memory(b, "embedding_fill", "copy", 2 * table, 1);
+	/* ids are sorted first: 0.45 ms for 4096 tokens of 4096 features, seen */
+	put_memory(b, "embedding_back", "embedding", 20 * wide(b), 8);
+}
+
+double head_logits(const struct builder *b)
+{
+	return (double)b->tokens *
+	       (double)ft_model_vocab(b->model, b->plan->tp) /
+	       (double)b->plan->tp;
+}
+
+struct loss {
+	double forward, backward; /* bytes per logit */
+	int launches;
+};
+
+static struct loss loss_of(const struct builder *b)
+{
+	if (b->rules->fused_loss || b->rules->fusion == FT_FUSION_COMPILED)
+		return (struct loss){ 2, 4, 2 };
+	if (b->rules->fusion == FT_FUSION_EAGER)
+		return (struct loss){ 14, 18, 4 };
+	return (struct loss){ 26, 14, 10 };
+}
+
+void head_forward(struct builder *b)
+{
+	struct loss loss = loss_of(b);
+	int64_t rows = ft_model_vocab(b->model, b->plan->tp) / b->plan->tp;
+	bool rms = b->model->norm == FT_RMS_NORM;
+
+	host(b, FT_HOST_ENDS_FORWARD, 1);
+	if (b->plan->tp > 1)
+		host(b, FT_HOST_TENSOR_FORWARD, 4);
+	put_memory(b, "final_norm", rms ? "rmsnorm" : "layernorm",
+		   4 * (double)(slice(b) * b->model->hidden_size), 1);
+	if (b->plan->sequence_parallel &&
+	    put_collective(b, "tp_all_gather", FT_STREAM_TP, FT_ALL_GATHER,
+			   FT_GROUP_TP, wide(b)))
+		need(b, FT_STREAM_TP);
+	put_gemm(b, "head", FT_FORWARD, b->tokens, rows, b->model->hidden_size, 1);
+	put_memory(b, "loss", "cross_entropy", loss.forward * head_logits(b),
+		   loss.launches);
+	for (int i = 0; i < 3; i++) /* maximum, sum of exponentials, target */
+		if (put_collective(b, "tp_loss", FT_STREAM_TP, FT_ALL_REDUCE,
+				   FT_GROUP_TP, 4 * (double)b->tokens))
+			need(b, FT_STREAM_TP);
+}
+
+void head_backward(struct builder *b)
+{
+	struct loss loss = loss_of(b);
+	int64_t rows = ft_model_vocab(b->model, b->plan->tp) / b->plan->tp;
+	bool rms = b->model->norm == FT_RMS_NORM;
+
+	host(b, FT_HOST_ENDS_BACKWARD, 1);
+	if (b->plan->tp > 1)
+		host(b, FT_HOST_TENSOR_BACKWARD, 4);
+	put_memory(b, "loss_back", "cross_entropy",
+		   loss.backward * head_logits(b), loss.launches);
+	put_gemm(b, "head", FT_DGRAD, b->tokens, rows, b->model->hidden_size, 1);
+	tensor_sum(b, "tp_reduce", wide(b));
+	if (b->rules->tensor_parallel == FT_TP_MEGATRON)
+		b->needs[FT_STREAM_TP] = false;
+	put_gemm(b, "head", FT_WGRAD, b->tokens, rows, b->model->hidden_size, 1);
+	if (b->plan->tp > 1)
+		need(b, FT_STREAM_TP);
+	put_memory(b, "final_norm_back", rms ? "rmsnorm" : "layernorm",
+		   8 * (double)(slice(b) * b->model->hidden_size), 2);
+}

@@ -1,0 +1,216 @@
+/* traces/graph.c - filling a graph: works once, segments by key, ops in order */
+#include "foretoken/traces.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "traces/build.h"
+
+static bool same_work(const struct ft_work *a, const struct ft_work *b)
+{
+	if (a->kind != b->kind || a->dtype != b->dtype || strcmp(a->name, b->name))
+		return false;
+	switch (a->kind) {
+	case FT_GEMM:
+		return a->gemm.layout == b->gemm.layout &&
+		       a->gemm.m == b->gemm.m && a->gemm.n == b->gemm.n &&
+		       a->gemm.k == b->gemm.k &&
+		       a->gemm.groups == b->gemm.groups &&
+		       a->gemm.accumulate == b->gemm.accumulate;
+	case FT_ATTENTION:
+		return a->attention.pass == b->attention.pass &&
+		       a->attention.batch == b->attention.batch &&
+		       a->attention.heads == b->attention.heads &&
+		       a->attention.kv_heads == b->attention.kv_heads &&
+		       a->attention.queries == b->attention.queries &&
+		       a->attention.keys == b->attention.keys &&
+		       a->attention.qk_head_dim == b->attention.qk_head_dim &&
+		       a->attention.window == b->attention.window;
+	case FT_MEMORY_BOUND:
+		return !strcmp(a->memory.kernel, b->memory.kernel) &&
+		       a->memory.bytes == b->memory.bytes &&
+		       a->memory.warm == b->memory.warm &&
+		       a->memory.low_priority == b->memory.low_priority;
+	default:
+		return a->communication.op == b->communication.op &&
+		       a->communication.group == b->communication.group &&
+		       a->communication.bytes == b->communication.bytes;
+	}
+}
+
+static uint32_t add_work(struct builder *b, const struct ft_work *work)
+{
+	struct ft_graph *g = b->g;
+
+	for (size_t i = 0; i < g->n_works; i++)
+		if (same_work(&g->work[i], work))
+			return (uint32_t)i;
+	if (g->n_works == b->work_cap)
+		g->work = ARENA_GROW(b->mem, g->work, &b->work_cap);
+	g->work[g->n_works] = *work;
+	return (uint32_t)g->n_works++;
+}
+
+void builder_init(struct builder *b, const struct ft_model *model,
+		  const struct ft_plan *plan, const struct ft_stack *stack)
+{
+	b->model = model;
+	b->plan = plan;
+	b->stack = stack;
+	b->rules = &stack->layout;
+	b->autocast = stack->layout.autocast && plan->master_weights &&
+		      plan->sharding == FT_DDP;
+	b->sequences = plan->micro_batch;
+	b->tokens = plan->micro_batch * plan->sequence / plan->cp;
+	b->kind = ARENA_ARRAY(b->mem, (size_t)model->n_layers, int64_t);
+	for (int64_t i = 0; i < model->n_layers; i++) {
+		int64_t j = 0;
+
+		while (memcmp(&model->layer[i], &model->layer[j],
+			      sizeof(*model->layer)))
+			j++;
+		b->kind[i] = j;
+	}
+}
+
+bool segment_known(struct builder *b, struct segment_key key, uint32_t *id)
+{
+	for (size_t i = 0; i < b->g->n_segments; i++)
+		if (b->key[i].role == key.role && b->key[i].kind == key.kind &&
+		    b->key[i].variant == key.variant) {
+			*id = (uint32_t)i;
+			return true;
+		}
+	return false;
+}
+
+void segment_begin(struct builder *b, struct segment_key key, const char *name)
+{
+	struct ft_graph *g = b->g;
+
+	if (g->n_segments == b->segment_cap) {
+		size_t cap = b->segment_cap;
+
+		g->segment = ARENA_GROW(b->mem, g->segment, &b->segment_cap);
+		b->key = ARENA_GROW(b->mem, b->key, &cap);
+	}
+	b->key[g->n_segments] = key;
+	b->seg = &g->segment[g->n_segments++];
+	*b->seg = (struct ft_segment){ .name = name };
+	b->op_cap = 0;
+	memset(b->needs, 0, sizeof(b->needs));
+	b->record_next = FT_EVENT_NONE;
+}
+
+uint32_t segment_end(struct builder *b)
+{
+	b->seg = NULL;
+	return (uint32_t)(b->g->n_segments - 1);
+}
+
+void put_wait(struct ft_op *op, int event_or_tail)
+{
+	for (int i = 0; i < FT_OP_WAITS; i++) {
+		if (op->wait[i] == event_or_tail)
+			return;
+		if (op->wait[i] == FT_EVENT_NONE) {
+			op->wait[i] = (uint8_t)event_or_tail;
+			return;
+		}
+	}
+	assert(!"an op waits for too much");
+}
+
+struct ft_op *put_op(struct builder *b, const struct ft_work *work,
+		     enum ft_stream stream, int launches)
+{
+	struct ft_segment *s = b->seg;
+	struct ft_op *op;
+
+	if (s->n_ops == b->op_cap)
+		s->op = ARENA_GROW(b->mem, s->op, &b->op_cap);
+	op = &s->op[s->n_ops++];
+	*op = (struct ft_op){ .work = add_work(b, work),
+			      .stream = (uint8_t)stream,
+			      .launches = (uint8_t)(launches < 255 ? launches : 255),
+			      .record = FT_EVENT_NONE };
+	memset(op->wait, FT_EVENT_NONE, sizeof(op->wait));
+	for (int i = 0; stream == FT_STREAM_COMPUTE && i < FT_STREAMS; i++)
+		if (b->needs[i]) {
+			put_wait(op, FT_TAIL + i);
+			b->needs[i] = false;
+		}
+	if (stream == FT_STREAM_COMPUTE && b->record_next != FT_EVENT_NONE) {
+		op->record = (uint8_t)b->record_next;
+		b->record_next = FT_EVENT_NONE;
+	}
+	return op;
+}
+
+void need(struct builder *b, enum ft_stream stream)
+{
+	b->needs[stream] = true;
+}
+
+void host(struct builder *b, enum ft_host activity, double times)
+{
+	b->seg->host[activity] += times;
+}
+
+static enum ft_dtype product_dtype(const struct builder *b, const char *name)
+{
+	/* the output head stays in 16 bit when the blocks run in 8 or 4 */
+	if (!strcmp(name, "head") && ft_dtype_bytes(b->plan->precision) < 2)
+		return FT_BF16;
+	return b->plan->precision;
+}
+
+void put_gemm(struct builder *b, const char *name, enum ft_layout layout,
+	      int64_t m, int64_t n, int64_t k, int64_t groups)
+{
+	struct ft_work w = { .kind = FT_GEMM, .name = name,
+			     .dtype = product_dtype(b, name) };
+
+	if (m <= 0 || n <= 0 || k <= 0)
+		return;
+	w.gemm.layout = layout;
+	w.gemm.m = m;
+	w.gemm.n = n;
+	w.gemm.k = k;
+	w.gemm.groups = groups;
+	w.gemm.accumulate = layout == FT_WGRAD && b->rules->gradient_fusion &&
+			    b->plan->gradient_dtype == FT_FP32;
+	put_op(b, &w, FT_STREAM_COMPUTE, 1);
+}
+
+void put_memory(struct builder *b, const char *name, const char *curve,
+		double bytes, int launches)
+{
+	struct ft_work w = { .kind = FT_MEMORY_BOUND, .name = name,
+			     .dtype = FT_BF16 };
+
+	if (bytes <= 0)
+		return;
+	w.memory.kernel = curve;
+	w.memory.bytes = bytes;
+	put_op(b, &w, FT_STREAM_COMPUTE, launches);
+}
+
+struct ft_op *put_collective(struct builder *b, const char *name,
+			     enum ft_stream stream, enum ft_collective op,
+			     enum ft_group group, double bytes)
+{
+	struct ft_work w = { .kind = FT_COMMUNICATION, .name = name,
+			     .dtype = FT_BF16 };
+	struct ft_op *o;
+
+	if (b->g->group[group].size <= 1 || bytes <= 0)
+		return NULL;
+	w.communication.op = op;
+	w.communication.group = group;
+	w.communication.bytes = bytes;
+	o = put_op(b, &w, stream, 0);
+	put_wait(o, FT_TAIL + FT_STREAM_COMPUTE);
+	host(b, FT_HOST_COLLECTIVE, 1);
+	return o;
+}

@@ -1,0 +1,100 @@
+/*
+ * traces/memory.c - bytes a rank holds all step long, and what segments take
+ *
+ * Per parameter of a rank (P dense or expert, n ranks share sharded state):
+ *   mixed precision  2 weight + g gradient + 12 optimizer (/dp under zero1)
+ *   fsdp             4/n weight + 8/n optimizer + g/n gradient, two units whole
+ *   autocast ddp     4 weight + 2 cached + 4 gradient + 8 optimizer, buckets 4
+ *   all 16 bit       2 + 2 + 4
+ * Checked against allocator peaks of measured steps by `make validate`.
+ */
+#include <string.h>
+
+#include "traces/build.h"
+
+void base_bytes(const struct builder *b, struct held stage,
+		double bytes[FT_MEMORIES])
+{
+	const struct ft_plan *p = b->plan;
+	double all = stage.dense + stage.experts, width = gradient_width(b);
+	double dp = (double)b->g->group[FT_GROUP_DP].size;
+	double shared = stage.dense / (is_fsdp(p) ? (double)p->shard : dp) +
+			stage.experts / (double)p->edp;
+	double optimizer = p->master_weights ? 12 : 4;
+	bool fp8 = ft_dtype_bytes(p->precision) < 2;
+
+	memset(bytes, 0, FT_MEMORIES * sizeof(*bytes));
+	if (is_fsdp(p)) {
+		bytes[FT_MEMORY_WEIGHTS] = (p->master_weights ? 4 : 2) * shared;
+		bytes[FT_MEMORY_OPTIMIZER] = (p->master_weights ? 8 : 4) * shared;
+		return; /* gradients come and go with the units */
+	}
+	bytes[FT_MEMORY_GRADIENTS] = width *
+		(p->sharding == FT_ZERO2 ? shared : all);
+	if (b->autocast) {
+		bytes[FT_MEMORY_WEIGHTS] = 4 * all;
+		bytes[FT_MEMORY_OPTIMIZER] = 8 * (p->sharding == FT_DDP ? all :
+									  shared);
+		bytes[FT_MEMORY_OTHER] = 2 * all + (p->dp > 1 ? 4 * all : 0);
+		return;
+	}
+	bytes[FT_MEMORY_WEIGHTS] = (fp8 ? 4 : 2) * all;
+	bytes[FT_MEMORY_OPTIMIZER] = optimizer *
+		(p->sharding == FT_DDP ? all : shared);
+}
+
+static void take(struct builder *b, enum ft_memory category, double net,
+		 double peak)
+{
+	b->seg->net_bytes[category] += net;
+	b->seg->peak_bytes[category] += peak;
+}
+
+/* Whole weights of one unit while it runs: gathered, and copied out. */
+static double unit_bytes(const struct builder *b, struct held unit)
+{
+	double width = b->rules->fsdp_copy_out_bytes > 0 ? 4 : 2;
+
+	return is_fsdp(b->plan) ? width * (unit.dense + unit.experts) : 0;
+}
+
+void layer_bytes(struct builder *b, int64_t layer, bool backward)
+{
+	double saved = layer_saved_bytes(b, layer), again = 0;
+	double unit = unit_bytes(b, layer_held(b, layer));
+	struct builder plain = *b;
+	struct ft_plan plan = *b->plan;
+
+	if (b->plan->recompute != FT_RECOMPUTE_NONE) {
+		plan.recompute = FT_RECOMPUTE_NONE;
+		plain.plan = &plan;
+		again = layer_saved_bytes(&plain, layer) - saved;
+	}
+	take(b, FT_MEMORY_ACTIVATIONS, backward ? -saved : saved,
+	     backward ? again : saved);
+	take(b, FT_MEMORY_OTHER, 0, unit);
+}
+
+void head_bytes(struct builder *b, bool backward)
+{
+	double logits = head_logits(b);
+	double compiled = backward ? 4 : 2, unfused = 12, peak;
+	bool keeps = b->rules->keeps_outputs && b->plan->pp > 1;
+
+	if (b->rules->fused_loss || b->rules->fusion == FT_FUSION_COMPILED)
+		peak = compiled;
+	else
+		peak = b->rules->fusion == FT_FUSION_EAGER ? unfused : 10;
+	if (b->rules->tensor_parallel == FT_TP_DTENSOR && b->plan->tp > 1)
+		peak = 16;
+	take(b, FT_MEMORY_OTHER,
+	     keeps && !backward ? 4 * logits : 0,
+	     keeps ? (backward ? 0 : 4 * logits) :
+				       peak * logits);
+}
+
+/* The root unit, whole while embedding or head run. */
+void root_bytes(struct builder *b, struct held root)
+{
+	take(b, FT_MEMORY_OTHER, 0, unit_bytes(b, root));
+}

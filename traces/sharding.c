@@ -1,0 +1,209 @@
+/*
+ * traces/sharding.c - how weights and gradients travel between replicas
+ *
+ * fsdp: before a unit (a layer; the root: embedding, final norm, head) its shard
+ * is cast and copied in, gathered, and copied out; behind its backward the
+ * gradients are packed and reduce-scattered. At most one unit is gathered ahead.
+ * ddp, zero1, zero2: gradients of a bucket are reduced behind the layer that
+ * completes it, and under zero1 the new weights are gathered after the update or
+ * ahead of the next forward.
+ */
+#include "traces/build.h"
+
+bool is_fsdp(const struct ft_plan *plan)
+{
+	return plan->sharding == FT_FSDP || plan->sharding == FT_HSDP;
+}
+
+double gradient_width(const struct builder *b)
+{
+	return ft_dtype_bytes(b->plan->gradient_dtype);
+}
+
+static struct ft_op *side_memory(struct builder *b, const char *name,
+				 enum ft_stream stream, double bytes)
+{
+	struct ft_work w = { .kind = FT_MEMORY_BOUND, .name = name,
+			     .dtype = FT_BF16 };
+
+	w.memory.kernel = "cast";
+	w.memory.bytes = bytes;
+	w.memory.low_priority = true;
+	return put_op(b, &w, stream, 1 + (int)(bytes / 6 / 10e6));
+}
+
+static struct ft_op *side_collective(struct builder *b, const char *name,
+				     enum ft_stream stream,
+				     enum ft_collective op, enum ft_group group,
+				     double bytes)
+{
+	struct ft_op *o = put_collective(b, name, stream, op, group, bytes);
+
+	if (o)
+		o->wait[0] = FT_EVENT_NONE; /* not for compute: for what it is told */
+	return o;
+}
+
+void gather_unit(struct builder *b, struct held unit)
+{
+	double n = (double)b->plan->shard, in = b->rules->fsdp_copy_in_bytes;
+	struct ft_op *copy = NULL, *gather;
+
+	host(b, FT_HOST_SHARD_FORWARD, 0.5);
+	if (in > 0) {
+		copy = side_memory(b, "fsdp_copy_in", FT_STREAM_COPY,
+				   in * (unit.dense / n +
+					 unit.experts / (double)b->plan->edp));
+		put_wait(copy, FT_EVENT_UNSHARDED);
+	}
+	gather = side_collective(b, "fsdp_gather", FT_STREAM_GATHER,
+				 FT_ALL_GATHER, FT_GROUP_SHARD, 2 * unit.dense);
+	if (gather)
+		put_wait(gather, copy ? FT_TAIL + FT_STREAM_COPY :
+					FT_EVENT_UNSHARDED);
+	gather = side_collective(b, "fsdp_gather_experts", FT_STREAM_GATHER,
+				 FT_ALL_GATHER, FT_GROUP_EDP, 2 * unit.experts);
+	if (gather)
+		put_wait(gather, copy ? FT_TAIL + FT_STREAM_COPY :
+					FT_EVENT_UNSHARDED);
+}
+
+void unshard_unit(struct builder *b, struct held unit)
+{
+	double out = b->rules->fsdp_copy_out_bytes;
+	bool gathered = b->g->group[FT_GROUP_SHARD].size > 1 ||
+			(unit.experts > 0 && b->g->group[FT_GROUP_EDP].size > 1);
+
+	host(b, FT_HOST_SHARD_FORWARD, 0.5);
+	if (gathered)
+		need(b, FT_STREAM_GATHER);
+	else if (b->rules->fsdp_copy_in_bytes > 0)
+		need(b, FT_STREAM_COPY);
+	b->record_next = FT_EVENT_UNSHARDED;
+	put_memory(b, "fsdp_copy_out", "cast",
+		   out * (unit.dense + unit.experts), 1);
+}
+
+void reduce_unit(struct builder *b, struct held unit)
+{
+	double width = gradient_width(b), shard = (double)b->plan->shard;
+	double pack = b->rules->fsdp_copy_grad_bytes;
+
+	host(b, FT_HOST_SHARD_BACKWARD, 1);
+	if (pack > 0) {
+		need(b, FT_STREAM_REDUCE); /* one reduction in flight */
+		put_memory(b, "fsdp_pack", "concat",
+			   (pack + width) * (unit.dense + unit.experts), 1);
+	}
+	put_collective(b, "fsdp_reduce", FT_STREAM_REDUCE, FT_REDUCE_SCATTER,
+		       FT_GROUP_SHARD, width * unit.dense);
+	put_collective(b, "fsdp_reduce_experts", FT_STREAM_REDUCE,
+		       FT_REDUCE_SCATTER, FT_GROUP_EDP, width * unit.experts);
+	if (b->plan->sharding == FT_HSDP)
+		put_collective(b, "hsdp_reduce", FT_STREAM_REDUCE,
+			       FT_ALL_REDUCE, FT_GROUP_REPLICA,
+			       width * unit.dense / shard);
+}
+
+void gather_weights(struct builder *b, struct held unit)
+{
+	if (side_collective(b, "zero_gather", FT_STREAM_GATHER, FT_ALL_GATHER,
+			    FT_GROUP_DP, 2 * unit.dense))
+		need(b, FT_STREAM_GATHER);
+	if (side_collective(b, "zero_gather_experts", FT_STREAM_GATHER,
+			    FT_ALL_GATHER, FT_GROUP_EDP, 2 * unit.experts))
+		need(b, FT_STREAM_GATHER);
+}
+
+void reduce_gradients(struct builder *b, struct held unit)
+{
+	enum ft_collective op = b->plan->sharding == FT_DDP ? FT_ALL_REDUCE :
+							      FT_REDUCE_SCATTER;
+	double width = gradient_width(b);
+	bool any;
+
+	if (b->autocast && b->plan->dp > 1)
+		put_memory(b, "bucket_scale", "copy",
+			   2 * width * (unit.dense + unit.experts), 1);
+	any = put_collective(b, "gradient_reduce", FT_STREAM_REDUCE, op,
+			     FT_GROUP_DP, width * unit.dense) != NULL;
+	any |= put_collective(b, "gradient_reduce_experts", FT_STREAM_REDUCE,
+			      op, FT_GROUP_EDP, width * unit.experts) != NULL;
+	if (any && !b->plan->overlap_dp)
+		need(b, FT_STREAM_REDUCE);
+}
+
+void accumulate_gradients(struct builder *b, struct held unit, bool first)
+{
+	double width = gradient_width(b), n = unit.dense + unit.experts;
+
+	if (b->rules->gradient_fusion || is_fsdp(b->plan))
+		return;
+	if (!first)
+		put_memory(b, "accumulate", "add", (2 + 2 * width) * n, 4);
+	else if (width > 2)
+		put_memory(b, "gradient_cast", "cast", (2 + width) * n, 4);
+}
+
+void cast_weights(struct builder *b, struct held unit)
+{
+	if (b->autocast)
+		put_memory(b, "weight_cast", "cast",
+			   6 * (unit.dense + unit.experts), 6);
+}
+
+/* What an Adam update moves per parameter: fp32 weight, gradient, two moments read,
+ * three written: 28; a 16-bit copy of the weight adds 2; all in 16 bit: 14. */
+static double update_bytes(const struct builder *b)
+{
+	if (b->rules->optimizer_bytes > 0)
+		return b->rules->optimizer_bytes;
+	if (!b->plan->master_weights)
+		return 14;
+	return is_fsdp(b->plan) || b->autocast ? 28 : 30;
+}
+
+static void mark_optimizer(struct builder *b, size_t from)
+{
+	for (size_t i = from; i < b->seg->n_ops; i++)
+		if (b->seg->op[i].stream == FT_STREAM_COMPUTE)
+			b->seg->op[i].optimizer = true;
+}
+
+void optimizer_ops(struct builder *b, struct held stage, double tied)
+{
+	enum ft_sharding how = b->plan->sharding;
+	double over = how == FT_DDP ? 1 :
+		      is_fsdp(b->plan) ? (double)b->plan->shard :
+					 (double)b->g->group[FT_GROUP_DP].size;
+	double expert_over = how == FT_DDP ? 1 : (double)b->plan->edp;
+	double local = stage.dense / over + stage.experts / expert_over;
+	size_t from = b->seg->n_ops;
+
+	host(b, FT_HOST_OPTIMIZER, 1);
+	if (put_collective(b, "tied_embedding", FT_STREAM_REDUCE, FT_ALL_REDUCE,
+			   FT_GROUP_EMBEDDING, gradient_width(b) * tied))
+		need(b, FT_STREAM_REDUCE);
+	if (b->plan->dp * b->plan->cp > 1)
+		need(b, FT_STREAM_REDUCE);
+	if (b->rules->scaled_gradients) {
+		put_memory(b, "gradient_norm", "default",
+			   2 * gradient_width(b) * local, 2);
+		if (put_collective(b, "norm_sum", FT_STREAM_REDUCE, FT_ALL_REDUCE,
+				   FT_GROUP_DP, 8))
+			need(b, FT_STREAM_REDUCE);
+	}
+	put_memory(b, "adam", "adamw", update_bytes(b) * local,
+		   (int)b->rules->optimizer_kernels);
+	if (ft_dtype_bytes(b->plan->precision) < 2)
+		put_memory(b, "cast_weights", "cast",
+			   4 * (stage.dense + stage.experts), 8);
+	mark_optimizer(b, from);
+	if (!b->rules->gather_under_forward &&
+	    (how == FT_ZERO1 || how == FT_ZERO2)) {
+		put_collective(b, "zero_gather", FT_STREAM_GATHER, FT_ALL_GATHER,
+			       FT_GROUP_DP, 2 * stage.dense);
+		put_collective(b, "zero_gather_experts", FT_STREAM_GATHER,
+			       FT_ALL_GATHER, FT_GROUP_EDP, 2 * stage.experts);
+	}
+}
