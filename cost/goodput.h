@@ -3,8 +3,8 @@
  *
  * Failures are independent and equally likely at any time, each stops the whole
  * job, and the work since the last checkpoint is done again: on average half an
- * interval. Young, CACM 17 (1974); Daly, FGCS 22 (2006). It fails where the time
- * to save is not small against that between failures; then goodput is 0.
+ * interval. Young, CACM 17 (1974); Daly, FGCS 22 (2006). It fails where saving
+ * takes long against the time between failures; then goodput is 0.
  */
 #ifndef COST_GOODPUT_H
 #define COST_GOODPUT_H

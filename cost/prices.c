@@ -13,8 +13,8 @@ struct owned {
 	struct arena mem;
 };
 
-/* A book upon another: of prices, facility and operation each entry replaces the
- * other's whole, its source and date with it; all else replaces too. */
+/* A book upon another: of prices, facility and operation each entry replaces
+ * the other's whole, its source and date with it; all else replaces too. */
 static struct node *lay(struct arena *mem, const struct node *under,
 			const struct node *book)
 {

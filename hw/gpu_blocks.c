@@ -184,6 +184,8 @@ static void read_scale_up(struct reader *outer, struct arena *mem,
 		read_number_or(&r, mem, "bus", DIM_BYTES_PER_S, 0);
 	s->link_bytes_per_s =
 		read_number_or(&r, mem, "link", DIM_BYTES_PER_S, 0);
+	s->pair_bytes_per_s =
+		read_number_or(&r, mem, "pair", DIM_BYTES_PER_S, 0);
 	s->efficiency = read_number_or(&r, mem, "efficiency", DIM_FRAC, 1);
 	s->start_s = read_number(&r, mem, "start", DIM_S);
 	s->n_full = read_int(&r, "ranks", 2, 4096, 8);

@@ -65,7 +65,7 @@ static void choose_uplinks(struct clos *c, double oversubscription)
 	c->spine = best;
 }
 
-/* Leaves of two or three tiers: each rail has its own, or each group of nodes. */
+/* Leaves of two or three tiers: a rail has its own, or a group of nodes. */
 static bool set_leaves(const struct ft_fabric *fabric, int64_t nodes,
 		       int64_t nics, struct clos *c, struct ft_error *err)
 {

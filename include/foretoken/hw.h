@@ -117,6 +117,7 @@ struct ft_scale_up {
 	bool mesh;
 	struct ft_number bus_bytes_per_s;  /* ring plateau of a rank (switch) */
 	struct ft_number link_bytes_per_s; /* one pair, as protocols leave it */
+	struct ft_number pair_bytes_per_s; /* two neighbours alone; 0: as above */
 	struct ft_number efficiency;       /* of the links, at large sizes */
 	struct ft_number start_s;          /* smallest all-reduce of n_full ranks */
 	int64_t n_full;                    /* ranks of a full node */
@@ -213,7 +214,7 @@ struct ft_fabric {
 	int64_t tiers;            /* 0: as few as it takes */
 	int64_t ports_per_optic;  /* 2: a switch cage holds a twin-port module */
 	int64_t nic_ports_per_optic; /* as the node says, once in a cluster */
-	bool copper_node, copper_leaf; /* DAC to the leaf, leaf to spine: no optics */
+	bool copper_node, copper_leaf; /* DAC to the leaf, from it: no optics */
 	bool sharp;               /* reduction in the switches */
 	bool adaptive;            /* adaptive routing; false: ECMP hashing */
 	int64_t queue_pairs;      /* per connection, for ECMP */

@@ -139,6 +139,7 @@ struct ft_difference *ft_study_differences(const struct ft_scenario *sa,
 					   const struct ft_scenario *sb,
 					   const struct ft_outcome *b,
 					   size_t *n);
+void ft_differences_free(struct ft_difference *differences);
 
 /* ---- sweep -------------------------------------------------------------------- */
 

@@ -1,0 +1,56 @@
+/*
+ * foretoken/reports.h - answers for people and for programs: tables, JSON, CSV,
+ * plots and the HTML report
+ *
+ * Keys and units of the JSON are fixed by DESIGN 4.2; tables print the same
+ * numbers rounded. Nothing here computes a result.
+ */
+#ifndef FORETOKEN_REPORTS_H
+#define FORETOKEN_REPORTS_H
+
+#include <stdio.h>
+
+#include "foretoken/base.h"
+#include "foretoken/study.h"
+
+/* One simulate: table with breakdown, memory, cost; or JSON. */
+void ft_report_outcome(FILE *out, const struct ft_scenario *scenario,
+		       const struct ft_outcome *outcome);
+void ft_report_outcome_json(FILE *out, const struct ft_scenario *scenario,
+			    const struct ft_outcome *outcome);
+
+void ft_report_bom(FILE *out, const struct ft_cluster *cluster,
+		   const struct ft_bom *bom);
+void ft_report_bom_json(FILE *out, const struct ft_cluster *cluster,
+			const struct ft_bom *bom);
+void ft_report_bom_csv(FILE *out, const struct ft_bom *bom);
+
+void ft_report_validation(FILE *out, const struct ft_validation *validation,
+			  bool every_row);
+void ft_report_validation_json(FILE *out,
+			       const struct ft_validation *validation);
+
+struct ft_collective_line {
+	enum ft_collective op;
+	int64_t gpus;
+	double bytes;
+	struct ft_collective_result result;
+};
+
+void ft_report_collectives(FILE *out, const struct ft_collective_line *line,
+			   size_t n);
+void ft_report_collectives_json(FILE *out,
+				const struct ft_collective_line *line, size_t n);
+
+/* Side by side: n scenarios, differences of each against the first. */
+void ft_report_compare(FILE *out, const struct ft_scenario *const *scenario,
+		       const struct ft_outcome *outcome, size_t n);
+void ft_report_compare_json(FILE *out,
+			    const struct ft_scenario *const *scenario,
+			    const struct ft_outcome *outcome, size_t n);
+
+/* What is known of one kind, with provenance: "gpus", "models" ... */
+bool ft_report_list(FILE *out, const char *kind, bool json,
+		    struct ft_error *err) __attribute__((warn_unused_result));
+
+#endif

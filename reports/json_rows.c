@@ -1,0 +1,131 @@
+/* reports/json_rows.c - the JSON of bom, validate and collective */
+#include "reports/json.h"
+
+#include <string.h>
+
+void ft_report_bom_json(FILE *out, const struct ft_cluster *c,
+			const struct ft_bom *bom)
+{
+	json_t *j = json_object(), *f = json_object(), *items = json_array();
+	const struct ft_topology *t = &c->topology;
+
+	json_put_text(f, "name", c->fabric->name);
+	json_put_int(f, "tiers", t->tiers);
+	json_put_int(f, "nodes", c->nodes);
+	json_put_int(f, "leaf", t->leaf);
+	json_put_int(f, "spine", t->spine);
+	json_put_int(f, "core", t->core);
+	json_put_int(f, "cables_node_leaf", t->cables_node_leaf);
+	json_put_int(f, "cables_leaf_spine", t->cables_leaf_spine);
+	json_put_int(f, "cables_spine_core", t->cables_spine_core);
+	json_put_int(f, "transceivers", t->transceivers);
+	json_object_set_new(j, "fabric", f);
+	for (size_t i = 0; i < bom->n_items; i++) {
+		const struct ft_bom_item *b = &bom->item[i];
+		json_t *o = json_object();
+
+		json_put_text(o, "item", b->item);
+		json_put_text(o, "what", b->what);
+		json_put_int(o, "count", b->count);
+		json_put(o, "unit_usd", b->unit_usd);
+		json_put(o, "total_usd", b->total_usd);
+		json_put(o, "low_usd", b->low_usd);
+		json_put(o, "high_usd", b->high_usd);
+		json_put_text(o, "source", b->source);
+		json_put_text(o, "date", b->date);
+		json_object_set_new(o, "estimated", json_boolean(b->estimated));
+		json_array_append_new(items, o);
+	}
+	json_object_set_new(j, "items", items);
+	json_put(j, "network_usd", bom->network_usd);
+	json_put(j, "low_usd", bom->low_usd);
+	json_put(j, "high_usd", bom->high_usd);
+	json_put(j, "total_usd", bom->total_usd);
+	json_print(out, j);
+}
+
+static json_t *summary(const struct ft_summary *s)
+{
+	json_t *o = json_object();
+
+	json_put_int(o, "n", (int64_t)s->n);
+	json_put(o, "mape", s->mape);
+	json_put(o, "bias", s->bias);
+	json_put(o, "median", s->median);
+	json_put(o, "p90", s->p90);
+	json_put(o, "max", s->max);
+	json_put(o, "inside_interval_frac", s->inside_interval_frac);
+	return o;
+}
+
+static json_t *summaries(const struct ft_summary *s, size_t n)
+{
+	json_t *o = json_object();
+
+	for (size_t i = 0; i < n; i++)
+		json_object_set_new(o, s[i].name, summary(&s[i]));
+	return o;
+}
+
+void ft_report_validation_json(FILE *out, const struct ft_validation *v)
+{
+	json_t *j = json_object(), *rows = json_array(), *failed = json_array();
+	json_t *all = summary(&v->summary);
+
+	for (size_t i = 0; i < v->n_checks; i++) {
+		const struct ft_check *c = &v->check[i];
+		json_t *o = json_object();
+
+		json_put_text(o, "id", c->id);
+		json_put_text(o, "group", c->group);
+		json_put_text(o, "key", c->key);
+		json_put(o, "measured", c->measured);
+		json_put(o, "predicted", c->predicted);
+		json_put(o, "error_frac", c->error_frac);
+		json_put(o, "low", c->low);
+		json_put(o, "high", c->high);
+		json_put(o, "extrapolated_frac", c->extrapolated_frac);
+		json_array_append_new(rows, o);
+	}
+	for (size_t i = 0; i < v->n_failures; i++) {
+		json_t *o = json_object();
+
+		json_put_text(o, "id", v->failure[i].id);
+		json_put_text(o, "reason", v->failure[i].reason);
+		json_array_append_new(failed, o);
+	}
+	json_put_int(all, "failed", (int64_t)v->n_failures);
+	json_object_set_new(j, "rows", rows);
+	json_object_set_new(j, "failed", failed);
+	json_object_set_new(j, "summary", all);
+	json_object_set_new(j, "groups", summaries(v->group, v->n_groups));
+	json_object_set_new(j, "by_key", summaries(v->by_key, v->n_keys));
+	json_print(out, j);
+}
+
+void ft_report_collectives_json(FILE *out, const struct ft_collective_line *l,
+				size_t n)
+{
+	json_t *j = json_object(), *rows = json_array();
+
+	for (size_t i = 0; i < n; i++) {
+		double t = l[i].result.duration.time_s;
+		double algbw = t > 0 ? l[i].bytes / t * 1e-9 : 0;
+		json_t *o = json_object();
+
+		json_put_text(o, "op", ft_collective_name(l[i].op));
+		json_put_int(o, "gpus", l[i].gpus);
+		json_put(o, "bytes", l[i].bytes);
+		json_put(o, "time_us", t * 1e6);
+		json_put(o, "algbw_gb_per_s", algbw);
+		json_put(o, "busbw_gb_per_s",
+		    algbw * ft_collective_bus_factor(l[i].op, l[i].gpus));
+		json_put_text(o, "algorithm", l[i].result.algorithm);
+		json_put_text(o, "protocol", l[i].result.protocol);
+		json_object_set_new(o, "extrapolated",
+				    json_boolean(l[i].result.duration.extrapolated));
+		json_array_append_new(rows, o);
+	}
+	json_object_set_new(j, "rows", rows);
+	json_print(out, j);
+}

@@ -1,0 +1,53 @@
+/* reports/table.c - columns and cells handed to libsmartcols */
+#include "reports/table.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <libsmartcols.h>
+
+struct table table_open(FILE *out, const char *const *names, size_t n)
+{
+	struct table t = { .table = scols_new_table() };
+
+	if (!t.table)
+		abort();
+	scols_table_set_stream(t.table, out);
+	scols_table_enable_nowrap(t.table, 1);
+	scols_table_set_termforce(t.table, SCOLS_TERMFORCE_NEVER);
+	scols_table_set_termwidth(t.table, 0);
+	scols_table_set_column_separator(t.table, "  ");
+	for (size_t i = 0; i < n; i++) {
+		int right = names[i][0] == '>';
+
+		scols_table_new_column(t.table, names[i] + right, 0,
+				       right ? SCOLS_FL_RIGHT : 0);
+	}
+	return t;
+}
+
+void table_row(struct table *t)
+{
+	t->line = scols_table_new_line(t->table, NULL);
+	t->column = 0;
+	if (!t->line)
+		abort();
+}
+
+void table_put(struct table *t, const char *fmt, ...)
+{
+	char text[400];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	scols_line_set_data(t->line, t->column++, text);
+}
+
+void table_close(struct table *t)
+{
+	scols_print_table(t->table);
+	scols_unref_table(t->table);
+	t->table = NULL;
+}

@@ -1,0 +1,28 @@
+/*
+ * reports/table.h - a table of text on a stream, through libsmartcols
+ *
+ *	struct table t = table_open(out, "item", ">count", ">USD");
+ * A name that begins with '>' makes a column that is flush right.
+ */
+#ifndef REPORTS_TABLE_H
+#define REPORTS_TABLE_H
+
+#include <stdio.h>
+
+struct libscols_table;
+struct libscols_line;
+
+struct table {
+	struct libscols_table *table;
+	struct libscols_line *line;
+	size_t column;
+};
+
+struct table table_open(FILE *out, const char *const *names, size_t n);
+void table_row(struct table *t);
+/* The next cell of the row. */
+void table_put(struct table *t, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+void table_close(struct table *t); /* prints, and frees */
+
+#endif

@@ -1,0 +1,399 @@
+/*
+ * sim/inside.c - collectives inside one scale-up domain, from measured tables
+ *
+ * Where a table for (fabric, op, n) has rows, T(S) = a + c sqrt(S) + S f / B is
+ * fitted to it (it holds within about 6 %), and what the rows deviate from it
+ * is carried along by kriging over log2(S). Above the last row the law goes on
+ * from that row: the plateau. Between two n, bus bandwidth goes geometrically
+ * in log(n); above the largest n the start grows with n. An op without rows is
+ * made of others: an all-reduce is a reduce-scatter and an all-gather.
+ *
+ * In a mesh each pair has a link of its own and a rank uses all of them at
+ * once: busbw = (n-1) links. What a table of n_full ranks takes beyond that is
+ * overhead, which shrinks with the number of peers.
+ *
+ * Limits: idle GPUs, back to back calls; retuning a library moves sizes of 1 to
+ * 16 MiB by up to 20 %.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/text.h"
+#include "sim/kernel.h"
+
+static const double MIB = 1048576;
+
+double inside_mesh_s(enum ft_collective op, int64_t n, double bytes,
+		     double link_bytes_per_s)
+{
+	double links = op == FT_SENDRECV ? 1 : (double)(n - 1);
+
+	return bytes * ft_collective_bus_factor(op, n) /
+	       (links * link_bytes_per_s);
+}
+
+/* ---- the law ---------------------------------------------------------------- */
+
+/* Solve the symmetric system over the unknowns in use (bits of mask); false
+ * when it is singular or an unknown is negative. */
+static bool solve(double a[3][3], const double b[3], int mask, double x[3])
+{
+	double m[3][4];
+	int id[3], n = 0;
+
+	for (int i = 0; i < 3; i++) {
+		x[i] = 0;
+		if (mask & 1 << i)
+			id[n++] = i;
+	}
+	for (int i = 0; i < n; i++) {
+		for (int j = 0; j < n; j++)
+			m[i][j] = a[id[i]][id[j]];
+		m[i][n] = b[id[i]];
+	}
+	for (int i = 0; i < n; i++) {
+		if (!(m[i][i] > 1e-12))
+			return false;
+		for (int r = 0; r < n; r++) {
+			double f = m[r][i] / m[i][i];
+
+			for (int j = i; r != i && j <= n; j++)
+				m[r][j] -= f * m[i][j];
+		}
+	}
+	for (int i = 0; i < n; i++) {
+		x[id[i]] = m[i][n] / m[i][i];
+		if (!(x[id[i]] >= 0))
+			return false;
+	}
+	return true;
+}
+
+struct inside_law inside_fit(const struct ft_collective_table *t,
+			     const bool *skip)
+{
+	static const double unit[3] = { 1e-6, 1e-9, 1e-12 };
+	struct inside_law law = { 0, 0, 0 };
+	double a[3][3] = { { 0 } }, b[3] = { 0 }, least = INFINITY, count = 0;
+
+	for (size_t i = 0; i < t->n_rows; i++) {
+		double S = t->row[i].bytes, time = t->row[i].time_s;
+		double g[3] = { unit[0] / time, unit[1] * sqrt(S) / time,
+				unit[2] * S / time };
+
+		if (skip && skip[i])
+			continue;
+		count++;
+		for (int p = 0; p < 3; p++) {
+			b[p] += g[p];
+			for (int q = 0; q < 3; q++)
+				a[p][q] += g[p] * g[q];
+		}
+	}
+	for (int mask = 1; mask < 8; mask++) {
+		double x[3], error = count;
+
+		if (!solve(a, b, mask, x))
+			continue;
+		for (int p = 0; p < 3; p++)
+			error -= x[p] * b[p];
+		if (error < least - 1e-9) {
+			least = error;
+			law = (struct inside_law){ x[0] * unit[0],
+						   x[1] * unit[1],
+						   x[2] * unit[2] };
+		}
+	}
+	return law;
+}
+
+static double law_s(const struct inside_law *law, double bytes)
+{
+	return law->a_s + law->c_s * sqrt(bytes) + law->s_per_byte * bytes;
+}
+
+/* ---- a table ------------------------------------------------------------------ */
+
+enum { VARIANCE_1E4 = 150, NOISE_1E4 = 4 };
+
+static float near_size(double a, double b)
+{
+	float d = (float)log2(a / b);
+
+	return VARIANCE_1E4 * 1e-4f * krige_near(0.15f * d * d);
+}
+
+static float between(const void *rows, size_t a, size_t b)
+{
+	const struct ft_collective_table *t = rows;
+
+	return near_size(t->row[a].bytes, t->row[b].bytes);
+}
+
+double inside_table_s(const struct ft_collective_table *t, double bytes,
+		      const bool *skip)
+{
+	struct inside_law law = inside_fit(t, skip);
+	double value[KRIGE_NEAR], left, last = 0, at;
+	struct krige near;
+
+	for (size_t i = 0; i < t->n_rows; i++)
+		if (!skip || !skip[i])
+			last = t->row[i].bytes;
+	at = fmin(bytes, last);
+	krige_init(&near);
+	for (size_t i = 0; i < t->n_rows; i++)
+		if (!skip || !skip[i])
+			krige_offer(&near, i, near_size(at, t->row[i].bytes));
+	for (size_t i = 0; i < near.n; i++) {
+		const struct ft_collective_row *row = &t->row[near.row[i]];
+
+		value[i] = log(row->time_s / law_s(&law, row->bytes));
+	}
+	return law_s(&law, bytes) *
+	       exp(krige_estimate(&near, value, between, t, NOISE_1E4 * 1e-4,
+				  VARIANCE_1E4 * 1e-4, &left));
+}
+
+/* ---- which tables ---------------------------------------------------------------- */
+
+struct asked {
+	const struct ft_gpu *gpu;
+	const struct ft_scale_up *scale_up;
+	enum ft_collective op;
+	int64_t n;
+	double bytes;
+	bool derived; /* (computed) no table for this op and n */
+};
+
+static double time_s(struct asked *q);
+
+/* Two rows do not make a table. Below the switch's reduction, NVLink with and
+ * without it are one fabric. */
+static bool serves(const struct asked *q, const struct ft_collective_table *t)
+{
+	bool nvls = q->op == FT_ALL_REDUCE && q->scale_up->nvls_from == 0 &&
+		    q->gpu->scale_up[0].nvls_from > 0 &&
+		    t->n >= q->gpu->scale_up[0].nvls_from;
+
+	if (t->op != q->op || t->n_rows < 2)
+		return false;
+	if (!strcmp(t->fabric, q->scale_up->fabric))
+		return t->n_rows > 3 || q->op == FT_SENDRECV;
+	return !strcmp(q->scale_up->fabric, "nvlink-no-nvls") &&
+	       !strcmp(t->fabric, "nvlink") && !nvls && t->n_rows > 3;
+}
+
+static double bus_of(const struct asked *q,
+		     const struct ft_collective_table *t)
+{
+	return q->bytes * ft_collective_bus_factor(t->op, t->n) /
+	       inside_table_s(t, q->bytes, NULL);
+}
+
+/* From the tables of this op at other n; 0 when there are none. */
+static double between_tables_s(struct asked *q)
+{
+	const struct ft_collective_table *below = NULL, *above = NULL;
+	double f = ft_collective_bus_factor(q->op, q->n), w, bus;
+
+	for (size_t i = 0; i < q->gpu->n_collective; i++) {
+		const struct ft_collective_table *t = &q->gpu->collective[i];
+
+		if (!serves(q, t))
+			continue;
+		if (t->n == q->n)
+			return inside_table_s(t, q->bytes, NULL);
+		if (t->n < q->n && (!below || t->n > below->n))
+			below = t;
+		if (t->n > q->n && (!above || t->n < above->n))
+			above = t;
+	}
+	if (q->scale_up->mesh || (!below && !above))
+		return 0;
+	q->derived = true;
+	if (below && above) {
+		w = log((double)q->n / (double)below->n) /
+		    log((double)above->n / (double)below->n);
+		bus = bus_of(q, below) *
+		      pow(bus_of(q, above) / bus_of(q, below), w);
+		return q->bytes * f / bus;
+	}
+	if (!below)
+		return q->bytes * f / bus_of(q, above);
+	w = inside_fit(below, NULL).a_s;
+	return q->bytes * f / bus_of(q, below) +
+	       0.5 * w * ((double)q->n / (double)below->n - 1);
+}
+
+/* ---- what has no table ----------------------------------------------------------- */
+
+static double as(const struct asked *q, enum ft_collective op, int64_t n,
+		 double bytes)
+{
+	struct asked other = *q;
+
+	other.op = op;
+	other.n = n;
+	other.bytes = bytes;
+	return time_s(&other);
+}
+
+static const struct ft_collective_table *full_all_reduce(const struct asked *q)
+{
+	for (size_t i = 0; i < q->gpu->n_collective; i++) {
+		const struct ft_collective_table *t = &q->gpu->collective[i];
+
+		if (t->op == FT_ALL_REDUCE && t->n == q->scale_up->n_full &&
+		    t->n_rows > 3 && !strcmp(t->fabric, q->scale_up->fabric))
+			return t;
+	}
+	return NULL;
+}
+
+/* Links by arithmetic, and the overhead seen in a full node's all-reduce. */
+static double mesh_s(const struct asked *q)
+{
+	const struct ft_scale_up *s = q->scale_up;
+	const struct ft_collective_table *t = full_all_reduce(q);
+	double peers = (double)(q->n - 1) / (double)(s->n_full - 1);
+	double loss = (1 - s->efficiency.value) * fmin(1, peers);
+	double link = s->link_bytes_per_s.value * (1 - loss), wire, over;
+	/* an all-reduce is two rounds, all else one */
+	double rounds = q->op == FT_ALL_REDUCE ? 1 : 0.5;
+
+	wire = inside_mesh_s(q->op, q->n, q->bytes, link);
+	if (!t)
+		return wire + s->start_s.value * rounds * (0.3 + 0.7 * peers);
+	over = inside_table_s(t, q->bytes, NULL) -
+	       inside_mesh_s(FT_ALL_REDUCE, s->n_full, q->bytes,
+			     s->link_bytes_per_s.value * s->efficiency.value);
+	return wire + fmax(0, over) * rounds * (0.3 + 0.7 * fmin(1, peers));
+}
+
+/* A ring at the plateau. */
+static double ring_s(const struct asked *q)
+{
+	const struct ft_scale_up *s = q->scale_up;
+	double bus = s->bus_bytes_per_s.value;
+	double peers = (double)(q->n - 1) / (double)(s->n_full - 1);
+	double rounds = q->op == FT_ALL_REDUCE ? 1 : 0.6;
+
+	if (q->n == 2 && s->pair_bytes_per_s.value > 0)
+		bus = s->pair_bytes_per_s.value;
+	return s->start_s.value * rounds * (0.5 + 0.5 * peers) +
+	       /* chunks of a pipeline: 1 MiB is half as fast */
+	       (q->bytes * ft_collective_bus_factor(q->op, q->n) +
+		sqrt(q->bytes * 0.5 * MIB)) / bus;
+}
+
+static double switched_s(const struct asked *q)
+{
+	bool tables = false;
+
+	for (size_t i = 0; i < q->gpu->n_collective; i++)
+		tables |= !strncmp(q->gpu->collective[i].fabric, "nvlink", 6) &&
+			  !strncmp(q->scale_up->fabric, "nvlink", 6);
+	if (!tables)
+		return ring_s(q);
+	switch (q->op) {
+	case FT_ALL_REDUCE: /* a ring, where the switch could have reduced */
+		return as(q, FT_ALL_GATHER, q->n, q->bytes) +
+		       as(q, FT_REDUCE_SCATTER, q->n, q->bytes) -
+		       0.5 * as(q, FT_ALL_GATHER, q->n, 512);
+	case FT_BROADCAST:
+		return as(q, FT_ALL_GATHER, q->n, q->bytes) /
+		       ft_collective_bus_factor(FT_ALL_GATHER, q->n);
+	case FT_SENDRECV: { /* an exchange of two without the reduction */
+		double bus = 0.96 * q->scale_up->bus_bytes_per_s.value;
+		double over = as(q, FT_ALL_TO_ALL, 2, q->bytes) -
+			      q->bytes * 0.5 / bus;
+
+		return fmax(0, over) + q->bytes / bus;
+	}
+	default:
+		return ring_s(q);
+	}
+}
+
+static double time_s(struct asked *q)
+{
+	double time = between_tables_s(q);
+
+	if (time > 0)
+		return time;
+	q->derived = true;
+	return q->scale_up->mesh ? mesh_s(q) : switched_s(q);
+}
+
+/* ---- the answer ------------------------------------------------------------------- */
+
+/* As NCCL 2.27 to 2.29 and RCCL choose on one node. */
+static void name_algorithm(const struct asked *q,
+			   struct ft_collective_result *out)
+{
+	bool reduce = q->op == FT_ALL_REDUCE;
+	double ll = (reduce ? 1 : 0.5) * MIB, ll128 = (reduce ? 16 : 32) * MIB;
+
+	out->algorithm = "ring";
+	if (q->op == FT_ALL_TO_ALL || q->op == FT_SENDRECV)
+		out->algorithm = "p2p";
+	if (q->scale_up->mesh) {
+		out->algorithm = "direct";
+		ll = (reduce ? 0.5 : 0.125) * MIB;
+		ll128 = 4 * MIB;
+	} else if (reduce && q->scale_up->nvls_from > 0 &&
+		   q->n >= q->scale_up->nvls_from && q->bytes > 1.5 * MIB) {
+		out->algorithm = "nvls";
+		ll = ll128 = 0;
+	}
+	out->protocol = q->bytes <= ll	  ? "LL" :
+			q->bytes <= ll128 ? "LL128" :
+					    "Simple";
+}
+
+static const struct ft_scale_up *find_fabric(const struct ft_gpu *gpu,
+					     const char *fabric,
+					     struct ft_error *err)
+{
+	const char *has[8] = { "" };
+	struct arena mem = { 0 };
+	size_t n = 0;
+
+	for (size_t i = 0; i < gpu->n_scale_ups; i++) {
+		if (!fabric || !strcmp(gpu->scale_up[i].fabric, fabric))
+			return &gpu->scale_up[i];
+		has[n++] = gpu->scale_up[i].fabric;
+	}
+	ft_fail(err, NULL, "%s knows nothing of the fabric '%s'; it has %s",
+		gpu->name, fabric ? fabric : "", text_join(&mem, has, n));
+	arena_release(&mem);
+	return NULL;
+}
+
+bool ft_collective_inside(const struct ft_gpu *gpu, const char *fabric,
+			  enum ft_collective op, int64_t n, double bytes,
+			  struct ft_collective_result *out,
+			  struct ft_error *err)
+{
+	struct asked q = { .gpu = gpu, .op = op, .n = n, .bytes = bytes };
+
+	*out = (struct ft_collective_result){ .domains = 1 };
+	q.scale_up = find_fabric(gpu, fabric, err);
+	if (!q.scale_up)
+		return false;
+	out->algorithm = out->protocol = "none";
+	if (n <= 1 || !(bytes > 0))
+		return true;
+	name_algorithm(&q, out);
+	out->duration.time_s = time_s(&q);
+	out->duration.spread_frac =
+		gpu->collective_spread.value * (q.derived ? 1.5 : 1);
+	out->duration.extrapolated = q.derived;
+	out->scale_up_bytes =
+		strcmp(out->algorithm, "nvls") ?
+			bytes * ft_collective_bus_factor(op, n) :
+			bytes;
+	return true;
+}

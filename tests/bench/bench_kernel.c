@@ -1,0 +1,81 @@
+/*
+ * tests/bench/bench_kernel.c - what one prediction costs, not memoised
+ *
+ * 20,000 products of shapes that no table holds, on the H200, and as many
+ * attention kernels; one line.
+ */
+#include <stdio.h>
+#include <time.h>
+
+#include "foretoken/sim.h"
+
+enum { ROUNDS = 20000 };
+
+static double now_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static struct ft_work product(int64_t i)
+{
+	struct ft_work w = { .kind = FT_GEMM, .name = "bench" };
+
+	w.gemm.m = 300 + 37 * (i % 211);
+	w.gemm.n = 1100 + 61 * (i % 173);
+	w.gemm.k = 1300 + 53 * (i % 157);
+	return w;
+}
+
+static struct ft_work attention(int64_t i)
+{
+	struct ft_work w = { .kind = FT_ATTENTION, .name = "bench" };
+
+	w.attention.batch = 1 + i % 7;
+	w.attention.heads = 32;
+	w.attention.kv_heads = 8;
+	w.attention.queries = w.attention.keys = 1024 + 96 * (i % 83);
+	w.attention.qk_head_dim = w.attention.v_head_dim = 128;
+	w.attention.causal = true;
+	w.attention.impl = "trtllm";
+	return w;
+}
+
+static double time_of(const struct ft_gpu *gpu,
+		      struct ft_work (*work)(int64_t), double *sum)
+{
+	struct ft_prediction p;
+	struct ft_error err;
+	double start = now_s();
+
+	for (int64_t i = 0; i < ROUNDS; i++) {
+		struct ft_work w = work(i);
+
+		if (!ft_kernel_predict(gpu, &w, FT_CLOCK_SUSTAINED, &p, &err))
+			return -1;
+		*sum += p.time_s;
+	}
+	return (now_s() - start) / ROUNDS;
+}
+
+int main(void)
+{
+	double start = now_s(), load, sum = 0, g, a;
+	struct ft_error err;
+	struct ft_gpu *gpu = ft_gpu_load("h200", NULL, &err);
+
+	if (!gpu) {
+		fprintf(stderr, "%s:%d: %s\n", err.file, err.line, err.text);
+		return 1;
+	}
+	load = now_s() - start;
+	g = time_of(gpu, product, &sum);
+	a = time_of(gpu, attention, &sum);
+	printf("kernel prediction: gemm %.1f us, attention %.1f us; "
+	       "profile loaded in %.1f ms (sum %.3f s)\n",
+	       g * 1e6, a * 1e6, load * 1e3, sum);
+	ft_gpu_free(gpu);
+	return 0;
+}
