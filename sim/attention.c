@@ -139,13 +139,16 @@ double attention_estimate_s(const struct ft_gpu *gpu,
 		log2f((float)a->heads),    log2f((float)a->kv_heads),
 		log2f((float)a->head_dim), a->causal ? 1 : 0,
 	};
+	size_t row = 0, stride = krige_stride(t->n_rows);
 	double value[KRIGE_NEAR], ratio;
 	struct krige near;
 
 	krige_init(&near);
-	for (size_t i = 0; i < t->n_rows; i++)
-		if (!skip || !skip[i])
-			krige_offer(&near, i, covariance(at, t->row[i].at));
+	for (size_t count = 0; count < t->n_rows; count++) {
+		if (!skip || !skip[row])
+			krige_offer(&near, row, covariance(at, t->row[row].at));
+		row = (row + stride) % t->n_rows;
+	}
 	for (size_t i = 0; i < near.n; i++) {
 		const struct ft_attention_row *r = &t->row[near.row[i]];
 		struct attention_shape b = {
@@ -258,7 +261,6 @@ bool attention_predict(const struct ft_gpu *gpu, const struct ft_work *work,
 		spread = fmax(2 * spread, 0.2);
 	}
 	out->time_s = fmax(out->time_s, gpu->kernel_floor_s.value);
-	out->spread_frac = sqrt(spread * spread + left * left / 0.01 +
-				(out->extrapolated ? 0.01 : 0));
+	out->spread_frac = krige_spread(spread, left, noise);
 	return true;
 }

@@ -145,14 +145,18 @@ static float between(const void *rows, size_t a, size_t b)
 static void nearest(const struct ft_gemm_table *t, const float at[3],
 		    const bool *skip, struct krige *near)
 {
-	krige_init(near);
-	for (size_t i = 0; i < t->n_rows; i += BLOCK) {
-		float m[BLOCK], n[BLOCK], k[BLOCK], sum[BLOCK] = { 0 };
+	size_t blocks = (t->n_rows + BLOCK - 1) / BLOCK, b = 0;
+	size_t stride = krige_stride(blocks);
 
-		for (int j = 0; j < BLOCK; j++) {
-			m[j] = t->log_m[i + (size_t)j] - at[0];
-			n[j] = t->log_n[i + (size_t)j] - at[1];
-			k[j] = t->log_k[i + (size_t)j] - at[2];
+	krige_init(near);
+	for (size_t count = 0; count < blocks; count++) {
+		float m[BLOCK], n[BLOCK], k[BLOCK], sum[BLOCK] = { 0 };
+		size_t i = b * BLOCK;
+
+		for (size_t j = 0; j < BLOCK; j++) {
+			m[j] = t->log_m[i + j] - at[0];
+			n[j] = t->log_n[i + j] - at[1];
+			k[j] = t->log_k[i + j] - at[2];
 			m[j] *= m[j];
 			n[j] *= n[j];
 			k[j] *= k[j];
@@ -166,6 +170,7 @@ static void nearest(const struct ft_gemm_table *t, const float at[3],
 		for (size_t j = 0; j < BLOCK && i + j < t->n_rows; j++)
 			if (!skip || !skip[i + j])
 				krige_offer(near, i + j, sum[j]);
+		b = (b + stride) % blocks;
 	}
 }
 
@@ -254,7 +259,7 @@ bool gemm_predict(const struct ft_gpu *gpu, const struct ft_work *work,
 {
 	const struct ft_gemm_table *t = table_for(gpu, work->dtype);
 	struct product p = product_of(work);
-	double spread = gpu->gemm_spread.value, left = 0;
+	double spread = gpu->gemm_spread.value, left = 0, noise;
 
 	if (!(gpu->peak_flop_per_s[work->dtype].value > 0))
 		return no_format(gpu, work->dtype, err);
@@ -274,7 +279,7 @@ bool gemm_predict(const struct ft_gpu *gpu, const struct ft_work *work,
 		out->time_s *= gpu->gemm_grouped.value;
 	out->time_s *= gpu->gemm_layout[work->gemm.layout].value;
 	out->time_s = fmax(out->time_s, gpu->kernel_floor_s.value);
-	out->spread_frac = sqrt(spread * spread + left * left / 0.01 +
-				(out->extrapolated ? 0.01 : 0));
+	noise = gpu->gemm_model.noise.value;
+	out->spread_frac = krige_spread(spread, left, noise * noise);
 	return true;
 }

@@ -15,19 +15,29 @@
 
 /* ---- sim/kernel_kriging.c ------------------------------------------------- */
 
-enum { KRIGE_NEAR = 24 };
+enum { KRIGE_NEAR = 20 };
 
 /* The rows that say most about a point: highest covariance with it. */
 struct krige {
 	size_t n;
 	size_t row[KRIGE_NEAR];
 	float with_point[KRIGE_NEAR];  /* covariance of the row and the point */
-	float least;                   /* the lowest of them, once full */
+	float least;                   /* the lowest of them, once full; or -1 */
 	size_t least_at;
 };
 
 void krige_init(struct krige *k);
-void krige_offer(struct krige *k, size_t row, float covariance);
+void krige_take(struct krige *k, size_t row, float covariance);
+
+static inline void krige_offer(struct krige *k, size_t row, float covariance)
+{
+	if (covariance > k->least)
+		krige_take(k, row, covariance);
+}
+
+/* The step to go round n rows by, so that neighbours are not met in turn: with
+ * the best rows seen early, few others are taken only to be dropped. */
+size_t krige_stride(size_t n);
 
 /* The covariance of two measured rows. */
 typedef float krige_between(const void *rows, size_t a, size_t b);
@@ -37,6 +47,10 @@ typedef float krige_between(const void *rows, size_t a, size_t b);
 double krige_estimate(const struct krige *k, const double *value,
 		      krige_between *between, const void *rows, double noise,
 		      double variance, double *left);
+
+/* The spread of a profile holds where rows are as near as they were when it was
+ * found by cross-validation: half the noise left over. It grows from there. */
+double krige_spread(double spread, double left, double noise);
 
 /* 1/(1+d2)^2: falls off as distances grow, and never costs an exponential. */
 static inline float krige_near(float d2)

@@ -20,28 +20,40 @@ void krige_init(struct krige *k)
 
 static void find_least(struct krige *k)
 {
-	k->least = k->with_point[0];
-	k->least_at = 0;
-	for (size_t i = 1; i < KRIGE_NEAR; i++) {
-		if (k->with_point[i] < k->least) {
-			k->least = k->with_point[i];
-			k->least_at = i;
-		}
-	}
+	size_t at = 0;
+
+	for (size_t i = 1; i < KRIGE_NEAR; i++)
+		at = k->with_point[i] < k->with_point[at] ? i : at;
+	k->least = k->with_point[at];
+	k->least_at = at;
 }
 
-void krige_offer(struct krige *k, size_t row, float covariance)
+void krige_take(struct krige *k, size_t row, float covariance)
 {
-	size_t at = k->n < KRIGE_NEAR ? k->n : k->least_at;
+	size_t at = k->n < KRIGE_NEAR ? k->n++ : k->least_at;
 
-	if (k->n == KRIGE_NEAR && covariance <= k->least)
-		return;
 	k->row[at] = row;
 	k->with_point[at] = covariance;
-	if (k->n < KRIGE_NEAR)
-		k->n++;
 	if (k->n == KRIGE_NEAR)
 		find_least(k);
+}
+
+size_t krige_stride(size_t n)
+{
+	size_t step = n * 5 / 13 + 1;
+
+	for (;; step++) {
+		size_t a = n, b = step;
+
+		while (b) {
+			size_t rest = a % b;
+
+			a = b;
+			b = rest;
+		}
+		if (a <= 1)
+			return step;
+	}
 }
 
 /* L in the lower half, its diagonal inverted. */
@@ -94,4 +106,9 @@ double krige_estimate(const struct krige *k, const double *value,
 	}
 	*left = variance > explained ? variance - explained : 0;
 	return level + sum;
+}
+
+double krige_spread(double spread, double left, double noise)
+{
+	return spread * sqrt(fmax(1, left / (0.5 * noise)));
 }

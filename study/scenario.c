@@ -59,6 +59,8 @@ static bool load_plan(struct whole *w, const struct node *training,
 
 	w->plan = ft_plan_load(laid, s->model, &context, err);
 	s->plan = w->plan;
+	if (w->plan)
+		ft_model_stretch(w->model, w->plan->sequence);
 	return w->plan != NULL;
 }
 

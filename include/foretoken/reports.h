@@ -49,6 +49,12 @@ void ft_report_compare_json(FILE *out,
 			    const struct ft_scenario *const *scenario,
 			    const struct ft_outcome *outcome, size_t n);
 
+/* dir/index.html: one file that needs no network, with plots by gnuplot; the data
+ * and scripts of each plot beside it. dir is made if need be. */
+bool ft_report_html(const char *dir, const struct ft_scenario *const *scenario,
+		    const struct ft_outcome *outcome, size_t n,
+		    struct ft_error *err) __attribute__((warn_unused_result));
+
 /* What is known of one kind, with provenance: "gpus", "models" ... */
 bool ft_report_list(FILE *out, const char *kind, bool json,
 		    struct ft_error *err) __attribute__((warn_unused_result));

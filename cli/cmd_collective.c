@@ -1,0 +1,183 @@
+/* cli/cmd_collective.c - foretoken collective SCENARIO --op OP --bytes N */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/quantity.h"
+#include "cli/commands.h"
+#include "foretoken/reports.h"
+
+enum { MOST_LINES = 4096, MOST_VALUES = 64 };
+
+struct args {
+	const char *scenario, *op, *bytes, *gpus, *plot;
+	struct words set;
+	bool json;
+};
+
+static const struct argp_option options[] = {
+	{ "op", 'o', "OP[,OP]", 0,
+	  "all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, "
+	  "sendrecv; default all_reduce", 0 },
+	{ "bytes", 'b', "N[,N]", 0,
+	  "Sizes as nccl-tests counts them, e.g. 16MiB,1GiB; default 1 KiB to "
+	  "1 GiB", 0 },
+	{ "gpus", 'g', "N[,N]", 0, "Ranks, packed from the first; default all", 0 },
+	{ "set", 's', "KEY=VALUE", 0, "Override a key", 0 },
+	{ "json", 'j', NULL, 0, "Print JSON", 0 },
+	{ 0 },
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct args *a = state->input;
+
+	switch (key) {
+	case 'o':
+		a->op = arg;
+		return 0;
+	case 'b':
+		a->bytes = arg;
+		return 0;
+	case 'g':
+		a->gpus = arg;
+		return 0;
+	case 's':
+		words_add(&a->set, arg, state);
+		return 0;
+	case 'j':
+		a->json = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (a->scenario)
+			argp_usage(state);
+		a->scenario = arg;
+		return 0;
+	case ARGP_KEY_END:
+		if (!a->scenario)
+			argp_usage(state);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp argp = {
+	options, parse, "SCENARIO",
+	"Collectives on a scenario's network, with the columns of nccl-tests; only "
+	"`cluster` is read."
+	"\vExample: foretoken collective examples/01-first-answer/h100.yaml "
+	"--op all_reduce --bytes 16MiB,1GiB --gpus 8,64,512",
+	NULL, NULL, NULL,
+};
+
+/* Cut a list at its commas; each piece to number(). */
+static bool list(const char *text, bool bytes, double *out, size_t *n,
+		 struct ft_error *err)
+{
+	char copy[1024], why[200], *save = NULL;
+
+	if (strlen(text) >= sizeof(copy))
+		return ft_fail(err, NULL, "a list is too long");
+	strcpy(copy, text);
+	for (char *p = strtok_r(copy, ",", &save); p;
+	     p = strtok_r(NULL, ",", &save)) {
+		if (*n == MOST_VALUES)
+			return ft_fail(err, NULL, "more than %d values in a list",
+				       (int)MOST_VALUES);
+		if (!quantity_parse(p, DIM_NONE, &out[*n], why, sizeof(why)) &&
+		    !(bytes && quantity_parse(p, DIM_BYTES, &out[*n], why,
+					      sizeof(why))))
+			return ft_fail(err, NULL, "%s", why);
+		if (out[*n] < 1 || out[*n] > 1e18)
+			return ft_fail(err, NULL, "'%s' is out of range", p);
+		(*n)++;
+	}
+	return true;
+}
+
+static bool lines_of_op(const struct ft_cluster *c, enum ft_collective op,
+			const double *bytes, size_t n_bytes, const double *gpus,
+			size_t n_gpus, struct ft_collective_line *line,
+			size_t *n, struct ft_error *err)
+{
+	for (size_t g = 0; g < n_gpus; g++)
+		for (size_t b = 0; b < n_bytes; b++) {
+			struct ft_collective_line *l = &line[*n];
+			struct ft_group_shape shape = { (int64_t)gpus[g], 1 };
+
+			if (*n == MOST_LINES)
+				return ft_fail(err, NULL, "too many lines");
+			if (gpus[g] > (double)c->ranks)
+				return ft_fail(err, &c->gpus_mark, "a group of "
+					       "%.0f ranks, but the cluster has "
+					       "%lld", gpus[g],
+					       (long long)c->ranks);
+			if (gpus[g] < 2)
+				return ft_fail(err, NULL, "a collective takes at "
+					       "least 2 ranks");
+			*l = (struct ft_collective_line){ .op = op, .gpus = shape.size,
+							  .bytes = bytes[b] };
+			if (!ft_collective_predict(c, op, bytes[b], shape,
+						   &l->result, err))
+				return false;
+			(*n)++;
+		}
+	return true;
+}
+
+static bool lines(const struct args *a, const struct ft_cluster *c,
+		  struct ft_collective_line *line, size_t *n,
+		  struct ft_error *err)
+{
+	double bytes[MOST_VALUES], gpus[MOST_VALUES];
+	size_t n_bytes = 0, n_gpus = 0;
+	char ops[256], *save = NULL;
+
+	for (double b = 1024; !a->bytes && b <= 1073741824.0; b *= 4)
+		bytes[n_bytes++] = b;
+	if (a->bytes && !list(a->bytes, true, bytes, &n_bytes, err))
+		return false;
+	if (!a->gpus)
+		gpus[n_gpus++] = (double)c->ranks;
+	else if (!list(a->gpus, false, gpus, &n_gpus, err))
+		return false;
+	snprintf(ops, sizeof(ops), "%s", a->op ? a->op : "all_reduce");
+	for (char *p = strtok_r(ops, ",", &save); p;
+	     p = strtok_r(NULL, ",", &save)) {
+		enum ft_collective op;
+
+		if (!ft_collective_find(p, &op))
+			return ft_fail(err, NULL, "there is no collective '%s'; "
+				       "known: all_reduce, all_gather, "
+				       "reduce_scatter, all_to_all, broadcast, "
+				       "sendrecv", p);
+		if (!lines_of_op(c, op, bytes, n_bytes, gpus, n_gpus, line, n, err))
+			return false;
+	}
+	return true;
+}
+
+int cmd_collective(int argc, char **argv)
+{
+	struct ft_collective_line *line = NULL;
+	struct ft_shelf *shelf;
+	struct ft_scenario *s;
+	struct args a = { 0 };
+	struct ft_error err;
+	size_t n = 0;
+	bool ok;
+
+	argp_parse(&argp, argc, argv, 0, NULL, &a);
+	shelf = ft_shelf_new();
+	s = ft_scenario_load(shelf, a.scenario, a.set.word, a.set.n, false, &err);
+	line = calloc(MOST_LINES, sizeof(*line));
+	ok = s && line && lines(&a, s->cluster, line, &n, &err);
+	if (ok && a.json)
+		ft_report_collectives_json(stdout, line, n);
+	else if (ok)
+		ft_report_collectives(stdout, line, n);
+	free(line);
+	ft_scenario_free(s);
+	ft_shelf_free(shelf);
+	return ok ? finish_output() : complain(&err);
+}

@@ -1,0 +1,98 @@
+/* cli/cmd_compare.c - foretoken compare SCENARIO SCENARIO ... */
+#include "cli/commands.h"
+#include "foretoken/reports.h"
+
+enum { MOST = 16 };
+
+struct args {
+	struct words scenario, set;
+	const char *report;
+	bool json;
+};
+
+static const struct argp_option options[] = {
+	{ "set", 's', "KEY=VALUE", 0, "Override a key in every scenario", 0 },
+	{ "json", 'j', NULL, 0, "Print JSON", 0 },
+	{ "report", 'r', "DIR", 0, "Write an HTML report with plots", 0 },
+	{ 0 },
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct args *a = state->input;
+
+	switch (key) {
+	case 's':
+		words_add(&a->set, arg, state);
+		return 0;
+	case 'j':
+		a->json = true;
+		return 0;
+	case 'r':
+		a->report = arg;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (a->scenario.n == MOST)
+			argp_error(state, "at most %d scenarios", (int)MOST);
+		words_add(&a->scenario, arg, state);
+		return 0;
+	case ARGP_KEY_END:
+		if (a->scenario.n < 2)
+			argp_usage(state);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp argp = {
+	options, parse, "SCENARIO SCENARIO...",
+	"Scenarios side by side, and where their time per token differs."
+	"\vExample: foretoken compare examples/01-first-answer/h100.yaml "
+	"examples/01-first-answer/mi300x.yaml",
+	NULL, NULL, NULL,
+};
+
+static bool all_of(const struct args *a, struct ft_shelf *shelf,
+		   const struct ft_scenario **s, struct ft_outcome *o, size_t *n,
+		   struct ft_error *err)
+{
+	for (*n = 0; *n < a->scenario.n; (*n)++) {
+		s[*n] = ft_scenario_load(shelf, a->scenario.word[*n], a->set.word,
+					 a->set.n, true, err);
+		if (!s[*n])
+			return false;
+		if (!ft_study_simulate(s[*n], NULL, NULL, &o[*n], err)) {
+			ft_scenario_free((struct ft_scenario *)s[*n]);
+			return false;
+		}
+	}
+	return true;
+}
+
+int cmd_compare(int argc, char **argv)
+{
+	const struct ft_scenario *s[MOST];
+	struct ft_outcome o[MOST];
+	struct args a = { 0 };
+	struct ft_shelf *shelf;
+	struct ft_error err;
+	size_t n;
+	bool ok;
+
+	argp_parse(&argp, argc, argv, 0, NULL, &a);
+	shelf = ft_shelf_new();
+	ok = all_of(&a, shelf, s, o, &n, &err);
+	if (ok && a.report)
+		ok = ft_report_html(a.report, s, o, n, &err);
+	if (ok && a.json)
+		ft_report_compare_json(stdout, s, o, n);
+	else if (ok)
+		ft_report_compare(stdout, s, o, n);
+	for (size_t i = 0; i < n; i++) {
+		ft_outcome_release(&o[i]);
+		ft_scenario_free((struct ft_scenario *)s[i]);
+	}
+	ft_shelf_free(shelf);
+	return ok ? finish_output() : complain(&err);
+}

@@ -1,0 +1,51 @@
+/* cli/cmd_kernel.c - foretoken kernel --gpu NAME --csv FILE */
+#include "cli/commands.h"
+#include "foretoken/study.h"
+
+struct args {
+	const char *gpu, *csv;
+};
+
+static const struct argp_option options[] = {
+	{ "gpu", 'g', "NAME", 0, "hw/gpus/NAME.yaml or a path", 0 },
+	{ "csv", 'c', "FILE", 0, "Kernel rows: kernel,dtype,layout,m,n,k ...", 0 },
+	{ 0 },
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct args *a = state->input;
+
+	switch (key) {
+	case 'g':
+		a->gpu = arg;
+		return 0;
+	case 'c':
+		a->csv = arg;
+		return 0;
+	case ARGP_KEY_END:
+		if (!a->gpu || !a->csv)
+			argp_usage(state);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp argp = {
+	options, parse, NULL,
+	"Print kernel rows with predicted.time_us and extrapolated behind them."
+	"\vExample: foretoken kernel --gpu h200 --csv kernels.csv",
+	NULL, NULL, NULL,
+};
+
+int cmd_kernel(int argc, char **argv)
+{
+	struct args a = { 0 };
+	struct ft_error err;
+
+	argp_parse(&argp, argc, argv, 0, NULL, &a);
+	if (!ft_study_kernels(a.gpu, a.csv, stdout, &err))
+		return complain(&err);
+	return finish_output();
+}

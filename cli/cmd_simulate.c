@@ -1,0 +1,105 @@
+/* cli/cmd_simulate.c - foretoken simulate SCENARIO */
+#include <string.h>
+
+#include "base/file.h"
+#include "cli/commands.h"
+#include "foretoken/reports.h"
+
+struct args {
+	const char *scenario, *timeline, *report;
+	struct words set;
+	bool json;
+};
+
+static const struct argp_option options[] = {
+	{ "set", 's', "KEY=VALUE", 0, "Override a key, e.g. training.parallel.tp=4", 0 },
+	{ "json", 'j', NULL, 0, "Print JSON", 0 },
+	{ "timeline", 't', "FILE", 0,
+	  "Write the step as Chrome trace JSON (open it in ui.perfetto.dev)", 0 },
+	{ "report", 'r', "DIR", 0, "Write an HTML report with plots", 0 },
+	{ 0 },
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct args *a = state->input;
+
+	switch (key) {
+	case 's':
+		words_add(&a->set, arg, state);
+		return 0;
+	case 'j':
+		a->json = true;
+		return 0;
+	case 't':
+		a->timeline = arg;
+		return 0;
+	case 'r':
+		a->report = arg;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (a->scenario)
+			argp_usage(state);
+		a->scenario = arg;
+		return 0;
+	case ARGP_KEY_END:
+		if (!a->scenario)
+			argp_usage(state);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp argp = {
+	options, parse, "SCENARIO",
+	"Simulate one training step and price it."
+	"\vExample: foretoken simulate examples/01-first-answer/h100.yaml "
+	"--set cluster.gpus=2048",
+	NULL, NULL, NULL,
+};
+
+static int answer(const struct args *a, const struct ft_scenario *s)
+{
+	struct file_out file = { 0 };
+	struct ft_outcome o;
+	struct ft_error err;
+	bool ok = true;
+
+	if (a->timeline && !file_begin(&file, a->timeline, &err))
+		return complain(&err);
+	if (!ft_study_simulate(s, NULL, file.out, &o, &err)) {
+		file_abandon(&file);
+		return complain(&err);
+	}
+	if (a->timeline)
+		ok = file_commit(&file, &err);
+	if (ok && a->report)
+		ok = ft_report_html(a->report, &s, &o, 1, &err);
+	if (ok && a->json)
+		ft_report_outcome_json(stdout, s, &o);
+	else if (ok)
+		ft_report_outcome(stdout, s, &o);
+	if (ok && !o.fits)
+		fprintf(stderr, "foretoken: warning: this plan does not fit in the "
+				"GPU's memory\n");
+	ft_outcome_release(&o);
+	return ok ? finish_output() : complain(&err);
+}
+
+int cmd_simulate(int argc, char **argv)
+{
+	struct args a = { 0 };
+	struct ft_shelf *shelf;
+	struct ft_scenario *s;
+	struct ft_error err;
+	int status;
+
+	argp_parse(&argp, argc, argv, 0, NULL, &a);
+	shelf = ft_shelf_new();
+	s = ft_scenario_load(shelf, a.scenario, a.set.word, a.set.n, true, &err);
+	status = s ? answer(&a, s) : complain(&err);
+	ft_scenario_free(s);
+	ft_shelf_free(shelf);
+	return status;
+}

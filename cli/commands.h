@@ -1,0 +1,48 @@
+/*
+ * cli/commands.h - one function per command, and what they share
+ *
+ * Each command parses its own arguments with argp, calls, prints, and returns an
+ * exit status: 0 done, 1 failed, 64 wrong usage (argp's own).
+ */
+#ifndef CLI_COMMANDS_H
+#define CLI_COMMANDS_H
+
+#include <argp.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "foretoken/base.h"
+
+int cmd_simulate(int argc, char **argv);
+int cmd_validate(int argc, char **argv);
+int cmd_compare(int argc, char **argv);
+int cmd_bom(int argc, char **argv);
+int cmd_collective(int argc, char **argv);
+int cmd_kernel(int argc, char **argv);
+int cmd_list(int argc, char **argv);
+int cmd_trace(int argc, char **argv);
+int cmd_sweep(int argc, char **argv);
+int cmd_calibrate(int argc, char **argv);
+
+/* A list of argument strings; they are argv's own. */
+enum { MOST_WORDS = 256 };
+
+struct words {
+	const char *word[MOST_WORDS];
+	size_t n;
+};
+
+/* Add one; too many ends the program with status 64. */
+void words_add(struct words *w, const char *word, const struct argp_state *state);
+
+/* "file:line:column: error: text", the line and a caret; returns 1. */
+int complain(const struct ft_error *err);
+
+/* stdout must have taken all of it: else an error and 1. */
+int finish_output(void);
+
+/* On stderr, on a terminal only, from two seconds on. */
+void progress(size_t done, size_t total);
+
+/* Output to a file beside and renamed, or to stdout when path is NULL. */
+#endif

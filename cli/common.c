@@ -1,0 +1,96 @@
+/* cli/common.c - errors with their line, progress, and a checked stdout */
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/commands.h"
+
+void words_add(struct words *w, const char *word, const struct argp_state *state)
+{
+	if (w->n == MOST_WORDS)
+		argp_error(state, "more than %d of these", (int)MOST_WORDS);
+	w->word[w->n++] = word;
+}
+
+/* The line itself, of a file or of a "--set a=b" that stands for one. */
+static bool line_of(const struct ft_error *err, char *line, size_t n)
+{
+	FILE *f;
+	bool ok = true;
+
+	if (!strncmp(err->file, "--set ", 6)) {
+		snprintf(line, n, "%s", err->file);
+		return true;
+	}
+	f = fopen(err->file, "r");
+	if (!f)
+		return false;
+	for (int i = 0; ok && i < err->line; i++) {
+		size_t len;
+
+		ok = fgets(line, (int)n, f) != NULL;
+		len = ok ? strlen(line) : 0;
+		if (len && line[len - 1] == '\n')
+			line[len - 1] = '\0';
+		else if (len + 1 == n) /* the rest of a very long line */
+			for (int c; (c = getc(f)) != EOF && c != '\n';)
+				;
+	}
+	fclose(f);
+	return ok;
+}
+
+static void caret(const char *line, int column)
+{
+	fprintf(stderr, "  %.160s\n  ", line);
+	for (int i = 0; i + 1 < column && line[i] && i < 160; i++)
+		putc(line[i] == '\t' ? '\t' : ' ', stderr);
+	fputs("^\n", stderr);
+}
+
+int complain(const struct ft_error *err)
+{
+	char line[512];
+
+	fflush(stdout);
+	if (!err->file[0])
+		fprintf(stderr, "foretoken: error: %s\n", err->text);
+	else if (err->line <= 0)
+		fprintf(stderr, "%s: error: %s\n", err->file, err->text);
+	else
+		fprintf(stderr, "%s:%d:%d: error: %s\n", err->file, err->line,
+			err->column, err->text);
+	if (err->file[0] && err->line > 0 && line_of(err, line, sizeof(line)))
+		caret(line, err->column);
+	return 1;
+}
+
+int finish_output(void)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return 0;
+	fprintf(stderr, "foretoken: error: cannot write the answer: %s\n",
+		strerror(errno));
+	return 1;
+}
+
+void progress(size_t done, size_t total)
+{
+	static struct timespec began; /* the one clock here: talk, not answer */
+	struct timespec now;
+	double s;
+
+	if (!isatty(STDERR_FILENO))
+		return;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	if (!began.tv_sec)
+		began = now;
+	s = (double)(now.tv_sec - began.tv_sec);
+	if (s < 2)
+		return;
+	fprintf(stderr, "\r%zu of %zu, %.0f s left   ", done, total,
+		done ? s * (double)(total - done) / (double)done : 0.0);
+	if (done == total)
+		fputs("\r                                        \r", stderr);
+}

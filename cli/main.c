@@ -1,0 +1,79 @@
+/* cli/main.c - foretoken COMMAND: the table of commands */
+#include <string.h>
+
+#include <gsl/gsl_errno.h>
+
+#include "base/text.h"
+#include "cli/commands.h"
+
+static const struct command {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *what;
+} commands[] = {
+	{ "simulate", cmd_simulate, "what a scenario trains at, why, and its cost" },
+	{ "compare", cmd_compare, "scenarios side by side, with the differences" },
+	{ "validate", cmd_validate, "predictions against measured rows" },
+	{ "sweep", cmd_sweep, "many scenarios into an SQLite file" },
+	{ "bom", cmd_bom, "the bill of materials of a cluster" },
+	{ "collective", cmd_collective, "collectives on a cluster's network" },
+	{ "kernel", cmd_kernel, "predicted times of single kernels" },
+	{ "trace", cmd_trace, "step graphs: show, replay" },
+	{ "calibrate", cmd_calibrate, "measurements to GPU profiles" },
+	{ "list", cmd_list, "what is known: gpus, models, fabrics, stacks ..." },
+};
+
+enum { COMMANDS = sizeof(commands) / sizeof(*commands), USAGE = 64 };
+
+static void help(FILE *out)
+{
+	fputs("Usage: foretoken COMMAND [ARGUMENT...]\n"
+	      "Foretells tokens per second and dollars per million tokens of "
+	      "transformer\ntraining on a cluster not yet bought.\n\n", out);
+	for (size_t i = 0; i < COMMANDS; i++)
+		fprintf(out, "  %-11s %s\n", commands[i].name, commands[i].what);
+	fputs("\nExample: foretoken simulate examples/01-first-answer/h100.yaml\n"
+	      "Each command takes --help.\n", out);
+}
+
+static int unknown(const char *name)
+{
+	const char *names[COMMANDS], *near;
+
+	for (size_t i = 0; i < COMMANDS; i++)
+		names[i] = commands[i].name;
+	near = text_nearest(name, names, COMMANDS);
+	fprintf(stderr, "foretoken: error: there is no command '%s'", name);
+	if (near)
+		fprintf(stderr, "; did you mean '%s'?", near);
+	fputs("\nTry 'foretoken --help'.\n", stderr);
+	return USAGE;
+}
+
+int main(int argc, char **argv)
+{
+	char name[64];
+
+	gsl_set_error_handler_off();
+	argp_err_exit_status = USAGE;
+	if (argc < 2) {
+		help(stderr);
+		return USAGE;
+	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-?") ||
+	    !strcmp(argv[1], "help")) {
+		help(stdout);
+		return finish_output();
+	}
+	if (!strcmp(argv[1], "--version")) {
+		puts("foretoken " FORETOKEN_VERSION);
+		return finish_output();
+	}
+	for (size_t i = 0; i < COMMANDS; i++)
+		if (!strcmp(argv[1], commands[i].name)) {
+			snprintf(name, sizeof(name), "foretoken %s", argv[1]);
+			argv[1] = name;
+			return commands[i].run(argc - 1, argv + 1);
+		}
+	return unknown(argv[1]);
+}
