@@ -35,10 +35,10 @@ static const struct recipe *recipe_of(const struct builder *b)
 	};
 	static const struct recipe compiled = {
 		.norm = { 4, 0, 0, 1 },	     .rope = { 0, 0, 4, 2 },
-		.shuffle = { 4, 0, 0, 1 },   .add_norm = { 10, 0, 0, 1 },
+		.shuffle = { 4, 0, 0, 1 },   .add_norm = { 8, 0, 0, 1 },
 		.add = { 6, 0, 0, 1 },	     .gated = { 0, 6, 0, 1 },
 		.plain = { 0, 4, 0, 1 },     .norm_back = { 19, 0, 0, 4 },
-		.rope_back = { 4, 0, 6, 3 }, .add_back = { 0, 0, 0, 0 },
+		.rope_back = { 2, 0, 4, 3 }, .add_back = { 0, 0, 0, 0 },
 		.gated_back = { 0, 12, 0, 2 }, .plain_back = { 0, 6, 0, 1 },
 	};
 	static const struct recipe kernels = {
@@ -100,12 +100,14 @@ static void element(struct builder *b, const struct share *s, const char *name,
 	put_memory(b, name, curve, bytes, c.launches);
 }
 
-static void dropout(struct builder *b, const struct share *s, double bytes)
+/* Forward it is fused with the addition that follows and writes a mask; backward
+ * it is a kernel that reads gradient and mask and writes a gradient. */
+static void dropout(struct builder *b, const struct share *s, bool backward)
 {
 	if (b->rules->dropout)
 		put_memory(b, "dropout", "default",
-			   bytes * (double)(s->h * s->part),
-			   b->rules->fusion == FT_FUSION_EAGER ? 1 : 0);
+			   (backward ? 5 : 1) * (double)(s->h * s->part),
+			   backward ? 1 : 0);
 }
 
 /* fp8 products need their 16-bit input cast, and a transposed copy of it. */
@@ -365,7 +367,7 @@ static void attention_half(struct builder *b, const struct share *s)
 	element(b, s, "transpose", "copy", r->shuffle);
 	cast(b, s, (double)(s->tokens * s->out));
 	row_product(b, s, "attention_out", s->h, s->out);
-	dropout(b, s, 3);
+	dropout(b, s, false);
 	element(b, s, "add_norm", norm_curve(b), r->add_norm);
 }
 
@@ -394,7 +396,7 @@ static void forward_ops(struct builder *b, int64_t layer)
 		experts_forward(b, s.l);
 	else
 		mlp_half(b, &s);
-	dropout(b, &s, 3);
+	dropout(b, &s, false);
 	element(b, &s, "add", "add", r->add);
 }
 
@@ -447,7 +449,7 @@ static void attention_back(struct builder *b, const struct share *s)
 {
 	const struct recipe *r = recipe_of(b);
 
-	dropout(b, s, 3);
+	dropout(b, s, true);
 	row_back(b, s, "attention_out", s->h, s->out);
 	attention(b, s, true);
 	if (b->model->positions == FT_ROPE)
@@ -500,7 +502,7 @@ void layer_backward(struct builder *b, int64_t layer)
 	} else if (b->plan->recompute == FT_RECOMPUTE_SELECTIVE) {
 		selective_ops(b, &s);
 	}
-	dropout(b, &s, 3);
+	dropout(b, &s, true);
 	if (s.l->experts)
 		experts_backward(b, s.l);
 	else

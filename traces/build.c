@@ -130,7 +130,7 @@ static void embed(struct stage *st, unsigned variant)
 	host(b, FT_HOST_MICRO_BATCH, 1);
 	await_neighbour(st, false, false);
 	if (is_fsdp(b->plan)) {
-		gather_unit(b, st->root);
+		gather_unit(b, st->root, FT_EVENT_UNSHARDED);
 		unshard_unit(b, st->root);
 		root_bytes(b, st->root);
 	} else if (b->rules->gather_under_forward && (variant & V_FIRST) &&
@@ -156,7 +156,7 @@ static void forward_layer(struct stage *st, int64_t layer, unsigned variant,
 	if (received)
 		await_neighbour(st, false, true);
 	if (is_fsdp(b->plan)) {
-		gather_unit(b, unit);
+		gather_unit(b, unit, FT_EVENT_UNSHARDED);
 		unshard_unit(b, unit);
 	} else if (zero && b->rules->gather_under_forward && (variant & V_FIRST)) {
 		gather_weights(b, unit);
@@ -205,11 +205,11 @@ static void head_back(struct stage *st, unsigned variant, int64_t next)
 		return;
 	await_neighbour(st, true, false);
 	if (fsdp && b->rules->gather_root_again) {
-		gather_unit(b, st->root);
+		gather_unit(b, st->root, FT_EVENT_HEAD);
 		unshard_unit(b, st->root);
 	}
 	if (fsdp && b->plan->reshard_after_forward)
-		gather_unit(b, layer_held(b, next));
+		gather_unit(b, layer_held(b, next), FT_EVENT_UNSHARDED);
 	head_backward(b);
 	accumulate_gradients(b, ends_held(b, false, true), variant & V_FIRST);
 	if (variant & V_SYNC && !fsdp && !(b->model->tied && st->first))
@@ -233,10 +233,10 @@ static void backward_layer(struct stage *st, int64_t layer, unsigned variant,
 		await_neighbour(st, true, true);
 	if (fsdp && b->plan->reshard_after_forward) {
 		if (received)
-			gather_unit(b, unit);
+			gather_unit(b, unit, FT_EVENT_UNSHARDED);
 		unshard_unit(b, unit);
 		if (!(variant & V_EDGE))
-			gather_unit(b, unit); /* of the layer below, as large */
+			gather_unit(b, unit, FT_EVENT_UNSHARDED); /* of the layer below, as large */
 	}
 	layer_backward(b, layer);
 	layer_bytes(b, layer, true);

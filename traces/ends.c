@@ -87,6 +87,7 @@ void head_forward(struct builder *b)
 	    put_collective(b, "tp_all_gather", FT_STREAM_TP, FT_ALL_GATHER,
 			   FT_GROUP_TP, wide(b)))
 		need(b, FT_STREAM_TP);
+	b->record_next = FT_EVENT_HEAD;
 	put_gemm(b, "head", FT_FORWARD, b->tokens, rows, b->model->hidden_size, 1);
 	put_memory(b, "loss", "cross_entropy", loss.forward * head_logits(b),
 		   loss.launches);

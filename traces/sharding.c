@@ -44,7 +44,8 @@ static struct ft_op *side_collective(struct builder *b, const char *name,
 	return o;
 }
 
-void gather_unit(struct builder *b, struct held unit)
+/* behind: what frees the memory that the gathered weights will take. */
+void gather_unit(struct builder *b, struct held unit, enum ft_event behind)
 {
 	double n = (double)b->plan->shard, in = b->rules->fsdp_copy_in_bytes;
 	struct ft_op *copy = NULL, *gather;
@@ -54,18 +55,18 @@ void gather_unit(struct builder *b, struct held unit)
 		copy = side_memory(b, "fsdp_copy_in", FT_STREAM_COPY,
 				   in * (unit.dense / n +
 					 unit.experts / (double)b->plan->edp));
-		put_wait(copy, FT_EVENT_UNSHARDED);
+		put_wait(copy, behind);
 	}
 	gather = side_collective(b, "fsdp_gather", FT_STREAM_GATHER,
 				 FT_ALL_GATHER, FT_GROUP_SHARD, 2 * unit.dense);
 	if (gather)
 		put_wait(gather, copy ? FT_TAIL + FT_STREAM_COPY :
-					FT_EVENT_UNSHARDED);
+					(int)behind);
 	gather = side_collective(b, "fsdp_gather_experts", FT_STREAM_GATHER,
 				 FT_ALL_GATHER, FT_GROUP_EDP, 2 * unit.experts);
 	if (gather)
 		put_wait(gather, copy ? FT_TAIL + FT_STREAM_COPY :
-					FT_EVENT_UNSHARDED);
+					(int)behind);
 }
 
 void unshard_unit(struct builder *b, struct held unit)

@@ -94,7 +94,7 @@ const char *ft_stream_name(enum ft_stream stream)
 
 const char *ft_event_name(enum ft_event event)
 {
-	static const char *const names[FT_EVENTS] = { "unsharded" };
+	static const char *const names[FT_EVENTS] = { "unsharded", "head" };
 
 	return names[event];
 }

@@ -109,6 +109,7 @@ enum ft_stream {
  * op that the host launched last on some stream (FT_TAIL). */
 enum ft_event {
 	FT_EVENT_UNSHARDED,   /* a unit's weights are in place, on compute */
+	FT_EVENT_HEAD,        /* the output head's product is over, on compute */
 	FT_EVENTS,
 	FT_TAIL = 0x40,       /* FT_TAIL + stream */
 	FT_EVENT_NONE = 0xff

@@ -1,0 +1,253 @@
+/* calibrate/probe_plan.c - the planned cells beside the products, and their order */
+#include "probe_plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void probe_plan_put(struct probe_plan *plan, const struct probe_cell *cell)
+{
+	struct probe_cell c = *cell;
+
+	if (plan->n == plan->cap) {
+		size_t cap = plan->cap ? 2 * plan->cap : 256;
+		struct probe_cell *grown =
+			realloc(plan->cell, cap * sizeof(*grown));
+
+		if (!grown) {
+			plan->failed = true;
+			return;
+		}
+		plan->cell = grown;
+		plan->cap = cap;
+	}
+	c.kernel = c.kernel ? c.kernel : "";
+	c.dtype = c.dtype ? c.dtype : "";
+	c.layout = c.layout ? c.layout : "";
+	c.impl = c.impl ? c.impl : "";
+	c.pass = c.pass ? c.pass : "";
+	plan->cell[plan->n++] = c;
+}
+
+static void put_attention(struct probe_plan *plan, const char *pass, int64_t b,
+			  int64_t h, int64_t kv, int64_t s, int64_t d,
+			  bool causal)
+{
+	struct probe_cell c = { .kind = PROBE_ATTENTION, .dtype = "bf16",
+				.impl = "cudnn", .pass = pass, .batch = b,
+				.heads = h, .kv_heads = kv, .sequence = s,
+				.head_dim = d, .causal = causal };
+
+	if (b * h * s * s > INT64_C(1) << 37)
+		return;
+	probe_plan_put(plan, &c);
+}
+
+static void plan_attention(struct probe_plan *plan, enum probe_effort effort)
+{
+	static const int64_t heads[][3] = { /* heads, kv_heads, head_dim */
+		{ 32, 8, 128 }, { 64, 8, 128 },  { 8, 1, 128 }, { 16, 2, 128 },
+		{ 32, 32, 128 }, { 12, 12, 128 }, { 16, 16, 64 }, { 25, 25, 64 },
+		{ 64, 8, 64 },  { 4, 4, 128 },   { 40, 40, 128 },
+	};
+
+	if (effort == PROBE_QUICK) {
+		for (int64_t s = 32; s <= 128; s *= 2)
+			put_attention(plan, "forward", 1, 2, 2, s, 32, true);
+		return;
+	}
+	for (size_t i = 0; i < sizeof(heads) / sizeof(*heads); i++)
+		for (int64_t s = 512; s <= 32768; s *= 2)
+			for (int64_t b = 1; b <= 4; b *= 4) {
+				const int64_t *h = heads[i];
+				bool full = h[0] == 32 || h[0] == 16;
+
+				if (b > 1 && s > 8192)
+					continue;
+				put_attention(plan, "forward", b, h[0], h[1], s,
+					      h[2], true);
+				put_attention(plan, "backward", b, h[0], h[1],
+					      s, h[2], true);
+				if (!full || s == 512 || b > 1)
+					continue;
+				put_attention(plan, "forward", b, h[0], h[1], s,
+					      h[2], false);
+				put_attention(plan, "backward", b, h[0], h[1],
+					      s, h[2], false);
+			}
+}
+
+/* Shapes of memory-bound kernels: m rows of n; bytes is then m n elements. */
+static void plan_memory(struct probe_plan *plan, enum probe_effort effort)
+{
+	static const char *const kernels[] = {
+		"copy", "add", "rmsnorm", "layernorm", "swiglu", "gelu", "rope",
+		"softmax", "cross_entropy", "adamw", "cast", "concat",
+	};
+	static const int64_t widths[] = { 4096, 1600, 8192, 14336 };
+	int64_t least = effort == PROBE_QUICK ? 1 << 10 : 1 << 16;
+	int64_t most = effort == PROBE_QUICK ? 1 << 20 : INT64_C(1) << 29;
+
+	for (size_t i = 0; i < sizeof(kernels) / sizeof(*kernels); i++)
+		for (int64_t n = least; n <= most; n *= 4) {
+			struct probe_cell c = { .kind = PROBE_MEMORY,
+						.kernel = kernels[i] };
+
+			c.dtype = i == 9 || i == 10 ? "fp32" : "bf16";
+			if (effort == PROBE_QUICK)
+				c.dtype = "fp32";
+			c.n = effort == PROBE_QUICK ? 256 :
+			      i == 8 ? 32000 : widths[n / least % 4];
+			if (n == least << 4)
+				c.n = effort == PROBE_QUICK ? 256 : widths[1];
+			c.m = n / c.n > 0 ? n / c.n : 1;
+			probe_plan_put(plan, &c);
+			c.warm = true;
+			if (c.m * c.n <= 1 << 24)
+				probe_plan_put(plan, &c);
+		}
+}
+
+static void plan_launch(struct probe_plan *plan, enum probe_effort effort)
+{
+	static const char *const launches[] = { "enqueue", "gap", "graph" };
+	int64_t most = effort == PROBE_QUICK ? 1 << 20 : 1 << 28;
+
+	for (int i = 0; i < 3; i++)
+		probe_plan_put(plan, &(struct probe_cell){
+			.kind = PROBE_LAUNCH, .kernel = launches[i] });
+	for (int64_t b = 1 << 12; b <= most; b *= 16)
+		for (int i = 0; i < 4; i++) {
+			static const char *const ways[] = {
+				"h2d", "d2h", "h2d_pageable", "d2h_pageable",
+			};
+
+			probe_plan_put(plan, &(struct probe_cell){
+				.kind = PROBE_TRANSFER, .kernel = ways[i],
+				.bytes = b });
+		}
+}
+
+static void plan_pairs(struct probe_plan *plan, int devices)
+{
+	for (int a = 0; a < devices; a++)
+		for (int b = 0; b < devices; b++)
+			for (int both = 0; both < 2; both++) {
+				struct probe_cell c = {
+					.kind = PROBE_TRANSFER, .from = a,
+					.to = b, .bytes = 1 << 28,
+					.kernel = both ? "p2p_both" : "p2p",
+				};
+
+				if (a != b && (!both || a < b))
+					probe_plan_put(plan, &c);
+			}
+}
+
+static void plan_collectives(struct probe_plan *plan, enum probe_effort effort,
+			     int devices)
+{
+	static const char *const ops[] = { "all_reduce", "all_gather",
+					   "reduce_scatter", "all_to_all",
+					   "broadcast", "sendrecv" };
+	int64_t most = effort == PROBE_QUICK ? 1 << 22 : 1 << 30;
+
+	for (int n = 2; n <= devices; n++) {
+		bool whole = !(n & (n - 1)); /* 2, 4, 8: every size */
+
+		for (int i = 0; i < 6; i++)
+			for (int64_t b = 1024; b <= most; b *= whole ? 2 : 16)
+				probe_plan_put(plan, &(struct probe_cell){
+					.kind = PROBE_COLLECTIVE,
+					.kernel = ops[i], .gpus = n,
+					.bytes = b });
+	}
+}
+
+static void plan_beside(struct probe_plan *plan, enum probe_effort effort,
+			int devices)
+{
+	static const char *const ops[] = { "all_reduce", "all_gather",
+					   "reduce_scatter", "all_to_all" };
+	bool quick = effort == PROBE_QUICK;
+
+	for (int i = 0; i < (quick ? 1 : 4); i++)
+		for (int64_t b = quick ? 1 << 20 : 1 << 24; b <= 1 << 28;
+		     b *= 16) {
+			struct probe_cell c = {
+				.kind = PROBE_BESIDE, .kernel = ops[i],
+				.gpus = devices, .bytes = b,
+				.dtype = quick ? "fp32" : "bf16",
+				.m = quick ? 256 : 8192,
+				.n = quick ? 256 : 8192,
+				.k = quick ? 256 : 4096,
+			};
+
+			probe_plan_put(plan, &c);
+			if (quick)
+				break;
+		}
+}
+
+static void shuffle(struct probe_plan *plan, uint64_t seed)
+{
+	struct probe_random r = { seed };
+
+	for (size_t i = plan->n; i > 1; i--) {
+		size_t j = (size_t)(probe_uniform(&r) * (double)i);
+		struct probe_cell c = plan->cell[j];
+
+		plan->cell[j] = plan->cell[i - 1];
+		plan->cell[i - 1] = c;
+	}
+}
+
+static int by_id(const void *a, const void *b)
+{
+	char x[PROBE_CELL_ID], y[PROBE_CELL_ID];
+
+	probe_cell_id(a, x);
+	probe_cell_id(b, y);
+	return strcmp(x, y);
+}
+
+/* Different models share layers: each cell once. */
+static void drop_twins(struct probe_plan *plan)
+{
+	size_t kept = 0;
+
+	if (plan->n)
+		qsort(plan->cell, plan->n, sizeof(*plan->cell), by_id);
+	for (size_t i = 0; i < plan->n; i++)
+		if (!kept || by_id(&plan->cell[kept - 1], &plan->cell[i]))
+			plan->cell[kept++] = plan->cell[i];
+	plan->n = kept;
+}
+
+bool probe_plan_make(struct probe_plan *plan, enum probe_effort effort,
+		     unsigned kinds, int devices, uint64_t seed)
+{
+	*plan = (struct probe_plan){ 0 };
+	if (kinds & 1u << PROBE_GEMM)
+		probe_plan_gemm(plan, effort);
+	if (kinds & 1u << PROBE_ATTENTION)
+		plan_attention(plan, effort);
+	if (kinds & 1u << PROBE_MEMORY)
+		plan_memory(plan, effort);
+	if (kinds & 1u << PROBE_LAUNCH)
+		plan_launch(plan, effort);
+	if (kinds & 1u << PROBE_TRANSFER)
+		plan_pairs(plan, devices);
+	if (kinds & 1u << PROBE_COLLECTIVE)
+		plan_collectives(plan, effort, devices);
+	if (kinds & 1u << PROBE_BESIDE && devices > 1)
+		plan_beside(plan, effort, devices);
+	drop_twins(plan);
+	shuffle(plan, seed);
+	return !plan->failed;
+}
+
+void probe_plan_free(struct probe_plan *plan)
+{
+	free(plan->cell);
+	*plan = (struct probe_plan){ 0 };
+}

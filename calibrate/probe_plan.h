@@ -1,0 +1,27 @@
+/* calibrate/probe_plan.h - the planned cells: the same list on every machine */
+#ifndef CALIBRATE_PROBE_PLAN_H
+#define CALIBRATE_PROBE_PLAN_H
+
+#include "backend.h"
+
+/* How much to probe: QUICK ends in seconds on a CPU, FULL in about ten minutes
+ * on a data-centre GPU. */
+enum probe_effort { PROBE_QUICK, PROBE_FULL };
+
+struct probe_plan {
+	struct probe_cell *cell;
+	size_t n, cap;
+	bool failed; /* out of memory */
+};
+
+/* kinds: bits 1 << enum probe_kind. Shuffled by seed, so that drift of the
+ * machine does not look like an effect of size. */
+bool probe_plan_make(struct probe_plan *plan, enum probe_effort effort,
+		     unsigned kinds, int devices, uint64_t seed);
+void probe_plan_free(struct probe_plan *plan);
+
+/* calibrate/probe_plan_gemm.c */
+void probe_plan_put(struct probe_plan *plan, const struct probe_cell *cell);
+void probe_plan_gemm(struct probe_plan *plan, enum probe_effort effort);
+
+#endif
