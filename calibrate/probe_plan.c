@@ -109,10 +109,11 @@ static void plan_memory(struct probe_plan *plan, enum probe_effort effort)
 
 static void plan_launch(struct probe_plan *plan, enum probe_effort effort)
 {
-	static const char *const launches[] = { "enqueue", "gap", "graph" };
+	static const char *const launches[] = { "enqueue", "gap", "graph",
+						"event_pair" };
 	int64_t most = effort == PROBE_QUICK ? 1 << 20 : 1 << 28;
 
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 4; i++)
 		probe_plan_put(plan, &(struct probe_cell){
 			.kind = PROBE_LAUNCH, .kernel = launches[i] });
 	for (int64_t b = 1 << 12; b <= most; b *= 16)

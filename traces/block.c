@@ -93,9 +93,12 @@ static void element(struct builder *b, const struct share *s, const char *name,
 		    const char *curve, struct coefficients c)
 {
 	double width = b->autocast ? 1.5 : 1; /* fp32 residual stream */
+	/* latent attention rotates a part of each query head, and one key */
+	int64_t turned = s->l->kv_lora_rank ?
+		(s->heads + 1) * s->l->qk_rope_head_dim : s->q + s->k;
 	double bytes = c.h * width * (double)(s->h * s->part) +
 		       (double)s->tokens * (c.f * (double)s->f +
-					    c.r * (double)(s->q + s->k));
+					    c.r * (double)turned);
 
 	put_memory(b, name, curve, bytes, c.launches);
 }

@@ -133,8 +133,7 @@ static void embed(struct stage *st, unsigned variant)
 		gather_unit(b, st->root, FT_EVENT_UNSHARDED);
 		unshard_unit(b, st->root);
 		root_bytes(b, st->root);
-	} else if (b->rules->gather_under_forward && (variant & V_FIRST) &&
-		   b->plan->sharding != FT_DDP) {
+	} else if (gathers_ahead(b) && (variant & V_FIRST)) {
 		gather_weights(b, ends_held(b, true, st->last));
 	}
 	cast_weights(b, ends_held(b, true, false));
@@ -147,7 +146,6 @@ static void forward_layer(struct stage *st, int64_t layer, unsigned variant,
 {
 	struct builder *b = st->b;
 	struct held unit = layer_held(b, layer);
-	bool zero = b->plan->sharding == FT_ZERO1 || b->plan->sharding == FT_ZERO2;
 
 	if (received)
 		variant |= V_EDGE;
@@ -158,7 +156,7 @@ static void forward_layer(struct stage *st, int64_t layer, unsigned variant,
 	if (is_fsdp(b->plan)) {
 		gather_unit(b, unit, FT_EVENT_UNSHARDED);
 		unshard_unit(b, unit);
-	} else if (zero && b->rules->gather_under_forward && (variant & V_FIRST)) {
+	} else if (gathers_ahead(b) && (variant & V_FIRST)) {
 		gather_weights(b, unit);
 	}
 	cast_weights(b, unit);

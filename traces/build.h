@@ -103,6 +103,7 @@ int64_t layer_tensors(const struct builder *b, int64_t layer);
 
 /* sharding.c: gathers and reductions of weights and gradients */
 bool is_fsdp(const struct ft_plan *plan);
+bool gathers_ahead(const struct builder *b); /* zero1, under the next forward */
 double gradient_width(const struct builder *b); /* bytes */
 void gather_unit(struct builder *b, struct held unit, enum ft_event behind);
 void unshard_unit(struct builder *b, struct held unit);

@@ -15,6 +15,12 @@ bool is_fsdp(const struct ft_plan *plan)
 	return plan->sharding == FT_FSDP || plan->sharding == FT_HSDP;
 }
 
+bool gathers_ahead(const struct builder *b)
+{
+	return b->rules->gather_under_forward && b->plan->overlap_dp &&
+	       (b->plan->sharding == FT_ZERO1 || b->plan->sharding == FT_ZERO2);
+}
+
 double gradient_width(const struct builder *b)
 {
 	return ft_dtype_bytes(b->plan->gradient_dtype);
@@ -200,7 +206,7 @@ void optimizer_ops(struct builder *b, struct held stage, double tied)
 		put_memory(b, "cast_weights", "cast",
 			   4 * (stage.dense + stage.experts), 8);
 	mark_optimizer(b, from);
-	if (!b->rules->gather_under_forward &&
+	if (!gathers_ahead(b) &&
 	    (how == FT_ZERO1 || how == FT_ZERO2)) {
 		put_collective(b, "zero_gather", FT_STREAM_GATHER, FT_ALL_GATHER,
 			       FT_GROUP_DP, 2 * stage.dense);
