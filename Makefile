@@ -34,10 +34,15 @@ HEADERS  := $(wildcard include/foretoken/*.h $(FOLDERS:%=%/*.h) cli/*.h)
 OBJ      = $(1:%.c=$B/%.o)
 TESTS    := $(patsubst tests/%.c,$B/tests/%,$(wildcard tests/test_*.c))
 SHTESTS  := $(wildcard tests/test_*.sh)
+BENCHES  := $(patsubst tests/bench/%.c,$B/tests/bench/%,$(wildcard tests/bench/*.c))
+FUZZERS  := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
+DATA     := $(wildcard hw/gpus/* hw/nodes/* hw/fabrics/* models/*.yaml stacks/*.yaml cost/prices/*)
 
-.PHONY: all deps demo check rules validate bench fuzz golden install clean
+.PHONY: all deps demo check check-only rules validate bench fuzz golden install clean
 .SECONDARY:
 all: build/foretoken
+
+-include calibrate/probes.mk
 
 build/foretoken: $B/foretoken
 	@mkdir -p build && ln -sf $(B:build/%=%)/foretoken $@
@@ -48,6 +53,12 @@ $B/libforetoken.a: $(call OBJ,$(LIB_SRC))
 	$(AR) rcs $@ $^
 $B/tests/%: $B/tests/%.o $B/libforetoken.a
 	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
+$B/tests/bench/%: $B/tests/bench/%.o $B/libforetoken.a
+	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+build/fuzz/%: tests/fuzz/%.c $(LIB_SRC)
+	@mkdir -p $(@D)
+	clang $(filter-out -O2,$(ALL_CFLAGS)) -O1 -fsanitize=fuzzer,address,undefined \
+		-o $@ $^ $(LDLIBS)
 $B/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
@@ -55,11 +66,42 @@ $B/%.o: %.c
 rules:
 	awk -f tests/layers.awk layers $(HEADERS) $(LIB_SRC) $(CLI_SRC)
 	for h in $(HEADERS); do $(CC) $(ALL_CFLAGS) -fsyntax-only -x c $$h || exit; done
+	sh tests/sizes.sh
 
-check: rules $B/foretoken $(TESTS)
+deps:
+	sh scripts/deps.sh
+
+demo: deps
+	$(MAKE) build/foretoken
+	sh scripts/demo.sh
+
+check: deps
+	$(MAKE) check-only
+
+check-only: rules build/foretoken $(TESTS) $(PROBES)
 	CMOCKA_MESSAGE_OUTPUT=TAP prove -e '' $(TESTS)
-	FORETOKEN=$(abspath $B/foretoken) prove $(SHTESTS)
+	FORETOKEN=$(abspath $B/foretoken) B=$(abspath $B) prove $(SHTESTS)
+
+validate: build/foretoken
+	sh scripts/validate.sh build/foretoken
+
+bench: build/foretoken $(BENCHES)
+	sh scripts/bench.sh $B
+
+fuzz: $(FUZZERS)
+	sh scripts/fuzz.sh $(FUZZERS)
+
+golden: build/foretoken
+	FORETOKEN=$(abspath build/foretoken) sh tests/test_examples.sh --write
+
+install: build/foretoken
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/foretoken \
+		$(DESTDIR)$(PREFIX)/share/man/man1
+	install build/foretoken $(DESTDIR)$(PREFIX)/bin/
+	tar -cf - $(DATA) | tar -C $(DESTDIR)$(PREFIX)/share/foretoken -xf -
+	for m in man/*.[15]; do install -D -m 644 $$m \
+		$(DESTDIR)$(PREFIX)/share/man/man$${m##*.}/$${m##*/}; done
 
 clean:
 	rm -rf build
--include $(wildcard $B/*/*.d)
+-include $(wildcard $B/*/*.d $B/tests/*/*.d)

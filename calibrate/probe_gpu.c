@@ -47,7 +47,7 @@ static void describe(struct probe_session *s, struct probe_device *d)
 	struct cudaDeviceProp p;
 
 	if (cudaGetDeviceProperties(&p, s->first) == cudaSuccess)
-		snprintf(d->name, sizeof(d->name), "%s", p.name);
+		snprintf(d->name, sizeof(d->name), "%.95s", p.name);
 	(void)cudaDeviceGetAttribute(&v, cudaDevAttrMultiProcessorCount, 0);
 	d->compute_units = v;
 	(void)cudaDeviceGetAttribute(&v, cudaDevAttrL2CacheSize, 0);

@@ -171,7 +171,7 @@ double attention_estimate_s(const struct ft_gpu *gpu,
 
 /* ---- the prediction ----------------------------------------------------------- */
 
-enum { OTHER_IMPL = 8, OTHER_PASS = 4, OTHER_DTYPE = 2, OTHER_GPU = 1 };
+enum { OTHER_IMPL = 16, OTHER_PASS = 8, OTHER_DTYPE = 3, OTHER_GPU = 1 };
 
 /* The table that stands nearest, and what it is wrong in. */
 static const struct ft_attention_table *
@@ -188,6 +188,10 @@ table_for(const struct ft_gpu *gpu, const char *impl,
 			(t->pass != a->pass ? OTHER_PASS : 0) +
 			(t->dtype != dtype ? OTHER_DTYPE : 0) +
 			(t->on != gpu ? OTHER_GPU : 0);
+
+		/* both passes say more about one of them than the other does */
+		if (w & OTHER_PASS && t->pass == FT_PASS_BOTH)
+			w -= OTHER_GPU + 1;
 
 		if (!best || w < *wrong ||
 		    (w == *wrong && t->n_rows > best->n_rows)) {
@@ -249,11 +253,11 @@ bool attention_predict(const struct ft_gpu *gpu, const struct ft_work *work,
 	if (t) {
 		out->time_s = attention_estimate_s(gpu, t, &a, NULL, &left,
 						   &out->extrapolated);
-		if (wrong & OTHER_IMPL)
+		if (wrong >= OTHER_IMPL - 2)
 			out->time_s *= rate_of(gpu, t->impl) /
 				       rate_of(gpu, impl);
-		spread *= 1 + 0.5 * (wrong != 0) + (wrong >= OTHER_PASS);
-		out->extrapolated |= wrong >= OTHER_IMPL;
+		spread *= 1 + 0.5 * (wrong != 0) + (wrong > OTHER_DTYPE + OTHER_GPU);
+		out->extrapolated |= wrong >= OTHER_IMPL - 2;
 	} else {
 		out->time_s = attention_arithmetic_s(gpu, &a) /
 			      rate_of(gpu, impl);

@@ -33,7 +33,11 @@ static const struct protocol protocols[] = {
 	{ "Simple", 8.4e-6, 3.4e-6, 14e-6, 8.4e-6, 4.0e-6, 14e-6, 1.0, 1e18 },
 };
 
-enum { PROTOCOLS = sizeof(protocols) / sizeof(*protocols) };
+enum {
+	PROTOCOLS = sizeof(protocols) / sizeof(*protocols),
+	LL_BYTES_PER_RANK = 16 * 1024,
+	LL128_BYTES_PER_RANK = 256 * 1024,
+};
 
 /* What a group sees of the machine. */
 struct paths {
@@ -93,13 +97,16 @@ static bool paths_of(const struct ft_cluster *c, struct ft_group_shape shape,
 			     fmax(0, c->fabric->latency_s.value - 2e-6);
 	}
 	if (p->g > 1) {
-		const double large = 1024.0 * 1024 * 1024;
+		const double large = 16 * 1024.0 * 1024 * 1024;
+		bool nvlink = !strcmp(c->node->scale_up, "nvlink");
 
-		if (!ft_collective_inside(c->gpu, c->node->scale_up,
-					  FT_ALL_GATHER, (int64_t)p->g, large,
+		/* what a ring reaches, in-switch reduction aside */
+		if (!ft_collective_inside(c->gpu, nvlink ? "nvlink-no-nvls" :
+							   c->node->scale_up,
+					  FT_ALL_REDUCE, (int64_t)p->g, large,
 					  &in, err))
 			return false;
-		p->bus = large * (p->g - 1) / p->g / in.duration.time_s;
+		p->bus = large * 2 * (p->g - 1) / p->g / in.duration.time_s;
 	}
 	return true;
 }
@@ -114,8 +121,7 @@ static double ring_s(const struct paths *p, const struct protocol *q,
 {
 	double times = op == FT_ALL_REDUCE ? 2 : 1;
 	double steps = times * (p->n - 1), net = times * (p->k - 1);
-	double b = fmin(bandwidth(p) * q->efficiency,
-			q->cap_bytes_per_s * fmin(p->g, 8));
+	double b = fmin(bandwidth(p) * q->efficiency, q->cap_bytes_per_s);
 	double f = ft_collective_bus_factor(op, (int64_t)p->n);
 
 	return q->ring_base_s + (steps - net) * q->ring_hop_s +
@@ -126,7 +132,7 @@ static double tree_s(const struct paths *p, const struct protocol *q,
 		     double bytes)
 {
 	double b = fmin(bandwidth(p) * q->efficiency * 0.92,
-			q->cap_bytes_per_s * fmin(p->g, 8));
+			q->cap_bytes_per_s);
 
 	return q->tree_base_s +
 	       2 * ((p->g - 1) * q->tree_hop_s +
@@ -160,8 +166,13 @@ static void by_rings(const struct ft_cluster *c, const struct paths *p,
 	double f = ft_collective_bus_factor(op, (int64_t)p->n);
 
 	for (int i = 0; i < PROTOCOLS; i++) {
-		if (i == 1 && p->amd)
-			continue; /* RCCL's LL128 stays inside a node */
+		/* measured rings of many nodes keep to Simple from a few KiB a
+		 * rank on; RCCL's LL128 stays inside a node */
+		if (i == 0 && bytes / p->n >= LL_BYTES_PER_RANK)
+			continue;
+		if (i == 1 && (p->amd || p->k > 2 ||
+			       bytes / p->n >= LL128_BYTES_PER_RANK))
+			continue;
 		take(out, ring_s(p, &protocols[i], op, bytes), "ring",
 		     protocols[i].name);
 		if (op == FT_ALL_REDUCE)

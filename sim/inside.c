@@ -5,7 +5,7 @@
  * fitted to it (it holds within about 6 %), and what the rows deviate from it
  * is carried along by kriging over log2(S). Above the last row the law goes on
  * from that row: the plateau. Between two n, bus bandwidth goes geometrically
- * in log(n); above the largest n the start grows with n. An op without rows is
+ * in log(n); above the largest n the start grows with log(n). An op without rows is
  * made of others: an all-reduce is a reduce-scatter and an all-gather.
  *
  * In a mesh each pair has a link of its own and a rank uses all of them at
@@ -169,7 +169,7 @@ struct asked {
 
 static double time_s(struct asked *q);
 
-/* Two rows do not make a table. Below the switch's reduction, NVLink with and
+/* Three rows do not make a table. Below the switch's reduction, NVLink with and
  * without it are one fabric. */
 static bool serves(const struct asked *q, const struct ft_collective_table *t)
 {
@@ -180,7 +180,7 @@ static bool serves(const struct asked *q, const struct ft_collective_table *t)
 	if (t->op != q->op || t->n_rows < 2)
 		return false;
 	if (!strcmp(t->fabric, q->scale_up->fabric))
-		return t->n_rows > 3 || q->op == FT_SENDRECV;
+		return t->n_rows > 3;
 	return !strcmp(q->scale_up->fabric, "nvlink-no-nvls") &&
 	       !strcmp(t->fabric, "nvlink") && !nvls && t->n_rows > 3;
 }
@@ -224,7 +224,7 @@ static double between_tables_s(struct asked *q)
 		return q->bytes * f / bus_of(q, above);
 	w = inside_fit(below, NULL).a_s;
 	return q->bytes * f / bus_of(q, below) +
-	       0.5 * w * ((double)q->n / (double)below->n - 1);
+	       0.5 * w * log2((double)q->n / (double)below->n);
 }
 
 /* ---- what has no table ----------------------------------------------------------- */
@@ -288,14 +288,30 @@ static double ring_s(const struct asked *q)
 		sqrt(q->bytes * 0.5 * MIB)) / bus;
 }
 
+/* The NVLink tables of an op, of two ranks if there are any; or NULL. */
+static const struct ft_collective_table *nvlink_table(const struct asked *q,
+						      enum ft_collective op)
+{
+	const struct ft_collective_table *found = NULL;
+
+	if (strncmp(q->scale_up->fabric, "nvlink", 6))
+		return NULL;
+	for (size_t i = 0; i < q->gpu->n_collective; i++) {
+		const struct ft_collective_table *t = &q->gpu->collective[i];
+
+		if (t->op == op && t->n_rows > 3 && (!found || t->n == 2))
+			found = t;
+	}
+	return found;
+}
+
 static double switched_s(const struct asked *q)
 {
-	bool tables = false;
+	const struct ft_collective_table *t = nvlink_table(q, FT_ALL_TO_ALL);
+	struct inside_law law = { q->scale_up->start_s.value, 0, 0 };
 
-	for (size_t i = 0; i < q->gpu->n_collective; i++)
-		tables |= !strncmp(q->gpu->collective[i].fabric, "nvlink", 6) &&
-			  !strncmp(q->scale_up->fabric, "nvlink", 6);
-	if (!tables)
+	if (!nvlink_table(q, FT_ALL_GATHER) ||
+	    !nvlink_table(q, FT_REDUCE_SCATTER))
 		return ring_s(q);
 	switch (q->op) {
 	case FT_ALL_REDUCE: /* a ring, where the switch could have reduced */
@@ -305,22 +321,31 @@ static double switched_s(const struct asked *q)
 	case FT_BROADCAST:
 		return as(q, FT_ALL_GATHER, q->n, q->bytes) /
 		       ft_collective_bus_factor(FT_ALL_GATHER, q->n);
-	case FT_SENDRECV: { /* an exchange of two without the reduction */
-		double bus = 0.96 * q->scale_up->bus_bytes_per_s.value;
-		double over = as(q, FT_ALL_TO_ALL, 2, q->bytes) -
-			      q->bytes * 0.5 / bus;
-
-		return fmax(0, over) + q->bytes / bus;
-	}
+	case FT_SENDRECV: /* half an exchange of two, at the links' rate */
+		if (t)
+			law = inside_fit(t, NULL);
+		return law.a_s + 0.5 * law.c_s * sqrt(q->bytes) +
+		       q->bytes / (0.96 * q->scale_up->bus_bytes_per_s.value);
 	default:
 		return ring_s(q);
 	}
 }
 
+/* Small all-reduces do not use the switch: they are the same without it. */
+static bool small_without_nvls(const struct asked *q)
+{
+	return q->op == FT_ALL_REDUCE && q->bytes <= MIB &&
+	       !strcmp(q->scale_up->fabric, "nvlink-no-nvls") &&
+	       !strcmp(q->gpu->scale_up[0].fabric, "nvlink");
+}
+
 static double time_s(struct asked *q)
 {
-	double time = between_tables_s(q);
+	double time;
 
+	if (small_without_nvls(q))
+		q->scale_up = &q->gpu->scale_up[0];
+	time = between_tables_s(q);
 	if (time > 0)
 		return time;
 	q->derived = true;

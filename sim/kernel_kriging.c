@@ -110,5 +110,5 @@ double krige_estimate(const struct krige *k, const double *value,
 
 double krige_spread(double spread, double left, double noise)
 {
-	return spread * sqrt(fmax(1, left / (0.5 * noise)));
+	return sqrt(spread * spread + fmax(0, left - 0.5 * noise));
 }

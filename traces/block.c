@@ -6,9 +6,7 @@
  * The compiled and eager columns were read off recorded PyTorch steps; the kernels
  * column counts what hand-fused kernels must touch.
  */
-#include <string.h>
-
-#include "traces/build.h"
+#include "traces/block.h"
 
 /* Bytes per token: c.h * hidden + c.f * MLP width + c.r * (q + k) features. */
 struct coefficients {
@@ -60,15 +58,7 @@ static const struct recipe *recipe_of(const struct builder *b)
 	}
 }
 
-/* A layer's sizes on one rank. */
-struct share {
-	const struct ft_layer *l;
-	int64_t tokens, part; /* of the rank; of its slice under sequence parallelism */
-	int64_t h, heads, kv_heads, q, k, v, out, f;
-	bool fp8;
-};
-
-static struct share share_of(const struct builder *b, int64_t layer)
+struct share share_of(const struct builder *b, int64_t layer)
 {
 	const struct ft_layer *l = &b->model->layer[layer];
 	int64_t tp = b->plan->tp;
@@ -172,133 +162,6 @@ static void row_product(struct builder *b, const struct share *s,
 	leave_split(b, s);
 }
 
-/* ---- attention ----------------------------------------------------------- */
-
-static bool is_unfused(const struct builder *b)
-{
-	return !strcmp(b->rules->attention, "unfused");
-}
-
-/* Products and softmax over the full square of scores, one kernel each. */
-static void unfused_attention(struct builder *b, const struct share *s,
-			      bool backward)
-{
-	int64_t groups = b->sequences * s->heads;
-	int64_t seq = b->plan->sequence, m = groups * (seq / b->plan->cp);
-	double scores = (double)m * (double)seq;
-	int times = backward ? 2 : 1;
-
-	for (int i = 0; i < times; i++)
-		put_gemm(b, "scores", FT_FORWARD, m, seq, s->l->qk_head_dim,
-			 groups);
-	put_memory(b, "softmax", "softmax", scores * (backward ? 6 : 4), 1);
-	if (b->rules->dropout)
-		put_memory(b, "attention_dropout", "default", 5 * scores, 1);
-	for (int i = 0; i < times; i++)
-		put_gemm(b, "context", FT_FORWARD, m, s->l->v_head_dim, seq,
-			 groups);
-}
-
-static void fused_attention(struct builder *b, const struct share *s,
-			    enum ft_pass pass)
-{
-	struct ft_work w = { .kind = FT_ATTENTION, .name = "attention",
-			     .dtype = b->plan->precision == FT_FP16 ? FT_FP16 :
-								      FT_BF16 };
-
-	w.attention.pass = pass;
-	w.attention.batch = b->sequences;
-	w.attention.heads = s->heads;
-	w.attention.kv_heads = s->kv_heads;
-	w.attention.queries = b->plan->sequence / b->plan->cp;
-	w.attention.keys = b->plan->sequence;
-	w.attention.qk_head_dim = s->l->qk_head_dim;
-	w.attention.v_head_dim = s->l->v_head_dim;
-	w.attention.window = s->l->window;
-	w.attention.causal = true;
-	w.attention.impl = b->rules->attention[0] ? b->rules->attention : NULL;
-	put_op(b, &w, FT_STREAM_COMPUTE, pass == FT_PASS_FORWARD ? 1 : 5);
-}
-
-static void attention(struct builder *b, const struct share *s, bool backward)
-{
-	double kv = 2 * (double)(s->tokens * (s->k + s->v)) *
-		    (double)(b->plan->cp - 1);
-
-	/* ring exchange of keys and values beside the blocks that are there */
-	if (put_collective(b, "cp_exchange", FT_STREAM_CP, FT_SENDRECV,
-			   FT_GROUP_CP, backward ? 2 * kv : kv))
-		host(b, FT_HOST_COLLECTIVE, (double)(b->plan->cp - 2));
-	if (is_unfused(b))
-		unfused_attention(b, s, backward);
-	else
-		fused_attention(b, s, backward ? FT_PASS_BACKWARD :
-						 FT_PASS_FORWARD);
-	if (b->plan->cp > 1)
-		need(b, FT_STREAM_CP);
-}
-
-/* ---- projections ---------------------------------------------------------- */
-
-static void latent_forward(struct builder *b, const struct share *s)
-{
-	const struct ft_layer *l = s->l;
-	int64_t up = s->heads * (l->qk_head_dim - l->qk_rope_head_dim +
-				 l->v_head_dim);
-
-	if (l->q_lora_rank)
-		put_gemm(b, "q_down", FT_FORWARD, s->part, l->q_lora_rank, s->h, 1);
-	put_gemm(b, "kv_down", FT_FORWARD, s->part,
-		 l->kv_lora_rank + l->qk_rope_head_dim, s->h, 1);
-	put_memory(b, "latent_norm", "rmsnorm", 4 * (double)s->part *
-		   (double)(l->q_lora_rank + l->kv_lora_rank), 2);
-	put_gemm(b, "q_up", FT_FORWARD, s->tokens, s->q,
-		 l->q_lora_rank ? l->q_lora_rank : s->h, 1);
-	put_gemm(b, "kv_up", FT_FORWARD, s->tokens, up, l->kv_lora_rank, 1);
-}
-
-static void qkv_forward(struct builder *b, const struct share *s)
-{
-	if (s->l->kv_lora_rank) {
-		latent_forward(b, s);
-	} else if (b->rules->fused_qkv) {
-		put_gemm(b, "qkv", FT_FORWARD, s->tokens, s->q + s->k + s->v,
-			 s->h, 1);
-	} else {
-		put_gemm(b, "q", FT_FORWARD, s->tokens, s->q, s->h, 1);
-		put_gemm(b, "k", FT_FORWARD, s->tokens, s->k, s->h, 1);
-		put_gemm(b, "v", FT_FORWARD, s->tokens, s->v, s->h, 1);
-	}
-}
-
-static void linear_back(struct builder *b, const char *name, int64_t m,
-			int64_t n, int64_t k)
-{
-	put_gemm(b, name, FT_DGRAD, m, n, k, 1);
-	put_gemm(b, name, FT_WGRAD, m, n, k, 1);
-}
-
-static void qkv_products(struct builder *b, const struct share *s,
-			 enum ft_layout layout)
-{
-	const struct ft_layer *l = s->l;
-
-	if (l->kv_lora_rank) {
-		int64_t up = s->heads * (l->qk_head_dim - l->qk_rope_head_dim +
-					 l->v_head_dim);
-
-		put_gemm(b, "kv_up", layout, s->tokens, up, l->kv_lora_rank, 1);
-		put_gemm(b, "q_up", layout, s->tokens, s->q,
-			 l->q_lora_rank ? l->q_lora_rank : s->h, 1);
-	} else if (b->rules->fused_qkv) {
-		put_gemm(b, "qkv", layout, s->tokens, s->q + s->k + s->v, s->h, 1);
-	} else {
-		put_gemm(b, "q", layout, s->tokens, s->q, s->h, 1);
-		put_gemm(b, "k", layout, s->tokens, s->k, s->h, 1);
-		put_gemm(b, "v", layout, s->tokens, s->v, s->h, 1);
-	}
-}
-
 static void up_products(struct builder *b, const struct share *s,
 			enum ft_layout layout)
 {
@@ -366,7 +229,7 @@ static void attention_half(struct builder *b, const struct share *s)
 			   4 * (double)(s->tokens * (s->q + s->k)), 2);
 	if (b->model->positions == FT_ROPE)
 		element(b, s, "rope", "rope", r->rope);
-	attention(b, s, false);
+	attention_core(b, s, false);
 	element(b, s, "transpose", "copy", r->shuffle);
 	cast(b, s, (double)(s->tokens * s->out));
 	row_product(b, s, "attention_out", s->h, s->out);
@@ -434,27 +297,13 @@ static void mlp_back(struct builder *b, const struct share *s)
 	column_back(b, s, up_products);
 }
 
-static void latent_back(struct builder *b, const struct share *s)
-{
-	const struct ft_layer *l = s->l;
-
-	if (!l->kv_lora_rank)
-		return;
-	put_memory(b, "latent_norm_back", "rmsnorm", 8 * (double)s->part *
-		   (double)(l->q_lora_rank + l->kv_lora_rank), 4);
-	if (l->q_lora_rank)
-		linear_back(b, "q_down", s->part, l->q_lora_rank, s->h);
-	linear_back(b, "kv_down", s->part,
-		    l->kv_lora_rank + l->qk_rope_head_dim, s->h);
-}
-
 static void attention_back(struct builder *b, const struct share *s)
 {
 	const struct recipe *r = recipe_of(b);
 
 	dropout(b, s, true);
 	row_back(b, s, "attention_out", s->h, s->out);
-	attention(b, s, true);
+	attention_core(b, s, true);
 	if (b->model->positions == FT_ROPE)
 		element(b, s, "rope_back", "rope", r->rope_back);
 	if (b->model->qk_norm)
@@ -473,10 +322,7 @@ static void selective_ops(struct builder *b, const struct share *s)
 	const struct recipe *r = recipe_of(b);
 
 	if (b->rules->selective == FT_SELECTIVE_ATTENTION) {
-		if (is_unfused(b))
-			unfused_attention(b, s, false);
-		else
-			fused_attention(b, s, FT_PASS_FORWARD);
+		attention_again(b, s);
 		return;
 	}
 	element(b, s, "norm", norm_curve(b), r->norm);
@@ -514,62 +360,4 @@ void layer_backward(struct builder *b, int64_t layer)
 	element(b, &s, "add_back", "add", r->add_back);
 	attention_back(b, &s);
 	bias_gradients(b, &s);
-}
-
-/* ---- memory and work done again -------------------------------------------- */
-
-/*
- * Bytes one layer keeps for backward, on a rank. Per token, read off allocator
- * peaks of PyTorch steps (mean error 0.8 % there):
- *   gated    6f + 14h + 4kv  (eager keeps one more product: 8f)
- *   plain    4f + 16h        (fp32 residuals of autocast: 4f + 22h)
- *   full recomputation 2h
- * Split layers keep 4h whole (2h slices under Megatron's scheme) and 1/tp of the rest.
- */
-double layer_saved_bytes(const struct builder *b, int64_t layer)
-{
-	struct share s = share_of(b, layer);
-	const struct ft_layer *l = s.l;
-	bool gated = b->model->activation == FT_SWIGLU;
-	bool eager = b->rules->fusion == FT_FUSION_EAGER;
-	double tokens = (double)s.tokens, h = (double)s.h;
-	double tp = (double)b->plan->tp, sliced = (double)s.part / tokens;
-	double wide = (gated ? (eager ? 8 : 6) : 4) * (double)s.f;
-	double kv = 2 * (double)(s.k + s.v), rest, whole;
-
-	if (b->plan->recompute == FT_RECOMPUTE_FULL)
-		return 2 * h * (double)s.part;
-	if (l->experts)
-		wide = (6 * (double)l->expert_intermediate + 4 * h) *
-			       (double)l->experts_per_token * sliced +
-		       6 * (double)l->shared_intermediate / tp;
-	rest = (gated ? 10 : b->autocast ? 18 : 12) * h / tp;
-	whole = 4 * h * (b->rules->tensor_parallel == FT_TP_MEGATRON ? sliced : 1);
-	if (b->plan->recompute == FT_RECOMPUTE_SELECTIVE)
-		wide *= b->rules->selective == FT_SELECTIVE_OPS ? 0.5 : 1;
-	if (is_unfused(b) && b->plan->recompute == FT_RECOMPUTE_NONE)
-		rest += (b->rules->dropout ? 5 : 2) * (double)s.heads *
-			(double)b->plan->sequence;
-	return tokens * (wide + whole + rest + kv +
-			 (b->rules->dropout ? 2 * h * sliced : 0));
-}
-
-double layer_recomputed_flop(const struct builder *b, int64_t layer)
-{
-	struct share s = share_of(b, layer);
-	double products = layer_held(b, layer).dense;
-	double pairs = 2 * (double)(s.heads * b->sequences) *
-		       (double)(s.l->qk_head_dim + s.l->v_head_dim) *
-		       (double)b->plan->sequence * (double)b->plan->sequence /
-		       (double)b->plan->cp * 0.5;
-
-	switch (b->plan->recompute) {
-	case FT_RECOMPUTE_FULL:
-		return 2 * products * (double)s.tokens + pairs;
-	case FT_RECOMPUTE_SELECTIVE:
-		return b->rules->selective == FT_SELECTIVE_ATTENTION ? pairs :
-			products * (double)s.tokens;
-	default:
-		return 0;
-	}
 }

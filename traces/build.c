@@ -432,7 +432,7 @@ static void group_shapes(const struct ft_plan *p, struct ft_group_shape *g)
 	g[FT_GROUP_PP] = (struct ft_group_shape){ p->pp > 1 ? 2 : 1,
 						  p->ranks / p->pp };
 	g[FT_GROUP_EMBEDDING] = (struct ft_group_shape){
-		p->pp > 1 ? 2 : 1, p->ranks / p->pp * (p->pp - 1)
+		p->pp > 1 ? 2 : 1, p->pp > 1 ? p->ranks / p->pp * (p->pp - 1) : 1
 	};
 }
 

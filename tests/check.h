@@ -1,0 +1,44 @@
+/* tests/check.h - what every unit test includes: cmocka, and error checks */
+#ifndef TESTS_CHECK_H
+#define TESTS_CHECK_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "foretoken/base.h"
+
+/* Fails with the error's own words. */
+#define ok_or_say(what, err) \
+	do { \
+		if (!(what)) { \
+			print_error("%s:%d:%d: %s\n", (err).file, (err).line, \
+				    (err).column, (err).text); \
+			fail(); \
+		} \
+	} while (0)
+
+#define near_frac(a, b, frac) \
+	do { \
+		double a_ = (a), b_ = (b); \
+		if (!(a_ >= b_ - (frac) * (b_ < 0 ? -b_ : b_) && \
+		      a_ <= b_ + (frac) * (b_ < 0 ? -b_ : b_))) { \
+			print_error("%s = %.12g, wanted %.12g\n", #a, a_, b_); \
+			fail(); \
+		} \
+	} while (0)
+
+/* A small seeded generator, the same everywhere. */
+static inline uint32_t rnd(uint64_t *s)
+{
+	*s = *s * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(*s >> 33);
+}
+
+#endif

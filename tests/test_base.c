@@ -1,0 +1,314 @@
+/* tests/test_base.c - quantities, text, CSV, YAML and its readers */
+#include "tests/check.h"
+
+#include <math.h>
+
+#include "base/arena.h"
+#include "base/csv.h"
+#include "base/file.h"
+#include "base/reader.h"
+#include "base/text.h"
+
+static void units_become_si(void **state)
+{
+	static const struct {
+		const char *text;
+		enum dimension dim;
+		double want;
+	} cases[] = {
+		{ "4.8 TB/s", DIM_BYTES_PER_S, 4.8e12 },
+		{ "400 Gb/s", DIM_BYTES_PER_S, 5e10 },
+		{ "80 GiB", DIM_BYTES, 80 * 1073741824.0 },
+		{ "80GB", DIM_BYTES, 80e9 },
+		{ "8 b", DIM_BYTES, 1 },
+		{ "989.5 TFLOP/s", DIM_FLOP_PER_S, 989.5e12 },
+		{ "4.5 us", DIM_S, 4.5e-6 },
+		{ "4 y", DIM_S, 4 * 365 * 86400.0 },
+		{ "700 W", DIM_W, 700 },
+		{ "2.10 USD/h", DIM_USD_PER_HOUR, 2.10 },
+		{ "12 %", DIM_FRAC, 0.12 },
+		{ "0.12", DIM_FRAC, 0.12 },
+		{ "180 USD/kW-month", DIM_USD_PER_KW_MONTH, 180 },
+	};
+	char why[200];
+	double v;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		if (!quantity_parse(cases[i].text, cases[i].dim, &v, why,
+				    sizeof(why)))
+			fail_msg("%s: %s", cases[i].text, why);
+		near_frac(v, cases[i].want, 1e-12);
+	}
+}
+
+static void what_is_no_quantity_is_refused(void **state)
+{
+	static const struct {
+		const char *text;
+		enum dimension dim;
+		const char *says;
+	} cases[] = {
+		{ "4.8", DIM_BYTES_PER_S, "needs a unit" },
+		{ "fast", DIM_BYTES_PER_S, "is not a bandwidth" },
+		{ "nan GB", DIM_BYTES, "is not a size" },
+		{ "inf", DIM_NONE, "is not a number" },
+		{ "1e999 GB", DIM_BYTES, "out of range" },
+		{ "3 GB/s", DIM_BYTES, "no unit of a size" },
+		{ "", DIM_S, "is not a time" },
+		{ "5 lightyears", DIM_S, "no unit of a time" },
+	};
+	char why[200];
+	double v;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		assert_false(quantity_parse(cases[i].text, cases[i].dim, &v, why,
+					    sizeof(why)));
+		if (!strstr(why, cases[i].says))
+			fail_msg("'%s' says: %s", cases[i].text, why);
+	}
+}
+
+static void what_is_shown_reads_back_near(void **state)
+{
+	static const enum dimension dims[] = { DIM_BYTES, DIM_BYTES_PER_S,
+					       DIM_FLOP_PER_S, DIM_S, DIM_W };
+	uint64_t seed = 1;
+	char text[64], why[200];
+	double v, back;
+
+	(void)state;
+	for (int i = 0; i < 2000; i++) {
+		enum dimension dim = dims[rnd(&seed) % 5];
+
+		v = pow(10, (double)(rnd(&seed) % 14) - (dim == DIM_S ? 8 : 0)) *
+		    (1 + (double)(rnd(&seed) % 899) / 100);
+		quantity_text(v, dim, text, sizeof(text));
+		if (!quantity_parse(text, dim, &back, why, sizeof(why)))
+			fail_msg("%s: %s", text, why);
+		near_frac(back, v, 0.006);
+	}
+}
+
+static void seconds_round_up_to_picoseconds(void **state)
+{
+	(void)state;
+	assert_int_equal(ft_ps_from_s(0), 0);
+	assert_int_equal(ft_ps_from_s(1e-12), 1);
+	assert_int_equal(ft_ps_from_s(1.5e-12), 2);
+	assert_int_equal(ft_ps_from_s(3e-3), 3000000000);
+}
+
+static void the_nearest_word_is_suggested(void **state)
+{
+	static const char *const words[] = { "micro_batch_size", "precision",
+					     "parallel" };
+
+	(void)state;
+	assert_string_equal(text_nearest("micro_batchsize", words, 3),
+			    "micro_batch_size");
+	assert_string_equal(text_nearest("paralel", words, 3), "parallel");
+	assert_null(text_nearest("zzz", words, 3));
+}
+
+static void csv_keeps_cells_and_places(void **state)
+{
+	static const char text[] = "id,note\r\n# a comment\n1,\"a, \"\"b\"\"\n"
+				   "c\"\n\n2,\n";
+	struct arena mem = { 0 };
+	struct ft_error err;
+	struct csv *t = csv_read_text(&mem, "x.csv", text, sizeof(text) - 1, &err);
+
+	(void)state;
+	ok_or_say(t, err);
+	assert_int_equal(t->n_rows, 2);
+	assert_string_equal(csv_text(t, 0, 1), "a, \"b\"\nc");
+	assert_string_equal(csv_text(t, 1, 1), "");
+	assert_int_equal(csv_mark(t, 1, 0).line, 6);
+	assert_int_equal(csv_mark(t, 0, 1).column, 3);
+	arena_release(&mem);
+}
+
+static void csv_mistakes_have_a_line(void **state)
+{
+	static const struct {
+		const char *text;
+		int line;
+		const char *says;
+	} cases[] = {
+		{ "", 1, "empty" },
+		{ "a,a\n", 1, "twice" },
+		{ "a,b\n1\n", 2, "1 cells" },
+		{ "a,b\n1,2,3\n", 2, "more than" },
+		{ "a\n\"x\n", 2, "never closed" },
+		{ "a\n\"x\"y\n", 2, "behind a closing quote" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct arena mem = { 0 };
+		struct ft_error err;
+
+		assert_null(csv_read_text(&mem, "x", cases[i].text,
+					  strlen(cases[i].text), &err));
+		assert_int_equal(err.line, cases[i].line);
+		assert_non_null(strstr(err.text, cases[i].says));
+		arena_release(&mem);
+	}
+}
+
+static struct node *yaml(struct arena *mem, const char *text,
+			 struct ft_error *err)
+{
+	return node_read_text(mem, "t.yaml", text, strlen(text), err);
+}
+
+static void yaml_nodes_know_their_place(void **state)
+{
+	struct arena mem = { 0 };
+	struct ft_error err;
+	struct node *n = yaml(&mem, "a:\n  b: [1, {c: x}]\n", &err);
+	struct node *b;
+
+	(void)state;
+	ok_or_say(n, err);
+	b = node_path(n, "a.b");
+	assert_int_equal(b->n, 2);
+	assert_string_equal(node_get(b->item[1], "c")->text, "x");
+	assert_int_equal(b->mark.line, 2);
+	assert_int_equal(b->mark.column, 6);
+	arena_release(&mem);
+}
+
+static void bad_yaml_is_one_clear_error(void **state)
+{
+	static const char *const cases[] = {
+		"a: [1, 2", "a: 1\na: 2\n", "", "a: 1\n---\nb: 2\n",
+		"? [x]\n: 1\n", "a: \x01", "\t- x",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct arena mem = { 0 };
+		struct ft_error err = { 0 };
+
+		assert_null(yaml(&mem, cases[i], &err));
+		assert_true(err.text[0]);
+		arena_release(&mem);
+	}
+}
+
+static void aliases_cannot_explode(void **state)
+{
+	char text[4096] = "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n";
+	struct arena mem = { 0 };
+	struct ft_error err;
+
+	(void)state;
+	for (int i = 1; i < 12; i++)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text),
+			 "a%d: &a%d [*a%d,*a%d,*a%d,*a%d,*a%d,*a%d,*a%d]\n", i, i,
+			 i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1);
+	assert_null(yaml(&mem, text, &err));
+	assert_non_null(strstr(err.text, "too many"));
+	arena_release(&mem);
+}
+
+static void set_overrides_and_makes_maps(void **state)
+{
+	struct arena mem = { 0 };
+	struct ft_error err;
+	struct node *n = yaml(&mem, "model: llama3-8b\nt: {p: {tp: 1}}\n", &err);
+
+	(void)state;
+	ok_or_say(n, err);
+	ok_or_say(node_set(&mem, n, "t.p.tp=4", &err), err);
+	ok_or_say(node_set(&mem, n, "model.num_hidden_layers=8", &err), err);
+	ok_or_say(node_set(&mem, n, "t.list=[1, 2]", &err), err);
+	assert_string_equal(node_path(n, "t.p.tp")->text, "4");
+	assert_string_equal(node_path(n, "model.name")->text, "llama3-8b");
+	assert_int_equal(node_path(n, "t.list")->n, 2);
+	assert_false(node_set(&mem, n, "nonsense", &err));
+	assert_false(node_set(&mem, n, "a..b=1", &err));
+	arena_release(&mem);
+}
+
+static void unknown_keys_name_the_nearest(void **state)
+{
+	struct arena mem = { 0 };
+	struct ft_error err;
+	struct node *n = yaml(&mem, "bandwith: 4.8 TB/s\n", &err);
+	struct reader r = reader_open(n, &err);
+
+	(void)state;
+	read_quantity(&r, "bandwidth", DIM_BYTES_PER_S, 1);
+	assert_false(reader_close(&r));
+	assert_int_equal(err.line, 1);
+	assert_int_equal(err.column, 1);
+	assert_non_null(strstr(err.text, "did you mean 'bandwidth'"));
+	arena_release(&mem);
+}
+
+static void a_number_without_provenance_is_refused(void **state)
+{
+	struct arena mem = { 0 };
+	struct ft_error err;
+	struct node *n = yaml(&mem, "x: 5 W\n", &err);
+	struct reader r = reader_open(n, &err);
+
+	(void)state;
+	read_number(&r, &mem, "x", DIM_W);
+	assert_false(reader_close(&r));
+	assert_non_null(strstr(err.text, "provenance"));
+	n = yaml(&mem, "x: {value: 5 W, low: 4 W, high: 7 W, provenance: {kind: "
+		       "assumed}}\n", &err);
+	r = reader_open(n, &err);
+	near_frac(read_number(&r, &mem, "x", DIM_W).high, 7, 0);
+	assert_true(reader_close(&r));
+	arena_release(&mem);
+}
+
+static void a_failed_write_leaves_the_old_file(void **state)
+{
+	struct arena mem = { 0 };
+	struct file_out f;
+	struct ft_error err;
+	size_t len;
+
+	(void)state;
+	ok_or_say(file_begin(&f, "/tmp/foretoken-test-file", &err), err);
+	fputs("old", f.out);
+	ok_or_say(file_commit(&f, &err), err);
+	ok_or_say(file_begin(&f, "/tmp/foretoken-test-file", &err), err);
+	fputs("half of the ne", f.out);
+	file_abandon(&f);
+	assert_string_equal(file_read(&mem, "/tmp/foretoken-test-file", 100, &len,
+				      &err), "old");
+	remove("/tmp/foretoken-test-file");
+	assert_false(file_begin(&f, "/nonexistent/x", &err));
+	assert_null(file_read(&mem, "/", 100, &len, &err));
+	arena_release(&mem);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(units_become_si),
+		cmocka_unit_test(what_is_no_quantity_is_refused),
+		cmocka_unit_test(what_is_shown_reads_back_near),
+		cmocka_unit_test(seconds_round_up_to_picoseconds),
+		cmocka_unit_test(the_nearest_word_is_suggested),
+		cmocka_unit_test(csv_keeps_cells_and_places),
+		cmocka_unit_test(csv_mistakes_have_a_line),
+		cmocka_unit_test(yaml_nodes_know_their_place),
+		cmocka_unit_test(bad_yaml_is_one_clear_error),
+		cmocka_unit_test(aliases_cannot_explode),
+		cmocka_unit_test(set_overrides_and_makes_maps),
+		cmocka_unit_test(unknown_keys_name_the_nearest),
+		cmocka_unit_test(a_number_without_provenance_is_refused),
+		cmocka_unit_test(a_failed_write_leaves_the_old_file),
+	};
+
+	return cmocka_run_group_tests_name("base", tests, NULL, NULL);
+}

@@ -1,0 +1,173 @@
+/* tests/test_collective.c - collectives across nodes: exact terms and shapes */
+#include "tests/check.h"
+
+#include <math.h>
+
+#include "base/arena.h"
+#include "base/csv.h"
+#include "base/node.h"
+#include "foretoken/sim.h"
+
+static const double MiB = 1048576.0, GiB = 1073741824.0;
+
+static struct ft_cluster *cluster(struct arena *mem, const char *text)
+{
+	struct ft_error err;
+	struct node *n = node_read_text(mem, "c", text, strlen(text), &err);
+	struct ft_cluster *c;
+
+	ok_or_say(n, err);
+	c = ft_cluster_load(n, &err);
+	ok_or_say(c, err);
+	return c;
+}
+
+static struct ft_collective_result predict(const struct ft_cluster *c,
+					   enum ft_collective op, double bytes,
+					   int64_t n, int64_t stride)
+{
+	struct ft_collective_result r;
+	struct ft_error err;
+
+	ok_or_say(ft_collective_predict(c, op, bytes,
+					(struct ft_group_shape){ n, stride }, &r,
+					&err), err);
+	return r;
+}
+
+static double busbw(const struct ft_cluster *c, enum ft_collective op,
+		    double bytes, int64_t n)
+{
+	return bytes * ft_collective_bus_factor(op, n) /
+	       predict(c, op, bytes, n, 1).duration.time_s;
+}
+
+static void latency_grows_with_ranks_and_not_under_sharp(void **state)
+{
+	struct arena mem = { 0 };
+	struct ft_cluster *plain = cluster(&mem, "{gpu: h100-sxm, gpus: 1024, "
+						 "fabric: ib-ndr-rail}");
+	struct ft_cluster *sharp = cluster(&mem, "{gpu: h100-sxm, gpus: 1024, "
+						 "fabric: ib-ndr-rail-sharp}");
+	double t16, t1024, s16, s1024;
+
+	(void)state;
+	t16 = predict(plain, FT_ALL_REDUCE, 16 * MiB, 16, 1).duration.time_s;
+	t1024 = predict(plain, FT_ALL_REDUCE, 16 * MiB, 1024, 1).duration.time_s;
+	s16 = predict(sharp, FT_ALL_REDUCE, 16 * MiB, 16, 1).duration.time_s;
+	s1024 = predict(sharp, FT_ALL_REDUCE, 16 * MiB, 1024, 1).duration.time_s;
+	assert_true(t1024 > 1.3 * t16);
+	near_frac(s1024, s16, 0.10);
+	/* growth without SHARP is that of a tree: the same for each doubling */
+	near_frac(predict(plain, FT_ALL_REDUCE, 64 * 1024, 1024, 1).duration.time_s -
+		  predict(plain, FT_ALL_REDUCE, 64 * 1024, 512, 1).duration.time_s,
+		  predict(plain, FT_ALL_REDUCE, 64 * 1024, 512, 1).duration.time_s -
+		  predict(plain, FT_ALL_REDUCE, 64 * 1024, 256, 1).duration.time_s,
+		  0.05);
+	ft_cluster_free(plain);
+	ft_cluster_free(sharp);
+	arena_release(&mem);
+}
+
+static void roce_reaches_about_half_of_infiniband(void **state)
+{
+	struct arena mem = { 0 };
+	struct ft_cluster *ib = cluster(&mem, "{gpu: h100-sxm, gpus: 256, "
+					      "fabric: ib-ndr-rail}");
+	struct ft_cluster *roce = cluster(&mem, "{gpu: mi300x, gpus: 256, "
+						"fabric: roce-400-rail}");
+
+	(void)state;
+	for (double b = 16 * MiB; b <= 256 * MiB; b *= 4) {
+		double ratio = busbw(roce, FT_ALL_REDUCE, b, 256) /
+			       busbw(ib, FT_ALL_REDUCE, b, 256);
+
+		assert_true(ratio > 0.35 && ratio < 1.01);
+	}
+	ft_cluster_free(ib);
+	ft_cluster_free(roce);
+	arena_release(&mem);
+}
+
+static void a_rail_group_has_one_nic_a_rank(void **state)
+{
+	struct arena mem = { 0 };
+	struct ft_cluster *c = cluster(&mem, "{gpu: h100-sxm, gpus: 256, "
+					     "fabric: ib-ndr-rail}");
+	struct ft_collective_result r = predict(c, FT_ALL_GATHER, GiB, 32, 8);
+	double least = GiB * 31 / 32 / 50e9;
+
+	(void)state;
+	assert_int_equal(r.domains, 32);
+	assert_true(r.duration.time_s > least);
+	assert_true(r.duration.time_s < 1.15 * least);
+	near_frac(r.nic_bytes, GiB * 31 / 32, 1e-9);
+	near_frac(r.scale_up_bytes, 0, 0);
+	ft_cluster_free(c);
+	arena_release(&mem);
+}
+
+static void nodes_without_a_fabric_are_refused(void **state)
+{
+	struct arena mem = { 0 };
+	struct ft_error err;
+	const char *text = "{gpu: h100-sxm, gpus: 16, fabric: none}";
+	struct node *n = node_read_text(&mem, "c", text, strlen(text), &err);
+
+	(void)state;
+	assert_null(ft_cluster_load(n, &err));
+	assert_int_equal(err.line, 1);
+	arena_release(&mem);
+}
+
+/* Published ratios of achieved to peak bus bandwidth, 2 to 128 nodes of 8 GPUs
+ * with eight 400 Gb/s NICs, NIC-bound all_gather; peak 8 x 48.5 GB/s. */
+static void multi_node_ratios_follow_the_published_table(void **state)
+{
+	struct arena mem = { 0 };
+	struct ft_error err;
+	struct csv *t = csv_read_file(&mem, "tests/data/multi_node_ratio.csv", &err);
+	double sum = 0;
+	size_t n = 0;
+
+	(void)state;
+	ok_or_say(t, err);
+	for (size_t i = 0; i < t->n_rows; i++) {
+		struct ft_cluster *c;
+		double bytes, gpus, ratio, predicted;
+
+		assert_true(csv_number(t, i, csv_column(t, "bytes"), 0, &bytes, &err));
+		assert_true(csv_number(t, i, csv_column(t, "gpus"), 0, &gpus, &err));
+		assert_true(csv_number(t, i, csv_column(t, "busbw_over_peak"), 0,
+				       &ratio, &err));
+		if (strcmp(csv_text(t, i, 0), "nic_ratio") || gpus < 16)
+			continue;
+		c = cluster(&mem, "{gpu: h100-sxm, gpus: 1024, fabric: "
+				  "ib-ndr-rail}");
+		predicted = busbw(c, FT_ALL_GATHER, bytes, (int64_t)gpus) / 388e9;
+		if (getenv("VERBOSE"))
+			print_message("%5.0f gpus %12.0f bytes: %.4f, predicted "
+				      "%.4f\n", gpus, bytes, ratio, predicted);
+		sum += fabs(ratio / predicted - 1);
+		n++;
+		ft_cluster_free(c);
+	}
+	print_message("multi-node all_gather ratios: %zu cells, MAPE %.1f %%\n", n,
+		      100 * sum / (double)n);
+	assert_true(n > 50);
+	assert_true(sum / (double)n < 0.12);
+	arena_release(&mem);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(latency_grows_with_ranks_and_not_under_sharp),
+		cmocka_unit_test(roce_reaches_about_half_of_infiniband),
+		cmocka_unit_test(a_rail_group_has_one_nic_a_rank),
+		cmocka_unit_test(nodes_without_a_fabric_are_refused),
+		cmocka_unit_test(multi_node_ratios_follow_the_published_table),
+	};
+
+	return cmocka_run_group_tests_name("sim/collective", tests, NULL, NULL);
+}

@@ -1,0 +1,263 @@
+/* tests/test_graph.c - built graphs: their arithmetic, and their text */
+#include "tests/check.h"
+
+#include <math.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/file.h"
+#include "base/node.h"
+#include "foretoken/traces.h"
+
+struct parts {
+	struct arena mem;
+	struct ft_model *model;
+	struct ft_plan *plan;
+	struct ft_stack *stack;
+	struct ft_graph *graph;
+};
+
+static void build(struct parts *p, const char *model, const char *training,
+		  const char *stack, int64_t ranks)
+{
+	struct ft_plan_context context = { .ranks = ranks, .ranks_per_node = 8 };
+	struct ft_error err;
+	struct node *m, *t;
+
+	*p = (struct parts){ 0 };
+	m = node_read_text(&p->mem, "m", model, strlen(model), &err);
+	ok_or_say(m, err);
+	t = node_read_text(&p->mem, "t", training, strlen(training), &err);
+	ok_or_say(t, err);
+	p->model = ft_model_load(m, &err);
+	ok_or_say(p->model, err);
+	p->stack = ft_stack_load(stack, NULL, &err);
+	ok_or_say(p->stack, err);
+	p->plan = ft_plan_load(node_overlay(&p->mem, p->stack->defaults, t),
+			       p->model, &context, &err);
+	ok_or_say(p->plan, err);
+	ft_model_stretch(p->model, p->plan->sequence);
+	p->graph = ft_graph_build(p->model, p->plan, p->stack, &err);
+	ok_or_say(p->graph, err);
+}
+
+static void drop(struct parts *p)
+{
+	ft_graph_free(p->graph);
+	ft_plan_free(p->plan);
+	ft_model_free(p->model);
+	ft_stack_free(p->stack);
+	arena_release(&p->mem);
+}
+
+/* FLOPs of all products and attention of one rank of each class, times ranks. */
+static double flop_of(const struct ft_graph *g)
+{
+	double flop = 0;
+
+	for (size_t c = 0; c < g->n_classes; c++)
+		for (size_t i = 0; i < g->class[c].n_calls; i++) {
+			const struct ft_call *call = &g->class[c].call[i];
+			const struct ft_segment *s = &g->segment[call->segment];
+
+			for (size_t j = 0; j < s->n_ops; j++)
+				flop += (double)call->repeat *
+					(double)g->class[c].ranks *
+					ft_work_flop(&g->work[s->op[j].work]);
+		}
+	return flop;
+}
+
+static void products_add_up_to_the_models_flops(void **state)
+{
+	static const struct {
+		const char *model, *training;
+		int64_t ranks;
+	} cases[] = {
+		{ "llama3-8b", "{sequence_length: 4096, global_batch_size: 16}", 8 },
+		{ "llama3-70b", "{sequence_length: 4096, global_batch_size: 32, "
+				"parallel: {tp: 4, pp: 4}}", 32 },
+		{ "llama3-70b", "{sequence_length: 8192, global_batch_size: 16, "
+				"parallel: {tp: 2, pp: 2, cp: 2, vpp: 4}}", 16 },
+		{ "mixtral-8x7b", "{sequence_length: 4096, global_batch_size: 16, "
+				  "parallel: {tp: 2, ep: 4}}", 8 },
+		{ "gpt3-175b", "{sequence_length: 2048, global_batch_size: 64, "
+			       "parallel: {tp: 8, pp: 8}, sharding: ddp}", 64 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct parts p;
+		double model;
+
+		build(&p, cases[i].model, cases[i].training, "nemo-24",
+		      cases[i].ranks);
+		/* backward attention is 2.5 times forward; model FLOPs count 2 */
+		model = p.graph->tokens *
+			(ft_model_flop_per_token(p.model, p.plan->tp,
+						 p.plan->sequence, 0.5) +
+			 (ft_model_flop_per_token(p.model, p.plan->tp,
+						  p.plan->sequence, 0.5) -
+			  ft_model_flop_per_token(p.model, p.plan->tp,
+						  p.plan->sequence, 0)) / 6);
+		near_frac(flop_of(p.graph), model, 0.004);
+		drop(&p);
+	}
+}
+
+static double gradient_bytes(const struct ft_graph *g, enum ft_collective op,
+			     enum ft_group group)
+{
+	double bytes = 0;
+
+	for (size_t i = 0; i < g->class[0].n_calls; i++) {
+		const struct ft_call *call = &g->class[0].call[i];
+		const struct ft_segment *s = &g->segment[call->segment];
+
+		for (size_t j = 0; j < s->n_ops; j++) {
+			const struct ft_work *w = &g->work[s->op[j].work];
+
+			if (w->kind == FT_COMMUNICATION &&
+			    w->communication.op == op &&
+			    w->communication.group == group &&
+			    w->communication.bytes > 1e6)
+				bytes += call->repeat * w->communication.bytes;
+		}
+	}
+	return bytes;
+}
+
+static void every_parameter_is_reduced_once(void **state)
+{
+	struct parts p;
+	double n;
+
+	(void)state;
+	build(&p, "llama3-8b", "{sequence_length: 4096, global_batch_size: 32, "
+	      "sharding: fsdp, gradient_dtype: fp32}", "torch-2.11-compile", 8);
+	n = ft_model_parameters(p.model, 1);
+	/* four micro-batches, reduced after each; gathered twice for each */
+	near_frac(gradient_bytes(p.graph, FT_REDUCE_SCATTER, FT_GROUP_SHARD),
+		  4 * 4 * n, 0.001);
+	near_frac(gradient_bytes(p.graph, FT_ALL_GATHER, FT_GROUP_SHARD),
+		  4 * 2 * 2 * n, 0.001);
+	drop(&p);
+	build(&p, "llama3-8b", "{sequence_length: 4096, global_batch_size: 32, "
+	      "sharding: ddp, gradient_dtype: bf16}", "nemo-24", 8);
+	near_frac(gradient_bytes(p.graph, FT_ALL_REDUCE, FT_GROUP_DP), 2 * n, 0.03);
+	drop(&p);
+}
+
+static void memory_comes_back(void **state)
+{
+	struct parts p;
+
+	(void)state;
+	build(&p, "llama3-70b", "{sequence_length: 4096, global_batch_size: 64, "
+	      "parallel: {tp: 4, pp: 4, vpp: 2}}", "nemo-24", 32);
+	for (size_t c = 0; c < p.graph->n_classes; c++) {
+		double left = 0;
+
+		for (size_t i = 0; i < p.graph->class[c].n_calls; i++) {
+			const struct ft_call *call = &p.graph->class[c].call[i];
+
+			left += call->repeat * p.graph->segment[call->segment]
+					       .net_bytes[FT_MEMORY_ACTIVATIONS];
+		}
+		assert_true(fabs(left) < 1);
+	}
+	drop(&p);
+}
+
+static char *text_of(const struct ft_graph *g, size_t *n)
+{
+	char *text = NULL;
+	FILE *f = open_memstream(&text, n);
+
+	ft_graph_write(g, f);
+	fclose(f);
+	return text;
+}
+
+static void text_reads_back_the_same(void **state)
+{
+	static const char *const models[] = { "llama3-8b", "mixtral-8x7b",
+					      "gpt-1.5b", "deepseek-v3" };
+	const char *path = "/tmp/foretoken-test.graph";
+
+	(void)state;
+	for (size_t i = 0; i < 4; i++) {
+		struct ft_graph *back;
+		struct file_out f;
+		struct ft_error err;
+		struct parts p;
+		char *a, *b;
+		size_t na, nb;
+
+		build(&p, models[i], "{sequence_length: 4096, global_batch_size: "
+		      "16, recompute: full}", "nemo-24", 8);
+		a = text_of(p.graph, &na);
+		ok_or_say(file_begin(&f, path, &err), err);
+		fwrite(a, 1, na, f.out);
+		ok_or_say(file_commit(&f, &err), err);
+		back = ft_graph_read(path, &err);
+		ok_or_say(back, err);
+		b = text_of(back, &nb);
+		assert_int_equal(na, nb);
+		assert_memory_equal(a, b, na);
+		free(a);
+		free(b);
+		ft_graph_free(back);
+		drop(&p);
+	}
+	unlink(path);
+}
+
+static void bad_graph_text_has_line_and_column(void **state)
+{
+	static const struct {
+		const char *text;
+		int line;
+		const char *says;
+	} cases[] = {
+		{ "nonsense\n", 1, "begins with 'graph 1'" },
+		{ "graph 2\n", 1, "version 1" },
+		{ "graph 1\nwork 1 gemm x\n", 2, "numbered" },
+		{ "graph 1\nwork 0 gemm x dtype=bf16 layout=forward m=1 n=2\n", 2,
+		  "needs m=" },
+		{ "graph 1\nwork 0 gemm x dtype=bf16 layout=forward m=1 n=2 k=3 "
+		  "q=4\n", 2, "unknown option" },
+		{ "graph 1\n  op work=0 stream=compute\n", 2, "below a segment" },
+		{ "graph 1\nclass c ranks=1\n  call 7 x1\n", 3, "no such" },
+		{ "graph 1\n", 2, "no class" },
+		{ "graph 1\ntokens nan\n", 2, "number" },
+	};
+	const char *path = "/tmp/foretoken-test-bad.graph";
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct ft_error err;
+		FILE *f = fopen(path, "w");
+
+		fputs(cases[i].text, f);
+		fclose(f);
+		assert_null(ft_graph_read(path, &err));
+		assert_int_equal(err.line, cases[i].line);
+		if (!strstr(err.text, cases[i].says))
+			fail_msg("%s", err.text);
+	}
+	unlink(path);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(products_add_up_to_the_models_flops),
+		cmocka_unit_test(every_parameter_is_reduced_once),
+		cmocka_unit_test(memory_comes_back),
+		cmocka_unit_test(text_reads_back_the_same),
+		cmocka_unit_test(bad_graph_text_has_line_and_column),
+	};
+
+	return cmocka_run_group_tests_name("traces", tests, NULL, NULL);
+}

@@ -1,0 +1,58 @@
+/* traces/saved.c - what a layer keeps for backward, and what it computes again */
+#include "traces/block.h"
+
+/*
+ * Bytes one layer keeps for backward, on a rank. Per token, read off allocator
+ * peaks of PyTorch steps (mean error 0.8 % there):
+ *   gated    6f + 14h + 4kv  (eager keeps one more product: 8f)
+ *   plain    4f + 16h        (fp32 residuals of autocast: 4f + 22h)
+ *   full recomputation 2h
+ * Split layers keep 4h whole (2h slices under Megatron's scheme) and 1/tp of the rest.
+ */
+double layer_saved_bytes(const struct builder *b, int64_t layer)
+{
+	struct share s = share_of(b, layer);
+	const struct ft_layer *l = s.l;
+	bool gated = b->model->activation == FT_SWIGLU;
+	bool eager = b->rules->fusion == FT_FUSION_EAGER;
+	double tokens = (double)s.tokens, h = (double)s.h;
+	double tp = (double)b->plan->tp, sliced = (double)s.part / tokens;
+	double wide = (gated ? (eager ? 8 : 6) : 4) * (double)s.f;
+	double kv = 2 * (double)(s.k + s.v), rest, whole;
+
+	if (b->plan->recompute == FT_RECOMPUTE_FULL)
+		return 2 * h * (double)s.part;
+	if (l->experts)
+		wide = (6 * (double)l->expert_intermediate + 4 * h) *
+			       (double)l->experts_per_token * sliced +
+		       6 * (double)l->shared_intermediate / tp;
+	rest = (gated ? 10 : b->autocast ? 18 : 12) * h / tp;
+	whole = 4 * h * (b->rules->tensor_parallel == FT_TP_MEGATRON ? sliced : 1);
+	if (b->plan->recompute == FT_RECOMPUTE_SELECTIVE)
+		wide *= b->rules->selective == FT_SELECTIVE_OPS ? 0.5 : 1;
+	if (is_unfused(b) && b->plan->recompute == FT_RECOMPUTE_NONE)
+		rest += (b->rules->dropout ? 5 : 2) * (double)s.heads *
+			(double)b->plan->sequence;
+	return tokens * (wide + whole + rest + kv +
+			 (b->rules->dropout ? 2 * h * sliced : 0));
+}
+
+double layer_recomputed_flop(const struct builder *b, int64_t layer)
+{
+	struct share s = share_of(b, layer);
+	double products = layer_held(b, layer).dense;
+	double pairs = 2 * (double)(s.heads * b->sequences) *
+		       (double)(s.l->qk_head_dim + s.l->v_head_dim) *
+		       (double)b->plan->sequence * (double)b->plan->sequence /
+		       (double)b->plan->cp * 0.5;
+
+	switch (b->plan->recompute) {
+	case FT_RECOMPUTE_FULL:
+		return 2 * products * (double)s.tokens + pairs;
+	case FT_RECOMPUTE_SELECTIVE:
+		return b->rules->selective == FT_SELECTIVE_ATTENTION ? pairs :
+			products * (double)s.tokens;
+	default:
+		return 0;
+	}
+}
