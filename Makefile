@@ -19,7 +19,7 @@ PKGS := yaml-0.1 jansson gsl sqlite3 smartcols
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wundef -Wvla \
         -Wstrict-prototypes -Wmissing-prototypes -Wwrite-strings
 ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -DFORETOKEN_VERSION='"$(VERSION)"' \
-        -DFORETOKEN_PREFIX='"$(PREFIX)"' -I. -Iinclude $(WARN) $(CFLAGS) \
+        -DFORETOKEN_PREFIX='"$(PREFIX)"' -I. -Iinclude -Itests/bench $(WARN) $(CFLAGS) \
         $(shell pkg-config --cflags $(PKGS)) -pthread
 LDLIBS = $(shell pkg-config --libs $(PKGS)) -lm -ldl -pthread
 ifdef SAN

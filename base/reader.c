@@ -72,12 +72,36 @@ bool read_has(struct reader *r, const char *key)
 	return read_node(r, key) != NULL;
 }
 
+static bool is_known(const struct reader *r, const char *key)
+{
+	for (size_t i = 0; i < r->n_known; i++)
+		if (!strcmp(r->known[i], key))
+			return true;
+	return false;
+}
+
+/* A missing key is often a misspelt one: then say that instead. */
+static void lacks(struct reader *r, const char *key)
+{
+	const char *near = r->map ? text_nearest(key, r->map->key, r->map->n) :
+				    NULL;
+
+	for (size_t i = 0; near && i < r->map->n; i++)
+		if (r->map->key[i] == near && !is_known(r, near)) {
+			r->failed = true;
+			ft_fail(r->err, &r->map->key_mark[i], "unknown key "
+				"'%.80s'; did you mean '%s'?", near, key);
+			return;
+		}
+	reader_fail(r, NULL, "lacks the key '%s'", key);
+}
+
 struct node *read_need(struct reader *r, const char *key)
 {
 	struct node *n = read_node(r, key);
 
 	if (!n && !r->failed)
-		reader_fail(r, NULL, "lacks the key '%s'", key);
+		lacks(r, key);
 	return n;
 }
 
@@ -274,11 +298,8 @@ bool reader_close(struct reader *r)
 {
 	for (size_t i = 0; !r->failed && r->map && i < r->map->n; i++) {
 		const char *key = r->map->key[i], *near;
-		size_t k = 0;
 
-		while (k < r->n_known && strcmp(r->known[k], key))
-			k++;
-		if (k < r->n_known)
+		if (is_known(r, key))
 			continue;
 		near = text_nearest(key, r->known, r->n_known);
 		r->failed = true;

@@ -184,9 +184,8 @@ static void one_query(const struct attention_problem *p, const float *q,
 }
 
 /* The last head's query 100 of batch 0 against double precision; its keys are the
- * first 101 under a mask, and all without. Backward is checked for holes, and by
- * sum over keys of dV = sum over queries of dO, which holds without a mask and
- * with one head group a key (P's rows add up to one). */
+ * first 101 under a mask, and all without. Of the backward pass only that it left
+ * no hole in dQ and dK. */
 static enum probe_status check(struct probe_session *s, struct bound *b,
 			       double *error, char *why, size_t n_why)
 {
@@ -255,7 +254,7 @@ static enum probe_status measure(struct probe_session *s, struct bound *b,
 	struct gpu_call call = { queue_pass, b, why, n_why };
 	struct attention_problem p = b->problem;
 	enum probe_status status;
-	char *rest;
+	char *rest = NULL;
 	int engines;
 
 	for (int i = 0; i <= backward; i++) {

@@ -160,6 +160,14 @@ struct tally {
 	size_t of[PROBE_ABSENT + 1];
 };
 
+static bool cannot_write(void)
+{
+	fprintf(stderr, "foretoken-probe: cannot write the measurements: %s; "
+		"free some space and run it again, it goes on where it "
+		"stopped\n", strerror(errno));
+	return false;
+}
+
 static bool run_cells(const struct options *o, const struct probe_plan *plan,
 		      const struct probe_done *done,
 		      const struct probe_backend *backend,
@@ -186,13 +194,8 @@ static bool run_cells(const struct options *o, const struct probe_plan *plan,
 		tally->of[status]++;
 		if (status == PROBE_WRONG || status == PROBE_FAILED)
 			fprintf(stderr, "foretoken-probe: %s: %s\n", id, why);
-		if (!probe_write_cell(out, &plan->cell[i], status, &time, why)) {
-			fprintf(stderr, "foretoken-probe: cannot write the "
-				"measurements: %s; free some space and run it "
-				"again, it goes on where it stopped\n",
-				strerror(errno));
-			return false;
-		}
+		if (!probe_write_cell(out, &plan->cell[i], status, &time, why))
+			return cannot_write();
 		progress(i + 1, plan->n, since, i + 1 == plan->n);
 		rest(&o->method, probe_now_s() - start);
 	}
@@ -255,8 +258,8 @@ static int probe(struct options *o, const struct probe_backend *backend,
 		abort();
 	if (read_done(&done, o->out, false) && read_done(&done, o->done, true) &&
 	    (out = open_out(o->out))) {
-		code = !probe_write_run(out, backend, device, &o->method,
-					o->date) ||
+		code = !(probe_write_run(out, backend, device, &o->method,
+					 o->date) || cannot_write()) ||
 		       !run_cells(o, &plan, &done, backend, session, out,
 				  &tally);
 		if (o->out && fclose(out))

@@ -1,4 +1,4 @@
-/* hw/gpu.c - a GPU profile: its head, and the order in which parts are loaded */
+/* hw/gpu.c - a GPU profile: its head, and in which order parts are loaded */
 #include <string.h>
 
 #include "base/arena.h"
@@ -110,9 +110,6 @@ static bool read_profile(const struct node *map, struct arena *mem,
 	gpu->ranks_per_gpu =
 		read_int(&r, "ranks_per_gpu", 1, LARGEST_CARD, 1);
 	gpu->compute_units = read_int(&r, "compute_units", 1, 1 << 20, 0);
-	if (!r.failed && (!gpu->name[0] || !gpu->compute_units))
-		reader_fail(&r, NULL, "lacks the key '%s'",
-			    gpu->name[0] ? "compute_units" : "name");
 	read_memory(&r, mem, gpu);
 	read_peak(&r, mem, gpu);
 	read_power(&r, mem, gpu);
@@ -128,8 +125,14 @@ static bool read_profile(const struct node *map, struct arena *mem,
 	per_rank(&gpu->memory_bytes_per_s, gpu->ranks_per_gpu);
 	for (int d = 0; d < FT_DTYPES; d++)
 		per_rank(&gpu->peak_flop_per_s[d], gpu->ranks_per_gpu);
+	if (!reader_close(&r))
+		return false;
+	/* said last: a misspelt key has been named by now */
+	if (!gpu->name[0] || gpu->compute_units < gpu->ranks_per_gpu)
+		return ft_fail(err, &map->mark, "lacks the key '%s'",
+			       gpu->name[0] ? "compute_units" : "name");
 	gpu->compute_units /= gpu->ranks_per_gpu;
-	return reader_close(&r);
+	return true;
 }
 
 /* The rows that lie beside a profile, measured on `on`, put into gpu. */

@@ -46,7 +46,7 @@ void gpu_read_memory(struct reader *outer, struct arena *mem,
 void gpu_read_collectives(struct reader *outer, struct arena *mem,
 			  struct ft_gpu *gpu, struct gpu_rows *rows);
 
-/* hw/gpu_rows.c: CSV to tables; on is the GPU that the rows were measured on. */
+/* hw/gpu_rows.c: CSV to tables; on is the GPU the rows were measured on. */
 bool gpu_load_gemm(struct arena *mem, const char *path, const struct ft_gpu *on,
 		   const struct ft_provenance *from, struct ft_gpu *gpu,
 		   struct ft_error *err);

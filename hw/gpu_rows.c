@@ -30,7 +30,7 @@ static bool table_dtype(const struct sheet *s, int i, enum ft_dtype *dtype)
 	return true;
 }
 
-/* ---- products ------------------------------------------------------------ */
+/* ---- products ----------------------------------------------------------- */
 
 enum { G_DTYPE, G_LAYOUT, G_M, G_N, G_K, G_TIME, G_CELLS };
 
@@ -168,7 +168,7 @@ bool gpu_load_gemm(struct arena *mem, const char *path, const struct ft_gpu *on,
 	return ok;
 }
 
-/* ---- attention ----------------------------------------------------------- */
+/* ---- attention ---------------------------------------------------------- */
 
 enum { A_DTYPE, A_IMPL, A_PASS, A_CAUSAL, A_HEAD_DIM, A_SEQUENCE, A_BATCH,
        A_HEADS, A_KV_HEADS, A_TFLOPS, A_CELLS };
@@ -241,8 +241,8 @@ static bool read_attention(struct arena *mem, struct sheet *s,
 		if (!table_dtype(s, A_DTYPE, &dtype) ||
 		    !sheet_choice(s, A_PASS, passes, FT_HW_PASSES, &pass))
 			return false;
-		f = attention_table(mem, all, n, &cap, sheet_text(s, A_IMPL), pass,
-				    dtype);
+		f = attention_table(mem, all, n, &cap,
+				    sheet_text(s, A_IMPL), pass, dtype);
 		t = &f->table;
 		if (t->n_rows == f->cap)
 			t->row = ARENA_GROW(mem, t->row, &f->cap);
@@ -285,7 +285,7 @@ bool gpu_load_attention(struct arena *mem, const char *path,
 	return true;
 }
 
-/* ---- collectives --------------------------------------------------------- */
+/* ---- collectives -------------------------------------------------------- */
 
 enum { C_FABRIC, C_OP, C_GPUS, C_BYTES, C_TIME, C_CELLS, MOST_SIZES = 128 };
 
@@ -339,6 +339,7 @@ static bool read_collectives(struct arena *mem, struct sheet *s,
 	int more;
 
 	while ((more = sheet_next(s)) > 0) {
+		const char *fabric = sheet_text(s, C_FABRIC);
 		struct ft_collective_table *t;
 		struct ft_collective_row row;
 		enum ft_collective op;
@@ -350,11 +351,10 @@ static bool read_collectives(struct arena *mem, struct sheet *s,
 		    !sheet_positive(s, C_BYTES, &row.bytes) ||
 		    !sheet_positive(s, C_TIME, &row.time_s))
 			return false;
-		if (has_own(gpu, n_own, sheet_text(s, C_FABRIC), op, (int64_t)n))
+		if (has_own(gpu, n_own, fabric, op, (int64_t)n))
 			continue;
 		row.time_s *= 1e-6;
-		t = collective_table(mem, gpu, &cap, sheet_text(s, C_FABRIC), op,
-				     (int64_t)n);
+		t = collective_table(mem, gpu, &cap, fabric, op, (int64_t)n);
 		t->from = from;
 		t->on = on;
 		if (t->n_rows == MOST_SIZES)

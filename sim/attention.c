@@ -1,5 +1,5 @@
 /*
- * sim/attention.c - fused attention: arithmetic, times a ratio that was measured
+ * sim/attention.c - fused attention: arithmetic, times a measured ratio
  *
  * Arithmetic, for one pass over b h heads of s queries and keys:
  *
@@ -9,8 +9,8 @@
  * x = b h ceil(s / 128) / compute units is the number of waves; edge counts
  * only under a causal mask (tiles on the diagonal are computed whole), ramp
  * always (the first tiles of a row fill the pipeline). Heads of 64 and 256
- * have rates of their own. Both passes are the sum of the two. The ramp and edge
- * of H200 cuDNN follow from its published rates at s = 2048 to 32768. The log of
+ * have rates of their own. Both passes are the sum of the two. Ramp and edge of
+ * H200 cuDNN follow from its published rates at s = 2048 to 32768. The log of
  * measured / t is a field over log2(s, b, h, kv, d) and the mask; constants by
  * 5-fold cross-validation on the published grids of five GPU formats.
  * Limits: those grids have d = 128, causal, s >= 1024, forward only.
@@ -85,7 +85,7 @@ double attention_arithmetic_s(const struct ft_gpu *gpu,
 	return time;
 }
 
-/* ---- the ratio -------------------------------------------------------------- */
+/* ---- the ratio ---------------------------------------------------------- */
 
 static float covariance(const float *a, const float *b)
 {
@@ -169,7 +169,7 @@ double attention_estimate_s(const struct ft_gpu *gpu,
 	return attention_arithmetic_s(gpu, a) * exp(ratio);
 }
 
-/* ---- the prediction ----------------------------------------------------------- */
+/* ---- the prediction ----------------------------------------------------- */
 
 enum { OTHER_IMPL = 16, OTHER_PASS = 8, OTHER_DTYPE = 3, OTHER_GPU = 1 };
 
@@ -256,7 +256,8 @@ bool attention_predict(const struct ft_gpu *gpu, const struct ft_work *work,
 		if (wrong >= OTHER_IMPL - 2)
 			out->time_s *= rate_of(gpu, t->impl) /
 				       rate_of(gpu, impl);
-		spread *= 1 + 0.5 * (wrong != 0) + (wrong > OTHER_DTYPE + OTHER_GPU);
+		spread *= 1 + 0.5 * (wrong != 0) +
+			  (wrong > OTHER_DTYPE + OTHER_GPU);
 		out->extrapolated |= wrong >= OTHER_IMPL - 2;
 	} else {
 		out->time_s = attention_arithmetic_s(gpu, &a) /

@@ -1,11 +1,11 @@
 /*
  * sim/gemm.c - matrix products: waves of tiles, times a ratio that was measured
  *
- * Arithmetic. A product is cut into tiles, perhaps with the inner sum split in
+ * Arithmetic. A product is cut in tiles, perhaps with the inner sum split in
  * s; x = tiles s / compute units is the number of waves. Of an unfilled last
  * wave the share `wave_frac` is lost (persistent kernels lose little):
  *
- *   compute = max(1, x + wave_frac (ceil x - x)) (tile flop / unit rate + tile_s)
+ *   compute = max(1, x + wave_frac (ceil x - x)) (tile flop / rate + tile_s)
  *   memory  = (A + B once, C) / (memory_frac bandwidth)
  *   t       = start_s + (compute^p + memory^p)^(1/p)
  *
@@ -88,7 +88,8 @@ static double compute_s(const struct ft_gpu *gpu, enum ft_dtype dtype,
 			   gpu->gemm_efficiency[dtype].value;
 
 	for (int i = 0; i < 5; i++) {
-		double tiles = groups * gemm_tiles(m, n, tile[i][0], tile[i][1]);
+		double tiles =
+			groups * gemm_tiles(m, n, tile[i][0], tile[i][1]);
 		double flop = 2 * tile[i][0] * tile[i][1] * k;
 		double rate = unit_rate * tile[i][2];
 
@@ -126,7 +127,7 @@ double gemm_arithmetic_s(const struct ft_gpu *gpu, enum ft_dtype dtype,
 	       high * pow(1 + pow(low / high, power), 1 / power);
 }
 
-/* ---- the ratio -------------------------------------------------------------- */
+/* ---- the ratio ---------------------------------------------------------- */
 
 static float between(const void *rows, size_t a, size_t b)
 {
@@ -215,7 +216,7 @@ double gemm_estimate_s(const struct ft_gpu *gpu, const struct ft_gemm_table *t,
 	return gemm_arithmetic_s(gpu, dtype, p) * exp(ratio);
 }
 
-/* ---- this machine's own probes ---------------------------------------------- */
+/* ---- this machine's own probes ------------------------------------------ */
 
 static float transfer_near(float m, float n, float k)
 {
@@ -259,7 +260,7 @@ static double transfer_ratio(const struct ft_gpu *gpu, enum ft_dtype dtype,
 				  0.012, &left));
 }
 
-/* ---- the prediction ----------------------------------------------------------- */
+/* ---- the prediction ----------------------------------------------------- */
 
 /* The measured table that says most about a format: its own, or the nearest. */
 static const struct ft_gemm_table *table_for(const struct ft_gpu *gpu,

@@ -5,8 +5,8 @@
  * fitted to it (it holds within about 6 %), and what the rows deviate from it
  * is carried along by kriging over log2(S). Above the last row the law goes on
  * from that row: the plateau. Between two n, bus bandwidth goes geometrically
- * in log(n); above the largest n the start grows with log(n). An op without rows is
- * made of others: an all-reduce is a reduce-scatter and an all-gather.
+ * in log(n); above the largest n the start grows with log(n). An op without rows
+ * is made of others: an all-reduce is a reduce-scatter and an all-gather.
  *
  * In a mesh each pair has a link of its own and a rank uses all of them at
  * once: busbw = (n-1) links. What a table of n_full ranks takes beyond that is
@@ -33,7 +33,7 @@ double inside_mesh_s(enum ft_collective op, int64_t n, double bytes,
 	       (links * link_bytes_per_s);
 }
 
-/* ---- the law ---------------------------------------------------------------- */
+/* ---- the law ------------------------------------------------------------ */
 
 /* Solve the symmetric system over the unknowns in use (bits of mask); false
  * when it is singular or an unknown is negative. */
@@ -113,7 +113,7 @@ static double law_s(const struct inside_law *law, double bytes)
 	return law->a_s + law->c_s * sqrt(bytes) + law->s_per_byte * bytes;
 }
 
-/* ---- a table ------------------------------------------------------------------ */
+/* ---- a table ------------------------------------------------------------ */
 
 enum { VARIANCE_1E4 = 150, NOISE_1E4 = 4 };
 
@@ -156,7 +156,7 @@ double inside_table_s(const struct ft_collective_table *t, double bytes,
 				  VARIANCE_1E4 * 1e-4, &left));
 }
 
-/* ---- which tables ---------------------------------------------------------------- */
+/* ---- which tables ------------------------------------------------------- */
 
 struct asked {
 	const struct ft_gpu *gpu;
@@ -227,7 +227,7 @@ static double between_tables_s(struct asked *q)
 	       0.5 * w * log2((double)q->n / (double)below->n);
 }
 
-/* ---- what has no table ----------------------------------------------------------- */
+/* ---- what has no table -------------------------------------------------- */
 
 static double as(const struct asked *q, enum ft_collective op, int64_t n,
 		 double bytes)
@@ -352,7 +352,7 @@ static double time_s(struct asked *q)
 	return q->scale_up->mesh ? mesh_s(q) : switched_s(q);
 }
 
-/* ---- the answer ------------------------------------------------------------------- */
+/* ---- the answer --------------------------------------------------------- */
 
 /* As NCCL 2.27 to 2.29 and RCCL choose on one node. */
 static void name_algorithm(const struct asked *q,

@@ -1,10 +1,10 @@
 /*
  * sim/kernel.c - one kernel alone on one rank: which family, and which clock
  *
- * Short isolated kernels run at boost clocks (burst), as the profile's rows were
- * measured. Back to back for seconds, matrix units reach the card's power limit
- * and clocks fall (sustained). How far depends on how busy those units are: with
- * u = rate / peak, a kernel of time t slows by
+ * Short isolated kernels run at boost clocks (burst), as the profile's rows
+ * were measured. Back to back for seconds, matrix units reach the card's power
+ * limit and clocks fall (sustained). How far depends on how busy those units
+ * are: with u = rate / peak, a kernel of time t slows by
  *
  *   1 + (1 / sustained - 1) min(1, u / 0.5)^2 t / (t + 20 us)
  *

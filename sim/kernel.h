@@ -13,7 +13,7 @@
 
 #include "foretoken/sim.h"
 
-/* ---- sim/kernel_kriging.c ------------------------------------------------- */
+/* ---- sim/kernel_kriging.c ----------------------------------------------- */
 
 enum { KRIGE_NEAR = 20 };
 
@@ -22,7 +22,7 @@ struct krige {
 	size_t n;
 	size_t row[KRIGE_NEAR];
 	float with_point[KRIGE_NEAR];  /* covariance of the row and the point */
-	float least;                   /* the lowest of them, once full; or -1 */
+	float least;                   /* the lowest, once full; or -1 */
 	size_t least_at;
 };
 
@@ -60,7 +60,7 @@ static inline float krige_near(float d2)
 	return x * x;
 }
 
-/* ---- the families ---------------------------------------------------------- */
+/* ---- the families ------------------------------------------------------- */
 
 /* A product C[m,n] = A[m,k] B[k,n]. Groups are products of their own in one
  * launch: they share out m, or the inner k where inner is true. */
@@ -107,7 +107,7 @@ bool attention_predict(const struct ft_gpu *gpu, const struct ft_work *work,
 void memory_bound_predict(const struct ft_gpu *gpu, const struct ft_work *work,
 			  struct ft_prediction *out);
 
-/* ---- sim/inside.c, for its tests ------------------------------------------- */
+/* ---- sim/inside.c, for its tests ---------------------------------------- */
 
 /* All pairs joined by links of their own: each rank talks to all others at
  * once, twice for an all-reduce. link_bytes_per_s: one direction. */

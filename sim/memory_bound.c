@@ -3,7 +3,7 @@
  *
  *   t = max(floor, start_s + (B + half_bytes) / bytes_per_s)
  *
- * B is read plus written. That is a bandwidth which saturates as B / (B + half).
+ * B is read plus written. That is a bandwidth that saturates as B / (B + half).
  * Source: the profile's curves; limit: strided access and tables in the cache
  * are as the curve's kernel had them.
  */

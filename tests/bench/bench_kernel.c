@@ -5,19 +5,11 @@
  * attention kernels; one line.
  */
 #include <stdio.h>
-#include <time.h>
 
+#include "clock.h"
 #include "foretoken/sim.h"
 
 enum { ROUNDS = 20000 };
-
-static double now_s(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static struct ft_work product(int64_t i)
 {

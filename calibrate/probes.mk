@@ -1,0 +1,47 @@
+# calibrate/probes.mk - foretoken-probe and its plug-ins; `make probes` builds what this
+# machine has the headers and compilers for, and says what it leaves out
+CUDA     ?= /usr/local/cuda
+ROCM     ?= /opt/rocm
+NVCC     ?= $(firstword $(wildcard $(CUDA)/bin/nvcc) $(shell command -v nvcc 2>/dev/null))
+HIPCC    ?= $(firstword $(wildcard $(ROCM)/bin/hipcc) $(shell command -v hipcc 2>/dev/null))
+CUDA_ARCH ?= native
+# PROBE_CUDA_FLAGS, PROBE_CUDA_LIBS: for CUDA from elsewhere, e.g. Python wheels
+PROBE_CUDA_FLAGS ?= -isystem $(CUDA)/include
+PROBE_CUDA_LIBS  ?= -L$(CUDA)/lib64 -Wl,-rpath,$(CUDA)/lib64 -lcudart -lcublasLt -lcudnn -lnccl
+
+PROBE_CFLAGS = -std=c11 -D_GNU_SOURCE -fPIC $(WARN) $(CFLAGS)
+PROBE_SRC := $(addprefix calibrate/probe_,main.c plan.c plan_gemm.c write.c stats.c cpu.c cpu_loops.c fake.c)
+PROBE_GPU_SRC := $(addprefix calibrate/probe_,gpu.c gpu_time.c gpu_gemm.c gpu_memory.c gpu_attention.c gpu_collective.c gpu_clocks.c stats.c)
+PROBE_HEADERS := $(wildcard calibrate/probe_*.h calibrate/backend.h calibrate/probe_*.inc)
+OPENBLAS := $(shell pkg-config --exists openblas 2>/dev/null && echo yes)
+ifneq ($(OPENBLAS),)
+PROBE_BLAS_FLAGS := -DPROBE_OPENBLAS $(shell pkg-config --cflags openblas)
+PROBE_BLAS_LIBS  := $(shell pkg-config --libs openblas)
+endif
+
+.PHONY: probes probe-cuda probe-hip
+probes: $B/foretoken-probe
+ifneq ($(and $(NVCC),$(wildcard $(CUDA)/include/cudnn.h)),)
+probes: $B/libft_cuda.so
+endif
+ifneq ($(HIPCC),)
+probes: $B/libft_hip.so
+endif
+probe-cuda: $B/libft_cuda.so
+probe-hip: $B/libft_hip.so
+
+$B/foretoken-probe: $(PROBE_SRC) $(PROBE_HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(PROBE_CFLAGS) $(PROBE_BLAS_FLAGS) $(LDFLAGS) -o $@ $(PROBE_SRC) $(PROBE_BLAS_LIBS) -lm -ldl -pthread
+
+$B/probe/kernels.cu.o: calibrate/probe_kernels.cu $(PROBE_HEADERS)
+	@mkdir -p $(@D)
+	$(NVCC) -O2 -arch=$(CUDA_ARCH) -Xcompiler -fPIC -c -o $@ $<
+$B/libft_cuda.so: $(PROBE_GPU_SRC) calibrate/probe_cudnn.c $B/probe/kernels.cu.o $(PROBE_HEADERS)
+	$(CC) $(PROBE_CFLAGS) $(PROBE_CUDA_FLAGS) -shared -o $@ $(PROBE_GPU_SRC) calibrate/probe_cudnn.c $B/probe/kernels.cu.o $(PROBE_CUDA_LIBS) -lstdc++ -lm -ldl
+
+$B/probe/kernels.hip.o: calibrate/probe_kernels.hip $(PROBE_HEADERS)
+	@mkdir -p $(@D)
+	$(HIPCC) --offload-arch=native -O2 -fPIC -c -o $@ $<
+$B/libft_hip.so: $(PROBE_GPU_SRC) $B/probe/kernels.hip.o $(PROBE_HEADERS)
+	$(CC) $(PROBE_CFLAGS) -DPROBE_HIP -isystem $(ROCM)/include -shared -o $@ $(PROBE_GPU_SRC) $B/probe/kernels.hip.o -L$(ROCM)/lib -Wl,-rpath,$(ROCM)/lib -lamdhip64 -lhipblaslt -lrccl -lstdc++ -lm -ldl

@@ -1,0 +1,10 @@
+# scripts/fuzz.sh FUZZER... - 30 s of each, from the seeds in the tree
+set -eu
+cd "$(dirname "$0")/.."
+for p; do
+	name=$(basename "$p")
+	mkdir -p "build/fuzz/corpus-$name"
+	echo "fuzzing $name"
+	"$p" -max_total_time="${FUZZ_S:-30}" -print_final_stats=0 -verbosity=0 -artifact_prefix="build/fuzz/" \
+		"build/fuzz/corpus-$name" models examples/01-first-answer tests/published 2>&1 | tail -3
+done

@@ -1,0 +1,77 @@
+/*
+ * sim/share.h - who gets how much: weighted max-min fair rates of flows on links
+ *
+ *	maximise rates lexicographically from the smallest rate/weight up, with
+ *	sum over flows f on link l of rate_f <= capacity_l      for every link
+ *	rate_f <= limit_f                                       for every flow
+ *
+ * Always true of a solution: no link is over its capacity, and no flow can gain
+ * without one of smaller or equal rate/weight losing. Source: progressive filling
+ * (Bertsekas, Gallager, Data Networks, 6.5.2). Fluid flows, not packets: limits are
+ * latency and the unfairness of real congestion control.
+ *
+ * share_solve answers from scratch in O(F h log L) for F flows of h links.
+ * share_update, after flows came or went, solves again only those whose rate can
+ * have changed: flows reached from the changed ones over saturated links.
+ */
+#ifndef SIM_SHARE_H
+#define SIM_SHARE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct arena;
+
+enum { SHARE_HOPS = 8 };
+
+struct share_flow {
+	double weight;  /* (set) > 0; a class of k equal flows is one of weight k */
+	double limit;   /* (set) its own greatest rate; INFINITY: none */
+	double rate;    /* (computed) bytes/s, of the whole class */
+	uint32_t link[SHARE_HOPS]; /* (set) */
+	uint32_t place[SHARE_HOPS]; /* ours: where it stands in each link's list */
+	uint32_t mark;  /* ours */
+	uint8_t hops;   /* (set) */
+	bool active, fixed;
+};
+
+struct share_link {
+	double capacity; /* (set) */
+	double room, weight; /* ours, while solving */
+	double load;     /* (computed) sum of the rates on it */
+	uint32_t *flow;  /* those that cross it */
+	uint32_t n, cap;
+	uint32_t mark, open;
+};
+
+struct share {
+	struct arena *mem;
+	size_t n_links, n_flows, flow_cap;
+	struct share_link *link;
+	struct share_flow *flow;
+	uint32_t *some_flows, *some_links; /* what is being solved */
+	size_t n_some_flows, n_some_links, some_flow_cap;
+	struct share_level *heap;
+	size_t n_heap, heap_cap;
+	uint32_t mark;
+};
+
+void share_init(struct share *s, struct arena *mem, const double *capacity,
+		size_t n_links);
+
+/* A flow over hops links (each at most once); its number. Rates are stale until
+ * the next solve or update. */
+uint32_t share_add(struct share *s, const uint32_t *link, size_t hops,
+		   double weight, double limit);
+
+/* Take a flow off its links; its number is not used again. */
+void share_drop(struct share *s, uint32_t flow);
+
+void share_solve(struct share *s);
+
+/* After share_add or share_drop of flow, and nothing else since the last solve or
+ * update. */
+void share_update(struct share *s, uint32_t flow);
+
+#endif

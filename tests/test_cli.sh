@@ -1,0 +1,80 @@
+#!/bin/sh
+# tests/test_cli.sh - the program as a person meets it: answers, mistakes, exits
+. "$(dirname "$0")/tap.sh"
+a=examples/01-first-answer/h100.yaml
+
+# fails STATUS PATTERN command...: exits so, says so on stderr, prints no answer
+fails() {
+	want=$1 says=$2
+	shift 2
+	"$@" >"$tmp/o" 2>"$tmp/e"
+	got=$?
+	cat "$tmp/e" >&2
+	[ $got = "$want" ] || { echo "exit $got, wanted $want" >&2; return 1; }
+	[ ! -s "$tmp/o" ] || { echo "printed an answer" >&2; return 1; }
+	grep -q -- "$says" "$tmp/e"
+}
+with() { # a scenario with one line replaced
+	sed "$1" $a >"$tmp/s.yaml"
+}
+bad() { # PATTERN SED: the changed scenario is refused with these words
+	with "$2"
+	fails 1 "$1" $f simulate "$tmp/s.yaml"
+}
+json() { $f "$@" --json | python3 -c 'import json,sys; d=json.load(sys.stdin); assert eval(sys.argv[1]), d' "$check"; }
+
+ok "simulate answers" $f simulate $a
+check='abs(sum(d["breakdown_s"].values())/d["step_s"]-1)<1e-9 and d["fits"] and d["interval"]["step_s"][0]<d["step_s"]<d["interval"]["step_s"][1]'
+ok "the breakdown adds up to the step" json simulate $a
+check='d["scenario"]["training"]["parallel"]["tp"]==2 and "training.parallel.cp" in d["assumed"]'
+ok "--set overrides, and what is assumed is told" json simulate $a --set training.parallel.tp=2
+check='d["fabric"]["leaf"]==32 and d["fabric"]["spine"]==16 and d["fabric"]["cables_node_leaf"]==1020 and d["fabric"]["cables_leaf_spine"]==1024'
+ok "bom of the 127-node SuperPOD" json bom $a --set cluster.gpus=1016 --set cluster.ufm_ports=4
+check='len(d["rows"])==4 and all(r["busbw_gb_per_s"]>0 for r in d["rows"])'
+ok "collective prints nccl-tests columns" json collective $a --op all_reduce,all_gather --bytes 16MiB,1GiB --gpus 64
+check='len(d["scenarios"])==2 and d["differences"]'
+ok "compare tells differences" json compare $a examples/01-first-answer/mi300x.yaml
+ok "bom as CSV" $f bom $a --csv
+for c in simulate compare validate sweep bom collective kernel trace list; do
+	ok "$c --help has an example" sh -c "$f $c --help | grep -q Example"
+done
+for k in gpus nodes fabrics models stacks prices; do
+	ok "list $k" $f list $k --json
+done
+ok "the same input gives the same bytes" sh -c "$f simulate $a --json >$tmp/1 && $f simulate $a --json >$tmp/2 && cmp $tmp/1 $tmp/2"
+ok "a plan that does not fit is simulated all the same" sh -c "$f simulate $a --set cluster.gpus=8 --set training.global_batch_size=8 --set training.parallel.pp=1 --set training.parallel.vpp=1 --json 2>/dev/null | grep -q '\"fits\": false'"
+
+ok "no argument is wrong usage" fails 64 Usage $f
+ok "an unknown command names the nearest" fails 64 "did you mean 'simulate'" $f simulat
+ok "a missing argument is wrong usage" fails 64 Usage $f simulate
+ok "a missing file" fails 1 "No such file" $f simulate /nonexistent.yaml
+ok "a folder" fails 1 "is a folder" $f simulate /
+ok "an empty file" sh -c ": >$tmp/empty.yaml; ! $f simulate $tmp/empty.yaml"
+head -c 4096 /dev/urandom >"$tmp/random.yaml"
+ok "a binary file" fails 1 "error:" $f simulate "$tmp/random.yaml"
+head -c 20000000 /dev/zero | tr '\0' 'a' >"$tmp/large.yaml"
+ok "an enormous file" fails 1 "too large" $f simulate "$tmp/large.yaml"
+ok "an unknown key names the nearest" bad "did you mean 'training'" 's/^training:/trainig:/'
+ok "an unknown GPU names the nearest" bad "did you mean 'h100-sxm'" 's/gpu: h100-sxm/gpu: h100-smx/'
+ok "a mistake has file, line and column" bad "s.yaml:14:18: error" 's/tp: 4/tp: 3/'
+ok "tp that does not divide the ranks" bad "error" 's/gpus: 1024/gpus: 72/'
+ok "zero GPUs" bad "not between" 's/gpus: 1024/gpus: 0/'
+ok "negative GPUs" bad "not between" 's/gpus: 1024/gpus: -8/'
+ok "overflowing GPUs" bad "not between" 's/gpus: 1024/gpus: 99999999999999999999/'
+ok "NaN" bad "whole number" 's/gpus: 1024/gpus: nan/'
+ok "a sequence of zero" bad "not between" 's/sequence_length: 8192/sequence_length: 0/'
+ok "an unknown precision" bad "none of" 's/precision: bf16/precision: bf17/'
+ok "two documents" sh -c "cat $a >$tmp/two.yaml; echo '---' >>$tmp/two.yaml; cat $a >>$tmp/two.yaml; ! $f simulate $tmp/two.yaml"
+ok "--set of nonsense" fails 1 "write --set KEY=VALUE" $f simulate $a --set nonsense
+ok "--set of an unknown key" fails 1 "unknown key" $f simulate $a --set training.nonsense=1
+ok "an unwritable timeline leaves no answer" fails 1 "cannot be written" $f simulate $a --timeline /nonexistent/t.json
+ok "a full disk is told" sh -c "! $f simulate $a >/dev/full"
+ok "a group larger than the cluster" fails 1 "a group of" $f collective $a --gpus 4096
+ok "a collective of 0 bytes" fails 1 "out of range" $f collective $a --bytes 0
+ok "an unknown collective" fails 1 "known: all_reduce" $f collective $a --op all_redcue
+printf 'id,modle.name,measured.step_s\n1,llama3-8b,1\n' >"$tmp/r.csv"
+ok "an unknown column" fails 1 "unknown column" $f validate "$tmp/r.csv"
+printf 'id,model.name,cluster.gpu,cluster.gpus,training.sequence_length,training.global_batch_size,measured.step_s\n1,llama3-8b,h200,8,4096,8,1\n2,llama3-8b,h200,8,4096,7,1\n3,nope,h200,8,4096,8,1\n' >"$tmp/r.csv"
+check='d["summary"]["n"]==1 and d["summary"]["failed"]==2 and len(d["failed"])==2'
+ok "rows that cannot be simulated are counted" json validate "$tmp/r.csv"
+finish

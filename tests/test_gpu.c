@@ -1,0 +1,220 @@
+/*
+ * tests/test_gpu.c - every profile loads, says where its numbers come from, and
+ * mistakes in one are found where they stand
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/arena.h"
+#include "base/file.h"
+#include "foretoken/hw.h"
+
+static const char *const names[] = {
+	"mi100", "mi210",    "mi250",	      "mi300x", "mi325x",
+	"mi355x", "a100-40g", "a100-80g",     "h100-sxm", "h100-96g-500w",
+	"h200",	 "b200",     "b300",	      "gb200",	"gb300",
+};
+
+static struct ft_gpu *load(const char *name)
+{
+	struct ft_error err;
+	struct ft_gpu *gpu = ft_gpu_load(name, NULL, &err);
+
+	if (!gpu)
+		fail_msg("%s: %s:%d:%d: %s", name, err.file, err.line,
+			 err.column, err.text);
+	return gpu;
+}
+
+static void all_profiles_load_and_are_whole(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		struct ft_gpu *g = load(names[i]);
+
+		assert_string_equal(g->name, names[i]);
+		assert_true(g->memory_bytes.value > 3e10);
+		assert_true(g->memory_bytes_per_s.value > 1e12);
+		assert_true(g->peak_flop_per_s[FT_BF16].value > 9e13);
+		assert_true(g->compute_units >= 104);
+		assert_true(g->limit_w.value > g->idle_w.value);
+		assert_true(g->n_memory > 10 && g->n_scale_ups >= 1);
+		assert_true(g->gemm[FT_BF16].n_rows > 0);
+		assert_true(g->default_node[0] && g->default_stack[0]);
+		assert_non_null(g->memory_bytes.from);
+		assert_non_null(g->gemm[FT_BF16].from);
+		for (size_t t = 0; t < g->n_attention; t++)
+			assert_non_null(g->attention[t].from);
+		for (size_t t = 0; t < g->n_collective; t++)
+			assert_non_null(g->collective[t].on);
+		ft_gpu_free(g);
+	}
+}
+
+/* 181.05 TFLOP/s, 64 GB, 104 units: halves of the card's. Power is not. */
+static void a_card_of_two_dies_is_given_per_rank(void **state)
+{
+	struct ft_gpu *g = load("mi250");
+
+	(void)state;
+	assert_int_equal(g->ranks_per_gpu, 2);
+	assert_int_equal(g->compute_units, 104);
+	assert_true(g->memory_bytes.value == 64e9);
+	assert_true(g->peak_flop_per_s[FT_BF16].value == 181.05e12);
+	assert_true(g->limit_w.value == 560);
+	/* its rows are those of a die sold alone */
+	assert_string_equal(g->gemm[FT_BF16].on->name, "mi210");
+	ft_gpu_free(g);
+}
+
+static void own_rows_come_before_those_of_a_kin(void **state)
+{
+	struct ft_gpu *g = load("gb200");
+	bool own = false, kin = false;
+
+	(void)state;
+	for (size_t i = 0; i < g->n_collective; i++) {
+		const struct ft_collective_table *t = &g->collective[i];
+
+		if (t->n <= 4) {
+			assert_ptr_equal(t->on, g);
+			own = true;
+		} else {
+			assert_string_equal(t->on->name, "b200");
+			kin = true;
+		}
+		for (size_t r = 1; r < t->n_rows; r++)
+			assert_true(t->row[r].bytes >= t->row[r - 1].bytes);
+	}
+	assert_true(own && kin);
+	ft_gpu_free(g);
+}
+
+static void rows_of_any_layout_become_products(void **state)
+{
+	struct ft_gpu *g = load("mi355x");
+	const struct ft_gemm_table *t = &g->gemm[FT_BF16];
+	bool seen = false;
+
+	(void)state;
+	/* wgrad of 90112 tokens, 4608 x 1024: C[1024,4608], inner 90112 */
+	for (size_t i = 0; i < t->n_rows; i++)
+		seen |= t->row[i].m == 1024 && t->row[i].n == 4608 &&
+			t->row[i].k == 90112;
+	assert_true(seen);
+	ft_gpu_free(g);
+}
+
+static void a_kernel_without_a_curve_has_the_default(void **state)
+{
+	struct ft_gpu *g = load("h200");
+
+	(void)state;
+	assert_string_equal(ft_gpu_memory_curve(g, "rmsnorm", false)->kernel,
+			    "rmsnorm");
+	assert_true(ft_gpu_memory_curve(g, "rmsnorm", true)->warm);
+	assert_string_equal(ft_gpu_memory_curve(g, "no_such", true)->kernel,
+			    "default");
+	assert_string_equal(ft_gpu_memory_curve(g, NULL, false)->kernel,
+			    "default");
+	/* no warm curve of its own: its cold one before another kernel's */
+	assert_string_equal(ft_gpu_memory_curve(g, "adamw", true)->kernel,
+			    "adamw");
+	ft_gpu_free(g);
+}
+
+/* ---- mistakes ----------------------------------------------------------- */
+
+/* mi210.yaml with one text put for another; loaded from a folder of its own. */
+static void expect(const char *file, const char *old, const char *put,
+		   int line, const char *text)
+{
+	char dir[] = "/tmp/ft-test-gpu-XXXXXX", yaml[80], csv[80];
+	struct arena mem = { 0 };
+	struct ft_error err = { 0 };
+	const char *all[2] = { "hw/gpus/mi210.yaml", "hw/gpus/mi210.gemm.csv" };
+	const char *to[2] = { yaml, csv };
+	struct ft_gpu *gpu;
+
+	assert_non_null(mkdtemp(dir));
+	snprintf(yaml, sizeof(yaml), "%s/mi210.yaml", dir);
+	snprintf(csv, sizeof(csv), "%s/mi210.gemm.csv", dir);
+	for (int i = 0; i < 2; i++) {
+		size_t len;
+		char *in = file_read(&mem, all[i], 1 << 20, &len, &err), *at;
+		FILE *out = fopen(to[i], "w");
+
+		assert_non_null(in);
+		assert_non_null(out);
+		at = strstr(all[i], file) ? strstr(in, old) : NULL;
+		if (strstr(all[i], file))
+			assert_non_null(at);
+		if (at)
+			fprintf(out, "%.*s%s%s", (int)(at - in), in, put,
+				at + strlen(old));
+		else
+			fputs(in, out);
+		fclose(out);
+	}
+	gpu = ft_gpu_load(yaml, NULL, &err);
+	unlink(yaml);
+	unlink(csv);
+	rmdir(dir);
+	if (gpu)
+		fail_msg("loaded in spite of '%s'", put);
+	assert_non_null(strstr(err.file, file));
+	assert_int_equal(err.line, line);
+	if (!strstr(err.text, text))
+		fail_msg("'%s' is not in '%s'", text, err.text);
+	arena_release(&mem);
+}
+
+static void mistakes_are_found_where_they_stand(void **state)
+{
+	(void)state;
+	expect("mi210.yaml", "provenance: {kind: published", "#", 6,
+	       "provenance");
+	expect("mi210.yaml", "compute_units", "compute_unit", 7,
+	       "compute_units");
+	expect("mi210.yaml", "1638.4 GB/s", "1638.4", 6, "unit");
+	expect("mi210.yaml", "\n  floor: 2.5 us", "\n  floors: 2.5 us", 16,
+	       "floor");
+	expect("gemm.csv", "fp16,forward,8192,32,32", "fp17,forward,1,1,1", 3,
+	       "number format");
+	expect("gemm.csv", ",33.3,", ",x33,", 3, "not a number");
+	expect("gemm.csv", ",33.3,", ",-33.3,", 3, "above zero");
+	expect("gemm.csv", ",33.3,", ",33.3,,", 3, "cells");
+	expect("gemm.csv", "time_us", "time_ms", 2, "time_us");
+}
+
+static void unknown_names_suggest_the_nearest(void **state)
+{
+	struct ft_error err;
+
+	(void)state;
+	assert_null(ft_gpu_load("h10-sxm", NULL, &err));
+	assert_non_null(strstr(err.text, "h100-sxm"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(all_profiles_load_and_are_whole),
+		cmocka_unit_test(a_card_of_two_dies_is_given_per_rank),
+		cmocka_unit_test(own_rows_come_before_those_of_a_kin),
+		cmocka_unit_test(rows_of_any_layout_become_products),
+		cmocka_unit_test(a_kernel_without_a_curve_has_the_default),
+		cmocka_unit_test(mistakes_are_found_where_they_stand),
+		cmocka_unit_test(unknown_names_suggest_the_nearest),
+	};
+
+	return cmocka_run_group_tests_name("hw/gpu", tests, NULL, NULL);
+}

@@ -1,0 +1,274 @@
+/*
+ * tests/test_inside.c - collectives inside a node: mesh arithmetic, plateaus,
+ * and sizes held out of the tables
+ *
+ * Sources of the plateaus: nccl-tests on H100, H200 and B200 nodes with and
+ * without NVLS, rccl-tests on MI300X (hw/gpus/SOURCES.md), and a probe of two
+ * H200 without NVLS.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "sim/kernel.h"
+
+static const double GIB = 1073741824, MIB = 1048576;
+
+static struct ft_gpu *load(const char *name)
+{
+	struct ft_error err;
+	struct ft_gpu *gpu = ft_gpu_load(name, NULL, &err);
+
+	if (!gpu)
+		fail_msg("%s: %s:%d: %s", name, err.file, err.line, err.text);
+	return gpu;
+}
+
+static struct ft_collective_result run(const struct ft_gpu *gpu,
+				       const char *fabric,
+				       enum ft_collective op, int64_t n,
+				       double bytes)
+{
+	struct ft_collective_result r;
+	struct ft_error err;
+
+	if (!ft_collective_inside(gpu, fabric, op, n, bytes, &r, &err))
+		fail_msg("%s", err.text);
+	return r;
+}
+
+static double bus(const struct ft_gpu *gpu, const char *fabric,
+		  enum ft_collective op, int64_t n, double bytes)
+{
+	return bytes * ft_collective_bus_factor(op, n) * 1e-9 /
+	       run(gpu, fabric, op, n, bytes).duration.time_s;
+}
+
+/* 64 GB/s a link: busbw 64, 192, 448 for 2, 4, 8; at 48 GB/s 1 GiB takes
+ * 5592.4 us among 8 and 22369.6 us between 2. */
+static void a_mesh_gives_a_link_to_each_pair(void **state)
+{
+	static const int64_t n[] = { 2, 4, 8 };
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		double t = inside_mesh_s(FT_ALL_REDUCE, n[i], GIB, 64e9);
+		double busbw = GIB * ft_collective_bus_factor(FT_ALL_REDUCE,
+							      n[i]) / t;
+
+		assert_true(fabs(busbw - 64e9 * (double)(n[i] - 1)) < 1);
+	}
+	assert_true(fabs(inside_mesh_s(FT_ALL_REDUCE, 8, GIB, 48e9) * 1e6 -
+			 5592.4053) < 1e-3);
+	assert_true(fabs(inside_mesh_s(FT_ALL_REDUCE, 2, GIB, 48e9) * 1e6 -
+			 22369.6213) < 1e-3);
+}
+
+static void plateaus_are_those_measured(void **state)
+{
+	static const struct {
+		const char *gpu, *fabric;
+		enum ft_collective op;
+		int64_t n;
+		double bytes, busbw, tolerance;
+	} row[] = {
+		{ "h200", "nvlink", FT_ALL_REDUCE, 8, 17179869184, 481, .03 },
+		{ "h200", "nvlink-no-nvls", FT_ALL_REDUCE, 8, 8589934592, 365.6,
+		  .03 },
+		{ "h200", "nvlink", FT_ALL_REDUCE, 6, 8589934592, 436, .04 },
+		{ "h200", "nvlink-no-nvls", FT_REDUCE_SCATTER, 8, 17179869184,
+		  362.9, .07 },
+		{ "h200", "nvlink-no-nvls", FT_ALL_REDUCE, 2, 536870912, 316,
+		  .03 },
+		{ "h200", "nvlink-no-nvls", FT_ALL_GATHER, 2, 536870912, 256,
+		  .03 },
+		{ "h200", "nvlink-no-nvls", FT_REDUCE_SCATTER, 2, 536870912,
+		  246, .04 },
+		{ "h200", "nvlink-no-nvls", FT_ALL_TO_ALL, 2, 536870912, 292,
+		  .06 },
+		{ "h200", "nvlink-no-nvls", FT_SENDRECV, 2, 536870912, 353,
+		  .06 },
+		{ "h100-sxm", "nvlink", FT_ALL_REDUCE, 8, 17179869184, 479.9,
+		  .03 },
+		{ "b200", "nvlink", FT_ALL_REDUCE, 8, 17179869184, 846, .15 },
+		{ "b200", "nvlink-no-nvls", FT_ALL_REDUCE, 8, 8589934592, 680,
+		  .06 },
+		{ "a100-80g", "nvlink", FT_ALL_REDUCE, 8, 17179869184, 234.9,
+		  .03 },
+		{ "mi300x", "xgmi", FT_ALL_REDUCE, 8, 4294967296, 312.9, .04 },
+		{ "mi300x", "xgmi", FT_ALL_REDUCE, 2, 4294967296, 47.67, .03 },
+		{ "mi300x", "xgmi", FT_ALL_REDUCE, 8, 8388608, 161, .25 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++) {
+		struct ft_gpu *g = load(row[i].gpu);
+		double b = bus(g, row[i].fabric, row[i].op, row[i].n,
+			       row[i].bytes);
+
+		if (fabs(b / row[i].busbw - 1) > row[i].tolerance)
+			fail_msg("%s %s %s %d: %.1f, measured %.1f GB/s",
+				 row[i].gpu, row[i].fabric,
+				 ft_collective_name(row[i].op), (int)row[i].n,
+				 b, row[i].busbw);
+		ft_gpu_free(g);
+	}
+}
+
+static void small_messages_are_the_same_without_nvls(void **state)
+{
+	struct ft_gpu *g = load("h200");
+
+	(void)state;
+	for (double s = 512; s <= MIB; s *= 8)
+		assert_true(bus(g, "nvlink", FT_ALL_REDUCE, 8, s) ==
+			    bus(g, "nvlink-no-nvls", FT_ALL_REDUCE, 8, s));
+	assert_true(bus(g, "nvlink", FT_ALL_REDUCE, 8, GIB) >
+		    1.2 * bus(g, "nvlink-no-nvls", FT_ALL_REDUCE, 8, GIB));
+	ft_gpu_free(g);
+}
+
+static void algorithms_are_as_nccl_chooses(void **state)
+{
+	struct ft_gpu *h = load("h200"), *m = load("mi300x");
+	struct ft_collective_result r;
+
+	(void)state;
+	r = run(h, "nvlink", FT_ALL_REDUCE, 8, MIB);
+	assert_string_equal(r.algorithm, "ring");
+	assert_string_equal(r.protocol, "LL");
+	r = run(h, "nvlink", FT_ALL_REDUCE, 8, 2 * MIB);
+	assert_string_equal(r.algorithm, "nvls");
+	assert_string_equal(r.protocol, "Simple");
+	r = run(h, "nvlink-no-nvls", FT_ALL_REDUCE, 8, GIB);
+	assert_string_equal(r.algorithm, "ring");
+	assert_string_equal(r.protocol, "Simple");
+	r = run(h, "nvlink", FT_ALL_GATHER, 8, 8 * MIB);
+	assert_string_equal(r.protocol, "LL128");
+	r = run(m, NULL, FT_ALL_REDUCE, 8, GIB);
+	assert_string_equal(r.algorithm, "direct");
+	assert_true(r.domains == 1 && r.nic_bytes == 0);
+	assert_true(r.scale_up_bytes == 1.75 * GIB);
+	ft_gpu_free(h);
+	ft_gpu_free(m);
+}
+
+/* Times rise with size, nothing is free, and no n falls out of line. */
+static void every_op_has_a_time_everywhere(void **state)
+{
+	static const char *const names[] = { "mi250", "mi300x", "a100-40g",
+					     "h200", "gb200" };
+
+	(void)state;
+	for (size_t i = 0; i < 5; i++) {
+		struct ft_gpu *g = load(names[i]);
+
+		for (int op = 0; op < FT_COLLECTIVES; op++)
+			for (int64_t n = 2; n <= 72; n += n < 8 ? 1 : 64) {
+				double last = 0;
+
+				for (double s = 4096; s < 4e10; s *= 16) {
+					enum ft_collective o =
+						(enum ft_collective)op;
+					double t = run(g, NULL, o, n, s)
+							   .duration.time_s;
+
+					assert_true(t > 2e-6);
+					assert_true(t > 0.8 * last);
+					last = t;
+				}
+			}
+		ft_gpu_free(g);
+	}
+}
+
+static void an_unknown_fabric_names_those_there_are(void **state)
+{
+	struct ft_gpu *g = load("mi300x");
+	struct ft_collective_result r;
+	struct ft_error err;
+
+	(void)state;
+	assert_false(ft_collective_inside(g, "nvlink", FT_ALL_REDUCE, 8, 1e6,
+					  &r, &err));
+	assert_non_null(strstr(err.text, "xgmi"));
+	ft_gpu_free(g);
+}
+
+/* ---- held out ----------------------------------------------------------- */
+
+static double held_out(const struct ft_gpu *g, size_t *n)
+{
+	double sum = 0;
+
+	*n = 0;
+	for (size_t i = 0; i < g->n_collective; i++) {
+		const struct ft_collective_table *t = &g->collective[i];
+		bool skip[128];
+
+		for (size_t odd = 0; odd < 2 && t->n_rows > 5; odd++) {
+			for (size_t r = 0; r < t->n_rows; r++)
+				skip[r] = r % 2 == odd;
+			for (size_t r = odd; r < t->n_rows; r += 2) {
+				double p = inside_table_s(t, t->row[r].bytes,
+							  skip);
+
+				sum += fabs(p / t->row[r].time_s - 1);
+				(*n)++;
+			}
+		}
+	}
+	return sum / (double)*n;
+}
+
+/* Every second size away: a quarter of the source's sizes is left. */
+static void sizes_held_out_are_found_again(void **state)
+{
+	static const struct {
+		const char *gpu;
+		double most;
+	} row[] = { { "a100-80g", .065 }, { "h100-sxm", .055 },
+		    { "h200", .080 },	  { "b200", .070 },
+		    { "b300", .097 },	  { "gb200", .072 },
+		    { "gb300", .065 },	  { "mi300x", .050 } };
+	double all = 0, count = 0;
+
+	(void)state;
+	print_message("# collectives, every second size held out: MAPE\n");
+	for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++) {
+		struct ft_gpu *g = load(row[i].gpu);
+		size_t n;
+		double mape = held_out(g, &n);
+
+		print_message("# %-10s %4zu rows %5.2f %%\n", row[i].gpu, n,
+			      100 * mape);
+		if (mape > row[i].most)
+			fail_msg("%s: %.3f", row[i].gpu, mape);
+		all += mape * (double)n;
+		count += (double)n;
+		ft_gpu_free(g);
+	}
+	assert_true(all / count < .07);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_mesh_gives_a_link_to_each_pair),
+		cmocka_unit_test(plateaus_are_those_measured),
+		cmocka_unit_test(small_messages_are_the_same_without_nvls),
+		cmocka_unit_test(algorithms_are_as_nccl_chooses),
+		cmocka_unit_test(every_op_has_a_time_everywhere),
+		cmocka_unit_test(an_unknown_fabric_names_those_there_are),
+		cmocka_unit_test(sizes_held_out_are_found_again),
+	};
+
+	return cmocka_run_group_tests_name("sim/inside", tests, NULL, NULL);
+}

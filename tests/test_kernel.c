@@ -1,0 +1,374 @@
+/*
+ * tests/test_kernel.c - one kernel: waves, layouts, clocks, and what probes on
+ * an H200 measured
+ *
+ * Sources: wave vector by arithmetic; cublasLt and cuDNN probes on an H200 and
+ * kernels of PyTorch traces there; FlashAttention charts; hw/gpus/SOURCES.md.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "sim/kernel.h"
+
+static struct ft_gpu *h200;
+
+static int load_h200(void **state)
+{
+	struct ft_error err;
+
+	(void)state;
+	h200 = ft_gpu_load("h200", NULL, &err);
+	return h200 ? 0 : -1;
+}
+
+static int free_h200(void **state)
+{
+	(void)state;
+	ft_gpu_free(h200);
+	return 0;
+}
+
+static struct ft_work product(enum ft_dtype dtype, enum ft_layout layout,
+			      int64_t m, int64_t n, int64_t k)
+{
+	struct ft_work w = { .kind = FT_GEMM, .name = "test", .dtype = dtype };
+
+	w.gemm.layout = layout;
+	w.gemm.m = m;
+	w.gemm.n = n;
+	w.gemm.k = k;
+	return w;
+}
+
+static struct ft_work attention(const char *impl, enum ft_pass pass,
+				int64_t batch, int64_t heads, int64_t kv_heads,
+				int64_t sequence, int64_t head_dim, bool causal)
+{
+	struct ft_work w = { .kind = FT_ATTENTION, .name = "test" };
+
+	w.attention.impl = impl;
+	w.attention.pass = pass;
+	w.attention.batch = batch;
+	w.attention.heads = heads;
+	w.attention.kv_heads = kv_heads;
+	w.attention.queries = w.attention.keys = sequence;
+	w.attention.qk_head_dim = w.attention.v_head_dim = head_dim;
+	w.attention.causal = causal;
+	return w;
+}
+
+static struct ft_prediction predict(const struct ft_gpu *gpu, struct ft_work w,
+				    enum ft_clock clock)
+{
+	struct ft_prediction p;
+	struct ft_error err;
+
+	if (!ft_kernel_predict(gpu, &w, clock, &p, &err))
+		fail_msg("%s", err.text);
+	assert_true(p.time_s > 0 && p.time_s < 1e4);
+	assert_true(p.spread_frac > 0 && p.spread_frac < 1);
+	return p;
+}
+
+static double burst_us(struct ft_work w)
+{
+	return predict(h200, w, FT_CLOCK_BURST).time_s * 1e6;
+}
+
+/* 8192 x 8192 in tiles of 128 x 256 on 132 units: 2048 tiles, 16 waves; with 24
+ * units taken by others 19; 132 tiles fill one wave, 133 need two. */
+static void tiles_and_waves_are_counted(void **state)
+{
+	(void)state;
+	assert_true(gemm_tiles(8192, 8192, 128, 256) == 2048);
+	assert_true(gemm_waves(2048, 132) == 16);
+	assert_true(gemm_waves(2048, 132 - 24) == 19);
+	assert_true(gemm_waves(132, 132) == 1);
+	assert_true(gemm_waves(133, 132) == 2);
+	assert_true(gemm_tiles(129, 1, 128, 256) == 2);
+}
+
+static void products_of_layouts_are_those_of_the_layer(void **state)
+{
+	struct ft_work w = product(FT_BF16, FT_DGRAD, 100, 200, 300);
+	struct product p = product_of(&w);
+
+	(void)state;
+	assert_true(p.m == 100 && p.n == 300 && p.k == 200);
+	w.gemm.layout = FT_WGRAD;
+	w.gemm.accumulate = true;
+	p = product_of(&w);
+	assert_true(p.m == 200 && p.n == 300 && p.k == 100);
+	assert_true(p.out_bytes == 8 && p.inner);
+}
+
+static void probes_on_an_h200_are_found_again(void **state)
+{
+	static const struct {
+		enum ft_dtype dtype;
+		enum ft_layout layout;
+		int64_t m, n, k;
+		double tflops, us;
+	} row[] = {
+		{ FT_BF16, FT_FORWARD, 8192, 8192, 8192, 769, 0 },
+		{ FT_BF16, FT_DGRAD, 8192, 8192, 8192, 722, 0 },
+		{ FT_BF16, FT_WGRAD, 8192, 8192, 8192, 770, 0 },
+		{ FT_BF16, FT_FORWARD, 8192, 28672, 8192, 703, 0 },
+		{ FT_BF16, FT_DGRAD, 8192, 28672, 8192, 680, 0 },
+		{ FT_BF16, FT_WGRAD, 8192, 28672, 8192, 697, 0 },
+		{ FT_FP8, FT_FORWARD, 8192, 8192, 8192, 1473, 0 },
+		{ FT_FP8, FT_WGRAD, 8192, 8192, 8192, 1326, 0 },
+		{ FT_BF16, FT_FORWARD, 4096, 4096, 4096, 0, 177 },
+		{ FT_BF16, FT_FORWARD, 4096, 1024, 4096, 0, 44.5 },
+		{ FT_BF16, FT_FORWARD, 4096, 14336, 4096, 0, 628 },
+		{ FT_BF16, FT_FORWARD, 4096, 4096, 14336, 0, 622 },
+		{ FT_BF16, FT_FORWARD, 4096, 128256, 4096, 0, 5570 },
+		{ FT_BF16, FT_DGRAD, 4096, 128256, 4096, 0, 5450 },
+		{ FT_BF16, FT_WGRAD, 4096, 128256, 4096, 0, 5420 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++) {
+		double us = burst_us(product(row[i].dtype, row[i].layout,
+					     row[i].m, row[i].n, row[i].k));
+		double want = row[i].us > 0 ?
+				      row[i].us :
+				      2e-6 * (double)(row[i].m * row[i].n *
+						      row[i].k) /
+					      row[i].tflops;
+
+		if (fabs(us / want - 1) > 0.03)
+			fail_msg("row %zu: %.1f us, measured %.1f", i, us,
+				 want);
+	}
+}
+
+static void published_attention_is_found_again(void **state)
+{
+	static const struct {
+		const char *impl;
+		enum ft_pass pass;
+		int64_t batch, heads, kv, s, d;
+		bool causal;
+		double tflops;
+	} row[] = {
+		{ "cudnn", FT_PASS_FORWARD, 1, 64, 8, 4096, 128, true, 591 },
+		{ "cudnn", FT_PASS_BACKWARD, 1, 64, 8, 8192, 128, true, 530 },
+		{ "cudnn", FT_PASS_FORWARD, 1, 64, 8, 16384, 128, false, 702 },
+		{ "cudnn", FT_PASS_BACKWARD, 1, 64, 8, 4096, 128, false, 560 },
+		{ NULL, FT_PASS_FORWARD, 1, 64, 8, 8192, 128, true, 644 },
+		{ "fa3", FT_PASS_FORWARD, 2, 16, 16, 8192, 128, false, 646 },
+		{ "fa3", FT_PASS_FORWARD, 2, 32, 32, 8192, 64, true, 460 },
+		{ "fa2", FT_PASS_BOTH, 2, 16, 16, 8192, 128, true, 308 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++) {
+		struct ft_work w = attention(row[i].impl, row[i].pass,
+					     row[i].batch, row[i].heads,
+					     row[i].kv, row[i].s, row[i].d,
+					     row[i].causal);
+		double rate = ft_work_flop(&w) / burst_us(w) * 1e-6;
+
+		if (fabs(rate / row[i].tflops - 1) > 0.04)
+			fail_msg("row %zu: %.0f TFLOP/s, measured %.0f", i,
+				 rate, row[i].tflops);
+	}
+}
+
+/* Seconds rise with every side of a product, but for noise of the rows. */
+static void more_work_takes_longer(void **state)
+{
+	(void)state;
+	for (int d = 0; d < 2; d++) {
+		enum ft_dtype dtype = d ? FT_FP8 : FT_BF16;
+
+		for (int64_t s = 512; s <= 16384; s *= 2) {
+			double t = burst_us(product(dtype, FT_FORWARD, s, 4096,
+						    4096));
+
+			assert_true(burst_us(product(dtype, FT_FORWARD, 2 * s,
+						     4096, 4096)) > 1.15 * t);
+			assert_true(burst_us(product(dtype, FT_FORWARD, s, 8192,
+						     4096)) > 1.15 * t);
+			assert_true(burst_us(product(dtype, FT_FORWARD, s, 4096,
+						     8192)) > 1.15 * t);
+		}
+	}
+	for (int64_t s = 1024; s <= 32768; s *= 2)
+		assert_true(burst_us(attention("cudnn", FT_PASS_FORWARD, 1, 64,
+					       8, 2 * s, 128, true)) >
+			    2 * burst_us(attention("cudnn", FT_PASS_FORWARD, 1,
+						   64, 8, s, 128, true)));
+}
+
+static void formats_order_as_the_hardware_does(void **state)
+{
+	double bf16 = burst_us(product(FT_BF16, FT_FORWARD, 8192, 8192, 8192));
+	double fp8 = burst_us(product(FT_FP8, FT_FORWARD, 8192, 8192, 8192));
+	double fp32 = burst_us(product(FT_FP32, FT_FORWARD, 8192, 8192, 8192));
+
+	(void)state;
+	assert_true(bf16 == burst_us(product(FT_FP16, FT_FORWARD, 8192, 8192,
+					     8192)));
+	assert_true(bf16 > 1.6 * fp8 && bf16 < 2.2 * fp8);
+	assert_true(fp32 > 8 * bf16);
+}
+
+static void a_format_it_lacks_is_refused(void **state)
+{
+	struct ft_work w = product(FT_NVFP4, FT_FORWARD, 4096, 4096, 4096);
+	struct ft_prediction p;
+	struct ft_error err;
+
+	(void)state;
+	assert_false(ft_kernel_predict(h200, &w, FT_CLOCK_BURST, &p, &err));
+	assert_non_null(strstr(err.text, "nvfp4"));
+	assert_non_null(strstr(err.text, "fp8-block128"));
+}
+
+static void accumulation_and_groups_cost_more(void **state)
+{
+	struct ft_work w = product(FT_BF16, FT_WGRAD, 4096, 4096, 4096);
+	double plain = burst_us(w), more;
+
+	(void)state;
+	w.gemm.accumulate = true;
+	more = burst_us(w);
+	assert_true(more > plain && more < 1.35 * plain);
+	w = product(FT_BF16, FT_FORWARD, 8192, 1536, 2048);
+	plain = burst_us(w);
+	w.gemm.groups = 64;
+	more = burst_us(w);
+	assert_true(more > 1.05 * plain && more < 6 * plain);
+}
+
+static void long_busy_kernels_slow_under_sustained_clocks(void **state)
+{
+	struct ft_work big = product(FT_BF16, FT_FORWARD, 8192, 8192, 8192);
+	struct ft_work tiny = product(FT_BF16, FT_FORWARD, 128, 512, 512);
+	struct ft_work copy = { .kind = FT_MEMORY_BOUND };
+	double slow;
+
+	(void)state;
+	slow = predict(h200, big, FT_CLOCK_SUSTAINED).time_s /
+	       predict(h200, big, FT_CLOCK_BURST).time_s;
+	assert_true(slow > 1.04 && slow < 1.08);
+	slow = predict(h200, tiny, FT_CLOCK_SUSTAINED).time_s /
+	       predict(h200, tiny, FT_CLOCK_BURST).time_s;
+	assert_true(slow >= 1 && slow < 1.005);
+	copy.memory.kernel = "copy";
+	copy.memory.bytes = 1e9;
+	assert_true(predict(h200, copy, FT_CLOCK_SUSTAINED).time_s ==
+		    predict(h200, copy, FT_CLOCK_BURST).time_s);
+}
+
+/* RMSNorm 3.7-3.8 TB/s, copies about 4.2, AdamW 3.27; nothing below 2 us. */
+static void memory_bound_kernels_reach_their_rates(void **state)
+{
+	static const struct {
+		const char *kernel;
+		double low, high;
+	} row[] = { { "rmsnorm", 3.65e12, 3.8e12 },
+		    { "copy", 4.0e12, 4.3e12 },
+		    { "adamw", 3.1e12, 3.35e12 } };
+	struct ft_work w = { .kind = FT_MEMORY_BOUND };
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		double rate;
+
+		w.memory.kernel = row[i].kernel;
+		w.memory.bytes = 1e9;
+		rate = 1e15 / burst_us(w);
+		assert_true(rate > row[i].low && rate < row[i].high);
+	}
+	w.memory.bytes = 16;
+	assert_true(burst_us(w) >= 2 && burst_us(w) < 5);
+}
+
+static void far_shapes_say_so(void **state)
+{
+	struct ft_prediction near, far;
+
+	(void)state;
+	near = predict(h200, product(FT_BF16, FT_FORWARD, 4096, 5000, 5000),
+		       FT_CLOCK_BURST);
+	far = predict(h200, product(FT_BF16, FT_FORWARD, 2, 64, 64),
+		      FT_CLOCK_BURST);
+	assert_false(near.extrapolated);
+	assert_true(far.extrapolated);
+	assert_true(far.spread_frac > 3 * near.spread_frac);
+	far = predict(h200, attention("unheard_of", FT_PASS_FORWARD, 1, 32, 8,
+				      4096, 128, true),
+		      FT_CLOCK_BURST);
+	assert_true(far.extrapolated);
+}
+
+/* Every GPU predicts the kernels of a training step. */
+static void all_gpus_predict_a_step(void **state)
+{
+	static const char *const names[] = {
+		"mi100",    "mi210",	"mi250",    "mi300x", "mi325x",
+		"mi355x",   "a100-40g", "a100-80g", "h100-sxm",
+		"h100-96g-500w", "h200", "b200",    "b300",   "gb200", "gb300",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < 15; i++) {
+		struct ft_error err;
+		struct ft_gpu *g = ft_gpu_load(names[i], NULL, &err);
+		double peak, mfu;
+		struct ft_work w;
+
+		assert_non_null(g);
+		peak = g->peak_flop_per_s[FT_BF16].value;
+		for (int l = 0; l < FT_LAYOUTS; l++) {
+			w = product(FT_BF16, (enum ft_layout)l, 8192, 8192,
+				    8192);
+			mfu = ft_work_flop(&w) / peak /
+			      predict(g, w, FT_CLOCK_SUSTAINED).time_s;
+			if (mfu < 0.35 || mfu > 0.95)
+				fail_msg("%s: %.2f of peak", names[i], mfu);
+		}
+		for (int p = 0; p < 3; p++) {
+			w = attention(NULL, (enum ft_pass)p, 1, 32, 8, 8192,
+				      128, true);
+			mfu = ft_work_flop(&w) / peak /
+			      predict(g, w, FT_CLOCK_SUSTAINED).time_s;
+			if (mfu < 0.12 || mfu > 0.85)
+				fail_msg("%s: attention %.2f of peak",
+					 names[i], mfu);
+		}
+		ft_gpu_free(g);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(tiles_and_waves_are_counted),
+		cmocka_unit_test(products_of_layouts_are_those_of_the_layer),
+		cmocka_unit_test(probes_on_an_h200_are_found_again),
+		cmocka_unit_test(published_attention_is_found_again),
+		cmocka_unit_test(more_work_takes_longer),
+		cmocka_unit_test(formats_order_as_the_hardware_does),
+		cmocka_unit_test(a_format_it_lacks_is_refused),
+		cmocka_unit_test(accumulation_and_groups_cost_more),
+		cmocka_unit_test(long_busy_kernels_slow_under_sustained_clocks),
+		cmocka_unit_test(memory_bound_kernels_reach_their_rates),
+		cmocka_unit_test(far_shapes_say_so),
+		cmocka_unit_test(all_gpus_predict_a_step),
+	};
+
+	return cmocka_run_group_tests_name("sim/kernel", tests, load_h200,
+					   free_h200);
+}

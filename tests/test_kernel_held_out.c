@@ -1,0 +1,244 @@
+/*
+ * tests/test_kernel_held_out.c - the error of kernels of shapes never seen
+ *
+ * Products: whole weight shapes (n,k), all their m with them, are taken out of
+ * a GPU's rows, a tenth at a time, and predicted from the rest; never single
+ * rows, whose neighbours in m would give them away. Beside it the harder case that
+ * only a tenth of the shapes is left. Attention: a fifth of the rows at a time.
+ * Bounds lie just above what is reached; the profiles' spreads are the
+ * root mean squares found here.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/arena.h"
+#include "sim/kernel.h"
+
+static const char *const names[] = { "a100-80g", "h100-sxm", "h200",   "b200",
+				     "b300",	 "gb200",    "gb300", "mi300x",
+				     "mi355x",	 "mi210" };
+enum { GPUS = 10, FOLDS = 10, THIN = 150 };
+
+struct errors {
+	double *of;
+	size_t n;
+	double within; /* how many lie inside one standard deviation */
+};
+
+struct summary {
+	double mape, p90, rms;
+};
+
+static int by_size(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static struct summary summarize(struct errors *e)
+{
+	struct summary s = { 0, 0, 0 };
+
+	assert_true(e->n > 0);
+	for (size_t i = 0; i < e->n; i++) {
+		s.mape += e->of[i] / (double)e->n;
+		s.rms += e->of[i] * e->of[i] / (double)e->n;
+	}
+	qsort(e->of, e->n, sizeof(*e->of), by_size);
+	s.p90 = e->of[e->n * 9 / 10];
+	s.rms = sqrt(s.rms);
+	return s;
+}
+
+/* A fold by the weight shape alone. */
+static unsigned fold_of(const struct ft_gemm_row *r)
+{
+	uint64_t h = (uint64_t)r->n * 1000003u + (uint64_t)r->k;
+
+	h ^= h >> 31;
+	h *= UINT64_C(0x9e3779b97f4a7c15);
+	return (unsigned)(h >> 40) % FOLDS;
+}
+
+static void gemm_fold(const struct ft_gpu *g, const struct ft_gemm_table *t,
+		      unsigned fold, bool keep, bool *skip, struct errors *e)
+{
+	double spread = g->gemm_spread.value, noise;
+
+	noise = g->gemm_model.noise.value * g->gemm_model.noise.value;
+	for (size_t i = 0; i < t->n_rows; i++)
+		skip[i] = (fold_of(&t->row[i]) == fold) != keep;
+	for (size_t i = 0; i < t->n_rows; i++) {
+		const struct ft_gemm_row *r = &t->row[i];
+		struct product p = { r->m, r->n, r->k, 1, false, 2 };
+		double left, error;
+		bool far;
+
+		if (!skip[i])
+			continue;
+		error = gemm_estimate_s(g, t, t->dtype, &p, skip, &left, &far) /
+				r->time_s - 1;
+		e->within += fabs(error) < krige_spread(spread, left, noise);
+		e->of[e->n++] = fabs(error);
+	}
+}
+
+static struct summary gemm_error(const struct ft_gpu *g,
+				 const struct ft_gemm_table *t, bool keep,
+				 double *within)
+{
+	struct arena mem = { 0 };
+	bool *skip = ARENA_ARRAY(&mem, t->n_rows, bool);
+	struct errors e = { ARENA_ARRAY(&mem, FOLDS * t->n_rows, double), 0,
+			    0 };
+	struct summary s;
+
+	/* a tenth kept: three of the ten choices are enough */
+	for (unsigned f = 0; f < FOLDS; f += keep ? 4 : 1)
+		gemm_fold(g, t, f, keep, skip, &e);
+	s = summarize(&e);
+	*within = e.within / (double)e.n;
+	arena_release(&mem);
+	return s;
+}
+
+static double gemm_bound(const struct ft_gemm_table *t)
+{
+	return t->n_rows < THIN ? 0.25 : 0.05;
+}
+
+static void weight_shapes_held_out_are_found_again(void **state)
+{
+	double all = 0, count = 0, kept = 0, kept_count = 0;
+
+	(void)state;
+	print_message("# gemm                   rows | held out: MAPE p90 rms, "
+		      "within 1 sd | a tenth kept: MAPE p90\n");
+	for (int i = 0; i < GPUS; i++) {
+		struct ft_error err;
+		struct ft_gpu *g = ft_gpu_load(names[i], NULL, &err);
+
+		assert_non_null(g);
+		for (int d = 0; d < FT_DTYPES; d++) {
+			const struct ft_gemm_table *t = &g->gemm[d];
+			struct summary s, few = { 0, 0, 0 };
+			double within, unused;
+
+			if (!t->n_rows)
+				continue;
+			s = gemm_error(g, t, false, &within);
+			if (t->n_rows > THIN)
+				few = gemm_error(g, t, true, &unused);
+			print_message("# %-9s %-13s %5zu | %5.2f %5.2f %5.2f "
+				      "%4.2f | %5.2f %5.2f\n", names[i],
+				      ft_dtype_name(t->dtype), t->n_rows,
+				      100 * s.mape, 100 * s.p90, 100 * s.rms,
+				      within, 100 * few.mape, 100 * few.p90);
+			if (s.mape > gemm_bound(t))
+				fail_msg("%s: %.3f", names[i], s.mape);
+			if (t->n_rows < THIN)
+				continue;
+			assert_true(within > 0.6);
+			all += s.mape;
+			count++;
+			kept += few.mape;
+			kept_count++;
+		}
+		ft_gpu_free(g);
+	}
+	print_message("# mean of the large grids %.2f %%, a tenth kept %.2f "
+		      "%%\n", 100 * all / count, 100 * kept / kept_count);
+	assert_true(all / count < 0.031);
+	assert_true(kept / kept_count < 0.060);
+}
+
+static struct summary attention_error(const struct ft_gpu *g,
+				      const struct ft_attention_table *t)
+{
+	struct arena mem = { 0 };
+	bool *skip = ARENA_ARRAY(&mem, t->n_rows, bool);
+	struct errors e = { ARENA_ARRAY(&mem, t->n_rows, double), 0, 0 };
+	struct summary s;
+
+	for (size_t fold = 0; fold < 5; fold++) {
+		for (size_t i = 0; i < t->n_rows; i++)
+			skip[i] = i * 2654435761u / 64 % 5 == fold;
+		for (size_t i = 0; i < t->n_rows; i++) {
+			const struct ft_attention_row *r = &t->row[i];
+			struct attention_shape a = {
+				r->batch,    r->heads,	  r->kv_heads,
+				r->sequence, r->sequence, r->head_dim,
+				0,	     r->causal,	  t->pass,
+				t->dtype,
+			};
+			double left, time = attention_flop(&a) / r->flop_per_s;
+			bool far;
+
+			if (skip[i])
+				e.of[e.n++] = fabs(attention_estimate_s(
+							   g, t, &a, skip,
+							   &left, &far) /
+							   time - 1);
+		}
+	}
+	s = summarize(&e);
+	arena_release(&mem);
+	return s;
+}
+
+static void attention_held_out_is_found_again(void **state)
+{
+	double all = 0, count = 0;
+
+	(void)state;
+	print_message("# attention                rows |  MAPE   p90   rms\n");
+	for (int i = 0; i < 7; i++) {
+		struct ft_error err;
+		struct ft_gpu *g = ft_gpu_load(names[i], NULL, &err);
+
+		assert_non_null(g);
+		for (size_t j = 0; j < g->n_attention; j++) {
+			const struct ft_attention_table *t = &g->attention[j];
+			struct summary s;
+
+			if (t->on != g || t->n_rows < 5)
+				continue;
+			s = attention_error(g, t);
+			print_message("# %-9s %-5s %-6s %d %4zu | %5.2f %5.2f "
+				      "%5.2f\n", names[i],
+				      ft_dtype_name(t->dtype), t->impl,
+				      t->pass, t->n_rows, 100 * s.mape,
+				      100 * s.p90, 100 * s.rms);
+			if (t->n_rows < THIN)
+				continue;
+			if (s.mape > 0.045)
+				fail_msg("%s: %.3f", names[i], s.mape);
+			all += s.mape;
+			count++;
+		}
+		ft_gpu_free(g);
+	}
+	print_message("# mean of the large tables %.2f %%\n",
+		      100 * all / count);
+	assert_true(all / count < 0.026);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(weight_shapes_held_out_are_found_again),
+		cmocka_unit_test(attention_held_out_is_found_again),
+	};
+
+	return cmocka_run_group_tests_name("sim/kernel held out", tests, NULL,
+					   NULL);
+}
