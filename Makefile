@@ -30,7 +30,8 @@ endif
 # calibrate/probe_* are programs and plug-ins of their own: see calibrate/probes.mk
 LIB_SRC  := $(filter-out calibrate/probe_%,$(wildcard $(FOLDERS:%=%/*.c)))
 CLI_SRC  := $(wildcard cli/*.c)
-HEADERS  := $(wildcard include/foretoken/*.h $(FOLDERS:%=%/*.h) cli/*.h)
+HEADERS  := $(filter-out calibrate/probe_%,$(wildcard \
+        include/foretoken/*.h $(FOLDERS:%=%/*.h) cli/*.h))
 OBJ      = $(1:%.c=$B/%.o)
 TESTS    := $(patsubst tests/%.c,$B/tests/%,$(wildcard tests/test_*.c))
 SHTESTS  := $(wildcard tests/test_*.sh)
@@ -64,9 +65,9 @@ $B/%.o: %.c
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
 rules:
-	awk -f tests/layers.awk layers $(HEADERS) $(LIB_SRC) $(CLI_SRC)
-	for h in $(HEADERS); do $(CC) $(ALL_CFLAGS) -fsyntax-only -x c $$h || exit; done
-	sh tests/sizes.sh
+	@awk -f tests/layers.awk layers $(HEADERS) $(LIB_SRC) $(CLI_SRC)
+	@for h in $(HEADERS); do $(CC) $(ALL_CFLAGS) -fsyntax-only -x c $$h || exit; done
+	@sh tests/sizes.sh
 
 deps:
 	sh scripts/deps.sh

@@ -2,11 +2,11 @@
  * calibrate/probe_gpu_collective.c - NCCL or RCCL among the first n devices, and a
  * product beside a collective
  *
- * One host thread queues all ranks inside a group call, so that no rank waits for
- * another's host. Short ones go in batches (a training step's collectives are
- * queued ahead as well); the slowest rank's events count. bytes as nccl-tests
+ * A host thread a rank. Short ones go in batches (a training step's collectives
+ * are queued ahead as well); the slowest rank's events count. bytes as nccl-tests
  * counts them: the whole buffer.
  */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -180,34 +180,6 @@ static enum probe_status wait_all(struct group *g, char *why, size_t n_why)
 	return PROBE_OK;
 }
 
-/* The slowest rank from its first event to its last, over `batch` calls; the
- * call before, untimed, lines the ranks up. */
-static enum probe_status burst(struct probe_session *s, struct group *g,
-			       int batch, double *us, char *why, size_t n_why)
-{
-	enum probe_status status = queue_all(s, g, why, n_why);
-
-	if (status == PROBE_OK)
-		status = mark(g, false, 0, why, n_why);
-	for (int j = 0; j < batch && status == PROBE_OK; j++)
-		status = queue_all(s, g, why, n_why);
-	if (status == PROBE_OK)
-		status = mark(g, true, 0, why, n_why);
-	if (status == PROBE_OK)
-		status = wait_all(g, why, n_why);
-	if (status != PROBE_OK)
-		return status;
-	*us = 0;
-	for (int i = 0; i < g->n; i++) {
-		float ms;
-
-		GPU_TRY(G(EventElapsedTime)(&ms, g->begin[i][0], g->end[i][0]));
-		if ((double)ms * 1e3 / batch > *us)
-			*us = (double)ms * 1e3 / batch;
-	}
-	return PROBE_OK;
-}
-
 static int batch_for(size_t bytes)
 {
 	return bytes <= (size_t)4 << 20 ? 20 : bytes <= (size_t)64 << 20 ? 5 : 2;
@@ -249,27 +221,102 @@ static enum probe_status check(struct probe_session *s, struct group *g,
 	return PROBE_OK;
 }
 
+/* One host thread a rank: a single one could not queue short collectives of
+ * eight devices as fast as they run. */
+struct rank {
+	struct probe_session *s;
+	struct group *g;
+	const struct probe_method *method;
+	pthread_barrier_t *together;
+	pthread_t thread;
+	int i, batch, *reps;
+	double *t_us; /* [rank][PROBE_MOST_REPS] of all ranks */
+	bool failed;
+};
+
+static void call_alone(struct rank *r)
+{
+	bool ok = ncclGroupStart() == ncclSuccess;
+
+	ok = one_rank(r->s, r->g, r->i) == ncclSuccess && ok;
+	ok = ncclGroupEnd() == ncclSuccess && ok;
+	r->failed |= !ok;
+}
+
+/* The call before the first event, untimed, lines the ranks up. */
+static void burst(struct rank *r, int at)
+{
+	G(Stream_t) q = r->g->stream[r->i];
+	float ms = 0;
+
+	pthread_barrier_wait(r->together);
+	call_alone(r);
+	r->failed |= G(EventRecord)(r->g->begin[r->i][0], q) != G(Success);
+	for (int j = 0; j < r->batch; j++)
+		call_alone(r);
+	r->failed |= G(EventRecord)(r->g->end[r->i][0], q) != G(Success) ||
+		     G(StreamSynchronize)(q) != G(Success) ||
+		     G(EventElapsedTime)(&ms, r->g->begin[r->i][0],
+					 r->g->end[r->i][0]) != G(Success);
+	r->t_us[r->i * PROBE_MOST_REPS + at] = (double)ms * 1e3 / r->batch;
+	pthread_barrier_wait(r->together);
+}
+
+static void *rank_main(void *arg)
+{
+	struct rank *r = arg;
+
+	r->failed |= G(SetDevice)(r->i) != G(Success);
+	for (int i = 0; i < r->method->warm_up; i++)
+		call_alone(r);
+	r->failed |= G(StreamSynchronize)(r->g->stream[r->i]) != G(Success);
+	burst(r, 0);
+	burst(r, 0);
+	if (r->i == 0)
+		*r->reps = probe_reps(r->method, r->t_us[0] * 1e-6 *
+							 (r->batch + 1));
+	pthread_barrier_wait(r->together);
+	for (int i = 0; i < *r->reps; i++)
+		burst(r, i);
+	return NULL;
+}
+
+/* Of each repetition the slowest rank counts. */
 static enum probe_status time_group(struct probe_session *s, struct group *g,
 				    const struct probe_method *method,
 				    struct probe_time *out, char *why,
 				    size_t n_why)
 {
-	double t_us[PROBE_MOST_REPS];
-	enum probe_status status = PROBE_OK;
-	int batch = batch_for(g->bytes), reps;
+	size_t n = (size_t)g->n;
+	double *t_us = calloc(n * PROBE_MOST_REPS, sizeof(*t_us));
+	struct rank rank[GPU_MOST];
+	pthread_barrier_t together;
+	bool failed = false;
+	int reps = 0;
 
-	for (int i = 0; i < method->warm_up && status == PROBE_OK; i++)
-		status = queue_all(s, g, why, n_why);
-	if (status == PROBE_OK)
-		status = burst(s, g, batch, &t_us[0], why, n_why);
-	if (status != PROBE_OK)
-		return status;
-	reps = probe_reps(method, t_us[0] * 1e-6 * (batch + 1));
-	for (int i = 0; i < reps && status == PROBE_OK; i++)
-		status = burst(s, g, batch, &t_us[i], why, n_why);
-	if (status == PROBE_OK)
-		probe_summary(t_us, reps, out);
-	return status;
+	if (!t_us || pthread_barrier_init(&together, NULL, (unsigned)n))
+		abort();
+	for (size_t i = 0; i < n; i++) {
+		rank[i] = (struct rank){ s, g, method, &together, 0, (int)i,
+					 batch_for(g->bytes), &reps, t_us,
+					 false };
+		if (pthread_create(&rank[i].thread, NULL, rank_main, &rank[i]))
+			abort();
+	}
+	for (size_t i = 0; i < n; i++) {
+		pthread_join(rank[i].thread, NULL);
+		failed |= rank[i].failed;
+	}
+	for (int j = 0; j < reps; j++)
+		for (size_t i = 1; i < n; i++)
+			if (t_us[i * PROBE_MOST_REPS + (size_t)j] > t_us[j])
+				t_us[j] = t_us[i * PROBE_MOST_REPS + (size_t)j];
+	probe_summary(t_us, reps, out);
+	free(t_us);
+	pthread_barrier_destroy(&together);
+	if (failed)
+		snprintf(why, n_why, "a rank of %s failed", g->op);
+	return failed ? PROBE_FAILED : PROBE_OK;
 }
 
 enum probe_status gpu_collective(struct probe_session *s,

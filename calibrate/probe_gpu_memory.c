@@ -114,7 +114,8 @@ static enum probe_status check(struct probe_session *s, const struct kernel *k,
 			       double *error, char *why, size_t n_why)
 {
 	const struct probe_cell *c = k->cell;
-	int64_t n = c->n, row = c->m - 1;
+	/* the second half of a concatenation comes from elsewhere */
+	int64_t n = c->n, row = c->kernel[3] == 'c' ? 0 : c->m - 1;
 	bool wide = !strcmp(c->dtype, "fp32"), adam = c->kernel[1] == 'd' &&
 						      c->kernel[2] == 'a';
 	int in = wide ? KERNEL_FP32 : KERNEL_BF16;

@@ -119,29 +119,13 @@ static bool attention_row(const struct csv *t, size_t row, struct ft_work *w,
 	       need_positive(w->attention.queries, "sequence_length", err);
 }
 
-/* Bytes read and written per element of the source buffer of e bytes each. */
-static double traffic(const char *kernel, double e)
-{
-	static const struct {
-		const char *kernel;
-		double per_element, fixed;
-	} known[] = {
-		{ "copy", 2, 0 },      { "add", 3, 0 },	    { "rmsnorm", 2, 0 },
-		{ "layernorm", 2, 0 }, { "swiglu", 3, 0 },  { "gelu", 2, 0 },
-		{ "rope", 2, 0 },      { "softmax", 2, 0 }, { "cast", 1, 2 },
-		{ "concat", 2, 0 },    { "adamw", 0, 28 },  { "adam", 0, 28 },
-		{ "fill", 1, 0 },      { "cross_entropy", 2, 0 },
-	};
-
-	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
-		if (!strcmp(kernel, known[i].kernel))
-			return known[i].per_element * e + known[i].fixed;
-	return 2 * e;
-}
-
-static bool memory_row(const struct csv *t, size_t row, struct ft_work *w,
+/* The row counts the source buffer; the work counts bytes read and written: the
+ * profile's curve says how many of those there are to one of the source. */
+static bool memory_row(const struct csv *t, size_t row,
+		       const struct ft_gpu *gpu, struct ft_work *w,
 		       struct ft_error *err)
 {
+	const struct ft_memory_curve *curve;
 	double e = ft_dtype_bytes(w->dtype), bytes;
 	int64_t m, n;
 
@@ -153,11 +137,13 @@ static bool memory_row(const struct csv *t, size_t row, struct ft_work *w,
 		return false;
 	if (bytes <= 0)
 		bytes = e * (double)m * (double)n;
-	w->memory.bytes = bytes / e * traffic(w->name, e);
+	curve = ft_gpu_memory_curve(gpu, w->name, w->memory.warm);
+	w->memory.bytes = bytes * (curve ? curve->traffic.value : 2);
 	return bytes > 0 || ft_fail(err, NULL, "the row has neither bytes nor m, n");
 }
 
-static bool work_of_row(const struct csv *t, size_t row, struct ft_work *w,
+static bool work_of_row(const struct csv *t, size_t row,
+			const struct ft_gpu *gpu, struct ft_work *w,
 			struct ft_error *err)
 {
 	const char *dtype = csv_text(t, row, csv_column(t, "dtype"));
@@ -169,7 +155,7 @@ static bool work_of_row(const struct csv *t, size_t row, struct ft_work *w,
 		return gemm_row(t, row, w, err);
 	if (!strcmp(w->name, "attention"))
 		return attention_row(t, row, w, err);
-	return memory_row(t, row, w, err);
+	return memory_row(t, row, gpu, w, err);
 }
 
 static bool predict_row(struct garage *g, const struct csv *t, size_t row,
@@ -181,7 +167,7 @@ static bool predict_row(struct garage *g, const struct csv *t, size_t row,
 	const char *clock = csv_text(t, row, csv_column(t, "clock"));
 	const struct ft_gpu *gpu = gpu_named(g, csv_text(t, row, column), &at, err);
 
-	return gpu && work_of_row(t, row, w, err) &&
+	return gpu && work_of_row(t, row, gpu, w, err) &&
 	       ft_kernel_predict(gpu, w, !strcmp(clock, "sustained") ?
 					 FT_CLOCK_SUSTAINED : FT_CLOCK_BURST,
 				 p, err);
@@ -371,7 +357,7 @@ bool ft_study_kernels(const char *gpu, const char *path, FILE *out,
 		struct ft_work w;
 
 		profile = gpu_named(&g, gpu, NULL, err);
-		ok = profile && work_of_row(rows, i, &w, err) &&
+		ok = profile && work_of_row(rows, i, profile, &w, err) &&
 		     ft_kernel_predict(profile, &w, !strcmp(csv_text(rows, i,
 					csv_column(rows, "clock")), "sustained") ?
 					FT_CLOCK_SUSTAINED : FT_CLOCK_BURST, &p,

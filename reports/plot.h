@@ -1,0 +1,31 @@
+/*
+ * reports/plot.h - plots: a data file and a gnuplot script beside each SVG
+ *
+ * A plot is redrawn by hand with `gnuplot NAME.gp` in its folder.
+ */
+#ifndef REPORTS_PLOT_H
+#define REPORTS_PLOT_H
+
+#include <stdio.h>
+
+#include "base/file.h"
+
+struct arena;
+
+struct plot {
+	struct arena *mem;
+	const char *dir, *name;
+	struct file_out data;
+};
+
+/* Write the rows to plot->data.out, then draw. */
+bool plot_begin(struct plot *p, struct arena *mem, const char *dir,
+		const char *name, struct ft_error *err)
+	__attribute__((warn_unused_result));
+
+/* script: gnuplot commands that plot 'NAME.dat'; terminal and output are set.
+ * The SVG's text, or NULL: gnuplot is missing or refused the script. */
+char *plot_draw(struct plot *p, const char *script, int height,
+		struct ft_error *err) __attribute__((warn_unused_result));
+
+#endif
