@@ -177,8 +177,7 @@ static void head(struct stage *st, unsigned variant, bool received)
 		await_neighbour(st, false, true);
 	cast_weights(b, ends_held(b, false, true));
 	head_forward(b);
-	root_bytes(b, is_fsdp(b->plan) ? st->root : (struct held){ 0, 0 });
-	head_bytes(b, false);
+	head_bytes(b, st->root, false);
 	done(st);
 }
 
@@ -212,8 +211,7 @@ static void head_back(struct stage *st, unsigned variant, int64_t next)
 	accumulate_gradients(b, ends_held(b, false, true), variant & V_FIRST);
 	if (variant & V_SYNC && !fsdp && !(b->model->tied && st->first))
 		reduce_gradients(b, ends_held(b, false, true));
-	root_bytes(b, fsdp ? st->root : (struct held){ 0, 0 });
-	head_bytes(b, true);
+	head_bytes(b, st->root, true);
 	done(st);
 }
 

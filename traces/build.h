@@ -117,7 +117,7 @@ void optimizer_ops(struct builder *b, struct held stage, double tied);
 /* memory.c: bytes held through the step, and taken by segments */
 void base_bytes(const struct builder *b, struct held stage,
 		double bytes[FT_MEMORIES]);
-void head_bytes(struct builder *b, bool backward);
+void head_bytes(struct builder *b, struct held root, bool backward);
 void layer_bytes(struct builder *b, int64_t layer, bool backward);
 void root_bytes(struct builder *b, struct held root);
 

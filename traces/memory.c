@@ -75,25 +75,36 @@ void layer_bytes(struct builder *b, int64_t layer, bool backward)
 	take(b, FT_MEMORY_OTHER, 0, unit);
 }
 
-void head_bytes(struct builder *b, bool backward)
+/* Bytes per logit at the loss's fullest moment, with no unit gathered. */
+static double loss_width(const struct builder *b)
 {
-	double logits = head_logits(b);
-	double compiled = backward ? 4 : 2, unfused = 12, peak;
-	bool keeps = b->rules->keeps_outputs && b->plan->pp > 1;
-
-	if (b->rules->fused_loss || b->rules->fusion == FT_FUSION_COMPILED)
-		peak = compiled;
-	else
-		peak = b->rules->fusion == FT_FUSION_EAGER ? unfused : 10;
 	if (b->rules->tensor_parallel == FT_TP_DTENSOR && b->plan->tp > 1)
-		peak = 16;
-	take(b, FT_MEMORY_OTHER,
-	     keeps && !backward ? 4 * logits : 0,
-	     keeps ? (backward ? 0 : 4 * logits) :
-				       peak * logits);
+		return 16;
+	if (b->rules->fused_loss || b->rules->fusion == FT_FUSION_COMPILED)
+		return 4;
+	return b->rules->fusion == FT_FUSION_EAGER ? 12 : 10;
 }
 
-/* The root unit, whole while embedding or head run. */
+/* Forward holds the root's weights and 16-bit logits; backward first the logits
+ * and their gradient, then the root gathered again beside the gradient. */
+void head_bytes(struct builder *b, struct held root, bool backward)
+{
+	double logits = head_logits(b), whole = unit_bytes(b, root), peak;
+
+	if (b->rules->keeps_outputs && b->plan->pp > 1) {
+		take(b, FT_MEMORY_OTHER, backward ? 0 : 4 * logits,
+		     backward ? 0 : 4 * logits);
+		return;
+	}
+	peak = whole / 2 + 2 * logits;
+	if (backward && whole + 2 * logits > peak)
+		peak = whole + 2 * logits;
+	if (backward && loss_width(b) * logits > peak)
+		peak = loss_width(b) * logits;
+	take(b, FT_MEMORY_OTHER, 0, peak);
+}
+
+/* The root unit, whole while the embedding runs. */
 void root_bytes(struct builder *b, struct held root)
 {
 	take(b, FT_MEMORY_OTHER, 0, unit_bytes(b, root));

@@ -26,7 +26,7 @@ double layer_saved_bytes(const struct builder *b, int64_t layer)
 		wide = (6 * (double)l->expert_intermediate + 4 * h) *
 			       (double)l->experts_per_token * sliced +
 		       6 * (double)l->shared_intermediate / tp;
-	rest = (gated ? 10 : b->autocast ? 18 : 12) * h / tp;
+	rest = (gated ? 10 : b->autocast ? 14 : 8) * h / tp;
 	whole = 4 * h * (b->rules->tensor_parallel == FT_TP_MEGATRON ? sliced : 1);
 	if (b->plan->recompute == FT_RECOMPUTE_SELECTIVE)
 		wide *= b->rules->selective == FT_SELECTIVE_OPS ? 0.5 : 1;

@@ -32,7 +32,7 @@ static struct ft_op *side_memory(struct builder *b, const char *name,
 	struct ft_work w = { .kind = FT_MEMORY_BOUND, .name = name,
 			     .dtype = FT_BF16 };
 
-	w.memory.kernel = "cast";
+	w.memory.kernel = "multi_copy";
 	w.memory.bytes = bytes;
 	w.memory.low_priority = true;
 	return put_op(b, &w, stream, 1 + (int)(bytes / 6 / 10e6));
@@ -99,7 +99,7 @@ void reduce_unit(struct builder *b, struct held unit)
 	host(b, FT_HOST_SHARD_BACKWARD, 1);
 	if (pack > 0) {
 		need(b, FT_STREAM_REDUCE); /* one reduction in flight */
-		put_memory(b, "fsdp_pack", "concat",
+		put_memory(b, "fsdp_pack", "multi_copy",
 			   (pack + width) * (unit.dense + unit.experts), 1);
 	}
 	put_collective(b, "fsdp_reduce", FT_STREAM_REDUCE, FT_REDUCE_SCATTER,

@@ -1,0 +1,140 @@
+#!/bin/sh
+# tests/test_report.sh - the HTML report: whole, true to the JSON, and it renders
+. "$(dirname "$0")/tap.sh"
+a=examples/01-first-answer/h100.yaml b=examples/01-first-answer/mi300x.yaml
+page=$tmp/report/index.html
+
+ok "compare writes a report" $f compare $a $b --report "$tmp/report"
+ok "the page is there" test -s "$page"
+ok "nothing half-written is left beside it" sh -c "! ls $tmp/report | grep -q part"
+ok "simulate writes one, too" sh -c "$f simulate $a --report $tmp/one && test -s $tmp/one/index.html"
+ok "a report that cannot be written is refused" sh -c "! $f simulate $a --report /proc/none/report 2>$tmp/e && grep -q 'error' $tmp/e"
+
+# Resources and cells by an HTML parser, not by patterns.
+cat >"$tmp/check.py" <<'P'
+import base64, json, math, re, sys
+from html.parser import HTMLParser
+
+class Page(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.loads, self.cells, self.styles, self.answer = [], [], [], None
+        self.cell, self.within = None, None
+    def handle_starttag(self, tag, attrs):
+        at = dict(attrs)
+        for k in ("src", "href", "srcset", "data", "poster", "xlink:href", "action"):
+            if k in at and not (tag == "a" and k == "href"):
+                self.loads.append(at[k])
+        if "style" in at:
+            self.styles.append(at["style"])
+        if tag == "td" and "data-key" in at:
+            self.cell = [at["data-key"], int(at["data-scenario"]), ""]
+        self.within = tag
+        if tag == "script":
+            self.script = at
+    def handle_endtag(self, tag):
+        if tag == "td" and self.cell:
+            self.cells.append(self.cell)
+            self.cell = None
+        self.within = None
+    def handle_data(self, text):
+        if self.cell:
+            self.cell[2] += text
+        if self.within == "style":
+            self.styles.append(text)
+        if self.within == "script" and self.script.get("id") == "answer":
+            self.answer = (self.answer or "") + text
+
+def read(path):
+    page = Page()
+    page.feed(open(path, encoding="utf-8").read())
+    return page
+
+def outside(page):
+    bad = [u for u in page.loads if not (u.startswith("data:") or u.startswith("#"))]
+    for u in page.loads: # what a picture inside the page would load
+        if u.startswith("data:image/svg+xml;base64,"):
+            svg = base64.b64decode(u.split(",", 1)[1]).decode()
+            bad += re.findall(r'(?:href|src)\s*=\s*["\'](?!#|data:)[^"\']*', svg)
+            bad += re.findall(r'url\((?!["\']?#)[^)]*\)|@import[^;]*', svg)
+    for s in page.styles:
+        bad += re.findall(r'url\((?!["\']?(?:#|data:))[^)]*\)|@import[^;]*', s)
+    return bad
+
+SI = {"": 1, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "m": 1e-3, "u": 1e-6, "n": 1e-9}
+
+def value(cell):
+    """The number of a cell in the JSON's unit, and half its last printed digit."""
+    m = re.fullmatch(r"(-?[\d.]+(?:e[-+]?\d+)?)(?: ([kMGTPmun]?)(B|s|USD|W|J))?", cell.strip())
+    assert m, "no number in '%s'" % cell
+    digits = m[1].partition(".")[2].partition("e")[0]
+    unit = SI[m[2] or ""]
+    return float(m[1]) * unit, 0.5 * 10.0 ** -len(digits) * unit
+
+def get(o, key):
+    for k in key.split("."):
+        o = o[k]
+    return o
+
+def agree(page, fresh):
+    scenarios = json.loads(page.answer) # the objects of `simulate`, in order
+    assert scenarios == fresh.get("scenarios", [fresh]), "the JSON of the page is another"
+    assert len(page.cells) >= 9 * len(scenarios), "only %d cells" % len(page.cells)
+    for key, i, text in page.cells:
+        shown, half = value(text)
+        true = get(scenarios[i], key)
+        if key.endswith(("mfu", "mfu_full", "hfu", "goodput")) or key.endswith("_frac"):
+            true *= 100
+        assert math.isclose(shown, true, rel_tol=5e-3, abs_tol=half * 1.001), (key, i, text, true)
+
+what, path = sys.argv[1:3]
+page = read(path) if what != "screenshot" else None
+if what == "outside":
+    bad = outside(page)
+    assert page.loads and not bad, bad
+elif what == "agree":
+    agree(page, json.load(open(sys.argv[3])))
+elif what == "dom":
+    drawn = read(sys.argv[3])
+    assert drawn.cells == page.cells and drawn.answer == page.answer, "the browser's page differs"
+elif what == "screenshot": # a PNG of some size that is not one colour
+    png = open(path, "rb").read()
+    assert png[:8] == b"\x89PNG\r\n\x1a\n" and len(png) > 20000, len(png)
+P
+if command -v python3 >/dev/null; then
+	ok "the page loads nothing from outside" python3 "$tmp/check.py" outside "$page"
+	$f compare $a $b --json >"$tmp/answer.json"
+	ok "each cell shows a number of the JSON" python3 "$tmp/check.py" agree "$page" "$tmp/answer.json"
+	$f simulate $a --json >"$tmp/answer1.json"
+	ok "so does the report of one scenario" python3 "$tmp/check.py" agree "$tmp/one/index.html" "$tmp/answer1.json"
+else
+	skip "the page loads nothing from outside" "no python3"
+	skip "each cell shows a number of the JSON" "no python3"
+	skip "so does the report of one scenario" "no python3"
+fi
+
+browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)
+browse() { # WIDTH ARGUMENT...: the page in a browser; what it logs to $tmp/log
+	w=$1
+	shift
+	timeout 60 "$browser" --headless --no-sandbox --disable-gpu --disable-quic --no-first-run \
+		--disable-background-networking --disable-component-update --disable-sync \
+		--disable-dev-shm-usage --hide-scrollbars --user-data-dir="$(mktemp -d -p "$tmp")" \
+		--window-size="$w",3200 --enable-logging=stderr "$@" "file://$page" 2>"$tmp/log"
+}
+quiet() { ! grep -E 'CONSOLE|Uncaught|ERR_' "$tmp/log" >&2; }
+if [ -z "$browser" ] || ! command -v python3 >/dev/null; then
+	for t in "the browser reads it all" "no console message" "it draws at 1200 px" "it draws at 390 px"; do
+		skip "$t" "no chromium"
+	done
+else
+	browse 1200 --dump-dom >"$tmp/dom.html"
+	ok "the browser reads it all" python3 "$tmp/check.py" dom "$page" "$tmp/dom.html"
+	ok "no console message" quiet
+	for w in 1200 390; do
+		browse $w --screenshot="$tmp/$w.png" >/dev/null
+		ok "it draws at $w px" python3 "$tmp/check.py" screenshot "$tmp/$w.png"
+		[ -z "${KEEP_SCREENSHOTS:-}" ] || cp "$tmp/$w.png" "$KEEP_SCREENSHOTS/"
+	done
+fi
+finish
