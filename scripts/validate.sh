@@ -2,22 +2,30 @@
 set -eu
 f=$1
 cd "$(dirname "$0")/.."
-all() {
-	printf '%-46s %5s %7s %7s %7s %7s %7s %9s\n' "$1" n MAPE bias median p90 max in-range
-	shift
-	for csv; do
-		name=$(basename "$csv" .csv)
-		"$f" validate "$csv" --json | python3 -c '
+command -v python3 >/dev/null || { echo "validate.sh needs python3" >&2; exit 1; }
+line() { # NAME: a summary of `validate --json` on stdin as one line
+	python3 -c '
 import json, sys
-s = json.load(sys.stdin)["summary"]
+s, name = json.load(sys.stdin)["summary"], sys.argv[1][:46]
+left = "  (%d not simulated)" % s["failed"] if s["failed"] else ""
 if s["n"]:
-    print("%-46s %5d %6.1f%% %+6.1f%% %6.1f%% %6.1f%% %6.1f%% %8.0f%%%s" % (sys.argv[1][:46], s["n"], 100*s["mape"], 100*s["bias"], 100*s["median"], 100*s["p90"], 100*s["max"], 100*s["inside_interval_frac"], "  (%d not simulated)" % s["failed"] if s["failed"] else ""))
+    print("%-46s %5d %6.1f%% %+6.1f%% %6.1f%% %6.1f%% %6.1f%% %8.0f%%%s" % (
+        name, s["n"], 100 * s["mape"], 100 * s["bias"], 100 * s["median"],
+        100 * s["p90"], 100 * s["max"], 100 * s["inside_interval_frac"], left))
 else:
-    print("%-46s none of %d could be simulated" % (sys.argv[1], s["failed"]))' "$name"
+    print("%-46s none of %d could be simulated" % (name, s["failed"]))' "$1"
+}
+table() { # TITLE FILE...
+	title=$1
+	shift
+	[ -e "$1" ] || return 0
+	printf '%-46s %5s %7s %7s %7s %7s %7s %9s\n' "$title" n MAPE bias median p90 max in-range
+	for csv; do
+		"$f" validate "$csv" --json | line "$(basename "$csv" .csv)"
 	done
 	echo
 }
 echo "Errors are in time; positive is predicted too slow."
 echo
-all "training steps, by source" tests/published/*.csv
-all "single kernels and collectives" tests/kernels/*.csv
+table "training steps, by source" tests/published/*.csv
+table "single kernels and collectives" tests/kernels/*.csv

@@ -8,9 +8,11 @@
  *   ring    base + (steps - net) * hop + net * net_hop + S f / (B e)
  *           steps = n-1, net = k-1; both twice for all_reduce
  *   tree    base + 2 ((g-1) hop + log2(k) net_hop) + 2 S / (B e)
+ *   nvlstree  25 us + 2 log2(k) 20.9 us + 2 S / (0.85 min(g nic, 1.25 bus))
  *   sharp   base + 2 hop + switch_hop + max(S / (g nic), 2 (g-1)/g S / bus)
  *   all_to_all   base + (k-1) * 1.5 us + max(S (n-g)/n / nic, S (g-1)/n / port)
- * hops and e by protocol (LL, LL128, Simple) are the constants of NVIDIA/nccl
+ * net_hop of rings and trees is stretched by the fabric's ring step against
+ * NDR InfiniBand's. hops and e by protocol (LL, LL128, Simple) are the constants of NVIDIA/nccl
  * 2.30 (src/graph/tuning.cc); the fastest pair is taken, as NCCL's tuner does.
  * The linear term in ranks was checked against published multi-node ratios
  * (tests/test_collective.c). Limit: one collective alone; sharing is sim/rates.c.
@@ -33,6 +35,9 @@ static const struct protocol protocols[] = {
 	{ "Simple", 8.4e-6, 3.4e-6, 14e-6, 8.4e-6, 4.0e-6, 14e-6, 1.0, 1e18 },
 };
 
+/* 4.58 us a rank: fitted on published ratios of 2 to 128 nodes */
+static const double NDR_STEP_S = 4.58e-6;
+
 enum {
 	PROTOCOLS = sizeof(protocols) / sizeof(*protocols),
 	LL_BYTES_PER_RANK = 16 * 1024,
@@ -45,7 +50,8 @@ struct paths {
 	double nic;      /* bytes/s of a rank that data reach */
 	double bus;      /* of a ring through one domain */
 	double extra_s;  /* of a network hop beyond the tuner's constants */
-	bool amd;
+	double slow;     /* the fabric's ring step / that of NDR InfiniBand */
+	bool amd, nvls;
 };
 
 /* Ranks of the group per domain, and domains it touches. */
@@ -79,7 +85,10 @@ static bool paths_of(const struct ft_cluster *c, struct ft_group_shape shape,
 	spread_over(c, shape, p);
 	p->amd = !strcmp(c->gpu->vendor, "amd") || !strcmp(c->gpu->vendor, "AMD");
 	p->bus = 1e18;
+	p->nvls = !strcmp(c->node->scale_up, "nvlink") &&
+		  c->gpu->peak_flop_per_s[FT_FP8].value > 0;
 	p->extra_s = 0;
+	p->slow = 1;
 	p->nic = 0;
 	if (p->k > 1) {
 		if (c->fabric->wiring == FT_WIRING_NONE)
@@ -91,6 +100,7 @@ static bool paths_of(const struct ft_cluster *c, struct ft_group_shape shape,
 		if (beyond_leaf(c, p) && c->fabric->oversubscription > 1)
 			eff /= c->fabric->oversubscription;
 		p->nic = c->nic_bytes_per_s * eff;
+		p->slow = fmax(1, c->fabric->ring_step_s.value / NDR_STEP_S);
 		p->extra_s = c->fabric->hop_s.value *
 			     (double)(c->topology.tiers > 1 ?
 				      2 * c->topology.tiers - 2 : 0) +
@@ -124,8 +134,9 @@ static double ring_s(const struct paths *p, const struct protocol *q,
 	double b = fmin(bandwidth(p) * q->efficiency, q->cap_bytes_per_s);
 	double f = ft_collective_bus_factor(op, (int64_t)p->n);
 
-	return q->ring_base_s + (steps - net) * q->ring_hop_s +
-	       net * (q->ring_net_s + p->extra_s) + bytes * f / b;
+	return q->ring_base_s +
+	       p->slow * ((steps - net) * q->ring_hop_s + net * q->ring_net_s) +
+	       net * p->extra_s + bytes * f / b;
 }
 
 static double tree_s(const struct paths *p, const struct protocol *q,
@@ -136,8 +147,17 @@ static double tree_s(const struct paths *p, const struct protocol *q,
 
 	return q->tree_base_s +
 	       2 * ((p->g - 1) * q->tree_hop_s +
-		    log2(p->k) * (q->tree_net_s + p->extra_s)) +
+		    log2(p->k) * (p->slow * q->tree_net_s + p->extra_s)) +
 	       2 * bytes / b;
+}
+
+/* Reduction in the NVLink switch of each domain, trees across them. */
+static double nvls_tree_s(const struct paths *p, double bytes)
+{
+	const double hop = 25e-6, net_hop = 20.9e-6, efficiency = 0.85;
+
+	return hop + 2 * log2(p->k) * (p->slow * net_hop + p->extra_s) +
+	       2 * bytes / (efficiency * fmin(p->g * p->nic, 1.25 * p->bus));
 }
 
 static double sharp_s(const struct paths *p, double bytes)
@@ -179,6 +199,8 @@ static void by_rings(const struct ft_cluster *c, const struct paths *p,
 			take(out, tree_s(p, &protocols[i], bytes), "tree",
 			     protocols[i].name);
 	}
+	if (op == FT_ALL_REDUCE && p->nvls && p->g >= 8)
+		take(out, nvls_tree_s(p, bytes), "nvlstree", "Simple");
 	out->scale_up_bytes = p->g > 1 ? bytes * f : 0;
 	out->nic_bytes = bytes * f / p->g;
 	if (op == FT_ALL_REDUCE && c->fabric->sharp) {

@@ -70,7 +70,9 @@ static void limits(const struct ft_outcome *o, const char *key, double value,
 {
 	double slow = o->step_high_s / o->step_s, fast = o->step_low_s / o->step_s;
 
-	*low = *high = value;
+	/* memory: the allocator's own slack, assumed */
+	*low = value * 0.95;
+	*high = value * 1.05;
 	if (!strcmp(key, "step_s")) {
 		*low = value * fast;
 		*high = value * slow;

@@ -1,7 +1,7 @@
 /*
  * traces/experts.c - a routed MLP: router, dispatch, grouped products, combine
  *
- * Routing is taken as balanced. Under sequence parallelism a rank routes its
+ * Routing is as uneven as the stack says: the fullest rank sets the pace. Under sequence parallelism a rank routes its
  * slice of the tokens; each token goes to experts_per_token experts spread over
  * the ep group by one all-to-all, and back by another.
  */
@@ -20,7 +20,8 @@ static struct routed routed_of(const struct builder *b, const struct ft_layer *l
 	struct routed r = { .h = b->model->hidden_size };
 
 	r.tokens = p->sequence_parallel ? b->tokens / p->tp : b->tokens;
-	r.copies = r.tokens * l->experts_per_token * p->etp;
+	r.copies = (int64_t)((double)(r.tokens * l->experts_per_token * p->etp) *
+			     b->rules->expert_imbalance);
 	r.local = l->experts / p->ep;
 	r.width = l->expert_intermediate / p->etp;
 	r.shared = l->shared_intermediate / p->tp;

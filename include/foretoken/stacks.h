@@ -75,6 +75,7 @@ struct ft_layout_rules {
 	double fsdp_copy_grad_bytes; /* per parameter, before a reduction, beside
 				      * the gradient's own width */
 	double optimizer_bytes;     /* moved per parameter; 0: by the formats */
+	double expert_imbalance;    /* copies of the fullest rank / the mean's */
 	double bucket_bytes;        /* of a gradient reduction */
 	int64_t optimizer_kernels;  /* launches of one update */
 	const char *rank_order;     /* fastest first, e.g. "tp-cp-ep-dp-pp" */

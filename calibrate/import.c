@@ -1,0 +1,282 @@
+/*
+ * calibrate/import.c - measurements that others made, into the store
+ *
+ * Each import is a run of its own with the file as its source. A file that lacks
+ * a needed column changes nothing: all of it is one transaction.
+ */
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/csv.h"
+#include "base/file.h"
+#include "calibrate/import.h"
+#include "calibrate/store.h"
+
+/* ---- JSON lines of the probe ----------------------------------------------- */
+
+static const char *word(const json_t *row, const char *key)
+{
+	const char *text = json_string_value(json_object_get(row, key));
+
+	return text ? text : "";
+}
+
+static double number(const json_t *row, const char *key, double missing)
+{
+	const json_t *v = json_object_get(row, key);
+
+	return json_is_number(v) ? json_number_value(v) : missing;
+}
+
+static bool truth(const json_t *row, const char *key)
+{
+	return json_is_true(json_object_get(row, key));
+}
+
+static struct ft_measurement of_json(const json_t *r)
+{
+	return (struct ft_measurement){
+		.cell = word(r, "cell"), .kind = word(r, "kind"),
+		.kernel = word(r, "kernel"), .dtype = word(r, "dtype"),
+		.layout = word(r, "layout"), .impl = word(r, "impl"),
+		.pass = word(r, "pass"), .m = number(r, "m", 0),
+		.n = number(r, "n", 0), .k = number(r, "k", 0),
+		.batch = number(r, "batch", 0), .heads = number(r, "heads", 0),
+		.kv_heads = number(r, "kv_heads", 0),
+		.sequence = number(r, "sequence_length", 0),
+		.head_dim = number(r, "head_dim", 0),
+		.bytes = number(r, "bytes", 0), .gpus = number(r, "gpus", 0),
+		.from = number(r, "from", 0), .to = number(r, "to", 0),
+		.causal = truth(r, "causal"), .warm = truth(r, "warm"),
+		.accumulate = truth(r, "accumulate"),
+		.sustained = !strcmp(word(r, "clock"), "sustained"),
+		.status = word(r, "status"), .why = word(r, "why"),
+		.time_us = number(r, "time_us", 0),
+		.p10_us = number(r, "p10_us", 0),
+		.p90_us = number(r, "p90_us", 0), .reps = number(r, "reps", 0),
+		.relative_error = number(r, "relative_error", -1),
+		.alone_us = number(r, "alone_us", 0),
+		.other_us = number(r, "other_us", 0),
+		.other_alone_us = number(r, "other_alone_us", 0),
+		.clock_mhz = number(r, "clock_mhz", -1),
+		.power_w = number(r, "power_w", -1),
+		.temperature_c = number(r, "temperature_c", -1),
+	};
+}
+
+static bool begin_json(struct ft_store *s, const json_t *r, const char *source,
+		       struct ft_error *err)
+{
+	char libraries[256];
+	struct ft_run run = { .backend = word(r, "backend"),
+			      .device = word(r, "device"),
+			      .date = word(r, "date"),
+			      .driver = word(r, "driver"),
+			      .fabric = word(r, "fabric"),
+			      .libraries = libraries, .source = source };
+	double format = number(r, "format", 0);
+
+	if (format < 1 || format >= 2)
+		return ft_fail(err, NULL, "these JSON lines are of format %g, "
+			       "this foretoken reads 1", format);
+	snprintf(libraries, sizeof(libraries), "%s; %s; %s; %s",
+		 word(r, "runtime"), word(r, "blas"),
+		 word(r, "attention_library"), word(r, "ccl"));
+	return ft_store_begin(s, &run, err);
+}
+
+bool ft_store_line(struct ft_store *s, const char *line, const char *source,
+		   bool *broken, struct ft_error *err)
+{
+	json_t *r = json_loads(line, 0, NULL);
+	const char *record = word(r, "record");
+	bool ok = true;
+
+	*broken = false;
+	if (!strcmp(record, "run")) {
+		ok = begin_json(s, r, source, err);
+	} else if (!strcmp(record, "measurement") && word(r, "cell")[0]) {
+		struct ft_measurement m = of_json(r);
+
+		ok = ft_store_add(s, &m, err);
+	} else {
+		*broken = true;
+	}
+	json_decref(r);
+	return ok;
+}
+
+static bool import_probe(struct ft_store *s, const char *path,
+			 const struct ft_run *run, size_t *n,
+			 struct ft_error *err)
+{
+	struct arena mem = { 0 };
+	size_t len, line = 0;
+	char *text = file_read(&mem, path, (size_t)1 << 30, &len, err), *next;
+	bool ok = text != NULL, broken;
+
+	for (; ok && text && *text; text = next) {
+		char *end = strchr(text, '\n');
+
+		line++;
+		next = end ? end + 1 : text + strlen(text);
+		if (end)
+			*end = '\0';
+		if (!*text)
+			continue;
+		ok = ft_store_line(s, text, run->source, &broken, err);
+		*n += ok && !broken && !strstr(text, "\"record\":\"run\"");
+		if (broken)
+			fprintf(stderr, "%s:%zu: warning: a broken line is left "
+				"out\n", path, line);
+	}
+	arena_release(&mem);
+	return ok;
+}
+
+/* ---- plain CSV ------------------------------------------------------------------ */
+
+bool import_need(const struct csv *t, const char *const *names, size_t n,
+		 struct ft_error *err)
+{
+	struct ft_mark top = { t->file, 1, 1 };
+
+	for (size_t i = 0; i < n; i++)
+		if (csv_column(t, names[i]) < 0)
+			return ft_fail(err, &top, "lacks the column '%s'",
+				       names[i]);
+	return true;
+}
+
+double import_number(const struct csv *t, size_t row, const char *column)
+{
+	struct ft_error ignored;
+	double v;
+
+	return csv_number(t, row, csv_column(t, column), 0, &v, &ignored) ? v :
+									    0;
+}
+
+static const char *cell(const struct csv *t, size_t row, const char *column)
+{
+	return csv_text(t, row, csv_column(t, column));
+}
+
+/* A row's name: its own shape, so that the same row again replaces it. */
+void import_name(struct ft_measurement *m, char id[256])
+{
+	snprintf(id, 256, "%s %s %s %s %s %s m%g n%g k%g b%g h%g/%g s%g d%g "
+		 "bytes%g gpus%g%s%s", m->kind, m->kernel, m->dtype, m->layout,
+		 m->impl, m->pass, m->m, m->n, m->k, m->batch, m->heads,
+		 m->kv_heads, m->sequence, m->head_dim, m->bytes, m->gpus,
+		 m->causal ? " causal" : "", m->warm ? " warm" : "");
+	m->cell = id;
+	m->status = "ok";
+	m->relative_error = m->clock_mhz = m->power_w = m->temperature_c = -1;
+}
+
+static double attention_flop_of(const struct ft_measurement *m)
+{
+	double passes = !strcmp(m->pass, "backward") ? 2.5 :
+			!strcmp(m->pass, "both")     ? 3.5 :
+						       1;
+
+	return passes * 4 * m->batch * m->heads * m->sequence * m->sequence *
+	       m->head_dim * (m->causal ? 0.5 : 1);
+}
+
+static bool kernel_of_csv(const struct csv *t, size_t i,
+			  struct ft_measurement *m)
+{
+	const char *kernel = cell(t, i, "kernel"), *op = cell(t, i, "op");
+	double tflops = import_number(t, i, "measured.tflops");
+
+	*m = (struct ft_measurement){
+		.kind = op[0] ? "collective" :
+			!strcmp(kernel, "gemm") || !strcmp(kernel, "attention") ?
+				kernel : "memory",
+		.dtype = cell(t, i, "dtype"), .layout = cell(t, i, "layout"),
+		.impl = cell(t, i, "impl"), .pass = cell(t, i, "pass"),
+		.m = import_number(t, i, "m"), .n = import_number(t, i, "n"),
+		.k = import_number(t, i, "k"),
+		.batch = import_number(t, i, "batch"),
+		.heads = import_number(t, i, "heads"),
+		.kv_heads = import_number(t, i, "kv_heads"),
+		.sequence = import_number(t, i, "sequence_length"),
+		.head_dim = import_number(t, i, "head_dim"),
+		.bytes = import_number(t, i, "bytes"),
+		.gpus = import_number(t, i, "gpus"),
+		.causal = !strcmp(cell(t, i, "causal"), "true"),
+		.warm = !strcmp(cell(t, i, "warm"), "true"),
+		.sustained = !strcmp(cell(t, i, "clock"), "sustained"),
+		.time_us = import_number(t, i, "measured.time_us"),
+	};
+	m->kernel = op[0] ? op : strcmp(m->kind, "memory") ? "" : kernel;
+	if (m->time_us <= 0 && tflops > 0 && !strcmp(kernel, "attention"))
+		m->time_us = attention_flop_of(m) / tflops * 1e-6;
+	if (m->time_us <= 0 && tflops > 0)
+		m->time_us = 2 * m->m * m->n * m->k / tflops * 1e-6;
+	return m->time_us > 0;
+}
+
+static bool import_csv(struct ft_store *s, const char *path,
+		       const struct ft_run *run, size_t *n, struct ft_error *err)
+{
+	struct arena mem = { 0 };
+	struct csv *t = csv_read_file(&mem, path, err);
+	static const char *const time_column[] = { "measured.time_us" };
+	struct ft_mark top = { path, 1, 1 };
+	struct ft_measurement m;
+	char id[256];
+	bool ok = t && (csv_column(t, "measured.tflops") >= 0 ||
+			import_need(t, time_column, 1, err));
+
+	if (ok && csv_column(t, "kernel") < 0 && csv_column(t, "op") < 0)
+		ok = ft_fail(err, &top, "lacks the column 'kernel' (or 'op')");
+	ok = ok && ft_store_begin(s, run, err);
+	for (size_t i = 0; ok && i < t->n_rows; i++) {
+		if (!kernel_of_csv(t, i, &m))
+			continue;
+		import_name(&m, id);
+		ok = ft_store_add(s, &m, err);
+		*n += ok;
+	}
+	arena_release(&mem);
+	return ok;
+}
+
+/* ---- which ------------------------------------------------------------------------- */
+
+static bool (*const readers[FT_IMPORTS])(struct ft_store *, const char *,
+					 const struct ft_run *, size_t *,
+					 struct ft_error *) = {
+	[FT_IMPORT_PROBE] = import_probe,
+	[FT_IMPORT_CSV] = import_csv,
+	[FT_IMPORT_NCCL_TESTS] = import_nccl_tests,
+	[FT_IMPORT_ATTENTION] = import_attention,
+	[FT_IMPORT_KINETO] = import_kineto,
+};
+
+bool ft_import_find(const char *name, enum ft_import *format)
+{
+	static const char *const names[FT_IMPORTS] = {
+		"probe", "csv", "nccl-tests", "attention", "kineto",
+	};
+
+	for (int i = 0; i < FT_IMPORTS; i++)
+		if (!strcmp(names[i], name)) {
+			*format = (enum ft_import)i;
+			return true;
+		}
+	return false;
+}
+
+bool ft_store_import(struct ft_store *s, enum ft_import format,
+		     const char *path, const struct ft_run *run, size_t *n,
+		     struct ft_error *err)
+{
+	*n = 0;
+	return readers[format](s, path, run, n, err) && ft_store_end(s, err);
+}

@@ -1,0 +1,212 @@
+/*
+ * calibrate/import_foreign.c - formats of other people's benchmarks
+ *
+ * nccl-tests, rccl-tests: lines "size count type redop root time algbw busbw ...";
+ * the op is in the comment that names the program (all_reduce_perf), or in the
+ * collective line; ranks are the "Rank" lines. Out of place counts.
+ *
+ * Attention: cuDNN's and AITER's benchmark CSV, by what their columns are called:
+ *   batch_size|batch|b, num_q_heads|nheads|heads|h, num_kv_heads|nheads_k|hkv,
+ *   seqlen|seqlen_q|s|sq, head_dim|d, causal|mask, fwd_time_ms|fwd(ms), bwd_...
+ *
+ * Kineto: kernels of a trace, as memory-bound or product cells named after the
+ * kernel; for looking at, not for fitting (no shapes).
+ */
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "calibrate/import.h"
+#include "calibrate/store.h"
+
+static const char *const ops[][2] = {
+	{ "all_reduce", "all_reduce" },	{ "all_gather", "all_gather" },
+	{ "reduce_scatter", "reduce_scatter" }, { "alltoall", "all_to_all" },
+	{ "broadcast", "broadcast" },	{ "sendrecv", "sendrecv" },
+	{ "AllReduce", "all_reduce" },	{ "AllGather", "all_gather" },
+	{ "ReduceScatter", "reduce_scatter" }, { "AlltoAll", "all_to_all" },
+};
+
+/* Fields of a result line: numbers first and last; -1 when it is none. */
+static int fields(char *line, char **field, int most)
+{
+	int n = 0;
+
+	for (char *f = strtok(line, " \t\r"); f && n < most;
+	     f = strtok(NULL, " \t\r"))
+		field[n++] = f;
+	return n >= 8 && strtod(field[0], NULL) > 0 ? n : -1;
+}
+
+bool import_nccl_tests(struct ft_store *s, const char *path,
+		       const struct ft_run *run, size_t *n, struct ft_error *err)
+{
+	struct arena mem = { 0 };
+	struct ft_mark at = { path, 1, 1 };
+	size_t len;
+	char *text = file_read(&mem, path, (size_t)1 << 28, &len, err), *next;
+	const char *op = NULL;
+	int ranks = 0;
+	bool ok = text && ft_store_begin(s, run, err);
+
+	for (; ok && *text; text = next) {
+		char *end = strchr(text, '\n'), *field[16], id[256];
+		struct ft_measurement m = { 0 };
+		int k;
+
+		next = end ? end + 1 : text + strlen(text);
+		if (end)
+			*end = '\0';
+		for (size_t i = 0; i < sizeof(ops) / sizeof(*ops); i++)
+			if ((text[0] == '#' || strstr(text, "_perf")) &&
+			    strstr(text, ops[i][0]))
+				op = ops[i][1];
+		ranks += text[0] == '#' && strstr(text, " Rank ") != NULL;
+		k = text[0] == '#' ? -1 : fields(text, field, 16);
+		if (k < 0)
+			continue;
+		/* size count type [redop] root | time algbw busbw wrong | ... */
+		m = (struct ft_measurement){
+			.kind = "collective", .kernel = op ? op : "",
+			.bytes = strtod(field[0], NULL), .gpus = ranks,
+			.time_us = strtod(field[k >= 13 ? 5 : k >= 12 ? 4 : k - 4],
+					  NULL),
+		};
+		if (!op || ranks < 2) {
+			ok = ft_fail(err, &at, "names %s; nccl-tests prints it "
+				     "at the top, keep those lines",
+				     op ? "no ranks" : "no collective");
+			break;
+		}
+		import_name(&m, id);
+		ok = m.time_us <= 0 || ft_store_add(s, &m, err);
+		*n += ok && m.time_us > 0;
+	}
+	if (ok && !*n)
+		ok = ft_fail(err, &at, "holds no line of results");
+	arena_release(&mem);
+	return ok;
+}
+
+/* ---- attention --------------------------------------------------------------------- */
+
+static int any_of(const struct csv *t, const char *const *names)
+{
+	for (; *names; names++)
+		if (csv_column(t, *names) >= 0)
+			return csv_column(t, *names);
+	return -1;
+}
+
+enum { BATCH, HEADS, KV, SEQUENCE, DIM, CAUSAL, FORWARD, BACKWARD, COLUMNS };
+
+static const char *const known[COLUMNS][7] = {
+	[BATCH] = { "batch_size", "batch", "b" },
+	[HEADS] = { "num_q_heads", "nheads", "nhead", "heads", "h", "hq" },
+	[KV] = { "num_kv_heads", "nheads_k", "nhead_k", "kv_heads", "hkv" },
+	[SEQUENCE] = { "q_seqlen", "seqlen", "seqlen_q", "sequence_length", "s",
+		       "sq" },
+	[DIM] = { "head_dim", "hdim", "head_dim_qk", "d" },
+	[CAUSAL] = { "is_causal", "causal", "attn_mask", "mask" },
+	[FORWARD] = { "fwd_time_ms", "fwd_time(ms)", "forward_ms", "fwd_ms" },
+	[BACKWARD] = { "bwd_time_ms", "bwd_time(ms)", "backward_ms", "bwd_ms" },
+};
+
+static double value(const struct csv *t, size_t row, int column)
+{
+	return column < 0 ? 0 : strtod(csv_text(t, row, column), NULL);
+}
+
+static bool add_pass(struct ft_store *s, struct ft_measurement m, double ms,
+		     const char *pass, size_t *n, struct ft_error *err)
+{
+	char id[256];
+
+	if (!(ms > 0))
+		return true;
+	m.pass = pass;
+	m.time_us = ms * 1e3;
+	import_name(&m, id);
+	++*n;
+	return ft_store_add(s, &m, err);
+}
+
+bool import_attention(struct ft_store *s, const char *path,
+		      const struct ft_run *run, size_t *n, struct ft_error *err)
+{
+	struct arena mem = { 0 };
+	struct csv *t = csv_read_file(&mem, path, err);
+	struct ft_mark top = { path, 1, 1 };
+	int at[COLUMNS];
+	bool ok = t != NULL;
+
+	for (int i = 0; ok && i < COLUMNS; i++) {
+		at[i] = any_of(t, known[i]);
+		if (at[i] < 0 && i != KV && i != CAUSAL && i != BACKWARD)
+			ok = ft_fail(err, &top, "lacks the column '%s'",
+				     known[i][0]);
+	}
+	ok = ok && ft_store_begin(s, run, err);
+	for (size_t i = 0; ok && i < t->n_rows; i++) {
+		const char *causal = csv_text(t, i, at[CAUSAL]);
+		struct ft_measurement m = {
+			.kind = "attention", .dtype = "bf16",
+			.impl = csv_column(t, "backend") >= 0 ?
+					csv_text(t, i, csv_column(t, "backend")) :
+					run->backend,
+			.batch = value(t, i, at[BATCH]),
+			.heads = value(t, i, at[HEADS]),
+			.kv_heads = value(t, i, at[at[KV] < 0 ? HEADS : KV]),
+			.sequence = value(t, i, at[SEQUENCE]),
+			.head_dim = value(t, i, at[DIM]),
+			.causal = causal[0] == 't' || causal[0] == 'T' ||
+				  causal[0] == '1' || causal[0] == 'c',
+		};
+
+		ok = add_pass(s, m, value(t, i, at[FORWARD]), "forward", n, err) &&
+		     add_pass(s, m, value(t, i, at[BACKWARD]), "backward", n,
+			      err);
+	}
+	arena_release(&mem);
+	return ok;
+}
+
+/* ---- Kineto --------------------------------------------------------------------------- */
+
+bool import_kineto(struct ft_store *s, const char *path,
+		   const struct ft_run *run, size_t *n, struct ft_error *err)
+{
+	struct ft_mark at = { path, 1, 1 };
+	json_error_t why;
+	json_t *root = json_load_file(path, 0, &why), *events;
+	bool ok = true;
+	size_t i;
+	json_t *e;
+
+	at.line = root ? 1 : why.line;
+	if (!root)
+		return ft_fail(err, &at, "%s", why.text);
+	events = json_object_get(root, "traceEvents");
+	if (!json_is_array(events))
+		ok = ft_fail(err, &at, "is no trace: it lacks 'traceEvents'");
+	ok = ok && ft_store_begin(s, run, err);
+	json_array_foreach(events, i, e) {
+		const char *category =
+			json_string_value(json_object_get(e, "cat"));
+		const char *name = json_string_value(json_object_get(e, "name"));
+		struct ft_measurement m = { .kind = "trace" };
+		char id[256];
+
+		if (!ok || !category || !name || strcmp(category, "kernel"))
+			continue;
+		m.kernel = name;
+		m.time_us = json_number_value(json_object_get(e, "dur"));
+		import_name(&m, id);
+		snprintf(id, sizeof(id), "trace %zu %.200s", i, name);
+		ok = ft_store_add(s, &m, err);
+		*n += ok;
+	}
+	json_decref(root);
+	return ok;
+}

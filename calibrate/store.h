@@ -1,0 +1,31 @@
+/* calibrate/store.h - the open store, for the files of this folder */
+#ifndef CALIBRATE_STORE_H
+#define CALIBRATE_STORE_H
+
+#include <sqlite3.h>
+
+#include "base/arena.h"
+#include "foretoken/calibrate.h"
+
+enum { STORE_VERSION = 1, STORE_BATCH = 64 };
+
+struct ft_store {
+	sqlite3 *db;
+	sqlite3_stmt *insert;
+	struct arena mem;
+	char path[4096];
+	int64_t run;     /* that measurements go to; 0: none */
+	int in_batch;    /* measurements of the open transaction */
+};
+
+/* An error of SQLite's as ours. */
+bool store_fail(struct ft_store *s, const char *what, struct ft_error *err);
+
+/* What a measurement is predicted to take, in microseconds; 0 when the profile
+ * cannot say. clock: burst unless it was sustained. */
+struct ft_gpu;
+double measurement_predict_us(const struct ft_gpu *gpu,
+			      const struct ft_measurement *m);
+bool measurement_is(const struct ft_measurement *m, const char *kind);
+
+#endif

@@ -1,0 +1,9 @@
+# One job on three networks: first a collective alone, then the step.
+cd "$(dirname "$0")" || exit
+f=${FORETOKEN:-../../build/foretoken}
+for net in ib roce spectrum-x; do
+	echo "all-gather of 256 and of 1,024 ranks, $net"
+	$f collective $net.yaml --op all_gather --gpus 256,1024 --bytes 16MiB,256MiB,1GiB || exit
+	echo
+done
+$f compare ib.yaml roce.yaml spectrum-x.yaml
