@@ -9,7 +9,7 @@
 enum { MOST_LINES = 4096, MOST_VALUES = 64 };
 
 struct args {
-	const char *scenario, *op, *bytes, *gpus, *plot;
+	const char *scenario, *op, *bytes, *gpus, *algorithm;
 	struct words set;
 	bool json;
 };
@@ -22,6 +22,8 @@ static const struct argp_option options[] = {
 	  "Sizes as nccl-tests counts them, e.g. 16MiB,1GiB; default 1 KiB to "
 	  "1 GiB", 0 },
 	{ "gpus", 'g', "N[,N]", 0, "Ranks, packed from the first; default all", 0 },
+	{ "algorithm", 'a', "NAME", 0,
+	  "ring, tree, nvlstree, sharp or direct; default the fastest", 0 },
 	{ "set", 's', "KEY=VALUE", 0, "Override a key", 0 },
 	{ "json", 'j', NULL, 0, "Print JSON", 0 },
 	{ 0 },
@@ -40,6 +42,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'g':
 		a->gpus = arg;
+		return 0;
+	case 'a':
+		a->algorithm = arg;
 		return 0;
 	case 's':
 		words_add(&a->set, arg, state);
@@ -95,7 +100,8 @@ static bool list(const char *text, bool bytes, double *out, size_t *n,
 	return true;
 }
 
-static bool lines_of_op(const struct ft_cluster *c, enum ft_collective op,
+static bool lines_of_op(const struct ft_cluster *c, const char *algorithm,
+			enum ft_collective op,
 			const double *bytes, size_t n_bytes, const double *gpus,
 			size_t n_gpus, struct ft_collective_line *line,
 			size_t *n, struct ft_error *err)
@@ -117,8 +123,8 @@ static bool lines_of_op(const struct ft_cluster *c, enum ft_collective op,
 					       "least 2 ranks");
 			*l = (struct ft_collective_line){ .op = op, .gpus = shape.size,
 							  .bytes = bytes[b] };
-			if (!ft_collective_predict(c, op, bytes[b], shape,
-						   &l->result, err))
+			if (!ft_collective_by(c, op, bytes[b], shape, algorithm,
+					      &l->result, err))
 				return false;
 			(*n)++;
 		}
@@ -151,7 +157,7 @@ static bool lines(const struct args *a, const struct ft_cluster *c,
 				       "known: all_reduce, all_gather, "
 				       "reduce_scatter, all_to_all, broadcast, "
 				       "sendrecv", p);
-		if (!lines_of_op(c, op, bytes, n_bytes, gpus, n_gpus, line, n, err))
+		if (!lines_of_op(c, a->algorithm, op, bytes, n_bytes, gpus, n_gpus, line, n, err))
 			return false;
 	}
 	return true;

@@ -93,8 +93,40 @@ static void fit_fabric(struct owned *owned)
 			     (double)c->ranks_per_node;
 }
 
+static double fraction(struct reader *r, const char *key, double fallback)
+{
+	double v = read_quantity(r, key, DIM_FRAC, fallback);
+
+	if (v > 1)
+		reader_fail(r, key, "is a fraction, 0 to 1");
+	return v;
+}
+
+static bool read_imperfections(const struct node *node,
+			       struct ft_imperfections *i, struct ft_error *err)
+{
+	static const char *const placements[] = { "packed", "scattered" };
+	struct reader r = reader_open(node, err);
+
+	i->given = node != NULL;
+	i->seed = (uint64_t)read_int(&r, "seed", 0, INT64_MAX, 1);
+	i->scattered = read_choice(&r, "placement", placements, 2, 0) == 1;
+	i->failed_uplinks_frac = fraction(&r, "failed_uplinks_frac", 0);
+	i->slow_nics_frac = fraction(&r, "slow_nics_frac", 0);
+	i->slow_nic_rate_frac = fraction(&r, "slow_nic_rate_frac", 0.5);
+	i->gpu_speed_spread_frac = fraction(&r, "gpu_speed_spread_frac", 0);
+	if (!r.failed && i->slow_nic_rate_frac <= 0)
+		reader_fail(&r, "slow_nic_rate_frac", "a NIC of no rate joins "
+						      "nothing");
+	if (!r.failed && i->failed_uplinks_frac >= 1)
+		reader_fail(&r, "failed_uplinks_frac", "without uplinks the "
+						       "fabric falls apart");
+	return reader_close(&r);
+}
+
 static bool load(struct owned *owned, struct reader *r, struct ft_error *err)
 {
+	const struct node *imperfections = read_node(r, "imperfections");
 	struct ft_cluster *c = &owned->cluster;
 	struct ft_mark at;
 
@@ -104,6 +136,8 @@ static bool load(struct owned *owned, struct reader *r, struct ft_error *err)
 	c->gpus_mark = reader_mark(r, "gpus");
 	c->ufm_ports = read_int(r, "ufm_ports", 0, 1 << 16, 0);
 	if (r->failed || !load_parts(owned, r, err) || !reader_close(r))
+		return false;
+	if (!read_imperfections(imperfections, &c->imperfections, err))
 		return false;
 	set_sizes(owned);
 	fit_fabric(owned);

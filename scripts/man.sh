@@ -9,6 +9,7 @@ tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 export SOURCE_DATE_EPOCH=1793491200 # 2026-11
 version=$("$f" --version)
+number=${version#* }
 see='foretoken(1), foretoken-scenario(5)'
 page() { # NAME WHAT ARGUMENT...: man/NAME.1 from `foretoken ARGUMENT... --help`
 	name=$1 what=$2
@@ -17,7 +18,7 @@ page() { # NAME WHAT ARGUMENT...: man/NAME.1 from `foretoken ARGUMENT... --help`
 	chmod +x "$tmp/$name"
 	printf '[see also]\n%s\n' "$see" >"$tmp/more"
 	[ -n "$*" ] || cat man/foretoken.1.inc >"$tmp/more"
-	help2man --no-info --section=1 --name="$what" --version-string="$version" \
+	help2man --no-info --section=1 --name="$what" --version-string="$name $number" \
 		--manual="User Commands" --source="$version" --include="$tmp/more" \
 		--output="man/$name.1" "$tmp/$name"
 	# argp writes the usage as "foretoken COMMAND"; bold what is typed

@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "foretoken/sim.h"
+#include "sim/network.h"
 
 struct protocol {
 	const char *name;
@@ -52,6 +53,7 @@ struct paths {
 	double extra_s;  /* of a network hop beyond the tuner's constants */
 	double slow;     /* the fabric's ring step / that of NDR InfiniBand */
 	bool amd, nvls;
+	const char *only; /* the one algorithm wanted; NULL: the fastest */
 };
 
 /* Ranks of the group per domain, and domains it touches. */
@@ -75,12 +77,34 @@ static bool beyond_leaf(const struct ft_cluster *c, const struct paths *p)
 	       nodes > (double)c->topology.nodes_per_leaf;
 }
 
-static bool paths_of(const struct ft_cluster *c, struct ft_group_shape shape,
-		     struct paths *p, struct ft_error *err)
+/* The share of a NIC's line rate that data reach: what the fabric's recipe says,
+ * or, for a cluster with imperfections, what its flows get on its links. */
+static double nic_share(const struct ft_cluster *c, const struct paths *p,
+			enum ft_collective op)
 {
-	const double best = 0.97; /* of line rate, within one leaf: headers */
+	const double best = 0.97; /* within one leaf: headers */
+	double eff = best, nodes;
+
+	if (c->imperfections.given) {
+		nodes = ceil(p->k * (double)c->domain_ranks /
+			     (double)c->ranks_per_node);
+		return best * network_share(c, (int64_t)nodes,
+					    op == FT_ALL_TO_ALL ? NETWORK_PAIRS :
+								  NETWORK_RING);
+	}
+	if (beyond_leaf(c, p)) {
+		eff = fmin(best, c->fabric->efficiency.value);
+		if (c->fabric->oversubscription > 1)
+			eff /= c->fabric->oversubscription;
+	}
+	return eff;
+}
+
+static bool paths_of(const struct ft_cluster *c, struct ft_group_shape shape,
+		     enum ft_collective op, struct paths *p,
+		     struct ft_error *err)
+{
 	struct ft_collective_result in;
-	double eff;
 
 	spread_over(c, shape, p);
 	p->amd = !strcmp(c->gpu->vendor, "amd") || !strcmp(c->gpu->vendor, "AMD");
@@ -94,12 +118,7 @@ static bool paths_of(const struct ft_cluster *c, struct ft_group_shape shape,
 		if (c->fabric->wiring == FT_WIRING_NONE)
 			return ft_fail(err, &c->gpus_mark, "a group spans nodes "
 				       "but the cluster has no fabric");
-		eff = beyond_leaf(c, p) ? c->fabric->efficiency.value : best;
-		if (eff > best)
-			eff = best;
-		if (beyond_leaf(c, p) && c->fabric->oversubscription > 1)
-			eff /= c->fabric->oversubscription;
-		p->nic = c->nic_bytes_per_s * eff;
+		p->nic = c->nic_bytes_per_s * nic_share(c, p, op);
 		p->slow = fmax(1, c->fabric->ring_step_s.value / NDR_STEP_S);
 		p->extra_s = c->fabric->hop_s.value *
 			     (double)(c->topology.tiers > 1 ?
@@ -169,9 +188,11 @@ static double sharp_s(const struct paths *p, double bytes)
 	       fmax(bytes / (p->g * p->nic), inside);
 }
 
-static void take(struct ft_collective_result *out, double time_s,
-		 const char *algorithm, const char *protocol)
+static void take(const struct paths *p, struct ft_collective_result *out,
+		 double time_s, const char *algorithm, const char *protocol)
 {
+	if (p->only && strcmp(p->only, algorithm))
+		return;
 	if (out->algorithm && time_s >= out->duration.time_s)
 		return;
 	out->duration.time_s = time_s;
@@ -193,14 +214,14 @@ static void by_rings(const struct ft_cluster *c, const struct paths *p,
 		if (i == 1 && (p->amd || p->k > 2 ||
 			       bytes / p->n >= LL128_BYTES_PER_RANK))
 			continue;
-		take(out, ring_s(p, &protocols[i], op, bytes), "ring",
+		take(p, out, ring_s(p, &protocols[i], op, bytes), "ring",
 		     protocols[i].name);
 		if (op == FT_ALL_REDUCE)
-			take(out, tree_s(p, &protocols[i], bytes), "tree",
+			take(p, out, tree_s(p, &protocols[i], bytes), "tree",
 			     protocols[i].name);
 	}
 	if (op == FT_ALL_REDUCE && p->nvls && p->g >= 8)
-		take(out, nvls_tree_s(p, bytes), "nvlstree", "Simple");
+		take(p, out, nvls_tree_s(p, bytes), "nvlstree", "Simple");
 	out->scale_up_bytes = p->g > 1 ? bytes * f : 0;
 	out->nic_bytes = bytes * f / p->g;
 	if (op == FT_ALL_REDUCE && c->fabric->sharp) {
@@ -208,7 +229,7 @@ static void by_rings(const struct ft_cluster *c, const struct paths *p,
 
 		if (t < out->duration.time_s)
 			out->nic_bytes = bytes / p->g;
-		take(out, t, "sharp", "Simple");
+		take(p, out, t, "sharp", "Simple");
 	}
 }
 
@@ -222,7 +243,7 @@ static void by_pairs(const struct ft_cluster *c, const struct paths *p,
 
 	out->scale_up_bytes = in;
 	out->nic_bytes = net;
-	take(out, 12e-6 + (p->k - 1) * 1.5e-6 + p->extra_s + t, "direct",
+	take(p, out, 12e-6 + (p->k - 1) * 1.5e-6 + p->extra_s + t, "direct",
 	     "Simple");
 }
 
@@ -234,23 +255,35 @@ static void by_one_path(const struct paths *p, enum ft_collective op,
 	double hops = point ? 1 : p->k - 1;
 
 	out->nic_bytes = point ? bytes : bytes / p->g;
-	take(out, 10e-6 + hops * (4e-6 + p->extra_s) + bytes / b,
+	take(p, out, 10e-6 + hops * (4e-6 + p->extra_s) + bytes / b,
 	     point ? "direct" : "ring", "Simple");
 }
 
-bool ft_collective_predict(const struct ft_cluster *c, enum ft_collective op,
-			   double bytes, struct ft_group_shape shape,
-			   struct ft_collective_result *out,
-			   struct ft_error *err)
+static bool inside(const struct ft_cluster *c, enum ft_collective op,
+		   double bytes, int64_t n, const char *algorithm,
+		   struct ft_collective_result *out, struct ft_error *err)
 {
-	struct paths p;
+	if (!ft_collective_inside(c->gpu, c->node->scale_up, op, n, bytes, out,
+				  err))
+		return false;
+	if (algorithm && strcmp(algorithm, out->algorithm))
+		return ft_fail(err, NULL, "inside one domain the tables hold what "
+			       "the library chose, which is %s", out->algorithm);
+	return true;
+}
+
+bool ft_collective_by(const struct ft_cluster *c, enum ft_collective op,
+		      double bytes, struct ft_group_shape shape,
+		      const char *algorithm, struct ft_collective_result *out,
+		      struct ft_error *err)
+{
+	struct paths p = { .only = algorithm };
 
 	*out = (struct ft_collective_result){ .domains = 1 };
 	spread_over(c, shape, &p);
 	if (p.k <= 1)
-		return ft_collective_inside(c->gpu, c->node->scale_up, op,
-					    shape.size, bytes, out, err);
-	if (!paths_of(c, shape, &p, err))
+		return inside(c, op, bytes, shape.size, algorithm, out, err);
+	if (!paths_of(c, shape, op, &p, err))
 		return false;
 	out->domains = (int64_t)p.k;
 	switch (op) {
@@ -264,6 +297,17 @@ bool ft_collective_predict(const struct ft_cluster *c, enum ft_collective op,
 	default:
 		by_rings(c, &p, op, bytes, out);
 	}
+	if (!out->algorithm)
+		return ft_fail(err, NULL, "%s cannot run as '%s' here",
+			       ft_collective_name(op), algorithm);
 	out->duration.spread_frac = 0.15; /* fitted law 7.5 %, routing beside it */
 	return true;
+}
+
+bool ft_collective_predict(const struct ft_cluster *c, enum ft_collective op,
+			   double bytes, struct ft_group_shape shape,
+			   struct ft_collective_result *out,
+			   struct ft_error *err)
+{
+	return ft_collective_by(c, op, bytes, shape, NULL, out, err);
 }

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <gsl/gsl_cdf.h>
+
 #include "base/arena.h"
 #include "foretoken/sim.h"
 #include "sim/engine.h"
@@ -44,6 +46,18 @@ static void launches_of(const struct ft_graph *g, double *launches)
 		}
 }
 
+/*
+ * All ranks wait for the slowest in every step: of n GPUs whose speeds are normal
+ * with deviation s the slowest is 1 + s E[max of n], Blom's approximation.
+ */
+static double slowest_gpu(const struct ft_cluster *c)
+{
+	double n = (double)c->ranks, s = c->imperfections.gpu_speed_spread_frac;
+
+	return s > 0 && n > 1 ?
+		1 + s * gsl_cdf_ugaussian_Pinv((n - 0.375) / (n + 0.25)) : 1;
+}
+
 static bool compute_cost(struct setting *s, size_t i, double launches,
 			 struct ft_error *err)
 {
@@ -68,6 +82,7 @@ static bool compute_cost(struct setting *s, size_t i, double launches,
 		factor = s->stack->attention_factor.value;
 	else
 		factor = s->stack->memory_factor.value;
+	factor *= slowest_gpu(s->cluster);
 	c->duration = ft_ps_from_s(times * (factor * p.time_s + gap_s(s)));
 	s->spread[i] = p.spread_frac;
 	s->extrapolated[i] = p.extrapolated;

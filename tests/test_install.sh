@@ -25,4 +25,23 @@ for k in gpus nodes fabrics models stacks prices; do
 done
 ok "no path of this tree is in it" sh -c "! strings -a $g 2>/dev/null | grep -F '$tree/hw'"
 ok "manual pages are there" test -s "$root/usr/share/man/man1/foretoken.1" -a -s "$root/usr/share/man/man5/foretoken-scenario.5"
+documented() { # COMMAND: each long option of --help is in its page
+	$f "$1" --help | grep -o -- '--[a-z][a-z-]*' | sort -u >"$tmp/options"
+	sed 's/\\-/-/g' "man/foretoken-$1.1" >"$tmp/page"
+	while read -r o; do
+		grep -qF -e "$o" "$tmp/page" || { echo "$o is not in man/foretoken-$1.1" >&2; return 1; }
+	done <"$tmp/options"
+}
+for c in $($f --help | sed -n 's/^  \([a-z]*\)  .*/\1/p'); do
+	ok "every option of $c is in its page" documented "$c"
+done
+keys() { # every key that a scenario may leave out is in foretoken-scenario(5)
+	$f simulate --json "$tmp/s.yaml" | sed -n '/"assumed"/,/]/p' | grep -o '"[a-z_.]*"' | tr -d '"' |
+		grep -v assumed | sort -u >"$tmp/keys"
+	[ -s "$tmp/keys" ] || return 1
+	while read -r k; do
+		grep -qF -e "$k" man/foretoken-scenario.5 || { echo "$k is not in foretoken-scenario(5)" >&2; return 1; }
+	done <"$tmp/keys"
+}
+ok "every scenario key has its entry" keys
 finish

@@ -278,6 +278,18 @@ bool ft_topology_build(const struct ft_fabric *fabric, int64_t nodes,
 
 /* ---- Cluster: all of it -------------------------------------------------- */
 
+/* What real clusters are not: the `imperfections` map of a cluster. Random draws
+ * come from the seed alone. */
+struct ft_imperfections {
+	bool given;
+	uint64_t seed;
+	bool scattered;             /* placement: ranks' nodes in random order */
+	double failed_uplinks_frac; /* of leaf-spine links, at random */
+	double slow_nics_frac;      /* of NICs, at random, */
+	double slow_nic_rate_frac;  /* run at this share of their rate */
+	double gpu_speed_spread_frac; /* standard deviation of GPUs' speed */
+};
+
 struct ft_cluster {
 	const struct ft_gpu *gpu;
 	const struct ft_node *node;
@@ -290,10 +302,12 @@ struct ft_cluster {
 	int64_t nics_per_node;
 	double nic_bytes_per_s;  /* of a rank: NICs of the node / its ranks */
 	int64_t ufm_ports;
+	struct ft_imperfections imperfections;
 	struct ft_mark gpus_mark;
 };
 
-/* node: the `cluster` map of a scenario: gpu, gpus, node, fabric, ufm_ports. */
+/* node: the `cluster` map of a scenario: gpu, gpus, node, fabric, ufm_ports,
+ * imperfections. */
 struct ft_cluster *ft_cluster_load(const struct node *node,
 				   struct ft_error *err)
 	__attribute__((warn_unused_result));

@@ -1,0 +1,345 @@
+/*
+ * calibrate/fit.c - a profile out of a store, and how far it is off where it has not
+ * looked: five profiles, each without a fifth of the shapes, predict that fifth
+ *
+ * Outlier rule: a measurement whose p90 is more than 1.6 times its p10 was disturbed
+ * and is not used; cells that failed their check never are.
+ */
+#include "calibrate/fit.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "calibrate/store.h"
+#include "foretoken/hw.h"
+
+static const double unsteady = 1.6, disagree = 0.15;
+
+static int fold_of(double a, double b)
+{
+	uint64_t x = (uint64_t)a * UINT64_C(0x9e3779b97f4a7c15) +
+		     (uint64_t)b * UINT64_C(0xbf58476d1ce4e5b9);
+
+	x ^= x >> 29;
+	x *= UINT64_C(0x94d049bb133111eb);
+	return (int)((x >> 33) % FIT_FOLDS);
+}
+
+int fit_fold_gemm(double n, double k)
+{
+	return fold_of(fmin(n, k), fmax(n, k));
+}
+
+int fit_fold_attention(double heads, double kv, double dim, double s)
+{
+	return fold_of(heads * 1000 + kv, dim * 1000003 + s);
+}
+
+int fit_fold(const struct ft_measurement *m)
+{
+	if (measurement_is(m, "gemm"))
+		return m->sustained ? FIT_FOLDS : fit_fold_gemm(m->n, m->k);
+	if (measurement_is(m, "attention"))
+		return fit_fold_attention(m->heads, m->kv_heads, m->head_dim,
+					  m->sequence);
+	if (measurement_is(m, "memory"))
+		return fold_of(m->m * m->n, m->n + strlen(m->kernel));
+	if (measurement_is(m, "collective"))
+		return fold_of(m->bytes + m->gpus, m->kernel[0] * 256 +
+						   m->kernel[4]);
+	return FIT_FOLDS;
+}
+
+/* ---- errors ----------------------------------------------------------------------- */
+
+struct errors {
+	double *value; /* log(predicted / measured) kept as a ratio - 1 */
+	int *group;
+	size_t n;
+};
+
+static int group_named(struct ft_fit *fit, struct arena *mem, const char *name)
+{
+	for (size_t i = 0; i < fit->n_groups; i++)
+		if (!strcmp(fit->group[i].family, name))
+			return (int)i;
+	if (fit->n_groups == FT_FIT_GROUPS)
+		return FT_FIT_GROUPS - 1;
+	fit->group[fit->n_groups].family = arena_text(mem, name);
+	return (int)fit->n_groups++;
+}
+
+/* The family as a whole and the part that readers ask about. */
+static void name_groups(const struct ft_measurement *m, char part[96])
+{
+	if (measurement_is(m, "gemm"))
+		snprintf(part, 96, "gemm %s %s%s", m->dtype, m->layout,
+			 m->accumulate ? " accumulate" : "");
+	else if (measurement_is(m, "attention"))
+		snprintf(part, 96, "attention %s %s", m->impl, m->pass);
+	else if (measurement_is(m, "memory"))
+		snprintf(part, 96, "memory %s%s", m->kernel,
+			 m->warm ? " warm" : "");
+	else
+		snprintf(part, 96, "collective %s %.0f", m->kernel, m->gpus);
+}
+
+static int by_size(const void *a, const void *b)
+{
+	double x = fabs(*(const double *)a), y = fabs(*(const double *)b);
+
+	return (x > y) - (x < y);
+}
+
+static void summarize(struct ft_fit_error *g, double *v, size_t n)
+{
+	double square = 0;
+
+	g->n = n;
+	for (size_t i = 0; i < n; i++) {
+		g->bias += v[i] / (double)n;
+		g->mape += fabs(v[i]) / (double)n;
+		square += v[i] * v[i] / (double)n;
+	}
+	qsort(v, n, sizeof(*v), by_size);
+	g->median = n ? fabs(v[n / 2]) : 0;
+	g->p90 = n ? fabs(v[(size_t)(0.9 * (double)(n - 1))]) : 0;
+	/* one standard deviation, judged robustly */
+	g->spread = fmin(sqrt(square), 1.5 * g->median + 0.005);
+}
+
+static void finish_groups(struct ft_fit *fit, const struct errors *e,
+			  struct arena *mem)
+{
+	for (size_t i = 0; i < fit->n_groups; i++) {
+		double *v = ARENA_ARRAY(mem, e->n + 1, double);
+		size_t n = 0;
+
+		for (size_t j = 0; j < 2 * e->n; j++)
+			if (e->group[j] == (int)i)
+				v[n++] = e->value[j / 2];
+		summarize(&fit->group[i], v, n);
+	}
+}
+
+/* Curves are fitted to one source (see fit_memory.c); the other is not scored. */
+static bool scored(const struct fit_input *in, const struct ft_measurement *m)
+{
+	int families = in->options->families;
+
+	if (measurement_is(m, "gemm"))
+		return families & FT_FIT_GEMM && !m->sustained;
+	if (measurement_is(m, "attention"))
+		return families & FT_FIT_ATTENTION;
+	if (measurement_is(m, "collective"))
+		return families & FT_FIT_COLLECTIVES;
+	if (!measurement_is(m, "memory") || !(families & FT_FIT_MEMORY))
+		return false;
+	if (!fit_from_torch(m)) {
+		for (size_t i = 0; i < in->n; i++)
+			if (!m->warm && strcmp(m->kernel, "rope") &&
+			    measurement_is(&in->row[i], "memory") &&
+			    fit_from_torch(&in->row[i]))
+				return false;
+		return true;
+	}
+	return !m->warm && m->m >= 128 && strcmp(m->kernel, "rope") &&
+	       strcmp(m->kernel, "silu") && strcmp(m->kernel, "mul");
+}
+
+static bool score_fold(const struct fit_input *in, int fold, const char *folder,
+		       struct ft_fit *fit, struct errors *e, struct arena *mem,
+		       struct ft_error *err)
+{
+	const char *path = arena_printf(mem, "%s/%s.yaml", folder,
+					in->options->name);
+	struct ft_gpu *gpu = ft_gpu_load(path, NULL, err);
+
+	for (size_t i = 0; gpu && i < in->n; i++) {
+		const struct ft_measurement *m = &in->row[i];
+		char part[96];
+		double us;
+
+		if (fit_fold(m) != fold || !scored(in, m))
+			continue;
+		us = measurement_predict_us(gpu, m);
+		if (!(us > 0))
+			continue;
+		name_groups(m, part);
+		e->group[2 * e->n] = group_named(fit, mem, m->kind);
+		e->group[2 * e->n + 1] = group_named(fit, mem, part);
+		e->value[e->n++] = us / m->time_us - 1;
+	}
+	ft_gpu_free(gpu);
+	return gpu != NULL;
+}
+
+static void remove_folder(const char *folder, const char *name)
+{
+	static const char *const tails[] = { "yaml", "gemm.csv", "attention.csv",
+					     "collectives.csv" };
+	char path[4300];
+
+	for (int i = 0; i < 4; i++) {
+		snprintf(path, sizeof(path), "%s/%s.%s", folder, name, tails[i]);
+		unlink(path);
+	}
+	rmdir(folder);
+}
+
+/* A base whose other rows are files beside it must find them from the folder of
+ * the fold: link what the fit does not write. */
+static void link_rows(const struct fit_input *in, const char *folder)
+{
+	static const char *const tails[] = { "gemm.csv", "attention.csv",
+					     "collectives.csv" };
+	struct arena mem = { 0 };
+	struct ft_error ignored;
+	const char *base = file_find(&mem, "hw/gpus", in->options->base, NULL,
+				     &ignored);
+
+	for (int i = 0; base && i < 3; i++) {
+		const char *from = arena_printf(&mem, "%.*s.%s",
+						(int)strlen(base) - 5, base,
+						tails[i]);
+		const char *stem = strrchr(base, '/') ? strrchr(base, '/') + 1 :
+							base;
+		const char *to = arena_printf(&mem, "%s/%.*s.%s", folder,
+					      (int)strlen(stem) - 5, stem,
+					      tails[i]);
+		char *real = realpath(from, NULL);
+
+		if (real && !file_exists(to) && symlink(real, to))
+			; /* then loading says what is missing */
+		free(real);
+	}
+	arena_release(&mem);
+}
+
+static bool hold_out(const struct fit_input *in, struct ft_fit *fit,
+		     struct arena *mem, struct ft_error *err)
+{
+	struct errors e = { ARENA_ARRAY(mem, in->n + 1, double),
+			    ARENA_ARRAY(mem, 2 * in->n + 2, int), 0 };
+	char folder[] = "/tmp/foretoken-fit-XXXXXX";
+	struct ft_mark at = { folder, 0, 0 };
+	bool ok = mkdtemp(folder) != NULL;
+
+	if (!ok)
+		return ft_fail(err, &at, "cannot be made");
+	link_rows(in, folder);
+	for (int fold = 0; ok && fold < FIT_FOLDS; fold++)
+		ok = fit_write_rows(in, fold, folder, err) &&
+		     fit_write_profile(in, fold, folder, NULL, err) &&
+		     score_fold(in, fold, folder, fit, &e, mem, err);
+	remove_folder(folder, in->options->name);
+	remove_folder(folder, in->options->base);
+	finish_groups(fit, &e, mem);
+	return ok;
+}
+
+/* ---- what goes in ------------------------------------------------------------------- */
+
+static size_t usable(const struct ft_measurement *row, size_t n,
+		     struct ft_measurement *out, size_t *outliers)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (strcmp(row[i].status, "ok") || !(row[i].time_us > 0))
+			continue;
+		if (row[i].p10_us > 0 && row[i].time_us > 20 &&
+		    row[i].p90_us > unsteady * row[i].p10_us &&
+		    !measurement_is(&row[i], "beside")) {
+			++*outliers;
+			continue;
+		}
+		out[kept++] = row[i];
+	}
+	return kept;
+}
+
+/* Published products of a format stay unless what we measured contradicts them:
+ * then the median prediction from them alone is off by more than 15 %. */
+static void judge_published(struct fit_input *in, struct ft_fit *fit,
+			    struct arena *mem)
+{
+	double *off = ARENA_ARRAY(mem, in->n + 1, double);
+
+	for (int d = 0; d < FT_DTYPES; d++) {
+		size_t n = 0;
+
+		in->keep[d] = true;
+		for (size_t i = 0; i < in->n; i++) {
+			const struct ft_measurement *m = &in->row[i];
+			double us;
+
+			if (!measurement_is(m, "gemm") || m->sustained ||
+			    strcmp(m->dtype, ft_dtype_name((enum ft_dtype)d)) ||
+			    strcmp(m->layout, "forward"))
+				continue;
+			us = measurement_predict_us(in->base, m);
+			off[n++] = us / m->time_us - 1;
+		}
+		if (n < 20)
+			continue;
+		qsort(off, n, sizeof(*off), by_size);
+		if (fabs(off[n / 2]) <= disagree)
+			continue;
+		in->keep[d] = false;
+		snprintf(fit->note, sizeof(fit->note), "published %s products "
+			 "are left out: measurements differ from them by %.0f %%"
+			 " (median of %zu)", ft_dtype_name((enum ft_dtype)d),
+			 100 * fabs(off[n / 2]), n);
+	}
+}
+
+static bool prepare(struct ft_store *store, const struct ft_fit_options *o,
+		    struct fit_input *in, struct ft_fit *fit, struct arena *mem,
+		    struct ft_error *err)
+{
+	size_t n, outliers = 0;
+	const struct ft_measurement *row =
+		ft_store_measurements(store, o->device, 0, &n, err);
+	struct ft_measurement *kept;
+
+	if (!row)
+		return false;
+	kept = ARENA_ARRAY(mem, n + 1, struct ft_measurement);
+	*in = (struct fit_input){ .options = o, .row = kept };
+	in->n = usable(row, n, kept, &outliers);
+	if (!in->n)
+		return ft_fail(err, NULL, "the store holds no measurements%s%s",
+			       o->device ? " of the device " : "",
+			       o->device ? o->device : "");
+	in->own_base = !strcmp(o->base, o->name);
+	in->device = kept[0].device;
+	in->date = kept[0].date;
+	for (size_t i = 0; i < in->n; i++)
+		if (strcmp(kept[i].date, in->date) > 0)
+			in->date = kept[i].date;
+	in->source = arena_printf(mem, "probe-%s-%s", o->name, in->date);
+	in->base = ft_gpu_load(o->base, NULL, err);
+	fit->n_rows = in->n;
+	return in->base != NULL;
+}
+
+bool ft_fit(struct ft_store *store, const struct ft_fit_options *o,
+	    struct ft_fit *fit, struct ft_error *err)
+{
+	struct fit_input in;
+	bool ok;
+
+	*fit = (struct ft_fit){ 0 };
+	if (!prepare(store, o, &in, fit, &store->mem, err))
+		return false;
+	judge_published(&in, fit, &store->mem);
+	ok = hold_out(&in, fit, &store->mem, err) &&
+	     fit_write_rows(&in, -1, o->folder, err) &&
+	     fit_write_profile(&in, -1, o->folder, fit, err);
+	ft_gpu_free(in.base);
+	return ok;
+}

@@ -1,0 +1,60 @@
+/*
+ * calibrate/fit.h - the steps of a fit: rows out of measurements, curves, and the
+ * profile's files. fold: measurements and rows of that fold are left out (-1:
+ * none), so that a profile can be held against what it has not seen.
+ */
+#ifndef CALIBRATE_FIT_H
+#define CALIBRATE_FIT_H
+
+#include <stdio.h>
+
+#include "base/arena.h"
+#include "foretoken/calibrate.h"
+
+enum { FIT_FOLDS = 5 };
+
+struct ft_gpu;
+
+/* What one profile is made from. */
+struct fit_input {
+	const struct ft_fit_options *options;
+	const struct ft_measurement *row; /* ok ones, burst and sustained */
+	size_t n;
+	struct ft_gpu *base;
+	bool own_base;       /* the base is this GPU: its published rows stay */
+	bool keep[16];       /* by enum ft_dtype: published products stay */
+	const char *date, *device, *source;
+};
+
+/* Which fold a shape belongs to: whole weight shapes (n, k), heads and sequence,
+ * sizes of a kernel or a collective. */
+int fit_fold(const struct ft_measurement *m);
+int fit_fold_gemm(double n, double k);
+int fit_fold_attention(double heads, double kv, double dim, double s);
+
+/* calibrate/predict.c */
+bool fit_from_torch(const struct ft_measurement *m);
+double fit_traffic(const char *kernel, bool torch);
+double fit_moved_bytes(const struct ft_measurement *m);
+
+/* calibrate/fit_memory.c: t = start + bytes / rate, by least squares of log t,
+ * twice, the second time without what lies beyond 4 deviations (at least 25 %). */
+struct fit_curve {
+	double start_s, bytes_per_s, spread;
+	size_t n, outliers;
+};
+bool fit_curve(const double *bytes, const double *time_s, size_t n,
+	       struct fit_curve *out);
+/* All curves of a profile as YAML, four spaces in; how many measurements. */
+size_t fit_memory_yaml(const struct fit_input *in, int fold, FILE *out,
+		       size_t *outliers);
+
+/* calibrate/fit_rows.c: the CSV files beside a profile */
+bool fit_write_rows(const struct fit_input *in, int fold, const char *folder,
+		    struct ft_error *err);
+
+/* calibrate/fit_profile.c: NAME.yaml, the base with what was fitted laid over */
+bool fit_write_profile(const struct fit_input *in, int fold, const char *folder,
+		       const struct ft_fit *fit, struct ft_error *err);
+
+#endif

@@ -1,0 +1,324 @@
+/*
+ * calibrate/fit_profile.c - the YAML file of a profile: the base's, with what was
+ * fitted laid over it
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/node.h"
+#include "calibrate/fit.h"
+#include "calibrate/store.h"
+#include "foretoken/hw.h"
+
+/* ---- a tree as YAML ----------------------------------------------------------------- */
+
+static bool plain(const struct node *n)
+{
+	return !n->quoted && !strpbrk(n->text, "#:{}[],\"'\n") && n->text[0];
+}
+
+static void print_scalar(FILE *out, const struct node *n)
+{
+	if (plain(n)) {
+		fputs(n->text, out);
+		return;
+	}
+	putc('"', out);
+	for (const char *p = n->text; *p; p++)
+		if (*p == '"' || *p == '\\')
+			fprintf(out, "\\%c", *p);
+		else
+			putc(*p, out);
+	putc('"', out);
+}
+
+/* Maps whose values are all scalars, or that lie deep, go on one line. */
+static void print_flow(FILE *out, const struct node *n)
+{
+	if (n->kind == NODE_SCALAR) {
+		print_scalar(out, n);
+		return;
+	}
+	putc(n->kind == NODE_MAP ? '{' : '[', out);
+	for (size_t i = 0; i < n->n; i++) {
+		if (i)
+			fputs(", ", out);
+		if (n->kind == NODE_MAP)
+			fprintf(out, "%s: ", n->key[i]);
+		print_flow(out, n->item[i]);
+	}
+	putc(n->kind == NODE_MAP ? '}' : ']', out);
+}
+
+static bool on_one_line(const struct node *n, int depth)
+{
+	if (n->kind != NODE_MAP || depth > 2)
+		return true;
+	for (size_t i = 0; i < n->n; i++)
+		if (n->item[i]->kind != NODE_SCALAR)
+			return false;
+	return depth > 0;
+}
+
+static void print_block(FILE *out, const struct node *n, int depth)
+{
+	for (size_t i = 0; i < n->n; i++) {
+		const struct node *v = n->item[i];
+
+		if (node_is_null(v))
+			continue;
+		fprintf(out, "%*s%s:", 2 * depth, "", n->key[i]);
+		if (on_one_line(v, depth + 1)) {
+			putc(' ', out);
+			print_flow(out, v);
+			putc('\n', out);
+		} else {
+			putc('\n', out);
+			print_block(out, v, depth + 1);
+		}
+	}
+}
+
+/* ---- what lies over the base ------------------------------------------------------- */
+
+static void provenance(const struct fit_input *in, FILE *out, const char *note)
+{
+	fprintf(out, "  provenance: {kind: measured, source: \"%s: %s\", date: "
+		"\"%s\", note: \"%s\"}\n", in->source, in->device, in->date,
+		note);
+}
+
+static double spread_of(const struct ft_fit *fit, const char *family,
+			double fallback)
+{
+	for (size_t i = 0; fit && i < fit->n_groups; i++)
+		if (!strcmp(fit->group[i].family, family))
+			return fit->group[i].spread;
+	return fallback;
+}
+
+/* Median of f over the cells of a kind; 0 when there are none. */
+static int by_size(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double median(double *v, size_t n)
+{
+	if (!n)
+		return 0;
+	qsort(v, n, sizeof(*v), by_size);
+	return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
+}
+
+/* Long runs against bursts of the same shape, by format. */
+static double sustained_rate(const struct fit_input *in, const char *dtype)
+{
+	double ratio[64];
+	size_t n = 0;
+
+	for (size_t i = 0; i < in->n; i++) {
+		const struct ft_measurement *a = &in->row[i];
+
+		if (!a->sustained || strcmp(a->dtype, dtype))
+			continue;
+		for (size_t j = 0; j < in->n && n < 64; j++) {
+			const struct ft_measurement *b = &in->row[j];
+
+			if (measurement_is(b, "gemm") && !b->sustained &&
+			    !strcmp(b->layout, "forward") &&
+			    !strcmp(b->dtype, dtype) && a->m == b->m &&
+			    a->n == b->n && a->k == b->k &&
+			    !fit_from_torch(b))
+				ratio[n++] = b->time_us / a->time_us;
+		}
+	}
+	return fmin(1, median(ratio, n));
+}
+
+static void write_gemm(const struct fit_input *in, const struct ft_fit *fit,
+		       FILE *out)
+{
+	static const char *const dtypes[] = { "bf16", "fp16", "fp8", "fp32" };
+	bool rate = false;
+
+	fputs("gemm:\n", out);
+	if (in->options->families & FT_FIT_GEMM) {
+		provenance(in, out, "isolated, second-level cache flushed, "
+			   "normal inputs, stream events; published rows keep "
+			   "their source");
+		fprintf(out, "  spread: %.4f\n  rows: %s.gemm.csv\n"
+			"  rows_of: null\n",
+			spread_of(fit, "gemm", in->base->gemm_spread.value),
+			in->options->name);
+	}
+	if (!(in->options->families & FT_FIT_SUSTAINED))
+		return;
+	for (int i = 0; i < 4; i++) {
+		double r = sustained_rate(in, dtypes[i]);
+
+		if (!(r > 0))
+			continue;
+		if (!rate)
+			fprintf(out, "  sustained:\n    provenance: {kind: "
+				"measured, source: \"%s: %s\", date: \"%s\", "
+				"note: \"seconds of one product against a "
+				"short burst of it\"}\n", in->source,
+				in->device, in->date);
+		rate = true;
+		fprintf(out, "    %s: %.4f\n", dtypes[i], r);
+	}
+}
+
+static void write_interference(const struct fit_input *in, FILE *out)
+{
+	double product[64], collective[64];
+	size_t n = 0;
+
+	for (size_t i = 0; i < in->n && n < 64; i++) {
+		const struct ft_measurement *m = &in->row[i];
+
+		/* small collectives wait for a wave of tiles, not for bytes */
+		if (!measurement_is(m, "beside") || !(m->alone_us > 0) ||
+		    m->other_alone_us < 0.5 * m->alone_us)
+			continue;
+		product[n] = m->time_us / m->alone_us;
+		collective[n++] = m->other_us / m->other_alone_us;
+	}
+	if (!n)
+		return;
+	fputs("interference:\n", out);
+	provenance(in, out, "a large product beside collectives of 64 MiB and "
+		   "more");
+	fprintf(out, "  compute_beside_collective: %.3f\n"
+		"  collective_beside_compute: %.3f\n",
+		fmax(1, median(product, n)), fmax(1, median(collective, n)));
+}
+
+static double cell_us(const struct fit_input *in, const char *kind,
+		      const char *kernel)
+{
+	for (size_t i = 0; i < in->n; i++)
+		if (measurement_is(&in->row[i], kind) &&
+		    !strcmp(in->row[i].kernel, kernel))
+			return in->row[i].time_us;
+	return 0;
+}
+
+static void write_launch(const struct fit_input *in, FILE *out)
+{
+	double gap = cell_us(in, "launch", "gap");
+	double graph = cell_us(in, "launch", "graph");
+
+	if (!(gap > 0) || !(graph > 0))
+		return;
+	fputs("launch:\n", out);
+	provenance(in, out, "empty kernels, one after another on a stream; in a "
+		   "graph");
+	fprintf(out, "  gap: %.3f us\n  floor: %.3f us\n", gap, graph);
+}
+
+static const char *busiest_impl(const struct fit_input *in)
+{
+	for (size_t i = 0; i < in->n; i++)
+		if (measurement_is(&in->row[i], "attention"))
+			return in->own_base ? in->base->attention_impl :
+					      in->row[i].impl;
+	return in->base->attention_impl;
+}
+
+static void write_overlay(const struct fit_input *in, int fold,
+			  const struct ft_fit *fit, FILE *out)
+{
+	int families = in->options->families;
+	size_t outliers = 0;
+
+	fprintf(out, "name: %s\n", in->options->name);
+	if (!in->own_base)
+		fprintf(out, "title: \"%s\"\n", in->device);
+	write_gemm(in, fit, out);
+	if (families & FT_FIT_ATTENTION) {
+		fputs("attention:\n", out);
+		provenance(in, out, "isolated, second-level cache flushed");
+		fprintf(out, "  spread: %.4f\n  impl: %s\n  rows: "
+			"%s.attention.csv\n",
+			spread_of(fit, "attention",
+				  in->base->attention_spread.value),
+			busiest_impl(in), in->options->name);
+	}
+	if (families & FT_FIT_MEMORY) {
+		fputs("memory_bound:\n", out);
+		provenance(in, out, "cold: as PyTorch runs them, by stream "
+			   "events; warm: back to back");
+		fprintf(out, "  spread: %.4f\n  curves:\n    provenance: null\n",
+			spread_of(fit, "memory", in->base->memory_spread.value));
+		fit_memory_yaml(in, fold, out, &outliers);
+	}
+	if (families & FT_FIT_COLLECTIVES) {
+		fputs("collectives:\n", out);
+		provenance(in, out, "one host thread a rank, back to back, the "
+			   "slowest rank; published rows keep their source");
+		fprintf(out, "  spread: %.4f\n  rows: %s.collectives.csv\n"
+			"  rows_of: null\n",
+			spread_of(fit, "collective",
+				  in->base->collective_spread.value),
+			in->options->name);
+	}
+	if (families & FT_FIT_INTERFERENCE)
+		write_interference(in, out);
+	if (families & FT_FIT_LAUNCH)
+		write_launch(in, out);
+}
+
+static void write_errors(const struct ft_fit *fit, FILE *out)
+{
+	if (!fit)
+		return;
+	fputs("# held-out error (whole weight shapes, five folds):\n", out);
+	for (size_t i = 0; i < fit->n_groups; i++) {
+		const struct ft_fit_error *e = &fit->group[i];
+
+		fprintf(out, "#   %-34s n %4zu  MAPE %5.1f %%  p90 %5.1f %%  bias "
+			"%+5.1f %%\n", e->family, e->n, 100 * e->mape,
+			100 * e->p90, 100 * e->bias);
+	}
+	if (fit->note[0])
+		fprintf(out, "# %s\n", fit->note);
+}
+
+bool fit_write_profile(const struct fit_input *in, int fold, const char *folder,
+		       const struct ft_fit *fit, struct ft_error *err)
+{
+	struct arena mem = { 0 };
+	const struct ft_fit_options *o = in->options;
+	const char *path = file_find(&mem, "hw/gpus", o->base, NULL, err);
+	struct node *base = path ? node_read_file(&mem, path, err) : NULL, *over;
+	struct file_out f;
+	char *text = NULL;
+	size_t len;
+	FILE *memory = open_memstream(&text, &len);
+	bool ok;
+
+	if (!memory)
+		abort();
+	write_overlay(in, fold, fit, memory);
+	fclose(memory);
+	over = node_read_text(&mem, "the fit", text, len, err);
+	ok = base && over &&
+	     file_begin(&f, arena_printf(&mem, "%s/%s.yaml", folder, o->name),
+			err);
+	if (ok) {
+		fprintf(f.out, "# hw/gpus/%s.yaml - written by `foretoken "
+			"calibrate fit`\n", o->name);
+		write_errors(fit, f.out);
+		print_block(f.out, node_overlay(&mem, base, over), 0);
+		ok = file_commit(&f, err);
+	}
+	free(text);
+	arena_release(&mem);
+	return ok;
+}

@@ -1,0 +1,197 @@
+/*
+ * calibrate/fit_rows.c - the CSV files beside a profile: measured rows, and the
+ * published ones of the base where they are of the same GPU
+ *
+ * Several measurements of one shape (two libraries, two runs) become one row, their
+ * geometric mean: the profile is of the GPU, not of one library's choice.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/csv.h"
+#include "base/file.h"
+#include "calibrate/fit.h"
+#include "calibrate/store.h"
+#include "foretoken/hw.h"
+
+enum { TEXT = 192 };
+
+/* What tells one row of a file from another. */
+static bool row_key(const struct ft_measurement *m, char key[TEXT])
+{
+	if (measurement_is(m, "gemm") && !m->accumulate && !m->sustained)
+		snprintf(key, TEXT, "%s,%s,%.0f,%.0f,%.0f", m->dtype, m->layout,
+			 m->m, m->n, m->k);
+	else if (measurement_is(m, "attention"))
+		snprintf(key, TEXT, "%s,%s,%s,%s,%.0f,%.0f,%.0f,%.0f,%.0f",
+			 m->dtype[0] ? m->dtype : "bf16", m->impl, m->pass,
+			 m->causal ? "true" : "false", m->head_dim, m->sequence,
+			 m->batch, m->heads, m->kv_heads);
+	else if (measurement_is(m, "collective"))
+		snprintf(key, TEXT, "%s,%s,%.0f,%.0f", m->fabric, m->kernel,
+			 m->gpus, m->bytes);
+	else
+		return false;
+	return true;
+}
+
+static double flop_of(const struct ft_measurement *m)
+{
+	double passes = !strcmp(m->pass, "backward") ? 2.5 :
+			!strcmp(m->pass, "both")     ? 3.5 :
+						       1;
+
+	return passes * 4 * m->batch * m->heads * m->sequence * m->sequence *
+	       m->head_dim * (m->causal ? 0.5 : 1);
+}
+
+struct keyed {
+	char key[TEXT];
+	const struct ft_measurement *m;
+};
+
+static int by_key(const void *a, const void *b)
+{
+	return strcmp(((const struct keyed *)a)->key,
+		      ((const struct keyed *)b)->key);
+}
+
+static size_t collect(const struct fit_input *in, int fold, const char *kind,
+		      struct keyed *out)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < in->n; i++)
+		if (measurement_is(&in->row[i], kind) &&
+		    fit_fold(&in->row[i]) != fold &&
+		    row_key(&in->row[i], out[n].key))
+			out[n++].m = &in->row[i];
+	qsort(out, n, sizeof(*out), by_key);
+	return n;
+}
+
+static void write_measured(const struct fit_input *in, int fold,
+			   const char *kind, FILE *out)
+{
+	struct arena mem = { 0 };
+	struct keyed *row = ARENA_ARRAY(&mem, in->n + 1, struct keyed);
+	size_t n = collect(in, fold, kind, row);
+
+	for (size_t i = 0, j; i < n; i = j) {
+		double sum = 0, us;
+
+		for (j = i; j < n && !by_key(&row[i], &row[j]); j++)
+			sum += log(row[j].m->time_us);
+		us = exp(sum / (double)(j - i));
+		if (!strcmp(kind, "attention"))
+			fprintf(out, "%s,%.5g,%s\n", row[i].key,
+				flop_of(row[i].m) / us * 1e-6, in->source);
+		else
+			fprintf(out, "%s,%.5g,%s\n", row[i].key, us, in->source);
+	}
+	arena_release(&mem);
+}
+
+/* ---- published rows of the base -------------------------------------------------- */
+
+static double plain(const struct csv *t, size_t i, const char *column)
+{
+	return strtod(csv_text(t, i, csv_column(t, column)), NULL);
+}
+
+/* Rows that this tool measured before are replaced, those of an unseen fold left
+ * out, and so are fabrics and formats whose measurements stand instead. */
+static bool stays(const struct fit_input *in, int fold, const char *kind,
+		  const struct csv *t, size_t i)
+{
+	const char *source = csv_text(t, i, csv_column(t, "source"));
+	enum ft_dtype dtype;
+
+	if (!strncmp(source, "probe-", 6))
+		return false;
+	if (!strcmp(kind, "gemm"))
+		return ft_dtype_find(csv_text(t, i, csv_column(t, "dtype")),
+				     &dtype) &&
+		       in->keep[dtype] &&
+		       fit_fold_gemm(plain(t, i, "n"), plain(t, i, "k")) !=
+			       fold;
+	if (!strcmp(kind, "attention"))
+		return fit_fold_attention(plain(t, i, "heads"),
+					  plain(t, i, "kv_heads"),
+					  plain(t, i, "head_dim"),
+					  plain(t, i, "sequence_length")) !=
+		       fold;
+	for (size_t j = 0; j < in->n; j++)
+		if (measurement_is(&in->row[j], "collective") &&
+		    !strcmp(in->row[j].fabric,
+			    csv_text(t, i, csv_column(t, "fabric"))))
+			return false;
+	return true;
+}
+
+static bool write_published(const struct fit_input *in, int fold,
+			    const char *kind, const char *path, FILE *out,
+			    struct ft_error *err)
+{
+	struct arena mem = { 0 };
+	struct csv *t = csv_read_file(&mem, path, err);
+
+	for (size_t i = 0; t && i < t->n_rows; i++) {
+		if (!stays(in, fold, kind, t, i))
+			continue;
+		for (size_t c = 0; c < t->n_columns; c++)
+			csv_put(out, t->cell[i * t->n_columns + c],
+				c + 1 == t->n_columns);
+	}
+	arena_release(&mem);
+	return t != NULL;
+}
+
+static bool write_file(const struct fit_input *in, int fold, const char *folder,
+		       const char *kind, const char *file, const char *header,
+		       struct ft_error *err)
+{
+	struct arena mem = { 0 };
+	const struct ft_fit_options *o = in->options;
+	const char *path = arena_printf(&mem, "%s/%s.%s.csv", folder, o->name,
+					file);
+	const char *base = file_find(&mem, "hw/gpus", o->base, NULL, err);
+	struct file_out f;
+	bool ok = base && file_begin(&f, path, err);
+
+	if (ok) {
+		const char *old = arena_printf(&mem, "%.*s.%s.csv",
+					       (int)strlen(base) - 5, base,
+					       file);
+
+		fprintf(f.out, "# measured and published rows; sources: "
+			"SOURCES.md, probe-...: measurements/\n%s\n", header);
+		if (in->own_base && file_exists(old))
+			ok = write_published(in, fold, kind, old, f.out, err);
+		write_measured(in, fold, kind, f.out);
+		if (ok)
+			ok = file_commit(&f, err);
+		else
+			file_abandon(&f);
+	}
+	arena_release(&mem);
+	return ok;
+}
+
+bool fit_write_rows(const struct fit_input *in, int fold, const char *folder,
+		    struct ft_error *err)
+{
+	int families = in->options->families;
+
+	return (!(families & FT_FIT_GEMM) ||
+		write_file(in, fold, folder, "gemm", "gemm",
+			   "dtype,layout,m,n,k,time_us,source", err)) &&
+	       (!(families & FT_FIT_ATTENTION) ||
+		write_file(in, fold, folder, "attention", "attention",
+			   "dtype,impl,pass,causal,head_dim,sequence_length,"
+			   "batch,heads,kv_heads,tflops,source", err)) &&
+	       (!(families & FT_FIT_COLLECTIVES) ||
+		write_file(in, fold, folder, "collective", "collectives",
+			   "fabric,op,gpus,bytes,time_us,source", err));
+}

@@ -1,0 +1,99 @@
+/* tests/test_network.c - flows of a group on links that collide, fail and lag */
+#include "tests/check.h"
+
+#include "base/arena.h"
+#include "base/node.h"
+#include "sim/network.h"
+
+static double share(const char *fabric, const char *imperfections, int64_t nodes,
+		    enum network_pattern pattern)
+{
+	struct arena mem = { 0 };
+	struct ft_error err;
+	const char *text = arena_printf(&mem, "{gpu: h100-sxm, gpus: 2048, fabric: "
+					      "%s, imperfections: %s}",
+					fabric, imperfections);
+	struct node *n = node_read_text(&mem, "c", text, strlen(text), &err);
+	struct ft_cluster *c;
+	double s;
+
+	ok_or_say(n, err);
+	c = ft_cluster_load(n, &err);
+	ok_or_say(c, err);
+	s = network_share(c, nodes, pattern);
+	assert_true(s > 0 && s <= 1);
+	ft_cluster_free(c);
+	arena_release(&mem);
+	return s;
+}
+
+static void a_sound_packed_ring_has_its_line_rate(void **state)
+{
+	static const char *const fabrics[] = { "ib-ndr-rail", "roce-400-rail",
+					       "spectrum-x-400-rail",
+					       "roce-400-tor" };
+
+	(void)state;
+	for (int i = 0; i < 4; i++)
+		near_frac(share(fabrics[i], "{seed: 1}", 256, NETWORK_RING), 1,
+			  1e-6);
+}
+
+static void scattered_ranks_collide_under_ecmp_and_not_when_adaptive(void **state)
+{
+	double ecmp = share("roce-400-tor", "{placement: scattered}", 256,
+			    NETWORK_RING);
+
+	(void)state;
+	assert_true(ecmp < 0.8);
+	near_frac(share("ib-ndr-rail", "{placement: scattered}", 256, NETWORK_RING),
+		  1, 1e-6);
+}
+
+static void a_slow_nic_slows_its_group(void **state)
+{
+	(void)state;
+	near_frac(share("ib-ndr-rail", "{slow_nics_frac: 0.2, slow_nic_rate_frac: "
+				       "0.5}", 256, NETWORK_RING), 0.5, 1e-6);
+	/* a group of two sound nodes of that cluster may not meet it */
+	near_frac(share("ib-ndr-rail", "{slow_nics_frac: 0}", 2, NETWORK_RING), 1,
+		  1e-6);
+}
+
+static void failed_uplinks_take_their_part(void **state)
+{
+	double all = share("ib-ndr-rail", "{placement: scattered}", 256,
+			   NETWORK_PAIRS);
+	double most = share("ib-ndr-rail", "{placement: scattered, "
+					   "failed_uplinks_frac: 0.3}", 256,
+			    NETWORK_PAIRS);
+
+	(void)state;
+	assert_true(most < all);
+	assert_true(most > 0.3 * all);
+}
+
+static void the_same_seed_gives_the_same_share(void **state)
+{
+	const char *a = "{placement: scattered, failed_uplinks_frac: 0.1, seed: 3}";
+	const char *b = "{placement: scattered, failed_uplinks_frac: 0.1, seed: 4}";
+	double first = share("roce-400-tor", a, 256, NETWORK_PAIRS);
+
+	(void)state;
+	assert_true(first == share("roce-400-tor", a, 256, NETWORK_PAIRS));
+	assert_true(first != share("roce-400-tor", b, 256, NETWORK_PAIRS));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_sound_packed_ring_has_its_line_rate),
+		cmocka_unit_test(
+			scattered_ranks_collide_under_ecmp_and_not_when_adaptive),
+		cmocka_unit_test(a_slow_nic_slows_its_group),
+		cmocka_unit_test(failed_uplinks_take_their_part),
+		cmocka_unit_test(the_same_seed_gives_the_same_share),
+	};
+
+	return cmocka_run_group_tests_name("sim/network", tests, NULL, NULL);
+}
