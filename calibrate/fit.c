@@ -46,7 +46,7 @@ int fit_fold(const struct ft_measurement *m)
 		return fit_fold_attention(m->heads, m->kv_heads, m->head_dim,
 					  m->sequence);
 	if (measurement_is(m, "memory"))
-		return fold_of(m->m * m->n, m->n + strlen(m->kernel));
+		return fold_of(m->m * m->n, m->n + (double)strlen(m->kernel));
 	if (measurement_is(m, "collective"))
 		return fold_of(m->bytes + m->gpus, m->kernel[0] * 256 +
 						   m->kernel[4]);
@@ -138,16 +138,11 @@ static bool scored(const struct fit_input *in, const struct ft_measurement *m)
 		return families & FT_FIT_COLLECTIVES;
 	if (!measurement_is(m, "memory") || !(families & FT_FIT_MEMORY))
 		return false;
-	if (!fit_from_torch(m)) {
-		for (size_t i = 0; i < in->n; i++)
-			if (!m->warm && strcmp(m->kernel, "rope") &&
-			    measurement_is(&in->row[i], "memory") &&
-			    fit_from_torch(&in->row[i]))
-				return false;
-		return true;
-	}
-	return !m->warm && m->m >= 128 && strcmp(m->kernel, "rope") &&
-	       strcmp(m->kernel, "silu") && strcmp(m->kernel, "mul");
+	for (size_t i = 0; i < in->n; i++)
+		if (fit_memory_row(&in->row[i], true) &&
+		    !strcmp(in->row[i].kernel, m->kernel))
+			return fit_memory_row(m, true);
+	return !in->own_base && fit_memory_row(m, false);
 }
 
 static bool score_fold(const struct fit_input *in, int fold, const char *folder,
@@ -180,10 +175,10 @@ static bool score_fold(const struct fit_input *in, int fold, const char *folder,
 static void remove_folder(const char *folder, const char *name)
 {
 	static const char *const tails[] = { "yaml", "gemm.csv", "attention.csv",
-					     "collectives.csv" };
+					     "collectives.csv", "transfer.csv" };
 	char path[4300];
 
-	for (int i = 0; i < 4; i++) {
+	for (int i = 0; i < 5; i++) {
 		snprintf(path, sizeof(path), "%s/%s.%s", folder, name, tails[i]);
 		unlink(path);
 	}
@@ -195,13 +190,13 @@ static void remove_folder(const char *folder, const char *name)
 static void link_rows(const struct fit_input *in, const char *folder)
 {
 	static const char *const tails[] = { "gemm.csv", "attention.csv",
-					     "collectives.csv" };
+					     "collectives.csv", "transfer.csv" };
 	struct arena mem = { 0 };
 	struct ft_error ignored;
 	const char *base = file_find(&mem, "hw/gpus", in->options->base, NULL,
 				     &ignored);
 
-	for (int i = 0; base && i < 3; i++) {
+	for (int i = 0; base && i < 4; i++) {
 		const char *from = arena_printf(&mem, "%.*s.%s",
 						(int)strlen(base) - 5, base,
 						tails[i]);
@@ -212,8 +207,9 @@ static void link_rows(const struct fit_input *in, const char *folder)
 					      tails[i]);
 		char *real = realpath(from, NULL);
 
-		if (real && !file_exists(to) && symlink(real, to))
-			; /* then loading says what is missing */
+		/* where that fails, loading says what is missing */
+		if (real && !file_exists(to))
+			(void)!symlink(real, to);
 		free(real);
 	}
 	arena_release(&mem);

@@ -45,6 +45,8 @@ struct fit_curve {
 };
 bool fit_curve(const double *bytes, const double *time_s, size_t n,
 	       struct fit_curve *out);
+/* Is this one of the cells that curves are fitted to? */
+bool fit_memory_row(const struct ft_measurement *m, bool torch);
 /* All curves of a profile as YAML, four spaces in; how many measurements. */
 size_t fit_memory_yaml(const struct fit_input *in, int fold, FILE *out,
 		       size_t *outliers);

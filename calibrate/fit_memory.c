@@ -106,14 +106,30 @@ bool fit_curve(const double *bytes, const double *time_s, size_t n,
 	return ok;
 }
 
+/* Norms and softmax have other kernels for rows that no training step has. */
+static bool usual_width(const struct ft_measurement *m)
+{
+	if (!strcmp(m->kernel, "cross_entropy"))
+		return m->n >= 30000;
+	if (strstr(m->kernel, "norm") || !strcmp(m->kernel, "softmax"))
+		return m->n >= 2048 && m->n <= 8192;
+	return true;
+}
+
 /* Cold: as PyTorch runs the kernel, where that was measured; warm: launched back
- * to back by the probe. Few rows are no training shape. */
+ * to back by the probe. */
+bool fit_memory_row(const struct ft_measurement *m, bool torch)
+{
+	return measurement_is(m, "memory") && fit_from_torch(m) == torch &&
+	       (!torch || (m->m >= 128 && usual_width(m) && !m->warm &&
+			   strcmp(m->kernel, "rope")));
+}
+
 static bool belongs(const struct ft_measurement *m, const char *kernel,
 		    bool warm, bool torch)
 {
-	return measurement_is(m, "memory") && m->warm == warm &&
-	       !strcmp(m->kernel, kernel) && fit_from_torch(m) == torch &&
-	       (!torch || m->m >= 128);
+	return m->warm == warm && !strcmp(m->kernel, kernel) &&
+	       fit_memory_row(m, torch);
 }
 
 static size_t one_curve(const struct fit_input *in, int fold, const char *kernel,
@@ -162,6 +178,10 @@ size_t fit_memory_yaml(const struct fit_input *in, int fold, FILE *out,
 			size_t n = one_curve(in, fold, kernels[i], warm, torch,
 					     &c);
 
+			/* a profile's own curves give way only to kernels
+			 * that frameworks run, not to the probe's plain ones */
+			if (in->own_base && (!torch || !n))
+				continue;
 			if (!n && torch) {
 				torch = false;
 				n = one_curve(in, fold, kernels[i], warm,

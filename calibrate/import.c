@@ -70,7 +70,7 @@ static bool begin_json(struct ft_store *s, const json_t *r, const char *source,
 		       struct ft_error *err)
 {
 	char libraries[256];
-	struct ft_run run = { .backend = word(r, "backend"),
+	struct ft_probe_run run = { .backend = word(r, "backend"),
 			      .device = word(r, "device"),
 			      .date = word(r, "date"),
 			      .driver = word(r, "driver"),
@@ -109,7 +109,7 @@ bool ft_store_line(struct ft_store *s, const char *line, const char *source,
 }
 
 static bool import_probe(struct ft_store *s, const char *path,
-			 const struct ft_run *run, size_t *n,
+			 const struct ft_probe_run *run, size_t *n,
 			 struct ft_error *err)
 {
 	struct arena mem = { 0 };
@@ -222,7 +222,7 @@ static bool kernel_of_csv(const struct csv *t, size_t i,
 }
 
 static bool import_csv(struct ft_store *s, const char *path,
-		       const struct ft_run *run, size_t *n, struct ft_error *err)
+		       const struct ft_probe_run *run, size_t *n, struct ft_error *err)
 {
 	struct arena mem = { 0 };
 	struct csv *t = csv_read_file(&mem, path, err);
@@ -250,7 +250,7 @@ static bool import_csv(struct ft_store *s, const char *path,
 /* ---- which ------------------------------------------------------------------------- */
 
 static bool (*const readers[FT_IMPORTS])(struct ft_store *, const char *,
-					 const struct ft_run *, size_t *,
+					 const struct ft_probe_run *, size_t *,
 					 struct ft_error *) = {
 	[FT_IMPORT_PROBE] = import_probe,
 	[FT_IMPORT_CSV] = import_csv,
@@ -274,7 +274,7 @@ bool ft_import_find(const char *name, enum ft_import *format)
 }
 
 bool ft_store_import(struct ft_store *s, enum ft_import format,
-		     const char *path, const struct ft_run *run, size_t *n,
+		     const char *path, const struct ft_probe_run *run, size_t *n,
 		     struct ft_error *err)
 {
 	*n = 0;

@@ -40,7 +40,7 @@ static int fields(char *line, char **field, int most)
 }
 
 bool import_nccl_tests(struct ft_store *s, const char *path,
-		       const struct ft_run *run, size_t *n, struct ft_error *err)
+		       const struct ft_probe_run *run, size_t *n, struct ft_error *err)
 {
 	struct arena mem = { 0 };
 	struct ft_mark at = { path, 1, 1 };
@@ -133,7 +133,7 @@ static bool add_pass(struct ft_store *s, struct ft_measurement m, double ms,
 }
 
 bool import_attention(struct ft_store *s, const char *path,
-		      const struct ft_run *run, size_t *n, struct ft_error *err)
+		      const struct ft_probe_run *run, size_t *n, struct ft_error *err)
 {
 	struct arena mem = { 0 };
 	struct csv *t = csv_read_file(&mem, path, err);
@@ -175,7 +175,7 @@ bool import_attention(struct ft_store *s, const char *path,
 /* ---- Kineto --------------------------------------------------------------------------- */
 
 bool import_kineto(struct ft_store *s, const char *path,
-		   const struct ft_run *run, size_t *n, struct ft_error *err)
+		   const struct ft_probe_run *run, size_t *n, struct ft_error *err)
 {
 	struct ft_mark at = { path, 1, 1 };
 	json_error_t why;

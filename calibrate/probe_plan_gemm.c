@@ -141,5 +141,7 @@ void probe_plan_gemm(struct probe_plan *plan, enum probe_effort effort)
 			};
 
 			probe_plan_put(plan, &c);
+			c.sustained = false; /* the burst it is held against */
+			probe_plan_put(plan, &c);
 		}
 }

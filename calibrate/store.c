@@ -149,7 +149,7 @@ static void bind_text(sqlite3_stmt *q, int i, const char *text)
 	sqlite3_bind_text(q, i, text ? text : "", -1, SQLITE_TRANSIENT);
 }
 
-bool ft_store_begin(struct ft_store *s, const struct ft_run *run,
+bool ft_store_begin(struct ft_store *s, const struct ft_probe_run *run,
 		    struct ft_error *err)
 {
 	const char *const text[] = { run->backend, run->device, run->date,
@@ -241,10 +241,10 @@ static const char *text_at(struct ft_store *s, sqlite3_stmt *q, int i)
 	return arena_text(&s->mem, text ? text : "");
 }
 
-const struct ft_run *ft_store_runs(struct ft_store *s, size_t *n,
+const struct ft_probe_run *ft_store_runs(struct ft_store *s, size_t *n,
 				   struct ft_error *err)
 {
-	struct ft_run *run = NULL;
+	struct ft_probe_run *run = NULL;
 	size_t cap = 0;
 	sqlite3_stmt *q;
 
@@ -262,7 +262,7 @@ const struct ft_run *ft_store_runs(struct ft_store *s, size_t *n,
 	while (sqlite3_step(q) == SQLITE_ROW) {
 		if (*n == cap)
 			run = ARENA_GROW(&s->mem, run, &cap);
-		run[(*n)++] = (struct ft_run){
+		run[(*n)++] = (struct ft_probe_run){
 			.id = sqlite3_column_int64(q, 0),
 			.backend = text_at(s, q, 1), .device = text_at(s, q, 2),
 			.date = text_at(s, q, 3), .driver = text_at(s, q, 4),

@@ -41,7 +41,7 @@ struct ft_measurement {
 };
 
 /* What was measured on; also the head of an import. */
-struct ft_run {
+struct ft_probe_run {
 	int64_t id;
 	const char *backend, *device, *date, *driver, *fabric, *libraries, *source;
 	int64_t n_cells, n_ok;
@@ -49,7 +49,7 @@ struct ft_run {
 
 /* Begin a run; measurements go to it. Every `ft_store_add` joins the open batch
  * (a transaction); a batch is written out when it is full and at the end. */
-bool ft_store_begin(struct ft_store *store, const struct ft_run *run,
+bool ft_store_begin(struct ft_store *store, const struct ft_probe_run *run,
 		    struct ft_error *err) __attribute__((warn_unused_result));
 bool ft_store_add(struct ft_store *store, const struct ft_measurement *m,
 		  struct ft_error *err) __attribute__((warn_unused_result));
@@ -62,7 +62,7 @@ bool ft_store_line(struct ft_store *store, const char *line, const char *source,
 	__attribute__((warn_unused_result));
 
 /* What is stored; pointers live until the store closes. device NULL: all. */
-const struct ft_run *ft_store_runs(struct ft_store *store, size_t *n,
+const struct ft_probe_run *ft_store_runs(struct ft_store *store, size_t *n,
 				   struct ft_error *err);
 const struct ft_measurement *ft_store_measurements(struct ft_store *store,
 						   const char *device,
@@ -81,7 +81,7 @@ bool ft_import_find(const char *name, enum ft_import *format);
 
 /* Rows of a file into a new run; run gives what the file does not say. */
 bool ft_store_import(struct ft_store *store, enum ft_import format,
-		     const char *path, const struct ft_run *run, size_t *n,
+		     const char *path, const struct ft_probe_run *run, size_t *n,
 		     struct ft_error *err) __attribute__((warn_unused_result));
 
 /* As CSV that `foretoken validate` reads; gpu: the profile's name. What: "kernels"
@@ -118,7 +118,7 @@ struct ft_fit_error {
 	double mape, median, p90, bias, spread;
 };
 
-enum { FT_FIT_GROUPS = 64 };
+enum { FT_FIT_GROUPS = 128 };
 
 struct ft_fit {
 	struct ft_fit_error group[FT_FIT_GROUPS];
