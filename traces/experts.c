@@ -11,6 +11,7 @@ struct routed {
 	int64_t tokens, copies; /* this rank routes; copies it computes */
 	int64_t h, width, local, shared;
 	double bytes;           /* of one all-to-all, this rank's buffer */
+	double fanout;
 	bool gated;
 };
 
@@ -26,15 +27,26 @@ static struct routed routed_of(const struct builder *b, const struct ft_layer *l
 	r.width = l->expert_intermediate / p->etp;
 	r.shared = l->shared_intermediate / p->tp;
 	r.bytes = 2 * (double)(r.tokens * l->experts_per_token * r.h);
+	r.fanout = b->rules->once_a_domain ? (double)l->experts_per_token : 0;
 	r.gated = b->model->activation == FT_SWIGLU;
 	return r;
 }
 
 static void exchange(struct builder *b, const struct routed *r, const char *name)
 {
-	if (put_collective(b, name, FT_STREAM_EP, FT_ALL_TO_ALL, FT_GROUP_EP,
-			   r->bytes))
+	struct ft_work w = { .kind = FT_COMMUNICATION, .name = name,
+			     .dtype = FT_BF16 };
+
+	if (b->g->group[FT_GROUP_EP].size > 1) {
+		w.communication.op = FT_ALL_TO_ALL;
+		w.communication.group = FT_GROUP_EP;
+		w.communication.bytes = r->bytes;
+		w.communication.fanout = r->fanout;
+		put_wait(put_op(b, &w, FT_STREAM_EP, 0),
+			 FT_TAIL + FT_STREAM_COMPUTE);
+		host(b, FT_HOST_COLLECTIVE, 1);
 		need(b, FT_STREAM_EP);
+	}
 	if (b->plan->etp > 1 &&
 	    put_collective(b, "etp_exchange", FT_STREAM_EP, FT_ALL_GATHER,
 			   FT_GROUP_ETP, r->bytes * (double)b->plan->etp))

@@ -34,7 +34,8 @@ static bool same_work(const struct ft_work *a, const struct ft_work *b)
 	default:
 		return a->communication.op == b->communication.op &&
 		       a->communication.group == b->communication.group &&
-		       a->communication.bytes == b->communication.bytes;
+		       a->communication.bytes == b->communication.bytes &&
+		       a->communication.fanout == b->communication.fanout;
 	}
 }
 

@@ -164,11 +164,14 @@ static bool read_communication(struct lines *l, struct ft_work *w)
 {
 	const char *op = option(l, "op");
 	int group = find(option(l, "group"), group_at, FT_GROUPS);
+	const char *fanout = option(l, "fanout");
 
 	if (!op || !ft_collective_find(op, &w->communication.op) || group < 0)
 		return fail(l, 0, "a communication needs op= and group=");
 	w->communication.group = (enum ft_group)group;
 	w->communication.copy_engine = truth(l, "copy_engine");
+	if (fanout && !number(l, fanout, &w->communication.fanout))
+		return false;
 	return number(l, option(l, "bytes"), &w->communication.bytes);
 }
 

@@ -77,6 +77,8 @@ static void write_work(FILE *out, size_t i, const struct ft_work *w)
 			ft_collective_name(w->communication.op),
 			ft_group_name(w->communication.group),
 			w->communication.bytes);
+		if (w->communication.fanout > 0)
+			fprintf(out, " fanout=%.17g", w->communication.fanout);
 		if (w->communication.copy_engine)
 			fputs(" copy_engine=true", out);
 	}

@@ -85,6 +85,8 @@ struct ft_work {
 			enum ft_collective op;
 			enum ft_group group;
 			double bytes;       /* as nccl-tests counts them */
+			double fanout;      /* all_to_all: copies of each token that
+					     * cross the network once a domain; 0: all */
 			bool copy_engine;   /* takes no compute units */
 		} communication;
 	};
