@@ -269,7 +269,7 @@ static void judge_published(struct fit_input *in, struct ft_fit *fit,
 		size_t n = 0;
 
 		in->keep[d] = true;
-		for (size_t i = 0; i < in->n; i++) {
+		for (size_t i = 0; in->own_base && i < in->n; i++) {
 			const struct ft_measurement *m = &in->row[i];
 			double us;
 

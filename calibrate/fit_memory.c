@@ -122,7 +122,9 @@ bool fit_memory_row(const struct ft_measurement *m, bool torch)
 {
 	return measurement_is(m, "memory") && fit_from_torch(m) == torch &&
 	       (!torch || (m->m >= 128 && usual_width(m) && !m->warm &&
-			   strcmp(m->kernel, "rope")));
+			   strcmp(m->kernel, "rope") &&
+			   strcmp(m->kernel, "silu") &&
+			   strcmp(m->kernel, "mul")));
 }
 
 static bool belongs(const struct ft_measurement *m, const char *kernel,

@@ -153,7 +153,9 @@ static void write_gemm(const struct fit_input *in, const struct ft_fit *fit,
 	};
 	bool rate = false;
 
-	fputs("gemm:\n", out);
+	if (in->options->families & (FT_FIT_GEMM | FT_FIT_SUSTAINED))
+		fprintf(out, "gemm:\n  tile_m: %lld\n", /* never empty */
+			(long long)in->base->gemm_model.tile_m);
 	if (in->options->families & FT_FIT_GEMM) {
 		provenance(in, out, "isolated, second-level cache flushed, "
 			   "normal inputs, stream events; published rows keep "
@@ -290,6 +292,8 @@ static void write_errors(const struct ft_fit *fit, FILE *out)
 	for (size_t i = 0; i < fit->n_groups; i++) {
 		const struct ft_fit_error *e = &fit->group[i];
 
+		if (!strncmp(e->family, "collective ", 11))
+			continue; /* too many: `fit` prints them */
 		fprintf(out, "#   %-34s n %4zu  MAPE %5.1f %%  p90 %5.1f %%  bias "
 			"%+5.1f %%\n", e->family, e->n, 100 * e->mape,
 			100 * e->p90, 100 * e->bias);

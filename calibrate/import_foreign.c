@@ -31,10 +31,11 @@ static const char *const ops[][2] = {
 /* Fields of a result line: numbers first and last; -1 when it is none. */
 static int fields(char *line, char **field, int most)
 {
+	char *rest;
 	int n = 0;
 
-	for (char *f = strtok(line, " \t\r"); f && n < most;
-	     f = strtok(NULL, " \t\r"))
+	for (char *f = strtok_r(line, " \t\r", &rest); f && n < most;
+	     f = strtok_r(NULL, " \t\r", &rest))
 		field[n++] = f;
 	return n >= 8 && strtod(field[0], NULL) > 0 ? n : -1;
 }

@@ -50,8 +50,9 @@ static const struct argp_option known[] = {
 static unsigned kinds_of(char *list, struct argp_state *state)
 {
 	unsigned kinds = 0;
+	char *rest;
 
-	for (char *w = strtok(list, ","); w; w = strtok(NULL, ",")) {
+	for (char *w = strtok_r(list, ",", &rest); w; w = strtok_r(NULL, ",", &rest)) {
 		int k = 0;
 
 		while (k < PROBE_KINDS &&
@@ -293,10 +294,11 @@ int main(int argc, char **argv)
 	enum probe_status status;
 	char why[512] = "", today[16];
 	time_t now = time(NULL);
+	struct tm day;
 	int code;
 
 	argp_err_exit_status = EXIT_USAGE;
-	strftime(today, sizeof(today), "%Y-%m-%d", gmtime(&now));
+	strftime(today, sizeof(today), "%Y-%m-%d", gmtime_r(&now, &day));
 	o.date = today;
 	if (argp_parse(&argp, argc, argv, 0, NULL, &o))
 		return EXIT_USAGE;

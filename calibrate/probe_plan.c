@@ -84,11 +84,11 @@ static void plan_memory(struct probe_plan *plan, enum probe_effort effort)
 		"softmax", "cross_entropy", "adamw", "cast", "concat",
 	};
 	static const int64_t widths[] = { 4096, 1600, 8192, 14336 };
-	int64_t least = effort == PROBE_QUICK ? 1 << 10 : 1 << 16;
+	int64_t least = effort == PROBE_QUICK ? 1 << 10 : 1 << 16, step = 0;
 	int64_t most = effort == PROBE_QUICK ? 1 << 20 : INT64_C(1) << 29;
 
 	for (size_t i = 0; i < sizeof(kernels) / sizeof(*kernels); i++)
-		for (int64_t n = least; n <= most; n *= 4) {
+		for (int64_t n = least; n <= most; n *= 2) {
 			struct probe_cell c = { .kind = PROBE_MEMORY,
 						.kernel = kernels[i] };
 
@@ -96,9 +96,7 @@ static void plan_memory(struct probe_plan *plan, enum probe_effort effort)
 			if (effort == PROBE_QUICK)
 				c.dtype = "fp32";
 			c.n = effort == PROBE_QUICK ? 256 :
-			      i == 8 ? 32000 : widths[n / least % 4];
-			if (n == least << 4)
-				c.n = effort == PROBE_QUICK ? 256 : widths[1];
+			      i == 8 ? 32000 : widths[step++ % 4];
 			c.m = n / c.n > 0 ? n / c.n : 1;
 			probe_plan_put(plan, &c);
 			c.warm = true;

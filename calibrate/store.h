@@ -7,7 +7,7 @@
 #include "base/arena.h"
 #include "foretoken/calibrate.h"
 
-enum { STORE_VERSION = 1, STORE_BATCH = 64 };
+enum { STORE_VERSION = 1, STORE_BATCH = 16 };
 
 struct ft_store {
 	sqlite3 *db;

@@ -63,7 +63,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case DATE: a->date = arg; return 0;
 	case FABRIC: a->fabric = arg; return 0;
 	case DEVICE: a->device = arg; return 0;
-	case 'r': a->run = atoll(arg); return 0;
+	case 'r': a->run = strtoll(arg, NULL, 10); return 0;
 	case 'n': a->name = arg; return 0;
 	case BASE: a->base = arg; return 0;
 	case ONLY: a->only = arg; return 0;
@@ -292,7 +292,7 @@ static int do_diff(const struct args *a, struct ft_store *store)
 	}
 	for (int i = 0; i < 2; i++) {
 		m[i] = ft_store_measurements(store, NULL,
-					     atoll(a->word.word[i + 1]), &n[i],
+					     strtoll(a->word.word[i + 1], NULL, 10), &n[i],
 					     &err);
 		if (!m[i])
 			return complain(&err);

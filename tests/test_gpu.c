@@ -180,7 +180,7 @@ static void expect(const char *file, const char *old, const char *put,
 static void mistakes_are_found_where_they_stand(void **state)
 {
 	(void)state;
-	expect("mi210.yaml", "provenance: {kind: assumed, source: \"AMD", "#", 6,
+	expect("mi210.yaml", "provenance: {kind: published, source: \"AnandTech", "#", 6,
 	       "provenance");
 	expect("mi210.yaml", "compute_units", "compute_unit", 7,
 	       "compute_units");

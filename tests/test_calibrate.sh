@@ -1,0 +1,131 @@
+#!/bin/sh
+# tests/test_calibrate.sh - probe, store, fit, validate from end to end, without a GPU
+. "$(dirname "$0")/tap.sh"
+b=${B:-build/rel}
+p=$b/foretoken-probe
+make -s B="$b" "$p" >/dev/null 2>&1 || { echo "1..0 # SKIP foretoken-probe does not build"; exit 0; }
+case $p in /*) ;; *) p=$PWD/$p ;; esac
+cuda=${CUDA:-/usr/local/cuda}
+cal() { action=$1; shift; "$f" calibrate "$action" --store "$tmp/s.db" "$@"; }
+probe() { cal probe --probe "$p" "$@"; }
+fails() { # STATUS PATTERN command...
+	want=$1 says=$2
+	shift 2
+	"$@" >"$tmp/o" 2>"$tmp/e"
+	got=$?
+	cat "$tmp/e" >&2
+	[ $got = "$want" ] && grep -q -- "$says" "$tmp/e"
+}
+
+# ---- the fake machine: a known model with 2 % noise
+ok "the fake machine is probed" probe --backend fake
+ok "a second run finds all cells done" sh -c "$f calibrate probe --store $tmp/s.db --backend fake --probe $p 2>&1 | grep -q ' 0 measured'"
+ok "runs lists it" sh -c "$f calibrate runs --store $tmp/s.db --json | grep -q 'Fake GPU'"
+mkdir "$tmp/fit"
+ok "a profile is fitted" sh -c "$f calibrate fit --store $tmp/s.db --name fake --base h100-sxm --out $tmp/fit --json >$tmp/fit.json"
+near() { # CURVE KEY UNIT-less value tolerance
+	awk -v c="    $1:" -v k="$2: " -v want="$3" 'index($0, c) == 1 {
+		v = substr($0, index($0, k) + length(k)) + 0
+		d = v / want - 1; found = 1
+		if (d < -0.03 || d > 0.03) { print v " instead of " want; exit 1 }
+	} END { exit !found }' "$tmp/fit/fake.yaml" >&2
+}
+ok "the bandwidth of copy is found again" near copy bandwidth 3000
+ok "the start of copy is found again" near copy start 2
+ok "the bandwidth of warm copies is found again" near copy.warm bandwidth 5000
+ok "the start of add is found again" near add start 2
+held() { # FAMILY most
+	python3 -c 'import json,sys
+g={e["family"]:e for e in json.load(open(sys.argv[1]))["held_out"]}
+e=g[sys.argv[2]]; assert e["n"]>20 and e["mape"]<=float(sys.argv[3]), e' "$tmp/fit.json" "$@"
+}
+ok "held-out memory-bound kernels are within the noise" held memory 0.02
+ok "held-out attention is within 5 %" held attention 0.05
+ok "held-out collectives are within 5 %" held collective 0.05
+ok "held-out products are within 7 %" held gemm 0.07
+ok "the profile says where it comes from" grep -q 'kind: measured.*Fake GPU' "$tmp/fit/fake.yaml"
+cal export --gpu "$tmp/fit/fake.yaml" >"$tmp/k.csv" 2>/dev/null
+ok "validate reads the export" "$f" validate "$tmp/k.csv"
+if command -v gnuplot >/dev/null; then
+	plot() { cal plot --gpu "$tmp/fit/fake.yaml" --out "$tmp/plots" && grep -q '<svg' "$tmp/plots/gemm.svg" "$tmp/plots/busbw.svg" "$tmp/plots/residuals.svg"; }
+	ok "plots are drawn" plot
+else
+	skip "plots are drawn" "no gnuplot"
+fi
+
+# ---- the CPU: real kernels, from end to end
+end_to_end() {
+	"$f" calibrate probe --store "$tmp/cpu.db" --backend cpu --quick --probe "$p" &&
+	"$f" calibrate fit --store "$tmp/cpu.db" --name mycpu --base h100-sxm --out "$tmp/fit" --only memory,collectives &&
+	"$f" calibrate export --store "$tmp/cpu.db" --gpu "$tmp/fit/mycpu.yaml" | grep -v gemm >"$tmp/cpu.csv" &&
+	"$f" validate "$tmp/cpu.csv"
+}
+ok "the CPU is probed, fitted and validated" end_to_end
+ok "every product of the CPU passed its check" sh -c "! $f calibrate show --store $tmp/cpu.db | grep -q 'wrong\|failed'"
+
+# ---- faults
+killed() {
+	"$p" -b cpu -q -o "$tmp/kill.jsonl" 2>/dev/null & pid=$!
+	sleep 1
+	kill -9 $pid
+	wait $pid 2>/dev/null
+	before=$(grep -c '"cell"' "$tmp/kill.jsonl")
+	printf '{"record":"measurement","cell":"half a li' >>"$tmp/kill.jsonl"
+	"$p" -b cpu -q -o "$tmp/kill.jsonl" || return 1
+	[ "$before" -gt 0 ] && [ -z "$(grep -o '"cell":"[^"]*"' "$tmp/kill.jsonl" | sort | uniq -d)" ] &&
+		"$f" calibrate import --store "$tmp/kill.db" "$tmp/kill.jsonl"
+}
+ok "a killed probe goes on where it stopped" killed
+store_killed() {
+	"$f" calibrate probe --store "$tmp/k2.db" --backend cpu --quick --probe "$p" >/dev/null 2>&1 & pid=$!
+	sleep 2
+	kill -9 $pid
+	wait $pid 2>/dev/null
+	"$f" calibrate probe --store "$tmp/k2.db" --backend cpu --quick --probe "$p" 2>"$tmp/again" || return 1
+	cat "$tmp/again" >&2
+	grep -q ' [1-9][0-9]* already there' "$tmp/again"
+}
+ok "a killed calibrate keeps its batches" store_killed
+ok "a full disk is told" fails 1 "No space left.*free some space" sh -c "$p -b fake >/dev/full"
+ok "a missing plug-in is told" fails 77 "make probes" "$p" -b none
+ok "a missing probe is told" fails 1 "make probes" probe --probe /nowhere/probe
+ok "no store is told" fails 1 "there is no such store" "$f" calibrate runs --store "$tmp/none.db"
+echo "no store" >"$tmp/text.db"
+ok "a file that is no store is told" fails 1 "not a" "$f" calibrate runs --store "$tmp/text.db"
+printf 'kernel,m\ngemm,3\n' >"$tmp/short.csv"
+ok "missing columns are told" fails 1 "short.csv:1:1: error: lacks the column 'measured.time_us'" cal import --format csv "$tmp/short.csv"
+ok "an unknown format is told" fails 64 "is no format" cal import --format x "$tmp/short.csv"
+
+# ---- the GPU source, both ways
+warn="-std=c11 -D_GNU_SOURCE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -fsyntax-only"
+gpu=$(ls calibrate/probe_gpu*.c)
+ok "the GPU source compiles for HIP" sh -c "for s in $(echo $gpu); do gcc $warn -DPROBE_HIP -DPROBE_NO_ROCM \$s || exit; done"
+if [ -f "$cuda/include/cudnn.h" ]; then
+	ok "the same source compiles for CUDA" sh -c "for s in $(echo $gpu) calibrate/probe_cudnn.c; do gcc $warn -isystem $cuda/include \$s || exit; done"
+else
+	skip "the same source compiles for CUDA" "no CUDA headers in $cuda"
+fi
+if [ -x "$cuda/bin/nvcc" ]; then
+	ok "nvcc compiles the kernels" "$cuda/bin/nvcc" -arch=sm_90 -c calibrate/probe_kernels.cu -o "$tmp/k.o"
+else
+	skip "nvcc compiles the kernels" "no nvcc in $cuda"
+fi
+for arch in gfx90a gfx942; do
+	if command -v clang++-19 >/dev/null && command -v lld-19 >/dev/null; then
+		ok "clang makes a $arch code object" clang++-19 -x hip -std=c++17 -nogpuinc -nogpulib -DPROBE_BARE_AMD --cuda-device-only --no-gpu-bundle-output --offload-arch=$arch -O2 -c calibrate/probe_kernels.hip -o "$tmp/$arch.co"
+	else
+		skip "clang makes a $arch code object" "no clang-19 and lld-19"
+	fi
+done
+stub=$cuda/lib64/stubs/libcuda.so
+if [ -f "$stub" ] && [ -f "$cuda/lib64/libcudnn.so" ] && ! ls /dev/nvidia0 >/dev/null 2>&1; then
+	graphs() {
+		mkdir -p "$tmp/stub" && ln -sf "$stub" "$tmp/stub/libcuda.so.1" &&
+		gcc -std=c11 -D_GNU_SOURCE -isystem "$cuda/include" calibrate/probe_cudnn_check.c calibrate/probe_cudnn.c -o "$tmp/check" -L"$cuda/lib64" -Wl,-rpath,"$cuda/lib64" -lcudnn &&
+		LD_LIBRARY_PATH="$tmp/stub" "$tmp/check" tests/cudnn_h200.json
+	}
+	ok "cuDNN accepts the attention graphs" graphs
+else
+	skip "cuDNN accepts the attention graphs" "no cuDNN, or a GPU is here"
+fi
+finish
