@@ -19,8 +19,10 @@ PROBE_BLAS_FLAGS := -DPROBE_OPENBLAS $(shell pkg-config --cflags openblas)
 PROBE_BLAS_LIBS  := $(shell pkg-config --libs openblas)
 endif
 
+PROBES := $B/foretoken-probe # what `make check` needs; the plug-ins it does not
+
 .PHONY: probes probe-cuda probe-hip
-probes: $B/foretoken-probe
+probes: $(PROBES)
 ifneq ($(and $(NVCC),$(wildcard $(CUDA)/include/cudnn.h)),)
 probes: $B/libft_cuda.so
 endif

@@ -77,11 +77,11 @@ static void head(struct page *p)
 	      "h1{font-size:1.6rem}h2{font-size:1.2rem;margin-top:2rem}\n"
 	      "table{border-collapse:collapse;font-variant-numeric:tabular-nums}\n"
 	      "th,td{padding:.25rem .75rem;text-align:left;border-bottom:1px solid "
-	      "#ddd}\ntd+td,th+th{text-align:right;"
-	      "white-space:nowrap}\n"
+	      "#ddd}\ntd+td,th+th{text-align:right}"
+	      "td+td:not(.range){white-space:nowrap}\n"
 	      ".wide{overflow-x:auto}\nimg{max-width:100%;height:auto}\n"
 	      "@media(max-width:40rem){p:has(img){overflow-x:auto}img{max-width:none;"
-	      "width:36rem}}\n"
+	      "width:36rem}th,td{padding:.25rem .4rem}}\n"
 	      ".bad{color:#b00020;font-weight:600}\n.note{color:#555;font-size:.9rem}\n"
 	      "@media(prefers-color-scheme:dark){body{background:#16181c;color:#ddd}"
 	      "th,td{border-color:#444}.note{color:#aaa}img{background:#fff}}\n"
@@ -154,7 +154,7 @@ static void answers(struct page *p)
 					   "<td class=\"bad\">no</td>", p->out);
 	fputs("</tr>\n<tr><td>tokens per second, P10 to P90</td>", p->out);
 	for (size_t i = 0; i < p->n; i++)
-		fprintf(p->out, "<td>%.0f to %.0f</td>",
+		fprintf(p->out, "<td class=\"range\">%.0f to %.0f</td>",
 			p->outcome[i].tokens_low_per_s,
 			p->outcome[i].tokens_high_per_s);
 	fputs("</tr>\n", p->out);
