@@ -238,7 +238,7 @@ static FILE *open_out(const char *path)
 		fprintf(stderr, "foretoken-probe: %s: %s\n", path,
 			strerror(errno));
 	/* a line that broke off must not swallow the next */
-	if (out && path && ftell(out) > 0)
+	if (out && path && !fseek(out, 0, SEEK_END) && ftell(out) > 0)
 		putc('\n', out);
 	return out;
 }

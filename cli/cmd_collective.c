@@ -9,7 +9,7 @@
 enum { MOST_LINES = 4096, MOST_VALUES = 64 };
 
 struct args {
-	const char *scenario, *op, *bytes, *gpus, *algorithm;
+	const char *scenario, *op, *bytes, *gpus, *algorithm, *plot;
 	struct words set;
 	bool json;
 };
@@ -24,6 +24,7 @@ static const struct argp_option options[] = {
 	{ "gpus", 'g', "N[,N]", 0, "Ranks, packed from the first; default all", 0 },
 	{ "algorithm", 'a', "NAME", 0,
 	  "ring, tree, nvlstree, sharp or direct; default the fastest", 0 },
+	{ "plot", 'p', "DIR", 0, "Write DIR/busbw.svg, bandwidth by size", 0 },
 	{ "set", 's', "KEY=VALUE", 0, "Override a key", 0 },
 	{ "json", 'j', NULL, 0, "Print JSON", 0 },
 	{ 0 },
@@ -42,6 +43,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'g':
 		a->gpus = arg;
+		return 0;
+	case 'p':
+		a->plot = arg;
 		return 0;
 	case 'a':
 		a->algorithm = arg;
@@ -178,6 +182,8 @@ int cmd_collective(int argc, char **argv)
 	s = ft_scenario_load(shelf, a.scenario, a.set.word, a.set.n, false, &err);
 	line = calloc(MOST_LINES, sizeof(*line));
 	ok = s && line && lines(&a, s->cluster, line, &n, &err);
+	if (ok && a.plot)
+		ok = ft_report_collectives_plot(a.plot, line, n, &err);
 	if (ok && a.json)
 		ft_report_collectives_json(stdout, line, n);
 	else if (ok)

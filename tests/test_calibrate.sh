@@ -72,7 +72,7 @@ killed() {
 	before=$(grep -c '"cell"' "$tmp/kill.jsonl")
 	printf '{"record":"measurement","cell":"half a li' >>"$tmp/kill.jsonl"
 	"$p" -b cpu -q -o "$tmp/kill.jsonl" || return 1
-	[ "$before" -gt 0 ] && [ -z "$(grep -o '"cell":"[^"]*"' "$tmp/kill.jsonl" | sort | uniq -d)" ] &&
+	[ "$before" -gt 0 ] && [ -z "$(grep '"status":"ok"' "$tmp/kill.jsonl" | grep -o '"cell":"[^"]*"' | sort | uniq -d)" ] &&
 		"$f" calibrate import --store "$tmp/kill.db" "$tmp/kill.jsonl"
 }
 ok "a killed probe goes on where it stopped" killed

@@ -39,6 +39,11 @@ struct ft_collective_line {
 
 void ft_report_collectives(FILE *out, const struct ft_collective_line *line,
 			   size_t n);
+/* dir/busbw.svg: bus bandwidth by size, a curve for each op and number of GPUs. */
+bool ft_report_collectives_plot(const char *dir,
+				const struct ft_collective_line *line, size_t n,
+				struct ft_error *err)
+	__attribute__((warn_unused_result));
 void ft_report_collectives_json(FILE *out,
 				const struct ft_collective_line *line, size_t n);
 
