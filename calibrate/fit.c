@@ -175,10 +175,10 @@ static bool score_fold(const struct fit_input *in, int fold, const char *folder,
 static void remove_folder(const char *folder, const char *name)
 {
 	static const char *const tails[] = { "yaml", "gemm.csv", "attention.csv",
-					     "collectives.csv", "transfer.csv" };
+					     "collectives.csv" };
 	char path[4300];
 
-	for (int i = 0; i < 5; i++) {
+	for (int i = 0; i < 4; i++) {
 		snprintf(path, sizeof(path), "%s/%s.%s", folder, name, tails[i]);
 		unlink(path);
 	}
@@ -190,13 +190,13 @@ static void remove_folder(const char *folder, const char *name)
 static void link_rows(const struct fit_input *in, const char *folder)
 {
 	static const char *const tails[] = { "gemm.csv", "attention.csv",
-					     "collectives.csv", "transfer.csv" };
+					     "collectives.csv" };
 	struct arena mem = { 0 };
 	struct ft_error ignored;
 	const char *base = file_find(&mem, "hw/gpus", in->options->base, NULL,
 				     &ignored);
 
-	for (int i = 0; base && i < 4; i++) {
+	for (int i = 0; base && i < 3; i++) {
 		const char *from = arena_printf(&mem, "%.*s.%s",
 						(int)strlen(base) - 5, base,
 						tails[i]);

@@ -161,7 +161,7 @@ static void write_gemm(const struct fit_input *in, const struct ft_fit *fit,
 			   "normal inputs, stream events; published rows keep "
 			   "their source");
 		fprintf(out, "  spread: %.4f\n  rows: %s.gemm.csv\n"
-			"  rows_of: null\n  transfer: null\n",
+			"  rows_of: null\n",
 			spread_of(fit, "gemm", in->base->gemm_spread.value),
 			in->options->name);
 	}

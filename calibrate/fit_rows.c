@@ -167,9 +167,11 @@ static bool write_file(const struct fit_input *in, int fold, const char *folder,
 
 		fprintf(f.out, "# measured and published rows; sources: "
 			"SOURCES.md, probe-...: measurements/\n%s\n", header);
+		/* measured ones first: of two tables that serve, as NVLink's
+		 * with and without in-switch reduction, the first is taken */
+		write_measured(in, fold, kind, f.out);
 		if (in->own_base && file_exists(old))
 			ok = write_published(in, fold, kind, old, f.out, err);
-		write_measured(in, fold, kind, f.out);
 		if (ok)
 			ok = file_commit(&f, err);
 		else

@@ -147,10 +147,6 @@ static bool load_rows(struct arena *mem, const char *path,
 	    !gpu_load_gemm(mem, file_beside(mem, path, rows->file), on,
 			   rows->from, gpu, err))
 		return false;
-	if (parts & GPU_PART_GEMM && rows->transfer && on == gpu &&
-	    !gpu_load_transfer(mem, file_beside(mem, path, rows->transfer),
-			       rows->from, gpu, err))
-		return false;
 	rows = &wanted->attention;
 	if (parts & GPU_PART_ATTENTION && rows->file &&
 	    !gpu_load_attention(mem, file_beside(mem, path, rows->file), on,
@@ -232,11 +228,6 @@ void ft_gpu_free(struct ft_gpu *gpu)
 		return;
 	mem = ((struct owned *)gpu)->mem;
 	arena_release(&mem);
-}
-
-void ft_gpu_drop_transfer(struct ft_gpu *gpu)
-{
-	memset(gpu->gemm_transfer, 0, sizeof(gpu->gemm_transfer));
 }
 
 const struct ft_memory_curve *ft_gpu_memory_curve(const struct ft_gpu *gpu,

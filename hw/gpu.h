@@ -26,7 +26,6 @@ enum gpu_part {
 /* Where the rows of a block are and what they count for. */
 struct gpu_rows {
 	const char *file;               /* CSV beside the profile, or NULL */
-	const char *transfer;           /* the same, of ratios */
 	const char *kin;                /* profile to take rows from, or NULL */
 	struct ft_mark kin_mark;
 	const struct ft_provenance *from;
@@ -50,9 +49,6 @@ void gpu_read_collectives(struct reader *outer, struct arena *mem,
 bool gpu_load_gemm(struct arena *mem, const char *path, const struct ft_gpu *on,
 		   const struct ft_provenance *from, struct ft_gpu *gpu,
 		   struct ft_error *err);
-bool gpu_load_transfer(struct arena *mem, const char *path,
-		       const struct ft_provenance *from, struct ft_gpu *gpu,
-		       struct ft_error *err);
 bool gpu_load_attention(struct arena *mem, const char *path,
 			const struct ft_gpu *on,
 			const struct ft_provenance *from, struct ft_gpu *gpu,

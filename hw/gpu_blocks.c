@@ -80,7 +80,6 @@ void gpu_read_gemm(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
 			read_number_or(&in, mem, layouts[i], DIM_NONE, 1);
 	close_block(&in, &r);
 	read_rows(&r, rows);
-	rows->transfer = read_text(&r, "transfer", NULL);
 	close_block(&r, outer);
 }
 

@@ -2,7 +2,6 @@
  * hw/gpu_rows.c - measured rows beside a profile: CSV files to tables
  *
  *   NAME.gemm.csv         dtype,layout,m,n,k,time_us,source
- *   NAME.transfer.csv     dtype,layout,m,n,k,ratio,source
  *   NAME.attention.csv    dtype,impl,pass,causal,head_dim,sequence_length,
  *                         batch,heads,kv_heads,tflops,source
  *   NAME.collectives.csv  fabric,op,gpus,bytes,time_us,source
@@ -34,16 +33,15 @@ static bool table_dtype(const struct sheet *s, int i, enum ft_dtype *dtype)
 
 enum { G_DTYPE, G_LAYOUT, G_M, G_N, G_K, G_TIME, G_CELLS };
 
-/* value: the last column, whatever it is. */
 static bool gemm_row(const struct sheet *s, double *m, double *n, double *k,
-		     double *value, int *layout)
+		     double *time_us, int *layout)
 {
 	static const char *const layouts[] = { "forward", "dgrad", "wgrad" };
 	double a, b, c;
 
 	if (!sheet_choice(s, G_LAYOUT, layouts, FT_HW_LAYOUTS, layout) ||
 	    !sheet_positive(s, G_M, &a) || !sheet_positive(s, G_N, &b) ||
-	    !sheet_positive(s, G_K, &c) || !sheet_positive(s, G_TIME, value))
+	    !sheet_positive(s, G_K, &c) || !sheet_positive(s, G_TIME, time_us))
 		return false;
 	*m = *layout == 2 ? fmin(b, c) : a;
 	*n = *layout == 0 ? b : *layout == 1 ? c : fmax(b, c);
@@ -90,54 +88,6 @@ static bool read_gemm(struct arena *mem, struct sheet *s,
 			return false;
 		row->time_s = us * 1e-6 / on->gemm_layout[layout].value;
 	}
-	return more == 0;
-}
-
-static void grow_transfer(struct arena *mem, struct ft_gemm_transfer *t,
-			  size_t *cap)
-{
-	size_t c[4] = { *cap, *cap, *cap, *cap };
-
-	if (t->n_rows < *cap)
-		return;
-	t->log_ratio = ARENA_GROW(mem, t->log_ratio, &c[0]);
-	t->log_m = ARENA_GROW(mem, t->log_m, &c[1]);
-	t->log_n = ARENA_GROW(mem, t->log_n, &c[2]);
-	t->log_k = ARENA_GROW(mem, t->log_k, &c[3]);
-	*cap = c[0];
-}
-
-bool gpu_load_transfer(struct arena *mem, const char *path,
-		       const struct ft_provenance *from, struct ft_gpu *gpu,
-		       struct ft_error *err)
-{
-	static const char *const names[] = { "dtype", "layout", "m", "n", "k",
-					     "ratio" };
-	size_t cap[FT_DTYPES][FT_HW_LAYOUTS] = { { 0 } };
-	struct arena scratch = { 0 };
-	struct sheet s;
-	int more = sheet_open(&s, &scratch, path, names, G_CELLS, err) ? 1 : -1;
-
-	while (more > 0 && (more = sheet_next(&s)) > 0) {
-		double m, n, k, ratio;
-		struct ft_gemm_transfer *t;
-		enum ft_dtype d;
-		int layout;
-
-		if (!table_dtype(&s, G_DTYPE, &d) ||
-		    !gemm_row(&s, &m, &n, &k, &ratio, &layout)) {
-			more = -1;
-			break;
-		}
-		t = &gpu->gemm_transfer[d][layout];
-		grow_transfer(mem, t, &cap[d][layout]);
-		t->log_ratio[t->n_rows] = log(ratio);
-		t->log_m[t->n_rows] = log2f((float)m);
-		t->log_n[t->n_rows] = log2f((float)n);
-		t->log_k[t->n_rows++] = log2f((float)k);
-		t->from = from;
-	}
-	arena_release(&scratch);
 	return more == 0;
 }
 

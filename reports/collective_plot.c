@@ -18,8 +18,8 @@ static bool same_curve(const struct ft_collective_line *a,
 static const char *blocks(struct plot *q, const struct ft_collective_line *l,
 			  size_t n)
 {
-	const char *script = "set logscale x 2\nset xlabel 'bytes'\nset ylabel "
-			     "'bus bandwidth, GB/s'\nset format x '2^{%L}'\n"
+	const char *script = "set termoption noenhanced\nset logscale x 2\nset xlabel 'bytes'\nset ylabel "
+			     "'bus bandwidth, GB/s'\nset format x '%.0b %BB'\n"
 			     "set key left top reverse Left\nset yrange [0:*]\nplot ";
 	size_t curve = 0;
 

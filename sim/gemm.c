@@ -216,50 +216,6 @@ double gemm_estimate_s(const struct ft_gpu *gpu, const struct ft_gemm_table *t,
 	return gemm_arithmetic_s(gpu, dtype, p) * exp(ratio);
 }
 
-/* ---- this machine's own probes ------------------------------------------ */
-
-static float transfer_near(float m, float n, float k)
-{
-	float d2 = m * m + n * n + k * k;
-
-	return 0.01f * krige_near(0.03f * d2) + 0.002f * krige_near(0.5f * d2);
-}
-
-static float transfer_between(const void *rows, size_t a, size_t b)
-{
-	const struct ft_gemm_transfer *t = rows;
-
-	return transfer_near(t->log_m[a] - t->log_m[b],
-			     t->log_n[a] - t->log_n[b],
-			     t->log_k[a] - t->log_k[b]);
-}
-
-/* The ratio of times for a product in a layout; that of the forward layout
- * where the layout has none of its own, 1 where there is none at all. */
-static double transfer_ratio(const struct ft_gpu *gpu, enum ft_dtype dtype,
-			     enum ft_layout layout, const struct product *p)
-{
-	const struct ft_gemm_transfer *t =
-		&gpu->gemm_transfer[dtype == FT_FP16 ? FT_BF16 : dtype][layout];
-	double value[KRIGE_NEAR], left;
-	struct krige near;
-
-	if (!t->n_rows)
-		t -= layout; /* FT_FORWARD is 0 */
-	if (!t->n_rows)
-		return 1;
-	krige_init(&near);
-	for (size_t i = 0; i < t->n_rows; i++)
-		krige_offer(&near, i,
-			    transfer_near(t->log_m[i] - log2f((float)p->m),
-					  t->log_n[i] - log2f((float)p->n),
-					  t->log_k[i] - log2f((float)p->k)));
-	for (size_t i = 0; i < near.n; i++)
-		value[i] = t->log_ratio[near.row[i]];
-	return exp(krige_estimate(&near, value, transfer_between, t, 0.0006,
-				  0.012, &left));
-}
-
 /* ---- the prediction ----------------------------------------------------- */
 
 /* The measured table that says most about a format: its own, or the nearest. */
@@ -322,8 +278,7 @@ bool gemm_predict(const struct ft_gpu *gpu, const struct ft_work *work,
 	}
 	if (p.groups > 1)
 		out->time_s *= gpu->gemm_grouped.value;
-	out->time_s *= gpu->gemm_layout[work->gemm.layout].value *
-		       transfer_ratio(gpu, work->dtype, work->gemm.layout, &p);
+	out->time_s *= gpu->gemm_layout[work->gemm.layout].value;
 	out->time_s = fmax(out->time_s, gpu->kernel_floor_s.value);
 	noise = gpu->gemm_model.noise.value;
 	out->spread_frac = krige_spread(spread, left, noise * noise);

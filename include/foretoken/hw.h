@@ -51,16 +51,7 @@ struct ft_gemm_table {
 	const struct ft_provenance *from;
 };
 
-/* What this machine's own probes took, against what the rows above (often of
- * another library) make of the same product: a ratio of times by layout. */
-struct ft_gemm_transfer {
-	size_t n_rows;
-	double *log_ratio;
-	float *log_m, *log_n, *log_k; /* of the product, as above */
-	const struct ft_provenance *from;
-};
-
-/* The same for attention; rate counted 4bhs^2d forward, x2.5 backward, x3.5
+/* What attention would take by arithmetic alone; rate counted 4bhs^2d forward, x2.5 backward, x3.5
  * both, halved if causal. */
 struct ft_attention_model {
 	struct ft_number start_s;
@@ -154,7 +145,6 @@ struct ft_gpu {
 	struct ft_number collective_beside_compute;
 	struct ft_number copy_beside_gemm;             /* a low-priority copy's */
 	struct ft_gemm_table gemm[FT_DTYPES];          /* n_rows 0: none measured */
-	struct ft_gemm_transfer gemm_transfer[FT_DTYPES][FT_HW_LAYOUTS];
 	size_t n_attention, n_impls, n_memory, n_collective, n_scale_ups;
 	struct ft_attention_table *attention;
 	struct ft_attention_impl *impl;
@@ -172,9 +162,6 @@ struct ft_gpu *ft_gpu_load(const char *name, const struct ft_mark *at,
 			   struct ft_error *err)
 	__attribute__((warn_unused_result));
 void ft_gpu_free(struct ft_gpu *gpu);
-
-/* Forget gemm_transfer: what calibrate/ needs in order to find it anew. */
-void ft_gpu_drop_transfer(struct ft_gpu *gpu);
 
 /* The curve of a kernel; the default one when it has none of that name. */
 const struct ft_memory_curve *ft_gpu_memory_curve(const struct ft_gpu *gpu,
