@@ -74,7 +74,7 @@ bool file_begin(struct file_out *f, const char *path, struct ft_error *err)
 	*f = (struct file_out){ 0 };
 	if (strlen(path) >= sizeof(f->path))
 		return fail_path(err, path, "is too long a path");
-	strcpy(f->path, path);
+	memcpy(f->path, path, strlen(path) + 1);
 	snprintf(f->beside, sizeof(f->beside), "%s.part%ld", path,
 		 (long)getpid());
 	f->out = fopen(f->beside, "wb");

@@ -87,7 +87,7 @@ static bool list(const char *text, bool bytes, double *out, size_t *n,
 
 	if (strlen(text) >= sizeof(copy))
 		return ft_fail(err, NULL, "a list is too long");
-	strcpy(copy, text);
+	memcpy(copy, text, strlen(text) + 1);
 	for (char *p = strtok_r(copy, ",", &save); p;
 	     p = strtok_r(NULL, ",", &save)) {
 		if (*n == MOST_VALUES)

@@ -20,6 +20,7 @@ static const struct argp_option options[] = {
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct args *a = state->input;
+	char *end;
 
 	switch (key) {
 	case 'v':
@@ -32,8 +33,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		a->sweep.db = arg;
 		return 0;
 	case 't':
-		a->sweep.threads = atoi(arg);
-		if (a->sweep.threads < 1 || a->sweep.threads > 256)
+		a->sweep.threads = (int)strtol(arg, &end, 10);
+		if (*end || a->sweep.threads < 1 || a->sweep.threads > 256)
 			argp_error(state, "--threads takes 1 to 256");
 		return 0;
 	case ARGP_KEY_ARG:

@@ -46,7 +46,7 @@ static const struct argp argp = {
 	options, parse, "RUNS.csv",
 	"Hold predictions against measured steps, kernels or collectives. Errors "
 	"are in time: positive means predicted too slow."
-	"\vExample: foretoken validate tests/published/h200_steps.csv --rows",
+	"\vExample: foretoken validate tests/published/h200-steps.csv --rows",
 	NULL, NULL, NULL,
 };
 

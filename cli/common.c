@@ -77,16 +77,13 @@ int finish_output(void)
 
 void progress(size_t done, size_t total)
 {
-	static struct timespec began; /* the one clock here: talk, not answer */
-	struct timespec now;
+	struct timespec spent; /* of processor time: talk, not answer */
 	double s;
 
 	if (!isatty(STDERR_FILENO))
 		return;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	if (!began.tv_sec)
-		began = now;
-	s = (double)(now.tv_sec - began.tv_sec);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &spent);
+	s = (double)spent.tv_sec;
 	if (s < 2)
 		return;
 	fprintf(stderr, "\r%zu of %zu, %.0f s left   ", done, total,

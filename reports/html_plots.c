@@ -79,8 +79,8 @@ static double tokens_at(const struct ft_scenario *s, double times)
 
 char *plot_scaling(struct plots *p, struct ft_error *err)
 {
-	const char *script = "set logscale xy 2\nset xlabel 'GPUs'\nset ylabel "
-			     "'tokens per second'\nset format y '%.1s%c'\n"
+	const char *script = "set logscale x 2\nset logscale y 10\nset xlabel 'GPUs'\nset ylabel "
+			     "'tokens per second'\nset format y '%.0s%c'\n"
 			     "set key left top reverse Left\nset grid xtics\nplot ";
 	struct plot q;
 

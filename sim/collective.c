@@ -11,8 +11,8 @@
  *   nvlstree  25 us + 2 log2(k) 20.9 us + 2 S / (0.85 min(g nic, 1.25 bus))
  *   sharp   base + 2 hop + switch_hop + max(S / (g nic), 2 (g-1)/g S / bus)
  *   all_to_all   base + (k-1) * 1.5 us + max(S (n-g)/n / nic, S (g-1)/n / port)
- * net_hop of rings and trees is stretched by the fabric's ring step against
- * NDR InfiniBand's. hops and e by protocol (LL, LL128, Simple) are the constants of NVIDIA/nccl
+ * net_hop grows by eight times what the fabric's ring step (of a rank among eight)
+ * has above NDR InfiniBand's. hops and e by protocol (LL, LL128, Simple) are the constants of NVIDIA/nccl
  * 2.30 (src/graph/tuning.cc); the fastest pair is taken, as NCCL's tuner does.
  * The linear term in ranks was checked against published multi-node ratios
  * (tests/test_collective.c). Limit: one collective alone; sharing is sim/rates.c.
@@ -51,7 +51,6 @@ struct paths {
 	double nic;      /* bytes/s of a rank that data reach */
 	double bus;      /* of a ring through one domain */
 	double extra_s;  /* of a network hop beyond the tuner's constants */
-	double slow;     /* the fabric's ring step / that of NDR InfiniBand */
 	bool amd, nvls;
 	const char *only; /* the one algorithm wanted; NULL: the fastest */
 };
@@ -78,26 +77,20 @@ static bool beyond_leaf(const struct ft_cluster *c, const struct paths *p)
 }
 
 /* The share of a NIC's line rate that data reach: what the fabric's recipe says,
- * or, for a cluster with imperfections, what its flows get on its links. */
+ * times what is left of it by the flows on an imperfect cluster's links. */
 static double nic_share(const struct ft_cluster *c, const struct paths *p,
 			enum ft_collective op)
 {
-	const double best = 0.97; /* within one leaf: headers */
-	double eff = best, nodes;
+	double eff = fmin(0.97, c->fabric->efficiency.value), nodes;
 
-	if (c->imperfections.given) {
-		nodes = ceil(p->k * (double)c->domain_ranks /
-			     (double)c->ranks_per_node);
-		return best * network_share(c, (int64_t)nodes,
-					    op == FT_ALL_TO_ALL ? NETWORK_PAIRS :
-								  NETWORK_RING);
-	}
-	if (beyond_leaf(c, p)) {
-		eff = fmin(best, c->fabric->efficiency.value);
-		if (c->fabric->oversubscription > 1)
-			eff /= c->fabric->oversubscription;
-	}
-	return eff;
+	if (beyond_leaf(c, p) && c->fabric->oversubscription > 1)
+		eff /= c->fabric->oversubscription;
+	if (!c->imperfections.given)
+		return eff;
+	nodes = ceil(p->k * (double)c->domain_ranks / (double)c->ranks_per_node);
+	return eff * network_share(c, (int64_t)nodes,
+				   op == FT_ALL_TO_ALL ? NETWORK_PAIRS :
+							 NETWORK_RING);
 }
 
 static bool paths_of(const struct ft_cluster *c, struct ft_group_shape shape,
@@ -112,14 +105,15 @@ static bool paths_of(const struct ft_cluster *c, struct ft_group_shape shape,
 	p->nvls = !strcmp(c->node->scale_up, "nvlink") &&
 		  c->gpu->peak_flop_per_s[FT_FP8].value > 0;
 	p->extra_s = 0;
-	p->slow = 1;
 	p->nic = 0;
 	if (p->k > 1) {
 		if (c->fabric->wiring == FT_WIRING_NONE)
 			return ft_fail(err, &c->gpus_mark, "a group spans nodes "
 				       "but the cluster has no fabric");
 		p->nic = c->nic_bytes_per_s * nic_share(c, p, op);
-		p->slow = fmax(1, c->fabric->ring_step_s.value / NDR_STEP_S);
+		/* the recipe's step is of a rank among eight: a hop is eight */
+		p->extra_s += 8 * fmax(0, c->fabric->ring_step_s.value -
+					  NDR_STEP_S);
 		p->extra_s = c->fabric->hop_s.value *
 			     (double)(c->topology.tiers > 1 ?
 				      2 * c->topology.tiers - 2 : 0) +
@@ -154,8 +148,8 @@ static double ring_s(const struct paths *p, const struct protocol *q,
 	double f = ft_collective_bus_factor(op, (int64_t)p->n);
 
 	return q->ring_base_s +
-	       p->slow * ((steps - net) * q->ring_hop_s + net * q->ring_net_s) +
-	       net * p->extra_s + bytes * f / b;
+	       (steps - net) * q->ring_hop_s +
+	       net * (q->ring_net_s + p->extra_s) + bytes * f / b;
 }
 
 static double tree_s(const struct paths *p, const struct protocol *q,
@@ -166,7 +160,7 @@ static double tree_s(const struct paths *p, const struct protocol *q,
 
 	return q->tree_base_s +
 	       2 * ((p->g - 1) * q->tree_hop_s +
-		    log2(p->k) * (p->slow * q->tree_net_s + p->extra_s)) +
+		    log2(p->k) * (q->tree_net_s + p->extra_s)) +
 	       2 * bytes / b;
 }
 
@@ -175,7 +169,7 @@ static double nvls_tree_s(const struct paths *p, double bytes)
 {
 	const double hop = 25e-6, net_hop = 20.9e-6, efficiency = 0.85;
 
-	return hop + 2 * log2(p->k) * (p->slow * net_hop + p->extra_s) +
+	return hop + 2 * log2(p->k) * (net_hop + p->extra_s) +
 	       2 * bytes / (efficiency * fmin(p->g * p->nic, 1.25 * p->bus));
 }
 

@@ -82,7 +82,10 @@ static void roce_reaches_about_half_of_infiniband(void **state)
 		double ratio = busbw(roce, FT_ALL_REDUCE, b, 256) /
 			       busbw(ib, FT_ALL_REDUCE, b, 256);
 
-		assert_true(ratio > 0.35 && ratio < 1.01);
+		print_message("RoCE / InfiniBand, 256 GPUs, %.0f MiB: %.2f\n",
+			      b / MiB, ratio);
+		/* at 16 MiB both wait for latency, which for RoCE is assumed */
+		assert_true(b < 32 * MiB || (ratio > 0.4 && ratio < 0.75));
 	}
 	ft_cluster_free(ib);
 	ft_cluster_free(roce);
