@@ -41,11 +41,15 @@ static const struct argp argp = {
 
 int cmd_kernel(int argc, char **argv)
 {
+	struct ft_error err, why;
 	struct args a = { 0 };
-	struct ft_error err;
+	size_t failed;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &a);
-	if (!ft_study_kernels(a.gpu, a.csv, stdout, &err))
+	if (!ft_study_kernels(a.gpu, a.csv, stdout, &failed, &why, &err))
 		return complain(&err);
+	if (failed)
+		fprintf(stderr, "foretoken: warning: %zu rows cannot be predicted; "
+				"the first: %s\n", failed, why.text);
 	return finish_output();
 }

@@ -115,7 +115,7 @@ static double law_s(const struct inside_law *law, double bytes)
 
 /* ---- a table ------------------------------------------------------------ */
 
-enum { VARIANCE_1E4 = 150, NOISE_1E4 = 4 };
+enum { VARIANCE_1E4 = 150, NOISE_1E4 = 4, FULL_ROWS = 10 };
 
 static float near_size(double a, double b)
 {
@@ -131,10 +131,80 @@ static float between(const void *rows, size_t a, size_t b)
 	return near_size(t->row[a].bytes, t->row[b].bytes);
 }
 
-double inside_table_s(const struct ft_collective_table *t, double bytes,
+/* What the rows are held against: the table's own law; for a table of a few
+ * sizes what fuller ones of this op and fabric, at other n, say. */
+struct expected {
+	struct inside_law law;
+	const struct ft_gpu *gpu;
+	const struct ft_collective_table *below, *above;
+	enum ft_collective op;
+	int64_t n;
+};
+
+static double bus_of(const struct ft_gpu *gpu,
+		     const struct ft_collective_table *t, double bytes)
+{
+	return bytes * ft_collective_bus_factor(t->op, t->n) /
+	       inside_table_s(gpu, t, bytes, NULL);
+}
+
+/* Bus bandwidth goes geometrically in log(n), the start grows with log(n). */
+static double across_s(const struct expected *e, double bytes)
+{
+	const struct ft_collective_table *below = e->below, *above = e->above;
+	double f = ft_collective_bus_factor(e->op, e->n), n = (double)e->n, w;
+	double bus;
+
+	if (!below)
+		return bytes * f / bus_of(e->gpu, above, bytes);
+	bus = bus_of(e->gpu, below, bytes);
+	w = log2(n / (double)below->n);
+	if (!above)
+		return bytes * f / bus +
+		       0.5 * w * inside_fit(below, NULL).a_s;
+	w /= log2((double)above->n / (double)below->n);
+	bus *= pow(bus_of(e->gpu, above, bytes) / bus, w);
+	return bytes * f / bus;
+}
+
+static double expected_s(const struct expected *e, double bytes)
+{
+	return e->below || e->above ? across_s(e, bytes) :
+				      law_s(&e->law, bytes);
+}
+
+static void enclose(struct expected *e, const struct ft_collective_table *t)
+{
+	if (t->n < e->n && (!e->below || t->n > e->below->n))
+		e->below = t;
+	if (t->n > e->n && (!e->above || t->n < e->above->n))
+		e->above = t;
+}
+
+static struct expected expect(const struct ft_gpu *gpu,
+			      const struct ft_collective_table *t,
+			      const bool *skip)
+{
+	struct expected e = { .gpu = gpu, .op = t->op, .n = t->n };
+
+	for (size_t i = 0; i < gpu->n_collective; i++) {
+		const struct ft_collective_table *o = &gpu->collective[i];
+
+		if (t->n_rows < FULL_ROWS && o->n_rows >= FULL_ROWS &&
+		    o->op == t->op && !strcmp(o->fabric, t->fabric) &&
+		    strcmp(t->fabric, "xgmi"))
+			enclose(&e, o);
+	}
+	if (!e.below && !e.above)
+		e.law = inside_fit(t, skip);
+	return e;
+}
+
+double inside_table_s(const struct ft_gpu *gpu,
+		      const struct ft_collective_table *t, double bytes,
 		      const bool *skip)
 {
-	struct inside_law law = inside_fit(t, skip);
+	struct expected e = expect(gpu, t, skip);
 	double value[KRIGE_NEAR], left, last = 0, at;
 	struct krige near;
 
@@ -149,9 +219,9 @@ double inside_table_s(const struct ft_collective_table *t, double bytes,
 	for (size_t i = 0; i < near.n; i++) {
 		const struct ft_collective_row *row = &t->row[near.row[i]];
 
-		value[i] = log(row->time_s / law_s(&law, row->bytes));
+		value[i] = log(row->time_s / expected_s(&e, row->bytes));
 	}
-	return law_s(&law, bytes) *
+	return expected_s(&e, bytes) *
 	       exp(krige_estimate(&near, value, between, t, NOISE_1E4 * 1e-4,
 				  VARIANCE_1E4 * 1e-4, &left));
 }
@@ -185,18 +255,10 @@ static bool serves(const struct asked *q, const struct ft_collective_table *t)
 	       !strcmp(t->fabric, "nvlink") && !nvls && t->n_rows > 3;
 }
 
-static double bus_of(const struct asked *q,
-		     const struct ft_collective_table *t)
-{
-	return q->bytes * ft_collective_bus_factor(t->op, t->n) /
-	       inside_table_s(t, q->bytes, NULL);
-}
-
 /* From the tables of this op at other n; 0 when there are none. */
 static double between_tables_s(struct asked *q)
 {
-	const struct ft_collective_table *below = NULL, *above = NULL;
-	double f = ft_collective_bus_factor(q->op, q->n), w, bus;
+	struct expected e = { .gpu = q->gpu, .op = q->op, .n = q->n };
 
 	for (size_t i = 0; i < q->gpu->n_collective; i++) {
 		const struct ft_collective_table *t = &q->gpu->collective[i];
@@ -204,27 +266,13 @@ static double between_tables_s(struct asked *q)
 		if (!serves(q, t))
 			continue;
 		if (t->n == q->n)
-			return inside_table_s(t, q->bytes, NULL);
-		if (t->n < q->n && (!below || t->n > below->n))
-			below = t;
-		if (t->n > q->n && (!above || t->n < above->n))
-			above = t;
+			return inside_table_s(q->gpu, t, q->bytes, NULL);
+		enclose(&e, t);
 	}
-	if (q->scale_up->mesh || (!below && !above))
+	if (q->scale_up->mesh || (!e.below && !e.above))
 		return 0;
 	q->derived = true;
-	if (below && above) {
-		w = log((double)q->n / (double)below->n) /
-		    log((double)above->n / (double)below->n);
-		bus = bus_of(q, below) *
-		      pow(bus_of(q, above) / bus_of(q, below), w);
-		return q->bytes * f / bus;
-	}
-	if (!below)
-		return q->bytes * f / bus_of(q, above);
-	w = inside_fit(below, NULL).a_s;
-	return q->bytes * f / bus_of(q, below) +
-	       0.5 * w * log2((double)q->n / (double)below->n);
+	return across_s(&e, q->bytes);
 }
 
 /* ---- what has no table -------------------------------------------------- */
@@ -266,7 +314,7 @@ static double mesh_s(const struct asked *q)
 	wire = inside_mesh_s(q->op, q->n, q->bytes, link);
 	if (!t)
 		return wire + s->start_s.value * rounds * (0.3 + 0.7 * peers);
-	over = inside_table_s(t, q->bytes, NULL) -
+	over = inside_table_s(q->gpu, t, q->bytes, NULL) -
 	       inside_mesh_s(FT_ALL_REDUCE, s->n_full, q->bytes,
 			     s->link_bytes_per_s.value * s->efficiency.value);
 	return wire + fmax(0, over) * rounds * (0.3 + 0.7 * fmin(1, peers));

@@ -121,7 +121,8 @@ struct inside_law {
 };
 struct inside_law inside_fit(const struct ft_collective_table *t,
 			     const bool *skip);
-double inside_table_s(const struct ft_collective_table *t, double bytes,
+double inside_table_s(const struct ft_gpu *gpu,
+		      const struct ft_collective_table *t, double bytes,
 		      const bool *skip);
 
 #endif

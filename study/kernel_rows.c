@@ -331,45 +331,62 @@ bool validate_collectives(struct tally *t, const struct csv *rows,
 	return true;
 }
 
+static void write_row(FILE *out, const struct csv *rows, size_t i,
+		      const struct ft_prediction *p)
+{
+	for (size_t c = 0; c < rows->n_columns; c++)
+		csv_put(out, csv_text(rows, i, (int)c), false);
+	if (p)
+		fprintf(out, "%.4f,%s\n", p->time_s * 1e6,
+			p->extrapolated ? "true" : "false");
+	else
+		fputs(",\n", out);
+}
+
+static bool kernel_table(struct csv *rows, struct ft_error *err)
+{
+	struct ft_mark at;
+
+	if (!columns_known(rows, kernel_columns,
+			   sizeof(kernel_columns) / sizeof(*kernel_columns),
+			   NULL, 0, err))
+		return false;
+	at = (struct ft_mark){ rows->file, 1, 1 };
+	return csv_column(rows, "kernel") == 0 ||
+	       ft_fail(err, &at, "the first column should be 'kernel'");
+}
+
 bool ft_study_kernels(const char *gpu, const char *path, FILE *out,
-		      struct ft_error *err)
+		      size_t *failed, struct ft_error *why, struct ft_error *err)
 {
 	struct arena mem = { 0 };
-	struct garage g = { .mem = &mem };
 	struct csv *rows = csv_read_file(&mem, path, err);
-	bool ok = rows && columns_known(rows, kernel_columns,
-					sizeof(kernel_columns) /
-						sizeof(*kernel_columns),
-					NULL, 0, err);
+	struct ft_gpu *profile = NULL;
+	bool ok = rows && kernel_table(rows, err) &&
+		  (profile = ft_gpu_load(gpu, NULL, err));
 
-	if (ok && csv_column(rows, "kernel") != 0) {
-		struct ft_mark at = { rows->file, 1, 1 };
-
-		ok = ft_fail(err, &at, "the first column should be 'kernel'");
-	}
+	*failed = 0;
 	for (size_t c = 0; ok && c < rows->n_columns; c++)
 		csv_put(out, rows->column[c], false);
 	if (ok)
 		fputs("predicted.time_us,extrapolated\n", out);
 	for (size_t i = 0; ok && i < rows->n_rows; i++) {
-		const struct ft_gpu *profile;
+		const char *clock = csv_text(rows, i, csv_column(rows, "clock"));
 		struct ft_prediction p;
+		struct ft_error told;
 		struct ft_work w;
+		bool good = work_of_row(rows, i, profile, &w, &told) &&
+			    ft_kernel_predict(profile, &w,
+					      !strcmp(clock, "sustained") ?
+						      FT_CLOCK_SUSTAINED :
+						      FT_CLOCK_BURST,
+					      &p, &told);
 
-		profile = gpu_named(&g, gpu, NULL, err);
-		ok = profile && work_of_row(rows, i, profile, &w, err) &&
-		     ft_kernel_predict(profile, &w, !strcmp(csv_text(rows, i,
-					csv_column(rows, "clock")), "sustained") ?
-					FT_CLOCK_SUSTAINED : FT_CLOCK_BURST, &p,
-				       err);
-		if (!ok)
-			break;
-		for (size_t c = 0; c < rows->n_columns; c++)
-			csv_put(out, csv_text(rows, i, (int)c), false);
-		fprintf(out, "%.4f,%s\n", p.time_s * 1e6,
-			p.extrapolated ? "true" : "false");
+		if (!good && !(*failed)++)
+			*why = told;
+		write_row(out, rows, i, good ? &p : NULL);
 	}
-	garage_close(&g);
+	ft_gpu_free(profile);
 	arena_release(&mem);
 	return ok;
 }

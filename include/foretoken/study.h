@@ -121,9 +121,11 @@ struct ft_validation *ft_validate(const char *path, const char *const *sets,
 void ft_validation_free(struct ft_validation *validation);
 
 /* Reads kernel rows as validate does; writes them back with predicted.time_us
- * and extrapolated behind. */
+ * and extrapolated behind. Rows that cannot be predicted keep both empty; their
+ * number comes back in *failed, the first reason in *why. */
 bool ft_study_kernels(const char *gpu, const char *path, FILE *out,
-		      struct ft_error *err) __attribute__((warn_unused_result));
+		      size_t *failed, struct ft_error *why, struct ft_error *err)
+	__attribute__((warn_unused_result));
 
 /* ---- compare ---------------------------------------------------------------- */
 
