@@ -3,8 +3,10 @@
  *
  * Where a table for (fabric, op, n) has rows, T(S) = a + c sqrt(S) + S f / B is
  * fitted to it (it holds within about 6 %), and what the rows deviate from it
- * is carried along by kriging over log2(S). Above the last row the law goes on
- * from that row: the plateau. Between two n, bus bandwidth goes geometrically
+ * is carried along by kriging over log2(S), small messages with the scatter that
+ * the rows themselves show. Above the last row the law goes on from that row:
+ * the plateau. A table of less than ten sizes is held against the fuller ones
+ * at other n instead of a law of its own. Between two n, bus bandwidth goes geometrically
  * in log(n); above the largest n the start grows with log(n). An op without rows
  * is made of others: an all-reduce is a reduce-scatter and an all-gather.
  *
@@ -181,23 +183,63 @@ static void enclose(struct expected *e, const struct ft_collective_table *t)
 		e->above = t;
 }
 
+static bool is_mesh(const struct ft_gpu *gpu, const char *fabric)
+{
+	for (size_t i = 0; i < gpu->n_scale_ups; i++)
+		if (!strcmp(gpu->scale_up[i].fabric, fabric))
+			return gpu->scale_up[i].mesh;
+	return false;
+}
+
 static struct expected expect(const struct ft_gpu *gpu,
 			      const struct ft_collective_table *t,
 			      const bool *skip)
 {
 	struct expected e = { .gpu = gpu, .op = t->op, .n = t->n };
+	bool few = t->n_rows < FULL_ROWS && !is_mesh(gpu, t->fabric);
 
-	for (size_t i = 0; i < gpu->n_collective; i++) {
+	for (size_t i = 0; few && i < gpu->n_collective; i++) {
 		const struct ft_collective_table *o = &gpu->collective[i];
 
-		if (t->n_rows < FULL_ROWS && o->n_rows >= FULL_ROWS &&
-		    o->op == t->op && !strcmp(o->fabric, t->fabric) &&
-		    strcmp(t->fabric, "xgmi"))
+		if (o->n_rows >= FULL_ROWS && o->op == t->op &&
+		    !strcmp(o->fabric, t->fabric))
 			enclose(&e, o);
 	}
 	if (!e.below && !e.above)
 		e.law = inside_fit(t, skip);
 	return e;
+}
+
+/* How far rows scatter about their neighbours on either side: the variance of
+ * the logarithm, among sizes that wait for latency alone. Few rows: unknown. */
+static double scatter(const struct ft_collective_table *t, const bool *skip)
+{
+	double last[3] = { 0, 0, 0 }, sum = 0;
+	size_t n = 0;
+
+	for (size_t i = 0; i < t->n_rows && t->row[i].bytes <= MIB / 2; i++) {
+		double off;
+
+		if (skip && skip[i])
+			continue;
+		last[0] = last[1];
+		last[1] = last[2];
+		last[2] = log(t->row[i].time_s);
+		if (++n < 3)
+			continue;
+		off = last[1] - (last[0] + last[2]) / 2;
+		sum += off * off / 1.5;
+	}
+	return n > 4 ? sum / (double)(n - 2) : 0;
+}
+
+/* Scatter is smoothed over where it is; beyond 1 MiB it is gone. */
+static double noise_at(const struct ft_collective_table *t, const bool *skip,
+		       double bytes)
+{
+	double x = bytes / MIB;
+
+	return NOISE_1E4 * 1e-4 + scatter(t, skip) / (1 + x * x);
 }
 
 double inside_table_s(const struct ft_gpu *gpu,
@@ -222,7 +264,8 @@ double inside_table_s(const struct ft_gpu *gpu,
 		value[i] = log(row->time_s / expected_s(&e, row->bytes));
 	}
 	return expected_s(&e, bytes) *
-	       exp(krige_estimate(&near, value, between, t, NOISE_1E4 * 1e-4,
+	       exp(krige_estimate(&near, value, between, t,
+				  noise_at(t, skip, bytes),
 				  VARIANCE_1E4 * 1e-4, &left));
 }
 

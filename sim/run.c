@@ -21,6 +21,7 @@ struct setting {
 	const struct ft_graph *graph;
 	const struct ft_cluster *cluster;
 	const struct ft_stack *stack;
+	struct ft_memo *memo;
 	struct cost *cost;
 	double *spread;     /* [n_works] relative */
 	bool *extrapolated; /* [n_works] */
@@ -88,7 +89,7 @@ static bool compute_clocks(struct setting *s, size_t i, double launches,
 		times = launches;
 		w.memory.bytes /= launches;
 	}
-	if (!ft_kernel_predict(gpu, &w, FT_CLOCK_BURST, &p, err))
+	if (!ft_kernel_recall(s->memo, gpu, &w, FT_CLOCK_BURST, &p, err))
 		return false;
 	out->burst_s = out->sustained_s =
 		times * (factor * p.time_s + gap_s(s));
@@ -99,7 +100,7 @@ static bool compute_clocks(struct setting *s, size_t i, double launches,
 		gpu->compute_beside_collective.value);
 	if (w.kind == FT_MEMORY_BOUND)
 		return true;
-	if (!ft_kernel_predict(gpu, &w, FT_CLOCK_SUSTAINED, &p, err))
+	if (!ft_kernel_recall(s->memo, gpu, &w, FT_CLOCK_SUSTAINED, &p, err))
 		return false;
 	out->sustained_s = factor * p.time_s + gap_s(s);
 	return true;
@@ -454,7 +455,7 @@ struct ft_run *ft_sim_run(const struct ft_graph *graph,
 			  const struct ft_cluster *cluster,
 			  const struct ft_stack *stack,
 			  enum ft_step_start start, FILE *timeline,
-			  struct ft_error *err)
+			  struct ft_memo *memo, struct ft_error *err)
 {
 	struct arena mem = { 0 };
 	struct whole *w = ARENA_NEW(&mem, struct whole);
@@ -465,7 +466,8 @@ struct ft_run *ft_sim_run(const struct ft_graph *graph,
 
 	w->mem = mem;
 	s = (struct setting){ .mem = &w->mem, .graph = graph,
-			      .cluster = cluster, .stack = stack };
+			      .cluster = cluster, .stack = stack,
+			      .memo = memo };
 	run->n_classes = graph->n_classes;
 	run->class = ARENA_ARRAY(&w->mem, graph->n_classes,
 				 struct ft_class_result);

@@ -130,6 +130,7 @@ struct ft_scenario *ft_scenario_from(struct ft_shelf *shelf,
 	w->scenario.file = arena_text(&w->mem, name);
 	w->scenario.given = root;
 	w->shelf = shelf;
+	w->scenario.memo = shelf_memo(shelf);
 	if (load(w, all, err))
 		return &w->scenario;
 	ft_scenario_free(&w->scenario);

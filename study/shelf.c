@@ -17,6 +17,7 @@ struct book {
 struct ft_shelf {
 	struct arena mem; /* documents, keys */
 	struct book *first[KINDS];
+	struct ft_memo *memo; /* of the clusters' GPUs */
 };
 
 struct ft_shelf *ft_shelf_new(void)
@@ -25,6 +26,7 @@ struct ft_shelf *ft_shelf_new(void)
 	struct ft_shelf *s = ARENA_NEW(&mem, struct ft_shelf);
 
 	s->mem = mem;
+	s->memo = ft_memo_new();
 	return s;
 }
 
@@ -40,8 +42,14 @@ void ft_shelf_free(struct ft_shelf *s)
 		ft_stack_free(b->part);
 	for (struct book *b = s->first[PRICES]; b; b = b->next)
 		ft_prices_free(b->part);
+	ft_memo_free(s->memo);
 	mem = s->mem;
 	arena_release(&mem);
+}
+
+struct ft_memo *shelf_memo(struct ft_shelf *s)
+{
+	return s->memo;
 }
 
 struct arena *shelf_memory(struct ft_shelf *s)

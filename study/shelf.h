@@ -10,6 +10,7 @@
 struct arena;
 
 struct arena *shelf_memory(struct ft_shelf *shelf);
+struct ft_memo *shelf_memo(struct ft_shelf *shelf);
 const struct ft_cluster *shelf_cluster(struct ft_shelf *shelf,
 				       const struct node *node,
 				       struct ft_error *err);

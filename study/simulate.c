@@ -105,7 +105,7 @@ bool ft_study_simulate(const struct ft_scenario *s,
 	if (!g)
 		return false;
 	o->run = ft_sim_run(g, s->cluster, s->stack, s->plan->step_start,
-			    timeline, err);
+			    timeline, s->memo, err);
 	if (!o->run)
 		goto out;
 	memory(s, o);

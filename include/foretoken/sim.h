@@ -42,6 +42,17 @@ bool ft_kernel_predict(const struct ft_gpu *gpu, const struct ft_work *work,
 		       enum ft_clock clock, struct ft_prediction *out,
 		       struct ft_error *err) __attribute__((warn_unused_result));
 
+/* Predictions remembered by work, for many runs on the same GPU handles; not shared
+ * between threads. memo NULL: nothing is remembered. */
+struct ft_memo;
+
+struct ft_memo *ft_memo_new(void);
+void ft_memo_free(struct ft_memo *memo);
+bool ft_kernel_recall(struct ft_memo *memo, const struct ft_gpu *gpu,
+		      const struct ft_work *work, enum ft_clock clock,
+		      struct ft_prediction *out, struct ft_error *err)
+	__attribute__((warn_unused_result));
+
 /* One collective alone, on its own ranks. */
 struct ft_collective_result {
 	struct ft_prediction duration;
@@ -108,12 +119,12 @@ struct ft_run {
 	double gpu_busy_frac;                /* compute and optimizer / step */
 };
 
-/* timeline: Chrome trace JSON goes there; may be NULL. */
+/* timeline: Chrome trace JSON goes there; memo: predictions; both may be NULL. */
 struct ft_run *ft_sim_run(const struct ft_graph *graph,
 			  const struct ft_cluster *cluster,
 			  const struct ft_stack *stack,
 			  enum ft_step_start start, FILE *timeline,
-			  struct ft_error *err)
+			  struct ft_memo *memo, struct ft_error *err)
 	__attribute__((warn_unused_result));
 void ft_run_free(struct ft_run *run);
 

@@ -35,6 +35,7 @@ struct ft_scenario {
 	const struct ft_stack *stack;
 	const struct ft_cluster *cluster;
 	const struct ft_prices *prices;
+	struct ft_memo *memo;           /* the shelf's */
 	struct ft_cost_terms terms;
 	size_t n_assumed;
 	const char **assumed;           /* dotted keys */
