@@ -47,6 +47,7 @@ struct rank {
 	ft_ps since;
 	ft_ps spent[5];
 	ft_ps end;
+	unsigned queued;   /* bit i: stream i has ops launched and not over */
 	int64_t n_running; /* streams RUNNING or MEETING */
 };
 
@@ -94,11 +95,13 @@ static enum phase phase_of(const struct engine *e, struct rank *r)
 		return compute->run.optimizer ? OPTIMIZER : COMPUTE;
 	if (r->stream[FT_STREAM_COPY].state == RUNNING)
 		return COMPUTE;
-	for (int i = FT_STREAM_GATHER; i < FT_STREAMS; i++) {
+	for (unsigned left = r->queued >> FT_STREAM_GATHER << FT_STREAM_GATHER;
+	     left; left &= left - 1) {
+		int i = __builtin_ctz(left);
 		struct stream *s = &r->stream[i];
 
 		if (is_receive(i))
-			bubble |= !empty(s) && head(s)->launched <= e->q.now;
+			bubble |= head(s)->launched <= e->q.now;
 		else if (is_send(i))
 			bubble |= s->state == RUNNING;
 		else if (s->state == RUNNING || s->state == MEETING)
@@ -224,9 +227,12 @@ static void launch(struct engine *e, struct rank *r);
 
 static void wake_all(struct engine *e, struct rank *r)
 {
-	for (int i = 0; i < FT_STREAMS; i++)
-		if (r->stream[i].state == IDLE && !empty(&r->stream[i]))
-			try_start(e, &r->stream[i]);
+	for (unsigned left = r->queued; left; left &= left - 1) {
+		struct stream *s = &r->stream[__builtin_ctz(left)];
+
+		if (s->state == IDLE)
+			try_start(e, s);
+	}
 }
 
 /* A send arrives: the next (previous) stage's receive may end. */
@@ -264,7 +270,8 @@ static void finish(struct engine *e, struct stream *s)
 		r->n_running--;
 	}
 	s->state = IDLE;
-	s->completed++;
+	if (++s->completed == s->launched)
+		r->queued &= ~(1u << s->id);
 	r->end = e->q.now;
 	if (r->host_blocked)
 		launch(e, r);
@@ -314,6 +321,7 @@ static void enqueue(struct engine *e, struct rank *r, const struct ft_op *op,
 	if (op->record < FT_EVENTS)
 		r->event[op->record] = (struct wait){ op->stream, s->launched };
 	s->launched++;
+	r->queued |= 1u << op->stream;
 }
 
 static void launch_call(struct engine *e, struct rank *r, uint32_t segment)

@@ -1,14 +1,9 @@
 /*
  * sim/inside.c - collectives inside one scale-up domain, from measured tables
  *
- * Where a table for (fabric, op, n) has rows, T(S) = a + c sqrt(S) + S f / B is
- * fitted to it (it holds within about 6 %), and what the rows deviate from it
- * is carried along by kriging over log2(S), small messages with the scatter that
- * the rows themselves show. Above the last row the law goes on from that row:
- * the plateau. A table of less than ten sizes is held against the fuller ones
- * at other n instead of a law of its own. Between two n, bus bandwidth goes geometrically
- * in log(n); above the largest n the start grows with log(n). An op without rows
- * is made of others: an all-reduce is a reduce-scatter and an all-gather.
+ * Where a table for (fabric, op, n) has rows they are followed, and carried to
+ * sizes and n between them: sim/inside_table.c. An op without rows is made of
+ * others: an all-reduce is a reduce-scatter and an all-gather.
  *
  * In a mesh each pair has a link of its own and a rank uses all of them at
  * once: busbw = (n-1) links. What a table of n_full ranks takes beyond that is
@@ -33,240 +28,6 @@ double inside_mesh_s(enum ft_collective op, int64_t n, double bytes,
 
 	return bytes * ft_collective_bus_factor(op, n) /
 	       (links * link_bytes_per_s);
-}
-
-/* ---- the law ------------------------------------------------------------ */
-
-/* Solve the symmetric system over the unknowns in use (bits of mask); false
- * when it is singular or an unknown is negative. */
-static bool solve(double a[3][3], const double b[3], int mask, double x[3])
-{
-	double m[3][4];
-	int id[3], n = 0;
-
-	for (int i = 0; i < 3; i++) {
-		x[i] = 0;
-		if (mask & 1 << i)
-			id[n++] = i;
-	}
-	for (int i = 0; i < n; i++) {
-		for (int j = 0; j < n; j++)
-			m[i][j] = a[id[i]][id[j]];
-		m[i][n] = b[id[i]];
-	}
-	for (int i = 0; i < n; i++) {
-		if (!(m[i][i] > 1e-12))
-			return false;
-		for (int r = 0; r < n; r++) {
-			double f = m[r][i] / m[i][i];
-
-			for (int j = i; r != i && j <= n; j++)
-				m[r][j] -= f * m[i][j];
-		}
-	}
-	for (int i = 0; i < n; i++) {
-		x[id[i]] = m[i][n] / m[i][i];
-		if (!(x[id[i]] >= 0))
-			return false;
-	}
-	return true;
-}
-
-struct inside_law inside_fit(const struct ft_collective_table *t,
-			     const bool *skip)
-{
-	static const double unit[3] = { 1e-6, 1e-9, 1e-12 };
-	struct inside_law law = { 0, 0, 0 };
-	double a[3][3] = { { 0 } }, b[3] = { 0 }, least = INFINITY, count = 0;
-
-	for (size_t i = 0; i < t->n_rows; i++) {
-		double S = t->row[i].bytes, time = t->row[i].time_s;
-		double g[3] = { unit[0] / time, unit[1] * sqrt(S) / time,
-				unit[2] * S / time };
-
-		if (skip && skip[i])
-			continue;
-		count++;
-		for (int p = 0; p < 3; p++) {
-			b[p] += g[p];
-			for (int q = 0; q < 3; q++)
-				a[p][q] += g[p] * g[q];
-		}
-	}
-	for (int mask = 1; mask < 8; mask++) {
-		double x[3], error = count;
-
-		if (!solve(a, b, mask, x))
-			continue;
-		for (int p = 0; p < 3; p++)
-			error -= x[p] * b[p];
-		if (error < least - 1e-9) {
-			least = error;
-			law = (struct inside_law){ x[0] * unit[0],
-						   x[1] * unit[1],
-						   x[2] * unit[2] };
-		}
-	}
-	return law;
-}
-
-static double law_s(const struct inside_law *law, double bytes)
-{
-	return law->a_s + law->c_s * sqrt(bytes) + law->s_per_byte * bytes;
-}
-
-/* ---- a table ------------------------------------------------------------ */
-
-enum { VARIANCE_1E4 = 150, NOISE_1E4 = 4, FULL_ROWS = 10 };
-
-static float near_size(double a, double b)
-{
-	float d = (float)log2(a / b);
-
-	return VARIANCE_1E4 * 1e-4f * krige_near(0.15f * d * d);
-}
-
-static float between(const void *rows, size_t a, size_t b)
-{
-	const struct ft_collective_table *t = rows;
-
-	return near_size(t->row[a].bytes, t->row[b].bytes);
-}
-
-/* What the rows are held against: the table's own law; for a table of a few
- * sizes what fuller ones of this op and fabric, at other n, say. */
-struct expected {
-	struct inside_law law;
-	const struct ft_gpu *gpu;
-	const struct ft_collective_table *below, *above;
-	enum ft_collective op;
-	int64_t n;
-};
-
-static double bus_of(const struct ft_gpu *gpu,
-		     const struct ft_collective_table *t, double bytes)
-{
-	return bytes * ft_collective_bus_factor(t->op, t->n) /
-	       inside_table_s(gpu, t, bytes, NULL);
-}
-
-/* Bus bandwidth goes geometrically in log(n), the start grows with log(n). */
-static double across_s(const struct expected *e, double bytes)
-{
-	const struct ft_collective_table *below = e->below, *above = e->above;
-	double f = ft_collective_bus_factor(e->op, e->n), n = (double)e->n, w;
-	double bus;
-
-	if (!below)
-		return bytes * f / bus_of(e->gpu, above, bytes);
-	bus = bus_of(e->gpu, below, bytes);
-	w = log2(n / (double)below->n);
-	if (!above)
-		return bytes * f / bus +
-		       0.5 * w * inside_fit(below, NULL).a_s;
-	w /= log2((double)above->n / (double)below->n);
-	bus *= pow(bus_of(e->gpu, above, bytes) / bus, w);
-	return bytes * f / bus;
-}
-
-static double expected_s(const struct expected *e, double bytes)
-{
-	return e->below || e->above ? across_s(e, bytes) :
-				      law_s(&e->law, bytes);
-}
-
-static void enclose(struct expected *e, const struct ft_collective_table *t)
-{
-	if (t->n < e->n && (!e->below || t->n > e->below->n))
-		e->below = t;
-	if (t->n > e->n && (!e->above || t->n < e->above->n))
-		e->above = t;
-}
-
-static bool is_mesh(const struct ft_gpu *gpu, const char *fabric)
-{
-	for (size_t i = 0; i < gpu->n_scale_ups; i++)
-		if (!strcmp(gpu->scale_up[i].fabric, fabric))
-			return gpu->scale_up[i].mesh;
-	return false;
-}
-
-static struct expected expect(const struct ft_gpu *gpu,
-			      const struct ft_collective_table *t,
-			      const bool *skip)
-{
-	struct expected e = { .gpu = gpu, .op = t->op, .n = t->n };
-	bool few = t->n_rows < FULL_ROWS && !is_mesh(gpu, t->fabric);
-
-	for (size_t i = 0; few && i < gpu->n_collective; i++) {
-		const struct ft_collective_table *o = &gpu->collective[i];
-
-		if (o->n_rows >= FULL_ROWS && o->op == t->op &&
-		    !strcmp(o->fabric, t->fabric))
-			enclose(&e, o);
-	}
-	if (!e.below && !e.above)
-		e.law = inside_fit(t, skip);
-	return e;
-}
-
-/* How far rows scatter about their neighbours on either side: the variance of
- * the logarithm, among sizes that wait for latency alone. Few rows: unknown. */
-static double scatter(const struct ft_collective_table *t, const bool *skip)
-{
-	double last[3] = { 0, 0, 0 }, sum = 0;
-	size_t n = 0;
-
-	for (size_t i = 0; i < t->n_rows && t->row[i].bytes <= MIB / 2; i++) {
-		double off;
-
-		if (skip && skip[i])
-			continue;
-		last[0] = last[1];
-		last[1] = last[2];
-		last[2] = log(t->row[i].time_s);
-		if (++n < 3)
-			continue;
-		off = last[1] - (last[0] + last[2]) / 2;
-		sum += off * off / 1.5;
-	}
-	return n > 4 ? sum / (double)(n - 2) : 0;
-}
-
-/* Scatter is smoothed over where it is; beyond 1 MiB it is gone. */
-static double noise_at(const struct ft_collective_table *t, const bool *skip,
-		       double bytes)
-{
-	double x = bytes / MIB;
-
-	return NOISE_1E4 * 1e-4 + scatter(t, skip) / (1 + x * x);
-}
-
-double inside_table_s(const struct ft_gpu *gpu,
-		      const struct ft_collective_table *t, double bytes,
-		      const bool *skip)
-{
-	struct expected e = expect(gpu, t, skip);
-	double value[KRIGE_NEAR], left, last = 0, at;
-	struct krige near;
-
-	for (size_t i = 0; i < t->n_rows; i++)
-		if (!skip || !skip[i])
-			last = t->row[i].bytes;
-	at = fmin(bytes, last);
-	krige_init(&near);
-	for (size_t i = 0; i < t->n_rows; i++)
-		if (!skip || !skip[i])
-			krige_offer(&near, i, near_size(at, t->row[i].bytes));
-	for (size_t i = 0; i < near.n; i++) {
-		const struct ft_collective_row *row = &t->row[near.row[i]];
-
-		value[i] = log(row->time_s / expected_s(&e, row->bytes));
-	}
-	return expected_s(&e, bytes) *
-	       exp(krige_estimate(&near, value, between, t,
-				  noise_at(t, skip, bytes),
-				  VARIANCE_1E4 * 1e-4, &left));
 }
 
 /* ---- which tables ------------------------------------------------------- */
@@ -301,7 +62,7 @@ static bool serves(const struct asked *q, const struct ft_collective_table *t)
 /* From the tables of this op at other n; 0 when there are none. */
 static double between_tables_s(struct asked *q)
 {
-	struct expected e = { .gpu = q->gpu, .op = q->op, .n = q->n };
+	struct inside_between e = { .gpu = q->gpu, .op = q->op, .n = q->n };
 
 	for (size_t i = 0; i < q->gpu->n_collective; i++) {
 		const struct ft_collective_table *t = &q->gpu->collective[i];
@@ -310,12 +71,12 @@ static double between_tables_s(struct asked *q)
 			continue;
 		if (t->n == q->n)
 			return inside_table_s(q->gpu, t, q->bytes, NULL);
-		enclose(&e, t);
+		inside_enclose(&e, t);
 	}
 	if (q->scale_up->mesh || (!e.below && !e.above))
 		return 0;
 	q->derived = true;
-	return across_s(&e, q->bytes);
+	return inside_between_s(&e, q->bytes);
 }
 
 /* ---- what has no table -------------------------------------------------- */

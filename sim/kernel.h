@@ -107,14 +107,14 @@ bool attention_predict(const struct ft_gpu *gpu, const struct ft_work *work,
 void memory_bound_predict(const struct ft_gpu *gpu, const struct ft_work *work,
 			  struct ft_prediction *out);
 
-/* ---- sim/inside.c, for its tests ---------------------------------------- */
+/* ---- collectives inside a node ------------------------------------------- */
 
-/* All pairs joined by links of their own: each rank talks to all others at
+/* sim/inside.c. All pairs joined by links of their own: each rank talks to all others at
  * once, twice for an all-reduce. link_bytes_per_s: one direction. */
 double inside_mesh_s(enum ft_collective op, int64_t n, double bytes,
 		     double link_bytes_per_s);
 
-/* T = a + c sqrt(S) + S f / B, fitted to rows by least relative squares with
+/* sim/inside_table.c. T = a + c sqrt(S) + S f / B, fitted to rows by least relative squares with
  * a, c, 1/B >= 0; skip as above. */
 struct inside_law {
 	double a_s, c_s, s_per_byte;
@@ -124,5 +124,17 @@ struct inside_law inside_fit(const struct ft_collective_table *t,
 double inside_table_s(const struct ft_gpu *gpu,
 		      const struct ft_collective_table *t, double bytes,
 		      const bool *skip);
+
+/* The tables of an op next to n on either side (either may be NULL). Bus bandwidth
+ * goes geometrically in log(n); above the largest n the start grows with log(n). */
+struct inside_between {
+	const struct ft_gpu *gpu;
+	enum ft_collective op;
+	int64_t n;
+	const struct ft_collective_table *below, *above;
+};
+void inside_enclose(struct inside_between *e,
+		    const struct ft_collective_table *t);
+double inside_between_s(const struct inside_between *e, double bytes);
 
 #endif

@@ -204,7 +204,8 @@ static void an_unknown_fabric_names_those_there_are(void **state)
 
 /* ---- held out ----------------------------------------------------------- */
 
-static double held_out(const struct ft_gpu *g, size_t *n)
+/* fabric NULL: all; the mean over every size of its tables in turn. */
+static double held_out(const struct ft_gpu *g, const char *fabric, size_t *n)
 {
 	double sum = 0;
 
@@ -213,11 +214,13 @@ static double held_out(const struct ft_gpu *g, size_t *n)
 		const struct ft_collective_table *t = &g->collective[i];
 		bool skip[128];
 
+		if (fabric && strcmp(fabric, t->fabric))
+			continue;
 		for (size_t odd = 0; odd < 2 && t->n_rows > 5; odd++) {
 			for (size_t r = 0; r < t->n_rows; r++)
 				skip[r] = r % 2 == odd;
 			for (size_t r = odd; r < t->n_rows; r += 2) {
-				double p = inside_table_s(t, t->row[r].bytes,
+				double p = inside_table_s(g, t, t->row[r].bytes,
 							  skip);
 
 				sum += fabs(p / t->row[r].time_s - 1);
@@ -228,16 +231,24 @@ static double held_out(const struct ft_gpu *g, size_t *n)
 	return sum / (double)*n;
 }
 
-/* Every second size away: a quarter of the source's sizes is left. */
+/* Every second size away: a quarter of the source's sizes is left. H200 without
+ * in-switch reduction is our own measurement, small sizes and six sizes for odd n
+ * included; all else was published. */
 static void sizes_held_out_are_found_again(void **state)
 {
 	static const struct {
-		const char *gpu;
+		const char *gpu, *fabric;
 		double most;
-	} row[] = { { "a100-80g", .065 }, { "h100-sxm", .055 },
-		    { "h200", .080 },	  { "b200", .070 },
-		    { "b300", .097 },	  { "gb200", .072 },
-		    { "gb300", .065 },	  { "mi300x", .050 } };
+		bool ours;
+	} row[] = { { "a100-80g", NULL, .065, false },
+		    { "h100-sxm", NULL, .055, false },
+		    { "h200", "nvlink", .080, false },
+		    { "h200", "nvlink-no-nvls", .10, true },
+		    { "b200", NULL, .070, false },
+		    { "b300", NULL, .097, false },
+		    { "gb200", NULL, .072, false },
+		    { "gb300", NULL, .065, false },
+		    { "mi300x", NULL, .050, false } };
 	double all = 0, count = 0;
 
 	(void)state;
@@ -245,17 +256,49 @@ static void sizes_held_out_are_found_again(void **state)
 	for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++) {
 		struct ft_gpu *g = load(row[i].gpu);
 		size_t n;
-		double mape = held_out(g, &n);
+		double mape = held_out(g, row[i].fabric, &n);
 
-		print_message("# %-10s %4zu rows %5.2f %%\n", row[i].gpu, n,
+		print_message("# %-10s %-15s %4zu rows %5.2f %%\n", row[i].gpu,
+			      row[i].fabric ? row[i].fabric : "", n,
 			      100 * mape);
 		if (mape > row[i].most)
 			fail_msg("%s: %.3f", row[i].gpu, mape);
-		all += mape * (double)n;
-		count += (double)n;
+		if (!row[i].ours) {
+			all += mape * (double)n;
+			count += (double)n;
+		}
 		ft_gpu_free(g);
 	}
 	assert_true(all / count < .07);
+}
+
+/* At the sizes of its rows a table gives them again, but for the scatter of small
+ * messages (a node of 8 H200: neighbours differ by up to 20 % below 1 MiB). */
+static void measured_sizes_stay(void **state)
+{
+	struct ft_gpu *g = load("h200");
+	double sum = 0, large = 0, n = 0, n_large = 0;
+
+	(void)state;
+	for (size_t i = 0; i < g->n_collective; i++) {
+		const struct ft_collective_table *t = &g->collective[i];
+
+		for (size_t r = 0; r < t->n_rows; r++) {
+			double bytes = t->row[r].bytes;
+			double e = fabs(inside_table_s(g, t, bytes, NULL) /
+						t->row[r].time_s - 1);
+
+			sum += e;
+			n++;
+			large += bytes >= 4 * MIB ? e : 0;
+			n_large += bytes >= 4 * MIB;
+		}
+	}
+	print_message("# h200 at its own sizes: %.2f %%, from 4 MiB %.2f %%\n",
+		      100 * sum / n, 100 * large / n_large);
+	assert_true(sum / n < .03);
+	assert_true(large / n_large < .01);
+	ft_gpu_free(g);
 }
 
 int main(void)
@@ -268,6 +311,7 @@ int main(void)
 		cmocka_unit_test(every_op_has_a_time_everywhere),
 		cmocka_unit_test(an_unknown_fabric_names_those_there_are),
 		cmocka_unit_test(sizes_held_out_are_found_again),
+		cmocka_unit_test(measured_sizes_stay),
 	};
 
 	return cmocka_run_group_tests_name("sim/inside", tests, NULL, NULL);
