@@ -8,6 +8,8 @@
 # make fuzz       30 s of libFuzzer on each reader (needs clang)
 # make golden     write the examples' expected output anew; review the diff
 # make install    PREFIX=/usr/local
+# V=1 prints whole commands
+Q       := $(if $(V),,@)
 CC      ?= cc
 CFLAGS  ?= -O2 -g
 PREFIX  ?= /usr/local
@@ -41,28 +43,34 @@ DATA     := $(wildcard hw/gpus/* hw/nodes/* hw/fabrics/* models/*.yaml stacks/*.
 
 .PHONY: all deps demo check check-only rules validate bench fuzz golden install clean
 .SECONDARY:
-all: build/foretoken
+all: $(if $(SAN),$B/foretoken,build/foretoken)
 
 -include calibrate/probes.mk
 
-build/foretoken: $B/foretoken
-	@mkdir -p build && ln -sf $(B:build/%=%)/foretoken $@
+build/foretoken: build/rel/foretoken
+	@ln -sf rel/foretoken $@
 $B/foretoken: $(call OBJ,$(CLI_SRC)) $B/libforetoken.a
-	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	@echo "  LINK  $@"
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 $B/libforetoken.a: $(call OBJ,$(LIB_SRC))
+	@echo "  AR    $@"
 	@rm -f $@
-	$(AR) rcs $@ $^
+	$(Q)$(AR) rcs $@ $^
 $B/tests/%: $B/tests/%.o $B/libforetoken.a
-	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
+	@echo "  LINK  $@"
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
 $B/tests/bench/%: $B/tests/bench/%.o $B/libforetoken.a
-	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	@echo "  LINK  $@"
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 build/fuzz/%: tests/fuzz/%.c $(LIB_SRC)
 	@mkdir -p $(@D)
-	clang $(filter-out -O2,$(ALL_CFLAGS)) -O1 -fsanitize=fuzzer,address,undefined \
+	@echo "  FUZZ  $@"
+	$(Q)clang $(filter-out -O2,$(ALL_CFLAGS)) -O1 -fsanitize=fuzzer,address,undefined \
 		-o $@ $^ $(LDLIBS)
 $B/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+	@echo "  CC    $<"
+	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
 rules:
 	@awk -f tests/layers.awk layers $(HEADERS) $(LIB_SRC) $(CLI_SRC)
@@ -79,7 +87,7 @@ demo: deps
 check: deps
 	$(MAKE) check-only
 
-check-only: rules build/foretoken $(TESTS) $(PROBES)
+check-only: rules all $(TESTS) $(PROBES)
 	CMOCKA_MESSAGE_OUTPUT=TAP prove -e '' $(TESTS)
 	FORETOKEN=$(abspath $B/foretoken) B=$(abspath $B) prove $(SHTESTS)
 
@@ -95,7 +103,7 @@ fuzz: $(FUZZERS)
 golden: build/foretoken
 	FORETOKEN=$(abspath build/foretoken) sh tests/test_examples.sh --write
 
-install: build/foretoken
+install: $(if $(SAN),$B/foretoken,build/foretoken)
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/foretoken \
 		$(DESTDIR)$(PREFIX)/share/man/man1
 	install build/foretoken $(DESTDIR)$(PREFIX)/bin/

@@ -36,11 +36,13 @@ int fit_fold_attention(double heads, double kv, double dim, double s);
 bool fit_from_torch(const struct ft_measurement *m);
 double fit_traffic(const char *kernel, bool torch);
 double fit_moved_bytes(const struct ft_measurement *m);
+double fit_row_bytes(const struct ft_measurement *m); /* 0: unknown */
 
-/* calibrate/fit_memory.c: t = start + bytes / rate, by least squares of log t,
- * twice, the second time without what lies beyond 4 deviations (at least 25 %). */
+/* calibrate/fit_memory.c: t^p = start^p + (bytes / rate)^p, p the sharpness, by
+ * least squares of log t, twice, the second time without what lies beyond 4
+ * deviations (at least 25 %). */
 struct fit_curve {
-	double start_s, bytes_per_s, spread;
+	double start_s, bytes_per_s, sharpness, spread;
 	size_t n, outliers;
 };
 bool fit_curve(const double *bytes, const double *time_s, size_t n,

@@ -2,12 +2,15 @@
  * calibrate/fit_memory.c - start and bandwidth of each memory-bound kernel, by GSL's
  * nonlinear least squares (trust region, Levenberg-Marquardt)
  *
- * Residuals are log(start + bytes / rate) - log(time): relative errors weigh the
- * same at 5 us and at 5 ms. Unknowns are the logarithms of start and rate, so
- * both stay above zero.
+ * Residuals are log(prediction) - log(time): relative errors weigh the same at 5 us
+ * and at 5 ms. Unknowns are the logarithms of start and rate, so both stay above
+ * zero; how sharply one gives way to the other is tried out. A row length that has
+ * cells of its own gets a curve that starts from the kernel's and is held to it as
+ * by one cell in ten: three cells say little about a rate.
  */
 #include <gsl/gsl_multifit_nlinear.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "calibrate/fit.h"
@@ -17,17 +20,30 @@ struct points {
 	const double *bytes, *time_s;
 	const bool *skip;
 	size_t n;
+	double sharpness;
+	const double *held; /* to these unknowns, or NULL */
 };
 
-static int residuals(const gsl_vector *x, void *data, gsl_vector *f)
+static const double hold = 0.1;
+
+static double residual(const struct points *p, const double x[2], size_t i)
+{
+	double start = exp(x[0]), move = p->bytes[i] / exp(x[1]);
+	double q = p->sharpness;
+
+	return log(pow(pow(start, q) + pow(move, q), 1 / q) / p->time_s[i]);
+}
+
+static int residuals(const gsl_vector *v, void *data, gsl_vector *f)
 {
 	const struct points *p = data;
-	double start = exp(gsl_vector_get(x, 0));
-	double rate = exp(gsl_vector_get(x, 1));
+	double x[2] = { gsl_vector_get(v, 0), gsl_vector_get(v, 1) };
 
 	for (size_t i = 0; i < p->n; i++)
-		gsl_vector_set(f, i, p->skip[i] ? 0 :
-			       log((start + p->bytes[i] / rate) / p->time_s[i]));
+		gsl_vector_set(f, i, p->skip[i] ? 0 : residual(p, x, i));
+	for (size_t i = 0; i < 2; i++)
+		gsl_vector_set(f, p->n + i,
+			       p->held ? hold * (x[i] - p->held[i]) : 0);
 	return GSL_SUCCESS;
 }
 
@@ -36,8 +52,8 @@ static bool solve(struct points *p, double x[2])
 	gsl_multifit_nlinear_parameters how =
 		gsl_multifit_nlinear_default_parameters();
 	gsl_multifit_nlinear_workspace *w = gsl_multifit_nlinear_alloc(
-		gsl_multifit_nlinear_trust, &how, p->n, 2);
-	gsl_multifit_nlinear_fdf f = { .f = residuals, .n = p->n, .p = 2,
+		gsl_multifit_nlinear_trust, &how, p->n + 2, 2);
+	gsl_multifit_nlinear_fdf f = { .f = residuals, .n = p->n + 2, .p = 2,
 				       .params = p };
 	gsl_vector_view at = gsl_vector_view_array(x, 2);
 	int info, code;
@@ -64,12 +80,10 @@ static size_t mark_outliers(const struct points *p, const double x[2],
 	size_t n = 0;
 
 	for (size_t i = 0; i < p->n; i++)
-		sum += fabs(log((exp(x[0]) + p->bytes[i] / exp(x[1])) /
-				p->time_s[i]));
+		sum += fabs(residual(p, x, i));
 	limit = fmax(0.25, 4 * 1.2533 * sum / (double)p->n);
 	for (size_t i = 0; i < p->n; i++) {
-		double r = log((exp(x[0]) + p->bytes[i] / exp(x[1])) /
-			       p->time_s[i]);
+		double r = residual(p, x, i);
 
 		skip[i] = fabs(r) > limit;
 		n += skip[i];
@@ -79,34 +93,62 @@ static size_t mark_outliers(const struct points *p, const double x[2],
 	return n;
 }
 
-bool fit_curve(const double *bytes, const double *time_s, size_t n,
-	       struct fit_curve *out)
+/* With a sharpness given; like: the curve to start from and hold to, or NULL. */
+static bool fit_sharp(const double *bytes, const double *time_s, size_t n,
+		      double sharpness, const struct fit_curve *like,
+		      struct fit_curve *out)
 {
 	struct arena mem = { 0 };
 	bool *skip = ARENA_ARRAY(&mem, n + 1, bool), ok;
-	struct points p = { bytes, time_s, skip, n };
-	double x[2] = { 0, 0 }, rate = 0, start = INFINITY;
+	struct points p = { bytes, time_s, skip, n, sharpness, NULL };
+	double x[2] = { 0, 0 }, held[2], rate = 0, start = INFINITY;
 
-	*out = (struct fit_curve){ .n = n };
+	*out = (struct fit_curve){ .n = n, .sharpness = sharpness };
 	for (size_t i = 0; i < n; i++) {
 		rate = fmax(rate, bytes[i] / time_s[i]);
 		start = fmin(start, time_s[i]);
 	}
 	x[0] = log(start);
 	x[1] = log(rate);
+	if (like) {
+		held[0] = x[0] = log(like->start_s);
+		held[1] = x[1] = log(like->bytes_per_s);
+		p.held = held;
+	}
 	ok = n >= 3 && solve(&p, x);
-	if (ok) {
+	if (ok && !like) {
 		out->outliers = mark_outliers(&p, x, skip, &out->spread);
 		if (out->outliers && n - out->outliers >= 3)
 			ok = solve(&p, x);
 	}
+	if (ok)
+		mark_outliers(&p, x, skip, &out->spread);
 	out->start_s = exp(x[0]);
 	out->bytes_per_s = exp(x[1]);
 	arena_release(&mem);
 	return ok;
 }
 
-/* Norms and softmax have other kernels for rows that no training step has. */
+static const double tried[] = { 1.2, 1.5, 2, 3, 5 };
+
+bool fit_curve(const double *bytes, const double *time_s, size_t n,
+	       struct fit_curve *out)
+{
+	bool ok = fit_sharp(bytes, time_s, n, 1, NULL, out);
+
+	for (size_t i = 0; ok && n >= 8 && i < 5; i++) {
+		struct fit_curve c;
+
+		if (fit_sharp(bytes, time_s, n, tried[i], NULL, &c) &&
+		    c.outliers <= out->outliers &&
+		    c.spread < 0.98 * out->spread)
+			*out = c;
+	}
+	return ok;
+}
+
+/* A curve for rows of unknown length is made of those that training steps have:
+ * norms and softmax have other kernels for the rest. */
 static bool usual_width(const struct ft_measurement *m)
 {
 	if (!strcmp(m->kernel, "cross_entropy"))
@@ -121,47 +163,153 @@ static bool usual_width(const struct ft_measurement *m)
 bool fit_memory_row(const struct ft_measurement *m, bool torch)
 {
 	return measurement_is(m, "memory") && fit_from_torch(m) == torch &&
-	       (!torch || (m->m >= 128 && usual_width(m) && !m->warm &&
+	       (!torch || (m->m >= 128 && !m->warm &&
 			   strcmp(m->kernel, "rope") &&
 			   strcmp(m->kernel, "silu") &&
 			   strcmp(m->kernel, "mul")));
 }
 
-static bool belongs(const struct ft_measurement *m, const char *kernel,
-		    bool warm, bool torch)
+/* Cells of a kernel outside a fold; row_bytes 0: of the usual row lengths. */
+struct cells {
+	double *bytes, *time_s;
+	size_t n;
+};
+
+static bool by_row(const char *kernel)
 {
-	return m->warm == warm && !strcmp(m->kernel, kernel) &&
-	       fit_memory_row(m, torch);
+	return strstr(kernel, "norm") || !strcmp(kernel, "softmax") ||
+	       !strcmp(kernel, "cross_entropy");
+}
+
+static struct cells cells_of(const struct fit_input *in, int fold,
+			     const char *kernel, bool warm, bool torch,
+			     double row_bytes, struct arena *mem)
+{
+	struct cells c = { ARENA_ARRAY(mem, in->n + 1, double),
+			   ARENA_ARRAY(mem, in->n + 1, double), 0 };
+
+	for (size_t i = 0; i < in->n; i++) {
+		const struct ft_measurement *m = &in->row[i];
+
+		if (!measurement_is(m, "memory") || m->warm != warm ||
+		    strcmp(m->kernel, kernel) || fit_fold(m) == fold ||
+		    fit_from_torch(m) != torch)
+			continue;
+		if (row_bytes > 0 ? fit_row_bytes(m) != row_bytes :
+				    !fit_memory_row(m, torch) ||
+					    (torch && !usual_width(m)))
+			continue;
+		c.bytes[c.n] = fit_moved_bytes(m);
+		c.time_s[c.n++] = m->time_us * 1e-6;
+	}
+	return c;
+}
+
+static int rising(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* The row lengths that a kernel was measured at, in bytes, rising. */
+static size_t lengths_of(const struct fit_input *in, const char *kernel,
+			 double *length)
+{
+	size_t n = 0, kept = 0;
+
+	for (size_t i = 0; i < in->n; i++)
+		if (measurement_is(&in->row[i], "memory") &&
+		    !strcmp(in->row[i].kernel, kernel) &&
+		    fit_from_torch(&in->row[i]) &&
+		    fit_row_bytes(&in->row[i]) > 0)
+			length[n++] = fit_row_bytes(&in->row[i]);
+	qsort(length, n, sizeof(*length), rising);
+	for (size_t i = 0; i < n; i++)
+		if (!kept || length[i] > length[kept - 1])
+			length[kept++] = length[i];
+	return kept;
+}
+
+/* The curves by row length, near `like`, into out (if not NULL); returns the sum
+ * of squared residuals. */
+static double fit_rows(const struct fit_input *in, int fold, const char *kernel,
+		       const struct fit_curve *like, FILE *out)
+{
+	struct arena mem = { 0 };
+	double *length = ARENA_ARRAY(&mem, in->n + 1, double), square = 0;
+	size_t n = lengths_of(in, kernel, length);
+	const char *sep = ", by_row: {";
+
+	for (size_t i = 0; i < n; i++) {
+		struct cells at = cells_of(in, fold, kernel, false, true,
+					   length[i], &mem);
+		struct fit_curve c;
+
+		if (!fit_sharp(at.bytes, at.time_s, at.n, like->sharpness,
+			       like, &c))
+			continue;
+		square += c.spread * c.spread * (double)at.n;
+		if (!out)
+			continue;
+		fprintf(out, "%s%.0f: {start: %.3f us, bandwidth: %.1f GB/s}",
+			sep, length[i], c.start_s * 1e6, c.bytes_per_s * 1e-9);
+		sep = ", ";
+	}
+	if (out && sep[2] != 'b')
+		putc('}', out);
+	arena_release(&mem);
+	return square;
+}
+
+/* Row lengths share a sharpness; that of all of them together is blurred. */
+static void print_rows(const struct fit_input *in, int fold, const char *kernel,
+		       struct fit_curve like, FILE *out)
+{
+	double least, best = 1;
+
+	like.sharpness = 1;
+	least = fit_rows(in, fold, kernel, &like, NULL);
+	for (size_t i = 0; i < sizeof(tried) / sizeof(*tried); i++) {
+		double square;
+
+		like.sharpness = tried[i];
+		square = fit_rows(in, fold, kernel, &like, NULL);
+		if (square >= 0.96 * least)
+			continue;
+		least = square;
+		best = tried[i];
+	}
+	like.sharpness = best;
+	fprintf(out, ", row_sharpness: %g", best);
+	fit_rows(in, fold, kernel, &like, out);
 }
 
 static size_t one_curve(const struct fit_input *in, int fold, const char *kernel,
 			bool warm, bool torch, struct fit_curve *c)
 {
 	struct arena mem = { 0 };
-	double *bytes = ARENA_ARRAY(&mem, in->n + 1, double);
-	double *time_s = ARENA_ARRAY(&mem, in->n + 1, double);
-	size_t n = 0;
+	struct cells at = cells_of(in, fold, kernel, warm, torch, 0, &mem);
+	size_t n = at.n;
 
-	for (size_t i = 0; i < in->n; i++) {
-		const struct ft_measurement *m = &in->row[i];
-
-		if (!belongs(m, kernel, warm, torch) || fit_fold(m) == fold)
-			continue;
-		bytes[n] = fit_moved_bytes(m);
-		time_s[n++] = m->time_us * 1e-6;
-	}
-	if (n < 4 || !fit_curve(bytes, time_s, n, c))
+	if (n < 4 || !fit_curve(at.bytes, at.time_s, n, c))
 		n = 0;
 	arena_release(&mem);
 	return n;
 }
 
-static void print_curve(FILE *out, const char *name, const char *tail,
-			const struct fit_curve *c, double traffic)
+static void print_curve(const struct fit_input *in, int fold, FILE *out,
+			const char *name, bool warm, const struct fit_curve *c,
+			double traffic)
 {
 	fprintf(out, "    %s%s: {start: %.3f us, bandwidth: %.1f GB/s, traffic: "
-		"%g}\n", name, tail, c->start_s * 1e6, c->bytes_per_s * 1e-9,
-		traffic);
+		"%g", name, warm ? ".warm" : "", c->start_s * 1e6,
+		c->bytes_per_s * 1e-9, traffic);
+	if (c->sharpness > 1)
+		fprintf(out, ", sharpness: %g", c->sharpness);
+	if (!warm && by_row(name))
+		print_rows(in, fold, name, *c, out);
+	fputs("}\n", out);
 }
 
 size_t fit_memory_yaml(const struct fit_input *in, int fold, FILE *out,
@@ -193,13 +341,13 @@ size_t fit_memory_yaml(const struct fit_input *in, int fold, FILE *out,
 				continue;
 			used += n;
 			*outliers += c.outliers;
-			print_curve(out, kernels[i], warm ? ".warm" : "", &c,
+			print_curve(in, fold, out, kernels[i], warm, &c,
 				    !strcmp(kernels[i], "concat") ?
 					    2 : fit_traffic(kernels[i], torch));
 			if (i == 0 && in->options->families & FT_FIT_MEMORY &&
 			    !in->own_base)
-				print_curve(out, "default", warm ? ".warm" : "",
-					    &c, 2);
+				print_curve(in, fold, out, "default", warm, &c,
+					    2);
 		}
 	return used;
 }

@@ -43,6 +43,14 @@ double fit_moved_bytes(const struct ft_measurement *m)
 	       (m->m > 0 ? m->m * m->n * e : m->bytes);
 }
 
+double fit_row_bytes(const struct ft_measurement *m)
+{
+	enum ft_dtype dtype = FT_BF16;
+
+	(void)ft_dtype_find(m->dtype, &dtype);
+	return m->m > 0 ? m->n * ft_dtype_bytes(dtype) : 0;
+}
+
 static bool work_of(const struct ft_measurement *m, struct ft_work *w)
 {
 	*w = (struct ft_work){ .name = m->kernel, .dtype = FT_BF16 };
@@ -81,6 +89,7 @@ static bool work_of(const struct ft_measurement *m, struct ft_work *w)
 	w->memory.kernel = m->kernel;
 	w->memory.warm = m->warm;
 	w->memory.bytes = fit_moved_bytes(m);
+	w->memory.row_bytes = fit_row_bytes(m);
 	return measurement_is(m, "memory");
 }
 

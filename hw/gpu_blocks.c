@@ -1,5 +1,6 @@
 /* hw/gpu_blocks.c - the blocks of a profile: products, attention, memory-bound
  * curves and collectives, each with its model's constants and its rows */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -136,6 +137,40 @@ void gpu_read_attention(struct reader *outer, struct arena *mem,
 	close_block(&r, outer);
 }
 
+/* by_row: {4096: {start, bandwidth}, ...}, row lengths in bytes. */
+static void read_curve_rows(struct reader *outer, struct arena *mem,
+			    struct ft_memory_curve *c)
+{
+	const struct node *map = read_node(outer, "by_row");
+	struct reader r = open_block(outer, mem, map);
+
+	if (!r.map)
+		return;
+	c->row = ARENA_ARRAY(mem, r.map->n + 1, struct ft_memory_row);
+	for (size_t i = 0; i < r.map->n; i++) {
+		struct ft_memory_row *row = &c->row[c->n_rows];
+		const char *key = r.map->key[i];
+		struct reader in;
+		char *end;
+
+		if (!strcmp(key, "provenance"))
+			continue;
+		in = open_block(&r, mem, read_node(&r, key));
+		row->row_bytes = strtod(key, &end);
+		row->start_s = read_number(&in, mem, "start", DIM_S);
+		row->bytes_per_s =
+			read_number(&in, mem, "bandwidth", DIM_BYTES_PER_S);
+		if (!in.failed && (*end || !(row->row_bytes > 0) ||
+				   (c->n_rows &&
+				    row->row_bytes <= row[-1].row_bytes)))
+			reader_fail(&in, NULL, "should be a row length in "
+				    "bytes, above the one before");
+		close_block(&in, &r);
+		c->n_rows++;
+	}
+	close_block(&r, outer);
+}
+
 static void read_curve(struct reader *outer, struct arena *mem,
 		       const char *key, struct ft_memory_curve *c)
 {
@@ -147,6 +182,14 @@ static void read_curve(struct reader *outer, struct arena *mem,
 	c->start_s = read_number(&r, mem, "start", DIM_S);
 	c->bytes_per_s = read_number(&r, mem, "bandwidth", DIM_BYTES_PER_S);
 	c->half_bytes = read_number_or(&r, mem, "half", DIM_BYTES, 0);
+	c->sharpness = read_number_or(&r, mem, "sharpness", DIM_NONE, 1);
+	if (!r.failed && c->sharpness.value < 1)
+		reader_fail(&r, "sharpness", "should be 1 or more");
+	c->row_sharpness = read_number_or(&r, mem, "row_sharpness", DIM_NONE,
+					  c->sharpness.value);
+	if (!r.failed && c->row_sharpness.value < 1)
+		reader_fail(&r, "row_sharpness", "should be 1 or more");
+	read_curve_rows(&r, mem, c);
 	c->traffic = read_number_or(&r, mem, "traffic", DIM_NONE, 2);
 	close_block(&r, outer);
 }

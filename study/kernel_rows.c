@@ -135,6 +135,7 @@ static bool memory_row(const struct csv *t, size_t row,
 	if (!csv_number(t, row, csv_column(t, "bytes"), 0, &bytes, err) ||
 	    !whole(t, row, "m", 0, &m, err) || !whole(t, row, "n", 1, &n, err))
 		return false;
+	w->memory.row_bytes = m > 0 ? e * (double)n : 0;
 	if (bytes <= 0)
 		bytes = e * (double)m * (double)n;
 	curve = ft_gpu_memory_curve(gpu, w->name, w->memory.warm);

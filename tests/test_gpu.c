@@ -187,6 +187,13 @@ static void mistakes_are_found_where_they_stand(void **state)
 	expect("mi210.yaml", "1638.4 GB/s", "1638.4", 6, "unit");
 	expect("mi210.yaml", "\n  floor: 2.5 us", "\n  floors: 2.5 us", 16,
 	       "floor");
+	expect("mi210.yaml", "    copy: {", "    copy: {sharpness: 0.5, ", 67,
+	       "1 or more");
+	expect("mi210.yaml", "    copy: {", "    copy: {by_row: {4096: {start: 1 us, "
+	       "bandwidth: 1 TB/s}, 64: {start: 1 us, bandwidth: 1 TB/s}}, ",
+	       67, "above the one before");
+	expect("mi210.yaml", "    copy: {", "    copy: {by_row: {long: {start: 1 us, "
+	       "bandwidth: 1 TB/s}}, ", 67, "row length");
 	expect("gemm.csv", "fp16,forward,8192,32,32", "fp17,forward,1,1,1", 3,
 	       "number format");
 	expect("gemm.csv", ",33.3,", ",x33,", 3, "not a number");

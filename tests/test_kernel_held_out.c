@@ -5,6 +5,7 @@
  * a GPU's rows, a tenth at a time, and predicted from the rest; never single
  * rows, whose neighbours in m would give them away. Beside it the harder case that
  * only a tenth of the shapes is left. Attention: a fifth of the rows at a time.
+ * Memory-bound kernels: all of a second machine.
  * Bounds of published grids lie just above what is reached; those of what we
  * measured ourselves (H200; small sizes included) are the targets we state.
  */
@@ -20,6 +21,7 @@
 #include <cmocka.h>
 
 #include "base/arena.h"
+#include "calibrate/store.h"
 #include "sim/kernel.h"
 
 static const char *const names[] = { "a100-80g", "h100-sxm", "h200",   "b200",
@@ -241,11 +243,99 @@ static void attention_held_out_is_found_again(void **state)
 	assert_true(all / count < 0.026);
 }
 
+enum { KERNELS = 16 };
+
+struct replayed {
+	const char *kernel;
+	double sum;
+	size_t n;
+};
+
+/* Mean error over cold cells of a kernel as PyTorch runs it, of 4 MB and more. Not
+ * rope: eager PyTorch makes it of several kernels, the curve is of a fused one. */
+static double replay(const struct ft_gpu *g, struct ft_store *store,
+		     const char *what)
+{
+	struct replayed k[KERNELS] = { { NULL, 0, 0 } };
+	double sum = 0, cells = 0;
+	struct ft_error err;
+	size_t n;
+	const struct ft_measurement *m =
+		ft_store_measurements(store, NULL, 0, &n, &err);
+
+	assert_non_null(m);
+	for (size_t i = 0; i < n; i++) {
+		size_t at = 0;
+		double us;
+
+		if (strcmp(m[i].status, "ok") || m[i].warm ||
+		    strcmp(m[i].backend, "torch") || m[i].bytes < 4e6 ||
+		    !strcmp(m[i].kernel, "rope") ||
+		    ft_gpu_memory_curve(g, m[i].kernel, false) ==
+			    ft_gpu_memory_curve(g, NULL, false))
+			continue;
+		while (k[at].kernel && strcmp(k[at].kernel, m[i].kernel))
+			assert_true(++at < KERNELS);
+		us = measurement_predict_us(g, &m[i]);
+		k[at].kernel = m[i].kernel;
+		k[at].sum += fabs(us / m[i].time_us - 1);
+		k[at].n++;
+	}
+	print_message("# %s, memory-bound:", what);
+	for (size_t i = 0; i < KERNELS && k[i].kernel; i++) {
+		print_message(" %s %.1f %% of %zu;", k[i].kernel,
+			      100 * k[i].sum / (double)k[i].n, k[i].n);
+		sum += k[i].sum;
+		cells += (double)k[i].n;
+	}
+	print_message(" all %.1f %% of %.0f\n", 100 * sum / cells, cells);
+	assert_true(cells > 100);
+	return sum / cells;
+}
+
+/* What was measured, and the same cells on a second H200 that no fit has seen. */
+static void measured_memory_kernels_are_found_again(void **state)
+{
+	static const char *const files[] = { "h200-2026-11-21",
+					     "h200-2026-11-21-unseen" };
+	static char line[65536];
+	struct ft_error err;
+	struct ft_gpu *g = ft_gpu_load("h200", NULL, &err);
+
+	(void)state;
+	assert_non_null(g);
+	for (int i = 0; i < 2; i++) {
+		struct ft_store *store;
+		char command[128];
+		FILE *in;
+
+		snprintf(command, sizeof(command),
+			 "gunzip -c measurements/%s.jsonl.gz", files[i]);
+		store = ft_store_open(":memory:", true, &err);
+		in = popen(command, "r");
+		assert_non_null(store);
+		assert_non_null(in);
+		while (fgets(line, sizeof(line), in)) {
+			bool broken;
+
+			if (strstr(line, "\"run\"") ||
+			    strstr(line, "\"memory\""))
+				assert_true(ft_store_line(store, line, files[i],
+							  &broken, &err));
+		}
+		assert_int_equal(pclose(in), 0);
+		assert_true(replay(g, store, files[i]) <= 0.08);
+		ft_store_close(store);
+	}
+	ft_gpu_free(g);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(weight_shapes_held_out_are_found_again),
 		cmocka_unit_test(attention_held_out_is_found_again),
+		cmocka_unit_test(measured_memory_kernels_are_found_again),
 	};
 
 	return cmocka_run_group_tests_name("sim/kernel held out", tests, NULL,

@@ -85,12 +85,24 @@ struct ft_attention_impl {
 	struct ft_number rate;
 };
 
-/* Time of a memory-bound kernel that moves B bytes: start_s + B / bandwidth, the
- * bandwidth saturating as B / (B + half_bytes). */
+/* Kernels that work on rows as a whole (norms, softmax, losses) start and stream
+ * at rates of each row length's own. */
+struct ft_memory_row {
+	double row_bytes;
+	struct ft_number start_s, bytes_per_s;
+};
+
+/* Time of a memory-bound kernel that moves B bytes: start_s and B / bandwidth, the
+ * bandwidth saturating as B / (B + half_bytes); how the two add up is said in
+ * sim/memory_bound.c. */
 struct ft_memory_curve {
 	const char *kernel; /* copy, rmsnorm ... ; "default" serves the rest */
 	bool warm;          /* its input was just written and is in the cache */
 	struct ft_number start_s, bytes_per_s, half_bytes;
+	struct ft_number sharpness; /* 1: they add up; more: they overlap */
+	size_t n_rows;
+	struct ft_memory_row *row;  /* by rising length; none: all alike */
+	struct ft_number row_sharpness; /* of those */
 	struct ft_number traffic; /* bytes moved per byte of the source buffer */
 };
 

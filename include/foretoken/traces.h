@@ -78,6 +78,7 @@ struct ft_work {
 		struct {
 			const char *kernel; /* curve of the profile: copy, rmsnorm ... */
 			double bytes;       /* read plus written */
+			double row_bytes;   /* of the source, of kernels that take it whole; 0: unknown */
 			bool warm;          /* its input is still in the cache */
 			bool low_priority;  /* gets compute units only from the tails of others */
 		} memory;
