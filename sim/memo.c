@@ -105,6 +105,7 @@ static bool same(const struct ft_work *a, const struct ft_work *b)
 		       same_text(a->attention.impl, b->attention.impl);
 	default:
 		return a->memory.bytes == b->memory.bytes &&
+		       a->memory.row_bytes == b->memory.row_bytes &&
 		       a->memory.warm == b->memory.warm &&
 		       same_text(a->memory.kernel, b->memory.kernel);
 	}

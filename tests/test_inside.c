@@ -245,7 +245,7 @@ static void sizes_held_out_are_found_again(void **state)
 		    { "h200", "nvlink", .080, false },
 		    { "h200", "nvlink-no-nvls", .10, true },
 		    { "b200", NULL, .070, false },
-		    { "b300", NULL, .097, false },
+		    { "b300", NULL, .080, false },
 		    { "gb200", NULL, .072, false },
 		    { "gb300", NULL, .065, false },
 		    { "mi300x", NULL, .050, false } };

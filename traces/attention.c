@@ -22,7 +22,8 @@ static void unfused_attention(struct builder *b, const struct share *s,
 	for (int i = 0; i < times; i++)
 		put_gemm(b, "scores", FT_FORWARD, m, seq, s->l->qk_head_dim,
 			 groups);
-	put_memory(b, "softmax", "softmax", scores * (backward ? 6 : 4), 1);
+	put_rows(b, "softmax", "softmax", scores * (backward ? 6 : 4), 1,
+		 2 * (double)seq);
 	if (b->rules->dropout)
 		put_memory(b, "attention_dropout", "default", 5 * scores, 1);
 	for (int i = 0; i < times; i++)

@@ -6,6 +6,8 @@
  * The compiled and eager columns were read off recorded PyTorch steps; the kernels
  * column counts what hand-fused kernels must touch.
  */
+#include <string.h>
+
 #include "traces/block.h"
 
 /* Bytes per token: c.h * hidden + c.f * MLP width + c.r * (q + k) features. */
@@ -90,7 +92,8 @@ static void element(struct builder *b, const struct share *s, const char *name,
 		       (double)s->tokens * (c.f * (double)s->f +
 					    c.r * (double)turned);
 
-	put_memory(b, name, curve, bytes, c.launches);
+	put_rows(b, name, curve, bytes, c.launches,
+		 strstr(curve, "norm") ? 2 * (double)s->h : 0);
 }
 
 /* Forward it is fused with the addition that follows and writes a mask; backward

@@ -69,6 +69,10 @@ void put_gemm(struct builder *b, const char *name, enum ft_layout layout,
 void put_memory(struct builder *b, const char *name, const char *curve,
 		double bytes, int launches);
 
+/* The same over rows of that many bytes each: norms, softmax, loss. */
+void put_rows(struct builder *b, const char *name, const char *curve,
+	      double bytes, int launches, double row_bytes);
+
 /* A collective of that many bytes (nccl-tests' count), behind the last compute
  * op launched; group size 1 puts nothing (NULL). */
 struct ft_op *put_collective(struct builder *b, const char *name,

@@ -81,16 +81,17 @@ void head_forward(struct builder *b)
 	host(b, FT_HOST_ENDS_FORWARD, 1);
 	if (b->plan->tp > 1)
 		host(b, FT_HOST_TENSOR_FORWARD, 4);
-	put_memory(b, "final_norm", rms ? "rmsnorm" : "layernorm",
-		   4 * (double)(slice(b) * b->model->hidden_size), 1);
+	put_rows(b, "final_norm", rms ? "rmsnorm" : "layernorm",
+		 4 * (double)(slice(b) * b->model->hidden_size), 1,
+		 2 * (double)b->model->hidden_size);
 	if (b->plan->sequence_parallel &&
 	    put_collective(b, "tp_all_gather", FT_STREAM_TP, FT_ALL_GATHER,
 			   FT_GROUP_TP, wide(b)))
 		need(b, FT_STREAM_TP);
 	b->record_next = FT_EVENT_HEAD;
 	put_gemm(b, "head", FT_FORWARD, b->tokens, rows, b->model->hidden_size, 1);
-	put_memory(b, "loss", "cross_entropy", loss.forward * head_logits(b),
-		   loss.launches);
+	put_rows(b, "loss", "cross_entropy", loss.forward * head_logits(b),
+		 loss.launches, 2 * (double)rows);
 	for (int i = 0; i < 3; i++) /* maximum, sum of exponentials, target */
 		if (put_collective(b, "tp_loss", FT_STREAM_TP, FT_ALL_REDUCE,
 				   FT_GROUP_TP, 4 * (double)b->tokens))
@@ -106,8 +107,9 @@ void head_backward(struct builder *b)
 	host(b, FT_HOST_ENDS_BACKWARD, 1);
 	if (b->plan->tp > 1)
 		host(b, FT_HOST_TENSOR_BACKWARD, 4);
-	put_memory(b, "loss_back", "cross_entropy",
-		   loss.backward * head_logits(b), loss.launches);
+	put_rows(b, "loss_back", "cross_entropy",
+		 loss.backward * head_logits(b), loss.launches,
+		 2 * (double)rows);
 	put_gemm(b, "head", FT_DGRAD, b->tokens, rows, b->model->hidden_size, 1);
 	tensor_sum(b, "tp_reduce", wide(b));
 	if (b->rules->tensor_parallel == FT_TP_MEGATRON)

@@ -29,6 +29,7 @@ static bool same_work(const struct ft_work *a, const struct ft_work *b)
 	case FT_MEMORY_BOUND:
 		return !strcmp(a->memory.kernel, b->memory.kernel) &&
 		       a->memory.bytes == b->memory.bytes &&
+		       a->memory.row_bytes == b->memory.row_bytes &&
 		       a->memory.warm == b->memory.warm &&
 		       a->memory.low_priority == b->memory.low_priority;
 	default:
@@ -187,6 +188,12 @@ void put_gemm(struct builder *b, const char *name, enum ft_layout layout,
 void put_memory(struct builder *b, const char *name, const char *curve,
 		double bytes, int launches)
 {
+	put_rows(b, name, curve, bytes, launches, 0);
+}
+
+void put_rows(struct builder *b, const char *name, const char *curve,
+	      double bytes, int launches, double row_bytes)
+{
 	struct ft_work w = { .kind = FT_MEMORY_BOUND, .name = name,
 			     .dtype = FT_BF16 };
 
@@ -194,6 +201,7 @@ void put_memory(struct builder *b, const char *name, const char *curve,
 		return;
 	w.memory.kernel = curve;
 	w.memory.bytes = bytes;
+	w.memory.row_bytes = row_bytes;
 	put_op(b, &w, FT_STREAM_COMPUTE, launches);
 }
 

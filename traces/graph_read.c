@@ -150,13 +150,15 @@ static bool read_attention(struct lines *l, struct ft_work *w)
 
 static bool read_memory(struct lines *l, struct ft_work *w)
 {
-	const char *kernel = option(l, "kernel");
+	const char *kernel = option(l, "kernel"), *row = option(l, "row_bytes");
 
 	if (!kernel)
 		return fail(l, 0, "a memory-bound work needs kernel=");
 	w->memory.kernel = keep(l, kernel);
 	w->memory.warm = truth(l, "warm");
 	w->memory.low_priority = truth(l, "low_priority");
+	if (row && !number(l, row, &w->memory.row_bytes))
+		return false;
 	return number(l, option(l, "bytes"), &w->memory.bytes);
 }
 

@@ -67,6 +67,8 @@ static void write_work(FILE *out, size_t i, const struct ft_work *w)
 	case FT_MEMORY_BOUND:
 		fprintf(out, " kernel=%s bytes=%.17g", w->memory.kernel,
 			w->memory.bytes);
+		if (w->memory.row_bytes > 0)
+			fprintf(out, " row_bytes=%.17g", w->memory.row_bytes);
 		if (w->memory.warm)
 			fputs(" warm=true", out);
 		if (w->memory.low_priority)
