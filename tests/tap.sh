@@ -1,25 +1,25 @@
 # tests/tap.sh - TAP for shell tests: ok "name" command..., skip, plan at the end
-n=0
-bad=0
+tap_n=0
+tap_bad=0
 ok() {
 	name=$1
 	shift
-	n=$((n + 1))
+	tap_n=$((tap_n + 1))
 	if "$@" >"$tmp/out" 2>"$tmp/err"; then
-		echo "ok $n - $name"
+		echo "ok $tap_n - $name"
 	else
-		echo "not ok $n - $name"
+		echo "not ok $tap_n - $name"
 		sed 's/^/# /' "$tmp/err" | head -20
-		bad=1
+		tap_bad=1
 	fi
 }
 skip() {
-	n=$((n + 1))
-	echo "ok $n - $1 # SKIP $2"
+	tap_n=$((tap_n + 1))
+	echo "ok $tap_n - $1 # SKIP $2"
 }
 finish() {
-	echo "1..$n"
-	exit $bad
+	echo "1..$tap_n"
+	exit $tap_bad
 }
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
