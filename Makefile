@@ -91,8 +91,8 @@ check-only: rules all $(TESTS) $(PROBES)
 	CMOCKA_MESSAGE_OUTPUT=TAP prove -e '' $(TESTS)
 	FORETOKEN=$(abspath $B/foretoken) B=$(abspath $B) prove $(SHTESTS)
 
-validate: build/foretoken
-	sh scripts/validate.sh build/foretoken
+validate: build/foretoken $B/tests/test_kernel_held_out $B/tests/test_inside
+	sh scripts/validate.sh build/foretoken $B
 
 bench: build/foretoken $(BENCHES)
 	sh scripts/bench.sh $B

@@ -112,7 +112,7 @@ def memory_operation(kernel, m, n):
         return lambda: F.cross_entropy(x, t), "bf16", size
     if kernel == "concat":
         b = normal(m, n)
-        return lambda: torch.cat([x, b]), "bf16", size
+        return lambda: torch.cat([x, b]), "bf16", 2 * size  # both sources
     if kernel == "rope":
         c, s = normal(m, n), normal(m, n)
         return lambda: x * c + torch.cat([-x[:, n // 2:], x[:, :n // 2]], 1) * s, "bf16", size

@@ -29,3 +29,10 @@ echo "Errors are in time; positive is predicted too slow."
 echo
 table "training steps, by source" tests/published/*.csv
 table "single kernels and collectives" tests/kernels/*.csv
+b=${2:-build/rel}
+if [ -x "$b/tests/test_kernel_held_out" ]; then
+	echo "kernels of the profiles, whole weight shapes (attention: rows) held out, percent"
+	"$b/tests/test_kernel_held_out" 2>/dev/null | sed -n 's/^# //p'
+	echo
+	"$b/tests/test_inside" 2>/dev/null | sed -n 's/^# //p'
+fi

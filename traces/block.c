@@ -231,7 +231,7 @@ static void attention_half(struct builder *b, const struct share *s)
 		put_memory(b, "qk_norm", "rmsnorm",
 			   4 * (double)(s->tokens * (s->q + s->k)), 2);
 	if (b->model->positions == FT_ROPE)
-		element(b, s, "rope", "rope", r->rope);
+		element(b, s, "rope", "default", r->rope);
 	attention_core(b, s, false);
 	element(b, s, "transpose", "copy", r->shuffle);
 	cast(b, s, (double)(s->tokens * s->out));
@@ -308,7 +308,7 @@ static void attention_back(struct builder *b, const struct share *s)
 	row_back(b, s, "attention_out", s->h, s->out);
 	attention_core(b, s, true);
 	if (b->model->positions == FT_ROPE)
-		element(b, s, "rope_back", "rope", r->rope_back);
+		element(b, s, "rope_back", "default", r->rope_back);
 	if (b->model->qk_norm)
 		put_memory(b, "qk_norm_back", "rmsnorm",
 			   8 * (double)(s->tokens * (s->q + s->k)), 4);
@@ -330,7 +330,7 @@ static void selective_ops(struct builder *b, const struct share *s)
 	}
 	element(b, s, "norm", norm_curve(b), r->norm);
 	qkv_forward(b, s);
-	element(b, s, "rope", "rope", r->rope);
+	element(b, s, "rope", "default", r->rope);
 	element(b, s, "add_norm", norm_curve(b), r->add_norm);
 	if (!s->l->experts) {
 		put_gemm(b, "up", FT_FORWARD, s->tokens, s->f, s->h, 1);
