@@ -1,4 +1,6 @@
-# scripts/validate.sh PROGRAM - the whole accuracy table: every measured row we have
+# scripts/validate.sh PROGRAM [BUILD] - the whole accuracy table: every measured row we have
+#
+# BUILD (build/rel) holds the tests that print the held-out error of kernels; "none" leaves them out.
 set -eu
 f=$1
 cd "$(dirname "$0")/.."
