@@ -7,8 +7,24 @@ for p in "$b"/tests/bench/bench_*; do
 	case $p in *.[od]) continue ;; esac
 	"$p"
 done
-start=$(date +%s%N)
-for i in 1 2 3 4 5 6 7 8 9 10; do
-	build/foretoken simulate examples/01-first-answer/h100.yaml >/dev/null
-done
-echo "simulate start to finish, examples/01-first-answer/h100.yaml: $(( ($(date +%s%N) - start) / 10000000 )) ms"
+
+# TIMES WHAT COMMAND...: the mean wall time of a command, starting included
+timed() {
+	times=$1 what=$2
+	shift 2
+	start=$(date +%s%N)
+	for i in $(seq "$times"); do
+		"$@" >/dev/null
+	done
+	echo "$what: $(( ($(date +%s%N) - start) / times / 1000 )) us"
+}
+f=build/foretoken
+timed 20 "simulate, start to finish, examples/01-first-answer/h100.yaml" \
+	$f simulate examples/01-first-answer/h100.yaml
+timed 20 "all_reduce of 1 GiB among 1,024 ranks, start to finish" \
+	$f collective examples/01-first-answer/h100.yaml --op all_reduce --gpus 1024 --bytes 1GiB --algorithm ring
+timed 3 "sweep of 192 plans on both cores, start to finish" \
+	sh -c "rm -f '$b/bench.db'; $f sweep examples/01-first-answer/h100.yaml \
+		--vary training.parallel.tp=1,2,4,8 --vary training.parallel.pp=1,2,4,8 \
+		--vary training.micro_batch_size=1,2,4 --vary cluster.gpus=256,512,1024,2048 \
+		--db '$b/bench.db' 2>/dev/null"
