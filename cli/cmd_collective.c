@@ -1,4 +1,5 @@
 /* cli/cmd_collective.c - foretoken collective SCENARIO --op OP --bytes N */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -83,22 +84,24 @@ static const struct argp argp = {
 static bool list(const char *text, bool bytes, double *out, size_t *n,
 		 struct ft_error *err)
 {
+	const char *option = bytes ? "--bytes" : "--gpus";
 	char copy[1024], why[200], *save = NULL;
 
 	if (strlen(text) >= sizeof(copy))
-		return ft_fail(err, NULL, "a list is too long");
+		return ft_fail(err, NULL, "%s: the list is too long", option);
 	memcpy(copy, text, strlen(text) + 1);
 	for (char *p = strtok_r(copy, ",", &save); p;
 	     p = strtok_r(NULL, ",", &save)) {
 		if (*n == MOST_VALUES)
-			return ft_fail(err, NULL, "more than %d values in a list",
-				       (int)MOST_VALUES);
+			return ft_fail(err, NULL, "%s: more than %d values",
+				       option, (int)MOST_VALUES);
 		if (!quantity_parse(p, DIM_NONE, &out[*n], why, sizeof(why)) &&
 		    !(bytes && quantity_parse(p, DIM_BYTES, &out[*n], why,
 					      sizeof(why))))
-			return ft_fail(err, NULL, "%s", why);
-		if (out[*n] < 1 || out[*n] > 1e18)
-			return ft_fail(err, NULL, "'%s' is out of range", p);
+			return ft_fail(err, NULL, "%s: %s", option, why);
+		if (out[*n] < 1 || out[*n] > 1e18 || out[*n] != floor(out[*n]))
+			return ft_fail(err, NULL, "%s: '%s' is no whole number "
+				       "from 1 to 10^18", option, p);
 		(*n)++;
 	}
 	return true;

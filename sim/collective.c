@@ -292,7 +292,9 @@ bool ft_collective_by(const struct ft_cluster *c, enum ft_collective op,
 		by_rings(c, &p, op, bytes, out);
 	}
 	if (!out->algorithm)
-		return ft_fail(err, NULL, "%s cannot run as '%s' here",
+		return ft_fail(err, NULL, "%s cannot run as '%s' here; there are "
+			       "ring, tree, nvlstree, sharp and direct, as the "
+			       "operation, the GPUs and the fabric allow",
 			       ft_collective_name(op), algorithm);
 	out->duration.spread_frac = 0.15; /* fitted law 7.5 %, routing beside it */
 	return true;

@@ -70,7 +70,8 @@ ok "--set of an unknown key" fails 1 "unknown key" $f simulate $a --set training
 ok "an unwritable timeline leaves no answer" fails 1 "cannot be written" $f simulate $a --timeline /nonexistent/t.json
 ok "a full disk is told" sh -c "! $f simulate $a >/dev/full"
 ok "a group larger than the cluster" fails 1 "a group of" $f collective $a --gpus 4096
-ok "a collective of 0 bytes" fails 1 "out of range" $f collective $a --bytes 0
+ok "a collective of 0 bytes" fails 1 "no whole number from 1" $f collective $a --bytes 0
+ok "a collective of half a GPU" fails 1 "no whole number from 1" $f collective $a --gpus 8.5
 ok "an unknown collective" fails 1 "known: all_reduce" $f collective $a --op all_redcue
 printf 'id,modle.name,measured.step_s\n1,llama3-8b,1\n' >"$tmp/r.csv"
 ok "an unknown column" fails 1 "unknown column" $f validate "$tmp/r.csv"
