@@ -40,8 +40,8 @@ static int64_t leaf_of(const struct layout *l, int64_t node)
 	return node / l->per_leaf;
 }
 
-/* Uplinks that failed have next to no capacity: what is hashed there crawls, as
- * it does until routing heals; adaptive routing only loses their part. */
+/* A failed uplink has no capacity: ECMP passes it by (pick), adaptive routing loses
+ * its part of the pool. */
 static double *capacities(struct layout *l, size_t *n)
 {
 	const struct ft_imperfections *im = &l->c->imperfections;
