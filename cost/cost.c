@@ -19,15 +19,21 @@ static void set_power(const struct ft_cluster *cluster,
 	cost->provisioned_w = power_it_w(cluster, prices, 1);
 }
 
+double ft_cost_electricity_usd_per_kwh(const struct ft_cost_terms *terms,
+				       const struct ft_prices *prices)
+{
+	return terms->electricity_usd_per_kwh >= 0 ?
+		       terms->electricity_usd_per_kwh :
+		       prices->electricity_usd_per_kwh.value;
+}
+
 /* Dollars per GPU and hour, part by part. */
 static void set_rates(const struct ft_cluster *cluster,
 		      const struct ft_prices *prices,
 		      const struct ft_cost_terms *terms, struct ft_cost *cost)
 {
 	double gpu_hours = (double)cluster->gpus * HOURS;
-	double kwh_usd = terms->electricity_usd_per_kwh > 0 ?
-				 terms->electricity_usd_per_kwh :
-				 prices->electricity_usd_per_kwh.value;
+	double kwh_usd = ft_cost_electricity_usd_per_kwh(terms, prices);
 
 	cost->capital_usd_per_gpu_hour =
 		finance_per_year_usd(cost->capex_usd, terms->residual_frac,

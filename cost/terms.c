@@ -45,7 +45,9 @@ bool ft_cost_terms_load(const struct node *node, struct ft_cost_terms *terms,
 	terms->residual_frac =
 		read_quantity(&r, "residual_frac", DIM_FRAC, 0.1);
 	terms->electricity_usd_per_kwh =
-		read_quantity(&r, "electricity", DIM_USD_PER_KWH, 0);
+		read_node(&r, "electricity") ?
+			read_quantity(&r, "electricity", DIM_USD_PER_KWH, 0) :
+			-1;
 	terms->pue = read_quantity(&r, "pue", DIM_NONE, 1.25);
 	terms->utilization_frac = read_share(&r, "utilization_frac", 0.9);
 	terms->goodput = read_goodput(&r);

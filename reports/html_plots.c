@@ -157,8 +157,7 @@ static size_t swings(const struct ft_scenario *s, const struct ft_outcome *o,
 		     struct swing *w)
 {
 	struct ft_cost_terms t = s->terms, low = t, high = t;
-	double price = t.electricity_usd_per_kwh > 0 ? t.electricity_usd_per_kwh :
-		       s->prices->electricity_usd_per_kwh.value;
+	double price = ft_cost_electricity_usd_per_kwh(&t, s->prices);
 	double base = o->cost.usd_per_million_tokens;
 	size_t n = 0;
 

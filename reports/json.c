@@ -101,9 +101,7 @@ static json_t *resolved(const struct ft_scenario *s)
 	json_put(cost, "cost_of_capital_frac", s->terms.cost_of_capital_frac);
 	json_put(cost, "residual_frac", s->terms.residual_frac);
 	json_put(cost, "electricity_usd_per_kwh",
-	    s->terms.electricity_usd_per_kwh > 0 ?
-		    s->terms.electricity_usd_per_kwh :
-		    s->prices->electricity_usd_per_kwh.value);
+	    ft_cost_electricity_usd_per_kwh(&s->terms, s->prices));
 	json_put(cost, "pue", s->terms.pue);
 	json_put(cost, "utilization_frac", s->terms.utilization_frac);
 	json_object_set_new(o, "cost", cost);

@@ -13,7 +13,9 @@
  *   all_to_all   base + (k-1) * 1.5 us + max(S (n-g)/n / nic, S (g-1)/n / port)
  * net_hop grows by eight times what the fabric's ring step (of a rank among eight)
  * has above NDR InfiniBand's. hops and e by protocol (LL, LL128, Simple) are the constants of NVIDIA/nccl
- * 2.30 (src/graph/tuning.cc); the fastest pair is taken, as NCCL's tuner does.
+ * 2.30 (src/graph/tuning.cc), nvlstree's and sharp's too; the fastest is taken, as
+ * NCCL's tuner does. Starts and hops of all_to_all, broadcast and sendrecv, and the
+ * 0.75 of a port that all_to_all reaches, are assumed.
  * The linear term in ranks was checked against published multi-node ratios
  * (tests/test_collective.c). Limit: one collective alone; sharing is sim/rates.c.
  */
@@ -81,7 +83,7 @@ static bool beyond_leaf(const struct ft_cluster *c, const struct paths *p)
 static double nic_share(const struct ft_cluster *c, const struct paths *p,
 			enum ft_collective op)
 {
-	double eff = fmin(0.97, c->fabric->efficiency.value), nodes;
+	double eff = c->fabric->efficiency.value, nodes;
 
 	if (beyond_leaf(c, p) && c->fabric->oversubscription > 1)
 		eff /= c->fabric->oversubscription;
@@ -219,11 +221,9 @@ static void by_rings(const struct ft_cluster *c, const struct paths *p,
 	out->scale_up_bytes = p->g > 1 ? bytes * f : 0;
 	out->nic_bytes = bytes * f / p->g;
 	if (op == FT_ALL_REDUCE && c->fabric->sharp) {
-		double t = sharp_s(p, bytes);
-
-		if (t < out->duration.time_s)
+		take(p, out, sharp_s(p, bytes), "sharp", "Simple");
+		if (out->algorithm && !strcmp(out->algorithm, "sharp"))
 			out->nic_bytes = bytes / p->g;
-		take(p, out, t, "sharp", "Simple");
 	}
 }
 

@@ -55,7 +55,8 @@ static struct ft_cost cost_of(const struct plain *p)
 	struct ft_cost_terms terms = {
 		.horizon_years = p->years, .cost_of_capital_frac = p->i,
 		.residual_frac = p->residual, .pue = p->pue,
-		.utilization_frac = p->utilization, .goodput = 1
+		.utilization_frac = p->utilization, .goodput = 1,
+		.electricity_usd_per_kwh = -1
 	};
 	struct ft_cost cost;
 	struct ft_error err;
@@ -304,6 +305,7 @@ static void terms_are_read_and_checked(void **state)
 	};
 	const char *good = "{prices: mixnet-2025, horizon: 5 y, residual_frac: "
 			   "20 %, electricity: 0.05 USD/kWh, goodput: auto}";
+	const char *free = "{electricity: 0 USD/kWh}";
 	struct arena mem = { 0 };
 	struct ft_cost_terms t;
 	struct ft_error err;
@@ -315,6 +317,14 @@ static void terms_are_read_and_checked(void **state)
 	assert_string_equal(t.prices, "mixnet-2025");
 	assert_true(t.horizon_years == 5 && t.residual_frac == 0.2);
 	assert_true(t.goodput == 0 && t.pue == 1.25);
+	assert_true(t.electricity_usd_per_kwh == 0.05);
+	/* free power is a price; none given is the book's */
+	assert_true(ft_cost_terms_load(node_read_text(&mem, "test.yaml", free,
+						      strlen(free), &err),
+				       &t, &err));
+	assert_true(t.electricity_usd_per_kwh == 0);
+	assert_true(ft_cost_terms_load(NULL, &t, &err));
+	assert_true(t.electricity_usd_per_kwh < 0);
 	for (size_t k = 0; k < sizeof(wrong) / sizeof(*wrong); k++) {
 		struct node *node = node_read_text(&mem, "test.yaml",
 						   wrong[k].yaml,

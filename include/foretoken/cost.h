@@ -56,7 +56,7 @@ struct ft_cost_terms {
 	char prices[256];        /* the book's name or path */
 	double horizon_years;
 	double cost_of_capital_frac, residual_frac;
-	double electricity_usd_per_kwh; /* 0: the book's */
+	double electricity_usd_per_kwh; /* below 0: the book's */
 	double pue, utilization_frac;
 	double goodput;          /* 0: from failures */
 };
@@ -104,6 +104,10 @@ struct ft_cost {
 	double joules_per_token;
 	double tokens_per_usd;
 };
+
+/* The terms' price of a kilowatt-hour, or else the book's. */
+double ft_cost_electricity_usd_per_kwh(const struct ft_cost_terms *terms,
+				       const struct ft_prices *prices);
 
 /* busy_frac: share of the step in which GPUs compute, for their power.
  * tokens_per_s and its P10..P90 of the whole cluster. */
