@@ -96,34 +96,57 @@ static bool residual_data(struct plot *p, struct file_out *f)
 	return file_commit(f, p->err);
 }
 
-static bool bus_data(struct plot *p, struct file_out *f, char *titles, size_t n)
+/* The rows of one operation among so many ranks: bytes, measured and predicted
+ * bus bandwidth in GB/s; false when there are none. */
+static bool bus_block(struct plot *p, FILE *out, enum ft_collective op,
+		      int64_t ranks)
 {
-	titles[0] = '\0';
-	for (int op = 0; op < FT_COLLECTIVES; op++)
+	double factor = ft_collective_bus_factor(op, ranks);
+	bool any = false;
+
+	for (size_t i = 0; i < p->n; i++) {
+		const struct ft_measurement *m = &p->row[i];
+		double us;
+
+		if (!usable(m, "collective") ||
+		    strcmp(m->kernel, ft_collective_name(op)) ||
+		    (int64_t)m->gpus != ranks)
+			continue;
+		any = true;
+		us = measurement_predict_us(p->gpu, m);
+		fprintf(out, "%.0f %.5g %.5g\n", m->bytes,
+			m->bytes * factor / m->time_us * 1e-3,
+			us > 0 ? m->bytes * factor / us * 1e-3 : 0);
+	}
+	if (any)
+		fputs("\n\n", out);
+	return any;
+}
+
+/* A panel for each operation, in script; points are measured, lines predicted. */
+static bool bus_data(struct plot *p, struct file_out *f, FILE *script, int *blocks)
+{
+	*blocks = 0;
+	for (int op = 0; op < FT_COLLECTIVES; op++) {
+		enum ft_collective which = (enum ft_collective)op;
+		int colour = 0;
+
 		for (int64_t ranks = 2; ranks <= 64; ranks *= 2) {
-			const char *name =
-				ft_collective_name((enum ft_collective)op);
-			double factor = ft_collective_bus_factor(
-				(enum ft_collective)op, ranks);
-			bool any = false;
-
-			for (size_t i = 0; i < p->n; i++) {
-				const struct ft_measurement *m = &p->row[i];
-
-				if (!usable(m, "collective") ||
-				    strcmp(m->kernel, name) ||
-				    (int64_t)m->gpus != ranks)
-					continue;
-				any = true;
-				fprintf(f->out, "%.0f %.5g\n", m->bytes,
-					m->bytes * factor / m->time_us * 1e-3);
-			}
-			if (!any)
+			if (!bus_block(p, f->out, which, ranks))
 				continue;
-			fputs("\n\n", f->out);
-			snprintf(titles + strlen(titles), n - strlen(titles),
-				 ", '%s, %d'", name, (int)ranks);
+			if (!colour++)
+				fprintf(script, "set title '%s'\nplot ",
+					ft_collective_name(which));
+			fprintf(script, "%s'busbw.dat' index %d using 1:2 with "
+				"points pt 7 ps 0.4 lt %d title '%d', '' index "
+				"%d using 1:3 smooth unique with lines lt %d "
+				"notitle", colour > 1 ? ", " : "", *blocks,
+				colour, (int)ranks, *blocks, colour);
+			(*blocks)++;
 		}
+		if (colour)
+			fputc('\n', script);
+	}
 	return file_commit(f, p->err);
 }
 
@@ -160,7 +183,8 @@ static bool write_script(struct plot *p, const char *leaf, const char *text)
 }
 
 static const char head[] =
-	"set terminal svg size 900,600 dynamic\nset grid\nset key outside\n";
+	"set terminal svg size 900,600 dynamic noenhanced\n"
+	"set grid\nset key outside\n";
 
 static bool draw_gemm(struct plot *p)
 {
@@ -176,9 +200,9 @@ static bool draw_gemm(struct plot *p)
 			"set title '%s: matrix products'\n"
 			"roof(x, p) = x * %g < p ? x * %g : p\n"
 			"plot for [i=0:2] 'gemm.dat' index i using 1:2 with "
-			"points pt 7 ps 0.3 title word('bf16 fp8 fp32', i + 1),"
-			" roof(x, %g) title 'bf16 roof', roof(x, %g) title "
-			"'fp8 roof'\n", head, 2 * fmax(peak, small) + 1,
+			"points pt 7 ps 0.3 lt i + 1 title word('bf16 fp8 fp32', "
+			"i + 1), roof(x, %g) lt 1 title 'bf16 roof', "
+			"roof(x, %g) lt 2 title 'fp8 roof'\n", head, 2 * fmax(peak, small) + 1,
 			p->gpu->name, p->gpu->memory_bytes_per_s.value * 1e-12,
 			p->gpu->memory_bytes_per_s.value * 1e-12, peak,
 			small)) &&
@@ -192,7 +216,7 @@ static bool draw_residuals(struct plot *p)
 	return begin(p, "residuals.dat", &f) && residual_data(p, &f) &&
 	       write_script(p, "residuals.gp", arena_printf(&p->mem,
 			"%sset output 'residuals.svg'\n"
-			"set xlabel 'predicted / measured - 1, %%'\n"
+			"set xlabel 'predicted / measured - 1, %% (the ends: beyond)'\n"
 			"set ylabel 'cells'\nset title '%s: residuals'\n"
 			"plot for [i=0:3] 'residuals.dat' index i with "
 			"histeps lw 2 title word('gemm attention memory "
@@ -202,22 +226,33 @@ static bool draw_residuals(struct plot *p)
 
 static bool draw_bus(struct plot *p)
 {
-	char titles[2048];
 	struct file_out f;
+	char *panels = NULL;
+	size_t size;
+	FILE *script;
+	int blocks;
+	bool ok;
 
-	if (!begin(p, "busbw.dat", &f) ||
-	    !bus_data(p, &f, titles, sizeof(titles)))
+	if (!begin(p, "busbw.dat", &f))
 		return false;
-	if (!titles[0])
-		return true; /* no collectives measured */
-	return write_script(p, "busbw.gp", arena_printf(&p->mem,
-			"%sset output 'busbw.svg'\nset logscale x 2\n"
-			"set xlabel 'bytes'\nset ylabel 'bus bandwidth, GB/s'\n"
-			"set title '%s: collectives'\narray t = [%s]\n"
-			"plot for [i=1:|t|] 'busbw.dat' index i-1 with "
-			"linespoints ps 0.3 title t[i]\n", head, p->gpu->name,
-			titles + 2)) &&
-	       gnuplot(p, "busbw.gp");
+	script = open_memstream(&panels, &size);
+	if (!script)
+		abort();
+	ok = bus_data(p, &f, script, &blocks);
+	fclose(script);
+	if (ok && blocks) /* else no collectives were measured */
+		ok = write_script(p, "busbw.gp", arena_printf(&p->mem,
+			"%sset terminal svg size 1200,800 dynamic noenhanced\n"
+			"set output 'busbw.svg'\nset logscale x 2\n"
+			"set format x '%%.0b %%BB'\nset xtics rotate by -40\n"
+			"set key inside left top reverse Left title 'GPUs'\n"
+			"set ylabel 'bus bandwidth, GB/s'\nset multiplot layout "
+			"2,3 title '%s: collectives; points measured, lines "
+			"predicted'\n%sunset multiplot\n", head, p->gpu->name,
+			panels)) &&
+		     gnuplot(p, "busbw.gp");
+	free(panels);
+	return ok;
 }
 
 bool ft_calibrate_plot(struct ft_store *store, const char *gpu,
