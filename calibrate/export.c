@@ -9,15 +9,18 @@ static void kernel_row(const struct ft_measurement *m, const char *gpu,
 		       FILE *out)
 {
 	bool memory = measurement_is(m, "memory");
+	/* PyTorch's probe stacks two sources of m rows: kernel rows count both */
+	double rows = fit_from_torch(m) && !strcmp(m->kernel, "concat") ?
+			      2 * m->m : m->m;
 
 	fprintf(out, "%s,%s,%s,%s,%s,%s,%.0f,%.0f,%.0f,%s,%s,", memory ?
 		m->kernel : m->kind, gpu, m->dtype, m->warm ? "true" : "false",
-		m->sustained ? "sustained" : "burst", m->layout, m->m, m->n,
+		m->sustained ? "sustained" : "burst", m->layout, rows, m->n,
 		m->k, m->impl, m->pass);
-	fprintf(out, "%.0f,%.0f,%.0f,%.0f,%.0f,%s,%.5g,%s%s%s\n", m->batch,
+	fprintf(out, "%.0f,%.0f,%.0f,%.0f,%.0f,%s,%.5g,%s %s\n", m->batch,
 		m->heads, m->kv_heads, m->sequence, m->head_dim,
 		m->causal ? "true" : "false", m->time_us, m->backend,
-		memory ? " " : " ", memory ? m->kernel : m->dtype);
+		memory ? m->kernel : m->dtype);
 }
 
 bool ft_store_export(struct ft_store *s, const char *device, int64_t run,
