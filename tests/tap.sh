@@ -9,7 +9,9 @@ ok() {
 		echo "ok $tap_n - $name"
 	else
 		echo "not ok $tap_n - $name"
-		sed 's/^/# /' "$tmp/err" | head -20
+		# on stderr, since prove shows only that of a failing test
+		echo "# $0: $name; its stderr ends:" >&2
+		tail -20 "$tmp/err" | sed 's/^/#   /' >&2
 		tap_bad=1
 	fi
 }
