@@ -10,7 +10,7 @@
 
 #include "foretoken/sim.h"
 #include "sim/across.h"
-#include "sim/network.h"
+#include "sim/collective.h"
 
 /* ring_step of the fabric that the laws were fitted on */
 static const double NDR_STEP_S = 4.58e-6;
@@ -28,34 +28,27 @@ static void spread_over(const struct ft_cluster *c, struct ft_group_shape shape,
 	p->k = (double)((shape.size + g - 1) / g);
 }
 
-static bool beyond_leaf(const struct ft_cluster *c, const struct paths *p)
+struct network_sends collective_sends(const struct ft_cluster *c,
+				      enum ft_collective op,
+				      struct ft_group_shape shape)
 {
-	double nodes = p->k * (double)c->domain_ranks / (double)c->ranks_per_node;
+	int64_t domain = c->domain_ranks / c->ranks_per_node;
+	struct network_sends x = { .pattern = op == FT_ALL_TO_ALL ?
+						      NETWORK_PAIRS :
+						      NETWORK_RING };
+	struct paths p;
 
-	return c->topology.tiers > 1 &&
-	       nodes > (double)c->topology.nodes_per_leaf;
+	spread_over(c, shape, &p);
+	x.members = (int64_t)p.k;
+	x.stride = shape.stride > c->domain_ranks ?
+			   shape.stride / c->ranks_per_node :
+		   domain > 1 ? domain : 1;
+	return x;
 }
 
-/* The share of a NIC's line rate that data reach: what the fabric's recipe says,
- * times what is left of it by the flows on an imperfect cluster's links. */
-static double nic_share(const struct ft_cluster *c, const struct paths *p,
-			enum ft_collective op)
-{
-	double eff = c->fabric->efficiency.value, nodes;
-
-	if (beyond_leaf(c, p) && c->fabric->oversubscription > 1)
-		eff /= c->fabric->oversubscription;
-	if (!c->imperfections.given)
-		return eff;
-	nodes = ceil(p->k * (double)c->domain_ranks / (double)c->ranks_per_node);
-	return eff * network_share(c, (int64_t)nodes,
-				   op == FT_ALL_TO_ALL ? NETWORK_PAIRS :
-							 NETWORK_RING);
-}
-
+/* share: of a NIC's line rate, beside what the fabric's recipe takes off. */
 static bool paths_of(const struct ft_cluster *c, struct ft_group_shape shape,
-		     enum ft_collective op, struct paths *p,
-		     struct ft_error *err)
+		     double share, struct paths *p, struct ft_error *err)
 {
 	struct ft_collective_result in;
 
@@ -66,7 +59,7 @@ static bool paths_of(const struct ft_cluster *c, struct ft_group_shape shape,
 	if (c->fabric->wiring == FT_WIRING_NONE)
 		return ft_fail(err, &c->gpus_mark, "a group spans nodes but the "
 			       "cluster has no fabric");
-	p->nic = c->nic_bytes_per_s * nic_share(c, p, op);
+	p->nic = c->nic_bytes_per_s * c->fabric->efficiency.value * share;
 	p->stretch = fmax(1, c->fabric->ring_step_s.value / NDR_STEP_S);
 	p->extra_s = c->fabric->hop_s.value *
 		     (double)(c->topology.tiers > 1 ?
@@ -225,10 +218,10 @@ static bool inside(const struct ft_cluster *c, enum ft_collective op,
 	return true;
 }
 
-bool ft_collective_by(const struct ft_cluster *c, enum ft_collective op,
-		      double bytes, struct ft_group_shape shape,
-		      const char *algorithm, struct ft_collective_result *out,
-		      struct ft_error *err)
+bool collective_at(const struct ft_cluster *c, enum ft_collective op,
+		   double bytes, struct ft_group_shape shape, const char *algorithm,
+		   double share, struct ft_collective_result *out,
+		   struct ft_error *err)
 {
 	struct paths p = { 0 };
 	struct asked q = { .c = c, .p = &p, .op = op, .bytes = bytes };
@@ -237,7 +230,7 @@ bool ft_collective_by(const struct ft_cluster *c, enum ft_collective op,
 	spread_over(c, shape, &p);
 	if (p.k <= 1)
 		return inside(c, op, bytes, shape.size, algorithm, out, err);
-	if (!paths_of(c, shape, op, &p, err))
+	if (!paths_of(c, shape, share, &p, err))
 		return false;
 	out->domains = (int64_t)p.k;
 	if (op == FT_ALL_TO_ALL || op == FT_BROADCAST || op == FT_SENDRECV)
@@ -251,6 +244,18 @@ bool ft_collective_by(const struct ft_cluster *c, enum ft_collective op,
 			       "allow", ft_collective_name(op), algorithm);
 	out->duration.spread_frac = 0.15; /* fitted law 7.5 %, routing beside it */
 	return true;
+}
+
+bool ft_collective_by(const struct ft_cluster *c, enum ft_collective op,
+		      double bytes, struct ft_group_shape shape,
+		      const char *algorithm, struct ft_collective_result *out,
+		      struct ft_error *err)
+{
+	struct network_sends sends = collective_sends(c, op, shape);
+
+	return collective_at(c, op, bytes, shape, algorithm,
+			     sends.members > 1 ? network_share(c, &sends) : 1, out,
+			     err);
 }
 
 bool ft_collective_predict(const struct ft_cluster *c, enum ft_collective op,

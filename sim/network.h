@@ -1,27 +1,69 @@
 /*
- * sim/network.h - a collective's flows on the links of an imperfect cluster
+ * sim/network.h - the links that sends meet beyond their own NICs
  *
- * Nodes, their NICs, leaves and uplinks are those of the cluster's topology. All
- * NICs of a group send at once, as a ring (to the next node of the group) or as
- * all-to-all (to every node, flows between two leaves taken as one class). Each
- * flow is split over the fabric's queue pairs, each hashed to an uplink of its own
- * under ECMP; adaptive routing pools a leaf's uplinks. Rates are max-min shares
- * (sim/share.h). The slowest member sets the pace of a synchronous collective.
+ * Nodes, their NICs, leaves, uplinks and the links of pods to the core are those of the
+ * cluster's topology, with the faults that its imperfections draw. Ranks lie on nodes in
+ * parts (a part: the ranks of one pipeline stage, say). All groups of one kind in a part
+ * send at once, and each flow is split over the fabric's queue pairs; under ECMP each
+ * queue pair is hashed to an uplink of its own, adaptive routing pools a leaf's uplinks.
+ * Rates are max-min shares (sim/share.h). The slowest member sets the pace:
  *
- *	share = slowest flow's rate / line rate of a NIC          0 < share <= 1
+ *	share = slowest flow's rate / line rate of a NIC               0 < share <= 1
  *
- * Limits: two tiers are laid out link by link; a third is taken as unblocking.
- * Above MOST_NODES nodes a sample of that many is laid out.
+ * What parts have in common: leaves that hold the same parts are one shared link, as are
+ * pods. A path names the shared links it crosses and the fraction of each that it takes
+ * at that rate (of the fullest leaf or pod): what sim/engine.c shares out among
+ * collectives that run at once.
+ *
+ * Limits: a core's own switches are unblocking; of parts above 4,096 nodes that many
+ * send; between collectives, a leaf's uplinks are pooled under ECMP too.
  */
 #ifndef SIM_NETWORK_H
 #define SIM_NETWORK_H
 
 #include "foretoken/sim.h"
 
-enum network_pattern { NETWORK_RING, NETWORK_PAIRS };
+struct arena;
+struct network;
 
-/* nodes: how many of the cluster's nodes the group touches. */
-double network_share(const struct ft_cluster *cluster, int64_t nodes,
-		     enum network_pattern pattern);
+struct network_part {
+	int64_t first_node, nodes; /* in order of placement */
+};
+
+enum network_pattern {
+	NETWORK_RING,  /* to the next member of the group */
+	NETWORK_PAIRS, /* to all members: eight stand for them */
+	NETWORK_SHIFT, /* to the node `stride` further on: a pipeline's neighbour */
+};
+
+struct network_sends {
+	enum network_pattern pattern;
+	int64_t stride, members; /* of a group, in nodes */
+};
+
+enum { NETWORK_USES = 5 };
+
+struct network_path {
+	double share;
+	int n_uses;
+	uint32_t link[NETWORK_USES]; /* below network_links() */
+	float use[NETWORK_USES];     /* 0 to 1 */
+};
+
+/* Can links beyond the NICs ever be the narrowest? If not there is no need of this. */
+bool network_matters(const struct ft_cluster *cluster);
+
+/* nodes: of the whole network. Lives as long as mem. */
+struct network *network_new(struct arena *mem, const struct ft_cluster *cluster,
+			    int64_t nodes, const struct network_part *part,
+			    size_t n_parts);
+size_t network_links(const struct network *network);
+
+void network_find(struct network *network, size_t part,
+		  const struct network_sends *sends, struct network_path *out);
+
+/* The share of one group alone, on the first nodes of the cluster. */
+double network_share(const struct ft_cluster *cluster,
+		     const struct network_sends *sends);
 
 #endif

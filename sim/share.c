@@ -26,33 +26,51 @@ void share_init(struct share *s, struct arena *mem, const double *capacity,
 		s->link[i].capacity = capacity[i];
 }
 
+static struct share_flow *flow_on(const struct share *s,
+				  const struct share_link *l, uint32_t i)
+{
+	return &s->flow[l->on[i] / SHARE_HOPS];
+}
+
+static double use_on(const struct share *s, const struct share_link *l, uint32_t i)
+{
+	return (double)flow_on(s, l, i)->use[l->on[i] % SHARE_HOPS];
+}
+
 static void enlist(struct share *s, struct share_link *l, uint32_t flow)
 {
 	if (l->n == l->cap) {
 		size_t cap = l->cap;
 
-		l->flow = ARENA_GROW(s->mem, l->flow, &cap);
+		l->on = ARENA_GROW(s->mem, l->on, &cap);
 		l->cap = (uint32_t)cap;
 	}
-	l->flow[l->n++] = flow;
+	l->on[l->n++] = flow;
 }
 
-uint32_t share_add(struct share *s, const uint32_t *link, size_t hops,
-		   double weight, double limit)
+static uint32_t new_number(struct share *s)
 {
-	uint32_t id = (uint32_t)s->n_flows;
-	struct share_flow *f;
-
-	assert(hops <= SHARE_HOPS && weight > 0);
+	if (s->n_spare)
+		return s->spare[--s->n_spare];
 	if (s->n_flows == s->flow_cap)
 		s->flow = ARENA_GROW(s->mem, s->flow, &s->flow_cap);
-	f = &s->flow[s->n_flows++];
+	return (uint32_t)s->n_flows++;
+}
+
+uint32_t share_add(struct share *s, const uint32_t *link, const float *use,
+		   size_t hops, double weight, double limit)
+{
+	uint32_t id = new_number(s);
+	struct share_flow *f = &s->flow[id];
+
+	assert(hops <= SHARE_HOPS && weight > 0);
 	*f = (struct share_flow){ .weight = weight, .limit = limit,
 				  .hops = (uint8_t)hops, .active = true };
 	for (size_t i = 0; i < hops; i++) {
 		f->link[i] = link[i];
+		f->use[i] = use ? use[i] : 1;
 		f->place[i] = s->link[link[i]].n;
-		enlist(s, &s->link[link[i]], id);
+		enlist(s, &s->link[link[i]], id * SHARE_HOPS + (uint32_t)i);
 	}
 	return id;
 }
@@ -65,16 +83,16 @@ void share_drop(struct share *s, uint32_t id)
 	f->active = false;
 	for (int i = 0; i < f->hops; i++) {
 		struct share_link *l = &s->link[f->link[i]];
-		uint32_t last = l->flow[--l->n];
-		struct share_flow *moved = &s->flow[last];
+		uint32_t last = l->on[--l->n];
 
-		l->load -= f->rate;
-		l->flow[f->place[i]] = last;
-		for (int j = 0; j < moved->hops; j++)
-			if (moved->link[j] == f->link[i])
-				moved->place[j] = f->place[i];
+		l->load -= f->rate * (double)f->use[i];
+		l->on[f->place[i]] = last;
+		s->flow[last / SHARE_HOPS].place[last % SHARE_HOPS] = f->place[i];
 	}
 	f->rate = 0;
+	if (s->n_spare == s->spare_cap)
+		s->spare = ARENA_GROW(s->mem, s->spare, &s->spare_cap);
+	s->spare[s->n_spare++] = id;
 }
 
 /* ---- the heap --------------------------------------------------------------- */
@@ -124,8 +142,8 @@ static void fix(struct share *s, struct share_flow *f, double rate)
 	for (int i = 0; i < f->hops; i++) {
 		struct share_link *l = &s->link[f->link[i]];
 
-		l->room -= rate;
-		l->weight -= f->weight;
+		l->room -= rate * (double)f->use[i];
+		l->weight -= f->weight * (double)f->use[i];
 	}
 }
 
@@ -135,7 +153,7 @@ static bool fix_limited(struct share *s, const struct share_link *l, double leve
 	bool any = false;
 
 	for (uint32_t i = 0; i < l->n; i++) {
-		struct share_flow *f = &s->flow[l->flow[i]];
+		struct share_flow *f = flow_on(s, l, i);
 
 		if (!f->fixed && f->limit < level * f->weight) {
 			fix(s, f, f->limit);
@@ -160,12 +178,12 @@ static void prepare(struct share *s)
 		l->room = l->capacity;
 		l->weight = 0;
 		for (uint32_t k = 0; k < l->n; k++) {
-			const struct share_flow *f = &s->flow[l->flow[k]];
+			const struct share_flow *f = flow_on(s, l, k);
 
 			if (f->fixed)
-				l->room -= f->rate;
+				l->room -= f->rate * use_on(s, l, k);
 			else
-				l->weight += f->weight;
+				l->weight += f->weight * use_on(s, l, k);
 		}
 		if (l->weight > 0)
 			push(s, level_of(l), s->some_links[i]);
@@ -189,7 +207,7 @@ static void fill(struct share *s)
 			continue;
 		}
 		for (uint32_t i = 0; i < l->n; i++) {
-			struct share_flow *f = &s->flow[l->flow[i]];
+			struct share_flow *f = flow_on(s, l, i);
 
 			if (!f->fixed)
 				fix(s, f, level * f->weight);
@@ -211,7 +229,7 @@ static void finish(struct share *s)
 
 		l->load = 0;
 		for (uint32_t k = 0; k < l->n; k++)
-			l->load += s->flow[l->flow[k]].rate;
+			l->load += flow_on(s, l, k)->rate * use_on(s, l, k);
 	}
 }
 
@@ -264,7 +282,7 @@ static void open_link(struct share *s, uint32_t id)
 	l->open = s->mark;
 	take_link(s, id);
 	for (uint32_t i = 0; i < l->n; i++)
-		take_flow(s, l->flow[i]);
+		take_flow(s, l->on[i] / SHARE_HOPS);
 }
 
 static bool is_full(const struct share_link *l)

@@ -2,8 +2,8 @@
  * sim/share.h - who gets how much: weighted max-min fair rates of flows on links
  *
  *	maximise rates lexicographically from the smallest rate/weight up, with
- *	sum over flows f on link l of rate_f <= capacity_l      for every link
- *	rate_f <= limit_f                                       for every flow
+ *	sum over flows f on link l of rate_f use_fl <= capacity_l   for every link
+ *	rate_f <= limit_f                                           for every flow
  *
  * Always true of a solution: no link is over its capacity, and no flow can gain
  * without one of smaller or equal rate/weight losing. Source: progressive filling
@@ -30,6 +30,7 @@ struct share_flow {
 	double limit;   /* (set) its own greatest rate; INFINITY: none */
 	double rate;    /* (computed) bytes/s, of the whole class */
 	uint32_t link[SHARE_HOPS]; /* (set) */
+	float use[SHARE_HOPS];     /* (set) of a link by a unit of rate; 1: bytes */
 	uint32_t place[SHARE_HOPS]; /* ours: where it stands in each link's list */
 	uint32_t mark;  /* ours */
 	uint8_t hops;   /* (set) */
@@ -40,7 +41,7 @@ struct share_link {
 	double capacity; /* (set) */
 	double room, weight; /* ours, while solving */
 	double load;     /* (computed) sum of the rates on it */
-	uint32_t *flow;  /* those that cross it */
+	uint32_t *on;    /* those that cross it: flow * SHARE_HOPS + hop */
 	uint32_t n, cap;
 	uint32_t mark, open;
 };
@@ -54,24 +55,26 @@ struct share {
 	size_t n_some_flows, n_some_links, some_flow_cap;
 	struct share_level *heap;
 	size_t n_heap, heap_cap;
+	uint32_t *spare; /* numbers of dropped flows */
+	size_t n_spare, spare_cap;
 	uint32_t mark;
 };
 
 void share_init(struct share *s, struct arena *mem, const double *capacity,
 		size_t n_links);
 
-/* A flow over hops links (each at most once); its number. Rates are stale until
- * the next solve or update. */
-uint32_t share_add(struct share *s, const uint32_t *link, size_t hops,
-		   double weight, double limit);
+/* A flow over hops links (each at most once); its number. use NULL: 1 of each. Rates
+ * are stale until the next solve or update. */
+uint32_t share_add(struct share *s, const uint32_t *link, const float *use,
+		   size_t hops, double weight, double limit);
 
-/* Take a flow off its links; its number is not used again. */
+/* Take a flow off its links; the next share_add may use its number again. */
 void share_drop(struct share *s, uint32_t flow);
 
 void share_solve(struct share *s);
 
 /* After share_add or share_drop of flow, and nothing else since the last solve or
- * update. */
+ * update. Flows that were looked at are some_flows[0 .. n_some_flows). */
 void share_update(struct share *s, uint32_t flow);
 
 #endif

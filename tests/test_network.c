@@ -14,13 +14,15 @@ static double share(const char *fabric, const char *imperfections, int64_t nodes
 					      "%s, imperfections: %s}",
 					fabric, imperfections);
 	struct node *n = node_read_text(&mem, "c", text, strlen(text), &err);
+	struct network_sends sends;
 	struct ft_cluster *c;
 	double s;
 
 	ok_or_say(n, err);
 	c = ft_cluster_load(n, &err);
 	ok_or_say(c, err);
-	s = network_share(c, nodes, pattern);
+	sends = (struct network_sends){ pattern, 1, nodes };
+	s = network_share(c, &sends);
 	assert_true(s > 0 && s <= 1);
 	ft_cluster_free(c);
 	arena_release(&mem);

@@ -17,9 +17,9 @@ static void small_systems_have_their_known_shares(void **state)
 
 	(void)state;
 	share_init(&s, &mem, caps, 2);
-	share_add(&s, ab, 2, 1, INFINITY);
-	share_add(&s, a, 1, 1, INFINITY);
-	share_add(&s, b, 1, 1, INFINITY);
+	share_add(&s, ab, NULL, 2, 1, INFINITY);
+	share_add(&s, a, NULL, 1, 1, INFINITY);
+	share_add(&s, b, NULL, 1, 1, INFINITY);
 	share_solve(&s);
 	near_frac(s.flow[0].rate, 2, 1e-12);
 	near_frac(s.flow[1].rate, 8, 1e-12);
@@ -30,7 +30,7 @@ static void small_systems_have_their_known_shares(void **state)
 	mem = (struct arena){ 0 };
 	share_init(&s, &mem, (const double[]){ 12 }, 1);
 	for (int i = 1; i <= 3; i++)
-		share_add(&s, a, 1, i, INFINITY);
+		share_add(&s, a, NULL, 1, i, INFINITY);
 	share_solve(&s);
 	for (int i = 0; i < 3; i++)
 		near_frac(s.flow[i].rate, 2 * (i + 1), 1e-12);
@@ -38,9 +38,9 @@ static void small_systems_have_their_known_shares(void **state)
 	share_drop(&s, 0);
 	share_update(&s, 0);
 	near_frac(s.flow[1].rate, 12 * 2 / 5.0, 1e-12);
-	share_add(&s, a, 1, 1, 1);
-	share_update(&s, 3);
-	near_frac(s.flow[3].rate, 1, 1e-12);
+	assert_int_equal(share_add(&s, a, NULL, 1, 1, 1), 0); /* the number is free */
+	share_update(&s, 0);
+	near_frac(s.flow[0].rate, 1, 1e-12);
 	near_frac(s.flow[2].rate, 11 * 3 / 5.0, 1e-12);
 	arena_release(&mem);
 }
@@ -66,9 +66,12 @@ static void obvious(const struct share *s, double *rate)
 				for (int h = 0; h < s->flow[f].hops; h++)
 					if (s->flow[f].link[h] == l &&
 					    s->flow[f].active) {
-						room -= rate[f];
+						double use = (double)
+							s->flow[f].use[h];
+
+						room -= rate[f] * use;
 						weight += fixed[f] ? 0 :
-							s->flow[f].weight;
+							use * s->flow[f].weight;
 					}
 			if (weight > 0 && room / weight < step)
 				step = room > 0 ? room / weight : 0;
@@ -95,7 +98,8 @@ static void obvious(const struct share *s, double *rate)
 						if (s->flow[g].link[k] ==
 							    s->flow[f].link[h] &&
 						    s->flow[g].active)
-							load += rate[g];
+							load += rate[g] * (double)
+								s->flow[g].use[k];
 				stop |= load >= s->link[s->flow[f].link[h]]
 							.capacity * (1 - 1e-9);
 			}
@@ -109,11 +113,13 @@ static void obvious(const struct share *s, double *rate)
 static uint32_t random_flow(struct share *s, uint64_t *seed, size_t links)
 {
 	uint32_t link[4];
+	float use[4];
 	size_t hops = 1 + rnd(seed) % 4;
 
 	for (size_t i = 0; i < hops; i++) {
 		size_t j = 0;
 
+		use[i] = (float)(1 + rnd(seed) % 8) / 4;
 		link[i] = rnd(seed) % (uint32_t)links;
 		while (j < i)
 			if (link[j++] == link[i]) {
@@ -121,7 +127,7 @@ static uint32_t random_flow(struct share *s, uint64_t *seed, size_t links)
 				j = 0;
 			}
 	}
-	return share_add(s, link, hops, 1 + rnd(seed) % 4,
+	return share_add(s, link, use, hops, 1 + rnd(seed) % 4,
 			 rnd(seed) % 3 ? INFINITY : 1.0 + rnd(seed) % 30);
 }
 
@@ -140,8 +146,8 @@ static void invariants(const struct share *s)
 			bool most = l->load >= l->capacity * (1 - 1e-7);
 
 			for (uint32_t k = 0; k < l->n; k++)
-				most &= s->flow[l->flow[k]].rate /
-						s->flow[l->flow[k]].weight <=
+				most &= s->flow[l->on[k] / SHARE_HOPS].rate /
+						s->flow[l->on[k] / SHARE_HOPS].weight <=
 					x->rate / x->weight * (1 + 1e-7);
 			held = most;
 		}

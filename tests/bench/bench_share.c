@@ -38,7 +38,7 @@ static void rail(uint32_t gpus, bool shift)
 			link[n++] = 2 * gpus + ls * up + spine;
 			link[n++] = 2 * gpus + (leaves + ld) * up + spine;
 		}
-		share_add(&s, link, n, 1, INFINITY);
+		share_add(&s, link, NULL, n, 1, INFINITY);
 	}
 	t = now_s();
 	for (int i = 0; i < reps; i++)
@@ -55,7 +55,7 @@ static void rail(uint32_t gpus, bool shift)
 			link[k] = s.flow[f].link[k];
 		share_drop(&s, f);
 		share_update(&s, f);
-		share_update(&s, share_add(&s, link, n, 1, INFINITY));
+		share_update(&s, share_add(&s, link, NULL, n, 1, INFINITY));
 	}
 	update = (now_s() - t) / (2 * events);
 	printf("share %7u flows, %-10s scratch %8.3f ms (%5.1f M rates/s), "

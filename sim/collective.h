@@ -1,0 +1,21 @@
+/*
+ * sim/collective.h - a collective on a network whose share of line rate is known
+ */
+#ifndef SIM_COLLECTIVE_H
+#define SIM_COLLECTIVE_H
+
+#include "foretoken/sim.h"
+#include "sim/network.h"
+
+/* How the NICs of a group send, in nodes; members 1: they do not. */
+struct network_sends collective_sends(const struct ft_cluster *cluster,
+				      enum ft_collective op,
+				      struct ft_group_shape shape);
+
+/* ft_collective_by, with share of line rate (0 to 1) left by other flows of its own. */
+bool collective_at(const struct ft_cluster *cluster, enum ft_collective op,
+		   double bytes, struct ft_group_shape shape, const char *algorithm,
+		   double share, struct ft_collective_result *out,
+		   struct ft_error *err) __attribute__((warn_unused_result));
+
+#endif
