@@ -52,8 +52,18 @@ bool reader_fail(struct reader *r, const char *key, const char *fmt, ...)
 	return ft_fail(r->err, &at, "%s", text);
 }
 
+static bool is_known(const struct reader *r, const char *key)
+{
+	for (size_t i = 0; i < r->n_known; i++)
+		if (!strcmp(r->known[i], key))
+			return true;
+	return false;
+}
+
 void reader_allow(struct reader *r, const char *key)
 {
+	if (is_known(r, key))
+		return;
 	assert(r->n_known < READER_KEYS);
 	r->known[r->n_known++] = key;
 }
@@ -70,14 +80,6 @@ struct node *read_node(struct reader *r, const char *key)
 bool read_has(struct reader *r, const char *key)
 {
 	return read_node(r, key) != NULL;
-}
-
-static bool is_known(const struct reader *r, const char *key)
-{
-	for (size_t i = 0; i < r->n_known; i++)
-		if (!strcmp(r->known[i], key))
-			return true;
-	return false;
 }
 
 /* A missing key is often a misspelt one: then say that instead. */

@@ -6,13 +6,15 @@
 #include "foretoken/reports.h"
 
 struct args {
-	const char *scenario, *timeline, *report;
+	const char *scenario, *beside, *timeline, *report;
 	struct words set;
 	bool json;
 };
 
 static const struct argp_option options[] = {
 	{ "set", 's', "KEY=VALUE", 0, "Override a key, e.g. training.parallel.tp=4", 0 },
+	{ "beside", 'b', "SCENARIO", 0,
+	  "Another job on the same fabric meanwhile, on the nodes behind", 0 },
 	{ "json", 'j', NULL, 0, "Print JSON", 0 },
 	{ "timeline", 't', "FILE", 0,
 	  "Write the step as Chrome trace JSON (open it in ui.perfetto.dev)", 0 },
@@ -27,6 +29,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case 's':
 		words_add(&a->set, arg, state);
+		return 0;
+	case 'b':
+		a->beside = arg;
 		return 0;
 	case 'j':
 		a->json = true;
@@ -59,7 +64,8 @@ static const struct argp argp = {
 	NULL, NULL, NULL,
 };
 
-static int answer(const struct args *a, const struct ft_scenario *s)
+static int answer(const struct args *a, const struct ft_scenario *s,
+		  const struct ft_scenario *beside)
 {
 	struct file_out file = { 0 };
 	struct ft_outcome o;
@@ -68,7 +74,8 @@ static int answer(const struct args *a, const struct ft_scenario *s)
 
 	if (a->timeline && !file_begin(&file, a->timeline, &err))
 		return complain(&err);
-	if (!ft_study_simulate(s, NULL, file.out, &o, &err)) {
+	if (!(beside ? ft_study_simulate_beside(s, beside, file.out, &o, &err) :
+		       ft_study_simulate(s, NULL, file.out, &o, &err))) {
 		file_abandon(&file);
 		return complain(&err);
 	}
@@ -91,14 +98,18 @@ int cmd_simulate(int argc, char **argv)
 {
 	struct args a = { 0 };
 	struct ft_shelf *shelf;
-	struct ft_scenario *s;
+	struct ft_scenario *s, *beside = NULL;
 	struct ft_error err;
 	int status;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &a);
 	shelf = ft_shelf_new();
 	s = ft_scenario_load(shelf, a.scenario, a.set.word, a.set.n, true, &err);
-	status = s ? answer(&a, s) : complain(&err);
+	if (s && a.beside)
+		beside = ft_scenario_load(shelf, a.beside, NULL, 0, true, &err);
+	status = s && (beside || !a.beside) ? answer(&a, s, beside) :
+					      complain(&err);
+	ft_scenario_free(beside);
 	ft_scenario_free(s);
 	ft_shelf_free(shelf);
 	return status;

@@ -102,8 +102,50 @@ static double fraction(struct reader *r, const char *key, double fallback)
 	return v;
 }
 
-static bool read_imperfections(const struct node *node,
-			       struct ft_imperfections *i, struct ft_error *err)
+enum { MOST_SLOW_GPUS = 64 };
+
+static bool read_slow_gpu(const struct node *node, int64_t gpus,
+			  struct ft_slow_gpu *g, struct ft_error *err)
+{
+	struct reader r = reader_open(node, err);
+
+	if (read_need(&r, "gpu"))
+		g->gpu = read_int(&r, "gpu", 0, gpus - 1, 0);
+	g->speed_frac = fraction(&r, "speed_frac", 0);
+	if (!r.failed && g->speed_frac <= 0)
+		reader_fail(&r, "speed_frac", "should be above 0: the GPU's speed "
+					      "against the others'");
+	return reader_close(&r);
+}
+
+/* slow_gpus: [{gpu: 17, speed_frac: 0.8}] */
+static bool read_slow_gpus(struct arena *mem, struct reader *r, int64_t gpus,
+			   struct ft_imperfections *i, struct ft_error *err)
+{
+	const struct node *list = read_node(r, "slow_gpus");
+
+	if (r->failed || !list)
+		return !r->failed;
+	if (list->kind != NODE_LIST || list->n > MOST_SLOW_GPUS)
+		return reader_fail(r, "slow_gpus", "should be a list of at most %d "
+				   "{gpu: N, speed_frac: X}", (int)MOST_SLOW_GPUS);
+	i->slow_gpu = ARENA_ARRAY(mem, list->n, struct ft_slow_gpu);
+	for (size_t k = 0; k < list->n; k++)
+		if (!read_slow_gpu(list->item[k], gpus, &i->slow_gpu[k], err))
+			return false;
+	i->n_slow_gpus = list->n;
+	for (size_t k = 0; k < list->n; k++)
+		for (size_t j = 0; j < k; j++)
+			if (i->slow_gpu[j].gpu == i->slow_gpu[k].gpu)
+				return reader_fail(r, "slow_gpus", "name GPU %lld "
+						   "twice", (long long)
+						   i->slow_gpu[k].gpu);
+	return true;
+}
+
+static bool read_imperfections(struct arena *mem, const struct node *node,
+			       int64_t gpus, struct ft_imperfections *i,
+			       struct ft_error *err)
 {
 	static const char *const placements[] = { "packed", "scattered" };
 	struct reader r = reader_open(node, err);
@@ -121,7 +163,7 @@ static bool read_imperfections(const struct node *node,
 	if (!r.failed && i->failed_uplinks_frac >= 1)
 		reader_fail(&r, "failed_uplinks_frac", "without uplinks the "
 						       "fabric falls apart");
-	return reader_close(&r);
+	return read_slow_gpus(mem, &r, gpus, i, err) && reader_close(&r);
 }
 
 static bool load(struct owned *owned, struct reader *r, struct ft_error *err)
@@ -137,7 +179,8 @@ static bool load(struct owned *owned, struct reader *r, struct ft_error *err)
 	c->ufm_ports = read_int(r, "ufm_ports", 0, 1 << 16, 0);
 	if (r->failed || !load_parts(owned, r, err) || !reader_close(r))
 		return false;
-	if (!read_imperfections(imperfections, &c->imperfections, err))
+	if (!read_imperfections(&owned->mem, imperfections, c->gpus,
+				&c->imperfections, err))
 		return false;
 	set_sizes(owned);
 	fit_fabric(owned);
@@ -166,9 +209,10 @@ struct ft_cluster *ft_cluster_load(const struct node *node,
 	struct arena mem = { 0 };
 	struct owned *owned = ARENA_NEW(&mem, struct owned);
 	struct reader r = reader_open(node, err);
-	bool ok = !r.failed && load(owned, &r, err);
+	bool ok;
 
 	owned->mem = mem;
+	ok = !r.failed && load(owned, &r, err);
 	if (ok)
 		return &owned->cluster;
 	release(owned);

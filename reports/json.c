@@ -207,6 +207,13 @@ json_t *json_of_outcome(const struct ft_scenario *s, const struct ft_outcome *o)
 	json_put(j, "extrapolated_frac", o->extrapolated_frac);
 	json_object_set_new(j, "cost", money(&o->cost));
 	json_put_text(j, "bottleneck", o->bottleneck);
+	if (o->beside) {
+		json_t *b = json_object();
+
+		json_put_text(b, "scenario", o->beside);
+		json_put(b, "step_alone_s", o->step_alone_s);
+		json_object_set_new(j, "beside", b);
+	}
 	json_object_set_new(j, "items", items(o->run));
 	json_object_set_new(from, "gpu", provenance_text(s->cluster->gpu->from));
 	json_object_set_new(from, "stack", provenance_text(s->stack->from));

@@ -158,6 +158,10 @@ void ft_report_outcome(FILE *out, const struct ft_scenario *s,
 	items(out, o);
 	memory(out, s, o);
 	fprintf(out, "%s\n", o->bottleneck);
+	if (o->beside)
+		fprintf(out, "Beside %s a step takes %.1f %% longer than the %.4g s "
+			     "that it takes alone.\n", o->beside,
+			100 * (o->step_s / o->step_alone_s - 1), o->step_alone_s);
 	if (o->extrapolated_frac > 0.05)
 		fprintf(out, "%.0f %% of the kernel time lies far from anything "
 			     "measured.\n", 100 * o->extrapolated_frac);

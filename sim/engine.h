@@ -1,16 +1,18 @@
 /*
  * sim/engine.h - one step, event by event
  *
- * Per class of ranks: a host that launches calls, and streams that run ops in
- * launch order. An op is known by (stream, number): it is over when its stream
- * has completed more ops than its number, so a wait is two small integers and
- * nothing is allocated per op. A running op has work left and a rate; the rate
- * changes when something starts or ends beside it in the same class:
- *   compute beside a collective, a collective beside compute, a low-priority copy
- *   beside a product: the profile's factors;
- *   collectives beside each other: max-min shares of the rank's scale-up port and
- *   of its NIC.
- * A host that is QUEUE_DEPTH kernels ahead of its compute stream waits.
+ * Per part (ranks that do the same at the same time): a host that launches calls, and
+ * streams that run ops in launch order. An op is known by (stream, number): it is over
+ * when its stream has completed more ops than its number, so a wait is two small integers
+ * and nothing is allocated per op. A running op has work left and a rate; the rate
+ * changes when something starts or ends beside it: on its own rank, or on a link that
+ * both cross (sim/rates.h). A host that is QUEUE_DEPTH kernels ahead of its compute
+ * stream waits.
+ *
+ * A part is a class of a graph. Where some GPUs differ, their pipeline runs as parts of
+ * its own beside that of all the others; parts of one team hold members of the same
+ * data-parallel groups, whose collectives begin when all have arrived. A second job's
+ * parts share nothing with the first's but links; they start over until it is done.
  */
 #ifndef SIM_ENGINE_H
 #define SIM_ENGINE_H
@@ -18,31 +20,50 @@
 #include <stdio.h>
 
 #include "foretoken/sim.h"
+#include "sim/network.h"
 
 /* What the engine knows of one work on this machine. */
 struct cost {
 	ft_ps duration;            /* alone */
-	double port_frac, nic_frac; /* of the rank's scale-up port, of its NIC */
+	float port_frac, nic_frac; /* of the rank's scale-up port, of its NIC */
 	float beside;              /* factor beside a collective (or compute) */
-	bool optimizer;
+	bool copy_engine;
+	const struct network_path *path; /* other links; NULL: none */
 };
 
-struct engine_input {
+/* One graph with the times of its hosts. */
+struct engine_job {
 	const struct ft_graph *graph;
-	const struct cost *cost;     /* [n_works] */
 	const ft_ps *host;           /* [n ops of all segments] launch offsets */
 	const size_t *host_begin;    /* [n_segments] where a segment's begin */
 	const ft_ps *host_total;     /* [n_segments] host time of one call */
 	bool host_free;              /* launches cost nothing: the host is ahead */
+	bool again;                  /* starts over until the others are done */
 	double copy_beside_gemm;
+	uint32_t meeting;            /* bit g: the team meets in group g */
+};
+
+struct engine_part {
+	const struct engine_job *job;
+	size_t class;                /* of the job's graph */
+	const struct cost *cost;     /* [n_works] */
+	uint32_t next, before;       /* parts of the pipeline's neighbour stages */
+	uint32_t pipeline;           /* within it tied embeddings meet */
+	uint32_t team;
+	const char *name;
+};
+
+struct engine_input {
+	const struct engine_part *part;
+	size_t n_parts, n_pipelines, n_teams, n_links;
 	FILE *timeline;              /* may be NULL */
 };
 
 struct engine_output {
-	struct ft_class_result *class; /* [n_classes], times filled in */
-	ft_ps *work_time;              /* [n_works] summed over classes */
+	struct ft_class_result *part;  /* [n_parts], times filled in */
+	ft_ps *work_time;              /* [n_works] of the first pipeline, summed */
 	uint64_t *work_count;          /* [n_works] */
-	ft_ps end, host_end;
+	ft_ps end;
 	uint64_t events;
 };
 

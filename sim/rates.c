@@ -1,18 +1,19 @@
-/* sim/rates.c - factors of interference, then max-min over port and NIC */
+/* sim/rates.c - max-min shares of links, then factors of interference */
 #include "sim/rates.h"
 
 #include <math.h>
 
+#include "base/arena.h"
 #include "sim/engine.h"
 
 void running_begin(struct running *r, const struct cost *c, int stream,
 		   bool optimizer, ft_ps now)
 {
 	*r = (struct running){ .left = (double)c->duration, .rate = 1,
-			       .at = now, .port_frac = c->port_frac,
-			       .nic_frac = c->nic_frac, .beside = c->beside,
-			       .stream = (uint8_t)stream,
-			       .optimizer = optimizer };
+			       .share = 1, .at = now, .flow = NO_FLOW,
+			       .beside = c->beside, .stream = (uint8_t)stream,
+			       .optimizer = optimizer,
+			       .copy_engine = c->copy_engine };
 }
 
 ft_ps running_change(struct running *r, ft_ps now, double rate)
@@ -25,45 +26,80 @@ ft_ps running_change(struct running *r, ft_ps now, double rate)
 	return now + (ft_ps)ceil(r->left / rate);
 }
 
+void rates_init(struct rates *s, struct arena *mem, size_t n_parts, size_t n_links)
+{
+	size_t n = 2 * n_parts + n_links;
+	double *capacity = ARENA_ARRAY(mem, n, double);
+
+	*s = (struct rates){ .mem = mem, .n_parts = n_parts };
+	for (size_t i = 0; i < n; i++)
+		capacity[i] = 1;
+	share_init(&s->share, mem, capacity, n);
+}
+
+/* Who was looked at and has another share now. */
+static void note_changes(struct rates *s)
+{
+	s->n_changed = 0;
+	for (size_t i = 0; i < s->share.n_some_flows; i++) {
+		uint32_t id = s->share.some_flows[i];
+		const struct share_flow *f = &s->share.flow[id];
+		struct running *r = s->owner[id];
+
+		if (!f->active || f->rate == r->share)
+			continue;
+		r->share = f->rate;
+		if (s->n_changed == s->changed_cap)
+			s->changed = ARENA_GROW(s->mem, s->changed,
+						&s->changed_cap);
+		s->changed[s->n_changed++] = r;
+	}
+}
+
+void rates_enter(struct rates *s, struct running *r, size_t part,
+		 const struct cost *c)
+{
+	uint32_t link[SHARE_HOPS];
+	float use[SHARE_HOPS];
+	size_t n = 0;
+
+	s->n_changed = 0;
+	if (c->port_frac > 0) {
+		link[n] = (uint32_t)(2 * part);
+		use[n++] = c->port_frac;
+	}
+	if (c->nic_frac > 0) {
+		link[n] = (uint32_t)(2 * part + 1);
+		use[n++] = c->nic_frac;
+	}
+	for (int i = 0; c->path && i < c->path->n_uses; i++) {
+		link[n] = (uint32_t)(2 * s->n_parts) + c->path->link[i];
+		use[n++] = c->path->use[i];
+	}
+	if (!n)
+		return;
+	r->flow = share_add(&s->share, link, use, n, 1, 1);
+	while (s->owner_cap <= r->flow)
+		s->owner = ARENA_GROW(s->mem, s->owner, &s->owner_cap);
+	s->owner[r->flow] = r;
+	share_update(&s->share, r->flow);
+	note_changes(s);
+}
+
+void rates_leave(struct rates *s, struct running *r)
+{
+	s->n_changed = 0;
+	if (r->flow == NO_FLOW)
+		return;
+	share_drop(&s->share, r->flow);
+	share_update(&s->share, r->flow);
+	r->flow = NO_FLOW;
+	note_changes(s);
+}
+
 static bool is_collective(const struct running *r)
 {
 	return r->stream >= FT_STREAM_GATHER;
-}
-
-/* Progressive filling: raise all rates together; when a resource is full, freeze
- * those that use it. */
-static void share(struct running *const *run, int n, double *rate)
-{
-	bool fixed[FT_STREAMS] = { false };
-	double room[2] = { 1, 1 };
-
-	for (;;) {
-		double use[2] = { 0, 0 }, level = INFINITY;
-		int full = -1;
-
-		for (int i = 0; i < n; i++)
-			if (!fixed[i]) {
-				use[0] += run[i]->port_frac;
-				use[1] += run[i]->nic_frac;
-			}
-		for (int k = 0; k < 2; k++)
-			if (use[k] > 0 && room[k] / use[k] < level) {
-				level = room[k] / use[k];
-				full = k;
-			}
-		if (full < 0 || level >= 1)
-			return; /* the rest run at their own rate */
-		for (int i = 0; i < n; i++) {
-			double f[2] = { run[i]->port_frac, run[i]->nic_frac };
-
-			if (fixed[i] || f[full] <= 0)
-				continue;
-			fixed[i] = true;
-			rate[i] = level;
-			room[0] -= level * f[0];
-			room[1] -= level * f[1];
-		}
-	}
 }
 
 void rates_of(struct running *const *run, int n, double copy_beside_gemm,
@@ -73,16 +109,16 @@ void rates_of(struct running *const *run, int n, double copy_beside_gemm,
 
 	for (int i = 0; i < n; i++) {
 		compute |= run[i]->stream == FT_STREAM_COMPUTE;
-		collective |= is_collective(run[i]);
-		rate[i] = 1;
+		collective |= is_collective(run[i]) && !run[i]->copy_engine;
 	}
-	share(run, n, rate);
 	for (int i = 0; i < n; i++) {
+		rate[i] = run[i]->share;
 		if (run[i]->stream == FT_STREAM_COMPUTE && collective)
-			rate[i] /= run[i]->beside;
+			rate[i] /= (double)run[i]->beside;
 		else if (run[i]->stream == FT_STREAM_COPY && compute)
 			rate[i] /= copy_beside_gemm;
-		else if (is_collective(run[i]) && compute)
-			rate[i] /= run[i]->beside;
+		else if (is_collective(run[i]) && compute &&
+			 !run[i]->copy_engine)
+			rate[i] /= (double)run[i]->beside;
 	}
 }

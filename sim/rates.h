@@ -1,12 +1,14 @@
 /*
- * sim/rates.h - how fast ops run that run together on one rank
+ * sim/rates.h - how fast ops run that run together
  *
- * An op has work left, in picoseconds it would take alone, and a rate <= 1.
- *   compute op beside any collective: 1 / its factor (SMs and bandwidth taken)
- *   collective beside a compute op:   1 / its factor, and
- *   collectives beside each other:    max-min: sum of rate * share <= 1 on the
- *                                     rank's scale-up port and on its NIC
+ * An op has work left, in picoseconds it would take alone, and a rate <= 1:
+ *   collectives         max-min (sim/share.h): the sum of rate * fraction is at most 1
+ *                       on a rank's scale-up port, on its NIC, and on each link that it
+ *                       shares with other parts, other groups or another job
+ *   compute op beside a collective:   1 / its factor (SMs and bandwidth taken)
+ *   collective beside a compute op:   its share / its factor
  *   low-priority copy beside compute: 1 / copy_beside_gemm
+ * A collective on copy engines takes nothing from compute and loses nothing to it.
  * Source: recorded steps (see the H200 profile's interference block) and
  * ConCCL, arXiv 2412.14335. Limit: factors do not depend on shape.
  */
@@ -14,16 +16,21 @@
 #define SIM_RATES_H
 
 #include "foretoken/base.h"
+#include "sim/share.h"
 
 struct cost;
+
+enum { NO_FLOW = UINT32_MAX };
 
 struct running {
 	double left;  /* ps at rate 1 */
 	double rate;
+	double share; /* max-min, of what it would have alone */
 	ft_ps at;     /* when left was true */
-	double port_frac, nic_frac, beside;
+	float beside;
+	uint32_t flow; /* in the solver; NO_FLOW: crosses no link */
 	uint8_t stream;
-	bool optimizer;
+	bool optimizer, copy_engine;
 };
 
 void running_begin(struct running *r, const struct cost *c, int stream,
@@ -32,7 +39,25 @@ void running_begin(struct running *r, const struct cost *c, int stream,
 /* Take another rate from now on; the time it will end. */
 ft_ps running_change(struct running *r, ft_ps now, double rate);
 
-/* The rates of n ops that run together on one rank. */
+/* The links of all parts, and who runs over them. */
+struct rates {
+	struct share share;
+	struct arena *mem;
+	struct running **owner;   /* [owner_cap] by flow */
+	struct running **changed; /* whose share the last call changed */
+	size_t owner_cap, changed_cap, n_changed;
+	size_t n_parts;
+};
+
+void rates_init(struct rates *s, struct arena *mem, size_t n_parts,
+		size_t n_links);
+
+/* A collective of a part begins, or ends: `changed` tells whose shares differ. */
+void rates_enter(struct rates *s, struct running *r, size_t part,
+		 const struct cost *c);
+void rates_leave(struct rates *s, struct running *r);
+
+/* The rates of n ops that run together on one rank, from their shares. */
 void rates_of(struct running *const *run, int n, double copy_beside_gemm,
 	      double *rate);
 

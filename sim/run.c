@@ -1,13 +1,11 @@
-/* sim/run.c - a graph on a cluster: durations of works, the engine, the result */
+/* sim/run.c - jobs on a cluster: parts, the engine, the result */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
-
-#include <gsl/gsl_cdf.h>
 
 #include "base/arena.h"
 #include "foretoken/sim.h"
 #include "sim/engine.h"
+#include "sim/job.h"
 #include "sim/timeline.h"
 
 struct whole {
@@ -15,476 +13,303 @@ struct whole {
 	struct arena mem;
 };
 
-/* What one run carries from file to file. */
+/* Ranks that a slow GPU holds up at every layer: a pipeline of their own. */
+struct slow {
+	int64_t unit;      /* which of the units of a stage */
+	size_t class;      /* the stage it is in */
+	int64_t gpu;
+	double speed_frac;
+};
+
 struct setting {
 	struct arena *mem;
-	const struct ft_graph *graph;
-	const struct ft_cluster *cluster;
-	const struct ft_stack *stack;
-	struct ft_memo *memo;
-	struct cost *cost;
-	double *spread;     /* [n_works] relative */
-	bool *extrapolated; /* [n_works] */
+	struct job job[2];
+	int jobs;
+	struct network_part *network_part;
+	struct ft_cluster whole; /* the first's, with a fabric for all */
+	size_t n_slow;
+	struct slow *slow;
+	int64_t unit_ranks;      /* of a stage, that wait for each other */
 };
 
-/* ---- durations ------------------------------------------------------------- */
+/* ---- the network ------------------------------------------------------------- */
 
-static double gap_s(const struct setting *s)
+static int64_t nodes_of(const struct ft_cluster *c)
 {
-	return s->stack->gap_s.value > 0 ? s->stack->gap_s.value :
-					   s->cluster->gpu->launch_gap_s.value;
+	return (c->ranks + c->ranks_per_node - 1) / c->ranks_per_node;
 }
 
-/* Launches that each op of this work makes: the largest over its ops. */
-static void launches_of(const struct ft_graph *g, double *launches)
+/* Classes lie on nodes in their order; the first to use a node of two counts it. */
+static int64_t place(const struct job *j, int64_t first_node,
+		     struct network_part *part)
 {
-	for (size_t i = 0; i < g->n_segments; i++)
-		for (size_t j = 0; j < g->segment[i].n_ops; j++) {
-			const struct ft_op *op = &g->segment[i].op[j];
+	const struct ft_cluster *c = j->cluster;
+	int64_t rank = 0, nodes = nodes_of(c);
 
-			if (op->launches > launches[op->work])
-				launches[op->work] = op->launches;
-		}
-}
+	for (size_t i = 0; i < j->graph->n_classes; i++) {
+		int64_t ranks = j->graph->class[i].ranks;
+		int64_t from = rank / c->ranks_per_node;
+		int64_t to = (rank + ranks + c->ranks_per_node - 1) /
+			     c->ranks_per_node;
 
-/*
- * All ranks wait for the slowest in every step: of n GPUs whose speeds are normal
- * with deviation s the slowest is 1 + s E[max of n], Blom's approximation.
- */
-static double slowest_gpu(const struct ft_cluster *c)
-{
-	double n = (double)c->ranks, s = c->imperfections.gpu_speed_spread_frac;
-
-	return s > 0 && n > 1 ?
-		1 + s * gsl_cdf_ugaussian_Pinv((n - 0.375) / (n + 0.25)) : 1;
-}
-
-/* A kernel's time at the sustained clock mixed with that of a burst. */
-struct clocks {
-	double burst_s, sustained_s; /* of one op, stack's factor included */
-};
-
-static double stack_factor(const struct ft_stack *k, enum ft_work_kind kind)
-{
-	switch (kind) {
-	case FT_GEMM:
-		return k->gemm_factor.value;
-	case FT_ATTENTION:
-		return k->attention_factor.value;
-	default:
-		return k->memory_factor.value;
+		from = from < nodes ? from : nodes - 1;
+		to = to < nodes ? to : nodes;
+		part[i] = (struct network_part){ first_node + from,
+						 to > from ? to - from : 1 };
+		rank += ranks;
 	}
+	return first_node + nodes;
 }
 
-static bool compute_clocks(struct setting *s, size_t i, double launches,
-			   struct clocks *out, struct ft_error *err)
+static bool lay_network(struct setting *s, struct ft_error *err)
 {
-	const struct ft_gpu *gpu = s->cluster->gpu;
-	struct ft_work w = s->graph->work[i];
-	double factor = stack_factor(s->stack, w.kind) * slowest_gpu(s->cluster);
-	struct ft_prediction p;
-	double times = 1;
+	size_t n = s->job[0].graph->n_classes +
+		   (s->jobs > 1 ? s->job[1].graph->n_classes : 0);
+	struct network *network;
+	int64_t nodes = 0;
 
-	if (w.kind == FT_MEMORY_BOUND && launches > 1) {
-		times = launches;
-		w.memory.bytes /= launches;
+	s->whole = *s->job[0].cluster;
+	s->network_part = ARENA_ARRAY(s->mem, n, struct network_part);
+	for (int i = 0; i < s->jobs; i++) {
+		s->job[i].first_part = i ? s->job[0].graph->n_classes : 0;
+		nodes = place(&s->job[i], nodes,
+			      s->network_part + s->job[i].first_part);
 	}
-	if (!ft_kernel_recall(s->memo, gpu, &w, FT_CLOCK_BURST, &p, err))
+	if (s->jobs > 1 &&
+	    !ft_topology_build(s->whole.fabric, nodes, s->whole.nics_per_node, 0,
+			       &s->whole.topology, err))
 		return false;
-	out->burst_s = out->sustained_s =
-		times * (factor * p.time_s + gap_s(s));
-	s->spread[i] = p.spread_frac;
-	s->extrapolated[i] = p.extrapolated;
-	s->cost[i].beside = (float)(w.kind == FT_MEMORY_BOUND ?
-		gpu->memory_beside_collective.value :
-		gpu->compute_beside_collective.value);
-	if (w.kind == FT_MEMORY_BOUND)
+	if (!network_matters(&s->whole))
 		return true;
-	if (!ft_kernel_recall(s->memo, gpu, &w, FT_CLOCK_SUSTAINED, &p, err))
-		return false;
-	out->sustained_s = factor * p.time_s + gap_s(s);
+	network = network_new(s->mem, &s->whole, nodes, s->network_part, n);
+	for (int i = 0; i < s->jobs; i++)
+		s->job[i].network = network;
 	return true;
 }
 
-/*
- * Copies of a token for experts of one remote domain cross the network once: of
- * c copies over k domains, (k-1) (1 - (1 - 1/k)^c) cross instead of c (k-1)/k.
- */
-static double saved_by_sending_once(const struct ft_cluster *c,
-				    const struct ft_work *w,
-				    const struct ft_collective_result *r)
+/* ---- slow GPUs ----------------------------------------------------------------- */
+
+/* Ranks that wait for each other at every layer, within a stage: tensor and context
+ * groups, experts' replicas, the ranks that shard weights among themselves alone. */
+static int64_t unit_of(const struct ft_graph *g)
 {
-	double k = (double)r->domains, copies = w->communication.fanout;
-	double crossing, all;
+	static const enum ft_group blocking[] = { FT_GROUP_TP, FT_GROUP_CP,
+						  FT_GROUP_EP, FT_GROUP_ETP,
+						  FT_GROUP_SHARD };
+	int64_t unit = 1;
 
-	if (copies <= 0 || r->domains < 2 || c->nic_bytes_per_s <= 0)
-		return 0;
-	all = copies * (k - 1) / k;
-	crossing = (k - 1) * (1 - pow(1 - 1 / k, copies));
-	return r->nic_bytes * (1 - crossing / all) / c->nic_bytes_per_s;
-}
+	for (int i = 0; i < 5; i++) {
+		const struct ft_group_shape *s = &g->group[blocking[i]];
+		bool all = blocking[i] == FT_GROUP_SHARD &&
+			   s->size >= g->group[FT_GROUP_DP].size;
 
-static bool communication_cost(struct setting *s, size_t i, struct ft_error *err)
-{
-	const struct ft_work *w = &s->graph->work[i];
-	const struct ft_cluster *cl = s->cluster;
-	struct ft_collective_result r;
-	struct cost *c = &s->cost[i];
-	double t;
-
-	if (!ft_collective_predict(cl, w->communication.op,
-				   w->communication.bytes,
-				   s->graph->group[w->communication.group], &r,
-				   err))
-		return false;
-	t = r.duration.time_s - saved_by_sending_once(cl, w, &r);
-	t *= s->stack->collective_factor.value;
-	c->duration = ft_ps_from_s(t);
-	c->beside = (float)cl->gpu->collective_beside_compute.value;
-	if (r.nic_bytes > 0 && cl->nic_bytes_per_s > 0)
-		c->nic_frac = fmin(1, r.nic_bytes / (t * cl->nic_bytes_per_s));
-	if (r.scale_up_bytes > 0)
-		c->port_frac = fmin(1, r.scale_up_bytes /
-			(t * cl->node->scale_up_bytes_per_s.value));
-	s->spread[i] = r.duration.spread_frac;
-	s->extrapolated[i] = r.duration.extrapolated;
-	return true;
-}
-
-/* How often each work runs in a step, summed over classes. */
-static void count_works(const struct ft_graph *g, double *count)
-{
-	for (size_t c = 0; c < g->n_classes; c++)
-		for (size_t i = 0; i < g->class[c].n_calls; i++) {
-			const struct ft_call *call = &g->class[c].call[i];
-			const struct ft_segment *seg = &g->segment[call->segment];
-
-			for (size_t j = 0; j < seg->n_ops; j++)
-				count[seg->op[j].work] += call->repeat;
-		}
-}
-
-/*
- * Products and attention run into the power limit, memory-bound kernels let the
- * chip cool: with d the share of products and attention in the time of all kernels,
- *	time = burst + d (sustained - burst)
- * Source: steps and seconds of products on an H200, where 8192^3 in bf16 falls to
- * 0.865 of its burst rate alone and to about 0.9 in steps. Limit: idle time is
- * not counted.
- */
-static void mix_clocks(struct setting *s, const struct clocks *t)
-{
-	double *count = ARENA_ARRAY(s->mem, s->graph->n_works, double);
-	double heavy = 0, all = 0, duty;
-
-	count_works(s->graph, count);
-	for (size_t i = 0; i < s->graph->n_works; i++) {
-		enum ft_work_kind kind = s->graph->work[i].kind;
-
-		if (kind == FT_GEMM || kind == FT_ATTENTION)
-			heavy += count[i] * t[i].burst_s;
-		all += count[i] * t[i].burst_s;
+		if (s->size > 1 && !all && s->size * s->stride > unit)
+			unit = s->size * s->stride;
 	}
-	duty = all > 0 ? heavy / all : 0;
-	for (size_t i = 0; i < s->graph->n_works; i++)
-		if (s->graph->work[i].kind != FT_COMMUNICATION)
-			s->cost[i].duration = ft_ps_from_s(
-				t[i].burst_s +
-				duty * (t[i].sustained_s - t[i].burst_s));
+	return unit;
 }
 
-static bool price_works(struct setting *s, struct ft_error *err)
+static void find_slow(struct setting *s)
 {
-	size_t n = s->graph->n_works;
-	double *launches = ARENA_ARRAY(s->mem, n, double);
-	struct clocks *clocks = ARENA_ARRAY(s->mem, n, struct clocks);
+	const struct job *j = &s->job[0];
+	const struct ft_imperfections *im = &j->cluster->imperfections;
+	int64_t ranks = j->graph->class[0].ranks;
 
-	s->cost = ARENA_ARRAY(s->mem, n, struct cost);
-	s->spread = ARENA_ARRAY(s->mem, n, double);
-	s->extrapolated = ARENA_ARRAY(s->mem, n, bool);
-	launches_of(s->graph, launches);
-	for (size_t i = 0; i < n; i++)
-		if (!(s->graph->work[i].kind == FT_COMMUNICATION ?
-			      communication_cost(s, i, err) :
-			      compute_clocks(s, i, launches[i], &clocks[i], err)))
-			return false;
-	mix_clocks(s, clocks);
-	return true;
-}
+	s->unit_ranks = unit_of(j->graph);
+	s->slow = ARENA_ARRAY(s->mem, im->n_slow_gpus + 1, struct slow);
+	for (size_t i = 0; i < im->n_slow_gpus && ranks > 0; i++) {
+		int64_t rank = im->slow_gpu[i].gpu * j->cluster->gpu->ranks_per_gpu;
+		struct slow x = { rank % ranks / s->unit_ranks,
+				  (size_t)(rank / ranks), im->slow_gpu[i].gpu,
+				  im->slow_gpu[i].speed_frac };
 
-/* ---- the host's time ---------------------------------------------------------- */
-
-/* Ranks of a node share its processors: each further one slows the others. */
-static double host_s(const struct setting *s, enum ft_host activity)
-{
-	const struct ft_cluster *c = s->cluster;
-	int64_t ranks = c->ranks < c->ranks_per_node ? c->ranks :
-						       c->ranks_per_node;
-
-	return s->stack->host_s[activity].value * c->node->host_factor.value *
-	       (1 + s->stack->host_crowding_frac.value * (double)(ranks - 1));
-}
-
-/* When each op of a call is launched, after the call began: its own launches, and
- * an equal part of what the segment costs besides. */
-static void host_offsets(const struct setting *s, struct engine_input *in)
-{
-	const struct ft_graph *g = s->graph;
-	size_t n = 0, *begin = ARENA_ARRAY(s->mem, g->n_segments, size_t);
-	ft_ps *total = ARENA_ARRAY(s->mem, g->n_segments, ft_ps), *at;
-
-	for (size_t i = 0; i < g->n_segments; i++) {
-		begin[i] = n;
-		n += g->segment[i].n_ops;
-	}
-	at = ARENA_ARRAY(s->mem, n + 1, ft_ps);
-	for (size_t i = 0; i < g->n_segments; i++) {
-		const struct ft_segment *seg = &g->segment[i];
-		double fixed = 0, sum = 0, part;
-
-		for (int h = 0; h < FT_HOSTS; h++)
-			fixed += seg->host[h] * host_s(s, (enum ft_host)h);
-		part = seg->n_ops ? fixed / (double)seg->n_ops : fixed;
-		for (size_t j = 0; j < seg->n_ops; j++) {
-			sum += part + seg->op[j].launches *
-					      host_s(s, FT_HOST_LAUNCH);
-			at[begin[i] + j] = ft_ps_from_s(sum);
-		}
-		total[i] = ft_ps_from_s(seg->n_ops ? sum : fixed);
-	}
-	in->host = at;
-	in->host_begin = begin;
-	in->host_total = total;
-}
-
-/* The longest host time of one step over the classes. */
-static ft_ps host_longest(const struct ft_graph *g, const ft_ps *total)
-{
-	ft_ps longest = 0;
-
-	for (size_t c = 0; c < g->n_classes; c++) {
-		ft_ps t = 0;
-
-		for (size_t i = 0; i < g->class[c].n_calls; i++)
-			t += total[g->class[c].call[i].segment] *
-			     g->class[c].call[i].repeat;
-		if (t > longest)
-			longest = t;
-	}
-	return longest;
-}
-
-/* ---- memory --------------------------------------------------------------------- */
-
-static double sum(const double *bytes)
-{
-	double t = 0;
-
-	for (int i = 0; i < FT_MEMORIES; i++)
-		t += bytes[i];
-	return t;
-}
-
-/* The host allocates in program order, whatever the GPU is at. */
-static void peak_memory(const struct ft_graph *g, size_t c,
-			struct ft_class_result *out)
-{
-	const struct ft_class *class = &g->class[c];
-	double now[FT_MEMORIES], at[FT_MEMORIES];
-
-	memcpy(now, class->base_bytes, sizeof(now));
-	memcpy(out->peak_bytes, now, sizeof(now));
-	out->peak_total_bytes = sum(now);
-	for (size_t i = 0; i < class->n_calls; i++) {
-		const struct ft_segment *s =
-			&g->segment[class->call[i].segment];
-
-		for (uint32_t r = 0; r < class->call[i].repeat; r++) {
-			for (int m = 0; m < FT_MEMORIES; m++) {
-				at[m] = now[m] + s->peak_bytes[m];
-				now[m] += s->net_bytes[m];
-			}
-			if (sum(at) > out->peak_total_bytes) {
-				out->peak_total_bytes = sum(at);
-				memcpy(out->peak_bytes, at, sizeof(at));
-			}
-			if (sum(now) > out->peak_total_bytes) {
-				out->peak_total_bytes = sum(now);
-				memcpy(out->peak_bytes, now, sizeof(now));
-			}
-		}
+		if (x.class < j->graph->n_classes)
+			s->slow[s->n_slow++] = x;
 	}
 }
 
-/* ---- the result ------------------------------------------------------------------ */
-
-static int by_time(const void *a, const void *b)
+/* Pipelines that slow GPUs are in, the first of each named. */
+static size_t slow_pipelines(const struct setting *s, size_t *of)
 {
-	const struct ft_share *x = a, *y = b;
+	size_t n = 0;
 
-	if (x->time_s != y->time_s)
-		return x->time_s < y->time_s ? 1 : -1;
-	return strcmp(x->name, y->name);
-}
-
-static const char *share_name(struct setting *s, const struct ft_work *w)
-{
-	if (w->kind != FT_GEMM)
-		return arena_text(s->mem, w->name);
-	return arena_printf(s->mem, "%s (%s)", w->name,
-			    ft_layout_name(w->gemm.layout));
-}
-
-static void shares(struct setting *s, const struct engine_output *out,
-		   struct ft_run *run)
-{
-	size_t n = s->graph->n_works;
-	double classes = (double)s->graph->n_classes;
-
-	run->share = ARENA_ARRAY(s->mem, n, struct ft_share);
-	for (size_t i = 0; i < n; i++) {
-		const struct ft_work *w = &s->graph->work[i];
-		const char *name = share_name(s, w);
-		size_t j = 0;
-
-		if (!out->work_count[i])
-			continue;
-		while (j < run->n_shares && strcmp(run->share[j].name, name))
-			j++;
-		if (j == run->n_shares)
-			run->share[run->n_shares++].name = name;
-		run->share[j].time_s +=
-			ft_s_from_ps(out->work_time[i]) / classes;
-		run->share[j].count += (double)out->work_count[i] / classes;
-		run->share[j].communication |= w->kind == FT_COMMUNICATION;
-		run->share[j].extrapolated |= s->extrapolated[i];
+	for (size_t i = 0; i < s->n_slow; i++) {
+		of[i] = n;
+		for (size_t k = 0; k < i; k++)
+			if (s->slow[k].unit == s->slow[i].unit)
+				of[i] = of[k];
+		n += of[i] == n;
 	}
-	qsort(run->share, run->n_shares, sizeof(*run->share), by_time);
+	return n;
 }
 
-/*
- * P10 and P90: errors of one family of kernels go together, those of different
- * families do not; beside them the stack's own residual error:
- *   sd^2 = spread_stack^2 + sum over families (share of the step * spread)^2
- */
-static void interval(const struct setting *s, const struct engine_output *out,
-		     struct ft_run *run)
+/* ---- parts -------------------------------------------------------------------- */
+
+static void put_pipeline(struct engine_input *in, const struct job *j,
+			 size_t first_team, struct engine_part *part)
 {
-	const double z = 1.2816; /* of a normal distribution's P90 */
-	double family[4] = { 0 }, all = 0, far = 0, sd2, step, sd;
+	size_t n = j->graph->n_classes, base = in->n_parts;
 
-	step = ft_s_from_ps(run->step);
-	for (size_t i = 0; i < s->graph->n_works; i++) {
-		double t = ft_s_from_ps(out->work_time[i]) /
-			   (double)s->graph->n_classes;
+	for (size_t c = 0; c < n; c++)
+		part[base + c] = (struct engine_part){
+			.job = &j->engine, .class = c, .cost = j->cost[c],
+			.next = (uint32_t)(base + (c + 1) % n),
+			.before = (uint32_t)(base + (c + n - 1) % n),
+			.pipeline = (uint32_t)in->n_pipelines,
+			.team = (uint32_t)(first_team + c),
+			.name = j->graph->class[c].name,
+		};
+	in->n_parts += n;
+	in->n_pipelines++;
+}
 
-		family[s->graph->work[i].kind] += s->spread[i] * t / step;
-		all += t;
-		far += s->extrapolated[i] ? t : 0;
+/* Whose flows on shared links those of all replicas already stand for. */
+static struct cost *without_paths(const struct job *j, struct cost *cost)
+{
+	for (size_t i = 0; i < j->graph->n_works; i++)
+		cost[i].path = NULL;
+	return cost;
+}
+
+/* The slowest GPU of a unit and stage sets its pace. */
+static void slow_down(struct setting *s, const size_t *of,
+		      struct engine_part *part)
+{
+	const struct job *j = &s->job[0];
+	size_t n = j->graph->n_classes;
+
+	for (size_t i = 0; i < s->n_slow; i++) {
+		struct engine_part *p = &part[(of[i] + 1) * n + s->slow[i].class];
+		double speed = s->slow[i].speed_frac;
+
+		for (size_t k = 0; k < s->n_slow; k++)
+			if (of[k] == of[i] && s->slow[k].class == s->slow[i].class)
+				speed = fmin(speed, s->slow[k].speed_frac);
+		p->cost = without_paths(j, job_slowed(j, p->class, speed));
+		p->name = arena_printf(s->mem, "%s, with GPU %lld at %.2f", p->name,
+				       (long long)s->slow[i].gpu, speed);
 	}
-	sd2 = s->stack->spread_frac.value * s->stack->spread_frac.value;
-	for (int i = 0; i < 4; i++)
-		sd2 += family[i] * family[i];
-	sd = sqrt(sd2);
-	run->low_s = step * exp(-z * sd);
-	run->high_s = step * exp(z * sd);
-	run->extrapolated_frac = all > 0 ? far / all : 0;
 }
 
-/* Means over ranks; ends are padded to the step. */
-static void breakdown(const struct ft_graph *g, ft_ps steady_extra,
-		      struct ft_run *run)
+static void make_parts(struct setting *s, struct engine_input *in)
 {
-	struct ft_breakdown *b = &run->breakdown;
-	double ranks = 0;
+	size_t *of = ARENA_ARRAY(s->mem, s->n_slow + 1, size_t);
+	size_t slow = slow_pipelines(s, of), n = s->job[0].graph->n_classes;
+	size_t beside = s->jobs > 1 ? s->job[1].graph->n_classes : 0;
+	struct engine_part *part =
+		ARENA_ARRAY(s->mem, (slow + 1) * n + beside, struct engine_part);
 
-	for (size_t c = 0; c < g->n_classes; c++) {
-		const struct ft_class_result *r = &run->class[c];
-		double w = (double)r->ranks;
-		double pad = ft_s_from_ps(run->step - steady_extra - r->end);
-
-		ranks += w;
-		b->compute_s += w * ft_s_from_ps(r->compute);
-		b->optimizer_s += w * ft_s_from_ps(r->optimizer);
-		b->host_s += w * ft_s_from_ps(r->host + steady_extra);
-		b->bubble_s += w * (ft_s_from_ps(r->bubble) +
-				    (g->n_classes > 1 ? pad : 0));
-		b->exposed_communication_s +=
-			w * (ft_s_from_ps(r->exposed) +
-			     (g->n_classes > 1 ? 0 : pad));
+	for (size_t i = 0; i <= slow; i++)
+		put_pipeline(in, &s->job[0], 0, part);
+	for (size_t i = n; i < in->n_parts; i++)
+		part[i].cost = without_paths(&s->job[0],
+					     job_slowed(&s->job[0], part[i].class, 1));
+	slow_down(s, of, part);
+	in->n_teams = n;
+	if (beside) {
+		put_pipeline(in, &s->job[1], n, part);
+		in->n_teams += beside;
+		s->job[1].engine.again = true;
 	}
-	b->compute_s /= ranks;
-	b->optimizer_s /= ranks;
-	b->host_s /= ranks;
-	b->bubble_s /= ranks;
-	b->exposed_communication_s /= ranks;
-	run->gpu_busy_frac = run->step ? (b->compute_s + b->optimizer_s) /
-					 ft_s_from_ps(run->step) : 0;
+	s->job[0].engine.meeting = 1u << FT_GROUP_DP | 1u << FT_GROUP_REPLICA |
+				   1u << FT_GROUP_EDP | 1u << FT_GROUP_SHARD;
+	if (s->job[0].graph->group[FT_GROUP_SHARD].size <
+	    s->job[0].graph->group[FT_GROUP_DP].size)
+		s->job[0].engine.meeting &= ~(1u << FT_GROUP_SHARD);
+	in->part = part;
+	in->n_links = s->job[0].network ? network_links(s->job[0].network) : 0;
 }
 
-static bool simulate(struct setting *s, enum ft_step_start start,
-		     struct engine_input *in, struct engine_output *out,
-		     struct ft_run *run, struct ft_error *err)
-{
-	const struct ft_graph *g = s->graph;
-	ft_ps host;
+/* ---- the whole ------------------------------------------------------------------ */
 
-	if (!price_works(s, err))
-		return false;
-	in->graph = g;
-	in->cost = s->cost;
-	host_offsets(s, in);
-	in->host_free = start == FT_STEADY && g->host_runs_ahead;
-	in->copy_beside_gemm = s->cluster->gpu->copy_beside_gemm.value;
-	out->class = run->class;
-	out->work_time = ARENA_ARRAY(s->mem, g->n_works, ft_ps);
-	out->work_count = ARENA_ARRAY(s->mem, g->n_works, uint64_t);
+static bool run_engine(struct setting *s, struct engine_input *in,
+		       struct engine_output *out, struct ft_error *err)
+{
+	size_t works = s->job[0].graph->n_works;
+
+	out->part = ARENA_ARRAY(s->mem, in->n_parts, struct ft_class_result);
+	out->work_time = ARENA_ARRAY(s->mem, works, ft_ps);
+	out->work_count = ARENA_ARRAY(s->mem, works, uint64_t);
 	if (in->timeline)
-		timeline_begin(in->timeline, g);
+		timeline_begin(in->timeline);
 	if (!engine_run(s->mem, in, out, err))
 		return false;
 	if (in->timeline)
 		timeline_end(in->timeline, out->end);
-	/* launches that run ahead still set the pace when they are the slower */
-	host = in->host_free ? host_longest(g, in->host_total) : 0;
-	run->step = host > out->end ? host : out->end;
 	return true;
 }
 
-struct ft_run *ft_sim_run(const struct ft_graph *graph,
-			  const struct ft_cluster *cluster,
-			  const struct ft_stack *stack,
-			  enum ft_step_start start, FILE *timeline,
-			  struct ft_memo *memo, struct ft_error *err)
+/* The parts of the first job, with their ranks, names and memory. */
+static void note_parts(const struct setting *s, const struct engine_input *in,
+		       const struct engine_output *out, struct ft_run *run)
 {
-	struct arena mem = { 0 };
-	struct whole *w = ARENA_NEW(&mem, struct whole);
-	struct ft_run *run = &w->run;
+	const struct ft_graph *g = s->job[0].graph;
+	int64_t slow_units;
+
+	run->class = out->part;
+	run->n_classes = in->n_parts - (s->jobs > 1 ? s->job[1].graph->n_classes :
+						      0);
+	slow_units = (int64_t)(run->n_classes / g->n_classes) - 1;
+	for (size_t i = 0; i < run->n_classes; i++) {
+		struct ft_class_result *r = &run->class[i];
+
+		r->name = arena_text(s->mem, in->part[i].name);
+		r->ranks = i < g->n_classes ?
+				   g->class[i].ranks - slow_units * s->unit_ranks :
+				   s->unit_ranks;
+		if (r->ranks < 0)
+			r->ranks = 0;
+		result_memory(g, in->part[i].class, r);
+	}
+}
+
+static bool simulate(struct setting *s, const struct ft_sim_job *const *given,
+		     FILE *timeline, struct ft_run *run, struct ft_error *err)
+{
 	struct engine_input in = { .timeline = timeline };
 	struct engine_output out = { 0 };
-	struct setting s;
+	ft_ps host = 0;
+
+	if (!lay_network(s, err))
+		return false;
+	for (int i = 0; i < s->jobs; i++)
+		if (!job_price(&s->job[i], given[i]->start, err))
+			return false;
+	find_slow(s);
+	make_parts(s, &in);
+	if (!run_engine(s, &in, &out, err))
+		return false;
+	/* launches that run ahead still set the pace when they are the slower */
+	if (s->job[0].engine.host_free)
+		host = job_host_longest(&s->job[0]);
+	run->step = host > out.end ? host : out.end;
+	run->events = out.events;
+	note_parts(s, &in, &out, run);
+	result_fill(&s->job[0], &out, run->step - out.end, run);
+	return true;
+}
+
+struct ft_run *ft_sim_run(const struct ft_sim_job *job,
+			  const struct ft_sim_job *beside, FILE *timeline,
+			  struct ft_memo *memo, struct ft_error *err)
+{
+	const struct ft_sim_job *given[] = { job, beside };
+	struct arena mem = { 0 };
+	struct whole *w = ARENA_NEW(&mem, struct whole);
+	struct setting *s = ARENA_NEW(&mem, struct setting);
 
 	w->mem = mem;
-	s = (struct setting){ .mem = &w->mem, .graph = graph,
-			      .cluster = cluster, .stack = stack,
-			      .memo = memo };
-	run->n_classes = graph->n_classes;
-	run->class = ARENA_ARRAY(&w->mem, graph->n_classes,
-				 struct ft_class_result);
-	for (size_t c = 0; c < graph->n_classes; c++) {
-		run->class[c].name = arena_text(&w->mem, graph->class[c].name);
-		run->class[c].ranks = graph->class[c].ranks;
-		peak_memory(graph, c, &run->class[c]);
-	}
-	if (!simulate(&s, start, &in, &out, run, err)) {
-		ft_run_free(run);
-		return NULL;
-	}
-	run->events = out.events;
-	breakdown(graph, run->step - out.end, run);
-	interval(&s, &out, run);
-	shares(&s, &out, run);
-	return run;
+	s->mem = &w->mem;
+	for (int i = 0; i < 2 && given[i]; i++)
+		s->job[s->jobs++] = (struct job){
+			.mem = &w->mem, .graph = given[i]->graph,
+			.cluster = given[i]->cluster, .stack = given[i]->stack,
+			.memo = memo,
+		};
+	if (simulate(s, given, timeline, &w->run, err))
+		return &w->run;
+	ft_run_free(&w->run);
+	return NULL;
 }
 
 void ft_run_free(struct ft_run *run)

@@ -20,20 +20,22 @@ static void microseconds(FILE *out, ft_ps t)
 	fprintf(out, "%" PRId64 ".%06" PRId64, t / 1000000, t % 1000000);
 }
 
-void timeline_begin(FILE *out, const struct ft_graph *graph)
+void timeline_begin(FILE *out)
 {
 	fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n", out);
-	for (size_t c = 0; c < graph->n_classes; c++) {
-		fprintf(out, "{\"ph\":\"M\",\"pid\":%zu,\"tid\":0,\"ts\":0,"
-			     "\"name\":\"process_name\",\"args\":{\"name\":", c);
-		quoted(out, graph->class[c].name);
-		fputs("}},\n", out);
-		for (int s = 0; s < FT_STREAMS; s++)
-			fprintf(out, "{\"ph\":\"M\",\"pid\":%zu,\"tid\":%d,"
-				     "\"ts\":0,\"name\":\"thread_name\",\"args\":"
-				     "{\"name\":\"%s\"}},\n",
-				c, s, ft_stream_name((enum ft_stream)s));
-	}
+}
+
+void timeline_part(FILE *out, size_t part, const char *name)
+{
+	fprintf(out, "{\"ph\":\"M\",\"pid\":%zu,\"tid\":0,\"ts\":0,"
+		     "\"name\":\"process_name\",\"args\":{\"name\":", part);
+	quoted(out, name);
+	fputs("}},\n", out);
+	for (int s = 0; s < FT_STREAMS; s++)
+		fprintf(out, "{\"ph\":\"M\",\"pid\":%zu,\"tid\":%d,\"ts\":0,"
+			     "\"name\":\"thread_name\",\"args\":{\"name\":"
+			     "\"%s\"}},\n",
+			part, s, ft_stream_name((enum ft_stream)s));
 }
 
 static void describe(FILE *out, const struct ft_work *w)
@@ -56,13 +58,13 @@ static void describe(FILE *out, const struct ft_work *w)
 	}
 }
 
-void timeline_op(FILE *out, const struct ft_work *work, int class, int stream,
+void timeline_op(FILE *out, const struct ft_work *work, size_t part, int stream,
 		 ft_ps from, ft_ps to)
 {
 	static const char *const kinds[] = { "gemm", "attention", "memory",
 					     "communication" };
 
-	fprintf(out, "{\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":", class, stream);
+	fprintf(out, "{\"ph\":\"X\",\"pid\":%zu,\"tid\":%d,\"ts\":", part, stream);
 	microseconds(out, from);
 	fputs(",\"dur\":", out);
 	microseconds(out, to - from);

@@ -91,31 +91,80 @@ static bool money(const struct ft_scenario *s, struct ft_outcome *o,
 			       &o->cost, err);
 }
 
+/* From the step to the whole answer; what o->run holds is released on failure. */
+static bool answer(const struct ft_scenario *s, const struct ft_sim_job *job,
+		   const struct ft_sim_job *beside, FILE *timeline,
+		   struct ft_outcome *o, struct ft_error *err)
+{
+	*o = (struct ft_outcome){ 0 };
+	o->run = ft_sim_run(job, beside, timeline, s->memo, err);
+	if (!o->run)
+		return false;
+	memory(s, o);
+	rates(s, job->graph, o);
+	bottleneck(o);
+	if (money(s, o, err))
+		return true;
+	ft_outcome_release(o);
+	return false;
+}
+
+static struct ft_sim_job job_of(const struct ft_scenario *s,
+				const struct ft_graph *g)
+{
+	return (struct ft_sim_job){ g, s->cluster, s->stack, s->plan->step_start };
+}
+
 bool ft_study_simulate(const struct ft_scenario *s,
 		       const struct ft_graph *given, FILE *timeline,
 		       struct ft_outcome *o, struct ft_error *err)
 {
-	const struct ft_graph *g = given;
 	struct ft_graph *built = NULL;
+	struct ft_sim_job job;
+	bool ok;
+
+	*o = (struct ft_outcome){ 0 };
+	if (!given)
+		built = ft_graph_build(s->model, s->plan, s->stack, err);
+	if (!given && !built)
+		return false;
+	job = job_of(s, given ? given : built);
+	ok = answer(s, &job, NULL, timeline, o, err);
+	ft_graph_free(built);
+	return ok;
+}
+
+bool ft_study_simulate_beside(const struct ft_scenario *s,
+			      const struct ft_scenario *other, FILE *timeline,
+			      struct ft_outcome *o, struct ft_error *err)
+{
+	const char *fabric = s->cluster->fabric->name;
+	struct ft_graph *g = NULL, *h = NULL;
+	struct ft_sim_job job, beside;
+	struct ft_run *alone = NULL;
 	bool ok = false;
 
 	*o = (struct ft_outcome){ 0 };
-	if (!g)
-		g = built = ft_graph_build(s->model, s->plan, s->stack, err);
-	if (!g)
-		return false;
-	o->run = ft_sim_run(g, s->cluster, s->stack, s->plan->step_start,
-			    timeline, s->memo, err);
-	if (!o->run)
-		goto out;
-	memory(s, o);
-	rates(s, g, o);
-	bottleneck(o);
-	ok = money(s, o, err);
-out:
-	ft_graph_free(built);
-	if (!ok)
-		ft_outcome_release(o);
+	if (strcmp(fabric, other->cluster->fabric->name))
+		return ft_fail(err, &other->cluster->gpus_mark, "jobs beside each "
+			       "other share one fabric, but %s is on %s and %s on "
+			       "%s", s->file, fabric, other->file,
+			       other->cluster->fabric->name);
+	g = ft_graph_build(s->model, s->plan, s->stack, err);
+	h = g ? ft_graph_build(other->model, other->plan, other->stack, err) : NULL;
+	if (h) {
+		job = job_of(s, g);
+		beside = job_of(other, h);
+		alone = ft_sim_run(&job, NULL, NULL, s->memo, err);
+		ok = alone && answer(s, &job, &beside, timeline, o, err);
+	}
+	if (ok) {
+		o->beside = other->file;
+		o->step_alone_s = ft_s_from_ps(alone->step);
+	}
+	ft_run_free(alone);
+	ft_graph_free(g);
+	ft_graph_free(h);
 	return ok;
 }
 

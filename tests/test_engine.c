@@ -96,29 +96,66 @@ static struct ft_graph *pipeline_graph(struct arena *mem,
 	return g;
 }
 
-static double run(const struct ft_graph *g, const struct cost *cost,
-		  struct arena *mem, struct engine_output *out)
+/* One pipeline whose hosts launch everything at once. */
+static struct engine_job *free_job(struct arena *mem, const struct ft_graph *g)
 {
-	size_t *begin = ARENA_ARRAY(mem, g->n_segments, size_t);
-	ft_ps *total = ARENA_ARRAY(mem, g->n_segments, ft_ps);
-	ft_ps *host = ARENA_ARRAY(mem, 64 + g->n_segments, ft_ps);
-	struct engine_input in = { .graph = g, .cost = cost, .host = host,
-				   .host_begin = begin, .host_total = total,
-				   .copy_beside_gemm = 1 };
+	struct engine_job *j = ARENA_NEW(mem, struct engine_job);
+
+	*j = (struct engine_job){
+		.graph = g, .copy_beside_gemm = 1,
+		.host = ARENA_ARRAY(mem, 64 + g->n_segments, ft_ps),
+		.host_begin = ARENA_ARRAY(mem, g->n_segments, size_t),
+		.host_total = ARENA_ARRAY(mem, g->n_segments, ft_ps),
+	};
+	return j;
+}
+
+static void add_pipeline(struct engine_input *in, struct engine_part *part,
+			 const struct engine_job *job, const struct cost *cost,
+			 size_t first_team)
+{
+	size_t n = job->graph->n_classes, base = in->n_parts;
+
+	for (size_t c = 0; c < n; c++)
+		part[base + c] = (struct engine_part){
+			.job = job, .class = c, .cost = cost,
+			.next = (uint32_t)(base + (c + 1) % n),
+			.before = (uint32_t)(base + (c + n - 1) % n),
+			.pipeline = (uint32_t)in->n_pipelines,
+			.team = (uint32_t)(first_team + c), .name = "part",
+		};
+	in->part = part;
+	in->n_parts += n;
+	in->n_pipelines++;
+	if (first_team + n > in->n_teams)
+		in->n_teams = first_team + n;
+}
+
+static struct engine_output room(struct arena *mem, const struct engine_input *in)
+{
+	size_t n = in->part[0].job->graph->n_works;
+
+	return (struct engine_output){
+		.part = ARENA_ARRAY(mem, in->n_parts, struct ft_class_result),
+		.work_time = ARENA_ARRAY(mem, n, ft_ps),
+		.work_count = ARENA_ARRAY(mem, n, uint64_t),
+	};
+}
+
+static double run(struct arena *mem, const struct engine_input *in,
+		  struct engine_output *out)
+{
 	struct ft_error err;
 
-	*out = (struct engine_output){
-		.class = ARENA_ARRAY(mem, g->n_classes, struct ft_class_result),
-		.work_time = ARENA_ARRAY(mem, g->n_works, ft_ps),
-		.work_count = ARENA_ARRAY(mem, g->n_works, uint64_t),
-	};
-	ok_or_say(engine_run(mem, &in, out, &err), err);
+	*out = room(mem, in);
+	ok_or_say(engine_run(mem, in, out, &err), err);
 	return ft_s_from_ps(out->end);
 }
 
 static double pipeline_s(const struct pipeline *pl)
 {
 	struct arena mem = { 0 };
+	struct engine_input in = { 0 };
 	struct engine_output out;
 	struct cost cost[WORKS + 2] = { { 0 } };
 	double s;
@@ -130,7 +167,9 @@ static double pipeline_s(const struct pipeline *pl)
 	cost[WORKS + 1].duration = ft_ps_from_s(2 * pl->factor / pl->vpp);
 	for (size_t i = 0; i < WORKS + 2; i++)
 		cost[i].beside = 1;
-	s = run(pipeline_graph(&mem, pl), cost, &mem, &out);
+	add_pipeline(&in, ARENA_ARRAY(&mem, (size_t)pl->p, struct engine_part),
+		     free_job(&mem, pipeline_graph(&mem, pl)), cost, 0);
+	s = run(&mem, &in, &out);
 	arena_release(&mem);
 	return s;
 }
@@ -173,23 +212,20 @@ static double pair_s(struct cost a, enum ft_stream sa, struct cost b,
 	struct cost cost[2] = { a, b };
 	ft_ps host[2] = { 0, launch_b }, total = launch_b;
 	size_t begin = 0;
-	struct engine_input in = { .graph = &g, .cost = cost, .host = host,
-				   .host_begin = &begin, .host_total = &total,
-				   .copy_beside_gemm = copy };
-	ft_ps time[2] = { 0 };
-	uint64_t count[2] = { 0 };
-	struct ft_class_result result = { 0 };
-	struct engine_output out = { .class = &result, .work_time = time,
-				     .work_count = count };
-	struct ft_error err;
+	struct engine_job job = { .graph = &g, .host = host, .host_begin = &begin,
+				  .host_total = &total, .copy_beside_gemm = copy };
+	struct engine_input in = { 0 };
+	struct engine_part part;
+	struct engine_output out;
 	double s;
 
-	ok_or_say(engine_run(&mem, &in, &out, &err), err);
-	s = ft_s_from_ps(out.end);
-	*end_a = ft_s_from_ps(time[0]);
-	assert_int_equal(result.compute + result.exposed + result.bubble +
-				 result.host + result.optimizer,
-			 result.end);
+	add_pipeline(&in, &part, &job, cost, 0);
+	s = run(&mem, &in, &out);
+	*end_a = ft_s_from_ps(out.work_time[0]);
+	assert_int_equal(out.part->compute + out.part->exposed +
+				 out.part->bubble + out.part->host +
+				 out.part->optimizer,
+			 out.part->end);
 	arena_release(&mem);
 	return s;
 }
@@ -197,8 +233,8 @@ static double pair_s(struct cost a, enum ft_stream sa, struct cost b,
 static void collectives_share_a_nic_fluidly(void **state)
 {
 	/* 50 GB/s: 100 MB at 0 and 50 MB at 1 ms both end at 3 ms */
-	struct cost a = { ft_ps_from_s(2e-3), 0, 1, 1, false };
-	struct cost b = { ft_ps_from_s(1e-3), 0, 1, 1, false };
+	struct cost a = { ft_ps_from_s(2e-3), 0, 1, 1, false, NULL };
+	struct cost b = { ft_ps_from_s(1e-3), 0, 1, 1, false, NULL };
 	double end_a;
 
 	(void)state;
@@ -218,8 +254,8 @@ static void collectives_share_a_nic_fluidly(void **state)
 
 static void compute_and_collective_slow_each_other(void **state)
 {
-	struct cost gemm = { ft_ps_from_s(1e-3), 0, 0, 1.5f, false };
-	struct cost gather = { ft_ps_from_s(10e-3), 0, 0, 1.25f, false };
+	struct cost gemm = { ft_ps_from_s(1e-3), 0, 0, 1.5f, false, NULL };
+	struct cost gather = { ft_ps_from_s(10e-3), 0, 0, 1.25f, false, NULL };
 	double end_a;
 
 	(void)state;
@@ -229,10 +265,102 @@ static void compute_and_collective_slow_each_other(void **state)
 	near_frac(end_a, 1.5e-3, 1e-9);
 }
 
+static void copy_engines_leave_compute_alone(void **state)
+{
+	struct cost gemm = { ft_ps_from_s(1e-3), 0, 0, 1.5f, false, NULL };
+	struct cost gather = { ft_ps_from_s(10e-3), 0, 0, 1.25f, true, NULL };
+	double end_a;
+
+	(void)state;
+	near_frac(pair_s(gemm, FT_STREAM_COMPUTE, gather, FT_STREAM_GATHER, 0, 1,
+			 &end_a), 10e-3, 1e-9);
+	near_frac(end_a, 1e-3, 1e-9);
+}
+
+/* One op on one stream, as a graph. */
+static struct ft_graph *lone_op(struct arena *mem, struct ft_work work,
+				enum ft_stream stream)
+{
+	struct ft_graph *g = ARENA_NEW(mem, struct ft_graph);
+
+	g->n_works = g->n_segments = g->n_classes = 1;
+	g->work = ARENA_NEW(mem, struct ft_work);
+	*g->work = work;
+	g->segment = ARENA_NEW(mem, struct ft_segment);
+	set_segment(g, mem, 0, op(0, stream, -1, -1));
+	g->class = ARENA_NEW(mem, struct ft_class);
+	*g->class = (struct ft_class){ .name = "c", .ranks = 1,
+				       .call = ARENA_NEW(mem, struct ft_call) };
+	put_call(g->class, 0);
+	return g;
+}
+
+/* A job whose gather takes all of a link, beside one that takes half of it again and
+ * again: max-min gives the first a half of the link, the second all it can use. */
+static void jobs_slow_each_other_on_a_shared_link(void **state)
+{
+	struct arena mem = { 0 };
+	struct ft_work w = { .name = "gather", .kind = FT_COMMUNICATION };
+	struct ft_graph *g = lone_op(&mem, w, FT_STREAM_GATHER);
+	struct network_path all = { 1, 1, { 0 }, { 1 } }, half = { 1, 1, { 0 }, { 0.5f } };
+	struct cost a = { ft_ps_from_s(3e-3), 0, 0, 1, false, &all };
+	struct cost b = { ft_ps_from_s(1e-3), 0, 0, 1, false, &half };
+	struct engine_job *first = free_job(&mem, g), *second = free_job(&mem, g);
+	struct engine_input in = { .n_links = 1 };
+	struct engine_part part[2];
+	struct engine_output out;
+
+	(void)state;
+	add_pipeline(&in, part, first, &a, 0);
+	near_frac(run(&mem, &in, &out), 3e-3, 1e-9);
+	add_pipeline(&in, part, second, &b, 1);
+	second->again = true;
+	/* rates r, r: 1.5 r = 1 */
+	near_frac(run(&mem, &in, &out), 4.5e-3, 1e-9);
+	assert_true(out.events >= 3);
+	arena_release(&mem);
+}
+
+/* All replicas wait in the gradient reduction for the slow one. */
+static void a_team_waits_for_its_slow_member(void **state)
+{
+	struct arena mem = { 0 };
+	struct ft_work work[2] = { { .name = "f" },
+				   { .name = "reduce", .kind = FT_COMMUNICATION } };
+	struct ft_op ops[2] = { op(0, FT_STREAM_COMPUTE, -1, -1),
+				op(1, FT_STREAM_REDUCE, FT_TAIL + FT_STREAM_COMPUTE,
+				   -1) };
+	struct ft_segment seg = { .name = "s", .n_ops = 2, .op = ops };
+	struct ft_call call = { 0, 1 };
+	struct ft_class class = { .name = "c", .ranks = 1, .n_calls = 1,
+				  .call = &call };
+	struct ft_graph g = { .n_works = 2, .work = work, .n_segments = 1,
+			      .segment = &seg, .n_classes = 1, .class = &class };
+	struct cost fast[2] = { { ft_ps_from_s(2), 0, 0, 1, false, NULL },
+				{ ft_ps_from_s(1), 0, 1, 1, false, NULL } };
+	struct cost slow[2] = { { ft_ps_from_s(2.5), 0, 0, 1, false, NULL },
+				{ ft_ps_from_s(1), 0, 1, 1, false, NULL } };
+	struct engine_job *job = free_job(&mem, &g);
+	struct engine_input in = { 0 };
+	struct engine_part part[2];
+	struct engine_output out;
+
+	(void)state;
+	work[1].communication.group = FT_GROUP_DP;
+	job->meeting = 1u << FT_GROUP_DP;
+	add_pipeline(&in, part, job, fast, 0);
+	near_frac(run(&mem, &in, &out), 3, 1e-9);
+	add_pipeline(&in, part, job, slow, 0);
+	near_frac(run(&mem, &in, &out), 3.5, 1e-9);
+	near_frac(ft_s_from_ps(out.part[0].exposed), 1.5, 1e-9);
+	near_frac(ft_s_from_ps(out.part[1].exposed), 1, 1e-9);
+	arena_release(&mem);
+}
+
 static void a_copy_crawls_beside_compute(void **state)
 {
-	struct cost gemm = { ft_ps_from_s(4e-3), 0, 0, 1.5f, false };
-	struct cost copy = { ft_ps_from_s(2e-3), 0, 0, 1, false };
+	struct cost gemm = { ft_ps_from_s(4e-3), 0, 0, 1.5f, false, NULL };
+	struct cost copy = { ft_ps_from_s(2e-3), 0, 0, 1, false, NULL };
 	double end_a;
 
 	(void)state;
@@ -253,17 +381,18 @@ static void a_wait_for_what_never_comes_is_an_error(void **state)
 	struct ft_graph g = { .n_works = 1, .work = &work, .n_segments = 1,
 			      .segment = &seg, .n_classes = 1, .class = &class };
 	struct cost cost = { 0 };
-	ft_ps host = 0, total = 0, time = 0;
-	uint64_t count = 0;
+	ft_ps host = 0, total = 0;
 	size_t begin = 0;
-	struct engine_input in = { .graph = &g, .cost = &cost, .host = &host,
-				   .host_begin = &begin, .host_total = &total };
-	struct ft_class_result result = { 0 };
-	struct engine_output out = { .class = &result, .work_time = &time,
-				     .work_count = &count };
+	struct engine_job job = { .graph = &g, .host = &host,
+				  .host_begin = &begin, .host_total = &total };
+	struct engine_input in = { 0 };
+	struct engine_part part;
+	struct engine_output out;
 	struct ft_error err;
 
 	(void)state;
+	add_pipeline(&in, &part, &job, &cost, 0);
+	out = room(&mem, &in);
 	assert_false(engine_run(&mem, &in, &out, &err));
 	assert_non_null(strstr(err.text, "lonely"));
 	arena_release(&mem);
@@ -275,6 +404,9 @@ int main(void)
 		cmocka_unit_test(pipelines_take_their_known_time),
 		cmocka_unit_test(collectives_share_a_nic_fluidly),
 		cmocka_unit_test(compute_and_collective_slow_each_other),
+		cmocka_unit_test(copy_engines_leave_compute_alone),
+		cmocka_unit_test(jobs_slow_each_other_on_a_shared_link),
+		cmocka_unit_test(a_team_waits_for_its_slow_member),
 		cmocka_unit_test(a_copy_crawls_beside_compute),
 		cmocka_unit_test(a_wait_for_what_never_comes_is_an_error),
 	};

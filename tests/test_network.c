@@ -95,6 +95,45 @@ static void the_same_seed_gives_the_same_share(void **state)
 	arena_release(&mem);
 }
 
+/* 8 nodes a leaf (16-port switches), two parts of 12 nodes: the middle leaf is of both. */
+static void parts_share_the_leaves_that_hold_both(void **state)
+{
+	const struct network_part part[] = { { 0, 12 }, { 12, 12 } };
+	const struct network_sends far = { NETWORK_SHIFT, 12, 1 };
+	const struct network_sends ring = { NETWORK_RING, 1, 12 };
+	struct ft_fabric fabric = { .name = "t", .wiring = FT_WIRING_RAIL,
+				    .radix = 16, .planes = 1, .tiers = 2,
+				    .port_bytes_per_s = { .value = 50e9 },
+				    .adaptive = true, .oversubscription = 1,
+				    .core_oversubscription = 1,
+				    .ports_per_optic = 1,
+				    .nic_ports_per_optic = 1, .queue_pairs = 1 };
+	struct ft_cluster c = { .fabric = &fabric, .nodes = 24,
+				.ranks_per_node = 1, .nics_per_node = 1,
+				.nic_bytes_per_s = 50e9,
+				.imperfections = { .given = true } };
+	struct arena mem = { 0 };
+	struct network_path p, q;
+	struct ft_error err;
+	struct network *w;
+
+	(void)state;
+	ok_or_say(ft_topology_build(&fabric, 24, 1, 0, &c.topology, &err), err);
+	assert_int_equal(c.topology.nodes_per_leaf, 8);
+	w = network_new(&mem, &c, 24, part, 2);
+	assert_int_equal(network_links(w), 3 + 1); /* leaves A, AB, B; one pod */
+	network_find(w, 0, &far, &p);
+	near_frac(p.share, 1, 1e-9);
+	assert_int_equal(p.n_uses, 2);
+	near_frac((double)p.use[0], 1, 1e-6);   /* all 8 of leaf A send up */
+	near_frac((double)p.use[1], 0.5, 1e-6); /* 4 of leaf AB */
+	network_find(w, 1, &ring, &q);
+	assert_int_equal(q.n_uses, 2);
+	assert_int_equal(q.link[0], p.link[1]); /* the leaf of both */
+	near_frac((double)q.use[0], 1.0 / 8, 1e-6);
+	arena_release(&mem);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -103,6 +142,7 @@ int main(void)
 			scattered_ranks_collide_under_ecmp_and_not_when_adaptive),
 		cmocka_unit_test(a_slow_nic_slows_its_group),
 		cmocka_unit_test(failed_uplinks_take_their_part),
+		cmocka_unit_test(parts_share_the_leaves_that_hold_both),
 		cmocka_unit_test(the_same_seed_gives_the_same_share),
 	};
 

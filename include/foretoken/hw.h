@@ -279,6 +279,11 @@ bool ft_topology_build(const struct ft_fabric *fabric, int64_t nodes,
 
 /* What real clusters are not: the `imperfections` map of a cluster. Random draws
  * come from the seed alone. */
+struct ft_slow_gpu {
+	int64_t gpu;                /* by its number in the cluster, from 0 */
+	double speed_frac;          /* of its kernels' speed */
+};
+
 struct ft_imperfections {
 	bool given;
 	uint64_t seed;
@@ -287,6 +292,8 @@ struct ft_imperfections {
 	double slow_nics_frac;      /* of NICs, at random, */
 	double slow_nic_rate_frac;  /* run at this share of their rate */
 	double gpu_speed_spread_frac; /* standard deviation of GPUs' speed */
+	size_t n_slow_gpus;
+	struct ft_slow_gpu *slow_gpu; /* stragglers, by name */
 };
 
 struct ft_cluster {

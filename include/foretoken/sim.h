@@ -119,11 +119,22 @@ struct ft_run {
 	double gpu_busy_frac;                /* compute and optimizer / step */
 };
 
-/* timeline: Chrome trace JSON goes there; memo: predictions; both may be NULL. */
-struct ft_run *ft_sim_run(const struct ft_graph *graph,
-			  const struct ft_cluster *cluster,
-			  const struct ft_stack *stack,
-			  enum ft_step_start start, FILE *timeline,
+/* A step to run: its graph, the machine, the software. */
+struct ft_sim_job {
+	const struct ft_graph *graph;
+	const struct ft_cluster *cluster;
+	const struct ft_stack *stack;
+	enum ft_step_start start;
+};
+
+/*
+ * beside: another job on the same fabric, on the nodes behind the first's, whose steps go
+ * on and on meanwhile (both begin together); timeline: Chrome trace JSON goes there; memo:
+ * predictions. Each may be NULL. The GPUs that the cluster's imperfections slow down run
+ * as pipelines of their own, which come behind the others in ft_run's classes.
+ */
+struct ft_run *ft_sim_run(const struct ft_sim_job *job,
+			  const struct ft_sim_job *beside, FILE *timeline,
 			  struct ft_memo *memo, struct ft_error *err)
 	__attribute__((warn_unused_result));
 void ft_run_free(struct ft_run *run);

@@ -67,6 +67,8 @@ struct ft_outcome {
 	double extrapolated_frac;
 	struct ft_cost cost;
 	char bottleneck[200];
+	const char *beside;         /* file of the other job; NULL: alone */
+	double step_alone_s;        /* without it */
 	const struct ft_run *run;   /* owned: shares, classes */
 	const struct ft_bom *bom;   /* owned */
 };
@@ -75,6 +77,12 @@ struct ft_outcome {
 bool ft_study_simulate(const struct ft_scenario *scenario,
 		       const struct ft_graph *graph_of, FILE *timeline,
 		       struct ft_outcome *outcome, struct ft_error *err)
+	__attribute__((warn_unused_result));
+
+/* The same while another scenario's job trains on the nodes behind it, on one fabric. */
+bool ft_study_simulate_beside(const struct ft_scenario *scenario,
+			      const struct ft_scenario *beside, FILE *timeline,
+			      struct ft_outcome *outcome, struct ft_error *err)
 	__attribute__((warn_unused_result));
 void ft_outcome_release(struct ft_outcome *outcome);
 

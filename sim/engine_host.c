@@ -1,0 +1,131 @@
+/* sim/engine_host.c - hosts: programs unrolled into the queues of their streams */
+#include "sim/engine_state.h"
+
+#include "base/arena.h"
+#include "sim/timeline.h"
+
+enum { QUEUE_DEPTH = 1024 };
+
+static struct wait resolve(const struct rank *r, uint8_t code)
+{
+	struct wait none = { FT_STREAMS, 0 };
+	int stream = code - FT_TAIL;
+
+	if (code == FT_EVENT_NONE)
+		return none;
+	if (code < FT_EVENTS)
+		return r->event[code];
+	if (!r->stream[stream].launched)
+		return none;
+	return (struct wait){ (uint8_t)stream, r->stream[stream].launched - 1 };
+}
+
+static void enqueue(struct engine *e, struct rank *r, const struct ft_op *op,
+		    ft_ps at)
+{
+	struct stream *s = &r->stream[op->stream];
+	struct entry *in;
+
+	if (s->launched - s->completed == s->cap) {
+		struct entry *ring = ARENA_ARRAY(e->mem, 2 * s->cap, struct entry);
+
+		for (uint32_t i = s->completed; i != s->launched; i++)
+			ring[i & (2 * s->cap - 1)] = s->ring[i & (s->cap - 1)];
+		s->ring = ring;
+		s->cap *= 2;
+	}
+	in = &s->ring[s->launched & (s->cap - 1)];
+	in->op = op;
+	in->launched = at;
+	for (int i = 0; i < FT_OP_WAITS; i++)
+		in->wait[i] = resolve(r, op->wait[i]);
+	if (op->record < FT_EVENTS)
+		r->event[op->record] = (struct wait){ op->stream, s->launched };
+	s->launched++;
+	r->queued |= 1u << op->stream;
+}
+
+static void launch_call(struct engine *e, struct rank *r, uint32_t segment)
+{
+	const struct engine_job *job = part_of(e, r)->job;
+	const struct ft_segment *seg = &job->graph->segment[segment];
+	const ft_ps *offset = job->host + job->host_begin[segment];
+	bool free_host = job->host_free;
+
+	for (size_t i = 0; i < seg->n_ops; i++)
+		enqueue(e, r, &seg->op[i],
+			r->host_now + (free_host ? 0 : offset[i]));
+	if (!free_host)
+		r->host_now += job->host_total[segment];
+}
+
+void engine_launch(struct engine *e, struct rank *r)
+{
+	const struct engine_part *p = part_of(e, r);
+	const struct ft_class *c = &p->job->graph->class[p->class];
+	const struct stream *s = &r->stream[FT_STREAM_COMPUTE];
+
+	if (r->host_blocked && r->host_now < e->q.now)
+		r->host_now = e->q.now;
+	while (r->next_call < c->n_calls) {
+		r->host_blocked = s->launched - s->completed > QUEUE_DEPTH;
+		if (r->host_blocked)
+			return;
+		launch_call(e, r, c->call[r->next_call].segment);
+		if (++r->repeat_done == c->call[r->next_call].repeat) {
+			r->repeat_done = 0;
+			r->next_call++;
+		}
+		if (r->next_call == c->n_calls && p->job->again && e->n_going)
+			r->next_call = 0;
+	}
+	r->host_blocked = false;
+}
+
+static void init_rank(struct engine *e, size_t part)
+{
+	struct rank *r = &e->rank[part];
+
+	for (int i = 0; i < FT_EVENTS; i++)
+		r->event[i].stream = FT_STREAMS;
+	for (int i = 0; i < FT_STREAMS; i++) {
+		struct stream *s = &r->stream[i];
+
+		s->id = (uint8_t)i;
+		s->part = (uint32_t)part;
+		s->cap = 16;
+		s->ring = ARENA_ARRAY(e->mem, s->cap, struct entry);
+	}
+	r->state = HOST;
+	e->n_going += !e->in->part[part].job->again;
+	if (e->in->timeline)
+		timeline_part(e->in->timeline, part, e->in->part[part].name);
+}
+
+static void init_teams(struct engine *e)
+{
+	const struct engine_input *in = e->in;
+	uint32_t n = 0;
+
+	e->team_of = ARENA_ARRAY(e->mem, in->n_parts, uint32_t);
+	e->team_begin = ARENA_ARRAY(e->mem, in->n_teams + 1, uint32_t);
+	for (uint32_t t = 0; t < in->n_teams; t++) {
+		for (uint32_t p = 0; p < in->n_parts; p++)
+			if (in->part[p].team == t)
+				e->team_of[n++] = p;
+		e->team_begin[t + 1] = n;
+	}
+}
+
+void engine_init(struct engine *e)
+{
+	const struct engine_input *in = e->in;
+
+	evq_init(&e->q, e->mem);
+	rates_init(&e->rates, e->mem, in->n_parts, in->n_links);
+	e->rank = ARENA_ARRAY(e->mem, in->n_parts, struct rank);
+	e->tied = ARENA_ARRAY(e->mem, in->n_pipelines, struct stream *);
+	init_teams(e);
+	for (size_t p = 0; p < in->n_parts; p++)
+		init_rank(e, p);
+}

@@ -1,0 +1,76 @@
+/*
+ * sim/engine_state.h - what the engine keeps while it runs; its own files' alone
+ */
+#ifndef SIM_ENGINE_STATE_H
+#define SIM_ENGINE_STATE_H
+
+#include "sim/engine.h"
+#include "sim/evq.h"
+#include "sim/rates.h"
+
+struct wait {
+	uint8_t stream; /* FT_STREAMS: none */
+	uint32_t number;
+};
+
+struct entry { /* an op in a stream's queue */
+	const struct ft_op *op;
+	ft_ps launched;
+	struct wait wait[FT_OP_WAITS];
+};
+
+enum stream_state { IDLE, TO_LAUNCH, RUNNING, MEETING };
+
+struct stream {
+	struct event event; /* first: event to stream is a cast */
+	uint8_t id, state;
+	uint32_t part;
+	struct entry *ring; /* [cap], a power of two */
+	uint32_t cap, launched, completed; /* launched - completed are queued */
+	uint32_t arrived;                  /* receive: what peers have sent */
+	struct running run;
+	ft_ps began;
+};
+
+struct rank {
+	struct stream stream[FT_STREAMS];
+	struct wait event[FT_EVENTS];
+	size_t next_call;
+	uint32_t repeat_done;
+	ft_ps host_now;
+	bool host_blocked;
+	bool over;        /* its program, once */
+	uint8_t state;    /* enum phase */
+	ft_ps since;
+	ft_ps spent[5];
+	ft_ps end;
+	unsigned queued;   /* bit i: stream i has ops launched and not over */
+	int64_t n_running; /* streams RUNNING or MEETING */
+};
+
+enum phase { OPTIMIZER, COMPUTE, EXPOSED, BUBBLE, HOST };
+
+struct engine {
+	struct arena *mem;
+	const struct engine_input *in;
+	struct engine_output *out;
+	struct evq q;
+	struct rates rates;
+	struct rank *rank;       /* [n_parts] */
+	struct stream **tied;    /* [n_pipelines] a tied embedding's first arrival */
+	uint32_t *team_of, *team_begin; /* parts by team, where each team's begin */
+	size_t n_going;          /* parts that are to end and have not */
+};
+
+static inline const struct engine_part *part_of(const struct engine *e,
+					 const struct rank *r)
+{
+	return &e->in->part[r - e->rank];
+}
+
+/* engine_host.c */
+void engine_init(struct engine *e);
+/* Launch calls until the compute queue is full or the program is over. */
+void engine_launch(struct engine *e, struct rank *r);
+
+#endif

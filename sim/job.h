@@ -1,0 +1,45 @@
+/*
+ * sim/job.h - a graph on its cluster, priced: what each work takes on each class
+ */
+#ifndef SIM_JOB_H
+#define SIM_JOB_H
+
+#include "foretoken/sim.h"
+#include "sim/engine.h"
+#include "sim/network.h"
+
+struct job {
+	struct arena *mem;
+	const struct ft_graph *graph;
+	const struct ft_cluster *cluster;
+	const struct ft_stack *stack;
+	struct ft_memo *memo;
+	struct network *network;  /* NULL: NICs are the narrowest links there are */
+	size_t first_part;        /* of the network: that of class 0 */
+	struct cost **cost;       /* [n_classes][n_works]; classes alike share one */
+	double *spread;           /* [n_works] relative */
+	bool *extrapolated;       /* [n_works] */
+	struct engine_job engine;
+};
+
+/* Costs, spreads and host times; graph, cluster, stack, network are set. */
+bool job_price(struct job *job, enum ft_step_start start, struct ft_error *err)
+	__attribute__((warn_unused_result));
+
+/* A class's costs with its compute 1 / speed_frac as long. */
+struct cost *job_slowed(const struct job *job, size_t class, double speed_frac);
+
+/* The longest host time of one step over the classes. */
+ft_ps job_host_longest(const struct job *job);
+
+/* ---- sim/result.c ----------------------------------------------------------- */
+
+/* Peak of what the host has allocated, in program order. */
+void result_memory(const struct ft_graph *graph, size_t class,
+		   struct ft_class_result *out);
+
+/* Breakdown over run's parts, interval and shares, once run->step and times are in. */
+void result_fill(const struct job *job, const struct engine_output *out,
+		 ft_ps steady_extra, struct ft_run *run);
+
+#endif

@@ -1,0 +1,338 @@
+/* sim/price.c - durations of works, on each class of ranks; times of the host */
+#include <math.h>
+#include <string.h>
+
+#include <gsl/gsl_cdf.h>
+
+#include "base/arena.h"
+#include "sim/collective.h"
+#include "sim/job.h"
+
+/* ---- durations ------------------------------------------------------------- */
+
+static double gap_s(const struct job *s)
+{
+	return s->stack->gap_s.value > 0 ? s->stack->gap_s.value :
+					   s->cluster->gpu->launch_gap_s.value;
+}
+
+/* Launches that each op of this work makes: the largest over its ops. */
+static void launches_of(const struct ft_graph *g, double *launches)
+{
+	for (size_t i = 0; i < g->n_segments; i++)
+		for (size_t j = 0; j < g->segment[i].n_ops; j++) {
+			const struct ft_op *op = &g->segment[i].op[j];
+
+			if (op->launches > launches[op->work])
+				launches[op->work] = op->launches;
+		}
+}
+
+/*
+ * All ranks wait for the slowest in every step: of n GPUs whose speeds are normal
+ * with deviation s the slowest is 1 + s E[max of n], Blom's approximation.
+ */
+static double slowest_gpu(const struct ft_cluster *c)
+{
+	double n = (double)c->ranks, s = c->imperfections.gpu_speed_spread_frac;
+
+	return s > 0 && n > 1 ?
+		1 + s * gsl_cdf_ugaussian_Pinv((n - 0.375) / (n + 0.25)) : 1;
+}
+
+/* A kernel's time at the sustained clock mixed with that of a burst. */
+struct clocks {
+	double burst_s, sustained_s; /* of one op, stack's factor included */
+};
+
+static double stack_factor(const struct ft_stack *k, enum ft_work_kind kind)
+{
+	switch (kind) {
+	case FT_GEMM:
+		return k->gemm_factor.value;
+	case FT_ATTENTION:
+		return k->attention_factor.value;
+	default:
+		return k->memory_factor.value;
+	}
+}
+
+static bool compute_clocks(struct job *s, size_t i, double launches,
+			   struct clocks *out, struct ft_error *err)
+{
+	const struct ft_gpu *gpu = s->cluster->gpu;
+	struct ft_work w = s->graph->work[i];
+	double factor = stack_factor(s->stack, w.kind) * slowest_gpu(s->cluster);
+	struct ft_prediction p;
+	double times = 1;
+
+	if (w.kind == FT_MEMORY_BOUND && launches > 1) {
+		times = launches;
+		w.memory.bytes /= launches;
+	}
+	if (!ft_kernel_recall(s->memo, gpu, &w, FT_CLOCK_BURST, &p, err))
+		return false;
+	out->burst_s = out->sustained_s =
+		times * (factor * p.time_s + gap_s(s));
+	s->spread[i] = p.spread_frac;
+	s->extrapolated[i] = p.extrapolated;
+	s->cost[0][i].beside = (float)(w.kind == FT_MEMORY_BOUND ?
+		gpu->memory_beside_collective.value :
+		gpu->compute_beside_collective.value);
+	if (w.kind == FT_MEMORY_BOUND)
+		return true;
+	if (!ft_kernel_recall(s->memo, gpu, &w, FT_CLOCK_SUSTAINED, &p, err))
+		return false;
+	out->sustained_s = factor * p.time_s + gap_s(s);
+	return true;
+}
+
+/*
+ * Copies of a token for experts of one remote domain cross the network once: of
+ * c copies over k domains, (k-1) (1 - (1 - 1/k)^c) cross instead of c (k-1)/k.
+ */
+static double saved_by_sending_once(const struct ft_cluster *c,
+				    const struct ft_work *w,
+				    const struct ft_collective_result *r)
+{
+	double k = (double)r->domains, copies = w->communication.fanout;
+	double crossing, all;
+
+	if (copies <= 0 || r->domains < 2 || c->nic_bytes_per_s <= 0)
+		return 0;
+	all = copies * (k - 1) / k;
+	crossing = (k - 1) * (1 - pow(1 - 1 / k, copies));
+	return r->nic_bytes * (1 - crossing / all) / c->nic_bytes_per_s;
+}
+
+/* What the sends of a work meet: found once for a class, group and pattern. */
+struct path_cache {
+	struct network_path *path[FT_GROUPS][NETWORK_SHIFT + 1];
+};
+
+static const struct network_path *path_of(const struct job *s, size_t class,
+					  const struct ft_work *w,
+					  struct path_cache *cache)
+{
+	enum ft_group group = w->communication.group;
+	bool neighbour = group == FT_GROUP_PP;
+	struct network_sends x = collective_sends(s->cluster, w->communication.op,
+						  s->graph->group[group]);
+	struct network_path **at;
+
+	if (neighbour) {
+		x.pattern = NETWORK_SHIFT;
+		x.stride = s->graph->class[class].ranks /
+			   s->cluster->ranks_per_node;
+	}
+	if (!s->network || x.members < 2 || x.stride < 1)
+		return NULL;
+	at = &cache->path[group][x.pattern];
+	if (!*at) {
+		*at = ARENA_NEW(s->mem, struct network_path);
+		network_find(s->network, s->first_part + class, &x, *at);
+	}
+	return *at;
+}
+
+static bool communication_cost(struct job *s, size_t class, size_t i,
+			       struct path_cache *cache, struct ft_error *err)
+{
+	const struct ft_work *w = &s->graph->work[i];
+	const struct network_path *path = path_of(s, class, w, cache);
+	const struct ft_cluster *cl = s->cluster;
+	struct ft_collective_result r;
+	struct cost *c = &s->cost[class][i];
+	double t;
+
+	if (!collective_at(cl, w->communication.op, w->communication.bytes,
+			   s->graph->group[w->communication.group], NULL,
+			   path ? path->share : 1, &r, err))
+		return false;
+	t = r.duration.time_s - saved_by_sending_once(cl, w, &r);
+	t *= s->stack->collective_factor.value;
+	c->duration = ft_ps_from_s(t);
+	c->beside = (float)cl->gpu->collective_beside_compute.value;
+	c->copy_engine = w->communication.copy_engine;
+	c->path = path && path->n_uses ? path : NULL;
+	if (r.nic_bytes > 0 && cl->nic_bytes_per_s > 0)
+		c->nic_frac = (float)fmin(1, r.nic_bytes /
+						     (t * cl->nic_bytes_per_s));
+	if (r.scale_up_bytes > 0)
+		c->port_frac = (float)fmin(1, r.scale_up_bytes /
+			(t * cl->node->scale_up_bytes_per_s.value));
+	s->spread[i] = r.duration.spread_frac;
+	s->extrapolated[i] = r.duration.extrapolated;
+	return true;
+}
+
+/* How often each work runs in a step, summed over classes. */
+static void count_works(const struct ft_graph *g, double *count)
+{
+	for (size_t c = 0; c < g->n_classes; c++)
+		for (size_t i = 0; i < g->class[c].n_calls; i++) {
+			const struct ft_call *call = &g->class[c].call[i];
+			const struct ft_segment *seg = &g->segment[call->segment];
+
+			for (size_t j = 0; j < seg->n_ops; j++)
+				count[seg->op[j].work] += call->repeat;
+		}
+}
+
+/*
+ * Products and attention run into the power limit, memory-bound kernels let the
+ * chip cool: with d the share of products and attention in the time of all kernels,
+ *	time = burst + d (sustained - burst)
+ * Source: steps and seconds of products on an H200, where 8192^3 in bf16 falls to
+ * 0.865 of its burst rate alone and to about 0.9 in steps. Limit: idle time is
+ * not counted.
+ */
+static void mix_clocks(struct job *s, const struct clocks *t)
+{
+	double *count = ARENA_ARRAY(s->mem, s->graph->n_works, double);
+	double heavy = 0, all = 0, duty;
+
+	count_works(s->graph, count);
+	for (size_t i = 0; i < s->graph->n_works; i++) {
+		enum ft_work_kind kind = s->graph->work[i].kind;
+
+		if (kind == FT_GEMM || kind == FT_ATTENTION)
+			heavy += count[i] * t[i].burst_s;
+		all += count[i] * t[i].burst_s;
+	}
+	duty = all > 0 ? heavy / all : 0;
+	for (size_t i = 0; i < s->graph->n_works; i++)
+		if (s->graph->work[i].kind != FT_COMMUNICATION)
+			s->cost[0][i].duration = ft_ps_from_s(
+				t[i].burst_s +
+				duty * (t[i].sustained_s - t[i].burst_s));
+}
+
+/* Classes differ only in the links that their collectives meet. */
+static bool price_communication(struct job *s, struct ft_error *err)
+{
+	size_t n = s->graph->n_works;
+
+	for (size_t c = 0; c < s->graph->n_classes; c++) {
+		struct path_cache cache = { 0 };
+
+		if (c && !s->network) {
+			s->cost[c] = s->cost[0];
+			continue;
+		}
+		if (c) {
+			s->cost[c] = ARENA_ARRAY(s->mem, n, struct cost);
+			memcpy(s->cost[c], s->cost[0], n * sizeof(struct cost));
+		}
+		for (size_t i = 0; i < n; i++)
+			if (s->graph->work[i].kind == FT_COMMUNICATION &&
+			    !communication_cost(s, c, i, &cache, err))
+				return false;
+	}
+	return true;
+}
+
+static bool price_works(struct job *s, struct ft_error *err)
+{
+	size_t n = s->graph->n_works;
+	double *launches = ARENA_ARRAY(s->mem, n, double);
+	struct clocks *clocks = ARENA_ARRAY(s->mem, n, struct clocks);
+
+	s->cost = ARENA_ARRAY(s->mem, s->graph->n_classes, struct cost *);
+	s->cost[0] = ARENA_ARRAY(s->mem, n, struct cost);
+	s->spread = ARENA_ARRAY(s->mem, n, double);
+	s->extrapolated = ARENA_ARRAY(s->mem, n, bool);
+	launches_of(s->graph, launches);
+	for (size_t i = 0; i < n; i++)
+		if (s->graph->work[i].kind != FT_COMMUNICATION &&
+		    !compute_clocks(s, i, launches[i], &clocks[i], err))
+			return false;
+	mix_clocks(s, clocks);
+	return price_communication(s, err);
+}
+
+struct cost *job_slowed(const struct job *s, size_t class, double speed_frac)
+{
+	size_t n = s->graph->n_works;
+	struct cost *c = ARENA_ARRAY(s->mem, n, struct cost);
+
+	memcpy(c, s->cost[class], n * sizeof(*c));
+	for (size_t i = 0; i < n; i++)
+		if (s->graph->work[i].kind != FT_COMMUNICATION)
+			c[i].duration = (ft_ps)((double)c[i].duration / speed_frac);
+	return c;
+}
+
+/* ---- the host's time ---------------------------------------------------------- */
+
+/* Ranks of a node share its processors: each further one slows the others. */
+static double host_s(const struct job *s, enum ft_host activity)
+{
+	const struct ft_cluster *c = s->cluster;
+	int64_t ranks = c->ranks < c->ranks_per_node ? c->ranks :
+						       c->ranks_per_node;
+
+	return s->stack->host_s[activity].value * c->node->host_factor.value *
+	       (1 + s->stack->host_crowding_frac.value * (double)(ranks - 1));
+}
+
+/* When each op of a call is launched, after the call began: its own launches, and
+ * an equal part of what the segment costs besides. */
+static void host_offsets(const struct job *s, struct engine_job *in)
+{
+	const struct ft_graph *g = s->graph;
+	size_t n = 0, *begin = ARENA_ARRAY(s->mem, g->n_segments, size_t);
+	ft_ps *total = ARENA_ARRAY(s->mem, g->n_segments, ft_ps), *at;
+
+	for (size_t i = 0; i < g->n_segments; i++) {
+		begin[i] = n;
+		n += g->segment[i].n_ops;
+	}
+	at = ARENA_ARRAY(s->mem, n + 1, ft_ps);
+	for (size_t i = 0; i < g->n_segments; i++) {
+		const struct ft_segment *seg = &g->segment[i];
+		double fixed = 0, sum = 0, part;
+
+		for (int h = 0; h < FT_HOSTS; h++)
+			fixed += seg->host[h] * host_s(s, (enum ft_host)h);
+		part = seg->n_ops ? fixed / (double)seg->n_ops : fixed;
+		for (size_t j = 0; j < seg->n_ops; j++) {
+			sum += part + seg->op[j].launches *
+					      host_s(s, FT_HOST_LAUNCH);
+			at[begin[i] + j] = ft_ps_from_s(sum);
+		}
+		total[i] = ft_ps_from_s(seg->n_ops ? sum : fixed);
+	}
+	in->host = at;
+	in->host_begin = begin;
+	in->host_total = total;
+}
+
+ft_ps job_host_longest(const struct job *s)
+{
+	const struct ft_graph *g = s->graph;
+	const ft_ps *total = s->engine.host_total;
+	ft_ps longest = 0;
+
+	for (size_t c = 0; c < g->n_classes; c++) {
+		ft_ps t = 0;
+
+		for (size_t i = 0; i < g->class[c].n_calls; i++)
+			t += total[g->class[c].call[i].segment] *
+			     g->class[c].call[i].repeat;
+		if (t > longest)
+			longest = t;
+	}
+	return longest;
+}
+
+bool job_price(struct job *s, enum ft_step_start start, struct ft_error *err)
+{
+	if (!price_works(s, err))
+		return false;
+	s->engine.graph = s->graph;
+	s->engine.host_free = start == FT_STEADY && s->graph->host_runs_ahead;
+	s->engine.copy_beside_gemm = s->cluster->gpu->copy_beside_gemm.value;
+	host_offsets(s, &s->engine);
+	return true;
+}

@@ -1,0 +1,162 @@
+/* sim/result.c - what a step came to: memory, shares, interval, breakdown */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "sim/job.h"
+
+/* ---- memory --------------------------------------------------------------------- */
+
+static double sum(const double *bytes)
+{
+	double t = 0;
+
+	for (int i = 0; i < FT_MEMORIES; i++)
+		t += bytes[i];
+	return t;
+}
+
+/* The host allocates in program order, whatever the GPU is at. */
+void result_memory(const struct ft_graph *g, size_t c,
+		   struct ft_class_result *out)
+{
+	const struct ft_class *class = &g->class[c];
+	double now[FT_MEMORIES], at[FT_MEMORIES];
+
+	memcpy(now, class->base_bytes, sizeof(now));
+	memcpy(out->peak_bytes, now, sizeof(now));
+	out->peak_total_bytes = sum(now);
+	for (size_t i = 0; i < class->n_calls; i++) {
+		const struct ft_segment *s =
+			&g->segment[class->call[i].segment];
+
+		for (uint32_t r = 0; r < class->call[i].repeat; r++) {
+			for (int m = 0; m < FT_MEMORIES; m++) {
+				at[m] = now[m] + s->peak_bytes[m];
+				now[m] += s->net_bytes[m];
+			}
+			if (sum(at) > out->peak_total_bytes) {
+				out->peak_total_bytes = sum(at);
+				memcpy(out->peak_bytes, at, sizeof(at));
+			}
+			if (sum(now) > out->peak_total_bytes) {
+				out->peak_total_bytes = sum(now);
+				memcpy(out->peak_bytes, now, sizeof(now));
+			}
+		}
+	}
+}
+
+/* ---- the result ------------------------------------------------------------------ */
+
+static int by_time(const void *a, const void *b)
+{
+	const struct ft_share *x = a, *y = b;
+
+	if (x->time_s != y->time_s)
+		return x->time_s < y->time_s ? 1 : -1;
+	return strcmp(x->name, y->name);
+}
+
+static const char *share_name(const struct job *s, const struct ft_work *w)
+{
+	if (w->kind != FT_GEMM)
+		return arena_text(s->mem, w->name);
+	return arena_printf(s->mem, "%s (%s)", w->name,
+			    ft_layout_name(w->gemm.layout));
+}
+
+static void shares(const struct job *s, const struct engine_output *out,
+		   struct ft_run *run)
+{
+	size_t n = s->graph->n_works;
+	double classes = (double)s->graph->n_classes;
+
+	run->share = ARENA_ARRAY(s->mem, n, struct ft_share);
+	for (size_t i = 0; i < n; i++) {
+		const struct ft_work *w = &s->graph->work[i];
+		const char *name = share_name(s, w);
+		size_t j = 0;
+
+		if (!out->work_count[i])
+			continue;
+		while (j < run->n_shares && strcmp(run->share[j].name, name))
+			j++;
+		if (j == run->n_shares)
+			run->share[run->n_shares++].name = name;
+		run->share[j].time_s +=
+			ft_s_from_ps(out->work_time[i]) / classes;
+		run->share[j].count += (double)out->work_count[i] / classes;
+		run->share[j].communication |= w->kind == FT_COMMUNICATION;
+		run->share[j].extrapolated |= s->extrapolated[i];
+	}
+	qsort(run->share, run->n_shares, sizeof(*run->share), by_time);
+}
+
+/*
+ * P10 and P90: errors of one family of kernels go together, those of different
+ * families do not; beside them the stack's own residual error:
+ *   sd^2 = spread_stack^2 + sum over families (share of the step * spread)^2
+ */
+static void interval(const struct job *s, const struct engine_output *out,
+		     struct ft_run *run)
+{
+	const double z = 1.2816; /* of a normal distribution's P90 */
+	double family[4] = { 0 }, all = 0, far = 0, sd2, step, sd;
+
+	step = ft_s_from_ps(run->step);
+	for (size_t i = 0; i < s->graph->n_works; i++) {
+		double t = ft_s_from_ps(out->work_time[i]) /
+			   (double)s->graph->n_classes;
+
+		family[s->graph->work[i].kind] += s->spread[i] * t / step;
+		all += t;
+		far += s->extrapolated[i] ? t : 0;
+	}
+	sd2 = s->stack->spread_frac.value * s->stack->spread_frac.value;
+	for (int i = 0; i < 4; i++)
+		sd2 += family[i] * family[i];
+	sd = sqrt(sd2);
+	run->low_s = step * exp(-z * sd);
+	run->high_s = step * exp(z * sd);
+	run->extrapolated_frac = all > 0 ? far / all : 0;
+}
+
+/* Means over ranks; ends are padded to the step. */
+static void breakdown(size_t stages, ft_ps steady_extra, struct ft_run *run)
+{
+	struct ft_breakdown *b = &run->breakdown;
+	double ranks = 0;
+
+	for (size_t c = 0; c < run->n_classes; c++) {
+		const struct ft_class_result *r = &run->class[c];
+		double w = (double)r->ranks;
+		double pad = ft_s_from_ps(run->step - steady_extra - r->end);
+
+		ranks += w;
+		b->compute_s += w * ft_s_from_ps(r->compute);
+		b->optimizer_s += w * ft_s_from_ps(r->optimizer);
+		b->host_s += w * ft_s_from_ps(r->host + steady_extra);
+		b->bubble_s += w * (ft_s_from_ps(r->bubble) +
+				    (stages > 1 ? pad : 0));
+		b->exposed_communication_s +=
+			w * (ft_s_from_ps(r->exposed) +
+			     (stages > 1 ? 0 : pad));
+	}
+	b->compute_s /= ranks;
+	b->optimizer_s /= ranks;
+	b->host_s /= ranks;
+	b->bubble_s /= ranks;
+	b->exposed_communication_s /= ranks;
+	run->gpu_busy_frac = run->step ? (b->compute_s + b->optimizer_s) /
+					 ft_s_from_ps(run->step) : 0;
+}
+
+void result_fill(const struct job *job, const struct engine_output *out,
+		 ft_ps steady_extra, struct ft_run *run)
+{
+	breakdown(job->graph->n_classes, steady_extra, run);
+	interval(job, out, run);
+	shares(job, out, run);
+}
