@@ -106,7 +106,8 @@ double measurement_predict_us(const struct ft_gpu *gpu,
 	if (measurement_is(m, "collective")) {
 		if (!ft_collective_find(m->kernel, &op) ||
 		    !ft_collective_inside(gpu, m->fabric[0] ? m->fabric : NULL,
-					  op, (int64_t)m->gpus, m->bytes, &c,
+					  op, (struct ft_group_shape){ (int64_t)m->gpus, 1 },
+					  m->bytes, &c,
 					  &ignored))
 			return 0;
 		return c.duration.time_s * 1e6;

@@ -216,6 +216,56 @@ void gpu_read_memory(struct reader *outer, struct arena *mem,
 	close_block(&r, outer);
 }
 
+/* [a, b, links] of a pair. */
+static bool read_pair(const struct node *item, struct ft_mesh *m,
+		      struct ft_error *err)
+{
+	int64_t v[3];
+
+	if (item->kind != NODE_LIST || item->n != 3)
+		return ft_fail(err, &item->mark, "a pair is [rank, rank, links]");
+	for (int i = 0; i < 3; i++) {
+		const struct node *n = item->item[i];
+		char *end = NULL;
+
+		v[i] = n->kind == NODE_SCALAR ? strtoll(n->text, &end, 10) : -1;
+		if (!end || *end || v[i] < (i == 2) ||
+		    v[i] >= (i == 2 ? 1024 : FT_MESH_RANKS))
+			return ft_fail(err, &n->mark, i == 2 ?
+				       "links are a whole number from 1" :
+				       "ranks are whole numbers from 0 to 7");
+	}
+	if (v[0] == v[1] || m->links[v[0]][v[1]])
+		return ft_fail(err, &item->mark, v[0] == v[1] ?
+			       "a rank is not its own neighbour" :
+			       "this pair is there twice");
+	m->links[v[0]][v[1]] = m->links[v[1]][v[0]] = v[2];
+	return true;
+}
+
+static const struct ft_mesh *read_pairs(struct reader *r, struct arena *mem,
+					int64_t ranks)
+{
+	const struct node *list = read_node(r, "pairs");
+	struct ft_mesh *m;
+
+	if (!list || r->failed)
+		return NULL;
+	m = ARENA_NEW(mem, struct ft_mesh);
+	m->n = (int)ranks;
+	if (list->kind != NODE_LIST || ranks > FT_MESH_RANKS) {
+		reader_fail(r, "pairs", "is a list of [rank, rank, links] among at "
+			    "most %d ranks", (int)FT_MESH_RANKS);
+		return NULL;
+	}
+	for (size_t i = 0; i < list->n && !r->failed; i++)
+		r->failed = !read_pair(list->item[i], m, r->err);
+	if (!r->failed && !ft_mesh_connected(m))
+		reader_fail(r, "pairs", "leave some of the %lld ranks without a "
+			    "way to the others", (long long)ranks);
+	return m;
+}
+
 static void read_scale_up(struct reader *outer, struct arena *mem,
 			  const char *key, struct ft_scale_up *s)
 {
@@ -227,15 +277,14 @@ static void read_scale_up(struct reader *outer, struct arena *mem,
 		read_number_or(&r, mem, "bus", DIM_BYTES_PER_S, 0);
 	s->link_bytes_per_s =
 		read_number_or(&r, mem, "link", DIM_BYTES_PER_S, 0);
-	s->pair_bytes_per_s =
-		read_number_or(&r, mem, "pair", DIM_BYTES_PER_S, 0);
 	s->efficiency = read_number_or(&r, mem, "efficiency", DIM_FRAC, 1);
 	s->start_s = read_number(&r, mem, "start", DIM_S);
 	s->n_full = read_int(&r, "ranks", 2, 4096, 8);
+	s->pairs = read_pairs(&r, mem, s->n_full);
 	s->nvls_from = read_int(&r, "nvls_from", 0, 4096, 0);
-	if (!r.failed && s->mesh && !(s->link_bytes_per_s.value > 0))
+	if (!r.failed && (s->mesh || s->pairs) && !(s->link_bytes_per_s.value > 0))
 		reader_fail(&r, NULL, "a mesh lacks the key 'link'");
-	if (!r.failed && !s->mesh && !(s->bus_bytes_per_s.value > 0))
+	if (!r.failed && !s->mesh && !s->pairs && !(s->bus_bytes_per_s.value > 0))
 		reader_fail(&r, NULL, "lacks the key 'bus'");
 	close_block(&r, outer);
 }

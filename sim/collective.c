@@ -72,7 +72,9 @@ static bool paths_of(const struct ft_cluster *c, struct ft_group_shape shape,
 		/* what a ring reaches, in-switch reduction aside */
 		if (!ft_collective_inside(c->gpu, nvlink ? "nvlink-no-nvls" :
 							   c->node->scale_up,
-					  FT_ALL_REDUCE, (int64_t)p->g, large,
+					  FT_ALL_REDUCE,
+					  (struct ft_group_shape){ (int64_t)p->g,
+						shape.stride }, large,
 					  &in, err))
 			return false;
 		p->bus = large * 2 * (p->g - 1) / p->g / in.duration.time_s;
@@ -151,7 +153,8 @@ static bool hierarchical(const struct asked *q, struct ft_collective_result *out
 		if (q->op != FT_ALL_REDUCE && q->op != op)
 			continue;
 		if (!ft_collective_inside(q->c->gpu, q->c->node->scale_up, op,
-					  (int64_t)p->g, q->bytes, &in, err))
+					  (struct ft_group_shape){ (int64_t)p->g, 1 },
+					  q->bytes, &in, err))
 			return false;
 		inside_s += in.duration.time_s;
 	}
@@ -206,10 +209,10 @@ static void direct(const struct asked *q, const char *only,
 }
 
 static bool inside(const struct ft_cluster *c, enum ft_collective op,
-		   double bytes, int64_t n, const char *algorithm,
+		   double bytes, struct ft_group_shape group, const char *algorithm,
 		   struct ft_collective_result *out, struct ft_error *err)
 {
-	if (!ft_collective_inside(c->gpu, c->node->scale_up, op, n, bytes, out,
+	if (!ft_collective_inside(c->gpu, c->node->scale_up, op, group, bytes, out,
 				  err))
 		return false;
 	if (algorithm && strcmp(algorithm, out->algorithm))
@@ -229,7 +232,7 @@ bool collective_at(const struct ft_cluster *c, enum ft_collective op,
 	*out = (struct ft_collective_result){ .domains = 1 };
 	spread_over(c, shape, &p);
 	if (p.k <= 1)
-		return inside(c, op, bytes, shape.size, algorithm, out, err);
+		return inside(c, op, bytes, shape, algorithm, out, err);
 	if (!paths_of(c, shape, share, &p, err))
 		return false;
 	out->domains = (int64_t)p.k;

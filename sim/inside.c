@@ -9,6 +9,9 @@
  * once: busbw = (n-1) links. What a table of n_full ranks takes beyond that is
  * overhead, which shrinks with the number of peers.
  *
+ * In an irregular mesh (MI250) the group's own members matter: busbw = link-disjoint
+ * rings through them * link; an all-to-all fills the fullest link (hw/mesh.c).
+ *
  * Limits: idle GPUs, back to back calls; retuning a library moves sizes of 1 to
  * 16 MiB by up to 20 %.
  */
@@ -36,7 +39,7 @@ struct asked {
 	const struct ft_gpu *gpu;
 	const struct ft_scale_up *scale_up;
 	enum ft_collective op;
-	int64_t n;
+	int64_t n, stride;
 	double bytes;
 	bool derived; /* (computed) no table for this op and n */
 };
@@ -124,16 +127,34 @@ static double mesh_s(const struct asked *q)
 	return wire + fmax(0, over) * rounds * (0.3 + 0.7 * fmin(1, peers));
 }
 
+/* What the links among the group's own members give it; 0: not an irregular mesh. */
+static double pairs_bus(const struct asked *q)
+{
+	const struct ft_mesh *m = q->scale_up->pairs;
+	int member[FT_MESH_RANKS];
+	bool fits = m && q->n <= m->n && (q->n - 1) * q->stride < m->n;
+	int n = !m ? 0 : fits ? (int)q->n : m->n;
+	double links = 0;
+
+	for (int i = 0; i < n; i++)
+		member[i] = fits ? i * (int)q->stride : i;
+	if (n && q->op != FT_ALL_TO_ALL)
+		links = (double)ft_mesh_rings(m, member, n);
+	if (n && !(links > 0)) /* they meet only through others */
+		links = ft_mesh_exchange(m, member, n);
+	return links * q->scale_up->link_bytes_per_s.value;
+}
+
 /* A ring at the plateau. */
 static double ring_s(const struct asked *q)
 {
 	const struct ft_scale_up *s = q->scale_up;
-	double bus = s->bus_bytes_per_s.value;
+	double bus = s->bus_bytes_per_s.value, pairs = pairs_bus(q);
 	double peers = (double)(q->n - 1) / (double)(s->n_full - 1);
 	double rounds = q->op == FT_ALL_REDUCE ? 1 : 0.6;
 
-	if (q->n == 2 && s->pair_bytes_per_s.value > 0)
-		bus = s->pair_bytes_per_s.value;
+	if (pairs > 0)
+		bus = pairs;
 	return s->start_s.value * rounds * (0.5 + 0.5 * peers) +
 	       /* chunks of a pipeline: 1 MiB is half as fast */
 	       (q->bytes * ft_collective_bus_factor(q->op, q->n) +
@@ -250,18 +271,19 @@ static const struct ft_scale_up *find_fabric(const struct ft_gpu *gpu,
 }
 
 bool ft_collective_inside(const struct ft_gpu *gpu, const char *fabric,
-			  enum ft_collective op, int64_t n, double bytes,
-			  struct ft_collective_result *out,
+			  enum ft_collective op, struct ft_group_shape group,
+			  double bytes, struct ft_collective_result *out,
 			  struct ft_error *err)
 {
-	struct asked q = { .gpu = gpu, .op = op, .n = n, .bytes = bytes };
+	struct asked q = { .gpu = gpu, .op = op, .n = group.size,
+			   .stride = group.stride, .bytes = bytes };
 
 	*out = (struct ft_collective_result){ .domains = 1 };
 	q.scale_up = find_fabric(gpu, fabric, err);
 	if (!q.scale_up)
 		return false;
 	out->algorithm = out->protocol = "none";
-	if (n <= 1 || !(bytes > 0))
+	if (q.n <= 1 || !(bytes > 0))
 		return true;
 	name_algorithm(&q, out);
 	out->duration.time_s = time_s(&q);
@@ -270,7 +292,7 @@ bool ft_collective_inside(const struct ft_gpu *gpu, const char *fabric,
 	out->duration.extrapolated = q.derived;
 	out->scale_up_bytes =
 		strcmp(out->algorithm, "nvls") ?
-			bytes * ft_collective_bus_factor(op, n) :
+			bytes * ft_collective_bus_factor(op, q.n) :
 			bytes;
 	return true;
 }

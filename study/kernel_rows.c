@@ -257,8 +257,8 @@ static bool collective_of_row(struct tally *t, struct garage *g,
 	if (nodes <= 1 && (!strcmp(fabric, "nvlink") || !strcmp(fabric, "xgmi") ||
 			   !strcmp(fabric, "nvlink-no-nvls") ||
 			   !strcmp(fabric, "pcie")))
-		return ft_collective_inside(gpu, fabric, op, *gpus, *bytes, out,
-					    err);
+		return ft_collective_inside(gpu, fabric, op,
+				(struct ft_group_shape){ *gpus, 1 }, *bytes, out, err);
 	node = node_map(t->mem, &at);
 	node_put(t->mem, node, "gpu", &at, node_scalar(t->mem, &at, gpu->name));
 	node_put(t->mem, node, "gpus", &at,

@@ -39,7 +39,8 @@ static struct ft_collective_result run(const struct ft_gpu *gpu,
 	struct ft_collective_result r;
 	struct ft_error err;
 
-	if (!ft_collective_inside(gpu, fabric, op, n, bytes, &r, &err))
+	if (!ft_collective_inside(gpu, fabric, op, (struct ft_group_shape){ n, 1 },
+				  bytes, &r, &err))
 		fail_msg("%s", err.text);
 	return r;
 }
@@ -196,7 +197,8 @@ static void an_unknown_fabric_names_those_there_are(void **state)
 	struct ft_error err;
 
 	(void)state;
-	assert_false(ft_collective_inside(g, "nvlink", FT_ALL_REDUCE, 8, 1e6,
+	assert_false(ft_collective_inside(g, "nvlink", FT_ALL_REDUCE,
+					  (struct ft_group_shape){ 8, 1 }, 1e6,
 					  &r, &err));
 	assert_non_null(strstr(err.text, "xgmi"));
 	ft_gpu_free(g);

@@ -121,15 +121,32 @@ struct ft_collective_table {
 	const struct ft_provenance *from;
 };
 
+/* GPUs joined by links of their own, more between some than between others (MI250). */
+enum { FT_MESH_RANKS = 8 };
+
+struct ft_mesh {
+	int n;
+	int64_t links[FT_MESH_RANKS][FT_MESH_RANKS]; /* each way, symmetric */
+};
+
+/* Link-disjoint rings through the n members, the widest first; where no ring of direct
+ * links exists, one through others. A ring carries a link's rate. */
+int64_t ft_mesh_rings(const struct ft_mesh *mesh, const int *member, int n);
+
+/* When each member sends as much to every other over the shortest ways: what a member
+ * sends in all, in links' rates, when the fullest link is full. */
+double ft_mesh_exchange(const struct ft_mesh *mesh, const int *member, int n);
+bool ft_mesh_connected(const struct ft_mesh *mesh);
+
 /* What is known of a fabric beside its tables. A mesh joins each pair by a link
  * of its own, so that bus bandwidth is (n-1) links; a switch gives all of it to
- * any n. */
+ * any n; an irregular mesh as much as rings fit. */
 struct ft_scale_up {
 	const char *fabric;
 	bool mesh;
 	struct ft_number bus_bytes_per_s;  /* ring plateau of a rank (switch) */
 	struct ft_number link_bytes_per_s; /* one pair, as protocols leave it */
-	struct ft_number pair_bytes_per_s; /* two neighbours alone; 0: as above */
+	const struct ft_mesh *pairs;       /* links of an irregular mesh, or NULL */
 	struct ft_number efficiency;       /* of the links, at large sizes */
 	struct ft_number start_s;          /* smallest all-reduce of n_full ranks */
 	int64_t n_full;                    /* ranks of a full node */

@@ -77,10 +77,12 @@ bool ft_collective_by(const struct ft_cluster *cluster, enum ft_collective op,
 		      const char *algorithm, struct ft_collective_result *out,
 		      struct ft_error *err) __attribute__((warn_unused_result));
 
-/* Inside one node from the profile's tables; fabric NULL: the first that it has.
- * false when the profile knows nothing of this op over this fabric. */
+/* Inside one node from the profile's tables; fabric NULL: the first that it has. The
+ * stride matters in irregular meshes alone. false when the profile knows nothing of this
+ * op over this fabric. */
 bool ft_collective_inside(const struct ft_gpu *gpu, const char *fabric,
-			  enum ft_collective op, int64_t n, double bytes,
+			  enum ft_collective op, struct ft_group_shape group,
+			  double bytes,
 			  struct ft_collective_result *out,
 			  struct ft_error *err)
 	__attribute__((warn_unused_result));
