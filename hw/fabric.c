@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/reader.h"
 #include "foretoken/hw.h"
+#include "hw/graph.h"
 
 struct owned {
 	struct ft_fabric fabric;
@@ -14,11 +15,12 @@ struct owned {
 static void read_shape(struct arena *mem, struct reader *r,
 		       struct ft_fabric *fabric)
 {
-	static const char *const wirings[] = { "none", "rail", "tor" };
+	static const char *const wirings[] = { "none", "rail", "tor",
+					       "graph" };
 	static const char *const routings[] = { "adaptive", "ecmp" };
 
 	fabric->wiring =
-		(enum ft_wiring)read_choice(r, "wiring", wirings, 3, 0);
+		(enum ft_wiring)read_choice(r, "wiring", wirings, 4, 0);
 	fabric->planes = read_int(r, "planes", 1, 16, 1);
 	fabric->nics_per_node = read_int(r, "nics_per_node", 0, 64, 0);
 	fabric->oversubscription =
@@ -81,6 +83,25 @@ static void read_links(struct arena *mem, struct reader *outer,
 	outer->failed = !reader_close(&r) || outer->failed;
 }
 
+static bool read_graph(struct arena *mem, struct reader *r,
+		       struct ft_fabric *fabric)
+{
+	const struct node *map = read_node(r, "graph");
+	struct ft_switch_graph *g;
+
+	if (r->failed)
+		return false;
+	if (!map != (fabric->wiring != FT_WIRING_GRAPH))
+		return reader_fail(r, map ? "graph" : "wiring", map ?
+				   "belongs to wiring: graph" :
+				   "lacks the key 'graph' beside it");
+	if (!map)
+		return true;
+	g = ARENA_NEW(mem, struct ft_switch_graph);
+	fabric->graph = g;
+	return graph_read(mem, map, fabric->port_bytes_per_s.value, g, r->err);
+}
+
 static bool read_all(struct arena *mem, struct node *map,
 		     struct ft_fabric *fabric, struct ft_error *err)
 {
@@ -93,7 +114,7 @@ static bool read_all(struct arena *mem, struct node *map,
 	read_switch(mem, &r, fabric);
 	read_links(mem, &r, fabric);
 	fabric->from = r.from;
-	return reader_close(&r);
+	return read_graph(mem, &r, fabric) && reader_close(&r);
 }
 
 /* The fabric of a single node: nothing. */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "foretoken/hw.h"
+#include "hw/graph.h"
 
 /* One plane on its way to a topology. */
 struct clos {
@@ -186,6 +187,12 @@ bool ft_topology_build(const struct ft_fabric *fabric, int64_t nodes,
 	topology->nodes_per_leaf = topology->nodes_per_pod = nodes;
 	if (nodes == 1 || fabric->wiring == FT_WIRING_NONE)
 		return true;
+	if (fabric->wiring == FT_WIRING_GRAPH) {
+		if (!graph_topology(fabric, nodes, nics, topology, err))
+			return false;
+		count_optics(fabric, nodes * nics, topology);
+		return true;
+	}
 	if (!set_plane(fabric, nodes, nics, extra_ports, &c, err))
 		return false;
 	topology->tiers = c.tiers;

@@ -229,7 +229,36 @@ enum ft_wiring {
 	FT_WIRING_NONE, /* one node */
 	FT_WIRING_RAIL, /* NIC i of every node to leaves of rail i */
 	FT_WIRING_TOR,  /* all NICs of a node to the same leaf */
+	FT_WIRING_GRAPH, /* as its graph says */
 };
+
+/* A network drawn by hand. Between two switches the shortest ways are taken, by hash
+ * over those of equal length, weighted by cables; cables between two are pooled. */
+enum { FT_GRAPH_HOPS = 6, FT_UNREACHED = 255 };
+
+struct ft_attach { /* NICs first..last of nodes first..last */
+	int64_t first_node, last_node, first_nic, last_nic;
+	uint32_t to; /* switch */
+};
+
+struct ft_cable {
+	uint32_t a, b;      /* switches */
+	int64_t count;
+	double bytes_per_s; /* each, one direction */
+};
+
+struct ft_switch_graph {
+	size_t n_switches, n_attaches, n_cables;
+	const char **name;
+	struct ft_attach *attach;
+	struct ft_cable *cable;
+	uint8_t *distance; /* (computed) [n_switches^2] cables; FT_UNREACHED */
+	int diameter;      /* (computed) among switches with NICs */
+};
+
+/* The switch of a node's NIC; -1: none. */
+int64_t ft_graph_switch_of(const struct ft_switch_graph *graph, int64_t node,
+			   int64_t nic);
 
 struct ft_fabric {
 	const char *name, *title;
@@ -245,6 +274,7 @@ struct ft_fabric {
 	int64_t nic_ports_per_optic; /* as the node says, once in a cluster */
 	bool copper_node, copper_leaf; /* DAC to the leaf, from it: no optics */
 	bool sharp;               /* reduction in the switches */
+	const struct ft_switch_graph *graph; /* of FT_WIRING_GRAPH */
 	bool adaptive;            /* adaptive routing; false: ECMP hashing */
 	int64_t queue_pairs;      /* per connection, for ECMP */
 	struct ft_number efficiency;      /* of a NIC's line rate that data reach */

@@ -1,0 +1,345 @@
+/* sim/network_links.c - capacities, routes and shared links of Clos and hand-drawn networks */
+#include "sim/network_links.h"
+
+#include <math.h>
+
+#include "base/arena.h"
+
+enum { MOST_PAIRS = 64, POOLED_FLOWS = 16 };
+
+static const double LEAST_USE = 1e-3;
+
+/* ---- links ---------------------------------------------------------------------- */
+
+static uint32_t nic(const struct network *w, int64_t node, int64_t rail, bool down)
+{
+	return (uint32_t)((node * w->rails + rail) * 2 + down);
+}
+
+static uint32_t uplink(const struct network *w, int64_t leaf, int64_t up, bool down)
+{
+	int64_t first = 2 * w->nodes * w->rails;
+
+	return (uint32_t)(first + (leaf * w->uplinks + up) * 2 + down);
+}
+
+static uint32_t cable(const struct network *w, size_t c, bool back)
+{
+	return (uint32_t)(2 * (w->nodes * w->rails + (int64_t)c) + back);
+}
+
+static uint32_t core(const struct network *w, int64_t pod, bool down)
+{
+	int64_t first = 2 * (w->nodes * w->rails + w->leaves * w->uplinks);
+
+	return (uint32_t)(first + pod * 2 + down);
+}
+
+static void set_nics(struct network *w, gsl_rng *rng)
+{
+	const struct ft_imperfections *im = &w->c->imperfections;
+
+	for (int64_t i = 0; i < w->nodes * w->rails; i++) {
+		bool slow = gsl_rng_uniform(rng) < im->slow_nics_frac;
+
+		w->capacity[2 * i] = w->capacity[2 * i + 1] =
+			w->line * (slow ? im->slow_nic_rate_frac : 1);
+	}
+}
+
+/* Of count links those that work. */
+static int64_t working(const struct network *w, gsl_rng *rng, int64_t count)
+{
+	int64_t n = 0;
+
+	for (int64_t i = 0; i < count; i++)
+		n += gsl_rng_uniform(rng) >=
+		     w->c->imperfections.failed_uplinks_frac;
+	return n;
+}
+
+/* A failed uplink has no capacity: ECMP passes it by (pick), adaptive routing loses
+ * its part of the pool. */
+static void set_clos(struct network *w, gsl_rng *rng)
+{
+	const struct ft_topology *t = &w->c->topology;
+	double port = w->c->fabric->port_bytes_per_s.value, pod = INFINITY;
+
+	for (int64_t i = 0; i < w->leaves * w->uplinks; i++) {
+		uint32_t at = uplink(w, i / w->uplinks, i % w->uplinks, false);
+
+		w->capacity[at] = w->capacity[at + 1] =
+			port * (double)working(w, rng, 1);
+	}
+	if (t->tiers > 2) /* the laid out rail's part of a pod's links to the core */
+		pod = (double)t->cables_spine_core / (double)w->pods * port *
+		      (double)w->rails / (double)w->c->nics_per_node;
+	for (int64_t i = 0; i < w->pods; i++)
+		w->capacity[core(w, i, false)] =
+			w->capacity[core(w, i, true)] = pod;
+}
+
+/* At least one of a group of cables is left: the graph stays in one piece. */
+static void set_cables(struct network *w, gsl_rng *rng)
+{
+	for (size_t i = 0; i < w->graph->n_cables; i++) {
+		const struct ft_cable *c = &w->graph->cable[i];
+		int64_t n = working(w, rng, c->count);
+
+		w->capacity[cable(w, i, false)] = w->capacity[cable(w, i, true)] =
+			c->bytes_per_s * (double)(n ? n : 1);
+	}
+}
+
+/* Adaptive routing: all uplinks of a leaf are one. */
+static void pool(struct network *w)
+{
+	for (int64_t leaf = 0; leaf < w->leaves; leaf++)
+		for (int down = 0; down < 2; down++) {
+			double sum = 0;
+
+			for (int64_t u = 0; u < w->uplinks; u++)
+				sum += w->capacity[uplink(w, leaf, u, down)];
+			w->capacity[uplink(w, leaf, 0, down)] = sum;
+		}
+}
+
+/* ---- what parts share ------------------------------------------------------------- */
+
+/* First and last part with a node in [from, to) in order of placement. */
+static void parts_in(const struct network *w, int64_t from, int64_t to,
+		     size_t *first, size_t *last)
+{
+	*first = w->n_parts;
+	*last = 0;
+	for (size_t p = 0; p < w->n_parts; p++)
+		if (w->part[p].first_node < to &&
+		    w->part[p].first_node + w->part[p].nodes > from) {
+			*first = p < *first ? p : *first;
+			*last = p;
+		}
+}
+
+/* Leaves (or pods) that hold the same parts are one shared link; scattered parts are
+ * everywhere. */
+static uint32_t *find_kinds(struct network *w, int64_t n, int64_t per)
+{
+	uint32_t *link = ARENA_ARRAY(w->mem, (size_t)n + 1, uint32_t);
+	size_t first = 0, last = 0, f, l;
+
+	for (int64_t i = 0; i < n; i++) {
+		parts_in(w, i * per, (i + 1) * per, &f, &l);
+		if (i == 0 || (!w->c->imperfections.scattered &&
+			       (f != first || l != last)))
+			w->n_shared++;
+		first = f;
+		last = l;
+		link[i] = (uint32_t)w->n_shared - 1;
+	}
+	return link;
+}
+
+static void set_sizes(struct network *w)
+{
+	const struct ft_cluster *c = w->c;
+	const struct ft_topology *t = &c->topology;
+	int64_t above;
+
+	w->graph = c->fabric->graph;
+	w->rails = w->graph || c->fabric->wiring == FT_WIRING_TOR ?
+			   c->nics_per_node : 1;
+	w->per_leaf = t->tiers > 1 && t->nodes_per_leaf > 0 ? t->nodes_per_leaf :
+							      w->nodes;
+	w->leaves = (w->nodes + w->per_leaf - 1) / w->per_leaf;
+	w->uplinks = t->leaf_up > 0 ? t->leaf_up : 1;
+	w->per_pod = t->tiers > 2 && t->nodes_per_pod > 0 ? t->nodes_per_pod :
+							    w->nodes;
+	w->pods = (w->nodes + w->per_pod - 1) / w->per_pod;
+	w->line = c->nic_bytes_per_s * (double)c->ranks_per_node /
+		  (double)c->nics_per_node;
+	above = w->graph ? (int64_t)w->graph->n_cables :
+			   w->leaves * w->uplinks + w->pods;
+	w->n_links = (size_t)(2 * (w->nodes * w->rails + above));
+}
+
+void links_lay_out(struct network *w, gsl_rng *rng)
+{
+	set_sizes(w);
+	w->capacity = ARENA_ARRAY(w->mem, w->n_links, double);
+	set_nics(w, rng);
+	if (w->graph) {
+		set_cables(w, rng);
+		w->n_shared = w->graph->n_cables;
+		return;
+	}
+	set_clos(w, rng);
+	if (w->c->fabric->adaptive)
+		pool(w);
+	w->leaf_link = find_kinds(w, w->leaves, w->per_leaf);
+	w->pod_link = find_kinds(w, w->pods, w->per_pod);
+}
+
+/* ---- routes ---------------------------------------------------------------------- */
+
+int64_t links_split(const struct network *w, int64_t from, int64_t to)
+{
+	int64_t pairs = w->c->fabric->queue_pairs;
+
+	if (w->graph && w->c->fabric->adaptive)
+		return POOLED_FLOWS;
+	if (w->c->fabric->adaptive ||
+	    (!w->graph && from / w->per_leaf == to / w->per_leaf))
+		return 1;
+	return pairs < MOST_PAIRS ? pairs : MOST_PAIRS;
+}
+
+/* ECMP routes around links that are down: hash over those that are up. */
+static int64_t pick(const struct network *w, gsl_rng *rng, int64_t from, int64_t to)
+{
+	if (w->c->fabric->adaptive)
+		return 0;
+	for (int tries = 0; tries < 1000; tries++) {
+		int64_t u = (int64_t)gsl_rng_uniform_int(rng,
+				(unsigned long)w->uplinks);
+
+		if (w->capacity[uplink(w, from, u, false)] > 0 &&
+		    w->capacity[uplink(w, to, u, true)] > 0)
+			return u;
+	}
+	return 0;
+}
+
+static size_t route_clos(const struct network *w, gsl_rng *rng, int64_t from,
+			 int64_t to, uint32_t *link)
+{
+	int64_t a = from / w->per_leaf, b = to / w->per_leaf;
+	int64_t pa = from / w->per_pod, pb = to / w->per_pod;
+	size_t hops = 0;
+
+	if (a != b) {
+		int64_t u = pick(w, rng, a, b);
+
+		link[hops++] = uplink(w, a, u, false);
+		link[hops++] = uplink(w, b, u, true);
+	}
+	if (pa != pb) {
+		link[hops++] = core(w, pa, false);
+		link[hops++] = core(w, pb, true);
+	}
+	return hops;
+}
+
+/* One cable nearer each time, by lot over those that lead there; adaptive routing deals
+ * the parts of a flow out evenly instead: the digits of `even`. */
+static size_t route_graph(const struct network *w, gsl_rng *rng, int64_t from,
+			  int64_t to, int64_t rail, double even, uint32_t *link)
+{
+	const struct ft_switch_graph *g = w->graph;
+	size_t at = (size_t)ft_graph_switch_of(g, from, rail), hops = 0;
+	size_t end = (size_t)ft_graph_switch_of(g, to, rail);
+
+	while (at != end) {
+		const uint8_t *left = g->distance + end * g->n_switches;
+		int64_t ways = 0, lot;
+		size_t c;
+
+		for (c = 0; c < g->n_cables; c++)
+			if ((g->cable[c].a == at &&
+			     left[g->cable[c].b] + 1 == left[at]) ||
+			    (g->cable[c].b == at &&
+			     left[g->cable[c].a] + 1 == left[at]))
+				ways += g->cable[c].count;
+		even *= (double)ways;
+		lot = w->c->fabric->adaptive ? (int64_t)even :
+			(int64_t)gsl_rng_uniform_int(rng, (unsigned long)ways);
+		even -= floor(even);
+		for (c = 0;; c++) {
+			bool back = g->cable[c].b == at;
+			size_t next = back ? g->cable[c].a : g->cable[c].b;
+
+			if ((g->cable[c].a != at && !back) ||
+			    left[next] + 1 != left[at])
+				continue;
+			lot -= g->cable[c].count;
+			if (lot >= 0)
+				continue;
+			link[hops++] = cable(w, c, back);
+			at = next;
+			break;
+		}
+	}
+	return hops;
+}
+
+size_t links_route(const struct network *w, gsl_rng *rng, int64_t from, int64_t to,
+		   int64_t rail, double even, uint32_t link[SHARE_HOPS])
+{
+	link[0] = nic(w, from, rail, false);
+	link[1] = nic(w, to, rail, true);
+	return 2 + (w->graph ? route_graph(w, rng, from, to, rail, even,
+						     link + 2) :
+			       route_clos(w, rng, from, to, link + 2));
+}
+
+/* ---- what is taken of shared links -------------------------------------------------- */
+
+/* The fullest count, when there is no room for all. */
+static void note_use(struct network_path *out, uint32_t link, double use)
+{
+	int i = 0, least = 0;
+
+	if (use < LEAST_USE)
+		return;
+	for (; i < out->n_uses && out->link[i] != link; i++)
+		least = out->use[i] < out->use[least] ? i : least;
+	if (i == NETWORK_USES) {
+		if ((double)out->use[least] >= use)
+			return;
+		i = least;
+		out->use[i] = 0;
+	} else if (i == out->n_uses) {
+		out->use[out->n_uses++] = 0;
+	}
+	out->link[i] = link;
+	out->use[i] = fmaxf(out->use[i], (float)fmin(1, use));
+}
+
+static double weight_on(const struct share *s, uint32_t link)
+{
+	const struct share_link *l = &s->link[link];
+	double weight = 0;
+
+	for (uint32_t k = 0; k < l->n; k++)
+		weight += s->flow[l->on[k] / SHARE_HOPS].weight;
+	return weight;
+}
+
+void links_note_uses(const struct network *w, const struct share *s, double pace,
+		     struct network_path *out)
+{
+	for (size_t i = 0; w->graph && i < 2 * w->graph->n_cables; i++) {
+		uint32_t at = cable(w, i / 2, i % 2);
+
+		note_use(out, (uint32_t)(i / 2),
+			 pace * weight_on(s, at) / w->capacity[at]);
+	}
+	for (int64_t leaf = 0; !w->graph && leaf < w->leaves; leaf++) {
+		double load = 0, room = 0;
+
+		for (int64_t u = 0; u < w->uplinks; u++) {
+			uint32_t at = uplink(w, leaf, u, false);
+
+			load += pace * weight_on(s, at);
+			if (u == 0 || !w->c->fabric->adaptive)
+				room += w->capacity[at];
+		}
+		if (load > 0 && room > 0)
+			note_use(out, w->leaf_link[leaf], load / room);
+	}
+	for (int64_t pod = 0; !w->graph && pod < w->pods; pod++) {
+		uint32_t at = core(w, pod, false);
+
+		note_use(out, w->pod_link[pod],
+			 pace * weight_on(s, at) / w->capacity[at]);
+	}
+}

@@ -1,0 +1,47 @@
+/*
+ * sim/network_links.h - the links of a cluster's network, and ways over them
+ *
+ * Each NIC has a link up and one down. In a Clos a leaf's uplinks follow, one by one (in a
+ * pool under adaptive routing), and what a pod has to the core; in a fabric drawn by hand
+ * each cable group, both ways.
+ */
+#ifndef SIM_NETWORK_LINKS_H
+#define SIM_NETWORK_LINKS_H
+
+#include <gsl/gsl_rng.h>
+
+#include "sim/network.h"
+#include "sim/share.h"
+
+/* One rail of the fabric: with rail wiring they are alike but for their draws, so one is
+ * laid out; with ToR wiring a node's NICs share a leaf, and all are, as in a graph. */
+struct network {
+	struct arena *mem;
+	const struct ft_cluster *c;
+	const struct ft_switch_graph *graph; /* NULL: a Clos */
+	const struct network_part *part;
+	size_t n_parts, n_links, n_shared;
+	int64_t nodes, rails, per_leaf, leaves, uplinks, per_pod, pods;
+	uint32_t *order; /* [nodes] where the i-th node in order of placement stands */
+	double line;     /* bytes/s of a NIC */
+	double *capacity; /* [n_links] */
+	uint32_t *leaf_link, *pod_link; /* the shared link each is */
+};
+
+/* Sizes, capacities with the faults drawn from rng, and what parts share. */
+void links_lay_out(struct network *w, gsl_rng *rng);
+
+/* How many flows one send is split into: queue pairs, or none need be told apart. */
+int64_t links_split(const struct network *w, int64_t from, int64_t to);
+
+/* The links of one part of a send between two nodes over a rail; how many. even: which
+ * part, 0 to 1. */
+size_t links_route(const struct network *w, gsl_rng *rng, int64_t from, int64_t to,
+		   int64_t rail, double even, uint32_t link[SHARE_HOPS]);
+
+/* What the flows of a solved system take of each shared link at pace bytes/s a unit of
+ * weight. */
+void links_note_uses(const struct network *w, const struct share *solved,
+		     double pace, struct network_path *out);
+
+#endif
