@@ -20,17 +20,6 @@ enum probe_status gpu_fail(char *why, size_t n, const char *what,
 #endif
 }
 
-double gpu_distance(const double *out, const double *want, size_t n)
-{
-	double e = 0, size = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		e += (out[i] - want[i]) * (out[i] - want[i]);
-		size += want[i] * want[i];
-	}
-	return size > 0 ? sqrt(e / size) : sqrt(e);
-}
-
 static void describe(struct probe_session *s, struct probe_device *d)
 {
 	int v = 0;
@@ -68,7 +57,7 @@ static void describe(struct probe_session *s, struct probe_device *d)
 #else
 	snprintf(d->blas, sizeof(d->blas), "cuBLASLt %zu", cublasLtGetVersion());
 #endif
-	gpu_attention_version(d->attention, sizeof(d->attention));
+	gpu_attention_open(s, d);
 	gpu_collective_version(d->ccl, sizeof(d->ccl));
 	gpu_clocks_driver(s->clocks, d->driver, sizeof(d->driver));
 	d->devices = s->devices;

@@ -217,7 +217,7 @@ static enum probe_status check(struct probe_session *s, struct group *g,
 				  G(MemcpyDeviceToHost)));
 		out[j] = (double)v;
 	}
-	*error = gpu_distance(out, want, 2);
+	*error = reference_distance(out, want, 2);
 	return PROBE_OK;
 }
 
