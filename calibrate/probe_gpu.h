@@ -54,6 +54,7 @@ struct probe_session {
 	/* collectives */
 	ncclComm_t comm[GPU_MOST + 1][GPU_MOST]; /* by group size */
 	char *send[GPU_MOST], *recv[GPU_MOST];
+	float *counts[GPU_MOST];   /* KERNEL_HOLES on each */
 	size_t ring_bytes;
 	struct probe_random random;
 	bool fnuz;                 /* its fp8 is the FNUZ kind */

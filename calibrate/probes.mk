@@ -11,7 +11,7 @@ PROBE_CUDA_LIBS  ?= -L$(CUDA)/lib64 -Wl,-rpath,$(CUDA)/lib64 -lcudart -lcublasLt
 
 PROBE_CFLAGS = -std=c11 -D_GNU_SOURCE -fPIC $(WARN) $(CFLAGS)
 PROBE_SRC := $(addprefix calibrate/probe_,main.c plan.c plan_gemm.c plan_attention.c write.c stats.c cpu.c cpu_loops.c fake.c)
-PROBE_GPU_SRC := $(addprefix calibrate/probe_,gpu.c gpu_time.c gpu_gemm.c gpu_memory.c gpu_attention.c gpu_check.c gpu_unfused.c gpu_shim.c gpu_collective.c gpu_clocks.c shim.c reference.c stats.c)
+PROBE_GPU_SRC := $(addprefix calibrate/probe_,gpu.c gpu_time.c gpu_gemm.c gpu_memory.c gpu_attention.c gpu_check.c gpu_unfused.c gpu_shim.c gpu_collective.c gpu_agree.c gpu_clocks.c shim.c reference.c stats.c)
 PROBE_CUDNN_SRC := $(addprefix calibrate/probe_,cudnn.c cudnn_parts.c cudnn_fp8.c cudnn_run.c)
 PROBE_HEADERS := $(wildcard calibrate/probe_*.h calibrate/backend.h calibrate/attention_shim.h calibrate/probe_*.inc)
 OPENBLAS := $(shell pkg-config --exists openblas 2>/dev/null && echo yes)
