@@ -74,6 +74,9 @@ static enum probe_status allocate(struct probe_session *s, char *why,
 	if (s->region_bytes > (size_t)6 << 30)
 		s->region_bytes = (size_t)6 << 30;
 	s->region_bytes &= ~(size_t)4095;
+	s->ring_bytes = free_bytes / 16;
+	if (s->ring_bytes > (size_t)1 << 30)
+		s->ring_bytes = (size_t)1 << 30;
 	for (int i = 0; i < GPU_REGIONS; i++)
 		GPU_TRY(G(Malloc)((void **)&s->region[i], s->region_bytes));
 	GPU_TRY(G(Malloc)((void **)&s->flush, s->flush_bytes));
@@ -135,7 +138,6 @@ static enum probe_status gpu_open(struct probe_session **out, uint64_t seed,
 	s->flush_bytes = (size_t)256 << 20;
 #endif
 	s->n_gathered = 1 << 21;
-	s->ring_bytes = (size_t)1 << 30;
 	s->clocks = gpu_clocks_open(s->first);
 	status = allocate(s, why, n_why);
 	if (status == PROBE_OK && LT(Create)(&s->lt)) {

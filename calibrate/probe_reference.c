@@ -70,6 +70,28 @@ double reference_distance(const double *out, const double *want, size_t n)
 	return size > 0 ? sqrt(e / size) : sqrt(e);
 }
 
+double reference_worst_row(const double *out, const double *want, size_t rows,
+			   size_t d)
+{
+	double mean = 0, worst = 0;
+
+	for (size_t i = 0; i < rows * d; i++)
+		mean += want[i] * want[i] / (double)rows;
+	for (size_t r = 0; r < rows; r++) {
+		double e = 0, size = 0;
+
+		for (size_t i = r * d; i < (r + 1) * d; i++) {
+			e += (out[i] - want[i]) * (out[i] - want[i]);
+			size += want[i] * want[i];
+		}
+		if (isnan(e))
+			return NAN;
+		size = fmax(size, mean);
+		worst = fmax(worst, size > 0 ? sqrt(e / size) : sqrt(e));
+	}
+	return worst;
+}
+
 bool reference_collective(const char *op, int n, size_t all, int rank,
 			  size_t at, int *from, size_t *index)
 {

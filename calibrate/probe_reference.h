@@ -28,6 +28,12 @@ void reference_query_back(const struct reference_head *h, const float *q,
 /* ||out - want|| / ||want||, of nothing wanted ||out||; NaN when anything is */
 double reference_distance(const double *out, const double *want, size_t n);
 
+/* The largest distance of one of the rows of d numbers, relative to that row's size or
+ * to what rows have in the mean square, whichever is more: one row that is wrong
+ * does not drown among thousands. */
+double reference_worst_row(const double *out, const double *want, size_t rows,
+			   size_t d);
+
 /* A collective among n ranks of `each` elements a rank (all: n times that; of
  * all_reduce, broadcast and sendrecv `all` elements, whatever n). Element at of
  * rank's result is that at *index of rank *from's source, or with *from = -1 the

@@ -104,6 +104,27 @@ static void distance_sees_holes_and_what_should_be_zero(void **state)
 	assert_true(reference_distance(out, none, 2) > 5);
 }
 
+static void one_wrong_row_does_not_drown(void **state)
+{
+	enum { ROWS = 4096 };
+	static const double wrong[2] = { 1, -1 };
+	double *want = calloc(2 * ROWS, sizeof(*want));
+	double *out = calloc(2 * ROWS, sizeof(*out));
+
+	(void)state;
+	assert_true(want && out);
+	for (int i = 0; i < 2 * ROWS; i++) {
+		want[i] = i < 2 ? 1000 : 1;
+		out[i] = want[i] * 1.001;
+	}
+	assert_true(reference_worst_row(out, want, ROWS, 2) < 1.01e-3);
+	memcpy(out + 400, wrong, sizeof(wrong));
+	assert_true(reference_distance(out, want, 2 * ROWS) < 2e-3);
+	assert_true(reference_worst_row(out, want, ROWS, 2) > 0.05);
+	free(want);
+	free(out);
+}
+
 /* ---- collectives ------------------------------------------------------------ */
 
 enum { RANKS = 3, ALL = 13, EACH = ALL / RANKS };
@@ -176,6 +197,7 @@ int main(void)
 		cmocka_unit_test(gradients_are_the_slopes_of_the_output),
 		cmocka_unit_test(a_single_key_is_copied),
 		cmocka_unit_test(distance_sees_holes_and_what_should_be_zero),
+		cmocka_unit_test(one_wrong_row_does_not_drown),
 		cmocka_unit_test(every_element_of_a_collective_is_known),
 	};
 
