@@ -86,6 +86,13 @@ size_t attention_element(const struct attention_run *r, int tensor)
 	return tensor == A_STATS ? 4 : r->fp8 ? 1 : 2;
 }
 
+void attention_fill(struct probe_session *s, const struct attention_run *r,
+		    int tensor)
+{
+	kernel_fill(r->at[tensor], r->numbers[tensor], r->dtype,
+		    (uint64_t)(tensor + 1) << 40, s->stream);
+}
+
 static struct attention_run run_of(const struct probe_cell *c)
 {
 	struct attention_run r = {
@@ -140,12 +147,11 @@ static enum probe_status place(struct probe_session *s, struct attention_run *r,
 		need += size[i];
 	}
 	GPU_TRY(G(MemsetAsync)(a->pool, 0xff, need, s->stream));
-	kernel_fill(r->at[A_Q], r->numbers[A_Q], r->dtype, 1ull << 40, s->stream);
-	kernel_fill(r->at[A_K], r->numbers[A_K], r->dtype, 2ull << 40, s->stream);
-	kernel_fill(r->at[A_V], r->numbers[A_V], r->dtype, 3ull << 40, s->stream);
+	attention_fill(s, r, A_Q);
+	attention_fill(s, r, A_K);
+	attention_fill(s, r, A_V);
 	if (r->trains)
-		kernel_fill(r->at[A_DO], r->numbers[A_DO], r->dtype, 4ull << 40,
-			    s->stream);
+		attention_fill(s, r, A_DO);
 	return PROBE_OK;
 }
 

@@ -67,5 +67,8 @@ enum probe_status attention_check(struct probe_session *s,
 				  struct attention_run *r, double *error,
 				  char *why, size_t n_why);
 size_t attention_element(const struct attention_run *r, int tensor);
+/* Random numbers, for each input others. */
+void attention_fill(struct probe_session *s, const struct attention_run *r,
+		    int tensor);
 
 #endif

@@ -136,42 +136,58 @@ static enum probe_status no_holes(struct probe_session *s,
 	return PROBE_OK;
 }
 
-/* dO zero but for the samples; back: all of it again. */
-static enum probe_status thin(struct probe_session *s, const struct check *c,
-			      bool back, char *why, size_t n_why)
+/* Six rows alone give small gradients, which 8 bits hardly resolve: e4m3 numbers of
+ * dO times a power of two, at most 64, by their exponents. Below 7 before, so
+ * below 448 after; zero stays. */
+static void amplify(const struct attention_run *r, char *row, size_t n)
+{
+	unsigned more = 0;
+
+	while (r->fp8 && more < 6 && (int64_t)256 << more < r->sequence)
+		more++;
+	for (size_t i = 0; i < n; i++) {
+		unsigned char x = (unsigned char)row[i];
+
+		if (more && (x & 0x78))
+			row[i] = (char)(unsigned char)(x + (more << 3));
+	}
+}
+
+/* The samples' rows of dO, to the host or from there. */
+static enum probe_status move_rows(const struct check *c, char *host,
+				   bool to_host, char *why, size_t n_why)
 {
 	const struct attention_run *r = c->run;
-	size_t row = (size_t)r->head_dim * attention_element(r, A_DO);
-	char *kept = get(SAMPLES, row);
-	enum probe_status status = PROBE_OK;
+	size_t e = attention_element(r, A_DO), row = (size_t)r->head_dim * e;
 
-	kernel_fill(r->at[A_DO], r->numbers[A_DO], r->dtype, 4ull << 40,
-		    s->stream);
-	for (int step = 0; !back && step < 2 && status == PROBE_OK; step++) {
-		if (G(StreamSynchronize)(s->stream) != G(Success))
-			status = PROBE_FAILED;
-		for (int i = 0; i < c->n && status == PROBE_OK; i++) {
-			char *at = r->at[A_DO] +
-				   place_of(r, A_DO, c->query[i], c->head[i]) *
-					   attention_element(r, A_DO);
-			char *mine = kept + (size_t)i * row;
+	for (int i = 0; i < c->n; i++, host += row) {
+		char *at = r->at[A_DO] +
+			   place_of(r, A_DO, c->query[i], c->head[i]) * e;
 
-			if (G(Memcpy)(step ? at : mine, step ? mine : at, row,
-				      step ? G(MemcpyHostToDevice) :
-					     G(MemcpyDeviceToHost)) !=
-			    G(Success))
-				status = PROBE_FAILED;
-		}
-		if (!step && G(MemsetAsync)(r->at[A_DO], 0,
-					    r->numbers[A_DO] *
-						    attention_element(r, A_DO),
-					    s->stream) != G(Success))
-			status = PROBE_FAILED;
+		if (to_host)
+			GPU_TRY(G(Memcpy)(host, at, row, G(MemcpyDeviceToHost)));
+		else
+			GPU_TRY(G(Memcpy)(at, host, row, G(MemcpyHostToDevice)));
 	}
-	free(kept);
+	return PROBE_OK;
+}
+
+/* dO zero but for the samples. */
+static enum probe_status thin(struct probe_session *s, const struct check *c,
+			      char *kept, char *why, size_t n_why)
+{
+	const struct attention_run *r = c->run;
+	size_t e = attention_element(r, A_DO);
+	enum probe_status status;
+
+	GPU_TRY(G(StreamSynchronize)(s->stream));
+	status = move_rows(c, kept, true, why, n_why);
 	if (status != PROBE_OK)
-		snprintf(why, n_why, "the gradient cannot be prepared");
-	return status;
+		return status;
+	amplify(r, kept, SAMPLES * (size_t)r->head_dim * e);
+	GPU_TRY(G(MemsetAsync)(r->at[A_DO], 0, r->numbers[A_DO] * e, s->stream));
+	GPU_TRY(G(StreamSynchronize)(s->stream));
+	return move_rows(c, kept, false, why, n_why);
 }
 
 /* One sampled query: its O and dQ as they came and as they should be. */
@@ -272,8 +288,8 @@ static enum probe_status judge(const struct attention_run *r,
 			       size_t n_why)
 {
 	static const char *const names[4] = { "O", "dQ", "dK", "dV" };
-	double limit[2] = { r->fp8 ? 0.1 : 2e-2, r->fp8 ? 0.25 : 2e-2 };
-	double most = r->fp8 ? 0.7 : 0.1; /* a wrong row is off by about 1 */
+	double limit[2] = { r->fp8 ? 0.1 : 2e-2, r->fp8 ? 0.15 : 2e-2 };
+	double most = r->fp8 ? 0.4 : 0.1; /* a wrong row is off by about 1 */
 
 	*worst = 0;
 	for (int i = 0; i < (r->trains ? 4 : 1); i++) {
@@ -296,10 +312,11 @@ enum probe_status attention_check(struct probe_session *s,
 {
 	struct check c = check_of(r);
 	struct errors error = { { 0 }, { 0 } };
+	char *kept = get(SAMPLES, (size_t)r->head_dim * 2);
 	enum probe_status status = PROBE_OK;
 
 	if (r->trains)
-		status = thin(s, &c, false, why, n_why);
+		status = thin(s, &c, kept, why, n_why);
 	for (int pass = 0; pass <= r->trains && status == PROBE_OK; pass++) {
 		r->backward = pass;
 		status = engine->queue(s, r, why, n_why);
@@ -308,8 +325,9 @@ enum probe_status attention_check(struct probe_session *s,
 		status = compare(s, &c, &error, why, n_why);
 	if (status == PROBE_OK)
 		status = judge(r, &error, worst, why, n_why);
-	if (status == PROBE_OK && r->trains)
-		status = thin(s, &c, true, why, n_why);
+	if (r->trains) /* it is timed with the whole gradient */
+		attention_fill(s, r, A_DO);
+	free(kept);
 	check_free(&c);
 	return status;
 }
