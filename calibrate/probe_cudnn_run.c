@@ -53,6 +53,9 @@ static bool start(struct probe_session *s)
 	return true;
 }
 
+/* A number of fp8's lies as far from the next as tensors are aligned. */
+enum { APART = 4 };
+
 static size_t rounded(size_t bytes)
 {
 	return (bytes + 255) & ~(size_t)255;
@@ -98,16 +101,18 @@ static enum probe_status open_cudnn(struct probe_session *s,
 			b->plan_bytes = (size_t)g->workspace_bytes;
 	}
 	b->plan_bytes = rounded(b->plan_bytes);
-	r->work_bytes = b->plan_bytes + rounded(T_TENSORS * sizeof(float)) +
+	r->work_bytes = b->plan_bytes + rounded(APART * T_TENSORS * sizeof(float)) +
 			rounded(4 * r->numbers[A_STATS]) +
 			rounded(4 * r->numbers[A_Q]);
 	return PROBE_OK;
 }
 
 /* What the fp8 graphs read, by id. */
-static void numbers_of(const struct attention_run *r, float number[T_TENSORS])
+static void numbers_of(const struct attention_run *r,
+		       float out[APART * T_TENSORS])
 {
 	const double *f = r->factor;
+	float number[T_TENSORS];
 
 	for (int i = 0; i < T_TENSORS; i++)
 		number[i] = 1;
@@ -120,6 +125,8 @@ static void numbers_of(const struct attention_run *r, float number[T_TENSORS])
 	number[T_DESCALE_S] = 1 / scale_s;
 	number[T_SCALE_DP] = scale_dp;
 	number[T_DESCALE_DP] = 1 / scale_dp;
+	for (int i = 0; i < APART * T_TENSORS; i++)
+		out[i] = number[i / APART];
 }
 
 static enum probe_status bind_cudnn(struct probe_session *s,
@@ -134,14 +141,14 @@ static enum probe_status bind_cudnn(struct probe_session *s,
 	struct bound *b = r->own;
 	char *rest = r->work + b->plan_bytes;
 	void *pointer[T_TENSORS] = { NULL };
-	float number[T_TENSORS];
+	float number[APART * T_TENSORS];
 
 	numbers_of(r, number);
 	GPU_TRY(cudaStreamSynchronize(s->stream));
 	GPU_TRY(cudaMemcpy(rest, number, sizeof(number),
 			   cudaMemcpyHostToDevice));
 	for (int i = T_DESCALE_Q; i < T_SCALE; i++)
-		pointer[i] = rest + (size_t)i * sizeof(float);
+		pointer[i] = rest + (size_t)i * APART * sizeof(float);
 	rest += rounded(sizeof(number));
 	pointer[T_DELTA] = rest;
 	pointer[T_DQ_SUM] = rest + rounded(4 * r->numbers[A_STATS]);

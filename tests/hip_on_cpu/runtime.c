@@ -53,7 +53,7 @@ hipError_t hipRuntimeGetVersion(int *v)
 }
 hipError_t hipMemGetInfo(size_t *free_bytes, size_t *all)
 {
-	*free_bytes = *all = (size_t)64 << 20;
+	*free_bytes = *all = (size_t)4 << 20;
 	return hipSuccess;
 }
 hipError_t hipMalloc(void **p, size_t n)
