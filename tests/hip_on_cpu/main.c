@@ -45,7 +45,7 @@ int main(int argc, char **argv)
 {
 	static const char *const words[] = { "ok", "unsupported", "no-memory",
 					     "wrong", "failed", "absent" };
-	struct probe_method m = { .warm_up = 1, .least_reps = 1, .most_reps = 1,
+	struct probe_method m = { .warm_up = 0, .least_reps = 1, .most_reps = 1,
 				  .cell_s = 1e-6, .seed = 1 };
 	const struct probe_backend *b = probe_backend_get();
 	struct probe_time t = { .relative_error = -1 };
