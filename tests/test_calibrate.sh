@@ -56,6 +56,13 @@ assert 1.4 < a / b < 1.6, (a, b)' "$tmp/a.out"
 }
 ok "attention's format goes from probe to prediction" format
 ok "unfused rows are labelled, and are not what the profile names" sh -c "grep -q '^bf16,unfused,forward' $tmp/fit/fake.attention.csv && grep -q '^  impl: cudnn' $tmp/fit/fake.yaml"
+alone() {
+	cal export --gpu "$tmp/fit/fake.yaml" | sed -n '1p; /,unfused,/p' >"$tmp/u.csv" &&
+	"$f" calibrate import --store "$tmp/u.db" --format csv --device U "$tmp/u.csv" &&
+	"$f" calibrate fit --store "$tmp/u.db" --name alone --base mi250 --out "$tmp/fit" --only attention &&
+	grep -q '^  impl: unfused' "$tmp/fit/alone.yaml"
+}
+ok "where nothing is fused the profile says so" alone
 ok "the profile says where it comes from" grep -q 'kind: measured.*Fake GPU' "$tmp/fit/fake.yaml"
 cal export --gpu "$tmp/fit/fake.yaml" >"$tmp/k.csv" 2>/dev/null
 ok "validate reads the export" "$f" validate "$tmp/k.csv"
