@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { PROBE_ABI = 1 };
+enum { PROBE_ABI = 2 };
 
 enum probe_status {
 	PROBE_OK,
@@ -78,6 +78,8 @@ struct probe_time {
 
 struct probe_device {
 	char name[96], driver[48], runtime[48], blas[48], attention[48], ccl[48];
+	char fused[32];  /* impl of its fused attention; "": none */
+	bool fused_fp8;  /* it may have 8 bits */
 	char fabric[24]; /* between the devices: nvlink-no-nvls, xgmi, pcie ... */
 	int devices, compute_units;
 	double memory_bytes, cache_bytes;

@@ -79,7 +79,8 @@ static void name_groups(const struct ft_measurement *m, char part[96])
 		snprintf(part, 96, "gemm %s %s%s", m->dtype, m->layout,
 			 m->accumulate ? " accumulate" : "");
 	else if (measurement_is(m, "attention"))
-		snprintf(part, 96, "attention %s %s", m->impl, m->pass);
+		snprintf(part, 96, "attention %s %s %s", m->dtype, m->impl,
+			 m->pass);
 	else if (measurement_is(m, "memory"))
 		snprintf(part, 96, "memory %s%s", m->kernel,
 			 m->warm ? " warm" : "");
@@ -145,6 +146,16 @@ static bool scored(const struct fit_input *in, const struct ft_measurement *m)
 	return !in->own_base && fit_memory_row(m, false);
 }
 
+/* A stand-in beside fused attention says nothing about the profile's error. */
+static const char *family_of(const struct fit_input *in,
+			     const struct ft_measurement *m)
+{
+	if (measurement_is(m, "attention") && !strcmp(m->impl, "unfused") &&
+	    strcmp(fit_attention_impl(in), "unfused"))
+		return "unfused attention";
+	return m->kind;
+}
+
 static bool score_fold(const struct fit_input *in, int fold, const char *folder,
 		       struct ft_fit *fit, struct errors *e, struct arena *mem,
 		       struct ft_error *err)
@@ -164,7 +175,8 @@ static bool score_fold(const struct fit_input *in, int fold, const char *folder,
 		if (!(us > 0))
 			continue;
 		name_groups(m, part);
-		e->group[2 * e->n] = group_named(fit, mem, m->kind);
+		e->group[2 * e->n] = group_named(fit, mem,
+						 family_of(in, m));
 		e->group[2 * e->n + 1] = group_named(fit, mem, part);
 		e->value[e->n++] = us / m->time_us - 1;
 	}

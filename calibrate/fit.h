@@ -58,6 +58,7 @@ bool fit_write_rows(const struct fit_input *in, int fold, const char *folder,
 		    struct ft_error *err);
 
 /* calibrate/fit_profile.c: NAME.yaml, the base with what was fitted laid over */
+const char *fit_attention_impl(const struct fit_input *in);
 bool fit_write_profile(const struct fit_input *in, int fold, const char *folder,
 		       const struct ft_fit *fit, struct ft_error *err);
 

@@ -232,13 +232,30 @@ static void write_launch(const struct fit_input *in, FILE *out)
 	fprintf(out, "  gap: %.3f us\n  floor: %.3f us\n", gap, graph);
 }
 
-static const char *busiest_impl(const struct fit_input *in)
+/* The impl with most rows; the stand-in only where it is all there is. */
+const char *fit_attention_impl(const struct fit_input *in)
 {
-	for (size_t i = 0; i < in->n; i++)
-		if (measurement_is(&in->row[i], "attention"))
-			return in->own_base ? in->base->attention_impl :
-					      in->row[i].impl;
-	return in->base->attention_impl;
+	const char *best = NULL;
+	size_t most = 0;
+
+	for (size_t i = 0; i < in->n; i++) {
+		const char *impl = in->row[i].impl;
+		size_t n = 0;
+
+		if (!measurement_is(&in->row[i], "attention") ||
+		    (best && !strcmp(best, impl)))
+			continue;
+		for (size_t j = 0; j < in->n; j++)
+			n += measurement_is(&in->row[j], "attention") &&
+			     !strcmp(in->row[j].impl, impl);
+		if (!strcmp(impl, "unfused"))
+			n = 1;
+		if (n > most || (n == most && !strcmp(best, "unfused"))) {
+			best = impl;
+			most = n;
+		}
+	}
+	return !best || in->own_base ? in->base->attention_impl : best;
 }
 
 static void write_overlay(const struct fit_input *in, int fold,
@@ -258,7 +275,7 @@ static void write_overlay(const struct fit_input *in, int fold,
 			"%s.attention.csv\n",
 			spread_of(fit, "attention",
 				  in->base->attention_spread.value),
-			busiest_impl(in), in->options->name);
+			fit_attention_impl(in), in->options->name);
 	}
 	if (families & FT_FIT_MEMORY) {
 		fputs("memory_bound:\n", out);

@@ -100,7 +100,8 @@ static int any_of(const struct csv *t, const char *const *names)
 	return -1;
 }
 
-enum { BATCH, HEADS, KV, SEQUENCE, DIM, CAUSAL, FORWARD, BACKWARD, COLUMNS };
+enum { BATCH, HEADS, KV, SEQUENCE, DIM, CAUSAL, FORWARD, BACKWARD, DTYPE,
+       COLUMNS };
 
 static const char *const known[COLUMNS][7] = {
 	[BATCH] = { "batch_size", "batch", "b" },
@@ -112,7 +113,25 @@ static const char *const known[COLUMNS][7] = {
 	[CAUSAL] = { "is_causal", "causal", "attn_mask", "mask" },
 	[FORWARD] = { "fwd_time_ms", "fwd_time(ms)", "forward_ms", "fwd_ms" },
 	[BACKWARD] = { "bwd_time_ms", "bwd_time(ms)", "backward_ms", "bwd_ms" },
+	[DTYPE] = { "dtype", "data_type", "prec" },
 };
+
+/* Benchmarks write bf16, bfloat16, fp8bf16, fp8_e4m3 ...; without a word it is
+ * bf16. NULL: a format that attention tables have not. */
+static const char *format_of(const struct csv *t, size_t row, int column)
+{
+	static const char *const words[][2] = {
+		{ "fp8", "fp8" },   { "float8", "fp8" }, { "e4m3", "fp8" },
+		{ "bf16", "bf16" }, { "bfloat16", "bf16" },
+		{ "fp16", "fp16" }, { "float16", "fp16" }, { "half", "fp16" },
+	};
+	const char *said = column < 0 ? "" : csv_text(t, row, column);
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+		if (strstr(said, words[i][0]))
+			return words[i][1];
+	return said[0] ? NULL : "bf16";
+}
 
 static double value(const struct csv *t, size_t row, int column)
 {
@@ -144,15 +163,18 @@ bool import_attention(struct ft_store *s, const char *path,
 
 	for (int i = 0; ok && i < COLUMNS; i++) {
 		at[i] = any_of(t, known[i]);
-		if (at[i] < 0 && i != KV && i != CAUSAL && i != BACKWARD)
+		if (at[i] < 0 && i != KV && i != CAUSAL && i != BACKWARD &&
+		    i != DTYPE)
 			ok = ft_fail(err, &top, "lacks the column '%s'",
 				     known[i][0]);
 	}
 	ok = ok && ft_store_begin(s, run, err);
 	for (size_t i = 0; ok && i < t->n_rows; i++) {
 		const char *causal = csv_text(t, i, at[CAUSAL]);
+		const char *dtype = format_of(t, i, at[DTYPE]);
 		struct ft_measurement m = {
-			.kind = "attention", .dtype = "bf16",
+			.kind = "attention",
+			.dtype = dtype,
 			.impl = csv_column(t, "backend") >= 0 ?
 					csv_text(t, i, csv_column(t, "backend")) :
 					run->backend,
@@ -165,6 +187,12 @@ bool import_attention(struct ft_store *s, const char *path,
 				  causal[0] == '1' || causal[0] == 'c',
 		};
 
+		if (!dtype) {
+			ok = ft_fail(err, &top, "row %zu: '%s' is none of bf16, "
+				     "fp16, fp8", i + 1,
+				     csv_text(t, i, at[DTYPE]));
+			break;
+		}
 		ok = add_pass(s, m, value(t, i, at[FORWARD]), "forward", n, err) &&
 		     add_pass(s, m, value(t, i, at[BACKWARD]), "backward", n,
 			      err);

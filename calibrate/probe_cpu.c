@@ -262,6 +262,7 @@ static enum probe_status cpu_open(struct probe_session **out, uint64_t seed,
 	d->compute_units = (int)sysconf(_SC_NPROCESSORS_ONLN);
 	name_cpu(d->name, sizeof(d->name));
 	snprintf(d->fabric, sizeof(d->fabric), "pcie");
+	snprintf(d->fused, sizeof(d->fused), "loops");
 	snprintf(d->ccl, sizeof(d->ccl), "threads");
 #ifdef PROBE_OPENBLAS
 	snprintf(d->blas, sizeof(d->blas), "%.47s", OPENBLAS_VERSION);

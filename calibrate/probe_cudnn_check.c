@@ -17,8 +17,8 @@ static int engines_for(const struct attention_problem *p, const char *json,
 	if (!cudnn_attention(&g, p) || !cudnn_plan(&g, NULL, json, n, &engines))
 		fprintf(stderr, "%s: %s\n", g.failed ? g.failed : "no engine",
 			cudnnGetErrorString(g.status));
-	printf("%s %s h%d/%d: %d operations, %d engines\n",
-	       p->backward ? "backward" : "forward",
+	printf("%s %s %s h%d/%d: %d operations, %d engines\n",
+	       p->fp8 ? "fp8" : "bf16", p->backward ? "backward" : "forward",
 	       p->causal ? "causal" : "full", (int)p->heads, (int)p->kv_heads,
 	       g.n_ops, engines);
 	cudnn_drop(&g);
@@ -37,9 +37,9 @@ int main(int argc, char **argv)
 		return 64;
 	}
 	fclose(in);
-	for (int i = 0; i < 8; i++) {
+	for (int i = 0; i < 16; i++) {
 		struct attention_problem p = { 2, 32, i & 4 ? 32 : 8, 4096, 128,
-					       i & 1, i & 2 };
+					       i & 1, i & 2, i & 8 };
 		int found = engines_for(&p, json, n);
 
 		if (found < least)

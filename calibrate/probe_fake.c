@@ -3,7 +3,8 @@
  * a known size: what the fit must find again (tests/test_calibrate.sh)
  *
  *   product      5 us + max(flop / (0.7 x 400 TFLOP/s), bytes / 3 TB/s)
- *   attention    4 us + flop / (0.6 x 400 TFLOP/s), backward 0.5 x
+ *   attention    4 us + flop / (0.6 x 400 TFLOP/s), backward 0.5 x; fp8 1.5 times,
+ *                unfused 0.2 times as fast
  *   memory       2 us + bytes / 3 TB/s; warm 1.5 us + bytes / 5 TB/s
  *   collective   8 us + 0.02 us sqrt(bytes / KiB) + bytes busfactor / 300 GB/s
  *   launch       enqueue 3 us, gap 1.5 us, graph 1 us; beside: x 1.25 and x 1.1
@@ -37,13 +38,17 @@ static double product_us(const struct probe_cell *c)
 
 static double attention_us(const struct probe_cell *c)
 {
-	double s = (double)c->sequence;
+	double s = (double)c->sequence, rate = flop_per_s;
 	double flop = 4 * (double)(c->batch * c->heads * c->head_dim) * s * s *
 		      (c->causal ? 0.5 : 1);
 
+	if (!strcmp(c->dtype, "fp8"))
+		rate *= 1.5;
+	if (!strcmp(c->impl, "unfused"))
+		rate *= 0.2;
 	if (!strcmp(c->pass, "backward"))
-		return 4 + 1e6 * 2.5 * flop / (0.5 * flop_per_s);
-	return 4 + 1e6 * flop / (0.6 * flop_per_s);
+		return 4 + 1e6 * 2.5 * flop / (0.5 * rate);
+	return 4 + 1e6 * flop / (0.6 * rate);
 }
 
 /* Bytes read and written for one number of the source. */
@@ -127,6 +132,8 @@ static enum probe_status fake_open(struct probe_session **s, uint64_t seed,
 	snprintf(d->name, sizeof(d->name), "Fake GPU");
 	snprintf(d->driver, sizeof(d->driver), "none");
 	snprintf(d->fabric, sizeof(d->fabric), "nvlink");
+	snprintf(d->fused, sizeof(d->fused), "cudnn");
+	d->fused_fp8 = true;
 	return PROBE_OK;
 }
 

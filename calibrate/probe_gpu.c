@@ -20,17 +20,6 @@ enum probe_status gpu_fail(char *why, size_t n, const char *what,
 #endif
 }
 
-double gpu_distance(const double *out, const double *want, size_t n)
-{
-	double e = 0, size = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		e += (out[i] - want[i]) * (out[i] - want[i]);
-		size += want[i] * want[i];
-	}
-	return size > 0 ? sqrt(e / size) : sqrt(e);
-}
-
 static void describe(struct probe_session *s, struct probe_device *d)
 {
 	int v = 0;
@@ -68,7 +57,7 @@ static void describe(struct probe_session *s, struct probe_device *d)
 #else
 	snprintf(d->blas, sizeof(d->blas), "cuBLASLt %zu", cublasLtGetVersion());
 #endif
-	gpu_attention_version(d->attention, sizeof(d->attention));
+	gpu_attention_open(s, d);
 	gpu_collective_version(d->ccl, sizeof(d->ccl));
 	gpu_clocks_driver(s->clocks, d->driver, sizeof(d->driver));
 	d->devices = s->devices;
@@ -85,6 +74,9 @@ static enum probe_status allocate(struct probe_session *s, char *why,
 	if (s->region_bytes > (size_t)6 << 30)
 		s->region_bytes = (size_t)6 << 30;
 	s->region_bytes &= ~(size_t)4095;
+	s->ring_bytes = free_bytes / 16;
+	if (s->ring_bytes > (size_t)1 << 30)
+		s->ring_bytes = (size_t)1 << 30;
 	for (int i = 0; i < GPU_REGIONS; i++)
 		GPU_TRY(G(Malloc)((void **)&s->region[i], s->region_bytes));
 	GPU_TRY(G(Malloc)((void **)&s->flush, s->flush_bytes));
@@ -146,7 +138,6 @@ static enum probe_status gpu_open(struct probe_session **out, uint64_t seed,
 	s->flush_bytes = (size_t)256 << 20;
 #endif
 	s->n_gathered = 1 << 21;
-	s->ring_bytes = (size_t)1 << 30;
 	s->clocks = gpu_clocks_open(s->first);
 	status = allocate(s, why, n_why);
 	if (status == PROBE_OK && LT(Create)(&s->lt)) {

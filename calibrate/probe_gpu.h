@@ -7,6 +7,7 @@
 
 #include "backend.h"
 #include "probe_kernels.h"
+#include "probe_reference.h"
 
 #ifdef PROBE_HIP
 #include "probe_hip_min.h"
@@ -53,6 +54,7 @@ struct probe_session {
 	/* collectives */
 	ncclComm_t comm[GPU_MOST + 1][GPU_MOST]; /* by group size */
 	char *send[GPU_MOST], *recv[GPU_MOST];
+	float *counts[GPU_MOST];   /* KERNEL_HOLES on each */
 	size_t ring_bytes;
 	struct probe_random random;
 	bool fnuz;                 /* its fp8 is the FNUZ kind */
@@ -113,14 +115,14 @@ enum probe_status gpu_gemm(struct probe_session *s,
 			   const struct probe_method *method,
 			   struct probe_time *out, char *why, size_t n_why);
 
-/* calibrate/probe_gpu_attention.c (cuDNN), or what stands for it on AMD */
+/* calibrate/probe_gpu_attention.c; open: says which fused attention there is */
+void gpu_attention_open(struct probe_session *s, struct probe_device *device);
 enum probe_status gpu_attention(struct probe_session *s,
 				const struct probe_cell *cell,
 				const struct probe_method *method,
 				struct probe_time *out, char *why,
 				size_t n_why);
 void gpu_attention_close(struct probe_session *s);
-void gpu_attention_version(char *text, size_t n);
 
 /* calibrate/probe_gpu_collective.c */
 enum probe_status gpu_collective(struct probe_session *s,
@@ -140,8 +142,5 @@ struct gpu_clocks *gpu_clocks_open(int device);
 void gpu_clocks_read(const struct gpu_clocks *c, struct probe_time *out);
 void gpu_clocks_driver(const struct gpu_clocks *c, char *text, size_t n);
 void gpu_clocks_close(struct gpu_clocks *c);
-
-/* ||out - want|| / ||want||; NaN when anything is */
-double gpu_distance(const double *out, const double *want, size_t n);
 
 #endif

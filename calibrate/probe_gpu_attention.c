@@ -1,297 +1,172 @@
 /*
- * calibrate/probe_gpu_attention.c - fused attention: cuDNN on NVIDIA. AMD's fused
- * kernels have no C interface; there, import the output of their own benchmark
+ * calibrate/probe_gpu_attention.c - attention cells: which implementation, its memory and
+ * inputs; then it is checked (probe_gpu_check.c) and timed
+ *
+ * Fused: cuDNN on NVIDIA; on AMD what a shim lends (attention_shim.h). `unfused` is
+ * there on both: an upper bound on time, and labelled as what it is.
  */
-#include "probe_gpu.h"
+#include "probe_gpu_attention.h"
 
+#include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "probe_shim.h"
+
 #ifdef PROBE_HIP
-
-void gpu_attention_version(char *text, size_t n)
+/* The shim beside this plug-in. */
+static const struct ft_shim *find_shim(void)
 {
-	snprintf(text, n, "none");
+	const struct ft_shim *shim;
+	char folder[4200] = "", why[512];
+	Dl_info self;
+
+	if (dladdr((void *)(uintptr_t)gpu_attention_open, &self) &&
+	    self.dli_fname && strrchr(self.dli_fname, '/'))
+		snprintf(folder, sizeof(folder), "%.*s",
+			 (int)(strrchr(self.dli_fname, '/') - self.dli_fname),
+			 self.dli_fname);
+	shim = shim_load(folder[0] ? folder : NULL, why, sizeof(why));
+	if (why[0])
+		fprintf(stderr, "foretoken-probe: %s; attention is unfused\n",
+			why);
+	return shim;
 }
+#endif
 
-void gpu_attention_close(struct probe_session *s)
+void gpu_attention_open(struct probe_session *s, struct probe_device *d)
 {
-	(void)s;
-}
+	struct gpu_attention *a = calloc(1, sizeof(*a));
 
-enum probe_status gpu_attention(struct probe_session *s,
-				const struct probe_cell *cell,
-				const struct probe_method *method,
-				struct probe_time *out, char *why,
-				size_t n_why)
-{
-	(void)s, (void)cell, (void)method, (void)out;
-	snprintf(why, n_why, "no fused attention with a C interface here; "
-		 "import the output of AITER's or CK's benchmark instead");
-	return PROBE_UNSUPPORTED;
-}
-
-#else
-
-#include "probe_cudnn.h"
-
-struct gpu_attention {
-	cudnnHandle_t handle;
-	char *pool;
-	size_t pool_bytes;
-	float scale, lowest, unit;
-};
-
-void gpu_attention_version(char *text, size_t n)
-{
-	size_t v = cudnnGetVersion();
-
-	snprintf(text, n, "cuDNN %zu.%zu.%zu", v / 10000, v / 100 % 100,
-		 v % 100);
-}
-
-static struct gpu_attention *library(struct probe_session *s)
-{
-	struct gpu_attention *a = s->attention;
-
-	if (a)
-		return a;
-	a = calloc(1, sizeof(*a));
 	if (!a)
 		abort();
-	if (cudnnCreate(&a->handle) ||
-	    cudnnSetStream(a->handle, s->stream)) {
-		free(a);
-		return NULL;
-	}
-	a->lowest = -INFINITY;
-	a->unit = 1;
-	return s->attention = a;
+	s->attention = a;
+#ifdef PROBE_HIP
+	a->shim = find_shim();
+	snprintf(d->attention, sizeof(d->attention), "%.47s",
+		 a->shim ? a->shim->library : "none");
+	snprintf(d->fused, sizeof(d->fused), "%s", a->shim ? a->shim->name : "");
+#else
+	attention_cudnn_version(d->attention, sizeof(d->attention));
+	snprintf(d->fused, sizeof(d->fused), "cudnn");
+	d->fused_fp8 = true;
+#endif
 }
 
 void gpu_attention_close(struct probe_session *s)
 {
 	if (!s->attention)
 		return;
-	cudnnDestroy(s->attention->handle);
-	(void)cudaFree(s->attention->pool);
+#ifndef PROBE_HIP
+	attention_cudnn_close(s->attention);
+#endif
+	(void)G(Free)(s->attention->pool);
 	free(s->attention);
 	s->attention = NULL;
 }
 
-/* Both passes of a problem and the memory they share. */
-struct bound {
-	struct attention_problem problem;
-	struct cudnn_graph pass[2];
-	void *pointer[T_TENSORS];
-	cudnnHandle_t handle;
-	bool backward;
-};
-
-static enum probe_status queue_pass(struct probe_session *s, void *self)
+static const struct attention_engine *engine_named(const struct gpu_attention *a,
+						   const char *impl)
 {
-	struct bound *b = self;
-	struct cudnn_graph *g = &b->pass[b->backward];
-
-	(void)s;
-	return cudnnBackendExecute(b->handle, g->plan, g->pack) ? PROBE_FAILED :
-								  PROBE_OK;
+	if (!strcmp(impl, "unfused"))
+		return attention_unfused();
+	if (a->shim && !strcmp(impl, a->shim->name))
+		return attention_shim_engine();
+#ifndef PROBE_HIP
+	if (!strcmp(impl, "cudnn"))
+		return attention_cudnn();
+#endif
+	return NULL;
 }
 
-/* A part of the pool for each tensor, and the rest for the workspace. */
-static enum probe_status place(struct probe_session *s, struct bound *b,
-			       char **rest, char *why, size_t n_why)
+size_t attention_element(const struct attention_run *r, int tensor)
 {
-	const struct attention_problem *p = &b->problem;
-	struct gpu_attention *a = s->attention;
-	size_t rows = (size_t)(p->batch * p->heads * p->sequence);
-	size_t q = rows * (size_t)p->head_dim * 2;
-	size_t k = q / (size_t)p->heads * (size_t)p->kv_heads, need = 0;
-	size_t bytes[T_SCALE] = {
-		[T_Q] = q, [T_K] = k, [T_V] = k, [T_O] = q, [T_STATS] = rows * 4,
-		[T_DO] = q, [T_DQ] = q, [T_DK] = k, [T_DV] = k,
-		[T_DELTA] = rows * 4, [T_DQ_SUM] = 2 * q,
-	};
-	int64_t work = b->pass[0].workspace_bytes;
+	return tensor == A_STATS ? 4 : r->fp8 ? 1 : 2;
+}
 
-	if (b->backward && b->pass[1].workspace_bytes > work)
-		work = b->pass[1].workspace_bytes;
-	for (int i = 1; i < T_SCALE; i++)
-		need += (bytes[i] + 255) / 256 * 256;
-	if (need + (size_t)work > a->pool_bytes) {
-		(void)cudaFree(a->pool);
+void attention_fill(struct probe_session *s, const struct attention_run *r,
+		    int tensor)
+{
+	kernel_fill(r->at[tensor], r->numbers[tensor], r->dtype,
+		    (uint64_t)(tensor + 1) << 40, s->stream);
+}
+
+static struct attention_run run_of(const struct probe_cell *c)
+{
+	struct attention_run r = {
+		.batch = c->batch, .heads = c->heads, .kv_heads = c->kv_heads,
+		.sequence = c->sequence, .head_dim = c->head_dim,
+		.causal = c->causal, .trains = !strcmp(c->pass, "backward"),
+		.fp8 = !strcmp(c->dtype, "fp8"),
+		.scale = (float)(1 / sqrt((double)c->head_dim)),
+	};
+	size_t rows = (size_t)(c->batch * c->sequence), d = (size_t)c->head_dim;
+
+	r.dtype = r.fp8 ? KERNEL_FP8 : KERNEL_BF16;
+	for (int i = 0; i < A_TENSORS; i++) {
+		bool few = i == A_K || i == A_V || i == A_DK || i == A_DV;
+
+		r.factor[i] = 1;
+		r.numbers[i] = rows * d * (size_t)(few ? c->kv_heads : c->heads);
+	}
+	r.numbers[A_STATS] = rows * (size_t)c->heads;
+	/* as large as the largest results leave room for below 448 */
+	if (r.fp8) {
+		r.factor[A_O] = 64;
+		r.factor[A_DQ] = r.factor[A_DK] = r.factor[A_DV] = 16;
+	}
+	return r;
+}
+
+/* A part of the pool for each tensor, and the rest for the engine. */
+static enum probe_status place(struct probe_session *s, struct attention_run *r,
+			       char *why, size_t n_why)
+{
+	struct gpu_attention *a = s->attention;
+	int tensors = r->trains ? A_TENSORS : A_DO;
+	size_t need = 0, size[A_TENSORS];
+
+	for (int i = 0; i < tensors; i++) {
+		size[i] = (r->numbers[i] * attention_element(r, i) + 255) &
+			  ~(size_t)255;
+		need += size[i];
+	}
+	if (need + r->work_bytes > a->pool_bytes) {
+		(void)G(Free)(a->pool);
 		a->pool = NULL;
 		a->pool_bytes = 0;
-		GPU_TRY(cudaMalloc((void **)&a->pool, need + (size_t)work));
-		a->pool_bytes = need + (size_t)work;
+		GPU_TRY(G(Malloc)((void **)&a->pool, need + r->work_bytes));
+		a->pool_bytes = need + r->work_bytes;
 	}
+	r->work = a->pool + need;
 	need = 0;
-	for (int i = 1; i < T_SCALE; i++) {
-		b->pointer[i] = a->pool + need;
-		need += (bytes[i] + 255) / 256 * 256;
+	for (int i = 0; i < tensors; i++) {
+		r->at[i] = a->pool + need;
+		need += size[i];
 	}
-	*rest = a->pool + need;
-	GPU_TRY(cudaMemsetAsync(a->pool, 0xff, need, s->stream));
-	kernel_fill(b->pointer[T_Q], q / 2, KERNEL_BF16, 1, s->stream);
-	kernel_fill(b->pointer[T_K], k / 2, KERNEL_BF16, 2, s->stream);
-	kernel_fill(b->pointer[T_V], k / 2, KERNEL_BF16, 3, s->stream);
-	kernel_fill(b->pointer[T_DO], q / 2, KERNEL_BF16, 4, s->stream);
+	GPU_TRY(G(MemsetAsync)(a->pool, 0xff, need, s->stream));
+	attention_fill(s, r, A_Q);
+	attention_fill(s, r, A_K);
+	attention_fill(s, r, A_V);
+	if (r->trains)
+		attention_fill(s, r, A_DO);
 	return PROBE_OK;
 }
 
-static enum probe_status fetch(struct probe_session *s, const void *p,
-			       size_t at, size_t n, float *host, char *why,
-			       size_t n_why)
+struct timed {
+	const struct attention_engine *engine;
+	struct attention_run *run;
+	char *why;
+	size_t n_why;
+};
+
+static enum probe_status queue_timed(struct probe_session *s, void *self)
 {
-	kernel_gather(p, at, 1, n, KERNEL_BF16, s->gathered, s->stream);
-	GPU_TRY(cudaStreamSynchronize(s->stream));
-	GPU_TRY(cudaMemcpy(host, s->gathered, n * sizeof(*host),
-			   cudaMemcpyDeviceToHost));
-	return PROBE_OK;
-}
+	struct timed *t = self;
 
-/* Output row of query i of the last head, from rows q, k[], v[]. */
-static void one_query(const struct attention_problem *p, const float *q,
-		      const float *k, const float *v, size_t keys, double *out)
-{
-	size_t d = (size_t)p->head_dim, step = d * (size_t)p->kv_heads;
-	double scale = 1 / sqrt((double)d), most = -INFINITY, sum = 0;
-	double *s = malloc(keys * sizeof(*s));
-
-	if (!s)
-		abort();
-	for (size_t j = 0; j < keys; j++) {
-		s[j] = 0;
-		for (size_t c = 0; c < d; c++)
-			s[j] += (double)q[c] * (double)k[j * step + c];
-		s[j] *= scale;
-		most = fmax(most, s[j]);
-	}
-	for (size_t c = 0; c < d; c++)
-		out[c] = 0;
-	for (size_t j = 0; j < keys; j++) {
-		double e = exp(s[j] - most);
-
-		sum += e;
-		for (size_t c = 0; c < d; c++)
-			out[c] += e * (double)v[j * step + c];
-	}
-	for (size_t c = 0; c < d; c++)
-		out[c] /= sum;
-	free(s);
-}
-
-/* The last head's query 100 of batch 0 against double precision; its keys are the
- * first 101 under a mask, and all without. Of the backward pass only that it left
- * no hole in dQ and dK. */
-static enum probe_status check(struct probe_session *s, struct bound *b,
-			       double *error, char *why, size_t n_why)
-{
-	const struct attention_problem *p = &b->problem;
-	size_t d = (size_t)p->head_dim, i = 100, kv = (size_t)p->kv_heads;
-	size_t h = (size_t)p->heads, last = h - 1;
-	size_t keys = p->causal ? i + 1 : (size_t)p->sequence;
-	size_t n = keys * kv * d;
-	float *host;
-	double *both;
-	enum probe_status status;
-
-	if (n > s->n_gathered)
-		return PROBE_OK; /* not checked: see the smaller ones */
-	host = malloc((2 * n + 2 * d) * sizeof(*host));
-	both = malloc(2 * d * sizeof(*both));
-	if (!host || !both)
-		abort();
-	status = fetch(s, b->pointer[T_K], 0, n, host, why, n_why);
-	if (status == PROBE_OK)
-		status = fetch(s, b->pointer[T_V], 0, n, host + n, why, n_why);
-	if (status == PROBE_OK)
-		status = fetch(s, b->pointer[T_Q], (i * h + last) * d, d,
-			       host + 2 * n, why, n_why);
-	if (status == PROBE_OK)
-		status = fetch(s, b->pointer[T_O], (i * h + last) * d, d,
-			       host + 2 * n + d, why, n_why);
-	one_query(p, host + 2 * n, host + (kv - 1) * d, host + n + (kv - 1) * d,
-		  keys, both);
-	for (size_t c = 0; c < d; c++)
-		both[d + c] = (double)host[2 * n + d + c];
-	*error = gpu_distance(both + d, both, d);
-	if (status == PROBE_OK && b->backward) {
-		status = fetch(s, b->pointer[T_DQ], (i * h + last) * d, d, host,
-			       why, n_why);
-		for (size_t c = 0; c < d; c++)
-			if (isnan(host[c]))
-				*error = NAN;
-		if (status == PROBE_OK)
-			status = fetch(s, b->pointer[T_DK], 0, d, host, why,
-				       n_why);
-		for (size_t c = 0; c < d; c++)
-			if (isnan(host[c]))
-				*error = NAN;
-	}
-	free(host);
-	free(both);
-	return status;
-}
-
-static enum probe_status no_plan(const struct cudnn_graph *g, char *why,
-				 size_t n_why)
-{
-	snprintf(why, n_why, "cuDNN cannot: %s: %s",
-		 g->failed ? g->failed : "no engine",
-		 cudnnGetErrorString(g->status));
-	return PROBE_UNSUPPORTED;
-}
-
-static enum probe_status measure(struct probe_session *s, struct bound *b,
-				 bool backward,
-				 const struct probe_method *method,
-				 struct probe_time *out, char *why,
-				 size_t n_why)
-{
-	struct gpu_call call = { queue_pass, b, why, n_why };
-	struct attention_problem p = b->problem;
-	enum probe_status status;
-	char *rest = NULL;
-	int engines;
-
-	for (int i = 0; i <= backward; i++) {
-		p.backward = i;
-		if (!cudnn_attention(&b->pass[i], &p) ||
-		    !cudnn_plan(&b->pass[i], b->handle, NULL, 0, &engines))
-			return no_plan(&b->pass[i], why, n_why);
-	}
-	b->backward = backward;
-	status = place(s, b, &rest, why, n_why);
-	if (status != PROBE_OK)
-		return status;
-	for (int i = 0; i <= backward; i++) {
-		void *pointer[T_TENSORS];
-
-		memcpy(pointer, b->pointer, sizeof(pointer));
-		for (int t = T_DO; !i && t <= T_DQ_SUM; t++)
-			pointer[t] = NULL;
-		if (!i)
-			pointer[T_UNIT] = NULL;
-		if (!p.causal)
-			pointer[T_LOWEST] = NULL;
-		if (!cudnn_bind(&b->pass[i], pointer, rest))
-			return no_plan(&b->pass[i], why, n_why);
-		b->backward = i;
-		status = queue_pass(s, b);
-		if (status != PROBE_OK)
-			return status;
-	}
-	status = check(s, b, &out->relative_error, why, n_why);
-	if (status == PROBE_OK && !(out->relative_error < 2e-2)) {
-		snprintf(why, n_why, "differs from double precision by %.2e",
-			 out->relative_error);
-		return PROBE_WRONG;
-	}
-	return status == PROBE_OK ? gpu_time(s, &call, true, method, out) :
-				    status;
+	return t->engine->queue(s, t->run, t->why, t->n_why);
 }
 
 enum probe_status gpu_attention(struct probe_session *s,
@@ -300,26 +175,27 @@ enum probe_status gpu_attention(struct probe_session *s,
 				struct probe_time *out, char *why,
 				size_t n_why)
 {
-	struct gpu_attention *a = library(s);
-	struct bound b = { .problem = { c->batch, c->heads, c->kv_heads,
-					c->sequence, c->head_dim, c->causal,
-					false } };
+	const struct attention_engine *e = engine_named(s->attention, c->impl);
+	struct attention_run r = run_of(c);
+	struct timed t = { e, &r, why, n_why };
+	struct gpu_call call = { queue_timed, &t, why, n_why };
 	enum probe_status status;
 
-	if (!a) {
-		snprintf(why, n_why, "cuDNN does not start");
+	if (!e) {
+		snprintf(why, n_why, "no attention called '%.24s' here", c->impl);
 		return PROBE_UNSUPPORTED;
 	}
-	a->scale = (float)(1 / sqrt((double)c->head_dim));
-	b.handle = a->handle;
-	b.pointer[T_SCALE] = &a->scale;
-	b.pointer[T_LOWEST] = &a->lowest;
-	b.pointer[T_UNIT] = &a->unit;
-	status = measure(s, &b, !strcmp(c->pass, "backward"), method, out, why,
-			 n_why);
-	cudnn_drop(&b.pass[0]);
-	cudnn_drop(&b.pass[1]);
+	status = e->open(s, &r, why, n_why);
+	if (status == PROBE_OK)
+		status = place(s, &r, why, n_why);
+	if (status == PROBE_OK)
+		status = e->bind(s, &r, why, n_why);
+	if (status == PROBE_OK)
+		status = attention_check(s, e, &r, &out->relative_error, why,
+					 n_why);
+	r.backward = r.trains;
+	if (status == PROBE_OK)
+		status = gpu_time(s, &call, true, method, out);
+	e->close(&r);
 	return status;
 }
-
-#endif

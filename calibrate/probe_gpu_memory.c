@@ -138,7 +138,7 @@ static enum probe_status check(struct probe_session *s, const struct kernel *k,
 		both[i] = (double)host[2 * n + i];
 	if (status == PROBE_OK)
 		*error = reference(c->kernel, host, host + n, n, row, both + n) ?
-				 gpu_distance(both, both + n, (size_t)n) :
+				 reference_distance(both, both + n, (size_t)n) :
 				 preserved(c->kernel, host, host + 2 * n, n);
 	free(host);
 	free(both);

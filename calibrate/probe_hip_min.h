@@ -85,6 +85,8 @@ enum {
 	HIPBLASLT_MATMUL_DESC_A_SCALE_POINTER = 5,
 	HIPBLASLT_MATMUL_DESC_B_SCALE_POINTER = 6,
 	HIPBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES = 1,
+	HIPBLASLT_MATRIX_LAYOUT_BATCH_COUNT = 0,
+	HIPBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET = 1,
 };
 typedef void *hipblasLtHandle_t;
 typedef struct lt_desc *hipblasLtMatmulDesc_t;
@@ -107,6 +109,7 @@ int hipblasLtMatmulDescCreate(hipblasLtMatmulDesc_t *, int, int);
 int hipblasLtMatmulDescDestroy(hipblasLtMatmulDesc_t);
 int hipblasLtMatmulDescSetAttribute(hipblasLtMatmulDesc_t, int, const void *, size_t);
 int hipblasLtMatrixLayoutCreate(hipblasLtMatrixLayout_t *, int, uint64_t, uint64_t, int64_t);
+int hipblasLtMatrixLayoutSetAttribute(hipblasLtMatrixLayout_t, int, const void *, size_t);
 int hipblasLtMatrixLayoutDestroy(hipblasLtMatrixLayout_t);
 int hipblasLtMatmulPreferenceCreate(hipblasLtMatmulPreference_t *);
 int hipblasLtMatmulPreferenceDestroy(hipblasLtMatmulPreference_t);

@@ -254,7 +254,7 @@ static int probe(struct options *o, const struct probe_backend *backend,
 
 	if (o->most_devices && device->devices > o->most_devices)
 		device->devices = o->most_devices;
-	if (!probe_plan_make(&plan, o->effort, o->kinds, device->devices,
+	if (!probe_plan_make(&plan, o->effort, o->kinds, device,
 			     o->method.seed))
 		abort();
 	if (read_done(&done, o->out, false) && read_done(&done, o->done, true) &&
@@ -304,9 +304,13 @@ int main(int argc, char **argv)
 		return EXIT_USAGE;
 	if (o.list) {
 		struct probe_plan plan;
-		int n = o.most_devices ? o.most_devices : 1;
 
-		if (!probe_plan_make(&plan, o.effort, o.kinds, n, o.method.seed))
+		/* of a machine as NVIDIA's are, which is not asked */
+		device = (struct probe_device){ .fused = "cudnn",
+						.fused_fp8 = true };
+		device.devices = o.most_devices ? o.most_devices : 1;
+		if (!probe_plan_make(&plan, o.effort, o.kinds, &device,
+				     o.method.seed))
 			abort();
 		code = list_cells(&plan);
 		probe_plan_free(&plan);

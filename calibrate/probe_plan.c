@@ -28,54 +28,6 @@ void probe_plan_put(struct probe_plan *plan, const struct probe_cell *cell)
 	plan->cell[plan->n++] = c;
 }
 
-static void put_attention(struct probe_plan *plan, const char *pass, int64_t b,
-			  int64_t h, int64_t kv, int64_t s, int64_t d,
-			  bool causal)
-{
-	struct probe_cell c = { .kind = PROBE_ATTENTION, .dtype = "bf16",
-				.impl = "cudnn", .pass = pass, .batch = b,
-				.heads = h, .kv_heads = kv, .sequence = s,
-				.head_dim = d, .causal = causal };
-
-	if (b * h * s * s > INT64_C(1) << 37)
-		return;
-	probe_plan_put(plan, &c);
-}
-
-static void plan_attention(struct probe_plan *plan, enum probe_effort effort)
-{
-	static const int64_t heads[][3] = { /* heads, kv_heads, head_dim */
-		{ 32, 8, 128 }, { 64, 8, 128 },  { 8, 1, 128 }, { 16, 2, 128 },
-		{ 32, 32, 128 }, { 12, 12, 128 }, { 16, 16, 64 }, { 25, 25, 64 },
-		{ 64, 8, 64 },  { 4, 4, 128 },   { 40, 40, 128 },
-	};
-
-	if (effort == PROBE_QUICK) {
-		for (int64_t s = 32; s <= 128; s *= 2)
-			put_attention(plan, "forward", 1, 2, 2, s, 32, true);
-		return;
-	}
-	for (size_t i = 0; i < sizeof(heads) / sizeof(*heads); i++)
-		for (int64_t s = 512; s <= 32768; s *= 2)
-			for (int64_t b = 1; b <= 4; b *= 4) {
-				const int64_t *h = heads[i];
-				bool full = h[0] == 32 || h[0] == 16;
-
-				if (b > 1 && s > 8192)
-					continue;
-				put_attention(plan, "forward", b, h[0], h[1], s,
-					      h[2], true);
-				put_attention(plan, "backward", b, h[0], h[1],
-					      s, h[2], true);
-				if (!full || s == 512 || b > 1)
-					continue;
-				put_attention(plan, "forward", b, h[0], h[1], s,
-					      h[2], false);
-				put_attention(plan, "backward", b, h[0], h[1],
-					      s, h[2], false);
-			}
-}
-
 /* Shapes of memory-bound kernels: m rows of n; bytes is then m n elements. */
 static void plan_memory(struct probe_plan *plan, enum probe_effort effort)
 {
@@ -223,13 +175,16 @@ static void drop_twins(struct probe_plan *plan)
 }
 
 bool probe_plan_make(struct probe_plan *plan, enum probe_effort effort,
-		     unsigned kinds, int devices, uint64_t seed)
+		     unsigned kinds, const struct probe_device *device,
+		     uint64_t seed)
 {
+	int devices = device->devices;
+
 	*plan = (struct probe_plan){ 0 };
 	if (kinds & 1u << PROBE_GEMM)
 		probe_plan_gemm(plan, effort);
 	if (kinds & 1u << PROBE_ATTENTION)
-		plan_attention(plan, effort);
+		probe_plan_attention(plan, effort, device);
 	if (kinds & 1u << PROBE_MEMORY)
 		plan_memory(plan, effort);
 	if (kinds & 1u << PROBE_LAUNCH)

@@ -14,14 +14,20 @@ struct probe_plan {
 	bool failed; /* out of memory */
 };
 
-/* kinds: bits 1 << enum probe_kind. Shuffled by seed, so that drift of the
- * machine does not look like an effect of size. */
+/* kinds: bits 1 << enum probe_kind. Of the device counts how many there are and
+ * which fused attention. Shuffled by seed, so that drift of the machine does not
+ * look like an effect of size. */
 bool probe_plan_make(struct probe_plan *plan, enum probe_effort effort,
-		     unsigned kinds, int devices, uint64_t seed);
+		     unsigned kinds, const struct probe_device *device,
+		     uint64_t seed);
 void probe_plan_free(struct probe_plan *plan);
 
 /* calibrate/probe_plan_gemm.c */
 void probe_plan_put(struct probe_plan *plan, const struct probe_cell *cell);
 void probe_plan_gemm(struct probe_plan *plan, enum probe_effort effort);
+
+/* calibrate/probe_plan_attention.c */
+void probe_plan_attention(struct probe_plan *plan, enum probe_effort effort,
+			  const struct probe_device *device);
 
 #endif

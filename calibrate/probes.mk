@@ -10,9 +10,10 @@ PROBE_CUDA_FLAGS ?= -isystem $(CUDA)/include
 PROBE_CUDA_LIBS  ?= -L$(CUDA)/lib64 -Wl,-rpath,$(CUDA)/lib64 -lcudart -lcublasLt -lcudnn -lnccl
 
 PROBE_CFLAGS = -std=c11 -D_GNU_SOURCE -fPIC $(WARN) $(CFLAGS)
-PROBE_SRC := $(addprefix calibrate/probe_,main.c plan.c plan_gemm.c write.c stats.c cpu.c cpu_loops.c fake.c)
-PROBE_GPU_SRC := $(addprefix calibrate/probe_,gpu.c gpu_time.c gpu_gemm.c gpu_memory.c gpu_attention.c gpu_collective.c gpu_clocks.c stats.c)
-PROBE_HEADERS := $(wildcard calibrate/probe_*.h calibrate/backend.h calibrate/probe_*.inc)
+PROBE_SRC := $(addprefix calibrate/probe_,main.c plan.c plan_gemm.c plan_attention.c write.c stats.c cpu.c cpu_loops.c fake.c)
+PROBE_GPU_SRC := $(addprefix calibrate/probe_,gpu.c gpu_time.c gpu_gemm.c gpu_memory.c gpu_attention.c gpu_check.c gpu_unfused.c gpu_shim.c gpu_collective.c gpu_agree.c gpu_clocks.c shim.c reference.c stats.c)
+PROBE_CUDNN_SRC := $(addprefix calibrate/probe_,cudnn.c cudnn_parts.c cudnn_fp8.c cudnn_run.c)
+PROBE_HEADERS := $(wildcard calibrate/probe_*.h calibrate/backend.h calibrate/attention_shim.h calibrate/probe_*.inc)
 OPENBLAS := $(shell pkg-config --exists openblas 2>/dev/null && echo yes)
 ifneq ($(OPENBLAS),)
 PROBE_BLAS_FLAGS := -DPROBE_OPENBLAS $(shell pkg-config --cflags openblas)
@@ -21,7 +22,7 @@ endif
 
 PROBES := $B/foretoken-probe # what `make check` needs; the plug-ins it does not
 
-.PHONY: probes probe-cuda probe-hip
+.PHONY: probes probe-cuda probe-hip attention-shim
 probes: $(PROBES)
 ifneq ($(and $(NVCC),$(wildcard $(CUDA)/include/cudnn.h)),)
 probes: $B/libft_cuda.so
@@ -39,11 +40,23 @@ $B/foretoken-probe: $(PROBE_SRC) $(PROBE_HEADERS)
 $B/probe/kernels.cu.o: calibrate/probe_kernels.cu $(PROBE_HEADERS)
 	@mkdir -p $(@D)
 	$(NVCC) -O2 -arch=$(CUDA_ARCH) -Xcompiler -fPIC -c -o $@ $<
-$B/libft_cuda.so: $(PROBE_GPU_SRC) calibrate/probe_cudnn.c $B/probe/kernels.cu.o $(PROBE_HEADERS)
-	$(CC) $(PROBE_CFLAGS) $(PROBE_CUDA_FLAGS) -shared -o $@ $(PROBE_GPU_SRC) calibrate/probe_cudnn.c $B/probe/kernels.cu.o $(PROBE_CUDA_LIBS) -lstdc++ -lm -ldl
+$B/libft_cuda.so: $(PROBE_GPU_SRC) $(PROBE_CUDNN_SRC) $B/probe/kernels.cu.o $(PROBE_HEADERS)
+	$(CC) $(PROBE_CFLAGS) $(PROBE_CUDA_FLAGS) -shared -o $@ $(PROBE_GPU_SRC) $(PROBE_CUDNN_SRC) $B/probe/kernels.cu.o $(PROBE_CUDA_LIBS) -lstdc++ -lm -ldl
 
 $B/probe/kernels.hip.o: calibrate/probe_kernels.hip $(PROBE_HEADERS)
 	@mkdir -p $(@D)
 	$(HIPCC) --offload-arch=native -O2 -fPIC -c -o $@ $<
 $B/libft_hip.so: $(PROBE_GPU_SRC) $B/probe/kernels.hip.o $(PROBE_HEADERS)
 	$(CC) $(PROBE_CFLAGS) -DPROBE_HIP -isystem $(ROCM)/include -shared -o $@ $(PROBE_GPU_SRC) $B/probe/kernels.hip.o -L$(ROCM)/lib -Wl,-rpath,$(ROCM)/lib -lamdhip64 -lhipblaslt -lrccl -lstdc++ -lm -ldl
+
+# A fused attention library lent to the HIP probe: a C or C++ file of yours that fills in
+# calibrate/attention_shim.h (docs/calibrate.md says how)
+SHIM_SRC   ?=
+SHIM_FLAGS ?= -I$(ROCM)/include
+SHIM_LIBS  ?=
+attention-shim: $B/libft_attention_shim.so
+$B/libft_attention_shim.so: $(SHIM_SRC) calibrate/attention_shim.h
+	@[ -n "$(SHIM_SRC)" ] || { echo "attention-shim needs: SHIM_SRC=FILE that defines ft_attention_shim() of calibrate/attention_shim.h," \
+		"SHIM_LIBS of the library it calls (AITER's libmha_fwd and libmha_bwd, or CK's fmha), and ROCm's hipcc"; exit 1; }
+	@mkdir -p $(@D)
+	$(or $(HIPCC),$(CXX)) -O2 -fPIC -shared -I. $(SHIM_FLAGS) -o $@ $(SHIM_SRC) $(SHIM_LIBS)

@@ -167,6 +167,37 @@ static void nccl_tests_text_is_read(void **state)
 	ft_store_close(s);
 }
 
+static void imported_attention_keeps_its_format(void **state)
+{
+	struct scratch *x = *state;
+	struct ft_probe_run run = { .backend = "aiter", .device = "D" };
+	static const char *const want[] = { "bf16", "fp8", "fp16", "bf16" };
+	const struct ft_measurement *m;
+	struct ft_store *s;
+	struct ft_error err;
+	char path[128];
+	size_t n;
+
+	snprintf(path, sizeof(path), "%s/b.csv", x->folder);
+	s = ft_store_open(x->path, true, &err);
+	write_text(path, "batch,heads,seqlen,head_dim,fwd_time_ms,dtype\n"
+			 "1,2,512,128,1,bfloat16\n1,2,1024,128,2,fp8bf16\n"
+			 "1,2,2048,128,3,fp16\n1,2,4096,128,4,\n");
+	assert_true(ft_store_import(s, FT_IMPORT_ATTENTION, path, &run, &n,
+				    &err));
+	assert_int_equal(n, 4);
+	m = ft_store_measurements(s, NULL, 0, &n, &err);
+	for (size_t i = 0; i < 4; i++)
+		assert_string_equal(m[i].dtype, want[(int)m[i].time_us / 1000 -
+						     1]);
+	write_text(path, "batch,heads,seqlen,head_dim,fwd_time_ms,dtype\n"
+			 "1,2,512,128,1,int4\n");
+	assert_false(ft_store_import(s, FT_IMPORT_ATTENTION, path, &run, &n,
+				     &err));
+	assert_non_null(strstr(err.text, "'int4' is none of"));
+	ft_store_close(s);
+}
+
 static void missing_columns_are_named(void **state)
 {
 	struct scratch *x = *state;
@@ -216,6 +247,7 @@ int main(void)
 		TEST(another_version_is_refused),
 		TEST(a_missing_store_says_what_makes_one),
 		TEST(nccl_tests_text_is_read),
+		TEST(imported_attention_keeps_its_format),
 		TEST(missing_columns_are_named),
 		cmocka_unit_test(a_curve_is_found_again_despite_an_outlier),
 	};
