@@ -300,8 +300,12 @@ bool graph_topology(const struct ft_fabric *fabric, int64_t nodes, int64_t nics,
 	t->tiers = (g->diameter + 1) / 2 + 1;
 	t->endpoints = t->cables_node_leaf = nodes * nics;
 	for (size_t s = 0; s < g->n_switches; s++) {
-		t->leaf += down[s] > 0;
-		t->spine += down[s] == 0;
+		bool leaf = false;
+
+		for (size_t i = 0; i < g->n_attaches; i++)
+			leaf |= g->attach[i].to == s;
+		t->leaf += leaf;
+		t->spine += !leaf;
 		t->leaf_down = down[s] > t->leaf_down ? down[s] : t->leaf_down;
 	}
 	for (size_t c = 0; c < g->n_cables; c++)

@@ -12,11 +12,12 @@
  *
  * What parts have in common: leaves that hold the same parts are one shared link, as are
  * pods. A path names the shared links it crosses and the fraction of each that it takes
- * at that rate (of the fullest leaf or pod): what sim/engine.c shares out among
+ * at that rate (of the fullest leaf or pod; under ECMP two parts of its fullest link
+ * and one of all): what sim/engine.c shares out among
  * collectives that run at once.
  *
  * Limits: a core's own switches are unblocking; of parts above 4,096 nodes that many
- * send; between collectives, a leaf's uplinks are pooled under ECMP too.
+ * send; of a drawn network's links, collectives meet on those of switches with nodes.
  */
 #ifndef SIM_NETWORK_H
 #define SIM_NETWORK_H

@@ -120,6 +120,22 @@ static void parts_in(const struct network *w, int64_t from, int64_t to,
 		}
 }
 
+/* The nodes [from, to) below the i-th leaf, pod or switch. */
+static void nodes_below(const struct network *w, int64_t i, int64_t per,
+			int64_t *from, int64_t *to)
+{
+	*from = w->graph ? w->nodes : i * per;
+	*to = w->graph ? 0 : (i + 1) * per;
+	for (size_t k = 0; w->graph && k < w->graph->n_attaches; k++) {
+		const struct ft_attach *a = &w->graph->attach[k];
+
+		if (a->to != (uint32_t)i)
+			continue;
+		*from = a->first_node < *from ? a->first_node : *from;
+		*to = a->last_node + 1 > *to ? a->last_node + 1 : *to;
+	}
+}
+
 /* Leaves (or pods) that hold the same parts are one shared link; scattered parts are
  * everywhere. */
 static uint32_t *find_kinds(struct network *w, int64_t n, int64_t per)
@@ -128,7 +144,10 @@ static uint32_t *find_kinds(struct network *w, int64_t n, int64_t per)
 	size_t first = 0, last = 0, f, l;
 
 	for (int64_t i = 0; i < n; i++) {
-		parts_in(w, i * per, (i + 1) * per, &f, &l);
+		int64_t from, to;
+
+		nodes_below(w, i, per, &from, &to);
+		parts_in(w, from, to, &f, &l);
 		if (i == 0 || (!w->c->imperfections.scattered &&
 			       (f != first || l != last)))
 			w->n_shared++;
@@ -169,7 +188,7 @@ void links_lay_out(struct network *w, gsl_rng *rng)
 	set_nics(w, rng);
 	if (w->graph) {
 		set_cables(w, rng);
-		w->n_shared = w->graph->n_cables;
+		w->leaf_link = find_kinds(w, (int64_t)w->graph->n_switches, 0);
 		return;
 	}
 	set_clos(w, rng);
@@ -314,29 +333,62 @@ static double weight_on(const struct share *s, uint32_t link)
 	return weight;
 }
 
+/* How full a leaf's links are, at a pace: the fullest, and all together. */
+struct fullness {
+	double fullest, load, room;
+};
+
+static void add_link(struct fullness *f, const struct network *w,
+		     const struct share *s, double pace, uint32_t at)
+{
+	double load = pace * weight_on(s, at);
+
+	f->load += load;
+	f->room += w->capacity[at];
+	if (w->capacity[at] > 0)
+		f->fullest = fmax(f->fullest, load / w->capacity[at]);
+}
+
+/* Others' flows hash to other links: two parts to one, which is what hashing two groups
+ * together gives (tests/test_network.c). Pooled links are as full as each other. */
+static double taken(const struct fullness *f)
+{
+	return f->room > 0 ? (2 * f->fullest + f->load / f->room) / 3 : 0;
+}
+
+static void note_graph(const struct network *w, const struct share *s, double pace,
+		       struct network_path *out)
+{
+	for (size_t i = 0; i < w->graph->n_switches; i++) {
+		struct fullness f = { 0 };
+		int64_t from, to;
+
+		nodes_below(w, (int64_t)i, 0, &from, &to);
+		for (size_t c = 0; to > from && c < w->graph->n_cables; c++)
+			if (w->graph->cable[c].a == i || w->graph->cable[c].b == i)
+				add_link(&f, w, s, pace,
+					 cable(w, c, w->graph->cable[c].b == i));
+		note_use(out, w->leaf_link[i], taken(&f));
+	}
+}
+
 void links_note_uses(const struct network *w, const struct share *s, double pace,
 		     struct network_path *out)
 {
-	for (size_t i = 0; w->graph && i < 2 * w->graph->n_cables; i++) {
-		uint32_t at = cable(w, i / 2, i % 2);
+	int64_t pooled = w->c->fabric->adaptive ? 1 : w->uplinks;
 
-		note_use(out, (uint32_t)(i / 2),
-			 pace * weight_on(s, at) / w->capacity[at]);
+	if (w->graph) {
+		note_graph(w, s, pace, out);
+		return;
 	}
-	for (int64_t leaf = 0; !w->graph && leaf < w->leaves; leaf++) {
-		double load = 0, room = 0;
+	for (int64_t leaf = 0; leaf < w->leaves; leaf++) {
+		struct fullness f = { 0 };
 
-		for (int64_t u = 0; u < w->uplinks; u++) {
-			uint32_t at = uplink(w, leaf, u, false);
-
-			load += pace * weight_on(s, at);
-			if (u == 0 || !w->c->fabric->adaptive)
-				room += w->capacity[at];
-		}
-		if (load > 0 && room > 0)
-			note_use(out, w->leaf_link[leaf], load / room);
+		for (int64_t u = 0; u < pooled; u++)
+			add_link(&f, w, s, pace, uplink(w, leaf, u, false));
+		note_use(out, w->leaf_link[leaf], taken(&f));
 	}
-	for (int64_t pod = 0; !w->graph && pod < w->pods; pod++) {
+	for (int64_t pod = 0; pod < w->pods; pod++) {
 		uint32_t at = core(w, pod, false);
 
 		note_use(out, w->pod_link[pod],

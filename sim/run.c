@@ -25,6 +25,7 @@ struct setting {
 	struct arena *mem;
 	struct job job[2];
 	int jobs;
+	bool idle;               /* the second only takes its place */
 	struct network_part *network_part;
 	struct ft_cluster whole; /* the first's, with a fabric for all */
 	size_t n_slow;
@@ -195,7 +196,7 @@ static void make_parts(struct setting *s, struct engine_input *in)
 {
 	size_t *of = ARENA_ARRAY(s->mem, s->n_slow + 1, size_t);
 	size_t slow = slow_pipelines(s, of), n = s->job[0].graph->n_classes;
-	size_t beside = s->jobs > 1 ? s->job[1].graph->n_classes : 0;
+	size_t beside = s->jobs > 1 && !s->idle ? s->job[1].graph->n_classes : 0;
 	struct engine_part *part =
 		ARENA_ARRAY(s->mem, (slow + 1) * n + beside, struct engine_part);
 
@@ -247,8 +248,9 @@ static void note_parts(const struct setting *s, const struct engine_input *in,
 	int64_t slow_units;
 
 	run->class = out->part;
-	run->n_classes = in->n_parts - (s->jobs > 1 ? s->job[1].graph->n_classes :
-						      0);
+	run->n_classes = in->n_parts;
+	if (s->jobs > 1 && !s->idle)
+		run->n_classes -= s->job[1].graph->n_classes;
 	slow_units = (int64_t)(run->n_classes / g->n_classes) - 1;
 	for (size_t i = 0; i < run->n_classes; i++) {
 		struct ft_class_result *r = &run->class[i];
@@ -272,7 +274,7 @@ static bool simulate(struct setting *s, const struct ft_sim_job *const *given,
 
 	if (!lay_network(s, err))
 		return false;
-	for (int i = 0; i < s->jobs; i++)
+	for (int i = 0; i < s->jobs - s->idle; i++)
 		if (!job_price(&s->job[i], given[i]->start, err))
 			return false;
 	find_slow(s);
@@ -300,6 +302,7 @@ struct ft_run *ft_sim_run(const struct ft_sim_job *job,
 
 	w->mem = mem;
 	s->mem = &w->mem;
+	s->idle = beside && beside->idle;
 	for (int i = 0; i < 2 && given[i]; i++)
 		s->job[s->jobs++] = (struct job){
 			.mem = &w->mem, .graph = given[i]->graph,

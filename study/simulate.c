@@ -112,7 +112,8 @@ static bool answer(const struct ft_scenario *s, const struct ft_sim_job *job,
 static struct ft_sim_job job_of(const struct ft_scenario *s,
 				const struct ft_graph *g)
 {
-	return (struct ft_sim_job){ g, s->cluster, s->stack, s->plan->step_start };
+	return (struct ft_sim_job){ g, s->cluster, s->stack, s->plan->step_start,
+				    false };
 }
 
 bool ft_study_simulate(const struct ft_scenario *s,
@@ -155,7 +156,9 @@ bool ft_study_simulate_beside(const struct ft_scenario *s,
 	if (h) {
 		job = job_of(s, g);
 		beside = job_of(other, h);
-		alone = ft_sim_run(&job, NULL, NULL, s->memo, err);
+		beside.idle = true; /* on the same nodes as when it trains */
+		alone = ft_sim_run(&job, &beside, NULL, s->memo, err);
+		beside.idle = false;
 		ok = alone && answer(s, &job, &beside, timeline, o, err);
 	}
 	if (ok) {

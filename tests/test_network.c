@@ -1,6 +1,8 @@
 /* tests/test_network.c - flows of a group on links that collide, fail and lag */
 #include "tests/check.h"
 
+#include <math.h>
+
 #include "base/arena.h"
 #include "base/node.h"
 #include "sim/network.h"
@@ -134,6 +136,107 @@ static void parts_share_the_leaves_that_hold_both(void **state)
 	arena_release(&mem);
 }
 
+/* A Clos of ECMP with n nodes of one NIC, as many uplinks as nodes below a leaf. */
+static struct ft_fabric hashed(int64_t queue_pairs)
+{
+	return (struct ft_fabric){ .name = "t", .wiring = FT_WIRING_RAIL,
+				   .radix = 64, .planes = 1, .tiers = 2,
+				   .port_bytes_per_s = { .value = 50e9 },
+				   .oversubscription = 1,
+				   .core_oversubscription = 1,
+				   .ports_per_optic = 1,
+				   .nic_ports_per_optic = 1,
+				   .queue_pairs = queue_pairs };
+}
+
+/* Mean over seeds of line rate / slowest, where `senders` nodes of each leaf of 32 send
+ * to the same place under the next leaf; two: as two parts that meet. */
+static double slowdown(int64_t queue_pairs, int64_t senders, bool two, int seeds)
+{
+	struct ft_fabric fabric = hashed(queue_pairs);
+	struct ft_cluster c = { .fabric = &fabric, .nodes = 64, .ranks_per_node = 1,
+				.nics_per_node = 1, .nic_bytes_per_s = 50e9,
+				.imperfections = { .given = true } };
+	const struct network_part part[] = { { 0, senders },
+					     { 32 - senders, senders } };
+	const struct network_sends x = { NETWORK_SHIFT, 32, 1 };
+	struct ft_error err;
+	double sum = 0;
+
+	ok_or_say(ft_topology_build(&fabric, 64, 1, 0, &c.topology, &err), err);
+	assert_int_equal(c.topology.leaf_up, 32);
+	for (int i = 0; i < seeds; i++) {
+		struct arena mem = { 0 };
+		struct network_path p, q;
+		struct network *w;
+
+		c.imperfections.seed = (uint64_t)(2 * i + 1);
+		w = network_new(&mem, &c, 64, part, 2);
+		network_find(w, 0, &x, &p);
+		if (two)
+			network_find(w, 1, &x, &q);
+		sum += 1 / p.share * (two ? fmax(1, (double)(p.use[0] + q.use[0])) :
+					    1);
+		arena_release(&mem);
+	}
+	return sum / seeds;
+}
+
+/* E[load of the fullest of 32 uplinks], published Monte Carlo: 32 line-rate flows of 1, 4
+ * and 16 queue pairs, 16 of 1 and 4. */
+static void hashing_collides_as_often_as_it_should(void **state)
+{
+	(void)state;
+	assert_true(fabs(slowdown(1, 32, false, 20000) - 3.54) < 0.02);
+	assert_true(fabs(slowdown(4, 32, false, 20000) - 2.16) < 0.02);
+	assert_true(fabs(slowdown(16, 32, false, 20000) - 1.55) < 0.02);
+	near_frac(slowdown(1, 16, false, 2000), 2.40, 0.02);
+	near_frac(slowdown(4, 16, false, 2000), 1.35, 0.03);
+}
+
+/* Two groups of 16 that meet as shared uses against 32 flows hashed together. */
+static void groups_that_meet_slow_as_if_hashed_together(void **state)
+{
+	(void)state;
+	near_frac(slowdown(1, 16, true, 2000), slowdown(1, 32, false, 2000), 0.05);
+	near_frac(slowdown(4, 16, true, 2000), slowdown(4, 32, false, 2000), 0.05);
+}
+
+/* 8 leaves of 4 nodes of 8 NICs, 16 cables up; all nodes send to the next leaf: 32 NICs
+ * over 16 cables, dealt out 12 to 4 where routing is adaptive. */
+static void a_drawn_network_shares_its_cables(void **state)
+{
+	struct arena mem = { 0 };
+	struct ft_error err;
+	struct ft_fabric *f = ft_fabric_load("examples/09-drawn-network/fabric.yaml",
+					     NULL, &err);
+	const struct network_part part = { 0, 32 };
+	const struct network_sends next = { NETWORK_SHIFT, 4, 1 },
+				   near = { NETWORK_RING, 1, 2 };
+	struct ft_cluster c = { .nodes = 32, .ranks_per_node = 8,
+				.nics_per_node = 8, .nic_bytes_per_s = 50e9,
+				.imperfections = { .seed = 1 } };
+	struct network_path p;
+
+	(void)state;
+	ok_or_say(f, err);
+	f->adaptive = true;
+	c.fabric = f;
+	ok_or_say(ft_topology_build(f, 32, 8, 0, &c.topology, &err), err);
+	assert_int_equal(c.topology.tiers, 2);
+	assert_true(network_matters(&c));
+	network_find(network_new(&mem, &c, 32, &part, 1), 0, &next, &p);
+	near_frac(p.share, 0.5, 1e-6);
+	network_find(network_new(&mem, &c, 32, &part, 1), 0, &near, &p);
+	near_frac(p.share, 1, 1e-9); /* pairs under one leaf */
+	assert_int_equal(p.n_uses, 0);
+	f->adaptive = false;
+	network_find(network_new(&mem, &c, 32, &part, 1), 0, &next, &p);
+	assert_true(p.share < 0.5 && p.share > 0.2);
+	ft_fabric_free(f);
+	arena_release(&mem);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -143,6 +246,9 @@ int main(void)
 		cmocka_unit_test(a_slow_nic_slows_its_group),
 		cmocka_unit_test(failed_uplinks_take_their_part),
 		cmocka_unit_test(parts_share_the_leaves_that_hold_both),
+		cmocka_unit_test(hashing_collides_as_often_as_it_should),
+		cmocka_unit_test(groups_that_meet_slow_as_if_hashed_together),
+		cmocka_unit_test(a_drawn_network_shares_its_cables),
 		cmocka_unit_test(the_same_seed_gives_the_same_share),
 	};
 

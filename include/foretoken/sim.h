@@ -127,6 +127,7 @@ struct ft_sim_job {
 	const struct ft_cluster *cluster;
 	const struct ft_stack *stack;
 	enum ft_step_start start;
+	bool idle; /* it has its nodes and does nothing */
 };
 
 /*

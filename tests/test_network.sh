@@ -1,0 +1,47 @@
+#!/bin/sh
+# tests/test_network.sh - networks drawn by hand, faults, neighbours: answers and mistakes
+. "$(dirname "$0")/tap.sh"
+drawn=examples/09-drawn-network
+s=$drawn/scattered.yaml
+
+refused() { # PATTERN SED: the changed drawing is refused with these words
+	sed "$2" $drawn/fabric.yaml >"$tmp/fabric.yaml"
+	! $f bom $s --set cluster.fabric="$tmp/fabric.yaml" >"$tmp/o" 2>"$tmp/e" || return 1
+	cat "$tmp/e" >&2
+	[ ! -s "$tmp/o" ] && grep -q -- "$1" "$tmp/e"
+}
+step() { $f simulate "$@" --json | python3 -c 'import json,sys; print(json.load(sys.stdin)["step_s"])'; }
+says() { # PATTERN command...: it fails and says so
+	want=$1
+	shift
+	! "$@" >"$tmp/o" 2>"$tmp/e" || return 1
+	cat "$tmp/e" >&2
+	[ ! -s "$tmp/o" ] && grep -q -- "$want" "$tmp/e"
+}
+
+ok "a drawn network is priced as drawn" sh -c "$f bom $s | grep -q '8 leaf, 2 spine, 0 core; cables 128 / 128 / 0'"
+ok "a switch that is not there" refused "there is no switch 'leaf9'" 's/switch: leaf3/switch: leaf9/'
+ok "two switches of one name" refused "two switches 'leaf0'" 's/leaf0, leaf1,/leaf0, leaf0,/'
+ok "NICs attached twice" refused "attached to leaf1 already" 's/nodes: \[8, 11\]/nodes: [7, 11]/'
+ok "a node without a switch" refused "node 15 is attached to no switch" 's/nodes: \[12, 15\]/nodes: [12, 14]/'
+ok "a cable of no capacity" refused "rate" 's/from: leaf0, to: spine1, count: 4/from: leaf0, to: spine1, rate: 0 Gb\/s/'
+ok "a cable to itself" refused "joins two switches" 's/from: leaf0, to: spine1/from: leaf0, to: leaf0/'
+ok "a pair of switches joined twice" refused "joined twice" 's/from: leaf0, to: spine1/from: leaf0, to: spine0/'
+ok "a network in two pieces" refused "no way leads from" '/from: leaf3/d'
+ok "more cables than ports" refused "a switch of 32 ports" 's/radix: 128/radix: 32/'
+ok "a drawing needs its wiring" refused "belongs to wiring: graph" 's/^wiring: graph/wiring: rail/'
+ok "a wiring needs its drawing" refused "lacks the key 'graph'" '/^graph:/,$d'
+ok "a range that ends before it begins" refused "ends before it begins" 's/nodes: \[0, 3\]/nodes: [3, 0]/'
+
+ok "a slow GPU slows the step" sh -c "$f simulate $s --set 'cluster.imperfections.slow_gpus=[{gpu: 17, speed_frac: 0.7}]' --json >$tmp/1 && $f simulate $s --json >$tmp/2 && python3 -c 'import json; a,b=(json.load(open(\"$tmp/%d\"%i))[\"step_s\"] for i in (1,2)); assert a > 1.05*b, (a,b)'"
+ok "a GPU at full speed changes nothing" test "$(step $s --set 'cluster.imperfections.slow_gpus=[{gpu: 17, speed_frac: 1}]')" = "$(step $s)"
+ok "a slow GPU that is not there" says "between 0 and 127" $f simulate $s --set 'cluster.imperfections.slow_gpus=[{gpu: 128, speed_frac: 0.7}]'
+ok "a GPU slow twice" says "twice" $f simulate $s --set 'cluster.imperfections.slow_gpus=[{gpu: 1, speed_frac: 0.7},{gpu: 1, speed_frac: 0.8}]'
+ok "a GPU that stands still" says "above 0" $f simulate $s --set 'cluster.imperfections.slow_gpus=[{gpu: 1, speed_frac: 0}]'
+ok "a neighbour among the same leaves is felt" sh -c "$f simulate $s --beside $s --json | python3 -c 'import json,sys; d=json.load(sys.stdin); assert d[\"step_s\"] > 1.02*d[\"beside\"][\"step_alone_s\"], d'"
+ok "a packed neighbour under its own leaves is not" sh -c "$f simulate $drawn/packed.yaml --beside $drawn/packed.yaml --json | python3 -c 'import json,sys; d=json.load(sys.stdin); assert d[\"step_s\"] < 1.005*d[\"beside\"][\"step_alone_s\"], d[\"step_s\"]/d[\"beside\"][\"step_alone_s\"]'"
+ok "neighbours share one fabric" says "share one fabric" $f simulate $s --beside examples/01-first-answer/h100.yaml
+ok "sizes of 0" says "whole number" $f collective $s --bytes 0
+ok "sizes of 2^62" says "10^18" $f collective $s --bytes 4611686018427387904
+ok "a group larger than the cluster" says "but the cluster has" $f collective $s --gpus 4096
+finish
