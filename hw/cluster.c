@@ -26,7 +26,7 @@ static void release(struct owned *owned)
 	arena_release(&mem);
 }
 
-static bool load_parts(struct owned *owned, struct reader *r,
+static bool load_parts(struct owned *owned, struct reader *r, int rows,
 		       struct ft_error *err)
 {
 	struct ft_mark at = reader_mark(r, "gpu");
@@ -34,7 +34,7 @@ static bool load_parts(struct owned *owned, struct reader *r,
 
 	if (r->failed)
 		return false;
-	owned->gpu = ft_gpu_load(name, &at, err);
+	owned->gpu = ft_gpu_load_rows(name, rows, &at, err);
 	if (!owned->gpu)
 		return false;
 	at = reader_mark(r, "node");
@@ -166,7 +166,8 @@ static bool read_imperfections(struct arena *mem, const struct node *node,
 	return read_slow_gpus(mem, &r, gpus, i, err) && reader_close(&r);
 }
 
-static bool load(struct owned *owned, struct reader *r, struct ft_error *err)
+static bool load(struct owned *owned, struct reader *r, int rows,
+		 struct ft_error *err)
 {
 	const struct node *imperfections = read_node(r, "imperfections");
 	struct ft_cluster *c = &owned->cluster;
@@ -177,7 +178,7 @@ static bool load(struct owned *owned, struct reader *r, struct ft_error *err)
 	c->gpus = read_int(r, "gpus", 1, MANY, 1);
 	c->gpus_mark = reader_mark(r, "gpus");
 	c->ufm_ports = read_int(r, "ufm_ports", 0, 1 << 16, 0);
-	if (r->failed || !load_parts(owned, r, err) || !reader_close(r))
+	if (r->failed || !load_parts(owned, r, rows, err) || !reader_close(r))
 		return false;
 	if (!read_imperfections(&owned->mem, imperfections, c->gpus,
 				&c->imperfections, err))
@@ -206,13 +207,19 @@ static bool load(struct owned *owned, struct reader *r, struct ft_error *err)
 struct ft_cluster *ft_cluster_load(const struct node *node,
 				   struct ft_error *err)
 {
+	return ft_cluster_load_rows(node, FT_GPU_ALL_ROWS, err);
+}
+
+struct ft_cluster *ft_cluster_load_rows(const struct node *node, int rows,
+					struct ft_error *err)
+{
 	struct arena mem = { 0 };
 	struct owned *owned = ARENA_NEW(&mem, struct owned);
 	struct reader r = reader_open(node, err);
 	bool ok;
 
 	owned->mem = mem;
-	ok = !r.failed && load(owned, &r, err);
+	ok = !r.failed && load(owned, &r, rows, err);
 	if (ok)
 		return &owned->cluster;
 	release(owned);

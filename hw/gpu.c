@@ -143,17 +143,17 @@ static bool load_rows(struct arena *mem, const char *path,
 {
 	const struct gpu_rows *rows = &wanted->gemm;
 
-	if (parts & GPU_PART_GEMM && rows->file &&
+	if (parts & FT_GPU_GEMM_ROWS && rows->file &&
 	    !gpu_load_gemm(mem, file_beside(mem, path, rows->file), on,
 			   rows->from, gpu, err))
 		return false;
 	rows = &wanted->attention;
-	if (parts & GPU_PART_ATTENTION && rows->file &&
+	if (parts & FT_GPU_ATTENTION_ROWS && rows->file &&
 	    !gpu_load_attention(mem, file_beside(mem, path, rows->file), on,
 				rows->from, gpu, err))
 		return false;
 	rows = &wanted->collectives;
-	return !(parts & GPU_PART_COLLECTIVES) || !rows->file ||
+	return !(parts & FT_GPU_COLLECTIVE_ROWS) || !rows->file ||
 	       gpu_load_collectives(mem, file_beside(mem, path, rows->file), on,
 				    rows->from, gpu, err);
 }
@@ -177,7 +177,7 @@ static bool take_from(struct arena *mem, const struct gpu_rows *want, int parts,
 
 /* Two blocks that name the same kin read it once. */
 static bool take_from_kin(struct arena *mem, const struct gpu_wanted *wanted,
-			  struct ft_gpu *gpu, struct ft_error *err)
+			  int asked, struct ft_gpu *gpu, struct ft_error *err)
 {
 	const struct gpu_rows *rows[] = { &wanted->gemm, &wanted->attention,
 					  &wanted->collectives };
@@ -194,7 +194,8 @@ static bool take_from_kin(struct arena *mem, const struct gpu_wanted *wanted,
 			parts |= 1 << j;
 			done[j] = true;
 		}
-		if (!take_from(mem, rows[i], parts, gpu, err))
+		parts &= asked;
+		if (parts && !take_from(mem, rows[i], parts, gpu, err))
 			return false;
 	}
 	return true;
@@ -203,6 +204,12 @@ static bool take_from_kin(struct arena *mem, const struct gpu_wanted *wanted,
 struct ft_gpu *ft_gpu_load(const char *name, const struct ft_mark *at,
 			   struct ft_error *err)
 {
+	return ft_gpu_load_rows(name, FT_GPU_ALL_ROWS, at, err);
+}
+
+struct ft_gpu *ft_gpu_load_rows(const char *name, int rows,
+				const struct ft_mark *at, struct ft_error *err)
+{
 	struct arena mem = { 0 };
 	struct owned *owned = ARENA_NEW(&mem, struct owned);
 	struct gpu_wanted wanted = { 0 };
@@ -210,9 +217,9 @@ struct ft_gpu *ft_gpu_load(const char *name, const struct ft_mark *at,
 	const struct node *map = path ? node_read_file(&mem, path, err) : NULL;
 
 	if (map && read_profile(map, &mem, &owned->gpu, &wanted, err) &&
-	    load_rows(&mem, path, &wanted, GPU_PART_ALL, &owned->gpu,
+	    load_rows(&mem, path, &wanted, rows, &owned->gpu,
 		      &owned->gpu, err) &&
-	    take_from_kin(&mem, &wanted, &owned->gpu, err)) {
+	    take_from_kin(&mem, &wanted, rows, &owned->gpu, err)) {
 		owned->mem = mem;
 		return &owned->gpu;
 	}

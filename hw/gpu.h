@@ -15,14 +15,6 @@
 struct arena;
 struct reader;
 
-/* Blocks, read whole; a kin's own kin are not followed. */
-enum gpu_part {
-	GPU_PART_GEMM = 1,
-	GPU_PART_ATTENTION = 2,
-	GPU_PART_COLLECTIVES = 4,
-	GPU_PART_ALL = 7,
-};
-
 /* Where the rows of a block are and what they count for. */
 struct gpu_rows {
 	const char *file;               /* CSV beside the profile, or NULL */

@@ -267,7 +267,7 @@ static bool collective_of_row(struct tally *t, struct garage *g,
 	if (fabric[0])
 		node_put(t->mem, node, "fabric", &at,
 			 node_scalar(t->mem, &at, fabric));
-	cluster = shelf_cluster(t->shelf, node, err);
+	cluster = shelf_cluster(t->shelf, node, FT_GPU_COLLECTIVE_ROWS, err);
 	return cluster && ft_collective_predict(cluster, op, *bytes,
 			(struct ft_group_shape){ *gpus, 1 }, out, err);
 }

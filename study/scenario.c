@@ -105,7 +105,8 @@ static bool load(struct whole *w, bool all, struct ft_error *err)
 	}
 	if (!cluster || r.failed)
 		return false;
-	s->cluster = shelf_cluster(shelf, cluster, err);
+	s->cluster = shelf_cluster(shelf, cluster, all ? FT_GPU_ALL_ROWS :
+						   FT_GPU_COLLECTIVE_ROWS, err);
 	if (!s->cluster)
 		return false;
 	if (all && !load_work(w, &r, err))

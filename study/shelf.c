@@ -80,9 +80,9 @@ static void *put(struct ft_shelf *s, enum kind kind, const char *key, void *part
 }
 
 /* A map of scalars as one text; NULL when it is anything else. */
-static char *key_of(struct arena *mem, const struct node *node)
+static char *key_of(struct arena *mem, const struct node *node, int rows)
 {
-	char *key = arena_text(mem, "");
+	char *key = arena_printf(mem, "rows=%d;", rows);
 
 	if (node->kind != NODE_MAP)
 		return NULL;
@@ -96,15 +96,16 @@ static char *key_of(struct arena *mem, const struct node *node)
 }
 
 const struct ft_cluster *shelf_cluster(struct ft_shelf *s,
-				       const struct node *node,
+				       const struct node *node, int rows,
 				       struct ft_error *err)
 {
-	const char *key = key_of(&s->mem, node);
+	const char *key = key_of(&s->mem, node, rows);
 	void *part = key ? look(s, CLUSTER, key) : NULL;
 
 	if (part)
 		return part;
-	return put(s, CLUSTER, key ? key : "", ft_cluster_load(node, err));
+	return put(s, CLUSTER, key ? key : "", ft_cluster_load_rows(node, rows,
+								 err));
 }
 
 const struct ft_stack *shelf_stack(struct ft_shelf *s, const char *name,

@@ -186,9 +186,22 @@ struct ft_gpu {
 	const struct ft_provenance *from;
 };
 
+/* Measured rows beside a profile; reading them is most of what loading one takes. */
+enum {
+	FT_GPU_GEMM_ROWS = 1,
+	FT_GPU_ATTENTION_ROWS = 2,
+	FT_GPU_COLLECTIVE_ROWS = 4,
+	FT_GPU_ALL_ROWS = 7,
+};
+
 /* name: of hw/gpus/NAME.yaml, or a path. */
 struct ft_gpu *ft_gpu_load(const char *name, const struct ft_mark *at,
 			   struct ft_error *err)
+	__attribute__((warn_unused_result));
+
+/* The same with some of its rows; of families left out, arithmetic answers. */
+struct ft_gpu *ft_gpu_load_rows(const char *name, int rows,
+				const struct ft_mark *at, struct ft_error *err)
 	__attribute__((warn_unused_result));
 void ft_gpu_free(struct ft_gpu *gpu);
 
@@ -363,6 +376,12 @@ struct ft_cluster {
  * imperfections. */
 struct ft_cluster *ft_cluster_load(const struct node *node,
 				   struct ft_error *err)
+	__attribute__((warn_unused_result));
+
+/* The same with some of the GPU's rows: FT_GPU_COLLECTIVE_ROWS where no kernel is asked
+ * for. */
+struct ft_cluster *ft_cluster_load_rows(const struct node *node, int rows,
+					struct ft_error *err)
 	__attribute__((warn_unused_result));
 void ft_cluster_free(struct ft_cluster *cluster);
 

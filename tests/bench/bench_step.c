@@ -24,6 +24,17 @@ static const struct {
 	  "{model: gpt3-175b, cluster: {gpu: h100-sxm, gpus: 100352, fabric: "
 	  "spectrum-x-400-rail}, stack: nemo-24, training: {sequence_length: 2048, "
 	  "global_batch_size: 25088, parallel: {tp: 8, pp: 16}}}" },
+	{ "the 405B, hashed, scattered, two slow GPUs",
+	  "{model: llama3.1-405b, cluster: {gpu: h100-sxm, gpus: 16384, fabric: "
+	  "roce-400-rail, imperfections: {placement: scattered, slow_gpus: "
+	  "[{gpu: 5, speed_frac: 0.8}, {gpu: 9000, speed_frac: 0.9}]}}, stack: "
+	  "nemo-24.11, training: {sequence_length: 8192, global_batch_size: 2048, "
+	  "parallel: {tp: 8, pp: 16, vpp: 8}}}" },
+	{ "the 100,352, hashed, scattered",
+	  "{model: gpt3-175b, cluster: {gpu: h100-sxm, gpus: 100352, fabric: "
+	  "roce-400-rail, imperfections: {placement: scattered}}, stack: nemo-24, "
+	  "training: {sequence_length: 2048, global_batch_size: 25088, "
+	  "parallel: {tp: 8, pp: 16}}}" },
 	{ "Llama 3 8B, 8 H200, fsdp, compiled",
 	  "{model: llama3-8b, cluster: {gpu: h200, gpus: 8, fabric: none}, stack: "
 	  "torch-2.11-compile, training: {sequence_length: 4096, "
