@@ -41,6 +41,7 @@ static void read_shape(struct arena *mem, struct reader *r,
 	fabric->latency_s = read_number(r, mem, "latency", DIM_S);
 	fabric->hop_s = read_number(r, mem, "hop", DIM_S);
 	fabric->ring_step_s = read_number(r, mem, "ring_step", DIM_S);
+	fabric->rings_from = read_number_or(r, mem, "rings_from", DIM_BYTES, 0);
 }
 
 static void read_switch(struct arena *mem, struct reader *outer,
@@ -130,7 +131,7 @@ static void set_none(struct arena *mem, struct ft_fabric *fabric)
 		.ports_per_optic = 1, .nic_ports_per_optic = 1,
 		.queue_pairs = 1, .adaptive = true, .port_bytes_per_s = zero,
 		.efficiency = zero, .latency_s = zero, .hop_s = zero,
-		.ring_step_s = zero, .switch_w = zero,
+		.ring_step_s = zero, .rings_from = zero, .switch_w = zero,
 		.switch_item = "", .optic_leaf_item = "",
 		.optic_node_item = "", .cable_node_item = "",
 		.cable_leaf_item = "", .nic_item = "", .from = from,

@@ -169,6 +169,16 @@ static bool hierarchical(const struct asked *q, struct ft_collective_result *out
 	return true;
 }
 
+/* A fabric may come with a tuner of its own, as EFA does. */
+static const char *by_fabric(const struct asked *q)
+{
+	double from = q->c->fabric->rings_from.value;
+
+	if (!(from > 0) || q->op != FT_ALL_REDUCE || q->p->n > 128)
+		return NULL;
+	return q->bytes >= from * q->p->n ? "ring" : "tree";
+}
+
 static bool reductions(const struct asked *q, const char *only,
 		       struct ft_collective_result *out, struct ft_error *err)
 {
@@ -178,7 +188,7 @@ static bool reductions(const struct asked *q, const char *only,
 	out->scale_up_bytes = q->p->g > 1 ? q->bytes * f : 0;
 	if (only && !strcmp(only, "hierarchical"))
 		return hierarchical(q, out, err);
-	by = choose(q, only);
+	by = choose(q, only ? only : by_fabric(q));
 	if (isinf(by.us))
 		return true; /* none of that name */
 	out->duration.time_s = law_s(q, by);

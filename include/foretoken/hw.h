@@ -294,6 +294,8 @@ struct ft_fabric {
 	struct ft_number latency_s;       /* NIC to NIC through one leaf */
 	struct ft_number hop_s;           /* each further switch */
 	struct ft_number ring_step_s;     /* one step of an inter-node ring: lambda */
+	struct ft_number rings_from;      /* bytes a rank from which its own tuner has
+		all_reduce among up to 128 ranks go by rings, trees below; 0: NCCL's tuner */
 	const char *switch_item, *optic_leaf_item, *optic_node_item,
 		*cable_node_item, *cable_leaf_item, *nic_item; /* of the price book;
 		"" when there is none */
