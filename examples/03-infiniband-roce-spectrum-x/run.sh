@@ -7,3 +7,9 @@ for net in ib roce spectrum-x; do
 	echo
 done
 $f compare ib.yaml roce.yaml spectrum-x.yaml
+echo
+echo "the same step, its nodes scattered over the leaves"
+for net in ib roce spectrum-x; do
+	printf '%-12s' $net
+	$f simulate $net.yaml --set cluster.imperfections.placement=scattered | grep '^step' | head -1 || exit
+done
