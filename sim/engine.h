@@ -29,6 +29,7 @@ struct cost {
 	float beside;              /* factor beside a collective (or compute) */
 	bool copy_engine;
 	const struct network_path *path; /* other links; NULL: none */
+	float path_frac;           /* of what the path says, as its sends have pauses */
 };
 
 /* One graph with the times of its hosts. */

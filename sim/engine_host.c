@@ -67,6 +67,8 @@ void engine_launch(struct engine *e, struct rank *r)
 
 	if (r->host_blocked && r->host_now < e->q.now)
 		r->host_now = e->q.now;
+	if (p->job->again && r->queued && !r->next_call && !r->repeat_done)
+		return; /* the next step begins when this one is over */
 	while (r->next_call < c->n_calls) {
 		r->host_blocked = s->launched - s->completed > QUEUE_DEPTH;
 		if (r->host_blocked)
@@ -76,8 +78,11 @@ void engine_launch(struct engine *e, struct rank *r)
 			r->repeat_done = 0;
 			r->next_call++;
 		}
-		if (r->next_call == c->n_calls && p->job->again && e->n_going)
-			r->next_call = 0;
+	}
+	if (p->job->again && e->n_going) {
+		r->host_blocked = true;
+		r->next_call = 0;
+		return;
 	}
 	r->host_blocked = false;
 }

@@ -158,6 +158,8 @@ static bool communication_cost(struct job *s, size_t class, size_t i,
 	if (r.nic_bytes > 0 && cl->nic_bytes_per_s > 0)
 		c->nic_frac = (float)fmin(1, r.nic_bytes /
 						     (t * cl->nic_bytes_per_s));
+	if (c->path)
+		c->path_frac = (float)fmin(1, (double)c->nic_frac / path->share);
 	if (r.scale_up_bytes > 0)
 		c->port_frac = (float)fmin(1, r.scale_up_bytes /
 			(t * cl->node->scale_up_bytes_per_s.value));

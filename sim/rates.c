@@ -74,7 +74,7 @@ void rates_enter(struct rates *s, struct running *r, size_t part,
 	}
 	for (int i = 0; c->path && i < c->path->n_uses; i++) {
 		link[n] = (uint32_t)(2 * s->n_parts) + c->path->link[i];
-		use[n++] = c->path->use[i];
+		use[n++] = c->path->use[i] * c->path_frac;
 	}
 	if (!n)
 		return;

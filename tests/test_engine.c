@@ -233,8 +233,8 @@ static double pair_s(struct cost a, enum ft_stream sa, struct cost b,
 static void collectives_share_a_nic_fluidly(void **state)
 {
 	/* 50 GB/s: 100 MB at 0 and 50 MB at 1 ms both end at 3 ms */
-	struct cost a = { ft_ps_from_s(2e-3), 0, 1, 1, false, NULL };
-	struct cost b = { ft_ps_from_s(1e-3), 0, 1, 1, false, NULL };
+	struct cost a = { ft_ps_from_s(2e-3), 0, 1, 1, false, NULL, 0 };
+	struct cost b = { ft_ps_from_s(1e-3), 0, 1, 1, false, NULL, 0 };
 	double end_a;
 
 	(void)state;
@@ -254,8 +254,8 @@ static void collectives_share_a_nic_fluidly(void **state)
 
 static void compute_and_collective_slow_each_other(void **state)
 {
-	struct cost gemm = { ft_ps_from_s(1e-3), 0, 0, 1.5f, false, NULL };
-	struct cost gather = { ft_ps_from_s(10e-3), 0, 0, 1.25f, false, NULL };
+	struct cost gemm = { ft_ps_from_s(1e-3), 0, 0, 1.5f, false, NULL, 0 };
+	struct cost gather = { ft_ps_from_s(10e-3), 0, 0, 1.25f, false, NULL, 0 };
 	double end_a;
 
 	(void)state;
@@ -267,8 +267,8 @@ static void compute_and_collective_slow_each_other(void **state)
 
 static void copy_engines_leave_compute_alone(void **state)
 {
-	struct cost gemm = { ft_ps_from_s(1e-3), 0, 0, 1.5f, false, NULL };
-	struct cost gather = { ft_ps_from_s(10e-3), 0, 0, 1.25f, true, NULL };
+	struct cost gemm = { ft_ps_from_s(1e-3), 0, 0, 1.5f, false, NULL, 0 };
+	struct cost gather = { ft_ps_from_s(10e-3), 0, 0, 1.25f, true, NULL, 0 };
 	double end_a;
 
 	(void)state;
@@ -303,8 +303,8 @@ static void jobs_slow_each_other_on_a_shared_link(void **state)
 	struct ft_work w = { .name = "gather", .kind = FT_COMMUNICATION };
 	struct ft_graph *g = lone_op(&mem, w, FT_STREAM_GATHER);
 	struct network_path all = { 1, 1, { 0 }, { 1 } }, half = { 1, 1, { 0 }, { 0.5f } };
-	struct cost a = { ft_ps_from_s(3e-3), 0, 0, 1, false, &all };
-	struct cost b = { ft_ps_from_s(1e-3), 0, 0, 1, false, &half };
+	struct cost a = { ft_ps_from_s(3e-3), 0, 0, 1, false, &all, 1 };
+	struct cost b = { ft_ps_from_s(1e-3), 0, 0, 1, false, &half, 1 };
 	struct engine_job *first = free_job(&mem, g), *second = free_job(&mem, g);
 	struct engine_input in = { .n_links = 1 };
 	struct engine_part part[2];
@@ -336,10 +336,10 @@ static void a_team_waits_for_its_slow_member(void **state)
 				  .call = &call };
 	struct ft_graph g = { .n_works = 2, .work = work, .n_segments = 1,
 			      .segment = &seg, .n_classes = 1, .class = &class };
-	struct cost fast[2] = { { ft_ps_from_s(2), 0, 0, 1, false, NULL },
-				{ ft_ps_from_s(1), 0, 1, 1, false, NULL } };
-	struct cost slow[2] = { { ft_ps_from_s(2.5), 0, 0, 1, false, NULL },
-				{ ft_ps_from_s(1), 0, 1, 1, false, NULL } };
+	struct cost fast[2] = { { ft_ps_from_s(2), 0, 0, 1, false, NULL, 0 },
+				{ ft_ps_from_s(1), 0, 1, 1, false, NULL, 0 } };
+	struct cost slow[2] = { { ft_ps_from_s(2.5), 0, 0, 1, false, NULL, 0 },
+				{ ft_ps_from_s(1), 0, 1, 1, false, NULL, 0 } };
 	struct engine_job *job = free_job(&mem, &g);
 	struct engine_input in = { 0 };
 	struct engine_part part[2];
@@ -359,8 +359,8 @@ static void a_team_waits_for_its_slow_member(void **state)
 
 static void a_copy_crawls_beside_compute(void **state)
 {
-	struct cost gemm = { ft_ps_from_s(4e-3), 0, 0, 1.5f, false, NULL };
-	struct cost copy = { ft_ps_from_s(2e-3), 0, 0, 1, false, NULL };
+	struct cost gemm = { ft_ps_from_s(4e-3), 0, 0, 1.5f, false, NULL, 0 };
+	struct cost copy = { ft_ps_from_s(2e-3), 0, 0, 1, false, NULL, 0 };
 	double end_a;
 
 	(void)state;
