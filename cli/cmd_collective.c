@@ -10,7 +10,7 @@
 enum { MOST_LINES = 4096, MOST_VALUES = 64 };
 
 struct args {
-	const char *scenario, *op, *bytes, *gpus, *algorithm, *plot;
+	const char *scenario, *op, *bytes, *gpus, *algorithm, *plot, *stride;
 	struct words set;
 	bool json;
 };
@@ -22,10 +22,12 @@ static const struct argp_option options[] = {
 	{ "bytes", 'b', "N[,N]", 0,
 	  "Sizes as nccl-tests counts them, e.g. 16MiB,1GiB; default 1 KiB to "
 	  "1 GiB", 0 },
-	{ "gpus", 'g', "N[,N]", 0, "Ranks, packed from the first; default all", 0 },
+	{ "gpus", 'g', "N[,N]", 0, "Ranks, from the first; default all", 0 },
+	{ "stride", 'n', "N", 0,
+	  "Ranks from one member to the next; 8: one a node of eight; default 1", 0 },
 	{ "algorithm", 'a', "NAME", 0,
 	  "ring, tree, nvlstree, sharp or direct; default the fastest", 0 },
-	{ "plot", 'p', "DIR", 0, "Write DIR/busbw.svg, bandwidth by size", 0 },
+	{ "plot", 'p', "DIR", 0, "Write DIR/busbw.svg, bandwidth by size, and busbw-by-gpus.svg", 0 },
 	{ "set", 's', "KEY=VALUE", 0, "Override a key", 0 },
 	{ "json", 'j', NULL, 0, "Print JSON", 0 },
 	{ 0 },
@@ -44,6 +46,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'g':
 		a->gpus = arg;
+		return 0;
+	case 'n':
+		a->stride = arg;
 		return 0;
 	case 'p':
 		a->plot = arg;
@@ -81,10 +86,10 @@ static const struct argp argp = {
 };
 
 /* Cut a list at its commas; each piece to number(). */
-static bool list(const char *text, bool bytes, double *out, size_t *n,
+static bool list(const char *text, const char *option, double *out, size_t *n,
 		 struct ft_error *err)
 {
-	const char *option = bytes ? "--bytes" : "--gpus";
+	bool bytes = !strcmp(option, "--bytes");
 	char copy[1024], why[200], *save = NULL;
 
 	if (strlen(text) >= sizeof(copy))
@@ -110,20 +115,23 @@ static bool list(const char *text, bool bytes, double *out, size_t *n,
 static bool lines_of_op(const struct ft_cluster *c, const char *algorithm,
 			enum ft_collective op,
 			const double *bytes, size_t n_bytes, const double *gpus,
-			size_t n_gpus, struct ft_collective_line *line,
+			size_t n_gpus, int64_t stride,
+			struct ft_collective_line *line,
 			size_t *n, struct ft_error *err)
 {
 	for (size_t g = 0; g < n_gpus; g++)
 		for (size_t b = 0; b < n_bytes; b++) {
 			struct ft_collective_line *l = &line[*n];
-			struct ft_group_shape shape = { (int64_t)gpus[g], 1 };
+			struct ft_group_shape shape = { (int64_t)gpus[g], stride };
+			double span = (gpus[g] - 1) * (double)stride + 1;
 
 			if (*n == MOST_LINES)
 				return ft_fail(err, NULL, "too many lines");
-			if (gpus[g] > (double)c->ranks)
+			if (span > (double)c->ranks)
 				return ft_fail(err, &c->gpus_mark, "a group of "
-					       "%.0f ranks, but the cluster has "
+					       "%.0f ranks%s, but the cluster has "
 					       "%lld", gpus[g],
+					       stride > 1 ? " so far apart" : "",
 					       (long long)c->ranks);
 			if (gpus[g] < 2)
 				return ft_fail(err, NULL, "a collective takes at "
@@ -142,17 +150,19 @@ static bool lines(const struct args *a, const struct ft_cluster *c,
 		  struct ft_collective_line *line, size_t *n,
 		  struct ft_error *err)
 {
-	double bytes[MOST_VALUES], gpus[MOST_VALUES];
-	size_t n_bytes = 0, n_gpus = 0;
+	double bytes[MOST_VALUES], gpus[MOST_VALUES], stride[MOST_VALUES] = { 1 };
+	size_t n_bytes = 0, n_gpus = 0, n_strides = 0;
 	char ops[256], *save = NULL;
 
 	for (double b = 1024; !a->bytes && b <= 1073741824.0; b *= 4)
 		bytes[n_bytes++] = b;
-	if (a->bytes && !list(a->bytes, true, bytes, &n_bytes, err))
+	if (a->bytes && !list(a->bytes, "--bytes", bytes, &n_bytes, err))
+		return false;
+	if (a->stride && !list(a->stride, "--stride", stride, &n_strides, err))
 		return false;
 	if (!a->gpus)
-		gpus[n_gpus++] = (double)c->ranks;
-	else if (!list(a->gpus, false, gpus, &n_gpus, err))
+		gpus[n_gpus++] = floor((double)c->ranks / stride[0]);
+	else if (!list(a->gpus, "--gpus", gpus, &n_gpus, err))
 		return false;
 	snprintf(ops, sizeof(ops), "%s", a->op ? a->op : "all_reduce");
 	for (char *p = strtok_r(ops, ",", &save); p;
@@ -164,7 +174,8 @@ static bool lines(const struct args *a, const struct ft_cluster *c,
 				       "known: all_reduce, all_gather, "
 				       "reduce_scatter, all_to_all, broadcast, "
 				       "sendrecv", p);
-		if (!lines_of_op(c, a->algorithm, op, bytes, n_bytes, gpus, n_gpus, line, n, err))
+		if (!lines_of_op(c, a->algorithm, op, bytes, n_bytes, gpus, n_gpus,
+				 (int64_t)stride[0], line, n, err))
 			return false;
 	}
 	return true;

@@ -1,4 +1,4 @@
-/* reports/collective_plot.c - bus bandwidth by size, one curve a group */
+/* reports/collective_plot.c - bus bandwidth by size, and by number of GPUs */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -8,40 +8,76 @@
 #include "foretoken/reports.h"
 #include "reports/plot.h"
 
+/* By size a curve is of one op and number of GPUs, by GPUs of one op and size. */
 static bool same_curve(const struct ft_collective_line *a,
-		       const struct ft_collective_line *b)
+		       const struct ft_collective_line *b, bool by_gpus)
 {
-	return a->op == b->op && a->gpus == b->gpus;
+	return a->op == b->op &&
+	       (by_gpus ? a->bytes == b->bytes : a->gpus == b->gpus);
+}
+
+static void put_curve(struct plot *q, const struct ft_collective_line *l,
+		      size_t from, size_t n, bool by_gpus)
+{
+	for (size_t i = from; i < n; i++)
+		if (same_curve(&l[from], &l[i], by_gpus))
+			fprintf(q->data.out, "%.0f %.9g\n",
+				by_gpus ? (double)l[i].gpus : l[i].bytes,
+				l[i].bytes / l[i].result.duration.time_s * 1e-9 *
+					ft_collective_bus_factor(l[i].op,
+								 l[i].gpus));
+}
+
+static const char *title(struct plot *q, const struct ft_collective_line *l,
+			 bool by_gpus)
+{
+	const char *op = ft_collective_name(l->op);
+
+	if (!by_gpus)
+		return arena_printf(q->mem, "%s, %" PRId64 " GPUs", op, l->gpus);
+	if (l->bytes >= 1048576)
+		return arena_printf(q->mem, "%s, %.4g MiB", op, l->bytes / 1048576);
+	return arena_printf(q->mem, "%s, %.4g KiB", op, l->bytes / 1024);
 }
 
 /* The rows, a block for each curve; the plot command grows with them. */
 static const char *blocks(struct plot *q, const struct ft_collective_line *l,
-			  size_t n)
+			  size_t n, bool by_gpus)
 {
-	const char *script = "set termoption noenhanced\nset logscale x 2\nset xlabel 'bytes'\nset ylabel "
-			     "'bus bandwidth, GB/s'\nset format x '%.0b %BB'\n"
-			     "set key left top reverse Left\nset yrange [0:*]\nplot ";
+	const char *script = arena_printf(q->mem, "set termoption noenhanced\n"
+		"set logscale x 2\nset xlabel '%s'\nset ylabel 'bus bandwidth, "
+		"GB/s'\n%sset key %s top reverse Left\nset yrange [0:*]\nplot ",
+		by_gpus ? "GPUs" : "bytes",
+		by_gpus ? "" : "set format x '%.0b %BB'\n",
+		by_gpus ? "right" : "left");
 	size_t curve = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		double s = l[i].result.duration.time_s;
-		bool first = i == 0 || !same_curve(&l[i], &l[i - 1]);
+		size_t before = 0;
 
-		if (first) {
-			fprintf(q->data.out, "%s# %s, %" PRId64 " GPUs: bytes, "
-				"GB/s\n", i ? "\n\n" : "",
-				ft_collective_name(l[i].op), l[i].gpus);
-			script = arena_printf(q->mem, "%s%sdat index %zu using 1:2 "
-				"with linespoints lw 2 pt 7 ps 0.5 title '%s, "
-				"%" PRId64 " GPUs'", script, curve ? ", " : "",
-				curve, ft_collective_name(l[i].op), l[i].gpus);
-			curve++;
-		}
-		fprintf(q->data.out, "%.0f %.9g\n", l[i].bytes,
-			l[i].bytes / s * 1e-9 *
-				ft_collective_bus_factor(l[i].op, l[i].gpus));
+		while (before < i && !same_curve(&l[before], &l[i], by_gpus))
+			before++;
+		if (before < i)
+			continue;
+		fprintf(q->data.out, "%s# %s: %s, GB/s\n", i ? "\n\n" : "",
+			title(q, &l[i], by_gpus), by_gpus ? "GPUs" : "bytes");
+		put_curve(q, l, i, n, by_gpus);
+		script = arena_printf(q->mem, "%s%sdat index %zu using 1:2 with "
+			"linespoints lw 2 pt 7 ps 0.5 title '%s'", script,
+			curve ? ", " : "", curve, title(q, &l[i], by_gpus));
+		curve++;
 	}
 	return script;
+}
+
+static bool draw(struct arena *mem, const char *dir, const char *name,
+		 const struct ft_collective_line *line, size_t n, bool by_gpus,
+		 struct ft_error *err)
+{
+	struct plot q;
+
+	return plot_begin(&q, mem, dir, name, err) &&
+	       plot_draw(&q, blocks(&q, line, n, by_gpus), 440, err);
 }
 
 bool ft_report_collectives_plot(const char *dir,
@@ -50,13 +86,14 @@ bool ft_report_collectives_plot(const char *dir,
 {
 	struct ft_mark at = { dir, 0, 0 };
 	struct arena mem = { 0 };
-	struct plot q;
-	bool ok;
+	bool sizes = false, ok;
 
+	for (size_t i = 1; i < n; i++)
+		sizes |= line[i].gpus != line[0].gpus;
 	if (mkdir(dir, 0777) && errno != EEXIST)
 		return ft_fail(err, &at, "cannot be made: %s", strerror(errno));
-	ok = plot_begin(&q, &mem, dir, "busbw", err) &&
-	     plot_draw(&q, blocks(&q, line, n), 440, err);
+	ok = draw(&mem, dir, "busbw", line, n, false, err) &&
+	     (!sizes || draw(&mem, dir, "busbw-by-gpus", line, n, true, err));
 	arena_release(&mem);
 	return ok;
 }

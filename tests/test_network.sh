@@ -41,6 +41,9 @@ ok "a GPU that stands still" says "above 0" $f simulate $s --set 'cluster.imperf
 ok "a neighbour among the same leaves is felt" sh -c "$f simulate $s --beside $s --json | python3 -c 'import json,sys; d=json.load(sys.stdin); assert d[\"step_s\"] > 1.02*d[\"beside\"][\"step_alone_s\"], d'"
 ok "a packed neighbour under its own leaves is not" sh -c "$f simulate $drawn/packed.yaml --beside $drawn/packed.yaml --json | python3 -c 'import json,sys; d=json.load(sys.stdin); assert d[\"step_s\"] < 1.005*d[\"beside\"][\"step_alone_s\"], d[\"step_s\"]/d[\"beside\"][\"step_alone_s\"]'"
 ok "neighbours share one fabric" says "share one fabric" $f simulate $s --beside examples/01-first-answer/h100.yaml
+ok "a group of one rank a node has a NIC to itself" sh -c "$f collective examples/01-first-answer/h100.yaml --op all_gather --gpus 32 --stride 8 --bytes 1GiB --json | python3 -c 'import json,sys; b=json.load(sys.stdin)[\"rows\"][0][\"busbw_gb_per_s\"]; assert 45 < b < 50, b'"
+ok "a group that does not fit so far apart" says "so far apart" $f collective examples/01-first-answer/h100.yaml --gpus 1024 --stride 8
+ok "bandwidth is drawn by size and by GPUs" sh -c "$f collective $s --gpus 8,16,128 --plot $tmp/p >/dev/null && grep -q '<svg' $tmp/p/busbw.svg && grep -q '<svg' $tmp/p/busbw-by-gpus.svg"
 ok "sizes of 0" says "whole number" $f collective $s --bytes 0
 ok "sizes of 2^62" says "10^18" $f collective $s --bytes 4611686018427387904
 ok "a group larger than the cluster" says "but the cluster has" $f collective $s --gpus 4096

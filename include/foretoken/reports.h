@@ -39,7 +39,8 @@ struct ft_collective_line {
 
 void ft_report_collectives(FILE *out, const struct ft_collective_line *line,
 			   size_t n);
-/* dir/busbw.svg: bus bandwidth by size, a curve for each op and number of GPUs. */
+/* dir/busbw.svg: bus bandwidth by size, a curve for each op and number of GPUs; of several
+ * numbers of GPUs also dir/busbw-by-gpus.svg, a curve for each op and size. */
 bool ft_report_collectives_plot(const char *dir,
 				const struct ft_collective_line *line, size_t n,
 				struct ft_error *err)
