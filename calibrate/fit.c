@@ -18,46 +18,56 @@
 
 static const double unsteady = 1.6, disagree = 0.15;
 
-static int fold_of(double a, double b)
+static uint64_t shape_of(double a, double b)
 {
 	uint64_t x = (uint64_t)a * UINT64_C(0x9e3779b97f4a7c15) +
 		     (uint64_t)b * UINT64_C(0xbf58476d1ce4e5b9);
 
 	x ^= x >> 29;
 	x *= UINT64_C(0x94d049bb133111eb);
-	return (int)((x >> 33) % FIT_FOLDS);
+	return x >> 33;
 }
 
 int fit_fold_gemm(double n, double k)
 {
-	return fold_of(fmin(n, k), fmax(n, k));
+	return (int)(shape_of(fmin(n, k), fmax(n, k)) % FIT_FOLDS);
 }
 
 int fit_fold_attention(double heads, double kv, double dim, double s)
 {
-	return fold_of(heads * 1000 + kv, dim * 1000003 + s);
+	return (int)(shape_of(heads * 1000 + kv, dim * 1000003 + s) %
+		     FIT_FOLDS);
+}
+
+uint64_t fit_shape(const struct ft_measurement *m)
+{
+	if (measurement_is(m, "gemm"))
+		return shape_of(fmin(m->n, m->k), fmax(m->n, m->k));
+	if (measurement_is(m, "attention"))
+		return shape_of(m->heads * 1000 + m->kv_heads,
+				m->head_dim * 1000003 + m->sequence);
+	if (measurement_is(m, "memory"))
+		return shape_of(m->m * m->n, m->n + (double)strlen(m->kernel));
+	return shape_of(m->bytes + m->gpus,
+			m->kernel[0] * 256 + m->kernel[4]);
 }
 
 int fit_fold(const struct ft_measurement *m)
 {
-	if (measurement_is(m, "gemm"))
-		return m->sustained ? FIT_FOLDS : fit_fold_gemm(m->n, m->k);
-	if (measurement_is(m, "attention"))
-		return fit_fold_attention(m->heads, m->kv_heads, m->head_dim,
-					  m->sequence);
-	if (measurement_is(m, "memory"))
-		return fold_of(m->m * m->n, m->n + (double)strlen(m->kernel));
-	if (measurement_is(m, "collective"))
-		return fold_of(m->bytes + m->gpus, m->kernel[0] * 256 +
-						   m->kernel[4]);
-	return FIT_FOLDS;
+	bool held = (measurement_is(m, "gemm") && !m->sustained) ||
+		    measurement_is(m, "attention") ||
+		    measurement_is(m, "memory") ||
+		    measurement_is(m, "collective");
+
+	return held ? (int)(fit_shape(m) % FIT_FOLDS) : FIT_FOLDS;
 }
 
 /* ---- errors ----------------------------------------------------------------------- */
 
 struct errors {
-	double *value; /* log(predicted / measured) kept as a ratio - 1 */
-	int *group;
+	double *value; /* predicted / measured - 1 */
+	uint64_t *shape;
+	int *group;    /* two of each error */
 	size_t n;
 };
 
@@ -87,48 +97,27 @@ static void name_groups(const struct ft_measurement *m, char part[96])
 		snprintf(part, 96, "collective %s %.0f", m->kernel, m->gpus);
 }
 
-static int by_size(const void *a, const void *b)
-{
-	double x = fabs(*(const double *)a), y = fabs(*(const double *)b);
-
-	return (x > y) - (x < y);
-}
-
-static void summarize(struct ft_fit_error *g, double *v, size_t n)
-{
-	double square = 0;
-
-	g->n = n;
-	for (size_t i = 0; i < n; i++) {
-		g->bias += v[i] / (double)n;
-		g->mape += fabs(v[i]) / (double)n;
-		square += v[i] * v[i] / (double)n;
-	}
-	qsort(v, n, sizeof(*v), by_size);
-	g->median = n ? fabs(v[n / 2]) : 0;
-	g->p90 = n ? fabs(v[(size_t)(0.9 * (double)(n - 1))]) : 0;
-	/* one standard deviation, judged robustly */
-	g->spread = fmin(sqrt(square), 1.5 * g->median + 0.005);
-}
-
 static void finish_groups(struct ft_fit *fit, const struct errors *e,
 			  struct arena *mem)
 {
 	for (size_t i = 0; i < fit->n_groups; i++) {
 		double *v = ARENA_ARRAY(mem, e->n + 1, double);
+		uint64_t *shape = ARENA_ARRAY(mem, e->n + 1, uint64_t);
 		size_t n = 0;
 
 		for (size_t j = 0; j < 2 * e->n; j++)
-			if (e->group[j] == (int)i)
+			if (e->group[j] == (int)i) {
+				shape[n] = e->shape[j / 2];
 				v[n++] = e->value[j / 2];
-		summarize(&fit->group[i], v, n);
+			}
+		fit_summarize(&fit->group[i], v, shape, n);
 	}
 }
 
 /* Curves are fitted to one source (see fit_memory.c); the other is not scored. */
 static bool scored(const struct fit_input *in, const struct ft_measurement *m)
 {
-	int families = in->options->families;
+	int families = in->families;
 
 	if (measurement_is(m, "gemm"))
 		return families & FT_FIT_GEMM && !m->sustained;
@@ -166,6 +155,7 @@ static bool score_fold(const struct fit_input *in, int fold, const char *folder,
 		name_groups(m, part);
 		e->group[2 * e->n] = group_named(fit, mem, m->kind);
 		e->group[2 * e->n + 1] = group_named(fit, mem, part);
+		e->shape[e->n] = fit_shape(m);
 		e->value[e->n++] = us / m->time_us - 1;
 	}
 	ft_gpu_free(gpu);
@@ -219,6 +209,7 @@ static bool hold_out(const struct fit_input *in, struct ft_fit *fit,
 		     struct arena *mem, struct ft_error *err)
 {
 	struct errors e = { ARENA_ARRAY(mem, in->n + 1, double),
+			    ARENA_ARRAY(mem, in->n + 1, uint64_t),
 			    ARENA_ARRAY(mem, 2 * in->n + 2, int), 0 };
 	char folder[] = "/tmp/foretoken-fit-XXXXXX";
 	struct ft_mark at = { folder, 0, 0 };
@@ -239,13 +230,14 @@ static bool hold_out(const struct fit_input *in, struct ft_fit *fit,
 
 /* ---- what goes in ------------------------------------------------------------------- */
 
-static size_t usable(const struct ft_measurement *row, size_t n,
+static size_t usable(const struct ft_measurement *row, size_t n, bool in_step,
 		     struct ft_measurement *out, size_t *outliers)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		if (strcmp(row[i].status, "ok") || !(row[i].time_us > 0))
+		if (strcmp(row[i].status, "ok") || !(row[i].time_us > 0) ||
+		    (row[i].in_step && !in_step))
 			continue;
 		if (row[i].p10_us > 0 && row[i].time_us > 20 &&
 		    row[i].p90_us > unsteady * row[i].p10_us &&
@@ -256,6 +248,13 @@ static size_t usable(const struct ft_measurement *row, size_t n,
 		out[kept++] = row[i];
 	}
 	return kept;
+}
+
+static int by_size(const void *a, const void *b)
+{
+	double x = fabs(*(const double *)a), y = fabs(*(const double *)b);
+
+	return (x > y) - (x < y);
 }
 
 /* Published products of a format stay unless what we measured contradicts them:
@@ -274,7 +273,7 @@ static void judge_published(struct fit_input *in, struct ft_fit *fit,
 			double us;
 
 			if (!measurement_is(m, "gemm") || m->sustained ||
-			    strcmp(m->dtype, ft_dtype_name((enum ft_dtype)d)) ||
+			    fit_published(m) || strcmp(m->dtype, ft_dtype_name((enum ft_dtype)d)) ||
 			    strcmp(m->layout, "forward"))
 				continue;
 			us = measurement_predict_us(in->base, m);
@@ -293,6 +292,50 @@ static void judge_published(struct fit_input *in, struct ft_fit *fit,
 	}
 }
 
+/* A family without rows stays as the base has it. */
+static int families_of(const struct fit_input *in)
+{
+	static const struct {
+		const char *kind;
+		int families;
+	} of[] = {
+		{ "gemm", FT_FIT_GEMM | FT_FIT_SUSTAINED },
+		{ "attention", FT_FIT_ATTENTION },
+		{ "memory", FT_FIT_MEMORY },
+		{ "collective", FT_FIT_COLLECTIVES },
+		{ "beside", FT_FIT_INTERFERENCE },
+		{ "launch", FT_FIT_LAUNCH },
+	};
+	int families = 0;
+
+	for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++)
+		if (fit_origin(in, of[i].kind) != FIT_NOTHING)
+			families |= of[i].families;
+	return families & in->options->families;
+}
+
+/* The device, and the last day; of what was measured if anything was. */
+static void name_source(struct fit_input *in)
+{
+	bool measured = false;
+
+	in->device = in->row[0].device;
+	in->date = in->row[0].date;
+	for (size_t i = 0; i < in->n; i++) {
+		const struct ft_measurement *m = &in->row[i];
+
+		if (fit_published(m) && measured)
+			continue;
+		if (!fit_published(m) && !measured) {
+			measured = true;
+			in->device = m->device;
+			in->date = m->date;
+		}
+		if (strcmp(m->date, in->date) > 0)
+			in->date = m->date;
+	}
+}
+
 static bool prepare(struct ft_store *store, const struct ft_fit_options *o,
 		    struct fit_input *in, struct ft_fit *fit, struct arena *mem,
 		    struct ft_error *err)
@@ -306,17 +349,15 @@ static bool prepare(struct ft_store *store, const struct ft_fit_options *o,
 		return false;
 	kept = ARENA_ARRAY(mem, n + 1, struct ft_measurement);
 	*in = (struct fit_input){ .options = o, .row = kept };
-	in->n = usable(row, n, kept, &outliers);
+	in->n = usable(row, n, o->with_in_step, kept, &outliers);
 	if (!in->n)
 		return ft_fail(err, NULL, "the store holds no measurements%s%s",
 			       o->device ? " of the device " : "",
 			       o->device ? o->device : "");
 	in->own_base = !strcmp(o->base, o->name);
-	in->device = kept[0].device;
-	in->date = kept[0].date;
-	for (size_t i = 0; i < in->n; i++)
-		if (strcmp(kept[i].date, in->date) > 0)
-			in->date = kept[i].date;
+	name_source(in);
+	fit_list_codes(in, mem);
+	in->families = families_of(in);
 	in->source = arena_printf(mem, "probe-%s-%s", o->name, in->date);
 	in->base = ft_gpu_load(o->base, NULL, err);
 	fit->n_rows = in->n;

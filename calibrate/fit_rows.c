@@ -36,7 +36,7 @@ static bool row_key(const struct ft_measurement *m, char key[TEXT])
 	return true;
 }
 
-static double flop_of(const struct ft_measurement *m)
+double fit_flop(const struct ft_measurement *m)
 {
 	double passes = !strcmp(m->pass, "backward") ? 2.5 :
 			!strcmp(m->pass, "both")     ? 3.5 :
@@ -64,6 +64,7 @@ static size_t collect(const struct fit_input *in, int fold, const char *kind,
 
 	for (size_t i = 0; i < in->n; i++)
 		if (measurement_is(&in->row[i], kind) &&
+		    !fit_published(&in->row[i]) &&
 		    fit_fold(&in->row[i]) != fold &&
 		    row_key(&in->row[i], out[n].key))
 			out[n++].m = &in->row[i];
@@ -86,7 +87,7 @@ static void write_measured(const struct fit_input *in, int fold,
 		us = exp(sum / (double)(j - i));
 		if (!strcmp(kind, "attention"))
 			fprintf(out, "%s,%.5g,%s\n", row[i].key,
-				flop_of(row[i].m) / us * 1e-6, in->source);
+				fit_flop(row[i].m) / us * 1e-6, in->source);
 		else
 			fprintf(out, "%s,%.5g,%s\n", row[i].key, us, in->source);
 	}
@@ -100,15 +101,19 @@ static double plain(const struct csv *t, size_t i, const char *column)
 	return strtod(csv_text(t, i, csv_column(t, column)), NULL);
 }
 
-/* Rows that this tool measured before are replaced, those of an unseen fold left
- * out, and so are fabrics and formats whose measurements stand instead. */
+/* Rows that this tool measured before are replaced, and those of sources that the
+ * store has; those of an unseen fold are left out, and so are fabrics and formats
+ * whose measurements stand instead. */
 static bool stays(const struct fit_input *in, int fold, const char *kind,
 		  const struct csv *t, size_t i)
 {
 	const char *source = csv_text(t, i, csv_column(t, "source"));
 	enum ft_dtype dtype;
 
-	if (!strncmp(source, "probe-", 6))
+	if (!strncmp(source, "probe-", 6) &&
+	    fit_origin(in, kind) == FIT_MEASURED)
+		return false;
+	if (fit_has_code(in, source))
 		return false;
 	if (!strcmp(kind, "gemm"))
 		return ft_dtype_find(csv_text(t, i, csv_column(t, "dtype")),
@@ -124,7 +129,7 @@ static bool stays(const struct fit_input *in, int fold, const char *kind,
 		       fold;
 	for (size_t j = 0; j < in->n; j++)
 		if (measurement_is(&in->row[j], "collective") &&
-		    !strcmp(in->row[j].fabric,
+		    !fit_published(&in->row[j]) && !strcmp(in->row[j].fabric,
 			    csv_text(t, i, csv_column(t, "fabric"))))
 			return false;
 	return true;
@@ -165,11 +170,15 @@ static bool write_file(const struct fit_input *in, int fold, const char *folder,
 					       (int)strlen(base) - 5, base,
 					       file);
 
-		fprintf(f.out, "# measured and published rows; sources: "
-			"SOURCES.md, probe-...: measurements/\n%s\n", header);
+		fprintf(f.out, fit_origin(in, kind) == FIT_MEASURED ?
+			"# measured and published rows; sources: SOURCES.md, "
+			"probe-...: measurements/\n%s\n" :
+			"# published rows; the source column is explained in "
+			"SOURCES.md\n%s\n", header);
 		/* measured ones first: of two tables that serve, as NVLink's
 		 * with and without in-switch reduction, the first is taken */
 		write_measured(in, fold, kind, f.out);
+		fit_write_published(in, fold, kind, f.out);
 		if (in->own_base && file_exists(old))
 			ok = write_published(in, fold, kind, old, f.out, err);
 		if (ok)
@@ -184,7 +193,7 @@ static bool write_file(const struct fit_input *in, int fold, const char *folder,
 bool fit_write_rows(const struct fit_input *in, int fold, const char *folder,
 		    struct ft_error *err)
 {
-	int families = in->options->families;
+	int families = in->families;
 
 	return (!(families & FT_FIT_GEMM) ||
 		write_file(in, fold, folder, "gemm", "gemm",

@@ -53,6 +53,18 @@ else
 	skip "plots are drawn" "no gnuplot"
 fi
 
+# ---- published rows: the profiles in the tree, made again
+published() {
+	sh scripts/fit_published.sh "$f" "$tmp/published" mi300x b200 || return 1
+	for file in "$tmp"/published/*; do
+		cmp "$file" "hw/gpus/${file##*/}" || return 1
+	done
+	[ "$(ls "$tmp/published" | wc -l)" = 8 ]
+}
+ok "published rows imported and fitted anew are the tree's profiles, byte for byte" published
+ok "such a profile says so" grep -q 'published.*short bursts at full clocks' "$tmp/published/mi300x.yaml"
+ok "and how far it is off where it was not shown" grep -q '^# *gemm bf16 forward .*MAPE' "$tmp/published/b200.yaml"
+
 # ---- the CPU: real kernels, from end to end
 end_to_end() {
 	"$f" calibrate probe --store "$tmp/cpu.db" --backend cpu --quick --probe "$p" &&

@@ -1,4 +1,5 @@
 /* tests/test_store.c - the measurement store: batches, versions, imports */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -117,6 +118,63 @@ static void another_version_is_refused(void **state)
 	assert_non_null(strstr(err.text, "export it"));
 }
 
+/* What foretoken 0.1 made before rows had sources of their own. */
+static void a_store_of_version_1_is_brought_up(void **state)
+{
+	static const char v1[] =
+		"CREATE TABLE run (id INTEGER PRIMARY KEY, backend TEXT NOT NULL,"
+		" device TEXT NOT NULL, date TEXT NOT NULL, driver TEXT NOT NULL,"
+		" fabric TEXT NOT NULL, libraries TEXT NOT NULL, source TEXT NOT "
+		"NULL) STRICT;"
+		"CREATE TABLE measurement (id INTEGER PRIMARY KEY,"
+		" run INTEGER NOT NULL REFERENCES run, cell TEXT NOT NULL,"
+		" kind TEXT NOT NULL, kernel TEXT NOT NULL, dtype TEXT NOT NULL,"
+		" layout TEXT NOT NULL, impl TEXT NOT NULL, pass TEXT NOT NULL,"
+		" m REAL NOT NULL, n REAL NOT NULL, k REAL NOT NULL,"
+		" batch REAL NOT NULL, heads REAL NOT NULL, kv_heads REAL NOT "
+		"NULL, sequence_length REAL NOT NULL, head_dim REAL NOT NULL,"
+		" bytes REAL NOT NULL, gpus REAL NOT NULL,"
+		" from_gpu REAL NOT NULL, to_gpu REAL NOT NULL,"
+		" causal INTEGER NOT NULL, warm INTEGER NOT NULL,"
+		" accumulate INTEGER NOT NULL, sustained INTEGER NOT NULL,"
+		" status TEXT NOT NULL, why TEXT NOT NULL,"
+		" time_us REAL NOT NULL, p10_us REAL NOT NULL, p90_us REAL NOT "
+		"NULL, reps REAL NOT NULL, relative_error REAL NOT NULL,"
+		" alone_us REAL NOT NULL, other_us REAL NOT NULL,"
+		" other_alone_us REAL NOT NULL, clock_mhz REAL NOT NULL,"
+		" power_w REAL NOT NULL, temperature_c REAL NOT NULL,"
+		" UNIQUE (run, cell)) STRICT;"
+		"INSERT INTO run VALUES (1, 'cuda', 'D', '2026-01-02', '', "
+		"'nvlink', '', 'a probe');"
+		"INSERT INTO measurement VALUES (1, 1, 'c', 'gemm', '', 'bf16', "
+		"'forward', '', '', 4, 5, 6, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, "
+		"0, 'ok', '', 7.5, 7, 8, 9, -1, 0, 0, 0, -1, -1, -1);"
+		"PRAGMA application_id = 1179927627; PRAGMA user_version = 1";
+	struct scratch *x = *state;
+	const struct ft_measurement *m;
+	struct ft_error err;
+	struct ft_store *s;
+	sqlite3 *db;
+	size_t n;
+
+	assert_int_equal(sqlite3_open(x->path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, v1, NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_close(db);
+	for (int again = 0; again < 2; again++) {
+		s = ft_store_open(x->path, false, &err);
+		assert_non_null(s);
+		m = ft_store_measurements(s, NULL, 0, &n, &err);
+		assert_int_equal(n, 1);
+		assert_true(m->time_us == 7.5 && m->k == 6 && m->warm &&
+			    !m->in_step && m->temperature_c < 0);
+		assert_string_equal(m->date, "2026-01-02");
+		assert_string_equal(m->fabric, "nvlink");
+		assert_string_equal(m->provenance, "measured");
+		add_line(s, run_line, false);
+		ft_store_close(s);
+	}
+}
+
 static void a_missing_store_says_what_makes_one(void **state)
 {
 	struct scratch *x = *state;
@@ -190,6 +248,88 @@ static void missing_columns_are_named(void **state)
 	ft_store_close(s);
 }
 
+static const struct ft_probe_run published = {
+	.backend = "csv", .device = "", .date = "2026-11", .driver = "",
+	.fabric = "", .libraries = "", .source = "a table",
+	.provenance = "published"
+};
+
+static void published_rows_keep_gpu_source_and_status(void **state)
+{
+	struct scratch *x = *state;
+	const struct ft_measurement *m;
+	struct ft_error err;
+	struct ft_store *s;
+	char path[128];
+	size_t n;
+
+	snprintf(path, sizeof(path), "%s/p.csv", x->folder);
+	write_text(path, "op,gpu,gpus,nodes,fabric,bytes,"
+			 "measured.busbw_gb_per_s,source,date,status,why\n"
+			 "all_reduce,a,8,1,xgmi,8000,3.5,s1,2025-01,,\n"
+			 "all_reduce,b,8,1,xgmi,8000,7,s1,,left-out,a guess\n"
+			 "all_reduce,a,8,1,xgmi,8000,7,s1,,,\n"
+			 "all_reduce,a,16,2,xgmi,8000,7,s2,,,\n");
+	s = ft_store_open(x->path, true, &err);
+	assert_true(ft_store_import(s, FT_IMPORT_CSV, path, &published, &n,
+				    &err));
+	assert_int_equal(n, 4);
+	m = ft_store_measurements(s, "a", 0, &n, &err);
+	assert_int_equal(n, 3); /* the same shape of the same source twice */
+	assert_string_equal(m[1].source, "s1");
+	assert_string_equal(m[1].date, "2025-01");
+	assert_string_equal(m[1].fabric, "xgmi");
+	assert_string_equal(m[1].provenance, "published");
+	assert_true(m[1].time_us > 3.999 && m[1].time_us < 4.001);
+	assert_string_equal(m[2].date, "2026-11");
+	assert_string_equal(m[0].status, "left-out"); /* wider than a node */
+	m = ft_store_measurements(s, "b", 0, &n, &err);
+	assert_string_equal(m->status, "left-out");
+	assert_string_equal(m->why, "a guess");
+	ft_store_close(s);
+}
+
+static void an_import_is_whole_or_nothing(void **state)
+{
+	struct scratch *x = *state;
+	struct ft_error err;
+	struct ft_store *s;
+	char path[128];
+	size_t n;
+
+	snprintf(path, sizeof(path), "%s/p.csv", x->folder);
+	s = ft_store_open(x->path, true, &err);
+	write_text(path, "kernel,dtype,m,n,measured.time_us,source\n"
+			 "gemm,bf16,1,2,3,s1\n");
+	assert_false(ft_store_import(s, FT_IMPORT_CSV, path, &published, &n,
+				     &err));
+	assert_non_null(strstr(err.text, "'k'"));
+	write_text(path, "kernel,dtype,m,n,k,measured.time_us,source\n"
+			 "gemm,bf16,1,2,3,4,s1\ngemm,bf16,1,2,3,4,\n");
+	assert_false(ft_store_import(s, FT_IMPORT_CSV, path, &published, &n,
+				     &err));
+	assert_non_null(strstr(err.text, "code of its source"));
+	assert_int_equal(err.line, 3);
+	write_text(path, "{\"record\":\"run\",\"format\":1}\n"
+			 "{\"record\":\"measurement\",\"cell\":\"a\"}\n"
+			 "{\"record\":\"run\",\"format\":9}\n");
+	assert_false(ft_store_import(s, FT_IMPORT_PROBE, path, &published, &n,
+				     &err));
+	assert_non_null(ft_store_runs(s, &n, &err));
+	assert_int_equal(n, 0);
+	ft_store_close(s);
+}
+
+/* t(0.9) of 2 and 19 degrees of freedom are 1.8856 and 1.3277, z(0.9) 1.2816. */
+static void an_error_bar_widens_for_few_shapes(void **state)
+{
+	(void)state;
+	assert_true(fit_spread(0.1, 0.2, 2, 2) < 1e-9); /* cannot say */
+	assert_true(fabs(fit_spread(0.1, 0.2, 3, 3) - 0.16989) < 1e-4);
+	assert_true(fabs(fit_spread(0.1, 0.12816, 40, 20) - 0.10616) < 1e-4);
+	assert_true(fabs(fit_spread(0.5, 0.12816, 9999, 9999) - 0.1) < 1e-4);
+}
+
 static void a_curve_is_found_again_despite_an_outlier(void **state)
 {
 	double bytes[12], time_s[12];
@@ -214,9 +354,13 @@ int main(void)
 		TEST(what_goes_in_comes_out),
 		TEST(an_open_batch_is_lost_and_no_more),
 		TEST(another_version_is_refused),
+		TEST(a_store_of_version_1_is_brought_up),
 		TEST(a_missing_store_says_what_makes_one),
 		TEST(nccl_tests_text_is_read),
 		TEST(missing_columns_are_named),
+		TEST(published_rows_keep_gpu_source_and_status),
+		TEST(an_import_is_whole_or_nothing),
+		cmocka_unit_test(an_error_bar_widens_for_few_shapes),
 		cmocka_unit_test(a_curve_is_found_again_despite_an_outlier),
 	};
 
