@@ -65,6 +65,28 @@ ok "published rows imported and fitted anew are the tree's profiles, byte for by
 ok "such a profile says so" grep -q 'published.*short bursts at full clocks' "$tmp/published/mi300x.yaml"
 ok "and how far it is off where it was not shown" grep -q '^# *gemm bf16 forward .*MAPE' "$tmp/published/b200.yaml"
 
+# ---- a recorded step: kept apart from the fit
+step() {
+	cp "$tmp/s.db" "$tmp/step.db" &&
+	"$f" calibrate import --store "$tmp/step.db" --format kineto --device "Fake GPU" --fabric nvlink tests/data/kineto-step.json &&
+	mkdir -p "$tmp/step" &&
+	"$f" calibrate fit --store "$tmp/step.db" --name fake --base h100-sxm --out "$tmp/step" --json >"$tmp/step.json" &&
+	cmp "$tmp/step/fake.yaml" "$tmp/fit/fake.yaml" && cmp "$tmp/step.json" "$tmp/fit.json"
+}
+ok "kernels of a recorded step change no profile" step
+asked() {
+	"$f" calibrate fit --store "$tmp/step.db" --name fake --base h100-sxm --out "$tmp/step" --with-in-step --json >"$tmp/step.json" && ! cmp -s "$tmp/step/fake.gemm.csv" "$tmp/fit/fake.gemm.csv"
+}
+ok "unless asked" asked
+against() {
+	"$f" calibrate export --store "$tmp/step.db" --gpu "$tmp/fit/fake.yaml" >"$tmp/step.csv" &&
+	grep -q '^gemm,.*,dgrad,64,512,256,.*,in step: gemm bf16$' "$tmp/step.csv" &&
+	"$f" validate "$tmp/step.csv"
+}
+ok "but are held against it" against
+ok "a trace without kernels is told" fails 1 "holds no kernels" sh -c "echo '{\"traceEvents\": []}' >$tmp/t.json; $f calibrate import --store $tmp/step.db --format kineto $tmp/t.json"
+ok "a packed trace is told" fails 1 "gunzip" sh -c "gzip -c tests/data/kineto-step.json >$tmp/t.json.gz; $f calibrate import --store $tmp/step.db --format kineto $tmp/t.json.gz"
+
 # ---- the CPU: real kernels, from end to end
 end_to_end() {
 	"$f" calibrate probe --store "$tmp/cpu.db" --backend cpu --quick --probe "$p" &&
