@@ -205,7 +205,28 @@ static void link_rows(const struct fit_input *in, const char *folder)
 	arena_release(&mem);
 }
 
-static bool hold_out(const struct fit_input *in, struct ft_fit *fit,
+/* All files of a profile; twice when products that accumulate are to be fitted. */
+static bool write_all(struct fit_input *in, int fold, const char *folder,
+		      const struct ft_fit *fit, struct ft_error *err)
+{
+	char path[4300];
+	struct ft_gpu *gpu;
+	bool again;
+
+	fit_layouts(in, fold);
+	if (!fit_write_rows(in, fold, folder, err) ||
+	    !fit_write_profile(in, fold, folder, fit, err))
+		return false;
+	if (!(in->families & FT_FIT_ACCUMULATE))
+		return true;
+	snprintf(path, sizeof(path), "%s/%s.yaml", folder, in->options->name);
+	gpu = ft_gpu_load(path, NULL, err);
+	again = gpu && fit_accumulate(in, fold, gpu);
+	ft_gpu_free(gpu);
+	return gpu && (!again || fit_write_profile(in, fold, folder, fit, err));
+}
+
+static bool hold_out(struct fit_input *in, struct ft_fit *fit,
 		     struct arena *mem, struct ft_error *err)
 {
 	struct errors e = { ARENA_ARRAY(mem, in->n + 1, double),
@@ -219,8 +240,7 @@ static bool hold_out(const struct fit_input *in, struct ft_fit *fit,
 		return ft_fail(err, &at, "cannot be made");
 	link_rows(in, folder);
 	for (int fold = 0; ok && fold < FIT_FOLDS; fold++)
-		ok = fit_write_rows(in, fold, folder, err) &&
-		     fit_write_profile(in, fold, folder, NULL, err) &&
+		ok = write_all(in, fold, folder, NULL, err) &&
 		     score_fold(in, fold, folder, fit, &e, mem, err);
 	remove_folder(folder, in->options->name);
 	remove_folder(folder, in->options->base);
@@ -299,7 +319,8 @@ static int families_of(const struct fit_input *in)
 		const char *kind;
 		int families;
 	} of[] = {
-		{ "gemm", FT_FIT_GEMM | FT_FIT_SUSTAINED },
+		{ "gemm", FT_FIT_GEMM | FT_FIT_SUSTAINED | FT_FIT_LAYOUT |
+			  FT_FIT_ACCUMULATE },
 		{ "attention", FT_FIT_ATTENTION },
 		{ "memory", FT_FIT_MEMORY },
 		{ "collective", FT_FIT_COLLECTIVES },
@@ -375,8 +396,7 @@ bool ft_fit(struct ft_store *store, const struct ft_fit_options *o,
 		return false;
 	judge_published(&in, fit, &store->mem);
 	ok = hold_out(&in, fit, &store->mem, err) &&
-	     fit_write_rows(&in, -1, o->folder, err) &&
-	     fit_write_profile(&in, -1, o->folder, fit, err);
+	     write_all(&in, -1, o->folder, fit, err);
 	ft_gpu_free(in.base);
 	return ok;
 }

@@ -16,6 +16,12 @@ enum { FIT_FOLDS = 5 };
 
 struct ft_gpu;
 
+/* Of n measured ratios: median, P10, P90. n 0: too few to say. */
+struct fit_ratio {
+	double value, low, high;
+	size_t n;
+};
+
 /* What one profile is made from. */
 struct fit_input {
 	const struct ft_fit_options *options;
@@ -27,6 +33,7 @@ struct fit_input {
 	bool keep[16];       /* by enum ft_dtype: published products stay */
 	const char **code;   /* [n_codes] sources of the store's published rows */
 	size_t n_codes;
+	struct fit_ratio dgrad, wgrad, accumulate; /* times of layouts */
 	const char *date, *device, *source;
 };
 
@@ -49,6 +56,12 @@ int fit_fold_attention(double heads, double kv, double dim, double s);
 double fit_spread(double root_mean_square, double p80, size_t n, size_t shapes);
 /* Both lists are put into another order. */
 void fit_summarize(struct ft_fit_error *g, double *v, uint64_t *shape, size_t n);
+
+/* calibrate/fit_layout.c: what layouts cost. The last one needs a profile made with
+ * the others, accumulate 1; false: too few cells to say. */
+void fit_layouts(struct fit_input *in, int fold);
+bool fit_accumulate(struct fit_input *in, int fold, const struct ft_gpu *gpu);
+void fit_layout_yaml(const struct fit_input *in, FILE *out);
 
 /* calibrate/fit_published.c: rows that others measured, one by one with the code
  * of their source, in the order of the tables in the tree */

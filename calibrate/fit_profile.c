@@ -167,7 +167,8 @@ static void write_gemm(const struct fit_input *in, const struct ft_fit *fit,
 	};
 	bool rate = false;
 
-	if (in->families & (FT_FIT_GEMM | FT_FIT_SUSTAINED))
+	if (in->families & (FT_FIT_GEMM | FT_FIT_SUSTAINED | FT_FIT_LAYOUT |
+			    FT_FIT_ACCUMULATE))
 		fprintf(out, "gemm:\n  tile_m: %lld\n", /* never empty */
 			(long long)in->base->gemm_model.tile_m);
 	if (in->families & FT_FIT_GEMM) {
@@ -179,6 +180,7 @@ static void write_gemm(const struct fit_input *in, const struct ft_fit *fit,
 			spread_of(fit, "gemm", in->base->gemm_spread.value),
 			in->options->name, kin(in, "gemm"));
 	}
+	fit_layout_yaml(in, out);
 	if (!(in->families & FT_FIT_SUSTAINED))
 		return;
 	for (int i = 0; i < 5; i++) {
@@ -196,6 +198,15 @@ static void write_gemm(const struct fit_input *in, const struct ft_fit *fit,
 		rate = true;
 		fprintf(out, "    %s: %.4f\n", dtypes[i][0], r);
 	}
+}
+
+/* By size, over the cells: value, least and largest. */
+static void put_factor(FILE *out, const char *name, double *v, size_t n)
+{
+	double value = fmax(1, median(v, n));
+
+	fprintf(out, "  %s: {value: %.3f, low: %.3f, high: %.3f}\n", name,
+		value, fmin(value, v[0]), fmax(value, v[n - 1]));
 }
 
 static void write_interference(const struct fit_input *in, FILE *out)
@@ -216,11 +227,10 @@ static void write_interference(const struct fit_input *in, FILE *out)
 	if (!n)
 		return;
 	fputs("interference:\n", out);
-	provenance(in, "beside", NULL, out, "a large product beside collectives of 64 MiB and "
-		   "more");
-	fprintf(out, "  compute_beside_collective: %.3f\n"
-		"  collective_beside_compute: %.3f\n",
-		fmax(1, median(product, n)), fmax(1, median(collective, n)));
+	provenance(in, "beside", NULL, out, "a large product beside collectives "
+		   "at least half as long");
+	put_factor(out, "compute_beside_collective", product, n);
+	put_factor(out, "collective_beside_compute", collective, n);
 }
 
 static double cell_us(const struct fit_input *in, const char *kind,

@@ -41,7 +41,7 @@ static const struct argp_option options[] = {
 	{ "base", BASE, "NAME", 0, "fit: profile it takes the data sheet from "
 	  "(default: itself)", 0 },
 	{ "only", ONLY, "FAMILY,...", 0, "fit: gemm, attention, memory, "
-	  "collectives, sustained, launch, interference", 0 },
+	  "collectives, sustained, launch, interference, layout, accumulate", 0 },
 	{ "with-in-step", WITH_IN_STEP, NULL, 0, "fit: to kernels of recorded "
 	  "training steps, too", 0 },
 	{ "out", 'o', "DIR", 0, "fit, plot: where the files go (default .)", 0 },
@@ -337,10 +337,11 @@ static int families_of(const char *only)
 {
 	static const char *const names[] = { "gemm", "attention", "memory",
 					     "collectives", "sustained",
-					     "launch", "interference" };
+					     "launch", "interference",
+					     "layout", "accumulate" };
 	int families = 0;
 
-	for (int i = 0; only && i < 7; i++)
+	for (int i = 0; only && i < 9; i++)
 		if (strstr(only, names[i]))
 			families |= 1 << i;
 	return only ? families : FT_FIT_ALL;

@@ -103,7 +103,9 @@ enum ft_family {
 	FT_FIT_SUSTAINED = 16,
 	FT_FIT_LAUNCH = 32,
 	FT_FIT_INTERFERENCE = 64,
-	FT_FIT_ALL = 127,
+	FT_FIT_LAYOUT = 128,
+	FT_FIT_ACCUMULATE = 256,
+	FT_FIT_ALL = 511,
 };
 
 struct ft_fit_options {
