@@ -396,6 +396,7 @@ bool ft_fit(struct ft_store *store, const struct ft_fit_options *o,
 		return false;
 	judge_published(&in, fit, &store->mem);
 	ok = hold_out(&in, fit, &store->mem, err) &&
+	     fit_copy_rows(&in, o->folder, err) &&
 	     write_all(&in, -1, o->folder, fit, err);
 	ft_gpu_free(in.base);
 	return ok;

@@ -98,6 +98,10 @@ double fit_flop(const struct ft_measurement *m); /* of attention */
 bool fit_write_rows(const struct fit_input *in, int fold, const char *folder,
 		    struct ft_error *err);
 
+/* Those that this fit leaves as they were, beside the new profile. */
+bool fit_copy_rows(const struct fit_input *in, const char *folder,
+		   struct ft_error *err);
+
 /* calibrate/fit_profile.c: NAME.yaml, the base with what was fitted laid over */
 bool fit_write_profile(const struct fit_input *in, int fold, const char *folder,
 		       const struct ft_fit *fit, struct ft_error *err);

@@ -341,6 +341,32 @@ static void write_errors(const struct ft_fit *fit, FILE *out)
 		fprintf(out, "# %s\n", fit->note);
 }
 
+/* Rows of another GPU are carried over by ratio, not taken for this one's. */
+static bool take_from_base(const struct fit_input *in, struct arena *mem,
+			   const struct node *base, struct node *over,
+			   struct ft_error *err)
+{
+	static const struct {
+		int family;
+		const char *rows, *kin;
+	} blocks[] = {
+		{ FT_FIT_GEMM, "gemm.rows", "gemm.rows_of" },
+		{ FT_FIT_ATTENTION, "attention.rows", "attention.rows_of" },
+		{ FT_FIT_COLLECTIVES, "collectives.rows",
+		  "collectives.rows_of" },
+	};
+
+	for (int i = 0; !in->own_base && i < 3; i++)
+		if (!(in->families & blocks[i].family) &&
+		    node_path(base, blocks[i].rows) &&
+		    (!node_put_path(mem, over, blocks[i].rows, &over->mark,
+				    "null", err) ||
+		     !node_put_path(mem, over, blocks[i].kin, &over->mark,
+				    in->options->base, err)))
+			return false;
+	return true;
+}
+
 bool fit_write_profile(const struct fit_input *in, int fold, const char *folder,
 		       const struct ft_fit *fit, struct ft_error *err)
 {
@@ -359,7 +385,7 @@ bool fit_write_profile(const struct fit_input *in, int fold, const char *folder,
 	write_overlay(in, fold, fit, memory);
 	fclose(memory);
 	over = node_read_text(&mem, "the fit", text, len, err);
-	ok = base && over &&
+	ok = base && over && take_from_base(in, &mem, base, over, err) &&
 	     file_begin(&f, arena_printf(&mem, "%s/%s.yaml", folder, o->name),
 			err);
 	if (ok) {

@@ -206,3 +206,51 @@ bool fit_write_rows(const struct fit_input *in, int fold, const char *folder,
 		write_file(in, fold, folder, "collective", "collectives",
 			   "fabric,op,gpus,bytes,time_us,source", err));
 }
+
+static bool copy_file(const char *from, const char *to, struct ft_error *err)
+{
+	struct arena mem = { 0 };
+	struct file_out f;
+	size_t len;
+	char *text = file_read(&mem, from, (size_t)1 << 28, &len, err);
+	bool ok = text && file_begin(&f, to, err);
+
+	if (ok) {
+		fwrite(text, 1, len, f.out);
+		ok = file_commit(&f, err);
+	}
+	arena_release(&mem);
+	return ok;
+}
+
+bool fit_copy_rows(const struct fit_input *in, const char *folder,
+		   struct ft_error *err)
+{
+	static const struct {
+		int family;
+		const char *tail;
+	} files[] = {
+		{ FT_FIT_GEMM, "gemm.csv" },
+		{ FT_FIT_ATTENTION, "attention.csv" },
+		{ FT_FIT_COLLECTIVES, "collectives.csv" },
+	};
+	struct arena mem = { 0 };
+	const char *base = file_find(&mem, "hw/gpus", in->options->base, NULL,
+				     err);
+	bool ok = base != NULL;
+
+	for (int i = 0; ok && in->own_base && i < 3; i++) {
+		const char *from = arena_printf(&mem, "%.*s.%s",
+						(int)strlen(base) - 5, base,
+						files[i].tail);
+		const char *to = arena_printf(&mem, "%s/%s.%s", folder,
+					      in->options->name,
+					      files[i].tail);
+
+		if (!(in->families & files[i].family) && file_exists(from) &&
+		    !file_exists(to))
+			ok = copy_file(from, to, err);
+	}
+	arena_release(&mem);
+	return ok;
+}

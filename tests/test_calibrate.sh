@@ -95,7 +95,10 @@ end_to_end() {
 	"$f" calibrate probe --store "$tmp/cpu.db" --backend cpu --quick --probe "$p" &&
 	"$f" calibrate fit --store "$tmp/cpu.db" --name mycpu --base h100-sxm --out "$tmp/fit" --only memory,collectives &&
 	"$f" calibrate export --store "$tmp/cpu.db" --gpu "$tmp/fit/mycpu.yaml" | grep -v gemm >"$tmp/cpu.csv" &&
-	"$f" validate "$tmp/cpu.csv"
+	"$f" validate "$tmp/cpu.csv" --json >"$tmp/cpu.json" &&
+	python3 -c 'import json,math,sys
+d=json.load(open(sys.argv[1])); s=d["summary"]
+assert s["n"]>100 and s["failed"]==0 and math.isfinite(s["mape"]), (s, d["failed"][:1])' "$tmp/cpu.json"
 }
 ok "the CPU is probed, fitted and validated" end_to_end
 ok "every product of the CPU passed its check" sh -c "! $f calibrate show --store $tmp/cpu.db | grep -q 'wrong\|failed'"

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <gsl/gsl_errno.h>
 #include <sqlite3.h>
 
 #include "calibrate/fit.h"
@@ -347,6 +348,46 @@ static void a_curve_is_found_again_despite_an_outlier(void **state)
 	assert_true(c.bytes_per_s > 1.9e12 && c.bytes_per_s < 2.1e12);
 }
 
+static double noise(uint64_t *state)
+{
+	double u[2];
+
+	for (int i = 0; i < 2; i++) {
+		*state = *state * UINT64_C(6364136223846793005) +
+			 UINT64_C(1442695040888963407);
+		u[i] = ((double)(*state >> 33) + 0.5) / 2147483648.0;
+	}
+	return sqrt(-2 * log(u[0])) * cos(6.283185307179586 * u[1]);
+}
+
+/* A loaded machine: times that hide the bytes, or even fall with them. A rate
+ * beyond all bounds once made profiles that could not be read. */
+static void noise_makes_no_endless_bandwidth(void **state)
+{
+	uint64_t random = 1;
+
+	(void)state;
+	for (int t = 0; t < 6000; t++) {
+		double bytes[12], time_s[12], most = 0, fastest = 0;
+		size_t n = 4 + (size_t)t % 9;
+		struct fit_curve c;
+
+		for (size_t i = 0; i < n; i++) {
+			double slope = t % 3 ? -0.3 : 0;
+
+			bytes[i] = 1e4 * pow(2, (double)i);
+			time_s[i] = 1e-5 * pow(2, slope * (double)i) *
+				    exp(0.8 * (t % 4) * noise(&random));
+			most = fmax(most, time_s[i]);
+			fastest = fmax(fastest, bytes[i] / time_s[i]);
+		}
+		assert_true(fit_curve(bytes, time_s, n, &c));
+		assert_true(c.start_s >= 0 && c.start_s <= most);
+		assert_true(c.bytes_per_s > 0 &&
+			    c.bytes_per_s <= 30.001 * fastest);
+	}
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make_scratch, drop_scratch)
@@ -362,7 +403,9 @@ int main(void)
 		TEST(an_import_is_whole_or_nothing),
 		cmocka_unit_test(an_error_bar_widens_for_few_shapes),
 		cmocka_unit_test(a_curve_is_found_again_despite_an_outlier),
+		cmocka_unit_test(noise_makes_no_endless_bandwidth),
 	};
 
+	gsl_set_error_handler_off();
 	return cmocka_run_group_tests_name("calibrate/store", tests, NULL, NULL);
 }
