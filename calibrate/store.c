@@ -68,8 +68,9 @@ bool store_fail(struct ft_store *s, const char *what, struct ft_error *err)
 	const char *advice = "";
 
 	if (code == SQLITE_FULL || code == SQLITE_IOERR)
-		advice = "; free some space and run it again, it goes on where "
-			 "it stopped";
+		advice = s->whole ? "; free some space and run it again" :
+				    "; free some space and run it again, it goes "
+				    "on where it stopped";
 	if (code == SQLITE_BUSY)
 		advice = "; another program is writing to it";
 	return ft_fail(err, &at, "%s: %s%s", what, sqlite3_errmsg(s->db),
@@ -227,13 +228,15 @@ bool store_whole(struct ft_store *s, struct ft_error *err)
 
 bool store_whole_end(struct ft_store *s, bool keep, struct ft_error *err)
 {
+	bool ok = keep && sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL) ==
+				  SQLITE_OK;
+
+	if (keep && !ok)
+		store_fail(s, "cannot keep the import", err);
 	s->whole = false;
 	s->in_batch = 0;
-	if (keep && sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL) ==
-			    SQLITE_OK)
+	if (ok)
 		return true;
-	if (keep)
-		store_fail(s, "cannot keep the import", err);
 	/* SQLite may have rolled back by itself: a full disk */
 	(void)sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
 	s->run = 0;

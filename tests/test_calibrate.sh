@@ -104,9 +104,16 @@ ok "the CPU is probed, fitted and validated" end_to_end
 ok "every product of the CPU passed its check" sh -c "! $f calibrate show --store $tmp/cpu.db | grep -q 'wrong\|failed'"
 
 # ---- faults
+soon() { # command...: until it holds; a loaded machine takes its time
+	for _ in $(seq 600); do
+		"$@" >/dev/null 2>&1 && return
+		sleep 0.1
+	done
+	return 1
+}
 killed() {
 	"$p" -b cpu -q -o "$tmp/kill.jsonl" 2>/dev/null & pid=$!
-	sleep 1
+	soon grep -q '"cell"' "$tmp/kill.jsonl" || return 1
 	kill -9 $pid
 	wait $pid 2>/dev/null
 	before=$(grep -c '"cell"' "$tmp/kill.jsonl")
@@ -118,7 +125,7 @@ killed() {
 ok "a killed probe goes on where it stopped" killed
 store_killed() {
 	"$f" calibrate probe --store "$tmp/k2.db" --backend cpu --quick --probe "$p" >/dev/null 2>&1 & pid=$!
-	sleep 2
+	soon sh -c "$f calibrate runs --store $tmp/k2.db --json | grep -q '\"cells\": [1-9]'" || return 1
 	kill -9 $pid
 	wait $pid 2>/dev/null
 	"$f" calibrate probe --store "$tmp/k2.db" --backend cpu --quick --probe "$p" 2>"$tmp/again" || return 1
@@ -127,6 +134,12 @@ store_killed() {
 }
 ok "a killed calibrate keeps its batches" store_killed
 ok "a full disk is told" fails 1 "No space left.*free some space" sh -c "$p -b fake >/dev/full"
+# as on a full disk: no file may grow beyond 16 KiB
+cramped() { sh -c 'trap "" XFSZ; ulimit -f 32; exec "$@"' sh "$@"; }
+ok "a store that cannot grow is told" fails 1 "free some space" cramped "$f" calibrate import --store "$tmp/small.db" tests/data/kineto-step.json --format kineto
+mkdir "$tmp/cramped"
+ok "a profile that cannot be written is told" fails 1 "fake" cramped "$f" calibrate fit --store "$tmp/s.db" --name fake --base h100-sxm --out "$tmp/cramped"
+ok "and leaves no half of it" sh -c "! ls $tmp/cramped | grep -q ."
 ok "a missing plug-in is told" fails 77 "make probes" "$p" -b none
 ok "a missing probe is told" fails 1 "make probes" probe --probe /nowhere/probe
 ok "no store is told" fails 1 "there is no such store" "$f" calibrate runs --store "$tmp/none.db"

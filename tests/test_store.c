@@ -14,6 +14,7 @@
 #include <sqlite3.h>
 
 #include "calibrate/fit.h"
+#include "calibrate/store.h"
 #include "foretoken/calibrate.h"
 
 struct scratch {
@@ -348,6 +349,89 @@ static void a_curve_is_found_again_despite_an_outlier(void **state)
 	assert_true(c.bytes_per_s > 1.9e12 && c.bytes_per_s < 2.1e12);
 }
 
+/* As on a full disk: the import leaves nothing, and goes through when there is
+ * room again; a batch of a probe that does not fit is told. */
+static void a_full_disk_is_told_and_costs_one_batch(void **state)
+{
+	struct scratch *x = *state;
+	struct ft_store *s = ft_store_open(x->path, true, &(struct ft_error){ 0 });
+	struct ft_error err;
+	char path[128], line[160];
+	bool broken, ok = true;
+	FILE *out;
+	size_t n;
+
+	snprintf(path, sizeof(path), "%s/p.csv", x->folder);
+	out = fopen(path, "w");
+	assert_non_null(out);
+	fputs("kernel,dtype,m,n,k,measured.time_us,source\n", out);
+	for (int i = 1; i <= 2000; i++)
+		fprintf(out, "gemm,bf16,%d,2,3,4,s1\n", i);
+	assert_int_equal(fclose(out), 0);
+	assert_int_equal(sqlite3_exec(s->db, "PRAGMA max_page_count = 20", NULL,
+				      NULL, NULL), SQLITE_OK);
+	assert_false(ft_store_import(s, FT_IMPORT_CSV, path, &published, &n,
+				     &err));
+	assert_non_null(strstr(err.text, "free some space"));
+	assert_non_null(ft_store_runs(s, &n, &err));
+	assert_int_equal(n, 0);
+	add_line(s, run_line, false);
+	for (int i = 0; ok && i < 2000; i++) {
+		snprintf(line, sizeof(line), "{\"record\":\"measurement\","
+			 "\"cell\":\"c%d\",\"kind\":\"gemm\",\"status\":\"ok\","
+			 "\"time_us\":1}", i);
+		ok = ft_store_line(s, line, "test", &broken, &err);
+	}
+	assert_false(ok);
+	assert_non_null(strstr(err.text, "free some space"));
+	ft_store_close(s);
+	s = ft_store_open(x->path, false, &err);
+	assert_non_null(ft_store_measurements(s, NULL, 0, &n, &err));
+	assert_true(n > 0 && n % STORE_BATCH == 0);
+	assert_true(ft_store_import(s, FT_IMPORT_CSV, path, &published, &n,
+				    &err));
+	assert_int_equal(n, 2000);
+	ft_store_close(s);
+}
+
+static void foreign_files_say_what_they_lack(void **state)
+{
+	static const struct {
+		enum ft_import format;
+		const char *text, *says;
+	} bad[] = {
+		{ FT_IMPORT_NCCL_TESTS, "     8388608       2097152     float"
+		  "     sum      -1    52.10  161.01  161.01      0\n",
+		  "no collective" },
+		{ FT_IMPORT_NCCL_TESTS, "# all_reduce_perf\n     8388608  "
+		  "2097152  float  sum  -1  52.10  161.01  161.01  0\n",
+		  "no ranks" },
+		{ FT_IMPORT_NCCL_TESTS, "nothing\n", "no line of results" },
+		{ FT_IMPORT_KINETO, "{}", "lacks 'traceEvents'" },
+		{ FT_IMPORT_KINETO, "{\"traceEvents\": [", "expected" },
+		{ FT_IMPORT_CSV, "m,measured.time_us\n1,2\n", "'kernel'" },
+		{ FT_IMPORT_CSV, "op,gpus,measured.time_us,source\nall_reduce,8,2,s1\n",
+		  "'bytes'" },
+		{ FT_IMPORT_CSV, "kernel,m,n,k,measured.time_us,source\n"
+		  "gemm,1,x,2,3,s1\n", "not a number" },
+	};
+	struct scratch *x = *state;
+	struct ft_error err;
+	struct ft_store *s = ft_store_open(x->path, true, &err);
+	char path[128];
+	size_t n;
+
+	snprintf(path, sizeof(path), "%s/f", x->folder);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		write_text(path, bad[i].text);
+		assert_false(ft_store_import(s, bad[i].format, path, &published,
+					     &n, &err));
+		if (!strstr(err.text, bad[i].says))
+			fail_msg("'%s' is not in '%s'", bad[i].says, err.text);
+	}
+	ft_store_close(s);
+}
+
 static double noise(uint64_t *state)
 {
 	double u[2];
@@ -401,6 +485,8 @@ int main(void)
 		TEST(missing_columns_are_named),
 		TEST(published_rows_keep_gpu_source_and_status),
 		TEST(an_import_is_whole_or_nothing),
+		TEST(a_full_disk_is_told_and_costs_one_batch),
+		TEST(foreign_files_say_what_they_lack),
 		cmocka_unit_test(an_error_bar_widens_for_few_shapes),
 		cmocka_unit_test(a_curve_is_found_again_despite_an_outlier),
 		cmocka_unit_test(noise_makes_no_endless_bandwidth),
