@@ -17,11 +17,12 @@
 #include "base/file.h"
 
 static const char schema[] =
-	"CREATE TABLE run (id INTEGER PRIMARY KEY, backend TEXT NOT NULL,"
+	"BEGIN IMMEDIATE;"
+	"CREATE TABLE IF NOT EXISTS run (id INTEGER PRIMARY KEY, backend TEXT NOT NULL,"
 	" device TEXT NOT NULL, date TEXT NOT NULL, driver TEXT NOT NULL,"
 	" fabric TEXT NOT NULL, libraries TEXT NOT NULL, source TEXT NOT NULL,"
 	" provenance TEXT NOT NULL) STRICT;"
-	"CREATE TABLE measurement (id INTEGER PRIMARY KEY,"
+	"CREATE TABLE IF NOT EXISTS measurement (id INTEGER PRIMARY KEY,"
 	" run INTEGER NOT NULL REFERENCES run, cell TEXT NOT NULL,"
 	" kind TEXT NOT NULL, kernel TEXT NOT NULL, dtype TEXT NOT NULL,"
 	" layout TEXT NOT NULL, impl TEXT NOT NULL, pass TEXT NOT NULL,"
@@ -42,7 +43,8 @@ static const char schema[] =
 	" fabric TEXT NOT NULL,"
 	" UNIQUE (run, cell)) STRICT;"
 	"PRAGMA application_id = 1179927627;" /* FTKK */
-	"PRAGMA user_version = 2;";
+	"PRAGMA user_version = 2;"
+	"COMMIT;";
 
 static const char from_version_1[] =
 	"BEGIN IMMEDIATE;"
@@ -89,27 +91,37 @@ static int64_t pragma(struct ft_store *s, const char *sql)
 	return v;
 }
 
+/* Two programs may open a new or an old store at once: the first one changes it,
+ * and the second finds that it was. */
+static bool change(struct ft_store *s, const char *sql, const char *what,
+		   struct ft_error *err)
+{
+	if (sqlite3_exec(s->db, sql, NULL, NULL, NULL) == SQLITE_OK ||
+	    (sqlite3_errcode(s->db) == SQLITE_ERROR &&
+	     pragma(s, "PRAGMA user_version") == STORE_VERSION)) {
+		if (!sqlite3_get_autocommit(s->db))
+			(void)sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
+		return true;
+	}
+	return store_fail(s, what, err);
+}
+
 static bool check_version(struct ft_store *s, struct ft_error *err)
 {
 	struct ft_mark at = { s->path, 0, 0 };
-	int64_t version = pragma(s, "PRAGMA user_version");
+	/* in this order: both are written at once */
 	int64_t tables = pragma(s, "SELECT count(*) FROM sqlite_schema");
+	int64_t version = pragma(s, "PRAGMA user_version");
 
 	if (version == STORE_VERSION)
 		return true;
-	if (version == 1 && pragma(s, "PRAGMA application_id") == 1179927627) {
-		if (sqlite3_exec(s->db, from_version_1, NULL, NULL, NULL) ==
-		    SQLITE_OK)
-			return true;
-		return store_fail(s, "is of version 1 and cannot be brought to "
-				  "2", err);
-	}
 	if (tables < 0)
 		return ft_fail(err, &at, "is not a measurement store");
+	if (version == 1 && pragma(s, "PRAGMA application_id") == 1179927627)
+		return change(s, from_version_1, "is of version 1 and cannot be "
+			      "brought to 2", err);
 	if (version == 0 && tables == 0)
-		return sqlite3_exec(s->db, schema, NULL, NULL, NULL) ==
-			       SQLITE_OK ||
-		       store_fail(s, "cannot make the tables", err);
+		return change(s, schema, "cannot make the tables", err);
 	return ft_fail(err, &at,
 		       "is a store of version %lld, this foretoken reads %d; "
 		       "export it as CSV with the version that wrote it and "
