@@ -52,6 +52,12 @@ static int by_id(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+static void sort(struct index *in)
+{
+	if (in->n)
+		qsort(in->of, in->n, sizeof(*in->of), by_id);
+}
+
 static const json_t *find(const struct index *in, int64_t id)
 {
 	const struct numbered key = { id, NULL }, *found;
@@ -188,6 +194,17 @@ static int by_cell(const void *a, const void *b)
 		       (x->time_us > y->time_us) - (x->time_us < y->time_us);
 }
 
+/* At least one kernel is there. */
+static void make_cells(struct trace *t)
+{
+	sort(&t->ops);
+	sort(&t->runtime);
+	for (size_t i = 0; i < t->n; i++)
+		t->call[i].op = operator_of(t, t->call[i].event);
+	join(t);
+	qsort(t->call, t->n, sizeof(*t->call), by_cell);
+}
+
 /* Calls of one cell, by rising time, into the store. */
 static bool store_cells(const struct trace *t, struct ft_store *s, size_t *stored,
 			struct ft_error *err)
@@ -236,16 +253,13 @@ static bool store_trace(struct ft_store *s, const json_t *root,
 		return ft_fail(err, &at, "is no trace: it lacks 'traceEvents'");
 	json_array_foreach(events, i, event)
 		sort_in(&t, event);
-	qsort(t.ops.of, t.ops.n, sizeof(*t.ops.of), by_id);
-	qsort(t.runtime.of, t.runtime.n, sizeof(*t.runtime.of), by_id);
-	for (i = 0; i < t.n; i++)
-		t.call[i].op = operator_of(&t, t.call[i].event);
-	join(&t);
-	qsort(t.call, t.n, sizeof(*t.call), by_cell);
-	run.device = device_of(root, run.device);
 	ok = t.n || ft_fail(err, &at, "holds no kernels; record it with the "
 			    "accelerator's activities");
-	ok = ok && ft_store_begin(s, &run, err) && store_cells(&t, s, n, err);
+	if (ok) {
+		make_cells(&t);
+		run.device = device_of(root, run.device);
+		ok = ft_store_begin(s, &run, err) && store_cells(&t, s, n, err);
+	}
 	arena_release(&t.mem);
 	return ok;
 }
