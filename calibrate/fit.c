@@ -357,6 +357,24 @@ static void name_source(struct fit_input *in)
 	}
 }
 
+/* A profile is of one device; imports that name none go with any. */
+static bool one_device(const struct fit_input *in, struct ft_error *err)
+{
+	const char *first = "";
+
+	for (size_t i = 0; i < in->n; i++) {
+		const char *device = in->row[i].device;
+
+		if (!first[0])
+			first = device;
+		if (device[0] && strcmp(device, first))
+			return ft_fail(err, NULL, "the store holds measurements "
+				       "of %s and of %s; choose with --device",
+				       first, device);
+	}
+	return true;
+}
+
 static bool prepare(struct ft_store *store, const struct ft_fit_options *o,
 		    struct fit_input *in, struct ft_fit *fit, struct arena *mem,
 		    struct ft_error *err)
@@ -372,9 +390,13 @@ static bool prepare(struct ft_store *store, const struct ft_fit_options *o,
 	*in = (struct fit_input){ .options = o, .row = kept };
 	in->n = usable(row, n, o->with_in_step, kept, &outliers);
 	if (!in->n)
-		return ft_fail(err, NULL, "the store holds no measurements%s%s",
+		return ft_fail(err, NULL, "the store holds no measurements%s%s%s",
 			       o->device ? " of the device " : "",
-			       o->device ? o->device : "");
+			       o->device ? o->device : "",
+			       n ? " to fit; kernels of recorded steps take "
+				   "--with-in-step" : "");
+	if (!one_device(in, err))
+		return false;
 	in->own_base = !strcmp(o->base, o->name);
 	name_source(in);
 	fit_list_codes(in, mem);

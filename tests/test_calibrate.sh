@@ -68,6 +68,11 @@ ok "published rows imported and fitted anew are the tree's profiles, byte for by
 ok "such a profile says so" grep -q 'published.*short bursts at full clocks' "$tmp/published/mi300x.yaml"
 ok "and how far it is off where it was not shown" grep -q '^# *gemm bf16 forward .*MAPE' "$tmp/published/b200.yaml"
 
+two_devices() { cp "$tmp/s.db" "$tmp/two.db" && cal_two import --format csv --published "$tmp/two.csv" && cal_two fit --name fake --base h100-sxm --out "$tmp/two"; }
+cal_two() { action=$1; shift; "$f" calibrate "$action" --store "$tmp/two.db" "$@"; }
+printf 'kernel,gpu,dtype,m,n,k,measured.time_us,source\ngemm,other,bf16,4096,4096,4096,200,s1\n' >"$tmp/two.csv"
+ok "a store of two devices is told" fails 1 "Fake GPU and of other; choose with --device" two_devices
+
 # ---- a recorded step: kept apart from the fit
 step() {
 	cp "$tmp/s.db" "$tmp/step.db" &&
@@ -87,6 +92,7 @@ against() {
 	"$f" validate "$tmp/step.csv"
 }
 ok "but are held against it" against
+ok "a store of nothing else is told" fails 1 "with-in-step" sh -c "$f calibrate import --store $tmp/only.db --format kineto tests/data/kineto-step.json && $f calibrate fit --store $tmp/only.db --name fake --base h100-sxm --out $tmp"
 ok "a trace without kernels is told" fails 1 "holds no kernels" sh -c "echo '{\"traceEvents\": []}' >$tmp/t.json; $f calibrate import --store $tmp/step.db --format kineto $tmp/t.json"
 ok "a packed trace is told" fails 1 "gunzip" sh -c "gzip -c tests/data/kineto-step.json >$tmp/t.json.gz; $f calibrate import --store $tmp/step.db --format kineto $tmp/t.json.gz"
 
