@@ -251,17 +251,20 @@ static int do_runs(const struct args *a, struct ft_store *store)
 	if (a->json)
 		fputs("{\"runs\": [", stdout);
 	else
-		printf("%4s  %-10s  %-10s  %-24s  %6s  %6s  %s\n", "run", "date",
-		       "backend", "device", "cells", "ok", "libraries");
+		printf("%4s  %-10s  %-10s  %-9s  %-24s  %6s  %6s  %s\n", "run",
+		       "date", "backend", "kind", "device", "cells", "ok",
+		       "libraries");
 	for (size_t i = 0; i < n; i++)
 		printf(a->json ? "%s{\"run\": %lld, \"date\": \"%s\", \"backend\": "
-				 "\"%s\", \"device\": \"%s\", \"cells\": %lld, "
-				 "\"ok\": %lld, \"libraries\": \"%s\"}" :
-				 "%s%4lld  %-10s  %-10s  %-24s  %6lld  %6lld  "
-				 "%s\n",
+				 "\"%s\", \"provenance\": \"%s\", \"device\": "
+				 "\"%s\", \"cells\": %lld, \"ok\": %lld, "
+				 "\"libraries\": \"%s\"}" :
+				 "%s%4lld  %-10s  %-10s  %-9s  %-24s  %6lld  "
+				 "%6lld  %s\n",
 		       a->json && i ? ", " : "", (long long)r[i].id, r[i].date,
-		       r[i].backend, r[i].device, (long long)r[i].n_cells,
-		       (long long)r[i].n_ok, r[i].libraries);
+		       r[i].backend, r[i].provenance, r[i].device,
+		       (long long)r[i].n_cells, (long long)r[i].n_ok,
+		       r[i].libraries);
 	if (a->json)
 		puts("]}");
 	return finish_output();
