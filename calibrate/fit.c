@@ -119,6 +119,8 @@ static bool scored(const struct fit_input *in, const struct ft_measurement *m)
 {
 	int families = in->families;
 
+	if (fit_published(m) && !fit_stands(in, m))
+		return false;
 	if (measurement_is(m, "gemm"))
 		return families & FT_FIT_GEMM && !m->sustained;
 	if (measurement_is(m, "attention"))
@@ -277,28 +279,50 @@ static int by_size(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+/* How far published products of a format are off from ours: those of the base by
+ * its prediction, those of the store by products of one size. */
+static size_t disagreements(const struct fit_input *in, const char *dtype,
+			    double *off)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < in->n; i++) {
+		const struct ft_measurement *m = &in->row[i];
+
+		if (!measurement_is(m, "gemm") || m->sustained ||
+		    fit_published(m) || strcmp(m->dtype, dtype) ||
+		    strcmp(m->layout, "forward"))
+			continue;
+		if (in->own_base && !in->n_codes)
+			off[n++] = measurement_predict_us(in->base, m) /
+					   m->time_us - 1;
+		for (size_t j = 0; in->n_codes && j < in->n; j++) {
+			const struct ft_measurement *p = &in->row[j];
+
+			if (!fit_published(p) || !measurement_is(p, "gemm") ||
+			    p->m != m->m || p->n != m->n || p->k != m->k ||
+			    strcmp(p->dtype, dtype) ||
+			    strcmp(p->layout, "forward"))
+				continue;
+			off[n++] = p->time_us / m->time_us - 1;
+			break;
+		}
+	}
+	return n;
+}
+
 /* Published products of a format stay unless what we measured contradicts them:
- * then the median prediction from them alone is off by more than 15 %. */
+ * then the median difference is more than 15 %. */
 static void judge_published(struct fit_input *in, struct ft_fit *fit,
 			    struct arena *mem)
 {
 	double *off = ARENA_ARRAY(mem, in->n + 1, double);
 
 	for (int d = 0; d < FT_DTYPES; d++) {
-		size_t n = 0;
+		const char *name = ft_dtype_name((enum ft_dtype)d);
+		size_t n = disagreements(in, name, off);
 
 		in->keep[d] = true;
-		for (size_t i = 0; in->own_base && i < in->n; i++) {
-			const struct ft_measurement *m = &in->row[i];
-			double us;
-
-			if (!measurement_is(m, "gemm") || m->sustained ||
-			    fit_published(m) || strcmp(m->dtype, ft_dtype_name((enum ft_dtype)d)) ||
-			    strcmp(m->layout, "forward"))
-				continue;
-			us = measurement_predict_us(in->base, m);
-			off[n++] = us / m->time_us - 1;
-		}
 		if (n < 20)
 			continue;
 		qsort(off, n, sizeof(*off), by_size);
@@ -307,8 +331,7 @@ static void judge_published(struct fit_input *in, struct ft_fit *fit,
 		in->keep[d] = false;
 		snprintf(fit->note, sizeof(fit->note), "published %s products "
 			 "are left out: measurements differ from them by %.0f %%"
-			 " (median of %zu)", ft_dtype_name((enum ft_dtype)d),
-			 100 * fabs(off[n / 2]), n);
+			 " (median of %zu)", name, 100 * fabs(off[n / 2]), n);
 	}
 }
 

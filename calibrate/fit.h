@@ -67,6 +67,9 @@ void fit_layout_yaml(const struct fit_input *in, FILE *out);
  * of their source, in the order of the tables in the tree */
 void fit_list_codes(struct fit_input *in, struct arena *mem);
 bool fit_has_code(const struct fit_input *in, const char *code);
+/* Published tables of a fabric give way to measured ones. */
+bool fit_measured_fabric(const struct fit_input *in, const char *fabric);
+bool fit_stands(const struct fit_input *in, const struct ft_measurement *m);
 void fit_write_published(const struct fit_input *in, int fold, const char *kind,
 			 FILE *out);
 void fit_published_provenance(const struct fit_input *in, const char *kind,

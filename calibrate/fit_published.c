@@ -120,17 +120,32 @@ static void put_row(const struct ft_measurement *m, FILE *out)
 	fprintf(out, ",%s\n", m->source);
 }
 
-static bool wanted(const struct fit_input *in, int fold, const char *kind,
-		   const struct ft_measurement *m)
+bool fit_measured_fabric(const struct fit_input *in, const char *fabric)
+{
+	for (size_t i = 0; i < in->n; i++)
+		if (measurement_is(&in->row[i], "collective") &&
+		    !fit_published(&in->row[i]) &&
+		    !strcmp(in->row[i].fabric, fabric))
+			return true;
+	return false;
+}
+
+/* Does a published row stand beside what was measured? */
+bool fit_stands(const struct fit_input *in, const struct ft_measurement *m)
 {
 	enum ft_dtype dtype;
 
-	if (!fit_published(m) || !measurement_is(m, kind) ||
-	    fit_fold(m) == fold || m->sustained)
-		return false;
-	if (!measurement_is(m, "gemm"))
-		return true;
-	return ft_dtype_find(m->dtype, &dtype) && in->keep[dtype];
+	if (measurement_is(m, "collective"))
+		return !fit_measured_fabric(in, m->fabric);
+	return !measurement_is(m, "gemm") ||
+	       (ft_dtype_find(m->dtype, &dtype) && in->keep[dtype]);
+}
+
+static bool wanted(const struct fit_input *in, int fold, const char *kind,
+		   const struct ft_measurement *m)
+{
+	return fit_published(m) && measurement_is(m, kind) &&
+	       fit_fold(m) != fold && !m->sustained && fit_stands(in, m);
 }
 
 void fit_write_published(const struct fit_input *in, int fold, const char *kind,

@@ -127,12 +127,7 @@ static bool stays(const struct fit_input *in, int fold, const char *kind,
 					  plain(t, i, "head_dim"),
 					  plain(t, i, "sequence_length")) !=
 		       fold;
-	for (size_t j = 0; j < in->n; j++)
-		if (measurement_is(&in->row[j], "collective") &&
-		    !fit_published(&in->row[j]) && !strcmp(in->row[j].fabric,
-			    csv_text(t, i, csv_column(t, "fabric"))))
-			return false;
-	return true;
+	return !fit_measured_fabric(in, csv_text(t, i, csv_column(t, "fabric")));
 }
 
 static bool write_published(const struct fit_input *in, int fold,

@@ -197,7 +197,8 @@ static bool add_rows(struct ft_store *s, const struct csv *t,
 {
 	bool ok;
 
-	run.device = gpu ? gpu : run.device;
+	if (gpu && (!run.device || !run.device[0]))
+		run.device = gpu;
 	ok = ft_store_begin(s, &run, err);
 	for (size_t i = 0; ok && i < t->n_rows; i++) {
 		struct ft_measurement m;
@@ -220,6 +221,51 @@ static bool add_rows(struct ft_store *s, const struct csv *t,
 	return ok;
 }
 
+/* The GPUs of a table, in the order they come; NULL stands for all rows. */
+static size_t list_gpus(const struct csv *t, const struct ft_probe_run *run,
+			const char **gpu)
+{
+	size_t n = 0;
+
+	if (csv_column(t, "gpu") < 0) {
+		gpu[0] = NULL;
+		return 1;
+	}
+	for (size_t i = 0; i < t->n_rows; i++) {
+		const char *name = cell(t, i, "gpu");
+		size_t at = 0;
+
+		if (run->gpu && strcmp(name, run->gpu))
+			continue;
+		while (at < n && strcmp(gpu[at], name))
+			at++;
+		if (at == n)
+			gpu[n++] = name;
+	}
+	return n;
+}
+
+static bool add_gpus(struct ft_store *s, const struct csv *t,
+		     const struct ft_probe_run *run, const char **gpu,
+		     size_t *n, struct ft_error *err)
+{
+	struct ft_mark top = { t->file, 1, 1 };
+	bool named = run->device && run->device[0], ok = true;
+	size_t gpus = list_gpus(t, run, gpu);
+
+	if (!gpus)
+		return ft_fail(err, &top, "holds no rows%s%s",
+			       run->gpu ? " of the GPU " : "",
+			       run->gpu ? run->gpu : "");
+	if (named && gpus > 1)
+		return ft_fail(err, &top, "has rows of several GPUs (%s, %s ...), "
+			       "which are not one device; choose with --gpu",
+			       gpu[0], gpu[1]);
+	for (size_t i = 0; ok && i < gpus; i++)
+		ok = add_rows(s, t, *run, gpu[i], n, err);
+	return ok;
+}
+
 bool import_csv(struct ft_store *s, const char *path,
 		const struct ft_probe_run *run, size_t *n, struct ft_error *err)
 {
@@ -227,28 +273,11 @@ bool import_csv(struct ft_store *s, const char *path,
 	struct csv *t = csv_read_file(&mem, path, err);
 	bool published = run->provenance &&
 			 !strcmp(run->provenance, "published");
-	bool ok = t && check(t, published, err);
-	const char **gpu = ok ? ARENA_ARRAY(&mem, t->n_rows + 1, const char *) :
-				NULL;
-	size_t gpus = 0;
+	bool ok = t && check(t, published, err) &&
+		  add_gpus(s, t, run,
+			   ARENA_ARRAY(&mem, t->n_rows + 1, const char *), n,
+			   err);
 
-	if (ok && (csv_column(t, "gpu") < 0 ||
-		   (run->device && run->device[0]))) {
-		ok = add_rows(s, t, *run, NULL, n, err);
-		arena_release(&mem);
-		return ok;
-	}
-	for (size_t i = 0; ok && i < t->n_rows; i++) {
-		const char *name = cell(t, i, "gpu");
-		size_t at = 0;
-
-		while (at < gpus && strcmp(gpu[at], name))
-			at++;
-		if (at < gpus)
-			continue;
-		gpu[gpus++] = name;
-		ok = add_rows(s, t, *run, name, n, err);
-	}
 	arena_release(&mem);
 	return ok;
 }

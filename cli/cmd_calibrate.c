@@ -45,7 +45,8 @@ static const struct argp_option options[] = {
 	{ "with-in-step", WITH_IN_STEP, NULL, 0, "fit: to kernels of recorded "
 	  "training steps, too", 0 },
 	{ "out", 'o', "DIR", 0, "fit, plot: where the files go (default .)", 0 },
-	{ "gpu", 'g', "NAME", 0, "export, plot: the profile", 0 },
+	{ "gpu", 'g', "NAME", 0, "export, plot: the profile; import: only rows of "
+	  "this GPU", 0 },
 	{ "collectives", COLLECTIVES, NULL, 0, "export: collectives instead of "
 	  "kernels", 0 },
 	{ "json", 'j', NULL, 0, "Print JSON", 0 },
@@ -229,6 +230,7 @@ static int do_import(const struct args *a, struct ft_store *store)
 			.date = a->date ? a->date : "", .driver = "",
 			.fabric = a->fabric ? a->fabric : "", .libraries = "",
 			.source = a->source ? a->source : path,
+			.gpu = a->gpu,
 			.provenance = a->published ? "published" : "measured",
 		};
 		size_t n;

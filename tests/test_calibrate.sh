@@ -73,6 +73,22 @@ cal_two() { action=$1; shift; "$f" calibrate "$action" --store "$tmp/two.db" "$@
 printf 'kernel,gpu,dtype,m,n,k,measured.time_us,source\ngemm,other,bf16,4096,4096,4096,200,s1\n' >"$tmp/two.csv"
 ok "a store of two devices is told" fails 1 "Fake GPU and of other; choose with --device" two_devices
 
+printf 'kernel,gpu,dtype,m,n,k,measured.time_us\ngemm,a,bf16,4096,4096,4096,200\ngemm,b,bf16,4096,4096,4096,100\n' >"$tmp/ab.csv"
+ok "rows of two GPUs are not one device" fails 1 "choose with --gpu" cal_two import --format csv --device X "$tmp/ab.csv"
+ok "one of them can be" sh -c "$f calibrate import --store $tmp/ab.db --format csv --device X --gpu b $tmp/ab.csv && $f calibrate show --store $tmp/ab.db | grep -q "100.000" && [ \$($f calibrate show --store $tmp/ab.db | wc -l) = 2 ]"
+
+beside_ours() { # FACTOR: published products, so many times ours
+	cp "$tmp/s.db" "$tmp/two.db" && mkdir -p "$tmp/two" &&
+	awk -F, -v x="$1" 'NR == 1 { print "kernel,dtype,layout,m,n,k,measured.time_us,source" }
+		$1 == "gemm" && $5 == "burst" && $6 == "forward" { print $1 "," $3 "," $6 "," $7 "," $8 "," $9 "," x * $18 ",s1" }' "$tmp/k.csv" >"$tmp/two.csv" &&
+	cal_two import --format csv --published --device "Fake GPU" "$tmp/two.csv" &&
+	cal_two fit --name fake --base h100-sxm --out "$tmp/two"
+}
+stays() { beside_ours 1.02 && grep -q '^bf16,.*,s1$' "$tmp/two/fake.gemm.csv" && grep -q ',probe-fake' "$tmp/two/fake.gemm.csv"; }
+ok "published products beside ours stay" stays
+goes() { beside_ours 1.5 2>"$tmp/note" && ! grep -q '^bf16,.*,s1$' "$tmp/two/fake.gemm.csv" && grep -q 'left out: measurements differ' "$tmp/note" "$tmp/two/fake.yaml"; }
+ok "those that ours contradict go, and it is told" goes
+
 # ---- a recorded step: kept apart from the fit
 step() {
 	cp "$tmp/s.db" "$tmp/step.db" &&

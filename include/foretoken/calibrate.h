@@ -48,6 +48,7 @@ struct ft_probe_run {
 	int64_t id;
 	const char *backend, *device, *date, *driver, *fabric, *libraries, *source;
 	const char *provenance; /* measured (also when NULL) or published */
+	const char *gpu;        /* import: only rows of this one; NULL: all */
 	int64_t n_cells, n_ok;
 };
 
