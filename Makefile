@@ -3,6 +3,7 @@
 # make demo       all of it, then the main question answered on a real example
 # make check      layers, headers, then every test (TAP, through prove)
 # make validate   predictions against every measured row we have
+# make profiles   GPU profiles of published rows anew; review the diff
 # make bench      speed, one line a case
 # make SAN=1 ...  the same under ASan and UBSan, in a build folder of its own
 # make fuzz       30 s of libFuzzer on each reader (needs clang)
@@ -41,7 +42,7 @@ BENCHES  := $(patsubst tests/bench/%.c,$B/tests/bench/%,$(wildcard tests/bench/*
 FUZZERS  := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
 DATA     := $(wildcard hw/gpus/* hw/nodes/* hw/fabrics/* models/*.yaml stacks/*.yaml cost/prices/*)
 
-.PHONY: all deps demo check check-only rules validate bench fuzz golden install clean
+.PHONY: all deps demo check check-only rules validate profiles bench fuzz golden install clean
 .SECONDARY:
 all: $(if $(SAN),$B/foretoken,build/foretoken)
 
@@ -93,6 +94,9 @@ check-only: rules all $(TESTS) $(PROBES)
 
 validate: build/foretoken $B/tests/test_kernel_held_out $B/tests/test_inside
 	sh scripts/validate.sh build/foretoken $B
+
+profiles: build/foretoken
+	sh scripts/fit_published.sh build/foretoken hw/gpus
 
 bench: build/foretoken $(BENCHES)
 	sh scripts/bench.sh $B

@@ -17,9 +17,10 @@ static void kernel_row(const struct ft_measurement *m, const char *gpu,
 		m->kernel : m->kind, gpu, m->dtype, m->warm ? "true" : "false",
 		m->sustained ? "sustained" : "burst", m->layout, rows, m->n,
 		m->k, m->impl, m->pass);
-	fprintf(out, "%.0f,%.0f,%.0f,%.0f,%.0f,%s,%.5g,%s %s\n", m->batch,
+	fprintf(out, "%.0f,%.0f,%.0f,%.0f,%.0f,%s,%.5g,%s%s %s\n", m->batch,
 		m->heads, m->kv_heads, m->sequence, m->head_dim,
-		m->causal ? "true" : "false", m->time_us, m->backend,
+		m->causal ? "true" : "false", m->time_us,
+		m->in_step ? "in step: " : "", m->in_step ? m->kind : m->backend,
 		memory ? m->kernel : m->dtype);
 }
 
@@ -42,9 +43,10 @@ bool ft_store_export(struct ft_store *s, const char *device, int64_t run,
 		if (strcmp(m[i].status, "ok"))
 			continue;
 		if (collectives && measurement_is(&m[i], "collective"))
-			fprintf(out, "%s,%s,%.0f,%s,%.0f,%.5g,%s %.0f\n",
+			fprintf(out, "%s,%s,%.0f,%s,%.0f,%.5g,%s%s %.0f\n",
 				m[i].kernel, gpu, m[i].gpus, m[i].fabric,
-				m[i].bytes, m[i].time_us, m[i].kernel,
+				m[i].bytes, m[i].time_us,
+				m[i].in_step ? "in step: " : "", m[i].kernel,
 				m[i].gpus);
 		if (!collectives && !m[i].accumulate &&
 		    (measurement_is(&m[i], "gemm") ||

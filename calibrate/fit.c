@@ -18,46 +18,56 @@
 
 static const double unsteady = 1.6, disagree = 0.15;
 
-static int fold_of(double a, double b)
+static uint64_t shape_of(double a, double b)
 {
 	uint64_t x = (uint64_t)a * UINT64_C(0x9e3779b97f4a7c15) +
 		     (uint64_t)b * UINT64_C(0xbf58476d1ce4e5b9);
 
 	x ^= x >> 29;
 	x *= UINT64_C(0x94d049bb133111eb);
-	return (int)((x >> 33) % FIT_FOLDS);
+	return x >> 33;
 }
 
 int fit_fold_gemm(double n, double k)
 {
-	return fold_of(fmin(n, k), fmax(n, k));
+	return (int)(shape_of(fmin(n, k), fmax(n, k)) % FIT_FOLDS);
 }
 
 int fit_fold_attention(double heads, double kv, double dim, double s)
 {
-	return fold_of(heads * 1000 + kv, dim * 1000003 + s);
+	return (int)(shape_of(heads * 1000 + kv, dim * 1000003 + s) %
+		     FIT_FOLDS);
+}
+
+uint64_t fit_shape(const struct ft_measurement *m)
+{
+	if (measurement_is(m, "gemm"))
+		return shape_of(fmin(m->n, m->k), fmax(m->n, m->k));
+	if (measurement_is(m, "attention"))
+		return shape_of(m->heads * 1000 + m->kv_heads,
+				m->head_dim * 1000003 + m->sequence);
+	if (measurement_is(m, "memory"))
+		return shape_of(m->m * m->n, m->n + (double)strlen(m->kernel));
+	return shape_of(m->bytes + m->gpus,
+			m->kernel[0] * 256 + m->kernel[4]);
 }
 
 int fit_fold(const struct ft_measurement *m)
 {
-	if (measurement_is(m, "gemm"))
-		return m->sustained ? FIT_FOLDS : fit_fold_gemm(m->n, m->k);
-	if (measurement_is(m, "attention"))
-		return fit_fold_attention(m->heads, m->kv_heads, m->head_dim,
-					  m->sequence);
-	if (measurement_is(m, "memory"))
-		return fold_of(m->m * m->n, m->n + (double)strlen(m->kernel));
-	if (measurement_is(m, "collective"))
-		return fold_of(m->bytes + m->gpus, m->kernel[0] * 256 +
-						   m->kernel[4]);
-	return FIT_FOLDS;
+	bool held = (measurement_is(m, "gemm") && !m->sustained) ||
+		    measurement_is(m, "attention") ||
+		    measurement_is(m, "memory") ||
+		    measurement_is(m, "collective");
+
+	return held ? (int)(fit_shape(m) % FIT_FOLDS) : FIT_FOLDS;
 }
 
 /* ---- errors ----------------------------------------------------------------------- */
 
 struct errors {
-	double *value; /* log(predicted / measured) kept as a ratio - 1 */
-	int *group;
+	double *value; /* predicted / measured - 1 */
+	uint64_t *shape;
+	int *group;    /* two of each error */
 	size_t n;
 };
 
@@ -88,49 +98,30 @@ static void name_groups(const struct ft_measurement *m, char part[96])
 		snprintf(part, 96, "collective %s %.0f", m->kernel, m->gpus);
 }
 
-static int by_size(const void *a, const void *b)
-{
-	double x = fabs(*(const double *)a), y = fabs(*(const double *)b);
-
-	return (x > y) - (x < y);
-}
-
-static void summarize(struct ft_fit_error *g, double *v, size_t n)
-{
-	double square = 0;
-
-	g->n = n;
-	for (size_t i = 0; i < n; i++) {
-		g->bias += v[i] / (double)n;
-		g->mape += fabs(v[i]) / (double)n;
-		square += v[i] * v[i] / (double)n;
-	}
-	qsort(v, n, sizeof(*v), by_size);
-	g->median = n ? fabs(v[n / 2]) : 0;
-	g->p90 = n ? fabs(v[(size_t)(0.9 * (double)(n - 1))]) : 0;
-	/* one standard deviation, judged robustly */
-	g->spread = fmin(sqrt(square), 1.5 * g->median + 0.005);
-}
-
 static void finish_groups(struct ft_fit *fit, const struct errors *e,
 			  struct arena *mem)
 {
 	for (size_t i = 0; i < fit->n_groups; i++) {
 		double *v = ARENA_ARRAY(mem, e->n + 1, double);
+		uint64_t *shape = ARENA_ARRAY(mem, e->n + 1, uint64_t);
 		size_t n = 0;
 
 		for (size_t j = 0; j < 2 * e->n; j++)
-			if (e->group[j] == (int)i)
+			if (e->group[j] == (int)i) {
+				shape[n] = e->shape[j / 2];
 				v[n++] = e->value[j / 2];
-		summarize(&fit->group[i], v, n);
+			}
+		fit_summarize(&fit->group[i], v, shape, n);
 	}
 }
 
 /* Curves are fitted to one source (see fit_memory.c); the other is not scored. */
 static bool scored(const struct fit_input *in, const struct ft_measurement *m)
 {
-	int families = in->options->families;
+	int families = in->families;
 
+	if (fit_published(m) && !fit_stands(in, m))
+		return false;
 	if (measurement_is(m, "gemm"))
 		return families & FT_FIT_GEMM && !m->sustained;
 	if (measurement_is(m, "attention"))
@@ -178,6 +169,7 @@ static bool score_fold(const struct fit_input *in, int fold, const char *folder,
 		e->group[2 * e->n] = group_named(fit, mem,
 						 family_of(in, m));
 		e->group[2 * e->n + 1] = group_named(fit, mem, part);
+		e->shape[e->n] = fit_shape(m);
 		e->value[e->n++] = us / m->time_us - 1;
 	}
 	ft_gpu_free(gpu);
@@ -227,10 +219,32 @@ static void link_rows(const struct fit_input *in, const char *folder)
 	arena_release(&mem);
 }
 
-static bool hold_out(const struct fit_input *in, struct ft_fit *fit,
+/* All files of a profile; twice when products that accumulate are to be fitted. */
+static bool write_all(struct fit_input *in, int fold, const char *folder,
+		      const struct ft_fit *fit, struct ft_error *err)
+{
+	char path[4300];
+	struct ft_gpu *gpu;
+	bool again;
+
+	fit_layouts(in, fold);
+	if (!fit_write_rows(in, fold, folder, err) ||
+	    !fit_write_profile(in, fold, folder, fit, err))
+		return false;
+	if (!(in->families & FT_FIT_ACCUMULATE))
+		return true;
+	snprintf(path, sizeof(path), "%s/%s.yaml", folder, in->options->name);
+	gpu = ft_gpu_load(path, NULL, err);
+	again = gpu && fit_accumulate(in, fold, gpu);
+	ft_gpu_free(gpu);
+	return gpu && (!again || fit_write_profile(in, fold, folder, fit, err));
+}
+
+static bool hold_out(struct fit_input *in, struct ft_fit *fit,
 		     struct arena *mem, struct ft_error *err)
 {
 	struct errors e = { ARENA_ARRAY(mem, in->n + 1, double),
+			    ARENA_ARRAY(mem, in->n + 1, uint64_t),
 			    ARENA_ARRAY(mem, 2 * in->n + 2, int), 0 };
 	char folder[] = "/tmp/foretoken-fit-XXXXXX";
 	struct ft_mark at = { folder, 0, 0 };
@@ -240,8 +254,7 @@ static bool hold_out(const struct fit_input *in, struct ft_fit *fit,
 		return ft_fail(err, &at, "cannot be made");
 	link_rows(in, folder);
 	for (int fold = 0; ok && fold < FIT_FOLDS; fold++)
-		ok = fit_write_rows(in, fold, folder, err) &&
-		     fit_write_profile(in, fold, folder, NULL, err) &&
+		ok = write_all(in, fold, folder, NULL, err) &&
 		     score_fold(in, fold, folder, fit, &e, mem, err);
 	remove_folder(folder, in->options->name);
 	remove_folder(folder, in->options->base);
@@ -251,13 +264,14 @@ static bool hold_out(const struct fit_input *in, struct ft_fit *fit,
 
 /* ---- what goes in ------------------------------------------------------------------- */
 
-static size_t usable(const struct ft_measurement *row, size_t n,
+static size_t usable(const struct ft_measurement *row, size_t n, bool in_step,
 		     struct ft_measurement *out, size_t *outliers)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		if (strcmp(row[i].status, "ok") || !(row[i].time_us > 0))
+		if (strcmp(row[i].status, "ok") || !(row[i].time_us > 0) ||
+		    (row[i].in_step && !in_step))
 			continue;
 		if (row[i].p10_us > 0 && row[i].time_us > 20 &&
 		    row[i].p90_us > unsteady * row[i].p10_us &&
@@ -270,28 +284,57 @@ static size_t usable(const struct ft_measurement *row, size_t n,
 	return kept;
 }
 
+static int by_size(const void *a, const void *b)
+{
+	double x = fabs(*(const double *)a), y = fabs(*(const double *)b);
+
+	return (x > y) - (x < y);
+}
+
+/* How far published products of a format are off from ours: those of the base by
+ * its prediction, those of the store by products of one size. */
+static size_t disagreements(const struct fit_input *in, const char *dtype,
+			    double *off)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < in->n; i++) {
+		const struct ft_measurement *m = &in->row[i];
+
+		if (!measurement_is(m, "gemm") || m->sustained ||
+		    fit_published(m) || strcmp(m->dtype, dtype) ||
+		    strcmp(m->layout, "forward"))
+			continue;
+		if (in->own_base && !in->n_codes)
+			off[n++] = measurement_predict_us(in->base, m) /
+					   m->time_us - 1;
+		for (size_t j = 0; in->n_codes && j < in->n; j++) {
+			const struct ft_measurement *p = &in->row[j];
+
+			if (!fit_published(p) || !measurement_is(p, "gemm") ||
+			    p->m != m->m || p->n != m->n || p->k != m->k ||
+			    strcmp(p->dtype, dtype) ||
+			    strcmp(p->layout, "forward"))
+				continue;
+			off[n++] = p->time_us / m->time_us - 1;
+			break;
+		}
+	}
+	return n;
+}
+
 /* Published products of a format stay unless what we measured contradicts them:
- * then the median prediction from them alone is off by more than 15 %. */
+ * then the median difference is more than 15 %. */
 static void judge_published(struct fit_input *in, struct ft_fit *fit,
 			    struct arena *mem)
 {
 	double *off = ARENA_ARRAY(mem, in->n + 1, double);
 
 	for (int d = 0; d < FT_DTYPES; d++) {
-		size_t n = 0;
+		const char *name = ft_dtype_name((enum ft_dtype)d);
+		size_t n = disagreements(in, name, off);
 
 		in->keep[d] = true;
-		for (size_t i = 0; in->own_base && i < in->n; i++) {
-			const struct ft_measurement *m = &in->row[i];
-			double us;
-
-			if (!measurement_is(m, "gemm") || m->sustained ||
-			    strcmp(m->dtype, ft_dtype_name((enum ft_dtype)d)) ||
-			    strcmp(m->layout, "forward"))
-				continue;
-			us = measurement_predict_us(in->base, m);
-			off[n++] = us / m->time_us - 1;
-		}
 		if (n < 20)
 			continue;
 		qsort(off, n, sizeof(*off), by_size);
@@ -300,9 +343,71 @@ static void judge_published(struct fit_input *in, struct ft_fit *fit,
 		in->keep[d] = false;
 		snprintf(fit->note, sizeof(fit->note), "published %s products "
 			 "are left out: measurements differ from them by %.0f %%"
-			 " (median of %zu)", ft_dtype_name((enum ft_dtype)d),
-			 100 * fabs(off[n / 2]), n);
+			 " (median of %zu)", name, 100 * fabs(off[n / 2]), n);
 	}
+}
+
+/* A family without rows stays as the base has it. */
+static int families_of(const struct fit_input *in)
+{
+	static const struct {
+		const char *kind;
+		int families;
+	} of[] = {
+		{ "gemm", FT_FIT_GEMM | FT_FIT_SUSTAINED | FT_FIT_LAYOUT |
+			  FT_FIT_ACCUMULATE },
+		{ "attention", FT_FIT_ATTENTION },
+		{ "memory", FT_FIT_MEMORY },
+		{ "collective", FT_FIT_COLLECTIVES },
+		{ "beside", FT_FIT_INTERFERENCE },
+		{ "launch", FT_FIT_LAUNCH },
+	};
+	int families = 0;
+
+	for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++)
+		if (fit_origin(in, of[i].kind) != FIT_NOTHING)
+			families |= of[i].families;
+	return families & in->options->families;
+}
+
+/* The device, and the last day; of what was measured if anything was. */
+static void name_source(struct fit_input *in)
+{
+	bool measured = false;
+
+	in->device = in->row[0].device;
+	in->date = in->row[0].date;
+	for (size_t i = 0; i < in->n; i++) {
+		const struct ft_measurement *m = &in->row[i];
+
+		if (fit_published(m) && measured)
+			continue;
+		if (!fit_published(m) && !measured) {
+			measured = true;
+			in->device = m->device;
+			in->date = m->date;
+		}
+		if (strcmp(m->date, in->date) > 0)
+			in->date = m->date;
+	}
+}
+
+/* A profile is of one device; imports that name none go with any. */
+static bool one_device(const struct fit_input *in, struct ft_error *err)
+{
+	const char *first = "";
+
+	for (size_t i = 0; i < in->n; i++) {
+		const char *device = in->row[i].device;
+
+		if (!first[0])
+			first = device;
+		if (device[0] && strcmp(device, first))
+			return ft_fail(err, NULL, "the store holds measurements "
+				       "of %s and of %s; choose with --device",
+				       first, device);
+	}
+	return true;
 }
 
 static bool prepare(struct ft_store *store, const struct ft_fit_options *o,
@@ -318,17 +423,19 @@ static bool prepare(struct ft_store *store, const struct ft_fit_options *o,
 		return false;
 	kept = ARENA_ARRAY(mem, n + 1, struct ft_measurement);
 	*in = (struct fit_input){ .options = o, .row = kept };
-	in->n = usable(row, n, kept, &outliers);
+	in->n = usable(row, n, o->with_in_step, kept, &outliers);
 	if (!in->n)
-		return ft_fail(err, NULL, "the store holds no measurements%s%s",
+		return ft_fail(err, NULL, "the store holds no measurements%s%s%s",
 			       o->device ? " of the device " : "",
-			       o->device ? o->device : "");
+			       o->device ? o->device : "",
+			       n ? " to fit; kernels of recorded steps take "
+				   "--with-in-step" : "");
+	if (!one_device(in, err))
+		return false;
 	in->own_base = !strcmp(o->base, o->name);
-	in->device = kept[0].device;
-	in->date = kept[0].date;
-	for (size_t i = 0; i < in->n; i++)
-		if (strcmp(kept[i].date, in->date) > 0)
-			in->date = kept[i].date;
+	name_source(in);
+	fit_list_codes(in, mem);
+	in->families = families_of(in);
 	in->source = arena_printf(mem, "probe-%s-%s", o->name, in->date);
 	in->base = ft_gpu_load(o->base, NULL, err);
 	fit->n_rows = in->n;
@@ -346,8 +453,8 @@ bool ft_fit(struct ft_store *store, const struct ft_fit_options *o,
 		return false;
 	judge_published(&in, fit, &store->mem);
 	ok = hold_out(&in, fit, &store->mem, err) &&
-	     fit_write_rows(&in, -1, o->folder, err) &&
-	     fit_write_profile(&in, -1, o->folder, fit, err);
+	     fit_copy_rows(&in, o->folder, err) &&
+	     write_all(&in, -1, o->folder, fit, err);
 	ft_gpu_free(in.base);
 	return ok;
 }

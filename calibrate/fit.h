@@ -6,6 +6,7 @@
 #ifndef CALIBRATE_FIT_H
 #define CALIBRATE_FIT_H
 
+#include <stdint.h>
 #include <stdio.h>
 
 #include "base/arena.h"
@@ -15,22 +16,64 @@ enum { FIT_FOLDS = 5 };
 
 struct ft_gpu;
 
+/* Of n measured ratios: median, P10, P90. n 0: too few to say. */
+struct fit_ratio {
+	double value, low, high;
+	size_t n;
+};
+
 /* What one profile is made from. */
 struct fit_input {
 	const struct ft_fit_options *options;
 	const struct ft_measurement *row; /* ok ones, burst and sustained */
 	size_t n;
 	struct ft_gpu *base;
+	int families;        /* asked for, and in the store */
 	bool own_base;       /* the base is this GPU: its published rows stay */
 	bool keep[16];       /* by enum ft_dtype: published products stay */
+	const char **code;   /* [n_codes] sources of the store's published rows */
+	size_t n_codes;
+	struct fit_ratio dgrad, wgrad, accumulate; /* times of layouts */
 	const char *date, *device, *source;
 };
 
+/* Where the numbers of a kind come from. Measured ones outweigh published ones. */
+enum fit_origin { FIT_NOTHING, FIT_PUBLISHED, FIT_MEASURED };
+enum fit_origin fit_origin(const struct fit_input *in, const char *kind);
+bool fit_published(const struct ft_measurement *m);
+
+/* What is held out as a whole: a weight shape, heads and sequence, a size. */
+uint64_t fit_shape(const struct ft_measurement *m);
 /* Which fold a shape belongs to: whole weight shapes (n, k), heads and sequence,
  * sizes of a kernel or a collective. */
 int fit_fold(const struct ft_measurement *m);
 int fit_fold_gemm(double n, double k);
 int fit_fold_attention(double heads, double kv, double dim, double s);
+
+/* calibrate/fit_error.c: the error bar that n held-out errors over so many shapes
+ * deserve, as one standard deviation: 80 % of them lie within P10 to P90, and it is
+ * wider for few shapes. 0: too few to say (less than 3 shapes). */
+double fit_spread(double root_mean_square, double p80, size_t n, size_t shapes);
+/* Both lists are put into another order. */
+void fit_summarize(struct ft_fit_error *g, double *v, uint64_t *shape, size_t n);
+
+/* calibrate/fit_layout.c: what layouts cost. The last one needs a profile made with
+ * the others, accumulate 1; false: too few cells to say. */
+void fit_layouts(struct fit_input *in, int fold);
+bool fit_accumulate(struct fit_input *in, int fold, const struct ft_gpu *gpu);
+void fit_layout_yaml(const struct fit_input *in, FILE *out);
+
+/* calibrate/fit_published.c: rows that others measured, one by one with the code
+ * of their source, in the order of the tables in the tree */
+void fit_list_codes(struct fit_input *in, struct arena *mem);
+bool fit_has_code(const struct fit_input *in, const char *code);
+/* Published tables of a fabric give way to measured ones. */
+bool fit_measured_fabric(const struct fit_input *in, const char *fabric);
+bool fit_stands(const struct fit_input *in, const struct ft_measurement *m);
+void fit_write_published(const struct fit_input *in, int fold, const char *kind,
+			 FILE *out);
+void fit_published_provenance(const struct fit_input *in, const char *kind,
+			      const struct ft_provenance *base, FILE *out);
 
 /* calibrate/predict.c */
 bool fit_from_torch(const struct ft_measurement *m);
@@ -54,8 +97,13 @@ size_t fit_memory_yaml(const struct fit_input *in, int fold, FILE *out,
 		       size_t *outliers);
 
 /* calibrate/fit_rows.c: the CSV files beside a profile */
+double fit_flop(const struct ft_measurement *m); /* of attention */
 bool fit_write_rows(const struct fit_input *in, int fold, const char *folder,
 		    struct ft_error *err);
+
+/* Those that this fit leaves as they were, beside the new profile. */
+bool fit_copy_rows(const struct fit_input *in, const char *folder,
+		   struct ft_error *err);
 
 /* calibrate/fit_profile.c: NAME.yaml, the base with what was fitted laid over */
 const char *fit_attention_impl(const struct fit_input *in);

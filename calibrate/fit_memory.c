@@ -6,7 +6,9 @@
  * and at 5 ms. Unknowns are the logarithms of start and rate, so both stay above
  * zero; how sharply one gives way to the other is tried out. A row length that has
  * cells of its own gets a curve that starts from the kernel's and is held to it as
- * by one cell in ten: three cells say little about a rate.
+ * by one cell in ten: three cells say little about a rate. Where times do not rise
+ * with bytes (noise, a cache) the best rate is infinite: it is kept to what still
+ * adds a thirtieth to the cell that moved most, start to the longest cell.
  */
 #include <gsl/gsl_multifit_nlinear.h>
 #include <math.h>
@@ -24,7 +26,7 @@ struct points {
 	const double *held; /* to these unknowns, or NULL */
 };
 
-static const double hold = 0.1;
+static const double hold = 0.1, beyond_seen = 30;
 
 static double residual(const struct points *p, const double x[2], size_t i)
 {
@@ -101,12 +103,13 @@ static bool fit_sharp(const double *bytes, const double *time_s, size_t n,
 	struct arena mem = { 0 };
 	bool *skip = ARENA_ARRAY(&mem, n + 1, bool), ok;
 	struct points p = { bytes, time_s, skip, n, sharpness, NULL };
-	double x[2] = { 0, 0 }, held[2], rate = 0, start = INFINITY;
+	double x[2] = { 0, 0 }, held[2], rate = 0, start = INFINITY, most = 0;
 
 	*out = (struct fit_curve){ .n = n, .sharpness = sharpness };
 	for (size_t i = 0; i < n; i++) {
 		rate = fmax(rate, bytes[i] / time_s[i]);
 		start = fmin(start, time_s[i]);
+		most = fmax(most, time_s[i]);
 	}
 	x[0] = log(start);
 	x[1] = log(rate);
@@ -123,8 +126,8 @@ static bool fit_sharp(const double *bytes, const double *time_s, size_t n,
 	}
 	if (ok)
 		mark_outliers(&p, x, skip, &out->spread);
-	out->start_s = exp(x[0]);
-	out->bytes_per_s = exp(x[1]);
+	out->start_s = fmin(exp(x[0]), most);
+	out->bytes_per_s = fmin(exp(x[1]), beyond_seen * rate);
 	arena_release(&mem);
 	return ok;
 }
@@ -228,6 +231,12 @@ static size_t lengths_of(const struct fit_input *in, const char *kernel,
 	return kept;
 }
 
+/* Of a rate in GB/s: slow ones (a CPU) must not become zero. */
+static int decimals(const struct fit_curve *c)
+{
+	return c->bytes_per_s < 10e9 ? 6 : 1;
+}
+
 /* The curves by row length, near `like`, into out (if not NULL); returns the sum
  * of squared residuals. */
 static double fit_rows(const struct fit_input *in, int fold, const char *kernel,
@@ -249,8 +258,9 @@ static double fit_rows(const struct fit_input *in, int fold, const char *kernel,
 		square += c.spread * c.spread * (double)at.n;
 		if (!out)
 			continue;
-		fprintf(out, "%s%.0f: {start: %.3f us, bandwidth: %.1f GB/s}",
-			sep, length[i], c.start_s * 1e6, c.bytes_per_s * 1e-9);
+		fprintf(out, "%s%.0f: {start: %.3f us, bandwidth: %.*f GB/s}",
+			sep, length[i], c.start_s * 1e6, decimals(&c),
+			c.bytes_per_s * 1e-9);
 		sep = ", ";
 	}
 	if (out && sep[2] != 'b')
@@ -299,8 +309,8 @@ static void print_curve(const struct fit_input *in, int fold, FILE *out,
 			const char *name, bool warm, const struct fit_curve *c,
 			double traffic)
 {
-	fprintf(out, "    %s%s: {start: %.3f us, bandwidth: %.1f GB/s, traffic: "
-		"%g", name, warm ? ".warm" : "", c->start_s * 1e6,
+	fprintf(out, "    %s%s: {start: %.3f us, bandwidth: %.*f GB/s, traffic: "
+		"%g", name, warm ? ".warm" : "", c->start_s * 1e6, decimals(c),
 		c->bytes_per_s * 1e-9, traffic);
 	if (c->sharpness > 1)
 		fprintf(out, ", sharpness: %g", c->sharpness);

@@ -83,23 +83,30 @@ static void print_block(FILE *out, const struct node *n, int depth)
 
 /* ---- what lies over the base ------------------------------------------------------- */
 
-static void provenance(const struct fit_input *in, FILE *out, const char *note)
+static void provenance(const struct fit_input *in, const char *kind,
+		       const struct ft_provenance *base, FILE *out,
+		       const char *note)
 {
+	if (fit_origin(in, kind) == FIT_PUBLISHED) {
+		fit_published_provenance(in, kind, base, out);
+		return;
+	}
 	fprintf(out, "  provenance: {kind: measured, source: \"%s: %s\", date: "
 		"\"%s\", note: \"%s\"}\n", in->source, in->device, in->date,
 		note);
 }
 
+/* Too few shapes to say: as the base has it. */
 static double spread_of(const struct ft_fit *fit, const char *family,
 			double fallback)
 {
 	for (size_t i = 0; fit && i < fit->n_groups; i++)
-		if (!strcmp(fit->group[i].family, family))
+		if (!strcmp(fit->group[i].family, family) &&
+		    fit->group[i].spread > 0)
 			return fit->group[i].spread;
 	return fallback;
 }
 
-/* Median of f over the cells of a kind; 0 when there are none. */
 static int by_size(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
@@ -143,6 +150,13 @@ static double sustained_rate(const struct fit_input *in, const char *dtype)
 	return fmin(1, median(ratio, n));
 }
 
+/* Published rows leave room for those of a kin; measured ones stand alone. */
+static const char *kin(const struct fit_input *in, const char *kind)
+{
+	return in->own_base && fit_origin(in, kind) == FIT_PUBLISHED ?
+		       "" : "  rows_of: null\n";
+}
+
 static void write_gemm(const struct fit_input *in, const struct ft_fit *fit,
 		       FILE *out)
 {
@@ -153,19 +167,21 @@ static void write_gemm(const struct fit_input *in, const struct ft_fit *fit,
 	};
 	bool rate = false;
 
-	if (in->options->families & (FT_FIT_GEMM | FT_FIT_SUSTAINED))
+	if (in->families & (FT_FIT_GEMM | FT_FIT_SUSTAINED | FT_FIT_LAYOUT |
+			    FT_FIT_ACCUMULATE))
 		fprintf(out, "gemm:\n  tile_m: %lld\n", /* never empty */
 			(long long)in->base->gemm_model.tile_m);
-	if (in->options->families & FT_FIT_GEMM) {
-		provenance(in, out, "isolated, second-level cache flushed, "
+	if (in->families & FT_FIT_GEMM) {
+		provenance(in, "gemm", in->base->gemm_spread.from, out,
+			   "isolated, second-level cache flushed, "
 			   "normal inputs, stream events; published rows keep "
 			   "their source");
-		fprintf(out, "  spread: %.4f\n  rows: %s.gemm.csv\n"
-			"  rows_of: null\n",
+		fprintf(out, "  spread: %.4f\n  rows: %s.gemm.csv\n%s",
 			spread_of(fit, "gemm", in->base->gemm_spread.value),
-			in->options->name);
+			in->options->name, kin(in, "gemm"));
 	}
-	if (!(in->options->families & FT_FIT_SUSTAINED))
+	fit_layout_yaml(in, out);
+	if (!(in->families & FT_FIT_SUSTAINED))
 		return;
 	for (int i = 0; i < 5; i++) {
 		double r = sustained_rate(in, dtypes[i][1]);
@@ -182,6 +198,15 @@ static void write_gemm(const struct fit_input *in, const struct ft_fit *fit,
 		rate = true;
 		fprintf(out, "    %s: %.4f\n", dtypes[i][0], r);
 	}
+}
+
+/* By size, over the cells: value, least and largest. */
+static void put_factor(FILE *out, const char *name, double *v, size_t n)
+{
+	double value = fmax(1, median(v, n));
+
+	fprintf(out, "  %s: {value: %.3f, low: %.3f, high: %.3f}\n", name,
+		value, fmin(value, v[0]), fmax(value, v[n - 1]));
 }
 
 static void write_interference(const struct fit_input *in, FILE *out)
@@ -202,11 +227,10 @@ static void write_interference(const struct fit_input *in, FILE *out)
 	if (!n)
 		return;
 	fputs("interference:\n", out);
-	provenance(in, out, "a large product beside collectives of 64 MiB and "
-		   "more");
-	fprintf(out, "  compute_beside_collective: %.3f\n"
-		"  collective_beside_compute: %.3f\n",
-		fmax(1, median(product, n)), fmax(1, median(collective, n)));
+	provenance(in, "beside", NULL, out, "a large product beside collectives "
+		   "at least half as long");
+	put_factor(out, "compute_beside_collective", product, n);
+	put_factor(out, "collective_beside_compute", collective, n);
 }
 
 static double cell_us(const struct fit_input *in, const char *kind,
@@ -227,7 +251,7 @@ static void write_launch(const struct fit_input *in, FILE *out)
 	if (!(gap > 0) || !(graph > 0))
 		return;
 	fputs("launch:\n", out);
-	provenance(in, out, "empty kernels, one after another on a stream; in a "
+	provenance(in, "launch", NULL, out, "empty kernels, one after another on a stream; in a "
 		   "graph");
 	fprintf(out, "  gap: %.3f us\n  floor: %.3f us\n", gap, graph);
 }
@@ -261,7 +285,7 @@ const char *fit_attention_impl(const struct fit_input *in)
 static void write_overlay(const struct fit_input *in, int fold,
 			  const struct ft_fit *fit, FILE *out)
 {
-	int families = in->options->families;
+	int families = in->families;
 	size_t outliers = 0;
 
 	fprintf(out, "name: %s\n", in->options->name);
@@ -270,7 +294,8 @@ static void write_overlay(const struct fit_input *in, int fold,
 	write_gemm(in, fit, out);
 	if (families & FT_FIT_ATTENTION) {
 		fputs("attention:\n", out);
-		provenance(in, out, "isolated, second-level cache flushed");
+		provenance(in, "attention", in->base->attention_spread.from,
+			   out, "isolated, second-level cache flushed");
 		fprintf(out, "  spread: %.4f\n  impl: %s\n  rows: "
 			"%s.attention.csv\n",
 			spread_of(fit, "attention",
@@ -279,7 +304,7 @@ static void write_overlay(const struct fit_input *in, int fold,
 	}
 	if (families & FT_FIT_MEMORY) {
 		fputs("memory_bound:\n", out);
-		provenance(in, out, "cold: as PyTorch runs them, by stream "
+		provenance(in, "memory", NULL, out, "cold: as PyTorch runs them, by stream "
 			   "events; warm: back to back");
 		fprintf(out, "  spread: %.4f\n  curves:\n    provenance: null\n",
 			spread_of(fit, "memory", in->base->memory_spread.value));
@@ -287,18 +312,29 @@ static void write_overlay(const struct fit_input *in, int fold,
 	}
 	if (families & FT_FIT_COLLECTIVES) {
 		fputs("collectives:\n", out);
-		provenance(in, out, "one host thread a rank, back to back, the "
+		provenance(in, "collective",
+			   in->base->collective_spread.from, out, "one host thread a rank, back to back, the "
 			   "slowest rank; published rows keep their source");
-		fprintf(out, "  spread: %.4f\n  rows: %s.collectives.csv\n"
-			"  rows_of: null\n",
+		fprintf(out, "  spread: %.4f\n  rows: %s.collectives.csv\n%s",
 			spread_of(fit, "collective",
 				  in->base->collective_spread.value),
-			in->options->name);
+			in->options->name, kin(in, "collective"));
 	}
 	if (families & FT_FIT_INTERFERENCE)
 		write_interference(in, out);
 	if (families & FT_FIT_LAUNCH)
 		write_launch(in, out);
+}
+
+/* Few shapes deserve a word on their error bar. */
+static void write_bar(const struct ft_fit_error *e, FILE *out)
+{
+	if (e->spread <= 0)
+		fprintf(out, "# %s: too few shapes (%zu) for an error bar; the "
+			"base's stays\n", e->family, e->shapes);
+	else if (e->shapes < 30)
+		fprintf(out, "# %s: error bar widened for %zu shapes (Student's "
+			"t)\n", e->family, e->shapes);
 }
 
 static void write_errors(const struct ft_fit *fit, FILE *out)
@@ -315,8 +351,37 @@ static void write_errors(const struct ft_fit *fit, FILE *out)
 			"%+5.1f %%\n", e->family, e->n, 100 * e->mape,
 			100 * e->p90, 100 * e->bias);
 	}
+	for (size_t i = 0; i < fit->n_groups; i++)
+		if (!strchr(fit->group[i].family, ' '))
+			write_bar(&fit->group[i], out);
 	if (fit->note[0])
 		fprintf(out, "# %s\n", fit->note);
+}
+
+/* Rows of another GPU are carried over by ratio, not taken for this one's. */
+static bool take_from_base(const struct fit_input *in, struct arena *mem,
+			   const struct node *base, struct node *over,
+			   struct ft_error *err)
+{
+	static const struct {
+		int family;
+		const char *rows, *kin;
+	} blocks[] = {
+		{ FT_FIT_GEMM, "gemm.rows", "gemm.rows_of" },
+		{ FT_FIT_ATTENTION, "attention.rows", "attention.rows_of" },
+		{ FT_FIT_COLLECTIVES, "collectives.rows",
+		  "collectives.rows_of" },
+	};
+
+	for (int i = 0; !in->own_base && i < 3; i++)
+		if (!(in->families & blocks[i].family) &&
+		    node_path(base, blocks[i].rows) &&
+		    (!node_put_path(mem, over, blocks[i].rows, &over->mark,
+				    "null", err) ||
+		     !node_put_path(mem, over, blocks[i].kin, &over->mark,
+				    in->options->base, err)))
+			return false;
+	return true;
 }
 
 bool fit_write_profile(const struct fit_input *in, int fold, const char *folder,
@@ -337,7 +402,7 @@ bool fit_write_profile(const struct fit_input *in, int fold, const char *folder,
 	write_overlay(in, fold, fit, memory);
 	fclose(memory);
 	over = node_read_text(&mem, "the fit", text, len, err);
-	ok = base && over &&
+	ok = base && over && take_from_base(in, &mem, base, over, err) &&
 	     file_begin(&f, arena_printf(&mem, "%s/%s.yaml", folder, o->name),
 			err);
 	if (ok) {

@@ -36,7 +36,7 @@ static bool row_key(const struct ft_measurement *m, char key[TEXT])
 	return true;
 }
 
-static double flop_of(const struct ft_measurement *m)
+double fit_flop(const struct ft_measurement *m)
 {
 	double passes = !strcmp(m->pass, "backward") ? 2.5 :
 			!strcmp(m->pass, "both")     ? 3.5 :
@@ -64,6 +64,7 @@ static size_t collect(const struct fit_input *in, int fold, const char *kind,
 
 	for (size_t i = 0; i < in->n; i++)
 		if (measurement_is(&in->row[i], kind) &&
+		    !fit_published(&in->row[i]) &&
 		    fit_fold(&in->row[i]) != fold &&
 		    row_key(&in->row[i], out[n].key))
 			out[n++].m = &in->row[i];
@@ -86,7 +87,7 @@ static void write_measured(const struct fit_input *in, int fold,
 		us = exp(sum / (double)(j - i));
 		if (!strcmp(kind, "attention"))
 			fprintf(out, "%s,%.5g,%s\n", row[i].key,
-				flop_of(row[i].m) / us * 1e-6, in->source);
+				fit_flop(row[i].m) / us * 1e-6, in->source);
 		else
 			fprintf(out, "%s,%.5g,%s\n", row[i].key, us, in->source);
 	}
@@ -100,15 +101,19 @@ static double plain(const struct csv *t, size_t i, const char *column)
 	return strtod(csv_text(t, i, csv_column(t, column)), NULL);
 }
 
-/* Rows that this tool measured before are replaced, those of an unseen fold left
- * out, and so are fabrics and formats whose measurements stand instead. */
+/* Rows that this tool measured before are replaced, and those of sources that the
+ * store has; those of an unseen fold are left out, and so are fabrics and formats
+ * whose measurements stand instead. */
 static bool stays(const struct fit_input *in, int fold, const char *kind,
 		  const struct csv *t, size_t i)
 {
 	const char *source = csv_text(t, i, csv_column(t, "source"));
 	enum ft_dtype dtype;
 
-	if (!strncmp(source, "probe-", 6))
+	if (!strncmp(source, "probe-", 6) &&
+	    fit_origin(in, kind) == FIT_MEASURED)
+		return false;
+	if (fit_has_code(in, source))
 		return false;
 	if (!strcmp(kind, "gemm"))
 		return ft_dtype_find(csv_text(t, i, csv_column(t, "dtype")),
@@ -122,12 +127,7 @@ static bool stays(const struct fit_input *in, int fold, const char *kind,
 					  plain(t, i, "head_dim"),
 					  plain(t, i, "sequence_length")) !=
 		       fold;
-	for (size_t j = 0; j < in->n; j++)
-		if (measurement_is(&in->row[j], "collective") &&
-		    !strcmp(in->row[j].fabric,
-			    csv_text(t, i, csv_column(t, "fabric"))))
-			return false;
-	return true;
+	return !fit_measured_fabric(in, csv_text(t, i, csv_column(t, "fabric")));
 }
 
 static bool write_published(const struct fit_input *in, int fold,
@@ -165,11 +165,15 @@ static bool write_file(const struct fit_input *in, int fold, const char *folder,
 					       (int)strlen(base) - 5, base,
 					       file);
 
-		fprintf(f.out, "# measured and published rows; sources: "
-			"SOURCES.md, probe-...: measurements/\n%s\n", header);
+		fprintf(f.out, fit_origin(in, kind) == FIT_MEASURED ?
+			"# measured and published rows; sources: SOURCES.md, "
+			"probe-...: measurements/\n%s\n" :
+			"# published rows; the source column is explained in "
+			"SOURCES.md\n%s\n", header);
 		/* measured ones first: of two tables that serve, as NVLink's
 		 * with and without in-switch reduction, the first is taken */
 		write_measured(in, fold, kind, f.out);
+		fit_write_published(in, fold, kind, f.out);
 		if (in->own_base && file_exists(old))
 			ok = write_published(in, fold, kind, old, f.out, err);
 		if (ok)
@@ -184,7 +188,7 @@ static bool write_file(const struct fit_input *in, int fold, const char *folder,
 bool fit_write_rows(const struct fit_input *in, int fold, const char *folder,
 		    struct ft_error *err)
 {
-	int families = in->options->families;
+	int families = in->families;
 
 	return (!(families & FT_FIT_GEMM) ||
 		write_file(in, fold, folder, "gemm", "gemm",
@@ -196,4 +200,52 @@ bool fit_write_rows(const struct fit_input *in, int fold, const char *folder,
 	       (!(families & FT_FIT_COLLECTIVES) ||
 		write_file(in, fold, folder, "collective", "collectives",
 			   "fabric,op,gpus,bytes,time_us,source", err));
+}
+
+static bool copy_file(const char *from, const char *to, struct ft_error *err)
+{
+	struct arena mem = { 0 };
+	struct file_out f;
+	size_t len;
+	char *text = file_read(&mem, from, (size_t)1 << 28, &len, err);
+	bool ok = text && file_begin(&f, to, err);
+
+	if (ok) {
+		fwrite(text, 1, len, f.out);
+		ok = file_commit(&f, err);
+	}
+	arena_release(&mem);
+	return ok;
+}
+
+bool fit_copy_rows(const struct fit_input *in, const char *folder,
+		   struct ft_error *err)
+{
+	static const struct {
+		int family;
+		const char *tail;
+	} files[] = {
+		{ FT_FIT_GEMM, "gemm.csv" },
+		{ FT_FIT_ATTENTION, "attention.csv" },
+		{ FT_FIT_COLLECTIVES, "collectives.csv" },
+	};
+	struct arena mem = { 0 };
+	const char *base = file_find(&mem, "hw/gpus", in->options->base, NULL,
+				     err);
+	bool ok = base != NULL;
+
+	for (int i = 0; ok && in->own_base && i < 3; i++) {
+		const char *from = arena_printf(&mem, "%.*s.%s",
+						(int)strlen(base) - 5, base,
+						files[i].tail);
+		const char *to = arena_printf(&mem, "%s/%s.%s", folder,
+					      in->options->name,
+					      files[i].tail);
+
+		if (!(in->families & files[i].family) && file_exists(from) &&
+		    !file_exists(to))
+			ok = copy_file(from, to, err);
+	}
+	arena_release(&mem);
+	return ok;
 }

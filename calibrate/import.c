@@ -5,11 +5,8 @@
  * a needed column changes nothing: all of it is one transaction.
  */
 #include <jansson.h>
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/csv.h"
 #include "base/file.h"
 #include "calibrate/import.h"
 #include "calibrate/store.h"
@@ -57,6 +54,8 @@ static struct ft_measurement of_json(const json_t *r)
 		.p10_us = number(r, "p10_us", 0),
 		.p90_us = number(r, "p90_us", 0), .reps = number(r, "reps", 0),
 		.relative_error = number(r, "relative_error", -1),
+		.in_step = truth(r, "in_step"), .source = word(r, "source"),
+		.date = word(r, "date"),
 		.alone_us = number(r, "alone_us", 0),
 		.other_us = number(r, "other_us", 0),
 		.other_alone_us = number(r, "other_alone_us", 0),
@@ -136,117 +135,6 @@ static bool import_probe(struct ft_store *s, const char *path,
 	return ok;
 }
 
-/* ---- plain CSV ------------------------------------------------------------------ */
-
-bool import_need(const struct csv *t, const char *const *names, size_t n,
-		 struct ft_error *err)
-{
-	struct ft_mark top = { t->file, 1, 1 };
-
-	for (size_t i = 0; i < n; i++)
-		if (csv_column(t, names[i]) < 0)
-			return ft_fail(err, &top, "lacks the column '%s'",
-				       names[i]);
-	return true;
-}
-
-double import_number(const struct csv *t, size_t row, const char *column)
-{
-	struct ft_error ignored;
-	double v;
-
-	return csv_number(t, row, csv_column(t, column), 0, &v, &ignored) ? v :
-									    0;
-}
-
-static const char *cell(const struct csv *t, size_t row, const char *column)
-{
-	return csv_text(t, row, csv_column(t, column));
-}
-
-/* A row's name: its own shape, so that the same row again replaces it. */
-void import_name(struct ft_measurement *m, char id[256])
-{
-	snprintf(id, 256, "%s %s %s %s %s %s m%g n%g k%g b%g h%g/%g s%g d%g "
-		 "bytes%g gpus%g%s%s", m->kind, m->kernel, m->dtype, m->layout,
-		 m->impl, m->pass, m->m, m->n, m->k, m->batch, m->heads,
-		 m->kv_heads, m->sequence, m->head_dim, m->bytes, m->gpus,
-		 m->causal ? " causal" : "", m->warm ? " warm" : "");
-	m->cell = id;
-	m->status = "ok";
-	m->relative_error = m->clock_mhz = m->power_w = m->temperature_c = -1;
-}
-
-static double attention_flop_of(const struct ft_measurement *m)
-{
-	double passes = !strcmp(m->pass, "backward") ? 2.5 :
-			!strcmp(m->pass, "both")     ? 3.5 :
-						       1;
-
-	return passes * 4 * m->batch * m->heads * m->sequence * m->sequence *
-	       m->head_dim * (m->causal ? 0.5 : 1);
-}
-
-static bool kernel_of_csv(const struct csv *t, size_t i,
-			  struct ft_measurement *m)
-{
-	const char *kernel = cell(t, i, "kernel"), *op = cell(t, i, "op");
-	double tflops = import_number(t, i, "measured.tflops");
-
-	*m = (struct ft_measurement){
-		.kind = op[0] ? "collective" :
-			!strcmp(kernel, "gemm") || !strcmp(kernel, "attention") ?
-				kernel : "memory",
-		.dtype = cell(t, i, "dtype"), .layout = cell(t, i, "layout"),
-		.impl = cell(t, i, "impl"), .pass = cell(t, i, "pass"),
-		.m = import_number(t, i, "m"), .n = import_number(t, i, "n"),
-		.k = import_number(t, i, "k"),
-		.batch = import_number(t, i, "batch"),
-		.heads = import_number(t, i, "heads"),
-		.kv_heads = import_number(t, i, "kv_heads"),
-		.sequence = import_number(t, i, "sequence_length"),
-		.head_dim = import_number(t, i, "head_dim"),
-		.bytes = import_number(t, i, "bytes"),
-		.gpus = import_number(t, i, "gpus"),
-		.causal = !strcmp(cell(t, i, "causal"), "true"),
-		.warm = !strcmp(cell(t, i, "warm"), "true"),
-		.sustained = !strcmp(cell(t, i, "clock"), "sustained"),
-		.time_us = import_number(t, i, "measured.time_us"),
-	};
-	m->kernel = op[0] ? op : strcmp(m->kind, "memory") ? "" : kernel;
-	if (m->time_us <= 0 && tflops > 0 && !strcmp(kernel, "attention"))
-		m->time_us = attention_flop_of(m) / tflops * 1e-6;
-	if (m->time_us <= 0 && tflops > 0)
-		m->time_us = 2 * m->m * m->n * m->k / tflops * 1e-6;
-	return m->time_us > 0;
-}
-
-static bool import_csv(struct ft_store *s, const char *path,
-		       const struct ft_probe_run *run, size_t *n, struct ft_error *err)
-{
-	struct arena mem = { 0 };
-	struct csv *t = csv_read_file(&mem, path, err);
-	static const char *const time_column[] = { "measured.time_us" };
-	struct ft_mark top = { path, 1, 1 };
-	struct ft_measurement m;
-	char id[256];
-	bool ok = t && (csv_column(t, "measured.tflops") >= 0 ||
-			import_need(t, time_column, 1, err));
-
-	if (ok && csv_column(t, "kernel") < 0 && csv_column(t, "op") < 0)
-		ok = ft_fail(err, &top, "lacks the column 'kernel' (or 'op')");
-	ok = ok && ft_store_begin(s, run, err);
-	for (size_t i = 0; ok && i < t->n_rows; i++) {
-		if (!kernel_of_csv(t, i, &m))
-			continue;
-		import_name(&m, id);
-		ok = ft_store_add(s, &m, err);
-		*n += ok;
-	}
-	arena_release(&mem);
-	return ok;
-}
-
 /* ---- which ------------------------------------------------------------------------- */
 
 static bool (*const readers[FT_IMPORTS])(struct ft_store *, const char *,
@@ -277,6 +165,11 @@ bool ft_store_import(struct ft_store *s, enum ft_import format,
 		     const char *path, const struct ft_probe_run *run, size_t *n,
 		     struct ft_error *err)
 {
+	bool ok;
+
 	*n = 0;
-	return readers[format](s, path, run, n, err) && ft_store_end(s, err);
+	if (!store_whole(s, err))
+		return false;
+	ok = readers[format](s, path, run, n, err);
+	return store_whole_end(s, ok, err);
 }

@@ -5,6 +5,8 @@
 #include "base/csv.h"
 #include "foretoken/calibrate.h"
 
+bool import_csv(struct ft_store *s, const char *path,
+		const struct ft_probe_run *run, size_t *n, struct ft_error *err);
 bool import_nccl_tests(struct ft_store *s, const char *path,
 		       const struct ft_probe_run *run, size_t *n,
 		       struct ft_error *err);

@@ -8,11 +8,7 @@
  * Attention: cuDNN's and AITER's benchmark CSV, by what their columns are called:
  *   batch_size|batch|b, num_q_heads|nheads|heads|h, num_kv_heads|nheads_k|hkv,
  *   seqlen|seqlen_q|s|sq, head_dim|d, causal|mask, fwd_time_ms|fwd(ms), bwd_...
- *
- * Kineto: kernels of a trace, as memory-bound or product cells named after the
- * kernel; for looking at, not for fitting (no shapes).
  */
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -198,44 +194,5 @@ bool import_attention(struct ft_store *s, const char *path,
 			      err);
 	}
 	arena_release(&mem);
-	return ok;
-}
-
-/* ---- Kineto --------------------------------------------------------------------------- */
-
-bool import_kineto(struct ft_store *s, const char *path,
-		   const struct ft_probe_run *run, size_t *n, struct ft_error *err)
-{
-	struct ft_mark at = { path, 1, 1 };
-	json_error_t why;
-	json_t *root = json_load_file(path, 0, &why), *events;
-	bool ok = true;
-	size_t i;
-	json_t *e;
-
-	at.line = root ? 1 : why.line;
-	if (!root)
-		return ft_fail(err, &at, "%s", why.text);
-	events = json_object_get(root, "traceEvents");
-	if (!json_is_array(events))
-		ok = ft_fail(err, &at, "is no trace: it lacks 'traceEvents'");
-	ok = ok && ft_store_begin(s, run, err);
-	json_array_foreach(events, i, e) {
-		const char *category =
-			json_string_value(json_object_get(e, "cat"));
-		const char *name = json_string_value(json_object_get(e, "name"));
-		struct ft_measurement m = { .kind = "trace" };
-		char id[256];
-
-		if (!ok || !category || !name || strcmp(category, "kernel"))
-			continue;
-		m.kernel = name;
-		m.time_us = json_number_value(json_object_get(e, "dur"));
-		import_name(&m, id);
-		snprintf(id, sizeof(id), "trace %zu %.200s", i, name);
-		ok = ft_store_add(s, &m, err);
-		*n += ok;
-	}
-	json_decref(root);
 	return ok;
 }

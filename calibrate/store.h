@@ -7,7 +7,7 @@
 #include "base/arena.h"
 #include "foretoken/calibrate.h"
 
-enum { STORE_VERSION = 1, STORE_BATCH = 16 };
+enum { STORE_VERSION = 2, STORE_BATCH = 16 };
 
 struct ft_store {
 	sqlite3 *db;
@@ -16,7 +16,14 @@ struct ft_store {
 	char path[4096];
 	int64_t run;     /* that measurements go to; 0: none */
 	int in_batch;    /* measurements of the open transaction */
+	bool whole;      /* one transaction until `store_whole_end` */
 };
+
+/* All that is added between these is kept, or none of it. */
+bool store_whole(struct ft_store *s, struct ft_error *err)
+	__attribute__((warn_unused_result));
+bool store_whole_end(struct ft_store *s, bool keep, struct ft_error *err)
+	__attribute__((warn_unused_result));
 
 /* An error of SQLite's as ours. */
 bool store_fail(struct ft_store *s, const char *what, struct ft_error *err);

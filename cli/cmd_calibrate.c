@@ -15,11 +15,11 @@ struct args {
 	const char *store, *backend, *device, *name, *base, *folder, *format,
 		*source, *date, *fabric, *gpu, *only, *probe, *limit;
 	int64_t run;
-	bool quick, json, collectives;
+	bool quick, json, collectives, published, with_in_step;
 };
 
 enum { BASE = 256, DEVICE, FORMAT, SOURCE, DATE, FABRIC, ONLY, PROBE, LIMIT,
-       COLLECTIVES, QUICK };
+       COLLECTIVES, QUICK, PUBLISHED, WITH_IN_STEP };
 
 static const struct argp_option options[] = {
 	{ "store", 's', "FILE", 0, "The store (default calibrate.db)", 0 },
@@ -31,6 +31,8 @@ static const struct argp_option options[] = {
 	  "attention or kineto", 0 },
 	{ "source", SOURCE, "TEXT", 0, "import: where it comes from", 0 },
 	{ "date", DATE, "YYYY-MM-DD", 0, "import: when it was measured", 0 },
+	{ "published", PUBLISHED, NULL, 0, "import: others published the rows; "
+	  "each names its source", 0 },
 	{ "fabric", FABRIC, "NAME", 0, "import: nvlink, nvlink-no-nvls, xgmi, "
 	  "pcie", 0 },
 	{ "device", DEVICE, "TEXT", 0, "Only this device; import: its name", 0 },
@@ -39,9 +41,12 @@ static const struct argp_option options[] = {
 	{ "base", BASE, "NAME", 0, "fit: profile it takes the data sheet from "
 	  "(default: itself)", 0 },
 	{ "only", ONLY, "FAMILY,...", 0, "fit: gemm, attention, memory, "
-	  "collectives, sustained, launch, interference", 0 },
+	  "collectives, sustained, launch, interference, layout, accumulate", 0 },
+	{ "with-in-step", WITH_IN_STEP, NULL, 0, "fit: to kernels of recorded "
+	  "training steps, too", 0 },
 	{ "out", 'o', "DIR", 0, "fit, plot: where the files go (default .)", 0 },
-	{ "gpu", 'g', "NAME", 0, "export, plot: the profile", 0 },
+	{ "gpu", 'g', "NAME", 0, "export, plot: the profile; import: only rows of "
+	  "this GPU", 0 },
 	{ "collectives", COLLECTIVES, NULL, 0, "export: collectives instead of "
 	  "kernels", 0 },
 	{ "json", 'j', NULL, 0, "Print JSON", 0 },
@@ -69,6 +74,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ONLY: a->only = arg; return 0;
 	case 'o': a->folder = arg; return 0;
 	case 'g': a->gpu = arg; return 0;
+	case PUBLISHED: a->published = true; return 0;
+	case WITH_IN_STEP: a->with_in_step = true; return 0;
 	case COLLECTIVES: a->collectives = true; return 0;
 	case 'j': a->json = true; return 0;
 	case ARGP_KEY_ARG: words_add(&a->word, arg, state); return 0;
@@ -223,6 +230,8 @@ static int do_import(const struct args *a, struct ft_store *store)
 			.date = a->date ? a->date : "", .driver = "",
 			.fabric = a->fabric ? a->fabric : "", .libraries = "",
 			.source = a->source ? a->source : path,
+			.gpu = a->gpu,
+			.provenance = a->published ? "published" : "measured",
 		};
 		size_t n;
 
@@ -244,17 +253,20 @@ static int do_runs(const struct args *a, struct ft_store *store)
 	if (a->json)
 		fputs("{\"runs\": [", stdout);
 	else
-		printf("%4s  %-10s  %-10s  %-24s  %6s  %6s  %s\n", "run", "date",
-		       "backend", "device", "cells", "ok", "libraries");
+		printf("%4s  %-10s  %-10s  %-9s  %-24s  %6s  %6s  %s\n", "run",
+		       "date", "backend", "kind", "device", "cells", "ok",
+		       "libraries");
 	for (size_t i = 0; i < n; i++)
 		printf(a->json ? "%s{\"run\": %lld, \"date\": \"%s\", \"backend\": "
-				 "\"%s\", \"device\": \"%s\", \"cells\": %lld, "
-				 "\"ok\": %lld, \"libraries\": \"%s\"}" :
-				 "%s%4lld  %-10s  %-10s  %-24s  %6lld  %6lld  "
-				 "%s\n",
+				 "\"%s\", \"provenance\": \"%s\", \"device\": "
+				 "\"%s\", \"cells\": %lld, \"ok\": %lld, "
+				 "\"libraries\": \"%s\"}" :
+				 "%s%4lld  %-10s  %-10s  %-9s  %-24s  %6lld  "
+				 "%6lld  %s\n",
 		       a->json && i ? ", " : "", (long long)r[i].id, r[i].date,
-		       r[i].backend, r[i].device, (long long)r[i].n_cells,
-		       (long long)r[i].n_ok, r[i].libraries);
+		       r[i].backend, r[i].provenance, r[i].device,
+		       (long long)r[i].n_cells, (long long)r[i].n_ok,
+		       r[i].libraries);
 	if (a->json)
 		puts("]}");
 	return finish_output();
@@ -330,10 +342,11 @@ static int families_of(const char *only)
 {
 	static const char *const names[] = { "gemm", "attention", "memory",
 					     "collectives", "sustained",
-					     "launch", "interference" };
+					     "launch", "interference",
+					     "layout", "accumulate" };
 	int families = 0;
 
-	for (int i = 0; only && i < 7; i++)
+	for (int i = 0; only && i < 9; i++)
 		if (strstr(only, names[i]))
 			families |= 1 << i;
 	return only ? families : FT_FIT_ALL;
@@ -345,6 +358,7 @@ static int do_fit(const struct args *a, struct ft_store *store)
 		.name = a->name, .base = a->base ? a->base : a->name,
 		.folder = a->folder ? a->folder : ".", .device = a->device,
 		.families = families_of(a->only),
+		.with_in_step = a->with_in_step,
 	};
 	struct ft_error err;
 	struct ft_fit fit;

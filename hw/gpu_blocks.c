@@ -79,6 +79,8 @@ void gpu_read_gemm(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
 	for (int i = 0; i < FT_HW_LAYOUTS; i++)
 		gpu->gemm_layout[i] =
 			read_number_or(&in, mem, layouts[i], DIM_NONE, 1);
+	gpu->gemm_accumulate =
+		read_number_or(&in, mem, "accumulate", DIM_NONE, 1);
 	close_block(&in, &r);
 	read_rows(&r, rows);
 	close_block(&r, outer);

@@ -279,6 +279,8 @@ bool gemm_predict(const struct ft_gpu *gpu, const struct ft_work *work,
 	if (p.groups > 1)
 		out->time_s *= gpu->gemm_grouped.value;
 	out->time_s *= gpu->gemm_layout[work->gemm.layout].value;
+	if (work->gemm.accumulate)
+		out->time_s *= gpu->gemm_accumulate.value;
 	out->time_s = fmax(out->time_s, gpu->kernel_floor_s.value);
 	noise = gpu->gemm_model.noise.value;
 	out->spread_frac = krige_spread(spread, left, noise * noise);

@@ -18,10 +18,11 @@ static const char *const collective_columns[] = {
 	"measured.busbw_gb_per_s", "id", "group", "source", "notes",
 };
 
-/* GPUs by name, loaded once per file. */
+/* GPUs by name or path as the rows say it, loaded once per file. */
 struct garage {
 	struct arena *mem;
 	struct ft_gpu *gpu[32];
+	const char *asked[32];
 	size_t n;
 };
 
@@ -30,12 +31,13 @@ static const struct ft_gpu *gpu_named(struct garage *g, const char *name,
 				      struct ft_error *err)
 {
 	for (size_t i = 0; i < g->n; i++)
-		if (!strcmp(g->gpu[i]->name, name))
+		if (!strcmp(g->asked[i], name))
 			return g->gpu[i];
 	if (g->n == sizeof(g->gpu) / sizeof(*g->gpu)) {
 		ft_fail(err, at, "too many different GPUs in one file");
 		return NULL;
 	}
+	g->asked[g->n] = name;
 	g->gpu[g->n] = ft_gpu_load(name, at, err);
 	return g->gpu[g->n] ? g->gpu[g->n++] : NULL;
 }

@@ -34,6 +34,9 @@ ok "the bandwidth of copy is found again" near copy bandwidth 3000
 ok "the start of copy is found again" near copy start 2
 ok "the bandwidth of warm copies is found again" near copy.warm bandwidth 5000
 ok "the start of add is found again" near add start 2
+ok "a backward product costs what a forward one of its sizes does" near dgrad value 1
+ok "and says how far products scatter" grep -q '^    wgrad: {value: [01].*low: 0.9.*high: 1.0' "$tmp/fit/fake.yaml"
+ok "interference is found again, both ways" sh -c "grep -q '^  compute_beside_collective: {value: 1.2[3-7]' $tmp/fit/fake.yaml && grep -q '^  collective_beside_compute: {value: 1.1' $tmp/fit/fake.yaml"
 held() { # FAMILY most
 	python3 -c 'import json,sys
 g={e["family"]:e for e in json.load(open(sys.argv[1]))["held_out"]}
@@ -73,20 +76,86 @@ else
 	skip "plots are drawn" "no gnuplot"
 fi
 
+# ---- published rows: the profiles in the tree, made again
+published() {
+	sh scripts/fit_published.sh "$f" "$tmp/published" mi300x b200 || return 1
+	for file in "$tmp"/published/*; do
+		cmp "$file" "hw/gpus/${file##*/}" || return 1
+	done
+	[ "$(ls "$tmp/published" | wc -l)" = 8 ]
+}
+ok "published rows imported and fitted anew are the tree's profiles, byte for byte" published
+ok "such a profile says so" grep -q 'published.*short bursts at full clocks' "$tmp/published/mi300x.yaml"
+ok "and how far it is off where it was not shown" grep -q '^# *gemm bf16 forward .*MAPE' "$tmp/published/b200.yaml"
+
+two_devices() { cp "$tmp/s.db" "$tmp/two.db" && cal_two import --format csv --published "$tmp/two.csv" && cal_two fit --name fake --base h100-sxm --out "$tmp/two"; }
+cal_two() { action=$1; shift; "$f" calibrate "$action" --store "$tmp/two.db" "$@"; }
+printf 'kernel,gpu,dtype,m,n,k,measured.time_us,source\ngemm,other,bf16,4096,4096,4096,200,s1\n' >"$tmp/two.csv"
+ok "a store of two devices is told" fails 1 "Fake GPU and of other; choose with --device" two_devices
+
+printf 'kernel,gpu,dtype,m,n,k,measured.time_us\ngemm,a,bf16,4096,4096,4096,200\ngemm,b,bf16,4096,4096,4096,100\n' >"$tmp/ab.csv"
+ok "rows of two GPUs are not one device" fails 1 "choose with --gpu" cal_two import --format csv --device X "$tmp/ab.csv"
+ok "one of them can be" sh -c "$f calibrate import --store $tmp/ab.db --format csv --device X --gpu b $tmp/ab.csv && $f calibrate show --store $tmp/ab.db | grep -q "100.000" && [ \$($f calibrate show --store $tmp/ab.db | wc -l) = 2 ]"
+
+beside_ours() { # FACTOR: published products, so many times ours
+	cp "$tmp/s.db" "$tmp/two.db" && mkdir -p "$tmp/two" &&
+	awk -F, -v x="$1" 'NR == 1 { print "kernel,dtype,layout,m,n,k,measured.time_us,source" }
+		$1 == "gemm" && $5 == "burst" && $6 == "forward" { print $1 "," $3 "," $6 "," $7 "," $8 "," $9 "," x * $18 ",s1" }' "$tmp/k.csv" >"$tmp/two.csv" &&
+	cal_two import --format csv --published --device "Fake GPU" "$tmp/two.csv" &&
+	cal_two fit --name fake --base h100-sxm --out "$tmp/two"
+}
+stays() { beside_ours 1.02 && grep -q '^bf16,.*,s1$' "$tmp/two/fake.gemm.csv" && grep -q ',probe-fake' "$tmp/two/fake.gemm.csv"; }
+ok "published products beside ours stay" stays
+goes() { beside_ours 1.5 2>"$tmp/note" && ! grep -q '^bf16,.*,s1$' "$tmp/two/fake.gemm.csv" && grep -q 'left out: measurements differ' "$tmp/note" "$tmp/two/fake.yaml"; }
+ok "those that ours contradict go, and it is told" goes
+
+# ---- a recorded step: kept apart from the fit
+step() {
+	cp "$tmp/s.db" "$tmp/step.db" &&
+	"$f" calibrate import --store "$tmp/step.db" --format kineto --device "Fake GPU" --fabric nvlink tests/data/kineto-step.json &&
+	mkdir -p "$tmp/step" &&
+	"$f" calibrate fit --store "$tmp/step.db" --name fake --base h100-sxm --out "$tmp/step" --json >"$tmp/step.json" &&
+	cmp "$tmp/step/fake.yaml" "$tmp/fit/fake.yaml" && cmp "$tmp/step.json" "$tmp/fit.json"
+}
+ok "kernels of a recorded step change no profile" step
+asked() {
+	"$f" calibrate fit --store "$tmp/step.db" --name fake --base h100-sxm --out "$tmp/step" --with-in-step --json >"$tmp/step.json" && ! cmp -s "$tmp/step/fake.gemm.csv" "$tmp/fit/fake.gemm.csv"
+}
+ok "unless asked" asked
+against() {
+	"$f" calibrate export --store "$tmp/step.db" --gpu "$tmp/fit/fake.yaml" >"$tmp/step.csv" &&
+	grep -q '^gemm,.*,dgrad,64,512,256,.*,in step: gemm bf16$' "$tmp/step.csv" &&
+	"$f" validate "$tmp/step.csv"
+}
+ok "but are held against it" against
+ok "a store of nothing else is told" fails 1 "with-in-step" sh -c "$f calibrate import --store $tmp/only.db --format kineto tests/data/kineto-step.json && $f calibrate fit --store $tmp/only.db --name fake --base h100-sxm --out $tmp"
+ok "a trace without kernels is told" fails 1 "holds no kernels" sh -c "echo '{\"traceEvents\": []}' >$tmp/t.json; $f calibrate import --store $tmp/step.db --format kineto $tmp/t.json"
+ok "a packed trace is told" fails 1 "gunzip" sh -c "gzip -c tests/data/kineto-step.json >$tmp/t.json.gz; $f calibrate import --store $tmp/step.db --format kineto $tmp/t.json.gz"
+
 # ---- the CPU: real kernels, from end to end
 end_to_end() {
 	"$f" calibrate probe --store "$tmp/cpu.db" --backend cpu --quick --probe "$p" &&
 	"$f" calibrate fit --store "$tmp/cpu.db" --name mycpu --base h100-sxm --out "$tmp/fit" --only memory,collectives &&
 	"$f" calibrate export --store "$tmp/cpu.db" --gpu "$tmp/fit/mycpu.yaml" | grep -v gemm >"$tmp/cpu.csv" &&
-	"$f" validate "$tmp/cpu.csv"
+	"$f" validate "$tmp/cpu.csv" --json >"$tmp/cpu.json" &&
+	python3 -c 'import json,math,sys
+d=json.load(open(sys.argv[1])); s=d["summary"]
+assert s["n"]>100 and s["failed"]==0 and math.isfinite(s["mape"]), (s, d["failed"][:1])' "$tmp/cpu.json"
 }
 ok "the CPU is probed, fitted and validated" end_to_end
 ok "every product of the CPU passed its check" sh -c "! $f calibrate show --store $tmp/cpu.db | grep -q 'wrong\|failed'"
 
 # ---- faults
+soon() { # command...: until it holds; a loaded machine takes its time
+	for _ in $(seq 600); do
+		"$@" >/dev/null 2>&1 && return
+		sleep 0.1
+	done
+	return 1
+}
 killed() {
 	"$p" -b cpu -q -o "$tmp/kill.jsonl" 2>/dev/null & pid=$!
-	sleep 1
+	soon grep -q '"cell"' "$tmp/kill.jsonl" || return 1
 	kill -9 $pid
 	wait $pid 2>/dev/null
 	before=$(grep -c '"cell"' "$tmp/kill.jsonl")
@@ -98,7 +167,7 @@ killed() {
 ok "a killed probe goes on where it stopped" killed
 store_killed() {
 	"$f" calibrate probe --store "$tmp/k2.db" --backend cpu --quick --probe "$p" >/dev/null 2>&1 & pid=$!
-	sleep 2
+	soon sh -c "$f calibrate runs --store $tmp/k2.db --json | grep -q '\"cells\": [1-9]'" || return 1
 	kill -9 $pid
 	wait $pid 2>/dev/null
 	"$f" calibrate probe --store "$tmp/k2.db" --backend cpu --quick --probe "$p" 2>"$tmp/again" || return 1
@@ -107,6 +176,12 @@ store_killed() {
 }
 ok "a killed calibrate keeps its batches" store_killed
 ok "a full disk is told" fails 1 "No space left.*free some space" sh -c "$p -b fake >/dev/full"
+# as on a full disk: no file may grow beyond 16 KiB
+cramped() { sh -c 'trap "" XFSZ; ulimit -f 32; exec "$@"' sh "$@"; }
+ok "a store that cannot grow is told" fails 1 "free some space" cramped "$f" calibrate import --store "$tmp/small.db" tests/data/kineto-step.json --format kineto
+mkdir "$tmp/cramped"
+ok "a profile that cannot be written is told" fails 1 "fake" cramped "$f" calibrate fit --store "$tmp/s.db" --name fake --base h100-sxm --out "$tmp/cramped"
+ok "and leaves no half of it" sh -c "! ls $tmp/cramped | grep -q ."
 ok "a missing plug-in is told" fails 77 "make probes" "$p" -b none
 ok "a missing probe is told" fails 1 "make probes" probe --probe /nowhere/probe
 ok "no store is told" fails 1 "there is no such store" "$f" calibrate runs --store "$tmp/none.db"

@@ -133,9 +133,19 @@ static void a_kernel_without_a_curve_has_the_default(void **state)
 
 /* ---- mistakes ----------------------------------------------------------- */
 
-/* mi210.yaml with one text put for another; loaded from a folder of its own. */
+static int lines_before(const char *text, const char *at)
+{
+	int n = 0;
+
+	for (; text < at; text++)
+		n += *text == '\n';
+	return n;
+}
+
+/* mi210.yaml with one text put for another; loaded from a folder of its own. The
+ * mistake is told so many lines below where it was put. */
 static void expect(const char *file, const char *old, const char *put,
-		   int line, const char *text)
+		   int below, const char *text)
 {
 	char dir[] = "/tmp/ft-test-gpu-XXXXXX", yaml[80], csv[80];
 	struct arena mem = { 0 };
@@ -143,6 +153,7 @@ static void expect(const char *file, const char *old, const char *put,
 	const char *all[2] = { "hw/gpus/mi210.yaml", "hw/gpus/mi210.gemm.csv" };
 	const char *to[2] = { yaml, csv };
 	struct ft_gpu *gpu;
+	int line = 0;
 
 	assert_non_null(mkdtemp(dir));
 	snprintf(yaml, sizeof(yaml), "%s/mi210.yaml", dir);
@@ -157,6 +168,8 @@ static void expect(const char *file, const char *old, const char *put,
 		at = strstr(all[i], file) ? strstr(in, old) : NULL;
 		if (strstr(all[i], file))
 			assert_non_null(at);
+		if (at)
+			line = lines_before(in, at) + 1 + below;
 		if (at)
 			fprintf(out, "%.*s%s%s", (int)(at - in), in, put,
 				at + strlen(old));
@@ -180,26 +193,26 @@ static void expect(const char *file, const char *old, const char *put,
 static void mistakes_are_found_where_they_stand(void **state)
 {
 	(void)state;
-	expect("mi210.yaml", "provenance: {kind: published, source: \"AnandTech", "#", 6,
+	expect("mi210.yaml", "provenance: {kind: published, source: \"AnandTech", "#", 1,
 	       "provenance");
-	expect("mi210.yaml", "compute_units", "compute_unit", 7,
+	expect("mi210.yaml", "compute_units", "compute_unit", 0,
 	       "compute_units");
-	expect("mi210.yaml", "1638.4 GB/s", "1638.4", 6, "unit");
-	expect("mi210.yaml", "\n  floor: 2.5 us", "\n  floors: 2.5 us", 16,
+	expect("mi210.yaml", "1638.4 GB/s", "1638.4", 0, "unit");
+	expect("mi210.yaml", "\n  floor: 2.5 us", "\n  floors: 2.5 us", 0,
 	       "floor");
-	expect("mi210.yaml", "    copy: {", "    copy: {sharpness: 0.5, ", 67,
+	expect("mi210.yaml", "    copy: {", "    copy: {sharpness: 0.5, ", 0,
 	       "1 or more");
 	expect("mi210.yaml", "    copy: {", "    copy: {by_row: {4096: {start: 1 us, "
 	       "bandwidth: 1 TB/s}, 64: {start: 1 us, bandwidth: 1 TB/s}}, ",
-	       67, "above the one before");
+	       0, "above the one before");
 	expect("mi210.yaml", "    copy: {", "    copy: {by_row: {long: {start: 1 us, "
-	       "bandwidth: 1 TB/s}}, ", 67, "row length");
-	expect("gemm.csv", "fp16,forward,8192,32,32", "fp17,forward,1,1,1", 3,
+	       "bandwidth: 1 TB/s}}, ", 0, "row length");
+	expect("gemm.csv", "fp16,forward,8192,32,32", "fp17,forward,1,1,1", 0,
 	       "number format");
-	expect("gemm.csv", ",33.3,", ",x33,", 3, "not a number");
-	expect("gemm.csv", ",33.3,", ",-33.3,", 3, "above zero");
-	expect("gemm.csv", ",33.3,", ",33.3,,", 3, "cells");
-	expect("gemm.csv", "time_us", "time_ms", 2, "time_us");
+	expect("gemm.csv", ",33.3,", ",x33,", 0, "not a number");
+	expect("gemm.csv", ",33.3,", ",-33.3,", 0, "above zero");
+	expect("gemm.csv", ",33.3,", ",33.3,,", 0, "cells");
+	expect("gemm.csv", "time_us", "time_ms", 0, "time_us");
 }
 
 static void unknown_names_suggest_the_nearest(void **state)

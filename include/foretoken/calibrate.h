@@ -33,17 +33,22 @@ struct ft_measurement {
 	double batch, heads, kv_heads, sequence, head_dim;
 	double bytes, gpus, from, to;
 	bool causal, warm, accumulate, sustained;
+	bool in_step; /* taken inside a training step: warm, not alone */
 	const char *status, *why;
 	double time_us, p10_us, p90_us, reps, relative_error;
 	double alone_us, other_us, other_alone_us;
 	double clock_mhz, power_w, temperature_c;
-	const char *backend, *device, *date, *fabric; /* of its run */
+	const char *source; /* code of hw/gpus/SOURCES.md; "" when its run says it */
+	const char *date, *fabric; /* its own, else its run's */
+	const char *backend, *device, *provenance; /* of its run */
 };
 
 /* What was measured on; also the head of an import. */
 struct ft_probe_run {
 	int64_t id;
 	const char *backend, *device, *date, *driver, *fabric, *libraries, *source;
+	const char *provenance; /* measured (also when NULL) or published */
+	const char *gpu;        /* import: only rows of this one; NULL: all */
 	int64_t n_cells, n_ok;
 };
 
@@ -71,7 +76,7 @@ const struct ft_measurement *ft_store_measurements(struct ft_store *store,
 
 enum ft_import {
 	FT_IMPORT_PROBE,      /* JSON lines of foretoken-probe */
-	FT_IMPORT_CSV,        /* columns of `foretoken validate` */
+	FT_IMPORT_CSV,        /* columns of `foretoken validate`; published ones too */
 	FT_IMPORT_NCCL_TESTS, /* text of nccl-tests and rccl-tests */
 	FT_IMPORT_ATTENTION,  /* CSV of cuDNN's, AITER's and CK's benchmarks */
 	FT_IMPORT_KINETO,     /* kernels of a PyTorch profiler trace */
@@ -99,7 +104,9 @@ enum ft_family {
 	FT_FIT_SUSTAINED = 16,
 	FT_FIT_LAUNCH = 32,
 	FT_FIT_INTERFERENCE = 64,
-	FT_FIT_ALL = 127,
+	FT_FIT_LAYOUT = 128,
+	FT_FIT_ACCUMULATE = 256,
+	FT_FIT_ALL = 511,
 };
 
 struct ft_fit_options {
@@ -108,13 +115,14 @@ struct ft_fit_options {
 	const char *folder; /* where the files go */
 	const char *device; /* only measurements of this device; NULL: all */
 	int families;
+	bool with_in_step;  /* fit to kernels of training steps, too */
 };
 
 /* Held-out error of one family: predictions for shapes that the fit left out,
  * whole weight shapes at a time, in five folds. */
 struct ft_fit_error {
 	const char *family;
-	size_t n, outliers;
+	size_t n, outliers, shapes;
 	double mape, median, p90, bias, spread;
 };
 

@@ -165,6 +165,7 @@ struct ft_gpu {
 	struct ft_gemm_model gemm_model;
 	struct ft_number gemm_efficiency[FT_DTYPES];   /* of peak, large products */
 	struct ft_number gemm_layout[FT_HW_LAYOUTS];   /* time against forward */
+	struct ft_number gemm_accumulate; /* of adding to an fp32 result, beyond its bytes */
 	struct ft_number gemm_grouped;                 /* time against one product */
 	struct ft_number sustained[FT_DTYPES];  /* rate of long runs / of short bursts */
 	struct ft_attention_model attention_model;

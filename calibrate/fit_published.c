@@ -1,0 +1,187 @@
+/*
+ * calibrate/fit_published.c - rows that others measured, into the files of a profile
+ *
+ * They keep the code of their source and are not averaged: which of two sources
+ * is right is not ours to say. Sorted by shape, as the tables in the tree are.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "calibrate/fit.h"
+#include "calibrate/store.h"
+#include "foretoken/hw.h"
+
+bool fit_published(const struct ft_measurement *m)
+{
+	return m->provenance && !strcmp(m->provenance, "published");
+}
+
+enum fit_origin fit_origin(const struct fit_input *in, const char *kind)
+{
+	enum fit_origin most = FIT_NOTHING;
+
+	for (size_t i = 0; i < in->n; i++) {
+		if (!measurement_is(&in->row[i], kind))
+			continue;
+		if (!fit_published(&in->row[i]))
+			return FIT_MEASURED;
+		most = FIT_PUBLISHED;
+	}
+	return most;
+}
+
+bool fit_has_code(const struct fit_input *in, const char *code)
+{
+	for (size_t i = 0; i < in->n_codes; i++)
+		if (!strcmp(in->code[i], code))
+			return true;
+	return false;
+}
+
+void fit_list_codes(struct fit_input *in, struct arena *mem)
+{
+	in->code = ARENA_ARRAY(mem, in->n + 1, const char *);
+	for (size_t i = 0; i < in->n; i++)
+		if (fit_published(&in->row[i]) &&
+		    !fit_has_code(in, in->row[i].source))
+			in->code[in->n_codes++] = in->row[i].source;
+}
+
+/* ---- order ------------------------------------------------------------------- */
+
+static int compare_numbers(const double *a, const double *b, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (a[i] < b[i] || a[i] > b[i])
+			return a[i] < b[i] ? -1 : 1;
+	return 0;
+}
+
+static int by_shape(const void *a, const void *b)
+{
+	const struct ft_measurement *x = *(const struct ft_measurement *const *)a;
+	const struct ft_measurement *y = *(const struct ft_measurement *const *)b;
+	const char *const words[][2] = { { x->fabric, y->fabric },
+					 { x->dtype, y->dtype },
+					 { x->impl, y->impl },
+					 { x->pass, y->pass },
+					 { x->kernel, y->kernel } };
+	const double p[] = { x->causal, x->head_dim, x->sequence, x->batch,
+			     x->heads, x->kv_heads, x->n, x->k, x->m, x->gpus,
+			     x->bytes };
+	const double q[] = { y->causal, y->head_dim, y->sequence, y->batch,
+			     y->heads, y->kv_heads, y->n, y->k, y->m, y->gpus,
+			     y->bytes };
+	int order = 0;
+
+	for (size_t i = 0; !order && i < 5; i++)
+		order = strcmp(words[i][0], words[i][1]);
+	if (!order)
+		order = compare_numbers(p, q, 11);
+	if (!order)
+		order = strcmp(x->layout, y->layout);
+	if (!order)
+		order = compare_numbers(&x->time_us, &y->time_us, 1);
+	return order ? order : strcmp(x->source, y->source);
+}
+
+/* ---- rows --------------------------------------------------------------------- */
+
+/* As its source printed it: the shortest of 4 to 6 digits that says it. */
+static void put_number(double v, FILE *out)
+{
+	char text[32];
+
+	for (int digits = 4; digits <= 6; digits++) {
+		snprintf(text, sizeof(text), "%.*g", digits, v);
+		if (fabs(strtod(text, NULL) - v) <= 1e-9 * v)
+			break;
+	}
+	fputs(text, out);
+}
+
+static void put_row(const struct ft_measurement *m, FILE *out)
+{
+	if (measurement_is(m, "gemm")) {
+		fprintf(out, "%s,%s,%.0f,%.0f,%.0f,", m->dtype, m->layout, m->m,
+			m->n, m->k);
+		put_number(m->time_us, out);
+	} else if (measurement_is(m, "attention")) {
+		fprintf(out, "%s,%s,%s,%s,%.0f,%.0f,%.0f,%.0f,%.0f,", m->dtype,
+			m->impl, m->pass, m->causal ? "true" : "false",
+			m->head_dim, m->sequence, m->batch, m->heads,
+			m->kv_heads);
+		put_number(fit_flop(m) / m->time_us * 1e-6, out);
+	} else {
+		fprintf(out, "%s,%s,%.0f,%.0f,%.6g", m->fabric, m->kernel,
+			m->gpus, m->bytes, m->time_us);
+	}
+	fprintf(out, ",%s\n", m->source);
+}
+
+bool fit_measured_fabric(const struct fit_input *in, const char *fabric)
+{
+	for (size_t i = 0; i < in->n; i++)
+		if (measurement_is(&in->row[i], "collective") &&
+		    !fit_published(&in->row[i]) &&
+		    !strcmp(in->row[i].fabric, fabric))
+			return true;
+	return false;
+}
+
+/* Does a published row stand beside what was measured? */
+bool fit_stands(const struct fit_input *in, const struct ft_measurement *m)
+{
+	enum ft_dtype dtype;
+
+	if (measurement_is(m, "collective"))
+		return !fit_measured_fabric(in, m->fabric);
+	return !measurement_is(m, "gemm") ||
+	       (ft_dtype_find(m->dtype, &dtype) && in->keep[dtype]);
+}
+
+static bool wanted(const struct fit_input *in, int fold, const char *kind,
+		   const struct ft_measurement *m)
+{
+	return fit_published(m) && measurement_is(m, kind) &&
+	       fit_fold(m) != fold && !m->sustained && fit_stands(in, m);
+}
+
+void fit_write_published(const struct fit_input *in, int fold, const char *kind,
+			 FILE *out)
+{
+	struct arena mem = { 0 };
+	const struct ft_measurement **row =
+		ARENA_ARRAY(&mem, in->n + 1, const struct ft_measurement *);
+	size_t n = 0;
+
+	for (size_t i = 0; i < in->n; i++)
+		if (wanted(in, fold, kind, &in->row[i]))
+			row[n++] = &in->row[i];
+	qsort(row, n, sizeof(*row), by_shape);
+	for (size_t i = 0; i < n; i++)
+		put_row(row[i], out);
+	arena_release(&mem);
+}
+
+/* ---- provenance ----------------------------------------------------------------- */
+
+/* That of a base of the same GPU stays: it says where its constants come from. */
+void fit_published_provenance(const struct fit_input *in, const char *kind,
+			      const struct ft_provenance *base, FILE *out)
+{
+	static const char bursts[] = "short bursts at full clocks: steps run at "
+				     "`sustained` of them";
+	const char *note = !strcmp(kind, "gemm") ? bursts : "";
+	bool own = in->own_base && base && base->kind == FT_PUBLISHED;
+	const char *more = own ? base->note : "";
+
+	if (!strncmp(more, note, strlen(note)))
+		note = "";
+	fprintf(out, "  provenance: {kind: published, source: \"%s\", date: "
+		"\"%s\", note: \"%s%s%s\"}\n",
+		own ? base->source : "published rows, see SOURCES.md",
+		own ? base->date : in->date, note,
+		note[0] && more[0] ? "; " : "", more);
+}

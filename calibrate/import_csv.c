@@ -1,0 +1,283 @@
+/*
+ * calibrate/import_csv.c - tables of kernels and collectives with the columns of
+ * `foretoken validate`, ours or published ones
+ *
+ * Beside those columns: source (a code of hw/gpus/SOURCES.md) and date of the row,
+ * status (ok when empty; anything else keeps the row out of a fit) and why. Rows of
+ * several GPUs become a run each, the device being the GPU's name, unless the
+ * import names the device. All rows are checked before the first is stored.
+ */
+#include <string.h>
+
+#include "calibrate/import.h"
+#include "calibrate/store.h"
+
+bool import_need(const struct csv *t, const char *const *names, size_t n,
+		 struct ft_error *err)
+{
+	struct ft_mark top = { t->file, 1, 1 };
+
+	for (size_t i = 0; i < n; i++)
+		if (csv_column(t, names[i]) < 0)
+			return ft_fail(err, &top, "lacks the column '%s'",
+				       names[i]);
+	return true;
+}
+
+double import_number(const struct csv *t, size_t row, const char *column)
+{
+	struct ft_error ignored;
+	double v;
+
+	return csv_number(t, row, csv_column(t, column), 0, &v, &ignored) ? v :
+									    0;
+}
+
+static const char *cell(const struct csv *t, size_t row, const char *column)
+{
+	return csv_text(t, row, csv_column(t, column));
+}
+
+/* A row's name: its own shape, so that the same row again replaces it. */
+void import_name(struct ft_measurement *m, char id[256])
+{
+	snprintf(id, 256, "%s %s %s %s %s %s m%g n%g k%g b%g h%g/%g s%g d%g "
+		 "bytes%g gpus%g%s%s", m->kind, m->kernel, m->dtype, m->layout,
+		 m->impl, m->pass, m->m, m->n, m->k, m->batch, m->heads,
+		 m->kv_heads, m->sequence, m->head_dim, m->bytes, m->gpus,
+		 m->causal ? " causal" : "", m->warm ? " warm" : "");
+	m->cell = id;
+	m->status = m->status && m->status[0] ? m->status : "ok";
+	m->relative_error = m->clock_mhz = m->power_w = m->temperature_c = -1;
+}
+
+static double attention_flop_of(const struct ft_measurement *m)
+{
+	double passes = !strcmp(m->pass, "backward") ? 2.5 :
+			!strcmp(m->pass, "both")     ? 3.5 :
+						       1;
+
+	return passes * 4 * m->batch * m->heads * m->sequence * m->sequence *
+	       m->head_dim * (m->causal ? 0.5 : 1);
+}
+
+/* Microseconds as measured, or out of the rate that stands for them. */
+static double time_of(const struct csv *t, size_t i,
+		      const struct ft_measurement *m)
+{
+	double us = import_number(t, i, "measured.time_us");
+	double tflops = import_number(t, i, "measured.tflops");
+	double busbw = import_number(t, i, "measured.busbw_gb_per_s");
+	enum ft_collective op;
+
+	if (us > 0)
+		return us;
+	if (tflops > 0 && measurement_is(m, "attention"))
+		return attention_flop_of(m) / tflops * 1e-6;
+	if (tflops > 0 && measurement_is(m, "gemm"))
+		return 2 * m->m * m->n * m->k / tflops * 1e-6;
+	if (busbw > 0 && measurement_is(m, "collective") &&
+	    ft_collective_find(m->kernel, &op))
+		return m->bytes / busbw * 1e-3 *
+		       ft_collective_bus_factor(op, (int64_t)m->gpus);
+	return 0;
+}
+
+/* Tables of a profile are of one node: wider collectives are kept, not fitted. */
+static void judge(const struct csv *t, size_t i, struct ft_measurement *m)
+{
+	m->status = cell(t, i, "status");
+	m->why = cell(t, i, "why");
+	if (!m->status[0] && import_number(t, i, "nodes") > 1) {
+		m->status = "left-out";
+		m->why = "several nodes";
+	}
+}
+
+static void row_of(const struct csv *t, size_t i, struct ft_measurement *m)
+{
+	const char *kernel = cell(t, i, "kernel"), *op = cell(t, i, "op");
+
+	*m = (struct ft_measurement){
+		.kind = op[0] ? "collective" :
+			!strcmp(kernel, "gemm") || !strcmp(kernel, "attention") ?
+				kernel : "memory",
+		.dtype = cell(t, i, "dtype"), .layout = cell(t, i, "layout"),
+		.impl = cell(t, i, "impl"), .pass = cell(t, i, "pass"),
+		.m = import_number(t, i, "m"), .n = import_number(t, i, "n"),
+		.k = import_number(t, i, "k"),
+		.batch = import_number(t, i, "batch"),
+		.heads = import_number(t, i, "heads"),
+		.kv_heads = import_number(t, i, "kv_heads"),
+		.sequence = import_number(t, i, "sequence_length"),
+		.head_dim = import_number(t, i, "head_dim"),
+		.bytes = import_number(t, i, "bytes"),
+		.gpus = import_number(t, i, "gpus"),
+		.causal = !strcmp(cell(t, i, "causal"), "true"),
+		.warm = !strcmp(cell(t, i, "warm"), "true"),
+		.in_step = !strcmp(cell(t, i, "in_step"), "true"),
+		.sustained = !strcmp(cell(t, i, "clock"), "sustained"),
+		.fabric = cell(t, i, "fabric"),
+		.source = cell(t, i, "source"), .date = cell(t, i, "date"),
+	};
+	m->kernel = op[0] ? op : measurement_is(m, "memory") ? kernel : "";
+	if (measurement_is(m, "gemm") && !m->layout[0])
+		m->layout = "forward";
+	judge(t, i, m);
+	m->time_us = time_of(t, i, m);
+}
+
+/* What a row of its kind cannot do without: positive numbers, or words. */
+static bool check_row(const struct csv *t, size_t i, struct ft_error *err)
+{
+	static const char *const gemm[] = { "m", "n", "k", NULL };
+	static const char *const attention[] = { "batch", "heads", "kv_heads",
+						 "sequence_length", "head_dim",
+						 NULL };
+	static const char *const collective[] = { "gpus", "bytes", NULL };
+	static const char *const none[] = { NULL };
+	struct ft_measurement m;
+	const char *const *need;
+
+	row_of(t, i, &m);
+	need = measurement_is(&m, "gemm")	? gemm :
+	       measurement_is(&m, "attention")	? attention :
+	       measurement_is(&m, "collective") ? collective :
+						  none;
+	for (; *need; need++) {
+		int column = csv_column(t, *need);
+		struct ft_mark at = csv_mark(t, i, column < 0 ? 0 : column);
+		double v;
+
+		if (column < 0)
+			return ft_fail(err, &at, "a %s row needs the column "
+				       "'%s', which the file lacks", m.kind,
+				       *need);
+		if (!csv_number(t, i, column, 0, &v, err))
+			return false;
+		if (!(v > 0))
+			return ft_fail(err, &at, "a %s row needs '%s' above 0",
+				       m.kind, *need);
+	}
+	return true;
+}
+
+static bool check(const struct csv *t, bool published, struct ft_error *err)
+{
+	static const char *const published_columns[] = { "source" };
+	static const char *const time_column[] = { "measured.time_us" };
+	struct ft_mark top = { t->file, 1, 1 };
+	bool rate = csv_column(t, "measured.tflops") >= 0 ||
+		    csv_column(t, "measured.busbw_gb_per_s") >= 0;
+
+	if (!rate && !import_need(t, time_column, 1, err))
+		return false;
+	if (csv_column(t, "kernel") < 0 && csv_column(t, "op") < 0)
+		return ft_fail(err, &top, "lacks the column 'kernel' (or 'op')");
+	if (published && !import_need(t, published_columns, 1, err))
+		return false;
+	for (size_t i = 0; i < t->n_rows; i++) {
+		if (!check_row(t, i, err))
+			return false;
+		if (published && !cell(t, i, "source")[0]) {
+			struct ft_mark at = csv_mark(
+				t, i, csv_column(t, "source"));
+
+			return ft_fail(err, &at, "a published row needs the "
+				       "code of its source");
+		}
+	}
+	return true;
+}
+
+/* Rows of one GPU (of all, when gpu is NULL) into a run of their own. */
+static bool add_rows(struct ft_store *s, const struct csv *t,
+		     struct ft_probe_run run, const char *gpu, size_t *n,
+		     struct ft_error *err)
+{
+	bool ok;
+
+	if (gpu && (!run.device || !run.device[0]))
+		run.device = gpu;
+	ok = ft_store_begin(s, &run, err);
+	for (size_t i = 0; ok && i < t->n_rows; i++) {
+		struct ft_measurement m;
+		char id[256], named[320];
+
+		if (gpu && strcmp(cell(t, i, "gpu"), gpu))
+			continue;
+		row_of(t, i, &m);
+		if (!(m.time_us > 0))
+			continue;
+		import_name(&m, id);
+		if (m.source[0]) { /* a source may have a shape twice */
+			snprintf(named, sizeof(named), "%s %.32s:%d", id,
+				 m.source, t->line[i]);
+			m.cell = named;
+		}
+		ok = ft_store_add(s, &m, err);
+		*n += ok;
+	}
+	return ok;
+}
+
+/* The GPUs of a table, in the order they come; NULL stands for all rows. */
+static size_t list_gpus(const struct csv *t, const struct ft_probe_run *run,
+			const char **gpu)
+{
+	size_t n = 0;
+
+	if (csv_column(t, "gpu") < 0) {
+		gpu[0] = NULL;
+		return 1;
+	}
+	for (size_t i = 0; i < t->n_rows; i++) {
+		const char *name = cell(t, i, "gpu");
+		size_t at = 0;
+
+		if (run->gpu && strcmp(name, run->gpu))
+			continue;
+		while (at < n && strcmp(gpu[at], name))
+			at++;
+		if (at == n)
+			gpu[n++] = name;
+	}
+	return n;
+}
+
+static bool add_gpus(struct ft_store *s, const struct csv *t,
+		     const struct ft_probe_run *run, const char **gpu,
+		     size_t *n, struct ft_error *err)
+{
+	struct ft_mark top = { t->file, 1, 1 };
+	bool named = run->device && run->device[0], ok = true;
+	size_t gpus = list_gpus(t, run, gpu);
+
+	if (!gpus)
+		return ft_fail(err, &top, "holds no rows%s%s",
+			       run->gpu ? " of the GPU " : "",
+			       run->gpu ? run->gpu : "");
+	if (named && gpus > 1)
+		return ft_fail(err, &top, "has rows of several GPUs (%s, %s ...), "
+			       "which are not one device; choose with --gpu",
+			       gpu[0], gpu[1]);
+	for (size_t i = 0; ok && i < gpus; i++)
+		ok = add_rows(s, t, *run, gpu[i], n, err);
+	return ok;
+}
+
+bool import_csv(struct ft_store *s, const char *path,
+		const struct ft_probe_run *run, size_t *n, struct ft_error *err)
+{
+	struct arena mem = { 0 };
+	struct csv *t = csv_read_file(&mem, path, err);
+	bool published = run->provenance &&
+			 !strcmp(run->provenance, "published");
+	bool ok = t && check(t, published, err) &&
+		  add_gpus(s, t, run,
+			   ARENA_ARRAY(&mem, t->n_rows + 1, const char *), n,
+			   err);
+
+	arena_release(&mem);
+	return ok;
+}

@@ -1,0 +1,23 @@
+# scripts/fit_published.sh PROGRAM DIR [GPU...] - profiles of published rows, anew
+#
+# Imports measurements/published-*.csv.gz into a store of its own and fits each GPU over its
+# profile in the tree: rows, error bars, held-out errors. DIR hw/gpus writes the tree's own.
+set -eu
+f=$1 out=$2
+shift 2
+[ $# -gt 0 ] || set -- a100-40g a100-80g h100-sxm b200 b300 gb200 gb300 mi300x mi355x mi210
+root=$(cd "$(dirname "$0")/.." && pwd)
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+mkdir -p "$out"
+for kind in gemm attention collectives; do
+	gunzip -c "$root/measurements/published-$kind.csv.gz" >"$tmp/published-$kind.csv"
+	"$f" calibrate import --store "$tmp/published.db" --format csv --published \
+		--date 2026-11 --source "measurements/published-$kind.csv.gz" \
+		"$tmp/published-$kind.csv" >/dev/null
+done
+for gpu; do
+	echo "$gpu"
+	"$f" calibrate fit --store "$tmp/published.db" --device "$gpu" --name "$gpu" --out "$out" |
+		grep -E '^(gemm|attention|collective) +[0-9]'
+done
