@@ -14,9 +14,7 @@ static const double nccl_base[TUNER_ALGORITHMS][TUNER_PROTOCOLS] = {
 	[TUNER_PAT] = { 0, 0, 8.0 },
 };
 
-typedef const double hops[TUNER_ALGORITHMS][TUNER_PROTOCOLS];
-
-static hops nccl_hop[LINK_KINDS] = {
+static const double nccl_hop[LINK_KINDS][TUNER_ALGORITHMS][TUNER_PROTOCOLS] = {
 	[SCALE_UP] = {
 		[TUNER_TREE] = { 0.6, 1.25, 4.0 },
 		[TUNER_RING] = { 0.6, 1.9, 3.4 },

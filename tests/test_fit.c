@@ -1,0 +1,79 @@
+/* tests/test_fit.c - curves and error bars of a fit */
+#include "tests/scratch.h"
+
+/* t(0.9) of 2 and 19 degrees of freedom are 1.8856 and 1.3277, z(0.9) 1.2816. */
+static void an_error_bar_widens_for_few_shapes(void **state)
+{
+	(void)state;
+	assert_true(fit_spread(0.1, 0.2, 2, 2) < 1e-9); /* cannot say */
+	assert_true(fabs(fit_spread(0.1, 0.2, 3, 3) - 0.16989) < 1e-4);
+	assert_true(fabs(fit_spread(0.1, 0.12816, 40, 20) - 0.10616) < 1e-4);
+	assert_true(fabs(fit_spread(0.5, 0.12816, 9999, 9999) - 0.1) < 1e-4);
+}
+
+static void a_curve_is_found_again_despite_an_outlier(void **state)
+{
+	double bytes[12], time_s[12];
+	struct fit_curve c;
+
+	(void)state;
+	for (int i = 0; i < 12; i++) {
+		bytes[i] = 1e4 * (double)(1 << i);
+		time_s[i] = (3e-6 + bytes[i] / 2e12) * (i % 2 ? 1.01 : 0.99);
+	}
+	time_s[4] *= 3;
+	assert_true(fit_curve(bytes, time_s, 12, &c));
+	assert_int_equal(c.outliers, 1);
+	assert_true(c.start_s > 2.9e-6 && c.start_s < 3.1e-6);
+	assert_true(c.bytes_per_s > 1.9e12 && c.bytes_per_s < 2.1e12);
+}
+
+static double noise(uint64_t *state)
+{
+	double u[2];
+
+	for (int i = 0; i < 2; i++) {
+		*state = *state * UINT64_C(6364136223846793005) +
+			 UINT64_C(1442695040888963407);
+		u[i] = ((double)(*state >> 33) + 0.5) / 2147483648.0;
+	}
+	return sqrt(-2 * log(u[0])) * cos(6.283185307179586 * u[1]);
+}
+
+static void noise_makes_no_endless_bandwidth(void **state)
+{
+	uint64_t random = 1;
+
+	(void)state;
+	for (int t = 0; t < 6000; t++) {
+		double bytes[12], time_s[12], most = 0, fastest = 0;
+		size_t n = 4 + (size_t)t % 9;
+		struct fit_curve c;
+
+		for (size_t i = 0; i < n; i++) {
+			double slope = t % 3 ? -0.3 : 0;
+
+			bytes[i] = 1e4 * pow(2, (double)i);
+			time_s[i] = 1e-5 * pow(2, slope * (double)i) *
+				    exp(0.8 * (t % 4) * noise(&random));
+			most = fmax(most, time_s[i]);
+			fastest = fmax(fastest, bytes[i] / time_s[i]);
+		}
+		assert_true(fit_curve(bytes, time_s, n, &c));
+		assert_true(c.start_s >= 0 && c.start_s <= most);
+		assert_true(c.bytes_per_s > 0 &&
+			    c.bytes_per_s <= 30.001 * fastest);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_error_bar_widens_for_few_shapes),
+		cmocka_unit_test(a_curve_is_found_again_despite_an_outlier),
+		cmocka_unit_test(noise_makes_no_endless_bandwidth),
+	};
+
+	gsl_set_error_handler_off();
+	return cmocka_run_group_tests_name("calibrate/fit", tests, NULL, NULL);
+}

@@ -1,0 +1,222 @@
+/* tests/test_import.c - what others wrote: taken whole, or refused with what it lacks */
+#include "tests/scratch.h"
+
+static void write_text(const char *path, const char *text)
+{
+	FILE *out = fopen(path, "w");
+
+	assert_non_null(out);
+	fputs(text, out);
+	assert_int_equal(fclose(out), 0);
+}
+
+static void nccl_tests_text_is_read(void **state)
+{
+	struct scratch *x = *state;
+	struct ft_probe_run run = { .backend = "nccl-tests", .device = "D",
+				    .date = "", .driver = "", .fabric = "nvlink",
+				    .libraries = "", .source = "a log" };
+	struct ft_store *s;
+	struct ft_error err;
+	const struct ft_measurement *m;
+	char path[128];
+	size_t n;
+
+	snprintf(path, sizeof(path), "%s/log", x->folder);
+	write_text(path, "# nThread 1 nGpus 2 all_reduce_perf\n"
+		   "#  Rank  0 Group  0 Pid 1 on h device  0 [0x18] X\n"
+		   "#  Rank  1 Group  0 Pid 1 on h device  1 [0x2a] X\n"
+		   "#       size         count      type   redop    root     "
+		   "time   algbw   busbw #wrong     time   algbw   busbw\n"
+		   "     8388608       2097152     float     sum      -1    "
+		   "52.10  161.01  161.01      0    51.95  161.48  161.48      "
+		   "0\n");
+	s = ft_store_open(x->path, true, &err);
+	assert_true(ft_store_import(s, FT_IMPORT_NCCL_TESTS, path, &run, &n,
+				    &err));
+	assert_int_equal(n, 1);
+	m = ft_store_measurements(s, NULL, 0, &n, &err);
+	assert_string_equal(m->kernel, "all_reduce");
+	assert_true(m->bytes == 8388608 && m->gpus == 2 &&
+		    m->time_us == 52.10);
+	ft_store_close(s);
+}
+
+static void imported_attention_keeps_its_format(void **state)
+{
+	struct scratch *x = *state;
+	struct ft_probe_run run = { .backend = "aiter", .device = "D" };
+	static const char *const want[] = { "bf16", "fp8", "fp16", "bf16" };
+	const struct ft_measurement *m;
+	struct ft_store *s;
+	struct ft_error err;
+	char path[128];
+	size_t n;
+
+	snprintf(path, sizeof(path), "%s/b.csv", x->folder);
+	s = ft_store_open(x->path, true, &err);
+	write_text(path, "batch,heads,seqlen,head_dim,fwd_time_ms,dtype\n"
+			 "1,2,512,128,1,bfloat16\n1,2,1024,128,2,fp8bf16\n"
+			 "1,2,2048,128,3,fp16\n1,2,4096,128,4,\n");
+	assert_true(ft_store_import(s, FT_IMPORT_ATTENTION, path, &run, &n,
+				    &err));
+	assert_int_equal(n, 4);
+	m = ft_store_measurements(s, NULL, 0, &n, &err);
+	for (size_t i = 0; i < 4; i++)
+		assert_string_equal(m[i].dtype, want[(int)m[i].time_us / 1000 -
+						     1]);
+	write_text(path, "batch,heads,seqlen,head_dim,fwd_time_ms,dtype\n"
+			 "1,2,512,128,1,int4\n");
+	assert_false(ft_store_import(s, FT_IMPORT_ATTENTION, path, &run, &n,
+				     &err));
+	assert_non_null(strstr(err.text, "'int4' is none of"));
+	ft_store_close(s);
+}
+
+static void missing_columns_are_named(void **state)
+{
+	struct scratch *x = *state;
+	struct ft_probe_run run = { .backend = "attention" };
+	struct ft_store *s;
+	struct ft_error err;
+	char path[128];
+	size_t n;
+
+	snprintf(path, sizeof(path), "%s/a.csv", x->folder);
+	s = ft_store_open(x->path, true, &err);
+	write_text(path, "batch,heads,seqlen\n1,2,3\n");
+	assert_false(ft_store_import(s, FT_IMPORT_ATTENTION, path, &run, &n,
+				     &err));
+	assert_non_null(strstr(err.text, "'head_dim'"));
+	write_text(path, "kernel,m\ngemm,3\n");
+	assert_false(ft_store_import(s, FT_IMPORT_CSV, path, &run, &n, &err));
+	assert_non_null(strstr(err.text, "'measured.time_us'"));
+	assert_non_null(ft_store_runs(s, &n, &err));
+	assert_int_equal(n, 0); /* nothing half-written */
+	ft_store_close(s);
+}
+
+static const struct ft_probe_run published = {
+	.backend = "csv", .device = "", .date = "2026-11", .driver = "",
+	.fabric = "", .libraries = "", .source = "a table",
+	.provenance = "published"
+};
+
+static void published_rows_keep_gpu_source_and_status(void **state)
+{
+	struct scratch *x = *state;
+	const struct ft_measurement *m;
+	struct ft_error err;
+	struct ft_store *s;
+	char path[128];
+	size_t n;
+
+	snprintf(path, sizeof(path), "%s/p.csv", x->folder);
+	write_text(path, "op,gpu,gpus,nodes,fabric,bytes,"
+			 "measured.busbw_gb_per_s,source,date,status,why\n"
+			 "all_reduce,a,8,1,xgmi,8000,3.5,s1,2025-01,,\n"
+			 "all_reduce,b,8,1,xgmi,8000,7,s1,,left-out,a guess\n"
+			 "all_reduce,a,8,1,xgmi,8000,7,s1,,,\n"
+			 "all_reduce,a,16,2,xgmi,8000,7,s2,,,\n");
+	s = ft_store_open(x->path, true, &err);
+	assert_true(ft_store_import(s, FT_IMPORT_CSV, path, &published, &n,
+				    &err));
+	assert_int_equal(n, 4);
+	m = ft_store_measurements(s, "a", 0, &n, &err);
+	assert_int_equal(n, 3); /* the same shape of the same source twice */
+	assert_string_equal(m[1].source, "s1");
+	assert_string_equal(m[1].date, "2025-01");
+	assert_string_equal(m[1].fabric, "xgmi");
+	assert_string_equal(m[1].provenance, "published");
+	assert_true(m[1].time_us > 3.999 && m[1].time_us < 4.001);
+	assert_string_equal(m[2].date, "2026-11");
+	assert_string_equal(m[0].status, "left-out"); /* wider than a node */
+	m = ft_store_measurements(s, "b", 0, &n, &err);
+	assert_string_equal(m->status, "left-out");
+	assert_string_equal(m->why, "a guess");
+	ft_store_close(s);
+}
+
+static void an_import_is_whole_or_nothing(void **state)
+{
+	struct scratch *x = *state;
+	struct ft_error err;
+	struct ft_store *s;
+	char path[128];
+	size_t n;
+
+	snprintf(path, sizeof(path), "%s/p.csv", x->folder);
+	s = ft_store_open(x->path, true, &err);
+	write_text(path, "kernel,dtype,m,n,measured.time_us,source\n"
+			 "gemm,bf16,1,2,3,s1\n");
+	assert_false(ft_store_import(s, FT_IMPORT_CSV, path, &published, &n,
+				     &err));
+	assert_non_null(strstr(err.text, "'k'"));
+	write_text(path, "kernel,dtype,m,n,k,measured.time_us,source\n"
+			 "gemm,bf16,1,2,3,4,s1\ngemm,bf16,1,2,3,4,\n");
+	assert_false(ft_store_import(s, FT_IMPORT_CSV, path, &published, &n,
+				     &err));
+	assert_non_null(strstr(err.text, "code of its source"));
+	assert_int_equal(err.line, 3);
+	write_text(path, "{\"record\":\"run\",\"format\":1}\n"
+			 "{\"record\":\"measurement\",\"cell\":\"a\"}\n"
+			 "{\"record\":\"run\",\"format\":9}\n");
+	assert_false(ft_store_import(s, FT_IMPORT_PROBE, path, &published, &n,
+				     &err));
+	assert_non_null(ft_store_runs(s, &n, &err));
+	assert_int_equal(n, 0);
+	ft_store_close(s);
+}
+
+static void foreign_files_say_what_they_lack(void **state)
+{
+	static const struct {
+		enum ft_import format;
+		const char *text, *says;
+	} bad[] = {
+		{ FT_IMPORT_NCCL_TESTS, "     8388608       2097152     float"
+		  "     sum      -1    52.10  161.01  161.01      0\n",
+		  "no collective" },
+		{ FT_IMPORT_NCCL_TESTS, "# all_reduce_perf\n     8388608  "
+		  "2097152  float  sum  -1  52.10  161.01  161.01  0\n",
+		  "no ranks" },
+		{ FT_IMPORT_NCCL_TESTS, "nothing\n", "no line of results" },
+		{ FT_IMPORT_KINETO, "{}", "lacks 'traceEvents'" },
+		{ FT_IMPORT_KINETO, "{\"traceEvents\": [", "expected" },
+		{ FT_IMPORT_CSV, "m,measured.time_us\n1,2\n", "'kernel'" },
+		{ FT_IMPORT_CSV, "op,gpus,measured.time_us,source\nall_reduce,8,2,s1\n",
+		  "'bytes'" },
+		{ FT_IMPORT_CSV, "kernel,m,n,k,measured.time_us,source\n"
+		  "gemm,1,x,2,3,s1\n", "not a number" },
+	};
+	struct scratch *x = *state;
+	struct ft_error err;
+	struct ft_store *s = ft_store_open(x->path, true, &err);
+	char path[128];
+	size_t n;
+
+	snprintf(path, sizeof(path), "%s/f", x->folder);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		write_text(path, bad[i].text);
+		assert_false(ft_store_import(s, bad[i].format, path, &published,
+					     &n, &err));
+		if (!strstr(err.text, bad[i].says))
+			fail_msg("'%s' is not in '%s'", bad[i].says, err.text);
+	}
+	ft_store_close(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(nccl_tests_text_is_read),
+		TEST(imported_attention_keeps_its_format),
+		TEST(missing_columns_are_named),
+		TEST(published_rows_keep_gpu_source_and_status),
+		TEST(an_import_is_whole_or_nothing),
+		TEST(foreign_files_say_what_they_lack),
+	};
+
+	gsl_set_error_handler_off();
+	return cmocka_run_group_tests_name("calibrate/import", tests, NULL, NULL);
+}
