@@ -105,6 +105,7 @@ static void read_words(struct draft *d)
 	plan->overlap_tp = read_bool(o, "tp", false);
 	plan->overlap_dp = read_bool(o, "dp", true);
 	plan->overlap_pp = read_bool(o, "pp", true);
+	plan->copy_engines = read_bool(o, "copy_engines", false);
 }
 
 /* Record a mistake at the first of these keys of `parallel` that was given, or

@@ -78,6 +78,7 @@ static json_t *training(const struct ft_plan *p)
 	json_put_bool(overlap, "tp", p->overlap_tp);
 	json_put_bool(overlap, "dp", p->overlap_dp);
 	json_put_bool(overlap, "pp", p->overlap_pp);
+	json_put_bool(overlap, "copy_engines", p->copy_engines);
 	json_object_set_new(o, "overlap", overlap);
 	json_put_text(o, "step_start",
 		 p->step_start == FT_STEADY ? "steady" : "together");

@@ -23,6 +23,7 @@ static const char *const columns[] = {
 	"training.parallel.ep", "training.parallel.etp",
 	"training.parallel.vpp", "training.parallel.stage_layers",
 	"training.overlap.tp", "training.overlap.dp", "training.overlap.pp",
+	"training.overlap.copy_engines",
 	"cost.prices", "cost.horizon", "cost.cost_of_capital_frac",
 	"cost.residual_frac", "cost.electricity", "cost.pue",
 	"cost.utilization_frac", "cost.goodput", "model",

@@ -96,6 +96,7 @@ static void transfer(struct stage *st, bool receive, bool backward)
 		   receive ? "receive" : "send"))
 		return;
 	w.communication.op = FT_SENDRECV;
+	w.communication.copy_engine = on_copy_engine(b, FT_SENDRECV);
 	w.communication.group = FT_GROUP_PP;
 	w.communication.bytes = 2 * (double)(b->tokens * b->model->hidden_size) /
 				slice;

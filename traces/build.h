@@ -73,6 +73,9 @@ void put_memory(struct builder *b, const char *name, const char *curve,
 void put_rows(struct builder *b, const char *name, const char *curve,
 	      double bytes, int launches, double row_bytes);
 
+/* Does this one go by copy engines, as the plan has it? */
+bool on_copy_engine(const struct builder *b, enum ft_collective op);
+
 /* A collective of that many bytes (nccl-tests' count), behind the last compute
  * op launched; group size 1 puts nothing (NULL). */
 struct ft_op *put_collective(struct builder *b, const char *name,

@@ -42,6 +42,7 @@ static void exchange(struct builder *b, const struct routed *r, const char *name
 		w.communication.group = FT_GROUP_EP;
 		w.communication.bytes = r->bytes;
 		w.communication.fanout = r->fanout;
+		w.communication.copy_engine = on_copy_engine(b, FT_ALL_TO_ALL);
 		put_wait(put_op(b, &w, FT_STREAM_EP, 0),
 			 FT_TAIL + FT_STREAM_COMPUTE);
 		host(b, FT_HOST_COLLECTIVE, 1);

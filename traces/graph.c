@@ -205,6 +205,13 @@ void put_rows(struct builder *b, const char *name, const char *curve,
 	put_op(b, &w, FT_STREAM_COMPUTE, launches);
 }
 
+/* Copy engines move; reductions need compute units. */
+bool on_copy_engine(const struct builder *b, enum ft_collective op)
+{
+	return b->plan->copy_engines && op != FT_ALL_REDUCE &&
+	       op != FT_REDUCE_SCATTER;
+}
+
 struct ft_op *put_collective(struct builder *b, const char *name,
 			     enum ft_stream stream, enum ft_collective op,
 			     enum ft_group group, double bytes)
@@ -218,6 +225,7 @@ struct ft_op *put_collective(struct builder *b, const char *name,
 	w.communication.op = op;
 	w.communication.group = group;
 	w.communication.bytes = bytes;
+	w.communication.copy_engine = on_copy_engine(b, op);
 	o = put_op(b, &w, stream, 0);
 	put_wait(o, FT_TAIL + FT_STREAM_COMPUTE);
 	host(b, FT_HOST_COLLECTIVE, 1);

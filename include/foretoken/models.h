@@ -113,6 +113,7 @@ struct ft_plan {
 	enum ft_step_start step_start;
 	bool sequence_parallel, master_weights, reshard_after_forward;
 	bool overlap_tp, overlap_dp, overlap_pp;
+	bool copy_engines; /* what moves and does not add up takes no compute units */
 };
 
 /* What the plan needs to know of the cluster and of the stack. */
