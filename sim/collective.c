@@ -108,15 +108,14 @@ static struct tuner_choice choose(const struct asked *q, const char *only)
 	in.sharp = q->c->fabric->sharp;
 	if (!only)
 		return tuner_choose(&in, q->op, q->bytes);
-	for (int a = 0; a < TUNER_ALGORITHMS; a++)
-		for (int i = 0; i < TUNER_PROTOCOLS; i++) {
-			double us = tuner_us(&in, q->op, q->bytes,
-					     (enum tuner_algorithm)a,
-					     (enum tuner_protocol)i);
+	for (int i = 0; i < TUNER_ALGORITHMS * TUNER_PROTOCOLS; i++) {
+		enum tuner_algorithm a = (enum tuner_algorithm)(i / TUNER_PROTOCOLS);
+		enum tuner_protocol r = (enum tuner_protocol)(i % TUNER_PROTOCOLS);
+		double us = tuner_us(&in, q->op, q->bytes, a, r);
 
-			if (us < best.us && !strcmp(only, name_of(a)))
-				best = (struct tuner_choice){ a, i, us };
-		}
+		if (us < best.us && !strcmp(only, name_of(a)))
+			best = (struct tuner_choice){ a, r, us };
+	}
 	return best;
 }
 

@@ -20,7 +20,7 @@
 
 struct cost;
 
-enum { NO_FLOW = UINT32_MAX };
+#define NO_FLOW UINT32_MAX
 
 struct running {
 	double left;  /* ps at rate 1 */

@@ -166,7 +166,7 @@ static bool enabled(const struct tuner_input *in, enum ft_collective op,
 static double ring_bus(const struct tuner_input *in, enum tuner_protocol p,
 		       double bus)
 {
-	int g = in->generation;
+	int g = (int)in->generation;
 	/* on several nodes the row is that of the host's maker */
 	int row = in->nodes > 1 ? in->amd_cpu && g == TUNER_VOLTA ? 1 : g : g;
 
@@ -180,7 +180,7 @@ static double ring_bus(const struct tuner_input *in, enum tuner_protocol p,
 static double tree_bus(const struct tuner_input *in, enum tuner_protocol p,
 		       double bus)
 {
-	int g = in->generation, n = by_nodes(in);
+	int g = (int)in->generation, n = by_nodes(in);
 
 	bus = fmin(0.92 * bus, in->tree.channels * tree_most[g][n]);
 	if (p == TUNER_LL)
