@@ -310,14 +310,33 @@ static void unfix(struct share *s)
 		s->flow[s->some_flows[i]].fixed = false;
 }
 
+/* No other flow on its links: there is nothing to share. */
+static bool alone(struct share *s, struct share_flow *c)
+{
+	c->rate = c->active ? c->limit : 0;
+	for (int i = 0; i < c->hops; i++) {
+		const struct share_link *l = &s->link[c->link[i]];
+
+		if (l->n > c->active)
+			return false;
+		if (c->active)
+			c->rate = fmin(c->rate, l->capacity / (double)c->use[i]);
+	}
+	for (int i = 0; i < c->hops; i++)
+		s->link[c->link[i]].load = c->rate * (double)c->use[i];
+	return true;
+}
+
 void share_update(struct share *s, uint32_t changed)
 {
-	const struct share_flow *c = &s->flow[changed];
+	struct share_flow *c = &s->flow[changed];
 	size_t before;
 
 	s->mark++;
 	s->n_some_flows = s->n_some_links = 0;
 	take_flow(s, changed);
+	if (alone(s, c))
+		return;
 	for (int i = 0; i < c->hops; i++)
 		open_link(s, c->link[i]);
 	spread(s, 0);
