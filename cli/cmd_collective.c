@@ -10,7 +10,8 @@
 enum { MOST_LINES = 4096, MOST_VALUES = 64 };
 
 struct args {
-	const char *scenario, *op, *bytes, *gpus, *algorithm, *plot, *stride;
+	const char *scenario, *op, *bytes, *gpus, *plot, *stride;
+	struct ft_collective_choice by;
 	struct words set;
 	bool json;
 };
@@ -26,7 +27,9 @@ static const struct argp_option options[] = {
 	{ "stride", 'n', "N", 0,
 	  "Ranks from one member to the next; 8: one a node of eight; default 1", 0 },
 	{ "algorithm", 'a', "NAME", 0,
-	  "ring, tree, nvlstree, sharp or direct; default the fastest", 0 },
+	  "ring, tree, nvlstree, sharp, pat, hierarchical or direct; default what NCCL "
+	  "or RCCL chooses", 0 },
+	{ "protocol", 'r', "NAME", 0, "LL, LL128 or Simple; default likewise", 0 },
 	{ "plot", 'p', "DIR", 0, "Write DIR/busbw.svg, bandwidth by size, and busbw-by-gpus.svg", 0 },
 	{ "set", 's', "KEY=VALUE", 0, "Override a key", 0 },
 	{ "json", 'j', NULL, 0, "Print JSON", 0 },
@@ -54,7 +57,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		a->plot = arg;
 		return 0;
 	case 'a':
-		a->algorithm = arg;
+		a->by.algorithm = arg;
+		return 0;
+	case 'r':
+		a->by.protocol = arg;
 		return 0;
 	case 's':
 		words_add(&a->set, arg, state);
@@ -112,7 +118,7 @@ static bool list(const char *text, const char *option, double *out, size_t *n,
 	return true;
 }
 
-static bool lines_of_op(const struct ft_cluster *c, const char *algorithm,
+static bool lines_of_op(const struct ft_cluster *c, struct ft_collective_choice by,
 			enum ft_collective op,
 			const double *bytes, size_t n_bytes, const double *gpus,
 			size_t n_gpus, int64_t stride,
@@ -138,7 +144,7 @@ static bool lines_of_op(const struct ft_cluster *c, const char *algorithm,
 					       "least 2 ranks");
 			*l = (struct ft_collective_line){ .op = op, .gpus = shape.size,
 							  .bytes = bytes[b] };
-			if (!ft_collective_by(c, op, bytes[b], shape, algorithm,
+			if (!ft_collective_by(c, op, bytes[b], shape, by,
 					      &l->result, err))
 				return false;
 			(*n)++;
@@ -174,7 +180,7 @@ static bool lines(const struct args *a, const struct ft_cluster *c,
 				       "known: all_reduce, all_gather, "
 				       "reduce_scatter, all_to_all, broadcast, "
 				       "sendrecv", p);
-		if (!lines_of_op(c, a->algorithm, op, bytes, n_bytes, gpus, n_gpus,
+		if (!lines_of_op(c, a->by, op, bytes, n_bytes, gpus, n_gpus,
 				 (int64_t)stride[0], line, n, err))
 			return false;
 	}

@@ -154,6 +154,7 @@ static bool read_imperfections(struct arena *mem, const struct node *node,
 	i->seed = (uint64_t)read_int(&r, "seed", 0, INT64_MAX, 1);
 	i->scattered = read_choice(&r, "placement", placements, 2, 0) == 1;
 	i->failed_uplinks_frac = fraction(&r, "failed_uplinks_frac", 0);
+	i->failed_spines = read_int(&r, "failed_spines", 0, 1 << 20, 0);
 	i->slow_nics_frac = fraction(&r, "slow_nics_frac", 0);
 	i->slow_nic_rate_frac = fraction(&r, "slow_nic_rate_frac", 0.5);
 	i->gpu_speed_spread_frac = fraction(&r, "gpu_speed_spread_frac", 0);
@@ -164,6 +165,23 @@ static bool read_imperfections(struct arena *mem, const struct node *node,
 		reader_fail(&r, "failed_uplinks_frac", "without uplinks the "
 						       "fabric falls apart");
 	return read_slow_gpus(mem, &r, gpus, i, err) && reader_close(&r);
+}
+
+/* Some spine must be left; a drawn network is drawn without what has failed. */
+static bool check_spines(const struct ft_cluster *c, const struct node *map,
+			 struct ft_error *err)
+{
+	int64_t failed = c->imperfections.failed_spines;
+	const struct node *at = node_get(map, "failed_spines");
+
+	if (failed && c->fabric->graph)
+		return ft_fail(err, &at->mark, "failed_spines: leave the switch out "
+			       "of the drawing instead");
+	if (failed && failed >= c->topology.spine)
+		return ft_fail(err, &at->mark, "failed_spines: the network has %lld "
+			       "spine switches, and some must be left",
+			       (long long)c->topology.spine);
+	return true;
 }
 
 static bool load(struct owned *owned, struct reader *r, int rows,
@@ -201,7 +219,7 @@ static bool load(struct owned *owned, struct reader *r, int rows,
 
 		return ft_fail(err, &c->gpus_mark, "%s", told.text);
 	}
-	return true;
+	return check_spines(c, imperfections, err);
 }
 
 struct ft_cluster *ft_cluster_load(const struct node *node,

@@ -97,8 +97,14 @@ static const char *name_of(enum tuner_algorithm a)
 	return tuner_algorithm_name(a == TUNER_NVLS ? TUNER_COLLNET_DIRECT : a);
 }
 
-/* The cheapest pair in the library's eyes; only: of that name. */
-static struct tuner_choice choose(const struct asked *q, const char *only)
+static bool wanted(const char *name, const char *asked)
+{
+	return !asked || !strcmp(name, asked);
+}
+
+/* The cheapest pair in the library's eyes, of those asked for. */
+static struct tuner_choice choose(const struct asked *q,
+				  struct ft_collective_choice by)
 {
 	const struct paths *p = q->p;
 	struct tuner_input in = tuner_input_of(q->c->gpu, p->n, p->k, p->bus / 1e9,
@@ -106,14 +112,15 @@ static struct tuner_choice choose(const struct asked *q, const char *only)
 	struct tuner_choice best = { TUNER_RING, TUNER_SIMPLE, INFINITY };
 
 	in.sharp = q->c->fabric->sharp;
-	if (!only)
+	if (!by.algorithm && !by.protocol)
 		return tuner_choose(&in, q->op, q->bytes);
 	for (int i = 0; i < TUNER_ALGORITHMS * TUNER_PROTOCOLS; i++) {
 		enum tuner_algorithm a = (enum tuner_algorithm)(i / TUNER_PROTOCOLS);
 		enum tuner_protocol r = (enum tuner_protocol)(i % TUNER_PROTOCOLS);
 		double us = tuner_us(&in, q->op, q->bytes, a, r);
 
-		if (us < best.us && !strcmp(only, name_of(a)))
+		if (us < best.us && wanted(name_of(a), by.algorithm) &&
+		    wanted(tuner_protocol_name(r), by.protocol))
 			best = (struct tuner_choice){ a, r, us };
 	}
 	return best;
@@ -178,16 +185,19 @@ static const char *by_fabric(const struct asked *q)
 	return q->bytes >= from * q->p->n ? "ring" : "tree";
 }
 
-static bool reductions(const struct asked *q, const char *only,
+static bool reductions(const struct asked *q, struct ft_collective_choice given,
 		       struct ft_collective_result *out, struct ft_error *err)
 {
 	double f = ft_collective_bus_factor(q->op, (int64_t)q->p->n);
 	struct tuner_choice by;
 
 	out->scale_up_bytes = q->p->g > 1 ? q->bytes * f : 0;
-	if (only && !strcmp(only, "hierarchical"))
+	if (given.algorithm && !strcmp(given.algorithm, "hierarchical") &&
+	    wanted("Simple", given.protocol))
 		return hierarchical(q, out, err);
-	by = choose(q, only ? only : by_fabric(q));
+	if (!given.algorithm)
+		given.algorithm = by_fabric(q);
+	by = choose(q, given);
 	if (isinf(by.us))
 		return true; /* none of that name */
 	out->duration.time_s = law_s(q, by);
@@ -199,14 +209,14 @@ static bool reductions(const struct asked *q, const char *only,
 	return true;
 }
 
-static void direct(const struct asked *q, const char *only,
+static void direct(const struct asked *q, struct ft_collective_choice by,
 		   struct ft_collective_result *out)
 {
 	const struct paths *p = q->p;
 	bool pairs = q->op == FT_ALL_TO_ALL, point = q->op == FT_SENDRECV;
 	const char *name = pairs || point ? "direct" : "ring";
 
-	if (only && strcmp(only, name))
+	if (!wanted(name, by.algorithm) || !wanted("Simple", by.protocol))
 		return;
 	out->algorithm = name;
 	out->protocol = "Simple";
@@ -218,21 +228,24 @@ static void direct(const struct asked *q, const char *only,
 }
 
 static bool inside(const struct ft_cluster *c, enum ft_collective op,
-		   double bytes, struct ft_group_shape group, const char *algorithm,
+		   double bytes, struct ft_group_shape group,
+		   struct ft_collective_choice by,
 		   struct ft_collective_result *out, struct ft_error *err)
 {
 	if (!ft_collective_inside(c->gpu, c->node->scale_up, op, group, bytes, out,
 				  err))
 		return false;
-	if (algorithm && strcmp(algorithm, out->algorithm))
+	if (!wanted(out->algorithm, by.algorithm) ||
+	    !wanted(out->protocol, by.protocol))
 		return ft_fail(err, NULL, "inside one domain the tables hold what "
-			       "the library chose, which is %s", out->algorithm);
+			       "the library chose, which is %s by %s",
+			       out->algorithm, out->protocol);
 	return true;
 }
 
 bool collective_at(const struct ft_cluster *c, enum ft_collective op,
-		   double bytes, struct ft_group_shape shape, const char *algorithm,
-		   double share, struct ft_collective_result *out,
+		   double bytes, struct ft_group_shape shape,
+		   struct ft_collective_choice by, double share, struct ft_collective_result *out,
 		   struct ft_error *err)
 {
 	struct paths p = { 0 };
@@ -241,31 +254,34 @@ bool collective_at(const struct ft_cluster *c, enum ft_collective op,
 	*out = (struct ft_collective_result){ .domains = 1 };
 	spread_over(c, shape, &p);
 	if (p.k <= 1)
-		return inside(c, op, bytes, shape, algorithm, out, err);
+		return inside(c, op, bytes, shape, by, out, err);
 	if (!paths_of(c, shape, share, &p, err))
 		return false;
 	out->domains = (int64_t)p.k;
 	if (op == FT_ALL_TO_ALL || op == FT_BROADCAST || op == FT_SENDRECV)
-		direct(&q, algorithm, out);
-	else if (!reductions(&q, algorithm, out, err))
+		direct(&q, by, out);
+	else if (!reductions(&q, by, out, err))
 		return false;
 	if (!out->algorithm)
-		return ft_fail(err, NULL, "%s cannot run as '%s' here; there are "
+		return ft_fail(err, NULL, "%s cannot run as '%s%s%s' here; there are "
 			       "ring, tree, nvlstree, sharp, pat, hierarchical and "
-			       "direct, as the operation, the GPUs and the fabric "
-			       "allow", ft_collective_name(op), algorithm);
+			       "direct, by LL, LL128 and Simple, as the operation, the "
+			       "GPUs and the fabric allow", ft_collective_name(op),
+			       by.algorithm ? by.algorithm : "",
+			       by.algorithm && by.protocol ? " " : "",
+			       by.protocol ? by.protocol : "");
 	out->duration.spread_frac = 0.15; /* fitted law 7.5 %, routing beside it */
 	return true;
 }
 
 bool ft_collective_by(const struct ft_cluster *c, enum ft_collective op,
 		      double bytes, struct ft_group_shape shape,
-		      const char *algorithm, struct ft_collective_result *out,
-		      struct ft_error *err)
+		      struct ft_collective_choice by,
+		      struct ft_collective_result *out, struct ft_error *err)
 {
 	struct network_sends sends = collective_sends(c, op, shape);
 
-	return collective_at(c, op, bytes, shape, algorithm,
+	return collective_at(c, op, bytes, shape, by,
 			     sends.members > 1 ? network_share(c, &sends) : 1, out,
 			     err);
 }
@@ -275,5 +291,7 @@ bool ft_collective_predict(const struct ft_cluster *c, enum ft_collective op,
 			   struct ft_collective_result *out,
 			   struct ft_error *err)
 {
-	return ft_collective_by(c, op, bytes, shape, NULL, out, err);
+	struct ft_collective_choice any = { NULL, NULL };
+
+	return ft_collective_by(c, op, bytes, shape, any, out, err);
 }

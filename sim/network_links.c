@@ -58,6 +58,15 @@ static int64_t working(const struct network *w, gsl_rng *rng, int64_t count)
 	return n;
 }
 
+/* Uplinks are dealt out to the spines of their plane (and rail) evenly; the first ones
+ * are those that failed. */
+static bool spine_failed(const struct network *w, int64_t up)
+{
+	return ((double)up + 0.5) / (double)w->uplinks <
+	       (double)w->c->imperfections.failed_spines /
+		       (double)(w->c->topology.spine ? w->c->topology.spine : 1);
+}
+
 /* A failed uplink has no capacity: ECMP passes it by (pick), adaptive routing loses
  * its part of the pool. */
 static void set_clos(struct network *w, gsl_rng *rng)
@@ -67,9 +76,10 @@ static void set_clos(struct network *w, gsl_rng *rng)
 
 	for (int64_t i = 0; i < w->leaves * w->uplinks; i++) {
 		uint32_t at = uplink(w, i / w->uplinks, i % w->uplinks, false);
+		int64_t up = working(w, rng, 1);
 
 		w->capacity[at] = w->capacity[at + 1] =
-			port * (double)working(w, rng, 1);
+			spine_failed(w, i % w->uplinks) ? 0 : port * (double)up;
 	}
 	if (t->tiers > 2) /* the laid out rail's part of a pod's links to the core */
 		pod = (double)t->cables_spine_core / (double)w->pods * port *

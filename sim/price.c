@@ -146,7 +146,8 @@ static bool communication_cost(struct job *s, size_t class, size_t i,
 	double t;
 
 	if (!collective_at(cl, w->communication.op, w->communication.bytes,
-			   s->graph->group[w->communication.group], NULL,
+			   s->graph->group[w->communication.group],
+			   (struct ft_collective_choice){ NULL, NULL },
 			   path ? path->share : 1, &r, err))
 		return false;
 	t = r.duration.time_s - saved_by_sending_once(cl, w, &r);

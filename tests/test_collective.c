@@ -85,7 +85,8 @@ static void the_switch_reduces_what_a_nic_carries(void **state)
 		struct ft_collective_result r;
 		struct ft_error err;
 
-		if (!ft_collective_by(c, FT_ALL_REDUCE, GiB, all, names[i], &r,
+		if (!ft_collective_by(c, FT_ALL_REDUCE, GiB, all,
+				      (struct ft_collective_choice){ names[i], NULL }, &r,
 				      &err))
 			fail_msg("%s", err.text);
 		assert_string_equal(r.algorithm, i < 2 ? "sharp" : "ring");
@@ -178,22 +179,27 @@ static void each_algorithm_can_be_asked_for(void **state)
 	struct ft_cluster *c = cluster(&mem, "{gpu: h100-sxm, gpus: 64, "
 					     "fabric: ib-ndr-rail-sharp}");
 	struct ft_group_shape world = { 64, 1 }, rail = { 8, 8 };
+	struct ft_collective_choice pat = { "pat", NULL }, ll = { "ring", "LL" },
+				    no = { "sharp", "LL128" };
 	struct ft_collective_result r;
 	struct ft_error err;
 
 	(void)state;
 	for (int i = 0; i < 5; i++) {
-		ok_or_say(ft_collective_by(c, FT_ALL_REDUCE, GiB, world, all[i],
+		ok_or_say(ft_collective_by(c, FT_ALL_REDUCE, GiB, world,
+					   (struct ft_collective_choice){ all[i], NULL },
 					   &r, &err), err);
 		assert_string_equal(r.algorithm, all[i]);
 		assert_true(r.duration.time_s > GiB / 400e9);
 	}
-	ok_or_say(ft_collective_by(c, FT_ALL_GATHER, MiB, rail, "pat", &r, &err),
-		  err);
+	ok_or_say(ft_collective_by(c, FT_ALL_GATHER, MiB, rail, pat, &r, &err), err);
 	assert_string_equal(r.algorithm, "pat");
-	assert_false(ft_collective_by(c, FT_ALL_GATHER, MiB, world, "pat", &r,
-				      &err));
+	assert_false(ft_collective_by(c, FT_ALL_GATHER, MiB, world, pat, &r, &err));
 	assert_non_null(strstr(err.text, "cannot run as 'pat'"));
+	ok_or_say(ft_collective_by(c, FT_ALL_REDUCE, GiB, world, ll, &r, &err), err);
+	assert_string_equal(r.protocol, "LL");
+	assert_false(ft_collective_by(c, FT_ALL_REDUCE, GiB, world, no, &r, &err));
+	assert_non_null(strstr(err.text, "cannot run as 'sharp LL128'"));
 	ft_cluster_free(c);
 	arena_release(&mem);
 }

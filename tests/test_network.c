@@ -182,6 +182,33 @@ static double slowdown(int64_t queue_pairs, int64_t senders, bool two, int seeds
 	return sum / seeds;
 }
 
+/* Every node sends to the next leaf: what is left of the spines is what is left. */
+static void a_failed_spine_takes_its_part(void **state)
+{
+	struct ft_fabric fabric = hashed(1);
+	struct ft_cluster c = { .fabric = &fabric, .nodes = 256, .ranks_per_node = 1,
+				.nics_per_node = 1, .nic_bytes_per_s = 50e9,
+				.imperfections = { .given = true } };
+	const struct network_part part = { 0, 256 };
+	const struct network_sends next = { NETWORK_SHIFT, 32, 1 };
+	struct ft_error err;
+
+	(void)state;
+	fabric.adaptive = true;
+	ok_or_say(ft_topology_build(&fabric, 256, 1, 0, &c.topology, &err), err);
+	for (int64_t failed = 0; failed < c.topology.spine; failed++) {
+		struct arena mem = { 0 };
+		struct network_path p;
+
+		c.imperfections.failed_spines = failed;
+		network_find(network_new(&mem, &c, 256, &part, 1), 0, &next, &p);
+		near_frac(p.share, 1 - (double)failed / (double)c.topology.spine,
+			  1e-6);
+		arena_release(&mem);
+	}
+	assert_true(c.topology.spine > 1);
+}
+
 /* E[load of the fullest of 32 uplinks], published Monte Carlo: 32 line-rate flows of 1, 4
  * and 16 queue pairs, 16 of 1 and 4. */
 static void hashing_collides_as_often_as_it_should(void **state)
@@ -246,6 +273,7 @@ int main(void)
 		cmocka_unit_test(a_slow_nic_slows_its_group),
 		cmocka_unit_test(failed_uplinks_take_their_part),
 		cmocka_unit_test(parts_share_the_leaves_that_hold_both),
+		cmocka_unit_test(a_failed_spine_takes_its_part),
 		cmocka_unit_test(hashing_collides_as_often_as_it_should),
 		cmocka_unit_test(groups_that_meet_slow_as_if_hashed_together),
 		cmocka_unit_test(a_drawn_network_shares_its_cables),

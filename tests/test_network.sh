@@ -38,6 +38,8 @@ ok "a GPU at full speed changes nothing" test "$(step $s --set 'cluster.imperfec
 ok "a slow GPU that is not there" says "between 0 and 127" $f simulate $s --set 'cluster.imperfections.slow_gpus=[{gpu: 128, speed_frac: 0.7}]'
 ok "a GPU slow twice" says "twice" $f simulate $s --set 'cluster.imperfections.slow_gpus=[{gpu: 1, speed_frac: 0.7},{gpu: 1, speed_frac: 0.8}]'
 ok "a GPU that stands still" says "above 0" $f simulate $s --set 'cluster.imperfections.slow_gpus=[{gpu: 1, speed_frac: 0}]'
+ok "more failed spines than there are" says "spine switches, and some must be left" $f collective examples/03-infiniband-roce-spectrum-x/ib.yaml --set cluster.imperfections.failed_spines=16
+ok "a failed spine of a drawing" says "leave the switch out" $f collective $s --set cluster.imperfections.failed_spines=1
 ok "a neighbour among the same leaves is felt" sh -c "$f simulate $s --beside $s --json | python3 -c 'import json,sys; d=json.load(sys.stdin); assert d[\"step_s\"] > 1.02*d[\"beside\"][\"step_alone_s\"], d'"
 ok "a packed neighbour under its own leaves is not" sh -c "$f simulate $drawn/packed.yaml --beside $drawn/packed.yaml --json | python3 -c 'import json,sys; d=json.load(sys.stdin); assert d[\"step_s\"] < 1.005*d[\"beside\"][\"step_alone_s\"], d[\"step_s\"]/d[\"beside\"][\"step_alone_s\"]'"
 ok "neighbours share one fabric" says "share one fabric" $f simulate $s --beside examples/01-first-answer/h100.yaml

@@ -352,6 +352,7 @@ struct ft_imperfections {
 	uint64_t seed;
 	bool scattered;             /* placement: ranks' nodes in random order */
 	double failed_uplinks_frac; /* of leaf-spine links, at random */
+	int64_t failed_spines;      /* switches; each takes its part of every leaf's links */
 	double slow_nics_frac;      /* of NICs, at random, */
 	double slow_nic_rate_frac;  /* run at this share of their rate */
 	double gpu_speed_spread_frac; /* standard deviation of GPUs' speed */

@@ -69,13 +69,18 @@ bool ft_collective_predict(const struct ft_cluster *cluster,
 			   struct ft_error *err)
 	__attribute__((warn_unused_result));
 
-/* The same by one algorithm (ring, tree, nvlstree, sharp, direct) rather than the
- * fastest; NULL: the fastest. Another name, or one that this group cannot use, is
- * an error. Inside a domain the tables hold what the library chose. */
+/* The same by one algorithm (ring, tree, nvlstree, sharp, pat, hierarchical, direct) or
+ * protocol (LL, LL128, Simple) rather than what the library chooses; NULL: its choice.
+ * Another name, or one that this group cannot use, is an error. Inside a domain the tables
+ * hold what the library chose. */
+struct ft_collective_choice {
+	const char *algorithm, *protocol;
+};
 bool ft_collective_by(const struct ft_cluster *cluster, enum ft_collective op,
 		      double bytes, struct ft_group_shape shape,
-		      const char *algorithm, struct ft_collective_result *out,
-		      struct ft_error *err) __attribute__((warn_unused_result));
+		      struct ft_collective_choice by,
+		      struct ft_collective_result *out, struct ft_error *err)
+	__attribute__((warn_unused_result));
 
 /* Inside one node from the profile's tables; fabric NULL: the first that it has. The
  * stride matters in irregular meshes alone. false when the profile knows nothing of this
