@@ -166,7 +166,7 @@ static bool usual_width(const struct ft_measurement *m)
 bool fit_memory_row(const struct ft_measurement *m, bool torch)
 {
 	return measurement_is(m, "memory") && fit_from_torch(m) == torch &&
-	       (!torch || (m->m >= 128 && !m->warm && strcmp(m->kernel, "rope")));
+	       (!torch || (m->m >= 128 && strcmp(m->kernel, "rope")));
 }
 
 /* Cells of a kernel outside a fold; row_bytes 0: of the usual row lengths. */
@@ -240,7 +240,7 @@ static int decimals(const struct fit_curve *c)
 /* The curves by row length, near `like`, into out (if not NULL); returns the sum
  * of squared residuals. */
 static double fit_rows(const struct fit_input *in, int fold, const char *kernel,
-		       const struct fit_curve *like, FILE *out)
+		       bool warm, const struct fit_curve *like, FILE *out)
 {
 	struct arena mem = { 0 };
 	double *length = ARENA_ARRAY(&mem, in->n + 1, double), square = 0;
@@ -248,7 +248,7 @@ static double fit_rows(const struct fit_input *in, int fold, const char *kernel,
 	const char *sep = ", by_row: {";
 
 	for (size_t i = 0; i < n; i++) {
-		struct cells at = cells_of(in, fold, kernel, false, true,
+		struct cells at = cells_of(in, fold, kernel, warm, true,
 					   length[i], &mem);
 		struct fit_curve c;
 
@@ -271,17 +271,17 @@ static double fit_rows(const struct fit_input *in, int fold, const char *kernel,
 
 /* Row lengths share a sharpness; that of all of them together is blurred. */
 static void print_rows(const struct fit_input *in, int fold, const char *kernel,
-		       struct fit_curve like, FILE *out)
+		       bool warm, struct fit_curve like, FILE *out)
 {
 	double least, best = 1;
 
 	like.sharpness = 1;
-	least = fit_rows(in, fold, kernel, &like, NULL);
+	least = fit_rows(in, fold, kernel, warm, &like, NULL);
 	for (size_t i = 0; i < sizeof(tried) / sizeof(*tried); i++) {
 		double square;
 
 		like.sharpness = tried[i];
-		square = fit_rows(in, fold, kernel, &like, NULL);
+		square = fit_rows(in, fold, kernel, warm, &like, NULL);
 		if (square >= 0.96 * least)
 			continue;
 		least = square;
@@ -289,7 +289,7 @@ static void print_rows(const struct fit_input *in, int fold, const char *kernel,
 	}
 	like.sharpness = best;
 	fprintf(out, ", row_sharpness: %g", best);
-	fit_rows(in, fold, kernel, &like, out);
+	fit_rows(in, fold, kernel, warm, &like, out);
 }
 
 static size_t one_curve(const struct fit_input *in, int fold, const char *kernel,
@@ -314,8 +314,8 @@ static void print_curve(const struct fit_input *in, int fold, FILE *out,
 		c->bytes_per_s * 1e-9, traffic);
 	if (c->sharpness > 1)
 		fprintf(out, ", sharpness: %g", c->sharpness);
-	if (!warm && by_row(name))
-		print_rows(in, fold, name, *c, out);
+	if (by_row(name))
+		print_rows(in, fold, name, warm, *c, out);
 	fputs("}\n", out);
 }
 
@@ -332,7 +332,7 @@ size_t fit_memory_yaml(const struct fit_input *in, int fold, FILE *out,
 
 	for (size_t i = 0; i < sizeof(kernels) / sizeof(*kernels); i++)
 		for (int warm = 0; warm < 2; warm++) {
-			bool torch = !warm && strcmp(kernels[i], "rope");
+			bool torch = strcmp(kernels[i], "rope");
 			size_t n = one_curve(in, fold, kernels[i], warm, torch,
 					     &c);
 

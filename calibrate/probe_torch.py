@@ -3,7 +3,7 @@
 PyTorch runs them (its own elementwise and norm kernels, its choice of attention and
 of matrix library).  Optional: needs torch and one GPU.
 
-  python3 probe_torch.py --out torch.jsonl [--seconds 240] [--only memory,attention,gemm]
+  python3 probe_torch.py --out torch.jsonl [--seconds 240] [--only memory,rows,attention,gemm]
                          [--plan PLAN]   PLAN: lines of `foretoken-probe --plan`, whose
                                          matrix products are then timed as well
 
@@ -136,6 +136,18 @@ def memory_cells():
     return cells
 
 
+def row_cells():
+    """Kernels that take rows whole: each row length at many sizes, cold and warm."""
+    cells = []
+    for kernel in ("rmsnorm", "layernorm", "softmax", "cross_entropy"):
+        widths = (8192, 32000, 50304, 128256) if kernel == "cross_entropy" else \
+            (1600, 2048, 4096, 8192, 12288, 14336)
+        for n in widths:
+            for power in range(34, 47):  # half octaves, 2^17 to 2^23 elements
+                cells.append(("memory", kernel, max(1, int(2 ** (power / 2)) // n), n))
+    return cells
+
+
 def run_memory(p, kernel, m, n):
     try:
         fn, dtype, size = memory_operation(kernel, m, n)
@@ -229,7 +241,7 @@ def main():
     a.add_argument("--cell", type=float, default=0.015)
     a.add_argument("--rest", type=float, default=0.3)
     a.add_argument("--date", default=datetime.date.today().isoformat())
-    a.add_argument("--only", default="memory,attention,gemm")
+    a.add_argument("--only", default="memory,rows,attention,gemm")
     a = a.parse_args()
     start = time.monotonic()
     driver = subprocess.run(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"],
@@ -244,6 +256,8 @@ def main():
         cells = []
         if "memory" in kinds:
             cells += memory_cells()
+        if "rows" in kinds:
+            cells += row_cells()
         if "attention" in kinds:
             cells += attention_cells()
         if "gemm" in kinds and a.plan:
