@@ -19,7 +19,7 @@
 #include "calibrate/store.h"
 
 struct points {
-	const double *bytes, *time_s;
+	const double *bytes, *time_s, *weight;
 	const bool *skip;
 	size_t n;
 	double sharpness;
@@ -42,7 +42,8 @@ static int residuals(const gsl_vector *v, void *data, gsl_vector *f)
 	double x[2] = { gsl_vector_get(v, 0), gsl_vector_get(v, 1) };
 
 	for (size_t i = 0; i < p->n; i++)
-		gsl_vector_set(f, i, p->skip[i] ? 0 : residual(p, x, i));
+		gsl_vector_set(f, i, p->skip[i] ? 0 :
+					     p->weight[i] * residual(p, x, i));
 	for (size_t i = 0; i < 2; i++)
 		gsl_vector_set(f, p->n + i,
 			       p->held ? hold * (x[i] - p->held[i]) : 0);
@@ -78,7 +79,7 @@ static bool solve(struct points *p, double x[2])
 static size_t mark_outliers(const struct points *p, const double x[2],
 			    bool *skip, double *spread)
 {
-	double sum = 0, square = 0, limit;
+	double sum = 0, square = 0, weights = 0, limit;
 	size_t n = 0;
 
 	for (size_t i = 0; i < p->n; i++)
@@ -89,10 +90,29 @@ static size_t mark_outliers(const struct points *p, const double x[2],
 
 		skip[i] = fabs(r) > limit;
 		n += skip[i];
+		r *= p->weight[i];
 		square += skip[i] ? 0 : r * r;
+		weights += skip[i] ? 0 : p->weight[i] * p->weight[i];
 	}
-	*spread = sqrt(square / (double)(p->n - n > 2 ? p->n - n : 2));
+	*spread = sqrt(square / fmax(weights, 1e-9) * (double)(p->n - n) /
+		       (double)(p->n - n > 2 ? p->n - n : 2));
 	return n;
+}
+
+/* Cells crowd where small sizes were probed closely: those of one octave of bytes have
+ * one cell's say together. */
+static double *weigh(struct arena *mem, const double *bytes, size_t n)
+{
+	double *weight = ARENA_ARRAY(mem, n + 1, double);
+
+	for (size_t i = 0; i < n; i++) {
+		double crowd = 0;
+
+		for (size_t j = 0; j < n; j++)
+			crowd += fabs(log2(bytes[i] / bytes[j])) < 0.5;
+		weight[i] = 1 / sqrt(crowd);
+	}
+	return weight;
 }
 
 /* With a sharpness given; like: the curve to start from and hold to, or NULL. */
@@ -102,7 +122,8 @@ static bool fit_sharp(const double *bytes, const double *time_s, size_t n,
 {
 	struct arena mem = { 0 };
 	bool *skip = ARENA_ARRAY(&mem, n + 1, bool), ok;
-	struct points p = { bytes, time_s, skip, n, sharpness, NULL };
+	struct points p = { bytes, time_s, weigh(&mem, bytes, n), skip, n,
+			    sharpness, NULL };
 	double x[2] = { 0, 0 }, held[2], rate = 0, start = INFINITY, most = 0;
 
 	*out = (struct fit_curve){ .n = n, .sharpness = sharpness };
@@ -161,8 +182,8 @@ static bool usual_width(const struct ft_measurement *m)
 	return true;
 }
 
-/* Cold: as PyTorch runs the kernel, where that was measured; warm: launched back
- * to back by the probe. */
+/* As PyTorch runs the kernel, where that was measured, or as the probe does; rotation
+ * stays the probe's, since PyTorch makes it of several kernels. */
 bool fit_memory_row(const struct ft_measurement *m, bool torch)
 {
 	return measurement_is(m, "memory") && fit_from_torch(m) == torch &&

@@ -304,8 +304,8 @@ static void write_overlay(const struct fit_input *in, int fold,
 	}
 	if (families & FT_FIT_MEMORY) {
 		fputs("memory_bound:\n", out);
-		provenance(in, "memory", NULL, out, "cold: as PyTorch runs them, by stream "
-			   "events; warm: back to back");
+		provenance(in, "memory", NULL, out, "as PyTorch runs them, by stream "
+			   "events; warm: right behind themselves");
 		fprintf(out, "  spread: %.4f\n  curves:\n    provenance: null\n",
 			spread_of(fit, "memory", in->base->memory_spread.value));
 		fit_memory_yaml(in, fold, out, &outliers);
