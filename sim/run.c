@@ -187,7 +187,8 @@ static void slow_down(struct setting *s, const size_t *of,
 			if (of[k] == of[i] && s->slow[k].class == s->slow[i].class)
 				speed = fmin(speed, s->slow[k].speed_frac);
 		p->cost = without_paths(j, job_slowed(j, p->class, speed));
-		p->name = arena_printf(s->mem, "%s, with GPU %lld at %.2f", p->name,
+		p->name = arena_printf(s->mem, "%s, with GPU %lld at %.2f",
+				       j->graph->class[p->class].name,
 				       (long long)s->slow[i].gpu, speed);
 	}
 }
@@ -202,9 +203,12 @@ static void make_parts(struct setting *s, struct engine_input *in)
 
 	for (size_t i = 0; i <= slow; i++)
 		put_pipeline(in, &s->job[0], 0, part);
-	for (size_t i = n; i < in->n_parts; i++)
+	for (size_t i = n; i < in->n_parts; i++) {
 		part[i].cost = without_paths(&s->job[0],
 					     job_slowed(&s->job[0], part[i].class, 1));
+		part[i].name = arena_printf(s->mem, "%s, of slow pipeline %zu",
+					    part[i].name, i / n);
+	}
 	slow_down(s, of, part);
 	in->n_teams = n;
 	if (beside) {
