@@ -284,8 +284,8 @@ static double fit_rows(const struct fit_input *in, int fold, const char *kernel,
 			c.bytes_per_s * 1e-9);
 		sep = ", ";
 	}
-	if (out && sep[2] != 'b')
-		putc('}', out);
+	if (out) /* null: the base's own must go */
+		fputs(sep[2] != 'b' ? "}" : ", by_row: null", out);
 	arena_release(&mem);
 	return square;
 }
@@ -334,9 +334,13 @@ static void print_curve(const struct fit_input *in, int fold, FILE *out,
 		"%g", name, warm ? ".warm" : "", c->start_s * 1e6, decimals(c),
 		c->bytes_per_s * 1e-9, traffic);
 	if (c->sharpness > 1)
-		fprintf(out, ", sharpness: %g", c->sharpness);
+		fprintf(out, ", half: null, sharpness: %g", c->sharpness);
+	else
+		fputs(", half: null, sharpness: null", out);
 	if (by_row(name))
 		print_rows(in, fold, name, warm, *c, out);
+	else
+		fputs(", by_row: null, row_sharpness: null", out);
 	fputs("}\n", out);
 }
 

@@ -37,14 +37,18 @@ static void print_scalar(FILE *out, const struct node *n)
 /* Maps whose values are all scalars, or that lie deep, go on one line. */
 static void print_flow(FILE *out, const struct node *n)
 {
+	const char *sep = "";
+
 	if (n->kind == NODE_SCALAR) {
 		print_scalar(out, n);
 		return;
 	}
 	putc(n->kind == NODE_MAP ? '{' : '[', out);
 	for (size_t i = 0; i < n->n; i++) {
-		if (i)
-			fputs(", ", out);
+		if (node_is_null(n->item[i]))
+			continue; /* what the overlay takes away */
+		fputs(sep, out);
+		sep = ", ";
 		if (n->kind == NODE_MAP)
 			fprintf(out, "%s: ", n->key[i]);
 		print_flow(out, n->item[i]);
