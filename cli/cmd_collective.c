@@ -118,12 +118,12 @@ static bool list(const char *text, const char *option, double *out, size_t *n,
 	return true;
 }
 
-static bool lines_of_op(const struct ft_cluster *c, struct ft_collective_choice by,
-			enum ft_collective op,
+static bool lines_of_op(const struct ft_cluster *c,
+			struct ft_collective_choice by, enum ft_collective op,
 			const double *bytes, size_t n_bytes, const double *gpus,
 			size_t n_gpus, int64_t stride,
-			struct ft_collective_line *line,
-			size_t *n, struct ft_error *err)
+			struct ft_collective_line *line, size_t *n,
+			struct ft_error *err)
 {
 	for (size_t g = 0; g < n_gpus; g++)
 		for (size_t b = 0; b < n_bytes; b++) {

@@ -245,8 +245,8 @@ static bool inside(const struct ft_cluster *c, enum ft_collective op,
 
 bool collective_at(const struct ft_cluster *c, enum ft_collective op,
 		   double bytes, struct ft_group_shape shape,
-		   struct ft_collective_choice by, double share, struct ft_collective_result *out,
-		   struct ft_error *err)
+		   struct ft_collective_choice by, double share,
+		   struct ft_collective_result *out, struct ft_error *err)
 {
 	struct paths p = { 0 };
 	struct asked q = { .c = c, .p = &p, .op = op, .bytes = bytes };

@@ -241,9 +241,9 @@ static void deliver(struct engine *e, const struct stream *s)
 {
 	const struct engine_part *p = &e->in->part[s->part];
 	bool forward = s->id == FT_STREAM_SEND_FORWARD;
-	struct stream *to =
-		&e->rank[forward ? p->next : p->before].stream[forward ? FT_STREAM_RECV_FORWARD :
-						FT_STREAM_RECV_BACKWARD];
+	struct rank *r = &e->rank[forward ? p->next : p->before];
+	struct stream *to = &r->stream[forward ? FT_STREAM_RECV_FORWARD :
+						 FT_STREAM_RECV_BACKWARD];
 
 	to->arrived++;
 	try_start(e, to);

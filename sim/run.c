@@ -114,18 +114,19 @@ static void find_slow(struct setting *s)
 {
 	const struct job *j = &s->job[0];
 	const struct ft_imperfections *im = &j->cluster->imperfections;
-	int64_t ranks = j->graph->class[0].ranks;
 
 	s->unit_ranks = unit_of(j->graph);
 	s->slow = ARENA_ARRAY(s->mem, im->n_slow_gpus + 1, struct slow);
-	for (size_t i = 0; i < im->n_slow_gpus && ranks > 0; i++) {
+	for (size_t i = 0; i < im->n_slow_gpus; i++) {
 		int64_t rank = im->slow_gpu[i].gpu * j->cluster->gpu->ranks_per_gpu;
-		struct slow x = { rank % ranks / s->unit_ranks,
-				  (size_t)(rank / ranks), im->slow_gpu[i].gpu,
-				  im->slow_gpu[i].speed_frac };
+		size_t c = 0;
 
-		if (x.class < j->graph->n_classes)
-			s->slow[s->n_slow++] = x;
+		while (c < j->graph->n_classes && rank >= j->graph->class[c].ranks)
+			rank -= j->graph->class[c++].ranks;
+		if (c < j->graph->n_classes)
+			s->slow[s->n_slow++] = (struct slow){
+				rank / s->unit_ranks, c, im->slow_gpu[i].gpu,
+				im->slow_gpu[i].speed_frac };
 	}
 }
 

@@ -135,22 +135,59 @@ bool ft_study_simulate(const struct ft_scenario *s,
 	return ok;
 }
 
+/* y says nothing of the network, or what x says. */
+static bool as_told(const struct ft_imperfections *x,
+		    const struct ft_imperfections *y)
+{
+	bool silent = !y->scattered && !y->failed_spines &&
+		      y->failed_uplinks_frac <= 0 && y->slow_nics_frac <= 0;
+
+	return silent || (x->seed == y->seed && x->scattered == y->scattered &&
+			  x->failed_spines == y->failed_spines &&
+			  x->failed_uplinks_frac == y->failed_uplinks_frac &&
+			  x->slow_nics_frac == y->slow_nics_frac &&
+			  x->slow_nic_rate_frac == y->slow_nic_rate_frac);
+}
+
+/* One network under both: the first scenario tells what it is and what has failed. */
+static bool share_a_network(const struct ft_scenario *s,
+			    const struct ft_scenario *other, struct ft_error *err)
+{
+	const struct ft_cluster *a = s->cluster, *b = other->cluster;
+	const struct ft_mark *at = &b->gpus_mark;
+
+	if (strcmp(a->fabric->name, b->fabric->name))
+		return ft_fail(err, at, "jobs beside each other share one fabric, "
+			       "but %s is on %s and %s on %s", s->file,
+			       a->fabric->name, other->file, b->fabric->name);
+	if (a->nics_per_node != b->nics_per_node ||
+	    a->nic_bytes_per_s != b->nic_bytes_per_s)
+		return ft_fail(err, at, "jobs beside each other are on one network, "
+			       "but the nodes of %s and %s have different NICs",
+			       s->file, other->file);
+	if (!as_told(&a->imperfections, &b->imperfections))
+		return ft_fail(err, at, "the network is as %s says: %s cannot have "
+			       "other faults or another placement", s->file,
+			       other->file);
+	if (b->imperfections.n_slow_gpus)
+		return ft_fail(err, at, "slow_gpus are simulated in the first job "
+			       "alone: take them out of %s, or name it first",
+			       other->file);
+	return true;
+}
+
 bool ft_study_simulate_beside(const struct ft_scenario *s,
 			      const struct ft_scenario *other, FILE *timeline,
 			      struct ft_outcome *o, struct ft_error *err)
 {
-	const char *fabric = s->cluster->fabric->name;
 	struct ft_graph *g = NULL, *h = NULL;
 	struct ft_sim_job job, beside;
 	struct ft_run *alone = NULL;
 	bool ok = false;
 
 	*o = (struct ft_outcome){ 0 };
-	if (strcmp(fabric, other->cluster->fabric->name))
-		return ft_fail(err, &other->cluster->gpus_mark, "jobs beside each "
-			       "other share one fabric, but %s is on %s and %s on "
-			       "%s", s->file, fabric, other->file,
-			       other->cluster->fabric->name);
+	if (!share_a_network(s, other, err))
+		return false;
 	g = ft_graph_build(s->model, s->plan, s->stack, err);
 	h = g ? ft_graph_build(other->model, other->plan, other->stack, err) : NULL;
 	if (h) {

@@ -43,6 +43,13 @@ ok "a failed spine of a drawing" says "leave the switch out" $f collective $s --
 ok "a neighbour among the same leaves is felt" sh -c "$f simulate $s --beside $s --json | python3 -c 'import json,sys; d=json.load(sys.stdin); assert d[\"step_s\"] > 1.02*d[\"beside\"][\"step_alone_s\"], d'"
 ok "a packed neighbour under its own leaves is not" sh -c "$f simulate $drawn/packed.yaml --beside $drawn/packed.yaml --json | python3 -c 'import json,sys; d=json.load(sys.stdin); assert d[\"step_s\"] < 1.005*d[\"beside\"][\"step_alone_s\"], d[\"step_s\"]/d[\"beside\"][\"step_alone_s\"]'"
 ok "neighbours share one fabric" says "share one fabric" $f simulate $s --beside examples/01-first-answer/h100.yaml
+sed "s|fabric.yaml|$PWD/$drawn/fabric.yaml|" $drawn/packed.yaml >"$tmp/packed.yaml"
+sed 's/h100-sxm/b300/' "$tmp/packed.yaml" >"$tmp/nics.yaml"
+sed '/fabric:/a\  imperfections: {slow_nics_frac: 0.1}' "$tmp/packed.yaml" >"$tmp/faults.yaml"
+sed '/fabric:/a\  imperfections: {slow_gpus: [{gpu: 1, speed_frac: 0.9}]}' "$tmp/packed.yaml" >"$tmp/slow.yaml"
+ok "neighbours have one kind of NIC" says "different NICs" $f simulate $s --beside "$tmp/nics.yaml"
+ok "a neighbour with other faults" says "other faults" $f simulate $s --beside "$tmp/faults.yaml"
+ok "a neighbour with slow GPUs" says "first job alone" $f simulate $s --beside "$tmp/slow.yaml"
 ok "copy engines leave compute alone" sh -c "$f simulate $drawn/packed.yaml --set training.overlap.copy_engines=true --json >$tmp/1 && $f simulate $drawn/packed.yaml --json >$tmp/2 && python3 -c 'import json; a,b=(json.load(open(\"$tmp/%d\"%i))[\"breakdown_s\"][\"compute\"] for i in (1,2)); assert a < 0.98*b, (a,b)'"
 ok "a group of one rank a node has a NIC to itself" sh -c "$f collective examples/01-first-answer/h100.yaml --op all_gather --gpus 32 --stride 8 --bytes 1GiB --json | python3 -c 'import json,sys; b=json.load(sys.stdin)[\"rows\"][0][\"busbw_gb_per_s\"]; assert 45 < b < 50, b'"
 ok "a group that does not fit so far apart" says "so far apart" $f collective examples/01-first-answer/h100.yaml --gpus 1024 --stride 8

@@ -79,7 +79,9 @@ bool ft_study_simulate(const struct ft_scenario *scenario,
 		       struct ft_outcome *outcome, struct ft_error *err)
 	__attribute__((warn_unused_result));
 
-/* The same while another scenario's job trains on the nodes behind it, on one fabric. */
+/* The same while another scenario's job trains on the nodes behind it, on one network:
+ * the first scenario's, with its faults and placement. The other's fabric and NICs must be
+ * the same, its faults the same or none, and it has no slow_gpus. */
 bool ft_study_simulate_beside(const struct ft_scenario *scenario,
 			      const struct ft_scenario *beside, FILE *timeline,
 			      struct ft_outcome *outcome, struct ft_error *err)
