@@ -7,6 +7,7 @@
 # make bench      speed, one line a case
 # make SAN=1 ...  the same under ASan and UBSan, in a build folder of its own
 # make fuzz       30 s of libFuzzer on each reader (needs clang)
+# make format     clang-format over all C; `make rules` checks it
 # make golden     write the examples' expected output anew; review the diff
 # make install    PREFIX=/usr/local
 # V=1 prints whole commands
@@ -30,11 +31,11 @@ ALL_CFLAGS += -fsanitize=address,undefined -fno-sanitize-recover=all
 LDFLAGS    += -fsanitize=address,undefined
 endif
 
-# calibrate/probe_* are programs and plug-ins of their own: see calibrate/probes.mk
-LIB_SRC  := $(filter-out calibrate/probe_%,$(wildcard $(FOLDERS:%=%/*.c)))
+# calibrate/probes/ is a program with plug-ins of its own: see calibrate/probes/probes.mk
+LIB_SRC  := $(wildcard $(FOLDERS:%=%/*.c))
 CLI_SRC  := $(wildcard cli/*.c)
-HEADERS  := $(filter-out calibrate/probe_%,$(wildcard \
-        include/foretoken/*.h $(FOLDERS:%=%/*.h) cli/*.h))
+HEADERS  := $(wildcard include/foretoken/*.h $(FOLDERS:%=%/*.h) cli/*.h)
+FORMATTED = $(shell git ls-files '*.c' '*.h')
 OBJ      = $(1:%.c=$B/%.o)
 TESTS    := $(patsubst tests/%.c,$B/tests/%,$(wildcard tests/test_*.c))
 SHTESTS  := $(wildcard tests/test_*.sh)
@@ -42,11 +43,11 @@ BENCHES  := $(patsubst tests/bench/%.c,$B/tests/bench/%,$(wildcard tests/bench/*
 FUZZERS  := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
 DATA     := $(wildcard hw/gpus/* hw/nodes/* hw/fabrics/* models/*.yaml stacks/*.yaml cost/prices/*)
 
-.PHONY: all deps demo check check-only rules validate profiles bench fuzz golden install clean
+.PHONY: all deps demo check check-only rules format validate profiles bench fuzz golden install clean
 .SECONDARY:
 all: $(if $(SAN),$B/foretoken,build/foretoken)
 
--include calibrate/probes.mk
+-include calibrate/probes/probes.mk
 
 build/foretoken: build/rel/foretoken
 	@ln -sf rel/foretoken $@
@@ -74,9 +75,14 @@ $B/%.o: %.c
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
 rules:
-	@awk -f tests/layers.awk layers $(HEADERS) $(LIB_SRC) $(CLI_SRC)
+	@awk -f tests/layers.awk layers $(HEADERS) $(LIB_SRC) $(CLI_SRC) $(PROBE_ALL)
 	@for h in $(HEADERS); do $(CC) $(ALL_CFLAGS) -fsyntax-only -x c $$h || exit; done
 	@sh tests/sizes.sh
+	@sh tests/banned.sh
+	@if command -v clang-format-14 >/dev/null; then clang-format-14 --dry-run -Werror $(FORMATTED); fi
+
+format:
+	clang-format-14 -i $(FORMATTED)
 
 deps:
 	sh scripts/deps.sh

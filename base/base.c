@@ -20,8 +20,7 @@ double ft_s_from_ps(ft_ps t)
 	return (double)t * 1e-12;
 }
 
-bool ft_fail(struct ft_error *err, const struct ft_mark *at, const char *fmt,
-	     ...)
+bool ft_fail(struct ft_error *err, const struct ft_mark *at, const char *fmt, ...)
 {
 	va_list args;
 

@@ -21,8 +21,7 @@ struct scan {
 
 static struct ft_mark here(const struct scan *s, const char *p)
 {
-	return (struct ft_mark){ s->file, s->line,
-				 (int)(p - s->line_start) + 1 };
+	return (struct ft_mark){ s->file, s->line, (int)(p - s->line_start) + 1 };
 }
 
 /* A quoted cell: s->p is behind the opening quote. NULL when it never closes. */
@@ -110,8 +109,10 @@ static int row_of(struct scan *s, const char **row, int *place, size_t most)
 		struct ft_mark at = here(s, s->p);
 
 		if (n == most) {
-			ft_fail(s->err, &at, "this row has more than the "
-					     "header's %zu columns", most);
+			ft_fail(s->err, &at,
+				"this row has more than the "
+				"header's %zu columns",
+				most);
 			return -1;
 		}
 		place[n] = at.column;
@@ -143,8 +144,10 @@ static bool header(struct scan *s, struct csv *t)
 		at.column = place[i];
 		for (int j = 0; j < i; j++)
 			if (!strcmp(name[i], name[j]))
-				return ft_fail(s->err, &at, "column '%.60s' is "
-					       "there twice", name[i]);
+				return ft_fail(s->err, &at,
+					       "column '%.60s' is "
+					       "there twice",
+					       name[i]);
 		if (!name[i][0])
 			return ft_fail(s->err, &at, "a column has no name");
 	}
@@ -172,15 +175,17 @@ static bool body(struct scan *s, struct csv *t)
 		if (n < 0)
 			return false;
 		if ((size_t)n != w)
-			return ft_fail(s->err, &at, "this row has %d cells, the "
-				       "header %zu", n, w);
+			return ft_fail(s->err, &at,
+				       "this row has %d cells, the "
+				       "header %zu",
+				       n, w);
 		t->n_rows++;
 	}
 	return true;
 }
 
-struct csv *csv_read_text(struct arena *mem, const char *name,
-			  const char *text, size_t len, struct ft_error *err)
+struct csv *csv_read_text(struct arena *mem, const char *name, const char *text,
+			  size_t len, struct ft_error *err)
 {
 	struct csv *t = ARENA_NEW(mem, struct csv);
 	struct scan s = { .mem = mem, .line = 1, .err = err };
@@ -201,8 +206,7 @@ struct csv *csv_read_text(struct arena *mem, const char *name,
 	return header(&s, t) && body(&s, t) ? t : NULL;
 }
 
-struct csv *csv_read_file(struct arena *mem, const char *path,
-			  struct ft_error *err)
+struct csv *csv_read_file(struct arena *mem, const char *path, struct ft_error *err)
 {
 	size_t len;
 	char *text = file_read(mem, path, LARGEST_CSV, &len, err);
@@ -225,8 +229,7 @@ const char *csv_text(const struct csv *t, size_t row, int column)
 
 struct ft_mark csv_mark(const struct csv *t, size_t row, int column)
 {
-	int place = column < 0 ? 1 :
-		    t->place[row * t->n_columns + (size_t)column];
+	int place = column < 0 ? 1 : t->place[row * t->n_columns + (size_t)column];
 
 	return (struct ft_mark){ t->file, t->line[row], place };
 }

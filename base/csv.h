@@ -21,15 +21,14 @@ struct csv {
 	size_t n_columns, n_rows;
 	const char **column; /* [n_columns] names */
 	const char **cell;   /* [n_rows * n_columns], "" when empty */
-	int *line;           /* [n_rows] where each row begins */
-	int *place;          /* [n_rows * n_columns] column in that line */
+	int *line;	     /* [n_rows] where each row begins */
+	int *place;	     /* [n_rows * n_columns] column in that line */
 };
 
-struct csv *csv_read_file(struct arena *mem, const char *path,
-			  struct ft_error *err)
+struct csv *csv_read_file(struct arena *mem, const char *path, struct ft_error *err)
 	__attribute__((warn_unused_result));
-struct csv *csv_read_text(struct arena *mem, const char *name,
-			  const char *text, size_t len, struct ft_error *err)
+struct csv *csv_read_text(struct arena *mem, const char *name, const char *text,
+			  size_t len, struct ft_error *err)
 	__attribute__((warn_unused_result));
 
 /* Index of a column, -1 when the table has none of that name. */

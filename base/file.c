@@ -35,8 +35,8 @@ char *file_read(struct arena *mem, const char *path, size_t limit, size_t *len,
 		fail_path(err, path, "is a folder, not a file");
 		goto out;
 	}
-	cap = st.st_size > 0 && (uintmax_t)st.st_size < limit ?
-		      (size_t)st.st_size + 1 : 4096;
+	cap = st.st_size > 0 && (uintmax_t)st.st_size < limit ? (size_t)st.st_size + 1 :
+								4096;
 	text = arena_alloc(mem, cap + 1, 1);
 	for (;;) {
 		size_t got = fread(text + n, 1, cap - n, f);
@@ -75,8 +75,7 @@ bool file_begin(struct file_out *f, const char *path, struct ft_error *err)
 	if (strlen(path) >= sizeof(f->path))
 		return fail_path(err, path, "is too long a path");
 	memcpy(f->path, path, strlen(path) + 1);
-	snprintf(f->beside, sizeof(f->beside), "%s.part%ld", path,
-		 (long)getpid());
+	snprintf(f->beside, sizeof(f->beside), "%s.part%ld", path, (long)getpid());
 	f->out = fopen(f->beside, "wb");
 	if (!f->out) {
 		int why = errno;
@@ -177,8 +176,7 @@ const char **file_list(struct arena *mem, const char *folder, size_t *n)
 			continue;
 		if (*n == cap)
 			name = ARENA_GROW(mem, name, &cap);
-		name[(*n)++] = arena_text_n(mem, e->d_name,
-					    strlen(e->d_name) - 5);
+		name[(*n)++] = arena_text_n(mem, e->d_name, strlen(e->d_name) - 5);
 	}
 	if (dir)
 		closedir(dir);
@@ -211,11 +209,11 @@ const char *file_find(struct arena *mem, const char *folder, const char *name,
 	known = file_list(mem, folder, &n);
 	near = text_nearest(name, known, n);
 	if (near)
-		ft_fail(err, at, "unknown name '%s' in %s/; did you mean '%s'?",
-			name, folder, near);
+		ft_fail(err, at, "unknown name '%s' in %s/; did you mean '%s'?", name,
+			folder, near);
 	else
-		ft_fail(err, at, "unknown name '%s' in %s/; known: %s", name,
-			folder, n ? text_join(mem, known, n) : "none");
+		ft_fail(err, at, "unknown name '%s' in %s/; known: %s", name, folder,
+			n ? text_join(mem, known, n) : "none");
 	return NULL;
 }
 

@@ -22,8 +22,7 @@ struct node *node_map(struct arena *mem, const struct ft_mark *at)
 	return new_node(mem, NODE_MAP, at);
 }
 
-struct node *node_scalar(struct arena *mem, const struct ft_mark *at,
-			 const char *text)
+struct node *node_scalar(struct arena *mem, const struct ft_mark *at, const char *text)
 {
 	struct node *n = new_node(mem, NODE_SCALAR, at);
 
@@ -92,8 +91,8 @@ void node_put(struct arena *mem, struct node *map, const char *key,
 }
 
 /* The map under key of parent, made (or made of a scalar) when need be. */
-static struct node *enter(struct arena *mem, struct node *parent,
-			  const char *key, const struct ft_mark *at)
+static struct node *enter(struct arena *mem, struct node *parent, const char *key,
+			  const struct ft_mark *at)
 {
 	struct node *n = node_get(parent, key), *map;
 
@@ -109,8 +108,7 @@ static struct node *enter(struct arena *mem, struct node *parent,
 }
 
 static bool put_path(struct arena *mem, struct node *root, const char *dotted,
-		     const struct ft_mark *at, struct node *value,
-		     struct ft_error *err)
+		     const struct ft_mark *at, struct node *value, struct ft_error *err)
 {
 	const char *rest = dotted;
 	char key[128];
@@ -135,8 +133,7 @@ static bool put_path(struct arena *mem, struct node *root, const char *dotted,
 }
 
 bool node_put_path(struct arena *mem, struct node *root, const char *dotted,
-		   const struct ft_mark *at, const char *text,
-		   struct ft_error *err)
+		   const struct ft_mark *at, const char *text, struct ft_error *err)
 {
 	return put_path(mem, root, dotted, at, node_scalar(mem, at, text), err);
 }
@@ -150,8 +147,9 @@ bool node_set(struct arena *mem, struct node *root, const char *assignment,
 	const char *key;
 
 	if (!eq || eq == assignment)
-		return ft_fail(err, &at, "write --set KEY=VALUE, for example "
-					 "--set training.parallel.tp=4");
+		return ft_fail(err, &at,
+			       "write --set KEY=VALUE, for example "
+			       "--set training.parallel.tp=4");
 	key = arena_text_n(mem, assignment, (size_t)(eq - assignment));
 	if (eq[1]) {
 		value = node_read_text(mem, at.file, eq + 1, strlen(eq + 1), err);
@@ -199,16 +197,16 @@ struct node *node_overlay(struct arena *mem, const struct node *base,
 	n = copy(mem, base);
 	n->mark = over->mark;
 	for (size_t i = 0; i < over->n; i++)
-		node_put(mem, n, over->key[i], &over->key_mark[i],
-			 node_overlay(mem, node_get(base, over->key[i]),
-				      over->item[i]));
+		node_put(
+			mem, n, over->key[i], &over->key_mark[i],
+			node_overlay(mem, node_get(base, over->key[i]), over->item[i]));
 	return n;
 }
 
 bool node_is_null(const struct node *n)
 {
-	return !n || (n->kind == NODE_SCALAR && !n->quoted &&
-		      (!n->text[0] || !strcmp(n->text, "~") ||
-		       !strcmp(n->text, "null") || !strcmp(n->text, "Null") ||
-		       !strcmp(n->text, "NULL")));
+	return !n ||
+	       (n->kind == NODE_SCALAR && !n->quoted &&
+		(!n->text[0] || !strcmp(n->text, "~") || !strcmp(n->text, "null") ||
+		 !strcmp(n->text, "Null") || !strcmp(n->text, "NULL")));
 }

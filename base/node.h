@@ -21,25 +21,23 @@ enum node_kind { NODE_SCALAR, NODE_LIST, NODE_MAP };
 struct node {
 	enum node_kind kind;
 	struct ft_mark mark;
-	const char *text;     /* scalar */
-	bool quoted;          /* scalar in quotes: never null, never a number */
-	size_t n, cap;        /* list, map */
-	struct node **item;   /* [n] values */
-	const char **key;     /* [n] map */
+	const char *text;	  /* scalar */
+	bool quoted;		  /* scalar in quotes: never null, never a number */
+	size_t n, cap;		  /* list, map */
+	struct node **item;	  /* [n] values */
+	const char **key;	  /* [n] map */
 	struct ft_mark *key_mark; /* [n] map */
 };
 
 /* One document; NULL on error. name is what errors call the text. */
-struct node *node_read_file(struct arena *mem, const char *path,
-			    struct ft_error *err)
+struct node *node_read_file(struct arena *mem, const char *path, struct ft_error *err)
 	__attribute__((warn_unused_result));
-struct node *node_read_text(struct arena *mem, const char *name,
-			    const char *text, size_t len, struct ft_error *err)
+struct node *node_read_text(struct arena *mem, const char *name, const char *text,
+			    size_t len, struct ft_error *err)
 	__attribute__((warn_unused_result));
 
 struct node *node_map(struct arena *mem, const struct ft_mark *at);
-struct node *node_scalar(struct arena *mem, const struct ft_mark *at,
-			 const char *text);
+struct node *node_scalar(struct arena *mem, const struct ft_mark *at, const char *text);
 
 /* The value of key in a map; NULL when map is NULL, no map, or lacks it. */
 struct node *node_get(const struct node *map, const char *key);
@@ -54,8 +52,8 @@ void node_put(struct arena *mem, struct node *map, const char *key,
 /* Put text at "a.b.c", making maps on the way; a scalar in the way becomes a
  * map {name: scalar}. false (with *err) when the path is no path. */
 bool node_put_path(struct arena *mem, struct node *root, const char *dotted,
-		   const struct ft_mark *at, const char *text,
-		   struct ft_error *err) __attribute__((warn_unused_result));
+		   const struct ft_mark *at, const char *text, struct ft_error *err)
+	__attribute__((warn_unused_result));
 
 /* "a.b=c" as given to --set; c is read as YAML (so lists and maps work). */
 bool node_set(struct arena *mem, struct node *root, const char *assignment,

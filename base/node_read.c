@@ -28,17 +28,16 @@ static struct ft_mark mark_of(const struct conversion *c, yaml_mark_t m)
 
 static struct node *convert(struct conversion *c, int index, int depth);
 
-static bool convert_list(struct conversion *c, const yaml_node_t *y,
-			 struct node *n, int depth)
+static bool convert_list(struct conversion *c, const yaml_node_t *y, struct node *n,
+			 int depth)
 {
-	size_t count = (size_t)(y->data.sequence.items.top -
-				y->data.sequence.items.start);
+	size_t count =
+		(size_t)(y->data.sequence.items.top - y->data.sequence.items.start);
 
 	n->kind = NODE_LIST;
 	n->item = ARENA_ARRAY(c->mem, count, struct node *);
 	for (size_t i = 0; i < count; i++) {
-		n->item[i] = convert(c, y->data.sequence.items.start[i],
-				     depth + 1);
+		n->item[i] = convert(c, y->data.sequence.items.start[i], depth + 1);
 		if (!n->item[i])
 			return false;
 		n->n++;
@@ -47,8 +46,8 @@ static bool convert_list(struct conversion *c, const yaml_node_t *y,
 	return true;
 }
 
-static bool convert_map(struct conversion *c, const yaml_node_t *y,
-			struct node *n, int depth)
+static bool convert_map(struct conversion *c, const yaml_node_t *y, struct node *n,
+			int depth)
 {
 	n->kind = NODE_MAP;
 	for (yaml_node_pair_t *p = y->data.mapping.pairs.start;
@@ -80,8 +79,9 @@ static struct node *convert(struct conversion *c, int index, int depth)
 
 	n->mark = mark_of(c, y->start_mark);
 	if (depth > DEEPEST || ++c->made > MOST_NODES) {
-		ft_fail(c->err, &n->mark, depth > DEEPEST ?
-			"is nested too deeply" : "holds too many values");
+		ft_fail(c->err, &n->mark,
+			depth > DEEPEST ? "is nested too deeply" :
+					  "holds too many values");
 		return NULL;
 	}
 	switch (y->type) {
@@ -103,8 +103,7 @@ static struct node *convert(struct conversion *c, int index, int depth)
 	return n;
 }
 
-static void report(const yaml_parser_t *p, const char *name,
-		   struct ft_error *err)
+static void report(const yaml_parser_t *p, const char *name, struct ft_error *err)
 {
 	struct ft_mark at = { name, (int)p->problem_mark.line + 1,
 			      (int)p->problem_mark.column + 1 };
@@ -115,8 +114,8 @@ static void report(const yaml_parser_t *p, const char *name,
 		p->problem ? p->problem : "unreadable");
 }
 
-struct node *node_read_text(struct arena *mem, const char *name,
-			    const char *text, size_t len, struct ft_error *err)
+struct node *node_read_text(struct arena *mem, const char *name, const char *text,
+			    size_t len, struct ft_error *err)
 {
 	struct conversion c = { .mem = mem, .err = err };
 	struct node *root = NULL;
@@ -160,8 +159,7 @@ out:
 	return root;
 }
 
-struct node *node_read_file(struct arena *mem, const char *path,
-			    struct ft_error *err)
+struct node *node_read_file(struct arena *mem, const char *path, struct ft_error *err)
 {
 	size_t len;
 	char *text = file_read(mem, path, LARGEST_FILE, &len, err);

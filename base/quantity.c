@@ -25,16 +25,20 @@ static const struct kind *kind_of(enum dimension dim)
 {
 	static const struct kind kinds[DIMENSIONS] = {
 		[DIM_NONE] = { "a number", "1.5", { { "", 1, false } } },
-		[DIM_FRAC] = { "a fraction", "0.12 or 12 %",
+		[DIM_FRAC] = { "a fraction",
+			       "0.12 or 12 %",
 			       { { "", 1, false }, { "%", 0.01, false } } },
-		[DIM_BYTES] = { "a size", "80 GB",
+		[DIM_BYTES] = { "a size",
+				"80 GB",
 				{ { "B", 1, true }, { "b", 0.125, true } } },
-		[DIM_BYTES_PER_S] = { "a bandwidth", "4.8 TB/s or 400 Gb/s",
-				      { { "B/s", 1, true },
-					{ "b/s", 0.125, true } } },
-		[DIM_FLOP_PER_S] = { "a rate", "989.5 TFLOP/s",
+		[DIM_BYTES_PER_S] = { "a bandwidth",
+				      "4.8 TB/s or 400 Gb/s",
+				      { { "B/s", 1, true }, { "b/s", 0.125, true } } },
+		[DIM_FLOP_PER_S] = { "a rate",
+				     "989.5 TFLOP/s",
 				     { { "FLOP/s", 1, true } } },
-		[DIM_S] = { "a time", "4.5 us or 4 y",
+		[DIM_S] = { "a time",
+			    "4.5 us or 4 y",
 			    { { "ps", 1e-12, false },
 			      { "ns", 1e-9, false },
 			      { "us", 1e-6, false },
@@ -46,15 +50,18 @@ static const struct kind *kind_of(enum dimension dim)
 		[DIM_W] = { "a power", "700 W", { { "W", 1, true } } },
 		[DIM_J] = { "an energy", "3.6 MJ", { { "J", 1, true } } },
 		[DIM_M] = { "a length", "30 m", { { "m", 1, false } } },
-		[DIM_USD] = { "an amount", "190000 USD",
-			      { { "USD", 1, true } } },
-		[DIM_USD_PER_HOUR] = { "a price", "2.10 USD/h",
+		[DIM_USD] = { "an amount", "190000 USD", { { "USD", 1, true } } },
+		[DIM_USD_PER_HOUR] = { "a price",
+				       "2.10 USD/h",
 				       { { "USD/h", 1, false } } },
-		[DIM_USD_PER_YEAR] = { "a price", "4500 USD/y",
+		[DIM_USD_PER_YEAR] = { "a price",
+				       "4500 USD/y",
 				       { { "USD/y", 1, true } } },
-		[DIM_USD_PER_KWH] = { "a price", "0.087 USD/kWh",
+		[DIM_USD_PER_KWH] = { "a price",
+				      "0.087 USD/kWh",
 				      { { "USD/kWh", 1, false } } },
-		[DIM_USD_PER_KW_MONTH] = { "a price", "180 USD/kW-month",
+		[DIM_USD_PER_KW_MONTH] = { "a price",
+					   "180 USD/kW-month",
 					   { { "USD/kW-month", 1, false } } },
 	};
 
@@ -82,8 +89,8 @@ static double worth(enum dimension dim, const char *word)
 {
 	const struct kind *k = kind_of(dim);
 
-	if (dim == DIM_S && (!strcmp(word, "y") || !strcmp(word, "year") ||
-			     !strcmp(word, "years")))
+	if (dim == DIM_S &&
+	    (!strcmp(word, "y") || !strcmp(word, "year") || !strcmp(word, "years")))
 		return YEAR;
 	if (dim == DIM_S && !strcmp(word, "days"))
 		return DAY;
@@ -103,8 +110,8 @@ static double worth(enum dimension dim, const char *word)
 	return 0;
 }
 
-bool quantity_parse(const char *text, enum dimension dim, double *value,
-		    char *why, size_t n)
+bool quantity_parse(const char *text, enum dimension dim, double *value, char *why,
+		    size_t n)
 {
 	const struct kind *k = kind_of(dim);
 	double number, si;
@@ -112,10 +119,10 @@ bool quantity_parse(const char *text, enum dimension dim, double *value,
 
 	errno = 0;
 	number = strtod(text, &end);
-	if (end == text || (text[0] != '-' && text[0] != '+' &&
-			    text[0] != '.' && (text[0] < '0' || text[0] > '9'))) {
-		snprintf(why, n, "'%.40s' is not %s, for example %s", text,
-			 k->what, k->example);
+	if (end == text || (text[0] != '-' && text[0] != '+' && text[0] != '.' &&
+			    (text[0] < '0' || text[0] > '9'))) {
+		snprintf(why, n, "'%.40s' is not %s, for example %s", text, k->what,
+			 k->example);
 		return false;
 	}
 	while (*end == ' ')
@@ -127,8 +134,8 @@ bool quantity_parse(const char *text, enum dimension dim, double *value,
 		return false;
 	}
 	if (si == 0) {
-		snprintf(why, n, "'%.20s' is no unit of %s; write for example %s",
-			 end, k->what, k->example);
+		snprintf(why, n, "'%.20s' is no unit of %s; write for example %s", end,
+			 k->what, k->example);
 		return false;
 	}
 	number *= si;
@@ -173,8 +180,7 @@ static const char *time_text(double s, char *buf, size_t n)
 	else {
 		for (; i < 3 && v >= 999.5; i++)
 			v /= 1000;
-		snprintf(buf, n, "%.*f %s", v < 10 ? 2 : v < 100 ? 1 : 0, v,
-			 small[i]);
+		snprintf(buf, n, "%.*f %s", v < 10 ? 2 : v < 100 ? 1 : 0, v, small[i]);
 	}
 	return buf;
 }

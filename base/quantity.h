@@ -34,8 +34,8 @@ enum dimension {
 };
 
 /* Text to SI. On failure why (of size n) says what is wrong and what to write. */
-bool quantity_parse(const char *text, enum dimension dim, double *value,
-		    char *why, size_t n);
+bool quantity_parse(const char *text, enum dimension dim, double *value, char *why,
+		    size_t n);
 
 /* SI to three significant digits and the handiest unit: "4.80 TB/s". */
 const char *quantity_text(double value, enum dimension dim, char *buf, size_t n);

@@ -85,14 +85,15 @@ bool read_has(struct reader *r, const char *key)
 /* A missing key is often a misspelt one: then say that instead. */
 static void lacks(struct reader *r, const char *key)
 {
-	const char *near = r->map ? text_nearest(key, r->map->key, r->map->n) :
-				    NULL;
+	const char *near = r->map ? text_nearest(key, r->map->key, r->map->n) : NULL;
 
 	for (size_t i = 0; near && i < r->map->n; i++)
 		if (r->map->key[i] == near && !is_known(r, near)) {
 			r->failed = true;
-			ft_fail(r->err, &r->map->key_mark[i], "unknown key "
-				"'%.80s'; did you mean '%s'?", near, key);
+			ft_fail(r->err, &r->map->key_mark[i],
+				"unknown key "
+				"'%.80s'; did you mean '%s'?",
+				near, key);
 			return;
 		}
 	reader_fail(r, NULL, "lacks the key '%s'", key);
@@ -143,8 +144,7 @@ double read_quantity(struct reader *r, const char *key, enum dimension dim,
 		return fallback;
 	if (value < 0)
 		reader_fail(r, key, "%s is negative", n->text);
-	else if (value == 0 && fallback != 0 && dim != DIM_NONE &&
-		 dim != DIM_FRAC)
+	else if (value == 0 && fallback != 0 && dim != DIM_NONE && dim != DIM_FRAC)
 		reader_fail(r, key, "%s is zero", n->text);
 	return value;
 }
@@ -165,8 +165,8 @@ int64_t read_int(struct reader *r, const char *key, int64_t min, int64_t max,
 		return fallback;
 	}
 	if (errno || value < min || value > max) {
-		reader_fail(r, key, "%.40s is not between %" PRId64
-				    " and %" PRId64, text, min, max);
+		reader_fail(r, key, "%.40s is not between %" PRId64 " and %" PRId64,
+			    text, min, max);
 		return fallback;
 	}
 	return value;
@@ -193,8 +193,8 @@ const char *read_text(struct reader *r, const char *key, const char *fallback)
 	return text ? text : fallback;
 }
 
-int read_choice(struct reader *r, const char *key, const char *const *names,
-		size_t n, int fallback)
+int read_choice(struct reader *r, const char *key, const char *const *names, size_t n,
+		int fallback)
 {
 	const char *text = scalar(r, key);
 	struct arena mem = { 0 };
@@ -204,14 +204,12 @@ int read_choice(struct reader *r, const char *key, const char *const *names,
 	for (size_t i = 0; i < n; i++)
 		if (!strcmp(names[i], text))
 			return (int)i;
-	reader_fail(r, key, "'%.40s' is none of %s", text,
-		    text_join(&mem, names, n));
+	reader_fail(r, key, "'%.40s' is none of %s", text, text_join(&mem, names, n));
 	arena_release(&mem);
 	return fallback;
 }
 
-static const struct ft_provenance *provenance(struct reader *r,
-					      struct arena *mem,
+static const struct ft_provenance *provenance(struct reader *r, struct arena *mem,
 					      const struct node *node)
 {
 	static const char *const kinds[] = { "measured", "published", "derived",
@@ -241,8 +239,7 @@ void read_provenance(struct reader *r, struct arena *mem)
 }
 
 static void read_parts(struct reader *r, struct arena *mem, const char *key,
-		       const struct node *n, enum dimension dim,
-		       struct ft_number *out)
+		       const struct node *n, enum dimension dim, struct ft_number *out)
 {
 	struct reader in = reader_open(n, r->err);
 	const struct node *value = read_need(&in, "value");
@@ -264,9 +261,8 @@ static void read_parts(struct reader *r, struct arena *mem, const char *key,
 		r->failed = true;
 }
 
-struct ft_number read_number_or(struct reader *r, struct arena *mem,
-				const char *key, enum dimension dim,
-				double fallback)
+struct ft_number read_number_or(struct reader *r, struct arena *mem, const char *key,
+				enum dimension dim, double fallback)
 {
 	struct ft_number out = { fallback, fallback, fallback, r->from };
 	const struct node *n = read_node(r, key);
@@ -281,13 +277,14 @@ struct ft_number read_number_or(struct reader *r, struct arena *mem,
 	if (!r->failed && out.low < 0)
 		reader_fail(r, key, "is negative");
 	if (!r->failed && !out.from)
-		reader_fail(r, key, "has no provenance; add provenance: "
-				    "{kind, source, date} to it or its block");
+		reader_fail(r, key,
+			    "has no provenance; add provenance: "
+			    "{kind, source, date} to it or its block");
 	return out;
 }
 
-struct ft_number read_number(struct reader *r, struct arena *mem,
-			     const char *key, enum dimension dim)
+struct ft_number read_number(struct reader *r, struct arena *mem, const char *key,
+			     enum dimension dim)
 {
 	struct ft_number out = read_number_or(r, mem, key, dim, 0);
 
@@ -307,13 +304,12 @@ bool reader_close(struct reader *r)
 		r->failed = true;
 		if (near)
 			return ft_fail(r->err, &r->map->key_mark[i],
-				       "unknown key '%.80s'; did you mean '%s'?",
-				       key, near);
+				       "unknown key '%.80s'; did you mean '%s'?", key,
+				       near);
 		struct arena mem = { 0 };
 
-		ft_fail(r->err, &r->map->key_mark[i],
-			"unknown key '%.80s'; known: %s", key,
-			text_join(&mem, r->known, r->n_known));
+		ft_fail(r->err, &r->map->key_mark[i], "unknown key '%.80s'; known: %s",
+			key, text_join(&mem, r->known, r->n_known));
 		arena_release(&mem);
 	}
 	return !r->failed;

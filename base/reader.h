@@ -52,21 +52,20 @@ bool read_bool(struct reader *r, const char *key, bool fallback);
 const char *read_text(struct reader *r, const char *key, const char *fallback);
 
 /* The index of the value in names[n]; another word is an error listing them. */
-int read_choice(struct reader *r, const char *key, const char *const *names,
-		size_t n, int fallback);
+int read_choice(struct reader *r, const char *key, const char *const *names, size_t n,
+		int fallback);
 
 /* A map's provenance block, if any, becomes what its numbers inherit. */
 void read_provenance(struct reader *r, struct arena *mem);
 
 /* A number with provenance: "4.8 TB/s", or {value, low, high, provenance}.
  * No provenance, neither own nor inherited, is an error. */
-struct ft_number read_number(struct reader *r, struct arena *mem,
-			     const char *key, enum dimension dim);
+struct ft_number read_number(struct reader *r, struct arena *mem, const char *key,
+			     enum dimension dim);
 
 /* The same where the key may be absent. */
-struct ft_number read_number_or(struct reader *r, struct arena *mem,
-				const char *key, enum dimension dim,
-				double fallback);
+struct ft_number read_number_or(struct reader *r, struct arena *mem, const char *key,
+				enum dimension dim, double fallback);
 
 /* Record a mistake of meaning at key (or at the map when key is NULL). */
 bool reader_fail(struct reader *r, const char *key, const char *fmt, ...)

@@ -35,8 +35,7 @@ int fit_fold_gemm(double n, double k)
 
 int fit_fold_attention(double heads, double kv, double dim, double s)
 {
-	return (int)(shape_of(heads * 1000 + kv, dim * 1000003 + s) %
-		     FIT_FOLDS);
+	return (int)(shape_of(heads * 1000 + kv, dim * 1000003 + s) % FIT_FOLDS);
 }
 
 uint64_t fit_shape(const struct ft_measurement *m)
@@ -48,15 +47,13 @@ uint64_t fit_shape(const struct ft_measurement *m)
 				m->head_dim * 1000003 + m->sequence);
 	if (measurement_is(m, "memory"))
 		return shape_of(m->m * m->n, m->n + (double)strlen(m->kernel));
-	return shape_of(m->bytes + m->gpus,
-			m->kernel[0] * 256 + m->kernel[4]);
+	return shape_of(m->bytes + m->gpus, m->kernel[0] * 256 + m->kernel[4]);
 }
 
 int fit_fold(const struct ft_measurement *m)
 {
 	bool held = (measurement_is(m, "gemm") && !m->sustained) ||
-		    measurement_is(m, "attention") ||
-		    measurement_is(m, "memory") ||
+		    measurement_is(m, "attention") || measurement_is(m, "memory") ||
 		    measurement_is(m, "collective");
 
 	return held ? (int)(fit_shape(m) % FIT_FOLDS) : FIT_FOLDS;
@@ -67,7 +64,7 @@ int fit_fold(const struct ft_measurement *m)
 struct errors {
 	double *value; /* predicted / measured - 1 */
 	uint64_t *shape;
-	int *group;    /* two of each error */
+	int *group; /* two of each error */
 	size_t n;
 };
 
@@ -89,17 +86,14 @@ static void name_groups(const struct ft_measurement *m, char part[96])
 		snprintf(part, 96, "gemm %s %s%s", m->dtype, m->layout,
 			 m->accumulate ? " accumulate" : "");
 	else if (measurement_is(m, "attention"))
-		snprintf(part, 96, "attention %s %s %s", m->dtype, m->impl,
-			 m->pass);
+		snprintf(part, 96, "attention %s %s %s", m->dtype, m->impl, m->pass);
 	else if (measurement_is(m, "memory"))
-		snprintf(part, 96, "memory %s%s", m->kernel,
-			 m->warm ? " warm" : "");
+		snprintf(part, 96, "memory %s%s", m->kernel, m->warm ? " warm" : "");
 	else
 		snprintf(part, 96, "collective %s %.0f", m->kernel, m->gpus);
 }
 
-static void finish_groups(struct ft_fit *fit, const struct errors *e,
-			  struct arena *mem)
+static void finish_groups(struct ft_fit *fit, const struct errors *e, struct arena *mem)
 {
 	for (size_t i = 0; i < fit->n_groups; i++) {
 		double *v = ARENA_ARRAY(mem, e->n + 1, double);
@@ -138,8 +132,7 @@ static bool scored(const struct fit_input *in, const struct ft_measurement *m)
 }
 
 /* A stand-in beside fused attention says nothing about the profile's error. */
-static const char *family_of(const struct fit_input *in,
-			     const struct ft_measurement *m)
+static const char *family_of(const struct fit_input *in, const struct ft_measurement *m)
 {
 	if (measurement_is(m, "attention") && !strcmp(m->impl, "unfused") &&
 	    strcmp(fit_attention_impl(in), "unfused"))
@@ -151,8 +144,7 @@ static bool score_fold(const struct fit_input *in, int fold, const char *folder,
 		       struct ft_fit *fit, struct errors *e, struct arena *mem,
 		       struct ft_error *err)
 {
-	const char *path = arena_printf(mem, "%s/%s.yaml", folder,
-					in->options->name);
+	const char *path = arena_printf(mem, "%s/%s.yaml", folder, in->options->name);
 	struct ft_gpu *gpu = ft_gpu_load(path, NULL, err);
 
 	for (size_t i = 0; gpu && i < in->n; i++) {
@@ -166,8 +158,7 @@ static bool score_fold(const struct fit_input *in, int fold, const char *folder,
 		if (!(us > 0))
 			continue;
 		name_groups(m, part);
-		e->group[2 * e->n] = group_named(fit, mem,
-						 family_of(in, m));
+		e->group[2 * e->n] = group_named(fit, mem, family_of(in, m));
 		e->group[2 * e->n + 1] = group_named(fit, mem, part);
 		e->shape[e->n] = fit_shape(m);
 		e->value[e->n++] = us / m->time_us - 1;
@@ -197,18 +188,15 @@ static void link_rows(const struct fit_input *in, const char *folder)
 					     "collectives.csv" };
 	struct arena mem = { 0 };
 	struct ft_error ignored;
-	const char *base = file_find(&mem, "hw/gpus", in->options->base, NULL,
-				     &ignored);
+	const char *base =
+		file_find(&mem, "hw/gpus", in->options->base, NULL, &ignored);
 
 	for (int i = 0; base && i < 3; i++) {
-		const char *from = arena_printf(&mem, "%.*s.%s",
-						(int)strlen(base) - 5, base,
-						tails[i]);
-		const char *stem = strrchr(base, '/') ? strrchr(base, '/') + 1 :
-							base;
+		const char *from = arena_printf(&mem, "%.*s.%s", (int)strlen(base) - 5,
+						base, tails[i]);
+		const char *stem = strrchr(base, '/') ? strrchr(base, '/') + 1 : base;
 		const char *to = arena_printf(&mem, "%s/%.*s.%s", folder,
-					      (int)strlen(stem) - 5, stem,
-					      tails[i]);
+					      (int)strlen(stem) - 5, stem, tails[i]);
 		char *real = realpath(from, NULL);
 
 		/* where that fails, loading says what is missing */
@@ -240,8 +228,8 @@ static bool write_all(struct fit_input *in, int fold, const char *folder,
 	return gpu && (!again || fit_write_profile(in, fold, folder, fit, err));
 }
 
-static bool hold_out(struct fit_input *in, struct ft_fit *fit,
-		     struct arena *mem, struct ft_error *err)
+static bool hold_out(struct fit_input *in, struct ft_fit *fit, struct arena *mem,
+		     struct ft_error *err)
 {
 	struct errors e = { ARENA_ARRAY(mem, in->n + 1, double),
 			    ARENA_ARRAY(mem, in->n + 1, uint64_t),
@@ -293,28 +281,24 @@ static int by_size(const void *a, const void *b)
 
 /* How far published products of a format are off from ours: those of the base by
  * its prediction, those of the store by products of one size. */
-static size_t disagreements(const struct fit_input *in, const char *dtype,
-			    double *off)
+static size_t disagreements(const struct fit_input *in, const char *dtype, double *off)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < in->n; i++) {
 		const struct ft_measurement *m = &in->row[i];
 
-		if (!measurement_is(m, "gemm") || m->sustained ||
-		    fit_published(m) || strcmp(m->dtype, dtype) ||
-		    strcmp(m->layout, "forward"))
+		if (!measurement_is(m, "gemm") || m->sustained || fit_published(m) ||
+		    strcmp(m->dtype, dtype) || strcmp(m->layout, "forward"))
 			continue;
 		if (in->own_base && !in->n_codes)
-			off[n++] = measurement_predict_us(in->base, m) /
-					   m->time_us - 1;
+			off[n++] = measurement_predict_us(in->base, m) / m->time_us - 1;
 		for (size_t j = 0; in->n_codes && j < in->n; j++) {
 			const struct ft_measurement *p = &in->row[j];
 
 			if (!fit_published(p) || !measurement_is(p, "gemm") ||
 			    p->m != m->m || p->n != m->n || p->k != m->k ||
-			    strcmp(p->dtype, dtype) ||
-			    strcmp(p->layout, "forward"))
+			    strcmp(p->dtype, dtype) || strcmp(p->layout, "forward"))
 				continue;
 			off[n++] = p->time_us / m->time_us - 1;
 			break;
@@ -325,8 +309,7 @@ static size_t disagreements(const struct fit_input *in, const char *dtype,
 
 /* Published products of a format stay unless what we measured contradicts them:
  * then the median difference is more than 15 %. */
-static void judge_published(struct fit_input *in, struct ft_fit *fit,
-			    struct arena *mem)
+static void judge_published(struct fit_input *in, struct ft_fit *fit, struct arena *mem)
 {
 	double *off = ARENA_ARRAY(mem, in->n + 1, double);
 
@@ -341,9 +324,11 @@ static void judge_published(struct fit_input *in, struct ft_fit *fit,
 		if (fabs(off[n / 2]) <= disagree)
 			continue;
 		in->keep[d] = false;
-		snprintf(fit->note, sizeof(fit->note), "published %s products "
+		snprintf(fit->note, sizeof(fit->note),
+			 "published %s products "
 			 "are left out: measurements differ from them by %.0f %%"
-			 " (median of %zu)", name, 100 * fabs(off[n / 2]), n);
+			 " (median of %zu)",
+			 name, 100 * fabs(off[n / 2]), n);
 	}
 }
 
@@ -354,8 +339,8 @@ static int families_of(const struct fit_input *in)
 		const char *kind;
 		int families;
 	} of[] = {
-		{ "gemm", FT_FIT_GEMM | FT_FIT_SUSTAINED | FT_FIT_LAYOUT |
-			  FT_FIT_ACCUMULATE },
+		{ "gemm",
+		  FT_FIT_GEMM | FT_FIT_SUSTAINED | FT_FIT_LAYOUT | FT_FIT_ACCUMULATE },
 		{ "attention", FT_FIT_ATTENTION },
 		{ "memory", FT_FIT_MEMORY },
 		{ "collective", FT_FIT_COLLECTIVES },
@@ -403,7 +388,8 @@ static bool one_device(const struct fit_input *in, struct ft_error *err)
 		if (!first[0])
 			first = device;
 		if (device[0] && strcmp(device, first))
-			return ft_fail(err, NULL, "the store holds measurements "
+			return ft_fail(err, NULL,
+				       "the store holds measurements "
 				       "of %s and of %s; choose with --device",
 				       first, device);
 	}
@@ -429,7 +415,8 @@ static bool prepare(struct ft_store *store, const struct ft_fit_options *o,
 			       o->device ? " of the device " : "",
 			       o->device ? o->device : "",
 			       n ? " to fit; kernels of recorded steps take "
-				   "--with-in-step" : "");
+				   "--with-in-step" :
+				   "");
 	if (!one_device(in, err))
 		return false;
 	in->own_base = !strcmp(o->base, o->name);
@@ -442,8 +429,8 @@ static bool prepare(struct ft_store *store, const struct ft_fit_options *o,
 	return in->base != NULL;
 }
 
-bool ft_fit(struct ft_store *store, const struct ft_fit_options *o,
-	    struct ft_fit *fit, struct ft_error *err)
+bool ft_fit(struct ft_store *store, const struct ft_fit_options *o, struct ft_fit *fit,
+	    struct ft_error *err)
 {
 	struct fit_input in;
 	bool ok;

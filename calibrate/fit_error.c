@@ -25,8 +25,7 @@ double fit_spread(double root_mean_square, double p80, size_t n, size_t shapes)
 
 	if (shapes < FEWEST_SHAPES)
 		return 0;
-	return one * gsl_cdf_tdist_Pinv(0.9, count - 1) / z *
-	       sqrt(1 + 1 / count);
+	return one * gsl_cdf_tdist_Pinv(0.9, count - 1) / z * sqrt(1 + 1 / count);
 }
 
 static int by_size(const void *a, const void *b)
@@ -73,6 +72,5 @@ void fit_summarize(struct ft_fit_error *g, double *v, uint64_t *shape, size_t n)
 	g->median = n ? fabs(v[n / 2]) : 0;
 	g->p90 = quantile(v, n, 0.9);
 	g->shapes = distinct(shape, n);
-	g->spread = fit_spread(sqrt(square), quantile(v, n, 0.8), n,
-			       g->shapes);
+	g->spread = fit_spread(sqrt(square), quantile(v, n, 0.8), n, g->shapes);
 }

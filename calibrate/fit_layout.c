@@ -41,21 +41,19 @@ static bool plain(const struct ft_measurement *m, const char *layout)
 }
 
 /* Is f the forward product that b, of a layer of m n k, is? */
-static bool same_product(const struct ft_measurement *b,
-			 const struct ft_measurement *f)
+static bool same_product(const struct ft_measurement *b, const struct ft_measurement *f)
 {
 	bool wgrad = !strcmp(b->layout, "wgrad");
 	double m = wgrad ? fmin(b->n, b->k) : b->m;
 	double n = wgrad ? fmax(b->n, b->k) : b->k;
 	double k = wgrad ? b->m : b->n;
 
-	return f->m == m && f->n == n && f->k == k &&
-	       !strcmp(f->dtype, b->dtype) &&
+	return f->m == m && f->n == n && f->k == k && !strcmp(f->dtype, b->dtype) &&
 	       fit_from_torch(f) == fit_from_torch(b);
 }
 
-static void against_forward(const struct fit_input *in, int fold,
-			    const char *layout, struct fit_ratio *out)
+static void against_forward(const struct fit_input *in, int fold, const char *layout,
+			    struct fit_ratio *out)
 {
 	struct arena mem = { 0 };
 	double *ratio = ARENA_ARRAY(&mem, in->n + 1, double);
@@ -104,8 +102,8 @@ bool fit_accumulate(struct fit_input *in, int fold, const struct ft_gpu *gpu)
 		const struct ft_measurement *m = &in->row[i];
 		double us;
 
-		if (!measurement_is(m, "gemm") || !m->accumulate ||
-		    m->sustained || fit_fold(m) == fold)
+		if (!measurement_is(m, "gemm") || !m->accumulate || m->sustained ||
+		    fit_fold(m) == fold)
 			continue;
 		us = measurement_predict_us(gpu, m);
 		if (us > 0)
@@ -117,15 +115,17 @@ bool fit_accumulate(struct fit_input *in, int fold, const struct ft_gpu *gpu)
 	return n >= FEWEST;
 }
 
-static void put(const struct fit_input *in, const char *name,
-		const struct fit_ratio *r, const char *what, FILE *out)
+static void put(const struct fit_input *in, const char *name, const struct fit_ratio *r,
+		const char *what, FILE *out)
 {
 	if (!r->n)
 		return;
-	fprintf(out, "    %s: {value: %.3f, low: %.3f, high: %.3f, provenance: "
+	fprintf(out,
+		"    %s: {value: %.3f, low: %.3f, high: %.3f, provenance: "
 		"{kind: measured, source: \"%s: %s\", date: \"%s\", note: \""
-		"median, P10 and P90 of %zu %s\"}}\n", name, r->value, r->low,
-		r->high, in->source, in->device, in->date, r->n, what);
+		"median, P10 and P90 of %zu %s\"}}\n",
+		name, r->value, r->low, r->high, in->source, in->device, in->date, r->n,
+		what);
 }
 
 /* While accumulate is being fitted the profile must not have it. */
@@ -137,12 +137,18 @@ void fit_layout_yaml(const struct fit_input *in, FILE *out)
 	if (!in->dgrad.n && !in->wgrad.n && !in->accumulate.n && !hide)
 		return;
 	fputs("  layout:\n", out);
-	put(in, "dgrad", &in->dgrad, "products against forward ones of the "
-	    "same sizes", out);
-	put(in, "wgrad", &in->wgrad, "products against forward ones of the "
-	    "same sizes", out);
-	put(in, "accumulate", &in->accumulate, "products against their "
-	    "prediction without it", out);
+	put(in, "dgrad", &in->dgrad,
+	    "products against forward ones of the "
+	    "same sizes",
+	    out);
+	put(in, "wgrad", &in->wgrad,
+	    "products against forward ones of the "
+	    "same sizes",
+	    out);
+	put(in, "accumulate", &in->accumulate,
+	    "products against their "
+	    "prediction without it",
+	    out);
 	if (hide)
 		fputs("    accumulate: 1\n", out);
 }

@@ -42,22 +42,20 @@ static int residuals(const gsl_vector *v, void *data, gsl_vector *f)
 	double x[2] = { gsl_vector_get(v, 0), gsl_vector_get(v, 1) };
 
 	for (size_t i = 0; i < p->n; i++)
-		gsl_vector_set(f, i, p->skip[i] ? 0 :
-					     p->weight[i] * residual(p, x, i));
+		gsl_vector_set(f, i, p->skip[i] ? 0 : p->weight[i] * residual(p, x, i));
 	for (size_t i = 0; i < 2; i++)
-		gsl_vector_set(f, p->n + i,
-			       p->held ? hold * (x[i] - p->held[i]) : 0);
+		gsl_vector_set(f, p->n + i, p->held ? hold * (x[i] - p->held[i]) : 0);
 	return GSL_SUCCESS;
 }
 
 static bool solve(struct points *p, double x[2])
 {
-	gsl_multifit_nlinear_parameters how =
-		gsl_multifit_nlinear_default_parameters();
+	gsl_multifit_nlinear_parameters how = gsl_multifit_nlinear_default_parameters();
 	gsl_multifit_nlinear_workspace *w = gsl_multifit_nlinear_alloc(
 		gsl_multifit_nlinear_trust, &how, p->n + 2, 2);
-	gsl_multifit_nlinear_fdf f = { .f = residuals, .n = p->n + 2, .p = 2,
-				       .params = p };
+	gsl_multifit_nlinear_fdf f = {
+		.f = residuals, .n = p->n + 2, .p = 2, .params = p
+	};
 	gsl_vector_view at = gsl_vector_view_array(x, 2);
 	int info, code;
 
@@ -65,19 +63,19 @@ static bool solve(struct points *p, double x[2])
 		return false;
 	code = gsl_multifit_nlinear_init(&at.vector, &f, w);
 	if (code == GSL_SUCCESS)
-		code = gsl_multifit_nlinear_driver(100, 1e-8, 1e-8, 1e-8, NULL,
-						   NULL, &info, w);
+		code = gsl_multifit_nlinear_driver(100, 1e-8, 1e-8, 1e-8, NULL, NULL,
+						   &info, w);
 	for (int i = 0; i < 2; i++)
 		x[i] = gsl_vector_get(w->x, (size_t)i);
 	gsl_multifit_nlinear_free(w);
-	return (code == GSL_SUCCESS || code == GSL_EMAXITER ||
-		code == GSL_ENOPROG) && isfinite(x[0]) && isfinite(x[1]);
+	return (code == GSL_SUCCESS || code == GSL_EMAXITER || code == GSL_ENOPROG) &&
+	       isfinite(x[0]) && isfinite(x[1]);
 }
 
 /* Marks what lies beyond 4 standard deviations, judged by the mean absolute one,
  * and beyond 25 %; returns how many. */
-static size_t mark_outliers(const struct points *p, const double x[2],
-			    bool *skip, double *spread)
+static size_t mark_outliers(const struct points *p, const double x[2], bool *skip,
+			    double *spread)
 {
 	double sum = 0, square = 0, weights = 0, limit;
 	size_t n = 0;
@@ -122,7 +120,7 @@ static bool fit_sharp(const double *bytes, const double *time_s, size_t n,
 {
 	struct arena mem = { 0 };
 	bool *skip = ARENA_ARRAY(&mem, n + 1, bool), ok;
-	struct points p = { bytes, time_s, weigh(&mem, bytes, n), skip, n,
+	struct points p = { bytes,     time_s, weigh(&mem, bytes, n), skip, n,
 			    sharpness, NULL };
 	double x[2] = { 0, 0 }, held[2], rate = 0, start = INFINITY, most = 0;
 
@@ -164,8 +162,7 @@ bool fit_curve(const double *bytes, const double *time_s, size_t n,
 		struct fit_curve c;
 
 		if (fit_sharp(bytes, time_s, n, tried[i], NULL, &c) &&
-		    c.outliers <= out->outliers &&
-		    c.spread < 0.98 * out->spread)
+		    c.outliers <= out->outliers && c.spread < 0.98 * out->spread)
 			*out = c;
 	}
 	return ok;
@@ -202,9 +199,8 @@ static bool by_row(const char *kernel)
 	       !strcmp(kernel, "cross_entropy");
 }
 
-static struct cells cells_of(const struct fit_input *in, int fold,
-			     const char *kernel, bool warm, bool torch,
-			     double row_bytes, struct arena *mem)
+static struct cells cells_of(const struct fit_input *in, int fold, const char *kernel,
+			     bool warm, bool torch, double row_bytes, struct arena *mem)
 {
 	struct cells c = { ARENA_ARRAY(mem, in->n + 1, double),
 			   ARENA_ARRAY(mem, in->n + 1, double), 0 };
@@ -216,9 +212,9 @@ static struct cells cells_of(const struct fit_input *in, int fold,
 		    strcmp(m->kernel, kernel) || fit_fold(m) == fold ||
 		    fit_from_torch(m) != torch)
 			continue;
-		if (row_bytes > 0 ? fit_row_bytes(m) != row_bytes :
-				    !fit_memory_row(m, torch) ||
-					    (torch && !usual_width(m)))
+		if (row_bytes > 0 ?
+			    fit_row_bytes(m) != row_bytes :
+			    !fit_memory_row(m, torch) || (torch && !usual_width(m)))
 			continue;
 		c.bytes[c.n] = fit_moved_bytes(m);
 		c.time_s[c.n++] = m->time_us * 1e-6;
@@ -234,15 +230,13 @@ static int rising(const void *a, const void *b)
 }
 
 /* The row lengths that a kernel was measured at, in bytes, rising. */
-static size_t lengths_of(const struct fit_input *in, const char *kernel,
-			 double *length)
+static size_t lengths_of(const struct fit_input *in, const char *kernel, double *length)
 {
 	size_t n = 0, kept = 0;
 
 	for (size_t i = 0; i < in->n; i++)
 		if (measurement_is(&in->row[i], "memory") &&
-		    !strcmp(in->row[i].kernel, kernel) &&
-		    fit_from_torch(&in->row[i]) &&
+		    !strcmp(in->row[i].kernel, kernel) && fit_from_torch(&in->row[i]) &&
 		    fit_row_bytes(&in->row[i]) > 0)
 			length[n++] = fit_row_bytes(&in->row[i]);
 	qsort(length, n, sizeof(*length), rising);
@@ -269,19 +263,17 @@ static double fit_rows(const struct fit_input *in, int fold, const char *kernel,
 	const char *sep = ", by_row: {";
 
 	for (size_t i = 0; i < n; i++) {
-		struct cells at = cells_of(in, fold, kernel, warm, true,
-					   length[i], &mem);
+		struct cells at =
+			cells_of(in, fold, kernel, warm, true, length[i], &mem);
 		struct fit_curve c;
 
-		if (!fit_sharp(at.bytes, at.time_s, at.n, like->sharpness,
-			       like, &c))
+		if (!fit_sharp(at.bytes, at.time_s, at.n, like->sharpness, like, &c))
 			continue;
 		square += c.spread * c.spread * (double)at.n;
 		if (!out)
 			continue;
-		fprintf(out, "%s%.0f: {start: %.3f us, bandwidth: %.*f GB/s}",
-			sep, length[i], c.start_s * 1e6, decimals(&c),
-			c.bytes_per_s * 1e-9);
+		fprintf(out, "%s%.0f: {start: %.3f us, bandwidth: %.*f GB/s}", sep,
+			length[i], c.start_s * 1e6, decimals(&c), c.bytes_per_s * 1e-9);
 		sep = ", ";
 	}
 	if (out) /* null: the base's own must go */
@@ -330,8 +322,10 @@ static void print_curve(const struct fit_input *in, int fold, FILE *out,
 			const char *name, bool warm, const struct fit_curve *c,
 			double traffic)
 {
-	fprintf(out, "    %s%s: {start: %.3f us, bandwidth: %.*f GB/s, traffic: "
-		"%g", name, warm ? ".warm" : "", c->start_s * 1e6, decimals(c),
+	fprintf(out,
+		"    %s%s: {start: %.3f us, bandwidth: %.*f GB/s, traffic: "
+		"%g",
+		name, warm ? ".warm" : "", c->start_s * 1e6, decimals(c),
 		c->bytes_per_s * 1e-9, traffic);
 	if (c->sharpness > 1)
 		fprintf(out, ", half: null, sharpness: %g", c->sharpness);
@@ -348,9 +342,9 @@ size_t fit_memory_yaml(const struct fit_input *in, int fold, FILE *out,
 		       size_t *outliers)
 {
 	static const char *const kernels[] = {
-		"copy", "add", "rmsnorm", "layernorm", "swiglu", "gelu", "rope",
-		"softmax", "cross_entropy", "adamw", "cast", "concat", "mul",
-		"silu",
+		"copy", "add",	  "rmsnorm", "layernorm",     "swiglu",
+		"gelu", "rope",	  "softmax", "cross_entropy", "adamw",
+		"cast", "concat", "mul",     "silu",
 	};
 	struct fit_curve c;
 	size_t used = 0;
@@ -358,8 +352,7 @@ size_t fit_memory_yaml(const struct fit_input *in, int fold, FILE *out,
 	for (size_t i = 0; i < sizeof(kernels) / sizeof(*kernels); i++)
 		for (int warm = 0; warm < 2; warm++) {
 			bool torch = strcmp(kernels[i], "rope");
-			size_t n = one_curve(in, fold, kernels[i], warm, torch,
-					     &c);
+			size_t n = one_curve(in, fold, kernels[i], warm, torch, &c);
 
 			/* a profile's own curves give way only to kernels
 			 * that frameworks run, not to the probe's plain ones */
@@ -367,8 +360,7 @@ size_t fit_memory_yaml(const struct fit_input *in, int fold, FILE *out,
 				continue;
 			if (!n && torch) {
 				torch = false;
-				n = one_curve(in, fold, kernels[i], warm,
-					      false, &c);
+				n = one_curve(in, fold, kernels[i], warm, false, &c);
 			}
 			if (!n)
 				continue;
@@ -376,11 +368,11 @@ size_t fit_memory_yaml(const struct fit_input *in, int fold, FILE *out,
 			*outliers += c.outliers;
 			print_curve(in, fold, out, kernels[i], warm, &c,
 				    !strcmp(kernels[i], "concat") ?
-					    2 : fit_traffic(kernels[i], torch));
+					    2 :
+					    fit_traffic(kernels[i], torch));
 			if (i == 0 && in->options->families & FT_FIT_MEMORY &&
 			    !in->own_base)
-				print_curve(in, fold, out, "default", warm, &c,
-					    2);
+				print_curve(in, fold, out, "default", warm, &c, 2);
 		}
 	return used;
 }

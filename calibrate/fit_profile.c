@@ -88,25 +88,23 @@ static void print_block(FILE *out, const struct node *n, int depth)
 /* ---- what lies over the base ------------------------------------------------------- */
 
 static void provenance(const struct fit_input *in, const char *kind,
-		       const struct ft_provenance *base, FILE *out,
-		       const char *note)
+		       const struct ft_provenance *base, FILE *out, const char *note)
 {
 	if (fit_origin(in, kind) == FIT_PUBLISHED) {
 		fit_published_provenance(in, kind, base, out);
 		return;
 	}
-	fprintf(out, "  provenance: {kind: measured, source: \"%s: %s\", date: "
-		"\"%s\", note: \"%s\"}\n", in->source, in->device, in->date,
-		note);
+	fprintf(out,
+		"  provenance: {kind: measured, source: \"%s: %s\", date: "
+		"\"%s\", note: \"%s\"}\n",
+		in->source, in->device, in->date, note);
 }
 
 /* Too few shapes to say: as the base has it. */
-static double spread_of(const struct ft_fit *fit, const char *family,
-			double fallback)
+static double spread_of(const struct ft_fit *fit, const char *family, double fallback)
 {
 	for (size_t i = 0; fit && i < fit->n_groups; i++)
-		if (!strcmp(fit->group[i].family, family) &&
-		    fit->group[i].spread > 0)
+		if (!strcmp(fit->group[i].family, family) && fit->group[i].spread > 0)
 			return fit->group[i].spread;
 	return fallback;
 }
@@ -142,12 +140,10 @@ static double sustained_rate(const struct fit_input *in, const char *dtype)
 			const struct ft_measurement *b = &in->row[j];
 
 			if (measurement_is(b, "gemm") && !b->sustained &&
-			    !strcmp(b->layout, "forward") &&
-			    !strcmp(b->dtype, dtype) && a->m == b->m &&
-			    a->n == b->n && a->k == b->k &&
+			    !strcmp(b->layout, "forward") && !strcmp(b->dtype, dtype) &&
+			    a->m == b->m && a->n == b->n && a->k == b->k &&
 			    !fit_from_torch(b))
-				ratio[n++] = (b->p10_us > 0 ? b->p10_us :
-								    b->time_us) /
+				ratio[n++] = (b->p10_us > 0 ? b->p10_us : b->time_us) /
 					     a->time_us;
 		}
 	}
@@ -158,21 +154,21 @@ static double sustained_rate(const struct fit_input *in, const char *dtype)
 static const char *kin(const struct fit_input *in, const char *kind)
 {
 	return in->own_base && fit_origin(in, kind) == FIT_PUBLISHED ?
-		       "" : "  rows_of: null\n";
+		       "" :
+		       "  rows_of: null\n";
 }
 
-static void write_gemm(const struct fit_input *in, const struct ft_fit *fit,
-		       FILE *out)
+static void write_gemm(const struct fit_input *in, const struct ft_fit *fit, FILE *out)
 {
 	/* what was not run for seconds itself goes as its like */
 	static const char *const dtypes[][2] = {
-		{ "bf16", "bf16" }, { "fp16", "bf16" }, { "fp8", "fp8" },
+		{ "bf16", "bf16" },	   { "fp16", "bf16" }, { "fp8", "fp8" },
 		{ "fp8-block128", "fp8" }, { "fp32", "fp32" },
 	};
 	bool rate = false;
 
-	if (in->families & (FT_FIT_GEMM | FT_FIT_SUSTAINED | FT_FIT_LAYOUT |
-			    FT_FIT_ACCUMULATE))
+	if (in->families &
+	    (FT_FIT_GEMM | FT_FIT_SUSTAINED | FT_FIT_LAYOUT | FT_FIT_ACCUMULATE))
 		fprintf(out, "gemm:\n  tile_m: %lld\n", /* never empty */
 			(long long)in->base->gemm_model.tile_m);
 	if (in->families & FT_FIT_GEMM) {
@@ -193,12 +189,13 @@ static void write_gemm(const struct fit_input *in, const struct ft_fit *fit,
 		if (!(r > 0))
 			continue;
 		if (!rate)
-			fprintf(out, "  sustained:\n    provenance: {kind: "
+			fprintf(out,
+				"  sustained:\n    provenance: {kind: "
 				"measured, source: \"%s: %s\", date: \"%s\", "
 				"note: \"seconds of one product against a "
 				"short burst of it; fp16 as bf16, block-scaled "
-				"fp8 as fp8\"}\n", in->source,
-				in->device, in->date);
+				"fp8 as fp8\"}\n",
+				in->source, in->device, in->date);
 		rate = true;
 		fprintf(out, "    %s: %.4f\n", dtypes[i][0], r);
 	}
@@ -209,8 +206,8 @@ static void put_factor(FILE *out, const char *name, double *v, size_t n)
 {
 	double value = fmax(1, median(v, n));
 
-	fprintf(out, "  %s: {value: %.3f, low: %.3f, high: %.3f}\n", name,
-		value, fmin(value, v[0]), fmax(value, v[n - 1]));
+	fprintf(out, "  %s: {value: %.3f, low: %.3f, high: %.3f}\n", name, value,
+		fmin(value, v[0]), fmax(value, v[n - 1]));
 }
 
 static void write_interference(const struct fit_input *in, FILE *out)
@@ -231,14 +228,14 @@ static void write_interference(const struct fit_input *in, FILE *out)
 	if (!n)
 		return;
 	fputs("interference:\n", out);
-	provenance(in, "beside", NULL, out, "a large product beside collectives "
+	provenance(in, "beside", NULL, out,
+		   "a large product beside collectives "
 		   "at least half as long");
 	put_factor(out, "compute_beside_collective", product, n);
 	put_factor(out, "collective_beside_compute", collective, n);
 }
 
-static double cell_us(const struct fit_input *in, const char *kind,
-		      const char *kernel)
+static double cell_us(const struct fit_input *in, const char *kind, const char *kernel)
 {
 	for (size_t i = 0; i < in->n; i++)
 		if (measurement_is(&in->row[i], kind) &&
@@ -255,7 +252,8 @@ static void write_launch(const struct fit_input *in, FILE *out)
 	if (!(gap > 0) || !(graph > 0))
 		return;
 	fputs("launch:\n", out);
-	provenance(in, "launch", NULL, out, "empty kernels, one after another on a stream; in a "
+	provenance(in, "launch", NULL, out,
+		   "empty kernels, one after another on a stream; in a "
 		   "graph");
 	fprintf(out, "  gap: %.3f us\n  floor: %.3f us\n", gap, graph);
 }
@@ -298,17 +296,18 @@ static void write_overlay(const struct fit_input *in, int fold,
 	write_gemm(in, fit, out);
 	if (families & FT_FIT_ATTENTION) {
 		fputs("attention:\n", out);
-		provenance(in, "attention", in->base->attention_spread.from,
-			   out, "isolated, second-level cache flushed");
-		fprintf(out, "  spread: %.4f\n  impl: %s\n  rows: "
+		provenance(in, "attention", in->base->attention_spread.from, out,
+			   "isolated, second-level cache flushed");
+		fprintf(out,
+			"  spread: %.4f\n  impl: %s\n  rows: "
 			"%s.attention.csv\n",
-			spread_of(fit, "attention",
-				  in->base->attention_spread.value),
+			spread_of(fit, "attention", in->base->attention_spread.value),
 			fit_attention_impl(in), in->options->name);
 	}
 	if (families & FT_FIT_MEMORY) {
 		fputs("memory_bound:\n", out);
-		provenance(in, "memory", NULL, out, "as PyTorch runs them, by stream "
+		provenance(in, "memory", NULL, out,
+			   "as PyTorch runs them, by stream "
 			   "events; warm: right behind themselves");
 		fprintf(out, "  spread: %.4f\n  curves:\n    provenance: null\n",
 			spread_of(fit, "memory", in->base->memory_spread.value));
@@ -316,12 +315,11 @@ static void write_overlay(const struct fit_input *in, int fold,
 	}
 	if (families & FT_FIT_COLLECTIVES) {
 		fputs("collectives:\n", out);
-		provenance(in, "collective",
-			   in->base->collective_spread.from, out, "one host thread a rank, back to back, the "
+		provenance(in, "collective", in->base->collective_spread.from, out,
+			   "one host thread a rank, back to back, the "
 			   "slowest rank; published rows keep their source");
 		fprintf(out, "  spread: %.4f\n  rows: %s.collectives.csv\n%s",
-			spread_of(fit, "collective",
-				  in->base->collective_spread.value),
+			spread_of(fit, "collective", in->base->collective_spread.value),
 			in->options->name, kin(in, "collective"));
 	}
 	if (families & FT_FIT_INTERFERENCE)
@@ -334,11 +332,15 @@ static void write_overlay(const struct fit_input *in, int fold,
 static void write_bar(const struct ft_fit_error *e, FILE *out)
 {
 	if (e->spread <= 0)
-		fprintf(out, "# %s: too few shapes (%zu) for an error bar; the "
-			"base's stays\n", e->family, e->shapes);
+		fprintf(out,
+			"# %s: too few shapes (%zu) for an error bar; the "
+			"base's stays\n",
+			e->family, e->shapes);
 	else if (e->shapes < 30)
-		fprintf(out, "# %s: error bar widened for %zu shapes (Student's "
-			"t)\n", e->family, e->shapes);
+		fprintf(out,
+			"# %s: error bar widened for %zu shapes (Student's "
+			"t)\n",
+			e->family, e->shapes);
 }
 
 static void write_errors(const struct ft_fit *fit, FILE *out)
@@ -351,9 +353,10 @@ static void write_errors(const struct ft_fit *fit, FILE *out)
 
 		if (!strncmp(e->family, "collective ", 11))
 			continue; /* too many: `fit` prints them */
-		fprintf(out, "#   %-34s n %4zu  MAPE %5.1f %%  p90 %5.1f %%  bias "
-			"%+5.1f %%\n", e->family, e->n, 100 * e->mape,
-			100 * e->p90, 100 * e->bias);
+		fprintf(out,
+			"#   %-34s n %4zu  MAPE %5.1f %%  p90 %5.1f %%  bias "
+			"%+5.1f %%\n",
+			e->family, e->n, 100 * e->mape, 100 * e->p90, 100 * e->bias);
 	}
 	for (size_t i = 0; i < fit->n_groups; i++)
 		if (!strchr(fit->group[i].family, ' '))
@@ -373,15 +376,14 @@ static bool take_from_base(const struct fit_input *in, struct arena *mem,
 	} blocks[] = {
 		{ FT_FIT_GEMM, "gemm.rows", "gemm.rows_of" },
 		{ FT_FIT_ATTENTION, "attention.rows", "attention.rows_of" },
-		{ FT_FIT_COLLECTIVES, "collectives.rows",
-		  "collectives.rows_of" },
+		{ FT_FIT_COLLECTIVES, "collectives.rows", "collectives.rows_of" },
 	};
 
 	for (int i = 0; !in->own_base && i < 3; i++)
 		if (!(in->families & blocks[i].family) &&
 		    node_path(base, blocks[i].rows) &&
-		    (!node_put_path(mem, over, blocks[i].rows, &over->mark,
-				    "null", err) ||
+		    (!node_put_path(mem, over, blocks[i].rows, &over->mark, "null",
+				    err) ||
 		     !node_put_path(mem, over, blocks[i].kin, &over->mark,
 				    in->options->base, err)))
 			return false;
@@ -407,11 +409,12 @@ bool fit_write_profile(const struct fit_input *in, int fold, const char *folder,
 	fclose(memory);
 	over = node_read_text(&mem, "the fit", text, len, err);
 	ok = base && over && take_from_base(in, &mem, base, over, err) &&
-	     file_begin(&f, arena_printf(&mem, "%s/%s.yaml", folder, o->name),
-			err);
+	     file_begin(&f, arena_printf(&mem, "%s/%s.yaml", folder, o->name), err);
 	if (ok) {
-		fprintf(f.out, "# hw/gpus/%s.yaml - written by `foretoken "
-			"calibrate fit`\n", o->name);
+		fprintf(f.out,
+			"# hw/gpus/%s.yaml - written by `foretoken "
+			"calibrate fit`\n",
+			o->name);
 		write_errors(fit, f.out);
 		print_block(f.out, node_overlay(&mem, base, over), 0);
 		ok = file_commit(&f, err);

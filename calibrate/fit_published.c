@@ -43,8 +43,7 @@ void fit_list_codes(struct fit_input *in, struct arena *mem)
 {
 	in->code = ARENA_ARRAY(mem, in->n + 1, const char *);
 	for (size_t i = 0; i < in->n; i++)
-		if (fit_published(&in->row[i]) &&
-		    !fit_has_code(in, in->row[i].source))
+		if (fit_published(&in->row[i]) && !fit_has_code(in, in->row[i].source))
 			in->code[in->n_codes++] = in->row[i].source;
 }
 
@@ -68,11 +67,11 @@ static int by_shape(const void *a, const void *b)
 					 { x->pass, y->pass },
 					 { x->kernel, y->kernel } };
 	const double p[] = { x->causal, x->head_dim, x->sequence, x->batch,
-			     x->heads, x->kv_heads, x->n, x->k, x->m, x->gpus,
-			     x->bytes };
+			     x->heads,	x->kv_heads, x->n,	  x->k,
+			     x->m,	x->gpus,     x->bytes };
 	const double q[] = { y->causal, y->head_dim, y->sequence, y->batch,
-			     y->heads, y->kv_heads, y->n, y->k, y->m, y->gpus,
-			     y->bytes };
+			     y->heads,	y->kv_heads, y->n,	  y->k,
+			     y->m,	y->gpus,     y->bytes };
 	int order = 0;
 
 	for (size_t i = 0; !order && i < 5; i++)
@@ -104,18 +103,17 @@ static void put_number(double v, FILE *out)
 static void put_row(const struct ft_measurement *m, FILE *out)
 {
 	if (measurement_is(m, "gemm")) {
-		fprintf(out, "%s,%s,%.0f,%.0f,%.0f,", m->dtype, m->layout, m->m,
-			m->n, m->k);
+		fprintf(out, "%s,%s,%.0f,%.0f,%.0f,", m->dtype, m->layout, m->m, m->n,
+			m->k);
 		put_number(m->time_us, out);
 	} else if (measurement_is(m, "attention")) {
-		fprintf(out, "%s,%s,%s,%s,%.0f,%.0f,%.0f,%.0f,%.0f,", m->dtype,
-			m->impl, m->pass, m->causal ? "true" : "false",
-			m->head_dim, m->sequence, m->batch, m->heads,
-			m->kv_heads);
+		fprintf(out, "%s,%s,%s,%s,%.0f,%.0f,%.0f,%.0f,%.0f,", m->dtype, m->impl,
+			m->pass, m->causal ? "true" : "false", m->head_dim, m->sequence,
+			m->batch, m->heads, m->kv_heads);
 		put_number(fit_flop(m) / m->time_us * 1e-6, out);
 	} else {
-		fprintf(out, "%s,%s,%.0f,%.0f,%.6g", m->fabric, m->kernel,
-			m->gpus, m->bytes, m->time_us);
+		fprintf(out, "%s,%s,%.0f,%.0f,%.6g", m->fabric, m->kernel, m->gpus,
+			m->bytes, m->time_us);
 	}
 	fprintf(out, ",%s\n", m->source);
 }
@@ -124,8 +122,7 @@ bool fit_measured_fabric(const struct fit_input *in, const char *fabric)
 {
 	for (size_t i = 0; i < in->n; i++)
 		if (measurement_is(&in->row[i], "collective") &&
-		    !fit_published(&in->row[i]) &&
-		    !strcmp(in->row[i].fabric, fabric))
+		    !fit_published(&in->row[i]) && !strcmp(in->row[i].fabric, fabric))
 			return true;
 	return false;
 }
@@ -144,8 +141,8 @@ bool fit_stands(const struct fit_input *in, const struct ft_measurement *m)
 static bool wanted(const struct fit_input *in, int fold, const char *kind,
 		   const struct ft_measurement *m)
 {
-	return fit_published(m) && measurement_is(m, kind) &&
-	       fit_fold(m) != fold && !m->sustained && fit_stands(in, m);
+	return fit_published(m) && measurement_is(m, kind) && fit_fold(m) != fold &&
+	       !m->sustained && fit_stands(in, m);
 }
 
 void fit_write_published(const struct fit_input *in, int fold, const char *kind,
@@ -179,9 +176,10 @@ void fit_published_provenance(const struct fit_input *in, const char *kind,
 
 	if (!strncmp(more, note, strlen(note)))
 		note = "";
-	fprintf(out, "  provenance: {kind: published, source: \"%s\", date: "
+	fprintf(out,
+		"  provenance: {kind: published, source: \"%s\", date: "
 		"\"%s\", note: \"%s%s%s\"}\n",
 		own ? base->source : "published rows, see SOURCES.md",
-		own ? base->date : in->date, note,
-		note[0] && more[0] ? "; " : "", more);
+		own ? base->date : in->date, note, note[0] && more[0] ? "; " : "",
+		more);
 }

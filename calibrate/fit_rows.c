@@ -23,16 +23,16 @@ enum { TEXT = 192 };
 static bool row_key(const struct ft_measurement *m, char key[TEXT])
 {
 	if (measurement_is(m, "gemm") && !m->accumulate && !m->sustained)
-		snprintf(key, TEXT, "%s,%s,%.0f,%.0f,%.0f", m->dtype, m->layout,
-			 m->m, m->n, m->k);
+		snprintf(key, TEXT, "%s,%s,%.0f,%.0f,%.0f", m->dtype, m->layout, m->m,
+			 m->n, m->k);
 	else if (measurement_is(m, "attention"))
 		snprintf(key, TEXT, "%s,%s,%s,%s,%.0f,%.0f,%.0f,%.0f,%.0f",
 			 m->dtype[0] ? m->dtype : "bf16", m->impl, m->pass,
 			 m->causal ? "true" : "false", m->head_dim, m->sequence,
 			 m->batch, m->heads, m->kv_heads);
 	else if (measurement_is(m, "collective"))
-		snprintf(key, TEXT, "%s,%s,%.0f,%.0f", m->fabric, m->kernel,
-			 m->gpus, m->bytes);
+		snprintf(key, TEXT, "%s,%s,%.0f,%.0f", m->fabric, m->kernel, m->gpus,
+			 m->bytes);
 	else
 		return false;
 	return true;
@@ -55,8 +55,7 @@ struct keyed {
 
 static int by_key(const void *a, const void *b)
 {
-	return strcmp(((const struct keyed *)a)->key,
-		      ((const struct keyed *)b)->key);
+	return strcmp(((const struct keyed *)a)->key, ((const struct keyed *)b)->key);
 }
 
 static size_t collect(const struct fit_input *in, int fold, const char *kind,
@@ -65,17 +64,15 @@ static size_t collect(const struct fit_input *in, int fold, const char *kind,
 	size_t n = 0;
 
 	for (size_t i = 0; i < in->n; i++)
-		if (measurement_is(&in->row[i], kind) &&
-		    !fit_published(&in->row[i]) &&
-		    fit_fold(&in->row[i]) != fold &&
-		    row_key(&in->row[i], out[n].key))
+		if (measurement_is(&in->row[i], kind) && !fit_published(&in->row[i]) &&
+		    fit_fold(&in->row[i]) != fold && row_key(&in->row[i], out[n].key))
 			out[n++].m = &in->row[i];
 	qsort(out, n, sizeof(*out), by_key);
 	return n;
 }
 
-static void write_measured(const struct fit_input *in, int fold,
-			   const char *kind, FILE *out)
+static void write_measured(const struct fit_input *in, int fold, const char *kind,
+			   FILE *out)
 {
 	struct arena mem = { 0 };
 	struct keyed *row = ARENA_ARRAY(&mem, in->n + 1, struct keyed);
@@ -88,8 +85,7 @@ static void write_measured(const struct fit_input *in, int fold,
 			sum += log(row[j].m->time_us);
 			least = fmin(least, row[j].m->time_us);
 		}
-		us = strcmp(kind, "collective") ? exp(sum / (double)(j - i)) :
-						  least;
+		us = strcmp(kind, "collective") ? exp(sum / (double)(j - i)) : least;
 		if (!strcmp(kind, "attention"))
 			fprintf(out, "%s,%.5g,%s\n", row[i].key,
 				fit_flop(row[i].m) / us * 1e-6, in->source);
@@ -115,29 +111,23 @@ static bool stays(const struct fit_input *in, int fold, const char *kind,
 	const char *source = csv_text(t, i, csv_column(t, "source"));
 	enum ft_dtype dtype;
 
-	if (!strncmp(source, "probe-", 6) &&
-	    fit_origin(in, kind) == FIT_MEASURED)
+	if (!strncmp(source, "probe-", 6) && fit_origin(in, kind) == FIT_MEASURED)
 		return false;
 	if (fit_has_code(in, source))
 		return false;
 	if (!strcmp(kind, "gemm"))
-		return ft_dtype_find(csv_text(t, i, csv_column(t, "dtype")),
-				     &dtype) &&
+		return ft_dtype_find(csv_text(t, i, csv_column(t, "dtype")), &dtype) &&
 		       in->keep[dtype] &&
-		       fit_fold_gemm(plain(t, i, "n"), plain(t, i, "k")) !=
-			       fold;
+		       fit_fold_gemm(plain(t, i, "n"), plain(t, i, "k")) != fold;
 	if (!strcmp(kind, "attention"))
-		return fit_fold_attention(plain(t, i, "heads"),
-					  plain(t, i, "kv_heads"),
+		return fit_fold_attention(plain(t, i, "heads"), plain(t, i, "kv_heads"),
 					  plain(t, i, "head_dim"),
-					  plain(t, i, "sequence_length")) !=
-		       fold;
+					  plain(t, i, "sequence_length")) != fold;
 	return !fit_measured_fabric(in, csv_text(t, i, csv_column(t, "fabric")));
 }
 
-static bool write_published(const struct fit_input *in, int fold,
-			    const char *kind, const char *path, FILE *out,
-			    struct ft_error *err)
+static bool write_published(const struct fit_input *in, int fold, const char *kind,
+			    const char *path, FILE *out, struct ft_error *err)
 {
 	struct arena mem = { 0 };
 	struct csv *t = csv_read_file(&mem, path, err);
@@ -159,22 +149,22 @@ static bool write_file(const struct fit_input *in, int fold, const char *folder,
 {
 	struct arena mem = { 0 };
 	const struct ft_fit_options *o = in->options;
-	const char *path = arena_printf(&mem, "%s/%s.%s.csv", folder, o->name,
-					file);
+	const char *path = arena_printf(&mem, "%s/%s.%s.csv", folder, o->name, file);
 	const char *base = file_find(&mem, "hw/gpus", o->base, NULL, err);
 	struct file_out f;
 	bool ok = base && file_begin(&f, path, err);
 
 	if (ok) {
 		const char *old = arena_printf(&mem, "%.*s.%s.csv",
-					       (int)strlen(base) - 5, base,
-					       file);
+					       (int)strlen(base) - 5, base, file);
 
-		fprintf(f.out, fit_origin(in, kind) == FIT_MEASURED ?
-			"# measured and published rows; sources: SOURCES.md, "
-			"probe-...: measurements/\n%s\n" :
-			"# published rows; the source column is explained in "
-			"SOURCES.md\n%s\n", header);
+		fprintf(f.out,
+			fit_origin(in, kind) == FIT_MEASURED ?
+				"# measured and published rows; sources: SOURCES.md, "
+				"probe-...: measurements/\n%s\n" :
+				"# published rows; the source column is explained in "
+				"SOURCES.md\n%s\n",
+			header);
 		/* measured ones first: of two tables that serve, as NVLink's
 		 * with and without in-switch reduction, the first is taken */
 		write_measured(in, fold, kind, f.out);
@@ -201,7 +191,8 @@ bool fit_write_rows(const struct fit_input *in, int fold, const char *folder,
 	       (!(families & FT_FIT_ATTENTION) ||
 		write_file(in, fold, folder, "attention", "attention",
 			   "dtype,impl,pass,causal,head_dim,sequence_length,"
-			   "batch,heads,kv_heads,tflops,source", err)) &&
+			   "batch,heads,kv_heads,tflops,source",
+			   err)) &&
 	       (!(families & FT_FIT_COLLECTIVES) ||
 		write_file(in, fold, folder, "collective", "collectives",
 			   "fabric,op,gpus,bytes,time_us,source", err));
@@ -223,8 +214,7 @@ static bool copy_file(const char *from, const char *to, struct ft_error *err)
 	return ok;
 }
 
-bool fit_copy_rows(const struct fit_input *in, const char *folder,
-		   struct ft_error *err)
+bool fit_copy_rows(const struct fit_input *in, const char *folder, struct ft_error *err)
 {
 	static const struct {
 		int family;
@@ -235,17 +225,14 @@ bool fit_copy_rows(const struct fit_input *in, const char *folder,
 		{ FT_FIT_COLLECTIVES, "collectives.csv" },
 	};
 	struct arena mem = { 0 };
-	const char *base = file_find(&mem, "hw/gpus", in->options->base, NULL,
-				     err);
+	const char *base = file_find(&mem, "hw/gpus", in->options->base, NULL, err);
 	bool ok = base != NULL;
 
 	for (int i = 0; ok && in->own_base && i < 3; i++) {
-		const char *from = arena_printf(&mem, "%.*s.%s",
-						(int)strlen(base) - 5, base,
-						files[i].tail);
+		const char *from = arena_printf(&mem, "%.*s.%s", (int)strlen(base) - 5,
+						base, files[i].tail);
 		const char *to = arena_printf(&mem, "%s/%s.%s", folder,
-					      in->options->name,
-					      files[i].tail);
+					      in->options->name, files[i].tail);
 
 		if (!(in->families & files[i].family) && file_exists(from) &&
 		    !file_exists(to))

@@ -35,26 +35,38 @@ static bool truth(const json_t *row, const char *key)
 static struct ft_measurement of_json(const json_t *r)
 {
 	return (struct ft_measurement){
-		.cell = word(r, "cell"), .kind = word(r, "kind"),
-		.kernel = word(r, "kernel"), .dtype = word(r, "dtype"),
-		.layout = word(r, "layout"), .impl = word(r, "impl"),
-		.pass = word(r, "pass"), .m = number(r, "m", 0),
-		.n = number(r, "n", 0), .k = number(r, "k", 0),
-		.batch = number(r, "batch", 0), .heads = number(r, "heads", 0),
+		.cell = word(r, "cell"),
+		.kind = word(r, "kind"),
+		.kernel = word(r, "kernel"),
+		.dtype = word(r, "dtype"),
+		.layout = word(r, "layout"),
+		.impl = word(r, "impl"),
+		.pass = word(r, "pass"),
+		.m = number(r, "m", 0),
+		.n = number(r, "n", 0),
+		.k = number(r, "k", 0),
+		.batch = number(r, "batch", 0),
+		.heads = number(r, "heads", 0),
 		.kv_heads = number(r, "kv_heads", 0),
 		.sequence = number(r, "sequence_length", 0),
 		.head_dim = number(r, "head_dim", 0),
-		.bytes = number(r, "bytes", 0), .gpus = number(r, "gpus", 0),
-		.from = number(r, "from", 0), .to = number(r, "to", 0),
-		.causal = truth(r, "causal"), .warm = truth(r, "warm"),
+		.bytes = number(r, "bytes", 0),
+		.gpus = number(r, "gpus", 0),
+		.from = number(r, "from", 0),
+		.to = number(r, "to", 0),
+		.causal = truth(r, "causal"),
+		.warm = truth(r, "warm"),
 		.accumulate = truth(r, "accumulate"),
 		.sustained = !strcmp(word(r, "clock"), "sustained"),
-		.status = word(r, "status"), .why = word(r, "why"),
+		.status = word(r, "status"),
+		.why = word(r, "why"),
 		.time_us = number(r, "time_us", 0),
 		.p10_us = number(r, "p10_us", 0),
-		.p90_us = number(r, "p90_us", 0), .reps = number(r, "reps", 0),
+		.p90_us = number(r, "p90_us", 0),
+		.reps = number(r, "reps", 0),
 		.relative_error = number(r, "relative_error", -1),
-		.in_step = truth(r, "in_step"), .source = word(r, "source"),
+		.in_step = truth(r, "in_step"),
+		.source = word(r, "source"),
 		.date = word(r, "date"),
 		.alone_us = number(r, "alone_us", 0),
 		.other_us = number(r, "other_us", 0),
@@ -70,19 +82,21 @@ static bool begin_json(struct ft_store *s, const json_t *r, const char *source,
 {
 	char libraries[256];
 	struct ft_probe_run run = { .backend = word(r, "backend"),
-			      .device = word(r, "device"),
-			      .date = word(r, "date"),
-			      .driver = word(r, "driver"),
-			      .fabric = word(r, "fabric"),
-			      .libraries = libraries, .source = source };
+				    .device = word(r, "device"),
+				    .date = word(r, "date"),
+				    .driver = word(r, "driver"),
+				    .fabric = word(r, "fabric"),
+				    .libraries = libraries,
+				    .source = source };
 	double format = number(r, "format", 0);
 
 	if (format < 1 || format >= 2)
-		return ft_fail(err, NULL, "these JSON lines are of format %g, "
-			       "this foretoken reads 1", format);
-	snprintf(libraries, sizeof(libraries), "%s; %s; %s; %s",
-		 word(r, "runtime"), word(r, "blas"),
-		 word(r, "attention_library"), word(r, "ccl"));
+		return ft_fail(err, NULL,
+			       "these JSON lines are of format %g, "
+			       "this foretoken reads 1",
+			       format);
+	snprintf(libraries, sizeof(libraries), "%s; %s; %s; %s", word(r, "runtime"),
+		 word(r, "blas"), word(r, "attention_library"), word(r, "ccl"));
 	return ft_store_begin(s, &run, err);
 }
 
@@ -128,8 +142,10 @@ static bool import_probe(struct ft_store *s, const char *path,
 		ok = ft_store_line(s, text, run->source, &broken, err);
 		*n += ok && !broken && !strstr(text, "\"record\":\"run\"");
 		if (broken)
-			fprintf(stderr, "%s:%zu: warning: a broken line is left "
-				"out\n", path, line);
+			fprintf(stderr,
+				"%s:%zu: warning: a broken line is left "
+				"out\n",
+				path, line);
 	}
 	arena_release(&mem);
 	return ok;
@@ -161,9 +177,8 @@ bool ft_import_find(const char *name, enum ft_import *format)
 	return false;
 }
 
-bool ft_store_import(struct ft_store *s, enum ft_import format,
-		     const char *path, const struct ft_probe_run *run, size_t *n,
-		     struct ft_error *err)
+bool ft_store_import(struct ft_store *s, enum ft_import format, const char *path,
+		     const struct ft_probe_run *run, size_t *n, struct ft_error *err)
 {
 	bool ok;
 

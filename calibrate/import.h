@@ -5,16 +5,14 @@
 #include "base/csv.h"
 #include "foretoken/calibrate.h"
 
-bool import_csv(struct ft_store *s, const char *path,
-		const struct ft_probe_run *run, size_t *n, struct ft_error *err);
+bool import_csv(struct ft_store *s, const char *path, const struct ft_probe_run *run,
+		size_t *n, struct ft_error *err);
 bool import_nccl_tests(struct ft_store *s, const char *path,
-		       const struct ft_probe_run *run, size_t *n,
-		       struct ft_error *err);
+		       const struct ft_probe_run *run, size_t *n, struct ft_error *err);
 bool import_attention(struct ft_store *s, const char *path,
-		      const struct ft_probe_run *run, size_t *n,
-		      struct ft_error *err);
-bool import_kineto(struct ft_store *s, const char *path,
-		   const struct ft_probe_run *run, size_t *n, struct ft_error *err);
+		      const struct ft_probe_run *run, size_t *n, struct ft_error *err);
+bool import_kineto(struct ft_store *s, const char *path, const struct ft_probe_run *run,
+		   size_t *n, struct ft_error *err);
 
 /* All of these columns, or an error that names the first missing one. */
 bool import_need(const struct csv *t, const char *const *names, size_t n,

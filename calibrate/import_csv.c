@@ -19,8 +19,7 @@ bool import_need(const struct csv *t, const char *const *names, size_t n,
 
 	for (size_t i = 0; i < n; i++)
 		if (csv_column(t, names[i]) < 0)
-			return ft_fail(err, &top, "lacks the column '%s'",
-				       names[i]);
+			return ft_fail(err, &top, "lacks the column '%s'", names[i]);
 	return true;
 }
 
@@ -29,8 +28,7 @@ double import_number(const struct csv *t, size_t row, const char *column)
 	struct ft_error ignored;
 	double v;
 
-	return csv_number(t, row, csv_column(t, column), 0, &v, &ignored) ? v :
-									    0;
+	return csv_number(t, row, csv_column(t, column), 0, &v, &ignored) ? v : 0;
 }
 
 static const char *cell(const struct csv *t, size_t row, const char *column)
@@ -41,11 +39,12 @@ static const char *cell(const struct csv *t, size_t row, const char *column)
 /* A row's name: its own shape, so that the same row again replaces it. */
 void import_name(struct ft_measurement *m, char id[256])
 {
-	snprintf(id, 256, "%s %s %s %s %s %s m%g n%g k%g b%g h%g/%g s%g d%g "
-		 "bytes%g gpus%g%s%s", m->kind, m->kernel, m->dtype, m->layout,
-		 m->impl, m->pass, m->m, m->n, m->k, m->batch, m->heads,
-		 m->kv_heads, m->sequence, m->head_dim, m->bytes, m->gpus,
-		 m->causal ? " causal" : "", m->warm ? " warm" : "");
+	snprintf(id, 256,
+		 "%s %s %s %s %s %s m%g n%g k%g b%g h%g/%g s%g d%g "
+		 "bytes%g gpus%g%s%s",
+		 m->kind, m->kernel, m->dtype, m->layout, m->impl, m->pass, m->m, m->n,
+		 m->k, m->batch, m->heads, m->kv_heads, m->sequence, m->head_dim,
+		 m->bytes, m->gpus, m->causal ? " causal" : "", m->warm ? " warm" : "");
 	m->cell = id;
 	m->status = m->status && m->status[0] ? m->status : "ok";
 	m->relative_error = m->clock_mhz = m->power_w = m->temperature_c = -1;
@@ -62,8 +61,7 @@ static double attention_flop_of(const struct ft_measurement *m)
 }
 
 /* Microseconds as measured, or out of the rate that stands for them. */
-static double time_of(const struct csv *t, size_t i,
-		      const struct ft_measurement *m)
+static double time_of(const struct csv *t, size_t i, const struct ft_measurement *m)
 {
 	double us = import_number(t, i, "measured.time_us");
 	double tflops = import_number(t, i, "measured.tflops");
@@ -101,10 +99,14 @@ static void row_of(const struct csv *t, size_t i, struct ft_measurement *m)
 	*m = (struct ft_measurement){
 		.kind = op[0] ? "collective" :
 			!strcmp(kernel, "gemm") || !strcmp(kernel, "attention") ?
-				kernel : "memory",
-		.dtype = cell(t, i, "dtype"), .layout = cell(t, i, "layout"),
-		.impl = cell(t, i, "impl"), .pass = cell(t, i, "pass"),
-		.m = import_number(t, i, "m"), .n = import_number(t, i, "n"),
+				kernel :
+				"memory",
+		.dtype = cell(t, i, "dtype"),
+		.layout = cell(t, i, "layout"),
+		.impl = cell(t, i, "impl"),
+		.pass = cell(t, i, "pass"),
+		.m = import_number(t, i, "m"),
+		.n = import_number(t, i, "n"),
 		.k = import_number(t, i, "k"),
 		.batch = import_number(t, i, "batch"),
 		.heads = import_number(t, i, "heads"),
@@ -118,7 +120,8 @@ static void row_of(const struct csv *t, size_t i, struct ft_measurement *m)
 		.in_step = !strcmp(cell(t, i, "in_step"), "true"),
 		.sustained = !strcmp(cell(t, i, "clock"), "sustained"),
 		.fabric = cell(t, i, "fabric"),
-		.source = cell(t, i, "source"), .date = cell(t, i, "date"),
+		.source = cell(t, i, "source"),
+		.date = cell(t, i, "date"),
 	};
 	m->kernel = op[0] ? op : measurement_is(m, "memory") ? kernel : "";
 	if (measurement_is(m, "gemm") && !m->layout[0])
@@ -131,9 +134,9 @@ static void row_of(const struct csv *t, size_t i, struct ft_measurement *m)
 static bool check_row(const struct csv *t, size_t i, struct ft_error *err)
 {
 	static const char *const gemm[] = { "m", "n", "k", NULL };
-	static const char *const attention[] = { "batch", "heads", "kv_heads",
-						 "sequence_length", "head_dim",
-						 NULL };
+	static const char *const attention[] = { "batch",    "heads",
+						 "kv_heads", "sequence_length",
+						 "head_dim", NULL };
 	static const char *const collective[] = { "gpus", "bytes", NULL };
 	static const char *const none[] = { NULL };
 	struct ft_measurement m;
@@ -150,14 +153,15 @@ static bool check_row(const struct csv *t, size_t i, struct ft_error *err)
 		double v;
 
 		if (column < 0)
-			return ft_fail(err, &at, "a %s row needs the column "
-				       "'%s', which the file lacks", m.kind,
-				       *need);
+			return ft_fail(err, &at,
+				       "a %s row needs the column "
+				       "'%s', which the file lacks",
+				       m.kind, *need);
 		if (!csv_number(t, i, column, 0, &v, err))
 			return false;
 		if (!(v > 0))
-			return ft_fail(err, &at, "a %s row needs '%s' above 0",
-				       m.kind, *need);
+			return ft_fail(err, &at, "a %s row needs '%s' above 0", m.kind,
+				       *need);
 	}
 	return true;
 }
@@ -180,10 +184,10 @@ static bool check(const struct csv *t, bool published, struct ft_error *err)
 		if (!check_row(t, i, err))
 			return false;
 		if (published && !cell(t, i, "source")[0]) {
-			struct ft_mark at = csv_mark(
-				t, i, csv_column(t, "source"));
+			struct ft_mark at = csv_mark(t, i, csv_column(t, "source"));
 
-			return ft_fail(err, &at, "a published row needs the "
+			return ft_fail(err, &at,
+				       "a published row needs the "
 				       "code of its source");
 		}
 	}
@@ -191,9 +195,8 @@ static bool check(const struct csv *t, bool published, struct ft_error *err)
 }
 
 /* Rows of one GPU (of all, when gpu is NULL) into a run of their own. */
-static bool add_rows(struct ft_store *s, const struct csv *t,
-		     struct ft_probe_run run, const char *gpu, size_t *n,
-		     struct ft_error *err)
+static bool add_rows(struct ft_store *s, const struct csv *t, struct ft_probe_run run,
+		     const char *gpu, size_t *n, struct ft_error *err)
 {
 	bool ok;
 
@@ -211,8 +214,8 @@ static bool add_rows(struct ft_store *s, const struct csv *t,
 			continue;
 		import_name(&m, id);
 		if (m.source[0]) { /* a source may have a shape twice */
-			snprintf(named, sizeof(named), "%s %.32s:%d", id,
-				 m.source, t->line[i]);
+			snprintf(named, sizeof(named), "%s %.32s:%d", id, m.source,
+				 t->line[i]);
 			m.cell = named;
 		}
 		ok = ft_store_add(s, &m, err);
@@ -246,8 +249,8 @@ static size_t list_gpus(const struct csv *t, const struct ft_probe_run *run,
 }
 
 static bool add_gpus(struct ft_store *s, const struct csv *t,
-		     const struct ft_probe_run *run, const char **gpu,
-		     size_t *n, struct ft_error *err)
+		     const struct ft_probe_run *run, const char **gpu, size_t *n,
+		     struct ft_error *err)
 {
 	struct ft_mark top = { t->file, 1, 1 };
 	bool named = run->device && run->device[0], ok = true;
@@ -258,7 +261,8 @@ static bool add_gpus(struct ft_store *s, const struct csv *t,
 			       run->gpu ? " of the GPU " : "",
 			       run->gpu ? run->gpu : "");
 	if (named && gpus > 1)
-		return ft_fail(err, &top, "has rows of several GPUs (%s, %s ...), "
+		return ft_fail(err, &top,
+			       "has rows of several GPUs (%s, %s ...), "
 			       "which are not one device; choose with --gpu",
 			       gpu[0], gpu[1]);
 	for (size_t i = 0; ok && i < gpus; i++)
@@ -266,16 +270,14 @@ static bool add_gpus(struct ft_store *s, const struct csv *t,
 	return ok;
 }
 
-bool import_csv(struct ft_store *s, const char *path,
-		const struct ft_probe_run *run, size_t *n, struct ft_error *err)
+bool import_csv(struct ft_store *s, const char *path, const struct ft_probe_run *run,
+		size_t *n, struct ft_error *err)
 {
 	struct arena mem = { 0 };
 	struct csv *t = csv_read_file(&mem, path, err);
-	bool published = run->provenance &&
-			 !strcmp(run->provenance, "published");
+	bool published = run->provenance && !strcmp(run->provenance, "published");
 	bool ok = t && check(t, published, err) &&
-		  add_gpus(s, t, run,
-			   ARENA_ARRAY(&mem, t->n_rows + 1, const char *), n,
+		  add_gpus(s, t, run, ARENA_ARRAY(&mem, t->n_rows + 1, const char *), n,
 			   err);
 
 	arena_release(&mem);

@@ -17,11 +17,11 @@
 #include "calibrate/store.h"
 
 static const char *const ops[][2] = {
-	{ "all_reduce", "all_reduce" },	{ "all_gather", "all_gather" },
+	{ "all_reduce", "all_reduce" },		{ "all_gather", "all_gather" },
 	{ "reduce_scatter", "reduce_scatter" }, { "alltoall", "all_to_all" },
-	{ "broadcast", "broadcast" },	{ "sendrecv", "sendrecv" },
-	{ "AllReduce", "all_reduce" },	{ "AllGather", "all_gather" },
-	{ "ReduceScatter", "reduce_scatter" }, { "AlltoAll", "all_to_all" },
+	{ "broadcast", "broadcast" },		{ "sendrecv", "sendrecv" },
+	{ "AllReduce", "all_reduce" },		{ "AllGather", "all_gather" },
+	{ "ReduceScatter", "reduce_scatter" },	{ "AlltoAll", "all_to_all" },
 };
 
 /* Fields of a result line: numbers first and last; -1 when it is none. */
@@ -65,13 +65,18 @@ bool import_nccl_tests(struct ft_store *s, const char *path,
 			continue;
 		/* size count type [redop] root | time algbw busbw wrong | ... */
 		m = (struct ft_measurement){
-			.kind = "collective", .kernel = op ? op : "",
-			.bytes = strtod(field[0], NULL), .gpus = ranks,
-			.time_us = strtod(field[k >= 13 ? 5 : k >= 12 ? 4 : k - 4],
+			.kind = "collective",
+			.kernel = op ? op : "",
+			.bytes = strtod(field[0], NULL),
+			.gpus = ranks,
+			.time_us = strtod(field[k >= 13 ? 5 :
+						k >= 12 ? 4 :
+							  k - 4],
 					  NULL),
 		};
 		if (!op || ranks < 2) {
-			ok = ft_fail(err, &at, "names %s; nccl-tests prints it "
+			ok = ft_fail(err, &at,
+				     "names %s; nccl-tests prints it "
 				     "at the top, keep those lines",
 				     op ? "no ranks" : "no collective");
 			break;
@@ -96,15 +101,13 @@ static int any_of(const struct csv *t, const char *const *names)
 	return -1;
 }
 
-enum { BATCH, HEADS, KV, SEQUENCE, DIM, CAUSAL, FORWARD, BACKWARD, DTYPE,
-       COLUMNS };
+enum { BATCH, HEADS, KV, SEQUENCE, DIM, CAUSAL, FORWARD, BACKWARD, DTYPE, COLUMNS };
 
 static const char *const known[COLUMNS][7] = {
 	[BATCH] = { "batch_size", "batch", "b" },
 	[HEADS] = { "num_q_heads", "nheads", "nhead", "heads", "h", "hq" },
 	[KV] = { "num_kv_heads", "nheads_k", "nhead_k", "kv_heads", "hkv" },
-	[SEQUENCE] = { "q_seqlen", "seqlen", "seqlen_q", "sequence_length", "s",
-		       "sq" },
+	[SEQUENCE] = { "q_seqlen", "seqlen", "seqlen_q", "sequence_length", "s", "sq" },
 	[DIM] = { "head_dim", "hdim", "head_dim_qk", "d" },
 	[CAUSAL] = { "is_causal", "causal", "attn_mask", "mask" },
 	[FORWARD] = { "fwd_time_ms", "fwd_time(ms)", "forward_ms", "fwd_ms" },
@@ -117,9 +120,9 @@ static const char *const known[COLUMNS][7] = {
 static const char *format_of(const struct csv *t, size_t row, int column)
 {
 	static const char *const words[][2] = {
-		{ "fp8", "fp8" },   { "float8", "fp8" }, { "e4m3", "fp8" },
-		{ "bf16", "bf16" }, { "bfloat16", "bf16" },
-		{ "fp16", "fp16" }, { "float16", "fp16" }, { "half", "fp16" },
+		{ "fp8", "fp8" },      { "float8", "fp8" },    { "e4m3", "fp8" },
+		{ "bf16", "bf16" },    { "bfloat16", "bf16" }, { "fp16", "fp16" },
+		{ "float16", "fp16" }, { "half", "fp16" },
 	};
 	const char *said = column < 0 ? "" : csv_text(t, row, column);
 
@@ -159,10 +162,8 @@ bool import_attention(struct ft_store *s, const char *path,
 
 	for (int i = 0; ok && i < COLUMNS; i++) {
 		at[i] = any_of(t, known[i]);
-		if (at[i] < 0 && i != KV && i != CAUSAL && i != BACKWARD &&
-		    i != DTYPE)
-			ok = ft_fail(err, &top, "lacks the column '%s'",
-				     known[i][0]);
+		if (at[i] < 0 && i != KV && i != CAUSAL && i != BACKWARD && i != DTYPE)
+			ok = ft_fail(err, &top, "lacks the column '%s'", known[i][0]);
 	}
 	ok = ok && ft_store_begin(s, run, err);
 	for (size_t i = 0; ok && i < t->n_rows; i++) {
@@ -184,14 +185,14 @@ bool import_attention(struct ft_store *s, const char *path,
 		};
 
 		if (!dtype) {
-			ok = ft_fail(err, &top, "row %zu: '%s' is none of bf16, "
-				     "fp16, fp8", i + 1,
-				     csv_text(t, i, at[DTYPE]));
+			ok = ft_fail(err, &top,
+				     "row %zu: '%s' is none of bf16, "
+				     "fp16, fp8",
+				     i + 1, csv_text(t, i, at[DTYPE]));
 			break;
 		}
 		ok = add_pass(s, m, value(t, i, at[FORWARD]), "forward", n, err) &&
-		     add_pass(s, m, value(t, i, at[BACKWARD]), "backward", n,
-			      err);
+		     add_pass(s, m, value(t, i, at[BACKWARD]), "backward", n, err);
 	}
 	arena_release(&mem);
 	return ok;

@@ -68,8 +68,7 @@ static const json_t *find(const struct index *in, int64_t id)
 	return found ? found->event : NULL;
 }
 
-static void add(struct arena *mem, struct index *to, int64_t id,
-		const json_t *event)
+static void add(struct arena *mem, struct index *to, int64_t id, const json_t *event)
 {
 	if (to->n == to->cap)
 		to->of = ARENA_GROW(mem, to->of, &to->cap);
@@ -147,11 +146,10 @@ static void describe(struct trace *t, struct call *c)
 	if (!kineto_collective(c->event, &c->m) &&
 	    !(op && kineto_collective(op, &c->m)) &&
 	    !(op && kineto_cell(op, kernel, &c->m)))
-		c->m = (struct ft_measurement){ .kind = "trace",
-						.kernel = kernel };
+		c->m = (struct ft_measurement){ .kind = "trace", .kernel = kernel };
 	c->m.in_step = true;
-	c->m.warm = !measurement_is(&c->m, "collective") &&
-		    !measurement_is(&c->m, "trace");
+	c->m.warm =
+		!measurement_is(&c->m, "collective") && !measurement_is(&c->m, "trace");
 	c->m.kernel = c->m.kernel ? c->m.kernel : "";
 	c->m.dtype = c->m.dtype ? c->m.dtype : "";
 	c->m.layout = c->m.layout ? c->m.layout : "";
@@ -176,8 +174,7 @@ static void join(struct trace *t)
 		c->time_us = json_number_value(json_object_get(c->event, "dur"));
 		describe(t, c);
 		if (last && c->op >= 0 && last->op == c->op &&
-		    !measurement_is(&c->m, "trace") &&
-		    !strcmp(last->m.kind, c->m.kind))
+		    !measurement_is(&c->m, "trace") && !strcmp(last->m.kind, c->m.kind))
 			last->time_us += c->time_us;
 		else
 			t->call[kept++] = *c;
@@ -190,8 +187,7 @@ static int by_cell(const void *a, const void *b)
 	const struct call *x = a, *y = b;
 	int order = strcmp(x->cell, y->cell);
 
-	return order ? order :
-		       (x->time_us > y->time_us) - (x->time_us < y->time_us);
+	return order ? order : (x->time_us > y->time_us) - (x->time_us < y->time_us);
 }
 
 /* At least one kernel is there. */
@@ -222,8 +218,7 @@ static bool store_cells(const struct trace *t, struct ft_store *s, size_t *store
 		m.time_us = t->call[i + n / 2].time_us;
 		m.p10_us = t->call[i + (n - 1) / 10].time_us;
 		m.p90_us = t->call[i + (n - 1) * 9 / 10].time_us;
-		m.relative_error = m.clock_mhz = m.power_w = m.temperature_c =
-			-1;
+		m.relative_error = m.clock_mhz = m.power_w = m.temperature_c = -1;
 		if (!ft_store_add(s, &m, err))
 			return false;
 		++*stored;
@@ -233,15 +228,15 @@ static bool store_cells(const struct trace *t, struct ft_store *s, size_t *store
 
 static const char *device_of(const json_t *root, const char *given)
 {
-	const json_t *first = json_array_get(
-		json_object_get(root, "deviceProperties"), 0);
+	const json_t *first =
+		json_array_get(json_object_get(root, "deviceProperties"), 0);
 	const char *name = json_string_value(json_object_get(first, "name"));
 
 	return given && given[0] ? given : name ? name : "";
 }
 
-static bool store_trace(struct ft_store *s, const json_t *root,
-			struct ft_probe_run run, size_t *n, struct ft_error *err)
+static bool store_trace(struct ft_store *s, const json_t *root, struct ft_probe_run run,
+			size_t *n, struct ft_error *err)
 {
 	const json_t *events = json_object_get(root, "traceEvents"), *event;
 	struct ft_mark at = { run.source, 1, 1 };
@@ -251,9 +246,9 @@ static bool store_trace(struct ft_store *s, const json_t *root,
 
 	if (!json_is_array(events))
 		return ft_fail(err, &at, "is no trace: it lacks 'traceEvents'");
-	json_array_foreach(events, i, event)
-		sort_in(&t, event);
-	ok = t.n || ft_fail(err, &at, "holds no kernels; record it with the "
+	json_array_foreach(events, i, event) sort_in(&t, event);
+	ok = t.n || ft_fail(err, &at,
+			    "holds no kernels; record it with the "
 			    "accelerator's activities");
 	if (ok) {
 		make_cells(&t);
@@ -264,8 +259,8 @@ static bool store_trace(struct ft_store *s, const json_t *root,
 	return ok;
 }
 
-bool import_kineto(struct ft_store *s, const char *path,
-		   const struct ft_probe_run *run, size_t *n, struct ft_error *err)
+bool import_kineto(struct ft_store *s, const char *path, const struct ft_probe_run *run,
+		   size_t *n, struct ft_error *err)
 {
 	struct ft_mark at = { path, 1, 1 };
 	json_error_t why;
@@ -275,8 +270,7 @@ bool import_kineto(struct ft_store *s, const char *path,
 	at.line = root ? 1 : why.line;
 	if (!root)
 		return ft_fail(err, &at, "%s%s", why.text,
-			       why.line <= 1 ? "; gunzip a packed trace first" :
-					       "");
+			       why.line <= 1 ? "; gunzip a packed trace first" : "");
 	ok = store_trace(s, root, *run, n, err);
 	json_decref(root);
 	return ok;

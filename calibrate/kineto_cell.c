@@ -46,9 +46,12 @@ static bool truth(const json_t *op, size_t i)
 static const char *dtype_named(const char *type)
 {
 	static const char *const known[][2] = {
-		{ "c10::BFloat16", "bf16" }, { "BFloat16", "bf16" },
-		{ "c10::Half", "fp16" },     { "Half", "fp16" },
-		{ "float", "fp32" },	     { "Float", "fp32" },
+		{ "c10::BFloat16", "bf16" },
+		{ "BFloat16", "bf16" },
+		{ "c10::Half", "fp16" },
+		{ "Half", "fp16" },
+		{ "float", "fp32" },
+		{ "Float", "fp32" },
 		{ "c10::Float8_e4m3fn", "fp8" },
 		{ "c10::Float8_e4m3fnuz", "fp8" },
 	};
@@ -83,8 +86,7 @@ static bool dense(const json_t *op, size_t i, double *elements, double *row)
 
 static bool same_shape(const json_t *op, size_t i, size_t j)
 {
-	return json_equal(argument(op, "Input Dims", i),
-			  argument(op, "Input Dims", j));
+	return json_equal(argument(op, "Input Dims", i), argument(op, "Input Dims", j));
 }
 
 /* ---- products ---------------------------------------------------------------- */
@@ -134,9 +136,9 @@ static bool linear(const json_t *op, struct ft_measurement *m)
 
 struct attention_op {
 	const char *name;
-	size_t query;      /* which argument; keys are the next */
-	bool heads_first;  /* [batch, heads, sequence, dim], or sequence, heads */
-	size_t causal;     /* which argument */
+	size_t query;	  /* which argument; keys are the next */
+	bool heads_first; /* [batch, heads, sequence, dim], or sequence, heads */
+	size_t causal;	  /* which argument */
 	bool backward;
 };
 
@@ -144,24 +146,22 @@ static const struct attention_op attention_ops[] = {
 	{ "aten::_flash_attention_forward", 0, false, 8, false },
 	{ "aten::_flash_attention_backward", 1, false, 11, true },
 	{ "aten::_scaled_dot_product_flash_attention", 0, true, 4, false },
-	{ "aten::_scaled_dot_product_flash_attention_backward", 1, true, 11,
-	  true },
+	{ "aten::_scaled_dot_product_flash_attention_backward", 1, true, 11, true },
 	{ "aten::_efficient_attention_forward", 0, false, 9, false },
 	{ "aten::_scaled_dot_product_efficient_attention", 0, true, 6, false },
 	{ "aten::_cudnn_attention_forward", 0, true, 10, false },
 	{ "aten::_scaled_dot_product_cudnn_attention", 0, true, 6, false },
-	{ "aten::_scaled_dot_product_cudnn_attention_backward", 1, true, 14,
-	  true },
+	{ "aten::_scaled_dot_product_cudnn_attention_backward", 1, true, 14, true },
 };
 
 static const char *impl_of(const char *kernel)
 {
-	return strstr(kernel, "cudnn")	  ? "cudnn" :
-	       strstr(kernel, "flash_")	  ? "fa2" :
-	       strstr(kernel, "aiter")	  ? "aiter" :
-	       strstr(kernel, "attn_fwd") ? "triton" :
+	return strstr(kernel, "cudnn")	     ? "cudnn" :
+	       strstr(kernel, "flash_")	     ? "fa2" :
+	       strstr(kernel, "aiter")	     ? "aiter" :
+	       strstr(kernel, "attn_fwd")    ? "triton" :
 	       strstr(kernel, "bwd_kernel_") ? "triton" :
-					    "torch";
+					       "torch";
 }
 
 static bool attention(const json_t *op, const struct attention_op *how,
@@ -207,8 +207,7 @@ static const struct {
 static bool memory(const json_t *op, const char *kernel, bool two,
 		   struct ft_measurement *m)
 {
-	size_t from = !strcmp(kernel, "rmsnorm") &&
-		      rank_of(op, 0) == rank_of(op, 1);
+	size_t from = !strcmp(kernel, "rmsnorm") && rank_of(op, 0) == rank_of(op, 1);
 	double elements, row, other, unused;
 
 	if (!dense(op, from, &elements, &row))
@@ -245,14 +244,12 @@ bool kineto_cell(const json_t *op, const char *kernel, struct ft_measurement *m)
 		return product(op, 1, m);
 	if (!strcmp(name, "aten::linear"))
 		return linear(op, m);
-	for (size_t i = 0;
-	     i < sizeof(attention_ops) / sizeof(*attention_ops); i++)
+	for (size_t i = 0; i < sizeof(attention_ops) / sizeof(*attention_ops); i++)
 		if (!strcmp(name, attention_ops[i].name))
 			return attention(op, &attention_ops[i], kernel, m);
 	for (size_t i = 0; i < sizeof(memory_ops) / sizeof(*memory_ops); i++)
 		if (!strcmp(name, memory_ops[i].name))
-			return memory(op, memory_ops[i].kernel,
-				      memory_ops[i].two, m);
+			return memory(op, memory_ops[i].kernel, memory_ops[i].two, m);
 	return false;
 }
 
@@ -270,10 +267,9 @@ bool kineto_collective(const json_t *event, struct ft_measurement *m)
 		{ "broadcast", "broadcast" },
 	};
 	const json_t *args = json_object_get(event, "args");
-	const char *name = json_string_value(
-		json_object_get(args, "Collective name"));
-	const char *type = dtype_named(
-		json_string_value(json_object_get(args, "dtype")));
+	const char *name = json_string_value(json_object_get(args, "Collective name"));
+	const char *type =
+		dtype_named(json_string_value(json_object_get(args, "dtype")));
 	double in = json_number_value(json_object_get(args, "In msg nelems"));
 	double out = json_number_value(json_object_get(args, "Out msg nelems"));
 	enum ft_dtype dtype;

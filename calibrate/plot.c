@@ -28,14 +28,12 @@ struct plot {
 
 static bool begin(struct plot *p, const char *leaf, struct file_out *f)
 {
-	return file_begin(f, arena_printf(&p->mem, "%s/%s", p->folder, leaf),
-			  p->err);
+	return file_begin(f, arena_printf(&p->mem, "%s/%s", p->folder, leaf), p->err);
 }
 
 static bool usable(const struct ft_measurement *m, const char *kind)
 {
-	return measurement_is(m, kind) && !strcmp(m->status, "ok") &&
-	       m->time_us > 0;
+	return measurement_is(m, kind) && !strcmp(m->status, "ok") && m->time_us > 0;
 }
 
 static bool gemm_data(struct plot *p, struct file_out *f)
@@ -85,8 +83,8 @@ static bool residual_data(struct plot *p, struct file_out *f)
 			us = measurement_predict_us(p->gpu, &p->row[i]);
 			off = us / p->row[i].time_us - 1;
 			if (us > 0)
-				count[(int)fmin(40, fmax(0, 20 + floor(
-						off * 50 + 0.5)))]++;
+				count[(int)fmin(40,
+						fmax(0, 20 + floor(off * 50 + 0.5)))]++;
 		}
 		fprintf(f->out, "# %s\n", kinds[k]);
 		for (int b = 0; b < 41; b++)
@@ -98,8 +96,7 @@ static bool residual_data(struct plot *p, struct file_out *f)
 
 /* The rows of one operation among so many ranks: bytes, measured and predicted
  * bus bandwidth in GB/s; false when there are none. */
-static bool bus_block(struct plot *p, FILE *out, enum ft_collective op,
-		      int64_t ranks)
+static bool bus_block(struct plot *p, FILE *out, enum ft_collective op, int64_t ranks)
 {
 	double factor = ft_collective_bus_factor(op, ranks);
 	bool any = false;
@@ -137,11 +134,13 @@ static bool bus_data(struct plot *p, struct file_out *f, FILE *script, int *bloc
 			if (!colour++)
 				fprintf(script, "set title '%s'\nplot ",
 					ft_collective_name(which));
-			fprintf(script, "%s'busbw.dat' index %d using 1:2 with "
+			fprintf(script,
+				"%s'busbw.dat' index %d using 1:2 with "
 				"points pt 7 ps 0.4 lt %d title '%d', '' index "
 				"%d using 1:3 smooth unique with lines lt %d "
-				"notitle", colour > 1 ? ", " : "", *blocks,
-				colour, (int)ranks, *blocks, colour);
+				"notitle",
+				colour > 1 ? ", " : "", *blocks, colour, (int)ranks,
+				*blocks, colour);
 			(*blocks)++;
 		}
 		if (colour)
@@ -152,8 +151,7 @@ static bool bus_data(struct plot *p, struct file_out *f, FILE *script, int *bloc
 
 static bool gnuplot(struct plot *p, const char *script)
 {
-	struct ft_mark at = { arena_printf(&p->mem, "%s/%s", p->folder, script),
-			      0, 0 };
+	struct ft_mark at = { arena_printf(&p->mem, "%s/%s", p->folder, script), 0, 0 };
 	pid_t child = fork();
 	int status = -1;
 
@@ -166,8 +164,8 @@ static bool gnuplot(struct plot *p, const char *script)
 		waitpid(child, &status, 0);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return true;
-	return ft_fail(p->err, &at, WIFEXITED(status) &&
-			       WEXITSTATUS(status) == 127 ?
+	return ft_fail(p->err, &at,
+		       WIFEXITED(status) && WEXITSTATUS(status) == 127 ?
 			       "gnuplot is not installed; the data are written" :
 			       "gnuplot failed");
 }
@@ -182,9 +180,8 @@ static bool write_script(struct plot *p, const char *leaf, const char *text)
 	return file_commit(&f, p->err);
 }
 
-static const char head[] =
-	"set terminal svg size 900,600 dynamic noenhanced\n"
-	"set grid\nset key outside\n";
+static const char head[] = "set terminal svg size 900,600 dynamic noenhanced\n"
+			   "set grid\nset key outside\n";
 
 static bool draw_gemm(struct plot *p)
 {
@@ -193,19 +190,23 @@ static bool draw_gemm(struct plot *p)
 	struct file_out f;
 
 	return begin(p, "gemm.dat", &f) && gemm_data(p, &f) &&
-	       write_script(p, "gemm.gp", arena_printf(&p->mem,
-			"%sset output 'gemm.svg'\nset logscale xy\n"
-			"set xrange [1:20000]\nset yrange [0.1:%g]\n"
-			"set xlabel 'FLOP per byte'\nset ylabel 'TFLOP/s'\n"
-			"set title '%s: matrix products'\n"
-			"roof(x, p) = x * %g < p ? x * %g : p\n"
-			"plot for [i=0:2] 'gemm.dat' index i using 1:2 with "
-			"points pt 7 ps 0.3 lt i + 1 title word('bf16 fp8 fp32', "
-			"i + 1), roof(x, %g) lt 1 title 'bf16 roof', "
-			"roof(x, %g) lt 2 title 'fp8 roof'\n", head, 2 * fmax(peak, small) + 1,
-			p->gpu->name, p->gpu->memory_bytes_per_s.value * 1e-12,
-			p->gpu->memory_bytes_per_s.value * 1e-12, peak,
-			small)) &&
+	       write_script(
+		       p, "gemm.gp",
+		       arena_printf(
+			       &p->mem,
+			       "%sset output 'gemm.svg'\nset logscale xy\n"
+			       "set xrange [1:20000]\nset yrange [0.1:%g]\n"
+			       "set xlabel 'FLOP per byte'\nset ylabel 'TFLOP/s'\n"
+			       "set title '%s: matrix products'\n"
+			       "roof(x, p) = x * %g < p ? x * %g : p\n"
+			       "plot for [i=0:2] 'gemm.dat' index i using 1:2 with "
+			       "points pt 7 ps 0.3 lt i + 1 title word('bf16 fp8 fp32', "
+			       "i + 1), roof(x, %g) lt 1 title 'bf16 roof', "
+			       "roof(x, %g) lt 2 title 'fp8 roof'\n",
+			       head, 2 * fmax(peak, small) + 1, p->gpu->name,
+			       p->gpu->memory_bytes_per_s.value * 1e-12,
+			       p->gpu->memory_bytes_per_s.value * 1e-12, peak,
+			       small)) &&
 	       gnuplot(p, "gemm.gp");
 }
 
@@ -214,13 +215,17 @@ static bool draw_residuals(struct plot *p)
 	struct file_out f;
 
 	return begin(p, "residuals.dat", &f) && residual_data(p, &f) &&
-	       write_script(p, "residuals.gp", arena_printf(&p->mem,
-			"%sset output 'residuals.svg'\n"
-			"set xlabel 'predicted / measured - 1, %% (the ends: beyond)'\n"
-			"set ylabel 'cells'\nset title '%s: residuals'\n"
-			"plot for [i=0:3] 'residuals.dat' index i with "
-			"histeps lw 2 title word('gemm attention memory "
-			"collective', i + 1)\n", head, p->gpu->name)) &&
+	       write_script(
+		       p, "residuals.gp",
+		       arena_printf(
+			       &p->mem,
+			       "%sset output 'residuals.svg'\n"
+			       "set xlabel 'predicted / measured - 1, %% (the ends: beyond)'\n"
+			       "set ylabel 'cells'\nset title '%s: residuals'\n"
+			       "plot for [i=0:3] 'residuals.dat' index i with "
+			       "histeps lw 2 title word('gemm attention memory "
+			       "collective', i + 1)\n",
+			       head, p->gpu->name)) &&
 	       gnuplot(p, "residuals.gp");
 }
 
@@ -241,23 +246,25 @@ static bool draw_bus(struct plot *p)
 	ok = bus_data(p, &f, script, &blocks);
 	fclose(script);
 	if (ok && blocks) /* else no collectives were measured */
-		ok = write_script(p, "busbw.gp", arena_printf(&p->mem,
-			"%sset terminal svg size 1200,800 dynamic noenhanced\n"
-			"set output 'busbw.svg'\nset logscale x 2\n"
-			"set format x '%%.0b %%BB'\nset xtics rotate by -40\n"
-			"set key inside left top reverse Left title 'GPUs'\n"
-			"set ylabel 'bus bandwidth, GB/s'\nset multiplot layout "
-			"2,3 title '%s: collectives; points measured, lines "
-			"predicted'\n%sunset multiplot\n", head, p->gpu->name,
-			panels)) &&
+		ok = write_script(
+			     p, "busbw.gp",
+			     arena_printf(
+				     &p->mem,
+				     "%sset terminal svg size 1200,800 dynamic noenhanced\n"
+				     "set output 'busbw.svg'\nset logscale x 2\n"
+				     "set format x '%%.0b %%BB'\nset xtics rotate by -40\n"
+				     "set key inside left top reverse Left title 'GPUs'\n"
+				     "set ylabel 'bus bandwidth, GB/s'\nset multiplot layout "
+				     "2,3 title '%s: collectives; points measured, lines "
+				     "predicted'\n%sunset multiplot\n",
+				     head, p->gpu->name, panels)) &&
 		     gnuplot(p, "busbw.gp");
 	free(panels);
 	return ok;
 }
 
-bool ft_calibrate_plot(struct ft_store *store, const char *gpu,
-		       const char *device, const char *folder,
-		       struct ft_error *err)
+bool ft_calibrate_plot(struct ft_store *store, const char *gpu, const char *device,
+		       const char *folder, struct ft_error *err)
 {
 	struct plot p = { .folder = folder, .err = err };
 	struct ft_gpu *g = ft_gpu_load(gpu, NULL, err);

@@ -13,11 +13,11 @@ static const struct {
 	const char *kernel;
 	double own, torch;
 } traffic[] = {
-	{ "copy", 2, 2 },    { "add", 3, 3 },	  { "rmsnorm", 2, 2 },
-	{ "layernorm", 2, 2 }, { "swiglu", 3, 5 }, { "gelu", 2, 2 },
-	{ "rope", 2, 2 },    { "softmax", 2, 2 }, { "cross_entropy", 2, 2 },
-	{ "adamw", 7, 7 },   { "cast", 1.5, 1.5 }, { "concat", 2, 4 },
-	{ "mul", 3, 3 },      { "silu", 2, 2 },
+	{ "copy", 2, 2 },      { "add", 3, 3 },	     { "rmsnorm", 2, 2 },
+	{ "layernorm", 2, 2 }, { "swiglu", 3, 5 },   { "gelu", 2, 2 },
+	{ "rope", 2, 2 },      { "softmax", 2, 2 },  { "cross_entropy", 2, 2 },
+	{ "adamw", 7, 7 },     { "cast", 1.5, 1.5 }, { "concat", 2, 4 },
+	{ "mul", 3, 3 },       { "silu", 2, 2 },
 };
 
 bool fit_from_torch(const struct ft_measurement *m)
@@ -71,15 +71,13 @@ static bool work_of(const struct ft_measurement *m, struct ft_work *w)
 	}
 	if (measurement_is(m, "attention")) {
 		w->kind = FT_ATTENTION;
-		w->attention.pass = !strcmp(m->pass, "backward") ?
-					    FT_PASS_BACKWARD :
-				    !strcmp(m->pass, "both") ? FT_PASS_BOTH :
-							       FT_PASS_FORWARD;
+		w->attention.pass = !strcmp(m->pass, "backward") ? FT_PASS_BACKWARD :
+				    !strcmp(m->pass, "both")	 ? FT_PASS_BOTH :
+								   FT_PASS_FORWARD;
 		w->attention.batch = (int64_t)m->batch;
 		w->attention.heads = (int64_t)m->heads;
 		w->attention.kv_heads = (int64_t)m->kv_heads;
-		w->attention.queries = w->attention.keys =
-			(int64_t)m->sequence;
+		w->attention.queries = w->attention.keys = (int64_t)m->sequence;
 		w->attention.qk_head_dim = w->attention.v_head_dim =
 			(int64_t)m->head_dim;
 		w->attention.causal = m->causal;
@@ -94,8 +92,7 @@ static bool work_of(const struct ft_measurement *m, struct ft_work *w)
 	return measurement_is(m, "memory");
 }
 
-double measurement_predict_us(const struct ft_gpu *gpu,
-			      const struct ft_measurement *m)
+double measurement_predict_us(const struct ft_gpu *gpu, const struct ft_measurement *m)
 {
 	struct ft_collective_result c;
 	enum ft_collective op;
@@ -105,17 +102,17 @@ double measurement_predict_us(const struct ft_gpu *gpu,
 
 	if (measurement_is(m, "collective")) {
 		if (!ft_collective_find(m->kernel, &op) ||
-		    !ft_collective_inside(gpu, m->fabric[0] ? m->fabric : NULL,
-					  op, (struct ft_group_shape){ (int64_t)m->gpus, 1 },
-					  m->bytes, &c,
-					  &ignored))
+		    !ft_collective_inside(
+			    gpu, m->fabric[0] ? m->fabric : NULL, op,
+			    (struct ft_group_shape){ (int64_t)m->gpus, 1 }, m->bytes,
+			    &c, &ignored))
 			return 0;
 		return c.duration.time_s * 1e6;
 	}
 	if (!work_of(m, &w) ||
-	    !ft_kernel_predict(gpu, &w, m->sustained ? FT_CLOCK_SUSTAINED :
-						       FT_CLOCK_BURST,
-			       &p, &ignored))
+	    !ft_kernel_predict(gpu, &w,
+			       m->sustained ? FT_CLOCK_SUSTAINED : FT_CLOCK_BURST, &p,
+			       &ignored))
 		return 0;
 	return p.time_s * 1e6;
 }

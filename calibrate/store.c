@@ -75,8 +75,7 @@ bool store_fail(struct ft_store *s, const char *what, struct ft_error *err)
 				    "on where it stopped";
 	if (code == SQLITE_BUSY)
 		advice = "; another program is writing to it";
-	return ft_fail(err, &at, "%s: %s%s", what, sqlite3_errmsg(s->db),
-		       advice);
+	return ft_fail(err, &at, "%s: %s%s", what, sqlite3_errmsg(s->db), advice);
 }
 
 static int64_t pragma(struct ft_store *s, const char *sql)
@@ -118,14 +117,17 @@ static bool check_version(struct ft_store *s, struct ft_error *err)
 	if (tables < 0)
 		return ft_fail(err, &at, "is not a measurement store");
 	if (version == 1 && pragma(s, "PRAGMA application_id") == 1179927627)
-		return change(s, from_version_1, "is of version 1 and cannot be "
-			      "brought to 2", err);
+		return change(s, from_version_1,
+			      "is of version 1 and cannot be "
+			      "brought to 2",
+			      err);
 	if (version == 0 && tables == 0)
 		return change(s, schema, "cannot make the tables", err);
 	return ft_fail(err, &at,
 		       "is a store of version %lld, this foretoken reads %d; "
 		       "export it as CSV with the version that wrote it and "
-		       "import that", (long long)version, STORE_VERSION);
+		       "import that",
+		       (long long)version, STORE_VERSION);
 }
 
 static bool prepare(struct ft_store *s, struct ft_error *err)
@@ -138,14 +140,13 @@ static bool prepare(struct ft_store *s, struct ft_error *err)
 		 "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, "
 		 "?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, "
 		 "?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, "
-		 "?37, ?38, ?39, ?40, ?41)", columns);
-	return sqlite3_prepare_v2(s->db, sql, -1, &s->insert, NULL) ==
-		       SQLITE_OK ||
+		 "?37, ?38, ?39, ?40, ?41)",
+		 columns);
+	return sqlite3_prepare_v2(s->db, sql, -1, &s->insert, NULL) == SQLITE_OK ||
 	       store_fail(s, "cannot be written to", err);
 }
 
-struct ft_store *ft_store_open(const char *path, bool create,
-			       struct ft_error *err)
+struct ft_store *ft_store_open(const char *path, bool create, struct ft_error *err)
 {
 	struct arena mem = { 0 };
 	struct ft_store *s = ARENA_NEW(&mem, struct ft_store);
@@ -154,8 +155,9 @@ struct ft_store *ft_store_open(const char *path, bool create,
 	s->mem = mem;
 	snprintf(s->path, sizeof(s->path), "%s", path);
 	if (!create && !file_exists(path)) {
-		ft_fail(err, &at, "there is no such store; `foretoken calibrate "
-				  "probe` or `import` makes one");
+		ft_fail(err, &at,
+			"there is no such store; `foretoken calibrate "
+			"probe` or `import` makes one");
 	} else if (sqlite3_open_v2(path, &s->db,
 				   SQLITE_OPEN_READWRITE |
 					   (create ? SQLITE_OPEN_CREATE : 0),
@@ -192,19 +194,22 @@ static void bind_text(sqlite3_stmt *q, int i, const char *text)
 bool ft_store_begin(struct ft_store *s, const struct ft_probe_run *run,
 		    struct ft_error *err)
 {
-	const char *const text[] = { run->backend, run->device, run->date,
-				     run->driver, run->fabric, run->libraries,
-				     run->source, run->provenance ?
-				     run->provenance : "measured" };
+	const char *const text[] = {
+		run->backend, run->device,
+		run->date,    run->driver,
+		run->fabric,  run->libraries,
+		run->source,  run->provenance ? run->provenance : "measured"
+	};
 	sqlite3_stmt *q = NULL;
 	bool ok;
 
 	if (!ft_store_end(s, err))
 		return false;
-	ok = sqlite3_prepare_v2(s->db, "INSERT INTO run (backend, device, date, "
+	ok = sqlite3_prepare_v2(s->db,
+				"INSERT INTO run (backend, device, date, "
 				"driver, fabric, libraries, source, provenance) "
-				"VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)", -1,
-				&q, NULL) == SQLITE_OK;
+				"VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+				-1, &q, NULL) == SQLITE_OK;
 	for (int i = 0; ok && i < 8; i++)
 		bind_text(q, i + 1, text[i]);
 	ok = ok && sqlite3_step(q) == SQLITE_DONE;
@@ -222,8 +227,7 @@ bool ft_store_end(struct ft_store *s, struct ft_error *err)
 	if (s->whole)
 		return true;
 	s->in_batch = 0;
-	return !open || sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL) ==
-				SQLITE_OK ||
+	return !open || sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL) == SQLITE_OK ||
 	       store_fail(s, "cannot keep the measurements", err);
 }
 
@@ -231,8 +235,7 @@ bool store_whole(struct ft_store *s, struct ft_error *err)
 {
 	if (!ft_store_end(s, err))
 		return false;
-	if (sqlite3_exec(s->db, "BEGIN IMMEDIATE", NULL, NULL, NULL) !=
-	    SQLITE_OK)
+	if (sqlite3_exec(s->db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK)
 		return store_fail(s, "cannot begin an import", err);
 	s->whole = true;
 	return true;
@@ -240,8 +243,7 @@ bool store_whole(struct ft_store *s, struct ft_error *err)
 
 bool store_whole_end(struct ft_store *s, bool keep, struct ft_error *err)
 {
-	bool ok = keep && sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL) ==
-				  SQLITE_OK;
+	bool ok = keep && sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL) == SQLITE_OK;
 
 	if (keep && !ok)
 		store_fail(s, "cannot keep the import", err);
@@ -255,20 +257,19 @@ bool store_whole_end(struct ft_store *s, bool keep, struct ft_error *err)
 	return false;
 }
 
-static void bind_all(sqlite3_stmt *q, int64_t run,
-		     const struct ft_measurement *m)
+static void bind_all(sqlite3_stmt *q, int64_t run, const struct ft_measurement *m)
 {
-	const char *const words[] = { m->cell, m->kind, m->kernel, m->dtype,
+	const char *const words[] = { m->cell,	 m->kind, m->kernel, m->dtype,
 				      m->layout, m->impl, m->pass };
-	const double shape[] = { m->m, m->n, m->k, m->batch, m->heads,
-				 m->kv_heads, m->sequence, m->head_dim,
-				 m->bytes, m->gpus, m->from, m->to };
-	const bool flags[] = { m->causal, m->warm, m->accumulate,
-			       m->sustained, m->in_step };
-	const double numbers[] = { m->time_us, m->p10_us, m->p90_us, m->reps,
-				   m->relative_error, m->alone_us, m->other_us,
-				   m->other_alone_us, m->clock_mhz, m->power_w,
-				   m->temperature_c };
+	const double shape[] = { m->m,	   m->n,	m->k,	     m->batch,
+				 m->heads, m->kv_heads, m->sequence, m->head_dim,
+				 m->bytes, m->gpus,	m->from,     m->to };
+	const bool flags[] = { m->causal, m->warm, m->accumulate, m->sustained,
+			       m->in_step };
+	const double numbers[] = { m->time_us,	m->p10_us,	   m->p90_us,
+				   m->reps,	m->relative_error, m->alone_us,
+				   m->other_us, m->other_alone_us, m->clock_mhz,
+				   m->power_w,	m->temperature_c };
 	int at = 1;
 
 	sqlite3_bind_int64(q, at++, run);
@@ -292,8 +293,8 @@ bool ft_store_add(struct ft_store *s, const struct ft_measurement *m,
 {
 	if (!s->run)
 		return ft_fail(err, NULL, "a measurement comes before its run");
-	if (!s->whole && !s->in_batch && sqlite3_exec(s->db, "BEGIN IMMEDIATE", NULL, NULL,
-					 NULL) != SQLITE_OK)
+	if (!s->whole && !s->in_batch &&
+	    sqlite3_exec(s->db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK)
 		return store_fail(s, "cannot begin a batch", err);
 	s->in_batch++;
 	bind_all(s->insert, s->run, m);
@@ -316,7 +317,7 @@ static const char *text_at(struct ft_store *s, sqlite3_stmt *q, int i)
 }
 
 const struct ft_probe_run *ft_store_runs(struct ft_store *s, size_t *n,
-				   struct ft_error *err)
+					 struct ft_error *err)
 {
 	struct ft_probe_run *run = NULL;
 	size_t cap = 0;
@@ -329,7 +330,8 @@ const struct ft_probe_run *ft_store_runs(struct ft_store *s, size_t *n,
 			       "count(measurement.id), ifnull(sum(status = "
 			       "'ok'), 0), provenance FROM run LEFT "
 			       "JOIN measurement ON run = run.id GROUP BY "
-			       "run.id ORDER BY run.id", -1, &q, NULL)) {
+			       "run.id ORDER BY run.id",
+			       -1, &q, NULL)) {
 		store_fail(s, "cannot be read", err);
 		return NULL;
 	}
@@ -339,8 +341,10 @@ const struct ft_probe_run *ft_store_runs(struct ft_store *s, size_t *n,
 			run = ARENA_GROW(&s->mem, run, &cap);
 		run[(*n)++] = (struct ft_probe_run){
 			.id = sqlite3_column_int64(q, 0),
-			.backend = text_at(s, q, 1), .device = text_at(s, q, 2),
-			.date = text_at(s, q, 3), .driver = text_at(s, q, 4),
+			.backend = text_at(s, q, 1),
+			.device = text_at(s, q, 2),
+			.date = text_at(s, q, 3),
+			.driver = text_at(s, q, 4),
 			.fabric = text_at(s, q, 5),
 			.libraries = text_at(s, q, 6),
 			.source = text_at(s, q, 7),
@@ -356,17 +360,16 @@ const struct ft_probe_run *ft_store_runs(struct ft_store *s, size_t *n,
 static struct ft_measurement read_row(struct ft_store *s, sqlite3_stmt *q)
 {
 	struct ft_measurement m = { 0 };
-	const char **words[] = { &m.cell, &m.kind, &m.kernel, &m.dtype,
+	const char **words[] = { &m.cell,   &m.kind, &m.kernel, &m.dtype,
 				 &m.layout, &m.impl, &m.pass };
-	double *shape[] = { &m.m, &m.n, &m.k, &m.batch, &m.heads, &m.kv_heads,
-			    &m.sequence, &m.head_dim, &m.bytes, &m.gpus,
-			    &m.from, &m.to };
-	bool *flags[] = { &m.causal, &m.warm, &m.accumulate, &m.sustained,
-			  &m.in_step };
-	double *numbers[] = { &m.time_us, &m.p10_us, &m.p90_us, &m.reps,
-			      &m.relative_error, &m.alone_us, &m.other_us,
-			      &m.other_alone_us, &m.clock_mhz, &m.power_w,
-			      &m.temperature_c };
+	double *shape[] = { &m.m,     &m.n,	   &m.k,	&m.batch,
+			    &m.heads, &m.kv_heads, &m.sequence, &m.head_dim,
+			    &m.bytes, &m.gpus,	   &m.from,	&m.to };
+	bool *flags[] = { &m.causal, &m.warm, &m.accumulate, &m.sustained, &m.in_step };
+	double *numbers[] = { &m.time_us,  &m.p10_us,	      &m.p90_us,
+			      &m.reps,	   &m.relative_error, &m.alone_us,
+			      &m.other_us, &m.other_alone_us, &m.clock_mhz,
+			      &m.power_w,  &m.temperature_c };
 	int at = 0;
 
 	for (int i = 0; i < 7; i++)
@@ -389,9 +392,8 @@ static struct ft_measurement read_row(struct ft_store *s, sqlite3_stmt *q)
 }
 
 const struct ft_measurement *ft_store_measurements(struct ft_store *s,
-						   const char *device,
-						   int64_t run, size_t *n,
-						   struct ft_error *err)
+						   const char *device, int64_t run,
+						   size_t *n, struct ft_error *err)
 {
 	struct ft_measurement *row = NULL;
 	sqlite3_stmt *q;
@@ -399,7 +401,8 @@ const struct ft_measurement *ft_store_measurements(struct ft_store *s,
 	char sql[1024];
 
 	*n = 0;
-	snprintf(sql, sizeof(sql), "SELECT %s, backend, device, ifnull(nullif("
+	snprintf(sql, sizeof(sql),
+		 "SELECT %s, backend, device, ifnull(nullif("
 		 "measurement.date, ''), run.date), ifnull(nullif(measurement."
 		 "fabric, ''), run.fabric), measurement.source, provenance FROM "
 		 "measurement JOIN run ON run.id = run WHERE (?1 IS NULL OR "

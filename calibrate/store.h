@@ -14,9 +14,9 @@ struct ft_store {
 	sqlite3_stmt *insert;
 	struct arena mem;
 	char path[4096];
-	int64_t run;     /* that measurements go to; 0: none */
-	int in_batch;    /* measurements of the open transaction */
-	bool whole;      /* one transaction until `store_whole_end` */
+	int64_t run;  /* that measurements go to; 0: none */
+	int in_batch; /* measurements of the open transaction */
+	bool whole;   /* one transaction until `store_whole_end` */
 };
 
 /* All that is added between these is kept, or none of it. */
@@ -31,8 +31,7 @@ bool store_fail(struct ft_store *s, const char *what, struct ft_error *err);
 /* What a measurement is predicted to take, in microseconds; 0 when the profile
  * cannot say. clock: burst unless it was sustained. */
 struct ft_gpu;
-double measurement_predict_us(const struct ft_gpu *gpu,
-			      const struct ft_measurement *m);
+double measurement_predict_us(const struct ft_gpu *gpu, const struct ft_measurement *m);
 bool measurement_is(const struct ft_measurement *m, const char *kind);
 
 #endif

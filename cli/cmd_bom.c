@@ -44,12 +44,16 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp argp = {
-	options, parse, "SCENARIO",
+	options,
+	parse,
+	"SCENARIO",
 	"The bill of materials of a scenario's cluster; only `cluster` and "
 	"`cost.prices` are read."
 	"\vExample: foretoken bom examples/01-first-answer/h100.yaml "
 	"--set cluster.gpus=1016 --set cluster.ufm_ports=4",
-	NULL, NULL, NULL,
+	NULL,
+	NULL,
+	NULL,
 };
 
 int cmd_bom(int argc, char **argv)

@@ -1,25 +1,24 @@
 /* cli/cmd_calibrate.c - foretoken calibrate ACTION: measurements to GPU profiles */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "cli/commands.h"
-#include "foretoken/calibrate.h"
+#include "cli/calibrate.h"
 
-enum { SKIPPED = 77 };
-
-struct args {
-	struct words word; /* the action, then its arguments */
-	const char *store, *backend, *device, *name, *base, *folder, *format,
-		*source, *date, *fabric, *gpu, *only, *probe, *limit;
-	int64_t run;
-	bool quick, json, collectives, published, with_in_step;
+enum {
+	BASE = 256,
+	DEVICE,
+	FORMAT,
+	SOURCE,
+	DATE,
+	FABRIC,
+	ONLY,
+	PROBE,
+	LIMIT,
+	COLLECTIVES,
+	QUICK,
+	PUBLISHED,
+	WITH_IN_STEP
 };
-
-enum { BASE = 256, DEVICE, FORMAT, SOURCE, DATE, FABRIC, ONLY, PROBE, LIMIT,
-       COLLECTIVES, QUICK, PUBLISHED, WITH_IN_STEP };
 
 static const struct argp_option options[] = {
 	{ "store", 's', "FILE", 0, "The store (default calibrate.db)", 0 },
@@ -27,199 +26,149 @@ static const struct argp_option options[] = {
 	{ "quick", QUICK, NULL, 0, "probe: few and small cells", 0 },
 	{ "limit", LIMIT, "SECONDS", 0, "probe: stop after so long", 0 },
 	{ "probe", PROBE, "FILE", 0, "probe: the foretoken-probe program", 0 },
-	{ "format", FORMAT, "NAME", 0, "import: probe, csv, nccl-tests, "
-	  "attention or kineto", 0 },
+	{ "format", FORMAT, "NAME", 0,
+	  "import: probe, csv, nccl-tests, "
+	  "attention or kineto",
+	  0 },
 	{ "source", SOURCE, "TEXT", 0, "import: where it comes from", 0 },
 	{ "date", DATE, "YYYY-MM-DD", 0, "import: when it was measured", 0 },
-	{ "published", PUBLISHED, NULL, 0, "import: others published the rows; "
-	  "each names its source", 0 },
-	{ "fabric", FABRIC, "NAME", 0, "import: nvlink, nvlink-no-nvls, xgmi, "
-	  "pcie", 0 },
+	{ "published", PUBLISHED, NULL, 0,
+	  "import: others published the rows; "
+	  "each names its source",
+	  0 },
+	{ "fabric", FABRIC, "NAME", 0,
+	  "import: nvlink, nvlink-no-nvls, xgmi, "
+	  "pcie",
+	  0 },
 	{ "device", DEVICE, "TEXT", 0, "Only this device; import: its name", 0 },
 	{ "run", 'r', "N", 0, "show, export: only this run", 0 },
 	{ "name", 'n', "NAME", 0, "fit: of the profile", 0 },
-	{ "base", BASE, "NAME", 0, "fit: profile it takes the data sheet from "
-	  "(default: itself)", 0 },
-	{ "only", ONLY, "FAMILY,...", 0, "fit: gemm, attention, memory, "
-	  "collectives, sustained, launch, interference, layout, accumulate", 0 },
-	{ "with-in-step", WITH_IN_STEP, NULL, 0, "fit: to kernels of recorded "
-	  "training steps, too", 0 },
+	{ "base", BASE, "NAME", 0,
+	  "fit: profile it takes the data sheet from "
+	  "(default: itself)",
+	  0 },
+	{ "only", ONLY, "FAMILY,...", 0,
+	  "fit: gemm, attention, memory, "
+	  "collectives, sustained, launch, interference, layout, accumulate",
+	  0 },
+	{ "with-in-step", WITH_IN_STEP, NULL, 0,
+	  "fit: to kernels of recorded "
+	  "training steps, too",
+	  0 },
 	{ "out", 'o', "DIR", 0, "fit, plot: where the files go (default .)", 0 },
-	{ "gpu", 'g', "NAME", 0, "export, plot: the profile; import: only rows of "
-	  "this GPU", 0 },
-	{ "collectives", COLLECTIVES, NULL, 0, "export: collectives instead of "
-	  "kernels", 0 },
+	{ "gpu", 'g', "NAME", 0,
+	  "export, plot: the profile; import: only rows of "
+	  "this GPU",
+	  0 },
+	{ "collectives", COLLECTIVES, NULL, 0,
+	  "export: collectives instead of "
+	  "kernels",
+	  0 },
 	{ "json", 'j', NULL, 0, "Print JSON", 0 },
 	{ 0 },
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-	struct args *a = state->input;
+	struct calibrate_args *a = state->input;
 
 	switch (key) {
-	case 's': a->store = arg; return 0;
-	case 'b': a->backend = arg; return 0;
-	case QUICK: a->quick = true; return 0;
-	case LIMIT: a->limit = arg; return 0;
-	case PROBE: a->probe = arg; return 0;
-	case FORMAT: a->format = arg; return 0;
-	case SOURCE: a->source = arg; return 0;
-	case DATE: a->date = arg; return 0;
-	case FABRIC: a->fabric = arg; return 0;
-	case DEVICE: a->device = arg; return 0;
-	case 'r': a->run = strtoll(arg, NULL, 10); return 0;
-	case 'n': a->name = arg; return 0;
-	case BASE: a->base = arg; return 0;
-	case ONLY: a->only = arg; return 0;
-	case 'o': a->folder = arg; return 0;
-	case 'g': a->gpu = arg; return 0;
-	case PUBLISHED: a->published = true; return 0;
-	case WITH_IN_STEP: a->with_in_step = true; return 0;
-	case COLLECTIVES: a->collectives = true; return 0;
-	case 'j': a->json = true; return 0;
-	case ARGP_KEY_ARG: words_add(&a->word, arg, state); return 0;
+	case 's':
+		a->store = arg;
+		return 0;
+	case 'b':
+		a->backend = arg;
+		return 0;
+	case QUICK:
+		a->quick = true;
+		return 0;
+	case LIMIT:
+		a->limit = arg;
+		return 0;
+	case PROBE:
+		a->probe = arg;
+		return 0;
+	case FORMAT:
+		a->format = arg;
+		return 0;
+	case SOURCE:
+		a->source = arg;
+		return 0;
+	case DATE:
+		a->date = arg;
+		return 0;
+	case FABRIC:
+		a->fabric = arg;
+		return 0;
+	case DEVICE:
+		a->device = arg;
+		return 0;
+	case 'r':
+		a->run = strtoll(arg, NULL, 10);
+		return 0;
+	case 'n':
+		a->name = arg;
+		return 0;
+	case BASE:
+		a->base = arg;
+		return 0;
+	case ONLY:
+		a->only = arg;
+		return 0;
+	case 'o':
+		a->folder = arg;
+		return 0;
+	case 'g':
+		a->gpu = arg;
+		return 0;
+	case PUBLISHED:
+		a->published = true;
+		return 0;
+	case WITH_IN_STEP:
+		a->with_in_step = true;
+		return 0;
+	case COLLECTIVES:
+		a->collectives = true;
+		return 0;
+	case 'j':
+		a->json = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		words_add(&a->word, arg, state);
+		return 0;
 	case ARGP_KEY_END:
 		if (!a->word.n)
 			argp_usage(state);
 		return 0;
-	default: return ARGP_ERR_UNKNOWN;
+	default:
+		return ARGP_ERR_UNKNOWN;
 	}
 }
 
 static const struct argp argp = {
-	options, parse,
+	options,
+	parse,
 	"probe\nimport FILE...\nruns\nshow\ndiff RUN RUN\nexport\nfit\nplot",
 	"Time this machine's GPUs, keep the measurements, fit a profile to them."
 	"\vIn this order: probe, fit --name mygpu --base h100-sxm, plot --gpu "
 	"./mygpu.yaml. docs/calibrate.md walks through it.",
-	NULL, NULL, NULL,
+	NULL,
+	NULL,
+	NULL,
 };
-
-/* ---- probe ------------------------------------------------------------------- */
-
-static bool write_done(struct ft_store *store, const char *backend, FILE *out,
-		       struct ft_error *err)
-{
-	const struct ft_measurement *m;
-	size_t n;
-
-	m = ft_store_measurements(store, NULL, 0, &n, err);
-	for (size_t i = 0; m && i < n; i++)
-		if (!strcmp(m[i].backend, backend) &&
-		    (!strcmp(m[i].status, "ok") ||
-		     !strcmp(m[i].status, "unsupported")))
-			fprintf(out, "%s\n", m[i].cell);
-	return m && !fflush(out);
-}
-
-/* foretoken-probe lies beside this program. */
-static void find_probe(const struct args *a, char *path, size_t n)
-{
-	char self[4096];
-	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
-
-	if (a->probe || len <= 0) {
-		snprintf(path, n, "%s", a->probe ? a->probe : "foretoken-probe");
-		return;
-	}
-	self[len] = '\0';
-	*strrchr(self, '/') = '\0';
-	snprintf(path, n, "%s/foretoken-probe", self);
-}
-
-static pid_t start_probe(const struct args *a, const char *done, int *from)
-{
-	char path[4200];
-	const char *argv[10] = { path, "-b", a->backend ? a->backend : "cpu",
-				 "-d", done };
-	int at = 5, ends[2];
-	pid_t child;
-
-	find_probe(a, path, sizeof(path));
-	if (a->quick)
-		argv[at++] = "-q";
-	if (a->limit) {
-		argv[at++] = "-l";
-		argv[at++] = a->limit;
-	}
-	argv[at] = NULL;
-	if (pipe(ends))
-		return -1;
-	child = fork();
-	if (child == 0) {
-		dup2(ends[1], 1);
-		close(ends[0]);
-		close(ends[1]);
-		execv(path, (char *const *)argv);
-		fprintf(stderr, "foretoken: error: %s: %s; build it with `make "
-			"probes`\n", path, strerror(errno));
-		_exit(127);
-	}
-	close(ends[1]);
-	*from = ends[0];
-	return child;
-}
-
-/* Lines of the probe into the store, as they come. */
-static bool drain(struct ft_store *store, FILE *in, size_t *n,
-		  struct ft_error *err)
-{
-	char *line = NULL;
-	size_t cap = 0;
-	bool ok = true, broken;
-
-	while (ok && getline(&line, &cap, in) > 0) {
-		ok = ft_store_line(store, line, "foretoken-probe", &broken, err);
-		*n += ok && !broken;
-	}
-	free(line);
-	return ft_store_end(store, err) && ok;
-}
-
-static int do_probe(const struct args *a, struct ft_store *store)
-{
-	char done[] = "/tmp/foretoken-done-XXXXXX";
-	int file = mkstemp(done), from = -1, status = -1;
-	FILE *out = file < 0 ? NULL : fdopen(file, "w"), *in;
-	struct ft_error err;
-	size_t n = 0;
-	bool ok;
-	pid_t child;
-
-	if (!out)
-		return fprintf(stderr, "foretoken: error: %s: %s\n", done,
-			       strerror(errno)), 1;
-	ok = write_done(store, a->backend ? a->backend : "cpu", out, &err);
-	fclose(out);
-	child = ok ? start_probe(a, done, &from) : -1;
-	if (child > 0) {
-		in = fdopen(from, "r");
-		ok = in && drain(store, in, &n, &err);
-		if (in)
-			fclose(in); /* a probe that still writes then stops */
-		waitpid(child, &status, 0);
-	}
-	unlink(done);
-	if (!ok)
-		return complain(&err);
-	if (!WIFEXITED(status) || WEXITSTATUS(status))
-		return WIFEXITED(status) && WEXITSTATUS(status) == SKIPPED ?
-			       SKIPPED : 1;
-	printf("%zu lines into %s\n", n, a->store);
-	return finish_output();
-}
 
 /* ---- import, runs, show, diff, export ----------------------------------------- */
 
-static int do_import(const struct args *a, struct ft_store *store)
+static int do_import(const struct calibrate_args *a, struct ft_store *store)
 {
 	enum ft_import format = FT_IMPORT_PROBE;
 	struct ft_error err;
 
 	if (a->format && !ft_import_find(a->format, &format)) {
-		fprintf(stderr, "foretoken: error: '%s' is no format; there are "
-			"probe, csv, nccl-tests, attention, kineto\n", a->format);
+		fprintf(stderr,
+			"foretoken: error: '%s' is no format; there are "
+			"probe, csv, nccl-tests, attention, kineto\n",
+			a->format);
 		return 64;
 	}
 	for (size_t i = 1; i < a->word.n; i++) {
@@ -227,8 +176,10 @@ static int do_import(const struct args *a, struct ft_store *store)
 		struct ft_probe_run run = {
 			.backend = a->format ? a->format : "probe",
 			.device = a->device ? a->device : "",
-			.date = a->date ? a->date : "", .driver = "",
-			.fabric = a->fabric ? a->fabric : "", .libraries = "",
+			.date = a->date ? a->date : "",
+			.driver = "",
+			.fabric = a->fabric ? a->fabric : "",
+			.libraries = "",
 			.source = a->source ? a->source : path,
 			.gpu = a->gpu,
 			.provenance = a->published ? "published" : "measured",
@@ -242,7 +193,7 @@ static int do_import(const struct args *a, struct ft_store *store)
 	return finish_output();
 }
 
-static int do_runs(const struct args *a, struct ft_store *store)
+static int do_runs(const struct calibrate_args *a, struct ft_store *store)
 {
 	struct ft_error err;
 	size_t n;
@@ -253,9 +204,8 @@ static int do_runs(const struct args *a, struct ft_store *store)
 	if (a->json)
 		fputs("{\"runs\": [", stdout);
 	else
-		printf("%4s  %-10s  %-10s  %-9s  %-24s  %6s  %6s  %s\n", "run",
-		       "date", "backend", "kind", "device", "cells", "ok",
-		       "libraries");
+		printf("%4s  %-10s  %-10s  %-9s  %-24s  %6s  %6s  %s\n", "run", "date",
+		       "backend", "kind", "device", "cells", "ok", "libraries");
 	for (size_t i = 0; i < n; i++)
 		printf(a->json ? "%s{\"run\": %lld, \"date\": \"%s\", \"backend\": "
 				 "\"%s\", \"provenance\": \"%s\", \"device\": "
@@ -265,14 +215,13 @@ static int do_runs(const struct args *a, struct ft_store *store)
 				 "%6lld  %s\n",
 		       a->json && i ? ", " : "", (long long)r[i].id, r[i].date,
 		       r[i].backend, r[i].provenance, r[i].device,
-		       (long long)r[i].n_cells, (long long)r[i].n_ok,
-		       r[i].libraries);
+		       (long long)r[i].n_cells, (long long)r[i].n_ok, r[i].libraries);
 	if (a->json)
 		puts("]}");
 	return finish_output();
 }
 
-static int do_show(const struct args *a, struct ft_store *store)
+static int do_show(const struct calibrate_args *a, struct ft_store *store)
 {
 	struct ft_error err;
 	size_t n;
@@ -281,17 +230,17 @@ static int do_show(const struct args *a, struct ft_store *store)
 
 	if (!m)
 		return complain(&err);
-	printf("%-64s %12s %12s %12s  %s\n", "cell", "time_us", "p10_us",
-	       "p90_us", "status");
+	printf("%-64s %12s %12s %12s  %s\n", "cell", "time_us", "p10_us", "p90_us",
+	       "status");
 	for (size_t i = 0; i < n; i++)
-		printf("%-64s %12.3f %12.3f %12.3f  %s%s%s\n", m[i].cell,
-		       m[i].time_us, m[i].p10_us, m[i].p90_us, m[i].status,
-		       m[i].why[0] ? ": " : "", m[i].why);
+		printf("%-64s %12.3f %12.3f %12.3f  %s%s%s\n", m[i].cell, m[i].time_us,
+		       m[i].p10_us, m[i].p90_us, m[i].status, m[i].why[0] ? ": " : "",
+		       m[i].why);
 	return finish_output();
 }
 
 /* Cells of two runs side by side: both lists are sorted by name. */
-static int do_diff(const struct args *a, struct ft_store *store)
+static int do_diff(const struct calibrate_args *a, struct ft_store *store)
 {
 	const struct ft_measurement *m[2];
 	struct ft_error err;
@@ -299,39 +248,37 @@ static int do_diff(const struct args *a, struct ft_store *store)
 
 	if (a->word.n != 3) {
 		fputs("foretoken: error: diff needs two runs, as `foretoken "
-		      "calibrate runs` numbers them\n", stderr);
+		      "calibrate runs` numbers them\n",
+		      stderr);
 		return 64;
 	}
 	for (int i = 0; i < 2; i++) {
 		m[i] = ft_store_measurements(store, NULL,
-					     strtoll(a->word.word[i + 1], NULL, 10), &n[i],
-					     &err);
+					     strtoll(a->word.word[i + 1], NULL, 10),
+					     &n[i], &err);
 		if (!m[i])
 			return complain(&err);
 	}
-	printf("%-64s %12s %12s %9s\n", "cell", "first_us", "second_us",
-	       "change");
+	printf("%-64s %12s %12s %9s\n", "cell", "first_us", "second_us", "change");
 	while (at[0] < n[0] && at[1] < n[1]) {
 		const struct ft_measurement *x = &m[0][at[0]], *y = &m[1][at[1]];
 		int order = strcmp(x->cell, y->cell);
 
 		if (!order && x->time_us > 0 && y->time_us > 0)
-			printf("%-64s %12.3f %12.3f %+8.1f%%\n", x->cell,
-			       x->time_us, y->time_us,
-			       100 * (y->time_us / x->time_us - 1));
+			printf("%-64s %12.3f %12.3f %+8.1f%%\n", x->cell, x->time_us,
+			       y->time_us, 100 * (y->time_us / x->time_us - 1));
 		at[0] += order <= 0;
 		at[1] += order >= 0;
 	}
 	return finish_output();
 }
 
-static int do_export(const struct args *a, struct ft_store *store)
+static int do_export(const struct calibrate_args *a, struct ft_store *store)
 {
 	struct ft_error err;
 
 	if (!ft_store_export(store, a->device, a->run, a->gpu ? a->gpu : "h200",
-			     a->collectives ? "collectives" : "kernels", stdout,
-			     &err))
+			     a->collectives ? "collectives" : "kernels", stdout, &err))
 		return complain(&err);
 	return finish_output();
 }
@@ -340,10 +287,10 @@ static int do_export(const struct args *a, struct ft_store *store)
 
 static int families_of(const char *only)
 {
-	static const char *const names[] = { "gemm", "attention", "memory",
-					     "collectives", "sustained",
-					     "launch", "interference",
-					     "layout", "accumulate" };
+	static const char *const names[] = {
+		"gemm",	  "attention",	  "memory", "collectives", "sustained",
+		"launch", "interference", "layout", "accumulate"
+	};
 	int families = 0;
 
 	for (int i = 0; only && i < 9; i++)
@@ -352,11 +299,13 @@ static int families_of(const char *only)
 	return only ? families : FT_FIT_ALL;
 }
 
-static int do_fit(const struct args *a, struct ft_store *store)
+static int do_fit(const struct calibrate_args *a, struct ft_store *store)
 {
 	struct ft_fit_options o = {
-		.name = a->name, .base = a->base ? a->base : a->name,
-		.folder = a->folder ? a->folder : ".", .device = a->device,
+		.name = a->name,
+		.base = a->base ? a->base : a->name,
+		.folder = a->folder ? a->folder : ".",
+		.device = a->device,
 		.families = families_of(a->only),
 		.with_in_step = a->with_in_step,
 	};
@@ -365,15 +314,16 @@ static int do_fit(const struct args *a, struct ft_store *store)
 
 	if (!a->name || !o.families) {
 		fputs("foretoken: error: fit needs --name, and families that "
-		      "there are\n", stderr);
+		      "there are\n",
+		      stderr);
 		return 64;
 	}
 	if (!ft_fit(store, &o, &fit, &err))
 		return complain(&err);
 	if (!a->json)
 		printf("held out, whole weight shapes, five folds\n"
-		       "%-36s %6s %8s %8s %8s %8s\n", "family", "n", "MAPE",
-		       "median", "p90", "bias");
+		       "%-36s %6s %8s %8s %8s %8s\n",
+		       "family", "n", "MAPE", "median", "p90", "bias");
 	for (size_t i = 0; i < fit.n_groups; i++) {
 		const struct ft_fit_error *e = &fit.group[i];
 
@@ -381,8 +331,10 @@ static int do_fit(const struct args *a, struct ft_store *store)
 				 "%.5f, \"median\": %.5f, \"p90\": %.5f, "
 				 "\"bias\": %.5f}" :
 				 "%s%-36s %6zu %8.4f %8.4f %8.4f %+8.4f\n",
-		       !a->json ? "" : i ? ", " : "{\"held_out\": [", e->family,
-		       e->n, e->mape, e->median, e->p90, e->bias);
+		       !a->json ? "" :
+		       i	? ", " :
+				  "{\"held_out\": [",
+		       e->family, e->n, e->mape, e->median, e->p90, e->bias);
 	}
 	puts(a->json ? "]}" : "");
 	if (fit.note[0])
@@ -390,7 +342,7 @@ static int do_fit(const struct args *a, struct ft_store *store)
 	return finish_output();
 }
 
-static int do_plot(const struct args *a, struct ft_store *store)
+static int do_plot(const struct calibrate_args *a, struct ft_store *store)
 {
 	const char *folder = a->folder ? a->folder : ".";
 	struct ft_error err;
@@ -401,25 +353,24 @@ static int do_plot(const struct args *a, struct ft_store *store)
 	}
 	if (!ft_calibrate_plot(store, a->gpu, a->device, folder, &err))
 		return complain(&err);
-	printf("%s/gemm.svg %s/residuals.svg %s/busbw.svg\n", folder, folder,
-	       folder);
+	printf("%s/gemm.svg %s/residuals.svg %s/busbw.svg\n", folder, folder, folder);
 	return finish_output();
 }
 
 static const struct action {
 	const char *name;
-	int (*run)(const struct args *a, struct ft_store *store);
+	int (*run)(const struct calibrate_args *a, struct ft_store *store);
 	bool creates;
 } actions[] = {
-	{ "probe", do_probe, true },   { "import", do_import, true },
-	{ "runs", do_runs, false },    { "show", do_show, false },
-	{ "diff", do_diff, false },    { "export", do_export, false },
-	{ "fit", do_fit, false },      { "plot", do_plot, false },
+	{ "probe", calibrate_probe, true }, { "import", do_import, true },
+	{ "runs", do_runs, false },	    { "show", do_show, false },
+	{ "diff", do_diff, false },	    { "export", do_export, false },
+	{ "fit", do_fit, false },	    { "plot", do_plot, false },
 };
 
 int cmd_calibrate(int argc, char **argv)
 {
-	struct args a = { .store = "calibrate.db" };
+	struct calibrate_args a = { .store = "calibrate.db" };
 	struct ft_store *store;
 	struct ft_error err;
 	int code;
@@ -436,7 +387,9 @@ int cmd_calibrate(int argc, char **argv)
 		ft_store_close(store);
 		return code;
 	}
-	fprintf(stderr, "foretoken: error: calibrate knows no '%s'; it has probe, "
-		"import, runs, show, diff, export, fit, plot\n", a.word.word[0]);
+	fprintf(stderr,
+		"foretoken: error: calibrate knows no '%s'; it has probe, "
+		"import, runs, show, diff, export, fit, plot\n",
+		a.word.word[0]);
 	return 64;
 }

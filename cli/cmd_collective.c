@@ -19,18 +19,22 @@ struct args {
 static const struct argp_option options[] = {
 	{ "op", 'o', "OP[,OP]", 0,
 	  "all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, "
-	  "sendrecv; default all_reduce", 0 },
+	  "sendrecv; default all_reduce",
+	  0 },
 	{ "bytes", 'b', "N[,N]", 0,
 	  "Sizes as nccl-tests counts them, e.g. 16MiB,1GiB; default 1 KiB to "
-	  "1 GiB", 0 },
+	  "1 GiB",
+	  0 },
 	{ "gpus", 'g', "N[,N]", 0, "Ranks, from the first; default all", 0 },
 	{ "stride", 'n', "N", 0,
 	  "Ranks from one member to the next; 8: one a node of eight; default 1", 0 },
 	{ "algorithm", 'a', "NAME", 0,
 	  "ring, tree, nvlstree, sharp, pat, hierarchical or direct; default what NCCL "
-	  "or RCCL chooses", 0 },
+	  "or RCCL chooses",
+	  0 },
 	{ "protocol", 'r', "NAME", 0, "LL, LL128 or Simple; default likewise", 0 },
-	{ "plot", 'p', "DIR", 0, "Write DIR/busbw.svg, bandwidth by size, and busbw-by-gpus.svg", 0 },
+	{ "plot", 'p', "DIR", 0,
+	  "Write DIR/busbw.svg, bandwidth by size, and busbw-by-gpus.svg", 0 },
 	{ "set", 's', "KEY=VALUE", 0, "Override a key", 0 },
 	{ "json", 'j', NULL, 0, "Print JSON", 0 },
 	{ 0 },
@@ -83,12 +87,16 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp argp = {
-	options, parse, "SCENARIO",
+	options,
+	parse,
+	"SCENARIO",
 	"Collectives on a scenario's network, with the columns of nccl-tests; only "
 	"`cluster` is read."
 	"\vExample: foretoken collective examples/01-first-answer/h100.yaml "
 	"--op all_reduce --bytes 16MiB,1GiB --gpus 8,64,512",
-	NULL, NULL, NULL,
+	NULL,
+	NULL,
+	NULL,
 };
 
 /* Cut a list at its commas; each piece to number(). */
@@ -101,27 +109,27 @@ static bool list(const char *text, const char *option, double *out, size_t *n,
 	if (strlen(text) >= sizeof(copy))
 		return ft_fail(err, NULL, "%s: the list is too long", option);
 	memcpy(copy, text, strlen(text) + 1);
-	for (char *p = strtok_r(copy, ",", &save); p;
-	     p = strtok_r(NULL, ",", &save)) {
+	for (char *p = strtok_r(copy, ",", &save); p; p = strtok_r(NULL, ",", &save)) {
 		if (*n == MOST_VALUES)
-			return ft_fail(err, NULL, "%s: more than %d values",
-				       option, (int)MOST_VALUES);
+			return ft_fail(err, NULL, "%s: more than %d values", option,
+				       (int)MOST_VALUES);
 		if (!quantity_parse(p, DIM_NONE, &out[*n], why, sizeof(why)) &&
-		    !(bytes && quantity_parse(p, DIM_BYTES, &out[*n], why,
-					      sizeof(why))))
+		    !(bytes &&
+		      quantity_parse(p, DIM_BYTES, &out[*n], why, sizeof(why))))
 			return ft_fail(err, NULL, "%s: %s", option, why);
 		if (out[*n] < 1 || out[*n] > 1e18 || out[*n] != floor(out[*n]))
-			return ft_fail(err, NULL, "%s: '%s' is no whole number "
-				       "from 1 to 10^18", option, p);
+			return ft_fail(err, NULL,
+				       "%s: '%s' is no whole number "
+				       "from 1 to 10^18",
+				       option, p);
 		(*n)++;
 	}
 	return true;
 }
 
-static bool lines_of_op(const struct ft_cluster *c,
-			struct ft_collective_choice by, enum ft_collective op,
-			const double *bytes, size_t n_bytes, const double *gpus,
-			size_t n_gpus, int64_t stride,
+static bool lines_of_op(const struct ft_cluster *c, struct ft_collective_choice by,
+			enum ft_collective op, const double *bytes, size_t n_bytes,
+			const double *gpus, size_t n_gpus, int64_t stride,
 			struct ft_collective_line *line, size_t *n,
 			struct ft_error *err)
 {
@@ -134,18 +142,22 @@ static bool lines_of_op(const struct ft_cluster *c,
 			if (*n == MOST_LINES)
 				return ft_fail(err, NULL, "too many lines");
 			if (span > (double)c->ranks)
-				return ft_fail(err, &c->gpus_mark, "a group of "
+				return ft_fail(err, &c->gpus_mark,
+					       "a group of "
 					       "%.0f ranks%s, but the cluster has "
-					       "%lld", gpus[g],
+					       "%lld",
+					       gpus[g],
 					       stride > 1 ? " so far apart" : "",
 					       (long long)c->ranks);
 			if (gpus[g] < 2)
-				return ft_fail(err, NULL, "a collective takes at "
+				return ft_fail(err, NULL,
+					       "a collective takes at "
 					       "least 2 ranks");
-			*l = (struct ft_collective_line){ .op = op, .gpus = shape.size,
+			*l = (struct ft_collective_line){ .op = op,
+							  .gpus = shape.size,
 							  .bytes = bytes[b] };
-			if (!ft_collective_by(c, op, bytes[b], shape, by,
-					      &l->result, err))
+			if (!ft_collective_by(c, op, bytes[b], shape, by, &l->result,
+					      err))
 				return false;
 			(*n)++;
 		}
@@ -153,8 +165,7 @@ static bool lines_of_op(const struct ft_cluster *c,
 }
 
 static bool lines(const struct args *a, const struct ft_cluster *c,
-		  struct ft_collective_line *line, size_t *n,
-		  struct ft_error *err)
+		  struct ft_collective_line *line, size_t *n, struct ft_error *err)
 {
 	double bytes[MOST_VALUES], gpus[MOST_VALUES], stride[MOST_VALUES] = { 1 };
 	size_t n_bytes = 0, n_gpus = 0, n_strides = 0;
@@ -171,15 +182,16 @@ static bool lines(const struct args *a, const struct ft_cluster *c,
 	else if (!list(a->gpus, "--gpus", gpus, &n_gpus, err))
 		return false;
 	snprintf(ops, sizeof(ops), "%s", a->op ? a->op : "all_reduce");
-	for (char *p = strtok_r(ops, ",", &save); p;
-	     p = strtok_r(NULL, ",", &save)) {
+	for (char *p = strtok_r(ops, ",", &save); p; p = strtok_r(NULL, ",", &save)) {
 		enum ft_collective op;
 
 		if (!ft_collective_find(p, &op))
-			return ft_fail(err, NULL, "there is no collective '%s'; "
+			return ft_fail(err, NULL,
+				       "there is no collective '%s'; "
 				       "known: all_reduce, all_gather, "
 				       "reduce_scatter, all_to_all, broadcast, "
-				       "sendrecv", p);
+				       "sendrecv",
+				       p);
 		if (!lines_of_op(c, a->by, op, bytes, n_bytes, gpus, n_gpus,
 				 (int64_t)stride[0], line, n, err))
 			return false;

@@ -46,11 +46,15 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp argp = {
-	options, parse, "SCENARIO SCENARIO...",
+	options,
+	parse,
+	"SCENARIO SCENARIO...",
 	"Scenarios side by side, and where their time per token differs."
 	"\vExample: foretoken compare examples/01-first-answer/h100.yaml "
 	"examples/01-first-answer/mi300x.yaml",
-	NULL, NULL, NULL,
+	NULL,
+	NULL,
+	NULL,
 };
 
 static bool all_of(const struct args *a, struct ft_shelf *shelf,

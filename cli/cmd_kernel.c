@@ -33,10 +33,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp argp = {
-	options, parse, NULL,
+	options,
+	parse,
+	NULL,
 	"Print kernel rows with predicted.time_us and extrapolated behind them."
 	"\vExample: foretoken kernel --gpu h200 --csv kernels.csv",
-	NULL, NULL, NULL,
+	NULL,
+	NULL,
+	NULL,
 };
 
 int cmd_kernel(int argc, char **argv)
@@ -49,7 +53,9 @@ int cmd_kernel(int argc, char **argv)
 	if (!ft_study_kernels(a.gpu, a.csv, stdout, &failed, &why, &err))
 		return complain(&err);
 	if (failed)
-		fprintf(stderr, "foretoken: warning: %zu rows cannot be predicted; "
-				"the first: %s\n", failed, why.text);
+		fprintf(stderr,
+			"foretoken: warning: %zu rows cannot be predicted; "
+			"the first: %s\n",
+			failed, why.text);
 	return finish_output();
 }

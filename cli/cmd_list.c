@@ -35,10 +35,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp argp = {
-	options, parse, "gpus|nodes|fabrics|models|stacks|prices",
+	options,
+	parse,
+	"gpus|nodes|fabrics|models|stacks|prices",
 	"What is known, and where it comes from."
 	"\vExample: foretoken list gpus",
-	NULL, NULL, NULL,
+	NULL,
+	NULL,
+	NULL,
 };
 
 int cmd_list(int argc, char **argv)

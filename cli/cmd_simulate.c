@@ -12,7 +12,8 @@ struct args {
 };
 
 static const struct argp_option options[] = {
-	{ "set", 's', "KEY=VALUE", 0, "Override a key, e.g. training.parallel.tp=4", 0 },
+	{ "set", 's', "KEY=VALUE", 0, "Override a key, e.g. training.parallel.tp=4",
+	  0 },
 	{ "beside", 'b', "SCENARIO", 0,
 	  "Another job on the same fabric meanwhile, on the nodes behind", 0 },
 	{ "json", 'j', NULL, 0, "Print JSON", 0 },
@@ -57,11 +58,15 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp argp = {
-	options, parse, "SCENARIO",
+	options,
+	parse,
+	"SCENARIO",
 	"Simulate one training step and price it."
 	"\vExample: foretoken simulate examples/01-first-answer/h100.yaml "
 	"--set cluster.gpus=2048",
-	NULL, NULL, NULL,
+	NULL,
+	NULL,
+	NULL,
 };
 
 static int answer(const struct args *a, const struct ft_scenario *s,
@@ -107,8 +112,7 @@ int cmd_simulate(int argc, char **argv)
 	s = ft_scenario_load(shelf, a.scenario, a.set.word, a.set.n, true, &err);
 	if (s && a.beside)
 		beside = ft_scenario_load(shelf, a.beside, NULL, 0, true, &err);
-	status = s && (beside || !a.beside) ? answer(&a, s, beside) :
-					      complain(&err);
+	status = s && (beside || !a.beside) ? answer(&a, s, beside) : complain(&err);
 	ft_scenario_free(beside);
 	ft_scenario_free(s);
 	ft_shelf_free(shelf);

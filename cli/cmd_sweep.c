@@ -52,12 +52,16 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp argp = {
-	options, parse, "SCENARIO",
+	options,
+	parse,
+	"SCENARIO",
 	"Run every combination of the values given with --vary, one row each in the "
 	"table `runs` of an SQLite file. What is there already is not run again."
 	"\vExample: foretoken sweep examples/01-first-answer/h100.yaml --vary "
 	"cluster.gpus=512,1024,2048 --vary training.parallel.tp=4,8 --db out.db",
-	NULL, NULL, NULL,
+	NULL,
+	NULL,
+	NULL,
 };
 
 int cmd_sweep(int argc, char **argv)
@@ -74,7 +78,7 @@ int cmd_sweep(int argc, char **argv)
 	a.sweep.progress = progress;
 	if (!ft_study_sweep(&a.sweep, &done, &skipped, &failed, &err))
 		return complain(&err);
-	printf("%zu run, %zu there already, %zu impossible (see column error)\n",
-	       done, skipped, failed);
+	printf("%zu run, %zu there already, %zu impossible (see column error)\n", done,
+	       skipped, failed);
 	return finish_output();
 }

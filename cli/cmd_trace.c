@@ -51,12 +51,16 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp argp = {
-	options, parse, "show SCENARIO\nreplay SCENARIO --graph FILE",
+	options,
+	parse,
+	"show SCENARIO\nreplay SCENARIO --graph FILE",
 	"show prints the step graph of a scenario as text that can be edited; "
 	"replay simulates such a text on the scenario's cluster."
 	"\vExample: foretoken trace show examples/01-first-answer/h100.yaml "
 	"> step.graph",
-	NULL, NULL, NULL,
+	NULL,
+	NULL,
+	NULL,
 };
 
 static bool show(const struct ft_scenario *s, struct ft_error *err)

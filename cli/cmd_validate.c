@@ -43,11 +43,15 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp argp = {
-	options, parse, "RUNS.csv",
+	options,
+	parse,
+	"RUNS.csv",
 	"Hold predictions against measured steps, kernels or collectives. Errors "
 	"are in time: positive means predicted too slow."
-	"\vExample: foretoken validate tests/published/h200-steps.csv --rows",
-	NULL, NULL, NULL,
+	"\vExample: foretoken validate measurements/steps/h200-steps.csv --rows",
+	NULL,
+	NULL,
+	NULL,
 };
 
 int cmd_validate(int argc, char **argv)

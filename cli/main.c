@@ -29,11 +29,13 @@ static void help(FILE *out)
 {
 	fputs("Usage: foretoken COMMAND [ARGUMENT...]\n"
 	      "Foretells tokens per second and dollars per million tokens of "
-	      "transformer\ntraining on a cluster not yet bought.\n\n", out);
+	      "transformer\ntraining on a cluster not yet bought.\n\n",
+	      out);
 	for (size_t i = 0; i < COMMANDS; i++)
 		fprintf(out, "  %-11s %s\n", commands[i].name, commands[i].what);
 	fputs("\nExample: foretoken simulate examples/01-first-answer/h100.yaml\n"
-	      "Each command takes --help.\n", out);
+	      "Each command takes --help.\n",
+	      out);
 }
 
 static int unknown(const char *name)

@@ -21,9 +21,9 @@ struct bill {
 };
 
 /* One line. A count or an item of nothing is left out. */
-static struct ft_bom_item *put(struct bill *b, const char *item,
-			       const char *what, int64_t count, bool network,
-			       const struct ft_number *usd, bool estimated)
+static struct ft_bom_item *put(struct bill *b, const char *item, const char *what,
+			       int64_t count, bool network, const struct ft_number *usd,
+			       bool estimated)
 {
 	struct ft_bom *bom = b->bom;
 	struct ft_bom_item *line;
@@ -33,18 +33,23 @@ static struct ft_bom_item *put(struct bill *b, const char *item,
 		bom->item = ARENA_GROW(b->mem, bom->item, &b->cap);
 	line = &bom->item[bom->n_items++];
 	*line = (struct ft_bom_item){
-		.item = arena_text(b->mem, item), .what = what, .count = count,
-		.unit_usd = usd->value, .total_usd = n * usd->value,
-		.low_usd = n * usd->low, .high_usd = n * usd->high,
+		.item = arena_text(b->mem, item),
+		.what = what,
+		.count = count,
+		.unit_usd = usd->value,
+		.total_usd = n * usd->value,
+		.low_usd = n * usd->low,
+		.high_usd = n * usd->high,
 		.source = arena_text(b->mem, usd->from ? usd->from->source : ""),
 		.date = arena_text(b->mem, usd->from ? usd->from->date : ""),
-		.estimated = estimated, .network = network,
+		.estimated = estimated,
+		.network = network,
 	};
 	return line;
 }
 
-static struct ft_bom_item *add(struct bill *b, const char *item,
-			       const char *what, int64_t count, bool network)
+static struct ft_bom_item *add(struct bill *b, const char *item, const char *what,
+			       int64_t count, bool network)
 {
 	const struct ft_price *price;
 
@@ -57,8 +62,7 @@ static struct ft_bom_item *add(struct bill *b, const char *item,
 		b->failed = true;
 		return NULL;
 	}
-	return put(b, item, what, count, network, &price->usd,
-		   price->estimated);
+	return put(b, item, what, count, network, &price->usd, price->estimated);
 }
 
 /* Servers, and their NICs where the book lists them apart: the server's price
@@ -72,12 +76,10 @@ static void add_servers(struct bill *b, const struct ft_cluster *c)
 	struct ft_bom_item *server, *nics;
 	double off_usd;
 
-	server = add(b, node->price_item, per > 1 ? "rack" : "server", count,
-		     false);
+	server = add(b, node->price_item, per > 1 ? "rack" : "server", count, false);
 	if (!server || !networked || !b->prices->nics_apart)
 		return;
-	nics = add(b, c->fabric->nic_item, "NIC", c->nodes * c->nics_per_node,
-		   true);
+	nics = add(b, c->fabric->nic_item, "NIC", c->nodes * c->nics_per_node, true);
 	if (!nics)
 		return;
 	server = &b->bom->item[0]; /* add may have moved the lines */
@@ -97,17 +99,14 @@ static void add_network(struct bill *b, const struct ft_cluster *c)
 	add(b, f->switch_item, "spine switch", t->spine, true);
 	add(b, f->switch_item, "core switch", t->core, true);
 	add(b, f->optic_node_item, "optics in nodes", t->optics_node, true);
-	add(b, f->optic_leaf_item, "optics in switches", t->optics_switch,
-	    true);
-	add(b, f->cable_node_item, "cables node to leaf", t->cables_node_leaf,
-	    true);
+	add(b, f->optic_leaf_item, "optics in switches", t->optics_switch, true);
+	add(b, f->cable_node_item, "cables node to leaf", t->cables_node_leaf, true);
 	add(b, f->cable_leaf_item, "cables between switches",
 	    t->cables_leaf_spine + t->cables_spine_core, true);
 	/* Licensed by endpoint where the fabric is managed and the book says
 	 * what it costs. */
 	if (c->ufm_ports && price_find(b->prices, "ufm-licence"))
-		add(b, "ufm-licence", "fabric manager licences", t->endpoints,
-		    true);
+		add(b, "ufm-licence", "fabric manager licences", t->endpoints, true);
 }
 
 static void add_allowances(struct bill *b, const struct ft_cluster *c)
@@ -120,20 +119,17 @@ static void add_allowances(struct bill *b, const struct ft_cluster *c)
 		put(b, "storage", "storage, by GPU", c->gpus, false,
 		    &p->storage_usd_per_gpu, true);
 	if (p->management_usd_per_gpu.high > 0)
-		put(b, "management",
-		    "front-end network, management, racks, by GPU", c->gpus,
-		    false, &p->management_usd_per_gpu, true);
+		put(b, "management", "front-end network, management, racks, by GPU",
+		    c->gpus, false, &p->management_usd_per_gpu, true);
 }
 
 struct ft_bom *ft_bom_build(const struct ft_cluster *cluster,
-			    const struct ft_prices *prices,
-			    struct ft_error *err)
+			    const struct ft_prices *prices, struct ft_error *err)
 {
 	struct arena mem = { 0 };
 	struct owned *owned = ARENA_NEW(&mem, struct owned);
 	struct ft_bom *bom = &owned->bom;
-	struct bill b = { .mem = &mem, .prices = prices, .bom = bom,
-			  .err = err };
+	struct bill b = { .mem = &mem, .prices = prices, .bom = bom, .err = err };
 
 	add_servers(&b, cluster);
 	if (cluster->topology.tiers)

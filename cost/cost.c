@@ -9,8 +9,7 @@
 
 enum { HOURS = 8760 }; /* of a year */
 
-static void set_power(const struct ft_cluster *cluster,
-		      const struct ft_prices *prices,
+static void set_power(const struct ft_cluster *cluster, const struct ft_prices *prices,
 		      const struct ft_cost_terms *terms, double busy_frac,
 		      struct ft_cost *cost)
 {
@@ -28,8 +27,7 @@ double ft_cost_electricity_usd_per_kwh(const struct ft_cost_terms *terms,
 }
 
 /* Dollars per GPU and hour, part by part. */
-static void set_rates(const struct ft_cluster *cluster,
-		      const struct ft_prices *prices,
+static void set_rates(const struct ft_cluster *cluster, const struct ft_prices *prices,
 		      const struct ft_cost_terms *terms, struct ft_cost *cost)
 {
 	double gpu_hours = (double)cluster->gpus * HOURS;
@@ -42,21 +40,18 @@ static void set_rates(const struct ft_cluster *cluster,
 		gpu_hours;
 	cost->maintenance_usd_per_gpu_hour =
 		cost->capex_usd * prices->maintenance_frac.value / gpu_hours;
-	cost->colocation_usd_per_gpu_hour =
-		cost->provisioned_w / 1000 *
-		prices->colocation_usd_per_kw_month.value * 12 / gpu_hours;
+	cost->colocation_usd_per_gpu_hour = cost->provisioned_w / 1000 *
+					    prices->colocation_usd_per_kw_month.value *
+					    12 / gpu_hours;
 	if (!prices->colocation_includes_power)
 		cost->electricity_usd_per_gpu_hour =
-			cost->facility_power_w / 1000 * HOURS * kwh_usd /
-			gpu_hours;
-	cost->usd_per_gpu_hour = cost->capital_usd_per_gpu_hour +
-				 cost->maintenance_usd_per_gpu_hour +
-				 cost->colocation_usd_per_gpu_hour +
-				 cost->electricity_usd_per_gpu_hour;
+			cost->facility_power_w / 1000 * HOURS * kwh_usd / gpu_hours;
+	cost->usd_per_gpu_hour =
+		cost->capital_usd_per_gpu_hour + cost->maintenance_usd_per_gpu_hour +
+		cost->colocation_usd_per_gpu_hour + cost->electricity_usd_per_gpu_hour;
 }
 
-static double goodput(const struct ft_cluster *cluster,
-		      const struct ft_prices *prices,
+static double goodput(const struct ft_cluster *cluster, const struct ft_prices *prices,
 		      const struct ft_cost_terms *terms)
 {
 	double rate = prices->failures_per_1000_node_days.value;
@@ -76,9 +71,9 @@ static void set_interval(const struct ft_bom *bom, double low_tokens_per_s,
 			 struct ft_cost *cost)
 {
 	double usd = cost->usd_per_million_tokens;
-	double share = (cost->capital_usd_per_gpu_hour +
-			cost->maintenance_usd_per_gpu_hour) /
-		       cost->usd_per_gpu_hour;
+	double share =
+		(cost->capital_usd_per_gpu_hour + cost->maintenance_usd_per_gpu_hour) /
+		cost->usd_per_gpu_hour;
 	double cheap = share * (1 - bom->low_usd / bom->total_usd);
 	double dear = share * (bom->high_usd / bom->total_usd - 1);
 	double fast = 1 - tokens_per_s / high_tokens_per_s;
@@ -88,9 +83,9 @@ static void set_interval(const struct ft_bom *bom, double low_tokens_per_s,
 	cost->usd_per_million_tokens_high = usd * (1 + hypot(dear, slow));
 }
 
-static void set_tokens(const struct ft_cluster *cluster,
-		       const struct ft_bom *bom, double tokens_per_s,
-		       double low, double high, struct ft_cost *cost)
+static void set_tokens(const struct ft_cluster *cluster, const struct ft_bom *bom,
+		       double tokens_per_s, double low, double high,
+		       struct ft_cost *cost)
 {
 	double each = tokens_per_s / (double)cluster->gpus;
 	double kept = cost->utilization_frac * cost->goodput;
@@ -102,14 +97,12 @@ static void set_tokens(const struct ft_cluster *cluster,
 	cost->tokens_per_usd = 1e6 / cost->usd_per_million_tokens;
 	cost->joules_per_token = cost->facility_power_w / tokens_per_s;
 	set_interval(bom, low > 0 && low < tokens_per_s ? low : tokens_per_s,
-		     tokens_per_s, high > tokens_per_s ? high : tokens_per_s,
-		     cost);
+		     tokens_per_s, high > tokens_per_s ? high : tokens_per_s, cost);
 }
 
-bool ft_cost_compute(const struct ft_cluster *cluster,
-		     const struct ft_prices *prices, const struct ft_bom *bom,
-		     const struct ft_cost_terms *terms, double busy_frac,
-		     double tokens_per_s, double tokens_per_s_low,
+bool ft_cost_compute(const struct ft_cluster *cluster, const struct ft_prices *prices,
+		     const struct ft_bom *bom, const struct ft_cost_terms *terms,
+		     double busy_frac, double tokens_per_s, double tokens_per_s_low,
 		     double tokens_per_s_high, struct ft_cost *cost,
 		     struct ft_error *err)
 {
@@ -125,7 +118,7 @@ bool ft_cost_compute(const struct ft_cluster *cluster,
 	};
 	set_power(cluster, prices, terms, busy_frac, cost);
 	set_rates(cluster, prices, terms, cost);
-	set_tokens(cluster, bom, tokens_per_s, tokens_per_s_low,
-		   tokens_per_s_high, cost);
+	set_tokens(cluster, bom, tokens_per_s, tokens_per_s_low, tokens_per_s_high,
+		   cost);
 	return true;
 }

@@ -10,8 +10,7 @@ double finance_recovery(double i, double years)
 	return i == 0 ? 1 / years : i * growth / (growth - 1);
 }
 
-double finance_per_year_usd(double usd, double residual_frac, double i,
-			    double years)
+double finance_per_year_usd(double usd, double residual_frac, double i, double years)
 {
 	double residual_now_usd = usd * residual_frac / pow(1 + i, years);
 
@@ -39,6 +38,5 @@ double finance_wsc_usd_per_w_month(const struct finance_wsc *wsc)
 		       building_months +
 	       wsc->datacenter_opex_usd_per_w_month + power * wsc->pue +
 	       server / server_months * (1 + wsc->server_opex_frac) +
-	       finance_interest_usd(server, wsc->i, wsc->server_years) /
-		       server_months;
+	       finance_interest_usd(server, wsc->i, wsc->server_years) / server_months;
 }

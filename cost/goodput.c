@@ -29,8 +29,7 @@ double goodput_daly_s(double save_s, double mtbf_s)
 
 	if (save_s >= 2 * mtbf_s)
 		return mtbf_s;
-	return goodput_young_s(save_s, mtbf_s) * (1 + sqrt(x) / 3 + x / 9) -
-	       save_s;
+	return goodput_young_s(save_s, mtbf_s) * (1 + sqrt(x) / 3 + x / 9) - save_s;
 }
 
 double goodput_frac(double save_s, double restart_s, double mtbf_s)

@@ -3,8 +3,8 @@
 
 #include <assert.h>
 
-double power_it_w(const struct ft_cluster *cluster,
-		  const struct ft_prices *prices, double busy_frac)
+double power_it_w(const struct ft_cluster *cluster, const struct ft_prices *prices,
+		  double busy_frac)
 {
 	const struct ft_gpu *gpu = cluster->gpu;
 	const struct ft_topology *t = &cluster->topology;
@@ -16,6 +16,5 @@ double power_it_w(const struct ft_cluster *cluster,
 			    cluster->fabric->switch_w.value;
 
 	assert(busy_frac >= 0 && busy_frac <= 1);
-	return (gpus_w + nodes_w + switches_w) /
-	       (1 - prices->other_power_frac.value);
+	return (gpus_w + nodes_w + switches_w) / (1 - prices->other_power_frac.value);
 }

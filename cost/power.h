@@ -7,7 +7,7 @@
 #include "foretoken/cost.h"
 
 /* IT power with GPUs computing for busy_frac of the time; 1 is full load. */
-double power_it_w(const struct ft_cluster *cluster,
-		  const struct ft_prices *prices, double busy_frac);
+double power_it_w(const struct ft_cluster *cluster, const struct ft_prices *prices,
+		  double busy_frac);
 
 #endif

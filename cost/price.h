@@ -9,8 +9,7 @@
 struct arena;
 
 /* NULL when the book does not price it. */
-const struct ft_price *price_find(const struct ft_prices *prices,
-				  const char *item);
+const struct ft_price *price_find(const struct ft_prices *prices, const char *item);
 
 /* The book whose name carries the latest date. */
 const char *price_newest(struct arena *mem);

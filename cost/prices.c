@@ -21,17 +21,14 @@ static struct node *lay(struct arena *mem, const struct node *under,
 	struct node *out = node_map(mem, &book->mark);
 
 	for (size_t i = 0; i < under->n; i++)
-		node_put(mem, out, under->key[i], &under->key_mark[i],
-			 under->item[i]);
+		node_put(mem, out, under->key[i], &under->key_mark[i], under->item[i]);
 	for (size_t i = 0; i < book->n; i++) {
 		struct node *base = node_get(under, book->key[i]);
 		struct node *over = book->item[i], *both;
 
-		if (!base || base->kind != NODE_MAP ||
-		    over->kind != NODE_MAP ||
+		if (!base || base->kind != NODE_MAP || over->kind != NODE_MAP ||
 		    !strcmp(book->key[i], "provenance")) {
-			node_put(mem, out, book->key[i], &book->key_mark[i],
-				 over);
+			node_put(mem, out, book->key[i], &book->key_mark[i], over);
 			continue;
 		}
 		both = node_map(mem, &over->mark);
@@ -48,8 +45,7 @@ static struct node *lay(struct arena *mem, const struct node *under,
 
 /* A book with the one it extends laid under it. */
 static struct node *read_book(struct arena *mem, const char *name,
-			      const struct ft_mark *at, int depth,
-			      struct ft_error *err)
+			      const struct ft_mark *at, int depth, struct ft_error *err)
 {
 	const char *path = file_find(mem, "cost/prices", name, at, err);
 	struct node *book = path ? node_read_file(mem, path, err) : NULL;
@@ -68,9 +64,8 @@ static struct node *read_book(struct arena *mem, const char *name,
 	return under ? lay(mem, under, book) : NULL;
 }
 
-static bool read_price(struct arena *mem, const char *item,
-		       const struct node *node, struct ft_price *price,
-		       struct ft_error *err)
+static bool read_price(struct arena *mem, const char *item, const struct node *node,
+		       struct ft_price *price, struct ft_error *err)
 {
 	struct reader r = reader_open(node, err);
 
@@ -85,13 +80,11 @@ static bool read_prices(struct arena *mem, const struct node *map,
 			struct ft_prices *prices, struct ft_error *err)
 {
 	if (map->kind != NODE_MAP)
-		return ft_fail(err, &map->mark,
-			       "prices: should be a map of items");
+		return ft_fail(err, &map->mark, "prices: should be a map of items");
 	prices->n_prices = map->n;
 	prices->price = ARENA_ARRAY(mem, map->n, struct ft_price);
 	for (size_t i = 0; i < map->n; i++)
-		if (!read_price(mem, map->key[i], map->item[i],
-				&prices->price[i], err))
+		if (!read_price(mem, map->key[i], map->item[i], &prices->price[i], err))
 			return false;
 	return true;
 }
@@ -108,8 +101,7 @@ static bool read_facility(struct arena *mem, const struct node *node,
 		read_bool(&r, "colocation_includes_power", false);
 	p->electricity_usd_per_kwh =
 		read_number(&r, mem, "electricity", DIM_USD_PER_KWH);
-	p->other_power_frac =
-		read_number(&r, mem, "other_power_frac", DIM_FRAC);
+	p->other_power_frac = read_number(&r, mem, "other_power_frac", DIM_FRAC);
 	if (!r.failed && p->other_power_frac.value >= 1)
 		reader_fail(&r, "other_power_frac", "should be below 1");
 	return reader_close(&r);
@@ -121,12 +113,9 @@ static bool read_operation(struct arena *mem, const struct node *node,
 	struct reader r = reader_open(node, err);
 
 	read_provenance(&r, mem);
-	p->maintenance_frac =
-		read_number(&r, mem, "maintenance_frac", DIM_FRAC);
-	p->storage_usd_per_gpu =
-		read_number(&r, mem, "storage_per_gpu", DIM_USD);
-	p->management_usd_per_gpu =
-		read_number(&r, mem, "management_per_gpu", DIM_USD);
+	p->maintenance_frac = read_number(&r, mem, "maintenance_frac", DIM_FRAC);
+	p->storage_usd_per_gpu = read_number(&r, mem, "storage_per_gpu", DIM_USD);
+	p->management_usd_per_gpu = read_number(&r, mem, "management_per_gpu", DIM_USD);
 	p->failures_per_1000_node_days =
 		read_number(&r, mem, "failures_per_1000_node_days", DIM_NONE);
 	p->checkpoint_s = read_number(&r, mem, "checkpoint", DIM_S);
@@ -179,8 +168,7 @@ void ft_prices_free(struct ft_prices *prices)
 	arena_release(&mem);
 }
 
-const struct ft_price *price_find(const struct ft_prices *prices,
-				  const char *item)
+const struct ft_price *price_find(const struct ft_prices *prices, const char *item)
 {
 	for (size_t i = 0; i < prices->n_prices; i++)
 		if (!strcmp(prices->price[i].item, item))

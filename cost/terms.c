@@ -38,12 +38,10 @@ bool ft_cost_terms_load(const struct node *node, struct ft_cost_terms *terms,
 	snprintf(terms->prices, sizeof(terms->prices), "%s",
 		 book ? book : price_newest(&mem));
 	arena_release(&mem);
-	terms->horizon_years =
-		read_quantity(&r, "horizon", DIM_S, 4 * year_s) / year_s;
+	terms->horizon_years = read_quantity(&r, "horizon", DIM_S, 4 * year_s) / year_s;
 	terms->cost_of_capital_frac =
 		read_quantity(&r, "cost_of_capital_frac", DIM_FRAC, 0.08);
-	terms->residual_frac =
-		read_quantity(&r, "residual_frac", DIM_FRAC, 0.1);
+	terms->residual_frac = read_quantity(&r, "residual_frac", DIM_FRAC, 0.1);
 	terms->electricity_usd_per_kwh =
 		read_node(&r, "electricity") ?
 			read_quantity(&r, "electricity", DIM_USD_PER_KWH, 0) :

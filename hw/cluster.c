@@ -78,18 +78,16 @@ static void fit_fabric(struct owned *owned)
 	double port = fabric->port_bytes_per_s.value;
 	double served;
 
-	c->nics_per_node = fabric->nics_per_node ? fabric->nics_per_node :
-						   owned->node->nics;
-	c->nic_bytes_per_s = nic * (double)c->nics_per_node /
-			     (double)c->ranks_per_node;
+	c->nics_per_node =
+		fabric->nics_per_node ? fabric->nics_per_node : owned->node->nics;
+	c->nic_bytes_per_s = nic * (double)c->nics_per_node / (double)c->ranks_per_node;
 	if (fabric->wiring == FT_WIRING_NONE)
 		return;
 	if (fabric->planes == 1 && nic >= 2 * port && !fabric->nics_per_node)
 		fabric->planes = (int64_t)(nic / port + 1e-9);
 	fabric->nic_ports_per_optic = owned->node->nic_ports_per_optic;
 	served = port * (double)fabric->planes;
-	c->nic_bytes_per_s = (nic < served ? nic : served) *
-			     (double)c->nics_per_node /
+	c->nic_bytes_per_s = (nic < served ? nic : served) * (double)c->nics_per_node /
 			     (double)c->ranks_per_node;
 }
 
@@ -104,8 +102,8 @@ static double fraction(struct reader *r, const char *key, double fallback)
 
 enum { MOST_SLOW_GPUS = 64 };
 
-static bool read_slow_gpu(const struct node *node, int64_t gpus,
-			  struct ft_slow_gpu *g, struct ft_error *err)
+static bool read_slow_gpu(const struct node *node, int64_t gpus, struct ft_slow_gpu *g,
+			  struct ft_error *err)
 {
 	struct reader r = reader_open(node, err);
 
@@ -113,8 +111,9 @@ static bool read_slow_gpu(const struct node *node, int64_t gpus,
 		g->gpu = read_int(&r, "gpu", 0, gpus - 1, 0);
 	g->speed_frac = fraction(&r, "speed_frac", 0);
 	if (!r.failed && g->speed_frac <= 0)
-		reader_fail(&r, "speed_frac", "should be above 0: the GPU's speed "
-					      "against the others'");
+		reader_fail(&r, "speed_frac",
+			    "should be above 0: the GPU's speed "
+			    "against the others'");
 	return reader_close(&r);
 }
 
@@ -127,8 +126,10 @@ static bool read_slow_gpus(struct arena *mem, struct reader *r, int64_t gpus,
 	if (r->failed || !list)
 		return !r->failed;
 	if (list->kind != NODE_LIST || list->n > MOST_SLOW_GPUS)
-		return reader_fail(r, "slow_gpus", "should be a list of at most %d "
-				   "{gpu: N, speed_frac: X}", (int)MOST_SLOW_GPUS);
+		return reader_fail(r, "slow_gpus",
+				   "should be a list of at most %d "
+				   "{gpu: N, speed_frac: X}",
+				   (int)MOST_SLOW_GPUS);
 	i->slow_gpu = ARENA_ARRAY(mem, list->n, struct ft_slow_gpu);
 	for (size_t k = 0; k < list->n; k++)
 		if (!read_slow_gpu(list->item[k], gpus, &i->slow_gpu[k], err))
@@ -137,15 +138,15 @@ static bool read_slow_gpus(struct arena *mem, struct reader *r, int64_t gpus,
 	for (size_t k = 0; k < list->n; k++)
 		for (size_t j = 0; j < k; j++)
 			if (i->slow_gpu[j].gpu == i->slow_gpu[k].gpu)
-				return reader_fail(r, "slow_gpus", "name GPU %lld "
-						   "twice", (long long)
-						   i->slow_gpu[k].gpu);
+				return reader_fail(r, "slow_gpus",
+						   "name GPU %lld "
+						   "twice",
+						   (long long)i->slow_gpu[k].gpu);
 	return true;
 }
 
-static bool read_imperfections(struct arena *mem, const struct node *node,
-			       int64_t gpus, struct ft_imperfections *i,
-			       struct ft_error *err)
+static bool read_imperfections(struct arena *mem, const struct node *node, int64_t gpus,
+			       struct ft_imperfections *i, struct ft_error *err)
 {
 	static const char *const placements[] = { "packed", "scattered" };
 	struct reader r = reader_open(node, err);
@@ -159,11 +160,13 @@ static bool read_imperfections(struct arena *mem, const struct node *node,
 	i->slow_nic_rate_frac = fraction(&r, "slow_nic_rate_frac", 0.5);
 	i->gpu_speed_spread_frac = fraction(&r, "gpu_speed_spread_frac", 0);
 	if (!r.failed && i->slow_nic_rate_frac <= 0)
-		reader_fail(&r, "slow_nic_rate_frac", "a NIC of no rate joins "
-						      "nothing");
+		reader_fail(&r, "slow_nic_rate_frac",
+			    "a NIC of no rate joins "
+			    "nothing");
 	if (!r.failed && i->failed_uplinks_frac >= 1)
-		reader_fail(&r, "failed_uplinks_frac", "without uplinks the "
-						       "fabric falls apart");
+		reader_fail(&r, "failed_uplinks_frac",
+			    "without uplinks the "
+			    "fabric falls apart");
 	return read_slow_gpus(mem, &r, gpus, i, err) && reader_close(&r);
 }
 
@@ -175,17 +178,18 @@ static bool check_spines(const struct ft_cluster *c, const struct node *map,
 	const struct node *at = node_get(map, "failed_spines");
 
 	if (failed && c->fabric->graph)
-		return ft_fail(err, &at->mark, "failed_spines: leave the switch out "
+		return ft_fail(err, &at->mark,
+			       "failed_spines: leave the switch out "
 			       "of the drawing instead");
 	if (failed && failed >= c->topology.spine)
-		return ft_fail(err, &at->mark, "failed_spines: the network has %lld "
+		return ft_fail(err, &at->mark,
+			       "failed_spines: the network has %lld "
 			       "spine switches, and some must be left",
 			       (long long)c->topology.spine);
 	return true;
 }
 
-static bool load(struct owned *owned, struct reader *r, int rows,
-		 struct ft_error *err)
+static bool load(struct owned *owned, struct reader *r, int rows, struct ft_error *err)
 {
 	const struct node *imperfections = read_node(r, "imperfections");
 	struct ft_cluster *c = &owned->cluster;
@@ -198,13 +202,13 @@ static bool load(struct owned *owned, struct reader *r, int rows,
 	c->ufm_ports = read_int(r, "ufm_ports", 0, 1 << 16, 0);
 	if (r->failed || !load_parts(owned, r, rows, err) || !reader_close(r))
 		return false;
-	if (!read_imperfections(&owned->mem, imperfections, c->gpus,
-				&c->imperfections, err))
+	if (!read_imperfections(&owned->mem, imperfections, c->gpus, &c->imperfections,
+				err))
 		return false;
 	set_sizes(owned);
 	fit_fabric(owned);
-	if (owned->fabric->wiring == FT_WIRING_NONE &&
-	    c->domain_ranks < c->ranks && c->nodes > 1) {
+	if (owned->fabric->wiring == FT_WIRING_NONE && c->domain_ranks < c->ranks &&
+	    c->nodes > 1) {
 		at = reader_mark(r, "fabric");
 		return ft_fail(err, &at,
 			       "fabric none joins nothing, but %lld GPUs take "
@@ -213,8 +217,7 @@ static bool load(struct owned *owned, struct reader *r, int rows,
 			       owned->node->name);
 	}
 	if (!ft_topology_build(owned->fabric, c->nodes, c->nics_per_node,
-			       c->nodes > 1 ? c->ufm_ports : 0, &c->topology,
-			       err)) {
+			       c->nodes > 1 ? c->ufm_ports : 0, &c->topology, err)) {
 		struct ft_error told = *err;
 
 		return ft_fail(err, &c->gpus_mark, "%s", told.text);
@@ -222,8 +225,7 @@ static bool load(struct owned *owned, struct reader *r, int rows,
 	return check_spines(c, imperfections, err);
 }
 
-struct ft_cluster *ft_cluster_load(const struct node *node,
-				   struct ft_error *err)
+struct ft_cluster *ft_cluster_load(const struct node *node, struct ft_error *err)
 {
 	return ft_cluster_load_rows(node, FT_GPU_ALL_ROWS, err);
 }

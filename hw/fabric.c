@@ -12,30 +12,26 @@ struct owned {
 	struct arena mem;
 };
 
-static void read_shape(struct arena *mem, struct reader *r,
-		       struct ft_fabric *fabric)
+static void read_shape(struct arena *mem, struct reader *r, struct ft_fabric *fabric)
 {
-	static const char *const wirings[] = { "none", "rail", "tor",
-					       "graph" };
+	static const char *const wirings[] = { "none", "rail", "tor", "graph" };
 	static const char *const routings[] = { "adaptive", "ecmp" };
 
-	fabric->wiring =
-		(enum ft_wiring)read_choice(r, "wiring", wirings, 4, 0);
+	fabric->wiring = (enum ft_wiring)read_choice(r, "wiring", wirings, 4, 0);
 	fabric->planes = read_int(r, "planes", 1, 16, 1);
 	fabric->nics_per_node = read_int(r, "nics_per_node", 0, 64, 0);
-	fabric->oversubscription =
-		read_quantity(r, "oversubscription", DIM_NONE, 1);
+	fabric->oversubscription = read_quantity(r, "oversubscription", DIM_NONE, 1);
 	fabric->core_oversubscription =
 		read_quantity(r, "core_oversubscription", DIM_NONE, 1);
 	fabric->tiers = read_int(r, "tiers", 0, 3, 0);
 	fabric->sharp = read_bool(r, "sharp", false);
 	fabric->adaptive = !read_choice(r, "routing", routings, 2, 0);
 	fabric->queue_pairs = read_int(r, "queue_pairs", 1, 1024, 1);
-	if (!r->failed && (fabric->oversubscription < 0.125 ||
-			   fabric->oversubscription > 64))
+	if (!r->failed &&
+	    (fabric->oversubscription < 0.125 || fabric->oversubscription > 64))
 		reader_fail(r, "oversubscription", "is not between 0.125 and 64");
-	if (!r->failed && (fabric->core_oversubscription < 1 ||
-			   fabric->core_oversubscription > 64))
+	if (!r->failed &&
+	    (fabric->core_oversubscription < 1 || fabric->core_oversubscription > 64))
 		reader_fail(r, "core_oversubscription", "is not between 1 and 64");
 	fabric->efficiency = read_number(r, mem, "efficiency", DIM_FRAC);
 	fabric->latency_s = read_number(r, mem, "latency", DIM_S);
@@ -52,11 +48,8 @@ static void read_switch(struct arena *mem, struct reader *outer,
 	r.failed = r.failed || outer->failed;
 	r.from = outer->from;
 	read_provenance(&r, mem);
-	fabric->radix = read_need(&r, "radix") ?
-				read_int(&r, "radix", 2, 4096, 2) :
-				2;
-	fabric->port_bytes_per_s =
-		read_number(&r, mem, "port", DIM_BYTES_PER_S);
+	fabric->radix = read_need(&r, "radix") ? read_int(&r, "radix", 2, 4096, 2) : 2;
+	fabric->port_bytes_per_s = read_number(&r, mem, "port", DIM_BYTES_PER_S);
 	fabric->switch_item = read_text(&r, "price_item", "");
 	fabric->switch_w = read_number(&r, mem, "power", DIM_W);
 	if (!r.failed && fabric->radix % 2)
@@ -84,8 +77,7 @@ static void read_links(struct arena *mem, struct reader *outer,
 	outer->failed = !reader_close(&r) || outer->failed;
 }
 
-static bool read_graph(struct arena *mem, struct reader *r,
-		       struct ft_fabric *fabric)
+static bool read_graph(struct arena *mem, struct reader *r, struct ft_fabric *fabric)
 {
 	const struct node *map = read_node(r, "graph");
 	struct ft_switch_graph *g;
@@ -93,9 +85,9 @@ static bool read_graph(struct arena *mem, struct reader *r,
 	if (r->failed)
 		return false;
 	if (!map != (fabric->wiring != FT_WIRING_GRAPH))
-		return reader_fail(r, map ? "graph" : "wiring", map ?
-				   "belongs to wiring: graph" :
-				   "lacks the key 'graph' beside it");
+		return reader_fail(r, map ? "graph" : "wiring",
+				   map ? "belongs to wiring: graph" :
+					 "lacks the key 'graph' beside it");
 	if (!map)
 		return true;
 	g = ARENA_NEW(mem, struct ft_switch_graph);
@@ -103,8 +95,8 @@ static bool read_graph(struct arena *mem, struct reader *r,
 	return graph_read(mem, map, fabric->port_bytes_per_s.value, g, r->err);
 }
 
-static bool read_all(struct arena *mem, struct node *map,
-		     struct ft_fabric *fabric, struct ft_error *err)
+static bool read_all(struct arena *mem, struct node *map, struct ft_fabric *fabric,
+		     struct ft_error *err)
 {
 	struct reader r = reader_open(map, err);
 
@@ -126,15 +118,30 @@ static void set_none(struct arena *mem, struct ft_fabric *fabric)
 
 	*from = (struct ft_provenance){ FT_DERIVED, "no network", "", "" };
 	*fabric = (struct ft_fabric){
-		.name = "none", .title = "no network", .radix = 2, .planes = 1,
-		.oversubscription = 1, .core_oversubscription = 1,
-		.ports_per_optic = 1, .nic_ports_per_optic = 1,
-		.queue_pairs = 1, .adaptive = true, .port_bytes_per_s = zero,
-		.efficiency = zero, .latency_s = zero, .hop_s = zero,
-		.ring_step_s = zero, .rings_from = zero, .switch_w = zero,
-		.switch_item = "", .optic_leaf_item = "",
-		.optic_node_item = "", .cable_node_item = "",
-		.cable_leaf_item = "", .nic_item = "", .from = from,
+		.name = "none",
+		.title = "no network",
+		.radix = 2,
+		.planes = 1,
+		.oversubscription = 1,
+		.core_oversubscription = 1,
+		.ports_per_optic = 1,
+		.nic_ports_per_optic = 1,
+		.queue_pairs = 1,
+		.adaptive = true,
+		.port_bytes_per_s = zero,
+		.efficiency = zero,
+		.latency_s = zero,
+		.hop_s = zero,
+		.ring_step_s = zero,
+		.rings_from = zero,
+		.switch_w = zero,
+		.switch_item = "",
+		.optic_leaf_item = "",
+		.optic_node_item = "",
+		.cable_node_item = "",
+		.cable_leaf_item = "",
+		.nic_item = "",
+		.from = from,
 	};
 }
 

@@ -20,8 +20,7 @@ static void per_rank(struct ft_number *x, int64_t ranks)
 	x->high /= (double)ranks;
 }
 
-static void read_memory(struct reader *outer, struct arena *mem,
-			struct ft_gpu *gpu)
+static void read_memory(struct reader *outer, struct arena *mem, struct ft_gpu *gpu)
 {
 	struct reader r = reader_open(read_need(outer, "memory"), outer->err);
 
@@ -29,13 +28,11 @@ static void read_memory(struct reader *outer, struct arena *mem,
 	r.from = outer->from;
 	read_provenance(&r, mem);
 	gpu->memory_bytes = read_number(&r, mem, "capacity", DIM_BYTES);
-	gpu->memory_bytes_per_s =
-		read_number(&r, mem, "bandwidth", DIM_BYTES_PER_S);
+	gpu->memory_bytes_per_s = read_number(&r, mem, "bandwidth", DIM_BYTES_PER_S);
 	outer->failed = !reader_close(&r) || outer->failed;
 }
 
-static void read_peak(struct reader *outer, struct arena *mem,
-		      struct ft_gpu *gpu)
+static void read_peak(struct reader *outer, struct arena *mem, struct ft_gpu *gpu)
 {
 	struct reader r = reader_open(read_need(outer, "peak"), outer->err);
 
@@ -43,15 +40,12 @@ static void read_peak(struct reader *outer, struct arena *mem,
 	r.from = outer->from;
 	read_provenance(&r, mem);
 	for (int d = 0; d < FT_DTYPES; d++)
-		gpu->peak_flop_per_s[d] =
-			read_number_or(&r, mem,
-				       ft_dtype_name((enum ft_dtype)d),
-				       DIM_FLOP_PER_S, 0);
+		gpu->peak_flop_per_s[d] = read_number_or(
+			&r, mem, ft_dtype_name((enum ft_dtype)d), DIM_FLOP_PER_S, 0);
 	outer->failed = !reader_close(&r) || outer->failed;
 }
 
-static void read_power(struct reader *outer, struct arena *mem,
-		       struct ft_gpu *gpu)
+static void read_power(struct reader *outer, struct arena *mem, struct ft_gpu *gpu)
 {
 	struct reader r = reader_open(read_need(outer, "power"), outer->err);
 
@@ -63,8 +57,7 @@ static void read_power(struct reader *outer, struct arena *mem,
 	outer->failed = !reader_close(&r) || outer->failed;
 }
 
-static void read_launch(struct reader *outer, struct arena *mem,
-			struct ft_gpu *gpu)
+static void read_launch(struct reader *outer, struct arena *mem, struct ft_gpu *gpu)
 {
 	struct reader r = reader_open(read_need(outer, "launch"), outer->err);
 
@@ -79,8 +72,7 @@ static void read_launch(struct reader *outer, struct arena *mem,
 static void read_interference(struct reader *outer, struct arena *mem,
 			      struct ft_gpu *gpu)
 {
-	struct reader r =
-		reader_open(read_need(outer, "interference"), outer->err);
+	struct reader r = reader_open(read_need(outer, "interference"), outer->err);
 
 	r.failed = r.failed || outer->failed;
 	r.from = outer->from;
@@ -91,14 +83,12 @@ static void read_interference(struct reader *outer, struct arena *mem,
 		read_number(&r, mem, "memory_beside_collective", DIM_NONE);
 	gpu->collective_beside_compute =
 		read_number(&r, mem, "collective_beside_compute", DIM_NONE);
-	gpu->copy_beside_gemm =
-		read_number(&r, mem, "copy_beside_gemm", DIM_NONE);
+	gpu->copy_beside_gemm = read_number(&r, mem, "copy_beside_gemm", DIM_NONE);
 	outer->failed = !reader_close(&r) || outer->failed;
 }
 
-static bool read_profile(const struct node *map, struct arena *mem,
-			 struct ft_gpu *gpu, struct gpu_wanted *wanted,
-			 struct ft_error *err)
+static bool read_profile(const struct node *map, struct arena *mem, struct ft_gpu *gpu,
+			 struct gpu_wanted *wanted, struct ft_error *err)
 {
 	struct reader r = reader_open(map, err);
 
@@ -107,8 +97,7 @@ static bool read_profile(const struct node *map, struct arena *mem,
 	gpu->name = read_text(&r, "name", "");
 	gpu->title = read_text(&r, "title", gpu->name);
 	gpu->vendor = read_text(&r, "vendor", "");
-	gpu->ranks_per_gpu =
-		read_int(&r, "ranks_per_gpu", 1, LARGEST_CARD, 1);
+	gpu->ranks_per_gpu = read_int(&r, "ranks_per_gpu", 1, LARGEST_CARD, 1);
 	gpu->compute_units = read_int(&r, "compute_units", 1, 1 << 20, 0);
 	read_memory(&r, mem, gpu);
 	read_peak(&r, mem, gpu);
@@ -138,19 +127,18 @@ static bool read_profile(const struct node *map, struct arena *mem,
 /* The rows that lie beside a profile, measured on `on`, put into gpu. */
 static bool load_rows(struct arena *mem, const char *path,
 		      const struct gpu_wanted *wanted, int parts,
-		      const struct ft_gpu *on, struct ft_gpu *gpu,
-		      struct ft_error *err)
+		      const struct ft_gpu *on, struct ft_gpu *gpu, struct ft_error *err)
 {
 	const struct gpu_rows *rows = &wanted->gemm;
 
 	if (parts & FT_GPU_GEMM_ROWS && rows->file &&
-	    !gpu_load_gemm(mem, file_beside(mem, path, rows->file), on,
-			   rows->from, gpu, err))
+	    !gpu_load_gemm(mem, file_beside(mem, path, rows->file), on, rows->from, gpu,
+			   err))
 		return false;
 	rows = &wanted->attention;
 	if (parts & FT_GPU_ATTENTION_ROWS && rows->file &&
-	    !gpu_load_attention(mem, file_beside(mem, path, rows->file), on,
-				rows->from, gpu, err))
+	    !gpu_load_attention(mem, file_beside(mem, path, rows->file), on, rows->from,
+				gpu, err))
 		return false;
 	rows = &wanted->collectives;
 	return !(parts & FT_GPU_COLLECTIVE_ROWS) || !rows->file ||
@@ -176,8 +164,8 @@ static bool take_from(struct arena *mem, const struct gpu_rows *want, int parts,
 }
 
 /* Two blocks that name the same kin read it once. */
-static bool take_from_kin(struct arena *mem, const struct gpu_wanted *wanted,
-			  int asked, struct ft_gpu *gpu, struct ft_error *err)
+static bool take_from_kin(struct arena *mem, const struct gpu_wanted *wanted, int asked,
+			  struct ft_gpu *gpu, struct ft_error *err)
 {
 	const struct gpu_rows *rows[] = { &wanted->gemm, &wanted->attention,
 					  &wanted->collectives };
@@ -207,8 +195,8 @@ struct ft_gpu *ft_gpu_load(const char *name, const struct ft_mark *at,
 	return ft_gpu_load_rows(name, FT_GPU_ALL_ROWS, at, err);
 }
 
-struct ft_gpu *ft_gpu_load_rows(const char *name, int rows,
-				const struct ft_mark *at, struct ft_error *err)
+struct ft_gpu *ft_gpu_load_rows(const char *name, int rows, const struct ft_mark *at,
+				struct ft_error *err)
 {
 	struct arena mem = { 0 };
 	struct owned *owned = ARENA_NEW(&mem, struct owned);
@@ -217,8 +205,7 @@ struct ft_gpu *ft_gpu_load_rows(const char *name, int rows,
 	const struct node *map = path ? node_read_file(&mem, path, err) : NULL;
 
 	if (map && read_profile(map, &mem, &owned->gpu, &wanted, err) &&
-	    load_rows(&mem, path, &wanted, rows, &owned->gpu,
-		      &owned->gpu, err) &&
+	    load_rows(&mem, path, &wanted, rows, &owned->gpu, &owned->gpu, err) &&
 	    take_from_kin(&mem, &wanted, rows, &owned->gpu, err)) {
 		owned->mem = mem;
 		return &owned->gpu;

@@ -17,8 +17,8 @@ struct reader;
 
 /* Where the rows of a block are and what they count for. */
 struct gpu_rows {
-	const char *file;               /* CSV beside the profile, or NULL */
-	const char *kin;                /* profile to take rows from, or NULL */
+	const char *file; /* CSV beside the profile, or NULL */
+	const char *kin;  /* profile to take rows from, or NULL */
 	struct ft_mark kin_mark;
 	const struct ft_provenance *from;
 };
@@ -30,23 +30,20 @@ struct gpu_wanted {
 /* hw/gpu_blocks.c: what the YAML file says beside its head. */
 void gpu_read_gemm(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
 		   struct gpu_rows *rows);
-void gpu_read_attention(struct reader *outer, struct arena *mem,
-			struct ft_gpu *gpu, struct gpu_rows *rows);
-void gpu_read_memory(struct reader *outer, struct arena *mem,
-		     struct ft_gpu *gpu);
-void gpu_read_collectives(struct reader *outer, struct arena *mem,
-			  struct ft_gpu *gpu, struct gpu_rows *rows);
+void gpu_read_attention(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
+			struct gpu_rows *rows);
+void gpu_read_memory(struct reader *outer, struct arena *mem, struct ft_gpu *gpu);
+void gpu_read_collectives(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
+			  struct gpu_rows *rows);
 
 /* hw/gpu_rows.c: CSV to tables; on is the GPU the rows were measured on. */
 bool gpu_load_gemm(struct arena *mem, const char *path, const struct ft_gpu *on,
 		   const struct ft_provenance *from, struct ft_gpu *gpu,
 		   struct ft_error *err);
-bool gpu_load_attention(struct arena *mem, const char *path,
-			const struct ft_gpu *on,
+bool gpu_load_attention(struct arena *mem, const char *path, const struct ft_gpu *on,
 			const struct ft_provenance *from, struct ft_gpu *gpu,
 			struct ft_error *err);
-bool gpu_load_collectives(struct arena *mem, const char *path,
-			  const struct ft_gpu *on,
+bool gpu_load_collectives(struct arena *mem, const char *path, const struct ft_gpu *on,
 			  const struct ft_provenance *from, struct ft_gpu *gpu,
 			  struct ft_error *err);
 

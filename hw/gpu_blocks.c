@@ -32,15 +32,13 @@ static void read_rows(struct reader *r, struct gpu_rows *rows)
 }
 
 /* A map from formats to plain numbers; formats that are absent get fallback. */
-static void read_by_dtype(struct reader *outer, struct arena *mem,
-			  const char *key, double fallback,
-			  struct ft_number out[FT_DTYPES])
+static void read_by_dtype(struct reader *outer, struct arena *mem, const char *key,
+			  double fallback, struct ft_number out[FT_DTYPES])
 {
 	struct reader r = open_block(outer, mem, read_node(outer, key));
 
 	for (int d = 0; d < FT_DTYPES; d++)
-		out[d] = read_number_or(&r, mem,
-					ft_dtype_name((enum ft_dtype)d),
+		out[d] = read_number_or(&r, mem, ft_dtype_name((enum ft_dtype)d),
 					DIM_FRAC, fallback);
 	close_block(&r, outer);
 }
@@ -77,17 +75,15 @@ void gpu_read_gemm(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
 	gpu->gemm_grouped = read_number_or(&r, mem, "grouped", DIM_NONE, 1.08);
 	in = open_block(&r, mem, read_node(&r, "layout"));
 	for (int i = 0; i < FT_HW_LAYOUTS; i++)
-		gpu->gemm_layout[i] =
-			read_number_or(&in, mem, layouts[i], DIM_NONE, 1);
-	gpu->gemm_accumulate =
-		read_number_or(&in, mem, "accumulate", DIM_NONE, 1);
+		gpu->gemm_layout[i] = read_number_or(&in, mem, layouts[i], DIM_NONE, 1);
+	gpu->gemm_accumulate = read_number_or(&in, mem, "accumulate", DIM_NONE, 1);
 	close_block(&in, &r);
 	read_rows(&r, rows);
 	close_block(&r, outer);
 }
 
-static void read_passes(struct reader *outer, struct arena *mem,
-			const char *key, struct ft_number out[2])
+static void read_passes(struct reader *outer, struct arena *mem, const char *key,
+			struct ft_number out[2])
 {
 	struct reader r = open_block(outer, mem, read_need(outer, key));
 
@@ -96,8 +92,7 @@ static void read_passes(struct reader *outer, struct arena *mem,
 	close_block(&r, outer);
 }
 
-static void read_impls(struct reader *outer, struct arena *mem,
-		       struct ft_gpu *gpu)
+static void read_impls(struct reader *outer, struct arena *mem, struct ft_gpu *gpu)
 {
 	const struct node *map = read_node(outer, "impl_rate");
 	struct reader r = open_block(outer, mem, map);
@@ -118,12 +113,11 @@ static void read_impls(struct reader *outer, struct arena *mem,
 	close_block(&r, outer);
 }
 
-void gpu_read_attention(struct reader *outer, struct arena *mem,
-			struct ft_gpu *gpu, struct gpu_rows *rows)
+void gpu_read_attention(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
+			struct gpu_rows *rows)
 {
 	struct ft_attention_model *m = &gpu->attention_model;
-	struct reader r =
-		open_block(outer, mem, read_need(outer, "attention"));
+	struct reader r = open_block(outer, mem, read_need(outer, "attention"));
 
 	gpu->attention_spread = read_number(&r, mem, "spread", DIM_FRAC);
 	gpu->attention_impl = read_text(&r, "impl", "");
@@ -160,12 +154,11 @@ static void read_curve_rows(struct reader *outer, struct arena *mem,
 		in = open_block(&r, mem, read_node(&r, key));
 		row->row_bytes = strtod(key, &end);
 		row->start_s = read_number(&in, mem, "start", DIM_S);
-		row->bytes_per_s =
-			read_number(&in, mem, "bandwidth", DIM_BYTES_PER_S);
+		row->bytes_per_s = read_number(&in, mem, "bandwidth", DIM_BYTES_PER_S);
 		if (!in.failed && (*end || !(row->row_bytes > 0) ||
-				   (c->n_rows &&
-				    row->row_bytes <= row[-1].row_bytes)))
-			reader_fail(&in, NULL, "should be a row length in "
+				   (c->n_rows && row->row_bytes <= row[-1].row_bytes)))
+			reader_fail(&in, NULL,
+				    "should be a row length in "
 				    "bytes, above the one before");
 		close_block(&in, &r);
 		c->n_rows++;
@@ -173,8 +166,8 @@ static void read_curve_rows(struct reader *outer, struct arena *mem,
 	close_block(&r, outer);
 }
 
-static void read_curve(struct reader *outer, struct arena *mem,
-		       const char *key, struct ft_memory_curve *c)
+static void read_curve(struct reader *outer, struct arena *mem, const char *key,
+		       struct ft_memory_curve *c)
 {
 	struct reader r = open_block(outer, mem, read_node(outer, key));
 	size_t len = strlen(key);
@@ -187,8 +180,8 @@ static void read_curve(struct reader *outer, struct arena *mem,
 	c->sharpness = read_number_or(&r, mem, "sharpness", DIM_NONE, 1);
 	if (!r.failed && c->sharpness.value < 1)
 		reader_fail(&r, "sharpness", "should be 1 or more");
-	c->row_sharpness = read_number_or(&r, mem, "row_sharpness", DIM_NONE,
-					  c->sharpness.value);
+	c->row_sharpness =
+		read_number_or(&r, mem, "row_sharpness", DIM_NONE, c->sharpness.value);
 	if (!r.failed && c->row_sharpness.value < 1)
 		reader_fail(&r, "row_sharpness", "should be 1 or more");
 	read_curve_rows(&r, mem, c);
@@ -196,8 +189,7 @@ static void read_curve(struct reader *outer, struct arena *mem,
 	close_block(&r, outer);
 }
 
-void gpu_read_memory(struct reader *outer, struct arena *mem,
-		     struct ft_gpu *gpu)
+void gpu_read_memory(struct reader *outer, struct arena *mem, struct ft_gpu *gpu)
 {
 	const struct node *map = read_need(outer, "memory_bound");
 	struct reader r = open_block(outer, mem, map), in;
@@ -205,8 +197,7 @@ void gpu_read_memory(struct reader *outer, struct arena *mem,
 	gpu->memory_spread = read_number(&r, mem, "spread", DIM_FRAC);
 	in = open_block(&r, mem, read_need(&r, "curves"));
 	if (in.map) {
-		gpu->memory = ARENA_ARRAY(mem, in.map->n + 1,
-					  struct ft_memory_curve);
+		gpu->memory = ARENA_ARRAY(mem, in.map->n + 1, struct ft_memory_curve);
 		for (size_t i = 0; i < in.map->n; i++)
 			if (strcmp(in.map->key[i], "provenance"))
 				read_curve(&in, mem, in.map->key[i],
@@ -219,8 +210,7 @@ void gpu_read_memory(struct reader *outer, struct arena *mem,
 }
 
 /* [a, b, links] of a pair. */
-static bool read_pair(const struct node *item, struct ft_mesh *m,
-		      struct ft_error *err)
+static bool read_pair(const struct node *item, struct ft_mesh *m, struct ft_error *err)
 {
 	int64_t v[3];
 
@@ -233,14 +223,14 @@ static bool read_pair(const struct node *item, struct ft_mesh *m,
 		v[i] = n->kind == NODE_SCALAR ? strtoll(n->text, &end, 10) : -1;
 		if (!end || *end || v[i] < (i == 2) ||
 		    v[i] >= (i == 2 ? 1024 : FT_MESH_RANKS))
-			return ft_fail(err, &n->mark, i == 2 ?
-				       "links are a whole number from 1" :
-				       "ranks are whole numbers from 0 to 7");
+			return ft_fail(err, &n->mark,
+				       i == 2 ? "links are a whole number from 1" :
+						"ranks are whole numbers from 0 to 7");
 	}
 	if (v[0] == v[1] || m->links[v[0]][v[1]])
-		return ft_fail(err, &item->mark, v[0] == v[1] ?
-			       "a rank is not its own neighbour" :
-			       "this pair is there twice");
+		return ft_fail(err, &item->mark,
+			       v[0] == v[1] ? "a rank is not its own neighbour" :
+					      "this pair is there twice");
 	m->links[v[0]][v[1]] = m->links[v[1]][v[0]] = v[2];
 	return true;
 }
@@ -256,29 +246,31 @@ static const struct ft_mesh *read_pairs(struct reader *r, struct arena *mem,
 	m = ARENA_NEW(mem, struct ft_mesh);
 	m->n = (int)ranks;
 	if (list->kind != NODE_LIST || ranks > FT_MESH_RANKS) {
-		reader_fail(r, "pairs", "is a list of [rank, rank, links] among at "
-			    "most %d ranks", (int)FT_MESH_RANKS);
+		reader_fail(r, "pairs",
+			    "is a list of [rank, rank, links] among at "
+			    "most %d ranks",
+			    (int)FT_MESH_RANKS);
 		return NULL;
 	}
 	for (size_t i = 0; i < list->n && !r->failed; i++)
 		r->failed = !read_pair(list->item[i], m, r->err);
 	if (!r->failed && !ft_mesh_connected(m))
-		reader_fail(r, "pairs", "leave some of the %lld ranks without a "
-			    "way to the others", (long long)ranks);
+		reader_fail(r, "pairs",
+			    "leave some of the %lld ranks without a "
+			    "way to the others",
+			    (long long)ranks);
 	return m;
 }
 
-static void read_scale_up(struct reader *outer, struct arena *mem,
-			  const char *key, struct ft_scale_up *s)
+static void read_scale_up(struct reader *outer, struct arena *mem, const char *key,
+			  struct ft_scale_up *s)
 {
 	struct reader r = open_block(outer, mem, read_node(outer, key));
 
 	s->fabric = key;
 	s->mesh = read_bool(&r, "mesh", false);
-	s->bus_bytes_per_s =
-		read_number_or(&r, mem, "bus", DIM_BYTES_PER_S, 0);
-	s->link_bytes_per_s =
-		read_number_or(&r, mem, "link", DIM_BYTES_PER_S, 0);
+	s->bus_bytes_per_s = read_number_or(&r, mem, "bus", DIM_BYTES_PER_S, 0);
+	s->link_bytes_per_s = read_number_or(&r, mem, "link", DIM_BYTES_PER_S, 0);
 	s->efficiency = read_number_or(&r, mem, "efficiency", DIM_FRAC, 1);
 	s->start_s = read_number(&r, mem, "start", DIM_S);
 	s->n_full = read_int(&r, "ranks", 2, 4096, 8);
@@ -291,13 +283,12 @@ static void read_scale_up(struct reader *outer, struct arena *mem,
 	close_block(&r, outer);
 }
 
-void gpu_read_collectives(struct reader *outer, struct arena *mem,
-			  struct ft_gpu *gpu, struct gpu_rows *rows)
+void gpu_read_collectives(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
+			  struct gpu_rows *rows)
 {
-	static const char *const fabrics[] = { "nvlink", "nvlink-no-nvls",
-					       "xgmi", "pcie" };
-	struct reader r =
-		open_block(outer, mem, read_need(outer, "collectives"));
+	static const char *const fabrics[] = { "nvlink", "nvlink-no-nvls", "xgmi",
+					       "pcie" };
+	struct reader r = open_block(outer, mem, read_need(outer, "collectives"));
 
 	gpu->collective_spread = read_number(&r, mem, "spread", DIM_FRAC);
 	gpu->scale_up = ARENA_ARRAY(mem, 4, struct ft_scale_up);

@@ -65,8 +65,7 @@ static void find_logs(struct arena *mem, struct ft_gemm_table *t)
 	}
 }
 
-static bool read_gemm(struct arena *mem, struct sheet *s,
-		      const struct ft_gpu *on,
+static bool read_gemm(struct arena *mem, struct sheet *s, const struct ft_gpu *on,
 		      struct ft_gemm_table table[FT_DTYPES])
 {
 	size_t cap[FT_DTYPES] = { 0 };
@@ -96,8 +95,9 @@ bool gpu_load_gemm(struct arena *mem, const char *path, const struct ft_gpu *on,
 		   const struct ft_provenance *from, struct ft_gpu *gpu,
 		   struct ft_error *err)
 {
-	static const char *const names[] = { "dtype", "layout", "m", "n", "k",
-					     "time_us" };
+	static const char *const names[] = {
+		"dtype", "layout", "m", "n", "k", "time_us"
+	};
 	struct ft_gemm_table table[FT_DTYPES] = { 0 };
 	struct arena scratch = { 0 };
 	struct sheet s;
@@ -120,8 +120,19 @@ bool gpu_load_gemm(struct arena *mem, const char *path, const struct ft_gpu *on,
 
 /* ---- attention ---------------------------------------------------------- */
 
-enum { A_DTYPE, A_IMPL, A_PASS, A_CAUSAL, A_HEAD_DIM, A_SEQUENCE, A_BATCH,
-       A_HEADS, A_KV_HEADS, A_TFLOPS, A_CELLS };
+enum {
+	A_DTYPE,
+	A_IMPL,
+	A_PASS,
+	A_CAUSAL,
+	A_HEAD_DIM,
+	A_SEQUENCE,
+	A_BATCH,
+	A_HEADS,
+	A_KV_HEADS,
+	A_TFLOPS,
+	A_CELLS
+};
 
 /* A table being filled, and the room its rows have. */
 struct filling {
@@ -176,8 +187,8 @@ static bool attention_row(const struct sheet *s, struct ft_attention_row *row)
 	return true;
 }
 
-static bool read_attention(struct arena *mem, struct sheet *s,
-			   struct filling **all, size_t *n)
+static bool read_attention(struct arena *mem, struct sheet *s, struct filling **all,
+			   size_t *n)
 {
 	static const char *const passes[] = { "forward", "backward", "both" };
 	size_t cap = 0;
@@ -191,8 +202,8 @@ static bool read_attention(struct arena *mem, struct sheet *s,
 		if (!table_dtype(s, A_DTYPE, &dtype) ||
 		    !sheet_choice(s, A_PASS, passes, FT_HW_PASSES, &pass))
 			return false;
-		f = attention_table(mem, all, n, &cap,
-				    sheet_text(s, A_IMPL), pass, dtype);
+		f = attention_table(mem, all, n, &cap, sheet_text(s, A_IMPL), pass,
+				    dtype);
 		t = &f->table;
 		if (t->n_rows == f->cap)
 			t->row = ARENA_GROW(mem, t->row, &f->cap);
@@ -202,13 +213,12 @@ static bool read_attention(struct arena *mem, struct sheet *s,
 	return more == 0;
 }
 
-bool gpu_load_attention(struct arena *mem, const char *path,
-			const struct ft_gpu *on,
+bool gpu_load_attention(struct arena *mem, const char *path, const struct ft_gpu *on,
 			const struct ft_provenance *from, struct ft_gpu *gpu,
 			struct ft_error *err)
 {
 	static const char *const names[] = {
-		"dtype", "impl",  "pass",  "causal",   "head_dim",
+		"dtype",	   "impl",  "pass",  "causal",	 "head_dim",
 		"sequence_length", "batch", "heads", "kv_heads", "tflops",
 	};
 	struct ft_attention_table *joined;
@@ -239,9 +249,10 @@ bool gpu_load_attention(struct arena *mem, const char *path,
 
 enum { C_FABRIC, C_OP, C_GPUS, C_BYTES, C_TIME, C_CELLS, MOST_SIZES = 128 };
 
-static struct ft_collective_table *
-collective_table(struct arena *mem, struct ft_gpu *gpu, size_t *cap,
-		 const char *fabric, enum ft_collective op, int64_t n)
+static struct ft_collective_table *collective_table(struct arena *mem,
+						    struct ft_gpu *gpu, size_t *cap,
+						    const char *fabric,
+						    enum ft_collective op, int64_t n)
 {
 	struct ft_collective_table *t;
 
@@ -281,8 +292,7 @@ static bool has_own(const struct ft_gpu *gpu, size_t n_own, const char *fabric,
 }
 
 static bool read_collectives(struct arena *mem, struct sheet *s,
-			     const struct ft_gpu *on,
-			     const struct ft_provenance *from,
+			     const struct ft_gpu *on, const struct ft_provenance *from,
 			     struct ft_gpu *gpu)
 {
 	size_t n_own = gpu->n_collective, cap = n_own;
@@ -317,8 +327,7 @@ static bool read_collectives(struct arena *mem, struct sheet *s,
 	return more == 0;
 }
 
-bool gpu_load_collectives(struct arena *mem, const char *path,
-			  const struct ft_gpu *on,
+bool gpu_load_collectives(struct arena *mem, const char *path, const struct ft_gpu *on,
 			  const struct ft_provenance *from, struct ft_gpu *gpu,
 			  struct ft_error *err)
 {

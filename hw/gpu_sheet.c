@@ -46,7 +46,7 @@ static bool cut(struct sheet *s)
 }
 
 bool sheet_open(struct sheet *s, struct arena *mem, const char *path,
-		       const char *const *names, size_t n, struct ft_error *err)
+		const char *const *names, size_t n, struct ft_error *err)
 {
 	struct ft_mark top = { path, 1, 1 };
 	size_t len;
@@ -62,16 +62,14 @@ bool sheet_open(struct sheet *s, struct arena *mem, const char *path,
 	top.line = s->line;
 	s->width = s->n_cells;
 	if (s->width > SHEET_CELLS)
-		return ft_fail(err, &top, "has more than %d columns",
-			       SHEET_CELLS);
+		return ft_fail(err, &top, "has more than %d columns", SHEET_CELLS);
 	for (size_t i = 0; i < n; i++) {
 		size_t c = 0;
 
 		while (c < s->width && strcmp(s->cell[c], names[i]))
 			c++;
 		if (c == s->width)
-			return ft_fail(err, &top, "lacks the column '%s'",
-				       names[i]);
+			return ft_fail(err, &top, "lacks the column '%s'", names[i]);
 		s->at[i] = c;
 	}
 	return true;
@@ -87,8 +85,8 @@ int sheet_next(struct sheet *s)
 	if (s->n_cells == s->width)
 		return 1;
 	at.line = s->line;
-	ft_fail(s->err, &at, "this row has %zu cells, the header %zu",
-		s->n_cells, s->width);
+	ft_fail(s->err, &at, "this row has %zu cells, the header %zu", s->n_cells,
+		s->width);
 	return -1;
 }
 
@@ -109,7 +107,7 @@ bool sheet_refuse(const struct sheet *s, int i, const char *why)
  * are read digit by digit, with one exact division. */
 bool sheet_positive(const struct sheet *s, int i, double *value)
 {
-	static const double tens[] = { 1,   1e1, 1e2, 1e3, 1e4, 1e5, 1e6,
+	static const double tens[] = { 1,   1e1, 1e2, 1e3,  1e4,  1e5, 1e6,
 				       1e7, 1e8, 1e9, 1e10, 1e11, 1e12 };
 	const char *p = sheet_text(s, i), *point = NULL;
 	int64_t digits = 0;
@@ -132,8 +130,8 @@ bool sheet_positive(const struct sheet *s, int i, double *value)
 	return *value > 0 || sheet_refuse(s, i, "is not a number above zero");
 }
 
-bool sheet_choice(const struct sheet *s, int i, const char *const *names,
-		   int n, int *value)
+bool sheet_choice(const struct sheet *s, int i, const char *const *names, int n,
+		  int *value)
 {
 	const char *word = sheet_text(s, i);
 

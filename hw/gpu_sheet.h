@@ -17,12 +17,12 @@ enum { SHEET_CELLS = 16 };
 
 struct sheet {
 	const char *path;
-	char *next;               /* the row after this one */
+	char *next; /* the row after this one */
 	int line;
-	char *cell[SHEET_CELLS];  /* of this row, as they stand in the file */
-	char *start;              /* of this row */
+	char *cell[SHEET_CELLS]; /* of this row, as they stand in the file */
+	char *start;		 /* of this row */
 	size_t n_cells, width;
-	size_t at[SHEET_CELLS];   /* where the columns asked for are */
+	size_t at[SHEET_CELLS]; /* where the columns asked for are */
 	struct ft_error *err;
 };
 
@@ -42,7 +42,7 @@ bool sheet_refuse(const struct sheet *s, int i, const char *why);
 bool sheet_positive(const struct sheet *s, int i, double *value);
 
 /* One of n words. */
-bool sheet_choice(const struct sheet *s, int i, const char *const *names,
-		  int n, int *value);
+bool sheet_choice(const struct sheet *s, int i, const char *const *names, int n,
+		  int *value);
 
 #endif

@@ -20,14 +20,17 @@ static void read_range(struct reader *r, const char *key, int64_t most,
 		return;
 	for (int i = 0; i < 2; i++) {
 		const struct node *v = n->kind != NODE_LIST ? n :
-				       n->n == 2	    ? n->item[i] : NULL;
+				       n->n == 2	    ? n->item[i] :
+							      NULL;
 		char *end = NULL;
 
-		range[i] = v && v->kind == NODE_SCALAR ?
-				   strtoll(v->text, &end, 10) : -1;
+		range[i] =
+			v && v->kind == NODE_SCALAR ? strtoll(v->text, &end, 10) : -1;
 		if (!end || *end || range[i] < 0 || range[i] > most) {
-			reader_fail(r, key, "is a number from 0 to %lld, or "
-				    "[first, last]", (long long)most);
+			reader_fail(r, key,
+				    "is a number from 0 to %lld, or "
+				    "[first, last]",
+				    (long long)most);
 			return;
 		}
 	}
@@ -44,8 +47,7 @@ static uint32_t read_switch_name(struct reader *r, const char *key,
 		if (!strcmp(g->name[i], name))
 			return (uint32_t)i;
 	if (!r->failed)
-		reader_fail(r, key, "there is no switch '%s' under 'switches'",
-			    name);
+		reader_fail(r, key, "there is no switch '%s' under 'switches'", name);
 	return 0;
 }
 
@@ -114,8 +116,10 @@ static bool read_switches(struct arena *mem, struct reader *r,
 			return ft_fail(r->err, &v->mark, "a switch is a name");
 		for (size_t k = 0; k < i; k++)
 			if (!strcmp(g->name[k], v->text))
-				return ft_fail(r->err, &v->mark, "there are two "
-					       "switches '%s'", v->text);
+				return ft_fail(r->err, &v->mark,
+					       "there are two "
+					       "switches '%s'",
+					       v->text);
 		g->name[g->n_switches++] = arena_text(mem, v->text);
 	}
 	return true;
@@ -138,7 +142,8 @@ static bool read_attaches(struct arena *mem, struct reader *r,
 			if (overlap(&g->attach[k], a))
 				return ft_fail(r->err, &n->item[i]->mark,
 					       "these NICs are attached to %s "
-					       "already", g->name[g->attach[k].to]);
+					       "already",
+					       g->name[g->attach[k].to]);
 	}
 	return true;
 }
@@ -188,8 +193,7 @@ static void measure(struct arena *mem, struct ft_switch_graph *g)
 			for (size_t from = 0; from < n; from++)
 				if (g->distance[from * n + a] == d &&
 				    g->distance[from * n + b] == FT_UNREACHED) {
-					g->distance[from * n + b] =
-						(uint8_t)(d + 1);
+					g->distance[from * n + b] = (uint8_t)(d + 1);
 					more = true;
 				}
 		}
@@ -205,14 +209,16 @@ static bool check_reach(struct reader *r, struct ft_switch_graph *g)
 			int d = g->distance[a * g->n_switches + b];
 
 			if (d == FT_UNREACHED)
-				return reader_fail(r, "cables", "no way leads from "
-						   "%s to %s", g->name[b],
-						   g->name[a]);
+				return reader_fail(r, "cables",
+						   "no way leads from "
+						   "%s to %s",
+						   g->name[b], g->name[a]);
 			if (d > FT_GRAPH_HOPS)
-				return reader_fail(r, "cables", "%s is %d cables "
+				return reader_fail(r, "cables",
+						   "%s is %d cables "
 						   "from %s; at most %d are "
-						   "simulated", g->name[a], d,
-						   g->name[b],
+						   "simulated",
+						   g->name[a], d, g->name[b],
 						   (int)FT_GRAPH_HOPS);
 			g->diameter = d > g->diameter ? d : g->diameter;
 		}
@@ -233,8 +239,7 @@ bool graph_read(struct arena *mem, const struct node *map, double port,
 
 /* ---- at a size ------------------------------------------------------------------- */
 
-int64_t ft_graph_switch_of(const struct ft_switch_graph *g, int64_t node,
-			   int64_t nic)
+int64_t ft_graph_switch_of(const struct ft_switch_graph *g, int64_t node, int64_t nic)
 {
 	for (size_t i = 0; i < g->n_attaches; i++) {
 		const struct ft_attach *a = &g->attach[i];
@@ -253,8 +258,8 @@ static int64_t held(int64_t first, int64_t last, int64_t n)
 }
 
 /* Each NIC has a place, and no switch more cables than ports. */
-static bool check_ports(const struct ft_fabric *fabric, int64_t nodes,
-			int64_t nics, int64_t *down, struct ft_error *err)
+static bool check_ports(const struct ft_fabric *fabric, int64_t nodes, int64_t nics,
+			int64_t *down, struct ft_error *err)
 {
 	const struct ft_switch_graph *g = fabric->graph;
 
@@ -263,7 +268,8 @@ static bool check_ports(const struct ft_fabric *fabric, int64_t nodes,
 			int64_t at = ft_graph_switch_of(g, node, nic);
 
 			if (at < 0)
-				return ft_fail(err, NULL, "fabric %s: NIC %lld of "
+				return ft_fail(err, NULL,
+					       "fabric %s: NIC %lld of "
 					       "node %lld is attached to no "
 					       "switch of the graph",
 					       fabric->name, (long long)nic,
@@ -277,9 +283,10 @@ static bool check_ports(const struct ft_fabric *fabric, int64_t nodes,
 			if (g->cable[c].a == s || g->cable[c].b == s)
 				used += g->cable[c].count;
 		if (used > fabric->radix)
-			return ft_fail(err, NULL, "fabric %s: %lld cables end at %s, "
-				       "a switch of %lld ports", fabric->name,
-				       (long long)used, g->name[s],
+			return ft_fail(err, NULL,
+				       "fabric %s: %lld cables end at %s, "
+				       "a switch of %lld ports",
+				       fabric->name, (long long)used, g->name[s],
 				       (long long)fabric->radix);
 	}
 	return true;
@@ -311,8 +318,8 @@ bool graph_topology(const struct ft_fabric *fabric, int64_t nodes, int64_t nics,
 	for (size_t c = 0; c < g->n_cables; c++)
 		t->cables_leaf_spine += g->cable[c].count;
 	for (size_t i = 0; i < g->n_attaches; i++) {
-		int64_t n = held(g->attach[i].first_node, g->attach[i].last_node,
-				 nodes);
+		int64_t n =
+			held(g->attach[i].first_node, g->attach[i].last_node, nodes);
 
 		if (i == 0 || n > t->nodes_per_leaf)
 			t->nodes_per_leaf = n;

@@ -129,7 +129,8 @@ double ft_mesh_exchange(const struct ft_mesh *mesh, const int *member, int n)
 	for (int a = 0; a < mesh->n; a++)
 		for (int b = 0; b < mesh->n; b++) {
 			double x = load[a][b] ? (double)load[a][b] /
-						(double)mesh->links[a][b] : 0;
+							(double)mesh->links[a][b] :
+						0;
 
 			fullest = x > fullest ? x : fullest;
 		}

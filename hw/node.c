@@ -11,11 +11,9 @@ struct owned {
 	struct arena mem;
 };
 
-static const char *const scale_ups[] = { "nvlink", "nvlink-no-nvls", "xgmi",
-					 "pcie" };
+static const char *const scale_ups[] = { "nvlink", "nvlink-no-nvls", "xgmi", "pcie" };
 
-static void read_scale_up(struct arena *mem, struct reader *outer,
-			  struct ft_node *node)
+static void read_scale_up(struct arena *mem, struct reader *outer, struct ft_node *node)
 {
 	struct reader r = reader_open(read_need(outer, "scale_up"), outer->err);
 
@@ -25,15 +23,13 @@ static void read_scale_up(struct arena *mem, struct reader *outer,
 	node->scale_up = scale_ups[read_choice(&r, "fabric", scale_ups, 4, 0)];
 	node->scale_up_gpus = read_int(&r, "gpus", 1, 4096, node->gpus);
 	node->scale_up_links = read_int(&r, "links", 0, 64, 0);
-	node->scale_up_bytes_per_s =
-		read_number(&r, mem, "bandwidth", DIM_BYTES_PER_S);
+	node->scale_up_bytes_per_s = read_number(&r, mem, "bandwidth", DIM_BYTES_PER_S);
 	node->scale_up_link_bytes_per_s =
 		read_number_or(&r, mem, "link_bandwidth", DIM_BYTES_PER_S, 0);
 	outer->failed = !reader_close(&r) || outer->failed;
 }
 
-static void read_nics(struct arena *mem, struct reader *outer,
-		      struct ft_node *node)
+static void read_nics(struct arena *mem, struct reader *outer, struct ft_node *node)
 {
 	struct reader r = reader_open(read_need(outer, "nics"), outer->err);
 
@@ -64,10 +60,8 @@ static bool read_all(struct arena *mem, struct node *map, struct ft_node *node,
 	read_provenance(&r, mem);
 	node->name = read_text(&r, "name", "");
 	node->title = read_text(&r, "title", node->name);
-	node->gpus = read_need(&r, "gpus") ? read_int(&r, "gpus", 1, 1024, 1) :
-					     1;
-	node->pcie_bytes_per_s =
-		read_number(&r, mem, "pcie", DIM_BYTES_PER_S);
+	node->gpus = read_need(&r, "gpus") ? read_int(&r, "gpus", 1, 1024, 1) : 1;
+	node->pcie_bytes_per_s = read_number(&r, mem, "pcie", DIM_BYTES_PER_S);
 	node->host_factor = read_number(&r, mem, "host_factor", DIM_NONE);
 	node->power_w = read_number(&r, mem, "power", DIM_W);
 	node->default_fabric = read_text(&r, "default_fabric", "none");

@@ -14,7 +14,7 @@
 /* One plane on its way to a topology. */
 struct clos {
 	int64_t radix;
-	int64_t ends;          /* leaf ports in use: NICs and extra ones */
+	int64_t ends;		/* leaf ports in use: NICs and extra ones */
 	int64_t leaf, down, up; /* down, up: of the fullest leaf */
 	int64_t spine, core, to_core;
 	int64_t nodes_per_leaf, nodes_per_pod;
@@ -67,8 +67,8 @@ static void choose_uplinks(struct clos *c, double oversubscription)
 }
 
 /* Leaves of two or three tiers: a rail has its own, or a group of nodes. */
-static bool set_leaves(const struct ft_fabric *fabric, int64_t nodes,
-		       int64_t nics, struct clos *c, struct ft_error *err)
+static bool set_leaves(const struct ft_fabric *fabric, int64_t nodes, int64_t nics,
+		       struct clos *c, struct ft_error *err)
 {
 	int64_t most = ports_down(c->radix, fabric->oversubscription);
 	bool rail = fabric->wiring == FT_WIRING_RAIL;
@@ -96,16 +96,14 @@ static bool set_leaves(const struct ft_fabric *fabric, int64_t nodes,
 }
 
 /* Three tiers: pods of (k/2)^2 leaf uplinks, spines half down, half up. */
-static bool set_core(const struct ft_fabric *fabric, int64_t nics,
-		     struct clos *c)
+static bool set_core(const struct ft_fabric *fabric, int64_t nics, struct clos *c)
 {
 	double o = fabric->core_oversubscription;
 	int64_t half = c->radix / 2;
 	int64_t down = ports_down(c->radix, o), up = c->radix - down;
 	int64_t links;
 
-	c->up = (int64_t)((double)c->down / fabric->oversubscription + 1 -
-			  1e-9);
+	c->up = (int64_t)((double)c->down / fabric->oversubscription + 1 - 1e-9);
 	if (c->up > c->radix - c->down)
 		c->up = c->radix - c->down;
 	links = c->leaf * c->up;
@@ -118,9 +116,8 @@ static bool set_core(const struct ft_fabric *fabric, int64_t nics,
 	return true;
 }
 
-static bool set_plane(const struct ft_fabric *fabric, int64_t nodes,
-		      int64_t nics, int64_t extra, struct clos *c,
-		      struct ft_error *err)
+static bool set_plane(const struct ft_fabric *fabric, int64_t nodes, int64_t nics,
+		      int64_t extra, struct clos *c, struct ft_error *err)
 {
 	int64_t most = fabric->tiers ? fabric->tiers : 3;
 	int64_t least = fabric->tiers;
@@ -165,12 +162,10 @@ static void count_optics(const struct ft_fabric *fabric, int64_t endpoints,
 
 	t->optics_node = fabric->copper_node ?
 				 0 :
-				 ceil_div(endpoints,
-					  fabric->nic_ports_per_optic);
-	t->optics_switch =
-		ceil_div(t->planes * at_leaf, per) +
-		ceil_div(t->planes * 2 * leaf_spine, per) +
-		ceil_div(t->planes * 2 * t->cables_spine_core, per);
+				 ceil_div(endpoints, fabric->nic_ports_per_optic);
+	t->optics_switch = ceil_div(t->planes * at_leaf, per) +
+			   ceil_div(t->planes * 2 * leaf_spine, per) +
+			   ceil_div(t->planes * 2 * t->cables_spine_core, per);
 	t->transceivers = t->optics_node + t->optics_switch;
 }
 
@@ -178,8 +173,7 @@ bool ft_topology_build(const struct ft_fabric *fabric, int64_t nodes,
 		       int64_t nics_per_node, int64_t extra_ports,
 		       struct ft_topology *topology, struct ft_error *err)
 {
-	int64_t nics = fabric->nics_per_node ? fabric->nics_per_node :
-					       nics_per_node;
+	int64_t nics = fabric->nics_per_node ? fabric->nics_per_node : nics_per_node;
 	struct clos c = { 0 };
 
 	assert(nodes > 0 && nics_per_node > 0 && extra_ports >= 0);

@@ -28,23 +28,20 @@ static const struct family families[] = {
 	  .layers = LAYERS_DENSE },
 	{ "qwen3_moe", FT_RMS_NORM, FT_ROPE, FT_SWIGLU, .qk_norm = true,
 	  .layers = LAYERS_ROUTED },
-	{ "deepseek_v2", FT_RMS_NORM, FT_ROPE, FT_SWIGLU,
-	  .layers = LAYERS_LATENT },
-	{ "deepseek_v3", FT_RMS_NORM, FT_ROPE, FT_SWIGLU,
-	  .layers = LAYERS_LATENT },
-	{ "gpt2", FT_LAYER_NORM, FT_LEARNED, FT_GELU, .tied = true,
-	  .linear_bias = true, .norm_bias = true, .layers = LAYERS_DENSE },
-	{ "mpt", FT_LAYER_NORM, FT_LEARNED, FT_GELU, .tied = true,
-	  .linear_bias = true, .norm_bias = true, .layers = LAYERS_DENSE },
-	{ "bloom", FT_LAYER_NORM, FT_ALIBI, FT_GELU, .tied = true,
-	  .linear_bias = true, .norm_bias = true, .embedding_norm = true,
-	  .layers = LAYERS_DENSE },
+	{ "deepseek_v2", FT_RMS_NORM, FT_ROPE, FT_SWIGLU, .layers = LAYERS_LATENT },
+	{ "deepseek_v3", FT_RMS_NORM, FT_ROPE, FT_SWIGLU, .layers = LAYERS_LATENT },
+	{ "gpt2", FT_LAYER_NORM, FT_LEARNED, FT_GELU, .tied = true, .linear_bias = true,
+	  .norm_bias = true, .layers = LAYERS_DENSE },
+	{ "mpt", FT_LAYER_NORM, FT_LEARNED, FT_GELU, .tied = true, .linear_bias = true,
+	  .norm_bias = true, .layers = LAYERS_DENSE },
+	{ "bloom", FT_LAYER_NORM, FT_ALIBI, FT_GELU, .tied = true, .linear_bias = true,
+	  .norm_bias = true, .embedding_norm = true, .layers = LAYERS_DENSE },
 	{ "gpt_oss", FT_RMS_NORM, FT_ROPE, FT_SWIGLU, .linear_bias = true,
 	  .layers = LAYERS_MIXTRAL },
-	{ "gpt", FT_LAYER_NORM, FT_LEARNED, FT_GELU, .tied = true,
-	  .linear_bias = true, .norm_bias = true, .layers = LAYERS_DENSE },
-	{ "nemotron4", FT_LAYER_NORM, FT_ROPE, FT_SQUARED_RELU,
+	{ "gpt", FT_LAYER_NORM, FT_LEARNED, FT_GELU, .tied = true, .linear_bias = true,
 	  .norm_bias = true, .layers = LAYERS_DENSE },
+	{ "nemotron4", FT_LAYER_NORM, FT_ROPE, FT_SQUARED_RELU, .norm_bias = true,
+	  .layers = LAYERS_DENSE },
 };
 
 enum { FAMILIES = sizeof(families) / sizeof(*families) };
@@ -75,17 +72,45 @@ static const struct {
 
 /* The common names: those of llama's config.json, and what else some need. */
 static const char *const common[] = {
-	"name", "model_type", "title", "provenance", "hidden_size",
-	"num_hidden_layers", "num_attention_heads", "num_key_value_heads",
-	"head_dim", "intermediate_size", "vocab_size", "vocab_size_multiple",
-	"max_position_embeddings", "hidden_act", "tie_word_embeddings",
-	"attention_bias", "mlp_bias", "no_bias", "qk_norm", "sliding_window",
-	"use_sliding_window", "max_window_layers", "layer_types",
-	"expansion_ratio", "learned_pos_emb", "attn_config",
-	"num_local_experts", "num_experts_per_tok", "moe_intermediate_size",
-	"n_shared_experts", "first_k_dense_replace", "moe_layer_freq",
-	"decoder_sparse_step", "mlp_only_layers", "q_lora_rank",
-	"kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim",
+	"name",
+	"model_type",
+	"title",
+	"provenance",
+	"hidden_size",
+	"num_hidden_layers",
+	"num_attention_heads",
+	"num_key_value_heads",
+	"head_dim",
+	"intermediate_size",
+	"vocab_size",
+	"vocab_size_multiple",
+	"max_position_embeddings",
+	"hidden_act",
+	"tie_word_embeddings",
+	"attention_bias",
+	"mlp_bias",
+	"no_bias",
+	"qk_norm",
+	"sliding_window",
+	"use_sliding_window",
+	"max_window_layers",
+	"layer_types",
+	"expansion_ratio",
+	"learned_pos_emb",
+	"attn_config",
+	"num_local_experts",
+	"num_experts_per_tok",
+	"moe_intermediate_size",
+	"n_shared_experts",
+	"first_k_dense_replace",
+	"moe_layer_freq",
+	"decoder_sparse_step",
+	"mlp_only_layers",
+	"q_lora_rank",
+	"kv_lora_rank",
+	"qk_nope_head_dim",
+	"qk_rope_head_dim",
+	"v_head_dim",
 };
 
 enum { COMMON = sizeof(common) / sizeof(*common) };
@@ -96,8 +121,7 @@ const struct family *config_family(struct arena *mem, const struct node *type,
 	const char *name[FAMILIES];
 
 	for (size_t i = 0; i < FAMILIES; i++) {
-		if (type->kind == NODE_SCALAR &&
-		    !strcmp(type->text, families[i].type))
+		if (type->kind == NODE_SCALAR && !strcmp(type->text, families[i].type))
 			return &families[i];
 		name[i] = families[i].type;
 	}
@@ -153,21 +177,18 @@ static void read_biases(struct reader *r, const struct family *family,
 	model->embedding_norm = family->embedding_norm;
 }
 
-static enum ft_activation read_activation(struct reader *r,
-					  const struct family *family)
+static enum ft_activation read_activation(struct reader *r, const struct family *family)
 {
 	const char *act = read_text(r, "hidden_act", "");
 
 	if (family->activation == FT_SWIGLU || !*act)
 		return family->activation;
-	return strcmp(act, "relu2") && strcmp(act, "squared_relu") ?
-		       FT_GELU :
-		       FT_SQUARED_RELU;
+	return strcmp(act, "relu2") && strcmp(act, "squared_relu") ? FT_GELU :
+								     FT_SQUARED_RELU;
 }
 
 /* MPT's switch between ALiBi and a learned table. */
-static enum ft_positions read_positions(struct reader *r,
-					const struct family *family)
+static enum ft_positions read_positions(struct reader *r, const struct family *family)
 {
 	struct node *attn = read_node(r, "attn_config");
 	struct node *alibi = node_get(attn, "alibi");
@@ -190,9 +211,8 @@ static bool only_common(const struct node *map, struct ft_error *err)
 	return reader_close(&r);
 }
 
-bool config_read(struct arena *mem, const struct family *family,
-		 const struct node *map, struct ft_model *model,
-		 struct ft_error *err)
+bool config_read(struct arena *mem, const struct family *family, const struct node *map,
+		 struct ft_model *model, struct ft_error *err)
 {
 	enum { MANY = 1 << 30 };
 	struct reader r = reader_open(map, err);
@@ -203,23 +223,20 @@ bool config_read(struct arena *mem, const struct family *family,
 	if (read_need(&r, "hidden_size"))
 		model->hidden_size = read_int(&r, "hidden_size", 1, MANY, 1);
 	if (read_need(&r, "num_hidden_layers"))
-		model->n_layers =
-			read_int(&r, "num_hidden_layers", 1, 1 << 16, 1);
+		model->n_layers = read_int(&r, "num_hidden_layers", 1, 1 << 16, 1);
 	if (read_need(&r, "vocab_size"))
 		model->vocab_size = read_int(&r, "vocab_size", 1, MANY, 1);
-	model->vocab_multiple =
-		read_int(&r, "vocab_size_multiple", 0, MANY, 0);
+	model->vocab_multiple = read_int(&r, "vocab_size_multiple", 0, MANY, 0);
 	model->positions = read_positions(&r, family);
-	model->max_positions =
-		read_int(&r, "max_position_embeddings", 0, MANY, 0);
+	model->max_positions = read_int(&r, "max_position_embeddings", 0, MANY, 0);
 	if (model->positions != FT_LEARNED)
 		model->max_positions = 0;
 	model->activation = read_activation(&r, family);
 	model->tied = read_bool(&r, "tie_word_embeddings", family->tied);
 	read_biases(&r, family, model);
 	if (!r.failed)
-		model->layer = layers_read(mem, &r, family->layers,
-					   family->type, model);
+		model->layer =
+			layers_read(mem, &r, family->layers, family->type, model);
 	model->from = r.from;
 	return !r.failed && only_common(map, err);
 }

@@ -25,8 +25,8 @@ struct node *config_rename(struct arena *mem, const struct family *family,
 			   const struct node *map, bool lenient);
 
 /* Fill the model, but for its name. */
-bool config_read(struct arena *mem, const struct family *family,
-		 const struct node *map, struct ft_model *model,
-		 struct ft_error *err) __attribute__((warn_unused_result));
+bool config_read(struct arena *mem, const struct family *family, const struct node *map,
+		 struct ft_model *model, struct ft_error *err)
+	__attribute__((warn_unused_result));
 
 #endif

@@ -30,8 +30,7 @@ static double attention_matrices(const struct ft_model *model, int64_t i)
 	double out = heads * v * h;
 
 	if (!l->kv_lora_rank)
-		return h * heads * qk + h * (double)l->kv_heads * (qk + v) +
-		       out;
+		return h * heads * qk + h * (double)l->kv_heads * (qk + v) + out;
 	return (l->q_lora_rank ? h * q + q * heads * qk : h * heads * qk) +
 	       h * (kv + rope) + kv * heads * (qk - rope + v) + out;
 }
@@ -52,8 +51,8 @@ static double attention_biases(const struct ft_model *model, int64_t i)
 /* Matrices of an MLP of this width: up, down, and the gate if there is one. */
 static double mlp_matrices(const struct ft_model *model, int64_t width)
 {
-	return (model->activation == FT_SWIGLU ? 3 : 2) *
-	       (double)model->hidden_size * (double)width;
+	return (model->activation == FT_SWIGLU ? 3 : 2) * (double)model->hidden_size *
+	       (double)width;
 }
 
 static double mlp_biases(const struct ft_model *model, int64_t width)
@@ -80,8 +79,7 @@ double ft_layer_dense_parameters(const struct ft_model *model, int64_t i)
 	return mlp_matrices(model, l->intermediate) +
 	       mlp_biases(model, l->intermediate) +
 	       mlp_matrices(model, l->shared_intermediate) +
-	       mlp_biases(model, l->shared_intermediate) +
-	       router_matrix(model, i) +
+	       mlp_biases(model, l->shared_intermediate) + router_matrix(model, i) +
 	       (model->linear_bias ? (double)l->experts : 0);
 }
 
@@ -89,9 +87,8 @@ double ft_layer_expert_parameters(const struct ft_model *model, int64_t i)
 {
 	const struct ft_layer *l = at(model, i);
 
-	return (double)l->experts *
-	       (mlp_matrices(model, l->expert_intermediate) +
-		mlp_biases(model, l->expert_intermediate));
+	return (double)l->experts * (mlp_matrices(model, l->expert_intermediate) +
+				     mlp_biases(model, l->expert_intermediate));
 }
 
 static double norm(const struct ft_model *model, int64_t width)
@@ -126,20 +123,17 @@ double ft_model_head_parameters(const struct ft_model *model, int64_t tp)
 }
 
 /* All of it, or what one token uses. */
-static double parameters(const struct ft_model *model, int64_t tp,
-			 bool active)
+static double parameters(const struct ft_model *model, int64_t tp, bool active)
 {
 	double sum = ft_model_embedding_parameters(model, tp) +
 		     ft_model_head_parameters(model, tp) +
-		     norm(model, model->hidden_size) *
-			     (model->embedding_norm ? 2 : 1);
+		     norm(model, model->hidden_size) * (model->embedding_norm ? 2 : 1);
 
 	for (int64_t i = 0; i < model->n_layers; i++) {
 		const struct ft_layer *l = &model->layer[i];
-		double part = active && l->experts ?
-				      (double)l->experts_per_token /
-					      (double)l->experts :
-				      1;
+		double part = active && l->experts ? (double)l->experts_per_token /
+							     (double)l->experts :
+						     1;
 
 		sum += ft_layer_attention_parameters(model, i) +
 		       ft_layer_dense_parameters(model, i) +
@@ -164,8 +158,7 @@ static double attention_products(const struct ft_layer *l, int64_t sequence)
 {
 	int64_t seen = l->window && l->window < sequence ? l->window : sequence;
 
-	return (double)(l->heads * (l->qk_head_dim + l->v_head_dim)) *
-	       (double)seen;
+	return (double)(l->heads * (l->qk_head_dim + l->v_head_dim)) * (double)seen;
 }
 
 double ft_model_flop_per_token(const struct ft_model *model, int64_t tp,
@@ -176,13 +169,11 @@ double ft_model_flop_per_token(const struct ft_model *model, int64_t tp,
 	for (int64_t i = 0; i < model->n_layers; i++) {
 		const struct ft_layer *l = &model->layer[i];
 
-		matrices += attention_matrices(model, i) +
-			    router_matrix(model, i) +
+		matrices += attention_matrices(model, i) + router_matrix(model, i) +
 			    mlp_matrices(model, l->intermediate) +
 			    mlp_matrices(model, l->shared_intermediate) +
 			    (double)l->experts_per_token *
-				    mlp_matrices(model,
-						 l->expert_intermediate);
+				    mlp_matrices(model, l->expert_intermediate);
 		attention += attention_products(l, sequence);
 	}
 	return 6 * matrices + 6 * attention * density;

@@ -21,8 +21,7 @@ static void read_latent(struct reader *r, struct ft_layer *layer)
 	layer->q_lora_rank = read_int(r, "q_lora_rank", 0, MANY, 0);
 	layer->kv_lora_rank = need(r, "kv_lora_rank");
 	layer->qk_rope_head_dim = need(r, "qk_rope_head_dim");
-	layer->qk_head_dim =
-		need(r, "qk_nope_head_dim") + layer->qk_rope_head_dim;
+	layer->qk_head_dim = need(r, "qk_nope_head_dim") + layer->qk_rope_head_dim;
 	layer->v_head_dim = need(r, "v_head_dim");
 }
 
@@ -54,26 +53,22 @@ static void read_plain(struct reader *r, const struct ft_model *model,
 		reader_fail(r, "num_attention_heads",
 			    "hidden_size %lld is no multiple of %lld, so "
 			    "head_dim must be given",
-			    (long long)model->hidden_size,
-			    (long long)layer->heads);
-	else if (layer->kv_heads > layer->heads ||
-		 layer->heads % layer->kv_heads)
+			    (long long)model->hidden_size, (long long)layer->heads);
+	else if (layer->kv_heads > layer->heads || layer->heads % layer->kv_heads)
 		reader_fail(r, "num_key_value_heads",
 			    "num_attention_heads %lld is no multiple of "
 			    "%lld",
-			    (long long)layer->heads,
-			    (long long)layer->kv_heads);
+			    (long long)layer->heads, (long long)layer->kv_heads);
 }
 
 static int64_t read_width(struct reader *r, const struct ft_model *model)
 {
 	int64_t ratio = read_int(r, "expansion_ratio", 1, 1024, 4);
 
-	if (!read_has(r, "intermediate_size") &&
-	    model->activation == FT_SWIGLU && !read_has(r, "expansion_ratio"))
+	if (!read_has(r, "intermediate_size") && model->activation == FT_SWIGLU &&
+	    !read_has(r, "expansion_ratio"))
 		(void)read_need(r, "intermediate_size");
-	return read_int(r, "intermediate_size", 1, MANY,
-			ratio * model->hidden_size);
+	return read_int(r, "intermediate_size", 1, MANY, ratio * model->hidden_size);
 }
 
 static void read_experts(struct reader *r, enum layer_kind kind,
@@ -91,17 +86,15 @@ static void read_experts(struct reader *r, enum layer_kind kind,
 					     need(r, "moe_intermediate_size");
 	layer->shared_intermediate =
 		layer->expert_intermediate *
-		(kind == LAYERS_LATENT ?
-			 read_int(r, "n_shared_experts", 0, 1024, 0) :
-			 0);
+		(kind == LAYERS_LATENT ? read_int(r, "n_shared_experts", 0, 1024, 0) :
+					 0);
 }
 
 /* Is layer i one of the list `mlp_only_layers`? */
 static bool listed(const struct node *list, int64_t i)
 {
 	for (size_t k = 0; list && k < list->n; k++)
-		if (list->item[k]->text &&
-		    strtoll(list->item[k]->text, NULL, 10) == i)
+		if (list->item[k]->text && strtoll(list->item[k]->text, NULL, 10) == i)
 			return true;
 	return false;
 }
@@ -161,19 +154,16 @@ static void set_windows(struct reader *r, const char *type,
 		bool slides = i >= from && !(alternate && i % 2);
 
 		if (types && types->kind == NODE_LIST && types->n) {
-			const struct node *t =
-				types->item[(size_t)i % types->n];
+			const struct node *t = types->item[(size_t)i % types->n];
 
-			slides = t->text &&
-				 !strcmp(t->text, "sliding_attention");
+			slides = t->text && !strcmp(t->text, "sliding_attention");
 		}
 		layer[i].window = slides ? window : 0;
 	}
 }
 
-struct ft_layer *layers_read(struct arena *mem, struct reader *r,
-			     enum layer_kind kind, const char *type,
-			     const struct ft_model *model)
+struct ft_layer *layers_read(struct arena *mem, struct reader *r, enum layer_kind kind,
+			     const char *type, const struct ft_model *model)
 {
 	size_t n = (size_t)model->n_layers;
 	struct ft_layer *layer = ARENA_ARRAY(mem, n, struct ft_layer);

@@ -23,16 +23,14 @@ struct wish {
 };
 
 /* Does it say what the model is, or only how it differs from another? */
-static bool find_base(struct arena *mem, const struct node *node,
-		      struct wish *wish, struct ft_error *err)
+static bool find_base(struct arena *mem, const struct node *node, struct wish *wish,
+		      struct ft_error *err)
 {
-	const struct node *name = node->kind == NODE_SCALAR ?
-					  node :
-					  node_get(node, "name");
+	const struct node *name =
+		node->kind == NODE_SCALAR ? node : node_get(node, "name");
 
 	if (node->kind == NODE_LIST)
-		return ft_fail(err, &node->mark,
-			       "a model is a name, a path or a map");
+		return ft_fail(err, &node->mark, "a model is a name, a path or a map");
 	if (node->kind == NODE_MAP)
 		wish->over = node;
 	wish->type = node_get(wish->over, "model_type");
@@ -47,16 +45,16 @@ static bool find_base(struct arena *mem, const struct node *node,
 	if (wish->type && !file_exists(name->text)) {
 		struct ft_error ignored;
 
-		wish->path = file_find(mem, "models", name->text, &name->mark,
-				       &ignored);
+		wish->path =
+			file_find(mem, "models", name->text, &name->mark, &ignored);
 		return true; /* a whole model under a name of its own */
 	}
 	wish->path = file_find(mem, "models", name->text, &name->mark, err);
 	return wish->path != NULL;
 }
 
-static bool read_base(struct arena *mem, const struct node *node,
-		      struct wish *wish, struct ft_error *err)
+static bool read_base(struct arena *mem, const struct node *node, struct wish *wish,
+		      struct ft_error *err)
 {
 	struct node *type;
 
@@ -77,13 +75,11 @@ static bool read_base(struct arena *mem, const struct node *node,
 
 /* A vocab_size that is given is used as it is: the preset's padding was for
  * the preset's. Our presets may say `name` nowhere, a config.json anything. */
-static void settle_vocab(struct arena *mem, const struct node *over,
-			 struct node *map)
+static void settle_vocab(struct arena *mem, const struct node *over, struct node *map)
 {
 	static const struct ft_mark here = { "", 1, 1 };
 
-	if (node_get(over, "vocab_size") &&
-	    !node_get(over, "vocab_size_multiple"))
+	if (node_get(over, "vocab_size") && !node_get(over, "vocab_size_multiple"))
 		node_put(mem, map, "vocab_size_multiple", &here,
 			 node_scalar(mem, &here, "0"));
 }
@@ -113,8 +109,8 @@ static const char *short_name(struct arena *mem, const char *name)
 	return arena_text_n(mem, leaf, len);
 }
 
-static bool load(struct arena *mem, const struct node *node,
-		 struct ft_model *model, struct ft_error *err)
+static bool load(struct arena *mem, const struct node *node, struct ft_model *model,
+		 struct ft_error *err)
 {
 	struct wish wish = { 0 };
 	const struct family *family;
@@ -132,8 +128,7 @@ static bool load(struct arena *mem, const struct node *node,
 		map = config_rename(mem, family, wish.base, json);
 	map->mark = node->mark;
 	if (wish.over) {
-		struct node *over =
-			config_rename(mem, family, wish.over, false);
+		struct node *over = config_rename(mem, family, wish.over, false);
 
 		if (wish.base)
 			settle_vocab(mem, over, map);

@@ -23,8 +23,8 @@ struct draft {
 
 enum { MANY = 1 << 30 };
 
-static const char *const sharding_names[] = { "ddp", "zero1", "zero2", "fsdp",
-					      "hsdp", "zero3" };
+static const char *const sharding_names[] = { "ddp",  "zero1", "zero2",
+					      "fsdp", "hsdp",  "zero3" };
 static const char *const schedule_names[] = { "1f1b", "interleaved", "gpipe",
 					      "zero-bubble" };
 static const char *const recompute_names[] = { "none", "selective", "full" };
@@ -63,8 +63,7 @@ static void read_sizes(struct draft *d)
 	if (read_need(top, "sequence_length"))
 		plan->sequence = read_int(top, "sequence_length", 1, MANY, 1);
 	if (read_need(top, "global_batch_size"))
-		plan->global_batch =
-			read_int(top, "global_batch_size", 1, MANY, 1);
+		plan->global_batch = read_int(top, "global_batch_size", 1, MANY, 1);
 	plan->micro_batch = read_int(top, "micro_batch_size", 1, MANY, 1);
 	plan->tp = read_int(p, "tp", 1, MANY, 1);
 	plan->pp = read_int(p, "pp", 1, MANY, 1);
@@ -78,30 +77,27 @@ static void read_sizes(struct draft *d)
 
 static void read_words(struct draft *d)
 {
-	static const enum ft_dtype precisions[] = {
-		FT_BF16, FT_FP16, FT_FP32, FT_FP8, FT_FP8_BLOCK128, FT_MXFP8,
-		FT_NVFP4
-	};
+	static const enum ft_dtype precisions[] = { FT_BF16, FT_FP16,	      FT_FP32,
+						    FT_FP8,  FT_FP8_BLOCK128, FT_MXFP8,
+						    FT_NVFP4 };
 	static const enum ft_dtype gradients[] = { FT_FP32, FT_BF16, FT_FP16 };
 	struct reader *r = &d->top, *o = &d->overlap;
 	struct ft_plan *plan = d->plan;
 	int sharding = read_choice(r, "sharding", sharding_names, 6, FT_ZERO1);
 
 	plan->sharding = sharding == 5 ? FT_FSDP : (enum ft_sharding)sharding;
-	plan->schedule = (enum ft_schedule)read_choice(
-		r, "schedule", schedule_names, 4, FT_1F1B);
+	plan->schedule = (enum ft_schedule)read_choice(r, "schedule", schedule_names, 4,
+						       FT_1F1B);
 	plan->recompute = (enum ft_recompute)read_choice(
 		r, "recompute", recompute_names, 3, FT_RECOMPUTE_NONE);
-	plan->step_start = (enum ft_step_start)read_choice(
-		r, "step_start", start_names, 2, FT_STEADY);
+	plan->step_start = (enum ft_step_start)read_choice(r, "step_start", start_names,
+							   2, FT_STEADY);
 	plan->precision = read_dtype(r, "precision", 7, precisions);
 	plan->gradient_dtype = read_dtype(r, "gradient_dtype", 3, gradients);
 	plan->master_weights = read_bool(r, "master_weights", true);
-	plan->reshard_after_forward =
-		read_bool(r, "reshard_after_forward", true);
+	plan->reshard_after_forward = read_bool(r, "reshard_after_forward", true);
 	plan->sequence_parallel =
-		read_bool(r, "sequence_parallel", plan->tp > 1) &&
-		plan->tp > 1;
+		read_bool(r, "sequence_parallel", plan->tp > 1) && plan->tp > 1;
 	plan->overlap_tp = read_bool(o, "tp", false);
 	plan->overlap_dp = read_bool(o, "dp", true);
 	plan->overlap_pp = read_bool(o, "pp", true);
@@ -127,8 +123,7 @@ static bool blame(struct draft *d, const char *const *keys, const char *text)
 	return ft_fail(err, &d->context->gpus, "%s", text);
 }
 
-#define BLAME(d, keys, ...) \
-	blame(d, keys, arena_printf((d)->mem, __VA_ARGS__))
+#define BLAME(d, keys, ...) blame(d, keys, arena_printf((d)->mem, __VA_ARGS__))
 
 static const char *const at_tp[] = { "tp", NULL };
 static const char *const at_pp[] = { "pp", "vpp", NULL };
@@ -162,16 +157,15 @@ static bool check_layer(struct draft *d, const struct ft_layer *l)
 
 	if (l->heads % tp)
 		return BLAME(d, at_tp,
-			     "tp %lld does not divide the %lld attention heads",
-			     tp, (long long)l->heads);
+			     "tp %lld does not divide the %lld attention heads", tp,
+			     (long long)l->heads);
 	if (kv % tp && tp % kv)
 		return BLAME(d, at_tp,
 			     "tp %lld neither divides the %lld key-value heads "
 			     "nor is a multiple of them",
 			     tp, kv);
 	if (l->intermediate % tp || l->shared_intermediate % tp)
-		return BLAME(d, at_tp,
-			     "tp %lld does not divide the MLP width %lld", tp,
+		return BLAME(d, at_tp, "tp %lld does not divide the MLP width %lld", tp,
 			     (long long)(l->intermediate + l->shared_intermediate));
 	return true;
 }
@@ -181,12 +175,12 @@ static bool check_experts(struct draft *d, const struct ft_layer *l)
 	long long ep = d->plan->ep, etp = d->plan->etp;
 
 	if (l->experts % ep)
-		return BLAME(d, at_ep, "ep %lld does not divide the %lld experts",
-			     ep, (long long)l->experts);
+		return BLAME(d, at_ep, "ep %lld does not divide the %lld experts", ep,
+			     (long long)l->experts);
 	if (l->expert_intermediate % etp)
 		return BLAME(d, at_etp,
-			     "etp %lld does not divide the expert width %lld",
-			     etp, (long long)l->expert_intermediate);
+			     "etp %lld does not divide the expert width %lld", etp,
+			     (long long)l->expert_intermediate);
 	return true;
 }
 
@@ -243,15 +237,11 @@ static bool set_batches(struct draft *d)
 		return reader_fail(&d->top, "global_batch_size",
 				   "%lld is no multiple of dp %lld x "
 				   "micro_batch_size %lld = %lld",
-				   (long long)plan->global_batch,
-				   (long long)plan->dp,
-				   (long long)plan->micro_batch,
-				   (long long)whole);
+				   (long long)plan->global_batch, (long long)plan->dp,
+				   (long long)plan->micro_batch, (long long)whole);
 	mine = (plan->global_batch + plan->dp - 1) / plan->dp;
-	plan->micro_batches =
-		(mine + plan->micro_batch - 1) / plan->micro_batch;
-	plan->last_micro_batch =
-		mine - (plan->micro_batches - 1) * plan->micro_batch;
+	plan->micro_batches = (mine + plan->micro_batch - 1) / plan->micro_batch;
+	plan->last_micro_batch = mine - (plan->micro_batches - 1) * plan->micro_batch;
 	return true;
 }
 
@@ -289,8 +279,7 @@ static bool set_shard(struct draft *d)
 	struct ft_plan *plan = d->plan;
 	int64_t same = plan->dp * plan->cp;
 	int64_t near = d->context->ranks_per_node / plan->tp;
-	int64_t shard = read_int(&d->top, "shard", 1, MANY,
-				 divisor_up_to(same, near));
+	int64_t shard = read_int(&d->top, "shard", 1, MANY, divisor_up_to(same, near));
 
 	plan->shard = plan->sharding == FT_DDP ? 1 : same;
 	if (plan->sharding != FT_HSDP)
@@ -310,9 +299,8 @@ static bool set_stages(struct draft *d)
 	int64_t chunks = plan->pp * plan->vpp, layers = d->model->n_layers;
 
 	if (read_has(&d->parallel, "stage_layers") && plan->pp > 1) {
-		plan->stage_layers =
-			stages_read(d->mem, &d->parallel, "stage_layers",
-				    chunks, layers);
+		plan->stage_layers = stages_read(d->mem, &d->parallel, "stage_layers",
+						 chunks, layers);
 		return !d->parallel.failed;
 	}
 	plan->stage_layers = stages_even(d->mem, layers, chunks);
@@ -321,8 +309,7 @@ static bool set_stages(struct draft *d)
 	return BLAME(d, at_pp,
 		     "pp %lld x vpp %lld wants more stages than the model's "
 		     "%lld layers",
-		     (long long)plan->pp, (long long)plan->vpp,
-		     (long long)layers);
+		     (long long)plan->pp, (long long)plan->vpp, (long long)layers);
 }
 
 static bool close_all(struct draft *d)
@@ -351,22 +338,19 @@ static bool load(struct draft *d)
 	reader_allow(&d->parallel, "stage_layers");
 	if (d->top.failed || d->overlap.failed)
 		return false;
-	return set_dp(d) && check_layers(d) && check_sequence(d) &&
-	       set_batches(d) && set_schedule(d) && set_shard(d) &&
-	       set_stages(d) && close_all(d);
+	return set_dp(d) && check_layers(d) && check_sequence(d) && set_batches(d) &&
+	       set_schedule(d) && set_shard(d) && set_stages(d) && close_all(d);
 }
 
-struct ft_plan *ft_plan_load(const struct node *node,
-			     const struct ft_model *model,
+struct ft_plan *ft_plan_load(const struct node *node, const struct ft_model *model,
 			     const struct ft_plan_context *context,
 			     struct ft_error *err)
 {
 	struct arena mem = { 0 };
 	struct owned *owned = ARENA_NEW(&mem, struct owned);
-	struct draft d = { .mem = &mem,
-			   .model = model,
-			   .context = context,
-			   .plan = &owned->plan };
+	struct draft d = {
+		.mem = &mem, .model = model, .context = context, .plan = &owned->plan
+	};
 
 	d.top = reader_open(node, err);
 	d.parallel = reader_open(read_node(&d.top, "parallel"), err);

@@ -13,8 +13,7 @@ int64_t *stages_even(struct arena *mem, int64_t layers, int64_t chunks)
 
 	if ((layers + 2) % chunks == 0 && chunks > 1) {
 		for (int64_t i = 0; i < chunks; i++)
-			n[i] = (layers + 2) / chunks -
-			       (i == 0 || i == chunks - 1);
+			n[i] = (layers + 2) / chunks - (i == 0 || i == chunks - 1);
 		return n;
 	}
 	if (chunks > layers)
@@ -41,9 +40,8 @@ int64_t *stages_read(struct arena *mem, struct reader *r, const char *key,
 	for (size_t i = 0; i < list->n; i++) {
 		char *end = NULL;
 
-		n[i] = list->item[i]->text ?
-			       strtoll(list->item[i]->text, &end, 10) :
-			       -1;
+		n[i] = list->item[i]->text ? strtoll(list->item[i]->text, &end, 10) :
+					     -1;
 		if (n[i] < 0 || n[i] > layers || !end || *end) {
 			reader_fail(r, key, "should be whole numbers of layers");
 			return n;

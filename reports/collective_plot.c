@@ -12,20 +12,18 @@
 static bool same_curve(const struct ft_collective_line *a,
 		       const struct ft_collective_line *b, bool by_gpus)
 {
-	return a->op == b->op &&
-	       (by_gpus ? a->bytes == b->bytes : a->gpus == b->gpus);
+	return a->op == b->op && (by_gpus ? a->bytes == b->bytes : a->gpus == b->gpus);
 }
 
-static void put_curve(struct plot *q, const struct ft_collective_line *l,
-		      size_t from, size_t n, bool by_gpus)
+static void put_curve(struct plot *q, const struct ft_collective_line *l, size_t from,
+		      size_t n, bool by_gpus)
 {
 	for (size_t i = from; i < n; i++)
 		if (same_curve(&l[from], &l[i], by_gpus))
 			fprintf(q->data.out, "%.0f %.9g\n",
 				by_gpus ? (double)l[i].gpus : l[i].bytes,
 				l[i].bytes / l[i].result.duration.time_s * 1e-9 *
-					ft_collective_bus_factor(l[i].op,
-								 l[i].gpus));
+					ft_collective_bus_factor(l[i].op, l[i].gpus));
 }
 
 static const char *title(struct plot *q, const struct ft_collective_line *l,
@@ -41,14 +39,15 @@ static const char *title(struct plot *q, const struct ft_collective_line *l,
 }
 
 /* The rows, a block for each curve; the plot command grows with them. */
-static const char *blocks(struct plot *q, const struct ft_collective_line *l,
-			  size_t n, bool by_gpus)
+static const char *blocks(struct plot *q, const struct ft_collective_line *l, size_t n,
+			  bool by_gpus)
 {
-	const char *script = arena_printf(q->mem, "set termoption noenhanced\n"
+	const char *script = arena_printf(
+		q->mem,
+		"set termoption noenhanced\n"
 		"set logscale x 2\nset xlabel '%s'\nset ylabel 'bus bandwidth, "
 		"GB/s'\n%sset key %s top reverse Left\nset yrange [0:*]\nplot ",
-		by_gpus ? "GPUs" : "bytes",
-		by_gpus ? "" : "set format x '%.0b %BB'\n",
+		by_gpus ? "GPUs" : "bytes", by_gpus ? "" : "set format x '%.0b %BB'\n",
 		by_gpus ? "right" : "left");
 	size_t curve = 0;
 
@@ -62,9 +61,11 @@ static const char *blocks(struct plot *q, const struct ft_collective_line *l,
 		fprintf(q->data.out, "%s# %s: %s, GB/s\n", i ? "\n\n" : "",
 			title(q, &l[i], by_gpus), by_gpus ? "GPUs" : "bytes");
 		put_curve(q, l, i, n, by_gpus);
-		script = arena_printf(q->mem, "%s%sdat index %zu using 1:2 with "
-			"linespoints lw 2 pt 7 ps 0.5 title '%s'", script,
-			curve ? ", " : "", curve, title(q, &l[i], by_gpus));
+		script = arena_printf(q->mem,
+				      "%s%sdat index %zu using 1:2 with "
+				      "linespoints lw 2 pt 7 ps 0.5 title '%s'",
+				      script, curve ? ", " : "", curve,
+				      title(q, &l[i], by_gpus));
 		curve++;
 	}
 	return script;
@@ -80,9 +81,8 @@ static bool draw(struct arena *mem, const char *dir, const char *name,
 	       plot_draw(&q, blocks(&q, line, n, by_gpus), 440, err);
 }
 
-bool ft_report_collectives_plot(const char *dir,
-				const struct ft_collective_line *line, size_t n,
-				struct ft_error *err)
+bool ft_report_collectives_plot(const char *dir, const struct ft_collective_line *line,
+				size_t n, struct ft_error *err)
 {
 	struct ft_mark at = { dir, 0, 0 };
 	struct arena mem = { 0 };

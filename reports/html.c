@@ -85,14 +85,15 @@ static void head(struct page *p)
 	      ".bad{color:#b00020;font-weight:600}\n.note{color:#555;font-size:.9rem}\n"
 	      "@media(prefers-color-scheme:dark){body{background:#16181c;color:#ddd}"
 	      "th,td{border-color:#444}.note{color:#aaa}img{background:#fff}}\n"
-	      "</style>\n</head>\n<body>\n<h1>", p->out);
+	      "</style>\n</head>\n<body>\n<h1>",
+	      p->out);
 	text(p->out, p->scenario[0]->model->name);
 	fputs(": what it trains at, why, and what it costs</h1>\n", p->out);
 }
 
 /* One row: a name, and one cell for each scenario. */
-static void row(struct page *p, const char *name, const char *key,
-		enum dimension dim, const char *fmt, double scale)
+static void row(struct page *p, const char *name, const char *key, enum dimension dim,
+		const char *fmt, double scale)
 {
 	char buf[64];
 
@@ -138,10 +139,10 @@ static void answers(struct page *p)
 	fputs("<h2>The answer</h2>\n", p->out);
 	table_head(p, "");
 	row(p, "tokens per second", "tokens_per_s", DIM_NONE, "%.0f", 1);
-	row(p, "tokens per second and GPU", "tokens_per_s_per_gpu", DIM_NONE,
-	    "%.1f", 1);
-	row(p, "dollars per million tokens", "cost.usd_per_million_tokens",
-	    DIM_NONE, "%.4f", 1);
+	row(p, "tokens per second and GPU", "tokens_per_s_per_gpu", DIM_NONE, "%.1f",
+	    1);
+	row(p, "dollars per million tokens", "cost.usd_per_million_tokens", DIM_NONE,
+	    "%.4f", 1);
 	row(p, "dollars per GPU-hour", "cost.usd_per_gpu_hour", DIM_NONE, "%.3f", 1);
 	row(p, "joules per token", "cost.joules_per_token", DIM_NONE, "%.3f", 1);
 	row(p, "capital", "cost.capex_usd", DIM_USD, NULL, 1);
@@ -150,8 +151,8 @@ static void answers(struct page *p)
 	row(p, "memory per GPU", "memory_bytes_per_gpu.total", DIM_BYTES, NULL, 1);
 	fputs("<tr><td>fits in memory</td>", p->out);
 	for (size_t i = 0; i < p->n; i++)
-		fputs(p->outcome[i].fits ? "<td>yes</td>" :
-					   "<td class=\"bad\">no</td>", p->out);
+		fputs(p->outcome[i].fits ? "<td>yes</td>" : "<td class=\"bad\">no</td>",
+		      p->out);
 	fputs("</tr>\n<tr><td>tokens per second, P10 to P90</td>", p->out);
 	for (size_t i = 0; i < p->n; i++)
 		fprintf(p->out, "<td class=\"range\">%.0f to %.0f</td>",
@@ -160,8 +161,7 @@ static void answers(struct page *p)
 	fputs("</tr>\n", p->out);
 	table_end(p);
 	for (size_t i = 0; i < p->n; i++) {
-		fprintf(p->out, "<p><b>%s:</b> ",
-			p->scenario[i]->cluster->gpu->name);
+		fprintf(p->out, "<p><b>%s:</b> ", p->scenario[i]->cluster->gpu->name);
 		text(p->out, p->outcome[i].bottleneck);
 		fputs("</p>\n", p->out);
 	}
@@ -186,15 +186,16 @@ static void items(struct page *p)
 		const struct ft_run *run = p->outcome[i].run;
 		char buf[64];
 
-		fprintf(p->out, "<h3>%s</h3>\n<div class=\"wide\"><table><tr>"
+		fprintf(p->out,
+			"<h3>%s</h3>\n<div class=\"wide\"><table><tr>"
 			"<th>item</th><th>count</th><th>time</th></tr>\n",
 			p->scenario[i]->cluster->gpu->name);
 		for (size_t k = 0; k < run->n_shares && k < 12; k++) {
 			fputs("<tr><td>", p->out);
 			text(p->out, run->share[k].name);
 			fprintf(p->out, "%s</td><td>%.0f</td><td>%s</td></tr>\n",
-				run->share[k].extrapolated ?
-					" <i>(extrapolated)</i>" : "",
+				run->share[k].extrapolated ? " <i>(extrapolated)</i>" :
+							     "",
 				run->share[k].count,
 				quantity_text(run->share[k].time_s, DIM_S, buf,
 					      sizeof(buf)));
@@ -203,8 +204,7 @@ static void items(struct page *p)
 	}
 }
 
-static void source(struct page *p, const char *what,
-		   const struct ft_provenance *from)
+static void source(struct page *p, const char *what, const struct ft_provenance *from)
 {
 	fprintf(p->out, "<li>%s: ", what);
 	if (from) {
@@ -230,9 +230,11 @@ static void sources(struct page *p)
 		source(p, "GPU profile", s->cluster->gpu->from);
 		source(p, "software stack", s->stack->from);
 		source(p, "prices", s->prices->from);
-		fprintf(p->out, "<li>%.0f %% of the kernel time lies far from "
+		fprintf(p->out,
+			"<li>%.0f %% of the kernel time lies far from "
 			"anything measured.</li>\n<li>assumed, as nobody gave "
-			"them: ", 100 * p->outcome[i].extrapolated_frac);
+			"them: ",
+			100 * p->outcome[i].extrapolated_frac);
 		for (size_t k = 0; k < s->n_assumed; k++) {
 			fputs(k ? ", " : "", p->out);
 			text(p->out, s->assumed[k]);
@@ -257,10 +259,10 @@ static void exact(struct page *p)
 	char *dump;
 
 	for (size_t i = 0; i < p->n; i++)
-		json_array_append_new(list, json_of_outcome(p->scenario[i],
-							    &p->outcome[i]));
-	dump = json_dumps(list, JSON_COMPACT | JSON_REAL_PRECISION(12) |
-				JSON_ESCAPE_SLASH);
+		json_array_append_new(list,
+				      json_of_outcome(p->scenario[i], &p->outcome[i]));
+	dump = json_dumps(list,
+			  JSON_COMPACT | JSON_REAL_PRECISION(12) | JSON_ESCAPE_SLASH);
 	fprintf(p->out, "<script type=\"application/json\" id=\"answer\">%s</script>\n",
 		dump ? dump : "[]");
 	free(dump);
@@ -269,8 +271,11 @@ static void exact(struct page *p)
 
 static bool body(struct page *p, const char *dir, struct ft_error *err)
 {
-	struct plots q = { .mem = p->mem, .dir = dir, .scenario = p->scenario,
-			   .outcome = p->outcome, .n = p->n };
+	struct plots q = { .mem = p->mem,
+			   .dir = dir,
+			   .scenario = p->scenario,
+			   .outcome = p->outcome,
+			   .n = p->n };
 
 	answers(p);
 	fputs("<h2>Where a step goes</h2>\n", p->out);
@@ -279,14 +284,16 @@ static bool body(struct page *p, const char *dir, struct ft_error *err)
 	breakdown(p);
 	items(p);
 	fputs("<h2>Scaling</h2>\n<p class=\"note\">The same plan on more and fewer "
-	      "GPUs, the batch growing with them.</p>\n", p->out);
+	      "GPUs, the batch growing with them.</p>\n",
+	      p->out);
 	if (!picture(p, "tokens per second against GPUs", plot_scaling(&q, err)))
 		return false;
 	fputs("<h2>What a million tokens costs</h2>\n", p->out);
 	if (!picture(p, "cost of a million tokens by part", plot_cost(&q, err)))
 		return false;
 	fputs("<h2>What moves the cost</h2>\n<p class=\"note\">One input at a time, "
-	      "low and high.</p>\n", p->out);
+	      "low and high.</p>\n",
+	      p->out);
 	for (size_t i = 0; i < p->n; i++)
 		if (!picture(p, "sensitivity of the cost",
 			     plot_sensitivity(&q, i, err)))
@@ -297,14 +304,14 @@ static bool body(struct page *p, const char *dir, struct ft_error *err)
 }
 
 bool ft_report_html(const char *dir, const struct ft_scenario *const *scenario,
-		    const struct ft_outcome *outcome, size_t n,
-		    struct ft_error *err)
+		    const struct ft_outcome *outcome, size_t n, struct ft_error *err)
 {
 	struct ft_mark at = { dir, 0, 0 };
 	struct arena mem = { 0 };
 	struct file_out f;
-	struct page p = { .mem = &mem, .scenario = scenario, .outcome = outcome,
-			  .n = n };
+	struct page p = {
+		.mem = &mem, .scenario = scenario, .outcome = outcome, .n = n
+	};
 	bool ok;
 
 	if (mkdir(dir, 0777) && errno != EEXIST)

@@ -12,8 +12,7 @@
 
 static const char *label(struct plots *p, size_t i)
 {
-	return arena_printf(p->mem, "%" PRId64 " %s",
-			    p->scenario[i]->cluster->gpus,
+	return arena_printf(p->mem, "%" PRId64 " %s", p->scenario[i]->cluster->gpus,
 			    p->scenario[i]->cluster->gpu->name);
 }
 
@@ -33,15 +32,21 @@ char *plot_breakdown(struct plots *p, struct ft_error *err)
 	for (size_t i = 0; i < p->n; i++) {
 		const struct ft_breakdown *b = &p->outcome[i].breakdown;
 
-		fprintf(q.data.out, "\"%s\" %.9g %.9g %.9g %.9g %.9g\n",
-			label(p, i), b->compute_s, b->optimizer_s,
-			b->exposed_communication_s, b->bubble_s, b->host_s);
+		fprintf(q.data.out, "\"%s\" %.9g %.9g %.9g %.9g %.9g\n", label(p, i),
+			b->compute_s, b->optimizer_s, b->exposed_communication_s,
+			b->bubble_s, b->host_s);
 	}
-	return plot_draw(&q, arena_printf(p->mem, "%sset ylabel 'seconds a step'\n"
-		"plot dat using 2:xtic(1) ls 1 title 'compute', '' using 3 ls 5 "
-		"title 'optimizer', '' using 4 ls 2 title 'exposed communication', "
-		"'' using 5 ls 3 title 'pipeline bubble', '' using 6 ls 6 title "
-		"'host'", stacked), 360, err);
+	return plot_draw(
+		&q,
+		arena_printf(
+			p->mem,
+			"%sset ylabel 'seconds a step'\n"
+			"plot dat using 2:xtic(1) ls 1 title 'compute', '' using 3 ls 5 "
+			"title 'optimizer', '' using 4 ls 2 title 'exposed communication', "
+			"'' using 5 ls 3 title 'pipeline bubble', '' using 6 ls 6 title "
+			"'host'",
+			stacked),
+		360, err);
 }
 
 /* The scenario at another size, the batch growing with it; 0 when it cannot be. */
@@ -58,13 +63,11 @@ static double tokens_at(const struct ft_scenario *s, double times)
 	double tokens = 0;
 	bool ok;
 
-	snprintf(text, sizeof(text), "%.0f",
-		 times * (double)s->cluster->gpus);
+	snprintf(text, sizeof(text), "%.0f", times * (double)s->cluster->gpus);
 	ok = node_put_path(&mem, root, "cluster.gpus", &at, text, &err);
-	snprintf(text, sizeof(text), "%.0f",
-		 times * (double)s->plan->global_batch);
-	ok = ok && node_put_path(&mem, root, "training.global_batch_size", &at,
-				 text, &err);
+	snprintf(text, sizeof(text), "%.0f", times * (double)s->plan->global_batch);
+	ok = ok &&
+	     node_put_path(&mem, root, "training.global_batch_size", &at, text, &err);
 	if (ok)
 		scaled = ft_scenario_from(shelf, root, "scaling", true, &err);
 	if (scaled && ft_study_simulate(scaled, NULL, NULL, &o, &err)) {
@@ -79,9 +82,10 @@ static double tokens_at(const struct ft_scenario *s, double times)
 
 char *plot_scaling(struct plots *p, struct ft_error *err)
 {
-	const char *script = "set logscale x 2\nset logscale y 10\nset xlabel 'GPUs'\nset ylabel "
-			     "'tokens per second'\nset format y '%.0s%c'\n"
-			     "set key left top reverse Left\nset grid xtics\nplot ";
+	const char *script =
+		"set logscale x 2\nset logscale y 10\nset xlabel 'GPUs'\nset ylabel "
+		"'tokens per second'\nset format y '%.0s%c'\n"
+		"set key left top reverse Left\nset grid xtics\nplot ";
 	struct plot q;
 
 	if (!plot_begin(&q, p->mem, p->dir, "scaling", err))
@@ -98,10 +102,12 @@ char *plot_scaling(struct plots *p, struct ft_error *err)
 					tokens, t * p->outcome[i].tokens_per_s);
 		}
 		fputs("\n\n", q.data.out);
-		script = arena_printf(p->mem, "%s%sdat index %zu using 1:2 with "
+		script = arena_printf(
+			p->mem,
+			"%s%sdat index %zu using 1:2 with "
 			"linespoints ls %zu lw 2 pt 7 title '%s', '' index %zu "
-			"using 1:3 with lines ls 6 dt 2 notitle", script,
-			i ? ", " : "", i, i % 5 + 1, label(p, i), i);
+			"using 1:3 with lines ls 6 dt 2 notitle",
+			script, i ? ", " : "", i, i % 5 + 1, label(p, i), i);
 	}
 	return plot_draw(&q, script, 400, err);
 }
@@ -123,10 +129,16 @@ char *plot_cost(struct plots *p, struct ft_error *err)
 			per * c->electricity_usd_per_gpu_hour,
 			per * c->maintenance_usd_per_gpu_hour);
 	}
-	return plot_draw(&q, arena_printf(p->mem, "%sset ylabel 'USD per million "
-		"tokens'\nplot dat using 2:xtic(1) ls 1 title 'capital', '' using "
-		"3 ls 4 title 'colocation', '' using 4 ls 3 title 'electricity', "
-		"'' using 5 ls 5 title 'maintenance'", stacked), 360, err);
+	return plot_draw(
+		&q,
+		arena_printf(
+			p->mem,
+			"%sset ylabel 'USD per million "
+			"tokens'\nplot dat using 2:xtic(1) ls 1 title 'capital', '' using "
+			"3 ls 4 title 'colocation', '' using 4 ls 3 title 'electricity', "
+			"'' using 5 ls 5 title 'maintenance'",
+			stacked),
+		360, err);
 }
 
 /* ---- sensitivity -------------------------------------------------------------- */
@@ -146,9 +158,9 @@ static double cost_with(const struct ft_scenario *s, const struct ft_outcome *o,
 	bom.total_usd *= bom_factor;
 	bom.low_usd *= bom_factor;
 	bom.high_usd *= bom_factor;
-	if (!ft_cost_compute(s->cluster, s->prices, &bom, terms,
-			     o->run->gpu_busy_frac, o->tokens_per_s,
-			     o->tokens_low_per_s, o->tokens_high_per_s, &cost, &err))
+	if (!ft_cost_compute(s->cluster, s->prices, &bom, terms, o->run->gpu_busy_frac,
+			     o->tokens_per_s, o->tokens_low_per_s, o->tokens_high_per_s,
+			     &cost, &err))
 		return o->cost.usd_per_million_tokens;
 	return cost.usd_per_million_tokens;
 }
@@ -164,33 +176,31 @@ static size_t swings(const struct ft_scenario *s, const struct ft_outcome *o,
 	w[n++] = (struct swing){ "throughput, P90 to P10",
 				 base * o->tokens_per_s / o->tokens_high_per_s,
 				 base * o->tokens_per_s / o->tokens_low_per_s };
-	w[n++] = (struct swing){ "prices, low to high",
+	w[n++] = (struct swing){
+		"prices, low to high",
 		cost_with(s, o, &t, o->bom->low_usd / o->bom->total_usd),
-		cost_with(s, o, &t, o->bom->high_usd / o->bom->total_usd) };
+		cost_with(s, o, &t, o->bom->high_usd / o->bom->total_usd)
+	};
 	low.horizon_years = t.horizon_years + 1;
-	high.horizon_years = t.horizon_years > 1.5 ? t.horizon_years - 1 :
-						     t.horizon_years;
+	high.horizon_years =
+		t.horizon_years > 1.5 ? t.horizon_years - 1 : t.horizon_years;
 	w[n++] = (struct swing){ "years of use, one more to one less",
-				 cost_with(s, o, &low, 1),
-				 cost_with(s, o, &high, 1) };
+				 cost_with(s, o, &low, 1), cost_with(s, o, &high, 1) };
 	low = high = t;
 	low.utilization_frac = fmin(1, t.utilization_frac + 0.05);
 	high.utilization_frac = t.utilization_frac - 0.1;
 	w[n++] = (struct swing){ "utilisation, +5 to -10 points",
-				 cost_with(s, o, &low, 1),
-				 cost_with(s, o, &high, 1) };
+				 cost_with(s, o, &low, 1), cost_with(s, o, &high, 1) };
 	low = high = t;
 	low.cost_of_capital_frac = fmax(0, t.cost_of_capital_frac - 0.03);
 	high.cost_of_capital_frac = t.cost_of_capital_frac + 0.05;
 	w[n++] = (struct swing){ "cost of capital, -3 to +5 points",
-				 cost_with(s, o, &low, 1),
-				 cost_with(s, o, &high, 1) };
+				 cost_with(s, o, &low, 1), cost_with(s, o, &high, 1) };
 	low = high = t;
 	low.electricity_usd_per_kwh = price / 2;
 	high.electricity_usd_per_kwh = price * 2;
 	w[n++] = (struct swing){ "electricity, half to double",
-				 cost_with(s, o, &low, 1),
-				 cost_with(s, o, &high, 1) };
+				 cost_with(s, o, &low, 1), cost_with(s, o, &high, 1) };
 	return n;
 }
 
@@ -210,19 +220,23 @@ char *plot_sensitivity(struct plots *p, size_t i, struct ft_error *err)
 	struct plot q;
 
 	qsort(w, n, sizeof(*w), by_width);
-	if (!plot_begin(&q, p->mem, p->dir,
-			arena_printf(p->mem, "sensitivity-%zu", i), err))
+	if (!plot_begin(&q, p->mem, p->dir, arena_printf(p->mem, "sensitivity-%zu", i),
+			err))
 		return NULL;
 	for (size_t k = 0; k < n; k++)
-		fprintf(q.data.out, "%zu \"%s\" %.9g %.9g\n", k, w[k].name,
-			w[k].low, w[k].high);
-	return plot_draw(&q, arena_printf(p->mem,
-		"set title '%s'\nset xlabel 'USD per million tokens'\n"
-		"set style fill solid 0.95 noborder\nset yrange [-0.7:%zu - 0.3]\n"
-		"unset key\nset grid xtics noytics\nbase = %.9g\n"
-		"set arrow from base, graph 0 to base, graph 1 nohead lc rgb "
-		"'#333333'\nplot dat using (base):1:(base < $3 ? base : $3):(base)"
-		":($1-0.3):($1+0.3):ytic(2) with boxxyerror ls 4, '' using "
-		"(base):1:(base):($4):($1-0.3):($1+0.3) with boxxyerror ls 2",
-		label(p, i), n, base), 320, err);
+		fprintf(q.data.out, "%zu \"%s\" %.9g %.9g\n", k, w[k].name, w[k].low,
+			w[k].high);
+	return plot_draw(
+		&q,
+		arena_printf(
+			p->mem,
+			"set title '%s'\nset xlabel 'USD per million tokens'\n"
+			"set style fill solid 0.95 noborder\nset yrange [-0.7:%zu - 0.3]\n"
+			"unset key\nset grid xtics noytics\nbase = %.9g\n"
+			"set arrow from base, graph 0 to base, graph 1 nohead lc rgb "
+			"'#333333'\nplot dat using (base):1:(base < $3 ? base : $3):(base)"
+			":($1-0.3):($1+0.3):ytic(2) with boxxyerror ls 4, '' using "
+			"(base):1:(base):($4):($1-0.3):($1+0.3) with boxxyerror ls 2",
+			label(p, i), n, base),
+		320, err);
 }

@@ -81,7 +81,7 @@ static json_t *training(const struct ft_plan *p)
 	json_put_bool(overlap, "copy_engines", p->copy_engines);
 	json_object_set_new(o, "overlap", overlap);
 	json_put_text(o, "step_start",
-		 p->step_start == FT_STEADY ? "steady" : "together");
+		      p->step_start == FT_STEADY ? "steady" : "together");
 	return o;
 }
 
@@ -102,7 +102,7 @@ static json_t *resolved(const struct ft_scenario *s)
 	json_put(cost, "cost_of_capital_frac", s->terms.cost_of_capital_frac);
 	json_put(cost, "residual_frac", s->terms.residual_frac);
 	json_put(cost, "electricity_usd_per_kwh",
-	    ft_cost_electricity_usd_per_kwh(&s->terms, s->prices));
+		 ft_cost_electricity_usd_per_kwh(&s->terms, s->prices));
 	json_put(cost, "pue", s->terms.pue);
 	json_put(cost, "utilization_frac", s->terms.utilization_frac);
 	json_object_set_new(o, "cost", cost);
@@ -186,8 +186,8 @@ static json_t *provenance_text(const struct ft_provenance *p)
 	if (!p)
 		return json_string("");
 	return json_sprintf("%s%s%s%s%s", ft_provenance_kind_name(p->kind),
-			    p->source[0] ? ": " : "", p->source,
-			    p->date[0] ? ", " : "", p->date);
+			    p->source[0] ? ": " : "", p->source, p->date[0] ? ", " : "",
+			    p->date);
 }
 
 json_t *json_of_outcome(const struct ft_scenario *s, const struct ft_outcome *o)
@@ -242,8 +242,8 @@ void ft_report_compare_json(FILE *out, const struct ft_scenario *const *s,
 		json_array_append_new(list, json_of_outcome(s[i], &o[i]));
 	for (size_t i = 1; i < n; i++) {
 		size_t count;
-		struct ft_difference *d = ft_study_differences(s[0], &o[0], s[i],
-							       &o[i], &count);
+		struct ft_difference *d =
+			ft_study_differences(s[0], &o[0], s[i], &o[i], &count);
 		for (size_t k = 0; k < count; k++) {
 			json_t *e = json_object();
 

@@ -3,8 +3,7 @@
 
 #include <string.h>
 
-void ft_report_bom_json(FILE *out, const struct ft_cluster *c,
-			const struct ft_bom *bom)
+void ft_report_bom_json(FILE *out, const struct ft_cluster *c, const struct ft_bom *bom)
 {
 	json_t *j = json_object(), *f = json_object(), *items = json_array();
 	const struct ft_topology *t = &c->topology;
@@ -103,8 +102,7 @@ void ft_report_validation_json(FILE *out, const struct ft_validation *v)
 	json_print(out, j);
 }
 
-void ft_report_collectives_json(FILE *out, const struct ft_collective_line *l,
-				size_t n)
+void ft_report_collectives_json(FILE *out, const struct ft_collective_line *l, size_t n)
 {
 	json_t *j = json_object(), *rows = json_array();
 
@@ -119,7 +117,7 @@ void ft_report_collectives_json(FILE *out, const struct ft_collective_line *l,
 		json_put(o, "time_us", t * 1e6);
 		json_put(o, "algbw_gb_per_s", algbw);
 		json_put(o, "busbw_gb_per_s",
-		    algbw * ft_collective_bus_factor(l[i].op, l[i].gpus));
+			 algbw * ft_collective_bus_factor(l[i].op, l[i].gpus));
 		json_put_text(o, "algorithm", l[i].result.algorithm);
 		json_put_text(o, "protocol", l[i].result.protocol);
 		json_object_set_new(o, "extrapolated",

@@ -11,9 +11,8 @@
 static const struct {
 	const char *kind, *folder;
 } kinds[] = {
-	{ "gpus", "hw/gpus" },	     { "nodes", "hw/nodes" },
-	{ "fabrics", "hw/fabrics" }, { "models", "models" },
-	{ "stacks", "stacks" },	     { "prices", "cost/prices" },
+	{ "gpus", "hw/gpus" },	{ "nodes", "hw/nodes" }, { "fabrics", "hw/fabrics" },
+	{ "models", "models" }, { "stacks", "stacks" },	 { "prices", "cost/prices" },
 };
 
 enum { KINDS = sizeof(kinds) / sizeof(*kinds) };
@@ -54,11 +53,10 @@ static bool one(struct arena *mem, const char *folder, const char *name,
 	return true;
 }
 
-bool ft_report_list(FILE *out, const char *kind, bool json,
-		    struct ft_error *err)
+bool ft_report_list(FILE *out, const char *kind, bool json, struct ft_error *err)
 {
-	static const char *const heads[] = { "name", "title", "provenance",
-					     "date", "source" };
+	static const char *const heads[] = { "name", "title", "provenance", "date",
+					     "source" };
 	struct arena mem = { 0 };
 	const char *folder = NULL, **name;
 	json_t *list = NULL;
@@ -70,8 +68,10 @@ bool ft_report_list(FILE *out, const char *kind, bool json,
 		if (!strcmp(kind, kinds[i].kind))
 			folder = kinds[i].folder;
 	if (!folder)
-		return ft_fail(err, NULL, "'%.40s' is not one of gpus, nodes, "
-			       "fabrics, models, stacks, prices", kind);
+		return ft_fail(err, NULL,
+			       "'%.40s' is not one of gpus, nodes, "
+			       "fabrics, models, stacks, prices",
+			       kind);
 	name = file_list(&mem, folder, &n);
 	if (json)
 		list = json_array();

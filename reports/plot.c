@@ -13,12 +13,11 @@ enum { LARGEST_SVG = 8 * 1024 * 1024 };
 
 extern char **environ;
 
-bool plot_begin(struct plot *p, struct arena *mem, const char *dir,
-		const char *name, struct ft_error *err)
+bool plot_begin(struct plot *p, struct arena *mem, const char *dir, const char *name,
+		struct ft_error *err)
 {
 	*p = (struct plot){ .mem = mem, .dir = dir, .name = name };
-	return file_begin(&p->data, arena_printf(mem, "%s/%s.dat", dir, name),
-			  err);
+	return file_begin(&p->data, arena_printf(mem, "%s/%s.dat", dir, name), err);
 }
 
 static bool run_gnuplot(const char *script, struct ft_error *err)
@@ -30,7 +29,8 @@ static bool run_gnuplot(const char *script, struct ft_error *err)
 
 	why = posix_spawnp(&pid, "gnuplot", NULL, NULL, argv, environ);
 	if (why == ENOENT)
-		return ft_fail(err, NULL, "the report's plots need gnuplot; "
+		return ft_fail(err, NULL,
+			       "the report's plots need gnuplot; "
 			       "install gnuplot-nox, or run without --report");
 	if (why || waitpid(pid, &status, 0) != pid)
 		return ft_fail(err, NULL, "gnuplot cannot be run: %s",
@@ -40,8 +40,7 @@ static bool run_gnuplot(const char *script, struct ft_error *err)
 	return true;
 }
 
-char *plot_draw(struct plot *p, const char *script, int height,
-		struct ft_error *err)
+char *plot_draw(struct plot *p, const char *script, int height, struct ft_error *err)
 {
 	const char *base = arena_printf(p->mem, "%s/%s", p->dir, p->name);
 	const char *gp = arena_printf(p->mem, "%s.gp", base);
@@ -51,7 +50,8 @@ char *plot_draw(struct plot *p, const char *script, int height,
 
 	if (!file_commit(&p->data, err) || !file_begin(&f, gp, err))
 		return NULL;
-	fprintf(f.out, "# redraw with: gnuplot %s.gp\n"
+	fprintf(f.out,
+		"# redraw with: gnuplot %s.gp\n"
 		"set terminal svg size 720,%d font 'sans-serif,13' background '#ffffff'\n"
 		"set output '%s'\n"
 		"dat = '%s.dat'\n"

@@ -19,13 +19,12 @@ struct plot {
 };
 
 /* Write the rows to plot->data.out, then draw. */
-bool plot_begin(struct plot *p, struct arena *mem, const char *dir,
-		const char *name, struct ft_error *err)
-	__attribute__((warn_unused_result));
+bool plot_begin(struct plot *p, struct arena *mem, const char *dir, const char *name,
+		struct ft_error *err) __attribute__((warn_unused_result));
 
 /* script: gnuplot commands that plot 'NAME.dat'; terminal and output are set.
  * The SVG's text, or NULL: gnuplot is missing or refused the script. */
-char *plot_draw(struct plot *p, const char *script, int height,
-		struct ft_error *err) __attribute__((warn_unused_result));
+char *plot_draw(struct plot *p, const char *script, int height, struct ft_error *err)
+	__attribute__((warn_unused_result));
 
 #endif

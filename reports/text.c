@@ -22,12 +22,12 @@ static void headline(FILE *out, const struct ft_scenario *s)
 	const struct ft_plan *p = s->plan;
 
 	fprintf(out, "%s on %" PRId64 " %s (%s, %s), %s\n", s->model->name,
-		s->cluster->gpus, s->cluster->gpu->title,
-		s->cluster->node->name, s->cluster->fabric->name,
-		s->stack->title);
-	fprintf(out, "%s, sequence %" PRId64 ", batch %" PRId64 " x %" PRId64
-		", tp %" PRId64 " pp %" PRId64 " dp %" PRId64 " cp %" PRId64
-		" ep %" PRId64 ", %s, recompute %s\n\n",
+		s->cluster->gpus, s->cluster->gpu->title, s->cluster->node->name,
+		s->cluster->fabric->name, s->stack->title);
+	fprintf(out,
+		"%s, sequence %" PRId64 ", batch %" PRId64 " x %" PRId64 ", tp %" PRId64
+		" pp %" PRId64 " dp %" PRId64 " cp %" PRId64 " ep %" PRId64
+		", %s, recompute %s\n\n",
 		ft_dtype_name(p->precision), p->sequence, p->global_batch,
 		p->micro_batch, p->tp, p->pp, p->dp, p->cp, p->ep,
 		ft_sharding_name(p->sharding), ft_recompute_name(p->recompute));
@@ -56,8 +56,8 @@ static void numbers(FILE *out, const struct ft_outcome *o)
 	table_put(&t, "%s", show(o->model_flop_per_s_per_gpu, DIM_FLOP_PER_S, a));
 	table_row(&t);
 	table_put(&t, "MFU causal | full | HFU");
-	table_put(&t, "%.1f %% | %.1f %% | %.1f %%", 100 * o->mfu,
-		  100 * o->mfu_full, 100 * o->hfu);
+	table_put(&t, "%.1f %% | %.1f %% | %.1f %%", 100 * o->mfu, 100 * o->mfu_full,
+		  100 * o->hfu);
 	table_row(&t);
 	table_put(&t, "dollars per million tokens");
 	table_put(&t, "%.4f", o->cost.usd_per_million_tokens);
@@ -108,8 +108,8 @@ static void where(FILE *out, const struct ft_outcome *o)
 
 static void items(FILE *out, const struct ft_outcome *o)
 {
-	struct table t = OPEN(out, "largest items (a rank's time)", ">count",
-			      ">time", "note");
+	struct table t =
+		OPEN(out, "largest items (a rank's time)", ">count", ">time", "note");
 	char a[64];
 
 	for (size_t i = 0; i < o->run->n_shares && i < 10; i++) {
@@ -126,8 +126,7 @@ static void items(FILE *out, const struct ft_outcome *o)
 	putc('\n', out);
 }
 
-static void memory(FILE *out, const struct ft_scenario *s,
-		   const struct ft_outcome *o)
+static void memory(FILE *out, const struct ft_scenario *s, const struct ft_outcome *o)
 {
 	struct table t = OPEN(out, "memory per GPU", ">bytes");
 	double room = s->cluster->gpu->memory_bytes.value *
@@ -159,28 +158,31 @@ void ft_report_outcome(FILE *out, const struct ft_scenario *s,
 	memory(out, s, o);
 	fprintf(out, "%s\n", o->bottleneck);
 	if (o->beside)
-		fprintf(out, "Beside %s a step takes %.1f %% longer than the %.4g s "
-			     "that it takes alone.\n", o->beside,
-			100 * (o->step_s / o->step_alone_s - 1), o->step_alone_s);
+		fprintf(out,
+			"Beside %s a step takes %.1f %% longer than the %.4g s "
+			"that it takes alone.\n",
+			o->beside, 100 * (o->step_s / o->step_alone_s - 1),
+			o->step_alone_s);
 	if (o->extrapolated_frac > 0.05)
-		fprintf(out, "%.0f %% of the kernel time lies far from anything "
-			     "measured.\n", 100 * o->extrapolated_frac);
+		fprintf(out,
+			"%.0f %% of the kernel time lies far from anything "
+			"measured.\n",
+			100 * o->extrapolated_frac);
 }
 
-void ft_report_bom(FILE *out, const struct ft_cluster *c,
-		   const struct ft_bom *bom)
+void ft_report_bom(FILE *out, const struct ft_cluster *c, const struct ft_bom *bom)
 {
 	const struct ft_topology *f = &c->topology;
 	struct table t;
 
-	fprintf(out, "%" PRId64 " %s in %" PRId64 " nodes, fabric %s: %" PRId64
+	fprintf(out,
+		"%" PRId64 " %s in %" PRId64 " nodes, fabric %s: %" PRId64
 		" tiers, %" PRId64 " leaf, %" PRId64 " spine, %" PRId64
 		" core; cables %" PRId64 " / %" PRId64 " / %" PRId64 "\n\n",
-		c->gpus, c->gpu->title, c->nodes, c->fabric->name, f->tiers,
-		f->leaf, f->spine, f->core, f->cables_node_leaf,
-		f->cables_leaf_spine, f->cables_spine_core);
-	t = OPEN(out, "item", ">count", ">unit USD", ">total USD", "date",
-		 "source");
+		c->gpus, c->gpu->title, c->nodes, c->fabric->name, f->tiers, f->leaf,
+		f->spine, f->core, f->cables_node_leaf, f->cables_leaf_spine,
+		f->cables_spine_core);
+	t = OPEN(out, "item", ">count", ">unit USD", ">total USD", "date", "source");
 	for (size_t i = 0; i < bom->n_items; i++) {
 		const struct ft_bom_item *b = &bom->item[i];
 
@@ -206,12 +208,10 @@ void ft_report_bom(FILE *out, const struct ft_cluster *c,
 	table_close(&t);
 }
 
-void ft_report_collectives(FILE *out, const struct ft_collective_line *l,
-			   size_t n)
+void ft_report_collectives(FILE *out, const struct ft_collective_line *l, size_t n)
 {
-	struct table t = OPEN(out, "op", ">gpus", ">bytes", ">time us",
-			      ">algbw GB/s", ">busbw GB/s", "algorithm",
-			      "protocol", "");
+	struct table t = OPEN(out, "op", ">gpus", ">bytes", ">time us", ">algbw GB/s",
+			      ">busbw GB/s", "algorithm", "protocol", "");
 
 	for (size_t i = 0; i < n; i++) {
 		double s = l[i].result.duration.time_s;
@@ -223,18 +223,17 @@ void ft_report_collectives(FILE *out, const struct ft_collective_line *l,
 		table_put(&t, "%.0f", l[i].bytes);
 		table_put(&t, "%.2f", s * 1e6);
 		table_put(&t, "%.2f", algbw);
-		table_put(&t, "%.2f", algbw *
-			  ft_collective_bus_factor(l[i].op, l[i].gpus));
+		table_put(&t, "%.2f",
+			  algbw * ft_collective_bus_factor(l[i].op, l[i].gpus));
 		table_put(&t, "%s", l[i].result.algorithm);
 		table_put(&t, "%s", l[i].result.protocol);
-		table_put(&t, "%s", l[i].result.duration.extrapolated ?
-			  "extrapolated" : "");
+		table_put(&t, "%s",
+			  l[i].result.duration.extrapolated ? "extrapolated" : "");
 	}
 	table_close(&t);
 }
 
-static void summary_row(struct table *t, const char *name,
-			const struct ft_summary *s)
+static void summary_row(struct table *t, const char *name, const struct ft_summary *s)
 {
 	table_row(t);
 	table_put(t, "%s", name);
@@ -249,8 +248,8 @@ static void summary_row(struct table *t, const char *name,
 
 static void validation_rows(FILE *out, const struct ft_validation *v)
 {
-	struct table t = OPEN(out, "id", "group", "key", ">measured",
-			      ">predicted", ">error");
+	struct table t =
+		OPEN(out, "id", "group", "key", ">measured", ">predicted", ">error");
 
 	for (size_t i = 0; i < v->n_checks; i++) {
 		const struct ft_check *c = &v->check[i];
@@ -267,15 +266,14 @@ static void validation_rows(FILE *out, const struct ft_validation *v)
 	putc('\n', out);
 }
 
-void ft_report_validation(FILE *out, const struct ft_validation *v,
-			  bool every_row)
+void ft_report_validation(FILE *out, const struct ft_validation *v, bool every_row)
 {
 	struct table t;
 
 	if (every_row)
 		validation_rows(out, v);
-	t = OPEN(out, "group", ">n", ">MAPE", ">bias", ">median", ">p90",
-		 ">max", ">in P10-P90");
+	t = OPEN(out, "group", ">n", ">MAPE", ">bias", ">median", ">p90", ">max",
+		 ">in P10-P90");
 	for (size_t i = 0; i < v->n_groups; i++)
 		summary_row(&t, v->group[i].name, &v->group[i]);
 	summary_row(&t, "all", &v->summary);
@@ -286,13 +284,12 @@ void ft_report_validation(FILE *out, const struct ft_validation *v,
 		fprintf(out, "%s: not simulated: %s\n", v->failure[i].id,
 			v->failure[i].reason);
 	if (v->n_failures)
-		fprintf(out, "%zu of %zu rows could not be simulated.\n",
-			v->n_failures, v->n_failures + v->n_checks);
+		fprintf(out, "%zu of %zu rows could not be simulated.\n", v->n_failures,
+			v->n_failures + v->n_checks);
 }
 
-static void compare_row(struct table *t, const char *name,
-			const struct ft_outcome *o, size_t n, size_t offset,
-			double scale, const char *fmt)
+static void compare_row(struct table *t, const char *name, const struct ft_outcome *o,
+			size_t n, size_t offset, double scale, const char *fmt)
 {
 	table_row(t);
 	table_put(t, "%s", name);
@@ -302,14 +299,14 @@ static void compare_row(struct table *t, const char *name,
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-		snprintf(text, sizeof(text), fmt, scale * *(const double *)(const void *)at);
+		snprintf(text, sizeof(text), fmt,
+			 scale * *(const double *)(const void *)at);
 #pragma GCC diagnostic pop
 		table_put(t, "%s", text);
 	}
 }
 
-static void compare_heads(struct table *t, const struct ft_scenario *const *s,
-			  size_t n)
+static void compare_heads(struct table *t, const struct ft_scenario *const *s, size_t n)
 {
 	table_row(t);
 	table_put(t, "GPUs");
@@ -351,8 +348,7 @@ void ft_report_compare(FILE *out, const struct ft_scenario *const *s,
 	ROW("tokens per second and GPU", tokens_per_s_per_gpu, 1, "%.1f");
 	ROW("MFU, %", mfu, 100, "%.1f");
 	ROW("compute, s", breakdown.compute_s, 1, "%.3f");
-	ROW("exposed communication, s", breakdown.exposed_communication_s, 1,
-	    "%.3f");
+	ROW("exposed communication, s", breakdown.exposed_communication_s, 1, "%.3f");
 	ROW("bubble, s", breakdown.bubble_s, 1, "%.3f");
 	ROW("host, s", breakdown.host_s, 1, "%.3f");
 	ROW("optimizer, s", breakdown.optimizer_s, 1, "%.3f");
@@ -368,8 +364,8 @@ void ft_report_compare(FILE *out, const struct ft_scenario *const *s,
 #undef ROW
 	for (size_t i = 1; i < n; i++) {
 		size_t count;
-		struct ft_difference *d = ft_study_differences(s[0], &o[0], s[i],
-							       &o[i], &count);
+		struct ft_difference *d =
+			ft_study_differences(s[0], &o[0], s[i], &o[i], &count);
 		struct table w;
 
 		fprintf(out, "\nWhy %s differs from %s, GPU-ns per token:\n",

@@ -1,6 +1,6 @@
 # scripts/fit_published.sh PROGRAM DIR [GPU...] - profiles of published rows, anew
 #
-# Imports measurements/published-*.csv.gz into a store of its own and fits each GPU over its
+# Imports measurements/published/*.csv.gz into a store of its own and fits each GPU over its
 # profile in the tree: rows, error bars, held-out errors. DIR hw/gpus writes the tree's own.
 set -eu
 f=$1 out=$2
@@ -11,9 +11,9 @@ tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 mkdir -p "$out"
 for kind in gemm attention collectives; do
-	gunzip -c "$root/measurements/published-$kind.csv.gz" >"$tmp/published-$kind.csv"
+	gunzip -c "$root/measurements/published/$kind.csv.gz" >"$tmp/published-$kind.csv"
 	"$f" calibrate import --store "$tmp/published.db" --format csv --published \
-		--date 2026-11 --source "measurements/published-$kind.csv.gz" \
+		--date 2026-11 --source "measurements/published/$kind.csv.gz" \
 		"$tmp/published-$kind.csv" >/dev/null
 done
 for gpu; do

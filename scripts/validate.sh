@@ -29,8 +29,8 @@ table() { # TITLE FILE...
 }
 echo "Errors are in time; positive is predicted too slow."
 echo
-table "training steps, by source" tests/published/*.csv
-table "single kernels and collectives" tests/kernels/*.csv
+table "training steps, by source" measurements/steps/*.csv
+table "single kernels and collectives" measurements/kernels/*.csv
 b=${2:-build/rel}
 if [ -x "$b/tests/test_kernel_held_out" ]; then
 	echo "kernels of the profiles, whole weight shapes (attention: rows) held out, percent"

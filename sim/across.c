@@ -9,12 +9,10 @@ struct protocol {
 };
 
 static const struct protocol protocols[] = {
-	[TUNER_LL] = { 6.6e-6, 4.0e-6, 0.5, 35e9,
-		       6.8e-6, 0.6e-6, 5.0e-6, 1 / 3.8 },
-	[TUNER_LL128] = { 14e-6, 6.2e-6, 0.78, 1e18,
-			  14e-6, 1.25e-6, 8.5e-6, 120.0 / 128 },
-	[TUNER_SIMPLE] = { 8.4e-6, 14e-6, 1, 1e18,
-			   8.4e-6, 4.0e-6, 14e-6, 1 },
+	[TUNER_LL] = { 6.6e-6, 4.0e-6, 0.5, 35e9, 6.8e-6, 0.6e-6, 5.0e-6, 1 / 3.8 },
+	[TUNER_LL128] = { 14e-6, 6.2e-6, 0.78, 1e18, 14e-6, 1.25e-6, 8.5e-6,
+			  120.0 / 128 },
+	[TUNER_SIMPLE] = { 8.4e-6, 14e-6, 1, 1e18, 8.4e-6, 4.0e-6, 14e-6, 1 },
 };
 
 static double bandwidth(const struct paths *p)
@@ -22,16 +20,14 @@ static double bandwidth(const struct paths *p)
 	return fmin(p->g * p->nic, p->bus);
 }
 
-double across_wire_s(enum ft_collective op, double n, double bytes,
-		     double bytes_per_s)
+double across_wire_s(enum ft_collective op, double n, double bytes, double bytes_per_s)
 {
 	return bytes * ft_collective_bus_factor(op, (int64_t)n) / bytes_per_s;
 }
 
 double across_overlap_s(double inside_s, double net_s, double overlap_frac)
 {
-	return fmax(inside_s, net_s) +
-	       (1 - overlap_frac) * fmin(inside_s, net_s);
+	return fmax(inside_s, net_s) + (1 - overlap_frac) * fmin(inside_s, net_s);
 }
 
 double across_sharp_net_s(double bytes, double g, double nic_bytes_per_s)
@@ -74,8 +70,8 @@ double across_nvls_tree_s(const struct paths *p, double bytes)
 double across_sharp_s(const struct paths *p, double bytes)
 {
 	const double base = 8.4e-6, switch_hop = 31e-6, hop = 3.7e-6;
-	double inside = p->g > 1 ?
-		across_wire_s(FT_ALL_REDUCE, p->g, bytes, p->bus) : 0;
+	double inside =
+		p->g > 1 ? across_wire_s(FT_ALL_REDUCE, p->g, bytes, p->bus) : 0;
 
 	return base + 2 * hop + switch_hop + p->extra_s +
 	       fmax(across_sharp_net_s(bytes, p->g, p->nic), inside);
@@ -96,8 +92,7 @@ double across_pairs_s(const struct paths *p, double bytes)
 	       fmax(net / p->nic, p->g > 1 ? in / (0.75 * p->port) : 0);
 }
 
-double across_one_path_s(const struct paths *p, enum ft_collective op,
-			 double bytes)
+double across_one_path_s(const struct paths *p, enum ft_collective op, double bytes)
 {
 	bool point = op == FT_SENDRECV;
 

@@ -36,17 +36,16 @@
 /* What a group sees of the machine. */
 struct paths {
 	double n, g, k;
-	double nic;      /* bytes/s of a rank's share of NICs that data reach */
-	double bus;      /* of a ring through one domain; 1e18 when g is 1 */
-	double port;     /* of a rank in its domain, all peers */
-	double extra_s;  /* of a net hop, beyond NDR InfiniBand under one leaf */
-	double stretch;  /* of a ring's step, against NDR InfiniBand */
+	double nic;	/* bytes/s of a rank's share of NICs that data reach */
+	double bus;	/* of a ring through one domain; 1e18 when g is 1 */
+	double port;	/* of a rank in its domain, all peers */
+	double extra_s; /* of a net hop, beyond NDR InfiniBand under one leaf */
+	double stretch; /* of a ring's step, against NDR InfiniBand */
 	bool amd;
 };
 
 /* Bytes on the wire of the busiest rank over its rate: S f / B. */
-double across_wire_s(enum ft_collective op, double n, double bytes,
-		     double bytes_per_s);
+double across_wire_s(enum ft_collective op, double n, double bytes, double bytes_per_s);
 /* overlap_frac 0: one after the other; 1: fully pipelined. */
 double across_overlap_s(double inside_s, double net_s, double overlap_frac);
 /* Each NIC carries its part once; the switches add up. */
@@ -59,7 +58,6 @@ double across_nvls_tree_s(const struct paths *p, double bytes);
 double across_sharp_s(const struct paths *p, double bytes);
 double across_pat_s(const struct paths *p, enum ft_collective op, double bytes);
 double across_pairs_s(const struct paths *p, double bytes);
-double across_one_path_s(const struct paths *p, enum ft_collective op,
-			 double bytes);
+double across_one_path_s(const struct paths *p, enum ft_collective op, double bytes);
 
 #endif

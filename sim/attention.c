@@ -39,8 +39,7 @@ double attention_flop(const struct attention_shape *a)
 {
 	static const double passes[] = { 1, 2.5, 3.5 };
 
-	return passes[a->pass] * 4 * a->batch * a->heads * a->head_dim *
-	       pairs(a);
+	return passes[a->pass] * 4 * a->batch * a->heads * a->head_dim * pairs(a);
 }
 
 /* Rate of a head size against 128, straight in log2(d) between those given. */
@@ -52,8 +51,8 @@ static double head_rate(const struct ft_attention_model *m, double head_dim)
 		       pow(m->wide_frac.value, fmin(x, 1));
 }
 
-static double one_pass_s(const struct ft_gpu *gpu,
-			 const struct attention_shape *a, int pass)
+static double one_pass_s(const struct ft_gpu *gpu, const struct attention_shape *a,
+			 int pass)
 {
 	const struct ft_attention_model *m = &gpu->attention_model;
 	double reach = a->window > 0 ? fmin(a->window, a->keys) : a->keys;
@@ -70,8 +69,7 @@ static double one_pass_s(const struct ft_gpu *gpu,
 		       fmax(1, x + m->wave_frac.value * (ceil(x) - x)) / x;
 }
 
-double attention_arithmetic_s(const struct ft_gpu *gpu,
-			      const struct attention_shape *a)
+double attention_arithmetic_s(const struct ft_gpu *gpu, const struct attention_shape *a)
 {
 	struct attention_shape one = *a;
 	double time = 0;
@@ -98,13 +96,11 @@ static float covariance(const float *a, const float *b)
 	}
 	other = d[4] + 0.5f * d[5];
 	return variance_all * krige_near(d[0] * 0.2246f + d[1] * 0.03001f +
-					 d[2] * 0.01806f + d[3] * 0.02346f +
-					 other) +
+					 d[2] * 0.01806f + d[3] * 0.02346f + other) +
 	       variance_heads * krige_near(d[0] * 2.23f + d[1] * 0.2841f +
-					   d[2] * 1.594f + d[3] * 0.5126f +
-					   other) +
-	       variance_work * krige_near(d[0] * 0.7008f +
-					  work * work * 0.3727f + other);
+					   d[2] * 1.594f + d[3] * 0.5126f + other) +
+	       variance_work *
+		       krige_near(d[0] * 0.7008f + work * work * 0.3727f + other);
 }
 
 static float between(const void *rows, size_t a, size_t b)
@@ -121,9 +117,8 @@ static bool is_far(const struct ft_attention_table *t, const struct krige *near,
 	for (size_t i = 0; i < near->n; i++) {
 		const float *r = t->row[near->row[i]].at;
 
-		if (fabsf(r[0] - at[0]) < 1.75f &&
-		    fabsf(r[4] - at[4]) < 0.75f && r[5] == at[5] &&
-		    fabsf(r[1] + r[2] - at[1] - at[2]) < 3)
+		if (fabsf(r[0] - at[0]) < 1.75f && fabsf(r[4] - at[4]) < 0.75f &&
+		    r[5] == at[5] && fabsf(r[1] + r[2] - at[1] - at[2]) < 3)
 			return false;
 	}
 	return true;
@@ -135,8 +130,8 @@ double attention_estimate_s(const struct ft_gpu *gpu,
 			    double *left, bool *far)
 {
 	const float at[AXES] = {
-		log2f((float)a->keys),     log2f((float)a->batch),
-		log2f((float)a->heads),    log2f((float)a->kv_heads),
+		log2f((float)a->keys),	   log2f((float)a->batch),
+		log2f((float)a->heads),	   log2f((float)a->kv_heads),
 		log2f((float)a->head_dim), a->causal ? 1 : 0,
 	};
 	size_t row = 0, stride = krige_stride(t->n_rows);
@@ -152,9 +147,8 @@ double attention_estimate_s(const struct ft_gpu *gpu,
 	for (size_t i = 0; i < near.n; i++) {
 		const struct ft_attention_row *r = &t->row[near.row[i]];
 		struct attention_shape b = {
-			r->batch,    r->heads,	  r->kv_heads, r->sequence,
-			r->sequence, r->head_dim, 0,	       r->causal,
-			t->pass,     t->dtype,
+			r->batch,    r->heads, r->kv_heads, r->sequence, r->sequence,
+			r->head_dim, 0,	       r->causal,   t->pass,	 t->dtype,
 		};
 
 		value[i] = log(attention_flop(&b) / r->flop_per_s /
@@ -174,9 +168,10 @@ double attention_estimate_s(const struct ft_gpu *gpu,
 enum { OTHER_IMPL = 16, OTHER_PASS = 8, OTHER_DTYPE = 3, OTHER_GPU = 1 };
 
 /* The table that stands nearest, and what it is wrong in. */
-static const struct ft_attention_table *
-table_for(const struct ft_gpu *gpu, const char *impl,
-	  const struct attention_shape *a, int *wrong)
+static const struct ft_attention_table *table_for(const struct ft_gpu *gpu,
+						  const char *impl,
+						  const struct attention_shape *a,
+						  int *wrong)
 {
 	const struct ft_attention_table *best = NULL;
 	enum ft_dtype dtype = a->dtype == FT_FP16 ? FT_BF16 : a->dtype;
@@ -193,8 +188,7 @@ table_for(const struct ft_gpu *gpu, const char *impl,
 		if (w & OTHER_PASS && t->pass == FT_PASS_BOTH)
 			w -= OTHER_GPU + 1;
 
-		if (!best || w < *wrong ||
-		    (w == *wrong && t->n_rows > best->n_rows)) {
+		if (!best || w < *wrong || (w == *wrong && t->n_rows > best->n_rows)) {
 			best = t;
 			*wrong = w;
 		}
@@ -225,8 +219,7 @@ static struct attention_shape shape_of(const struct ft_gpu *gpu,
 		.dtype = w->dtype,
 	};
 
-	a.head_dim = (double)(w->attention.qk_head_dim +
-			      w->attention.v_head_dim) / 2;
+	a.head_dim = (double)(w->attention.qk_head_dim + w->attention.v_head_dim) / 2;
 	/* what has no fused kernel of its own runs in 16 bits */
 	if (a.dtype != FT_FP8 && a.dtype != FT_FP16)
 		a.dtype = FT_BF16;
@@ -245,8 +238,10 @@ bool attention_predict(const struct ft_gpu *gpu, const struct ft_work *work,
 	int wrong;
 
 	if (!(gpu->peak_flop_per_s[a.dtype].value > 0))
-		return ft_fail(err, NULL, "%s has no 16-bit products, which "
-					  "attention needs", gpu->name);
+		return ft_fail(err, NULL,
+			       "%s has no 16-bit products, which "
+			       "attention needs",
+			       gpu->name);
 	if (!impl || !impl[0])
 		impl = gpu->attention_impl;
 	t = table_for(gpu, impl, &a, &wrong);
@@ -254,14 +249,11 @@ bool attention_predict(const struct ft_gpu *gpu, const struct ft_work *work,
 		out->time_s = attention_estimate_s(gpu, t, &a, NULL, &left,
 						   &out->extrapolated);
 		if (wrong >= OTHER_IMPL - 2)
-			out->time_s *= rate_of(gpu, t->impl) /
-				       rate_of(gpu, impl);
-		spread *= 1 + 0.5 * (wrong != 0) +
-			  (wrong > OTHER_DTYPE + OTHER_GPU);
+			out->time_s *= rate_of(gpu, t->impl) / rate_of(gpu, impl);
+		spread *= 1 + 0.5 * (wrong != 0) + (wrong > OTHER_DTYPE + OTHER_GPU);
 		out->extrapolated |= wrong >= OTHER_IMPL - 2;
 	} else {
-		out->time_s = attention_arithmetic_s(gpu, &a) /
-			      rate_of(gpu, impl);
+		out->time_s = attention_arithmetic_s(gpu, &a) / rate_of(gpu, impl);
 		out->extrapolated = true;
 		spread = fmax(2 * spread, 0.2);
 	}

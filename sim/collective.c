@@ -19,8 +19,8 @@ static const double NDR_STEP_S = 4.58e-6;
 static void spread_over(const struct ft_cluster *c, struct ft_group_shape shape,
 			struct paths *p)
 {
-	int64_t per = shape.stride < c->domain_ranks ?
-			      c->domain_ranks / shape.stride : 1;
+	int64_t per =
+		shape.stride < c->domain_ranks ? c->domain_ranks / shape.stride : 1;
 	int64_t g = shape.size < per ? shape.size : per;
 
 	p->n = (double)shape.size;
@@ -28,21 +28,19 @@ static void spread_over(const struct ft_cluster *c, struct ft_group_shape shape,
 	p->k = (double)((shape.size + g - 1) / g);
 }
 
-struct network_sends collective_sends(const struct ft_cluster *c,
-				      enum ft_collective op,
+struct network_sends collective_sends(const struct ft_cluster *c, enum ft_collective op,
 				      struct ft_group_shape shape)
 {
 	int64_t domain = c->domain_ranks / c->ranks_per_node;
-	struct network_sends x = { .pattern = op == FT_ALL_TO_ALL ?
-						      NETWORK_PAIRS :
-						      NETWORK_RING };
+	struct network_sends x = { .pattern = op == FT_ALL_TO_ALL ? NETWORK_PAIRS :
+								    NETWORK_RING };
 	struct paths p;
 
 	spread_over(c, shape, &p);
 	x.members = (int64_t)p.k;
-	x.stride = shape.stride > c->domain_ranks ?
-			   shape.stride / c->ranks_per_node :
-		   domain > 1 ? domain : 1;
+	x.stride = shape.stride > c->domain_ranks ? shape.stride / c->ranks_per_node :
+		   domain > 1			  ? domain :
+						    1;
 	return x;
 }
 
@@ -57,25 +55,26 @@ static bool paths_of(const struct ft_cluster *c, struct ft_group_shape shape,
 	p->bus = 1e18;
 	p->port = c->node->scale_up_bytes_per_s.value;
 	if (c->fabric->wiring == FT_WIRING_NONE)
-		return ft_fail(err, &c->gpus_mark, "a group spans nodes but the "
+		return ft_fail(err, &c->gpus_mark,
+			       "a group spans nodes but the "
 			       "cluster has no fabric");
 	p->nic = c->nic_bytes_per_s * c->fabric->efficiency.value * share;
 	p->stretch = fmax(1, c->fabric->ring_step_s.value / NDR_STEP_S);
-	p->extra_s = c->fabric->hop_s.value *
-		     (double)(c->topology.tiers > 1 ?
-			      2 * c->topology.tiers - 2 : 0) +
-		     fmax(0, c->fabric->latency_s.value - 2e-6);
+	p->extra_s =
+		c->fabric->hop_s.value * (double)(c->topology.tiers > 1 ?
+							  2 * c->topology.tiers - 2 :
+							  0) +
+		fmax(0, c->fabric->latency_s.value - 2e-6);
 	if (p->g > 1) {
 		const double large = 16 * 1024.0 * 1024 * 1024;
 		bool nvlink = !strcmp(c->node->scale_up, "nvlink");
 
 		/* what a ring reaches, in-switch reduction aside */
-		if (!ft_collective_inside(c->gpu, nvlink ? "nvlink-no-nvls" :
-							   c->node->scale_up,
-					  FT_ALL_REDUCE,
-					  (struct ft_group_shape){ (int64_t)p->g,
-						shape.stride }, large,
-					  &in, err))
+		if (!ft_collective_inside(
+			    c->gpu, nvlink ? "nvlink-no-nvls" : c->node->scale_up,
+			    FT_ALL_REDUCE,
+			    (struct ft_group_shape){ (int64_t)p->g, shape.stride },
+			    large, &in, err))
 			return false;
 		p->bus = large * 2 * (p->g - 1) / p->g / in.duration.time_s;
 	}
@@ -103,8 +102,7 @@ static bool wanted(const char *name, const char *asked)
 }
 
 /* The cheapest pair in the library's eyes, of those asked for. */
-static struct tuner_choice choose(const struct asked *q,
-				  struct ft_collective_choice by)
+static struct tuner_choice choose(const struct asked *q, struct ft_collective_choice by)
 {
 	const struct paths *p = q->p;
 	struct tuner_input in = tuner_input_of(q->c->gpu, p->n, p->k, p->bus / 1e9,
@@ -223,13 +221,13 @@ static void direct(const struct asked *q, struct ft_collective_choice by,
 	out->duration.time_s = pairs ? across_pairs_s(p, q->bytes) :
 				       across_one_path_s(p, q->op, q->bytes);
 	out->nic_bytes = pairs ? q->bytes * (p->n - p->g) / p->n :
-			 point ? q->bytes : q->bytes / p->g;
+			 point ? q->bytes :
+				 q->bytes / p->g;
 	out->scale_up_bytes = pairs ? q->bytes * (p->g - 1) / p->n : 0;
 }
 
-static bool inside(const struct ft_cluster *c, enum ft_collective op,
-		   double bytes, struct ft_group_shape group,
-		   struct ft_collective_choice by,
+static bool inside(const struct ft_cluster *c, enum ft_collective op, double bytes,
+		   struct ft_group_shape group, struct ft_collective_choice by,
 		   struct ft_collective_result *out, struct ft_error *err)
 {
 	if (!ft_collective_inside(c->gpu, c->node->scale_up, op, group, bytes, out,
@@ -237,16 +235,16 @@ static bool inside(const struct ft_cluster *c, enum ft_collective op,
 		return false;
 	if (!wanted(out->algorithm, by.algorithm) ||
 	    !wanted(out->protocol, by.protocol))
-		return ft_fail(err, NULL, "inside one domain the tables hold what "
+		return ft_fail(err, NULL,
+			       "inside one domain the tables hold what "
 			       "the library chose, which is %s by %s",
 			       out->algorithm, out->protocol);
 	return true;
 }
 
-bool collective_at(const struct ft_cluster *c, enum ft_collective op,
-		   double bytes, struct ft_group_shape shape,
-		   struct ft_collective_choice by, double share,
-		   struct ft_collective_result *out, struct ft_error *err)
+bool collective_at(const struct ft_cluster *c, enum ft_collective op, double bytes,
+		   struct ft_group_shape shape, struct ft_collective_choice by,
+		   double share, struct ft_collective_result *out, struct ft_error *err)
 {
 	struct paths p = { 0 };
 	struct asked q = { .c = c, .p = &p, .op = op, .bytes = bytes };
@@ -263,20 +261,20 @@ bool collective_at(const struct ft_cluster *c, enum ft_collective op,
 	else if (!reductions(&q, by, out, err))
 		return false;
 	if (!out->algorithm)
-		return ft_fail(err, NULL, "%s cannot run as '%s%s%s' here; there are "
+		return ft_fail(err, NULL,
+			       "%s cannot run as '%s%s%s' here; there are "
 			       "ring, tree, nvlstree, sharp, pat, hierarchical and "
 			       "direct, by LL, LL128 and Simple, as the operation, the "
-			       "GPUs and the fabric allow", ft_collective_name(op),
-			       by.algorithm ? by.algorithm : "",
+			       "GPUs and the fabric allow",
+			       ft_collective_name(op), by.algorithm ? by.algorithm : "",
 			       by.algorithm && by.protocol ? " " : "",
 			       by.protocol ? by.protocol : "");
 	out->duration.spread_frac = 0.15; /* fitted law 7.5 %, routing beside it */
 	return true;
 }
 
-bool ft_collective_by(const struct ft_cluster *c, enum ft_collective op,
-		      double bytes, struct ft_group_shape shape,
-		      struct ft_collective_choice by,
+bool ft_collective_by(const struct ft_cluster *c, enum ft_collective op, double bytes,
+		      struct ft_group_shape shape, struct ft_collective_choice by,
 		      struct ft_collective_result *out, struct ft_error *err)
 {
 	struct network_sends sends = collective_sends(c, op, shape);
@@ -288,8 +286,7 @@ bool ft_collective_by(const struct ft_cluster *c, enum ft_collective op,
 
 bool ft_collective_predict(const struct ft_cluster *c, enum ft_collective op,
 			   double bytes, struct ft_group_shape shape,
-			   struct ft_collective_result *out,
-			   struct ft_error *err)
+			   struct ft_collective_result *out, struct ft_error *err)
 {
 	struct ft_collective_choice any = { NULL, NULL };
 

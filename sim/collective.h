@@ -15,7 +15,8 @@ struct network_sends collective_sends(const struct ft_cluster *cluster,
 /* ft_collective_by, with share of line rate (0 to 1) left by other flows of its own. */
 bool collective_at(const struct ft_cluster *cluster, enum ft_collective op,
 		   double bytes, struct ft_group_shape shape,
-		   struct ft_collective_choice by, double share, struct ft_collective_result *out,
-		   struct ft_error *err) __attribute__((warn_unused_result));
+		   struct ft_collective_choice by, double share,
+		   struct ft_collective_result *out, struct ft_error *err)
+	__attribute__((warn_unused_result));
 
 #endif

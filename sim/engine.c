@@ -16,14 +16,12 @@ static struct stream *container_of_run(struct running *run)
 
 static bool is_receive(int stream)
 {
-	return stream == FT_STREAM_RECV_FORWARD ||
-	       stream == FT_STREAM_RECV_BACKWARD;
+	return stream == FT_STREAM_RECV_FORWARD || stream == FT_STREAM_RECV_BACKWARD;
 }
 
 static bool is_send(int stream)
 {
-	return stream == FT_STREAM_SEND_FORWARD ||
-	       stream == FT_STREAM_SEND_BACKWARD;
+	return stream == FT_STREAM_SEND_FORWARD || stream == FT_STREAM_SEND_BACKWARD;
 }
 
 static struct entry *head(struct stream *s)
@@ -47,8 +45,8 @@ static enum phase phase_of(const struct engine *e, struct rank *r)
 		return compute->run.optimizer ? OPTIMIZER : COMPUTE;
 	if (r->stream[FT_STREAM_COPY].state == RUNNING)
 		return COMPUTE;
-	for (unsigned left = r->queued >> FT_STREAM_GATHER << FT_STREAM_GATHER;
-	     left; left &= left - 1) {
+	for (unsigned left = r->queued >> FT_STREAM_GATHER << FT_STREAM_GATHER; left;
+	     left &= left - 1) {
 		int i = __builtin_ctz(left);
 		struct stream *s = &r->stream[i];
 
@@ -242,8 +240,8 @@ static void deliver(struct engine *e, const struct stream *s)
 	const struct engine_part *p = &e->in->part[s->part];
 	bool forward = s->id == FT_STREAM_SEND_FORWARD;
 	struct rank *r = &e->rank[forward ? p->next : p->before];
-	struct stream *to = &r->stream[forward ? FT_STREAM_RECV_FORWARD :
-						 FT_STREAM_RECV_BACKWARD];
+	struct stream *to =
+		&r->stream[forward ? FT_STREAM_RECV_FORWARD : FT_STREAM_RECV_BACKWARD];
 
 	to->arrived++;
 	try_start(e, to);
@@ -259,8 +257,8 @@ static void count(struct engine *e, struct stream *s)
 		e->out->work_count[op->work]++;
 	}
 	if (e->in->timeline)
-		timeline_op(e->in->timeline, &p->job->graph->work[op->work],
-			    s->part, s->id, s->began, e->q.now);
+		timeline_op(e->in->timeline, &p->job->graph->work[op->work], s->part,
+			    s->id, s->began, e->q.now);
 }
 
 /* Its program has run, for the first time. */
@@ -313,7 +311,8 @@ static bool stuck(struct engine *e, struct ft_error *err)
 
 			if (empty(s))
 				continue;
-			ft_fail(err, NULL, "%s can never go on: '%s' on stream "
+			ft_fail(err, NULL,
+				"%s can never go on: '%s' on stream "
 				"%s waits for something never launched",
 				e->in->part[p].name, work_of(e, r, head(s))->name,
 				ft_stream_name((enum ft_stream)i));

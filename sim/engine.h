@@ -24,32 +24,32 @@
 
 /* What the engine knows of one work on this machine. */
 struct cost {
-	ft_ps duration;            /* alone */
+	ft_ps duration;		   /* alone */
 	float port_frac, nic_frac; /* of the rank's scale-up port, of its NIC */
-	float beside;              /* factor beside a collective (or compute) */
+	float beside;		   /* factor beside a collective (or compute) */
 	bool copy_engine;
 	const struct network_path *path; /* other links; NULL: none */
-	float path_frac;           /* of what the path says, as its sends have pauses */
+	float path_frac; /* of what the path says, as its sends have pauses */
 };
 
 /* One graph with the times of its hosts. */
 struct engine_job {
 	const struct ft_graph *graph;
-	const ft_ps *host;           /* [n ops of all segments] launch offsets */
-	const size_t *host_begin;    /* [n_segments] where a segment's begin */
-	const ft_ps *host_total;     /* [n_segments] host time of one call */
-	bool host_free;              /* launches cost nothing: the host is ahead */
-	bool again;                  /* starts over until the others are done */
+	const ft_ps *host;	  /* [n ops of all segments] launch offsets */
+	const size_t *host_begin; /* [n_segments] where a segment's begin */
+	const ft_ps *host_total;  /* [n_segments] host time of one call */
+	bool host_free;		  /* launches cost nothing: the host is ahead */
+	bool again;		  /* starts over until the others are done */
 	double copy_beside_gemm;
-	uint32_t meeting;            /* bit g: the team meets in group g */
+	uint32_t meeting; /* bit g: the team meets in group g */
 };
 
 struct engine_part {
 	const struct engine_job *job;
-	size_t class;                /* of the job's graph */
-	const struct cost *cost;     /* [n_works] */
-	uint32_t next, before;       /* parts of the pipeline's neighbour stages */
-	uint32_t pipeline;           /* within it tied embeddings meet */
+	size_t class;		 /* of the job's graph */
+	const struct cost *cost; /* [n_works] */
+	uint32_t next, before;	 /* parts of the pipeline's neighbour stages */
+	uint32_t pipeline;	 /* within it tied embeddings meet */
 	uint32_t team;
 	const char *name;
 };
@@ -57,13 +57,13 @@ struct engine_part {
 struct engine_input {
 	const struct engine_part *part;
 	size_t n_parts, n_pipelines, n_teams, n_links;
-	FILE *timeline;              /* may be NULL */
+	FILE *timeline; /* may be NULL */
 };
 
 struct engine_output {
-	struct ft_class_result *part;  /* [n_parts], times filled in */
-	ft_ps *work_time;              /* [n_works] of the first pipeline, summed */
-	uint64_t *work_count;          /* [n_works] */
+	struct ft_class_result *part; /* [n_parts], times filled in */
+	ft_ps *work_time;	      /* [n_works] of the first pipeline, summed */
+	uint64_t *work_count;	      /* [n_works] */
 	ft_ps end;
 	uint64_t events;
 };

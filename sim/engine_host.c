@@ -20,8 +20,7 @@ static struct wait resolve(const struct rank *r, uint8_t code)
 	return (struct wait){ (uint8_t)stream, r->stream[stream].launched - 1 };
 }
 
-static void enqueue(struct engine *e, struct rank *r, const struct ft_op *op,
-		    ft_ps at)
+static void enqueue(struct engine *e, struct rank *r, const struct ft_op *op, ft_ps at)
 {
 	struct stream *s = &r->stream[op->stream];
 	struct entry *in;
@@ -53,8 +52,7 @@ static void launch_call(struct engine *e, struct rank *r, uint32_t segment)
 	bool free_host = job->host_free;
 
 	for (size_t i = 0; i < seg->n_ops; i++)
-		enqueue(e, r, &seg->op[i],
-			r->host_now + (free_host ? 0 : offset[i]));
+		enqueue(e, r, &seg->op[i], r->host_now + (free_host ? 0 : offset[i]));
 	if (!free_host)
 		r->host_now += job->host_total[segment];
 }

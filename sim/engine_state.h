@@ -25,9 +25,9 @@ struct stream {
 	struct event event; /* first: event to stream is a cast */
 	uint8_t id, state;
 	uint32_t part;
-	struct entry *ring; /* [cap], a power of two */
+	struct entry *ring;		   /* [cap], a power of two */
 	uint32_t cap, launched, completed; /* launched - completed are queued */
-	uint32_t arrived;                  /* receive: what peers have sent */
+	uint32_t arrived;		   /* receive: what peers have sent */
 	struct running run;
 	ft_ps began;
 };
@@ -39,8 +39,8 @@ struct rank {
 	uint32_t repeat_done;
 	ft_ps host_now;
 	bool host_blocked;
-	bool over;        /* its program, once */
-	uint8_t state;    /* enum phase */
+	bool over;     /* its program, once */
+	uint8_t state; /* enum phase */
 	ft_ps since;
 	ft_ps spent[5];
 	ft_ps end;
@@ -56,14 +56,14 @@ struct engine {
 	struct engine_output *out;
 	struct evq q;
 	struct rates rates;
-	struct rank *rank;       /* [n_parts] */
-	struct stream **tied;    /* [n_pipelines] a tied embedding's first arrival */
+	struct rank *rank;    /* [n_parts] */
+	struct stream **tied; /* [n_pipelines] a tied embedding's first arrival */
 	uint32_t *team_of, *team_begin; /* parts by team, where each team's begin */
-	size_t n_going;          /* parts that are to end and have not */
+	size_t n_going;			/* parts that are to end and have not */
 };
 
 static inline const struct engine_part *part_of(const struct engine *e,
-					 const struct rank *r)
+						const struct rank *r)
 {
 	return &e->in->part[r - e->rank];
 }

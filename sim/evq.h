@@ -27,7 +27,7 @@ struct evq {
 	struct evq_slot *heap; /* heap[1..n] */
 	size_t n, cap;
 	uint64_t seq;
-	ft_ps now;         /* time of the event taken last */
+	ft_ps now;	   /* time of the event taken last */
 	struct arena *mem; /* holds heap[]; must outlive the queue */
 };
 

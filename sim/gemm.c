@@ -71,8 +71,8 @@ struct product product_of(const struct ft_work *w)
 }
 
 /* The best choice of tile and split; m, n, k are of one group. */
-static double compute_s(const struct ft_gpu *gpu, enum ft_dtype dtype,
-			double m, double n, double k, double groups)
+static double compute_s(const struct ft_gpu *gpu, enum ft_dtype dtype, double m,
+			double n, double k, double groups)
 {
 	const struct ft_gemm_model *g = &gpu->gemm_model;
 	double tm = (double)g->tile_m, tn = (double)g->tile_n;
@@ -88,8 +88,7 @@ static double compute_s(const struct ft_gpu *gpu, enum ft_dtype dtype,
 			   gpu->gemm_efficiency[dtype].value;
 
 	for (int i = 0; i < 5; i++) {
-		double tiles =
-			groups * gemm_tiles(m, n, tile[i][0], tile[i][1]);
+		double tiles = groups * gemm_tiles(m, n, tile[i][0], tile[i][1]);
 		double flop = 2 * tile[i][0] * tile[i][1] * k;
 		double rate = unit_rate * tile[i][2];
 
@@ -118,13 +117,11 @@ double gemm_arithmetic_s(const struct ft_gpu *gpu, enum ft_dtype dtype,
 	double compute = compute_s(gpu, dtype, m, p->n, k, p->groups);
 	double bytes = p->groups * (ft_dtype_bytes(dtype) * k * (m + p->n) +
 				    p->out_bytes * m * p->n);
-	double memory = bytes / (gpu->memory_bytes_per_s.value *
-				 g->memory_frac.value);
+	double memory = bytes / (gpu->memory_bytes_per_s.value * g->memory_frac.value);
 	double low = fmin(compute, memory), high = fmax(compute, memory);
 	double power = g->sharpness.value;
 
-	return g->start_s.value +
-	       high * pow(1 + pow(low / high, power), 1 / power);
+	return g->start_s.value + high * pow(1 + pow(low / high, power), 1 / power);
 }
 
 /* ---- the ratio ---------------------------------------------------------- */
@@ -143,8 +140,8 @@ static float between(const void *rows, size_t a, size_t b)
 }
 
 /* The rows nearest to a point; eight at a time, for the vector units. */
-static void nearest(const struct ft_gemm_table *t, const float at[3],
-		    const bool *skip, struct krige *near)
+static void nearest(const struct ft_gemm_table *t, const float at[3], const bool *skip,
+		    struct krige *near)
 {
 	size_t blocks = (t->n_rows + BLOCK - 1) / BLOCK, b = 0;
 	size_t stride = krige_stride(blocks);
@@ -190,8 +187,8 @@ static bool is_far(const struct ft_gemm_table *t, const struct krige *near,
 }
 
 double gemm_estimate_s(const struct ft_gpu *gpu, const struct ft_gemm_table *t,
-		       enum ft_dtype dtype, const struct product *p,
-		       const bool *skip, double *left, bool *far)
+		       enum ft_dtype dtype, const struct product *p, const bool *skip,
+		       double *left, bool *far)
 {
 	const float at[3] = { log2f((float)p->m), log2f((float)p->n),
 			      log2f((float)p->k) };
@@ -202,16 +199,15 @@ double gemm_estimate_s(const struct ft_gpu *gpu, const struct ft_gemm_table *t,
 	nearest(t, at, skip, &near);
 	for (size_t i = 0; i < near.n; i++) {
 		const struct ft_gemm_row *row = &t->row[near.row[i]];
-		struct product q = { row->m, row->n, row->k, 1, false,
-				     2 };
+		struct product q = { row->m, row->n, row->k, 1, false, 2 };
 
-		value[i] = log(row->time_s /
-			       gemm_arithmetic_s(t->on, t->dtype, &q));
+		value[i] = log(row->time_s / gemm_arithmetic_s(t->on, t->dtype, &q));
 	}
 	for (int i = 0; i < TERMS; i++)
 		variance += (double)terms[i].variance;
 	ratio = near.n ? krige_estimate(&near, value, between, t, noise * noise,
-					variance, left) : 0;
+					variance, left) :
+			 0;
 	*far = is_far(t, &near, at);
 	return gemm_arithmetic_s(gpu, dtype, p) * exp(ratio);
 }
@@ -227,8 +223,7 @@ static const struct ft_gemm_table *table_for(const struct ft_gpu *gpu,
 		[FT_FP16] = { FT_BF16, FT_BF16, FT_BF16, FT_BF16 },
 		[FT_FP32] = { FT_FP32, FT_FP32, FT_FP32, FT_FP32 },
 		[FT_FP8] = { FT_FP8, FT_FP8_BLOCK128, FT_MXFP8, FT_BF16 },
-		[FT_FP8_BLOCK128] = { FT_FP8_BLOCK128, FT_FP8, FT_MXFP8,
-				      FT_BF16 },
+		[FT_FP8_BLOCK128] = { FT_FP8_BLOCK128, FT_FP8, FT_MXFP8, FT_BF16 },
 		[FT_MXFP8] = { FT_MXFP8, FT_FP8, FT_FP8_BLOCK128, FT_BF16 },
 		[FT_NVFP4] = { FT_NVFP4, FT_FP8, FT_FP8_BLOCK128, FT_BF16 },
 	};
@@ -265,11 +260,10 @@ bool gemm_predict(const struct ft_gpu *gpu, const struct ft_work *work,
 	if (!(gpu->peak_flop_per_s[work->dtype].value > 0))
 		return no_format(gpu, work->dtype, err);
 	if (t) {
-		bool same = t->dtype == work->dtype ||
-			    work->dtype == FT_FP16;
+		bool same = t->dtype == work->dtype || work->dtype == FT_FP16;
 
-		out->time_s = gemm_estimate_s(gpu, t, work->dtype, &p, NULL,
-					      &left, &out->extrapolated);
+		out->time_s = gemm_estimate_s(gpu, t, work->dtype, &p, NULL, &left,
+					      &out->extrapolated);
 		spread *= same ? 1 : 2;
 	} else {
 		out->time_s = gemm_arithmetic_s(gpu, work->dtype, &p);

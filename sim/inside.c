@@ -29,8 +29,7 @@ double inside_mesh_s(enum ft_collective op, int64_t n, double bytes,
 {
 	double links = op == FT_SENDRECV ? 1 : (double)(n - 1);
 
-	return bytes * ft_collective_bus_factor(op, n) /
-	       (links * link_bytes_per_s);
+	return bytes * ft_collective_bus_factor(op, n) / (links * link_bytes_per_s);
 }
 
 /* ---- which tables ------------------------------------------------------- */
@@ -84,8 +83,7 @@ static double between_tables_s(struct asked *q)
 
 /* ---- what has no table -------------------------------------------------- */
 
-static double as(const struct asked *q, enum ft_collective op, int64_t n,
-		 double bytes)
+static double as(const struct asked *q, enum ft_collective op, int64_t n, double bytes)
 {
 	struct asked other = *q;
 
@@ -158,7 +156,8 @@ static double ring_s(const struct asked *q)
 	return s->start_s.value * rounds * (0.5 + 0.5 * peers) +
 	       /* chunks of a pipeline: 1 MiB is half as fast */
 	       (q->bytes * ft_collective_bus_factor(q->op, q->n) +
-		sqrt(q->bytes * 0.5 * MIB)) / bus;
+		sqrt(q->bytes * 0.5 * MIB)) /
+		       bus;
 }
 
 /* The NVLink tables of an op, of two ranks if there are any; or NULL. */
@@ -183,8 +182,7 @@ static double switched_s(const struct asked *q)
 	const struct ft_collective_table *t = nvlink_table(q, FT_ALL_TO_ALL);
 	struct inside_law law = { q->scale_up->start_s.value, 0, 0 };
 
-	if (!nvlink_table(q, FT_ALL_GATHER) ||
-	    !nvlink_table(q, FT_REDUCE_SCATTER))
+	if (!nvlink_table(q, FT_ALL_GATHER) || !nvlink_table(q, FT_REDUCE_SCATTER))
 		return ring_s(q);
 	switch (q->op) {
 	case FT_ALL_REDUCE: /* a ring, where the switch could have reduced */
@@ -228,8 +226,7 @@ static double time_s(struct asked *q)
 /* ---- the answer --------------------------------------------------------- */
 
 /* As NCCL 2.27 to 2.29 and RCCL choose on one node. */
-static void name_algorithm(const struct asked *q,
-			   struct ft_collective_result *out)
+static void name_algorithm(const struct asked *q, struct ft_collective_result *out)
 {
 	bool reduce = q->op == FT_ALL_REDUCE;
 	double ll = (reduce ? 1 : 0.5) * MIB, ll128 = (reduce ? 16 : 32) * MIB;
@@ -246,14 +243,11 @@ static void name_algorithm(const struct asked *q,
 		out->algorithm = "nvls";
 		ll = ll128 = 0;
 	}
-	out->protocol = q->bytes <= ll	  ? "LL" :
-			q->bytes <= ll128 ? "LL128" :
-					    "Simple";
+	out->protocol = q->bytes <= ll ? "LL" : q->bytes <= ll128 ? "LL128" : "Simple";
 }
 
 static const struct ft_scale_up *find_fabric(const struct ft_gpu *gpu,
-					     const char *fabric,
-					     struct ft_error *err)
+					     const char *fabric, struct ft_error *err)
 {
 	const char *has[8] = { "" };
 	struct arena mem = { 0 };
@@ -264,8 +258,8 @@ static const struct ft_scale_up *find_fabric(const struct ft_gpu *gpu,
 			return &gpu->scale_up[i];
 		has[n++] = gpu->scale_up[i].fabric;
 	}
-	ft_fail(err, NULL, "%s knows nothing of the fabric '%s'; it has %s",
-		gpu->name, fabric ? fabric : "", text_join(&mem, has, n));
+	ft_fail(err, NULL, "%s knows nothing of the fabric '%s'; it has %s", gpu->name,
+		fabric ? fabric : "", text_join(&mem, has, n));
 	arena_release(&mem);
 	return NULL;
 }
@@ -275,8 +269,11 @@ bool ft_collective_inside(const struct ft_gpu *gpu, const char *fabric,
 			  double bytes, struct ft_collective_result *out,
 			  struct ft_error *err)
 {
-	struct asked q = { .gpu = gpu, .op = op, .n = group.size,
-			   .stride = group.stride, .bytes = bytes };
+	struct asked q = { .gpu = gpu,
+			   .op = op,
+			   .n = group.size,
+			   .stride = group.stride,
+			   .bytes = bytes };
 
 	*out = (struct ft_collective_result){ .domains = 1 };
 	q.scale_up = find_fabric(gpu, fabric, err);
@@ -290,9 +287,8 @@ bool ft_collective_inside(const struct ft_gpu *gpu, const char *fabric,
 	out->duration.spread_frac =
 		gpu->collective_spread.value * (q.derived ? 1.5 : 1);
 	out->duration.extrapolated = q.derived;
-	out->scale_up_bytes =
-		strcmp(out->algorithm, "nvls") ?
-			bytes * ft_collective_bus_factor(op, q.n) :
-			bytes;
+	out->scale_up_bytes = strcmp(out->algorithm, "nvls") ?
+				      bytes * ft_collective_bus_factor(op, q.n) :
+				      bytes;
 	return true;
 }

@@ -53,8 +53,7 @@ static bool solve(double a[3][3], const double b[3], int mask, double x[3])
 	return true;
 }
 
-struct inside_law inside_fit(const struct ft_collective_table *t,
-			     const bool *skip)
+struct inside_law inside_fit(const struct ft_collective_table *t, const bool *skip)
 {
 	static const double unit[3] = { 1e-6, 1e-9, 1e-12 };
 	struct inside_law law = { 0, 0, 0 };
@@ -83,8 +82,7 @@ struct inside_law inside_fit(const struct ft_collective_table *t,
 			error -= x[p] * b[p];
 		if (error < least - 1e-9) {
 			least = error;
-			law = (struct inside_law){ x[0] * unit[0],
-						   x[1] * unit[1],
+			law = (struct inside_law){ x[0] * unit[0], x[1] * unit[1],
 						   x[2] * unit[2] };
 		}
 	}
@@ -114,8 +112,8 @@ static float between(const void *rows, size_t a, size_t b)
 	return near_size(t->row[a].bytes, t->row[b].bytes);
 }
 
-static double bus_of(const struct ft_gpu *gpu,
-		     const struct ft_collective_table *t, double bytes)
+static double bus_of(const struct ft_gpu *gpu, const struct ft_collective_table *t,
+		     double bytes)
 {
 	return bytes * ft_collective_bus_factor(t->op, t->n) /
 	       inside_table_s(gpu, t, bytes, NULL);
@@ -132,15 +130,13 @@ double inside_between_s(const struct inside_between *e, double bytes)
 	bus = bus_of(e->gpu, below, bytes);
 	w = log2(n / (double)below->n);
 	if (!above)
-		return bytes * f / bus +
-		       0.5 * w * inside_fit(below, NULL).a_s;
+		return bytes * f / bus + 0.5 * w * inside_fit(below, NULL).a_s;
 	w /= log2((double)above->n / (double)below->n);
 	bus *= pow(bus_of(e->gpu, above, bytes) / bus, w);
 	return bytes * f / bus;
 }
 
-void inside_enclose(struct inside_between *e,
-		    const struct ft_collective_table *t)
+void inside_enclose(struct inside_between *e, const struct ft_collective_table *t)
 {
 	if (t->n < e->n && (!e->below || t->n > e->below->n))
 		e->below = t;
@@ -163,8 +159,7 @@ struct expected {
 };
 
 static struct expected expect(const struct ft_gpu *gpu,
-			      const struct ft_collective_table *t,
-			      const bool *skip)
+			      const struct ft_collective_table *t, const bool *skip)
 {
 	struct expected e = { .fuller = { gpu, t->op, t->n, NULL, NULL } };
 	bool few = t->n_rows < FULL_ROWS && !is_mesh(gpu, t->fabric);
@@ -220,9 +215,8 @@ static double noise_at(const struct ft_collective_table *t, const bool *skip,
 	return NOISE_1E4 * 1e-4 + scatter(t, skip) / (1 + x * x);
 }
 
-double inside_table_s(const struct ft_gpu *gpu,
-		      const struct ft_collective_table *t, double bytes,
-		      const bool *skip)
+double inside_table_s(const struct ft_gpu *gpu, const struct ft_collective_table *t,
+		      double bytes, const bool *skip)
 {
 	struct expected e = expect(gpu, t, skip);
 	double value[KRIGE_NEAR], left, last = 0, at;
@@ -242,7 +236,6 @@ double inside_table_s(const struct ft_gpu *gpu,
 		value[i] = log(row->time_s / expected_s(&e, row->bytes));
 	}
 	return expected_s(&e, bytes) *
-	       exp(krige_estimate(&near, value, between, t,
-				  noise_at(t, skip, bytes),
+	       exp(krige_estimate(&near, value, between, t, noise_at(t, skip, bytes),
 				  VARIANCE_1E4 * 1e-4, &left));
 }

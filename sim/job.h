@@ -14,11 +14,11 @@ struct job {
 	const struct ft_cluster *cluster;
 	const struct ft_stack *stack;
 	struct ft_memo *memo;
-	struct network *network;  /* NULL: NICs are the narrowest links there are */
-	size_t first_part;        /* of the network: that of class 0 */
-	struct cost **cost;       /* [n_classes][n_works]; classes alike share one */
-	double *spread;           /* [n_works] relative */
-	bool *extrapolated;       /* [n_works] */
+	struct network *network; /* NULL: NICs are the narrowest links there are */
+	size_t first_part;	 /* of the network: that of class 0 */
+	struct cost **cost;	 /* [n_classes][n_works]; classes alike share one */
+	double *spread;		 /* [n_works] relative */
+	bool *extrapolated;	 /* [n_works] */
 	struct engine_job engine;
 };
 

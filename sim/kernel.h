@@ -21,8 +21,8 @@ enum { KRIGE_NEAR = 20 };
 struct krige {
 	size_t n;
 	size_t row[KRIGE_NEAR];
-	float with_point[KRIGE_NEAR];  /* covariance of the row and the point */
-	float least;                   /* the lowest, once full; or -1 */
+	float with_point[KRIGE_NEAR]; /* covariance of the row and the point */
+	float least;		      /* the lowest, once full; or -1 */
 	size_t least_at;
 };
 
@@ -84,8 +84,8 @@ bool gemm_predict(const struct ft_gpu *gpu, const struct ft_work *work,
 /* A table's own estimate, without the rows for which skip is true: how tests
  * hold out whole weight shapes. skip may be NULL. */
 double gemm_estimate_s(const struct ft_gpu *gpu, const struct ft_gemm_table *t,
-		       enum ft_dtype dtype, const struct product *p,
-		       const bool *skip, double *left, bool *far);
+		       enum ft_dtype dtype, const struct product *p, const bool *skip,
+		       double *left, bool *far);
 
 struct attention_shape {
 	double batch, heads, kv_heads, queries, keys, head_dim, window;
@@ -119,11 +119,9 @@ double inside_mesh_s(enum ft_collective op, int64_t n, double bytes,
 struct inside_law {
 	double a_s, c_s, s_per_byte;
 };
-struct inside_law inside_fit(const struct ft_collective_table *t,
-			     const bool *skip);
-double inside_table_s(const struct ft_gpu *gpu,
-		      const struct ft_collective_table *t, double bytes,
-		      const bool *skip);
+struct inside_law inside_fit(const struct ft_collective_table *t, const bool *skip);
+double inside_table_s(const struct ft_gpu *gpu, const struct ft_collective_table *t,
+		      double bytes, const bool *skip);
 
 /* The tables of an op next to n on either side (either may be NULL). Bus bandwidth
  * goes geometrically in log(n); above the largest n the start grows with log(n). */
@@ -133,8 +131,7 @@ struct inside_between {
 	int64_t n;
 	const struct ft_collective_table *below, *above;
 };
-void inside_enclose(struct inside_between *e,
-		    const struct ft_collective_table *t);
+void inside_enclose(struct inside_between *e, const struct ft_collective_table *t);
 double inside_between_s(const struct inside_between *e, double bytes);
 
 #endif

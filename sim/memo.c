@@ -87,8 +87,7 @@ static bool same(const struct ft_work *a, const struct ft_work *b)
 	switch (a->kind) {
 	case FT_GEMM:
 		return a->gemm.m == b->gemm.m && a->gemm.n == b->gemm.n &&
-		       a->gemm.k == b->gemm.k &&
-		       a->gemm.groups == b->gemm.groups &&
+		       a->gemm.k == b->gemm.k && a->gemm.groups == b->gemm.groups &&
 		       a->gemm.layout == b->gemm.layout &&
 		       a->gemm.accumulate == b->gemm.accumulate;
 	case FT_ATTENTION:

@@ -16,8 +16,8 @@
 #include "sim/kernel.h"
 
 /* Start and bandwidth for rows of this length; those of the curve if unknown. */
-static void for_rows(const struct ft_memory_curve *c, double row_bytes,
-		     double *start_s, double *bytes_per_s, double *sharpness)
+static void for_rows(const struct ft_memory_curve *c, double row_bytes, double *start_s,
+		     double *bytes_per_s, double *sharpness)
 {
 	const struct ft_memory_row *low, *high;
 	double w;
@@ -35,21 +35,20 @@ static void for_rows(const struct ft_memory_curve *c, double row_bytes,
 	}
 	if (high->row_bytes < row_bytes)
 		low = high;
-	w = low == high ? 0 : log(row_bytes / low->row_bytes) /
-			      log(high->row_bytes / low->row_bytes);
-	*start_s = pow(low->start_s.value, 1 - w) *
-		   pow(high->start_s.value, w);
-	*bytes_per_s = pow(low->bytes_per_s.value, 1 - w) *
-		       pow(high->bytes_per_s.value, w);
+	w = low == high ? 0 :
+			  log(row_bytes / low->row_bytes) /
+				  log(high->row_bytes / low->row_bytes);
+	*start_s = pow(low->start_s.value, 1 - w) * pow(high->start_s.value, w);
+	*bytes_per_s =
+		pow(low->bytes_per_s.value, 1 - w) * pow(high->bytes_per_s.value, w);
 }
 
 void memory_bound_predict(const struct ft_gpu *gpu, const struct ft_work *work,
 			  struct ft_prediction *out)
 {
-	const struct ft_memory_curve *c = ft_gpu_memory_curve(
-		gpu, work->memory.kernel, work->memory.warm);
-	bool own = work->memory.kernel &&
-		   !strcmp(work->memory.kernel, c->kernel);
+	const struct ft_memory_curve *c =
+		ft_gpu_memory_curve(gpu, work->memory.kernel, work->memory.warm);
+	bool own = work->memory.kernel && !strcmp(work->memory.kernel, c->kernel);
 	double spread = gpu->memory_spread.value, p;
 	double start, rate, moving, low, high;
 

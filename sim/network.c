@@ -28,8 +28,9 @@ struct network *network_new(struct arena *mem, const struct ft_cluster *c,
 	struct network *w = ARENA_NEW(mem, struct network);
 	gsl_rng *rng = gsl_rng_alloc(gsl_rng_mt19937);
 
-	*w = (struct network){ .mem = mem, .c = c, .part = part,
-			       .n_parts = n_parts, .nodes = nodes };
+	*w = (struct network){
+		.mem = mem, .c = c, .part = part, .n_parts = n_parts, .nodes = nodes
+	};
 	gsl_rng_set(rng, (unsigned long)c->imperfections.seed);
 	w->order = ARENA_ARRAY(mem, (size_t)nodes, uint32_t);
 	for (int64_t i = 0; i < nodes; i++)
@@ -64,8 +65,7 @@ static void send(struct solving *s, int64_t i, int64_t j, double weight)
 	for (int64_t n = 0; n < w->rails * split; n++) {
 		uint32_t link[SHARE_HOPS];
 		double even = ((double)(n % split) + 0.5) / (double)split;
-		size_t hops = links_route(w, s->rng, from, to, n / split, even,
-					  link);
+		size_t hops = links_route(w, s->rng, from, to, n / split, even, link);
 
 		share_add(&s->share, link, NULL, hops, weight / (double)split,
 			  INFINITY);

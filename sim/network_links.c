@@ -53,8 +53,7 @@ static int64_t working(const struct network *w, gsl_rng *rng, int64_t count)
 	int64_t n = 0;
 
 	for (int64_t i = 0; i < count; i++)
-		n += gsl_rng_uniform(rng) >=
-		     w->c->imperfections.failed_uplinks_frac;
+		n += gsl_rng_uniform(rng) >= w->c->imperfections.failed_uplinks_frac;
 	return n;
 }
 
@@ -85,8 +84,7 @@ static void set_clos(struct network *w, gsl_rng *rng)
 		pod = (double)t->cables_spine_core / (double)w->pods * port *
 		      (double)w->rails / (double)w->c->nics_per_node;
 	for (int64_t i = 0; i < w->pods; i++)
-		w->capacity[core(w, i, false)] =
-			w->capacity[core(w, i, true)] = pod;
+		w->capacity[core(w, i, false)] = w->capacity[core(w, i, true)] = pod;
 }
 
 /* At least one of a group of cables is left: the graph stays in one piece. */
@@ -117,8 +115,8 @@ static void pool(struct network *w)
 /* ---- what parts share ------------------------------------------------------------- */
 
 /* First and last part with a node in [from, to) in order of placement. */
-static void parts_in(const struct network *w, int64_t from, int64_t to,
-		     size_t *first, size_t *last)
+static void parts_in(const struct network *w, int64_t from, int64_t to, size_t *first,
+		     size_t *last)
 {
 	*first = w->n_parts;
 	*last = 0;
@@ -131,8 +129,8 @@ static void parts_in(const struct network *w, int64_t from, int64_t to,
 }
 
 /* The nodes [from, to) below the i-th leaf, pod or switch. */
-static void nodes_below(const struct network *w, int64_t i, int64_t per,
-			int64_t *from, int64_t *to)
+static void nodes_below(const struct network *w, int64_t i, int64_t per, int64_t *from,
+			int64_t *to)
 {
 	*from = w->graph ? w->nodes : i * per;
 	*to = w->graph ? 0 : (i + 1) * per;
@@ -158,8 +156,8 @@ static uint32_t *find_kinds(struct network *w, int64_t n, int64_t per)
 
 		nodes_below(w, i, per, &from, &to);
 		parts_in(w, from, to, &f, &l);
-		if (i == 0 || (!w->c->imperfections.scattered &&
-			       (f != first || l != last)))
+		if (i == 0 ||
+		    (!w->c->imperfections.scattered && (f != first || l != last)))
 			w->n_shared++;
 		first = f;
 		last = l;
@@ -175,14 +173,13 @@ static void set_sizes(struct network *w)
 	int64_t above;
 
 	w->graph = c->fabric->graph;
-	w->rails = w->graph || c->fabric->wiring == FT_WIRING_TOR ?
-			   c->nics_per_node : 1;
-	w->per_leaf = t->tiers > 1 && t->nodes_per_leaf > 0 ? t->nodes_per_leaf :
-							      w->nodes;
+	w->rails =
+		w->graph || c->fabric->wiring == FT_WIRING_TOR ? c->nics_per_node : 1;
+	w->per_leaf =
+		t->tiers > 1 && t->nodes_per_leaf > 0 ? t->nodes_per_leaf : w->nodes;
 	w->leaves = (w->nodes + w->per_leaf - 1) / w->per_leaf;
 	w->uplinks = t->leaf_up > 0 ? t->leaf_up : 1;
-	w->per_pod = t->tiers > 2 && t->nodes_per_pod > 0 ? t->nodes_per_pod :
-							    w->nodes;
+	w->per_pod = t->tiers > 2 && t->nodes_per_pod > 0 ? t->nodes_per_pod : w->nodes;
 	w->pods = (w->nodes + w->per_pod - 1) / w->per_pod;
 	w->line = c->nic_bytes_per_s * (double)c->ranks_per_node /
 		  (double)c->nics_per_node;
@@ -228,8 +225,8 @@ static int64_t pick(const struct network *w, gsl_rng *rng, int64_t from, int64_t
 	if (w->c->fabric->adaptive)
 		return 0;
 	for (int tries = 0; tries < 1000; tries++) {
-		int64_t u = (int64_t)gsl_rng_uniform_int(rng,
-				(unsigned long)w->uplinks);
+		int64_t u =
+			(int64_t)gsl_rng_uniform_int(rng, (unsigned long)w->uplinks);
 
 		if (w->capacity[uplink(w, from, u, false)] > 0 &&
 		    w->capacity[uplink(w, to, u, true)] > 0)
@@ -279,8 +276,9 @@ static size_t route_graph(const struct network *w, gsl_rng *rng, int64_t from,
 			     left[g->cable[c].a] + 1 == left[at]))
 				ways += g->cable[c].count;
 		even *= (double)ways;
-		lot = w->c->fabric->adaptive ? (int64_t)even :
-			(int64_t)gsl_rng_uniform_int(rng, (unsigned long)ways);
+		lot = w->c->fabric->adaptive ?
+			      (int64_t)even :
+			      (int64_t)gsl_rng_uniform_int(rng, (unsigned long)ways);
 		even -= floor(even);
 		for (c = 0;; c++) {
 			bool back = g->cable[c].b == at;
@@ -305,8 +303,7 @@ size_t links_route(const struct network *w, gsl_rng *rng, int64_t from, int64_t 
 {
 	link[0] = nic(w, from, rail, false);
 	link[1] = nic(w, to, rail, true);
-	return 2 + (w->graph ? route_graph(w, rng, from, to, rail, even,
-						     link + 2) :
+	return 2 + (w->graph ? route_graph(w, rng, from, to, rail, even, link + 2) :
 			       route_clos(w, rng, from, to, link + 2));
 }
 
@@ -348,8 +345,8 @@ struct fullness {
 	double fullest, load, room;
 };
 
-static void add_link(struct fullness *f, const struct network *w,
-		     const struct share *s, double pace, uint32_t at)
+static void add_link(struct fullness *f, const struct network *w, const struct share *s,
+		     double pace, uint32_t at)
 {
 	double load = pace * weight_on(s, at);
 

@@ -22,8 +22,8 @@ struct network {
 	const struct network_part *part;
 	size_t n_parts, n_links, n_shared;
 	int64_t nodes, rails, per_leaf, leaves, uplinks, per_pod, pods;
-	uint32_t *order; /* [nodes] where the i-th node in order of placement stands */
-	double line;     /* bytes/s of a NIC */
+	uint32_t *order;  /* [nodes] where the i-th node in order of placement stands */
+	double line;	  /* bytes/s of a NIC */
 	double *capacity; /* [n_links] */
 	uint32_t *leaf_link, *pod_link; /* the shared link each is */
 };
@@ -41,7 +41,7 @@ size_t links_route(const struct network *w, gsl_rng *rng, int64_t from, int64_t 
 
 /* What the flows of a solved system take of each shared link at pace bytes/s a unit of
  * weight. */
-void links_note_uses(const struct network *w, const struct share *solved,
-		     double pace, struct network_path *out);
+void links_note_uses(const struct network *w, const struct share *solved, double pace,
+		     struct network_path *out);
 
 #endif

@@ -37,7 +37,8 @@ static double slowest_gpu(const struct ft_cluster *c)
 	double n = (double)c->ranks, s = c->imperfections.gpu_speed_spread_frac;
 
 	return s > 0 && n > 1 ?
-		1 + s * gsl_cdf_ugaussian_Pinv((n - 0.375) / (n + 0.25)) : 1;
+		       1 + s * gsl_cdf_ugaussian_Pinv((n - 0.375) / (n + 0.25)) :
+		       1;
 }
 
 /* A kernel's time at the sustained clock mixed with that of a burst. */
@@ -57,8 +58,8 @@ static double stack_factor(const struct ft_stack *k, enum ft_work_kind kind)
 	}
 }
 
-static bool compute_clocks(struct job *s, size_t i, double launches,
-			   struct clocks *out, struct ft_error *err)
+static bool compute_clocks(struct job *s, size_t i, double launches, struct clocks *out,
+			   struct ft_error *err)
 {
 	const struct ft_gpu *gpu = s->cluster->gpu;
 	struct ft_work w = s->graph->work[i];
@@ -72,13 +73,12 @@ static bool compute_clocks(struct job *s, size_t i, double launches,
 	}
 	if (!ft_kernel_recall(s->memo, gpu, &w, FT_CLOCK_BURST, &p, err))
 		return false;
-	out->burst_s = out->sustained_s =
-		times * (factor * p.time_s + gap_s(s));
+	out->burst_s = out->sustained_s = times * (factor * p.time_s + gap_s(s));
 	s->spread[i] = p.spread_frac;
 	s->extrapolated[i] = p.extrapolated;
 	s->cost[0][i].beside = (float)(w.kind == FT_MEMORY_BOUND ?
-		gpu->memory_beside_collective.value :
-		gpu->compute_beside_collective.value);
+					       gpu->memory_beside_collective.value :
+					       gpu->compute_beside_collective.value);
 	if (w.kind == FT_MEMORY_BOUND)
 		return true;
 	if (!ft_kernel_recall(s->memo, gpu, &w, FT_CLOCK_SUSTAINED, &p, err))
@@ -91,8 +91,7 @@ static bool compute_clocks(struct job *s, size_t i, double launches,
  * Copies of a token for experts of one remote domain cross the network once: of
  * c copies over k domains, (k-1) (1 - (1 - 1/k)^c) cross instead of c (k-1)/k.
  */
-static double saved_by_sending_once(const struct ft_cluster *c,
-				    const struct ft_work *w,
+static double saved_by_sending_once(const struct ft_cluster *c, const struct ft_work *w,
 				    const struct ft_collective_result *r)
 {
 	double k = (double)r->domains, copies = w->communication.fanout;
@@ -122,8 +121,7 @@ static const struct network_path *path_of(const struct job *s, size_t class,
 
 	if (neighbour) {
 		x.pattern = NETWORK_SHIFT;
-		x.stride = s->graph->class[class].ranks /
-			   s->cluster->ranks_per_node;
+		x.stride = s->graph->class[class].ranks / s->cluster->ranks_per_node;
 	}
 	if (!s->network || x.members < 2 || x.stride < 1)
 		return NULL;
@@ -157,13 +155,13 @@ static bool communication_cost(struct job *s, size_t class, size_t i,
 	c->copy_engine = w->communication.copy_engine;
 	c->path = path && path->n_uses ? path : NULL;
 	if (r.nic_bytes > 0 && cl->nic_bytes_per_s > 0)
-		c->nic_frac = (float)fmin(1, r.nic_bytes /
-						     (t * cl->nic_bytes_per_s));
+		c->nic_frac = (float)fmin(1, r.nic_bytes / (t * cl->nic_bytes_per_s));
 	if (c->path)
 		c->path_frac = (float)fmin(1, (double)c->nic_frac / path->share);
 	if (r.scale_up_bytes > 0)
-		c->port_frac = (float)fmin(1, r.scale_up_bytes /
-			(t * cl->node->scale_up_bytes_per_s.value));
+		c->port_frac = (float)fmin(
+			1,
+			r.scale_up_bytes / (t * cl->node->scale_up_bytes_per_s.value));
 	s->spread[i] = r.duration.spread_frac;
 	s->extrapolated[i] = r.duration.extrapolated;
 	return true;
@@ -206,9 +204,9 @@ static void mix_clocks(struct job *s, const struct clocks *t)
 	duty = all > 0 ? heavy / all : 0;
 	for (size_t i = 0; i < s->graph->n_works; i++)
 		if (s->graph->work[i].kind != FT_COMMUNICATION)
-			s->cost[0][i].duration = ft_ps_from_s(
-				t[i].burst_s +
-				duty * (t[i].sustained_s - t[i].burst_s));
+			s->cost[0][i].duration =
+				ft_ps_from_s(t[i].burst_s +
+					     duty * (t[i].sustained_s - t[i].burst_s));
 }
 
 /* Classes differ only in the links that their collectives meet. */
@@ -272,8 +270,7 @@ struct cost *job_slowed(const struct job *s, size_t class, double speed_frac)
 static double host_s(const struct job *s, enum ft_host activity)
 {
 	const struct ft_cluster *c = s->cluster;
-	int64_t ranks = c->ranks < c->ranks_per_node ? c->ranks :
-						       c->ranks_per_node;
+	int64_t ranks = c->ranks < c->ranks_per_node ? c->ranks : c->ranks_per_node;
 
 	return s->stack->host_s[activity].value * c->node->host_factor.value *
 	       (1 + s->stack->host_crowding_frac.value * (double)(ranks - 1));
@@ -300,8 +297,7 @@ static void host_offsets(const struct job *s, struct engine_job *in)
 			fixed += seg->host[h] * host_s(s, (enum ft_host)h);
 		part = seg->n_ops ? fixed / (double)seg->n_ops : fixed;
 		for (size_t j = 0; j < seg->n_ops; j++) {
-			sum += part + seg->op[j].launches *
-					      host_s(s, FT_HOST_LAUNCH);
+			sum += part + seg->op[j].launches * host_s(s, FT_HOST_LAUNCH);
 			at[begin[i] + j] = ft_ps_from_s(sum);
 		}
 		total[i] = ft_ps_from_s(seg->n_ops ? sum : fixed);

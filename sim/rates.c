@@ -6,12 +6,16 @@
 #include "base/arena.h"
 #include "sim/engine.h"
 
-void running_begin(struct running *r, const struct cost *c, int stream,
-		   bool optimizer, ft_ps now)
+void running_begin(struct running *r, const struct cost *c, int stream, bool optimizer,
+		   ft_ps now)
 {
-	*r = (struct running){ .left = (double)c->duration, .rate = 1,
-			       .share = 1, .at = now, .flow = NO_FLOW,
-			       .beside = c->beside, .stream = (uint8_t)stream,
+	*r = (struct running){ .left = (double)c->duration,
+			       .rate = 1,
+			       .share = 1,
+			       .at = now,
+			       .flow = NO_FLOW,
+			       .beside = c->beside,
+			       .stream = (uint8_t)stream,
 			       .optimizer = optimizer,
 			       .copy_engine = c->copy_engine };
 }
@@ -50,14 +54,12 @@ static void note_changes(struct rates *s)
 			continue;
 		r->share = f->rate;
 		if (s->n_changed == s->changed_cap)
-			s->changed = ARENA_GROW(s->mem, s->changed,
-						&s->changed_cap);
+			s->changed = ARENA_GROW(s->mem, s->changed, &s->changed_cap);
 		s->changed[s->n_changed++] = r;
 	}
 }
 
-void rates_enter(struct rates *s, struct running *r, size_t part,
-		 const struct cost *c)
+void rates_enter(struct rates *s, struct running *r, size_t part, const struct cost *c)
 {
 	uint32_t link[SHARE_HOPS];
 	float use[SHARE_HOPS];
@@ -102,8 +104,7 @@ static bool is_collective(const struct running *r)
 	return r->stream >= FT_STREAM_GATHER;
 }
 
-void rates_of(struct running *const *run, int n, double copy_beside_gemm,
-	      double *rate)
+void rates_of(struct running *const *run, int n, double copy_beside_gemm, double *rate)
 {
 	bool compute = false, collective = false;
 
@@ -117,8 +118,7 @@ void rates_of(struct running *const *run, int n, double copy_beside_gemm,
 			rate[i] /= (double)run[i]->beside;
 		else if (run[i]->stream == FT_STREAM_COPY && compute)
 			rate[i] /= copy_beside_gemm;
-		else if (is_collective(run[i]) && compute &&
-			 !run[i]->copy_engine)
+		else if (is_collective(run[i]) && compute && !run[i]->copy_engine)
 			rate[i] /= (double)run[i]->beside;
 	}
 }

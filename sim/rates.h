@@ -23,7 +23,7 @@ struct cost;
 #define NO_FLOW UINT32_MAX
 
 struct running {
-	double left;  /* ps at rate 1 */
+	double left; /* ps at rate 1 */
 	double rate;
 	double share; /* max-min, of what it would have alone */
 	ft_ps at;     /* when left was true */
@@ -33,8 +33,8 @@ struct running {
 	bool optimizer, copy_engine;
 };
 
-void running_begin(struct running *r, const struct cost *c, int stream,
-		   bool optimizer, ft_ps now);
+void running_begin(struct running *r, const struct cost *c, int stream, bool optimizer,
+		   ft_ps now);
 
 /* Take another rate from now on; the time it will end. */
 ft_ps running_change(struct running *r, ft_ps now, double rate);
@@ -43,22 +43,19 @@ ft_ps running_change(struct running *r, ft_ps now, double rate);
 struct rates {
 	struct share share;
 	struct arena *mem;
-	struct running **owner;   /* [owner_cap] by flow */
+	struct running **owner;	  /* [owner_cap] by flow */
 	struct running **changed; /* whose share the last call changed */
 	size_t owner_cap, changed_cap, n_changed;
 	size_t n_parts;
 };
 
-void rates_init(struct rates *s, struct arena *mem, size_t n_parts,
-		size_t n_links);
+void rates_init(struct rates *s, struct arena *mem, size_t n_parts, size_t n_links);
 
 /* A collective of a part begins, or ends: `changed` tells whose shares differ. */
-void rates_enter(struct rates *s, struct running *r, size_t part,
-		 const struct cost *c);
+void rates_enter(struct rates *s, struct running *r, size_t part, const struct cost *c);
 void rates_leave(struct rates *s, struct running *r);
 
 /* The rates of n ops that run together on one rank, from their shares. */
-void rates_of(struct running *const *run, int n, double copy_beside_gemm,
-	      double *rate);
+void rates_of(struct running *const *run, int n, double copy_beside_gemm, double *rate);
 
 #endif

@@ -18,8 +18,7 @@ static double sum(const double *bytes)
 }
 
 /* The host allocates in program order, whatever the GPU is at. */
-void result_memory(const struct ft_graph *g, size_t c,
-		   struct ft_class_result *out)
+void result_memory(const struct ft_graph *g, size_t c, struct ft_class_result *out)
 {
 	const struct ft_class *class = &g->class[c];
 	double now[FT_MEMORIES], at[FT_MEMORIES];
@@ -28,8 +27,7 @@ void result_memory(const struct ft_graph *g, size_t c,
 	memcpy(out->peak_bytes, now, sizeof(now));
 	out->peak_total_bytes = sum(now);
 	for (size_t i = 0; i < class->n_calls; i++) {
-		const struct ft_segment *s =
-			&g->segment[class->call[i].segment];
+		const struct ft_segment *s = &g->segment[class->call[i].segment];
 
 		for (uint32_t r = 0; r < class->call[i].repeat; r++) {
 			for (int m = 0; m < FT_MEMORIES; m++) {
@@ -63,8 +61,7 @@ static const char *share_name(const struct job *s, const struct ft_work *w)
 {
 	if (w->kind != FT_GEMM)
 		return arena_text(s->mem, w->name);
-	return arena_printf(s->mem, "%s (%s)", w->name,
-			    ft_layout_name(w->gemm.layout));
+	return arena_printf(s->mem, "%s (%s)", w->name, ft_layout_name(w->gemm.layout));
 }
 
 static void shares(const struct job *s, const struct engine_output *out,
@@ -85,8 +82,7 @@ static void shares(const struct job *s, const struct engine_output *out,
 			j++;
 		if (j == run->n_shares)
 			run->share[run->n_shares++].name = name;
-		run->share[j].time_s +=
-			ft_s_from_ps(out->work_time[i]) / classes;
+		run->share[j].time_s += ft_s_from_ps(out->work_time[i]) / classes;
 		run->share[j].count += (double)out->work_count[i] / classes;
 		run->share[j].communication |= w->kind == FT_COMMUNICATION;
 		run->share[j].extrapolated |= s->extrapolated[i];
@@ -107,8 +103,8 @@ static void interval(const struct job *s, const struct engine_output *out,
 
 	step = ft_s_from_ps(run->step);
 	for (size_t i = 0; i < s->graph->n_works; i++) {
-		double t = ft_s_from_ps(out->work_time[i]) /
-			   (double)s->graph->n_classes;
+		double t =
+			ft_s_from_ps(out->work_time[i]) / (double)s->graph->n_classes;
 
 		family[s->graph->work[i].kind] += s->spread[i] * t / step;
 		all += t;
@@ -138,19 +134,18 @@ static void breakdown(size_t stages, ft_ps steady_extra, struct ft_run *run)
 		b->compute_s += w * ft_s_from_ps(r->compute);
 		b->optimizer_s += w * ft_s_from_ps(r->optimizer);
 		b->host_s += w * ft_s_from_ps(r->host + steady_extra);
-		b->bubble_s += w * (ft_s_from_ps(r->bubble) +
-				    (stages > 1 ? pad : 0));
+		b->bubble_s += w * (ft_s_from_ps(r->bubble) + (stages > 1 ? pad : 0));
 		b->exposed_communication_s +=
-			w * (ft_s_from_ps(r->exposed) +
-			     (stages > 1 ? 0 : pad));
+			w * (ft_s_from_ps(r->exposed) + (stages > 1 ? 0 : pad));
 	}
 	b->compute_s /= ranks;
 	b->optimizer_s /= ranks;
 	b->host_s /= ranks;
 	b->bubble_s /= ranks;
 	b->exposed_communication_s /= ranks;
-	run->gpu_busy_frac = run->step ? (b->compute_s + b->optimizer_s) /
-					 ft_s_from_ps(run->step) : 0;
+	run->gpu_busy_frac =
+		run->step ? (b->compute_s + b->optimizer_s) / ft_s_from_ps(run->step) :
+			    0;
 }
 
 void result_fill(const struct job *job, const struct engine_output *out,

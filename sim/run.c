@@ -15,8 +15,8 @@ struct whole {
 
 /* Ranks that a slow GPU holds up at every layer: a pipeline of their own. */
 struct slow {
-	int64_t unit;      /* which of the units of a stage */
-	size_t class;      /* the stage it is in */
+	int64_t unit; /* which of the units of a stage */
+	size_t class; /* the stage it is in */
 	int64_t gpu;
 	double speed_frac;
 };
@@ -25,12 +25,12 @@ struct setting {
 	struct arena *mem;
 	struct job job[2];
 	int jobs;
-	bool idle;               /* the second only takes its place */
+	bool idle; /* the second only takes its place */
 	struct network_part *network_part;
 	struct ft_cluster whole; /* the first's, with a fabric for all */
 	size_t n_slow;
 	struct slow *slow;
-	int64_t unit_ranks;      /* of a stage, that wait for each other */
+	int64_t unit_ranks; /* of a stage, that wait for each other */
 };
 
 /* ---- the network ------------------------------------------------------------- */
@@ -41,8 +41,7 @@ static int64_t nodes_of(const struct ft_cluster *c)
 }
 
 /* Classes lie on nodes in their order; the first to use a node of two counts it. */
-static int64_t place(const struct job *j, int64_t first_node,
-		     struct network_part *part)
+static int64_t place(const struct job *j, int64_t first_node, struct network_part *part)
 {
 	const struct ft_cluster *c = j->cluster;
 	int64_t rank = 0, nodes = nodes_of(c);
@@ -50,8 +49,7 @@ static int64_t place(const struct job *j, int64_t first_node,
 	for (size_t i = 0; i < j->graph->n_classes; i++) {
 		int64_t ranks = j->graph->class[i].ranks;
 		int64_t from = rank / c->ranks_per_node;
-		int64_t to = (rank + ranks + c->ranks_per_node - 1) /
-			     c->ranks_per_node;
+		int64_t to = (rank + ranks + c->ranks_per_node - 1) / c->ranks_per_node;
 
 		from = from < nodes ? from : nodes - 1;
 		to = to < nodes ? to : nodes;
@@ -94,9 +92,8 @@ static bool lay_network(struct setting *s, struct ft_error *err)
  * groups, experts' replicas, the ranks that shard weights among themselves alone. */
 static int64_t unit_of(const struct ft_graph *g)
 {
-	static const enum ft_group blocking[] = { FT_GROUP_TP, FT_GROUP_CP,
-						  FT_GROUP_EP, FT_GROUP_ETP,
-						  FT_GROUP_SHARD };
+	static const enum ft_group blocking[] = { FT_GROUP_TP, FT_GROUP_CP, FT_GROUP_EP,
+						  FT_GROUP_ETP, FT_GROUP_SHARD };
 	int64_t unit = 1;
 
 	for (int i = 0; i < 5; i++) {
@@ -124,9 +121,10 @@ static void find_slow(struct setting *s)
 		while (c < j->graph->n_classes && rank >= j->graph->class[c].ranks)
 			rank -= j->graph->class[c++].ranks;
 		if (c < j->graph->n_classes)
-			s->slow[s->n_slow++] = (struct slow){
-				rank / s->unit_ranks, c, im->slow_gpu[i].gpu,
-				im->slow_gpu[i].speed_frac };
+			s->slow[s->n_slow++] =
+				(struct slow){ rank / s->unit_ranks, c,
+					       im->slow_gpu[i].gpu,
+					       im->slow_gpu[i].speed_frac };
 	}
 }
 
@@ -154,7 +152,9 @@ static void put_pipeline(struct engine_input *in, const struct job *j,
 
 	for (size_t c = 0; c < n; c++)
 		part[base + c] = (struct engine_part){
-			.job = &j->engine, .class = c, .cost = j->cost[c],
+			.job = &j->engine,
+			.class = c,
+			.cost = j->cost[c],
 			.next = (uint32_t)(base + (c + 1) % n),
 			.before = (uint32_t)(base + (c + n - 1) % n),
 			.pipeline = (uint32_t)in->n_pipelines,
@@ -174,8 +174,7 @@ static struct cost *without_paths(const struct job *j, struct cost *cost)
 }
 
 /* The slowest GPU of a unit and stage sets its pace. */
-static void slow_down(struct setting *s, const size_t *of,
-		      struct engine_part *part)
+static void slow_down(struct setting *s, const size_t *of, struct engine_part *part)
 {
 	const struct job *j = &s->job[0];
 	size_t n = j->graph->n_classes;
@@ -296,9 +295,8 @@ static bool simulate(struct setting *s, const struct ft_sim_job *const *given,
 	return true;
 }
 
-struct ft_run *ft_sim_run(const struct ft_sim_job *job,
-			  const struct ft_sim_job *beside, FILE *timeline,
-			  struct ft_memo *memo, struct ft_error *err)
+struct ft_run *ft_sim_run(const struct ft_sim_job *job, const struct ft_sim_job *beside,
+			  FILE *timeline, struct ft_memo *memo, struct ft_error *err)
 {
 	const struct ft_sim_job *given[] = { job, beside };
 	struct arena mem = { 0 };
@@ -310,8 +308,10 @@ struct ft_run *ft_sim_run(const struct ft_sim_job *job,
 	s->idle = beside && beside->idle;
 	for (int i = 0; i < 2 && given[i]; i++)
 		s->job[s->jobs++] = (struct job){
-			.mem = &w->mem, .graph = given[i]->graph,
-			.cluster = given[i]->cluster, .stack = given[i]->stack,
+			.mem = &w->mem,
+			.graph = given[i]->graph,
+			.cluster = given[i]->cluster,
+			.stack = given[i]->stack,
 			.memo = memo,
 		};
 	if (simulate(s, given, timeline, &w->run, err))

@@ -26,8 +26,8 @@ void share_init(struct share *s, struct arena *mem, const double *capacity,
 		s->link[i].capacity = capacity[i];
 }
 
-static struct share_flow *flow_on(const struct share *s,
-				  const struct share_link *l, uint32_t i)
+static struct share_flow *flow_on(const struct share *s, const struct share_link *l,
+				  uint32_t i)
 {
 	return &s->flow[l->on[i] / SHARE_HOPS];
 }
@@ -57,15 +57,16 @@ static uint32_t new_number(struct share *s)
 	return (uint32_t)s->n_flows++;
 }
 
-uint32_t share_add(struct share *s, const uint32_t *link, const float *use,
-		   size_t hops, double weight, double limit)
+uint32_t share_add(struct share *s, const uint32_t *link, const float *use, size_t hops,
+		   double weight, double limit)
 {
 	uint32_t id = new_number(s);
 	struct share_flow *f = &s->flow[id];
 
 	assert(hops <= SHARE_HOPS && weight > 0);
-	*f = (struct share_flow){ .weight = weight, .limit = limit,
-				  .hops = (uint8_t)hops, .active = true };
+	*f = (struct share_flow){
+		.weight = weight, .limit = limit, .hops = (uint8_t)hops, .active = true
+	};
 	for (size_t i = 0; i < hops; i++) {
 		f->link[i] = link[i];
 		f->use[i] = use ? use[i] : 1;
@@ -242,8 +243,7 @@ static void take_flow(struct share *s, uint32_t id)
 	f->mark = s->mark;
 	f->fixed = false;
 	if (s->n_some_flows == s->some_flow_cap)
-		s->some_flows = ARENA_GROW(s->mem, s->some_flows,
-					   &s->some_flow_cap);
+		s->some_flows = ARENA_GROW(s->mem, s->some_flows, &s->some_flow_cap);
 	s->some_flows[s->n_some_flows++] = id;
 }
 

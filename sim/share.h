@@ -26,22 +26,22 @@ struct arena;
 enum { SHARE_HOPS = 8 };
 
 struct share_flow {
-	double weight;  /* (set) > 0; a class of k equal flows is one of weight k */
-	double limit;   /* (set) its own greatest rate; INFINITY: none */
-	double rate;    /* (computed) bytes/s, of the whole class */
-	uint32_t link[SHARE_HOPS]; /* (set) */
-	float use[SHARE_HOPS];     /* (set) of a link by a unit of rate; 1: bytes */
+	double weight; /* (set) > 0; a class of k equal flows is one of weight k */
+	double limit;  /* (set) its own greatest rate; INFINITY: none */
+	double rate;   /* (computed) bytes/s, of the whole class */
+	uint32_t link[SHARE_HOPS];  /* (set) */
+	float use[SHARE_HOPS];	    /* (set) of a link by a unit of rate; 1: bytes */
 	uint32_t place[SHARE_HOPS]; /* ours: where it stands in each link's list */
-	uint32_t mark;  /* ours */
-	uint8_t hops;   /* (set) */
+	uint32_t mark;		    /* ours */
+	uint8_t hops;		    /* (set) */
 	bool active, fixed;
 };
 
 struct share_link {
-	double capacity; /* (set) */
+	double capacity;     /* (set) */
 	double room, weight; /* ours, while solving */
-	double load;     /* (computed) sum of the rates on it */
-	uint32_t *on;    /* those that cross it: flow * SHARE_HOPS + hop */
+	double load;	     /* (computed) sum of the rates on it */
+	uint32_t *on;	     /* those that cross it: flow * SHARE_HOPS + hop */
 	uint32_t n, cap;
 	uint32_t mark, open;
 };
@@ -65,8 +65,8 @@ void share_init(struct share *s, struct arena *mem, const double *capacity,
 
 /* A flow over hops links (each at most once); its number. use NULL: 1 of each. Rates
  * are stale until the next solve or update. */
-uint32_t share_add(struct share *s, const uint32_t *link, const float *use,
-		   size_t hops, double weight, double limit);
+uint32_t share_add(struct share *s, const uint32_t *link, const float *use, size_t hops,
+		   double weight, double limit);
 
 /* Take a flow off its links; the next share_add may use its number again. */
 void share_drop(struct share *s, uint32_t flow);

@@ -27,14 +27,17 @@ void timeline_begin(FILE *out)
 
 void timeline_part(FILE *out, size_t part, const char *name)
 {
-	fprintf(out, "{\"ph\":\"M\",\"pid\":%zu,\"tid\":0,\"ts\":0,"
-		     "\"name\":\"process_name\",\"args\":{\"name\":", part);
+	fprintf(out,
+		"{\"ph\":\"M\",\"pid\":%zu,\"tid\":0,\"ts\":0,"
+		"\"name\":\"process_name\",\"args\":{\"name\":",
+		part);
 	quoted(out, name);
 	fputs("}},\n", out);
 	for (int s = 0; s < FT_STREAMS; s++)
-		fprintf(out, "{\"ph\":\"M\",\"pid\":%zu,\"tid\":%d,\"ts\":0,"
-			     "\"name\":\"thread_name\",\"args\":{\"name\":"
-			     "\"%s\"}},\n",
+		fprintf(out,
+			"{\"ph\":\"M\",\"pid\":%zu,\"tid\":%d,\"ts\":0,"
+			"\"name\":\"thread_name\",\"args\":{\"name\":"
+			"\"%s\"}},\n",
 			part, s, ft_stream_name((enum ft_stream)s));
 }
 
@@ -42,16 +45,16 @@ static void describe(FILE *out, const struct ft_work *w)
 {
 	switch (w->kind) {
 	case FT_GEMM:
-		fprintf(out, ",\"layout\":\"%s\",\"m\":%" PRId64 ",\"n\":%" PRId64
-			     ",\"k\":%" PRId64,
+		fprintf(out,
+			",\"layout\":\"%s\",\"m\":%" PRId64 ",\"n\":%" PRId64
+			",\"k\":%" PRId64,
 			ft_layout_name(w->gemm.layout), w->gemm.m, w->gemm.n,
 			w->gemm.k);
 		break;
 	case FT_COMMUNICATION:
 		fprintf(out, ",\"op\":\"%s\",\"group\":\"%s\",\"bytes\":%.0f",
 			ft_collective_name(w->communication.op),
-			ft_group_name(w->communication.group),
-			w->communication.bytes);
+			ft_group_name(w->communication.group), w->communication.bytes);
 		break;
 	default:
 		fprintf(out, ",\"bytes\":%.0f", ft_work_bytes(w));
@@ -70,8 +73,8 @@ void timeline_op(FILE *out, const struct ft_work *work, size_t part, int stream,
 	microseconds(out, to - from);
 	fputs(",\"name\":", out);
 	quoted(out, work->name);
-	fprintf(out, ",\"cat\":\"%s\",\"args\":{\"dtype\":\"%s\"",
-		kinds[work->kind], ft_dtype_name(work->dtype));
+	fprintf(out, ",\"cat\":\"%s\",\"args\":{\"dtype\":\"%s\"", kinds[work->kind],
+		ft_dtype_name(work->dtype));
 	describe(out, work);
 	fputs("}},\n", out);
 }
@@ -80,7 +83,8 @@ void timeline_end(FILE *out, ft_ps end)
 {
 	fputs("{\"ph\":\"M\",\"pid\":0,\"tid\":0,\"ts\":0,\"name\":"
 	      "\"process_sort_index\",\"args\":{\"sort_index\":0}}\n],"
-	      "\"otherData\":{\"step_us\":\"", out);
+	      "\"otherData\":{\"step_us\":\"",
+	      out);
 	microseconds(out, end);
 	fputs("\"}}\n", out);
 }

@@ -44,35 +44,47 @@ static const double nccl_hop[LINK_KINDS][TUNER_ALGORITHMS][TUNER_PROTOCOLS] = {
 
 /* GB/s, on 1, 2 and more nodes; Volta to Blackwell. */
 static const double ll_most[][3] = {
-	{ 39, 39, 20.4 }, { 87.7, 22.5, 19 }, { 141, 45, 35 }, { 282, 90, 70 },
+	{ 39, 39, 20.4 },
+	{ 87.7, 22.5, 19 },
+	{ 141, 45, 35 },
+	{ 282, 90, 70 },
 };
 /* GB/s a channel */
 static const double ring_ll128_most[] = { 20, 20, 36.7, 40 };
 static const double tree_ll128_most[][3] = {
-	{ 20, 20, 20 }, { 20, 20, 20 }, { 36.7, 36.7, 29 }, { 55.6, 31.67, 20 },
+	{ 20, 20, 20 },
+	{ 20, 20, 20 },
+	{ 36.7, 36.7, 29 },
+	{ 55.6, 31.67, 20 },
 };
 static const double tree_most[][3] = {
-	{ 26.5, 18.5, 10 }, { 24, 23.6, 17.8 }, { 38.7, 41.4, 36 }, { 70, 42.8, 24 },
+	{ 26.5, 18.5, 10 },
+	{ 24, 23.6, 17.8 },
+	{ 38.7, 41.4, 36 },
+	{ 70, 42.8, 24 },
 };
 static const double nvls_tree_most[][3] = {
-	{ 26.5, 18.5, 10 }, { 24, 23.6, 17.8 }, { 0, 57.7, 45.5 }, { 0, 96, 80 },
+	{ 26.5, 18.5, 10 },
+	{ 24, 23.6, 17.8 },
+	{ 0, 57.7, 45.5 },
+	{ 0, 96, 80 },
 };
 static const double nvls_efficiency[] = { 0, 0, 0.85, 0.74 };
 
 /* Of a tree's bandwidth, by log2(bytes / 64). */
 static const double tree_correction[TUNER_PROTOCOLS][24] = {
-	{ 1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1,
-	  1, 1, 1, 1 },
-	{ 1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9,
-	  .9, 1, 1, 1 },
-	{ .9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5, .5, .5, .5, .6, .7, .8, .7,
-	  .7, .8, .9, .9, .9 },
+	{ 1,  1,  1,  1,  .9, .8, .7, .7, .7, .7, .6, .5,
+	  .4, .4, .5, .6, .7, .8, .9, 1,  1,  1,  1,  1 },
+	{ 1,  1,  1,  1,  1,  .9, .8, .8, .8, .7, .6, .6,
+	  .6, .6, .6, .6, .8, .9, .9, .9, .9, 1,  1,  1 },
+	{ .9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5,
+	  .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9, .9 },
 };
 
 /* RCCL: hops, and what each pair makes of the bus on up to 2 and on more nodes. */
 struct rccl {
 	double up[2][3], net[2][3], ratio[2][2][3]; /* [tree, ring] */
-	double ll_bytes[2], ll128_bytes[2];         /* all_reduce, others; 0: by time */
+	double ll_bytes[2], ll128_bytes[2];	    /* all_reduce, others; 0: by time */
 };
 
 static const struct rccl rccl[] = {
@@ -81,19 +93,22 @@ static const struct rccl rccl[] = {
 	  { { 11.8, 18.2, 20.8 }, { 9.5, 19.8, 15.1 } },
 	  { { { .04, .22, .91 }, { .04, .34, 1 } },
 	    { { .04, .22, .95 }, { .04, .34, 1 } } },
-	  { 0, 0 }, { 0, 0 } },
+	  { 0, 0 },
+	  { 0, 0 } },
 	{ /* MI300X: LL128 as LL, which the tables leave out */
 	  { { .9, .9, 2.3 }, { .8, .8, 2.1 } },
 	  { { 10.5, 10.5, 25 }, { 9.5, 9.5, 320 } },
 	  { { { .06, .06, .11 }, { .08, .08, 1 } },
 	    { { .06, .06, .59 }, { .08, .08, 1 } } },
-	  { 524288, 65536 }, { 4.4e6, 4.4e6 } },
+	  { 524288, 65536 },
+	  { 4.4e6, 4.4e6 } },
 	{ /* MI350 */
 	  { { .9, .9, 2.3 }, { .8, .8, 2.1 } },
 	  { { 10.5, 10.5, 25 }, { 9.5, 9.5, 320 } },
 	  { { { .06, .06, .11 }, { .08, .08, 1 } },
 	    { { .06, .06, .59 }, { .08, .08, 1 } } },
-	  { 262144, 65536 }, { 70.6e6, 8388608 } },
+	  { 262144, 65536 },
+	  { 70.6e6, 8388608 } },
 };
 
 static bool is_amd(const struct tuner_input *in)
@@ -140,10 +155,9 @@ static bool enabled(const struct tuner_input *in, enum ft_collective op,
 	if (!(graph_of(in, a)->channels > 0) || (switches && p != TUNER_SIMPLE))
 		return false;
 	if (is_amd(in))
-		return a == TUNER_RING ||
-		       (a == TUNER_TREE && reduce &&
-			!(p == TUNER_SIMPLE && in->nodes <= 1 &&
-			  in->generation >= TUNER_MI300));
+		return a == TUNER_RING || (a == TUNER_TREE && reduce &&
+					   !(p == TUNER_SIMPLE && in->nodes <= 1 &&
+					     in->generation >= TUNER_MI300));
 	switch (a) {
 	case TUNER_RING:
 		return true;
@@ -156,15 +170,14 @@ static bool enabled(const struct tuner_input *in, enum ft_collective op,
 	case TUNER_NVLS_TREE:
 		return reduce && in->nodes > 1;
 	default:
-		return in->sharp && in->nodes > 1 && (reduce ||
-		       (one_sided && a == TUNER_COLLNET_DIRECT));
+		return in->sharp && in->nodes > 1 &&
+		       (reduce || (one_sided && a == TUNER_COLLNET_DIRECT));
 	}
 }
 
 /* ---- bandwidth ---------------------------------------------------------------- */
 
-static double ring_bus(const struct tuner_input *in, enum tuner_protocol p,
-		       double bus)
+static double ring_bus(const struct tuner_input *in, enum tuner_protocol p, double bus)
 {
 	int g = (int)in->generation;
 	/* on several nodes the row is that of the host's maker */
@@ -177,8 +190,7 @@ static double ring_bus(const struct tuner_input *in, enum tuner_protocol p,
 	return bus;
 }
 
-static double tree_bus(const struct tuner_input *in, enum tuner_protocol p,
-		       double bus)
+static double tree_bus(const struct tuner_input *in, enum tuner_protocol p, double bus)
 {
 	int g = (int)in->generation, n = by_nodes(in);
 
@@ -191,8 +203,7 @@ static double tree_bus(const struct tuner_input *in, enum tuner_protocol p,
 	return bus;
 }
 
-static double nvls_bus(const struct tuner_input *in, enum ft_collective op,
-		       bool tree)
+static double nvls_bus(const struct tuner_input *in, enum ft_collective op, bool tree)
 {
 	const struct tuner_graph *x = &in->nvls;
 	double ppn = in->ranks / in->nodes, ch = x->channels, rate;
@@ -237,19 +248,19 @@ static double algorithm_gb_s(const struct tuner_input *in, enum ft_collective op
 {
 	const struct tuner_graph *x = graph_of(in, a);
 	double bus = x->channels * (in->nodes <= 2 ? x->intra : x->inter);
-	double ratio = in->ranks / (op == FT_ALL_REDUCE	      ? 2 * (in->ranks - 1) :
-				    op == FT_ALL_GATHER ||
-				    op == FT_REDUCE_SCATTER ? in->ranks - 1 :
-							      in->ranks);
+	double ratio = in->ranks / (op == FT_ALL_REDUCE ? 2 * (in->ranks - 1) :
+				    op == FT_ALL_GATHER || op == FT_REDUCE_SCATTER ?
+							  in->ranks - 1 :
+							  in->ranks);
 
 	if (a == TUNER_RING || a == TUNER_TREE) {
 		bus = is_amd(in) ? bus * rccl_of(in)->ratio[in->nodes > 2]
-						[a == TUNER_RING][p] :
+							   [a == TUNER_RING][p] :
 		      a == TUNER_RING ? ring_bus(in, p, bus) :
 					tree_bus(in, p, bus);
 		if (a == TUNER_TREE)
-			return 0.5 * bus * (is_amd(in) ? 1 :
-					    tuner_tree_correction(p, bytes));
+			return 0.5 * bus *
+			       (is_amd(in) ? 1 : tuner_tree_correction(p, bytes));
 		return ratio * bus;
 	}
 	if (a == TUNER_PAT)
@@ -261,17 +272,16 @@ static double algorithm_gb_s(const struct tuner_input *in, enum ft_collective op
 
 /* ---- latency ------------------------------------------------------------------ */
 
-static double hop_us(const struct tuner_input *in, bool net,
-		     enum tuner_algorithm a, enum tuner_protocol p)
+static double hop_us(const struct tuner_input *in, bool net, enum tuner_algorithm a,
+		     enum tuner_protocol p)
 {
 	if (is_amd(in))
-		return (net ? rccl_of(in)->net : rccl_of(in)->up)
-			[a == TUNER_RING][p];
+		return (net ? rccl_of(in)->net : rccl_of(in)->up)[a == TUNER_RING][p];
 	return nccl_hop[net ? NET : in->pcie ? PCI : SCALE_UP][a][p];
 }
 
-static double ring_us(const struct tuner_input *in, enum ft_collective op,
-		      double bytes, enum tuner_protocol p)
+static double ring_us(const struct tuner_input *in, enum ft_collective op, double bytes,
+		      enum tuner_protocol p)
 {
 	double twice = op == FT_ALL_REDUCE ? 2 : 1;
 	double steps = twice * (in->ranks - 1), net = twice * (in->nodes - 1);
@@ -287,16 +297,14 @@ static double ring_us(const struct tuner_input *in, enum ft_collective op,
 	us = nccl_base[TUNER_RING][p] + (steps - net) * up +
 	     net * hop_us(in, true, TUNER_RING, p);
 	/* rings of many nodes on a plateau */
-	if (!is_amd(in) && in->nodes > 1 && p == TUNER_SIMPLE &&
-	    op == FT_ALL_REDUCE &&
+	if (!is_amd(in) && in->nodes > 1 && p == TUNER_SIMPLE && op == FT_ALL_REDUCE &&
 	    bytes / (in->ring.channels * in->ranks) >= 64)
 		us *= in->generation >= TUNER_AMPERE ? 1.4 : 1.9;
 	return us;
 }
 
 static double latency_us(const struct tuner_input *in, enum ft_collective op,
-			 double bytes, enum tuner_algorithm a,
-			 enum tuner_protocol p)
+			 double bytes, enum tuner_algorithm a, enum tuner_protocol p)
 {
 	double ppn = in->ranks / in->nodes, depth = floor(log2(in->nodes));
 	double up = hop_us(in, false, a, p), net = hop_us(in, true, a, p);
@@ -343,8 +351,8 @@ static int window(const struct tuner_input *in, enum ft_collective op, double by
 							  TUNER_SIMPLE;
 }
 
-struct tuner_choice tuner_choose(const struct tuner_input *in,
-				 enum ft_collective op, double bytes)
+struct tuner_choice tuner_choose(const struct tuner_input *in, enum ft_collective op,
+				 double bytes)
 {
 	struct tuner_choice best = { TUNER_RING, TUNER_SIMPLE, INFINITY };
 	int only = window(in, op, bytes);
@@ -355,16 +363,16 @@ struct tuner_choice tuner_choose(const struct tuner_input *in,
 					     (enum tuner_protocol)p);
 
 			if ((only < 0 || p == only) && us < best.us)
-				best = (struct tuner_choice){
-					(enum tuner_algorithm)a,
-					(enum tuner_protocol)p, us };
+				best = (struct tuner_choice){ (enum tuner_algorithm)a,
+							      (enum tuner_protocol)p,
+							      us };
 		}
 	return best;
 }
 
 const char *tuner_algorithm_name(enum tuner_algorithm algorithm)
 {
-	static const char *const names[] = { "tree", "ring", "sharp", "sharp",
+	static const char *const names[] = { "tree", "ring",	 "sharp", "sharp",
 					     "nvls", "nvlstree", "pat" };
 
 	return names[algorithm];
@@ -409,14 +417,13 @@ static double tried(enum tuner_generation g, double gb_s)
 	return gb_s;
 }
 
-struct tuner_input tuner_input_of(const struct ft_gpu *gpu, double ranks,
-				  double nodes, double ring_gb_s, double net_gb_s)
+struct tuner_input tuner_input_of(const struct ft_gpu *gpu, double ranks, double nodes,
+				  double ring_gb_s, double net_gb_s)
 {
 	enum tuner_generation g = generation_of(gpu);
 	double rings = g >= TUNER_MI250 ? 28 : g <= TUNER_AMPERE ? 12 : 16;
 	double heads = ranks / nodes, inter = net_gb_s / rings;
-	struct tuner_input in = { .generation = g, .ranks = ranks,
-				  .nodes = nodes };
+	struct tuner_input in = { .generation = g, .ranks = ranks, .nodes = nodes };
 
 	in.ring = (struct tuner_graph){ rings, tried(g, ring_gb_s / rings), inter };
 	if (nodes > 1)
@@ -425,7 +432,6 @@ struct tuner_input tuner_input_of(const struct ft_gpu *gpu, double ranks,
 	if (g == TUNER_HOPPER || g == TUNER_BLACKWELL)
 		in.nvls = (struct tuner_graph){ heads, tried(g, ring_gb_s / heads),
 						net_gb_s / heads };
-	in.collnet = (struct tuner_graph){ heads, net_gb_s / heads,
-					   net_gb_s / heads };
+	in.collnet = (struct tuner_graph){ heads, net_gb_s / heads, net_gb_s / heads };
 	return in;
 }

@@ -26,9 +26,9 @@ enum tuner_algorithm {
 	TUNER_RING,
 	TUNER_COLLNET_DIRECT, /* reduction in the network's switches: SHARP */
 	TUNER_COLLNET_CHAIN,
-	TUNER_NVLS,           /* reduction in the NVLink switch */
-	TUNER_NVLS_TREE,      /* the same, trees across nodes */
-	TUNER_PAT,            /* parallel aggregated trees, one GPU a node */
+	TUNER_NVLS,	 /* reduction in the NVLink switch */
+	TUNER_NVLS_TREE, /* the same, trees across nodes */
+	TUNER_PAT,	 /* parallel aggregated trees, one GPU a node */
 	TUNER_ALGORITHMS
 };
 
@@ -53,9 +53,9 @@ struct tuner_graph {
 struct tuner_input {
 	enum tuner_generation generation;
 	double ranks, nodes;
-	bool pcie;     /* no scale-up fabric */
+	bool pcie; /* no scale-up fabric */
 	bool amd_cpu;
-	bool sharp;    /* CollNet is enabled */
+	bool sharp; /* CollNet is enabled */
 	struct tuner_graph ring, tree, nvls, collnet;
 };
 
@@ -69,8 +69,8 @@ struct tuner_choice {
 	enum tuner_protocol protocol;
 	double us;
 };
-struct tuner_choice tuner_choose(const struct tuner_input *in,
-				 enum ft_collective op, double bytes);
+struct tuner_choice tuner_choose(const struct tuner_input *in, enum ft_collective op,
+				 double bytes);
 
 /* What is left of a tree's bandwidth at this size. */
 double tuner_tree_correction(enum tuner_protocol protocol, double bytes);
@@ -81,7 +81,7 @@ const char *tuner_protocol_name(enum tuner_protocol protocol);
 
 /* What the search finds for n ranks on k nodes of a GPU whose ring reaches ring_gb_s
  * inside a node and net_gb_s (all NICs of the group's ranks on a node) between them. */
-struct tuner_input tuner_input_of(const struct ft_gpu *gpu, double ranks,
-				  double nodes, double ring_gb_s, double net_gb_s);
+struct tuner_input tuner_input_of(const struct ft_gpu *gpu, double ranks, double nodes,
+				  double ring_gb_s, double net_gb_s);
 
 #endif

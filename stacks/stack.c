@@ -16,11 +16,10 @@ struct whole {
 enum { DEEPEST = 8 };
 
 static const char *const hosts[FT_HOSTS] = {
-	"launch",	  "collective",	     "block_forward",
-	"block_backward", "shard_forward",   "shard_backward",
-	"gradient_hook",  "tensor_forward",  "tensor_backward",
-	"ends_forward",	  "ends_backward",   "micro_batch",
-	"pipeline",	  "optimizer",	     "step",
+	"launch",	   "collective",     "block_forward", "block_backward",
+	"shard_forward",   "shard_backward", "gradient_hook", "tensor_forward",
+	"tensor_backward", "ends_forward",   "ends_backward", "micro_batch",
+	"pipeline",	   "optimizer",	     "step",
 };
 
 const char *ft_host_name(enum ft_host activity)
@@ -30,8 +29,7 @@ const char *ft_host_name(enum ft_host activity)
 
 /* The file's map, laid upon those that it extends. */
 static struct node *gather(struct arena *mem, const char *name,
-			   const struct ft_mark *at, int depth,
-			   struct ft_error *err)
+			   const struct ft_mark *at, int depth, struct ft_error *err)
 {
 	const char *path = file_find(mem, "stacks", name, at, err);
 	struct node *own = path ? node_read_file(mem, path, err) : NULL;
@@ -43,9 +41,9 @@ static struct node *gather(struct arena *mem, const char *name,
 	if (!parent)
 		return own;
 	if (parent->kind != NODE_SCALAR || depth == DEEPEST) {
-		ft_fail(err, &parent->mark, depth == DEEPEST ?
-			"stacks extend each other in a circle" :
-			"extends: should be the name of a stack");
+		ft_fail(err, &parent->mark,
+			depth == DEEPEST ? "stacks extend each other in a circle" :
+					   "extends: should be the name of a stack");
 		return NULL;
 	}
 	below = gather(mem, parent->text, &parent->mark, depth + 1, err);
@@ -61,8 +59,8 @@ static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 	struct reader r = reader_open(node, err);
 
 	l->fusion = (enum ft_fusion)read_choice(&r, "fusion", fusions, 3, 2);
-	l->tensor_parallel = (enum ft_tensor_parallel)read_choice(
-		&r, "tensor_parallel", tps, 2, 0);
+	l->tensor_parallel =
+		(enum ft_tensor_parallel)read_choice(&r, "tensor_parallel", tps, 2, 0);
 	l->selective = (enum ft_selective)read_choice(&r, "selective", kept, 2, 0);
 	l->fused_qkv = read_bool(&r, "fused_qkv", true);
 	l->fused_gate_up = read_bool(&r, "fused_gate_up", true);
@@ -80,8 +78,7 @@ static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 	l->scaled_gradients = read_bool(&r, "scaled_gradients", true);
 	l->fsdp_copy_in_bytes = read_quantity(&r, "fsdp_copy_in", DIM_BYTES, 0);
 	l->fsdp_copy_out_bytes = read_quantity(&r, "fsdp_copy_out", DIM_BYTES, 0);
-	l->fsdp_copy_grad_bytes = read_quantity(&r, "fsdp_copy_gradient",
-						DIM_BYTES, 0);
+	l->fsdp_copy_grad_bytes = read_quantity(&r, "fsdp_copy_gradient", DIM_BYTES, 0);
 	l->optimizer_bytes = read_quantity(&r, "optimizer", DIM_BYTES, 0);
 	l->optimizer_kernels = read_int(&r, "optimizer_kernels", 1, 100000, 8);
 	l->once_a_domain = read_bool(&r, "once_a_domain", false);
@@ -92,8 +89,8 @@ static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 	return reader_close(&r);
 }
 
-static bool read_rates(const struct node *node, struct ft_stack *s,
-		       struct arena *mem, struct ft_error *err)
+static bool read_rates(const struct node *node, struct ft_stack *s, struct arena *mem,
+		       struct ft_error *err)
 {
 	struct reader r = reader_open(node, err);
 	struct reader h;
@@ -117,8 +114,8 @@ static bool read_rates(const struct node *node, struct ft_stack *s,
 	return reader_close(&r);
 }
 
-static bool read_stack(const struct node *node, struct whole *w,
-		       const char *name, struct ft_error *err)
+static bool read_stack(const struct node *node, struct whole *w, const char *name,
+		       struct ft_error *err)
 {
 	struct ft_stack *s = &w->stack;
 	struct reader r = reader_open(node, err);

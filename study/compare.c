@@ -15,8 +15,14 @@
 enum { PARTS = 8 };
 
 static const char *const names[PARTS] = {
-	"matrix products", "attention", "memory-bound kernels",
-	"exposed communication", "pipeline bubble", "host", "optimizer", "all",
+	"matrix products",
+	"attention",
+	"memory-bound kernels",
+	"exposed communication",
+	"pipeline bubble",
+	"host",
+	"optimizer",
+	"all",
 };
 
 struct whole {
@@ -47,8 +53,7 @@ static void parts_of(const struct ft_scenario *s, const struct ft_outcome *o,
 {
 	const struct ft_breakdown *b = &o->breakdown;
 	double kernels[3] = { 0 }, all = 0;
-	double per = 1e9 * (double)s->cluster->gpus /
-		     (o->tokens_per_s * o->step_s);
+	double per = 1e9 * (double)s->cluster->gpus / (o->tokens_per_s * o->step_s);
 
 	for (size_t i = 0; i < o->run->n_shares; i++) {
 		int kind = kind_of(&o->run->share[i]);

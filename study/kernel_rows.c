@@ -7,15 +7,45 @@
 #include "study/tally.h"
 
 static const char *const kernel_columns[] = {
-	"kernel", "gpu", "dtype", "warm", "clock", "layout", "m", "n", "k",
-	"impl", "pass", "batch", "heads", "kv_heads", "sequence_length",
-	"head_dim", "causal", "bytes", "measured.time_us", "measured.tflops",
-	"id", "group", "source", "notes",
+	"kernel",
+	"gpu",
+	"dtype",
+	"warm",
+	"clock",
+	"layout",
+	"m",
+	"n",
+	"k",
+	"impl",
+	"pass",
+	"batch",
+	"heads",
+	"kv_heads",
+	"sequence_length",
+	"head_dim",
+	"causal",
+	"bytes",
+	"measured.time_us",
+	"measured.tflops",
+	"id",
+	"group",
+	"source",
+	"notes",
 };
 
 static const char *const collective_columns[] = {
-	"op", "gpu", "gpus", "nodes", "fabric", "bytes", "measured.time_us",
-	"measured.busbw_gb_per_s", "id", "group", "source", "notes",
+	"op",
+	"gpu",
+	"gpus",
+	"nodes",
+	"fabric",
+	"bytes",
+	"measured.time_us",
+	"measured.busbw_gb_per_s",
+	"id",
+	"group",
+	"source",
+	"notes",
 };
 
 /* GPUs by name or path as the rows say it, loaded once per file. */
@@ -27,8 +57,7 @@ struct garage {
 };
 
 static const struct ft_gpu *gpu_named(struct garage *g, const char *name,
-				      const struct ft_mark *at,
-				      struct ft_error *err)
+				      const struct ft_mark *at, struct ft_error *err)
 {
 	for (size_t i = 0; i < g->n; i++)
 		if (!strcmp(g->asked[i], name))
@@ -55,8 +84,8 @@ static bool truth(const struct csv *t, size_t row, const char *column)
 	return !strcmp(text, "true") || !strcmp(text, "True");
 }
 
-static bool whole(const struct csv *t, size_t row, const char *column,
-		  int64_t fallback, int64_t *out, struct ft_error *err)
+static bool whole(const struct csv *t, size_t row, const char *column, int64_t fallback,
+		  int64_t *out, struct ft_error *err)
 {
 	double v;
 
@@ -91,8 +120,7 @@ static bool gemm_row(const struct csv *t, size_t row, struct ft_work *w,
 	       whole(t, row, "n", 0, &w->gemm.n, err) &&
 	       whole(t, row, "k", 0, &w->gemm.k, err) &&
 	       need_positive(w->gemm.m, "m", err) &&
-	       need_positive(w->gemm.n, "n", err) &&
-	       need_positive(w->gemm.k, "k", err);
+	       need_positive(w->gemm.n, "n", err) && need_positive(w->gemm.k, "k", err);
 }
 
 static bool attention_row(const struct csv *t, size_t row, struct ft_work *w,
@@ -112,8 +140,7 @@ static bool attention_row(const struct csv *t, size_t row, struct ft_work *w,
 	    !whole(t, row, "heads", 0, &w->attention.heads, err) ||
 	    !whole(t, row, "sequence_length", 0, &w->attention.queries, err) ||
 	    !whole(t, row, "head_dim", 128, &dim, err) ||
-	    !whole(t, row, "kv_heads", w->attention.heads,
-		   &w->attention.kv_heads, err))
+	    !whole(t, row, "kv_heads", w->attention.heads, &w->attention.kv_heads, err))
 		return false;
 	w->attention.keys = w->attention.queries;
 	w->attention.qk_head_dim = w->attention.v_head_dim = dim;
@@ -123,9 +150,8 @@ static bool attention_row(const struct csv *t, size_t row, struct ft_work *w,
 
 /* The row counts the source buffer; the work counts bytes read and written: the
  * profile's curve says how many of those there are to one of the source. */
-static bool memory_row(const struct csv *t, size_t row,
-		       const struct ft_gpu *gpu, struct ft_work *w,
-		       struct ft_error *err)
+static bool memory_row(const struct csv *t, size_t row, const struct ft_gpu *gpu,
+		       struct ft_work *w, struct ft_error *err)
 {
 	const struct ft_memory_curve *curve;
 	double e = ft_dtype_bytes(w->dtype), bytes;
@@ -145,9 +171,8 @@ static bool memory_row(const struct csv *t, size_t row,
 	return bytes > 0 || ft_fail(err, NULL, "the row has neither bytes nor m, n");
 }
 
-static bool work_of_row(const struct csv *t, size_t row,
-			const struct ft_gpu *gpu, struct ft_work *w,
-			struct ft_error *err)
+static bool work_of_row(const struct csv *t, size_t row, const struct ft_gpu *gpu,
+			struct ft_work *w, struct ft_error *err)
 {
 	const char *dtype = csv_text(t, row, csv_column(t, "dtype"));
 
@@ -171,14 +196,14 @@ static bool predict_row(struct garage *g, const struct csv *t, size_t row,
 	const struct ft_gpu *gpu = gpu_named(g, csv_text(t, row, column), &at, err);
 
 	return gpu && work_of_row(t, row, gpu, w, err) &&
-	       ft_kernel_predict(gpu, w, !strcmp(clock, "sustained") ?
-					 FT_CLOCK_SUSTAINED : FT_CLOCK_BURST,
+	       ft_kernel_predict(gpu, w,
+				 !strcmp(clock, "sustained") ? FT_CLOCK_SUSTAINED :
+							       FT_CLOCK_BURST,
 				 p, err);
 }
 
-
-static bool kernel_check(struct tally *t, struct garage *g,
-			 const struct csv *rows, size_t i, struct ft_error *err)
+static bool kernel_check(struct tally *t, struct garage *g, const struct csv *rows,
+			 size_t i, struct ft_error *err)
 {
 	struct ft_prediction p;
 	struct ft_work w;
@@ -187,39 +212,38 @@ static bool kernel_check(struct tally *t, struct garage *g,
 
 	if (!predict_row(g, rows, i, &w, &p, err) ||
 	    !csv_number(rows, i, csv_column(rows, "measured.time_us"), 0, &us, err) ||
-	    !csv_number(rows, i, csv_column(rows, "measured.tflops"), 0, &tflops,
-			err))
+	    !csv_number(rows, i, csv_column(rows, "measured.tflops"), 0, &tflops, err))
 		return false;
 	if (!group[0])
 		group = arena_printf(t->mem, "%s %s %s",
-				     csv_text(rows, i, csv_column(rows, "gpu")),
-				     w.name, ft_dtype_name(w.dtype));
+				     csv_text(rows, i, csv_column(rows, "gpu")), w.name,
+				     ft_dtype_name(w.dtype));
 	reach = 1.2816 * p.spread_frac;
 	if (us > 0) {
 		predicted = p.time_s * 1e6;
-		tally_check(t, row_id(t, rows, i), group, "time_us", us,
-			    predicted, false, predicted / (1 + reach),
-			    predicted * (1 + reach), p.extrapolated, true);
+		tally_check(t, row_id(t, rows, i), group, "time_us", us, predicted,
+			    false, predicted / (1 + reach), predicted * (1 + reach),
+			    p.extrapolated, true);
 		return true;
 	}
 	if (tflops <= 0)
-		return ft_fail(err, NULL, "the row has no measured.time_us and no "
-					  "measured.tflops");
+		return ft_fail(err, NULL,
+			       "the row has no measured.time_us and no "
+			       "measured.tflops");
 	predicted = ft_work_flop(&w) / p.time_s * 1e-12;
-	tally_check(t, row_id(t, rows, i), group, "tflops", tflops, predicted,
-		    true, predicted / (1 + reach), predicted * (1 + reach),
-		    p.extrapolated, true);
+	tally_check(t, row_id(t, rows, i), group, "tflops", tflops, predicted, true,
+		    predicted / (1 + reach), predicted * (1 + reach), p.extrapolated,
+		    true);
 	return true;
 }
 
-bool validate_kernels(struct tally *t, const struct csv *rows,
-		      struct ft_error *err)
+bool validate_kernels(struct tally *t, const struct csv *rows, struct ft_error *err)
 {
 	struct garage g = { .mem = t->mem };
 
 	if (!columns_known(rows, kernel_columns,
-			   sizeof(kernel_columns) / sizeof(*kernel_columns),
-			   NULL, 0, err))
+			   sizeof(kernel_columns) / sizeof(*kernel_columns), NULL, 0,
+			   err))
 		return false;
 	for (size_t i = 0; i < rows->n_rows; i++) {
 		struct ft_error why;
@@ -232,17 +256,16 @@ bool validate_kernels(struct tally *t, const struct csv *rows,
 }
 
 /* Inside one node: the profile's tables. Across nodes: a cluster of that many. */
-static bool collective_of_row(struct tally *t, struct garage *g,
-			      const struct csv *rows, size_t i,
-			      struct ft_collective_result *out, int64_t *gpus,
+static bool collective_of_row(struct tally *t, struct garage *g, const struct csv *rows,
+			      size_t i, struct ft_collective_result *out, int64_t *gpus,
 			      double *bytes, struct ft_error *err)
 {
 	const char *fabric = csv_text(rows, i, csv_column(rows, "fabric"));
 	const char *op_name = csv_text(rows, i, csv_column(rows, "op"));
 	int gpu_column = csv_column(rows, "gpu");
 	struct ft_mark at = csv_mark(rows, i, gpu_column);
-	const struct ft_gpu *gpu = gpu_named(g, csv_text(rows, i, gpu_column), &at,
-					     err);
+	const struct ft_gpu *gpu =
+		gpu_named(g, csv_text(rows, i, gpu_column), &at, err);
 	const struct ft_cluster *cluster;
 	enum ft_collective op;
 	int64_t nodes;
@@ -256,27 +279,26 @@ static bool collective_of_row(struct tally *t, struct garage *g,
 		return ft_fail(err, NULL, "unknown op '%s'", op_name);
 	if (*gpus < 1 || *bytes <= 0)
 		return ft_fail(err, NULL, "the row lacks gpus or bytes");
-	if (nodes <= 1 && (!strcmp(fabric, "nvlink") || !strcmp(fabric, "xgmi") ||
-			   !strcmp(fabric, "nvlink-no-nvls") ||
-			   !strcmp(fabric, "pcie")))
+	if (nodes <= 1 &&
+	    (!strcmp(fabric, "nvlink") || !strcmp(fabric, "xgmi") ||
+	     !strcmp(fabric, "nvlink-no-nvls") || !strcmp(fabric, "pcie")))
 		return ft_collective_inside(gpu, fabric, op,
-				(struct ft_group_shape){ *gpus, 1 }, *bytes, out, err);
+					    (struct ft_group_shape){ *gpus, 1 }, *bytes,
+					    out, err);
 	node = node_map(t->mem, &at);
 	node_put(t->mem, node, "gpu", &at, node_scalar(t->mem, &at, gpu->name));
 	node_put(t->mem, node, "gpus", &at,
-		 node_scalar(t->mem, &at, csv_text(rows, i,
-						   csv_column(rows, "gpus"))));
+		 node_scalar(t->mem, &at, csv_text(rows, i, csv_column(rows, "gpus"))));
 	if (fabric[0])
-		node_put(t->mem, node, "fabric", &at,
-			 node_scalar(t->mem, &at, fabric));
+		node_put(t->mem, node, "fabric", &at, node_scalar(t->mem, &at, fabric));
 	cluster = shelf_cluster(t->shelf, node, FT_GPU_COLLECTIVE_ROWS, err);
-	return cluster && ft_collective_predict(cluster, op, *bytes,
-			(struct ft_group_shape){ *gpus, 1 }, out, err);
+	return cluster &&
+	       ft_collective_predict(cluster, op, *bytes,
+				     (struct ft_group_shape){ *gpus, 1 }, out, err);
 }
 
-static bool collective_check(struct tally *t, struct garage *g,
-			     const struct csv *rows, size_t i,
-			     struct ft_error *err)
+static bool collective_check(struct tally *t, struct garage *g, const struct csv *rows,
+			     size_t i, struct ft_error *err)
 {
 	const char *group = csv_text(rows, i, csv_column(rows, "group"));
 	struct ft_collective_result r;
@@ -286,8 +308,8 @@ static bool collective_check(struct tally *t, struct garage *g,
 
 	if (!collective_of_row(t, g, rows, i, &r, &gpus, &bytes, err) ||
 	    !csv_number(rows, i, csv_column(rows, "measured.time_us"), 0, &us, err) ||
-	    !csv_number(rows, i, csv_column(rows, "measured.busbw_gb_per_s"), 0,
-			&busbw, err))
+	    !csv_number(rows, i, csv_column(rows, "measured.busbw_gb_per_s"), 0, &busbw,
+			err))
 		return false;
 	(void)ft_collective_find(csv_text(rows, i, csv_column(rows, "op")), &op);
 	if (!group[0])
@@ -297,31 +319,29 @@ static bool collective_check(struct tally *t, struct garage *g,
 	reach = 1.2816 * r.duration.spread_frac;
 	predicted = r.duration.time_s * 1e6;
 	if (us <= 0 && busbw <= 0)
-		return ft_fail(err, NULL, "the row has no measured.time_us and no "
-					  "measured.busbw_gb_per_s");
+		return ft_fail(err, NULL,
+			       "the row has no measured.time_us and no "
+			       "measured.busbw_gb_per_s");
 	if (us > 0) {
-		tally_check(t, row_id(t, rows, i), group, "time_us", us,
-			    predicted, false, predicted / (1 + reach),
-			    predicted * (1 + reach), r.duration.extrapolated,
-			    true);
+		tally_check(t, row_id(t, rows, i), group, "time_us", us, predicted,
+			    false, predicted / (1 + reach), predicted * (1 + reach),
+			    r.duration.extrapolated, true);
 		return true;
 	}
-	predicted = bytes * ft_collective_bus_factor(op, gpus) /
-		    r.duration.time_s * 1e-9;
-	tally_check(t, row_id(t, rows, i), group, "busbw_gb_per_s", busbw,
-		    predicted, true, predicted / (1 + reach),
-		    predicted * (1 + reach), r.duration.extrapolated, true);
+	predicted =
+		bytes * ft_collective_bus_factor(op, gpus) / r.duration.time_s * 1e-9;
+	tally_check(t, row_id(t, rows, i), group, "busbw_gb_per_s", busbw, predicted,
+		    true, predicted / (1 + reach), predicted * (1 + reach),
+		    r.duration.extrapolated, true);
 	return true;
 }
 
-bool validate_collectives(struct tally *t, const struct csv *rows,
-			  struct ft_error *err)
+bool validate_collectives(struct tally *t, const struct csv *rows, struct ft_error *err)
 {
 	struct garage g = { .mem = t->mem };
 
 	if (!columns_known(rows, collective_columns,
-			   sizeof(collective_columns) /
-				   sizeof(*collective_columns),
+			   sizeof(collective_columns) / sizeof(*collective_columns),
 			   NULL, 0, err))
 		return false;
 	for (size_t i = 0; i < rows->n_rows; i++) {
@@ -351,16 +371,16 @@ static bool kernel_table(struct csv *rows, struct ft_error *err)
 	struct ft_mark at;
 
 	if (!columns_known(rows, kernel_columns,
-			   sizeof(kernel_columns) / sizeof(*kernel_columns),
-			   NULL, 0, err))
+			   sizeof(kernel_columns) / sizeof(*kernel_columns), NULL, 0,
+			   err))
 		return false;
 	at = (struct ft_mark){ rows->file, 1, 1 };
 	return csv_column(rows, "kernel") == 0 ||
 	       ft_fail(err, &at, "the first column should be 'kernel'");
 }
 
-bool ft_study_kernels(const char *gpu, const char *path, FILE *out,
-		      size_t *failed, struct ft_error *why, struct ft_error *err)
+bool ft_study_kernels(const char *gpu, const char *path, FILE *out, size_t *failed,
+		      struct ft_error *why, struct ft_error *err)
 {
 	struct arena mem = { 0 };
 	struct csv *rows = csv_read_file(&mem, path, err);

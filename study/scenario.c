@@ -17,19 +17,37 @@ struct whole {
 
 /* Keys whose absence is told; those of `training` a stack may set, too. */
 static const char *const told[] = {
-	"stack", "cluster.node", "cluster.fabric",
-	"training.micro_batch_size", "training.precision",
-	"training.parallel.tp", "training.parallel.pp", "training.parallel.cp",
-	"training.parallel.ep", "training.parallel.etp",
-	"training.parallel.vpp", "training.sharding", "training.schedule",
-	"training.sequence_parallel", "training.recompute",
-	"training.gradient_dtype", "training.master_weights",
-	"training.reshard_after_forward", "training.overlap.tp",
-	"training.overlap.dp", "training.overlap.pp",
-	"training.overlap.copy_engines", "training.step_start",
-	"cost.prices", "cost.horizon", "cost.cost_of_capital_frac",
-	"cost.residual_frac", "cost.electricity", "cost.pue",
-	"cost.utilization_frac", "cost.goodput",
+	"stack",
+	"cluster.node",
+	"cluster.fabric",
+	"training.micro_batch_size",
+	"training.precision",
+	"training.parallel.tp",
+	"training.parallel.pp",
+	"training.parallel.cp",
+	"training.parallel.ep",
+	"training.parallel.etp",
+	"training.parallel.vpp",
+	"training.sharding",
+	"training.schedule",
+	"training.sequence_parallel",
+	"training.recompute",
+	"training.gradient_dtype",
+	"training.master_weights",
+	"training.reshard_after_forward",
+	"training.overlap.tp",
+	"training.overlap.dp",
+	"training.overlap.pp",
+	"training.overlap.copy_engines",
+	"training.step_start",
+	"cost.prices",
+	"cost.horizon",
+	"cost.cost_of_capital_frac",
+	"cost.residual_frac",
+	"cost.electricity",
+	"cost.pue",
+	"cost.utilization_frac",
+	"cost.goodput",
 };
 
 enum { TOLD = sizeof(told) / sizeof(*told) };
@@ -55,8 +73,7 @@ static bool load_plan(struct whole *w, const struct node *training,
 		.ragged_batch = s->stack->layout.ragged_batch,
 		.gpus = s->cluster->gpus_mark,
 	};
-	const struct node *laid = node_overlay(&w->mem, s->stack->defaults,
-					       training);
+	const struct node *laid = node_overlay(&w->mem, s->stack->defaults, training);
 
 	w->plan = ft_plan_load(laid, s->model, &context, err);
 	s->plan = w->plan;
@@ -82,8 +99,8 @@ static bool load_work(struct whole *w, struct reader *r, struct ft_error *err)
 	s->model = w->model;
 	if (!w->model)
 		return false;
-	s->stack = shelf_stack(w->shelf, stack ? stack->text :
-				       s->cluster->gpu->default_stack,
+	s->stack = shelf_stack(w->shelf,
+			       stack ? stack->text : s->cluster->gpu->default_stack,
 			       stack ? &stack->mark : NULL, err);
 	return s->stack && load_plan(w, training, err);
 }
@@ -106,8 +123,8 @@ static bool load(struct whole *w, bool all, struct ft_error *err)
 	}
 	if (!cluster || r.failed)
 		return false;
-	s->cluster = shelf_cluster(shelf, cluster, all ? FT_GPU_ALL_ROWS :
-						   FT_GPU_COLLECTIVE_ROWS, err);
+	s->cluster = shelf_cluster(shelf, cluster,
+				   all ? FT_GPU_ALL_ROWS : FT_GPU_COLLECTIVE_ROWS, err);
 	if (!s->cluster)
 		return false;
 	if (all && !load_work(w, &r, err))
@@ -115,15 +132,14 @@ static bool load(struct whole *w, bool all, struct ft_error *err)
 	if (!ft_cost_terms_load(cost, &s->terms, err))
 		return false;
 	book = node_get(cost, "prices");
-	s->prices = shelf_prices(shelf, s->terms.prices,
-				 book ? &book->mark : NULL, err);
+	s->prices =
+		shelf_prices(shelf, s->terms.prices, book ? &book->mark : NULL, err);
 	tell_assumed(w, all);
 	return s->prices && reader_close(&r);
 }
 
-struct ft_scenario *ft_scenario_from(struct ft_shelf *shelf,
-				     const struct node *root, const char *name,
-				     bool all, struct ft_error *err)
+struct ft_scenario *ft_scenario_from(struct ft_shelf *shelf, const struct node *root,
+				     const char *name, bool all, struct ft_error *err)
 {
 	struct arena mem = { 0 };
 	struct whole *w = ARENA_NEW(&mem, struct whole);
@@ -140,8 +156,8 @@ struct ft_scenario *ft_scenario_from(struct ft_shelf *shelf,
 }
 
 struct ft_scenario *ft_scenario_load(struct ft_shelf *shelf, const char *path,
-				     const char *const *sets, size_t n,
-				     bool all, struct ft_error *err)
+				     const char *const *sets, size_t n, bool all,
+				     struct ft_error *err)
 {
 	struct arena *mem = shelf_memory(shelf);
 	struct node *root = node_read_file(mem, path, err);
@@ -149,8 +165,9 @@ struct ft_scenario *ft_scenario_load(struct ft_shelf *shelf, const char *path,
 	if (!root)
 		return NULL;
 	if (root->kind != NODE_MAP) {
-		ft_fail(err, &root->mark, "a scenario is a map of model, cluster, "
-					  "training ...");
+		ft_fail(err, &root->mark,
+			"a scenario is a map of model, cluster, "
+			"training ...");
 		return NULL;
 	}
 	for (size_t i = 0; i < n; i++)

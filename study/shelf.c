@@ -95,22 +95,19 @@ static char *key_of(struct arena *mem, const struct node *node, int rows)
 	return key;
 }
 
-const struct ft_cluster *shelf_cluster(struct ft_shelf *s,
-				       const struct node *node, int rows,
-				       struct ft_error *err)
+const struct ft_cluster *shelf_cluster(struct ft_shelf *s, const struct node *node,
+				       int rows, struct ft_error *err)
 {
 	const char *key = key_of(&s->mem, node, rows);
 	void *part = key ? look(s, CLUSTER, key) : NULL;
 
 	if (part)
 		return part;
-	return put(s, CLUSTER, key ? key : "", ft_cluster_load_rows(node, rows,
-								 err));
+	return put(s, CLUSTER, key ? key : "", ft_cluster_load_rows(node, rows, err));
 }
 
 const struct ft_stack *shelf_stack(struct ft_shelf *s, const char *name,
-				   const struct ft_mark *at,
-				   struct ft_error *err)
+				   const struct ft_mark *at, struct ft_error *err)
 {
 	void *part = look(s, STACK, name);
 
@@ -118,11 +115,10 @@ const struct ft_stack *shelf_stack(struct ft_shelf *s, const char *name,
 }
 
 const struct ft_prices *shelf_prices(struct ft_shelf *s, const char *name,
-				     const struct ft_mark *at,
-				     struct ft_error *err)
+				     const struct ft_mark *at, struct ft_error *err)
 {
 	void *part = look(s, PRICES, name ? name : "");
 
-	return part ? part : put(s, PRICES, name ? name : "",
-				 ft_prices_load(name, at, err));
+	return part ? part :
+		      put(s, PRICES, name ? name : "", ft_prices_load(name, at, err));
 }

@@ -12,14 +12,11 @@ struct arena;
 struct arena *shelf_memory(struct ft_shelf *shelf);
 struct ft_memo *shelf_memo(struct ft_shelf *shelf);
 /* rows: of the GPU's, see ft_cluster_load_rows. */
-const struct ft_cluster *shelf_cluster(struct ft_shelf *shelf,
-				       const struct node *node, int rows,
-				       struct ft_error *err);
+const struct ft_cluster *shelf_cluster(struct ft_shelf *shelf, const struct node *node,
+				       int rows, struct ft_error *err);
 const struct ft_stack *shelf_stack(struct ft_shelf *shelf, const char *name,
-				   const struct ft_mark *at,
-				   struct ft_error *err);
+				   const struct ft_mark *at, struct ft_error *err);
 const struct ft_prices *shelf_prices(struct ft_shelf *shelf, const char *name,
-				     const struct ft_mark *at,
-				     struct ft_error *err);
+				     const struct ft_mark *at, struct ft_error *err);
 
 #endif

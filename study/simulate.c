@@ -27,10 +27,10 @@ static void rates(const struct ft_scenario *s, const struct ft_graph *g,
 	double ranks = (double)s->cluster->ranks;
 	double gpus = (double)s->cluster->gpus;
 	double peak = s->cluster->gpu->peak_flop_per_s[s->plan->precision].value;
-	double causal = ft_model_flop_per_token(s->model, s->plan->tp,
-						s->plan->sequence, 0.5);
-	double full = ft_model_flop_per_token(s->model, s->plan->tp,
-					      s->plan->sequence, 1);
+	double causal =
+		ft_model_flop_per_token(s->model, s->plan->tp, s->plan->sequence, 0.5);
+	double full =
+		ft_model_flop_per_token(s->model, s->plan->tp, s->plan->sequence, 1);
 
 	o->step_s = ft_s_from_ps(o->run->step);
 	o->tokens_per_s = g->tokens / o->step_s;
@@ -84,11 +84,10 @@ static bool money(const struct ft_scenario *s, struct ft_outcome *o,
 		  struct ft_error *err)
 {
 	o->bom = ft_bom_build(s->cluster, s->prices, err);
-	return o->bom &&
-	       ft_cost_compute(s->cluster, s->prices, o->bom, &s->terms,
-			       o->run->gpu_busy_frac, o->tokens_per_s,
-			       o->tokens_low_per_s, o->tokens_high_per_s,
-			       &o->cost, err);
+	return o->bom && ft_cost_compute(s->cluster, s->prices, o->bom, &s->terms,
+					 o->run->gpu_busy_frac, o->tokens_per_s,
+					 o->tokens_low_per_s, o->tokens_high_per_s,
+					 &o->cost, err);
 }
 
 /* From the step to the whole answer; what o->run holds is released on failure. */
@@ -109,16 +108,14 @@ static bool answer(const struct ft_scenario *s, const struct ft_sim_job *job,
 	return false;
 }
 
-static struct ft_sim_job job_of(const struct ft_scenario *s,
-				const struct ft_graph *g)
+static struct ft_sim_job job_of(const struct ft_scenario *s, const struct ft_graph *g)
 {
 	return (struct ft_sim_job){ g, s->cluster, s->stack, s->plan->step_start,
 				    false };
 }
 
-bool ft_study_simulate(const struct ft_scenario *s,
-		       const struct ft_graph *given, FILE *timeline,
-		       struct ft_outcome *o, struct ft_error *err)
+bool ft_study_simulate(const struct ft_scenario *s, const struct ft_graph *given,
+		       FILE *timeline, struct ft_outcome *o, struct ft_error *err)
 {
 	struct ft_graph *built = NULL;
 	struct ft_sim_job job;
@@ -136,8 +133,7 @@ bool ft_study_simulate(const struct ft_scenario *s,
 }
 
 /* y says nothing of the network, or what x says. */
-static bool as_told(const struct ft_imperfections *x,
-		    const struct ft_imperfections *y)
+static bool as_told(const struct ft_imperfections *x, const struct ft_imperfections *y)
 {
 	bool silent = !y->scattered && !y->failed_spines &&
 		      y->failed_uplinks_frac <= 0 && y->slow_nics_frac <= 0;
@@ -157,20 +153,24 @@ static bool share_a_network(const struct ft_scenario *s,
 	const struct ft_mark *at = &b->gpus_mark;
 
 	if (strcmp(a->fabric->name, b->fabric->name))
-		return ft_fail(err, at, "jobs beside each other share one fabric, "
-			       "but %s is on %s and %s on %s", s->file,
-			       a->fabric->name, other->file, b->fabric->name);
+		return ft_fail(err, at,
+			       "jobs beside each other share one fabric, "
+			       "but %s is on %s and %s on %s",
+			       s->file, a->fabric->name, other->file, b->fabric->name);
 	if (a->nics_per_node != b->nics_per_node ||
 	    a->nic_bytes_per_s != b->nic_bytes_per_s)
-		return ft_fail(err, at, "jobs beside each other are on one network, "
+		return ft_fail(err, at,
+			       "jobs beside each other are on one network, "
 			       "but the nodes of %s and %s have different NICs",
 			       s->file, other->file);
 	if (!as_told(&a->imperfections, &b->imperfections))
-		return ft_fail(err, at, "the network is as %s says: %s cannot have "
-			       "other faults or another placement", s->file,
-			       other->file);
+		return ft_fail(err, at,
+			       "the network is as %s says: %s cannot have "
+			       "other faults or another placement",
+			       s->file, other->file);
 	if (b->imperfections.n_slow_gpus)
-		return ft_fail(err, at, "slow_gpus are simulated in the first job "
+		return ft_fail(err, at,
+			       "slow_gpus are simulated in the first job "
 			       "alone: take them out of %s, or name it first",
 			       other->file);
 	return true;
@@ -231,16 +231,14 @@ bool ft_outcome_get(const struct ft_outcome *o, const char *key, double *value)
 		FIELD("mfu_full", mfu_full),
 		FIELD("hfu", hfu),
 		FIELD("memory_bytes_per_gpu.total", memory_total_bytes),
-		FIELD("memory_bytes_per_gpu.weights",
-		      memory_bytes[FT_MEMORY_WEIGHTS]),
+		FIELD("memory_bytes_per_gpu.weights", memory_bytes[FT_MEMORY_WEIGHTS]),
 		FIELD("memory_bytes_per_gpu.gradients",
 		      memory_bytes[FT_MEMORY_GRADIENTS]),
 		FIELD("memory_bytes_per_gpu.optimizer",
 		      memory_bytes[FT_MEMORY_OPTIMIZER]),
 		FIELD("memory_bytes_per_gpu.activations",
 		      memory_bytes[FT_MEMORY_ACTIVATIONS]),
-		FIELD("memory_bytes_per_gpu.other",
-		      memory_bytes[FT_MEMORY_OTHER]),
+		FIELD("memory_bytes_per_gpu.other", memory_bytes[FT_MEMORY_OTHER]),
 		FIELD("breakdown_s.compute", breakdown.compute_s),
 		FIELD("breakdown_s.exposed_communication",
 		      breakdown.exposed_communication_s),
@@ -250,8 +248,7 @@ bool ft_outcome_get(const struct ft_outcome *o, const char *key, double *value)
 		FIELD("extrapolated_frac", extrapolated_frac),
 		FIELD("cost.capex_usd", cost.capex_usd),
 		FIELD("cost.usd_per_gpu_hour", cost.usd_per_gpu_hour),
-		FIELD("cost.usd_per_million_tokens",
-		      cost.usd_per_million_tokens),
+		FIELD("cost.usd_per_million_tokens", cost.usd_per_million_tokens),
 		FIELD("cost.joules_per_token", cost.joules_per_token),
 		FIELD("cost.goodput", cost.goodput),
 #undef FIELD
@@ -259,8 +256,7 @@ bool ft_outcome_get(const struct ft_outcome *o, const char *key, double *value)
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
 		if (!strcmp(key, known[i].key)) {
-			*value = *(const double *)((const char *)o +
-						   known[i].offset);
+			*value = *(const double *)((const char *)o + known[i].offset);
 			return true;
 		}
 	return false;

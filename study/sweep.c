@@ -44,19 +44,17 @@ static bool db_fail(struct job *j, struct ft_error *err)
 {
 	struct ft_mark at = { j->sweep->db, 0, 0 };
 
-	return ft_fail(err, &at, "SQLite: %s", j->db ? sqlite3_errmsg(j->db) :
-						       "out of memory");
+	return ft_fail(err, &at, "SQLite: %s",
+		       j->db ? sqlite3_errmsg(j->db) : "out of memory");
 }
 
-static bool cut(struct job *j, const char *text, struct axis *a,
-		struct ft_error *err)
+static bool cut(struct job *j, const char *text, struct axis *a, struct ft_error *err)
 {
 	char *copy = arena_text(&j->mem, text), *eq = strchr(copy, '=');
 	int depth = 0;
 
 	if (!eq || eq == copy || !eq[1])
-		return ft_fail(err, NULL, "write --vary KEY=A,B,C, not '%.60s'",
-			       text);
+		return ft_fail(err, NULL, "write --vary KEY=A,B,C, not '%.60s'", text);
 	*eq++ = '\0';
 	a->key = copy;
 	a->value[a->n++] = eq;
@@ -78,8 +76,7 @@ static bool axes(struct job *j, struct ft_error *err)
 	double total = 1;
 
 	if (j->sweep->n_vary > MOST_VARY)
-		return ft_fail(err, NULL, "at most %d keys can vary",
-			       (int)MOST_VARY);
+		return ft_fail(err, NULL, "at most %d keys can vary", (int)MOST_VARY);
 	for (size_t i = 0; i < j->sweep->n_vary; i++) {
 		if (!cut(j, j->sweep->vary[i], &j->axis[i], err))
 			return false;
@@ -111,9 +108,10 @@ static bool check_schema(struct job *j, struct ft_error *err)
 	if (version < 0)
 		return db_fail(j, err);
 	if (version != 0 && version != SCHEMA)
-		return ft_fail(err, &at, "holds a sweep of version %d, this "
-			       "program writes %d; take another file", version,
-			       (int)SCHEMA);
+		return ft_fail(err, &at,
+			       "holds a sweep of version %d, this "
+			       "program writes %d; take another file",
+			       version, (int)SCHEMA);
 	return true;
 }
 
@@ -131,13 +129,16 @@ static bool open_db(struct job *j, struct ft_error *err)
 	if (sqlite3_open(j->sweep->db, &j->db) != SQLITE_OK)
 		return db_fail(j, err);
 	sqlite3_busy_timeout(j->db, 10000);
-	if (!check_schema(j, err) || !exec(j, schema, err) ||
-	    !exec(j, "BEGIN", err))
+	if (!check_schema(j, err) || !exec(j, schema, err) || !exec(j, "BEGIN", err))
 		return false;
-	if (sqlite3_prepare_v2(j->db, "INSERT INTO runs VALUES (?,?,?,?,?,?,?,?,"
-			       "?,?,?,?,?)", -1, &j->insert, NULL) ||
-	    sqlite3_prepare_v2(j->db, "SELECT 1 FROM runs WHERE scenario=? AND "
-			       "settings=?", -1, &j->find, NULL))
+	if (sqlite3_prepare_v2(j->db,
+			       "INSERT INTO runs VALUES (?,?,?,?,?,?,?,?,"
+			       "?,?,?,?,?)",
+			       -1, &j->insert, NULL) ||
+	    sqlite3_prepare_v2(j->db,
+			       "SELECT 1 FROM runs WHERE scenario=? AND "
+			       "settings=?",
+			       -1, &j->find, NULL))
 		return db_fail(j, err);
 	return true;
 }
@@ -154,8 +155,8 @@ static const char *settings(const struct job *j, struct arena *mem, size_t i,
 	}
 	for (size_t a = 0; a < j->sweep->n_vary; a++) {
 		const struct axis *x = &j->axis[a];
-		const char *set = arena_printf(mem, "%s=%s", x->key,
-					       x->value[i % x->n]);
+		const char *set =
+			arena_printf(mem, "%s=%s", x->key, x->value[i % x->n]);
 
 		i /= x->n;
 		sets[j->sweep->n_sets + a] = set;
@@ -188,11 +189,9 @@ static void store(struct job *j, const char *text, const struct ft_outcome *o,
 	} else {
 		const double v[] = { o->step_s, o->tokens_per_s,
 				     o->tokens_per_s_per_gpu, o->mfu };
-		const double w[] = { o->memory_total_bytes,
-				     o->cost.usd_per_gpu_hour,
+		const double w[] = { o->memory_total_bytes, o->cost.usd_per_gpu_hour,
 				     o->cost.usd_per_million_tokens,
-				     o->cost.joules_per_token,
-				     o->cost.capex_usd };
+				     o->cost.joules_per_token, o->cost.capex_usd };
 
 		for (int i = 0; i < 4; i++)
 			sqlite3_bind_double(q, 4 + i, v[i]);
@@ -208,8 +207,7 @@ static void store(struct job *j, const char *text, const struct ft_outcome *o,
 }
 
 /* Take the next combination that is not there yet; false when none is left. */
-static bool take(struct job *j, struct arena *mem, const char **sets,
-		 const char **text)
+static bool take(struct job *j, struct arena *mem, const char **sets, const char **text)
 {
 	bool got = false;
 
@@ -230,8 +228,8 @@ static void one(struct job *j, struct ft_shelf *shelf, const char **sets,
 	size_t n = j->sweep->n_sets + j->sweep->n_vary;
 	struct ft_error err;
 	struct ft_outcome o;
-	struct ft_scenario *s = ft_scenario_load(shelf, j->sweep->scenario, sets, n,
-						 true, &err);
+	struct ft_scenario *s =
+		ft_scenario_load(shelf, j->sweep->scenario, sets, n, true, &err);
 	bool ok = s && ft_study_simulate(s, NULL, NULL, &o, &err);
 
 	pthread_mutex_lock(&j->lock);

@@ -21,20 +21,23 @@ static struct ft_check *slot(struct tally *t, bool scored)
 	return &t->side[t->n_side++];
 }
 
-void tally_check(struct tally *t, const char *id, const char *group,
-		 const char *key, double measured, double predicted,
-		 bool is_rate, double low, double high,
-		 double extrapolated_frac, bool scored)
+void tally_check(struct tally *t, const char *id, const char *group, const char *key,
+		 double measured, double predicted, bool is_rate, double low,
+		 double high, double extrapolated_frac, bool scored)
 {
 	struct ft_check *c = slot(t, scored);
 
 	*c = (struct ft_check){
-		.id = id, .group = group, .key = key,
-		.measured = measured, .predicted = predicted,
-		.low = low, .high = high,
+		.id = id,
+		.group = group,
+		.key = key,
+		.measured = measured,
+		.predicted = predicted,
+		.low = low,
+		.high = high,
 		.extrapolated_frac = extrapolated_frac,
-		.error_frac = is_rate ? measured / predicted - 1 :
-					predicted / measured - 1,
+		.error_frac =
+			is_rate ? measured / predicted - 1 : predicted / measured - 1,
 		.inside = measured >= low && measured <= high,
 	};
 }
@@ -57,8 +60,8 @@ static int by_size(const void *a, const void *b)
 }
 
 /* Summary of those of n checks whose group (or key) is name; NULL: of all. */
-static struct ft_summary summarize(struct tally *t, const struct ft_check *c,
-				   size_t n, const char *name, bool by_key)
+static struct ft_summary summarize(struct tally *t, const struct ft_check *c, size_t n,
+				   const char *name, bool by_key)
 {
 	struct ft_summary s = { .name = name };
 	double *error = ARENA_ARRAY(t->mem, n + 1, double);
@@ -93,8 +96,8 @@ static bool named(const struct ft_summary *list, size_t n, const char *name)
 	return false;
 }
 
-static struct ft_summary *each(struct tally *t, const struct ft_check *c,
-			       size_t n, bool by_key, size_t *n_out)
+static struct ft_summary *each(struct tally *t, const struct ft_check *c, size_t n,
+			       bool by_key, size_t *n_out)
 {
 	struct ft_summary *out = NULL;
 	size_t cap = 0;
@@ -128,8 +131,7 @@ const char *row_id(struct tally *t, const struct csv *rows, size_t row)
 }
 
 bool columns_known(const struct csv *rows, const char *const *names, size_t n,
-		   const char *const *heads, size_t n_heads,
-		   struct ft_error *err)
+		   const char *const *heads, size_t n_heads, struct ft_error *err)
 {
 	for (size_t i = 0; i < rows->n_columns; i++) {
 		const char *column = rows->column[i], *near;
@@ -144,8 +146,10 @@ bool columns_known(const struct csv *rows, const char *const *names, size_t n,
 			continue;
 		near = text_nearest(column, names, n);
 		if (near)
-			return ft_fail(err, &at, "unknown column '%.60s'; did "
-				       "you mean '%s'?", column, near);
+			return ft_fail(err, &at,
+				       "unknown column '%.60s'; did "
+				       "you mean '%s'?",
+				       column, near);
 		return ft_fail(err, &at, "unknown column '%.60s'", column);
 	}
 	return true;

@@ -25,18 +25,16 @@ struct tally {
 };
 
 /* Add a check. scored: it counts in the summary; else only under its key. */
-void tally_check(struct tally *t, const char *id, const char *group,
-		 const char *key, double measured, double predicted,
-		 bool is_rate, double spread_low, double spread_high,
-		 double extrapolated_frac, bool scored);
+void tally_check(struct tally *t, const char *id, const char *group, const char *key,
+		 double measured, double predicted, bool is_rate, double spread_low,
+		 double spread_high, double extrapolated_frac, bool scored);
 void tally_failure(struct tally *t, const char *id, const struct ft_error *err);
 void tally_finish(struct tally *t);
 
 /* Of one kind of row each; false only for a file that cannot be understood. */
 bool validate_steps(struct tally *t, const struct csv *rows,
 		    void (*progress)(size_t, size_t), struct ft_error *err);
-bool validate_kernels(struct tally *t, const struct csv *rows,
-		      struct ft_error *err);
+bool validate_kernels(struct tally *t, const struct csv *rows, struct ft_error *err);
 bool validate_collectives(struct tally *t, const struct csv *rows,
 			  struct ft_error *err);
 
@@ -45,7 +43,6 @@ const char *row_id(struct tally *t, const struct csv *rows, size_t row);
 
 /* Every column must be one of names[n] or begin with one of heads[n_heads]. */
 bool columns_known(const struct csv *rows, const char *const *names, size_t n,
-		   const char *const *heads, size_t n_heads,
-		   struct ft_error *err);
+		   const char *const *heads, size_t n_heads, struct ft_error *err);
 
 #endif

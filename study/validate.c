@@ -10,23 +10,50 @@ struct whole {
 };
 
 static const char *const columns[] = {
-	"id", "group", "source", "notes", "name", "stack",
-	"cluster.gpu", "cluster.gpus", "cluster.node", "cluster.fabric",
+	"id",
+	"group",
+	"source",
+	"notes",
+	"name",
+	"stack",
+	"cluster.gpu",
+	"cluster.gpus",
+	"cluster.node",
+	"cluster.fabric",
 	"cluster.ufm_ports",
-	"training.sequence_length", "training.global_batch_size",
-	"training.micro_batch_size", "training.precision", "training.sharding",
-	"training.shard", "training.schedule", "training.sequence_parallel",
-	"training.recompute", "training.gradient_dtype",
-	"training.master_weights", "training.reshard_after_forward",
+	"training.sequence_length",
+	"training.global_batch_size",
+	"training.micro_batch_size",
+	"training.precision",
+	"training.sharding",
+	"training.shard",
+	"training.schedule",
+	"training.sequence_parallel",
+	"training.recompute",
+	"training.gradient_dtype",
+	"training.master_weights",
+	"training.reshard_after_forward",
 	"training.step_start",
-	"training.parallel.tp", "training.parallel.pp", "training.parallel.cp",
-	"training.parallel.ep", "training.parallel.etp",
-	"training.parallel.vpp", "training.parallel.stage_layers",
-	"training.overlap.tp", "training.overlap.dp", "training.overlap.pp",
+	"training.parallel.tp",
+	"training.parallel.pp",
+	"training.parallel.cp",
+	"training.parallel.ep",
+	"training.parallel.etp",
+	"training.parallel.vpp",
+	"training.parallel.stage_layers",
+	"training.overlap.tp",
+	"training.overlap.dp",
+	"training.overlap.pp",
 	"training.overlap.copy_engines",
-	"cost.prices", "cost.horizon", "cost.cost_of_capital_frac",
-	"cost.residual_frac", "cost.electricity", "cost.pue",
-	"cost.utilization_frac", "cost.goodput", "model",
+	"cost.prices",
+	"cost.horizon",
+	"cost.cost_of_capital_frac",
+	"cost.residual_frac",
+	"cost.electricity",
+	"cost.pue",
+	"cost.utilization_frac",
+	"cost.goodput",
+	"model",
 };
 
 static const char *const heads[] = { "model.", "measured." };
@@ -41,8 +68,8 @@ static bool is_rate(const char *key)
 	       !strcmp(key, "hfu");
 }
 
-static struct node *scenario_of(struct tally *t, const struct csv *rows,
-				size_t row, struct ft_error *err)
+static struct node *scenario_of(struct tally *t, const struct csv *rows, size_t row,
+				struct ft_error *err)
 {
 	struct arena *mem = t->mem;
 	struct ft_mark at = csv_mark(rows, row, -1);
@@ -52,9 +79,9 @@ static struct node *scenario_of(struct tally *t, const struct csv *rows,
 		const char *key = rows->column[c];
 		const char *text = csv_text(rows, row, (int)c);
 
-		if (!text[0] || !strncmp(key, "measured.", 9) ||
-		    !strcmp(key, "id") || !strcmp(key, "group") ||
-		    !strcmp(key, "source") || !strcmp(key, "notes"))
+		if (!text[0] || !strncmp(key, "measured.", 9) || !strcmp(key, "id") ||
+		    !strcmp(key, "group") || !strcmp(key, "source") ||
+		    !strcmp(key, "notes"))
 			continue;
 		at = csv_mark(rows, row, (int)c);
 		if (!node_put_path(mem, root, key, &at, text, err))
@@ -108,15 +135,17 @@ static bool check_measured(struct tally *t, const struct csv *rows, size_t row,
 		if (measured <= 0 || (i < 3 && !first))
 			continue;
 		if (!ft_outcome_get(o, key, &predicted))
-			return ft_fail(err, NULL, "nothing is predicted for "
-				       "measured.%s", key);
+			return ft_fail(err, NULL,
+				       "nothing is predicted for "
+				       "measured.%s",
+				       key);
 		limits(o, key, predicted, &low, &high);
-		tally_check(t, id, group[0] ? group : "-", key, measured,
-			    predicted, is_rate(key), low, high,
-			    o->extrapolated_frac, i < 3);
+		tally_check(t, id, group[0] ? group : "-", key, measured, predicted,
+			    is_rate(key), low, high, o->extrapolated_frac, i < 3);
 		first &= i >= 3;
 	}
-	return !first || ft_fail(err, NULL, "the row has no measured step_s, "
+	return !first || ft_fail(err, NULL,
+				 "the row has no measured step_s, "
 				 "tokens_per_s_per_gpu or "
 				 "model_flop_per_s_per_gpu");
 }
@@ -125,8 +154,8 @@ static bool one_step(struct tally *t, const struct csv *rows, size_t row,
 		     struct ft_error *err)
 {
 	struct node *root = scenario_of(t, rows, row, err);
-	struct ft_scenario *s = root ? ft_scenario_from(t->shelf, root, rows->file,
-							true, err) : NULL;
+	struct ft_scenario *s =
+		root ? ft_scenario_from(t->shelf, root, rows->file, true, err) : NULL;
 	struct ft_outcome o;
 	bool ok = s && ft_study_simulate(s, NULL, NULL, &o, err);
 
@@ -141,8 +170,8 @@ static bool one_step(struct tally *t, const struct csv *rows, size_t row,
 bool validate_steps(struct tally *t, const struct csv *rows,
 		    void (*progress)(size_t, size_t), struct ft_error *err)
 {
-	if (!columns_known(rows, columns, sizeof(columns) / sizeof(*columns),
-			   heads, 2, err))
+	if (!columns_known(rows, columns, sizeof(columns) / sizeof(*columns), heads, 2,
+			   err))
 		return false;
 	for (size_t i = 0; i < rows->n_rows; i++) {
 		struct ft_error why;
@@ -157,8 +186,7 @@ bool validate_steps(struct tally *t, const struct csv *rows,
 	return true;
 }
 
-struct ft_validation *ft_validate(const char *path, const char *const *sets,
-				  size_t n,
+struct ft_validation *ft_validate(const char *path, const char *const *sets, size_t n,
 				  void (*progress)(size_t done, size_t total),
 				  struct ft_error *err)
 {

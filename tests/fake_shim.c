@@ -1,6 +1,6 @@
 /* tests/fake_shim.c - an attention shim that answers from the CPU: each output is the
  * query plus one; -DVERSION and -DNAME make it a wrong one (tests/test_probe_shim.sh) */
-#include "calibrate/attention_shim.h"
+#include "calibrate/probes/attention_shim.h"
 
 #ifndef VERSION
 #define VERSION FT_SHIM_VERSION

@@ -2,14 +2,19 @@
  * runs it once: shim_caller FOLDER */
 #include <stdio.h>
 
-#include "calibrate/probe_shim.h"
+#include "calibrate/probes/gpu/shim.h"
 
 int main(int argc, char **argv)
 {
 	uint16_t q[64], o[64] = { 0 }, scratch[32];
-	struct ft_shim_problem p = { .batch = 1, .heads = 2, .kv_heads = 1,
-				     .sequence = 4, .head_dim = 8, .q = q,
-				     .o = o, .workspace = scratch,
+	struct ft_shim_problem p = { .batch = 1,
+				     .heads = 2,
+				     .kv_heads = 1,
+				     .sequence = 4,
+				     .head_dim = 8,
+				     .q = q,
+				     .o = o,
+				     .workspace = scratch,
 				     .workspace_bytes = sizeof(scratch) };
 	const struct ft_shim *s;
 	char why[512];

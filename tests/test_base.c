@@ -35,8 +35,7 @@ static void units_become_si(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		if (!quantity_parse(cases[i].text, cases[i].dim, &v, why,
-				    sizeof(why)))
+		if (!quantity_parse(cases[i].text, cases[i].dim, &v, why, sizeof(why)))
 			fail_msg("%s: %s", cases[i].text, why);
 		near_frac(v, cases[i].want, 1e-12);
 	}
@@ -158,8 +157,7 @@ static void csv_mistakes_have_a_line(void **state)
 	}
 }
 
-static struct node *yaml(struct arena *mem, const char *text,
-			 struct ft_error *err)
+static struct node *yaml(struct arena *mem, const char *text, struct ft_error *err)
 {
 	return node_read_text(mem, "t.yaml", text, strlen(text), err);
 }
@@ -184,8 +182,8 @@ static void yaml_nodes_know_their_place(void **state)
 static void bad_yaml_is_one_clear_error(void **state)
 {
 	static const char *const cases[] = {
-		"a: [1, 2", "a: 1\na: 2\n", "", "a: 1\n---\nb: 2\n",
-		"? [x]\n: 1\n", "a: \x01", "\t- x",
+		"a: [1, 2",	"a: 1\na: 2\n", "",	 "a: 1\n---\nb: 2\n",
+		"? [x]\n: 1\n", "a: \x01",	"\t- x",
 	};
 
 	(void)state;
@@ -261,8 +259,10 @@ static void a_number_without_provenance_is_refused(void **state)
 	read_number(&r, &mem, "x", DIM_W);
 	assert_false(reader_close(&r));
 	assert_non_null(strstr(err.text, "provenance"));
-	n = yaml(&mem, "x: {value: 5 W, low: 4 W, high: 7 W, provenance: {kind: "
-		       "assumed}}\n", &err);
+	n = yaml(&mem,
+		 "x: {value: 5 W, low: 4 W, high: 7 W, provenance: {kind: "
+		 "assumed}}\n",
+		 &err);
 	r = reader_open(n, &err);
 	near_frac(read_number(&r, &mem, "x", DIM_W).high, 7, 0);
 	assert_true(reader_close(&r));
@@ -283,8 +283,8 @@ static void a_failed_write_leaves_the_old_file(void **state)
 	ok_or_say(file_begin(&f, "/tmp/foretoken-test-file", &err), err);
 	fputs("half of the ne", f.out);
 	file_abandon(&f);
-	assert_string_equal(file_read(&mem, "/tmp/foretoken-test-file", 100, &len,
-				      &err), "old");
+	assert_string_equal(
+		file_read(&mem, "/tmp/foretoken-test-file", 100, &len, &err), "old");
 	remove("/tmp/foretoken-test-file");
 	assert_false(file_begin(&f, "/nonexistent/x", &err));
 	assert_null(file_read(&mem, "/", 100, &len, &err));

@@ -20,8 +20,7 @@ static struct ft_cluster *cluster_of(const char *yaml)
 {
 	struct arena mem = { 0 };
 	struct ft_error err;
-	struct node *node =
-		node_read_text(&mem, "test.yaml", yaml, strlen(yaml), &err);
+	struct node *node = node_read_text(&mem, "test.yaml", yaml, strlen(yaml), &err);
 	struct ft_cluster *cluster;
 
 	assert_non_null(node);
@@ -38,8 +37,7 @@ static struct ft_prices *book_of(const char *name)
 	struct ft_prices *prices = ft_prices_load(name, NULL, &err);
 
 	if (!prices)
-		fail_msg("%s:%d:%d: %s", err.file, err.line, err.column,
-			 err.text);
+		fail_msg("%s:%d:%d: %s", err.file, err.line, err.column, err.text);
 	return prices;
 }
 
@@ -58,8 +56,7 @@ static struct ft_bom *bill(const char *yaml, const char *book)
 }
 
 /* The book and the cluster are gone by now: a bill stands alone. */
-static const struct ft_bom_item *line(const struct ft_bom *bom,
-				      const char *what)
+static const struct ft_bom_item *line(const struct ft_bom *bom, const char *what)
 {
 	for (size_t i = 0; i < bom->n_items; i++)
 		if (!strcmp(bom->item[i].what, what))
@@ -72,10 +69,10 @@ static const struct ft_bom_item *line(const struct ft_bom *bom,
  * 4,096 optics, 3,072 switch ports, 1,024 NICs. */
 static void mixnets_prices_give_their_network(void **state)
 {
-	struct ft_bom *bom = bill("{gpu: h100-sxm, gpus: 1024}",
-				  "mixnet-2025");
+	struct ft_bom *bom = bill("{gpu: h100-sxm, gpus: 1024}", "mixnet-2025");
 	struct ft_bom *same = bill("{gpu: h100-sxm, gpus: 1024, "
-				   "node: hgx-h100}", "neocloud-2026-09");
+				   "node: hgx-h100}",
+				   "neocloud-2026-09");
 
 	(void)state;
 	assert_true(bom->network_usd == 7582720);
@@ -86,8 +83,7 @@ static void mixnets_prices_give_their_network(void **state)
 			    line(bom, "spine switch")->total_usd ==
 		    3348480);
 	assert_true(line(bom, "NIC")->total_usd == 1534976);
-	assert_true(line(bom, "NIC")->total_usd +
-			    line(bom, "server")->total_usd ==
+	assert_true(line(bom, "NIC")->total_usd + line(bom, "server")->total_usd ==
 		    line(same, "server")->total_usd); /* counted once */
 	ft_bom_free(bom);
 	ft_bom_free(same);
@@ -97,10 +93,9 @@ static void mixnets_prices_give_their_network(void **state)
  * GB200 3.1 M a rack, 3.9 M all in. */
 static void a_hyperscalers_cluster_costs_about_what_is_told(void **state)
 {
-	struct ft_bom *h100 = bill("{gpu: h100-sxm, gpus: 1024}",
-				   "hyperscaler-2025-08");
-	struct ft_bom *gb200 = bill("{gpu: gb200, gpus: 1152}",
-				    "hyperscaler-2025-08");
+	struct ft_bom *h100 =
+		bill("{gpu: h100-sxm, gpus: 1024}", "hyperscaler-2025-08");
+	struct ft_bom *gb200 = bill("{gpu: gb200, gpus: 1152}", "hyperscaler-2025-08");
 
 	(void)state;
 	assert_true(fabs(h100->total_usd / 128 / 250000 - 1) < 0.03);
@@ -114,8 +109,7 @@ static void a_hyperscalers_cluster_costs_about_what_is_told(void **state)
  * without storage, 256,400 to 270,000 of it the server. */
 static void a_neoclouds_cluster_costs_about_what_is_told(void **state)
 {
-	struct ft_bom *bom = bill("{gpu: h100-sxm, gpus: 1024}",
-				  "neocloud-2024-10");
+	struct ft_bom *bom = bill("{gpu: h100-sxm, gpus: 1024}", "neocloud-2024-10");
 	double bare = bom->total_usd - line(bom, "storage, by GPU")->total_usd;
 
 	(void)state;
@@ -127,8 +121,8 @@ static void counts_are_the_topologys(void **state)
 {
 	struct ft_cluster *c = cluster_of("{gpu: h100-sxm, gpus: 1016, "
 					  "ufm_ports: 4}");
-	struct ft_bom *bom = bill("{gpu: h100-sxm, gpus: 1016, ufm_ports: 4}",
-				  "neocloud-2026-09");
+	struct ft_bom *bom =
+		bill("{gpu: h100-sxm, gpus: 1016, ufm_ports: 4}", "neocloud-2026-09");
 	const struct ft_topology *t = &c->topology;
 
 	(void)state;
@@ -143,8 +137,7 @@ static void counts_are_the_topologys(void **state)
 
 static void totals_are_the_sums_of_their_lines(void **state)
 {
-	struct ft_bom *bom = bill("{gpu: mi300x, gpus: 4096}",
-				  "neocloud-2026-09");
+	struct ft_bom *bom = bill("{gpu: mi300x, gpus: 4096}", "neocloud-2026-09");
 	double total = 0, low = 0, high = 0, network = 0;
 
 	(void)state;
@@ -153,8 +146,7 @@ static void totals_are_the_sums_of_their_lines(void **state)
 
 		assert_true(l->low_usd <= l->total_usd);
 		assert_true(l->total_usd <= l->high_usd);
-		assert_true(fabs(l->total_usd -
-				 (double)l->count * l->unit_usd) < 1e-6);
+		assert_true(fabs(l->total_usd - (double)l->count * l->unit_usd) < 1e-6);
 		assert_true(*l->date);
 		total += l->total_usd;
 		low += l->low_usd;
@@ -202,14 +194,10 @@ static void every_book_prices_everything(void **state)
 			ft_node_free(n);
 		}
 		for (size_t i = 0; i < n_fabrics; i++) {
-			struct ft_fabric *f =
-				ft_fabric_load(fabric[i], NULL, &err);
-			const char *item[] = { f->switch_item,
-					       f->optic_leaf_item,
-					       f->optic_node_item,
-					       f->cable_node_item,
-					       f->cable_leaf_item,
-					       f->nic_item };
+			struct ft_fabric *f = ft_fabric_load(fabric[i], NULL, &err);
+			const char *item[] = { f->switch_item,	   f->optic_leaf_item,
+					       f->optic_node_item, f->cable_node_item,
+					       f->cable_leaf_item, f->nic_item };
 
 			for (size_t k = 0; k < 6; k++)
 				if (*item[k] && !price_find(p, item[k]))
@@ -232,8 +220,7 @@ static void an_extending_book_keeps_nothing_of_what_it_replaces(void **state)
 	assert_false(s->estimated);
 	assert_true(s->usd.low == s->usd.value);
 	assert_string_equal(s->usd.from->note, "64 ports of 1090");
-	assert_string_equal(price_find(p, "nic-400g")->usd.from->note,
-			    "ConnectX-7");
+	assert_string_equal(price_find(p, "nic-400g")->usd.from->note, "ConnectX-7");
 	assert_true(price_find(p, "hgx-h100-server") != NULL);
 	ft_prices_free(p);
 }
@@ -254,15 +241,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(mixnets_prices_give_their_network),
-		cmocka_unit_test(
-			a_hyperscalers_cluster_costs_about_what_is_told),
+		cmocka_unit_test(a_hyperscalers_cluster_costs_about_what_is_told),
 		cmocka_unit_test(a_neoclouds_cluster_costs_about_what_is_told),
 		cmocka_unit_test(counts_are_the_topologys),
 		cmocka_unit_test(totals_are_the_sums_of_their_lines),
 		cmocka_unit_test(one_node_buys_no_network),
 		cmocka_unit_test(every_book_prices_everything),
-		cmocka_unit_test(
-			an_extending_book_keeps_nothing_of_what_it_replaces),
+		cmocka_unit_test(an_extending_book_keeps_nothing_of_what_it_replaces),
 		cmocka_unit_test(the_newest_book_is_the_default),
 	};
 

@@ -192,22 +192,22 @@ ok "missing columns are told" fails 1 "short.csv:1:1: error: lacks the column 'm
 ok "an unknown format is told" fails 64 "is no format" cal import --format x "$tmp/short.csv"
 
 # ---- the GPU source, both ways
-warn="-std=c11 -D_GNU_SOURCE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -fsyntax-only"
-gpu=$(ls calibrate/probe_gpu*.c calibrate/probe_shim.c calibrate/probe_reference.c)
+warn="-I. -std=c11 -D_GNU_SOURCE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -fsyntax-only"
+gpu=$(ls calibrate/probes/gpu/*.c calibrate/probes/reference.c)
 ok "the GPU source compiles for HIP" sh -c "for s in $(echo $gpu); do gcc $warn -DPROBE_HIP -DPROBE_NO_ROCM \$s || exit; done"
 if [ -f "$cuda/include/cudnn.h" ]; then
-	ok "the same source compiles for CUDA" sh -c "for s in $(echo $gpu calibrate/probe_cudnn*.c); do gcc $warn -isystem $cuda/include \$s || exit; done"
+	ok "the same source compiles for CUDA" sh -c "for s in $(echo $gpu calibrate/probes/cudnn/*.c); do gcc $warn -isystem $cuda/include \$s || exit; done"
 else
 	skip "the same source compiles for CUDA" "no CUDA headers in $cuda"
 fi
 if [ -x "$cuda/bin/nvcc" ]; then
-	ok "nvcc compiles the kernels" "$cuda/bin/nvcc" -arch=sm_90 -c calibrate/probe_kernels.cu -o "$tmp/k.o"
+	ok "nvcc compiles the kernels" "$cuda/bin/nvcc" -I. -arch=sm_90 -c calibrate/probes/gpu/kernels.cu -o "$tmp/k.o"
 else
 	skip "nvcc compiles the kernels" "no nvcc in $cuda"
 fi
 for arch in gfx90a gfx942; do
 	if command -v clang++-19 >/dev/null && command -v lld-19 >/dev/null; then
-		ok "clang makes a $arch code object" clang++-19 -x hip -std=c++17 -nogpuinc -nogpulib -DPROBE_BARE_AMD --cuda-device-only --no-gpu-bundle-output --offload-arch=$arch -O2 -c calibrate/probe_kernels.hip -o "$tmp/$arch.co"
+		ok "clang makes a $arch code object" clang++-19 -I. -x hip -std=c++17 -nogpuinc -nogpulib -DPROBE_BARE_AMD --cuda-device-only --no-gpu-bundle-output --offload-arch=$arch -O2 -c calibrate/probes/gpu/kernels.hip -o "$tmp/$arch.co"
 	else
 		skip "clang makes a $arch code object" "no clang-19 and lld-19"
 	fi
@@ -216,7 +216,7 @@ stub=$cuda/lib64/stubs/libcuda.so
 if [ -f "$stub" ] && [ -f "$cuda/lib64/libcudnn.so" ] && ! ls /dev/nvidia0 >/dev/null 2>&1; then
 	graphs() {
 		mkdir -p "$tmp/stub" && ln -sf "$stub" "$tmp/stub/libcuda.so.1" &&
-		gcc -std=c11 -D_GNU_SOURCE -isystem "$cuda/include" calibrate/probe_cudnn_check.c calibrate/probe_cudnn.c calibrate/probe_cudnn_parts.c calibrate/probe_cudnn_fp8.c -o "$tmp/check" -L"$cuda/lib64" -Wl,-rpath,"$cuda/lib64" -lcudnn &&
+		gcc -I. -std=c11 -D_GNU_SOURCE -isystem "$cuda/include" calibrate/probes/cudnn/check.c calibrate/probes/cudnn/cudnn.c calibrate/probes/cudnn/parts.c calibrate/probes/cudnn/fp8.c -o "$tmp/check" -L"$cuda/lib64" -Wl,-rpath,"$cuda/lib64" -lcudnn &&
 		LD_LIBRARY_PATH="$tmp/stub" "$tmp/check" tests/cudnn_h200.json
 	}
 	ok "cuDNN accepts the attention graphs" graphs

@@ -17,8 +17,7 @@
 static struct ft_cluster *load(const char *yaml, struct ft_error *err)
 {
 	struct arena mem = { 0 };
-	struct node *node =
-		node_read_text(&mem, "test.yaml", yaml, strlen(yaml), err);
+	struct node *node = node_read_text(&mem, "test.yaml", yaml, strlen(yaml), err);
 	struct ft_cluster *cluster;
 
 	assert_non_null(node);
@@ -33,8 +32,8 @@ static struct ft_cluster *good(const char *yaml)
 	struct ft_cluster *cluster = load(yaml, &err);
 
 	if (!cluster)
-		fail_msg("%s: %s:%d:%d: %s", yaml, err.file, err.line,
-			 err.column, err.text);
+		fail_msg("%s: %s:%d:%d: %s", yaml, err.file, err.line, err.column,
+			 err.text);
 	return cluster;
 }
 
@@ -59,8 +58,7 @@ static void a_gpu_names_its_node_and_that_its_fabric(void **state)
 static void a_node_of_twin_port_cages_needs_fewer_modules(void **state)
 {
 	struct ft_cluster *hgx = good("{gpu: h100-sxm, gpus: 1024}");
-	struct ft_cluster *dgx =
-		good("{gpu: h100-sxm, gpus: 1024, node: dgx-h100}");
+	struct ft_cluster *dgx = good("{gpu: h100-sxm, gpus: 1024, node: dgx-h100}");
 
 	(void)state;
 	assert_int_equal(hgx->topology.transceivers, 2560);
@@ -128,8 +126,7 @@ static void fast_nics_are_served_by_planes(void **state)
 
 static void slow_ports_bound_the_nics(void **state)
 {
-	struct ft_cluster *c =
-		good("{gpu: a100-80g, gpus: 64, fabric: opa100-x4}");
+	struct ft_cluster *c = good("{gpu: a100-80g, gpus: 64, fabric: opa100-x4}");
 
 	(void)state;
 	assert_int_equal(c->nics_per_node, 4);
@@ -147,8 +144,7 @@ static void mistakes_point_at_their_key(void **state)
 		{ "gpu: h100-sxm\ngpus: 16\nfabric: none", 3, 9,
 		  "fabric none joins nothing, but 16 GPUs take 2 nodes" },
 		{ "gpu: h100-sxm\ngpus: 65544", 2, 7, "do not fit 3 tiers" },
-		{ "gpu: h100-sxm\ngpus: 16\nfabric: ib-ndr-rial", 3, 9,
-		  "ib-ndr-rail" },
+		{ "gpu: h100-sxm\ngpus: 16\nfabric: ib-ndr-rial", 3, 9, "ib-ndr-rail" },
 		{ "gpu: h100-sxm\ngpus: 16\nnodes: hgx-h100", 3, 1,
 		  "did you mean 'node'" },
 		{ "gpu: h100-sxm\ngpus: 0", 2, 7, "not between" },
@@ -181,8 +177,8 @@ static void every_node_and_fabric_loads(void **state)
 		struct ft_fabric *fabric;
 
 		if (!node)
-			fail_msg("%s: %d:%d: %s", err.file, err.line,
-				 err.column, err.text);
+			fail_msg("%s: %d:%d: %s", err.file, err.line, err.column,
+				 err.text);
 		assert_string_equal(node->name, name[i]);
 		fabric = ft_fabric_load(node->default_fabric, NULL, &err);
 		assert_non_null(fabric);
@@ -195,8 +191,8 @@ static void every_node_and_fabric_loads(void **state)
 		struct ft_fabric *fabric = ft_fabric_load(name[i], NULL, &err);
 
 		if (!fabric)
-			fail_msg("%s: %d:%d: %s", err.file, err.line,
-				 err.column, err.text);
+			fail_msg("%s: %d:%d: %s", err.file, err.line, err.column,
+				 err.text);
 		assert_string_equal(fabric->name, name[i]);
 		assert_true(fabric->efficiency.value <= 1);
 		ft_fabric_free(fabric);

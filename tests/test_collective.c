@@ -31,13 +31,13 @@ static struct ft_collective_result predict(const struct ft_cluster *c,
 	struct ft_error err;
 
 	ok_or_say(ft_collective_predict(c, op, bytes,
-					(struct ft_group_shape){ n, stride }, &r,
-					&err), err);
+					(struct ft_group_shape){ n, stride }, &r, &err),
+		  err);
 	return r;
 }
 
-static double busbw(const struct ft_cluster *c, enum ft_collective op,
-		    double bytes, int64_t n)
+static double busbw(const struct ft_cluster *c, enum ft_collective op, double bytes,
+		    int64_t n)
 {
 	return bytes * ft_collective_bus_factor(op, n) /
 	       predict(c, op, bytes, n, 1).duration.time_s;
@@ -61,9 +61,11 @@ static void latency_grows_with_ranks_and_not_under_sharp(void **state)
 	near_frac(s1024, s16, 0.10);
 	/* growth without SHARP is that of a tree: the same for each doubling */
 	near_frac(predict(plain, FT_ALL_REDUCE, 64 * 1024, 1024, 1).duration.time_s -
-		  predict(plain, FT_ALL_REDUCE, 64 * 1024, 512, 1).duration.time_s,
+			  predict(plain, FT_ALL_REDUCE, 64 * 1024, 512, 1)
+				  .duration.time_s,
 		  predict(plain, FT_ALL_REDUCE, 64 * 1024, 512, 1).duration.time_s -
-		  predict(plain, FT_ALL_REDUCE, 64 * 1024, 256, 1).duration.time_s,
+			  predict(plain, FT_ALL_REDUCE, 64 * 1024, 256, 1)
+				  .duration.time_s,
 		  0.05);
 	ft_cluster_free(plain);
 	ft_cluster_free(sharp);
@@ -86,8 +88,8 @@ static void the_switch_reduces_what_a_nic_carries(void **state)
 		struct ft_error err;
 
 		if (!ft_collective_by(c, FT_ALL_REDUCE, GiB, all,
-				      (struct ft_collective_choice){ names[i], NULL }, &r,
-				      &err))
+				      (struct ft_collective_choice){ names[i], NULL },
+				      &r, &err))
 			fail_msg("%s", err.text);
 		assert_string_equal(r.algorithm, i < 2 ? "sharp" : "ring");
 		near_frac(r.nic_bytes, carried[i], 1e-9);
@@ -113,8 +115,8 @@ static void roce_reaches_about_half_of_infiniband(void **state)
 				       busbw(ib, FT_ALL_REDUCE, b, n);
 
 			if (ratio < 0.4 || ratio > 0.6)
-				fail_msg("%lld GPUs, %.0f MiB: %.2f",
-					 (long long)n, b / MiB, ratio);
+				fail_msg("%lld GPUs, %.0f MiB: %.2f", (long long)n,
+					 b / MiB, ratio);
 		}
 	ft_cluster_free(ib);
 	ft_cluster_free(roce);
@@ -124,9 +126,8 @@ static void roce_reaches_about_half_of_infiniband(void **state)
 /* Published: the other collectives are 2 to 4 times slower at sizes of training. */
 static void rccl_over_roce_gathers_at_a_half_to_a_quarter(void **state)
 {
-	static const enum ft_collective ops[] = {
-		FT_ALL_GATHER, FT_REDUCE_SCATTER, FT_ALL_TO_ALL
-	};
+	static const enum ft_collective ops[] = { FT_ALL_GATHER, FT_REDUCE_SCATTER,
+						  FT_ALL_TO_ALL };
 	struct arena mem = { 0 };
 	struct ft_cluster *ib = cluster(&mem, "{gpu: h100-sxm, gpus: 256, "
 					      "fabric: ib-ndr-rail}");
@@ -136,13 +137,12 @@ static void rccl_over_roce_gathers_at_a_half_to_a_quarter(void **state)
 	(void)state;
 	for (int i = 0; i < 3; i++)
 		for (double b = 16 * MiB; b <= 256 * MiB; b *= 4) {
-			double ratio = busbw(roce, ops[i], b, 256) /
-				       busbw(ib, ops[i], b, 256);
+			double ratio =
+				busbw(roce, ops[i], b, 256) / busbw(ib, ops[i], b, 256);
 
 			if (ratio < 0.25 || ratio > 0.6)
 				fail_msg("%s, %.0f MiB: %.2f",
-					 ft_collective_name(ops[i]), b / MiB,
-					 ratio);
+					 ft_collective_name(ops[i]), b / MiB, ratio);
 		}
 	ft_cluster_free(ib);
 	ft_cluster_free(roce);
@@ -186,9 +186,11 @@ static void each_algorithm_can_be_asked_for(void **state)
 
 	(void)state;
 	for (int i = 0; i < 5; i++) {
-		ok_or_say(ft_collective_by(c, FT_ALL_REDUCE, GiB, world,
-					   (struct ft_collective_choice){ all[i], NULL },
-					   &r, &err), err);
+		ok_or_say(
+			ft_collective_by(c, FT_ALL_REDUCE, GiB, world,
+					 (struct ft_collective_choice){ all[i], NULL },
+					 &r, &err),
+			err);
 		assert_string_equal(r.algorithm, all[i]);
 		assert_true(r.duration.time_s > GiB / 400e9);
 	}
@@ -262,7 +264,8 @@ static void multi_node_ratios_follow_the_published_table(void **state)
 		predicted = busbw(c, FT_ALL_GATHER, bytes, (int64_t)gpus) / 388e9;
 		if (getenv("VERBOSE"))
 			print_message("%5.0f gpus %12.0f bytes: %.4f, predicted "
-				      "%.4f\n", gpus, bytes, ratio, predicted);
+				      "%.4f\n",
+				      gpus, bytes, ratio, predicted);
 		sum += fabs(ratio / predicted - 1);
 		n++;
 		ft_cluster_free(c);

@@ -39,31 +39,32 @@ static struct ft_cost cost_of(const struct plain *p)
 	struct ft_node node = { .gpus = p->gpus,
 				.power_w = { p->it_w, p->it_w, p->it_w, NULL } };
 	struct ft_fabric fabric = { .name = "none" };
-	struct ft_cluster cluster = { .gpu = &gpu, .node = &node,
-				      .fabric = &fabric, .gpus = p->gpus,
+	struct ft_cluster cluster = { .gpu = &gpu,
+				      .node = &node,
+				      .fabric = &fabric,
+				      .gpus = p->gpus,
 				      .nodes = 1 };
 	struct ft_prices prices = {
 		.colocation_usd_per_kw_month = { p->colocation, 0, 0, NULL },
 		.colocation_includes_power = p->includes_power,
 		.electricity_usd_per_kwh = { p->electricity, 0, 0, NULL },
 	};
-	struct ft_bom bom = {
-		.total_usd = p->capex_usd,
-		.low_usd = p->low_usd > 0 ? p->low_usd : p->capex_usd,
-		.high_usd = p->high_usd > 0 ? p->high_usd : p->capex_usd
-	};
-	struct ft_cost_terms terms = {
-		.horizon_years = p->years, .cost_of_capital_frac = p->i,
-		.residual_frac = p->residual, .pue = p->pue,
-		.utilization_frac = p->utilization, .goodput = 1,
-		.electricity_usd_per_kwh = -1
-	};
+	struct ft_bom bom = { .total_usd = p->capex_usd,
+			      .low_usd = p->low_usd > 0 ? p->low_usd : p->capex_usd,
+			      .high_usd =
+				      p->high_usd > 0 ? p->high_usd : p->capex_usd };
+	struct ft_cost_terms terms = { .horizon_years = p->years,
+				       .cost_of_capital_frac = p->i,
+				       .residual_frac = p->residual,
+				       .pue = p->pue,
+				       .utilization_frac = p->utilization,
+				       .goodput = 1,
+				       .electricity_usd_per_kwh = -1 };
 	struct ft_cost cost;
 	struct ft_error err;
 
-	assert_true(ft_cost_compute(&cluster, &prices, &bom, &terms, 1,
-				    p->tokens_per_s, p->low, p->high, &cost,
-				    &err));
+	assert_true(ft_cost_compute(&cluster, &prices, &bom, &terms, 1, p->tokens_per_s,
+				    p->low, p->high, &cost, &err));
 	return cost;
 }
 
@@ -81,8 +82,7 @@ static void annuities_agree_with_the_table(void **state)
 	(void)state;
 	for (size_t k = 0; k < sizeof(row) / sizeof(*row); k++)
 		assert_near(31250 * 12 / 8760. *
-				    finance_recovery(row[k].i / 12,
-						     12 * row[k].years),
+				    finance_recovery(row[k].i / 12, 12 * row[k].years),
 			    row[k].usd_per_hour, 0.0006);
 }
 
@@ -126,9 +126,13 @@ static void the_books_form_agrees_with_its_worked_example(void **state)
  * at 3.29 USD/h; 45.3 % over 3 years, 27.9 % over 6. */
 static void four_gpus_break_even_where_they_should(void **state)
 {
-	struct plain p = { .gpus = 4, .capex_usd = 120414, .it_w = 2100,
-			   .years = 5, .colocation = 194.95,
-			   .electricity = 0.2575, .pue = 1.52,
+	struct plain p = { .gpus = 4,
+			   .capex_usd = 120414,
+			   .it_w = 2100,
+			   .years = 5,
+			   .colocation = 194.95,
+			   .electricity = 0.2575,
+			   .pue = 1.52,
 			   .utilization = 1 };
 	struct ft_cost c = cost_of(&p);
 
@@ -149,19 +153,24 @@ static void the_surveys_cost_per_used_hour_comes_out(void **state)
 {
 	static const struct {
 		double years, colocation, usd;
-	} row[] = { { 3, 180, 1.856 }, { 5, 180, 1.253 }, { 3, 120, 1.739 },
+	} row[] = { { 3, 180, 1.856 },
+		    { 5, 180, 1.253 },
+		    { 3, 120, 1.739 },
 		    { 3, 250, 1.991 } };
 
 	(void)state;
 	for (size_t k = 0; k < 4; k++) {
-		struct plain p = { .gpus = 1, .capex_usd = 35625,
-				   .it_w = 1275, .years = row[k].years,
+		struct plain p = { .gpus = 1,
+				   .capex_usd = 35625,
+				   .it_w = 1275,
+				   .years = row[k].years,
 				   .colocation = row[k].colocation,
-				   .includes_power = true, .electricity = 1,
-				   .pue = 1.5, .utilization = 1 };
+				   .includes_power = true,
+				   .electricity = 1,
+				   .pue = 1.5,
+				   .utilization = 1 };
 
-		assert_near(cost_of(&p).usd_per_gpu_hour / 0.9, row[k].usd,
-			    1e-3);
+		assert_near(cost_of(&p).usd_per_gpu_hour / 0.9, row[k].usd, 1e-3);
 	}
 }
 
@@ -170,9 +179,13 @@ static void the_surveys_cost_per_used_hour_comes_out(void **state)
  * tokens, 29.25 M for 15 T. */
 static void published_dollars_and_joules_per_token_agree(void **state)
 {
-	struct plain p = { .gpus = 128, .capex_usd = 1.42 * 8760 * 128,
-			   .it_w = 1790. * 128, .years = 1, .pue = 1,
-			   .utilization = 1, .tokens_per_s = 727.8 * 128 };
+	struct plain p = { .gpus = 128,
+			   .capex_usd = 1.42 * 8760 * 128,
+			   .it_w = 1790. * 128,
+			   .years = 1,
+			   .pue = 1,
+			   .utilization = 1,
+			   .tokens_per_s = 727.8 * 128 };
 	struct ft_cost c = cost_of(&p);
 
 	(void)state;
@@ -180,24 +193,33 @@ static void published_dollars_and_joules_per_token_agree(void **state)
 	assert_near(c.joules_per_token, 2.46, 5e-3);
 	assert_near(c.usd_per_million_tokens * 300e3, 162.6e3, 100);
 	assert_near(c.tokens_per_usd * c.usd_per_million_tokens, 1e6, 1e-3);
-	p = (struct plain){ .gpus = 2304, .capex_usd = 1.42 * 8760 * 2304,
-			    .it_w = 1780. * 2304, .years = 1, .pue = 1,
-			    .utilization = 1, .tokens_per_s = 202.3 * 2304 };
+	p = (struct plain){ .gpus = 2304,
+			    .capex_usd = 1.42 * 8760 * 2304,
+			    .it_w = 1780. * 2304,
+			    .years = 1,
+			    .pue = 1,
+			    .utilization = 1,
+			    .tokens_per_s = 202.3 * 2304 };
 	c = cost_of(&p);
 	assert_near(c.usd_per_million_tokens, 1.95, 5e-3);
 	assert_near(c.joules_per_token, 8.8, 5e-3);
 	assert_near(c.usd_per_million_tokens * 15e6, 29.25e6, 1e4);
 	p.utilization = 0.5;
-	assert_near(cost_of(&p).usd_per_million_tokens,
-		    2 * c.usd_per_million_tokens, 1e-9);
+	assert_near(cost_of(&p).usd_per_million_tokens, 2 * c.usd_per_million_tokens,
+		    1e-9);
 }
 
 /* Prices alone, throughput alone, then both as sides of a right angle. */
 static void widths_add_in_quadrature(void **state)
 {
-	struct plain p = { .gpus = 8, .capex_usd = 1e6, .years = 4, .pue = 1,
-			   .utilization = 1, .tokens_per_s = 1000,
-			   .low_usd = 0.7e6, .high_usd = 1.3e6 };
+	struct plain p = { .gpus = 8,
+			   .capex_usd = 1e6,
+			   .years = 4,
+			   .pue = 1,
+			   .utilization = 1,
+			   .tokens_per_s = 1000,
+			   .low_usd = 0.7e6,
+			   .high_usd = 1.3e6 };
 	struct ft_cost c = cost_of(&p);
 	double usd = c.usd_per_million_tokens;
 
@@ -234,10 +256,10 @@ static void youngs_interval_is_the_best(void **state)
 
 	(void)state;
 	for (double tau = 100; tau < 5000; tau += 10)
-		assert_true(1 - (save / tau + tau / (2 * mtbf) +
-				 restart / mtbf) <= best + 1e-12);
-	assert_true(fabs(goodput_daly_s(save, mtbf) /
-			 goodput_young_s(save, mtbf) - 1) < 0.06);
+		assert_true(1 - (save / tau + tau / (2 * mtbf) + restart / mtbf) <=
+			    best + 1e-12);
+	assert_true(fabs(goodput_daly_s(save, mtbf) / goodput_young_s(save, mtbf) - 1) <
+		    0.06);
 	assert_true(goodput_daly_s(100, 40) == 40);
 	assert_true(goodput_frac(0, 0, mtbf) == 1);
 	assert_true(goodput_frac(600, 600, 60) == 0);
@@ -260,8 +282,8 @@ static struct ft_cost whole(const char *cluster_yaml, const char *book)
 	bom = ft_bom_build(cluster, prices, &err);
 	assert_non_null(bom);
 	assert_true(ft_cost_terms_load(NULL, &terms, &err));
-	assert_true(ft_cost_compute(cluster, prices, bom, &terms, 1, 1e6, 0, 0,
-				    &cost, &err));
+	assert_true(ft_cost_compute(cluster, prices, bom, &terms, 1, 1e6, 0, 0, &cost,
+				    &err));
 	ft_bom_free(bom);
 	ft_prices_free(prices);
 	ft_cluster_free(cluster);
@@ -273,12 +295,11 @@ static struct ft_cost whole(const char *cluster_yaml, const char *book)
  * and 1.73 to 1.79 kW of utility power an H100. */
 static void hyperscalers_pay_about_the_published_rates(void **state)
 {
-	struct ft_cost h100 = whole("{gpu: h100-sxm, gpus: 1024}",
-				    "hyperscaler-2025-08");
-	struct ft_cost mi300x = whole("{gpu: mi300x, gpus: 1024}",
-				      "hyperscaler-2025-08");
-	struct ft_cost gb200 = whole("{gpu: gb200, gpus: 1152}",
-				     "hyperscaler-2025-08");
+	struct ft_cost h100 =
+		whole("{gpu: h100-sxm, gpus: 1024}", "hyperscaler-2025-08");
+	struct ft_cost mi300x =
+		whole("{gpu: mi300x, gpus: 1024}", "hyperscaler-2025-08");
+	struct ft_cost gb200 = whole("{gpu: gb200, gpus: 1152}", "hyperscaler-2025-08");
 
 	(void)state;
 	assert_near(h100.usd_per_gpu_hour, 1.36, 0.07);
@@ -311,30 +332,25 @@ static void terms_are_read_and_checked(void **state)
 	struct ft_error err;
 
 	(void)state;
-	assert_true(ft_cost_terms_load(node_read_text(&mem, "test.yaml", good,
-						      strlen(good), &err),
-				       &t, &err));
+	assert_true(ft_cost_terms_load(
+		node_read_text(&mem, "test.yaml", good, strlen(good), &err), &t, &err));
 	assert_string_equal(t.prices, "mixnet-2025");
 	assert_true(t.horizon_years == 5 && t.residual_frac == 0.2);
 	assert_true(t.goodput == 0 && t.pue == 1.25);
 	assert_true(t.electricity_usd_per_kwh == 0.05);
 	/* free power is a price; none given is the book's */
-	assert_true(ft_cost_terms_load(node_read_text(&mem, "test.yaml", free,
-						      strlen(free), &err),
-				       &t, &err));
+	assert_true(ft_cost_terms_load(
+		node_read_text(&mem, "test.yaml", free, strlen(free), &err), &t, &err));
 	assert_true(t.electricity_usd_per_kwh == 0);
 	assert_true(ft_cost_terms_load(NULL, &t, &err));
 	assert_true(t.electricity_usd_per_kwh < 0);
 	for (size_t k = 0; k < sizeof(wrong) / sizeof(*wrong); k++) {
-		struct node *node = node_read_text(&mem, "test.yaml",
-						   wrong[k].yaml,
+		struct node *node = node_read_text(&mem, "test.yaml", wrong[k].yaml,
 						   strlen(wrong[k].yaml), &err);
 
 		if (ft_cost_terms_load(node, &t, &err) ||
-		    err.column != wrong[k].column ||
-		    !strstr(err.text, wrong[k].text))
-			fail_msg("%s: %d: %s", wrong[k].yaml, err.column,
-				 err.text);
+		    err.column != wrong[k].column || !strstr(err.text, wrong[k].text))
+			fail_msg("%s: %d: %s", wrong[k].yaml, err.column, err.text);
 	}
 	arena_release(&mem);
 }

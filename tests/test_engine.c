@@ -19,7 +19,8 @@ struct pipeline {
 
 static struct ft_op op(uint32_t work, enum ft_stream stream, int w0, int w1)
 {
-	struct ft_op o = { .work = work, .stream = (uint8_t)stream,
+	struct ft_op o = { .work = work,
+			   .stream = (uint8_t)stream,
 			   .record = FT_EVENT_NONE };
 
 	memset(o.wait, FT_EVENT_NONE, sizeof(o.wait));
@@ -30,8 +31,7 @@ static struct ft_op op(uint32_t work, enum ft_stream stream, int w0, int w1)
 	return o;
 }
 
-static void set_segment(struct ft_graph *g, struct arena *mem, size_t i,
-			struct ft_op o)
+static void set_segment(struct ft_graph *g, struct arena *mem, size_t i, struct ft_op o)
 {
 	g->segment[i].n_ops = 1;
 	g->segment[i].op = ARENA_NEW(mem, struct ft_op);
@@ -44,11 +44,11 @@ static void put_call(struct ft_class *c, uint32_t segment)
 }
 
 /* Segments 0..5 for whole stages, and 6..7 for the slow one. */
-static struct ft_graph *pipeline_graph(struct arena *mem,
-				       const struct pipeline *pl)
+static struct ft_graph *pipeline_graph(struct arena *mem, const struct pipeline *pl)
 {
 	struct ft_graph *g = ARENA_NEW(mem, struct ft_graph);
-	struct ft_plan plan = { .pp = pl->p, .vpp = pl->vpp,
+	struct ft_plan plan = { .pp = pl->p,
+				.vpp = pl->vpp,
 				.micro_batches = pl->m,
 				.schedule = pl->schedule };
 	int recv_f = FT_TAIL + FT_STREAM_RECV_FORWARD;
@@ -67,8 +67,10 @@ static struct ft_graph *pipeline_graph(struct arena *mem,
 	set_segment(g, mem, SEG_B, op(WORK_B, FT_STREAM_COMPUTE, recv_b, -1));
 	set_segment(g, mem, SEG_RECV_F, op(WORK_SEND, FT_STREAM_RECV_FORWARD, -1, -1));
 	set_segment(g, mem, SEG_RECV_B, op(WORK_SEND, FT_STREAM_RECV_BACKWARD, -1, -1));
-	set_segment(g, mem, SEG_SEND_F, op(WORK_SEND, FT_STREAM_SEND_FORWARD, compute, -1));
-	set_segment(g, mem, SEG_SEND_B, op(WORK_SEND, FT_STREAM_SEND_BACKWARD, compute, -1));
+	set_segment(g, mem, SEG_SEND_F,
+		    op(WORK_SEND, FT_STREAM_SEND_FORWARD, compute, -1));
+	set_segment(g, mem, SEG_SEND_B,
+		    op(WORK_SEND, FT_STREAM_SEND_BACKWARD, compute, -1));
 	set_segment(g, mem, SEGS, op(WORKS, FT_STREAM_COMPUTE, recv_f, -1));
 	set_segment(g, mem, SEGS + 1, op(WORKS + 1, FT_STREAM_COMPUTE, recv_b, -1));
 	g->n_classes = (size_t)pl->p;
@@ -102,7 +104,8 @@ static struct engine_job *free_job(struct arena *mem, const struct ft_graph *g)
 	struct engine_job *j = ARENA_NEW(mem, struct engine_job);
 
 	*j = (struct engine_job){
-		.graph = g, .copy_beside_gemm = 1,
+		.graph = g,
+		.copy_beside_gemm = 1,
 		.host = ARENA_ARRAY(mem, 64 + g->n_segments, ft_ps),
 		.host_begin = ARENA_ARRAY(mem, g->n_segments, size_t),
 		.host_total = ARENA_ARRAY(mem, g->n_segments, ft_ps),
@@ -118,11 +121,14 @@ static void add_pipeline(struct engine_input *in, struct engine_part *part,
 
 	for (size_t c = 0; c < n; c++)
 		part[base + c] = (struct engine_part){
-			.job = job, .class = c, .cost = cost,
+			.job = job,
+			.class = c,
+			.cost = cost,
 			.next = (uint32_t)(base + (c + 1) % n),
 			.before = (uint32_t)(base + (c + n - 1) % n),
 			.pipeline = (uint32_t)in->n_pipelines,
-			.team = (uint32_t)(first_team + c), .name = "part",
+			.team = (uint32_t)(first_team + c),
+			.name = "part",
 		};
 	in->part = part;
 	in->n_parts += n;
@@ -197,23 +203,31 @@ static void pipelines_take_their_known_time(void **state)
 }
 
 /* One class, two ops on two streams; the rates say how long they take. */
-static double pair_s(struct cost a, enum ft_stream sa, struct cost b,
-		     enum ft_stream sb, ft_ps launch_b, double copy, double *end_a)
+static double pair_s(struct cost a, enum ft_stream sa, struct cost b, enum ft_stream sb,
+		     ft_ps launch_b, double copy, double *end_a)
 {
 	struct arena mem = { 0 };
 	struct ft_work work[2] = { { .name = "a" }, { .name = "b" } };
 	struct ft_op ops[2] = { op(0, sa, -1, -1), op(1, sb, -1, -1) };
 	struct ft_segment seg = { .name = "s", .n_ops = 2, .op = ops };
 	struct ft_call call = { 0, 1 };
-	struct ft_class class = { .name = "c", .ranks = 1, .n_calls = 1,
-				  .call = &call };
-	struct ft_graph g = { .n_works = 2, .work = work, .n_segments = 1,
-			      .segment = &seg, .n_classes = 1, .class = &class };
+	struct ft_class class = {
+		.name = "c", .ranks = 1, .n_calls = 1, .call = &call
+	};
+	struct ft_graph g = { .n_works = 2,
+			      .work = work,
+			      .n_segments = 1,
+			      .segment = &seg,
+			      .n_classes = 1,
+			      .class = &class };
 	struct cost cost[2] = { a, b };
 	ft_ps host[2] = { 0, launch_b }, total = launch_b;
 	size_t begin = 0;
-	struct engine_job job = { .graph = &g, .host = host, .host_begin = &begin,
-				  .host_total = &total, .copy_beside_gemm = copy };
+	struct engine_job job = { .graph = &g,
+				  .host = host,
+				  .host_begin = &begin,
+				  .host_total = &total,
+				  .copy_beside_gemm = copy };
 	struct engine_input in = { 0 };
 	struct engine_part part;
 	struct engine_output out;
@@ -222,9 +236,8 @@ static double pair_s(struct cost a, enum ft_stream sa, struct cost b,
 	add_pipeline(&in, &part, &job, cost, 0);
 	s = run(&mem, &in, &out);
 	*end_a = ft_s_from_ps(out.work_time[0]);
-	assert_int_equal(out.part->compute + out.part->exposed +
-				 out.part->bubble + out.part->host +
-				 out.part->optimizer,
+	assert_int_equal(out.part->compute + out.part->exposed + out.part->bubble +
+				 out.part->host + out.part->optimizer,
 			 out.part->end);
 	arena_release(&mem);
 	return s;
@@ -238,18 +251,19 @@ static void collectives_share_a_nic_fluidly(void **state)
 	double end_a;
 
 	(void)state;
-	near_frac(pair_s(a, FT_STREAM_GATHER, b, FT_STREAM_REDUCE,
-			 ft_ps_from_s(1e-3), 1, &end_a), 3e-3, 1e-9);
+	near_frac(pair_s(a, FT_STREAM_GATHER, b, FT_STREAM_REDUCE, ft_ps_from_s(1e-3),
+			 1, &end_a),
+		  3e-3, 1e-9);
 	near_frac(end_a, 3e-3, 1e-9);
 	/* both at 0: b ends at 2 ms, a at 3 ms */
-	near_frac(pair_s(a, FT_STREAM_GATHER, b, FT_STREAM_REDUCE, 0, 1, &end_a),
-		  3e-3, 1e-9);
+	near_frac(pair_s(a, FT_STREAM_GATHER, b, FT_STREAM_REDUCE, 0, 1, &end_a), 3e-3,
+		  1e-9);
 	near_frac(end_a, 3e-3, 1e-9);
 	/* different links: no sharing */
 	b.nic_frac = 0;
 	b.port_frac = 1;
-	near_frac(pair_s(a, FT_STREAM_GATHER, b, FT_STREAM_REDUCE, 0, 1, &end_a),
-		  2e-3, 1e-9);
+	near_frac(pair_s(a, FT_STREAM_GATHER, b, FT_STREAM_REDUCE, 0, 1, &end_a), 2e-3,
+		  1e-9);
 }
 
 static void compute_and_collective_slow_each_other(void **state)
@@ -260,8 +274,9 @@ static void compute_and_collective_slow_each_other(void **state)
 
 	(void)state;
 	/* gemm 1.5 ms; the collective did 1.2 ms of work by then, then 8.8 more */
-	near_frac(pair_s(gemm, FT_STREAM_COMPUTE, gather, FT_STREAM_GATHER, 0, 1,
-			 &end_a), 10.3e-3, 1e-9);
+	near_frac(
+		pair_s(gemm, FT_STREAM_COMPUTE, gather, FT_STREAM_GATHER, 0, 1, &end_a),
+		10.3e-3, 1e-9);
 	near_frac(end_a, 1.5e-3, 1e-9);
 }
 
@@ -272,8 +287,9 @@ static void copy_engines_leave_compute_alone(void **state)
 	double end_a;
 
 	(void)state;
-	near_frac(pair_s(gemm, FT_STREAM_COMPUTE, gather, FT_STREAM_GATHER, 0, 1,
-			 &end_a), 10e-3, 1e-9);
+	near_frac(
+		pair_s(gemm, FT_STREAM_COMPUTE, gather, FT_STREAM_GATHER, 0, 1, &end_a),
+		10e-3, 1e-9);
 	near_frac(end_a, 1e-3, 1e-9);
 }
 
@@ -289,7 +305,8 @@ static struct ft_graph *lone_op(struct arena *mem, struct ft_work work,
 	g->segment = ARENA_NEW(mem, struct ft_segment);
 	set_segment(g, mem, 0, op(0, stream, -1, -1));
 	g->class = ARENA_NEW(mem, struct ft_class);
-	*g->class = (struct ft_class){ .name = "c", .ranks = 1,
+	*g->class = (struct ft_class){ .name = "c",
+				       .ranks = 1,
 				       .call = ARENA_NEW(mem, struct ft_call) };
 	put_call(g->class, 0);
 	return g;
@@ -302,7 +319,8 @@ static void jobs_slow_each_other_on_a_shared_link(void **state)
 	struct arena mem = { 0 };
 	struct ft_work w = { .name = "gather", .kind = FT_COMMUNICATION };
 	struct ft_graph *g = lone_op(&mem, w, FT_STREAM_GATHER);
-	struct network_path all = { 1, 1, { 0 }, { 1 } }, half = { 1, 1, { 0 }, { 0.5f } };
+	struct network_path all = { 1, 1, { 0 }, { 1 } },
+			    half = { 1, 1, { 0 }, { 0.5f } };
 	struct cost a = { ft_ps_from_s(3e-3), 0, 0, 1, false, &all, 1 };
 	struct cost b = { ft_ps_from_s(1e-3), 0, 0, 1, false, &half, 1 };
 	struct engine_job *first = free_job(&mem, g), *second = free_job(&mem, g);
@@ -332,10 +350,15 @@ static void a_team_waits_for_its_slow_member(void **state)
 				   -1) };
 	struct ft_segment seg = { .name = "s", .n_ops = 2, .op = ops };
 	struct ft_call call = { 0, 1 };
-	struct ft_class class = { .name = "c", .ranks = 1, .n_calls = 1,
-				  .call = &call };
-	struct ft_graph g = { .n_works = 2, .work = work, .n_segments = 1,
-			      .segment = &seg, .n_classes = 1, .class = &class };
+	struct ft_class class = {
+		.name = "c", .ranks = 1, .n_calls = 1, .call = &call
+	};
+	struct ft_graph g = { .n_works = 2,
+			      .work = work,
+			      .n_segments = 1,
+			      .segment = &seg,
+			      .n_classes = 1,
+			      .class = &class };
 	struct cost fast[2] = { { ft_ps_from_s(2), 0, 0, 1, false, NULL, 0 },
 				{ ft_ps_from_s(1), 0, 1, 1, false, NULL, 0 } };
 	struct cost slow[2] = { { ft_ps_from_s(2.5), 0, 0, 1, false, NULL, 0 },
@@ -365,8 +388,8 @@ static void a_copy_crawls_beside_compute(void **state)
 
 	(void)state;
 	/* 4 ms at a quarter: 1 ms done, 1 ms left */
-	near_frac(pair_s(gemm, FT_STREAM_COMPUTE, copy, FT_STREAM_COPY, 0, 4,
-			 &end_a), 5e-3, 1e-9);
+	near_frac(pair_s(gemm, FT_STREAM_COMPUTE, copy, FT_STREAM_COPY, 0, 4, &end_a),
+		  5e-3, 1e-9);
 }
 
 static void a_wait_for_what_never_comes_is_an_error(void **state)
@@ -376,15 +399,21 @@ static void a_wait_for_what_never_comes_is_an_error(void **state)
 	struct ft_op ops = op(0, FT_STREAM_RECV_FORWARD, -1, -1);
 	struct ft_segment seg = { .name = "s", .n_ops = 1, .op = &ops };
 	struct ft_call call = { 0, 1 };
-	struct ft_class class = { .name = "c", .ranks = 1, .n_calls = 1,
-				  .call = &call };
-	struct ft_graph g = { .n_works = 1, .work = &work, .n_segments = 1,
-			      .segment = &seg, .n_classes = 1, .class = &class };
+	struct ft_class class = {
+		.name = "c", .ranks = 1, .n_calls = 1, .call = &call
+	};
+	struct ft_graph g = { .n_works = 1,
+			      .work = &work,
+			      .n_segments = 1,
+			      .segment = &seg,
+			      .n_classes = 1,
+			      .class = &class };
 	struct cost cost = { 0 };
 	ft_ps host = 0, total = 0;
 	size_t begin = 0;
-	struct engine_job job = { .graph = &g, .host = &host,
-				  .host_begin = &begin, .host_total = &total };
+	struct engine_job job = {
+		.graph = &g, .host = &host, .host_begin = &begin, .host_total = &total
+	};
 	struct engine_input in = { 0 };
 	struct engine_part part;
 	struct engine_output out;

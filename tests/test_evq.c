@@ -19,9 +19,8 @@ static struct thing *obvious(struct thing *t)
 	struct thing *best = NULL;
 
 	for (int i = 0; i < N; i++)
-		if (t[i].pending &&
-		    (!best || t[i].at < best->at ||
-		     (t[i].at == best->at && t[i].seq < best->seq)))
+		if (t[i].pending && (!best || t[i].at < best->at ||
+				     (t[i].at == best->at && t[i].seq < best->seq)))
 			best = &t[i];
 	return best;
 }
@@ -52,8 +51,7 @@ static void agrees_with_the_obvious_queue(void **state)
 			break;
 		default:
 			want = obvious(t);
-			assert_ptr_equal(evq_take(&q),
-					 want ? &want->event : NULL);
+			assert_ptr_equal(evq_take(&q), want ? &want->event : NULL);
 			if (want)
 				want->pending = false;
 		}

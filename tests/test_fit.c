@@ -61,8 +61,7 @@ static void noise_makes_no_endless_bandwidth(void **state)
 		}
 		assert_true(fit_curve(bytes, time_s, n, &c));
 		assert_true(c.start_s >= 0 && c.start_s <= most);
-		assert_true(c.bytes_per_s > 0 &&
-			    c.bytes_per_s <= 30.001 * fastest);
+		assert_true(c.bytes_per_s > 0 && c.bytes_per_s <= 30.001 * fastest);
 	}
 }
 

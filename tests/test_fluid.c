@@ -108,8 +108,7 @@ static void by_engine(struct arena *mem, const struct transfer *t, int n,
 	struct ft_call *call = ARENA_NEW(mem, struct ft_call);
 	struct ft_class *class = ARENA_NEW(mem, struct ft_class);
 	struct ft_graph *g = ARENA_NEW(mem, struct ft_graph);
-	struct engine_input in = { part, (size_t)n, (size_t)n, (size_t)n, LINKS,
-				   NULL };
+	struct engine_input in = { part, (size_t)n, (size_t)n, (size_t)n, LINKS, NULL };
 	struct ft_error err;
 
 	*work = (struct ft_work){ .name = "t", .kind = FT_COMMUNICATION };
@@ -117,10 +116,15 @@ static void by_engine(struct arena *mem, const struct transfer *t, int n,
 	memset(op->wait, FT_EVENT_NONE, sizeof(op->wait));
 	*seg = (struct ft_segment){ .name = "s", .n_ops = 1, .op = op };
 	*call = (struct ft_call){ 0, 1 };
-	*class = (struct ft_class){ .name = "c", .ranks = 1, .n_calls = 1,
-				    .call = call };
-	*g = (struct ft_graph){ .n_works = 1, .work = work, .n_segments = 1,
-				.segment = seg, .n_classes = 1, .class = class };
+	*class = (struct ft_class){
+		.name = "c", .ranks = 1, .n_calls = 1, .call = call
+	};
+	*g = (struct ft_graph){ .n_works = 1,
+				.work = work,
+				.n_segments = 1,
+				.segment = seg,
+				.n_classes = 1,
+				.class = class };
 	for (int i = 0; i < n; i++) {
 		struct engine_job *job = ARENA_NEW(mem, struct engine_job);
 		struct cost *cost = ARENA_NEW(mem, struct cost);
@@ -132,16 +136,21 @@ static void by_engine(struct arena *mem, const struct transfer *t, int n,
 		memcpy(path->link, t[i].link, sizeof(path->link));
 		memcpy(path->use, t[i].use, sizeof(path->use));
 		*cost = (struct cost){ .duration = ft_ps_from_s(t[i].alone_s),
-				       .beside = 1, .path = path, .path_frac = 1 };
-		*job = (struct engine_job){ .graph = g, .host = host,
+				       .beside = 1,
+				       .path = path,
+				       .path_frac = 1 };
+		*job = (struct engine_job){ .graph = g,
+					    .host = host,
 					    .host_begin = ARENA_NEW(mem, size_t),
 					    .host_total = host,
 					    .copy_beside_gemm = 1 };
-		part[i] = (struct engine_part){ .job = job, .cost = cost,
+		part[i] = (struct engine_part){ .job = job,
+						.cost = cost,
 						.next = (uint32_t)i,
 						.before = (uint32_t)i,
 						.pipeline = (uint32_t)i,
-						.team = (uint32_t)i, .name = "p" };
+						.team = (uint32_t)i,
+						.name = "p" };
 	}
 	*out = (struct engine_output){
 		.part = ARENA_ARRAY(mem, (size_t)n, struct ft_class_result),
@@ -163,8 +172,8 @@ static int random_transfers(struct transfer *t, uint64_t *seed)
 			.n_uses = 1 + (int)(rnd(seed) % 3),
 		};
 		for (int k = 0; k < t[i].n_uses; k++) {
-			t[i].link[k] = (uint32_t)((rnd(seed) % 2 + 2 * (uint32_t)k) %
-						  LINKS);
+			t[i].link[k] =
+				(uint32_t)((rnd(seed) % 2 + 2 * (uint32_t)k) % LINKS);
 			t[i].use[k] = (float)(1 + rnd(seed) % 8) / 8;
 		}
 	}

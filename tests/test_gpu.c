@@ -18,9 +18,9 @@
 #include "foretoken/hw.h"
 
 static const char *const names[] = {
-	"mi100", "mi210",    "mi250",	      "mi300x", "mi325x",
-	"mi355x", "a100-40g", "a100-80g",     "h100-sxm", "h100-96g-500w",
-	"h200",	 "b200",     "b300",	      "gb200",	"gb300",
+	"mi100",  "mi210",    "mi250",	  "mi300x",   "mi325x",
+	"mi355x", "a100-40g", "a100-80g", "h100-sxm", "h100-96g-500w",
+	"h200",	  "b200",     "b300",	  "gb200",    "gb300",
 };
 
 static struct ft_gpu *load(const char *name)
@@ -29,8 +29,8 @@ static struct ft_gpu *load(const char *name)
 	struct ft_gpu *gpu = ft_gpu_load(name, NULL, &err);
 
 	if (!gpu)
-		fail_msg("%s: %s:%d:%d: %s", name, err.file, err.line,
-			 err.column, err.text);
+		fail_msg("%s: %s:%d:%d: %s", name, err.file, err.line, err.column,
+			 err.text);
 	return gpu;
 }
 
@@ -121,13 +121,10 @@ static void a_kernel_without_a_curve_has_the_default(void **state)
 	assert_string_equal(ft_gpu_memory_curve(g, "rmsnorm", false)->kernel,
 			    "rmsnorm");
 	assert_true(ft_gpu_memory_curve(g, "rmsnorm", true)->warm);
-	assert_string_equal(ft_gpu_memory_curve(g, "no_such", true)->kernel,
-			    "default");
-	assert_string_equal(ft_gpu_memory_curve(g, NULL, false)->kernel,
-			    "default");
+	assert_string_equal(ft_gpu_memory_curve(g, "no_such", true)->kernel, "default");
+	assert_string_equal(ft_gpu_memory_curve(g, NULL, false)->kernel, "default");
 	/* no warm curve of its own: its cold one before another kernel's */
-	assert_string_equal(ft_gpu_memory_curve(g, "adamw", true)->kernel,
-			    "adamw");
+	assert_string_equal(ft_gpu_memory_curve(g, "adamw", true)->kernel, "adamw");
 	ft_gpu_free(g);
 }
 
@@ -144,8 +141,8 @@ static int lines_before(const char *text, const char *at)
 
 /* mi210.yaml with one text put for another; loaded from a folder of its own. The
  * mistake is told so many lines below where it was put. */
-static void expect(const char *file, const char *old, const char *put,
-		   int below, const char *text)
+static void expect(const char *file, const char *old, const char *put, int below,
+		   const char *text)
 {
 	char dir[] = "/tmp/ft-test-gpu-XXXXXX", yaml[80], csv[80];
 	struct arena mem = { 0 };
@@ -193,20 +190,21 @@ static void expect(const char *file, const char *old, const char *put,
 static void mistakes_are_found_where_they_stand(void **state)
 {
 	(void)state;
-	expect("mi210.yaml", "provenance: {kind: published, source: \"AnandTech", "#", 1,
-	       "provenance");
-	expect("mi210.yaml", "compute_units", "compute_unit", 0,
-	       "compute_units");
+	expect("mi210.yaml", "provenance: {kind: published, source: \"AnandTech", "#",
+	       1, "provenance");
+	expect("mi210.yaml", "compute_units", "compute_unit", 0, "compute_units");
 	expect("mi210.yaml", "1638.4 GB/s", "1638.4", 0, "unit");
-	expect("mi210.yaml", "\n  floor: 2.5 us", "\n  floors: 2.5 us", 0,
-	       "floor");
+	expect("mi210.yaml", "\n  floor: 2.5 us", "\n  floors: 2.5 us", 0, "floor");
 	expect("mi210.yaml", "    copy: {", "    copy: {sharpness: 0.5, ", 0,
 	       "1 or more");
-	expect("mi210.yaml", "    copy: {", "    copy: {by_row: {4096: {start: 1 us, "
+	expect("mi210.yaml", "    copy: {",
+	       "    copy: {by_row: {4096: {start: 1 us, "
 	       "bandwidth: 1 TB/s}, 64: {start: 1 us, bandwidth: 1 TB/s}}, ",
 	       0, "above the one before");
-	expect("mi210.yaml", "    copy: {", "    copy: {by_row: {long: {start: 1 us, "
-	       "bandwidth: 1 TB/s}}, ", 0, "row length");
+	expect("mi210.yaml", "    copy: {",
+	       "    copy: {by_row: {long: {start: 1 us, "
+	       "bandwidth: 1 TB/s}}, ",
+	       0, "row length");
 	expect("gemm.csv", "fp16,forward,8192,32,32", "fp17,forward,1,1,1", 0,
 	       "number format");
 	expect("gemm.csv", ",33.3,", ",x33,", 0, "not a number");

@@ -33,8 +33,8 @@ static void build(struct parts *p, const char *model, const char *training,
 	ok_or_say(p->model, err);
 	p->stack = ft_stack_load(stack, NULL, &err);
 	ok_or_say(p->stack, err);
-	p->plan = ft_plan_load(node_overlay(&p->mem, p->stack->defaults, t),
-			       p->model, &context, &err);
+	p->plan = ft_plan_load(node_overlay(&p->mem, p->stack->defaults, t), p->model,
+			       &context, &err);
 	ok_or_say(p->plan, err);
 	ft_model_stretch(p->model, p->plan->sequence);
 	p->graph = ft_graph_build(p->model, p->plan, p->stack, &err);
@@ -75,14 +75,22 @@ static void products_add_up_to_the_models_flops(void **state)
 		int64_t ranks;
 	} cases[] = {
 		{ "llama3-8b", "{sequence_length: 4096, global_batch_size: 16}", 8 },
-		{ "llama3-70b", "{sequence_length: 4096, global_batch_size: 32, "
-				"parallel: {tp: 4, pp: 4}}", 32 },
-		{ "llama3-70b", "{sequence_length: 8192, global_batch_size: 16, "
-				"parallel: {tp: 2, pp: 2, cp: 2, vpp: 4}}", 16 },
-		{ "mixtral-8x7b", "{sequence_length: 4096, global_batch_size: 16, "
-				  "parallel: {tp: 2, ep: 4}}", 8 },
-		{ "gpt3-175b", "{sequence_length: 2048, global_batch_size: 64, "
-			       "parallel: {tp: 8, pp: 8}, sharding: ddp}", 64 },
+		{ "llama3-70b",
+		  "{sequence_length: 4096, global_batch_size: 32, "
+		  "parallel: {tp: 4, pp: 4}}",
+		  32 },
+		{ "llama3-70b",
+		  "{sequence_length: 8192, global_batch_size: 16, "
+		  "parallel: {tp: 2, pp: 2, cp: 2, vpp: 4}}",
+		  16 },
+		{ "mixtral-8x7b",
+		  "{sequence_length: 4096, global_batch_size: 16, "
+		  "parallel: {tp: 2, ep: 4}}",
+		  8 },
+		{ "gpt3-175b",
+		  "{sequence_length: 2048, global_batch_size: 64, "
+		  "parallel: {tp: 8, pp: 8}, sharding: ddp}",
+		  64 },
 	};
 
 	(void)state;
@@ -90,16 +98,16 @@ static void products_add_up_to_the_models_flops(void **state)
 		struct parts p;
 		double model;
 
-		build(&p, cases[i].model, cases[i].training, "nemo-24",
-		      cases[i].ranks);
+		build(&p, cases[i].model, cases[i].training, "nemo-24", cases[i].ranks);
 		/* backward attention is 2.5 times forward; model FLOPs count 2 */
 		model = p.graph->tokens *
-			(ft_model_flop_per_token(p.model, p.plan->tp,
-						 p.plan->sequence, 0.5) +
-			 (ft_model_flop_per_token(p.model, p.plan->tp,
-						  p.plan->sequence, 0.5) -
-			  ft_model_flop_per_token(p.model, p.plan->tp,
-						  p.plan->sequence, 0)) / 6);
+			(ft_model_flop_per_token(p.model, p.plan->tp, p.plan->sequence,
+						 0.5) +
+			 (ft_model_flop_per_token(p.model, p.plan->tp, p.plan->sequence,
+						  0.5) -
+			  ft_model_flop_per_token(p.model, p.plan->tp, p.plan->sequence,
+						  0)) /
+				 6);
 		near_frac(flop_of(p.graph), model, 0.004);
 		drop(&p);
 	}
@@ -117,8 +125,7 @@ static double gradient_bytes(const struct ft_graph *g, enum ft_collective op,
 		for (size_t j = 0; j < s->n_ops; j++) {
 			const struct ft_work *w = &g->work[s->op[j].work];
 
-			if (w->kind == FT_COMMUNICATION &&
-			    w->communication.op == op &&
+			if (w->kind == FT_COMMUNICATION && w->communication.op == op &&
 			    w->communication.group == group &&
 			    w->communication.bytes > 1e6)
 				bytes += call->repeat * w->communication.bytes;
@@ -133,17 +140,21 @@ static void every_parameter_is_reduced_once(void **state)
 	double n;
 
 	(void)state;
-	build(&p, "llama3-8b", "{sequence_length: 4096, global_batch_size: 32, "
-	      "sharding: fsdp, gradient_dtype: fp32}", "torch-2.11-compile", 8);
+	build(&p, "llama3-8b",
+	      "{sequence_length: 4096, global_batch_size: 32, "
+	      "sharding: fsdp, gradient_dtype: fp32}",
+	      "torch-2.11-compile", 8);
 	n = ft_model_parameters(p.model, 1);
 	/* four micro-batches, reduced after each; gathered twice for each */
-	near_frac(gradient_bytes(p.graph, FT_REDUCE_SCATTER, FT_GROUP_SHARD),
-		  4 * 4 * n, 0.001);
-	near_frac(gradient_bytes(p.graph, FT_ALL_GATHER, FT_GROUP_SHARD),
-		  4 * 2 * 2 * n, 0.001);
+	near_frac(gradient_bytes(p.graph, FT_REDUCE_SCATTER, FT_GROUP_SHARD), 4 * 4 * n,
+		  0.001);
+	near_frac(gradient_bytes(p.graph, FT_ALL_GATHER, FT_GROUP_SHARD), 4 * 2 * 2 * n,
+		  0.001);
 	drop(&p);
-	build(&p, "llama3-8b", "{sequence_length: 4096, global_batch_size: 32, "
-	      "sharding: ddp, gradient_dtype: bf16}", "nemo-24", 8);
+	build(&p, "llama3-8b",
+	      "{sequence_length: 4096, global_batch_size: 32, "
+	      "sharding: ddp, gradient_dtype: bf16}",
+	      "nemo-24", 8);
 	near_frac(gradient_bytes(p.graph, FT_ALL_REDUCE, FT_GROUP_DP), 2 * n, 0.03);
 	drop(&p);
 }
@@ -153,16 +164,19 @@ static void memory_comes_back(void **state)
 	struct parts p;
 
 	(void)state;
-	build(&p, "llama3-70b", "{sequence_length: 4096, global_batch_size: 64, "
-	      "parallel: {tp: 4, pp: 4, vpp: 2}}", "nemo-24", 32);
+	build(&p, "llama3-70b",
+	      "{sequence_length: 4096, global_batch_size: 64, "
+	      "parallel: {tp: 4, pp: 4, vpp: 2}}",
+	      "nemo-24", 32);
 	for (size_t c = 0; c < p.graph->n_classes; c++) {
 		double left = 0;
 
 		for (size_t i = 0; i < p.graph->class[c].n_calls; i++) {
 			const struct ft_call *call = &p.graph->class[c].call[i];
 
-			left += call->repeat * p.graph->segment[call->segment]
-					       .net_bytes[FT_MEMORY_ACTIVATIONS];
+			left += call->repeat *
+				p.graph->segment[call->segment]
+					.net_bytes[FT_MEMORY_ACTIVATIONS];
 		}
 		assert_true(fabs(left) < 1);
 	}
@@ -181,8 +195,8 @@ static char *text_of(const struct ft_graph *g, size_t *n)
 
 static void text_reads_back_the_same(void **state)
 {
-	static const char *const models[] = { "llama3-8b", "mixtral-8x7b",
-					      "gpt-1.5b", "deepseek-v3" };
+	static const char *const models[] = { "llama3-8b", "mixtral-8x7b", "gpt-1.5b",
+					      "deepseek-v3" };
 	const char *path = "/tmp/foretoken-test.graph";
 
 	(void)state;
@@ -194,8 +208,10 @@ static void text_reads_back_the_same(void **state)
 		char *a, *b;
 		size_t na, nb;
 
-		build(&p, models[i], "{sequence_length: 4096, global_batch_size: "
-		      "16, recompute: full}", "nemo-24", 8);
+		build(&p, models[i],
+		      "{sequence_length: 4096, global_batch_size: "
+		      "16, recompute: full}",
+		      "nemo-24", 8);
 		a = text_of(p.graph, &na);
 		ok_or_say(file_begin(&f, path, &err), err);
 		fwrite(a, 1, na, f.out);
@@ -226,7 +242,8 @@ static void bad_graph_text_has_line_and_column(void **state)
 		{ "graph 1\nwork 0 gemm x dtype=bf16 layout=forward m=1 n=2\n", 2,
 		  "needs m=" },
 		{ "graph 1\nwork 0 gemm x dtype=bf16 layout=forward m=1 n=2 k=3 "
-		  "q=4\n", 2, "unknown option" },
+		  "q=4\n",
+		  2, "unknown option" },
 		{ "graph 1\n  op work=0 stream=compute\n", 2, "below a segment" },
 		{ "graph 1\nclass c ranks=1\n  call 7 x1\n", 3, "no such" },
 		{ "graph 1\n", 2, "no class" },

@@ -13,9 +13,13 @@ static void write_text(const char *path, const char *text)
 static void nccl_tests_text_is_read(void **state)
 {
 	struct scratch *x = *state;
-	struct ft_probe_run run = { .backend = "nccl-tests", .device = "D",
-				    .date = "", .driver = "", .fabric = "nvlink",
-				    .libraries = "", .source = "a log" };
+	struct ft_probe_run run = { .backend = "nccl-tests",
+				    .device = "D",
+				    .date = "",
+				    .driver = "",
+				    .fabric = "nvlink",
+				    .libraries = "",
+				    .source = "a log" };
 	struct ft_store *s;
 	struct ft_error err;
 	const struct ft_measurement *m;
@@ -24,21 +28,19 @@ static void nccl_tests_text_is_read(void **state)
 
 	snprintf(path, sizeof(path), "%s/log", x->folder);
 	write_text(path, "# nThread 1 nGpus 2 all_reduce_perf\n"
-		   "#  Rank  0 Group  0 Pid 1 on h device  0 [0x18] X\n"
-		   "#  Rank  1 Group  0 Pid 1 on h device  1 [0x2a] X\n"
-		   "#       size         count      type   redop    root     "
-		   "time   algbw   busbw #wrong     time   algbw   busbw\n"
-		   "     8388608       2097152     float     sum      -1    "
-		   "52.10  161.01  161.01      0    51.95  161.48  161.48      "
-		   "0\n");
+			 "#  Rank  0 Group  0 Pid 1 on h device  0 [0x18] X\n"
+			 "#  Rank  1 Group  0 Pid 1 on h device  1 [0x2a] X\n"
+			 "#       size         count      type   redop    root     "
+			 "time   algbw   busbw #wrong     time   algbw   busbw\n"
+			 "     8388608       2097152     float     sum      -1    "
+			 "52.10  161.01  161.01      0    51.95  161.48  161.48      "
+			 "0\n");
 	s = ft_store_open(x->path, true, &err);
-	assert_true(ft_store_import(s, FT_IMPORT_NCCL_TESTS, path, &run, &n,
-				    &err));
+	assert_true(ft_store_import(s, FT_IMPORT_NCCL_TESTS, path, &run, &n, &err));
 	assert_int_equal(n, 1);
 	m = ft_store_measurements(s, NULL, 0, &n, &err);
 	assert_string_equal(m->kernel, "all_reduce");
-	assert_true(m->bytes == 8388608 && m->gpus == 2 &&
-		    m->time_us == 52.10);
+	assert_true(m->bytes == 8388608 && m->gpus == 2 && m->time_us == 52.10);
 	ft_store_close(s);
 }
 
@@ -58,17 +60,14 @@ static void imported_attention_keeps_its_format(void **state)
 	write_text(path, "batch,heads,seqlen,head_dim,fwd_time_ms,dtype\n"
 			 "1,2,512,128,1,bfloat16\n1,2,1024,128,2,fp8bf16\n"
 			 "1,2,2048,128,3,fp16\n1,2,4096,128,4,\n");
-	assert_true(ft_store_import(s, FT_IMPORT_ATTENTION, path, &run, &n,
-				    &err));
+	assert_true(ft_store_import(s, FT_IMPORT_ATTENTION, path, &run, &n, &err));
 	assert_int_equal(n, 4);
 	m = ft_store_measurements(s, NULL, 0, &n, &err);
 	for (size_t i = 0; i < 4; i++)
-		assert_string_equal(m[i].dtype, want[(int)m[i].time_us / 1000 -
-						     1]);
+		assert_string_equal(m[i].dtype, want[(int)m[i].time_us / 1000 - 1]);
 	write_text(path, "batch,heads,seqlen,head_dim,fwd_time_ms,dtype\n"
 			 "1,2,512,128,1,int4\n");
-	assert_false(ft_store_import(s, FT_IMPORT_ATTENTION, path, &run, &n,
-				     &err));
+	assert_false(ft_store_import(s, FT_IMPORT_ATTENTION, path, &run, &n, &err));
 	assert_non_null(strstr(err.text, "'int4' is none of"));
 	ft_store_close(s);
 }
@@ -85,8 +84,7 @@ static void missing_columns_are_named(void **state)
 	snprintf(path, sizeof(path), "%s/a.csv", x->folder);
 	s = ft_store_open(x->path, true, &err);
 	write_text(path, "batch,heads,seqlen\n1,2,3\n");
-	assert_false(ft_store_import(s, FT_IMPORT_ATTENTION, path, &run, &n,
-				     &err));
+	assert_false(ft_store_import(s, FT_IMPORT_ATTENTION, path, &run, &n, &err));
 	assert_non_null(strstr(err.text, "'head_dim'"));
 	write_text(path, "kernel,m\ngemm,3\n");
 	assert_false(ft_store_import(s, FT_IMPORT_CSV, path, &run, &n, &err));
@@ -96,11 +94,14 @@ static void missing_columns_are_named(void **state)
 	ft_store_close(s);
 }
 
-static const struct ft_probe_run published = {
-	.backend = "csv", .device = "", .date = "2026-11", .driver = "",
-	.fabric = "", .libraries = "", .source = "a table",
-	.provenance = "published"
-};
+static const struct ft_probe_run published = { .backend = "csv",
+					       .device = "",
+					       .date = "2026-11",
+					       .driver = "",
+					       .fabric = "",
+					       .libraries = "",
+					       .source = "a table",
+					       .provenance = "published" };
 
 static void published_rows_keep_gpu_source_and_status(void **state)
 {
@@ -119,8 +120,7 @@ static void published_rows_keep_gpu_source_and_status(void **state)
 			 "all_reduce,a,8,1,xgmi,8000,7,s1,,,\n"
 			 "all_reduce,a,16,2,xgmi,8000,7,s2,,,\n");
 	s = ft_store_open(x->path, true, &err);
-	assert_true(ft_store_import(s, FT_IMPORT_CSV, path, &published, &n,
-				    &err));
+	assert_true(ft_store_import(s, FT_IMPORT_CSV, path, &published, &n, &err));
 	assert_int_equal(n, 4);
 	m = ft_store_measurements(s, "a", 0, &n, &err);
 	assert_int_equal(n, 3); /* the same shape of the same source twice */
@@ -149,20 +149,17 @@ static void an_import_is_whole_or_nothing(void **state)
 	s = ft_store_open(x->path, true, &err);
 	write_text(path, "kernel,dtype,m,n,measured.time_us,source\n"
 			 "gemm,bf16,1,2,3,s1\n");
-	assert_false(ft_store_import(s, FT_IMPORT_CSV, path, &published, &n,
-				     &err));
+	assert_false(ft_store_import(s, FT_IMPORT_CSV, path, &published, &n, &err));
 	assert_non_null(strstr(err.text, "'k'"));
 	write_text(path, "kernel,dtype,m,n,k,measured.time_us,source\n"
 			 "gemm,bf16,1,2,3,4,s1\ngemm,bf16,1,2,3,4,\n");
-	assert_false(ft_store_import(s, FT_IMPORT_CSV, path, &published, &n,
-				     &err));
+	assert_false(ft_store_import(s, FT_IMPORT_CSV, path, &published, &n, &err));
 	assert_non_null(strstr(err.text, "code of its source"));
 	assert_int_equal(err.line, 3);
 	write_text(path, "{\"record\":\"run\",\"format\":1}\n"
 			 "{\"record\":\"measurement\",\"cell\":\"a\"}\n"
 			 "{\"record\":\"run\",\"format\":9}\n");
-	assert_false(ft_store_import(s, FT_IMPORT_PROBE, path, &published, &n,
-				     &err));
+	assert_false(ft_store_import(s, FT_IMPORT_PROBE, path, &published, &n, &err));
 	assert_non_null(ft_store_runs(s, &n, &err));
 	assert_int_equal(n, 0);
 	ft_store_close(s);
@@ -174,10 +171,12 @@ static void foreign_files_say_what_they_lack(void **state)
 		enum ft_import format;
 		const char *text, *says;
 	} bad[] = {
-		{ FT_IMPORT_NCCL_TESTS, "     8388608       2097152     float"
+		{ FT_IMPORT_NCCL_TESTS,
+		  "     8388608       2097152     float"
 		  "     sum      -1    52.10  161.01  161.01      0\n",
 		  "no collective" },
-		{ FT_IMPORT_NCCL_TESTS, "# all_reduce_perf\n     8388608  "
+		{ FT_IMPORT_NCCL_TESTS,
+		  "# all_reduce_perf\n     8388608  "
 		  "2097152  float  sum  -1  52.10  161.01  161.01  0\n",
 		  "no ranks" },
 		{ FT_IMPORT_NCCL_TESTS, "nothing\n", "no line of results" },
@@ -186,8 +185,10 @@ static void foreign_files_say_what_they_lack(void **state)
 		{ FT_IMPORT_CSV, "m,measured.time_us\n1,2\n", "'kernel'" },
 		{ FT_IMPORT_CSV, "op,gpus,measured.time_us,source\nall_reduce,8,2,s1\n",
 		  "'bytes'" },
-		{ FT_IMPORT_CSV, "kernel,m,n,k,measured.time_us,source\n"
-		  "gemm,1,x,2,3,s1\n", "not a number" },
+		{ FT_IMPORT_CSV,
+		  "kernel,m,n,k,measured.time_us,source\n"
+		  "gemm,1,x,2,3,s1\n",
+		  "not a number" },
 	};
 	struct scratch *x = *state;
 	struct ft_error err;
@@ -198,8 +199,8 @@ static void foreign_files_say_what_they_lack(void **state)
 	snprintf(path, sizeof(path), "%s/f", x->folder);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
 		write_text(path, bad[i].text);
-		assert_false(ft_store_import(s, bad[i].format, path, &published,
-					     &n, &err));
+		assert_false(
+			ft_store_import(s, bad[i].format, path, &published, &n, &err));
 		if (!strstr(err.text, bad[i].says))
 			fail_msg("'%s' is not in '%s'", bad[i].says, err.text);
 	}

@@ -31,10 +31,8 @@ static struct ft_gpu *load(const char *name)
 	return gpu;
 }
 
-static struct ft_collective_result run(const struct ft_gpu *gpu,
-				       const char *fabric,
-				       enum ft_collective op, int64_t n,
-				       double bytes)
+static struct ft_collective_result run(const struct ft_gpu *gpu, const char *fabric,
+				       enum ft_collective op, int64_t n, double bytes)
 {
 	struct ft_collective_result r;
 	struct ft_error err;
@@ -45,8 +43,8 @@ static struct ft_collective_result run(const struct ft_gpu *gpu,
 	return r;
 }
 
-static double bus(const struct ft_gpu *gpu, const char *fabric,
-		  enum ft_collective op, int64_t n, double bytes)
+static double bus(const struct ft_gpu *gpu, const char *fabric, enum ft_collective op,
+		  int64_t n, double bytes)
 {
 	return bytes * ft_collective_bus_factor(op, n) * 1e-9 /
 	       run(gpu, fabric, op, n, bytes).duration.time_s;
@@ -61,13 +59,12 @@ static void a_mesh_gives_a_link_to_each_pair(void **state)
 	(void)state;
 	for (int i = 0; i < 3; i++) {
 		double t = inside_mesh_s(FT_ALL_REDUCE, n[i], GIB, 64e9);
-		double busbw = GIB * ft_collective_bus_factor(FT_ALL_REDUCE,
-							      n[i]) / t;
+		double busbw = GIB * ft_collective_bus_factor(FT_ALL_REDUCE, n[i]) / t;
 
 		assert_true(fabs(busbw - 64e9 * (double)(n[i] - 1)) < 1);
 	}
-	assert_true(fabs(inside_mesh_s(FT_ALL_REDUCE, 8, GIB, 48e9) * 1e6 -
-			 5592.4053) < 1e-3);
+	assert_true(fabs(inside_mesh_s(FT_ALL_REDUCE, 8, GIB, 48e9) * 1e6 - 5592.4053) <
+		    1e-3);
 	assert_true(fabs(inside_mesh_s(FT_ALL_REDUCE, 2, GIB, 48e9) * 1e6 -
 			 22369.6213) < 1e-3);
 }
@@ -81,28 +78,19 @@ static void plateaus_are_those_measured(void **state)
 		double bytes, busbw, tolerance;
 	} row[] = {
 		{ "h200", "nvlink", FT_ALL_REDUCE, 8, 17179869184, 481, .03 },
-		{ "h200", "nvlink-no-nvls", FT_ALL_REDUCE, 8, 8589934592, 365.6,
-		  .03 },
+		{ "h200", "nvlink-no-nvls", FT_ALL_REDUCE, 8, 8589934592, 365.6, .03 },
 		{ "h200", "nvlink", FT_ALL_REDUCE, 6, 8589934592, 436, .04 },
-		{ "h200", "nvlink-no-nvls", FT_REDUCE_SCATTER, 8, 17179869184,
-		  362.9, .07 },
-		{ "h200", "nvlink-no-nvls", FT_ALL_REDUCE, 2, 536870912, 316,
-		  .03 },
-		{ "h200", "nvlink-no-nvls", FT_ALL_GATHER, 2, 536870912, 256,
-		  .03 },
-		{ "h200", "nvlink-no-nvls", FT_REDUCE_SCATTER, 2, 536870912,
-		  246, .04 },
-		{ "h200", "nvlink-no-nvls", FT_ALL_TO_ALL, 2, 536870912, 292,
-		  .06 },
-		{ "h200", "nvlink-no-nvls", FT_SENDRECV, 2, 536870912, 353,
-		  .06 },
-		{ "h100-sxm", "nvlink", FT_ALL_REDUCE, 8, 17179869184, 479.9,
-		  .03 },
+		{ "h200", "nvlink-no-nvls", FT_REDUCE_SCATTER, 8, 17179869184, 362.9,
+		  .07 },
+		{ "h200", "nvlink-no-nvls", FT_ALL_REDUCE, 2, 536870912, 316, .03 },
+		{ "h200", "nvlink-no-nvls", FT_ALL_GATHER, 2, 536870912, 256, .03 },
+		{ "h200", "nvlink-no-nvls", FT_REDUCE_SCATTER, 2, 536870912, 246, .04 },
+		{ "h200", "nvlink-no-nvls", FT_ALL_TO_ALL, 2, 536870912, 292, .06 },
+		{ "h200", "nvlink-no-nvls", FT_SENDRECV, 2, 536870912, 353, .06 },
+		{ "h100-sxm", "nvlink", FT_ALL_REDUCE, 8, 17179869184, 479.9, .03 },
 		{ "b200", "nvlink", FT_ALL_REDUCE, 8, 17179869184, 846, .15 },
-		{ "b200", "nvlink-no-nvls", FT_ALL_REDUCE, 8, 8589934592, 680,
-		  .06 },
-		{ "a100-80g", "nvlink", FT_ALL_REDUCE, 8, 17179869184, 234.9,
-		  .03 },
+		{ "b200", "nvlink-no-nvls", FT_ALL_REDUCE, 8, 8589934592, 680, .06 },
+		{ "a100-80g", "nvlink", FT_ALL_REDUCE, 8, 17179869184, 234.9, .03 },
 		{ "mi300x", "xgmi", FT_ALL_REDUCE, 8, 4294967296, 312.9, .04 },
 		{ "mi300x", "xgmi", FT_ALL_REDUCE, 2, 4294967296, 47.67, .03 },
 		{ "mi300x", "xgmi", FT_ALL_REDUCE, 8, 8388608, 161, .25 },
@@ -111,14 +99,12 @@ static void plateaus_are_those_measured(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++) {
 		struct ft_gpu *g = load(row[i].gpu);
-		double b = bus(g, row[i].fabric, row[i].op, row[i].n,
-			       row[i].bytes);
+		double b = bus(g, row[i].fabric, row[i].op, row[i].n, row[i].bytes);
 
 		if (fabs(b / row[i].busbw - 1) > row[i].tolerance)
-			fail_msg("%s %s %s %d: %.1f, measured %.1f GB/s",
-				 row[i].gpu, row[i].fabric,
-				 ft_collective_name(row[i].op), (int)row[i].n,
-				 b, row[i].busbw);
+			fail_msg("%s %s %s %d: %.1f, measured %.1f GB/s", row[i].gpu,
+				 row[i].fabric, ft_collective_name(row[i].op),
+				 (int)row[i].n, b, row[i].busbw);
 		ft_gpu_free(g);
 	}
 }
@@ -164,8 +150,8 @@ static void algorithms_are_as_nccl_chooses(void **state)
 /* Times rise with size, nothing is free, and no n falls out of line. */
 static void every_op_has_a_time_everywhere(void **state)
 {
-	static const char *const names[] = { "mi250", "mi300x", "a100-40g",
-					     "h200", "gb200" };
+	static const char *const names[] = { "mi250", "mi300x", "a100-40g", "h200",
+					     "gb200" };
 
 	(void)state;
 	for (size_t i = 0; i < 5; i++) {
@@ -176,10 +162,9 @@ static void every_op_has_a_time_everywhere(void **state)
 				double last = 0;
 
 				for (double s = 4096; s < 4e10; s *= 16) {
-					enum ft_collective o =
-						(enum ft_collective)op;
-					double t = run(g, NULL, o, n, s)
-							   .duration.time_s;
+					enum ft_collective o = (enum ft_collective)op;
+					double t =
+						run(g, NULL, o, n, s).duration.time_s;
 
 					assert_true(t > 2e-6);
 					assert_true(t > 0.8 * last);
@@ -198,8 +183,8 @@ static void an_unknown_fabric_names_those_there_are(void **state)
 
 	(void)state;
 	assert_false(ft_collective_inside(g, "nvlink", FT_ALL_REDUCE,
-					  (struct ft_group_shape){ 8, 1 }, 1e6,
-					  &r, &err));
+					  (struct ft_group_shape){ 8, 1 }, 1e6, &r,
+					  &err));
 	assert_non_null(strstr(err.text, "xgmi"));
 	ft_gpu_free(g);
 }
@@ -222,8 +207,7 @@ static double held_out(const struct ft_gpu *g, const char *fabric, size_t *n)
 			for (size_t r = 0; r < t->n_rows; r++)
 				skip[r] = r % 2 == odd;
 			for (size_t r = odd; r < t->n_rows; r += 2) {
-				double p = inside_table_s(g, t, t->row[r].bytes,
-							  skip);
+				double p = inside_table_s(g, t, t->row[r].bytes, skip);
 
 				sum += fabs(p / t->row[r].time_s - 1);
 				(*n)++;
@@ -261,8 +245,7 @@ static void sizes_held_out_are_found_again(void **state)
 		double mape = held_out(g, row[i].fabric, &n);
 
 		print_message("# %-10s %-15s %4zu rows %5.2f %%\n", row[i].gpu,
-			      row[i].fabric ? row[i].fabric : "", n,
-			      100 * mape);
+			      row[i].fabric ? row[i].fabric : "", n, 100 * mape);
 		if (mape > row[i].most)
 			fail_msg("%s: %.3f", row[i].gpu, mape);
 		if (!row[i].ours) {
@@ -288,7 +271,8 @@ static void measured_sizes_stay(void **state)
 		for (size_t r = 0; r < t->n_rows; r++) {
 			double bytes = t->row[r].bytes;
 			double e = fabs(inside_table_s(g, t, bytes, NULL) /
-						t->row[r].time_s - 1);
+						t->row[r].time_s -
+					1);
 
 			sum += e;
 			n++;

@@ -36,8 +36,8 @@ static int free_h200(void **state)
 	return 0;
 }
 
-static struct ft_work product(enum ft_dtype dtype, enum ft_layout layout,
-			      int64_t m, int64_t n, int64_t k)
+static struct ft_work product(enum ft_dtype dtype, enum ft_layout layout, int64_t m,
+			      int64_t n, int64_t k)
 {
 	struct ft_work w = { .kind = FT_GEMM, .name = "test", .dtype = dtype };
 
@@ -48,9 +48,9 @@ static struct ft_work product(enum ft_dtype dtype, enum ft_layout layout,
 	return w;
 }
 
-static struct ft_work attention(const char *impl, enum ft_pass pass,
-				int64_t batch, int64_t heads, int64_t kv_heads,
-				int64_t sequence, int64_t head_dim, bool causal)
+static struct ft_work attention(const char *impl, enum ft_pass pass, int64_t batch,
+				int64_t heads, int64_t kv_heads, int64_t sequence,
+				int64_t head_dim, bool causal)
 {
 	struct ft_work w = { .kind = FT_ATTENTION, .name = "test" };
 
@@ -142,26 +142,23 @@ static void probes_on_an_h200_are_found_again(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++) {
-		double us = burst_us(product(row[i].dtype, row[i].layout,
-					     row[i].m, row[i].n, row[i].k));
+		double us = burst_us(product(row[i].dtype, row[i].layout, row[i].m,
+					     row[i].n, row[i].k));
 		double want = row[i].us > 0 ?
 				      row[i].us :
-				      2e-6 * (double)(row[i].m * row[i].n *
-						      row[i].k) /
+				      2e-6 * (double)(row[i].m * row[i].n * row[i].k) /
 					      row[i].tflops;
 
 		sum += fabs(us / want - 1);
 		print_message("# %-4s %-7s %5d %6d %5d: %7.1f us, measured "
-			      "%7.1f: %+5.1f %%\n", ft_dtype_name(row[i].dtype),
-			      layouts[row[i].layout], (int)row[i].m,
-			      (int)row[i].n, (int)row[i].k, us, want,
+			      "%7.1f: %+5.1f %%\n",
+			      ft_dtype_name(row[i].dtype), layouts[row[i].layout],
+			      (int)row[i].m, (int)row[i].n, (int)row[i].k, us, want,
 			      100 * (us / want - 1));
 		if (fabs(us / want - 1) > 0.12)
-			fail_msg("row %zu: %.1f us, measured %.1f", i, us,
-				 want);
+			fail_msg("row %zu: %.1f us, measured %.1f", i, us, want);
 	}
-	print_message("# another H200's products: mean %.1f %%\n",
-		      100 * sum / n);
+	print_message("# another H200's products: mean %.1f %%\n", 100 * sum / n);
 	assert_true(sum / n <= 0.06);
 }
 
@@ -194,21 +191,18 @@ static void published_attention_is_found_again(void **state)
 	(void)state;
 	assert_non_null(h100);
 	for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++) {
-		struct ft_work w = attention(row[i].impl, row[i].pass,
-					     row[i].batch, row[i].heads,
-					     row[i].kv, row[i].s, row[i].d,
-					     row[i].causal);
-		const struct ft_gpu *g = strcmp(row[i].gpu, "h200") ? h100 :
-								      h200;
-		double rate = ft_work_flop(&w) * 1e-12 /
-			      predict(g, w, FT_CLOCK_BURST).time_s;
+		struct ft_work w =
+			attention(row[i].impl, row[i].pass, row[i].batch, row[i].heads,
+				  row[i].kv, row[i].s, row[i].d, row[i].causal);
+		const struct ft_gpu *g = strcmp(row[i].gpu, "h200") ? h100 : h200;
+		double rate =
+			ft_work_flop(&w) * 1e-12 / predict(g, w, FT_CLOCK_BURST).time_s;
 
-		print_message("# %s %s: %.0f TFLOP/s, published %.0f\n",
-			      row[i].gpu, row[i].impl ? row[i].impl : "",
-			      rate, row[i].tflops);
+		print_message("# %s %s: %.0f TFLOP/s, published %.0f\n", row[i].gpu,
+			      row[i].impl ? row[i].impl : "", rate, row[i].tflops);
 		if (fabs(rate / row[i].tflops - 1) > row[i].off)
-			fail_msg("row %zu: %.0f TFLOP/s, published %.0f", i,
-				 rate, row[i].tflops);
+			fail_msg("row %zu: %.0f TFLOP/s, published %.0f", i, rate,
+				 row[i].tflops);
 	}
 	ft_gpu_free(h100);
 }
@@ -221,11 +215,10 @@ static void more_work_takes_longer(void **state)
 		enum ft_dtype dtype = d ? FT_FP8 : FT_BF16;
 
 		for (int64_t s = 512; s <= 16384; s *= 2) {
-			double t = burst_us(product(dtype, FT_FORWARD, s, 4096,
-						    4096));
+			double t = burst_us(product(dtype, FT_FORWARD, s, 4096, 4096));
 
-			assert_true(burst_us(product(dtype, FT_FORWARD, 2 * s,
-						     4096, 4096)) > 1.15 * t);
+			assert_true(burst_us(product(dtype, FT_FORWARD, 2 * s, 4096,
+						     4096)) > 1.15 * t);
 			assert_true(burst_us(product(dtype, FT_FORWARD, s, 8192,
 						     4096)) > 1.15 * t);
 			assert_true(burst_us(product(dtype, FT_FORWARD, s, 4096,
@@ -233,10 +226,10 @@ static void more_work_takes_longer(void **state)
 		}
 	}
 	for (int64_t s = 1024; s <= 32768; s *= 2)
-		assert_true(burst_us(attention("cudnn", FT_PASS_FORWARD, 1, 64,
-					       8, 2 * s, 128, true)) >
-			    2 * burst_us(attention("cudnn", FT_PASS_FORWARD, 1,
-						   64, 8, s, 128, true)));
+		assert_true(burst_us(attention("cudnn", FT_PASS_FORWARD, 1, 64, 8,
+					       2 * s, 128, true)) >
+			    2 * burst_us(attention("cudnn", FT_PASS_FORWARD, 1, 64, 8,
+						   s, 128, true)));
 }
 
 static void formats_order_as_the_hardware_does(void **state)
@@ -246,8 +239,7 @@ static void formats_order_as_the_hardware_does(void **state)
 	double fp32 = burst_us(product(FT_FP32, FT_FORWARD, 8192, 8192, 8192));
 
 	(void)state;
-	assert_true(bf16 == burst_us(product(FT_FP16, FT_FORWARD, 8192, 8192,
-					     8192)));
+	assert_true(bf16 == burst_us(product(FT_FP16, FT_FORWARD, 8192, 8192, 8192)));
 	assert_true(bf16 > 1.6 * fp8 && bf16 < 2.2 * fp8);
 	assert_true(fp32 > 8 * bf16);
 }
@@ -308,12 +300,10 @@ static void memory_bound_kernels_keep_to_the_memory(void **state)
 	static const struct {
 		const char *kernel;
 		double least;
-	} row[] = { { "copy", .4 },	 { "add", .4 },
-		    { "cast", .4 },	 { "concat", .4 },
-		    { "rmsnorm", .4 },	 { "layernorm", .4 },
-		    { "swiglu", .4 },	 { "gelu", .4 },
-		    { "adamw", .4 },	 { "cross_entropy", .4 },
-		    { "softmax", .2 } };
+	} row[] = { { "copy", .4 },	     { "add", .4 },	{ "cast", .4 },
+		    { "concat", .4 },	     { "rmsnorm", .4 }, { "layernorm", .4 },
+		    { "swiglu", .4 },	     { "gelu", .4 },	{ "adamw", .4 },
+		    { "cross_entropy", .4 }, { "softmax", .2 } };
 	double peak = h200->memory_bytes_per_s.value;
 	struct ft_work w = { .kind = FT_MEMORY_BOUND };
 
@@ -326,8 +316,7 @@ static void memory_bound_kernels_keep_to_the_memory(void **state)
 		}
 		w.memory.bytes = 256e6;
 		if (256e12 / burst_us(w) < row[i].least * peak)
-			fail_msg("%s: %.0f GB/s", row[i].kernel,
-				 256e3 / burst_us(w));
+			fail_msg("%s: %.0f GB/s", row[i].kernel, 256e3 / burst_us(w));
 	}
 	w.memory.kernel = "copy";
 	w.memory.bytes = 16;
@@ -338,10 +327,10 @@ static void memory_bound_kernels_keep_to_the_memory(void **state)
  * last it is level; unknown length is the curve itself. */
 static void long_rows_start_later(void **state)
 {
-	const struct ft_memory_curve *c =
-		ft_gpu_memory_curve(h200, "rmsnorm", false);
+	const struct ft_memory_curve *c = ft_gpu_memory_curve(h200, "rmsnorm", false);
 	struct ft_work w = { .kind = FT_MEMORY_BOUND };
-	double time[3] = { 0, 0, 0 }, p = c->row_sharpness.value, q = c->sharpness.value;
+	double time[3] = { 0, 0, 0 }, p = c->row_sharpness.value,
+	       q = c->sharpness.value;
 
 	(void)state;
 	assert_true(c->n_rows >= 4);
@@ -349,8 +338,7 @@ static void long_rows_start_later(void **state)
 	w.memory.bytes = 64e6;
 	for (size_t i = 0; i + 1 < c->n_rows; i++) {
 		const struct ft_memory_row *r = &c->row[i];
-		double length[3] = { r->row_bytes,
-				     sqrt(r->row_bytes * r[1].row_bytes),
+		double length[3] = { r->row_bytes, sqrt(r->row_bytes * r[1].row_bytes),
 				     r[1].row_bytes };
 		double moving = 64e6 / r->bytes_per_s.value;
 
@@ -367,10 +355,10 @@ static void long_rows_start_later(void **state)
 	w.memory.row_bytes = 1e9;
 	assert_true(burst_us(w) == time[2]);
 	w.memory.row_bytes = 0;
-	assert_true(fabs(burst_us(w) * 1e-6 -
-			 pow(pow(c->start_s.value, q) +
-				     pow(64e6 / c->bytes_per_s.value, q),
-			     1 / q)) < 1e-12);
+	assert_true(
+		fabs(burst_us(w) * 1e-6 -
+		     pow(pow(c->start_s.value, q) + pow(64e6 / c->bytes_per_s.value, q),
+			 1 / q)) < 1e-12);
 }
 
 static void far_shapes_say_so(void **state)
@@ -380,14 +368,14 @@ static void far_shapes_say_so(void **state)
 	(void)state;
 	near = predict(h200, product(FT_BF16, FT_FORWARD, 4096, 5000, 5000),
 		       FT_CLOCK_BURST);
-	far = predict(h200, product(FT_BF16, FT_FORWARD, 2, 64, 64),
-		      FT_CLOCK_BURST);
+	far = predict(h200, product(FT_BF16, FT_FORWARD, 2, 64, 64), FT_CLOCK_BURST);
 	assert_false(near.extrapolated);
 	assert_true(far.extrapolated);
 	assert_true(far.spread_frac > 3 * near.spread_frac);
-	far = predict(h200, attention("unheard_of", FT_PASS_FORWARD, 1, 32, 8,
-				      4096, 128, true),
-		      FT_CLOCK_BURST);
+	far = predict(
+		h200,
+		attention("unheard_of", FT_PASS_FORWARD, 1, 32, 8, 4096, 128, true),
+		FT_CLOCK_BURST);
 	assert_true(far.extrapolated);
 }
 
@@ -395,9 +383,9 @@ static void far_shapes_say_so(void **state)
 static void all_gpus_predict_a_step(void **state)
 {
 	static const char *const names[] = {
-		"mi100",    "mi210",	"mi250",    "mi300x", "mi325x",
-		"mi355x",   "a100-40g", "a100-80g", "h100-sxm",
-		"h100-96g-500w", "h200", "b200",    "b300",   "gb200", "gb300",
+		"mi100",  "mi210",    "mi250",	  "mi300x",   "mi325x",
+		"mi355x", "a100-40g", "a100-80g", "h100-sxm", "h100-96g-500w",
+		"h200",	  "b200",     "b300",	  "gb200",    "gb300",
 	};
 
 	(void)state;
@@ -410,21 +398,18 @@ static void all_gpus_predict_a_step(void **state)
 		assert_non_null(g);
 		peak = g->peak_flop_per_s[FT_BF16].value;
 		for (int l = 0; l < FT_LAYOUTS; l++) {
-			w = product(FT_BF16, (enum ft_layout)l, 8192, 8192,
-				    8192);
+			w = product(FT_BF16, (enum ft_layout)l, 8192, 8192, 8192);
 			mfu = ft_work_flop(&w) / peak /
 			      predict(g, w, FT_CLOCK_SUSTAINED).time_s;
 			if (mfu < 0.35 || mfu > 0.95)
 				fail_msg("%s: %.2f of peak", names[i], mfu);
 		}
 		for (int p = 0; p < 3; p++) {
-			w = attention(NULL, (enum ft_pass)p, 1, 32, 8, 8192,
-				      128, true);
+			w = attention(NULL, (enum ft_pass)p, 1, 32, 8, 8192, 128, true);
 			mfu = ft_work_flop(&w) / peak /
 			      predict(g, w, FT_CLOCK_SUSTAINED).time_s;
 			if (mfu < 0.12 || mfu > 0.85)
-				fail_msg("%s: attention %.2f of peak",
-					 names[i], mfu);
+				fail_msg("%s: attention %.2f of peak", names[i], mfu);
 		}
 		ft_gpu_free(g);
 	}
@@ -448,6 +433,5 @@ int main(void)
 		cmocka_unit_test(all_gpus_predict_a_step),
 	};
 
-	return cmocka_run_group_tests_name("sim/kernel", tests, load_h200,
-					   free_h200);
+	return cmocka_run_group_tests_name("sim/kernel", tests, load_h200, free_h200);
 }

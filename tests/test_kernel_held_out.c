@@ -24,9 +24,10 @@
 #include "calibrate/store.h"
 #include "sim/kernel.h"
 
-static const char *const names[] = { "a100-80g", "h100-sxm", "h200",   "b200",
-				     "b300",	 "gb200",    "gb300", "mi300x",
-				     "mi355x",	 "mi210" };
+static const char *const names[] = {
+	"a100-80g", "h100-sxm", "h200",	  "b200",   "b300",
+	"gb200",    "gb300",	"mi300x", "mi355x", "mi210"
+};
 enum { GPUS = 10, FOLDS = 10, THIN = 150 };
 
 struct errors {
@@ -88,20 +89,19 @@ static void gemm_fold(const struct ft_gpu *g, const struct ft_gemm_table *t,
 		if (!skip[i])
 			continue;
 		error = gemm_estimate_s(g, t, t->dtype, &p, skip, &left, &far) /
-				r->time_s - 1;
+				r->time_s -
+			1;
 		e->within += fabs(error) < krige_spread(spread, left, noise);
 		e->of[e->n++] = fabs(error);
 	}
 }
 
-static struct summary gemm_error(const struct ft_gpu *g,
-				 const struct ft_gemm_table *t, bool keep,
-				 double *within)
+static struct summary gemm_error(const struct ft_gpu *g, const struct ft_gemm_table *t,
+				 bool keep, double *within)
 {
 	struct arena mem = { 0 };
 	bool *skip = ARENA_ARRAY(&mem, t->n_rows, bool);
-	struct errors e = { ARENA_ARRAY(&mem, FOLDS * t->n_rows, double), 0,
-			    0 };
+	struct errors e = { ARENA_ARRAY(&mem, FOLDS * t->n_rows, double), 0, 0 };
 	struct summary s;
 
 	/* a tenth kept: three of the ten choices are enough */
@@ -142,10 +142,10 @@ static void weight_shapes_held_out_are_found_again(void **state)
 			if (t->n_rows > THIN)
 				few = gemm_error(g, t, true, &unused);
 			print_message("# %-9s %-13s %5zu | %5.2f %5.2f %5.2f "
-				      "%4.2f | %5.2f %5.2f\n", names[i],
-				      ft_dtype_name(t->dtype), t->n_rows,
-				      100 * s.mape, 100 * s.p90, 100 * s.rms,
-				      within, 100 * few.mape, 100 * few.p90);
+				      "%4.2f | %5.2f %5.2f\n",
+				      names[i], ft_dtype_name(t->dtype), t->n_rows,
+				      100 * s.mape, 100 * s.p90, 100 * s.rms, within,
+				      100 * few.mape, 100 * few.p90);
 			if (s.mape > gemm_bound(t))
 				fail_msg("%s: %.3f", names[i], s.mape);
 			if (t->n_rows < THIN)
@@ -159,7 +159,8 @@ static void weight_shapes_held_out_are_found_again(void **state)
 		ft_gpu_free(g);
 	}
 	print_message("# mean of the large grids %.2f %%, a tenth kept %.2f "
-		      "%%\n", 100 * all / count, 100 * kept / kept_count);
+		      "%%\n",
+		      100 * all / count, 100 * kept / kept_count);
 	assert_true(all / count < 0.031);
 	assert_true(kept / kept_count < 0.060);
 }
@@ -178,19 +179,18 @@ static struct summary attention_error(const struct ft_gpu *g,
 		for (size_t i = 0; i < t->n_rows; i++) {
 			const struct ft_attention_row *r = &t->row[i];
 			struct attention_shape a = {
-				r->batch,    r->heads,	  r->kv_heads,
-				r->sequence, r->sequence, r->head_dim,
-				0,	     r->causal,	  t->pass,
-				t->dtype,
+				r->batch,    r->heads,	  r->kv_heads, r->sequence,
+				r->sequence, r->head_dim, 0,	       r->causal,
+				t->pass,     t->dtype,
 			};
 			double left, time = attention_flop(&a) / r->flop_per_s;
 			bool far;
 
 			if (skip[i])
-				e.of[e.n++] = fabs(attention_estimate_s(
-							   g, t, &a, skip,
-							   &left, &far) /
-							   time - 1);
+				e.of[e.n++] = fabs(attention_estimate_s(g, t, &a, skip,
+									&left, &far) /
+							   time -
+						   1);
 		}
 	}
 	s = summarize(&e);
@@ -223,10 +223,10 @@ static void attention_held_out_is_found_again(void **state)
 				continue;
 			s = attention_error(g, t);
 			print_message("# %-9s %-5s %-6s %d %4zu | %5.2f %5.2f "
-				      "%5.2f\n", names[i],
-				      ft_dtype_name(t->dtype), t->impl,
-				      t->pass, t->n_rows, 100 * s.mape,
-				      100 * s.p90, 100 * s.rms);
+				      "%5.2f\n",
+				      names[i], ft_dtype_name(t->dtype), t->impl,
+				      t->pass, t->n_rows, 100 * s.mape, 100 * s.p90,
+				      100 * s.rms);
 			if (t->n_rows < THIN)
 				continue;
 			if (s.mape > (is_ours(g, t) ? 0.07 : 0.045))
@@ -253,8 +253,7 @@ struct replayed {
 
 /* Mean error over cold cells of a kernel as PyTorch runs it, of 4 MB and more. Not
  * rope: eager PyTorch makes it of several kernels, the curve is of a fused one. */
-static double replay(const struct ft_gpu *g, struct ft_store *store,
-		     const char *what)
+static double replay(const struct ft_gpu *g, struct ft_store *store, const char *what)
 {
 	struct replayed k[KERNELS] = { { NULL, 0, 0 } };
 	double sum = 0, cells = 0;
@@ -310,7 +309,7 @@ static void measured_memory_kernels_are_found_again(void **state)
 		FILE *in;
 
 		snprintf(command, sizeof(command),
-			 "gunzip -c measurements/%s.jsonl.gz", files[i]);
+			 "gunzip -c measurements/probes/%s.jsonl.gz", files[i]);
 		store = ft_store_open(":memory:", true, &err);
 		in = popen(command, "r");
 		assert_non_null(store);
@@ -318,8 +317,7 @@ static void measured_memory_kernels_are_found_again(void **state)
 		while (fgets(line, sizeof(line), in)) {
 			bool broken;
 
-			if (strstr(line, "\"run\"") ||
-			    strstr(line, "\"memory\""))
+			if (strstr(line, "\"run\"") || strstr(line, "\"memory\""))
 				assert_true(ft_store_line(store, line, files[i],
 							  &broken, &err));
 		}
@@ -338,6 +336,5 @@ int main(void)
 		cmocka_unit_test(measured_memory_kernels_are_found_again),
 	};
 
-	return cmocka_run_group_tests_name("sim/kernel held out", tests, NULL,
-					   NULL);
+	return cmocka_run_group_tests_name("sim/kernel held out", tests, NULL, NULL);
 }

@@ -15,11 +15,14 @@
 
 #include "calibrate/store.h"
 
-static const struct ft_probe_run run = {
-	.backend = "kineto", .device = "", .date = "", .driver = "",
-	.fabric = "nvlink", .libraries = "",
-	.source = "tests/data/kineto-step.json", .provenance = "measured"
-};
+static const struct ft_probe_run run = { .backend = "kineto",
+					 .device = "",
+					 .date = "",
+					 .driver = "",
+					 .fabric = "nvlink",
+					 .libraries = "",
+					 .source = "tests/data/kineto-step.json",
+					 .provenance = "measured" };
 
 static const struct ft_measurement *cells(struct ft_store **s, size_t *n)
 {
@@ -33,15 +36,13 @@ static const struct ft_measurement *cells(struct ft_store **s, size_t *n)
 }
 
 /* The only cell of a kind with this time. */
-static const struct ft_measurement *timed(const struct ft_measurement *m,
-					  size_t n, const char *kind,
-					  double time_us)
+static const struct ft_measurement *timed(const struct ft_measurement *m, size_t n,
+					  const char *kind, double time_us)
 {
 	const struct ft_measurement *found = NULL;
 
 	for (size_t i = 0; i < n; i++) {
-		if (!measurement_is(&m[i], kind) ||
-		    m[i].time_us < time_us - 1e-9 ||
+		if (!measurement_is(&m[i], kind) || m[i].time_us < time_us - 1e-9 ||
 		    m[i].time_us > time_us + 1e-9)
 			continue;
 		assert_null(found);
@@ -52,8 +53,7 @@ static const struct ft_measurement *timed(const struct ft_measurement *m,
 	return found;
 }
 
-static void product_is(const struct ft_measurement *m, const char *layout,
-		       double reps)
+static void product_is(const struct ft_measurement *m, const char *layout, double reps)
 {
 	assert_string_equal(m->layout, layout);
 	assert_string_equal(m->dtype, "bf16");
@@ -114,10 +114,8 @@ static void memory_kernels_count_rows_and_guess_nothing(void **state)
 	assert_string_equal(timed(m, n, "memory", 3)->kernel, "add");
 	assert_string_equal(timed(m, n, "memory", 3.5)->kernel, "cast");
 	/* a broadcast, a transposing copy, a kernel of nobody */
-	assert_string_equal(timed(m, n, "trace", 3)->kernel,
-			    "broadcast_kernel");
-	assert_string_equal(timed(m, n, "trace", 6)->kernel,
-			    "turning_copy_kernel");
+	assert_string_equal(timed(m, n, "trace", 3)->kernel, "broadcast_kernel");
+	assert_string_equal(timed(m, n, "trace", 6)->kernel, "turning_copy_kernel");
 	assert_string_equal(timed(m, n, "trace", 2)->kernel, "lonely_kernel");
 	ft_store_close(s);
 }
@@ -148,6 +146,5 @@ int main(void)
 		cmocka_unit_test(collectives_count_bytes_as_nccl_tests),
 	};
 
-	return cmocka_run_group_tests_name("calibrate/kineto", tests, NULL,
-					   NULL);
+	return cmocka_run_group_tests_name("calibrate/kineto", tests, NULL, NULL);
 }

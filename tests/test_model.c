@@ -19,15 +19,14 @@ static struct ft_model *load(const char *yaml)
 {
 	struct arena mem = { 0 };
 	struct ft_error err;
-	struct node *node =
-		node_read_text(&mem, "test.yaml", yaml, strlen(yaml), &err);
+	struct node *node = node_read_text(&mem, "test.yaml", yaml, strlen(yaml), &err);
 	struct ft_model *model;
 
 	assert_non_null(node);
 	model = ft_model_load(node, &err);
 	if (!model)
-		fail_msg("%s: %s:%d:%d: %s", yaml, err.file, err.line,
-			 err.column, err.text);
+		fail_msg("%s: %s:%d:%d: %s", yaml, err.file, err.line, err.column,
+			 err.text);
 	arena_release(&mem);
 	return model;
 }
@@ -89,22 +88,18 @@ static void a_token_uses_the_published_active_parameters(void **state)
 		const char *name;
 		double parameters, frac;
 	} known[] = {
-		{ "mixtral-8x7b", 12.88e9, 2e-3 },
-		{ "deepseek-v2", 21.4e9, 5e-3 },
-		{ "deepseek-v3", 37.6e9, 2e-2 },
-		{ "qwen3-30b-a3b", 3.35e9, 1e-2 },
-		{ "qwen3-235b-a22b", 22.2e9, 1e-2 },
-		{ "gpt-oss-120b", 5.7e9, 2e-2 },
-		{ "kimi-k2", 32.9e9, 2e-2 },
-		{ "llama3-8b", 8030261248., 1e-9 },
+		{ "mixtral-8x7b", 12.88e9, 2e-3 },   { "deepseek-v2", 21.4e9, 5e-3 },
+		{ "deepseek-v3", 37.6e9, 2e-2 },     { "qwen3-30b-a3b", 3.35e9, 1e-2 },
+		{ "qwen3-235b-a22b", 22.2e9, 1e-2 }, { "gpt-oss-120b", 5.7e9, 2e-2 },
+		{ "kimi-k2", 32.9e9, 2e-2 },	     { "llama3-8b", 8030261248., 1e-9 },
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
 		struct ft_model *m = load(known[i].name);
 
-		assert_near(ft_model_active_parameters(m, 1),
-			    known[i].parameters, known[i].frac, known[i].name);
+		assert_near(ft_model_active_parameters(m, 1), known[i].parameters,
+			    known[i].frac, known[i].name);
 		ft_model_free(m);
 	}
 }
@@ -118,14 +113,10 @@ static void mpt_counts_its_positions_once_the_sequence_is_known(void **state)
 		int64_t sequence;
 		double parameters;
 	} known[] = {
-		{ "mpt-350m", 512, 354412544 },
-		{ "mpt-760m", 2048, 760470528 },
-		{ "mpt-1b", 2048, 1315950592 },
-		{ "mpt-3b", 2048, 2651837440 },
-		{ "mpt-7b", 2048, 6658859008 },
-		{ "mpt-7b", 65536, 6918905856 },
-		{ "mpt-13b", 2048, 12853954560 },
-		{ "mpt-30b", 2048, 29975214080 },
+		{ "mpt-350m", 512, 354412544 },	  { "mpt-760m", 2048, 760470528 },
+		{ "mpt-1b", 2048, 1315950592 },	  { "mpt-3b", 2048, 2651837440 },
+		{ "mpt-7b", 2048, 6658859008 },	  { "mpt-7b", 65536, 6918905856 },
+		{ "mpt-13b", 2048, 12853954560 }, { "mpt-30b", 2048, 29975214080 },
 		{ "mpt-70b", 2048, 64862437376 },
 	};
 
@@ -134,8 +125,8 @@ static void mpt_counts_its_positions_once_the_sequence_is_known(void **state)
 		struct ft_model *m = load(known[i].name);
 
 		ft_model_stretch(m, known[i].sequence);
-		assert_near(ft_model_parameters(m, 1), known[i].parameters,
-			    1e-12, known[i].name);
+		assert_near(ft_model_parameters(m, 1), known[i].parameters, 1e-12,
+			    known[i].name);
 		ft_model_free(m);
 	}
 }
@@ -160,8 +151,8 @@ static void flops_agree_with_published_counts(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
 		struct ft_model *m = load(known[i].name);
-		double got = ft_model_flop_per_token(
-			m, 1, known[i].sequence, known[i].density);
+		double got = ft_model_flop_per_token(m, 1, known[i].sequence,
+						     known[i].density);
 
 		assert_near(got, known[i].flop, known[i].frac, known[i].name);
 		ft_model_free(m);
@@ -245,8 +236,7 @@ static void an_override_of_tying_adds_a_head(void **state)
 	(void)state;
 	assert_true(ft_model_head_parameters(tied, 1) == 0);
 	assert_true(ft_model_head_parameters(free_head, 1) == 50304 * 1600);
-	assert_true(ft_model_parameters(free_head, 1) -
-			    ft_model_parameters(tied, 1) ==
+	assert_true(ft_model_parameters(free_head, 1) - ft_model_parameters(tied, 1) ==
 		    50304 * 1600);
 	ft_model_free(tied);
 	ft_model_free(free_head);
@@ -263,8 +253,7 @@ static void every_preset_loads_and_says_where_it_is_from(void **state)
 	for (size_t i = 0; i < n; i++) {
 		struct ft_model *m;
 		char yaml[400];
-		bool family = !strcmp(name[i], "gpt") ||
-			      !strcmp(name[i], "llama") ||
+		bool family = !strcmp(name[i], "gpt") || !strcmp(name[i], "llama") ||
 			      !strcmp(name[i], "nemotron4");
 
 		snprintf(yaml, sizeof(yaml), "{name: %s%s}", name[i],
@@ -286,8 +275,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(presets_have_the_published_parameters),
 		cmocka_unit_test(a_token_uses_the_published_active_parameters),
-		cmocka_unit_test(
-			mpt_counts_its_positions_once_the_sequence_is_known),
+		cmocka_unit_test(mpt_counts_its_positions_once_the_sequence_is_known),
 		cmocka_unit_test(flops_agree_with_published_counts),
 		cmocka_unit_test(a_dense_model_costs_what_its_matrices_do),
 		cmocka_unit_test(a_window_bounds_what_attention_sees),

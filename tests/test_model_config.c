@@ -17,8 +17,7 @@
 static struct ft_model *load(const char *yaml, struct ft_error *err)
 {
 	struct arena mem = { 0 };
-	struct node *node =
-		node_read_text(&mem, "test.yaml", yaml, strlen(yaml), err);
+	struct node *node = node_read_text(&mem, "test.yaml", yaml, strlen(yaml), err);
 	struct ft_model *model;
 
 	assert_non_null(node);
@@ -103,8 +102,7 @@ static void each_type_is_read_under_its_own_names(void **state)
 			fail_msg("%s", err.text);
 		if (ft_model_parameters(m, 1) != known[i].parameters)
 			fail_msg("case %zu: %.0f, not %.0f", i,
-				 ft_model_parameters(m, 1),
-				 known[i].parameters);
+				 ft_model_parameters(m, 1), known[i].parameters);
 		ft_model_free(m);
 	}
 }
@@ -160,8 +158,7 @@ static void mistakes_are_told_with_their_place(void **state)
 		{ "gpt", 1, 1, "lacks the key 'hidden_size'" },
 		{ "name: llama3-8b\nnum_hidden_layers: none", 2, 20,
 		  "not a whole number" },
-		{ "name: llama3-8b\nnum_hidden_layers: 0", 2, 20,
-		  "not between" },
+		{ "name: llama3-8b\nnum_hidden_layers: 0", 2, 20, "not between" },
 		{ "model_type: mamba\nhidden_size: 4", 1, 13,
 		  "llama, mistral, mixtral, qwen2, qwen3, qwen3_moe, "
 		  "deepseek_v2, deepseek_v3, gpt2, mpt, bloom, gpt_oss" },
@@ -175,10 +172,10 @@ static void mistakes_are_told_with_their_place(void **state)
 		struct ft_model *m = load(wrong[i].yaml, &err);
 
 		assert_null(m);
-		if (!strstr(err.text, wrong[i].text) ||
-		    err.line != wrong[i].line || err.column != wrong[i].column)
-			fail_msg("%s: %d:%d: %s", wrong[i].yaml, err.line,
-				 err.column, err.text);
+		if (!strstr(err.text, wrong[i].text) || err.line != wrong[i].line ||
+		    err.column != wrong[i].column)
+			fail_msg("%s: %d:%d: %s", wrong[i].yaml, err.line, err.column,
+				 err.text);
 	}
 }
 

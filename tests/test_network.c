@@ -12,8 +12,9 @@ static double share(const char *fabric, const char *imperfections, int64_t nodes
 {
 	struct arena mem = { 0 };
 	struct ft_error err;
-	const char *text = arena_printf(&mem, "{gpu: h100-sxm, gpus: 2048, fabric: "
-					      "%s, imperfections: %s}",
+	const char *text = arena_printf(&mem,
+					"{gpu: h100-sxm, gpus: 2048, fabric: "
+					"%s, imperfections: %s}",
 					fabric, imperfections);
 	struct node *n = node_read_text(&mem, "c", text, strlen(text), &err);
 	struct network_sends sends;
@@ -34,31 +35,32 @@ static double share(const char *fabric, const char *imperfections, int64_t nodes
 static void a_sound_packed_ring_has_its_line_rate(void **state)
 {
 	static const char *const fabrics[] = { "ib-ndr-rail", "roce-400-rail",
-					       "spectrum-x-400-rail",
-					       "roce-400-tor" };
+					       "spectrum-x-400-rail", "roce-400-tor" };
 
 	(void)state;
 	for (int i = 0; i < 4; i++)
-		near_frac(share(fabrics[i], "{seed: 1}", 256, NETWORK_RING), 1,
-			  1e-6);
+		near_frac(share(fabrics[i], "{seed: 1}", 256, NETWORK_RING), 1, 1e-6);
 }
 
 static void scattered_ranks_collide_under_ecmp_and_not_when_adaptive(void **state)
 {
-	double ecmp = share("roce-400-tor", "{placement: scattered}", 256,
-			    NETWORK_RING);
+	double ecmp =
+		share("roce-400-tor", "{placement: scattered}", 256, NETWORK_RING);
 
 	(void)state;
 	assert_true(ecmp < 0.8);
-	near_frac(share("ib-ndr-rail", "{placement: scattered}", 256, NETWORK_RING),
-		  1, 1e-6);
+	near_frac(share("ib-ndr-rail", "{placement: scattered}", 256, NETWORK_RING), 1,
+		  1e-6);
 }
 
 static void a_slow_nic_slows_its_group(void **state)
 {
 	(void)state;
-	near_frac(share("ib-ndr-rail", "{slow_nics_frac: 0.2, slow_nic_rate_frac: "
-				       "0.5}", 256, NETWORK_RING), 0.5, 1e-6);
+	near_frac(share("ib-ndr-rail",
+			"{slow_nics_frac: 0.2, slow_nic_rate_frac: "
+			"0.5}",
+			256, NETWORK_RING),
+		  0.5, 1e-6);
 	/* a group of two sound nodes of that cluster may not meet it */
 	near_frac(share("ib-ndr-rail", "{slow_nics_frac: 0}", 2, NETWORK_RING), 1,
 		  1e-6);
@@ -66,11 +68,11 @@ static void a_slow_nic_slows_its_group(void **state)
 
 static void failed_uplinks_take_their_part(void **state)
 {
-	double all = share("ib-ndr-rail", "{placement: scattered}", 256,
-			   NETWORK_PAIRS);
-	double most = share("ib-ndr-rail", "{placement: scattered, "
-					   "failed_uplinks_frac: 0.3}", 256,
-			    NETWORK_PAIRS);
+	double all = share("ib-ndr-rail", "{placement: scattered}", 256, NETWORK_PAIRS);
+	double most = share("ib-ndr-rail",
+			    "{placement: scattered, "
+			    "failed_uplinks_frac: 0.3}",
+			    256, NETWORK_PAIRS);
 
 	(void)state;
 	assert_true(most < all);
@@ -103,15 +105,22 @@ static void parts_share_the_leaves_that_hold_both(void **state)
 	const struct network_part part[] = { { 0, 12 }, { 12, 12 } };
 	const struct network_sends far = { NETWORK_SHIFT, 12, 1 };
 	const struct network_sends ring = { NETWORK_RING, 1, 12 };
-	struct ft_fabric fabric = { .name = "t", .wiring = FT_WIRING_RAIL,
-				    .radix = 16, .planes = 1, .tiers = 2,
+	struct ft_fabric fabric = { .name = "t",
+				    .wiring = FT_WIRING_RAIL,
+				    .radix = 16,
+				    .planes = 1,
+				    .tiers = 2,
 				    .port_bytes_per_s = { .value = 50e9 },
-				    .adaptive = true, .oversubscription = 1,
+				    .adaptive = true,
+				    .oversubscription = 1,
 				    .core_oversubscription = 1,
 				    .ports_per_optic = 1,
-				    .nic_ports_per_optic = 1, .queue_pairs = 1 };
-	struct ft_cluster c = { .fabric = &fabric, .nodes = 24,
-				.ranks_per_node = 1, .nics_per_node = 1,
+				    .nic_ports_per_optic = 1,
+				    .queue_pairs = 1 };
+	struct ft_cluster c = { .fabric = &fabric,
+				.nodes = 24,
+				.ranks_per_node = 1,
+				.nics_per_node = 1,
 				.nic_bytes_per_s = 50e9,
 				.imperfections = { .given = true } };
 	struct arena mem = { 0 };
@@ -127,7 +136,7 @@ static void parts_share_the_leaves_that_hold_both(void **state)
 	network_find(w, 0, &far, &p);
 	near_frac(p.share, 1, 1e-9);
 	assert_int_equal(p.n_uses, 2);
-	near_frac((double)p.use[0], 1, 1e-6);   /* all 8 of leaf A send up */
+	near_frac((double)p.use[0], 1, 1e-6);	/* all 8 of leaf A send up */
 	near_frac((double)p.use[1], 0.5, 1e-6); /* 4 of leaf AB */
 	network_find(w, 1, &ring, &q);
 	assert_int_equal(q.n_uses, 2);
@@ -139,8 +148,11 @@ static void parts_share_the_leaves_that_hold_both(void **state)
 /* A Clos of ECMP with n nodes of one NIC, as many uplinks as nodes below a leaf. */
 static struct ft_fabric hashed(int64_t queue_pairs)
 {
-	return (struct ft_fabric){ .name = "t", .wiring = FT_WIRING_RAIL,
-				   .radix = 64, .planes = 1, .tiers = 2,
+	return (struct ft_fabric){ .name = "t",
+				   .wiring = FT_WIRING_RAIL,
+				   .radix = 64,
+				   .planes = 1,
+				   .tiers = 2,
 				   .port_bytes_per_s = { .value = 50e9 },
 				   .oversubscription = 1,
 				   .core_oversubscription = 1,
@@ -154,8 +166,11 @@ static struct ft_fabric hashed(int64_t queue_pairs)
 static double slowdown(int64_t queue_pairs, int64_t senders, bool two, int seeds)
 {
 	struct ft_fabric fabric = hashed(queue_pairs);
-	struct ft_cluster c = { .fabric = &fabric, .nodes = 64, .ranks_per_node = 1,
-				.nics_per_node = 1, .nic_bytes_per_s = 50e9,
+	struct ft_cluster c = { .fabric = &fabric,
+				.nodes = 64,
+				.ranks_per_node = 1,
+				.nics_per_node = 1,
+				.nic_bytes_per_s = 50e9,
 				.imperfections = { .given = true } };
 	const struct network_part part[] = { { 0, senders },
 					     { 32 - senders, senders } };
@@ -175,8 +190,7 @@ static double slowdown(int64_t queue_pairs, int64_t senders, bool two, int seeds
 		network_find(w, 0, &x, &p);
 		if (two)
 			network_find(w, 1, &x, &q);
-		sum += 1 / p.share * (two ? fmax(1, (double)(p.use[0] + q.use[0])) :
-					    1);
+		sum += 1 / p.share * (two ? fmax(1, (double)(p.use[0] + q.use[0])) : 1);
 		arena_release(&mem);
 	}
 	return sum / seeds;
@@ -186,8 +200,11 @@ static double slowdown(int64_t queue_pairs, int64_t senders, bool two, int seeds
 static void a_failed_spine_takes_its_part(void **state)
 {
 	struct ft_fabric fabric = hashed(1);
-	struct ft_cluster c = { .fabric = &fabric, .nodes = 256, .ranks_per_node = 1,
-				.nics_per_node = 1, .nic_bytes_per_s = 50e9,
+	struct ft_cluster c = { .fabric = &fabric,
+				.nodes = 256,
+				.ranks_per_node = 1,
+				.nics_per_node = 1,
+				.nic_bytes_per_s = 50e9,
 				.imperfections = { .given = true } };
 	const struct network_part part = { 0, 256 };
 	const struct network_sends next = { NETWORK_SHIFT, 32, 1 };
@@ -202,8 +219,7 @@ static void a_failed_spine_takes_its_part(void **state)
 
 		c.imperfections.failed_spines = failed;
 		network_find(network_new(&mem, &c, 256, &part, 1), 0, &next, &p);
-		near_frac(p.share, 1 - (double)failed / (double)c.topology.spine,
-			  1e-6);
+		near_frac(p.share, 1 - (double)failed / (double)c.topology.spine, 1e-6);
 		arena_release(&mem);
 	}
 	assert_true(c.topology.spine > 1);
@@ -235,13 +251,15 @@ static void a_drawn_network_shares_its_cables(void **state)
 {
 	struct arena mem = { 0 };
 	struct ft_error err;
-	struct ft_fabric *f = ft_fabric_load("examples/09-drawn-network/fabric.yaml",
-					     NULL, &err);
+	struct ft_fabric *f =
+		ft_fabric_load("examples/09-drawn-network/fabric.yaml", NULL, &err);
 	const struct network_part part = { 0, 32 };
 	const struct network_sends next = { NETWORK_SHIFT, 4, 1 },
 				   near = { NETWORK_RING, 1, 2 };
-	struct ft_cluster c = { .nodes = 32, .ranks_per_node = 8,
-				.nics_per_node = 8, .nic_bytes_per_s = 50e9,
+	struct ft_cluster c = { .nodes = 32,
+				.ranks_per_node = 8,
+				.nics_per_node = 8,
+				.nic_bytes_per_s = 50e9,
 				.imperfections = { .seed = 1 } };
 	struct network_path p;
 

@@ -17,8 +17,7 @@ static struct ft_model *model_of(const char *yaml)
 {
 	struct arena mem = { 0 };
 	struct ft_error err;
-	struct node *node =
-		node_read_text(&mem, "test.yaml", yaml, strlen(yaml), &err);
+	struct node *node = node_read_text(&mem, "test.yaml", yaml, strlen(yaml), &err);
 	struct ft_model *model;
 
 	assert_non_null(node);
@@ -28,16 +27,13 @@ static struct ft_model *model_of(const char *yaml)
 	return model;
 }
 
-static struct ft_plan *plan_of(const char *model_yaml, int64_t ranks,
-			       bool ragged, const char *yaml,
-			       struct ft_error *err)
+static struct ft_plan *plan_of(const char *model_yaml, int64_t ranks, bool ragged,
+			       const char *yaml, struct ft_error *err)
 {
-	struct ft_plan_context context = { ranks, 8, ragged,
-					   { "cluster.yaml", 7, 9 } };
+	struct ft_plan_context context = { ranks, 8, ragged, { "cluster.yaml", 7, 9 } };
 	struct ft_model *model = model_of(model_yaml);
 	struct arena mem = { 0 };
-	struct node *node =
-		node_read_text(&mem, "test.yaml", yaml, strlen(yaml), err);
+	struct node *node = node_read_text(&mem, "test.yaml", yaml, strlen(yaml), err);
 	struct ft_plan *plan;
 
 	assert_non_null(node);
@@ -47,8 +43,7 @@ static struct ft_plan *plan_of(const char *model_yaml, int64_t ranks,
 	return plan;
 }
 
-static struct ft_plan *good(const char *model_yaml, int64_t ranks,
-			    const char *yaml)
+static struct ft_plan *good(const char *model_yaml, int64_t ranks, const char *yaml)
 {
 	struct ft_error err;
 	struct ft_plan *plan = plan_of(model_yaml, ranks, false, yaml, &err);
@@ -85,13 +80,13 @@ static void missing_keys_take_their_defaults(void **state)
 
 static void a_full_plan_is_read_as_written(void **state)
 {
-	struct ft_plan *p = good(
-		"llama3-70b", 1024,
-		"sequence_length: 8192\nglobal_batch_size: 1024\n"
-		"precision: fp8\nrecompute: selective\nsharding: zero3\n"
-		"gradient_dtype: bf16\nstep_start: together\n"
-		"parallel: {tp: 8, pp: 4, cp: 2, vpp: 5}\n"
-		"overlap: {tp: true, dp: false}\n");
+	struct ft_plan *p =
+		good("llama3-70b", 1024,
+		     "sequence_length: 8192\nglobal_batch_size: 1024\n"
+		     "precision: fp8\nrecompute: selective\nsharding: zero3\n"
+		     "gradient_dtype: bf16\nstep_start: together\n"
+		     "parallel: {tp: 8, pp: 4, cp: 2, vpp: 5}\n"
+		     "overlap: {tp: true, dp: false}\n");
 
 	(void)state;
 	assert_int_equal(p->dp, 16);
@@ -134,14 +129,12 @@ static void sharding_in_a_node_leaves_tensor_ranks_out(void **state)
 
 static void experts_are_split_over_the_ranks_of_a_stage(void **state)
 {
-	struct ft_plan *p =
-		good("deepseek-v3", 256,
-		     "{sequence_length: 4096, global_batch_size: 4096, "
-		     "parallel: {pp: 4, ep: 64, vpp: 4}}");
-	struct ft_plan *dense =
-		good("llama3-8b", 8,
-		     "{sequence_length: 4096, global_batch_size: 8, "
-		     "parallel: {ep: 3}}");
+	struct ft_plan *p = good("deepseek-v3", 256,
+				 "{sequence_length: 4096, global_batch_size: 4096, "
+				 "parallel: {pp: 4, ep: 64, vpp: 4}}");
+	struct ft_plan *dense = good("llama3-8b", 8,
+				     "{sequence_length: 4096, global_batch_size: 8, "
+				     "parallel: {ep: 3}}");
 
 	(void)state;
 	assert_int_equal(p->edp, 1);
@@ -176,8 +169,7 @@ static void uneven_layers_leave_room_for_embedding_and_head(void **state)
 		int64_t sum = 0;
 
 		snprintf(model, sizeof(model),
-			 "{name: llama3-8b, num_hidden_layers: %d}",
-			 known[i].layers);
+			 "{name: llama3-8b, num_hidden_layers: %d}", known[i].layers);
 		snprintf(yaml, sizeof(yaml),
 			 "{sequence_length: 4096, global_batch_size: 64, "
 			 "parallel: {pp: %d, vpp: %d}}",
@@ -185,8 +177,7 @@ static void uneven_layers_leave_room_for_embedding_and_head(void **state)
 		p = good(model, 2L * known[i].pp, yaml);
 		for (int k = 0; k < n; k++) {
 			sum += p->stage_layers[k];
-			assert_int_equal(p->stage_layers[k],
-					 known[i].want[k]);
+			assert_int_equal(p->stage_layers[k], known[i].want[k]);
 		}
 		assert_int_equal(sum, known[i].layers);
 		ft_plan_free(p);
@@ -205,8 +196,7 @@ static void stages_are_whole_and_even(void **state)
 			int64_t sum = 0, most = 0, least = layers;
 
 			snprintf(model, sizeof(model),
-				 "{name: llama3-8b, num_hidden_layers: %d}",
-				 layers);
+				 "{name: llama3-8b, num_hidden_layers: %d}", layers);
 			snprintf(yaml, sizeof(yaml),
 				 "{sequence_length: 4096, global_batch_size: "
 				 "8, parallel: {pp: %d}}",
@@ -283,39 +273,36 @@ static void impossible_plans_point_at_the_key_to_change(void **state)
 		  "sequence_length: 4098\nglobal_batch_size: 64\n"
 		  "parallel: {tp: 4}",
 		  3, 16, "sequence_parallel" },
-		{ "llama3-8b", "sequence_length: 4096\nglobal_batch_size: 70",
-		  2, 20, "no multiple of dp 64 x micro_batch_size 1 = 64" },
+		{ "llama3-8b", "sequence_length: 4096\nglobal_batch_size: 70", 2, 20,
+		  "no multiple of dp 64 x micro_batch_size 1 = 64" },
 		{ "mixtral-8x7b", SIZES "parallel: {ep: 16}", 3, 16,
 		  "does not divide the 8 experts" },
 		{ "deepseek-v3", SIZES "parallel: {ep: 128}", 3, 16,
 		  "does not divide the 64 ranks of a pipeline stage" },
 		{ "llama3-8b", SIZES "sharding: hsdp\nshard: 3", 4, 8,
 		  "does not divide the 64 ranks" },
-		{ "llama3-8b", SIZES "schedule: gpipe\nparallel: {pp: 2, vpp: 2}",
-		  4, 24, "one chunk a stage" },
+		{ "llama3-8b", SIZES "schedule: gpipe\nparallel: {pp: 2, vpp: 2}", 4,
+		  24, "one chunk a stage" },
 		{ "llama3-8b", SIZES "schedule: fifo", 3, 11,
 		  "1f1b, interleaved, gpipe, zero-bubble" },
 		{ "llama3-8b", SIZES "precission: bf16", 3, 1,
 		  "did you mean 'precision'" },
-		{ "llama3-8b", SIZES "parallel: {dp: 4}", 3, 12,
-		  "unknown key 'dp'" },
-		{ "llama3-8b", SIZES "overlap: {ep: true}", 3, 11,
-		  "unknown key 'ep'" },
-		{ "llama3-8b", SIZES "gradient_dtype: fp8", 3, 17,
-		  "fp32, bf16, fp16" },
+		{ "llama3-8b", SIZES "parallel: {dp: 4}", 3, 12, "unknown key 'dp'" },
+		{ "llama3-8b", SIZES "overlap: {ep: true}", 3, 11, "unknown key 'ep'" },
+		{ "llama3-8b", SIZES "gradient_dtype: fp8", 3, 17, "fp32, bf16, fp16" },
 		{ "llama3-8b", "global_batch_size: 4", 1, 1,
 		  "lacks the key 'sequence_length'" },
-		{ "llama3-8b", SIZES "parallel: {pp: 2, stage_layers: [1, 2]}",
-		  3, 33, "adds up to 3, the model has 32" },
-		{ "llama3-8b", SIZES "parallel: {pp: 2, stage_layers: [32]}",
-		  3, 33, "a list of pp x vpp = 2 numbers" },
+		{ "llama3-8b", SIZES "parallel: {pp: 2, stage_layers: [1, 2]}", 3, 33,
+		  "adds up to 3, the model has 32" },
+		{ "llama3-8b", SIZES "parallel: {pp: 2, stage_layers: [32]}", 3, 33,
+		  "a list of pp x vpp = 2 numbers" },
 	};
 	struct ft_error err;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
-		struct ft_plan *p = plan_of(wrong[i].model, 64, false,
-					    wrong[i].yaml, &err);
+		struct ft_plan *p =
+			plan_of(wrong[i].model, 64, false, wrong[i].yaml, &err);
 
 		if (p || !strstr(err.text, wrong[i].text) ||
 		    err.line != wrong[i].line || err.column != wrong[i].column)
@@ -336,8 +323,7 @@ static void a_default_is_not_blamed(void **state)
 	assert_non_null(p);
 	ft_plan_free(p);
 	assert_null(plan_of("deepseek-v3", 0, false,
-			    "{sequence_length: 4096, global_batch_size: 60}",
-			    &err));
+			    "{sequence_length: 4096, global_batch_size: 60}", &err));
 	assert_string_equal(err.file, "cluster.yaml");
 	assert_int_equal(err.line, 7);
 }
@@ -353,8 +339,8 @@ static void agrees_with_the_obvious_rule(void **state)
 		for (int b = 0; b < 8; b++)
 			for (int c = 0; c < 8; c++) {
 				int tp = sizes[a], pp = sizes[b], cp = sizes[c];
-				bool want = 64 % (tp * pp * cp) == 0 &&
-					    32 % tp == 0 && pp <= 34;
+				bool want = 64 % (tp * pp * cp) == 0 && 32 % tp == 0 &&
+					    pp <= 34;
 				char yaml[200];
 				struct ft_plan *p;
 
@@ -369,8 +355,7 @@ static void agrees_with_the_obvious_rule(void **state)
 				if ((p != NULL) != want)
 					fail_msg("%s: %s", yaml, err.text);
 				if (p)
-					assert_int_equal(p->tp * p->pp * p->cp *
-								 p->dp,
+					assert_int_equal(p->tp * p->pp * p->cp * p->dp,
 							 64);
 				ft_plan_free(p);
 			}
@@ -383,8 +368,7 @@ int main(void)
 		cmocka_unit_test(a_full_plan_is_read_as_written),
 		cmocka_unit_test(sharding_in_a_node_leaves_tensor_ranks_out),
 		cmocka_unit_test(experts_are_split_over_the_ranks_of_a_stage),
-		cmocka_unit_test(
-			uneven_layers_leave_room_for_embedding_and_head),
+		cmocka_unit_test(uneven_layers_leave_room_for_embedding_and_head),
 		cmocka_unit_test(stages_are_whole_and_even),
 		cmocka_unit_test(stage_layers_may_be_given),
 		cmocka_unit_test(a_ragged_batch_needs_a_stack_that_takes_it),

@@ -8,7 +8,7 @@ w="-std=c11 -D_GNU_SOURCE -O2 -I. -Wall -Wextra -DPROBE_HIP -DPROBE_NO_ROCM -rdy
 here=tests/hip_on_cpu
 mkdir "$tmp/o" "$tmp/bare" "$tmp/fused"
 built() {
-	for s in calibrate/probe_gpu*.c calibrate/probe_shim.c calibrate/probe_reference.c calibrate/probe_stats.c \
+	for s in calibrate/probes/gpu/*.c calibrate/probes/reference.c calibrate/probes/stats.c \
 		$here/main.c $here/runtime.c $here/blas.c $here/kernels.c; do
 		$cc $w -c "$s" -o "$tmp/o/$(basename "$s" .c).o" || return 1
 	done

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "calibrate/probe_reference.c"
+#include "calibrate/probes/reference.c"
 
 enum { KEYS = 5, D = 4 };
 
@@ -165,9 +165,8 @@ static void run(const char *op, double out[RANKS][ALL])
 
 static void every_element_of_a_collective_is_known(void **state)
 {
-	static const char *const ops[] = { "all_reduce",     "all_gather",
-					   "reduce_scatter", "all_to_all",
-					   "broadcast",	     "sendrecv" };
+	static const char *const ops[] = { "all_reduce", "all_gather", "reduce_scatter",
+					   "all_to_all", "broadcast",  "sendrecv" };
 
 	(void)state;
 	for (int o = 0; o < 6; o++) {
@@ -181,11 +180,9 @@ static void every_element_of_a_collective_is_known(void **state)
 				int from;
 
 				if (reference_collective(ops[o], RANKS, ALL, r,
-							 (size_t)i, &from,
-							 &index))
-					want = from >= 0 ?
-						source(from, (int)index) :
-						300 + 3 * (double)index;
+							 (size_t)i, &from, &index))
+					want = from >= 0 ? source(from, (int)index) :
+							   300 + 3 * (double)index;
 				assert_true(out[r][i] == want);
 			}
 	}

@@ -15,8 +15,8 @@ says() { # STATUS PATTERN FOLDER
 	cat "$tmp/o" >&2
 	[ $got = "$1" ] && grep -q -- "$2" "$tmp/o"
 }
-ok "the loader compiles" $cc $w tests/shim_caller.c calibrate/probe_shim.c -o "$tmp/call" -ldl
-ok "its header is C++ too" sh -c "echo '#include \"calibrate/attention_shim.h\"' | ${CXX:-c++} -I. -fsyntax-only -x c++ -"
+ok "the loader compiles" $cc $w tests/shim_caller.c calibrate/probes/gpu/shim.c -o "$tmp/call" -ldl
+ok "its header is C++ too" sh -c "echo '#include \"calibrate/probes/attention_shim.h\"' | ${CXX:-c++} -I. -fsyntax-only -x c++ -"
 shim good
 ok "a shim is found, called, and its result seen" says 0 "fake, Fake 1.2: 0 wrong, 512 refused" good
 ok "no shim is no fault" says 2 "no shim" nowhere

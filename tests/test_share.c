@@ -66,19 +66,20 @@ static void obvious(const struct share *s, double *rate)
 				for (int h = 0; h < s->flow[f].hops; h++)
 					if (s->flow[f].link[h] == l &&
 					    s->flow[f].active) {
-						double use = (double)
-							s->flow[f].use[h];
+						double use = (double)s->flow[f].use[h];
 
 						room -= rate[f] * use;
-						weight += fixed[f] ? 0 :
-							use * s->flow[f].weight;
+						weight +=
+							fixed[f] ?
+								0 :
+								use * s->flow[f].weight;
 					}
 			if (weight > 0 && room / weight < step)
 				step = room > 0 ? room / weight : 0;
 		}
 		for (size_t f = 0; f < s->n_flows; f++)
-			if (!fixed[f] && s->flow[f].limit / s->flow[f].weight -
-						 level < step)
+			if (!fixed[f] &&
+			    s->flow[f].limit / s->flow[f].weight - level < step)
 				step = s->flow[f].limit / s->flow[f].weight - level;
 		if (isinf(step))
 			break;
@@ -87,8 +88,8 @@ static void obvious(const struct share *s, double *rate)
 			if (!fixed[f])
 				rate[f] = level * s->flow[f].weight;
 		for (size_t f = 0; f < s->n_flows; f++) {
-			bool stop = !fixed[f] &&
-				    rate[f] >= s->flow[f].limit * (1 - 1e-12);
+			bool stop =
+				!fixed[f] && rate[f] >= s->flow[f].limit * (1 - 1e-12);
 
 			for (int h = 0; h < s->flow[f].hops && !fixed[f]; h++) {
 				double load = 0;
@@ -98,10 +99,11 @@ static void obvious(const struct share *s, double *rate)
 						if (s->flow[g].link[k] ==
 							    s->flow[f].link[h] &&
 						    s->flow[g].active)
-							load += rate[g] * (double)
-								s->flow[g].use[k];
-				stop |= load >= s->link[s->flow[f].link[h]]
-							.capacity * (1 - 1e-9);
+							load += rate[g] *
+								(double)s->flow[g]
+									.use[k];
+				stop |= load >= s->link[s->flow[f].link[h]].capacity *
+							(1 - 1e-9);
 			}
 			if (stop)
 				fixed[f] = true;

@@ -5,11 +5,14 @@ static const char run_line[] =
 	"{\"record\":\"run\",\"format\":1,\"backend\":\"fake\",\"device\":\"D\","
 	"\"date\":\"2026-01-02\"}";
 
-static const struct ft_probe_run published = {
-	.backend = "csv", .device = "", .date = "2026-11", .driver = "",
-	.fabric = "", .libraries = "", .source = "a table",
-	.provenance = "published"
-};
+static const struct ft_probe_run published = { .backend = "csv",
+					       .device = "",
+					       .date = "2026-11",
+					       .driver = "",
+					       .fabric = "",
+					       .libraries = "",
+					       .source = "a table",
+					       .provenance = "published" };
 
 static void add_line(struct ft_store *s, const char *line, bool want_broken)
 {
@@ -30,9 +33,11 @@ static void what_goes_in_comes_out(void **state)
 
 	assert_non_null(s);
 	add_line(s, run_line, false);
-	add_line(s, "{\"record\":\"measurement\",\"cell\":\"gemm a\",\"kind\":"
-		    "\"gemm\",\"dtype\":\"bf16\",\"m\":4,\"n\":5,\"k\":6,"
-		    "\"status\":\"ok\",\"time_us\":1.5}", false);
+	add_line(s,
+		 "{\"record\":\"measurement\",\"cell\":\"gemm a\",\"kind\":"
+		 "\"gemm\",\"dtype\":\"bf16\",\"m\":4,\"n\":5,\"k\":6,"
+		 "\"status\":\"ok\",\"time_us\":1.5}",
+		 false);
 	add_line(s, "{\"record\":\"measurement\",\"cell\":\"gem", true);
 	assert_true(ft_store_end(s, &err));
 	ft_store_close(s);
@@ -56,9 +61,11 @@ static void an_open_batch_is_lost_and_no_more(void **state)
 
 	add_line(s, run_line, false);
 	for (int i = 0; i < 100; i++) { /* six batches of 16, and 4 open */
-		snprintf(line, sizeof(line), "{\"record\":\"measurement\","
+		snprintf(line, sizeof(line),
+			 "{\"record\":\"measurement\","
 			 "\"cell\":\"c%d\",\"kind\":\"gemm\",\"status\":\"ok\","
-			 "\"time_us\":1}", i);
+			 "\"time_us\":1}",
+			 i);
 		add_line(s, line, false);
 	}
 	ft_store_close(s); /* never ended: as if killed */
@@ -75,8 +82,10 @@ static void another_version_is_refused(void **state)
 	sqlite3 *db;
 
 	assert_int_equal(sqlite3_open(x->path, &db), SQLITE_OK);
-	assert_int_equal(sqlite3_exec(db, "CREATE TABLE t (a); PRAGMA "
-				      "user_version = 7", NULL, NULL, NULL),
+	assert_int_equal(sqlite3_exec(db,
+				      "CREATE TABLE t (a); PRAGMA "
+				      "user_version = 7",
+				      NULL, NULL, NULL),
 			 SQLITE_OK);
 	sqlite3_close(db);
 	assert_null(ft_store_open(x->path, true, &err));
@@ -131,8 +140,8 @@ static void a_store_of_version_1_is_brought_up(void **state)
 		assert_non_null(s);
 		m = ft_store_measurements(s, NULL, 0, &n, &err);
 		assert_int_equal(n, 1);
-		assert_true(m->time_us == 7.5 && m->k == 6 && m->warm &&
-			    !m->in_step && m->temperature_c < 0);
+		assert_true(m->time_us == 7.5 && m->k == 6 && m->warm && !m->in_step &&
+			    m->temperature_c < 0);
 		assert_string_equal(m->date, "2026-01-02");
 		assert_string_equal(m->fabric, "nvlink");
 		assert_string_equal(m->provenance, "measured");
@@ -169,18 +178,20 @@ static void a_full_disk_is_told_and_costs_one_batch(void **state)
 	for (int i = 1; i <= 2000; i++)
 		fprintf(out, "gemm,bf16,%d,2,3,4,s1\n", i);
 	assert_int_equal(fclose(out), 0);
-	assert_int_equal(sqlite3_exec(s->db, "PRAGMA max_page_count = 20", NULL,
-				      NULL, NULL), SQLITE_OK);
-	assert_false(ft_store_import(s, FT_IMPORT_CSV, path, &published, &n,
-				     &err));
+	assert_int_equal(
+		sqlite3_exec(s->db, "PRAGMA max_page_count = 20", NULL, NULL, NULL),
+		SQLITE_OK);
+	assert_false(ft_store_import(s, FT_IMPORT_CSV, path, &published, &n, &err));
 	assert_non_null(strstr(err.text, "free some space"));
 	assert_non_null(ft_store_runs(s, &n, &err));
 	assert_int_equal(n, 0);
 	add_line(s, run_line, false);
 	for (int i = 0; ok && i < 2000; i++) {
-		snprintf(line, sizeof(line), "{\"record\":\"measurement\","
+		snprintf(line, sizeof(line),
+			 "{\"record\":\"measurement\","
 			 "\"cell\":\"c%d\",\"kind\":\"gemm\",\"status\":\"ok\","
-			 "\"time_us\":1}", i);
+			 "\"time_us\":1}",
+			 i);
 		ok = ft_store_line(s, line, "test", &broken, &err);
 	}
 	assert_false(ok);
@@ -189,8 +200,7 @@ static void a_full_disk_is_told_and_costs_one_batch(void **state)
 	s = ft_store_open(x->path, false, &err);
 	assert_non_null(ft_store_measurements(s, NULL, 0, &n, &err));
 	assert_true(n > 0 && n % STORE_BATCH == 0);
-	assert_true(ft_store_import(s, FT_IMPORT_CSV, path, &published, &n,
-				    &err));
+	assert_true(ft_store_import(s, FT_IMPORT_CSV, path, &published, &n, &err));
 	assert_int_equal(n, 2000);
 	ft_store_close(s);
 }

@@ -78,14 +78,12 @@ static void published_superpods_come_out_exactly(void **state)
 		fabric.planes = row[i].planes;
 		t = build(&fabric, row[i].nodes, row[i].extra);
 		if (t.leaf != row[i].leaf || t.spine != row[i].spine ||
-		    t.core != row[i].core ||
-		    t.cables_node_leaf != row[i].node_leaf ||
+		    t.core != row[i].core || t.cables_node_leaf != row[i].node_leaf ||
 		    t.cables_leaf_spine != row[i].leaf_spine ||
 		    t.cables_spine_core != row[i].spine_core)
 			fail_msg("row %zu: %lld/%lld/%lld %lld/%lld/%lld", i,
 				 (long long)t.leaf, (long long)t.spine,
-				 (long long)t.core,
-				 (long long)t.cables_node_leaf,
+				 (long long)t.core, (long long)t.cables_node_leaf,
 				 (long long)t.cables_leaf_spine,
 				 (long long)t.cables_spine_core);
 	}
@@ -112,8 +110,8 @@ static void each_number_of_tiers_reaches_its_maximum(void **state)
 		assert_int_equal(t.tiers, 3);
 		assert_int_equal(t.endpoints, k == 64 ? 65536 : 524288);
 		assert_int_equal(t.core, k * k / 4);
-		assert_false(ft_topology_build(&fabric, k * k * k / 32 + 1, 8,
-					       0, &t, &err));
+		assert_false(
+			ft_topology_build(&fabric, k * k * k / 32 + 1, 8, 0, &t, &err));
 		assert_non_null(strstr(err.text, "do not fit 3 tiers"));
 	}
 }
@@ -212,9 +210,8 @@ static void one_node_needs_no_network(void **state)
 	struct ft_topology t = build(&fabric, 1, 0);
 
 	(void)state;
-	assert_int_equal(t.tiers + t.leaf + t.spine + t.cables_node_leaf +
-				 t.transceivers,
-			 0);
+	assert_int_equal(
+		t.tiers + t.leaf + t.spine + t.cables_node_leaf + t.transceivers, 0);
 }
 
 /* Whatever the size: ports are enough, and links in balance. */
@@ -236,8 +233,7 @@ static void no_switch_has_more_links_than_ports(void **state)
 				assert_true(t.leaf * t.leaf_up <= t.spine * 64);
 				assert_true(t.leaf_up >= t.leaf_down);
 			} else if (t.tiers == 3) {
-				assert_true(t.cables_leaf_spine +
-						    t.cables_spine_core <=
+				assert_true(t.cables_leaf_spine + t.cables_spine_core <=
 					    t.spine * 64);
 				assert_true(t.cables_spine_core <= t.core * 64);
 			}
@@ -255,8 +251,8 @@ static struct ft_mesh mi250(void)
 	struct ft_mesh m = { .n = 8 };
 
 	for (int i = 0; i < 12; i++)
-		m.links[pair[i][0]][pair[i][1]] =
-			m.links[pair[i][1]][pair[i][0]] = pair[i][2];
+		m.links[pair[i][0]][pair[i][1]] = m.links[pair[i][1]][pair[i][0]] =
+			pair[i][2];
 	return m;
 }
 

@@ -10,23 +10,24 @@ static const double KiB = 1024, MiB = 1048576, GiB = 1073741824;
 /* One Hopper node of eight: 16 rings and trees of 20 GB/s, 8 NVLS heads of 40. */
 static struct tuner_input hopper_node(void)
 {
-	return (struct tuner_input){ .generation = TUNER_HOPPER, .ranks = 8,
-				     .nodes = 1, .ring = { 16, 20, 0 },
+	return (struct tuner_input){ .generation = TUNER_HOPPER,
+				     .ranks = 8,
+				     .nodes = 1,
+				     .ring = { 16, 20, 0 },
 				     .tree = { 16, 20, 0 },
 				     .nvls = { 8, 40, 0 } };
 }
 
-static void chosen(const struct tuner_input *in, enum ft_collective op,
-		   double bytes, enum tuner_algorithm a, enum tuner_protocol p,
-		   double us)
+static void chosen(const struct tuner_input *in, enum ft_collective op, double bytes,
+		   enum tuner_algorithm a, enum tuner_protocol p, double us)
 {
 	struct tuner_choice c = tuner_choose(in, op, bytes);
 
 	if (c.algorithm != a || c.protocol != p || fabs(c.us / us - 1) > 1e-6)
 		fail_msg("%.0f bytes: %s/%s %.5f us, not %s/%s %.5f us", bytes,
 			 tuner_algorithm_name(c.algorithm),
-			 tuner_protocol_name(c.protocol), c.us,
-			 tuner_algorithm_name(a), tuner_protocol_name(p), us);
+			 tuner_protocol_name(c.protocol), c.us, tuner_algorithm_name(a),
+			 tuner_protocol_name(p), us);
 }
 
 /* Computed by hand from the published constants. */
@@ -48,8 +49,10 @@ static void one_hopper_node_is_priced_as_nccl_does(void **state)
 /* A ring alone: base 8.4, 14 hops of 3.4 us, 370 GB/s. */
 static void a_ring_is_base_hops_and_wire(void **state)
 {
-	struct tuner_input in = { .generation = TUNER_HOPPER, .ranks = 8,
-				  .nodes = 1, .ring = { 1, 370, 0 } };
+	struct tuner_input in = { .generation = TUNER_HOPPER,
+				  .ranks = 8,
+				  .nodes = 1,
+				  .ring = { 1, 370, 0 } };
 
 	(void)state;
 	near_frac(tuner_us(&in, FT_ALL_REDUCE, GiB, TUNER_RING, TUNER_SIMPLE),
@@ -77,9 +80,11 @@ static void switch_points_are_the_measured_ones(void **state)
 		struct tuner_input b = tuner_input_of(b200, n, 1, 682, 0);
 
 		assert_int_equal(tuner_choose(&h, FT_ALL_REDUCE, GiB).algorithm ==
-				 TUNER_NVLS, n >= 5);
+					 TUNER_NVLS,
+				 n >= 5);
 		assert_int_equal(tuner_choose(&b, FT_ALL_REDUCE, GiB).algorithm ==
-				 TUNER_NVLS, n >= 6);
+					 TUNER_NVLS,
+				 n >= 6);
 	}
 	for (double bytes = KiB; bytes <= MiB; bytes *= 2) {
 		struct tuner_input h = tuner_input_of(h200, 8, 1, 367, 0);
@@ -100,15 +105,12 @@ static void trees_win_small_and_rings_win_large_on_many_nodes(void **state)
 	struct tuner_input in = tuner_input_of(a100, 512, 64, 230, 192);
 
 	(void)state;
-	assert_int_equal(tuner_choose(&in, FT_ALL_REDUCE, KiB).algorithm,
-			 TUNER_TREE);
+	assert_int_equal(tuner_choose(&in, FT_ALL_REDUCE, KiB).algorithm, TUNER_TREE);
 	assert_int_equal(tuner_choose(&in, FT_ALL_REDUCE, 16 * GiB).algorithm,
 			 TUNER_RING);
 	/* others than all-reduce know the ring alone, with one GPU a node PAT too */
-	assert_int_equal(tuner_choose(&in, FT_ALL_GATHER, KiB).algorithm,
-			 TUNER_RING);
-	assert_true(isinf(tuner_us(&in, FT_ALL_GATHER, MiB, TUNER_PAT,
-				   TUNER_SIMPLE)));
+	assert_int_equal(tuner_choose(&in, FT_ALL_GATHER, KiB).algorithm, TUNER_RING);
+	assert_true(isinf(tuner_us(&in, FT_ALL_GATHER, MiB, TUNER_PAT, TUNER_SIMPLE)));
 	in.nodes = 512;
 	near_frac(tuner_us(&in, FT_ALL_GATHER, MiB, TUNER_PAT, TUNER_SIMPLE),
 		  8 + 9 * 14 / 3.5 + 2.8 * 512 + MiB / (1000 * 0.75 * 192), 1e-9);
@@ -125,8 +127,7 @@ static void rccl_keeps_to_its_windows(void **state)
 			 TUNER_LL);
 	assert_int_equal(tuner_choose(&in, FT_ALL_REDUCE, 64 * MiB).protocol,
 			 TUNER_LL128);
-	assert_int_equal(tuner_choose(&in, FT_ALL_REDUCE, GiB).protocol,
-			 TUNER_SIMPLE);
+	assert_int_equal(tuner_choose(&in, FT_ALL_REDUCE, GiB).protocol, TUNER_SIMPLE);
 	assert_int_equal(tuner_choose(&in, FT_ALL_GATHER, 128 * KiB).protocol,
 			 TUNER_LL128);
 	ft_gpu_free(mi);

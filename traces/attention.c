@@ -11,8 +11,7 @@ bool is_unfused(const struct builder *b)
 }
 
 /* Products and softmax over the full square of scores, one kernel each. */
-static void unfused_attention(struct builder *b, const struct share *s,
-			      bool backward)
+static void unfused_attention(struct builder *b, const struct share *s, bool backward)
 {
 	int64_t groups = b->sequences * s->heads;
 	int64_t seq = b->plan->sequence, m = groups * (seq / b->plan->cp);
@@ -20,21 +19,19 @@ static void unfused_attention(struct builder *b, const struct share *s,
 	int times = backward ? 2 : 1;
 
 	for (int i = 0; i < times; i++)
-		put_gemm(b, "scores", FT_FORWARD, m, seq, s->l->qk_head_dim,
-			 groups);
+		put_gemm(b, "scores", FT_FORWARD, m, seq, s->l->qk_head_dim, groups);
 	put_rows(b, "softmax", "softmax", scores * (backward ? 6 : 4), 1,
 		 2 * (double)seq);
 	if (b->rules->dropout)
 		put_memory(b, "attention_dropout", "default", 5 * scores, 1);
 	for (int i = 0; i < times; i++)
-		put_gemm(b, "context", FT_FORWARD, m, s->l->v_head_dim, seq,
-			 groups);
+		put_gemm(b, "context", FT_FORWARD, m, s->l->v_head_dim, seq, groups);
 }
 
-static void fused_attention(struct builder *b, const struct share *s,
-			    enum ft_pass pass)
+static void fused_attention(struct builder *b, const struct share *s, enum ft_pass pass)
 {
-	struct ft_work w = { .kind = FT_ATTENTION, .name = "attention",
+	struct ft_work w = { .kind = FT_ATTENTION,
+			     .name = "attention",
 			     .dtype = b->plan->precision == FT_FP16 ? FT_FP16 :
 								      FT_BF16 };
 
@@ -54,18 +51,16 @@ static void fused_attention(struct builder *b, const struct share *s,
 
 void attention_core(struct builder *b, const struct share *s, bool backward)
 {
-	double kv = 2 * (double)(s->tokens * (s->k + s->v)) *
-		    (double)(b->plan->cp - 1);
+	double kv = 2 * (double)(s->tokens * (s->k + s->v)) * (double)(b->plan->cp - 1);
 
 	/* ring exchange of keys and values beside the blocks that are there */
-	if (put_collective(b, "cp_exchange", FT_STREAM_CP, FT_SENDRECV,
-			   FT_GROUP_CP, backward ? 2 * kv : kv))
+	if (put_collective(b, "cp_exchange", FT_STREAM_CP, FT_SENDRECV, FT_GROUP_CP,
+			   backward ? 2 * kv : kv))
 		host(b, FT_HOST_COLLECTIVE, (double)(b->plan->cp - 2));
 	if (is_unfused(b))
 		unfused_attention(b, s, backward);
 	else
-		fused_attention(b, s, backward ? FT_PASS_BACKWARD :
-						 FT_PASS_FORWARD);
+		fused_attention(b, s, backward ? FT_PASS_BACKWARD : FT_PASS_FORWARD);
 	if (b->plan->cp > 1)
 		need(b, FT_STREAM_CP);
 }
@@ -73,15 +68,14 @@ void attention_core(struct builder *b, const struct share *s, bool backward)
 static void latent_forward(struct builder *b, const struct share *s)
 {
 	const struct ft_layer *l = s->l;
-	int64_t up = s->heads * (l->qk_head_dim - l->qk_rope_head_dim +
-				 l->v_head_dim);
+	int64_t up = s->heads * (l->qk_head_dim - l->qk_rope_head_dim + l->v_head_dim);
 
 	if (l->q_lora_rank)
 		put_gemm(b, "q_down", FT_FORWARD, s->part, l->q_lora_rank, s->h, 1);
 	put_gemm(b, "kv_down", FT_FORWARD, s->part,
 		 l->kv_lora_rank + l->qk_rope_head_dim, s->h, 1);
-	put_memory(b, "latent_norm", "rmsnorm", 4 * (double)s->part *
-		   (double)(l->q_lora_rank + l->kv_lora_rank), 2);
+	put_memory(b, "latent_norm", "rmsnorm",
+		   4 * (double)s->part * (double)(l->q_lora_rank + l->kv_lora_rank), 2);
 	put_gemm(b, "q_up", FT_FORWARD, s->tokens, s->q,
 		 l->q_lora_rank ? l->q_lora_rank : s->h, 1);
 	put_gemm(b, "kv_up", FT_FORWARD, s->tokens, up, l->kv_lora_rank, 1);
@@ -92,8 +86,7 @@ void qkv_forward(struct builder *b, const struct share *s)
 	if (s->l->kv_lora_rank) {
 		latent_forward(b, s);
 	} else if (b->rules->fused_qkv) {
-		put_gemm(b, "qkv", FT_FORWARD, s->tokens, s->q + s->k + s->v,
-			 s->h, 1);
+		put_gemm(b, "qkv", FT_FORWARD, s->tokens, s->q + s->k + s->v, s->h, 1);
 	} else {
 		put_gemm(b, "q", FT_FORWARD, s->tokens, s->q, s->h, 1);
 		put_gemm(b, "k", FT_FORWARD, s->tokens, s->k, s->h, 1);
@@ -101,21 +94,19 @@ void qkv_forward(struct builder *b, const struct share *s)
 	}
 }
 
-void linear_back(struct builder *b, const char *name, int64_t m, int64_t n,
-		 int64_t k)
+void linear_back(struct builder *b, const char *name, int64_t m, int64_t n, int64_t k)
 {
 	put_gemm(b, name, FT_DGRAD, m, n, k, 1);
 	put_gemm(b, name, FT_WGRAD, m, n, k, 1);
 }
 
-void qkv_products(struct builder *b, const struct share *s,
-		  enum ft_layout layout)
+void qkv_products(struct builder *b, const struct share *s, enum ft_layout layout)
 {
 	const struct ft_layer *l = s->l;
 
 	if (l->kv_lora_rank) {
-		int64_t up = s->heads * (l->qk_head_dim - l->qk_rope_head_dim +
-					 l->v_head_dim);
+		int64_t up = s->heads *
+			     (l->qk_head_dim - l->qk_rope_head_dim + l->v_head_dim);
 
 		put_gemm(b, "kv_up", layout, s->tokens, up, l->kv_lora_rank, 1);
 		put_gemm(b, "q_up", layout, s->tokens, s->q,
@@ -135,12 +126,11 @@ void latent_back(struct builder *b, const struct share *s)
 
 	if (!l->kv_lora_rank)
 		return;
-	put_memory(b, "latent_norm_back", "rmsnorm", 8 * (double)s->part *
-		   (double)(l->q_lora_rank + l->kv_lora_rank), 4);
+	put_memory(b, "latent_norm_back", "rmsnorm",
+		   8 * (double)s->part * (double)(l->q_lora_rank + l->kv_lora_rank), 4);
 	if (l->q_lora_rank)
 		linear_back(b, "q_down", s->part, l->q_lora_rank, s->h);
-	linear_back(b, "kv_down", s->part,
-		    l->kv_lora_rank + l->qk_rope_head_dim, s->h);
+	linear_back(b, "kv_down", s->part, l->kv_lora_rank + l->qk_rope_head_dim, s->h);
 }
 
 /* What selective recomputation runs again. */

@@ -26,28 +26,46 @@ struct recipe {
 static const struct recipe *recipe_of(const struct builder *b)
 {
 	static const struct recipe eager = {
-		.norm = { 16, 0, 0, 2 },     .rope = { 0, 0, 30, 16 },
-		.shuffle = { 4, 0, 0, 1 },   .add_norm = { 22, 0, 0, 3 },
-		.add = { 6, 0, 0, 1 },	     .gated = { 0, 10, 0, 2 },
-		.plain = { 0, 4, 0, 1 },     .norm_back = { 22, 0, 0, 6 },
-		.rope_back = { 0, 0, 30, 18 }, .add_back = { 6, 0, 0, 1 },
-		.gated_back = { 0, 20, 0, 4 }, .plain_back = { 0, 6, 0, 1 },
+		.norm = { 16, 0, 0, 2 },
+		.rope = { 0, 0, 30, 16 },
+		.shuffle = { 4, 0, 0, 1 },
+		.add_norm = { 22, 0, 0, 3 },
+		.add = { 6, 0, 0, 1 },
+		.gated = { 0, 10, 0, 2 },
+		.plain = { 0, 4, 0, 1 },
+		.norm_back = { 22, 0, 0, 6 },
+		.rope_back = { 0, 0, 30, 18 },
+		.add_back = { 6, 0, 0, 1 },
+		.gated_back = { 0, 20, 0, 4 },
+		.plain_back = { 0, 6, 0, 1 },
 	};
 	static const struct recipe compiled = {
-		.norm = { 4, 0, 0, 1 },	     .rope = { 0, 0, 4, 2 },
-		.shuffle = { 4, 0, 0, 1 },   .add_norm = { 8, 0, 0, 1 },
-		.add = { 6, 0, 0, 1 },	     .gated = { 0, 6, 0, 1 },
-		.plain = { 0, 4, 0, 1 },     .norm_back = { 19, 0, 0, 4 },
-		.rope_back = { 2, 0, 4, 3 }, .add_back = { 0, 0, 0, 0 },
-		.gated_back = { 0, 12, 0, 2 }, .plain_back = { 0, 6, 0, 1 },
+		.norm = { 4, 0, 0, 1 },
+		.rope = { 0, 0, 4, 2 },
+		.shuffle = { 4, 0, 0, 1 },
+		.add_norm = { 8, 0, 0, 1 },
+		.add = { 6, 0, 0, 1 },
+		.gated = { 0, 6, 0, 1 },
+		.plain = { 0, 4, 0, 1 },
+		.norm_back = { 19, 0, 0, 4 },
+		.rope_back = { 2, 0, 4, 3 },
+		.add_back = { 0, 0, 0, 0 },
+		.gated_back = { 0, 12, 0, 2 },
+		.plain_back = { 0, 6, 0, 1 },
 	};
 	static const struct recipe kernels = {
-		.norm = { 4, 0, 0, 1 },	     .rope = { 0, 0, 4, 2 },
-		.shuffle = { 0, 0, 0, 0 },   .add_norm = { 10, 0, 0, 2 },
-		.add = { 6, 0, 0, 1 },	     .gated = { 0, 6, 0, 1 },
-		.plain = { 0, 4, 0, 1 },     .norm_back = { 8, 0, 0, 2 },
-		.rope_back = { 0, 0, 4, 2 }, .add_back = { 6, 0, 0, 1 },
-		.gated_back = { 0, 10, 0, 1 }, .plain_back = { 0, 6, 0, 1 },
+		.norm = { 4, 0, 0, 1 },
+		.rope = { 0, 0, 4, 2 },
+		.shuffle = { 0, 0, 0, 0 },
+		.add_norm = { 10, 0, 0, 2 },
+		.add = { 6, 0, 0, 1 },
+		.gated = { 0, 6, 0, 1 },
+		.plain = { 0, 4, 0, 1 },
+		.norm_back = { 8, 0, 0, 2 },
+		.rope_back = { 0, 0, 4, 2 },
+		.add_back = { 6, 0, 0, 1 },
+		.gated_back = { 0, 10, 0, 1 },
+		.plain_back = { 0, 6, 0, 1 },
 	};
 
 	switch (b->rules->fusion) {
@@ -64,8 +82,7 @@ struct share share_of(const struct builder *b, int64_t layer)
 {
 	const struct ft_layer *l = &b->model->layer[layer];
 	int64_t tp = b->plan->tp;
-	struct share s = { .l = l, .tokens = b->tokens,
-			   .h = b->model->hidden_size };
+	struct share s = { .l = l, .tokens = b->tokens, .h = b->model->hidden_size };
 
 	s.part = b->plan->sequence_parallel ? s.tokens / tp : s.tokens;
 	s.heads = l->heads / tp;
@@ -86,11 +103,10 @@ static void element(struct builder *b, const struct share *s, const char *name,
 {
 	double width = b->autocast ? 1.5 : 1; /* fp32 residual stream */
 	/* latent attention rotates a part of each query head, and one key */
-	int64_t turned = s->l->kv_lora_rank ?
-		(s->heads + 1) * s->l->qk_rope_head_dim : s->q + s->k;
+	int64_t turned = s->l->kv_lora_rank ? (s->heads + 1) * s->l->qk_rope_head_dim :
+					      s->q + s->k;
 	double bytes = c.h * width * (double)(s->h * s->part) +
-		       (double)s->tokens * (c.f * (double)s->f +
-					    c.r * (double)turned);
+		       (double)s->tokens * (c.f * (double)s->f + c.r * (double)turned);
 
 	put_rows(b, name, curve, bytes, c.launches,
 		 strstr(curve, "norm") ? 2 * (double)s->h : 0);
@@ -124,8 +140,8 @@ static double activation_bytes(const struct share *s)
 static void enter_split(struct builder *b, const struct share *s)
 {
 	if (b->plan->sequence_parallel &&
-	    put_collective(b, "tp_all_gather", FT_STREAM_TP, FT_ALL_GATHER,
-			   FT_GROUP_TP, activation_bytes(s)) &&
+	    put_collective(b, "tp_all_gather", FT_STREAM_TP, FT_ALL_GATHER, FT_GROUP_TP,
+			   activation_bytes(s)) &&
 	    !b->plan->overlap_tp)
 		need(b, FT_STREAM_TP);
 }
@@ -135,9 +151,9 @@ static void leave_split(struct builder *b, const struct share *s)
 {
 	bool sp = b->plan->sequence_parallel;
 
-	if (put_collective(b, sp ? "tp_reduce_scatter" : "tp_all_reduce",
-			   FT_STREAM_TP, sp ? FT_REDUCE_SCATTER : FT_ALL_REDUCE,
-			   FT_GROUP_TP, activation_bytes(s)))
+	if (put_collective(b, sp ? "tp_reduce_scatter" : "tp_all_reduce", FT_STREAM_TP,
+			   sp ? FT_REDUCE_SCATTER : FT_ALL_REDUCE, FT_GROUP_TP,
+			   activation_bytes(s)))
 		need(b, FT_STREAM_TP);
 }
 
@@ -148,8 +164,8 @@ static void join_split(struct builder *b)
 		need(b, FT_STREAM_TP);
 }
 
-static void row_product(struct builder *b, const struct share *s,
-			const char *name, int64_t n, int64_t k)
+static void row_product(struct builder *b, const struct share *s, const char *name,
+			int64_t n, int64_t k)
 {
 	if (b->plan->overlap_tp) {
 		bool more = b->plan->tp > 1;
@@ -165,8 +181,7 @@ static void row_product(struct builder *b, const struct share *s,
 	leave_split(b, s);
 }
 
-static void up_products(struct builder *b, const struct share *s,
-			enum ft_layout layout)
+static void up_products(struct builder *b, const struct share *s, enum ft_layout layout)
 {
 	bool gated = b->model->activation == FT_SWIGLU;
 

@@ -21,10 +21,8 @@ bool is_unfused(const struct builder *b);
 void attention_core(struct builder *b, const struct share *s, bool backward);
 void attention_again(struct builder *b, const struct share *s);
 void qkv_forward(struct builder *b, const struct share *s);
-void qkv_products(struct builder *b, const struct share *s,
-		  enum ft_layout layout);
+void qkv_products(struct builder *b, const struct share *s, enum ft_layout layout);
 void latent_back(struct builder *b, const struct share *s);
-void linear_back(struct builder *b, const char *name, int64_t m, int64_t n,
-		 int64_t k);
+void linear_back(struct builder *b, const char *name, int64_t m, int64_t n, int64_t k);
 
 #endif

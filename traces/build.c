@@ -31,9 +31,9 @@ struct stage {
 	int64_t number;
 	bool first, last; /* chunk 0 of stage 0; last chunk of the last stage */
 	struct held held, root;
-	int64_t *begin;   /* [vpp + 1 ... ] first layer of each chunk */
+	int64_t *begin; /* [vpp + 1 ... ] first layer of each chunk */
 	int64_t *end;
-	bool started[2];  /* a forward (backward) micro-batch ran before */
+	bool started[2]; /* a forward (backward) micro-batch ran before */
 };
 
 static void call(struct stage *st, uint32_t segment)
@@ -50,8 +50,8 @@ static void call(struct stage *st, uint32_t segment)
 }
 
 /* Begin a segment unless it exists; when it does, call it. */
-static bool fresh(struct stage *st, enum role role, int64_t kind,
-		  unsigned variant, const char *name)
+static bool fresh(struct stage *st, enum role role, int64_t kind, unsigned variant,
+		  const char *name)
 {
 	struct segment_key key = { (int)role, kind, variant };
 	static const char *const tags[] = { "first", "sync", "edge", "ragged",
@@ -81,13 +81,13 @@ static void transfer(struct stage *st, bool receive, bool backward)
 {
 	struct builder *b = st->b;
 	const struct ft_plan *p = b->plan;
-	struct ft_work w = { .kind = FT_COMMUNICATION, .dtype = FT_BF16,
+	struct ft_work w = { .kind = FT_COMMUNICATION,
+			     .dtype = FT_BF16,
 			     .name = backward ? "pp_gradient" : "pp_activation" };
 	enum ft_stream stream =
-		receive ? (backward ? FT_STREAM_RECV_BACKWARD :
-				      FT_STREAM_RECV_FORWARD) :
-			  (backward ? FT_STREAM_SEND_BACKWARD :
-				      FT_STREAM_SEND_FORWARD);
+		receive ?
+			(backward ? FT_STREAM_RECV_BACKWARD : FT_STREAM_RECV_FORWARD) :
+			(backward ? FT_STREAM_SEND_BACKWARD : FT_STREAM_SEND_FORWARD);
 	double slice = p->sequence_parallel ? (double)p->tp : 1;
 	struct ft_op *op;
 
@@ -98,8 +98,7 @@ static void transfer(struct stage *st, bool receive, bool backward)
 	w.communication.op = FT_SENDRECV;
 	w.communication.copy_engine = on_copy_engine(b, FT_SENDRECV);
 	w.communication.group = FT_GROUP_PP;
-	w.communication.bytes = 2 * (double)(b->tokens * b->model->hidden_size) /
-				slice;
+	w.communication.bytes = 2 * (double)(b->tokens * b->model->hidden_size) / slice;
 	host(b, FT_HOST_PIPELINE, 1);
 	op = put_op(b, &w, stream, 0);
 	if (!receive)
@@ -114,8 +113,7 @@ static void await_neighbour(struct stage *st, bool backward, bool received)
 	struct builder *b = st->b;
 
 	if (received)
-		need(b, backward ? FT_STREAM_RECV_BACKWARD :
-				   FT_STREAM_RECV_FORWARD);
+		need(b, backward ? FT_STREAM_RECV_BACKWARD : FT_STREAM_RECV_FORWARD);
 	if (b->plan->pp > 1 && !b->plan->overlap_pp && !backward)
 		need(b, FT_STREAM_SEND_BACKWARD);
 	if (b->plan->pp > 1 && !b->plan->overlap_pp && backward)
@@ -190,7 +188,8 @@ static void keep_gradients(struct stage *st, struct held unit, bool first)
 
 	if (!is_fsdp(p) || !first)
 		return;
-	b->seg->net_bytes[FT_MEMORY_GRADIENTS] += gradient_width(b) *
+	b->seg->net_bytes[FT_MEMORY_GRADIENTS] +=
+		gradient_width(b) *
 		(unit.dense / (double)p->shard + unit.experts / (double)p->edp);
 }
 
@@ -233,7 +232,9 @@ static void backward_layer(struct stage *st, int64_t layer, unsigned variant,
 			gather_unit(b, unit, FT_EVENT_UNSHARDED);
 		unshard_unit(b, unit);
 		if (!(variant & V_EDGE))
-			gather_unit(b, unit, FT_EVENT_UNSHARDED); /* of the layer below, as large */
+			gather_unit(
+				b, unit,
+				FT_EVENT_UNSHARDED); /* of the layer below, as large */
 	}
 	layer_backward(b, layer);
 	layer_bytes(b, layer, true);
@@ -246,8 +247,7 @@ static void backward_layer(struct stage *st, int64_t layer, unsigned variant,
 	if (variant & V_BUCKET) {
 		double n = (double)b->layers_per_bucket;
 
-		reduce_gradients(b, (struct held){ n * unit.dense,
-						   n * unit.experts });
+		reduce_gradients(b, (struct held){ n * unit.dense, n * unit.experts });
 	}
 	done(st);
 }
@@ -282,8 +282,7 @@ static unsigned variant_of(struct stage *st, const struct slot *slot)
 	b->tokens = b->sequences * p->sequence / p->cp;
 	if (slot->micro_batch == 0)
 		v |= V_FIRST;
-	if (!slot->forward &&
-	    (last || (is_fsdp(p) && b->rules->sync_each_micro_batch)))
+	if (!slot->forward && (last || (is_fsdp(p) && b->rules->sync_each_micro_batch)))
 		v |= V_SYNC;
 	if (ragged)
 		v |= V_RAGGED;
@@ -348,8 +347,10 @@ static void finish(struct stage *st)
 	struct builder *b = st->b;
 	const struct ft_plan *p = b->plan;
 	double tied = b->model->tied && p->pp > 1 && (st->first || st->last) ?
-		(double)(b->model->hidden_size * ft_model_vocab(b->model, p->tp)) /
-			(double)p->tp : 0;
+			      (double)(b->model->hidden_size *
+				       ft_model_vocab(b->model, p->tp)) /
+				      (double)p->tp :
+			      0;
 
 	if (!fresh(st, ROLE_OPTIMIZER, st->number, 0, "optimizer"))
 		return;
@@ -389,11 +390,13 @@ static void stage_layers(struct stage *st)
 static void build_stage(struct builder *b, int64_t number)
 {
 	const struct ft_plan *p = b->plan;
-	struct stage st = { .b = b, .class = &b->g->class[number],
-			    .number = number, .first = number == 0,
+	struct stage st = { .b = b,
+			    .class = &b->g->class[number],
+			    .number = number,
+			    .first = number == 0,
 			    .last = number == p->pp - 1 };
-	struct slot *slot = ARENA_ARRAY(
-		b->mem, (size_t)(2 * p->micro_batches * p->vpp), struct slot);
+	struct slot *slot = ARENA_ARRAY(b->mem, (size_t)(2 * p->micro_batches * p->vpp),
+					struct slot);
 	size_t n = schedule_slots(b->mem, p, number, slot);
 
 	st.class->name = arena_printf(b->mem, "stage %d", (int)number);
@@ -423,13 +426,11 @@ static void group_shapes(const struct ft_plan *p, struct ft_group_shape *g)
 	g[FT_GROUP_CP] = (struct ft_group_shape){ p->cp, p->tp };
 	g[FT_GROUP_DP] = (struct ft_group_shape){ dp, p->tp };
 	g[FT_GROUP_SHARD] = (struct ft_group_shape){ shard, p->tp };
-	g[FT_GROUP_REPLICA] =
-		(struct ft_group_shape){ dp / shard, p->tp * shard };
+	g[FT_GROUP_REPLICA] = (struct ft_group_shape){ dp / shard, p->tp * shard };
 	g[FT_GROUP_ETP] = (struct ft_group_shape){ p->etp, 1 };
 	g[FT_GROUP_EP] = (struct ft_group_shape){ p->ep, p->etp };
 	g[FT_GROUP_EDP] = (struct ft_group_shape){ p->edp, p->etp * p->ep };
-	g[FT_GROUP_PP] = (struct ft_group_shape){ p->pp > 1 ? 2 : 1,
-						  p->ranks / p->pp };
+	g[FT_GROUP_PP] = (struct ft_group_shape){ p->pp > 1 ? 2 : 1, p->ranks / p->pp };
 	g[FT_GROUP_EMBEDDING] = (struct ft_group_shape){
 		p->pp > 1 ? 2 : 1, p->pp > 1 ? p->ranks / p->pp * (p->pp - 1) : 1
 	};
@@ -455,8 +456,7 @@ static double recomputed(struct builder *b)
 
 struct ft_graph *ft_graph_build(const struct ft_model *model,
 				const struct ft_plan *plan,
-				const struct ft_stack *stack,
-				struct ft_error *err)
+				const struct ft_stack *stack, struct ft_error *err)
 {
 	struct arena mem = { 0 };
 	struct whole *w = ARENA_NEW(&mem, struct whole);
@@ -465,8 +465,9 @@ struct ft_graph *ft_graph_build(const struct ft_model *model,
 
 	w->mem = mem;
 	if (plan->schedule == FT_ZERO_BUBBLE && plan->pp > 1) {
-		ft_fail(err, NULL, "schedule: zero-bubble is not simulated yet; "
-				   "use 1f1b, interleaved or gpipe");
+		ft_fail(err, NULL,
+			"schedule: zero-bubble is not simulated yet; "
+			"use 1f1b, interleaved or gpipe");
 		ft_graph_free(g);
 		return NULL;
 	}
@@ -477,8 +478,7 @@ struct ft_graph *ft_graph_build(const struct ft_model *model,
 	g->class = ARENA_ARRAY(&w->mem, g->n_classes, struct ft_class);
 	for (int64_t s = 0; s < plan->pp; s++)
 		build_stage(&b, s);
-	g->host_runs_ahead = plan->step_start == FT_STEADY &&
-			     !stack->layout.host_sync;
+	g->host_runs_ahead = plan->step_start == FT_STEADY && !stack->layout.host_sync;
 	g->tokens = (double)plan->global_batch * (double)plan->sequence;
 	g->recomputed_flop_per_rank = recomputed(&b);
 	return g;

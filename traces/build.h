@@ -15,11 +15,11 @@
 
 /* Which copy of a segment: what differs between micro-batches of one step. */
 enum variant {
-	V_FIRST = 1,	  /* the first micro-batch: nothing accumulated yet */
-	V_SYNC = 2,	  /* its backward reduces gradients */
-	V_EDGE = 4,	  /* no neighbour to gather ahead */
-	V_RAGGED = 8,	  /* the smaller last micro-batch */
-	V_BUCKET = 16,	  /* a gradient bucket is full behind this layer */
+	V_FIRST = 1,   /* the first micro-batch: nothing accumulated yet */
+	V_SYNC = 2,    /* its backward reduces gradients */
+	V_EDGE = 4,    /* no neighbour to gather ahead */
+	V_RAGGED = 8,  /* the smaller last micro-batch */
+	V_BUCKET = 16, /* a gradient bucket is full behind this layer */
 };
 
 struct segment_key {
@@ -37,13 +37,13 @@ struct builder {
 	struct ft_graph *g;
 	size_t work_cap, segment_cap, op_cap;
 	struct segment_key *key; /* [segment_cap] */
-	struct ft_segment *seg;  /* the one being written */
-	bool needs[FT_STREAMS];  /* the next compute op waits for these tails */
-	int record_next;         /* event the next compute op records, or none */
-	bool autocast;           /* fp32 weights and residuals, 16-bit products */
-	int64_t tokens;          /* of a rank in this micro-batch: mbs * s / cp */
-	int64_t sequences;       /* mbs of it */
-	int64_t *kind;           /* [n_layers] first layer of the same shape */
+	struct ft_segment *seg;	 /* the one being written */
+	bool needs[FT_STREAMS];	 /* the next compute op waits for these tails */
+	int record_next;	 /* event the next compute op records, or none */
+	bool autocast;		 /* fp32 weights and residuals, 16-bit products */
+	int64_t tokens;		 /* of a rank in this micro-batch: mbs * s / cp */
+	int64_t sequences;	 /* mbs of it */
+	int64_t *kind;		 /* [n_layers] first layer of the same shape */
 	int64_t layers_per_bucket;
 };
 
@@ -64,23 +64,22 @@ void need(struct builder *b, enum ft_stream stream);
 void host(struct builder *b, enum ft_host activity, double times);
 
 /* Compute ops; sizes of 0 put nothing. */
-void put_gemm(struct builder *b, const char *name, enum ft_layout layout,
-	      int64_t m, int64_t n, int64_t k, int64_t groups);
-void put_memory(struct builder *b, const char *name, const char *curve,
-		double bytes, int launches);
+void put_gemm(struct builder *b, const char *name, enum ft_layout layout, int64_t m,
+	      int64_t n, int64_t k, int64_t groups);
+void put_memory(struct builder *b, const char *name, const char *curve, double bytes,
+		int launches);
 
 /* The same over rows of that many bytes each: norms, softmax, loss. */
-void put_rows(struct builder *b, const char *name, const char *curve,
-	      double bytes, int launches, double row_bytes);
+void put_rows(struct builder *b, const char *name, const char *curve, double bytes,
+	      int launches, double row_bytes);
 
 /* Does this one go by copy engines, as the plan has it? */
 bool on_copy_engine(const struct builder *b, enum ft_collective op);
 
 /* A collective of that many bytes (nccl-tests' count), behind the last compute
  * op launched; group size 1 puts nothing (NULL). */
-struct ft_op *put_collective(struct builder *b, const char *name,
-			     enum ft_stream stream, enum ft_collective op,
-			     enum ft_group group, double bytes);
+struct ft_op *put_collective(struct builder *b, const char *name, enum ft_stream stream,
+			     enum ft_collective op, enum ft_group group, double bytes);
 
 /* block.c: one transformer layer */
 void layer_forward(struct builder *b, int64_t layer);
@@ -110,7 +109,7 @@ int64_t layer_tensors(const struct builder *b, int64_t layer);
 
 /* sharding.c: gathers and reductions of weights and gradients */
 bool is_fsdp(const struct ft_plan *plan);
-bool gathers_ahead(const struct builder *b); /* zero1, under the next forward */
+bool gathers_ahead(const struct builder *b);	/* zero1, under the next forward */
 double gradient_width(const struct builder *b); /* bytes */
 void gather_unit(struct builder *b, struct held unit, enum ft_event behind);
 void unshard_unit(struct builder *b, struct held unit);
@@ -122,8 +121,7 @@ void cast_weights(struct builder *b, struct held unit);
 void optimizer_ops(struct builder *b, struct held stage, double tied);
 
 /* memory.c: bytes held through the step, and taken by segments */
-void base_bytes(const struct builder *b, struct held stage,
-		double bytes[FT_MEMORIES]);
+void base_bytes(const struct builder *b, struct held stage, double bytes[FT_MEMORIES]);
 void head_bytes(struct builder *b, struct held root, bool backward);
 void layer_bytes(struct builder *b, int64_t layer, bool backward);
 void root_bytes(struct builder *b, struct held root);
@@ -135,7 +133,7 @@ struct slot {
 };
 
 /* Fills slot[2 * micro_batches * vpp]; returns how many. */
-size_t schedule_slots(struct arena *mem, const struct ft_plan *plan,
-		      int64_t stage, struct slot *slot);
+size_t schedule_slots(struct arena *mem, const struct ft_plan *plan, int64_t stage,
+		      struct slot *slot);
 
 #endif

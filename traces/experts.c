@@ -10,7 +10,7 @@
 struct routed {
 	int64_t tokens, copies; /* this rank routes; copies it computes */
 	int64_t h, width, local, shared;
-	double bytes;           /* of one all-to-all, this rank's buffer */
+	double bytes; /* of one all-to-all, this rank's buffer */
 	double fanout;
 	bool gated;
 };
@@ -34,8 +34,7 @@ static struct routed routed_of(const struct builder *b, const struct ft_layer *l
 
 static void exchange(struct builder *b, const struct routed *r, const char *name)
 {
-	struct ft_work w = { .kind = FT_COMMUNICATION, .name = name,
-			     .dtype = FT_BF16 };
+	struct ft_work w = { .kind = FT_COMMUNICATION, .name = name, .dtype = FT_BF16 };
 
 	if (b->g->group[FT_GROUP_EP].size > 1) {
 		w.communication.op = FT_ALL_TO_ALL;
@@ -43,14 +42,13 @@ static void exchange(struct builder *b, const struct routed *r, const char *name
 		w.communication.bytes = r->bytes;
 		w.communication.fanout = r->fanout;
 		w.communication.copy_engine = on_copy_engine(b, FT_ALL_TO_ALL);
-		put_wait(put_op(b, &w, FT_STREAM_EP, 0),
-			 FT_TAIL + FT_STREAM_COMPUTE);
+		put_wait(put_op(b, &w, FT_STREAM_EP, 0), FT_TAIL + FT_STREAM_COMPUTE);
 		host(b, FT_HOST_COLLECTIVE, 1);
 		need(b, FT_STREAM_EP);
 	}
 	if (b->plan->etp > 1 &&
-	    put_collective(b, "etp_exchange", FT_STREAM_EP, FT_ALL_GATHER,
-			   FT_GROUP_ETP, r->bytes * (double)b->plan->etp))
+	    put_collective(b, "etp_exchange", FT_STREAM_EP, FT_ALL_GATHER, FT_GROUP_ETP,
+			   r->bytes * (double)b->plan->etp))
 		need(b, FT_STREAM_EP);
 }
 
@@ -60,11 +58,10 @@ static void shuffle(struct builder *b, const struct routed *r, const char *name,
 	put_memory(b, name, "copy", width * (double)(r->copies * r->h), 2);
 }
 
-static void products(struct builder *b, const struct routed *r,
-		     enum ft_layout layout)
+static void products(struct builder *b, const struct routed *r, enum ft_layout layout)
 {
-	put_gemm(b, "expert_up", layout, r->copies,
-		 r->gated ? 2 * r->width : r->width, r->h, r->local);
+	put_gemm(b, "expert_up", layout, r->copies, r->gated ? 2 * r->width : r->width,
+		 r->h, r->local);
 }
 
 static void shared_expert(struct builder *b, const struct routed *r,
@@ -78,7 +75,8 @@ static void shared_expert(struct builder *b, const struct routed *r,
 	if (layout != FT_WGRAD)
 		put_memory(b, "shared_activation", "swiglu",
 			   (layout == FT_FORWARD ? 6 : 10) *
-				   (double)(b->tokens * r->shared), 1);
+				   (double)(b->tokens * r->shared),
+			   1);
 }
 
 void experts_forward(struct builder *b, const struct ft_layer *l)
@@ -97,8 +95,7 @@ void experts_forward(struct builder *b, const struct ft_layer *l)
 	put_memory(b, "expert_activation", "swiglu",
 		   (r.gated ? 6 : 4) * (double)(r.copies * r.width), 1);
 	if (fp8)
-		put_memory(b, "cast_fp8", "cast",
-			   4 * (double)(r.copies * r.width), 1);
+		put_memory(b, "cast_fp8", "cast", 4 * (double)(r.copies * r.width), 1);
 	put_gemm(b, "expert_down", FT_FORWARD, r.copies, r.h, r.width, r.local);
 	shuffle(b, &r, "unsort", 4);
 	exchange(b, &r, "ep_combine");
@@ -123,8 +120,8 @@ void experts_backward(struct builder *b, const struct ft_layer *l)
 	put_memory(b, "expert_activation_back", "swiglu",
 		   (r.gated ? 10 : 6) * (double)(r.copies * r.width), 1);
 	if (fp8)
-		put_memory(b, "cast_fp8", "cast", 4 * (r.gated ? 2 : 1) *
-			   (double)(r.copies * r.width), 1);
+		put_memory(b, "cast_fp8", "cast",
+			   4 * (r.gated ? 2 : 1) * (double)(r.copies * r.width), 1);
 	products(b, &r, FT_DGRAD);
 	products(b, &r, FT_WGRAD);
 	shuffle(b, &r, "sort_back", 4);

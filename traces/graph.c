@@ -12,9 +12,8 @@ static bool same_work(const struct ft_work *a, const struct ft_work *b)
 		return false;
 	switch (a->kind) {
 	case FT_GEMM:
-		return a->gemm.layout == b->gemm.layout &&
-		       a->gemm.m == b->gemm.m && a->gemm.n == b->gemm.n &&
-		       a->gemm.k == b->gemm.k &&
+		return a->gemm.layout == b->gemm.layout && a->gemm.m == b->gemm.m &&
+		       a->gemm.n == b->gemm.n && a->gemm.k == b->gemm.k &&
 		       a->gemm.groups == b->gemm.groups &&
 		       a->gemm.accumulate == b->gemm.accumulate;
 	case FT_ATTENTION:
@@ -167,10 +166,11 @@ static enum ft_dtype product_dtype(const struct builder *b, const char *name)
 	return b->plan->precision;
 }
 
-void put_gemm(struct builder *b, const char *name, enum ft_layout layout,
-	      int64_t m, int64_t n, int64_t k, int64_t groups)
+void put_gemm(struct builder *b, const char *name, enum ft_layout layout, int64_t m,
+	      int64_t n, int64_t k, int64_t groups)
 {
-	struct ft_work w = { .kind = FT_GEMM, .name = name,
+	struct ft_work w = { .kind = FT_GEMM,
+			     .name = name,
 			     .dtype = product_dtype(b, name) };
 
 	if (m <= 0 || n <= 0 || k <= 0)
@@ -185,17 +185,16 @@ void put_gemm(struct builder *b, const char *name, enum ft_layout layout,
 	put_op(b, &w, FT_STREAM_COMPUTE, 1);
 }
 
-void put_memory(struct builder *b, const char *name, const char *curve,
-		double bytes, int launches)
+void put_memory(struct builder *b, const char *name, const char *curve, double bytes,
+		int launches)
 {
 	put_rows(b, name, curve, bytes, launches, 0);
 }
 
-void put_rows(struct builder *b, const char *name, const char *curve,
-	      double bytes, int launches, double row_bytes)
+void put_rows(struct builder *b, const char *name, const char *curve, double bytes,
+	      int launches, double row_bytes)
 {
-	struct ft_work w = { .kind = FT_MEMORY_BOUND, .name = name,
-			     .dtype = FT_BF16 };
+	struct ft_work w = { .kind = FT_MEMORY_BOUND, .name = name, .dtype = FT_BF16 };
 
 	if (bytes <= 0)
 		return;
@@ -208,16 +207,13 @@ void put_rows(struct builder *b, const char *name, const char *curve,
 /* Copy engines move; reductions need compute units. */
 bool on_copy_engine(const struct builder *b, enum ft_collective op)
 {
-	return b->plan->copy_engines && op != FT_ALL_REDUCE &&
-	       op != FT_REDUCE_SCATTER;
+	return b->plan->copy_engines && op != FT_ALL_REDUCE && op != FT_REDUCE_SCATTER;
 }
 
-struct ft_op *put_collective(struct builder *b, const char *name,
-			     enum ft_stream stream, enum ft_collective op,
-			     enum ft_group group, double bytes)
+struct ft_op *put_collective(struct builder *b, const char *name, enum ft_stream stream,
+			     enum ft_collective op, enum ft_group group, double bytes)
 {
-	struct ft_work w = { .kind = FT_COMMUNICATION, .name = name,
-			     .dtype = FT_BF16 };
+	struct ft_work w = { .kind = FT_COMMUNICATION, .name = name, .dtype = FT_BF16 };
 	struct ft_op *o;
 
 	if (b->g->group[group].size <= 1 || bytes <= 0)

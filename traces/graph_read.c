@@ -62,8 +62,7 @@ static bool number(struct lines *l, const char *text, double *out)
 	return true;
 }
 
-static bool whole(struct lines *l, const char *key, int64_t fallback,
-		  int64_t *out)
+static bool whole(struct lines *l, const char *key, int64_t fallback, int64_t *out)
 {
 	const char *text = option(l, key);
 	char *end;
@@ -86,12 +85,30 @@ static int find(const char *text, const char *(*name)(int), int n)
 	return -1;
 }
 
-static const char *group_at(int i) { return ft_group_name((enum ft_group)i); }
-static const char *stream_at(int i) { return ft_stream_name((enum ft_stream)i); }
-static const char *host_at(int i) { return ft_host_name((enum ft_host)i); }
-static const char *memory_at(int i) { return ft_memory_name((enum ft_memory)i); }
-static const char *event_at(int i) { return ft_event_name((enum ft_event)i); }
-static const char *layout_at(int i) { return ft_layout_name((enum ft_layout)i); }
+static const char *group_at(int i)
+{
+	return ft_group_name((enum ft_group)i);
+}
+static const char *stream_at(int i)
+{
+	return ft_stream_name((enum ft_stream)i);
+}
+static const char *host_at(int i)
+{
+	return ft_host_name((enum ft_host)i);
+}
+static const char *memory_at(int i)
+{
+	return ft_memory_name((enum ft_memory)i);
+}
+static const char *event_at(int i)
+{
+	return ft_event_name((enum ft_event)i);
+}
+static const char *layout_at(int i)
+{
+	return ft_layout_name((enum ft_layout)i);
+}
 
 static const char *keep(struct lines *l, const char *text)
 {
@@ -114,8 +131,7 @@ static bool read_gemm(struct lines *l, struct ft_work *w)
 	w->gemm.layout = (enum ft_layout)layout;
 	w->gemm.accumulate = truth(l, "accumulate");
 	if (!whole(l, "m", 0, &w->gemm.m) || !whole(l, "n", 0, &w->gemm.n) ||
-	    !whole(l, "k", 0, &w->gemm.k) ||
-	    !whole(l, "groups", 1, &w->gemm.groups))
+	    !whole(l, "k", 0, &w->gemm.k) || !whole(l, "groups", 1, &w->gemm.groups))
 		return false;
 	return (w->gemm.m && w->gemm.n && w->gemm.k) ||
 	       fail(l, 0, "a gemm needs m=, n= and k=");
@@ -182,15 +198,19 @@ static bool read_work(struct lines *l)
 	static const char *const kinds[] = { "gemm", "attention", "memory",
 					     "communication" };
 	static bool (*const readers[])(struct lines *, struct ft_work *) = {
-		read_gemm, read_attention, read_memory, read_communication,
+		read_gemm,
+		read_attention,
+		read_memory,
+		read_communication,
 	};
 	struct ft_graph *g = l->g;
 	struct ft_work *w;
 	const char *dtype;
 
 	if (l->n < 4 || strtoull(l->word[1].text, NULL, 10) != g->n_works)
-		return fail(l, 1, "write: work NUMBER KIND NAME ..., numbered "
-				  "from 0");
+		return fail(l, 1,
+			    "write: work NUMBER KIND NAME ..., numbered "
+			    "from 0");
 	if (g->n_works == l->work_cap)
 		g->work = ARENA_GROW(l->mem, g->work, &l->work_cap);
 	w = &g->work[g->n_works++];
@@ -222,8 +242,9 @@ static bool read_waits(struct lines *l, struct ft_op *op)
 			code = find(text, event_at, FT_EVENTS);
 		}
 		if (code < 0)
-			return fail(l, 0, "wait= names neither an event nor "
-					  "tail:STREAM");
+			return fail(l, 0,
+				    "wait= names neither an event nor "
+				    "tail:STREAM");
 		op->wait[i] = (uint8_t)code;
 	}
 	return true;
@@ -304,8 +325,7 @@ static bool read_call(struct lines *l)
 		return fail(l, 1, "no such segment, or no such count");
 	if (c->n_calls == l->call_cap)
 		c->call = ARENA_GROW(l->mem, c->call, &l->call_cap);
-	c->call[c->n_calls++] = (struct ft_call){ (uint32_t)segment,
-						  (uint32_t)repeat };
+	c->call[c->n_calls++] = (struct ft_call){ (uint32_t)segment, (uint32_t)repeat };
 	return true;
 }
 
@@ -343,8 +363,9 @@ static bool read_memory_line(struct lines *l, double *bytes, bool open)
 	int m = l->n == 3 ? find(l->word[1].text, memory_at, FT_MEMORIES) : -1;
 
 	if (!open || m < 0)
-		return fail(l, 1, "write below its owner: net|peak|base CATEGORY "
-				  "BYTES");
+		return fail(l, 1,
+			    "write below its owner: net|peak|base CATEGORY "
+			    "BYTES");
 	return number(l, l->word[2].text, &bytes[m]);
 }
 
@@ -374,8 +395,8 @@ static bool read_line(struct lines *l)
 	if (!strcmp(what, "peak"))
 		return read_memory_line(l, s ? s->peak_bytes : NULL, segment);
 	if (!strcmp(what, "base"))
-		return read_memory_line(l, l->class_open ?
-			g->class[g->n_classes - 1].base_bytes : NULL,
+		return read_memory_line(
+			l, l->class_open ? g->class[g->n_classes - 1].base_bytes : NULL,
 			l->class_open);
 	if (!strcmp(what, "tokens"))
 		return number(l, l->n > 1 ? l->word[1].text : NULL, &g->tokens);
@@ -402,8 +423,8 @@ static bool split(struct lines *l, char *line)
 			break;
 		if (l->n == MOST_WORDS)
 			return fail(l, 0, "too many words on one line");
-		l->word[l->n] = (struct word){ .text = p,
-					       .column = (int)(p - line) + 1 };
+		l->word[l->n] =
+			(struct word){ .text = p, .column = (int)(p - line) + 1 };
 		while (*p && *p != ' ' && *p != '\t' && *p != '\r')
 			p++;
 		if (*p)

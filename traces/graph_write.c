@@ -49,14 +49,14 @@ static void write_work(FILE *out, size_t i, const struct ft_work *w)
 			fputs(" accumulate=true", out);
 		break;
 	case FT_ATTENTION:
-		fprintf(out, " pass=%s batch=%" PRId64 " heads=%" PRId64
-			     " kv_heads=%" PRId64 " queries=%" PRId64
-			     " keys=%" PRId64 " qk_head_dim=%" PRId64
-			     " v_head_dim=%" PRId64,
+		fprintf(out,
+			" pass=%s batch=%" PRId64 " heads=%" PRId64 " kv_heads=%" PRId64
+			" queries=%" PRId64 " keys=%" PRId64 " qk_head_dim=%" PRId64
+			" v_head_dim=%" PRId64,
 			passes[w->attention.pass], w->attention.batch,
-			w->attention.heads, w->attention.kv_heads,
-			w->attention.queries, w->attention.keys,
-			w->attention.qk_head_dim, w->attention.v_head_dim);
+			w->attention.heads, w->attention.kv_heads, w->attention.queries,
+			w->attention.keys, w->attention.qk_head_dim,
+			w->attention.v_head_dim);
 		if (w->attention.window)
 			fprintf(out, " window=%" PRId64, w->attention.window);
 		if (w->attention.causal)
@@ -77,8 +77,7 @@ static void write_work(FILE *out, size_t i, const struct ft_work *w)
 	default:
 		fprintf(out, " op=%s group=%s bytes=%.17g",
 			ft_collective_name(w->communication.op),
-			ft_group_name(w->communication.group),
-			w->communication.bytes);
+			ft_group_name(w->communication.group), w->communication.bytes);
 		if (w->communication.fanout > 0)
 			fprintf(out, " fanout=%.17g", w->communication.fanout);
 		if (w->communication.copy_engine)
@@ -96,16 +95,14 @@ static void write_op(FILE *out, const struct ft_op *op)
 	if (op->optimizer)
 		fputs(" optimizer=true", out);
 	if (op->record != FT_EVENT_NONE)
-		fprintf(out, " record=%s",
-			ft_event_name((enum ft_event)op->record));
+		fprintf(out, " record=%s", ft_event_name((enum ft_event)op->record));
 	for (int i = 0; i < FT_OP_WAITS; i++) {
 		int code = op->wait[i];
 
 		if (code == FT_EVENT_NONE)
 			continue;
 		if (code < FT_EVENTS)
-			fprintf(out, " wait=%s",
-				ft_event_name((enum ft_event)code));
+			fprintf(out, " wait=%s", ft_event_name((enum ft_event)code));
 		else
 			fprintf(out, " wait=tail:%s",
 				ft_stream_name((enum ft_stream)(code - FT_TAIL)));
@@ -128,8 +125,8 @@ static void write_segment(FILE *out, size_t i, const struct ft_segment *s)
 	putc('\n', out);
 	for (int h = 0; h < FT_HOSTS; h++)
 		if (s->host[h] != 0)
-			fprintf(out, "  host %s %.17g\n",
-				ft_host_name((enum ft_host)h), s->host[h]);
+			fprintf(out, "  host %s %.17g\n", ft_host_name((enum ft_host)h),
+				s->host[h]);
 	write_bytes(out, "net", s->net_bytes);
 	write_bytes(out, "peak", s->peak_bytes);
 	for (size_t j = 0; j < s->n_ops; j++)
@@ -143,16 +140,15 @@ static void write_class(FILE *out, const struct ft_class *c)
 	fprintf(out, " ranks=%" PRId64 "\n", c->ranks);
 	write_bytes(out, "base", c->base_bytes);
 	for (size_t i = 0; i < c->n_calls; i++)
-		fprintf(out, "  call %" PRIu32 " x%" PRIu32 "\n",
-			c->call[i].segment, c->call[i].repeat);
+		fprintf(out, "  call %" PRIu32 " x%" PRIu32 "\n", c->call[i].segment,
+			c->call[i].repeat);
 }
 
 void ft_graph_write(const struct ft_graph *g, FILE *out)
 {
 	fputs("graph 1\n", out);
 	fprintf(out, "tokens %.17g\nrecomputed_flop %.17g\nhost %s\n", g->tokens,
-		g->recomputed_flop_per_rank,
-		g->host_runs_ahead ? "ahead" : "waits");
+		g->recomputed_flop_per_rank, g->host_runs_ahead ? "ahead" : "waits");
 	for (int i = 0; i < FT_GROUPS; i++)
 		fprintf(out, "group %s size=%" PRId64 " stride=%" PRId64 "\n",
 			ft_group_name((enum ft_group)i), g->group[i].size,

@@ -12,8 +12,7 @@
 
 #include "traces/build.h"
 
-void base_bytes(const struct builder *b, struct held stage,
-		double bytes[FT_MEMORIES])
+void base_bytes(const struct builder *b, struct held stage, double bytes[FT_MEMORIES])
 {
 	const struct ft_plan *p = b->plan;
 	double all = stage.dense + stage.experts, width = gradient_width(b);
@@ -29,22 +28,18 @@ void base_bytes(const struct builder *b, struct held stage,
 		bytes[FT_MEMORY_OPTIMIZER] = (p->master_weights ? 8 : 4) * shared;
 		return; /* gradients come and go with the units */
 	}
-	bytes[FT_MEMORY_GRADIENTS] = width *
-		(p->sharding == FT_ZERO2 ? shared : all);
+	bytes[FT_MEMORY_GRADIENTS] = width * (p->sharding == FT_ZERO2 ? shared : all);
 	if (b->autocast) {
 		bytes[FT_MEMORY_WEIGHTS] = 4 * all;
-		bytes[FT_MEMORY_OPTIMIZER] = 8 * (p->sharding == FT_DDP ? all :
-									  shared);
+		bytes[FT_MEMORY_OPTIMIZER] = 8 * (p->sharding == FT_DDP ? all : shared);
 		bytes[FT_MEMORY_OTHER] = 2 * all + (p->dp > 1 ? 4 * all : 0);
 		return;
 	}
 	bytes[FT_MEMORY_WEIGHTS] = (fp8 ? 4 : 2) * all;
-	bytes[FT_MEMORY_OPTIMIZER] = optimizer *
-		(p->sharding == FT_DDP ? all : shared);
+	bytes[FT_MEMORY_OPTIMIZER] = optimizer * (p->sharding == FT_DDP ? all : shared);
 }
 
-static void take(struct builder *b, enum ft_memory category, double net,
-		 double peak)
+static void take(struct builder *b, enum ft_memory category, double net, double peak)
 {
 	b->seg->net_bytes[category] += net;
 	b->seg->peak_bytes[category] += peak;

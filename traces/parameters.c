@@ -42,6 +42,5 @@ int64_t layer_tensors(const struct builder *b, int64_t layer)
 		linear -= 2;
 	if (m->layer[layer].experts)
 		linear += 3;
-	return linear * (m->linear_bias ? 2 : 1) +
-	       (m->norm == FT_LAYER_NORM ? 4 : 2);
+	return linear * (m->linear_bias ? 2 : 1) + (m->norm == FT_LAYER_NORM ? 4 : 2);
 }

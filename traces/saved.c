@@ -33,8 +33,8 @@ double layer_saved_bytes(const struct builder *b, int64_t layer)
 	if (is_unfused(b) && b->plan->recompute == FT_RECOMPUTE_NONE)
 		rest += (b->rules->dropout ? 5 : 2) * (double)s.heads *
 			(double)b->plan->sequence;
-	return tokens * (wide + whole + rest + kv +
-			 (b->rules->dropout ? 2 * h * sliced : 0));
+	return tokens *
+	       (wide + whole + rest + kv + (b->rules->dropout ? 2 * h * sliced : 0));
 }
 
 double layer_recomputed_flop(const struct builder *b, int64_t layer)
@@ -50,8 +50,9 @@ double layer_recomputed_flop(const struct builder *b, int64_t layer)
 	case FT_RECOMPUTE_FULL:
 		return 2 * products * (double)s.tokens + pairs;
 	case FT_RECOMPUTE_SELECTIVE:
-		return b->rules->selective == FT_SELECTIVE_ATTENTION ? pairs :
-			products * (double)s.tokens;
+		return b->rules->selective == FT_SELECTIVE_ATTENTION ?
+			       pairs :
+			       products * (double)s.tokens;
 	default:
 		return 0;
 	}

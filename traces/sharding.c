@@ -29,8 +29,7 @@ double gradient_width(const struct builder *b)
 static struct ft_op *side_memory(struct builder *b, const char *name,
 				 enum ft_stream stream, double bytes)
 {
-	struct ft_work w = { .kind = FT_MEMORY_BOUND, .name = name,
-			     .dtype = FT_BF16 };
+	struct ft_work w = { .kind = FT_MEMORY_BOUND, .name = name, .dtype = FT_BF16 };
 
 	w.memory.kernel = "multi_copy";
 	w.memory.bytes = bytes;
@@ -39,9 +38,8 @@ static struct ft_op *side_memory(struct builder *b, const char *name,
 }
 
 static struct ft_op *side_collective(struct builder *b, const char *name,
-				     enum ft_stream stream,
-				     enum ft_collective op, enum ft_group group,
-				     double bytes)
+				     enum ft_stream stream, enum ft_collective op,
+				     enum ft_group group, double bytes)
 {
 	struct ft_op *o = put_collective(b, name, stream, op, group, bytes);
 
@@ -58,21 +56,19 @@ void gather_unit(struct builder *b, struct held unit, enum ft_event behind)
 
 	host(b, FT_HOST_SHARD_FORWARD, 0.5);
 	if (in > 0) {
-		copy = side_memory(b, "fsdp_copy_in", FT_STREAM_COPY,
-				   in * (unit.dense / n +
-					 unit.experts / (double)b->plan->edp));
+		copy = side_memory(
+			b, "fsdp_copy_in", FT_STREAM_COPY,
+			in * (unit.dense / n + unit.experts / (double)b->plan->edp));
 		put_wait(copy, behind);
 	}
-	gather = side_collective(b, "fsdp_gather", FT_STREAM_GATHER,
-				 FT_ALL_GATHER, FT_GROUP_SHARD, 2 * unit.dense);
+	gather = side_collective(b, "fsdp_gather", FT_STREAM_GATHER, FT_ALL_GATHER,
+				 FT_GROUP_SHARD, 2 * unit.dense);
 	if (gather)
-		put_wait(gather, copy ? FT_TAIL + FT_STREAM_COPY :
-					(int)behind);
+		put_wait(gather, copy ? FT_TAIL + FT_STREAM_COPY : (int)behind);
 	gather = side_collective(b, "fsdp_gather_experts", FT_STREAM_GATHER,
 				 FT_ALL_GATHER, FT_GROUP_EDP, 2 * unit.experts);
 	if (gather)
-		put_wait(gather, copy ? FT_TAIL + FT_STREAM_COPY :
-					(int)behind);
+		put_wait(gather, copy ? FT_TAIL + FT_STREAM_COPY : (int)behind);
 }
 
 void unshard_unit(struct builder *b, struct held unit)
@@ -87,8 +83,7 @@ void unshard_unit(struct builder *b, struct held unit)
 	else if (b->rules->fsdp_copy_in_bytes > 0)
 		need(b, FT_STREAM_COPY);
 	b->record_next = FT_EVENT_UNSHARDED;
-	put_memory(b, "fsdp_copy_out", "cast",
-		   out * (unit.dense + unit.experts), 1);
+	put_memory(b, "fsdp_copy_out", "cast", out * (unit.dense + unit.experts), 1);
 }
 
 void reduce_unit(struct builder *b, struct held unit)
@@ -104,12 +99,11 @@ void reduce_unit(struct builder *b, struct held unit)
 	}
 	put_collective(b, "fsdp_reduce", FT_STREAM_REDUCE, FT_REDUCE_SCATTER,
 		       FT_GROUP_SHARD, width * unit.dense);
-	put_collective(b, "fsdp_reduce_experts", FT_STREAM_REDUCE,
-		       FT_REDUCE_SCATTER, FT_GROUP_EDP, width * unit.experts);
+	put_collective(b, "fsdp_reduce_experts", FT_STREAM_REDUCE, FT_REDUCE_SCATTER,
+		       FT_GROUP_EDP, width * unit.experts);
 	if (b->plan->sharding == FT_HSDP)
-		put_collective(b, "hsdp_reduce", FT_STREAM_REDUCE,
-			       FT_ALL_REDUCE, FT_GROUP_REPLICA,
-			       width * unit.dense / shard);
+		put_collective(b, "hsdp_reduce", FT_STREAM_REDUCE, FT_ALL_REDUCE,
+			       FT_GROUP_REPLICA, width * unit.dense / shard);
 }
 
 void gather_weights(struct builder *b, struct held unit)
@@ -117,25 +111,25 @@ void gather_weights(struct builder *b, struct held unit)
 	if (side_collective(b, "zero_gather", FT_STREAM_GATHER, FT_ALL_GATHER,
 			    FT_GROUP_DP, 2 * unit.dense))
 		need(b, FT_STREAM_GATHER);
-	if (side_collective(b, "zero_gather_experts", FT_STREAM_GATHER,
-			    FT_ALL_GATHER, FT_GROUP_EDP, 2 * unit.experts))
+	if (side_collective(b, "zero_gather_experts", FT_STREAM_GATHER, FT_ALL_GATHER,
+			    FT_GROUP_EDP, 2 * unit.experts))
 		need(b, FT_STREAM_GATHER);
 }
 
 void reduce_gradients(struct builder *b, struct held unit)
 {
-	enum ft_collective op = b->plan->sharding == FT_DDP ? FT_ALL_REDUCE :
-							      FT_REDUCE_SCATTER;
+	enum ft_collective op =
+		b->plan->sharding == FT_DDP ? FT_ALL_REDUCE : FT_REDUCE_SCATTER;
 	double width = gradient_width(b);
 	bool any;
 
 	if (b->autocast && b->plan->dp > 1)
 		put_memory(b, "bucket_scale", "copy",
 			   2 * width * (unit.dense + unit.experts), 1);
-	any = put_collective(b, "gradient_reduce", FT_STREAM_REDUCE, op,
-			     FT_GROUP_DP, width * unit.dense) != NULL;
-	any |= put_collective(b, "gradient_reduce_experts", FT_STREAM_REDUCE,
-			      op, FT_GROUP_EDP, width * unit.experts) != NULL;
+	any = put_collective(b, "gradient_reduce", FT_STREAM_REDUCE, op, FT_GROUP_DP,
+			     width * unit.dense) != NULL;
+	any |= put_collective(b, "gradient_reduce_experts", FT_STREAM_REDUCE, op,
+			      FT_GROUP_EDP, width * unit.experts) != NULL;
 	if (any && !b->plan->overlap_dp)
 		need(b, FT_STREAM_REDUCE);
 }
@@ -155,8 +149,8 @@ void accumulate_gradients(struct builder *b, struct held unit, bool first)
 void cast_weights(struct builder *b, struct held unit)
 {
 	if (b->autocast)
-		put_memory(b, "weight_cast", "cast",
-			   6 * (unit.dense + unit.experts), 6);
+		put_memory(b, "weight_cast", "cast", 6 * (unit.dense + unit.experts),
+			   6);
 }
 
 /* What an Adam update moves per parameter: fp32 weight, gradient, two moments read,
@@ -180,7 +174,7 @@ static void mark_optimizer(struct builder *b, size_t from)
 void optimizer_ops(struct builder *b, struct held stage, double tied)
 {
 	enum ft_sharding how = b->plan->sharding;
-	double over = how == FT_DDP ? 1 :
+	double over = how == FT_DDP    ? 1 :
 		      is_fsdp(b->plan) ? (double)b->plan->shard :
 					 (double)b->g->group[FT_GROUP_DP].size;
 	double expert_over = how == FT_DDP ? 1 : (double)b->plan->edp;
@@ -194,8 +188,8 @@ void optimizer_ops(struct builder *b, struct held stage, double tied)
 	if (b->plan->dp * b->plan->cp > 1)
 		need(b, FT_STREAM_REDUCE);
 	if (b->rules->scaled_gradients) {
-		put_memory(b, "gradient_norm", "default",
-			   2 * gradient_width(b) * local, 2);
+		put_memory(b, "gradient_norm", "default", 2 * gradient_width(b) * local,
+			   2);
 		if (put_collective(b, "norm_sum", FT_STREAM_REDUCE, FT_ALL_REDUCE,
 				   FT_GROUP_DP, 8))
 			need(b, FT_STREAM_REDUCE);
@@ -203,11 +197,10 @@ void optimizer_ops(struct builder *b, struct held stage, double tied)
 	put_memory(b, "adam", "adamw", update_bytes(b) * local,
 		   (int)b->rules->optimizer_kernels);
 	if (ft_dtype_bytes(b->plan->precision) < 2)
-		put_memory(b, "cast_weights", "cast",
-			   4 * (stage.dense + stage.experts), 8);
+		put_memory(b, "cast_weights", "cast", 4 * (stage.dense + stage.experts),
+			   8);
 	mark_optimizer(b, from);
-	if (!gathers_ahead(b) &&
-	    (how == FT_ZERO1 || how == FT_ZERO2)) {
+	if (!gathers_ahead(b) && (how == FT_ZERO1 || how == FT_ZERO2)) {
 		put_collective(b, "zero_gather", FT_STREAM_GATHER, FT_ALL_GATHER,
 			       FT_GROUP_DP, 2 * stage.dense);
 		put_collective(b, "zero_gather_experts", FT_STREAM_GATHER,

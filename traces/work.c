@@ -19,13 +19,11 @@ double ft_work_flop(const struct ft_work *w)
 
 	switch (w->kind) {
 	case FT_GEMM:
-		return 2.0 * (double)w->gemm.m * (double)w->gemm.n *
-		       (double)w->gemm.k;
+		return 2.0 * (double)w->gemm.m * (double)w->gemm.n * (double)w->gemm.k;
 	case FT_ATTENTION:
-		return passes[w->attention.pass] * 2 *
-		       (double)w->attention.batch * (double)w->attention.heads *
-		       (double)(w->attention.qk_head_dim +
-				w->attention.v_head_dim) *
+		return passes[w->attention.pass] * 2 * (double)w->attention.batch *
+		       (double)w->attention.heads *
+		       (double)(w->attention.qk_head_dim + w->attention.v_head_dim) *
 		       attention_pairs(w);
 	default:
 		return 0;
@@ -45,18 +43,15 @@ double ft_work_bytes(const struct ft_work *w)
 		if (w->gemm.layout == FT_WGRAD)
 			return e * (m * n + m * k) +
 			       groups * n * k * (w->gemm.accumulate ? 8 : 2);
-		return e * groups * n * k +
-		       (w->gemm.layout == FT_FORWARD ? e * m * k + 2 * m * n :
-						       e * m * n + 2 * m * k);
+		return e * groups * n * k + (w->gemm.layout == FT_FORWARD ?
+						     e * m * k + 2 * m * n :
+						     e * m * n + 2 * m * k);
 	case FT_ATTENTION:
 		return (w->attention.pass == FT_PASS_FORWARD ? 1 : 2.5) * e *
 		       (double)w->attention.batch *
-		       ((double)w->attention.queries *
-				(double)w->attention.heads +
-			(double)w->attention.keys *
-				(double)w->attention.kv_heads) *
-		       (double)(w->attention.qk_head_dim +
-				w->attention.v_head_dim);
+		       ((double)w->attention.queries * (double)w->attention.heads +
+			(double)w->attention.keys * (double)w->attention.kv_heads) *
+		       (double)(w->attention.qk_head_dim + w->attention.v_head_dim);
 	case FT_MEMORY_BOUND:
 		return w->memory.bytes;
 	default:
@@ -74,8 +69,8 @@ const char *ft_layout_name(enum ft_layout layout)
 const char *ft_group_name(enum ft_group group)
 {
 	static const char *const names[FT_GROUPS] = {
-		"tp", "cp", "ep", "etp", "dp", "shard", "replica", "edp", "pp",
-		"embedding",
+		"tp",	 "cp",	    "ep",  "etp", "dp",
+		"shard", "replica", "edp", "pp",  "embedding",
 	};
 
 	return names[group];
@@ -84,8 +79,16 @@ const char *ft_group_name(enum ft_group group)
 const char *ft_stream_name(enum ft_stream stream)
 {
 	static const char *const names[FT_STREAMS] = {
-		"compute", "copy", "gather", "reduce", "tp", "cp", "ep",
-		"send_forward", "send_backward", "recv_forward",
+		"compute",
+		"copy",
+		"gather",
+		"reduce",
+		"tp",
+		"cp",
+		"ep",
+		"send_forward",
+		"send_backward",
+		"recv_forward",
 		"recv_backward",
 	};
 

@@ -25,15 +25,15 @@ struct ft_mark {
 
 /* One mistake of the user's or the world's: where, and one clause. */
 struct ft_error {
-	char file[256];   /* "" when no file is to blame */
+	char file[256];	  /* "" when no file is to blame */
 	int line, column; /* 0 when unknown */
-	char text[512];   /* one clause, no newline, no full stop */
+	char text[512];	  /* one clause, no newline, no full stop */
 };
 
 /* Fill *err; returns false, so that a caller can write: return ft_fail(...).
  * at may be NULL. */
-bool ft_fail(struct ft_error *err, const struct ft_mark *at, const char *fmt,
-	     ...) __attribute__((format(printf, 3, 4)));
+bool ft_fail(struct ft_error *err, const struct ft_mark *at, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 
 /* Where a number comes from. */
 enum ft_provenance_kind {
@@ -61,9 +61,9 @@ enum ft_dtype {
 	FT_BF16,
 	FT_FP16,
 	FT_FP32,
-	FT_FP8,          /* one scale per tensor */
+	FT_FP8,		 /* one scale per tensor */
 	FT_FP8_BLOCK128, /* scales per 1x128 and 128x128 block */
-	FT_MXFP8,        /* microscaling, one scale per 32 values */
+	FT_MXFP8,	 /* microscaling, one scale per 32 values */
 	FT_NVFP4,
 	FT_DTYPES
 };

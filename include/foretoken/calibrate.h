@@ -20,8 +20,7 @@ struct ft_store;
 
 /* Make the file when create and it is not there. A store of another version of
  * foretoken is an error that says what to do. */
-struct ft_store *ft_store_open(const char *path, bool create,
-			       struct ft_error *err)
+struct ft_store *ft_store_open(const char *path, bool create, struct ft_error *err)
 	__attribute__((warn_unused_result));
 void ft_store_close(struct ft_store *store);
 
@@ -39,7 +38,7 @@ struct ft_measurement {
 	double alone_us, other_us, other_alone_us;
 	double clock_mhz, power_w, temperature_c;
 	const char *source; /* code of hw/gpus/SOURCES.md; "" when its run says it */
-	const char *date, *fabric; /* its own, else its run's */
+	const char *date, *fabric;		   /* its own, else its run's */
 	const char *backend, *device, *provenance; /* of its run */
 };
 
@@ -48,7 +47,7 @@ struct ft_probe_run {
 	int64_t id;
 	const char *backend, *device, *date, *driver, *fabric, *libraries, *source;
 	const char *provenance; /* measured (also when NULL) or published */
-	const char *gpu;        /* import: only rows of this one; NULL: all */
+	const char *gpu;	/* import: only rows of this one; NULL: all */
 	int64_t n_cells, n_ok;
 };
 
@@ -68,15 +67,14 @@ bool ft_store_line(struct ft_store *store, const char *line, const char *source,
 
 /* What is stored; pointers live until the store closes. device NULL: all. */
 const struct ft_probe_run *ft_store_runs(struct ft_store *store, size_t *n,
-				   struct ft_error *err);
+					 struct ft_error *err);
 const struct ft_measurement *ft_store_measurements(struct ft_store *store,
-						   const char *device,
-						   int64_t run, size_t *n,
-						   struct ft_error *err);
+						   const char *device, int64_t run,
+						   size_t *n, struct ft_error *err);
 
 enum ft_import {
 	FT_IMPORT_PROBE,      /* JSON lines of foretoken-probe */
-	FT_IMPORT_CSV,        /* columns of `foretoken validate`; published ones too */
+	FT_IMPORT_CSV,	      /* columns of `foretoken validate`; published ones too */
 	FT_IMPORT_NCCL_TESTS, /* text of nccl-tests and rccl-tests */
 	FT_IMPORT_ATTENTION,  /* CSV of cuDNN's, AITER's and CK's benchmarks */
 	FT_IMPORT_KINETO,     /* kernels of a PyTorch profiler trace */
@@ -85,15 +83,15 @@ enum ft_import {
 bool ft_import_find(const char *name, enum ft_import *format);
 
 /* Rows of a file into a new run; run gives what the file does not say. */
-bool ft_store_import(struct ft_store *store, enum ft_import format,
-		     const char *path, const struct ft_probe_run *run, size_t *n,
-		     struct ft_error *err) __attribute__((warn_unused_result));
+bool ft_store_import(struct ft_store *store, enum ft_import format, const char *path,
+		     const struct ft_probe_run *run, size_t *n, struct ft_error *err)
+	__attribute__((warn_unused_result));
 
 /* As CSV that `foretoken validate` reads; gpu: the profile's name. What: "kernels"
  * or "collectives". */
 bool ft_store_export(struct ft_store *store, const char *device, int64_t run,
-		     const char *gpu, const char *what, FILE *out,
-		     struct ft_error *err) __attribute__((warn_unused_result));
+		     const char *gpu, const char *what, FILE *out, struct ft_error *err)
+	__attribute__((warn_unused_result));
 
 /* Families that a fit takes from the store; the others stay as in the base. */
 enum ft_family {
@@ -115,7 +113,7 @@ struct ft_fit_options {
 	const char *folder; /* where the files go */
 	const char *device; /* only measurements of this device; NULL: all */
 	int families;
-	bool with_in_step;  /* fit to kernels of training steps, too */
+	bool with_in_step; /* fit to kernels of training steps, too */
 };
 
 /* Held-out error of one family: predictions for shapes that the fit left out,
@@ -141,9 +139,8 @@ bool ft_fit(struct ft_store *store, const struct ft_fit_options *options,
 
 /* Plots of a profile against the store: DIR/gemm.svg, residuals.svg, busbw.svg,
  * with the .gp and .dat files they are made from. */
-bool ft_calibrate_plot(struct ft_store *store, const char *gpu,
-		       const char *device, const char *folder,
-		       struct ft_error *err)
+bool ft_calibrate_plot(struct ft_store *store, const char *gpu, const char *device,
+		       const char *folder, struct ft_error *err)
 	__attribute__((warn_unused_result));
 
 #endif

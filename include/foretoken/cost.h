@@ -30,7 +30,7 @@ struct node;
 
 struct ft_price {
 	const char *item;
-	struct ft_number usd;  /* value, low, high, source, date */
+	struct ft_number usd; /* value, low, high, source, date */
 	bool estimated;
 };
 
@@ -42,10 +42,10 @@ struct ft_prices {
 	bool colocation_includes_power;
 	bool nics_apart; /* list NICs as network, off the server's price */
 	struct ft_number electricity_usd_per_kwh;
-	struct ft_number maintenance_frac;     /* of capital, per year */
+	struct ft_number maintenance_frac; /* of capital, per year */
 	struct ft_number storage_usd_per_gpu;
 	struct ft_number management_usd_per_gpu;
-	struct ft_number other_power_frac;     /* storage, CPU nodes: of IT power */
+	struct ft_number other_power_frac; /* storage, CPU nodes: of IT power */
 	struct ft_number failures_per_1000_node_days;
 	struct ft_number checkpoint_s, restart_s;
 	const struct ft_provenance *from;
@@ -53,17 +53,16 @@ struct ft_prices {
 
 /* What the scenario's `cost` map says, defaults filled in. */
 struct ft_cost_terms {
-	char prices[256];        /* the book's name or path */
+	char prices[256]; /* the book's name or path */
 	double horizon_years;
 	double cost_of_capital_frac, residual_frac;
 	double electricity_usd_per_kwh; /* below 0: the book's */
 	double pue, utilization_frac;
-	double goodput;          /* 0: from failures */
+	double goodput; /* 0: from failures */
 };
 
 bool ft_cost_terms_load(const struct node *node, struct ft_cost_terms *terms,
-			struct ft_error *err)
-	__attribute__((warn_unused_result));
+			struct ft_error *err) __attribute__((warn_unused_result));
 
 struct ft_prices *ft_prices_load(const char *name, const struct ft_mark *at,
 				 struct ft_error *err)
@@ -86,8 +85,7 @@ struct ft_bom {
 };
 
 struct ft_bom *ft_bom_build(const struct ft_cluster *cluster,
-			    const struct ft_prices *prices,
-			    struct ft_error *err)
+			    const struct ft_prices *prices, struct ft_error *err)
 	__attribute__((warn_unused_result));
 void ft_bom_free(struct ft_bom *bom);
 
@@ -97,8 +95,8 @@ struct ft_cost {
 		colocation_usd_per_gpu_hour, maintenance_usd_per_gpu_hour;
 	double usd_per_gpu_hour;
 	double goodput, utilization_frac;
-	double it_power_w, facility_power_w;      /* of the cluster, running */
-	double provisioned_w;                     /* IT power, all at full load */
+	double it_power_w, facility_power_w; /* of the cluster, running */
+	double provisioned_w;		     /* IT power, all at full load */
 	double usd_per_million_tokens;
 	double usd_per_million_tokens_low, usd_per_million_tokens_high;
 	double joules_per_token;
@@ -111,10 +109,9 @@ double ft_cost_electricity_usd_per_kwh(const struct ft_cost_terms *terms,
 
 /* busy_frac: share of the step in which GPUs compute, for their power.
  * tokens_per_s and its P10..P90 of the whole cluster. */
-bool ft_cost_compute(const struct ft_cluster *cluster,
-		     const struct ft_prices *prices, const struct ft_bom *bom,
-		     const struct ft_cost_terms *terms, double busy_frac,
-		     double tokens_per_s, double tokens_per_s_low,
+bool ft_cost_compute(const struct ft_cluster *cluster, const struct ft_prices *prices,
+		     const struct ft_bom *bom, const struct ft_cost_terms *terms,
+		     double busy_frac, double tokens_per_s, double tokens_per_s_low,
 		     double tokens_per_s_high, struct ft_cost *cost,
 		     struct ft_error *err) __attribute__((warn_unused_result));
 

@@ -24,16 +24,16 @@ enum { FT_HW_LAYOUTS = 3, FT_HW_PASSES = 3 }; /* as enum ft_layout, ft_pass */
 /* What a matrix product would take by arithmetic alone; the measured rows say
  * how far that is off. The equation stands in sim/gemm.c. */
 struct ft_gemm_model {
-	int64_t tile_m, tile_n;        /* the largest tile, e.g. 128 x 256 */
-	struct ft_number start_s;      /* before and after the main loop */
-	struct ft_number tile_s;       /* spent on a tile beside its products */
-	struct ft_number wave_frac;    /* of an unfilled last wave that is lost */
-	struct ft_number square_frac;  /* rate of 128x128 tiles against the largest */
-	struct ft_number narrow_frac;  /* rate of 64-row tiles */
-	struct ft_number memory_frac;  /* of the memory bandwidth */
-	struct ft_number sharpness;    /* p of (compute^p + memory^p)^(1/p) */
-	struct ft_number split;        /* cost of adding up split inner sums */
-	struct ft_number noise;        /* relative noise of the measured rows */
+	int64_t tile_m, tile_n;	      /* the largest tile, e.g. 128 x 256 */
+	struct ft_number start_s;     /* before and after the main loop */
+	struct ft_number tile_s;      /* spent on a tile beside its products */
+	struct ft_number wave_frac;   /* of an unfilled last wave that is lost */
+	struct ft_number square_frac; /* rate of 128x128 tiles against the largest */
+	struct ft_number narrow_frac; /* rate of 64-row tiles */
+	struct ft_number memory_frac; /* of the memory bandwidth */
+	struct ft_number sharpness;   /* p of (compute^p + memory^p)^(1/p) */
+	struct ft_number split;	      /* cost of adding up split inner sums */
+	struct ft_number noise;	      /* relative noise of the measured rows */
 };
 
 /* Measured products C[m,n] = A[m,k] B[k,n], whatever layer they came from. */
@@ -46,7 +46,7 @@ struct ft_gemm_table {
 	size_t n_rows;
 	struct ft_gemm_row *row;
 	float *log_m, *log_n, *log_k; /* log2, padded with far points to 8 */
-	enum ft_dtype dtype;          /* measured in; bf16 and fp16 are one */
+	enum ft_dtype dtype;	      /* measured in; bf16 and fp16 are one */
 	const struct ft_gpu *on;      /* measured on: this GPU or a kin of it */
 	const struct ft_provenance *from;
 };
@@ -55,9 +55,9 @@ struct ft_gemm_table {
  * both, halved if causal. */
 struct ft_attention_model {
 	struct ft_number start_s;
-	struct ft_number efficiency[2];  /* of peak: forward, backward */
-	struct ft_number ramp[2];        /* tokens: rate = s / (s + ramp) */
-	struct ft_number edge[2];        /* tokens of extra work on the diagonal */
+	struct ft_number efficiency[2]; /* of peak: forward, backward */
+	struct ft_number ramp[2];	/* tokens: rate = s / (s + ramp) */
+	struct ft_number edge[2];	/* tokens of extra work on the diagonal */
 	struct ft_number wave_frac;
 	struct ft_number narrow_frac, wide_frac; /* rate of head_dim 64, 256 */
 };
@@ -97,13 +97,13 @@ struct ft_memory_row {
  * sim/memory_bound.c. */
 struct ft_memory_curve {
 	const char *kernel; /* copy, rmsnorm ... ; "default" serves the rest */
-	bool warm;          /* its input was just written and is in the cache */
+	bool warm;	    /* its input was just written and is in the cache */
 	struct ft_number start_s, bytes_per_s, half_bytes;
 	struct ft_number sharpness; /* 1: they add up; more: they overlap */
 	size_t n_rows;
-	struct ft_memory_row *row;  /* by rising length; none: all alike */
+	struct ft_memory_row *row;	/* by rising length; none: all alike */
 	struct ft_number row_sharpness; /* of those */
-	struct ft_number traffic; /* bytes moved per byte of the source buffer */
+	struct ft_number traffic;	/* bytes moved per byte of the source buffer */
 };
 
 struct ft_collective_row {
@@ -146,35 +146,36 @@ struct ft_scale_up {
 	bool mesh;
 	struct ft_number bus_bytes_per_s;  /* ring plateau of a rank (switch) */
 	struct ft_number link_bytes_per_s; /* one pair, as protocols leave it */
-	const struct ft_mesh *pairs;       /* links of an irregular mesh, or NULL */
-	struct ft_number efficiency;       /* of the links, at large sizes */
-	struct ft_number start_s;          /* smallest all-reduce of n_full ranks */
-	int64_t n_full;                    /* ranks of a full node */
-	int64_t nvls_from;                 /* all-reduce in the switch from n; 0 never */
+	const struct ft_mesh *pairs;	   /* links of an irregular mesh, or NULL */
+	struct ft_number efficiency;	   /* of the links, at large sizes */
+	struct ft_number start_s;	   /* smallest all-reduce of n_full ranks */
+	int64_t n_full;			   /* ranks of a full node */
+	int64_t nvls_from; /* all-reduce in the switch from n; 0 never */
 };
 
 struct ft_gpu {
 	const char *name, *vendor, *title;
 	int64_t ranks_per_gpu;
 	struct ft_number memory_bytes, memory_bytes_per_s; /* of a rank */
-	struct ft_number peak_flop_per_s[FT_DTYPES];       /* of a rank; 0: cannot */
-	int64_t compute_units;                             /* of a rank */
-	struct ft_number idle_w, limit_w;                  /* of the card */
-	struct ft_number kernel_floor_s;                   /* the shortest kernel */
-	struct ft_number launch_gap_s;    /* between dependent kernels of a stream */
+	struct ft_number peak_flop_per_s[FT_DTYPES];	   /* of a rank; 0: cannot */
+	int64_t compute_units;				   /* of a rank */
+	struct ft_number idle_w, limit_w;		   /* of the card */
+	struct ft_number kernel_floor_s;		   /* the shortest kernel */
+	struct ft_number launch_gap_s; /* between dependent kernels of a stream */
 	struct ft_gemm_model gemm_model;
-	struct ft_number gemm_efficiency[FT_DTYPES];   /* of peak, large products */
-	struct ft_number gemm_layout[FT_HW_LAYOUTS];   /* time against forward */
-	struct ft_number gemm_accumulate; /* of adding to an fp32 result, beyond its bytes */
-	struct ft_number gemm_grouped;                 /* time against one product */
-	struct ft_number sustained[FT_DTYPES];  /* rate of long runs / of short bursts */
+	struct ft_number gemm_efficiency[FT_DTYPES]; /* of peak, large products */
+	struct ft_number gemm_layout[FT_HW_LAYOUTS]; /* time against forward */
+	struct ft_number
+		gemm_accumulate; /* of adding to an fp32 result, beyond its bytes */
+	struct ft_number gemm_grouped;	       /* time against one product */
+	struct ft_number sustained[FT_DTYPES]; /* rate of long runs / of short bursts */
 	struct ft_attention_model attention_model;
-	const char *attention_impl;             /* what impl NULL means */
-	struct ft_number compute_beside_collective;    /* time factors while both run */
+	const char *attention_impl;		    /* what impl NULL means */
+	struct ft_number compute_beside_collective; /* time factors while both run */
 	struct ft_number memory_beside_collective;
 	struct ft_number collective_beside_compute;
-	struct ft_number copy_beside_gemm;             /* a low-priority copy's */
-	struct ft_gemm_table gemm[FT_DTYPES];          /* n_rows 0: none measured */
+	struct ft_number copy_beside_gemm;    /* a low-priority copy's */
+	struct ft_gemm_table gemm[FT_DTYPES]; /* n_rows 0: none measured */
 	size_t n_attention, n_impls, n_memory, n_collective, n_scale_ups;
 	struct ft_attention_table *attention;
 	struct ft_attention_impl *impl;
@@ -197,12 +198,11 @@ enum {
 
 /* name: of hw/gpus/NAME.yaml, or a path. */
 struct ft_gpu *ft_gpu_load(const char *name, const struct ft_mark *at,
-			   struct ft_error *err)
-	__attribute__((warn_unused_result));
+			   struct ft_error *err) __attribute__((warn_unused_result));
 
 /* The same with some of its rows; of families left out, arithmetic answers. */
-struct ft_gpu *ft_gpu_load_rows(const char *name, int rows,
-				const struct ft_mark *at, struct ft_error *err)
+struct ft_gpu *ft_gpu_load_rows(const char *name, int rows, const struct ft_mark *at,
+				struct ft_error *err)
 	__attribute__((warn_unused_result));
 void ft_gpu_free(struct ft_gpu *gpu);
 
@@ -214,35 +214,34 @@ const struct ft_memory_curve *ft_gpu_memory_curve(const struct ft_gpu *gpu,
 
 struct ft_node {
 	const char *name, *title;
-	int64_t gpus;              /* cards (or GB200 packages) */
-	int64_t scale_up_gpus;     /* joined by the scale-up fabric: 8, or 72 */
-	const char *scale_up;      /* nvlink, nvlink-no-nvls, xgmi, pcie */
-	int64_t scale_up_links;    /* to each peer of a mesh; 0: switched */
+	int64_t gpus;		/* cards (or GB200 packages) */
+	int64_t scale_up_gpus;	/* joined by the scale-up fabric: 8, or 72 */
+	const char *scale_up;	/* nvlink, nvlink-no-nvls, xgmi, pcie */
+	int64_t scale_up_links; /* to each peer of a mesh; 0: switched */
 	struct ft_number scale_up_bytes_per_s; /* a rank, one direction, all peers */
 	struct ft_number scale_up_link_bytes_per_s; /* one pair in a mesh */
-	struct ft_number pcie_bytes_per_s;     /* host and device */
+	struct ft_number pcie_bytes_per_s;	    /* host and device */
 	int64_t nics;
-	struct ft_number nic_bytes_per_s;      /* each, one direction */
-	int64_t nic_ports_per_optic;           /* 2: twin-port cages (DGX) */
-	struct ft_number host_factor;          /* host seconds / the reference's */
-	struct ft_number power_w;              /* without the GPUs, at full load */
-	const char *price_item;                /* of the price book */
-	int64_t nodes_per_price_item;          /* 18 when a rack is bought whole */
+	struct ft_number nic_bytes_per_s; /* each, one direction */
+	int64_t nic_ports_per_optic;	  /* 2: twin-port cages (DGX) */
+	struct ft_number host_factor;	  /* host seconds / the reference's */
+	struct ft_number power_w;	  /* without the GPUs, at full load */
+	const char *price_item;		  /* of the price book */
+	int64_t nodes_per_price_item;	  /* 18 when a rack is bought whole */
 	const char *default_fabric;
 	const struct ft_provenance *from;
 };
 
 struct ft_node *ft_node_load(const char *name, const struct ft_mark *at,
-			     struct ft_error *err)
-	__attribute__((warn_unused_result));
+			     struct ft_error *err) __attribute__((warn_unused_result));
 void ft_node_free(struct ft_node *node);
 
 /* ---- Fabric: a recipe for any size -------------------------------------- */
 
 enum ft_wiring {
-	FT_WIRING_NONE, /* one node */
-	FT_WIRING_RAIL, /* NIC i of every node to leaves of rail i */
-	FT_WIRING_TOR,  /* all NICs of a node to the same leaf */
+	FT_WIRING_NONE,	 /* one node */
+	FT_WIRING_RAIL,	 /* NIC i of every node to leaves of rail i */
+	FT_WIRING_TOR,	 /* all NICs of a node to the same leaf */
 	FT_WIRING_GRAPH, /* as its graph says */
 };
 
@@ -256,7 +255,7 @@ struct ft_attach { /* NICs first..last of nodes first..last */
 };
 
 struct ft_cable {
-	uint32_t a, b;      /* switches */
+	uint32_t a, b; /* switches */
 	int64_t count;
 	double bytes_per_s; /* each, one direction */
 };
@@ -267,7 +266,7 @@ struct ft_switch_graph {
 	struct ft_attach *attach;
 	struct ft_cable *cable;
 	uint8_t *distance; /* (computed) [n_switches^2] cables; FT_UNREACHED */
-	int diameter;      /* (computed) among switches with NICs */
+	int diameter;	   /* (computed) among switches with NICs */
 };
 
 /* The switch of a node's NIC; -1: none. */
@@ -277,28 +276,28 @@ int64_t ft_graph_switch_of(const struct ft_switch_graph *graph, int64_t node,
 struct ft_fabric {
 	const char *name, *title;
 	enum ft_wiring wiring;
-	int64_t radix;            /* ports of a switch, at port_bytes_per_s */
-	int64_t planes;           /* parallel networks that share each NIC's speed */
-	int64_t nics_per_node;    /* 0: as the node says */
+	int64_t radix;	       /* ports of a switch, at port_bytes_per_s */
+	int64_t planes;	       /* parallel networks that share each NIC's speed */
+	int64_t nics_per_node; /* 0: as the node says */
 	struct ft_number port_bytes_per_s;
-	double oversubscription;  /* down / up at the leaf, 1: none */
-	double core_oversubscription; /* the same at the spine, of three tiers */
-	int64_t tiers;            /* 0: as few as it takes */
-	int64_t ports_per_optic;  /* 2: a switch cage holds a twin-port module */
-	int64_t nic_ports_per_optic; /* as the node says, once in a cluster */
+	double oversubscription;       /* down / up at the leaf, 1: none */
+	double core_oversubscription;  /* the same at the spine, of three tiers */
+	int64_t tiers;		       /* 0: as few as it takes */
+	int64_t ports_per_optic;       /* 2: a switch cage holds a twin-port module */
+	int64_t nic_ports_per_optic;   /* as the node says, once in a cluster */
 	bool copper_node, copper_leaf; /* DAC to the leaf, from it: no optics */
-	bool sharp;               /* reduction in the switches */
+	bool sharp;		       /* reduction in the switches */
 	const struct ft_switch_graph *graph; /* of FT_WIRING_GRAPH */
-	bool adaptive;            /* adaptive routing; false: ECMP hashing */
-	int64_t queue_pairs;      /* per connection, for ECMP */
-	struct ft_number efficiency;      /* of a NIC's line rate that data reach */
-	struct ft_number latency_s;       /* NIC to NIC through one leaf */
-	struct ft_number hop_s;           /* each further switch */
-	struct ft_number ring_step_s;     /* one step of an inter-node ring: lambda */
-	struct ft_number rings_from;      /* bytes a rank from which its own tuner has
+	bool adaptive;			     /* adaptive routing; false: ECMP hashing */
+	int64_t queue_pairs;		     /* per connection, for ECMP */
+	struct ft_number efficiency;	     /* of a NIC's line rate that data reach */
+	struct ft_number latency_s;	     /* NIC to NIC through one leaf */
+	struct ft_number hop_s;		     /* each further switch */
+	struct ft_number ring_step_s; /* one step of an inter-node ring: lambda */
+	struct ft_number rings_from;  /* bytes a rank from which its own tuner has
 		all_reduce among up to 128 ranks go by rings, trees below; 0: NCCL's tuner */
-	const char *switch_item, *optic_leaf_item, *optic_node_item,
-		*cable_node_item, *cable_leaf_item, *nic_item; /* of the price book;
+	const char *switch_item, *optic_leaf_item, *optic_node_item, *cable_node_item,
+		*cable_leaf_item, *nic_item; /* of the price book;
 		"" when there is none */
 	struct ft_number switch_w; /* a switch with its optics, at full load */
 	const struct ft_provenance *from;
@@ -319,15 +318,15 @@ void ft_fabric_free(struct ft_fabric *fabric);
  * all planes, and one cable carries a NIC's link to each plane. Source and
  * vectors: tests/test_topology.c. */
 struct ft_topology {
-	int64_t tiers;            /* 0: one node, or no fabric */
-	int64_t endpoints;        /* NIC ports */
+	int64_t tiers;	   /* 0: one node, or no fabric */
+	int64_t endpoints; /* NIC ports */
 	int64_t leaf, spine, core;
 	int64_t leaf_down, leaf_up; /* ports in use of a full leaf */
 	int64_t cables_node_leaf, cables_leaf_spine, cables_spine_core;
-	int64_t transceivers;     /* module ends, twin-port modules counted once */
+	int64_t transceivers; /* module ends, twin-port modules counted once */
 	int64_t optics_node, optics_switch; /* transceivers in NICs, in switches */
-	int64_t nodes_per_leaf;   /* nodes whose NIC i share a leaf */
-	int64_t nodes_per_pod;    /* nodes below one group of spines (3 tiers) */
+	int64_t nodes_per_leaf;		    /* nodes whose NIC i share a leaf */
+	int64_t nodes_per_pod; /* nodes below one group of spines (3 tiers) */
 	int64_t planes;
 };
 
@@ -343,18 +342,18 @@ bool ft_topology_build(const struct ft_fabric *fabric, int64_t nodes,
 /* What real clusters are not: the `imperfections` map of a cluster. Random draws
  * come from the seed alone. */
 struct ft_slow_gpu {
-	int64_t gpu;                /* by its number in the cluster, from 0 */
-	double speed_frac;          /* of its kernels' speed */
+	int64_t gpu;	   /* by its number in the cluster, from 0 */
+	double speed_frac; /* of its kernels' speed */
 };
 
 struct ft_imperfections {
 	bool given;
 	uint64_t seed;
-	bool scattered;             /* placement: ranks' nodes in random order */
+	bool scattered;		    /* placement: ranks' nodes in random order */
 	double failed_uplinks_frac; /* of leaf-spine links, at random */
-	int64_t failed_spines;      /* switches; each takes its part of every leaf's links */
-	double slow_nics_frac;      /* of NICs, at random, */
-	double slow_nic_rate_frac;  /* run at this share of their rate */
+	int64_t failed_spines; /* switches; each takes its part of every leaf's links */
+	double slow_nics_frac; /* of NICs, at random, */
+	double slow_nic_rate_frac;    /* run at this share of their rate */
 	double gpu_speed_spread_frac; /* standard deviation of GPUs' speed */
 	size_t n_slow_gpus;
 	struct ft_slow_gpu *slow_gpu; /* stragglers, by name */
@@ -365,12 +364,12 @@ struct ft_cluster {
 	const struct ft_node *node;
 	const struct ft_fabric *fabric;
 	struct ft_topology topology;
-	int64_t gpus;            /* cards */
+	int64_t gpus; /* cards */
 	int64_t ranks, ranks_per_node;
-	int64_t domain_ranks;    /* ranks joined by one scale-up fabric */
-	int64_t nodes;           /* whole nodes, bought */
+	int64_t domain_ranks; /* ranks joined by one scale-up fabric */
+	int64_t nodes;	      /* whole nodes, bought */
 	int64_t nics_per_node;
-	double nic_bytes_per_s;  /* of a rank: NICs of the node / its ranks */
+	double nic_bytes_per_s; /* of a rank: NICs of the node / its ranks */
 	int64_t ufm_ports;
 	struct ft_imperfections imperfections;
 	struct ft_mark gpus_mark;
@@ -378,8 +377,7 @@ struct ft_cluster {
 
 /* node: the `cluster` map of a scenario: gpu, gpus, node, fabric, ufm_ports,
  * imperfections. */
-struct ft_cluster *ft_cluster_load(const struct node *node,
-				   struct ft_error *err)
+struct ft_cluster *ft_cluster_load(const struct node *node, struct ft_error *err)
 	__attribute__((warn_unused_result));
 
 /* The same with some of the GPU's rows: FT_GPU_COLLECTIVE_ROWS where no kernel is asked

@@ -24,31 +24,31 @@ struct ft_layer {
 	int64_t heads, kv_heads;
 	int64_t qk_head_dim, v_head_dim; /* equal but for latent attention */
 	int64_t q_lora_rank, kv_lora_rank, qk_rope_head_dim; /* 0: plain */
-	int64_t window;        /* tokens seen back; 0: all */
-	int64_t intermediate;  /* width of a dense MLP; 0 in a routed layer */
-	int64_t experts;       /* routed experts; 0: dense */
+	int64_t window;	      /* tokens seen back; 0: all */
+	int64_t intermediate; /* width of a dense MLP; 0 in a routed layer */
+	int64_t experts;      /* routed experts; 0: dense */
 	int64_t experts_per_token;
 	int64_t expert_intermediate;
 	int64_t shared_intermediate; /* of the shared experts together; 0: none */
 };
 
 struct ft_model {
-	const char *name, *type;     /* preset or file name; model_type */
+	const char *name, *type; /* preset or file name; model_type */
 	int64_t hidden_size, n_layers;
-	int64_t vocab_size;          /* as given, before padding */
-	int64_t vocab_multiple;      /* padded up to a multiple of this * tp; 0: not */
-	int64_t max_positions;       /* rows of a learned position table; 0 until
+	int64_t vocab_size;	/* as given, before padding */
+	int64_t vocab_multiple; /* padded up to a multiple of this * tp; 0: not */
+	int64_t max_positions;	/* rows of a learned position table; 0 until
 	                              * ft_model_stretch: as the sequence */
 	enum ft_norm norm;
 	enum ft_positions positions;
 	enum ft_activation activation;
-	bool tied;                   /* output head shares the embedding */
-	bool linear_bias;            /* every linear layer has a bias */
-	bool qkv_bias;               /* only those of q, k, v */
-	bool qk_norm;                /* a norm on each head of q and k */
-	bool norm_bias;              /* norms have a bias beside their weight */
-	bool embedding_norm;         /* a norm on the embedded tokens */
-	struct ft_layer *layer;      /* [n_layers] */
+	bool tied;		/* output head shares the embedding */
+	bool linear_bias;	/* every linear layer has a bias */
+	bool qkv_bias;		/* only those of q, k, v */
+	bool qk_norm;		/* a norm on each head of q and k */
+	bool norm_bias;		/* norms have a bias beside their weight */
+	bool embedding_norm;	/* a norm on the embedded tokens */
+	struct ft_layer *layer; /* [n_layers] */
 	const struct ft_provenance *from;
 };
 
@@ -68,17 +68,17 @@ int64_t ft_model_vocab(const struct ft_model *model, int64_t tp);
 /* Parameter counts. Embedding and head rows are counted padded for tp. */
 double ft_layer_attention_parameters(const struct ft_model *model, int64_t i);
 double ft_layer_dense_parameters(const struct ft_model *model, int64_t i);
-	/* router, shared experts and dense MLP, without routed experts */
+/* router, shared experts and dense MLP, without routed experts */
 double ft_layer_expert_parameters(const struct ft_model *model, int64_t i);
-	/* all routed experts together */
+/* all routed experts together */
 double ft_layer_norm_parameters(const struct ft_model *model, int64_t i);
 double ft_model_embedding_parameters(const struct ft_model *model, int64_t tp);
-	/* input table and learned positions */
+/* input table and learned positions */
 double ft_model_head_parameters(const struct ft_model *model, int64_t tp);
-	/* 0 when tied */
+/* 0 when tied */
 double ft_model_parameters(const struct ft_model *model, int64_t tp);
 double ft_model_active_parameters(const struct ft_model *model, int64_t tp);
-	/* those one token uses: experts_per_token of the routed experts */
+/* those one token uses: experts_per_token of the routed experts */
 
 /* Model FLOPs of one token, forward and backward:
  *   6 * (parameters of the matrix products a token uses: attention, MLP, router,
@@ -94,17 +94,17 @@ enum ft_recompute { FT_RECOMPUTE_NONE, FT_RECOMPUTE_SELECTIVE, FT_RECOMPUTE_FULL
 enum ft_step_start { FT_STEADY, FT_TOGETHER };
 
 struct ft_plan {
-	int64_t ranks;                       /* of the cluster */
+	int64_t ranks; /* of the cluster */
 	int64_t tp, pp, cp, ep, etp, vpp;
-	int64_t dp;                          /* ranks / (tp pp cp) */
-	int64_t edp;                         /* replicas of an expert: tp cp dp / (ep etp) */
-	int64_t sequence;                    /* tokens */
-	int64_t global_batch, micro_batch;   /* sequences */
-	int64_t micro_batches;               /* per replica, the last may be smaller */
-	int64_t last_micro_batch;            /* sequences of the last one */
-	int64_t shard;                       /* ranks that share one copy of sharded state:
+	int64_t dp;	  /* ranks / (tp pp cp) */
+	int64_t edp;	  /* replicas of an expert: tp cp dp / (ep etp) */
+	int64_t sequence; /* tokens */
+	int64_t global_batch, micro_batch; /* sequences */
+	int64_t micro_batches;		   /* per replica, the last may be smaller */
+	int64_t last_micro_batch;	   /* sequences of the last one */
+	int64_t shard;	       /* ranks that share one copy of sharded state:
 	                                      * 1 (ddp), dp * cp, or a divisor (hsdp) */
-	int64_t *stage_layers;               /* [pp * vpp]; chunk c of stage s at c*pp + s */
+	int64_t *stage_layers; /* [pp * vpp]; chunk c of stage s at c*pp + s */
 	enum ft_dtype precision;
 	enum ft_dtype gradient_dtype;
 	enum ft_sharding sharding;
@@ -125,11 +125,9 @@ struct ft_plan_context {
 
 /* node: the `training` map with all defaults laid under it. NULL on error: a
  * split that does not divide, more stages than layers, ... */
-struct ft_plan *ft_plan_load(const struct node *node,
-			     const struct ft_model *model,
+struct ft_plan *ft_plan_load(const struct node *node, const struct ft_model *model,
 			     const struct ft_plan_context *context,
-			     struct ft_error *err)
-	__attribute__((warn_unused_result));
+			     struct ft_error *err) __attribute__((warn_unused_result));
 void ft_plan_free(struct ft_plan *plan);
 
 const char *ft_sharding_name(enum ft_sharding sharding);

@@ -27,8 +27,7 @@ void ft_report_bom_csv(FILE *out, const struct ft_bom *bom);
 
 void ft_report_validation(FILE *out, const struct ft_validation *validation,
 			  bool every_row);
-void ft_report_validation_json(FILE *out,
-			       const struct ft_validation *validation);
+void ft_report_validation_json(FILE *out, const struct ft_validation *validation);
 
 struct ft_collective_line {
 	enum ft_collective op;
@@ -37,32 +36,29 @@ struct ft_collective_line {
 	struct ft_collective_result result;
 };
 
-void ft_report_collectives(FILE *out, const struct ft_collective_line *line,
-			   size_t n);
+void ft_report_collectives(FILE *out, const struct ft_collective_line *line, size_t n);
 /* dir/busbw.svg: bus bandwidth by size, a curve for each op and number of GPUs; of several
  * numbers of GPUs also dir/busbw-by-gpus.svg, a curve for each op and size. */
-bool ft_report_collectives_plot(const char *dir,
-				const struct ft_collective_line *line, size_t n,
-				struct ft_error *err)
+bool ft_report_collectives_plot(const char *dir, const struct ft_collective_line *line,
+				size_t n, struct ft_error *err)
 	__attribute__((warn_unused_result));
-void ft_report_collectives_json(FILE *out,
-				const struct ft_collective_line *line, size_t n);
+void ft_report_collectives_json(FILE *out, const struct ft_collective_line *line,
+				size_t n);
 
 /* Side by side: n scenarios, differences of each against the first. */
 void ft_report_compare(FILE *out, const struct ft_scenario *const *scenario,
 		       const struct ft_outcome *outcome, size_t n);
-void ft_report_compare_json(FILE *out,
-			    const struct ft_scenario *const *scenario,
+void ft_report_compare_json(FILE *out, const struct ft_scenario *const *scenario,
 			    const struct ft_outcome *outcome, size_t n);
 
 /* dir/index.html: one file that needs no network, with plots by gnuplot; the data
  * and scripts of each plot beside it. dir is made if need be. */
 bool ft_report_html(const char *dir, const struct ft_scenario *const *scenario,
-		    const struct ft_outcome *outcome, size_t n,
-		    struct ft_error *err) __attribute__((warn_unused_result));
+		    const struct ft_outcome *outcome, size_t n, struct ft_error *err)
+	__attribute__((warn_unused_result));
 
 /* What is known of one kind, with provenance: "gpus", "models" ... */
-bool ft_report_list(FILE *out, const char *kind, bool json,
-		    struct ft_error *err) __attribute__((warn_unused_result));
+bool ft_report_list(FILE *out, const char *kind, bool json, struct ft_error *err)
+	__attribute__((warn_unused_result));
 
 #endif

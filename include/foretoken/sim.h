@@ -31,8 +31,8 @@
 /* A predicted duration. */
 struct ft_prediction {
 	double time_s;
-	double spread_frac;  /* one standard deviation of the relative error */
-	bool extrapolated;   /* the shape lies far from anything measured */
+	double spread_frac; /* one standard deviation of the relative error */
+	bool extrapolated;  /* the shape lies far from anything measured */
 };
 
 enum ft_clock { FT_CLOCK_BURST, FT_CLOCK_SUSTAINED };
@@ -56,17 +56,15 @@ bool ft_kernel_recall(struct ft_memo *memo, const struct ft_gpu *gpu,
 /* One collective alone, on its own ranks. */
 struct ft_collective_result {
 	struct ft_prediction duration;
-	const char *algorithm, *protocol;  /* ring tree nvls direct sharp ... */
-	double scale_up_bytes;   /* what a rank sends inside the domain, */
-	double nic_bytes;        /* and through its NIC */
-	int64_t domains;         /* scale-up domains it spans; 1: inside one */
+	const char *algorithm, *protocol; /* ring tree nvls direct sharp ... */
+	double scale_up_bytes;		  /* what a rank sends inside the domain, */
+	double nic_bytes;		  /* and through its NIC */
+	int64_t domains;		  /* scale-up domains it spans; 1: inside one */
 };
 
-bool ft_collective_predict(const struct ft_cluster *cluster,
-			   enum ft_collective op, double bytes,
-			   struct ft_group_shape shape,
-			   struct ft_collective_result *out,
-			   struct ft_error *err)
+bool ft_collective_predict(const struct ft_cluster *cluster, enum ft_collective op,
+			   double bytes, struct ft_group_shape shape,
+			   struct ft_collective_result *out, struct ft_error *err)
 	__attribute__((warn_unused_result));
 
 /* The same by one algorithm (ring, tree, nvlstree, sharp, pat, hierarchical, direct) or
@@ -78,19 +76,16 @@ struct ft_collective_choice {
 };
 bool ft_collective_by(const struct ft_cluster *cluster, enum ft_collective op,
 		      double bytes, struct ft_group_shape shape,
-		      struct ft_collective_choice by,
-		      struct ft_collective_result *out, struct ft_error *err)
-	__attribute__((warn_unused_result));
+		      struct ft_collective_choice by, struct ft_collective_result *out,
+		      struct ft_error *err) __attribute__((warn_unused_result));
 
 /* Inside one node from the profile's tables; fabric NULL: the first that it has. The
  * stride matters in irregular meshes alone. false when the profile knows nothing of this
  * op over this fabric. */
 bool ft_collective_inside(const struct ft_gpu *gpu, const char *fabric,
 			  enum ft_collective op, struct ft_group_shape group,
-			  double bytes,
-			  struct ft_collective_result *out,
-			  struct ft_error *err)
-	__attribute__((warn_unused_result));
+			  double bytes, struct ft_collective_result *out,
+			  struct ft_error *err) __attribute__((warn_unused_result));
 
 struct ft_breakdown {
 	double compute_s, exposed_communication_s, bubble_s, host_s, optimizer_s;
@@ -99,7 +94,7 @@ struct ft_breakdown {
 /* Where the kernel time goes, by work; largest first. */
 struct ft_share {
 	const char *name;
-	double time_s;   /* of a rank, mean over classes */
+	double time_s; /* of a rank, mean over classes */
 	double count;
 	bool communication;
 	bool extrapolated;
@@ -116,14 +111,14 @@ struct ft_class_result {
 
 struct ft_run {
 	ft_ps step;
-	struct ft_breakdown breakdown;       /* adds up to the step */
-	double low_s, high_s;                /* P10 and P90 */
+	struct ft_breakdown breakdown; /* adds up to the step */
+	double low_s, high_s;	       /* P10 and P90 */
 	double extrapolated_frac;
 	uint64_t events;
 	size_t n_classes, n_shares;
 	struct ft_class_result *class;
 	struct ft_share *share;
-	double gpu_busy_frac;                /* compute and optimizer / step */
+	double gpu_busy_frac; /* compute and optimizer / step */
 };
 
 /* A step to run: its graph, the machine, the software. */
@@ -141,9 +136,8 @@ struct ft_sim_job {
  * predictions. Each may be NULL. The GPUs that the cluster's imperfections slow down run
  * as pipelines of their own, which come behind the others in ft_run's classes.
  */
-struct ft_run *ft_sim_run(const struct ft_sim_job *job,
-			  const struct ft_sim_job *beside, FILE *timeline,
-			  struct ft_memo *memo, struct ft_error *err)
+struct ft_run *ft_sim_run(const struct ft_sim_job *job, const struct ft_sim_job *beside,
+			  FILE *timeline, struct ft_memo *memo, struct ft_error *err)
 	__attribute__((warn_unused_result));
 void ft_run_free(struct ft_run *run);
 

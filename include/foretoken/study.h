@@ -29,29 +29,28 @@ void ft_shelf_free(struct ft_shelf *shelf);
 
 struct ft_scenario {
 	const char *file;
-	const struct node *given;       /* as written, --set applied */
-	const struct ft_model *model;   /* NULL when only the cluster is needed */
+	const struct node *given;     /* as written, --set applied */
+	const struct ft_model *model; /* NULL when only the cluster is needed */
 	const struct ft_plan *plan;
 	const struct ft_stack *stack;
 	const struct ft_cluster *cluster;
 	const struct ft_prices *prices;
-	struct ft_memo *memo;           /* the shelf's */
+	struct ft_memo *memo; /* the shelf's */
 	struct ft_cost_terms terms;
 	size_t n_assumed;
-	const char **assumed;           /* dotted keys */
+	const char **assumed; /* dotted keys */
 };
 
 /* sets: n of "a.b=c". whole: false reads only the cluster and cost parts (bom,
  * collective). shelf must outlive the scenario. */
 struct ft_scenario *ft_scenario_load(struct ft_shelf *shelf, const char *path,
-				     const char *const *sets, size_t n,
-				     bool whole, struct ft_error *err)
+				     const char *const *sets, size_t n, bool whole,
+				     struct ft_error *err)
 	__attribute__((warn_unused_result));
 
 /* The same from a document already read; the nodes must outlive it. */
-struct ft_scenario *ft_scenario_from(struct ft_shelf *shelf,
-				     const struct node *root, const char *name,
-				     bool whole, struct ft_error *err)
+struct ft_scenario *ft_scenario_from(struct ft_shelf *shelf, const struct node *root,
+				     const char *name, bool whole, struct ft_error *err)
 	__attribute__((warn_unused_result));
 void ft_scenario_free(struct ft_scenario *scenario);
 
@@ -67,10 +66,10 @@ struct ft_outcome {
 	double extrapolated_frac;
 	struct ft_cost cost;
 	char bottleneck[200];
-	const char *beside;         /* file of the other job; NULL: alone */
-	double step_alone_s;        /* without it */
-	const struct ft_run *run;   /* owned: shares, classes */
-	const struct ft_bom *bom;   /* owned */
+	const char *beside;	  /* file of the other job; NULL: alone */
+	double step_alone_s;	  /* without it */
+	const struct ft_run *run; /* owned: shares, classes */
+	const struct ft_bom *bom; /* owned */
 };
 
 /* timeline may be NULL. graph_of, when given, replaces the built graph. */
@@ -90,16 +89,15 @@ void ft_outcome_release(struct ft_outcome *outcome);
 
 /* A number of the outcome by its JSON name ("memory_bytes_per_gpu.total");
  * false when there is none of that name. */
-bool ft_outcome_get(const struct ft_outcome *outcome, const char *key,
-		    double *value);
+bool ft_outcome_get(const struct ft_outcome *outcome, const char *key, double *value);
 
 /* ---- validate ------------------------------------------------------------- */
 
 struct ft_check {
 	const char *id, *group, *key;
 	double measured, predicted;
-	double error_frac;         /* in time: positive is predicted too slow */
-	double low, high;          /* of the predicted value */
+	double error_frac; /* in time: positive is predicted too slow */
+	double low, high;  /* of the predicted value */
 	double extrapolated_frac;
 	bool inside;
 };
@@ -124,8 +122,7 @@ struct ft_validation {
 };
 
 /* progress is told (done, total) now and then; may be NULL. */
-struct ft_validation *ft_validate(const char *path, const char *const *sets,
-				  size_t n,
+struct ft_validation *ft_validate(const char *path, const char *const *sets, size_t n,
 				  void (*progress)(size_t done, size_t total),
 				  struct ft_error *err)
 	__attribute__((warn_unused_result));
@@ -134,24 +131,23 @@ void ft_validation_free(struct ft_validation *validation);
 /* Reads kernel rows as validate does; writes them back with predicted.time_us
  * and extrapolated behind. Rows that cannot be predicted keep both empty; their
  * number comes back in *failed, the first reason in *why. */
-bool ft_study_kernels(const char *gpu, const char *path, FILE *out,
-		      size_t *failed, struct ft_error *why, struct ft_error *err)
+bool ft_study_kernels(const char *gpu, const char *path, FILE *out, size_t *failed,
+		      struct ft_error *why, struct ft_error *err)
 	__attribute__((warn_unused_result));
 
 /* ---- compare ---------------------------------------------------------------- */
 
 struct ft_difference {
-	const char *what;     /* "time in attention_out (forward)" ... */
-	double share_frac;    /* of the difference in time per token, signed */
-	double value[2];      /* first and second scenario, ns per token and GPU */
+	const char *what;  /* "time in attention_out (forward)" ... */
+	double share_frac; /* of the difference in time per token, signed */
+	double value[2];   /* first and second scenario, ns per token and GPU */
 };
 
 /* Where the time per token and GPU of b differs from that of a, largest first. */
 struct ft_difference *ft_study_differences(const struct ft_scenario *sa,
 					   const struct ft_outcome *a,
 					   const struct ft_scenario *sb,
-					   const struct ft_outcome *b,
-					   size_t *n);
+					   const struct ft_outcome *b, size_t *n);
 void ft_differences_free(struct ft_difference *differences);
 
 /* ---- sweep -------------------------------------------------------------------- */
@@ -162,7 +158,7 @@ struct ft_sweep {
 	size_t n_sets;
 	const char *const *vary; /* "KEY=A,B,C" */
 	size_t n_vary;
-	int threads;             /* 0: all cores */
+	int threads; /* 0: all cores */
 	void (*progress)(size_t done, size_t total);
 };
 

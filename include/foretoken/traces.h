@@ -46,64 +46,65 @@ enum ft_group {
 	FT_GROUP_CP,
 	FT_GROUP_EP,
 	FT_GROUP_ETP,
-	FT_GROUP_DP,      /* data parallel, with cp folded in: gradients */
-	FT_GROUP_SHARD,   /* the ranks that share one copy (fsdp, hsdp, zero) */
-	FT_GROUP_REPLICA, /* the same shard in other copies (hsdp) */
-	FT_GROUP_EDP,     /* replicas of an expert */
-	FT_GROUP_PP,      /* the neighbour stage */
+	FT_GROUP_DP,	    /* data parallel, with cp folded in: gradients */
+	FT_GROUP_SHARD,	    /* the ranks that share one copy (fsdp, hsdp, zero) */
+	FT_GROUP_REPLICA,   /* the same shard in other copies (hsdp) */
+	FT_GROUP_EDP,	    /* replicas of an expert */
+	FT_GROUP_PP,	    /* the neighbour stage */
 	FT_GROUP_EMBEDDING, /* first and last stage share a tied embedding */
 	FT_GROUPS
 };
 
 struct ft_work {
 	enum ft_work_kind kind;
-	const char *name;  /* "qkv", "rmsnorm", "fsdp_copy_in": says what it is */
+	const char *name; /* "qkv", "rmsnorm", "fsdp_copy_in": says what it is */
 	enum ft_dtype dtype;
 	union {
 		struct {
 			enum ft_layout layout;
 			int64_t m, n, k;
-			int64_t groups;  /* grouped product: m is the total over groups */
+			int64_t groups; /* grouped product: m is the total over groups */
 			bool accumulate; /* into an fp32 gradient */
 		} gemm;
 		struct {
 			enum ft_pass pass;
 			int64_t batch, heads, kv_heads;
-			int64_t queries, keys;  /* sequence lengths */
+			int64_t queries, keys; /* sequence lengths */
 			int64_t qk_head_dim, v_head_dim;
-			int64_t window;         /* 0: all */
+			int64_t window; /* 0: all */
 			bool causal;
-			const char *impl;       /* cudnn fa2 ...; NULL: the GPU's own */
+			const char *impl; /* cudnn fa2 ...; NULL: the GPU's own */
 		} attention;
 		struct {
-			const char *kernel; /* curve of the profile: copy, rmsnorm ... */
-			double bytes;       /* read plus written */
-			double row_bytes;   /* of the source, of kernels that take it whole; 0: unknown */
-			bool warm;          /* its input is still in the cache */
-			bool low_priority;  /* gets compute units only from the tails of others */
+			const char
+				*kernel; /* curve of the profile: copy, rmsnorm ... */
+			double bytes;	 /* read plus written */
+			double row_bytes; /* of the source, of kernels that take it whole; 0: unknown */
+			bool warm; /* its input is still in the cache */
+			bool low_priority; /* gets compute units only from the tails of others */
 		} memory;
 		struct {
 			enum ft_collective op;
 			enum ft_group group;
-			double bytes;       /* as nccl-tests counts them */
-			double fanout;      /* all_to_all: copies of each token that
+			double bytes;	  /* as nccl-tests counts them */
+			double fanout;	  /* all_to_all: copies of each token that
 					     * cross the network once a domain; 0: all */
-			bool copy_engine;   /* takes no compute units */
+			bool copy_engine; /* takes no compute units */
 		} communication;
 	};
 };
 
 enum ft_stream {
 	FT_STREAM_COMPUTE,
-	FT_STREAM_COPY,    /* FSDP's copy-in */
-	FT_STREAM_GATHER,  /* parameter all-gathers */
-	FT_STREAM_REDUCE,  /* gradient reductions */
+	FT_STREAM_COPY,	  /* FSDP's copy-in */
+	FT_STREAM_GATHER, /* parameter all-gathers */
+	FT_STREAM_REDUCE, /* gradient reductions */
 	FT_STREAM_TP,
 	FT_STREAM_CP,
 	FT_STREAM_EP,
 	FT_STREAM_SEND_FORWARD,
 	FT_STREAM_SEND_BACKWARD,
-	FT_STREAM_RECV_FORWARD,  /* activations from the stage before */
+	FT_STREAM_RECV_FORWARD,	 /* activations from the stage before */
 	FT_STREAM_RECV_BACKWARD, /* gradients from the stage behind */
 	FT_STREAMS
 };
@@ -111,22 +112,22 @@ enum ft_stream {
 /* What an op may wait for: a named event as the host recorded it last, or the
  * op that the host launched last on some stream (FT_TAIL). */
 enum ft_event {
-	FT_EVENT_UNSHARDED,   /* a unit's weights are in place, on compute */
-	FT_EVENT_HEAD,        /* the output head's product is over, on compute */
+	FT_EVENT_UNSHARDED, /* a unit's weights are in place, on compute */
+	FT_EVENT_HEAD,	    /* the output head's product is over, on compute */
 	FT_EVENTS,
-	FT_TAIL = 0x40,       /* FT_TAIL + stream */
+	FT_TAIL = 0x40, /* FT_TAIL + stream */
 	FT_EVENT_NONE = 0xff
 };
 
 enum { FT_OP_WAITS = 3 };
 
 struct ft_op {
-	uint32_t work;               /* index into works */
-	uint8_t stream;              /* enum ft_stream */
-	uint8_t launches;            /* kernels that the host launches for it */
-	bool optimizer;              /* counted as the optimizer's time */
-	uint8_t record;              /* event, or FT_EVENT_NONE */
-	uint8_t wait[FT_OP_WAITS];   /* events, tails, or FT_EVENT_NONE */
+	uint32_t work;		   /* index into works */
+	uint8_t stream;		   /* enum ft_stream */
+	uint8_t launches;	   /* kernels that the host launches for it */
+	bool optimizer;		   /* counted as the optimizer's time */
+	uint8_t record;		   /* event, or FT_EVENT_NONE */
+	uint8_t wait[FT_OP_WAITS]; /* events, tails, or FT_EVENT_NONE */
 };
 
 const char *ft_event_name(enum ft_event event);
@@ -147,8 +148,8 @@ struct ft_segment {
 	const char *name;
 	size_t n_ops;
 	struct ft_op *op;
-	double host[FT_HOSTS];        /* how often each host activity of the stack */
-	double net_bytes[FT_MEMORIES];  /* taken (or given back) when it is over */
+	double host[FT_HOSTS];		/* how often each host activity of the stack */
+	double net_bytes[FT_MEMORIES];	/* taken (or given back) when it is over */
 	double peak_bytes[FT_MEMORIES]; /* at its fullest moment, above its start */
 };
 
@@ -159,14 +160,14 @@ struct ft_call {
 
 struct ft_class {
 	const char *name; /* "stage 0" */
-	int64_t ranks;    /* how many ranks it stands for */
+	int64_t ranks;	  /* how many ranks it stands for */
 	size_t n_calls;
 	struct ft_call *call;
 	double base_bytes[FT_MEMORIES]; /* held all through the step */
 };
 
 struct ft_group_shape {
-	int64_t size;   /* ranks; 1: no communication */
+	int64_t size;	/* ranks; 1: no communication */
 	int64_t stride; /* distance between neighbours, in ranks */
 };
 
@@ -177,15 +178,14 @@ struct ft_graph {
 	struct ft_class *class;
 	struct ft_group_shape group[FT_GROUPS];
 	bool host_runs_ahead; /* steady: nothing makes the host wait for the GPU */
-	double tokens;        /* of one step, all replicas */
+	double tokens;	      /* of one step, all replicas */
 	double recomputed_flop_per_rank; /* work done twice, for hfu */
 };
 
 /* The step of this model under this plan as this stack would run it. */
 struct ft_graph *ft_graph_build(const struct ft_model *model,
 				const struct ft_plan *plan,
-				const struct ft_stack *stack,
-				struct ft_error *err)
+				const struct ft_stack *stack, struct ft_error *err)
 	__attribute__((warn_unused_result));
 void ft_graph_free(struct ft_graph *graph);
 

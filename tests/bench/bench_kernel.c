@@ -46,8 +46,7 @@ static double time_of(const struct ft_gpu *gpu, struct ft_memo *memo,
 	for (int64_t i = 0; i < ROUNDS; i++) {
 		struct ft_work w = work(i);
 
-		if (!ft_kernel_recall(memo, gpu, &w, FT_CLOCK_SUSTAINED, &p,
-				      &err))
+		if (!ft_kernel_recall(memo, gpu, &w, FT_CLOCK_SUSTAINED, &p, &err))
 			return -1;
 		*sum += p.time_s;
 	}

@@ -29,8 +29,8 @@ static void rail(uint32_t gpus, bool shift)
 		cap[i] = 50e9;
 	share_init(&s, &mem, cap, links);
 	for (uint32_t src = 0; src < gpus; src++) {
-		uint32_t dst = shift ? (src + 8 * (gpus / 16)) % gpus :
-				       (src + 8) % gpus;
+		uint32_t dst =
+			shift ? (src + 8 * (gpus / 16)) % gpus : (src + 8) % gpus;
 		uint32_t ls = src / 256 * 8 + src % 8, ld = dst / 256 * 8 + dst % 8;
 		uint32_t link[4] = { src, gpus + dst }, n = 2, spine = rnd() % up;
 
@@ -59,8 +59,9 @@ static void rail(uint32_t gpus, bool shift)
 	}
 	update = (now_s() - t) / (2 * events);
 	printf("share %7u flows, %-10s scratch %8.3f ms (%5.1f M rates/s), "
-	       "update %6.2f us\n", gpus, shift ? "half shift" : "rail ring",
-	       scratch * 1e3, gpus / scratch * 1e-6, update * 1e6);
+	       "update %6.2f us\n",
+	       gpus, shift ? "half shift" : "rail ring", scratch * 1e3,
+	       gpus / scratch * 1e-6, update * 1e6);
 	arena_release(&mem);
 }
 

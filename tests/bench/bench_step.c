@@ -51,8 +51,8 @@ static bool once(const char *text, double *events, double *step)
 	struct ft_error err;
 	struct ft_outcome o;
 	struct node *n = node_read_text(&mem, "bench", text, strlen(text), &err);
-	struct ft_scenario *s = n ? ft_scenario_from(shelf, n, "bench", true, &err) :
-				    NULL;
+	struct ft_scenario *s =
+		n ? ft_scenario_from(shelf, n, "bench", true, &err) : NULL;
 	bool ok = s && ft_study_simulate(s, NULL, NULL, &o, &err);
 
 	if (ok) {
@@ -84,8 +84,8 @@ int main(void)
 		}
 		getrusage(RUSAGE_SELF, &use);
 		printf("step %-48s %7.1f ms, %7.0f k events, %5.1f M/s, %4ld MB\n",
-		       cases[i].name, best * 1e3, events * 1e-3,
-		       events / best * 1e-6, use.ru_maxrss / 1024);
+		       cases[i].name, best * 1e3, events * 1e-3, events / best * 1e-6,
+		       use.ru_maxrss / 1024);
 	}
 	return 0;
 }

@@ -11,9 +11,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-	struct ft_probe_run run = { .backend = "kineto", .device = "",
-				    .date = "", .driver = "", .fabric = "",
-				    .libraries = "", .source = "fuzz" };
+	struct ft_probe_run run = { .backend = "kineto",
+				    .device = "",
+				    .date = "",
+				    .driver = "",
+				    .fabric = "",
+				    .libraries = "",
+				    .source = "fuzz" };
 	int file = memfd_create("trace", 0);
 	struct ft_store *store;
 	struct ft_error err;
@@ -25,8 +29,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
 	store = ft_store_open(":memory:", true, &err);
 	if (store && write(file, data, n) == (ssize_t)n)
-		(void)!ft_store_import(store, FT_IMPORT_KINETO, path, &run,
-				       &cells, &err);
+		(void)!ft_store_import(store, FT_IMPORT_KINETO, path, &run, &cells,
+				       &err);
 	ft_store_close(store);
 	close(file);
 	return 0;

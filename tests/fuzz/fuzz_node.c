@@ -12,8 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
 	struct arena mem = { 0 };
 	struct ft_error err;
-	struct node *node = node_read_text(&mem, "fuzz", (const char *)data, n,
-					   &err);
+	struct node *node = node_read_text(&mem, "fuzz", (const char *)data, n, &err);
 
 	if (node)
 		ft_model_free(ft_model_load(node, &err));

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "tests/hip_on_cpu/numbers.h"
-#include "calibrate/probe_hip_min.h"
-#include "calibrate/probe_kernels.h"
+#include "calibrate/probes/gpu/hip_min.h"
+#include "calibrate/probes/gpu/kernels.h"
 
 struct lt_desc {
 	int ta, tb;
@@ -52,13 +52,13 @@ int hipblasLtMatmulDescSetAttribute(hipblasLtMatmulDesc_t d, int name,
 		d->tb = *(const int *)value;
 	return 0;
 }
-int hipblasLtMatrixLayoutCreate(hipblasLtMatrixLayout_t *l, int type,
-				uint64_t rows, uint64_t columns, int64_t ld)
+int hipblasLtMatrixLayoutCreate(hipblasLtMatrixLayout_t *l, int type, uint64_t rows,
+				uint64_t columns, int64_t ld)
 {
 	*l = calloc(1, sizeof(**l));
-	**l = (struct lt_layout){ rows, columns, ld, 0, 1,
-				  type == HIP_R_32F_ ? KERNEL_FP32 :
-						       KERNEL_BF16 };
+	**l = (struct lt_layout){
+		rows, columns, ld, 0, 1, type == HIP_R_32F_ ? KERNEL_FP32 : KERNEL_BF16
+	};
 	return ld < (int64_t)rows || (type != HIP_R_32F_ && type != HIP_R_16BF_);
 }
 int hipblasLtMatrixLayoutSetAttribute(hipblasLtMatrixLayout_t l, int name,
@@ -91,15 +91,14 @@ int hipblasLtMatmulPreferenceSetAttribute(hipblasLtMatmulPreference_t p, int nam
 					  const void *value, size_t n)
 {
 	p->bytes = *(const size_t *)value;
-	return name != HIPBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES ||
-	       n != sizeof(size_t);
+	return name != HIPBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES || n != sizeof(size_t);
 }
 
 /* Do the shapes fit each other? */
-int hipblasLtMatmulAlgoGetHeuristic(hipblasLtHandle_t h, hipblasLtMatmulDesc_t d,
-	hipblasLtMatrixLayout_t a, hipblasLtMatrixLayout_t b,
-	hipblasLtMatrixLayout_t c, hipblasLtMatrixLayout_t out,
-	hipblasLtMatmulPreference_t p, int most,
+int hipblasLtMatmulAlgoGetHeuristic(
+	hipblasLtHandle_t h, hipblasLtMatmulDesc_t d, hipblasLtMatrixLayout_t a,
+	hipblasLtMatrixLayout_t b, hipblasLtMatrixLayout_t c,
+	hipblasLtMatrixLayout_t out, hipblasLtMatmulPreference_t p, int most,
 	hipblasLtMatmulHeuristicResult_t result[], int *found)
 {
 	uint64_t m = d->ta == HIPBLAS_OP_T ? a->columns : a->rows;
@@ -113,19 +112,19 @@ int hipblasLtMatmulAlgoGetHeuristic(hipblasLtHandle_t h, hipblasLtMatmulDesc_t d
 	return 0;
 }
 
-static double at(const void *p, const struct lt_layout *l, int64_t batch,
-		 uint64_t i, uint64_t j)
+static double at(const void *p, const struct lt_layout *l, int64_t batch, uint64_t i,
+		 uint64_t j)
 {
-	return (double)number_load(p, (uint64_t)(batch * l->step) + i +
-					      j * (uint64_t)l->ld, l->dtype);
+	return (double)number_load(
+		p, (uint64_t)(batch * l->step) + i + j * (uint64_t)l->ld, l->dtype);
 }
 
-int hipblasLtMatmul(hipblasLtHandle_t h, hipblasLtMatmulDesc_t d,
-	const void *alpha, const void *a, hipblasLtMatrixLayout_t la,
-	const void *b, hipblasLtMatrixLayout_t lb, const void *beta,
-	const void *c, hipblasLtMatrixLayout_t lc, void *out,
-	hipblasLtMatrixLayout_t lo, const hipblasLtMatmulAlgo_t *algo,
-	void *work, size_t n_work, hipStream_t stream)
+int hipblasLtMatmul(hipblasLtHandle_t h, hipblasLtMatmulDesc_t d, const void *alpha,
+		    const void *a, hipblasLtMatrixLayout_t la, const void *b,
+		    hipblasLtMatrixLayout_t lb, const void *beta, const void *c,
+		    hipblasLtMatrixLayout_t lc, void *out, hipblasLtMatrixLayout_t lo,
+		    const hipblasLtMatmulAlgo_t *algo, void *work, size_t n_work,
+		    hipStream_t stream)
 {
 	bool ta = d->ta == HIPBLAS_OP_T, tb = d->tb == HIPBLAS_OP_T;
 	uint64_t inner = ta ? la->rows : la->columns;
@@ -145,8 +144,9 @@ int hipblasLtMatmul(hipblasLtHandle_t h, hipblasLtMatmulDesc_t d,
 				sum *= (double)*(const float *)alpha;
 				if (more != 0) /* else C may hold anything */
 					sum += more * at(c, lc, s, i, j);
-				number_store(out, (uint64_t)(s * lo->step) + i +
-						  j * (uint64_t)lo->ld,
+				number_store(out,
+					     (uint64_t)(s * lo->step) + i +
+						     j * (uint64_t)lo->ld,
 					     lo->dtype, (float)sum);
 			}
 	return 0;

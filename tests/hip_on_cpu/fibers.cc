@@ -1,5 +1,5 @@
 /*
- * tests/hip_on_cpu/fibers.cc - the probes' own kernels (calibrate/probe_kernels.inc) on the
+ * tests/hip_on_cpu/fibers.cc - the probes' own kernels (calibrate/probes/gpu/kernels.inc) on the
  * CPU: a block's threads are fibers that take turns at each barrier. In the place of
  * kernels.c, for small shapes
  */
@@ -11,7 +11,7 @@
 #include <functional>
 #include <vector>
 
-#include "calibrate/probe_kernels.h"
+#include "calibrate/probes/gpu/kernels.h"
 
 struct dim {
 	unsigned x;
@@ -32,7 +32,7 @@ static void take_turns()
 #define __syncthreads() take_turns()
 #define __sinf sinf
 #define __cosf cosf
-#include "calibrate/probe_kernels.inc"
+#include "calibrate/probes/gpu/kernels.inc"
 
 static void fiber_main()
 {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "tests/hip_on_cpu/numbers.h"
-#include "calibrate/probe_kernels.h"
+#include "calibrate/probes/gpu/kernels.h"
 
 float number_load(const void *p, uint64_t i, int dtype)
 {
@@ -61,12 +61,11 @@ void kernel_block(const void *p, uint64_t at, uint64_t rows, uint64_t width,
 	(void)stream;
 	for (uint64_t i = 0; i < rows; i++)
 		for (uint64_t j = 0; j < width; j++)
-			out[i * width + j] = number_load(p, at + i * stride + j,
-							 dtype);
+			out[i * width + j] = number_load(p, at + i * stride + j, dtype);
 }
 
-void kernel_gather(const void *p, uint64_t at, uint64_t stride, uint64_t n,
-		   int dtype, float *out, void *stream)
+void kernel_gather(const void *p, uint64_t at, uint64_t stride, uint64_t n, int dtype,
+		   float *out, void *stream)
 {
 	kernel_block(p, at, n, 1, stride, dtype, out, stream);
 }
@@ -89,11 +88,10 @@ void kernel_attention_softmax(void *scores, int64_t rows, int64_t n, int causal,
 		double sum = 0;
 
 		for (int64_t i = 0; i < seen; i++)
-			sum += exp((double)number_load(row, (uint64_t)i,
-						       KERNEL_BF16));
+			sum += exp((double)number_load(row, (uint64_t)i, KERNEL_BF16));
 		for (int64_t i = 0; i < n; i++) {
-			double e = exp((double)number_load(row, (uint64_t)i,
-							   KERNEL_BF16));
+			double e =
+				exp((double)number_load(row, (uint64_t)i, KERNEL_BF16));
 
 			number_store(row, (uint64_t)i, KERNEL_BF16,
 				     i < seen ? (float)(e / sum) : 0);
@@ -112,19 +110,18 @@ void kernel_attention_gradient(const void *prob, void *d, int64_t rows, int64_t 
 
 		for (int64_t i = 0; i < n; i++)
 			sum += (double)number_load(p, (uint64_t)i, KERNEL_BF16) *
-			       (double)number_load(row, (uint64_t)i,
-						   KERNEL_BF16);
+			       (double)number_load(row, (uint64_t)i, KERNEL_BF16);
 		for (int64_t i = 0; i < n; i++)
-			number_store(row, (uint64_t)i, KERNEL_BF16,
-				     number_load(p, (uint64_t)i, KERNEL_BF16) *
-					     (number_load(row, (uint64_t)i,
-							  KERNEL_BF16) -
-					      (float)sum));
+			number_store(
+				row, (uint64_t)i, KERNEL_BF16,
+				number_load(p, (uint64_t)i, KERNEL_BF16) *
+					(number_load(row, (uint64_t)i, KERNEL_BF16) -
+					 (float)sum));
 	}
 }
 
-int kernel_memory(const char *name, void *x, void *y, void *z, int64_t m,
-		  int64_t n, void *stream)
+int kernel_memory(const char *name, void *x, void *y, void *z, int64_t m, int64_t n,
+		  void *stream)
 {
 	(void)name, (void)x, (void)y, (void)z, (void)m, (void)n, (void)stream;
 	return -1;

@@ -10,14 +10,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "calibrate/backend.h"
+#include "calibrate/probes/backend.h"
 
 const struct probe_backend *probe_backend_get(void);
 
 static struct probe_cell cell_of(char **a, int n)
 {
-	struct probe_cell c = { .kind = PROBE_COLLECTIVE, .kernel = "",
-				.dtype = "bf16", .layout = "", .impl = "",
+	struct probe_cell c = { .kind = PROBE_COLLECTIVE,
+				.kernel = "",
+				.dtype = "bf16",
+				.layout = "",
+				.impl = "",
 				.pass = "" };
 	int64_t v[6] = { 0 };
 
@@ -43,10 +46,11 @@ static struct probe_cell cell_of(char **a, int n)
 
 int main(int argc, char **argv)
 {
-	static const char *const words[] = { "ok", "unsupported", "no-memory",
-					     "wrong", "failed", "absent" };
-	struct probe_method m = { .warm_up = 0, .least_reps = 1, .most_reps = 1,
-				  .cell_s = 1e-6, .seed = 1 };
+	static const char *const words[] = { "ok",    "unsupported", "no-memory",
+					     "wrong", "failed",	     "absent" };
+	struct probe_method m = {
+		.warm_up = 0, .least_reps = 1, .most_reps = 1, .cell_s = 1e-6, .seed = 1
+	};
 	const struct probe_backend *b = probe_backend_get();
 	struct probe_time t = { .relative_error = -1 };
 	struct probe_device d = { .devices = 0 };
@@ -63,8 +67,7 @@ int main(int argc, char **argv)
 		status = b->run(s, &c, &m, &t, why, sizeof(why));
 		b->close(s);
 	}
-	printf("%s %.2e %s; attention by %s (%s)\n", words[status],
-	       t.relative_error, why, d.fused[0] ? d.fused : "nothing fused",
-	       d.attention);
+	printf("%s %.2e %s; attention by %s (%s)\n", words[status], t.relative_error,
+	       why, d.fused[0] ? d.fused : "nothing fused", d.attention);
 	return status != PROBE_OK;
 }

@@ -1,4 +1,4 @@
-/* tests/hip_on_cpu/numbers.h - formats, by KERNEL_... of calibrate/probe_kernels.h */
+/* tests/hip_on_cpu/numbers.h - formats, by KERNEL_... of calibrate/probes/gpu/kernels.h */
 #ifndef HIP_ON_CPU_NUMBERS_H
 #define HIP_ON_CPU_NUMBERS_H
 

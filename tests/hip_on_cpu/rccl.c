@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "tests/hip_on_cpu/numbers.h"
-#include "calibrate/probe_hip_min.h"
-#include "calibrate/probe_kernels.h"
+#include "calibrate/probes/gpu/hip_min.h"
+#include "calibrate/probes/gpu/kernels.h"
 
 #ifndef BREAK_OP
 #define BREAK_OP ""
@@ -82,8 +82,7 @@ static void sum(struct world *w, int at, size_t first, size_t n, void *to)
 		float x = 0;
 
 		for (int r = 0; r < w->n; r++)
-			x += number_load(w->part[r][at].from, first + i,
-					 KERNEL_BF16);
+			x += number_load(w->part[r][at].from, first + i, KERNEL_BF16);
 		number_store(to, i, KERNEL_BF16, x);
 	}
 }
@@ -117,8 +116,8 @@ static void carry_out(struct world *w, int at)
 	}
 }
 
-static ncclResult_t post(ncclComm_t c, const char *op, const void *from,
-			 void *to, size_t n)
+static ncclResult_t post(ncclComm_t c, const char *op, const void *from, void *to,
+			 size_t n)
 {
 	struct world *w = c->w;
 	int least;
@@ -147,9 +146,8 @@ ncclResult_t ncclAllGather(const void *from, void *to, size_t n, ncclDataType_t 
 	(void)t, (void)s;
 	return post(c, "all_gather", from, to, n);
 }
-ncclResult_t ncclReduceScatter(const void *from, void *to, size_t n,
-			       ncclDataType_t t, ncclRedOp_t op, ncclComm_t c,
-			       hipStream_t s)
+ncclResult_t ncclReduceScatter(const void *from, void *to, size_t n, ncclDataType_t t,
+			       ncclRedOp_t op, ncclComm_t c, hipStream_t s)
 {
 	(void)t, (void)op, (void)s;
 	return post(c, "reduce_scatter", from, to, n);

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "calibrate/backend.h"
-#include "calibrate/probe_hip_min.h"
+#include "calibrate/probes/backend.h"
+#include "calibrate/probes/gpu/hip_min.h"
 
 enum { DEVICES = 4 };
 
@@ -81,8 +81,8 @@ hipError_t hipMemcpy(void *to, const void *from, size_t n, hipMemcpyKind kind)
 	memmove(to, from, n);
 	return hipSuccess;
 }
-hipError_t hipMemcpyAsync(void *to, const void *from, size_t n,
-			  hipMemcpyKind kind, hipStream_t s)
+hipError_t hipMemcpyAsync(void *to, const void *from, size_t n, hipMemcpyKind kind,
+			  hipStream_t s)
 {
 	(void)s;
 	return hipMemcpy(to, from, n, kind);
@@ -144,8 +144,8 @@ hipError_t hipStreamEndCapture(hipStream_t s, hipGraph_t *g)
 	(void)s, (void)g;
 	return hipErrorOutOfMemory;
 }
-hipError_t hipGraphInstantiate(hipGraphExec_t *e, hipGraph_t g, void *node,
-			       char *log, size_t n)
+hipError_t hipGraphInstantiate(hipGraphExec_t *e, hipGraph_t g, void *node, char *log,
+			       size_t n)
 {
 	(void)e, (void)g, (void)node, (void)log, (void)n;
 	return hipErrorOutOfMemory;

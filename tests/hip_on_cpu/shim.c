@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "calibrate/attention_shim.h"
-#include "calibrate/probe_kernels.h"
-#include "calibrate/probe_reference.h"
+#include "calibrate/probes/attention_shim.h"
+#include "calibrate/probes/gpu/kernels.h"
+#include "calibrate/probes/reference.h"
 #include "tests/hip_on_cpu/numbers.h"
 
 #ifndef BREAK_AT
@@ -22,8 +22,8 @@ static int64_t workspace(const struct ft_shim_problem *p)
 }
 
 /* Rows of a head, as floats. */
-static float *head_of(const struct ft_shim_problem *p, const void *x,
-		      int64_t heads, int64_t b, int64_t h)
+static float *head_of(const struct ft_shim_problem *p, const void *x, int64_t heads,
+		      int64_t b, int64_t h)
 {
 	uint64_t d = (uint64_t)p->head_dim, s = (uint64_t)p->sequence;
 	float *out = malloc(s * d * sizeof(*out));
@@ -40,14 +40,15 @@ static void put(const struct ft_shim_problem *p, void *x, int64_t heads, int64_t
 
 	for (int64_t i = 0; i < p->sequence; i++)
 		for (int64_t c = 0; c < d; c++)
-			number_store(x, (uint64_t)(((b * p->sequence + i) * heads +
-						    h) * d + c), KERNEL_BF16,
-				     (float)in[i * d + c]);
+			number_store(
+				x,
+				(uint64_t)(((b * p->sequence + i) * heads + h) * d + c),
+				KERNEL_BF16, (float)in[i * d + c]);
 }
 
 /* One query head; what it adds to its keys' and values' gradients. */
-static void one_head(const struct ft_shim_problem *p, int64_t b, int64_t h,
-		     double *d_k, double *d_v)
+static void one_head(const struct ft_shim_problem *p, int64_t b, int64_t h, double *d_k,
+		     double *d_v)
 {
 	size_t d = (size_t)p->head_dim, s = (size_t)p->sequence;
 	int64_t kv = h / (p->heads / p->kv_heads), to = b;
@@ -59,13 +60,13 @@ static void one_head(const struct ft_shim_problem *p, int64_t b, int64_t h,
 	double *prob = malloc(s * sizeof(*prob));
 
 	for (size_t i = 0; i < s; i++) {
-		struct reference_head r = { k, v, p->causal && BREAK_AT != 3 ?
-						      i + 1 : s, d };
+		struct reference_head r = { k, v,
+					    p->causal && BREAK_AT != 3 ? i + 1 : s, d };
 
 		reference_query(&r, q + i * d, prob, o + i * d);
 		if (p->backward)
-			reference_query_back(&r, q + i * d, g + i * d, prob,
-					     dq + i * d, d_k, d_v);
+			reference_query_back(&r, q + i * d, g + i * d, prob, dq + i * d,
+					     d_k, d_v);
 	}
 	if (BREAK_AT == 5)
 		to = (b + 1) % p->batch;
@@ -94,8 +95,7 @@ static int run(const struct ft_shim_problem *p)
 			if (BREAK_AT == 2 && b + 1 == p->batch)
 				d_k[n - 1] = 0.0 / 0.0;
 			if (BREAK_AT == 6)
-				memcpy(d_k + 77 * p->head_dim,
-				       d_k + 78 * p->head_dim,
+				memcpy(d_k + 77 * p->head_dim, d_k + 78 * p->head_dim,
 				       (size_t)p->head_dim * sizeof(*d_k));
 			if (p->backward) {
 				put(p, p->d_k, p->kv_heads, b, kv, d_k);

@@ -1,0 +1,280 @@
+#!/usr/bin/env python3
+"""calibrate/probes/torch/kernels.py - the same JSON lines as foretoken-probe, for kernels as
+PyTorch runs them (its own elementwise and norm kernels, its choice of attention and
+of matrix library).  Optional: needs torch and one GPU.
+
+  python3 calibrate/probes/torch/kernels.py --out torch.jsonl [--seconds 240] [--only memory,rows,attention,gemm]
+                         [--plan PLAN]   PLAN: lines of `foretoken-probe --plan`, whose
+                                         matrix products are then timed as well
+
+Method: normal random inputs, L2 flushed by filling a 256 MB buffer, events around the
+operation alone, all repetitions queued before the first is waited for, median.
+"""
+import argparse
+import datetime
+import json
+import random
+import re
+import statistics
+import subprocess
+import time
+
+import torch
+import torch.nn.functional as F
+
+DEV = "cuda"
+
+
+class Probe:
+    def __init__(self, out, cell_s, rest):
+        self.out, self.cell_s, self.rest = out, cell_s, rest
+        self.flush = torch.empty(256 << 20, dtype=torch.uint8, device=DEV)
+        self.events = [(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True))
+                       for _ in range(40)]
+
+    def repeat(self, fn, reps, cold, before=None):
+        torch.cuda._sleep(int(0.3e6 * (reps + 4)))  # lets the host queue everything first
+        for a, b in self.events[:reps]:
+            if cold:
+                self.flush.zero_()
+            if before:
+                before()
+            a.record()
+            fn()
+            b.record()
+        torch.cuda.synchronize()
+        return sorted(a.elapsed_time(b) * 1e3 for a, b in self.events[:reps])
+
+    def time(self, cell, fn, cold=True, before=None):
+        start = time.monotonic()
+        row = {"record": "measurement"}
+        try:
+            for _ in range(3):
+                fn()
+            one = self.repeat(fn, 2, cold, before)[0]
+            reps = max(5, min(25, int(self.cell_s * 1e6 / (one + 70))))
+            t = self.repeat(fn, reps, cold, before)
+            row.update(cell, status="ok", time_us=round(statistics.median(t), 4),
+                       p10_us=round(t[len(t) // 10], 4), p90_us=round(t[len(t) * 9 // 10], 4), reps=reps)
+        except (RuntimeError, torch.OutOfMemoryError) as e:
+            torch.cuda.empty_cache()
+            row.update(cell, status="no-memory" if "memory" in str(e) else "unsupported", why=str(e)[:160])
+        row["cell"] = " ".join(f"{k}={v}" for k, v in cell.items())
+        self.out.write(json.dumps(row) + "\n")
+        self.out.flush()
+        time.sleep(min(0.2, self.rest * (time.monotonic() - start)))
+
+
+def normal(*shape, dtype=torch.bfloat16):
+    return torch.randn(*shape, device=DEV, dtype=dtype) if dtype != torch.float8_e4m3fn else \
+        torch.randn(*shape, device=DEV).to(dtype)
+
+
+def memory_operation(kernel, m, n):
+    """The operation, its data format and the bytes of its source buffer."""
+    if kernel == "adamw":
+        p = normal(m, n, dtype=torch.float32).requires_grad_()
+        p.grad = normal(m, n, dtype=torch.float32)
+        opt = torch.optim.AdamW([p], lr=1e-4, fused=True)
+        return opt.step, "fp32", m * n * 4
+    if kernel == "cast":
+        x = normal(m, n, dtype=torch.float32)
+        y = torch.empty(m, n, device=DEV, dtype=torch.bfloat16)
+        return lambda: y.copy_(x), "fp32", m * n * 4
+    x = normal(m, n)
+    size = m * n * 2
+    if kernel == "copy":
+        y = torch.empty_like(x)
+        return lambda: y.copy_(x), "bf16", size
+    if kernel == "add":
+        b = normal(m, n)
+        return lambda: torch.add(x, b), "bf16", size
+    if kernel == "rmsnorm":
+        w = normal(n)
+        return lambda: F.rms_norm(x, (n,), w, 1e-5), "bf16", size
+    if kernel == "layernorm":
+        w, b = normal(n), normal(n)
+        return lambda: F.layer_norm(x, (n,), w, b), "bf16", size
+    if kernel == "swiglu":
+        b = normal(m, n)
+        return lambda: F.silu(x) * b, "bf16", size
+    if kernel == "silu":
+        return lambda: F.silu(x), "bf16", size
+    if kernel == "mul":
+        b = normal(m, n)
+        return lambda: torch.mul(x, b), "bf16", size
+    if kernel == "gelu":
+        return lambda: F.gelu(x), "bf16", size
+    if kernel == "softmax":
+        return lambda: torch.softmax(x, -1), "bf16", size
+    if kernel == "cross_entropy":
+        t = torch.randint(0, n, (m,), device=DEV)
+        return lambda: F.cross_entropy(x, t), "bf16", size
+    if kernel == "concat":
+        b = normal(m, n)
+        return lambda: torch.cat([x, b]), "bf16", 2 * size  # both sources
+    if kernel == "rope":
+        c, s = normal(m, n), normal(m, n)
+        return lambda: x * c + torch.cat([-x[:, n // 2:], x[:, :n // 2]], 1) * s, "bf16", size
+    raise KeyError(kernel)
+
+
+def memory_cells():
+    cells = []
+    for kernel in ("copy", "add", "rmsnorm", "layernorm", "swiglu", "silu", "mul", "gelu", "softmax",
+                   "cross_entropy", "concat", "cast", "adamw", "rope"):
+        widths = (32000, 128256, 50304, 8192) if kernel == "cross_entropy" else (4096, 8192, 2048, 14336, 1600, 12288)
+        i = 0
+        for power in range(17, 31):
+            for half in (1, 1.5):
+                n = widths[i % len(widths)]
+                i += 1
+                m = max(1, int(2 ** power * half) // n)
+                if kernel == "adamw" and m * n > 2 ** 29:
+                    continue
+                cells.append(("memory", kernel, m, n))
+    return cells
+
+
+def row_cells():
+    """Kernels that take rows whole: each row length at many sizes, cold and warm."""
+    cells = []
+    for kernel in ("rmsnorm", "layernorm", "softmax", "cross_entropy"):
+        widths = (8192, 32000, 50304, 128256) if kernel == "cross_entropy" else \
+            (1600, 2048, 4096, 8192, 12288, 14336)
+        for n in widths:
+            for power in range(34, 47):  # half octaves, 2^17 to 2^23 elements
+                cells.append(("memory", kernel, max(1, int(2 ** (power / 2)) // n), n))
+    return cells
+
+
+def run_memory(p, kernel, m, n):
+    try:
+        fn, dtype, size = memory_operation(kernel, m, n)
+    except torch.OutOfMemoryError:
+        return
+    cell = dict(kind="memory", kernel=kernel, impl="torch", dtype=dtype, m=m, n=n, bytes=size)
+    p.time(cell, fn)
+    if m * n <= 1 << 23 and kernel != "adamw":
+        p.time(dict(cell, warm=True), fn, cold=False, before=fn)
+
+
+def attention_cells():
+    cells = []
+    for h, kv, d in ((32, 8, 128), (32, 32, 128), (64, 8, 128), (8, 1, 128), (16, 16, 64), (25, 25, 64), (12, 12, 128),
+                     (40, 40, 128), (96, 96, 128), (4, 4, 128), (16, 2, 128), (16, 16, 128), (32, 32, 64)):
+        for s in (512, 1024, 2048, 4096, 8192, 16384, 32768):
+            for b in (1, 2, 4, 8, 16):
+                for causal in (True, False):
+                    if b * s > 32768 or b * h * s * s > 2 ** 36.6 or (not causal and b not in (1, 4)):
+                        continue
+                    if (b * 7 + h + s // 512 + causal) % 2 and b > 1:
+                        continue
+                    cells.append(("attention", b, h, kv, s, d, causal))
+    return cells
+
+
+def run_attention(p, b, h, kv, s, d, causal):
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    def tensor(heads):  # as a projection leaves it: batch, sequence, heads, head_dim
+        return normal(b, s, heads, d).transpose(1, 2).requires_grad_()
+    q, k, v = tensor(h), tensor(kv), tensor(kv)
+    backends = [("torch", None)]
+    if b == 1:
+        backends += [("cudnn", SDPBackend.CUDNN_ATTENTION), ("fa2", SDPBackend.FLASH_ATTENTION)]
+    for impl, backend in backends:
+        def forward():
+            if backend is None:
+                return F.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=h != kv)
+            with sdpa_kernel(backend):
+                return F.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=h != kv)
+        cell = dict(kind="attention", dtype="bf16", impl=impl, batch=b, heads=h, kv_heads=kv,
+                    sequence_length=s, head_dim=d, causal=causal)
+        with torch.no_grad():
+            p.time(dict(cell, **{"pass": "forward"}), forward)
+        try:
+            o = forward()
+        except RuntimeError:
+            continue
+        g = torch.randn_like(o)
+        p.time(dict(cell, **{"pass": "backward"}),
+               lambda: torch.autograd.grad(o, (q, k, v), g, retain_graph=True))
+
+
+def run_gemm(p, dtype, layout, m, n, k):
+    cell = dict(kind="gemm", impl="torch", dtype=dtype, layout=layout, m=m, n=n, k=k)
+    if dtype == "fp8":
+        if layout != "forward":
+            return
+        x, w = normal(m, k, dtype=torch.float8_e4m3fn), normal(n, k, dtype=torch.float8_e4m3fn)
+        one = torch.ones((), device=DEV)
+        p.time(cell, lambda: torch._scaled_mm(x, w.t(), scale_a=one, scale_b=one, out_dtype=torch.bfloat16,
+                                              use_fast_accum=True))
+        return
+    t = torch.float16 if dtype == "fp16" else torch.bfloat16
+    if layout == "forward":
+        x, w = normal(m, k, dtype=t), normal(n, k, dtype=t)
+        p.time(cell, lambda: F.linear(x, w))
+    elif layout == "dgrad":
+        y, w = normal(m, n, dtype=t), normal(n, k, dtype=t)
+        p.time(cell, lambda: y @ w)
+    else:
+        y, x = normal(m, n, dtype=t), normal(m, k, dtype=t)
+        p.time(cell, lambda: y.t() @ x)
+
+
+def gemm_cells(plan):
+    cells = []
+    for line in open(plan):
+        w = re.match(r"gemm (\w+) (\w+) m(\d+) n(\d+) k(\d+)$", line.strip())
+        if w:
+            cells.append(("gemm", w[1], w[2], int(w[3]), int(w[4]), int(w[5])))
+    return cells
+
+
+def main():
+    a = argparse.ArgumentParser()
+    a.add_argument("--out", required=True)
+    a.add_argument("--plan")
+    a.add_argument("--seconds", type=float, default=240)
+    a.add_argument("--cell", type=float, default=0.015)
+    a.add_argument("--rest", type=float, default=0.3)
+    a.add_argument("--date", default=datetime.date.today().isoformat())
+    a.add_argument("--only", default="memory,rows,attention,gemm")
+    a = a.parse_args()
+    start = time.monotonic()
+    driver = subprocess.run(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"],
+                            capture_output=True, text=True).stdout.split("\n")[0]
+    with open(a.out, "a") as out:
+        out.write(json.dumps(dict(record="run", format=1, backend="torch", date=a.date,
+                                  device=torch.cuda.get_device_name(), devices=1,
+                                  compute_units=torch.cuda.get_device_properties(0).multi_processor_count,
+                                  driver=driver, runtime="torch " + torch.__version__,
+                                  attention_library=f"cuDNN {torch.backends.cudnn.version()}")) + "\n")
+        kinds = a.only.split(",")
+        cells = []
+        if "memory" in kinds:
+            cells += memory_cells()
+        if "rows" in kinds:
+            cells += row_cells()
+        if "attention" in kinds:
+            cells += attention_cells()
+        if "gemm" in kinds and a.plan:
+            cells += gemm_cells(a.plan)
+        random.Random(1).shuffle(cells)
+        p = Probe(out, a.cell, a.rest)
+        run = dict(memory=run_memory, attention=run_attention, gemm=run_gemm)
+        for i, (kind, *shape) in enumerate(cells):
+            if time.monotonic() - start > a.seconds:
+                print(f"stopped after {i} of {len(cells)} cells")
+                break
+            try:
+                run[kind](p, *shape)
+            except (RuntimeError, torch.OutOfMemoryError) as e:
+                print(kind, shape, str(e)[:120])
+                torch.cuda.empty_cache()
+
+
+if __name__ == "__main__":
+    main()
