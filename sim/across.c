@@ -49,8 +49,8 @@ double across_ring_s(const struct paths *p, enum tuner_protocol q,
 double across_tree_s(const struct paths *p, enum tuner_protocol q, double bytes)
 {
 	const struct protocol *x = &protocols[q];
-	double e = x->tree_efficiency *
-		   (p->amd ? 0.59 : 0.92 * tuner_tree_correction(q, bytes));
+	double e = (p->amd ? 0.59 : 0.92) * x->tree_efficiency *
+		   tuner_tree_correction(q, bytes);
 
 	return x->tree_base_s +
 	       2 * ((p->g - 1) * x->tree_hop_s +

@@ -9,8 +9,7 @@
  *             step = 4, 6.2, 14 us on NDR InfiniBand;  e = 0.5 (35 GB/s at most),
  *             0.78, 1
  *   tree      base + 2 ((g-1) hop + log2(k) net_hop) + 2 S / (0.92 B e c)
- *             c: by how much trees fall behind at 16 KiB to 16 MiB (NCCL's table);
- *             RCCL: 0.59 in place of 0.92 c
+ *             c: by how much trees fall behind at 16 KiB to 16 MiB (NCCL's table)
  *   nvlstree  25 us + 2 log2(k) 20.9 us + 2 S / (0.85 min(g NIC, 1.25 bus))
  *   sharp     base + 2 hop + switch + max(S / (g NIC), 2 (g-1)/g S / bus)
  *   pat       8 us + log2(k) 4 us + 2.8 us n + S f / (0.75 B)
