@@ -43,13 +43,14 @@ static bool plain(const struct ft_measurement *m, const char *layout)
 /* Is f the forward product that b, of a layer of m n k, is? */
 static bool same_product(const struct ft_measurement *b, const struct ft_measurement *f)
 {
-	bool wgrad = !strcmp(b->layout, "wgrad");
-	double m = wgrad ? fmin(b->n, b->k) : b->m;
-	double n = wgrad ? fmax(b->n, b->k) : b->k;
-	double k = wgrad ? b->m : b->n;
+	enum ft_layout layout;
+	struct ft_product p;
 
-	return f->m == m && f->n == n && f->k == k && !strcmp(f->dtype, b->dtype) &&
-	       fit_from_torch(f) == fit_from_torch(b);
+	if (!ft_layout_find(b->layout, &layout))
+		return false;
+	p = ft_product_of(layout, b->m, b->n, b->k);
+	return f->m == p.m && f->n == p.n && f->k == p.k &&
+	       !strcmp(f->dtype, b->dtype) && fit_from_torch(f) == fit_from_torch(b);
 }
 
 static void against_forward(const struct fit_input *in, int fold, const char *layout,

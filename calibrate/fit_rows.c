@@ -40,12 +40,14 @@ static bool row_key(const struct ft_measurement *m, char key[TEXT])
 
 double fit_flop(const struct ft_measurement *m)
 {
-	double passes = !strcmp(m->pass, "backward") ? 2.5 :
-			!strcmp(m->pass, "both")     ? 3.5 :
-						       1;
+	enum ft_pass pass = FT_PASS_FORWARD;
 
-	return passes * 4 * m->batch * m->heads * m->sequence * m->sequence *
-	       m->head_dim * (m->causal ? 0.5 : 1);
+	(void)ft_pass_find(m->pass, &pass);
+	return ft_attention_flop(
+		pass,
+		m->batch * m->heads *
+			ft_attention_pairs(m->sequence, m->sequence, 0, m->causal),
+		m->head_dim, m->head_dim);
 }
 
 struct keyed {

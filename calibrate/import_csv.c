@@ -52,12 +52,14 @@ void import_name(struct ft_measurement *m, char id[256])
 
 static double attention_flop_of(const struct ft_measurement *m)
 {
-	double passes = !strcmp(m->pass, "backward") ? 2.5 :
-			!strcmp(m->pass, "both")     ? 3.5 :
-						       1;
+	enum ft_pass pass = FT_PASS_FORWARD;
 
-	return passes * 4 * m->batch * m->heads * m->sequence * m->sequence *
-	       m->head_dim * (m->causal ? 0.5 : 1);
+	(void)ft_pass_find(m->pass, &pass);
+	return ft_attention_flop(
+		pass,
+		m->batch * m->heads *
+			ft_attention_pairs(m->sequence, m->sequence, 0, m->causal),
+		m->head_dim, m->head_dim);
 }
 
 /* Microseconds as measured, or out of the rate that stands for them. */

@@ -64,8 +64,7 @@ static void read_gemm_model(struct reader *r, struct arena *mem,
 void gpu_read_gemm(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
 		   struct gpu_rows *rows)
 {
-	static const char *const layouts[FT_HW_LAYOUTS] = { "forward", "dgrad",
-							    "wgrad" };
+	static const char *const layouts[FT_LAYOUTS] = { "forward", "dgrad", "wgrad" };
 	struct reader r = open_block(outer, mem, read_need(outer, "gemm")), in;
 
 	gpu->gemm_spread = read_number(&r, mem, "spread", DIM_FRAC);
@@ -74,7 +73,7 @@ void gpu_read_gemm(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
 	read_by_dtype(&r, mem, "sustained", 1, gpu->sustained);
 	gpu->gemm_grouped = read_number_or(&r, mem, "grouped", DIM_NONE, 1.08);
 	in = open_block(&r, mem, read_node(&r, "layout"));
-	for (int i = 0; i < FT_HW_LAYOUTS; i++)
+	for (int i = 0; i < FT_LAYOUTS; i++)
 		gpu->gemm_layout[i] = read_number_or(&in, mem, layouts[i], DIM_NONE, 1);
 	gpu->gemm_accumulate = read_number_or(&in, mem, "accumulate", DIM_NONE, 1);
 	close_block(&in, &r);

@@ -33,19 +33,19 @@ static bool table_dtype(const struct sheet *s, int i, enum ft_dtype *dtype)
 
 enum { G_DTYPE, G_LAYOUT, G_M, G_N, G_K, G_TIME, G_CELLS };
 
-static bool gemm_row(const struct sheet *s, double *m, double *n, double *k,
-		     double *time_us, int *layout)
+static bool gemm_row(const struct sheet *s, struct ft_product *out, double *time_us,
+		     int *layout)
 {
-	static const char *const layouts[] = { "forward", "dgrad", "wgrad" };
-	double a, b, c;
+	const char *layouts[FT_LAYOUTS];
+	double m, n, k;
 
-	if (!sheet_choice(s, G_LAYOUT, layouts, FT_HW_LAYOUTS, layout) ||
-	    !sheet_positive(s, G_M, &a) || !sheet_positive(s, G_N, &b) ||
-	    !sheet_positive(s, G_K, &c) || !sheet_positive(s, G_TIME, time_us))
+	for (int i = 0; i < FT_LAYOUTS; i++)
+		layouts[i] = ft_layout_name((enum ft_layout)i);
+	if (!sheet_choice(s, G_LAYOUT, layouts, FT_LAYOUTS, layout) ||
+	    !sheet_positive(s, G_M, &m) || !sheet_positive(s, G_N, &n) ||
+	    !sheet_positive(s, G_K, &k) || !sheet_positive(s, G_TIME, time_us))
 		return false;
-	*m = *layout == 2 ? fmin(b, c) : a;
-	*n = *layout == 0 ? b : *layout == 1 ? c : fmax(b, c);
-	*k = *layout == 0 ? c : *layout == 1 ? b : a;
+	*out = ft_product_of((enum ft_layout) * layout, m, n, k);
 	return true;
 }
 
@@ -75,6 +75,7 @@ static bool read_gemm(struct arena *mem, struct sheet *s, const struct ft_gpu *o
 	while ((more = sheet_next(s)) > 0) {
 		struct ft_gemm_table *t;
 		struct ft_gemm_row *row;
+		struct ft_product p;
 		double us;
 
 		if (!table_dtype(s, G_DTYPE, &d))
@@ -83,8 +84,11 @@ static bool read_gemm(struct arena *mem, struct sheet *s, const struct ft_gpu *o
 		if (t->n_rows == cap[d])
 			t->row = ARENA_GROW(mem, t->row, &cap[d]);
 		row = &t->row[t->n_rows++];
-		if (!gemm_row(s, &row->m, &row->n, &row->k, &us, &layout))
+		if (!gemm_row(s, &p, &us, &layout))
 			return false;
+		row->m = p.m;
+		row->n = p.n;
+		row->k = p.k;
 		row->time_s = us * 1e-6 / on->gemm_layout[layout].value;
 	}
 	return more == 0;
@@ -200,7 +204,7 @@ static bool read_attention(struct arena *mem, struct sheet *s, struct filling **
 		struct filling *f;
 
 		if (!table_dtype(s, A_DTYPE, &dtype) ||
-		    !sheet_choice(s, A_PASS, passes, FT_HW_PASSES, &pass))
+		    !sheet_choice(s, A_PASS, passes, FT_PASSES, &pass))
 			return false;
 		f = attention_table(mem, all, n, &cap, sheet_text(s, A_IMPL), pass,
 				    dtype);

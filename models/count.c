@@ -154,15 +154,18 @@ double ft_model_active_parameters(const struct ft_model *model, int64_t tp)
 }
 
 /* Multiply-adds of attention itself, forward, a token: scores and values. */
-static double attention_products(const struct ft_layer *l, int64_t sequence)
+static double attention_products(const struct ft_layer *l, int64_t sequence,
+				 bool causal)
 {
-	int64_t seen = l->window && l->window < sequence ? l->window : sequence;
+	double pairs = ft_attention_pairs((double)sequence, (double)sequence,
+					  (double)l->window, causal);
 
-	return (double)(l->heads * (l->qk_head_dim + l->v_head_dim)) * (double)seen;
+	return (double)(l->heads * (l->qk_head_dim + l->v_head_dim)) * pairs /
+	       (double)sequence;
 }
 
 double ft_model_flop_per_token(const struct ft_model *model, int64_t tp,
-			       int64_t sequence, double density)
+			       int64_t sequence, bool causal)
 {
 	double matrices = head_matrix(model, tp), attention = 0;
 
@@ -174,7 +177,7 @@ double ft_model_flop_per_token(const struct ft_model *model, int64_t tp,
 			    mlp_matrices(model, l->shared_intermediate) +
 			    (double)l->experts_per_token *
 				    mlp_matrices(model, l->expert_intermediate);
-		attention += attention_products(l, sequence);
+		attention += attention_products(l, sequence, causal);
 	}
-	return 6 * matrices + 6 * attention * density;
+	return 6 * matrices + 6 * attention;
 }

@@ -26,20 +26,13 @@ static const float variance_all = 0.03063f, variance_heads = 0.002145f,
 		   variance_work = 0.02005f;
 static const double noise = 0.002242;
 
-static double pairs(const struct attention_shape *a)
-{
-	double w = a->window, s = a->keys;
-
-	if (w > 0 && w < s)
-		return a->queries * w * (a->causal ? 1 - w / (2 * s) : 1);
-	return a->queries * s * (a->causal ? 0.5 : 1);
-}
-
 double attention_flop(const struct attention_shape *a)
 {
-	static const double passes[] = { 1, 2.5, 3.5 };
-
-	return passes[a->pass] * 4 * a->batch * a->heads * a->head_dim * pairs(a);
+	return ft_attention_flop(
+		(enum ft_pass)a->pass,
+		a->batch * a->heads *
+			ft_attention_pairs(a->queries, a->keys, a->window, a->causal),
+		a->head_dim, a->head_dim);
 }
 
 /* Rate of a head size against 128, straight in log2(d) between those given. */

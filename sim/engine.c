@@ -130,9 +130,8 @@ static void start(struct engine *e, struct stream *s)
 
 static bool met(const struct rank *r, const struct entry *in)
 {
-	for (int i = 0; i < FT_OP_WAITS; i++)
-		if (in->wait[i].stream < FT_STREAMS &&
-		    r->stream[in->wait[i].stream].completed <= in->wait[i].number)
+	for (int i = 0; i < FT_OP_WAITS && in->wait[i].stream < FT_STREAMS; i++)
+		if (r->stream[in->wait[i].stream].completed <= in->wait[i].number)
 			return false;
 	return true;
 }

@@ -24,6 +24,7 @@ static void enqueue(struct engine *e, struct rank *r, const struct ft_op *op, ft
 {
 	struct stream *s = &r->stream[op->stream];
 	struct entry *in;
+	int n = 0;
 
 	if (s->launched - s->completed == s->cap) {
 		struct entry *ring = ARENA_ARRAY(e->mem, 2 * s->cap, struct entry);
@@ -36,8 +37,14 @@ static void enqueue(struct engine *e, struct rank *r, const struct ft_op *op, ft
 	in = &s->ring[s->launched & (s->cap - 1)];
 	in->op = op;
 	in->launched = at;
-	for (int i = 0; i < FT_OP_WAITS; i++)
-		in->wait[i] = resolve(r, op->wait[i]);
+	for (int i = 0; i < FT_OP_WAITS && op->wait[i] != FT_EVENT_NONE; i++) {
+		struct wait w = resolve(r, op->wait[i]);
+
+		if (w.stream < FT_STREAMS)
+			in->wait[n++] = w;
+	}
+	if (n < FT_OP_WAITS)
+		in->wait[n].stream = FT_STREAMS;
 	if (op->record < FT_EVENTS)
 		r->event[op->record] = (struct wait){ op->stream, s->launched };
 	s->launched++;

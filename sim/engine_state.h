@@ -16,7 +16,7 @@ struct wait {
 struct entry { /* an op in a stream's queue */
 	const struct ft_op *op;
 	ft_ps launched;
-	struct wait wait[FT_OP_WAITS];
+	struct wait wait[FT_OP_WAITS]; /* up to the first without a stream */
 };
 
 enum stream_state { IDLE, TO_LAUNCH, RUNNING, MEETING };

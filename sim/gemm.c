@@ -50,24 +50,17 @@ double gemm_waves(double tiles, int64_t compute_units)
 /* An element of C: written in 16 bits, or added to an fp32 gradient. */
 struct product product_of(const struct ft_work *w)
 {
-	double m = (double)w->gemm.m, n = (double)w->gemm.n;
-	double k = (double)w->gemm.k;
-	struct product p = { .m = m, .n = n, .k = k, .groups = 1 };
+	struct ft_product p = ft_product_of(w->gemm.layout, (double)w->gemm.m,
+					    (double)w->gemm.n, (double)w->gemm.k);
 
-	p.out_bytes = w->gemm.accumulate ? 8 : 2;
-	if (w->gemm.layout == FT_DGRAD) {
-		p.n = k;
-		p.k = n;
-	} else if (w->gemm.layout == FT_WGRAD) {
-		/* C' = B' A': the longer side may as well be n */
-		p.m = fmin(n, k);
-		p.n = fmax(n, k);
-		p.k = m;
-		p.inner = true;
-	}
-	if (w->gemm.groups > 1)
-		p.groups = (double)w->gemm.groups;
-	return p;
+	return (struct product){
+		.m = p.m,
+		.n = p.n,
+		.k = p.k,
+		.groups = w->gemm.groups > 1 ? (double)w->gemm.groups : 1,
+		.out_bytes = w->gemm.accumulate ? 8 : 2,
+		.inner = w->gemm.layout == FT_WGRAD,
+	};
 }
 
 /* The best choice of tile and split; m, n, k are of one group. */

@@ -28,9 +28,9 @@ static void rates(const struct ft_scenario *s, const struct ft_graph *g,
 	double gpus = (double)s->cluster->gpus;
 	double peak = s->cluster->gpu->peak_flop_per_s[s->plan->precision].value;
 	double causal =
-		ft_model_flop_per_token(s->model, s->plan->tp, s->plan->sequence, 0.5);
-	double full =
-		ft_model_flop_per_token(s->model, s->plan->tp, s->plan->sequence, 1);
+		ft_model_flop_per_token(s->model, s->plan->tp, s->plan->sequence, true);
+	double full = ft_model_flop_per_token(s->model, s->plan->tp, s->plan->sequence,
+					      false);
 
 	o->step_s = ft_s_from_ps(o->run->step);
 	o->tokens_per_s = g->tokens / o->step_s;

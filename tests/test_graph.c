@@ -96,18 +96,16 @@ static void products_add_up_to_the_models_flops(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct parts p;
-		double model;
+		double model, causal, full;
 
 		build(&p, cases[i].model, cases[i].training, "nemo-24", cases[i].ranks);
-		/* backward attention is 2.5 times forward; model FLOPs count 2 */
-		model = p.graph->tokens *
-			(ft_model_flop_per_token(p.model, p.plan->tp, p.plan->sequence,
-						 0.5) +
-			 (ft_model_flop_per_token(p.model, p.plan->tp, p.plan->sequence,
-						  0.5) -
-			  ft_model_flop_per_token(p.model, p.plan->tp, p.plan->sequence,
-						  0)) /
-				 6);
+		/* backward attention is 2.5 times forward; model FLOPs count 2. No
+		 * window: the full square is twice the causal half */
+		causal = ft_model_flop_per_token(p.model, p.plan->tp, p.plan->sequence,
+						 true);
+		full = ft_model_flop_per_token(p.model, p.plan->tp, p.plan->sequence,
+					       false);
+		model = p.graph->tokens * (causal + (full - causal) / 6);
 		near_frac(flop_of(p.graph), model, 0.004);
 		drop(&p);
 	}
@@ -266,11 +264,53 @@ static void bad_graph_text_has_line_and_column(void **state)
 	unlink(path);
 }
 
+/* Whatever is sharded, split and not overlapped: ops have room for all they wait for. */
+static void every_sharding_is_built_without_overlap(void **state)
+{
+	static const char *const stacks[] = { "nanotron-2025", "megatron-core-te-2.11",
+					      "torch-2.11-eager", "maxtext-2025" };
+	static const char *const shardings[] = { "ddp", "zero1", "zero2", "fsdp",
+						 "hsdp" };
+	static const char *const models[] = { "llama3-8b", "mixtral-8x7b" };
+	char training[256];
+	struct parts p;
+
+	(void)state;
+	for (int i = 0; i < 4 * 5 * 2; i++) {
+		snprintf(training, sizeof(training),
+			 "{sequence_length: 4096, global_batch_size: 32, sharding: %s, "
+			 "overlap: {tp: false, dp: false, pp: false}, "
+			 "parallel: {tp: 2, pp: 2, cp: 2, ep: 2}}",
+			 shardings[i / 4 % 5]);
+		build(&p, models[i / 20], training, stacks[i % 4], 32);
+		drop(&p);
+	}
+}
+
+/* What is computed again is at most a forward pass: a third of the model's FLOPs. */
+static void recomputation_sees_the_window_too(void **state)
+{
+	struct parts p;
+	double mine, flop;
+
+	(void)state;
+	build(&p, "mistral-7b",
+	      "{sequence_length: 32768, global_batch_size: 8, recompute: full}",
+	      "nemo-24", 8);
+	mine = p.graph->recomputed_flop_per_rank * 8;
+	flop = p.graph->tokens * ft_model_flop_per_token(p.model, 1, 32768, true);
+	assert_true(mine < flop / 3);
+	assert_true(mine > 0.95 * flop / 3);
+	drop(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(products_add_up_to_the_models_flops),
 		cmocka_unit_test(every_parameter_is_reduced_once),
+		cmocka_unit_test(every_sharding_is_built_without_overlap),
+		cmocka_unit_test(recomputation_sees_the_window_too),
 		cmocka_unit_test(memory_comes_back),
 		cmocka_unit_test(text_reads_back_the_same),
 		cmocka_unit_test(bad_graph_text_has_line_and_column),

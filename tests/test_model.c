@@ -137,22 +137,26 @@ static void flops_agree_with_published_counts(void **state)
 	static const struct {
 		const char *name;
 		int64_t sequence;
-		double density, flop, frac;
+		bool causal;
+		double flop, frac;
 	} known[] = {
-		{ "llama3-8b", 8192, 1.0, 57.9e9, 2e-3 },
-		{ "llama3-8b", 8192, 0.5, 51.47e9, 2e-3 },
-		{ "llama3-70b", 8192, 0.5, 449.2e9, 3e-3 },
-		{ "llama3.1-405b", 8192, 0.5, 2524e9, 1e-3 },
-		{ "qwen3-30b-a3b", 4096, 0.5, 23.0e9, 5e-3 },
-		{ "qwen3-235b-a22b", 4096, 0.5, 148e9, 5e-3 },
-		{ "kimi-k2", 4096, 0.5, 204.5e9, 1e-2 },
+		{ "llama3-8b", 8192, false, 57.9e9, 2e-3 },
+		{ "llama3-8b", 8192, true, 51.47e9, 2e-3 },
+		{ "llama3-70b", 8192, true, 449.2e9, 3e-3 },
+		{ "llama3.1-405b", 8192, true, 2524e9, 1e-3 },
+		{ "qwen3-30b-a3b", 4096, true, 23.0e9, 5e-3 },
+		{ "qwen3-235b-a22b", 4096, true, 148e9, 5e-3 },
+		{ "kimi-k2", 4096, true, 204.5e9, 1e-2 },
+		/* 6 N' + 12 L H d (w - w^2 / (2 s)), w = 4096 */
+		{ "mistral-7b", 8192, true, 47.50e9, 1e-3 },
+		{ "mistral-7b", 32768, true, 48.70e9, 1e-3 },
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
 		struct ft_model *m = load(known[i].name);
 		double got = ft_model_flop_per_token(m, 1, known[i].sequence,
-						     known[i].density);
+						     known[i].causal);
 
 		assert_near(got, known[i].flop, known[i].frac, known[i].name);
 		ft_model_free(m);
@@ -172,7 +176,7 @@ static void a_dense_model_costs_what_its_matrices_do(void **state)
 	(void)state;
 	assert_true(ft_model_parameters(m, 1) ==
 		    2 * 1000 * 64 + 2 * (layer + norms) + 64);
-	assert_true(ft_model_flop_per_token(m, 1, 128, 1) ==
+	assert_true(ft_model_flop_per_token(m, 1, 128, false) ==
 		    6 * (2 * layer + 64 * 1000) + 12 * 2 * 64 * 128);
 	ft_model_free(m);
 }
@@ -183,8 +187,10 @@ static void a_window_bounds_what_attention_sees(void **state)
 	struct ft_model *oss = load("gpt-oss-20b");
 
 	(void)state;
-	assert_true(ft_model_flop_per_token(m, 1, 4096, 1) ==
-		    ft_model_flop_per_token(m, 1, 65536, 1));
+	assert_true(ft_model_flop_per_token(m, 1, 4096, false) ==
+		    ft_model_flop_per_token(m, 1, 65536, false));
+	assert_true(ft_model_flop_per_token(m, 1, 4096, true) <
+		    ft_model_flop_per_token(m, 1, 8192, true));
 	assert_int_equal(oss->layer[0].window, 128);
 	assert_int_equal(oss->layer[1].window, 0);
 	assert_int_equal(oss->layer[22].window, 128);

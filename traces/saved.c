@@ -41,17 +41,19 @@ double layer_recomputed_flop(const struct builder *b, int64_t layer)
 {
 	struct share s = share_of(b, layer);
 	double products = layer_held(b, layer).dense;
-	double pairs = 2 * (double)(s.heads * b->sequences) *
-		       (double)(s.l->qk_head_dim + s.l->v_head_dim) *
-		       (double)b->plan->sequence * (double)b->plan->sequence /
-		       (double)b->plan->cp * 0.5;
+	double length = (double)b->plan->sequence;
+	double attention = ft_attention_flop(
+		FT_PASS_FORWARD,
+		(double)(s.heads * b->sequences) / (double)b->plan->cp *
+			ft_attention_pairs(length, length, (double)s.l->window, true),
+		(double)s.l->qk_head_dim, (double)s.l->v_head_dim);
 
 	switch (b->plan->recompute) {
 	case FT_RECOMPUTE_FULL:
-		return 2 * products * (double)s.tokens + pairs;
+		return 2 * products * (double)s.tokens + attention;
 	case FT_RECOMPUTE_SELECTIVE:
 		return b->rules->selective == FT_SELECTIVE_ATTENTION ?
-			       pairs :
+			       attention :
 			       products * (double)s.tokens;
 	default:
 		return 0;

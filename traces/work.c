@@ -3,28 +3,21 @@
 
 #include "foretoken/traces.h"
 
-static double attention_pairs(const struct ft_work *w)
-{
-	double q = (double)w->attention.queries, k = (double)w->attention.keys;
-	double window = (double)w->attention.window;
-
-	if (window > 0 && window < k)
-		return q * window * (w->attention.causal ? 1 - window / (2 * k) : 1);
-	return q * k * (w->attention.causal ? 0.5 : 1);
-}
-
 double ft_work_flop(const struct ft_work *w)
 {
-	static const double passes[] = { 1, 2.5, 3.5 };
-
 	switch (w->kind) {
 	case FT_GEMM:
 		return 2.0 * (double)w->gemm.m * (double)w->gemm.n * (double)w->gemm.k;
 	case FT_ATTENTION:
-		return passes[w->attention.pass] * 2 * (double)w->attention.batch *
-		       (double)w->attention.heads *
-		       (double)(w->attention.qk_head_dim + w->attention.v_head_dim) *
-		       attention_pairs(w);
+		return ft_attention_flop(
+			w->attention.pass,
+			(double)(w->attention.batch * w->attention.heads) *
+				ft_attention_pairs((double)w->attention.queries,
+						   (double)w->attention.keys,
+						   (double)w->attention.window,
+						   w->attention.causal),
+			(double)w->attention.qk_head_dim,
+			(double)w->attention.v_head_dim);
 	default:
 		return 0;
 	}
@@ -57,13 +50,6 @@ double ft_work_bytes(const struct ft_work *w)
 	default:
 		return w->communication.bytes;
 	}
-}
-
-const char *ft_layout_name(enum ft_layout layout)
-{
-	static const char *const names[] = { "forward", "dgrad", "wgrad" };
-
-	return names[layout];
 }
 
 const char *ft_group_name(enum ft_group group)

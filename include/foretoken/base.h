@@ -72,6 +72,37 @@ const char *ft_dtype_name(enum ft_dtype dtype);
 bool ft_dtype_find(const char *name, enum ft_dtype *dtype);
 double ft_dtype_bytes(enum ft_dtype dtype); /* one element, scales left out */
 
+/* The three products of a linear layer of m tokens, n output and k input features.
+ * Whatever the layout, m n k are those of the layer:
+ *   forward Y[m,n] = X[m,k] W^T    dgrad dX[m,k] = dY[m,n] W    wgrad dW[n,k] = dY^T X */
+enum ft_layout { FT_FORWARD, FT_DGRAD, FT_WGRAD, FT_LAYOUTS };
+
+const char *ft_layout_name(enum ft_layout layout);
+bool ft_layout_find(const char *name, enum ft_layout *layout);
+
+/* C[m,n] = A[m,k] B[k,n]. */
+struct ft_product {
+	double m, n, k;
+};
+
+/* The product that a layer's layout is. wgrad: m is the shorter side, as C' = B' A'. */
+struct ft_product ft_product_of(enum ft_layout layout, double m, double n, double k);
+
+/* Passes of attention. */
+enum ft_pass { FT_PASS_FORWARD, FT_PASS_BACKWARD, FT_PASS_BOTH, FT_PASSES };
+
+const char *ft_pass_name(enum ft_pass pass);
+bool ft_pass_find(const char *name, enum ft_pass *pass);
+
+/* Pairs of query and key that count, of one head. window 0: a query sees all keys; w:
+ * the last w. Causal: queries x keys / 2, under a window queries (w - w^2 / (2 keys)). */
+double ft_attention_pairs(double queries, double keys, double window, bool causal);
+
+/* Floating-point operations of attention over so many pairs in all (batch and heads
+ * included): 2 (qk_head_dim + v_head_dim) a pair forward, 2.5 times that backward. */
+double ft_attention_flop(enum ft_pass pass, double pairs, double qk_head_dim,
+			 double v_head_dim);
+
 /* Collective operations, named and counted as nccl-tests does. */
 enum ft_collective {
 	FT_ALL_REDUCE,

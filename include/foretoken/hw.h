@@ -19,8 +19,6 @@ struct node;
 
 /* ---- GPU profile ------------------------------------------------------- */
 
-enum { FT_HW_LAYOUTS = 3, FT_HW_PASSES = 3 }; /* as enum ft_layout, ft_pass */
-
 /* What a matrix product would take by arithmetic alone; the measured rows say
  * how far that is off. The equation stands in sim/gemm.c. */
 struct ft_gemm_model {
@@ -164,7 +162,7 @@ struct ft_gpu {
 	struct ft_number launch_gap_s; /* between dependent kernels of a stream */
 	struct ft_gemm_model gemm_model;
 	struct ft_number gemm_efficiency[FT_DTYPES]; /* of peak, large products */
-	struct ft_number gemm_layout[FT_HW_LAYOUTS]; /* time against forward */
+	struct ft_number gemm_layout[FT_LAYOUTS];    /* time against forward */
 	struct ft_number
 		gemm_accumulate; /* of adding to an fp32 result, beyond its bytes */
 	struct ft_number gemm_grouped;	       /* time against one product */

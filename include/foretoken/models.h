@@ -83,10 +83,11 @@ double ft_model_active_parameters(const struct ft_model *model, int64_t tp);
 /* Model FLOPs of one token, forward and backward:
  *   6 * (parameters of the matrix products a token uses: attention, MLP, router,
  *        active and shared experts, output head even when tied)
- * + 6 * sum over layers of heads * (qk + v) * min(sequence, window) * density
- * density 0.5 counts causal attention, 1 the full square. No embedding. */
+ * + 6 * sum over layers of heads * (qk + v) * keys seen
+ * Keys seen by a token, on average: causal w - w^2 / (2 sequence), w the smaller of
+ * window and sequence (sequence / 2 without a window); else w. No embedding. */
 double ft_model_flop_per_token(const struct ft_model *model, int64_t tp,
-			       int64_t sequence, double density);
+			       int64_t sequence, bool causal);
 
 enum ft_sharding { FT_DDP, FT_ZERO1, FT_ZERO2, FT_FSDP, FT_HSDP };
 enum ft_schedule { FT_1F1B, FT_INTERLEAVED, FT_GPIPE, FT_ZERO_BUBBLE };

@@ -32,14 +32,6 @@ enum ft_work_kind {
 	FT_COMMUNICATION,
 };
 
-/* A linear layer of m tokens, n output and k input features; whatever the
- * layout, m n k are those of the layer:
- *   forward Y[m,n] = X[m,k] W^T    dgrad dX[m,k] = dY[m,n] W
- *   wgrad   dW[n,k] = dY^T X       (accumulate: added to an fp32 gradient)     */
-enum ft_layout { FT_FORWARD, FT_DGRAD, FT_WGRAD, FT_LAYOUTS };
-
-enum ft_pass { FT_PASS_FORWARD, FT_PASS_BACKWARD, FT_PASS_BOTH };
-
 /* Who takes part in a collective, in ranks: size members, stride apart. */
 enum ft_group {
 	FT_GROUP_TP,
@@ -119,7 +111,8 @@ enum ft_event {
 	FT_EVENT_NONE = 0xff
 };
 
-enum { FT_OP_WAITS = 3 };
+/* An op waits for each other stream at most once. */
+enum { FT_OP_WAITS = FT_STREAMS - 1 };
 
 struct ft_op {
 	uint32_t work;		   /* index into works */
@@ -198,7 +191,6 @@ struct ft_graph *ft_graph_read(const char *path, struct ft_error *err)
 double ft_work_flop(const struct ft_work *work);
 double ft_work_bytes(const struct ft_work *work);
 
-const char *ft_layout_name(enum ft_layout layout);
 const char *ft_group_name(enum ft_group group);
 const char *ft_stream_name(enum ft_stream stream);
 
