@@ -69,6 +69,11 @@ build/fuzz/%: tests/fuzz/%.c $(LIB_SRC)
 	@echo "  FUZZ  $@"
 	$(Q)clang $(filter-out -O2,$(ALL_CFLAGS)) -O1 -fsanitize=fuzzer,address,undefined \
 		-o $@ $^ $(LDLIBS)
+# knows all sources: what one program answered, another build does not take as its own
+$B/base/version.o: base/version.c $(LIB_SRC) $(HEADERS)
+	@mkdir -p $(@D)
+	@echo "  CC    $<"
+	$(Q)$(CC) $(ALL_CFLAGS) -DFORETOKEN_BUILD="\"$$(cat $(LIB_SRC) $(HEADERS) | cksum | tr ' ' -)\"" -c -o $@ $<
 $B/%.o: %.c
 	@mkdir -p $(@D)
 	@echo "  CC    $<"

@@ -11,11 +11,14 @@
 
 #include <stddef.h>
 
+#include "foretoken/base.h"
+
 struct arena_block;
 
 struct arena {
 	struct arena_block *top;
-	char *next, *end; /* what is left of top */
+	char *next, *end;      /* what is left of top */
+	struct ft_digest read; /* of all files read into it, in their order */
 };
 
 void *arena_alloc(struct arena *mem, size_t n, size_t size);

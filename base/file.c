@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/digest.h"
 #include "base/text.h"
 
 static bool fail_path(struct ft_error *err, const char *path, const char *what)
@@ -64,6 +65,7 @@ char *file_read(struct arena *mem, const char *path, size_t limit, size_t *len,
 	}
 	text[n] = '\0';
 	*len = n;
+	digest_bytes(&mem->read, text, n);
 out:
 	fclose(f);
 	return text;
@@ -112,6 +114,15 @@ void file_abandon(struct file_out *f)
 	unlink(f->beside);
 }
 
+bool file_folder(const char *path, struct ft_error *err)
+{
+	struct ft_mark at = { path, 0, 0 };
+
+	if (!mkdir(path, 0777) || errno == EEXIST)
+		return true;
+	return ft_fail(err, &at, "cannot be made: %s", strerror(errno));
+}
+
 bool file_exists(const char *path)
 {
 	struct stat st;
@@ -152,7 +163,7 @@ static const char *data_root(struct arena *mem)
 	return FORETOKEN_PREFIX "/share/foretoken";
 }
 
-static bool is_path(const char *name)
+bool file_is_path(const char *name)
 {
 	return strchr(name, '/') || text_ends_with(name, ".yaml") ||
 	       text_ends_with(name, ".yml") || text_ends_with(name, ".json");
@@ -191,7 +202,7 @@ const char *file_find(struct arena *mem, const char *folder, const char *name,
 	const char *path, *near, **known;
 	size_t n;
 
-	if (is_path(name)) {
+	if (file_is_path(name)) {
 		if (file_exists(name))
 			return arena_text(mem, name);
 		/* a path in a file may be meant from that file's folder */

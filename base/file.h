@@ -32,7 +32,14 @@ bool file_commit(struct file_out *f, struct ft_error *err)
 	__attribute__((warn_unused_result));
 void file_abandon(struct file_out *f);
 
+/* Make the folder unless it is there. */
+bool file_folder(const char *path, struct ft_error *err)
+	__attribute__((warn_unused_result));
+
 bool file_exists(const char *path);
+
+/* Is name a path (it holds a '/' or ends in .yaml, .yml or .json), not one of ours? */
+bool file_is_path(const char *name);
 
 /* Where folder/name.yaml of ours is: name itself when it is a path (it holds a
  * '/' or ends in .yaml, .yml or .json), else below $FORETOKEN_DATA, the tree

@@ -66,4 +66,11 @@ struct node *node_overlay(struct arena *mem, const struct node *base,
 /* Is it an unquoted null, ~ or nothing? */
 bool node_is_null(const struct node *n);
 
+/* Is it a scalar that JSON would write bare: a number, true or false? */
+bool node_is_number(const struct node *n);
+bool node_is_bool(const struct node *n);
+
+/* The tree as one line of JSON, which reads back as the same tree. */
+char *node_flow(struct arena *mem, const struct node *n);
+
 #endif

@@ -1,4 +1,6 @@
 /* cli/cmd_compare.c - foretoken compare SCENARIO SCENARIO ... */
+#include <stdlib.h>
+
 #include "cli/commands.h"
 #include "foretoken/reports.h"
 
@@ -74,29 +76,42 @@ static bool all_of(const struct args *a, struct ft_shelf *shelf,
 	return true;
 }
 
+static bool print(const struct args *a, const struct ft_answers *answers,
+		  struct ft_error *err)
+{
+	if (a->report && !ft_report_html(a->report, answers, err))
+		return false;
+	if (a->json)
+		ft_report_compare_json(stdout, answers);
+	else
+		ft_report_compare(stdout, answers);
+	return true;
+}
+
 int cmd_compare(int argc, char **argv)
 {
 	const struct ft_scenario *s[MOST];
 	struct ft_outcome o[MOST];
 	struct args a = { 0 };
 	struct ft_shelf *shelf;
+	const char **labels;
 	struct ft_error err;
 	size_t n;
+	char *command = command_line(argc, argv);
 	bool ok;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &a);
 	shelf = ft_shelf_new();
 	ok = all_of(&a, shelf, s, o, &n, &err);
-	if (ok && a.report)
-		ok = ft_report_html(a.report, s, o, n, &err);
-	if (ok && a.json)
-		ft_report_compare_json(stdout, s, o, n);
-	else if (ok)
-		ft_report_compare(stdout, s, o, n);
+	labels = ok ? ft_study_labels(s, n) : NULL;
+	if (ok)
+		ok = print(&a, &(struct ft_answers){ s, o, labels, n, command }, &err);
 	for (size_t i = 0; i < n; i++) {
 		ft_outcome_release(&o[i]);
 		ft_scenario_free((struct ft_scenario *)s[i]);
 	}
+	ft_labels_free(labels);
 	ft_shelf_free(shelf);
+	free(command);
 	return ok ? finish_output() : complain(&err);
 }

@@ -1,5 +1,5 @@
 /* cli/cmd_simulate.c - foretoken simulate SCENARIO */
-#include <string.h>
+#include <stdlib.h>
 
 #include "base/file.h"
 #include "cli/commands.h"
@@ -7,6 +7,7 @@
 
 struct args {
 	const char *scenario, *beside, *timeline, *report;
+	char *command;
 	struct words set;
 	bool json;
 };
@@ -74,9 +75,13 @@ static int answer(const struct args *a, const struct ft_scenario *s,
 {
 	struct file_out file = { 0 };
 	struct ft_outcome o;
+	struct ft_answers answers = { &s, &o, &s->label, 1, a->command };
 	struct ft_error err;
 	bool ok = true;
 
+	/* the timeline may be meant to lie in the report's folder */
+	if (a->report && !file_folder(a->report, &err))
+		return complain(&err);
 	if (a->timeline && !file_begin(&file, a->timeline, &err))
 		return complain(&err);
 	if (!(beside ? ft_study_simulate_beside(s, beside, file.out, &o, &err) :
@@ -87,7 +92,7 @@ static int answer(const struct args *a, const struct ft_scenario *s,
 	if (a->timeline)
 		ok = file_commit(&file, &err);
 	if (ok && a->report)
-		ok = ft_report_html(a->report, &s, &o, 1, &err);
+		ok = ft_report_html(a->report, &answers, &err);
 	if (ok && a->json)
 		ft_report_outcome_json(stdout, s, &o);
 	else if (ok)
@@ -107,6 +112,7 @@ int cmd_simulate(int argc, char **argv)
 	struct ft_error err;
 	int status;
 
+	a.command = command_line(argc, argv);
 	argp_parse(&argp, argc, argv, 0, NULL, &a);
 	shelf = ft_shelf_new();
 	s = ft_scenario_load(shelf, a.scenario, a.set.word, a.set.n, true, &err);
@@ -116,5 +122,6 @@ int cmd_simulate(int argc, char **argv)
 	ft_scenario_free(beside);
 	ft_scenario_free(s);
 	ft_shelf_free(shelf);
+	free(a.command);
 	return status;
 }

@@ -1,4 +1,5 @@
 /* cli/cmd_sweep.c - foretoken sweep SCENARIO --vary KEY=A,B --db FILE */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "cli/commands.h"
@@ -10,10 +11,11 @@ struct args {
 };
 
 static const struct argp_option options[] = {
-	{ "vary", 'v', "KEY=A,B,C", 0, "Values of a key; several make a grid", 0 },
-	{ "db", 'd', "FILE", 0, "SQLite file; made, or gone on with", 0 },
-	{ "set", 's', "KEY=VALUE", 0, "Override a key in every scenario", 0 },
-	{ "threads", 't', "N", 0, "Default: one a core", 0 },
+	{ "vary", 'v', "KEY=A,B,C", 0, "Values of a key; several --vary make a grid",
+	  0 },
+	{ "db", 'd', "FILE", 0, "SQLite file, created if it does not exist", 0 },
+	{ "set", 's', "KEY=VALUE", 0, "Override a key in every run", 0 },
+	{ "threads", 't', "N", 0, "Number of threads (default: one per core)", 0 },
 	{ 0 },
 };
 
@@ -43,8 +45,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		a->sweep.scenario = arg;
 		return 0;
 	case ARGP_KEY_END:
-		if (!a->sweep.scenario || !a->sweep.db || !a->vary.n)
-			argp_usage(state);
+		if (!a->sweep.scenario)
+			argp_error(state, "a SCENARIO is missing");
+		if (!a->sweep.db)
+			argp_error(state, "--db FILE is missing");
+		if (!a->vary.n)
+			argp_error(state, "--vary KEY=A,B,C is missing");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -55,8 +61,9 @@ static const struct argp argp = {
 	options,
 	parse,
 	"SCENARIO",
-	"Run every combination of the values given with --vary, one row each in the "
-	"table `runs` of an SQLite file. What is there already is not run again."
+	"Run every combination of the values given with --vary and store one row each in "
+	"the table `runs` of an SQLite file. A run whose inputs have not changed since it "
+	"was stored is not repeated."
 	"\vExample: foretoken sweep examples/01-first-answer/h100.yaml --vary "
 	"cluster.gpus=512,1024,2048 --vary training.parallel.tp=4,8 --db out.db",
 	NULL,
@@ -64,21 +71,56 @@ static const struct argp argp = {
 	NULL,
 };
 
+/* Why combinations failed, on stderr: the answer is in the table. */
+static void tell_reasons(const struct ft_sweep_result *r)
+{
+	for (size_t i = 0; i < r->n_reasons; i++) {
+		const struct ft_sweep_reason *x = &r->reason[i];
+
+		fprintf(stderr, "foretoken: %zu failed: %s (first with %s)\n", x->n,
+			x->error.text, x->settings);
+	}
+}
+
+static void tell(FILE *out, const struct ft_sweep_result *r)
+{
+	fprintf(out, "%zu run, %zu already in the database, %zu failed", r->done,
+		r->already + r->already_failed, r->failed);
+	if (r->already_failed)
+		fprintf(out, " (%zu before)", r->already_failed);
+	if (r->failed + r->already_failed)
+		fputs(": see column error", out);
+	if (r->unread)
+		fprintf(out, ", %zu could not be read and are not stored", r->unread);
+	putc('\n', out);
+}
+
 int cmd_sweep(int argc, char **argv)
 {
-	size_t done, skipped, failed;
+	struct ft_sweep_result r;
+	struct progress bar = progress_begin("run");
 	struct args a = { 0 };
 	struct ft_error err;
+	int status;
 
-	argp_parse(&argp, argc, argv, 0, NULL, &a);
+	if (argp_parse(&argp, argc, argv, 0, NULL, &a))
+		return out_of_memory();
 	a.sweep.sets = a.set.word;
 	a.sweep.n_sets = a.set.n;
 	a.sweep.vary = a.vary.word;
 	a.sweep.n_vary = a.vary.n;
-	a.sweep.progress = progress;
-	if (!ft_study_sweep(&a.sweep, &done, &skipped, &failed, &err))
+	a.sweep.progress = (struct ft_progress){ progress_tell, &bar };
+	a.sweep.stop_on_signals = true;
+	if (!ft_study_sweep(&a.sweep, &r, &err))
 		return complain(&err);
-	printf("%zu run, %zu there already, %zu impossible (see column error)\n", done,
-	       skipped, failed);
-	return finish_output();
+	tell_reasons(&r);
+	tell(stdout, &r);
+	status = finish_output();
+	if (r.interrupted) {
+		fprintf(stderr,
+			"foretoken: stopped; all that was run is kept: give the "
+			"same command again to go on\n");
+		return 130;
+	}
+	return status ? status : !(r.done + r.already);
 }

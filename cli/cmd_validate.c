@@ -56,12 +56,14 @@ static const struct argp argp = {
 
 int cmd_validate(int argc, char **argv)
 {
+	struct progress bar = progress_begin("row");
 	struct ft_validation *v;
 	struct args a = { 0 };
 	struct ft_error err;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &a);
-	v = ft_validate(a.file.word[0], a.set.word, a.set.n, progress, &err);
+	v = ft_validate(a.file.word[0], a.set.word, a.set.n,
+			(struct ft_progress){ progress_tell, &bar }, &err);
 	if (!v)
 		return complain(&err);
 	if (a.json)

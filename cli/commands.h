@@ -38,11 +38,22 @@ void words_add(struct words *w, const char *word, const struct argp_state *state
 /* "file:line:column: error: text", the line and a caret; returns 1. */
 int complain(const struct ft_error *err);
 
+/* The command line as one would type it; the caller frees it. */
+char *command_line(int argc, char **argv);
+
 /* stdout must have taken all of it: else an error and 1. */
 int finish_output(void);
 
-/* On stderr, on a terminal only, from two seconds on. */
-void progress(size_t done, size_t total);
+/* Memory ran out before the work began: one line on stderr; returns 1. */
+int out_of_memory(void);
 
-/* Output to a file beside and renamed, or to stdout when path is NULL. */
+/* A bar on stderr, on a terminal only, from a second on: done, total, time left. */
+struct progress {
+	const char *what; /* "run", "row" */
+	double begun_s, told_s;
+};
+
+struct progress progress_begin(const char *what);
+/* context: a struct progress. fresh: of those finished, the ones that took time. */
+void progress_tell(void *context, size_t finished, size_t fresh, size_t total);
 #endif

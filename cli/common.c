@@ -66,6 +66,37 @@ int complain(const struct ft_error *err)
 	return 1;
 }
 
+/* A word that a shell would take apart stands in single quotes. */
+static void put_word(FILE *out, const char *word)
+{
+	if (*word && !word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRST"
+					"UVWXYZ0123456789_-+=,./:@%")]) {
+		fputs(word, out);
+		return;
+	}
+	putc('\'', out);
+	for (; *word; word++)
+		fputs(*word == '\'' ? "'\\''" : (char[]){ *word, '\0' }, out);
+	putc('\'', out);
+}
+
+char *command_line(int argc, char **argv)
+{
+	char *text = NULL;
+	size_t n;
+	FILE *out = open_memstream(&text, &n);
+
+	if (!out)
+		return NULL;
+	fputs(argv[0], out);
+	for (int i = 1; i < argc; i++) {
+		putc(' ', out);
+		put_word(out, argv[i]);
+	}
+	fclose(out);
+	return text;
+}
+
 int finish_output(void)
 {
 	if (fflush(stdout) == 0 && !ferror(stdout))
@@ -75,19 +106,63 @@ int finish_output(void)
 	return 1;
 }
 
-void progress(size_t done, size_t total)
+int out_of_memory(void)
 {
-	struct timespec spent; /* of processor time: talk, not answer */
-	double s;
+	fputs("foretoken: error: out of memory\n", stderr);
+	return 1;
+}
 
-	if (!isatty(STDERR_FILENO))
+static double now_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+struct progress progress_begin(const char *what)
+{
+	return (struct progress){ what, now_s(), 0 };
+}
+
+/* "1:02:03", "4 s" */
+static void put_time(double s)
+{
+	long t = (long)(s + 0.5);
+
+	if (t < 60)
+		fprintf(stderr, "%ld s", t);
+	else if (t < 3600)
+		fprintf(stderr, "%ld:%02ld", t / 60, t % 60);
+	else
+		fprintf(stderr, "%ld:%02ld:%02ld", t / 3600, t / 60 % 60, t % 60);
+}
+
+void progress_tell(void *context, size_t finished, size_t fresh, size_t total)
+{
+	enum { WIDTH = 30 };
+	struct progress *p = context;
+	double now = now_s(), spent = now - p->begun_s;
+	size_t full = total ? WIDTH * finished / total : WIDTH;
+
+	if (!isatty(STDERR_FILENO) || spent < 1)
 		return;
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &spent);
-	s = (double)spent.tv_sec;
-	if (s < 2)
+	if (finished == total) {
+		if (p->told_s > 0)
+			fputs("\r\033[K", stderr);
 		return;
-	fprintf(stderr, "\r%zu of %zu, %.0f s left   ", done, total,
-		done ? s * (double)(total - done) / (double)done : 0.0);
-	if (done == total)
-		fputs("\r                                        \r", stderr);
+	}
+	if (now - p->told_s < 0.2)
+		return;
+	p->told_s = now;
+	fputs("\r[", stderr);
+	for (size_t i = 0; i < WIDTH; i++)
+		putc(i < full ? '#' : '.', stderr);
+	fprintf(stderr, "] %s %zu of %zu", p->what, finished, total);
+	if (fresh) {
+		fputs(", ", stderr);
+		put_time(spent * (double)(total - finished) / (double)fresh);
+		fputs(" left", stderr);
+	}
+	fputs("\033[K", stderr);
 }

@@ -154,6 +154,7 @@ struct ft_prices *ft_prices_load(const char *name, const struct ft_mark *at,
 		arena_release(&mem);
 		return NULL;
 	}
+	owned->prices.digest = mem.read;
 	owned->mem = mem;
 	return &owned->prices;
 }

@@ -163,6 +163,7 @@ struct ft_fabric *ft_fabric_load(const char *name, const struct ft_mark *at,
 			return NULL;
 		}
 	}
+	owned->fabric.digest = mem.read;
 	owned->mem = mem;
 	return &owned->fabric;
 }

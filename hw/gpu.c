@@ -207,6 +207,7 @@ struct ft_gpu *ft_gpu_load_rows(const char *name, int rows, const struct ft_mark
 	if (map && read_profile(map, &mem, &owned->gpu, &wanted, err) &&
 	    load_rows(&mem, path, &wanted, rows, &owned->gpu, &owned->gpu, err) &&
 	    take_from_kin(&mem, &wanted, rows, &owned->gpu, err)) {
+		owned->gpu.digest = mem.read;
 		owned->mem = mem;
 		return &owned->gpu;
 	}

@@ -84,6 +84,7 @@ struct ft_node *ft_node_load(const char *name, const struct ft_mark *at,
 		arena_release(&mem);
 		return NULL;
 	}
+	owned->node.digest = mem.read;
 	owned->mem = mem;
 	return &owned->node;
 }

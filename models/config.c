@@ -163,6 +163,18 @@ struct node *config_rename(struct arena *mem, const struct family *family,
 	return out;
 }
 
+const char **config_passed_over(struct arena *mem, const struct family *family,
+				const struct node *map, size_t *n)
+{
+	const char **key = ARENA_ARRAY(mem, map->n + 1, const char *);
+
+	*n = 0;
+	for (size_t i = 0; i < map->n; i++)
+		if (!is_common(common_name(family, map->key[i])))
+			key[(*n)++] = map->key[i];
+	return key;
+}
+
 static void read_biases(struct reader *r, const struct family *family,
 			struct ft_model *model)
 {

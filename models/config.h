@@ -21,6 +21,9 @@ const struct family *config_family(struct arena *mem, const struct node *type,
 
 /* A shallow copy of map under common names; lenient drops what it does not
  * know. */
+/* Keys of a config.json that config_rename leaves out; *n of them. */
+const char **config_passed_over(struct arena *mem, const struct family *family,
+				const struct node *map, size_t *n);
 struct node *config_rename(struct arena *mem, const struct family *family,
 			   const struct node *map, bool lenient);
 

@@ -42,7 +42,7 @@ static bool find_base(struct arena *mem, const struct node *node, struct wish *w
 		return true;
 	if (name->kind != NODE_SCALAR)
 		return ft_fail(err, &name->mark, "a model's name is a word");
-	if (wish->type && !file_exists(name->text)) {
+	if (wish->type && !(file_is_path(name->text) && file_exists(name->text))) {
 		struct ft_error ignored;
 
 		wish->path =
@@ -126,6 +126,9 @@ static bool load(struct arena *mem, const struct node *node, struct ft_model *mo
 	map = node_map(mem, &node->mark);
 	if (wish.base)
 		map = config_rename(mem, family, wish.base, json);
+	if (json)
+		model->passed_over = config_passed_over(mem, family, wish.base,
+							&model->n_passed_over);
 	map->mark = node->mark;
 	if (wish.over) {
 		struct node *over = config_rename(mem, family, wish.over, false);
@@ -135,6 +138,8 @@ static bool load(struct arena *mem, const struct node *node, struct ft_model *mo
 		map = node_overlay(mem, map, over);
 	}
 	model->name = short_name(mem, wish.name);
+	model->preset = !wish.path || !file_is_path(wish.name);
+	model->config = map;
 	if (!config_read(mem, family, map, model, err))
 		return false;
 	if (!model->from)
@@ -151,6 +156,7 @@ struct ft_model *ft_model_load(const struct node *node, struct ft_error *err)
 		arena_release(&mem);
 		return NULL;
 	}
+	owned->model.digest = mem.read;
 	owned->mem = mem;
 	return &owned->model;
 }

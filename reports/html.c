@@ -5,24 +5,21 @@
  * page, in the element `answer`; tables show it rounded. Narrow screens get one
  * column and tables that scroll by themselves.
  */
-#include <errno.h>
-#include <inttypes.h>
+#include <math.h>
 #include <string.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 #include "base/arena.h"
 #include "base/file.h"
 #include "base/quantity.h"
 #include "reports/html_plots.h"
 #include "reports/json.h"
+#include "reports/show.h"
 
 struct page {
 	FILE *out;
 	struct arena *mem;
-	const struct ft_scenario *const *scenario;
-	const struct ft_outcome *outcome;
-	size_t n;
+	const struct ft_answers *a;
 };
 
 static void text(FILE *out, const char *s)
@@ -66,19 +63,32 @@ static void base64(FILE *out, const char *s)
 	}
 }
 
+/* "h100, mi300x" */
+static void titles(struct page *p)
+{
+	for (size_t i = 0; i < p->a->n; i++) {
+		fputs(i ? ", " : "", p->out);
+		text(p->out, p->a->label[i]);
+	}
+	fputs(": foretoken report", p->out);
+}
+
 static void head(struct page *p)
 {
 	fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
 	      "<meta name=\"viewport\" content=\"width=device-width, "
-	      "initial-scale=1\">\n<title>foretoken report</title>\n"
+	      "initial-scale=1\">\n<title>",
+	      p->out);
+	titles(p);
+	fputs("</title>\n"
 	      "<link rel=\"icon\" href=\"data:,\">\n<style>\n"
 	      "body{font:16px/1.5 system-ui,sans-serif;color:#222;max-width:60rem;"
 	      "margin:0 auto;padding:1rem}\n"
 	      "h1{font-size:1.6rem}h2{font-size:1.2rem;margin-top:2rem}\n"
 	      "table{border-collapse:collapse;font-variant-numeric:tabular-nums}\n"
 	      "th,td{padding:.25rem .75rem;text-align:left;border-bottom:1px solid "
-	      "#ddd}\ntd+td,th+th{text-align:right}"
-	      "td+td:not(.range){white-space:nowrap}\n"
+	      "#ddd}\ntd,th+th{text-align:right;white-space:nowrap}"
+	      "th{font-weight:400}tr:first-child th{font-weight:600}td:first-child{text-align:left}\n"
 	      ".wide{overflow-x:auto}\nimg{max-width:100%;height:auto}\n"
 	      "@media(max-width:40rem){p:has(img){overflow-x:auto}img{max-width:none;"
 	      "width:36rem}th,td{padding:.25rem .4rem}}\n"
@@ -87,43 +97,67 @@ static void head(struct page *p)
 	      "th,td{border-color:#444}.note{color:#aaa}img{background:#fff}}\n"
 	      "</style>\n</head>\n<body>\n<h1>",
 	      p->out);
-	text(p->out, p->scenario[0]->model->name);
+	text(p->out, p->a->scenario[0]->model->name);
 	fputs(": what it trains at, why, and what it costs</h1>\n", p->out);
 }
 
 /* One row: a name, and one cell for each scenario. */
-static void row(struct page *p, const char *name, const char *key, enum dimension dim,
-		const char *fmt, double scale)
+static void row(struct page *p, const struct ft_outcome_field *f)
 {
-	char buf[64];
+	double largest = 0;
+	struct shown as;
+	char buf[SHOWN];
 
-	fprintf(p->out, "<tr><td>%s</td>", name);
-	for (size_t i = 0; i < p->n; i++) {
-		double v = 0;
+	for (size_t i = 0; i < p->a->n; i++)
+		largest =
+			fmax(largest, fabs(ft_outcome_at(&p->a->outcome[i], f->value)));
+	as = shown_as(f->show, largest);
+	fprintf(p->out, "<tr><th scope=\"row\">%s%s%s</th>", f->label,
+		as.unit[0] ? ", " : "", as.unit);
+	for (size_t i = 0; i < p->a->n; i++) {
+		const struct ft_outcome *o = &p->a->outcome[i];
 
-		(void)ft_outcome_get(&p->outcome[i], key, &v);
-		if (fmt) {
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-			snprintf(buf, sizeof(buf), fmt, v * scale);
-#pragma GCC diagnostic pop
-		} else {
-			quantity_text(v, dim, buf, sizeof(buf));
-		}
-		fprintf(p->out, "<td data-key=\"%s\" data-scenario=\"%zu\">%s</td>",
-			key, i, buf);
+		fprintf(p->out,
+			"<td data-key=\"%s\" data-scenario=\"%zu\" "
+			"data-scale=\"%g\">%s</td>",
+			f->key, i, as.scale,
+			shown_number(&as, ft_outcome_at(o, f->value), buf));
 	}
 	fputs("</tr>\n", p->out);
+	if (!f->high)
+		return;
+	fputs("<tr class=\"note\"><th scope=\"row\">P10 to P90</th>", p->out);
+	for (size_t i = 0; i < p->a->n; i++) {
+		const struct ft_outcome *o = &p->a->outcome[i];
+
+		fprintf(p->out, "<td>%s to ",
+			shown_number(&as, ft_outcome_at(o, f->low), buf));
+		fprintf(p->out, "%s</td>",
+			shown_number(&as, ft_outcome_at(o, f->high), buf));
+	}
+	fputs("</tr>\n", p->out);
+}
+
+/* The rows whose keys begin with head, or that do not when head is NULL. */
+static void rows(struct page *p, const char *head)
+{
+	const struct ft_outcome_field *f;
+	size_t n = ft_outcome_fields(&f);
+
+	for (size_t i = 0; i < n; i++) {
+		bool part = !strncmp(f[i].key, "breakdown_s.", 12);
+
+		if (f[i].label && part == (head != NULL))
+			row(p, &f[i]);
+	}
 }
 
 static void table_head(struct page *p, const char *name)
 {
 	fprintf(p->out, "<div class=\"wide\"><table>\n<tr><th>%s</th>", name);
-	for (size_t i = 0; i < p->n; i++) {
-		const struct ft_scenario *s = p->scenario[i];
-
-		fprintf(p->out, "<th>%" PRId64 " ", s->cluster->gpus);
-		text(p->out, s->cluster->gpu->name);
+	for (size_t i = 0; i < p->a->n; i++) {
+		fputs("<th>", p->out);
+		text(p->out, p->a->label[i]);
 		fputs("</th>", p->out);
 	}
 	fputs("</tr>\n", p->out);
@@ -137,32 +171,20 @@ static void table_end(struct page *p)
 static void answers(struct page *p)
 {
 	fputs("<h2>The answer</h2>\n", p->out);
-	table_head(p, "");
-	row(p, "tokens per second", "tokens_per_s", DIM_NONE, "%.0f", 1);
-	row(p, "tokens per second and GPU", "tokens_per_s_per_gpu", DIM_NONE, "%.1f",
-	    1);
-	row(p, "dollars per million tokens", "cost.usd_per_million_tokens", DIM_NONE,
-	    "%.4f", 1);
-	row(p, "dollars per GPU-hour", "cost.usd_per_gpu_hour", DIM_NONE, "%.3f", 1);
-	row(p, "joules per token", "cost.joules_per_token", DIM_NONE, "%.3f", 1);
-	row(p, "capital", "cost.capex_usd", DIM_USD, NULL, 1);
-	row(p, "step", "step_s", DIM_S, NULL, 1);
-	row(p, "MFU, %", "mfu", DIM_NONE, "%.1f", 100);
-	row(p, "memory per GPU", "memory_bytes_per_gpu.total", DIM_BYTES, NULL, 1);
-	fputs("<tr><td>fits in memory</td>", p->out);
-	for (size_t i = 0; i < p->n; i++)
-		fputs(p->outcome[i].fits ? "<td>yes</td>" : "<td class=\"bad\">no</td>",
+	table_head(p, "result");
+	rows(p, NULL);
+	fputs("<tr><th scope=\"row\">fits in memory</th>", p->out);
+	for (size_t i = 0; i < p->a->n; i++)
+		fputs(p->a->outcome[i].fits ? "<td>yes</td>" :
+					      "<td class=\"bad\">no</td>",
 		      p->out);
-	fputs("</tr>\n<tr><td>tokens per second, P10 to P90</td>", p->out);
-	for (size_t i = 0; i < p->n; i++)
-		fprintf(p->out, "<td class=\"range\">%.0f to %.0f</td>",
-			p->outcome[i].tokens_low_per_s,
-			p->outcome[i].tokens_high_per_s);
 	fputs("</tr>\n", p->out);
 	table_end(p);
-	for (size_t i = 0; i < p->n; i++) {
-		fprintf(p->out, "<p><b>%s:</b> ", p->scenario[i]->cluster->gpu->name);
-		text(p->out, p->outcome[i].bottleneck);
+	for (size_t i = 0; i < p->a->n; i++) {
+		fputs("<p><b>", p->out);
+		text(p->out, p->a->label[i]);
+		fputs(":</b> ", p->out);
+		text(p->out, p->a->outcome[i].bottleneck);
 		fputs("</p>\n", p->out);
 	}
 }
@@ -170,26 +192,77 @@ static void answers(struct page *p)
 static void breakdown(struct page *p)
 {
 	table_head(p, "part of a step");
-	row(p, "compute", "breakdown_s.compute", DIM_S, NULL, 1);
-	row(p, "exposed communication", "breakdown_s.exposed_communication", DIM_S,
-	    NULL, 1);
-	row(p, "pipeline bubble", "breakdown_s.bubble", DIM_S, NULL, 1);
-	row(p, "host", "breakdown_s.host", DIM_S, NULL, 1);
-	row(p, "optimizer", "breakdown_s.optimizer", DIM_S, NULL, 1);
+	rows(p, "breakdown_s");
 	table_end(p);
+}
+
+/* The model's size, the date of the prices, the program and its command line. */
+static void about(struct page *p)
+{
+	const struct ft_scenario *s = p->a->scenario[0];
+
+	fprintf(p->out, "%.4g B parameters; prices of ",
+		ft_model_parameters(s->model, 1) * 1e-9);
+	text(p->out, s->prices->from ? s->prices->from->date : "no date");
+	fprintf(p->out, "; foretoken %s: ", ft_version());
+	text(p->out, p->a->command);
+}
+
+static void settings(struct page *p)
+{
+	struct ft_settings *all = ft_study_settings(p->a->scenario, p->a->n);
+
+	if (p->a->n > 1) {
+		fputs("<h2>What differs</h2>\n", p->out);
+		table_head(p, "key");
+		for (size_t i = 0; i < all->n; i++) {
+			if (!all->setting[i].differs)
+				continue;
+			fputs("<tr><th scope=\"row\">", p->out);
+			text(p->out, all->setting[i].key);
+			fputs("</th>", p->out);
+			for (size_t k = 0; k < p->a->n; k++) {
+				fputs("<td>", p->out);
+				text(p->out, all->setting[i].value[k]);
+				fputs("</td>", p->out);
+			}
+			fputs("</tr>\n", p->out);
+		}
+		table_end(p);
+	}
+	fprintf(p->out, "<h2>%s</h2>\n<p class=\"note\">",
+		p->a->n > 1 ? "The same in all" : "What was asked");
+	for (size_t i = 0; i < all->n; i++) {
+		if (all->setting[i].differs)
+			continue;
+		text(p->out, all->setting[i].key);
+		fputs(" <b>", p->out);
+		text(p->out, all->setting[i].value[0]);
+		fputs("</b>; ", p->out);
+	}
+	about(p);
+	fputs("</p>\n", p->out);
+	ft_settings_free(all);
+}
+
+static void heading(struct page *p, size_t i)
+{
+	fputs("<h3>", p->out);
+	text(p->out, p->a->label[i]);
+	fputs("</h3>\n", p->out);
 }
 
 static void items(struct page *p)
 {
 	fputs("<h2>Largest items of a rank's step</h2>\n", p->out);
-	for (size_t i = 0; i < p->n; i++) {
-		const struct ft_run *run = p->outcome[i].run;
+	for (size_t i = 0; i < p->a->n; i++) {
+		const struct ft_run *run = p->a->outcome[i].run;
 		char buf[64];
 
-		fprintf(p->out,
-			"<h3>%s</h3>\n<div class=\"wide\"><table><tr>"
-			"<th>item</th><th>count</th><th>time</th></tr>\n",
-			p->scenario[i]->cluster->gpu->name);
+		heading(p, i);
+		fputs("<div class=\"wide\"><table><tr>"
+		      "<th>item</th><th>count</th><th>time</th></tr>\n",
+		      p->out);
 		for (size_t k = 0; k < run->n_shares && k < 12; k++) {
 			fputs("<tr><td>", p->out);
 			text(p->out, run->share[k].name);
@@ -222,11 +295,11 @@ static void source(struct page *p, const char *what, const struct ft_provenance 
 static void sources(struct page *p)
 {
 	fputs("<h2>Where the numbers come from</h2>\n", p->out);
-	for (size_t i = 0; i < p->n; i++) {
-		const struct ft_scenario *s = p->scenario[i];
+	for (size_t i = 0; i < p->a->n; i++) {
+		const struct ft_scenario *s = p->a->scenario[i];
 
-		fprintf(p->out, "<h3>%s</h3><ul class=\"note\">\n",
-			s->cluster->gpu->name);
+		heading(p, i);
+		fputs("<ul class=\"note\">\n", p->out);
 		source(p, "GPU profile", s->cluster->gpu->from);
 		source(p, "software stack", s->stack->from);
 		source(p, "prices", s->prices->from);
@@ -234,7 +307,7 @@ static void sources(struct page *p)
 			"<li>%.0f %% of the kernel time lies far from "
 			"anything measured.</li>\n<li>assumed, as nobody gave "
 			"them: ",
-			100 * p->outcome[i].extrapolated_frac);
+			100 * p->a->outcome[i].extrapolated_frac);
 		for (size_t k = 0; k < s->n_assumed; k++) {
 			fputs(k ? ", " : "", p->out);
 			text(p->out, s->assumed[k]);
@@ -258,9 +331,10 @@ static void exact(struct page *p)
 	json_t *list = json_array();
 	char *dump;
 
-	for (size_t i = 0; i < p->n; i++)
-		json_array_append_new(list,
-				      json_of_outcome(p->scenario[i], &p->outcome[i]));
+	for (size_t i = 0; i < p->a->n; i++)
+		json_array_append_new(list, json_of_outcome(p->a->scenario[i],
+							    &p->a->outcome[i],
+							    p->a->label[i]));
 	dump = json_dumps(list,
 			  JSON_COMPACT | JSON_REAL_PRECISION(12) | JSON_ESCAPE_SLASH);
 	fprintf(p->out, "<script type=\"application/json\" id=\"answer\">%s</script>\n",
@@ -271,13 +345,10 @@ static void exact(struct page *p)
 
 static bool body(struct page *p, const char *dir, struct ft_error *err)
 {
-	struct plots q = { .mem = p->mem,
-			   .dir = dir,
-			   .scenario = p->scenario,
-			   .outcome = p->outcome,
-			   .n = p->n };
+	struct plots q = { .mem = p->mem, .dir = dir, .a = p->a };
 
 	answers(p);
+	settings(p);
 	fputs("<h2>Where a step goes</h2>\n", p->out);
 	if (!picture(p, "parts of a step, stacked", plot_breakdown(&q, err)))
 		return false;
@@ -286,7 +357,7 @@ static bool body(struct page *p, const char *dir, struct ft_error *err)
 	fputs("<h2>Scaling</h2>\n<p class=\"note\">The same plan on more and fewer "
 	      "GPUs, the batch growing with them.</p>\n",
 	      p->out);
-	if (!picture(p, "tokens per second against GPUs", plot_scaling(&q, err)))
+	if (!picture(p, "tokens/s against GPUs", plot_scaling(&q, err)))
 		return false;
 	fputs("<h2>What a million tokens costs</h2>\n", p->out);
 	if (!picture(p, "cost of a million tokens by part", plot_cost(&q, err)))
@@ -294,7 +365,7 @@ static bool body(struct page *p, const char *dir, struct ft_error *err)
 	fputs("<h2>What moves the cost</h2>\n<p class=\"note\">One input at a time, "
 	      "low and high.</p>\n",
 	      p->out);
-	for (size_t i = 0; i < p->n; i++)
+	for (size_t i = 0; i < p->a->n; i++)
 		if (!picture(p, "sensitivity of the cost",
 			     plot_sensitivity(&q, i, err)))
 			return false;
@@ -303,19 +374,16 @@ static bool body(struct page *p, const char *dir, struct ft_error *err)
 	return true;
 }
 
-bool ft_report_html(const char *dir, const struct ft_scenario *const *scenario,
-		    const struct ft_outcome *outcome, size_t n, struct ft_error *err)
+bool ft_report_html(const char *dir, const struct ft_answers *answers,
+		    struct ft_error *err)
 {
-	struct ft_mark at = { dir, 0, 0 };
 	struct arena mem = { 0 };
 	struct file_out f;
-	struct page p = {
-		.mem = &mem, .scenario = scenario, .outcome = outcome, .n = n
-	};
+	struct page p = { .mem = &mem, .a = answers };
 	bool ok;
 
-	if (mkdir(dir, 0777) && errno != EEXIST)
-		return ft_fail(err, &at, "cannot be made: %s", strerror(errno));
+	if (!file_folder(dir, err))
+		return false;
 	if (!file_begin(&f, arena_printf(&mem, "%s/index.html", dir), err)) {
 		arena_release(&mem);
 		return false;

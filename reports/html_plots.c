@@ -12,8 +12,7 @@
 
 static const char *label(struct plots *p, size_t i)
 {
-	return arena_printf(p->mem, "%" PRId64 " %s", p->scenario[i]->cluster->gpus,
-			    p->scenario[i]->cluster->gpu->name);
+	return p->a->label[i];
 }
 
 static const char stacked[] =
@@ -29,8 +28,8 @@ char *plot_breakdown(struct plots *p, struct ft_error *err)
 		return NULL;
 	fputs("# scenario compute optimizer exposed_communication bubble host\n",
 	      q.data.out);
-	for (size_t i = 0; i < p->n; i++) {
-		const struct ft_breakdown *b = &p->outcome[i].breakdown;
+	for (size_t i = 0; i < p->a->n; i++) {
+		const struct ft_breakdown *b = &p->a->outcome[i].breakdown;
 
 		fprintf(q.data.out, "\"%s\" %.9g %.9g %.9g %.9g %.9g\n", label(p, i),
 			b->compute_s, b->optimizer_s, b->exposed_communication_s,
@@ -84,22 +83,21 @@ char *plot_scaling(struct plots *p, struct ft_error *err)
 {
 	const char *script =
 		"set logscale x 2\nset logscale y 10\nset xlabel 'GPUs'\nset ylabel "
-		"'tokens per second'\nset format y '%.0s%c'\n"
+		"'tokens/s'\nset format y '%.0s%c'\n"
 		"set key left top reverse Left\nset grid xtics\nplot ";
 	struct plot q;
 
 	if (!plot_begin(&q, p->mem, p->dir, "scaling", err))
 		return NULL;
-	for (size_t i = 0; i < p->n; i++) {
-		fprintf(q.data.out, "# %s: GPUs, tokens per second, ideal\n",
-			label(p, i));
+	for (size_t i = 0; i < p->a->n; i++) {
+		fprintf(q.data.out, "# %s: GPUs, tokens/s, ideal\n", label(p, i));
 		for (double t = 0.125; t <= 4; t *= 2) {
-			double tokens = tokens_at(p->scenario[i], t);
+			double tokens = tokens_at(p->a->scenario[i], t);
 
 			if (tokens > 0)
 				fprintf(q.data.out, "%.0f %.9g %.9g\n",
-					t * (double)p->scenario[i]->cluster->gpus,
-					tokens, t * p->outcome[i].tokens_per_s);
+					t * (double)p->a->scenario[i]->cluster->gpus,
+					tokens, t * p->a->outcome[i].tokens_per_s);
 		}
 		fputs("\n\n", q.data.out);
 		script = arena_printf(
@@ -119,8 +117,8 @@ char *plot_cost(struct plots *p, struct ft_error *err)
 	if (!plot_begin(&q, p->mem, p->dir, "cost", err))
 		return NULL;
 	fputs("# scenario capital colocation electricity maintenance\n", q.data.out);
-	for (size_t i = 0; i < p->n; i++) {
-		const struct ft_cost *c = &p->outcome[i].cost;
+	for (size_t i = 0; i < p->a->n; i++) {
+		const struct ft_cost *c = &p->a->outcome[i].cost;
 		double per = c->usd_per_million_tokens / c->usd_per_gpu_hour;
 
 		fprintf(q.data.out, "\"%s\" %.9g %.9g %.9g %.9g\n", label(p, i),
@@ -214,9 +212,9 @@ static int by_width(const void *a, const void *b)
 
 char *plot_sensitivity(struct plots *p, size_t i, struct ft_error *err)
 {
-	double base = p->outcome[i].cost.usd_per_million_tokens;
+	double base = p->a->outcome[i].cost.usd_per_million_tokens;
 	struct swing w[8];
-	size_t n = swings(p->scenario[i], &p->outcome[i], w);
+	size_t n = swings(p->a->scenario[i], &p->a->outcome[i], w);
 	struct plot q;
 
 	qsort(w, n, sizeof(*w), by_width);

@@ -9,9 +9,7 @@ struct arena;
 struct plots {
 	struct arena *mem;
 	const char *dir;
-	const struct ft_scenario *const *scenario;
-	const struct ft_outcome *outcome;
-	size_t n;
+	const struct ft_answers *a;
 };
 
 /* NULL on error. */

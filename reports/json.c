@@ -2,7 +2,10 @@
 #include "reports/json.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/node.h"
 
 json_t *json_of_number(double value)
 {
@@ -45,123 +48,73 @@ static json_t *pair(double low, double high)
 	return a;
 }
 
-static json_t *parallel(const struct ft_plan *p)
+json_t *json_of_node(const struct node *n)
 {
-	json_t *o = json_object();
+	json_t *j;
 
-	json_put_int(o, "tp", p->tp);
-	json_put_int(o, "pp", p->pp);
-	json_put_int(o, "cp", p->cp);
-	json_put_int(o, "ep", p->ep);
-	json_put_int(o, "etp", p->etp);
-	json_put_int(o, "vpp", p->vpp);
-	json_put_int(o, "dp", p->dp);
-	return o;
+	if (node_is_null(n))
+		return json_null();
+	if (n->kind == NODE_SCALAR) {
+		if (node_is_bool(n))
+			return json_boolean(!strcmp(n->text, "true"));
+		if (!node_is_number(n))
+			return json_string(n->text);
+		if (strcspn(n->text, ".eE") == strlen(n->text) && strlen(n->text) < 18)
+			return json_integer(strtoll(n->text, NULL, 10));
+		return json_real(strtod(n->text, NULL));
+	}
+	j = n->kind == NODE_MAP ? json_object() : json_array();
+	for (size_t i = 0; i < n->n; i++)
+		if (n->kind == NODE_MAP)
+			json_object_set_new(j, n->key[i], json_of_node(n->item[i]));
+		else
+			json_array_append_new(j, json_of_node(n->item[i]));
+	return j;
 }
 
-static json_t *training(const struct ft_plan *p)
+/* Under "a.b": key b of the object a, made when need be. */
+static void put_path(json_t *o, const char *path, json_t *value)
 {
-	json_t *o = json_object(), *overlap = json_object();
+	const char *dot = strchr(path, '.');
+	char head[64];
+	json_t *inner;
 
-	json_put_int(o, "sequence_length", p->sequence);
-	json_put_int(o, "global_batch_size", p->global_batch);
-	json_put_int(o, "micro_batch_size", p->micro_batch);
-	json_put_text(o, "precision", ft_dtype_name(p->precision));
-	json_object_set_new(o, "parallel", parallel(p));
-	json_put_text(o, "sharding", ft_sharding_name(p->sharding));
-	json_put_text(o, "schedule", ft_schedule_name(p->schedule));
-	json_put_bool(o, "sequence_parallel", p->sequence_parallel);
-	json_put_text(o, "recompute", ft_recompute_name(p->recompute));
-	json_put_text(o, "gradient_dtype", ft_dtype_name(p->gradient_dtype));
-	json_put_bool(o, "master_weights", p->master_weights);
-	json_put_bool(o, "reshard_after_forward", p->reshard_after_forward);
-	json_put_bool(overlap, "tp", p->overlap_tp);
-	json_put_bool(overlap, "dp", p->overlap_dp);
-	json_put_bool(overlap, "pp", p->overlap_pp);
-	json_put_bool(overlap, "copy_engines", p->copy_engines);
-	json_object_set_new(o, "overlap", overlap);
-	json_put_text(o, "step_start",
-		      p->step_start == FT_STEADY ? "steady" : "together");
-	return o;
+	if (!dot) {
+		json_object_set_new(o, path, value);
+		return;
+	}
+	snprintf(head, sizeof(head), "%.*s", (int)(dot - path), path);
+	inner = json_object_get(o, head);
+	if (!inner) {
+		inner = json_object();
+		json_object_set_new(o, head, inner);
+	}
+	put_path(inner, dot + 1, value);
 }
 
-static json_t *resolved(const struct ft_scenario *s)
+/* The key without what stands before its last point. */
+static const char *leaf(const char *key)
 {
-	json_t *o = json_object(), *cluster = json_object(), *cost = json_object();
+	const char *dot = strrchr(key, '.');
 
-	json_put_text(o, "model", s->model->name);
-	json_put_text(cluster, "gpu", s->cluster->gpu->name);
-	json_put_int(cluster, "gpus", s->cluster->gpus);
-	json_put_text(cluster, "node", s->cluster->node->name);
-	json_put_text(cluster, "fabric", s->cluster->fabric->name);
-	json_object_set_new(o, "cluster", cluster);
-	json_put_text(o, "stack", s->stack->name);
-	json_object_set_new(o, "training", training(s->plan));
-	json_put_text(cost, "prices", s->prices->name);
-	json_put(cost, "horizon_years", s->terms.horizon_years);
-	json_put(cost, "cost_of_capital_frac", s->terms.cost_of_capital_frac);
-	json_put(cost, "residual_frac", s->terms.residual_frac);
-	json_put(cost, "electricity_usd_per_kwh",
-		 ft_cost_electricity_usd_per_kwh(&s->terms, s->prices));
-	json_put(cost, "pue", s->terms.pue);
-	json_put(cost, "utilization_frac", s->terms.utilization_frac);
-	json_object_set_new(o, "cost", cost);
-	return o;
+	return dot ? dot + 1 : key;
 }
 
-static json_t *memory(const struct ft_outcome *o)
+static void numbers(json_t *j, const struct ft_outcome *o)
 {
-	json_t *m = json_object();
+	const struct ft_outcome_field *f;
+	size_t n = ft_outcome_fields(&f);
+	json_t *interval = json_object();
 
-	json_put(m, "total", o->memory_total_bytes);
-	for (int i = 0; i < FT_MEMORIES; i++)
-		json_put(m, ft_memory_name((enum ft_memory)i), o->memory_bytes[i]);
-	return m;
-}
-
-static json_t *breakdown(const struct ft_breakdown *b)
-{
-	json_t *o = json_object();
-
-	json_put(o, "compute", b->compute_s);
-	json_put(o, "exposed_communication", b->exposed_communication_s);
-	json_put(o, "bubble", b->bubble_s);
-	json_put(o, "host", b->host_s);
-	json_put(o, "optimizer", b->optimizer_s);
-	return o;
-}
-
-static json_t *interval(const struct ft_outcome *o)
-{
-	json_t *i = json_object();
-
-	json_put(i, "coverage_frac", 0.8);
-	json_object_set_new(i, "step_s", pair(o->step_low_s, o->step_high_s));
-	json_object_set_new(i, "tokens_per_s",
-			    pair(o->tokens_low_per_s, o->tokens_high_per_s));
-	json_object_set_new(i, "usd_per_million_tokens",
-			    pair(o->cost.usd_per_million_tokens_low,
-				 o->cost.usd_per_million_tokens_high));
-	return i;
-}
-
-static json_t *money(const struct ft_cost *c)
-{
-	json_t *o = json_object();
-
-	json_put(o, "capex_usd", c->capex_usd);
-	json_put(o, "capex_network_usd", c->capex_network_usd);
-	json_put(o, "usd_per_gpu_hour", c->usd_per_gpu_hour);
-	json_put(o, "capital_usd_per_gpu_hour", c->capital_usd_per_gpu_hour);
-	json_put(o, "electricity_usd_per_gpu_hour", c->electricity_usd_per_gpu_hour);
-	json_put(o, "colocation_usd_per_gpu_hour", c->colocation_usd_per_gpu_hour);
-	json_put(o, "maintenance_usd_per_gpu_hour", c->maintenance_usd_per_gpu_hour);
-	json_put(o, "usd_per_million_tokens", c->usd_per_million_tokens);
-	json_put(o, "tokens_per_usd", c->tokens_per_usd);
-	json_put(o, "joules_per_token", c->joules_per_token);
-	json_put(o, "facility_power_w", c->facility_power_w);
-	json_put(o, "goodput", c->goodput);
-	return o;
+	json_put(interval, "coverage_frac", 0.8);
+	for (size_t i = 0; i < n; i++) {
+		put_path(j, f[i].key, json_of_number(ft_outcome_at(o, f[i].value)));
+		if (f[i].high)
+			json_object_set_new(interval, leaf(f[i].key),
+					    pair(ft_outcome_at(o, f[i].low),
+						 ft_outcome_at(o, f[i].high)));
+	}
+	json_object_set_new(j, "interval", interval);
 }
 
 static json_t *items(const struct ft_run *run)
@@ -190,23 +143,33 @@ static json_t *provenance_text(const struct ft_provenance *p)
 			    p->date);
 }
 
-json_t *json_of_outcome(const struct ft_scenario *s, const struct ft_outcome *o)
+/* What follows from the scenario and is no key of it. */
+static json_t *derived(const struct ft_scenario *s)
+{
+	json_t *o = json_object(), *passed = json_array();
+	const struct ft_model *m = s->model;
+
+	json_put_int(o, "dp", s->plan->dp);
+	json_put_int(o, "micro_batches", s->plan->micro_batches);
+	json_put_int(o, "nodes", s->cluster->nodes);
+	json_put_int(o, "ranks", s->cluster->ranks);
+	json_put(o, "parameters", ft_model_parameters(m, 1));
+	json_put(o, "active_parameters", ft_model_active_parameters(m, 1));
+	for (size_t i = 0; i < m->n_passed_over; i++)
+		json_array_append_new(passed, json_string(m->passed_over[i]));
+	json_object_set_new(o, "model_keys_passed_over", passed);
+	return o;
+}
+
+json_t *json_of_outcome(const struct ft_scenario *s, const struct ft_outcome *o,
+			const char *id)
 {
 	json_t *j = json_object(), *from = json_object(), *assumed = json_array();
 
-	json_put(j, "step_s", o->step_s);
-	json_put(j, "tokens_per_s", o->tokens_per_s);
-	json_put(j, "tokens_per_s_per_gpu", o->tokens_per_s_per_gpu);
-	json_put(j, "model_flop_per_s_per_gpu", o->model_flop_per_s_per_gpu);
-	json_put(j, "mfu", o->mfu);
-	json_put(j, "mfu_full", o->mfu_full);
-	json_put(j, "hfu", o->hfu);
+	json_put_text(j, "name", s->label);
+	json_put_text(j, "id", id);
 	json_put_bool(j, "fits", o->fits);
-	json_object_set_new(j, "memory_bytes_per_gpu", memory(o));
-	json_object_set_new(j, "breakdown_s", breakdown(&o->breakdown));
-	json_object_set_new(j, "interval", interval(o));
-	json_put(j, "extrapolated_frac", o->extrapolated_frac);
-	json_object_set_new(j, "cost", money(&o->cost));
+	numbers(j, o);
 	json_put_text(j, "bottleneck", o->bottleneck);
 	if (o->beside) {
 		json_t *b = json_object();
@@ -220,7 +183,8 @@ json_t *json_of_outcome(const struct ft_scenario *s, const struct ft_outcome *o)
 	json_object_set_new(from, "stack", provenance_text(s->stack->from));
 	json_object_set_new(from, "prices", provenance_text(s->prices->from));
 	json_object_set_new(j, "provenance", from);
-	json_object_set_new(j, "scenario", resolved(s));
+	json_object_set_new(j, "scenario", json_of_node(s->resolved));
+	json_object_set_new(j, "derived", derived(s));
 	for (size_t i = 0; i < s->n_assumed; i++)
 		json_array_append_new(assumed, json_string(s->assumed[i]));
 	json_object_set_new(j, "assumed", assumed);
@@ -230,33 +194,66 @@ json_t *json_of_outcome(const struct ft_scenario *s, const struct ft_outcome *o)
 void ft_report_outcome_json(FILE *out, const struct ft_scenario *s,
 			    const struct ft_outcome *o)
 {
-	json_print(out, json_of_outcome(s, o));
+	json_print(out, json_of_outcome(s, o, s->label));
 }
 
-void ft_report_compare_json(FILE *out, const struct ft_scenario *const *s,
-			    const struct ft_outcome *o, size_t n)
+static json_t *differs(const struct ft_answers *a)
+{
+	struct ft_settings *all = ft_study_settings(a->scenario, a->n);
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < all->n; i++) {
+		json_t *o, *values;
+
+		if (!all->setting[i].differs)
+			continue;
+		o = json_object();
+		values = json_array();
+		for (size_t k = 0; k < a->n; k++)
+			json_array_append_new(values,
+					      json_string(all->setting[i].value[k]));
+		json_put_text(o, "key", all->setting[i].key);
+		json_object_set_new(o, "values", values);
+		json_array_append_new(list, o);
+	}
+	ft_settings_free(all);
+	return list;
+}
+
+/* Why scenario i differs from the first, part by part. */
+static void add_differences(const struct ft_answers *a, size_t i, json_t *list)
+{
+	size_t n;
+	struct ft_difference *d = ft_study_differences(
+		a->scenario[0], &a->outcome[0], a->scenario[i], &a->outcome[i], &n);
+
+	for (size_t k = 0; k < n; k++) {
+		json_t *e = json_object();
+
+		json_put_int(e, "scenario", (int64_t)i);
+		json_put_text(e, "what", d[k].what);
+		json_put(e, "first_ns_per_token", d[k].value[0]);
+		json_put(e, "this_ns_per_token", d[k].value[1]);
+		json_put(e, "share_frac", d[k].share_frac);
+		json_array_append_new(list, e);
+	}
+	ft_differences_free(d);
+}
+
+void ft_report_compare_json(FILE *out, const struct ft_answers *a)
 {
 	json_t *j = json_object(), *list = json_array(), *diffs = json_array();
 
-	for (size_t i = 0; i < n; i++)
-		json_array_append_new(list, json_of_outcome(s[i], &o[i]));
-	for (size_t i = 1; i < n; i++) {
-		size_t count;
-		struct ft_difference *d =
-			ft_study_differences(s[0], &o[0], s[i], &o[i], &count);
-		for (size_t k = 0; k < count; k++) {
-			json_t *e = json_object();
-
-			json_put_int(e, "scenario", (int64_t)i);
-			json_put_text(e, "what", d[k].what);
-			json_put(e, "first_ns_per_token", d[k].value[0]);
-			json_put(e, "this_ns_per_token", d[k].value[1]);
-			json_put(e, "share_frac", d[k].share_frac);
-			json_array_append_new(diffs, e);
-		}
-		ft_differences_free(d);
-	}
+	for (size_t i = 0; i < a->n; i++)
+		json_array_append_new(
+			list,
+			json_of_outcome(a->scenario[i], &a->outcome[i], a->label[i]));
+	for (size_t i = 1; i < a->n; i++)
+		add_differences(a, i, diffs);
 	json_object_set_new(j, "scenarios", list);
+	json_object_set_new(j, "differs", differs(a));
 	json_object_set_new(j, "differences", diffs);
+	json_put_text(j, "version", ft_version());
+	json_put_text(j, "command", a->command);
 	json_print(out, j);
 }

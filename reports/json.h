@@ -6,9 +6,11 @@
 
 #include "foretoken/reports.h"
 
+/* id: no two answers shown together have the same. */
 json_t *json_of_outcome(const struct ft_scenario *scenario,
-			const struct ft_outcome *outcome);
+			const struct ft_outcome *outcome, const char *id);
 json_t *json_of_number(double value); /* null when not finite */
+json_t *json_of_node(const struct node *n);
 
 void json_put(json_t *object, const char *key, double value);
 void json_put_int(json_t *object, const char *key, int64_t value);

@@ -1,7 +1,7 @@
 /*
  * reports/table.h - a table of text on a stream, through libsmartcols
  *
- *	struct table t = table_open(out, "item", ">count", ">USD");
+ *	struct table t = TABLE_OPEN(out, "item", ">count", ">USD");
  * A name that begins with '>' makes a column that is flush right.
  */
 #ifndef REPORTS_TABLE_H
@@ -19,6 +19,11 @@ struct table {
 };
 
 struct table table_open(FILE *out, const char *const *names, size_t n);
+#define TABLE_OPEN(out, ...) \
+	table_open(out, (const char *const[]){ __VA_ARGS__ }, \
+		   sizeof((const char *const[]){ __VA_ARGS__ }) / \
+			   sizeof(const char *))
+
 void table_row(struct table *t);
 /* The next cell of the row. */
 void table_put(struct table *t, const char *fmt, ...)

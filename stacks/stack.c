@@ -146,8 +146,10 @@ struct ft_stack *ft_stack_load(const char *name, const struct ft_mark *at,
 	w->mem = mem;
 	node = gather(&w->mem, name, at, 0, err);
 	ok = node && read_stack(node, w, arena_text(&w->mem, name), err);
-	if (ok)
+	if (ok) {
+		w->stack.digest = w->mem.read;
 		return &w->stack;
+	}
 	ft_stack_free(&w->stack);
 	return NULL;
 }

@@ -2,9 +2,10 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/file.h"
+#include "base/digest.h"
 #include "base/reader.h"
 #include "foretoken/study.h"
+#include "study/keys.h"
 #include "study/shelf.h"
 
 struct whole {
@@ -15,52 +16,63 @@ struct whole {
 	struct ft_shelf *shelf;
 };
 
-/* Keys whose absence is told; those of `training` a stack may set, too. */
-static const char *const told[] = {
-	"stack",
-	"cluster.node",
-	"cluster.fabric",
-	"training.micro_batch_size",
-	"training.precision",
-	"training.parallel.tp",
-	"training.parallel.pp",
-	"training.parallel.cp",
-	"training.parallel.ep",
-	"training.parallel.etp",
-	"training.parallel.vpp",
-	"training.sharding",
-	"training.schedule",
-	"training.sequence_parallel",
-	"training.recompute",
-	"training.gradient_dtype",
-	"training.master_weights",
-	"training.reshard_after_forward",
-	"training.overlap.tp",
-	"training.overlap.dp",
-	"training.overlap.pp",
-	"training.overlap.copy_engines",
-	"training.step_start",
-	"cost.prices",
-	"cost.horizon",
-	"cost.cost_of_capital_frac",
-	"cost.residual_frac",
-	"cost.electricity",
-	"cost.pue",
-	"cost.utilization_frac",
-	"cost.goodput",
-};
-
-enum { TOLD = sizeof(told) / sizeof(*told) };
-
 static void tell_assumed(struct whole *w, bool all)
 {
 	struct ft_scenario *s = &w->scenario;
+	const struct scenario_key *key;
+	size_t n = scenario_keys(&key);
 
-	s->assumed = ARENA_ARRAY(&w->mem, TOLD, const char *);
-	for (size_t i = 0; i < TOLD; i++)
-		if (node_is_null(node_path(s->given, told[i])) &&
-		    (all || strncmp(told[i], "training", 8)))
-			s->assumed[s->n_assumed++] = told[i];
+	s->assumed = ARENA_ARRAY(&w->mem, n, const char *);
+	for (size_t i = 0; i < n; i++)
+		if (key[i].flags & KEY_TOLD &&
+		    node_is_null(node_path(s->given, key[i].path)) &&
+		    (all || strncmp(key[i].path, "training", 8)))
+			s->assumed[s->n_assumed++] = key[i].path;
+}
+
+/* title, else name, else the file's stem. */
+static const char *label_of(struct whole *w)
+{
+	static const char *const keys[] = { "title", "name" };
+	const char *slash = strrchr(w->scenario.file, '/');
+	const char *leaf = slash ? slash + 1 : w->scenario.file;
+
+	for (int i = 0; i < 2; i++) {
+		const struct node *n = node_get(w->scenario.given, keys[i]);
+
+		if (!node_is_null(n) && n->kind == NODE_SCALAR)
+			return n->text;
+	}
+	return arena_text_n(&w->mem, leaf, strcspn(leaf, "."));
+}
+
+static void add_digest(struct ft_digest *to, const struct ft_digest *part)
+{
+	digest_bytes(to, part, sizeof(*part));
+}
+
+/* Of what was given, of every file read, and of the program. name and title only name
+ * the scenario. */
+static void find_digest(struct whole *w, bool all)
+{
+	struct ft_scenario *s = &w->scenario;
+	struct node *plain = node_map(&w->mem, &s->given->mark);
+
+	for (size_t i = 0; i < s->given->n; i++)
+		if (strcmp(s->given->key[i], "name") &&
+		    strcmp(s->given->key[i], "title"))
+			node_put(&w->mem, plain, s->given->key[i], NULL,
+				 s->given->item[i]);
+	digest_text(&s->digest, ft_version_build());
+	digest_text(&s->digest, node_flow(&w->mem, plain));
+	add_digest(&s->digest, &s->cluster->gpu->digest);
+	add_digest(&s->digest, &s->cluster->node->digest);
+	add_digest(&s->digest, &s->cluster->fabric->digest);
+	add_digest(&s->digest, &s->prices->digest);
+	if (all) {
+		add_digest(&s->digest, &s->model->digest);
+		add_digest(&s->digest, &s->stack->digest);
+	}
 }
 
 static bool load_plan(struct whole *w, const struct node *training,
@@ -86,13 +98,10 @@ static bool load_work(struct whole *w, struct reader *r, struct ft_error *err)
 {
 	struct ft_scenario *s = &w->scenario;
 	const struct node *model = read_need(r, "model");
-	const struct node *training = read_need(r, "training");
 	const struct node *stack = read_node(r, "stack");
 
 	if (r->failed)
 		return false;
-	if (training->kind != NODE_MAP)
-		return reader_fail(r, "training", "should be a map");
 	if (stack && stack->kind != NODE_SCALAR)
 		return reader_fail(r, "stack", "should be a name or a path");
 	w->model = ft_model_load(model, err);
@@ -102,44 +111,66 @@ static bool load_work(struct whole *w, struct reader *r, struct ft_error *err)
 	s->stack = shelf_stack(w->shelf,
 			       stack ? stack->text : s->cluster->gpu->default_stack,
 			       stack ? &stack->mark : NULL, err);
-	return s->stack && load_plan(w, training, err);
+	return s->stack != NULL;
 }
 
-static bool load(struct whole *w, bool all, struct ft_error *err)
+static bool load_prices(struct whole *w, const struct node *cost, struct ft_error *err)
 {
-	struct ft_shelf *shelf = w->shelf;
 	struct ft_scenario *s = &w->scenario;
-	struct reader r = reader_open(s->given, err);
-	const struct node *cluster = read_need(&r, "cluster");
-	const struct node *cost = read_node(&r, "cost");
-	const struct node *book;
+	const struct node *book = node_get(cost, "prices");
 
-	reader_allow(&r, "name");
-	reader_allow(&r, "title");
-	if (!all) {
-		reader_allow(&r, "model");
-		reader_allow(&r, "training");
-		reader_allow(&r, "stack");
-	}
-	if (!cluster || r.failed)
-		return false;
-	s->cluster = shelf_cluster(shelf, cluster,
-				   all ? FT_GPU_ALL_ROWS : FT_GPU_COLLECTIVE_ROWS, err);
-	if (!s->cluster)
-		return false;
-	if (all && !load_work(w, &r, err))
-		return false;
 	if (!ft_cost_terms_load(cost, &s->terms, err))
 		return false;
-	book = node_get(cost, "prices");
 	s->prices =
-		shelf_prices(shelf, s->terms.prices, book ? &book->mark : NULL, err);
-	tell_assumed(w, all);
-	return s->prices && reader_close(&r);
+		shelf_prices(w->shelf, s->terms.prices, book ? &book->mark : NULL, err);
+	return s->prices != NULL;
 }
 
-struct ft_scenario *ft_scenario_from(struct ft_shelf *shelf, const struct node *root,
-				     const char *name, bool all, struct ft_error *err)
+/* All that is read from files. */
+static bool load_parts(struct whole *w, struct reader *r, bool all,
+		       struct ft_error *err)
+{
+	struct ft_scenario *s = &w->scenario;
+	const struct node *cluster = read_need(r, "cluster");
+	const struct node *cost = read_node(r, "cost");
+
+	if (!cluster || r->failed)
+		return false;
+	s->cluster = shelf_cluster(w->shelf, cluster,
+				   all ? FT_GPU_ALL_ROWS : FT_GPU_COLLECTIVE_ROWS, err);
+	return s->cluster && (!all || load_work(w, r, err)) &&
+	       load_prices(w, cost, err);
+}
+
+static bool load(struct whole *w, bool all, struct scenario_seen *seen,
+		 struct ft_error *err)
+{
+	static const char *const others[] = { "name", "title", "model", "training",
+					      "stack" };
+	struct ft_scenario *s = &w->scenario;
+	struct reader r = reader_open(s->given, err);
+	const struct node *training;
+
+	for (int i = 0; i < 5; i++)
+		reader_allow(&r, others[i]);
+	if (!load_parts(w, &r, all, err))
+		return false;
+	find_digest(w, all);
+	*seen = (struct scenario_seen){ true, s->digest };
+	training = all ? read_need(&r, "training") : NULL;
+	if (training && training->kind != NODE_MAP)
+		return reader_fail(&r, "training", "should be a map");
+	if (r.failed || (training && !load_plan(w, training, err)) || !reader_close(&r))
+		return false;
+	tell_assumed(w, all);
+	s->label = label_of(w);
+	s->resolved = scenario_resolve(&w->mem, s, all);
+	return true;
+}
+
+static struct ft_scenario *from(struct ft_shelf *shelf, const struct node *root,
+				const char *name, bool all, struct scenario_seen *seen,
+				struct ft_error *err)
 {
 	struct arena mem = { 0 };
 	struct whole *w = ARENA_NEW(&mem, struct whole);
@@ -149,18 +180,28 @@ struct ft_scenario *ft_scenario_from(struct ft_shelf *shelf, const struct node *
 	w->scenario.given = root;
 	w->shelf = shelf;
 	w->scenario.memo = shelf_memo(shelf);
-	if (load(w, all, err))
+	if (load(w, all, seen, err))
 		return &w->scenario;
 	ft_scenario_free(&w->scenario);
 	return NULL;
 }
 
-struct ft_scenario *ft_scenario_load(struct ft_shelf *shelf, const char *path,
+struct ft_scenario *ft_scenario_from(struct ft_shelf *shelf, const struct node *root,
+				     const char *name, bool all, struct ft_error *err)
+{
+	struct scenario_seen seen;
+
+	return from(shelf, root, name, all, &seen, err);
+}
+
+/* "-" is standard input. */
+static struct ft_scenario *load_file(struct ft_shelf *shelf, const char *path,
 				     const char *const *sets, size_t n, bool all,
-				     struct ft_error *err)
+				     struct scenario_seen *seen, struct ft_error *err)
 {
 	struct arena *mem = shelf_memory(shelf);
-	struct node *root = node_read_file(mem, path, err);
+	struct node *root =
+		node_read_file(mem, strcmp(path, "-") ? path : "/dev/stdin", err);
 
 	if (!root)
 		return NULL;
@@ -173,7 +214,23 @@ struct ft_scenario *ft_scenario_load(struct ft_shelf *shelf, const char *path,
 	for (size_t i = 0; i < n; i++)
 		if (!node_set(mem, root, sets[i], err))
 			return NULL;
-	return ft_scenario_from(shelf, root, path, all, err);
+	return from(shelf, root, path, all, seen, err);
+}
+
+struct ft_scenario *ft_scenario_load(struct ft_shelf *shelf, const char *path,
+				     const char *const *sets, size_t n, bool all,
+				     struct ft_error *err)
+{
+	struct scenario_seen seen;
+
+	return load_file(shelf, path, sets, n, all, &seen, err);
+}
+
+struct ft_scenario *scenario_load(struct ft_shelf *shelf, const char *path,
+				  const char *const *sets, size_t n,
+				  struct scenario_seen *seen, struct ft_error *err)
+{
+	return load_file(shelf, path, sets, n, true, seen, err);
 }
 
 void ft_scenario_free(struct ft_scenario *scenario)

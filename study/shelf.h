@@ -19,4 +19,15 @@ const struct ft_stack *shelf_stack(struct ft_shelf *shelf, const char *name,
 const struct ft_prices *shelf_prices(struct ft_shelf *shelf, const char *name,
 				     const struct ft_mark *at, struct ft_error *err);
 
+/* What was found before a scenario was refused, or loaded. */
+struct scenario_seen {
+	bool parts_read;	 /* model, cluster, stack and prices could be read */
+	struct ft_digest digest; /* of them, of what is given, and of the program */
+};
+
+/* ft_scenario_load of a whole scenario, which also tells that. */
+struct ft_scenario *scenario_load(struct ft_shelf *shelf, const char *path,
+				  const char *const *sets, size_t n,
+				  struct scenario_seen *seen, struct ft_error *err);
+
 #endif

@@ -1,6 +1,5 @@
 /* study/simulate.c - one scenario to one answer */
 #include <math.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -214,50 +213,4 @@ void ft_outcome_release(struct ft_outcome *o)
 	ft_bom_free((struct ft_bom *)o->bom);
 	o->run = NULL;
 	o->bom = NULL;
-}
-
-bool ft_outcome_get(const struct ft_outcome *o, const char *key, double *value)
-{
-	static const struct {
-		const char *key;
-		size_t offset;
-	} known[] = {
-#define FIELD(name, field) { name, offsetof(struct ft_outcome, field) }
-		FIELD("step_s", step_s),
-		FIELD("tokens_per_s", tokens_per_s),
-		FIELD("tokens_per_s_per_gpu", tokens_per_s_per_gpu),
-		FIELD("model_flop_per_s_per_gpu", model_flop_per_s_per_gpu),
-		FIELD("mfu", mfu),
-		FIELD("mfu_full", mfu_full),
-		FIELD("hfu", hfu),
-		FIELD("memory_bytes_per_gpu.total", memory_total_bytes),
-		FIELD("memory_bytes_per_gpu.weights", memory_bytes[FT_MEMORY_WEIGHTS]),
-		FIELD("memory_bytes_per_gpu.gradients",
-		      memory_bytes[FT_MEMORY_GRADIENTS]),
-		FIELD("memory_bytes_per_gpu.optimizer",
-		      memory_bytes[FT_MEMORY_OPTIMIZER]),
-		FIELD("memory_bytes_per_gpu.activations",
-		      memory_bytes[FT_MEMORY_ACTIVATIONS]),
-		FIELD("memory_bytes_per_gpu.other", memory_bytes[FT_MEMORY_OTHER]),
-		FIELD("breakdown_s.compute", breakdown.compute_s),
-		FIELD("breakdown_s.exposed_communication",
-		      breakdown.exposed_communication_s),
-		FIELD("breakdown_s.bubble", breakdown.bubble_s),
-		FIELD("breakdown_s.host", breakdown.host_s),
-		FIELD("breakdown_s.optimizer", breakdown.optimizer_s),
-		FIELD("extrapolated_frac", extrapolated_frac),
-		FIELD("cost.capex_usd", cost.capex_usd),
-		FIELD("cost.usd_per_gpu_hour", cost.usd_per_gpu_hour),
-		FIELD("cost.usd_per_million_tokens", cost.usd_per_million_tokens),
-		FIELD("cost.joules_per_token", cost.joules_per_token),
-		FIELD("cost.goodput", cost.goodput),
-#undef FIELD
-	};
-
-	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
-		if (!strcmp(key, known[i].key)) {
-			*value = *(const double *)((const char *)o + known[i].offset);
-			return true;
-		}
-	return false;
 }

@@ -1,25 +1,30 @@
 /*
- * study/sweep.c - many scenarios on all cores into one SQLite table
+ * study/sweep.c - many scenarios on all cores into one table
  *
- * Workers simulate, each with a shelf of its own; rows are handed to one writer
- * under a lock. A row's key is the text of its settings, so a sweep that was
- * stopped goes on where it was. Rows are committed in batches: kill -9 loses at
- * most the last batch.
+ * Workers take combinations in order and simulate, each with a shelf of its own. The
+ * calling thread watches: it commits what has gathered once a second, tells progress,
+ * and stops at SIGINT or SIGTERM when it was asked to. A run's key is the digest of all
+ * that it was made from, so that a sweep goes on where it was stopped, and runs again
+ * what has changed since. What a plan cannot be is kept as a row with its error; what
+ * could not be read is not kept, and is tried again by the next sweep.
  */
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
-#include <sqlite3.h>
-
 #include "base/arena.h"
+#include "base/digest.h"
 #include "base/node.h"
-#include "foretoken/study.h"
+#include "study/shelf.h"
+#include "study/sweep_db.h"
 
-enum { MOST_VARY = 16, MOST_VALUES = 256, BATCH = 64, SCHEMA = 1 };
+enum { MOST_VARY = 16, MOST_VALUES = 256, MOST_SETS = 256, MOST_THREADS = 256 };
 
 static const double MOST_RUNS = 1e7;
+static const double COMMIT_S = 1;
 
 struct axis {
 	const char *key;
@@ -29,24 +34,22 @@ struct axis {
 
 struct job {
 	const struct ft_sweep *sweep;
+	struct ft_sweep_result *result;
 	struct arena mem;
 	struct axis axis[MOST_VARY];
-	size_t total, next, finished, batch;
-	size_t done, skipped, failed;
-	sqlite3 *db;
-	sqlite3_stmt *insert, *find;
-	pthread_mutex_t lock;
-	bool broken;
+	const char **key; /* [n_keys] of --set and --vary, each once */
+	size_t n_keys;
+	size_t next, finished; /* combinations taken; looked at */
+	pthread_mutex_t lock;  /* of all below */
+	struct sweep_db *db;
+	struct sweep_row *waiting; /* to be committed, the last one first */
+	struct arena rows;	   /* of them */
+	int working;		   /* threads */
+	bool stop, broken;
 	struct ft_error err;
 };
 
-static bool db_fail(struct job *j, struct ft_error *err)
-{
-	struct ft_mark at = { j->sweep->db, 0, 0 };
-
-	return ft_fail(err, &at, "SQLite: %s",
-		       j->db ? sqlite3_errmsg(j->db) : "out of memory");
-}
+/* ---- the grid ------------------------------------------------------------------ */
 
 static bool cut(struct job *j, const char *text, struct axis *a, struct ft_error *err)
 {
@@ -71,79 +74,40 @@ static bool cut(struct job *j, const char *text, struct axis *a, struct ft_error
 	return true;
 }
 
+static void add_key(struct job *j, const char *key)
+{
+	for (size_t i = 0; i < j->n_keys; i++)
+		if (!strcmp(j->key[i], key))
+			return;
+	j->key[j->n_keys++] = key;
+}
+
 static bool axes(struct job *j, struct ft_error *err)
 {
+	const struct ft_sweep *s = j->sweep;
 	double total = 1;
 
-	if (j->sweep->n_vary > MOST_VARY)
-		return ft_fail(err, NULL, "at most %d keys can vary", (int)MOST_VARY);
-	for (size_t i = 0; i < j->sweep->n_vary; i++) {
-		if (!cut(j, j->sweep->vary[i], &j->axis[i], err))
+	if (s->n_vary > MOST_VARY || s->n_sets > MOST_SETS)
+		return ft_fail(err, NULL, "at most %d keys can vary, and %d be set",
+			       (int)MOST_VARY, (int)MOST_SETS);
+	j->key = ARENA_ARRAY(&j->mem, s->n_vary + s->n_sets + 1, const char *);
+	for (size_t i = 0; i < s->n_sets; i++)
+		add_key(j, arena_text_n(&j->mem, s->sets[i], strcspn(s->sets[i], "=")));
+	for (size_t i = 0; i < s->n_vary; i++) {
+		if (!cut(j, s->vary[i], &j->axis[i], err))
 			return false;
+		add_key(j, j->axis[i].key);
 		total *= (double)j->axis[i].n;
 	}
 	if (total > MOST_RUNS)
-		return ft_fail(err, NULL, "%.0f combinations are too many", total);
-	j->total = (size_t)total;
+		return ft_fail(err, NULL,
+			       "%.0f combinations are too many: %.0f at most", total,
+			       MOST_RUNS);
+	j->result->total = (size_t)total;
 	return true;
 }
 
-static bool exec(struct job *j, const char *sql, struct ft_error *err)
-{
-	return sqlite3_exec(j->db, sql, NULL, NULL, NULL) == SQLITE_OK ||
-	       db_fail(j, err);
-}
-
-static bool check_schema(struct job *j, struct ft_error *err)
-{
-	sqlite3_stmt *q;
-	struct ft_mark at = { j->sweep->db, 0, 0 };
-	int version = -1;
-
-	if (sqlite3_prepare_v2(j->db, "PRAGMA user_version", -1, &q, NULL))
-		return db_fail(j, err);
-	if (sqlite3_step(q) == SQLITE_ROW)
-		version = sqlite3_column_int(q, 0);
-	sqlite3_finalize(q);
-	if (version < 0)
-		return db_fail(j, err);
-	if (version != 0 && version != SCHEMA)
-		return ft_fail(err, &at,
-			       "holds a sweep of version %d, this "
-			       "program writes %d; take another file",
-			       version, (int)SCHEMA);
-	return true;
-}
-
-static bool open_db(struct job *j, struct ft_error *err)
-{
-	static const char *const schema =
-		"PRAGMA journal_mode=WAL; PRAGMA user_version=1;"
-		"CREATE TABLE IF NOT EXISTS runs (scenario TEXT NOT NULL, "
-		"settings TEXT NOT NULL, error TEXT, step_s REAL, "
-		"tokens_per_s REAL, tokens_per_s_per_gpu REAL, mfu REAL, "
-		"fits INTEGER, memory_bytes REAL, usd_per_gpu_hour REAL, "
-		"usd_per_million_tokens REAL, joules_per_token REAL, "
-		"capex_usd REAL, PRIMARY KEY (scenario, settings)) STRICT;";
-
-	if (sqlite3_open(j->sweep->db, &j->db) != SQLITE_OK)
-		return db_fail(j, err);
-	sqlite3_busy_timeout(j->db, 10000);
-	if (!check_schema(j, err) || !exec(j, schema, err) || !exec(j, "BEGIN", err))
-		return false;
-	if (sqlite3_prepare_v2(j->db,
-			       "INSERT INTO runs VALUES (?,?,?,?,?,?,?,?,"
-			       "?,?,?,?,?)",
-			       -1, &j->insert, NULL) ||
-	    sqlite3_prepare_v2(j->db,
-			       "SELECT 1 FROM runs WHERE scenario=? AND "
-			       "settings=?",
-			       -1, &j->find, NULL))
-		return db_fail(j, err);
-	return true;
-}
-
-/* The settings of combination i: sets[] for the scenario, text for the key. */
+/* The settings of combination i: sets[] for the scenario, text to be read. */
 static const char *settings(const struct job *j, struct arena *mem, size_t i,
 			    const char **sets)
 {
@@ -165,114 +129,209 @@ static const char *settings(const struct job *j, struct arena *mem, size_t i,
 	return text;
 }
 
-static bool known(struct job *j, const char *text)
-{
-	bool there;
+/* ---- workers ------------------------------------------------------------------- */
 
-	sqlite3_bind_text(j->find, 1, j->sweep->scenario, -1, SQLITE_STATIC);
-	sqlite3_bind_text(j->find, 2, text, -1, SQLITE_STATIC);
-	there = sqlite3_step(j->find) == SQLITE_ROW;
-	sqlite3_reset(j->find);
-	return there;
+static void fail_job(struct job *j, const struct ft_error *why)
+{
+	if (!j->broken)
+		j->err = *why;
+	j->broken = true;
 }
 
-static void store(struct job *j, const char *text, const struct ft_outcome *o,
-		  const struct ft_error *why)
+/* What went wrong, each once, with how often. */
+static void note_error(struct ft_sweep_result *r, const char *settings,
+		       const struct ft_error *why)
 {
-	sqlite3_stmt *q = j->insert;
+	for (size_t i = 0; i < r->n_reasons; i++)
+		if (!strcmp(r->reason[i].error.text, why->text)) {
+			r->reason[i].n++;
+			return;
+		}
+	if (r->n_reasons == FT_SWEEP_REASONS)
+		return;
+	r->reason[r->n_reasons] = (struct ft_sweep_reason){ .error = *why, .n = 1 };
+	snprintf(r->reason[r->n_reasons].settings, sizeof(r->reason->settings), "%s",
+		 settings);
+	r->n_reasons++;
+}
 
-	sqlite3_clear_bindings(q);
-	sqlite3_bind_text(q, 1, j->sweep->scenario, -1, SQLITE_STATIC);
-	sqlite3_bind_text(q, 2, text, -1, SQLITE_STATIC);
-	if (why) {
-		sqlite3_bind_text(q, 3, why->text, -1, SQLITE_STATIC);
-	} else {
-		const double v[] = { o->step_s, o->tokens_per_s,
-				     o->tokens_per_s_per_gpu, o->mfu };
-		const double w[] = { o->memory_total_bytes, o->cost.usd_per_gpu_hour,
-				     o->cost.usd_per_million_tokens,
-				     o->cost.joules_per_token, o->cost.capex_usd };
+/* The values of the varied keys: as resolved, or as asked for when there is none. */
+static const char **values(struct job *j, const struct ft_scenario *s,
+			   const char *const *sets, size_t n_sets)
+{
+	const char **value = ARENA_ARRAY(&j->rows, j->n_keys + 1, const char *);
 
-		for (int i = 0; i < 4; i++)
-			sqlite3_bind_double(q, 4 + i, v[i]);
-		sqlite3_bind_int(q, 8, o->fits);
-		for (int i = 0; i < 5; i++)
-			sqlite3_bind_double(q, 9 + i, w[i]);
+	for (size_t k = 0; k < j->n_keys; k++) {
+		const struct node *n = s ? node_path(s->resolved, j->key[k]) : NULL;
+		size_t len = strlen(j->key[k]);
+
+		if (n) {
+			value[k] = n->kind == NODE_SCALAR ?
+					   arena_text(&j->rows, n->text) :
+					   node_flow(&j->rows, n);
+			continue;
+		}
+		for (size_t i = 0; i < n_sets; i++)
+			if (!strncmp(sets[i], j->key[k], len) && sets[i][len] == '=')
+				value[k] = arena_text(&j->rows, sets[i] + len + 1);
 	}
-	if (sqlite3_step(q) != SQLITE_DONE && !j->broken)
-		j->broken = !db_fail(j, &j->err);
-	sqlite3_reset(q);
-	if (++j->batch % BATCH == 0 && !j->broken)
-		j->broken = !exec(j, "COMMIT; BEGIN", &j->err);
+	return value;
 }
 
-/* Take the next combination that is not there yet; false when none is left. */
-static bool take(struct job *j, struct arena *mem, const char **sets, const char **text)
+/* Hand a row to the watching thread; the lock is held. */
+static void hand_over(struct job *j, const struct sweep_row *row,
+		      const struct ft_scenario *s, const char *const *sets,
+		      size_t n_sets)
 {
-	bool got = false;
+	struct sweep_row *r = ARENA_NEW(&j->rows, struct sweep_row);
+
+	*r = *row;
+	r->label = s ? arena_text(&j->rows, s->label) : NULL;
+	r->settings = arena_text(&j->rows, row->settings);
+	r->error = row->error ? arena_text(&j->rows, row->error) : NULL;
+	r->value = values(j, s, sets, n_sets);
+	r->outcome.run = NULL;
+	r->outcome.bom = NULL;
+	r->next = j->waiting;
+	j->waiting = r;
+}
+
+/* Is it in the table already? Counts it when so. */
+static bool there_already(struct job *j, const char key[33])
+{
+	struct ft_error why;
+	int found;
 
 	pthread_mutex_lock(&j->lock);
-	while (!got && !j->broken && j->next < j->total) {
-		*text = settings(j, mem, j->next++, sets);
-		got = !known(j, *text);
-		j->skipped += !got;
-		j->finished += !got;
-	}
+	found = sweep_db_find(j->db, key, &why);
+	if (found < 0)
+		fail_job(j, &why);
+	j->result->already += found == 1;
+	j->result->already_failed += found == 2;
+	j->finished += found > 0;
 	pthread_mutex_unlock(&j->lock);
-	return got;
+	return found != 0;
 }
 
 static void one(struct job *j, struct ft_shelf *shelf, const char **sets,
 		const char *text)
 {
 	size_t n = j->sweep->n_sets + j->sweep->n_vary;
-	struct ft_error err;
-	struct ft_outcome o;
+	struct scenario_seen seen = { 0 };
+	struct sweep_row row = { .settings = text };
+	struct ft_error why;
 	struct ft_scenario *s =
-		ft_scenario_load(shelf, j->sweep->scenario, sets, n, true, &err);
-	bool ok = s && ft_study_simulate(s, NULL, NULL, &o, &err);
+		scenario_load(shelf, j->sweep->scenario, sets, n, &seen, &why);
+	bool ok = false;
 
+	digest_hex(&seen.digest, row.key);
+	if (seen.parts_read && there_already(j, row.key)) {
+		ft_scenario_free(s);
+		return;
+	}
+	if (s)
+		ok = ft_study_simulate(s, NULL, NULL, &row.outcome, &why);
+	row.error = ok ? NULL : why.text;
 	pthread_mutex_lock(&j->lock);
-	store(j, text, ok ? &o : NULL, ok ? NULL : &err);
-	j->done += ok;
-	j->failed += !ok;
+	if (seen.parts_read)
+		hand_over(j, &row, s, sets, n);
+	if (!ok)
+		note_error(j->result, text, &why);
+	j->result->done += ok;
+	j->result->failed += !ok && seen.parts_read;
+	j->result->unread += !seen.parts_read;
 	j->finished++;
 	pthread_mutex_unlock(&j->lock);
 	if (ok)
-		ft_outcome_release(&o);
+		ft_outcome_release(&row.outcome);
 	ft_scenario_free(s);
+}
+
+static bool take(struct job *j, size_t *i)
+{
+	bool got;
+
+	pthread_mutex_lock(&j->lock);
+	got = !j->broken && !j->stop && j->next < j->result->total;
+	if (got)
+		*i = j->next++;
+	pthread_mutex_unlock(&j->lock);
+	return got;
 }
 
 static void *worker(void *arg)
 {
 	struct job *j = arg;
-	const char *sets[MOST_VARY + 256], *text;
+	const char *sets[MOST_VARY + MOST_SETS];
 	struct ft_shelf *shelf = ft_shelf_new();
 	struct arena mem = { 0 };
+	size_t i;
 
-	while (take(j, &mem, sets, &text)) {
-		one(j, shelf, sets, text);
+	while (take(j, &i)) {
+		one(j, shelf, sets, settings(j, &mem, i, sets));
 		arena_release(&mem);
 	}
-	arena_release(&mem);
 	ft_shelf_free(shelf);
+	pthread_mutex_lock(&j->lock);
+	j->working--;
+	pthread_mutex_unlock(&j->lock);
 	return NULL;
 }
 
-static void watch(struct job *j)
+/* ---- the thread that watches ----------------------------------------------------- */
+
+static double now_s(void)
 {
-	for (;;) {
-		size_t finished;
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Commit what waits; the lock is held. */
+static void commit(struct job *j)
+{
+	struct ft_error why;
+
+	if (!j->broken && !sweep_db_write(j->db, j->waiting, &why))
+		fail_job(j, &why);
+	j->waiting = NULL;
+	arena_release(&j->rows);
+}
+
+/* Wait a moment, or for a signal; true when one came. */
+static bool signalled(const struct job *j, const sigset_t *signals)
+{
+	struct timespec moment = { 0, 20000000 };
+
+	if (j->sweep->stop_on_signals)
+		return sigtimedwait(signals, NULL, &moment) > 0;
+	nanosleep(&moment, NULL);
+	return false;
+}
+
+static void watch(struct job *j, const sigset_t *signals)
+{
+	double last = now_s();
+	bool over = false;
+
+	while (!over) {
+		bool stop = signalled(j, signals);
+		size_t finished, fresh;
 
 		pthread_mutex_lock(&j->lock);
+		j->stop |= stop;
+		over = !j->working;
+		if (over || now_s() - last >= COMMIT_S) {
+			commit(j);
+			last = now_s();
+		}
 		finished = j->finished;
-		if (j->broken)
-			finished = j->total;
+		fresh = j->result->done + j->result->failed;
 		pthread_mutex_unlock(&j->lock);
-		j->sweep->progress(finished, j->total);
-		if (finished >= j->total)
-			return;
-		usleep(100000);
+		if (j->sweep->progress.tell)
+			j->sweep->progress.tell(j->sweep->progress.context, finished,
+						fresh, j->result->total);
 	}
 }
 
@@ -280,40 +339,56 @@ static void run_all(struct job *j)
 {
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
 	int n = j->sweep->threads > 0 ? j->sweep->threads : cores > 0 ? (int)cores : 1;
-	pthread_t thread[256];
+	pthread_t thread[MOST_THREADS];
+	sigset_t signals, before;
 	int started = 0;
 
-	for (; started < n && started < 256; started++)
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGTERM);
+	if (j->sweep->stop_on_signals)
+		pthread_sigmask(SIG_BLOCK, &signals, &before);
+	j->working = n < MOST_THREADS ? n : MOST_THREADS;
+	for (n = j->working; started < n; started++)
 		if (pthread_create(&thread[started], NULL, worker, j))
 			break;
-	if (!started)
+	pthread_mutex_lock(&j->lock);
+	j->working -= n - started;
+	pthread_mutex_unlock(&j->lock);
+	if (!started) {
+		j->working = 1;
 		worker(j);
-	if (j->sweep->progress)
-		watch(j);
+	}
+	watch(j, &signals);
 	for (int i = 0; i < started; i++)
 		pthread_join(thread[i], NULL);
+	if (j->sweep->stop_on_signals)
+		pthread_sigmask(SIG_SETMASK, &before, NULL);
+	j->result->interrupted = j->stop && j->finished < j->result->total;
 }
 
-bool ft_study_sweep(const struct ft_sweep *sweep, size_t *done, size_t *skipped,
-		    size_t *failed, struct ft_error *err)
+bool ft_study_sweep(const struct ft_sweep *sweep, struct ft_sweep_result *result,
+		    struct ft_error *err)
 {
-	struct job j = { .sweep = sweep, .lock = PTHREAD_MUTEX_INITIALIZER };
+	struct job j = { .sweep = sweep,
+			 .result = result,
+			 .lock = PTHREAD_MUTEX_INITIALIZER };
 	bool ok;
 
-	ok = node_read_file(&j.mem, sweep->scenario, err) && axes(&j, err) &&
-	     open_db(&j, err);
+	*result = (struct ft_sweep_result){ 0 };
+	ok = node_read_file(&j.mem, sweep->scenario, err) && axes(&j, err);
+	if (ok) {
+		j.db = sweep_db_open(sweep->db, sweep->scenario, j.key, j.n_keys, err);
+		ok = j.db != NULL;
+	}
 	if (ok) {
 		run_all(&j);
-		ok = !j.broken && exec(&j, "COMMIT", &j.err);
+		ok = !j.broken;
 		if (!ok)
 			*err = j.err;
 	}
-	sqlite3_finalize(j.insert);
-	sqlite3_finalize(j.find);
-	sqlite3_close(j.db);
+	sweep_db_close(j.db);
+	arena_release(&j.rows);
 	arena_release(&j.mem);
-	*done = j.done;
-	*skipped = j.skipped;
-	*failed = j.failed;
 	return ok;
 }

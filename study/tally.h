@@ -33,7 +33,7 @@ void tally_finish(struct tally *t);
 
 /* Of one kind of row each; false only for a file that cannot be understood. */
 bool validate_steps(struct tally *t, const struct csv *rows,
-		    void (*progress)(size_t, size_t), struct ft_error *err);
+		    struct ft_progress progress, struct ft_error *err);
 bool validate_kernels(struct tally *t, const struct csv *rows, struct ft_error *err);
 bool validate_collectives(struct tally *t, const struct csv *rows,
 			  struct ft_error *err);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/node.h"
+#include "study/keys.h"
 #include "study/tally.h"
 
 struct whole {
@@ -9,52 +10,10 @@ struct whole {
 	struct arena mem;
 };
 
-static const char *const columns[] = {
-	"id",
-	"group",
-	"source",
-	"notes",
-	"name",
-	"stack",
-	"cluster.gpu",
-	"cluster.gpus",
-	"cluster.node",
-	"cluster.fabric",
-	"cluster.ufm_ports",
-	"training.sequence_length",
-	"training.global_batch_size",
-	"training.micro_batch_size",
-	"training.precision",
-	"training.sharding",
-	"training.shard",
-	"training.schedule",
-	"training.sequence_parallel",
-	"training.recompute",
-	"training.gradient_dtype",
-	"training.master_weights",
-	"training.reshard_after_forward",
-	"training.step_start",
-	"training.parallel.tp",
-	"training.parallel.pp",
-	"training.parallel.cp",
-	"training.parallel.ep",
-	"training.parallel.etp",
-	"training.parallel.vpp",
-	"training.parallel.stage_layers",
-	"training.overlap.tp",
-	"training.overlap.dp",
-	"training.overlap.pp",
-	"training.overlap.copy_engines",
-	"cost.prices",
-	"cost.horizon",
-	"cost.cost_of_capital_frac",
-	"cost.residual_frac",
-	"cost.electricity",
-	"cost.pue",
-	"cost.utilization_frac",
-	"cost.goodput",
-	"model",
-};
+/* Columns that say what a row is, beside the keys of its scenario. */
+static const char *const about[] = { "id", "group", "source", "notes" };
+
+enum { ABOUT = sizeof(about) / sizeof(*about) };
 
 static const char *const heads[] = { "model.", "measured." };
 
@@ -68,6 +27,28 @@ static bool is_rate(const char *key)
 	       !strcmp(key, "hfu");
 }
 
+static bool is_about(const char *key)
+{
+	for (int i = 0; i < ABOUT; i++)
+		if (!strcmp(key, about[i]))
+			return true;
+	return false;
+}
+
+static bool step_columns_known(struct tally *t, const struct csv *rows,
+			       struct ft_error *err)
+{
+	const struct scenario_key *key;
+	size_t n_keys = scenario_keys(&key), n = ABOUT;
+	const char **name = ARENA_ARRAY(t->mem, ABOUT + n_keys, const char *);
+
+	memcpy(name, about, sizeof(about));
+	for (size_t i = 0; i < n_keys; i++)
+		if (key[i].flags & KEY_COLUMN)
+			name[n++] = key[i].path;
+	return columns_known(rows, name, n, heads, 2, err);
+}
+
 static struct node *scenario_of(struct tally *t, const struct csv *rows, size_t row,
 				struct ft_error *err)
 {
@@ -79,9 +60,7 @@ static struct node *scenario_of(struct tally *t, const struct csv *rows, size_t 
 		const char *key = rows->column[c];
 		const char *text = csv_text(rows, row, (int)c);
 
-		if (!text[0] || !strncmp(key, "measured.", 9) || !strcmp(key, "id") ||
-		    !strcmp(key, "group") || !strcmp(key, "source") ||
-		    !strcmp(key, "notes"))
+		if (!text[0] || !strncmp(key, "measured.", 9) || is_about(key))
 			continue;
 		at = csv_mark(rows, row, (int)c);
 		if (!node_put_path(mem, root, key, &at, text, err))
@@ -168,27 +147,26 @@ static bool one_step(struct tally *t, const struct csv *rows, size_t row,
 }
 
 bool validate_steps(struct tally *t, const struct csv *rows,
-		    void (*progress)(size_t, size_t), struct ft_error *err)
+		    struct ft_progress progress, struct ft_error *err)
 {
-	if (!columns_known(rows, columns, sizeof(columns) / sizeof(*columns), heads, 2,
-			   err))
+	if (!step_columns_known(t, rows, err))
 		return false;
 	for (size_t i = 0; i < rows->n_rows; i++) {
 		struct ft_error why;
 
-		if (progress)
-			progress(i, rows->n_rows);
+		if (progress.tell)
+			progress.tell(progress.context, i, i, rows->n_rows);
 		if (!one_step(t, rows, i, &why))
 			tally_failure(t, row_id(t, rows, i), &why);
 	}
-	if (progress)
-		progress(rows->n_rows, rows->n_rows);
+	if (progress.tell)
+		progress.tell(progress.context, rows->n_rows, rows->n_rows,
+			      rows->n_rows);
 	return true;
 }
 
 struct ft_validation *ft_validate(const char *path, const char *const *sets, size_t n,
-				  void (*progress)(size_t done, size_t total),
-				  struct ft_error *err)
+				  struct ft_progress progress, struct ft_error *err)
 {
 	struct arena mem = { 0 };
 	struct whole *w = ARENA_NEW(&mem, struct whole);

@@ -35,6 +35,35 @@ ok "collective prints nccl-tests columns" json collective $a --op all_reduce,all
 check='len(d["scenarios"])==2 and d["differences"]'
 ok "compare tells differences" json compare $a examples/01-first-answer/mi300x.yaml
 ok "bom as CSV" $f bom $a --csv
+
+# ---- names, and answers that can be asked again
+sed '1i title: Our <first> choice' $a >"$tmp/titled.yaml"
+check='d["name"]=="Our <first> choice"'
+ok "a title names the answer" json simulate "$tmp/titled.yaml"
+check='d["name"]=="h100" and d["derived"]["dp"]==64 and abs(d["derived"]["parameters"]/70.55e9-1)<1e-3'
+ok "else the file does; parameters are counted" json simulate $a
+x3="examples/03-infiniband-roce-spectrum-x"
+check='[s["name"] for s in d["scenarios"]]==["ib","roce","spectrum-x"] and [x["key"] for x in d["differs"]]==["cluster.fabric"]'
+ok "compare names its columns, and says what differs" json compare $x3/ib.yaml $x3/roce.yaml $x3/spectrum-x.yaml
+check='len(set(s["id"] for s in d["scenarios"]))==3'
+ok "no two columns have one name" json compare $a $a "$tmp/titled.yaml"
+check='{x["key"]: x["values"] for x in d["differs"]}["training.overlap.tp"]==["true","false"]'
+ok "defaults of stacks are compared, too" json compare $a examples/01-first-answer/mi300x.yaml
+again() { # SCENARIO: the JSON's scenario gives the same answer, from elsewhere
+	$f simulate "$1" --json >"$tmp/1" && python3 -c 'import json, sys
+json.dump(json.load(open(sys.argv[1]))["scenario"], open(sys.argv[2], "w"))' "$tmp/1" "$tmp/fed.json" &&
+	(cd "$tmp" && $f simulate fed.json --json >"$tmp/2") && python3 -c 'import json, sys
+a, b = (json.load(open(p)) for p in sys.argv[1:3])
+for k in ("step_s", "mfu", "memory_bytes_per_gpu", "cost", "breakdown_s", "items", "interval"):
+    assert a[k] == b[k], (k, a[k], b[k])
+assert b["assumed"] == [], b["assumed"]' "$tmp/1" "$tmp/2"
+}
+for s in 01-first-answer/h100 01-first-answer/mi300x 06-my-own-model/hugging-face 06-my-own-model/inline 08-mixture-of-experts/mixtral; do
+	ok "the answer's scenario gives the same answer: $s" again examples/$s.yaml
+done
+ok "a scenario can come by standard input" sh -c "$f simulate - --json <$a | grep -q step_s"
+ok "keys of a config.json that are not used are listed" sh -c "$f simulate examples/06-my-own-model/hugging-face.yaml | grep -q 'not used: architectures'"
+ok "the timeline may lie in the report's folder" sh -c "$f simulate $a --report $tmp/both --timeline $tmp/both/t.json && test -s $tmp/both/t.json"
 for c in simulate compare validate sweep bom collective kernel trace list; do
 	ok "$c --help has an example" sh -c "$f $c --help | grep -q Example"
 done

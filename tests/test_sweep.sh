@@ -1,23 +1,107 @@
 #!/bin/sh
-# tests/test_sweep.sh - sweeps: complete, resumable, killed and gone on with
+# tests/test_sweep.sh - sweeps: complete, honest about what changed, stopped and gone on with
 . "$(dirname "$0")/tap.sh"
 a=examples/01-first-answer/h100.yaml
-sweep() { $f sweep $a --vary cluster.gpus=256,512,1024 --vary training.parallel.tp=2,3,4 --db "$tmp/s.db" "$@"; }
-rows() { sqlite3 "$tmp/s.db" "$1"; }
-ok "nine runs, three of them impossible" sh -c "[ \"\$($f sweep $a --vary cluster.gpus=256,512,1024 --vary training.parallel.tp=2,3,4 --db $tmp/s.db)\" = '6 run, 0 there already, 3 impossible (see column error)' ]"
-if command -v sqlite3 >/dev/null; then
-	ok "every row is there, with the reason where it failed" sh -c "[ \$(sqlite3 $tmp/s.db 'select count(*), count(error), count(step_s) from runs') = '9|3|6' ]"
-else
-	skip "every row is there" "no sqlite3"
-fi
-ok "what is there is not run again" sh -c "$f sweep $a --vary cluster.gpus=256,512,1024 --vary training.parallel.tp=2,3,4 --db $tmp/s.db | grep -q '^0 run, 9 there already'"
+grid="--vary cluster.gpus=256,512,1024 --vary training.parallel.tp=2,3,4"
+says() { # "LINE" command...: its standard output is that line
+	want=$1
+	shift
+	[ "$("$@" 2>/dev/null)" = "$want" ]
+}
+fails() { # STATUS "PATTERN" command...: that status, and the pattern on stderr
+	status=$1 pattern=$2
+	shift 2
+	"$@" >/dev/null 2>"$tmp/said"
+	got=$?
+	cat "$tmp/said" >&2
+	[ "$got" = "$status" ] && grep -q -- "$pattern" "$tmp/said"
+}
+query() { # DB SQL: its answer
+	python3 -c 'import sqlite3, sys
+for row in sqlite3.connect(sys.argv[1]).execute(sys.argv[2]): print("|".join(str(x) for x in row))' "$1" "$2"
+}
+is() { # ANSWER DB SQL
+	[ "$(query "$2" "$3")" = "$1" ]
+}
+ok "nine runs, three of them impossible" says "6 run, 0 already in the database, 3 failed: see column error" $f sweep $a $grid --db "$tmp/s.db"
+ok "every row is there, with the reason where it failed" is "9|3|6|6" "$tmp/s.db" 'select count(*), count(error), count(step_s), count(fits) from runs'
+ok "a column for each varied key, as a number" is "256|4|integer" "$tmp/s.db" 'select "cluster.gpus", "training.parallel.tp", typeof("cluster.gpus") from runs where "training.parallel.tp" = 4 order by 1 limit 1'
+ok "ranges and parts of the step are columns" is "3" "$tmp/s.db" 'select count(*) from runs where step_s_p10 < step_s and step_s < step_s_p90 and usd_per_million_tokens_p10 < usd_per_million_tokens and abs(breakdown_s_compute + breakdown_s_exposed_communication + breakdown_s_bubble + breakdown_s_host + breakdown_s_optimizer - step_s) < 1e-9 and "training.parallel.tp" = 4'
+same() { # a row's numbers are simulate's
+	$f simulate $a --set cluster.gpus=512 --set training.parallel.tp=4 --json >"$tmp/j" &&
+	python3 -c 'import json, sqlite3, sys
+d = json.load(open(sys.argv[1]))
+r = sqlite3.connect(sys.argv[2]).execute("select step_s, mfu, joules_per_token, memory_bytes_per_gpu_total, tokens_per_s_p90 from runs where \"cluster.gpus\" = 512 and \"training.parallel.tp\" = 4").fetchone()
+want = (d["step_s"], d["mfu"], d["cost"]["joules_per_token"], d["memory_bytes_per_gpu"]["total"], d["interval"]["tokens_per_s"][1])
+assert all(abs(x / y - 1) < 1e-9 for x, y in zip(r, want)), (r, want)' "$tmp/j" "$tmp/s.db"
+}
+ok "a row holds what simulate says" same
+ok "what is there is not run again" says "0 run, 9 already in the database, 0 failed (3 before): see column error" $f sweep $a $grid --db "$tmp/s.db"
+ok "the same settings in another order are the same runs" says "0 run, 9 already in the database, 0 failed (3 before): see column error" $f sweep $a --vary training.parallel.tp=4,3,2 --vary cluster.gpus=1024,512,256 --db "$tmp/s.db"
+
+# ---- what a run was made from has changed
+cp $a "$tmp/mine.yaml"
+one() { $f sweep "$tmp/mine.yaml" --vary cluster.gpus=256 --db "$tmp/e.db"; }
+ok "a scenario of one's own" says "1 run, 0 already in the database, 0 failed" one
+sed -i 's/sequence_length: 8192/sequence_length: 4096/' "$tmp/mine.yaml"
+ok "an edited scenario is run again" says "1 run, 0 already in the database, 0 failed" one
+ok "both answers are kept, and differ" is "2|2" "$tmp/e.db" 'select count(*), count(distinct step_s) from runs'
+sed -i '1i title: only another name' "$tmp/mine.yaml"
+ok "another title is no other run" says "0 run, 1 already in the database, 0 failed" one
+mkdir "$tmp/data" && cp -r hw models stacks cost "$tmp/data/"
+elsewhere() { FORETOKEN_DATA=$tmp/data $f sweep $a --vary cluster.gpus=256 --db "$tmp/d.db"; }
+ok "data elsewhere" says "1 run, 0 already in the database, 0 failed" elsewhere
+sed -i 's/bandwidth: 3.35 TB/bandwidth: 3.45 TB/' "$tmp/data/hw/gpus/h100-sxm.yaml"
+ok "an edited GPU profile is run again" says "1 run, 0 already in the database, 0 failed" elsewhere
+echo "# a remark" >>"$tmp/data/cost/prices/hyperscaler-2025-08.yaml"
+ok "an edited price book is run again" says "1 run, 0 already in the database, 0 failed" elsewhere
+ok "a book that is not there is not stored" says "0 run, 0 already in the database, 0 failed, 1 could not be read and are not stored" $f sweep $a --vary cost.prices="$tmp/book.yaml" --db "$tmp/b.db"
+cp cost/prices/neocloud-2024-10.yaml "$tmp/book.yaml"
+ok "and is run once it is there" says "1 run, 0 already in the database, 0 failed" $f sweep $a --vary cost.prices="$tmp/book.yaml" --db "$tmp/b.db"
+
+# ---- mistakes
+ok "a misspelt key fails and is told" fails 1 "did you mean 'parallel'" $f sweep $a --vary training.paralel.tp=4,8 --db "$tmp/m.db"
+ok "a scenario that is not there" fails 1 "No such file" $f sweep "$tmp/none.yaml" --vary cluster.gpus=8 --db "$tmp/m.db"
+ok "no --db is told" fails 64 "--db FILE is missing" $f sweep $a --vary cluster.gpus=256
+ok "an empty --db is refused" fails 1 "needs the path of a file" $f sweep $a --vary cluster.gpus=256 --db ""
 echo "not a database" >"$tmp/bad.db"
-ok "a file that is no database is refused" sh -c "! $f sweep $a --vary cluster.gpus=256 --db $tmp/bad.db"
-ok "an unwritable place is refused" sh -c "! $f sweep $a --vary cluster.gpus=256 --db /nonexistent/x.db"
-$f sweep $a --vary training.global_batch_size=$(seq -s, 256 256 60000) --db "$tmp/k.db" >/dev/null 2>&1 &
-pid=$!
-sleep 1
-kill -9 $pid 2>/dev/null
-wait $pid 2>/dev/null
-ok "a killed sweep goes on" sh -c "$f sweep $a --vary training.global_batch_size=\$(seq -s, 256 256 60000) --db $tmp/k.db | grep -q 'there already'"
+ok "a file that is no database is refused" fails 1 "not a database" $f sweep $a --vary cluster.gpus=256 --db "$tmp/bad.db"
+ok "an unwritable place is refused" fails 1 "unable to open" $f sweep $a --vary cluster.gpus=256 --db /nonexistent/x.db
+query "$tmp/foreign.db" "create table letters (a)"
+cp "$tmp/foreign.db" "$tmp/before.db"
+ok "another program's database is refused" fails 1 "of another program" $f sweep $a --vary cluster.gpus=256 --db "$tmp/foreign.db"
+ok "and not touched" cmp "$tmp/foreign.db" "$tmp/before.db"
+cp "$tmp/s.db" "$tmp/cut.db"
+truncate -s 5000 "$tmp/cut.db"
+ok "a damaged database is refused" fails 1 "damaged\|malformed" $f sweep $a --vary cluster.gpus=256 --db "$tmp/cut.db"
+
+# ---- stopped, killed, and two at once
+many=$(seq -s, 256 256 19200)
+slow="--vary training.global_batch_size=$many --vary cluster.gpus=1024,2048 --threads 1"
+stopped() { # SIGNAL STATUS: something is kept, and the rest is run by the next call
+	rm -f "$tmp/k.db"
+	$f sweep $a $slow --db "$tmp/k.db" >/dev/null 2>"$tmp/said" &
+	pid=$!
+	for i in $(seq 100); do # until a batch is committed
+		sleep 0.1
+		[ "$(query "$tmp/k.db" 'select count(*) from runs' 2>/dev/null || echo 0)" -gt 0 ] && break
+	done
+	kill "-$1" $pid
+	wait $pid
+	[ $? = "$2" ] || return 1
+	kept=$(query "$tmp/k.db" 'select count(*) from runs')
+	[ "$kept" -gt 0 ] && [ "$kept" -lt 150 ] || return 1
+	said=$($f sweep $a $slow --db "$tmp/k.db")
+	echo "$said" >&2
+	[ "$said" = "$((150 - kept)) run, $kept already in the database, 0 failed" ]
+}
+ok "Ctrl-C keeps what was run, and says how to go on" stopped INT 130
+ok "it says so" grep -q "same command again" "$tmp/said"
+ok "what was committed outlives a kill -9" stopped KILL 137
+two() {
+	$f sweep $a $slow --db "$tmp/t.db" >"$tmp/1" & one=$!
+	$f sweep $a $slow --db "$tmp/t.db" >"$tmp/2" & two=$!
+	wait $one && wait $two && is "150|150" "$tmp/t.db" 'select count(*), count(step_s) from runs'
+}
+ok "two sweeps write into one file" two
 finish

@@ -9,6 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* "0.1"; and the same with a checksum of the sources, which tells builds apart. */
+const char *ft_version(void);
+const char *ft_version_build(void);
+
 /* Simulated time and durations: integer picoseconds; INT64_MAX is 106 days. */
 typedef int64_t ft_ps;
 
@@ -34,6 +38,11 @@ struct ft_error {
  * at may be NULL. */
 bool ft_fail(struct ft_error *err, const struct ft_mark *at, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/* A fingerprint of the files that something was read from. */
+struct ft_digest {
+	uint64_t low, high;
+};
 
 /* Where a number comes from. */
 enum ft_provenance_kind {

@@ -35,6 +35,7 @@ struct ft_price {
 };
 
 struct ft_prices {
+	struct ft_digest digest; /* of its files */
 	const char *name, *title;
 	size_t n_prices;
 	struct ft_price *price;

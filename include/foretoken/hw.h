@@ -152,6 +152,7 @@ struct ft_scale_up {
 };
 
 struct ft_gpu {
+	struct ft_digest digest; /* of its files */
 	const char *name, *vendor, *title;
 	int64_t ranks_per_gpu;
 	struct ft_number memory_bytes, memory_bytes_per_s; /* of a rank */
@@ -211,6 +212,7 @@ const struct ft_memory_curve *ft_gpu_memory_curve(const struct ft_gpu *gpu,
 /* ---- Node -------------------------------------------------------------- */
 
 struct ft_node {
+	struct ft_digest digest; /* of its files */
 	const char *name, *title;
 	int64_t gpus;		/* cards (or GB200 packages) */
 	int64_t scale_up_gpus;	/* joined by the scale-up fabric: 8, or 72 */
@@ -272,6 +274,7 @@ int64_t ft_graph_switch_of(const struct ft_switch_graph *graph, int64_t node,
 			   int64_t nic);
 
 struct ft_fabric {
+	struct ft_digest digest; /* of its files */
 	const char *name, *title;
 	enum ft_wiring wiring;
 	int64_t radix;	       /* ports of a switch, at port_bytes_per_s */

@@ -33,6 +33,7 @@ struct ft_layer {
 };
 
 struct ft_model {
+	struct ft_digest digest; /* of its files */
 	const char *name, *type; /* preset or file name; model_type */
 	int64_t hidden_size, n_layers;
 	int64_t vocab_size;	/* as given, before padding */
@@ -50,6 +51,10 @@ struct ft_model {
 	bool embedding_norm;	/* a norm on the embedded tokens */
 	struct ft_layer *layer; /* [n_layers] */
 	const struct ft_provenance *from;
+	const struct node *config; /* all its keys, under their common names */
+	bool preset;		   /* named or inline; else from a file of the user's */
+	size_t n_passed_over;
+	const char **passed_over; /* keys of a config.json that were not used */
 };
 
 /* node: the `model` value of a scenario: a name, a path, or a map {name: X, key:

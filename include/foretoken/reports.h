@@ -2,7 +2,7 @@
  * foretoken/reports.h - answers for people and for programs: tables, JSON, CSV,
  * plots and the HTML report
  *
- * Keys and units of the JSON are fixed by DESIGN 4.2; tables print the same
+ * Keys and units of the JSON are those of foretoken-simulate(1); tables print the same
  * numbers rounded. Nothing here computes a result.
  */
 #ifndef FORETOKEN_REPORTS_H
@@ -45,17 +45,24 @@ bool ft_report_collectives_plot(const char *dir, const struct ft_collective_line
 void ft_report_collectives_json(FILE *out, const struct ft_collective_line *line,
 				size_t n);
 
-/* Side by side: n scenarios, differences of each against the first. */
-void ft_report_compare(FILE *out, const struct ft_scenario *const *scenario,
-		       const struct ft_outcome *outcome, size_t n);
-void ft_report_compare_json(FILE *out, const struct ft_scenario *const *scenario,
-			    const struct ft_outcome *outcome, size_t n);
+/* Scenarios with their answers, to be shown together. */
+struct ft_answers {
+	const struct ft_scenario *const *scenario; /* [n] */
+	const struct ft_outcome *outcome;	   /* [n] */
+	const char *const *label; /* [n] no two alike: ft_study_labels */
+	size_t n;
+	const char *command; /* the command line that asked */
+};
+
+/* Side by side: what differs, what is common, the answers, and where the time of each
+ * differs from the first one's. */
+void ft_report_compare(FILE *out, const struct ft_answers *answers);
+void ft_report_compare_json(FILE *out, const struct ft_answers *answers);
 
 /* dir/index.html: one file that needs no network, with plots by gnuplot; the data
  * and scripts of each plot beside it. dir is made if need be. */
-bool ft_report_html(const char *dir, const struct ft_scenario *const *scenario,
-		    const struct ft_outcome *outcome, size_t n, struct ft_error *err)
-	__attribute__((warn_unused_result));
+bool ft_report_html(const char *dir, const struct ft_answers *answers,
+		    struct ft_error *err) __attribute__((warn_unused_result));
 
 /* What is known of one kind, with provenance: "gpus", "models" ... */
 bool ft_report_list(FILE *out, const char *kind, bool json, struct ft_error *err)

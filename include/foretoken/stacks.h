@@ -84,6 +84,7 @@ struct ft_layout_rules {
 };
 
 struct ft_stack {
+	struct ft_digest digest; /* of its files */
 	const char *name, *title;
 	struct ft_layout_rules layout;
 	struct ft_number host_s[FT_HOSTS];   /* seconds each */

@@ -29,7 +29,11 @@ void ft_shelf_free(struct ft_shelf *shelf);
 
 struct ft_scenario {
 	const char *file;
-	const struct node *given;     /* as written, --set applied */
+	const char *label;	  /* its title, else its name, else the file's stem */
+	const struct node *given; /* as written, --set applied */
+	const struct node
+		*resolved; /* all keys, defaults laid under: reads back the same */
+	struct ft_digest digest;      /* of all that its answer is made from */
 	const struct ft_model *model; /* NULL when only the cluster is needed */
 	const struct ft_plan *plan;
 	const struct ft_stack *stack;
@@ -54,7 +58,7 @@ struct ft_scenario *ft_scenario_from(struct ft_shelf *shelf, const struct node *
 	__attribute__((warn_unused_result));
 void ft_scenario_free(struct ft_scenario *scenario);
 
-/* One answer. Field names are those of the JSON (DESIGN 4.2). */
+/* One answer. Field names are those of the JSON. */
 struct ft_outcome {
 	double step_s, tokens_per_s, tokens_per_s_per_gpu;
 	double model_flop_per_s_per_gpu, mfu, mfu_full, hfu;
@@ -87,9 +91,42 @@ bool ft_study_simulate_beside(const struct ft_scenario *scenario,
 	__attribute__((warn_unused_result));
 void ft_outcome_release(struct ft_outcome *outcome);
 
-/* A number of the outcome by its JSON name ("memory_bytes_per_gpu.total");
- * false when there is none of that name. */
+/* How a number is shown. Values are in SI, USD, or tokens. */
+enum ft_show {
+	FT_SHOW_S,
+	FT_SHOW_COUNT, /* whole, with thousands apart */
+	FT_SHOW_RATE,  /* tokens/s per GPU: one decimal */
+	FT_SHOW_FLOP_PER_S,
+	FT_SHOW_FRAC, /* as a percentage */
+	FT_SHOW_BYTES,
+	FT_SHOW_USD,
+	FT_SHOW_USD_PER_HOUR,
+	FT_SHOW_USD_PER_MTOKEN,
+	FT_SHOW_J,
+	FT_SHOW_W,
+};
+
+/* A number of an answer. The table of them makes the JSON, the rows of tables and the
+ * columns of a sweep; a new number is a member of ft_outcome and a row there. */
+struct ft_outcome_field {
+	const char *key;   /* in the JSON, dotted */
+	const char *label; /* in tables; NULL: in none */
+	enum ft_show show;
+	size_t value, low, high; /* offsets into ft_outcome; high 0: no P10 and P90 */
+};
+
+size_t ft_outcome_fields(const struct ft_outcome_field **field);
+double ft_outcome_at(const struct ft_outcome *outcome, size_t offset);
+
+/* A number by its JSON key; false when there is none of that name. */
 bool ft_outcome_get(const struct ft_outcome *outcome, const char *key, double *value);
+
+/* Who is told, now and then, how far long work is. fresh: of what is finished, what
+ * took time (the rest was known before). tell NULL: nobody. */
+struct ft_progress {
+	void (*tell)(void *context, size_t finished, size_t fresh, size_t total);
+	void *context;
+};
 
 /* ---- validate ------------------------------------------------------------- */
 
@@ -121,10 +158,8 @@ struct ft_validation {
 	struct ft_summary *group, *by_key;
 };
 
-/* progress is told (done, total) now and then; may be NULL. */
 struct ft_validation *ft_validate(const char *path, const char *const *sets, size_t n,
-				  void (*progress)(size_t done, size_t total),
-				  struct ft_error *err)
+				  struct ft_progress progress, struct ft_error *err)
 	__attribute__((warn_unused_result));
 void ft_validation_free(struct ft_validation *validation);
 
@@ -136,6 +171,27 @@ bool ft_study_kernels(const char *gpu, const char *path, FILE *out, size_t *fail
 	__attribute__((warn_unused_result));
 
 /* ---- compare ---------------------------------------------------------------- */
+
+/* A resolved key and its value in each of n scenarios; "-" where it has none. */
+struct ft_setting {
+	const char *key;
+	const char **value; /* [n] */
+	bool differs;
+};
+
+struct ft_settings {
+	size_t n;
+	struct ft_setting *setting;
+};
+
+/* A label for each of n scenarios, no two alike: where labels are the same, with the
+ * file's name or a number. Freed by ft_labels_free. */
+const char **ft_study_labels(const struct ft_scenario *const *scenario, size_t n);
+void ft_labels_free(const char **labels);
+
+struct ft_settings *ft_study_settings(const struct ft_scenario *const *scenario,
+				      size_t n);
+void ft_settings_free(struct ft_settings *settings);
 
 struct ft_difference {
 	const char *what;  /* "time in attention_out (forward)" ... */
@@ -158,14 +214,35 @@ struct ft_sweep {
 	size_t n_sets;
 	const char *const *vary; /* "KEY=A,B,C" */
 	size_t n_vary;
-	int threads; /* 0: all cores */
-	void (*progress)(size_t done, size_t total);
+	int threads;	      /* 0: all cores */
+	bool stop_on_signals; /* SIGINT and SIGTERM end it once what runs is kept */
+	struct ft_progress progress;
 };
 
-/* Every combination, one row each in the database's `runs` table; those already
- * there are not run again. Counts of this call come back. */
-bool ft_study_sweep(const struct ft_sweep *sweep, size_t *done, size_t *skipped,
-		    size_t *failed, struct ft_error *err)
-	__attribute__((warn_unused_result));
+enum { FT_SWEEP_REASONS = 8 };
+
+/* Why combinations failed: the first one's settings, and how many there were. */
+struct ft_sweep_reason {
+	struct ft_error error;
+	char settings[256];
+	size_t n;
+};
+
+struct ft_sweep_result {
+	size_t total;
+	size_t done;	/* run now, with an answer */
+	size_t failed;	/* run now: the plan cannot be; kept with its error */
+	size_t unread;	/* a part could not be read: not kept */
+	size_t already; /* in the table before, with an answer */
+	size_t already_failed;
+	bool interrupted;
+	size_t n_reasons; /* of failed and unread */
+	struct ft_sweep_reason reason[FT_SWEEP_REASONS];
+};
+
+/* Every combination, one row each in the database's table `runs`; those that are there
+ * already, made from the same, are not run again. False when the file cannot be used. */
+bool ft_study_sweep(const struct ft_sweep *sweep, struct ft_sweep_result *result,
+		    struct ft_error *err) __attribute__((warn_unused_result));
 
 #endif

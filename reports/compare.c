@@ -1,0 +1,161 @@
+/* reports/compare.c - scenarios side by side: what differs, what is common, why */
+#include <math.h>
+#include <string.h>
+
+#include "foretoken/reports.h"
+#include "reports/show.h"
+#include "reports/table.h"
+
+enum { MOST_BESIDE = 256 };
+
+static struct table open_beside(FILE *out, const char *first, const struct ft_answers *a)
+{
+	const char *names[MOST_BESIDE + 1] = { first };
+
+	for (size_t i = 0; i < a->n; i++)
+		names[i + 1] = a->label[i];
+	return table_open(out, names, a->n + 1);
+}
+
+static void what_differs(FILE *out, const struct ft_answers *a,
+			 const struct ft_settings *all)
+{
+	struct table t = open_beside(out, "what differs", a);
+	bool any = false;
+
+	for (size_t i = 0; i < all->n; i++) {
+		const struct ft_setting *x = &all->setting[i];
+
+		if (!x->differs)
+			continue;
+		any = true;
+		table_row(&t);
+		table_put(&t, "%s", x->key);
+		for (size_t k = 0; k < a->n; k++)
+			table_put(&t, "%s", x->value[k]);
+	}
+	if (!any) {
+		table_row(&t);
+		table_put(&t, "nothing");
+	}
+	table_close(&t);
+}
+
+/* "key value", with commas between, in lines of at most 80 columns. */
+static void put_words(FILE *out, const char *text, size_t *column)
+{
+	size_t n = strlen(text);
+
+	if (*column + n + 2 > 80) {
+		fputs("\n  ", out);
+		*column = 2;
+	} else if (*column > 2) {
+		putc(' ', out);
+		++*column;
+	}
+	fputs(text, out);
+	*column += n;
+}
+
+static void what_is_common(FILE *out, const struct ft_answers *a,
+			   const struct ft_settings *all)
+{
+	const struct ft_prices *p = a->scenario[0]->prices;
+	size_t column = 2;
+	char text[512];
+
+	fputs("\nThe same in all:\n  ", out);
+	for (size_t i = 0; i < all->n; i++) {
+		const struct ft_setting *x = &all->setting[i];
+
+		if (x->differs)
+			continue;
+		if (!strcmp(x->key, "model") || !strcmp(x->key, "model.name"))
+			snprintf(text, sizeof(text), "%s %s (%.4g B parameters),",
+				 x->key, x->value[0],
+				 ft_model_parameters(a->scenario[0]->model, 1) * 1e-9);
+		else if (!strcmp(x->key, "cost.prices") && p->from)
+			snprintf(text, sizeof(text), "%s %s (%s),", x->key, x->value[0],
+				 p->from->date);
+		else
+			snprintf(text, sizeof(text), "%s %s,", x->key, x->value[0]);
+		put_words(out, text, &column);
+	}
+	snprintf(text, sizeof(text), "foretoken %s", ft_version());
+	put_words(out, text, &column);
+	fprintf(out, "\n  %s\n\n", a->command);
+}
+
+static void beside_row(struct table *t, const struct ft_answers *a, const char *label,
+		       enum ft_show show, size_t offset)
+{
+	double largest = 0;
+	struct shown as;
+	char text[SHOWN];
+
+	for (size_t i = 0; i < a->n; i++)
+		largest = fmax(largest, fabs(ft_outcome_at(&a->outcome[i], offset)));
+	as = shown_as(show, largest);
+	table_row(t);
+	table_put(t, "%s%s%s", label, as.unit[0] ? ", " : "", as.unit);
+	for (size_t i = 0; i < a->n; i++)
+		table_put(t, "%s",
+			  shown_number(&as, ft_outcome_at(&a->outcome[i], offset),
+				       text));
+}
+
+static void answers_beside(FILE *out, const struct ft_answers *a)
+{
+	struct table t = open_beside(out, "result", a);
+	const struct ft_outcome_field *f;
+	size_t n = ft_outcome_fields(&f);
+
+	for (size_t i = 0; i < n; i++) {
+		if (!f[i].label)
+			continue;
+		beside_row(&t, a, f[i].label, f[i].show, f[i].value);
+		if (!f[i].high)
+			continue;
+		beside_row(&t, a, "  P10", f[i].show, f[i].low);
+		beside_row(&t, a, "  P90", f[i].show, f[i].high);
+	}
+	table_row(&t);
+	table_put(&t, "fits in memory");
+	for (size_t i = 0; i < a->n; i++)
+		table_put(&t, "%s", a->outcome[i].fits ? "yes" : "NO");
+	table_close(&t);
+}
+
+static void why(FILE *out, const struct ft_answers *a, size_t i)
+{
+	struct table t;
+	size_t n;
+	struct ft_difference *d = ft_study_differences(
+		a->scenario[0], &a->outcome[0], a->scenario[i], &a->outcome[i], &n);
+
+	fprintf(out, "\nWhy %s differs from %s, GPU-nanoseconds per token:\n",
+		a->label[i], a->label[0]);
+	t = TABLE_OPEN(out, "part", ">first", ">this", ">difference");
+	for (size_t k = 0; k < n; k++) {
+		table_row(&t);
+		table_put(&t, "%s", d[k].what);
+		table_put(&t, "%.0f", d[k].value[0]);
+		table_put(&t, "%.0f", d[k].value[1]);
+		table_put(&t, "%+.0f", d[k].value[1] - d[k].value[0]);
+	}
+	table_close(&t);
+	ft_differences_free(d);
+}
+
+void ft_report_compare(FILE *out, const struct ft_answers *a)
+{
+	struct ft_settings *all = ft_study_settings(a->scenario, a->n);
+
+	what_differs(out, a, all);
+	what_is_common(out, a, all);
+	answers_beside(out, a);
+	for (size_t i = 1; i < a->n; i++)
+		why(out, a, i);
+	ft_settings_free(all);
+}
+

@@ -1,0 +1,138 @@
+/*
+ * study/differs.c - which keys of some scenarios differ, and what to call them
+ *
+ * Scenarios are compared as resolved: with the defaults of their stacks, nodes and the
+ * program in place. name and title only name them.
+ */
+#include <stddef.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/node.h"
+#include "foretoken/study.h"
+
+struct whole {
+	struct ft_settings settings; /* first: the handle is the arena's */
+	struct arena mem;
+	size_t cap;
+};
+
+static const char *value_of(struct arena *mem, const struct node *n)
+{
+	if (!n)
+		return "-";
+	return n->kind == NODE_SCALAR ? n->text : node_flow(mem, n);
+}
+
+static bool known(const struct whole *w, const char *path)
+{
+	for (size_t i = 0; i < w->settings.n; i++)
+		if (!strcmp(w->settings.setting[i].key, path))
+			return true;
+	return false;
+}
+
+static void put(struct whole *w, const char *path, const struct ft_scenario *const *s,
+		size_t n)
+{
+	struct ft_setting *x;
+
+	if (known(w, path))
+		return;
+	if (w->settings.n == w->cap)
+		w->settings.setting =
+			ARENA_GROW(&w->mem, w->settings.setting, &w->cap);
+	x = &w->settings.setting[w->settings.n++];
+	x->key = path;
+	x->value = ARENA_ARRAY(&w->mem, n, const char *);
+	for (size_t i = 0; i < n; i++) {
+		x->value[i] = value_of(&w->mem, node_path(s[i]->resolved, path));
+		x->differs |= strcmp(x->value[i], x->value[0]) != 0;
+	}
+}
+
+/* Every leaf below a map; a list is a leaf. */
+static void leaves(struct whole *w, const struct node *map, const char *head,
+		   const struct ft_scenario *const *s, size_t n)
+{
+	for (size_t i = 0; i < map->n; i++) {
+		const char *path = arena_printf(&w->mem, "%s%s%s", head,
+						head[0] ? "." : "", map->key[i]);
+
+		if (!strcmp(path, "name") || !strcmp(path, "title"))
+			continue;
+		if (map->item[i]->kind == NODE_MAP)
+			leaves(w, map->item[i], path, s, n);
+		else
+			put(w, path, s, n);
+	}
+}
+
+struct ft_settings *ft_study_settings(const struct ft_scenario *const *s, size_t n)
+{
+	struct arena mem = { 0 };
+	struct whole *w = ARENA_NEW(&mem, struct whole);
+
+	w->mem = mem;
+	for (size_t i = 0; i < n; i++)
+		leaves(w, s[i]->resolved, "", s, n);
+	return &w->settings;
+}
+
+void ft_settings_free(struct ft_settings *settings)
+{
+	struct arena mem;
+
+	if (!settings)
+		return;
+	mem = ((struct whole *)settings)->mem;
+	arena_release(&mem);
+}
+
+struct labels {
+	struct arena mem;
+	const char *label[]; /* [n] */
+};
+
+/* Another scenario's label, or one already given, is the same. */
+static bool taken(const char *const *label, size_t n, size_t mine, const char *text)
+{
+	for (size_t i = 0; i < n; i++)
+		if (i != mine && !strcmp(label[i], text))
+			return true;
+	return false;
+}
+
+const char **ft_study_labels(const struct ft_scenario *const *s, size_t n)
+{
+	struct arena mem = { 0 };
+	struct labels *l = arena_alloc(&mem, 1, sizeof(*l) + n * sizeof(*l->label));
+
+	for (size_t i = 0; i < n; i++)
+		l->label[i] = s[i]->label;
+	for (size_t i = 0; i < n; i++) {
+		const char *slash = strrchr(s[i]->file, '/');
+		const char *text = l->label[i];
+
+		if (!taken(l->label, n, i, text))
+			continue;
+		text = arena_printf(&mem, "%s (%s)", s[i]->label,
+				    slash ? slash + 1 : s[i]->file);
+		for (int k = 2; taken(l->label, n, i, text); k++)
+			text = arena_printf(&mem, "%s (%d)", s[i]->label, k);
+		l->label[i] = text;
+	}
+	l->mem = mem;
+	return l->label;
+}
+
+void ft_labels_free(const char **labels)
+{
+	struct arena mem;
+
+	if (!labels)
+		return;
+	mem = ((struct labels *)(void *)((char *)labels - offsetof(struct labels, label)))
+		      ->mem;
+	arena_release(&mem);
+}

@@ -1,0 +1,160 @@
+/* study/keys.c - the table of a scenario's keys, and a scenario with all of them */
+#include "study/keys.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/node.h"
+
+/* The shortest decimals that read back as the same number. */
+static const char *exact(struct arena *mem, double x, const char *unit)
+{
+	char text[40];
+
+	for (int digits = 6; digits <= 17; digits++) {
+		snprintf(text, sizeof(text), "%.*g", digits, x);
+		if (strtod(text, NULL) == x)
+			break;
+	}
+	return arena_printf(mem, "%s%s", text, unit);
+}
+
+static const char *whole(struct arena *mem, int64_t n)
+{
+	return arena_printf(mem, "%" PRId64, n);
+}
+
+#define VALUE(name, expression) \
+	static const char *name(struct arena *mem, const struct ft_scenario *s) \
+	{ \
+		(void)mem; \
+		return expression; \
+	}
+#define NUMBER(name, expression) VALUE(name, whole(mem, expression))
+#define TRUTH(name, expression) VALUE(name, (expression) ? "true" : "false")
+
+VALUE(stack, s->stack->name)
+VALUE(gpu, s->cluster->gpu->name)
+NUMBER(gpus, s->cluster->gpus)
+VALUE(node, s->cluster->node->name)
+VALUE(fabric, s->cluster->fabric->name)
+NUMBER(ufm_ports, s->cluster->ufm_ports)
+NUMBER(sequence, s->plan->sequence)
+NUMBER(global_batch, s->plan->global_batch)
+NUMBER(micro_batch, s->plan->micro_batch)
+VALUE(precision, ft_dtype_name(s->plan->precision))
+NUMBER(tp, s->plan->tp)
+NUMBER(pp, s->plan->pp)
+NUMBER(cp, s->plan->cp)
+NUMBER(ep, s->plan->ep)
+NUMBER(etp, s->plan->etp)
+NUMBER(vpp, s->plan->vpp)
+VALUE(sharding, ft_sharding_name(s->plan->sharding))
+VALUE(shard, s->plan->sharding == FT_HSDP ? whole(mem, s->plan->shard) : NULL)
+VALUE(schedule, ft_schedule_name(s->plan->schedule))
+TRUTH(sequence_parallel, s->plan->sequence_parallel)
+VALUE(recompute, ft_recompute_name(s->plan->recompute))
+VALUE(gradient_dtype, ft_dtype_name(s->plan->gradient_dtype))
+TRUTH(master_weights, s->plan->master_weights)
+TRUTH(reshard, s->plan->reshard_after_forward)
+TRUTH(overlap_tp, s->plan->overlap_tp)
+TRUTH(overlap_dp, s->plan->overlap_dp)
+TRUTH(overlap_pp, s->plan->overlap_pp)
+TRUTH(copy_engines, s->plan->copy_engines)
+VALUE(step_start, s->plan->step_start == FT_STEADY ? "steady" : "together")
+VALUE(prices, s->prices->name)
+VALUE(horizon, exact(mem, s->terms.horizon_years, " y"))
+VALUE(capital, exact(mem, s->terms.cost_of_capital_frac, ""))
+VALUE(residual, exact(mem, s->terms.residual_frac, ""))
+VALUE(electricity, exact(mem, ft_cost_electricity_usd_per_kwh(&s->terms, s->prices),
+			 " USD/kWh"))
+VALUE(pue, exact(mem, s->terms.pue, ""))
+VALUE(utilization, exact(mem, s->terms.utilization_frac, ""))
+VALUE(goodput, s->terms.goodput > 0 ? exact(mem, s->terms.goodput, "") : "auto")
+
+enum { BOTH = KEY_TOLD | KEY_COLUMN };
+
+static const struct scenario_key keys[] = {
+	{ "name", KEY_COLUMN, NULL },
+	{ "title", KEY_COLUMN, NULL },
+	{ "model", KEY_COLUMN, NULL },
+	{ "cluster.gpu", KEY_COLUMN | KEY_FILE, gpu },
+	{ "cluster.gpus", KEY_COLUMN, gpus },
+	{ "cluster.node", BOTH | KEY_FILE, node },
+	{ "cluster.fabric", BOTH | KEY_FILE, fabric },
+	{ "cluster.ufm_ports", KEY_COLUMN, ufm_ports },
+	{ "stack", BOTH | KEY_FILE, stack },
+	{ "training.sequence_length", KEY_COLUMN, sequence },
+	{ "training.global_batch_size", KEY_COLUMN, global_batch },
+	{ "training.micro_batch_size", BOTH, micro_batch },
+	{ "training.precision", BOTH, precision },
+	{ "training.parallel.tp", BOTH, tp },
+	{ "training.parallel.pp", BOTH, pp },
+	{ "training.parallel.cp", BOTH, cp },
+	{ "training.parallel.ep", BOTH, ep },
+	{ "training.parallel.etp", BOTH, etp },
+	{ "training.parallel.vpp", BOTH, vpp },
+	{ "training.parallel.stage_layers", KEY_COLUMN, NULL },
+	{ "training.sharding", BOTH, sharding },
+	{ "training.shard", KEY_COLUMN, shard },
+	{ "training.schedule", BOTH, schedule },
+	{ "training.sequence_parallel", BOTH, sequence_parallel },
+	{ "training.recompute", BOTH, recompute },
+	{ "training.gradient_dtype", BOTH, gradient_dtype },
+	{ "training.master_weights", BOTH, master_weights },
+	{ "training.reshard_after_forward", BOTH, reshard },
+	{ "training.overlap.tp", BOTH, overlap_tp },
+	{ "training.overlap.dp", BOTH, overlap_dp },
+	{ "training.overlap.pp", BOTH, overlap_pp },
+	{ "training.overlap.copy_engines", BOTH, copy_engines },
+	{ "training.step_start", BOTH, step_start },
+	{ "cost.prices", BOTH | KEY_FILE, prices },
+	{ "cost.horizon", BOTH, horizon },
+	{ "cost.cost_of_capital_frac", BOTH, capital },
+	{ "cost.residual_frac", BOTH, residual },
+	{ "cost.electricity", BOTH, electricity },
+	{ "cost.pue", BOTH, pue },
+	{ "cost.utilization_frac", BOTH, utilization },
+	{ "cost.goodput", BOTH, goodput },
+};
+
+size_t scenario_keys(const struct scenario_key **key)
+{
+	*key = keys;
+	return sizeof(keys) / sizeof(*keys);
+}
+
+/* A preset's name stays a name; what a file of the user's says is written out, as the
+ * file may be elsewhere when the answer is read again. */
+static const struct node *model_of(const struct ft_scenario *s)
+{
+	return s->model->preset ? node_get(s->given, "model") : s->model->config;
+}
+
+struct node *scenario_resolve(struct arena *mem, const struct ft_scenario *s, bool all)
+{
+	static const struct ft_mark here = { "the scenario, resolved", 0, 0 };
+	struct node *root = node_overlay(mem, node_map(mem, &here), s->given);
+	struct ft_error ignored;
+
+	if (all)
+		node_put(mem, root, "model", &here,
+			 node_overlay(mem, NULL, model_of(s)));
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
+		const struct scenario_key *k = &keys[i];
+		bool work = !strncmp(k->path, "training", 8) || !strcmp(k->path, "stack");
+		bool given = !node_is_null(node_path(s->given, k->path));
+		const char *text;
+
+		if (!k->value || (work && !all) || (given && k->flags & KEY_FILE))
+			continue;
+		text = k->value(mem, s);
+		/* a scalar in the way is what was given: it stays */
+		if (text && !node_put_path(mem, root, k->path, &here, text, &ignored))
+			continue;
+	}
+	return root;
+}

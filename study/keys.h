@@ -1,0 +1,35 @@
+/*
+ * study/keys.h - the keys of a scenario, each once
+ *
+ * One table says what may be a column of RUNS.csv, what is told as `assumed` when
+ * nobody gave it, and what each key came to be once all defaults were laid under the
+ * scenario. A new key of a scenario is a row here and a read where it belongs.
+ */
+#ifndef STUDY_KEYS_H
+#define STUDY_KEYS_H
+
+#include "foretoken/study.h"
+
+struct arena;
+
+enum {
+	KEY_TOLD = 1,	/* in `assumed` when absent */
+	KEY_COLUMN = 2, /* a column of RUNS.csv */
+	KEY_FILE = 4,	/* names a file: what was given stays as it is */
+};
+
+struct scenario_key {
+	const char *path; /* dotted */
+	unsigned flags;
+	/* Its value as YAML would have it; NULL: only what was given. */
+	const char *(*value)(struct arena *mem, const struct ft_scenario *s);
+};
+
+size_t scenario_keys(const struct scenario_key **key);
+
+/* The scenario with every key's value in it, fit to be read again: the same answer.
+ * whole: model, stack and training too. */
+struct node *scenario_resolve(struct arena *mem, const struct ft_scenario *s,
+			      bool whole);
+
+#endif

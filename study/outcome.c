@@ -1,0 +1,87 @@
+/* study/outcome.c - the numbers of an answer: one table for JSON, tables and sweeps */
+#include <stddef.h>
+#include <string.h>
+
+#include "foretoken/study.h"
+
+#define AT(field) offsetof(struct ft_outcome, field)
+
+static const struct ft_outcome_field fields[] = {
+	{ "step_s", "step", FT_SHOW_S, AT(step_s), AT(step_low_s), AT(step_high_s) },
+	{ "tokens_per_s", "tokens/s", FT_SHOW_COUNT, AT(tokens_per_s),
+	  AT(tokens_low_per_s), AT(tokens_high_per_s) },
+	{ "tokens_per_s_per_gpu", "tokens/s per GPU", FT_SHOW_RATE,
+	  AT(tokens_per_s_per_gpu), 0, 0 },
+	{ "model_flop_per_s_per_gpu", "model FLOP/s per GPU", FT_SHOW_FLOP_PER_S,
+	  AT(model_flop_per_s_per_gpu), 0, 0 },
+	{ "mfu", "MFU", FT_SHOW_FRAC, AT(mfu), 0, 0 },
+	{ "mfu_full", "MFU, attention counted whole", FT_SHOW_FRAC, AT(mfu_full), 0,
+	  0 },
+	{ "hfu", "HFU", FT_SHOW_FRAC, AT(hfu), 0, 0 },
+	{ "memory_bytes_per_gpu.total", "memory per GPU", FT_SHOW_BYTES,
+	  AT(memory_total_bytes), 0, 0 },
+	{ "memory_bytes_per_gpu.weights", NULL, FT_SHOW_BYTES,
+	  AT(memory_bytes[FT_MEMORY_WEIGHTS]), 0, 0 },
+	{ "memory_bytes_per_gpu.gradients", NULL, FT_SHOW_BYTES,
+	  AT(memory_bytes[FT_MEMORY_GRADIENTS]), 0, 0 },
+	{ "memory_bytes_per_gpu.optimizer", NULL, FT_SHOW_BYTES,
+	  AT(memory_bytes[FT_MEMORY_OPTIMIZER]), 0, 0 },
+	{ "memory_bytes_per_gpu.activations", NULL, FT_SHOW_BYTES,
+	  AT(memory_bytes[FT_MEMORY_ACTIVATIONS]), 0, 0 },
+	{ "memory_bytes_per_gpu.other", NULL, FT_SHOW_BYTES,
+	  AT(memory_bytes[FT_MEMORY_OTHER]), 0, 0 },
+	{ "breakdown_s.compute", "compute", FT_SHOW_S, AT(breakdown.compute_s), 0, 0 },
+	{ "breakdown_s.exposed_communication", "exposed communication", FT_SHOW_S,
+	  AT(breakdown.exposed_communication_s), 0, 0 },
+	{ "breakdown_s.bubble", "pipeline bubble", FT_SHOW_S, AT(breakdown.bubble_s), 0,
+	  0 },
+	{ "breakdown_s.host", "host", FT_SHOW_S, AT(breakdown.host_s), 0, 0 },
+	{ "breakdown_s.optimizer", "optimizer", FT_SHOW_S, AT(breakdown.optimizer_s), 0,
+	  0 },
+	{ "extrapolated_frac", "extrapolated share of kernel time", FT_SHOW_FRAC,
+	  AT(extrapolated_frac), 0, 0 },
+	{ "cost.capex_usd", "capital", FT_SHOW_USD, AT(cost.capex_usd), 0, 0 },
+	{ "cost.capex_network_usd", "  of which network", FT_SHOW_USD,
+	  AT(cost.capex_network_usd), 0, 0 },
+	{ "cost.usd_per_gpu_hour", "USD per GPU-hour", FT_SHOW_USD_PER_HOUR,
+	  AT(cost.usd_per_gpu_hour), 0, 0 },
+	{ "cost.capital_usd_per_gpu_hour", NULL, FT_SHOW_USD_PER_HOUR,
+	  AT(cost.capital_usd_per_gpu_hour), 0, 0 },
+	{ "cost.electricity_usd_per_gpu_hour", NULL, FT_SHOW_USD_PER_HOUR,
+	  AT(cost.electricity_usd_per_gpu_hour), 0, 0 },
+	{ "cost.colocation_usd_per_gpu_hour", NULL, FT_SHOW_USD_PER_HOUR,
+	  AT(cost.colocation_usd_per_gpu_hour), 0, 0 },
+	{ "cost.maintenance_usd_per_gpu_hour", NULL, FT_SHOW_USD_PER_HOUR,
+	  AT(cost.maintenance_usd_per_gpu_hour), 0, 0 },
+	{ "cost.usd_per_million_tokens", "USD per million tokens",
+	  FT_SHOW_USD_PER_MTOKEN, AT(cost.usd_per_million_tokens),
+	  AT(cost.usd_per_million_tokens_low), AT(cost.usd_per_million_tokens_high) },
+	{ "cost.tokens_per_usd", NULL, FT_SHOW_COUNT, AT(cost.tokens_per_usd), 0, 0 },
+	{ "cost.joules_per_token", "energy per token", FT_SHOW_J,
+	  AT(cost.joules_per_token), 0, 0 },
+	{ "cost.facility_power_w", NULL, FT_SHOW_W, AT(cost.facility_power_w), 0, 0 },
+	{ "cost.goodput", "goodput", FT_SHOW_FRAC, AT(cost.goodput), 0, 0 },
+};
+
+enum { FIELDS = sizeof(fields) / sizeof(*fields) };
+
+size_t ft_outcome_fields(const struct ft_outcome_field **field)
+{
+	*field = fields;
+	return FIELDS;
+}
+
+double ft_outcome_at(const struct ft_outcome *o, size_t offset)
+{
+	return *(const double *)(const void *)((const char *)o + offset);
+}
+
+bool ft_outcome_get(const struct ft_outcome *o, const char *key, double *value)
+{
+	for (size_t i = 0; i < FIELDS; i++)
+		if (!strcmp(key, fields[i].key)) {
+			*value = ft_outcome_at(o, fields[i].value);
+			return true;
+		}
+	return false;
+}
