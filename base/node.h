@@ -27,6 +27,8 @@ struct node {
 	struct node **item;	  /* [n] values */
 	const char **key;	  /* [n] map */
 	struct ft_mark *key_mark; /* [n] map */
+	uint32_t *index;	  /* [n_index] of a large map: place + 1 by hash */
+	size_t n_index;
 };
 
 /* One document; NULL on error. name is what errors call the text. */
@@ -48,6 +50,9 @@ struct node *node_path(const struct node *root, const char *dotted);
 /* Put value under a key, replacing what was there. */
 void node_put(struct arena *mem, struct node *map, const char *key,
 	      const struct ft_mark *key_mark, struct node *value);
+
+/* Put value behind the last of a list. */
+void node_append(struct arena *mem, struct node *list, struct node *value);
 
 /* Put text at "a.b.c", making maps on the way; a scalar in the way becomes a
  * map {name: scalar}. false (with *err) when the path is no path. */

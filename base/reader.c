@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/limits.h"
 #include "base/text.h"
 
 struct reader reader_open(const struct node *map, struct ft_error *err)
@@ -191,6 +192,18 @@ const char *read_text(struct reader *r, const char *key, const char *fallback)
 	const char *text = scalar(r, key);
 
 	return text ? text : fallback;
+}
+
+const char *read_name(struct reader *r, const char *key, const char *fallback)
+{
+	const char *text = scalar(r, key);
+
+	if (!text)
+		return fallback;
+	if (*text && !text_is_name(text))
+		reader_fail(r, key, "'%.70s' " TEXT_NAME_RULE, text,
+			    (int)LIMIT_NAME_BYTES);
+	return text;
 }
 
 int read_choice(struct reader *r, const char *key, const char *const *names, size_t n,

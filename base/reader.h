@@ -51,6 +51,10 @@ int64_t read_int(struct reader *r, const char *key, int64_t min, int64_t max,
 bool read_bool(struct reader *r, const char *key, bool fallback);
 const char *read_text(struct reader *r, const char *key, const char *fallback);
 
+/* A name goes into scripts, pages and file names: letters, digits, spaces and ._+-,
+ * beginning with a letter or a digit. "" when it is given as nothing. */
+const char *read_name(struct reader *r, const char *key, const char *fallback);
+
 /* The index of the value in names[n]; another word is an error listing them. */
 int read_choice(struct reader *r, const char *key, const char *const *names, size_t n,
 		int fallback);

@@ -35,8 +35,13 @@ bool ft_cost_terms_load(const struct node *node, struct ft_cost_terms *terms,
 	const char *book = read_text(&r, "prices", NULL);
 
 	*terms = (struct ft_cost_terms){ 0 };
-	snprintf(terms->prices, sizeof(terms->prices), "%s",
-		 book ? book : price_newest(&mem));
+	if (!book && !r.failed) {
+		book = price_newest(&mem, err);
+		r.failed = !book;
+	}
+	if (book && strlen(book) >= sizeof(terms->prices))
+		reader_fail(&r, "prices", "is too long a path");
+	snprintf(terms->prices, sizeof(terms->prices), "%s", book ? book : "");
 	arena_release(&mem);
 	terms->horizon_years = read_quantity(&r, "horizon", DIM_S, 4 * year_s) / year_s;
 	terms->cost_of_capital_frac =

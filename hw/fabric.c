@@ -50,7 +50,7 @@ static void read_switch(struct arena *mem, struct reader *outer,
 	read_provenance(&r, mem);
 	fabric->radix = read_need(&r, "radix") ? read_int(&r, "radix", 2, 4096, 2) : 2;
 	fabric->port_bytes_per_s = read_number(&r, mem, "port", DIM_BYTES_PER_S);
-	fabric->switch_item = read_text(&r, "price_item", "");
+	fabric->switch_item = read_name(&r, "price_item", "");
 	fabric->switch_w = read_number(&r, mem, "power", DIM_W);
 	if (!r.failed && fabric->radix % 2)
 		reader_fail(&r, "radix", "should be even");
@@ -69,11 +69,11 @@ static void read_links(struct arena *mem, struct reader *outer,
 	fabric->nic_ports_per_optic = 1;
 	fabric->copper_node = read_bool(&r, "copper_node", false);
 	fabric->copper_leaf = read_bool(&r, "copper_leaf", false);
-	fabric->optic_leaf_item = read_text(&r, "optic_switch_item", "");
-	fabric->optic_node_item = read_text(&r, "optic_node_item", "");
-	fabric->cable_node_item = read_text(&r, "cable_node_item", "");
-	fabric->cable_leaf_item = read_text(&r, "cable_switch_item", "");
-	fabric->nic_item = read_text(&r, "nic_item", "");
+	fabric->optic_leaf_item = read_name(&r, "optic_switch_item", "");
+	fabric->optic_node_item = read_name(&r, "optic_node_item", "");
+	fabric->cable_node_item = read_name(&r, "cable_node_item", "");
+	fabric->cable_leaf_item = read_name(&r, "cable_switch_item", "");
+	fabric->nic_item = read_name(&r, "nic_item", "");
 	outer->failed = !reader_close(&r) || outer->failed;
 }
 
@@ -101,7 +101,7 @@ static bool read_all(struct arena *mem, struct node *map, struct ft_fabric *fabr
 	struct reader r = reader_open(map, err);
 
 	read_provenance(&r, mem);
-	fabric->name = read_text(&r, "name", "");
+	fabric->name = read_name(&r, "name", "");
 	fabric->title = read_text(&r, "title", fabric->name);
 	read_shape(mem, &r, fabric);
 	read_switch(mem, &r, fabric);

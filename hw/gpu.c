@@ -94,9 +94,9 @@ static bool read_profile(const struct node *map, struct arena *mem, struct ft_gp
 
 	read_provenance(&r, mem);
 	gpu->from = r.from;
-	gpu->name = read_text(&r, "name", "");
+	gpu->name = read_name(&r, "name", "");
 	gpu->title = read_text(&r, "title", gpu->name);
-	gpu->vendor = read_text(&r, "vendor", "");
+	gpu->vendor = read_name(&r, "vendor", "");
 	gpu->ranks_per_gpu = read_int(&r, "ranks_per_gpu", 1, LARGEST_CARD, 1);
 	gpu->compute_units = read_int(&r, "compute_units", 1, 1 << 20, 0);
 	read_memory(&r, mem, gpu);

@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/limits.h"
 #include "base/reader.h"
+#include "base/text.h"
 #include "hw/gpu.h"
 
 static struct reader open_block(struct reader *outer, struct arena *mem,
@@ -120,7 +122,7 @@ void gpu_read_attention(struct reader *outer, struct arena *mem, struct ft_gpu *
 	struct reader r = open_block(outer, mem, read_need(outer, "attention"));
 
 	gpu->attention_spread = read_number(&r, mem, "spread", DIM_FRAC);
-	gpu->attention_impl = read_text(&r, "impl", "");
+	gpu->attention_impl = read_name(&r, "impl", "");
 	m->start_s = read_number(&r, mem, "start", DIM_S);
 	read_passes(&r, mem, "efficiency", m->efficiency);
 	read_passes(&r, mem, "ramp_tokens", m->ramp);
@@ -174,6 +176,9 @@ static void read_curve(struct reader *outer, struct arena *mem, const char *key,
 
 	c->warm = len > 5 && !strcmp(key + len - 5, ".warm");
 	c->kernel = arena_text_n(mem, key, c->warm ? len - 5 : len);
+	if (!text_is_name(c->kernel))
+		reader_fail(&r, NULL, "'%.70s' " TEXT_NAME_RULE, c->kernel,
+			    (int)LIMIT_NAME_BYTES);
 	c->start_s = read_number(&r, mem, "start", DIM_S);
 	c->bytes_per_s = read_number(&r, mem, "bandwidth", DIM_BYTES_PER_S);
 	c->half_bytes = read_number_or(&r, mem, "half", DIM_BYTES, 0);

@@ -47,7 +47,7 @@ static void read_price(struct reader *outer, struct ft_node *node)
 	struct reader r = reader_open(read_need(outer, "price"), outer->err);
 
 	r.failed = r.failed || outer->failed;
-	node->price_item = read_text(&r, "item", "");
+	node->price_item = read_name(&r, "item", "");
 	node->nodes_per_price_item = read_int(&r, "nodes", 1, 1024, 1);
 	outer->failed = !reader_close(&r) || outer->failed;
 }
@@ -58,7 +58,7 @@ static bool read_all(struct arena *mem, struct node *map, struct ft_node *node,
 	struct reader r = reader_open(map, err);
 
 	read_provenance(&r, mem);
-	node->name = read_text(&r, "name", "");
+	node->name = read_name(&r, "name", "");
 	node->title = read_text(&r, "title", node->name);
 	node->gpus = read_need(&r, "gpus") ? read_int(&r, "gpus", 1, 1024, 1) : 1;
 	node->pcie_bytes_per_s = read_number(&r, mem, "pcie", DIM_BYTES_PER_S);

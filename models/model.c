@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/file.h"
+#include "base/limits.h"
 #include "base/node.h"
 #include "base/text.h"
 #include "models/config.h"
@@ -96,7 +97,7 @@ static const struct ft_provenance *without_provenance(struct arena *mem,
 }
 
 /* The last part of a path, without its ending. */
-static const char *short_name(struct arena *mem, const char *name)
+static char *short_name(struct arena *mem, const char *name)
 {
 	const char *slash = strrchr(name, '/');
 	const char *leaf = slash ? slash + 1 : name;
@@ -107,6 +108,33 @@ static const char *short_name(struct arena *mem, const char *name)
 	else if (text_ends_with(leaf, ".yml"))
 		len -= 4;
 	return arena_text_n(mem, leaf, len);
+}
+
+/* A file may be called anything, so what a name cannot hold becomes a dash; a name
+ * that was given is held to the rule. */
+static bool set_name(struct arena *mem, const struct node *node,
+		     const struct wish *wish, struct ft_model *model,
+		     struct ft_error *err)
+{
+	const struct node *given =
+		node->kind == NODE_MAP ? node_get(node, "name") : node;
+	char *name = short_name(mem, wish->name);
+
+	model->name = name;
+	if (text_is_name(name))
+		return true;
+	if (!wish->path || !strchr(wish->name, '/'))
+		return ft_fail(err, given ? &given->mark : &node->mark,
+			       "'%.70s' " TEXT_NAME_RULE, name, (int)LIMIT_NAME_BYTES);
+	if (strlen(name) > LIMIT_NAME_BYTES)
+		name[LIMIT_NAME_BYTES] = '\0';
+	for (size_t i = 0; name[i]; i++) {
+		char one[2] = { name[i], '\0' };
+
+		if (!text_is_name(one) && (!i || !strchr("._+ -", name[i])))
+			name[i] = i ? '-' : 'x';
+	}
+	return true;
 }
 
 static bool load(struct arena *mem, const struct node *node, struct ft_model *model,
@@ -134,7 +162,8 @@ static bool load(struct arena *mem, const struct node *node, struct ft_model *mo
 			settle_vocab(mem, over, map);
 		map = node_overlay(mem, map, over);
 	}
-	model->name = short_name(mem, wish.name);
+	if (!set_name(mem, node, &wish, model, err))
+		return false;
 	if (!config_read(mem, family, map, model, err))
 		return false;
 	if (!model->from)

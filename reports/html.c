@@ -25,6 +25,7 @@ struct page {
 	size_t n;
 };
 
+/* The one way of a text that is not ours into the page. */
 static void text(FILE *out, const char *s)
 {
 	for (; *s; s++)
@@ -40,6 +41,9 @@ static void text(FILE *out, const char *s)
 			break;
 		case '"':
 			fputs("&quot;", out);
+			break;
+		case '\'':
+			fputs("&#39;", out);
 			break;
 		default:
 			putc(*s, out);
@@ -161,7 +165,9 @@ static void answers(struct page *p)
 	fputs("</tr>\n", p->out);
 	table_end(p);
 	for (size_t i = 0; i < p->n; i++) {
-		fprintf(p->out, "<p><b>%s:</b> ", p->scenario[i]->cluster->gpu->name);
+		fputs("<p><b>", p->out);
+		text(p->out, p->scenario[i]->cluster->gpu->name);
+		fputs(":</b> ", p->out);
 		text(p->out, p->outcome[i].bottleneck);
 		fputs("</p>\n", p->out);
 	}
@@ -179,6 +185,13 @@ static void breakdown(struct page *p)
 	table_end(p);
 }
 
+static void heading(struct page *p, size_t scenario)
+{
+	fputs("<h3>", p->out);
+	text(p->out, p->scenario[scenario]->cluster->gpu->name);
+	fputs("</h3>\n", p->out);
+}
+
 static void items(struct page *p)
 {
 	fputs("<h2>Largest items of a rank's step</h2>\n", p->out);
@@ -186,10 +199,10 @@ static void items(struct page *p)
 		const struct ft_run *run = p->outcome[i].run;
 		char buf[64];
 
-		fprintf(p->out,
-			"<h3>%s</h3>\n<div class=\"wide\"><table><tr>"
-			"<th>item</th><th>count</th><th>time</th></tr>\n",
-			p->scenario[i]->cluster->gpu->name);
+		heading(p, i);
+		fputs("<div class=\"wide\"><table><tr><th>item</th><th>count</th>"
+		      "<th>time</th></tr>\n",
+		      p->out);
 		for (size_t k = 0; k < run->n_shares && k < 12; k++) {
 			fputs("<tr><td>", p->out);
 			text(p->out, run->share[k].name);
@@ -225,8 +238,8 @@ static void sources(struct page *p)
 	for (size_t i = 0; i < p->n; i++) {
 		const struct ft_scenario *s = p->scenario[i];
 
-		fprintf(p->out, "<h3>%s</h3><ul class=\"note\">\n",
-			s->cluster->gpu->name);
+		heading(p, i);
+		fputs("<ul class=\"note\">\n", p->out);
 		source(p, "GPU profile", s->cluster->gpu->from);
 		source(p, "software stack", s->stack->from);
 		source(p, "prices", s->prices->from);
@@ -253,7 +266,7 @@ static bool picture(struct page *p, const char *alt, const char *svg)
 	return true;
 }
 
-static void exact(struct page *p)
+static bool exact(struct page *p, struct ft_error *err)
 {
 	json_t *list = json_array();
 	char *dump;
@@ -263,10 +276,16 @@ static void exact(struct page *p)
 				      json_of_outcome(p->scenario[i], &p->outcome[i]));
 	dump = json_dumps(list,
 			  JSON_COMPACT | JSON_REAL_PRECISION(12) | JSON_ESCAPE_SLASH);
-	fprintf(p->out, "<script type=\"application/json\" id=\"answer\">%s</script>\n",
-		dump ? dump : "[]");
+	fputs("<script type=\"application/json\" id=\"answer\">", p->out);
+	for (const char *s = dump; s && *s; s++) /* a < stands in strings alone */
+		if (*s == '<')
+			fputs("\\u003c", p->out);
+		else
+			putc(*s, p->out);
+	fputs("</script>\n", p->out);
 	free(dump);
 	json_decref(list);
+	return dump != NULL || ft_fail(err, NULL, "out of memory");
 }
 
 static bool body(struct page *p, const char *dir, struct ft_error *err)
@@ -299,8 +318,7 @@ static bool body(struct page *p, const char *dir, struct ft_error *err)
 			     plot_sensitivity(&q, i, err)))
 			return false;
 	sources(p);
-	exact(p);
-	return true;
+	return exact(p, err);
 }
 
 bool ft_report_html(const char *dir, const struct ft_scenario *const *scenario,

@@ -12,8 +12,12 @@
 /* Simulated time and durations: integer picoseconds; INT64_MAX is 106 days. */
 typedef int64_t ft_ps;
 
+/* Longer than anything simulated (10 days); twice as long still fits. */
+#define FT_PS_LONGEST INT64_C(864000000000000000)
+
 /* Seconds to picoseconds, rounded up: a flow never ends before its last byte.
- * Negative, NaN and what does not fit are our bug and assert. */
+ * What is longer than FT_PS_LONGEST, negative or no number becomes that: a step in
+ * which it runs is refused by the engine. */
 ft_ps ft_ps_from_s(double s);
 double ft_s_from_ps(ft_ps t);
 
