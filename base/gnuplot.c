@@ -20,8 +20,7 @@ const char *gnuplot_quote(struct arena *mem, const char *text, struct ft_error *
 	*p++ = '\'';
 	for (; *text; text++) {
 		if ((unsigned char)*text < ' ' || *text == 127) {
-			ft_fail(err, NULL,
-				"a plot's text holds a control character");
+			ft_fail(err, NULL, "a plot's text holds a control character");
 			return NULL;
 		}
 		if (*text == '\'')
@@ -87,8 +86,9 @@ bool gnuplot_run(struct arena *mem, const char *folder, const char *name,
 {
 	struct ft_mark at = { arena_printf(mem, "%s/%s.gp", folder, name), 0, 0 };
 	char program[] = "gnuplot", plain[] = "-d", e[] = "-e", set[] = "to_stdout = 1";
-	char *argv[] = { program, plain, e, set, arena_printf(mem, "%s.gp", name),
-			 NULL };
+	char *argv[] = {
+		program, plain, e, set, arena_printf(mem, "%s.gp", name), NULL
+	};
 	struct file_out f;
 	int status = 0, why;
 	struct stat st;

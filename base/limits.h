@@ -34,8 +34,10 @@
 	  "is too large a trace") \
 	X(SVG_BYTES, 8388608, "bytes of a figure in a report", \
 	  "is too large to be what it should be") \
-	X(STORE_ROWS, 1000000, "measurements read from a store at once", \
+	X(STORE_ROWS, 200000, "measurements read from a store at once", \
 	  "holds too many measurements") \
+	X(FIT_ROWS, 50000, "measurements that a profile is fitted to", \
+	  "more measurements than") \
 	X(GRAPH_BYTES, 67108864, "bytes of a step graph's text", \
 	  "is too large to be what it should be") \
 	X(GRAPH_WORDS, 24, "words on one line of a step graph", \
