@@ -9,11 +9,17 @@
 #include "base/limits.h"
 #include "base/text.h"
 
+_Static_assert(FT_PS_LONGEST == LIMIT_STEP_DAYS * INT64_C(86400000000000000), "days");
+
 ft_ps ft_ps_from_s(double s)
 {
-	double ps = ceil(s * 1e12 - 1e-6); /* 1e-6: what rounding added */
+	return ft_ps_from_double(s < 0 ? -1 :
+					 ceil(s * 1e12 - 1e-6)); /* 1e-6: rounding */
+}
 
-	if (!(s >= 0) || ps >= (double)FT_PS_LONGEST)
+ft_ps ft_ps_from_double(double ps)
+{
+	if (!(ps >= 0) || ps >= (double)FT_PS_LONGEST)
 		return FT_PS_LONGEST;
 	return (ft_ps)ps;
 }

@@ -42,12 +42,16 @@
 	  "is too large to be what it should be") \
 	X(GRAPH_WORDS, 24, "words on one line of a step graph", \
 	  "too many words on one line") \
+	X(GRAPH_WORKS, 20000, "works of a step graph's text", \
+	  "too many works") \
 	X(GRAPH_SEGMENTS, 100000, "segments of a step graph's text", \
 	  "too many segments") \
 	X(GRAPH_CLASSES, 8192, "classes of a step graph's text", \
 	  "too many classes") \
 	X(GRAPH_NUMBER, 1000000000, "a shape's edge, ranks of a class, times of a call in a step graph's text", \
 	  "is not between") \
+	X(GRAPH_OPS, 2000000, "ops, and calls, of a step graph's text", \
+	  "too many ops or calls") \
 	X(GPUS, 67108864, "GPUs of a cluster", \
 	  "is not between") \
 	X(SEQUENCE, 16777216, "tokens of a sequence", \
@@ -62,19 +66,23 @@
 	  "is larger than") \
 	X(HEAD_DIM, 65536, "dimensions of a head", \
 	  "is larger than") \
-	X(LAYERS, 10000, "layers of a model", \
+	X(LAYERS, 16384, "layers of a model", \
 	  "is larger than") \
 	X(EXPERTS, 65536, "experts of a layer", \
 	  "is larger than") \
 	X(VOCABULARY, 16777216, "words of a vocabulary", \
 	  "is larger than") \
-	X(CHUNK_RUNS, 4194304, "stages x chunks a stage x micro-batches of a step", \
+	X(CHUNK_RUNS, 1048576, "stages x chunks a stage x micro-batches of a step", \
 	  "is too much to simulate") \
 	X(STEP_OPS, 20000000, "operations run in one simulated step", \
 	  "is too much to simulate") \
 	X(TIMELINE_OPS, 2000000, "operations run in one simulated step with --timeline", \
 	  "is too much to draw") \
-	X(STEP_DAYS, 7, "days that a simulated step may take", \
+	X(STEP_EVENTS, 200000000, "events of one simulated step", \
+	  "is too much to simulate") \
+	X(STREAM_OPS, 1000000, "operations that wait on one stream", \
+	  "operations wait on one stream") \
+	X(STEP_DAYS, 10, "days that a simulated step may take", \
 	  "takes longer than") \
 	X(OPTION_WORDS, 256, "arguments of one kind in a command", \
 	  "of these")

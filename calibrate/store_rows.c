@@ -25,15 +25,15 @@ bool store_kind(const char *kind)
 /* What a store may hold: a kind that is known, a status of letters (a short one is
  * a spoilt "ok"), numbers that are numbers. */
 bool store_sensible(struct ft_store *s, const struct ft_measurement *m,
-		     struct ft_error *err)
+		    struct ft_error *err)
 {
-	const double numbers[] = { m->m,	 m->n,	       m->k,
-				   m->batch,	 m->heads,     m->kv_heads,
-				   m->sequence,	 m->head_dim,  m->bytes,
-				   m->gpus,	 m->time_us,   m->p10_us,
-				   m->p90_us,	 m->reps,      m->relative_error,
-				   m->alone_us,	 m->other_us,  m->other_alone_us,
-				   m->clock_mhz, m->power_w,   m->temperature_c,
+	const double numbers[] = { m->m,	 m->n,	      m->k,
+				   m->batch,	 m->heads,    m->kv_heads,
+				   m->sequence,	 m->head_dim, m->bytes,
+				   m->gpus,	 m->time_us,  m->p10_us,
+				   m->p90_us,	 m->reps,     m->relative_error,
+				   m->alone_us,	 m->other_us, m->other_alone_us,
+				   m->clock_mhz, m->power_w,  m->temperature_c,
 				   m->from,	 m->to };
 	struct ft_mark at = { s->path, 0, 0 };
 	const char *status = m->status ? m->status : "";

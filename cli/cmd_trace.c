@@ -77,7 +77,7 @@ static bool show(const struct ft_scenario *s, struct ft_error *err)
 static bool replay(const struct args *a, const struct ft_scenario *s,
 		   struct ft_error *err)
 {
-	struct ft_graph *g = ft_graph_read(a->graph, err);
+	struct ft_graph *g = ft_graph_read(a->graph, s->cluster->ranks, err);
 	struct ft_outcome o;
 	bool ok = g && ft_study_simulate(s, g, NULL, &o, err);
 

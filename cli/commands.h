@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "base/limits.h"
 #include "foretoken/base.h"
 
 int cmd_simulate(int argc, char **argv);
@@ -25,10 +26,8 @@ int cmd_sweep(int argc, char **argv);
 int cmd_calibrate(int argc, char **argv);
 
 /* A list of argument strings; they are argv's own. */
-enum { MOST_WORDS = 256 };
-
 struct words {
-	const char *word[MOST_WORDS];
+	const char *word[LIMIT_OPTION_WORDS];
 	size_t n;
 };
 

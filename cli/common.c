@@ -8,8 +8,8 @@
 
 void words_add(struct words *w, const char *word, const struct argp_state *state)
 {
-	if (w->n == MOST_WORDS)
-		argp_error(state, "more than %d of these", (int)MOST_WORDS);
+	if (w->n == LIMIT_OPTION_WORDS)
+		argp_error(state, "more than %d of these", (int)LIMIT_OPTION_WORDS);
 	w->word[w->n++] = word;
 }
 

@@ -19,6 +19,8 @@ typedef int64_t ft_ps;
  * What is longer than FT_PS_LONGEST, negative or no number becomes that: a step in
  * which it runs is refused by the engine. */
 ft_ps ft_ps_from_s(double s);
+/* The same of picoseconds. */
+ft_ps ft_ps_from_double(double ps);
 double ft_s_from_ps(ft_ps t);
 
 /* A place in a text the user wrote. */
