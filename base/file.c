@@ -15,6 +15,18 @@
 #include "base/limits.h"
 #include "base/text.h"
 
+/* The world's failure, with errno; little memory ends the program. */
+static bool fail_errno(struct ft_error *err, const struct ft_mark *at, const char *what,
+		       int why)
+{
+	if (why == ENOMEM)
+		out_of_memory();
+	ft_fail(err, at, "%s%s", what, strerror(why));
+	err->of_system = why != ENOENT && why != ENOTDIR && why != EISDIR &&
+			 why != EACCES && why != ENAMETOOLONG;
+	return false;
+}
+
 static bool fail_path(struct ft_error *err, const char *path, const char *what)
 {
 	struct ft_mark at = { path, 0, 0 };
@@ -26,26 +38,21 @@ static bool fail_path(struct ft_error *err, const char *path, const char *what)
 static char *read_all(FILE *f, const char *path, size_t cap, size_t limit, size_t *len,
 		      struct ft_error *err)
 {
+	struct ft_mark at = { path, 0, 0 };
 	char *text = NULL, *more;
 	size_t n = 0;
 
 	for (;;) {
 		more = realloc(text, cap);
-		if (!more) {
-			fail_path(err, path, "cannot be read: out of memory");
-			break;
-		}
+		if (!more)
+			out_of_memory();
 		text = more;
 		n += fread(text + n, 1, cap - n, f);
 		if (ferror(f)) {
-			struct ft_mark at = { path, 0, 0 };
-
-			ft_fail(err, &at, "cannot be read: %s", strerror(errno));
+			fail_errno(err, &at, "cannot be read: ", errno);
 			break;
 		}
 		if (n > limit) {
-			struct ft_mark at = { path, 0, 0 };
-
 			ft_fail(err, &at,
 				"is too large to be what it should be: more than "
 				"%zu bytes",
@@ -71,7 +78,9 @@ char *file_read(struct arena *mem, const char *path, size_t limit, size_t *len,
 	struct stat st;
 
 	if (!f) {
-		fail_path(err, path, strerror(errno));
+		struct ft_mark at = { path, 0, 0 };
+
+		fail_errno(err, &at, "", errno);
 		return NULL;
 	}
 	if (fstat(fileno(f), &st))
@@ -238,6 +247,13 @@ void file_abandon(struct file_out *f)
 
 /* ---- our data ------------------------------------------------------------------- */
 
+char *file_temporary(struct arena *mem, const char *leaf)
+{
+	const char *folder = getenv("TMPDIR");
+
+	return arena_printf(mem, "%s/%s", folder && *folder ? folder : "/tmp", leaf);
+}
+
 bool file_exists(const char *path)
 {
 	struct stat st;
@@ -304,6 +320,7 @@ const char **file_list(struct arena *mem, const char *folder, size_t *n,
 		       struct ft_error *err)
 {
 	const char *path = arena_printf(mem, "%s/%s", data_root(mem), folder);
+	struct ft_mark at = { path, 0, 0 };
 	DIR *dir = opendir(path);
 	const char **name;
 	struct dirent *e;
@@ -312,7 +329,7 @@ const char **file_list(struct arena *mem, const char *folder, size_t *n,
 
 	*n = 0;
 	if (!dir) {
-		fail_path(err, path, strerror(errno));
+		fail_errno(err, &at, "", errno);
 		return NULL;
 	}
 	name = arena_grow(mem, NULL, &cap, sizeof(*name));
@@ -323,7 +340,7 @@ const char **file_list(struct arena *mem, const char *folder, size_t *n,
 			name = ARENA_GROW(mem, name, &cap);
 		name[(*n)++] = arena_text_n(mem, e->d_name, strlen(e->d_name) - 5);
 	}
-	ok = !errno || fail_path(err, path, strerror(errno));
+	ok = !errno || fail_errno(err, &at, "", errno);
 	closedir(dir);
 	if (*n)
 		qsort(name, *n, sizeof(*name), by_name);
@@ -331,15 +348,15 @@ const char **file_list(struct arena *mem, const char *folder, size_t *n,
 }
 
 /* Is there a file? An error of another kind than its absence is told. */
-static bool look(const char *path, const struct ft_mark *at, bool *found,
-		 struct ft_error *err)
+static bool look(struct arena *mem, const char *path, const struct ft_mark *at,
+		 bool *found, struct ft_error *err)
 {
 	struct stat st;
 
 	*found = !stat(path, &st);
 	if (*found || errno == ENOENT || errno == ENOTDIR)
 		return true;
-	return ft_fail(err, at, "%s: %s", path, strerror(errno));
+	return fail_errno(err, at, arena_printf(mem, "%s: ", path), errno);
 }
 
 static const char *find_path(struct arena *mem, const char *name,
@@ -348,7 +365,7 @@ static const char *find_path(struct arena *mem, const char *name,
 	const char *path;
 	bool found;
 
-	if (!look(name, at, &found, err))
+	if (!look(mem, name, at, &found, err))
 		return NULL;
 	if (found)
 		return arena_text(mem, name);
@@ -373,13 +390,16 @@ const char *file_find(struct arena *mem, const char *folder, const char *name,
 	if (is_path(name))
 		return find_path(mem, name, at, err);
 	path = arena_printf(mem, "%s/%s/%s.yaml", data_root(mem), folder, name);
-	if (!look(path, at, &found, err))
+	if (!look(mem, path, at, &found, err))
 		return NULL;
 	if (found)
 		return path;
 	known = file_list(mem, folder, &n, &ignored);
 	near = known ? text_nearest(name, known, n) : NULL;
-	if (near)
+	if (near && !strcmp(near, name))
+		ft_fail(err, at, "there is no file %s, though its folder lists it",
+			path);
+	else if (near)
 		ft_fail(err, at, "unknown name '%s' in %s/; did you mean '%s'?", name,
 			folder, near);
 	else

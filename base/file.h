@@ -36,6 +36,9 @@ void file_abandon(struct file_out *f);
 
 bool file_exists(const char *path);
 
+/* leaf in $TMPDIR, or in /tmp. */
+char *file_temporary(struct arena *mem, const char *leaf);
+
 /* Where folder/name.yaml of ours is: name itself when it is a path (it holds a
  * '/' or ends in .yaml, .yml or .json), else below $FORETOKEN_DATA, the tree
  * whose build/ holds the program, or the install prefix; never the current folder.

@@ -34,6 +34,8 @@
 	  "is too large a trace") \
 	X(SVG_BYTES, 8388608, "bytes of a figure in a report", \
 	  "is too large to be what it should be") \
+	X(IMPORT_GPUS, 256, "GPUs whose rows one table may hold", \
+	  "has rows of more than") \
 	X(STORE_ROWS, 200000, "measurements read from a store at once", \
 	  "holds too many measurements") \
 	X(FIT_ROWS, 50000, "measurements that a profile is fitted to", \

@@ -266,3 +266,25 @@ bool node_is_null(const struct node *n)
 		(!n->text[0] || !strcmp(n->text, "~") || !strcmp(n->text, "null") ||
 		 !strcmp(n->text, "Null") || !strcmp(n->text, "NULL")));
 }
+
+void node_put_quoted(FILE *out, const char *text)
+{
+	putc('"', out);
+	for (; *text; text++)
+		if (*text == '"' || *text == '\\')
+			fprintf(out, "\\%c", *text);
+		else if (*text == '\n')
+			fputs("\\n", out);
+		else if ((unsigned char)*text < ' ' || *text == 127)
+			fprintf(out, "\\x%02x", (unsigned)(unsigned char)*text);
+		else
+			putc(*text, out);
+	putc('"', out);
+}
+
+void node_put_field(FILE *out, const char *before, const char *text, const char *behind)
+{
+	fputs(before, out);
+	node_put_quoted(out, text);
+	fputs(behind, out);
+}

@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "foretoken/base.h"
 
@@ -67,6 +68,12 @@ bool node_set(struct arena *mem, struct node *root, const char *assignment,
 /* A deep copy of over laid upon base: maps merge, all else replaces. */
 struct node *node_overlay(struct arena *mem, const struct node *base,
 			  const struct node *over);
+
+/* text as YAML between double quotes, whatever it holds. */
+void node_put_quoted(FILE *out, const char *text);
+/* before, the text quoted, behind. */
+void node_put_field(FILE *out, const char *before, const char *text,
+		    const char *behind);
 
 /* Is it an unquoted null, ~ or nothing? */
 bool node_is_null(const struct node *n);

@@ -35,6 +35,7 @@ bool store_sensible(struct ft_store *s, const struct ft_measurement *m,
 				   m->alone_us,	 m->other_us, m->other_alone_us,
 				   m->clock_mhz, m->power_w,  m->temperature_c,
 				   m->from,	 m->to };
+	enum { SHAPES = 11 }; /* of the numbers: shapes and the time, not below 0 */
 	struct ft_mark at = { s->path, 0, 0 };
 	const char *status = m->status ? m->status : "";
 
@@ -50,7 +51,8 @@ bool store_sensible(struct ft_store *s, const struct ft_measurement *m,
 			       "word of three letters or more",
 			       status);
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
-		if (!isfinite(numbers[i]) || fabs(numbers[i]) > 1e30)
+		if (!isfinite(numbers[i]) || fabs(numbers[i]) > 1e18 ||
+		    (i < SHAPES && numbers[i] < 0))
 			return ft_fail(err, &at,
 				       "the measurement '%.60s' holds a number that "
 				       "is none, or out of range",
@@ -148,6 +150,22 @@ static struct ft_measurement read_row(struct ft_store *s, sqlite3_stmt *q)
 	return m;
 }
 
+static bool has_run(struct ft_store *s, int64_t run, struct ft_error *err)
+{
+	struct ft_mark at = { s->path, 0, 0 };
+	const struct ft_probe_run *r;
+	size_t n;
+
+	r = ft_store_runs(s, &n, err);
+	for (size_t i = 0; r && i < n; i++)
+		if (r[i].id == run)
+			return true;
+	return r && ft_fail(err, &at,
+			    "there is no run %lld; `foretoken calibrate runs` lists "
+			    "them",
+			    (long long)run);
+}
+
 static bool room_for_one(struct ft_store *s, size_t n, struct ft_error *err)
 {
 	struct ft_mark at = { s->path, 0, 0 };
@@ -198,6 +216,8 @@ const struct ft_measurement *ft_store_measurements(struct ft_store *s,
 			break;
 	}
 	sqlite3_finalize(q);
+	if (ok && run && !*n)
+		ok = has_run(s, run, err);
 	return ok ? row : NULL;
 }
 

@@ -40,6 +40,15 @@ int complain(const struct ft_error *err);
 /* stdout must have taken all of it: else an error and 1. */
 int finish_output(void);
 
+/* The same when the program ends otherwise (--help): exit 1 then. */
+void check_output(void);
+
+/* argp_parse; what it cannot do (out of memory) ends the program with status 1. */
+void parse_arguments(const struct argp *argp, int argc, char **argv, void *input);
+
+/* A whole number from `least`, or a line on stderr: wrong usage. */
+bool whole_argument(const char *what, const char *text, int64_t least, int64_t *out);
+
 /* On stderr, on a terminal only, from two seconds on. */
 void progress(size_t done, size_t total);
 

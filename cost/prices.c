@@ -74,6 +74,10 @@ static bool read_price(struct arena *mem, const char *item, const struct node *n
 	price->item = item;
 	price->usd = read_number(&r, mem, "usd", DIM_USD);
 	price->estimated = read_bool(&r, "estimated", false);
+	if (!read_bool(&r, "included", false) && !r.failed && price->usd.value <= 0)
+		reader_fail(&r, "usd",
+			    "is zero; what the price of another item includes says "
+			    "included: true");
 	return reader_close(&r);
 }
 
@@ -108,8 +112,7 @@ static bool read_facility(struct arena *mem, const struct node *node,
 	p->electricity_usd_per_kwh =
 		read_number(&r, mem, "electricity", DIM_USD_PER_KWH);
 	p->other_power_frac = read_number(&r, mem, "other_power_frac", DIM_FRAC);
-	if (!r.failed && p->other_power_frac.value >= 1)
-		reader_fail(&r, "other_power_frac", "should be below 1");
+	reader_bound(&r, "other_power_frac", &p->other_power_frac, 0, 0.95);
 	return reader_close(&r);
 }
 

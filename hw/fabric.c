@@ -33,7 +33,8 @@ static void read_shape(struct arena *mem, struct reader *r, struct ft_fabric *fa
 	if (!r->failed &&
 	    (fabric->core_oversubscription < 1 || fabric->core_oversubscription > 64))
 		reader_fail(r, "core_oversubscription", "is not between 1 and 64");
-	fabric->efficiency = read_number(r, mem, "efficiency", DIM_FRAC);
+	fabric->efficiency = read_positive(r, mem, "efficiency", DIM_FRAC);
+	reader_bound(r, "efficiency", &fabric->efficiency, 0.001, 1);
 	fabric->latency_s = read_number(r, mem, "latency", DIM_S);
 	fabric->hop_s = read_number(r, mem, "hop", DIM_S);
 	fabric->ring_step_s = read_number(r, mem, "ring_step", DIM_S);
@@ -49,7 +50,7 @@ static void read_switch(struct arena *mem, struct reader *outer,
 	r.from = outer->from;
 	read_provenance(&r, mem);
 	fabric->radix = read_need(&r, "radix") ? read_int(&r, "radix", 2, 4096, 2) : 2;
-	fabric->port_bytes_per_s = read_number(&r, mem, "port", DIM_BYTES_PER_S);
+	fabric->port_bytes_per_s = read_positive(&r, mem, "port", DIM_BYTES_PER_S);
 	fabric->switch_item = read_name(&r, "price_item", "");
 	fabric->switch_w = read_number(&r, mem, "power", DIM_W);
 	if (!r.failed && fabric->radix % 2)

@@ -174,11 +174,14 @@ bool validate_steps(struct tally *t, const struct csv *rows,
 			   err))
 		return false;
 	for (size_t i = 0; i < rows->n_rows; i++) {
-		struct ft_error why;
+		struct ft_error why = { 0 };
 
 		if (progress)
 			progress(i, rows->n_rows);
-		if (!one_step(t, rows, i, &why))
+		if (!one_step(t, rows, i, &why) && why.of_system) {
+			*err = why;
+			return false;
+		} else if (why.text[0])
 			tally_failure(t, row_id(t, rows, i), &why);
 	}
 	if (progress)

@@ -36,7 +36,7 @@ profile() { # SED: a profile with one line replaced
 spoilt() { # PATTERN SED
 	profile "$2" && bounded 1 "$1" $f simulate $a --set cluster.gpu="$tmp/g.yaml"
 }
-sed 's/^latency: .*/latency: 1e29 s/' hw/fabrics/ib-ndr-rail.yaml >"$tmp/f.yaml"
+sed '/^latency:/{n;s/value: .*/value: 1e29 s/}' hw/fabrics/ib-ndr-rail.yaml >"$tmp/f.yaml"
 ok "a latency of ages" bounded 1 "f.yaml:.*latency: " $f simulate $a --set cluster.fabric="$tmp/f.yaml"
 ok "a wave loss of 1e9" spoilt "g.yaml:.*wave_loss" 's/wave_loss: .*/wave_loss: 1e9/'
 ok "an efficiency of attention of 0" spoilt "g.yaml:.*forward" 's/forward: 0\.[0-9]*/forward: 0/'
@@ -69,7 +69,7 @@ ok "nine million cells" bounded 1 "too many cells" $f validate "$tmp/cells.csv"
 ok "a device that never ends, as a scenario" bounded 1 "too large" $f simulate /dev/zero
 ok "as probe's lines" bounded 1 "too large" $f calibrate import --store "$tmp/s.db" --format probe /dev/zero
 ok "as a table" bounded 1 "too large" $f calibrate import --store "$tmp/s.db" --format csv /dev/zero
-ok "as a recorded trace" bounded 1 "too large" $f calibrate import --store "$tmp/s.db" --format kineto /dev/zero
+ok "as a recorded trace" bounded 1 "is no file" $f calibrate import --store "$tmp/s.db" --format kineto /dev/zero
 ok "as a log" bounded 1 "too large" $f calibrate import --store "$tmp/s.db" --format nccl-tests /dev/zero
 mkfifo "$tmp/pipe"
 (echo 'bad: [' >"$tmp/pipe") &

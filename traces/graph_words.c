@@ -36,8 +36,8 @@ bool graph_split(struct graph_line *l, char *line)
 			break;
 		if (l->n == LIMIT_GRAPH_WORDS)
 			return graph_fail(l, 0, "too many words on one line");
-		l->word[l->n] = (struct graph_word){ .text = p,
-						     .column = (int)(p - line) + 1 };
+		l->word[l->n] =
+			(struct graph_word){ .text = p, .column = (int)(p - line) + 1 };
 		while (*p && *p != ' ' && *p != '\t' && *p != '\r')
 			p++;
 		if (*p)

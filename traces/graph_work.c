@@ -31,7 +31,7 @@ static bool edge(struct graph_line *l, const char *key, int64_t *out)
 
 static bool read_gemm(struct graph_line *l, struct ft_work *w)
 {
-		int layout = graph_find(graph_value(l, "layout"), layout_at, FT_LAYOUTS);
+	int layout = graph_find(graph_value(l, "layout"), layout_at, FT_LAYOUTS);
 
 	if (layout < 0)
 		return graph_fail(l, 0, "layout= is forward, dgrad or wgrad");
@@ -73,8 +73,7 @@ static bool read_attention(struct graph_line *l, struct arena *mem, struct ft_wo
 	    !edge(l, "keys", &w->attention.keys) ||
 	    !edge(l, "qk_head_dim", &w->attention.qk_head_dim) ||
 	    !edge(l, "v_head_dim", &w->attention.v_head_dim) ||
-	    !graph_whole_of(l, "window", 0, LIMIT_GRAPH_NUMBER,
-			    &w->attention.window))
+	    !graph_whole_of(l, "window", 0, LIMIT_GRAPH_NUMBER, &w->attention.window))
 		return false;
 	return products(
 		l,

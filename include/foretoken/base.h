@@ -34,6 +34,7 @@ struct ft_error {
 	char file[256];	  /* "" when no file is to blame */
 	int line, column; /* 0 when unknown */
 	char text[512];	  /* one clause, no newline, no full stop */
+	bool of_system;	  /* something could not be read: no mistake of the input's */
 };
 
 /* Fill *err; returns false, so that a caller can write: return ft_fail(...).
