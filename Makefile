@@ -24,8 +24,11 @@ WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wundef -Wvla \
         -Wstrict-prototypes -Wmissing-prototypes -Wwrite-strings
 ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -DFORETOKEN_VERSION='"$(VERSION)"' \
         -DFORETOKEN_PREFIX='"$(PREFIX)"' -I. -Iinclude -Itests/bench $(WARN) $(CFLAGS) \
-        $(shell pkg-config --cflags $(PKGS)) -pthread
+        $(HARD) $(shell pkg-config --cflags $(PKGS)) -pthread
 LDLIBS = $(shell pkg-config --libs $(PKGS)) -lm -ldl -pthread
+# what makes a defect an end rather than a way in; FORTIFY needs an optimiser and no ASan
+HARD     = -fPIE -fstack-protector-strong $(if $(SAN)$(filter -O0,$(CFLAGS)),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
+LDFLAGS += -pie -Wl,-z,relro,-z,now
 ifdef SAN
 ALL_CFLAGS += -fsanitize=address,undefined -fno-sanitize-recover=all
 LDFLAGS    += -fsanitize=address,undefined
@@ -67,7 +70,7 @@ $B/tests/bench/%: $B/tests/bench/%.o $B/libforetoken.a
 build/fuzz/%: tests/fuzz/%.c $(LIB_SRC)
 	@mkdir -p $(@D)
 	@echo "  FUZZ  $@"
-	$(Q)clang $(filter-out -O2,$(ALL_CFLAGS)) -O1 -fsanitize=fuzzer,address,undefined \
+	$(Q)clang $(filter-out -O2 -D_FORTIFY_SOURCE=2,$(ALL_CFLAGS)) -O1 -fsanitize=fuzzer,address,undefined \
 		-o $@ $^ $(LDLIBS)
 # knows all sources: what one program answered, another build does not take as its own
 $B/base/version.o: base/version.c $(LIB_SRC) $(HEADERS)

@@ -7,6 +7,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define EACH_ALONE 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define EACH_ALONE 1
+#endif
+#endif
+#ifndef EACH_ALONE
+#define EACH_ALONE 0
+#endif
 
 enum { FIRST_BLOCK = 16 * 1024, LARGEST_BLOCK = 4 * 1024 * 1024 };
 
@@ -16,6 +28,14 @@ struct arena_block {
 	alignas(max_align_t) char data[];
 };
 
+_Noreturn void out_of_memory(void)
+{
+	static const char text[] = "foretoken: error: out of memory\n";
+
+	(void)!write(STDERR_FILENO, text, sizeof(text) - 1);
+	_exit(1);
+}
+
 static void new_block(struct arena *mem, size_t want)
 {
 	size_t size = mem->top ? 2 * mem->top->size : FIRST_BLOCK;
@@ -23,13 +43,11 @@ static void new_block(struct arena *mem, size_t want)
 
 	if (size > LARGEST_BLOCK)
 		size = LARGEST_BLOCK;
-	if (size < want)
+	if (size < want || EACH_ALONE)
 		size = want;
 	b = calloc(1, sizeof(*b) + size);
-	if (!b) {
-		fputs("foretoken: out of memory\n", stderr);
-		abort();
-	}
+	if (!b)
+		out_of_memory();
 	b->below = mem->top;
 	b->size = size;
 	mem->top = b;
@@ -39,16 +57,14 @@ static void new_block(struct arena *mem, size_t want)
 
 void *arena_alloc(struct arena *mem, size_t n, size_t size)
 {
-	const size_t align = alignof(max_align_t);
+	const size_t align = EACH_ALONE ? 1 : alignof(max_align_t);
 	size_t want;
 	char *p;
 
-	if (size && n > (SIZE_MAX / 4) / size) {
-		fputs("foretoken: out of memory\n", stderr);
-		abort();
-	}
+	if (size && n > (SIZE_MAX / 4) / size)
+		out_of_memory();
 	want = (n * size + align - 1) / align * align;
-	if (!mem->top || (size_t)(mem->end - mem->next) < want)
+	if (!mem->top || EACH_ALONE || (size_t)(mem->end - mem->next) < want)
 		new_block(mem, want);
 	p = mem->next;
 	mem->next += want;
@@ -103,6 +119,8 @@ char *arena_printf(struct arena *mem, const char *fmt, ...)
 	va_start(args, fmt);
 	len = vsnprintf(NULL, 0, fmt, args);
 	va_end(args);
+	if (len < 0)
+		out_of_memory();
 	p = arena_alloc(mem, (size_t)len + 1, 1);
 	va_start(args, fmt);
 	vsnprintf(p, (size_t)len + 1, fmt, args);

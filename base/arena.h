@@ -4,7 +4,8 @@
  * What an arena hands out is zeroed, aligned for anything and lives until
  * arena_release. Nothing is freed alone. There is no failure to check: too
  * little memory ends the program, here and nowhere else. A zeroed struct is
- * an empty arena.
+ * an empty arena. Under AddressSanitizer each allocation is a block of its own, so
+ * that a step beyond its end is seen.
  */
 #ifndef BASE_ARENA_H
 #define BASE_ARENA_H
@@ -20,6 +21,9 @@ struct arena {
 	char *next, *end;      /* what is left of top */
 	struct ft_digest read; /* of all files read into it, in their order */
 };
+
+/* One line on stderr and exit 1, at once: nothing half-written is completed. */
+_Noreturn void out_of_memory(void);
 
 void *arena_alloc(struct arena *mem, size_t n, size_t size);
 void arena_release(struct arena *mem);

@@ -1,17 +1,26 @@
 /* base/base.c - time, errors, and the names of what all rooms share */
 #include "foretoken/base.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/limits.h"
+#include "base/text.h"
+
+_Static_assert(FT_PS_LONGEST == LIMIT_STEP_DAYS * INT64_C(86400000000000000), "days");
+
 ft_ps ft_ps_from_s(double s)
 {
-	double ps = ceil(s * 1e12 - 1e-6); /* 1e-6: what rounding added */
+	return ft_ps_from_double(s < 0 ? -1 :
+					 ceil(s * 1e12 - 1e-6)); /* 1e-6: rounding */
+}
 
-	assert(s >= 0 && ps < 9.2e18);
+ft_ps ft_ps_from_double(double ps)
+{
+	if (!(ps >= 0) || ps >= (double)FT_PS_LONGEST)
+		return FT_PS_LONGEST;
 	return (ft_ps)ps;
 }
 
@@ -22,6 +31,7 @@ double ft_s_from_ps(ft_ps t)
 
 bool ft_fail(struct ft_error *err, const struct ft_mark *at, const char *fmt, ...)
 {
+	char text[sizeof(err->text)];
 	va_list args;
 
 	*err = (struct ft_error){ 0 };
@@ -31,8 +41,9 @@ bool ft_fail(struct ft_error *err, const struct ft_mark *at, const char *fmt, ..
 		err->column = at->column;
 	}
 	va_start(args, fmt);
-	vsnprintf(err->text, sizeof(err->text), fmt, args);
+	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
+	text_visible(text, err->text, sizeof(err->text));
 	return false;
 }
 

@@ -8,8 +8,7 @@
 
 #include "base/arena.h"
 #include "base/file.h"
-
-enum { LARGEST_CSV = 256 * 1024 * 1024, MOST_COLUMNS = 1024 };
+#include "base/limits.h"
 
 struct scan {
 	struct arena *mem;
@@ -128,8 +127,8 @@ static int row_of(struct scan *s, const char **row, int *place, size_t most)
 
 static bool header(struct scan *s, struct csv *t)
 {
-	const char **name = ARENA_ARRAY(s->mem, MOST_COLUMNS, const char *);
-	int *place = ARENA_ARRAY(s->mem, MOST_COLUMNS, int);
+	const char **name = ARENA_ARRAY(s->mem, LIMIT_CSV_COLUMNS, const char *);
+	int *place = ARENA_ARRAY(s->mem, LIMIT_CSV_COLUMNS, int);
 	struct ft_mark at;
 	int n;
 
@@ -137,7 +136,7 @@ static bool header(struct scan *s, struct csv *t)
 	at = here(s, s->p);
 	if (s->p >= s->end)
 		return ft_fail(s->err, &at, "is empty: a header line is needed");
-	n = row_of(s, name, place, MOST_COLUMNS);
+	n = row_of(s, name, place, LIMIT_CSV_COLUMNS);
 	if (n < 0)
 		return false;
 	for (int i = 0; i < n; i++) {
@@ -156,20 +155,45 @@ static bool header(struct scan *s, struct csv *t)
 	return true;
 }
 
+/* Room for one more row. */
+static bool make_room(struct scan *s, struct csv *t, size_t *cap)
+{
+	struct ft_mark at = here(s, s->p);
+	size_t w = t->n_columns, rows = *cap ? 2 * *cap : 64;
+	const char **cell;
+	int *place, *line;
+
+	if (t->n_rows < *cap)
+		return true;
+	if ((t->n_rows + 1) * w > LIMIT_CSV_CELLS)
+		return ft_fail(s->err, &at, "holds too many cells: more than %d",
+			       (int)LIMIT_CSV_CELLS);
+	cell = ARENA_ARRAY(s->mem, rows * w, const char *);
+	place = ARENA_ARRAY(s->mem, rows * w, int);
+	line = ARENA_ARRAY(s->mem, rows, int);
+	if (*cap) {
+		memcpy(cell, t->cell, *cap * w * sizeof(*cell));
+		memcpy(place, t->place, *cap * w * sizeof(*place));
+		memcpy(line, t->line, *cap * sizeof(*line));
+	}
+	t->cell = cell;
+	t->place = place;
+	t->line = line;
+	*cap = rows;
+	return true;
+}
+
 static bool body(struct scan *s, struct csv *t)
 {
-	size_t lines = 1, w = t->n_columns;
+	size_t cap = 0, w = t->n_columns;
 
-	for (const char *p = s->p; p < s->end; p++)
-		lines += *p == '\n';
-	t->cell = ARENA_ARRAY(s->mem, lines * w, const char *);
-	t->place = ARENA_ARRAY(s->mem, lines * w, int);
-	t->line = ARENA_ARRAY(s->mem, lines, int);
 	for (skip_blank(s); s->p < s->end; skip_blank(s)) {
 		struct ft_mark at = here(s, s->p);
 		size_t r = t->n_rows;
 		int n;
 
+		if (!make_room(s, t, &cap))
+			return false;
 		t->line[r] = s->line;
 		n = row_of(s, t->cell + r * w, t->place + r * w, w);
 		if (n < 0)
@@ -209,7 +233,7 @@ struct csv *csv_read_text(struct arena *mem, const char *name, const char *text,
 struct csv *csv_read_file(struct arena *mem, const char *path, struct ft_error *err)
 {
 	size_t len;
-	char *text = file_read(mem, path, LARGEST_CSV, &len, err);
+	char *text = file_read(mem, path, LIMIT_CSV_BYTES, &len, err);
 
 	return text ? csv_read_text(mem, path, text, len, err) : NULL;
 }

@@ -3,15 +3,30 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/arena.h"
 #include "base/digest.h"
+#include "base/limits.h"
 #include "base/text.h"
+
+/* The world's failure, with errno; little memory ends the program. */
+static bool fail_errno(struct ft_error *err, const struct ft_mark *at, const char *what,
+		       int why)
+{
+	if (why == ENOMEM)
+		out_of_memory();
+	ft_fail(err, at, "%s%s", what, strerror(why));
+	err->of_system = why != ENOENT && why != ENOTDIR && why != EISDIR &&
+			 why != EACCES && why != ENAMETOOLONG;
+	return false;
+}
 
 static bool fail_path(struct ft_error *err, const char *path, const char *what)
 {
@@ -20,89 +35,206 @@ static bool fail_path(struct ft_error *err, const char *path, const char *what)
 	return ft_fail(err, &at, "%s", what);
 }
 
+/* All of f into memory of our own that grows; NULL on error, which is told. */
+static char *read_all(FILE *f, const char *path, size_t cap, size_t limit, size_t *len,
+		      struct ft_error *err)
+{
+	struct ft_mark at = { path, 0, 0 };
+	char *text = NULL, *more;
+	size_t n = 0;
+
+	for (;;) {
+		more = realloc(text, cap);
+		if (!more)
+			out_of_memory();
+		text = more;
+		n += fread(text + n, 1, cap - n, f);
+		if (ferror(f)) {
+			fail_errno(err, &at, "cannot be read: ", errno);
+			break;
+		}
+		if (n > limit) {
+			ft_fail(err, &at,
+				"is too large to be what it should be: more than "
+				"%zu bytes",
+				limit);
+			break;
+		}
+		if (n < cap) {
+			*len = n;
+			return text;
+		}
+		cap = 2 * cap > limit + 2 ? limit + 2 : 2 * cap;
+	}
+	free(text);
+	return NULL;
+}
+
 char *file_read(struct arena *mem, const char *path, size_t limit, size_t *len,
 		struct ft_error *err)
 {
-	FILE *f = fopen(path, "rb");
-	size_t cap = 0, n = 0;
-	char *text = NULL;
+	FILE *f = fopen(path, "rbe");
+	char *read, *text = NULL;
+	size_t cap = 4096;
 	struct stat st;
 
 	if (!f) {
-		fail_path(err, path, strerror(errno));
+		struct ft_mark at = { path, 0, 0 };
+
+		fail_errno(err, &at, "", errno);
 		return NULL;
 	}
-	if (!fstat(fileno(f), &st) && S_ISDIR(st.st_mode)) {
+	if (fstat(fileno(f), &st))
+		st.st_mode = S_IFIFO;
+	if (S_ISDIR(st.st_mode)) {
 		fail_path(err, path, "is a folder, not a file");
-		goto out;
+		fclose(f);
+		return NULL;
 	}
-	cap = st.st_size > 0 && (uintmax_t)st.st_size < limit ? (size_t)st.st_size + 1 :
-								4096;
-	text = arena_alloc(mem, cap + 1, 1);
-	for (;;) {
-		size_t got = fread(text + n, 1, cap - n, f);
-
-		n += got;
-		if (n > limit) {
-			fail_path(err, path, "is too large to be what it should be");
-			text = NULL;
-			goto out;
-		}
-		if (!got)
-			break;
-		if (n == cap) {
-			char *more = arena_alloc(mem, 2 * cap + 1, 1);
-
-			memcpy(more, text, n);
-			text = more;
-			cap *= 2;
-		}
-	}
-	if (ferror(f)) {
-		fail_path(err, path, "cannot be read");
-		text = NULL;
-		goto out;
-	}
-	text[n] = '\0';
-	*len = n;
-	digest_bytes(&mem->read, text, n);
-out:
+	if (!S_ISREG(st.st_mode) && limit > LIMIT_STREAM_BYTES)
+		limit = LIMIT_STREAM_BYTES;
+	else if (st.st_size > 0 && (uintmax_t)st.st_size <= limit)
+		cap = (size_t)st.st_size + 2;
+	read = read_all(f, path, cap, limit, len, err);
 	fclose(f);
+	if (read) {
+		digest_bytes(&mem->read, read, *len);
+		text = arena_text_n(mem, read, *len);
+		free(read);
+	}
 	return text;
+}
+
+/* ---- writing ------------------------------------------------------------------- */
+
+/* path + ".part" and random letters, so that nobody can lay a link there. */
+static bool name_beside(struct file_out *f)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
+	unsigned char random[12];
+	size_t n = strlen(f->path);
+
+	if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
+		return false;
+	memcpy(f->beside, f->path, n);
+	memcpy(f->beside + n, ".part", 5);
+	for (size_t i = 0; i < sizeof(random); i++)
+		f->beside[n + 5 + i] = letters[random[i] % 36];
+	f->beside[n + 5 + sizeof(random)] = '\0';
+	return true;
+}
+
+static void folder_of(const char *path, char *folder, size_t n)
+{
+	const char *slash = strrchr(path, '/');
+
+	if (!slash)
+		snprintf(folder, n, ".");
+	else
+		snprintf(folder, n, "%.*s", slash == path ? 1 : (int)(slash - path),
+			 path);
+}
+
+/* A file without a name until it is complete, so that a kill leaves nothing; where
+ * the file system has no such thing, one beside. What is no regular file (a pipe, a
+ * device) is written to as it is. */
+static int open_out(struct file_out *f)
+{
+	char folder[sizeof(f->path)];
+	struct stat st;
+	int fd;
+
+	if (!name_beside(f))
+		return -1;
+	if (!stat(f->path, &st) && !S_ISREG(st.st_mode)) {
+		f->direct = true;
+		return open(f->path, O_WRONLY | O_CLOEXEC);
+	}
+	folder_of(f->path, folder, sizeof(folder));
+	fd = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+	f->nameless = fd >= 0;
+	if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL))
+		fd = open(f->beside,
+			  O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY | O_CLOEXEC, 0666);
+	return fd;
 }
 
 bool file_begin(struct file_out *f, const char *path, struct ft_error *err)
 {
+	struct ft_mark at = { path, 0, 0 };
+	int fd;
+
 	*f = (struct file_out){ 0 };
 	if (strlen(path) >= sizeof(f->path))
 		return fail_path(err, path, "is too long a path");
 	memcpy(f->path, path, strlen(path) + 1);
-	snprintf(f->beside, sizeof(f->beside), "%s.part%ld", path, (long)getpid());
-	f->out = fopen(f->beside, "wb");
+	fd = open_out(f);
+	f->out = fd < 0 ? NULL : fdopen(fd, "wb");
 	if (!f->out) {
-		int why = errno;
-		struct ft_mark at = { path, 0, 0 };
-
-		return ft_fail(err, &at, "cannot be written: %s", strerror(why));
+		ft_fail(err, &at, "cannot be written: %s", strerror(errno));
+		if (fd >= 0) {
+			close(fd);
+			if (!f->nameless && !f->direct)
+				unlink(f->beside);
+		}
+		return false;
 	}
+	return true;
+}
+
+/* The new name must outlive a loss of power: it lies in the folder. */
+static bool keep_folder(const char *path)
+{
+	char folder[sizeof(((struct file_out *)0)->path)];
+	int fd, why = 0;
+
+	folder_of(path, folder, sizeof(folder));
+	fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return errno == EACCES; /* a folder that may be written, not read */
+	if (fsync(fd) && errno != EINVAL)
+		why = errno;
+	close(fd);
+	errno = why;
+	return !why;
+}
+
+/* Give a nameless file its name beside the final one. */
+static bool give_name(struct file_out *f)
+{
+	char self[64];
+
+	if (!f->nameless)
+		return true;
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", fileno(f->out));
+	if (linkat(AT_FDCWD, self, AT_FDCWD, f->beside, AT_SYMLINK_FOLLOW))
+		return false;
+	f->nameless = false;
 	return true;
 }
 
 bool file_commit(struct file_out *f, struct ft_error *err)
 {
 	struct ft_mark at = { f->path, 0, 0 };
-	bool bad = ferror(f->out) != 0;
+	int why = ferror(f->out) ? EIO : 0;
 
-	bad |= fflush(f->out) != 0;
-	bad |= fsync(fileno(f->out)) != 0 && errno != EINVAL;
-	bad |= fclose(f->out) != 0;
+	if (!why && fflush(f->out))
+		why = errno;
+	if (!why && !f->direct && fsync(fileno(f->out)) && errno != EINVAL)
+		why = errno;
+	if (!why && !f->direct && !give_name(f))
+		why = errno;
+	if (fclose(f->out) && !why)
+		why = errno;
 	f->out = NULL;
-	if (bad || rename(f->beside, f->path)) {
-		ft_fail(err, &at, "cannot be written: %s", strerror(errno));
+	if (!why && !f->direct && rename(f->beside, f->path))
+		why = errno;
+	if (!why && (f->direct || keep_folder(f->path)))
+		return true;
+	ft_fail(err, &at, "cannot be written: %s", strerror(why ? why : errno));
+	if (!f->nameless && !f->direct)
 		unlink(f->beside);
-		return false;
-	}
-	return true;
+	return false;
 }
 
 void file_abandon(struct file_out *f)
@@ -111,7 +243,17 @@ void file_abandon(struct file_out *f)
 		return;
 	fclose(f->out);
 	f->out = NULL;
-	unlink(f->beside);
+	if (!f->nameless && !f->direct)
+		unlink(f->beside);
+}
+
+/* ---- our data ------------------------------------------------------------------- */
+
+char *file_temporary(struct arena *mem, const char *leaf)
+{
+	const char *folder = getenv("TMPDIR");
+
+	return arena_printf(mem, "%s/%s", folder && *folder ? folder : "/tmp", leaf);
 }
 
 bool file_folder(const char *path, struct ft_error *err)
@@ -130,11 +272,33 @@ bool file_exists(const char *path)
 	return !stat(path, &st);
 }
 
-/* The folders that may hold ours: $FORETOKEN_DATA; the tree the program was
- * built in (build/rel/foretoken and build/rel/tests/x lie in it); the prefix. */
+/* ROOT/leaf for a program in ROOT/place/...; NULL when it does not lie so. */
+static const char *root_above(struct arena *mem, const char *program, const char *place,
+			      const char *leaf)
+{
+	char *root = arena_text(mem, program), *slash;
+
+	while ((slash = strrchr(root, '/'))) {
+		bool here = !strcmp(slash + 1, place);
+
+		*slash = '\0';
+		if (here) {
+			const char *found = arena_printf(mem, "%s%s", root, leaf);
+
+			return file_exists(arena_printf(mem, "%s/hw/gpus", found)) ?
+				       found :
+				       NULL;
+		}
+	}
+	return NULL;
+}
+
+/* The folders that may hold ours: $FORETOKEN_DATA; the tree in whose build/ the
+ * program lies; PREFIX/share/foretoken of a program in PREFIX/bin; the prefix. Never
+ * the current folder: what lies there may be anybody's. */
 static const char *data_root(struct arena *mem)
 {
-	const char *given = getenv("FORETOKEN_DATA");
+	const char *given = getenv("FORETOKEN_DATA"), *found;
 	char self[PATH_MAX];
 	ssize_t n;
 
@@ -143,23 +307,12 @@ static const char *data_root(struct arena *mem)
 	n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	if (n > 0) {
 		self[n] = '\0';
-		for (int up = 0; up < 5; up++) {
-			char *slash = strrchr(self, '/');
-			char *probe;
-
-			if (!slash)
-				break;
-			*slash = '\0';
-			probe = arena_printf(mem, "%s/hw/gpus", self);
-			if (file_exists(probe))
-				return arena_text(mem, self);
-			probe = arena_printf(mem, "%s/share/foretoken", self);
-			if (file_exists(probe))
-				return probe;
-		}
+		found = root_above(mem, self, "build", "");
+		if (!found)
+			found = root_above(mem, self, "bin", "/share/foretoken");
+		if (found)
+			return found;
 	}
-	if (file_exists("hw/gpus"))
-		return ".";
 	return FORETOKEN_PREFIX "/share/foretoken";
 }
 
@@ -174,57 +327,95 @@ static int by_name(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-const char **file_list(struct arena *mem, const char *folder, size_t *n)
+const char **file_list(struct arena *mem, const char *folder, size_t *n,
+		       struct ft_error *err)
 {
-	DIR *dir = opendir(arena_printf(mem, "%s/%s", data_root(mem), folder));
-	const char **name = NULL;
+	const char *path = arena_printf(mem, "%s/%s", data_root(mem), folder);
+	struct ft_mark at = { path, 0, 0 };
+	DIR *dir = opendir(path);
+	const char **name;
 	struct dirent *e;
 	size_t cap = 0;
+	bool ok;
 
 	*n = 0;
-	while (dir && (e = readdir(dir))) {
+	if (!dir) {
+		fail_errno(err, &at, "", errno);
+		return NULL;
+	}
+	name = arena_grow(mem, NULL, &cap, sizeof(*name));
+	for (errno = 0; (e = readdir(dir)); errno = 0) {
 		if (!text_ends_with(e->d_name, ".yaml"))
 			continue;
 		if (*n == cap)
 			name = ARENA_GROW(mem, name, &cap);
 		name[(*n)++] = arena_text_n(mem, e->d_name, strlen(e->d_name) - 5);
 	}
-	if (dir)
-		closedir(dir);
+	ok = !errno || fail_errno(err, &at, "", errno);
+	closedir(dir);
 	if (*n)
 		qsort(name, *n, sizeof(*name), by_name);
-	return name;
+	return ok ? name : NULL;
+}
+
+/* Is there a file? An error of another kind than its absence is told. */
+static bool look(struct arena *mem, const char *path, const struct ft_mark *at,
+		 bool *found, struct ft_error *err)
+{
+	struct stat st;
+
+	*found = !stat(path, &st);
+	if (*found || errno == ENOENT || errno == ENOTDIR)
+		return true;
+	return fail_errno(err, at, arena_printf(mem, "%s: ", path), errno);
+}
+
+static const char *find_path(struct arena *mem, const char *name,
+			     const struct ft_mark *at, struct ft_error *err)
+{
+	const char *path;
+	bool found;
+
+	if (!look(mem, name, at, &found, err))
+		return NULL;
+	if (found)
+		return arena_text(mem, name);
+	/* a path in a file may be meant from that file's folder */
+	if (at && at->file && name[0] != '/') {
+		path = file_beside(mem, at->file, name);
+		if (file_exists(path))
+			return path;
+	}
+	ft_fail(err, at, "there is no file %s", name);
+	return NULL;
 }
 
 const char *file_find(struct arena *mem, const char *folder, const char *name,
 		      const struct ft_mark *at, struct ft_error *err)
 {
 	const char *path, *near, **known;
+	struct ft_error ignored;
+	bool found;
 	size_t n;
 
-	if (file_is_path(name)) {
-		if (file_exists(name))
-			return arena_text(mem, name);
-		/* a path in a file may be meant from that file's folder */
-		if (at && at->file && name[0] != '/') {
-			path = file_beside(mem, at->file, name);
-			if (file_exists(path))
-				return path;
-		}
-		ft_fail(err, at, "there is no file %s", name);
-		return NULL;
-	}
+	if (file_is_path(name))
+		return find_path(mem, name, at, err);
 	path = arena_printf(mem, "%s/%s/%s.yaml", data_root(mem), folder, name);
-	if (file_exists(path))
+	if (!look(mem, path, at, &found, err))
+		return NULL;
+	if (found)
 		return path;
-	known = file_list(mem, folder, &n);
-	near = text_nearest(name, known, n);
-	if (near)
+	known = file_list(mem, folder, &n, &ignored);
+	near = known ? text_nearest(name, known, n) : NULL;
+	if (near && !strcmp(near, name))
+		ft_fail(err, at, "there is no file %s, though its folder lists it",
+			path);
+	else if (near)
 		ft_fail(err, at, "unknown name '%s' in %s/; did you mean '%s'?", name,
 			folder, near);
 	else
 		ft_fail(err, at, "unknown name '%s' in %s/; known: %s", name, folder,
-			n ? text_join(mem, known, n) : "none");
+			known && n ? text_join(mem, known, n) : "none");
 	return NULL;
 }
 

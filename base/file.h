@@ -24,6 +24,8 @@ char *file_read(struct arena *mem, const char *path, size_t limit, size_t *len,
 struct file_out {
 	FILE *out;
 	char path[4096], beside[4200];
+	bool nameless; /* has no name yet: a kill leaves nothing */
+	bool direct;   /* a pipe or a device: written as it is */
 };
 
 bool file_begin(struct file_out *f, const char *path, struct ft_error *err)
@@ -40,17 +42,20 @@ bool file_exists(const char *path);
 
 /* Is name a path (it holds a '/' or ends in .yaml, .yml or .json), not one of ours? */
 bool file_is_path(const char *name);
+/* leaf in $TMPDIR, or in /tmp. */
+char *file_temporary(struct arena *mem, const char *leaf);
 
 /* Where folder/name.yaml of ours is: name itself when it is a path (it holds a
  * '/' or ends in .yaml, .yml or .json), else below $FORETOKEN_DATA, the tree
- * beside the program, or the install prefix. An unknown name is an error at
- * *at that names the nearest known one. */
+ * whose build/ holds the program, or the install prefix; never the current folder.
+ * An unknown name is an error at *at that names the nearest known one. */
 const char *file_find(struct arena *mem, const char *folder, const char *name,
 		      const struct ft_mark *at, struct ft_error *err)
 	__attribute__((warn_unused_result));
 
-/* The names of all folder/NAME.yaml, sorted; *n of them. */
-const char **file_list(struct arena *mem, const char *folder, size_t *n);
+/* The names of all folder/NAME.yaml, sorted; *n of them. NULL on error. */
+const char **file_list(struct arena *mem, const char *folder, size_t *n,
+		       struct ft_error *err) __attribute__((warn_unused_result));
 
 /* "DIR/leaf", DIR being the folder of path. */
 char *file_beside(struct arena *mem, const char *path, const char *leaf);

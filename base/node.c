@@ -30,12 +30,64 @@ struct node *node_scalar(struct arena *mem, const struct ft_mark *at, const char
 	return n;
 }
 
+/* Maps larger than this are looked up by hash. */
+enum { INDEX_FROM = 16 };
+
+static uint32_t hash_of(const char *key)
+{
+	uint32_t h = 2166136261u; /* FNV-1a */
+
+	for (; *key; key++)
+		h = (h ^ (unsigned char)*key) * 16777619u;
+	return h;
+}
+
+/* Where key is, or where it would be put. */
+static uint32_t *indexed(const struct node *map, const char *key)
+{
+	size_t i = hash_of(key) & (map->n_index - 1);
+
+	while (map->index[i] && strcmp(map->key[map->index[i] - 1], key))
+		i = (i + 1) & (map->n_index - 1);
+	return &map->index[i];
+}
+
 static size_t slot(const struct node *map, const char *key)
 {
+	if (map->index) {
+		uint32_t at = *indexed(map, key);
+
+		return at ? at - 1 : map->n;
+	}
 	for (size_t i = 0; i < map->n; i++)
 		if (!strcmp(map->key[i], key))
 			return i;
 	return map->n;
+}
+
+/* The last key of a map into its index, which is at most half full. */
+static void note_last(struct arena *mem, struct node *map)
+{
+	if (map->n <= INDEX_FROM)
+		return;
+	if (2 * map->n <= map->n_index) {
+		*indexed(map, map->key[map->n - 1]) = (uint32_t)map->n;
+		return;
+	}
+	map->n_index = map->n_index ? 2 * map->n_index : 4 * INDEX_FROM;
+	while (map->n_index < 2 * map->n)
+		map->n_index *= 2;
+	map->index = ARENA_ARRAY(mem, map->n_index, uint32_t);
+	for (size_t i = 0; i < map->n; i++)
+		*indexed(map, map->key[i]) = (uint32_t)i + 1;
+}
+
+void node_append(struct arena *mem, struct node *list, struct node *value)
+{
+	assert(list->kind == NODE_LIST);
+	if (list->n == list->cap)
+		list->item = ARENA_GROW(mem, list->item, &list->cap);
+	list->item[list->n++] = value;
 }
 
 struct node *node_get(const struct node *map, const char *key)
@@ -85,6 +137,7 @@ void node_put(struct arena *mem, struct node *map, const char *key,
 			map->cap = cap;
 		}
 		map->key[map->n++] = arena_text(mem, key);
+		note_last(mem, map);
 	}
 	map->key_mark[i] = key_mark ? *key_mark : value->mark;
 	map->item[i] = value;
@@ -169,6 +222,8 @@ static struct node *copy(struct arena *mem, const struct node *n)
 
 	*c = *n;
 	c->cap = n->n;
+	c->index = NULL;
+	c->n_index = 0;
 	if (!n->n)
 		return c;
 	c->item = ARENA_ARRAY(mem, n->n, struct node *);
@@ -179,6 +234,7 @@ static struct node *copy(struct arena *mem, const struct node *n)
 		c->key_mark = ARENA_ARRAY(mem, n->n, struct ft_mark);
 		memcpy(c->key, n->key, n->n * sizeof(*c->key));
 		memcpy(c->key_mark, n->key_mark, n->n * sizeof(*c->key_mark));
+		note_last(mem, c);
 	}
 	return c;
 }
@@ -209,4 +265,26 @@ bool node_is_null(const struct node *n)
 	       (n->kind == NODE_SCALAR && !n->quoted &&
 		(!n->text[0] || !strcmp(n->text, "~") || !strcmp(n->text, "null") ||
 		 !strcmp(n->text, "Null") || !strcmp(n->text, "NULL")));
+}
+
+void node_put_quoted(FILE *out, const char *text)
+{
+	putc('"', out);
+	for (; *text; text++)
+		if (*text == '"' || *text == '\\')
+			fprintf(out, "\\%c", *text);
+		else if (*text == '\n')
+			fputs("\\n", out);
+		else if ((unsigned char)*text < ' ' || *text == 127)
+			fprintf(out, "\\x%02x", (unsigned)(unsigned char)*text);
+		else
+			putc(*text, out);
+	putc('"', out);
+}
+
+void node_put_field(FILE *out, const char *before, const char *text, const char *behind)
+{
+	fputs(before, out);
+	node_put_quoted(out, text);
+	fputs(behind, out);
 }

@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "foretoken/base.h"
 
@@ -27,6 +28,8 @@ struct node {
 	struct node **item;	  /* [n] values */
 	const char **key;	  /* [n] map */
 	struct ft_mark *key_mark; /* [n] map */
+	uint32_t *index;	  /* [n_index] of a large map: place + 1 by hash */
+	size_t n_index;
 };
 
 /* One document; NULL on error. name is what errors call the text. */
@@ -49,6 +52,9 @@ struct node *node_path(const struct node *root, const char *dotted);
 void node_put(struct arena *mem, struct node *map, const char *key,
 	      const struct ft_mark *key_mark, struct node *value);
 
+/* Put value behind the last of a list. */
+void node_append(struct arena *mem, struct node *list, struct node *value);
+
 /* Put text at "a.b.c", making maps on the way; a scalar in the way becomes a
  * map {name: scalar}. false (with *err) when the path is no path. */
 bool node_put_path(struct arena *mem, struct node *root, const char *dotted,
@@ -62,6 +68,12 @@ bool node_set(struct arena *mem, struct node *root, const char *assignment,
 /* A deep copy of over laid upon base: maps merge, all else replaces. */
 struct node *node_overlay(struct arena *mem, const struct node *base,
 			  const struct node *over);
+
+/* text as YAML between double quotes, whatever it holds. */
+void node_put_quoted(FILE *out, const char *text);
+/* before, the text quoted, behind. */
+void node_put_field(FILE *out, const char *before, const char *text,
+		    const char *behind);
 
 /* Is it an unquoted null, ~ or nothing? */
 bool node_is_null(const struct node *n);

@@ -1,168 +1,294 @@
-/* base/node_read.c - YAML (and so JSON) text to nodes, through libyaml */
+/*
+ * base/node_read.c - YAML (and so JSON) text to nodes, through libyaml's events
+ *
+ * Events come one by one, so that depth and number are bounded while reading: a
+ * document that nests without end, or whose aliases multiply, stops at the limit.
+ */
 #include <string.h>
 
 #include <yaml.h>
 
 #include "base/arena.h"
 #include "base/file.h"
+#include "base/limits.h"
 #include "base/node.h"
+#include "base/text.h"
 
-enum {
-	LARGEST_FILE = 16 * 1024 * 1024,
-	DEEPEST = 64,
-	MOST_NODES = 1000000, /* aliases can make a small file explode */
+struct anchor {
+	const char *name;
+	const struct node *node;
 };
 
-struct conversion {
+struct reading {
 	struct arena *mem;
-	yaml_document_t *doc;
+	yaml_parser_t parser;
 	const char *name;
-	size_t made;
+	size_t made, n_anchors, anchors_cap;
+	struct anchor *anchor;
 	struct ft_error *err;
 };
 
-static struct ft_mark mark_of(const struct conversion *c, yaml_mark_t m)
+static struct ft_mark mark_of(const struct reading *r, yaml_mark_t m)
 {
-	return (struct ft_mark){ c->name, (int)m.line + 1, (int)m.column + 1 };
+	return (struct ft_mark){ r->name, (int)m.line + 1, (int)m.column + 1 };
 }
 
-static struct node *convert(struct conversion *c, int index, int depth);
-
-static bool convert_list(struct conversion *c, const yaml_node_t *y, struct node *n,
-			 int depth)
+static bool next(struct reading *r, yaml_event_t *event)
 {
-	size_t count =
-		(size_t)(y->data.sequence.items.top - y->data.sequence.items.start);
+	struct ft_mark at;
 
-	n->kind = NODE_LIST;
-	n->item = ARENA_ARRAY(c->mem, count, struct node *);
-	for (size_t i = 0; i < count; i++) {
-		n->item[i] = convert(c, y->data.sequence.items.start[i], depth + 1);
-		if (!n->item[i])
-			return false;
-		n->n++;
-	}
-	n->cap = n->n;
+	if (yaml_parser_parse(&r->parser, event))
+		return true;
+	at = mark_of(r, r->parser.problem_mark);
+	if (r->parser.error == YAML_READER_ERROR)
+		at.line = at.column = 0;
+	return ft_fail(r->err, &at, "is not valid YAML: %s",
+		       r->parser.error == YAML_MEMORY_ERROR ? "out of memory" :
+		       r->parser.problem		    ? r->parser.problem :
+							      "unreadable");
+}
+
+/* One more value, so deep. */
+static bool within(struct reading *r, const struct ft_mark *at, int depth)
+{
+	if (depth > LIMIT_YAML_DEPTH)
+		return ft_fail(r->err, at, "is nested too deeply: more than %d levels",
+			       (int)LIMIT_YAML_DEPTH);
+	if (++r->made > LIMIT_YAML_VALUES)
+		return ft_fail(r->err, at, "holds too many values: more than %d",
+			       (int)LIMIT_YAML_VALUES);
 	return true;
 }
 
-static bool convert_map(struct conversion *c, const yaml_node_t *y, struct node *n,
-			int depth)
+/* Text that can be printed: what drives a terminal has no business in a value. */
+static bool plain(struct reading *r, const struct ft_mark *at, const char *text,
+		  size_t len)
 {
-	n->kind = NODE_MAP;
-	for (yaml_node_pair_t *p = y->data.mapping.pairs.start;
-	     p < y->data.mapping.pairs.top; p++) {
-		yaml_node_t *k = yaml_document_get_node(c->doc, p->key);
-		struct ft_mark at = mark_of(c, k->start_mark);
-		const char *key;
-		struct node *value;
-
-		if (k->type != YAML_SCALAR_NODE)
-			return ft_fail(c->err, &at, "a key must be a word");
-		key = (const char *)k->data.scalar.value;
-		if (strlen(key) != k->data.scalar.length)
-			return ft_fail(c->err, &at, "a key holds a NUL byte");
-		if (node_get(n, key))
-			return ft_fail(c->err, &at, "'%.80s' is given twice", key);
-		value = convert(c, p->value, depth + 1);
-		if (!value)
-			return false;
-		node_put(c->mem, n, key, &at, value);
-	}
+	if (strlen(text) != len)
+		return ft_fail(r->err, at, "holds a NUL byte");
+	for (size_t i = 0; i < len; i++)
+		if (((unsigned char)text[i] < ' ' && !strchr("\t\n\r", text[i])) ||
+		    text[i] == 127)
+			return ft_fail(r->err, at, "holds a control character");
 	return true;
 }
 
-static struct node *convert(struct conversion *c, int index, int depth)
+static void remember(struct reading *r, const yaml_char_t *name, const struct node *n)
 {
-	yaml_node_t *y = yaml_document_get_node(c->doc, index);
-	struct node *n = ARENA_NEW(c->mem, struct node);
+	if (!name)
+		return;
+	if (r->n_anchors == r->anchors_cap)
+		r->anchor = ARENA_GROW(r->mem, r->anchor, &r->anchors_cap);
+	r->anchor[r->n_anchors++] =
+		(struct anchor){ arena_text(r->mem, (const char *)name), n };
+}
 
-	n->mark = mark_of(c, y->start_mark);
-	if (depth > DEEPEST || ++c->made > MOST_NODES) {
-		ft_fail(c->err, &n->mark,
-			depth > DEEPEST ? "is nested too deeply" :
-					  "holds too many values");
+/* A node of its own for each alias: what --set changes in one stays out of others. */
+static struct node *copy(struct reading *r, const struct node *n, int depth)
+{
+	struct node *c;
+
+	if (!within(r, &n->mark, depth))
 		return NULL;
+	c = ARENA_NEW(r->mem, struct node);
+	*c = (struct node){
+		.kind = n->kind, .mark = n->mark, .text = n->text, .quoted = n->quoted
+	};
+	for (size_t i = 0; i < n->n; i++) {
+		struct node *item = copy(r, n->item[i], depth + 1);
+
+		if (!item)
+			return NULL;
+		if (n->kind == NODE_MAP)
+			node_put(r->mem, c, n->key[i], &n->key_mark[i], item);
+		else
+			node_append(r->mem, c, item);
 	}
-	switch (y->type) {
-	case YAML_SEQUENCE_NODE:
-		return convert_list(c, y, n, depth) ? n : NULL;
-	case YAML_MAPPING_NODE:
-		return convert_map(c, y, n, depth) ? n : NULL;
-	default:
-		break;
-	}
+	return c;
+}
+
+static struct node *alias(struct reading *r, const yaml_event_t *e, int depth)
+{
+	struct ft_mark at = mark_of(r, e->start_mark);
+	const char *name = (const char *)e->data.alias.anchor;
+
+	for (size_t i = r->n_anchors; i-- > 0;)
+		if (!strcmp(r->anchor[i].name, name))
+			return copy(r, r->anchor[i].node, depth);
+	ft_fail(r->err, &at, "is not valid YAML: found undefined alias");
+	return NULL;
+}
+
+static struct node *scalar(struct reading *r, const yaml_event_t *e)
+{
+	struct node *n = ARENA_NEW(r->mem, struct node);
+
+	n->mark = mark_of(r, e->start_mark);
 	n->kind = NODE_SCALAR;
-	n->quoted = y->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
-	n->text = arena_text_n(c->mem, (const char *)y->data.scalar.value,
-			       y->data.scalar.length);
-	if (strlen(n->text) != y->data.scalar.length) {
-		ft_fail(c->err, &n->mark, "holds a NUL byte");
+	n->quoted = e->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
+	n->text = arena_text_n(r->mem, (const char *)e->data.scalar.value,
+			       e->data.scalar.length);
+	if (!plain(r, &n->mark, n->text, e->data.scalar.length))
 		return NULL;
-	}
+	remember(r, e->data.scalar.anchor, n);
 	return n;
 }
 
-static void report(const yaml_parser_t *p, const char *name, struct ft_error *err)
-{
-	struct ft_mark at = { name, (int)p->problem_mark.line + 1,
-			      (int)p->problem_mark.column + 1 };
+static struct node *value(struct reading *r, yaml_event_t *e, int depth);
 
-	if (p->error == YAML_READER_ERROR)
-		at.line = at.column = 0;
-	ft_fail(err, &at, "is not valid YAML: %s",
-		p->problem ? p->problem : "unreadable");
+static struct node *list(struct reading *r, const yaml_event_t *begin, int depth)
+{
+	struct node *n = ARENA_NEW(r->mem, struct node), *item;
+	yaml_event_t e;
+
+	n->kind = NODE_LIST;
+	n->mark = mark_of(r, begin->start_mark);
+	for (;;) {
+		if (!next(r, &e))
+			return NULL;
+		if (e.type == YAML_SEQUENCE_END_EVENT)
+			break;
+		item = value(r, &e, depth + 1);
+		yaml_event_delete(&e);
+		if (!item)
+			return NULL;
+		node_append(r->mem, n, item);
+	}
+	yaml_event_delete(&e);
+	remember(r, begin->data.sequence_start.anchor, n);
+	return n;
+}
+
+/* The key that e holds, if it may be one. */
+static const char *key_of(struct reading *r, const yaml_event_t *e,
+			  const struct node *map, const struct ft_mark *at)
+{
+	const char *key = (const char *)e->data.scalar.value;
+
+	if (e->type != YAML_SCALAR_EVENT)
+		ft_fail(r->err, at, "a key must be a word");
+	else if (!plain(r, at, key, e->data.scalar.length))
+		;
+	else if (node_get(map, key))
+		ft_fail(r->err, at, "'%.80s' is given twice", key);
+	else
+		return arena_text(r->mem, key);
+	return NULL;
+}
+
+static struct node *map(struct reading *r, const yaml_event_t *begin, int depth)
+{
+	struct node *n = ARENA_NEW(r->mem, struct node), *item;
+	yaml_event_t e;
+
+	n->kind = NODE_MAP;
+	n->mark = mark_of(r, begin->start_mark);
+	for (;;) {
+		struct ft_mark at;
+		const char *key;
+
+		if (!next(r, &e))
+			return NULL;
+		if (e.type == YAML_MAPPING_END_EVENT)
+			break;
+		at = mark_of(r, e.start_mark);
+		key = key_of(r, &e, n, &at);
+		yaml_event_delete(&e);
+		if (!key || !next(r, &e))
+			return NULL;
+		item = value(r, &e, depth + 1);
+		yaml_event_delete(&e);
+		if (!item)
+			return NULL;
+		node_put(r->mem, n, key, &at, item);
+	}
+	yaml_event_delete(&e);
+	remember(r, begin->data.mapping_start.anchor, n);
+	return n;
+}
+
+/* What begins with e; the caller deletes e. */
+static struct node *value(struct reading *r, yaml_event_t *e, int depth)
+{
+	struct ft_mark at = mark_of(r, e->start_mark);
+
+	if (e->type == YAML_ALIAS_EVENT)
+		return alias(r, e, depth);
+	if (!within(r, &at, depth))
+		return NULL;
+	if (e->type == YAML_SEQUENCE_START_EVENT)
+		return list(r, e, depth);
+	if (e->type == YAML_MAPPING_START_EVENT)
+		return map(r, e, depth);
+	if (e->type == YAML_SCALAR_EVENT)
+		return scalar(r, e);
+	ft_fail(r->err, &at, "is not valid YAML: a value is missing");
+	return NULL;
+}
+
+/* Events that say nothing, up to the one that begins the document's value. */
+static struct node *document(struct reading *r)
+{
+	struct ft_mark top = { r->name, 1, 1 };
+	struct node *root = NULL;
+	yaml_event_t e;
+
+	for (;;) {
+		yaml_event_type_t type;
+
+		if (!next(r, &e))
+			return NULL;
+		type = e.type;
+		if (type == YAML_STREAM_END_EVENT)
+			ft_fail(r->err, &top, "is empty");
+		else if (type != YAML_STREAM_START_EVENT &&
+			 type != YAML_DOCUMENT_START_EVENT)
+			root = value(r, &e, 0);
+		yaml_event_delete(&e);
+		if (root || (type != YAML_STREAM_START_EVENT &&
+			     type != YAML_DOCUMENT_START_EVENT))
+			return root;
+	}
+}
+
+/* What follows must parse, and be nothing. */
+static bool over(struct reading *r, const struct node *root)
+{
+	yaml_event_t e;
+	yaml_event_type_t type;
+
+	do {
+		if (!next(r, &e))
+			return false;
+		type = e.type;
+		yaml_event_delete(&e);
+	} while (type == YAML_DOCUMENT_END_EVENT);
+	return type == YAML_STREAM_END_EVENT ||
+	       ft_fail(r->err, &root->mark, "holds more than one document");
 }
 
 struct node *node_read_text(struct arena *mem, const char *name, const char *text,
 			    size_t len, struct ft_error *err)
 {
-	struct conversion c = { .mem = mem, .err = err };
-	struct node *root = NULL;
-	yaml_document_t doc;
-	yaml_parser_t parser;
+	struct reading r = { .mem = mem, .err = err, .name = arena_text(mem, name) };
+	struct node *root;
 
-	c.name = arena_text(mem, name);
-	if (!yaml_parser_initialize(&parser)) {
-		ft_fail(err, NULL, "the YAML reader cannot start");
+	if (!yaml_parser_initialize(&r.parser)) {
+		ft_fail(err, NULL, "the YAML reader cannot start: out of memory");
 		return NULL;
 	}
-	yaml_parser_set_input_string(&parser, (const unsigned char *)text, len);
-	if (!yaml_parser_load(&parser, &doc)) {
-		report(&parser, c.name, err);
-		goto out;
-	}
-	c.doc = &doc;
-	if (yaml_document_get_root_node(&doc)) {
-		root = convert(&c, 1, 0);
-	} else {
-		struct ft_mark at = { c.name, 1, 1 };
-
-		ft_fail(err, &at, "is empty");
-	}
-	yaml_document_delete(&doc);
-	if (root) { /* what follows must parse, and be nothing */
-		if (!yaml_parser_load(&parser, &doc)) {
-			report(&parser, c.name, err);
-			root = NULL;
-		} else {
-			if (yaml_document_get_root_node(&doc)) {
-				ft_fail(err, &root->mark,
-					"holds more than one document");
-				root = NULL;
-			}
-			yaml_document_delete(&doc);
-		}
-	}
-out:
-	yaml_parser_delete(&parser);
+	yaml_parser_set_input_string(&r.parser, (const unsigned char *)text, len);
+	root = document(&r);
+	if (root && !over(&r, root))
+		root = NULL;
+	yaml_parser_delete(&r.parser);
 	return root;
 }
 
 struct node *node_read_file(struct arena *mem, const char *path, struct ft_error *err)
 {
 	size_t len;
-	char *text = file_read(mem, path, LARGEST_FILE, &len, err);
+	char *text = file_read(mem, path, LIMIT_YAML_BYTES, &len, err);
 
 	return text ? node_read_text(mem, path, text, len, err) : NULL;
 }

@@ -1,15 +1,16 @@
 /* base/reader.c - one map against its keys, the first mistake kept */
 #include "base/reader.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/arena.h"
+#include "base/limits.h"
 #include "base/text.h"
 
 struct reader reader_open(const struct node *map, struct ft_error *err)
@@ -64,8 +65,10 @@ void reader_allow(struct reader *r, const char *key)
 {
 	if (is_known(r, key))
 		return;
-	assert(r->n_known < READER_KEYS);
-	r->known[r->n_known++] = key;
+	if (r->n_known < READER_KEYS)
+		r->known[r->n_known++] = key;
+	else
+		reader_fail(r, NULL, "holds more than %d keys", (int)READER_KEYS);
 }
 
 struct node *read_node(struct reader *r, const char *key)
@@ -193,6 +196,18 @@ const char *read_text(struct reader *r, const char *key, const char *fallback)
 	return text ? text : fallback;
 }
 
+const char *read_name(struct reader *r, const char *key, const char *fallback)
+{
+	const char *text = scalar(r, key);
+
+	if (!text)
+		return fallback;
+	if (*text && !text_is_name(text))
+		reader_fail(r, key, "'%.70s' " TEXT_NAME_RULE, text,
+			    (int)LIMIT_NAME_BYTES);
+	return text;
+}
+
 int read_choice(struct reader *r, const char *key, const char *const *names, size_t n,
 		int fallback)
 {
@@ -209,6 +224,20 @@ int read_choice(struct reader *r, const char *key, const char *const *names, siz
 	return fallback;
 }
 
+/* "2026", "2026-11" or "2026-11-22" after today (of the latest time zone); a clock
+ * that was never set knows no future. */
+static bool in_future(const char *date)
+{
+	time_t now = time(NULL) + 86400;
+	char today[32];
+	struct tm tm;
+
+	if (strspn(date, "0123456789-") != strlen(date) || !gmtime_r(&now, &tm) ||
+	    tm.tm_year < 126 || !strftime(today, sizeof(today), "%Y-%m-%d", &tm))
+		return false;
+	return strncmp(date, today, strlen(date)) > 0;
+}
+
 static const struct ft_provenance *provenance(struct reader *r, struct arena *mem,
 					      const struct node *node)
 {
@@ -223,6 +252,8 @@ static const struct ft_provenance *provenance(struct reader *r, struct arena *me
 	p->source = read_text(&in, "source", "");
 	p->date = read_text(&in, "date", "");
 	p->note = read_text(&in, "note", "");
+	if (!in.failed && in_future(p->date))
+		reader_fail(&in, "date", "%.20s lies in the future", p->date);
 	if (!in.failed && p->kind != FT_ASSUMED && !p->source[0])
 		reader_fail(&in, NULL, "lacks the key 'source'");
 	if (!reader_close(&in))
@@ -261,6 +292,44 @@ static void read_parts(struct reader *r, struct arena *mem, const char *key,
 		r->failed = true;
 }
 
+/* What no number of its dimension is, whatever it is of. */
+static bool sane(const struct ft_number *n, enum dimension dim)
+{
+	switch (dim) {
+	case DIM_S:
+		return n->high <= 366 * 86400.0; /* a year */
+	case DIM_FRAC:
+		return n->high <= 100;
+	case DIM_BYTES_PER_S:
+	case DIM_FLOP_PER_S:
+		return n->value == 0 || (n->value >= 1 && n->high <= 1e21);
+	case DIM_NONE:
+		return n->high <= 1e9;
+	case DIM_W:
+		return n->high <= 1e9;
+	default:
+		return n->high <= 1e21;
+	}
+}
+
+void reader_bound(struct reader *r, const char *key, const struct ft_number *n,
+		  double least, double most)
+{
+	if (!r->failed && read_has(r, key) && (n->value < least || n->high > most))
+		reader_fail(r, key, "%g is not between %g and %g",
+			    n->value < least ? n->value : n->high, least, most);
+}
+
+struct ft_number read_positive(struct reader *r, struct arena *mem, const char *key,
+			       enum dimension dim)
+{
+	struct ft_number n = read_number(r, mem, key, dim);
+
+	if (!r->failed && !(n.value > 0))
+		reader_fail(r, key, "should be above 0");
+	return n;
+}
+
 struct ft_number read_number_or(struct reader *r, struct arena *mem, const char *key,
 				enum dimension dim, double fallback)
 {
@@ -276,6 +345,9 @@ struct ft_number read_number_or(struct reader *r, struct arena *mem, const char 
 		out.value = out.low = out.high = v;
 	if (!r->failed && out.low < 0)
 		reader_fail(r, key, "is negative");
+	if (!r->failed && !sane(&out, dim))
+		reader_fail(r, key, "is out of range%s",
+			    dim == DIM_S ? ": longer than a year" : "");
 	if (!r->failed && !out.from)
 		reader_fail(r, key,
 			    "has no provenance; add provenance: "

@@ -51,6 +51,10 @@ int64_t read_int(struct reader *r, const char *key, int64_t min, int64_t max,
 bool read_bool(struct reader *r, const char *key, bool fallback);
 const char *read_text(struct reader *r, const char *key, const char *fallback);
 
+/* A name goes into scripts, pages and file names: letters, digits, spaces and ._+-,
+ * beginning with a letter or a digit. "" when it is given as nothing. */
+const char *read_name(struct reader *r, const char *key, const char *fallback);
+
 /* The index of the value in names[n]; another word is an error listing them. */
 int read_choice(struct reader *r, const char *key, const char *const *names, size_t n,
 		int fallback);
@@ -67,11 +71,20 @@ struct ft_number read_number(struct reader *r, struct arena *mem, const char *ke
 struct ft_number read_number_or(struct reader *r, struct arena *mem, const char *key,
 				enum dimension dim, double fallback);
 
+/* read_number of what cannot be 0: time or work is divided by it. */
+struct ft_number read_positive(struct reader *r, struct arena *mem, const char *key,
+			       enum dimension dim);
+
+/* What was read from key, if it was given, lies within these, or is an error. */
+void reader_bound(struct reader *r, const char *key, const struct ft_number *n,
+		  double least, double most);
+
 /* Record a mistake of meaning at key (or at the map when key is NULL). */
 bool reader_fail(struct reader *r, const char *key, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Accept keys that this reader does not read itself. */
+/* Accept keys that this reader does not read itself; more than READER_KEYS of them
+ * is an error of the map. */
 void reader_allow(struct reader *r, const char *key);
 
 /* true when all was well; refuses unknown keys. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/limits.h"
 
 enum { LONGEST = 64 };
 
@@ -72,6 +73,45 @@ char *text_join(struct arena *mem, const char *const *list, size_t n)
 		p += part;
 	}
 	return text;
+}
+
+bool text_is_name(const char *text)
+{
+	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrst"
+				      "uvwxyz0123456789._+ -";
+	size_t n = strlen(text);
+
+	return n && n <= LIMIT_NAME_BYTES && strspn(text, letters) == n &&
+	       !strchr("._+ -", text[0]);
+}
+
+/* C0, DEL, and the first byte of C1 in UTF-8 */
+static bool is_control(const unsigned char *p)
+{
+	return p[0] < ' ' || p[0] == 127 ||
+	       (p[0] == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0);
+}
+
+void text_visible(const char *text, char *to, size_t n)
+{
+	static const char digits[] = "0123456789abcdef";
+	const unsigned char *p = (const unsigned char *)text;
+
+	for (; *p && n > 1; p++) {
+		if (!is_control(p)) {
+			*to++ = (char)*p;
+			n--;
+			continue;
+		}
+		if (n < 5)
+			break;
+		*to++ = '\\';
+		*to++ = 'x';
+		*to++ = digits[*p >> 4];
+		*to++ = digits[*p & 15];
+		n -= 4;
+	}
+	*to = '\0';
 }
 
 bool text_ends_with(const char *text, const char *tail)

@@ -16,6 +16,16 @@ const char *text_nearest(const char *word, const char *const *list, size_t n);
 /* "a, b, c" */
 char *text_join(struct arena *mem, const char *const *list, size_t n);
 
+/* Letters, digits, spaces and ._+-, beginning with a letter or a digit, not longer
+ * than LIMIT_NAME_BYTES: it means the same in a script, a page and a file name. */
+bool text_is_name(const char *text);
+#define TEXT_NAME_RULE \
+	"is not a name: write at most %d letters, digits, spaces and ._+-, " \
+	"the first a letter or a digit"
+
+/* text into to[n], control characters as \xNN; what does not fit is cut. */
+void text_visible(const char *text, char *to, size_t n);
+
 bool text_ends_with(const char *text, const char *tail);
 
 #endif

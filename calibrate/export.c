@@ -5,21 +5,57 @@
 #include "calibrate/fit.h"
 #include "calibrate/store.h"
 
+static void words(FILE *out, const char *const *word, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		csv_put(out, word[i], false);
+}
+
+/* "in step: a b", the last cell of a row. */
+static void group(FILE *out, const struct ft_measurement *m, const char *a,
+		  const char *b)
+{
+	struct arena mem = { 0 };
+
+	csv_put(out, arena_printf(&mem, "%s%s %s", m->in_step ? "in step: " : "", a, b),
+		true);
+	arena_release(&mem);
+}
+
 static void kernel_row(const struct ft_measurement *m, const char *gpu, FILE *out)
 {
 	bool memory = measurement_is(m, "memory");
 	/* PyTorch's probe stacks two sources of m rows: kernel rows count both */
 	double rows =
 		fit_from_torch(m) && !strcmp(m->kernel, "concat") ? 2 * m->m : m->m;
+	const char *const first[] = { memory ? m->kernel : m->kind,
+				      gpu,
+				      m->dtype,
+				      m->warm ? "true" : "false",
+				      m->sustained ? "sustained" : "burst",
+				      m->layout };
+	const char *const second[] = { m->impl, m->pass };
 
-	fprintf(out, "%s,%s,%s,%s,%s,%s,%.0f,%.0f,%.0f,%s,%s,",
-		memory ? m->kernel : m->kind, gpu, m->dtype, m->warm ? "true" : "false",
-		m->sustained ? "sustained" : "burst", m->layout, rows, m->n, m->k,
-		m->impl, m->pass);
-	fprintf(out, "%.0f,%.0f,%.0f,%.0f,%.0f,%s,%.5g,%s%s %s\n", m->batch, m->heads,
+	words(out, first, 6);
+	fprintf(out, "%.0f,%.0f,%.0f,", rows, m->n, m->k);
+	words(out, second, 2);
+	fprintf(out, "%.0f,%.0f,%.0f,%.0f,%.0f,%s,%.5g,", m->batch, m->heads,
 		m->kv_heads, m->sequence, m->head_dim, m->causal ? "true" : "false",
-		m->time_us, m->in_step ? "in step: " : "",
-		m->in_step ? m->kind : m->backend, memory ? m->kernel : m->dtype);
+		m->time_us);
+	group(out, m, m->in_step ? m->kind : m->backend, memory ? m->kernel : m->dtype);
+}
+
+static void collective_row(const struct ft_measurement *m, const char *gpu, FILE *out)
+{
+	const char *const first[] = { m->kernel, gpu };
+	char gpus[32];
+
+	snprintf(gpus, sizeof(gpus), "%.0f", m->gpus);
+	words(out, first, 2);
+	fprintf(out, "%s,", gpus);
+	csv_put(out, m->fabric, false);
+	fprintf(out, "%.0f,%.5g,", m->bytes, m->time_us);
+	group(out, m, m->kernel, gpus);
 }
 
 bool ft_store_export(struct ft_store *s, const char *device, int64_t run,
@@ -41,10 +77,7 @@ bool ft_store_export(struct ft_store *s, const char *device, int64_t run,
 		if (strcmp(m[i].status, "ok"))
 			continue;
 		if (collectives && measurement_is(&m[i], "collective"))
-			fprintf(out, "%s,%s,%.0f,%s,%.0f,%.5g,%s%s %.0f\n", m[i].kernel,
-				gpu, m[i].gpus, m[i].fabric, m[i].bytes, m[i].time_us,
-				m[i].in_step ? "in step: " : "", m[i].kernel,
-				m[i].gpus);
+			collective_row(&m[i], gpu, out);
 		if (!collectives && !m[i].accumulate &&
 		    (measurement_is(&m[i], "gemm") ||
 		     measurement_is(&m[i], "attention") ||

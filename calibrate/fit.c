@@ -7,12 +7,15 @@
  */
 #include "calibrate/fit.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/limits.h"
+#include "base/text.h"
 #include "calibrate/store.h"
 #include "foretoken/hw.h"
 
@@ -234,12 +237,12 @@ static bool hold_out(struct fit_input *in, struct ft_fit *fit, struct arena *mem
 	struct errors e = { ARENA_ARRAY(mem, in->n + 1, double),
 			    ARENA_ARRAY(mem, in->n + 1, uint64_t),
 			    ARENA_ARRAY(mem, 2 * in->n + 2, int), 0 };
-	char folder[] = "/tmp/foretoken-fit-XXXXXX";
+	char *folder = file_temporary(mem, "foretoken-fit-XXXXXX");
 	struct ft_mark at = { folder, 0, 0 };
 	bool ok = mkdtemp(folder) != NULL;
 
 	if (!ok)
-		return ft_fail(err, &at, "cannot be made");
+		return ft_fail(err, &at, "cannot be made: %s", strerror(errno));
 	link_rows(in, folder);
 	for (int fold = 0; ok && fold < FIT_FOLDS; fold++)
 		ok = write_all(in, fold, folder, NULL, err) &&
@@ -396,6 +399,27 @@ static bool one_device(const struct fit_input *in, struct ft_error *err)
 	return true;
 }
 
+/* Words of rows go into tables and, as keys, into the profile. */
+static bool names_only(const struct fit_input *in, struct ft_error *err)
+{
+	for (size_t i = 0; i < in->n; i++) {
+		const struct ft_measurement *m = &in->row[i];
+		const char *const words[] = {
+			m->kernel, m->dtype,  m->layout, m->impl,
+			m->pass,   m->fabric, m->source, m->date
+		};
+
+		for (size_t k = 0; k < sizeof(words) / sizeof(*words); k++)
+			if (words[k][0] && !text_is_name(words[k]))
+				return ft_fail(err, NULL,
+					       "the measurement '%.80s' holds the word "
+					       "'%.60s', which " TEXT_NAME_RULE,
+					       m->cell, words[k],
+					       (int)LIMIT_NAME_BYTES);
+	}
+	return true;
+}
+
 static bool prepare(struct ft_store *store, const struct ft_fit_options *o,
 		    struct fit_input *in, struct ft_fit *fit, struct arena *mem,
 		    struct ft_error *err)
@@ -410,6 +434,11 @@ static bool prepare(struct ft_store *store, const struct ft_fit_options *o,
 	kept = ARENA_ARRAY(mem, n + 1, struct ft_measurement);
 	*in = (struct fit_input){ .options = o, .row = kept };
 	in->n = usable(row, n, o->with_in_step, kept, &outliers);
+	if (in->n > LIMIT_FIT_ROWS)
+		return ft_fail(err, NULL,
+			       "the store holds more measurements than %d to fit; "
+			       "choose with --device",
+			       (int)LIMIT_FIT_ROWS);
 	if (!in->n)
 		return ft_fail(err, NULL, "the store holds no measurements%s%s%s",
 			       o->device ? " of the device " : "",
@@ -417,7 +446,7 @@ static bool prepare(struct ft_store *store, const struct ft_fit_options *o,
 			       n ? " to fit; kernels of recorded steps take "
 				   "--with-in-step" :
 				   "");
-	if (!one_device(in, err))
+	if (!one_device(in, err) || !names_only(in, err))
 		return false;
 	in->own_base = !strcmp(o->base, o->name);
 	name_source(in);
@@ -436,6 +465,9 @@ bool ft_fit(struct ft_store *store, const struct ft_fit_options *o, struct ft_fi
 	bool ok;
 
 	*fit = (struct ft_fit){ 0 };
+	if (!text_is_name(o->name))
+		return ft_fail(err, NULL, "--name '%.70s' " TEXT_NAME_RULE, o->name,
+			       (int)LIMIT_NAME_BYTES);
 	if (!prepare(store, o, &in, fit, &store->mem, err))
 		return false;
 	judge_published(&in, fit, &store->mem);

@@ -42,6 +42,10 @@ enum fit_origin { FIT_NOTHING, FIT_PUBLISHED, FIT_MEASURED };
 enum fit_origin fit_origin(const struct fit_input *in, const char *kind);
 bool fit_published(const struct ft_measurement *m);
 
+/* "provenance: {kind: measured ..." and its end. */
+void fit_put_measured(const struct fit_input *in, FILE *out, const char *note,
+		      const char *end);
+
 /* What is held out as a whole: a weight shape, heads and sequence, a size. */
 uint64_t fit_shape(const struct ft_measurement *m);
 /* Which fold a shape belongs to: whole weight shapes (n, k), heads and sequence,

@@ -119,14 +119,17 @@ bool fit_accumulate(struct fit_input *in, int fold, const struct ft_gpu *gpu)
 static void put(const struct fit_input *in, const char *name, const struct fit_ratio *r,
 		const char *what, FILE *out)
 {
+	struct arena mem = { 0 };
+
 	if (!r->n)
 		return;
-	fprintf(out,
-		"    %s: {value: %.3f, low: %.3f, high: %.3f, provenance: "
-		"{kind: measured, source: \"%s: %s\", date: \"%s\", note: \""
-		"median, P10 and P90 of %zu %s\"}}\n",
-		name, r->value, r->low, r->high, in->source, in->device, in->date, r->n,
-		what);
+	fprintf(out, "    %s: {value: %.3f, low: %.3f, high: %.3f, ", name, r->value,
+		r->low, r->high);
+	fit_put_measured(
+		in, out,
+		arena_printf(&mem, "median, P10 and P90 of %zu %s", r->n, what),
+		"}}\n");
+	arena_release(&mem);
 }
 
 /* While accumulate is being fitted the profile must not have it. */

@@ -16,7 +16,7 @@
 
 static bool plain(const struct node *n)
 {
-	return !n->quoted && !strpbrk(n->text, "#:{}[],\"'\n") && n->text[0];
+	return !n->quoted && !strpbrk(n->text, "#:{}[],\"'\\\r\t\n") && n->text[0];
 }
 
 static void print_scalar(FILE *out, const struct node *n)
@@ -25,13 +25,7 @@ static void print_scalar(FILE *out, const struct node *n)
 		fputs(n->text, out);
 		return;
 	}
-	putc('"', out);
-	for (const char *p = n->text; *p; p++)
-		if (*p == '"' || *p == '\\')
-			fprintf(out, "\\%c", *p);
-		else
-			putc(*p, out);
-	putc('"', out);
+	node_put_quoted(out, n->text);
 }
 
 /* Maps whose values are all scalars, or that lie deep, go on one line. */
@@ -87,6 +81,18 @@ static void print_block(FILE *out, const struct node *n, int depth)
 
 /* ---- what lies over the base ------------------------------------------------------- */
 
+void fit_put_measured(const struct fit_input *in, FILE *out, const char *note,
+		      const char *end)
+{
+	struct arena mem = { 0 };
+
+	node_put_field(out, "provenance: {kind: measured, source: ",
+		       arena_printf(&mem, "%s: %s", in->source, in->device), ", ");
+	node_put_field(out, "date: ", in->date, ", ");
+	node_put_field(out, "note: ", note, end);
+	arena_release(&mem);
+}
+
 static void provenance(const struct fit_input *in, const char *kind,
 		       const struct ft_provenance *base, FILE *out, const char *note)
 {
@@ -94,10 +100,8 @@ static void provenance(const struct fit_input *in, const char *kind,
 		fit_published_provenance(in, kind, base, out);
 		return;
 	}
-	fprintf(out,
-		"  provenance: {kind: measured, source: \"%s: %s\", date: "
-		"\"%s\", note: \"%s\"}\n",
-		in->source, in->device, in->date, note);
+	fputs("  ", out);
+	fit_put_measured(in, out, note, "}\n");
 }
 
 /* Too few shapes to say: as the base has it. */
@@ -189,13 +193,12 @@ static void write_gemm(const struct fit_input *in, const struct ft_fit *fit, FIL
 		if (!(r > 0))
 			continue;
 		if (!rate)
-			fprintf(out,
-				"  sustained:\n    provenance: {kind: "
-				"measured, source: \"%s: %s\", date: \"%s\", "
-				"note: \"seconds of one product against a "
-				"short burst of it; fp16 as bf16, block-scaled "
-				"fp8 as fp8\"}\n",
-				in->source, in->device, in->date);
+			fputs("  sustained:\n    ", out);
+		if (!rate)
+			fit_put_measured(in, out,
+					 "seconds of one product against a short burst "
+					 "of it; fp16 as bf16, block-scaled fp8 as fp8",
+					 "}\n");
 		rate = true;
 		fprintf(out, "    %s: %.4f\n", dtypes[i][0], r);
 	}
@@ -292,7 +295,7 @@ static void write_overlay(const struct fit_input *in, int fold,
 
 	fprintf(out, "name: %s\n", in->options->name);
 	if (!in->own_base)
-		fprintf(out, "title: \"%s\"\n", in->device);
+		node_put_field(out, "title: ", in->device, "\n");
 	write_gemm(in, fit, out);
 	if (families & FT_FIT_ATTENTION) {
 		fputs("attention:\n", out);
@@ -404,9 +407,10 @@ bool fit_write_profile(const struct fit_input *in, int fold, const char *folder,
 	bool ok;
 
 	if (!memory)
-		abort();
+		out_of_memory();
 	write_overlay(in, fold, fit, memory);
-	fclose(memory);
+	if (fclose(memory))
+		out_of_memory();
 	over = node_read_text(&mem, "the fit", text, len, err);
 	ok = base && over && take_from_base(in, &mem, base, over, err) &&
 	     file_begin(&f, arena_printf(&mem, "%s/%s.yaml", folder, o->name), err);

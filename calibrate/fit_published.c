@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/node.h"
 #include "calibrate/fit.h"
 #include "calibrate/store.h"
 #include "foretoken/hw.h"
@@ -173,13 +174,16 @@ void fit_published_provenance(const struct fit_input *in, const char *kind,
 	const char *note = !strcmp(kind, "gemm") ? bursts : "";
 	bool own = in->own_base && base && base->kind == FT_PUBLISHED;
 	const char *more = own ? base->note : "";
+	struct arena mem = { 0 };
 
 	if (!strncmp(more, note, strlen(note)))
 		note = "";
-	fprintf(out,
-		"  provenance: {kind: published, source: \"%s\", date: "
-		"\"%s\", note: \"%s%s%s\"}\n",
-		own ? base->source : "published rows, see SOURCES.md",
-		own ? base->date : in->date, note, note[0] && more[0] ? "; " : "",
-		more);
+	node_put_field(out, "  provenance: {kind: published, source: ",
+		       own ? base->source : "published rows, see SOURCES.md", ", ");
+	node_put_field(out, "date: ", own ? base->date : in->date, ", ");
+	node_put_field(out, "note: ",
+		       arena_printf(&mem, "%s%s%s", note,
+				    note[0] && more[0] ? "; " : "", more),
+		       "}\n");
+	arena_release(&mem);
 }

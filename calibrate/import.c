@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/limits.h"
 #include "calibrate/import.h"
 #include "calibrate/store.h"
 
@@ -110,7 +111,8 @@ bool ft_store_line(struct ft_store *s, const char *line, const char *source,
 	*broken = false;
 	if (!strcmp(record, "run")) {
 		ok = begin_json(s, r, source, err);
-	} else if (!strcmp(record, "measurement") && word(r, "cell")[0]) {
+	} else if (!strcmp(record, "measurement") && word(r, "cell")[0] &&
+		   store_kind(word(r, "kind"))) {
 		struct ft_measurement m = of_json(r);
 
 		ok = ft_store_add(s, &m, err);
@@ -127,7 +129,7 @@ static bool import_probe(struct ft_store *s, const char *path,
 {
 	struct arena mem = { 0 };
 	size_t len, line = 0;
-	char *text = file_read(&mem, path, (size_t)1 << 30, &len, err), *next;
+	char *text = file_read(&mem, path, LIMIT_PROBE_BYTES, &len, err), *next;
 	bool ok = text != NULL, broken;
 
 	for (; ok && text && *text; text = next) {

@@ -9,6 +9,7 @@
  */
 #include <string.h>
 
+#include "base/limits.h"
 #include "calibrate/import.h"
 #include "calibrate/store.h"
 
@@ -39,6 +40,11 @@ static const char *cell(const struct csv *t, size_t row, const char *column)
 /* A row's name: its own shape, so that the same row again replaces it. */
 void import_name(struct ft_measurement *m, char id[256])
 {
+	m->kernel = m->kernel ? m->kernel : "";
+	m->dtype = m->dtype ? m->dtype : "";
+	m->layout = m->layout ? m->layout : "";
+	m->impl = m->impl ? m->impl : "";
+	m->pass = m->pass ? m->pass : "";
 	snprintf(id, 256,
 		 "%s %s %s %s %s %s m%g n%g k%g b%g h%g/%g s%g d%g "
 		 "bytes%g gpus%g%s%s",
@@ -244,7 +250,7 @@ static size_t list_gpus(const struct csv *t, const struct ft_probe_run *run,
 			continue;
 		while (at < n && strcmp(gpu[at], name))
 			at++;
-		if (at == n)
+		if (at == n && n <= LIMIT_IMPORT_GPUS)
 			gpu[n++] = name;
 	}
 	return n;
@@ -262,6 +268,10 @@ static bool add_gpus(struct ft_store *s, const struct csv *t,
 		return ft_fail(err, &top, "holds no rows%s%s",
 			       run->gpu ? " of the GPU " : "",
 			       run->gpu ? run->gpu : "");
+	if (gpus > LIMIT_IMPORT_GPUS)
+		return ft_fail(err, &top,
+			       "has rows of more than %d GPUs; choose with --gpu",
+			       (int)LIMIT_IMPORT_GPUS);
 	if (named && gpus > 1)
 		return ft_fail(err, &top,
 			       "has rows of several GPUs (%s, %s ...), "

@@ -9,10 +9,12 @@
  *   batch_size|batch|b, num_q_heads|nheads|heads|h, num_kv_heads|nheads_k|hkv,
  *   seqlen|seqlen_q|s|sq, head_dim|d, causal|mask, fwd_time_ms|fwd(ms), bwd_...
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
+#include "base/limits.h"
 #include "calibrate/import.h"
 #include "calibrate/store.h"
 
@@ -42,9 +44,9 @@ bool import_nccl_tests(struct ft_store *s, const char *path,
 	struct arena mem = { 0 };
 	struct ft_mark at = { path, 1, 1 };
 	size_t len;
-	char *text = file_read(&mem, path, (size_t)1 << 28, &len, err), *next;
+	char *text = file_read(&mem, path, LIMIT_LOG_BYTES, &len, err), *next;
 	const char *op = NULL;
-	int ranks = 0;
+	int ranks = 0, line = 0;
 	bool ok = text && ft_store_begin(s, run, err);
 
 	for (; ok && *text; text = next) {
@@ -55,6 +57,7 @@ bool import_nccl_tests(struct ft_store *s, const char *path,
 		next = end ? end + 1 : text + strlen(text);
 		if (end)
 			*end = '\0';
+		line++;
 		for (size_t i = 0; i < sizeof(ops) / sizeof(*ops); i++)
 			if ((text[0] == '#' || strstr(text, "_perf")) &&
 			    strstr(text, ops[i][0]))
@@ -67,6 +70,10 @@ bool import_nccl_tests(struct ft_store *s, const char *path,
 		m = (struct ft_measurement){
 			.kind = "collective",
 			.kernel = op ? op : "",
+			.dtype = "",
+			.layout = "",
+			.impl = "",
+			.pass = "",
 			.bytes = strtod(field[0], NULL),
 			.gpus = ranks,
 			.time_us = strtod(field[k >= 13 ? 5 :
@@ -82,6 +89,11 @@ bool import_nccl_tests(struct ft_store *s, const char *path,
 			break;
 		}
 		import_name(&m, id);
+		if (!isfinite(m.time_us) || !isfinite(m.bytes)) {
+			at.line = line;
+			ok = ft_fail(err, &at, "a size or a time is no number");
+			break;
+		}
 		ok = m.time_us <= 0 || ft_store_add(s, &m, err);
 		*n += ok && m.time_us > 0;
 	}
@@ -132,9 +144,12 @@ static const char *format_of(const struct csv *t, size_t row, int column)
 	return said[0] ? NULL : "bf16";
 }
 
+/* Benchmarks write "OOM" and the like where they have no number: 0. */
 static double value(const struct csv *t, size_t row, int column)
 {
-	return column < 0 ? 0 : strtod(csv_text(t, row, column), NULL);
+	double v = column < 0 ? 0 : strtod(csv_text(t, row, column), NULL);
+
+	return isfinite(v) && v > 0 ? v : 0;
 }
 
 static bool add_pass(struct ft_store *s, struct ft_measurement m, double ms,
@@ -171,6 +186,8 @@ bool import_attention(struct ft_store *s, const char *path,
 		const char *dtype = format_of(t, i, at[DTYPE]);
 		struct ft_measurement m = {
 			.kind = "attention",
+			.kernel = "",
+			.layout = "",
 			.dtype = dtype,
 			.impl = csv_column(t, "backend") >= 0 ?
 					csv_text(t, i, csv_column(t, "backend")) :

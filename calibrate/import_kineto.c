@@ -9,10 +9,13 @@
  * and a collective's time includes waiting for its peers. So cells say in_step, and
  * a fit leaves them out unless asked.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
+#include "base/limits.h"
 #include "calibrate/import.h"
 #include "calibrate/kineto.h"
 #include "calibrate/store.h"
@@ -259,14 +262,32 @@ static bool store_trace(struct ft_store *s, const json_t *root, struct ft_probe_
 	return ok;
 }
 
+/* Of a file: what comes from elsewhere has no size to be told by. */
+static bool small_enough(const char *path, struct ft_error *err)
+{
+	struct ft_mark at = { path, 0, 0 };
+	struct stat st;
+
+	if (stat(path, &st))
+		return ft_fail(err, &at, "%s", strerror(errno));
+	if (!S_ISREG(st.st_mode))
+		return ft_fail(err, &at, "is no file; write the trace to one first");
+	return st.st_size <= LIMIT_KINETO_BYTES ||
+	       ft_fail(err, &at, "is too large a trace: more than %d bytes",
+		       (int)LIMIT_KINETO_BYTES);
+}
+
 bool import_kineto(struct ft_store *s, const char *path, const struct ft_probe_run *run,
 		   size_t *n, struct ft_error *err)
 {
 	struct ft_mark at = { path, 1, 1 };
 	json_error_t why;
-	json_t *root = json_load_file(path, 0, &why);
+	json_t *root;
 	bool ok;
 
+	if (!small_enough(path, err))
+		return false;
+	root = json_load_file(path, 0, &why);
 	at.line = root ? 1 : why.line;
 	if (!root)
 		return ft_fail(err, &at, "%s%s", why.text,

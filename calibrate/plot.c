@@ -9,10 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/file.h"
+#include "base/gnuplot.h"
 #include "calibrate/fit.h"
 #include "calibrate/store.h"
 #include "foretoken/hw.h"
@@ -149,88 +148,68 @@ static bool bus_data(struct plot *p, struct file_out *f, FILE *script, int *bloc
 	return file_commit(f, p->err);
 }
 
-static bool gnuplot(struct plot *p, const char *script)
-{
-	struct ft_mark at = { arena_printf(&p->mem, "%s/%s", p->folder, script), 0, 0 };
-	pid_t child = fork();
-	int status = -1;
+static const char terminal[] = "size 900,600 dynamic noenhanced";
 
-	if (child == 0) {
-		if (!chdir(p->folder))
-			execlp("gnuplot", "gnuplot", script, (char *)NULL);
-		_exit(127);
-	}
-	if (child > 0)
-		waitpid(child, &status, 0);
-	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-		return true;
-	return ft_fail(p->err, &at,
-		       WIFEXITED(status) && WEXITSTATUS(status) == 127 ?
-			       "gnuplot is not installed; the data are written" :
-			       "gnuplot failed");
+static const char head[] = "set grid\nset key outside\n";
+
+/* "NAME: what", quoted for a script. */
+static const char *title(struct plot *p, const char *what)
+{
+	return gnuplot_quote(
+		&p->mem, arena_printf(&p->mem, "%s: %s", p->gpu->name, what), p->err);
 }
 
-static bool write_script(struct plot *p, const char *leaf, const char *text)
+static bool draw(struct plot *p, const char *name, const char *size, const char *script)
 {
-	struct file_out f;
-
-	if (!begin(p, leaf, &f))
-		return false;
-	fputs(text, f.out);
-	return file_commit(&f, p->err);
+	return gnuplot_script(&p->mem, p->folder, name, size, script, p->err) &&
+	       gnuplot_run(&p->mem, p->folder, name, p->err);
 }
-
-static const char head[] = "set terminal svg size 900,600 dynamic noenhanced\n"
-			   "set grid\nset key outside\n";
 
 static bool draw_gemm(struct plot *p)
 {
 	double peak = p->gpu->peak_flop_per_s[FT_BF16].value * 1e-12;
 	double small = p->gpu->peak_flop_per_s[FT_FP8].value * 1e-12;
+	const char *called = title(p, "matrix products");
 	struct file_out f;
 
-	return begin(p, "gemm.dat", &f) && gemm_data(p, &f) &&
-	       write_script(
-		       p, "gemm.gp",
-		       arena_printf(
-			       &p->mem,
-			       "%sset output 'gemm.svg'\nset logscale xy\n"
-			       "set xrange [1:20000]\nset yrange [0.1:%g]\n"
-			       "set xlabel 'FLOP per byte'\nset ylabel 'TFLOP/s'\n"
-			       "set title '%s: matrix products'\n"
-			       "roof(x, p) = x * %g < p ? x * %g : p\n"
-			       "plot for [i=0:2] 'gemm.dat' index i using 1:2 with "
-			       "points pt 7 ps 0.3 lt i + 1 title word('bf16 fp8 fp32', "
-			       "i + 1), roof(x, %g) lt 1 title 'bf16 roof', "
-			       "roof(x, %g) lt 2 title 'fp8 roof'\n",
-			       head, 2 * fmax(peak, small) + 1, p->gpu->name,
-			       p->gpu->memory_bytes_per_s.value * 1e-12,
-			       p->gpu->memory_bytes_per_s.value * 1e-12, peak,
-			       small)) &&
-	       gnuplot(p, "gemm.gp");
+	return called && begin(p, "gemm.dat", &f) && gemm_data(p, &f) &&
+	       draw(p, "gemm", terminal,
+		    arena_printf(&p->mem,
+				 "%sset logscale xy\n"
+				 "set xrange [1:20000]\nset yrange [0.1:%g]\n"
+				 "set xlabel 'FLOP per byte'\nset ylabel 'TFLOP/s'\n"
+				 "set title %s\n"
+				 "roof(x, p) = x * %g < p ? x * %g : p\n"
+				 "plot for [i=0:2] 'gemm.dat' index i using 1:2 with "
+				 "points pt 7 ps 0.3 lt i + 1 title word('bf16 fp8 "
+				 "fp32', i + 1), roof(x, %g) lt 1 title 'bf16 roof', "
+				 "roof(x, %g) lt 2 title 'fp8 roof'",
+				 head, 2 * fmax(peak, small) + 1, called,
+				 p->gpu->memory_bytes_per_s.value * 1e-12,
+				 p->gpu->memory_bytes_per_s.value * 1e-12, peak,
+				 small));
 }
 
 static bool draw_residuals(struct plot *p)
 {
+	const char *called = title(p, "residuals");
 	struct file_out f;
 
-	return begin(p, "residuals.dat", &f) && residual_data(p, &f) &&
-	       write_script(
-		       p, "residuals.gp",
-		       arena_printf(
-			       &p->mem,
-			       "%sset output 'residuals.svg'\n"
-			       "set xlabel 'predicted / measured - 1, %% (the ends: beyond)'\n"
-			       "set ylabel 'cells'\nset title '%s: residuals'\n"
-			       "plot for [i=0:3] 'residuals.dat' index i with "
-			       "histeps lw 2 title word('gemm attention memory "
-			       "collective', i + 1)\n",
-			       head, p->gpu->name)) &&
-	       gnuplot(p, "residuals.gp");
+	return called && begin(p, "residuals.dat", &f) && residual_data(p, &f) &&
+	       draw(p, "residuals", terminal,
+		    arena_printf(&p->mem,
+				 "%sset xlabel 'predicted / measured - 1, %% (the "
+				 "ends: beyond)'\n"
+				 "set ylabel 'cells'\nset title %s\n"
+				 "plot for [i=0:3] 'residuals.dat' index i with "
+				 "histeps lw 2 title word('gemm attention memory "
+				 "collective', i + 1)",
+				 head, called));
 }
 
 static bool draw_bus(struct plot *p)
 {
+	const char *called = title(p, "collectives; points measured, lines predicted");
 	struct file_out f;
 	char *panels = NULL;
 	size_t size;
@@ -238,27 +217,25 @@ static bool draw_bus(struct plot *p)
 	int blocks;
 	bool ok;
 
-	if (!begin(p, "busbw.dat", &f))
+	if (!called || !begin(p, "busbw.dat", &f))
 		return false;
 	script = open_memstream(&panels, &size);
 	if (!script)
-		abort();
+		out_of_memory();
 	ok = bus_data(p, &f, script, &blocks);
-	fclose(script);
+	if (fclose(script))
+		out_of_memory();
 	if (ok && blocks) /* else no collectives were measured */
-		ok = write_script(
-			     p, "busbw.gp",
-			     arena_printf(
-				     &p->mem,
-				     "%sset terminal svg size 1200,800 dynamic noenhanced\n"
-				     "set output 'busbw.svg'\nset logscale x 2\n"
-				     "set format x '%%.0b %%BB'\nset xtics rotate by -40\n"
-				     "set key inside left top reverse Left title 'GPUs'\n"
-				     "set ylabel 'bus bandwidth, GB/s'\nset multiplot layout "
-				     "2,3 title '%s: collectives; points measured, lines "
-				     "predicted'\n%sunset multiplot\n",
-				     head, p->gpu->name, panels)) &&
-		     gnuplot(p, "busbw.gp");
+		ok = draw(
+			p, "busbw", "size 1200,800 dynamic noenhanced",
+			arena_printf(
+				&p->mem,
+				"%sset logscale x 2\n"
+				"set format x '%%.0b %%BB'\nset xtics rotate by -40\n"
+				"set key inside left top reverse Left title 'GPUs'\n"
+				"set ylabel 'bus bandwidth, GB/s'\nset multiplot layout "
+				"2,3 title %s\n%sunset multiplot",
+				head, called, panels));
 	free(panels);
 	return ok;
 }

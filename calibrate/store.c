@@ -56,13 +56,6 @@ static const char from_version_1[] =
 	"PRAGMA user_version = 2;"
 	"COMMIT;";
 
-static const char columns[] =
-	"cell, kind, kernel, dtype, layout, impl, pass, m, n, k, batch, heads,"
-	" kv_heads, sequence_length, head_dim, bytes, gpus, from_gpu, to_gpu,"
-	" causal, warm, accumulate, sustained, in_step, status, why, time_us,"
-	" p10_us, p90_us, reps, relative_error, alone_us, other_us,"
-	" other_alone_us, clock_mhz, power_w, temperature_c";
-
 bool store_fail(struct ft_store *s, const char *what, struct ft_error *err)
 {
 	struct ft_mark at = { s->path, 0, 0 };
@@ -78,16 +71,60 @@ bool store_fail(struct ft_store *s, const char *what, struct ft_error *err)
 	return ft_fail(err, &at, "%s: %s%s", what, sqlite3_errmsg(s->db), advice);
 }
 
-static int64_t pragma(struct ft_store *s, const char *sql)
+bool store_step(struct ft_store *s, sqlite3_stmt *q, bool *row, struct ft_error *err)
 {
-	sqlite3_stmt *q;
-	int64_t v = -1;
+	int code = sqlite3_step(q);
 
-	if (sqlite3_prepare_v2(s->db, sql, -1, &q, NULL) == SQLITE_OK &&
-	    sqlite3_step(q) == SQLITE_ROW)
-		v = sqlite3_column_int64(q, 0);
+	*row = code == SQLITE_ROW;
+	return *row || code == SQLITE_DONE || store_fail(s, "cannot be read", err);
+}
+
+/* The one number that a statement answers with. */
+static bool ask(struct ft_store *s, const char *sql, int64_t *v, struct ft_error *err)
+{
+	sqlite3_stmt *q = NULL;
+	bool ok = sqlite3_prepare_v2(s->db, sql, -1, &q, NULL) == SQLITE_OK, row;
+
+	*v = -1;
+	if (!ok)
+		store_fail(s, "cannot be read", err);
+	ok = ok && store_step(s, q, &row, err);
+	if (ok && row)
+		*v = sqlite3_column_int64(q, 0);
 	sqlite3_finalize(q);
-	return v;
+	return ok;
+}
+
+/* The file's trees, its index against its table, the types of all values, and that
+ * each measurement has its run: what is damaged is refused, never read as less. */
+static bool check_sound(struct ft_store *s, struct ft_error *err)
+{
+	static const char *const checks[] = { "PRAGMA integrity_check(1)",
+					      "PRAGMA foreign_key_check" };
+	struct ft_mark at = { s->path, 0, 0 };
+
+	for (int i = 0; i < 2; i++) {
+		sqlite3_stmt *q = NULL;
+		bool ok, row, sound;
+		const char *says;
+
+		ok = sqlite3_prepare_v2(s->db, checks[i], -1, &q, NULL) == SQLITE_OK ||
+		     store_fail(s, "cannot be read", err);
+		ok = ok && store_step(s, q, &row, err);
+		says = ok && row ? (const char *)sqlite3_column_text(q, 0) : NULL;
+		sound = ok && (i ? !row : says && !strcmp(says, "ok"));
+		if (ok && !sound)
+			ft_fail(err, &at,
+				"is damaged (%.120s); take the copy you kept, or "
+				"import what it was made from again",
+				i    ? "a measurement without its run" :
+				says ? says :
+				       "out of memory");
+		sqlite3_finalize(q);
+		if (!sound)
+			return false;
+	}
+	return true;
 }
 
 /* Two programs may open a new or an old store at once: the first one changes it,
@@ -95,9 +132,13 @@ static int64_t pragma(struct ft_store *s, const char *sql)
 static bool change(struct ft_store *s, const char *sql, const char *what,
 		   struct ft_error *err)
 {
+	struct ft_error ignored;
+	int64_t version;
+
 	if (sqlite3_exec(s->db, sql, NULL, NULL, NULL) == SQLITE_OK ||
 	    (sqlite3_errcode(s->db) == SQLITE_ERROR &&
-	     pragma(s, "PRAGMA user_version") == STORE_VERSION)) {
+	     ask(s, "PRAGMA user_version", &version, &ignored) &&
+	     version == STORE_VERSION)) {
 		if (!sqlite3_get_autocommit(s->db))
 			(void)sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
 		return true;
@@ -108,15 +149,20 @@ static bool change(struct ft_store *s, const char *sql, const char *what,
 static bool check_version(struct ft_store *s, struct ft_error *err)
 {
 	struct ft_mark at = { s->path, 0, 0 };
-	/* in this order: both are written at once */
-	int64_t tables = pragma(s, "SELECT count(*) FROM sqlite_schema");
-	int64_t version = pragma(s, "PRAGMA user_version");
+	int64_t tables, version, id;
 
+	/* in this order: they are written at once */
+	if (!ask(s, "SELECT count(*) FROM sqlite_schema", &tables, err) ||
+	    !ask(s, "PRAGMA user_version", &version, err) ||
+	    !ask(s, "PRAGMA application_id", &id, err) || !check_sound(s, err))
+		return false;
+	if (version <= STORE_VERSION && (version || tables) && id != STORE_ID)
+		return ft_fail(err, &at,
+			       "is a database of another program, not a "
+			       "measurement store");
 	if (version == STORE_VERSION)
 		return true;
-	if (tables < 0)
-		return ft_fail(err, &at, "is not a measurement store");
-	if (version == 1 && pragma(s, "PRAGMA application_id") == 1179927627)
+	if (version == 1)
 		return change(s, from_version_1,
 			      "is of version 1 and cannot be "
 			      "brought to 2",
@@ -132,16 +178,14 @@ static bool check_version(struct ft_store *s, struct ft_error *err)
 
 static bool prepare(struct ft_store *s, struct ft_error *err)
 {
-	char sql[1024];
+	static const char sql[] =
+		"INSERT OR REPLACE INTO measurement (run, " STORE_COLUMNS ", source, "
+		"date, fabric) "
+		"VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, "
+		"?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, "
+		"?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, "
+		"?37, ?38, ?39, ?40, ?41)";
 
-	snprintf(sql, sizeof(sql),
-		 "INSERT OR REPLACE INTO measurement (run, %s, source, date, "
-		 "fabric) "
-		 "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, "
-		 "?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, "
-		 "?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, "
-		 "?37, ?38, ?39, ?40, ?41)",
-		 columns);
 	return sqlite3_prepare_v2(s->db, sql, -1, &s->insert, NULL) == SQLITE_OK ||
 	       store_fail(s, "cannot be written to", err);
 }
@@ -154,7 +198,9 @@ struct ft_store *ft_store_open(const char *path, bool create, struct ft_error *e
 
 	s->mem = mem;
 	snprintf(s->path, sizeof(s->path), "%s", path);
-	if (!create && !file_exists(path)) {
+	if (strlen(path) >= sizeof(s->path)) {
+		ft_fail(err, NULL, "the store's path is too long");
+	} else if (!create && !file_exists(path)) {
 		ft_fail(err, &at,
 			"there is no such store; `foretoken calibrate "
 			"probe` or `import` makes one");
@@ -165,6 +211,8 @@ struct ft_store *ft_store_open(const char *path, bool create, struct ft_error *e
 		store_fail(s, "cannot be opened", err);
 	} else {
 		sqlite3_busy_timeout(s->db, 5000);
+		sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+		sqlite3_db_config(s->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
 		if (check_version(s, err) && prepare(s, err))
 			return s;
 	}
@@ -186,9 +234,11 @@ void ft_store_close(struct ft_store *s)
 
 /* ---- writing ----------------------------------------------------------------- */
 
-static void bind_text(sqlite3_stmt *q, int i, const char *text)
+void store_bind(sqlite3_stmt *q, int i, const char *text)
 {
-	sqlite3_bind_text(q, i, text ? text : "", -1, SQLITE_TRANSIENT);
+	if (sqlite3_bind_text(q, i, text ? text : "", -1, SQLITE_TRANSIENT) ==
+	    SQLITE_NOMEM)
+		out_of_memory(); /* unbound it would be stored as nothing */
 }
 
 bool ft_store_begin(struct ft_store *s, const struct ft_probe_run *run,
@@ -211,7 +261,7 @@ bool ft_store_begin(struct ft_store *s, const struct ft_probe_run *run,
 				"VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
 				-1, &q, NULL) == SQLITE_OK;
 	for (int i = 0; ok && i < 8; i++)
-		bind_text(q, i + 1, text[i]);
+		store_bind(q, i + 1, text[i]);
 	ok = ok && sqlite3_step(q) == SQLITE_DONE;
 	sqlite3_finalize(q);
 	if (!ok)
@@ -274,23 +324,25 @@ static void bind_all(sqlite3_stmt *q, int64_t run, const struct ft_measurement *
 
 	sqlite3_bind_int64(q, at++, run);
 	for (int i = 0; i < 7; i++)
-		bind_text(q, at++, words[i]);
+		store_bind(q, at++, words[i]);
 	for (int i = 0; i < 12; i++)
 		sqlite3_bind_double(q, at++, shape[i]);
 	for (int i = 0; i < 5; i++)
 		sqlite3_bind_int(q, at++, flags[i]);
-	bind_text(q, at++, m->status);
-	bind_text(q, at++, m->why);
+	store_bind(q, at++, m->status);
+	store_bind(q, at++, m->why);
 	for (int i = 0; i < 11; i++)
 		sqlite3_bind_double(q, at++, numbers[i]);
-	bind_text(q, at++, m->source);
-	bind_text(q, at++, m->date);
-	bind_text(q, at++, m->fabric);
+	store_bind(q, at++, m->source);
+	store_bind(q, at++, m->date);
+	store_bind(q, at++, m->fabric);
 }
 
 bool ft_store_add(struct ft_store *s, const struct ft_measurement *m,
 		  struct ft_error *err)
 {
+	if (!store_sensible(s, m, err))
+		return false;
 	if (!s->run)
 		return ft_fail(err, NULL, "a measurement comes before its run");
 	if (!s->whole && !s->in_batch &&
@@ -305,127 +357,4 @@ bool ft_store_add(struct ft_store *s, const struct ft_measurement *m,
 	}
 	sqlite3_reset(s->insert);
 	return s->whole || s->in_batch < STORE_BATCH || ft_store_end(s, err);
-}
-
-/* ---- reading ------------------------------------------------------------------ */
-
-static const char *text_at(struct ft_store *s, sqlite3_stmt *q, int i)
-{
-	const char *text = (const char *)sqlite3_column_text(q, i);
-
-	return arena_text(&s->mem, text ? text : "");
-}
-
-const struct ft_probe_run *ft_store_runs(struct ft_store *s, size_t *n,
-					 struct ft_error *err)
-{
-	struct ft_probe_run *run = NULL;
-	size_t cap = 0;
-	sqlite3_stmt *q;
-
-	*n = 0;
-	if (sqlite3_prepare_v2(s->db,
-			       "SELECT run.id, backend, device, run.date, driver, "
-			       "run.fabric, libraries, run.source, "
-			       "count(measurement.id), ifnull(sum(status = "
-			       "'ok'), 0), provenance FROM run LEFT "
-			       "JOIN measurement ON run = run.id GROUP BY "
-			       "run.id ORDER BY run.id",
-			       -1, &q, NULL)) {
-		store_fail(s, "cannot be read", err);
-		return NULL;
-	}
-	run = ARENA_GROW(&s->mem, run, &cap);
-	while (sqlite3_step(q) == SQLITE_ROW) {
-		if (*n == cap)
-			run = ARENA_GROW(&s->mem, run, &cap);
-		run[(*n)++] = (struct ft_probe_run){
-			.id = sqlite3_column_int64(q, 0),
-			.backend = text_at(s, q, 1),
-			.device = text_at(s, q, 2),
-			.date = text_at(s, q, 3),
-			.driver = text_at(s, q, 4),
-			.fabric = text_at(s, q, 5),
-			.libraries = text_at(s, q, 6),
-			.source = text_at(s, q, 7),
-			.n_cells = sqlite3_column_int64(q, 8),
-			.n_ok = sqlite3_column_int64(q, 9),
-			.provenance = text_at(s, q, 10),
-		};
-	}
-	sqlite3_finalize(q);
-	return run;
-}
-
-static struct ft_measurement read_row(struct ft_store *s, sqlite3_stmt *q)
-{
-	struct ft_measurement m = { 0 };
-	const char **words[] = { &m.cell,   &m.kind, &m.kernel, &m.dtype,
-				 &m.layout, &m.impl, &m.pass };
-	double *shape[] = { &m.m,     &m.n,	   &m.k,	&m.batch,
-			    &m.heads, &m.kv_heads, &m.sequence, &m.head_dim,
-			    &m.bytes, &m.gpus,	   &m.from,	&m.to };
-	bool *flags[] = { &m.causal, &m.warm, &m.accumulate, &m.sustained, &m.in_step };
-	double *numbers[] = { &m.time_us,  &m.p10_us,	      &m.p90_us,
-			      &m.reps,	   &m.relative_error, &m.alone_us,
-			      &m.other_us, &m.other_alone_us, &m.clock_mhz,
-			      &m.power_w,  &m.temperature_c };
-	int at = 0;
-
-	for (int i = 0; i < 7; i++)
-		*words[i] = text_at(s, q, at++);
-	for (int i = 0; i < 12; i++)
-		*shape[i] = sqlite3_column_double(q, at++);
-	for (int i = 0; i < 5; i++)
-		*flags[i] = sqlite3_column_int(q, at++);
-	m.status = text_at(s, q, at++);
-	m.why = text_at(s, q, at++);
-	for (int i = 0; i < 11; i++)
-		*numbers[i] = sqlite3_column_double(q, at++);
-	m.backend = text_at(s, q, at++);
-	m.device = text_at(s, q, at++);
-	m.date = text_at(s, q, at++);
-	m.fabric = text_at(s, q, at++);
-	m.source = text_at(s, q, at++);
-	m.provenance = text_at(s, q, at++);
-	return m;
-}
-
-const struct ft_measurement *ft_store_measurements(struct ft_store *s,
-						   const char *device, int64_t run,
-						   size_t *n, struct ft_error *err)
-{
-	struct ft_measurement *row = NULL;
-	sqlite3_stmt *q;
-	size_t cap = 0;
-	char sql[1024];
-
-	*n = 0;
-	snprintf(sql, sizeof(sql),
-		 "SELECT %s, backend, device, ifnull(nullif("
-		 "measurement.date, ''), run.date), ifnull(nullif(measurement."
-		 "fabric, ''), run.fabric), measurement.source, provenance FROM "
-		 "measurement JOIN run ON run.id = run WHERE (?1 IS NULL OR "
-		 "device = ?1) AND (?2 = 0 OR run = ?2) ORDER BY cell, run",
-		 columns);
-	if (sqlite3_prepare_v2(s->db, sql, -1, &q, NULL) != SQLITE_OK) {
-		store_fail(s, "cannot be read", err);
-		return NULL;
-	}
-	if (device)
-		bind_text(q, 1, device);
-	sqlite3_bind_int64(q, 2, run);
-	row = ARENA_GROW(&s->mem, row, &cap);
-	while (sqlite3_step(q) == SQLITE_ROW) {
-		if (*n == cap)
-			row = ARENA_GROW(&s->mem, row, &cap);
-		row[(*n)++] = read_row(s, q);
-	}
-	sqlite3_finalize(q);
-	return row;
-}
-
-bool measurement_is(const struct ft_measurement *m, const char *kind)
-{
-	return !strcmp(m->kind, kind);
 }

@@ -7,7 +7,15 @@
 #include "base/arena.h"
 #include "foretoken/calibrate.h"
 
-enum { STORE_VERSION = 2, STORE_BATCH = 16 };
+enum { STORE_VERSION = 2, STORE_BATCH = 16, STORE_ID = 1179927627 };
+
+/* Of a measurement, in the order of their reading and writing. */
+#define STORE_COLUMNS \
+	"cell, kind, kernel, dtype, layout, impl, pass, m, n, k, batch, heads," \
+	" kv_heads, sequence_length, head_dim, bytes, gpus, from_gpu, to_gpu," \
+	" causal, warm, accumulate, sustained, in_step, status, why, time_us," \
+	" p10_us, p90_us, reps, relative_error, alone_us, other_us," \
+	" other_alone_us, clock_mhz, power_w, temperature_c"
 
 struct ft_store {
 	sqlite3 *db;
@@ -24,6 +32,21 @@ bool store_whole(struct ft_store *s, struct ft_error *err)
 	__attribute__((warn_unused_result));
 bool store_whole_end(struct ft_store *s, bool keep, struct ft_error *err)
 	__attribute__((warn_unused_result));
+
+/* The next row of a statement; *row false at its end. false: it could not be read,
+ * which is not an end. */
+bool store_step(struct ft_store *s, sqlite3_stmt *q, bool *row, struct ft_error *err)
+	__attribute__((warn_unused_result));
+
+/* Is it a kind of measurement? */
+bool store_kind(const char *kind);
+
+/* May a store hold it? */
+bool store_sensible(struct ft_store *s, const struct ft_measurement *m,
+		    struct ft_error *err) __attribute__((warn_unused_result));
+
+/* NULL is stored as "". */
+void store_bind(sqlite3_stmt *q, int i, const char *text);
 
 /* An error of SQLite's as ours. */
 bool store_fail(struct ft_store *s, const char *what, struct ft_error *err);

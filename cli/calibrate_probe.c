@@ -1,10 +1,13 @@
 /* cli/calibrate_probe.c - foretoken calibrate probe: a child process measures, we keep */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/arena.h"
+#include "base/file.h"
 #include "cli/calibrate.h"
 
 enum { SKIPPED = 77 };
@@ -90,8 +93,9 @@ static bool drain(struct ft_store *store, FILE *in, size_t *n, struct ft_error *
 
 int calibrate_probe(const struct calibrate_args *a, struct ft_store *store)
 {
-	char done[] = "/tmp/foretoken-done-XXXXXX";
-	int file = mkstemp(done), from = -1, status = -1;
+	struct arena mem = { 0 };
+	char *done = file_temporary(&mem, "foretoken-done-XXXXXX");
+	int file = mkostemp(done, O_CLOEXEC), from = -1, status = -1;
 	FILE *out = file < 0 ? NULL : fdopen(file, "w"), *in;
 	struct ft_error err;
 	size_t n = 0;
@@ -113,6 +117,7 @@ int calibrate_probe(const struct calibrate_args *a, struct ft_store *store)
 		waitpid(child, &status, 0);
 	}
 	unlink(done);
+	arena_release(&mem);
 	if (!ok)
 		return complain(&err);
 	if (!WIFEXITED(status) || WEXITSTATUS(status))

@@ -64,7 +64,7 @@ int cmd_bom(int argc, char **argv)
 	struct args a = { 0 };
 	struct ft_error err;
 
-	argp_parse(&argp, argc, argv, 0, NULL, &a);
+	parse_arguments(&argp, argc, argv, &a);
 	shelf = ft_shelf_new();
 	s = ft_scenario_load(shelf, a.scenario, a.set.word, a.set.n, false, &err);
 	if (s)

@@ -2,6 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <jansson.h>
+
 #include "cli/calibrate.h"
 
 enum {
@@ -104,7 +106,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		a->device = arg;
 		return 0;
 	case 'r':
-		a->run = strtoll(arg, NULL, 10);
+		if (!whole_argument("--run", arg, 1, &a->run))
+			exit(64);
 		return 0;
 	case 'n':
 		a->name = arg;
@@ -193,6 +196,51 @@ static int do_import(const struct calibrate_args *a, struct ft_store *store)
 	return finish_output();
 }
 
+/* What is no UTF-8 loses the bytes that are not ASCII. */
+static json_t *json_of_text(const char *text)
+{
+	char ascii[512];
+	json_t *t = json_string(text);
+
+	if (t)
+		return t;
+	snprintf(ascii, sizeof(ascii), "%s", text);
+	for (char *p = ascii; *p; p++)
+		if (*p & 0x80)
+			*p = '?';
+	return json_string(ascii);
+}
+
+static int print_json(json_t *top)
+{
+	if (json_dumpf(top, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(12)))
+		return finish_output(), 1;
+	putchar('\n');
+	json_decref(top);
+	return finish_output();
+}
+
+static int print_runs(const struct ft_probe_run *r, size_t n)
+{
+	json_t *top = json_object(), *list = json_array();
+
+	for (size_t i = 0; i < n; i++) {
+		json_t *o = json_object();
+
+		json_object_set_new(o, "run", json_integer(r[i].id));
+		json_object_set_new(o, "date", json_of_text(r[i].date));
+		json_object_set_new(o, "backend", json_of_text(r[i].backend));
+		json_object_set_new(o, "provenance", json_of_text(r[i].provenance));
+		json_object_set_new(o, "device", json_of_text(r[i].device));
+		json_object_set_new(o, "cells", json_integer(r[i].n_cells));
+		json_object_set_new(o, "ok", json_integer(r[i].n_ok));
+		json_object_set_new(o, "libraries", json_of_text(r[i].libraries));
+		json_array_append_new(list, o);
+	}
+	json_object_set_new(top, "runs", list);
+	return print_json(top);
+}
+
 static int do_runs(const struct calibrate_args *a, struct ft_store *store)
 {
 	struct ft_error err;
@@ -202,22 +250,14 @@ static int do_runs(const struct calibrate_args *a, struct ft_store *store)
 	if (!r)
 		return complain(&err);
 	if (a->json)
-		fputs("{\"runs\": [", stdout);
-	else
-		printf("%4s  %-10s  %-10s  %-9s  %-24s  %6s  %6s  %s\n", "run", "date",
-		       "backend", "kind", "device", "cells", "ok", "libraries");
+		return print_runs(r, n);
+	printf("%4s  %-10s  %-10s  %-9s  %-24s  %6s  %6s  %s\n", "run", "date",
+	       "backend", "kind", "device", "cells", "ok", "libraries");
 	for (size_t i = 0; i < n; i++)
-		printf(a->json ? "%s{\"run\": %lld, \"date\": \"%s\", \"backend\": "
-				 "\"%s\", \"provenance\": \"%s\", \"device\": "
-				 "\"%s\", \"cells\": %lld, \"ok\": %lld, "
-				 "\"libraries\": \"%s\"}" :
-				 "%s%4lld  %-10s  %-10s  %-9s  %-24s  %6lld  "
-				 "%6lld  %s\n",
-		       a->json && i ? ", " : "", (long long)r[i].id, r[i].date,
-		       r[i].backend, r[i].provenance, r[i].device,
-		       (long long)r[i].n_cells, (long long)r[i].n_ok, r[i].libraries);
-	if (a->json)
-		puts("]}");
+		printf("%4lld  %-10s  %-10s  %-9s  %-24s  %6lld  %6lld  %s\n",
+		       (long long)r[i].id, r[i].date, r[i].backend, r[i].provenance,
+		       r[i].device, (long long)r[i].n_cells, (long long)r[i].n_ok,
+		       r[i].libraries);
 	return finish_output();
 }
 
@@ -253,9 +293,11 @@ static int do_diff(const struct calibrate_args *a, struct ft_store *store)
 		return 64;
 	}
 	for (int i = 0; i < 2; i++) {
-		m[i] = ft_store_measurements(store, NULL,
-					     strtoll(a->word.word[i + 1], NULL, 10),
-					     &n[i], &err);
+		int64_t run;
+
+		if (!whole_argument("a run", a->word.word[i + 1], 1, &run))
+			return 64;
+		m[i] = ft_store_measurements(store, NULL, run, &n[i], &err);
 		if (!m[i])
 			return complain(&err);
 	}
@@ -285,6 +327,7 @@ static int do_export(const struct calibrate_args *a, struct ft_store *store)
 
 /* ---- fit, plot ------------------------------------------------------------------ */
 
+/* 0 when a word is none of them. */
 static int families_of(const char *only)
 {
 	static const char *const names[] = {
@@ -293,10 +336,39 @@ static int families_of(const char *only)
 	};
 	int families = 0;
 
-	for (int i = 0; only && i < 9; i++)
-		if (strstr(only, names[i]))
-			families |= 1 << i;
-	return only ? families : FT_FIT_ALL;
+	if (!only)
+		return FT_FIT_ALL;
+	while (*only) {
+		size_t n = strcspn(only, ","), i = 0;
+
+		while (i < 9 && (strlen(names[i]) != n || memcmp(names[i], only, n)))
+			i++;
+		if (i == 9)
+			return 0;
+		families |= 1 << i;
+		only += n + (only[n] == ',');
+	}
+	return families;
+}
+
+static int print_fit(const struct ft_fit *fit)
+{
+	json_t *top = json_object(), *list = json_array();
+
+	for (size_t i = 0; i < fit->n_groups; i++) {
+		const struct ft_fit_error *e = &fit->group[i];
+		json_t *o = json_object();
+
+		json_object_set_new(o, "family", json_of_text(e->family));
+		json_object_set_new(o, "n", json_integer((json_int_t)e->n));
+		json_object_set_new(o, "mape", json_real(e->mape));
+		json_object_set_new(o, "median", json_real(e->median));
+		json_object_set_new(o, "p90", json_real(e->p90));
+		json_object_set_new(o, "bias", json_real(e->bias));
+		json_array_append_new(list, o);
+	}
+	json_object_set_new(top, "held_out", list);
+	return print_json(top);
 }
 
 static int do_fit(const struct calibrate_args *a, struct ft_store *store)
@@ -313,32 +385,28 @@ static int do_fit(const struct calibrate_args *a, struct ft_store *store)
 	struct ft_fit fit;
 
 	if (!a->name || !o.families) {
-		fputs("foretoken: error: fit needs --name, and families that "
-		      "there are\n",
+		fputs("foretoken: error: fit needs --name; --only takes gemm, "
+		      "attention, memory, collectives, sustained, launch, "
+		      "interference, layout, accumulate\n",
 		      stderr);
 		return 64;
 	}
 	if (!ft_fit(store, &o, &fit, &err))
 		return complain(&err);
-	if (!a->json)
-		printf("held out, whole weight shapes, five folds\n"
-		       "%-36s %6s %8s %8s %8s %8s\n",
-		       "family", "n", "MAPE", "median", "p90", "bias");
+	if (fit.note[0])
+		fprintf(stderr, "foretoken: note: %s\n", fit.note);
+	if (a->json)
+		return print_fit(&fit);
+	printf("held out, whole weight shapes, five folds\n"
+	       "%-36s %6s %8s %8s %8s %8s\n",
+	       "family", "n", "MAPE", "median", "p90", "bias");
 	for (size_t i = 0; i < fit.n_groups; i++) {
 		const struct ft_fit_error *e = &fit.group[i];
 
-		printf(a->json ? "%s{\"family\": \"%s\", \"n\": %zu, \"mape\": "
-				 "%.5f, \"median\": %.5f, \"p90\": %.5f, "
-				 "\"bias\": %.5f}" :
-				 "%s%-36s %6zu %8.4f %8.4f %8.4f %+8.4f\n",
-		       !a->json ? "" :
-		       i	? ", " :
-				  "{\"held_out\": [",
-		       e->family, e->n, e->mape, e->median, e->p90, e->bias);
+		printf("%-36s %6zu %8.4f %8.4f %8.4f %+8.4f\n", e->family, e->n,
+		       e->mape, e->median, e->p90, e->bias);
 	}
-	puts(a->json ? "]}" : "");
-	if (fit.note[0])
-		fprintf(stderr, "foretoken: note: %s\n", fit.note);
+	puts("");
 	return finish_output();
 }
 
@@ -375,8 +443,7 @@ int cmd_calibrate(int argc, char **argv)
 	struct ft_error err;
 	int code;
 
-	if (argp_parse(&argp, argc, argv, 0, NULL, &a))
-		return 64;
+	parse_arguments(&argp, argc, argv, &a);
 	for (size_t i = 0; i < sizeof(actions) / sizeof(*actions); i++) {
 		if (strcmp(actions[i].name, a.word.word[0]))
 			continue;

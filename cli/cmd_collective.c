@@ -209,7 +209,7 @@ int cmd_collective(int argc, char **argv)
 	size_t n = 0;
 	bool ok;
 
-	argp_parse(&argp, argc, argv, 0, NULL, &a);
+	parse_arguments(&argp, argc, argv, &a);
 	shelf = ft_shelf_new();
 	s = ft_scenario_load(shelf, a.scenario, a.set.word, a.set.n, false, &err);
 	line = calloc(MOST_LINES, sizeof(*line));

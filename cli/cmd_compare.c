@@ -100,7 +100,7 @@ int cmd_compare(int argc, char **argv)
 	char *command = command_line(argc, argv);
 	bool ok;
 
-	argp_parse(&argp, argc, argv, 0, NULL, &a);
+	parse_arguments(&argp, argc, argv, &a);
 	shelf = ft_shelf_new();
 	ok = all_of(&a, shelf, s, o, &n, &err);
 	labels = ok ? ft_study_labels(s, n) : NULL;

@@ -49,7 +49,7 @@ int cmd_kernel(int argc, char **argv)
 	struct args a = { 0 };
 	size_t failed;
 
-	argp_parse(&argp, argc, argv, 0, NULL, &a);
+	parse_arguments(&argp, argc, argv, &a);
 	if (!ft_study_kernels(a.gpu, a.csv, stdout, &failed, &why, &err))
 		return complain(&err);
 	if (failed)

@@ -50,7 +50,7 @@ int cmd_list(int argc, char **argv)
 	struct args a = { 0 };
 	struct ft_error err;
 
-	argp_parse(&argp, argc, argv, 0, NULL, &a);
+	parse_arguments(&argp, argc, argv, &a);
 	if (!ft_report_list(stdout, a.kind, a.json, &err))
 		return complain(&err);
 	return finish_output();

@@ -113,7 +113,7 @@ int cmd_simulate(int argc, char **argv)
 	int status;
 
 	a.command = command_line(argc, argv);
-	argp_parse(&argp, argc, argv, 0, NULL, &a);
+	parse_arguments(&argp, argc, argv, &a);
 	shelf = ft_shelf_new();
 	s = ft_scenario_load(shelf, a.scenario, a.set.word, a.set.n, true, &err);
 	if (s && a.beside)

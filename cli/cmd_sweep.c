@@ -103,8 +103,7 @@ int cmd_sweep(int argc, char **argv)
 	struct ft_error err;
 	int status;
 
-	if (argp_parse(&argp, argc, argv, 0, NULL, &a))
-		return out_of_memory();
+	parse_arguments(&argp, argc, argv, &a);
 	a.sweep.sets = a.set.word;
 	a.sweep.n_sets = a.set.n;
 	a.sweep.vary = a.vary.word;

@@ -77,7 +77,7 @@ static bool show(const struct ft_scenario *s, struct ft_error *err)
 static bool replay(const struct args *a, const struct ft_scenario *s,
 		   struct ft_error *err)
 {
-	struct ft_graph *g = ft_graph_read(a->graph, err);
+	struct ft_graph *g = ft_graph_read(a->graph, s->cluster->ranks, err);
 	struct ft_outcome o;
 	bool ok = g && ft_study_simulate(s, g, NULL, &o, err);
 
@@ -99,7 +99,7 @@ int cmd_trace(int argc, char **argv)
 	struct ft_error err;
 	bool ok;
 
-	argp_parse(&argp, argc, argv, 0, NULL, &a);
+	parse_arguments(&argp, argc, argv, &a);
 	shelf = ft_shelf_new();
 	s = ft_scenario_load(shelf, a.scenario, a.set.word, a.set.n, true, &err);
 	ok = s && (!strcmp(a.verb, "show") ? show(s, &err) : replay(&a, s, &err));

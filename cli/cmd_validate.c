@@ -61,7 +61,7 @@ int cmd_validate(int argc, char **argv)
 	struct args a = { 0 };
 	struct ft_error err;
 
-	argp_parse(&argp, argc, argv, 0, NULL, &a);
+	parse_arguments(&argp, argc, argv, &a);
 	v = ft_validate(a.file.word[0], a.set.word, a.set.n,
 			(struct ft_progress){ progress_tell, &bar }, &err);
 	if (!v)

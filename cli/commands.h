@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "base/limits.h"
 #include "foretoken/base.h"
 
 int cmd_simulate(int argc, char **argv);
@@ -25,10 +26,8 @@ int cmd_sweep(int argc, char **argv);
 int cmd_calibrate(int argc, char **argv);
 
 /* A list of argument strings; they are argv's own. */
-enum { MOST_WORDS = 256 };
-
 struct words {
-	const char *word[MOST_WORDS];
+	const char *word[LIMIT_OPTION_WORDS];
 	size_t n;
 };
 
@@ -44,8 +43,14 @@ char *command_line(int argc, char **argv);
 /* stdout must have taken all of it: else an error and 1. */
 int finish_output(void);
 
-/* Memory ran out before the work began: one line on stderr; returns 1. */
-int out_of_memory(void);
+/* The same when the program ends otherwise (--help): exit 1 then. */
+void check_output(void);
+
+/* argp_parse; what it cannot do (out of memory) ends the program with status 1. */
+void parse_arguments(const struct argp *argp, int argc, char **argv, void *input);
+
+/* A whole number from `least`, or a line on stderr: wrong usage. */
+bool whole_argument(const char *what, const char *text, int64_t least, int64_t *out);
 
 /* A bar on stderr, on a terminal only, from a second on: done, total, time left. */
 struct progress {

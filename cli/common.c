@@ -1,16 +1,36 @@
 /* cli/common.c - errors with their line, progress, and a checked stdout */
 #include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "cli/commands.h"
 
 void words_add(struct words *w, const char *word, const struct argp_state *state)
 {
-	if (w->n == MOST_WORDS)
-		argp_error(state, "more than %d of these", (int)MOST_WORDS);
+	if (w->n == LIMIT_OPTION_WORDS)
+		argp_error(state, "more than %d of these", (int)LIMIT_OPTION_WORDS);
 	w->word[w->n++] = word;
+}
+
+/* Only a file that can be read again as it was: no pipe, no device. */
+static FILE *open_regular(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	struct stat st;
+	FILE *f = NULL;
+
+	if (fd < 0)
+		return NULL;
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode))
+		f = fdopen(fd, "r");
+	if (!f)
+		close(fd);
+	return f;
 }
 
 /* The line itself, of a file or of a "--set a=b" that stands for one. */
@@ -23,7 +43,7 @@ static bool line_of(const struct ft_error *err, char *line, size_t n)
 		snprintf(line, n, "%s", err->file);
 		return true;
 	}
-	f = fopen(err->file, "r");
+	f = open_regular(err->file);
 	if (!f)
 		return false;
 	for (int i = 0; ok && i < err->line; i++) {
@@ -41,8 +61,11 @@ static bool line_of(const struct ft_error *err, char *line, size_t n)
 	return ok;
 }
 
-static void caret(const char *line, int column)
+static void caret(char *line, int column)
 {
+	for (char *p = line; *p; p++) /* what a terminal would obey */
+		if (((unsigned char)*p < ' ' && *p != '\t') || *p == 127)
+			*p = '?';
 	fprintf(stderr, "  %.160s\n  ", line);
 	for (int i = 0; i + 1 < column && line[i] && i < 160; i++)
 		putc(line[i] == '\t' ? '\t' : ' ', stderr);
@@ -51,16 +74,17 @@ static void caret(const char *line, int column)
 
 int complain(const struct ft_error *err)
 {
-	char line[512];
+	char line[512], file[1024];
 
 	fflush(stdout);
+	text_visible(err->file, file, sizeof(file));
 	if (!err->file[0])
 		fprintf(stderr, "foretoken: error: %s\n", err->text);
 	else if (err->line <= 0)
-		fprintf(stderr, "%s: error: %s\n", err->file, err->text);
+		fprintf(stderr, "%s: error: %s\n", file, err->text);
 	else
-		fprintf(stderr, "%s:%d:%d: error: %s\n", err->file, err->line,
-			err->column, err->text);
+		fprintf(stderr, "%s:%d:%d: error: %s\n", file, err->line, err->column,
+			err->text);
 	if (err->file[0] && err->line > 0 && line_of(err, line, sizeof(line)))
 		caret(line, err->column);
 	return 1;
@@ -106,10 +130,34 @@ int finish_output(void)
 	return 1;
 }
 
-int out_of_memory(void)
+void check_output(void)
 {
-	fputs("foretoken: error: out of memory\n", stderr);
-	return 1;
+	if (finish_output())
+		_exit(1);
+}
+
+void parse_arguments(const struct argp *argp, int argc, char **argv, void *input)
+{
+	error_t why = argp_parse(argp, argc, argv, 0, NULL, input);
+
+	if (why) {
+		fprintf(stderr, "foretoken: error: the arguments cannot be read: %s\n",
+			strerror(why));
+		exit(1);
+	}
+}
+
+bool whole_argument(const char *what, const char *text, int64_t least, int64_t *out)
+{
+	char *end;
+
+	errno = 0;
+	*out = strtoll(text, &end, 10);
+	if (!errno && end != text && !*end && *out >= least)
+		return true;
+	fprintf(stderr, "foretoken: error: %s '%.40s' is no whole number from %lld\n",
+		what, text, (long long)least);
+	return false;
 }
 
 static double now_s(void)

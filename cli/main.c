@@ -1,8 +1,11 @@
 /* cli/main.c - foretoken COMMAND: the table of commands */
+#include <stdlib.h>
 #include <string.h>
 
 #include <gsl/gsl_errno.h>
+#include <jansson.h>
 
+#include "base/arena.h"
 #include "base/text.h"
 #include "cli/commands.h"
 
@@ -52,11 +55,24 @@ static int unknown(const char *name)
 	return USAGE;
 }
 
+/* A JSON answer never lacks a part for want of memory. */
+static void *alloc_or_end(size_t n)
+{
+	void *p = malloc(n ? n : 1);
+
+	if (!p)
+		out_of_memory();
+	return p;
+}
+
 int main(int argc, char **argv)
 {
 	char name[64];
 
 	gsl_set_error_handler_off();
+	json_set_alloc_funcs(alloc_or_end, free);
+	if (atexit(check_output))
+		out_of_memory();
 	argp_err_exit_status = USAGE;
 	if (argc < 2) {
 		help(stderr);

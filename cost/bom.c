@@ -57,7 +57,9 @@ static struct ft_bom_item *add(struct bill *b, const char *item, const char *wha
 		return NULL;
 	price = price_find(b->prices, item);
 	if (!price) {
-		ft_fail(b->err, NULL, "price book %s has no price for %s",
+		ft_fail(b->err, NULL,
+			"price book %s has no price for %s; a book of yours that "
+			"extends it can add one",
 			b->prices->name, item);
 		b->failed = true;
 		return NULL;
@@ -103,9 +105,8 @@ static void add_network(struct bill *b, const struct ft_cluster *c)
 	add(b, f->cable_node_item, "cables node to leaf", t->cables_node_leaf, true);
 	add(b, f->cable_leaf_item, "cables between switches",
 	    t->cables_leaf_spine + t->cables_spine_core, true);
-	/* Licensed by endpoint where the fabric is managed and the book says
-	 * what it costs. */
-	if (c->ufm_ports && price_find(b->prices, "ufm-licence"))
+	/* Licensed by endpoint where the fabric is managed. */
+	if (c->ufm_ports)
 		add(b, "ufm-licence", "fabric manager licences", t->endpoints, true);
 }
 

@@ -90,14 +90,27 @@ static void set_tokens(const struct ft_cluster *cluster, const struct ft_bom *bo
 	double each = tokens_per_s / (double)cluster->gpus;
 	double kept = cost->utilization_frac * cost->goodput;
 
-	if (!(tokens_per_s > 0) || !(kept > 0))
-		return;
 	cost->usd_per_million_tokens =
 		cost->usd_per_gpu_hour * 1e6 / (3600 * each * kept);
 	cost->tokens_per_usd = 1e6 / cost->usd_per_million_tokens;
 	cost->joules_per_token = cost->facility_power_w / tokens_per_s;
 	set_interval(bom, low > 0 && low < tokens_per_s ? low : tokens_per_s,
 		     tokens_per_s, high > tokens_per_s ? high : tokens_per_s, cost);
+}
+
+/* No tokens at any price: said, as dollars of 0 would win every comparison. */
+static bool no_goodput(const struct ft_cluster *cluster, const struct ft_prices *prices,
+		       struct ft_error *err)
+{
+	return ft_fail(
+		err, NULL,
+		"nothing gets trained: %lld nodes fail every %.0f s, and a "
+		"checkpoint takes %.0f s, a restart %.0f s; set cost.goodput, or "
+		"take a price book with fewer failures_per_1000_node_days",
+		(long long)cluster->nodes,
+		goodput_mtbf_s(prices->failures_per_1000_node_days.value,
+			       (double)cluster->nodes),
+		prices->checkpoint_s.value, prices->restart_s.value);
 }
 
 bool ft_cost_compute(const struct ft_cluster *cluster, const struct ft_prices *prices,
@@ -108,7 +121,9 @@ bool ft_cost_compute(const struct ft_cluster *cluster, const struct ft_prices *p
 {
 	if (!(terms->horizon_years > 0) || !(bom->total_usd > 0))
 		return ft_fail(err, NULL, "nothing is bought, or for no time");
-	busy_frac = busy_frac < 0 ? 0 : busy_frac > 1 ? 1 : busy_frac;
+	if (!(tokens_per_s >= 0) || !isfinite(tokens_per_s))
+		return ft_fail(err, NULL, "tokens per second are no number");
+	busy_frac = !(busy_frac > 0) ? 0 : busy_frac > 1 ? 1 : busy_frac;
 	*cost = (struct ft_cost){
 		.capex_usd = bom->total_usd,
 		.capex_network_usd = bom->network_usd,
@@ -116,9 +131,16 @@ bool ft_cost_compute(const struct ft_cluster *cluster, const struct ft_prices *p
 		.utilization_frac = terms->utilization_frac,
 		.goodput = goodput(cluster, prices, terms),
 	};
+	if (!(cost->goodput > 0))
+		return no_goodput(cluster, prices, err);
 	set_power(cluster, prices, terms, busy_frac, cost);
 	set_rates(cluster, prices, terms, cost);
-	set_tokens(cluster, bom, tokens_per_s, tokens_per_s_low, tokens_per_s_high,
-		   cost);
-	return true;
+	if (tokens_per_s > 0) /* else what an hour costs is all that is asked */
+		set_tokens(cluster, bom, tokens_per_s, tokens_per_s_low,
+			   tokens_per_s_high, cost);
+	return (isfinite(cost->usd_per_gpu_hour) && cost->usd_per_gpu_hour > 0 &&
+		isfinite(cost->usd_per_million_tokens)) ||
+	       ft_fail(err, NULL,
+		       "the prices and terms come to no number of dollars; see `cost` "
+		       "and the price book");
 }

@@ -5,14 +5,13 @@
 
 double finance_recovery(double i, double years)
 {
-	double growth = pow(1 + i, years);
-
-	return i == 0 ? 1 / years : i * growth / (growth - 1);
+	/* i g / (g - 1) with g = (1 + i)^years, exact for the smallest i, too */
+	return i == 0 ? 1 / years : i / -expm1(-years * log1p(i));
 }
 
 double finance_per_year_usd(double usd, double residual_frac, double i, double years)
 {
-	double residual_now_usd = usd * residual_frac / pow(1 + i, years);
+	double residual_now_usd = usd * residual_frac * exp(-years * log1p(i));
 
 	return (usd - residual_now_usd) * finance_recovery(i, years);
 }

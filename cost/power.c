@@ -1,8 +1,6 @@
 /* cost/power.c - GPUs by what they do, all else at full load */
 #include "cost/power.h"
 
-#include <assert.h>
-
 double power_it_w(const struct ft_cluster *cluster, const struct ft_prices *prices,
 		  double busy_frac)
 {
@@ -15,6 +13,5 @@ double power_it_w(const struct ft_cluster *cluster, const struct ft_prices *pric
 	double switches_w = (double)(t->leaf + t->spine + t->core) *
 			    cluster->fabric->switch_w.value;
 
-	assert(busy_frac >= 0 && busy_frac <= 1);
 	return (gpus_w + nodes_w + switches_w) / (1 - prices->other_power_frac.value);
 }

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/limits.h"
 #include "base/file.h"
 #include "base/reader.h"
 #include "base/text.h"
@@ -73,6 +74,10 @@ static bool read_price(struct arena *mem, const char *item, const struct node *n
 	price->item = item;
 	price->usd = read_number(&r, mem, "usd", DIM_USD);
 	price->estimated = read_bool(&r, "estimated", false);
+	if (!read_bool(&r, "included", false) && !r.failed && price->usd.value <= 0)
+		reader_fail(&r, "usd",
+			    "is zero; what the price of another item includes says "
+			    "included: true");
 	return reader_close(&r);
 }
 
@@ -84,7 +89,12 @@ static bool read_prices(struct arena *mem, const struct node *map,
 	prices->n_prices = map->n;
 	prices->price = ARENA_ARRAY(mem, map->n, struct ft_price);
 	for (size_t i = 0; i < map->n; i++)
-		if (!read_price(mem, map->key[i], map->item[i], &prices->price[i], err))
+		if (!text_is_name(map->key[i]))
+			return ft_fail(err, &map->key_mark[i],
+				       "'%.70s' " TEXT_NAME_RULE, map->key[i],
+				       (int)LIMIT_NAME_BYTES);
+		else if (!read_price(mem, map->key[i], map->item[i], &prices->price[i],
+				     err))
 			return false;
 	return true;
 }
@@ -102,8 +112,7 @@ static bool read_facility(struct arena *mem, const struct node *node,
 	p->electricity_usd_per_kwh =
 		read_number(&r, mem, "electricity", DIM_USD_PER_KWH);
 	p->other_power_frac = read_number(&r, mem, "other_power_frac", DIM_FRAC);
-	if (!r.failed && p->other_power_frac.value >= 1)
-		reader_fail(&r, "other_power_frac", "should be below 1");
+	reader_bound(&r, "other_power_frac", &p->other_power_frac, 0, 0.95);
 	return reader_close(&r);
 }
 
@@ -131,7 +140,7 @@ static bool read_all(struct arena *mem, const struct node *map,
 
 	read_provenance(&r, mem);
 	prices->from = r.from;
-	prices->name = read_text(&r, "name", "");
+	prices->name = read_name(&r, "name", "");
 	prices->title = read_text(&r, "title", prices->name);
 	prices->nics_apart = read_bool(&r, "nics_apart", false);
 	reader_allow(&r, "extends");
@@ -190,14 +199,16 @@ static const char *date_of(const char *name)
 	return "";
 }
 
-const char *price_newest(struct arena *mem)
+const char *price_newest(struct arena *mem, struct ft_error *err)
 {
 	size_t n;
-	const char **name = file_list(mem, "cost/prices", &n);
+	const char **name = file_list(mem, "cost/prices", &n, err);
 	const char *best = NULL;
 
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; name && i < n; i++)
 		if (!best || strcmp(date_of(name[i]), date_of(best)) > 0)
 			best = name[i];
-	return best ? best : "";
+	if (name && !best)
+		ft_fail(err, NULL, "there is no price book");
+	return best;
 }

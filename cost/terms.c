@@ -35,8 +35,13 @@ bool ft_cost_terms_load(const struct node *node, struct ft_cost_terms *terms,
 	const char *book = read_text(&r, "prices", NULL);
 
 	*terms = (struct ft_cost_terms){ 0 };
-	snprintf(terms->prices, sizeof(terms->prices), "%s",
-		 book ? book : price_newest(&mem));
+	if (!book && !r.failed) {
+		book = price_newest(&mem, err);
+		r.failed = !book;
+	}
+	if (book && strlen(book) >= sizeof(terms->prices))
+		reader_fail(&r, "prices", "is too long a path");
+	snprintf(terms->prices, sizeof(terms->prices), "%s", book ? book : "");
 	arena_release(&mem);
 	terms->horizon_years = read_quantity(&r, "horizon", DIM_S, 4 * year_s) / year_s;
 	terms->cost_of_capital_frac =
@@ -49,8 +54,11 @@ bool ft_cost_terms_load(const struct node *node, struct ft_cost_terms *terms,
 	terms->pue = read_quantity(&r, "pue", DIM_NONE, 1.25);
 	terms->utilization_frac = read_share(&r, "utilization_frac", 0.9);
 	terms->goodput = read_goodput(&r);
-	if (!r.failed && terms->residual_frac > 1)
-		reader_fail(&r, "residual_frac", "should be at most 1");
+	if (!r.failed && !(terms->horizon_years >= 0.01 && terms->horizon_years <= 100))
+		reader_fail(&r, "horizon", "should be between 4 d and 100 y");
+	if (!r.failed && terms->residual_frac >= 1)
+		reader_fail(&r, "residual_frac",
+			    "should be below 1: what is sold for what it cost is free");
 	if (!r.failed && terms->cost_of_capital_frac > 1)
 		reader_fail(&r, "cost_of_capital_frac", "should be at most 1");
 	if (!r.failed && !(terms->pue >= 1 && terms->pue < 10))

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/limits.h"
 #include "base/reader.h"
 #include "foretoken/hw.h"
 
@@ -13,8 +14,6 @@ struct owned {
 	struct ft_node *node;
 	struct ft_fabric *fabric;
 };
-
-enum { MANY = 1 << 26 };
 
 static void release(struct owned *owned)
 {
@@ -197,7 +196,7 @@ static bool load(struct owned *owned, struct reader *r, int rows, struct ft_erro
 
 	if (!read_need(r, "gpu") || !read_need(r, "gpus"))
 		return false;
-	c->gpus = read_int(r, "gpus", 1, MANY, 1);
+	c->gpus = read_int(r, "gpus", 1, LIMIT_GPUS, 1);
 	c->gpus_mark = reader_mark(r, "gpus");
 	c->ufm_ports = read_int(r, "ufm_ports", 0, 1 << 16, 0);
 	if (r->failed || !load_parts(owned, r, rows, err) || !reader_close(r))

@@ -33,7 +33,8 @@ static void read_shape(struct arena *mem, struct reader *r, struct ft_fabric *fa
 	if (!r->failed &&
 	    (fabric->core_oversubscription < 1 || fabric->core_oversubscription > 64))
 		reader_fail(r, "core_oversubscription", "is not between 1 and 64");
-	fabric->efficiency = read_number(r, mem, "efficiency", DIM_FRAC);
+	fabric->efficiency = read_positive(r, mem, "efficiency", DIM_FRAC);
+	reader_bound(r, "efficiency", &fabric->efficiency, 0.001, 1);
 	fabric->latency_s = read_number(r, mem, "latency", DIM_S);
 	fabric->hop_s = read_number(r, mem, "hop", DIM_S);
 	fabric->ring_step_s = read_number(r, mem, "ring_step", DIM_S);
@@ -49,8 +50,8 @@ static void read_switch(struct arena *mem, struct reader *outer,
 	r.from = outer->from;
 	read_provenance(&r, mem);
 	fabric->radix = read_need(&r, "radix") ? read_int(&r, "radix", 2, 4096, 2) : 2;
-	fabric->port_bytes_per_s = read_number(&r, mem, "port", DIM_BYTES_PER_S);
-	fabric->switch_item = read_text(&r, "price_item", "");
+	fabric->port_bytes_per_s = read_positive(&r, mem, "port", DIM_BYTES_PER_S);
+	fabric->switch_item = read_name(&r, "price_item", "");
 	fabric->switch_w = read_number(&r, mem, "power", DIM_W);
 	if (!r.failed && fabric->radix % 2)
 		reader_fail(&r, "radix", "should be even");
@@ -69,11 +70,11 @@ static void read_links(struct arena *mem, struct reader *outer,
 	fabric->nic_ports_per_optic = 1;
 	fabric->copper_node = read_bool(&r, "copper_node", false);
 	fabric->copper_leaf = read_bool(&r, "copper_leaf", false);
-	fabric->optic_leaf_item = read_text(&r, "optic_switch_item", "");
-	fabric->optic_node_item = read_text(&r, "optic_node_item", "");
-	fabric->cable_node_item = read_text(&r, "cable_node_item", "");
-	fabric->cable_leaf_item = read_text(&r, "cable_switch_item", "");
-	fabric->nic_item = read_text(&r, "nic_item", "");
+	fabric->optic_leaf_item = read_name(&r, "optic_switch_item", "");
+	fabric->optic_node_item = read_name(&r, "optic_node_item", "");
+	fabric->cable_node_item = read_name(&r, "cable_node_item", "");
+	fabric->cable_leaf_item = read_name(&r, "cable_switch_item", "");
+	fabric->nic_item = read_name(&r, "nic_item", "");
 	outer->failed = !reader_close(&r) || outer->failed;
 }
 
@@ -101,7 +102,7 @@ static bool read_all(struct arena *mem, struct node *map, struct ft_fabric *fabr
 	struct reader r = reader_open(map, err);
 
 	read_provenance(&r, mem);
-	fabric->name = read_text(&r, "name", "");
+	fabric->name = read_name(&r, "name", "");
 	fabric->title = read_text(&r, "title", fabric->name);
 	read_shape(mem, &r, fabric);
 	read_switch(mem, &r, fabric);

@@ -27,8 +27,8 @@ static void read_memory(struct reader *outer, struct arena *mem, struct ft_gpu *
 	r.failed = r.failed || outer->failed;
 	r.from = outer->from;
 	read_provenance(&r, mem);
-	gpu->memory_bytes = read_number(&r, mem, "capacity", DIM_BYTES);
-	gpu->memory_bytes_per_s = read_number(&r, mem, "bandwidth", DIM_BYTES_PER_S);
+	gpu->memory_bytes = read_positive(&r, mem, "capacity", DIM_BYTES);
+	gpu->memory_bytes_per_s = read_positive(&r, mem, "bandwidth", DIM_BYTES_PER_S);
 	outer->failed = !reader_close(&r) || outer->failed;
 }
 
@@ -53,7 +53,7 @@ static void read_power(struct reader *outer, struct arena *mem, struct ft_gpu *g
 	r.from = outer->from;
 	read_provenance(&r, mem);
 	gpu->idle_w = read_number(&r, mem, "idle", DIM_W);
-	gpu->limit_w = read_number(&r, mem, "limit", DIM_W);
+	gpu->limit_w = read_positive(&r, mem, "limit", DIM_W);
 	outer->failed = !reader_close(&r) || outer->failed;
 }
 
@@ -84,6 +84,13 @@ static void read_interference(struct reader *outer, struct arena *mem,
 	gpu->collective_beside_compute =
 		read_number(&r, mem, "collective_beside_compute", DIM_NONE);
 	gpu->copy_beside_gemm = read_number(&r, mem, "copy_beside_gemm", DIM_NONE);
+	reader_bound(&r, "compute_beside_collective", &gpu->compute_beside_collective,
+		     0.01, 1000);
+	reader_bound(&r, "memory_beside_collective", &gpu->memory_beside_collective,
+		     0.01, 1000);
+	reader_bound(&r, "collective_beside_compute", &gpu->collective_beside_compute,
+		     0.01, 1000);
+	reader_bound(&r, "copy_beside_gemm", &gpu->copy_beside_gemm, 0.01, 1000);
 	outer->failed = !reader_close(&r) || outer->failed;
 }
 
@@ -94,9 +101,9 @@ static bool read_profile(const struct node *map, struct arena *mem, struct ft_gp
 
 	read_provenance(&r, mem);
 	gpu->from = r.from;
-	gpu->name = read_text(&r, "name", "");
+	gpu->name = read_name(&r, "name", "");
 	gpu->title = read_text(&r, "title", gpu->name);
-	gpu->vendor = read_text(&r, "vendor", "");
+	gpu->vendor = read_name(&r, "vendor", "");
 	gpu->ranks_per_gpu = read_int(&r, "ranks_per_gpu", 1, LARGEST_CARD, 1);
 	gpu->compute_units = read_int(&r, "compute_units", 1, 1 << 20, 0);
 	read_memory(&r, mem, gpu);

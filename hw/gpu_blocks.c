@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/limits.h"
 #include "base/reader.h"
+#include "base/text.h"
 #include "hw/gpu.h"
 
 static struct reader open_block(struct reader *outer, struct arena *mem,
@@ -37,9 +39,12 @@ static void read_by_dtype(struct reader *outer, struct arena *mem, const char *k
 {
 	struct reader r = open_block(outer, mem, read_node(outer, key));
 
-	for (int d = 0; d < FT_DTYPES; d++)
-		out[d] = read_number_or(&r, mem, ft_dtype_name((enum ft_dtype)d),
-					DIM_FRAC, fallback);
+	for (int d = 0; d < FT_DTYPES; d++) {
+		const char *dtype = ft_dtype_name((enum ft_dtype)d);
+
+		out[d] = read_number_or(&r, mem, dtype, DIM_FRAC, fallback);
+		reader_bound(&r, dtype, &out[d], 0.001, 10);
+	}
 	close_block(&r, outer);
 }
 
@@ -51,12 +56,18 @@ static void read_gemm_model(struct reader *r, struct arena *mem,
 	m->start_s = read_number(r, mem, "start", DIM_S);
 	m->tile_s = read_number(r, mem, "tile_overhead", DIM_S);
 	m->wave_frac = read_number(r, mem, "wave_loss", DIM_FRAC);
-	m->square_frac = read_number(r, mem, "square_tile_rate", DIM_FRAC);
-	m->narrow_frac = read_number(r, mem, "narrow_tile_rate", DIM_FRAC);
-	m->memory_frac = read_number(r, mem, "memory_rate", DIM_FRAC);
+	m->square_frac = read_positive(r, mem, "square_tile_rate", DIM_FRAC);
+	m->narrow_frac = read_positive(r, mem, "narrow_tile_rate", DIM_FRAC);
+	m->memory_frac = read_positive(r, mem, "memory_rate", DIM_FRAC);
 	m->sharpness = read_number(r, mem, "sharpness", DIM_NONE);
 	m->split = read_number(r, mem, "split_cost", DIM_NONE);
 	m->noise = read_number(r, mem, "noise", DIM_FRAC);
+	reader_bound(r, "wave_loss", &m->wave_frac, 0, 1);
+	reader_bound(r, "square_tile_rate", &m->square_frac, 0.01, 10);
+	reader_bound(r, "narrow_tile_rate", &m->narrow_frac, 0.01, 10);
+	reader_bound(r, "memory_rate", &m->memory_frac, 0.01, 10);
+	reader_bound(r, "sharpness", &m->sharpness, 1, 1000);
+	reader_bound(r, "noise", &m->noise, 0, 10);
 	if (!r->failed && m->sharpness.value < 1)
 		reader_fail(r, "sharpness", "should be 1 or more");
 }
@@ -72,6 +83,7 @@ void gpu_read_gemm(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
 	read_by_dtype(&r, mem, "efficiency", 0.6, gpu->gemm_efficiency);
 	read_by_dtype(&r, mem, "sustained", 1, gpu->sustained);
 	gpu->gemm_grouped = read_number_or(&r, mem, "grouped", DIM_NONE, 1.08);
+	reader_bound(&r, "grouped", &gpu->gemm_grouped, 0.01, 100);
 	in = open_block(&r, mem, read_node(&r, "layout"));
 	for (int i = 0; i < FT_LAYOUTS; i++)
 		gpu->gemm_layout[i] = read_number_or(&in, mem, layouts[i], DIM_NONE, 1);
@@ -88,6 +100,10 @@ static void read_passes(struct reader *outer, struct arena *mem, const char *key
 
 	out[0] = read_number(&r, mem, "forward", DIM_NONE);
 	out[1] = read_number(&r, mem, "backward", DIM_NONE);
+	if (!strcmp(key, "efficiency")) {
+		reader_bound(&r, "forward", &out[0], 0.001, 10);
+		reader_bound(&r, "backward", &out[1], 0.001, 10);
+	}
 	close_block(&r, outer);
 }
 
@@ -106,7 +122,8 @@ static void read_impls(struct reader *outer, struct arena *mem, struct ft_gpu *g
 		if (!strcmp(r.map->key[i], "provenance"))
 			continue;
 		impl->name = r.map->key[i];
-		impl->rate = read_number(&r, mem, impl->name, DIM_NONE);
+		impl->rate = read_positive(&r, mem, impl->name, DIM_NONE);
+		reader_bound(&r, impl->name, &impl->rate, 0.001, 100);
 		gpu->n_impls++;
 	}
 	close_block(&r, outer);
@@ -119,14 +136,17 @@ void gpu_read_attention(struct reader *outer, struct arena *mem, struct ft_gpu *
 	struct reader r = open_block(outer, mem, read_need(outer, "attention"));
 
 	gpu->attention_spread = read_number(&r, mem, "spread", DIM_FRAC);
-	gpu->attention_impl = read_text(&r, "impl", "");
+	gpu->attention_impl = read_name(&r, "impl", "");
 	m->start_s = read_number(&r, mem, "start", DIM_S);
 	read_passes(&r, mem, "efficiency", m->efficiency);
 	read_passes(&r, mem, "ramp_tokens", m->ramp);
 	read_passes(&r, mem, "edge_tokens", m->edge);
 	m->wave_frac = read_number(&r, mem, "wave_loss", DIM_FRAC);
-	m->narrow_frac = read_number(&r, mem, "head_dim_64_rate", DIM_FRAC);
-	m->wide_frac = read_number(&r, mem, "head_dim_256_rate", DIM_FRAC);
+	m->narrow_frac = read_positive(&r, mem, "head_dim_64_rate", DIM_FRAC);
+	m->wide_frac = read_positive(&r, mem, "head_dim_256_rate", DIM_FRAC);
+	reader_bound(&r, "wave_loss", &m->wave_frac, 0, 1);
+	reader_bound(&r, "head_dim_64_rate", &m->narrow_frac, 0.01, 10);
+	reader_bound(&r, "head_dim_256_rate", &m->wide_frac, 0.01, 10);
 	read_impls(&r, mem, gpu);
 	read_rows(&r, rows);
 	close_block(&r, outer);
@@ -153,7 +173,8 @@ static void read_curve_rows(struct reader *outer, struct arena *mem,
 		in = open_block(&r, mem, read_node(&r, key));
 		row->row_bytes = strtod(key, &end);
 		row->start_s = read_number(&in, mem, "start", DIM_S);
-		row->bytes_per_s = read_number(&in, mem, "bandwidth", DIM_BYTES_PER_S);
+		row->bytes_per_s =
+			read_positive(&in, mem, "bandwidth", DIM_BYTES_PER_S);
 		if (!in.failed && (*end || !(row->row_bytes > 0) ||
 				   (c->n_rows && row->row_bytes <= row[-1].row_bytes)))
 			reader_fail(&in, NULL,
@@ -173,8 +194,11 @@ static void read_curve(struct reader *outer, struct arena *mem, const char *key,
 
 	c->warm = len > 5 && !strcmp(key + len - 5, ".warm");
 	c->kernel = arena_text_n(mem, key, c->warm ? len - 5 : len);
+	if (!text_is_name(c->kernel))
+		reader_fail(&r, NULL, "'%.70s' " TEXT_NAME_RULE, c->kernel,
+			    (int)LIMIT_NAME_BYTES);
 	c->start_s = read_number(&r, mem, "start", DIM_S);
-	c->bytes_per_s = read_number(&r, mem, "bandwidth", DIM_BYTES_PER_S);
+	c->bytes_per_s = read_positive(&r, mem, "bandwidth", DIM_BYTES_PER_S);
 	c->half_bytes = read_number_or(&r, mem, "half", DIM_BYTES, 0);
 	c->sharpness = read_number_or(&r, mem, "sharpness", DIM_NONE, 1);
 	if (!r.failed && c->sharpness.value < 1)
@@ -185,6 +209,9 @@ static void read_curve(struct reader *outer, struct arena *mem, const char *key,
 		reader_fail(&r, "row_sharpness", "should be 1 or more");
 	read_curve_rows(&r, mem, c);
 	c->traffic = read_number_or(&r, mem, "traffic", DIM_NONE, 2);
+	reader_bound(&r, "traffic", &c->traffic, 0.01, 1000);
+	reader_bound(&r, "sharpness", &c->sharpness, 1, 1000);
+	reader_bound(&r, "row_sharpness", &c->row_sharpness, 1, 1000);
 	close_block(&r, outer);
 }
 
@@ -271,6 +298,7 @@ static void read_scale_up(struct reader *outer, struct arena *mem, const char *k
 	s->bus_bytes_per_s = read_number_or(&r, mem, "bus", DIM_BYTES_PER_S, 0);
 	s->link_bytes_per_s = read_number_or(&r, mem, "link", DIM_BYTES_PER_S, 0);
 	s->efficiency = read_number_or(&r, mem, "efficiency", DIM_FRAC, 1);
+	reader_bound(&r, "efficiency", &s->efficiency, 0.001, 10);
 	s->start_s = read_number(&r, mem, "start", DIM_S);
 	s->n_full = read_int(&r, "ranks", 2, 4096, 8);
 	s->pairs = read_pairs(&r, mem, s->n_full);

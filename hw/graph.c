@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/limits.h"
 #include "base/reader.h"
+#include "base/text.h"
 #include "hw/graph.h"
 
 enum { MOST_SWITCHES = 2048, MOST_NODES = 1 << 24, MOST_NICS = 64 };
@@ -41,7 +43,7 @@ static void read_range(struct reader *r, const char *key, int64_t most,
 static uint32_t read_switch_name(struct reader *r, const char *key,
 				 const struct ft_switch_graph *g)
 {
-	const char *name = read_need(r, key) ? read_text(r, key, "") : "";
+	const char *name = read_need(r, key) ? read_name(r, key, "") : "";
 
 	for (size_t i = 0; i < g->n_switches; i++)
 		if (!strcmp(g->name[i], name))
@@ -114,6 +116,9 @@ static bool read_switches(struct arena *mem, struct reader *r,
 
 		if (v->kind != NODE_SCALAR)
 			return ft_fail(r->err, &v->mark, "a switch is a name");
+		if (!text_is_name(v->text))
+			return ft_fail(r->err, &v->mark, "'%.70s' " TEXT_NAME_RULE,
+				       v->text, (int)LIMIT_NAME_BYTES);
 		for (size_t k = 0; k < i; k++)
 			if (!strcmp(g->name[k], v->text))
 				return ft_fail(r->err, &v->mark,

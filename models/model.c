@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/file.h"
+#include "base/limits.h"
 #include "base/node.h"
 #include "base/text.h"
 #include "models/config.h"
@@ -96,7 +97,7 @@ static const struct ft_provenance *without_provenance(struct arena *mem,
 }
 
 /* The last part of a path, without its ending. */
-static const char *short_name(struct arena *mem, const char *name)
+static char *short_name(struct arena *mem, const char *name)
 {
 	const char *slash = strrchr(name, '/');
 	const char *leaf = slash ? slash + 1 : name;
@@ -107,6 +108,87 @@ static const char *short_name(struct arena *mem, const char *name)
 	else if (text_ends_with(leaf, ".yml"))
 		len -= 4;
 	return arena_text_n(mem, leaf, len);
+}
+
+/* A file may be called anything, so what a name cannot hold becomes a dash; a name
+ * that was given is held to the rule. */
+static bool set_name(struct arena *mem, const struct node *node,
+		     const struct wish *wish, struct ft_model *model,
+		     struct ft_error *err)
+{
+	const struct node *given =
+		node->kind == NODE_MAP ? node_get(node, "name") : node;
+	char *name = short_name(mem, wish->name);
+
+	model->name = name;
+	if (text_is_name(name))
+		return true;
+	if (!wish->path || !strchr(wish->name, '/'))
+		return ft_fail(err, given ? &given->mark : &node->mark,
+			       "'%.70s' " TEXT_NAME_RULE, name, (int)LIMIT_NAME_BYTES);
+	if (strlen(name) > LIMIT_NAME_BYTES)
+		name[LIMIT_NAME_BYTES] = '\0';
+	for (size_t i = 0; name[i]; i++) {
+		char one[2] = { name[i], '\0' };
+
+		if (!text_is_name(one) && (!i || !strchr("._+ -", name[i])))
+			name[i] = i ? '-' : 'x';
+	}
+	return true;
+}
+
+/* A number of a model that is larger than any model's; keys as the map has them. */
+static bool at_most(const struct node *map, const char *key, int64_t value,
+		    int64_t most, struct ft_error *err)
+{
+	const struct node *n = node_get(map, key);
+
+	return value <= most ||
+	       ft_fail(err, n ? &n->mark : &map->mark,
+		       "%s: %lld is larger than %lld, the most that is simulated", key,
+		       (long long)value, (long long)most);
+}
+
+static bool layer_bounded(const struct node *map, const struct ft_layer *l,
+			  struct ft_error *err)
+{
+	const struct {
+		const char *key;
+		int64_t value, most;
+	} bound[] = {
+		{ "num_attention_heads", l->heads, LIMIT_HEADS },
+		{ "num_key_value_heads", l->kv_heads, LIMIT_HEADS },
+		{ "head_dim", l->qk_head_dim, LIMIT_HEAD_DIM },
+		{ "head_dim", l->v_head_dim, LIMIT_HEAD_DIM },
+		{ "q_lora_rank", l->q_lora_rank, LIMIT_HIDDEN },
+		{ "kv_lora_rank", l->kv_lora_rank, LIMIT_HIDDEN },
+		{ "intermediate_size", l->intermediate, LIMIT_MLP },
+		{ "moe_intermediate_size", l->expert_intermediate, LIMIT_MLP },
+		{ "n_shared_experts", l->shared_intermediate, LIMIT_MLP },
+		{ "num_local_experts", l->experts, LIMIT_EXPERTS },
+	};
+
+	for (size_t i = 0; i < sizeof(bound) / sizeof(*bound); i++)
+		if (!at_most(map, bound[i].key, bound[i].value, bound[i].most, err))
+			return false;
+	return true;
+}
+
+static bool bounded(const struct node *map, const struct ft_model *m,
+		    struct ft_error *err)
+{
+	if (!at_most(map, "hidden_size", m->hidden_size, LIMIT_HIDDEN, err) ||
+	    !at_most(map, "num_hidden_layers", m->n_layers, LIMIT_LAYERS, err) ||
+	    !at_most(map, "vocab_size", m->vocab_size, LIMIT_VOCABULARY, err) ||
+	    !at_most(map, "vocab_size_multiple", m->vocab_multiple, LIMIT_VOCABULARY,
+		     err) ||
+	    !at_most(map, "max_position_embeddings", m->max_positions, LIMIT_SEQUENCE,
+		     err))
+		return false;
+	for (int64_t i = 0; i < m->n_layers; i++)
+		if (!layer_bounded(map, &m->layer[i], err))
+			return false;
+	return true;
 }
 
 static bool load(struct arena *mem, const struct node *node, struct ft_model *model,
@@ -137,10 +219,11 @@ static bool load(struct arena *mem, const struct node *node, struct ft_model *mo
 			settle_vocab(mem, over, map);
 		map = node_overlay(mem, map, over);
 	}
-	model->name = short_name(mem, wish.name);
 	model->preset = !wish.path || !file_is_path(wish.name);
 	model->config = map;
-	if (!config_read(mem, family, map, model, err))
+	if (!set_name(mem, node, &wish, model, err))
+		return false;
+	if (!config_read(mem, family, map, model, err) || !bounded(map, model, err))
 		return false;
 	if (!model->from)
 		model->from = without_provenance(mem, &wish);

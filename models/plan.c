@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/limits.h"
 #include "base/reader.h"
 #include "models/stages.h"
 
@@ -20,8 +21,6 @@ struct draft {
 	const struct ft_plan_context *context;
 	struct ft_plan *plan;
 };
-
-enum { MANY = 1 << 30 };
 
 static const char *const sharding_names[] = { "ddp",  "zero1", "zero2",
 					      "fsdp", "hsdp",  "zero3" };
@@ -61,15 +60,16 @@ static void read_sizes(struct draft *d)
 	struct ft_plan *plan = d->plan;
 
 	if (read_need(top, "sequence_length"))
-		plan->sequence = read_int(top, "sequence_length", 1, MANY, 1);
+		plan->sequence = read_int(top, "sequence_length", 1, LIMIT_SEQUENCE, 1);
 	if (read_need(top, "global_batch_size"))
-		plan->global_batch = read_int(top, "global_batch_size", 1, MANY, 1);
-	plan->micro_batch = read_int(top, "micro_batch_size", 1, MANY, 1);
-	plan->tp = read_int(p, "tp", 1, MANY, 1);
-	plan->pp = read_int(p, "pp", 1, MANY, 1);
-	plan->cp = read_int(p, "cp", 1, MANY, 1);
-	plan->ep = read_int(p, "ep", 1, MANY, 1);
-	plan->etp = read_int(p, "etp", 1, MANY, 1);
+		plan->global_batch =
+			read_int(top, "global_batch_size", 1, LIMIT_BATCH, 1);
+	plan->micro_batch = read_int(top, "micro_batch_size", 1, LIMIT_BATCH, 1);
+	plan->tp = read_int(p, "tp", 1, LIMIT_BATCH, 1);
+	plan->pp = read_int(p, "pp", 1, LIMIT_BATCH, 1);
+	plan->cp = read_int(p, "cp", 1, LIMIT_BATCH, 1);
+	plan->ep = read_int(p, "ep", 1, LIMIT_BATCH, 1);
+	plan->etp = read_int(p, "etp", 1, LIMIT_BATCH, 1);
 	plan->vpp = read_int(p, "vpp", 1, 1 << 16, 1);
 	if (plan->pp == 1)
 		plan->vpp = 1; /* nothing to interleave with */
@@ -241,6 +241,15 @@ static bool set_batches(struct draft *d)
 				   (long long)plan->micro_batch, (long long)whole);
 	mine = (plan->global_batch + plan->dp - 1) / plan->dp;
 	plan->micro_batches = (mine + plan->micro_batch - 1) / plan->micro_batch;
+	if ((double)plan->pp * (double)plan->vpp * (double)plan->micro_batches >
+	    LIMIT_CHUNK_RUNS)
+		return reader_fail(
+			&d->top, "global_batch_size",
+			"%lld micro-batches x pp %lld x vpp %lld is too much "
+			"to simulate, at most %d in all; take a larger "
+			"micro_batch_size",
+			(long long)plan->micro_batches, (long long)plan->pp,
+			(long long)plan->vpp, (int)LIMIT_CHUNK_RUNS);
 	plan->last_micro_batch = mine - (plan->micro_batches - 1) * plan->micro_batch;
 	return true;
 }
@@ -279,7 +288,8 @@ static bool set_shard(struct draft *d)
 	struct ft_plan *plan = d->plan;
 	int64_t same = plan->dp * plan->cp;
 	int64_t near = d->context->ranks_per_node / plan->tp;
-	int64_t shard = read_int(&d->top, "shard", 1, MANY, divisor_up_to(same, near));
+	int64_t shard =
+		read_int(&d->top, "shard", 1, LIMIT_BATCH, divisor_up_to(same, near));
 
 	plan->shard = plan->sharding == FT_DDP ? 1 : same;
 	if (plan->sharding != FT_HSDP)

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "base/arena.h"
+#include "base/gnuplot.h"
 #include "foretoken/reports.h"
 #include "reports/plot.h"
 
@@ -40,15 +41,16 @@ static const char *title(struct plot *q, const struct ft_collective_line *l,
 
 /* The rows, a block for each curve; the plot command grows with them. */
 static const char *blocks(struct plot *q, const struct ft_collective_line *l, size_t n,
-			  bool by_gpus)
+			  bool by_gpus, struct ft_error *err)
 {
-	const char *script = arena_printf(
-		q->mem,
-		"set termoption noenhanced\n"
-		"set logscale x 2\nset xlabel '%s'\nset ylabel 'bus bandwidth, "
-		"GB/s'\n%sset key %s top reverse Left\nset yrange [0:*]\nplot ",
-		by_gpus ? "GPUs" : "bytes", by_gpus ? "" : "set format x '%.0b %BB'\n",
-		by_gpus ? "right" : "left");
+	const char *quoted,
+		*script = arena_printf(
+			q->mem,
+			"set logscale x 2\nset xlabel '%s'\nset ylabel 'bus bandwidth, "
+			"GB/s'\n%sset key %s top reverse Left\nset yrange [0:*]\nplot ",
+			by_gpus ? "GPUs" : "bytes",
+			by_gpus ? "" : "set format x '%.0b %BB'\n",
+			by_gpus ? "right" : "left");
 	size_t curve = 0;
 
 	for (size_t i = 0; i < n; i++) {
@@ -61,11 +63,13 @@ static const char *blocks(struct plot *q, const struct ft_collective_line *l, si
 		fprintf(q->data.out, "%s# %s: %s, GB/s\n", i ? "\n\n" : "",
 			title(q, &l[i], by_gpus), by_gpus ? "GPUs" : "bytes");
 		put_curve(q, l, i, n, by_gpus);
+		quoted = gnuplot_quote(q->mem, title(q, &l[i], by_gpus), err);
+		if (!quoted)
+			return NULL;
 		script = arena_printf(q->mem,
 				      "%s%sdat index %zu using 1:2 with "
-				      "linespoints lw 2 pt 7 ps 0.5 title '%s'",
-				      script, curve ? ", " : "", curve,
-				      title(q, &l[i], by_gpus));
+				      "linespoints lw 2 pt 7 ps 0.5 title %s",
+				      script, curve ? ", " : "", curve, quoted);
 		curve++;
 	}
 	return script;
@@ -78,7 +82,7 @@ static bool draw(struct arena *mem, const char *dir, const char *name,
 	struct plot q;
 
 	return plot_begin(&q, mem, dir, name, err) &&
-	       plot_draw(&q, blocks(&q, line, n, by_gpus), 440, err);
+	       plot_draw(&q, blocks(&q, line, n, by_gpus, err), 440, err);
 }
 
 bool ft_report_collectives_plot(const char *dir, const struct ft_collective_line *line,

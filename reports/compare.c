@@ -8,7 +8,8 @@
 
 enum { MOST_BESIDE = 256 };
 
-static struct table open_beside(FILE *out, const char *first, const struct ft_answers *a)
+static struct table open_beside(FILE *out, const char *first,
+				const struct ft_answers *a)
 {
 	const char *names[MOST_BESIDE + 1] = { first };
 
@@ -99,9 +100,9 @@ static void beside_row(struct table *t, const struct ft_answers *a, const char *
 	table_row(t);
 	table_put(t, "%s%s%s", label, as.unit[0] ? ", " : "", as.unit);
 	for (size_t i = 0; i < a->n; i++)
-		table_put(t, "%s",
-			  shown_number(&as, ft_outcome_at(&a->outcome[i], offset),
-				       text));
+		table_put(
+			t, "%s",
+			shown_number(&as, ft_outcome_at(&a->outcome[i], offset), text));
 }
 
 static void answers_beside(FILE *out, const struct ft_answers *a)
@@ -158,4 +159,3 @@ void ft_report_compare(FILE *out, const struct ft_answers *a)
 		why(out, a, i);
 	ft_settings_free(all);
 }
-

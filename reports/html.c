@@ -22,6 +22,7 @@ struct page {
 	const struct ft_answers *a;
 };
 
+/* The one way of a text that is not ours into the page. */
 static void text(FILE *out, const char *s)
 {
 	for (; *s; s++)
@@ -37,6 +38,9 @@ static void text(FILE *out, const char *s)
 			break;
 		case '"':
 			fputs("&quot;", out);
+			break;
+		case '\'':
+			fputs("&#39;", out);
 			break;
 		default:
 			putc(*s, out);
@@ -326,7 +330,7 @@ static bool picture(struct page *p, const char *alt, const char *svg)
 	return true;
 }
 
-static void exact(struct page *p)
+static bool exact(struct page *p, struct ft_error *err)
 {
 	json_t *list = json_array();
 	char *dump;
@@ -337,10 +341,16 @@ static void exact(struct page *p)
 							    p->a->label[i]));
 	dump = json_dumps(list,
 			  JSON_COMPACT | JSON_REAL_PRECISION(12) | JSON_ESCAPE_SLASH);
-	fprintf(p->out, "<script type=\"application/json\" id=\"answer\">%s</script>\n",
-		dump ? dump : "[]");
+	fputs("<script type=\"application/json\" id=\"answer\">", p->out);
+	for (const char *s = dump; s && *s; s++) /* a < stands in strings alone */
+		if (*s == '<')
+			fputs("\\u003c", p->out);
+		else
+			putc(*s, p->out);
+	fputs("</script>\n", p->out);
 	free(dump);
 	json_decref(list);
+	return dump != NULL || ft_fail(err, NULL, "out of memory");
 }
 
 static bool body(struct page *p, const char *dir, struct ft_error *err)
@@ -370,8 +380,7 @@ static bool body(struct page *p, const char *dir, struct ft_error *err)
 			     plot_sensitivity(&q, i, err)))
 			return false;
 	sources(p);
-	exact(p);
-	return true;
+	return exact(p, err);
 }
 
 bool ft_report_html(const char *dir, const struct ft_answers *answers,

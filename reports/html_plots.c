@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/gnuplot.h"
 #include "base/node.h"
 #include "reports/plot.h"
 
@@ -31,9 +32,9 @@ char *plot_breakdown(struct plots *p, struct ft_error *err)
 	for (size_t i = 0; i < p->a->n; i++) {
 		const struct ft_breakdown *b = &p->a->outcome[i].breakdown;
 
-		fprintf(q.data.out, "\"%s\" %.9g %.9g %.9g %.9g %.9g\n", label(p, i),
-			b->compute_s, b->optimizer_s, b->exposed_communication_s,
-			b->bubble_s, b->host_s);
+		fprintf(q.data.out, "%s %.9g %.9g %.9g %.9g %.9g\n",
+			gnuplot_cell(p->mem, label(p, i)), b->compute_s, b->optimizer_s,
+			b->exposed_communication_s, b->bubble_s, b->host_s);
 	}
 	return plot_draw(
 		&q,
@@ -85,12 +86,14 @@ char *plot_scaling(struct plots *p, struct ft_error *err)
 		"set logscale x 2\nset logscale y 10\nset xlabel 'GPUs'\nset ylabel "
 		"'tokens/s'\nset format y '%.0s%c'\n"
 		"set key left top reverse Left\nset grid xtics\nplot ";
+	const char *quoted;
 	struct plot q;
 
 	if (!plot_begin(&q, p->mem, p->dir, "scaling", err))
 		return NULL;
 	for (size_t i = 0; i < p->a->n; i++) {
-		fprintf(q.data.out, "# %s: GPUs, tokens/s, ideal\n", label(p, i));
+		fprintf(q.data.out, "# %s: GPUs, tokens/s, ideal\n",
+			gnuplot_cell(p->mem, label(p, i)));
 		for (double t = 0.125; t <= 4; t *= 2) {
 			double tokens = tokens_at(p->a->scenario[i], t);
 
@@ -100,12 +103,17 @@ char *plot_scaling(struct plots *p, struct ft_error *err)
 					tokens, t * p->a->outcome[i].tokens_per_s);
 		}
 		fputs("\n\n", q.data.out);
+		quoted = gnuplot_quote(p->mem, label(p, i), err);
+		if (!quoted) {
+			file_abandon(&q.data);
+			return NULL;
+		}
 		script = arena_printf(
 			p->mem,
 			"%s%sdat index %zu using 1:2 with "
-			"linespoints ls %zu lw 2 pt 7 title '%s', '' index %zu "
+			"linespoints ls %zu lw 2 pt 7 title %s, '' index %zu "
 			"using 1:3 with lines ls 6 dt 2 notitle",
-			script, i ? ", " : "", i, i % 5 + 1, label(p, i), i);
+			script, i ? ", " : "", i, i % 5 + 1, quoted, i);
 	}
 	return plot_draw(&q, script, 400, err);
 }
@@ -121,7 +129,8 @@ char *plot_cost(struct plots *p, struct ft_error *err)
 		const struct ft_cost *c = &p->a->outcome[i].cost;
 		double per = c->usd_per_million_tokens / c->usd_per_gpu_hour;
 
-		fprintf(q.data.out, "\"%s\" %.9g %.9g %.9g %.9g\n", label(p, i),
+		fprintf(q.data.out, "%s %.9g %.9g %.9g %.9g\n",
+			gnuplot_cell(p->mem, label(p, i)),
 			per * c->capital_usd_per_gpu_hour,
 			per * c->colocation_usd_per_gpu_hour,
 			per * c->electricity_usd_per_gpu_hour,
@@ -215,11 +224,12 @@ char *plot_sensitivity(struct plots *p, size_t i, struct ft_error *err)
 	double base = p->a->outcome[i].cost.usd_per_million_tokens;
 	struct swing w[8];
 	size_t n = swings(p->a->scenario[i], &p->a->outcome[i], w);
+	const char *title = gnuplot_quote(p->mem, label(p, i), err);
 	struct plot q;
 
 	qsort(w, n, sizeof(*w), by_width);
-	if (!plot_begin(&q, p->mem, p->dir, arena_printf(p->mem, "sensitivity-%zu", i),
-			err))
+	if (!title || !plot_begin(&q, p->mem, p->dir,
+				  arena_printf(p->mem, "sensitivity-%zu", i), err))
 		return NULL;
 	for (size_t k = 0; k < n; k++)
 		fprintf(q.data.out, "%zu \"%s\" %.9g %.9g\n", k, w[k].name, w[k].low,
@@ -228,13 +238,13 @@ char *plot_sensitivity(struct plots *p, size_t i, struct ft_error *err)
 		&q,
 		arena_printf(
 			p->mem,
-			"set title '%s'\nset xlabel 'USD per million tokens'\n"
+			"set title %s\nset xlabel 'USD per million tokens'\n"
 			"set style fill solid 0.95 noborder\nset yrange [-0.7:%zu - 0.3]\n"
 			"unset key\nset grid xtics noytics\nbase = %.9g\n"
 			"set arrow from base, graph 0 to base, graph 1 nohead lc rgb "
 			"'#333333'\nplot dat using (base):1:(base < $3 ? base : $3):(base)"
 			":($1-0.3):($1+0.3):ytic(2) with boxxyerror ls 4, '' using "
 			"(base):1:(base):($4):($1-0.3):($1+0.3) with boxxyerror ls 2",
-			label(p, i), n, base),
+			title, n, base),
 		320, err);
 }

@@ -72,17 +72,22 @@ bool ft_report_list(FILE *out, const char *kind, bool json, struct ft_error *err
 			       "'%.40s' is not one of gpus, nodes, "
 			       "fabrics, models, stacks, prices",
 			       kind);
-	name = file_list(&mem, folder, &n);
+	name = file_list(&mem, folder, &n, err);
+	ok = name != NULL;
 	if (json)
 		list = json_array();
 	else
 		t = table_open(out, heads, 5);
 	for (size_t i = 0; ok && i < n; i++)
 		ok = one(&mem, folder, name[i], &t, list, err);
-	if (!json)
+	if (!json && ok)
 		table_close(&t);
+	else if (!json)
+		table_drop(&t);
 	else if (ok)
 		json_print(out, list);
+	else
+		json_decref(list);
 	arena_release(&mem);
 	return ok;
 }

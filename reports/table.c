@@ -1,17 +1,20 @@
 /* reports/table.c - columns and cells handed to libsmartcols */
 #include "reports/table.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 
 #include <libsmartcols.h>
+
+#include "base/arena.h"
 
 struct table table_open(FILE *out, const char *const *names, size_t n)
 {
 	struct table t = { .table = scols_new_table() };
 
 	if (!t.table)
-		abort();
+		out_of_memory();
 	scols_table_set_stream(t.table, out);
 	scols_table_enable_nowrap(t.table, 1);
 	scols_table_set_termforce(t.table, SCOLS_TERMFORCE_NEVER);
@@ -20,8 +23,9 @@ struct table table_open(FILE *out, const char *const *names, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		int right = names[i][0] == '>';
 
-		scols_table_new_column(t.table, names[i] + right, 0,
-				       right ? SCOLS_FL_RIGHT : 0);
+		if (!scols_table_new_column(t.table, names[i] + right, 0,
+					    right ? SCOLS_FL_RIGHT : 0))
+			out_of_memory();
 	}
 	return t;
 }
@@ -31,7 +35,7 @@ void table_row(struct table *t)
 	t->line = scols_table_new_line(t->table, NULL);
 	t->column = 0;
 	if (!t->line)
-		abort();
+		out_of_memory();
 }
 
 void table_put(struct table *t, const char *fmt, ...)
@@ -42,12 +46,20 @@ void table_put(struct table *t, const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
-	scols_line_set_data(t->line, t->column++, text);
+	if (scols_line_set_data(t->line, t->column++, text))
+		out_of_memory();
 }
 
 void table_close(struct table *t)
 {
-	scols_print_table(t->table);
+	/* a stream that does not take it says so when the program ends */
+	if (scols_print_table(t->table) == -ENOMEM)
+		out_of_memory();
+	table_drop(t);
+}
+
+void table_drop(struct table *t)
+{
 	scols_unref_table(t->table);
 	t->table = NULL;
 }

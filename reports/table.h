@@ -28,6 +28,9 @@ void table_row(struct table *t);
 /* The next cell of the row. */
 void table_put(struct table *t, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
-void table_close(struct table *t); /* prints, and frees */
+void table_close(struct table *t);
+
+/* Nothing is printed. */
+void table_drop(struct table *t); /* prints, and frees */
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/limits.h"
 #include "sim/timeline.h"
 
 static struct stream *container_of_run(struct running *run)
@@ -252,7 +253,9 @@ static void count(struct engine *e, struct stream *s)
 	const struct engine_part *p = &e->in->part[s->part];
 
 	if (p->pipeline == 0) {
-		e->out->work_time[op->work] += e->q.now - s->began;
+		ft_ps *sum = &e->out->work_time[op->work], t = e->q.now - s->began;
+
+		*sum = t > INT64_MAX - *sum ? INT64_MAX : *sum + t;
 		e->out->work_count[op->work]++;
 	}
 	if (e->in->timeline)
@@ -297,6 +300,64 @@ static void finish(struct engine *e, struct stream *s)
 		deliver(e, s);
 	note_over(e, r);
 	rephase(e, r);
+}
+
+/* ---- bounds ----------------------------------------------------------------------- */
+
+/* What all parts are to run, once. */
+static double ops_of(const struct engine_input *in)
+{
+	double n = 0;
+
+	for (size_t p = 0; p < in->n_parts; p++) {
+		const struct ft_graph *g = in->part[p].job->graph;
+		const struct ft_class *c = &g->class[in->part[p].class];
+
+		for (size_t i = 0; i < c->n_calls; i++) {
+			size_t ops = g->segment[c->call[i].segment].n_ops;
+
+			n += (double)(ops ? ops : 1) * c->call[i].repeat;
+		}
+	}
+	return n;
+}
+
+static bool small_enough(const struct engine_input *in, struct ft_error *err)
+{
+	double n = ops_of(in);
+
+	if (n > LIMIT_STEP_OPS)
+		return ft_fail(err, NULL,
+			       "a step of %.0f operations is too much to simulate, at "
+			       "most %d; use larger or fewer micro-batches",
+			       n, (int)LIMIT_STEP_OPS);
+	return !in->timeline || n <= LIMIT_TIMELINE_OPS ||
+	       ft_fail(err, NULL,
+		       "a step of %.0f operations is too much to draw, at most %d; "
+		       "use fewer micro-batches for a timeline",
+		       n, (int)LIMIT_TIMELINE_OPS);
+}
+
+/* Has it gone on for too long? */
+static bool beyond(const struct engine *e, struct ft_error *err)
+{
+	bool late = e->q.now > FT_PS_LONGEST;
+
+	for (size_t p = 0; p < e->in->n_parts; p++)
+		late |= e->rank[p].host_now > FT_PS_LONGEST;
+	if (late)
+		ft_fail(err, NULL, "a step takes longer than %d days",
+			(int)LIMIT_STEP_DAYS);
+	else if (e->crowded)
+		ft_fail(err, NULL, "more than %d operations wait on one stream",
+			(int)LIMIT_STREAM_OPS);
+	else if (e->out->events >= LIMIT_STEP_EVENTS)
+		ft_fail(err, NULL,
+			"a step of more than %d events is too much to simulate",
+			(int)LIMIT_STEP_EVENTS);
+	else
+		return false;
+	return true;
 }
 
 /* ---- the whole ----------------------------------------------------------------- */
@@ -358,8 +419,11 @@ bool engine_run(struct arena *mem, const struct engine_input *in,
 	struct engine e = { .mem = mem, .in = in, .out = out };
 	struct event *ev;
 
+	if (!small_enough(in, err))
+		return false;
 	begin(&e);
-	while (e.n_going && (ev = evq_take(&e.q))) {
+	while (e.n_going && e.q.now <= FT_PS_LONGEST && !e.crowded &&
+	       out->events < LIMIT_STEP_EVENTS && (ev = evq_take(&e.q))) {
 		struct stream *s = (struct stream *)ev;
 		struct rank *r = &e.rank[s->part];
 
@@ -372,7 +436,7 @@ bool engine_run(struct arena *mem, const struct engine_input *in,
 			rephase(&e, r);
 		}
 	}
-	if (stuck(&e, err))
+	if (beyond(&e, err) || stuck(&e, err))
 		return false;
 	collect(&e);
 	return true;

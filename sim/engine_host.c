@@ -2,6 +2,7 @@
 #include "sim/engine_state.h"
 
 #include "base/arena.h"
+#include "base/limits.h"
 #include "sim/timeline.h"
 
 enum { QUEUE_DEPTH = 1024 };
@@ -26,6 +27,10 @@ static void enqueue(struct engine *e, struct rank *r, const struct ft_op *op, ft
 	struct entry *in;
 	int n = 0;
 
+	if (s->launched - s->completed >= LIMIT_STREAM_OPS) {
+		e->crowded = true;
+		return;
+	}
 	if (s->launched - s->completed == s->cap) {
 		struct entry *ring = ARENA_ARRAY(e->mem, 2 * s->cap, struct entry);
 
@@ -58,7 +63,7 @@ static void launch_call(struct engine *e, struct rank *r, uint32_t segment)
 	const ft_ps *offset = job->host + job->host_begin[segment];
 	bool free_host = job->host_free;
 
-	for (size_t i = 0; i < seg->n_ops; i++)
+	for (size_t i = 0; i < seg->n_ops && !e->crowded; i++)
 		enqueue(e, r, &seg->op[i], r->host_now + (free_host ? 0 : offset[i]));
 	if (!free_host)
 		r->host_now += job->host_total[segment];
@@ -74,7 +79,8 @@ void engine_launch(struct engine *e, struct rank *r)
 		r->host_now = e->q.now;
 	if (p->job->again && r->queued && !r->next_call && !r->repeat_done)
 		return; /* the next step begins when this one is over */
-	while (r->next_call < c->n_calls) {
+	while (r->next_call < c->n_calls && !e->crowded &&
+	       r->host_now <= FT_PS_LONGEST) {
 		r->host_blocked = s->launched - s->completed > QUEUE_DEPTH;
 		if (r->host_blocked)
 			return;

@@ -60,6 +60,7 @@ struct engine {
 	struct stream **tied; /* [n_pipelines] a tied embedding's first arrival */
 	uint32_t *team_of, *team_begin; /* parts by team, where each team's begin */
 	size_t n_going;			/* parts that are to end and have not */
+	bool crowded;			/* more waits on a stream than may */
 };
 
 static inline const struct engine_part *part_of(const struct engine *e,

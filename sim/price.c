@@ -260,7 +260,8 @@ struct cost *job_slowed(const struct job *s, size_t class, double speed_frac)
 	memcpy(c, s->cost[class], n * sizeof(*c));
 	for (size_t i = 0; i < n; i++)
 		if (s->graph->work[i].kind != FT_COMMUNICATION)
-			c[i].duration = (ft_ps)((double)c[i].duration / speed_frac);
+			c[i].duration =
+				ft_ps_from_double((double)c[i].duration / speed_frac);
 	return c;
 }
 
@@ -307,6 +308,12 @@ static void host_offsets(const struct job *s, struct engine_job *in)
 	in->host_total = total;
 }
 
+/* t + n each, at most FT_PS_LONGEST. */
+static ft_ps run_times(ft_ps t, ft_ps each, uint32_t n)
+{
+	return each && n > (FT_PS_LONGEST - t) / each ? FT_PS_LONGEST : t + n * each;
+}
+
 ft_ps job_host_longest(const struct job *s)
 {
 	const struct ft_graph *g = s->graph;
@@ -317,8 +324,8 @@ ft_ps job_host_longest(const struct job *s)
 		ft_ps t = 0;
 
 		for (size_t i = 0; i < g->class[c].n_calls; i++)
-			t += total[g->class[c].call[i].segment] *
-			     g->class[c].call[i].repeat;
+			t = run_times(t, total[g->class[c].call[i].segment],
+				      g->class[c].call[i].repeat);
 		if (t > longest)
 			longest = t;
 	}

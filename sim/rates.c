@@ -27,7 +27,7 @@ ft_ps running_change(struct running *r, ft_ps now, double rate)
 		r->left = 0;
 	r->at = now;
 	r->rate = rate;
-	return now + (ft_ps)ceil(r->left / rate);
+	return now + ft_ps_from_double(ceil(r->left / rate));
 }
 
 void rates_init(struct rates *s, struct arena *mem, size_t n_parts, size_t n_links)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/limits.h"
 #include "foretoken/sim.h"
 #include "sim/engine.h"
 #include "sim/job.h"
@@ -289,6 +290,11 @@ static bool simulate(struct setting *s, const struct ft_sim_job *const *given,
 	if (s->job[0].engine.host_free)
 		host = job_host_longest(&s->job[0]);
 	run->step = host > out.end ? host : out.end;
+	if (run->step >= FT_PS_LONGEST)
+		return ft_fail(err, NULL, "a step takes longer than %d days",
+			       (int)LIMIT_STEP_DAYS);
+	if (run->step <= 0)
+		return ft_fail(err, NULL, "a step of no time: nothing runs in it");
 	run->events = out.events;
 	note_parts(s, &in, &out, run);
 	result_fill(&s->job[0], &out, run->step - out.end, run);

@@ -121,7 +121,7 @@ static bool read_stack(const struct node *node, struct whole *w, const char *nam
 	struct reader r = reader_open(node, err);
 	const struct node *layout, *rates;
 
-	s->name = read_text(&r, "name", name);
+	s->name = read_name(&r, "name", name);
 	s->title = read_text(&r, "title", s->name);
 	reader_allow(&r, "extends");
 	read_provenance(&r, &w->mem);

@@ -40,8 +40,7 @@ static void put(struct whole *w, const char *path, const struct ft_scenario *con
 	if (known(w, path))
 		return;
 	if (w->settings.n == w->cap)
-		w->settings.setting =
-			ARENA_GROW(&w->mem, w->settings.setting, &w->cap);
+		w->settings.setting = ARENA_GROW(&w->mem, w->settings.setting, &w->cap);
 	x = &w->settings.setting[w->settings.n++];
 	x->key = path;
 	x->value = ARENA_ARRAY(&w->mem, n, const char *);
@@ -132,7 +131,8 @@ void ft_labels_free(const char **labels)
 
 	if (!labels)
 		return;
-	mem = ((struct labels *)(void *)((char *)labels - offsetof(struct labels, label)))
+	mem = ((struct labels *)(void *)((char *)labels -
+					 offsetof(struct labels, label)))
 		      ->mem;
 	arena_release(&mem);
 }

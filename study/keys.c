@@ -69,8 +69,8 @@ VALUE(prices, s->prices->name)
 VALUE(horizon, exact(mem, s->terms.horizon_years, " y"))
 VALUE(capital, exact(mem, s->terms.cost_of_capital_frac, ""))
 VALUE(residual, exact(mem, s->terms.residual_frac, ""))
-VALUE(electricity, exact(mem, ft_cost_electricity_usd_per_kwh(&s->terms, s->prices),
-			 " USD/kWh"))
+VALUE(electricity,
+      exact(mem, ft_cost_electricity_usd_per_kwh(&s->terms, s->prices), " USD/kWh"))
 VALUE(pue, exact(mem, s->terms.pue, ""))
 VALUE(utilization, exact(mem, s->terms.utilization_frac, ""))
 VALUE(goodput, s->terms.goodput > 0 ? exact(mem, s->terms.goodput, "") : "auto")
@@ -145,7 +145,8 @@ struct node *scenario_resolve(struct arena *mem, const struct ft_scenario *s, bo
 			 node_overlay(mem, NULL, model_of(s)));
 	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
 		const struct scenario_key *k = &keys[i];
-		bool work = !strncmp(k->path, "training", 8) || !strcmp(k->path, "stack");
+		bool work =
+			!strncmp(k->path, "training", 8) || !strcmp(k->path, "stack");
 		bool given = !node_is_null(node_path(s->given, k->path));
 		const char *text;
 

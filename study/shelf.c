@@ -79,12 +79,14 @@ static void *put(struct ft_shelf *s, enum kind kind, const char *key, void *part
 	return part;
 }
 
+enum { MOST_KEYS = 16 }; /* a cluster's; more are refused when it is loaded */
+
 /* A map of scalars as one text; NULL when it is anything else. */
 static char *key_of(struct arena *mem, const struct node *node, int rows)
 {
 	char *key = arena_printf(mem, "rows=%d;", rows);
 
-	if (node->kind != NODE_MAP)
+	if (node->kind != NODE_MAP || node->n > MOST_KEYS)
 		return NULL;
 	for (size_t i = 0; i < node->n; i++) {
 		if (node->item[i]->kind != NODE_SCALAR)

@@ -222,7 +222,7 @@ static void one(struct job *j, struct ft_shelf *shelf, const char **sets,
 	struct ft_error why;
 	struct ft_scenario *s =
 		scenario_load(shelf, j->sweep->scenario, sets, n, &seen, &why);
-	bool ok = false;
+	bool ok = false, kept;
 
 	digest_hex(&seen.digest, row.key);
 	if (seen.parts_read && there_already(j, row.key)) {
@@ -232,14 +232,15 @@ static void one(struct job *j, struct ft_shelf *shelf, const char **sets,
 	if (s)
 		ok = ft_study_simulate(s, NULL, NULL, &row.outcome, &why);
 	row.error = ok ? NULL : why.text;
+	kept = seen.parts_read && (ok || !why.of_system);
 	pthread_mutex_lock(&j->lock);
-	if (seen.parts_read)
+	if (kept)
 		hand_over(j, &row, s, sets, n);
 	if (!ok)
 		note_error(j->result, text, &why);
 	j->result->done += ok;
-	j->result->failed += !ok && seen.parts_read;
-	j->result->unread += !seen.parts_read;
+	j->result->failed += !ok && kept;
+	j->result->unread += !kept;
 	j->finished++;
 	pthread_mutex_unlock(&j->lock);
 	if (ok)

@@ -65,8 +65,9 @@ static bool whole(struct sweep_db *d, struct ft_error *err)
 	if (!ok)
 		db_fail(d, err);
 	else if (strcmp((const char *)sqlite3_column_text(q, 0), "ok"))
-		ok = refuse(d, err, "is damaged; take another file, or mend it with "
-				    "sqlite3's .recover");
+		ok = refuse(d, err,
+			    "is damaged; take another file, or mend it with "
+			    "sqlite3's .recover");
 	sqlite3_finalize(q);
 	return ok;
 }
@@ -84,12 +85,14 @@ static bool ours(struct sweep_db *d, struct ft_error *err)
 	if (!tables && !application)
 		return true;
 	if (application != APPLICATION)
-		return refuse(d, err, "is the database of another program, or a sweep "
-				      "of foretoken before its version 2; take another "
-				      "file");
+		return refuse(d, err,
+			      "is the database of another program, or a sweep "
+			      "of foretoken before its version 2; take another "
+			      "file");
 	if (version != SCHEMA)
-		return refuse(d, err, "holds a sweep of another version of foretoken; "
-				      "take another file");
+		return refuse(d, err,
+			      "holds a sweep of another version of foretoken; "
+			      "take another file");
 	return true;
 }
 
@@ -120,12 +123,13 @@ static const char *schema(struct arena *mem)
 	size_t n = ft_outcome_fields(&f);
 	sqlite3_str *sql = sqlite3_str_new(NULL);
 
-	sqlite3_str_appendf(sql,
-			    "PRAGMA application_id=%d; PRAGMA user_version=%d;"
-			    "CREATE TABLE IF NOT EXISTS runs (key TEXT PRIMARY KEY, "
-			    "scenario TEXT NOT NULL, label TEXT, settings TEXT NOT NULL, "
-			    "version TEXT NOT NULL, error TEXT, fits INTEGER",
-			    APPLICATION, SCHEMA);
+	sqlite3_str_appendf(
+		sql,
+		"PRAGMA application_id=%d; PRAGMA user_version=%d;"
+		"CREATE TABLE IF NOT EXISTS runs (key TEXT PRIMARY KEY, "
+		"scenario TEXT NOT NULL, label TEXT, settings TEXT NOT NULL, "
+		"version TEXT NOT NULL, error TEXT, fits INTEGER",
+		APPLICATION, SCHEMA);
 	for (size_t i = 0; i < n; i++) {
 		const char *name = column_of(mem, f[i].key);
 

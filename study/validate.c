@@ -152,11 +152,18 @@ bool validate_steps(struct tally *t, const struct csv *rows,
 	if (!step_columns_known(t, rows, err))
 		return false;
 	for (size_t i = 0; i < rows->n_rows; i++) {
-		struct ft_error why;
+		struct ft_error why = { 0 };
+
+		bool ok;
 
 		if (progress.tell)
 			progress.tell(progress.context, i, i, rows->n_rows);
-		if (!one_step(t, rows, i, &why))
+		ok = one_step(t, rows, i, &why);
+		if (!ok && why.of_system) {
+			*err = why;
+			return false;
+		}
+		if (!ok)
 			tally_failure(t, row_id(t, rows, i), &why);
 	}
 	if (progress.tell)

@@ -176,9 +176,9 @@ static void every_book_prices_everything(void **state)
 	struct arena mem = { 0 };
 	struct ft_error err;
 	size_t n_books, n_nodes, n_fabrics;
-	const char **book = file_list(&mem, "cost/prices", &n_books);
-	const char **node = file_list(&mem, "hw/nodes", &n_nodes);
-	const char **fabric = file_list(&mem, "hw/fabrics", &n_fabrics);
+	const char **book = file_list(&mem, "cost/prices", &n_books, &err);
+	const char **node = file_list(&mem, "hw/nodes", &n_nodes, &err);
+	const char **fabric = file_list(&mem, "hw/fabrics", &n_fabrics, &err);
 
 	(void)state;
 	assert_true(n_books >= 4);

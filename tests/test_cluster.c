@@ -168,7 +168,7 @@ static void every_node_and_fabric_loads(void **state)
 	struct arena mem = { 0 };
 	struct ft_error err;
 	size_t n;
-	const char **name = file_list(&mem, "hw/nodes", &n);
+	const char **name = file_list(&mem, "hw/nodes", &n, &err);
 
 	(void)state;
 	assert_true(n >= 14);
@@ -185,7 +185,7 @@ static void every_node_and_fabric_loads(void **state)
 		ft_fabric_free(fabric);
 		ft_node_free(node);
 	}
-	name = file_list(&mem, "hw/fabrics", &n);
+	name = file_list(&mem, "hw/fabrics", &n, &err);
 	assert_true(n >= 14);
 	for (size_t i = 0; i < n; i++) {
 		struct ft_fabric *fabric = ft_fabric_load(name[i], NULL, &err);

@@ -214,7 +214,7 @@ static void text_reads_back_the_same(void **state)
 		ok_or_say(file_begin(&f, path, &err), err);
 		fwrite(a, 1, na, f.out);
 		ok_or_say(file_commit(&f, &err), err);
-		back = ft_graph_read(path, &err);
+		back = ft_graph_read(path, 0, &err);
 		ok_or_say(back, err);
 		b = text_of(back, &nb);
 		assert_int_equal(na, nb);
@@ -246,6 +246,38 @@ static void bad_graph_text_has_line_and_column(void **state)
 		{ "graph 1\nclass c ranks=1\n  call 7 x1\n", 3, "no such" },
 		{ "graph 1\n", 2, "no class" },
 		{ "graph 1\ntokens nan\n", 2, "number" },
+		{ "graph 1\ntokens 0\n", 2, "not between" },
+		{ "graph 1\ntokens -1\n", 2, "not between" },
+		{ "graph 1\ntokens 1e300\n", 2, "not between" },
+		{ "graph 1\nhost perhaps\n", 2, "host ahead, or host waits" },
+		{ "graph 1\ngroup dp size=9223372036854775807\n", 2, "not between" },
+		{ "graph 1\ngroup dp size=2 stride=9223372036854775807\n", 2,
+		  "not between" },
+		{ "graph 1\ngroup dp size=9\n", 2, "not between 1 and 8" },
+		{ "graph 1\ngroup dp size=5 stride=2\n", 2, "does not fit 8 ranks" },
+		{ "graph 1\nwork 0 memory x dtype=bf16 kernel=k bytes=-1e12\n", 2,
+		  "not between" },
+		{ "graph 1\nwork 0 memory x dtype=bf16 kernel=k bytes=1e308\n", 2,
+		  "not between" },
+		{ "graph 1\nwork 0 gemm x dtype=bf16 layout=forward "
+		  "m=9223372036854775807 n=1 k=1\n",
+		  2, "not between" },
+		{ "graph 1\nwork 0 gemm x dtype=bf16 layout=forward m=1000000000 "
+		  "n=1000000000 k=1000\n",
+		  2, "multiplications" },
+		{ "graph 1\nwork 0 memory x dtype=bf16 kernel=k bytes=1 warm=yes\n", 2,
+		  "true or false" },
+		{ "graph 1\nsegment 0 a\nhost launch -1e9\n", 3, "not between" },
+		{ "graph 1\nclass c ranks=0\n", 2, "not between" },
+		{ "graph 1\nclass c ranks=-1\n", 2, "not between" },
+		{ "graph 1\ntokens 1\nclass c ranks=8\n", 3, "calls nothing" },
+		{ "graph 1\nsegment 0 a\nclass c ranks=8\ncall 0 x0\n", 4,
+		  "not between" },
+		{ "graph 1\nsegment 0 a\nclass c ranks=8\ncall 0 x99999999999\n", 4,
+		  "not between" },
+		{ "graph 1\nsegment 0 a\nclass c ranks=8\ncall 0 x1\n", 5, "tokens" },
+		{ "graph 1\ntokens 1\nsegment 0 a\nclass c ranks=7\ncall 0 x1\n", 4,
+		  "7 ranks together, the cluster 8" },
 	};
 	const char *path = "/tmp/foretoken-test-bad.graph";
 
@@ -256,7 +288,7 @@ static void bad_graph_text_has_line_and_column(void **state)
 
 		fputs(cases[i].text, f);
 		fclose(f);
-		assert_null(ft_graph_read(path, &err));
+		assert_null(ft_graph_read(path, 8, &err));
 		assert_int_equal(err.line, cases[i].line);
 		if (!strstr(err.text, cases[i].says))
 			fail_msg("%s", err.text);

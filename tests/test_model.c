@@ -252,7 +252,8 @@ static void every_preset_loads_and_says_where_it_is_from(void **state)
 {
 	struct arena mem = { 0 };
 	size_t n;
-	const char **name = file_list(&mem, "models", &n);
+	struct ft_error err;
+	const char **name = file_list(&mem, "models", &n, &err);
 
 	(void)state;
 	assert_true(n >= 39);

@@ -150,6 +150,105 @@ static void a_store_of_version_1_is_brought_up(void **state)
 	}
 }
 
+static void another_program_s_database_is_left_alone(void **state)
+{
+	struct scratch *x = *state;
+	struct ft_error err;
+	sqlite3 *db;
+
+	assert_int_equal(sqlite3_open(x->path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, "CREATE TABLE t (a)", NULL, NULL, NULL),
+			 SQLITE_OK);
+	sqlite3_close(db);
+	assert_null(ft_store_open(x->path, true, &err));
+	assert_non_null(strstr(err.text, "another program"));
+}
+
+/* The rows of a store that may be damaged; -1 when it is refused. */
+static long rows_of(const char *path)
+{
+	struct ft_error err = { 0 };
+	struct ft_store *s = ft_store_open(path, false, &err);
+	const struct ft_measurement *m = NULL;
+	const struct ft_probe_run *run = NULL;
+	size_t n = 0, runs = 0, ok = 0;
+
+	if (s) {
+		m = ft_store_measurements(s, NULL, 0, &n, &err);
+		run = m ? ft_store_runs(s, &runs, &err) : NULL;
+	}
+	if (!run)
+		assert_true(err.text[0]);
+	for (size_t i = 0; run && i < n; i++)
+		ok += !strcmp(m[i].status, "ok");
+	ft_store_close(s);
+	return run ? (long)ok : -1;
+}
+
+static void put_file(const char *path, const char *data, size_t n)
+{
+	FILE *f = fopen(path, "wb");
+
+	assert_non_null(f);
+	assert_int_equal(fwrite(data, 1, n, f), n);
+	fclose(f);
+}
+
+/* Bytes flipped over all of the file, and the file cut: refused, or all rows there. */
+static void a_damaged_store_never_holds_fewer_rows(void **state)
+{
+	enum { ROWS = 200, FLIPS = 600, CUTS = 60 };
+	struct scratch *x = *state;
+	struct ft_error err;
+	struct ft_store *s = ft_store_open(x->path, true, &err);
+	static char data[1 << 20];
+	char line[200], other[300];
+	uint64_t seed = 1;
+	long refused = 0;
+	size_t n;
+	FILE *f;
+
+	add_line(s, run_line, false);
+	for (int i = 0; i < ROWS; i++) {
+		snprintf(line, sizeof(line),
+			 "{\"record\":\"measurement\",\"cell\":\"gemm %d\",\"kind\":"
+			 "\"gemm\",\"dtype\":\"bf16\",\"m\":4,\"n\":5,\"k\":%d,"
+			 "\"status\":\"ok\",\"time_us\":1.5}",
+			 i, i);
+		add_line(s, line, false);
+	}
+	assert_true(ft_store_end(s, &err));
+	ft_store_close(s);
+	f = fopen(x->path, "rb");
+	assert_non_null(f);
+	n = fread(data, 1, sizeof(data), f);
+	fclose(f);
+	assert_in_range(n, 8192, sizeof(data) - 1);
+	snprintf(other, sizeof(other), "%s-other", x->path);
+	for (int i = 0; i < FLIPS; i++) {
+		size_t at;
+		char was;
+		long rows;
+
+		seed = seed * 6364136223846793005u + 1442695040888963407u;
+		at = (size_t)(seed >> 33) % n;
+		was = data[at];
+		data[at] = (char)(was ^ (1 << (seed >> 29 & 7)));
+		put_file(other, data, n);
+		data[at] = was;
+		rows = rows_of(other);
+		refused += rows < 0;
+		if (rows >= 0 && rows != ROWS)
+			fail_msg("byte %zu: %ld rows", at, rows);
+	}
+	assert_in_range(refused, FLIPS / 20, FLIPS);
+	for (int i = 1; i < CUTS; i++) {
+		put_file(other, data, n * (size_t)i / CUTS);
+		assert_int_equal(rows_of(other), -1);
+	}
+	unlink(other);
+}
+
 static void a_missing_store_says_what_makes_one(void **state)
 {
 	struct scratch *x = *state;
@@ -212,6 +311,8 @@ int main(void)
 		TEST(an_open_batch_is_lost_and_no_more),
 		TEST(another_version_is_refused),
 		TEST(a_store_of_version_1_is_brought_up),
+		TEST(another_program_s_database_is_left_alone),
+		TEST(a_damaged_store_never_holds_fewer_rows),
 		TEST(a_missing_store_says_what_makes_one),
 		TEST(a_full_disk_is_told_and_costs_one_batch),
 	};

@@ -1,89 +1,27 @@
 /* traces/graph_read.c - the text of traces/graph_write.c back to a graph */
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/file.h"
 #include "foretoken/traces.h"
-
-enum { MOST_WORDS = 24, LARGEST_GRAPH = 256 * 1024 * 1024 };
+#include "traces/graph_words.h"
 
 struct whole {
 	struct ft_graph graph; /* first: the handle is the arena's */
 	struct arena mem;
 };
 
-struct word {
-	const char *text, *value; /* "m=5": m and 5; value NULL without '=' */
-	int column;
-	bool used;
-};
-
-struct lines {
+struct reading {
+	struct graph_line line; /* first: errors point at it */
 	struct arena *mem;
 	struct ft_graph *g;
-	struct ft_mark at;
-	struct word word[MOST_WORDS];
-	size_t n;
 	size_t work_cap, segment_cap, class_cap, op_cap, call_cap;
+	size_t n_ops; /* and calls */
 	bool class_open;
-	struct ft_error *err;
+	int64_t ranks; /* of the cluster; 0: not known */
+	int tokens_line, class_line;
 };
-
-static bool fail(struct lines *l, size_t word, const char *what)
-{
-	struct ft_mark at = l->at;
-
-	at.column = word < l->n ? l->word[word].column : 1;
-	return ft_fail(l->err, &at, "%s", what);
-}
-
-static const char *option(struct lines *l, const char *key)
-{
-	for (size_t i = 1; i < l->n; i++)
-		if (l->word[i].value && !l->word[i].used &&
-		    !strcmp(l->word[i].text, key)) {
-			l->word[i].used = true;
-			return l->word[i].value;
-		}
-	return NULL;
-}
-
-static bool number(struct lines *l, const char *text, double *out)
-{
-	char *end;
-
-	errno = 0;
-	*out = text ? strtod(text, &end) : 0;
-	if (!text || end == text || *end || !isfinite(*out))
-		return fail(l, 0, "a number is missing or is none");
-	return true;
-}
-
-static bool whole(struct lines *l, const char *key, int64_t fallback, int64_t *out)
-{
-	const char *text = option(l, key);
-	char *end;
-
-	*out = fallback;
-	if (!text)
-		return true;
-	errno = 0;
-	*out = strtoll(text, &end, 10);
-	if (end == text || *end || errno || *out < 0)
-		return fail(l, 0, "a whole number is missing or is none");
-	return true;
-}
-
-static int find(const char *text, const char *(*name)(int), int n)
-{
-	for (int i = 0; text && i < n; i++)
-		if (!strcmp(text, name(i)))
-			return i;
-	return -1;
-}
 
 static const char *group_at(int i)
 {
@@ -105,387 +43,349 @@ static const char *event_at(int i)
 {
 	return ft_event_name((enum ft_event)i);
 }
-static const char *layout_at(int i)
-{
-	return ft_layout_name((enum ft_layout)i);
-}
 
-static const char *keep(struct lines *l, const char *text)
+static const char *keep(struct reading *l, const char *text)
 {
 	return arena_text(l->mem, text);
 }
 
-static bool truth(struct lines *l, const char *key)
+/* The number that stands first: things are numbered from 0, in order. */
+static bool numbered(struct reading *l, size_t n, size_t most, const char *what)
 {
-	const char *text = option(l, key);
+	int64_t i;
 
-	return text && !strcmp(text, "true");
+	if (n >= most)
+		return graph_fail(&l->line, 0, "too many %s: more than %zu", what,
+				  most);
+	return graph_whole(&l->line, 1, (int64_t)n, (int64_t)n, &i);
 }
 
-static bool read_gemm(struct lines *l, struct ft_work *w)
-{
-	int layout = find(option(l, "layout"), layout_at, FT_LAYOUTS);
-
-	if (layout < 0)
-		return fail(l, 0, "layout= is forward, dgrad or wgrad");
-	w->gemm.layout = (enum ft_layout)layout;
-	w->gemm.accumulate = truth(l, "accumulate");
-	if (!whole(l, "m", 0, &w->gemm.m) || !whole(l, "n", 0, &w->gemm.n) ||
-	    !whole(l, "k", 0, &w->gemm.k) || !whole(l, "groups", 1, &w->gemm.groups))
-		return false;
-	return (w->gemm.m && w->gemm.n && w->gemm.k) ||
-	       fail(l, 0, "a gemm needs m=, n= and k=");
-}
-
-static const char *pass_at(int i)
-{
-	static const char *const passes[] = { "forward", "backward", "both" };
-
-	return passes[i];
-}
-
-static bool read_attention(struct lines *l, struct ft_work *w)
-{
-	int pass = find(option(l, "pass"), pass_at, 3);
-	const char *impl = option(l, "impl");
-
-	if (pass < 0)
-		return fail(l, 0, "pass= is forward, backward or both");
-	w->attention.pass = (enum ft_pass)pass;
-	w->attention.causal = truth(l, "causal");
-	w->attention.impl = impl ? keep(l, impl) : NULL;
-	return whole(l, "batch", 1, &w->attention.batch) &&
-	       whole(l, "heads", 1, &w->attention.heads) &&
-	       whole(l, "kv_heads", 1, &w->attention.kv_heads) &&
-	       whole(l, "queries", 1, &w->attention.queries) &&
-	       whole(l, "keys", 1, &w->attention.keys) &&
-	       whole(l, "qk_head_dim", 1, &w->attention.qk_head_dim) &&
-	       whole(l, "v_head_dim", 1, &w->attention.v_head_dim) &&
-	       whole(l, "window", 0, &w->attention.window);
-}
-
-static bool read_memory(struct lines *l, struct ft_work *w)
-{
-	const char *kernel = option(l, "kernel"), *row = option(l, "row_bytes");
-
-	if (!kernel)
-		return fail(l, 0, "a memory-bound work needs kernel=");
-	w->memory.kernel = keep(l, kernel);
-	w->memory.warm = truth(l, "warm");
-	w->memory.low_priority = truth(l, "low_priority");
-	if (row && !number(l, row, &w->memory.row_bytes))
-		return false;
-	return number(l, option(l, "bytes"), &w->memory.bytes);
-}
-
-static bool read_communication(struct lines *l, struct ft_work *w)
-{
-	const char *op = option(l, "op");
-	int group = find(option(l, "group"), group_at, FT_GROUPS);
-	const char *fanout = option(l, "fanout");
-
-	if (!op || !ft_collective_find(op, &w->communication.op) || group < 0)
-		return fail(l, 0, "a communication needs op= and group=");
-	w->communication.group = (enum ft_group)group;
-	w->communication.copy_engine = truth(l, "copy_engine");
-	if (fanout && !number(l, fanout, &w->communication.fanout))
-		return false;
-	return number(l, option(l, "bytes"), &w->communication.bytes);
-}
-
-static bool read_work(struct lines *l)
+static bool read_work(struct reading *l)
 {
 	static const char *const kinds[] = { "gemm", "attention", "memory",
 					     "communication" };
-	static bool (*const readers[])(struct lines *, struct ft_work *) = {
-		read_gemm,
-		read_attention,
-		read_memory,
-		read_communication,
-	};
 	struct ft_graph *g = l->g;
 	struct ft_work *w;
 	const char *dtype;
 
-	if (l->n < 4 || strtoull(l->word[1].text, NULL, 10) != g->n_works)
-		return fail(l, 1,
-			    "write: work NUMBER KIND NAME ..., numbered "
-			    "from 0");
+	if (l->line.n < 4 || !numbered(l, g->n_works, LIMIT_GRAPH_WORKS, "works"))
+		return graph_fail(&l->line, 1,
+				  "write: work NUMBER KIND NAME ..., numbered "
+				  "from 0, at most %d",
+				  (int)LIMIT_GRAPH_WORKS);
 	if (g->n_works == l->work_cap)
 		g->work = ARENA_GROW(l->mem, g->work, &l->work_cap);
 	w = &g->work[g->n_works++];
-	*w = (struct ft_work){ .name = keep(l, l->word[3].text) };
-	dtype = option(l, "dtype");
+	*w = (struct ft_work){ .name = keep(l, l->line.word[3].text) };
+	dtype = graph_value(&l->line, "dtype");
 	if (!dtype || !ft_dtype_find(dtype, &w->dtype))
-		return fail(l, 0, "dtype= is missing or unknown");
+		return graph_fail(&l->line, 0, "dtype= is missing or unknown");
 	for (int i = 0; i < 4; i++)
-		if (!strcmp(l->word[2].text, kinds[i])) {
+		if (!strcmp(l->line.word[2].text, kinds[i])) {
 			w->kind = (enum ft_work_kind)i;
-			return readers[i](l, w);
+			return graph_work(&l->line, l->mem, w);
 		}
-	return fail(l, 2, "a work is gemm, attention, memory or communication");
+	return graph_fail(&l->line, 2,
+			  "a work is gemm, attention, memory or communication");
 }
 
-static bool read_waits(struct lines *l, struct ft_op *op)
+static bool read_waits(struct reading *l, struct ft_op *op)
 {
 	for (int i = 0; i < FT_OP_WAITS; i++) {
-		const char *text = option(l, "wait");
+		const char *text = graph_value(&l->line, "wait");
 		int code;
 
 		op->wait[i] = FT_EVENT_NONE;
 		if (!text)
 			continue;
 		if (!strncmp(text, "tail:", 5)) {
-			code = find(text + 5, stream_at, FT_STREAMS);
+			code = graph_find(text + 5, stream_at, FT_STREAMS);
 			code = code < 0 ? -1 : code + FT_TAIL;
 		} else {
-			code = find(text, event_at, FT_EVENTS);
+			code = graph_find(text, event_at, FT_EVENTS);
 		}
 		if (code < 0)
-			return fail(l, 0,
-				    "wait= names neither an event nor "
-				    "tail:STREAM");
+			return graph_fail(&l->line, 0,
+					  "wait= names neither an event nor "
+					  "tail:STREAM");
 		op->wait[i] = (uint8_t)code;
 	}
 	return true;
 }
 
-static bool read_op(struct lines *l)
+/* One more op or call. */
+static bool count_op(struct reading *l)
+{
+	return l->n_ops++ < LIMIT_GRAPH_OPS ||
+	       graph_fail(&l->line, 0, "too many ops or calls: more than %d",
+			  (int)LIMIT_GRAPH_OPS);
+}
+
+static bool read_op(struct reading *l)
 {
 	struct ft_graph *g = l->g;
 	struct ft_segment *s = g->n_segments ? &g->segment[g->n_segments - 1] : NULL;
-	const char *record = option(l, "record");
-	int stream = find(option(l, "stream"), stream_at, FT_STREAMS), event;
-	int64_t work, launches;
+	const char *record = graph_value(&l->line, "record");
+	int stream = graph_find(graph_value(&l->line, "stream"), stream_at, FT_STREAMS);
+	int event = record ? graph_find(record, event_at, FT_EVENTS) : FT_EVENT_NONE;
+	int64_t work = -1, launches = 0;
 	struct ft_op *op;
 
 	if (!s || l->class_open)
-		return fail(l, 0, "an op stands below a segment");
-	if (!whole(l, "work", -1, &work) || !whole(l, "launches", 0, &launches))
+		return graph_fail(&l->line, 0, "an op stands below a segment");
+	if (!graph_whole_of(&l->line, "work", 0, LIMIT_GRAPH_WORKS, &work) ||
+	    !graph_whole_of(&l->line, "launches", 0, 255, &launches))
 		return false;
 	if (work < 0 || (size_t)work >= g->n_works || stream < 0)
-		return fail(l, 0, "an op needs work= (a number above) and stream=");
-	event = record ? find(record, event_at, FT_EVENTS) : FT_EVENT_NONE;
+		return graph_fail(&l->line, 0,
+				  "an op needs work= (a number above) and stream=");
 	if (event < 0)
-		return fail(l, 0, "record= names no event");
-	if (launches > 255)
-		return fail(l, 0, "launches= is at most 255");
+		return graph_fail(&l->line, 0, "record= names no event");
+	if (!count_op(l))
+		return false;
 	if (s->n_ops == l->op_cap)
 		s->op = ARENA_GROW(l->mem, s->op, &l->op_cap);
 	op = &s->op[s->n_ops++];
 	*op = (struct ft_op){ .work = (uint32_t)work,
 			      .stream = (uint8_t)stream,
 			      .launches = (uint8_t)launches,
-			      .optimizer = truth(l, "optimizer"),
 			      .record = (uint8_t)event };
-	return read_waits(l, op);
+	return graph_truth(&l->line, "optimizer", &op->optimizer) && read_waits(l, op);
 }
 
-static bool read_segment(struct lines *l)
+static bool read_segment(struct reading *l)
 {
 	struct ft_graph *g = l->g;
 
-	if (l->n < 3 || strtoull(l->word[1].text, NULL, 10) != g->n_segments)
-		return fail(l, 1, "write: segment NUMBER NAME, numbered from 0");
+	if (l->line.n < 3 ||
+	    !numbered(l, g->n_segments, LIMIT_GRAPH_SEGMENTS, "segments"))
+		return graph_fail(&l->line, 1,
+				  "write: segment NUMBER NAME, numbered from 0, at "
+				  "most %d",
+				  (int)LIMIT_GRAPH_SEGMENTS);
 	if (g->n_segments == l->segment_cap)
 		g->segment = ARENA_GROW(l->mem, g->segment, &l->segment_cap);
 	g->segment[g->n_segments++] =
-		(struct ft_segment){ .name = keep(l, l->word[2].text) };
+		(struct ft_segment){ .name = keep(l, l->line.word[2].text) };
 	l->op_cap = 0;
 	return true;
 }
 
-static bool read_class(struct lines *l)
+static bool read_class(struct reading *l)
 {
 	struct ft_graph *g = l->g;
 	struct ft_class *c;
 
-	if (l->n < 2)
-		return fail(l, 0, "write: class NAME ranks=N");
+	if (l->line.n < 2)
+		return graph_fail(&l->line, 0, "write: class NAME ranks=N");
+	if (g->n_classes == LIMIT_GRAPH_CLASSES)
+		return graph_fail(&l->line, 0, "too many classes: more than %d",
+				  (int)LIMIT_GRAPH_CLASSES);
 	if (g->n_classes == l->class_cap)
 		g->class = ARENA_GROW(l->mem, g->class, &l->class_cap);
 	c = &g->class[g->n_classes++];
-	*c = (struct ft_class){ .name = keep(l, l->word[1].text) };
+	*c = (struct ft_class){ .name = keep(l, l->line.word[1].text), .ranks = 1 };
 	l->call_cap = 0;
 	l->class_open = true;
-	return whole(l, "ranks", 1, &c->ranks);
+	l->class_line = l->line.at.line;
+	return graph_whole_of(&l->line, "ranks", 1, LIMIT_GRAPH_NUMBER, &c->ranks);
 }
 
-static bool read_call(struct lines *l)
+static bool read_call(struct reading *l)
 {
 	struct ft_graph *g = l->g;
 	struct ft_class *c = g->n_classes ? &g->class[g->n_classes - 1] : NULL;
-	unsigned long long segment, repeat;
+	int64_t segment, repeat;
 
-	if (!c || l->n < 3 || l->word[2].text[0] != 'x')
-		return fail(l, 0, "write below a class: call SEGMENT xTIMES");
-	segment = strtoull(l->word[1].text, NULL, 10);
-	repeat = strtoull(l->word[2].text + 1, NULL, 10);
-	if (segment >= g->n_segments || !repeat || repeat > 1000000000)
-		return fail(l, 1, "no such segment, or no such count");
+	if (!c || l->line.n < 3 || l->line.word[2].text[0] != 'x')
+		return graph_fail(&l->line, 0,
+				  "write below a class: call SEGMENT xTIMES");
+	l->line.word[2].text++;
+	if (!graph_whole(&l->line, 1, 0, LIMIT_GRAPH_SEGMENTS, &segment) ||
+	    !graph_whole(&l->line, 2, 1, LIMIT_GRAPH_NUMBER, &repeat))
+		return false;
+	if ((size_t)segment >= g->n_segments)
+		return graph_fail(&l->line, 1, "no such segment, or no such count");
+	if (!count_op(l))
+		return false;
 	if (c->n_calls == l->call_cap)
 		c->call = ARENA_GROW(l->mem, c->call, &l->call_cap);
 	c->call[c->n_calls++] = (struct ft_call){ (uint32_t)segment, (uint32_t)repeat };
 	return true;
 }
 
-static bool read_group(struct lines *l)
+static bool read_group(struct reading *l)
 {
-	int group = l->n > 1 ? find(l->word[1].text, group_at, FT_GROUPS) : -1;
+	int64_t most = l->ranks ? l->ranks : LIMIT_GPUS;
+	int group = l->line.n > 1 ?
+			    graph_find(l->line.word[1].text, group_at, FT_GROUPS) :
+			    -1;
+	struct ft_group_shape *shape;
 
 	if (group < 0)
-		return fail(l, 1, "unknown group");
-	if (!whole(l, "size", 1, &l->g->group[group].size) ||
-	    !whole(l, "stride", 1, &l->g->group[group].stride))
+		return graph_fail(&l->line, 1, "unknown group");
+	shape = &l->g->group[group];
+	if (!graph_whole_of(&l->line, "size", 1, most, &shape->size) ||
+	    !graph_whole_of(&l->line, "stride", 1, most, &shape->stride))
 		return false;
-	return (l->g->group[group].size > 0 && l->g->group[group].stride > 0) ||
-	       fail(l, 1, "a group's size and stride are at least 1");
+	return (shape->size - 1) * shape->stride < most ||
+	       graph_fail(&l->line, 1,
+			  "a group of %lld ranks, %lld apart, does not fit %lld ranks",
+			  (long long)shape->size, (long long)shape->stride,
+			  (long long)most);
 }
 
 /* "host NAME TIMES" in a segment, or "host ahead|waits" of the graph. */
-static bool read_host(struct lines *l)
+static bool read_host(struct reading *l)
 {
 	struct ft_graph *g = l->g;
 	int h;
 
-	if (l->n == 2 && !g->n_segments) {
-		g->host_runs_ahead = !strcmp(l->word[1].text, "ahead");
-		return true;
+	if (l->line.n == 2 && !g->n_segments) {
+		const char *word = l->line.word[1].text;
+
+		g->host_runs_ahead = !strcmp(word, "ahead");
+		return g->host_runs_ahead || !strcmp(word, "waits") ||
+		       graph_fail(&l->line, 1, "write: host ahead, or host waits");
 	}
-	h = l->n == 3 ? find(l->word[1].text, host_at, FT_HOSTS) : -1;
+	h = l->line.n == 3 ? graph_find(l->line.word[1].text, host_at, FT_HOSTS) : -1;
 	if (h < 0 || !g->n_segments || l->class_open)
-		return fail(l, 1, "unknown host activity, or not in a segment");
-	return number(l, l->word[2].text, &g->segment[g->n_segments - 1].host[h]);
+		return graph_fail(&l->line, 1,
+				  "unknown host activity, or not in a segment");
+	return graph_number(&l->line, 2, 0, GRAPH_MOST_S,
+			    &g->segment[g->n_segments - 1].host[h]);
 }
 
-static bool read_memory_line(struct lines *l, double *bytes, bool open)
+static bool read_memory_line(struct reading *l, double *bytes, bool open, double least)
 {
-	int m = l->n == 3 ? find(l->word[1].text, memory_at, FT_MEMORIES) : -1;
+	int m = l->line.n == 3 ?
+			graph_find(l->line.word[1].text, memory_at, FT_MEMORIES) :
+			-1;
 
 	if (!open || m < 0)
-		return fail(l, 1,
-			    "write below its owner: net|peak|base CATEGORY "
-			    "BYTES");
-	return number(l, l->word[2].text, &bytes[m]);
+		return graph_fail(&l->line, 1,
+				  "write below its owner: net|peak|base CATEGORY "
+				  "BYTES");
+	return graph_number(&l->line, 2, least, GRAPH_MOST_BYTES, &bytes[m]);
 }
 
-static bool read_line(struct lines *l)
+/* Of the graph as a whole. */
+static bool read_top(struct reading *l, const char *what)
 {
 	struct ft_graph *g = l->g;
-	const char *what = l->word[0].text;
+
+	if (!strcmp(what, "tokens")) {
+		l->tokens_line = l->line.at.line;
+		return graph_number(&l->line, 1, 1, GRAPH_MOST_TOKENS, &g->tokens);
+	}
+	if (!strcmp(what, "recomputed_flop"))
+		return graph_number(&l->line, 1, 0, 1e30, &g->recomputed_flop_per_rank);
+	if (!strcmp(what, "graph"))
+		return (l->line.n == 2 && !strcmp(l->line.word[1].text, "1")) ||
+		       graph_fail(&l->line, 1,
+				  "only version 1 of this format is known");
+	return graph_fail(&l->line, 0, "unknown word at the line's start");
+}
+
+static bool read_line(struct reading *l)
+{
+	static const struct {
+		const char *what;
+		bool (*read)(struct reading *l);
+	} readers[] = {
+		{ "work", read_work },	     { "op", read_op },
+		{ "segment", read_segment }, { "class", read_class },
+		{ "call", read_call },	     { "group", read_group },
+		{ "host", read_host },
+	};
+	struct ft_graph *g = l->g;
+	const char *what = l->line.word[0].text;
 	bool segment = g->n_segments && !l->class_open;
 	struct ft_segment *s = segment ? &g->segment[g->n_segments - 1] : NULL;
 
-	if (!strcmp(what, "work"))
-		return read_work(l);
-	if (!strcmp(what, "op"))
-		return read_op(l);
-	if (!strcmp(what, "segment"))
-		return read_segment(l);
-	if (!strcmp(what, "class"))
-		return read_class(l);
-	if (!strcmp(what, "call"))
-		return read_call(l);
-	if (!strcmp(what, "group"))
-		return read_group(l);
-	if (!strcmp(what, "host"))
-		return read_host(l);
+	for (size_t i = 0; i < sizeof(readers) / sizeof(*readers); i++)
+		if (!strcmp(what, readers[i].what))
+			return readers[i].read(l);
 	if (!strcmp(what, "net"))
-		return read_memory_line(l, s ? s->net_bytes : NULL, segment);
+		return read_memory_line(l, s ? s->net_bytes : NULL, segment,
+					-GRAPH_MOST_BYTES);
 	if (!strcmp(what, "peak"))
-		return read_memory_line(l, s ? s->peak_bytes : NULL, segment);
+		return read_memory_line(l, s ? s->peak_bytes : NULL, segment,
+					-GRAPH_MOST_BYTES);
 	if (!strcmp(what, "base"))
 		return read_memory_line(
 			l, l->class_open ? g->class[g->n_classes - 1].base_bytes : NULL,
-			l->class_open);
-	if (!strcmp(what, "tokens"))
-		return number(l, l->n > 1 ? l->word[1].text : NULL, &g->tokens);
-	if (!strcmp(what, "recomputed_flop"))
-		return number(l, l->n > 1 ? l->word[1].text : NULL,
-			      &g->recomputed_flop_per_rank);
-	if (!strcmp(what, "graph"))
-		return (l->n == 2 && !strcmp(l->word[1].text, "1")) ||
-		       fail(l, 1, "only version 1 of this format is known");
-	return fail(l, 0, "unknown word at the line's start");
+			l->class_open, 0);
+	return read_top(l, what);
 }
 
-static bool split(struct lines *l, char *line)
+/* What only the whole can tell: that it fits the cluster's ranks, and runs. */
+static bool check_whole(struct reading *l)
 {
-	char *p = line;
+	const struct ft_graph *g = l->g;
+	int64_t ranks = 0;
 
-	l->n = 0;
-	while (*p) {
-		char *eq;
-
-		while (*p == ' ' || *p == '\t' || *p == '\r')
-			p++;
-		if (!*p || *p == '#')
-			break;
-		if (l->n == MOST_WORDS)
-			return fail(l, 0, "too many words on one line");
-		l->word[l->n] =
-			(struct word){ .text = p, .column = (int)(p - line) + 1 };
-		while (*p && *p != ' ' && *p != '\t' && *p != '\r')
-			p++;
-		if (*p)
-			*p++ = '\0';
-		eq = strchr(l->word[l->n].text, '=');
-		if (eq) {
-			*eq = '\0';
-			l->word[l->n].value = eq + 1;
-		}
-		l->n++;
+	l->line.n = 0;
+	if (!g->n_classes)
+		return graph_fail(&l->line, 0, "holds no class");
+	if (!l->tokens_line)
+		return graph_fail(&l->line, 0, "lacks the line 'tokens NUMBER'");
+	l->line.at.line = l->class_line;
+	for (size_t i = 0; i < g->n_classes; i++) {
+		ranks += g->class[i].ranks;
+		if (!g->class[i].n_calls)
+			return graph_fail(&l->line, 0,
+					  "class %.60s calls nothing; write below it: "
+					  "call SEGMENT xTIMES",
+					  g->class[i].name);
 	}
+	if (l->ranks && ranks != l->ranks)
+		return graph_fail(&l->line, 0,
+				  "the classes have %lld ranks together, the cluster "
+				  "%lld; change ranks= or cluster.gpus",
+				  (long long)ranks, (long long)l->ranks);
 	return true;
 }
 
-static bool unknown_option(struct lines *l)
+static bool read_all(struct reading *l, char *text, size_t len)
 {
-	for (size_t i = 1; i < l->n; i++)
-		if (l->word[i].value && !l->word[i].used)
-			return !fail(l, i, "unknown option");
-	return false;
-}
-
-static bool read_all(struct lines *l, char *text)
-{
+	if (memchr(text, '\0', len))
+		return graph_fail(&l->line, 0, "is binary, no step graph");
 	for (char *line = text, *next; line; line = next) {
 		next = strchr(line, '\n');
 		if (next)
 			*next++ = '\0';
-		l->at.line++;
-		if (!split(l, line))
+		l->line.at.line++;
+		if (!graph_split(&l->line, line))
 			return false;
-		if (!l->n)
+		if (!l->line.n)
 			continue;
-		if (l->at.line > 1 || !strcmp(l->word[0].text, "graph")) {
-			if (!read_line(l) || unknown_option(l))
-				return false;
-		} else {
-			return fail(l, 0, "a step graph begins with 'graph 1'");
-		}
+		if (l->line.at.line == 1 && strcmp(l->line.word[0].text, "graph"))
+			return graph_fail(&l->line, 0,
+					  "a step graph begins with 'graph 1'");
+		if (!read_line(l) || !graph_all_used(&l->line))
+			return false;
 	}
-	if (!l->g->n_classes)
-		return fail(l, 0, "holds no class");
-	return true;
+	return check_whole(l);
 }
 
-struct ft_graph *ft_graph_read(const char *path, struct ft_error *err)
+struct ft_graph *ft_graph_read(const char *path, int64_t ranks, struct ft_error *err)
 {
 	struct arena mem = { 0 };
 	struct whole *w = ARENA_NEW(&mem, struct whole);
-	struct lines *l;
+	struct reading *l;
 	size_t len;
 	char *text;
 
 	w->mem = mem;
-	l = ARENA_NEW(&w->mem, struct lines);
-	*l = (struct lines){ .mem = &w->mem, .g = &w->graph, .err = err };
-	l->at.file = arena_text(&w->mem, path);
+	l = ARENA_NEW(&w->mem, struct reading);
+	*l = (struct reading){ .mem = &w->mem, .g = &w->graph, .ranks = ranks };
+	l->line.err = err;
+	l->line.at.file = arena_text(&w->mem, path);
 	for (int i = 0; i < FT_GROUPS; i++)
 		w->graph.group[i] = (struct ft_group_shape){ 1, 1 };
-	text = file_read(&w->mem, path, LARGEST_GRAPH, &len, err);
-	if (text && read_all(l, text))
+	text = file_read(&w->mem, path, LIMIT_GRAPH_BYTES, &len, err);
+	if (text && read_all(l, text, len))
 		return &w->graph;
 	ft_graph_free(&w->graph);
 	return NULL;

@@ -121,6 +121,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
+/* A plug-in's code is run: its name is letters and digits, no way to elsewhere. */
+static bool is_name(const char *name)
+{
+	size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-");
+
+	return n && n < 32 && !name[n];
+}
+
 /* Beside this program first, then wherever the loader looks. */
 static const struct probe_backend *plug_in(const char *name)
 {
@@ -129,6 +137,10 @@ static const struct probe_backend *plug_in(const char *name)
 	probe_get_fn *get = NULL;
 	void *lib = NULL;
 
+	if (!is_name(name)) {
+		fprintf(stderr, "foretoken-probe: '%.32s' is no backend\n", name);
+		return NULL;
+	}
 	if (len > 0) {
 		self[len] = '\0';
 		*strrchr(self, '/') = '\0';

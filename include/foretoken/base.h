@@ -16,9 +16,15 @@ const char *ft_version_build(void);
 /* Simulated time and durations: integer picoseconds; INT64_MAX is 106 days. */
 typedef int64_t ft_ps;
 
+/* Longer than anything simulated (10 days); twice as long still fits. */
+#define FT_PS_LONGEST INT64_C(864000000000000000)
+
 /* Seconds to picoseconds, rounded up: a flow never ends before its last byte.
- * Negative, NaN and what does not fit are our bug and assert. */
+ * What is longer than FT_PS_LONGEST, negative or no number becomes that: a step in
+ * which it runs is refused by the engine. */
 ft_ps ft_ps_from_s(double s);
+/* The same of picoseconds. */
+ft_ps ft_ps_from_double(double ps);
 double ft_s_from_ps(ft_ps t);
 
 /* A place in a text the user wrote. */
@@ -32,6 +38,7 @@ struct ft_error {
 	char file[256];	  /* "" when no file is to blame */
 	int line, column; /* 0 when unknown */
 	char text[512];	  /* one clause, no newline, no full stop */
+	bool of_system;	  /* something could not be read: no mistake of the input's */
 };
 
 /* Fill *err; returns false, so that a caller can write: return ft_fail(...).

@@ -184,7 +184,9 @@ void ft_graph_free(struct ft_graph *graph);
 
 /* A text a person can read and edit; what is written is read back the same. */
 void ft_graph_write(const struct ft_graph *graph, FILE *out);
-struct ft_graph *ft_graph_read(const char *path, struct ft_error *err)
+/* ranks: of the cluster that is to run it, which its classes and groups must fit;
+ * 0: not known. */
+struct ft_graph *ft_graph_read(const char *path, int64_t ranks, struct ft_error *err)
 	__attribute__((warn_unused_result));
 
 /* Floating-point operations, and bytes touched at least once, of one work. */

@@ -1,0 +1,97 @@
+/*
+ * base/limits.h - every bound on what foretoken takes, in one list
+ *
+ * LIMITS(X) calls X(NAME, value, what, message): LIMIT_NAME is the value, message is
+ * what an error of it says. docs/limits.md shows the same list; tests/test_limits.c
+ * holds the two together and `tests/test_limits --write` writes the page.
+ */
+#ifndef BASE_LIMITS_H
+#define BASE_LIMITS_H
+
+/* clang-format off */
+#define LIMITS(X) \
+	X(NAME_BYTES, 64, "bytes of a name (of a GPU, node, fabric, stack, model, price)", \
+	  "is not a name") \
+	X(YAML_BYTES, 16777216, "bytes of a YAML or JSON document", \
+	  "is too large to be what it should be") \
+	X(YAML_DEPTH, 64, "maps and lists within each other in a document", \
+	  "is nested too deeply") \
+	X(YAML_VALUES, 1000000, "values of a document, aliases followed", \
+	  "holds too many values") \
+	X(CSV_BYTES, 67108864, "bytes of a CSV table", \
+	  "is too large to be what it should be") \
+	X(CSV_COLUMNS, 1024, "columns of a CSV table", \
+	  "columns at most") \
+	X(CSV_CELLS, 8000000, "cells of a CSV table", \
+	  "holds too many cells") \
+	X(STREAM_BYTES, 67108864, "bytes read from a pipe or a device", \
+	  "is too large to be what it should be") \
+	X(PROBE_BYTES, 268435456, "bytes of a probe's JSON lines", \
+	  "is too large to be what it should be") \
+	X(LOG_BYTES, 67108864, "bytes of an nccl-tests log", \
+	  "is too large to be what it should be") \
+	X(KINETO_BYTES, 536870912, "bytes of a recorded trace (reading takes about ten times that in memory)", \
+	  "is too large a trace") \
+	X(SVG_BYTES, 8388608, "bytes of a figure in a report", \
+	  "is too large to be what it should be") \
+	X(IMPORT_GPUS, 256, "GPUs whose rows one table may hold", \
+	  "has rows of more than") \
+	X(STORE_ROWS, 200000, "measurements read from a store at once", \
+	  "holds too many measurements") \
+	X(FIT_ROWS, 50000, "measurements that a profile is fitted to", \
+	  "more measurements than") \
+	X(GRAPH_BYTES, 67108864, "bytes of a step graph's text", \
+	  "is too large to be what it should be") \
+	X(GRAPH_WORDS, 24, "words on one line of a step graph", \
+	  "too many words on one line") \
+	X(GRAPH_WORKS, 20000, "works of a step graph's text", \
+	  "too many works") \
+	X(GRAPH_SEGMENTS, 100000, "segments of a step graph's text", \
+	  "too many segments") \
+	X(GRAPH_CLASSES, 8192, "classes of a step graph's text", \
+	  "too many classes") \
+	X(GRAPH_NUMBER, 1000000000, "a shape's edge, ranks of a class, times of a call in a step graph's text", \
+	  "is not between") \
+	X(GRAPH_OPS, 2000000, "ops, and calls, of a step graph's text", \
+	  "too many ops or calls") \
+	X(GPUS, 67108864, "GPUs of a cluster", \
+	  "is not between") \
+	X(SEQUENCE, 16777216, "tokens of a sequence", \
+	  "is not between") \
+	X(BATCH, 1073741824, "sequences of a batch", \
+	  "is not between") \
+	X(HIDDEN, 1048576, "hidden_size of a model", \
+	  "is larger than") \
+	X(MLP, 16777216, "intermediate_size of a model", \
+	  "is larger than") \
+	X(HEADS, 65536, "attention heads, key-value heads", \
+	  "is larger than") \
+	X(HEAD_DIM, 65536, "dimensions of a head", \
+	  "is larger than") \
+	X(LAYERS, 16384, "layers of a model", \
+	  "is larger than") \
+	X(EXPERTS, 65536, "experts of a layer", \
+	  "is larger than") \
+	X(VOCABULARY, 16777216, "words of a vocabulary", \
+	  "is larger than") \
+	X(CHUNK_RUNS, 1048576, "stages x chunks a stage x micro-batches of a step", \
+	  "is too much to simulate") \
+	X(STEP_OPS, 20000000, "operations run in one simulated step", \
+	  "is too much to simulate") \
+	X(TIMELINE_OPS, 2000000, "operations run in one simulated step with --timeline", \
+	  "is too much to draw") \
+	X(STEP_EVENTS, 200000000, "events of one simulated step", \
+	  "is too much to simulate") \
+	X(STREAM_OPS, 1000000, "operations that wait on one stream", \
+	  "operations wait on one stream") \
+	X(STEP_DAYS, 10, "days that a simulated step may take", \
+	  "takes longer than") \
+	X(OPTION_WORDS, 256, "arguments of one kind in a command", \
+	  "of these")
+/* clang-format on */
+
+#define LIMITS_VALUE(name, value, what, message) LIMIT_##name = (value),
+enum limit { LIMITS(LIMITS_VALUE) };
+#undef LIMITS_VALUE
+
+#endif
