@@ -96,6 +96,7 @@ static json_t *resolved(const struct ft_scenario *s)
 	json_put_text(cluster, "fabric", s->cluster->fabric->name);
 	json_object_set_new(o, "cluster", cluster);
 	json_put_text(o, "stack", s->stack->name);
+	json_put_text(o, "ccl", s->ccl->name);
 	json_object_set_new(o, "training", training(s->plan));
 	json_put_text(cost, "prices", s->prices->name);
 	json_put(cost, "horizon_years", s->terms.horizon_years);
@@ -218,6 +219,7 @@ json_t *json_of_outcome(const struct ft_scenario *s, const struct ft_outcome *o)
 	json_object_set_new(j, "items", items(o->run));
 	json_object_set_new(from, "gpu", provenance_text(s->cluster->gpu->from));
 	json_object_set_new(from, "stack", provenance_text(s->stack->from));
+	json_object_set_new(from, "ccl", provenance_text(s->ccl->from));
 	json_object_set_new(from, "prices", provenance_text(s->prices->from));
 	json_object_set_new(j, "provenance", from);
 	json_object_set_new(j, "scenario", resolved(s));

@@ -18,6 +18,7 @@ struct whole {
 /* Keys whose absence is told; those of `training` a stack may set, too. */
 static const char *const told[] = {
 	"stack",
+	"ccl",
 	"cluster.node",
 	"cluster.fabric",
 	"training.micro_batch_size",
@@ -102,7 +103,36 @@ static bool load_work(struct whole *w, struct reader *r, struct ft_error *err)
 	s->stack = shelf_stack(w->shelf,
 			       stack ? stack->text : s->cluster->gpu->default_stack,
 			       stack ? &stack->mark : NULL, err);
-	return s->stack && load_plan(w, training, err);
+	return s->stack && ft_scenario_ccl(s, err) && load_plan(w, training, err);
+}
+
+/* The scenario's own library, or the stack's for this GPU. */
+const struct ft_ccl *ft_scenario_ccl(struct ft_scenario *s, struct ft_error *err)
+{
+	struct ft_shelf *shelf = ((struct whole *)s)->shelf;
+	const struct node *given = node_get(s->given, "ccl");
+	const struct node *stack = node_get(s->given, "stack");
+
+	if (s->ccl)
+		return s->ccl;
+	if (!node_is_null(given)) {
+		if (given->kind != NODE_SCALAR) {
+			ft_fail(err, &given->mark, "ccl: should be a name or a path");
+			return NULL;
+		}
+		s->ccl = shelf_ccl(shelf, given->text, &given->mark,
+				   s->cluster->gpu->ccl_generation, err);
+		return s->ccl;
+	}
+	if (!s->stack && stack && stack->kind == NODE_SCALAR)
+		s->stack = shelf_stack(shelf, stack->text, &stack->mark, err);
+	else if (!s->stack)
+		s->stack =
+			shelf_stack(shelf, s->cluster->gpu->default_stack, NULL, err);
+	if (s->stack)
+		s->ccl = shelf_ccl_of(shelf, s->stack, s->cluster->gpu->ccl_generation,
+				      err);
+	return s->ccl;
 }
 
 static bool load(struct whole *w, bool all, struct ft_error *err)
@@ -112,10 +142,10 @@ static bool load(struct whole *w, bool all, struct ft_error *err)
 	struct reader r = reader_open(s->given, err);
 	const struct node *cluster = read_need(&r, "cluster");
 	const struct node *cost = read_node(&r, "cost");
-	const struct node *book;
 
 	reader_allow(&r, "name");
 	reader_allow(&r, "title");
+	reader_allow(&r, "ccl");
 	if (!all) {
 		reader_allow(&r, "model");
 		reader_allow(&r, "training");
@@ -131,11 +161,18 @@ static bool load(struct whole *w, bool all, struct ft_error *err)
 		return false;
 	if (!ft_cost_terms_load(cost, &s->terms, err))
 		return false;
-	book = node_get(cost, "prices");
-	s->prices =
-		shelf_prices(shelf, s->terms.prices, book ? &book->mark : NULL, err);
 	tell_assumed(w, all);
-	return s->prices && reader_close(&r);
+	return (!all || ft_scenario_prices(s, err)) && reader_close(&r);
+}
+
+const struct ft_prices *ft_scenario_prices(struct ft_scenario *s, struct ft_error *err)
+{
+	const struct node *book = node_path(s->given, "cost.prices");
+
+	if (!s->prices)
+		s->prices = shelf_prices(((struct whole *)s)->shelf, s->terms.prices,
+					 book ? &book->mark : NULL, err);
+	return s->prices;
 }
 
 struct ft_scenario *ft_scenario_from(struct ft_shelf *shelf, const struct node *root,

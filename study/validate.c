@@ -16,6 +16,7 @@ static const char *const columns[] = {
 	"notes",
 	"name",
 	"stack",
+	"ccl",
 	"cluster.gpu",
 	"cluster.gpus",
 	"cluster.node",
