@@ -76,8 +76,10 @@ double across_tree_s(const struct group *g, enum ft_protocol p, enum ft_collecti
 		     double bytes)
 {
 	const struct ft_ccl_tree *t = &g->tuning->tree;
-	double most = t->channel_bytes_per_s[g->domains > 2 ? 2 : 1];
-	double b = at_most(bandwidth(g) * t->efficiency[p], g->tuning->channels * most);
+	const double *most =
+		p == FT_LL128 ? t->ll128_channel_bytes_per_s : t->channel_bytes_per_s;
+	double b = at_most(bandwidth(g) * t->efficiency[p],
+			   g->tuning->channels * most[g->domains > 2]);
 
 	(void)op;
 	return t->base_s[p] +
@@ -91,7 +93,7 @@ double across_nvls_tree_s(const struct group *g, enum ft_protocol p,
 			  enum ft_collective op, double bytes)
 {
 	const struct ft_ccl_tuning *t = g->tuning;
-	double most = t->nvls_tree.channel_bytes_per_s[g->domains > 2 ? 2 : 1];
+	double most = t->nvls_tree.channel_bytes_per_s[g->domains > 2];
 	double b = t->nvls_tree.efficiency *
 		   fmin(g->per_domain * g->nic_bytes_per_s,
 			t->nvls_tree.bus_gain * g->bus_bytes_per_s);

@@ -72,11 +72,8 @@ double tuner_tree_s(const struct group *g, enum ft_protocol p, enum ft_collectiv
 {
 	const struct ft_ccl_tree *t = &g->tuning->tree;
 	int n = by_nodes(g);
-	double share = (n > 1 ? t->share_more : t->share)[p];
-	double narrow = (n ? t->narrow : t->narrow_inside)[p];
-	double bus = at_most(bus_of(g, &g->ring) * share,
-			     g->ring.channels * t->channel_bytes_per_s[n]) *
-		     narrow;
+	double share = n > 1 && p == FT_SIMPLE ? t->share_more : t->share[p];
+	double bus = bus_of(g, &g->ring) * share;
 
 	(void)op;
 	if (p == FT_LL)
@@ -113,7 +110,7 @@ double tuner_nvls_tree_s(const struct group *g, enum ft_protocol p,
 			   g->nvls.inter_bytes_per_s * (g->domains <= 2 ? 2 : 1));
 
 	(void)p;
-	rate = at_most(rate, g->tuning->nvls_tree.channel_bytes_per_s[by_nodes(g)]);
+	rate = at_most(rate, g->tuning->nvls_tree.channel_bytes_per_s[by_nodes(g) - 1]);
 	return g->tuning->nvls_tree.hop_s +
 	       2 * floor(log2(g->domains)) * g->tuning->nvls_tree.hop_net_s +
 	       bytes / (per_bus(g, op) * g->nvls.channels * rate);

@@ -105,9 +105,8 @@ static void need_row(struct reader *r, struct arena *mem, const char *key,
 static struct reader open_block(struct reader *outer, struct arena *mem,
 				const char *key, bool needed)
 {
-	struct reader r = reader_open(needed ? read_need(outer, key) :
-					       read_node(outer, key),
-				      outer->err);
+	struct reader r = reader_open(
+		needed ? read_need(outer, key) : read_node(outer, key), outer->err);
 
 	r.failed = r.failed || outer->failed;
 	r.from = outer->from;
@@ -127,7 +126,8 @@ static void read_sizes(struct reader *outer, struct arena *mem, const char *key,
 	struct reader r = open_block(outer, mem, key, false);
 
 	for (int p = 0; p < FT_PROTOCOLS; p++) {
-		size_t n = read_some(&r, mem, protocols[p], DIM_NONE, out[p], FT_CCL_SIZES);
+		size_t n = read_some(&r, mem, protocols[p], DIM_NONE, out[p],
+				     FT_CCL_SIZES);
 
 		for (size_t i = n; n && i < FT_CCL_SIZES; i++)
 			out[p][i] = out[p][n - 1];
@@ -180,18 +180,17 @@ static void read_tree(struct reader *outer, struct arena *mem, struct ft_ccl_tre
 	need_row(&r, mem, "hop", DIM_S, x->hop_s, FT_PROTOCOLS);
 	need_row(&r, mem, "hop_net", DIM_S, x->hop_net_s, FT_PROTOCOLS);
 	need_row(&r, mem, "share", DIM_FRAC, x->share, FT_PROTOCOLS);
-	memcpy(x->share_more, x->share, sizeof(x->share));
-	read_row(&r, mem, "share_more", DIM_FRAC, x->share_more, FT_PROTOCOLS);
+	x->share_more = x->share[FT_SIMPLE];
+	read_row(&r, mem, "share_more", DIM_FRAC, &x->share_more, 1);
 	read_row(&r, mem, "narrow", DIM_FRAC, x->narrow, FT_PROTOCOLS);
-	memcpy(x->narrow_inside, x->narrow, sizeof(x->narrow));
-	read_row(&r, mem, "narrow_inside", DIM_FRAC, x->narrow_inside, FT_PROTOCOLS);
 	read_sizes(&r, mem, "correction", x->correction);
-	read_row(&r, mem, "channel_most", DIM_BYTES_PER_S, x->channel_bytes_per_s, 3);
+	read_row(&r, mem, "channel_most", DIM_BYTES_PER_S, x->channel_bytes_per_s, 2);
 	read_row(&r, mem, "ll128_channel_most", DIM_BYTES_PER_S,
-		 x->ll128_channel_bytes_per_s, 3);
+		 x->ll128_channel_bytes_per_s, 2);
 	x->simple_inside = read_bool(&r, "simple_inside", true);
 	for (int p = 0; p < FT_PROTOCOLS; p++)
-		x->efficiency[p] = x->share_more[p] * x->narrow[p];
+		x->efficiency[p] =
+			(p == FT_SIMPLE ? x->share_more : x->share[p]) * x->narrow[p];
 	read_row(&r, mem, "efficiency", DIM_FRAC, x->efficiency, FT_PROTOCOLS);
 	memcpy(x->lag, x->correction, sizeof(x->lag));
 	read_sizes(&r, mem, "lag", x->lag);
@@ -216,7 +215,7 @@ static void read_switches(struct reader *outer, struct arena *mem,
 		need_row(&r, mem, "efficiency", DIM_FRAC, &t->nvls_tree.efficiency, 1);
 		need_row(&r, mem, "bus_gain", DIM_NONE, &t->nvls_tree.bus_gain, 1);
 		read_row(&r, mem, "channel_most", DIM_BYTES_PER_S,
-			 t->nvls_tree.channel_bytes_per_s, 3);
+			 t->nvls_tree.channel_bytes_per_s, 2);
 	}
 	close_block(outer, &r);
 	r = open_block(outer, mem, "sharp", false);
@@ -274,7 +273,8 @@ static void read_windows(struct reader *outer, struct arena *mem,
 	t->windows.growth = 1;
 	read_row(&r, mem, "all_reduce", DIM_BYTES, t->windows.all_reduce_bytes, 2);
 	read_row(&r, mem, "all_gather", DIM_BYTES, t->windows.all_gather_bytes, 2);
-	read_row(&r, mem, "reduce_scatter", DIM_BYTES, t->windows.reduce_scatter_bytes, 2);
+	read_row(&r, mem, "reduce_scatter", DIM_BYTES, t->windows.reduce_scatter_bytes,
+		 2);
 	read_row(&r, mem, "growth", DIM_NONE, &t->windows.growth, 1);
 	close_block(outer, &r);
 }
@@ -299,7 +299,7 @@ static bool sound(struct reader *r, const struct ft_ccl_tuning *t)
 			return reader_fail(r, NULL,
 					   "%s: efficiency of %s should be above 0",
 					   t->generation, protocols[p]);
-	return positive(t->tree.narrow, 3) && positive(t->tree.narrow_inside, 3) ?
+	return positive(t->tree.narrow, FT_PROTOCOLS) ?
 		       true :
 		       reader_fail(r, NULL, "%s: narrow should be above 0",
 				   t->generation);
@@ -314,8 +314,8 @@ static bool read_tuning(const struct node *node, const struct ft_provenance *fro
 	r.from = from;
 	read_provenance(&r, mem);
 	need_row(&r, mem, "channels", DIM_NONE, &t->channels, 1);
-	t->n_speeds = read_some(&r, mem, "speeds", DIM_BYTES_PER_S, t->speeds_bytes_per_s,
-				FT_CCL_SPEEDS);
+	t->n_speeds = read_some(&r, mem, "speeds", DIM_BYTES_PER_S,
+				t->speeds_bytes_per_s, FT_CCL_SPEEDS);
 	need_row(&r, mem, "net_overhead", DIM_S, &t->net_overhead_s, 1);
 	need_row(&r, mem, "spread", DIM_FRAC, &t->spread_frac, 1);
 	read_ring(&r, mem, &t->ring);

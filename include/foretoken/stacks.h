@@ -90,7 +90,7 @@ struct ft_layout_rules {
  * and protocol, and the constants of that choice and of the time that each takes. The
  * equations stand in sim/tuner.h (its own prices, which choose) and sim/across.h (time).
  * foretoken-ccl(5) tells the keys. Arrays of three go by enum ft_protocol where that
- * index is written, and else by nodes: one, two, more.
+ * index is written, and else by nodes: one, two, more; arrays of two: two, more.
  */
 enum ft_protocol { FT_LL, FT_LL128, FT_SIMPLE, FT_PROTOCOLS };
 
@@ -113,10 +113,11 @@ struct ft_ccl_ring {
 
 struct ft_ccl_tree {
 	double base_s[FT_PROTOCOLS], hop_s[FT_PROTOCOLS], hop_net_s[FT_PROTOCOLS];
-	double share[FT_PROTOCOLS], share_more[FT_PROTOCOLS]; /* to 2 nodes, of more */
-	double narrow[FT_PROTOCOLS], narrow_inside[FT_PROTOCOLS]; /* of what is left */
+	double share[FT_PROTOCOLS];  /* of the bus, in the library's prices */
+	double share_more;	     /* Simple on more than 2 nodes */
+	double narrow[FT_PROTOCOLS]; /* of what is left */
 	double correction[FT_PROTOCOLS][FT_CCL_SIZES];
-	double channel_bytes_per_s[3], ll128_channel_bytes_per_s[3]; /* most */
+	double channel_bytes_per_s[2], ll128_channel_bytes_per_s[2]; /* most */
 	bool simple_inside;			/* Simple trees run inside a node */
 	double efficiency[FT_PROTOCOLS];	/* clock: of the bus */
 	double lag[FT_PROTOCOLS][FT_CCL_SIZES]; /* clock: what sizes leave of that */
@@ -135,7 +136,7 @@ struct ft_ccl_tuning {
 		double hop_s, share; /* share 0: no reduction in the NVLink switch */
 	} nvls;
 	struct {
-		double hop_s, hop_net_s, channel_bytes_per_s[3];
+		double hop_s, hop_net_s, channel_bytes_per_s[2];
 		double efficiency, bus_gain; /* clock */
 	} nvls_tree;
 	struct {
