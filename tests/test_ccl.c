@@ -132,8 +132,8 @@ static void a_mistake_is_told_at_its_place(void **state)
 		struct ft_ccl *c = load_text(bad[i].text, &err);
 
 		if (c || !strstr(err.text, bad[i].says) ||
-		    (bad[i].line && (err.line != bad[i].line ||
-				     err.column != bad[i].column)))
+		    (bad[i].line &&
+		     (err.line != bad[i].line || err.column != bad[i].column)))
 			fail_msg("%s\nsays %d:%d: %s", bad[i].text, err.line,
 				 err.column, c ? "nothing" : err.text);
 	}
@@ -159,12 +159,12 @@ static const struct {
 	double ranks, domains, bus, nic;
 	bool mesh;
 } shapes[] = {
-	{ 8, 1, 367e9, 0, false },	    { 4, 1, 680e9, 0, false },
-	{ 16, 2, 367e9, 48.5e9, false },    { 32, 4, 312e9, 43e9, false },
-	{ 64, 64, 1e18, 48.5e9, false },    { 256, 32, 1800e9, 200e9, false },
-	{ 1024, 128, 230e9, 24e9, false },  { 16, 2, 2400e9, 300e9, false },
-	{ 512, 64, 2400e9, 300e9, false },  { 8, 8, 1e18, 300e9, false },
-	{ 8, 1, 2400e9, 0, false },	    { 2, 1, 3600e9, 0, false },
+	{ 8, 1, 367e9, 0, false },	   { 4, 1, 680e9, 0, false },
+	{ 16, 2, 367e9, 48.5e9, false },   { 32, 4, 312e9, 43e9, false },
+	{ 64, 64, 1e18, 48.5e9, false },   { 256, 32, 1800e9, 200e9, false },
+	{ 1024, 128, 230e9, 24e9, false }, { 16, 2, 2400e9, 300e9, false },
+	{ 512, 64, 2400e9, 300e9, false }, { 8, 8, 1e18, 300e9, false },
+	{ 8, 1, 2400e9, 0, false },	   { 2, 1, 3600e9, 0, false },
 };
 
 static struct group shaped(const struct ft_ccl *ccl, const struct ft_ccl_tuning *t,
@@ -225,9 +225,8 @@ static bool same_tuning(const struct ft_ccl *a, const struct ft_ccl *b, size_t w
 
 		for (int op = 0; op < FT_COLLECTIVES; op++)
 			for (double s = 1024; s <= 16e9; s *= 2) {
-				struct ft_collective_call call =
-					call_of((enum ft_collective)op, s,
-						(int64_t)g.ranks, 1);
+				struct ft_collective_call call = call_of(
+					(enum ft_collective)op, s, (int64_t)g.ranks, 1);
 
 				if (!same_cell(&g, &h, &call))
 					return false;
@@ -360,7 +359,8 @@ static void no_number_of_a_file_is_without_effect(void **state)
 	for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++) {
 		struct arena mem = { 0 };
 		struct ft_error err;
-		const char *file = file_find(&mem, "stacks/ccl", row[i].name, NULL, &err);
+		const char *file =
+			file_find(&mem, "stacks/ccl", row[i].name, NULL, &err);
 		struct node *root = node_read_file(&mem, file, &err);
 		struct node *c = node_read_text(&mem, "c", row[i].cluster,
 						strlen(row[i].cluster), &err);

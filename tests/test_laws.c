@@ -101,7 +101,8 @@ static struct cell measure(const struct bench *b, const struct ft_ccl *ccl,
 	assert_true(r.domains > 1 && r.best_algorithm && r.best_protocol);
 	if (!strcmp(r.chosen_by, "time"))
 		assert_true(r.regret_frac < 1e-9);
-	return (struct cell){ r.duration.time_s, r.duration.time_s / (1 + r.regret_frac),
+	return (struct cell){ r.duration.time_s,
+			      r.duration.time_s / (1 + r.regret_frac),
 			      r.regret_frac > slack - 1 };
 }
 
