@@ -44,7 +44,7 @@ TESTS    := $(patsubst tests/%.c,$B/tests/%,$(wildcard tests/test_*.c))
 SHTESTS  := $(wildcard tests/test_*.sh)
 BENCHES  := $(patsubst tests/bench/%.c,$B/tests/bench/%,$(wildcard tests/bench/*.c))
 FUZZERS  := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
-DATA     := $(wildcard hw/gpus/* hw/nodes/* hw/fabrics/* models/*.yaml stacks/*.yaml cost/prices/*)
+DATA     := $(wildcard hw/gpus/* hw/nodes/* hw/fabrics/* models/*.yaml stacks/*.yaml stacks/ccl/* cost/prices/*)
 
 .PHONY: all deps demo check check-only rules format validate profiles bench fuzz golden install clean
 .SECONDARY:

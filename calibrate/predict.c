@@ -95,17 +95,19 @@ static bool work_of(const struct ft_measurement *m, struct ft_work *w)
 double measurement_predict_us(const struct ft_gpu *gpu, const struct ft_measurement *m)
 {
 	struct ft_collective_result c;
-	enum ft_collective op;
 	struct ft_prediction p;
 	struct ft_error ignored;
 	struct ft_work w;
 
 	if (measurement_is(m, "collective")) {
-		if (!ft_collective_find(m->kernel, &op) ||
-		    !ft_collective_inside(
-			    gpu, m->fabric[0] ? m->fabric : NULL, op,
-			    (struct ft_group_shape){ (int64_t)m->gpus, 1 }, m->bytes,
-			    &c, &ignored))
+		struct ft_collective_call call = {
+			.bytes = m->bytes,
+			.shape = { (int64_t)m->gpus, 1 },
+		};
+
+		if (!ft_collective_find(m->kernel, &call.op) ||
+		    !ft_collective_inside(gpu, m->fabric[0] ? m->fabric : NULL, NULL,
+					  &call, &c, &ignored))
 			return 0;
 		return c.duration.time_s * 1e6;
 	}

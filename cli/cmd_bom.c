@@ -67,7 +67,7 @@ int cmd_bom(int argc, char **argv)
 	parse_arguments(&argp, argc, argv, &a);
 	shelf = ft_shelf_new();
 	s = ft_scenario_load(shelf, a.scenario, a.set.word, a.set.n, false, &err);
-	if (s)
+	if (s && ft_scenario_prices(s, &err))
 		bom = ft_bom_build(s->cluster, s->prices, &err);
 	if (bom && a.json)
 		ft_report_bom_json(stdout, s->cluster, bom);

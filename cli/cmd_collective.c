@@ -11,7 +11,7 @@ enum { MOST_LINES = 4096, MOST_VALUES = 64 };
 
 struct args {
 	const char *scenario, *op, *bytes, *gpus, *plot, *stride;
-	struct ft_collective_choice by;
+	const char *algorithm, *protocol;
 	struct words set;
 	bool json;
 };
@@ -29,8 +29,8 @@ static const struct argp_option options[] = {
 	{ "stride", 'n', "N", 0,
 	  "Ranks from one member to the next; 8: one a node of eight; default 1", 0 },
 	{ "algorithm", 'a', "NAME", 0,
-	  "ring, tree, nvlstree, sharp, pat, hierarchical or direct; default what NCCL "
-	  "or RCCL chooses",
+	  "One of those listed below; default what the communication library or the "
+	  "fabric chooses",
 	  0 },
 	{ "protocol", 'r', "NAME", 0, "LL, LL128 or Simple; default likewise", 0 },
 	{ "plot", 'p', "DIR", 0,
@@ -61,10 +61,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		a->plot = arg;
 		return 0;
 	case 'a':
-		a->by.algorithm = arg;
+		a->algorithm = arg;
 		return 0;
 	case 'r':
-		a->by.protocol = arg;
+		a->protocol = arg;
 		return 0;
 	case 's':
 		words_add(&a->set, arg, state);
@@ -86,16 +86,37 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
+/* The table of algorithms, behind the options. */
+static char *help_filter(int key, const char *text, void *input)
+{
+	const char *what, *name;
+	char *out = NULL;
+	size_t len = 0;
+	FILE *f;
+
+	(void)input;
+	if (key != ARGP_KEY_HELP_POST_DOC || !(f = open_memstream(&out, &len)))
+		return (char *)(uintptr_t)text;
+	fputs("Algorithms:\n", f);
+	for (size_t i = 0; (name = ft_collective_algorithm(i, &what)); i++)
+		fprintf(f, "  %-14s %s\n", name, what);
+	fputs("\nExample: foretoken collective examples/01-first-answer/h100.yaml "
+	      "--op all_reduce --bytes 16MiB,1GiB --gpus 8,64,512",
+	      f);
+	fclose(f);
+	return out;
+}
+
 static const struct argp argp = {
 	options,
 	parse,
 	"SCENARIO",
 	"Collectives on a scenario's network, with the columns of nccl-tests; only "
-	"`cluster` is read."
-	"\vExample: foretoken collective examples/01-first-answer/h100.yaml "
-	"--op all_reduce --bytes 16MiB,1GiB --gpus 8,64,512",
+	"`cluster`, `stack` and `ccl` are read. Regret is how much longer the choice takes "
+	"than the fastest algorithm."
+	"\v",
 	NULL,
-	NULL,
+	help_filter,
 	NULL,
 };
 
@@ -127,73 +148,81 @@ static bool list(const char *text, const char *option, double *out, size_t *n,
 	return true;
 }
 
-static bool lines_of_op(const struct ft_cluster *c, struct ft_collective_choice by,
-			enum ft_collective op, const double *bytes, size_t n_bytes,
-			const double *gpus, size_t n_gpus, int64_t stride,
-			struct ft_collective_line *line, size_t *n,
-			struct ft_error *err)
-{
-	for (size_t g = 0; g < n_gpus; g++)
-		for (size_t b = 0; b < n_bytes; b++) {
-			struct ft_collective_line *l = &line[*n];
-			struct ft_group_shape shape = { (int64_t)gpus[g], stride };
-			double span = (gpus[g] - 1) * (double)stride + 1;
+/* What is asked for: every size at every number of ranks, for one op after another. */
+struct sweep {
+	const struct ft_cluster *cluster;
+	const struct ft_ccl *ccl;
+	double bytes[MOST_VALUES], gpus[MOST_VALUES];
+	size_t n_bytes, n_gpus;
+	struct ft_collective_call call; /* the next one */
+	struct ft_collective_line *line;
+	size_t n;
+};
 
-			if (*n == MOST_LINES)
-				return ft_fail(err, NULL, "too many lines");
-			if (span > (double)c->ranks)
-				return ft_fail(err, &c->gpus_mark,
-					       "a group of "
-					       "%.0f ranks%s, but the cluster has "
-					       "%lld",
-					       gpus[g],
-					       stride > 1 ? " so far apart" : "",
-					       (long long)c->ranks);
-			if (gpus[g] < 2)
-				return ft_fail(err, NULL,
-					       "a collective takes at "
-					       "least 2 ranks");
-			*l = (struct ft_collective_line){ .op = op,
-							  .gpus = shape.size,
-							  .bytes = bytes[b] };
-			if (!ft_collective_by(c, op, bytes[b], shape, by, &l->result,
-					      err))
+static bool one_line(struct sweep *s, struct ft_error *err)
+{
+	const struct ft_cluster *c = s->cluster;
+	struct ft_group_shape shape = s->call.shape;
+	struct ft_collective_line *l = &s->line[s->n];
+
+	if (s->n == MOST_LINES)
+		return ft_fail(err, NULL, "too many lines");
+	if ((double)(shape.size - 1) * (double)shape.stride + 1 > (double)c->ranks)
+		return ft_fail(err, &c->gpus_mark,
+			       "a group of %lld ranks%s, but the cluster has %lld",
+			       (long long)shape.size,
+			       shape.stride > 1 ? " so far apart" : "",
+			       (long long)c->ranks);
+	if (shape.size < 2)
+		return ft_fail(err, NULL, "a collective takes at least 2 ranks");
+	*l = (struct ft_collective_line){ .op = s->call.op,
+					  .gpus = shape.size,
+					  .bytes = s->call.bytes };
+	s->n++;
+	return ft_collective_predict(c, s->ccl, &s->call, &l->result, err);
+}
+
+static bool lines_of_op(struct sweep *s, struct ft_error *err)
+{
+	for (size_t g = 0; g < s->n_gpus; g++)
+		for (size_t b = 0; b < s->n_bytes; b++) {
+			s->call.shape.size = (int64_t)s->gpus[g];
+			s->call.bytes = s->bytes[b];
+			if (!one_line(s, err))
 				return false;
-			(*n)++;
 		}
 	return true;
 }
 
-static bool lines(const struct args *a, const struct ft_cluster *c,
-		  struct ft_collective_line *line, size_t *n, struct ft_error *err)
+static bool lines(const struct args *a, struct sweep *s, struct ft_error *err)
 {
-	double bytes[MOST_VALUES], gpus[MOST_VALUES], stride[MOST_VALUES] = { 1 };
-	size_t n_bytes = 0, n_gpus = 0, n_strides = 0;
+	double stride[MOST_VALUES] = { 1 };
 	char ops[256], *save = NULL;
+	size_t n_strides = 0;
 
 	for (double b = 1024; !a->bytes && b <= 1073741824.0; b *= 4)
-		bytes[n_bytes++] = b;
-	if (a->bytes && !list(a->bytes, "--bytes", bytes, &n_bytes, err))
+		s->bytes[s->n_bytes++] = b;
+	if (a->bytes && !list(a->bytes, "--bytes", s->bytes, &s->n_bytes, err))
 		return false;
 	if (a->stride && !list(a->stride, "--stride", stride, &n_strides, err))
 		return false;
 	if (!a->gpus)
-		gpus[n_gpus++] = floor((double)c->ranks / stride[0]);
-	else if (!list(a->gpus, "--gpus", gpus, &n_gpus, err))
+		s->gpus[s->n_gpus++] = floor((double)s->cluster->ranks / stride[0]);
+	else if (!list(a->gpus, "--gpus", s->gpus, &s->n_gpus, err))
 		return false;
+	s->call.shape.stride = (int64_t)stride[0];
+	s->call.algorithm = a->algorithm;
+	s->call.protocol = a->protocol;
 	snprintf(ops, sizeof(ops), "%s", a->op ? a->op : "all_reduce");
 	for (char *p = strtok_r(ops, ",", &save); p; p = strtok_r(NULL, ",", &save)) {
-		enum ft_collective op;
-
-		if (!ft_collective_find(p, &op))
+		if (!ft_collective_find(p, &s->call.op))
 			return ft_fail(err, NULL,
 				       "there is no collective '%s'; "
 				       "known: all_reduce, all_gather, "
 				       "reduce_scatter, all_to_all, broadcast, "
 				       "sendrecv",
 				       p);
-		if (!lines_of_op(c, a->by, op, bytes, n_bytes, gpus, n_gpus,
-				 (int64_t)stride[0], line, n, err))
+		if (!lines_of_op(s, err))
 			return false;
 	}
 	return true;
@@ -201,26 +230,27 @@ static bool lines(const struct args *a, const struct ft_cluster *c,
 
 int cmd_collective(int argc, char **argv)
 {
-	struct ft_collective_line *line = NULL;
+	struct sweep w = { 0 };
 	struct ft_shelf *shelf;
 	struct ft_scenario *s;
 	struct args a = { 0 };
 	struct ft_error err;
-	size_t n = 0;
 	bool ok;
 
 	parse_arguments(&argp, argc, argv, &a);
 	shelf = ft_shelf_new();
 	s = ft_scenario_load(shelf, a.scenario, a.set.word, a.set.n, false, &err);
-	line = calloc(MOST_LINES, sizeof(*line));
-	ok = s && line && lines(&a, s->cluster, line, &n, &err);
+	w.line = calloc(MOST_LINES, sizeof(*w.line));
+	w.ccl = s && w.line ? ft_scenario_ccl(s, &err) : NULL;
+	w.cluster = s ? s->cluster : NULL;
+	ok = w.ccl && lines(&a, &w, &err);
 	if (ok && a.plot)
-		ok = ft_report_collectives_plot(a.plot, line, n, &err);
+		ok = ft_report_collectives_plot(a.plot, w.line, w.n, &err);
 	if (ok && a.json)
-		ft_report_collectives_json(stdout, line, n);
+		ft_report_collectives_json(stdout, w.line, w.n);
 	else if (ok)
-		ft_report_collectives(stdout, line, n);
-	free(line);
+		ft_report_collectives(stdout, w.line, w.n);
+	free(w.line);
 	ft_scenario_free(s);
 	ft_shelf_free(shelf);
 	return ok ? finish_output() : complain(&err);

@@ -39,6 +39,7 @@ static void read_shape(struct arena *mem, struct reader *r, struct ft_fabric *fa
 	fabric->hop_s = read_number(r, mem, "hop", DIM_S);
 	fabric->ring_step_s = read_number(r, mem, "ring_step", DIM_S);
 	fabric->rings_from = read_number_or(r, mem, "rings_from", DIM_BYTES, 0);
+	fabric->rings_ranks = read_int(r, "rings_ranks", 1, INT64_MAX, 128);
 }
 
 static void read_switch(struct arena *mem, struct reader *outer,

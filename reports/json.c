@@ -181,6 +181,7 @@ json_t *json_of_outcome(const struct ft_scenario *s, const struct ft_outcome *o,
 	json_object_set_new(j, "items", items(o->run));
 	json_object_set_new(from, "gpu", provenance_text(s->cluster->gpu->from));
 	json_object_set_new(from, "stack", provenance_text(s->stack->from));
+	json_object_set_new(from, "ccl", provenance_text(s->ccl->from));
 	json_object_set_new(from, "prices", provenance_text(s->prices->from));
 	json_object_set_new(j, "provenance", from);
 	json_object_set_new(j, "scenario", json_of_node(s->resolved));

@@ -120,6 +120,12 @@ void ft_report_collectives_json(FILE *out, const struct ft_collective_line *l, s
 			 algbw * ft_collective_bus_factor(l[i].op, l[i].gpus));
 		json_put_text(o, "algorithm", l[i].result.algorithm);
 		json_put_text(o, "protocol", l[i].result.protocol);
+		json_put_text(o, "chosen_by", l[i].result.chosen_by);
+		json_put(o, "regret_frac", l[i].result.regret_frac);
+		if (l[i].result.regret_frac > FT_REGRET_WORTH_SAYING) {
+			json_put_text(o, "best_algorithm", l[i].result.best_algorithm);
+			json_put_text(o, "best_protocol", l[i].result.best_protocol);
+		}
 		json_object_set_new(o, "extrapolated",
 				    json_boolean(l[i].result.duration.extrapolated));
 		json_array_append_new(rows, o);

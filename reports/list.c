@@ -11,8 +11,10 @@
 static const struct {
 	const char *kind, *folder;
 } kinds[] = {
-	{ "gpus", "hw/gpus" },	{ "nodes", "hw/nodes" }, { "fabrics", "hw/fabrics" },
-	{ "models", "models" }, { "stacks", "stacks" },	 { "prices", "cost/prices" },
+	{ "gpus", "hw/gpus" },	     { "nodes", "hw/nodes" },
+	{ "fabrics", "hw/fabrics" }, { "models", "models" },
+	{ "stacks", "stacks" },	     { "ccl", "stacks/ccl" },
+	{ "prices", "cost/prices" },
 };
 
 enum { KINDS = sizeof(kinds) / sizeof(*kinds) };
@@ -70,7 +72,7 @@ bool ft_report_list(FILE *out, const char *kind, bool json, struct ft_error *err
 	if (!folder)
 		return ft_fail(err, NULL,
 			       "'%.40s' is not one of gpus, nodes, "
-			       "fabrics, models, stacks, prices",
+			       "fabrics, models, stacks, ccl, prices",
 			       kind);
 	name = file_list(&mem, folder, &n, err);
 	ok = name != NULL;

@@ -215,10 +215,11 @@ void ft_report_collectives(FILE *out, const struct ft_collective_line *l, size_t
 {
 	struct table t =
 		TABLE_OPEN(out, "op", ">gpus", ">bytes", ">time us", ">algbw GB/s",
-			   ">busbw GB/s", "algorithm", "protocol", "");
+			   ">busbw GB/s", "algorithm", "protocol", ">regret", "");
 
 	for (size_t i = 0; i < n; i++) {
-		double s = l[i].result.duration.time_s;
+		const struct ft_collective_result *r = &l[i].result;
+		double s = r->duration.time_s;
 		double algbw = s > 0 ? l[i].bytes / s * 1e-9 : 0;
 
 		table_row(&t);
@@ -229,10 +230,18 @@ void ft_report_collectives(FILE *out, const struct ft_collective_line *l, size_t
 		table_put(&t, "%.2f", algbw);
 		table_put(&t, "%.2f",
 			  algbw * ft_collective_bus_factor(l[i].op, l[i].gpus));
-		table_put(&t, "%s", l[i].result.algorithm);
-		table_put(&t, "%s", l[i].result.protocol);
-		table_put(&t, "%s",
-			  l[i].result.duration.extrapolated ? "extrapolated" : "");
+		table_put(&t, "%s", r->algorithm);
+		table_put(&t, "%s", r->protocol);
+		if (r->best_algorithm)
+			table_put(&t, "%.1f %%", 100 * r->regret_frac);
+		else
+			table_put(&t, " ");
+		if (r->regret_frac > FT_REGRET_WORTH_SAYING)
+			table_put(&t, "%s %s would be faster", r->best_algorithm,
+				  r->best_protocol);
+		else
+			table_put(&t, "%s",
+				  r->duration.extrapolated ? "extrapolated" : "");
 	}
 	table_close(&t);
 }

@@ -3,21 +3,21 @@
 
 #include <math.h>
 
-struct protocol {
-	double base_s, step_s, efficiency, cap_bytes_per_s; /* of a ring */
-	double tree_base_s, tree_hop_s, tree_net_s, tree_efficiency;
-};
-
-static const struct protocol protocols[] = {
-	[TUNER_LL] = { 6.6e-6, 4.0e-6, 0.5, 35e9, 6.8e-6, 0.6e-6, 5.0e-6, 1 / 3.8 },
-	[TUNER_LL128] = { 14e-6, 6.2e-6, 0.78, 1e18, 14e-6, 1.25e-6, 8.5e-6,
-			  120.0 / 128 },
-	[TUNER_SIMPLE] = { 8.4e-6, 14e-6, 1, 1e18, 8.4e-6, 4.0e-6, 14e-6, 1 },
-};
-
-static double bandwidth(const struct paths *p)
+static double bandwidth(const struct group *g)
 {
-	return fmin(p->g * p->nic, p->bus);
+	return fmin(g->per_domain * g->nic_bytes_per_s, g->bus_bytes_per_s);
+}
+
+/* A limit of the library; 0: none. */
+static double at_most(double bytes_per_s, double most_bytes_per_s)
+{
+	return most_bytes_per_s > 0 ? fmin(bytes_per_s, most_bytes_per_s) : bytes_per_s;
+}
+
+/* A hop between nodes on this fabric. */
+static double net_hop_s(const struct group *g, double library_s)
+{
+	return fmax(0, library_s + g->extra_s);
 }
 
 double across_wire_s(enum ft_collective op, double n, double bytes, double bytes_per_s)
@@ -35,67 +35,153 @@ double across_sharp_net_s(double bytes, double g, double nic_bytes_per_s)
 	return bytes / g / nic_bytes_per_s;
 }
 
-double across_ring_s(const struct paths *p, enum tuner_protocol q,
-		     enum ft_collective op, double bytes)
+/* A message through all domains, or through one hop. */
+static double pipeline_s(const struct group *g, double hops, double bytes,
+			 double bytes_per_s)
 {
-	const struct protocol *x = &protocols[q];
-	double steps = (op == FT_ALL_REDUCE ? 2 : 1) * (p->n - 1);
-	double b = fmin(bandwidth(p) * x->efficiency, x->cap_bytes_per_s);
-
-	return hypot(x->base_s + steps * x->step_s * p->stretch,
-		     across_wire_s(op, p->n, bytes, b));
+	return g->tuning->pipeline.start_s +
+	       hops * net_hop_s(g, g->tuning->pipeline.hop_s) + bytes / bytes_per_s;
 }
 
-double across_tree_s(const struct paths *p, enum tuner_protocol q, double bytes)
+static double ring_bytes_per_s(const struct group *g, enum ft_protocol p)
 {
-	const struct protocol *x = &protocols[q];
-	double e = (p->amd ? 0.59 : 0.92) * x->tree_efficiency *
-		   tuner_tree_correction(q, bytes);
+	const struct ft_ccl_ring *r = &g->tuning->ring;
+	double b = bandwidth(g) * r->efficiency[p];
 
-	return x->tree_base_s +
-	       2 * ((p->g - 1) * x->tree_hop_s +
-		    log2(p->k) * (x->tree_net_s + p->extra_s)) +
-	       2 * bytes / (bandwidth(p) * e);
+	if (p == FT_LL)
+		return at_most(b, r->ll_most_bytes_per_s[g->domains > 2 ? 2 : 1]);
+	if (p == FT_LL128)
+		return at_most(b, g->tuning->channels * r->ll128_channel_bytes_per_s);
+	return b;
+}
+
+double across_ring_s(const struct group *g, enum ft_protocol p, enum ft_collective op,
+		     double bytes)
+{
+	const struct ft_ccl_ring *r = &g->tuning->ring;
+	double steps = (op == FT_ALL_REDUCE ? 2 : 1) * (g->ranks - 1);
+
+	if (op == FT_BROADCAST)
+		return pipeline_s(g, g->domains - 1, bytes, bandwidth(g));
+	return hypot(r->base_s[p] + steps * r->step_s[p] * g->stretch,
+		     across_wire_s(op, g->ranks, bytes, ring_bytes_per_s(g, p)));
+}
+
+static int size_index(double bytes)
+{
+	return (int)fmin(FT_CCL_SIZES - 1, fmax(0, floor(log2(bytes / 64))));
+}
+
+double across_tree_s(const struct group *g, enum ft_protocol p, enum ft_collective op,
+		     double bytes)
+{
+	const struct ft_ccl_tree *t = &g->tuning->tree;
+	const double *most =
+		p == FT_LL128 ? t->ll128_channel_bytes_per_s : t->channel_bytes_per_s;
+	double b = at_most(bandwidth(g) * t->efficiency[p],
+			   g->tuning->channels * most[g->domains > 2]);
+
+	(void)op;
+	return t->base_s[p] +
+	       2 * ((g->per_domain - 1) * t->hop_s[p] +
+		    log2(g->domains) * net_hop_s(g, t->hop_net_s[p])) +
+	       2 * bytes / (b * t->lag[p][size_index(bytes)]);
 }
 
 /* Reduction in the NVLink switch of each domain, trees across them. */
-double across_nvls_tree_s(const struct paths *p, double bytes)
+double across_nvls_tree_s(const struct group *g, enum ft_protocol p,
+			  enum ft_collective op, double bytes)
 {
-	const double hop = 25e-6, net_hop = 20.9e-6, efficiency = 0.85;
+	const struct ft_ccl_tuning *t = g->tuning;
+	double most = t->nvls_tree.channel_bytes_per_s[g->domains > 2];
+	double b = t->nvls_tree.efficiency *
+		   fmin(g->per_domain * g->nic_bytes_per_s,
+			t->nvls_tree.bus_gain * g->bus_bytes_per_s);
 
-	return hop + 2 * log2(p->k) * (net_hop + p->extra_s) +
-	       2 * bytes / (efficiency * fmin(p->g * p->nic, 1.25 * p->bus));
+	(void)p;
+	(void)op;
+	b = at_most(b, g->per_domain * most);
+	return t->nvls_tree.hop_s +
+	       2 * log2(g->domains) * net_hop_s(g, t->nvls_tree.hop_net_s) +
+	       2 * bytes / b;
 }
 
-double across_sharp_s(const struct paths *p, double bytes)
+double across_sharp_s(const struct group *g, enum ft_protocol p, enum ft_collective op,
+		      double bytes)
 {
-	const double base = 8.4e-6, switch_hop = 31e-6, hop = 3.7e-6;
-	double inside =
-		p->g > 1 ? across_wire_s(FT_ALL_REDUCE, p->g, bytes, p->bus) : 0;
+	const struct ft_ccl_tuning *t = g->tuning;
+	double n = g->per_domain, inside_s = 0, net_s;
+	double latency_s = t->sharp.start_s + 2 * (n - 1) * t->sharp.arity_s +
+			   2 * (n > 1 ? t->sharp.hop_s : 0) +
+			   net_hop_s(g, t->sharp.hop_net_s);
 
-	return base + 2 * hop + switch_hop + p->extra_s +
-	       fmax(across_sharp_net_s(bytes, p->g, p->nic), inside);
+	(void)p;
+	if (n > 1)
+		inside_s = across_wire_s(op, n, bytes, g->bus_bytes_per_s);
+	net_s = across_sharp_net_s(bytes, n, g->nic_bytes_per_s);
+	if (op == FT_ALL_REDUCE)
+		return latency_s + fmax(net_s, inside_s);
+	/* nothing is added up: each NIC takes in what other domains hold of its part */
+	net_s *= (g->domains - 1) / g->domains;
+	return hypot(latency_s, fmax(net_s, inside_s));
 }
 
-double across_pat_s(const struct paths *p, enum ft_collective op, double bytes)
+double across_pat_s(const struct group *g, enum ft_protocol p, enum ft_collective op,
+		    double bytes)
 {
-	return 8e-6 + log2(p->k) * (14e-6 + p->extra_s) / 3.5 + 2.8e-6 * p->n +
-	       across_wire_s(op, p->n, bytes, 0.75 * bandwidth(p));
+	const struct ft_ccl_tuning *t = g->tuning;
+
+	(void)p;
+	return t->pat.base_s +
+	       log2(g->domains) * net_hop_s(g, t->pat.hop_net_s) / t->pat.overlap +
+	       t->pat.rank_s * g->ranks +
+	       across_wire_s(op, g->ranks, bytes, t->pat.share * bandwidth(g));
 }
 
-double across_pairs_s(const struct paths *p, double bytes)
+/* What frameworks build of three calls; the calls inside are the profile's. */
+double across_hierarchical_s(const struct group *g, enum ft_protocol p,
+			     enum ft_collective op, double bytes)
 {
-	double net = bytes * (p->n - p->g) / p->n / (p->amd ? 0.6 : 1);
-	double in = bytes * (p->g - 1) / p->n;
+	const struct ft_ccl_tuning *t = g->tuning;
+	double part = bytes / g->per_domain, inside_s = 0;
+	struct group rail = *g;
 
-	return 12e-6 + (p->k - 1) * 1.5e-6 + p->extra_s +
-	       fmax(net / p->nic, p->g > 1 ? in / (0.75 * p->port) : 0);
+	for (int i = 0; i < 2 && g->per_domain > 1; i++) {
+		struct ft_collective_call call = {
+			.op = i ? FT_ALL_GATHER : FT_REDUCE_SCATTER,
+			.bytes = bytes,
+			.shape = { (int64_t)g->per_domain, 1 },
+		};
+		struct ft_collective_result in;
+		struct ft_error ignored;
+
+		if (op != FT_ALL_REDUCE && op != call.op)
+			continue;
+		if (!ft_collective_inside(g->cluster->gpu, g->cluster->node->scale_up,
+					  g->ccl, &call, &in, &ignored))
+			return INFINITY;
+		inside_s += in.duration.time_s;
+	}
+	rail.ranks = g->domains;
+	rail.per_domain = 1;
+	rail.bus_bytes_per_s = 1e18;
+	return across_overlap_s(inside_s, across_ring_s(&rail, p, op, part),
+				t->hierarchical.overlap_frac *
+					fmin(1, part / t->hierarchical.chunk_bytes));
 }
 
-double across_one_path_s(const struct paths *p, enum ft_collective op, double bytes)
+double across_direct_s(const struct group *g, enum ft_protocol p, enum ft_collective op,
+		       double bytes)
 {
-	bool point = op == FT_SENDRECV;
+	const struct ft_ccl_tuning *t = g->tuning;
+	double net = bytes * (g->ranks - g->per_domain) / g->ranks;
+	double in = bytes * (g->per_domain - 1) / g->ranks;
 
-	return 10e-6 + (point ? 1 : p->k - 1) * (4e-6 + p->extra_s) +
-	       bytes / (point ? p->nic : bandwidth(p));
+	(void)p;
+	if (op == FT_SENDRECV)
+		return pipeline_s(g, 1, bytes, g->nic_bytes_per_s);
+	return t->pairs.start_s +
+	       fmax(0, (g->domains - 1) * t->pairs.peer_s + g->extra_s) +
+	       fmax(net / (t->pairs.nic_share * g->nic_bytes_per_s),
+		    in > 0 ? in / (t->pairs.port_share * g->port_bytes_per_s) : 0);
 }

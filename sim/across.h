@@ -1,47 +1,36 @@
 /*
- * sim/across.h - how long a collective takes across scale-up domains
+ * sim/across.h - our clock: how long a collective takes across scale-up domains
  *
  * n ranks in k domains, g in each; B = min(g NIC, bus of a domain), f the bus factor,
- * S bytes as nccl-tests counts them.
+ * S bytes as nccl-tests counts them. Names in <> are constants of the library
+ * (stacks/ccl/NAME.yaml, with their sources), by protocol where it matters.
  *
- *   ring      sqrt((base + steps * step)^2 + (S f / (B e))^2)
- *             steps = n-1, twice for all_reduce; LL, LL128, Simple:
- *             step = 4, 6.2, 14 us on NDR InfiniBand;  e = 0.5 (35 GB/s at most),
- *             0.78, 1
- *   tree      base + 2 ((g-1) hop + log2(k) net_hop) + 2 S / (0.92 B e c)
- *             c: by how much trees fall behind at 16 KiB to 16 MiB (NCCL's table)
- *   nvlstree  25 us + 2 log2(k) 20.9 us + 2 S / (0.85 min(g NIC, 1.25 bus))
- *   sharp     base + 2 hop + switch + max(S / (g NIC), 2 (g-1)/g S / bus)
- *   pat       8 us + log2(k) 4 us + 2.8 us n + S f / (0.75 B)
+ *   ring      sqrt((<base> + steps <step>)^2 + (S f / b)^2)
+ *             b = B <efficiency>, no more than <ll_most>, channels <ll128_channel_most>;
+ *             steps = n-1, twice for all_reduce
+ *   broadcast <pipeline start> + (k-1) hops + S / B, also a ring
+ *   tree      <base> + 2 ((g-1) <hop> + log2(k) <hop_net>) + 2 S / (b <lag>)
+ *             b = B <efficiency>, no more than channels <channel_most> (LL128: its own)
+ *   nvlstree  <hop> + 2 log2(k) <hop_net> + 2 S / (<efficiency> min(g NIC, <bus_gain> bus))
+ *             no more than g <channel_most>
+ *   sharp     L = <start> + 2 (<hop> + (g-1) <arity>) + <hop_net>, then
+ *             all_reduce: L + max(S / (g NIC), 2 (g-1)/g S / bus)
+ *             all_gather, reduce_scatter: sqrt(L^2 + max(S (k-1)/k / (g NIC), (g-1)/g S / bus)^2)
+ *   pat       <base> + log2(k) <hop_net> / <overlap> + <rank> n + S f / (<share> B)
  *   hierarchical  reduce-scatter inside, all_reduce of S/g across, all_gather inside;
  *             the two networks overlap by chunks: max + (1 - o) min
- *   direct    all_to_all: base + (k-1) 1.5 us + max(S (n-g)/n / NIC, S (g-1)/n / port)
- *             RCCL brings 0.6 of the NIC to it
+ *   direct    all_to_all: <start> + (k-1) <peer> + max(S (n-g)/n / (<nic_share> NIC),
+ *             S (g-1)/n / (<port_share> port)); send and receive: as broadcast, one hop
  *
- * A fabric's ring_step stretches steps against NDR's 4.58 us, its latency and hops the
- * net hops. Source: constants of NVIDIA/nccl 2.30 (src/graph/tuning.cc); steps and e of
- * rings from 77 published all_gather ratios of 2 to 128 nodes of 8 H100 on NDR (SimAI),
- * whose jumps lie where NCCL's model changes protocol; RCCL's tree of 0.59 from its tuner
- * and all_to_all of 0.6 from its acceptance floors (45 to 50 GB/s on two nodes); start and hops of direct and
- * broadcast, and the 0.75 of a port that all_to_all reaches, are assumed. Limit: one
- * collective alone; those that meet on links are shared out by sim/engine.c.
+ * A fabric's ring_step over the library's <network ring_step> stretches steps, either way;
+ * its latency beyond the library's and its hops are added to each <hop_net>. Limits: one
+ * collective alone (those that meet on links are shared out by sim/engine.c); the latency
+ * of SHARP and all that a file calls assumed.
  */
 #ifndef SIM_ACROSS_H
 #define SIM_ACROSS_H
 
-#include "foretoken/sim.h"
-#include "sim/tuner.h"
-
-/* What a group sees of the machine. */
-struct paths {
-	double n, g, k;
-	double nic;	/* bytes/s of a rank's share of NICs that data reach */
-	double bus;	/* of a ring through one domain; 1e18 when g is 1 */
-	double port;	/* of a rank in its domain, all peers */
-	double extra_s; /* of a net hop, beyond NDR InfiniBand under one leaf */
-	double stretch; /* of a ring's step, against NDR InfiniBand */
-	bool amd;
-};
+#include "sim/algorithm.h"
 
 /* Bytes on the wire of the busiest rank over its rate: S f / B. */
 double across_wire_s(enum ft_collective op, double n, double bytes, double bytes_per_s);
@@ -50,13 +39,7 @@ double across_overlap_s(double inside_s, double net_s, double overlap_frac);
 /* Each NIC carries its part once; the switches add up. */
 double across_sharp_net_s(double bytes, double g, double nic_bytes_per_s);
 
-double across_ring_s(const struct paths *p, enum tuner_protocol q,
-		     enum ft_collective op, double bytes);
-double across_tree_s(const struct paths *p, enum tuner_protocol q, double bytes);
-double across_nvls_tree_s(const struct paths *p, double bytes);
-double across_sharp_s(const struct paths *p, double bytes);
-double across_pat_s(const struct paths *p, enum ft_collective op, double bytes);
-double across_pairs_s(const struct paths *p, double bytes);
-double across_one_path_s(const struct paths *p, enum ft_collective op, double bytes);
+algorithm_time across_ring_s, across_tree_s, across_nvls_tree_s, across_sharp_s,
+	across_pat_s, across_hierarchical_s, across_direct_s;
 
 #endif

@@ -12,10 +12,9 @@ struct network_sends collective_sends(const struct ft_cluster *cluster,
 				      enum ft_collective op,
 				      struct ft_group_shape shape);
 
-/* ft_collective_by, with share of line rate (0 to 1) left by other flows of its own. */
-bool collective_at(const struct ft_cluster *cluster, enum ft_collective op,
-		   double bytes, struct ft_group_shape shape,
-		   struct ft_collective_choice by, double share,
+/* ft_collective_predict, with share of line rate (0 to 1) left by other flows of its own. */
+bool collective_at(const struct ft_cluster *cluster, const struct ft_ccl *ccl,
+		   const struct ft_collective_call *call, double share,
 		   struct ft_collective_result *out, struct ft_error *err)
 	__attribute__((warn_unused_result));
 

@@ -20,7 +20,9 @@
 
 #include "base/arena.h"
 #include "base/text.h"
+#include "sim/algorithm.h"
 #include "sim/kernel.h"
+#include "sim/tuner.h"
 
 static const double MIB = 1048576;
 
@@ -225,25 +227,32 @@ static double time_s(struct asked *q)
 
 /* ---- the answer --------------------------------------------------------- */
 
-/* As NCCL 2.27 to 2.29 and RCCL choose on one node. */
-static void name_algorithm(const struct asked *q, struct ft_collective_result *out)
+/* What the library's prices take; in a mesh all links serve at once, whatever the ring. */
+static bool name_algorithm(const struct asked *q, const struct ft_ccl *ccl,
+			   struct ft_collective_result *out, struct ft_error *err)
 {
-	bool reduce = q->op == FT_ALL_REDUCE;
-	double ll = (reduce ? 1 : 0.5) * MIB, ll128 = (reduce ? 16 : 32) * MIB;
+	double n = (double)q->n;
+	struct group g = { .ccl = ccl,
+			   .ranks = n,
+			   .per_domain = n,
+			   .domains = 1,
+			   .mesh = q->scale_up->mesh };
+	struct ft_collective_call call = { .op = q->op, .bytes = q->bytes };
+	struct choice c;
 
-	out->algorithm = "ring";
-	if (q->op == FT_ALL_TO_ALL || q->op == FT_SENDRECV)
-		out->algorithm = "p2p";
-	if (q->scale_up->mesh) {
-		out->algorithm = "direct";
-		ll = (reduce ? 0.5 : 0.125) * MIB;
-		ll128 = 4 * MIB;
-	} else if (reduce && q->scale_up->nvls_from > 0 &&
-		   q->n >= q->scale_up->nvls_from && q->bytes > 1.5 * MIB) {
-		out->algorithm = "nvls";
-		ll = ll128 = 0;
-	}
-	out->protocol = q->bytes <= ll ? "LL" : q->bytes <= ll128 ? "LL128" : "Simple";
+	g.tuning = ft_ccl_tuning(ccl, q->gpu->ccl_generation);
+	if (!g.tuning)
+		return ft_ccl_unknown(ccl, q->gpu->ccl_generation, NULL, err);
+	tuner_search(&g,
+		     g.mesh ? (n - 1) * q->scale_up->link_bytes_per_s.value :
+			      q->scale_up->bus_bytes_per_s.value,
+		     0);
+	if (!q->scale_up->nvls_from)
+		g.nvls.channels = 0;
+	c = choose_by_library(&g, &call);
+	out->algorithm = g.mesh ? "direct" : c.algorithm->name;
+	out->protocol = ft_protocol_name(c.protocol);
+	return true;
 }
 
 static const struct ft_scale_up *find_fabric(const struct ft_gpu *gpu,
@@ -264,31 +273,44 @@ static const struct ft_scale_up *find_fabric(const struct ft_gpu *gpu,
 	return NULL;
 }
 
+/* A library that keeps reductions out of the switch. */
+static const struct ft_scale_up *without_nvls(const struct ft_gpu *gpu,
+					      const struct ft_scale_up *s)
+{
+	for (size_t i = 0; s->nvls_from > 0 && i < gpu->n_scale_ups; i++)
+		if (!strcmp(gpu->scale_up[i].fabric, "nvlink-no-nvls"))
+			return &gpu->scale_up[i];
+	return s;
+}
+
 bool ft_collective_inside(const struct ft_gpu *gpu, const char *fabric,
-			  enum ft_collective op, struct ft_group_shape group,
-			  double bytes, struct ft_collective_result *out,
-			  struct ft_error *err)
+			  const struct ft_ccl *ccl,
+			  const struct ft_collective_call *call,
+			  struct ft_collective_result *out, struct ft_error *err)
 {
 	struct asked q = { .gpu = gpu,
-			   .op = op,
-			   .n = group.size,
-			   .stride = group.stride,
-			   .bytes = bytes };
+			   .op = call->op,
+			   .n = call->shape.size,
+			   .stride = call->shape.stride,
+			   .bytes = call->bytes };
 
-	*out = (struct ft_collective_result){ .domains = 1 };
+	*out = (struct ft_collective_result){ .domains = 1, .chosen_by = "table" };
 	q.scale_up = find_fabric(gpu, fabric, err);
 	if (!q.scale_up)
 		return false;
 	out->algorithm = out->protocol = "none";
-	if (q.n <= 1 || !(bytes > 0))
+	if (q.n <= 1 || !(q.bytes > 0))
 		return true;
-	name_algorithm(&q, out);
+	if (ccl && !ccl->nvls)
+		q.scale_up = without_nvls(gpu, q.scale_up);
+	if (ccl && !name_algorithm(&q, ccl, out, err))
+		return false;
 	out->duration.time_s = time_s(&q);
 	out->duration.spread_frac =
 		gpu->collective_spread.value * (q.derived ? 1.5 : 1);
 	out->duration.extrapolated = q.derived;
 	out->scale_up_bytes = strcmp(out->algorithm, "nvls") ?
-				      bytes * ft_collective_bus_factor(op, q.n) :
-				      bytes;
+				      q.bytes * ft_collective_bus_factor(q.op, q.n) :
+				      q.bytes;
 	return true;
 }

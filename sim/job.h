@@ -13,6 +13,7 @@ struct job {
 	const struct ft_graph *graph;
 	const struct ft_cluster *cluster;
 	const struct ft_stack *stack;
+	const struct ft_ccl *ccl;
 	struct ft_memo *memo;
 	struct network *network; /* NULL: NICs are the narrowest links there are */
 	size_t first_part;	 /* of the network: that of class 0 */

@@ -139,14 +139,16 @@ static bool communication_cost(struct job *s, size_t class, size_t i,
 	const struct ft_work *w = &s->graph->work[i];
 	const struct network_path *path = path_of(s, class, w, cache);
 	const struct ft_cluster *cl = s->cluster;
+	struct ft_collective_call call = {
+		.op = w->communication.op,
+		.bytes = w->communication.bytes,
+		.shape = s->graph->group[w->communication.group],
+	};
 	struct ft_collective_result r;
 	struct cost *c = &s->cost[class][i];
 	double t;
 
-	if (!collective_at(cl, w->communication.op, w->communication.bytes,
-			   s->graph->group[w->communication.group],
-			   (struct ft_collective_choice){ NULL, NULL },
-			   path ? path->share : 1, &r, err))
+	if (!collective_at(cl, s->ccl, &call, path ? path->share : 1, &r, err))
 		return false;
 	t = r.duration.time_s - saved_by_sending_once(cl, w, &r);
 	t *= s->stack->collective_factor.value;

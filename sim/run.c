@@ -318,6 +318,7 @@ struct ft_run *ft_sim_run(const struct ft_sim_job *job, const struct ft_sim_job 
 			.graph = given[i]->graph,
 			.cluster = given[i]->cluster,
 			.stack = given[i]->stack,
+			.ccl = given[i]->ccl,
 			.memo = memo,
 		};
 	if (simulate(s, given, timeline, &w->run, err))

@@ -5,15 +5,13 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/file.h"
 #include "base/reader.h"
+#include "stacks/extends.h"
 
 struct whole {
 	struct ft_stack stack; /* first: the handle is the arena's */
 	struct arena mem;
 };
-
-enum { DEEPEST = 8 };
 
 static const char *const hosts[FT_HOSTS] = {
 	"launch",	   "collective",     "block_forward", "block_backward",
@@ -25,29 +23,6 @@ static const char *const hosts[FT_HOSTS] = {
 const char *ft_host_name(enum ft_host activity)
 {
 	return hosts[activity];
-}
-
-/* The file's map, laid upon those that it extends. */
-static struct node *gather(struct arena *mem, const char *name,
-			   const struct ft_mark *at, int depth, struct ft_error *err)
-{
-	const char *path = file_find(mem, "stacks", name, at, err);
-	struct node *own = path ? node_read_file(mem, path, err) : NULL;
-	struct node *parent, *below;
-
-	if (!own)
-		return NULL;
-	parent = node_get(own, "extends");
-	if (!parent)
-		return own;
-	if (parent->kind != NODE_SCALAR || depth == DEEPEST) {
-		ft_fail(err, &parent->mark,
-			depth == DEEPEST ? "stacks extend each other in a circle" :
-					   "extends: should be the name of a stack");
-		return NULL;
-	}
-	below = gather(mem, parent->text, &parent->mark, depth + 1, err);
-	return below ? node_overlay(mem, below, own) : NULL;
 }
 
 static bool read_layout(const struct node *node, struct ft_layout_rules *l,
@@ -114,6 +89,26 @@ static bool read_rates(const struct node *node, struct ft_stack *s, struct arena
 	return reader_close(&r);
 }
 
+/* One name, or several of which the first that knows the GPU serves. */
+static void read_ccls(struct reader *r, struct ft_stack *s)
+{
+	const struct node *n = read_need(r, "ccl");
+	size_t count = !n ? 0 : n->kind == NODE_LIST ? n->n : 1;
+
+	s->ccl_mark = reader_mark(r, "ccl");
+	if (n && (n->kind == NODE_MAP || !count || count > FT_STACK_CCLS))
+		reader_fail(r, "ccl",
+			    "should be a library's name, or a list of 1 to %d",
+			    (int)FT_STACK_CCLS);
+	for (size_t i = 0; i < count && !r->failed; i++) {
+		const struct node *item = n->kind == NODE_LIST ? n->item[i] : n;
+
+		if (item->kind != NODE_SCALAR)
+			reader_fail(r, "ccl", "holds something that is no name");
+		s->ccl[s->n_ccls++] = item->text;
+	}
+}
+
 static bool read_stack(const struct node *node, struct whole *w, const char *name,
 		       struct ft_error *err)
 {
@@ -129,6 +124,7 @@ static bool read_stack(const struct node *node, struct whole *w, const char *nam
 	layout = read_node(&r, "layout");
 	rates = read_node(&r, "rates");
 	s->defaults = read_node(&r, "defaults");
+	read_ccls(&r, s);
 	if (!s->from)
 		reader_fail(&r, NULL, "a stack needs a provenance");
 	return reader_close(&r) && read_layout(layout, &s->layout, err) &&
@@ -144,7 +140,7 @@ struct ft_stack *ft_stack_load(const char *name, const struct ft_mark *at,
 	bool ok;
 
 	w->mem = mem;
-	node = gather(&w->mem, name, at, 0, err);
+	node = extends_gather(&w->mem, "stacks", name, at, err);
 	ok = node && read_stack(node, w, arena_text(&w->mem, name), err);
 	if (ok) {
 		w->stack.digest = w->mem.read;
@@ -162,4 +158,19 @@ void ft_stack_free(struct ft_stack *stack)
 		return;
 	mem = ((struct whole *)stack)->mem;
 	arena_release(&mem);
+}
+
+struct ft_ccl *ft_stack_ccl(const struct ft_stack *stack, const char *generation,
+			    struct ft_error *err)
+{
+	for (size_t i = 0; i < stack->n_ccls; i++) {
+		struct ft_ccl *c = ft_ccl_load(stack->ccl[i], &stack->ccl_mark, err);
+
+		if (!c || ft_ccl_tuning(c, generation))
+			return c;
+		if (i + 1 == stack->n_ccls)
+			ft_ccl_unknown(c, generation, &stack->ccl_mark, err);
+		ft_ccl_free(c);
+	}
+	return NULL;
 }

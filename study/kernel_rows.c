@@ -266,7 +266,10 @@ static bool collective_of_row(struct tally *t, struct garage *g, const struct cs
 	struct ft_mark at = csv_mark(rows, i, gpu_column);
 	const struct ft_gpu *gpu =
 		gpu_named(g, csv_text(rows, i, gpu_column), &at, err);
+	struct ft_collective_call call = { 0 };
 	const struct ft_cluster *cluster;
+	const struct ft_stack *stack;
+	const struct ft_ccl *ccl;
 	enum ft_collective op;
 	int64_t nodes;
 	struct node *node;
@@ -279,12 +282,13 @@ static bool collective_of_row(struct tally *t, struct garage *g, const struct cs
 		return ft_fail(err, NULL, "unknown op '%s'", op_name);
 	if (*gpus < 1 || *bytes <= 0)
 		return ft_fail(err, NULL, "the row lacks gpus or bytes");
+	call.op = op;
+	call.bytes = *bytes;
+	call.shape = (struct ft_group_shape){ *gpus, 1 };
 	if (nodes <= 1 &&
 	    (!strcmp(fabric, "nvlink") || !strcmp(fabric, "xgmi") ||
 	     !strcmp(fabric, "nvlink-no-nvls") || !strcmp(fabric, "pcie")))
-		return ft_collective_inside(gpu, fabric, op,
-					    (struct ft_group_shape){ *gpus, 1 }, *bytes,
-					    out, err);
+		return ft_collective_inside(gpu, fabric, NULL, &call, out, err);
 	node = node_map(t->mem, &at);
 	node_put(t->mem, node, "gpu", &at, node_scalar(t->mem, &at, gpu->name));
 	node_put(t->mem, node, "gpus", &at,
@@ -292,9 +296,11 @@ static bool collective_of_row(struct tally *t, struct garage *g, const struct cs
 	if (fabric[0])
 		node_put(t->mem, node, "fabric", &at, node_scalar(t->mem, &at, fabric));
 	cluster = shelf_cluster(t->shelf, node, FT_GPU_COLLECTIVE_ROWS, err);
-	return cluster &&
-	       ft_collective_predict(cluster, op, *bytes,
-				     (struct ft_group_shape){ *gpus, 1 }, out, err);
+	if (!cluster)
+		return false;
+	stack = shelf_stack(t->shelf, gpu->default_stack, NULL, err);
+	ccl = stack ? shelf_ccl_of(t->shelf, stack, gpu->ccl_generation, err) : NULL;
+	return ccl && ft_collective_predict(cluster, ccl, &call, out, err);
 }
 
 static bool collective_check(struct tally *t, struct garage *g, const struct csv *rows,

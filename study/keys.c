@@ -37,6 +37,7 @@ static const char *whole(struct arena *mem, int64_t n)
 #define TRUTH(name, expression) VALUE(name, (expression) ? "true" : "false")
 
 VALUE(stack, s->stack->name)
+VALUE(ccl, s->ccl->name)
 VALUE(gpu, s->cluster->gpu->name)
 NUMBER(gpus, s->cluster->gpus)
 VALUE(node, s->cluster->node->name)
@@ -87,6 +88,7 @@ static const struct scenario_key keys[] = {
 	{ "cluster.fabric", BOTH | KEY_FILE, fabric },
 	{ "cluster.ufm_ports", KEY_COLUMN, ufm_ports },
 	{ "stack", BOTH | KEY_FILE, stack },
+	{ "ccl", BOTH | KEY_FILE, ccl },
 	{ "training.sequence_length", KEY_COLUMN, sequence },
 	{ "training.global_batch_size", KEY_COLUMN, global_batch },
 	{ "training.micro_batch_size", BOTH, micro_batch },
@@ -134,23 +136,19 @@ static const struct node *model_of(const struct ft_scenario *s)
 	return s->model->preset ? node_get(s->given, "model") : s->model->config;
 }
 
-struct node *scenario_resolve(struct arena *mem, const struct ft_scenario *s, bool all)
+struct node *scenario_resolve(struct arena *mem, const struct ft_scenario *s)
 {
 	static const struct ft_mark here = { "the scenario, resolved", 0, 0 };
 	struct node *root = node_overlay(mem, node_map(mem, &here), s->given);
 	struct ft_error ignored;
 
-	if (all)
-		node_put(mem, root, "model", &here,
-			 node_overlay(mem, NULL, model_of(s)));
+	node_put(mem, root, "model", &here, node_overlay(mem, NULL, model_of(s)));
 	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
 		const struct scenario_key *k = &keys[i];
-		bool work =
-			!strncmp(k->path, "training", 8) || !strcmp(k->path, "stack");
 		bool given = !node_is_null(node_path(s->given, k->path));
 		const char *text;
 
-		if (!k->value || (work && !all) || (given && k->flags & KEY_FILE))
+		if (!k->value || (given && k->flags & KEY_FILE))
 			continue;
 		text = k->value(mem, s);
 		/* a scalar in the way is what was given: it stays */

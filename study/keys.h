@@ -27,9 +27,7 @@ struct scenario_key {
 
 size_t scenario_keys(const struct scenario_key **key);
 
-/* The scenario with every key's value in it, fit to be read again: the same answer.
- * whole: model, stack and training too. */
-struct node *scenario_resolve(struct arena *mem, const struct ft_scenario *s,
-			      bool whole);
+/* The scenario with every key's value in it, fit to be read again: the same answer. */
+struct node *scenario_resolve(struct arena *mem, const struct ft_scenario *s);
 
 #endif

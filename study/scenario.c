@@ -16,7 +16,7 @@ struct whole {
 	struct ft_shelf *shelf;
 };
 
-static void tell_assumed(struct whole *w, bool all)
+static void tell_assumed(struct whole *w)
 {
 	struct ft_scenario *s = &w->scenario;
 	const struct scenario_key *key;
@@ -25,8 +25,7 @@ static void tell_assumed(struct whole *w, bool all)
 	s->assumed = ARENA_ARRAY(&w->mem, n, const char *);
 	for (size_t i = 0; i < n; i++)
 		if (key[i].flags & KEY_TOLD &&
-		    node_is_null(node_path(s->given, key[i].path)) &&
-		    (all || strncmp(key[i].path, "training", 8)))
+		    node_is_null(node_path(s->given, key[i].path)))
 			s->assumed[s->n_assumed++] = key[i].path;
 }
 
@@ -53,7 +52,7 @@ static void add_digest(struct ft_digest *to, const struct ft_digest *part)
 
 /* Of what was given, of every file read, and of the program. name and title only name
  * the scenario. */
-static void find_digest(struct whole *w, bool all)
+static void find_digest(struct whole *w)
 {
 	struct ft_scenario *s = &w->scenario;
 	struct node *plain = node_map(&w->mem, &s->given->mark);
@@ -69,10 +68,9 @@ static void find_digest(struct whole *w, bool all)
 	add_digest(&s->digest, &s->cluster->node->digest);
 	add_digest(&s->digest, &s->cluster->fabric->digest);
 	add_digest(&s->digest, &s->prices->digest);
-	if (all) {
-		add_digest(&s->digest, &s->model->digest);
-		add_digest(&s->digest, &s->stack->digest);
-	}
+	add_digest(&s->digest, &s->model->digest);
+	add_digest(&s->digest, &s->stack->digest);
+	add_digest(&s->digest, &s->ccl->digest);
 }
 
 static bool load_plan(struct whole *w, const struct node *training,
@@ -111,19 +109,45 @@ static bool load_work(struct whole *w, struct reader *r, struct ft_error *err)
 	s->stack = shelf_stack(w->shelf,
 			       stack ? stack->text : s->cluster->gpu->default_stack,
 			       stack ? &stack->mark : NULL, err);
-	return s->stack != NULL;
+	return s->stack && ft_scenario_ccl(s, err);
 }
 
-static bool load_prices(struct whole *w, const struct node *cost, struct ft_error *err)
+/* The scenario's own library, or the stack's for this GPU. */
+const struct ft_ccl *ft_scenario_ccl(struct ft_scenario *s, struct ft_error *err)
 {
-	struct ft_scenario *s = &w->scenario;
-	const struct node *book = node_get(cost, "prices");
+	struct ft_shelf *shelf = ((struct whole *)s)->shelf;
+	const char *generation = s->cluster->gpu->ccl_generation;
+	const struct node *given = node_get(s->given, "ccl");
+	const struct node *stack = node_get(s->given, "stack");
 
-	if (!ft_cost_terms_load(cost, &s->terms, err))
-		return false;
-	s->prices =
-		shelf_prices(w->shelf, s->terms.prices, book ? &book->mark : NULL, err);
-	return s->prices != NULL;
+	if (s->ccl)
+		return s->ccl;
+	if (!node_is_null(given)) {
+		if (given->kind != NODE_SCALAR) {
+			ft_fail(err, &given->mark, "ccl: should be a name or a path");
+			return NULL;
+		}
+		s->ccl = shelf_ccl(shelf, given->text, &given->mark, generation, err);
+		return s->ccl;
+	}
+	if (!s->stack && stack && stack->kind == NODE_SCALAR)
+		s->stack = shelf_stack(shelf, stack->text, &stack->mark, err);
+	else if (!s->stack)
+		s->stack =
+			shelf_stack(shelf, s->cluster->gpu->default_stack, NULL, err);
+	if (s->stack)
+		s->ccl = shelf_ccl_of(shelf, s->stack, generation, err);
+	return s->ccl;
+}
+
+const struct ft_prices *ft_scenario_prices(struct ft_scenario *s, struct ft_error *err)
+{
+	const struct node *book = node_path(s->given, "cost.prices");
+
+	if (!s->prices)
+		s->prices = shelf_prices(((struct whole *)s)->shelf, s->terms.prices,
+					 book ? &book->mark : NULL, err);
+	return s->prices;
 }
 
 /* All that is read from files. */
@@ -138,33 +162,35 @@ static bool load_parts(struct whole *w, struct reader *r, bool all,
 		return false;
 	s->cluster = shelf_cluster(w->shelf, cluster,
 				   all ? FT_GPU_ALL_ROWS : FT_GPU_COLLECTIVE_ROWS, err);
-	return s->cluster && (!all || load_work(w, r, err)) &&
-	       load_prices(w, cost, err);
+	return s->cluster && ft_cost_terms_load(cost, &s->terms, err) &&
+	       (!all || (load_work(w, r, err) && ft_scenario_prices(s, err)));
 }
 
 static bool load(struct whole *w, bool all, struct scenario_seen *seen,
 		 struct ft_error *err)
 {
-	static const char *const others[] = { "name", "title", "model", "training",
-					      "stack" };
+	static const char *const others[] = { "name",	  "title", "model",
+					      "training", "stack", "ccl" };
 	struct ft_scenario *s = &w->scenario;
 	struct reader r = reader_open(s->given, err);
 	const struct node *training;
 
-	for (int i = 0; i < 5; i++)
+	for (int i = 0; i < 6; i++)
 		reader_allow(&r, others[i]);
 	if (!load_parts(w, &r, all, err))
 		return false;
-	find_digest(w, all);
+	s->label = label_of(w);
+	if (!all)
+		return reader_close(&r);
+	find_digest(w);
 	*seen = (struct scenario_seen){ true, s->digest };
-	training = all ? read_need(&r, "training") : NULL;
+	training = read_need(&r, "training");
 	if (training && training->kind != NODE_MAP)
 		return reader_fail(&r, "training", "should be a map");
-	if (r.failed || (training && !load_plan(w, training, err)) || !reader_close(&r))
+	if (r.failed || !load_plan(w, training, err) || !reader_close(&r))
 		return false;
-	tell_assumed(w, all);
-	s->label = label_of(w);
-	s->resolved = scenario_resolve(&w->mem, s, all);
+	tell_assumed(w);
+	s->resolved = scenario_resolve(&w->mem, s);
 	return true;
 }
 

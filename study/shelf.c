@@ -6,7 +6,7 @@
 #include "base/arena.h"
 #include "base/node.h"
 
-enum kind { CLUSTER, STACK, PRICES, KINDS };
+enum kind { CLUSTER, STACK, CCL, PRICES, KINDS };
 
 struct book {
 	const char *key;
@@ -40,6 +40,8 @@ void ft_shelf_free(struct ft_shelf *s)
 		ft_cluster_free(b->part);
 	for (struct book *b = s->first[STACK]; b; b = b->next)
 		ft_stack_free(b->part);
+	for (struct book *b = s->first[CCL]; b; b = b->next)
+		ft_ccl_free(b->part);
 	for (struct book *b = s->first[PRICES]; b; b = b->next)
 		ft_prices_free(b->part);
 	ft_memo_free(s->memo);
@@ -114,6 +116,30 @@ const struct ft_stack *shelf_stack(struct ft_shelf *s, const char *name,
 	void *part = look(s, STACK, name);
 
 	return part ? part : put(s, STACK, name, ft_stack_load(name, at, err));
+}
+
+const struct ft_ccl *shelf_ccl(struct ft_shelf *s, const char *name,
+			       const struct ft_mark *at, const char *generation,
+			       struct ft_error *err)
+{
+	struct ft_ccl *c = look(s, CCL, name);
+
+	if (!c)
+		c = put(s, CCL, name, ft_ccl_load(name, at, err));
+	if (c && !ft_ccl_tuning(c, generation)) {
+		ft_ccl_unknown(c, generation, at, err);
+		return NULL;
+	}
+	return c;
+}
+
+const struct ft_ccl *shelf_ccl_of(struct ft_shelf *s, const struct ft_stack *stack,
+				  const char *generation, struct ft_error *err)
+{
+	const char *key = arena_printf(&s->mem, "stack=%s;%s", stack->name, generation);
+	void *part = look(s, CCL, key);
+
+	return part ? part : put(s, CCL, key, ft_stack_ccl(stack, generation, err));
 }
 
 const struct ft_prices *shelf_prices(struct ft_shelf *s, const char *name,

@@ -1,6 +1,6 @@
 /*
- * study/shelf.h - parts loaded once: clusters by their text, stacks and price
- * books by name
+ * study/shelf.h - parts loaded once: clusters by their text, stacks,
+ * libraries and price books by name
  */
 #ifndef STUDY_SHELF_H
 #define STUDY_SHELF_H
@@ -16,6 +16,12 @@ const struct ft_cluster *shelf_cluster(struct ft_shelf *shelf, const struct node
 				       int rows, struct ft_error *err);
 const struct ft_stack *shelf_stack(struct ft_shelf *shelf, const char *name,
 				   const struct ft_mark *at, struct ft_error *err);
+/* A library that has to know a generation of GPUs, by its name, or a stack's. */
+const struct ft_ccl *shelf_ccl(struct ft_shelf *shelf, const char *name,
+			       const struct ft_mark *at, const char *generation,
+			       struct ft_error *err);
+const struct ft_ccl *shelf_ccl_of(struct ft_shelf *shelf, const struct ft_stack *stack,
+				  const char *generation, struct ft_error *err);
 const struct ft_prices *shelf_prices(struct ft_shelf *shelf, const char *name,
 				     const struct ft_mark *at, struct ft_error *err);
 

@@ -67,7 +67,7 @@ ok "the timeline may lie in the report's folder" sh -c "$f simulate $a --report 
 for c in simulate compare validate sweep bom collective kernel trace list; do
 	ok "$c --help has an example" sh -c "$f $c --help | grep -q Example"
 done
-for k in gpus nodes fabrics models stacks prices; do
+for k in gpus nodes fabrics models stacks ccl prices; do
 	ok "list $k" $f list $k --json
 done
 ok "the same input gives the same bytes" sh -c "$f simulate $a --json >$tmp/1 && $f simulate $a --json >$tmp/2 && cmp $tmp/1 $tmp/2"

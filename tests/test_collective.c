@@ -1,5 +1,5 @@
 /* tests/test_collective.c - collectives across nodes: exact terms and shapes */
-#include "tests/check.h"
+#include "tests/ccl.h"
 
 #include <math.h>
 
@@ -27,12 +27,13 @@ static struct ft_collective_result predict(const struct ft_cluster *c,
 					   enum ft_collective op, double bytes,
 					   int64_t n, int64_t stride)
 {
+	struct ft_collective_call call = call_of(op, bytes, n, stride);
+	struct ft_ccl *ccl = ccl_of(c->gpu);
 	struct ft_collective_result r;
 	struct ft_error err;
 
-	ok_or_say(ft_collective_predict(c, op, bytes,
-					(struct ft_group_shape){ n, stride }, &r, &err),
-		  err);
+	ok_or_say(ft_collective_predict(c, ccl, &call, &r, &err), err);
+	ft_ccl_free(ccl);
 	return r;
 }
 
@@ -80,20 +81,20 @@ static void the_switch_reduces_what_a_nic_carries(void **state)
 	struct arena mem = { 0 };
 	struct ft_cluster *c = cluster(&mem, "{gpu: h100-sxm, gpus: 64, "
 					     "fabric: ib-ndr-rail-sharp}");
+	struct ft_ccl *ccl = ccl_named("nccl-2.30");
 
 	(void)state;
 	for (int i = 0; i < 3; i++) {
-		struct ft_group_shape all = { 64, 1 };
+		struct ft_collective_call call = call_of(FT_ALL_REDUCE, GiB, 64, 1);
 		struct ft_collective_result r;
 		struct ft_error err;
 
-		if (!ft_collective_by(c, FT_ALL_REDUCE, GiB, all,
-				      (struct ft_collective_choice){ names[i], NULL },
-				      &r, &err))
-			fail_msg("%s", err.text);
+		call.algorithm = names[i];
+		ok_or_say(ft_collective_predict(c, ccl, &call, &r, &err), err);
 		assert_string_equal(r.algorithm, i < 2 ? "sharp" : "ring");
 		near_frac(r.nic_bytes, carried[i], 1e-9);
 	}
+	ft_ccl_free(ccl);
 	ft_cluster_free(c);
 	arena_release(&mem);
 }
@@ -178,30 +179,36 @@ static void each_algorithm_can_be_asked_for(void **state)
 	struct arena mem = { 0 };
 	struct ft_cluster *c = cluster(&mem, "{gpu: h100-sxm, gpus: 64, "
 					     "fabric: ib-ndr-rail-sharp}");
-	struct ft_group_shape world = { 64, 1 }, rail = { 8, 8 };
-	struct ft_collective_choice pat = { "pat", NULL }, ll = { "ring", "LL" },
-				    no = { "sharp", "LL128" };
+	struct ft_collective_call call = call_of(FT_ALL_REDUCE, GiB, 64, 1);
+	struct ft_ccl *ccl = ccl_named("nccl-2.30");
 	struct ft_collective_result r;
 	struct ft_error err;
 
 	(void)state;
 	for (int i = 0; i < 5; i++) {
-		ok_or_say(
-			ft_collective_by(c, FT_ALL_REDUCE, GiB, world,
-					 (struct ft_collective_choice){ all[i], NULL },
-					 &r, &err),
-			err);
+		call.algorithm = all[i];
+		ok_or_say(ft_collective_predict(c, ccl, &call, &r, &err), err);
 		assert_string_equal(r.algorithm, all[i]);
+		assert_string_equal(r.chosen_by, "asked");
 		assert_true(r.duration.time_s > GiB / 400e9);
 	}
-	ok_or_say(ft_collective_by(c, FT_ALL_GATHER, MiB, rail, pat, &r, &err), err);
-	assert_string_equal(r.algorithm, "pat");
-	assert_false(ft_collective_by(c, FT_ALL_GATHER, MiB, world, pat, &r, &err));
-	assert_non_null(strstr(err.text, "cannot run as 'pat'"));
-	ok_or_say(ft_collective_by(c, FT_ALL_REDUCE, GiB, world, ll, &r, &err), err);
+	call.algorithm = "ring";
+	call.protocol = "LL";
+	ok_or_say(ft_collective_predict(c, ccl, &call, &r, &err), err);
 	assert_string_equal(r.protocol, "LL");
-	assert_false(ft_collective_by(c, FT_ALL_REDUCE, GiB, world, no, &r, &err));
+	assert_true(r.regret_frac > 1); /* ten times less bandwidth */
+	call.algorithm = "sharp";
+	call.protocol = "LL128";
+	assert_false(ft_collective_predict(c, ccl, &call, &r, &err));
 	assert_non_null(strstr(err.text, "cannot run as 'sharp LL128'"));
+	call = call_of(FT_ALL_GATHER, MiB, 8, 8);
+	call.algorithm = "pat";
+	ok_or_say(ft_collective_predict(c, ccl, &call, &r, &err), err);
+	assert_string_equal(r.algorithm, "pat");
+	call.shape = (struct ft_group_shape){ 64, 1 };
+	assert_false(ft_collective_predict(c, ccl, &call, &r, &err));
+	assert_non_null(strstr(err.text, "cannot run as 'pat'"));
+	ft_ccl_free(ccl);
 	ft_cluster_free(c);
 	arena_release(&mem);
 }

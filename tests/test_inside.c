@@ -7,15 +7,8 @@
  * H200 without NVLS.
  */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
+#include "tests/ccl.h"
 
 #include "sim/kernel.h"
 
@@ -34,12 +27,13 @@ static struct ft_gpu *load(const char *name)
 static struct ft_collective_result run(const struct ft_gpu *gpu, const char *fabric,
 				       enum ft_collective op, int64_t n, double bytes)
 {
+	struct ft_collective_call call = call_of(op, bytes, n, 1);
+	struct ft_ccl *ccl = ccl_of(gpu);
 	struct ft_collective_result r;
 	struct ft_error err;
 
-	if (!ft_collective_inside(gpu, fabric, op, (struct ft_group_shape){ n, 1 },
-				  bytes, &r, &err))
-		fail_msg("%s", err.text);
+	ok_or_say(ft_collective_inside(gpu, fabric, ccl, &call, &r, &err), err);
+	ft_ccl_free(ccl);
 	return r;
 }
 
@@ -177,14 +171,13 @@ static void every_op_has_a_time_everywhere(void **state)
 
 static void an_unknown_fabric_names_those_there_are(void **state)
 {
+	struct ft_collective_call call = call_of(FT_ALL_REDUCE, 1e6, 8, 1);
 	struct ft_gpu *g = load("mi300x");
 	struct ft_collective_result r;
 	struct ft_error err;
 
 	(void)state;
-	assert_false(ft_collective_inside(g, "nvlink", FT_ALL_REDUCE,
-					  (struct ft_group_shape){ 8, 1 }, 1e6, &r,
-					  &err));
+	assert_false(ft_collective_inside(g, "nvlink", NULL, &call, &r, &err));
 	assert_non_null(strstr(err.text, "xgmi"));
 	ft_gpu_free(g);
 }

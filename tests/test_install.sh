@@ -20,7 +20,7 @@ same() { # KIND FOLDER: as many as the tree has
 	m=$($f list "$1" --json | grep -c '"name"')
 	[ "$n" = "$m" ] && [ "$n" -gt 0 ]
 }
-for k in gpus nodes fabrics models stacks prices; do
+for k in gpus nodes fabrics models stacks ccl prices; do
 	ok "all $k are there" same $k
 done
 ok "no path of this tree is in it" sh -c "! strings -a $g 2>/dev/null | grep -F '$tree/hw'"

@@ -1,5 +1,5 @@
 /* tests/test_tuner.c - what NCCL and RCCL choose: exact prices, known switch points */
-#include "tests/check.h"
+#include "tests/ccl.h"
 
 #include <math.h>
 
@@ -8,63 +8,80 @@
 static const double KiB = 1024, MiB = 1048576, GiB = 1073741824;
 
 /* One Hopper node of eight: 16 rings and trees of 20 GB/s, 8 NVLS heads of 40. */
-static struct tuner_input hopper_node(void)
+static struct group hopper_node(const struct ft_ccl *ccl)
 {
-	return (struct tuner_input){ .generation = TUNER_HOPPER,
-				     .ranks = 8,
-				     .nodes = 1,
-				     .ring = { 16, 20, 0 },
-				     .tree = { 16, 20, 0 },
-				     .nvls = { 8, 40, 0 } };
+	return (struct group){ .ccl = ccl,
+			       .tuning = ft_ccl_tuning(ccl, "hopper"),
+			       .ranks = 8,
+			       .per_domain = 8,
+			       .domains = 1,
+			       .ring = { 16, 20e9, 0 },
+			       .nvls = { 8, 40e9, 0 } };
 }
 
-static void chosen(const struct tuner_input *in, enum ft_collective op, double bytes,
-		   enum tuner_algorithm a, enum tuner_protocol p, double us)
+static struct choice chosen(const struct group *g, enum ft_collective op, double bytes)
 {
-	struct tuner_choice c = tuner_choose(in, op, bytes);
+	struct ft_collective_call call = call_of(op, bytes, (int64_t)g->ranks, 1);
+	struct choice c = choose_by_library(g, &call);
 
-	if (c.algorithm != a || c.protocol != p || fabs(c.us / us - 1) > 1e-6)
+	assert_non_null(c.algorithm);
+	return c;
+}
+
+static void priced(const struct group *g, enum ft_collective op, double bytes,
+		   const char *algorithm, enum ft_protocol p, double us)
+{
+	struct choice c = chosen(g, op, bytes);
+
+	if (strcmp(c.algorithm->name, algorithm) || c.protocol != p ||
+	    fabs(c.s * 1e6 / us - 1) > 1e-6)
 		fail_msg("%.0f bytes: %s/%s %.5f us, not %s/%s %.5f us", bytes,
-			 tuner_algorithm_name(c.algorithm),
-			 tuner_protocol_name(c.protocol), c.us, tuner_algorithm_name(a),
-			 tuner_protocol_name(p), us);
+			 c.algorithm->name, ft_protocol_name(c.protocol), c.s * 1e6,
+			 algorithm, ft_protocol_name(p), us);
 }
 
 /* Computed by hand from the published constants. */
 static void one_hopper_node_is_priced_as_nccl_does(void **state)
 {
-	struct tuner_input in = hopper_node();
+	struct ft_ccl *ccl = ccl_named("nccl-2.30");
+	struct group g = hopper_node(ccl);
 
 	(void)state;
-	chosen(&in, FT_ALL_REDUCE, KiB, TUNER_RING, TUNER_LL, 15.01271);
-	chosen(&in, FT_ALL_REDUCE, MiB, TUNER_RING, TUNER_LL, 28.01424);
-	chosen(&in, FT_ALL_REDUCE, 8 * MiB, TUNER_NVLS, TUNER_SIMPLE, 55.84047);
-	chosen(&in, FT_ALL_REDUCE, GiB, TUNER_NVLS, TUNER_SIMPLE, 3972.5802);
-	chosen(&in, FT_ALL_GATHER, 8 * MiB, TUNER_RING, TUNER_LL128, 52.23217);
-	chosen(&in, FT_ALL_GATHER, GiB, TUNER_RING, TUNER_SIMPLE, 2968.2128);
-	in.nvls.channels = 0;
-	chosen(&in, FT_ALL_REDUCE, GiB, TUNER_RING, TUNER_SIMPLE, 5928.0256);
+	priced(&g, FT_ALL_REDUCE, KiB, "ring", FT_LL, 15.01271);
+	priced(&g, FT_ALL_REDUCE, MiB, "ring", FT_LL, 28.01424);
+	priced(&g, FT_ALL_REDUCE, 8 * MiB, "nvls", FT_SIMPLE, 55.84047);
+	priced(&g, FT_ALL_REDUCE, GiB, "nvls", FT_SIMPLE, 3972.5802);
+	priced(&g, FT_ALL_GATHER, 8 * MiB, "ring", FT_LL128, 52.23217);
+	priced(&g, FT_ALL_GATHER, GiB, "ring", FT_SIMPLE, 2968.2128);
+	g.nvls.channels = 0;
+	priced(&g, FT_ALL_REDUCE, GiB, "ring", FT_SIMPLE, 5928.0256);
+	ft_ccl_free(ccl);
 }
 
 /* A ring alone: base 8.4, 14 hops of 3.4 us, 370 GB/s. */
 static void a_ring_is_base_hops_and_wire(void **state)
 {
-	struct tuner_input in = { .generation = TUNER_HOPPER,
-				  .ranks = 8,
-				  .nodes = 1,
-				  .ring = { 1, 370, 0 } };
+	struct ft_ccl *ccl = ccl_named("nccl-2.30");
+	struct group g = hopper_node(ccl);
 
 	(void)state;
-	near_frac(tuner_us(&in, FT_ALL_REDUCE, GiB, TUNER_RING, TUNER_SIMPLE),
-		  5134.5086, 1e-8);
+	g.ring = (struct search){ 1, 370e9, 0 };
+	near_frac(tuner_ring_s(&g, FT_SIMPLE, FT_ALL_REDUCE, GiB), 5134.5086e-6, 1e-8);
+	ft_ccl_free(ccl);
 }
 
-static struct ft_gpu *gpu(const char *name)
+static struct group searched(const struct ft_ccl *ccl, const char *generation,
+			     double ranks, double domains, double ring_bytes_per_s,
+			     double net_bytes_per_s)
 {
-	struct ft_error err;
-	struct ft_gpu *g = ft_gpu_load(name, NULL, &err);
+	struct group g = { .ccl = ccl,
+			   .tuning = ft_ccl_tuning(ccl, generation),
+			   .ranks = ranks,
+			   .per_domain = ranks / domains,
+			   .domains = domains };
 
-	ok_or_say(g, err);
+	assert_non_null(g.tuning);
+	tuner_search(&g, ring_bytes_per_s, net_bytes_per_s);
 	return g;
 }
 
@@ -72,65 +89,73 @@ static struct ft_gpu *gpu(const char *name)
  * NVLS/Simple from 2 MiB on eight H200. */
 static void switch_points_are_the_measured_ones(void **state)
 {
-	struct ft_gpu *h200 = gpu("h200"), *b200 = gpu("b200");
+	struct ft_ccl *ccl = ccl_named("nccl-2.30");
 
 	(void)state;
 	for (int n = 2; n <= 8; n++) {
-		struct tuner_input h = tuner_input_of(h200, n, 1, 367, 0);
-		struct tuner_input b = tuner_input_of(b200, n, 1, 682, 0);
+		struct group h = searched(ccl, "hopper", n, 1, 367e9, 0);
+		struct group b = searched(ccl, "blackwell", n, 1, 682e9, 0);
 
-		assert_int_equal(tuner_choose(&h, FT_ALL_REDUCE, GiB).algorithm ==
-					 TUNER_NVLS,
-				 n >= 5);
-		assert_int_equal(tuner_choose(&b, FT_ALL_REDUCE, GiB).algorithm ==
-					 TUNER_NVLS,
-				 n >= 6);
+		assert_int_equal(
+			!strcmp(chosen(&h, FT_ALL_REDUCE, GiB).algorithm->name, "nvls"),
+			n >= 5);
+		assert_int_equal(
+			!strcmp(chosen(&b, FT_ALL_REDUCE, GiB).algorithm->name, "nvls"),
+			n >= 6);
 	}
 	for (double bytes = KiB; bytes <= MiB; bytes *= 2) {
-		struct tuner_input h = tuner_input_of(h200, 8, 1, 367, 0);
+		struct group h = searched(ccl, "hopper", 8, 1, 367e9, 0);
+		struct choice c = chosen(&h, FT_ALL_REDUCE, bytes);
 
-		assert_int_equal(tuner_choose(&h, FT_ALL_REDUCE, bytes).algorithm,
-				 TUNER_RING);
-		assert_int_equal(tuner_choose(&h, FT_ALL_REDUCE, bytes).protocol,
-				 TUNER_LL);
+		assert_string_equal(c.algorithm->name, "ring");
+		assert_int_equal(c.protocol, FT_LL);
 	}
-	ft_gpu_free(h200);
-	ft_gpu_free(b200);
+	ft_ccl_free(ccl);
 }
 
 /* Latency decides small messages, so trees win there; rings win the large ones. */
 static void trees_win_small_and_rings_win_large_on_many_nodes(void **state)
 {
-	struct ft_gpu *a100 = gpu("a100-80g");
-	struct tuner_input in = tuner_input_of(a100, 512, 64, 230, 192);
+	struct ft_ccl *ccl = ccl_named("nccl-2.30");
+	struct group g = searched(ccl, "ampere", 512, 64, 230e9, 192e9);
+	struct ft_collective_call pat = call_of(FT_ALL_GATHER, MiB, 512, 1);
 
 	(void)state;
-	assert_int_equal(tuner_choose(&in, FT_ALL_REDUCE, KiB).algorithm, TUNER_TREE);
-	assert_int_equal(tuner_choose(&in, FT_ALL_REDUCE, 16 * GiB).algorithm,
-			 TUNER_RING);
+	assert_string_equal(chosen(&g, FT_ALL_REDUCE, KiB).algorithm->name, "tree");
+	assert_string_equal(chosen(&g, FT_ALL_REDUCE, 16 * GiB).algorithm->name,
+			    "ring");
 	/* others than all-reduce know the ring alone, with one GPU a node PAT too */
-	assert_int_equal(tuner_choose(&in, FT_ALL_GATHER, KiB).algorithm, TUNER_RING);
-	assert_true(isinf(tuner_us(&in, FT_ALL_GATHER, MiB, TUNER_PAT, TUNER_SIMPLE)));
-	in.nodes = 512;
-	near_frac(tuner_us(&in, FT_ALL_GATHER, MiB, TUNER_PAT, TUNER_SIMPLE),
-		  8 + 9 * 14 / 3.5 + 2.8 * 512 + MiB / (1000 * 0.75 * 192), 1e-9);
-	ft_gpu_free(a100);
+	assert_string_equal(chosen(&g, FT_ALL_GATHER, KiB).algorithm->name, "ring");
+	pat.algorithm = "pat";
+	assert_null(choose_by_library(&g, &pat).algorithm);
+	g.domains = 512;
+	near_frac(choose_by_library(&g, &pat).s,
+		  1e-6 * (8 + 9 * 14 / 3.5 + 2.8 * 512 + MiB / (1000 * 0.75 * 192)),
+		  1e-9);
+	ft_ccl_free(ccl);
 }
 
+/* Windows hold on two nodes and more; whole bytes of an all-reduce, a rank's of others;
+ * beyond two nodes LL128 goes on to 3.8 times the size. */
 static void rccl_keeps_to_its_windows(void **state)
 {
-	struct ft_gpu *mi = gpu("mi355x");
-	struct tuner_input in = tuner_input_of(mi, 8, 1, 330, 0);
+	struct ft_ccl *ccl = ccl_named("rccl-7");
+	struct group one = searched(ccl, "cdna4", 8, 1, 330e9, 0);
+	struct group two = searched(ccl, "cdna4", 16, 2, 330e9, 400e9);
+	struct group four = searched(ccl, "cdna4", 32, 4, 330e9, 400e9);
 
 	(void)state;
-	assert_int_equal(tuner_choose(&in, FT_ALL_REDUCE, 256 * KiB).protocol,
-			 TUNER_LL);
-	assert_int_equal(tuner_choose(&in, FT_ALL_REDUCE, 64 * MiB).protocol,
-			 TUNER_LL128);
-	assert_int_equal(tuner_choose(&in, FT_ALL_REDUCE, GiB).protocol, TUNER_SIMPLE);
-	assert_int_equal(tuner_choose(&in, FT_ALL_GATHER, 128 * KiB).protocol,
-			 TUNER_LL128);
-	ft_gpu_free(mi);
+	assert_int_equal(tuner_window(&one, FT_ALL_REDUCE, 64 * MiB), -1);
+	assert_int_equal(tuner_window(&two, FT_BROADCAST, 64 * MiB), -1);
+	assert_int_equal(chosen(&two, FT_ALL_REDUCE, 256 * KiB).protocol, FT_LL);
+	assert_int_equal(chosen(&two, FT_ALL_REDUCE, 64 * MiB).protocol, FT_LL128);
+	assert_int_equal(chosen(&two, FT_ALL_REDUCE, 128 * MiB).protocol, FT_SIMPLE);
+	assert_int_equal(chosen(&four, FT_ALL_REDUCE, 128 * MiB).protocol, FT_LL128);
+	assert_int_equal(chosen(&four, FT_ALL_REDUCE, GiB).protocol, FT_SIMPLE);
+	assert_int_equal(chosen(&two, FT_ALL_GATHER, MiB).protocol, FT_LL);
+	assert_int_equal(chosen(&two, FT_ALL_GATHER, 2 * MiB).protocol, FT_LL128);
+	assert_int_equal(chosen(&two, FT_ALL_GATHER, 256 * MiB).protocol, FT_SIMPLE);
+	ft_ccl_free(ccl);
 }
 
 int main(void)

@@ -184,6 +184,7 @@ struct ft_gpu {
 	struct ft_number gemm_spread, attention_spread, memory_spread,
 		collective_spread; /* held-out relative error, one standard deviation */
 	const char *default_node, *default_stack;
+	const char *ccl_generation; /* what communication libraries tune for */
 	const struct ft_provenance *from;
 };
 
@@ -295,8 +296,9 @@ struct ft_fabric {
 	struct ft_number latency_s;	     /* NIC to NIC through one leaf */
 	struct ft_number hop_s;		     /* each further switch */
 	struct ft_number ring_step_s; /* one step of an inter-node ring: lambda */
-	struct ft_number rings_from;  /* bytes a rank from which its own tuner has
-		all_reduce among up to 128 ranks go by rings, trees below; 0: NCCL's tuner */
+	struct ft_number rings_from;  /* bytes a rank from which the fabric's own tuner
+		has all_reduce go by rings, trees below; 0: no such tuner */
+	int64_t rings_ranks;	      /* the most ranks that tuner decides for */
 	const char *switch_item, *optic_leaf_item, *optic_node_item, *cable_node_item,
 		*cable_leaf_item, *nic_item; /* of the price book;
 		"" when there is none */

@@ -36,6 +36,9 @@ struct ft_collective_line {
 	struct ft_collective_result result;
 };
 
+/* From this regret on the better algorithm is named beside the choice. */
+#define FT_REGRET_WORTH_SAYING 0.02
+
 void ft_report_collectives(FILE *out, const struct ft_collective_line *line, size_t n);
 /* dir/busbw.svg: bus bandwidth by size, a curve for each op and number of GPUs; of several
  * numbers of GPUs also dir/busbw-by-gpus.svg, a curve for each op and size. */

@@ -53,39 +53,49 @@ bool ft_kernel_recall(struct ft_memo *memo, const struct ft_gpu *gpu,
 		      struct ft_prediction *out, struct ft_error *err)
 	__attribute__((warn_unused_result));
 
+/* A collective: what, how much (as nccl-tests counts bytes), among whom. algorithm and
+ * protocol force a row of the table (ft_collective_algorithm; LL, LL128, Simple); NULL:
+ * what the library or the fabric chooses. */
+struct ft_collective_call {
+	enum ft_collective op;
+	double bytes;
+	struct ft_group_shape shape;
+	const char *algorithm, *protocol;
+};
+
 /* One collective alone, on its own ranks. */
 struct ft_collective_result {
 	struct ft_prediction duration;
-	const char *algorithm, *protocol; /* ring tree nvls direct sharp ... */
-	double scale_up_bytes;		  /* what a rank sends inside the domain, */
-	double nic_bytes;		  /* and through its NIC */
-	int64_t domains;		  /* scale-up domains it spans; 1: inside one */
+	const char *algorithm, *protocol;
+	const char *chosen_by; /* time, library, fabric, asked; table inside a domain */
+	/* How much longer that takes than the best of the table by our clock, and which one
+	 * that is. 0 and NULL inside a domain, where tables hold what was chosen. */
+	double regret_frac;
+	const char *best_algorithm, *best_protocol;
+	double scale_up_bytes; /* what a rank sends inside the domain, */
+	double nic_bytes;      /* and through its NIC */
+	int64_t domains;       /* scale-up domains it spans; 1: inside one */
 };
 
-bool ft_collective_predict(const struct ft_cluster *cluster, enum ft_collective op,
-			   double bytes, struct ft_group_shape shape,
+/* Wherever the ranks lie. false: the library does not know the GPU's generation, the group
+ * spans nodes and there is no fabric, or what was asked for cannot run here. */
+bool ft_collective_predict(const struct ft_cluster *cluster, const struct ft_ccl *ccl,
+			   const struct ft_collective_call *call,
 			   struct ft_collective_result *out, struct ft_error *err)
 	__attribute__((warn_unused_result));
 
-/* The same by one algorithm (ring, tree, nvlstree, sharp, pat, hierarchical, direct) or
- * protocol (LL, LL128, Simple) rather than what the library chooses; NULL: its choice.
- * Another name, or one that this group cannot use, is an error. Inside a domain the tables
- * hold what the library chose. */
-struct ft_collective_choice {
-	const char *algorithm, *protocol;
-};
-bool ft_collective_by(const struct ft_cluster *cluster, enum ft_collective op,
-		      double bytes, struct ft_group_shape shape,
-		      struct ft_collective_choice by, struct ft_collective_result *out,
-		      struct ft_error *err) __attribute__((warn_unused_result));
+/* The names of the table of algorithms: the i-th, and what it is; NULL: no more. */
+const char *ft_collective_algorithm(size_t i, const char **what);
 
-/* Inside one node from the profile's tables; fabric NULL: the first that it has. The
- * stride matters in irregular meshes alone. false when the profile knows nothing of this
- * op over this fabric. */
+/* Inside one node from the profile's tables; fabric NULL: the first that it has. The stride
+ * matters in irregular meshes alone. ccl names algorithm and protocol, and may keep
+ * reductions out of the NVLink switch; NULL: they are "none". false when the profile knows
+ * nothing of this op over this fabric. */
 bool ft_collective_inside(const struct ft_gpu *gpu, const char *fabric,
-			  enum ft_collective op, struct ft_group_shape group,
-			  double bytes, struct ft_collective_result *out,
-			  struct ft_error *err) __attribute__((warn_unused_result));
+			  const struct ft_ccl *ccl,
+			  const struct ft_collective_call *call,
+			  struct ft_collective_result *out, struct ft_error *err)
+	__attribute__((warn_unused_result));
 
 struct ft_breakdown {
 	double compute_s, exposed_communication_s, bubble_s, host_s, optimizer_s;
@@ -126,6 +136,7 @@ struct ft_sim_job {
 	const struct ft_graph *graph;
 	const struct ft_cluster *cluster;
 	const struct ft_stack *stack;
+	const struct ft_ccl *ccl;
 	enum ft_step_start start;
 	bool idle; /* it has its nodes and does nothing */
 };

@@ -83,9 +83,121 @@ struct ft_layout_rules {
 	const char *attention;	     /* impl: cudnn fa2 fa3 aiter ...; "": the GPU's */
 };
 
+/* ---- Communication library ---------------------------------------------- */
+
+/*
+ * A library (NCCL, RCCL) of one version, stacks/ccl/NAME.yaml: how it chooses algorithm
+ * and protocol, and the constants of that choice and of the time that each takes. The
+ * equations stand in sim/tuner.h (its own prices, which choose) and sim/across.h (time).
+ * foretoken-ccl(5) tells the keys. Arrays of three go by enum ft_protocol where that
+ * index is written, and else by nodes: one, two, more; arrays of two: two, more.
+ */
+enum ft_protocol { FT_LL, FT_LL128, FT_SIMPLE, FT_PROTOCOLS };
+
+/* FT_BY_TIME: what our clock finds fastest. FT_BY_LIBRARY: what the library's own prices
+ * and windows say, for libraries that are known to choose otherwise. */
+enum ft_ccl_choice { FT_BY_TIME, FT_BY_LIBRARY };
+
+enum { FT_CCL_SIZES = 27, FT_CCL_SPEEDS = 12 };
+
+struct ft_ccl_ring {
+	double base_s[FT_PROTOCOLS], hop_s[FT_PROTOCOLS], hop_net_s[FT_PROTOCOLS];
+	double share[FT_PROTOCOLS]; /* of the bus, in the library's prices */
+	double correction[FT_PROTOCOLS][FT_CCL_SIZES]; /* by log2(bytes / 64) */
+	double ll_most_bytes_per_s[3];
+	double ll128_channel_bytes_per_s; /* most of a channel */
+	double plateau;			  /* latency of large all-reduces, times */
+	double step_s[FT_PROTOCOLS];	  /* clock: of each step across nodes */
+	double efficiency[FT_PROTOCOLS];  /* clock: of the bus */
+};
+
+struct ft_ccl_tree {
+	double base_s[FT_PROTOCOLS], hop_s[FT_PROTOCOLS], hop_net_s[FT_PROTOCOLS];
+	double share[FT_PROTOCOLS];  /* of the bus, in the library's prices */
+	double share_more;	     /* Simple on more than 2 nodes */
+	double narrow[FT_PROTOCOLS]; /* of what is left */
+	double correction[FT_PROTOCOLS][FT_CCL_SIZES];
+	double channel_bytes_per_s[2], ll128_channel_bytes_per_s[2]; /* most */
+	bool simple_inside;			/* Simple trees run inside a node */
+	double efficiency[FT_PROTOCOLS];	/* clock: of the bus */
+	double lag[FT_PROTOCOLS][FT_CCL_SIZES]; /* clock: what sizes leave of that */
+};
+
+/* All constants for one generation of GPUs. */
+struct ft_ccl_tuning {
+	const char *generation;
+	double channels; /* rings that the search of a node lays */
+	size_t n_speeds; /* 0: a channel may run at any speed */
+	double speeds_bytes_per_s[FT_CCL_SPEEDS]; /* that the search tries */
+	double net_overhead_s; /* of a ring's step, once nodes are left */
+	struct ft_ccl_ring ring;
+	struct ft_ccl_tree tree;
+	struct {
+		double hop_s, share; /* share 0: no reduction in the NVLink switch */
+	} nvls;
+	struct {
+		double hop_s, hop_net_s, channel_bytes_per_s[2];
+		double efficiency, bus_gain; /* clock */
+	} nvls_tree;
+	struct {
+		double hop_s, hop_net_s, arity_s, share; /* arity: per further rank */
+		double start_s;				 /* clock */
+	} sharp;
+	struct {
+		double base_s, hop_net_s, overlap, rank_s, share;
+	} pat;
+	struct {
+		double start_s, peer_s, nic_share, port_share;
+	} pairs; /* all_to_all */
+	struct {
+		double start_s, hop_s;
+	} pipeline; /* broadcast, send and receive */
+	struct {
+		double overlap_frac, chunk_bytes;
+	} hierarchical;
+	struct { /* bytes up to which LL and LL128 are taken; 0: by price */
+		double all_reduce_bytes[2], all_gather_bytes[2],
+			reduce_scatter_bytes[2]; /* all_reduce: whole; else a rank's */
+		double growth;			 /* all_reduce on more than 2 nodes */
+	} windows;
+	struct { /* that the constants hold on */
+		double ring_step_s, latency_s;
+	} network;
+	double spread_frac; /* of times across nodes, one standard deviation */
+};
+
+struct ft_ccl {
+	struct ft_digest digest; /* of its files */
+	const char *name, *title;
+	bool nvls; /* may reduce in the NVLink switch */
+	enum ft_ccl_choice choice;
+	const char *choice_note; /* why, "" when not told */
+	size_t n_generations;
+	struct ft_ccl_tuning *tuning;
+	const struct ft_provenance *from;
+};
+
+/* name: stacks/ccl/NAME.yaml or a path; at: where it was asked for, may be NULL. */
+struct ft_ccl *ft_ccl_load(const char *name, const struct ft_mark *at,
+			   struct ft_error *err) __attribute__((warn_unused_result));
+void ft_ccl_free(struct ft_ccl *ccl);
+
+/* The constants for a generation; NULL: the library does not know it. */
+const struct ft_ccl_tuning *ft_ccl_tuning(const struct ft_ccl *ccl,
+					  const char *generation);
+
+const char *ft_protocol_name(enum ft_protocol protocol);
+
+/* ---- Stack --------------------------------------------------------------- */
+
+enum { FT_STACK_CCLS = 4 };
+
 struct ft_stack {
 	struct ft_digest digest; /* of its files */
 	const char *name, *title;
+	size_t n_ccls; /* libraries; the first that knows the GPU's generation serves */
+	const char *ccl[FT_STACK_CCLS];
+	struct ft_mark ccl_mark;
 	struct ft_layout_rules layout;
 	struct ft_number host_s[FT_HOSTS];   /* seconds each */
 	struct ft_number host_crowding_frac; /* slower per further rank of a node */
@@ -104,5 +216,13 @@ struct ft_stack *ft_stack_load(const char *name, const struct ft_mark *at,
 			       struct ft_error *err)
 	__attribute__((warn_unused_result));
 void ft_stack_free(struct ft_stack *stack);
+
+/* The stack's library for a generation of GPUs, loaded; the caller frees it. */
+struct ft_ccl *ft_stack_ccl(const struct ft_stack *stack, const char *generation,
+			    struct ft_error *err) __attribute__((warn_unused_result));
+
+/* The error of a library that does not know a generation: it names those that do. */
+bool ft_ccl_unknown(const struct ft_ccl *ccl, const char *generation,
+		    const struct ft_mark *at, struct ft_error *err);
 
 #endif

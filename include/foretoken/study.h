@@ -37,6 +37,7 @@ struct ft_scenario {
 	const struct ft_model *model; /* NULL when only the cluster is needed */
 	const struct ft_plan *plan;
 	const struct ft_stack *stack;
+	const struct ft_ccl *ccl;
 	const struct ft_cluster *cluster;
 	const struct ft_prices *prices;
 	struct ft_memo *memo; /* the shelf's */
@@ -55,6 +56,14 @@ struct ft_scenario *ft_scenario_load(struct ft_shelf *shelf, const char *path,
 /* The same from a document already read; the nodes must outlive it. */
 struct ft_scenario *ft_scenario_from(struct ft_shelf *shelf, const struct node *root,
 				     const char *name, bool whole, struct ft_error *err)
+	__attribute__((warn_unused_result));
+/* The price book, likewise. */
+const struct ft_prices *ft_scenario_prices(struct ft_scenario *scenario,
+					   struct ft_error *err)
+	__attribute__((warn_unused_result));
+/* The communication library that the scenario resolves to; loaded with the work, or by
+ * this where only the cluster was. NULL on error. */
+const struct ft_ccl *ft_scenario_ccl(struct ft_scenario *scenario, struct ft_error *err)
 	__attribute__((warn_unused_result));
 void ft_scenario_free(struct ft_scenario *scenario);
 
