@@ -160,8 +160,8 @@ static struct node *enter(struct arena *mem, struct node *parent, const char *ke
 	return map;
 }
 
-static bool put_path(struct arena *mem, struct node *root, const char *dotted,
-		     const struct ft_mark *at, struct node *value, struct ft_error *err)
+bool node_put_node(struct arena *mem, struct node *root, const char *dotted,
+		   const struct ft_mark *at, struct node *value, struct ft_error *err)
 {
 	const char *rest = dotted;
 	char key[128];
@@ -188,7 +188,7 @@ static bool put_path(struct arena *mem, struct node *root, const char *dotted,
 bool node_put_path(struct arena *mem, struct node *root, const char *dotted,
 		   const struct ft_mark *at, const char *text, struct ft_error *err)
 {
-	return put_path(mem, root, dotted, at, node_scalar(mem, at, text), err);
+	return node_put_node(mem, root, dotted, at, node_scalar(mem, at, text), err);
 }
 
 bool node_set(struct arena *mem, struct node *root, const char *assignment,
@@ -213,7 +213,7 @@ bool node_set(struct arena *mem, struct node *root, const char *assignment,
 	} else {
 		value = node_scalar(mem, &at, "");
 	}
-	return put_path(mem, root, key, &at, value, err);
+	return node_put_node(mem, root, key, &at, value, err);
 }
 
 static struct node *copy(struct arena *mem, const struct node *n)

@@ -30,6 +30,10 @@ struct node {
 	struct ft_mark *key_mark; /* [n] map */
 	uint32_t *index;	  /* [n_index] of a large map: place + 1 by hash */
 	size_t n_index;
+	/* of what was laid upon another (base/extends.h): */
+	const struct node *provenance; /* that counts here; NULL: the nearest above */
+	bool inherited;		       /* it comes from what is extended */
+	const struct node *below;      /* of the whole map: what it extends */
 };
 
 /* One document; NULL on error. name is what errors call the text. */
@@ -59,6 +63,11 @@ void node_append(struct arena *mem, struct node *list, struct node *value);
  * map {name: scalar}. false (with *err) when the path is no path. */
 bool node_put_path(struct arena *mem, struct node *root, const char *dotted,
 		   const struct ft_mark *at, const char *text, struct ft_error *err)
+	__attribute__((warn_unused_result));
+
+/* The same with a value that is a node. */
+bool node_put_node(struct arena *mem, struct node *root, const char *dotted,
+		   const struct ft_mark *at, struct node *value, struct ft_error *err)
 	__attribute__((warn_unused_result));
 
 /* "a.b=c" as given to --set; c is read as YAML (so lists and maps work). */

@@ -277,7 +277,7 @@ static void read_parts(struct reader *r, struct arena *mem, const char *key,
 	const struct node *low = read_node(&in, "low");
 	const struct node *high = read_node(&in, "high");
 
-	in.from = r->from;
+	in.from = out->from;
 	if (value && parse(&in, key, value, dim, &out->value))
 		out->low = out->high = out->value;
 	if (low)
@@ -339,6 +339,8 @@ struct ft_number read_number_or(struct reader *r, struct arena *mem, const char 
 
 	if (!n)
 		return out;
+	if (n->provenance)
+		out.from = provenance(r, mem, n->provenance);
 	if (n->kind == NODE_MAP)
 		read_parts(r, mem, key, n, dim, &out);
 	else if (parse(r, key, n, dim, &v))

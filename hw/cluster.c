@@ -25,29 +25,32 @@ static void release(struct owned *owned)
 	arena_release(&mem);
 }
 
+/* What stands under key, or else the name that a part has as its default. */
+static const struct node *value_or(struct arena *mem, struct reader *r, const char *key,
+				   const char *name)
+{
+	const struct node *n = read_node(r, key);
+	struct ft_mark at = reader_mark(r, key);
+
+	return n ? n : node_scalar(mem, &at, name);
+}
+
 static bool load_parts(struct owned *owned, struct reader *r, int rows,
 		       struct ft_error *err)
 {
-	struct ft_mark at = reader_mark(r, "gpu");
-	const char *name = read_text(r, "gpu", "");
+	const struct node *gpu = read_node(r, "gpu");
 
 	if (r->failed)
 		return false;
-	owned->gpu = ft_gpu_load_rows(name, rows, &at, err);
+	owned->gpu = ft_gpu_load_value(gpu, rows, err);
 	if (!owned->gpu)
 		return false;
-	at = reader_mark(r, "node");
-	name = read_text(r, "node", owned->gpu->default_node);
-	if (r->failed)
+	owned->node = ft_node_load_value(
+		value_or(&owned->mem, r, "node", owned->gpu->default_node), err);
+	if (r->failed || !owned->node)
 		return false;
-	owned->node = ft_node_load(name, &at, err);
-	if (!owned->node)
-		return false;
-	at = reader_mark(r, "fabric");
-	name = read_text(r, "fabric", owned->node->default_fabric);
-	if (r->failed)
-		return false;
-	owned->fabric = ft_fabric_load(name, &at, err);
+	owned->fabric = ft_fabric_load_value(
+		value_or(&owned->mem, r, "fabric", owned->node->default_fabric), err);
 	return owned->fabric != NULL;
 }
 

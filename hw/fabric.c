@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/file.h"
+#include "base/extends.h"
 #include "base/reader.h"
 #include "foretoken/hw.h"
 #include "hw/graph.h"
@@ -102,6 +102,7 @@ static bool read_all(struct arena *mem, struct node *map, struct ft_fabric *fabr
 {
 	struct reader r = reader_open(map, err);
 
+	reader_allow(&r, "extends");
 	read_provenance(&r, mem);
 	fabric->name = read_name(&r, "name", "");
 	fabric->title = read_text(&r, "title", fabric->name);
@@ -150,16 +151,23 @@ static void set_none(struct arena *mem, struct ft_fabric *fabric)
 struct ft_fabric *ft_fabric_load(const char *name, const struct ft_mark *at,
 				 struct ft_error *err)
 {
+	struct node what = { .kind = NODE_SCALAR, .text = name };
+
+	if (at)
+		what.mark = *at;
+	return ft_fabric_load_value(&what, err);
+}
+
+struct ft_fabric *ft_fabric_load_value(const struct node *what, struct ft_error *err)
+{
 	struct arena mem = { 0 };
 	struct owned *owned = ARENA_NEW(&mem, struct owned);
-	const char *path;
 	struct node *map;
 
-	if (!strcmp(name, "none")) {
+	if (what->kind == NODE_SCALAR && !strcmp(what->text, "none")) {
 		set_none(&mem, &owned->fabric);
 	} else {
-		path = file_find(&mem, "hw/fabrics", name, at, err);
-		map = path ? node_read_file(&mem, path, err) : NULL;
+		map = extends_value(&mem, "hw/fabrics", what, EXTENDS_DERIVED, err);
 		if (!map || !read_all(&mem, map, &owned->fabric, err)) {
 			arena_release(&mem);
 			return NULL;

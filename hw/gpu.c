@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/extends.h"
 #include "base/file.h"
 #include "base/reader.h"
 #include "hw/gpu.h"
@@ -94,11 +95,28 @@ static void read_interference(struct reader *outer, struct arena *mem,
 	outer->failed = !reader_close(&r) || outer->failed;
 }
 
+/* Memory bandwidth against that of the GPU that is extended; 1: none is. */
+static double memory_ratio(const struct node *map, struct arena *mem,
+			   const struct ft_gpu *gpu)
+{
+	struct ft_error ignored;
+	struct reader r = reader_open(node_get(map->below, "memory"), &ignored);
+	struct ft_number below;
+
+	if (!map->below)
+		return 1;
+	below = read_number_or(&r, mem, "bandwidth", DIM_BYTES_PER_S, 0);
+	return !r.failed && below.value > 0 ?
+		       gpu->memory_bytes_per_s.value / below.value :
+		       1;
+}
+
 static bool read_profile(const struct node *map, struct arena *mem, struct ft_gpu *gpu,
 			 struct gpu_wanted *wanted, struct ft_error *err)
 {
 	struct reader r = reader_open(map, err);
 
+	reader_allow(&r, "extends");
 	read_provenance(&r, mem);
 	gpu->from = r.from;
 	gpu->name = read_name(&r, "name", "");
@@ -112,7 +130,7 @@ static bool read_profile(const struct node *map, struct arena *mem, struct ft_gp
 	read_launch(&r, mem, gpu);
 	gpu_read_gemm(&r, mem, gpu, &wanted->gemm);
 	gpu_read_attention(&r, mem, gpu, &wanted->attention);
-	gpu_read_memory(&r, mem, gpu);
+	gpu_read_memory(&r, mem, gpu, memory_ratio(map, mem, gpu));
 	gpu_read_collectives(&r, mem, gpu, &wanted->collectives);
 	read_interference(&r, mem, gpu);
 	gpu->default_node = read_text(&r, "default_node", "");
@@ -155,43 +173,39 @@ static bool load_rows(struct arena *mem, const char *path,
 }
 
 /* The head of a kin: what arithmetic needs. Its rows go to the taker. */
-static bool take_from(struct arena *mem, const struct gpu_rows *want, int parts,
-		      struct ft_gpu *gpu, struct ft_error *err)
+static bool take_from(struct arena *mem, const char *name, const struct ft_mark *at,
+		      int parts, struct ft_gpu *gpu, struct ft_error *err)
 {
 	struct ft_gpu *kin = ARENA_NEW(mem, struct ft_gpu);
 	struct gpu_wanted wanted = { 0 };
 	const struct node *map;
-	const char *path;
 
-	path = file_find(mem, "hw/gpus", want->kin, &want->kin_mark, err);
-	if (!path)
-		return false;
-	map = node_read_file(mem, path, err);
+	map = extends_file(mem, "hw/gpus", name, at, EXTENDS_DERIVED, err);
 	return map && read_profile(map, mem, kin, &wanted, err) &&
-	       load_rows(mem, path, &wanted, parts, kin, gpu, err);
+	       load_rows(mem, map->mark.file, &wanted, parts, kin, gpu, err);
 }
 
-/* Two blocks that name the same kin read it once. */
+/* Blocks that name the same kin read it once. */
 static bool take_from_kin(struct arena *mem, const struct gpu_wanted *wanted, int asked,
-			  struct ft_gpu *gpu, struct ft_error *err)
+			  int k, struct ft_gpu *gpu, struct ft_error *err)
 {
 	const struct gpu_rows *rows[] = { &wanted->gemm, &wanted->attention,
 					  &wanted->collectives };
-	bool done[3] = { false, false, false };
+	int done = 0;
 
 	for (int i = 0; i < 3; i++) {
 		int parts = 0;
 
-		if (!rows[i]->kin || done[i])
+		if (!rows[i]->kin[k] || done & 1 << i)
 			continue;
-		for (int j = i; j < 3; j++) {
-			if (!rows[j]->kin || strcmp(rows[i]->kin, rows[j]->kin))
-				continue;
-			parts |= 1 << j;
-			done[j] = true;
-		}
-		parts &= asked;
-		if (parts && !take_from(mem, rows[i], parts, gpu, err))
+		for (int j = i; j < 3; j++)
+			if (rows[j]->kin[k] &&
+			    !strcmp(rows[i]->kin[k], rows[j]->kin[k]))
+				parts |= 1 << j;
+		done |= parts;
+		if (parts & asked &&
+		    !take_from(mem, rows[i]->kin[k], &rows[i]->kin_mark[k],
+			       parts & asked, gpu, err))
 			return false;
 	}
 	return true;
@@ -206,15 +220,27 @@ struct ft_gpu *ft_gpu_load(const char *name, const struct ft_mark *at,
 struct ft_gpu *ft_gpu_load_rows(const char *name, int rows, const struct ft_mark *at,
 				struct ft_error *err)
 {
+	struct node what = { .kind = NODE_SCALAR, .text = name };
+
+	if (at)
+		what.mark = *at;
+	return ft_gpu_load_value(&what, rows, err);
+}
+
+struct ft_gpu *ft_gpu_load_value(const struct node *what, int rows,
+				 struct ft_error *err)
+{
 	struct arena mem = { 0 };
 	struct owned *owned = ARENA_NEW(&mem, struct owned);
 	struct gpu_wanted wanted = { 0 };
-	const char *path = file_find(&mem, "hw/gpus", name, at, err);
-	const struct node *map = path ? node_read_file(&mem, path, err) : NULL;
+	const struct node *map =
+		extends_value(&mem, "hw/gpus", what, EXTENDS_DERIVED, err);
 
 	if (map && read_profile(map, &mem, &owned->gpu, &wanted, err) &&
-	    load_rows(&mem, path, &wanted, rows, &owned->gpu, &owned->gpu, err) &&
-	    take_from_kin(&mem, &wanted, rows, &owned->gpu, err)) {
+	    load_rows(&mem, map->mark.file, &wanted, rows, &owned->gpu, &owned->gpu,
+		      err) &&
+	    take_from_kin(&mem, &wanted, rows, 0, &owned->gpu, err) &&
+	    take_from_kin(&mem, &wanted, rows, 1, &owned->gpu, err)) {
 		owned->gpu.digest = mem.read;
 		owned->mem = mem;
 		return &owned->gpu;

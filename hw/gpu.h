@@ -3,7 +3,8 @@
  * the tables of measured rows that lie beside it
  *
  * A profile may lack rows that a kin of it has (the same die with other memory,
- * say). `rows_of: KIN` in a block takes the kin's rows; each table keeps a
+ * say). `rows_of: KIN` in a block takes the kin's rows, and so does a profile that
+ * `extends` another; each table keeps a
  * pointer to the GPU that it was measured on, so that sim/ can carry over the
  * ratio to that GPU's own arithmetic instead of the seconds.
  */
@@ -15,11 +16,14 @@
 struct arena;
 struct reader;
 
+enum { GPU_KINS = 2 };
+
 /* Where the rows of a block are and what they count for. */
 struct gpu_rows {
 	const char *file; /* CSV beside the profile, or NULL */
-	const char *kin;  /* profile to take rows from, or NULL */
-	struct ft_mark kin_mark;
+	/* profiles to take rows from, or NULL: the one that is extended, `rows_of` */
+	const char *kin[GPU_KINS];
+	struct ft_mark kin_mark[GPU_KINS];
 	const struct ft_provenance *from;
 };
 
@@ -32,7 +36,9 @@ void gpu_read_gemm(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
 		   struct gpu_rows *rows);
 void gpu_read_attention(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
 			struct gpu_rows *rows);
-void gpu_read_memory(struct reader *outer, struct arena *mem, struct ft_gpu *gpu);
+/* Curves that come from what is extended run scale times as fast. */
+void gpu_read_memory(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
+		     double scale);
 void gpu_read_collectives(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
 			  struct gpu_rows *rows);
 

@@ -27,10 +27,16 @@ static void close_block(struct reader *r, struct reader *outer)
 
 static void read_rows(struct reader *r, struct gpu_rows *rows)
 {
+	const struct node *file = read_node(r, "rows");
+
 	rows->file = read_text(r, "rows", NULL);
-	rows->kin = read_text(r, "rows_of", NULL);
-	rows->kin_mark = reader_mark(r, "rows_of");
+	rows->kin[1] = read_text(r, "rows_of", NULL);
+	rows->kin_mark[1] = reader_mark(r, "rows_of");
 	rows->from = r->from;
+	if (file && file->inherited) {
+		rows->file = NULL; /* measured on the GPU whose file names them */
+		rows->kin[0] = file->mark.file;
+	}
 }
 
 /* A map from formats to plain numbers; formats that are absent get fallback. */
@@ -152,8 +158,20 @@ void gpu_read_attention(struct reader *outer, struct arena *mem, struct ft_gpu *
 	close_block(&r, outer);
 }
 
+/* What was measured on the GPU that is extended, by the ratio of memory bandwidths. */
+static void scale_rate(const struct reader *r, struct ft_number *rate, double scale)
+{
+	const struct node *n = node_get(r->map, "bandwidth");
+
+	if (!n || !n->inherited)
+		return;
+	rate->value *= scale;
+	rate->low *= scale;
+	rate->high *= scale;
+}
+
 /* by_row: {4096: {start, bandwidth}, ...}, row lengths in bytes. */
-static void read_curve_rows(struct reader *outer, struct arena *mem,
+static void read_curve_rows(struct reader *outer, struct arena *mem, double scale,
 			    struct ft_memory_curve *c)
 {
 	const struct node *map = read_node(outer, "by_row");
@@ -175,6 +193,7 @@ static void read_curve_rows(struct reader *outer, struct arena *mem,
 		row->start_s = read_number(&in, mem, "start", DIM_S);
 		row->bytes_per_s =
 			read_positive(&in, mem, "bandwidth", DIM_BYTES_PER_S);
+		scale_rate(&in, &row->bytes_per_s, scale);
 		if (!in.failed && (*end || !(row->row_bytes > 0) ||
 				   (c->n_rows && row->row_bytes <= row[-1].row_bytes)))
 			reader_fail(&in, NULL,
@@ -187,7 +206,7 @@ static void read_curve_rows(struct reader *outer, struct arena *mem,
 }
 
 static void read_curve(struct reader *outer, struct arena *mem, const char *key,
-		       struct ft_memory_curve *c)
+		       double scale, struct ft_memory_curve *c)
 {
 	struct reader r = open_block(outer, mem, read_node(outer, key));
 	size_t len = strlen(key);
@@ -199,6 +218,7 @@ static void read_curve(struct reader *outer, struct arena *mem, const char *key,
 			    (int)LIMIT_NAME_BYTES);
 	c->start_s = read_number(&r, mem, "start", DIM_S);
 	c->bytes_per_s = read_positive(&r, mem, "bandwidth", DIM_BYTES_PER_S);
+	scale_rate(&r, &c->bytes_per_s, scale);
 	c->half_bytes = read_number_or(&r, mem, "half", DIM_BYTES, 0);
 	c->sharpness = read_number_or(&r, mem, "sharpness", DIM_NONE, 1);
 	if (!r.failed && c->sharpness.value < 1)
@@ -207,7 +227,7 @@ static void read_curve(struct reader *outer, struct arena *mem, const char *key,
 		read_number_or(&r, mem, "row_sharpness", DIM_NONE, c->sharpness.value);
 	if (!r.failed && c->row_sharpness.value < 1)
 		reader_fail(&r, "row_sharpness", "should be 1 or more");
-	read_curve_rows(&r, mem, c);
+	read_curve_rows(&r, mem, scale, c);
 	c->traffic = read_number_or(&r, mem, "traffic", DIM_NONE, 2);
 	reader_bound(&r, "traffic", &c->traffic, 0.01, 1000);
 	reader_bound(&r, "sharpness", &c->sharpness, 1, 1000);
@@ -215,7 +235,8 @@ static void read_curve(struct reader *outer, struct arena *mem, const char *key,
 	close_block(&r, outer);
 }
 
-void gpu_read_memory(struct reader *outer, struct arena *mem, struct ft_gpu *gpu)
+void gpu_read_memory(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
+		     double scale)
 {
 	const struct node *map = read_need(outer, "memory_bound");
 	struct reader r = open_block(outer, mem, map), in;
@@ -226,7 +247,7 @@ void gpu_read_memory(struct reader *outer, struct arena *mem, struct ft_gpu *gpu
 		gpu->memory = ARENA_ARRAY(mem, in.map->n + 1, struct ft_memory_curve);
 		for (size_t i = 0; i < in.map->n; i++)
 			if (strcmp(in.map->key[i], "provenance"))
-				read_curve(&in, mem, in.map->key[i],
+				read_curve(&in, mem, in.map->key[i], scale,
 					   &gpu->memory[gpu->n_memory++]);
 	}
 	if (!in.failed && !node_get(in.map, "default"))

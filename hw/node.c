@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/file.h"
+#include "base/extends.h"
 #include "base/reader.h"
 #include "foretoken/hw.h"
 
@@ -58,6 +58,7 @@ static bool read_all(struct arena *mem, struct node *map, struct ft_node *node,
 {
 	struct reader r = reader_open(map, err);
 
+	reader_allow(&r, "extends");
 	read_provenance(&r, mem);
 	node->name = read_name(&r, "name", "");
 	node->title = read_text(&r, "title", node->name);
@@ -76,10 +77,18 @@ static bool read_all(struct arena *mem, struct node *map, struct ft_node *node,
 struct ft_node *ft_node_load(const char *name, const struct ft_mark *at,
 			     struct ft_error *err)
 {
+	struct node what = { .kind = NODE_SCALAR, .text = name };
+
+	if (at)
+		what.mark = *at;
+	return ft_node_load_value(&what, err);
+}
+
+struct ft_node *ft_node_load_value(const struct node *what, struct ft_error *err)
+{
 	struct arena mem = { 0 };
 	struct owned *owned = ARENA_NEW(&mem, struct owned);
-	const char *path = file_find(&mem, "hw/nodes", name, at, err);
-	struct node *map = path ? node_read_file(&mem, path, err) : NULL;
+	struct node *map = extends_value(&mem, "hw/nodes", what, EXTENDS_DERIVED, err);
 
 	if (!map || !read_all(&mem, map, &owned->node, err)) {
 		arena_release(&mem);

@@ -8,11 +8,11 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/extends.h"
 #include "base/file.h"
 #include "base/reader.h"
 #include "base/text.h"
 #include "foretoken/stacks.h"
-#include "stacks/extends.h"
 
 struct whole {
 	struct ft_ccl ccl; /* first: the handle is the arena's */
@@ -397,7 +397,7 @@ struct ft_ccl *ft_ccl_load(const char *name, const struct ft_mark *at,
 	struct node *node;
 
 	w->mem = mem;
-	node = extends_gather(&w->mem, "stacks/ccl", name, at, err);
+	node = extends_file(&w->mem, "stacks/ccl", name, at, EXTENDS_SAME, err);
 	if (node && read_ccl(node, w, arena_text(&w->mem, name), err)) {
 		w->ccl.digest = w->mem.read;
 		return &w->ccl;

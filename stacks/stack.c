@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/extends.h"
 #include "base/reader.h"
-#include "stacks/extends.h"
 
 struct whole {
 	struct ft_stack stack; /* first: the handle is the arena's */
@@ -140,7 +140,7 @@ struct ft_stack *ft_stack_load(const char *name, const struct ft_mark *at,
 	bool ok;
 
 	w->mem = mem;
-	node = extends_gather(&w->mem, "stacks", name, at, err);
+	node = extends_file(&w->mem, "stacks", name, at, EXTENDS_SAME, err);
 	ok = node && read_stack(node, w, arena_text(&w->mem, name), err);
 	if (ok) {
 		w->stack.digest = w->mem.read;

@@ -204,6 +204,13 @@ struct ft_gpu *ft_gpu_load(const char *name, const struct ft_mark *at,
 struct ft_gpu *ft_gpu_load_rows(const char *name, int rows, const struct ft_mark *at,
 				struct ft_error *err)
 	__attribute__((warn_unused_result));
+
+/* The same of a scenario's value: a name, a path, or a map {extends: NAME, key: value}.
+ * What extends another takes its rows by their ratio to arithmetic, and its memory-bound
+ * curves scaled by memory bandwidth, all of it marked derived. */
+struct ft_gpu *ft_gpu_load_value(const struct node *value, int rows,
+				 struct ft_error *err)
+	__attribute__((warn_unused_result));
 void ft_gpu_free(struct ft_gpu *gpu);
 
 /* The curve of a kernel; the default one when it has none of that name. */
@@ -235,6 +242,10 @@ struct ft_node {
 
 struct ft_node *ft_node_load(const char *name, const struct ft_mark *at,
 			     struct ft_error *err) __attribute__((warn_unused_result));
+
+/* The same of a scenario's value: a name, a path, or a map {extends: NAME, key: value}. */
+struct ft_node *ft_node_load_value(const struct node *value, struct ft_error *err)
+	__attribute__((warn_unused_result));
 void ft_node_free(struct ft_node *node);
 
 /* ---- Fabric: a recipe for any size -------------------------------------- */
@@ -308,6 +319,10 @@ struct ft_fabric {
 
 struct ft_fabric *ft_fabric_load(const char *name, const struct ft_mark *at,
 				 struct ft_error *err)
+	__attribute__((warn_unused_result));
+
+/* The same of a scenario's value: a name, a path, or a map {extends: NAME, key: value}. */
+struct ft_fabric *ft_fabric_load_value(const struct node *value, struct ft_error *err)
 	__attribute__((warn_unused_result));
 void ft_fabric_free(struct ft_fabric *fabric);
 

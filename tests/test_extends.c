@@ -1,0 +1,216 @@
+/* tests/test_extends.c - GPUs, nodes and fabrics that extend another: ratios, provenance */
+#include "tests/check.h"
+
+#include <math.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/node.h"
+#include "foretoken/hw.h"
+#include "foretoken/sim.h"
+
+static struct node *value(struct arena *mem, const char *text)
+{
+	struct ft_error err;
+	struct node *n = node_read_text(mem, "value", text, strlen(text), &err);
+
+	ok_or_say(n, err);
+	return n;
+}
+
+static struct ft_gpu *gpu(struct arena *mem, const char *text)
+{
+	struct ft_error err;
+	struct ft_gpu *g = ft_gpu_load_value(value(mem, text), FT_GPU_ALL_ROWS, &err);
+
+	ok_or_say(g, err);
+	return g;
+}
+
+static double time_of(const struct ft_gpu *g, const struct ft_work *w)
+{
+	struct ft_prediction p;
+	struct ft_error err;
+
+	if (!ft_kernel_predict(g, w, FT_CLOCK_BURST, &p, &err))
+		fail_msg("%s", err.text);
+	return p.time_s;
+}
+
+static void what_changes_nothing_answers_the_same(void **state)
+{
+	struct arena mem = { 0 };
+	struct ft_gpu *a = gpu(&mem, "h200"), *b = gpu(&mem, "{extends: h200}");
+	struct ft_work w = { .kind = FT_GEMM, .name = "x", .dtype = FT_BF16 };
+
+	(void)state;
+	for (int64_t m = 512; m <= 16384; m *= 2) {
+		w.gemm.m = m;
+		w.gemm.n = 8192;
+		w.gemm.k = 3 * m;
+		assert_true(fabs(time_of(b, &w) / time_of(a, &w) - 1) < 1e-9);
+	}
+	assert_string_equal(b->name, "h200 modified");
+	assert_string_equal(b->default_node, a->default_node);
+	ft_gpu_free(a);
+	ft_gpu_free(b);
+	arena_release(&mem);
+}
+
+/* Twice the bandwidth: a curve's bytes take half the time, its start stays. */
+static void curves_follow_memory_bandwidth(void **state)
+{
+	struct arena mem = { 0 };
+	struct ft_gpu *a = gpu(&mem, "h200");
+	struct ft_gpu *b = gpu(&mem, "{extends: h200, memory.bandwidth: 9.6 TB/s}");
+
+	(void)state;
+	assert_int_equal(a->n_memory, b->n_memory);
+	for (size_t i = 0; i < a->n_memory; i++) {
+		const struct ft_memory_curve *x = &a->memory[i], *y = &b->memory[i];
+
+		near_frac(y->bytes_per_s.value, 2 * x->bytes_per_s.value, 1e-12);
+		near_frac(y->start_s.value, x->start_s.value, 1e-12);
+		for (size_t k = 0; k < x->n_rows; k++)
+			near_frac(y->row[k].bytes_per_s.value,
+				  2 * x->row[k].bytes_per_s.value, 1e-12);
+	}
+	ft_gpu_free(a);
+	ft_gpu_free(b);
+	arena_release(&mem);
+}
+
+static void a_curve_that_is_given_is_not_scaled(void **state)
+{
+	struct arena mem = { 0 };
+	struct ft_gpu *b = gpu(&mem, "{extends: h200, memory.bandwidth: 9.6 TB/s, "
+				     "memory_bound: {curves: {copy: {bandwidth: "
+				     "5 TB/s}}}}");
+
+	(void)state;
+	near_frac(ft_gpu_memory_curve(b, "copy", false)->bytes_per_s.value, 5e12,
+		  1e-12);
+	ft_gpu_free(b);
+	arena_release(&mem);
+}
+
+static void each_number_says_where_it_comes_from(void **state)
+{
+	struct arena mem = { 0 };
+	struct ft_gpu *g = gpu(&mem, "{extends: h200, peak.bf16: 2 PFLOP/s, provenance: "
+				     "{kind: published, source: a data sheet}}");
+	const struct ft_memory_curve *copy = ft_gpu_memory_curve(g, "copy", false);
+
+	(void)state;
+	assert_int_equal(g->peak_flop_per_s[FT_BF16].from->kind, FT_PUBLISHED);
+	assert_string_equal(g->peak_flop_per_s[FT_BF16].from->source, "a data sheet");
+	assert_int_equal(g->peak_flop_per_s[FT_FP8].from->kind, FT_DERIVED);
+	assert_int_equal(copy->bytes_per_s.from->kind, FT_DERIVED);
+	assert_non_null(strstr(copy->bytes_per_s.from->source, "h200 (measured"));
+	ft_gpu_free(g);
+	g = gpu(&mem, "{extends: h200, power.limit: 900 W}");
+	assert_int_equal(g->limit_w.from->kind, FT_ASSUMED);
+	assert_int_equal(g->idle_w.from->kind, FT_DERIVED);
+	ft_gpu_free(g);
+	arena_release(&mem);
+}
+
+/* The ten lines of a data sheet, in a file, and a file upon that one. */
+static void a_data_sheet_is_enough(void **state)
+{
+	char first[] = "/tmp/foretoken-extends-XXXXXX.yaml";
+	char second[] = "/tmp/foretoken-extends-XXXXXX.yaml";
+	struct arena mem = { 0 };
+	struct ft_gpu *g;
+	FILE *f;
+
+	(void)state;
+	f = fdopen(mkstemps(first, 5), "w");
+	fputs("extends: h200\nname: foo-1\ntitle: Foo 1\n"
+	      "provenance: {kind: published, source: data sheet}\n"
+	      "memory: {capacity: 288 GB, bandwidth: 9.6 TB/s}\n"
+	      "peak: {bf16: 2 PFLOP/s, fp8: 4 PFLOP/s}\npower: {limit: 1200 W}\n",
+	      f);
+	fclose(f);
+	f = fdopen(mkstemps(second, 5), "w");
+	fprintf(f,
+		"extends: %s\nname: foo-2\nprovenance: {kind: assumed, source: guess}\n"
+		"memory: {bandwidth: 4.8 TB/s}\n",
+		first);
+	fclose(f);
+	g = gpu(&mem, first);
+	assert_string_equal(g->title, "Foo 1");
+	near_frac(g->memory_bytes.value, 288e9, 1e-12);
+	assert_true(g->gemm[FT_BF16].n_rows > 1000);
+	ft_gpu_free(g);
+	g = gpu(&mem, second);
+	near_frac(g->memory_bytes.value, 288e9, 1e-12);
+	near_frac(g->peak_flop_per_s[FT_BF16].value, 2e15, 1e-12);
+	assert_true(g->gemm[FT_BF16].n_rows > 1000);
+	ft_gpu_free(g);
+	unlink(first);
+	unlink(second);
+	arena_release(&mem);
+}
+
+static void nodes_and_fabrics_are_changed_in_place(void **state)
+{
+	struct arena mem = { 0 };
+	struct ft_error err;
+	struct ft_cluster *c = ft_cluster_load(
+		value(&mem, "{gpu: h100-sxm, gpus: 1024, node: {extends: hgx-h100, "
+			    "nics.speed: 800 Gb/s}, fabric: {name: ib-ndr-rail, "
+			    "oversubscription: 2}}"),
+		&err);
+
+	(void)state;
+	ok_or_say(c, err);
+	near_frac(c->node->nic_bytes_per_s.value, 100e9, 1e-12);
+	near_frac(c->fabric->oversubscription, 2, 1e-12);
+	assert_string_equal(c->fabric->name, "ib-ndr-rail modified");
+	ft_cluster_free(c);
+	arena_release(&mem);
+}
+
+static void mistakes_point_at_their_place(void **state)
+{
+	static const struct {
+		const char *text, *says;
+	} cases[] = {
+		{ "{extends: h20}", "did you mean 'h200'" },
+		{ "{extends: h200, memory.bandwith: 3 TB/s}", "'bandwidth'" },
+		{ "{extends: h200, memory: 3 TB/s}", "map" },
+		{ "{extends: [h200]}", "extends: NAME" },
+		{ "{memory.bandwidth: 3 TB/s}", "extends: NAME" },
+		{ "[h200]", "extends: NAME" },
+		{ "{extends: h200, memory.bandwidth: -3 TB/s}", "" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct arena mem = { 0 };
+		struct ft_error err = { 0 };
+
+		assert_null(ft_gpu_load_value(value(&mem, cases[i].text),
+					      FT_GPU_ALL_ROWS, &err));
+		if (!strstr(err.text, cases[i].says))
+			fail_msg("%s: %s", cases[i].text, err.text);
+		assert_string_equal(err.file, "value");
+		arena_release(&mem);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_changes_nothing_answers_the_same),
+		cmocka_unit_test(curves_follow_memory_bandwidth),
+		cmocka_unit_test(a_curve_that_is_given_is_not_scaled),
+		cmocka_unit_test(each_number_says_where_it_comes_from),
+		cmocka_unit_test(a_data_sheet_is_enough),
+		cmocka_unit_test(nodes_and_fabrics_are_changed_in_place),
+		cmocka_unit_test(mistakes_point_at_their_place),
+	};
+
+	return cmocka_run_group_tests_name("extends", tests, NULL, NULL);
+}
