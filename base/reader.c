@@ -211,7 +211,7 @@ const char *read_name(struct reader *r, const char *key, const char *fallback)
 int read_choice(struct reader *r, const char *key, const char *const *names, size_t n,
 		int fallback)
 {
-	const char *text = scalar(r, key);
+	const char *text = scalar(r, key), *near;
 	struct arena mem = { 0 };
 
 	if (!text)
@@ -219,7 +219,10 @@ int read_choice(struct reader *r, const char *key, const char *const *names, siz
 	for (size_t i = 0; i < n; i++)
 		if (!strcmp(names[i], text))
 			return (int)i;
-	reader_fail(r, key, "'%.40s' is none of %s", text, text_join(&mem, names, n));
+	near = text_nearest(text, names, n);
+	reader_fail(r, key, "'%.40s' is none of %s%s%s%s", text,
+		    text_join(&mem, names, n), near ? "; did you mean '" : "",
+		    near ? near : "", near ? "'?" : "");
 	arena_release(&mem);
 	return fallback;
 }

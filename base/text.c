@@ -33,25 +33,55 @@ static size_t distance(const char *a, size_t na, const char *b, size_t nb)
 	return row[nb];
 }
 
+/* Lower case, without the signs that people put between words or leave out. */
+static size_t plain(const char *word, char out[LONGEST + 1])
+{
+	size_t n = 0;
+
+	for (; *word && n < LONGEST; word++)
+		if (!strchr("-_. ", *word))
+			out[n++] = *word >= 'A' && *word <= 'Z' ?
+					   (char)(*word - 'A' + 'a') :
+					   *word;
+	out[n] = '\0';
+	return n;
+}
+
+/* How far apart: 0 the same, 1 when word begins other, else twice the edit distance. */
+static size_t apart(const char *word, size_t len, const char *other, size_t n)
+{
+	return len >= 3 && len < n && !strncmp(word, other, len) ?
+		       1 :
+		       2 * distance(word, len, other, n);
+}
+
 const char *text_nearest(const char *word, const char *const *list, size_t n)
 {
-	size_t len = strlen(word), best = LONGEST;
+	char mine[LONGEST + 1], other[LONGEST + 1];
+	size_t len = plain(word, mine), best = 2 * LONGEST, shortest = LONGEST;
 	const char *found = NULL;
 
-	if (len > LONGEST)
+	if (strlen(word) > LONGEST)
 		return NULL;
 	for (size_t i = 0; i < n; i++) {
-		size_t other = strlen(list[i]), d;
+		size_t other_len = plain(list[i], other);
+		size_t d = apart(mine, len, other, other_len);
 
-		if (other > LONGEST)
+		if (strlen(list[i]) > LONGEST || d > best ||
+		    (d == best && other_len >= shortest))
 			continue;
-		d = distance(word, len, list[i], other);
-		if (d < best) {
-			best = d;
-			found = list[i];
-		}
+		best = d;
+		shortest = other_len;
+		found = list[i];
 	}
-	return best <= 1 || 3 * best <= len + 2 ? found : NULL;
+	if (best <= 2 || 3 * best <= 2 * (len + 2))
+		return found;
+	for (size_t i = 0; len >= 4 && i < n; i++) { /* a part of a name */
+		plain(list[i], other);
+		if (strstr(other, mine))
+			return list[i];
+	}
+	return NULL;
 }
 
 char *text_join(struct arena *mem, const char *const *list, size_t n)

@@ -9,8 +9,9 @@
 
 struct arena;
 
-/* The word of list nearest to word by edit distance, or NULL when none is
- * near enough to be worth suggesting (more than a third of it would change). */
+/* The word of list that was probably meant: the same but for case and for - _ . and blanks,
+ * the shortest that begins with it, the nearest by edit distance, one that holds it. NULL
+ * when none is near enough to be worth suggesting (more than a third would change). */
 const char *text_nearest(const char *word, const char *const *list, size_t n);
 
 /* "a, b, c" */

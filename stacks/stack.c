@@ -47,7 +47,6 @@ static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 	l->gather_under_forward = read_bool(&r, "gather_under_forward", false);
 	l->host_sync = read_bool(&r, "host_sync", false);
 	l->ragged_batch = read_bool(&r, "ragged_batch", false);
-	l->forward_prefetch = read_bool(&r, "forward_prefetch", false);
 	l->gather_root_again = read_bool(&r, "gather_root_again", false);
 	l->keeps_outputs = read_bool(&r, "keeps_outputs", false);
 	l->scaled_gradients = read_bool(&r, "scaled_gradients", true);
@@ -59,7 +58,6 @@ static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 	l->once_a_domain = read_bool(&r, "once_a_domain", false);
 	l->expert_imbalance = read_quantity(&r, "expert_imbalance", DIM_NONE, 1);
 	l->bucket_bytes = read_quantity(&r, "bucket", DIM_BYTES, 160e6);
-	l->rank_order = read_text(&r, "rank_order", "tp-cp-ep-dp-pp");
 	l->attention = read_text(&r, "attention", "");
 	return reader_close(&r);
 }

@@ -166,6 +166,62 @@ static bool load_parts(struct whole *w, struct reader *r, bool all,
 	       (!all || (load_work(w, r, err) && ft_scenario_prices(s, err)));
 }
 
+static const char *last_word(const char *path)
+{
+	const char *dot = strrchr(path, '.');
+
+	return dot ? dot + 1 : path;
+}
+
+/* The key of a scenario that ends in this word and is no key where it stands; NULL when
+ * none does, or when `path` is one, or leads to one. */
+static const char *meant_elsewhere(const char *path)
+{
+	const struct scenario_key *key;
+	size_t n = scenario_keys(&key), len = strlen(path);
+	const char *found = NULL;
+
+	for (size_t i = 0; i < n; i++) {
+		if (!strncmp(key[i].path, path, len) &&
+		    (!key[i].path[len] || key[i].path[len] == '.'))
+			return NULL;
+		if (!found && !strcmp(last_word(key[i].path), last_word(path)))
+			found = key[i].path;
+	}
+	return found;
+}
+
+/* A key put where it does not belong, in the maps whose keys all stand in the table. */
+static bool keys_in_place(struct whole *w, const struct node *map, const char *head,
+			  struct ft_error *err)
+{
+	for (size_t i = 0; map && map->kind == NODE_MAP && i < map->n; i++) {
+		const char *path = arena_printf(&w->mem, "%s%s", head, map->key[i]);
+		const char *meant = meant_elsewhere(path);
+
+		if (!strcmp(map->key[i], "dp") && strcmp(head, "training.overlap."))
+			return ft_fail(err, &map->key_mark[i],
+				       "dp is no key: it follows from the GPUs and "
+				       "tp x pp x cp; leave it out");
+		if (meant)
+			return ft_fail(err, &map->key_mark[i],
+				       "there is no key %s; did you mean %s?", path,
+				       meant);
+	}
+	return true;
+}
+
+static bool all_in_place(struct whole *w, struct ft_error *err)
+{
+	const struct node *g = w->scenario.given;
+
+	return keys_in_place(w, g, "", err) &&
+	       keys_in_place(w, node_get(g, "training"), "training.", err) &&
+	       keys_in_place(w, node_path(g, "training.parallel"), "training.parallel.",
+			     err) &&
+	       keys_in_place(w, node_get(g, "cost"), "cost.", err);
+}
+
 static bool load(struct whole *w, bool all, struct scenario_seen *seen,
 		 struct ft_error *err)
 {
@@ -177,7 +233,7 @@ static bool load(struct whole *w, bool all, struct scenario_seen *seen,
 
 	for (int i = 0; i < 6; i++)
 		reader_allow(&r, others[i]);
-	if (!load_parts(w, &r, all, err))
+	if (!all_in_place(w, err) || !load_parts(w, &r, all, err))
 		return false;
 	s->label = label_of(w);
 	if (!all)

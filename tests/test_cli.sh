@@ -85,6 +85,12 @@ head -c 20000000 /dev/zero | tr '\0' 'a' >"$tmp/large.yaml"
 ok "an enormous file" fails 1 "too large" $f simulate "$tmp/large.yaml"
 ok "an unknown key names the nearest" bad "did you mean 'training'" 's/^training:/trainig:/'
 ok "an unknown GPU names the nearest" bad "did you mean 'h100-sxm'" 's/gpu: h100-sxm/gpu: h100-smx/'
+ok "a GPU's short name finds it" bad "did you mean 'h100-sxm'" 's/gpu: h100-sxm/gpu: H100/'
+ok "a model's name without its dash" fails 1 "did you mean 'llama3-70b'" $f simulate $a --set model=Llama3_70B
+ok "a key in the wrong place is found" fails 1 "did you mean training.parallel.tp" $f simulate $a --set tp=8
+ok "and one level too high" fails 1 "did you mean training.parallel.pp" $f simulate $a --set training.pp=8
+ok "dp is not given" fails 1 "leave it out" $f simulate $a --set training.parallel.dp=8
+ok "an option of a stack that did nothing is gone" fails 1 "unknown key 'rank_order'" sh -c "printf 'extends: nemo-24\\nprovenance: {kind: assumed}\\nlayout: {rank_order: tp-dp}\\n' >$tmp/r.yaml; $f simulate $a --set stack=$tmp/r.yaml"
 ok "a mistake has file, line and column" bad "s.yaml:14:18: error" 's/tp: 4/tp: 3/'
 ok "tp that does not divide the ranks" bad "error" 's/gpus: 1024/gpus: 72/'
 ok "zero GPUs" bad "not between" 's/gpus: 1024/gpus: 0/'

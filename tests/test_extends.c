@@ -97,8 +97,9 @@ static void a_curve_that_is_given_is_not_scaled(void **state)
 static void each_number_says_where_it_comes_from(void **state)
 {
 	struct arena mem = { 0 };
-	struct ft_gpu *g = gpu(&mem, "{extends: h200, peak.bf16: 2 PFLOP/s, provenance: "
-				     "{kind: published, source: a data sheet}}");
+	struct ft_gpu *g =
+		gpu(&mem, "{extends: h200, peak.bf16: 2 PFLOP/s, provenance: "
+			  "{kind: published, source: a data sheet}}");
 	const struct ft_memory_curve *copy = ft_gpu_memory_curve(g, "copy", false);
 
 	(void)state;

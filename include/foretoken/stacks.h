@@ -66,7 +66,6 @@ struct ft_layout_rules {
 	bool gather_under_forward;   /* zero1: weights gathered during forward */
 	bool host_sync;		     /* the host waits for the GPU in every step */
 	bool ragged_batch;	     /* the last micro-batch may be smaller */
-	bool forward_prefetch;	     /* fsdp: next unit gathered ahead */
 	bool gather_root_again;	     /* fsdp: root unit resharded after forward */
 	bool keeps_outputs;	     /* the logits of all micro-batches stay */
 	bool scaled_gradients;	     /* a pass over gradients for loss scale or norm */
@@ -79,7 +78,6 @@ struct ft_layout_rules {
 	double expert_imbalance;     /* copies of the fullest rank / the mean's */
 	double bucket_bytes;	     /* of a gradient reduction */
 	int64_t optimizer_kernels;   /* launches of one update */
-	const char *rank_order;	     /* fastest first, e.g. "tp-cp-ep-dp-pp" */
 	const char *attention;	     /* impl: cudnn fa2 fa3 aiter ...; "": the GPU's */
 };
 
