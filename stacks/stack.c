@@ -110,12 +110,14 @@ static void read_ccls(struct reader *r, struct ft_stack *s)
 static bool read_stack(const struct node *node, struct whole *w, const char *name,
 		       struct ft_error *err)
 {
+	static const char *const vendors[] = { "any", "nvidia", "amd" };
 	struct ft_stack *s = &w->stack;
 	struct reader r = reader_open(node, err);
 	const struct node *layout, *rates;
 
 	s->name = read_name(&r, "name", name);
 	s->title = read_text(&r, "title", s->name);
+	s->vendor = vendors[read_choice(&r, "vendor", vendors, 3, 0)];
 	reader_allow(&r, "extends");
 	read_provenance(&r, &w->mem);
 	s->from = r.from;

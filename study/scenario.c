@@ -92,6 +92,21 @@ static bool load_plan(struct whole *w, const struct node *training,
 	return w->plan != NULL;
 }
 
+/* A framework's build is one vendor's: NeMo does not run on an MI300X. */
+static bool runs_there(const struct ft_scenario *s, const struct node *at,
+		       struct ft_error *err)
+{
+	const char *whose = s->stack->vendor;
+
+	if (!strcmp(whose, "any") || !strcmp(whose, s->cluster->gpu->vendor))
+		return true;
+	return ft_fail(
+		err, at ? &at->mark : &s->cluster->gpus_mark,
+		"stack %s runs on %s GPUs only, and %s is an %s GPU; choose another stack "
+		"(see foretoken list stacks)",
+		s->stack->name, whose, s->cluster->gpu->name, s->cluster->gpu->vendor);
+}
+
 static bool load_work(struct whole *w, struct reader *r, struct ft_error *err)
 {
 	struct ft_scenario *s = &w->scenario;
@@ -109,7 +124,7 @@ static bool load_work(struct whole *w, struct reader *r, struct ft_error *err)
 	s->stack = shelf_stack(w->shelf,
 			       stack ? stack->text : s->cluster->gpu->default_stack,
 			       stack ? &stack->mark : NULL, err);
-	return s->stack && ft_scenario_ccl(s, err);
+	return s->stack && runs_there(s, stack, err) && ft_scenario_ccl(s, err);
 }
 
 /* The scenario's own library, or the stack's for this GPU. */

@@ -192,6 +192,7 @@ enum { FT_STACK_CCLS = 4 };
 
 struct ft_stack {
 	struct ft_digest digest; /* of its files */
+	const char *vendor;	 /* whose GPUs it runs on; "any": all */
 	const char *name, *title;
 	size_t n_ccls; /* libraries; the first that knows the GPU's generation serves */
 	const char *ccl[FT_STACK_CCLS];
