@@ -431,6 +431,10 @@ bool ft_ccl_unknown(const struct ft_ccl *ccl, const char *generation,
 	const char **name, **knows;
 	size_t n, found = 0;
 
+	if (!generation[0])
+		return ft_fail(err, at,
+			       "the GPU's profile names no ccl_generation, so that no "
+			       "communication library can serve it");
 	name = file_list(&mem, "stacks/ccl", &n);
 	knows = ARENA_ARRAY(&mem, n + 1, const char *);
 	for (size_t i = 0; i < n; i++) {
