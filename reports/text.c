@@ -241,8 +241,9 @@ void ft_report_collectives(FILE *out, const struct ft_collective_line *l, size_t
 		else
 			table_put(&t, " ");
 		if (r->regret_frac > FT_REGRET_WORTH_SAYING)
-			table_put(&t, "%s; %s %s would be faster", by_whom(r->chosen_by),
-				  r->best_algorithm, r->best_protocol);
+			table_put(&t, "%s; %s %s would be faster",
+				  by_whom(r->chosen_by), r->best_algorithm,
+				  r->best_protocol);
 		else
 			table_put(&t, "%s",
 				  r->duration.extrapolated ? "extrapolated" : "");
