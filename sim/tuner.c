@@ -73,13 +73,16 @@ double tuner_tree_s(const struct group *g, enum ft_protocol p, enum ft_collectiv
 	const struct ft_ccl_tree *t = &g->tuning->tree;
 	int n = by_nodes(g);
 	double share = n > 1 && p == FT_SIMPLE ? t->share_more : t->share[p];
-	double bus = bus_of(g, &g->ring) * share;
+	double bus = bus_of(g, &g->ring) * share, rings = g->ring.channels;
 
 	(void)op;
+	if (n)
+		bus = at_most(bus, rings * t->channel_bytes_per_s[n - 1]);
+	bus *= t->narrow[p];
 	if (p == FT_LL)
 		bus = at_most(bus, g->tuning->ring.ll_most_bytes_per_s[n]);
-	if (p == FT_LL128)
-		bus = at_most(bus, g->ring.channels * t->ll128_channel_bytes_per_s[n]);
+	if (n && p == FT_LL128)
+		bus = at_most(bus, rings * t->ll128_channel_bytes_per_s[n - 1]);
 	return t->base_s[p] +
 	       2 * ((g->ranks / g->domains - 1) * t->hop_s[p] +
 		    floor(log2(g->domains)) * t->hop_net_s[p]) +
