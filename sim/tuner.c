@@ -33,7 +33,7 @@ static double per_bus(const struct group *g, enum ft_collective op)
 /* ---- ring ------------------------------------------------------------------- */
 
 static double ring_latency_s(const struct group *g, enum ft_protocol p,
-			     enum ft_collective op, double bytes)
+			     enum ft_collective op)
 {
 	const struct ft_ccl_ring *r = &g->tuning->ring;
 	double twice = op == FT_ALL_REDUCE ? 2 : 1;
@@ -41,11 +41,11 @@ static double ring_latency_s(const struct group *g, enum ft_protocol p,
 	double hop = r->hop_s[p], s;
 
 	if (g->domains > 1)
-		hop = fmax(hop, g->tuning->net_overhead_s * (p == FT_SIMPLE ? 3 : 1));
+		hop = fmax(hop, g->tuning->net_overhead_s[p]);
 	s = r->base_s[p] + (steps - net) * hop + net * r->hop_net_s[p];
-	/* rings of many nodes on a plateau */
-	if (g->domains > 1 && p == FT_SIMPLE && op == FT_ALL_REDUCE &&
-	    bytes / (g->ring.channels * g->ranks) >= 64)
+	/* rings of many nodes on a plateau; the library spares sizes that are too small for
+	 * Simple to be taken */
+	if (g->domains > 1 && p == FT_SIMPLE && op == FT_ALL_REDUCE)
 		s *= r->plateau;
 	return s;
 }
@@ -62,7 +62,7 @@ double tuner_ring_s(const struct group *g, enum ft_protocol p, enum ft_collectiv
 		bus = at_most(bus, g->ring.channels * r->ll128_channel_bytes_per_s);
 	if (g->domains > 1)
 		bus *= r->correction[p][size_index(bytes)];
-	return ring_latency_s(g, p, op, bytes) + bytes / (per_bus(g, op) * bus);
+	return ring_latency_s(g, p, op) + bytes / (per_bus(g, op) * bus);
 }
 
 /* ---- trees ------------------------------------------------------------------- */
@@ -126,7 +126,7 @@ double tuner_sharp_s(const struct group *g, enum ft_protocol p, enum ft_collecti
 	const struct ft_ccl_tuning *t = g->tuning;
 	double per = g->ranks / g->domains, rate = g->nvls.inter_bytes_per_s;
 	double bytes_per_s = op == FT_ALL_REDUCE ? 0.5 * per * rate * t->sharp.share :
-						   per * 0.9 * rate;
+						   per * rate * t->sharp.gather_share;
 
 	(void)p;
 	return 2 * (fmin(1, per - 1) * t->sharp.hop_s + (per - 1) * t->sharp.arity_s) +

@@ -225,6 +225,7 @@ static void read_switches(struct reader *outer, struct arena *mem,
 		need_row(&r, mem, "hop_net", DIM_S, &t->sharp.hop_net_s, 1);
 		need_row(&r, mem, "arity", DIM_S, &t->sharp.arity_s, 1);
 		need_row(&r, mem, "share", DIM_FRAC, &t->sharp.share, 1);
+		need_row(&r, mem, "gather_share", DIM_FRAC, &t->sharp.gather_share, 1);
 	}
 	close_block(outer, &r);
 	r = open_block(outer, mem, "pat", false);
@@ -316,7 +317,7 @@ static bool read_tuning(const struct node *node, const struct ft_provenance *fro
 	need_row(&r, mem, "channels", DIM_NONE, &t->channels, 1);
 	t->n_speeds = read_some(&r, mem, "speeds", DIM_BYTES_PER_S,
 				t->speeds_bytes_per_s, FT_CCL_SPEEDS);
-	need_row(&r, mem, "net_overhead", DIM_S, &t->net_overhead_s, 1);
+	need_row(&r, mem, "net_overhead", DIM_S, t->net_overhead_s, FT_PROTOCOLS);
 	need_row(&r, mem, "spread", DIM_FRAC, &t->spread_frac, 1);
 	read_ring(&r, mem, &t->ring);
 	read_tree(&r, mem, &t->tree);

@@ -106,9 +106,9 @@ struct ft_ccl_ring {
 	double correction[FT_PROTOCOLS][FT_CCL_SIZES]; /* by log2(bytes / 64) */
 	double ll_most_bytes_per_s[3];
 	double ll128_channel_bytes_per_s; /* most of a channel */
-	double plateau;			  /* latency of large all-reduces, times */
-	double step_s[FT_PROTOCOLS];	  /* clock: of each step across nodes */
-	double efficiency[FT_PROTOCOLS];  /* clock: of the bus */
+	double plateau; /* latency of Simple all-reduces on several nodes, times */
+	double step_s[FT_PROTOCOLS];	 /* clock: of each step across nodes */
+	double efficiency[FT_PROTOCOLS]; /* clock: of the bus */
 };
 
 struct ft_ccl_tree {
@@ -129,7 +129,8 @@ struct ft_ccl_tuning {
 	double channels; /* rings that the search of a node lays */
 	size_t n_speeds; /* 0: a channel may run at any speed */
 	double speeds_bytes_per_s[FT_CCL_SPEEDS]; /* that the search tries */
-	double net_overhead_s; /* of a ring's step, once nodes are left */
+	double net_overhead_s
+		[FT_PROTOCOLS]; /* least of a ring's step on several nodes */
 	struct ft_ccl_ring ring;
 	struct ft_ccl_tree tree;
 	struct {
@@ -140,8 +141,9 @@ struct ft_ccl_tuning {
 		double efficiency, bus_gain; /* clock */
 	} nvls_tree;
 	struct {
-		double hop_s, hop_net_s, arity_s, share; /* arity: per further rank */
-		double start_s;				 /* clock */
+		double hop_s, hop_net_s, share, gather_share;
+		double arity_s; /* per further rank of a node */
+		double start_s; /* clock */
 	} sharp;
 	struct {
 		double base_s, hop_net_s, overlap, rank_s, share;
