@@ -69,10 +69,10 @@ static void versions_differ_where_their_sources_do(void **state)
 	assert_non_null(ft_ccl_tuning(now, "blackwell"));
 	near_frac(h->nvls_tree.hop_net_s, 14e-6, 1e-12);
 	near_frac(ft_ccl_tuning(now, "hopper")->nvls_tree.hop_net_s, 20.9e-6, 1e-12);
-	near_frac(h->ring.share[FT_LL], 0.25, 1e-12);
-	assert_true(h->pat.share == 0);
-	assert_true(ft_ccl_tuning(six, "cdna3")->ring.share[FT_LL128] == 0);
-	assert_true(ft_ccl_tuning(seven, "cdna3")->ring.share[FT_LL128] > 0);
+	near_frac(h->ring.share_frac[FT_LL], 0.25, 1e-12);
+	assert_true(h->pat.share_frac == 0);
+	assert_true(ft_ccl_tuning(six, "cdna3")->ring.share_frac[FT_LL128] == 0);
+	assert_true(ft_ccl_tuning(seven, "cdna3")->ring.share_frac[FT_LL128] > 0);
 	near_frac(ft_ccl_tuning(seven, "cdna3")->windows.growth, 3.8, 1e-12);
 	assert_int_equal(now->choice, FT_BY_TIME);
 	assert_int_equal(seven->choice, FT_BY_LIBRARY);
@@ -210,7 +210,7 @@ static bool same_cell(const struct group *a, const struct group *b,
 			one.protocol = ft_protocol_name((enum ft_protocol)p);
 			x = choose_by_time(a, &one);
 			y = choose_by_time(b, &one);
-			if (!same_choice(x, y) || (x.algorithm && x.s != y.s))
+			if (!same_choice(x, y) || (x.algorithm && x.time_s != y.time_s))
 				return false;
 		}
 	return true;

@@ -34,10 +34,10 @@ static void priced(const struct group *g, enum ft_collective op, double bytes,
 	struct choice c = chosen(g, op, bytes);
 
 	if (strcmp(c.algorithm->name, algorithm) || c.protocol != p ||
-	    fabs(c.s * 1e6 / us - 1) > 1e-6)
+	    fabs(c.time_s * 1e6 / us - 1) > 1e-6)
 		fail_msg("%.0f bytes: %s/%s %.5f us, not %s/%s %.5f us", bytes,
-			 c.algorithm->name, ft_protocol_name(c.protocol), c.s * 1e6,
-			 algorithm, ft_protocol_name(p), us);
+			 c.algorithm->name, ft_protocol_name(c.protocol),
+			 c.time_s * 1e6, algorithm, ft_protocol_name(p), us);
 }
 
 /* Computed by hand from the published constants. */
@@ -129,7 +129,7 @@ static void trees_win_small_and_rings_win_large_on_many_nodes(void **state)
 	pat.algorithm = "pat";
 	assert_null(choose_by_library(&g, &pat).algorithm);
 	g.domains = 512;
-	near_frac(choose_by_library(&g, &pat).s,
+	near_frac(choose_by_library(&g, &pat).time_s,
 		  1e-6 * (8 + 9 * 14 / 3.5 + 2.8 * 512 + MiB / (1000 * 0.75 * 192)),
 		  1e-9);
 	ft_ccl_free(ccl);
