@@ -380,7 +380,6 @@ static bool read_ccl(const struct node *node, struct whole *w, const char *name,
 	c->nvls = read_bool(&r, "nvls", true);
 	choice = open_block(&r, &w->mem, "choice", false);
 	c->choice = (enum ft_ccl_choice)read_choice(&choice, "by", choices, 2, 0);
-	c->choice_note = choice.from ? choice.from->note : "";
 	close_block(&r, &choice);
 	all = read_need(&r, "all");
 	list = read_need(&r, "generations");

@@ -172,7 +172,6 @@ struct ft_ccl {
 	const char *name, *title;
 	bool nvls; /* may reduce in the NVLink switch */
 	enum ft_ccl_choice choice;
-	const char *choice_note; /* why, "" when not told */
 	size_t n_generations;
 	struct ft_ccl_tuning *tuning;
 	const struct ft_provenance *from;
