@@ -211,6 +211,14 @@ void ft_report_bom(FILE *out, const struct ft_cluster *c, const struct ft_bom *b
 	table_close(&t);
 }
 
+/* Why an algorithm is taken that is not the fastest. */
+static const char *by_whom(const char *chosen_by)
+{
+	return !strcmp(chosen_by, "library") ? "the library's choice" :
+	       !strcmp(chosen_by, "fabric")  ? "the fabric's choice" :
+					       "as asked for";
+}
+
 void ft_report_collectives(FILE *out, const struct ft_collective_line *l, size_t n)
 {
 	struct table t =
@@ -237,7 +245,8 @@ void ft_report_collectives(FILE *out, const struct ft_collective_line *l, size_t
 		else
 			table_put(&t, " ");
 		if (r->regret_frac > FT_REGRET_WORTH_SAYING)
-			table_put(&t, "%s %s would be faster", r->best_algorithm,
+			table_put(&t, "%s; %s %s would be faster",
+				  by_whom(r->chosen_by), r->best_algorithm,
 				  r->best_protocol);
 		else
 			table_put(&t, "%s",

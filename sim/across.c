@@ -8,12 +8,6 @@ static double bandwidth(const struct group *g)
 	return fmin(g->per_domain * g->nic_bytes_per_s, g->bus_bytes_per_s);
 }
 
-/* A limit of the library; 0: none. */
-static double at_most(double bytes_per_s, double most_bytes_per_s)
-{
-	return most_bytes_per_s > 0 ? fmin(bytes_per_s, most_bytes_per_s) : bytes_per_s;
-}
-
 /* A hop between nodes on this fabric. */
 static double net_hop_s(const struct group *g, double library_s)
 {
@@ -46,7 +40,7 @@ static double pipeline_s(const struct group *g, double hops, double bytes,
 static double ring_bytes_per_s(const struct group *g, enum ft_protocol p)
 {
 	const struct ft_ccl_ring *r = &g->tuning->ring;
-	double b = bandwidth(g) * r->efficiency[p];
+	double b = bandwidth(g) * r->efficiency_frac[p];
 
 	if (p == FT_LL)
 		return at_most(b, r->ll_most_bytes_per_s[g->domains > 2 ? 2 : 1]);
@@ -67,18 +61,13 @@ double across_ring_s(const struct group *g, enum ft_protocol p, enum ft_collecti
 		     across_wire_s(op, g->ranks, bytes, ring_bytes_per_s(g, p)));
 }
 
-static int size_index(double bytes)
-{
-	return (int)fmin(FT_CCL_SIZES - 1, fmax(0, floor(log2(bytes / 64))));
-}
-
 double across_tree_s(const struct group *g, enum ft_protocol p, enum ft_collective op,
 		     double bytes)
 {
 	const struct ft_ccl_tree *t = &g->tuning->tree;
 	const double *most =
 		p == FT_LL128 ? t->ll128_channel_bytes_per_s : t->channel_bytes_per_s;
-	double b = at_most(bandwidth(g) * t->efficiency[p],
+	double b = at_most(bandwidth(g) * t->efficiency_frac[p],
 			   g->tuning->channels * most[g->domains > 2]);
 
 	(void)op;
@@ -94,7 +83,7 @@ double across_nvls_tree_s(const struct group *g, enum ft_protocol p,
 {
 	const struct ft_ccl_tuning *t = g->tuning;
 	double most = t->nvls_tree.channel_bytes_per_s[g->domains > 2];
-	double b = t->nvls_tree.efficiency *
+	double b = t->nvls_tree.efficiency_frac *
 		   fmin(g->per_domain * g->nic_bytes_per_s,
 			t->nvls_tree.bus_gain * g->bus_bytes_per_s);
 
@@ -135,7 +124,7 @@ double across_pat_s(const struct group *g, enum ft_protocol p, enum ft_collectiv
 	return t->pat.base_s +
 	       log2(g->domains) * net_hop_s(g, t->pat.hop_net_s) / t->pat.overlap +
 	       t->pat.rank_s * g->ranks +
-	       across_wire_s(op, g->ranks, bytes, t->pat.share * bandwidth(g));
+	       across_wire_s(op, g->ranks, bytes, t->pat.share_frac * bandwidth(g));
 }
 
 /* What frameworks build of three calls; the calls inside are the profile's. */
@@ -182,6 +171,6 @@ double across_direct_s(const struct group *g, enum ft_protocol p, enum ft_collec
 		return pipeline_s(g, 1, bytes, g->nic_bytes_per_s);
 	return t->pairs.start_s +
 	       fmax(0, (g->domains - 1) * t->pairs.peer_s + g->extra_s) +
-	       fmax(net / (t->pairs.nic_share * g->nic_bytes_per_s),
-		    in > 0 ? in / (t->pairs.port_share * g->port_bytes_per_s) : 0);
+	       fmax(net / (t->pairs.nic_share_frac * g->nic_bytes_per_s),
+		    in > 0 ? in / (t->pairs.port_share_frac * g->port_bytes_per_s) : 0);
 }

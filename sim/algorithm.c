@@ -21,7 +21,7 @@ static bool ring_runs(const struct group *g, enum ft_protocol p, enum ft_collect
 		return false;
 	if (op == FT_BROADCAST)
 		return p == FT_SIMPLE;
-	return g->tuning->ring.share[p] > 0;
+	return g->tuning->ring.share_frac[p] > 0;
 }
 
 static bool tree_runs(const struct group *g, enum ft_protocol p, enum ft_collective op)
@@ -29,15 +29,16 @@ static bool tree_runs(const struct group *g, enum ft_protocol p, enum ft_collect
 	const struct ft_ccl_tree *t = &g->tuning->tree;
 
 	(void)op;
-	return t->share[p] > 0 && (across(g) || p != FT_SIMPLE || t->simple_inside);
+	return t->share_frac[p] > 0 &&
+	       (across(g) || p != FT_SIMPLE || t->simple_inside);
 }
 
 static bool nvls_runs(const struct group *g, enum ft_protocol p, enum ft_collective op)
 {
 	(void)p;
 	(void)op;
-	return !across(g) && !g->mesh && g->ccl->nvls && g->tuning->nvls.share > 0 &&
-	       g->nvls.channels >= 2;
+	return !across(g) && !g->mesh && g->ccl->nvls &&
+	       g->tuning->nvls.share_frac > 0 && g->nvls.channels >= 2;
 }
 
 static bool nvls_tree_runs(const struct group *g, enum ft_protocol p,
@@ -45,8 +46,8 @@ static bool nvls_tree_runs(const struct group *g, enum ft_protocol p,
 {
 	(void)p;
 	(void)op;
-	return across(g) && g->ccl->nvls && g->tuning->nvls.share > 0 &&
-	       g->tuning->nvls_tree.efficiency > 0 && g->nvls.channels >= 2;
+	return across(g) && g->ccl->nvls && g->tuning->nvls.share_frac > 0 &&
+	       g->tuning->nvls_tree.efficiency_frac > 0 && g->nvls.channels >= 2;
 }
 
 static bool sharp_runs(const struct group *g, enum ft_protocol p, enum ft_collective op)
@@ -60,7 +61,7 @@ static bool pat_runs(const struct group *g, enum ft_protocol p, enum ft_collecti
 {
 	(void)p;
 	(void)op;
-	return across(g) && g->ranks == g->domains && g->tuning->pat.share > 0;
+	return across(g) && g->ranks == g->domains && g->tuning->pat.share_frac > 0;
 }
 
 static bool across_runs(const struct group *g, enum ft_protocol p,
@@ -207,7 +208,7 @@ static struct choice cheapest(const struct group *g,
 			if (!price || !can_run(g, a, by, call))
 				continue;
 			s = price(g, by, call->op, call->bytes);
-			if (s < best.s)
+			if (s < best.time_s)
 				best = (struct choice){ a, by, s };
 		}
 	return best;

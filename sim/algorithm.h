@@ -10,6 +10,8 @@
 #ifndef SIM_ALGORITHM_H
 #define SIM_ALGORITHM_H
 
+#include <math.h>
+
 #include "foretoken/sim.h"
 
 /* What the library's search of a node found: channels and the speed of each, inside a node
@@ -61,11 +63,23 @@ struct algorithm {
 extern const struct algorithm algorithms[];
 extern const size_t n_algorithms;
 
+/* A limit of the library; 0: none. */
+static inline double at_most(double bytes_per_s, double most_bytes_per_s)
+{
+	return most_bytes_per_s > 0 ? fmin(bytes_per_s, most_bytes_per_s) : bytes_per_s;
+}
+
+/* Into the library's corrections by size, of 64 B, 128 B and so on. */
+static inline int size_index(double bytes)
+{
+	return (int)fmin(FT_CCL_SIZES - 1, fmax(0, floor(log2(bytes / 64))));
+}
+
 /* One cell of the table. algorithm NULL: nothing can run. */
 struct choice {
 	const struct algorithm *algorithm;
 	enum ft_protocol protocol;
-	double s; /* by what was compared */
+	double time_s; /* or price, by what was compared */
 };
 
 /* The cheapest of what can run and was asked for (names NULL: any), by our clock or by the

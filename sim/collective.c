@@ -175,7 +175,7 @@ static bool outside(const struct group *g, const struct ft_collective_call *call
 	out->duration.time_s =
 		c.algorithm->time_s(g, c.protocol, call->op, call->bytes);
 	out->duration.spread_frac = g->tuning->spread_frac;
-	out->regret_frac = fmax(0, out->duration.time_s / best.s - 1);
+	out->regret_frac = fmax(0, out->duration.time_s / best.time_s - 1);
 	out->best_algorithm = best.algorithm->name;
 	out->best_protocol = ft_protocol_name(best.protocol);
 	out->nic_bytes = c.algorithm->nic_bytes(g, call->op, call->bytes);

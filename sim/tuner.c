@@ -8,17 +8,7 @@ static int by_nodes(const struct group *g)
 	return g->domains <= 1 ? 0 : g->domains <= 2 ? 1 : 2;
 }
 
-static double at_most(double bytes_per_s, double most_bytes_per_s)
-{
-	return most_bytes_per_s > 0 ? fmin(bytes_per_s, most_bytes_per_s) : bytes_per_s;
-}
-
-static int size_index(double bytes)
-{
-	return (int)fmin(FT_CCL_SIZES - 1, fmax(0, floor(log2(bytes / 64))));
-}
-
-static double bus_of(const struct group *g, const struct search *x)
+static double search_bytes_per_s(const struct group *g, const struct search *x)
 {
 	return x->channels *
 	       (g->domains <= 2 ? x->intra_bytes_per_s : x->inter_bytes_per_s);
@@ -33,7 +23,7 @@ static double per_bus(const struct group *g, enum ft_collective op)
 /* ---- ring ------------------------------------------------------------------- */
 
 static double ring_latency_s(const struct group *g, enum ft_protocol p,
-			     enum ft_collective op, double bytes)
+			     enum ft_collective op)
 {
 	const struct ft_ccl_ring *r = &g->tuning->ring;
 	double twice = op == FT_ALL_REDUCE ? 2 : 1;
@@ -41,11 +31,11 @@ static double ring_latency_s(const struct group *g, enum ft_protocol p,
 	double hop = r->hop_s[p], s;
 
 	if (g->domains > 1)
-		hop = fmax(hop, g->tuning->net_overhead_s * (p == FT_SIMPLE ? 3 : 1));
+		hop = fmax(hop, g->tuning->net_overhead_s[p]);
 	s = r->base_s[p] + (steps - net) * hop + net * r->hop_net_s[p];
-	/* rings of many nodes on a plateau */
-	if (g->domains > 1 && p == FT_SIMPLE && op == FT_ALL_REDUCE &&
-	    bytes / (g->ring.channels * g->ranks) >= 64)
+	/* rings of many nodes on a plateau; the library spares sizes that are too small for
+	 * Simple to be taken */
+	if (g->domains > 1 && p == FT_SIMPLE && op == FT_ALL_REDUCE)
 		s *= r->plateau;
 	return s;
 }
@@ -54,15 +44,16 @@ double tuner_ring_s(const struct group *g, enum ft_protocol p, enum ft_collectiv
 		    double bytes)
 {
 	const struct ft_ccl_ring *r = &g->tuning->ring;
-	double bus = bus_of(g, &g->ring) * r->share[p];
+	double bytes_per_s = search_bytes_per_s(g, &g->ring) * r->share_frac[p];
 
 	if (p == FT_LL)
-		bus = at_most(bus, r->ll_most_bytes_per_s[by_nodes(g)]);
+		bytes_per_s = at_most(bytes_per_s, r->ll_most_bytes_per_s[by_nodes(g)]);
 	if (p == FT_LL128)
-		bus = at_most(bus, g->ring.channels * r->ll128_channel_bytes_per_s);
+		bytes_per_s = at_most(bytes_per_s,
+				      g->ring.channels * r->ll128_channel_bytes_per_s);
 	if (g->domains > 1)
-		bus *= r->correction[p][size_index(bytes)];
-	return ring_latency_s(g, p, op, bytes) + bytes / (per_bus(g, op) * bus);
+		bytes_per_s *= r->correction[p][size_index(bytes)];
+	return ring_latency_s(g, p, op) + bytes / (per_bus(g, op) * bytes_per_s);
 }
 
 /* ---- trees ------------------------------------------------------------------- */
@@ -72,18 +63,25 @@ double tuner_tree_s(const struct group *g, enum ft_protocol p, enum ft_collectiv
 {
 	const struct ft_ccl_tree *t = &g->tuning->tree;
 	int n = by_nodes(g);
-	double share = n > 1 && p == FT_SIMPLE ? t->share_more : t->share[p];
-	double bus = bus_of(g, &g->ring) * share;
+	double share = n > 1 && p == FT_SIMPLE ? t->share_more_frac : t->share_frac[p];
+	double bytes_per_s = search_bytes_per_s(g, &g->ring) * share,
+	       rings = g->ring.channels;
 
 	(void)op;
+	if (n)
+		bytes_per_s =
+			at_most(bytes_per_s, rings * t->channel_bytes_per_s[n - 1]);
+	bytes_per_s *= t->narrow_frac[p];
 	if (p == FT_LL)
-		bus = at_most(bus, g->tuning->ring.ll_most_bytes_per_s[n]);
-	if (p == FT_LL128)
-		bus = at_most(bus, g->ring.channels * t->ll128_channel_bytes_per_s[n]);
+		bytes_per_s =
+			at_most(bytes_per_s, g->tuning->ring.ll_most_bytes_per_s[n]);
+	if (n && p == FT_LL128)
+		bytes_per_s = at_most(bytes_per_s,
+				      rings * t->ll128_channel_bytes_per_s[n - 1]);
 	return t->base_s[p] +
 	       2 * ((g->ranks / g->domains - 1) * t->hop_s[p] +
 		    floor(log2(g->domains)) * t->hop_net_s[p]) +
-	       bytes / (0.5 * bus * t->correction[p][size_index(bytes)]);
+	       bytes / (0.5 * bytes_per_s * t->correction[p][size_index(bytes)]);
 }
 
 /* Reduction in the NVLink switch: of a channel, both ways at once. */
@@ -91,8 +89,8 @@ static double nvls_bytes_per_s(const struct group *g)
 {
 	const struct search *x = &g->nvls;
 
-	return 2 * x->intra_bytes_per_s * g->tuning->nvls.share * (x->channels - 1) /
-	       x->channels;
+	return 2 * x->intra_bytes_per_s * g->tuning->nvls.share_frac *
+	       (x->channels - 1) / x->channels;
 }
 
 double tuner_nvls_s(const struct group *g, enum ft_protocol p, enum ft_collective op,
@@ -106,14 +104,17 @@ double tuner_nvls_s(const struct group *g, enum ft_protocol p, enum ft_collectiv
 double tuner_nvls_tree_s(const struct group *g, enum ft_protocol p,
 			 enum ft_collective op, double bytes)
 {
-	double rate = fmin(nvls_bytes_per_s(g),
-			   g->nvls.inter_bytes_per_s * (g->domains <= 2 ? 2 : 1));
+	double channel_bytes_per_s =
+		fmin(nvls_bytes_per_s(g),
+		     g->nvls.inter_bytes_per_s * (g->domains <= 2 ? 2 : 1));
 
 	(void)p;
-	rate = at_most(rate, g->tuning->nvls_tree.channel_bytes_per_s[by_nodes(g) - 1]);
+	channel_bytes_per_s =
+		at_most(channel_bytes_per_s,
+			g->tuning->nvls_tree.channel_bytes_per_s[by_nodes(g) - 1]);
 	return g->tuning->nvls_tree.hop_s +
 	       2 * floor(log2(g->domains)) * g->tuning->nvls_tree.hop_net_s +
-	       bytes / (per_bus(g, op) * g->nvls.channels * rate);
+	       bytes / (per_bus(g, op) * g->nvls.channels * channel_bytes_per_s);
 }
 
 /* CollNet, direct: a head for each NIC. */
@@ -121,9 +122,12 @@ double tuner_sharp_s(const struct group *g, enum ft_protocol p, enum ft_collecti
 		     double bytes)
 {
 	const struct ft_ccl_tuning *t = g->tuning;
-	double per = g->ranks / g->domains, rate = g->nvls.inter_bytes_per_s;
-	double bytes_per_s = op == FT_ALL_REDUCE ? 0.5 * per * rate * t->sharp.share :
-						   per * 0.9 * rate;
+	double per = g->ranks / g->domains,
+	       channel_bytes_per_s = g->nvls.inter_bytes_per_s;
+	double bytes_per_s =
+		op == FT_ALL_REDUCE ?
+			0.5 * per * channel_bytes_per_s * t->sharp.share_frac :
+			per * channel_bytes_per_s * t->sharp.gather_share_frac;
 
 	(void)p;
 	return 2 * (fmin(1, per - 1) * t->sharp.hop_s + (per - 1) * t->sharp.arity_s) +
@@ -139,7 +143,8 @@ double tuner_pat_s(const struct group *g, enum ft_protocol p, enum ft_collective
 	(void)op;
 	return t->pat.base_s +
 	       floor(log2(g->domains)) * t->pat.hop_net_s / t->pat.overlap +
-	       t->pat.rank_s * g->ranks + bytes / (t->pat.share * bus_of(g, &g->ring));
+	       t->pat.rank_s * g->ranks +
+	       bytes / (t->pat.share_frac * search_bytes_per_s(g, &g->ring));
 }
 
 /* ---- windows and the search ----------------------------------------------------- */

@@ -156,16 +156,16 @@ static void read_ring(struct reader *outer, struct arena *mem, struct ft_ccl_rin
 	need_row(&r, mem, "base", DIM_S, x->base_s, FT_PROTOCOLS);
 	need_row(&r, mem, "hop", DIM_S, x->hop_s, FT_PROTOCOLS);
 	need_row(&r, mem, "hop_net", DIM_S, x->hop_net_s, FT_PROTOCOLS);
-	need_row(&r, mem, "share", DIM_FRAC, x->share, FT_PROTOCOLS);
+	need_row(&r, mem, "share", DIM_FRAC, x->share_frac, FT_PROTOCOLS);
 	read_sizes(&r, mem, "correction", x->correction);
 	read_row(&r, mem, "ll_most", DIM_BYTES_PER_S, x->ll_most_bytes_per_s, 3);
 	read_row(&r, mem, "ll128_channel_most", DIM_BYTES_PER_S,
 		 &x->ll128_channel_bytes_per_s, 1);
 	read_row(&r, mem, "plateau", DIM_NONE, &x->plateau, 1);
 	memcpy(x->step_s, x->hop_net_s, sizeof(x->step_s));
-	memcpy(x->efficiency, x->share, sizeof(x->efficiency));
+	memcpy(x->efficiency_frac, x->share_frac, sizeof(x->efficiency_frac));
 	read_row(&r, mem, "step", DIM_S, x->step_s, FT_PROTOCOLS);
-	read_row(&r, mem, "efficiency", DIM_FRAC, x->efficiency, FT_PROTOCOLS);
+	read_row(&r, mem, "efficiency", DIM_FRAC, x->efficiency_frac, FT_PROTOCOLS);
 	close_block(outer, &r);
 }
 
@@ -175,23 +175,24 @@ static void read_tree(struct reader *outer, struct arena *mem, struct ft_ccl_tre
 
 	for (int p = 0; p < FT_PROTOCOLS; p++)
 		fill(x->correction[p], FT_CCL_SIZES, 1);
-	fill(x->narrow, FT_PROTOCOLS, 1);
+	fill(x->narrow_frac, FT_PROTOCOLS, 1);
 	need_row(&r, mem, "base", DIM_S, x->base_s, FT_PROTOCOLS);
 	need_row(&r, mem, "hop", DIM_S, x->hop_s, FT_PROTOCOLS);
 	need_row(&r, mem, "hop_net", DIM_S, x->hop_net_s, FT_PROTOCOLS);
-	need_row(&r, mem, "share", DIM_FRAC, x->share, FT_PROTOCOLS);
-	x->share_more = x->share[FT_SIMPLE];
-	read_row(&r, mem, "share_more", DIM_FRAC, &x->share_more, 1);
-	read_row(&r, mem, "narrow", DIM_FRAC, x->narrow, FT_PROTOCOLS);
+	need_row(&r, mem, "share", DIM_FRAC, x->share_frac, FT_PROTOCOLS);
+	x->share_more_frac = x->share_frac[FT_SIMPLE];
+	read_row(&r, mem, "share_more", DIM_FRAC, &x->share_more_frac, 1);
+	read_row(&r, mem, "narrow", DIM_FRAC, x->narrow_frac, FT_PROTOCOLS);
 	read_sizes(&r, mem, "correction", x->correction);
 	read_row(&r, mem, "channel_most", DIM_BYTES_PER_S, x->channel_bytes_per_s, 2);
 	read_row(&r, mem, "ll128_channel_most", DIM_BYTES_PER_S,
 		 x->ll128_channel_bytes_per_s, 2);
 	x->simple_inside = read_bool(&r, "simple_inside", true);
 	for (int p = 0; p < FT_PROTOCOLS; p++)
-		x->efficiency[p] =
-			(p == FT_SIMPLE ? x->share_more : x->share[p]) * x->narrow[p];
-	read_row(&r, mem, "efficiency", DIM_FRAC, x->efficiency, FT_PROTOCOLS);
+		x->efficiency_frac[p] =
+			(p == FT_SIMPLE ? x->share_more_frac : x->share_frac[p]) *
+			x->narrow_frac[p];
+	read_row(&r, mem, "efficiency", DIM_FRAC, x->efficiency_frac, FT_PROTOCOLS);
 	memcpy(x->lag, x->correction, sizeof(x->lag));
 	read_sizes(&r, mem, "lag", x->lag);
 	close_block(outer, &r);
@@ -205,14 +206,15 @@ static void read_switches(struct reader *outer, struct arena *mem,
 
 	if (r.map) {
 		need_row(&r, mem, "hop", DIM_S, &t->nvls.hop_s, 1);
-		need_row(&r, mem, "share", DIM_FRAC, &t->nvls.share, 1);
+		need_row(&r, mem, "share", DIM_FRAC, &t->nvls.share_frac, 1);
 	}
 	close_block(outer, &r);
 	r = open_block(outer, mem, "nvls_tree", false);
 	if (r.map) {
 		need_row(&r, mem, "hop", DIM_S, &t->nvls_tree.hop_s, 1);
 		need_row(&r, mem, "hop_net", DIM_S, &t->nvls_tree.hop_net_s, 1);
-		need_row(&r, mem, "efficiency", DIM_FRAC, &t->nvls_tree.efficiency, 1);
+		need_row(&r, mem, "efficiency", DIM_FRAC, &t->nvls_tree.efficiency_frac,
+			 1);
 		need_row(&r, mem, "bus_gain", DIM_NONE, &t->nvls_tree.bus_gain, 1);
 		read_row(&r, mem, "channel_most", DIM_BYTES_PER_S,
 			 t->nvls_tree.channel_bytes_per_s, 2);
@@ -224,7 +226,9 @@ static void read_switches(struct reader *outer, struct arena *mem,
 		need_row(&r, mem, "hop", DIM_S, &t->sharp.hop_s, 1);
 		need_row(&r, mem, "hop_net", DIM_S, &t->sharp.hop_net_s, 1);
 		need_row(&r, mem, "arity", DIM_S, &t->sharp.arity_s, 1);
-		need_row(&r, mem, "share", DIM_FRAC, &t->sharp.share, 1);
+		need_row(&r, mem, "share", DIM_FRAC, &t->sharp.share_frac, 1);
+		need_row(&r, mem, "gather_share", DIM_FRAC, &t->sharp.gather_share_frac,
+			 1);
 	}
 	close_block(outer, &r);
 	r = open_block(outer, mem, "pat", false);
@@ -233,7 +237,7 @@ static void read_switches(struct reader *outer, struct arena *mem,
 		need_row(&r, mem, "hop_net", DIM_S, &t->pat.hop_net_s, 1);
 		need_row(&r, mem, "overlap", DIM_NONE, &t->pat.overlap, 1);
 		need_row(&r, mem, "rank", DIM_S, &t->pat.rank_s, 1);
-		need_row(&r, mem, "share", DIM_FRAC, &t->pat.share, 1);
+		need_row(&r, mem, "share", DIM_FRAC, &t->pat.share_frac, 1);
 		if (!r.failed && !(t->pat.overlap > 0))
 			reader_fail(&r, "overlap", "is zero");
 	}
@@ -247,9 +251,9 @@ static void read_direct(struct reader *outer, struct arena *mem,
 
 	need_row(&r, mem, "start", DIM_S, &t->pairs.start_s, 1);
 	need_row(&r, mem, "peer", DIM_S, &t->pairs.peer_s, 1);
-	need_row(&r, mem, "nic_share", DIM_FRAC, &t->pairs.nic_share, 1);
-	need_row(&r, mem, "port_share", DIM_FRAC, &t->pairs.port_share, 1);
-	if (!r.failed && !(t->pairs.nic_share > 0 && t->pairs.port_share > 0))
+	need_row(&r, mem, "nic_share", DIM_FRAC, &t->pairs.nic_share_frac, 1);
+	need_row(&r, mem, "port_share", DIM_FRAC, &t->pairs.port_share_frac, 1);
+	if (!r.failed && !(t->pairs.nic_share_frac > 0 && t->pairs.port_share_frac > 0))
 		reader_fail(&r, NULL, "has a share of zero");
 	close_block(outer, &r);
 	r = open_block(outer, mem, "pipeline", true);
@@ -290,16 +294,16 @@ static bool positive(const double *x, size_t n)
 /* What a division would not survive. Protocols with a share of 0 do not run. */
 static bool sound(struct reader *r, const struct ft_ccl_tuning *t)
 {
-	if (!(t->ring.share[FT_SIMPLE] > 0 && t->tree.share[FT_SIMPLE] > 0))
+	if (!(t->ring.share_frac[FT_SIMPLE] > 0 && t->tree.share_frac[FT_SIMPLE] > 0))
 		return reader_fail(r, NULL, "%s: ring and tree need a Simple share",
 				   t->generation);
 	for (int p = 0; p < FT_PROTOCOLS; p++)
-		if ((t->ring.share[p] > 0 && !(t->ring.efficiency[p] > 0)) ||
-		    (t->tree.share[p] > 0 && !(t->tree.efficiency[p] > 0)))
+		if ((t->ring.share_frac[p] > 0 && !(t->ring.efficiency_frac[p] > 0)) ||
+		    (t->tree.share_frac[p] > 0 && !(t->tree.efficiency_frac[p] > 0)))
 			return reader_fail(r, NULL,
 					   "%s: efficiency of %s should be above 0",
 					   t->generation, protocols[p]);
-	return positive(t->tree.narrow, FT_PROTOCOLS) ?
+	return positive(t->tree.narrow_frac, FT_PROTOCOLS) ?
 		       true :
 		       reader_fail(r, NULL, "%s: narrow should be above 0",
 				   t->generation);
@@ -316,7 +320,7 @@ static bool read_tuning(const struct node *node, const struct ft_provenance *fro
 	need_row(&r, mem, "channels", DIM_NONE, &t->channels, 1);
 	t->n_speeds = read_some(&r, mem, "speeds", DIM_BYTES_PER_S,
 				t->speeds_bytes_per_s, FT_CCL_SPEEDS);
-	need_row(&r, mem, "net_overhead", DIM_S, &t->net_overhead_s, 1);
+	need_row(&r, mem, "net_overhead", DIM_S, t->net_overhead_s, FT_PROTOCOLS);
 	need_row(&r, mem, "spread", DIM_FRAC, &t->spread_frac, 1);
 	read_ring(&r, mem, &t->ring);
 	read_tree(&r, mem, &t->tree);
@@ -376,7 +380,6 @@ static bool read_ccl(const struct node *node, struct whole *w, const char *name,
 	c->nvls = read_bool(&r, "nvls", true);
 	choice = open_block(&r, &w->mem, "choice", false);
 	c->choice = (enum ft_ccl_choice)read_choice(&choice, "by", choices, 2, 0);
-	c->choice_note = choice.from ? choice.from->note : "";
 	close_block(&r, &choice);
 	all = read_need(&r, "all");
 	list = read_need(&r, "generations");
@@ -433,6 +436,10 @@ bool ft_ccl_unknown(const struct ft_ccl *ccl, const char *generation,
 	const char **name, **knows;
 	size_t n, found = 0;
 
+	if (!generation[0])
+		return ft_fail(err, at,
+			       "the GPU's profile names no ccl_generation, so that no "
+			       "communication library can serve it");
 	name = file_list(&mem, "stacks/ccl", &n, &ignored);
 	n = name ? n : 0;
 	knows = ARENA_ARRAY(&mem, n + 1, const char *);

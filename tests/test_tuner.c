@@ -34,10 +34,10 @@ static void priced(const struct group *g, enum ft_collective op, double bytes,
 	struct choice c = chosen(g, op, bytes);
 
 	if (strcmp(c.algorithm->name, algorithm) || c.protocol != p ||
-	    fabs(c.s * 1e6 / us - 1) > 1e-6)
+	    fabs(c.time_s * 1e6 / us - 1) > 1e-6)
 		fail_msg("%.0f bytes: %s/%s %.5f us, not %s/%s %.5f us", bytes,
-			 c.algorithm->name, ft_protocol_name(c.protocol), c.s * 1e6,
-			 algorithm, ft_protocol_name(p), us);
+			 c.algorithm->name, ft_protocol_name(c.protocol),
+			 c.time_s * 1e6, algorithm, ft_protocol_name(p), us);
 }
 
 /* Computed by hand from the published constants. */
@@ -129,9 +129,33 @@ static void trees_win_small_and_rings_win_large_on_many_nodes(void **state)
 	pat.algorithm = "pat";
 	assert_null(choose_by_library(&g, &pat).algorithm);
 	g.domains = 512;
-	near_frac(choose_by_library(&g, &pat).s,
+	near_frac(choose_by_library(&g, &pat).time_s,
 		  1e-6 * (8 + 9 * 14 / 3.5 + 2.8 * 512 + MiB / (1000 * 0.75 * 192)),
 		  1e-9);
+	ft_ccl_free(ccl);
+}
+
+/* By hand, eight Hopper nodes of eight. Tree by LL128: 16 channels of 24.25 GB/s, 0.92 and
+ * 120/128 of them, 0.6 at 1 MiB; with fast NICs its limit of 29 GB/s a channel. NVLS tree:
+ * eight heads of 45.5 GB/s, the limit, of 48.5. */
+static void trees_between_nodes_are_priced_as_nccl_does(void **state)
+{
+	struct ft_ccl *ccl = ccl_named("nccl-2.30");
+	struct group g = hopper_node(ccl);
+	const double latency_us = 14 + 2 * (7 * 1.25 + 3 * 8.5);
+
+	(void)state;
+	g.ranks = 64;
+	g.domains = 8;
+	g.ring = (struct search){ 16, 20e9, 24.25e9 };
+	near_frac(tuner_tree_s(&g, FT_LL128, FT_ALL_REDUCE, MiB) * 1e6,
+		  latency_us + MiB / (0.5 * 388 * 0.92 * 0.9375 * 0.6) * 1e-3, 1e-9);
+	g.ring.inter_bytes_per_s = 100e9;
+	near_frac(tuner_tree_s(&g, FT_LL128, FT_ALL_REDUCE, MiB) * 1e6,
+		  latency_us + MiB / (0.5 * 16 * 29 * 0.6) * 1e-3, 1e-9);
+	g.nvls = (struct search){ 8, 40e9, 48.5e9 };
+	near_frac(tuner_nvls_tree_s(&g, FT_SIMPLE, FT_ALL_REDUCE, GiB) * 1e6,
+		  25 + 6 * 20.9 + GiB / (64 / 126.0 * 8 * 45.5) * 1e-3, 1e-9);
 	ft_ccl_free(ccl);
 }
 
@@ -165,6 +189,7 @@ int main(void)
 		cmocka_unit_test(a_ring_is_base_hops_and_wire),
 		cmocka_unit_test(switch_points_are_the_measured_ones),
 		cmocka_unit_test(trees_win_small_and_rings_win_large_on_many_nodes),
+		cmocka_unit_test(trees_between_nodes_are_priced_as_nccl_does),
 		cmocka_unit_test(rccl_keeps_to_its_windows),
 	};
 

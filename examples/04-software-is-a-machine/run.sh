@@ -11,3 +11,9 @@ select substr(settings, instr(settings, '=') + 1) as stack,
        printf('%.1f', 100 * mfu) as mfu_percent,
        printf('%.4f', usd_per_million_tokens) as usd_per_million_tokens
 from runs order by tokens_per_s_per_gpu"
+# And the same all-reduce under two communication libraries.
+for ccl in rccl-6 rccl-7; do
+	echo "ccl: $ccl"
+	${FORETOKEN:-../../build/foretoken} collective mi300x.yaml --set ccl=$ccl --set cluster.gpus=32 \
+		--bytes 256KiB,4MiB,64MiB,256MiB || exit
+done

@@ -100,24 +100,24 @@ enum { FT_CCL_SIZES = 27, FT_CCL_SPEEDS = 12 };
 
 struct ft_ccl_ring {
 	double base_s[FT_PROTOCOLS], hop_s[FT_PROTOCOLS], hop_net_s[FT_PROTOCOLS];
-	double share[FT_PROTOCOLS]; /* of the bus, in the library's prices */
+	double share_frac[FT_PROTOCOLS]; /* of the bus, in the library's prices */
 	double correction[FT_PROTOCOLS][FT_CCL_SIZES]; /* by log2(bytes / 64) */
 	double ll_most_bytes_per_s[3];
 	double ll128_channel_bytes_per_s; /* most of a channel */
-	double plateau;			  /* latency of large all-reduces, times */
-	double step_s[FT_PROTOCOLS];	  /* clock: of each step across nodes */
-	double efficiency[FT_PROTOCOLS];  /* clock: of the bus */
+	double plateau; /* latency of Simple all-reduces on several nodes, times */
+	double step_s[FT_PROTOCOLS];	      /* clock: of each step across nodes */
+	double efficiency_frac[FT_PROTOCOLS]; /* clock: of the bus */
 };
 
 struct ft_ccl_tree {
 	double base_s[FT_PROTOCOLS], hop_s[FT_PROTOCOLS], hop_net_s[FT_PROTOCOLS];
-	double share[FT_PROTOCOLS];  /* of the bus, in the library's prices */
-	double share_more;	     /* Simple on more than 2 nodes */
-	double narrow[FT_PROTOCOLS]; /* of what is left */
+	double share_frac[FT_PROTOCOLS];  /* of the bus, in the library's prices */
+	double share_more_frac;		  /* Simple on more than 2 nodes */
+	double narrow_frac[FT_PROTOCOLS]; /* of what is left */
 	double correction[FT_PROTOCOLS][FT_CCL_SIZES];
 	double channel_bytes_per_s[2], ll128_channel_bytes_per_s[2]; /* most */
 	bool simple_inside;			/* Simple trees run inside a node */
-	double efficiency[FT_PROTOCOLS];	/* clock: of the bus */
+	double efficiency_frac[FT_PROTOCOLS];	/* clock: of the bus */
 	double lag[FT_PROTOCOLS][FT_CCL_SIZES]; /* clock: what sizes leave of that */
 };
 
@@ -127,25 +127,27 @@ struct ft_ccl_tuning {
 	double channels; /* rings that the search of a node lays */
 	size_t n_speeds; /* 0: a channel may run at any speed */
 	double speeds_bytes_per_s[FT_CCL_SPEEDS]; /* that the search tries */
-	double net_overhead_s; /* of a ring's step, once nodes are left */
+	double net_overhead_s
+		[FT_PROTOCOLS]; /* least of a ring's step on several nodes */
 	struct ft_ccl_ring ring;
 	struct ft_ccl_tree tree;
 	struct {
-		double hop_s, share; /* share 0: no reduction in the NVLink switch */
+		double hop_s, share_frac; /* 0: no reduction in the NVLink switch */
 	} nvls;
 	struct {
 		double hop_s, hop_net_s, channel_bytes_per_s[2];
-		double efficiency, bus_gain; /* clock */
+		double efficiency_frac, bus_gain; /* clock */
 	} nvls_tree;
 	struct {
-		double hop_s, hop_net_s, arity_s, share; /* arity: per further rank */
-		double start_s;				 /* clock */
+		double hop_s, hop_net_s, share_frac, gather_share_frac;
+		double arity_s; /* per further rank of a node */
+		double start_s; /* clock */
 	} sharp;
 	struct {
-		double base_s, hop_net_s, overlap, rank_s, share;
+		double base_s, hop_net_s, overlap, rank_s, share_frac;
 	} pat;
 	struct {
-		double start_s, peer_s, nic_share, port_share;
+		double start_s, peer_s, nic_share_frac, port_share_frac;
 	} pairs; /* all_to_all */
 	struct {
 		double start_s, hop_s;
@@ -169,7 +171,6 @@ struct ft_ccl {
 	const char *name, *title;
 	bool nvls; /* may reduce in the NVLink switch */
 	enum ft_ccl_choice choice;
-	const char *choice_note; /* why, "" when not told */
 	size_t n_generations;
 	struct ft_ccl_tuning *tuning;
 	const struct ft_provenance *from;
