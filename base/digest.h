@@ -1,8 +1,8 @@
 /*
- * base/digest.h - a fingerprint of bytes: 128 bits, two FNV-1a lanes
+ * base/digest.h - a fingerprint of bytes: 128 bits in two lanes of multiply and shift
  *
  * Tells whether what an answer was made from has changed; not for secrets. A zeroed
- * digest is that of nothing. Order counts: digest of (a, b) is not that of (b, a), nor
+ * digest is that of nothing; it is the same on machines of one byte order. Order counts: digest of (a, b) is not that of (b, a), nor
  * that of a and b joined.
  */
 #ifndef BASE_DIGEST_H

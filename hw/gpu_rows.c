@@ -22,8 +22,11 @@ enum { PAD = 8 };
 /* bf16 and fp16 run at one rate on the same units: one table serves both. */
 static bool table_dtype(const struct sheet *s, int i, enum ft_dtype *dtype)
 {
-	if (!ft_dtype_find(sheet_text(s, i), dtype))
-		return sheet_refuse(s, i, "is no number format");
+	/* mostly the format of the row before */
+	if ((unsigned)*dtype >= FT_DTYPES ||
+	    strcmp(ft_dtype_name(*dtype), sheet_text(s, i)))
+		if (!ft_dtype_find(sheet_text(s, i), dtype))
+			return sheet_refuse(s, i, "is no number format");
 	if (*dtype == FT_FP16)
 		*dtype = FT_BF16;
 	return true;
@@ -69,8 +72,8 @@ static bool read_gemm(struct arena *mem, struct sheet *s, const struct ft_gpu *o
 		      struct ft_gemm_table table[FT_DTYPES])
 {
 	size_t cap[FT_DTYPES] = { 0 };
-	enum ft_dtype d;
-	int more, layout;
+	enum ft_dtype d = FT_BF16;
+	int more, layout = 0;
 
 	while ((more = sheet_next(s)) > 0) {
 		struct ft_gemm_table *t;
@@ -169,7 +172,7 @@ static struct filling *attention_table(struct arena *mem, struct filling **all,
 static bool attention_row(const struct sheet *s, struct ft_attention_row *row)
 {
 	static const char *const truths[] = { "false", "true" };
-	int causal;
+	int causal = 1;
 	double tflops;
 
 	if (!sheet_choice(s, A_CAUSAL, truths, 2, &causal) ||
@@ -196,11 +199,11 @@ static bool read_attention(struct arena *mem, struct sheet *s, struct filling **
 {
 	static const char *const passes[] = { "forward", "backward", "both" };
 	size_t cap = 0;
-	int more, pass;
+	enum ft_dtype dtype = FT_BF16;
+	int more, pass = 0;
 
 	while ((more = sheet_next(s)) > 0) {
 		struct ft_attention_table *t;
-		enum ft_dtype dtype;
 		struct filling *f;
 
 		if (!table_dtype(s, A_DTYPE, &dtype) ||

@@ -10,6 +10,31 @@
 
 enum { LARGEST_FILE = 64 * 1024 * 1024 };
 
+/* Cut a row at its commas and its end, *next is what follows; the number of cells. */
+static size_t cut_cells(char *p, char *cell[SHEET_CELLS], char **next)
+{
+	size_t n = 0;
+
+	for (char *begin = p;; begin = ++p) {
+		char c;
+
+		while ((unsigned char)*p > ',' ||
+		       (*p && *p != ',' && *p != '\n' && *p != '\r'))
+			p++;
+		c = *p;
+		*p = '\0';
+		if (n < SHEET_CELLS)
+			cell[n] = begin;
+		n++;
+		if (c == ',')
+			continue;
+		if (c == '\r' && p[1] == '\n')
+			p++;
+		*next = p + (c != '\0');
+		return n;
+	}
+}
+
 /* Cut the next row that is neither empty nor a comment; false at the end. */
 static bool cut(struct sheet *s)
 {
@@ -26,23 +51,9 @@ static bool cut(struct sheet *s)
 	s->n_cells = 0;
 	if (!*p)
 		return false;
-	for (char *cell = p;; p++) {
-		char c = *p;
-
-		if (c != ',' && c != '\n' && c != '\r' && c)
-			continue;
-		if (s->n_cells < SHEET_CELLS)
-			s->cell[s->n_cells] = cell;
-		s->n_cells++;
-		cell = p + 1;
-		*p = '\0';
-		if (c == ',')
-			continue;
-		if (c == '\r' && p[1] == '\n')
-			p++;
-		s->next = p + (c != '\0');
-		return true;
-	}
+	s->n_cells = cut_cells(p, s->cell, &p);
+	s->next = p;
+	return true;
 }
 
 bool sheet_open(struct sheet *s, struct arena *mem, const char *path,
@@ -135,6 +146,9 @@ bool sheet_choice(const struct sheet *s, int i, const char *const *names, int n,
 {
 	const char *word = sheet_text(s, i);
 
+	/* mostly the word of the row before */
+	if (*value >= 0 && *value < n && !strcmp(names[*value], word))
+		return true;
 	for (*value = 0; *value < n; ++*value)
 		if (!strcmp(names[*value], word))
 			return true;

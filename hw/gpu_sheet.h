@@ -41,7 +41,7 @@ bool sheet_refuse(const struct sheet *s, int i, const char *why);
 /* A number above zero, which all numbers of these files are. */
 bool sheet_positive(const struct sheet *s, int i, double *value);
 
-/* One of n words. */
+/* One of n words; *value, on entry, is the first to be tried. */
 bool sheet_choice(const struct sheet *s, int i, const char *const *names, int n,
 		  int *value);
 
