@@ -9,7 +9,7 @@
 # make fuzz       30 s of libFuzzer on each reader (needs clang)
 # make format     clang-format over all C; `make rules` checks it
 # make golden     write the examples' expected output anew; review the diff
-# make install    PREFIX=/usr/local
+# make install    PREFIX=/usr/local: program, data, manual, library; make uninstall
 # V=1 prints whole commands
 Q       := $(if $(V),,@)
 CC      ?= cc
@@ -46,7 +46,7 @@ BENCHES  := $(patsubst tests/bench/%.c,$B/tests/bench/%,$(wildcard tests/bench/*
 FUZZERS  := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
 DATA     := $(wildcard hw/gpus/* hw/nodes/* hw/fabrics/* models/*.yaml stacks/*.yaml stacks/ccl/* cost/prices/*)
 
-.PHONY: all deps demo check check-only rules format validate profiles bench fuzz golden install clean
+.PHONY: all help deps demo check check-only rules format validate profiles bench fuzz golden clean
 .SECONDARY:
 all: $(if $(SAN),$B/foretoken,build/foretoken)
 
@@ -82,9 +82,14 @@ $B/%.o: %.c
 	@echo "  CC    $<"
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
+help:
+	@sed -n 's/^# \(make .*\)/\1/p' Makefile
+
 rules:
 	@awk -f tests/layers.awk layers $(HEADERS) $(LIB_SRC) $(CLI_SRC) $(PROBE_ALL)
 	@for h in $(HEADERS); do $(CC) $(ALL_CFLAGS) -fsyntax-only -x c $$h || exit; done
+	@if command -v $(CXX) >/dev/null; then for h in include/foretoken/*.h; do \
+		$(CXX) -std=c++17 -Wall -Wextra -Werror -fsyntax-only -Iinclude -x c++ $$h || exit; done; fi
 	@sh tests/sizes.sh
 	@sh tests/banned.sh
 	@if command -v clang-format-14 >/dev/null; then clang-format-14 --dry-run -Werror $(FORMATTED); fi
@@ -121,13 +126,7 @@ fuzz: $(FUZZERS)
 golden: build/foretoken
 	FORETOKEN=$(abspath build/foretoken) sh tests/test_examples.sh --write
 
-install: $(if $(SAN),$B/foretoken,build/foretoken)
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/foretoken \
-		$(DESTDIR)$(PREFIX)/share/man/man1
-	install build/foretoken $(DESTDIR)$(PREFIX)/bin/
-	tar -cf - $(DATA) | tar -C $(DESTDIR)$(PREFIX)/share/foretoken -xf -
-	for m in man/*.[15]; do install -D -m 644 $$m \
-		$(DESTDIR)$(PREFIX)/share/man/man$${m##*.}/$${m##*/}; done
+include scripts/install.mk
 
 clean:
 	rm -rf build

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/csv.h"
+#include "base/plain.h"
 #include "calibrate/fit.h"
 #include "calibrate/store.h"
 
@@ -61,6 +62,7 @@ static void collective_row(const struct ft_measurement *m, const char *gpu, FILE
 bool ft_store_export(struct ft_store *s, const char *device, int64_t run,
 		     const char *gpu, const char *what, FILE *out, struct ft_error *err)
 {
+	PLAIN_NUMBERS;
 	bool collectives = !strcmp(what, "collectives");
 	const struct ft_measurement *m;
 	size_t n;

@@ -15,6 +15,7 @@
 
 #include "base/file.h"
 #include "base/limits.h"
+#include "base/plain.h"
 #include "base/text.h"
 #include "calibrate/store.h"
 #include "foretoken/hw.h"
@@ -461,6 +462,7 @@ static bool prepare(struct ft_store *store, const struct ft_fit_options *o,
 bool ft_fit(struct ft_store *store, const struct ft_fit_options *o, struct ft_fit *fit,
 	    struct ft_error *err)
 {
+	PLAIN_NUMBERS;
 	struct fit_input in;
 	bool ok;
 

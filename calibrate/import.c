@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/limits.h"
+#include "base/plain.h"
 #include "calibrate/import.h"
 #include "calibrate/store.h"
 
@@ -104,6 +105,7 @@ static bool begin_json(struct ft_store *s, const json_t *r, const char *source,
 bool ft_store_line(struct ft_store *s, const char *line, const char *source,
 		   bool *broken, struct ft_error *err)
 {
+	PLAIN_NUMBERS;
 	json_t *r = json_loads(line, 0, NULL);
 	const char *record = word(r, "record");
 	bool ok = true;
@@ -182,6 +184,7 @@ bool ft_import_find(const char *name, enum ft_import *format)
 bool ft_store_import(struct ft_store *s, enum ft_import format, const char *path,
 		     const struct ft_probe_run *run, size_t *n, struct ft_error *err)
 {
+	PLAIN_NUMBERS;
 	bool ok;
 
 	*n = 0;

@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/gnuplot.h"
+#include "base/plain.h"
 #include "calibrate/fit.h"
 #include "calibrate/store.h"
 #include "foretoken/hw.h"
@@ -243,6 +244,7 @@ static bool draw_bus(struct plot *p)
 bool ft_calibrate_plot(struct ft_store *store, const char *gpu, const char *device,
 		       const char *folder, struct ft_error *err)
 {
+	PLAIN_NUMBERS;
 	struct plot p = { .folder = folder, .err = err };
 	struct ft_gpu *g = ft_gpu_load(gpu, NULL, err);
 	bool ok;

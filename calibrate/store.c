@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/plain.h"
 
 static const char schema[] =
 	"BEGIN IMMEDIATE;"
@@ -192,6 +193,7 @@ static bool prepare(struct ft_store *s, struct ft_error *err)
 
 struct ft_store *ft_store_open(const char *path, bool create, struct ft_error *err)
 {
+	PLAIN_NUMBERS;
 	struct arena mem = { 0 };
 	struct ft_store *s = ARENA_NEW(&mem, struct ft_store);
 	struct ft_mark at = { path, 0, 0 };
@@ -341,6 +343,7 @@ static void bind_all(sqlite3_stmt *q, int64_t run, const struct ft_measurement *
 bool ft_store_add(struct ft_store *s, const struct ft_measurement *m,
 		  struct ft_error *err)
 {
+	PLAIN_NUMBERS;
 	if (!store_sensible(s, m, err))
 		return false;
 	if (!s->run)

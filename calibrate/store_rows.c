@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/limits.h"
+#include "base/plain.h"
 #include "calibrate/store.h"
 
 bool store_kind(const char *kind)
@@ -74,6 +75,7 @@ static const char *text_at(struct ft_store *s, sqlite3_stmt *q, int i)
 const struct ft_probe_run *ft_store_runs(struct ft_store *s, size_t *n,
 					 struct ft_error *err)
 {
+	PLAIN_NUMBERS;
 	struct ft_probe_run *run = NULL;
 	bool ok, more;
 	size_t cap = 0;
@@ -181,6 +183,7 @@ const struct ft_measurement *ft_store_measurements(struct ft_store *s,
 						   const char *device, int64_t run,
 						   size_t *n, struct ft_error *err)
 {
+	PLAIN_NUMBERS;
 	struct ft_measurement *row = NULL;
 	bool ok, more;
 	sqlite3_stmt *q;

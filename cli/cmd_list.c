@@ -1,4 +1,4 @@
-/* cli/cmd_list.c - foretoken list gpus|nodes|fabrics|models|stacks|ccl|prices */
+/* cli/cmd_list.c - foretoken list gpus|nodes|fabrics|models|stacks|ccl|prices|keys */
 #include "cli/commands.h"
 #include "foretoken/reports.h"
 
@@ -37,7 +37,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
 	options,
 	parse,
-	"gpus|nodes|fabrics|models|stacks|ccl|prices",
+	"gpus|nodes|fabrics|models|stacks|ccl|prices|keys",
 	"What is known, and where it comes from."
 	"\vExample: foretoken list gpus",
 	NULL,

@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "base/limits.h"
 #include "base/file.h"
+#include "base/plain.h"
 #include "base/reader.h"
 #include "base/text.h"
 #include "cost/price.h"
@@ -155,6 +156,7 @@ static bool read_all(struct arena *mem, const struct node *map,
 struct ft_prices *ft_prices_load(const char *name, const struct ft_mark *at,
 				 struct ft_error *err)
 {
+	PLAIN_NUMBERS;
 	struct arena mem = { 0 };
 	struct owned *owned = ARENA_NEW(&mem, struct owned);
 	struct node *map = read_book(&mem, name, at, 0, err);

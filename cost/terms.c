@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/plain.h"
 #include "base/reader.h"
 #include "cost/price.h"
 #include "foretoken/cost.h"
@@ -29,6 +30,7 @@ static double read_goodput(struct reader *r)
 bool ft_cost_terms_load(const struct node *node, struct ft_cost_terms *terms,
 			struct ft_error *err)
 {
+	PLAIN_NUMBERS;
 	const double year_s = 365 * 86400.0;
 	struct reader r = reader_open(node, err);
 	struct arena mem = { 0 };

@@ -3,6 +3,7 @@
 
 #include "base/arena.h"
 #include "base/limits.h"
+#include "base/plain.h"
 #include "base/reader.h"
 #include "foretoken/hw.h"
 
@@ -229,12 +230,14 @@ static bool load(struct owned *owned, struct reader *r, int rows, struct ft_erro
 
 struct ft_cluster *ft_cluster_load(const struct node *node, struct ft_error *err)
 {
+	PLAIN_NUMBERS;
 	return ft_cluster_load_rows(node, FT_GPU_ALL_ROWS, err);
 }
 
 struct ft_cluster *ft_cluster_load_rows(const struct node *node, int rows,
 					struct ft_error *err)
 {
+	PLAIN_NUMBERS;
 	struct arena mem = { 0 };
 	struct owned *owned = ARENA_NEW(&mem, struct owned);
 	struct reader r = reader_open(node, err);

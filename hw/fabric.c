@@ -3,6 +3,7 @@
 
 #include "base/arena.h"
 #include "base/extends.h"
+#include "base/plain.h"
 #include "base/reader.h"
 #include "foretoken/hw.h"
 #include "hw/graph.h"
@@ -151,6 +152,7 @@ static void set_none(struct arena *mem, struct ft_fabric *fabric)
 struct ft_fabric *ft_fabric_load(const char *name, const struct ft_mark *at,
 				 struct ft_error *err)
 {
+	PLAIN_NUMBERS;
 	struct node what = { .kind = NODE_SCALAR, .text = name };
 
 	if (at)
@@ -160,6 +162,7 @@ struct ft_fabric *ft_fabric_load(const char *name, const struct ft_mark *at,
 
 struct ft_fabric *ft_fabric_load_value(const struct node *what, struct ft_error *err)
 {
+	PLAIN_NUMBERS;
 	struct arena mem = { 0 };
 	struct owned *owned = ARENA_NEW(&mem, struct owned);
 	struct node *map;

@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "base/extends.h"
 #include "base/file.h"
+#include "base/plain.h"
 #include "base/reader.h"
 #include "hw/gpu.h"
 
@@ -214,12 +215,14 @@ static bool take_from_kin(struct arena *mem, const struct gpu_wanted *wanted, in
 struct ft_gpu *ft_gpu_load(const char *name, const struct ft_mark *at,
 			   struct ft_error *err)
 {
+	PLAIN_NUMBERS;
 	return ft_gpu_load_rows(name, FT_GPU_ALL_ROWS, at, err);
 }
 
 struct ft_gpu *ft_gpu_load_rows(const char *name, int rows, const struct ft_mark *at,
 				struct ft_error *err)
 {
+	PLAIN_NUMBERS;
 	struct node what = { .kind = NODE_SCALAR, .text = name };
 
 	if (at)
@@ -230,6 +233,7 @@ struct ft_gpu *ft_gpu_load_rows(const char *name, int rows, const struct ft_mark
 struct ft_gpu *ft_gpu_load_value(const struct node *what, int rows,
 				 struct ft_error *err)
 {
+	PLAIN_NUMBERS;
 	struct arena mem = { 0 };
 	struct owned *owned = ARENA_NEW(&mem, struct owned);
 	struct gpu_wanted wanted = { 0 };

@@ -3,6 +3,7 @@
 
 #include "base/arena.h"
 #include "base/extends.h"
+#include "base/plain.h"
 #include "base/reader.h"
 #include "foretoken/hw.h"
 
@@ -77,6 +78,7 @@ static bool read_all(struct arena *mem, struct node *map, struct ft_node *node,
 struct ft_node *ft_node_load(const char *name, const struct ft_mark *at,
 			     struct ft_error *err)
 {
+	PLAIN_NUMBERS;
 	struct node what = { .kind = NODE_SCALAR, .text = name };
 
 	if (at)
@@ -86,6 +88,7 @@ struct ft_node *ft_node_load(const char *name, const struct ft_mark *at,
 
 struct ft_node *ft_node_load_value(const struct node *what, struct ft_error *err)
 {
+	PLAIN_NUMBERS;
 	struct arena mem = { 0 };
 	struct owned *owned = ARENA_NEW(&mem, struct owned);
 	struct node *map = extends_value(&mem, "hw/nodes", what, EXTENDS_DERIVED, err);

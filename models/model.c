@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/node.h"
+#include "base/plain.h"
 #include "base/text.h"
 #include "models/config.h"
 
@@ -232,6 +233,7 @@ static bool load(struct arena *mem, const struct node *node, struct ft_model *mo
 
 struct ft_model *ft_model_load(const struct node *node, struct ft_error *err)
 {
+	PLAIN_NUMBERS;
 	struct arena mem = { 0 };
 	struct owned *owned = ARENA_NEW(&mem, struct owned);
 

@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/limits.h"
+#include "base/plain.h"
 #include "base/reader.h"
 #include "models/stages.h"
 
@@ -356,6 +357,7 @@ struct ft_plan *ft_plan_load(const struct node *node, const struct ft_model *mod
 			     const struct ft_plan_context *context,
 			     struct ft_error *err)
 {
+	PLAIN_NUMBERS;
 	struct arena mem = { 0 };
 	struct owned *owned = ARENA_NEW(&mem, struct owned);
 	struct draft d = {

@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/gnuplot.h"
+#include "base/plain.h"
 #include "foretoken/reports.h"
 #include "reports/plot.h"
 
@@ -88,6 +89,7 @@ static bool draw(struct arena *mem, const char *dir, const char *name,
 bool ft_report_collectives_plot(const char *dir, const struct ft_collective_line *line,
 				size_t n, struct ft_error *err)
 {
+	PLAIN_NUMBERS;
 	struct ft_mark at = { dir, 0, 0 };
 	struct arena mem = { 0 };
 	bool sizes = false, ok;

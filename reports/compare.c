@@ -1,4 +1,5 @@
 /* reports/compare.c - scenarios side by side: what differs, what is common, why */
+#include "base/plain.h"
 #include <math.h>
 #include <string.h>
 
@@ -150,6 +151,7 @@ static void why(FILE *out, const struct ft_answers *a, size_t i)
 
 void ft_report_compare(FILE *out, const struct ft_answers *a)
 {
+	PLAIN_NUMBERS;
 	struct ft_settings *all = ft_study_settings(a->scenario, a->n);
 
 	what_differs(out, a, all);

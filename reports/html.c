@@ -11,6 +11,7 @@
 
 #include "base/arena.h"
 #include "base/file.h"
+#include "base/plain.h"
 #include "base/quantity.h"
 #include "reports/html_plots.h"
 #include "reports/json.h"
@@ -386,6 +387,7 @@ static bool body(struct page *p, const char *dir, struct ft_error *err)
 bool ft_report_html(const char *dir, const struct ft_answers *answers,
 		    struct ft_error *err)
 {
+	PLAIN_NUMBERS;
 	struct arena mem = { 0 };
 	struct file_out f;
 	struct page p = { .mem = &mem, .a = answers };

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/node.h"
+#include "base/plain.h"
 
 json_t *json_of_number(double value)
 {
@@ -195,6 +196,7 @@ json_t *json_of_outcome(const struct ft_scenario *s, const struct ft_outcome *o,
 void ft_report_outcome_json(FILE *out, const struct ft_scenario *s,
 			    const struct ft_outcome *o)
 {
+	PLAIN_NUMBERS;
 	json_print(out, json_of_outcome(s, o, s->label));
 }
 
@@ -243,6 +245,7 @@ static void add_differences(const struct ft_answers *a, size_t i, json_t *list)
 
 void ft_report_compare_json(FILE *out, const struct ft_answers *a)
 {
+	PLAIN_NUMBERS;
 	json_t *j = json_object(), *list = json_array(), *diffs = json_array();
 
 	for (size_t i = 0; i < a->n; i++)

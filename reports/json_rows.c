@@ -1,10 +1,12 @@
 /* reports/json_rows.c - the JSON of bom, validate and collective */
+#include "base/plain.h"
 #include "reports/json.h"
 
 #include <string.h>
 
 void ft_report_bom_json(FILE *out, const struct ft_cluster *c, const struct ft_bom *bom)
 {
+	PLAIN_NUMBERS;
 	json_t *j = json_object(), *f = json_object(), *items = json_array();
 	const struct ft_topology *t = &c->topology;
 
@@ -68,6 +70,7 @@ static json_t *summaries(const struct ft_summary *s, size_t n)
 
 void ft_report_validation_json(FILE *out, const struct ft_validation *v)
 {
+	PLAIN_NUMBERS;
 	json_t *j = json_object(), *rows = json_array(), *failed = json_array();
 	json_t *all = summary(&v->summary);
 
@@ -104,6 +107,7 @@ void ft_report_validation_json(FILE *out, const struct ft_validation *v)
 
 void ft_report_collectives_json(FILE *out, const struct ft_collective_line *l, size_t n)
 {
+	PLAIN_NUMBERS;
 	json_t *j = json_object(), *rows = json_array();
 
 	for (size_t i = 0; i < n; i++) {

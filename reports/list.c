@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "base/file.h"
 #include "base/node.h"
+#include "base/plain.h"
 #include "base/text.h"
 #include "reports/json.h"
 #include "reports/table.h"
@@ -55,8 +56,37 @@ static bool one(struct arena *mem, const char *folder, const char *name,
 	return true;
 }
 
+/* The keys of a scenario. */
+static void list_keys(FILE *out, bool json)
+{
+	json_t *list = json ? json_array() : NULL;
+	struct table t = { 0 };
+	const char *key, *about;
+
+	if (!json)
+		t = TABLE_OPEN(out, "key", "what it means");
+	for (size_t i = 0; (key = ft_scenario_key(i, &about)); i++) {
+		if (json) {
+			json_t *o = json_object();
+
+			json_put_text(o, "name", key);
+			json_put_text(o, "title", about);
+			json_array_append_new(list, o);
+			continue;
+		}
+		table_row(&t);
+		table_put(&t, "%s", key);
+		table_put(&t, "%s", about);
+	}
+	if (json)
+		json_print(out, list);
+	else
+		table_close(&t);
+}
+
 bool ft_report_list(FILE *out, const char *kind, bool json, struct ft_error *err)
 {
+	PLAIN_NUMBERS;
 	static const char *const heads[] = { "name", "title", "provenance", "date",
 					     "source" };
 	struct arena mem = { 0 };
@@ -66,13 +96,17 @@ bool ft_report_list(FILE *out, const char *kind, bool json, struct ft_error *err
 	bool ok = true;
 	size_t n;
 
+	if (!strcmp(kind, "keys")) {
+		list_keys(out, json);
+		return true;
+	}
 	for (size_t i = 0; i < KINDS; i++)
 		if (!strcmp(kind, kinds[i].kind))
 			folder = kinds[i].folder;
 	if (!folder)
 		return ft_fail(err, NULL,
 			       "'%.40s' is not one of gpus, nodes, "
-			       "fabrics, models, stacks, ccl, prices",
+			       "fabrics, models, stacks, ccl, prices, keys",
 			       kind);
 	name = file_list(&mem, folder, &n, err);
 	ok = name != NULL;

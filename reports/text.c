@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/plain.h"
 #include "base/quantity.h"
 #include "foretoken/reports.h"
 #include "reports/show.h"
@@ -153,6 +154,7 @@ static void memory(FILE *out, const struct ft_scenario *s, const struct ft_outco
 void ft_report_outcome(FILE *out, const struct ft_scenario *s,
 		       const struct ft_outcome *o)
 {
+	PLAIN_NUMBERS;
 	headline(out, s);
 	numbers(out, o);
 	where(out, o);
@@ -174,6 +176,7 @@ void ft_report_outcome(FILE *out, const struct ft_scenario *s,
 
 void ft_report_bom(FILE *out, const struct ft_cluster *c, const struct ft_bom *bom)
 {
+	PLAIN_NUMBERS;
 	const struct ft_topology *f = &c->topology;
 	struct table t;
 
@@ -221,6 +224,7 @@ static const char *by_whom(const char *chosen_by)
 
 void ft_report_collectives(FILE *out, const struct ft_collective_line *l, size_t n)
 {
+	PLAIN_NUMBERS;
 	struct table t =
 		TABLE_OPEN(out, "op", ">gpus", ">bytes", ">time us", ">algbw GB/s",
 			   ">busbw GB/s", "algorithm", "protocol", ">regret", "");
@@ -290,6 +294,7 @@ static void validation_rows(FILE *out, const struct ft_validation *v)
 
 void ft_report_validation(FILE *out, const struct ft_validation *v, bool every_row)
 {
+	PLAIN_NUMBERS;
 	struct table t;
 
 	if (every_row)
@@ -312,6 +317,7 @@ void ft_report_validation(FILE *out, const struct ft_validation *v, bool every_r
 
 void ft_report_bom_csv(FILE *out, const struct ft_bom *bom)
 {
+	PLAIN_NUMBERS;
 	fputs("item,count,unit_usd,total_usd,source,date,estimated\n", out);
 	for (size_t i = 0; i < bom->n_items; i++) {
 		const struct ft_bom_item *b = &bom->item[i];

@@ -269,7 +269,7 @@ static void note_over(struct engine *e, struct rank *r)
 	const struct engine_job *job = part_of(e, r)->job;
 
 	if (r->over || r->queued || r->host_blocked || job->again ||
-	    r->next_call < job->graph->class[part_of(e, r)->class].n_calls)
+	    r->next_call < job->graph->rank_class[part_of(e, r)->rank_class].n_calls)
 		return;
 	r->over = true;
 	e->n_going--;
@@ -311,7 +311,7 @@ static double ops_of(const struct engine_input *in)
 
 	for (size_t p = 0; p < in->n_parts; p++) {
 		const struct ft_graph *g = in->part[p].job->graph;
-		const struct ft_class *c = &g->class[in->part[p].class];
+		const struct ft_class *c = &g->rank_class[in->part[p].rank_class];
 
 		for (size_t i = 0; i < c->n_calls; i++) {
 			size_t ops = g->segment[c->call[i].segment].n_ops;

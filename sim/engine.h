@@ -46,7 +46,7 @@ struct engine_job {
 
 struct engine_part {
 	const struct engine_job *job;
-	size_t class;		 /* of the job's graph */
+	size_t rank_class;	 /* of the job's graph */
 	const struct cost *cost; /* [n_works] */
 	uint32_t next, before;	 /* parts of the pipeline's neighbour stages */
 	uint32_t pipeline;	 /* within it tied embeddings meet */

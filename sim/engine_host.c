@@ -72,7 +72,7 @@ static void launch_call(struct engine *e, struct rank *r, uint32_t segment)
 void engine_launch(struct engine *e, struct rank *r)
 {
 	const struct engine_part *p = part_of(e, r);
-	const struct ft_class *c = &p->job->graph->class[p->class];
+	const struct ft_class *c = &p->job->graph->rank_class[p->rank_class];
 	const struct stream *s = &r->stream[FT_STREAM_COMPUTE];
 
 	if (r->host_blocked && r->host_now < e->q.now)

@@ -121,7 +121,8 @@ static const struct network_path *path_of(const struct job *s, size_t class,
 
 	if (neighbour) {
 		x.pattern = NETWORK_SHIFT;
-		x.stride = s->graph->class[class].ranks / s->cluster->ranks_per_node;
+		x.stride =
+			s->graph->rank_class[class].ranks / s->cluster->ranks_per_node;
 	}
 	if (!s->network || x.members < 2 || x.stride < 1)
 		return NULL;
@@ -173,8 +174,8 @@ static bool communication_cost(struct job *s, size_t class, size_t i,
 static void count_works(const struct ft_graph *g, double *count)
 {
 	for (size_t c = 0; c < g->n_classes; c++)
-		for (size_t i = 0; i < g->class[c].n_calls; i++) {
-			const struct ft_call *call = &g->class[c].call[i];
+		for (size_t i = 0; i < g->rank_class[c].n_calls; i++) {
+			const struct ft_call *call = &g->rank_class[c].call[i];
 			const struct ft_segment *seg = &g->segment[call->segment];
 
 			for (size_t j = 0; j < seg->n_ops; j++)
@@ -325,9 +326,9 @@ ft_ps job_host_longest(const struct job *s)
 	for (size_t c = 0; c < g->n_classes; c++) {
 		ft_ps t = 0;
 
-		for (size_t i = 0; i < g->class[c].n_calls; i++)
-			t = run_times(t, total[g->class[c].call[i].segment],
-				      g->class[c].call[i].repeat);
+		for (size_t i = 0; i < g->rank_class[c].n_calls; i++)
+			t = run_times(t, total[g->rank_class[c].call[i].segment],
+				      g->rank_class[c].call[i].repeat);
 		if (t > longest)
 			longest = t;
 	}

@@ -20,7 +20,7 @@ static double sum(const double *bytes)
 /* The host allocates in program order, whatever the GPU is at. */
 void result_memory(const struct ft_graph *g, size_t c, struct ft_class_result *out)
 {
-	const struct ft_class *class = &g->class[c];
+	const struct ft_class *class = &g->rank_class[c];
 	double now[FT_MEMORIES], at[FT_MEMORIES];
 
 	memcpy(now, class->base_bytes, sizeof(now));
@@ -126,7 +126,7 @@ static void breakdown(size_t stages, ft_ps steady_extra, struct ft_run *run)
 	double ranks = 0;
 
 	for (size_t c = 0; c < run->n_classes; c++) {
-		const struct ft_class_result *r = &run->class[c];
+		const struct ft_class_result *r = &run->rank_class[c];
 		double w = (double)r->ranks;
 		double pad = ft_s_from_ps(run->step - steady_extra - r->end);
 

@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "base/limits.h"
+#include "base/plain.h"
 #include "foretoken/sim.h"
 #include "sim/engine.h"
 #include "sim/job.h"
@@ -16,8 +17,8 @@ struct whole {
 
 /* Ranks that a slow GPU holds up at every layer: a pipeline of their own. */
 struct slow {
-	int64_t unit; /* which of the units of a stage */
-	size_t class; /* the stage it is in */
+	int64_t unit;	   /* which of the units of a stage */
+	size_t rank_class; /* the stage it is in */
 	int64_t gpu;
 	double speed_frac;
 };
@@ -48,7 +49,7 @@ static int64_t place(const struct job *j, int64_t first_node, struct network_par
 	int64_t rank = 0, nodes = nodes_of(c);
 
 	for (size_t i = 0; i < j->graph->n_classes; i++) {
-		int64_t ranks = j->graph->class[i].ranks;
+		int64_t ranks = j->graph->rank_class[i].ranks;
 		int64_t from = rank / c->ranks_per_node;
 		int64_t to = (rank + ranks + c->ranks_per_node - 1) / c->ranks_per_node;
 
@@ -119,8 +120,8 @@ static void find_slow(struct setting *s)
 		int64_t rank = im->slow_gpu[i].gpu * j->cluster->gpu->ranks_per_gpu;
 		size_t c = 0;
 
-		while (c < j->graph->n_classes && rank >= j->graph->class[c].ranks)
-			rank -= j->graph->class[c++].ranks;
+		while (c < j->graph->n_classes && rank >= j->graph->rank_class[c].ranks)
+			rank -= j->graph->rank_class[c++].ranks;
 		if (c < j->graph->n_classes)
 			s->slow[s->n_slow++] =
 				(struct slow){ rank / s->unit_ranks, c,
@@ -154,13 +155,13 @@ static void put_pipeline(struct engine_input *in, const struct job *j,
 	for (size_t c = 0; c < n; c++)
 		part[base + c] = (struct engine_part){
 			.job = &j->engine,
-			.class = c,
+			.rank_class = c,
 			.cost = j->cost[c],
 			.next = (uint32_t)(base + (c + 1) % n),
 			.before = (uint32_t)(base + (c + n - 1) % n),
 			.pipeline = (uint32_t)in->n_pipelines,
 			.team = (uint32_t)(first_team + c),
-			.name = j->graph->class[c].name,
+			.name = j->graph->rank_class[c].name,
 		};
 	in->n_parts += n;
 	in->n_pipelines++;
@@ -181,15 +182,16 @@ static void slow_down(struct setting *s, const size_t *of, struct engine_part *p
 	size_t n = j->graph->n_classes;
 
 	for (size_t i = 0; i < s->n_slow; i++) {
-		struct engine_part *p = &part[(of[i] + 1) * n + s->slow[i].class];
+		struct engine_part *p = &part[(of[i] + 1) * n + s->slow[i].rank_class];
 		double speed = s->slow[i].speed_frac;
 
 		for (size_t k = 0; k < s->n_slow; k++)
-			if (of[k] == of[i] && s->slow[k].class == s->slow[i].class)
+			if (of[k] == of[i] &&
+			    s->slow[k].rank_class == s->slow[i].rank_class)
 				speed = fmin(speed, s->slow[k].speed_frac);
-		p->cost = without_paths(j, job_slowed(j, p->class, speed));
+		p->cost = without_paths(j, job_slowed(j, p->rank_class, speed));
 		p->name = arena_printf(s->mem, "%s, with GPU %lld at %.2f",
-				       j->graph->class[p->class].name,
+				       j->graph->rank_class[p->rank_class].name,
 				       (long long)s->slow[i].gpu, speed);
 	}
 }
@@ -205,8 +207,8 @@ static void make_parts(struct setting *s, struct engine_input *in)
 	for (size_t i = 0; i <= slow; i++)
 		put_pipeline(in, &s->job[0], 0, part);
 	for (size_t i = n; i < in->n_parts; i++) {
-		part[i].cost = without_paths(&s->job[0],
-					     job_slowed(&s->job[0], part[i].class, 1));
+		part[i].cost = without_paths(
+			&s->job[0], job_slowed(&s->job[0], part[i].rank_class, 1));
 		part[i].name = arena_printf(s->mem, "%s, of slow pipeline %zu",
 					    part[i].name, i / n);
 	}
@@ -252,21 +254,21 @@ static void note_parts(const struct setting *s, const struct engine_input *in,
 	const struct ft_graph *g = s->job[0].graph;
 	int64_t slow_units;
 
-	run->class = out->part;
+	run->rank_class = out->part;
 	run->n_classes = in->n_parts;
 	if (s->jobs > 1 && !s->idle)
 		run->n_classes -= s->job[1].graph->n_classes;
 	slow_units = (int64_t)(run->n_classes / g->n_classes) - 1;
 	for (size_t i = 0; i < run->n_classes; i++) {
-		struct ft_class_result *r = &run->class[i];
+		struct ft_class_result *r = &run->rank_class[i];
 
 		r->name = arena_text(s->mem, in->part[i].name);
 		r->ranks = i < g->n_classes ?
-				   g->class[i].ranks - slow_units * s->unit_ranks :
+				   g->rank_class[i].ranks - slow_units * s->unit_ranks :
 				   s->unit_ranks;
 		if (r->ranks < 0)
 			r->ranks = 0;
-		result_memory(g, in->part[i].class, r);
+		result_memory(g, in->part[i].rank_class, r);
 	}
 }
 
@@ -304,6 +306,7 @@ static bool simulate(struct setting *s, const struct ft_sim_job *const *given,
 struct ft_run *ft_sim_run(const struct ft_sim_job *job, const struct ft_sim_job *beside,
 			  FILE *timeline, struct ft_memo *memo, struct ft_error *err)
 {
+	PLAIN_NUMBERS;
 	const struct ft_sim_job *given[] = { job, beside };
 	struct arena mem = { 0 };
 	struct whole *w = ARENA_NEW(&mem, struct whole);

@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "base/extends.h"
 #include "base/file.h"
+#include "base/plain.h"
 #include "base/reader.h"
 #include "base/text.h"
 #include "foretoken/stacks.h"
@@ -395,6 +396,7 @@ static bool read_ccl(const struct node *node, struct whole *w, const char *name,
 struct ft_ccl *ft_ccl_load(const char *name, const struct ft_mark *at,
 			   struct ft_error *err)
 {
+	PLAIN_NUMBERS;
 	struct arena mem = { 0 };
 	struct whole *w = ARENA_NEW(&mem, struct whole);
 	struct node *node;

@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/extends.h"
+#include "base/plain.h"
 #include "base/reader.h"
 
 struct whole {
@@ -134,6 +135,7 @@ static bool read_stack(const struct node *node, struct whole *w, const char *nam
 struct ft_stack *ft_stack_load(const char *name, const struct ft_mark *at,
 			       struct ft_error *err)
 {
+	PLAIN_NUMBERS;
 	struct arena mem = { 0 };
 	struct whole *w = ARENA_NEW(&mem, struct whole);
 	struct node *node;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/node.h"
+#include "base/plain.h"
 #include "study/shelf.h"
 #include "study/tally.h"
 
@@ -388,6 +389,7 @@ static bool kernel_table(struct csv *rows, struct ft_error *err)
 bool ft_study_kernels(const char *gpu, const char *path, FILE *out, size_t *failed,
 		      struct ft_error *why, struct ft_error *err)
 {
+	PLAIN_NUMBERS;
 	struct arena mem = { 0 };
 	struct csv *rows = csv_read_file(&mem, path, err);
 	struct ft_gpu *profile = NULL;

@@ -23,6 +23,7 @@ struct scenario_key {
 	unsigned flags;
 	/* Its value as YAML would have it; NULL: only what was given. */
 	const char *(*value)(struct arena *mem, const struct ft_scenario *s);
+	const char *about; /* one clause, for people */
 };
 
 size_t scenario_keys(const struct scenario_key **key);

@@ -3,6 +3,7 @@
 
 #include "base/arena.h"
 #include "base/digest.h"
+#include "base/plain.h"
 #include "base/reader.h"
 #include "foretoken/study.h"
 #include "study/keys.h"
@@ -286,6 +287,7 @@ static struct ft_scenario *from(struct ft_shelf *shelf, const struct node *root,
 struct ft_scenario *ft_scenario_from(struct ft_shelf *shelf, const struct node *root,
 				     const char *name, bool all, struct ft_error *err)
 {
+	PLAIN_NUMBERS;
 	struct scenario_seen seen;
 
 	return from(shelf, root, name, all, &seen, err);
@@ -318,6 +320,7 @@ struct ft_scenario *ft_scenario_load(struct ft_shelf *shelf, const char *path,
 				     const char *const *sets, size_t n, bool all,
 				     struct ft_error *err)
 {
+	PLAIN_NUMBERS;
 	struct scenario_seen seen;
 
 	return load_file(shelf, path, sets, n, all, &seen, err);

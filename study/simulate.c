@@ -1,4 +1,5 @@
 /* study/simulate.c - one scenario to one answer */
+#include "base/plain.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,12 +9,12 @@
 /* Per-rank peaks become per-card totals; the fullest stage counts. */
 static void memory(const struct ft_scenario *s, struct ft_outcome *o)
 {
-	const struct ft_class_result *worst = &o->run->class[0];
+	const struct ft_class_result *worst = &o->run->rank_class[0];
 	double ranks = (double)s->cluster->gpu->ranks_per_gpu;
 
 	for (size_t i = 1; i < o->run->n_classes; i++)
-		if (o->run->class[i].peak_total_bytes > worst->peak_total_bytes)
-			worst = &o->run->class[i];
+		if (o->run->rank_class[i].peak_total_bytes > worst->peak_total_bytes)
+			worst = &o->run->rank_class[i];
 	for (int m = 0; m < FT_MEMORIES; m++)
 		o->memory_bytes[m] = worst->peak_bytes[m] * ranks;
 	o->memory_total_bytes = worst->peak_total_bytes * ranks;
@@ -116,6 +117,7 @@ static struct ft_sim_job job_of(const struct ft_scenario *s, const struct ft_gra
 bool ft_study_simulate(const struct ft_scenario *s, const struct ft_graph *given,
 		       FILE *timeline, struct ft_outcome *o, struct ft_error *err)
 {
+	PLAIN_NUMBERS;
 	struct ft_graph *built = NULL;
 	struct ft_sim_job job;
 	bool ok;
@@ -179,6 +181,7 @@ bool ft_study_simulate_beside(const struct ft_scenario *s,
 			      const struct ft_scenario *other, FILE *timeline,
 			      struct ft_outcome *o, struct ft_error *err)
 {
+	PLAIN_NUMBERS;
 	struct ft_graph *g = NULL, *h = NULL;
 	struct ft_sim_job job, beside;
 	struct ft_run *alone = NULL;

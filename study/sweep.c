@@ -18,6 +18,7 @@
 #include "base/arena.h"
 #include "base/digest.h"
 #include "base/node.h"
+#include "base/plain.h"
 #include "study/shelf.h"
 #include "study/sweep_db.h"
 
@@ -262,6 +263,7 @@ static bool take(struct job *j, size_t *i)
 
 static void *worker(void *arg)
 {
+	PLAIN_NUMBERS;
 	struct job *j = arg;
 	const char *sets[MOST_VARY + MOST_SETS];
 	struct ft_shelf *shelf = ft_shelf_new();
@@ -371,6 +373,7 @@ static void run_all(struct job *j)
 bool ft_study_sweep(const struct ft_sweep *sweep, struct ft_sweep_result *result,
 		    struct ft_error *err)
 {
+	PLAIN_NUMBERS;
 	struct job j = { .sweep = sweep,
 			 .result = result,
 			 .lock = PTHREAD_MUTEX_INITIALIZER };

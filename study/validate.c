@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/node.h"
+#include "base/plain.h"
 #include "study/keys.h"
 #include "study/tally.h"
 
@@ -175,6 +176,7 @@ bool validate_steps(struct tally *t, const struct csv *rows,
 struct ft_validation *ft_validate(const char *path, const char *const *sets, size_t n,
 				  struct ft_progress progress, struct ft_error *err)
 {
+	PLAIN_NUMBERS;
 	struct arena mem = { 0 };
 	struct whole *w = ARENA_NEW(&mem, struct whole);
 	struct tally t = { .v = &w->validation, .sets = sets, .n_sets = n };

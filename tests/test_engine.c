@@ -74,9 +74,9 @@ static struct ft_graph *pipeline_graph(struct arena *mem, const struct pipeline 
 	set_segment(g, mem, SEGS, op(WORKS, FT_STREAM_COMPUTE, recv_f, -1));
 	set_segment(g, mem, SEGS + 1, op(WORKS + 1, FT_STREAM_COMPUTE, recv_b, -1));
 	g->n_classes = (size_t)pl->p;
-	g->class = ARENA_ARRAY(mem, g->n_classes, struct ft_class);
+	g->rank_class = ARENA_ARRAY(mem, g->n_classes, struct ft_class);
 	for (int s = 0; s < pl->p; s++) {
-		struct ft_class *c = &g->class[s];
+		struct ft_class *c = &g->rank_class[s];
 		size_t n = (size_t)(2 * pl->m * pl->vpp);
 		struct slot *slot = ARENA_ARRAY(mem, n, struct slot);
 
@@ -122,7 +122,7 @@ static void add_pipeline(struct engine_input *in, struct engine_part *part,
 	for (size_t c = 0; c < n; c++)
 		part[base + c] = (struct engine_part){
 			.job = job,
-			.class = c,
+			.rank_class = c,
 			.cost = cost,
 			.next = (uint32_t)(base + (c + 1) % n),
 			.before = (uint32_t)(base + (c + n - 1) % n),
@@ -219,7 +219,7 @@ static double pair_s(struct cost a, enum ft_stream sa, struct cost b, enum ft_st
 			      .n_segments = 1,
 			      .segment = &seg,
 			      .n_classes = 1,
-			      .class = &class };
+			      .rank_class = &class };
 	struct cost cost[2] = { a, b };
 	ft_ps host[2] = { 0, launch_b }, total = launch_b;
 	size_t begin = 0;
@@ -304,11 +304,11 @@ static struct ft_graph *lone_op(struct arena *mem, struct ft_work work,
 	*g->work = work;
 	g->segment = ARENA_NEW(mem, struct ft_segment);
 	set_segment(g, mem, 0, op(0, stream, -1, -1));
-	g->class = ARENA_NEW(mem, struct ft_class);
-	*g->class = (struct ft_class){ .name = "c",
-				       .ranks = 1,
-				       .call = ARENA_NEW(mem, struct ft_call) };
-	put_call(g->class, 0);
+	g->rank_class = ARENA_NEW(mem, struct ft_class);
+	*g->rank_class = (struct ft_class){ .name = "c",
+					    .ranks = 1,
+					    .call = ARENA_NEW(mem, struct ft_call) };
+	put_call(g->rank_class, 0);
 	return g;
 }
 
@@ -358,7 +358,7 @@ static void a_team_waits_for_its_slow_member(void **state)
 			      .n_segments = 1,
 			      .segment = &seg,
 			      .n_classes = 1,
-			      .class = &class };
+			      .rank_class = &class };
 	struct cost fast[2] = { { ft_ps_from_s(2), 0, 0, 1, false, NULL, 0 },
 				{ ft_ps_from_s(1), 0, 1, 1, false, NULL, 0 } };
 	struct cost slow[2] = { { ft_ps_from_s(2.5), 0, 0, 1, false, NULL, 0 },
@@ -407,7 +407,7 @@ static void a_wait_for_what_never_comes_is_an_error(void **state)
 			      .n_segments = 1,
 			      .segment = &seg,
 			      .n_classes = 1,
-			      .class = &class };
+			      .rank_class = &class };
 	struct cost cost = { 0 };
 	ft_ps host = 0, total = 0;
 	size_t begin = 0;

@@ -124,7 +124,7 @@ static void by_engine(struct arena *mem, const struct transfer *t, int n,
 				.n_segments = 1,
 				.segment = seg,
 				.n_classes = 1,
-				.class = class };
+				.rank_class = class };
 	for (int i = 0; i < n; i++) {
 		struct engine_job *job = ARENA_NEW(mem, struct engine_job);
 		struct cost *cost = ARENA_NEW(mem, struct cost);

@@ -56,13 +56,13 @@ static double flop_of(const struct ft_graph *g)
 	double flop = 0;
 
 	for (size_t c = 0; c < g->n_classes; c++)
-		for (size_t i = 0; i < g->class[c].n_calls; i++) {
-			const struct ft_call *call = &g->class[c].call[i];
+		for (size_t i = 0; i < g->rank_class[c].n_calls; i++) {
+			const struct ft_call *call = &g->rank_class[c].call[i];
 			const struct ft_segment *s = &g->segment[call->segment];
 
 			for (size_t j = 0; j < s->n_ops; j++)
 				flop += (double)call->repeat *
-					(double)g->class[c].ranks *
+					(double)g->rank_class[c].ranks *
 					ft_work_flop(&g->work[s->op[j].work]);
 		}
 	return flop;
@@ -116,8 +116,8 @@ static double gradient_bytes(const struct ft_graph *g, enum ft_collective op,
 {
 	double bytes = 0;
 
-	for (size_t i = 0; i < g->class[0].n_calls; i++) {
-		const struct ft_call *call = &g->class[0].call[i];
+	for (size_t i = 0; i < g->rank_class[0].n_calls; i++) {
+		const struct ft_call *call = &g->rank_class[0].call[i];
 		const struct ft_segment *s = &g->segment[call->segment];
 
 		for (size_t j = 0; j < s->n_ops; j++) {
@@ -169,8 +169,8 @@ static void memory_comes_back(void **state)
 	for (size_t c = 0; c < p.graph->n_classes; c++) {
 		double left = 0;
 
-		for (size_t i = 0; i < p.graph->class[c].n_calls; i++) {
-			const struct ft_call *call = &p.graph->class[c].call[i];
+		for (size_t i = 0; i < p.graph->rank_class[c].n_calls; i++) {
+			const struct ft_call *call = &p.graph->rank_class[c].call[i];
 
 			left += call->repeat *
 				p.graph->segment[call->segment]

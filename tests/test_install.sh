@@ -25,6 +25,43 @@ for k in gpus nodes fabrics models stacks ccl prices; do
 done
 ok "no path of this tree is in it" sh -c "! strings -a $g 2>/dev/null | grep -F '$tree/hw'"
 ok "manual pages are there" test -s "$root/usr/share/man/man1/foretoken.1" -a -s "$root/usr/share/man/man5/foretoken-scenario.5"
+# ---- the library, from C and C++, in a locale with a decimal comma
+built() { # COMPILER FLAGS...: tests/library/answer.c against what was installed
+	PKG_CONFIG_PATH=$root/usr/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$root pkg-config --cflags --libs foretoken >"$tmp/flags" || return 1
+	flags=$(sed "s|-I/usr/include|-I$root/usr/include|; s|-L/usr/lib|-L$root/usr/lib|" "$tmp/flags")
+	case $flags in *$root*) ;; *) flags="-I$root/usr/include -L$root/usr/lib $flags" ;; esac
+	"$@" tests/library/answer.c -o "$tmp/answer" $flags
+}
+answers() { # environment...: what the program of the tree answers
+	env FORETOKEN_DATA="$root/usr/share/foretoken" "$@" "$tmp/answer" "$tmp/s.yaml" >"$tmp/library.json" && cmp "$tmp/library.json" "$tmp/tree.json"
+}
+ok "a C program links" built "${CC:-cc}" -std=c11 -Wall -Wextra -Werror
+ok "and answers as the program does" answers
+if command -v "${CXX:-g++}" >/dev/null; then
+	ok "a C++ program links" built "${CXX:-g++}" -std=c++17 -Wall -Wextra -Werror -x c++
+	ok "and answers as the program does, from C++" answers
+fi
+if command -v localedef >/dev/null && [ -e /usr/share/i18n/locales/de_DE ]; then
+	mkdir "$tmp/locales" && localedef -i de_DE -f UTF-8 "$tmp/locales/de_DE.UTF-8" 2>/dev/null
+	ok "numbers have a point where the locale has a comma" answers LOCPATH="$tmp/locales" LC_ALL=de_DE.UTF-8
+	comma() { env LOCPATH="$tmp/locales" LC_ALL=de_DE.UTF-8 FORETOKEN_DATA="$root/usr/share/foretoken" "$tmp/answer" "$tmp/s.yaml" 2>&1 >/dev/null | grep -q ' 0,500'; }
+	ok "and the caller keeps its locale" comma
+else
+	skip "numbers have a point where the locale has a comma" "no localedef or no de_DE"
+fi
+ok "every symbol of the library has the prefix" sh -c "! nm -g --defined-only $root/usr/lib/libforetoken.a | grep -E ' [TDBRV] ' | grep -v ' ft_'"
+completed() { # WORD... WANT: the last word is among what bash offers
+	bash -c '. scripts/foretoken.bash; foretoken() { '"$f"' "$@"; }
+COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); compopt() { :; }; _foretoken; printf "%s\n" "${COMPREPLY[@]}"' x "$@"
+}
+if command -v bash >/dev/null; then
+	completed foretoken sim >"$tmp/offered"
+	ok "commands are completed" grep -qx simulate "$tmp/offered"
+	completed foretoken simulate --set training.parallel. >"$tmp/offered"
+	ok "keys are completed" grep -qx training.parallel.tp= "$tmp/offered"
+	completed foretoken collective --al >"$tmp/offered"
+	ok "options are completed" grep -qx -- --algorithm "$tmp/offered"
+fi
 documented() { # COMMAND: each long option of --help is in its page
 	$f "$1" --help | grep -o -- '--[a-z][a-z-]*' | sort -u >"$tmp/options"
 	sed 's/\\-/-/g' "man/foretoken-$1.1" >"$tmp/page"
@@ -44,4 +81,6 @@ keys() { # every key that a scenario may leave out is in foretoken-scenario(5)
 	done <"$tmp/keys"
 }
 ok "every scenario key has its entry" keys
+ok "make uninstall" make -s uninstall DESTDIR="$root" PREFIX=/usr
+ok "takes all away" sh -c "find $root -type f | sed 's|^|left: |' >&2; [ -z \"\$(find $root -type f)\" ]"
 finish

@@ -26,7 +26,7 @@ enum role {
 /* One stage while its program is written. */
 struct stage {
 	struct builder *b;
-	struct ft_class *class;
+	struct ft_class *rank_class;
 	size_t call_cap;
 	int64_t number;
 	bool first, last; /* chunk 0 of stage 0; last chunk of the last stage */
@@ -38,7 +38,7 @@ struct stage {
 
 static void call(struct stage *st, uint32_t segment)
 {
-	struct ft_class *c = st->class;
+	struct ft_class *c = st->rank_class;
 
 	if (c->n_calls && c->call[c->n_calls - 1].segment == segment) {
 		c->call[c->n_calls - 1].repeat++;
@@ -391,7 +391,7 @@ static void build_stage(struct builder *b, int64_t number)
 {
 	const struct ft_plan *p = b->plan;
 	struct stage st = { .b = b,
-			    .class = &b->g->class[number],
+			    .rank_class = &b->g->rank_class[number],
 			    .number = number,
 			    .first = number == 0,
 			    .last = number == p->pp - 1 };
@@ -399,10 +399,10 @@ static void build_stage(struct builder *b, int64_t number)
 					struct slot);
 	size_t n = schedule_slots(b->mem, p, number, slot);
 
-	st.class->name = arena_printf(b->mem, "stage %d", (int)number);
-	st.class->ranks = p->ranks / p->pp;
+	st.rank_class->name = arena_printf(b->mem, "stage %d", (int)number);
+	st.rank_class->ranks = p->ranks / p->pp;
 	stage_layers(&st);
-	base_bytes(b, st.held, st.class->base_bytes);
+	base_bytes(b, st.held, st.rank_class->base_bytes);
 	for (size_t i = 0; i < n; i++) {
 		unsigned v = variant_of(&st, &slot[i]);
 
@@ -475,7 +475,7 @@ struct ft_graph *ft_graph_build(const struct ft_model *model,
 	group_shapes(plan, g->group);
 	layers_per_bucket(&b);
 	g->n_classes = (size_t)plan->pp;
-	g->class = ARENA_ARRAY(&w->mem, g->n_classes, struct ft_class);
+	g->rank_class = ARENA_ARRAY(&w->mem, g->n_classes, struct ft_class);
 	for (int64_t s = 0; s < plan->pp; s++)
 		build_stage(&b, s);
 	g->host_runs_ahead = plan->step_start == FT_STEADY && !stack->layout.host_sync;

@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "base/file.h"
+#include "base/plain.h"
 #include "foretoken/traces.h"
 #include "traces/graph_words.h"
 
@@ -182,8 +183,8 @@ static bool read_class(struct reading *l)
 		return graph_fail(&l->line, 0, "too many classes: more than %d",
 				  (int)LIMIT_GRAPH_CLASSES);
 	if (g->n_classes == l->class_cap)
-		g->class = ARENA_GROW(l->mem, g->class, &l->class_cap);
-	c = &g->class[g->n_classes++];
+		g->rank_class = ARENA_GROW(l->mem, g->rank_class, &l->class_cap);
+	c = &g->rank_class[g->n_classes++];
 	*c = (struct ft_class){ .name = keep(l, l->line.word[1].text), .ranks = 1 };
 	l->call_cap = 0;
 	l->class_open = true;
@@ -194,7 +195,7 @@ static bool read_class(struct reading *l)
 static bool read_call(struct reading *l)
 {
 	struct ft_graph *g = l->g;
-	struct ft_class *c = g->n_classes ? &g->class[g->n_classes - 1] : NULL;
+	struct ft_class *c = g->n_classes ? &g->rank_class[g->n_classes - 1] : NULL;
 	int64_t segment, repeat;
 
 	if (!c || l->line.n < 3 || l->line.word[2].text[0] != 'x')
@@ -314,7 +315,9 @@ static bool read_line(struct reading *l)
 					-GRAPH_MOST_BYTES);
 	if (!strcmp(what, "base"))
 		return read_memory_line(
-			l, l->class_open ? g->class[g->n_classes - 1].base_bytes : NULL,
+			l,
+			l->class_open ? g->rank_class[g->n_classes - 1].base_bytes :
+					NULL,
 			l->class_open, 0);
 	return read_top(l, what);
 }
@@ -332,12 +335,12 @@ static bool check_whole(struct reading *l)
 		return graph_fail(&l->line, 0, "lacks the line 'tokens NUMBER'");
 	l->line.at.line = l->class_line;
 	for (size_t i = 0; i < g->n_classes; i++) {
-		ranks += g->class[i].ranks;
-		if (!g->class[i].n_calls)
+		ranks += g->rank_class[i].ranks;
+		if (!g->rank_class[i].n_calls)
 			return graph_fail(&l->line, 0,
 					  "class %.60s calls nothing; write below it: "
 					  "call SEGMENT xTIMES",
-					  g->class[i].name);
+					  g->rank_class[i].name);
 	}
 	if (l->ranks && ranks != l->ranks)
 		return graph_fail(&l->line, 0,
@@ -371,6 +374,7 @@ static bool read_all(struct reading *l, char *text, size_t len)
 
 struct ft_graph *ft_graph_read(const char *path, int64_t ranks, struct ft_error *err)
 {
+	PLAIN_NUMBERS;
 	struct arena mem = { 0 };
 	struct whole *w = ARENA_NEW(&mem, struct whole);
 	struct reading *l;

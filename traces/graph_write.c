@@ -18,6 +18,7 @@
  * One thing a line; '#' begins a comment. Names hold no blanks. Defaults are left
  * out. Numbers are written so that they read back the same.
  */
+#include "base/plain.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -146,6 +147,7 @@ static void write_class(FILE *out, const struct ft_class *c)
 
 void ft_graph_write(const struct ft_graph *g, FILE *out)
 {
+	PLAIN_NUMBERS;
 	fputs("graph 1\n", out);
 	fprintf(out, "tokens %.17g\nrecomputed_flop %.17g\nhost %s\n", g->tokens,
 		g->recomputed_flop_per_rank, g->host_runs_ahead ? "ahead" : "waits");
@@ -158,5 +160,5 @@ void ft_graph_write(const struct ft_graph *g, FILE *out)
 	for (size_t i = 0; i < g->n_segments; i++)
 		write_segment(out, i, &g->segment[i]);
 	for (size_t i = 0; i < g->n_classes; i++)
-		write_class(out, &g->class[i]);
+		write_class(out, &g->rank_class[i]);
 }

@@ -9,6 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* "0.1"; and the same with a checksum of the sources, which tells builds apart. */
 const char *ft_version(void);
 const char *ft_version_build(void);
@@ -136,4 +140,7 @@ bool ft_collective_find(const char *name, enum ft_collective *op);
 /* busbw / algbw of n ranks: 2(n-1)/n, (n-1)/n or 1, as nccl-tests defines. */
 double ft_collective_bus_factor(enum ft_collective op, int64_t n);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -16,6 +16,10 @@
 
 #include "foretoken/base.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct ft_store;
 
 /* Make the file when create and it is not there. A store of another version of
@@ -143,4 +147,7 @@ bool ft_calibrate_plot(struct ft_store *store, const char *gpu, const char *devi
 		       const char *folder, struct ft_error *err)
 	__attribute__((warn_unused_result));
 
+#ifdef __cplusplus
+}
+#endif
 #endif

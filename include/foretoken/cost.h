@@ -26,6 +26,10 @@
 #include "foretoken/base.h"
 #include "foretoken/hw.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct node;
 
 struct ft_price {
@@ -116,4 +120,7 @@ bool ft_cost_compute(const struct ft_cluster *cluster, const struct ft_prices *p
 		     double tokens_per_s_high, struct ft_cost *cost,
 		     struct ft_error *err) __attribute__((warn_unused_result));
 
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -15,6 +15,10 @@
 
 #include "foretoken/base.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct node;
 
 /* ---- GPU profile ------------------------------------------------------- */
@@ -405,4 +409,7 @@ struct ft_cluster *ft_cluster_load_rows(const struct node *node, int rows,
 	__attribute__((warn_unused_result));
 void ft_cluster_free(struct ft_cluster *cluster);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

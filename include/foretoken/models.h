@@ -12,6 +12,10 @@
 
 #include "foretoken/base.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct node;
 
 enum ft_norm { FT_RMS_NORM, FT_LAYER_NORM };
@@ -140,4 +144,7 @@ const char *ft_sharding_name(enum ft_sharding sharding);
 const char *ft_schedule_name(enum ft_schedule schedule);
 const char *ft_recompute_name(enum ft_recompute recompute);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

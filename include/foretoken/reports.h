@@ -13,6 +13,10 @@
 #include "foretoken/base.h"
 #include "foretoken/study.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* One simulate: table with breakdown, memory, cost; or JSON. */
 void ft_report_outcome(FILE *out, const struct ft_scenario *scenario,
 		       const struct ft_outcome *outcome);
@@ -71,4 +75,7 @@ bool ft_report_html(const char *dir, const struct ft_answers *answers,
 bool ft_report_list(FILE *out, const char *kind, bool json, struct ft_error *err)
 	__attribute__((warn_unused_result));
 
+#ifdef __cplusplus
+}
+#endif
 #endif

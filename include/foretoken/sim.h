@@ -28,6 +28,10 @@
 #include "foretoken/stacks.h"
 #include "foretoken/traces.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* A predicted duration. */
 struct ft_prediction {
 	double time_s;
@@ -126,7 +130,7 @@ struct ft_run {
 	double extrapolated_frac;
 	uint64_t events;
 	size_t n_classes, n_shares;
-	struct ft_class_result *class;
+	struct ft_class_result *rank_class;
 	struct ft_share *share;
 	double gpu_busy_frac; /* compute and optimizer / step */
 };
@@ -152,4 +156,7 @@ struct ft_run *ft_sim_run(const struct ft_sim_job *job, const struct ft_sim_job 
 	__attribute__((warn_unused_result));
 void ft_run_free(struct ft_run *run);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -12,6 +12,10 @@
 
 #include "foretoken/base.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct node;
 
 /* What a host thread does, by the name of its rate. */
@@ -225,4 +229,7 @@ struct ft_ccl *ft_stack_ccl(const struct ft_stack *stack, const char *generation
 bool ft_ccl_unknown(const struct ft_ccl *ccl, const char *generation,
 		    const struct ft_mark *at, struct ft_error *err);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -18,6 +18,10 @@
 #include "foretoken/stacks.h"
 #include "foretoken/traces.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct node;
 
 /* What is loaded once and used by many scenarios: clusters, stacks, price books.
@@ -66,6 +70,9 @@ const struct ft_prices *ft_scenario_prices(struct ft_scenario *scenario,
 const struct ft_ccl *ft_scenario_ccl(struct ft_scenario *scenario, struct ft_error *err)
 	__attribute__((warn_unused_result));
 void ft_scenario_free(struct ft_scenario *scenario);
+
+/* The i-th key of a scenario, dotted, and what it means; NULL behind the last. */
+const char *ft_scenario_key(size_t i, const char **about);
 
 /* One answer. Field names are those of the JSON. */
 struct ft_outcome {
@@ -254,4 +261,7 @@ struct ft_sweep_result {
 bool ft_study_sweep(const struct ft_sweep *sweep, struct ft_sweep_result *result,
 		    struct ft_error *err) __attribute__((warn_unused_result));
 
+#ifdef __cplusplus
+}
+#endif
 #endif

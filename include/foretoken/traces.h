@@ -25,6 +25,10 @@
 #include "foretoken/models.h"
 #include "foretoken/stacks.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum ft_work_kind {
 	FT_GEMM,
 	FT_ATTENTION,
@@ -168,7 +172,7 @@ struct ft_graph {
 	size_t n_works, n_segments, n_classes;
 	struct ft_work *work;
 	struct ft_segment *segment;
-	struct ft_class *class;
+	struct ft_class *rank_class;
 	struct ft_group_shape group[FT_GROUPS];
 	bool host_runs_ahead; /* steady: nothing makes the host wait for the GPU */
 	double tokens;	      /* of one step, all replicas */
@@ -196,4 +200,7 @@ double ft_work_bytes(const struct ft_work *work);
 const char *ft_group_name(enum ft_group group);
 const char *ft_stream_name(enum ft_stream stream);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

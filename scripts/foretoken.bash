@@ -1,0 +1,27 @@
+# foretoken.bash - completion for bash: commands, options, names, keys of scenarios
+_foretoken_names() { # KIND: the names that `foretoken list KIND` knows
+	foretoken list "$1" --json 2>/dev/null | sed -n 's/.*"name": "\([^"]*\)".*/\1/p'
+}
+_foretoken() {
+	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]}
+	local kinds="gpus nodes fabrics models stacks ccl prices keys"
+	COMPREPLY=()
+	if [ "$COMP_CWORD" = 1 ]; then
+		COMPREPLY=($(compgen -W "$(foretoken --help | sed -n 's/^  \([a-z]*\)  .*/\1/p')" -- "$word"))
+		return
+	fi
+	case $before in
+	--set | --vary | -s | -v)
+		COMPREPLY=($(compgen -S = -W "$(_foretoken_names keys)" -- "$word"))
+		compopt -o nospace
+		return ;;
+	--gpu) COMPREPLY=($(compgen -W "$(_foretoken_names gpus)" -- "$word")); return ;;
+	esac
+	case $word in
+	-*) COMPREPLY=($(compgen -W "$(foretoken "$command" --help | grep -o -- '--[a-z][a-z-]*' | sort -u)" -- "$word")) ;;
+	*)
+		[ "$command" != list ] || COMPREPLY=($(compgen -W "$kinds" -- "$word"))
+		COMPREPLY+=($(compgen -f -- "$word")) ;;
+	esac
+}
+complete -o filenames -F _foretoken foretoken

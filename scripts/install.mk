@@ -1,0 +1,47 @@
+# scripts/install.mk - `make install` and `make uninstall`: the program, its data and manual
+# pages, examples, completions for bash; and the library with headers and a pkg-config file
+ROOT    = $(DESTDIR)$(PREFIX)
+SHARE   = $(ROOT)/share
+MANUALS := $(wildcard man/*.[15])
+OTHERS  := README.md ARCHITECTURE.md $(wildcard docs/*.md) $(shell git ls-files examples 2>/dev/null || find examples -type f)
+
+.PHONY: install uninstall
+
+# one object in which only ft_* is seen from outside
+$B/install/libforetoken.a: $(call OBJ,$(LIB_SRC))
+	@mkdir -p $(@D)
+	@echo "  AR    $@"
+	$(Q)$(LD) -r -o $(@D)/foretoken.o $^
+	$(Q)objcopy --wildcard --keep-global-symbol='ft_*' $(@D)/foretoken.o
+	@rm -f $@
+	$(Q)$(AR) rcs $@ $(@D)/foretoken.o
+
+$B/install/foretoken.pc: Makefile scripts/install.mk
+	@mkdir -p $(@D)
+	@printf '%s\n' 'prefix=$(PREFIX)' 'includedir=$${prefix}/include' \
+		'libdir=$${prefix}/lib' '' 'Name: foretoken' \
+		'Description: trace-driven simulator of training clusters and their cost' \
+		'Version: $(VERSION)' 'Requires: $(PKGS)' 'Cflags: -I$${includedir}' \
+		'Libs: -L$${libdir} -lforetoken -lm -ldl -pthread' >$@
+
+install: $(if $(SAN),$B/foretoken,build/foretoken) $B/install/libforetoken.a $B/install/foretoken.pc
+	install -d $(ROOT)/bin $(ROOT)/lib/pkgconfig $(ROOT)/include/foretoken $(SHARE)/foretoken
+	install build/foretoken $(ROOT)/bin/
+	install -m 644 include/foretoken/*.h $(ROOT)/include/foretoken/
+	install -m 644 $B/install/libforetoken.a $(ROOT)/lib/
+	install -m 644 $B/install/foretoken.pc $(ROOT)/lib/pkgconfig/
+	tar -cf - $(DATA) | tar -C $(SHARE)/foretoken -xf -
+	for f in $(OTHERS); do install -D -m 644 $$f $(SHARE)/doc/foretoken/$$f || exit; done
+	for m in $(MANUALS); do install -D -m 644 $$m \
+		$(SHARE)/man/man$${m##*.}/$${m##*/} || exit; done
+	install -D -m 644 scripts/foretoken.bash $(SHARE)/bash-completion/completions/foretoken
+
+# only what install wrote; folders go when they are empty
+uninstall:
+	rm -f $(ROOT)/bin/foretoken $(ROOT)/lib/libforetoken.a \
+		$(ROOT)/lib/pkgconfig/foretoken.pc $(SHARE)/bash-completion/completions/foretoken
+	rm -f $(addprefix $(ROOT)/include/foretoken/,$(notdir $(wildcard include/foretoken/*.h)))
+	rm -f $(addprefix $(SHARE)/foretoken/,$(DATA)) $(addprefix $(SHARE)/doc/foretoken/,$(OTHERS))
+	rm -f $(foreach m,$(MANUALS),$(SHARE)/man/man$(subst .,,$(suffix $m))/$(notdir $m))
+	for d in $(SHARE)/foretoken $(SHARE)/doc/foretoken $(ROOT)/include/foretoken; do \
+		[ ! -d $$d ] || find $$d -depth -type d -exec rmdir {} + 2>/dev/null || true; done
