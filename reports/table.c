@@ -19,12 +19,16 @@ struct table table_open(FILE *out, const char *const *names, size_t n)
 	scols_table_enable_nowrap(t.table, 1);
 	scols_table_set_termforce(t.table, SCOLS_TERMFORCE_NEVER);
 	scols_table_set_termwidth(t.table, 0);
-	scols_table_set_column_separator(t.table, "  ");
+	if (scols_table_set_column_separator(t.table, "  "))
+		out_of_memory();
 	for (size_t i = 0; i < n; i++) {
 		int right = names[i][0] == '>';
 
-		if (!scols_table_new_column(t.table, names[i] + right, 0,
-					    right ? SCOLS_FL_RIGHT : 0))
+		struct libscols_column *c = scols_table_new_column(
+			t.table, names[i] + right, 0, right ? SCOLS_FL_RIGHT : 0);
+
+		/* its name may be what there was no memory for */
+		if (!c || !scols_cell_get_data(scols_column_get_header(c)))
 			out_of_memory();
 	}
 	return t;

@@ -155,11 +155,40 @@ static enum verdict with(const char *scenario, const char *key, const char *valu
 	return ok;
 }
 
+/* Does the part alone load? Sanitized, the rest takes a hundred times as long. */
+static bool loads(char kind, const char *path, struct ft_error *err)
+{
+	struct ft_node *node = NULL;
+	struct ft_fabric *fabric = NULL;
+	struct ft_stack *stack = NULL;
+	struct ft_prices *prices = NULL;
+	bool ok = true;
+
+	if (kind == 'n')
+		ok = (node = ft_node_load(path, NULL, err)) != NULL;
+	else if (kind == 'f')
+		ok = (fabric = ft_fabric_load(path, NULL, err)) != NULL;
+	else if (kind == 's')
+		ok = (stack = ft_stack_load(path, NULL, err)) != NULL;
+	else if (kind == 'p')
+		ok = (prices = ft_prices_load(path, NULL, err)) != NULL;
+	ft_node_free(node);
+	ft_fabric_free(fabric);
+	ft_stack_free(stack);
+	ft_prices_free(prices);
+	return ok;
+}
+
 static enum verdict file_of(const char *scenario, const char *key, const char *leaf,
 			    const uint8_t *data, size_t n)
 {
 	struct arena mem = { 0 };
-	enum verdict ok = with(scenario, key, put(&mem, leaf, data, n));
+	struct ft_error err = { 0 };
+	const char *path = put(&mem, leaf, data, n), *dot = strchr(key, '.');
+	enum verdict ok =
+		test.most_ops > 0 && !loads(dot ? dot[1] : key[0], path, &err) ?
+			worded(&err) :
+			with(scenario, key, path);
 
 	arena_release(&mem);
 	return ok;
@@ -234,15 +263,13 @@ static enum verdict run_graph(const uint8_t *data, size_t n)
 	struct ft_shelf *shelf = ft_shelf_new();
 	struct arena mem = { 0 };
 	struct ft_error err = { 0 };
-	const char *path = put(&mem, "in.graph", data, n);
+	struct ft_graph *g = ft_graph_read(put(&mem, "in.graph", data, n), 16, &err);
 	struct ft_scenario *s =
-		ft_scenario_load(shelf, scenario_8, NULL, 0, true, &err);
-	struct ft_graph *g;
+		g ? ft_scenario_load(shelf, scenario_8, NULL, 0, true, &err) : NULL;
 	enum verdict ok;
 
-	if (!s)
+	if (g && (!s || s->cluster->ranks != 16))
 		abort(); /* it is in the tree */
-	g = ft_graph_read(path, s->cluster->ranks, &err);
 	if (g && test.most_ops > 0)
 		for (size_t i = 0; i < g->n_classes; i++)
 			for (size_t k = 0; k < g->class[i].n_calls; k++)
