@@ -1,9 +1,9 @@
 /* reports/table.c - columns and cells handed to libsmartcols */
 #include "reports/table.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <libsmartcols.h>
 
@@ -56,9 +56,19 @@ void table_put(struct table *t, const char *fmt, ...)
 
 void table_close(struct table *t)
 {
-	/* a stream that does not take it says so when the program ends */
-	if (scols_print_table(t->table) == -ENOMEM)
+	FILE *out = scols_table_get_stream(t->table);
+	const char *first = scols_cell_get_data(
+		scols_column_get_header(scols_table_get_column(t->table, 0)));
+	char *text = NULL;
+
+	/* short of memory the library may leave out the first cell and say nothing */
+	if (scols_print_table_to_string(t->table, &text) || !text ||
+	    !strstr(text, first))
 		out_of_memory();
+	fputs(text, out); /* a stream that does not take it says so at the end */
+	if (!text[0] || text[strlen(text) - 1] != '\n')
+		putc('\n', out);
+	free(text);
 	table_drop(t);
 }
 
