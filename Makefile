@@ -69,7 +69,7 @@ $B/tests/%: $B/tests/%.o $B/libforetoken.a
 $B/tests/bench/%: $B/tests/bench/%.o $B/libforetoken.a
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
-$B/tests/mutate: $B/tests/fuzz/mutate.o $B/tests/fuzz/targets.o $B/libforetoken.a
+$B/tests/mutate: $B/tests/fuzz/mutate.o $B/tests/fuzz/changes.o $B/tests/fuzz/targets.o $B/libforetoken.a
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 build/fuzz/%.o: %.c
