@@ -24,12 +24,7 @@
 #include "tests/fuzz/changes.h"
 #include "tests/fuzz/targets.h"
 
-enum {
-	BATCH = 100,
-	MOST_TARGETS = 32,
-	SECONDS = 5,
-	MEGABYTES = 512
-};
+enum { BATCH = 100, MOST_TARGETS = 32, SECONDS = 5, MEGABYTES = 512 };
 
 /* What a child tells while it runs. */
 struct report {
