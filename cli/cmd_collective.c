@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/quantity.h"
 #include "cli/commands.h"
 #include "foretoken/reports.h"
@@ -213,7 +214,9 @@ int cmd_collective(int argc, char **argv)
 	shelf = ft_shelf_new();
 	s = ft_scenario_load(shelf, a.scenario, a.set.word, a.set.n, false, &err);
 	line = calloc(MOST_LINES, sizeof(*line));
-	ok = s && line && lines(&a, s->cluster, line, &n, &err);
+	if (!line)
+		out_of_memory();
+	ok = s && lines(&a, s->cluster, line, &n, &err);
 	if (ok && a.plot)
 		ok = ft_report_collectives_plot(a.plot, line, n, &err);
 	if (ok && a.json)

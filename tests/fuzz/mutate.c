@@ -71,6 +71,15 @@ static void add_files(struct seeds *s, const char *pattern, size_t longest)
 	globfree(&g);
 }
 
+static void free_seeds(struct seeds *seeds)
+{
+	for (size_t t = 0; targets[t].name; t++) {
+		for (size_t i = 0; i < seeds[t].n; i++)
+			free(seeds[t].of[i].data);
+		free(seeds[t].of);
+	}
+}
+
 static struct seeds seeds_of(const struct target *t)
 {
 	struct seeds s = { NULL, 0 };
@@ -285,8 +294,11 @@ int main(int argc, char **argv)
 		return 64;
 	for (size_t t = 0; t < targets_n(); t++)
 		seeds[t] = seeds_of(&targets[t]);
-	if (o.write)
-		return write_seeds(seeds, o.write);
+	if (o.write) {
+		broken = write_seeds(seeds, o.write);
+		free_seeds(seeds);
+		return broken > 0;
+	}
 	for (long j = 0; j < o.jobs; j++) {
 		jobs[j] = fork();
 		if (jobs[j] == 0) {
@@ -314,5 +326,6 @@ int main(int argc, char **argv)
 	}
 	printf("%ld spoilt inputs over %zu readers, %ld broke\n", o.n, targets_n(),
 	       broken);
+	free_seeds(seeds);
 	return broken > 0;
 }
