@@ -6,7 +6,8 @@
 # make profiles   GPU profiles of published rows anew; review the diff
 # make bench      speed, one line a case
 # make SAN=1 ...  the same under ASan and UBSan, in a build folder of its own
-# make fuzz       30 s of libFuzzer on each reader (needs clang)
+# make fuzz       FUZZ_S seconds of libFuzzer on each reader (needs clang)
+# make fuzz-mutants  50,000 spoilt inputs over all readers
 # make format     clang-format over all C; `make rules` checks it
 # make golden     write the examples' expected output anew; review the diff
 # make install    PREFIX=/usr/local: program, data, manual, library; make uninstall
@@ -43,10 +44,11 @@ OBJ      = $(1:%.c=$B/%.o)
 TESTS    := $(patsubst tests/%.c,$B/tests/%,$(wildcard tests/test_*.c))
 SHTESTS  := $(wildcard tests/test_*.sh)
 BENCHES  := $(patsubst tests/bench/%.c,$B/tests/bench/%,$(wildcard tests/bench/*.c))
-FUZZERS  := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
+FUZZED   := $(shell sed -n 's/^\t{ "\([a-z-]*\)".*/\1/p' tests/fuzz/targets.c)
+FUZZERS  := $(FUZZED:%=build/fuzz/fuzz_%)
 DATA     := $(wildcard hw/gpus/* hw/nodes/* hw/fabrics/* models/*.yaml stacks/*.yaml stacks/ccl/* cost/prices/*)
 
-.PHONY: all help deps demo check check-only rules format validate profiles bench fuzz golden clean
+.PHONY: all help deps demo check check-only rules format validate profiles bench fuzz fuzz-mutants golden clean
 .SECONDARY:
 all: $(if $(SAN),$B/foretoken,build/foretoken)
 
@@ -67,11 +69,18 @@ $B/tests/%: $B/tests/%.o $B/libforetoken.a
 $B/tests/bench/%: $B/tests/bench/%.o $B/libforetoken.a
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
-build/fuzz/%: tests/fuzz/%.c $(LIB_SRC)
+$B/tests/mutate: $B/tests/fuzz/mutate.o $B/tests/fuzz/changes.o $B/tests/fuzz/targets.o $B/libforetoken.a
+	@echo "  LINK  $@"
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+build/fuzz/%.o: %.c
 	@mkdir -p $(@D)
-	@echo "  FUZZ  $@"
-	$(Q)clang $(filter-out -O2 -D_FORTIFY_SOURCE=2,$(ALL_CFLAGS)) -O1 -fsanitize=fuzzer,address,undefined \
-		-o $@ $^ $(LDLIBS)
+	@echo "  FUZZ  $<"
+	$(Q)clang $(filter-out -O2 -D_FORTIFY_SOURCE=2,$(ALL_CFLAGS)) -O1 -fsanitize=fuzzer-no-link,address,undefined \
+		-fno-sanitize-recover=all -MMD -MP -c -o $@ $<
+build/fuzz/fuzz: $(LIB_SRC:%.c=build/fuzz/%.o) build/fuzz/tests/fuzz/fuzz.o build/fuzz/tests/fuzz/targets.o
+	$(Q)clang -fsanitize=fuzzer,address,undefined -o $@ $^ $(LDLIBS)
+$(FUZZERS): build/fuzz/fuzz
+	@ln -sf fuzz $@
 # knows all sources: what one program answered, another build does not take as its own
 $B/base/version.o: base/version.c $(LIB_SRC) $(HEADERS)
 	@mkdir -p $(@D)
@@ -107,7 +116,7 @@ demo: deps
 check: deps
 	$(MAKE) check-only
 
-check-only: rules all $(TESTS) $(PROBES)
+check-only: rules all $(TESTS) $(PROBES) $B/tests/mutate
 	CMOCKA_MESSAGE_OUTPUT=TAP prove -e '' $(TESTS)
 	FORETOKEN=$(abspath $B/foretoken) B=$(abspath $B) prove $(SHTESTS)
 
@@ -120,8 +129,11 @@ profiles: build/foretoken
 bench: build/foretoken $(BENCHES)
 	sh scripts/bench.sh $B
 
-fuzz: $(FUZZERS)
-	sh scripts/fuzz.sh $(FUZZERS)
+fuzz: $(FUZZERS) $B/tests/mutate
+	sh scripts/fuzz.sh $B/tests/mutate $(FUZZERS)
+
+fuzz-mutants: $B/tests/mutate
+	$B/tests/mutate -n 50000 -j $(shell nproc) -k build/mutants
 
 golden: build/foretoken
 	FORETOKEN=$(abspath build/foretoken) sh tests/test_examples.sh --write
@@ -130,4 +142,4 @@ include scripts/install.mk
 
 clean:
 	rm -rf build
--include $(wildcard $B/*/*.d $B/tests/*/*.d)
+-include $(wildcard $B/*/*.d $B/tests/*/*.d build/fuzz/*/*.d build/fuzz/tests/*/*.d)

@@ -21,7 +21,7 @@
 	X(CSV_BYTES, 67108864, "bytes of a CSV table", \
 	  "is too large to be what it should be") \
 	X(CSV_COLUMNS, 1024, "columns of a CSV table", \
-	  "columns at most") \
+	  "this row has more than the") \
 	X(CSV_CELLS, 8000000, "cells of a CSV table", \
 	  "holds too many cells") \
 	X(STREAM_BYTES, 67108864, "bytes read from a pipe or a device", \
@@ -76,7 +76,7 @@
 	  "is larger than") \
 	X(CHUNK_RUNS, 1048576, "stages x chunks a stage x micro-batches of a step", \
 	  "is too much to simulate") \
-	X(STEP_OPS, 20000000, "operations run in one simulated step", \
+	X(STEP_OPS, 10000000, "operations run in one simulated step", \
 	  "is too much to simulate") \
 	X(TIMELINE_OPS, 2000000, "operations run in one simulated step with --timeline", \
 	  "is too much to draw") \

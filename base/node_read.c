@@ -42,10 +42,10 @@ static bool next(struct reading *r, yaml_event_t *event)
 	at = mark_of(r, r->parser.problem_mark);
 	if (r->parser.error == YAML_READER_ERROR)
 		at.line = at.column = 0;
+	if (r->parser.error == YAML_MEMORY_ERROR)
+		out_of_memory();
 	return ft_fail(r->err, &at, "is not valid YAML: %s",
-		       r->parser.error == YAML_MEMORY_ERROR ? "out of memory" :
-		       r->parser.problem		    ? r->parser.problem :
-							      "unreadable");
+		       r->parser.problem ? r->parser.problem : "unreadable");
 }
 
 /* One more value, so deep. */
@@ -273,10 +273,8 @@ struct node *node_read_text(struct arena *mem, const char *name, const char *tex
 	struct reading r = { .mem = mem, .err = err, .name = arena_text(mem, name) };
 	struct node *root;
 
-	if (!yaml_parser_initialize(&r.parser)) {
-		ft_fail(err, NULL, "the YAML reader cannot start: out of memory");
-		return NULL;
-	}
+	if (!yaml_parser_initialize(&r.parser))
+		out_of_memory();
 	yaml_parser_set_input_string(&r.parser, (const unsigned char *)text, len);
 	root = document(&r);
 	if (root && !over(&r, root))

@@ -409,7 +409,7 @@ bool fit_write_profile(const struct fit_input *in, int fold, const char *folder,
 	if (!memory)
 		out_of_memory();
 	write_overlay(in, fold, fit, memory);
-	if (fclose(memory))
+	if (ferror(memory) | fclose(memory) || !text)
 		out_of_memory();
 	over = node_read_text(&mem, "the fit", text, len, err);
 	ok = base && over && take_from_base(in, &mem, base, over, err) &&

@@ -38,64 +38,87 @@ static int fields(char *line, char **field, int most)
 	return n >= 8 && strtod(field[0], NULL) > 0 ? n : -1;
 }
 
+/* A log of nccl-tests while it is read. */
+struct nccl_log {
+	const char *op; /* ours; NULL until the log names one */
+	int ranks, line;
+};
+
+/* What a line of the head says. */
+static void read_head(struct nccl_log *log, const char *text)
+{
+	for (size_t i = 0; i < sizeof(ops) / sizeof(*ops); i++)
+		if ((text[0] == '#' || strstr(text, "_perf")) &&
+		    strstr(text, ops[i][0]))
+			log->op = ops[i][1];
+	log->ranks += text[0] == '#' && strstr(text, " Rank ") != NULL;
+}
+
+/* size count type [redop] root | time algbw busbw wrong | ...  1: a result, 0: another
+ * line, -1: a mistake. */
+static int read_result(const struct nccl_log *log, const char *path, char *text,
+		       struct ft_measurement *m, struct ft_error *err)
+{
+	struct ft_mark at = { path, log->line, 1 };
+	char *field[16];
+	int k = text[0] == '#' ? -1 : fields(text, field, 16);
+
+	if (k < 0)
+		return 0;
+	if (!log->op || log->ranks < 2) {
+		at.line = 1;
+		ft_fail(err, &at,
+			"names %s; nccl-tests prints it at the top, keep those lines",
+			log->op ? "no ranks" : "no collective");
+		return -1;
+	}
+	*m = (struct ft_measurement){
+		.kind = "collective",
+		.kernel = log->op,
+		.dtype = "",
+		.layout = "",
+		.impl = "",
+		.pass = "",
+		.bytes = strtod(field[0], NULL),
+		.gpus = log->ranks,
+		.time_us = strtod(field[k >= 13 ? 5 :
+					k >= 12 ? 4 :
+						  k - 4],
+				  NULL),
+	};
+	if (isfinite(m->time_us) && isfinite(m->bytes))
+		return m->time_us > 0;
+	ft_fail(err, &at, "a size or a time is no number");
+	return -1;
+}
+
 bool import_nccl_tests(struct ft_store *s, const char *path,
 		       const struct ft_probe_run *run, size_t *n, struct ft_error *err)
 {
 	struct arena mem = { 0 };
 	struct ft_mark at = { path, 1, 1 };
+	struct nccl_log log = { 0 };
 	size_t len;
 	char *text = file_read(&mem, path, LIMIT_LOG_BYTES, &len, err), *next;
-	const char *op = NULL;
-	int ranks = 0, line = 0;
 	bool ok = text && ft_store_begin(s, run, err);
 
 	for (; ok && *text; text = next) {
-		char *end = strchr(text, '\n'), *field[16], id[256];
-		struct ft_measurement m = { 0 };
-		int k;
+		char *end = strchr(text, '\n'), id[256];
+		struct ft_measurement m;
+		int got;
 
 		next = end ? end + 1 : text + strlen(text);
 		if (end)
 			*end = '\0';
-		line++;
-		for (size_t i = 0; i < sizeof(ops) / sizeof(*ops); i++)
-			if ((text[0] == '#' || strstr(text, "_perf")) &&
-			    strstr(text, ops[i][0]))
-				op = ops[i][1];
-		ranks += text[0] == '#' && strstr(text, " Rank ") != NULL;
-		k = text[0] == '#' ? -1 : fields(text, field, 16);
-		if (k < 0)
+		log.line++;
+		read_head(&log, text);
+		got = read_result(&log, path, text, &m, err);
+		ok = got >= 0;
+		if (got <= 0)
 			continue;
-		/* size count type [redop] root | time algbw busbw wrong | ... */
-		m = (struct ft_measurement){
-			.kind = "collective",
-			.kernel = op ? op : "",
-			.dtype = "",
-			.layout = "",
-			.impl = "",
-			.pass = "",
-			.bytes = strtod(field[0], NULL),
-			.gpus = ranks,
-			.time_us = strtod(field[k >= 13 ? 5 :
-						k >= 12 ? 4 :
-							  k - 4],
-					  NULL),
-		};
-		if (!op || ranks < 2) {
-			ok = ft_fail(err, &at,
-				     "names %s; nccl-tests prints it "
-				     "at the top, keep those lines",
-				     op ? "no ranks" : "no collective");
-			break;
-		}
 		import_name(&m, id);
-		if (!isfinite(m.time_us) || !isfinite(m.bytes)) {
-			at.line = line;
-			ok = ft_fail(err, &at, "a size or a time is no number");
-			break;
-		}
-		ok = m.time_us <= 0 || ft_store_add(s, &m, err);
-		*n += ok && m.time_us > 0;
+		ok = ft_store_add(s, &m, err);
+		*n += ok;
 	}
 	if (ok && !*n)
 		ok = ft_fail(err, &at, "holds no line of results");

@@ -224,7 +224,7 @@ static bool draw_bus(struct plot *p)
 	if (!script)
 		out_of_memory();
 	ok = bus_data(p, &f, script, &blocks);
-	if (fclose(script))
+	if (ferror(script) | fclose(script) || !panels)
 		out_of_memory();
 	if (ok && blocks) /* else no collectives were measured */
 		ok = draw(

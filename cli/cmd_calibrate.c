@@ -1,4 +1,5 @@
 /* cli/cmd_calibrate.c - foretoken calibrate ACTION: measurements to GPU profiles */
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,71 +71,41 @@ static const struct argp_option options[] = {
 	{ 0 },
 };
 
+/* Options that take a word, and flags: where each goes. */
+#define AT(member) offsetof(struct calibrate_args, member)
+static const struct {
+	int key;
+	size_t at;
+} word_options[] = {
+	{ 's', AT(store) },    { 'b', AT(backend) },	{ LIMIT, AT(limit) },
+	{ PROBE, AT(probe) },  { FORMAT, AT(format) },	{ SOURCE, AT(source) },
+	{ DATE, AT(date) },    { FABRIC, AT(fabric) },	{ DEVICE, AT(device) },
+	{ 'n', AT(name) },     { BASE, AT(base) },	{ ONLY, AT(only) },
+	{ 'o', AT(folder) },   { 'g', AT(gpu) },
+}, flags[] = {
+	{ QUICK, AT(quick) },	    { PUBLISHED, AT(published) },
+	{ WITH_IN_STEP, AT(with_in_step) }, { COLLECTIVES, AT(collectives) },
+	{ 'j', AT(json) },
+};
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct calibrate_args *a = state->input;
 
+	for (size_t i = 0; i < sizeof(word_options) / sizeof(*word_options); i++)
+		if (word_options[i].key == key) {
+			*(const char **)(void *)((char *)a + word_options[i].at) = arg;
+			return 0;
+		}
+	for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++)
+		if (flags[i].key == key) {
+			*(bool *)((char *)a + flags[i].at) = true;
+			return 0;
+		}
 	switch (key) {
-	case 's':
-		a->store = arg;
-		return 0;
-	case 'b':
-		a->backend = arg;
-		return 0;
-	case QUICK:
-		a->quick = true;
-		return 0;
-	case LIMIT:
-		a->limit = arg;
-		return 0;
-	case PROBE:
-		a->probe = arg;
-		return 0;
-	case FORMAT:
-		a->format = arg;
-		return 0;
-	case SOURCE:
-		a->source = arg;
-		return 0;
-	case DATE:
-		a->date = arg;
-		return 0;
-	case FABRIC:
-		a->fabric = arg;
-		return 0;
-	case DEVICE:
-		a->device = arg;
-		return 0;
 	case 'r':
 		if (!whole_argument("--run", arg, 1, &a->run))
 			exit(64);
-		return 0;
-	case 'n':
-		a->name = arg;
-		return 0;
-	case BASE:
-		a->base = arg;
-		return 0;
-	case ONLY:
-		a->only = arg;
-		return 0;
-	case 'o':
-		a->folder = arg;
-		return 0;
-	case 'g':
-		a->gpu = arg;
-		return 0;
-	case PUBLISHED:
-		a->published = true;
-		return 0;
-	case WITH_IN_STEP:
-		a->with_in_step = true;
-		return 0;
-	case COLLECTIVES:
-		a->collectives = true;
-		return 0;
-	case 'j':
-		a->json = true;
 		return 0;
 	case ARGP_KEY_ARG:
 		words_add(&a->word, arg, state);

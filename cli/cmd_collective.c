@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/quantity.h"
 #include "cli/commands.h"
 #include "foretoken/reports.h"
@@ -241,7 +242,9 @@ int cmd_collective(int argc, char **argv)
 	shelf = ft_shelf_new();
 	s = ft_scenario_load(shelf, a.scenario, a.set.word, a.set.n, false, &err);
 	w.line = calloc(MOST_LINES, sizeof(*w.line));
-	w.ccl = s && w.line ? ft_scenario_ccl(s, &err) : NULL;
+	if (!w.line)
+		out_of_memory();
+	w.ccl = s ? ft_scenario_ccl(s, &err) : NULL;
 	w.cluster = s ? s->cluster : NULL;
 	ok = w.ccl && lines(&a, &w, &err);
 	if (ok && a.plot)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "base/arena.h"
 #include "cli/commands.h"
 
 void words_add(struct words *w, const char *word, const struct argp_state *state)
@@ -111,13 +112,14 @@ char *command_line(int argc, char **argv)
 	FILE *out = open_memstream(&text, &n);
 
 	if (!out)
-		return NULL;
+		out_of_memory();
 	fputs(argv[0], out);
 	for (int i = 1; i < argc; i++) {
 		putc(' ', out);
 		put_word(out, argv[i]);
 	}
-	fclose(out);
+	if (ferror(out) | fclose(out))
+		out_of_memory();
 	return text;
 }
 

@@ -304,7 +304,7 @@ bool graph_topology(const struct ft_fabric *fabric, int64_t nodes, int64_t nics,
 	int64_t *down = calloc(g->n_switches, sizeof(*down));
 
 	if (!down)
-		abort();
+		out_of_memory();
 	if (!check_ports(fabric, nodes, nics, down, err)) {
 		free(down);
 		return false;

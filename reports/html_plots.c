@@ -49,8 +49,10 @@ char *plot_breakdown(struct plots *p, struct ft_error *err)
 		360, err);
 }
 
-/* The scenario at another size, the batch growing with it; 0 when it cannot be. */
-static double tokens_at(const struct ft_scenario *s, double times)
+/* The scenario at another size, the batch growing with it; *tokens 0 when it cannot
+ * be. false when something could not be read. */
+static bool tokens_at(const struct ft_scenario *s, double times, double *tokens,
+		      struct ft_error *err)
 {
 	struct ft_shelf *shelf = ft_shelf_new();
 	struct arena mem = { 0 };
@@ -58,26 +60,46 @@ static double tokens_at(const struct ft_scenario *s, double times)
 	struct ft_mark at = { "scaling", 1, 1 };
 	struct ft_scenario *scaled = NULL;
 	struct ft_outcome o;
-	struct ft_error err;
 	char text[32];
-	double tokens = 0;
 	bool ok;
 
+	*tokens = 0;
+	*err = (struct ft_error){ 0 };
 	snprintf(text, sizeof(text), "%.0f", times * (double)s->cluster->gpus);
-	ok = node_put_path(&mem, root, "cluster.gpus", &at, text, &err);
+	ok = node_put_path(&mem, root, "cluster.gpus", &at, text, err);
 	snprintf(text, sizeof(text), "%.0f", times * (double)s->plan->global_batch);
 	ok = ok &&
-	     node_put_path(&mem, root, "training.global_batch_size", &at, text, &err);
+	     node_put_path(&mem, root, "training.global_batch_size", &at, text, err);
 	if (ok)
-		scaled = ft_scenario_from(shelf, root, "scaling", true, &err);
-	if (scaled && ft_study_simulate(scaled, NULL, NULL, &o, &err)) {
-		tokens = o.tokens_per_s;
+		scaled = ft_scenario_from(shelf, root, "scaling", true, err);
+	if (scaled && ft_study_simulate(scaled, NULL, NULL, &o, err)) {
+		*tokens = o.tokens_per_s;
 		ft_outcome_release(&o);
 	}
 	ft_scenario_free(scaled);
 	ft_shelf_free(shelf);
 	arena_release(&mem);
-	return tokens;
+	return !err->of_system;
+}
+
+/* The points of one scenario. */
+static bool scaling_data(struct plots *p, size_t i, FILE *out, struct ft_error *err)
+{
+	const struct ft_scenario *s = p->a->scenario[i];
+
+	fprintf(out, "# %s: GPUs, tokens/s, ideal\n",
+		gnuplot_cell(p->mem, label(p, i)));
+	for (double t = 0.125; t <= 4; t *= 2) {
+		double tokens;
+
+		if (!tokens_at(s, t, &tokens, err))
+			return false;
+		if (tokens > 0)
+			fprintf(out, "%.0f %.9g %.9g\n", t * (double)s->cluster->gpus,
+				tokens, t * p->a->outcome[i].tokens_per_s);
+	}
+	fputs("\n\n", out);
+	return true;
 }
 
 char *plot_scaling(struct plots *p, struct ft_error *err)
@@ -92,19 +114,8 @@ char *plot_scaling(struct plots *p, struct ft_error *err)
 	if (!plot_begin(&q, p->mem, p->dir, "scaling", err))
 		return NULL;
 	for (size_t i = 0; i < p->a->n; i++) {
-		fprintf(q.data.out, "# %s: GPUs, tokens/s, ideal\n",
-			gnuplot_cell(p->mem, label(p, i)));
-		for (double t = 0.125; t <= 4; t *= 2) {
-			double tokens = tokens_at(p->a->scenario[i], t);
-
-			if (tokens > 0)
-				fprintf(q.data.out, "%.0f %.9g %.9g\n",
-					t * (double)p->a->scenario[i]->cluster->gpus,
-					tokens, t * p->a->outcome[i].tokens_per_s);
-		}
-		fputs("\n\n", q.data.out);
 		quoted = gnuplot_quote(p->mem, label(p, i), err);
-		if (!quoted) {
+		if (!quoted || !scaling_data(p, i, q.data.out, err)) {
 			file_abandon(&q.data);
 			return NULL;
 		}

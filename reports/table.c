@@ -1,9 +1,9 @@
 /* reports/table.c - columns and cells handed to libsmartcols */
 #include "reports/table.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <libsmartcols.h>
 
@@ -19,12 +19,16 @@ struct table table_open(FILE *out, const char *const *names, size_t n)
 	scols_table_enable_nowrap(t.table, 1);
 	scols_table_set_termforce(t.table, SCOLS_TERMFORCE_NEVER);
 	scols_table_set_termwidth(t.table, 0);
-	scols_table_set_column_separator(t.table, "  ");
+	if (scols_table_set_column_separator(t.table, "  "))
+		out_of_memory();
 	for (size_t i = 0; i < n; i++) {
 		int right = names[i][0] == '>';
 
-		if (!scols_table_new_column(t.table, names[i] + right, 0,
-					    right ? SCOLS_FL_RIGHT : 0))
+		struct libscols_column *c = scols_table_new_column(
+			t.table, names[i] + right, 0, right ? SCOLS_FL_RIGHT : 0);
+
+		/* its name may be what there was no memory for */
+		if (!c || !scols_cell_get_data(scols_column_get_header(c)))
 			out_of_memory();
 	}
 	return t;
@@ -52,9 +56,19 @@ void table_put(struct table *t, const char *fmt, ...)
 
 void table_close(struct table *t)
 {
-	/* a stream that does not take it says so when the program ends */
-	if (scols_print_table(t->table) == -ENOMEM)
+	FILE *out = scols_table_get_stream(t->table);
+	const char *first = scols_cell_get_data(
+		scols_column_get_header(scols_table_get_column(t->table, 0)));
+	char *text = NULL;
+
+	/* short of memory the library may leave out the first cell and say nothing */
+	if (scols_print_table_to_string(t->table, &text) || !text ||
+	    !strstr(text, first))
 		out_of_memory();
+	fputs(text, out); /* a stream that does not take it says so at the end */
+	if (!text[0] || text[strlen(text) - 1] != '\n')
+		putc('\n', out);
+	free(text);
 	table_drop(t);
 }
 

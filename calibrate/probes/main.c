@@ -311,6 +311,21 @@ static int probe(struct options *o, const struct probe_backend *backend,
 	return code;
 }
 
+/* The cells of a machine as NVIDIA's are, which is not asked. */
+static int list_plan(const struct options *o)
+{
+	struct probe_device device = { .fused = "cudnn", .fused_fp8 = true };
+	struct probe_plan plan;
+	int code;
+
+	device.devices = o->most_devices ? o->most_devices : 1;
+	if (!probe_plan_make(&plan, o->effort, o->kinds, &device, o->method.seed))
+		abort();
+	code = list_cells(&plan);
+	probe_plan_free(&plan);
+	return code;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct argp argp = {
@@ -349,18 +364,8 @@ int main(int argc, char **argv)
 	o.date = today;
 	if (argp_parse(&argp, argc, argv, 0, NULL, &o))
 		return EXIT_USAGE;
-	if (o.list) {
-		struct probe_plan plan;
-
-		/* of a machine as NVIDIA's are, which is not asked */
-		device = (struct probe_device){ .fused = "cudnn", .fused_fp8 = true };
-		device.devices = o.most_devices ? o.most_devices : 1;
-		if (!probe_plan_make(&plan, o.effort, o.kinds, &device, o.method.seed))
-			abort();
-		code = list_cells(&plan);
-		probe_plan_free(&plan);
-		return code;
-	}
+	if (o.list)
+		return list_plan(&o);
 	backend = backend_named(o.backend);
 	if (!backend)
 		return EXIT_ABSENT;

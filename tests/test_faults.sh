@@ -1,0 +1,109 @@
+#!/bin/sh
+# tests/test_faults.sh - the N-th allocation, read, write, open, rename or fsync fails
+#
+# Then a command ends with a clear error and status 1 (2, 64), or with the whole answer; never
+# by a signal, never with a short answer, and what it writes is whole or not there. All of
+# the first failures and the last are tried, and some between; FAULTS=all tries every one.
+. "$(dirname "$0")/tap.sh"
+case $f in *san*) echo "1..0 # SKIP sanitizers have an allocator of their own"; exit 0 ;; esac
+shim=$tmp/shim.so
+if ! ${CC:-cc} -shared -fPIC -O1 -o "$shim" tests/faults/shim.c -ldl 2>"$tmp/e"; then
+	echo "1..0 # SKIP the shim does not build: $(head -1 "$tmp/e")"
+	exit 0
+fi
+root=$PWD
+
+# ---- commands; each leg runs in a folder of its own, $w ---------------------------------
+mkdir "$tmp/bin"
+printf '#!/bin/sh\necho "<svg></svg>"\n' >"$tmp/bin/gnuplot"
+chmod +x "$tmp/bin/gnuplot"
+printf 'id,model.name,cluster.gpu,cluster.gpus,training.sequence_length,training.global_batch_size,measured.step_s\n1,llama3-8b,h200,8,4096,8,1\n2,llama3-8b,h200,8,4096,16,2\n' >"$tmp/rows.csv"
+$f calibrate import --store "$tmp/full.db" tests/fuzz/corpus/import-probe/fake.jsonl >/dev/null
+E=$root/examples/07-edit-a-step/scenario.yaml
+
+command_report() { PATH=$tmp/bin:$PATH "$@" $f simulate "$E" --report r; }
+before_report() { rm -rf "$w/r"; }
+# whole: every file that is there is the one of a run without a fault
+whole_report() {
+	for x in "$w"/r/*; do
+		[ ! -e "$x" ] || cmp -s "$x" "$w/good/r/${x##*/}" || return 1
+	done
+}
+command_validate() { "$@" $f validate "$tmp/rows.csv" --json; }
+before_validate() { :; }
+whole_validate() { :; }
+command_import() { "$@" $f calibrate import --store s.db "$root/tests/fuzz/corpus/import-probe/fake.jsonl"; }
+before_import() { rm -f "$w"/s.db*; cp "$tmp/full.db" "$w/s.db"; }
+whole_import() { # one run as before, or two
+	n=$($f calibrate runs --store "$w/s.db" --json 2>"$w/why" | grep -c '"cells": 13') || true
+	[ "$n" = 1 ] && [ "$got" != 0 ] || [ "$n" = 2 ]
+}
+command_export() { "$@" $f calibrate export --store s.db; }
+before_export() { [ -e "$w/s.db" ] || cp "$tmp/full.db" "$w/s.db"; }
+whole_export() { cmp -s "$w/s.db" "$tmp/full.db"; }
+command_fit() { "$@" $f calibrate fit --store s.db --name mine --base h100-sxm --only gemm,memory --out o; }
+before_fit() { [ -e "$w/s.db" ] || cp "$tmp/full.db" "$w/s.db"; rm -rf "$w/o"; mkdir "$w/o"; }
+whole_fit() {
+	for x in "$w"/o/*; do
+		[ ! -e "$x" ] || cmp -s "$x" "$w/good/o/${x##*/}" || return 1
+	done
+}
+command_timeline() { "$@" $f simulate "$E" --timeline t.json --json; }
+before_timeline() { echo old >"$w/t.json"; }
+whole_timeline() { [ "$(cat "$w/t.json")" = old ] || cmp -s "$w/t.json" "$w/good/t.json"; }
+
+# ---- one fault ---------------------------------------------------------------------------
+# try LEG KIND N: what is wrong, on stdout; nothing when all is well
+try() {
+	before_$1
+	(cd "$w" && command_$1 timeout 20 env LD_PRELOAD="$shim" FAULT="$2:$3") >"$w/out" 2>"$w/err"
+	got=$?
+	if [ $got -ge 124 ]; then
+		echo "$1: $2 $3: status $got"
+	elif [ $got = 0 ]; then
+		cmp -s "$w/out" "$w/good.out" || echo "$1: $2 $3: another answer, and status 0"
+	elif [ ! -s "$w/err" ]; then
+		echo "$1: $2 $3: status $got without a word"
+	fi
+	whole_$1 || echo "$1: $2 $3: left something half-written (status $got)"
+	for x in "$w"/*.part* "$w"/*/*.part*; do
+		[ ! -e "$x" ] || echo "$1: $2 $3: left ${x##*/}"
+	done
+}
+leg() { # LEG: tries them; "tried" lines and faults into $tmp/LEG
+	w=$tmp/leg-$1
+	mkdir "$w"
+	before_$1
+	(cd "$w" && command_$1 env) >"$w/good.out" 2>"$w/err" || { echo "$1: fails without a fault"; return; }
+	mkdir "$w/good"
+	for x in r o t.json; do [ ! -e "$w/$x" ] || cp -r "$w/$x" "$w/good/"; done
+	for kind in malloc read write open rename sync; do
+		before_$1
+		rm -f "$w/count"
+		(cd "$w" && command_$1 env LD_PRELOAD="$shim" FAULT="$kind:0" FAULT_COUNT="$w/count") >/dev/null 2>&1
+		total=$(cat "$w/count" 2>/dev/null || echo 0)
+		for n in $(awk -v t="$total" -v all="$FAULTS" 'BEGIN {
+			for (n = 1; n <= t; n++)
+				if (all == "all" || n <= 16 || n > t - 4 || n >= next_) {
+					print n
+					if (n > 16) next_ = n + (t / 14 > 1 ? int(t / 14) : 1)
+				}
+			if (t) { print "1+"; print int(t / 2) + 1 "+" } }'); do
+			try "$1" $kind "$n"
+			echo tried
+		done
+	done
+}
+
+first='report timeline' second='validate import export fit'
+(for l in $first; do leg $l >"$tmp/$l" 2>&1; done) &
+for l in $second; do leg $l >"$tmp/$l" 2>&1; done
+wait
+good() { # LEG: no fault did harm
+	grep -v '^tried$' "$tmp/$1" >&2
+	[ "$(grep -c '^tried$' "$tmp/$1")" -ge 20 ] && ! grep -qv '^tried$' "$tmp/$1"
+}
+for l in $first $second; do
+	ok "$l: $(grep -c '^tried$' "$tmp/$l") faults" good $l
+done
+finish
