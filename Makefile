@@ -138,7 +138,7 @@ fuzz-mutants: $B/tests/mutate
 golden: build/foretoken
 	FORETOKEN=$(abspath build/foretoken) sh tests/test_examples.sh --write
 
-include scripts/install.mk
+-include scripts/install.mk
 
 clean:
 	rm -rf build

@@ -28,7 +28,7 @@ struct arena_block {
 	alignas(max_align_t) char data[];
 };
 
-_Noreturn void out_of_memory(void)
+void out_of_memory(void)
 {
 	static const char text[] = "foretoken: error: out of memory\n";
 

@@ -23,7 +23,7 @@ struct arena {
 };
 
 /* One line on stderr and exit 1, at once: nothing half-written is completed. */
-_Noreturn void out_of_memory(void);
+void out_of_memory(void) __attribute__((noreturn));
 
 void *arena_alloc(struct arena *mem, size_t n, size_t size);
 void arena_release(struct arena *mem);

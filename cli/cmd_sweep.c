@@ -121,5 +121,6 @@ int cmd_sweep(int argc, char **argv)
 			"same command again to go on\n");
 		return 130;
 	}
-	return status ? status : !(r.done + r.already);
+	/* what could not be read is missing from the table */
+	return status ? status : r.unread || !(r.done + r.already);
 }

@@ -91,35 +91,41 @@ int complain(const struct ft_error *err)
 	return 1;
 }
 
-/* A word that a shell would take apart stands in single quotes. */
-static void put_word(FILE *out, const char *word)
+/* A word at *to; one that a shell would take apart stands in single quotes. */
+static char *put_word(char *to, const char *word)
 {
-	if (*word && !word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRST"
-					"UVWXYZ0123456789_-+=,./:@%")]) {
-		fputs(word, out);
-		return;
+	static const char plain[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+		"0123456789_-+=,./:@%";
+
+	if (*word && !word[strspn(word, plain)])
+		return stpcpy(to, word);
+	*to++ = '\'';
+	for (; *word; word++) {
+		if (*word == '\'')
+			to = stpcpy(to, "'\\'");
+		*to++ = *word;
 	}
-	putc('\'', out);
-	for (; *word; word++)
-		fputs(*word == '\'' ? "'\\''" : (char[]){ *word, '\0' }, out);
-	putc('\'', out);
+	*to++ = '\'';
+	*to = '\0';
+	return to;
 }
 
 char *command_line(int argc, char **argv)
 {
-	char *text = NULL;
-	size_t n;
-	FILE *out = open_memstream(&text, &n);
+	size_t n = strlen(argv[0]) + 1;
+	char *text, *to;
 
-	if (!out)
+	for (int i = 1; i < argc; i++)
+		n += 4 * strlen(argv[i]) + 3; /* at worst all of it quotes */
+	text = malloc(n);
+	if (!text)
 		out_of_memory();
-	fputs(argv[0], out);
+	to = stpcpy(text, argv[0]);
 	for (int i = 1; i < argc; i++) {
-		putc(' ', out);
-		put_word(out, argv[i]);
+		*to++ = ' ';
+		to = put_word(to, argv[i]);
 	}
-	if (ferror(out) | fclose(out))
-		out_of_memory();
 	return text;
 }
 

@@ -52,6 +52,17 @@ command_timeline() { "$@" $f simulate "$E" --timeline t.json --json; }
 before_timeline() { echo old >"$w/t.json"; }
 whole_timeline() { [ "$(cat "$w/t.json")" = old ] || cmp -s "$w/t.json" "$w/good/t.json"; }
 
+command_sweep() { "$@" $f sweep "$E" --vary training.micro_batch_size=1,2 --threads 1 --db s.db; }
+before_sweep() { rm -f "$w"/s.db*; }
+whole_sweep() { # what is kept is right
+	[ ! -s "$w/s.db" ] || python3 - "$w/s.db" <<-'P'
+	import sqlite3, sys
+	c = sqlite3.connect(sys.argv[1])
+	if c.execute("select count(*) from sqlite_schema").fetchone()[0]:
+	    assert c.execute("select count(*) from runs where error is not null or step_s is null").fetchone() == (0,)
+	P
+}
+
 # ---- one fault ---------------------------------------------------------------------------
 # try LEG KIND N: what is wrong, on stdout; nothing when all is well
 try() {
@@ -95,7 +106,7 @@ leg() { # LEG: tries them; "tried" lines and faults into $tmp/LEG
 	done
 }
 
-first='report timeline' second='validate import export fit'
+first='report timeline sweep' second='validate import export fit'
 (for l in $first; do leg $l >"$tmp/$l" 2>&1; done) &
 for l in $second; do leg $l >"$tmp/$l" 2>&1; done
 wait

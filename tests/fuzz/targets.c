@@ -272,9 +272,9 @@ static enum verdict run_graph(const uint8_t *data, size_t n)
 		abort(); /* it is in the tree */
 	if (g && test.most_ops > 0)
 		for (size_t i = 0; i < g->n_classes; i++)
-			for (size_t k = 0; k < g->class[i].n_calls; k++)
-				if (g->class[i].call[k].repeat > 64)
-					g->class[i].call[k].repeat = 64;
+			for (size_t k = 0; k < g->rank_class[i].n_calls; k++)
+				if (g->rank_class[i].call[k].repeat > 64)
+					g->rank_class[i].call[k].repeat = 64;
 	ok = g ? simulated(s, g, &err) : worded(&err);
 	ft_graph_free(g);
 	ft_scenario_free(s);
@@ -367,8 +367,8 @@ static enum verdict run_validate(const uint8_t *data, size_t n)
 {
 	struct arena mem = { 0 };
 	struct ft_error err = { 0 };
-	struct ft_validation *v =
-		ft_validate(put(&mem, "in.csv", data, n), NULL, 0, NULL, &err);
+	struct ft_validation *v = ft_validate(put(&mem, "in.csv", data, n), NULL, 0,
+					      (struct ft_progress){ 0 }, &err);
 	enum verdict ok = v ? TAKEN : worded(&err);
 
 	ft_validation_free(v);
