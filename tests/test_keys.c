@@ -34,6 +34,8 @@ static const char tp_overlapped[] = LLAMA IB "stack: nemo-24, " TRAIN(
 static const char experts_fp8[] = MIXTRAL IB "stack: nemo-24, " TRAIN(
 	"4096",
 	"16") "precision: fp8, parallel: {tp: 2, cp: 2, ep: 8, etp: 2}, recompute: selective}, " COST;
+static const char experts_grouped[] =
+	MIXTRAL IB "stack: nemo-24, " TRAIN("4096", "16") "parallel: {ep: 2}}, " COST;
 static const char fsdp_eager[] = LLAMA IB "stack: torch-2.11-eager, " TRAIN(
 	"4096",
 	"32") "sharding: fsdp, recompute: selective, overlap: {dp: true}}, " COST;
@@ -111,7 +113,7 @@ static const struct key_part parts[] = {
 	  "hw/gpus",
 	  "h100-sxm",
 	  { zero1_pipeline, fsdp_eager, experts_fp8, ddp_eager, ragged, bare,
-	    by_default } },
+	    by_default, experts_grouped } },
 };
 
 static const struct key_exempt exempt[] = {
