@@ -119,8 +119,10 @@ static void read_impls(struct reader *outer, struct arena *mem, struct ft_gpu *g
 	struct reader r = open_block(outer, mem, map);
 
 	gpu->n_impls = 0;
-	if (!r.map)
+	if (!r.map) {
+		outer->failed = r.failed;
 		return;
+	}
 	gpu->impl = ARENA_ARRAY(mem, r.map->n + 1, struct ft_attention_impl);
 	for (size_t i = 0; i < r.map->n; i++) {
 		struct ft_attention_impl *impl = &gpu->impl[gpu->n_impls];
@@ -177,8 +179,10 @@ static void read_curve_rows(struct reader *outer, struct arena *mem, double scal
 	const struct node *map = read_node(outer, "by_row");
 	struct reader r = open_block(outer, mem, map);
 
-	if (!r.map)
+	if (!r.map) {
+		outer->failed = r.failed;
 		return;
+	}
 	c->row = ARENA_ARRAY(mem, r.map->n + 1, struct ft_memory_row);
 	for (size_t i = 0; i < r.map->n; i++) {
 		struct ft_memory_row *row = &c->row[c->n_rows];

@@ -309,7 +309,7 @@ static bool set_stages(struct draft *d)
 	struct ft_plan *plan = d->plan;
 	int64_t chunks = plan->pp * plan->vpp, layers = d->model->n_layers;
 
-	if (read_has(&d->parallel, "stage_layers") && plan->pp > 1) {
+	if (read_has(&d->parallel, "stage_layers")) {
 		plan->stage_layers = stages_read(d->mem, &d->parallel, "stage_layers",
 						 chunks, layers);
 		return !d->parallel.failed;

@@ -15,8 +15,9 @@ ok() {
 		tap_bad=1
 	fi
 }
-skip() {
+skip() { # told in the file $FORETOKEN_SKIPPED, too: .ci/run counts them
 	tap_n=$((tap_n + 1))
+	[ -z "$FORETOKEN_SKIPPED" ] || echo "$0: $1: $2" >>"$FORETOKEN_SKIPPED"
 	echo "ok $tap_n - $1 # SKIP $2"
 }
 finish() {
@@ -28,3 +29,7 @@ trap 'rm -rf "$tmp"' EXIT
 cd "$(dirname "$0")/.."
 f=${FORETOKEN:-build/foretoken}
 case $f in /*) ;; *) f=$PWD/$f ;; esac
+# a program of its own, for `sh -c`: the command behind it exits 1, neither 0 nor by a signal
+one=$tmp/fails-with-1
+printf '#!/bin/sh\n"$@"\n[ $? -eq 1 ]\n' >"$one"
+chmod +x "$one"

@@ -78,7 +78,7 @@ ok "an unknown command names the nearest" fails 64 "did you mean 'simulate'" $f 
 ok "a missing argument is wrong usage" fails 64 Usage $f simulate
 ok "a missing file" fails 1 "No such file" $f simulate /nonexistent.yaml
 ok "a folder" fails 1 "is a folder" $f simulate /
-ok "an empty file" sh -c ": >$tmp/empty.yaml; ! $f simulate $tmp/empty.yaml"
+ok "an empty file" sh -c ": >$tmp/empty.yaml; $one $f simulate $tmp/empty.yaml"
 head -c 4096 /dev/urandom >"$tmp/random.yaml"
 ok "a binary file" fails 1 "error:" $f simulate "$tmp/random.yaml"
 head -c 20000000 /dev/zero | tr '\0' 'a' >"$tmp/large.yaml"
@@ -100,11 +100,11 @@ ok "overflowing GPUs" bad "not between" 's/gpus: 1024/gpus: 99999999999999999999
 ok "NaN" bad "whole number" 's/gpus: 1024/gpus: nan/'
 ok "a sequence of zero" bad "not between" 's/sequence_length: 8192/sequence_length: 0/'
 ok "an unknown precision" bad "none of" 's/precision: bf16/precision: bf17/'
-ok "two documents" sh -c "cat $a >$tmp/two.yaml; echo '---' >>$tmp/two.yaml; cat $a >>$tmp/two.yaml; ! $f simulate $tmp/two.yaml"
+ok "two documents" sh -c "cat $a >$tmp/two.yaml; echo '---' >>$tmp/two.yaml; cat $a >>$tmp/two.yaml; $one $f simulate $tmp/two.yaml"
 ok "--set of nonsense" fails 1 "write --set KEY=VALUE" $f simulate $a --set nonsense
 ok "--set of an unknown key" fails 1 "unknown key" $f simulate $a --set training.nonsense=1
 ok "an unwritable timeline leaves no answer" fails 1 "cannot be written" $f simulate $a --timeline /nonexistent/t.json
-ok "a full disk is told" sh -c "! $f simulate $a >/dev/full"
+ok "a full disk is told" sh -c "$one $f simulate $a >/dev/full"
 ok "a group larger than the cluster" fails 1 "a group of" $f collective $a --gpus 4096
 ok "a collective of 0 bytes" fails 1 "no whole number from 1" $f collective $a --bytes 0
 ok "a collective of half a GPU" fails 1 "no whole number from 1" $f collective $a --gpus 8.5

@@ -6,7 +6,7 @@ s=$drawn/scattered.yaml
 
 refused() { # PATTERN SED: the changed drawing is refused with these words
 	sed "$2" $drawn/fabric.yaml >"$tmp/fabric.yaml"
-	! $f bom $s --set cluster.fabric="$tmp/fabric.yaml" >"$tmp/o" 2>"$tmp/e" || return 1
+	"$one" $f bom $s --set cluster.fabric="$tmp/fabric.yaml" >"$tmp/o" 2>"$tmp/e" || return 1
 	cat "$tmp/e" >&2
 	[ ! -s "$tmp/o" ] && grep -q -- "$1" "$tmp/e"
 }

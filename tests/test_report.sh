@@ -8,7 +8,7 @@ ok "compare writes a report" $f compare $a $b --report "$tmp/report"
 ok "the page is there" test -s "$page"
 ok "nothing half-written is left beside it" sh -c "! ls $tmp/report | grep -q part"
 ok "simulate writes one, too" sh -c "$f simulate $a --report $tmp/one && test -s $tmp/one/index.html"
-ok "a report that cannot be written is refused" sh -c "! $f simulate $a --report /proc/none/report 2>$tmp/e && grep -q 'error' $tmp/e"
+ok "a report that cannot be written is refused" sh -c "$one $f simulate $a --report /proc/none/report 2>$tmp/e && grep -q 'error' $tmp/e"
 
 # Resources and cells by an HTML parser, not by patterns.
 cat >"$tmp/check.py" <<'P'

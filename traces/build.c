@@ -54,8 +54,8 @@ static bool fresh(struct stage *st, enum role role, int64_t kind, unsigned varia
 		  const char *name)
 {
 	struct segment_key key = { (int)role, kind, variant };
-	static const char *const tags[] = { "first", "sync", "edge", "ragged",
-					    "bucket" };
+	static const char *const tags[] = { "first",  "sync",	"edge",
+					    "ragged", "bucket", "gather" };
 	struct builder *b = st->b;
 	char *full;
 	uint32_t id;
@@ -65,9 +65,11 @@ static bool fresh(struct stage *st, enum role role, int64_t kind, unsigned varia
 		return false;
 	}
 	full = arena_printf(b->mem, "%s.%d", name, (int)kind);
-	for (int i = 0; i < 5; i++)
+	for (int i = 0; i < 6; i++)
 		if (variant & (1u << i))
 			full = arena_printf(b->mem, "%s.%s", full, tags[i]);
+	if (variant >= V_LAYERS)
+		full = arena_printf(b->mem, "%s.%u", full, variant / V_LAYERS);
 	segment_begin(b, key, full);
 	return true;
 }
@@ -155,8 +157,10 @@ static void forward_layer(struct stage *st, int64_t layer, unsigned variant,
 	if (is_fsdp(b->plan)) {
 		gather_unit(b, unit, FT_EVENT_UNSHARDED);
 		unshard_unit(b, unit);
-	} else if (gathers_ahead(b) && (variant & V_FIRST)) {
-		gather_weights(b, unit);
+	} else if (variant & V_GATHER) {
+		double n = variant / V_LAYERS;
+
+		gather_weights(b, (struct held){ n * unit.dense, n * unit.experts });
 	}
 	cast_weights(b, unit);
 	layer_forward(b, layer);
@@ -300,7 +304,10 @@ static void forward_slot(struct stage *st, int64_t chunk, unsigned v)
 	if (first)
 		embed(st, v);
 	for (int64_t l = st->begin[chunk]; l < st->end[chunk]; l++) {
-		forward_layer(st, l, v, received);
+		forward_layer(st, l,
+			      gather_variant(st->b, l - st->begin[chunk],
+					     st->end[chunk] - l, v),
+			      received);
 		received = false;
 	}
 	if (last)
@@ -436,15 +443,6 @@ static void group_shapes(const struct ft_plan *p, struct ft_group_shape *g)
 	};
 }
 
-static void layers_per_bucket(struct builder *b)
-{
-	struct held h = layer_held(b, b->model->n_layers - 1);
-	double bytes = gradient_width(b) * (h.dense + h.experts);
-	double n = b->rules->bucket_bytes / (bytes > 1 ? bytes : 1);
-
-	b->layers_per_bucket = n < 1 ? 1 : n > 1000 ? 1000 : (int64_t)n;
-}
-
 static double recomputed(struct builder *b)
 {
 	double flop = 0;
@@ -473,7 +471,7 @@ struct ft_graph *ft_graph_build(const struct ft_model *model,
 	}
 	builder_init(&b, model, plan, stack);
 	group_shapes(plan, g->group);
-	layers_per_bucket(&b);
+	set_buckets(&b);
 	g->n_classes = (size_t)plan->pp;
 	g->rank_class = ARENA_ARRAY(&w->mem, g->n_classes, struct ft_class);
 	for (int64_t s = 0; s < plan->pp; s++)

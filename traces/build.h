@@ -20,6 +20,8 @@ enum variant {
 	V_EDGE = 4,    /* no neighbour to gather ahead */
 	V_RAGGED = 8,  /* the smaller last micro-batch */
 	V_BUCKET = 16, /* a gradient bucket is full behind this layer */
+	V_GATHER = 32, /* weights of a bucket are gathered ahead of this layer */
+	V_LAYERS = 64, /* times this: so many layers are in that bucket */
 };
 
 struct segment_key {
@@ -36,15 +38,16 @@ struct builder {
 	const struct ft_layout_rules *rules;
 	struct ft_graph *g;
 	size_t work_cap, segment_cap, op_cap;
-	struct segment_key *key; /* [segment_cap] */
-	struct ft_segment *seg;	 /* the one being written */
-	bool needs[FT_STREAMS];	 /* the next compute op waits for these tails */
-	int record_next;	 /* event the next compute op records, or none */
-	bool autocast;		 /* fp32 weights and residuals, 16-bit products */
-	int64_t tokens;		 /* of a rank in this micro-batch: mbs * s / cp */
-	int64_t sequences;	 /* mbs of it */
-	int64_t *kind;		 /* [n_layers] first layer of the same shape */
-	int64_t layers_per_bucket;
+	struct segment_key *key;   /* [segment_cap] */
+	struct ft_segment *seg;	   /* the one being written */
+	bool needs[FT_STREAMS];	   /* the next compute op waits for these tails */
+	int record_next;	   /* event the next compute op records, or none */
+	bool autocast;		   /* fp32 weights and residuals, 16-bit products */
+	int64_t tokens;		   /* of a rank in this micro-batch: mbs * s / cp */
+	int64_t sequences;	   /* mbs of it */
+	int64_t *kind;		   /* [n_layers] first layer of the same shape */
+	int64_t layers_per_bucket; /* of gradients, */
+	int64_t layers_per_gather; /* of weights */
 };
 
 /* graph.c */
@@ -116,6 +119,11 @@ void unshard_unit(struct builder *b, struct held unit);
 void reduce_unit(struct builder *b, struct held unit);
 void gather_weights(struct builder *b, struct held unit); /* zero1, ahead */
 void reduce_gradients(struct builder *b, struct held unit);
+void set_buckets(struct builder *b);
+/* The variant of a layer with so many of its chunk before it, and left: the first of each
+ * bucket gathers for all. */
+unsigned gather_variant(const struct builder *b, int64_t before, int64_t left,
+			unsigned variant);
 void accumulate_gradients(struct builder *b, struct held unit, bool first);
 void cast_weights(struct builder *b, struct held unit);
 void optimizer_ops(struct builder *b, struct held stage, double tied);

@@ -5,9 +5,11 @@
  * is cast and copied in, gathered, and copied out; behind its backward the
  * gradients are packed and reduce-scattered. At most one unit is gathered ahead.
  * ddp, zero1, zero2: gradients of a bucket are reduced behind the layer that
- * completes it, and under zero1 the new weights are gathered after the update or
- * ahead of the next forward.
+ * completes it, and under zero1 the new weights are gathered after the update or,
+ * in buckets, ahead of the next forward.
  */
+#include <math.h>
+
 #include "traces/build.h"
 
 bool is_fsdp(const struct ft_plan *plan)
@@ -19,6 +21,16 @@ bool gathers_ahead(const struct builder *b)
 {
 	return b->rules->gather_under_forward && b->plan->overlap_dp &&
 	       (b->plan->sharding == FT_ZERO1 || b->plan->sharding == FT_ZERO2);
+}
+
+unsigned gather_variant(const struct builder *b, int64_t before, int64_t left,
+			unsigned variant)
+{
+	int64_t each = b->layers_per_gather;
+
+	if (!gathers_ahead(b) || !(variant & V_FIRST) || before % each)
+		return variant;
+	return variant | V_GATHER | V_LAYERS * (unsigned)(left < each ? left : each);
 }
 
 double gradient_width(const struct builder *b)
@@ -114,6 +126,20 @@ void gather_weights(struct builder *b, struct held unit)
 	if (side_collective(b, "zero_gather_experts", FT_STREAM_GATHER, FT_ALL_GATHER,
 			    FT_GROUP_EDP, 2 * unit.experts))
 		need(b, FT_STREAM_GATHER);
+}
+
+void set_buckets(struct builder *b)
+{
+	struct held h = layer_held(b, b->model->n_layers - 1);
+	double bytes = gradient_width(b) * (h.dense + h.experts);
+	double n = b->rules->bucket_bytes / (bytes > 1 ? bytes : 1);
+
+	b->layers_per_bucket = n < 1 ? 1 : n > 1000 ? 1000 : (int64_t)n;
+	/* Megatron's rule: a bucket is closed once it holds 40 million parameters, or a
+	 * million for each replica */
+	n = ceil(fmax(40e6, 1e6 * (double)(b->plan->dp * b->plan->cp)) /
+		 fmax(1, h.dense + h.experts));
+	b->layers_per_gather = n > 1000 ? 1000 : (int64_t)n;
 }
 
 void reduce_gradients(struct builder *b, struct held unit)

@@ -1,0 +1,224 @@
+/*
+ * tests/test_keys.c - every key of a scenario, stack, node, fabric, profile and price book
+ * has an effect on some answer, or is refused
+ *
+ * Names, titles, provenance and the low and high of a number are for people (tests/keys.h);
+ * the other keys that may be without effect here stand in the table, each with its reason.
+ * Libraries of collectives are in test_ccl.c.
+ */
+#include <sys/wait.h>
+
+#include "tests/keys.h"
+
+#define COST "cost: {prices: neocloud-2026-09}}"
+#define ON(gpu, n, fabric) \
+	"cluster: {gpu: " gpu ", gpus: " n ", fabric: " fabric ", node: "
+#define LLAMA "{model: {name: llama3-8b, num_hidden_layers: 4}, "
+#define MIXTRAL "{model: {name: mixtral-8x7b, num_hidden_layers: 4}, "
+#define GPT "{model: {name: gpt-1.5b, num_hidden_layers: 4}, "
+#define IB ON("h100-sxm", "16", "ib-ndr-rail") "hgx-h100}, "
+#define ROCE \
+	ON("mi300x", "1024", "roce-400-rail") \
+	"mi300x-8x, imperfections: {seed: 2, " \
+	"failed_uplinks_frac: 0.3, slow_nics_frac: 0.2, slow_gpus: [{gpu: 400, speed_frac: 0.8}]}}, "
+#define TRAIN(sequence, batch) \
+	"training: {sequence_length: " sequence ", global_batch_size: " batch ", "
+
+static const char zero1_pipeline[] = LLAMA IB "stack: nemo-24, " TRAIN(
+	"4096", "16") "parallel: {tp: 2, pp: 2, vpp: 2}, overlap: {tp: false}}, " COST;
+static const char plain[] =
+	LLAMA IB "stack: nemo-24, " TRAIN("4096", "32") "micro_batch_size: 1}, " COST;
+static const char tp_overlapped[] = LLAMA IB "stack: nemo-24, " TRAIN(
+	"4096",
+	"16") "parallel: {tp: 8}, sharding: zero2, overlap: {tp: true, copy_engines: true}}, " COST;
+static const char experts_fp8[] = MIXTRAL IB "stack: nemo-24, " TRAIN(
+	"4096",
+	"16") "precision: fp8, parallel: {tp: 2, cp: 2, ep: 8, etp: 2}, recompute: selective}, " COST;
+static const char experts_grouped[] =
+	MIXTRAL IB "stack: nemo-24, " TRAIN("4096", "16") "parallel: {ep: 2}}, " COST;
+static const char fsdp_eager[] = LLAMA IB "stack: torch-2.11-eager, " TRAIN(
+	"4096",
+	"32") "sharding: fsdp, recompute: selective, overlap: {dp: true}}, " COST;
+static const char hsdp_tp_eager[] = LLAMA IB "stack: torch-2.11-eager, " TRAIN(
+	"4096",
+	"32") "parallel: {tp: 2}, sharding: hsdp, shard: 4, overlap: {tp: false}}, " COST;
+static const char ddp_eager[] = GPT IB "stack: torch-2.11-eager, " TRAIN(
+	"2048", "32") "sharding: ddp, recompute: full, step_start: together}, " COST;
+static const char ddp_tp_eager[] = LLAMA IB "stack: torch-2.11-eager, " TRAIN(
+	"2048", "32") "parallel: {tp: 2, pp: 2}, sharding: ddp}, " COST;
+static const char ragged[] = GPT IB "stack: llm-foundry-2023, " TRAIN(
+	"2048", "40") "sharding: fsdp, micro_batch_size: 2}, " COST;
+static const char ecmp[] = LLAMA ROCE "stack: primus-megatron-rocm7, " TRAIN(
+	"4096",
+	"1024") "parallel: {tp: 2, pp: 2, stage_layers: [1, 3]}, schedule: gpipe}, " COST;
+static const char by_default[] =
+	"{model: {name: llama3-8b, num_hidden_layers: 4}, cluster: {gpu: h100-sxm, gpus: 16}, " TRAIN(
+		"4096", "64") "parallel: {tp: 2}, precision: fp16}, " COST;
+static const char hsdp_by_default[] = LLAMA
+	ON("mi300x", "16", "roce-400-rail") "mi300x-8x}, stack: torch-2.11-eager, " TRAIN(
+		"4096", "32") "sharding: hsdp, parallel: {}, overlap: {}}, " COST;
+static const char bare[] =
+	LLAMA IB "stack: bare, " TRAIN("4096", "16") "parallel: {tp: 4}}, " COST;
+static const char mesh[] =
+	GPT ON("mi250", "8", "ib-mi250-800") "mi250-4x}, stack: rocm-5.7, " TRAIN(
+		"2048", "16") "sharding: ddp}, " COST;
+static const char mesh_node[] =
+	GPT ON("mi250", "4", "ib-mi250-800") "mi250-4x}, stack: rocm-5.7, " TRAIN(
+		"2048", "16") "sharding: ddp}, " COST;
+static const char core[] = GPT
+	ON("a100-80g", "2048", "ib-hdr-rail") "hgx-a100}, stack: megatron-lm-2022, " TRAIN(
+		"1024", "2048") "sharding: ddp}, cost: {prices: mixnet-2025}}";
+static const char kin[] = LLAMA
+	ON("mi325x", "8", "roce-400-rail") "mi325x-8x}, stack: primus-megatron-rocm7, " TRAIN(
+		"2048", "16") "parallel: {tp: 4}}, " COST;
+static const char tor[] =
+	GPT ON("h100-sxm", "128", "roce-400-tor") "hgx-h100}, stack: nemo-24, " TRAIN(
+		"2048", "128") "sharding: ddp}, " COST;
+static const char efa[] =
+	GPT ON("h100-sxm", "128", "efa-400-rail") "hgx-h100}, stack: nemo-24, " TRAIN(
+		"2048", "128") "sharding: ddp}, " COST;
+
+static const struct key_part parts[] = {
+	{ "stack",
+	  "stacks",
+	  "nemo-24",
+	  { plain, zero1_pipeline, tp_overlapped, experts_fp8 } },
+	{ "stack",
+	  "stacks",
+	  "torch-2.11-eager",
+	  { fsdp_eager, hsdp_tp_eager, hsdp_by_default, ddp_eager, ddp_tp_eager } },
+	{ "stack", "stacks", "llm-foundry-2023", { ragged } },
+	{ "",
+	  NULL,
+	  "scenario",
+	  { zero1_pipeline, plain, tp_overlapped, experts_fp8, fsdp_eager,
+	    hsdp_tp_eager, ddp_eager, ecmp, by_default, hsdp_by_default } },
+	{ "cluster.node",
+	  "hw/nodes",
+	  "hgx-h100",
+	  { zero1_pipeline, fsdp_eager, by_default } },
+	{ "cluster.node", "hw/nodes", "mi250-4x", { mesh } },
+	{ "cluster.fabric",
+	  "hw/fabrics",
+	  "ib-ndr-rail",
+	  { zero1_pipeline, fsdp_eager } },
+	{ "cluster.fabric", "hw/fabrics", "roce-400-rail", { ecmp } },
+	{ "cluster.fabric", "hw/fabrics", "roce-400-tor", { tor } },
+	{ "cluster.fabric", "hw/fabrics", "efa-400-rail", { efa } },
+	{ "cluster.fabric", "hw/fabrics", "ib-hdr-rail", { core } },
+	{ "cost.prices", "cost/prices", "neocloud-2026-09", { zero1_pipeline, ecmp } },
+	{ "cluster.gpu", "hw/gpus", "mi250", { mesh, mesh_node } },
+	{ "cluster.gpu", "hw/gpus", "mi325x", { kin } },
+	{ "cluster.gpu",
+	  "hw/gpus",
+	  "h100-sxm",
+	  { zero1_pipeline, fsdp_eager, experts_fp8, ddp_eager, ragged, bare,
+	    by_default, experts_grouped } },
+};
+
+static const struct key_exempt exempt[] = {
+	{ "stack", "defaults.parallel",
+	  "a map of numbers that the scenario's own test has" },
+	{ "stack", "defaults.sequence_length", "all scenarios here say it themselves" },
+	{ "stack", "defaults.global_batch_size",
+	  "all scenarios here say it themselves" },
+	{ "cluster.node", "scale_up.links", "a fact: links of a mesh are the GPU's" },
+	{ "cluster.node", "scale_up.link_bandwidth",
+	  "a fact: links of a mesh are the GPU's" },
+	{ "cluster.node", "pcie", "a fact: nothing that is simulated crosses it yet" },
+	{ "cost.prices", "prices.*.included", "permits a price of zero, else refused" },
+	{ "cluster.fabric", "graph", "test_topology.c, test_network.sh draw networks" },
+	{ "cluster.gpu", "memory_bound.curves.*.traffic",
+	  "turns rows' buffers into bytes: validate" },
+	{ "cluster.gpu", "memory_bound.curves.*.warm.*",
+	  "validate's rows only: a step's inputs are cold" },
+};
+#ifdef __SANITIZE_ADDRESS__
+enum { EVERY = 9 }; /* it is slow there */
+#else
+enum { EVERY = 1 };
+#endif
+enum {
+	PARTS = sizeof(parts) / sizeof(*parts),
+	EXEMPT = sizeof(exempt) / sizeof(*exempt)
+};
+
+/* The folder of what is written, with the measured rows that profiles name beside it. */
+static void make_folder(struct arena *mem, const char *folder)
+{
+	struct ft_error err;
+	const char *gpu = file_find(mem, "hw/gpus", "h100-sxm", NULL, &err);
+	char *from = realpath(file_beside(mem, gpu, "."), NULL);
+	FILE *f;
+
+	assert_non_null(from);
+	assert_int_equal(system(arena_printf(mem, "mkdir -p %s && ln -sf %s/*.csv %s/",
+					     folder, from, folder)),
+			 0);
+	free(from);
+	f = fopen(arena_printf(mem, "%s/bare.yaml", folder), "w");
+	assert_non_null(f);
+	fputs("{extends: nemo-24, layout: {attention: ''}, rates: {gap: 0 s}}\n", f);
+	fclose(f);
+}
+
+static int flip_kinds(const char *const *kind, size_t n)
+{
+	struct arena mem = { 0 };
+	struct flips *f = calloc(1, sizeof(*f));
+	const char *folder = arena_printf(&mem, "build/keys.%ld", (long)getpid());
+	int bad = 0;
+
+	make_folder(&mem, folder);
+	f->exempt = exempt;
+	f->n_exempt = EXEMPT;
+	f->every = EVERY;
+	f->path = arena_printf(&mem, "%s/x.yaml", folder);
+	f->bare = arena_printf(&mem, "%s/bare.yaml", folder);
+	for (size_t i = 0; i < n; i++) {
+		bad += flip_kind(f, kind[i], parts, PARTS);
+		for (size_t k = 0; EVERY == 1 && k < EXEMPT; k++)
+			if (!strcmp(exempt[k].kind, kind[i]) && !(f->used >> k & 1)) {
+				print_error("%s is exempt for nothing\n",
+					    exempt[k].path);
+				bad++;
+			}
+	}
+	(void)!system(arena_printf(&mem, "rm -rf %s", folder));
+	arena_release(&f->mem);
+	arena_release(&mem);
+	free(f);
+	return bad;
+}
+
+static void every_key_counts(void **state)
+{
+	static const char *const kinds[] = {
+		"stack", "cluster.node", "cost.prices", "cluster.fabric",
+		"",	 "cluster.gpu"
+	};
+	int bad, status = 0;
+	pid_t other;
+
+	(void)state;
+	fflush(NULL);
+	other = fork();
+	if (!other) {
+		bad = flip_kinds(kinds, 4);
+		fflush(NULL);
+		_exit(bad > 0);
+	}
+	bad = flip_kinds(kinds + 4, 2);
+	assert_int_equal(waitpid(other, &status, 0), other);
+	assert_int_equal(bad, 0);
+	assert_int_equal(status, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_key_counts),
+	};
+
+	return cmocka_run_group_tests_name("keys", tests, NULL, NULL);
+}
