@@ -70,14 +70,31 @@ static const struct argp argp = {
 	NULL,
 };
 
+/* The report's files, and the answer on stdout. */
+static bool print_answer(const struct args *a, const struct ft_scenario *s,
+			 const struct ft_outcome *o, struct ft_error *err)
+{
+	struct ft_answers answers = { &s, o, &s->label, 1, a->command };
+
+	if (a->report && !ft_report_html(a->report, &answers, err))
+		return false;
+	if (a->json)
+		ft_report_outcome_json(stdout, s, o);
+	else
+		ft_report_outcome(stdout, s, o);
+	if (!o->fits)
+		fprintf(stderr, "foretoken: warning: this plan does not fit in the "
+				"GPU's memory\n");
+	return true;
+}
+
 static int answer(const struct args *a, const struct ft_scenario *s,
 		  const struct ft_scenario *beside)
 {
 	struct file_out file = { 0 };
 	struct ft_outcome o;
-	struct ft_answers answers = { &s, &o, &s->label, 1, a->command };
 	struct ft_error err;
-	bool ok = true;
+	bool ok;
 
 	/* the timeline may be meant to lie in the report's folder */
 	if (a->report && !file_folder(a->report, &err))
@@ -89,17 +106,7 @@ static int answer(const struct args *a, const struct ft_scenario *s,
 		file_abandon(&file);
 		return complain(&err);
 	}
-	if (a->timeline)
-		ok = file_commit(&file, &err);
-	if (ok && a->report)
-		ok = ft_report_html(a->report, &answers, &err);
-	if (ok && a->json)
-		ft_report_outcome_json(stdout, s, &o);
-	else if (ok)
-		ft_report_outcome(stdout, s, &o);
-	if (ok && !o.fits)
-		fprintf(stderr, "foretoken: warning: this plan does not fit in the "
-				"GPU's memory\n");
+	ok = (!a->timeline || file_commit(&file, &err)) && print_answer(a, s, &o, &err);
 	ft_outcome_release(&o);
 	return ok ? finish_output() : complain(&err);
 }

@@ -6,45 +6,13 @@
 
 #include "traces/build.h"
 
-static bool same_work(const struct ft_work *a, const struct ft_work *b)
-{
-	if (a->kind != b->kind || a->dtype != b->dtype || strcmp(a->name, b->name))
-		return false;
-	switch (a->kind) {
-	case FT_GEMM:
-		return a->gemm.layout == b->gemm.layout && a->gemm.m == b->gemm.m &&
-		       a->gemm.n == b->gemm.n && a->gemm.k == b->gemm.k &&
-		       a->gemm.groups == b->gemm.groups &&
-		       a->gemm.accumulate == b->gemm.accumulate;
-	case FT_ATTENTION:
-		return a->attention.pass == b->attention.pass &&
-		       a->attention.batch == b->attention.batch &&
-		       a->attention.heads == b->attention.heads &&
-		       a->attention.kv_heads == b->attention.kv_heads &&
-		       a->attention.queries == b->attention.queries &&
-		       a->attention.keys == b->attention.keys &&
-		       a->attention.qk_head_dim == b->attention.qk_head_dim &&
-		       a->attention.window == b->attention.window;
-	case FT_MEMORY_BOUND:
-		return !strcmp(a->memory.kernel, b->memory.kernel) &&
-		       a->memory.bytes == b->memory.bytes &&
-		       a->memory.row_bytes == b->memory.row_bytes &&
-		       a->memory.warm == b->memory.warm &&
-		       a->memory.low_priority == b->memory.low_priority;
-	default:
-		return a->communication.op == b->communication.op &&
-		       a->communication.group == b->communication.group &&
-		       a->communication.bytes == b->communication.bytes &&
-		       a->communication.fanout == b->communication.fanout;
-	}
-}
-
 static uint32_t add_work(struct builder *b, const struct ft_work *work)
 {
 	struct ft_graph *g = b->g;
 
 	for (size_t i = 0; i < g->n_works; i++)
-		if (same_work(&g->work[i], work))
+		if (ft_work_same(&g->work[i], work) &&
+		    !strcmp(g->work[i].name, work->name))
 			return (uint32_t)i;
 	if (g->n_works == b->work_cap)
 		g->work = ARENA_GROW(b->mem, g->work, &b->work_cap);

@@ -197,6 +197,11 @@ struct ft_graph *ft_graph_read(const char *path, int64_t ranks, struct ft_error 
 double ft_work_flop(const struct ft_work *work);
 double ft_work_bytes(const struct ft_work *work);
 
+/* Whether two works take the same time on any machine: all that they are but their
+ * names. Equal works have equal hashes. */
+bool ft_work_same(const struct ft_work *a, const struct ft_work *b);
+uint64_t ft_work_hash(const struct ft_work *work);
+
 const char *ft_group_name(enum ft_group group);
 const char *ft_stream_name(enum ft_stream stream);
 
