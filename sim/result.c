@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/stats.h"
 #include "sim/job.h"
 
 /* ---- memory --------------------------------------------------------------------- */
@@ -98,7 +99,6 @@ static void shares(const struct job *s, const struct engine_output *out,
 static void interval(const struct job *s, const struct engine_output *out,
 		     struct ft_run *run)
 {
-	const double z = 1.2816; /* of a normal distribution's P90 */
 	double family[4] = { 0 }, all = 0, far = 0, sd2, step, sd;
 
 	step = ft_s_from_ps(run->step);
@@ -114,8 +114,8 @@ static void interval(const struct job *s, const struct engine_output *out,
 	for (int i = 0; i < 4; i++)
 		sd2 += family[i] * family[i];
 	sd = sqrt(sd2);
-	run->low_s = step * exp(-z * sd);
-	run->high_s = step * exp(z * sd);
+	run->low_s = step * exp(-NORMAL_P90 * sd);
+	run->high_s = step * exp(NORMAL_P90 * sd);
 	run->extrapolated_frac = all > 0 ? far / all : 0;
 }
 
