@@ -128,7 +128,8 @@ static json_t *items(const struct ft_run *run)
 		json_put_text(o, "name", run->share[i].name);
 		json_put(o, "time_s", run->share[i].time_s);
 		json_put(o, "count", run->share[i].count);
-		json_put_bool(o, "communication", run->share[i].communication);
+		json_put_bool(o, "communication",
+			      run->share[i].kind == FT_COMMUNICATION);
 		json_put_bool(o, "extrapolated", run->share[i].extrapolated);
 		json_array_append_new(a, o);
 	}

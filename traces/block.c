@@ -98,18 +98,30 @@ struct share share_of(const struct builder *b, int64_t layer)
 
 /* One element-wise kernel; tokens of h-wide work may be a slice of those of the
  * split features. fp32 residuals (autocast) and dropout masks cost extra. */
-static void element(struct builder *b, const struct share *s, const char *name,
-		    const char *curve, struct coefficients c)
+static double element_bytes(const struct builder *b, const struct share *s,
+			    struct coefficients c)
 {
 	double width = b->autocast ? 1.5 : 1; /* fp32 residual stream */
 	/* latent attention rotates a part of each query head, and one key */
 	int64_t turned = s->l->kv_lora_rank ? (s->heads + 1) * s->l->qk_rope_head_dim :
 					      s->q + s->k;
-	double bytes = c.h * width * (double)(s->h * s->part) +
-		       (double)s->tokens * (c.f * (double)s->f + c.r * (double)turned);
 
-	put_rows(b, name, curve, bytes, c.launches,
-		 strstr(curve, "norm") ? 2 * (double)s->h : 0);
+	return c.h * width * (double)(s->h * s->part) +
+	       (double)s->tokens * (c.f * (double)s->f + c.r * (double)turned);
+}
+
+static void element(struct builder *b, const struct share *s, const char *name,
+		    const char *curve, struct coefficients c)
+{
+	put_memory(b, name, curve, element_bytes(b, s, c), c.launches);
+}
+
+/* A norm takes whole rows. */
+static void norm(struct builder *b, const struct share *s, const char *name,
+		 struct coefficients c)
+{
+	put_rows(b, name, b->model->norm == FT_RMS_NORM ? "rmsnorm" : "layernorm",
+		 element_bytes(b, s, c), c.launches, 2 * (double)s->h);
 }
 
 /* Forward it is fused with the addition that follows and writes a mask; backward
@@ -172,12 +184,12 @@ static void row_product(struct builder *b, const struct share *s, const char *na
 
 		leave_split(b, s);
 		b->needs[FT_STREAM_TP] = false;
-		put_gemm(b, name, FT_FORWARD, s->tokens, n, k, 1);
+		put_gemm(b, name, FT_FORWARD, s->tokens, n, k);
 		if (more)
 			need(b, FT_STREAM_TP);
 		return;
 	}
-	put_gemm(b, name, FT_FORWARD, s->tokens, n, k, 1);
+	put_gemm(b, name, FT_FORWARD, s->tokens, n, k);
 	leave_split(b, s);
 }
 
@@ -186,11 +198,11 @@ static void up_products(struct builder *b, const struct share *s, enum ft_layout
 	bool gated = b->model->activation == FT_SWIGLU;
 
 	if (gated && !b->rules->fused_gate_up) {
-		put_gemm(b, "gate", layout, s->tokens, s->f, s->h, 1);
-		put_gemm(b, "up", layout, s->tokens, s->f, s->h, 1);
+		put_gemm(b, "gate", layout, s->tokens, s->f, s->h);
+		put_gemm(b, "up", layout, s->tokens, s->f, s->h);
 	} else {
 		put_gemm(b, gated ? "gate_up" : "up", layout, s->tokens,
-			 gated ? 2 * s->f : s->f, s->h, 1);
+			 gated ? 2 * s->f : s->f, s->h);
 	}
 }
 
@@ -226,18 +238,13 @@ static void row_back(struct builder *b, const struct share *s, const char *name,
 		join_split(b);
 }
 
-static const char *norm_curve(const struct builder *b)
-{
-	return b->model->norm == FT_RMS_NORM ? "rmsnorm" : "layernorm";
-}
-
 /* ---- forward -------------------------------------------------------------- */
 
 static void attention_half(struct builder *b, const struct share *s)
 {
 	const struct recipe *r = recipe_of(b);
 
-	element(b, s, "norm", norm_curve(b), r->norm);
+	norm(b, s, "norm", r->norm);
 	enter_split(b, s);
 	qkv_forward(b, s);
 	if (b->plan->overlap_tp)
@@ -252,7 +259,7 @@ static void attention_half(struct builder *b, const struct share *s)
 	cast(b, s, (double)(s->tokens * s->out));
 	row_product(b, s, "attention_out", s->h, s->out);
 	dropout(b, s, false);
-	element(b, s, "add_norm", norm_curve(b), r->add_norm);
+	norm(b, s, "add_norm", r->add_norm);
 }
 
 static void mlp_half(struct builder *b, const struct share *s)
@@ -330,7 +337,7 @@ static void attention_back(struct builder *b, const struct share *s)
 	cast(b, s, (double)(s->tokens * (s->q + s->k + s->v)));
 	column_back(b, s, qkv_products);
 	latent_back(b, s);
-	element(b, s, "norm_back", norm_curve(b), r->norm_back);
+	norm(b, s, "norm_back", r->norm_back);
 	element(b, s, "add_back", "add", r->add_back);
 }
 
@@ -343,12 +350,12 @@ static void selective_ops(struct builder *b, const struct share *s)
 		attention_again(b, s);
 		return;
 	}
-	element(b, s, "norm", norm_curve(b), r->norm);
+	norm(b, s, "norm", r->norm);
 	qkv_forward(b, s);
 	element(b, s, "rope", "default", r->rope);
-	element(b, s, "add_norm", norm_curve(b), r->add_norm);
+	norm(b, s, "add_norm", r->add_norm);
 	if (!s->l->experts) {
-		put_gemm(b, "up", FT_FORWARD, s->tokens, s->f, s->h, 1);
+		put_gemm(b, "up", FT_FORWARD, s->tokens, s->f, s->h);
 		element(b, s, "activation", "swiglu", r->gated);
 	}
 }
@@ -374,7 +381,7 @@ void layer_backward(struct builder *b, int64_t layer)
 		experts_backward(b, s.l);
 	else
 		mlp_back(b, &s);
-	element(b, &s, "norm_back", norm_curve(b), r->norm_back);
+	norm(b, &s, "norm_back", r->norm_back);
 	element(b, &s, "add_back", "add", r->add_back);
 	attention_back(b, &s);
 	bias_gradients(b, &s);

@@ -126,31 +126,34 @@ void host(struct builder *b, enum ft_host activity, double times)
 	b->seg->host[activity] += times;
 }
 
-static enum ft_dtype product_dtype(const struct builder *b, const char *name)
+void put_product(struct builder *b, const struct ft_work *product)
 {
-	/* the output head stays in 16 bit when the blocks run in 8 or 4 */
-	if (!strcmp(name, "head") && ft_dtype_bytes(b->plan->precision) < 2)
-		return FT_BF16;
-	return b->plan->precision;
+	struct ft_work w = *product;
+
+	if (w.gemm.m <= 0 || w.gemm.n <= 0 || w.gemm.k <= 0)
+		return;
+	w.gemm.accumulate = w.gemm.layout == FT_WGRAD && b->rules->gradient_fusion &&
+			    b->plan->gradient_dtype == FT_FP32;
+	put_op(b, &w, FT_STREAM_COMPUTE, 1);
+}
+
+void put_grouped(struct builder *b, const char *name, enum ft_layout layout,
+		 struct edges edges, int64_t groups)
+{
+	put_product(b, &(struct ft_work){ .kind = FT_GEMM,
+					  .name = name,
+					  .dtype = b->plan->precision,
+					  .gemm.layout = layout,
+					  .gemm.m = edges.m,
+					  .gemm.n = edges.n,
+					  .gemm.k = edges.k,
+					  .gemm.groups = groups });
 }
 
 void put_gemm(struct builder *b, const char *name, enum ft_layout layout, int64_t m,
-	      int64_t n, int64_t k, int64_t groups)
+	      int64_t n, int64_t k)
 {
-	struct ft_work w = { .kind = FT_GEMM,
-			     .name = name,
-			     .dtype = product_dtype(b, name) };
-
-	if (m <= 0 || n <= 0 || k <= 0)
-		return;
-	w.gemm.layout = layout;
-	w.gemm.m = m;
-	w.gemm.n = n;
-	w.gemm.k = k;
-	w.gemm.groups = groups;
-	w.gemm.accumulate = layout == FT_WGRAD && b->rules->gradient_fusion &&
-			    b->plan->gradient_dtype == FT_FP32;
-	put_op(b, &w, FT_STREAM_COMPUTE, 1);
+	put_grouped(b, name, layout, (struct edges){ m, n, k }, 1);
 }
 
 void put_memory(struct builder *b, const char *name, const char *curve, double bytes,
