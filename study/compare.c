@@ -53,7 +53,7 @@ static void parts_of(const struct ft_scenario *s, const struct ft_outcome *o,
 	for (size_t i = 0; i < o->run->n_shares; i++) {
 		const struct ft_share *share = &o->run->share[i];
 
-		if (share->kind == FT_COMMUNICATION || !strcmp(share->name, "adam"))
+		if (share->kind == FT_COMMUNICATION || share->optimizer)
 			continue;
 		kernels[share->kind] += share->time_s;
 		all += share->time_s;
