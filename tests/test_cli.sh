@@ -121,4 +121,6 @@ ok "an unknown column" fails 1 "unknown column" $f validate "$tmp/r.csv"
 printf 'id,model.name,cluster.gpu,cluster.gpus,training.sequence_length,training.global_batch_size,measured.step_s\n1,llama3-8b,h200,8,4096,8,1\n2,llama3-8b,h200,8,4096,7,1\n3,nope,h200,8,4096,8,1\n' >"$tmp/r.csv"
 check='d["summary"]["n"]==1 and d["summary"]["failed"]==2 and len(d["failed"])==2'
 ok "rows that cannot be simulated are counted" json validate "$tmp/r.csv"
+cp $a "$tmp/$(printf 'bad\377name').yaml"
+ok "a name that is no UTF-8 is in the JSON, with a question mark" sh -c "$f simulate $tmp/bad*name.yaml --json | grep -qF '\"name\": \"bad?name\"'"
 finish

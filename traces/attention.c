@@ -11,7 +11,8 @@ bool is_unfused(const struct builder *b)
 }
 
 /* Products and softmax over the full square of scores, one kernel each. */
-static void unfused_attention(struct builder *b, const struct share *s, bool backward)
+static void unfused_attention(struct builder *b, const struct layer_sizes *s,
+			      bool backward)
 {
 	int64_t groups = b->sequences * s->heads;
 	int64_t seq = b->plan->sequence, m = groups * (seq / b->plan->cp);
@@ -30,7 +31,8 @@ static void unfused_attention(struct builder *b, const struct share *s, bool bac
 			    (struct edges){ m, s->l->v_head_dim, seq }, groups);
 }
 
-static void fused_attention(struct builder *b, const struct share *s, enum ft_pass pass)
+static void fused_attention(struct builder *b, const struct layer_sizes *s,
+			    enum ft_pass pass)
 {
 	struct ft_work w = { .kind = FT_ATTENTION,
 			     .name = "attention",
@@ -51,7 +53,7 @@ static void fused_attention(struct builder *b, const struct share *s, enum ft_pa
 	put_op(b, &w, FT_STREAM_COMPUTE, pass == FT_PASS_FORWARD ? 1 : 5);
 }
 
-void attention_core(struct builder *b, const struct share *s, bool backward)
+void attention_core(struct builder *b, const struct layer_sizes *s, bool backward)
 {
 	double kv = 2 * (double)(s->tokens * (s->k + s->v)) * (double)(b->plan->cp - 1);
 
@@ -67,7 +69,7 @@ void attention_core(struct builder *b, const struct share *s, bool backward)
 		need(b, FT_STREAM_CP);
 }
 
-static void latent_forward(struct builder *b, const struct share *s)
+static void latent_forward(struct builder *b, const struct layer_sizes *s)
 {
 	const struct ft_layer *l = s->l;
 	int64_t up = s->heads * (l->qk_head_dim - l->qk_rope_head_dim + l->v_head_dim);
@@ -83,7 +85,7 @@ static void latent_forward(struct builder *b, const struct share *s)
 	put_gemm(b, "kv_up", FT_FORWARD, s->tokens, up, l->kv_lora_rank);
 }
 
-void qkv_forward(struct builder *b, const struct share *s)
+void qkv_forward(struct builder *b, const struct layer_sizes *s)
 {
 	if (s->l->kv_lora_rank) {
 		latent_forward(b, s);
@@ -102,7 +104,7 @@ void linear_back(struct builder *b, const char *name, int64_t m, int64_t n, int6
 	put_gemm(b, name, FT_WGRAD, m, n, k);
 }
 
-void qkv_products(struct builder *b, const struct share *s, enum ft_layout layout)
+void qkv_products(struct builder *b, const struct layer_sizes *s, enum ft_layout layout)
 {
 	const struct ft_layer *l = s->l;
 
@@ -122,7 +124,7 @@ void qkv_products(struct builder *b, const struct share *s, enum ft_layout layou
 	}
 }
 
-void latent_back(struct builder *b, const struct share *s)
+void latent_back(struct builder *b, const struct layer_sizes *s)
 {
 	const struct ft_layer *l = s->l;
 
@@ -136,7 +138,7 @@ void latent_back(struct builder *b, const struct share *s)
 }
 
 /* What selective recomputation runs again. */
-void attention_again(struct builder *b, const struct share *s)
+void attention_again(struct builder *b, const struct layer_sizes *s)
 {
 	if (is_unfused(b))
 		unfused_attention(b, s, false);

@@ -78,11 +78,13 @@ static const struct recipe *recipe_of(const struct builder *b)
 	}
 }
 
-struct share share_of(const struct builder *b, int64_t layer)
+struct layer_sizes sizes_of(const struct builder *b, int64_t layer)
 {
 	const struct ft_layer *l = &b->model->layer[layer];
 	int64_t tp = b->plan->tp;
-	struct share s = { .l = l, .tokens = b->tokens, .h = b->model->hidden_size };
+	struct layer_sizes s = { .l = l,
+				 .tokens = b->tokens,
+				 .h = b->model->hidden_size };
 
 	s.part = b->plan->sequence_parallel ? s.tokens / tp : s.tokens;
 	s.heads = l->heads / tp;
@@ -98,7 +100,7 @@ struct share share_of(const struct builder *b, int64_t layer)
 
 /* One element-wise kernel; tokens of h-wide work may be a slice of those of the
  * split features. fp32 residuals (autocast) and dropout masks cost extra. */
-static double element_bytes(const struct builder *b, const struct share *s,
+static double element_bytes(const struct builder *b, const struct layer_sizes *s,
 			    struct coefficients c)
 {
 	double width = b->autocast ? 1.5 : 1; /* fp32 residual stream */
@@ -110,14 +112,14 @@ static double element_bytes(const struct builder *b, const struct share *s,
 	       (double)s->tokens * (c.f * (double)s->f + c.r * (double)turned);
 }
 
-static void element(struct builder *b, const struct share *s, const char *name,
+static void element(struct builder *b, const struct layer_sizes *s, const char *name,
 		    const char *curve, struct coefficients c)
 {
 	put_memory(b, name, curve, element_bytes(b, s, c), c.launches);
 }
 
 /* A norm takes whole rows. */
-static void norm(struct builder *b, const struct share *s, const char *name,
+static void norm(struct builder *b, const struct layer_sizes *s, const char *name,
 		 struct coefficients c)
 {
 	put_rows(b, name, b->model->norm == FT_RMS_NORM ? "rmsnorm" : "layernorm",
@@ -126,7 +128,7 @@ static void norm(struct builder *b, const struct share *s, const char *name,
 
 /* Forward it is fused with the addition that follows and writes a mask; backward
  * it is a kernel that reads gradient and mask and writes a gradient. */
-static void dropout(struct builder *b, const struct share *s, bool backward)
+static void dropout(struct builder *b, const struct layer_sizes *s, bool backward)
 {
 	if (b->rules->dropout)
 		put_memory(b, "dropout", "default",
@@ -135,7 +137,7 @@ static void dropout(struct builder *b, const struct share *s, bool backward)
 }
 
 /* fp8 products need their 16-bit input cast, and a transposed copy of it. */
-static void cast(struct builder *b, const struct share *s, double elements)
+static void cast(struct builder *b, const struct layer_sizes *s, double elements)
 {
 	if (s->fp8)
 		put_memory(b, "cast_fp8", "cast", 4 * elements, 1);
@@ -143,13 +145,13 @@ static void cast(struct builder *b, const struct share *s, double elements)
 
 /* ---- tensor-parallel collectives ---------------------------------------- */
 
-static double activation_bytes(const struct share *s)
+static double activation_bytes(const struct layer_sizes *s)
 {
 	return 2 * (double)(s->tokens * s->h);
 }
 
 /* Before a column-split product: slices of the sequence become whole. */
-static void enter_split(struct builder *b, const struct share *s)
+static void enter_split(struct builder *b, const struct layer_sizes *s)
 {
 	if (b->plan->sequence_parallel &&
 	    put_collective(b, "tp_all_gather", FT_STREAM_TP, FT_ALL_GATHER, FT_GROUP_TP,
@@ -159,7 +161,7 @@ static void enter_split(struct builder *b, const struct share *s)
 }
 
 /* Around a row-split product: partial sums become slices, or whole sums. */
-static void leave_split(struct builder *b, const struct share *s)
+static void leave_split(struct builder *b, const struct layer_sizes *s)
 {
 	bool sp = b->plan->sequence_parallel;
 
@@ -176,8 +178,8 @@ static void join_split(struct builder *b)
 		need(b, FT_STREAM_TP);
 }
 
-static void row_product(struct builder *b, const struct share *s, const char *name,
-			int64_t n, int64_t k)
+static void row_product(struct builder *b, const struct layer_sizes *s,
+			const char *name, int64_t n, int64_t k)
 {
 	if (b->plan->overlap_tp) {
 		bool more = b->plan->tp > 1;
@@ -193,7 +195,8 @@ static void row_product(struct builder *b, const struct share *s, const char *na
 	leave_split(b, s);
 }
 
-static void up_products(struct builder *b, const struct share *s, enum ft_layout layout)
+static void up_products(struct builder *b, const struct layer_sizes *s,
+			enum ft_layout layout)
 {
 	bool gated = b->model->activation == FT_SWIGLU;
 
@@ -208,8 +211,8 @@ static void up_products(struct builder *b, const struct share *s, enum ft_layout
 
 /* Backward of a column-split product: dgrad, its sum over ranks, wgrad. Megatron
  * gathers the input again beside dgrad and reduces beside wgrad. */
-static void column_back(struct builder *b, const struct share *s,
-			void (*products)(struct builder *, const struct share *,
+static void column_back(struct builder *b, const struct layer_sizes *s,
+			void (*products)(struct builder *, const struct layer_sizes *,
 					 enum ft_layout))
 {
 	bool megatron = b->rules->tensor_parallel == FT_TP_MEGATRON;
@@ -228,7 +231,7 @@ static void column_back(struct builder *b, const struct share *s,
 }
 
 /* Backward of a row-split product: the output's gradient becomes whole first. */
-static void row_back(struct builder *b, const struct share *s, const char *name,
+static void row_back(struct builder *b, const struct layer_sizes *s, const char *name,
 		     int64_t n, int64_t k)
 {
 	enter_split(b, s);
@@ -240,7 +243,7 @@ static void row_back(struct builder *b, const struct share *s, const char *name,
 
 /* ---- forward -------------------------------------------------------------- */
 
-static void attention_half(struct builder *b, const struct share *s)
+static void attention_half(struct builder *b, const struct layer_sizes *s)
 {
 	const struct recipe *r = recipe_of(b);
 
@@ -262,7 +265,7 @@ static void attention_half(struct builder *b, const struct share *s)
 	norm(b, s, "add_norm", r->add_norm);
 }
 
-static void mlp_half(struct builder *b, const struct share *s)
+static void mlp_half(struct builder *b, const struct layer_sizes *s)
 {
 	const struct recipe *r = recipe_of(b);
 	bool gated = b->model->activation == FT_SWIGLU;
@@ -280,7 +283,7 @@ static void mlp_half(struct builder *b, const struct share *s)
 static void forward_ops(struct builder *b, int64_t layer)
 {
 	const struct recipe *r = recipe_of(b);
-	struct share s = share_of(b, layer);
+	struct layer_sizes s = sizes_of(b, layer);
 
 	attention_half(b, &s);
 	if (s.l->experts)
@@ -301,7 +304,7 @@ void layer_forward(struct builder *b, int64_t layer)
 
 /* ---- backward ------------------------------------------------------------- */
 
-static void bias_gradients(struct builder *b, const struct share *s)
+static void bias_gradients(struct builder *b, const struct layer_sizes *s)
 {
 	double features = (double)(s->q + s->k + s->v + 2 * s->h + s->f);
 
@@ -310,7 +313,7 @@ static void bias_gradients(struct builder *b, const struct share *s)
 			   2 * (double)s->tokens * features, 4);
 }
 
-static void mlp_back(struct builder *b, const struct share *s)
+static void mlp_back(struct builder *b, const struct layer_sizes *s)
 {
 	const struct recipe *r = recipe_of(b);
 	bool gated = b->model->activation == FT_SWIGLU;
@@ -322,7 +325,7 @@ static void mlp_back(struct builder *b, const struct share *s)
 	column_back(b, s, up_products);
 }
 
-static void attention_back(struct builder *b, const struct share *s)
+static void attention_back(struct builder *b, const struct layer_sizes *s)
 {
 	const struct recipe *r = recipe_of(b);
 
@@ -342,7 +345,7 @@ static void attention_back(struct builder *b, const struct share *s)
 }
 
 /* What selective recomputation runs again. */
-static void selective_ops(struct builder *b, const struct share *s)
+static void selective_ops(struct builder *b, const struct layer_sizes *s)
 {
 	const struct recipe *r = recipe_of(b);
 
@@ -363,7 +366,7 @@ static void selective_ops(struct builder *b, const struct share *s)
 void layer_backward(struct builder *b, int64_t layer)
 {
 	const struct recipe *r = recipe_of(b);
-	struct share s = share_of(b, layer);
+	struct layer_sizes s = sizes_of(b, layer);
 
 	host(b, FT_HOST_BLOCK_BACKWARD, 1);
 	if (b->plan->tp > 1)

@@ -186,7 +186,8 @@ struct ft_graph *ft_graph_build(const struct ft_model *model,
 	__attribute__((warn_unused_result));
 void ft_graph_free(struct ft_graph *graph);
 
-/* A text a person can read and edit; what is written is read back the same. */
+/* A text a person can read and edit; what is written is read back the same but for
+ * blanks in names, which become _. */
 void ft_graph_write(const struct ft_graph *graph, FILE *out);
 /* ranks: of the cluster that is to run it, which its classes and groups must fit;
  * 0: not known. */
