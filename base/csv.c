@@ -47,35 +47,54 @@ static char *quoted(struct scan *s)
 	return NULL;
 }
 
-/* Take one cell; *last when the line ended behind it. NULL on error. */
-static char *cell(struct scan *s, bool *last)
+/* What follows at s->p; the file ends like a line. */
+static char next_of(const struct scan *s)
 {
-	char *text = s->p, *stop, ended;
+	return s->p < s->end ? *s->p : '\n';
+}
 
-	if (s->p < s->end && *s->p == '"') {
+/* A cell in quotes, and the \r of a line's end behind it. NULL on error. */
+static char *quoted_cell(struct scan *s)
+{
+	char *text;
+
+	s->p++;
+	text = quoted(s);
+	if (!text)
+		return NULL;
+	if (next_of(s) == '\r')
 		s->p++;
-		text = quoted(s);
-		if (!text)
-			return NULL;
-		stop = NULL;
-	} else {
-		while (s->p < s->end && *s->p != ',' && *s->p != '\n')
-			s->p++;
-		stop = s->p;
-		if (stop > text && stop[-1] == '\r' &&
-		    (s->p == s->end || *s->p == '\n'))
-			stop--;
-	}
-	if (!stop && s->p < s->end && *s->p == '\r')
-		s->p++;
-	ended = s->p < s->end ? *s->p : '\n';
-	if (ended != ',' && ended != '\n') {
+	if (next_of(s) != ',' && next_of(s) != '\n') {
 		struct ft_mark at = here(s, s->p);
 
 		ft_fail(s->err, &at, "text behind a closing quote");
 		return NULL;
 	}
-	*last = ended == '\n';
+	return text;
+}
+
+/* Where a cell without quotes ends, before the \r of a line's end. */
+static char *plain_end(struct scan *s)
+{
+	char *text = s->p;
+
+	while (next_of(s) != ',' && next_of(s) != '\n')
+		s->p++;
+	return s->p > text && s->p[-1] == '\r' && next_of(s) == '\n' ? s->p - 1 : s->p;
+}
+
+/* Take one cell; *last when the line ended behind it. NULL on error. */
+static char *cell(struct scan *s, bool *last)
+{
+	char *text = s->p, *stop = NULL;
+
+	if (next_of(s) == '"')
+		text = quoted_cell(s);
+	else
+		stop = plain_end(s);
+	if (!text)
+		return NULL;
+	*last = next_of(s) == '\n';
 	if (stop)
 		*stop = '\0';
 	if (s->p < s->end)

@@ -213,23 +213,36 @@ static bool give_name(struct file_out *f)
 	return true;
 }
 
+/* All that was written is with the kernel; of a file that gets its name later, on
+ * the disk and under its name beside. False, with errno set. */
+static bool is_written(struct file_out *f)
+{
+	if (ferror(f->out)) {
+		errno = EIO;
+		return false;
+	}
+	if (fflush(f->out))
+		return false;
+	if (f->direct)
+		return true;
+	return (!fsync(fileno(f->out)) || errno == EINVAL) && give_name(f);
+}
+
+/* False, with errno set. */
+static bool take_place(const struct file_out *f)
+{
+	return f->direct || (!rename(f->beside, f->path) && keep_folder(f->path));
+}
+
 bool file_commit(struct file_out *f, struct ft_error *err)
 {
 	struct ft_mark at = { f->path, 0, 0 };
-	int why = ferror(f->out) ? EIO : 0;
+	int why = is_written(f) ? 0 : errno;
 
-	if (!why && fflush(f->out))
-		why = errno;
-	if (!why && !f->direct && fsync(fileno(f->out)) && errno != EINVAL)
-		why = errno;
-	if (!why && !f->direct && !give_name(f))
-		why = errno;
 	if (fclose(f->out) && !why)
 		why = errno;
 	f->out = NULL;
-	if (!why && !f->direct && rename(f->beside, f->path))
-		why = errno;
-	if (!why && (f->direct || keep_folder(f->path)))
+	if (!why && take_place(f))
 		return true;
 	ft_fail(err, &at, "cannot be written: %s", strerror(why ? why : errno));
 	if (!f->nameless && !f->direct)

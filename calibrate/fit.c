@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/plain.h"
+#include "base/stats.h"
 #include "base/text.h"
 #include "calibrate/store.h"
 #include "foretoken/hw.h"
@@ -276,11 +277,24 @@ static size_t usable(const struct ft_measurement *row, size_t n, bool in_step,
 	return kept;
 }
 
-static int by_size(const void *a, const void *b)
+static bool is_forward_product(const struct ft_measurement *m, const char *dtype)
 {
-	double x = fabs(*(const double *)a), y = fabs(*(const double *)b);
+	return measurement_is(m, "gemm") && !strcmp(m->dtype, dtype) &&
+	       !strcmp(m->layout, "forward");
+}
 
-	return (x > y) - (x < y);
+/* What others published of this product; NULL: nothing. */
+static const struct ft_measurement *published_of(const struct fit_input *in,
+						 const struct ft_measurement *m)
+{
+	for (size_t i = 0; i < in->n; i++) {
+		const struct ft_measurement *p = &in->row[i];
+
+		if (fit_published(p) && is_forward_product(p, m->dtype) &&
+		    p->m == m->m && p->n == m->n && p->k == m->k)
+			return p;
+	}
+	return NULL;
 }
 
 /* How far published products of a format are off from ours: those of the base by
@@ -290,23 +304,15 @@ static size_t disagreements(const struct fit_input *in, const char *dtype, doubl
 	size_t n = 0;
 
 	for (size_t i = 0; i < in->n; i++) {
-		const struct ft_measurement *m = &in->row[i];
+		const struct ft_measurement *m = &in->row[i], *p;
 
-		if (!measurement_is(m, "gemm") || m->sustained || fit_published(m) ||
-		    strcmp(m->dtype, dtype) || strcmp(m->layout, "forward"))
+		if (!is_forward_product(m, dtype) || m->sustained || fit_published(m))
 			continue;
-		if (in->own_base && !in->n_codes)
-			off[n++] = measurement_predict_us(in->base, m) / m->time_us - 1;
-		for (size_t j = 0; in->n_codes && j < in->n; j++) {
-			const struct ft_measurement *p = &in->row[j];
-
-			if (!fit_published(p) || !measurement_is(p, "gemm") ||
-			    p->m != m->m || p->n != m->n || p->k != m->k ||
-			    strcmp(p->dtype, dtype) || strcmp(p->layout, "forward"))
-				continue;
+		p = in->n_codes ? published_of(in, m) : NULL;
+		if (p)
 			off[n++] = p->time_us / m->time_us - 1;
-			break;
-		}
+		else if (in->own_base && !in->n_codes)
+			off[n++] = measurement_predict_us(in->base, m) / m->time_us - 1;
 	}
 	return n;
 }
@@ -324,15 +330,17 @@ static void judge_published(struct fit_input *in, struct ft_fit *fit, struct are
 		in->keep[d] = true;
 		if (n < 20)
 			continue;
-		qsort(off, n, sizeof(*off), by_size);
-		if (fabs(off[n / 2]) <= disagree)
+		for (size_t i = 0; i < n; i++)
+			off[i] = fabs(off[i]);
+		stats_sort(off, n);
+		if (stats_median(off, n) <= disagree)
 			continue;
 		in->keep[d] = false;
 		snprintf(fit->note, sizeof(fit->note),
 			 "published %s products "
 			 "are left out: measurements differ from them by %.0f %%"
 			 " (median of %zu)",
-			 name, 100 * fabs(off[n / 2]), n);
+			 name, 100 * stats_median(off, n), n);
 	}
 }
 

@@ -58,7 +58,7 @@ int fit_fold_attention(double heads, double kv, double dim, double s);
  * deserve, as one standard deviation: 80 % of them lie within P10 to P90, and it is
  * wider for few shapes. 0: too few to say (less than 3 shapes). */
 double fit_spread(double root_mean_square, double p80, size_t n, size_t shapes);
-/* Both lists are put into another order. */
+/* Both lists are overwritten. */
 void fit_summarize(struct ft_fit_error *g, double *v, uint64_t *shape, size_t n);
 
 /* calibrate/fit_layout.c: what layouts cost. The last one needs a profile made with

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/stats.h"
 #include "calibrate/fit.h"
 
 enum { FEW_ERRORS = 20, FEWEST_SHAPES = 3 };
@@ -28,24 +29,11 @@ double fit_spread(double root_mean_square, double p80, size_t n, size_t shapes)
 	return one * gsl_cdf_tdist_Pinv(0.9, count - 1) / z * sqrt(1 + 1 / count);
 }
 
-static int by_size(const void *a, const void *b)
-{
-	double x = fabs(*(const double *)a), y = fabs(*(const double *)b);
-
-	return (x > y) - (x < y);
-}
-
 static int by_value(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
 	return (x > y) - (x < y);
-}
-
-/* Of values by rising size; 0 when there are none. */
-static double quantile(const double *v, size_t n, double frac)
-{
-	return n ? fabs(v[(size_t)ceil(frac * (double)(n - 1))]) : 0;
 }
 
 static size_t distinct(uint64_t *shape, size_t n)
@@ -68,9 +56,13 @@ void fit_summarize(struct ft_fit_error *g, double *v, uint64_t *shape, size_t n)
 		g->mape += fabs(v[i]) / (double)n;
 		square += v[i] * v[i] / (double)n;
 	}
-	qsort(v, n, sizeof(*v), by_size);
-	g->median = n ? fabs(v[n / 2]) : 0;
-	g->p90 = quantile(v, n, 0.9);
+	for (size_t i = 0; i < n; i++)
+		v[i] = fabs(v[i]);
+	stats_sort(v, n);
+	g->median = stats_median(v, n);
+	g->p90 = stats_quantile(v, n, 0.9);
 	g->shapes = distinct(shape, n);
-	g->spread = fit_spread(sqrt(square), quantile(v, n, 0.8), n, g->shapes);
+	/* the least error does not count: the bar is rather too wide */
+	g->spread = fit_spread(sqrt(square), n ? stats_quantile(v + 1, n - 1, 0.8) : 0,
+			       n, g->shapes);
 }

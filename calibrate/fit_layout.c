@@ -11,27 +11,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/stats.h"
 #include "calibrate/fit.h"
 #include "calibrate/store.h"
 #include "foretoken/hw.h"
 
 enum { FEWEST = 10 };
 
-static int by_size(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* low, median, high of n ratios, n at least 1. */
 static void quantiles(double *v, size_t n, struct fit_ratio *out)
 {
-	qsort(v, n, sizeof(*v), by_size);
+	stats_sort(v, n);
 	out->n = n;
-	out->value = v[n / 2];
-	out->low = v[(size_t)(0.1 * (double)(n - 1))];
-	out->high = v[(size_t)ceil(0.9 * (double)(n - 1))];
+	out->value = stats_median(v, n);
+	out->low = stats_quantile(v, n, 0.1);
+	out->high = stats_quantile(v, n, 0.9);
 }
 
 static bool plain(const struct ft_measurement *m, const char *layout)

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/stats.h"
 #include "calibrate/fit.h"
 #include "calibrate/store.h"
 
@@ -222,13 +223,6 @@ static struct cells cells_of(const struct fit_input *in, int fold, const char *k
 	return c;
 }
 
-static int rising(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* The row lengths that a kernel was measured at, in bytes, rising. */
 static size_t lengths_of(const struct fit_input *in, const char *kernel, double *length)
 {
@@ -239,7 +233,7 @@ static size_t lengths_of(const struct fit_input *in, const char *kernel, double 
 		    !strcmp(in->row[i].kernel, kernel) && fit_from_torch(&in->row[i]) &&
 		    fit_row_bytes(&in->row[i]) > 0)
 			length[n++] = fit_row_bytes(&in->row[i]);
-	qsort(length, n, sizeof(*length), rising);
+	stats_sort(length, n);
 	for (size_t i = 0; i < n; i++)
 		if (!kept || length[i] > length[kept - 1])
 			length[kept++] = length[i];

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/node.h"
+#include "base/stats.h"
 #include "calibrate/fit.h"
 #include "calibrate/store.h"
 #include "foretoken/hw.h"
@@ -113,21 +114,6 @@ static double spread_of(const struct ft_fit *fit, const char *family, double fal
 	return fallback;
 }
 
-static int by_size(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static double median(double *v, size_t n)
-{
-	if (!n)
-		return 0;
-	qsort(v, n, sizeof(*v), by_size);
-	return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
-}
-
 /* Long runs against bursts of the same shape, by format; the p10 of a burst, as
  * its last repetitions may already be slowed. */
 static double sustained_rate(const struct fit_input *in, const char *dtype)
@@ -151,7 +137,8 @@ static double sustained_rate(const struct fit_input *in, const char *dtype)
 					     a->time_us;
 		}
 	}
-	return fmin(1, median(ratio, n));
+	stats_sort(ratio, n);
+	return fmin(1, stats_median(ratio, n));
 }
 
 /* Published rows leave room for those of a kin; measured ones stand alone. */
@@ -207,8 +194,10 @@ static void write_gemm(const struct fit_input *in, const struct ft_fit *fit, FIL
 /* By size, over the cells: value, least and largest. */
 static void put_factor(FILE *out, const char *name, double *v, size_t n)
 {
-	double value = fmax(1, median(v, n));
+	double value;
 
+	stats_sort(v, n);
+	value = fmax(1, stats_median(v, n));
 	fprintf(out, "  %s: {value: %.3f, low: %.3f, high: %.3f}\n", name, value,
 		fmin(value, v[0]), fmax(value, v[n - 1]));
 }

@@ -189,51 +189,66 @@ static bool add_pass(struct ft_store *s, struct ft_measurement m, double ms,
 	return ft_store_add(s, &m, err);
 }
 
+static bool find_columns(const struct csv *t, const char *path, int at[COLUMNS],
+			 struct ft_error *err)
+{
+	struct ft_mark top = { path, 1, 1 };
+
+	for (int i = 0; i < COLUMNS; i++) {
+		at[i] = any_of(t, known[i]);
+		if (at[i] < 0 && i != KV && i != CAUSAL && i != BACKWARD && i != DTYPE)
+			return ft_fail(err, &top, "lacks the column '%s'", known[i][0]);
+	}
+	return true;
+}
+
+static bool is_true(const char *word)
+{
+	return word[0] && strchr("tT1c", word[0]);
+}
+
+static bool add_attention(struct ft_store *s, const struct csv *t, size_t i,
+			  const int at[COLUMNS], const struct ft_probe_run *run,
+			  size_t *n, struct ft_error *err)
+{
+	int backend = csv_column(t, "backend");
+	const char *dtype = format_of(t, i, at[DTYPE]);
+	struct ft_measurement m = {
+		.kind = "attention",
+		.kernel = "",
+		.layout = "",
+		.dtype = dtype,
+		.impl = backend >= 0 ? csv_text(t, i, backend) : run->backend,
+		.batch = value(t, i, at[BATCH]),
+		.heads = value(t, i, at[HEADS]),
+		.kv_heads = value(t, i, at[at[KV] < 0 ? HEADS : KV]),
+		.sequence = value(t, i, at[SEQUENCE]),
+		.head_dim = value(t, i, at[DIM]),
+		.causal = is_true(csv_text(t, i, at[CAUSAL])),
+	};
+
+	if (!dtype) {
+		struct ft_mark top = { t->file, 1, 1 };
+
+		return ft_fail(err, &top,
+			       "row %zu: '%s' is none of bf16, "
+			       "fp16, fp8",
+			       i + 1, csv_text(t, i, at[DTYPE]));
+	}
+	return add_pass(s, m, value(t, i, at[FORWARD]), "forward", n, err) &&
+	       add_pass(s, m, value(t, i, at[BACKWARD]), "backward", n, err);
+}
+
 bool import_attention(struct ft_store *s, const char *path,
 		      const struct ft_probe_run *run, size_t *n, struct ft_error *err)
 {
 	struct arena mem = { 0 };
 	struct csv *t = csv_read_file(&mem, path, err);
-	struct ft_mark top = { path, 1, 1 };
 	int at[COLUMNS];
-	bool ok = t != NULL;
+	bool ok = t && find_columns(t, path, at, err) && ft_store_begin(s, run, err);
 
-	for (int i = 0; ok && i < COLUMNS; i++) {
-		at[i] = any_of(t, known[i]);
-		if (at[i] < 0 && i != KV && i != CAUSAL && i != BACKWARD && i != DTYPE)
-			ok = ft_fail(err, &top, "lacks the column '%s'", known[i][0]);
-	}
-	ok = ok && ft_store_begin(s, run, err);
-	for (size_t i = 0; ok && i < t->n_rows; i++) {
-		const char *causal = csv_text(t, i, at[CAUSAL]);
-		const char *dtype = format_of(t, i, at[DTYPE]);
-		struct ft_measurement m = {
-			.kind = "attention",
-			.kernel = "",
-			.layout = "",
-			.dtype = dtype,
-			.impl = csv_column(t, "backend") >= 0 ?
-					csv_text(t, i, csv_column(t, "backend")) :
-					run->backend,
-			.batch = value(t, i, at[BATCH]),
-			.heads = value(t, i, at[HEADS]),
-			.kv_heads = value(t, i, at[at[KV] < 0 ? HEADS : KV]),
-			.sequence = value(t, i, at[SEQUENCE]),
-			.head_dim = value(t, i, at[DIM]),
-			.causal = causal[0] == 't' || causal[0] == 'T' ||
-				  causal[0] == '1' || causal[0] == 'c',
-		};
-
-		if (!dtype) {
-			ok = ft_fail(err, &top,
-				     "row %zu: '%s' is none of bf16, "
-				     "fp16, fp8",
-				     i + 1, csv_text(t, i, at[DTYPE]));
-			break;
-		}
-		ok = add_pass(s, m, value(t, i, at[FORWARD]), "forward", n, err) &&
-		     add_pass(s, m, value(t, i, at[BACKWARD]), "backward", n, err);
-	}
+	for (size_t i = 0; ok && i < t->n_rows; i++)
+		ok = add_attention(s, t, i, at, run, n, err);
 	arena_release(&mem);
 	return ok;
 }

@@ -16,6 +16,7 @@
 
 #include "base/file.h"
 #include "base/limits.h"
+#include "base/stats.h"
 #include "calibrate/import.h"
 #include "calibrate/kineto.h"
 #include "calibrate/store.h"
@@ -205,22 +206,26 @@ static void make_cells(struct trace *t)
 }
 
 /* Calls of one cell, by rising time, into the store. */
-static bool store_cells(const struct trace *t, struct ft_store *s, size_t *stored,
+static bool store_cells(struct trace *t, struct ft_store *s, size_t *stored,
 			struct ft_error *err)
 {
 	for (size_t i = 0, j; i < t->n; i = j) {
 		struct ft_measurement m = t->call[i].m;
+		double *time_us;
 		size_t n;
 
 		for (j = i; j < t->n && !strcmp(t->call[i].cell, t->call[j].cell);)
 			j++;
 		n = j - i;
+		time_us = ARENA_ARRAY(&t->mem, n, double);
+		for (size_t k = 0; k < n; k++)
+			time_us[k] = t->call[i + k].time_us;
 		m.cell = t->call[i].cell;
 		m.status = "ok";
 		m.reps = (double)n;
-		m.time_us = t->call[i + n / 2].time_us;
-		m.p10_us = t->call[i + (n - 1) / 10].time_us;
-		m.p90_us = t->call[i + (n - 1) * 9 / 10].time_us;
+		m.time_us = stats_median(time_us, n);
+		m.p10_us = stats_quantile(time_us, n, 0.1);
+		m.p90_us = stats_quantile(time_us, n, 0.9);
 		m.relative_error = m.clock_mhz = m.power_w = m.temperature_c = -1;
 		if (!ft_store_add(s, &m, err))
 			return false;

@@ -3,14 +3,11 @@
 #include "foretoken/reports.h"
 
 struct args {
-	const char *scenario;
-	struct words set;
-	bool json, csv;
+	struct shared shared;
+	bool csv;
 };
 
 static const struct argp_option options[] = {
-	{ "set", 's', "KEY=VALUE", 0, "Override a key, e.g. cluster.gpus=2048", 0 },
-	{ "json", 'j', NULL, 0, "Print JSON", 0 },
 	{ "csv", 'c', NULL, 0, "Print CSV", 0 },
 	{ 0 },
 };
@@ -19,29 +16,20 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct args *a = state->input;
 
+	(void)arg;
 	switch (key) {
-	case 's':
-		words_add(&a->set, arg, state);
-		return 0;
-	case 'j':
-		a->json = true;
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &a->shared;
 		return 0;
 	case 'c':
 		a->csv = true;
-		return 0;
-	case ARGP_KEY_ARG:
-		if (a->scenario)
-			argp_usage(state);
-		a->scenario = arg;
-		return 0;
-	case ARGP_KEY_END:
-		if (!a->scenario)
-			argp_usage(state);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
 }
+
+static const struct argp_child children[] = { { &shared_argp, 0, NULL, 0 }, { 0 } };
 
 static const struct argp argp = {
 	options,
@@ -51,7 +39,7 @@ static const struct argp argp = {
 	"`cost.prices` are read."
 	"\vExample: foretoken bom examples/01-first-answer/h100.yaml "
 	"--set cluster.gpus=1016 --set cluster.ufm_ports=4",
-	NULL,
+	children,
 	NULL,
 	NULL,
 };
@@ -61,15 +49,16 @@ int cmd_bom(int argc, char **argv)
 	struct ft_shelf *shelf;
 	struct ft_scenario *s;
 	struct ft_bom *bom = NULL;
-	struct args a = { 0 };
+	struct args a = { .shared = { .what = "SCENARIO", .least = 1, .most = 1 } };
 	struct ft_error err;
 
 	parse_arguments(&argp, argc, argv, &a);
 	shelf = ft_shelf_new();
-	s = ft_scenario_load(shelf, a.scenario, a.set.word, a.set.n, false, &err);
+	s = ft_scenario_load(shelf, a.shared.word.word[0], a.shared.set.word,
+			     a.shared.set.n, false, &err);
 	if (s && ft_scenario_prices(s, &err))
 		bom = ft_bom_build(s->cluster, s->prices, &err);
-	if (bom && a.json)
+	if (bom && a.shared.json)
 		ft_report_bom_json(stdout, s->cluster, bom);
 	else if (bom && a.csv)
 		ft_report_bom_csv(stdout, bom);

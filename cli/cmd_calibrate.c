@@ -112,7 +112,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_END:
 		if (!a->word.n)
-			argp_usage(state);
+			argp_error(state, "an action is missing: probe, import, runs, "
+					  "show, diff, export, fit or plot");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;

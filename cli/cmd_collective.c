@@ -11,10 +11,9 @@
 enum { MOST_LINES = 4096, MOST_VALUES = 64 };
 
 struct args {
-	const char *scenario, *op, *bytes, *gpus, *plot, *stride;
+	struct shared shared;
+	const char *op, *bytes, *gpus, *plot, *stride;
 	const char *algorithm, *protocol;
-	struct words set;
-	bool json;
 };
 
 static const struct argp_option options[] = {
@@ -36,8 +35,6 @@ static const struct argp_option options[] = {
 	{ "protocol", 'r', "NAME", 0, "LL, LL128 or Simple; default likewise", 0 },
 	{ "plot", 'p', "DIR", 0,
 	  "Write DIR/busbw.svg, bandwidth by size, and busbw-by-gpus.svg", 0 },
-	{ "set", 's', "KEY=VALUE", 0, "Override a key", 0 },
-	{ "json", 'j', NULL, 0, "Print JSON", 0 },
 	{ 0 },
 };
 
@@ -46,6 +43,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	struct args *a = state->input;
 
 	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &a->shared;
+		return 0;
 	case 'o':
 		a->op = arg;
 		return 0;
@@ -66,21 +66,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'r':
 		a->protocol = arg;
-		return 0;
-	case 's':
-		words_add(&a->set, arg, state);
-		return 0;
-	case 'j':
-		a->json = true;
-		return 0;
-	case ARGP_KEY_ARG:
-		if (a->scenario)
-			argp_usage(state);
-		a->scenario = arg;
-		return 0;
-	case ARGP_KEY_END:
-		if (!a->scenario)
-			argp_usage(state);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -108,6 +93,8 @@ static char *help_filter(int key, const char *text, void *input)
 	return out;
 }
 
+static const struct argp_child children[] = { { &shared_argp, 0, NULL, 0 }, { 0 } };
+
 static const struct argp argp = {
 	options,
 	parse,
@@ -116,7 +103,7 @@ static const struct argp argp = {
 	"`cluster`, `stack` and `ccl` are read. Regret is how much longer the choice takes "
 	"than the fastest algorithm."
 	"\v",
-	NULL,
+	children,
 	help_filter,
 	NULL,
 };
@@ -234,13 +221,14 @@ int cmd_collective(int argc, char **argv)
 	struct sweep w = { 0 };
 	struct ft_shelf *shelf;
 	struct ft_scenario *s;
-	struct args a = { 0 };
+	struct args a = { .shared = { .what = "SCENARIO", .least = 1, .most = 1 } };
 	struct ft_error err;
 	bool ok;
 
 	parse_arguments(&argp, argc, argv, &a);
 	shelf = ft_shelf_new();
-	s = ft_scenario_load(shelf, a.scenario, a.set.word, a.set.n, false, &err);
+	s = ft_scenario_load(shelf, a.shared.word.word[0], a.shared.set.word,
+			     a.shared.set.n, false, &err);
 	w.line = calloc(MOST_LINES, sizeof(*w.line));
 	if (!w.line)
 		out_of_memory();
@@ -249,7 +237,7 @@ int cmd_collective(int argc, char **argv)
 	ok = w.ccl && lines(&a, &w, &err);
 	if (ok && a.plot)
 		ok = ft_report_collectives_plot(a.plot, w.line, w.n, &err);
-	if (ok && a.json)
+	if (ok && a.shared.json)
 		ft_report_collectives_json(stdout, w.line, w.n);
 	else if (ok)
 		ft_report_collectives(stdout, w.line, w.n);

@@ -7,14 +7,11 @@
 enum { MOST = 16 };
 
 struct args {
-	struct words scenario, set;
+	struct shared shared;
 	const char *report;
-	bool json;
 };
 
 static const struct argp_option options[] = {
-	{ "set", 's', "KEY=VALUE", 0, "Override a key in every scenario", 0 },
-	{ "json", 'j', NULL, 0, "Print JSON", 0 },
 	{ "report", 'r', "DIR", 0, "Write an HTML report with plots", 0 },
 	{ 0 },
 };
@@ -24,28 +21,18 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	struct args *a = state->input;
 
 	switch (key) {
-	case 's':
-		words_add(&a->set, arg, state);
-		return 0;
-	case 'j':
-		a->json = true;
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &a->shared;
 		return 0;
 	case 'r':
 		a->report = arg;
-		return 0;
-	case ARGP_KEY_ARG:
-		if (a->scenario.n == MOST)
-			argp_error(state, "at most %d scenarios", (int)MOST);
-		words_add(&a->scenario, arg, state);
-		return 0;
-	case ARGP_KEY_END:
-		if (a->scenario.n < 2)
-			argp_usage(state);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
 }
+
+static const struct argp_child children[] = { { &shared_argp, 0, NULL, 0 }, { 0 } };
 
 static const struct argp argp = {
 	options,
@@ -54,7 +41,7 @@ static const struct argp argp = {
 	"Scenarios side by side, and where their time per token differs."
 	"\vExample: foretoken compare examples/01-first-answer/h100.yaml "
 	"examples/01-first-answer/mi300x.yaml",
-	NULL,
+	children,
 	NULL,
 	NULL,
 };
@@ -63,9 +50,10 @@ static bool all_of(const struct args *a, struct ft_shelf *shelf,
 		   const struct ft_scenario **s, struct ft_outcome *o, size_t *n,
 		   struct ft_error *err)
 {
-	for (*n = 0; *n < a->scenario.n; (*n)++) {
-		s[*n] = ft_scenario_load(shelf, a->scenario.word[*n], a->set.word,
-					 a->set.n, true, err);
+	for (*n = 0; *n < a->shared.word.n; (*n)++) {
+		s[*n] = ft_scenario_load(shelf, a->shared.word.word[*n],
+					 a->shared.set.word, a->shared.set.n, true,
+					 err);
 		if (!s[*n])
 			return false;
 		if (!ft_study_simulate(s[*n], NULL, NULL, &o[*n], err)) {
@@ -81,7 +69,7 @@ static bool print(const struct args *a, const struct ft_answers *answers,
 {
 	if (a->report && !ft_report_html(a->report, answers, err))
 		return false;
-	if (a->json)
+	if (a->shared.json)
 		ft_report_compare_json(stdout, answers);
 	else
 		ft_report_compare(stdout, answers);
@@ -92,7 +80,7 @@ int cmd_compare(int argc, char **argv)
 {
 	const struct ft_scenario *s[MOST];
 	struct ft_outcome o[MOST];
-	struct args a = { 0 };
+	struct args a = { .shared = { .what = "SCENARIO", .least = 2, .most = MOST } };
 	struct ft_shelf *shelf;
 	const char **labels;
 	struct ft_error err;

@@ -24,8 +24,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		a->csv = arg;
 		return 0;
 	case ARGP_KEY_END:
-		if (!a->gpu || !a->csv)
-			argp_usage(state);
+		if (!a->gpu)
+			argp_error(state, "--gpu NAME is missing");
+		if (!a->csv)
+			argp_error(state, "--csv FILE is missing");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;

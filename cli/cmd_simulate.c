@@ -6,18 +6,14 @@
 #include "foretoken/reports.h"
 
 struct args {
-	const char *scenario, *beside, *timeline, *report;
+	struct shared shared;
+	const char *beside, *timeline, *report;
 	char *command;
-	struct words set;
-	bool json;
 };
 
 static const struct argp_option options[] = {
-	{ "set", 's', "KEY=VALUE", 0, "Override a key, e.g. training.parallel.tp=4",
-	  0 },
 	{ "beside", 'b', "SCENARIO", 0,
 	  "Another job on the same fabric meanwhile, on the nodes behind", 0 },
-	{ "json", 'j', NULL, 0, "Print JSON", 0 },
 	{ "timeline", 't', "FILE", 0,
 	  "Write the step as Chrome trace JSON (open it in ui.perfetto.dev)", 0 },
 	{ "report", 'r', "DIR", 0, "Write an HTML report with plots", 0 },
@@ -29,14 +25,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	struct args *a = state->input;
 
 	switch (key) {
-	case 's':
-		words_add(&a->set, arg, state);
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &a->shared;
 		return 0;
 	case 'b':
 		a->beside = arg;
-		return 0;
-	case 'j':
-		a->json = true;
 		return 0;
 	case 't':
 		a->timeline = arg;
@@ -44,19 +37,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case 'r':
 		a->report = arg;
 		return 0;
-	case ARGP_KEY_ARG:
-		if (a->scenario)
-			argp_usage(state);
-		a->scenario = arg;
-		return 0;
-	case ARGP_KEY_END:
-		if (!a->scenario)
-			argp_usage(state);
-		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
 }
+
+static const struct argp_child children[] = { { &shared_argp, 0, NULL, 0 }, { 0 } };
 
 static const struct argp argp = {
 	options,
@@ -65,19 +51,36 @@ static const struct argp argp = {
 	"Simulate one training step and price it."
 	"\vExample: foretoken simulate examples/01-first-answer/h100.yaml "
 	"--set cluster.gpus=2048",
-	NULL,
+	children,
 	NULL,
 	NULL,
 };
+
+/* The report's files, and the answer on stdout. */
+static bool print_answer(const struct args *a, const struct ft_scenario *s,
+			 const struct ft_outcome *o, struct ft_error *err)
+{
+	struct ft_answers answers = { &s, o, &s->label, 1, a->command };
+
+	if (a->report && !ft_report_html(a->report, &answers, err))
+		return false;
+	if (a->shared.json)
+		ft_report_outcome_json(stdout, s, o);
+	else
+		ft_report_outcome(stdout, s, o);
+	if (!o->fits)
+		fprintf(stderr, "foretoken: warning: this plan does not fit in the "
+				"GPU's memory\n");
+	return true;
+}
 
 static int answer(const struct args *a, const struct ft_scenario *s,
 		  const struct ft_scenario *beside)
 {
 	struct file_out file = { 0 };
 	struct ft_outcome o;
-	struct ft_answers answers = { &s, &o, &s->label, 1, a->command };
 	struct ft_error err;
-	bool ok = true;
+	bool ok;
 
 	/* the timeline may be meant to lie in the report's folder */
 	if (a->report && !file_folder(a->report, &err))
@@ -89,24 +92,14 @@ static int answer(const struct args *a, const struct ft_scenario *s,
 		file_abandon(&file);
 		return complain(&err);
 	}
-	if (a->timeline)
-		ok = file_commit(&file, &err);
-	if (ok && a->report)
-		ok = ft_report_html(a->report, &answers, &err);
-	if (ok && a->json)
-		ft_report_outcome_json(stdout, s, &o);
-	else if (ok)
-		ft_report_outcome(stdout, s, &o);
-	if (ok && !o.fits)
-		fprintf(stderr, "foretoken: warning: this plan does not fit in the "
-				"GPU's memory\n");
+	ok = (!a->timeline || file_commit(&file, &err)) && print_answer(a, s, &o, &err);
 	ft_outcome_release(&o);
 	return ok ? finish_output() : complain(&err);
 }
 
 int cmd_simulate(int argc, char **argv)
 {
-	struct args a = { 0 };
+	struct args a = { .shared = { .what = "SCENARIO", .least = 1, .most = 1 } };
 	struct ft_shelf *shelf;
 	struct ft_scenario *s, *beside = NULL;
 	struct ft_error err;
@@ -115,7 +108,8 @@ int cmd_simulate(int argc, char **argv)
 	a.command = command_line(argc, argv);
 	parse_arguments(&argp, argc, argv, &a);
 	shelf = ft_shelf_new();
-	s = ft_scenario_load(shelf, a.scenario, a.set.word, a.set.n, true, &err);
+	s = ft_scenario_load(shelf, a.shared.word.word[0], a.shared.set.word,
+			     a.shared.set.n, true, &err);
 	if (s && a.beside)
 		beside = ft_scenario_load(shelf, a.beside, NULL, 0, true, &err);
 	status = s && (beside || !a.beside) ? answer(&a, s, beside) : complain(&err);

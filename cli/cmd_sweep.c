@@ -7,14 +7,14 @@
 
 struct args {
 	struct ft_sweep sweep;
-	struct words set, vary;
+	struct words vary;
+	struct shared shared;
 };
 
 static const struct argp_option options[] = {
 	{ "vary", 'v', "KEY=A,B,C", 0, "Values of a key; several --vary make a grid",
 	  0 },
 	{ "db", 'd', "FILE", 0, "SQLite file, created if it does not exist", 0 },
-	{ "set", 's', "KEY=VALUE", 0, "Override a key in every run", 0 },
 	{ "threads", 't', "N", 0, "Number of threads (default: one per core)", 0 },
 	{ 0 },
 };
@@ -25,11 +25,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	char *end;
 
 	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &a->shared;
+		return 0;
 	case 'v':
 		words_add(&a->vary, arg, state);
-		return 0;
-	case 's':
-		words_add(&a->set, arg, state);
 		return 0;
 	case 'd':
 		a->sweep.db = arg;
@@ -39,14 +39,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		if (*end || a->sweep.threads < 1 || a->sweep.threads > 256)
 			argp_error(state, "--threads takes 1 to 256");
 		return 0;
-	case ARGP_KEY_ARG:
-		if (a->sweep.scenario)
-			argp_usage(state);
-		a->sweep.scenario = arg;
-		return 0;
 	case ARGP_KEY_END:
-		if (!a->sweep.scenario)
-			argp_error(state, "a SCENARIO is missing");
 		if (!a->sweep.db)
 			argp_error(state, "--db FILE is missing");
 		if (!a->vary.n)
@@ -57,6 +50,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
+static const struct argp_child children[] = { { &shared_set_argp, 0, NULL, 0 }, { 0 } };
+
 static const struct argp argp = {
 	options,
 	parse,
@@ -66,7 +61,7 @@ static const struct argp argp = {
 	"was stored is not repeated."
 	"\vExample: foretoken sweep examples/01-first-answer/h100.yaml --vary "
 	"cluster.gpus=512,1024,2048 --vary training.parallel.tp=4,8 --db out.db",
-	NULL,
+	children,
 	NULL,
 	NULL,
 };
@@ -99,13 +94,14 @@ int cmd_sweep(int argc, char **argv)
 {
 	struct ft_sweep_result r;
 	struct progress bar = progress_begin("run");
-	struct args a = { 0 };
+	struct args a = { .shared = { .what = "SCENARIO", .least = 1, .most = 1 } };
 	struct ft_error err;
 	int status;
 
 	parse_arguments(&argp, argc, argv, &a);
-	a.sweep.sets = a.set.word;
-	a.sweep.n_sets = a.set.n;
+	a.sweep.scenario = a.shared.word.word[0];
+	a.sweep.sets = a.shared.set.word;
+	a.sweep.n_sets = a.shared.set.n;
 	a.sweep.vary = a.vary.word;
 	a.sweep.n_vary = a.vary.n;
 	a.sweep.progress = (struct ft_progress){ progress_tell, &bar };

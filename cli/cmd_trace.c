@@ -5,15 +5,12 @@
 #include "foretoken/reports.h"
 
 struct args {
-	const char *verb, *scenario, *graph;
-	struct words set;
-	bool json;
+	const char *verb, *graph;
+	struct shared shared;
 };
 
 static const struct argp_option options[] = {
-	{ "set", 's', "KEY=VALUE", 0, "Override a key", 0 },
 	{ "graph", 'g', "FILE", 0, "replay: the graph to run, as show prints it", 0 },
-	{ "json", 'j', NULL, 0, "replay: print JSON", 0 },
 	{ 0 },
 };
 
@@ -22,33 +19,32 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	struct args *a = state->input;
 
 	switch (key) {
-	case 's':
-		words_add(&a->set, arg, state);
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &a->shared;
 		return 0;
 	case 'g':
 		a->graph = arg;
 		return 0;
-	case 'j':
-		a->json = true;
-		return 0;
 	case ARGP_KEY_ARG:
-		if (!a->verb)
-			a->verb = arg;
-		else if (!a->scenario)
-			a->scenario = arg;
-		else
-			argp_usage(state);
+		if (a->verb)
+			return ARGP_ERR_UNKNOWN; /* the SCENARIO */
+		if (strcmp(arg, "show") && strcmp(arg, "replay"))
+			argp_error(state, "'%s' is neither show nor replay", arg);
+		a->verb = arg;
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		argp_error(state, "show or replay is missing");
 		return 0;
 	case ARGP_KEY_END:
-		if (!a->scenario ||
-		    (strcmp(a->verb, "show") && strcmp(a->verb, "replay")) ||
-		    (!strcmp(a->verb, "replay") && !a->graph))
-			argp_usage(state);
+		if (!strcmp(a->verb, "replay") && !a->graph)
+			argp_error(state, "--graph FILE is missing");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
 }
+
+static const struct argp_child children[] = { { &shared_argp, 0, NULL, 0 }, { 0 } };
 
 static const struct argp argp = {
 	options,
@@ -58,7 +54,7 @@ static const struct argp argp = {
 	"replay simulates such a text on the scenario's cluster."
 	"\vExample: foretoken trace show examples/01-first-answer/h100.yaml "
 	"> step.graph",
-	NULL,
+	children,
 	NULL,
 	NULL,
 };
@@ -81,7 +77,7 @@ static bool replay(const struct args *a, const struct ft_scenario *s,
 	struct ft_outcome o;
 	bool ok = g && ft_study_simulate(s, g, NULL, &o, err);
 
-	if (ok && a->json)
+	if (ok && a->shared.json)
 		ft_report_outcome_json(stdout, s, &o);
 	else if (ok)
 		ft_report_outcome(stdout, s, &o);
@@ -95,13 +91,14 @@ int cmd_trace(int argc, char **argv)
 {
 	struct ft_shelf *shelf;
 	struct ft_scenario *s;
-	struct args a = { 0 };
+	struct args a = { .shared = { .what = "SCENARIO", .least = 1, .most = 1 } };
 	struct ft_error err;
 	bool ok;
 
 	parse_arguments(&argp, argc, argv, &a);
 	shelf = ft_shelf_new();
-	s = ft_scenario_load(shelf, a.scenario, a.set.word, a.set.n, true, &err);
+	s = ft_scenario_load(shelf, a.shared.word.word[0], a.shared.set.word,
+			     a.shared.set.n, true, &err);
 	ok = s && (!strcmp(a.verb, "show") ? show(s, &err) : replay(&a, s, &err));
 	ft_scenario_free(s);
 	ft_shelf_free(shelf);

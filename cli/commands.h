@@ -1,8 +1,9 @@
 /*
  * cli/commands.h - one function per command, and what they share
  *
- * Each command parses its own arguments with argp, calls, prints, and returns an
- * exit status: 0 done, 1 failed, 64 wrong usage (argp's own).
+ * Each command parses its own arguments with argp (those that several take are in
+ * cli/shared.c), calls, prints, and returns an exit status: 0 done, 1 failed, 64 wrong
+ * usage (argp's own).
  */
 #ifndef CLI_COMMANDS_H
 #define CLI_COMMANDS_H
@@ -33,6 +34,19 @@ struct words {
 
 /* Add one; too many ends the program with status 64. */
 void words_add(struct words *w, const char *word, const struct argp_state *state);
+
+/* What commands about scenarios share; `what`, `least` and `most` are given. Put one
+ * of the argps below among a command's children and, at ARGP_KEY_INIT, the struct
+ * into child_inputs. A word that is missing is named, with status 64. */
+struct shared {
+	const char *what; /* a word's name in messages: "SCENARIO" */
+	size_t least, most;
+	struct words word, set;
+	bool json;
+};
+
+extern const struct argp shared_argp;	  /* words, --set, --json */
+extern const struct argp shared_set_argp; /* words, --set */
 
 /* "file:line:column: error: text", the line and a caret; returns 1. */
 int complain(const struct ft_error *err);

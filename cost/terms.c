@@ -27,24 +27,46 @@ static double read_goodput(struct reader *r)
 	return read_share(r, "goodput", 1);
 }
 
+/* The price book: named, or the newest of ours. */
+static void read_book(struct reader *r, struct ft_cost_terms *terms)
+{
+	struct arena mem = { 0 };
+	const char *book = read_text(r, "prices", NULL);
+
+	if (!book && !r->failed) {
+		book = price_newest(&mem, r->err);
+		r->failed = !book;
+	}
+	if (book && strlen(book) >= sizeof(terms->prices))
+		reader_fail(r, "prices", "is too long a path");
+	snprintf(terms->prices, sizeof(terms->prices), "%s", book ? book : "");
+	arena_release(&mem);
+}
+
+/* Read without a mistake, and still out of the range that makes sense. */
+static void check_ranges(struct reader *r, const struct ft_cost_terms *terms)
+{
+	if (!r->failed &&
+	    !(terms->horizon_years >= 0.01 && terms->horizon_years <= 100))
+		reader_fail(r, "horizon", "should be between 4 d and 100 y");
+	if (!r->failed && terms->residual_frac >= 1)
+		reader_fail(r, "residual_frac",
+			    "should be below 1: what is sold for what it cost is free");
+	if (!r->failed && terms->cost_of_capital_frac > 1)
+		reader_fail(r, "cost_of_capital_frac", "should be at most 1");
+	if (!r->failed && !(terms->pue >= 1 && terms->pue < 10))
+		reader_fail(r, "pue", "should be at least 1");
+}
+
 bool ft_cost_terms_load(const struct node *node, struct ft_cost_terms *terms,
 			struct ft_error *err)
 {
 	PLAIN_NUMBERS;
 	const double year_s = 365 * 86400.0;
 	struct reader r = reader_open(node, err);
-	struct arena mem = { 0 };
-	const char *book = read_text(&r, "prices", NULL);
 
 	*terms = (struct ft_cost_terms){ 0 };
-	if (!book && !r.failed) {
-		book = price_newest(&mem, err);
-		r.failed = !book;
-	}
-	if (book && strlen(book) >= sizeof(terms->prices))
-		reader_fail(&r, "prices", "is too long a path");
-	snprintf(terms->prices, sizeof(terms->prices), "%s", book ? book : "");
-	arena_release(&mem);
+	read_book(&r, terms);
 	terms->horizon_years = read_quantity(&r, "horizon", DIM_S, 4 * year_s) / year_s;
 	terms->cost_of_capital_frac =
 		read_quantity(&r, "cost_of_capital_frac", DIM_FRAC, 0.08);
@@ -56,14 +78,6 @@ bool ft_cost_terms_load(const struct node *node, struct ft_cost_terms *terms,
 	terms->pue = read_quantity(&r, "pue", DIM_NONE, 1.25);
 	terms->utilization_frac = read_share(&r, "utilization_frac", 0.9);
 	terms->goodput = read_goodput(&r);
-	if (!r.failed && !(terms->horizon_years >= 0.01 && terms->horizon_years <= 100))
-		reader_fail(&r, "horizon", "should be between 4 d and 100 y");
-	if (!r.failed && terms->residual_frac >= 1)
-		reader_fail(&r, "residual_frac",
-			    "should be below 1: what is sold for what it cost is free");
-	if (!r.failed && terms->cost_of_capital_frac > 1)
-		reader_fail(&r, "cost_of_capital_frac", "should be at most 1");
-	if (!r.failed && !(terms->pue >= 1 && terms->pue < 10))
-		reader_fail(&r, "pue", "should be at least 1");
+	check_ranges(&r, terms);
 	return reader_close(&r);
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/node.h"
 #include "base/plain.h"
 
@@ -23,9 +24,45 @@ void json_put_int(json_t *o, const char *key, int64_t value)
 	json_object_set_new(o, key, json_integer(value));
 }
 
+/* How many bytes the character at s has; 0: it is none of UTF-8. */
+static size_t character(const char *s)
+{
+	for (size_t n = 1; n <= 4; n++) {
+		json_t *one = json_stringn(s, n);
+
+		json_decref(one);
+		if (one)
+			return n;
+		if (!s[n])
+			break;
+	}
+	return 0;
+}
+
+json_t *json_of_text(const char *text)
+{
+	json_t *value = json_string(text);
+	struct arena mem = { 0 };
+	char *copy;
+
+	if (value)
+		return value;
+	copy = arena_text(&mem, text);
+	for (char *s = copy; *s;) {
+		size_t n = character(s);
+
+		if (!n)
+			*s = '?';
+		s += n ? n : 1;
+	}
+	value = json_string(copy);
+	arena_release(&mem);
+	return value;
+}
+
 void json_put_text(json_t *o, const char *key, const char *text)
 {
-	json_object_set_new(o, key, json_string(text ? text : ""));
+	json_object_set_new(o, key, json_of_text(text ? text : ""));
 }
 
 void json_put_bool(json_t *o, const char *key, bool value)
@@ -59,7 +96,7 @@ json_t *json_of_node(const struct node *n)
 		if (node_is_bool(n))
 			return json_boolean(!strcmp(n->text, "true"));
 		if (!node_is_number(n))
-			return json_string(n->text);
+			return json_of_text(n->text);
 		if (strcspn(n->text, ".eE") == strlen(n->text) && strlen(n->text) < 18)
 			return json_integer(strtoll(n->text, NULL, 10));
 		return json_real(strtod(n->text, NULL));
@@ -128,7 +165,8 @@ static json_t *items(const struct ft_run *run)
 		json_put_text(o, "name", run->share[i].name);
 		json_put(o, "time_s", run->share[i].time_s);
 		json_put(o, "count", run->share[i].count);
-		json_put_bool(o, "communication", run->share[i].communication);
+		json_put_bool(o, "communication",
+			      run->share[i].kind == FT_COMMUNICATION);
 		json_put_bool(o, "extrapolated", run->share[i].extrapolated);
 		json_array_append_new(a, o);
 	}
@@ -157,7 +195,7 @@ static json_t *derived(const struct ft_scenario *s)
 	json_put(o, "parameters", ft_model_parameters(m, 1));
 	json_put(o, "active_parameters", ft_model_active_parameters(m, 1));
 	for (size_t i = 0; i < m->n_passed_over; i++)
-		json_array_append_new(passed, json_string(m->passed_over[i]));
+		json_array_append_new(passed, json_of_text(m->passed_over[i]));
 	json_object_set_new(o, "model_keys_passed_over", passed);
 	return o;
 }
@@ -188,7 +226,7 @@ json_t *json_of_outcome(const struct ft_scenario *s, const struct ft_outcome *o,
 	json_object_set_new(j, "scenario", json_of_node(s->resolved));
 	json_object_set_new(j, "derived", derived(s));
 	for (size_t i = 0; i < s->n_assumed; i++)
-		json_array_append_new(assumed, json_string(s->assumed[i]));
+		json_array_append_new(assumed, json_of_text(s->assumed[i]));
 	json_object_set_new(j, "assumed", assumed);
 	return j;
 }
@@ -214,7 +252,7 @@ static json_t *differs(const struct ft_answers *a)
 		values = json_array();
 		for (size_t k = 0; k < a->n; k++)
 			json_array_append_new(values,
-					      json_string(all->setting[i].value[k]));
+					      json_of_text(all->setting[i].value[k]));
 		json_put_text(o, "key", all->setting[i].key);
 		json_object_set_new(o, "values", values);
 		json_array_append_new(list, o);

@@ -122,7 +122,8 @@ static void items(FILE *out, const struct ft_outcome *o)
 		table_put(&t, "%s", s->name);
 		table_put(&t, "%.0f", s->count);
 		table_put(&t, "%s", show(s->time_s, DIM_S, a));
-		table_put(&t, "%s%s", s->communication ? "communication" : "",
+		table_put(&t, "%s%s",
+			  s->kind == FT_COMMUNICATION ? "communication" : "",
 			  s->extrapolated ? " extrapolated" : "");
 	}
 	table_close(&t);

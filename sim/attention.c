@@ -103,7 +103,8 @@ static float between(const void *rows, size_t a, size_t b)
 	return covariance(t->row[a].at, t->row[b].at);
 }
 
-/* Three doublings in sequence or head size, or in the heads at work. */
+/* No neighbour within 1.75 doublings of the sequence, 0.75 of the head size and three of
+ * the heads at work, with the same mask. */
 static bool is_far(const struct ft_attention_table *t, const struct krige *near,
 		   const float *at)
 {

@@ -37,7 +37,7 @@ static bool empty(const struct stream *s)
 
 /* ---- where the time goes -------------------------------------------------- */
 
-static enum phase phase_of(const struct engine *e, struct rank *r)
+static enum phase phase_of(const struct engine *e, struct part_state *r)
 {
 	const struct stream *compute = &r->stream[FT_STREAM_COMPUTE];
 	bool bubble = false;
@@ -61,13 +61,13 @@ static enum phase phase_of(const struct engine *e, struct rank *r)
 	return bubble ? BUBBLE : HOST;
 }
 
-static void account(struct engine *e, struct rank *r)
+static void account(struct engine *e, struct part_state *r)
 {
 	r->spent[r->state] += e->q.now - r->since;
 	r->since = e->q.now;
 }
 
-static void rephase(struct engine *e, struct rank *r)
+static void rephase(struct engine *e, struct part_state *r)
 {
 	account(e, r);
 	r->state = (uint8_t)phase_of(e, r);
@@ -75,7 +75,7 @@ static void rephase(struct engine *e, struct rank *r)
 
 /* ---- rates ----------------------------------------------------------------- */
 
-static void rerate(struct engine *e, struct rank *r)
+static void rerate(struct engine *e, struct part_state *r)
 {
 	struct running *run[FT_STREAMS];
 	struct stream *owner[FT_STREAMS];
@@ -95,11 +95,11 @@ static void rerate(struct engine *e, struct rank *r)
 }
 
 /* Others whose share of a link has changed. */
-static void rerate_others(struct engine *e, const struct rank *not_this)
+static void rerate_others(struct engine *e, const struct part_state *not_this)
 {
 	for (size_t i = 0; i < e->rates.n_changed; i++) {
 		struct stream *s = container_of_run(e->rates.changed[i]);
-		struct rank *r = &e->rank[s->part];
+		struct part_state *r = &e->part[s->part];
 
 		if (r != not_this)
 			rerate(e, r);
@@ -112,9 +112,9 @@ static void finish(struct engine *e, struct stream *s);
 
 static void start(struct engine *e, struct stream *s)
 {
-	struct rank *r = &e->rank[s->part];
+	struct part_state *r = &e->part[s->part];
 	const struct ft_op *op = head(s)->op;
-	const struct cost *c = &part_of(e, r)->cost[op->work];
+	const struct work_timing *c = &part_of(e, r)->timing[op->work];
 
 	s->state = RUNNING;
 	s->began = e->q.now;
@@ -129,7 +129,7 @@ static void start(struct engine *e, struct stream *s)
 		rerate_others(e, r);
 }
 
-static bool met(const struct rank *r, const struct entry *in)
+static bool met(const struct part_state *r, const struct entry *in)
 {
 	for (int i = 0; i < FT_OP_WAITS && in->wait[i].stream < FT_STREAMS; i++)
 		if (r->stream[in->wait[i].stream].completed <= in->wait[i].number)
@@ -137,7 +137,7 @@ static bool met(const struct rank *r, const struct entry *in)
 	return true;
 }
 
-static const struct ft_work *work_of(const struct engine *e, const struct rank *r,
+static const struct ft_work *work_of(const struct engine *e, const struct part_state *r,
 				     const struct entry *in)
 {
 	return &part_of(e, r)->job->graph->work[in->op->work];
@@ -157,7 +157,7 @@ static void meet_tied(struct engine *e, struct stream *s)
 	*tied = NULL;
 	start(e, first);
 	start(e, s);
-	rephase(e, &e->rank[first->part]);
+	rephase(e, &e->part[first->part]);
 }
 
 /* The last part of a team to arrive starts all. Streams run in order and the programs
@@ -169,10 +169,10 @@ static void meet_team(struct engine *e, struct stream *s)
 
 	s->state = MEETING;
 	for (uint32_t i = from; i < to; i++)
-		if (e->rank[e->team_of[i]].stream[s->id].state != MEETING)
+		if (e->part[e->team_of[i]].stream[s->id].state != MEETING)
 			return;
 	for (uint32_t i = from; i < to; i++) {
-		struct rank *r = &e->rank[e->team_of[i]];
+		struct part_state *r = &e->part[e->team_of[i]];
 
 		start(e, &r->stream[s->id]);
 		rephase(e, r);
@@ -180,28 +180,32 @@ static void meet_team(struct engine *e, struct stream *s)
 }
 
 /* Must others arrive first? */
-static bool meets(struct engine *e, struct stream *s, const struct ft_work *w)
+static bool must_meet(const struct engine *e, const struct stream *s,
+		      const struct ft_work *w)
 {
 	const struct engine_part *p = &e->in->part[s->part];
 	enum ft_group group = w->communication.group;
 
 	if (w->kind != FT_COMMUNICATION)
 		return false;
-	if (group == FT_GROUP_EMBEDDING) {
+	return group == FT_GROUP_EMBEDDING ||
+	       ((p->job->meeting >> group & 1) &&
+		e->team_begin[p->team + 1] - e->team_begin[p->team] > 1);
+}
+
+/* Arrive; the last to arrive starts all. */
+static void meet(struct engine *e, struct stream *s, const struct ft_work *w)
+{
+	if (w->communication.group == FT_GROUP_EMBEDDING)
 		meet_tied(e, s);
-		return true;
-	}
-	if (!(p->job->meeting >> group & 1) ||
-	    e->team_begin[p->team + 1] - e->team_begin[p->team] < 2)
-		return false;
-	meet_team(e, s);
-	return true;
+	else
+		meet_team(e, s);
 }
 
 /* Start the op at the head if nothing holds it; note why not, else. */
 static void try_start(struct engine *e, struct stream *s)
 {
-	struct rank *r = &e->rank[s->part];
+	struct part_state *r = &e->part[s->part];
 	struct entry *in;
 
 	if (s->state == RUNNING || s->state == MEETING || empty(s))
@@ -220,11 +224,13 @@ static void try_start(struct engine *e, struct stream *s)
 			finish(e, s);
 		return;
 	}
-	if (!meets(e, s, work_of(e, r, in)))
+	if (must_meet(e, s, work_of(e, r, in)))
+		meet(e, s, work_of(e, r, in));
+	else
 		start(e, s);
 }
 
-static void wake_all(struct engine *e, struct rank *r)
+static void wake_all(struct engine *e, struct part_state *r)
 {
 	for (unsigned left = r->queued; left; left &= left - 1) {
 		struct stream *s = &r->stream[__builtin_ctz(left)];
@@ -239,7 +245,7 @@ static void deliver(struct engine *e, const struct stream *s)
 {
 	const struct engine_part *p = &e->in->part[s->part];
 	bool forward = s->id == FT_STREAM_SEND_FORWARD;
-	struct rank *r = &e->rank[forward ? p->next : p->before];
+	struct part_state *r = &e->part[forward ? p->next : p->before];
 	struct stream *to =
 		&r->stream[forward ? FT_STREAM_RECV_FORWARD : FT_STREAM_RECV_BACKWARD];
 
@@ -264,7 +270,7 @@ static void count(struct engine *e, struct stream *s)
 }
 
 /* Its program has run, for the first time. */
-static void note_over(struct engine *e, struct rank *r)
+static void note_over(struct engine *e, struct part_state *r)
 {
 	const struct engine_job *job = part_of(e, r)->job;
 
@@ -275,9 +281,21 @@ static void note_over(struct engine *e, struct rank *r)
 	e->n_going--;
 }
 
+/*
+ * The op at the head is over. The order of what follows is part of the model:
+ *   1. it is counted and leaves its links, so that shares are those of the others
+ *   2. others whose share of a link grew get their new rate, before anything starts
+ *   3. the stream moves on, and a host that waited for room in the queue launches,
+ *      so that step 4 sees the ops that were launched
+ *   4. all idle streams of this part try to start: what waited for this op, too
+ *   5. what still runs here gets its rate beside what has just started
+ *   6. a send arrives at the neighbour; its receive may finish, which comes back here
+ *      for the neighbour's part
+ *   7. last the part's own state: is its program over, and what does it spend time on
+ */
 static void finish(struct engine *e, struct stream *s)
 {
-	struct rank *r = &e->rank[s->part];
+	struct part_state *r = &e->part[s->part];
 	bool ran = s->state == RUNNING;
 
 	e->rates.n_changed = 0;
@@ -344,7 +362,7 @@ static bool beyond(const struct engine *e, struct ft_error *err)
 	bool late = e->q.now > FT_PS_LONGEST;
 
 	for (size_t p = 0; p < e->in->n_parts; p++)
-		late |= e->rank[p].host_now > FT_PS_LONGEST;
+		late |= e->part[p].host_now > FT_PS_LONGEST;
 	if (late)
 		ft_fail(err, NULL, "a step takes longer than %d days",
 			(int)LIMIT_STEP_DAYS);
@@ -366,7 +384,7 @@ static bool stuck(struct engine *e, struct ft_error *err)
 {
 	for (size_t p = 0; e->n_going && p < e->in->n_parts; p++)
 		for (int i = 0; i < FT_STREAMS; i++) {
-			struct rank *r = &e->rank[p];
+			struct part_state *r = &e->part[p];
 			struct stream *s = &r->stream[i];
 
 			if (empty(s))
@@ -386,7 +404,7 @@ static void collect(struct engine *e)
 	struct engine_output *out = e->out;
 
 	for (size_t p = 0; p < e->in->n_parts; p++) {
-		struct rank *r = &e->rank[p];
+		struct part_state *r = &e->part[p];
 		struct ft_class_result *to = &out->part[p];
 
 		to->end = r->end;
@@ -406,10 +424,10 @@ static void begin(struct engine *e)
 
 	engine_init(e);
 	for (size_t p = 0; p < in->n_parts; p++) {
-		engine_launch(e, &e->rank[p]);
-		wake_all(e, &e->rank[p]);
-		note_over(e, &e->rank[p]);
-		rephase(e, &e->rank[p]);
+		engine_launch(e, &e->part[p]);
+		wake_all(e, &e->part[p]);
+		note_over(e, &e->part[p]);
+		rephase(e, &e->part[p]);
 	}
 }
 
@@ -425,7 +443,7 @@ bool engine_run(struct arena *mem, const struct engine_input *in,
 	while (e.n_going && e.q.now <= FT_PS_LONGEST && !e.crowded &&
 	       out->events < LIMIT_STEP_EVENTS && (ev = evq_take(&e.q))) {
 		struct stream *s = (struct stream *)ev;
-		struct rank *r = &e.rank[s->part];
+		struct part_state *r = &e.part[s->part];
 
 		out->events++;
 		if (s->state == RUNNING) {

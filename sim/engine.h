@@ -23,7 +23,7 @@
 #include "sim/network.h"
 
 /* What the engine knows of one work on this machine. */
-struct cost {
+struct work_timing {
 	ft_ps duration;		   /* alone */
 	float port_frac, nic_frac; /* of the rank's scale-up port, of its NIC */
 	float beside;		   /* factor beside a collective (or compute) */
@@ -46,10 +46,10 @@ struct engine_job {
 
 struct engine_part {
 	const struct engine_job *job;
-	size_t rank_class;	 /* of the job's graph */
-	const struct cost *cost; /* [n_works] */
-	uint32_t next, before;	 /* parts of the pipeline's neighbour stages */
-	uint32_t pipeline;	 /* within it tied embeddings meet */
+	size_t rank_class;		  /* of the job's graph */
+	const struct work_timing *timing; /* [n_works] */
+	uint32_t next, before;		  /* parts of the pipeline's neighbour stages */
+	uint32_t pipeline;		  /* within it tied embeddings meet */
 	uint32_t team;
 	const char *name;
 };

@@ -7,7 +7,7 @@
 
 enum { QUEUE_DEPTH = 1024 };
 
-static struct wait resolve(const struct rank *r, uint8_t code)
+static struct wait resolve(const struct part_state *r, uint8_t code)
 {
 	struct wait none = { FT_STREAMS, 0 };
 	int stream = code - FT_TAIL;
@@ -21,7 +21,8 @@ static struct wait resolve(const struct rank *r, uint8_t code)
 	return (struct wait){ (uint8_t)stream, r->stream[stream].launched - 1 };
 }
 
-static void enqueue(struct engine *e, struct rank *r, const struct ft_op *op, ft_ps at)
+static void enqueue(struct engine *e, struct part_state *r, const struct ft_op *op,
+		    ft_ps at)
 {
 	struct stream *s = &r->stream[op->stream];
 	struct entry *in;
@@ -56,7 +57,7 @@ static void enqueue(struct engine *e, struct rank *r, const struct ft_op *op, ft
 	r->queued |= 1u << op->stream;
 }
 
-static void launch_call(struct engine *e, struct rank *r, uint32_t segment)
+static void launch_call(struct engine *e, struct part_state *r, uint32_t segment)
 {
 	const struct engine_job *job = part_of(e, r)->job;
 	const struct ft_segment *seg = &job->graph->segment[segment];
@@ -69,7 +70,7 @@ static void launch_call(struct engine *e, struct rank *r, uint32_t segment)
 		r->host_now += job->host_total[segment];
 }
 
-void engine_launch(struct engine *e, struct rank *r)
+void engine_launch(struct engine *e, struct part_state *r)
 {
 	const struct engine_part *p = part_of(e, r);
 	const struct ft_class *c = &p->job->graph->rank_class[p->rank_class];
@@ -100,7 +101,7 @@ void engine_launch(struct engine *e, struct rank *r)
 
 static void init_rank(struct engine *e, size_t part)
 {
-	struct rank *r = &e->rank[part];
+	struct part_state *r = &e->part[part];
 
 	for (int i = 0; i < FT_EVENTS; i++)
 		r->event[i].stream = FT_STREAMS;
@@ -139,7 +140,7 @@ void engine_init(struct engine *e)
 
 	evq_init(&e->q, e->mem);
 	rates_init(&e->rates, e->mem, in->n_parts, in->n_links);
-	e->rank = ARENA_ARRAY(e->mem, in->n_parts, struct rank);
+	e->part = ARENA_ARRAY(e->mem, in->n_parts, struct part_state);
 	e->tied = ARENA_ARRAY(e->mem, in->n_pipelines, struct stream *);
 	init_teams(e);
 	for (size_t p = 0; p < in->n_parts; p++)

@@ -32,7 +32,7 @@ struct stream {
 	ft_ps began;
 };
 
-struct rank {
+struct part_state {
 	struct stream stream[FT_STREAMS];
 	struct wait event[FT_EVENTS];
 	size_t next_call;
@@ -56,22 +56,22 @@ struct engine {
 	struct engine_output *out;
 	struct evq q;
 	struct rates rates;
-	struct rank *rank;    /* [n_parts] */
-	struct stream **tied; /* [n_pipelines] a tied embedding's first arrival */
+	struct part_state *part; /* [n_parts] */
+	struct stream **tied;	 /* [n_pipelines] a tied embedding's first arrival */
 	uint32_t *team_of, *team_begin; /* parts by team, where each team's begin */
 	size_t n_going;			/* parts that are to end and have not */
 	bool crowded;			/* more waits on a stream than may */
 };
 
 static inline const struct engine_part *part_of(const struct engine *e,
-						const struct rank *r)
+						const struct part_state *r)
 {
-	return &e->in->part[r - e->rank];
+	return &e->in->part[r - e->part];
 }
 
 /* engine_host.c */
 void engine_init(struct engine *e);
 /* Launch calls until the compute queue is full or the program is over. */
-void engine_launch(struct engine *e, struct rank *r);
+void engine_launch(struct engine *e, struct part_state *r);
 
 #endif

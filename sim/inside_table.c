@@ -96,13 +96,18 @@ static double law_s(const struct inside_law *law, double bytes)
 
 /* ---- a table ------------------------------------------------------------ */
 
-enum { VARIANCE_1E4 = 150, NOISE_1E4 = 4, FULL_ROWS = 10 };
+/* Of the logarithm of a time: what sizes far apart differ by, and one row's own error,
+ * squared. */
+static const double VARIANCE = 150 * 1e-4, NOISE = 0.0004;
+
+/* A table with fewer rows borrows from one that has as many. */
+enum { FULL_ROWS = 10 };
 
 static float near_size(double a, double b)
 {
 	float d = (float)log2(a / b);
 
-	return VARIANCE_1E4 * 1e-4f * krige_near(0.15f * d * d);
+	return (float)VARIANCE * krige_near(0.15f * d * d);
 }
 
 static float between(const void *rows, size_t a, size_t b)
@@ -212,7 +217,7 @@ static double noise_at(const struct ft_collective_table *t, const bool *skip,
 {
 	double x = bytes / MIB;
 
-	return NOISE_1E4 * 1e-4 + scatter(t, skip) / (1 + x * x);
+	return NOISE + scatter(t, skip) / (1 + x * x);
 }
 
 double inside_table_s(const struct ft_gpu *gpu, const struct ft_collective_table *t,
@@ -237,5 +242,5 @@ double inside_table_s(const struct ft_gpu *gpu, const struct ft_collective_table
 	}
 	return expected_s(&e, bytes) *
 	       exp(krige_estimate(&near, value, between, t, noise_at(t, skip, bytes),
-				  VARIANCE_1E4 * 1e-4, &left));
+				  VARIANCE, &left));
 }

@@ -15,20 +15,20 @@ struct job {
 	const struct ft_stack *stack;
 	const struct ft_ccl *ccl;
 	struct ft_memo *memo;
-	struct network *network; /* NULL: NICs are the narrowest links there are */
-	size_t first_part;	 /* of the network: that of class 0 */
-	struct cost **cost;	 /* [n_classes][n_works]; classes alike share one */
-	double *spread;		 /* [n_works] relative */
-	bool *extrapolated;	 /* [n_works] */
+	struct network *network;     /* NULL: NICs are the narrowest links there are */
+	size_t first_part;	     /* of the network: that of class 0 */
+	struct work_timing **timing; /* [n_classes][n_works]; classes alike share one */
+	double *spread;		     /* [n_works] relative */
+	bool *extrapolated;	     /* [n_works] */
 	struct engine_job engine;
 };
 
 /* Costs, spreads and host times; graph, cluster, stack, network are set. */
-bool job_price(struct job *job, enum ft_step_start start, struct ft_error *err)
+bool job_time(struct job *job, enum ft_step_start start, struct ft_error *err)
 	__attribute__((warn_unused_result));
 
 /* A class's costs with its compute 1 / speed_frac as long. */
-struct cost *job_slowed(const struct job *job, size_t class, double speed_frac);
+struct work_timing *job_slowed(const struct job *job, size_t class, double speed_frac);
 
 /* The longest host time of one step over the classes. */
 ft_ps job_host_longest(const struct job *job);

@@ -6,7 +6,7 @@
  * is off; that ratio is carried to the new shape by kriging, that is, by the
  * weights that are best if the logarithm of the ratio is a random field with
  * the covariance stated in each file. Held-out weight shapes chose the
- * constants (tests/test_kernel.c prints and bounds the error).
+ * constants (tests/test_kernel_held_out.c prints and bounds the error).
  */
 #ifndef SIM_KERNEL_H
 #define SIM_KERNEL_H

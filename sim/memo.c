@@ -1,6 +1,4 @@
 /* sim/memo.c - predictions remembered: an open hash table of works */
-#include <string.h>
-
 #include "base/arena.h"
 #include "foretoken/sim.h"
 
@@ -41,83 +39,14 @@ void ft_memo_free(struct ft_memo *memo)
 	arena_release(&mem);
 }
 
-static uint64_t mix(uint64_t h, uint64_t v)
-{
-	h ^= v;
-	h *= 0x9e3779b97f4a7c15u;
-	return h ^ h >> 29;
-}
-
-static uint64_t mix_text(uint64_t h, const char *text)
-{
-	for (; text && *text; text++)
-		h = mix(h, (unsigned char)*text);
-	return h;
-}
-
-static uint64_t hash(const struct ft_work *w, enum ft_clock clock)
-{
-	uint64_t h = mix(mix(w->kind, w->dtype), clock), bits;
-
-	switch (w->kind) {
-	case FT_GEMM:
-		h = mix(mix(h, (uint64_t)w->gemm.m), (uint64_t)w->gemm.n);
-		h = mix(mix(h, (uint64_t)w->gemm.k), (uint64_t)w->gemm.groups);
-		return mix(h, w->gemm.layout * 2 + w->gemm.accumulate);
-	case FT_ATTENTION:
-		h = mix(mix(h, w->attention.pass), (uint64_t)w->attention.batch);
-		h = mix(mix(h, (uint64_t)w->attention.heads),
-			(uint64_t)w->attention.queries);
-		return mix_text(h, w->attention.impl);
-	default:
-		memcpy(&bits, &w->memory.bytes, sizeof(bits));
-		return mix_text(mix(h, bits), w->memory.kernel);
-	}
-}
-
-static bool same_text(const char *a, const char *b)
-{
-	return a == b || (a && b && !strcmp(a, b));
-}
-
-static bool same(const struct ft_work *a, const struct ft_work *b)
-{
-	if (a->kind != b->kind || a->dtype != b->dtype)
-		return false;
-	switch (a->kind) {
-	case FT_GEMM:
-		return a->gemm.m == b->gemm.m && a->gemm.n == b->gemm.n &&
-		       a->gemm.k == b->gemm.k && a->gemm.groups == b->gemm.groups &&
-		       a->gemm.layout == b->gemm.layout &&
-		       a->gemm.accumulate == b->gemm.accumulate;
-	case FT_ATTENTION:
-		return a->attention.pass == b->attention.pass &&
-		       a->attention.batch == b->attention.batch &&
-		       a->attention.heads == b->attention.heads &&
-		       a->attention.kv_heads == b->attention.kv_heads &&
-		       a->attention.queries == b->attention.queries &&
-		       a->attention.keys == b->attention.keys &&
-		       a->attention.qk_head_dim == b->attention.qk_head_dim &&
-		       a->attention.v_head_dim == b->attention.v_head_dim &&
-		       a->attention.window == b->attention.window &&
-		       a->attention.causal == b->attention.causal &&
-		       same_text(a->attention.impl, b->attention.impl);
-	default:
-		return a->memory.bytes == b->memory.bytes &&
-		       a->memory.row_bytes == b->memory.row_bytes &&
-		       a->memory.warm == b->memory.warm &&
-		       same_text(a->memory.kernel, b->memory.kernel);
-	}
-}
-
 static struct recall *place(struct ft_memo *m, const struct ft_gpu *gpu,
 			    const struct ft_work *w, enum ft_clock clock)
 {
-	size_t i = hash(w, clock) & (m->cap - 1);
+	size_t i = (ft_work_hash(w) * 2 + clock) & (m->cap - 1);
 
 	while (m->slot[i].used &&
 	       !(m->slot[i].gpu == gpu && m->slot[i].clock == clock &&
-		 same(&m->slot[i].work, w)))
+		 ft_work_same(&m->slot[i].work, w)))
 		i = (i + 1) & (m->cap - 1);
 	return &m->slot[i];
 }

@@ -6,8 +6,8 @@
 #include "base/arena.h"
 #include "sim/engine.h"
 
-void running_begin(struct running *r, const struct cost *c, int stream, bool optimizer,
-		   ft_ps now)
+void running_begin(struct running *r, const struct work_timing *c, int stream,
+		   bool optimizer, ft_ps now)
 {
 	*r = (struct running){ .left = (double)c->duration,
 			       .rate = 1,
@@ -59,7 +59,8 @@ static void note_changes(struct rates *s)
 	}
 }
 
-void rates_enter(struct rates *s, struct running *r, size_t part, const struct cost *c)
+void rates_enter(struct rates *s, struct running *r, size_t part,
+		 const struct work_timing *c)
 {
 	uint32_t link[SHARE_HOPS];
 	float use[SHARE_HOPS];

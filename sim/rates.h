@@ -18,7 +18,7 @@
 #include "foretoken/base.h"
 #include "sim/share.h"
 
-struct cost;
+struct work_timing;
 
 #define NO_FLOW UINT32_MAX
 
@@ -33,8 +33,8 @@ struct running {
 	bool optimizer, copy_engine;
 };
 
-void running_begin(struct running *r, const struct cost *c, int stream, bool optimizer,
-		   ft_ps now);
+void running_begin(struct running *r, const struct work_timing *c, int stream,
+		   bool optimizer, ft_ps now);
 
 /* Take another rate from now on; the time it will end. */
 ft_ps running_change(struct running *r, ft_ps now, double rate);
@@ -52,7 +52,8 @@ struct rates {
 void rates_init(struct rates *s, struct arena *mem, size_t n_parts, size_t n_links);
 
 /* A collective of a part begins, or ends: `changed` tells whose shares differ. */
-void rates_enter(struct rates *s, struct running *r, size_t part, const struct cost *c);
+void rates_enter(struct rates *s, struct running *r, size_t part,
+		 const struct work_timing *c);
 void rates_leave(struct rates *s, struct running *r);
 
 /* The rates of n ops that run together on one rank, from their shares. */

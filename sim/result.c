@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/stats.h"
 #include "sim/job.h"
 
 /* ---- memory --------------------------------------------------------------------- */
@@ -64,12 +65,26 @@ static const char *share_name(const struct job *s, const struct ft_work *w)
 	return arena_printf(s->mem, "%s (%s)", w->name, ft_layout_name(w->gemm.layout));
 }
 
+/* Works that the optimizer alone runs. */
+static void of_optimizer(const struct ft_graph *g, bool *of)
+{
+	memset(of, true, g->n_works * sizeof(*of));
+	for (size_t i = 0; i < g->n_segments; i++)
+		for (size_t j = 0; j < g->segment[i].n_ops; j++) {
+			const struct ft_op *op = &g->segment[i].op[j];
+
+			of[op->work] &= op->optimizer;
+		}
+}
+
 static void shares(const struct job *s, const struct engine_output *out,
 		   struct ft_run *run)
 {
 	size_t n = s->graph->n_works;
 	double classes = (double)s->graph->n_classes;
+	bool *optimizer = ARENA_ARRAY(s->mem, n, bool);
 
+	of_optimizer(s->graph, optimizer);
 	run->share = ARENA_ARRAY(s->mem, n, struct ft_share);
 	for (size_t i = 0; i < n; i++) {
 		const struct ft_work *w = &s->graph->work[i];
@@ -78,13 +93,16 @@ static void shares(const struct job *s, const struct engine_output *out,
 
 		if (!out->work_count[i])
 			continue;
-		while (j < run->n_shares && strcmp(run->share[j].name, name))
+		while (j < run->n_shares && (run->share[j].kind != w->kind ||
+					     strcmp(run->share[j].name, name)))
 			j++;
 		if (j == run->n_shares)
-			run->share[run->n_shares++].name = name;
+			run->share[run->n_shares++] = (struct ft_share){
+				.name = name, .kind = w->kind, .optimizer = true
+			};
 		run->share[j].time_s += ft_s_from_ps(out->work_time[i]) / classes;
 		run->share[j].count += (double)out->work_count[i] / classes;
-		run->share[j].communication |= w->kind == FT_COMMUNICATION;
+		run->share[j].optimizer &= optimizer[i];
 		run->share[j].extrapolated |= s->extrapolated[i];
 	}
 	qsort(run->share, run->n_shares, sizeof(*run->share), by_time);
@@ -98,7 +116,6 @@ static void shares(const struct job *s, const struct engine_output *out,
 static void interval(const struct job *s, const struct engine_output *out,
 		     struct ft_run *run)
 {
-	const double z = 1.2816; /* of a normal distribution's P90 */
 	double family[4] = { 0 }, all = 0, far = 0, sd2, step, sd;
 
 	step = ft_s_from_ps(run->step);
@@ -114,8 +131,8 @@ static void interval(const struct job *s, const struct engine_output *out,
 	for (int i = 0; i < 4; i++)
 		sd2 += family[i] * family[i];
 	sd = sqrt(sd2);
-	run->low_s = step * exp(-z * sd);
-	run->high_s = step * exp(z * sd);
+	run->low_s = step * exp(-NORMAL_P90 * sd);
+	run->high_s = step * exp(NORMAL_P90 * sd);
 	run->extrapolated_frac = all > 0 ? far / all : 0;
 }
 

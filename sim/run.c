@@ -156,7 +156,7 @@ static void put_pipeline(struct engine_input *in, const struct job *j,
 		part[base + c] = (struct engine_part){
 			.job = &j->engine,
 			.rank_class = c,
-			.cost = j->cost[c],
+			.timing = j->timing[c],
 			.next = (uint32_t)(base + (c + 1) % n),
 			.before = (uint32_t)(base + (c + n - 1) % n),
 			.pipeline = (uint32_t)in->n_pipelines,
@@ -168,11 +168,12 @@ static void put_pipeline(struct engine_input *in, const struct job *j,
 }
 
 /* Whose flows on shared links those of all replicas already stand for. */
-static struct cost *without_paths(const struct job *j, struct cost *cost)
+static struct work_timing *without_paths(const struct job *j,
+					 struct work_timing *timing)
 {
 	for (size_t i = 0; i < j->graph->n_works; i++)
-		cost[i].path = NULL;
-	return cost;
+		timing[i].path = NULL;
+	return timing;
 }
 
 /* The slowest GPU of a unit and stage sets its pace. */
@@ -189,7 +190,7 @@ static void slow_down(struct setting *s, const size_t *of, struct engine_part *p
 			if (of[k] == of[i] &&
 			    s->slow[k].rank_class == s->slow[i].rank_class)
 				speed = fmin(speed, s->slow[k].speed_frac);
-		p->cost = without_paths(j, job_slowed(j, p->rank_class, speed));
+		p->timing = without_paths(j, job_slowed(j, p->rank_class, speed));
 		p->name = arena_printf(s->mem, "%s, with GPU %lld at %.2f",
 				       j->graph->rank_class[p->rank_class].name,
 				       (long long)s->slow[i].gpu, speed);
@@ -207,7 +208,7 @@ static void make_parts(struct setting *s, struct engine_input *in)
 	for (size_t i = 0; i <= slow; i++)
 		put_pipeline(in, &s->job[0], 0, part);
 	for (size_t i = n; i < in->n_parts; i++) {
-		part[i].cost = without_paths(
+		part[i].timing = without_paths(
 			&s->job[0], job_slowed(&s->job[0], part[i].rank_class, 1));
 		part[i].name = arena_printf(s->mem, "%s, of slow pipeline %zu",
 					    part[i].name, i / n);
@@ -282,7 +283,7 @@ static bool simulate(struct setting *s, const struct ft_sim_job *const *given,
 	if (!lay_network(s, err))
 		return false;
 	for (int i = 0; i < s->jobs - s->idle; i++)
-		if (!job_price(&s->job[i], given[i]->start, err))
+		if (!job_time(&s->job[i], given[i]->start, err))
 			return false;
 	find_slow(s);
 	make_parts(s, &in);

@@ -16,6 +16,12 @@ struct share_level {
 
 static const double FULL = 1 - 1e-9;
 
+/* What is left of a link's weight when all of its flows are fixed is rounding: of its
+ * capacity, and in itself (weights are about 1). */
+static const double EMPTY_OF_CAPACITY = 1e-12, EMPTY = 1e-9;
+/* A level that rose by less has not moved. */
+static const double SAME_LEVEL = 1 + 1e-12;
+
 void share_init(struct share *s, struct arena *mem, const double *capacity,
 		size_t n_links)
 {
@@ -199,11 +205,11 @@ static void fill(struct share *s)
 		struct share_link *l = &s->link[top.link];
 		double level;
 
-		if (l->weight <= 1e-12 * l->capacity && l->weight <= 1e-9)
+		if (l->weight <= EMPTY_OF_CAPACITY * l->capacity && l->weight <= EMPTY)
 			continue; /* all of its flows are fixed */
 		level = level_of(l);
-		if (level > top.level * (1 + 1e-12) || fix_limited(s, l, level)) {
-			if (l->weight > 1e-9)
+		if (level > top.level * SAME_LEVEL || fix_limited(s, l, level)) {
+			if (l->weight > EMPTY)
 				push(s, level_of(l), top.link);
 			continue;
 		}

@@ -12,17 +12,29 @@
 #include "base/arena.h"
 #include "foretoken/study.h"
 
-enum { PARTS = 8 };
+/* Compute by kind of work comes first. */
+enum part {
+	PRODUCTS = FT_GEMM,
+	ATTENTION = FT_ATTENTION,
+	MEMORY_BOUND = FT_MEMORY_BOUND,
+	EXPOSED,
+	BUBBLE,
+	HOST,
+	OPTIMIZER,
+	ALL,
+	PARTS,
+	KERNELS = EXPOSED
+};
 
 static const char *const names[PARTS] = {
-	"matrix products",
-	"attention",
-	"memory-bound kernels",
-	"exposed communication",
-	"pipeline bubble",
-	"host",
-	"optimizer",
-	"all",
+	[PRODUCTS] = "matrix products",
+	[ATTENTION] = "attention",
+	[MEMORY_BOUND] = "memory-bound kernels",
+	[EXPOSED] = "exposed communication",
+	[BUBBLE] = "pipeline bubble",
+	[HOST] = "host",
+	[OPTIMIZER] = "optimizer",
+	[ALL] = "all",
 };
 
 struct whole {
@@ -30,46 +42,29 @@ struct whole {
 	struct arena mem;
 };
 
-static bool ends(const char *name, const char *tail)
-{
-	size_t n = strlen(name), t = strlen(tail);
-
-	return n >= t && !strcmp(name + n - t, tail);
-}
-
-static int kind_of(const struct ft_share *share)
-{
-	if (share->communication)
-		return 3;
-	if (ends(share->name, "(forward)") || ends(share->name, "(dgrad)") ||
-	    ends(share->name, "(wgrad)"))
-		return 0;
-	return strstr(share->name, "attention") ? 1 : 2;
-}
-
 /* Nanoseconds per token and GPU, by part. */
 static void parts_of(const struct ft_scenario *s, const struct ft_outcome *o,
 		     double part[PARTS])
 {
 	const struct ft_breakdown *b = &o->breakdown;
-	double kernels[3] = { 0 }, all = 0;
+	double kernels[KERNELS] = { 0 }, all = 0;
 	double per = 1e9 * (double)s->cluster->gpus / (o->tokens_per_s * o->step_s);
 
 	for (size_t i = 0; i < o->run->n_shares; i++) {
-		int kind = kind_of(&o->run->share[i]);
+		const struct ft_share *share = &o->run->share[i];
 
-		if (kind == 3 || !strcmp(o->run->share[i].name, "adam"))
+		if (share->kind == FT_COMMUNICATION || share->optimizer)
 			continue;
-		kernels[kind] += o->run->share[i].time_s;
-		all += o->run->share[i].time_s;
+		kernels[share->kind] += share->time_s;
+		all += share->time_s;
 	}
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < KERNELS; i++)
 		part[i] = all > 0 ? per * b->compute_s * kernels[i] / all : 0;
-	part[3] = per * b->exposed_communication_s;
-	part[4] = per * b->bubble_s;
-	part[5] = per * b->host_s;
-	part[6] = per * b->optimizer_s;
-	part[7] = per * o->step_s;
+	part[EXPOSED] = per * b->exposed_communication_s;
+	part[BUBBLE] = per * b->bubble_s;
+	part[HOST] = per * b->host_s;
+	part[OPTIMIZER] = per * b->optimizer_s;
+	part[ALL] = per * o->step_s;
 }
 
 static int by_share(const void *a, const void *b)
@@ -94,15 +89,15 @@ struct ft_difference *ft_study_differences(const struct ft_scenario *sa,
 	w->mem = mem;
 	parts_of(sa, a, first);
 	parts_of(sb, b, second);
-	all = fabs(second[PARTS - 1] - first[PARTS - 1]);
-	for (int i = 0; i < PARTS - 1; i++)
+	all = fabs(second[ALL] - first[ALL]);
+	for (int i = 0; i < ALL; i++)
 		w->difference[i] = (struct ft_difference){
 			.what = names[i],
 			.value = { first[i], second[i] },
 			.share_frac = all > 0 ? (second[i] - first[i]) / all : 0,
 		};
-	qsort(w->difference, PARTS - 1, sizeof(*w->difference), by_share);
-	*n = PARTS - 1;
+	qsort(w->difference, ALL, sizeof(*w->difference), by_share);
+	*n = ALL;
 	return w->difference;
 }
 

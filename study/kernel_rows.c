@@ -4,6 +4,7 @@
 
 #include "base/node.h"
 #include "base/plain.h"
+#include "base/stats.h"
 #include "study/shelf.h"
 #include "study/tally.h"
 
@@ -203,38 +204,53 @@ static bool predict_row(struct garage *g, const struct csv *t, size_t row,
 				 p, err);
 }
 
+/* A measured rate and how much of its unit the kernel does, by what name. */
+struct rate {
+	const char *key;
+	double measured, work;
+};
+
+/* The prediction against the measured time, and without one (us 0) against the rate.
+ * c: the check's id and group. */
+static void check_time_or_rate(struct tally *t, struct ft_check *c,
+			       const struct ft_prediction *p, double us,
+			       struct rate rate)
+{
+	double reach = NORMAL_P90 * p->spread_frac;
+
+	c->is_rate = us <= 0;
+	c->key = c->is_rate ? rate.key : "time_us";
+	c->measured = c->is_rate ? rate.measured : us;
+	c->predicted = c->is_rate ? rate.work / p->time_s : p->time_s * 1e6;
+	c->low = c->predicted / (1 + reach);
+	c->high = c->predicted * (1 + reach);
+	c->extrapolated_frac = p->extrapolated;
+	tally_check(t, c, true);
+}
+
 static bool kernel_check(struct tally *t, struct garage *g, const struct csv *rows,
 			 size_t i, struct ft_error *err)
 {
+	struct ft_check c = { .id = row_id(t, rows, i),
+			      .group = csv_text(rows, i, csv_column(rows, "group")) };
 	struct ft_prediction p;
 	struct ft_work w;
-	double us, tflops, predicted, reach;
-	const char *group = csv_text(rows, i, csv_column(rows, "group"));
+	double us, tflops;
 
 	if (!predict_row(g, rows, i, &w, &p, err) ||
 	    !csv_number(rows, i, csv_column(rows, "measured.time_us"), 0, &us, err) ||
 	    !csv_number(rows, i, csv_column(rows, "measured.tflops"), 0, &tflops, err))
 		return false;
-	if (!group[0])
-		group = arena_printf(t->mem, "%s %s %s",
-				     csv_text(rows, i, csv_column(rows, "gpu")), w.name,
-				     ft_dtype_name(w.dtype));
-	reach = 1.2816 * p.spread_frac;
-	if (us > 0) {
-		predicted = p.time_s * 1e6;
-		tally_check(t, row_id(t, rows, i), group, "time_us", us, predicted,
-			    false, predicted / (1 + reach), predicted * (1 + reach),
-			    p.extrapolated, true);
-		return true;
-	}
-	if (tflops <= 0)
+	if (!c.group[0])
+		c.group = arena_printf(t->mem, "%s %s %s",
+				       csv_text(rows, i, csv_column(rows, "gpu")),
+				       w.name, ft_dtype_name(w.dtype));
+	if (us <= 0 && tflops <= 0)
 		return ft_fail(err, NULL,
 			       "the row has no measured.time_us and no "
 			       "measured.tflops");
-	predicted = ft_work_flop(&w) / p.time_s * 1e-12;
-	tally_check(t, row_id(t, rows, i), group, "tflops", tflops, predicted, true,
-		    predicted / (1 + reach), predicted * (1 + reach), p.extrapolated,
-		    true);
+	check_time_or_rate(t, &c, &p, us,
+			   (struct rate){ "tflops", tflops, ft_work_flop(&w) * 1e-12 });
 	return true;
 }
 
@@ -256,90 +272,103 @@ bool validate_kernels(struct tally *t, const struct csv *rows, struct ft_error *
 	return true;
 }
 
-/* Inside one node: the profile's tables. Across nodes: a cluster of that many. */
-static bool collective_of_row(struct tally *t, struct garage *g, const struct csv *rows,
-			      size_t i, struct ft_collective_result *out, int64_t *gpus,
-			      double *bytes, struct ft_error *err)
+/* What a row of collectives says. */
+struct collective_row {
+	const char *fabric;
+	struct ft_mark gpu_at;
+	const struct ft_gpu *gpu;
+	int64_t nodes;
+	struct ft_collective_call call;
+};
+
+static bool read_collective(struct garage *g, const struct csv *rows, size_t i,
+			    struct collective_row *r, struct ft_error *err)
 {
-	const char *fabric = csv_text(rows, i, csv_column(rows, "fabric"));
-	const char *op_name = csv_text(rows, i, csv_column(rows, "op"));
+	const char *op = csv_text(rows, i, csv_column(rows, "op"));
 	int gpu_column = csv_column(rows, "gpu");
-	struct ft_mark at = csv_mark(rows, i, gpu_column);
-	const struct ft_gpu *gpu =
-		gpu_named(g, csv_text(rows, i, gpu_column), &at, err);
-	struct ft_collective_call call = { 0 };
+
+	*r = (struct collective_row){
+		.fabric = csv_text(rows, i, csv_column(rows, "fabric")),
+		.gpu_at = csv_mark(rows, i, gpu_column),
+		.call.shape.stride = 1,
+	};
+	r->gpu = gpu_named(g, csv_text(rows, i, gpu_column), &r->gpu_at, err);
+	if (!r->gpu || !whole(rows, i, "gpus", 0, &r->call.shape.size, err) ||
+	    !whole(rows, i, "nodes", 0, &r->nodes, err) ||
+	    !csv_number(rows, i, csv_column(rows, "bytes"), 0, &r->call.bytes, err))
+		return false;
+	if (!ft_collective_find(op, &r->call.op))
+		return ft_fail(err, NULL, "unknown op '%s'", op);
+	return (r->call.shape.size >= 1 && r->call.bytes > 0) ||
+	       ft_fail(err, NULL, "the row lacks gpus or bytes");
+}
+
+static bool is_scale_up(const char *fabric)
+{
+	return !strcmp(fabric, "nvlink") || !strcmp(fabric, "xgmi") ||
+	       !strcmp(fabric, "nvlink-no-nvls") || !strcmp(fabric, "pcie");
+}
+
+/* Inside one node: the profile's tables. Across nodes: a cluster of that many. */
+static bool predict_collective(struct tally *t, const struct collective_row *r,
+			       const char *gpus, struct ft_collective_result *out,
+			       struct ft_error *err)
+{
+	const struct ft_mark *at = &r->gpu_at;
 	const struct ft_cluster *cluster;
 	const struct ft_stack *stack;
 	const struct ft_ccl *ccl;
-	enum ft_collective op;
-	int64_t nodes;
 	struct node *node;
 
-	if (!gpu || !whole(rows, i, "gpus", 0, gpus, err) ||
-	    !whole(rows, i, "nodes", 0, &nodes, err) ||
-	    !csv_number(rows, i, csv_column(rows, "bytes"), 0, bytes, err))
-		return false;
-	if (!ft_collective_find(op_name, &op))
-		return ft_fail(err, NULL, "unknown op '%s'", op_name);
-	if (*gpus < 1 || *bytes <= 0)
-		return ft_fail(err, NULL, "the row lacks gpus or bytes");
-	call.op = op;
-	call.bytes = *bytes;
-	call.shape = (struct ft_group_shape){ *gpus, 1 };
-	if (nodes <= 1 &&
-	    (!strcmp(fabric, "nvlink") || !strcmp(fabric, "xgmi") ||
-	     !strcmp(fabric, "nvlink-no-nvls") || !strcmp(fabric, "pcie")))
-		return ft_collective_inside(gpu, fabric, NULL, &call, out, err);
-	node = node_map(t->mem, &at);
-	node_put(t->mem, node, "gpu", &at, node_scalar(t->mem, &at, gpu->name));
-	node_put(t->mem, node, "gpus", &at,
-		 node_scalar(t->mem, &at, csv_text(rows, i, csv_column(rows, "gpus"))));
-	if (fabric[0])
-		node_put(t->mem, node, "fabric", &at, node_scalar(t->mem, &at, fabric));
+	if (r->nodes <= 1 && is_scale_up(r->fabric))
+		return ft_collective_inside(r->gpu, r->fabric, NULL, &r->call, out,
+					    err);
+	node = node_map(t->mem, at);
+	node_put(t->mem, node, "gpu", at, node_scalar(t->mem, at, r->gpu->name));
+	node_put(t->mem, node, "gpus", at, node_scalar(t->mem, at, gpus));
+	if (r->fabric[0])
+		node_put(t->mem, node, "fabric", at,
+			 node_scalar(t->mem, at, r->fabric));
 	cluster = shelf_cluster(t->shelf, node, FT_GPU_COLLECTIVE_ROWS, err);
 	if (!cluster)
 		return false;
-	stack = shelf_stack(t->shelf, gpu->default_stack, NULL, err);
-	ccl = stack ? shelf_ccl_of(t->shelf, stack, gpu->ccl_generation, err) : NULL;
-	return ccl && ft_collective_predict(cluster, ccl, &call, out, err);
+	stack = shelf_stack(t->shelf, r->gpu->default_stack, NULL, err);
+	ccl = stack ? shelf_ccl_of(t->shelf, stack, r->gpu->ccl_generation, err) : NULL;
+	return ccl && ft_collective_predict(cluster, ccl, &r->call, out, err);
 }
 
 static bool collective_check(struct tally *t, struct garage *g, const struct csv *rows,
 			     size_t i, struct ft_error *err)
 {
-	const char *group = csv_text(rows, i, csv_column(rows, "group"));
-	struct ft_collective_result r;
-	double us, busbw, bytes, predicted, reach;
-	enum ft_collective op;
-	int64_t gpus;
+	struct ft_check c = { .id = row_id(t, rows, i),
+			      .group = csv_text(rows, i, csv_column(rows, "group")) };
+	const char *gpus = csv_text(rows, i, csv_column(rows, "gpus"));
+	struct ft_collective_result out;
+	struct collective_row r;
+	double us, busbw;
 
-	if (!collective_of_row(t, g, rows, i, &r, &gpus, &bytes, err) ||
+	if (!read_collective(g, rows, i, &r, err) ||
+	    !predict_collective(t, &r, gpus, &out, err) ||
 	    !csv_number(rows, i, csv_column(rows, "measured.time_us"), 0, &us, err) ||
 	    !csv_number(rows, i, csv_column(rows, "measured.busbw_gb_per_s"), 0, &busbw,
 			err))
 		return false;
-	(void)ft_collective_find(csv_text(rows, i, csv_column(rows, "op")), &op);
-	if (!group[0])
-		group = arena_printf(t->mem, "%s %s x%lld",
-				     csv_text(rows, i, csv_column(rows, "gpu")),
-				     ft_collective_name(op), (long long)gpus);
-	reach = 1.2816 * r.duration.spread_frac;
-	predicted = r.duration.time_s * 1e6;
+	if (!c.group[0])
+		c.group = arena_printf(t->mem, "%s %s x%lld",
+				       csv_text(rows, i, csv_column(rows, "gpu")),
+				       ft_collective_name(r.call.op),
+				       (long long)r.call.shape.size);
 	if (us <= 0 && busbw <= 0)
 		return ft_fail(err, NULL,
 			       "the row has no measured.time_us and no "
 			       "measured.busbw_gb_per_s");
-	if (us > 0) {
-		tally_check(t, row_id(t, rows, i), group, "time_us", us, predicted,
-			    false, predicted / (1 + reach), predicted * (1 + reach),
-			    r.duration.extrapolated, true);
-		return true;
-	}
-	predicted =
-		bytes * ft_collective_bus_factor(op, gpus) / r.duration.time_s * 1e-9;
-	tally_check(t, row_id(t, rows, i), group, "busbw_gb_per_s", busbw, predicted,
-		    true, predicted / (1 + reach), predicted * (1 + reach),
-		    r.duration.extrapolated, true);
+	check_time_or_rate(
+		t, &c, &out.duration, us,
+		(struct rate){
+			"busbw_gb_per_s", busbw,
+			r.call.bytes *
+				ft_collective_bus_factor(r.call.op, r.call.shape.size) *
+				1e-9 });
 	return true;
 }
 

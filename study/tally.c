@@ -2,9 +2,9 @@
 #include "study/tally.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/stats.h"
 #include "base/text.h"
 
 static struct ft_check *slot(struct tally *t, bool scored)
@@ -21,25 +21,15 @@ static struct ft_check *slot(struct tally *t, bool scored)
 	return &t->side[t->n_side++];
 }
 
-void tally_check(struct tally *t, const char *id, const char *group, const char *key,
-		 double measured, double predicted, bool is_rate, double low,
-		 double high, double extrapolated_frac, bool scored)
+void tally_check(struct tally *t, const struct ft_check *check, bool scored)
 {
 	struct ft_check *c = slot(t, scored);
 
-	*c = (struct ft_check){
-		.id = id,
-		.group = group,
-		.key = key,
-		.measured = measured,
-		.predicted = predicted,
-		.low = low,
-		.high = high,
-		.extrapolated_frac = extrapolated_frac,
-		.error_frac =
-			is_rate ? measured / predicted - 1 : predicted / measured - 1,
-		.inside = measured >= low && measured <= high,
-	};
+	*c = *check;
+	c->error_frac =
+		(c->is_rate ? c->measured / c->predicted : c->predicted / c->measured) -
+		1;
+	c->inside = c->measured >= c->low && c->measured <= c->high;
 }
 
 void tally_failure(struct tally *t, const char *id, const struct ft_error *err)
@@ -50,13 +40,6 @@ void tally_failure(struct tally *t, const char *id, const struct ft_error *err)
 		v->failure = ARENA_GROW(t->mem, v->failure, &t->failure_cap);
 	v->failure[v->n_failures++] =
 		(struct ft_failure){ id, arena_text(t->mem, err->text) };
-}
-
-static int by_size(const void *a, const void *b)
-{
-	double x = fabs(*(const double *)a), y = fabs(*(const double *)b);
-
-	return (x > y) - (x < y);
 }
 
 /* Summary of those of n checks whose group (or key) is name; NULL: of all. */
@@ -70,20 +53,19 @@ static struct ft_summary summarize(struct tally *t, const struct ft_check *c, si
 	for (size_t i = 0; i < n; i++) {
 		if (name && strcmp(name, by_key ? c[i].key : c[i].group))
 			continue;
-		error[s.n++] = c[i].error_frac;
+		error[s.n++] = fabs(c[i].error_frac);
 		sum += c[i].error_frac;
 		sum_abs += fabs(c[i].error_frac);
 		inside += c[i].inside;
 	}
 	if (!s.n)
 		return s;
-	qsort(error, s.n, sizeof(*error), by_size);
+	stats_sort(error, s.n);
 	s.mape = sum_abs / (double)s.n;
 	s.bias = sum / (double)s.n;
-	s.median = s.n % 2 ? fabs(error[s.n / 2]) :
-			     (fabs(error[s.n / 2 - 1]) + fabs(error[s.n / 2])) / 2;
-	s.p90 = fabs(error[(size_t)ceil(0.9 * (double)s.n) - 1]);
-	s.max = fabs(error[s.n - 1]);
+	s.median = stats_median(error, s.n);
+	s.p90 = stats_quantile(error, s.n, 0.9);
+	s.max = error[s.n - 1];
 	s.inside_interval_frac = inside / (double)s.n;
 	return s;
 }

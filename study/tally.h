@@ -4,7 +4,7 @@
  * Errors are in time: predicted / measured - 1 for a time, measured / predicted - 1
  * for a rate, so that positive always means predicted too slow.
  *   mape    mean of |error|        bias  mean of error
- *   median, p90, max               of |error|; p90 is the nearest rank
+ *   median, p90, max               of |error|; p90 as base/stats.h defines it
  */
 #ifndef STUDY_TALLY_H
 #define STUDY_TALLY_H
@@ -24,10 +24,9 @@ struct tally {
 	size_t n_sets;
 };
 
-/* Add a check. scored: it counts in the summary; else only under its key. */
-void tally_check(struct tally *t, const char *id, const char *group, const char *key,
-		 double measured, double predicted, bool is_rate, double spread_low,
-		 double spread_high, double extrapolated_frac, bool scored);
+/* Add a check; its error and whether it is inside its interval are worked out here.
+ * scored: it counts in the summary; else only under its key. */
+void tally_check(struct tally *t, const struct ft_check *check, bool scored);
 void tally_failure(struct tally *t, const char *id, const struct ft_error *err);
 void tally_finish(struct tally *t);
 

@@ -18,9 +18,30 @@ enum { ABOUT = sizeof(about) / sizeof(*about) };
 
 static const char *const heads[] = { "model.", "measured." };
 
+enum { HEADS = sizeof(heads) / sizeof(*heads) };
+
 /* The first of these that a row has is the one it is scored by. */
 static const char *const scored[] = { "step_s", "tokens_per_s_per_gpu",
 				      "model_flop_per_s_per_gpu" };
+
+enum { SCORED = sizeof(scored) / sizeof(*scored) };
+
+static bool is_scored(const char *key)
+{
+	for (int i = 0; i < SCORED; i++)
+		if (!strcmp(key, scored[i]))
+			return true;
+	return false;
+}
+
+/* What a column "measured.KEY" measures; NULL: it is another one. */
+static const char *measured_key(const char *column)
+{
+	static const char head[] = "measured.";
+
+	return strncmp(column, head, sizeof(head) - 1) ? NULL :
+							 column + sizeof(head) - 1;
+}
 
 static bool is_rate(const char *key)
 {
@@ -47,7 +68,7 @@ static bool step_columns_known(struct tally *t, const struct csv *rows,
 	for (size_t i = 0; i < n_keys; i++)
 		if (key[i].flags & KEY_COLUMN)
 			name[n++] = key[i].path;
-	return columns_known(rows, name, n, heads, 2, err);
+	return columns_known(rows, name, n, heads, HEADS, err);
 }
 
 static struct node *scenario_of(struct tally *t, const struct csv *rows, size_t row,
@@ -61,7 +82,7 @@ static struct node *scenario_of(struct tally *t, const struct csv *rows, size_t 
 		const char *key = rows->column[c];
 		const char *text = csv_text(rows, row, (int)c);
 
-		if (!text[0] || !strncmp(key, "measured.", 9) || is_about(key))
+		if (!text[0] || measured_key(key) || is_about(key))
 			continue;
 		at = csv_mark(rows, row, (int)c);
 		if (!node_put_path(mem, root, key, &at, text, err))
@@ -73,61 +94,82 @@ static struct node *scenario_of(struct tally *t, const struct csv *rows, size_t 
 	return root;
 }
 
-static void limits(const struct ft_outcome *o, const char *key, double value,
-		   double *low, double *high)
+static void set_interval(struct ft_check *c, const struct ft_outcome *o)
 {
 	double slow = o->step_high_s / o->step_s, fast = o->step_low_s / o->step_s;
 
 	/* memory: the allocator's own slack, assumed */
-	*low = value * 0.95;
-	*high = value * 1.05;
-	if (!strcmp(key, "step_s")) {
-		*low = value * fast;
-		*high = value * slow;
-	} else if (is_rate(key)) {
-		*low = value / slow;
-		*high = value / fast;
+	c->low = c->predicted * 0.95;
+	c->high = c->predicted * 1.05;
+	if (!strcmp(c->key, "step_s")) {
+		c->low = c->predicted * fast;
+		c->high = c->predicted * slow;
+	} else if (c->is_rate) {
+		c->low = c->predicted / slow;
+		c->high = c->predicted / fast;
 	}
 }
 
-static bool check_measured(struct tally *t, const struct csv *rows, size_t row,
-			   const struct ft_outcome *o, struct ft_error *err)
+/* A row that was measured, and what was predicted for it. */
+struct measured_row {
+	const struct csv *rows;
+	size_t row;
+	const struct ft_outcome *o;
+};
+
+/* 0: it was not measured. */
+static bool measured(struct tally *t, const struct measured_row *r, const char *key,
+		     double *out, struct ft_error *err)
 {
-	const char *id = row_id(t, rows, row);
-	const char *group = csv_text(rows, row, csv_column(rows, "group"));
-	bool first = true;
+	int column = csv_column(r->rows, arena_printf(t->mem, "measured.%s", key));
 
-	for (size_t i = 0; i < 3 + rows->n_columns; i++) {
-		const char *key = i < 3 ? scored[i] : rows->column[i - 3] + 9;
-		double measured, predicted, low, high;
-		bool main_key = false;
-		int column;
+	return csv_number(r->rows, r->row, column, 0, out, err);
+}
 
-		if (i >= 3 && strncmp(rows->column[i - 3], "measured.", 9))
-			continue;
-		for (int k = 0; i >= 3 && k < 3; k++)
-			main_key |= !strcmp(key, scored[k]);
-		if (main_key)
-			continue; /* seen above */
-		column = csv_column(rows, arena_printf(t->mem, "measured.%s", key));
-		if (!csv_number(rows, row, column, 0, &measured, err))
+static bool check(struct tally *t, const struct measured_row *r, struct ft_check c,
+		  struct ft_error *err)
+{
+	if (!ft_outcome_get(r->o, c.key, &c.predicted))
+		return ft_fail(err, NULL, "nothing is predicted for measured.%s",
+			       c.key);
+	c.is_rate = is_rate(c.key);
+	set_interval(&c, r->o);
+	tally_check(t, &c, is_scored(c.key));
+	return true;
+}
+
+/* The first of the scored keys that a row has, and every other one. */
+static bool check_measured(struct tally *t, const struct measured_row *r,
+			   struct ft_error *err)
+{
+	const char *group = csv_text(r->rows, r->row, csv_column(r->rows, "group"));
+	struct ft_check c = { .id = row_id(t, r->rows, r->row),
+			      .group = group[0] ? group : "-",
+			      .extrapolated_frac = r->o->extrapolated_frac };
+	bool found = false;
+
+	for (size_t i = 0; i < SCORED; i++) {
+		c.key = scored[i];
+		if (!measured(t, r, c.key, &c.measured, err))
 			return false;
-		if (measured <= 0 || (i < 3 && !first))
+		if (found || c.measured <= 0)
 			continue;
-		if (!ft_outcome_get(o, key, &predicted))
-			return ft_fail(err, NULL,
-				       "nothing is predicted for "
-				       "measured.%s",
-				       key);
-		limits(o, key, predicted, &low, &high);
-		tally_check(t, id, group[0] ? group : "-", key, measured, predicted,
-			    is_rate(key), low, high, o->extrapolated_frac, i < 3);
-		first &= i >= 3;
+		found = true;
+		if (!check(t, r, c, err))
+			return false;
 	}
-	return !first || ft_fail(err, NULL,
-				 "the row has no measured step_s, "
-				 "tokens_per_s_per_gpu or "
-				 "model_flop_per_s_per_gpu");
+	for (size_t i = 0; i < r->rows->n_columns; i++) {
+		c.key = measured_key(r->rows->column[i]);
+		if (!c.key || is_scored(c.key))
+			continue;
+		if (!measured(t, r, c.key, &c.measured, err) ||
+		    (c.measured > 0 && !check(t, r, c, err)))
+			return false;
+	}
+	return found || ft_fail(err, NULL,
+				"the row has no measured step_s, "
+				"tokens_per_s_per_gpu or "
+				"model_flop_per_s_per_gpu");
 }
 
 static bool one_step(struct tally *t, const struct csv *rows, size_t row,
@@ -140,7 +182,7 @@ static bool one_step(struct tally *t, const struct csv *rows, size_t row,
 	bool ok = s && ft_study_simulate(s, NULL, NULL, &o, err);
 
 	if (ok) {
-		ok = check_measured(t, rows, row, &o, err);
+		ok = check_measured(t, &(struct measured_row){ rows, row, &o }, err);
 		ft_outcome_release(&o);
 	}
 	ft_scenario_free(s);

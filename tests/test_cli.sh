@@ -75,7 +75,14 @@ ok "a plan that does not fit is simulated all the same" sh -c "$f simulate $a --
 
 ok "no argument is wrong usage" fails 64 Usage $f
 ok "an unknown command names the nearest" fails 64 "did you mean 'simulate'" $f simulat
-ok "a missing argument is wrong usage" fails 64 Usage $f simulate
+ok "a missing argument is wrong usage and named" fails 64 "a SCENARIO is missing" $f simulate
+ok "a second scenario that is missing is named" fails 64 "one more SCENARIO is missing" $f compare $a
+ok "one scenario too many is wrong usage" fails 64 "at most 1 SCENARIO" $f bom $a $a
+ok "a missing action of trace is named" fails 64 "show or replay is missing" $f trace
+ok "another action of trace is refused" fails 64 "neither show nor replay" $f trace sho $a
+ok "a missing graph is named" fails 64 "--graph FILE is missing" $f trace replay $a
+ok "a missing --csv is named" fails 64 "--csv FILE is missing" $f kernel --gpu h200
+ok "a missing action of calibrate is named" fails 64 "an action is missing" $f calibrate
 ok "a missing file" fails 1 "No such file" $f simulate /nonexistent.yaml
 ok "a folder" fails 1 "is a folder" $f simulate /
 ok "an empty file" sh -c ": >$tmp/empty.yaml; $one $f simulate $tmp/empty.yaml"
@@ -114,4 +121,6 @@ ok "an unknown column" fails 1 "unknown column" $f validate "$tmp/r.csv"
 printf 'id,model.name,cluster.gpu,cluster.gpus,training.sequence_length,training.global_batch_size,measured.step_s\n1,llama3-8b,h200,8,4096,8,1\n2,llama3-8b,h200,8,4096,7,1\n3,nope,h200,8,4096,8,1\n' >"$tmp/r.csv"
 check='d["summary"]["n"]==1 and d["summary"]["failed"]==2 and len(d["failed"])==2'
 ok "rows that cannot be simulated are counted" json validate "$tmp/r.csv"
+cp $a "$tmp/$(printf 'bad\377name').yaml"
+ok "a name that is no UTF-8 is in the JSON, with a question mark" sh -c "$f simulate $tmp/bad*name.yaml --json | grep -qF '\"name\": \"bad?name\"'"
 finish

@@ -114,7 +114,7 @@ static struct engine_job *free_job(struct arena *mem, const struct ft_graph *g)
 }
 
 static void add_pipeline(struct engine_input *in, struct engine_part *part,
-			 const struct engine_job *job, const struct cost *cost,
+			 const struct engine_job *job, const struct work_timing *cost,
 			 size_t first_team)
 {
 	size_t n = job->graph->n_classes, base = in->n_parts;
@@ -123,7 +123,7 @@ static void add_pipeline(struct engine_input *in, struct engine_part *part,
 		part[base + c] = (struct engine_part){
 			.job = job,
 			.rank_class = c,
-			.cost = cost,
+			.timing = cost,
 			.next = (uint32_t)(base + (c + 1) % n),
 			.before = (uint32_t)(base + (c + n - 1) % n),
 			.pipeline = (uint32_t)in->n_pipelines,
@@ -163,7 +163,7 @@ static double pipeline_s(const struct pipeline *pl)
 	struct arena mem = { 0 };
 	struct engine_input in = { 0 };
 	struct engine_output out;
-	struct cost cost[WORKS + 2] = { { 0 } };
+	struct work_timing cost[WORKS + 2] = { { 0 } };
 	double s;
 
 	cost[WORK_F].duration = ft_ps_from_s(1.0 / pl->vpp);
@@ -203,8 +203,8 @@ static void pipelines_take_their_known_time(void **state)
 }
 
 /* One class, two ops on two streams; the rates say how long they take. */
-static double pair_s(struct cost a, enum ft_stream sa, struct cost b, enum ft_stream sb,
-		     ft_ps launch_b, double copy, double *end_a)
+static double pair_s(struct work_timing a, enum ft_stream sa, struct work_timing b,
+		     enum ft_stream sb, ft_ps launch_b, double copy, double *end_a)
 {
 	struct arena mem = { 0 };
 	struct ft_work work[2] = { { .name = "a" }, { .name = "b" } };
@@ -220,7 +220,7 @@ static double pair_s(struct cost a, enum ft_stream sa, struct cost b, enum ft_st
 			      .segment = &seg,
 			      .n_classes = 1,
 			      .rank_class = &class };
-	struct cost cost[2] = { a, b };
+	struct work_timing cost[2] = { a, b };
 	ft_ps host[2] = { 0, launch_b }, total = launch_b;
 	size_t begin = 0;
 	struct engine_job job = { .graph = &g,
@@ -246,8 +246,8 @@ static double pair_s(struct cost a, enum ft_stream sa, struct cost b, enum ft_st
 static void collectives_share_a_nic_fluidly(void **state)
 {
 	/* 50 GB/s: 100 MB at 0 and 50 MB at 1 ms both end at 3 ms */
-	struct cost a = { ft_ps_from_s(2e-3), 0, 1, 1, false, NULL, 0 };
-	struct cost b = { ft_ps_from_s(1e-3), 0, 1, 1, false, NULL, 0 };
+	struct work_timing a = { ft_ps_from_s(2e-3), 0, 1, 1, false, NULL, 0 };
+	struct work_timing b = { ft_ps_from_s(1e-3), 0, 1, 1, false, NULL, 0 };
 	double end_a;
 
 	(void)state;
@@ -268,8 +268,10 @@ static void collectives_share_a_nic_fluidly(void **state)
 
 static void compute_and_collective_slow_each_other(void **state)
 {
-	struct cost gemm = { ft_ps_from_s(1e-3), 0, 0, 1.5f, false, NULL, 0 };
-	struct cost gather = { ft_ps_from_s(10e-3), 0, 0, 1.25f, false, NULL, 0 };
+	struct work_timing gemm = { ft_ps_from_s(1e-3), 0, 0, 1.5f, false, NULL, 0 };
+	struct work_timing gather = {
+		ft_ps_from_s(10e-3), 0, 0, 1.25f, false, NULL, 0
+	};
 	double end_a;
 
 	(void)state;
@@ -282,8 +284,8 @@ static void compute_and_collective_slow_each_other(void **state)
 
 static void copy_engines_leave_compute_alone(void **state)
 {
-	struct cost gemm = { ft_ps_from_s(1e-3), 0, 0, 1.5f, false, NULL, 0 };
-	struct cost gather = { ft_ps_from_s(10e-3), 0, 0, 1.25f, true, NULL, 0 };
+	struct work_timing gemm = { ft_ps_from_s(1e-3), 0, 0, 1.5f, false, NULL, 0 };
+	struct work_timing gather = { ft_ps_from_s(10e-3), 0, 0, 1.25f, true, NULL, 0 };
 	double end_a;
 
 	(void)state;
@@ -321,8 +323,8 @@ static void jobs_slow_each_other_on_a_shared_link(void **state)
 	struct ft_graph *g = lone_op(&mem, w, FT_STREAM_GATHER);
 	struct network_path all = { 1, 1, { 0 }, { 1 } },
 			    half = { 1, 1, { 0 }, { 0.5f } };
-	struct cost a = { ft_ps_from_s(3e-3), 0, 0, 1, false, &all, 1 };
-	struct cost b = { ft_ps_from_s(1e-3), 0, 0, 1, false, &half, 1 };
+	struct work_timing a = { ft_ps_from_s(3e-3), 0, 0, 1, false, &all, 1 };
+	struct work_timing b = { ft_ps_from_s(1e-3), 0, 0, 1, false, &half, 1 };
 	struct engine_job *first = free_job(&mem, g), *second = free_job(&mem, g);
 	struct engine_input in = { .n_links = 1 };
 	struct engine_part part[2];
@@ -359,10 +361,10 @@ static void a_team_waits_for_its_slow_member(void **state)
 			      .segment = &seg,
 			      .n_classes = 1,
 			      .rank_class = &class };
-	struct cost fast[2] = { { ft_ps_from_s(2), 0, 0, 1, false, NULL, 0 },
-				{ ft_ps_from_s(1), 0, 1, 1, false, NULL, 0 } };
-	struct cost slow[2] = { { ft_ps_from_s(2.5), 0, 0, 1, false, NULL, 0 },
-				{ ft_ps_from_s(1), 0, 1, 1, false, NULL, 0 } };
+	struct work_timing fast[2] = { { ft_ps_from_s(2), 0, 0, 1, false, NULL, 0 },
+				       { ft_ps_from_s(1), 0, 1, 1, false, NULL, 0 } };
+	struct work_timing slow[2] = { { ft_ps_from_s(2.5), 0, 0, 1, false, NULL, 0 },
+				       { ft_ps_from_s(1), 0, 1, 1, false, NULL, 0 } };
 	struct engine_job *job = free_job(&mem, &g);
 	struct engine_input in = { 0 };
 	struct engine_part part[2];
@@ -382,8 +384,8 @@ static void a_team_waits_for_its_slow_member(void **state)
 
 static void a_copy_crawls_beside_compute(void **state)
 {
-	struct cost gemm = { ft_ps_from_s(4e-3), 0, 0, 1.5f, false, NULL, 0 };
-	struct cost copy = { ft_ps_from_s(2e-3), 0, 0, 1, false, NULL, 0 };
+	struct work_timing gemm = { ft_ps_from_s(4e-3), 0, 0, 1.5f, false, NULL, 0 };
+	struct work_timing copy = { ft_ps_from_s(2e-3), 0, 0, 1, false, NULL, 0 };
 	double end_a;
 
 	(void)state;
@@ -408,7 +410,7 @@ static void a_wait_for_what_never_comes_is_an_error(void **state)
 			      .segment = &seg,
 			      .n_classes = 1,
 			      .rank_class = &class };
-	struct cost cost = { 0 };
+	struct work_timing cost = { 0 };
 	ft_ps host = 0, total = 0;
 	size_t begin = 0;
 	struct engine_job job = {

@@ -127,7 +127,7 @@ static void by_engine(struct arena *mem, const struct transfer *t, int n,
 				.rank_class = class };
 	for (int i = 0; i < n; i++) {
 		struct engine_job *job = ARENA_NEW(mem, struct engine_job);
-		struct cost *cost = ARENA_NEW(mem, struct cost);
+		struct work_timing *cost = ARENA_NEW(mem, struct work_timing);
 		struct network_path *path = ARENA_NEW(mem, struct network_path);
 		ft_ps *host = ARENA_NEW(mem, ft_ps);
 
@@ -135,17 +135,17 @@ static void by_engine(struct arena *mem, const struct transfer *t, int n,
 		path->n_uses = t[i].n_uses;
 		memcpy(path->link, t[i].link, sizeof(path->link));
 		memcpy(path->use, t[i].use, sizeof(path->use));
-		*cost = (struct cost){ .duration = ft_ps_from_s(t[i].alone_s),
-				       .beside = 1,
-				       .path = path,
-				       .path_frac = 1 };
+		*cost = (struct work_timing){ .duration = ft_ps_from_s(t[i].alone_s),
+					      .beside = 1,
+					      .path = path,
+					      .path_frac = 1 };
 		*job = (struct engine_job){ .graph = g,
 					    .host = host,
 					    .host_begin = ARENA_NEW(mem, size_t),
 					    .host_total = host,
 					    .copy_beside_gemm = 1 };
 		part[i] = (struct engine_part){ .job = job,
-						.cost = cost,
+						.timing = cost,
 						.next = (uint32_t)i,
 						.before = (uint32_t)i,
 						.pipeline = (uint32_t)i,

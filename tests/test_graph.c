@@ -336,6 +336,30 @@ static void recomputation_sees_the_window_too(void **state)
 	drop(&p);
 }
 
+/* Each field by itself tells two works apart; the name alone does not. */
+static void works_are_the_same_when_all_but_their_names_is(void **state)
+{
+	struct ft_work a = { .kind = FT_ATTENTION, .name = "a", .dtype = FT_BF16 };
+	struct ft_work b = a;
+
+	(void)state;
+	b.name = "b";
+	assert_true(ft_work_same(&a, &b));
+	assert_true(ft_work_hash(&a) == ft_work_hash(&b));
+	b.attention.v_head_dim = 64;
+	assert_false(ft_work_same(&a, &b));
+	b = a;
+	b.attention.causal = true;
+	assert_false(ft_work_same(&a, &b));
+	b = a;
+	b.attention.impl = "fa2";
+	assert_false(ft_work_same(&a, &b));
+	a = (struct ft_work){ .kind = FT_COMMUNICATION, .name = "a" };
+	b = a;
+	b.communication.copy_engine = true;
+	assert_false(ft_work_same(&a, &b));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -346,6 +370,7 @@ int main(void)
 		cmocka_unit_test(memory_comes_back),
 		cmocka_unit_test(text_reads_back_the_same),
 		cmocka_unit_test(bad_graph_text_has_line_and_column),
+		cmocka_unit_test(works_are_the_same_when_all_but_their_names_is),
 	};
 
 	return cmocka_run_group_tests_name("traces", tests, NULL, NULL);

@@ -11,7 +11,8 @@ bool is_unfused(const struct builder *b)
 }
 
 /* Products and softmax over the full square of scores, one kernel each. */
-static void unfused_attention(struct builder *b, const struct share *s, bool backward)
+static void unfused_attention(struct builder *b, const struct layer_sizes *s,
+			      bool backward)
 {
 	int64_t groups = b->sequences * s->heads;
 	int64_t seq = b->plan->sequence, m = groups * (seq / b->plan->cp);
@@ -19,16 +20,19 @@ static void unfused_attention(struct builder *b, const struct share *s, bool bac
 	int times = backward ? 2 : 1;
 
 	for (int i = 0; i < times; i++)
-		put_gemm(b, "scores", FT_FORWARD, m, seq, s->l->qk_head_dim, groups);
+		put_grouped(b, "scores", FT_FORWARD,
+			    (struct edges){ m, seq, s->l->qk_head_dim }, groups);
 	put_rows(b, "softmax", "softmax", scores * (backward ? 6 : 4), 1,
 		 2 * (double)seq);
 	if (b->rules->dropout)
 		put_memory(b, "attention_dropout", "default", 5 * scores, 1);
 	for (int i = 0; i < times; i++)
-		put_gemm(b, "context", FT_FORWARD, m, s->l->v_head_dim, seq, groups);
+		put_grouped(b, "context", FT_FORWARD,
+			    (struct edges){ m, s->l->v_head_dim, seq }, groups);
 }
 
-static void fused_attention(struct builder *b, const struct share *s, enum ft_pass pass)
+static void fused_attention(struct builder *b, const struct layer_sizes *s,
+			    enum ft_pass pass)
 {
 	struct ft_work w = { .kind = FT_ATTENTION,
 			     .name = "attention",
@@ -49,7 +53,7 @@ static void fused_attention(struct builder *b, const struct share *s, enum ft_pa
 	put_op(b, &w, FT_STREAM_COMPUTE, pass == FT_PASS_FORWARD ? 1 : 5);
 }
 
-void attention_core(struct builder *b, const struct share *s, bool backward)
+void attention_core(struct builder *b, const struct layer_sizes *s, bool backward)
 {
 	double kv = 2 * (double)(s->tokens * (s->k + s->v)) * (double)(b->plan->cp - 1);
 
@@ -65,42 +69,42 @@ void attention_core(struct builder *b, const struct share *s, bool backward)
 		need(b, FT_STREAM_CP);
 }
 
-static void latent_forward(struct builder *b, const struct share *s)
+static void latent_forward(struct builder *b, const struct layer_sizes *s)
 {
 	const struct ft_layer *l = s->l;
 	int64_t up = s->heads * (l->qk_head_dim - l->qk_rope_head_dim + l->v_head_dim);
 
 	if (l->q_lora_rank)
-		put_gemm(b, "q_down", FT_FORWARD, s->part, l->q_lora_rank, s->h, 1);
+		put_gemm(b, "q_down", FT_FORWARD, s->part, l->q_lora_rank, s->h);
 	put_gemm(b, "kv_down", FT_FORWARD, s->part,
-		 l->kv_lora_rank + l->qk_rope_head_dim, s->h, 1);
+		 l->kv_lora_rank + l->qk_rope_head_dim, s->h);
 	put_memory(b, "latent_norm", "rmsnorm",
 		   4 * (double)s->part * (double)(l->q_lora_rank + l->kv_lora_rank), 2);
 	put_gemm(b, "q_up", FT_FORWARD, s->tokens, s->q,
-		 l->q_lora_rank ? l->q_lora_rank : s->h, 1);
-	put_gemm(b, "kv_up", FT_FORWARD, s->tokens, up, l->kv_lora_rank, 1);
+		 l->q_lora_rank ? l->q_lora_rank : s->h);
+	put_gemm(b, "kv_up", FT_FORWARD, s->tokens, up, l->kv_lora_rank);
 }
 
-void qkv_forward(struct builder *b, const struct share *s)
+void qkv_forward(struct builder *b, const struct layer_sizes *s)
 {
 	if (s->l->kv_lora_rank) {
 		latent_forward(b, s);
 	} else if (b->rules->fused_qkv) {
-		put_gemm(b, "qkv", FT_FORWARD, s->tokens, s->q + s->k + s->v, s->h, 1);
+		put_gemm(b, "qkv", FT_FORWARD, s->tokens, s->q + s->k + s->v, s->h);
 	} else {
-		put_gemm(b, "q", FT_FORWARD, s->tokens, s->q, s->h, 1);
-		put_gemm(b, "k", FT_FORWARD, s->tokens, s->k, s->h, 1);
-		put_gemm(b, "v", FT_FORWARD, s->tokens, s->v, s->h, 1);
+		put_gemm(b, "q", FT_FORWARD, s->tokens, s->q, s->h);
+		put_gemm(b, "k", FT_FORWARD, s->tokens, s->k, s->h);
+		put_gemm(b, "v", FT_FORWARD, s->tokens, s->v, s->h);
 	}
 }
 
 void linear_back(struct builder *b, const char *name, int64_t m, int64_t n, int64_t k)
 {
-	put_gemm(b, name, FT_DGRAD, m, n, k, 1);
-	put_gemm(b, name, FT_WGRAD, m, n, k, 1);
+	put_gemm(b, name, FT_DGRAD, m, n, k);
+	put_gemm(b, name, FT_WGRAD, m, n, k);
 }
 
-void qkv_products(struct builder *b, const struct share *s, enum ft_layout layout)
+void qkv_products(struct builder *b, const struct layer_sizes *s, enum ft_layout layout)
 {
 	const struct ft_layer *l = s->l;
 
@@ -108,19 +112,19 @@ void qkv_products(struct builder *b, const struct share *s, enum ft_layout layou
 		int64_t up = s->heads *
 			     (l->qk_head_dim - l->qk_rope_head_dim + l->v_head_dim);
 
-		put_gemm(b, "kv_up", layout, s->tokens, up, l->kv_lora_rank, 1);
+		put_gemm(b, "kv_up", layout, s->tokens, up, l->kv_lora_rank);
 		put_gemm(b, "q_up", layout, s->tokens, s->q,
-			 l->q_lora_rank ? l->q_lora_rank : s->h, 1);
+			 l->q_lora_rank ? l->q_lora_rank : s->h);
 	} else if (b->rules->fused_qkv) {
-		put_gemm(b, "qkv", layout, s->tokens, s->q + s->k + s->v, s->h, 1);
+		put_gemm(b, "qkv", layout, s->tokens, s->q + s->k + s->v, s->h);
 	} else {
-		put_gemm(b, "q", layout, s->tokens, s->q, s->h, 1);
-		put_gemm(b, "k", layout, s->tokens, s->k, s->h, 1);
-		put_gemm(b, "v", layout, s->tokens, s->v, s->h, 1);
+		put_gemm(b, "q", layout, s->tokens, s->q, s->h);
+		put_gemm(b, "k", layout, s->tokens, s->k, s->h);
+		put_gemm(b, "v", layout, s->tokens, s->v, s->h);
 	}
 }
 
-void latent_back(struct builder *b, const struct share *s)
+void latent_back(struct builder *b, const struct layer_sizes *s)
 {
 	const struct ft_layer *l = s->l;
 
@@ -134,7 +138,7 @@ void latent_back(struct builder *b, const struct share *s)
 }
 
 /* What selective recomputation runs again. */
-void attention_again(struct builder *b, const struct share *s)
+void attention_again(struct builder *b, const struct layer_sizes *s)
 {
 	if (is_unfused(b))
 		unfused_attention(b, s, false);

@@ -78,11 +78,13 @@ static const struct recipe *recipe_of(const struct builder *b)
 	}
 }
 
-struct share share_of(const struct builder *b, int64_t layer)
+struct layer_sizes sizes_of(const struct builder *b, int64_t layer)
 {
 	const struct ft_layer *l = &b->model->layer[layer];
 	int64_t tp = b->plan->tp;
-	struct share s = { .l = l, .tokens = b->tokens, .h = b->model->hidden_size };
+	struct layer_sizes s = { .l = l,
+				 .tokens = b->tokens,
+				 .h = b->model->hidden_size };
 
 	s.part = b->plan->sequence_parallel ? s.tokens / tp : s.tokens;
 	s.heads = l->heads / tp;
@@ -98,23 +100,35 @@ struct share share_of(const struct builder *b, int64_t layer)
 
 /* One element-wise kernel; tokens of h-wide work may be a slice of those of the
  * split features. fp32 residuals (autocast) and dropout masks cost extra. */
-static void element(struct builder *b, const struct share *s, const char *name,
-		    const char *curve, struct coefficients c)
+static double element_bytes(const struct builder *b, const struct layer_sizes *s,
+			    struct coefficients c)
 {
 	double width = b->autocast ? 1.5 : 1; /* fp32 residual stream */
 	/* latent attention rotates a part of each query head, and one key */
 	int64_t turned = s->l->kv_lora_rank ? (s->heads + 1) * s->l->qk_rope_head_dim :
 					      s->q + s->k;
-	double bytes = c.h * width * (double)(s->h * s->part) +
-		       (double)s->tokens * (c.f * (double)s->f + c.r * (double)turned);
 
-	put_rows(b, name, curve, bytes, c.launches,
-		 strstr(curve, "norm") ? 2 * (double)s->h : 0);
+	return c.h * width * (double)(s->h * s->part) +
+	       (double)s->tokens * (c.f * (double)s->f + c.r * (double)turned);
+}
+
+static void element(struct builder *b, const struct layer_sizes *s, const char *name,
+		    const char *curve, struct coefficients c)
+{
+	put_memory(b, name, curve, element_bytes(b, s, c), c.launches);
+}
+
+/* A norm takes whole rows. */
+static void norm(struct builder *b, const struct layer_sizes *s, const char *name,
+		 struct coefficients c)
+{
+	put_rows(b, name, b->model->norm == FT_RMS_NORM ? "rmsnorm" : "layernorm",
+		 element_bytes(b, s, c), c.launches, 2 * (double)s->h);
 }
 
 /* Forward it is fused with the addition that follows and writes a mask; backward
  * it is a kernel that reads gradient and mask and writes a gradient. */
-static void dropout(struct builder *b, const struct share *s, bool backward)
+static void dropout(struct builder *b, const struct layer_sizes *s, bool backward)
 {
 	if (b->rules->dropout)
 		put_memory(b, "dropout", "default",
@@ -123,7 +137,7 @@ static void dropout(struct builder *b, const struct share *s, bool backward)
 }
 
 /* fp8 products need their 16-bit input cast, and a transposed copy of it. */
-static void cast(struct builder *b, const struct share *s, double elements)
+static void cast(struct builder *b, const struct layer_sizes *s, double elements)
 {
 	if (s->fp8)
 		put_memory(b, "cast_fp8", "cast", 4 * elements, 1);
@@ -131,13 +145,13 @@ static void cast(struct builder *b, const struct share *s, double elements)
 
 /* ---- tensor-parallel collectives ---------------------------------------- */
 
-static double activation_bytes(const struct share *s)
+static double activation_bytes(const struct layer_sizes *s)
 {
 	return 2 * (double)(s->tokens * s->h);
 }
 
 /* Before a column-split product: slices of the sequence become whole. */
-static void enter_split(struct builder *b, const struct share *s)
+static void enter_split(struct builder *b, const struct layer_sizes *s)
 {
 	if (b->plan->sequence_parallel &&
 	    put_collective(b, "tp_all_gather", FT_STREAM_TP, FT_ALL_GATHER, FT_GROUP_TP,
@@ -147,7 +161,7 @@ static void enter_split(struct builder *b, const struct share *s)
 }
 
 /* Around a row-split product: partial sums become slices, or whole sums. */
-static void leave_split(struct builder *b, const struct share *s)
+static void leave_split(struct builder *b, const struct layer_sizes *s)
 {
 	bool sp = b->plan->sequence_parallel;
 
@@ -164,40 +178,41 @@ static void join_split(struct builder *b)
 		need(b, FT_STREAM_TP);
 }
 
-static void row_product(struct builder *b, const struct share *s, const char *name,
-			int64_t n, int64_t k)
+static void row_product(struct builder *b, const struct layer_sizes *s,
+			const char *name, int64_t n, int64_t k)
 {
 	if (b->plan->overlap_tp) {
 		bool more = b->plan->tp > 1;
 
 		leave_split(b, s);
 		b->needs[FT_STREAM_TP] = false;
-		put_gemm(b, name, FT_FORWARD, s->tokens, n, k, 1);
+		put_gemm(b, name, FT_FORWARD, s->tokens, n, k);
 		if (more)
 			need(b, FT_STREAM_TP);
 		return;
 	}
-	put_gemm(b, name, FT_FORWARD, s->tokens, n, k, 1);
+	put_gemm(b, name, FT_FORWARD, s->tokens, n, k);
 	leave_split(b, s);
 }
 
-static void up_products(struct builder *b, const struct share *s, enum ft_layout layout)
+static void up_products(struct builder *b, const struct layer_sizes *s,
+			enum ft_layout layout)
 {
 	bool gated = b->model->activation == FT_SWIGLU;
 
 	if (gated && !b->rules->fused_gate_up) {
-		put_gemm(b, "gate", layout, s->tokens, s->f, s->h, 1);
-		put_gemm(b, "up", layout, s->tokens, s->f, s->h, 1);
+		put_gemm(b, "gate", layout, s->tokens, s->f, s->h);
+		put_gemm(b, "up", layout, s->tokens, s->f, s->h);
 	} else {
 		put_gemm(b, gated ? "gate_up" : "up", layout, s->tokens,
-			 gated ? 2 * s->f : s->f, s->h, 1);
+			 gated ? 2 * s->f : s->f, s->h);
 	}
 }
 
 /* Backward of a column-split product: dgrad, its sum over ranks, wgrad. Megatron
  * gathers the input again beside dgrad and reduces beside wgrad. */
-static void column_back(struct builder *b, const struct share *s,
-			void (*products)(struct builder *, const struct share *,
+static void column_back(struct builder *b, const struct layer_sizes *s,
+			void (*products)(struct builder *, const struct layer_sizes *,
 					 enum ft_layout))
 {
 	bool megatron = b->rules->tensor_parallel == FT_TP_MEGATRON;
@@ -216,7 +231,7 @@ static void column_back(struct builder *b, const struct share *s,
 }
 
 /* Backward of a row-split product: the output's gradient becomes whole first. */
-static void row_back(struct builder *b, const struct share *s, const char *name,
+static void row_back(struct builder *b, const struct layer_sizes *s, const char *name,
 		     int64_t n, int64_t k)
 {
 	enter_split(b, s);
@@ -226,18 +241,13 @@ static void row_back(struct builder *b, const struct share *s, const char *name,
 		join_split(b);
 }
 
-static const char *norm_curve(const struct builder *b)
-{
-	return b->model->norm == FT_RMS_NORM ? "rmsnorm" : "layernorm";
-}
-
 /* ---- forward -------------------------------------------------------------- */
 
-static void attention_half(struct builder *b, const struct share *s)
+static void attention_half(struct builder *b, const struct layer_sizes *s)
 {
 	const struct recipe *r = recipe_of(b);
 
-	element(b, s, "norm", norm_curve(b), r->norm);
+	norm(b, s, "norm", r->norm);
 	enter_split(b, s);
 	qkv_forward(b, s);
 	if (b->plan->overlap_tp)
@@ -252,10 +262,10 @@ static void attention_half(struct builder *b, const struct share *s)
 	cast(b, s, (double)(s->tokens * s->out));
 	row_product(b, s, "attention_out", s->h, s->out);
 	dropout(b, s, false);
-	element(b, s, "add_norm", norm_curve(b), r->add_norm);
+	norm(b, s, "add_norm", r->add_norm);
 }
 
-static void mlp_half(struct builder *b, const struct share *s)
+static void mlp_half(struct builder *b, const struct layer_sizes *s)
 {
 	const struct recipe *r = recipe_of(b);
 	bool gated = b->model->activation == FT_SWIGLU;
@@ -273,7 +283,7 @@ static void mlp_half(struct builder *b, const struct share *s)
 static void forward_ops(struct builder *b, int64_t layer)
 {
 	const struct recipe *r = recipe_of(b);
-	struct share s = share_of(b, layer);
+	struct layer_sizes s = sizes_of(b, layer);
 
 	attention_half(b, &s);
 	if (s.l->experts)
@@ -294,7 +304,7 @@ void layer_forward(struct builder *b, int64_t layer)
 
 /* ---- backward ------------------------------------------------------------- */
 
-static void bias_gradients(struct builder *b, const struct share *s)
+static void bias_gradients(struct builder *b, const struct layer_sizes *s)
 {
 	double features = (double)(s->q + s->k + s->v + 2 * s->h + s->f);
 
@@ -303,7 +313,7 @@ static void bias_gradients(struct builder *b, const struct share *s)
 			   2 * (double)s->tokens * features, 4);
 }
 
-static void mlp_back(struct builder *b, const struct share *s)
+static void mlp_back(struct builder *b, const struct layer_sizes *s)
 {
 	const struct recipe *r = recipe_of(b);
 	bool gated = b->model->activation == FT_SWIGLU;
@@ -315,7 +325,7 @@ static void mlp_back(struct builder *b, const struct share *s)
 	column_back(b, s, up_products);
 }
 
-static void attention_back(struct builder *b, const struct share *s)
+static void attention_back(struct builder *b, const struct layer_sizes *s)
 {
 	const struct recipe *r = recipe_of(b);
 
@@ -330,12 +340,12 @@ static void attention_back(struct builder *b, const struct share *s)
 	cast(b, s, (double)(s->tokens * (s->q + s->k + s->v)));
 	column_back(b, s, qkv_products);
 	latent_back(b, s);
-	element(b, s, "norm_back", norm_curve(b), r->norm_back);
+	norm(b, s, "norm_back", r->norm_back);
 	element(b, s, "add_back", "add", r->add_back);
 }
 
 /* What selective recomputation runs again. */
-static void selective_ops(struct builder *b, const struct share *s)
+static void selective_ops(struct builder *b, const struct layer_sizes *s)
 {
 	const struct recipe *r = recipe_of(b);
 
@@ -343,12 +353,12 @@ static void selective_ops(struct builder *b, const struct share *s)
 		attention_again(b, s);
 		return;
 	}
-	element(b, s, "norm", norm_curve(b), r->norm);
+	norm(b, s, "norm", r->norm);
 	qkv_forward(b, s);
 	element(b, s, "rope", "default", r->rope);
-	element(b, s, "add_norm", norm_curve(b), r->add_norm);
+	norm(b, s, "add_norm", r->add_norm);
 	if (!s->l->experts) {
-		put_gemm(b, "up", FT_FORWARD, s->tokens, s->f, s->h, 1);
+		put_gemm(b, "up", FT_FORWARD, s->tokens, s->f, s->h);
 		element(b, s, "activation", "swiglu", r->gated);
 	}
 }
@@ -356,7 +366,7 @@ static void selective_ops(struct builder *b, const struct share *s)
 void layer_backward(struct builder *b, int64_t layer)
 {
 	const struct recipe *r = recipe_of(b);
-	struct share s = share_of(b, layer);
+	struct layer_sizes s = sizes_of(b, layer);
 
 	host(b, FT_HOST_BLOCK_BACKWARD, 1);
 	if (b->plan->tp > 1)
@@ -374,7 +384,7 @@ void layer_backward(struct builder *b, int64_t layer)
 		experts_backward(b, s.l);
 	else
 		mlp_back(b, &s);
-	element(b, &s, "norm_back", norm_curve(b), r->norm_back);
+	norm(b, &s, "norm_back", r->norm_back);
 	element(b, &s, "add_back", "add", r->add_back);
 	attention_back(b, &s);
 	bias_gradients(b, &s);

@@ -7,22 +7,23 @@
 #include "traces/build.h"
 
 /* A layer's sizes on one rank. */
-struct share {
+struct layer_sizes {
 	const struct ft_layer *l;
 	int64_t tokens, part; /* of the rank; of its slice under sequence parallelism */
 	int64_t h, heads, kv_heads, q, k, v, out, f;
 	bool fp8;
 };
 
-struct share share_of(const struct builder *b, int64_t layer);
+struct layer_sizes sizes_of(const struct builder *b, int64_t layer);
 
 /* attention.c: core attention, and the products in front of it */
 bool is_unfused(const struct builder *b);
-void attention_core(struct builder *b, const struct share *s, bool backward);
-void attention_again(struct builder *b, const struct share *s);
-void qkv_forward(struct builder *b, const struct share *s);
-void qkv_products(struct builder *b, const struct share *s, enum ft_layout layout);
-void latent_back(struct builder *b, const struct share *s);
+void attention_core(struct builder *b, const struct layer_sizes *s, bool backward);
+void attention_again(struct builder *b, const struct layer_sizes *s);
+void qkv_forward(struct builder *b, const struct layer_sizes *s);
+void qkv_products(struct builder *b, const struct layer_sizes *s,
+		  enum ft_layout layout);
+void latent_back(struct builder *b, const struct layer_sizes *s);
 void linear_back(struct builder *b, const char *name, int64_t m, int64_t n, int64_t k);
 
 #endif

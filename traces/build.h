@@ -66,9 +66,17 @@ void put_wait(struct ft_op *op, int event_or_tail);
 void need(struct builder *b, enum ft_stream stream);
 void host(struct builder *b, enum ft_host activity, double times);
 
-/* Compute ops; sizes of 0 put nothing. */
+/* Compute ops; sizes of 0 put nothing. A product accumulates as layout and stack say;
+ * put_gemm has one group, put_grouped and put_gemm have the plan's format. */
+struct edges {
+	int64_t m, n, k;
+};
+
+void put_product(struct builder *b, const struct ft_work *product);
+void put_grouped(struct builder *b, const char *name, enum ft_layout layout,
+		 struct edges edges, int64_t groups);
 void put_gemm(struct builder *b, const char *name, enum ft_layout layout, int64_t m,
-	      int64_t n, int64_t k, int64_t groups);
+	      int64_t n, int64_t k);
 void put_memory(struct builder *b, const char *name, const char *curve, double bytes,
 		int launches);
 

@@ -70,6 +70,22 @@ static struct loss loss_of(const struct builder *b)
 	return (struct loss){ 26, 14, 10 };
 }
 
+/* The output head stays in 16 bit when the blocks run in 8 or 4. */
+static void head_product(struct builder *b, enum ft_layout layout, int64_t rows)
+{
+	bool narrow = ft_dtype_bytes(b->plan->precision) < 2;
+
+	put_product(b,
+		    &(struct ft_work){ .kind = FT_GEMM,
+				       .name = "head",
+				       .dtype = narrow ? FT_BF16 : b->plan->precision,
+				       .gemm.layout = layout,
+				       .gemm.m = b->tokens,
+				       .gemm.n = rows,
+				       .gemm.k = b->model->hidden_size,
+				       .gemm.groups = 1 });
+}
+
 void head_forward(struct builder *b)
 {
 	struct loss loss = loss_of(b);
@@ -87,7 +103,7 @@ void head_forward(struct builder *b)
 			   wide(b)))
 		need(b, FT_STREAM_TP);
 	b->record_next = FT_EVENT_HEAD;
-	put_gemm(b, "head", FT_FORWARD, b->tokens, rows, b->model->hidden_size, 1);
+	head_product(b, FT_FORWARD, rows);
 	put_rows(b, "loss", "cross_entropy", loss.forward * head_logits(b),
 		 loss.launches, 2 * (double)rows);
 	for (int i = 0; i < 3; i++) /* maximum, sum of exponentials, target */
@@ -107,11 +123,11 @@ void head_backward(struct builder *b)
 		host(b, FT_HOST_TENSOR_BACKWARD, 4);
 	put_rows(b, "loss_back", "cross_entropy", loss.backward * head_logits(b),
 		 loss.launches, 2 * (double)rows);
-	put_gemm(b, "head", FT_DGRAD, b->tokens, rows, b->model->hidden_size, 1);
+	head_product(b, FT_DGRAD, rows);
 	tensor_sum(b, "tp_reduce", wide(b));
 	if (b->rules->tensor_parallel == FT_TP_MEGATRON)
 		b->needs[FT_STREAM_TP] = false;
-	put_gemm(b, "head", FT_WGRAD, b->tokens, rows, b->model->hidden_size, 1);
+	head_product(b, FT_WGRAD, rows);
 	if (b->plan->tp > 1)
 		need(b, FT_STREAM_TP);
 	put_memory(b, "final_norm_back", rms ? "rmsnorm" : "layernorm",

@@ -60,8 +60,10 @@ static void shuffle(struct builder *b, const struct routed *r, const char *name,
 
 static void products(struct builder *b, const struct routed *r, enum ft_layout layout)
 {
-	put_gemm(b, "expert_up", layout, r->copies, r->gated ? 2 * r->width : r->width,
-		 r->h, r->local);
+	put_grouped(
+		b, "expert_up", layout,
+		(struct edges){ r->copies, r->gated ? 2 * r->width : r->width, r->h },
+		r->local);
 }
 
 static void shared_expert(struct builder *b, const struct routed *r,
@@ -70,8 +72,8 @@ static void shared_expert(struct builder *b, const struct routed *r,
 	if (!r->shared)
 		return;
 	put_gemm(b, "shared_up", layout, b->tokens,
-		 r->gated ? 2 * r->shared : r->shared, r->h, 1);
-	put_gemm(b, "shared_down", layout, b->tokens, r->h, r->shared, 1);
+		 r->gated ? 2 * r->shared : r->shared, r->h);
+	put_gemm(b, "shared_down", layout, b->tokens, r->h, r->shared);
 	if (layout != FT_WGRAD)
 		put_memory(b, "shared_activation", "swiglu",
 			   (layout == FT_FORWARD ? 6 : 10) *
@@ -84,7 +86,7 @@ void experts_forward(struct builder *b, const struct ft_layer *l)
 	struct routed r = routed_of(b, l);
 	bool fp8 = ft_dtype_bytes(b->plan->precision) < 2;
 
-	put_gemm(b, "router", FT_FORWARD, r.tokens, l->experts, r.h, 1);
+	put_gemm(b, "router", FT_FORWARD, r.tokens, l->experts, r.h);
 	put_memory(b, "top_k", "softmax", 12 * (double)(r.tokens * l->experts), 6);
 	shuffle(b, &r, "permute", 4);
 	exchange(b, &r, "ep_dispatch");
@@ -96,7 +98,8 @@ void experts_forward(struct builder *b, const struct ft_layer *l)
 		   (r.gated ? 6 : 4) * (double)(r.copies * r.width), 1);
 	if (fp8)
 		put_memory(b, "cast_fp8", "cast", 4 * (double)(r.copies * r.width), 1);
-	put_gemm(b, "expert_down", FT_FORWARD, r.copies, r.h, r.width, r.local);
+	put_grouped(b, "expert_down", FT_FORWARD,
+		    (struct edges){ r.copies, r.h, r.width }, r.local);
 	shuffle(b, &r, "unsort", 4);
 	exchange(b, &r, "ep_combine");
 	shuffle(b, &r, "unpermute", 4);
@@ -115,8 +118,10 @@ void experts_backward(struct builder *b, const struct ft_layer *l)
 	shuffle(b, &r, "unsort_back", 4);
 	if (fp8)
 		put_memory(b, "cast_fp8", "cast", 4 * (double)(r.copies * r.h), 1);
-	put_gemm(b, "expert_down", FT_DGRAD, r.copies, r.h, r.width, r.local);
-	put_gemm(b, "expert_down", FT_WGRAD, r.copies, r.h, r.width, r.local);
+	put_grouped(b, "expert_down", FT_DGRAD,
+		    (struct edges){ r.copies, r.h, r.width }, r.local);
+	put_grouped(b, "expert_down", FT_WGRAD,
+		    (struct edges){ r.copies, r.h, r.width }, r.local);
 	put_memory(b, "expert_activation_back", "swiglu",
 		   (r.gated ? 10 : 6) * (double)(r.copies * r.width), 1);
 	if (fp8)
@@ -127,6 +132,6 @@ void experts_backward(struct builder *b, const struct ft_layer *l)
 	shuffle(b, &r, "sort_back", 4);
 	exchange(b, &r, "ep_dispatch_back");
 	shuffle(b, &r, "permute_back", 4);
-	put_gemm(b, "router", FT_DGRAD, r.tokens, l->experts, r.h, 1);
-	put_gemm(b, "router", FT_WGRAD, r.tokens, l->experts, r.h, 1);
+	put_gemm(b, "router", FT_DGRAD, r.tokens, l->experts, r.h);
+	put_gemm(b, "router", FT_WGRAD, r.tokens, l->experts, r.h);
 }

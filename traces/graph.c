@@ -6,45 +6,13 @@
 
 #include "traces/build.h"
 
-static bool same_work(const struct ft_work *a, const struct ft_work *b)
-{
-	if (a->kind != b->kind || a->dtype != b->dtype || strcmp(a->name, b->name))
-		return false;
-	switch (a->kind) {
-	case FT_GEMM:
-		return a->gemm.layout == b->gemm.layout && a->gemm.m == b->gemm.m &&
-		       a->gemm.n == b->gemm.n && a->gemm.k == b->gemm.k &&
-		       a->gemm.groups == b->gemm.groups &&
-		       a->gemm.accumulate == b->gemm.accumulate;
-	case FT_ATTENTION:
-		return a->attention.pass == b->attention.pass &&
-		       a->attention.batch == b->attention.batch &&
-		       a->attention.heads == b->attention.heads &&
-		       a->attention.kv_heads == b->attention.kv_heads &&
-		       a->attention.queries == b->attention.queries &&
-		       a->attention.keys == b->attention.keys &&
-		       a->attention.qk_head_dim == b->attention.qk_head_dim &&
-		       a->attention.window == b->attention.window;
-	case FT_MEMORY_BOUND:
-		return !strcmp(a->memory.kernel, b->memory.kernel) &&
-		       a->memory.bytes == b->memory.bytes &&
-		       a->memory.row_bytes == b->memory.row_bytes &&
-		       a->memory.warm == b->memory.warm &&
-		       a->memory.low_priority == b->memory.low_priority;
-	default:
-		return a->communication.op == b->communication.op &&
-		       a->communication.group == b->communication.group &&
-		       a->communication.bytes == b->communication.bytes &&
-		       a->communication.fanout == b->communication.fanout;
-	}
-}
-
 static uint32_t add_work(struct builder *b, const struct ft_work *work)
 {
 	struct ft_graph *g = b->g;
 
 	for (size_t i = 0; i < g->n_works; i++)
-		if (same_work(&g->work[i], work))
+		if (ft_work_same(&g->work[i], work) &&
+		    !strcmp(g->work[i].name, work->name))
 			return (uint32_t)i;
 	if (g->n_works == b->work_cap)
 		g->work = ARENA_GROW(b->mem, g->work, &b->work_cap);
@@ -158,31 +126,34 @@ void host(struct builder *b, enum ft_host activity, double times)
 	b->seg->host[activity] += times;
 }
 
-static enum ft_dtype product_dtype(const struct builder *b, const char *name)
+void put_product(struct builder *b, const struct ft_work *product)
 {
-	/* the output head stays in 16 bit when the blocks run in 8 or 4 */
-	if (!strcmp(name, "head") && ft_dtype_bytes(b->plan->precision) < 2)
-		return FT_BF16;
-	return b->plan->precision;
+	struct ft_work w = *product;
+
+	if (w.gemm.m <= 0 || w.gemm.n <= 0 || w.gemm.k <= 0)
+		return;
+	w.gemm.accumulate = w.gemm.layout == FT_WGRAD && b->rules->gradient_fusion &&
+			    b->plan->gradient_dtype == FT_FP32;
+	put_op(b, &w, FT_STREAM_COMPUTE, 1);
+}
+
+void put_grouped(struct builder *b, const char *name, enum ft_layout layout,
+		 struct edges edges, int64_t groups)
+{
+	put_product(b, &(struct ft_work){ .kind = FT_GEMM,
+					  .name = name,
+					  .dtype = b->plan->precision,
+					  .gemm.layout = layout,
+					  .gemm.m = edges.m,
+					  .gemm.n = edges.n,
+					  .gemm.k = edges.k,
+					  .gemm.groups = groups });
 }
 
 void put_gemm(struct builder *b, const char *name, enum ft_layout layout, int64_t m,
-	      int64_t n, int64_t k, int64_t groups)
+	      int64_t n, int64_t k)
 {
-	struct ft_work w = { .kind = FT_GEMM,
-			     .name = name,
-			     .dtype = product_dtype(b, name) };
-
-	if (m <= 0 || n <= 0 || k <= 0)
-		return;
-	w.gemm.layout = layout;
-	w.gemm.m = m;
-	w.gemm.n = n;
-	w.gemm.k = k;
-	w.gemm.groups = groups;
-	w.gemm.accumulate = layout == FT_WGRAD && b->rules->gradient_fusion &&
-			    b->plan->gradient_dtype == FT_FP32;
-	put_op(b, &w, FT_STREAM_COMPUTE, 1);
+	put_grouped(b, name, layout, (struct edges){ m, n, k }, 1);
 }
 
 void put_memory(struct builder *b, const char *name, const char *curve, double bytes,

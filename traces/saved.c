@@ -11,7 +11,7 @@
  */
 double layer_saved_bytes(const struct builder *b, int64_t layer)
 {
-	struct share s = share_of(b, layer);
+	struct layer_sizes s = sizes_of(b, layer);
 	const struct ft_layer *l = s.l;
 	bool gated = b->model->activation == FT_SWIGLU;
 	bool eager = b->rules->fusion == FT_FUSION_EAGER;
@@ -39,7 +39,7 @@ double layer_saved_bytes(const struct builder *b, int64_t layer)
 
 double layer_recomputed_flop(const struct builder *b, int64_t layer)
 {
-	struct share s = share_of(b, layer);
+	struct layer_sizes s = sizes_of(b, layer);
 	double products = layer_held(b, layer).dense;
 	double length = (double)b->plan->sequence;
 	double attention = ft_attention_flop(

@@ -52,6 +52,114 @@ double ft_work_bytes(const struct ft_work *w)
 	}
 }
 
+/* ---- equality: a field of struct ft_work stands in one function below ------------- */
+
+static bool same_text(const char *a, const char *b)
+{
+	return a == b || (a && b && !strcmp(a, b));
+}
+
+static bool same_gemm(const struct ft_work *a, const struct ft_work *b)
+{
+	return a->gemm.layout == b->gemm.layout && a->gemm.m == b->gemm.m &&
+	       a->gemm.n == b->gemm.n && a->gemm.k == b->gemm.k &&
+	       a->gemm.groups == b->gemm.groups &&
+	       a->gemm.accumulate == b->gemm.accumulate;
+}
+
+static bool same_attention(const struct ft_work *a, const struct ft_work *b)
+{
+	return a->attention.pass == b->attention.pass &&
+	       a->attention.batch == b->attention.batch &&
+	       a->attention.heads == b->attention.heads &&
+	       a->attention.kv_heads == b->attention.kv_heads &&
+	       a->attention.queries == b->attention.queries &&
+	       a->attention.keys == b->attention.keys &&
+	       a->attention.qk_head_dim == b->attention.qk_head_dim &&
+	       a->attention.v_head_dim == b->attention.v_head_dim &&
+	       a->attention.window == b->attention.window &&
+	       a->attention.causal == b->attention.causal &&
+	       same_text(a->attention.impl, b->attention.impl);
+}
+
+static bool same_memory(const struct ft_work *a, const struct ft_work *b)
+{
+	return a->memory.bytes == b->memory.bytes &&
+	       a->memory.row_bytes == b->memory.row_bytes &&
+	       a->memory.warm == b->memory.warm &&
+	       a->memory.low_priority == b->memory.low_priority &&
+	       same_text(a->memory.kernel, b->memory.kernel);
+}
+
+static bool same_communication(const struct ft_work *a, const struct ft_work *b)
+{
+	return a->communication.op == b->communication.op &&
+	       a->communication.group == b->communication.group &&
+	       a->communication.bytes == b->communication.bytes &&
+	       a->communication.fanout == b->communication.fanout &&
+	       a->communication.copy_engine == b->communication.copy_engine;
+}
+
+bool ft_work_same(const struct ft_work *a, const struct ft_work *b)
+{
+	if (a->kind != b->kind || a->dtype != b->dtype)
+		return false;
+	switch (a->kind) {
+	case FT_GEMM:
+		return same_gemm(a, b);
+	case FT_ATTENTION:
+		return same_attention(a, b);
+	case FT_MEMORY_BOUND:
+		return same_memory(a, b);
+	default:
+		return same_communication(a, b);
+	}
+}
+
+static uint64_t mix(uint64_t h, uint64_t v)
+{
+	h ^= v;
+	h *= 0x9e3779b97f4a7c15u;
+	return h ^ h >> 29;
+}
+
+static uint64_t mix_number(uint64_t h, double v)
+{
+	uint64_t bits;
+
+	memcpy(&bits, &v, sizeof(bits));
+	return mix(h, bits);
+}
+
+static uint64_t mix_text(uint64_t h, const char *text)
+{
+	for (; text && *text; text++)
+		h = mix(h, (unsigned char)*text);
+	return h;
+}
+
+uint64_t ft_work_hash(const struct ft_work *w)
+{
+	uint64_t h = mix(w->kind, w->dtype);
+
+	switch (w->kind) {
+	case FT_GEMM:
+		h = mix(mix(h, (uint64_t)w->gemm.m), (uint64_t)w->gemm.n);
+		h = mix(mix(h, (uint64_t)w->gemm.k), (uint64_t)w->gemm.groups);
+		return mix(h, w->gemm.layout * 2 + w->gemm.accumulate);
+	case FT_ATTENTION:
+		h = mix(mix(h, w->attention.pass), (uint64_t)w->attention.batch);
+		h = mix(mix(h, (uint64_t)w->attention.heads),
+			(uint64_t)w->attention.queries);
+		return mix_text(h, w->attention.impl);
+	case FT_MEMORY_BOUND:
+		return mix_text(mix_number(h, w->memory.bytes), w->memory.kernel);
+	default:
+		h = mix(mix(h, w->communication.op), w->communication.group);
+		return mix_number(h, w->communication.bytes);
+	}
+}
+
 const char *ft_group_name(enum ft_group group)
 {
 	static const char *const names[FT_GROUPS] = {

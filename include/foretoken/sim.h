@@ -110,7 +110,8 @@ struct ft_share {
 	const char *name;
 	double time_s; /* of a rank, mean over classes */
 	double count;
-	bool communication;
+	enum ft_work_kind kind;
+	bool optimizer; /* all of it is the optimizer's */
 	bool extrapolated;
 };
 

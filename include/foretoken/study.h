@@ -149,6 +149,7 @@ struct ft_progress {
 struct ft_check {
 	const char *id, *group, *key;
 	double measured, predicted;
+	bool is_rate;	   /* more is faster */
 	double error_frac; /* in time: positive is predicted too slow */
 	double low, high;  /* of the predicted value */
 	double extrapolated_frac;

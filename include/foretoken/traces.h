@@ -186,7 +186,8 @@ struct ft_graph *ft_graph_build(const struct ft_model *model,
 	__attribute__((warn_unused_result));
 void ft_graph_free(struct ft_graph *graph);
 
-/* A text a person can read and edit; what is written is read back the same. */
+/* A text a person can read and edit; what is written is read back the same but for
+ * blanks in names, which become _. */
 void ft_graph_write(const struct ft_graph *graph, FILE *out);
 /* ranks: of the cluster that is to run it, which its classes and groups must fit;
  * 0: not known. */
@@ -196,6 +197,11 @@ struct ft_graph *ft_graph_read(const char *path, int64_t ranks, struct ft_error 
 /* Floating-point operations, and bytes touched at least once, of one work. */
 double ft_work_flop(const struct ft_work *work);
 double ft_work_bytes(const struct ft_work *work);
+
+/* Whether two works take the same time on any machine: all that they are but their
+ * names. Equal works have equal hashes. */
+bool ft_work_same(const struct ft_work *a, const struct ft_work *b);
+uint64_t ft_work_hash(const struct ft_work *work);
 
 const char *ft_group_name(enum ft_group group);
 const char *ft_stream_name(enum ft_stream stream);

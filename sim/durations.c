@@ -76,9 +76,9 @@ static bool compute_clocks(struct job *s, size_t i, double launches, struct cloc
 	out->burst_s = out->sustained_s = times * (factor * p.time_s + gap_s(s));
 	s->spread[i] = p.spread_frac;
 	s->extrapolated[i] = p.extrapolated;
-	s->cost[0][i].beside = (float)(w.kind == FT_MEMORY_BOUND ?
-					       gpu->memory_beside_collective.value :
-					       gpu->compute_beside_collective.value);
+	s->timing[0][i].beside = (float)(w.kind == FT_MEMORY_BOUND ?
+						 gpu->memory_beside_collective.value :
+						 gpu->compute_beside_collective.value);
 	if (w.kind == FT_MEMORY_BOUND)
 		return true;
 	if (!ft_kernel_recall(s->memo, gpu, &w, FT_CLOCK_SUSTAINED, &p, err))
@@ -134,8 +134,8 @@ static const struct network_path *path_of(const struct job *s, size_t class,
 	return *at;
 }
 
-static bool communication_cost(struct job *s, size_t class, size_t i,
-			       struct path_cache *cache, struct ft_error *err)
+static bool time_collective(struct job *s, size_t class, size_t i,
+			    struct path_cache *cache, struct ft_error *err)
 {
 	const struct ft_work *w = &s->graph->work[i];
 	const struct network_path *path = path_of(s, class, w, cache);
@@ -146,7 +146,7 @@ static bool communication_cost(struct job *s, size_t class, size_t i,
 		.shape = s->graph->group[w->communication.group],
 	};
 	struct ft_collective_result r;
-	struct cost *c = &s->cost[class][i];
+	struct work_timing *c = &s->timing[class][i];
 	double t;
 
 	if (!collective_at(cl, s->ccl, &call, path ? path->share : 1, &r, err))
@@ -207,13 +207,13 @@ static void mix_clocks(struct job *s, const struct clocks *t)
 	duty = all > 0 ? heavy / all : 0;
 	for (size_t i = 0; i < s->graph->n_works; i++)
 		if (s->graph->work[i].kind != FT_COMMUNICATION)
-			s->cost[0][i].duration =
+			s->timing[0][i].duration =
 				ft_ps_from_s(t[i].burst_s +
 					     duty * (t[i].sustained_s - t[i].burst_s));
 }
 
 /* Classes differ only in the links that their collectives meet. */
-static bool price_communication(struct job *s, struct ft_error *err)
+static bool time_communication(struct job *s, struct ft_error *err)
 {
 	size_t n = s->graph->n_works;
 
@@ -221,29 +221,30 @@ static bool price_communication(struct job *s, struct ft_error *err)
 		struct path_cache cache = { 0 };
 
 		if (c && !s->network) {
-			s->cost[c] = s->cost[0];
+			s->timing[c] = s->timing[0];
 			continue;
 		}
 		if (c) {
-			s->cost[c] = ARENA_ARRAY(s->mem, n, struct cost);
-			memcpy(s->cost[c], s->cost[0], n * sizeof(struct cost));
+			s->timing[c] = ARENA_ARRAY(s->mem, n, struct work_timing);
+			memcpy(s->timing[c], s->timing[0],
+			       n * sizeof(struct work_timing));
 		}
 		for (size_t i = 0; i < n; i++)
 			if (s->graph->work[i].kind == FT_COMMUNICATION &&
-			    !communication_cost(s, c, i, &cache, err))
+			    !time_collective(s, c, i, &cache, err))
 				return false;
 	}
 	return true;
 }
 
-static bool price_works(struct job *s, struct ft_error *err)
+static bool time_works(struct job *s, struct ft_error *err)
 {
 	size_t n = s->graph->n_works;
 	double *launches = ARENA_ARRAY(s->mem, n, double);
 	struct clocks *clocks = ARENA_ARRAY(s->mem, n, struct clocks);
 
-	s->cost = ARENA_ARRAY(s->mem, s->graph->n_classes, struct cost *);
-	s->cost[0] = ARENA_ARRAY(s->mem, n, struct cost);
+	s->timing = ARENA_ARRAY(s->mem, s->graph->n_classes, struct work_timing *);
+	s->timing[0] = ARENA_ARRAY(s->mem, n, struct work_timing);
 	s->spread = ARENA_ARRAY(s->mem, n, double);
 	s->extrapolated = ARENA_ARRAY(s->mem, n, bool);
 	launches_of(s->graph, launches);
@@ -252,15 +253,15 @@ static bool price_works(struct job *s, struct ft_error *err)
 		    !compute_clocks(s, i, launches[i], &clocks[i], err))
 			return false;
 	mix_clocks(s, clocks);
-	return price_communication(s, err);
+	return time_communication(s, err);
 }
 
-struct cost *job_slowed(const struct job *s, size_t class, double speed_frac)
+struct work_timing *job_slowed(const struct job *s, size_t class, double speed_frac)
 {
 	size_t n = s->graph->n_works;
-	struct cost *c = ARENA_ARRAY(s->mem, n, struct cost);
+	struct work_timing *c = ARENA_ARRAY(s->mem, n, struct work_timing);
 
-	memcpy(c, s->cost[class], n * sizeof(*c));
+	memcpy(c, s->timing[class], n * sizeof(*c));
 	for (size_t i = 0; i < n; i++)
 		if (s->graph->work[i].kind != FT_COMMUNICATION)
 			c[i].duration =
@@ -335,9 +336,9 @@ ft_ps job_host_longest(const struct job *s)
 	return longest;
 }
 
-bool job_price(struct job *s, enum ft_step_start start, struct ft_error *err)
+bool job_time(struct job *s, enum ft_step_start start, struct ft_error *err)
 {
-	if (!price_works(s, err))
+	if (!time_works(s, err))
 		return false;
 	s->engine.graph = s->graph;
 	s->engine.host_free = start == FT_STEADY && s->graph->host_runs_ahead;
