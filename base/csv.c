@@ -72,7 +72,7 @@ static char *cell(struct scan *s, bool *last)
 	if (ended != ',' && ended != '\n') {
 		struct ft_mark at = here(s, s->p);
 
-		ft_fail(s->err, &at, "text behind a closing quote");
+		ft_fail(s->err, &at, "text after a closing quote");
 		return NULL;
 	}
 	*last = ended == '\n';
@@ -145,7 +145,7 @@ static bool header(struct scan *s, struct csv *t)
 			if (!strcmp(name[i], name[j]))
 				return ft_fail(s->err, &at,
 					       "column '%.60s' is "
-					       "there twice",
+					       "given twice",
 					       name[i]);
 		if (!name[i][0])
 			return ft_fail(s->err, &at, "a column has no name");

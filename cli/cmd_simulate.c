@@ -16,7 +16,8 @@ static const struct argp_option options[] = {
 	{ "set", 's', "KEY=VALUE", 0, "Override a key, e.g. training.parallel.tp=4",
 	  0 },
 	{ "beside", 'b', "SCENARIO", 0,
-	  "Another job on the same fabric meanwhile, on the nodes behind", 0 },
+	  "Run this scenario's job at the same time on the next nodes of the fabric",
+	  0 },
 	{ "json", 'j', NULL, 0, "Print JSON", 0 },
 	{ "timeline", 't', "FILE", 0,
 	  "Write the step as Chrome trace JSON (open it in ui.perfetto.dev)", 0 },
@@ -62,7 +63,7 @@ static const struct argp argp = {
 	options,
 	parse,
 	"SCENARIO",
-	"Simulate one training step and price it."
+	"Simulate one training step and price it. SCENARIO - is standard input."
 	"\vExample: foretoken simulate examples/01-first-answer/h100.yaml "
 	"--set cluster.gpus=2048",
 	NULL,

@@ -12,7 +12,7 @@ struct args {
 
 static const struct argp_option options[] = {
 	{ "set", 's', "KEY=VALUE", 0, "Override a key", 0 },
-	{ "graph", 'g', "FILE", 0, "replay: the graph to run, as show prints it", 0 },
+	{ "graph", 'g', "FILE", 0, "replay: file with the graph to run", 0 },
 	{ "json", 'j', NULL, 0, "replay: print JSON", 0 },
 	{ 0 },
 };

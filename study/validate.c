@@ -116,7 +116,7 @@ static bool check_measured(struct tally *t, const struct csv *rows, size_t row,
 			continue;
 		if (!ft_outcome_get(o, key, &predicted))
 			return ft_fail(err, NULL,
-				       "nothing is predicted for "
+				       "there is no prediction for "
 				       "measured.%s",
 				       key);
 		limits(o, key, predicted, &low, &high);
