@@ -41,7 +41,7 @@ for i in json.load(sys.stdin)["items"]:
 	items $h --set training.sharding=ddp --set stack=llm-foundry-2023 --set training.parallel.cp=2
 	items $h --set training.precision=fp8 --set training.parallel.tp=8
 	items $h --set model=deepseek-v3 --set training.parallel.ep=8 --set training.parallel.vpp=1
-	items $h --set model=gpt-1.5b --set stack=megatron-lm-2022 --set training.parallel.vpp=1 --set training.parallel.pp=2 --set training.sequence_length=1024
+	items $h --set model=gpt-1.5b --set training.parallel.tp=1 --set stack=megatron-lm-2022 --set training.parallel.vpp=1 --set training.parallel.pp=2 --set training.sequence_length=1024
 } | sort -u >"$tmp/printed"
 ok "many items are printed" test "$(wc -l <"$tmp/printed")" -gt 50
 ok "every item that is printed is explained" quoted "$tmp/printed"
