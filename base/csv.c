@@ -67,7 +67,7 @@ static char *quoted_cell(struct scan *s)
 	if (next_of(s) != ',' && next_of(s) != '\n') {
 		struct ft_mark at = here(s, s->p);
 
-		ft_fail(s->err, &at, "text behind a closing quote");
+		ft_fail(s->err, &at, "text after a closing quote");
 		return NULL;
 	}
 	return text;
@@ -164,7 +164,7 @@ static bool header(struct scan *s, struct csv *t)
 			if (!strcmp(name[i], name[j]))
 				return ft_fail(s->err, &at,
 					       "column '%.60s' is "
-					       "there twice",
+					       "given twice",
 					       name[i]);
 		if (!name[i][0])
 			return ft_fail(s->err, &at, "a column has no name");

@@ -82,7 +82,7 @@ static struct node *gather(struct arena *mem, const char *folder, const char *na
 		ft_fail(err, &parent->mark,
 			depth == DEEPEST ?
 				"files extend each other in a circle" :
-				"extends: should be the name of another of its kind");
+				"extends: should be the name of another file of the same kind");
 		return NULL;
 	}
 	if (as == EXTENDS_DERIVED && !node_get(own, "provenance")) {

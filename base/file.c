@@ -55,7 +55,7 @@ static char *read_all(FILE *f, const char *path, size_t cap, size_t limit, size_
 		}
 		if (n > limit) {
 			ft_fail(err, &at,
-				"is too large to be what it should be: more than "
+				"is too large: more than "
 				"%zu bytes",
 				limit);
 			break;

@@ -13,27 +13,27 @@
 	X(NAME_BYTES, 64, "bytes of a name (of a GPU, node, fabric, stack, model, price)", \
 	  "is not a name") \
 	X(YAML_BYTES, 16777216, "bytes of a YAML or JSON document", \
-	  "is too large to be what it should be") \
+	  "is too large: more than") \
 	X(YAML_DEPTH, 64, "maps and lists within each other in a document", \
 	  "is nested too deeply") \
 	X(YAML_VALUES, 1000000, "values of a document, aliases followed", \
 	  "holds too many values") \
 	X(CSV_BYTES, 67108864, "bytes of a CSV table", \
-	  "is too large to be what it should be") \
+	  "is too large: more than") \
 	X(CSV_COLUMNS, 1024, "columns of a CSV table", \
 	  "this row has more than the") \
 	X(CSV_CELLS, 8000000, "cells of a CSV table", \
 	  "holds too many cells") \
 	X(STREAM_BYTES, 67108864, "bytes read from a pipe or a device", \
-	  "is too large to be what it should be") \
+	  "is too large: more than") \
 	X(PROBE_BYTES, 268435456, "bytes of a probe's JSON lines", \
-	  "is too large to be what it should be") \
+	  "is too large: more than") \
 	X(LOG_BYTES, 67108864, "bytes of an nccl-tests log", \
-	  "is too large to be what it should be") \
+	  "is too large: more than") \
 	X(KINETO_BYTES, 536870912, "bytes of a recorded trace (reading takes about ten times that in memory)", \
 	  "is too large a trace") \
 	X(SVG_BYTES, 8388608, "bytes of a figure in a report", \
-	  "is too large to be what it should be") \
+	  "is too large: more than") \
 	X(IMPORT_GPUS, 256, "GPUs whose rows one table may hold", \
 	  "has rows of more than") \
 	X(STORE_ROWS, 200000, "measurements read from a store at once", \
@@ -41,7 +41,7 @@
 	X(FIT_ROWS, 50000, "measurements that a profile is fitted to", \
 	  "more measurements than") \
 	X(GRAPH_BYTES, 67108864, "bytes of a step graph's text", \
-	  "is too large to be what it should be") \
+	  "is too large: more than") \
 	X(GRAPH_WORDS, 24, "words on one line of a step graph", \
 	  "too many words on one line") \
 	X(GRAPH_WORKS, 20000, "works of a step graph's text", \

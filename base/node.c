@@ -170,7 +170,7 @@ bool node_put_node(struct arena *mem, struct node *root, const char *dotted,
 		size_t len = strcspn(rest, ".");
 
 		if (!len || len >= sizeof(key))
-			return ft_fail(err, at, "'%.80s' is no key", dotted);
+			return ft_fail(err, at, "'%.80s' is not a key", dotted);
 		memcpy(key, rest, len);
 		key[len] = '\0';
 		if (!rest[len])

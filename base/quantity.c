@@ -134,8 +134,8 @@ bool quantity_parse(const char *text, enum dimension dim, double *value, char *w
 		return false;
 	}
 	if (si == 0) {
-		snprintf(why, n, "'%.20s' is no unit of %s; write for example %s", end,
-			 k->what, k->example);
+		snprintf(why, n, "'%.20s' is not a unit of %s; write for example %s",
+			 end, k->what, k->example);
 		return false;
 	}
 	number *= si;

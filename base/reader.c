@@ -220,7 +220,7 @@ int read_choice(struct reader *r, const char *key, const char *const *names, siz
 		if (!strcmp(names[i], text))
 			return (int)i;
 	near = text_nearest(text, names, n);
-	reader_fail(r, key, "'%.40s' is none of %s%s%s%s", text,
+	reader_fail(r, key, "'%.40s' is not one of %s%s%s%s", text,
 		    text_join(&mem, names, n), near ? "; did you mean '" : "",
 		    near ? near : "", near ? "'?" : "");
 	arena_release(&mem);

@@ -452,7 +452,7 @@ static bool prepare(struct ft_store *store, const struct ft_fit_options *o,
 		return ft_fail(err, NULL, "the store holds no measurements%s%s%s",
 			       o->device ? " of the device " : "",
 			       o->device ? o->device : "",
-			       n ? " to fit; kernels of recorded steps take "
+			       n ? " to fit; to fit kernels of recorded steps, give "
 				   "--with-in-step" :
 				   "");
 	if (!one_device(in, err) || !names_only(in, err))

@@ -88,7 +88,7 @@ static int read_result(const struct nccl_log *log, const char *path, char *text,
 	};
 	if (isfinite(m->time_us) && isfinite(m->bytes))
 		return m->time_us > 0;
-	ft_fail(err, &at, "a size or a time is no number");
+	ft_fail(err, &at, "a size or a time is not a number");
 	return -1;
 }
 
@@ -231,7 +231,7 @@ static bool add_attention(struct ft_store *s, const struct csv *t, size_t i,
 		struct ft_mark top = { t->file, 1, 1 };
 
 		return ft_fail(err, &top,
-			       "row %zu: '%s' is none of bf16, "
+			       "row %zu: '%s' is not one of bf16, "
 			       "fp16, fp8",
 			       i + 1, csv_text(t, i, at[DTYPE]));
 	}

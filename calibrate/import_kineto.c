@@ -253,7 +253,7 @@ static bool store_trace(struct ft_store *s, const json_t *root, struct ft_probe_
 	size_t i;
 
 	if (!json_is_array(events))
-		return ft_fail(err, &at, "is no trace: it lacks 'traceEvents'");
+		return ft_fail(err, &at, "is not a trace: it lacks 'traceEvents'");
 	json_array_foreach(events, i, event) sort_in(&t, event);
 	ok = t.n || ft_fail(err, &at,
 			    "holds no kernels; record it with the "
@@ -276,7 +276,9 @@ static bool small_enough(const char *path, struct ft_error *err)
 	if (stat(path, &st))
 		return ft_fail(err, &at, "%s", strerror(errno));
 	if (!S_ISREG(st.st_mode))
-		return ft_fail(err, &at, "is no file; write the trace to one first");
+		return ft_fail(
+			err, &at,
+			"is not a regular file; write the trace to a file first");
 	return st.st_size <= LIMIT_KINETO_BYTES ||
 	       ft_fail(err, &at, "is too large a trace: more than %d bytes",
 		       (int)LIMIT_KINETO_BYTES);

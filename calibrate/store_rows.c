@@ -42,7 +42,7 @@ bool store_sensible(struct ft_store *s, const struct ft_measurement *m,
 
 	if (!store_kind(m->kind))
 		return ft_fail(err, &at,
-			       "a measurement is of kind '%.20s', which is none of "
+			       "a measurement is of kind '%.20s', which is not one of "
 			       "gemm, attention, memory, collective, transfer, "
 			       "beside, launch, trace",
 			       m->kind ? m->kind : "");
@@ -55,8 +55,8 @@ bool store_sensible(struct ft_store *s, const struct ft_measurement *m,
 		if (!isfinite(numbers[i]) || fabs(numbers[i]) > 1e18 ||
 		    (i < SHAPES && numbers[i] < 0))
 			return ft_fail(err, &at,
-				       "the measurement '%.60s' holds a number that "
-				       "is none, or out of range",
+				       "the measurement '%.60s' holds a value that "
+				       "is not a number, or is out of range",
 				       m->cell ? m->cell : "");
 	return true;
 }

@@ -35,7 +35,7 @@ static const struct argp argp = {
 	options,
 	parse,
 	"SCENARIO",
-	"The bill of materials of a scenario's cluster; only `cluster` and "
+	"Print the bill of materials of a scenario's cluster; only `cluster` and "
 	"`cost.prices` are read."
 	"\vExample: foretoken bom examples/01-first-answer/h100.yaml "
 	"--set cluster.gpus=1016 --set cluster.ufm_ports=4",

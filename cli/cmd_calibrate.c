@@ -24,41 +24,43 @@ enum {
 };
 
 static const struct argp_option options[] = {
-	{ "store", 's', "FILE", 0, "The store (default calibrate.db)", 0 },
+	{ "store", 's', "FILE", 0, "The file of measurements (default: calibrate.db)",
+	  0 },
 	{ "backend", 'b', "NAME", 0, "probe: cuda, hip, cpu or fake", 0 },
-	{ "quick", QUICK, NULL, 0, "probe: few and small cells", 0 },
-	{ "limit", LIMIT, "SECONDS", 0, "probe: stop after so long", 0 },
-	{ "probe", PROBE, "FILE", 0, "probe: the foretoken-probe program", 0 },
+	{ "quick", QUICK, NULL, 0, "probe: measure few, small shapes", 0 },
+	{ "limit", LIMIT, "SECONDS", 0, "probe: stop after this time", 0 },
+	{ "probe", PROBE, "FILE", 0, "probe: path of the program foretoken-probe", 0 },
 	{ "format", FORMAT, "NAME", 0,
 	  "import: probe, csv, nccl-tests, "
 	  "attention or kineto",
 	  0 },
-	{ "source", SOURCE, "TEXT", 0, "import: where it comes from", 0 },
-	{ "date", DATE, "YYYY-MM-DD", 0, "import: when it was measured", 0 },
+	{ "source", SOURCE, "TEXT", 0, "import: source of the rows", 0 },
+	{ "date", DATE, "YYYY-MM-DD", 0, "import: date of the measurement", 0 },
 	{ "published", PUBLISHED, NULL, 0,
-	  "import: others published the rows; "
-	  "each names its source",
+	  "import: the rows were published by others; "
+	  "each row names its source",
 	  0 },
 	{ "fabric", FABRIC, "NAME", 0,
 	  "import: nvlink, nvlink-no-nvls, xgmi, "
 	  "pcie",
 	  0 },
-	{ "device", DEVICE, "TEXT", 0, "Only this device; import: its name", 0 },
+	{ "device", DEVICE, "TEXT", 0,
+	  "Only rows of this device; import: name of the device", 0 },
 	{ "run", 'r', "N", 0, "show, export: only this run", 0 },
-	{ "name", 'n', "NAME", 0, "fit: of the profile", 0 },
+	{ "name", 'n', "NAME", 0, "fit: name of the profile", 0 },
 	{ "base", BASE, "NAME", 0,
-	  "fit: profile it takes the data sheet from "
-	  "(default: itself)",
+	  "fit: profile that gives what was not measured "
+	  "(default: the one of --name)",
 	  0 },
 	{ "only", ONLY, "FAMILY,...", 0,
 	  "fit: gemm, attention, memory, "
 	  "collectives, sustained, launch, interference, layout, accumulate",
 	  0 },
 	{ "with-in-step", WITH_IN_STEP, NULL, 0,
-	  "fit: to kernels of recorded "
+	  "fit: use kernels of recorded "
 	  "training steps, too",
 	  0 },
-	{ "out", 'o', "DIR", 0, "fit, plot: where the files go (default .)", 0 },
+	{ "out", 'o', "DIR", 0, "fit, plot: folder for the files (default: .)", 0 },
 	{ "gpu", 'g', "NAME", 0,
 	  "export, plot: the profile; import: only rows of "
 	  "this GPU",
@@ -124,9 +126,9 @@ static const struct argp argp = {
 	options,
 	parse,
 	"probe\nimport FILE...\nruns\nshow\ndiff RUN RUN\nexport\nfit\nplot",
-	"Time this machine's GPUs, keep the measurements, fit a profile to them."
-	"\vIn this order: probe, fit --name mygpu --base h100-sxm, plot --gpu "
-	"./mygpu.yaml. docs/calibrate.md walks through it.",
+	"Time this machine's GPUs, keep the measurements and fit a profile to them."
+	"\vUsual order: probe, then fit --name mygpu --base h100-sxm, then plot --gpu "
+	"./mygpu.yaml. docs/calibrate.md explains each step.",
 	NULL,
 	NULL,
 	NULL,
@@ -141,7 +143,7 @@ static int do_import(const struct calibrate_args *a, struct ft_store *store)
 
 	if (a->format && !ft_import_find(a->format, &format)) {
 		fprintf(stderr,
-			"foretoken: error: '%s' is no format; there are "
+			"foretoken: error: '%s' is not a format; known: "
 			"probe, csv, nccl-tests, attention, kineto\n",
 			a->format);
 		return 64;
@@ -427,7 +429,7 @@ int cmd_calibrate(int argc, char **argv)
 		return code;
 	}
 	fprintf(stderr,
-		"foretoken: error: calibrate knows no '%s'; it has probe, "
+		"foretoken: error: calibrate has no action '%s'; known: probe, "
 		"import, runs, show, diff, export, fit, plot\n",
 		a.word.word[0]);
 	return 64;

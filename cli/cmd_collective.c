@@ -19,20 +19,23 @@ struct args {
 static const struct argp_option options[] = {
 	{ "op", 'o', "OP[,OP]", 0,
 	  "all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, "
-	  "sendrecv; default all_reduce",
+	  "sendrecv (default: all_reduce)",
 	  0 },
 	{ "bytes", 'b', "N[,N]", 0,
-	  "Sizes as nccl-tests counts them, e.g. 16MiB,1GiB; default 1 KiB to "
-	  "1 GiB",
+	  "Sizes as nccl-tests counts them, e.g. 16MiB,1GiB (default: 1 KiB to "
+	  "1 GiB)",
 	  0 },
-	{ "gpus", 'g', "N[,N]", 0, "Ranks, from the first; default all", 0 },
+	{ "gpus", 'g', "N[,N]", 0, "Group size in ranks, from rank 0 on (default: all)",
+	  0 },
 	{ "stride", 'n', "N", 0,
-	  "Ranks from one member to the next; 8: one a node of eight; default 1", 0 },
-	{ "algorithm", 'a', "NAME", 0,
-	  "One of those listed below; default what the communication library or the "
-	  "fabric chooses",
+	  "Distance between members in ranks (default: 1); 8 takes one GPU of each 8-GPU node",
 	  0 },
-	{ "protocol", 'r', "NAME", 0, "LL, LL128 or Simple; default likewise", 0 },
+	{ "algorithm", 'a', "NAME", 0,
+	  "One of those listed below (default: what the communication library or the "
+	  "fabric chooses)",
+	  0 },
+	{ "protocol", 'r', "NAME", 0, "LL, LL128 or Simple (default: what is chosen)",
+	  0 },
 	{ "plot", 'p', "DIR", 0,
 	  "Write DIR/busbw.svg, bandwidth by size, and busbw-by-gpus.svg", 0 },
 	{ 0 },
@@ -99,9 +102,9 @@ static const struct argp argp = {
 	options,
 	parse,
 	"SCENARIO",
-	"Collectives on a scenario's network, with the columns of nccl-tests; only "
-	"`cluster`, `stack` and `ccl` are read. Regret is how much longer the choice takes "
-	"than the fastest algorithm."
+	"Predict collectives on a scenario's network, with the columns of nccl-tests. Only "
+	"`cluster`, `stack` and `ccl` are read. Regret is how much longer the chosen algorithm "
+	"takes than the fastest one."
 	"\v",
 	children,
 	help_filter,
@@ -128,7 +131,7 @@ static bool list(const char *text, const char *option, double *out, size_t *n,
 			return ft_fail(err, NULL, "%s: %s", option, why);
 		if (out[*n] < 1 || out[*n] > 1e18 || out[*n] != floor(out[*n]))
 			return ft_fail(err, NULL,
-				       "%s: '%s' is no whole number "
+				       "%s: '%s' is not a whole number "
 				       "from 1 to 10^18",
 				       option, p);
 		(*n)++;

@@ -38,7 +38,7 @@ static const struct argp argp = {
 	options,
 	parse,
 	"SCENARIO SCENARIO...",
-	"Scenarios side by side, and where their time per token differs."
+	"Show scenarios side by side: what differs, the results, and why they differ."
 	"\vExample: foretoken compare examples/01-first-answer/h100.yaml "
 	"examples/01-first-answer/mi300x.yaml",
 	children,

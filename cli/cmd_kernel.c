@@ -7,8 +7,9 @@ struct args {
 };
 
 static const struct argp_option options[] = {
-	{ "gpu", 'g', "NAME", 0, "hw/gpus/NAME.yaml or a path", 0 },
-	{ "csv", 'c', "FILE", 0, "Kernel rows: kernel,dtype,layout,m,n,k ...", 0 },
+	{ "gpu", 'g', "NAME", 0, "GPU profile: a name or a path", 0 },
+	{ "csv", 'c', "FILE", 0,
+	  "CSV file with the columns kernel,dtype,layout,m,n,k ...", 0 },
 	{ 0 },
 };
 
@@ -38,7 +39,8 @@ static const struct argp argp = {
 	options,
 	parse,
 	NULL,
-	"Print kernel rows with predicted.time_us and extrapolated behind them."
+	"Predict the time of each kernel in a CSV file: print its rows with two more columns, "
+	"predicted.time_us and extrapolated."
 	"\vExample: foretoken kernel --gpu h200 --csv kernels.csv",
 	NULL,
 	NULL,

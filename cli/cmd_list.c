@@ -38,7 +38,7 @@ static const struct argp argp = {
 	options,
 	parse,
 	"gpus|nodes|fabrics|models|stacks|ccl|prices|keys",
-	"What is known, and where it comes from."
+	"List what foretoken knows, and where the numbers come from."
 	"\vExample: foretoken list gpus",
 	NULL,
 	NULL,

@@ -13,7 +13,8 @@ struct args {
 
 static const struct argp_option options[] = {
 	{ "beside", 'b', "SCENARIO", 0,
-	  "Another job on the same fabric meanwhile, on the nodes behind", 0 },
+	  "Run this scenario's job at the same time on the next nodes of the fabric",
+	  0 },
 	{ "timeline", 't', "FILE", 0,
 	  "Write the step as Chrome trace JSON (open it in ui.perfetto.dev)", 0 },
 	{ "report", 'r', "DIR", 0, "Write an HTML report with plots", 0 },
@@ -48,7 +49,7 @@ static const struct argp argp = {
 	options,
 	parse,
 	"SCENARIO",
-	"Simulate one training step and price it."
+	"Simulate one training step and price it. SCENARIO - is standard input."
 	"\vExample: foretoken simulate examples/01-first-answer/h100.yaml "
 	"--set cluster.gpus=2048",
 	children,

@@ -112,9 +112,8 @@ int cmd_sweep(int argc, char **argv)
 	tell(stdout, &r);
 	status = finish_output();
 	if (r.interrupted) {
-		fprintf(stderr,
-			"foretoken: stopped; all that was run is kept: give the "
-			"same command again to go on\n");
+		fprintf(stderr, "foretoken: stopped; finished runs are kept: give the "
+				"same command again to continue\n");
 		return 130;
 	}
 	/* what could not be read is missing from the table */

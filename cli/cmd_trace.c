@@ -10,7 +10,7 @@ struct args {
 };
 
 static const struct argp_option options[] = {
-	{ "graph", 'g', "FILE", 0, "replay: the graph to run, as show prints it", 0 },
+	{ "graph", 'g', "FILE", 0, "replay: file with the graph to run", 0 },
 	{ 0 },
 };
 

@@ -8,7 +8,8 @@ struct args {
 };
 
 static const struct argp_option options[] = {
-	{ "rows", 'r', NULL, 0, "Print every row, not only the groups", 0 },
+	{ "rows", 'r', NULL, 0, "Print every row, not only a summary of each group",
+	  0 },
 	{ 0 },
 };
 
@@ -35,7 +36,7 @@ static const struct argp argp = {
 	options,
 	parse,
 	"RUNS.csv",
-	"Hold predictions against measured steps, kernels or collectives. Errors "
+	"Compare predictions with measured steps, kernels or collectives. Errors "
 	"are in time: positive means predicted too slow."
 	"\vExample: foretoken validate measurements/steps/h200-steps.csv --rows",
 	children,

@@ -163,7 +163,8 @@ bool whole_argument(const char *what, const char *text, int64_t least, int64_t *
 	*out = strtoll(text, &end, 10);
 	if (!errno && end != text && !*end && *out >= least)
 		return true;
-	fprintf(stderr, "foretoken: error: %s '%.40s' is no whole number from %lld\n",
+	fprintf(stderr,
+		"foretoken: error: %s '%.40s' is not a whole number of at least %lld\n",
 		what, text, (long long)least);
 	return false;
 }

@@ -14,16 +14,16 @@ static const struct command {
 	int (*run)(int argc, char **argv);
 	const char *what;
 } commands[] = {
-	{ "simulate", cmd_simulate, "what a scenario trains at, why, and its cost" },
-	{ "compare", cmd_compare, "scenarios side by side, with the differences" },
-	{ "validate", cmd_validate, "predictions against measured rows" },
-	{ "sweep", cmd_sweep, "many scenarios into an SQLite file" },
+	{ "simulate", cmd_simulate, "speed, bottleneck and cost of a scenario" },
+	{ "compare", cmd_compare, "scenarios side by side, and why they differ" },
+	{ "validate", cmd_validate, "predictions compared with measured rows" },
+	{ "sweep", cmd_sweep, "many variants of a scenario into an SQLite file" },
 	{ "bom", cmd_bom, "the bill of materials of a cluster" },
-	{ "collective", cmd_collective, "collectives on a cluster's network" },
+	{ "collective", cmd_collective, "times of collectives on a cluster's network" },
 	{ "kernel", cmd_kernel, "predicted times of single kernels" },
 	{ "trace", cmd_trace, "step graphs: show, replay" },
-	{ "calibrate", cmd_calibrate, "measurements to GPU profiles" },
-	{ "list", cmd_list, "what is known: gpus, models, fabrics, stacks ..." },
+	{ "calibrate", cmd_calibrate, "GPU profiles from measurements" },
+	{ "list", cmd_list, "known GPUs, nodes, models, fabrics, stacks ..." },
 };
 
 enum { COMMANDS = sizeof(commands) / sizeof(*commands), USAGE = 64 };
@@ -31,8 +31,8 @@ enum { COMMANDS = sizeof(commands) / sizeof(*commands), USAGE = 64 };
 static void help(FILE *out)
 {
 	fputs("Usage: foretoken COMMAND [ARGUMENT...]\n"
-	      "Foretells tokens per second and dollars per million tokens of "
-	      "transformer\ntraining on a cluster not yet bought.\n\n",
+	      "Predicts tokens/s and USD per million tokens of transformer training on a\n"
+	      "cluster that need not exist yet.\n\n",
 	      out);
 	for (size_t i = 0; i < COMMANDS; i++)
 		fprintf(out, "  %-11s %s\n", commands[i].name, commands[i].what);

@@ -104,7 +104,7 @@ static bool no_goodput(const struct ft_cluster *cluster, const struct ft_prices 
 {
 	return ft_fail(
 		err, NULL,
-		"nothing gets trained: %lld nodes fail every %.0f s, and a "
+		"goodput is 0: a cluster of %lld nodes fails every %.0f s, and a "
 		"checkpoint takes %.0f s, a restart %.0f s; set cost.goodput, or "
 		"take a price book with fewer failures_per_1000_node_days",
 		(long long)cluster->nodes,
@@ -120,9 +120,11 @@ bool ft_cost_compute(const struct ft_cluster *cluster, const struct ft_prices *p
 		     struct ft_error *err)
 {
 	if (!(terms->horizon_years > 0) || !(bom->total_usd > 0))
-		return ft_fail(err, NULL, "nothing is bought, or for no time");
+		return ft_fail(
+			err, NULL,
+			"the bill of materials is empty, or cost.horizon is not above 0");
 	if (!(tokens_per_s >= 0) || !isfinite(tokens_per_s))
-		return ft_fail(err, NULL, "tokens per second are no number");
+		return ft_fail(err, NULL, "tokens/s is not a number");
 	busy_frac = !(busy_frac > 0) ? 0 : busy_frac > 1 ? 1 : busy_frac;
 	*cost = (struct ft_cost){
 		.capex_usd = bom->total_usd,
@@ -141,6 +143,6 @@ bool ft_cost_compute(const struct ft_cluster *cluster, const struct ft_prices *p
 	return (isfinite(cost->usd_per_gpu_hour) && cost->usd_per_gpu_hour > 0 &&
 		isfinite(cost->usd_per_million_tokens)) ||
 	       ft_fail(err, NULL,
-		       "the prices and terms come to no number of dollars; see `cost` "
+		       "the cost is not a finite number of dollars; check `cost` "
 		       "and the price book");
 }

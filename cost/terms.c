@@ -50,8 +50,9 @@ static void check_ranges(struct reader *r, const struct ft_cost_terms *terms)
 	    !(terms->horizon_years >= 0.01 && terms->horizon_years <= 100))
 		reader_fail(r, "horizon", "should be between 4 d and 100 y");
 	if (!r->failed && terms->residual_frac >= 1)
-		reader_fail(r, "residual_frac",
-			    "should be below 1: what is sold for what it cost is free");
+		reader_fail(
+			r, "residual_frac",
+			"should be below 1: a cluster sold for its full price would cost nothing");
 	if (!r->failed && terms->cost_of_capital_frac > 1)
 		reader_fail(r, "cost_of_capital_frac", "should be at most 1");
 	if (!r->failed && !(terms->pue >= 1 && terms->pue < 10))

@@ -163,13 +163,11 @@ static bool read_imperfections(struct arena *mem, const struct node *node, int64
 	i->slow_nic_rate_frac = fraction(&r, "slow_nic_rate_frac", 0.5);
 	i->gpu_speed_spread_frac = fraction(&r, "gpu_speed_spread_frac", 0);
 	if (!r.failed && i->slow_nic_rate_frac <= 0)
-		reader_fail(&r, "slow_nic_rate_frac",
-			    "a NIC of no rate joins "
-			    "nothing");
+		reader_fail(&r, "slow_nic_rate_frac", "should be above 0");
 	if (!r.failed && i->failed_uplinks_frac >= 1)
 		reader_fail(&r, "failed_uplinks_frac",
-			    "without uplinks the "
-			    "fabric falls apart");
+			    "should be below 1: without "
+			    "uplinks the leaves are not connected");
 	return read_slow_gpus(mem, &r, gpus, i, err) && reader_close(&r);
 }
 
@@ -214,7 +212,7 @@ static bool load(struct owned *owned, struct reader *r, int rows, struct ft_erro
 	    c->nodes > 1) {
 		at = reader_mark(r, "fabric");
 		return ft_fail(err, &at,
-			       "fabric none joins nothing, but %lld GPUs take "
+			       "fabric none connects no nodes, but %lld GPUs take "
 			       "%lld nodes %s",
 			       (long long)c->gpus, (long long)c->nodes,
 			       owned->node->name);

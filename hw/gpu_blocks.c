@@ -280,8 +280,8 @@ static bool read_pair(const struct node *item, struct ft_mesh *m, struct ft_erro
 	}
 	if (v[0] == v[1] || m->links[v[0]][v[1]])
 		return ft_fail(err, &item->mark,
-			       v[0] == v[1] ? "a rank is not its own neighbour" :
-					      "this pair is there twice");
+			       v[0] == v[1] ? "a pair joins two different ranks" :
+					      "this pair is given twice");
 	m->links[v[0]][v[1]] = m->links[v[1]][v[0]] = v[2];
 	return true;
 }

@@ -26,7 +26,7 @@ static bool table_dtype(const struct sheet *s, int i, enum ft_dtype *dtype)
 	if ((unsigned)*dtype >= FT_DTYPES ||
 	    strcmp(ft_dtype_name(*dtype), sheet_text(s, i)))
 		if (!ft_dtype_find(sheet_text(s, i), dtype))
-			return sheet_refuse(s, i, "is no number format");
+			return sheet_refuse(s, i, "is not a number format");
 	if (*dtype == FT_FP16)
 		*dtype = FT_BF16;
 	return true;
@@ -313,7 +313,7 @@ static bool read_collectives(struct arena *mem, struct sheet *s,
 		double n;
 
 		if (!ft_collective_find(sheet_text(s, C_OP), &op))
-			return sheet_refuse(s, C_OP, "is no collective");
+			return sheet_refuse(s, C_OP, "is not a collective");
 		if (!sheet_positive(s, C_GPUS, &n) ||
 		    !sheet_positive(s, C_BYTES, &row.bytes) ||
 		    !sheet_positive(s, C_TIME, &row.time_s))
@@ -325,7 +325,7 @@ static bool read_collectives(struct arena *mem, struct sheet *s,
 		t->from = from;
 		t->on = on;
 		if (t->n_rows == MOST_SIZES)
-			return sheet_refuse(s, C_BYTES, "is one size too many");
+			return sheet_refuse(s, C_BYTES, "is too many sizes");
 		t->row[t->n_rows++] = row;
 	}
 	for (size_t i = n_own; i < gpu->n_collective; i++)

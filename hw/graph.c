@@ -78,7 +78,7 @@ static bool read_cable(const struct node *item, const struct ft_switch_graph *g,
 	if (!r.failed && c->a == c->b)
 		reader_fail(&r, "to", "a cable joins two switches");
 	if (!r.failed && !(c->bytes_per_s > 0))
-		reader_fail(&r, "rate", "a cable without capacity joins nothing");
+		reader_fail(&r, "rate", "should be above 0");
 	return reader_close(&r);
 }
 
@@ -215,7 +215,7 @@ static bool check_reach(struct reader *r, struct ft_switch_graph *g)
 
 			if (d == FT_UNREACHED)
 				return reader_fail(r, "cables",
-						   "no way leads from "
+						   "there is no path from "
 						   "%s to %s",
 						   g->name[b], g->name[a]);
 			if (d > FT_GRAPH_HOPS)
@@ -275,8 +275,8 @@ static bool check_ports(const struct ft_fabric *fabric, int64_t nodes, int64_t n
 			if (at < 0)
 				return ft_fail(err, NULL,
 					       "fabric %s: NIC %lld of "
-					       "node %lld is attached to no "
-					       "switch of the graph",
+					       "node %lld is not attached to "
+					       "a switch of the graph",
 					       fabric->name, (long long)nic,
 					       (long long)node);
 			down[at]++;

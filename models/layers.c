@@ -51,12 +51,12 @@ static void read_plain(struct reader *r, const struct ft_model *model,
 	layer->v_head_dim = layer->qk_head_dim;
 	if (!read_has(r, "head_dim") && model->hidden_size % layer->heads)
 		reader_fail(r, "num_attention_heads",
-			    "hidden_size %lld is no multiple of %lld, so "
+			    "hidden_size %lld is not a multiple of %lld, so "
 			    "head_dim must be given",
 			    (long long)model->hidden_size, (long long)layer->heads);
 	else if (layer->kv_heads > layer->heads || layer->heads % layer->kv_heads)
 		reader_fail(r, "num_key_value_heads",
-			    "num_attention_heads %lld is no multiple of "
+			    "num_attention_heads %lld is not a multiple of "
 			    "%lld",
 			    (long long)layer->heads, (long long)layer->kv_heads);
 }

@@ -217,7 +217,7 @@ static bool check_sequence(struct draft *d)
 
 	if (cp > 1 && sequence % (2 * cp))
 		return BLAME(d, at_cp,
-			     "sequence_length %lld is no multiple of 2 x cp = "
+			     "sequence_length %lld is not a multiple of 2 x cp = "
 			     "%lld",
 			     sequence, 2 * cp);
 	if (plan->sequence_parallel && sequence / cp % tp)
@@ -236,7 +236,7 @@ static bool set_batches(struct draft *d)
 
 	if (plan->global_batch % whole && !d->context->ragged_batch)
 		return reader_fail(&d->top, "global_batch_size",
-				   "%lld is no multiple of dp %lld x "
+				   "%lld is not a multiple of dp %lld x "
 				   "micro_batch_size %lld = %lld",
 				   (long long)plan->global_batch, (long long)plan->dp,
 				   (long long)plan->micro_batch, (long long)whole);

@@ -309,8 +309,8 @@ static void sources(struct page *p)
 		source(p, "software stack", s->stack->from);
 		source(p, "prices", s->prices->from);
 		fprintf(p->out,
-			"<li>%.0f %% of the kernel time lies far from "
-			"anything measured.</li>\n<li>assumed, as nobody gave "
+			"<li>%.0f %% of the kernel time is for shapes far from "
+			"anything measured.</li>\n<li>assumed, as the scenario does not give "
 			"them: ",
 			100 * p->a->outcome[i].extrapolated_frac);
 		for (size_t k = 0; k < s->n_assumed; k++) {

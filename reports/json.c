@@ -182,7 +182,7 @@ static json_t *provenance_text(const struct ft_provenance *p)
 			    p->date);
 }
 
-/* What follows from the scenario and is no key of it. */
+/* What follows from the scenario without being a key of it. */
 static json_t *derived(const struct ft_scenario *s)
 {
 	json_t *o = json_object(), *passed = json_array();

@@ -170,7 +170,7 @@ void ft_report_outcome(FILE *out, const struct ft_scenario *s,
 			o->step_alone_s);
 	if (o->extrapolated_frac > 0.05)
 		fprintf(out,
-			"%.0f %% of the kernel time lies far from anything "
+			"%.0f %% of the kernel time is for shapes far from anything "
 			"measured.\n",
 			100 * o->extrapolated_frac);
 }

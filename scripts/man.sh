@@ -10,7 +10,8 @@ trap 'rm -rf "$tmp"' EXIT
 export SOURCE_DATE_EPOCH=1793491200 # 2026-11
 version=$("$f" --version)
 number=${version#* }
-see='foretoken(1), foretoken-scenario(5)'
+see='foretoken(1), foretoken-scenario(5). docs/reading-the-output.md explains the output,
+docs/glossary.md the words; both are installed in PREFIX/share/doc/foretoken.'
 page() { # NAME WHAT ARGUMENT...: man/NAME.1 from `foretoken ARGUMENT... --help`
 	name=$1 what=$2
 	shift 2
@@ -24,7 +25,7 @@ page() { # NAME WHAT ARGUMENT...: man/NAME.1 from `foretoken ARGUMENT... --help`
 	# argp writes the usage as "foretoken COMMAND"; bold what is typed
 	sed -i "s/^\.B $name\$/.B foretoken${*:+ $*}/; s/DO NOT MODIFY THIS FILE!  /From --help by scripts\/man.sh; /" "man/$name.1"
 }
-page foretoken "tokens per second and dollars per million tokens of a training cluster"
+page foretoken "tokens/s and USD per million tokens of a training cluster"
 "$f" --help | sed -n 's/^  \([a-z]*\)  *\(.*\)$/\1 \2/p' | while read -r c what; do
 	if "$f" "$c" --help >/dev/null 2>&1; then
 		page "foretoken-$c" "$what" "$c"

@@ -390,8 +390,8 @@ static bool stuck(struct engine *e, struct ft_error *err)
 			if (empty(s))
 				continue;
 			ft_fail(err, NULL,
-				"%s can never go on: '%s' on stream "
-				"%s waits for something never launched",
+				"%s cannot finish: '%s' on stream "
+				"%s waits for an op that is never launched",
 				e->in->part[p].name, work_of(e, r, head(s))->name,
 				ft_stream_name((enum ft_stream)i));
 			return true;

@@ -16,8 +16,9 @@
  * and one of all): what sim/engine.c shares out among
  * collectives that run at once.
  *
- * Limits: a core's own switches are unblocking; of parts above 4,096 nodes that many
- * send; of a drawn network's links, collectives meet on those of switches with nodes.
+ * Limits: a core's own switches never block; only the first 4,096 nodes of a part are
+ * simulated as senders; in a drawn network, collectives share the links of switches that
+ * have nodes.
  */
 #ifndef SIM_NETWORK_H
 #define SIM_NETWORK_H

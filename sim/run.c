@@ -297,7 +297,7 @@ static bool simulate(struct setting *s, const struct ft_sim_job *const *given,
 		return ft_fail(err, NULL, "a step takes longer than %d days",
 			       (int)LIMIT_STEP_DAYS);
 	if (run->step <= 0)
-		return ft_fail(err, NULL, "a step of no time: nothing runs in it");
+		return ft_fail(err, NULL, "the step takes no time: nothing runs in it");
 	run->events = out.events;
 	note_parts(s, &in, &out, run);
 	result_fill(&s->job[0], &out, run->step - out.end, run);

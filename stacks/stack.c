@@ -103,7 +103,7 @@ static void read_ccls(struct reader *r, struct ft_stack *s)
 		const struct node *item = n->kind == NODE_LIST ? n->item[i] : n;
 
 		if (item->kind != NODE_SCALAR)
-			reader_fail(r, "ccl", "holds something that is no name");
+			reader_fail(r, "ccl", "should hold names only");
 		s->ccl[s->n_ccls++] = item->text;
 	}
 }

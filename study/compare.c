@@ -1,7 +1,7 @@
 /*
  * study/compare.c - why one scenario is slower per token than another
  *
- * Per token and GPU, the step splits into compute by kind of kernel, exposed
+ * Per token per GPU, the step splits into compute by kind of kernel, exposed
  * communication, bubble, host and optimizer. Compute is split by each kind's share
  * of the kernels' time, so that the parts add up to the step.
  */
@@ -42,7 +42,7 @@ struct whole {
 	struct arena mem;
 };
 
-/* Nanoseconds per token and GPU, by part. */
+/* Nanoseconds per token per GPU, by part. */
 static void parts_of(const struct ft_scenario *s, const struct ft_outcome *o,
 		     double part[PARTS])
 {

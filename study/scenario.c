@@ -189,7 +189,7 @@ static const char *last_word(const char *path)
 	return dot ? dot + 1 : path;
 }
 
-/* The key of a scenario that ends in this word and is no key where it stands; NULL when
+/* The key of a scenario that ends in this word but is not a key where it stands; NULL when
  * none does, or when `path` is one, or leads to one. */
 static const char *meant_elsewhere(const char *path)
 {
@@ -217,7 +217,7 @@ static bool keys_in_place(struct whole *w, const struct node *map, const char *h
 
 		if (!strcmp(map->key[i], "dp") && strcmp(head, "training.overlap."))
 			return ft_fail(err, &map->key_mark[i],
-				       "dp is no key: it follows from the GPUs and "
+				       "dp is not a key: it follows from the GPUs and "
 				       "tp x pp x cp; leave it out");
 		if (meant)
 			return ft_fail(err, &map->key_mark[i],

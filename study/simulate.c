@@ -165,10 +165,11 @@ static bool share_a_network(const struct ft_scenario *s,
 			       "but the nodes of %s and %s have different NICs",
 			       s->file, other->file);
 	if (!as_told(&a->imperfections, &b->imperfections))
-		return ft_fail(err, at,
-			       "the network is as %s says: %s cannot have "
-			       "other faults or another placement",
-			       s->file, other->file);
+		return ft_fail(
+			err, at,
+			"the network is the one that %s describes: %s cannot have "
+			"other faults or another placement",
+			s->file, other->file);
 	if (b->imperfections.n_slow_gpus)
 		return ft_fail(err, at,
 			       "slow_gpus are simulated in the first job "

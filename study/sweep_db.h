@@ -9,7 +9,7 @@
  *
  * The file carries an application id, and another program's database is refused.
  * Several sweeps may write into one file at once: rows are committed in short
- * transactions, and a key that is there already stays as it is.
+ * transactions, and a key that exists stays as it is.
  */
 #ifndef STUDY_SWEEP_DB_H
 #define STUDY_SWEEP_DB_H

@@ -130,7 +130,7 @@ static bool check(struct tally *t, const struct measured_row *r, struct ft_check
 		  struct ft_error *err)
 {
 	if (!ft_outcome_get(r->o, c.key, &c.predicted))
-		return ft_fail(err, NULL, "nothing is predicted for measured.%s",
+		return ft_fail(err, NULL, "there is no prediction for measured.%s",
 			       c.key);
 	c.is_rate = is_rate(c.key);
 	set_interval(&c, r->o);

@@ -53,9 +53,9 @@ static void what_is_no_quantity_is_refused(void **state)
 		{ "nan GB", DIM_BYTES, "is not a size" },
 		{ "inf", DIM_NONE, "is not a number" },
 		{ "1e999 GB", DIM_BYTES, "out of range" },
-		{ "3 GB/s", DIM_BYTES, "no unit of a size" },
+		{ "3 GB/s", DIM_BYTES, "not a unit of a size" },
 		{ "", DIM_S, "is not a time" },
-		{ "5 lightyears", DIM_S, "no unit of a time" },
+		{ "5 lightyears", DIM_S, "not a unit of a time" },
 	};
 	char why[200];
 	double v;
@@ -141,7 +141,7 @@ static void csv_mistakes_have_a_line(void **state)
 		{ "a,b\n1\n", 2, "1 cells" },
 		{ "a,b\n1,2,3\n", 2, "more than" },
 		{ "a\n\"x\n", 2, "never closed" },
-		{ "a\n\"x\"y\n", 2, "behind a closing quote" },
+		{ "a\n\"x\"y\n", 2, "after a closing quote" },
 	};
 
 	(void)state;

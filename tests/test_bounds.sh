@@ -69,7 +69,7 @@ ok "nine million cells" bounded 1 "too many cells" $f validate "$tmp/cells.csv"
 ok "a device that never ends, as a scenario" bounded 1 "too large" $f simulate /dev/zero
 ok "as probe's lines" bounded 1 "too large" $f calibrate import --store "$tmp/s.db" --format probe /dev/zero
 ok "as a table" bounded 1 "too large" $f calibrate import --store "$tmp/s.db" --format csv /dev/zero
-ok "as a recorded trace" bounded 1 "is no file" $f calibrate import --store "$tmp/s.db" --format kineto /dev/zero
+ok "as a recorded trace" bounded 1 "is not a regular file" $f calibrate import --store "$tmp/s.db" --format kineto /dev/zero
 ok "as a log" bounded 1 "too large" $f calibrate import --store "$tmp/s.db" --format nccl-tests /dev/zero
 mkfifo "$tmp/pipe"
 (echo 'bad: [' >"$tmp/pipe") &

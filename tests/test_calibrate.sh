@@ -189,7 +189,7 @@ echo "no store" >"$tmp/text.db"
 ok "a file that is no store is told" fails 1 "not a" "$f" calibrate runs --store "$tmp/text.db"
 printf 'kernel,m\ngemm,3\n' >"$tmp/short.csv"
 ok "missing columns are told" fails 1 "short.csv:1:1: error: lacks the column 'measured.time_us'" cal import --format csv "$tmp/short.csv"
-ok "an unknown format is told" fails 64 "is no format" cal import --format x "$tmp/short.csv"
+ok "an unknown format is told" fails 64 "is not a format" cal import --format x "$tmp/short.csv"
 
 # ---- the GPU source, both ways
 warn="-I. -std=c11 -D_GNU_SOURCE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -fsyntax-only"

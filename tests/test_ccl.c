@@ -124,7 +124,7 @@ static void a_mistake_is_told_at_its_place(void **state)
 		{ HEAD "all: {network: {ring_step: 0 us}}\n", "is zero", 3, 28 },
 		{ HEAD "generations: {hopper: {channels: 0}}\n", "1 or more", 3, 34 },
 		{ HEAD "generations: [hopper]\n", "should be a map", 3, 14 },
-		{ HEAD "choice: {by: luck}\n", "none of time, library", 3, 14 },
+		{ HEAD "choice: {by: luck}\n", "not one of time, library", 3, 14 },
 		{ HEAD "nvls: maybe\n", "neither true nor false", 3, 7 },
 		{ HEAD "speed: 3\n", "unknown key 'speed'", 3, 1 },
 		{ "extends: nccl-9\n", "no", 1, 10 },

@@ -106,15 +106,15 @@ ok "negative GPUs" bad "not between" 's/gpus: 1024/gpus: -8/'
 ok "overflowing GPUs" bad "not between" 's/gpus: 1024/gpus: 99999999999999999999/'
 ok "NaN" bad "whole number" 's/gpus: 1024/gpus: nan/'
 ok "a sequence of zero" bad "not between" 's/sequence_length: 8192/sequence_length: 0/'
-ok "an unknown precision" bad "none of" 's/precision: bf16/precision: bf17/'
+ok "an unknown precision" bad "not one of" 's/precision: bf16/precision: bf17/'
 ok "two documents" sh -c "cat $a >$tmp/two.yaml; echo '---' >>$tmp/two.yaml; cat $a >>$tmp/two.yaml; $one $f simulate $tmp/two.yaml"
 ok "--set of nonsense" fails 1 "write --set KEY=VALUE" $f simulate $a --set nonsense
 ok "--set of an unknown key" fails 1 "unknown key" $f simulate $a --set training.nonsense=1
 ok "an unwritable timeline leaves no answer" fails 1 "cannot be written" $f simulate $a --timeline /nonexistent/t.json
 ok "a full disk is told" sh -c "$one $f simulate $a >/dev/full"
 ok "a group larger than the cluster" fails 1 "a group of" $f collective $a --gpus 4096
-ok "a collective of 0 bytes" fails 1 "no whole number from 1" $f collective $a --bytes 0
-ok "a collective of half a GPU" fails 1 "no whole number from 1" $f collective $a --gpus 8.5
+ok "a collective of 0 bytes" fails 1 "not a whole number from 1" $f collective $a --bytes 0
+ok "a collective of half a GPU" fails 1 "not a whole number from 1" $f collective $a --gpus 8.5
 ok "an unknown collective" fails 1 "known: all_reduce" $f collective $a --op all_redcue
 printf 'id,modle.name,measured.step_s\n1,llama3-8b,1\n' >"$tmp/r.csv"
 ok "an unknown column" fails 1 "unknown column" $f validate "$tmp/r.csv"

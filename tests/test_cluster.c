@@ -142,7 +142,7 @@ static void mistakes_point_at_their_key(void **state)
 		const char *text;
 	} wrong[] = {
 		{ "gpu: h100-sxm\ngpus: 16\nfabric: none", 3, 9,
-		  "fabric none joins nothing, but 16 GPUs take 2 nodes" },
+		  "fabric none connects no nodes, but 16 GPUs take 2 nodes" },
 		{ "gpu: h100-sxm\ngpus: 65544", 2, 7, "do not fit 3 tiers" },
 		{ "gpu: h100-sxm\ngpus: 16\nfabric: ib-ndr-rial", 3, 9, "ib-ndr-rail" },
 		{ "gpu: h100-sxm\ngpus: 16\nnodes: hgx-h100", 3, 1,

@@ -102,16 +102,16 @@ ok "and YAML" sh -c "$f calibrate fit --store $tmp/s.db --name mine --base h100-
 store d 'x, y'
 ok "a kernel that is no name is not fitted" fails 1 "which is not a name" $f calibrate fit --store "$tmp/s.db" --name mine --base h100-sxm --out "$tmp/fit"
 ok "a profile that is no name is not written" fails 1 "is not a name" $f calibrate fit --store "$tmp/s.db" --name ../x --base h100-sxm --out "$tmp/fit"
-ok "a run that is no number" fails 64 "no whole number" $f calibrate show --store "$tmp/s.db" --run x
+ok "a run that is no number" fails 64 "not a whole number" $f calibrate show --store "$tmp/s.db" --run x
 ok "a run that is not there" fails 1 "there is no run 7" $f calibrate show --store "$tmp/s.db" --run 7
 ok "a family that is none" fails 64 "takes gemm" $f calibrate fit --store "$tmp/s.db" --name mine --only gemmx
-ok "runs that are no numbers" fails 64 "no whole number" $f calibrate diff --store "$tmp/s.db" a b
+ok "runs that are no numbers" fails 64 "not a whole number" $f calibrate diff --store "$tmp/s.db" a b
 printf '# nThread 1\n# Rank 0 x\n#  Rank  1\n#  Rank  2\n# all_reduce_perf\n 8 2 float sum -1 inf 0.1 0.1 0 1 1 1 0\n' >"$tmp/log"
-ok "a time of inf is no time" fails 1 "log:6:1: error: a size or a time is no number" $f calibrate import --store "$tmp/n.db" --format nccl-tests "$tmp/log"
+ok "a time of inf is no time" fails 1 "log:6:1: error: a size or a time is not a number" $f calibrate import --store "$tmp/n.db" --format nccl-tests "$tmp/log"
 sed -i 's/ inf / 9.5 /' "$tmp/log"
 ok "a cell's name holds no null" sh -c "$f calibrate import --store $tmp/n.db --format nccl-tests $tmp/log && $f calibrate show --store $tmp/n.db | grep all_reduce | grep -vq null"
 if [ -x "${B:-build/rel}/foretoken-probe" ]; then
-	ok "a plug-in is no path" sh -c "! ${B:-build/rel}/foretoken-probe -b ../../x 2>$tmp/e; grep -q 'is no backend' $tmp/e"
+	ok "a plug-in is no path" sh -c "! ${B:-build/rel}/foretoken-probe -b ../../x 2>$tmp/e; grep -q 'is not a backend' $tmp/e"
 else
 	skip "a plug-in is no path" "no foretoken-probe"
 fi

@@ -68,7 +68,7 @@ static void imported_attention_keeps_its_format(void **state)
 	write_text(path, "batch,heads,seqlen,head_dim,fwd_time_ms,dtype\n"
 			 "1,2,512,128,1,int4\n");
 	assert_false(ft_store_import(s, FT_IMPORT_ATTENTION, path, &run, &n, &err));
-	assert_non_null(strstr(err.text, "'int4' is none of"));
+	assert_non_null(strstr(err.text, "'int4' is not one of"));
 	ft_store_close(s);
 }
 

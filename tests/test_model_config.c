@@ -152,7 +152,7 @@ static void mistakes_are_told_with_their_place(void **state)
 		{ "name: llama3-8b\nnum_attention_heads: 33", 2, 22,
 		  "head_dim must be given" },
 		{ "name: llama3-8b\nnum_key_value_heads: 5", 2, 22,
-		  "no multiple of 5" },
+		  "not a multiple of 5" },
 		{ "name: mixtral-8x7b\nnum_experts_per_tok: 9", 2, 22,
 		  "more than the 8 experts" },
 		{ "gpt", 1, 1, "lacks the key 'hidden_size'" },

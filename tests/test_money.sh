@@ -29,7 +29,7 @@ ok "a server for nothing" book "mine.yaml:5:.*usd: is zero" "hgx-h100-server: {u
 ok "a cable whose price another includes" sh -c "printf 'name: mine\nextends: neocloud-2026-09\nprovenance: {kind: assumed}\nprices:\n  fiber: {usd: 0 USD, included: true, $of}\nfacility: {}\noperation: {}\n' >$tmp/m.yaml && $f simulate $a --set cost.prices=$tmp/m.yaml"
 ok "a price of tomorrow" book "date: 2999-01 lies in the future" "fiber: {usd: 5 USD, provenance: {kind: assumed, date: 2999-01}}"
 ok "an item without a price" sh -c "sed '/^  ufm-licence:/,/^facility/{/^facility/!d}' cost/prices/neocloud-2026-09.yaml >$tmp/b.yaml && $one $f bom $a --set cluster.ufm_ports=4 --set cost.prices=$tmp/b.yaml >$tmp/o 2>$tmp/e && grep -q 'no price for ufm-licence' $tmp/e && test ! -s $tmp/o"
-ok "a cluster that only fails" operation "nothing gets trained: 128 nodes fail every" "failures_per_1000_node_days: {value: 100000, $of}"
+ok "a cluster that only fails" operation "goodput is 0: a cluster of 128 nodes fails every" "failures_per_1000_node_days: {value: 100000, $of}"
 ok "a goodput of 0" refused "goodput: should be above 0" $f simulate $a --set cost.goodput=0
 ok "a goodput below 0" refused "goodput: -1 is negative" $f simulate $a --set cost.goodput=-1
 ok "servers sold for what they cost" refused "residual_frac: should be below 1" $f simulate $a --set cost.residual_frac=1

@@ -268,13 +268,13 @@ static void impossible_plans_point_at_the_key_to_change(void **state)
 		{ "llama3-8b",
 		  "sequence_length: 4100\nglobal_batch_size: 64\n"
 		  "parallel: {cp: 4}",
-		  3, 16, "no multiple of 2 x cp = 8" },
+		  3, 16, "not a multiple of 2 x cp = 8" },
 		{ "llama3-8b",
 		  "sequence_length: 4098\nglobal_batch_size: 64\n"
 		  "parallel: {tp: 4}",
 		  3, 16, "sequence_parallel" },
 		{ "llama3-8b", "sequence_length: 4096\nglobal_batch_size: 70", 2, 20,
-		  "no multiple of dp 64 x micro_batch_size 1 = 64" },
+		  "not a multiple of dp 64 x micro_batch_size 1 = 64" },
 		{ "mixtral-8x7b", SIZES "parallel: {ep: 16}", 3, 16,
 		  "does not divide the 8 experts" },
 		{ "deepseek-v3", SIZES "parallel: {ep: 128}", 3, 16,

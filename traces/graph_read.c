@@ -133,7 +133,7 @@ static bool read_op(struct reading *l)
 	struct ft_op *op;
 
 	if (!s || l->class_open)
-		return graph_fail(&l->line, 0, "an op stands below a segment");
+		return graph_fail(&l->line, 0, "an op belongs below a segment");
 	if (!graph_whole_of(&l->line, "work", 0, LIMIT_GRAPH_WORKS, &work) ||
 	    !graph_whole_of(&l->line, "launches", 0, 255, &launches))
 		return false;
@@ -206,7 +206,9 @@ static bool read_call(struct reading *l)
 	    !graph_whole(&l->line, 2, 1, LIMIT_GRAPH_NUMBER, &repeat))
 		return false;
 	if ((size_t)segment >= g->n_segments)
-		return graph_fail(&l->line, 1, "no such segment, or no such count");
+		return graph_fail(
+			&l->line, 1,
+			"there is no such segment, or the count is not a number");
 	if (!count_op(l))
 		return false;
 	if (c->n_calls == l->call_cap)
@@ -285,7 +287,7 @@ static bool read_top(struct reading *l, const char *what)
 		return (l->line.n == 2 && !strcmp(l->line.word[1].text, "1")) ||
 		       graph_fail(&l->line, 1,
 				  "only version 1 of this format is known");
-	return graph_fail(&l->line, 0, "unknown word at the line's start");
+	return graph_fail(&l->line, 0, "unknown word at the start of the line");
 }
 
 static bool read_line(struct reading *l)
@@ -330,7 +332,7 @@ static bool check_whole(struct reading *l)
 
 	l->line.n = 0;
 	if (!g->n_classes)
-		return graph_fail(&l->line, 0, "holds no class");
+		return graph_fail(&l->line, 0, "has no class");
 	if (!l->tokens_line)
 		return graph_fail(&l->line, 0, "lacks the line 'tokens NUMBER'");
 	l->line.at.line = l->class_line;
@@ -353,7 +355,7 @@ static bool check_whole(struct reading *l)
 static bool read_all(struct reading *l, char *text, size_t len)
 {
 	if (memchr(text, '\0', len))
-		return graph_fail(&l->line, 0, "is binary, no step graph");
+		return graph_fail(&l->line, 0, "is binary, not a step graph");
 	for (char *line = text, *next; line; line = next) {
 		next = strchr(line, '\n');
 		if (next)

@@ -85,7 +85,7 @@ bool graph_number(struct graph_line *l, size_t word, double least, double most,
 
 	*out = strtod(text, &end);
 	if (end == text || *end || !isfinite(*out))
-		return graph_fail(l, word, "a number is missing or is none");
+		return graph_fail(l, word, "expected a number");
 	return (*out >= least && *out <= most) ||
 	       graph_fail(l, word, "%.40s is not between %g and %g", text, least, most);
 }
@@ -100,7 +100,7 @@ bool graph_whole(struct graph_line *l, size_t word, int64_t least, int64_t most,
 	errno = 0;
 	v = strtoll(text, &end, 10);
 	if (end == text || *end)
-		return graph_fail(l, word, "a whole number is missing or is none");
+		return graph_fail(l, word, "expected a whole number");
 	if (errno || v < least || v > most)
 		return graph_fail(l, word,
 				  "%.40s is not between %" PRId64 " and %" PRId64, text,

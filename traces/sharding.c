@@ -56,7 +56,8 @@ static struct ft_op *side_collective(struct builder *b, const char *name,
 	struct ft_op *o = put_collective(b, name, stream, op, group, bytes);
 
 	if (o)
-		o->wait[0] = FT_EVENT_NONE; /* not for compute: for what it is told */
+		o->wait[0] =
+			FT_EVENT_NONE; /* not for compute; the caller adds its waits */
 	return o;
 }
 

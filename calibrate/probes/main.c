@@ -59,7 +59,7 @@ static unsigned kinds_of(char *list, struct argp_state *state)
 		       strcmp(w, probe_kind_name((enum probe_kind)k)))
 			k++;
 		if (k == PROBE_KINDS)
-			argp_error(state, "'%s' is no kind of cell", w);
+			argp_error(state, "'%s' is not a kind of cell", w);
 		kinds |= 1u << k;
 	}
 	return kinds;
@@ -138,7 +138,7 @@ static const struct probe_backend *plug_in(const char *name)
 	void *lib = NULL;
 
 	if (!is_name(name)) {
-		fprintf(stderr, "foretoken-probe: '%.32s' is no backend\n", name);
+		fprintf(stderr, "foretoken-probe: '%.32s' is not a backend\n", name);
 		return NULL;
 	}
 	if (len > 0) {

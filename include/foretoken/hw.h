@@ -169,7 +169,7 @@ struct ft_gpu {
 	struct ft_number gemm_efficiency[FT_DTYPES]; /* of peak, large products */
 	struct ft_number gemm_layout[FT_LAYOUTS];    /* time against forward */
 	struct ft_number
-		gemm_accumulate; /* of adding to an fp32 result, beyond its bytes */
+		gemm_accumulate; /* extra time factor of adding to an fp32 result */
 	struct ft_number gemm_grouped;	       /* time against one product */
 	struct ft_number sustained[FT_DTYPES]; /* rate of long runs / of short bursts */
 	struct ft_attention_model attention_model;
@@ -311,8 +311,8 @@ struct ft_fabric {
 	struct ft_number latency_s;	     /* NIC to NIC through one leaf */
 	struct ft_number hop_s;		     /* each further switch */
 	struct ft_number ring_step_s; /* one step of an inter-node ring: lambda */
-	struct ft_number rings_from;  /* bytes a rank from which the fabric's own tuner
-		has all_reduce go by rings, trees below; 0: no such tuner */
+	struct ft_number rings_from;  /* the fabric's own tuner runs all_reduce as
+		a ring from so many bytes per rank on, else as a tree; 0: no tuner */
 	int64_t rings_ranks;	      /* the most ranks that tuner decides for */
 	const char *switch_item, *optic_leaf_item, *optic_node_item, *cable_node_item,
 		*cable_leaf_item, *nic_item; /* of the price book;

@@ -147,10 +147,10 @@ struct ft_sim_job {
 };
 
 /*
- * beside: another job on the same fabric, on the nodes behind the first's, whose steps go
- * on and on meanwhile (both begin together); timeline: Chrome trace JSON goes there; memo:
- * predictions. Each may be NULL. The GPUs that the cluster's imperfections slow down run
- * as pipelines of their own, which come behind the others in ft_run's classes.
+ * beside: another job on the next nodes of the same fabric; both begin together, and its
+ * steps repeat until the first is done; timeline: where Chrome trace JSON is written; memo:
+ * predictions to share. Each may be NULL. The GPUs that the cluster's imperfections slow
+ * down run as separate pipelines, which follow the others in ft_run's classes.
  */
 struct ft_run *ft_sim_run(const struct ft_sim_job *job, const struct ft_sim_job *beside,
 			  FILE *timeline, struct ft_memo *memo, struct ft_error *err)

@@ -4,8 +4,8 @@
  *
  * A stack has a layout (casts, copies, fusions, buckets, prefetch: it shapes the
  * step graph), rates (host seconds, factors on kernel times: used by sim/) and
- * defaults (plan keys). One stack may extend another. The same GPU under two
- * stacks is two machines.
+ * defaults (plan keys). One stack may extend another. The same GPU runs
+ * at different speeds under two stacks.
  */
 #ifndef FORETOKEN_STACKS_H
 #define FORETOKEN_STACKS_H

@@ -98,7 +98,7 @@ bool ft_study_simulate(const struct ft_scenario *scenario,
 		       struct ft_outcome *outcome, struct ft_error *err)
 	__attribute__((warn_unused_result));
 
-/* The same while another scenario's job trains on the nodes behind it, on one network:
+/* The same while another scenario's job trains on the next nodes of the same network:
  * the first scenario's, with its faults and placement. The other's fabric and NICs must be
  * the same, its faults the same or none, and it has no slow_gpus. */
 bool ft_study_simulate_beside(const struct ft_scenario *scenario,
@@ -213,10 +213,10 @@ void ft_settings_free(struct ft_settings *settings);
 struct ft_difference {
 	const char *what;  /* "time in attention_out (forward)" ... */
 	double share_frac; /* of the difference in time per token, signed */
-	double value[2];   /* first and second scenario, ns per token and GPU */
+	double value[2];   /* first and second scenario, ns per token per GPU */
 };
 
-/* Where the time per token and GPU of b differs from that of a, largest first. */
+/* Where the time per token per GPU of b differs from that of a, largest first. */
 struct ft_difference *ft_study_differences(const struct ft_scenario *sa,
 					   const struct ft_outcome *a,
 					   const struct ft_scenario *sb,
