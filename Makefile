@@ -37,7 +37,7 @@ LDFLAGS    += -fsanitize=address,undefined
 endif
 
 ifdef COV
-ALL_CFLAGS += --coverage -O0
+ALL_CFLAGS += --coverage -O1 -DTESTS_FEW
 LDFLAGS    += --coverage
 endif
 

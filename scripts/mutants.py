@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """scripts/mutants.py - small defects put into the code, one at a time: which does no test see?
 
-    scripts/mutants.py [--seed N] [--count N] [--folders "sim traces ..."] [--file PATH:LINE]
+    scripts/mutants.py [--seed N] [--count N] [--minutes N] [--unit] [--folders "sim traces ..."]
 
 Each mutant changes one place (an operator, a constant, a condition, a statement), in a copy
 of the tree of its own; what depends on it is compiled, and the unit and shell tests run, the
@@ -85,7 +85,7 @@ def run(command, seconds, **more):
         return 124  # it hangs: seen
 
 
-def tests_of(tree):
+def tests_of(tree, unit_only):
     """Commands with the seconds that each takes, fastest first."""
     env = dict(os.environ, FORETOKEN=tree + "/build/rel/foretoken", B=tree + "/build/rel",
                CMOCKA_MESSAGE_OUTPUT="TAP")
@@ -93,7 +93,7 @@ def tests_of(tree):
     names = [n[:-2] for n in os.listdir("tests") if re.match(r"test_.*\.c$", n)]
     commands = [(n, ["build/rel/tests/" + n]) for n in names]
     commands += [(n, ["sh", "tests/" + n]) for n in os.listdir("tests")
-                 if re.match(r"test_.*\.sh$", n) and n not in NOT_RUN]
+                 if not unit_only and re.match(r"test_.*\.sh$", n) and n not in NOT_RUN]
     for name, command in commands:
         begun = time.time()
         if run(command, 300, cwd=tree, env=env) != 0:
@@ -119,6 +119,7 @@ def main():
     p.add_argument("--count", type=int, default=60)
     p.add_argument("--minutes", type=float, default=60)
     p.add_argument("--folders", default="sim traces hw study cost models base stacks")
+    p.add_argument("--unit", action="store_true", help="leave the shell tests out")
     p.add_argument("--tree", default="build/mutants")
     a = p.parse_args()
     tree = os.path.abspath(a.tree)
@@ -127,15 +128,15 @@ def main():
     subprocess.check_call("git ls-files -z | xargs -0 tar -cf - | tar -C %s -xf -" % tree,
                           shell=True)
     # no optimiser: it compiles faster; no digest of the sources: only one file is built anew
-    os.environ["CFLAGS"] = "-O1"
+    os.environ["CFLAGS"] = "-O1 -DTESTS_FEW"
     subprocess.check_call(["sed", "-i", "s,^$B/base/version.o: .*,$B/base/version.o: base/version.c,",
                            tree + "/Makefile"])
-    targets = ["CFLAGS=-O1", "build/foretoken"] + [
+    targets = ["CFLAGS=-O1 -DTESTS_FEW", "build/foretoken"] + [
         "build/rel/tests/" + n[:-2] for n in os.listdir("tests")
         if re.match(r"test_.*\.c$", n)]
     if not build(tree, ["-j4"] + targets):
         sys.exit("the tree does not build")
-    tests, env = tests_of(tree)
+    tests, env = tests_of(tree, a.unit)
     killed, survivors, ends = 0, [], time.time() + 60 * a.minutes
     for path, number, line, new in draw(a.folders.split(), a.count, a.seed):
         if killed + len(survivors) >= a.count or time.time() > ends:
@@ -145,7 +146,7 @@ def main():
         text[number - 1] = new
         open(tree + "/" + path, "w").write("\n".join(text))
         by = None
-        if build(tree, ["CFLAGS=-O1", "build/rel/" + path[:-2] + ".o"]) and \
+        if build(tree, ["CFLAGS=-O1 -DTESTS_FEW", "build/rel/" + path[:-2] + ".o"]) and \
                 object_of(tree, path) != before and build(tree, ["-j2"] + targets):
             by = next((n for n, c, s in tests if run(c, s, cwd=tree, env=env) != 0), "")
         shutil.copyfile(path, tree + "/" + path)

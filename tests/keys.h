@@ -482,7 +482,7 @@ static int flip_kind(struct flips *f, const char *kind, const struct key_part *p
 		changed += k->fate == CHANGED;
 		if (k->fate == REFUSED && !k->map && !k->what)
 			print_message("# %s: %s: refused\n", kind, k->path);
-		if (k->map && !holds_keys(f, k->path))
+		if (k->map && f->every == 1 && !holds_keys(f, k->path))
 			k->what = "is a map that no scenario here has";
 		if (!k->what || k->fate == CHANGED)
 			continue;

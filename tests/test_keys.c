@@ -133,8 +133,8 @@ static const struct key_exempt exempt[] = {
 	{ "cluster.gpu", "memory_bound.curves.*.warm.*",
 	  "validate's rows only: a step's inputs are cold" },
 };
-#ifdef __SANITIZE_ADDRESS__
-enum { EVERY = 9 }; /* it is slow there */
+#if defined(__SANITIZE_ADDRESS__) || defined(TESTS_FEW)
+enum { EVERY = 5 }; /* it is slow there */
 #else
 enum { EVERY = 1 };
 #endif
