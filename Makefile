@@ -6,6 +6,8 @@
 # make profiles   GPU profiles of published rows anew; review the diff
 # make bench      speed, one line a case
 # make SAN=1 ...  the same under ASan and UBSan, in a build folder of its own
+# make coverage   lines and branches that the tests run, by folder (gcov)
+# make mutants    small defects put into the code; says which no test notices
 # make fuzz       FUZZ_S seconds of libFuzzer on each reader (needs clang)
 # make fuzz-mutants  50,000 spoilt inputs over all readers
 # make format     clang-format over all C; `make rules` checks it
@@ -16,7 +18,7 @@ Q       := $(if $(V),,@)
 CC      ?= cc
 CFLAGS  ?= -O2 -g
 PREFIX  ?= /usr/local
-B       := build/$(if $(SAN),san,rel)
+B       := build/$(if $(SAN),san,$(if $(COV),cov,rel))
 FOLDERS := base hw models stacks traces sim cost study calibrate reports
 VERSION := 0.1
 
@@ -28,11 +30,16 @@ ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -DFORETOKEN_VERSION='"$(VERSION)"' \
         $(HARD) $(shell pkg-config --cflags $(PKGS)) -pthread
 LDLIBS = $(shell pkg-config --libs $(PKGS)) -lm -ldl -pthread
 # what makes a defect an end rather than a way in; FORTIFY needs an optimiser and no ASan
-HARD     = -fPIE -fstack-protector-strong $(if $(SAN)$(filter -O0,$(CFLAGS)),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
+HARD     = -fPIE -fstack-protector-strong $(if $(SAN)$(COV)$(filter -O0,$(CFLAGS)),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
 LDFLAGS += -pie -Wl,-z,relro,-z,now
 ifdef SAN
 ALL_CFLAGS += -fsanitize=address,undefined -fno-sanitize-recover=all
 LDFLAGS    += -fsanitize=address,undefined
+endif
+
+ifdef COV
+ALL_CFLAGS += --coverage -O1 -DTESTS_FEW
+LDFLAGS    += --coverage
 endif
 
 # calibrate/probes/ is a program with plug-ins of its own: see calibrate/probes/probes.mk
@@ -48,9 +55,9 @@ FUZZED   := $(shell sed -n 's/^\t{ "\([a-z-]*\)".*/\1/p' tests/fuzz/targets.c)
 FUZZERS  := $(FUZZED:%=build/fuzz/fuzz_%)
 DATA     := $(wildcard hw/gpus/* hw/nodes/* hw/fabrics/* models/*.yaml stacks/*.yaml stacks/ccl/* cost/prices/*)
 
-.PHONY: all help deps demo check check-only rules format validate profiles bench fuzz fuzz-mutants golden clean
+.PHONY: all help deps demo check check-only coverage coverage-tests mutants rules format validate profiles bench fuzz fuzz-mutants golden clean
 .SECONDARY:
-all: $(if $(SAN),$B/foretoken,build/foretoken)
+all: $(if $(SAN)$(COV),$B/foretoken,build/foretoken)
 
 -include calibrate/probes/probes.mk
 
@@ -119,6 +126,18 @@ check: deps
 check-only: rules all $(TESTS) $(PROBES) $B/tests/mutate
 	CMOCKA_MESSAGE_OUTPUT=TAP prove -e '' $(TESTS)
 	FORETOKEN=$(abspath $B/foretoken) B=$(abspath $B) prove $(SHTESTS)
+
+# gcov counts in files beside the objects; a test that fails is told, and counts all the same
+coverage:
+	find build/cov -name '*.gcda' -delete 2>/dev/null || :
+	$(MAKE) COV=1 coverage-tests
+	sh scripts/coverage.sh build/cov $(FOLDERS) cli
+coverage-tests: $B/foretoken $(TESTS)
+	-CMOCKA_MESSAGE_OUTPUT=TAP prove -e '' $(TESTS)
+	-FORETOKEN=$(abspath $B/foretoken) B=$(abspath $B) prove $(filter-out %valgrind.sh %tutorial.sh %install.sh,$(SHTESTS))
+
+mutants:
+	python3 scripts/mutants.py
 
 validate: build/foretoken $B/tests/test_kernel_held_out $B/tests/test_inside
 	sh scripts/validate.sh build/foretoken $B

@@ -23,11 +23,8 @@ static void read_scale_up(struct arena *mem, struct reader *outer, struct ft_nod
 	read_provenance(&r, mem);
 	node->scale_up = scale_ups[read_choice(&r, "fabric", scale_ups, 4, 0)];
 	node->scale_up_gpus = read_int(&r, "gpus", 1, 4096, node->gpus);
-	node->scale_up_links = read_int(&r, "links", 0, 64, 0);
 	node->scale_up_bytes_per_s =
 		read_positive(&r, mem, "bandwidth", DIM_BYTES_PER_S);
-	node->scale_up_link_bytes_per_s =
-		read_number_or(&r, mem, "link_bandwidth", DIM_BYTES_PER_S, 0);
 	outer->failed = !reader_close(&r) || outer->failed;
 }
 
@@ -64,7 +61,6 @@ static bool read_all(struct arena *mem, struct node *map, struct ft_node *node,
 	node->name = read_name(&r, "name", "");
 	node->title = read_text(&r, "title", node->name);
 	node->gpus = read_need(&r, "gpus") ? read_int(&r, "gpus", 1, 1024, 1) : 1;
-	node->pcie_bytes_per_s = read_positive(&r, mem, "pcie", DIM_BYTES_PER_S);
 	node->host_factor = read_number(&r, mem, "host_factor", DIM_NONE);
 	node->power_w = read_number(&r, mem, "power", DIM_W);
 	node->default_fabric = read_text(&r, "default_fabric", "none");

@@ -151,7 +151,7 @@ static inline const char *wrong_with(const struct ft_outcome *o)
 	}
 	if (fabs(sum - o->step_s) > 1e-9 * o->step_s)
 		return "the parts' sum";
-	if (!(o->step_s > 0 && o->cost.usd_per_million_tokens > 0))
+	if (!(o->step_s > 0 && o->step_low_s > 0 && o->cost.usd_per_million_tokens > 0))
 		return "a step or cost of nothing";
 	return o->mfu > 0 && o->mfu <= o->hfu && o->hfu < 1 ? NULL : "mfu or hfu";
 }

@@ -1,54 +1,10 @@
 /* tests/test_graph.c - built graphs: their arithmetic, and their text */
-#include "tests/check.h"
+#include "tests/parts.h"
 
 #include <math.h>
 #include <unistd.h>
 
-#include "base/arena.h"
 #include "base/file.h"
-#include "base/node.h"
-#include "foretoken/traces.h"
-
-struct parts {
-	struct arena mem;
-	struct ft_model *model;
-	struct ft_plan *plan;
-	struct ft_stack *stack;
-	struct ft_graph *graph;
-};
-
-static void build(struct parts *p, const char *model, const char *training,
-		  const char *stack, int64_t ranks)
-{
-	struct ft_plan_context context = { .ranks = ranks, .ranks_per_node = 8 };
-	struct ft_error err;
-	struct node *m, *t;
-
-	*p = (struct parts){ 0 };
-	m = node_read_text(&p->mem, "m", model, strlen(model), &err);
-	ok_or_say(m, err);
-	t = node_read_text(&p->mem, "t", training, strlen(training), &err);
-	ok_or_say(t, err);
-	p->model = ft_model_load(m, &err);
-	ok_or_say(p->model, err);
-	p->stack = ft_stack_load(stack, NULL, &err);
-	ok_or_say(p->stack, err);
-	p->plan = ft_plan_load(node_overlay(&p->mem, p->stack->defaults, t), p->model,
-			       &context, &err);
-	ok_or_say(p->plan, err);
-	ft_model_stretch(p->model, p->plan->sequence);
-	p->graph = ft_graph_build(p->model, p->plan, p->stack, &err);
-	ok_or_say(p->graph, err);
-}
-
-static void drop(struct parts *p)
-{
-	ft_graph_free(p->graph);
-	ft_plan_free(p->plan);
-	ft_model_free(p->model);
-	ft_stack_free(p->stack);
-	arena_release(&p->mem);
-}
 
 /* FLOPs of all products and attention of one rank of each class, times ranks. */
 static double flop_of(const struct ft_graph *g)

@@ -122,10 +122,6 @@ static const struct key_exempt exempt[] = {
 	{ "stack", "defaults.sequence_length", "all scenarios here say it themselves" },
 	{ "stack", "defaults.global_batch_size",
 	  "all scenarios here say it themselves" },
-	{ "cluster.node", "scale_up.links", "a fact: links of a mesh are the GPU's" },
-	{ "cluster.node", "scale_up.link_bandwidth",
-	  "a fact: links of a mesh are the GPU's" },
-	{ "cluster.node", "pcie", "a fact: nothing that is simulated crosses it yet" },
 	{ "cost.prices", "prices.*.included", "permits a price of zero, else refused" },
 	{ "cluster.fabric", "graph", "test_topology.c, test_network.sh draw networks" },
 	{ "cluster.gpu", "memory_bound.curves.*.traffic",
@@ -133,8 +129,8 @@ static const struct key_exempt exempt[] = {
 	{ "cluster.gpu", "memory_bound.curves.*.warm.*",
 	  "validate's rows only: a step's inputs are cold" },
 };
-#ifdef __SANITIZE_ADDRESS__
-enum { EVERY = 9 }; /* it is slow there */
+#if defined(__SANITIZE_ADDRESS__) || defined(TESTS_FEW)
+enum { EVERY = 5 }; /* it is slow there */
 #else
 enum { EVERY = 1 };
 #endif

@@ -17,7 +17,7 @@
 #include "foretoken/study.h"
 #include "tests/drawn.h"
 
-#ifdef __SANITIZE_ADDRESS__
+#if defined(__SANITIZE_ADDRESS__) || defined(TESTS_FEW)
 enum { MACHINES = 16 }; /* it is slow there */
 #else
 enum { MACHINES = 300 };

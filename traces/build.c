@@ -249,7 +249,7 @@ static void backward_layer(struct stage *st, int64_t layer, unsigned variant,
 	if (variant & V_SYNC && b->plan->sharding == FT_DDP)
 		host(b, FT_HOST_GRADIENT_HOOK, (double)layer_tensors(b, layer));
 	if (variant & V_BUCKET) {
-		double n = (double)b->layers_per_bucket;
+		double n = variant / V_LAYERS;
 
 		reduce_gradients(b, (struct held){ n * unit.dense, n * unit.experts });
 	}
@@ -337,7 +337,7 @@ static void backward_slot(struct stage *st, int64_t chunk, unsigned v)
 			own |= V_EDGE;
 		if (v & V_SYNC && !fsdp &&
 		    (++since == b->layers_per_bucket || l == st->begin[chunk])) {
-			own |= V_BUCKET;
+			own |= V_BUCKET | V_LAYERS * (unsigned)since;
 			since = 0;
 		}
 		backward_layer(st, l, own, received);

@@ -226,13 +226,10 @@ const struct ft_memory_curve *ft_gpu_memory_curve(const struct ft_gpu *gpu,
 struct ft_node {
 	struct ft_digest digest; /* of its files */
 	const char *name, *title;
-	int64_t gpus;		/* cards (or GB200 packages) */
-	int64_t scale_up_gpus;	/* joined by the scale-up fabric: 8, or 72 */
-	const char *scale_up;	/* nvlink, nvlink-no-nvls, xgmi, pcie */
-	int64_t scale_up_links; /* to each peer of a mesh; 0: switched */
+	int64_t gpus;	       /* cards (or GB200 packages) */
+	int64_t scale_up_gpus; /* joined by the scale-up fabric: 8, or 72 */
+	const char *scale_up;  /* nvlink, nvlink-no-nvls, xgmi, pcie */
 	struct ft_number scale_up_bytes_per_s; /* a rank, one direction, all peers */
-	struct ft_number scale_up_link_bytes_per_s; /* one pair in a mesh */
-	struct ft_number pcie_bytes_per_s;	    /* host and device */
 	int64_t nics;
 	struct ft_number nic_bytes_per_s; /* each, one direction */
 	int64_t nic_ports_per_optic;	  /* 2: twin-port cages (DGX) */

@@ -1,0 +1,268 @@
+/* tests/test_rows.c - rows of single kernels and collectives: predicted as asked, refused with reasons */
+#include <unistd.h>
+
+#include "foretoken/study.h"
+#include "tests/check.h"
+
+static struct ft_validation *validated(const char *text, struct ft_error *err)
+{
+	char path[64];
+	struct ft_validation *v;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "build/test_rows.%ld.csv", (long)getpid());
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fputs(text, f);
+	fclose(f);
+	v = ft_validate(path, NULL, 0, (struct ft_progress){ 0 }, err);
+	unlink(path);
+	return v;
+}
+
+static struct ft_validation *valid(const char *text)
+{
+	struct ft_error err;
+	struct ft_validation *v = validated(text, &err);
+
+	ok_or_say(v, err);
+	return v;
+}
+
+#define COLLECTIVES \
+	"op,gpu,gpus,nodes,fabric,bytes,measured.time_us,measured.busbw_gb_per_s\n"
+
+/* A row's time and a row's bus bandwidth are one prediction: 2 (n-1) / n S / t. */
+static void a_collective_row_says_time_or_bandwidth(void **state)
+{
+	struct ft_validation *v = valid(
+		COLLECTIVES "all_reduce,h100-sxm,8,1,nvlink,268435456,1000,\n"
+			    "all_reduce,h100-sxm,8,1,nvlink,268435456,,400\n"
+			    "all_gather,h100-sxm,16,2,ib-ndr-rail,268435456,1000,\n"
+			    "all_gather,h100-sxm,16,2,ib-ndr-rail,268435456,,300\n");
+	const struct ft_check *c = v->check;
+
+	(void)state;
+	assert_int_equal(v->n_checks, 4);
+	assert_int_equal(v->n_failures, 0);
+	assert_string_equal(c[0].key, "time_us");
+	assert_string_equal(c[1].key, "busbw_gb_per_s");
+	near_frac(c[1].predicted, 268435456 * 1.75 / (c[0].predicted * 1e-6) * 1e-9,
+		  1e-9);
+	near_frac(c[3].predicted,
+		  268435456 * (15.0 / 16) / (c[2].predicted * 1e-6) * 1e-9, 1e-9);
+	/* in time: positive is predicted too slow, of a rate too */
+	near_frac(c[0].error_frac, c[0].predicted / 1000 - 1, 1e-9);
+	near_frac(c[1].error_frac, 400 / c[1].predicted - 1, 1e-9);
+	for (int i = 0; i < 4; i++) {
+		near_frac(c[i].low * c[i].high, c[i].predicted * c[i].predicted, 1e-9);
+		assert_true(c[i].low < c[i].predicted && c[i].high > c[i].predicted);
+		assert_int_equal(c[i].inside, c[i].low <= c[i].measured &&
+						      c[i].measured <= c[i].high);
+	}
+	assert_string_equal(c[0].group, "h100-sxm all_reduce x8");
+	assert_string_equal(c[2].group, "h100-sxm all_gather x16");
+	ft_validation_free(v);
+}
+
+static void failures_say(const char *head, const char *const (*row)[2], size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		char text[1024];
+		struct ft_validation *v;
+
+		snprintf(text, sizeof(text), "%s%s\n", head, row[i][0]);
+		v = valid(text);
+		assert_int_equal(v->n_checks, 0);
+		assert_int_equal(v->n_failures, 1);
+		if (!strstr(v->failure[0].reason, row[i][1]))
+			fail_msg("%s says: %s", row[i][0], v->failure[0].reason);
+		ft_validation_free(v);
+	}
+}
+
+static void a_bad_collective_row_says_why(void **state)
+{
+	static const char *const rows[][2] = {
+		{ "all_sum,h100-sxm,8,1,nvlink,1024,9,", "unknown op 'all_sum'" },
+		{ "all_reduce,h999,8,1,nvlink,1024,9,", "unknown name 'h999'" },
+		{ "all_reduce,h100-sxm,,1,nvlink,1024,9,", "lacks gpus or bytes" },
+		{ "all_reduce,h100-sxm,8,1,nvlink,,9,", "lacks gpus or bytes" },
+		{ "all_reduce,h100-sxm,-8,1,nvlink,1024,9,", "out of range" },
+		{ "all_reduce,h100-sxm,8,2e15,nvlink,1024,9,", "out of range" },
+		{ "all_reduce,h100-sxm,8,1,nvlink,1024,,",
+		  "no measured.time_us and no" },
+		{ "all_reduce,h100-sxm,8,1,nvlink,1024,soon,", "soon" },
+		{ "all_reduce,h100-sxm,16,2,none,1024,9,", "joins nothing" },
+		{ "all_reduce,h100-sxm,16,2,no-such,1024,9,",
+		  "unknown name 'no-such'" },
+	};
+
+	(void)state;
+	failures_say(COLLECTIVES, rows, sizeof(rows) / sizeof(*rows));
+}
+
+#define KERNELS \
+	"kernel,gpu,dtype,layout,clock,warm,m,n,k,impl,pass,batch,heads,kv_heads," \
+	"sequence_length,head_dim,causal,bytes,measured.time_us,measured.tflops\n"
+
+static double one_us(const char *row)
+{
+	char text[1024];
+	struct ft_validation *v;
+	double us;
+
+	snprintf(text, sizeof(text), "%s%s\n", KERNELS, row);
+	v = valid(text);
+	if (v->n_failures)
+		fail_msg("%s: %s", row, v->failure[0].reason);
+	assert_int_equal(v->n_checks, 1);
+	us = v->check[0].predicted;
+	ft_validation_free(v);
+	return us;
+}
+
+/* Each column is read: another value, another time, in the direction that it must have. */
+static void each_column_of_a_kernel_row_counts(void **state)
+{
+	const char *gemm = "gemm,h100-sxm,bf16,,,,4096,4096,4096,,,,,,,,,,9,";
+	const char *attention =
+		"attention,h100-sxm,bf16,,,,,,,cudnn,forward,1,32,8,4096,128,true,,9,";
+	double us = one_us(gemm), a = one_us(attention);
+
+	(void)state;
+	assert_true(one_us("gemm,h200,bf16,,,,4096,4096,4096,,,,,,,,,,9,") != us);
+	assert_true(one_us("gemm,h100-sxm,fp8,,,,4096,4096,4096,,,,,,,,,,9,") < us);
+	assert_true(one_us("gemm,h100-sxm,bf16,dgrad,,,4096,4096,4096,,,,,,,,,,9,") >
+		    us);
+	assert_true(
+		one_us("gemm,h100-sxm,bf16,,sustained,,4096,4096,4096,,,,,,,,,,9,") >
+		us);
+	assert_true(one_us("gemm,h100-sxm,bf16,,,,8192,4096,4096,,,,,,,,,,9,") > us);
+	assert_true(one_us("gemm,h100-sxm,bf16,,,,4096,8192,4096,,,,,,,,,,9,") > us);
+	assert_true(one_us("gemm,h100-sxm,bf16,,,,4096,4096,8192,,,,,,,,,,9,") > us);
+	assert_true(
+		one_us("attention,h100-sxm,bf16,,,,,,,cudnn,backward,1,32,8,4096,128,"
+		       "true,,9,") > 1.5 * a);
+	near_frac(
+		one_us("attention,h100-sxm,bf16,,,,,,,cudnn,both,1,32,8,4096,128,true,,"
+		       "9,") /
+			a,
+		3.5, 0.25);
+	assert_true(
+		one_us("attention,h100-sxm,bf16,,,,,,,cudnn,forward,2,32,8,4096,128,"
+		       "true,,9,") > 1.5 * a);
+	assert_true(
+		one_us("attention,h100-sxm,bf16,,,,,,,cudnn,forward,1,64,8,4096,128,"
+		       "true,,9,") > 1.5 * a);
+	assert_true(
+		one_us("attention,h100-sxm,bf16,,,,,,,cudnn,forward,1,32,8,8192,128,"
+		       "true,,9,") > 3 * a);
+	assert_true(
+		one_us("attention,h100-sxm,bf16,,,,,,,cudnn,forward,1,32,8,4096,128,"
+		       "false,,9,") > 1.4 * a);
+	assert_true(one_us("attention,h100-sxm,bf16,,,,,,,fa2,forward,1,32,8,4096,128,"
+			   "true,,9,") > a);
+}
+
+static void a_memory_row_counts_its_source(void **state)
+{
+	double by_shape = one_us("copy,h100-sxm,bf16,,,,8192,8192,,,,,,,,,,,9,");
+
+	(void)state;
+	near_frac(one_us("copy,h100-sxm,bf16,,,,,,,,,,,,,,,134217728,9,"), by_shape,
+		  1e-9);
+	near_frac(one_us("copy,h100-sxm,fp32,,,,4096,8192,,,,,,,,,,,9,"), by_shape,
+		  1e-9);
+	assert_true(one_us("copy,h100-sxm,bf16,,,true,8192,8192,,,,,,,,,,,9,") <
+		    by_shape);
+	assert_true(one_us("add,h100-sxm,bf16,,,,8192,8192,,,,,,,,,,,9,") >
+		    1.3 * by_shape); /* three bytes moved for two */
+	assert_true(one_us("rmsnorm,h100-sxm,bf16,,,,16384,2048,,,,,,,,,,,9,") !=
+		    one_us("rmsnorm,h100-sxm,bf16,,,,4096,8192,,,,,,,,,,,9,"));
+}
+
+static void a_rate_is_the_same_prediction(void **state)
+{
+	struct ft_validation *v =
+		valid(KERNELS "gemm,h100-sxm,bf16,,,,4096,4096,4096,,,,,,,,,,200,\n"
+			      "gemm,h100-sxm,bf16,,,,4096,4096,4096,,,,,,,,,,,700\n");
+
+	(void)state;
+	assert_int_equal(v->n_checks, 2);
+	near_frac(v->check[1].predicted,
+		  2 * 4096.0 * 4096 * 4096 / (v->check[0].predicted * 1e-6) * 1e-12,
+		  1e-9);
+	assert_string_equal(v->check[0].group, "h100-sxm gemm bf16");
+	ft_validation_free(v);
+}
+
+static void a_bad_kernel_row_says_why(void **state)
+{
+	static const char *const rows[][2] = {
+		{ "gemm,h100-sxm,bf7,,,,64,64,64,,,,,,,,,,9,", "unknown dtype 'bf7'" },
+		{ "gemm,h100-sxm,bf16,,,,,64,64,,,,,,,,,,9,", "lacks m" },
+		{ "gemm,h100-sxm,bf16,,,,64,,64,,,,,,,,,,9,", "lacks n" },
+		{ "gemm,h100-sxm,bf16,,,,64,64,,,,,,,,,,,9,", "lacks k" },
+		{ "gemm,h100-sxm,bf16,,,,64,64,-1,,,,,,,,,,9,", "k is out of range" },
+		{ "gemm,h100-sxm,bf16,,,,64,64,64,,,,,,,,,,,",
+		  "no measured.time_us and" },
+		{ "gemm,h999,bf16,,,,64,64,64,,,,,,,,,,9,", "unknown name 'h999'" },
+		{ "attention,h100-sxm,bf16,,,,,,,,,1,,,4096,128,,,9,", "lacks heads" },
+		{ "attention,h100-sxm,bf16,,,,,,,,,1,8,8,,128,,,9,", "lacks sequence" },
+		{ "copy,h100-sxm,bf16,,,,,,,,,,,,,,,,9,", "neither bytes nor m, n" },
+	};
+
+	(void)state;
+	failures_say(KERNELS, rows, sizeof(rows) / sizeof(*rows));
+}
+
+static void a_table_of_neither_kind_is_refused(void **state)
+{
+	struct ft_error err;
+
+	(void)state;
+	assert_null(validated(KERNELS "gemm\n", &err));
+	assert_non_null(strstr(err.text, "this row has 1 cells"));
+	assert_null(validated("kernel,gpu,speed\ngemm,h100-sxm,1\n", &err));
+	assert_non_null(strstr(err.text, "unknown column 'speed'"));
+	assert_null(validated("op,gpu,speed\nall_reduce,h100-sxm,1\n", &err));
+	assert_non_null(strstr(err.text, "unknown column 'speed'"));
+}
+
+static void a_file_holds_so_many_gpus(void **state)
+{
+	char *text = calloc(1, 1 << 16), *end = text;
+	struct ft_validation *v;
+
+	(void)state;
+	end += sprintf(end, "%s", KERNELS);
+	for (int i = 0; i < 34; i++) /* a path is another name for the same */
+		end += sprintf(
+			end,
+			"gemm,%.*shw/gpus/mi100.yaml,bf16,,,,64,64,64,,,,,,,,,,9,\n",
+			2 * i,
+			"././././././././././././././././././././././././././././././././././././");
+	v = valid(text);
+	assert_int_equal(v->n_checks, 32);
+	assert_int_equal(v->n_failures, 2);
+	assert_non_null(strstr(v->failure[0].reason, "too many different GPUs"));
+	ft_validation_free(v);
+	free(text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_collective_row_says_time_or_bandwidth),
+		cmocka_unit_test(a_bad_collective_row_says_why),
+		cmocka_unit_test(each_column_of_a_kernel_row_counts),
+		cmocka_unit_test(a_memory_row_counts_its_source),
+		cmocka_unit_test(a_rate_is_the_same_prediction),
+		cmocka_unit_test(a_bad_kernel_row_says_why),
+		cmocka_unit_test(a_table_of_neither_kind_is_refused),
+		cmocka_unit_test(a_file_holds_so_many_gpus),
+	};
+
+	return cmocka_run_group_tests_name("rows", tests, NULL, NULL);
+}

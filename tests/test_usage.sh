@@ -1,0 +1,73 @@
+#!/bin/sh
+# tests/test_usage.sh - commands asked in the wrong way say how; trace and kernel, all of them
+. "$(dirname "$0")/tap.sh"
+a=examples/01-first-answer/h100.yaml
+small="--set cluster.gpus=64 --set training.global_batch_size=64"
+fails() { # STATUS PATTERN command...: exits so, says so on stderr, prints no answer
+	want=$1 says=$2
+	shift 2
+	timeout 20 "$@" >"$tmp/o" 2>"$tmp/e"
+	got=$?
+	cat "$tmp/e" >&2
+	[ $got = "$want" ] && [ ! -s "$tmp/o" ] && grep -q -- "$says" "$tmp/e"
+}
+
+# ---- trace
+ok "trace alone is wrong usage" fails 64 Usage $f trace
+ok "trace show wants a scenario" fails 64 Usage $f trace show
+ok "another verb is wrong usage" fails 64 Usage $f trace dance $a
+ok "replay wants a graph" fails 64 Usage $f trace replay $a
+ok "one scenario at a time" fails 64 Usage $f trace show $a $a
+ok "a graph that is not there" fails 1 "No such file" $f trace replay $a --graph "$tmp/none"
+ok "a graph that is none" fails 1 "$tmp/g:1:" sh -c "echo hello >$tmp/g; $f trace replay $a --graph $tmp/g"
+ok "a schedule that is not built" fails 1 "zero-bubble is not simulated yet" $f trace show $a --set training.schedule=zero-bubble --set training.parallel.vpp=1
+same_as_simulate() { # what is built, shown and read back gives the same bytes
+	$f trace show $a $small >"$tmp/step.graph" &&
+	$f trace replay $a $small --graph "$tmp/step.graph" $1 >"$tmp/replayed" &&
+	$f simulate $a $small $1 >"$tmp/simulated" && cmp "$tmp/replayed" "$tmp/simulated"
+}
+ok "a graph shown and replayed is the scenario's" same_as_simulate
+ok "as JSON, too" same_as_simulate --json
+ok "show takes --set" sh -c "! cmp -s $tmp/step.graph /dev/null && ! $f trace show $a | cmp -s - $tmp/step.graph"
+
+# ---- sweep
+ok "a sweep without a scenario" fails 64 "a SCENARIO is missing" $f sweep --vary cluster.gpus=8 --db "$tmp/x.db"
+ok "a sweep of two scenarios" fails 64 Usage $f sweep $a $a --vary cluster.gpus=8 --db "$tmp/x.db"
+ok "a sweep of nothing" fails 64 "--vary KEY=A,B,C is missing" $f sweep $a --db "$tmp/x.db"
+for n in 0 257 two -1; do
+	ok "--threads $n is wrong usage" fails 64 "takes 1 to 256" $f sweep $a --vary cluster.gpus=256 --db "$tmp/x.db" --threads=$n
+done
+ok "no database was made" test ! -e "$tmp/x.db"
+sweep_sets() { # --set counts, whatever the threads
+	for t in 1 3; do
+		$f sweep $a --set training.sequence_length=4096 --vary cluster.gpus=256,512,1024 --threads=$t --db "$tmp/t$t.db" || return 1
+	done
+	python3 -c 'import sqlite3, sys
+rows = [sqlite3.connect(p).execute("select step_s, \"training.sequence_length\" from runs order by \"cluster.gpus\"").fetchall() for p in sys.argv[1:]]
+assert rows[0] == rows[1] and len(rows[0]) == 3 and rows[0][0][1] == 4096, rows' "$tmp/t1.db" "$tmp/t3.db"
+}
+ok "a sweep is the same on one thread and on three" sweep_sets
+
+# ---- kernel
+printf 'kernel,dtype,m,n,k\ngemm,bf16,4096,4096,4096\ngemm,bf16,8192,4096,4096\ngemm,bf99,1,1,1\n' >"$tmp/k.csv"
+kernels() {
+	$f kernel --gpu h100-sxm --csv "$tmp/k.csv" >"$tmp/o" 2>"$tmp/e"
+	awk -F, 'NR == 1 { if ($6 != "predicted.time_us") exit 1 } NR == 2 { t = $6 } NR == 3 { if (!($6 > 1.5 * t && $6 < 2.5 * t)) exit 1 } NR == 4 { if ($6 != "") exit 1 } END { if (NR != 4) exit 1 }' "$tmp/o" &&
+	grep -q "unknown dtype 'bf99'" "$tmp/e"
+}
+ok "kernel predicts rows and says which it cannot" kernels
+ok "kernel wants a profile" fails 64 Usage $f kernel --csv "$tmp/k.csv"
+ok "a profile that is not there" fails 1 "unknown name 'h999'" $f kernel --gpu h999 --csv "$tmp/k.csv"
+printf 'gpu,kernel\nh100-sxm,gemm\n' >"$tmp/order.csv"
+ok "kernel is the first column" fails 1 "first column should be 'kernel'" $f kernel --gpu h100-sxm --csv "$tmp/order.csv"
+ok "an unknown column of kernels" fails 1 "unknown column 'speed'" sh -c "printf 'kernel,speed\ngemm,1\n' >$tmp/c.csv; $f kernel --gpu h100-sxm --csv $tmp/c.csv"
+
+# ---- others
+ok "collective wants a scenario" fails 64 Usage $f collective
+ok "an operation that is none" fails 1 "all_reduce" $f collective $a --op all_sum
+ok "compare wants two" fails 64 Usage $f compare $a
+ok "list wants a kind" fails 64 Usage $f list
+ok "a kind that is none" fails 1 "gpus" $f list spoons
+ok "bom wants a scenario" fails 64 Usage $f bom
+ok "validate wants rows" fails 64 Usage $f validate
+finish
