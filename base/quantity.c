@@ -147,19 +147,19 @@ bool quantity_parse(const char *text, enum dimension dim, double *value, char *w
 	return true;
 }
 
-static const char *scaled(double value, double step, const char *const *names,
-			  size_t n_names, const char *unit, char *buf, size_t n)
+static const char *scaled(double value, const char *unit, char *buf, size_t n)
 {
+	static const char *const thousand[] = { "", "k", "M", "G", "T", "P", "E" };
 	size_t i = 0;
 	double v = value;
 
-	while (i + 1 < n_names && fabs(v) >= 999.5) {
-		v /= step;
+	while (i + 1 < sizeof(thousand) / sizeof(*thousand) && fabs(v) >= 999.5) {
+		v /= 1000;
 		i++;
 	}
-	snprintf(buf, n, "%.3g %s%s", v, names[i], unit);
+	snprintf(buf, n, "%.3g %s%s", v, thousand[i], unit);
 	if (fabs(v) >= 100 && fabs(v) < 1000)
-		snprintf(buf, n, "%.0f %s%s", v, names[i], unit);
+		snprintf(buf, n, "%.0f %s%s", v, thousand[i], unit);
 	return buf;
 }
 
@@ -187,7 +187,6 @@ static const char *time_text(double s, char *buf, size_t n)
 
 const char *quantity_text(double value, enum dimension dim, char *buf, size_t n)
 {
-	static const char *const thousand[] = { "", "k", "M", "G", "T", "P", "E" };
 	const struct kind *k = kind_of(dim);
 
 	switch (dim) {
@@ -205,6 +204,6 @@ const char *quantity_text(double value, enum dimension dim, char *buf, size_t n)
 		snprintf(buf, n, "%.3g %s", value, k->unit[0].word);
 		return buf;
 	default:
-		return scaled(value, 1000, thousand, 7, k->unit[0].word, buf, n);
+		return scaled(value, k->unit[0].word, buf, n);
 	}
 }

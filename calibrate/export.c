@@ -59,15 +59,15 @@ static void collective_row(const struct ft_measurement *m, const char *gpu, FILE
 	group(out, m, m->kernel, gpus);
 }
 
-bool ft_store_export(struct ft_store *s, const char *device, int64_t run,
-		     const char *gpu, const char *what, FILE *out, struct ft_error *err)
+bool ft_store_export(struct ft_store *s, const struct ft_export *x, FILE *out,
+		     struct ft_error *err)
 {
 	PLAIN_NUMBERS;
-	bool collectives = !strcmp(what, "collectives");
+	bool collectives = !strcmp(x->what, "collectives");
 	const struct ft_measurement *m;
 	size_t n;
 
-	m = ft_store_measurements(s, device, run, &n, err);
+	m = ft_store_measurements(s, x->device, x->run, &n, err);
 	if (!m)
 		return false;
 	fputs(collectives ? "op,gpu,gpus,fabric,bytes,measured.time_us,group\n" :
@@ -79,12 +79,12 @@ bool ft_store_export(struct ft_store *s, const char *device, int64_t run,
 		if (strcmp(m[i].status, "ok"))
 			continue;
 		if (collectives && measurement_is(&m[i], "collective"))
-			collective_row(&m[i], gpu, out);
+			collective_row(&m[i], x->gpu, out);
 		if (!collectives && !m[i].accumulate &&
 		    (measurement_is(&m[i], "gemm") ||
 		     measurement_is(&m[i], "attention") ||
 		     measurement_is(&m[i], "memory")))
-			kernel_row(&m[i], gpu, out);
+			kernel_row(&m[i], x->gpu, out);
 	}
 	return !ferror(out) || ft_fail(err, NULL, "the output cannot be written");
 }

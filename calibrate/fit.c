@@ -71,6 +71,7 @@ struct errors {
 	uint64_t *shape;
 	int *group; /* two of each error */
 	size_t n;
+	struct arena *mem;
 };
 
 static int group_named(struct ft_fit *fit, struct arena *mem, const char *name)
@@ -146,10 +147,10 @@ static const char *family_of(const struct fit_input *in, const struct ft_measure
 }
 
 static bool score_fold(const struct fit_input *in, int fold, const char *folder,
-		       struct ft_fit *fit, struct errors *e, struct arena *mem,
-		       struct ft_error *err)
+		       struct ft_fit *fit, struct errors *e, struct ft_error *err)
 {
-	const char *path = arena_printf(mem, "%s/%s.yaml", folder, in->options->name);
+	const char *path =
+		arena_printf(e->mem, "%s/%s.yaml", folder, in->options->name);
 	struct ft_gpu *gpu = ft_gpu_load(path, NULL, err);
 
 	for (size_t i = 0; gpu && i < in->n; i++) {
@@ -163,8 +164,8 @@ static bool score_fold(const struct fit_input *in, int fold, const char *folder,
 		if (!(us > 0))
 			continue;
 		name_groups(m, part);
-		e->group[2 * e->n] = group_named(fit, mem, family_of(in, m));
-		e->group[2 * e->n + 1] = group_named(fit, mem, part);
+		e->group[2 * e->n] = group_named(fit, e->mem, family_of(in, m));
+		e->group[2 * e->n + 1] = group_named(fit, e->mem, part);
 		e->shape[e->n] = fit_shape(m);
 		e->value[e->n++] = us / m->time_us - 1;
 	}
@@ -238,7 +239,7 @@ static bool hold_out(struct fit_input *in, struct ft_fit *fit, struct arena *mem
 {
 	struct errors e = { ARENA_ARRAY(mem, in->n + 1, double),
 			    ARENA_ARRAY(mem, in->n + 1, uint64_t),
-			    ARENA_ARRAY(mem, 2 * in->n + 2, int), 0 };
+			    ARENA_ARRAY(mem, 2 * in->n + 2, int), 0, mem };
 	char *folder = file_temporary(mem, "foretoken-fit-XXXXXX");
 	struct ft_mark at = { folder, 0, 0 };
 	bool ok = mkdtemp(folder) != NULL;
@@ -248,7 +249,7 @@ static bool hold_out(struct fit_input *in, struct ft_fit *fit, struct arena *mem
 	link_rows(in, folder);
 	for (int fold = 0; ok && fold < FIT_FOLDS; fold++)
 		ok = write_all(in, fold, folder, NULL, err) &&
-		     score_fold(in, fold, folder, fit, &e, mem, err);
+		     score_fold(in, fold, folder, fit, &e, err);
 	remove_folder(folder, in->options->name);
 	remove_folder(folder, in->options->base);
 	finish_groups(fit, &e, mem);

@@ -188,7 +188,14 @@ bool fit_memory_row(const struct ft_measurement *m, bool torch)
 	       (!torch || (m->m >= 128 && strcmp(m->kernel, "rope")));
 }
 
-/* Cells of a kernel outside a fold; row_bytes 0: of the usual row lengths. */
+/* Which cells: of a kernel, outside a fold. */
+struct choice {
+	int fold;
+	const char *kernel;
+	bool warm, torch;
+	double row_bytes; /* 0: of the usual row lengths */
+};
+
 struct cells {
 	double *bytes, *time_s;
 	size_t n;
@@ -200,8 +207,8 @@ static bool by_row(const char *kernel)
 	       !strcmp(kernel, "cross_entropy");
 }
 
-static struct cells cells_of(const struct fit_input *in, int fold, const char *kernel,
-			     bool warm, bool torch, double row_bytes, struct arena *mem)
+static struct cells cells_of(const struct fit_input *in, const struct choice *of,
+			     struct arena *mem)
 {
 	struct cells c = { ARENA_ARRAY(mem, in->n + 1, double),
 			   ARENA_ARRAY(mem, in->n + 1, double), 0 };
@@ -209,13 +216,13 @@ static struct cells cells_of(const struct fit_input *in, int fold, const char *k
 	for (size_t i = 0; i < in->n; i++) {
 		const struct ft_measurement *m = &in->row[i];
 
-		if (!measurement_is(m, "memory") || m->warm != warm ||
-		    strcmp(m->kernel, kernel) || fit_fold(m) == fold ||
-		    fit_from_torch(m) != torch)
+		if (!measurement_is(m, "memory") || m->warm != of->warm ||
+		    strcmp(m->kernel, of->kernel) || fit_fold(m) == of->fold ||
+		    fit_from_torch(m) != of->torch)
 			continue;
-		if (row_bytes > 0 ?
-			    fit_row_bytes(m) != row_bytes :
-			    !fit_memory_row(m, torch) || (torch && !usual_width(m)))
+		if (of->row_bytes > 0 ? fit_row_bytes(m) != of->row_bytes :
+					!fit_memory_row(m, of->torch) ||
+						(of->torch && !usual_width(m)))
 			continue;
 		c.bytes[c.n] = fit_moved_bytes(m);
 		c.time_s[c.n++] = m->time_us * 1e-6;
@@ -257,8 +264,9 @@ static double fit_rows(const struct fit_input *in, int fold, const char *kernel,
 	const char *sep = ", by_row: {";
 
 	for (size_t i = 0; i < n; i++) {
-		struct cells at =
-			cells_of(in, fold, kernel, warm, true, length[i], &mem);
+		struct cells at = cells_of(
+			in, &(struct choice){ fold, kernel, warm, true, length[i] },
+			&mem);
 		struct fit_curve c;
 
 		if (!fit_sharp(at.bytes, at.time_s, at.n, like->sharpness, like, &c))
@@ -303,7 +311,8 @@ static size_t one_curve(const struct fit_input *in, int fold, const char *kernel
 			bool warm, bool torch, struct fit_curve *c)
 {
 	struct arena mem = { 0 };
-	struct cells at = cells_of(in, fold, kernel, warm, torch, 0, &mem);
+	struct cells at =
+		cells_of(in, &(struct choice){ fold, kernel, warm, torch, 0 }, &mem);
 	size_t n = at.n;
 
 	if (n < 4 || !fit_curve(at.bytes, at.time_s, n, c))
@@ -312,21 +321,29 @@ static size_t one_curve(const struct fit_input *in, int fold, const char *kernel
 	return n;
 }
 
-static void print_curve(const struct fit_input *in, int fold, FILE *out,
-			const char *name, bool warm, const struct fit_curve *c,
-			double traffic)
+static double traffic_of(const char *kernel, bool torch)
 {
+	return !strcmp(kernel, "concat") || !strcmp(kernel, "default") ?
+		       2 :
+		       fit_traffic(kernel, torch);
+}
+
+static void print_curve(const struct fit_input *in, const struct choice *of,
+			const struct fit_curve *c, FILE *out)
+{
+	const char *name = of->kernel;
+
 	fprintf(out,
 		"    %s%s: {start: %.3f us, bandwidth: %.*f GB/s, traffic: "
 		"%g",
-		name, warm ? ".warm" : "", c->start_s * 1e6, decimals(c),
-		c->bytes_per_s * 1e-9, traffic);
+		name, of->warm ? ".warm" : "", c->start_s * 1e6, decimals(c),
+		c->bytes_per_s * 1e-9, traffic_of(name, of->torch));
 	if (c->sharpness > 1)
 		fprintf(out, ", half: null, sharpness: %g", c->sharpness);
 	else
 		fputs(", half: null, sharpness: null", out);
 	if (by_row(name))
-		print_rows(in, fold, name, warm, *c, out);
+		print_rows(in, of->fold, name, of->warm, *c, out);
 	else
 		fputs(", by_row: null, row_sharpness: null", out);
 	fputs("}\n", out);
@@ -360,13 +377,16 @@ size_t fit_memory_yaml(const struct fit_input *in, int fold, FILE *out,
 				continue;
 			used += n;
 			*outliers += c.outliers;
-			print_curve(in, fold, out, kernels[i], warm, &c,
-				    !strcmp(kernels[i], "concat") ?
-					    2 :
-					    fit_traffic(kernels[i], torch));
+			print_curve(
+				in,
+				&(struct choice){ fold, kernels[i], warm, torch, 0 },
+				&c, out);
 			if (i == 0 && in->options->families & FT_FIT_MEMORY &&
 			    !in->own_base)
-				print_curve(in, fold, out, "default", warm, &c, 2);
+				print_curve(in,
+					    &(struct choice){ fold, "default", warm,
+							      torch, 0 },
+					    &c, out);
 		}
 	return used;
 }

@@ -145,34 +145,40 @@ static bool write_published(const struct fit_input *in, int fold, const char *ki
 	return t != NULL;
 }
 
+/* NAME.FILE.csv beside a profile. */
+struct rows_file {
+	int family;
+	const char *kind, *file, *header;
+};
+
 static bool write_file(const struct fit_input *in, int fold, const char *folder,
-		       const char *kind, const char *file, const char *header,
-		       struct ft_error *err)
+		       const struct rows_file *to, struct ft_error *err)
 {
 	struct arena mem = { 0 };
 	const struct ft_fit_options *o = in->options;
-	const char *path = arena_printf(&mem, "%s/%s.%s.csv", folder, o->name, file);
+	const char *path =
+		arena_printf(&mem, "%s/%s.%s.csv", folder, o->name, to->file);
 	const char *base = file_find(&mem, "hw/gpus", o->base, NULL, err);
 	struct file_out f;
 	bool ok = base && file_begin(&f, path, err);
 
 	if (ok) {
 		const char *old = arena_printf(&mem, "%.*s.%s.csv",
-					       (int)strlen(base) - 5, base, file);
+					       (int)strlen(base) - 5, base, to->file);
 
 		fprintf(f.out,
-			fit_origin(in, kind) == FIT_MEASURED ?
+			fit_origin(in, to->kind) == FIT_MEASURED ?
 				"# measured and published rows; sources: SOURCES.md, "
 				"probe-...: measurements/\n%s\n" :
 				"# published rows; the source column is explained in "
 				"SOURCES.md\n%s\n",
-			header);
+			to->header);
 		/* measured ones first: of two tables that serve, as NVLink's
 		 * with and without in-switch reduction, the first is taken */
-		write_measured(in, fold, kind, f.out);
-		fit_write_published(in, fold, kind, f.out);
+		write_measured(in, fold, to->kind, f.out);
+		fit_write_published(in, fold, to->kind, f.out);
 		if (in->own_base && file_exists(old))
-			ok = write_published(in, fold, kind, old, f.out, err);
+			ok = write_published(in, fold, to->kind, old, f.out, err);
 		if (ok)
 			ok = file_commit(&f, err);
 		else
@@ -185,19 +191,20 @@ static bool write_file(const struct fit_input *in, int fold, const char *folder,
 bool fit_write_rows(const struct fit_input *in, int fold, const char *folder,
 		    struct ft_error *err)
 {
-	int families = in->families;
+	static const struct rows_file files[] = {
+		{ FT_FIT_GEMM, "gemm", "gemm", "dtype,layout,m,n,k,time_us,source" },
+		{ FT_FIT_ATTENTION, "attention", "attention",
+		  "dtype,impl,pass,causal,head_dim,sequence_length,"
+		  "batch,heads,kv_heads,tflops,source" },
+		{ FT_FIT_COLLECTIVES, "collective", "collectives",
+		  "fabric,op,gpus,bytes,time_us,source" },
+	};
 
-	return (!(families & FT_FIT_GEMM) ||
-		write_file(in, fold, folder, "gemm", "gemm",
-			   "dtype,layout,m,n,k,time_us,source", err)) &&
-	       (!(families & FT_FIT_ATTENTION) ||
-		write_file(in, fold, folder, "attention", "attention",
-			   "dtype,impl,pass,causal,head_dim,sequence_length,"
-			   "batch,heads,kv_heads,tflops,source",
-			   err)) &&
-	       (!(families & FT_FIT_COLLECTIVES) ||
-		write_file(in, fold, folder, "collective", "collectives",
-			   "fabric,op,gpus,bytes,time_us,source", err));
+	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++)
+		if (in->families & files[i].family &&
+		    !write_file(in, fold, folder, &files[i], err))
+			return false;
+	return true;
 }
 
 static bool copy_file(const char *from, const char *to, struct ft_error *err)

@@ -207,10 +207,18 @@ static bool is_true(const char *word)
 	return word[0] && strchr("tT1c", word[0]);
 }
 
-static bool add_attention(struct ft_store *s, const struct csv *t, size_t i,
-			  const int at[COLUMNS], const struct ft_probe_run *run,
+/* A benchmark's table, where its columns are, and what implementation it timed. */
+struct attention_log {
+	const struct csv *t;
+	int at[COLUMNS];
+	const char *impl;
+};
+
+static bool add_attention(struct ft_store *s, const struct attention_log *log, size_t i,
 			  size_t *n, struct ft_error *err)
 {
+	const struct csv *t = log->t;
+	const int *at = log->at;
 	int backend = csv_column(t, "backend");
 	const char *dtype = format_of(t, i, at[DTYPE]);
 	struct ft_measurement m = {
@@ -218,7 +226,7 @@ static bool add_attention(struct ft_store *s, const struct csv *t, size_t i,
 		.kernel = "",
 		.layout = "",
 		.dtype = dtype,
-		.impl = backend >= 0 ? csv_text(t, i, backend) : run->backend,
+		.impl = backend >= 0 ? csv_text(t, i, backend) : log->impl,
 		.batch = value(t, i, at[BATCH]),
 		.heads = value(t, i, at[HEADS]),
 		.kv_heads = value(t, i, at[at[KV] < 0 ? HEADS : KV]),
@@ -243,12 +251,13 @@ bool import_attention(struct ft_store *s, const char *path,
 		      const struct ft_probe_run *run, size_t *n, struct ft_error *err)
 {
 	struct arena mem = { 0 };
-	struct csv *t = csv_read_file(&mem, path, err);
-	int at[COLUMNS];
-	bool ok = t && find_columns(t, path, at, err) && ft_store_begin(s, run, err);
+	struct attention_log log = { .t = csv_read_file(&mem, path, err),
+				     .impl = run->backend };
+	bool ok = log.t && find_columns(log.t, path, log.at, err) &&
+		  ft_store_begin(s, run, err);
 
-	for (size_t i = 0; ok && i < t->n_rows; i++)
-		ok = add_attention(s, t, i, at, run, n, err);
+	for (size_t i = 0; ok && i < log.t->n_rows; i++)
+		ok = add_attention(s, &log, i, n, err);
 	arena_release(&mem);
 	return ok;
 }

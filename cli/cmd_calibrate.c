@@ -293,8 +293,11 @@ static int do_export(const struct calibrate_args *a, struct ft_store *store)
 {
 	struct ft_error err;
 
-	if (!ft_store_export(store, a->device, a->run, a->gpu ? a->gpu : "h200",
-			     a->collectives ? "collectives" : "kernels", stdout, &err))
+	if (!ft_store_export(
+		    store,
+		    &(struct ft_export){ a->device, a->run, a->gpu ? a->gpu : "h200",
+					 a->collectives ? "collectives" : "kernels" },
+		    stdout, &err))
 		return complain(&err);
 	return finish_output();
 }

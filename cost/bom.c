@@ -22,8 +22,7 @@ struct bill {
 
 /* One line. A count or an item of nothing is left out. */
 static struct ft_bom_item *put(struct bill *b, const char *item, const char *what,
-			       int64_t count, bool network, const struct ft_number *usd,
-			       bool estimated)
+			       int64_t count, const struct ft_number *usd)
 {
 	struct ft_bom *bom = b->bom;
 	struct ft_bom_item *line;
@@ -42,8 +41,6 @@ static struct ft_bom_item *put(struct bill *b, const char *item, const char *wha
 		.high_usd = n * usd->high,
 		.source = arena_text(b->mem, usd->from ? usd->from->source : ""),
 		.date = arena_text(b->mem, usd->from ? usd->from->date : ""),
-		.estimated = estimated,
-		.network = network,
 	};
 	return line;
 }
@@ -52,6 +49,7 @@ static struct ft_bom_item *add(struct bill *b, const char *item, const char *wha
 			       int64_t count, bool network)
 {
 	const struct ft_price *price;
+	struct ft_bom_item *line;
 
 	if (b->failed || !count || !*item)
 		return NULL;
@@ -64,7 +62,10 @@ static struct ft_bom_item *add(struct bill *b, const char *item, const char *wha
 		b->failed = true;
 		return NULL;
 	}
-	return put(b, item, what, count, network, &price->usd, price->estimated);
+	line = put(b, item, what, count, &price->usd);
+	line->estimated = price->estimated;
+	line->network = network;
+	return line;
 }
 
 /* Servers, and their NICs where the book lists them apart: the server's price
@@ -117,11 +118,12 @@ static void add_allowances(struct bill *b, const struct ft_cluster *c)
 	if (b->failed)
 		return;
 	if (p->storage_usd_per_gpu.high > 0)
-		put(b, "storage", "storage, by GPU", c->gpus, false,
-		    &p->storage_usd_per_gpu, true);
+		put(b, "storage", "storage, by GPU", c->gpus, &p->storage_usd_per_gpu)
+			->estimated = true;
 	if (p->management_usd_per_gpu.high > 0)
 		put(b, "management", "front-end network, management, racks, by GPU",
-		    c->gpus, false, &p->management_usd_per_gpu, true);
+		    c->gpus, &p->management_usd_per_gpu)
+			->estimated = true;
 }
 
 struct ft_bom *ft_bom_build(const struct ft_cluster *cluster,

@@ -66,36 +66,35 @@ static double goodput(const struct ft_cluster *cluster, const struct ft_prices *
 
 /* Widths of price (of the share that is capital) and throughput, as if
  * independent. */
-static void set_interval(const struct ft_bom *bom, double low_tokens_per_s,
-			 double tokens_per_s, double high_tokens_per_s,
+static void set_interval(const struct ft_bom *bom, const struct ft_throughput *t,
 			 struct ft_cost *cost)
 {
 	double usd = cost->usd_per_million_tokens;
 	double share =
 		(cost->capital_usd_per_gpu_hour + cost->maintenance_usd_per_gpu_hour) /
 		cost->usd_per_gpu_hour;
+	double low = t->low > 0 && t->low < t->tokens_per_s ? t->low : t->tokens_per_s;
+	double high = t->high > t->tokens_per_s ? t->high : t->tokens_per_s;
 	double cheap = share * (1 - bom->low_usd / bom->total_usd);
 	double dear = share * (bom->high_usd / bom->total_usd - 1);
-	double fast = 1 - tokens_per_s / high_tokens_per_s;
-	double slow = tokens_per_s / low_tokens_per_s - 1;
+	double fast = 1 - t->tokens_per_s / high;
+	double slow = t->tokens_per_s / low - 1;
 
 	cost->usd_per_million_tokens_low = usd * (1 - hypot(cheap, fast));
 	cost->usd_per_million_tokens_high = usd * (1 + hypot(dear, slow));
 }
 
-static void set_tokens(const struct ft_cluster *cluster, const struct ft_bom *bom,
-		       double tokens_per_s, double low, double high,
+static void set_tokens(const struct ft_purchase *p, const struct ft_throughput *t,
 		       struct ft_cost *cost)
 {
-	double each = tokens_per_s / (double)cluster->gpus;
+	double each = t->tokens_per_s / (double)p->cluster->gpus;
 	double kept = cost->utilization_frac * cost->goodput;
 
 	cost->usd_per_million_tokens =
 		cost->usd_per_gpu_hour * 1e6 / (3600 * each * kept);
 	cost->tokens_per_usd = 1e6 / cost->usd_per_million_tokens;
-	cost->joules_per_token = cost->facility_power_w / tokens_per_s;
-	set_interval(bom, low > 0 && low < tokens_per_s ? low : tokens_per_s,
-		     tokens_per_s, high > tokens_per_s ? high : tokens_per_s, cost);
+	cost->joules_per_token = cost->facility_power_w / t->tokens_per_s;
+	set_interval(p->bom, t, cost);
 }
 
 /* No tokens at any price: said, as dollars of 0 would win every comparison. */
@@ -113,33 +112,30 @@ static bool no_goodput(const struct ft_cluster *cluster, const struct ft_prices 
 		prices->checkpoint_s.value, prices->restart_s.value);
 }
 
-bool ft_cost_compute(const struct ft_cluster *cluster, const struct ft_prices *prices,
-		     const struct ft_bom *bom, const struct ft_cost_terms *terms,
-		     double busy_frac, double tokens_per_s, double tokens_per_s_low,
-		     double tokens_per_s_high, struct ft_cost *cost,
-		     struct ft_error *err)
+bool ft_cost_compute(const struct ft_purchase *p, const struct ft_throughput *t,
+		     struct ft_cost *cost, struct ft_error *err)
 {
-	if (!(terms->horizon_years > 0) || !(bom->total_usd > 0))
+	double busy_frac = t->busy_frac > 0 ? fmin(1, t->busy_frac) : 0;
+
+	if (!(p->terms->horizon_years > 0) || !(p->bom->total_usd > 0))
 		return ft_fail(
 			err, NULL,
 			"the bill of materials is empty, or cost.horizon is not above 0");
-	if (!(tokens_per_s >= 0) || !isfinite(tokens_per_s))
+	if (!(t->tokens_per_s >= 0) || !isfinite(t->tokens_per_s))
 		return ft_fail(err, NULL, "tokens/s is not a number");
-	busy_frac = !(busy_frac > 0) ? 0 : busy_frac > 1 ? 1 : busy_frac;
 	*cost = (struct ft_cost){
-		.capex_usd = bom->total_usd,
-		.capex_network_usd = bom->network_usd,
-		.capex_usd_per_gpu = bom->total_usd / (double)cluster->gpus,
-		.utilization_frac = terms->utilization_frac,
-		.goodput = goodput(cluster, prices, terms),
+		.capex_usd = p->bom->total_usd,
+		.capex_network_usd = p->bom->network_usd,
+		.capex_usd_per_gpu = p->bom->total_usd / (double)p->cluster->gpus,
+		.utilization_frac = p->terms->utilization_frac,
+		.goodput = goodput(p->cluster, p->prices, p->terms),
 	};
 	if (!(cost->goodput > 0))
-		return no_goodput(cluster, prices, err);
-	set_power(cluster, prices, terms, busy_frac, cost);
-	set_rates(cluster, prices, terms, cost);
-	if (tokens_per_s > 0) /* else what an hour costs is all that is asked */
-		set_tokens(cluster, bom, tokens_per_s, tokens_per_s_low,
-			   tokens_per_s_high, cost);
+		return no_goodput(p->cluster, p->prices, err);
+	set_power(p->cluster, p->prices, p->terms, busy_frac, cost);
+	set_rates(p->cluster, p->prices, p->terms, cost);
+	if (t->tokens_per_s > 0) /* else what an hour costs is all that is asked */
+		set_tokens(p, t, cost);
 	return (isfinite(cost->usd_per_gpu_hour) && cost->usd_per_gpu_hour > 0 &&
 		isfinite(cost->usd_per_million_tokens)) ||
 	       ft_fail(err, NULL,

@@ -76,10 +76,11 @@ static const char *blocks(struct plot *q, const struct ft_collective_line *l, si
 	return script;
 }
 
-static bool draw(struct arena *mem, const char *dir, const char *name,
+static bool draw(struct arena *mem, const char *dir,
 		 const struct ft_collective_line *line, size_t n, bool by_gpus,
 		 struct ft_error *err)
 {
+	const char *name = by_gpus ? "busbw-by-gpus" : "busbw";
 	struct plot q;
 
 	return plot_begin(&q, mem, dir, name, err) &&
@@ -98,8 +99,8 @@ bool ft_report_collectives_plot(const char *dir, const struct ft_collective_line
 		sizes |= line[i].gpus != line[0].gpus;
 	if (mkdir(dir, 0777) && errno != EEXIST)
 		return ft_fail(err, &at, "cannot be made: %s", strerror(errno));
-	ok = draw(&mem, dir, "busbw", line, n, false, err) &&
-	     (!sizes || draw(&mem, dir, "busbw-by-gpus", line, n, true, err));
+	ok = draw(&mem, dir, line, n, false, err) &&
+	     (!sizes || draw(&mem, dir, line, n, true, err));
 	arena_release(&mem);
 	return ok;
 }

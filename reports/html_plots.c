@@ -176,9 +176,12 @@ static double cost_with(const struct ft_scenario *s, const struct ft_outcome *o,
 	bom.total_usd *= bom_factor;
 	bom.low_usd *= bom_factor;
 	bom.high_usd *= bom_factor;
-	if (!ft_cost_compute(s->cluster, s->prices, &bom, terms, o->run->gpu_busy_frac,
-			     o->tokens_per_s, o->tokens_low_per_s, o->tokens_high_per_s,
-			     &cost, &err))
+	if (!ft_cost_compute(
+		    &(struct ft_purchase){ s->cluster, s->prices, &bom, terms },
+		    &(struct ft_throughput){ o->tokens_per_s, o->tokens_low_per_s,
+					     o->tokens_high_per_s,
+					     o->run->gpu_busy_frac },
+		    &cost, &err))
 		return o->cost.usd_per_million_tokens;
 	return cost.usd_per_million_tokens;
 }

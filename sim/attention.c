@@ -118,17 +118,21 @@ static bool is_far(const struct ft_attention_table *t, const struct krige *near,
 	return true;
 }
 
-double attention_estimate_s(const struct ft_gpu *gpu,
-			    const struct ft_attention_table *t,
-			    const struct attention_shape *a, const bool *skip,
-			    double *left, bool *far)
+struct kernel_estimate attention_estimate(const struct ft_gpu *gpu,
+					  const struct ft_attention_table *t,
+					  const struct attention_shape *a,
+					  const bool *skip)
 {
+	struct kernel_estimate e = { 0 };
 	const float at[AXES] = {
 		log2f((float)a->keys),	   log2f((float)a->batch),
 		log2f((float)a->heads),	   log2f((float)a->kv_heads),
 		log2f((float)a->head_dim), a->causal ? 1 : 0,
 	};
 	size_t row = 0, stride = krige_stride(t->n_rows);
+	struct krige_field field = { between, t, noise,
+				     (double)(variance_all + variance_heads +
+					      variance_work) };
 	double value[KRIGE_NEAR], ratio;
 	struct krige near;
 
@@ -148,13 +152,10 @@ double attention_estimate_s(const struct ft_gpu *gpu,
 		value[i] = log(attention_flop(&b) / r->flop_per_s /
 			       attention_arithmetic_s(t->on, &b));
 	}
-	ratio = near.n ? krige_estimate(&near, value, between, t, noise,
-					(double)(variance_all + variance_heads +
-						 variance_work),
-					left) :
-			 0;
-	*far = is_far(t, &near, at);
-	return attention_arithmetic_s(gpu, a) * exp(ratio);
+	ratio = near.n ? krige_estimate(&near, value, &field, &e.left) : 0;
+	e.far = is_far(t, &near, at);
+	e.time_s = attention_arithmetic_s(gpu, a) * exp(ratio);
+	return e;
 }
 
 /* ---- the prediction ----------------------------------------------------- */
@@ -240,8 +241,11 @@ bool attention_predict(const struct ft_gpu *gpu, const struct ft_work *work,
 		impl = gpu->attention_impl;
 	t = table_for(gpu, impl, &a, &wrong);
 	if (t) {
-		out->time_s = attention_estimate_s(gpu, t, &a, NULL, &left,
-						   &out->extrapolated);
+		struct kernel_estimate e = attention_estimate(gpu, t, &a, NULL);
+
+		out->time_s = e.time_s;
+		out->extrapolated = e.far;
+		left = e.left;
 		if (wrong >= OTHER_IMPL - 2)
 			out->time_s *= rate_of(gpu, t->impl) / rate_of(gpu, impl);
 		spread *= 1 + 0.5 * (wrong != 0) + (wrong > OTHER_DTYPE + OTHER_GPU);

@@ -241,6 +241,9 @@ double inside_table_s(const struct ft_gpu *gpu, const struct ft_collective_table
 		value[i] = log(row->time_s / expected_s(&e, row->bytes));
 	}
 	return expected_s(&e, bytes) *
-	       exp(krige_estimate(&near, value, between, t, noise_at(t, skip, bytes),
-				  VARIANCE, &left));
+	       exp(krige_estimate(&near, value,
+				  &(struct krige_field){ between, t,
+							 noise_at(t, skip, bytes),
+							 VARIANCE },
+				  &left));
 }

@@ -42,11 +42,24 @@ size_t krige_stride(size_t n);
 /* The covariance of two measured rows. */
 typedef float krige_between(const void *rows, size_t a, size_t b);
 
-/* value[i]: at row[i]; noise: variance of a measurement; variance: of one
- * point. The estimate, and in *left the variance that is not explained. */
+/* What is known of a field of values. */
+struct krige_field {
+	krige_between *between;
+	const void *rows;
+	double noise;	 /* variance of a measurement */
+	double variance; /* of one point */
+};
+
+/* value[i]: at row[i]. The estimate, and in *left the variance that is not explained. */
 double krige_estimate(const struct krige *k, const double *value,
-		      krige_between *between, const void *rows, double noise,
-		      double variance, double *left);
+		      const struct krige_field *field, double *left);
+
+/* What a table says about a shape. */
+struct kernel_estimate {
+	double time_s;
+	double left; /* variance that rows do not explain */
+	bool far;    /* none of them is near */
+};
 
 /* The spread of a profile holds where rows are as near as they were when it was
  * found by cross-validation: half the noise left over. It grows from there. */
@@ -83,9 +96,9 @@ bool gemm_predict(const struct ft_gpu *gpu, const struct ft_work *work,
 
 /* A table's own estimate, without the rows for which skip is true: how tests
  * hold out whole weight shapes. skip may be NULL. */
-double gemm_estimate_s(const struct ft_gpu *gpu, const struct ft_gemm_table *t,
-		       enum ft_dtype dtype, const struct product *p, const bool *skip,
-		       double *left, bool *far);
+struct kernel_estimate gemm_estimate(const struct ft_gpu *gpu,
+				     const struct ft_gemm_table *t, enum ft_dtype dtype,
+				     const struct product *p, const bool *skip);
 
 struct attention_shape {
 	double batch, heads, kv_heads, queries, keys, head_dim, window;
@@ -97,10 +110,10 @@ struct attention_shape {
 double attention_flop(const struct attention_shape *a);
 double attention_arithmetic_s(const struct ft_gpu *gpu,
 			      const struct attention_shape *a);
-double attention_estimate_s(const struct ft_gpu *gpu,
-			    const struct ft_attention_table *t,
-			    const struct attention_shape *a, const bool *skip,
-			    double *left, bool *far);
+struct kernel_estimate attention_estimate(const struct ft_gpu *gpu,
+					  const struct ft_attention_table *t,
+					  const struct attention_shape *a,
+					  const bool *skip);
 bool attention_predict(const struct ft_gpu *gpu, const struct ft_work *work,
 		       struct ft_prediction *out, struct ft_error *err);
 

@@ -74,8 +74,7 @@ static void decompose(double c[KRIGE_NEAR][KRIGE_NEAR], size_t n)
 }
 
 double krige_estimate(const struct krige *k, const double *value,
-		      krige_between *between, const void *rows, double noise,
-		      double variance, double *left)
+		      const struct krige_field *f, double *left)
 {
 	double c[KRIGE_NEAR][KRIGE_NEAR], y[KRIGE_NEAR], w[KRIGE_NEAR];
 	double level = 0, weight = 0, sum = 0, explained = 0;
@@ -88,8 +87,8 @@ double krige_estimate(const struct krige *k, const double *value,
 	level /= weight > 0 ? weight : 1;
 	for (size_t i = 0; i < k->n; i++) {
 		for (size_t j = 0; j < i; j++)
-			c[i][j] = (double)between(rows, k->row[i], k->row[j]);
-		c[i][i] = variance + noise;
+			c[i][j] = (double)f->between(f->rows, k->row[i], k->row[j]);
+		c[i][i] = f->variance + f->noise;
 	}
 	decompose(c, k->n);
 	for (size_t i = 0; i < k->n; i++) {
@@ -104,7 +103,7 @@ double krige_estimate(const struct krige *k, const double *value,
 		sum += y[i] * w[i];
 		explained += w[i] * w[i];
 	}
-	*left = variance > explained ? variance - explained : 0;
+	*left = f->variance > explained ? f->variance - explained : 0;
 	return level + sum;
 }
 

@@ -64,8 +64,9 @@ static void send(struct solving *s, int64_t i, int64_t j, double weight)
 
 	for (int64_t n = 0; n < w->rails * split; n++) {
 		uint32_t link[SHARE_HOPS];
-		double even = ((double)(n % split) + 0.5) / (double)split;
-		size_t hops = links_route(w, s->rng, from, to, n / split, even, link);
+		struct links_flow f = { from, to, n / split,
+					((double)(n % split) + 0.5) / (double)split };
+		size_t hops = links_route(w, s->rng, &f, link);
 
 		share_add(&s->share, link, NULL, hops, weight / (double)split,
 			  INFINITY);

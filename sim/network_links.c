@@ -257,12 +257,13 @@ static size_t route_clos(const struct network *w, gsl_rng *rng, int64_t from,
 
 /* One cable nearer each time, by lot over those that lead there; adaptive routing deals
  * the parts of a flow out evenly instead: the digits of `even`. */
-static size_t route_graph(const struct network *w, gsl_rng *rng, int64_t from,
-			  int64_t to, int64_t rail, double even, uint32_t *link)
+static size_t route_graph(const struct network *w, gsl_rng *rng,
+			  const struct links_flow *f, uint32_t *link)
 {
 	const struct ft_switch_graph *g = w->graph;
-	size_t at = (size_t)ft_graph_switch_of(g, from, rail), hops = 0;
-	size_t end = (size_t)ft_graph_switch_of(g, to, rail);
+	size_t at = (size_t)ft_graph_switch_of(g, f->from, f->rail), hops = 0;
+	size_t end = (size_t)ft_graph_switch_of(g, f->to, f->rail);
+	double even = f->even;
 
 	while (at != end) {
 		const uint8_t *left = g->distance + end * g->n_switches;
@@ -298,13 +299,13 @@ static size_t route_graph(const struct network *w, gsl_rng *rng, int64_t from,
 	return hops;
 }
 
-size_t links_route(const struct network *w, gsl_rng *rng, int64_t from, int64_t to,
-		   int64_t rail, double even, uint32_t link[SHARE_HOPS])
+size_t links_route(const struct network *w, gsl_rng *rng, const struct links_flow *f,
+		   uint32_t link[SHARE_HOPS])
 {
-	link[0] = nic(w, from, rail, false);
-	link[1] = nic(w, to, rail, true);
-	return 2 + (w->graph ? route_graph(w, rng, from, to, rail, even, link + 2) :
-			       route_clos(w, rng, from, to, link + 2));
+	link[0] = nic(w, f->from, f->rail, false);
+	link[1] = nic(w, f->to, f->rail, true);
+	return 2 + (w->graph ? route_graph(w, rng, f, link + 2) :
+			       route_clos(w, rng, f->from, f->to, link + 2));
 }
 
 /* ---- what is taken of shared links -------------------------------------------------- */

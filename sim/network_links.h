@@ -36,8 +36,13 @@ int64_t links_split(const struct network *w, int64_t from, int64_t to);
 
 /* The links of one part of a send between two nodes over a rail; how many. even: which
  * part, 0 to 1. */
-size_t links_route(const struct network *w, gsl_rng *rng, int64_t from, int64_t to,
-		   int64_t rail, double even, uint32_t link[SHARE_HOPS]);
+struct links_flow {
+	int64_t from, to, rail; /* nodes, and the NIC of each */
+	double even; /* adaptive routing: which part of the flow, from 0 to 1 */
+};
+
+size_t links_route(const struct network *w, gsl_rng *rng, const struct links_flow *f,
+		   uint32_t link[SHARE_HOPS]);
 
 /* What the flows of a solved system take of each shared link at pace bytes/s a unit of
  * weight. */

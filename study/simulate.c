@@ -84,10 +84,13 @@ static bool money(const struct ft_scenario *s, struct ft_outcome *o,
 		  struct ft_error *err)
 {
 	o->bom = ft_bom_build(s->cluster, s->prices, err);
-	return o->bom && ft_cost_compute(s->cluster, s->prices, o->bom, &s->terms,
-					 o->run->gpu_busy_frac, o->tokens_per_s,
-					 o->tokens_low_per_s, o->tokens_high_per_s,
-					 &o->cost, err);
+	return o->bom &&
+	       ft_cost_compute(&(struct ft_purchase){ s->cluster, s->prices, o->bom,
+						      &s->terms },
+			       &(struct ft_throughput){
+				       o->tokens_per_s, o->tokens_low_per_s,
+				       o->tokens_high_per_s, o->run->gpu_busy_frac },
+			       &o->cost, err);
 }
 
 /* From the step to the whole answer; what o->run holds is released on failure. */

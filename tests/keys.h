@@ -314,8 +314,8 @@ static void flip_absent(struct flips *f, const char *path, struct node *map,
 		return;
 	was = widened(f, map, key, leaf);
 	(void)fate_of(f, why, sizeof(why));
-	fate = best_fate(f, leaf, word, words_of(&f->mem, why, "is not one of ", word, 16),
-			 true);
+	fate = best_fate(f, leaf, word,
+			 words_of(&f->mem, why, "is not one of ", word, 16), true);
 	for (int truth = 0; truth < 2 && fate == REFUSED; truth++)
 		fate = best_fate(f, leaf, truth ? all : truths,
 				 truth ? sizeof(all) / sizeof(*all) : 2, false);

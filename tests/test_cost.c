@@ -63,8 +63,10 @@ static struct ft_cost cost_of(const struct plain *p)
 	struct ft_cost cost;
 	struct ft_error err;
 
-	assert_true(ft_cost_compute(&cluster, &prices, &bom, &terms, 1, p->tokens_per_s,
-				    p->low, p->high, &cost, &err));
+	assert_true(ft_cost_compute(
+		&(struct ft_purchase){ &cluster, &prices, &bom, &terms },
+		&(struct ft_throughput){ p->tokens_per_s, p->low, p->high, 1 }, &cost,
+		&err));
 	return cost;
 }
 
@@ -282,8 +284,9 @@ static struct ft_cost whole(const char *cluster_yaml, const char *book)
 	bom = ft_bom_build(cluster, prices, &err);
 	assert_non_null(bom);
 	assert_true(ft_cost_terms_load(NULL, &terms, &err));
-	assert_true(ft_cost_compute(cluster, prices, bom, &terms, 1, 1e6, 0, 0, &cost,
-				    &err));
+	assert_true(
+		ft_cost_compute(&(struct ft_purchase){ cluster, prices, bom, &terms },
+				&(struct ft_throughput){ 1e6, 0, 0, 1 }, &cost, &err));
 	ft_bom_free(bom);
 	ft_prices_free(prices);
 	ft_cluster_free(cluster);

@@ -83,15 +83,14 @@ static void gemm_fold(const struct ft_gpu *g, const struct ft_gemm_table *t,
 	for (size_t i = 0; i < t->n_rows; i++) {
 		const struct ft_gemm_row *r = &t->row[i];
 		struct product p = { r->m, r->n, r->k, 1, false, 2 };
-		double left, error;
-		bool far;
+		struct kernel_estimate of;
+		double error;
 
 		if (!skip[i])
 			continue;
-		error = gemm_estimate_s(g, t, t->dtype, &p, skip, &left, &far) /
-				r->time_s -
-			1;
-		e->within += fabs(error) < krige_spread(spread, left, noise);
+		of = gemm_estimate(g, t, t->dtype, &p, skip);
+		error = of.time_s / r->time_s - 1;
+		e->within += fabs(error) < krige_spread(spread, of.left, noise);
 		e->of[e->n++] = fabs(error);
 	}
 }
@@ -183,14 +182,13 @@ static struct summary attention_error(const struct ft_gpu *g,
 				r->sequence, r->head_dim, 0,	       r->causal,
 				t->pass,     t->dtype,
 			};
-			double left, time = attention_flop(&a) / r->flop_per_s;
-			bool far;
+			double time = attention_flop(&a) / r->flop_per_s;
 
 			if (skip[i])
-				e.of[e.n++] = fabs(attention_estimate_s(g, t, &a, skip,
-									&left, &far) /
-							   time -
-						   1);
+				e.of[e.n++] =
+					fabs(attention_estimate(g, t, &a, skip).time_s /
+						     time -
+					     1);
 		}
 	}
 	s = summarize(&e);

@@ -93,9 +93,14 @@ bool ft_store_import(struct ft_store *store, enum ft_import format, const char *
 
 /* As CSV that `foretoken validate` reads; gpu: the profile's name. What: "kernels"
  * or "collectives". */
-bool ft_store_export(struct ft_store *store, const char *device, int64_t run,
-		     const char *gpu, const char *what, FILE *out, struct ft_error *err)
-	__attribute__((warn_unused_result));
+struct ft_export {
+	const char *device; /* NULL: all */
+	int64_t run;	    /* 0: all */
+	const char *gpu, *what;
+};
+
+bool ft_store_export(struct ft_store *store, const struct ft_export *choice, FILE *out,
+		     struct ft_error *err) __attribute__((warn_unused_result));
 
 /* Families that a fit takes from the store; the others stay as in the base. */
 enum ft_family {

@@ -112,12 +112,23 @@ struct ft_cost {
 double ft_cost_electricity_usd_per_kwh(const struct ft_cost_terms *terms,
 				       const struct ft_prices *prices);
 
-/* busy_frac: share of the step in which GPUs compute, for their power.
- * tokens_per_s and its P10..P90 of the whole cluster. */
-bool ft_cost_compute(const struct ft_cluster *cluster, const struct ft_prices *prices,
-		     const struct ft_bom *bom, const struct ft_cost_terms *terms,
-		     double busy_frac, double tokens_per_s, double tokens_per_s_low,
-		     double tokens_per_s_high, struct ft_cost *cost,
+/* What is bought and on which terms. */
+struct ft_purchase {
+	const struct ft_cluster *cluster;
+	const struct ft_prices *prices;
+	const struct ft_bom *bom;
+	const struct ft_cost_terms *terms;
+};
+
+/* What the whole cluster does: tokens per second with P10 and P90 (0: not known), and
+ * the share of a step in which GPUs compute, for their power. */
+struct ft_throughput {
+	double tokens_per_s, low, high;
+	double busy_frac;
+};
+
+bool ft_cost_compute(const struct ft_purchase *purchase,
+		     const struct ft_throughput *throughput, struct ft_cost *cost,
 		     struct ft_error *err) __attribute__((warn_unused_result));
 
 #ifdef __cplusplus

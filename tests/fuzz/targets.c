@@ -384,8 +384,11 @@ static enum verdict read_store(struct ft_store *s, struct ft_error *err)
 	size_t n, len;
 	FILE *out = open_memstream(&text, &len);
 	bool ok = out && ft_store_runs(s, &n, err) &&
-		  ft_store_export(s, NULL, 0, "h200", "kernels", out, err) &&
-		  ft_store_export(s, NULL, 0, "h200", "collectives", out, err);
+		  ft_store_export(s, &(struct ft_export){ NULL, 0, "h200", "kernels" },
+				  out, err) &&
+		  ft_store_export(s,
+				  &(struct ft_export){ NULL, 0, "h200", "collectives" },
+				  out, err);
 
 	if (out)
 		fclose(out);
