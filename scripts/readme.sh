@@ -1,23 +1,36 @@
-# scripts/readme.sh PROGRAM - put the first answer and the accuracy table into README.md anew
+# scripts/readme.sh PROGRAM - put the first answer and the accuracy tables into README.md and
+# docs/accuracy.md anew
 #
-# What stands between "<!-- NAME -->" and "<!-- end -->" is replaced by the command's
-# output, indented as code.
+# What is between "<!-- NAME -->" and "<!-- end -->" is replaced by the command's output,
+# indented as code.
 set -eu
 f=$(realpath "${1:-build/foretoken}")
 cd "$(dirname "$0")/.."
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-FORETOKEN=$f sh examples/01-first-answer/run.sh >"$tmp/first-answer"
-sh scripts/validate.sh "$f" none | cat -s >"$tmp/accuracy"
-awk -v dir="$tmp" '
-	/^<!-- (first-answer|accuracy) -->$/ {
-		print; print ""
-		file = dir "/" $2
-		while ((getline line < file) > 0) print (line == "" ? "" : "    " line)
-		hold = 1
-		next
+# the main rows, and the largest four differences
+FORETOKEN=$f sh examples/01-first-answer/run.sh | awk '
+	/^result/ { on = 1 }
+	on && /^(result|step|tokens|  P|MFU,? *%|exposed|memory|capital|USD per m|fits)/ {
+		if (!/, s / || /^step|^exposed/) print
 	}
-	/^<!-- end -->$/ { if (hold) print ""; hold = 0 }
-	!hold { print }
-' README.md | cat -s >"$tmp/README.md"
-mv "$tmp/README.md" README.md
+	/^Why/ { on = 0; why = 1; print "" }
+	why && why++ <= 6 { print }' >"$tmp/first-answer"
+sh scripts/validate.sh "$f" none | cat -s >"$tmp/accuracy"
+sh scripts/by_stack.sh "$f" >"$tmp/by-stack"
+fill() { # FILE
+	awk -v dir="$tmp" '
+		/^<!-- (first-answer|accuracy|by-stack) -->$/ {
+			print; print ""
+			file = dir "/" $2
+			while ((getline line < file) > 0) print (line == "" ? "" : "    " line)
+			hold = 1
+			next
+		}
+		/^<!-- end -->$/ { if (hold) print ""; hold = 0 }
+		!hold { print }
+	' "$1" | cat -s >"$tmp/filled"
+	cat "$tmp/filled" >"$1"
+}
+fill README.md
+fill docs/accuracy.md

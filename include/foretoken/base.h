@@ -1,5 +1,5 @@
 /*
- * foretoken/base.h - what every other public header stands on: time, errors,
+ * foretoken/base.h - what every other public header uses: time, errors,
  * numbers that know where they come from, and the few words all rooms share
  */
 #ifndef FORETOKEN_BASE_H
@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-/* "0.1"; and the same with a checksum of the sources, which tells builds apart. */
+/* "0.1"; and the same with a checksum of the sources, which distinguishes builds. */
 const char *ft_version(void);
 const char *ft_version_build(void);
 
@@ -118,7 +118,7 @@ bool ft_pass_find(const char *name, enum ft_pass *pass);
  * the last w. Causal: queries x keys / 2, under a window queries (w - w^2 / (2 keys)). */
 double ft_attention_pairs(double queries, double keys, double window, bool causal);
 
-/* Floating-point operations of attention over so many pairs in all (batch and heads
+/* Floating-point operations of attention over this many pairs in all (batch and heads
  * included): 2 (qk_head_dim + v_head_dim) a pair forward, 2.5 times that backward. */
 double ft_attention_flop(enum ft_pass pass, double pairs, double qk_head_dim,
 			 double v_head_dim);

@@ -24,11 +24,11 @@ struct node;
 /* ---- GPU profile ------------------------------------------------------- */
 
 /* What a matrix product would take by arithmetic alone; the measured rows say
- * how far that is off. The equation stands in sim/gemm.c. */
+ * how far that is off. The equation is in sim/gemm.c. */
 struct ft_gemm_model {
 	int64_t tile_m, tile_n;	      /* the largest tile, e.g. 128 x 256 */
 	struct ft_number start_s;     /* before and after the main loop */
-	struct ft_number tile_s;      /* spent on a tile beside its products */
+	struct ft_number tile_s;      /* per tile, in addition to products */
 	struct ft_number wave_frac;   /* of an unfilled last wave that is lost */
 	struct ft_number square_frac; /* rate of 128x128 tiles against the largest */
 	struct ft_number narrow_frac; /* rate of 64-row tiles */
@@ -68,7 +68,7 @@ struct ft_attention_row {
 	double batch, heads, kv_heads, sequence, head_dim;
 	bool causal;
 	double flop_per_s;
-	float at[6]; /* (computed) where it lies: sim/attention.c names the axes */
+	float at[6]; /* (computed) position: sim/attention.c names the axes */
 };
 
 struct ft_attention_table {
@@ -140,8 +140,8 @@ int64_t ft_mesh_rings(const struct ft_mesh *mesh, const int *member, int n);
 double ft_mesh_exchange(const struct ft_mesh *mesh, const int *member, int n);
 bool ft_mesh_connected(const struct ft_mesh *mesh);
 
-/* What is known of a fabric beside its tables. A mesh joins each pair by a link
- * of its own, so that bus bandwidth is (n-1) links; a switch gives all of it to
+/* What is known of a fabric in addition to its tables. A mesh joins each pair by a
+ * separate link, so that bus bandwidth is (n-1) links; a switch gives all of it to
  * any n; an irregular mesh as much as rings fit. */
 struct ft_scale_up {
 	const char *fabric;
@@ -192,7 +192,7 @@ struct ft_gpu {
 	const struct ft_provenance *from;
 };
 
-/* Measured rows beside a profile; reading them is most of what loading one takes. */
+/* Measured rows of a profile; reading them takes most of the time of loading one. */
 enum {
 	FT_GPU_GEMM_ROWS = 1,
 	FT_GPU_ATTENTION_ROWS = 2,
@@ -309,7 +309,7 @@ struct ft_fabric {
 	struct ft_number hop_s;		     /* each further switch */
 	struct ft_number ring_step_s; /* one step of an inter-node ring: lambda */
 	struct ft_number rings_from;  /* the fabric's own tuner runs all_reduce as
-		a ring from so many bytes per rank on, else as a tree; 0: no tuner */
+		a ring from this many bytes per rank on, else as a tree; 0: no tuner */
 	int64_t rings_ranks;	      /* the most ranks that tuner decides for */
 	const char *switch_item, *optic_leaf_item, *optic_node_item, *cable_node_item,
 		*cable_leaf_item, *nic_item; /* of the price book;

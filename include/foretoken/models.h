@@ -51,7 +51,7 @@ struct ft_model {
 	bool linear_bias;	/* every linear layer has a bias */
 	bool qkv_bias;		/* only those of q, k, v */
 	bool qk_norm;		/* a norm on each head of q and k */
-	bool norm_bias;		/* norms have a bias beside their weight */
+	bool norm_bias;		/* norms have a bias and a weight */
 	bool embedding_norm;	/* a norm on the embedded tokens */
 	struct ft_layer *layer; /* [n_layers] */
 	const struct ft_provenance *from;

@@ -40,7 +40,7 @@ struct ft_collective_line {
 	struct ft_collective_result result;
 };
 
-/* From this regret on the better algorithm is named beside the choice. */
+/* From this regret on the faster algorithm is named, too. */
 #define FT_REGRET_WORTH_SAYING 0.02
 
 void ft_report_collectives(FILE *out, const struct ft_collective_line *line, size_t n);
@@ -67,7 +67,7 @@ void ft_report_compare(FILE *out, const struct ft_answers *answers);
 void ft_report_compare_json(FILE *out, const struct ft_answers *answers);
 
 /* dir/index.html: one file that needs no network, with plots by gnuplot; the data
- * and scripts of each plot beside it. dir is made if need be. */
+ * and scripts of each plot in the same folder. dir is created if needed. */
 bool ft_report_html(const char *dir, const struct ft_answers *answers,
 		    struct ft_error *err) __attribute__((warn_unused_result));
 

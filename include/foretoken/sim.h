@@ -36,7 +36,7 @@ extern "C" {
 struct ft_prediction {
 	double time_s;
 	double spread_frac; /* one standard deviation of the relative error */
-	bool extrapolated;  /* the shape lies far from anything measured */
+	bool extrapolated;  /* the shape is far from anything measured */
 };
 
 enum ft_clock { FT_CLOCK_BURST, FT_CLOCK_SUSTAINED };
@@ -81,7 +81,7 @@ struct ft_collective_result {
 	int64_t domains;       /* scale-up domains it spans; 1: inside one */
 };
 
-/* Wherever the ranks lie. false: the library does not know the GPU's generation, the group
+/* Inside one domain or across several. false: the library does not know the GPU's generation, the group
  * spans nodes and there is no fabric, or what was asked for cannot run here. */
 bool ft_collective_predict(const struct ft_cluster *cluster, const struct ft_ccl *ccl,
 			   const struct ft_collective_call *call,

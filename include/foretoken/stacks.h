@@ -22,7 +22,7 @@ struct node;
 enum ft_host {
 	FT_HOST_LAUNCH,	       /* one kernel or copy */
 	FT_HOST_COLLECTIVE,    /* one collective call */
-	FT_HOST_BLOCK_FORWARD, /* a transformer block, beside its launches */
+	FT_HOST_BLOCK_FORWARD, /* a transformer block, without its launches */
 	FT_HOST_BLOCK_BACKWARD,
 	FT_HOST_SHARD_FORWARD, /* hooks of one sharded unit (FSDP) */
 	FT_HOST_SHARD_BACKWARD,
@@ -44,9 +44,9 @@ const char *ft_host_name(enum ft_host activity);
  * kernels as Megatron and Transformer Engine have them. */
 enum ft_fusion { FT_FUSION_EAGER, FT_FUSION_COMPILED, FT_FUSION_KERNELS };
 
-/* How tensor-parallel collectives stand to the products around them. */
+/* How tensor-parallel collectives overlap the products around them. */
 enum ft_tensor_parallel {
-	FT_TP_MEGATRON, /* backward ones run beside dgrad and wgrad */
+	FT_TP_MEGATRON, /* backward ones overlap dgrad and wgrad */
 	FT_TP_DTENSOR,	/* each waits for the one before */
 };
 
@@ -74,7 +74,7 @@ struct ft_layout_rules {
 	bool keeps_outputs;	     /* the logits of all micro-batches stay */
 	bool scaled_gradients;	     /* a pass over gradients for loss scale or norm */
 	double fsdp_copy_in_bytes;   /* per local parameter, before a gather */
-	double fsdp_copy_out_bytes;  /* per parameter, behind it */
+	double fsdp_copy_out_bytes;  /* per parameter, after it */
 	double fsdp_copy_grad_bytes; /* per parameter, before a reduction, beside
 				      * the gradient's own width */
 	double optimizer_bytes;	     /* moved per parameter; 0: by the formats */
@@ -90,8 +90,8 @@ struct ft_layout_rules {
 /*
  * A library (NCCL, RCCL) of one version, stacks/ccl/NAME.yaml: how it chooses algorithm
  * and protocol, and the constants of that choice and of the time that each takes. The
- * equations stand in sim/tuner.h (its own prices, which choose) and sim/across.h (time).
- * foretoken-ccl(5) tells the keys. Arrays of three go by enum ft_protocol where that
+ * equations are in sim/tuner.h (its own prices, which choose) and sim/across.h (time).
+ * foretoken-ccl(5) explains the keys. Arrays of three go by enum ft_protocol where that
  * index is written, and else by nodes: one, two, more; arrays of two: two, more.
  */
 enum ft_protocol { FT_LL, FT_LL128, FT_SIMPLE, FT_PROTOCOLS };
@@ -210,7 +210,7 @@ struct ft_stack {
 	struct ft_number memory_factor;
 	struct ft_number collective_factor;
 	struct ft_number gap_s;	      /* between kernels of a stream */
-	struct ft_number spread_frac; /* a step's error beside its kernels' */
+	struct ft_number spread_frac; /* a step's error in addition to its kernels' */
 	const struct node *defaults;  /* a `training` map; NULL: none */
 	const struct ft_provenance *from;
 };

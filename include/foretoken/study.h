@@ -71,7 +71,7 @@ const struct ft_ccl *ft_scenario_ccl(struct ft_scenario *scenario, struct ft_err
 	__attribute__((warn_unused_result));
 void ft_scenario_free(struct ft_scenario *scenario);
 
-/* The i-th key of a scenario, dotted, and what it means; NULL behind the last. */
+/* The i-th key of a scenario, dotted, and what it means; NULL after the last. */
 const char *ft_scenario_key(size_t i, const char **about);
 
 /* One answer. Field names are those of the JSON. */
@@ -137,8 +137,8 @@ double ft_outcome_at(const struct ft_outcome *outcome, size_t offset);
 /* A number by its JSON key; false when there is none of that name. */
 bool ft_outcome_get(const struct ft_outcome *outcome, const char *key, double *value);
 
-/* Who is told, now and then, how far long work is. fresh: of what is finished, what
- * took time (the rest was known before). tell NULL: nobody. */
+/* Called now and then with the progress of long work. fresh: finished items that took
+ * time (the others were known before). tell NULL: no calls. */
 struct ft_progress {
 	void (*tell)(void *context, size_t finished, size_t fresh, size_t total);
 	void *context;
@@ -180,8 +180,8 @@ struct ft_validation *ft_validate(const char *path, const char *const *sets, siz
 	__attribute__((warn_unused_result));
 void ft_validation_free(struct ft_validation *validation);
 
-/* Reads kernel rows as validate does; writes them back with predicted.time_us
- * and extrapolated behind. Rows that cannot be predicted keep both empty; their
+/* Reads kernel rows as validate does; writes them back with the columns
+ * predicted.time_us and extrapolated at the end. Rows that cannot be predicted keep both empty; their
  * number comes back in *failed, the first reason in *why. */
 bool ft_study_kernels(const char *gpu, const char *path, FILE *out, size_t *failed,
 		      struct ft_error *why, struct ft_error *err)

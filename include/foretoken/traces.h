@@ -84,7 +84,7 @@ struct ft_work {
 			enum ft_group group;
 			double bytes;	  /* as nccl-tests counts them */
 			double fanout;	  /* all_to_all: copies of each token that
-					     * cross the network once a domain; 0: all */
+					     * cross the network once per domain; 0: all */
 			bool copy_engine; /* takes no compute units */
 		} communication;
 	};
@@ -101,7 +101,7 @@ enum ft_stream {
 	FT_STREAM_SEND_FORWARD,
 	FT_STREAM_SEND_BACKWARD,
 	FT_STREAM_RECV_FORWARD,	 /* activations from the stage before */
-	FT_STREAM_RECV_BACKWARD, /* gradients from the stage behind */
+	FT_STREAM_RECV_BACKWARD, /* gradients from the next stage */
 	FT_STREAMS
 };
 
@@ -157,7 +157,7 @@ struct ft_call {
 
 struct ft_class {
 	const char *name; /* "stage 0" */
-	int64_t ranks;	  /* how many ranks it stands for */
+	int64_t ranks;	  /* how many ranks it represents */
 	size_t n_calls;
 	struct ft_call *call;
 	double base_bytes[FT_MEMORIES]; /* held all through the step */
