@@ -304,7 +304,9 @@ void ft_report_validation(FILE *out, const struct ft_validation *v, bool every_r
 		       ">in P10-P90");
 	for (size_t i = 0; i < v->n_groups; i++)
 		summary_row(&t, v->group[i].name, &v->group[i]);
-	summary_row(&t, "all", &v->summary);
+	if (v->summary.n ||
+	    !v->n_keys) /* else only keys that are not scored were measured */
+		summary_row(&t, "all", &v->summary);
 	for (size_t i = 0; i < v->n_keys; i++)
 		summary_row(&t, v->by_key[i].name, &v->by_key[i]);
 	table_close(&t);
@@ -316,15 +318,32 @@ void ft_report_validation(FILE *out, const struct ft_validation *v, bool every_r
 			v->n_failures + v->n_checks);
 }
 
+/* In quotes, those inside doubled. */
+static void put_cell(FILE *out, const char *text)
+{
+	putc('"', out);
+	for (; *text; text++) {
+		if (*text == '"')
+			putc('"', out);
+		putc(*text, out);
+	}
+	putc('"', out);
+}
+
 void ft_report_bom_csv(FILE *out, const struct ft_bom *bom)
 {
 	PLAIN_NUMBERS;
-	fputs("item,count,unit_usd,total_usd,source,date,estimated\n", out);
+	fputs("role,item,count,unit_usd,total_usd,low_usd,high_usd,source,date,estimated\n",
+	      out);
 	for (size_t i = 0; i < bom->n_items; i++) {
 		const struct ft_bom_item *b = &bom->item[i];
 
-		fprintf(out, "%s,%" PRId64 ",%.2f,%.2f,\"%s\",%s,%s\n", b->item,
-			b->count, b->unit_usd, b->total_usd, b->source, b->date,
-			b->estimated ? "true" : "false");
+		put_cell(out, b->what[0] ? b->what : b->item);
+		fprintf(out, ",%s,%" PRId64 ",%.2f,%.2f,%.2f,%.2f,", b->item, b->count,
+			b->unit_usd, b->total_usd, b->low_usd, b->high_usd);
+		put_cell(out, b->source);
+		fprintf(out, ",%s,%s\n", b->date, b->estimated ? "true" : "false");
 	}
+	fprintf(out, "total,,,,%.2f,%.2f,%.2f,,,\n", bom->total_usd, bom->low_usd,
+		bom->high_usd);
 }

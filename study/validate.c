@@ -138,6 +138,31 @@ static bool check(struct tally *t, const struct measured_row *r, struct ft_check
 	return true;
 }
 
+static bool is_share(const char *key)
+{
+	return !strncmp(key, "mfu", 3) || !strcmp(key, "hfu");
+}
+
+/* Measured keys beside those that are scored. *any: there is one. */
+static bool check_others(struct tally *t, const struct measured_row *r,
+			 struct ft_check c, bool *any, struct ft_error *err)
+{
+	for (size_t i = 0; i < r->rows->n_columns; i++) {
+		c.key = measured_key(r->rows->column[i]);
+		if (!c.key || is_scored(c.key))
+			continue;
+		if (!measured(t, r, c.key, &c.measured, err))
+			return false;
+		if (is_share(c.key) && c.measured > 1)
+			return ft_fail(err, NULL, "measured.%s is a fraction, 0 to 1",
+				       c.key);
+		*any |= c.measured > 0;
+		if (c.measured > 0 && !check(t, r, c, err))
+			return false;
+	}
+	return true;
+}
+
 /* The first of the scored keys that a row has, and every other one. */
 static bool check_measured(struct tally *t, const struct measured_row *r,
 			   struct ft_error *err)
@@ -146,7 +171,7 @@ static bool check_measured(struct tally *t, const struct measured_row *r,
 	struct ft_check c = { .id = row_id(t, r->rows, r->row),
 			      .group = group[0] ? group : "-",
 			      .extrapolated_frac = r->o->extrapolated_frac };
-	bool found = false;
+	bool found = false, any = false;
 
 	for (size_t i = 0; i < SCORED; i++) {
 		c.key = scored[i];
@@ -154,22 +179,12 @@ static bool check_measured(struct tally *t, const struct measured_row *r,
 			return false;
 		if (found || c.measured <= 0)
 			continue;
-		found = true;
+		found = any = true;
 		if (!check(t, r, c, err))
 			return false;
 	}
-	for (size_t i = 0; i < r->rows->n_columns; i++) {
-		c.key = measured_key(r->rows->column[i]);
-		if (!c.key || is_scored(c.key))
-			continue;
-		if (!measured(t, r, c.key, &c.measured, err) ||
-		    (c.measured > 0 && !check(t, r, c, err)))
-			return false;
-	}
-	return found || ft_fail(err, NULL,
-				"the row has no measured step_s, "
-				"tokens_per_s_per_gpu or "
-				"model_flop_per_s_per_gpu");
+	return check_others(t, r, c, &any, err) &&
+	       (any || ft_fail(err, NULL, "the row has no measured value"));
 }
 
 static bool one_step(struct tally *t, const struct csv *rows, size_t row,

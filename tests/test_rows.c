@@ -93,7 +93,7 @@ static void a_bad_collective_row_says_why(void **state)
 		{ "all_reduce,h100-sxm,8,1,nvlink,1024,,",
 		  "no measured.time_us and no" },
 		{ "all_reduce,h100-sxm,8,1,nvlink,1024,soon,", "soon" },
-		{ "all_reduce,h100-sxm,16,2,none,1024,9,", "joins nothing" },
+		{ "all_reduce,h100-sxm,16,2,none,1024,9,", "connects no nodes" },
 		{ "all_reduce,h100-sxm,16,2,no-such,1024,9,",
 		  "unknown name 'no-such'" },
 	};
