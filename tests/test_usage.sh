@@ -13,11 +13,11 @@ fails() { # STATUS PATTERN command...: exits so, says so on stderr, prints no an
 }
 
 # ---- trace
-ok "trace alone is wrong usage" fails 64 Usage $f trace
-ok "trace show wants a scenario" fails 64 Usage $f trace show
-ok "another verb is wrong usage" fails 64 Usage $f trace dance $a
-ok "replay wants a graph" fails 64 Usage $f trace replay $a
-ok "one scenario at a time" fails 64 Usage $f trace show $a $a
+ok "trace alone is wrong usage" fails 64 "show or replay is missing" $f trace
+ok "trace show wants a scenario" fails 64 "a SCENARIO is missing" $f trace show
+ok "another verb is wrong usage" fails 64 "neither show nor replay" $f trace dance $a
+ok "replay wants a graph" fails 64 "graph FILE is missing" $f trace replay $a
+ok "one scenario at a time" fails 64 "at most 1 SCENARIO" $f trace show $a $a
 ok "a graph that is not there" fails 1 "No such file" $f trace replay $a --graph "$tmp/none"
 ok "a graph that is none" fails 1 "$tmp/g:1:" sh -c "echo hello >$tmp/g; $f trace replay $a --graph $tmp/g"
 ok "a schedule that is not built" fails 1 "zero-bubble is not simulated yet" $f trace show $a --set training.schedule=zero-bubble --set training.parallel.vpp=1
@@ -32,7 +32,7 @@ ok "show takes --set" sh -c "! cmp -s $tmp/step.graph /dev/null && ! $f trace sh
 
 # ---- sweep
 ok "a sweep without a scenario" fails 64 "a SCENARIO is missing" $f sweep --vary cluster.gpus=8 --db "$tmp/x.db"
-ok "a sweep of two scenarios" fails 64 Usage $f sweep $a $a --vary cluster.gpus=8 --db "$tmp/x.db"
+ok "a sweep of two scenarios" fails 64 "at most 1 SCENARIO" $f sweep $a $a --vary cluster.gpus=8 --db "$tmp/x.db"
 ok "a sweep of nothing" fails 64 "--vary KEY=A,B,C is missing" $f sweep $a --db "$tmp/x.db"
 for n in 0 257 two -1; do
 	ok "--threads $n is wrong usage" fails 64 "takes 1 to 256" $f sweep $a --vary cluster.gpus=256 --db "$tmp/x.db" --threads=$n
@@ -56,18 +56,18 @@ kernels() {
 	grep -q "unknown dtype 'bf99'" "$tmp/e"
 }
 ok "kernel predicts rows and says which it cannot" kernels
-ok "kernel wants a profile" fails 64 Usage $f kernel --csv "$tmp/k.csv"
+ok "kernel wants a profile" fails 64 "gpu NAME is missing" $f kernel --csv "$tmp/k.csv"
 ok "a profile that is not there" fails 1 "unknown name 'h999'" $f kernel --gpu h999 --csv "$tmp/k.csv"
 printf 'gpu,kernel\nh100-sxm,gemm\n' >"$tmp/order.csv"
 ok "kernel is the first column" fails 1 "first column should be 'kernel'" $f kernel --gpu h100-sxm --csv "$tmp/order.csv"
 ok "an unknown column of kernels" fails 1 "unknown column 'speed'" sh -c "printf 'kernel,speed\ngemm,1\n' >$tmp/c.csv; $f kernel --gpu h100-sxm --csv $tmp/c.csv"
 
 # ---- others
-ok "collective wants a scenario" fails 64 Usage $f collective
+ok "collective wants a scenario" fails 64 "a SCENARIO is missing" $f collective
 ok "an operation that is none" fails 1 "all_reduce" $f collective $a --op all_sum
-ok "compare wants two" fails 64 Usage $f compare $a
+ok "compare wants two" fails 64 "one more SCENARIO is missing" $f compare $a
 ok "list wants a kind" fails 64 Usage $f list
 ok "a kind that is none" fails 1 "gpus" $f list spoons
-ok "bom wants a scenario" fails 64 Usage $f bom
-ok "validate wants rows" fails 64 Usage $f validate
+ok "bom wants a scenario" fails 64 "a SCENARIO is missing" $f bom
+ok "validate wants rows" fails 64 "RUNS.csv is missing" $f validate
 finish
