@@ -5,7 +5,7 @@
 #include "base/limits.h"
 #include "sim/timeline.h"
 
-enum { QUEUE_DEPTH = 1024 };
+enum { QUEUE_DEPTH = 1024, WAIT_NUMBER = (1 << 28) - 1 };
 
 static struct wait resolve(const struct part_state *r, uint8_t code)
 {
@@ -18,7 +18,8 @@ static struct wait resolve(const struct part_state *r, uint8_t code)
 		return r->event[code];
 	if (!r->stream[stream].launched)
 		return none;
-	return (struct wait){ (uint8_t)stream, r->stream[stream].launched - 1 };
+	return (struct wait){ (uint32_t)stream & 15,
+			      (r->stream[stream].launched - 1) & WAIT_NUMBER };
 }
 
 static void enqueue(struct engine *e, struct part_state *r, const struct ft_op *op,
@@ -52,7 +53,8 @@ static void enqueue(struct engine *e, struct part_state *r, const struct ft_op *
 	if (n < FT_OP_WAITS)
 		in->wait[n].stream = FT_STREAMS;
 	if (op->record < FT_EVENTS)
-		r->event[op->record] = (struct wait){ op->stream, s->launched };
+		r->event[op->record] =
+			(struct wait){ op->stream & 15u, s->launched & WAIT_NUMBER };
 	s->launched++;
 	r->queued |= 1u << op->stream;
 }

@@ -9,8 +9,8 @@
 #include "sim/rates.h"
 
 struct wait {
-	uint8_t stream; /* FT_STREAMS: none */
-	uint32_t number;
+	uint32_t stream : 4;  /* FT_STREAMS: none */
+	uint32_t number : 28; /* a run has far fewer ops (base/limits.h) */
 };
 
 struct entry { /* an op in a stream's queue */
