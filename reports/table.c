@@ -61,6 +61,11 @@ void table_close(struct table *t)
 		scols_column_get_header(scols_table_get_column(t->table, 0)));
 	char *text = NULL;
 
+	if (!scols_table_get_nlines(
+		    t->table)) { /* of which the library prints nothing */
+		table_drop(t);
+		return;
+	}
 	/* short of memory the library may leave out the first cell and say nothing */
 	if (scols_print_table_to_string(t->table, &text) || !text ||
 	    !strstr(text, first))

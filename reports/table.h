@@ -31,6 +31,6 @@ void table_put(struct table *t, const char *fmt, ...)
 void table_close(struct table *t);
 
 /* Nothing is printed. */
-void table_drop(struct table *t); /* prints, and frees */
+void table_drop(struct table *t); /* prints unless it has no row, and frees */
 
 #endif

@@ -38,6 +38,7 @@ ok "bom as CSV, each line with its role" sh -c "$f bom $a --csv >$tmp/b.csv && g
 printf 'id,model.name,cluster.gpu,cluster.gpus,training.sequence_length,training.global_batch_size,measured.mfu\n1,llama3-8b,h200,8,4096,8,0.5\n' >"$tmp/mfu.csv"
 ok "a row with another measured key is no failure" sh -c "$f validate $tmp/mfu.csv >$tmp/o && grep -q '^mfu' $tmp/o && ! grep -q 'not simulated' $tmp/o"
 sed -i 's/,0.5$/,52.7/' "$tmp/mfu.csv"
+ok "a table without a row is no lack of memory" sh -c "$f validate $tmp/mfu.csv --rows | grep -q '1 of 1 rows'"
 ok "an MFU in percent is told" sh -c "$f validate $tmp/mfu.csv | grep -q 'mfu is a fraction'"
 
 # ---- names, and answers that can be asked again
