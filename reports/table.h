@@ -28,9 +28,9 @@ void table_row(struct table *t);
 /* The next cell of the row. */
 void table_put(struct table *t, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+/* Prints the table unless it has no row, and frees it. */
 void table_close(struct table *t);
-
-/* Nothing is printed. */
-void table_drop(struct table *t); /* prints unless it has no row, and frees */
+/* Frees it; nothing is printed. */
+void table_drop(struct table *t);
 
 #endif
