@@ -7,6 +7,7 @@
 #include "base/limits.h"
 #include "base/plain.h"
 #include "base/reader.h"
+#include "models/recipe.h"
 #include "models/stages.h"
 
 struct owned {
@@ -103,6 +104,7 @@ static void read_words(struct draft *d)
 	plan->overlap_dp = read_bool(o, "dp", true);
 	plan->overlap_pp = read_bool(o, "pp", true);
 	plan->copy_engines = read_bool(o, "copy_engines", false);
+	recipe_read(r, o, plan);
 }
 
 /* Record a mistake at the first of these keys of `parallel` that was given, or
@@ -350,7 +352,7 @@ static bool load(struct draft *d)
 	if (d->top.failed || d->overlap.failed)
 		return false;
 	return set_dp(d) && check_layers(d) && check_sequence(d) && set_batches(d) &&
-	       set_schedule(d) && set_shard(d) && set_stages(d) && close_all(d);
+	       recipe_check(&d->top, d->model, d->plan) && set_schedule(d) && set_shard(d) && set_stages(d) && close_all(d);
 }
 
 struct ft_plan *ft_plan_load(const struct node *node, const struct ft_model *model,
