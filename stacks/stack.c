@@ -19,6 +19,8 @@ static const char *const hosts[FT_HOSTS] = {
 	"shard_forward",   "shard_backward", "gradient_hook", "tensor_forward",
 	"tensor_backward", "ends_forward",   "ends_backward", "micro_batch",
 	"pipeline",	   "optimizer",	     "step",
+	"graph",	   "experts_forward", "experts_backward", "expert",
+	"sync",
 };
 
 const char *ft_host_name(enum ft_host activity)
@@ -50,6 +52,7 @@ static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 	l->ragged_batch = read_bool(&r, "ragged_batch", false);
 	l->gather_root_again = read_bool(&r, "gather_root_again", false);
 	l->keeps_outputs = read_bool(&r, "keeps_outputs", false);
+	l->narrow_parameters = read_bool(&r, "narrow_parameters", false);
 	l->scaled_gradients = read_bool(&r, "scaled_gradients", true);
 	l->fsdp_copy_in_bytes = read_quantity(&r, "fsdp_copy_in", DIM_BYTES, 0);
 	l->fsdp_copy_out_bytes = read_quantity(&r, "fsdp_copy_out", DIM_BYTES, 0);

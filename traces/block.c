@@ -136,13 +136,6 @@ static void dropout(struct builder *b, const struct layer_sizes *s, bool backwar
 			   backward ? 1 : 0);
 }
 
-/* fp8 products need their 16-bit input cast, and a transposed copy of it. */
-static void cast(struct builder *b, const struct layer_sizes *s, double elements)
-{
-	if (s->fp8)
-		put_memory(b, "cast_fp8", "cast", 4 * elements, 1);
-}
-
 /* ---- tensor-parallel collectives ---------------------------------------- */
 
 static double activation_bytes(const struct layer_sizes *s)
@@ -150,12 +143,18 @@ static double activation_bytes(const struct layer_sizes *s)
 	return 2 * (double)(s->tokens * s->h);
 }
 
+/* What is gathered goes into a product, and travels in its format if it can. */
+static double gathered_bytes(const struct builder *b, const struct layer_sizes *s)
+{
+	return gathered_width(b) * (double)(s->tokens * s->h);
+}
+
 /* Before a column-split product: slices of the sequence become whole. */
 static void enter_split(struct builder *b, const struct layer_sizes *s)
 {
 	if (b->plan->sequence_parallel &&
 	    put_collective(b, "tp_all_gather", FT_STREAM_TP, FT_ALL_GATHER, FT_GROUP_TP,
-			   activation_bytes(s)) &&
+			   gathered_bytes(b, s)) &&
 	    !b->plan->overlap_tp)
 		need(b, FT_STREAM_TP);
 }
@@ -220,7 +219,7 @@ static void column_back(struct builder *b, const struct layer_sizes *s,
 
 	if (megatron && sp)
 		put_collective(b, "tp_all_gather", FT_STREAM_TP, FT_ALL_GATHER,
-			       FT_GROUP_TP, activation_bytes(s));
+			       FT_GROUP_TP, gathered_bytes(b, s));
 	products(b, s, FT_DGRAD);
 	leave_split(b, s);
 	if (megatron)
@@ -235,7 +234,7 @@ static void row_back(struct builder *b, const struct layer_sizes *s, const char 
 		     int64_t n, int64_t k)
 {
 	enter_split(b, s);
-	cast(b, s, (double)s->tokens * (double)n);
+	put_cast(b, (double)s->tokens * (double)n, 1);
 	linear_back(b, name, s->tokens, n, k);
 	if (b->plan->overlap_tp)
 		join_split(b);
@@ -248,6 +247,7 @@ static void attention_half(struct builder *b, const struct layer_sizes *s)
 	const struct recipe *r = recipe_of(b);
 
 	norm(b, s, "norm", r->norm);
+	put_norm_cast(b, (double)(s->h * s->part));
 	enter_split(b, s);
 	qkv_forward(b, s);
 	if (b->plan->overlap_tp)
@@ -259,7 +259,7 @@ static void attention_half(struct builder *b, const struct layer_sizes *s)
 		element(b, s, "rope", "default", r->rope);
 	attention_core(b, s, false);
 	element(b, s, "transpose", "copy", r->shuffle);
-	cast(b, s, (double)(s->tokens * s->out));
+	put_cast(b, (double)(s->tokens * s->out), 1);
 	row_product(b, s, "attention_out", s->h, s->out);
 	dropout(b, s, false);
 	norm(b, s, "add_norm", r->add_norm);
@@ -270,36 +270,67 @@ static void mlp_half(struct builder *b, const struct layer_sizes *s)
 	const struct recipe *r = recipe_of(b);
 	bool gated = b->model->activation == FT_SWIGLU;
 
+	put_norm_cast(b, (double)(s->h * s->part));
 	enter_split(b, s);
 	up_products(b, s, FT_FORWARD);
 	if (b->plan->overlap_tp)
 		join_split(b);
 	element(b, s, "activation", gated ? "swiglu" : "gelu",
 		gated ? r->gated : r->plain);
-	cast(b, s, (double)(s->tokens * s->f));
+	put_cast(b, (double)(s->tokens * s->f), 1);
 	row_product(b, s, "down", s->h, s->f);
 }
 
-static void forward_ops(struct builder *b, int64_t layer)
+/* Attention, and the MLP up to where tokens leave for their experts. */
+static void forward_begin(struct builder *b, const struct layer_sizes *s)
+{
+	attention_half(b, s);
+	if (!s->l->experts)
+		mlp_half(b, s);
+	else
+		experts_send(b, s->l);
+	b->graphed = b->plan->graphs == FT_GRAPHS_FULL;
+}
+
+static void forward_end(struct builder *b, const struct layer_sizes *s)
 {
 	const struct recipe *r = recipe_of(b);
-	struct layer_sizes s = sizes_of(b, layer);
 
-	attention_half(b, &s);
-	if (s.l->experts)
-		experts_forward(b, s.l);
-	else
-		mlp_half(b, &s);
-	dropout(b, &s, false);
-	element(b, &s, "add", "add", r->add);
+	if (s->l->experts)
+		experts_return(b, s->l);
+	dropout(b, s, false);
+	element(b, s, "add", "add", r->add);
+	b->graphed = false;
+}
+
+static void forward_ops(struct builder *b, const struct layer_sizes *s)
+{
+	forward_begin(b, s);
+	if (s->l->experts)
+		experts_run(b, s->l);
+	forward_end(b, s);
+}
+
+/* A layer begins: what the host pays for it, and what a graph holds of it. */
+static void begin_layer(struct builder *b, bool backward)
+{
+	enum ft_graphs graphs = b->plan->graphs;
+
+	host(b, backward ? FT_HOST_BLOCK_BACKWARD : FT_HOST_BLOCK_FORWARD,
+	     graphs == FT_GRAPHS_NONE ? 1 : 0);
+	if (b->plan->tp > 1 && graphs == FT_GRAPHS_NONE)
+		host(b, backward ? FT_HOST_TENSOR_BACKWARD : FT_HOST_TENSOR_FORWARD, 1);
+	if (graphs != FT_GRAPHS_NONE)
+		host(b, FT_HOST_GRAPH, 1);
 }
 
 void layer_forward(struct builder *b, int64_t layer)
 {
-	host(b, FT_HOST_BLOCK_FORWARD, 1);
-	if (b->plan->tp > 1)
-		host(b, FT_HOST_TENSOR_FORWARD, 1);
-	forward_ops(b, layer);
+	struct layer_sizes s = sizes_of(b, layer);
+
+	begin_layer(b, false);
+	b->graphed = b->plan->graphs != FT_GRAPHS_NONE;
+	forward_ops(b, &s);
 }
 
 /* ---- backward ------------------------------------------------------------- */
@@ -321,7 +352,7 @@ static void mlp_back(struct builder *b, const struct layer_sizes *s)
 	row_back(b, s, "down", s->h, s->f);
 	element(b, s, "activation_back", gated ? "swiglu" : "gelu",
 		gated ? r->gated_back : r->plain_back);
-	cast(b, s, (double)(s->tokens * s->f * (gated ? 2 : 1)));
+	put_cast(b, (double)(s->tokens * s->f * (gated ? 2 : 1)), 1);
 	column_back(b, s, up_products);
 }
 
@@ -337,7 +368,7 @@ static void attention_back(struct builder *b, const struct layer_sizes *s)
 	if (b->model->qk_norm)
 		put_memory(b, "qk_norm_back", "rmsnorm",
 			   8 * (double)(s->tokens * (s->q + s->k)), 4);
-	cast(b, s, (double)(s->tokens * (s->q + s->k + s->v)));
+	put_cast(b, (double)(s->tokens * (s->q + s->k + s->v)), 1);
 	column_back(b, s, qkv_products);
 	latent_back(b, s);
 	norm(b, s, "norm_back", r->norm_back);
@@ -363,29 +394,93 @@ static void selective_ops(struct builder *b, const struct layer_sizes *s)
 	}
 }
 
-void layer_backward(struct builder *b, int64_t layer)
+/* What recomputation runs again before a layer's backward. */
+static void run_again(struct builder *b, const struct layer_sizes *s)
+{
+	if (b->plan->recompute == FT_RECOMPUTE_FULL) {
+		begin_layer(b, false);
+		forward_ops(b, s);
+		b->graphed = b->plan->graphs != FT_GRAPHS_NONE;
+	} else if (b->plan->recompute == FT_RECOMPUTE_SELECTIVE) {
+		selective_ops(b, s);
+	}
+}
+
+/* The MLP's backward up to where gradients of tokens leave for their experts. */
+static void backward_begin(struct builder *b, const struct layer_sizes *s)
+{
+	dropout(b, s, true);
+	if (!s->l->experts) {
+		mlp_back(b, s);
+		return;
+	}
+	b->graphed = b->plan->graphs == FT_GRAPHS_FULL;
+	experts_send_back(b, s->l);
+}
+
+static void backward_end(struct builder *b, const struct layer_sizes *s)
 {
 	const struct recipe *r = recipe_of(b);
+
+	b->graphed = b->plan->graphs != FT_GRAPHS_NONE;
+	if (s->l->experts)
+		experts_return_back(b, s->l);
+	norm(b, s, "norm_back", r->norm_back);
+	element(b, s, "add_back", "add", r->add_back);
+	attention_back(b, s);
+	bias_gradients(b, s);
+	b->graphed = false;
+}
+
+void layer_backward(struct builder *b, int64_t layer)
+{
 	struct layer_sizes s = sizes_of(b, layer);
 
-	host(b, FT_HOST_BLOCK_BACKWARD, 1);
-	if (b->plan->tp > 1)
-		host(b, FT_HOST_TENSOR_BACKWARD, 1);
-	if (b->plan->recompute == FT_RECOMPUTE_FULL) {
-		host(b, FT_HOST_BLOCK_FORWARD, 1);
-		if (b->plan->tp > 1)
-			host(b, FT_HOST_TENSOR_FORWARD, 1);
-		forward_ops(b, layer);
-	} else if (b->plan->recompute == FT_RECOMPUTE_SELECTIVE) {
-		selective_ops(b, &s);
-	}
-	dropout(b, &s, true);
+	begin_layer(b, true);
+	b->graphed = b->plan->graphs != FT_GRAPHS_NONE;
+	run_again(b, &s);
+	backward_begin(b, &s);
 	if (s.l->experts)
-		experts_backward(b, s.l);
-	else
-		mlp_back(b, &s);
-	norm(b, &s, "norm_back", r->norm_back);
-	element(b, &s, "add_back", "add", r->add_back);
-	attention_back(b, &s);
-	bias_gradients(b, &s);
+		experts_run_back(b, s.l);
+	backward_end(b, &s);
+}
+
+/* Tokens that are on their way are of this pass; what follows waits for them. */
+static void of_pass(struct builder *b, bool backward)
+{
+	b->exchanged = backward ? FT_EVENT_EXCHANGED_BACK : FT_EVENT_EXCHANGED;
+}
+
+static void take_up(struct builder *b, bool backward, bool routed)
+{
+	of_pass(b, backward);
+	if (routed && b->g->group[FT_GROUP_EP].size > 1)
+		await_event(b, b->exchanged);
+}
+
+void layer_pair(struct builder *b, int64_t forward, int64_t backward)
+{
+	struct layer_sizes f = sizes_of(b, forward), k = sizes_of(b, backward);
+	bool routed = f.l->experts > 0, routed_back = k.l->experts > 0;
+
+	begin_layer(b, true);
+	begin_layer(b, false);
+	b->graphed = b->plan->graphs != FT_GRAPHS_NONE;
+	run_again(b, &k);
+	of_pass(b, true);
+	backward_begin(b, &k);
+	of_pass(b, false);
+	b->graphed = b->plan->graphs != FT_GRAPHS_NONE;
+	forward_begin(b, &f);
+	take_up(b, true, routed_back);
+	if (routed_back)
+		experts_run_back(b, k.l);
+	take_up(b, false, routed);
+	if (routed)
+		experts_run(b, f.l);
+	take_up(b, true, routed_back);
+	backward_end(b, &k);
+	take_up(b, false, routed);
+	forward_end(b, &f);
+	b->exchanged = FT_EVENTS;
 }

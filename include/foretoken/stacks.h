@@ -35,6 +35,11 @@ enum ft_host {
 	FT_HOST_PIPELINE,    /* one send or receive */
 	FT_HOST_OPTIMIZER,
 	FT_HOST_STEP, /* the loop around one step */
+	FT_HOST_GRAPH, /* one CUDA or HIP graph, launched */
+	FT_HOST_EXPERTS_FORWARD, /* a routed MLP, without its launches */
+	FT_HOST_EXPERTS_BACKWARD,
+	FT_HOST_EXPERT, /* one expert of a routed MLP where each has its own calls */
+	FT_HOST_SYNC,	/* the host asks the GPU for token counts, and waits */
 	FT_HOSTS
 };
 
@@ -72,6 +77,7 @@ struct ft_layout_rules {
 	bool ragged_batch;	     /* the last micro-batch may be smaller */
 	bool gather_root_again;	     /* fsdp: root unit resharded after forward */
 	bool keeps_outputs;	     /* the logits of all micro-batches stay */
+	bool narrow_parameters; /* weights are kept and gathered in 8 bit */
 	bool scaled_gradients;	     /* a pass over gradients for loss scale or norm */
 	double fsdp_copy_in_bytes;   /* per local parameter, before a gather */
 	double fsdp_copy_out_bytes;  /* per parameter, after it */

@@ -1,0 +1,63 @@
+/*
+ * traces/casts.c - what formats of 8 and 4 bit cost beside their products
+ *
+ * A product wants its 16-bit input in the narrow format along rows, and for the
+ * backward pass along columns as well. Bytes per element, read and written:
+ *   delayed     2 + 1 + 1      scales are known; the norm before writes them itself
+ *   tensorwise  2 + 2 + 1 + 1  the largest value is found first
+ *   blockwise   2 + 1 + 1 and scales
+ *   mxfp8       2 (2 + 1) and scales: rows and columns are quantized apart
+ *   nvfp4       2 + 2 (2 + 1/2) and scales: largest value, rows, rotated columns
+ * Source: the recipes' definitions in Transformer Engine's documentation; counted.
+ */
+#include "traces/build.h"
+
+bool is_narrow(const struct builder *b)
+{
+	return ft_dtype_bytes(b->plan->precision) < 2;
+}
+
+static double cast_bytes(const struct builder *b)
+{
+	switch (b->plan->scaling) {
+	case FT_SCALING_TENSORWISE:
+		return 6;
+	case FT_SCALING_BLOCKWISE:
+		return 4 + 8.0 / 128;
+	case FT_SCALING_MX:
+		return 6 + 2.0 / 32;
+	case FT_SCALING_NV:
+		return 7 + 2.0 / 16;
+	default:
+		return 4;
+	}
+}
+
+void put_cast(struct builder *b, double elements, int launches)
+{
+	if (is_narrow(b))
+		put_memory(b, "cast_fp8", "cast", cast_bytes(b) * elements, launches);
+}
+
+void put_norm_cast(struct builder *b, double elements)
+{
+	if (b->plan->scaling != FT_SCALING_DELAYED)
+		put_cast(b, elements, 1);
+}
+
+/* One scale for a tensor travels with it; others are gathered in 16 bit. */
+static bool one_scale(const struct builder *b)
+{
+	return is_narrow(b) && (b->plan->scaling == FT_SCALING_DELAYED ||
+				b->plan->scaling == FT_SCALING_TENSORWISE);
+}
+
+double gathered_width(const struct builder *b)
+{
+	return one_scale(b) && b->rules->tensor_parallel == FT_TP_MEGATRON ? 1 : 2;
+}
+
+double parameter_width(const struct builder *b)
+{
+	return one_scale(b) && b->rules->narrow_parameters ? 1 : 2;
+}
