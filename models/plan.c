@@ -294,7 +294,11 @@ static bool set_shard(struct draft *d)
 	int64_t shard =
 		read_int(&d->top, "shard", 1, LIMIT_BATCH, divisor_up_to(same, near));
 
-	plan->shard = plan->sharding == FT_DDP ? 1 : same;
+	plan->shard = plan->sharding == FT_DDP	  ? 1 :
+		      plan->sharding == FT_ZERO1 ||
+				      plan->sharding == FT_ZERO2 ?
+						    plan->zero_group :
+						    same;
 	if (plan->sharding != FT_HSDP)
 		return true;
 	if (same % shard)

@@ -36,8 +36,7 @@ static void fused_attention(struct builder *b, const struct layer_sizes *s,
 {
 	struct ft_work w = { .kind = FT_ATTENTION,
 			     .name = "attention",
-			     .dtype = b->plan->precision == FT_FP16 ? FT_FP16 :
-								      FT_BF16 };
+			     .dtype = b->plan->attention_precision };
 
 	w.attention.pass = pass;
 	w.attention.batch = b->sequences;
@@ -69,10 +68,19 @@ void attention_core(struct builder *b, const struct layer_sizes *s, bool backwar
 		need(b, FT_STREAM_CP);
 }
 
-static void latent_forward(struct builder *b, const struct layer_sizes *s)
+void latent_up(struct builder *b, const struct layer_sizes *s)
 {
 	const struct ft_layer *l = s->l;
 	int64_t up = s->heads * (l->qk_head_dim - l->qk_rope_head_dim + l->v_head_dim);
+
+	put_gemm(b, "q_up", FT_FORWARD, s->tokens, s->q,
+		 l->q_lora_rank ? l->q_lora_rank : s->h);
+	put_gemm(b, "kv_up", FT_FORWARD, s->tokens, up, l->kv_lora_rank);
+}
+
+static void latent_forward(struct builder *b, const struct layer_sizes *s)
+{
+	const struct ft_layer *l = s->l;
 
 	if (l->q_lora_rank)
 		put_gemm(b, "q_down", FT_FORWARD, s->part, l->q_lora_rank, s->h);
@@ -80,9 +88,7 @@ static void latent_forward(struct builder *b, const struct layer_sizes *s)
 		 l->kv_lora_rank + l->qk_rope_head_dim, s->h);
 	put_memory(b, "latent_norm", "rmsnorm",
 		   4 * (double)s->part * (double)(l->q_lora_rank + l->kv_lora_rank), 2);
-	put_gemm(b, "q_up", FT_FORWARD, s->tokens, s->q,
-		 l->q_lora_rank ? l->q_lora_rank : s->h);
-	put_gemm(b, "kv_up", FT_FORWARD, s->tokens, up, l->kv_lora_rank);
+	latent_up(b, s);
 }
 
 void qkv_forward(struct builder *b, const struct layer_sizes *s)

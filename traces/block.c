@@ -375,15 +375,11 @@ static void attention_back(struct builder *b, const struct layer_sizes *s)
 	element(b, s, "add_back", "add", r->add_back);
 }
 
-/* What selective recomputation runs again. */
-static void selective_ops(struct builder *b, const struct layer_sizes *s)
+/* All but every second product, attention and reductions. */
+static void every_op(struct builder *b, const struct layer_sizes *s)
 {
 	const struct recipe *r = recipe_of(b);
 
-	if (b->rules->selective == FT_SELECTIVE_ATTENTION) {
-		attention_again(b, s);
-		return;
-	}
 	norm(b, s, "norm", r->norm);
 	qkv_forward(b, s);
 	element(b, s, "rope", "default", r->rope);
@@ -394,14 +390,73 @@ static void selective_ops(struct builder *b, const struct layer_sizes *s)
 	}
 }
 
+static void activate(struct builder *b, const struct layer_sizes *s)
+{
+	const struct recipe *r = recipe_of(b);
+	bool gated = b->model->activation == FT_SWIGLU;
+
+	if (s->l->experts)
+		experts_activate(b, s->l);
+	else
+		element(b, s, "activation", gated ? "swiglu" : "gelu",
+			gated ? r->gated : r->plain);
+}
+
+static void mlp_again(struct builder *b, const struct layer_sizes *s, unsigned set)
+{
+	if (s->l->experts) {
+		if (set & FT_MODULE_EXPERTS) {
+			experts_send(b, s->l);
+			experts_run(b, s->l);
+			experts_return(b, s->l);
+		} else if (set & FT_MODULE_ACTIVATION) {
+			activate(b, s);
+		}
+		return;
+	}
+	if (set & FT_MODULE_MLP) {
+		mlp_half(b, s);
+		return;
+	}
+	if (set & FT_MODULE_MLP_UP)
+		up_products(b, s, FT_FORWARD);
+	if (set & (FT_MODULE_ACTIVATION | FT_MODULE_MLP_DOWN))
+		activate(b, s);
+	if (set & FT_MODULE_MLP_DOWN)
+		put_gemm(b, "down", FT_FORWARD, s->tokens, s->h, s->f);
+}
+
+/* What selective recomputation runs again. */
+static void selective_ops(struct builder *b, const struct layer_sizes *s)
+{
+	const struct recipe *r = recipe_of(b);
+	unsigned set = recomputed_modules(b);
+
+	if (set & FT_MODULE_OPS)
+		every_op(b, s);
+	if (set & FT_MODULE_MLA_UP && s->l->kv_lora_rank)
+		latent_up(b, s);
+	if (set & FT_MODULE_CORE_ATTENTION)
+		attention_again(b, s);
+	if (set & FT_MODULE_OUT_PROJECTION)
+		put_gemm(b, "attention_out", FT_FORWARD, s->tokens, s->h, s->out);
+	if (set & FT_MODULE_NORM) {
+		norm(b, s, "norm", r->norm);
+		norm(b, s, "add_norm", r->add_norm);
+	}
+	mlp_again(b, s, set);
+}
+
 /* What recomputation runs again before a layer's backward. */
 static void run_again(struct builder *b, const struct layer_sizes *s)
 {
-	if (b->plan->recompute == FT_RECOMPUTE_FULL) {
+	enum ft_recompute how = layer_recompute(b, s->l - b->model->layer);
+
+	if (how == FT_RECOMPUTE_FULL) {
 		begin_layer(b, false);
 		forward_ops(b, s);
 		b->graphed = b->plan->graphs != FT_GRAPHS_NONE;
-	} else if (b->plan->recompute == FT_RECOMPUTE_SELECTIVE) {
+	} else if (how == FT_RECOMPUTE_SELECTIVE) {
 		selective_ops(b, s);
 	}
 }

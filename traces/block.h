@@ -16,6 +16,12 @@ struct layer_sizes {
 
 struct layer_sizes sizes_of(const struct builder *b, int64_t layer);
 
+/* recompute.c: modules that selective recomputation runs again */
+unsigned recomputed_modules(const struct builder *b);
+
+/* saved.c: inputs of products are kept in 8 bit */
+bool keeps_a_byte(const struct builder *b);
+
 /* attention.c: core attention, and the products in front of it */
 bool is_unfused(const struct builder *b);
 void attention_core(struct builder *b, const struct layer_sizes *s, bool backward);
@@ -23,6 +29,7 @@ void attention_again(struct builder *b, const struct layer_sizes *s);
 void qkv_forward(struct builder *b, const struct layer_sizes *s);
 void qkv_products(struct builder *b, const struct layer_sizes *s,
 		  enum ft_layout layout);
+void latent_up(struct builder *b, const struct layer_sizes *s);
 void latent_back(struct builder *b, const struct layer_sizes *s);
 void linear_back(struct builder *b, const char *name, int64_t m, int64_t n, int64_t k);
 

@@ -50,7 +50,9 @@ struct builder {
 	bool host_waited; /* somewhere in the step the host waits for the GPU */
 	int64_t tokens;		   /* of a rank in this micro-batch: mbs * s / cp */
 	int64_t sequences;	   /* mbs of it */
-	int64_t *kind;		   /* [n_layers] first layer of the same shape */
+	int64_t *kind;		   /* [n_layers] first layer that runs the same */
+	bool *again;   /* [n_layers] under full recomputation: this one, too */
+	bool *offload; /* [n_layers] what it keeps waits in host memory */
 	int64_t layers_per_bucket; /* of gradients, */
 	int64_t layers_per_gather; /* of weights */
 };
@@ -106,7 +108,8 @@ void layer_backward(struct builder *b, int64_t layer);
 /* One micro-batch's forward of one layer and another's backward of another, each
  * one's exchanges of tokens beside the other's computation. */
 void layer_pair(struct builder *b, int64_t forward, int64_t backward);
-double layer_saved_bytes(const struct builder *b, int64_t layer);
+/* What it keeps for backward when so much is recomputed, and what it computes twice. */
+double layer_saved_bytes(const struct builder *b, int64_t layer, enum ft_recompute how);
 double layer_recomputed_flop(const struct builder *b, int64_t layer);
 
 /* casts.c: formats of 8 and 4 bit */
@@ -117,6 +120,10 @@ void put_norm_cast(struct builder *b, double elements);
 double gathered_width(const struct builder *b);	 /* bytes of an activation under tp */
 double parameter_width(const struct builder *b); /* bytes of a weight that is gathered */
 
+/* recompute.c: what runs again before a layer's backward */
+enum ft_recompute layer_recompute(const struct builder *b, int64_t layer);
+void choose_layers(struct builder *b); /* fills again, offload and kind */
+
 /* experts.c: a routed MLP inside a layer, cut where tokens travel */
 void experts_send(struct builder *b, const struct ft_layer *l);
 void experts_run(struct builder *b, const struct ft_layer *l);
@@ -124,6 +131,7 @@ void experts_return(struct builder *b, const struct ft_layer *l);
 void experts_send_back(struct builder *b, const struct ft_layer *l);
 void experts_run_back(struct builder *b, const struct ft_layer *l);
 void experts_return_back(struct builder *b, const struct ft_layer *l);
+void experts_activate(struct builder *b, const struct ft_layer *l); /* again */
 
 /* ends.c: embedding, head and loss */
 void embedding_forward(struct builder *b);

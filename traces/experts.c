@@ -260,6 +260,13 @@ void experts_run_back(struct builder *b, const struct ft_layer *l)
 	exchange(b, &r, "ep_dispatch_back");
 }
 
+void experts_activate(struct builder *b, const struct ft_layer *l)
+{
+	struct routed r = routed_of(b, l);
+
+	expert_elements(b, &r, "expert_activation", r.gated ? 6 : 4);
+}
+
 void experts_return_back(struct builder *b, const struct ft_layer *l)
 {
 	struct routed r = routed_of(b, l);

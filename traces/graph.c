@@ -32,15 +32,7 @@ void builder_init(struct builder *b, const struct ft_model *model,
 	b->sequences = plan->micro_batch;
 	b->tokens = plan->micro_batch * plan->sequence / plan->cp;
 	b->exchanged = FT_EVENTS;
-	b->kind = ARENA_ARRAY(b->mem, (size_t)model->n_layers, int64_t);
-	for (int64_t i = 0; i < model->n_layers; i++) {
-		int64_t j = 0;
-
-		while (memcmp(&model->layer[i], &model->layer[j],
-			      sizeof(*model->layer)))
-			j++;
-		b->kind[i] = j;
-	}
+	choose_layers(b);
 }
 
 bool segment_known(struct builder *b, struct segment_key key, uint32_t *id)

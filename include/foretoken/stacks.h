@@ -86,7 +86,7 @@ struct ft_layout_rules {
 	double optimizer_bytes;	     /* moved per parameter; 0: by the formats */
 	bool once_a_domain;	     /* a token's copies cross the network once */
 	double expert_imbalance;     /* copies of the fullest rank / the mean's */
-	double bucket_bytes;	     /* of a gradient reduction */
+	double bucket_bytes; /* of a gradient reduction; 0: Megatron's rule */
 	int64_t optimizer_kernels;   /* launches of one update */
 	const char *attention;	     /* impl: cudnn fa2 fa3 aiter ...; "": the GPU's */
 };
