@@ -144,17 +144,18 @@ static double activation_bytes(const struct layer_sizes *s)
 }
 
 /* What is gathered goes into a product, and travels in its format if it can. */
-static double gathered_bytes(const struct builder *b, const struct layer_sizes *s)
+static double gathered_bytes(const struct builder *b, const struct layer_sizes *s,
+			     bool both)
 {
-	return gathered_width(b) * (double)(s->tokens * s->h);
+	return gathered_width(b, both) * (double)(s->tokens * s->h);
 }
 
 /* Before a column-split product: slices of the sequence become whole. */
-static void enter_split(struct builder *b, const struct layer_sizes *s)
+static void enter_split(struct builder *b, const struct layer_sizes *s, bool gradient)
 {
 	if (b->plan->sequence_parallel &&
 	    put_collective(b, "tp_all_gather", FT_STREAM_TP, FT_ALL_GATHER, FT_GROUP_TP,
-			   gathered_bytes(b, s)) &&
+			   gathered_bytes(b, s, gradient)) &&
 	    !b->plan->overlap_tp)
 		need(b, FT_STREAM_TP);
 }
@@ -219,7 +220,7 @@ static void column_back(struct builder *b, const struct layer_sizes *s,
 
 	if (megatron && sp)
 		put_collective(b, "tp_all_gather", FT_STREAM_TP, FT_ALL_GATHER,
-			       FT_GROUP_TP, gathered_bytes(b, s));
+			       FT_GROUP_TP, gathered_bytes(b, s, false));
 	products(b, s, FT_DGRAD);
 	leave_split(b, s);
 	if (megatron)
@@ -233,7 +234,7 @@ static void column_back(struct builder *b, const struct layer_sizes *s,
 static void row_back(struct builder *b, const struct layer_sizes *s, const char *name,
 		     int64_t n, int64_t k)
 {
-	enter_split(b, s);
+	enter_split(b, s, true);
 	put_cast(b, (double)s->tokens * (double)n, 1);
 	linear_back(b, name, s->tokens, n, k);
 	if (b->plan->overlap_tp)
@@ -248,7 +249,7 @@ static void attention_half(struct builder *b, const struct layer_sizes *s)
 
 	norm(b, s, "norm", r->norm);
 	put_norm_cast(b, (double)(s->h * s->part));
-	enter_split(b, s);
+	enter_split(b, s, false);
 	qkv_forward(b, s);
 	if (b->plan->overlap_tp)
 		join_split(b);
@@ -271,7 +272,7 @@ static void mlp_half(struct builder *b, const struct layer_sizes *s)
 	bool gated = b->model->activation == FT_SWIGLU;
 
 	put_norm_cast(b, (double)(s->h * s->part));
-	enter_split(b, s);
+	enter_split(b, s, false);
 	up_products(b, s, FT_FORWARD);
 	if (b->plan->overlap_tp)
 		join_split(b);

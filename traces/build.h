@@ -117,7 +117,9 @@ bool is_narrow(const struct builder *b);
 void put_cast(struct builder *b, double elements, int launches);
 /* The same behind a norm, where the recipe does not let the norm do it. */
 void put_norm_cast(struct builder *b, double elements);
-double gathered_width(const struct builder *b);	 /* bytes of an activation under tp */
+/* Bytes of an activation's element on its way between ranks of tp; both: a gradient,
+ * along rows and columns. */
+double gathered_width(const struct builder *b, bool both);
 double parameter_width(const struct builder *b); /* bytes of a weight that is gathered */
 
 /* recompute.c: what runs again before a layer's backward */

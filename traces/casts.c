@@ -8,6 +8,9 @@
  *   blockwise   2 + 1 + 1 and scales
  *   mxfp8       2 (2 + 1) and scales: rows and columns are quantized apart
  *   nvfp4       2 + 2 (2 + 1/2) and scales: largest value, rows, rotated columns
+ * Under tensor parallelism Transformer Engine gathers what goes into a product in its
+ * narrow format with the scales; a gradient goes into two products, along rows and
+ * along columns, and where these have scales of their own both travel.
  * Source: the recipes' definitions in Transformer Engine's documentation; counted.
  */
 #include "traces/build.h"
@@ -45,16 +48,29 @@ void put_norm_cast(struct builder *b, double elements)
 		put_cast(b, elements, 1);
 }
 
-/* One scale for a tensor travels with it; others are gathered in 16 bit. */
+/* One scale for a whole tensor: its transpose is made where it is needed. */
 static bool one_scale(const struct builder *b)
 {
 	return is_narrow(b) && (b->plan->scaling == FT_SCALING_DELAYED ||
 				b->plan->scaling == FT_SCALING_TENSORWISE);
 }
 
-double gathered_width(const struct builder *b)
+double gathered_width(const struct builder *b, bool both)
 {
-	return one_scale(b) && b->rules->tensor_parallel == FT_TP_MEGATRON ? 1 : 2;
+	double times = both && !one_scale(b) ? 2 : 1;
+
+	if (!is_narrow(b) || b->rules->tensor_parallel != FT_TP_MEGATRON)
+		return 2;
+	switch (b->plan->scaling) {
+	case FT_SCALING_BLOCKWISE:
+		return times * (1 + 4.0 / 128);
+	case FT_SCALING_MX:
+		return times * (1 + 1.0 / 32);
+	case FT_SCALING_NV:
+		return times * (0.5 + 1.0 / 16);
+	default:
+		return 1;
+	}
 }
 
 double parameter_width(const struct builder *b)
