@@ -156,6 +156,12 @@ static bool check_layer(struct draft *d, const struct ft_layer *l)
 {
 	long long tp = d->plan->tp, kv = l->kv_heads;
 
+	if (l->linear_heads % tp || l->linear_key_heads % tp)
+		return BLAME(d, at_tp,
+			     "tp %lld does not divide the %lld key heads and %lld "
+			     "value heads of a delta rule",
+			     tp, (long long)l->linear_key_heads,
+			     (long long)l->linear_heads);
 	if (l->heads % tp)
 		return BLAME(d, at_tp,
 			     "tp %lld does not divide the %lld attention heads", tp,

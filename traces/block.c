@@ -93,7 +93,13 @@ struct layer_sizes sizes_of(const struct builder *b, int64_t layer)
 	s.k = s.kv_heads * l->qk_head_dim;
 	s.v = s.kv_heads * l->v_head_dim;
 	s.out = s.heads * l->v_head_dim;
+	s.gate = b->model->gated_output ? s.q : 0;
+	if (l->linear_heads) {
+		s.q = s.k = l->linear_key_heads * l->linear_key_dim / tp;
+		s.v = s.out = s.gate = l->linear_heads * l->linear_value_dim / tp;
+	}
 	s.f = l->intermediate / tp;
+	s.beside = b->model->parallel && !l->experts;
 	s.fp8 = ft_dtype_bytes(b->plan->precision) < 2;
 	return s;
 }
@@ -178,6 +184,16 @@ static void join_split(struct builder *b)
 		need(b, FT_STREAM_TP);
 }
 
+/* The norms that a layer has beyond the two before its halves: gemma's, behind them. */
+static void norm_behind(struct builder *b, const struct layer_sizes *s, bool backward)
+{
+	const struct recipe *r = recipe_of(b);
+
+	if (b->model->norms > 2)
+		norm(b, s, backward ? "norm_behind_back" : "norm_behind",
+		     backward ? r->norm_back : r->norm);
+}
+
 static void row_product(struct builder *b, const struct layer_sizes *s,
 			const char *name, int64_t n, int64_t k)
 {
@@ -243,24 +259,44 @@ static void row_back(struct builder *b, const struct layer_sizes *s, const char 
 
 /* ---- forward -------------------------------------------------------------- */
 
-static void attention_half(struct builder *b, const struct layer_sizes *s)
+/* Attention from the products of q, k and v to its own output. */
+static void attention_middle(struct builder *b, const struct layer_sizes *s)
 {
 	const struct recipe *r = recipe_of(b);
 
-	norm(b, s, "norm", r->norm);
-	enter_split(b, s);
-	qkv_forward(b, s);
-	if (b->plan->overlap_tp)
-		join_split(b);
+	if (s->l->linear_heads) {
+		delta_core(b, s, false);
+		return;
+	}
 	if (b->model->qk_norm)
 		put_memory(b, "qk_norm", "rmsnorm",
 			   4 * (double)(s->tokens * (s->q + s->k)), 2);
 	if (b->model->positions == FT_ROPE)
 		element(b, s, "rope", "default", r->rope);
 	attention_core(b, s, false);
+	put_memory(b, "output_gate", "swiglu", 6 * (double)(s->tokens * s->gate), 1);
 	element(b, s, "transpose", "copy", r->shuffle);
+}
+
+static void attention_half(struct builder *b, const struct layer_sizes *s)
+{
+	const struct recipe *r = recipe_of(b);
+
+	norm(b, s, "norm", r->norm);
+	if (s->beside && b->model->norms > 1)
+		norm(b, s, "norm", r->norm);
+	enter_split(b, s);
+	qkv_forward(b, s);
+	if (b->plan->overlap_tp)
+		join_split(b);
+	attention_middle(b, s);
 	cast(b, s, (double)(s->tokens * s->out));
+	if (s->beside) { /* its sum over ranks is the MLP's */
+		put_gemm(b, "attention_out", FT_FORWARD, s->tokens, s->h, s->out);
+		return;
+	}
 	row_product(b, s, "attention_out", s->h, s->out);
+	norm_behind(b, s, false);
 	dropout(b, s, false);
 	norm(b, s, "add_norm", r->add_norm);
 }
@@ -270,7 +306,8 @@ static void mlp_half(struct builder *b, const struct layer_sizes *s)
 	const struct recipe *r = recipe_of(b);
 	bool gated = b->model->activation == FT_SWIGLU;
 
-	enter_split(b, s);
+	if (!s->beside)
+		enter_split(b, s);
 	up_products(b, s, FT_FORWARD);
 	if (b->plan->overlap_tp)
 		join_split(b);
@@ -290,8 +327,11 @@ static void forward_ops(struct builder *b, int64_t layer)
 		experts_forward(b, s.l);
 	else
 		mlp_half(b, &s);
+	norm_behind(b, &s, false);
 	dropout(b, &s, false);
 	element(b, &s, "add", "add", r->add);
+	if (s.beside)
+		put_memory(b, "join", "add", 2 * (double)(s.h * s.part), 0);
 }
 
 void layer_forward(struct builder *b, int64_t layer)
@@ -306,11 +346,14 @@ void layer_forward(struct builder *b, int64_t layer)
 
 static void bias_gradients(struct builder *b, const struct layer_sizes *s)
 {
-	double features = (double)(s->q + s->k + s->v + 2 * s->h + s->f);
+	const struct ft_model *m = b->model;
+	bool mlp = m->mlp_bias && !s->l->experts;
+	bool plain = !s->l->linear_heads && !s->l->kv_lora_rank;
+	int64_t features = (m->qkv_bias && plain ? s->q + s->gate + s->k + s->v : 0) +
+			   (m->out_bias && plain ? s->h : 0) + (mlp ? s->h + s->f : 0);
 
-	if (b->model->linear_bias)
-		put_memory(b, "bias_gradient", "default",
-			   2 * (double)s->tokens * features, 4);
+	put_memory(b, "bias_gradient", "default", 2 * (double)(s->tokens * features),
+		   (m->qkv_bias && plain) + (m->out_bias && plain) + 2 * mlp);
 }
 
 static void mlp_back(struct builder *b, const struct layer_sizes *s)
@@ -322,25 +365,51 @@ static void mlp_back(struct builder *b, const struct layer_sizes *s)
 	element(b, s, "activation_back", gated ? "swiglu" : "gelu",
 		gated ? r->gated_back : r->plain_back);
 	cast(b, s, (double)(s->tokens * s->f * (gated ? 2 : 1)));
-	column_back(b, s, up_products);
+	if (!s->beside) {
+		column_back(b, s, up_products);
+		return;
+	}
+	up_products(b, s,
+		    FT_DGRAD); /* its input's gradient is summed with attention's */
+	up_products(b, s, FT_WGRAD);
 }
 
-static void attention_back(struct builder *b, const struct layer_sizes *s)
+static void middle_back(struct builder *b, const struct layer_sizes *s)
 {
 	const struct recipe *r = recipe_of(b);
 
-	dropout(b, s, true);
-	row_back(b, s, "attention_out", s->h, s->out);
+	if (s->l->linear_heads) {
+		delta_core(b, s, true);
+		return;
+	}
+	put_memory(b, "output_gate_back", "swiglu", 10 * (double)(s->tokens * s->gate),
+		   1);
 	attention_core(b, s, true);
 	if (b->model->positions == FT_ROPE)
 		element(b, s, "rope_back", "default", r->rope_back);
 	if (b->model->qk_norm)
 		put_memory(b, "qk_norm_back", "rmsnorm",
 			   8 * (double)(s->tokens * (s->q + s->k)), 4);
-	cast(b, s, (double)(s->tokens * (s->q + s->k + s->v)));
+}
+
+static void attention_back(struct builder *b, const struct layer_sizes *s)
+{
+	const struct recipe *r = recipe_of(b);
+
+	if (s->beside) { /* the gradient is whole already */
+		linear_back(b, "attention_out", s->tokens, s->h, s->out);
+	} else {
+		dropout(b, s, true);
+		norm_behind(b, s, true);
+		row_back(b, s, "attention_out", s->h, s->out);
+	}
+	middle_back(b, s);
+	cast(b, s, (double)(s->tokens * (s->q + s->gate + s->k + s->v)));
 	column_back(b, s, qkv_products);
 	latent_back(b, s);
 	norm(b, s, "norm_back", r->norm_back);
+	if (s->beside && b->model->norms > 1)
+		norm(b, s, "norm_back", r->norm_back);
 	element(b, s, "add_back", "add", r->add_back);
 }
 
@@ -380,12 +449,15 @@ void layer_backward(struct builder *b, int64_t layer)
 		selective_ops(b, &s);
 	}
 	dropout(b, &s, true);
+	norm_behind(b, &s, true);
 	if (s.l->experts)
 		experts_backward(b, s.l);
 	else
 		mlp_back(b, &s);
-	norm(b, &s, "norm_back", r->norm_back);
-	element(b, &s, "add_back", "add", r->add_back);
+	if (!s.beside) {
+		norm(b, &s, "norm_back", r->norm_back);
+		element(b, &s, "add_back", "add", r->add_back);
+	}
 	attention_back(b, &s);
 	bias_gradients(b, &s);
 }

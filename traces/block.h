@@ -11,7 +11,9 @@ struct layer_sizes {
 	const struct ft_layer *l;
 	int64_t tokens, part; /* of the rank; of its slice under sequence parallelism */
 	int64_t h, heads, kv_heads, q, k, v, out, f;
+	int64_t gate; /* of attention's output, as wide as q; 0: none */
 	bool fp8;
+	bool beside; /* attention and MLP read the same input, and are summed once */
 };
 
 struct layer_sizes sizes_of(const struct builder *b, int64_t layer);
@@ -24,6 +26,11 @@ void qkv_forward(struct builder *b, const struct layer_sizes *s);
 void qkv_products(struct builder *b, const struct layer_sizes *s,
 		  enum ft_layout layout);
 void latent_back(struct builder *b, const struct layer_sizes *s);
+/* delta.c: a gated delta rule in place of attention */
+void delta_core(struct builder *b, const struct layer_sizes *s, bool backward);
+void delta_products(struct builder *b, const struct layer_sizes *s,
+		    enum ft_layout layout);
+
 void linear_back(struct builder *b, const char *name, int64_t m, int64_t n, int64_t k);
 
 #endif

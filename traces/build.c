@@ -179,7 +179,7 @@ static void head(struct stage *st, unsigned variant, bool received)
 	if (received)
 		await_neighbour(st, false, true);
 	cast_weights(b, ends_held(b, false, true));
-	head_forward(b);
+	outputs_forward(b);
 	head_bytes(b, st->root, false);
 	done(st);
 }
@@ -211,10 +211,10 @@ static void head_back(struct stage *st, unsigned variant, int64_t next)
 	}
 	if (fsdp && b->plan->reshard_after_forward)
 		gather_unit(b, layer_held(b, next), FT_EVENT_UNSHARDED);
-	head_backward(b);
+	outputs_backward(b);
 	accumulate_gradients(b, ends_held(b, false, true), variant & V_FIRST);
-	if (variant & V_SYNC && !fsdp && !(b->model->tied && st->first))
-		reduce_gradients(b, ends_held(b, false, true));
+	if (variant & V_SYNC && !fsdp)
+		reduce_gradients(b, outputs_held(b, st->first));
 	head_bytes(b, st->root, true);
 	done(st);
 }
@@ -353,7 +353,8 @@ static void finish(struct stage *st)
 {
 	struct builder *b = st->b;
 	const struct ft_plan *p = b->plan;
-	double tied = b->model->tied && p->pp > 1 && (st->first || st->last) ?
+	double tied = (b->model->tied || b->model->predicted) && p->pp > 1 &&
+				      (st->first || st->last) ?
 			      (double)(b->model->hidden_size *
 				       ft_model_vocab(b->model, p->tp)) /
 				      (double)p->tp :
@@ -392,6 +393,7 @@ static void stage_layers(struct stage *st)
 	}
 	st->root = ends_held(b, st->first, st->last);
 	st->held.dense += st->root.dense;
+	st->held.experts += st->root.experts;
 }
 
 static void build_stage(struct builder *b, int64_t number)
@@ -449,6 +451,8 @@ static double recomputed(struct builder *b)
 
 	for (int64_t l = 0; l < b->model->n_layers; l++)
 		flop += layer_recomputed_flop(b, l);
+	flop += (double)b->model->predicted *
+		layer_recomputed_flop(b, b->model->n_layers - 1);
 	return flop * (double)b->plan->micro_batches / (double)b->plan->pp;
 }
 

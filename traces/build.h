@@ -109,6 +109,10 @@ void head_forward(struct builder *b);
 void head_backward(struct builder *b);
 double head_logits(const struct builder *b); /* elements on this rank */
 
+/* predicted.c: the head, and behind it tokens predicted ahead */
+void outputs_forward(struct builder *b);
+void outputs_backward(struct builder *b);
+
 /* parameters.c: what a rank holds */
 struct held {
 	double dense, experts; /* parameters, before sharding */
@@ -116,6 +120,9 @@ struct held {
 
 struct held layer_held(const struct builder *b, int64_t layer);
 struct held ends_held(const struct builder *b, bool first, bool last);
+struct held predicted_held(const struct builder *b);
+/* what the outputs' gradients are of: a tied head's are the embedding's on one stage */
+struct held outputs_held(const struct builder *b, bool first);
 int64_t layer_tensors(const struct builder *b, int64_t layer);
 
 /* sharding.c: gathers and reductions of weights and gradients */

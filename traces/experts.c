@@ -66,6 +66,15 @@ static void products(struct builder *b, const struct routed *r, enum ft_layout l
 		r->local);
 }
 
+/* The shared expert's output times a gate: a dot product and a scaling, a row each. */
+static void shared_gate(struct builder *b, const struct routed *r, bool backward)
+{
+	if (b->model->shared_gate)
+		put_memory(b, "shared_gate", "default",
+			   (backward ? 10 : 6) * (double)(b->tokens * r->h),
+			   backward ? 4 : 3);
+}
+
 static void shared_expert(struct builder *b, const struct routed *r,
 			  enum ft_layout layout)
 {
@@ -74,6 +83,8 @@ static void shared_expert(struct builder *b, const struct routed *r,
 	put_gemm(b, "shared_up", layout, b->tokens,
 		 r->gated ? 2 * r->shared : r->shared, r->h);
 	put_gemm(b, "shared_down", layout, b->tokens, r->h, r->shared);
+	if (layout != FT_WGRAD)
+		shared_gate(b, r, layout == FT_DGRAD);
 	if (layout != FT_WGRAD)
 		put_memory(b, "shared_activation", "swiglu",
 			   (layout == FT_FORWARD ? 6 : 10) *

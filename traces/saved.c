@@ -1,4 +1,6 @@
 /* traces/saved.c - what a layer keeps for backward, and what it computes again */
+#include <math.h>
+
 #include "traces/block.h"
 
 /*
@@ -18,7 +20,8 @@ double layer_saved_bytes(const struct builder *b, int64_t layer)
 	double tokens = (double)s.tokens, h = (double)s.h;
 	double tp = (double)b->plan->tp, sliced = (double)s.part / tokens;
 	double wide = (gated ? (eager ? 8 : 6) : 4) * (double)s.f;
-	double kv = 2 * (double)(s.k + s.v), rest, whole;
+	double kv = 2 * (double)(s.k + s.v + (l->linear_heads ? s.q + s.gate : s.gate));
+	double rest, whole;
 
 	if (b->plan->recompute == FT_RECOMPUTE_FULL)
 		return 2 * h * (double)s.part;
@@ -28,6 +31,10 @@ double layer_saved_bytes(const struct builder *b, int64_t layer)
 		       6 * (double)l->shared_intermediate / tp;
 	rest = (gated ? 10 : b->autocast ? 14 : 8) * h / tp;
 	whole = 4 * h * (b->rules->tensor_parallel == FT_TP_MEGATRON ? sliced : 1);
+	if (s.beside) /* no sum between the halves is kept, nor its norm's output */
+		rest -= 2 * h / tp * (b->model->norms > 1 ? 1 : 2);
+	if (b->model->norms > 2)
+		rest += 4 * h / tp;
 	if (b->plan->recompute == FT_RECOMPUTE_SELECTIVE)
 		wide *= b->rules->selective == FT_SELECTIVE_OPS ? 0.5 : 1;
 	if (is_unfused(b) && b->plan->recompute == FT_RECOMPUTE_NONE)
@@ -42,12 +49,17 @@ double layer_recomputed_flop(const struct builder *b, int64_t layer)
 	struct layer_sizes s = sizes_of(b, layer);
 	double products = layer_held(b, layer).dense;
 	double length = (double)b->plan->sequence;
+	double reach = s.l->chunk ? fmin((double)s.l->chunk, length) : length;
 	double attention = ft_attention_flop(
 		FT_PASS_FORWARD,
-		(double)(s.heads * b->sequences) / (double)b->plan->cp *
-			ft_attention_pairs(length, length, (double)s.l->window, true),
+		(double)(s.heads * b->sequences) / (double)b->plan->cp * length /
+			reach *
+			ft_attention_pairs(reach, reach, (double)s.l->window,
+					   b->model->causal),
 		(double)s.l->qk_head_dim, (double)s.l->v_head_dim);
 
+	if (s.l->linear_heads)
+		attention = 8 * (double)(s.tokens * s.out * s.l->linear_key_dim);
 	switch (b->plan->recompute) {
 	case FT_RECOMPUTE_FULL:
 		return 2 * products * (double)s.tokens + attention;
