@@ -1,151 +1,68 @@
-/* models/config.c - one table row per model_type, one reader for them all */
+/* models/config.c - one reader for the keys of every model_type */
 #include "models/config.h"
 
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/reader.h"
-#include "base/text.h"
+#include "models/family.h"
 #include "models/layers.h"
 
-/* What a type implies when its config does not say otherwise. */
-struct family {
-	const char *type;
-	enum ft_norm norm;
-	enum ft_positions positions;
-	enum ft_activation activation;
-	bool tied, linear_bias, qkv_bias, qk_norm, norm_bias, embedding_norm;
-	enum layer_kind layers;
-};
+/* The family whose layers a map of keys looks like. */
+static const char *likeness(const struct node *map)
+{
+	bool shared = node_get(map, "n_shared_experts") ||
+		      node_get(map, "first_k_dense_replace");
 
-static const struct family families[] = {
-	{ "llama", FT_RMS_NORM, FT_ROPE, FT_SWIGLU, .layers = LAYERS_DENSE },
-	{ "mistral", FT_RMS_NORM, FT_ROPE, FT_SWIGLU, .layers = LAYERS_DENSE },
-	{ "mixtral", FT_RMS_NORM, FT_ROPE, FT_SWIGLU, .layers = LAYERS_MIXTRAL },
-	{ "qwen2", FT_RMS_NORM, FT_ROPE, FT_SWIGLU, .qkv_bias = true,
-	  .layers = LAYERS_DENSE },
-	{ "qwen3", FT_RMS_NORM, FT_ROPE, FT_SWIGLU, .qk_norm = true,
-	  .layers = LAYERS_DENSE },
-	{ "qwen3_moe", FT_RMS_NORM, FT_ROPE, FT_SWIGLU, .qk_norm = true,
-	  .layers = LAYERS_ROUTED },
-	{ "deepseek_v2", FT_RMS_NORM, FT_ROPE, FT_SWIGLU, .layers = LAYERS_LATENT },
-	{ "deepseek_v3", FT_RMS_NORM, FT_ROPE, FT_SWIGLU, .layers = LAYERS_LATENT },
-	{ "gpt2", FT_LAYER_NORM, FT_LEARNED, FT_GELU, .tied = true, .linear_bias = true,
-	  .norm_bias = true, .layers = LAYERS_DENSE },
-	{ "mpt", FT_LAYER_NORM, FT_LEARNED, FT_GELU, .tied = true, .linear_bias = true,
-	  .norm_bias = true, .layers = LAYERS_DENSE },
-	{ "bloom", FT_LAYER_NORM, FT_ALIBI, FT_GELU, .tied = true, .linear_bias = true,
-	  .norm_bias = true, .embedding_norm = true, .layers = LAYERS_DENSE },
-	{ "gpt_oss", FT_RMS_NORM, FT_ROPE, FT_SWIGLU, .linear_bias = true,
-	  .layers = LAYERS_MIXTRAL },
-	{ "gpt", FT_LAYER_NORM, FT_LEARNED, FT_GELU, .tied = true, .linear_bias = true,
-	  .norm_bias = true, .layers = LAYERS_DENSE },
-	{ "nemotron4", FT_LAYER_NORM, FT_ROPE, FT_SQUARED_RELU, .norm_bias = true,
-	  .layers = LAYERS_DENSE },
-};
+	if (node_get(map, "kv_lora_rank"))
+		return "deepseek_v3";
+	if (node_get(map, "moe_intermediate_size"))
+		return shared ? "glm4_moe" : "qwen3_moe";
+	if (node_get(map, "num_local_experts") || node_get(map, "num_experts"))
+		return "mixtral";
+	return node_get(map, "n_embd") ? "gpt2" : "llama";
+}
 
-enum { FAMILIES = sizeof(families) / sizeof(*families) };
-
-/* Names of one type's own; type NULL: of any. */
-static const struct {
-	const char *type, *own, *common;
-} renamed[] = {
-	{ "gpt2", "n_embd", "hidden_size" },
-	{ "gpt2", "n_layer", "num_hidden_layers" },
-	{ "gpt2", "n_head", "num_attention_heads" },
-	{ "gpt2", "n_inner", "intermediate_size" },
-	{ "gpt2", "n_positions", "max_position_embeddings" },
-	{ "gpt2", "activation_function", "hidden_act" },
-	{ "mpt", "d_model", "hidden_size" },
-	{ "mpt", "n_layers", "num_hidden_layers" },
-	{ "mpt", "n_heads", "num_attention_heads" },
-	{ "mpt", "max_seq_len", "max_position_embeddings" },
-	{ "bloom", "n_embed", "hidden_size" },
-	{ "bloom", "n_layer", "num_hidden_layers" },
-	{ "bloom", "n_head", "num_attention_heads" },
-	{ "bloom", "seq_length", "max_position_embeddings" },
-	{ "qwen3_moe", "num_experts", "num_local_experts" },
-	{ "deepseek_v2", "n_routed_experts", "num_local_experts" },
-	{ "deepseek_v3", "n_routed_experts", "num_local_experts" },
-	{ "gpt_oss", "experts_per_token", "num_experts_per_tok" },
-};
-
-/* The common names: those of llama's config.json, and what else some need. */
-static const char *const common[] = {
-	"name",
-	"model_type",
-	"title",
-	"provenance",
-	"hidden_size",
-	"num_hidden_layers",
-	"num_attention_heads",
-	"num_key_value_heads",
-	"head_dim",
-	"intermediate_size",
-	"vocab_size",
-	"vocab_size_multiple",
-	"max_position_embeddings",
-	"hidden_act",
-	"tie_word_embeddings",
-	"attention_bias",
-	"mlp_bias",
-	"no_bias",
-	"qk_norm",
-	"sliding_window",
-	"use_sliding_window",
-	"max_window_layers",
-	"layer_types",
-	"expansion_ratio",
-	"learned_pos_emb",
-	"attn_config",
-	"num_local_experts",
-	"num_experts_per_tok",
-	"moe_intermediate_size",
-	"n_shared_experts",
-	"first_k_dense_replace",
-	"moe_layer_freq",
-	"decoder_sparse_step",
-	"mlp_only_layers",
-	"q_lora_rank",
-	"kv_lora_rank",
-	"qk_nope_head_dim",
-	"qk_rope_head_dim",
-	"v_head_dim",
-};
-
-enum { COMMON = sizeof(common) / sizeof(*common) };
-
-const struct family *config_family(struct arena *mem, const struct node *type,
+const struct family *config_family(const struct node *type, const struct node *map,
 				   struct ft_error *err)
 {
-	const char *name[FAMILIES];
+	const char *text = type->kind == NODE_SCALAR ? type->text : "of this kind";
+	const struct family *family =
+		type->kind == NODE_SCALAR ? family_find(type->text) : NULL;
+	const char *why, *near;
 
-	for (size_t i = 0; i < FAMILIES; i++) {
-		if (type->kind == NODE_SCALAR && !strcmp(type->text, families[i].type))
-			return &families[i];
-		name[i] = families[i].type;
-	}
-	ft_fail(err, &type->mark, "model_type %s is not known; known are %s",
-		type->kind == NODE_SCALAR ? type->text : "of this kind",
-		text_join(mem, name, FAMILIES));
+	if (family)
+		return family;
+	why = family_refusal(text);
+	near = family_nearest(text);
+	if (why)
+		ft_fail(err, &type->mark, "model_type %.60s is not known: %s", text,
+			why);
+	else if (near)
+		ft_fail(err, &type->mark,
+			"model_type %.60s is not known; did you mean '%s'?", text,
+			near);
+	else
+		ft_fail(err, &type->mark,
+			"model_type %.60s is not known; if its layers are those of "
+			"%s, which its keys fit best, say model: {name: FILE, "
+			"model_type: %s}; foretoken-scenario(5) lists all",
+			text, likeness(map), likeness(map));
 	return NULL;
 }
 
-static bool is_common(const char *key)
+/* The keys of maps inside that have a common name of their own. */
+static void lift_inner(struct arena *mem, const struct family *family,
+		       const struct node *map, struct node *out)
 {
-	for (size_t i = 0; i < COMMON; i++)
-		if (!strcmp(key, common[i]))
-			return true;
-	return false;
-}
+	const char *own, *common;
 
-static const char *common_name(const struct family *family, const char *key)
-{
-	for (size_t i = 0; i < sizeof(renamed) / sizeof(*renamed); i++)
-		if (!strcmp(family->type, renamed[i].type) &&
-		    !strcmp(key, renamed[i].own))
-			return renamed[i].common;
-	return key;
+	for (size_t i = 0; (own = family_inner_key(family, i, &common)); i++) {
+		struct node *value = node_path(map, own);
+
+		if (!node_is_null(value))
+			node_put(mem, out, common, &value->mark, value);
+	}
 }
 
 struct node *config_rename(struct arena *mem, const struct family *family,
@@ -154,13 +71,25 @@ struct node *config_rename(struct arena *mem, const struct family *family,
 	struct node *out = node_map(mem, &map->mark);
 
 	for (size_t i = 0; i < map->n; i++) {
-		const char *key = common_name(family, map->key[i]);
+		const char *key = family_common_name(family, map->key[i]);
 
-		if (lenient && !is_common(key))
+		if (lenient && !family_is_common(key))
 			continue;
 		node_put(mem, out, key, &map->key_mark[i], map->item[i]);
 	}
+	lift_inner(mem, family, map, out);
 	return out;
+}
+
+void config_complete(struct arena *mem, const struct family *family, struct node *map)
+{
+	static const struct ft_mark here = { "models/names.c", 1, 1 };
+	const char *common, *value;
+
+	for (size_t i = 0; (common = family_default(family, i, &value)); i++)
+		if (!node_get(map, common))
+			node_put(mem, map, common, &here,
+				 node_scalar(mem, &here, value));
 }
 
 const char **config_passed_over(struct arena *mem, const struct family *family,
@@ -170,7 +99,7 @@ const char **config_passed_over(struct arena *mem, const struct family *family,
 
 	*n = 0;
 	for (size_t i = 0; i < map->n; i++)
-		if (!is_common(common_name(family, map->key[i])))
+		if (!family_is_common(family_common_name(family, map->key[i])))
 			key[(*n)++] = map->key[i];
 	return key;
 }
@@ -178,15 +107,47 @@ const char **config_passed_over(struct arena *mem, const struct family *family,
 static void read_biases(struct reader *r, const struct family *family,
 			struct ft_model *model)
 {
-	bool attention = read_bool(r, "attention_bias", family->linear_bias);
-	bool mlp = read_bool(r, "mlp_bias", family->linear_bias);
 	bool none = read_bool(r, "no_bias", false);
+	bool all = read_bool(r, "linear_bias", family->linear_bias) && !none;
+	bool attention = read_bool(r, "attention_bias", all) && !none;
 
-	model->linear_bias = !none && attention && (mlp || family->linear_bias);
-	model->qkv_bias = !none && (attention || family->qkv_bias);
-	model->norm_bias = !none && family->norm_bias;
-	model->qk_norm = read_bool(r, "qk_norm", family->qk_norm);
+	model->qkv_bias = read_bool(r, "qkv_bias", attention || family->qkv_bias);
+	model->out_bias =
+		read_bool(r, "attention_out_bias", attention && !family->qkv_only);
+	model->mlp_bias = read_bool(r, "mlp_bias", all);
+	model->head_bias = read_bool(r, "lm_head_bias", family->head_bias);
+	model->router_bias = family->router_bias;
+	model->norm_vectors = family->bare_norms	 ? 0 :
+			      family->norm_bias && !none ? 2 :
+							   1;
+}
+
+/* Norms and what stands beside what: falcon's one norm serves attention and MLP, or
+ * two do, by its generation. */
+static void read_block(struct reader *r, const struct family *family,
+		       struct ft_model *model)
+{
+	bool later = read_bool(r, "new_decoder_architecture", false);
+	int64_t apart = read_int(r, "num_ln_in_parallel_attn", 1, 2, later ? 2 : 1);
+
+	model->parallel =
+		later || read_bool(r, "use_parallel_residual", family->parallel);
+	model->norms = family->norms ? family->norms : 2;
+	if (family->joins_norm && model->parallel)
+		model->norms = (int)apart;
+	model->qk_norm =
+		!read_bool(r, "qk_norm", family->qk_norm && !family->qk_norm_off) ?
+			FT_QK_PLAIN :
+		family->qk_norm ? family->qk_norm :
+				  FT_QK_HEAD;
 	model->embedding_norm = family->embedding_norm;
+	model->gated_output = family->gated_output;
+	model->shared_gate = family->shared_gate;
+	model->sinks = family->sinks;
+	model->score_cap = read_quantity(r, "attn_logit_softcapping", DIM_NONE, 0) > 0;
+	model->logit_cap = read_quantity(r, "final_logit_softcapping", DIM_NONE, 0) > 0;
+	model->causal = read_bool(r, "is_causal", true);
+	model->predicted = read_int(r, "num_nextn_predict_layers", 0, 64, 0);
 }
 
 static enum ft_activation read_activation(struct reader *r, const struct family *family)
@@ -199,18 +160,28 @@ static enum ft_activation read_activation(struct reader *r, const struct family 
 								     FT_SQUARED_RELU;
 }
 
-/* MPT's switch between ALiBi and a learned table. */
+/* MPT and falcon switch ALiBi on, MPT its learned table off. */
 static enum ft_positions read_positions(struct reader *r, const struct family *family)
 {
-	struct node *attn = read_node(r, "attn_config");
-	struct node *alibi = node_get(attn, "alibi");
+	bool alibi = read_bool(r, "alibi", false);
 	bool learned = read_bool(r, "learned_pos_emb", true);
 
-	if (strcmp(family->type, "mpt"))
-		return family->positions;
-	if (alibi && alibi->text && !strcmp(alibi->text, "true"))
+	if (alibi || (family->positions == FT_LEARNED && !learned))
 		return FT_ALIBI;
-	return learned ? FT_LEARNED : FT_ALIBI;
+	return family->positions;
+}
+
+/* OPT-350m alone projects its embedding from another width. */
+static void check_embedding(struct reader *r, const struct ft_model *model)
+{
+	int64_t width =
+		read_int(r, "word_embed_proj_dim", 1, 1 << 30, model->hidden_size);
+
+	if (width != model->hidden_size)
+		reader_fail(r, "word_embed_proj_dim",
+			    "an embedding %lld wide in a model of hidden_size %lld is "
+			    "not simulated",
+			    (long long)width, (long long)model->hidden_size);
 }
 
 /* Keys that this type has no use for are no mistakes, unknown ones are. */
@@ -218,8 +189,8 @@ static bool only_common(const struct node *map, struct ft_error *err)
 {
 	struct reader r = reader_open(map, err);
 
-	for (size_t i = 0; i < COMMON; i++)
-		reader_allow(&r, common[i]);
+	for (size_t i = 0; family_common(i); i++)
+		reader_allow(&r, family_common(i));
 	return reader_close(&r);
 }
 
@@ -241,14 +212,16 @@ bool config_read(struct arena *mem, const struct family *family, const struct no
 	model->vocab_multiple = read_int(&r, "vocab_size_multiple", 0, MANY, 0);
 	model->positions = read_positions(&r, family);
 	model->max_positions = read_int(&r, "max_position_embeddings", 0, MANY, 0);
+	model->max_positions += model->max_positions ? family->more_rows : 0;
 	if (model->positions != FT_LEARNED)
 		model->max_positions = 0;
 	model->activation = read_activation(&r, family);
 	model->tied = read_bool(&r, "tie_word_embeddings", family->tied);
 	read_biases(&r, family, model);
+	read_block(&r, family, model);
+	check_embedding(&r, model);
 	if (!r.failed)
-		model->layer =
-			layers_read(mem, &r, family->layers, family->type, model);
+		model->layer = layers_read(mem, &r, family, model);
 	model->from = r.from;
 	return !r.failed && only_common(map, err);
 }

@@ -14,18 +14,23 @@
 struct arena;
 struct family;
 
-/* The family of a `model_type`; an unknown one is an error that lists all. */
-const struct family *config_family(struct arena *mem, const struct node *type,
+/* The family of a `model_type`; an unknown one is an error that says which family the
+ * keys of its map (may be NULL) fit. */
+const struct family *config_family(const struct node *type, const struct node *map,
 				   struct ft_error *err)
 	__attribute__((warn_unused_result));
 
-/* A shallow copy of map under common names; lenient drops what it does not
- * know. */
 /* Keys of a config.json that config_rename leaves out; *n of them. */
 const char **config_passed_over(struct arena *mem, const struct family *family,
 				const struct node *map, size_t *n);
+
+/* A shallow copy of map under common names; lenient drops what it does not
+ * know. */
 struct node *config_rename(struct arena *mem, const struct family *family,
 			   const struct node *map, bool lenient);
+
+/* What the type's class sets where the map (under common names) says nothing. */
+void config_complete(struct arena *mem, const struct family *family, struct node *map);
 
 /* Fill the model, but for its name. */
 bool config_read(struct arena *mem, const struct family *family, const struct node *map,

@@ -18,6 +18,24 @@ int64_t ft_model_vocab(const struct ft_model *model, int64_t tp)
 	return (model->vocab_size + multiple - 1) / multiple * multiple;
 }
 
+/* A gated delta rule (arXiv 2412.06464): q and k, v and its gate, two numbers for each
+ * value head; and the output. */
+static double linear_matrices(const struct ft_model *model, const struct ft_layer *l)
+{
+	double k = (double)(l->linear_key_heads * l->linear_key_dim);
+	double v = (double)(l->linear_heads * l->linear_value_dim);
+
+	return (double)model->hidden_size *
+	       (2 * k + 2 * v + 2 * (double)l->linear_heads + v);
+}
+
+/* Channels of the convolution over q, k and v. */
+static double linear_channels(const struct ft_layer *l)
+{
+	return (double)(2 * l->linear_key_heads * l->linear_key_dim +
+			l->linear_heads * l->linear_value_dim);
+}
+
 /* The matrices of attention. Latent attention (DeepSeek-V2, arXiv 2405.04434,
  * 2.1): q through a low rank, k and v from another and a shared rope key. */
 static double attention_matrices(const struct ft_model *model, int64_t i)
@@ -29,23 +47,31 @@ static double attention_matrices(const struct ft_model *model, int64_t i)
 	double kv = (double)l->kv_lora_rank, q = (double)l->q_lora_rank;
 	double out = heads * v * h;
 
+	if (l->linear_heads)
+		return linear_matrices(model, l);
 	if (!l->kv_lora_rank)
-		return h * heads * qk + h * (double)l->kv_heads * (qk + v) + out;
+		return (model->gated_output ? 2 : 1) * h * heads * qk +
+		       h * (double)l->kv_heads * (qk + v) + out;
 	return (l->q_lora_rank ? h * q + q * heads * qk : h * heads * qk) +
 	       h * (kv + rope) + kv * heads * (qk - rope + v) + out;
 }
 
+/* What else attention has: biases, sinks; the taps of a convolution and two numbers
+ * for each head of a delta rule. */
 static double attention_biases(const struct ft_model *model, int64_t i)
 {
 	const struct ft_layer *l = at(model, i);
 	double q = (double)(l->heads * l->qk_head_dim);
 	double kv = (double)(l->kv_heads * (l->qk_head_dim + l->v_head_dim));
-	bool qkv = model->qkv_bias || model->linear_bias;
+	double sinks = model->sinks ? (double)l->heads : 0;
 
+	if (l->linear_heads)
+		return linear_channels(l) * (double)l->linear_taps +
+		       2 * (double)l->linear_heads;
 	if (l->kv_lora_rank)
-		return 0;
-	return (qkv ? q + kv : 0) +
-	       (model->linear_bias ? (double)model->hidden_size : 0);
+		return sinks;
+	return sinks + (model->qkv_bias ? (model->gated_output ? 2 : 1) * q + kv : 0) +
+	       (model->out_bias ? (double)model->hidden_size : 0);
 }
 
 /* Matrices of an MLP of this width: up, down, and the gate if there is one. */
@@ -59,12 +85,16 @@ static double mlp_biases(const struct ft_model *model, int64_t width)
 {
 	double up = (model->activation == FT_SWIGLU ? 2 : 1) * (double)width;
 
-	return model->linear_bias && width ? up + (double)model->hidden_size : 0;
+	return model->mlp_bias && width ? up + (double)model->hidden_size : 0;
 }
 
+/* With the gate of the shared expert, a row of its own. */
 static double router_matrix(const struct ft_model *model, int64_t i)
 {
-	return (double)model->hidden_size * (double)at(model, i)->experts;
+	const struct ft_layer *l = at(model, i);
+	int64_t gate = model->shared_gate && l->shared_intermediate;
+
+	return (double)model->hidden_size * (double)(l->experts + gate);
 }
 
 double ft_layer_attention_parameters(const struct ft_model *model, int64_t i)
@@ -80,7 +110,7 @@ double ft_layer_dense_parameters(const struct ft_model *model, int64_t i)
 	       mlp_biases(model, l->intermediate) +
 	       mlp_matrices(model, l->shared_intermediate) +
 	       mlp_biases(model, l->shared_intermediate) + router_matrix(model, i) +
-	       (model->linear_bias ? (double)l->experts : 0);
+	       (model->router_bias ? (double)l->experts : 0);
 }
 
 double ft_layer_expert_parameters(const struct ft_model *model, int64_t i)
@@ -93,15 +123,27 @@ double ft_layer_expert_parameters(const struct ft_model *model, int64_t i)
 
 static double norm(const struct ft_model *model, int64_t width)
 {
-	return (model->norm_bias ? 2 : 1) * (double)width;
+	return model->norm_vectors * (double)width;
+}
+
+static double qk_norm(const struct ft_model *model, const struct ft_layer *l)
+{
+	switch (model->qk_norm) {
+	case FT_QK_HEAD:
+		return 2 * norm(model, l->qk_head_dim);
+	case FT_QK_WHOLE: /* never with a bias */
+		return (double)((l->heads + l->kv_heads) * l->qk_head_dim);
+	default:
+		return 0;
+	}
 }
 
 double ft_layer_norm_parameters(const struct ft_model *model, int64_t i)
 {
 	const struct ft_layer *l = at(model, i);
 
-	return 2 * norm(model, model->hidden_size) +
-	       (model->qk_norm ? 2 * norm(model, l->qk_head_dim) : 0) +
+	return model->norms * norm(model, model->hidden_size) +
+	       (l->linear_heads ? (double)l->linear_value_dim : qk_norm(model, l)) +
 	       norm(model, l->q_lora_rank + l->kv_lora_rank);
 }
 
@@ -119,7 +161,32 @@ static double head_matrix(const struct ft_model *model, int64_t tp)
 
 double ft_model_head_parameters(const struct ft_model *model, int64_t tp)
 {
-	return model->tied ? 0 : head_matrix(model, tp);
+	double bias = model->head_bias ? (double)ft_model_vocab(model, tp) : 0;
+
+	return bias + (model->tied ? 0 : head_matrix(model, tp));
+}
+
+static double layer_parameters(const struct ft_model *model, int64_t i, bool active)
+{
+	const struct ft_layer *l = at(model, i);
+	double part = active && l->experts ?
+			      (double)l->experts_per_token / (double)l->experts :
+			      1;
+
+	return ft_layer_attention_parameters(model, i) +
+	       ft_layer_dense_parameters(model, i) +
+	       ft_layer_expert_parameters(model, i) * part +
+	       ft_layer_norm_parameters(model, i);
+}
+
+/* DeepSeek-V3 (arXiv 2412.19437, 2.2): the last hidden state and the next token's
+ * embedding, each through a norm, are projected to one; a layer, a norm, the head. */
+double ft_model_predicted_parameters(const struct ft_model *model, bool active)
+{
+	double h = (double)model->hidden_size;
+
+	return layer_parameters(model, model->n_layers - 1, active) + 2 * h * h +
+	       3 * norm(model, model->hidden_size);
 }
 
 /* All of it, or what one token uses. */
@@ -129,18 +196,10 @@ static double parameters(const struct ft_model *model, int64_t tp, bool active)
 		     ft_model_head_parameters(model, tp) +
 		     norm(model, model->hidden_size) * (model->embedding_norm ? 2 : 1);
 
-	for (int64_t i = 0; i < model->n_layers; i++) {
-		const struct ft_layer *l = &model->layer[i];
-		double part = active && l->experts ? (double)l->experts_per_token /
-							     (double)l->experts :
-						     1;
-
-		sum += ft_layer_attention_parameters(model, i) +
-		       ft_layer_dense_parameters(model, i) +
-		       ft_layer_expert_parameters(model, i) * part +
-		       ft_layer_norm_parameters(model, i);
-	}
-	return sum;
+	for (int64_t i = 0; i < model->n_layers; i++)
+		sum += layer_parameters(model, i, active);
+	return sum +
+	       (double)model->predicted * ft_model_predicted_parameters(model, active);
 }
 
 double ft_model_parameters(const struct ft_model *model, int64_t tp)
@@ -157,27 +216,40 @@ double ft_model_active_parameters(const struct ft_model *model, int64_t tp)
 static double attention_products(const struct ft_layer *l, int64_t sequence,
 				 bool causal)
 {
-	double pairs = ft_attention_pairs((double)sequence, (double)sequence,
-					  (double)l->window, causal);
+	double length = (double)(l->chunk && l->chunk < sequence ? l->chunk : sequence);
+	double pairs =
+		ft_attention_pairs(length, length, (double)l->window, causal) / length;
 
-	return (double)(l->heads * (l->qk_head_dim + l->v_head_dim)) * pairs /
-	       (double)sequence;
+	if (l->linear_heads)
+		return 4 * (double)(l->linear_heads * l->linear_key_dim *
+				    l->linear_value_dim) +
+		       linear_channels(l) * (double)l->linear_taps;
+	return (double)(l->heads * (l->qk_head_dim + l->v_head_dim)) * pairs;
+}
+
+/* Multiply-adds of a layer, forward, a token. */
+static double layer_products(const struct ft_model *model, int64_t i, int64_t sequence,
+			     bool causal)
+{
+	const struct ft_layer *l = at(model, i);
+
+	return attention_matrices(model, i) + router_matrix(model, i) +
+	       mlp_matrices(model, l->intermediate) +
+	       mlp_matrices(model, l->shared_intermediate) +
+	       (double)l->experts_per_token *
+		       mlp_matrices(model, l->expert_intermediate) +
+	       attention_products(l, sequence, causal);
 }
 
 double ft_model_flop_per_token(const struct ft_model *model, int64_t tp,
 			       int64_t sequence, bool causal)
 {
-	double matrices = head_matrix(model, tp), attention = 0;
+	double h = (double)model->hidden_size, sum = head_matrix(model, tp);
 
-	for (int64_t i = 0; i < model->n_layers; i++) {
-		const struct ft_layer *l = &model->layer[i];
-
-		matrices += attention_matrices(model, i) + router_matrix(model, i) +
-			    mlp_matrices(model, l->intermediate) +
-			    mlp_matrices(model, l->shared_intermediate) +
-			    (double)l->experts_per_token *
-				    mlp_matrices(model, l->expert_intermediate);
-		attention += attention_products(l, sequence, causal);
-	}
-	return 6 * matrices + 6 * attention;
+	for (int64_t i = 0; i < model->n_layers; i++)
+		sum += layer_products(model, i, sequence, causal);
+	return 6 * (sum + (double)model->predicted *
+				  (layer_products(model, model->n_layers - 1, sequence,
+						  causal) +
+				   2 * h * h + head_matrix(model, tp)));
 }

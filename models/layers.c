@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/reader.h"
+#include "models/family.h"
 
 enum { MANY = 1 << 30 };
 
@@ -25,28 +26,24 @@ static void read_latent(struct reader *r, struct ft_layer *layer)
 	layer->v_head_dim = need(r, "v_head_dim");
 }
 
-/* MPT keeps the number of its key and value heads in a map of its own. */
-static int64_t kv_heads(struct reader *r, int64_t heads)
+/* Multi-query attention has one key and value head; falcon's later generation says
+ * how many all the same. */
+static int64_t kv_heads(struct reader *r, enum few_heads few, int64_t heads)
 {
-	struct node *attn = read_node(r, "attn_config");
-	struct node *own = node_get(attn, "kv_n_heads");
+	bool one = read_bool(r, "multi_query", few != HEADS_EVEN);
+	bool later = read_bool(r, "new_decoder_architecture", false);
 
-	if (own && !node_is_null(own) && !read_has(r, "num_key_value_heads")) {
-		struct reader inner = reader_open(attn, r->err);
-		int64_t n = read_int(&inner, "kv_n_heads", 1, MANY, heads);
-
-		r->failed = r->failed || inner.failed;
-		return n;
-	}
+	if (few != HEADS_EVEN && one && !(few == HEADS_FALCON && later))
+		return 1;
 	return read_int(r, "num_key_value_heads", 1, MANY, heads);
 }
 
-static void read_plain(struct reader *r, const struct ft_model *model,
-		       struct ft_layer *layer)
+static void read_plain(struct reader *r, enum few_heads few,
+		       const struct ft_model *model, struct ft_layer *layer)
 {
 	int64_t even = model->hidden_size / layer->heads;
 
-	layer->kv_heads = kv_heads(r, layer->heads);
+	layer->kv_heads = kv_heads(r, few, layer->heads);
 	layer->qk_head_dim = read_int(r, "head_dim", 1, MANY, even);
 	layer->v_head_dim = layer->qk_head_dim;
 	if (!read_has(r, "head_dim") && model->hidden_size % layer->heads)
@@ -71,7 +68,7 @@ static int64_t read_width(struct reader *r, const struct ft_model *model)
 	return read_int(r, "intermediate_size", 1, MANY, ratio * model->hidden_size);
 }
 
-static void read_experts(struct reader *r, enum layer_kind kind,
+static void read_experts(struct reader *r, enum expert_kind kind,
 			 const struct ft_model *model, struct ft_layer *layer)
 {
 	layer->experts = need(r, "num_local_experts");
@@ -81,16 +78,16 @@ static void read_experts(struct reader *r, enum layer_kind kind,
 			    "%lld is more than the %lld experts there are",
 			    (long long)layer->experts_per_token,
 			    (long long)layer->experts);
-	layer->expert_intermediate = kind == LAYERS_MIXTRAL ?
+	layer->expert_intermediate = kind == EXPERTS_ALL ?
 					     read_width(r, model) :
 					     need(r, "moe_intermediate_size");
 	layer->shared_intermediate =
-		layer->expert_intermediate *
-		(kind == LAYERS_LATENT ? read_int(r, "n_shared_experts", 0, 1024, 0) :
-					 0);
+		read_int(r, "shared_expert_intermediate_size", 0, MANY,
+			 layer->expert_intermediate *
+				 read_int(r, "n_shared_experts", 0, 1024, 0));
 }
 
-/* Is layer i one of the list `mlp_only_layers`? */
+/* Is layer i one of a list of numbers? */
 static bool listed(const struct node *list, int64_t i)
 {
 	for (size_t k = 0; list && k < list->n; k++)
@@ -99,71 +96,168 @@ static bool listed(const struct node *list, int64_t i)
 	return false;
 }
 
-/* Which layers keep a dense MLP beside the routed ones. */
-struct dense_rule {
-	int64_t first, every;
-	const struct node *list;
+/* Which layers are routed: from `first` on, one in `every`, one in `step` counted from
+ * 1, unless listed as dense; or those listed as routed. */
+struct routed_rule {
+	int64_t first, every, step;
+	const struct node *dense, *routed;
 };
 
-static bool is_dense(const struct dense_rule *rule, int64_t i)
+static bool is_routed(const struct routed_rule *rule, int64_t i)
 {
-	return i < rule->first || (i + 1 - rule->first) % rule->every ||
-	       listed(rule->list, i);
+	if (rule->routed)
+		return listed(rule->routed, i);
+	return i >= rule->first && i % rule->every == 0 && (i + 1) % rule->step == 0 &&
+	       !listed(rule->dense, i);
 }
 
-static void set_widths(struct reader *r, enum layer_kind kind,
+static struct routed_rule routed_rule(struct reader *r)
+{
+	struct routed_rule rule = {
+		.first = read_int(r, "first_k_dense_replace", 0, MANY, 0),
+		.every = read_int(r, "moe_layer_freq", 1, MANY, 1),
+		.dense = read_node(r, "mlp_only_layers"),
+		.routed = read_node(r, "moe_layers"),
+	};
+
+	if (rule.routed && rule.routed->kind != NODE_LIST)
+		reader_fail(r, "moe_layers", "should be a list of layers");
+	rule.step = read_int(r, "decoder_sparse_step", rule.routed ? 0 : 1, MANY, 1);
+	return rule;
+}
+
+static void set_widths(struct reader *r, const struct family *family,
 		       const struct ft_model *model, struct ft_layer *layer)
 {
+	struct routed_rule rule = { 0 };
 	struct ft_layer routed = layer[0];
-	struct dense_rule rule = { 0, 1, NULL };
-	int64_t width;
+	int64_t width = 0, experts = 0;
 
-	if (kind == LAYERS_ROUTED) {
-		rule.every = read_int(r, "decoder_sparse_step", 1, MANY, 1);
-		rule.list = read_node(r, "mlp_only_layers");
-	} else if (kind == LAYERS_LATENT) {
-		rule.first = read_int(r, "first_k_dense_replace", 0, MANY, 0);
-		rule.every = read_int(r, "moe_layer_freq", 1, MANY, 1);
-	}
-	if (kind == LAYERS_DENSE) {
-		width = read_width(r, model);
-	} else {
-		width = read_int(r, "intermediate_size", 1, MANY, 1);
-		read_experts(r, kind, model, &routed);
-	}
-	for (int64_t i = 0; i < model->n_layers; i++)
-		if (kind == LAYERS_DENSE || is_dense(&rule, i))
-			layer[i].intermediate = width;
-		else
+	if (family->experts != EXPERTS_NONE)
+		rule = routed_rule(r);
+	for (int64_t i = 0; i < model->n_layers && family->experts != EXPERTS_NONE; i++)
+		experts += layer[i].experts = is_routed(&rule, i);
+	if (experts)
+		read_experts(r, family->experts, model, &routed);
+	if (experts < model->n_layers)
+		width = read_width(r, model) / (family->half_width ? 2 : 1);
+	for (int64_t i = 0; i < model->n_layers; i++) {
+		layer[i].intermediate = layer[i].experts ? 0 : width;
+		if (layer[i].experts)
 			layer[i] = routed;
+	}
 }
 
-/* Sliding windows: by `layer_types` (repeated when shorter than the model),
- * else by the type's custom. */
-static void set_windows(struct reader *r, const char *type,
-			const struct ft_model *model, struct ft_layer *layer)
+/* Which layers are not as the first reader made them, and how. */
+struct layer_rule {
+	const struct node *types, *rotated; /* lists, or NULL */
+	int64_t from;			    /* layers before it are whole */
+	int64_t pattern;		    /* one in so many is whole; 0: none */
+	int64_t linear; /* one in so many is no delta rule; 0: all */
+	bool odd;	/* odd layers are local, not even ones */
+};
+
+static const char *type_of(const struct layer_rule *rule, int64_t i)
+{
+	const struct node *list = rule->types;
+
+	if (!list || list->kind != NODE_LIST || !list->n)
+		return NULL;
+	list = list->item[(size_t)i % list->n];
+	return list->text ? list->text : "";
+}
+
+static bool is_local(const struct layer_rule *rule, int64_t i)
+{
+	const char *type = type_of(rule, i);
+	size_t n = rule->rotated && rule->rotated->kind == NODE_LIST ?
+			   rule->rotated->n :
+			   0;
+
+	if (type)
+		return !strcmp(type, "sliding_attention") ||
+		       !strcmp(type, "chunked_attention");
+	if (n) {
+		const char *text = rule->rotated->item[(size_t)i % n]->text;
+
+		return text && !strcmp(text, "1");
+	}
+	return i >= rule->from &&
+	       (!rule->pattern || (i + 1 + rule->odd) % rule->pattern);
+}
+
+static bool is_linear(const struct layer_rule *rule, int64_t i)
+{
+	const char *type = type_of(rule, i);
+
+	if (type)
+		return !strcmp(type, "linear_attention");
+	return rule->linear && (i + 1) % rule->linear;
+}
+
+/* A gated delta rule in place of attention (Qwen3-Next). */
+static struct ft_layer read_linear(struct reader *r)
+{
+	struct ft_layer l = {
+		.linear_heads = need(r, "linear_num_value_heads"),
+		.linear_key_heads = need(r, "linear_num_key_heads"),
+		.linear_key_dim = need(r, "linear_key_head_dim"),
+		.linear_value_dim = need(r, "linear_value_head_dim"),
+		.linear_taps = need(r, "linear_conv_kernel_dim"),
+	};
+
+	if (l.linear_heads % l.linear_key_heads)
+		reader_fail(r, "linear_num_value_heads",
+			    "%lld is not a multiple of the %lld key heads",
+			    (long long)l.linear_heads, (long long)l.linear_key_heads);
+	return l;
+}
+
+static void make_linear(struct ft_layer *layer, const struct ft_layer *linear)
+{
+	layer->linear_heads = linear->linear_heads;
+	layer->linear_key_heads = linear->linear_key_heads;
+	layer->linear_key_dim = linear->linear_key_dim;
+	layer->linear_value_dim = linear->linear_value_dim;
+	layer->linear_taps = linear->linear_taps;
+}
+
+/* Layers that see less than all: by `layer_types` (repeated when shorter than the
+ * model), else by the type's custom. */
+static void set_reach(struct reader *r, const struct family *family,
+		      const struct ft_model *model, struct ft_layer *layer)
 {
 	int64_t window = read_int(r, "sliding_window", 0, MANY, 0);
-	const struct node *types = read_node(r, "layer_types");
-	bool qwen = !strncmp(type, "qwen", 4);
-	bool on = read_bool(r, "use_sliding_window", !qwen);
-	int64_t from = read_int(r, "max_window_layers", 0, MANY, 0);
-	bool alternate = !strcmp(type, "gpt_oss");
+	int64_t chunk = read_int(r, "attention_chunk_size", 0, MANY, 0);
+	bool on = read_bool(r, "use_sliding_window", true), any = false;
+	struct layer_rule rule = {
+		.types = read_node(r, "layer_types"),
+		.rotated = read_node(r, "no_rope_layers"),
+		.from = read_int(r, "max_window_layers", 0, MANY, 0),
+		.linear = read_int(r, "full_attention_interval", 0, MANY, 0),
+		.odd = !strcmp(family->type, "gpt_neo"),
+	};
+	struct ft_layer linear = { 0 };
 
-	for (int64_t i = 0; i < model->n_layers && window && on; i++) {
-		bool slides = i >= from && !(alternate && i % 2);
-
-		if (types && types->kind == NODE_LIST && types->n) {
-			const struct node *t = types->item[(size_t)i % types->n];
-
-			slides = t->text && !strcmp(t->text, "sliding_attention");
+	if (!type_of(&rule, 0))
+		rule.pattern = read_int(r, "sliding_window_pattern", 0, MANY,
+					rule.odd ? 2 : 0);
+	for (int64_t i = 0; i < model->n_layers; i++)
+		any = any || is_linear(&rule, i);
+	if (any)
+		linear = read_linear(r);
+	for (int64_t i = 0; i < model->n_layers; i++) {
+		if (is_linear(&rule, i)) {
+			make_linear(&layer[i], &linear);
+		} else if (is_local(&rule, i)) {
+			layer[i].window = on ? window : 0;
+			layer[i].chunk = family->chunks ? chunk : 0;
 		}
-		layer[i].window = slides ? window : 0;
 	}
 }
 
-struct ft_layer *layers_read(struct arena *mem, struct reader *r, enum layer_kind kind,
-			     const char *type, const struct ft_model *model)
+struct ft_layer *layers_read(struct arena *mem, struct reader *r,
+			     const struct family *family, const struct ft_model *model)
 {
 	size_t n = (size_t)model->n_layers;
 	struct ft_layer *layer = ARENA_ARRAY(mem, n, struct ft_layer);
@@ -171,13 +265,13 @@ struct ft_layer *layers_read(struct arena *mem, struct reader *r, enum layer_kin
 	layer[0].heads = need(r, "num_attention_heads");
 	if (r->failed)
 		return layer;
-	if (kind == LAYERS_LATENT)
+	if (family->latent)
 		read_latent(r, &layer[0]);
 	else
-		read_plain(r, model, &layer[0]);
+		read_plain(r, family->few_heads, model, &layer[0]);
 	for (size_t i = 1; i < n; i++)
 		layer[i] = layer[0];
-	set_widths(r, kind, model, layer);
-	set_windows(r, type, model, layer);
+	set_widths(r, family, model, layer);
+	set_reach(r, family, model, layer);
 	return layer;
 }

@@ -8,17 +8,11 @@
 #include "foretoken/models.h"
 
 struct arena;
+struct family;
 struct reader;
 
-enum layer_kind {
-	LAYERS_DENSE,
-	LAYERS_MIXTRAL, /* every layer routed, intermediate_size is an expert's */
-	LAYERS_ROUTED,	/* some dense, moe_intermediate_size is an expert's */
-	LAYERS_LATENT,	/* the same, with latent attention and shared experts */
-};
-
 /* model->n_layers layers; mistakes are kept in the reader. */
-struct ft_layer *layers_read(struct arena *mem, struct reader *r, enum layer_kind kind,
-			     const char *type, const struct ft_model *model);
+struct ft_layer *layers_read(struct arena *mem, struct reader *r,
+			     const struct family *family, const struct ft_model *model);
 
 #endif

@@ -22,6 +22,7 @@ struct wish {
 	const char *name, *path; /* path NULL: all given inline */
 	const struct node *base, *over;
 	const struct node *type;
+	const struct node *outer; /* the config that base is the text part of */
 };
 
 /* Does it say what the model is, or only how it differs from another? */
@@ -55,6 +56,31 @@ static bool find_base(struct arena *mem, const struct node *node, struct wish *w
 	return wish->path != NULL;
 }
 
+/* A config of several parts (text, vision) keeps the decoder's in a map inside. Only
+ * what the parts share is taken from outside it. */
+static void enter_text_part(struct arena *mem, struct wish *wish)
+{
+	static const char *const parts[] = { "text_config", "llm_config",
+					     "language_config" };
+	static const char *const shared[] = { "tie_word_embeddings", "vocab_size" };
+
+	for (size_t i = 0; i < 3; i++) {
+		struct node *part = node_get(wish->base, parts[i]);
+
+		if (!part || part->kind != NODE_MAP || !part->n)
+			continue;
+		wish->outer = wish->base;
+		wish->base = part;
+		for (size_t k = 0; k < 2; k++) {
+			struct node *value = node_get(wish->outer, shared[k]);
+
+			if (value && !node_get(part, shared[k]))
+				node_put(mem, part, shared[k], &value->mark, value);
+		}
+		return;
+	}
+}
+
 static bool read_base(struct arena *mem, const struct node *node, struct wish *wish,
 		      struct ft_error *err)
 {
@@ -67,6 +93,7 @@ static bool read_base(struct arena *mem, const struct node *node, struct wish *w
 	wish->base = node_read_file(mem, wish->path, err);
 	if (!wish->base)
 		return false;
+	enter_text_part(mem, wish);
 	type = node_get(wish->base, "model_type");
 	if (!wish->type)
 		wish->type = type;
@@ -167,6 +194,11 @@ static bool layer_bounded(const struct node *map, const struct ft_layer *l,
 		{ "moe_intermediate_size", l->expert_intermediate, LIMIT_MLP },
 		{ "n_shared_experts", l->shared_intermediate, LIMIT_MLP },
 		{ "num_local_experts", l->experts, LIMIT_EXPERTS },
+		{ "linear_num_value_heads", l->linear_heads, LIMIT_HEADS },
+		{ "linear_num_key_heads", l->linear_key_heads, LIMIT_HEADS },
+		{ "linear_key_head_dim", l->linear_key_dim, LIMIT_HEAD_DIM },
+		{ "linear_value_head_dim", l->linear_value_dim, LIMIT_HEAD_DIM },
+		{ "linear_conv_kernel_dim", l->linear_taps, LIMIT_HEAD_DIM },
 	};
 
 	for (size_t i = 0; i < sizeof(bound) / sizeof(*bound); i++)
@@ -192,6 +224,27 @@ static bool bounded(const struct node *map, const struct ft_model *m,
 	return true;
 }
 
+/* Of the part that is read, then of what is around it. */
+static void set_passed_over(struct arena *mem, const struct family *family,
+			    const struct wish *wish, struct ft_model *model)
+{
+	size_t more = wish->outer ? wish->outer->n : 0, n;
+	const char **in = config_passed_over(mem, family, wish->base, &n);
+	const char **all = ARENA_ARRAY(mem, n + more + 1, const char *);
+
+	for (size_t i = 0; i < n; i++)
+		all[i] = in[i];
+	for (size_t i = 0; i < more; i++) {
+		const char *key = wish->outer->key[i];
+
+		if (wish->outer->item[i] != wish->base && strcmp(key, "model_type") &&
+		    node_get(wish->base, key) != wish->outer->item[i])
+			all[n++] = key;
+	}
+	model->passed_over = all;
+	model->n_passed_over = n;
+}
+
 static bool load(struct arena *mem, const struct node *node, struct ft_model *model,
 		 struct ft_error *err)
 {
@@ -202,7 +255,7 @@ static bool load(struct arena *mem, const struct node *node, struct ft_model *mo
 
 	if (!read_base(mem, node, &wish, err))
 		return false;
-	family = config_family(mem, wish.type, err);
+	family = config_family(wish.type, wish.base ? wish.base : wish.over, err);
 	if (!family)
 		return false;
 	json = wish.path && text_ends_with(wish.path, ".json");
@@ -210,8 +263,7 @@ static bool load(struct arena *mem, const struct node *node, struct ft_model *mo
 	if (wish.base)
 		map = config_rename(mem, family, wish.base, json);
 	if (json)
-		model->passed_over = config_passed_over(mem, family, wish.base,
-							&model->n_passed_over);
+		set_passed_over(mem, family, &wish, model);
 	map->mark = node->mark;
 	if (wish.over) {
 		struct node *over = config_rename(mem, family, wish.over, false);
@@ -220,6 +272,7 @@ static bool load(struct arena *mem, const struct node *node, struct ft_model *mo
 			settle_vocab(mem, over, map);
 		map = node_overlay(mem, map, over);
 	}
+	config_complete(mem, family, map);
 	model->preset = !wish.path || !file_is_path(wish.name);
 	model->config = map;
 	if (!set_name(mem, node, &wish, model, err))

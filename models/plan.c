@@ -158,6 +158,12 @@ static bool check_layer(struct draft *d, const struct ft_layer *l)
 {
 	long long tp = d->plan->tp, kv = l->kv_heads;
 
+	if (l->linear_heads % tp || l->linear_key_heads % tp)
+		return BLAME(d, at_tp,
+			     "tp %lld does not divide the %lld key heads and %lld "
+			     "value heads of a delta rule",
+			     tp, (long long)l->linear_key_heads,
+			     (long long)l->linear_heads);
 	if (l->heads % tp)
 		return BLAME(d, at_tp,
 			     "tp %lld does not divide the %lld attention heads", tp,
@@ -294,11 +300,10 @@ static bool set_shard(struct draft *d)
 	int64_t shard =
 		read_int(&d->top, "shard", 1, LIMIT_BATCH, divisor_up_to(same, near));
 
-	plan->shard = plan->sharding == FT_DDP	  ? 1 :
-		      plan->sharding == FT_ZERO1 ||
-				      plan->sharding == FT_ZERO2 ?
-						    plan->zero_group :
-						    same;
+	plan->shard = plan->sharding == FT_DDP ? 1 :
+		      plan->sharding == FT_ZERO1 || plan->sharding == FT_ZERO2 ?
+						 plan->zero_group :
+						 same;
 	if (plan->sharding != FT_HSDP)
 		return true;
 	if (same % shard)
@@ -356,7 +361,8 @@ static bool load(struct draft *d)
 	if (d->top.failed || d->overlap.failed)
 		return false;
 	return set_dp(d) && check_layers(d) && check_sequence(d) && set_batches(d) &&
-	       recipe_check(&d->top, d->model, d->plan) && set_schedule(d) && set_shard(d) && set_stages(d) && close_all(d);
+	       recipe_check(&d->top, d->model, d->plan) && set_schedule(d) &&
+	       set_shard(d) && set_stages(d) && close_all(d);
 }
 
 struct ft_plan *ft_plan_load(const struct node *node, const struct ft_model *model,

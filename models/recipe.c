@@ -131,8 +131,7 @@ static void read_scaling(struct reader *r, struct ft_plan *plan)
 						     usual_scaling(plan->precision));
 	if (read_has(r, "fp8_recipe") && narrow &&
 	    !scaling_fits(plan->precision, plan->scaling))
-		reader_fail(r, "fp8_recipe",
-			    "precision %s is not scaled by recipe %s",
+		reader_fail(r, "fp8_recipe", "precision %s is not scaled by recipe %s",
 			    ft_dtype_name(plan->precision),
 			    scaling_names[plan->scaling]);
 	plan->attention_precision =

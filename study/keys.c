@@ -65,11 +65,9 @@ TRUTH(overlap_tp, s->plan->overlap_tp)
 TRUTH(overlap_dp, s->plan->overlap_dp)
 TRUTH(overlap_pp, s->plan->overlap_pp)
 VALUE(graphs, ft_graphs_name(s->plan->graphs))
-VALUE(scaling, ft_dtype_bytes(s->plan->precision) < 2 ?
-		       ft_scaling_name(s->plan->scaling) :
-		       NULL)
-VALUE(attention_precision,
-      s->plan->attention_precision == FT_FP8 ? "fp8" : "bf16")
+VALUE(scaling,
+      ft_dtype_bytes(s->plan->precision) < 2 ? ft_scaling_name(s->plan->scaling) : NULL)
+VALUE(attention_precision, s->plan->attention_precision == FT_FP8 ? "fp8" : "bf16")
 VALUE(optimizer, ft_optimizer_name(s->plan->optimizer))
 NUMBER(recompute_layers, s->plan->recompute_layers)
 NUMBER(offload_layers, s->plan->offload_layers)

@@ -22,6 +22,8 @@ static void unfused_attention(struct builder *b, const struct layer_sizes *s,
 	for (int i = 0; i < times; i++)
 		put_grouped(b, "scores", FT_FORWARD,
 			    (struct edges){ m, seq, s->l->qk_head_dim }, groups);
+	if (b->model->score_cap)
+		put_memory(b, "score_cap", "default", scores * (backward ? 6 : 4), 1);
 	put_rows(b, "softmax", "softmax", scores * (backward ? 6 : 4), 1,
 		 2 * (double)seq);
 	if (b->rules->dropout)
@@ -38,16 +40,21 @@ static void fused_attention(struct builder *b, const struct layer_sizes *s,
 			     .name = "attention",
 			     .dtype = b->plan->attention_precision };
 
+	/* in chunks, each is a sequence of its own */
+	int64_t length = s->l->chunk && s->l->chunk < b->plan->sequence ?
+				 s->l->chunk :
+				 b->plan->sequence;
+
 	w.attention.pass = pass;
-	w.attention.batch = b->sequences;
+	w.attention.batch = b->sequences * ((b->plan->sequence + length - 1) / length);
 	w.attention.heads = s->heads;
 	w.attention.kv_heads = s->kv_heads;
-	w.attention.queries = b->plan->sequence / b->plan->cp;
-	w.attention.keys = b->plan->sequence;
+	w.attention.queries = (length + b->plan->cp - 1) / b->plan->cp;
+	w.attention.keys = length;
 	w.attention.qk_head_dim = s->l->qk_head_dim;
 	w.attention.v_head_dim = s->l->v_head_dim;
 	w.attention.window = s->l->window;
-	w.attention.causal = true;
+	w.attention.causal = b->model->causal;
 	w.attention.impl = b->rules->attention[0] ? b->rules->attention : NULL;
 	put_op(b, &w, FT_STREAM_COMPUTE, pass == FT_PASS_FORWARD ? 1 : 5);
 }
@@ -93,15 +100,10 @@ static void latent_forward(struct builder *b, const struct layer_sizes *s)
 
 void qkv_forward(struct builder *b, const struct layer_sizes *s)
 {
-	if (s->l->kv_lora_rank) {
+	if (s->l->kv_lora_rank)
 		latent_forward(b, s);
-	} else if (b->rules->fused_qkv) {
-		put_gemm(b, "qkv", FT_FORWARD, s->tokens, s->q + s->k + s->v, s->h);
-	} else {
-		put_gemm(b, "q", FT_FORWARD, s->tokens, s->q, s->h);
-		put_gemm(b, "k", FT_FORWARD, s->tokens, s->k, s->h);
-		put_gemm(b, "v", FT_FORWARD, s->tokens, s->v, s->h);
-	}
+	else
+		qkv_products(b, s, FT_FORWARD);
 }
 
 void linear_back(struct builder *b, const char *name, int64_t m, int64_t n, int64_t k)
@@ -114,7 +116,9 @@ void qkv_products(struct builder *b, const struct layer_sizes *s, enum ft_layout
 {
 	const struct ft_layer *l = s->l;
 
-	if (l->kv_lora_rank) {
+	if (l->linear_heads) {
+		delta_products(b, s, layout);
+	} else if (l->kv_lora_rank) {
 		int64_t up = s->heads *
 			     (l->qk_head_dim - l->qk_rope_head_dim + l->v_head_dim);
 
@@ -122,9 +126,10 @@ void qkv_products(struct builder *b, const struct layer_sizes *s, enum ft_layout
 		put_gemm(b, "q_up", layout, s->tokens, s->q,
 			 l->q_lora_rank ? l->q_lora_rank : s->h);
 	} else if (b->rules->fused_qkv) {
-		put_gemm(b, "qkv", layout, s->tokens, s->q + s->k + s->v, s->h);
+		put_gemm(b, "qkv", layout, s->tokens, s->q + s->gate + s->k + s->v,
+			 s->h);
 	} else {
-		put_gemm(b, "q", layout, s->tokens, s->q, s->h);
+		put_gemm(b, "q", layout, s->tokens, s->q + s->gate, s->h);
 		put_gemm(b, "k", layout, s->tokens, s->k, s->h);
 		put_gemm(b, "v", layout, s->tokens, s->v, s->h);
 	}

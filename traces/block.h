@@ -11,10 +11,43 @@ struct layer_sizes {
 	const struct ft_layer *l;
 	int64_t tokens, part; /* of the rank; of its slice under sequence parallelism */
 	int64_t h, heads, kv_heads, q, k, v, out, f;
+	int64_t gate; /* of attention's output, as wide as q; 0: none */
 	bool fp8;
+	bool beside; /* attention and MLP read the same input, and are summed once */
 };
 
 struct layer_sizes sizes_of(const struct builder *b, int64_t layer);
+
+/* Bytes per token: c.h * hidden + c.f * MLP width + c.r * (q + k) features. */
+struct coefficients {
+	double h, f, r;
+	int launches;
+};
+
+struct recipe {
+	struct coefficients norm, rope, shuffle, add_norm, add;
+	struct coefficients gated, plain; /* activation */
+	struct coefficients norm_back, rope_back, add_back;
+	struct coefficients gated_back, plain_back;
+};
+
+/* elements.c: element-wise kernels of a block */
+const struct recipe *recipe_of(const struct builder *b);
+void put_element(struct builder *b, const struct layer_sizes *s, const char *name,
+		 const char *curve, struct coefficients c);
+void put_norm(struct builder *b, const struct layer_sizes *s, const char *name,
+	      struct coefficients c);
+/* The norms that a layer has beyond the two before its halves: gemma's, behind them. */
+void put_norm_behind(struct builder *b, const struct layer_sizes *s, bool backward);
+void put_dropout(struct builder *b, const struct layer_sizes *s, bool backward);
+
+/* block.c: the two halves of a layer */
+void attention_half(struct builder *b, const struct layer_sizes *s);
+void mlp_half(struct builder *b, const struct layer_sizes *s);
+void attention_back(struct builder *b, const struct layer_sizes *s);
+void mlp_back(struct builder *b, const struct layer_sizes *s);
+void bias_gradients(struct builder *b, const struct layer_sizes *s);
+void up_products(struct builder *b, const struct layer_sizes *s, enum ft_layout layout);
 
 /* recompute.c: modules that selective recomputation runs again */
 unsigned recomputed_modules(const struct builder *b);
@@ -31,6 +64,11 @@ void qkv_products(struct builder *b, const struct layer_sizes *s,
 		  enum ft_layout layout);
 void latent_up(struct builder *b, const struct layer_sizes *s);
 void latent_back(struct builder *b, const struct layer_sizes *s);
+/* delta.c: a gated delta rule in place of attention */
+void delta_core(struct builder *b, const struct layer_sizes *s, bool backward);
+void delta_products(struct builder *b, const struct layer_sizes *s,
+		    enum ft_layout layout);
+
 void linear_back(struct builder *b, const char *name, int64_t m, int64_t n, int64_t k);
 
 #endif

@@ -41,8 +41,7 @@ static struct pass pass_of(struct stage *st, const struct slot *slot)
 	return (struct pass){ .chunk = slot->chunk,
 			      .variant = variant_of(st, slot),
 			      .first = st->first && slot->chunk == 0,
-			      .last = st->last &&
-				      slot->chunk == st->b->plan->vpp - 1 };
+			      .last = st->last && slot->chunk == st->b->plan->vpp - 1 };
 }
 
 static struct layer_call forward_call(struct stage *st, const struct pass *p, int64_t l)
@@ -168,14 +167,14 @@ static void finish(struct stage *st)
 {
 	struct builder *b = st->b;
 	const struct ft_plan *p = b->plan;
-	double tied = b->model->tied && p->pp > 1 && (st->first || st->last) ?
+	double tied = (b->model->tied || b->model->predicted) && p->pp > 1 &&
+				      (st->first || st->last) ?
 			      (double)(b->model->hidden_size *
 				       ft_model_vocab(b->model, p->tp)) /
 				      (double)p->tp :
 			      0;
 
-	if (!segment_fresh(st,
-			   (struct segment_key){ ROLE_OPTIMIZER, st->number, 0, 0 },
+	if (!segment_fresh(st, (struct segment_key){ ROLE_OPTIMIZER, st->number, 0, 0 },
 			   "optimizer"))
 		return;
 	optimizer_ops(b, st->held, tied);
@@ -209,6 +208,7 @@ static void stage_layers(struct stage *st)
 	}
 	st->root = ends_held(b, st->first, st->last);
 	st->held.dense += st->root.dense;
+	st->held.experts += st->root.experts;
 }
 
 static void build_stage(struct builder *b, int64_t number)
@@ -267,6 +267,8 @@ static double recomputed(struct builder *b)
 
 	for (int64_t l = 0; l < b->model->n_layers; l++)
 		flop += layer_recomputed_flop(b, l);
+	flop += (double)b->model->predicted *
+		layer_recomputed_flop(b, b->model->n_layers - 1);
 	return flop * (double)b->plan->micro_batches / (double)b->plan->pp;
 }
 
@@ -294,8 +296,8 @@ struct ft_graph *ft_graph_build(const struct ft_model *model,
 	g->rank_class = ARENA_ARRAY(&w->mem, g->n_classes, struct ft_class);
 	for (int64_t s = 0; s < plan->pp; s++)
 		build_stage(&b, s);
-	g->host_runs_ahead = plan->step_start == FT_STEADY && !stack->layout.host_sync &&
-			     !b.host_waited;
+	g->host_runs_ahead = plan->step_start == FT_STEADY &&
+			     !stack->layout.host_sync && !b.host_waited;
 	g->tokens = (double)plan->global_batch * (double)plan->sequence;
 	g->recomputed_flop_per_rank = recomputed(&b);
 	return g;

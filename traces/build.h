@@ -39,18 +39,18 @@ struct builder {
 	const struct ft_layout_rules *rules;
 	struct ft_graph *g;
 	size_t work_cap, segment_cap, op_cap;
-	struct segment_key *key;   /* [segment_cap] */
-	struct ft_segment *seg;	   /* the one being written */
-	bool needs[FT_STREAMS];	   /* the next compute op waits for these tails */
-	int record_next;	   /* event the next compute op records, or none */
-	bool autocast;		   /* fp32 weights and residuals, 16-bit products */
-	bool graphed; /* what is being written is launched by a CUDA graph */
-	bool awaits[FT_EVENTS]; /* the next compute op waits for these events */
+	struct segment_key *key; /* [segment_cap] */
+	struct ft_segment *seg;	 /* the one being written */
+	bool needs[FT_STREAMS];	 /* the next compute op waits for these tails */
+	int record_next;	 /* event the next compute op records, or none */
+	bool autocast;		 /* fp32 weights and residuals, 16-bit products */
+	bool graphed;		 /* what is being written is launched by a CUDA graph */
+	bool awaits[FT_EVENTS];	 /* the next compute op waits for these events */
 	enum ft_event exchanged; /* what exchanges of tokens record; FT_EVENTS: none */
-	bool host_waited; /* somewhere in the step the host waits for the GPU */
-	int64_t tokens;		   /* of a rank in this micro-batch: mbs * s / cp */
-	int64_t sequences;	   /* mbs of it */
-	int64_t *kind;		   /* [n_layers] first layer that runs the same */
+	bool host_waited;	 /* somewhere in the step the host waits for the GPU */
+	int64_t tokens;		 /* of a rank in this micro-batch: mbs * s / cp */
+	int64_t sequences;	 /* mbs of it */
+	int64_t *kind;		 /* [n_layers] first layer that runs the same */
 	bool *again;   /* [n_layers] under full recomputation: this one, too */
 	bool *offload; /* [n_layers] what it keeps waits in host memory */
 	int64_t layers_per_bucket; /* of gradients, */
@@ -120,7 +120,8 @@ void put_norm_cast(struct builder *b, double elements);
 /* Bytes of an activation's element on its way between ranks of tp; both: a gradient,
  * along rows and columns. */
 double gathered_width(const struct builder *b, bool both);
-double parameter_width(const struct builder *b); /* bytes of a weight that is gathered */
+double parameter_width(
+	const struct builder *b); /* bytes of a weight that is gathered */
 
 /* recompute.c: what runs again before a layer's backward */
 enum ft_recompute layer_recompute(const struct builder *b, int64_t layer);
@@ -142,6 +143,10 @@ void head_forward(struct builder *b);
 void head_backward(struct builder *b);
 double head_logits(const struct builder *b); /* elements on this rank */
 
+/* predicted.c: the head, and behind it tokens predicted ahead */
+void outputs_forward(struct builder *b);
+void outputs_backward(struct builder *b);
+
 /* parameters.c: what a rank holds */
 struct held {
 	double dense, experts; /* parameters, before sharding */
@@ -149,6 +154,9 @@ struct held {
 
 struct held layer_held(const struct builder *b, int64_t layer);
 struct held ends_held(const struct builder *b, bool first, bool last);
+struct held predicted_held(const struct builder *b);
+/* what the outputs' gradients are of: a tied head's are the embedding's on one stage */
+struct held outputs_held(const struct builder *b, bool first);
 int64_t layer_tensors(const struct builder *b, int64_t layer);
 
 /* sharding.c: gathers and reductions of weights and gradients */

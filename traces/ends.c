@@ -70,6 +70,20 @@ static struct loss loss_of(const struct builder *b)
 	return (struct loss){ 26, 14, 10 };
 }
 
+/* A tanh on the logits; a compiled loss does it on the way. */
+static void logit_cap(struct builder *b, bool backward)
+{
+	bool eager = b->rules->fusion == FT_FUSION_EAGER;
+
+	if (b->model->logit_cap && b->rules->fusion != FT_FUSION_COMPILED)
+		put_memory(b, backward ? "logit_cap_back" : "logit_cap", "default",
+			   (eager    ? 12 :
+			    backward ? 6 :
+				       4) *
+				   head_logits(b),
+			   eager ? 3 : 1);
+}
+
 /* The output head stays in 16 bit when the blocks run in 8 or 4. */
 static void head_product(struct builder *b, enum ft_layout layout, int64_t rows)
 {
@@ -104,6 +118,7 @@ void head_forward(struct builder *b)
 		need(b, FT_STREAM_TP);
 	b->record_next = FT_EVENT_HEAD;
 	head_product(b, FT_FORWARD, rows);
+	logit_cap(b, false);
 	put_rows(b, "loss", "cross_entropy", loss.forward * head_logits(b),
 		 loss.launches, 2 * (double)rows);
 	for (int i = 0; i < 3; i++) /* maximum, sum of exponentials, target */
@@ -123,6 +138,7 @@ void head_backward(struct builder *b)
 		host(b, FT_HOST_TENSOR_BACKWARD, 4);
 	put_rows(b, "loss_back", "cross_entropy", loss.backward * head_logits(b),
 		 loss.launches, 2 * (double)rows);
+	logit_cap(b, true);
 	head_product(b, FT_DGRAD, rows);
 	tensor_sum(b, "tp_reduce", wide(b));
 	if (b->rules->tensor_parallel == FT_TP_MEGATRON)

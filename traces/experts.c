@@ -20,7 +20,7 @@ struct routed {
 	double bytes; /* of one exchange, this rank's buffer */
 	double fanout;
 	bool gated, direct; /* direct: by a kernel that sends a token once */
-	int calls; /* launches where each local expert has its own */
+	int calls;	    /* launches where each local expert has its own */
 };
 
 /* Ranks that c copies of a token go to, of n, each as likely. */
@@ -125,6 +125,15 @@ static void down(struct builder *b, const struct routed *r, enum ft_layout layou
 		 (struct edges){ r->copies, r->h, r->width });
 }
 
+/* The shared expert's output times a gate: a dot product and a scaling, a row each. */
+static void shared_gate(struct builder *b, const struct routed *r, bool backward)
+{
+	if (b->model->shared_gate)
+		put_memory(b, "shared_gate", "default",
+			   (backward ? 10 : 6) * (double)(b->tokens * r->h),
+			   backward ? 4 : 3);
+}
+
 static void shared_expert(struct builder *b, const struct routed *r,
 			  enum ft_layout layout)
 {
@@ -134,6 +143,8 @@ static void shared_expert(struct builder *b, const struct routed *r,
 		 r->gated ? 2 * r->shared : r->shared, r->h);
 	put_gemm(b, "shared_down", layout, b->tokens, r->h, r->shared);
 	if (layout != FT_WGRAD)
+		shared_gate(b, r, layout == FT_DGRAD);
+	if (layout != FT_WGRAD)
 		put_memory(b, "shared_activation", "swiglu",
 			   (layout == FT_FORWARD ? 6 : 10) *
 				   (double)(b->tokens * r->shared),
@@ -142,8 +153,8 @@ static void shared_expert(struct builder *b, const struct routed *r,
 
 /* The activation, and the casts of what goes into and comes out of it: kernels of
  * their own unless one kernel does it all. */
-static void expert_elements(struct builder *b, const struct routed *r,
-			    const char *name, double width)
+static void expert_elements(struct builder *b, const struct routed *r, const char *name,
+			    double width)
 {
 	if (!b->plan->fused_experts)
 		put_memory(b, name, "swiglu", width * (double)(r->copies * r->width),
@@ -160,8 +171,8 @@ static void expert_cast(struct builder *b, const struct routed *r, int64_t featu
 static void host_of_experts(struct builder *b, const struct routed *r,
 			    enum ft_host activity)
 {
-	bool apart = !b->plan->grouped_experts ||
-		     (is_narrow(b) && !b->plan->fused_experts);
+	bool apart =
+		!b->plan->grouped_experts || (is_narrow(b) && !b->plan->fused_experts);
 
 	if (b->graphed)
 		return;

@@ -23,7 +23,8 @@ void base_bytes(const struct builder *b, struct held stage, double bytes[FT_MEMO
 	memset(bytes, 0, FT_MEMORIES * sizeof(*bytes));
 	if (is_fsdp(p)) {
 		bytes[FT_MEMORY_WEIGHTS] = (p->master_weights ? 4 : 2) * shared;
-		bytes[FT_MEMORY_OPTIMIZER] = (p->master_weights ? 4 : 2) * moments * shared;
+		bytes[FT_MEMORY_OPTIMIZER] =
+			(p->master_weights ? 4 : 2) * moments * shared;
 		return; /* gradients come and go with the units */
 	}
 	bytes[FT_MEMORY_GRADIENTS] = width * (p->sharding == FT_ZERO2 ? shared : all);
@@ -34,8 +35,10 @@ void base_bytes(const struct builder *b, struct held stage, double bytes[FT_MEMO
 		return;
 	}
 	/* two narrow copies, along rows and along columns, beside the 16-bit weight */
-	bytes[FT_MEMORY_WEIGHTS] =
-		(!is_narrow(b) ? 2 : b->rules->narrow_parameters ? 2 : 4) * all;
+	bytes[FT_MEMORY_WEIGHTS] = (!is_narrow(b)		? 2 :
+				    b->rules->narrow_parameters ? 2 :
+								  4) *
+				   all;
 	bytes[FT_MEMORY_OPTIMIZER] = optimizer * (p->sharding == FT_DDP ? all : shared);
 }
 

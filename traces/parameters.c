@@ -21,9 +21,9 @@ struct held ends_held(const struct builder *b, bool first, bool last)
 	const struct ft_model *m = b->model;
 	double tp = (double)b->plan->tp;
 	double head = (double)(m->hidden_size * ft_model_vocab(m, b->plan->tp));
-	struct held held = { 0, 0 };
+	struct held held = last ? predicted_held(b) : (struct held){ 0, 0 };
 
-	if (first)
+	if (first || (last && m->predicted && b->plan->pp > 1))
 		held.dense += ft_model_embedding_parameters(m, b->plan->tp) / tp;
 	if (last && !(m->tied && first)) /* tied: a copy of its own at the end */
 		held.dense += head / tp;
@@ -37,10 +37,13 @@ int64_t layer_tensors(const struct builder *b, int64_t layer)
 {
 	const struct ft_model *m = b->model;
 	int64_t linear = 6 + (m->activation == FT_SWIGLU);
+	int64_t biases = (m->qkv_bias ? (b->rules->fused_qkv ? 1 : 3) : 0) +
+			 m->out_bias +
+			 (m->mlp_bias ? 2 + (m->activation == FT_SWIGLU) : 0);
 
 	if (b->rules->fused_qkv)
 		linear -= 2;
 	if (m->layer[layer].experts)
 		linear += 3;
-	return linear * (m->linear_bias ? 2 : 1) + (m->norm == FT_LAYER_NORM ? 4 : 2);
+	return linear + biases + m->norms * m->norm_vectors;
 }

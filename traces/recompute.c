@@ -31,8 +31,8 @@ static void first_of_stages(const struct builder *b, int64_t n, bool *chosen)
 			all += p->stage_layers[c];
 		most = (int64_t)llround(share * (double)all);
 		for (int64_t c = 0; c < p->pp * p->vpp; at += p->stage_layers[c++])
-			for (int64_t l = 0; c % p->pp == stage && l < p->stage_layers[c];
-			     l++)
+			for (int64_t l = 0;
+			     c % p->pp == stage && l < p->stage_layers[c]; l++)
 				chosen[at + l] = seen++ < most;
 	}
 }
@@ -65,8 +65,8 @@ void choose_layers(struct builder *b)
 
 unsigned recomputed_modules(const struct builder *b)
 {
-	static const unsigned by_name = FT_MODULE_OUT_PROJECTION | FT_MODULE_MLP_UP |
-					FT_MODULE_MLP_DOWN;
+	static const unsigned by_name =
+		FT_MODULE_OUT_PROJECTION | FT_MODULE_MLP_UP | FT_MODULE_MLP_DOWN;
 	unsigned set = b->plan->recompute_modules;
 
 	if (!set)
@@ -78,18 +78,30 @@ unsigned recomputed_modules(const struct builder *b)
 	return set;
 }
 
+static double attention_flop(const struct builder *b, const struct layer_sizes *s)
+{
+	double length = (double)b->plan->sequence;
+	double reach = s->l->chunk ? fmin((double)s->l->chunk, length) : length;
+
+	if (s->l->linear_heads)
+		return 8 * (double)(s->tokens * s->out * s->l->linear_key_dim);
+	return ft_attention_flop(FT_PASS_FORWARD,
+				 (double)(s->heads * b->sequences) /
+					 (double)b->plan->cp * length / reach *
+					 ft_attention_pairs(reach, reach,
+							    (double)s->l->window,
+							    b->model->causal),
+				 (double)s->l->qk_head_dim, (double)s->l->v_head_dim);
+}
+
 double layer_recomputed_flop(const struct builder *b, int64_t layer)
 {
 	struct layer_sizes s = sizes_of(b, layer);
 	unsigned set = recomputed_modules(b);
 	double products = layer_held(b, layer).dense, again = 0;
-	double length = (double)b->plan->sequence;
-	double attention = ft_attention_flop(
-		FT_PASS_FORWARD,
-		(double)(s.heads * b->sequences) / (double)b->plan->cp *
-			ft_attention_pairs(length, length, (double)s.l->window, true),
-		(double)s.l->qk_head_dim, (double)s.l->v_head_dim);
-	double mlp = (double)(s.h * s.f), up = b->model->activation == FT_SWIGLU ? 2 : 1;
+	double attention = attention_flop(b, &s);
+	double mlp = (double)(s.h * s.f),
+	       up = b->model->activation == FT_SWIGLU ? 2 : 1;
 
 	if (layer_recompute(b, layer) == FT_RECOMPUTE_NONE)
 		return 0;

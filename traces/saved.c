@@ -21,7 +21,8 @@ static double mlp_bytes(const struct builder *b, const struct layer_sizes *s,
 	double each = gated ? (b->rules->fusion == FT_FUSION_EAGER ? 8 : 6) : 4;
 
 	if (l->experts) {
-		width = (double)(l->expert_intermediate * l->experts_per_token) * sliced;
+		width = (double)(l->expert_intermediate * l->experts_per_token) *
+			sliced;
 		h = (double)(s->h * l->experts_per_token) * sliced;
 		each = 6;
 	}
@@ -61,12 +62,17 @@ double layer_saved_bytes(const struct builder *b, int64_t layer, enum ft_recompu
 	unsigned set = how == FT_RECOMPUTE_SELECTIVE ? recomputed_modules(b) : 0;
 	double tokens = (double)s.tokens, h = (double)s.h;
 	double tp = (double)b->plan->tp, sliced = (double)s.part / tokens;
-	double kv = 2 * (double)(s.k + s.v), rest, whole;
+	double kv = 2 * (double)(s.k + s.v + s.gate + (s.l->linear_heads ? s.q : 0));
+	double rest, whole;
 
 	if (how == FT_RECOMPUTE_FULL)
 		return 2 * h * (double)s.part;
 	rest = (gated ? 10 : b->autocast ? 14 : 8) * h / tp;
 	whole = 4 * h * (b->rules->tensor_parallel == FT_TP_MEGATRON ? sliced : 1);
+	if (s.beside) /* no sum between the halves is kept, nor its norm's output */
+		rest -= 2 * h / tp * (b->model->norms > 1 ? 1 : 2);
+	if (b->model->norms > 2)
+		rest += 4 * h / tp;
 	if (byte)
 		rest -= 3 * h / tp;
 	if (set & FT_MODULE_NORM)
@@ -76,7 +82,7 @@ double layer_saved_bytes(const struct builder *b, int64_t layer, enum ft_recompu
 		kv = 0;
 	}
 	rest = rest > 2 * h / tp ? rest : 2 * h / tp;
-	return tokens * (mlp_bytes(b, &s, sliced, set) + whole + rest + kv +
-			 score_bytes(b, &s, set) +
-			 (b->rules->dropout ? 2 * h * sliced : 0));
+	return tokens *
+	       (mlp_bytes(b, &s, sliced, set) + whole + rest + kv +
+		score_bytes(b, &s, set) + (b->rules->dropout ? 2 * h * sliced : 0));
 }

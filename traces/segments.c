@@ -159,7 +159,7 @@ void segment_head(struct stage *st, unsigned variant, bool received)
 	if (received)
 		await_neighbour(st, false, true);
 	cast_weights(b, ends_held(b, false, true));
-	head_forward(b);
+	outputs_forward(b);
 	head_bytes(b, st->root, false);
 	segment_done(st);
 }
@@ -191,10 +191,10 @@ void segment_head_back(struct stage *st, unsigned variant, int64_t next)
 	}
 	if (fsdp && b->plan->reshard_after_forward)
 		gather_unit(b, layer_held(b, next), FT_EVENT_UNSHARDED);
-	head_backward(b);
+	outputs_backward(b);
 	accumulate_gradients(b, ends_held(b, false, true), variant & V_FIRST);
-	if (variant & V_SYNC && !fsdp && !(b->model->tied && st->first))
-		reduce_gradients(b, ends_held(b, false, true));
+	if (variant & V_SYNC && !fsdp)
+		reduce_gradients(b, outputs_held(b, st->first));
 	head_bytes(b, st->root, true);
 	segment_done(st);
 }

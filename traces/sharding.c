@@ -218,14 +218,13 @@ static void orthogonalize(struct builder *b, double parameters)
 	int64_t n = b->model->hidden_size;
 
 	for (int i = 0; i < 10 && b->plan->optimizer == FT_MUON; i++)
-		put_product(b,
-			    &(struct ft_work){ .kind = FT_GEMM,
-					       .name = "newton_schulz",
-					       .dtype = FT_BF16,
-					       .gemm.m = (int64_t)parameters / n,
-					       .gemm.n = n,
-					       .gemm.k = n,
-					       .gemm.groups = 1 });
+		put_product(b, &(struct ft_work){ .kind = FT_GEMM,
+						  .name = "newton_schulz",
+						  .dtype = FT_BF16,
+						  .gemm.m = (int64_t)parameters / n,
+						  .gemm.n = n,
+						  .gemm.k = n,
+						  .gemm.groups = 1 });
 }
 
 static void mark_optimizer(struct builder *b, size_t from)
@@ -238,8 +237,7 @@ static void mark_optimizer(struct builder *b, size_t from)
 void optimizer_ops(struct builder *b, struct held stage, double tied)
 {
 	enum ft_sharding how = b->plan->sharding;
-	double over = how == FT_DDP    ? 1 :
-					 (double)b->plan->shard;
+	double over = how == FT_DDP ? 1 : (double)b->plan->shard;
 	double expert_over = how == FT_DDP ? 1 : (double)b->plan->edp;
 	double local = stage.dense / over + stage.experts / expert_over;
 	size_t from = b->seg->n_ops;

@@ -21,7 +21,13 @@ struct node;
 enum ft_norm { FT_RMS_NORM, FT_LAYER_NORM };
 enum ft_positions { FT_ROPE, FT_LEARNED, FT_ALIBI };
 enum ft_activation { FT_SWIGLU, FT_GELU, FT_SQUARED_RELU };
-/* FT_SWIGLU is gated (three matrices); the other two are not (two). */
+/* FT_SWIGLU is gated (three matrices), GEGLU the same; the other two are not (two). */
+enum ft_qk_norm {
+	FT_QK_PLAIN,
+	FT_QK_HEAD,  /* one weight for each dimension of a head */
+	FT_QK_WHOLE, /* one for each dimension of all heads */
+	FT_QK_BARE,  /* without weights */
+};
 
 /* One transformer block. */
 struct ft_layer {
@@ -29,6 +35,11 @@ struct ft_layer {
 	int64_t qk_head_dim, v_head_dim; /* equal but for latent attention */
 	int64_t q_lora_rank, kv_lora_rank, qk_rope_head_dim; /* 0: plain */
 	int64_t window;	      /* tokens seen back; 0: all */
+	int64_t chunk;	      /* attention stays in pieces of so many tokens; 0: not */
+	int64_t linear_heads; /* value heads of a gated delta rule (arXiv 2412.06464)
+				* in place of attention; 0: attention */
+	int64_t linear_key_heads, linear_key_dim, linear_value_dim;
+	int64_t linear_taps;  /* of the convolution before it */
 	int64_t intermediate; /* width of a dense MLP; 0 in a routed layer */
 	int64_t experts;      /* routed experts; 0: dense */
 	int64_t experts_per_token;
@@ -47,12 +58,22 @@ struct ft_model {
 	enum ft_norm norm;
 	enum ft_positions positions;
 	enum ft_activation activation;
-	bool tied;		/* output head shares the embedding */
-	bool linear_bias;	/* every linear layer has a bias */
-	bool qkv_bias;		/* only those of q, k, v */
-	bool qk_norm;		/* a norm on each head of q and k */
-	bool norm_bias;		/* norms have a bias and a weight */
-	bool embedding_norm;	/* a norm on the embedded tokens */
+	enum ft_qk_norm qk_norm;
+	int norms;		 /* as wide as hidden_size, of a layer: 1, 2, 4 */
+	int norm_vectors;	 /* parameters of a norm: 0; weight; weight and bias */
+	bool tied;		 /* output head shares the embedding */
+	bool qkv_bias, out_bias; /* of q, k and v; of attention's output */
+	bool mlp_bias;		 /* of an MLP's matrices */
+	bool router_bias, head_bias; /* of the router, of the output head */
+	bool embedding_norm;	     /* a norm on the embedded tokens */
+	bool parallel;		     /* attention and MLP side by side, added up once */
+	bool gated_output;	     /* attention's output times a gate, as wide as q */
+	bool shared_gate;	     /* the shared expert's output times a gate */
+	bool sinks;		     /* a number for each head in the softmax */
+	bool score_cap, logit_cap;   /* tanh on scores, on logits */
+	bool causal;		     /* a token does not see those behind it */
+	int64_t predicted; /* tokens predicted ahead beside the next one (MTP): each
+			     * a layer, a projection and the shared head */
 	struct ft_layer *layer; /* [n_layers] */
 	const struct ft_provenance *from;
 	const struct node *config; /* all its keys, under their common names */
@@ -81,11 +102,14 @@ double ft_layer_dense_parameters(const struct ft_model *model, int64_t i);
 double ft_layer_expert_parameters(const struct ft_model *model, int64_t i);
 /* all routed experts together */
 double ft_layer_norm_parameters(const struct ft_model *model, int64_t i);
+/* what one predicted token adds: a layer like the last, a projection, three norms */
+double ft_model_predicted_parameters(const struct ft_model *model, bool active);
 double ft_model_embedding_parameters(const struct ft_model *model, int64_t tp);
 /* input table and learned positions */
 double ft_model_head_parameters(const struct ft_model *model, int64_t tp);
 /* 0 when tied */
 double ft_model_parameters(const struct ft_model *model, int64_t tp);
+/* all, those of predicted tokens included */
 double ft_model_active_parameters(const struct ft_model *model, int64_t tp);
 /* those one token uses: experts_per_token of the routed experts */
 
@@ -94,7 +118,10 @@ double ft_model_active_parameters(const struct ft_model *model, int64_t tp);
  *        active and shared experts, output head even when tied)
  * + 6 * sum over layers of heads * (qk + v) * keys seen
  * Keys seen by a token, on average: causal w - w^2 / (2 sequence), w the smaller of
- * window and sequence (sequence / 2 without a window); else w. No embedding. */
+ * window and sequence (sequence / 2 without a window); else w. No embedding. In chunks
+ * of c tokens, as a sequence of c. A gated delta rule does 4 products of a key's and a
+ * value's width for each head and token, and its convolution (as Megatron-LM counts).
+ * Each predicted token adds its layer, its projection and the head once more. */
 double ft_model_flop_per_token(const struct ft_model *model, int64_t tp,
 			       int64_t sequence, bool causal);
 

@@ -34,8 +34,8 @@ enum ft_host {
 	FT_HOST_MICRO_BATCH, /* the loop around one micro-batch */
 	FT_HOST_PIPELINE,    /* one send or receive */
 	FT_HOST_OPTIMIZER,
-	FT_HOST_STEP, /* the loop around one step */
-	FT_HOST_GRAPH, /* one CUDA or HIP graph, launched */
+	FT_HOST_STEP,		 /* the loop around one step */
+	FT_HOST_GRAPH,		 /* one CUDA or HIP graph, launched */
 	FT_HOST_EXPERTS_FORWARD, /* a routed MLP, without its launches */
 	FT_HOST_EXPERTS_BACKWARD,
 	FT_HOST_EXPERT, /* one expert of a routed MLP where each has its own calls */
@@ -77,7 +77,7 @@ struct ft_layout_rules {
 	bool ragged_batch;	     /* the last micro-batch may be smaller */
 	bool gather_root_again;	     /* fsdp: root unit resharded after forward */
 	bool keeps_outputs;	     /* the logits of all micro-batches stay */
-	bool narrow_parameters; /* weights are kept and gathered in 8 bit */
+	bool narrow_parameters;	     /* weights are kept and gathered in 8 bit */
 	bool scaled_gradients;	     /* a pass over gradients for loss scale or norm */
 	double fsdp_copy_in_bytes;   /* per local parameter, before a gather */
 	double fsdp_copy_out_bytes;  /* per parameter, after it */
@@ -86,7 +86,7 @@ struct ft_layout_rules {
 	double optimizer_bytes;	     /* moved per parameter; 0: by the formats */
 	bool once_a_domain;	     /* a token's copies cross the network once */
 	double expert_imbalance;     /* copies of the fullest rank / the mean's */
-	double bucket_bytes; /* of a gradient reduction; 0: Megatron's rule */
+	double bucket_bytes;	     /* of a gradient reduction; 0: Megatron's rule */
 	int64_t optimizer_kernels;   /* launches of one update */
 	const char *attention;	     /* impl: cudnn fa2 fa3 aiter ...; "": the GPU's */
 };

@@ -1,0 +1,173 @@
+/* models/families.c - what each model_type implies: a row for each family */
+#include "models/family.h"
+
+#include <string.h>
+
+#include "base/text.h"
+
+/* Where a row says nothing: RMSNorm, rotary positions, a gated MLP, no biases, two
+ * norms a layer: llama. The other common ancestor is GPT-2. */
+#define LAYER_NORM .norm = FT_LAYER_NORM, .norm_bias = true
+#define GPT LAYER_NORM, .activation = FT_GELU
+#define GPT_BIASED GPT, .linear_bias = true
+
+static const struct family families[] = {
+	/* dense, as llama */
+	{ .type = "llama" },
+	{ .type = "mistral" },
+	{ "qwen2", .qkv_bias = true },
+	{ "qwen3", .qk_norm = FT_QK_HEAD },
+	{ "qwen", .qkv_bias = true, .half_width = true },
+	{ "gemma", .tied = true },
+	{ "gemma2", .tied = true, .norms = 4 },
+	{ "gemma3_text", .tied = true, .norms = 4, .qk_norm = FT_QK_HEAD },
+	{ .type = "granite" },
+	{ .type = "phi3" },
+	{ "olmo", .norm = FT_LAYER_NORM, .bare_norms = true },
+	{ "olmo2", .qk_norm = FT_QK_WHOLE },
+	{ "exaone4", .qk_norm = FT_QK_HEAD },
+	{ "glm", .qkv_only = true },
+	{ "glm4", .qkv_only = true, .norms = 4 },
+	{ .type = "chatglm" },
+	{ "smollm3", .tied = true },
+	{ "ernie4_5", .tied = true },
+	{ .type = "internlm" },
+	{ .type = "internlm2" },
+	{ .type = "baichuan" },
+	{ "minicpm", .tied = true },
+	{ "stablelm", LAYER_NORM, .joins_norm = true, .qk_norm = FT_QK_WHOLE,
+	  .qk_norm_off = true },
+	{ "cohere", .norm = FT_LAYER_NORM, .tied = true, .parallel = true, .norms = 1,
+	  .qk_norm = FT_QK_WHOLE, .qk_norm_off = true },
+	/* dense, as GPT-2 */
+	{ "gpt2", GPT_BIASED, .positions = FT_LEARNED, .tied = true },
+	{ "gpt_bigcode", GPT_BIASED, .positions = FT_LEARNED, .tied = true,
+	  .few_heads = HEADS_SWITCH },
+	{ "gpt_neo", GPT_BIASED, .positions = FT_LEARNED, .tied = true },
+	{ "gpt_neox", GPT_BIASED, .parallel = true },
+	{ "gptj", GPT_BIASED, .parallel = true, .norms = 1, .head_bias = true },
+	{ "phi", GPT_BIASED, .parallel = true, .norms = 1, .head_bias = true,
+	  .qk_norm = FT_QK_HEAD, .qk_norm_off = true },
+	{ "opt", GPT_BIASED, .positions = FT_LEARNED, .tied = true, .more_rows = 2 },
+	{ "bloom", GPT_BIASED, .positions = FT_ALIBI, .tied = true,
+	  .embedding_norm = true },
+	{ "mpt", GPT_BIASED, .positions = FT_LEARNED, .tied = true },
+	{ "falcon", GPT, .tied = true, .parallel = true, .joins_norm = true,
+	  .few_heads = HEADS_FALCON },
+	{ "starcoder2", GPT_BIASED, .tied = true },
+	{ "persimmon", LAYER_NORM, .linear_bias = true, .activation = FT_SQUARED_RELU,
+	  .qk_norm = FT_QK_HEAD },
+	{ "nemotron", LAYER_NORM, .activation = FT_SQUARED_RELU },
+	/* routed */
+	{ "mixtral", .experts = EXPERTS_ALL },
+	{ "phimoe", LAYER_NORM, .experts = EXPERTS_ALL },
+	{ "olmoe", .qk_norm = FT_QK_WHOLE, .experts = EXPERTS_ALL },
+	{ "granitemoe", .experts = EXPERTS_ALL },
+	{ "dbrx", .norm = FT_LAYER_NORM, .experts = EXPERTS_ALL },
+	{ "gpt_oss", .linear_bias = true, .router_bias = true, .sinks = true,
+	  .experts = EXPERTS_ALL },
+	{ "minimax_m2", .qk_norm = FT_QK_WHOLE, .router_bias = true,
+	  .experts = EXPERTS_ALL },
+	{ "qwen2_moe", .qkv_bias = true, .shared_gate = true, .experts = EXPERTS_SOME },
+	{ "qwen3_moe", .qk_norm = FT_QK_HEAD, .experts = EXPERTS_SOME },
+	{ "qwen3_next", .qk_norm = FT_QK_HEAD, .gated_output = true,
+	  .shared_gate = true, .experts = EXPERTS_SOME },
+	{ "deepseek", .experts = EXPERTS_SOME },
+	{ "deepseek_v2", .latent = true, .experts = EXPERTS_SOME },
+	{ "deepseek_v3", .latent = true, .router_bias = true, .experts = EXPERTS_SOME },
+	{ "glm4_moe", .qkv_only = true, .qk_norm = FT_QK_HEAD, .qk_norm_off = true,
+	  .router_bias = true, .experts = EXPERTS_SOME },
+	{ "dots1", .qk_norm = FT_QK_HEAD, .router_bias = true,
+	  .experts = EXPERTS_SOME },
+	{ "ernie4_5_moe", .tied = true, .router_bias = true, .experts = EXPERTS_SOME },
+	{ "llama4_text", .qk_norm = FT_QK_BARE, .chunks = true,
+	  .experts = EXPERTS_SOME },
+	/* of our own, for models without a config.json */
+	{ "gpt", GPT_BIASED, .positions = FT_LEARNED, .tied = true },
+	{ "nemotron4", LAYER_NORM, .activation = FT_SQUARED_RELU },
+};
+
+/* The same blocks under another name. */
+static const struct {
+	const char *type, *family;
+} same[] = {
+	{ "aquila", "llama" },
+	{ "cohere2", "cohere" },
+	{ "codegen", "gptj" },
+	{ "glm4v_moe_text", "glm4_moe" },
+	{ "granitemoeshared", "granitemoe" },
+	{ "kimi_k2", "deepseek_v3" },
+	{ "mimo", "qwen2" },
+	{ "minimax-m2", "minimax_m2" },
+	{ "ministral", "mistral" },
+	{ "olmo3", "olmo2" },
+	{ "qwen2_5_vl", "qwen2" },
+	{ "qwen2_5_vl_text", "qwen2" },
+	{ "qwen2_vl", "qwen2" },
+	{ "qwen2_vl_text", "qwen2" },
+	{ "qwen3_vl_moe_text", "qwen3_moe" },
+	{ "qwen3_vl_text", "qwen3" },
+	{ "RefinedWeb", "falcon" },
+	{ "RefinedWebModel", "falcon" },
+	{ "seed_oss", "llama" },
+	{ "stablelm_epoch", "stablelm" },
+	{ "xverse", "llama" },
+	{ "Yi", "llama" },
+};
+
+/* What cannot be a family here, and why. */
+static const struct {
+	const char *part, *why;
+} refused[] = {
+	{ "mamba", "state-space layers are not simulated" },
+	{ "rwkv", "recurrent layers are not simulated" },
+	{ "jamba", "state-space layers are not simulated" },
+	{ "bamba", "state-space layers are not simulated" },
+	{ "zamba", "state-space layers are not simulated" },
+	{ "nemotron_h", "state-space layers are not simulated" },
+	{ "falcon_h1", "state-space layers are not simulated" },
+	{ "hybrid", "state-space layers are not simulated" },
+	{ "recurrent_gemma", "recurrent layers are not simulated" },
+	{ "lfm2", "convolutional layers are not simulated" },
+	{ "gemma3n", "its alternating updates of parts of a layer are not simulated" },
+	{ "minimax", "its lightning attention is not simulated" },
+	{ "bert", "it is an encoder; decoder-only models are simulated" },
+	{ "t5", "it has an encoder; decoder-only models are simulated" },
+	{ "bart", "it has an encoder; decoder-only models are simulated" },
+	{ "whisper", "it has an encoder; decoder-only models are simulated" },
+};
+
+enum {
+	FAMILIES = sizeof(families) / sizeof(*families),
+	SAME = sizeof(same) / sizeof(*same),
+};
+
+const struct family *family_find(const char *type)
+{
+	for (size_t i = 0; i < SAME; i++)
+		if (!strcmp(type, same[i].type))
+			type = same[i].family;
+	for (size_t i = 0; i < FAMILIES; i++)
+		if (!strcmp(type, families[i].type))
+			return &families[i];
+	return NULL;
+}
+
+const char *family_nearest(const char *type)
+{
+	const char *name[FAMILIES + SAME];
+
+	for (size_t i = 0; i < FAMILIES; i++)
+		name[i] = families[i].type;
+	for (size_t i = 0; i < SAME; i++)
+		name[FAMILIES + i] = same[i].type;
+	return text_nearest(type, name, FAMILIES + SAME);
+}
+
+const char *family_refusal(const char *type)
+{
+	for (size_t i = 0; i < sizeof(refused) / sizeof(*refused); i++)
+		if (strstr(type, refused[i].part))
+			return refused[i].why;
+	return NULL;
+}

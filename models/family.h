@@ -1,0 +1,81 @@
+/*
+ * models/family.h - what each model_type implies, and what it calls things
+ *
+ * A family is what transformers' class of that model_type builds whatever its
+ * config says; the names of its keys, and the values its class has for keys that a
+ * config leaves out, stand in tables beside it (models/families.c, models/names.c).
+ * They were read off the classes' documentation and checked against published
+ * parameter counts (tests/test_families.c).
+ */
+#ifndef MODELS_FAMILY_H
+#define MODELS_FAMILY_H
+
+#include "foretoken/models.h"
+
+enum expert_kind {
+	EXPERTS_NONE,
+	EXPERTS_ALL,  /* intermediate_size is an expert's width */
+	EXPERTS_SOME, /* moe_intermediate_size is; layers may be dense */
+};
+
+/* Which key and value heads there are when num_key_value_heads does not say. */
+enum few_heads {
+	HEADS_EVEN,   /* as many as of queries */
+	HEADS_SWITCH, /* one, unless multi_query: false */
+	HEADS_FALCON, /* the same, but given under new_decoder_architecture */
+};
+
+struct family {
+	const char *type;
+	enum ft_norm norm;
+	enum ft_positions positions;
+	enum ft_activation activation;
+	enum ft_qk_norm qk_norm;
+	enum expert_kind experts;
+	enum few_heads few_heads;
+	int norms;	  /* of a layer; 0: two */
+	int more_rows;	  /* of a learned position table */
+	bool tied;	  /* these four unless the config says otherwise: */
+	bool linear_bias; /* every linear layer of a block has a bias */
+	bool parallel;	  /* attention and MLP side by side */
+	bool qk_norm_off; /* no norm of q and k unless use_qk_norm */
+	bool qkv_bias;	  /* q, k and v have a bias whatever attention_bias says */
+	bool qkv_only;	  /* attention_bias is of q, k and v, not of the output */
+	bool head_bias;	  /* of the output head */
+	bool router_bias; /* a number for each expert beside the router's matrix */
+	bool norm_bias;	  /* norms have a bias */
+	bool bare_norms;  /* norms have no parameters */
+	bool embedding_norm;
+	bool latent;	   /* multi-head latent attention */
+	bool gated_output; /* attention's output times a gate */
+	bool shared_gate;  /* the shared expert's output times a gate */
+	bool sinks;	   /* a number for each head in the softmax */
+	bool chunks;	   /* local layers see pieces of the sequence, no window */
+	bool joins_norm;   /* one norm only when parallel */
+	bool half_width;   /* intermediate_size counts gate and up together */
+};
+
+/* By a model_type; NULL: not known. */
+const struct family *family_find(const char *type);
+
+/* The known one of nearly that name, or NULL; and why one that is no family cannot be,
+ * NULL when no reason is known. */
+const char *family_nearest(const char *type);
+const char *family_refusal(const char *type);
+
+/* The common name of a key; a key with a dot is one of a map inside. */
+const char *family_common_name(const struct family *family, const char *key);
+
+/* The i-th key of the family's that lies in a map inside, "ffn_config.moe_top_k", and
+ * its common name; NULL behind the last. */
+const char *family_inner_key(const struct family *family, size_t i,
+			     const char **common);
+
+/* The i-th key that its class has a value for, by common name; NULL behind the last. */
+const char *family_default(const struct family *family, size_t i, const char **value);
+
+/* Is it a key under its common name? And the i-th of them; NULL behind the last. */
+bool family_is_common(const char *key);
+const char *family_common(size_t i);
+
+#endif

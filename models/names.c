@@ -1,0 +1,257 @@
+/* models/names.c - what each model_type calls its keys, and what its class sets them to */
+#include "models/family.h"
+
+#include <string.h>
+
+/* Names of one type's own. One with a dot lies in a map inside. */
+static const struct {
+	const char *type, *own, *common;
+} renamed[] = {
+	{ "baichuan", "model_max_length", "max_position_embeddings" },
+	{ "bloom", "n_embed", "hidden_size" },
+	{ "bloom", "n_head", "num_attention_heads" },
+	{ "bloom", "n_layer", "num_hidden_layers" },
+	{ "bloom", "seq_length", "max_position_embeddings" },
+	{ "chatglm", "add_bias_linear", "linear_bias" },
+	{ "chatglm", "add_qkv_bias", "qkv_bias" },
+	{ "chatglm", "ffn_hidden_size", "intermediate_size" },
+	{ "chatglm", "kv_channels", "head_dim" },
+	{ "chatglm", "multi_query_group_num", "num_key_value_heads" },
+	{ "chatglm", "num_layers", "num_hidden_layers" },
+	{ "chatglm", "padded_vocab_size", "vocab_size" },
+	{ "chatglm", "seq_length", "max_position_embeddings" },
+	{ "cohere", "use_qk_norm", "qk_norm" },
+	{ "dbrx", "attn_config.kv_n_heads", "num_key_value_heads" },
+	{ "dbrx", "d_model", "hidden_size" },
+	{ "dbrx", "ffn_config.ffn_hidden_size", "intermediate_size" },
+	{ "dbrx", "ffn_config.moe_num_experts", "num_local_experts" },
+	{ "dbrx", "ffn_config.moe_top_k", "num_experts_per_tok" },
+	{ "dbrx", "max_seq_len", "max_position_embeddings" },
+	{ "dbrx", "n_heads", "num_attention_heads" },
+	{ "dbrx", "n_layers", "num_hidden_layers" },
+	{ "deepseek", "n_routed_experts", "num_local_experts" },
+	{ "deepseek_v2", "n_routed_experts", "num_local_experts" },
+	{ "deepseek_v3", "n_routed_experts", "num_local_experts" },
+	{ "dots1", "n_routed_experts", "num_local_experts" },
+	{ "ernie4_5", "use_bias", "linear_bias" },
+	{ "ernie4_5_moe", "moe_k", "num_experts_per_tok" },
+	{ "ernie4_5_moe", "moe_layer_interval", "moe_layer_freq" },
+	{ "ernie4_5_moe", "moe_layer_start_index", "first_k_dense_replace" },
+	{ "ernie4_5_moe", "moe_num_experts", "num_local_experts" },
+	{ "ernie4_5_moe", "moe_num_shared_experts", "n_shared_experts" },
+	{ "ernie4_5_moe", "use_bias", "linear_bias" },
+	{ "falcon", "bias", "linear_bias" },
+	{ "falcon", "ffn_hidden_size", "intermediate_size" },
+	{ "falcon", "n_head", "num_attention_heads" },
+	{ "falcon", "n_head_kv", "num_key_value_heads" },
+	{ "falcon", "n_layer", "num_hidden_layers" },
+	{ "falcon", "num_kv_heads", "num_key_value_heads" },
+	{ "falcon", "parallel_attn", "use_parallel_residual" },
+	{ "glm4_moe", "n_routed_experts", "num_local_experts" },
+	{ "glm4_moe", "use_qk_norm", "qk_norm" },
+	{ "gpt2", "activation_function", "hidden_act" },
+	{ "gpt2", "n_embd", "hidden_size" },
+	{ "gpt2", "n_head", "num_attention_heads" },
+	{ "gpt2", "n_inner", "intermediate_size" },
+	{ "gpt2", "n_layer", "num_hidden_layers" },
+	{ "gpt2", "n_positions", "max_position_embeddings" },
+	{ "gpt_bigcode", "activation_function", "hidden_act" },
+	{ "gpt_bigcode", "n_embd", "hidden_size" },
+	{ "gpt_bigcode", "n_head", "num_attention_heads" },
+	{ "gpt_bigcode", "n_inner", "intermediate_size" },
+	{ "gpt_bigcode", "n_layer", "num_hidden_layers" },
+	{ "gpt_bigcode", "n_positions", "max_position_embeddings" },
+	{ "gpt_neo", "activation_function", "hidden_act" },
+	{ "gpt_neo", "num_heads", "num_attention_heads" },
+	{ "gpt_neo", "num_layers", "num_hidden_layers" },
+	{ "gpt_neo", "window_size", "sliding_window" },
+	{ "gpt_oss", "experts_per_token", "num_experts_per_tok" },
+	{ "gptj", "activation_function", "hidden_act" },
+	{ "gptj", "n_embd", "hidden_size" },
+	{ "gptj", "n_head", "num_attention_heads" },
+	{ "gptj", "n_inner", "intermediate_size" },
+	{ "gptj", "n_layer", "num_hidden_layers" },
+	{ "gptj", "n_positions", "max_position_embeddings" },
+	{ "granitemoe", "shared_intermediate_size", "shared_expert_intermediate_size" },
+	{ "internlm", "bias", "attention_bias" },
+	{ "internlm2", "bias", "attention_bias" },
+	{ "llama4_text", "interleave_moe_layer_step", "decoder_sparse_step" },
+	{ "llama4_text", "intermediate_size", "moe_intermediate_size" },
+	{ "llama4_text", "intermediate_size_mlp", "intermediate_size" },
+	{ "llama4_text", "no_rope_layer_interval", "sliding_window_pattern" },
+	{ "llama4_text", "use_qk_norm", "qk_norm" },
+	{ "mpt", "attn_config.alibi", "alibi" },
+	{ "mpt", "attn_config.kv_n_heads", "num_key_value_heads" },
+	{ "mpt", "d_model", "hidden_size" },
+	{ "mpt", "max_seq_len", "max_position_embeddings" },
+	{ "mpt", "n_heads", "num_attention_heads" },
+	{ "mpt", "n_layers", "num_hidden_layers" },
+	{ "olmoe", "num_experts", "num_local_experts" },
+	{ "opt", "activation_function", "hidden_act" },
+	{ "opt", "enable_bias", "linear_bias" },
+	{ "opt", "ffn_dim", "intermediate_size" },
+	{ "persimmon", "qk_layernorm", "qk_norm" },
+	{ "phi", "qk_layernorm", "qk_norm" },
+	{ "qwen", "kv_channels", "head_dim" },
+	{ "qwen", "seq_length", "max_position_embeddings" },
+	{ "qwen2_moe", "num_experts", "num_local_experts" },
+	{ "qwen3_moe", "num_experts", "num_local_experts" },
+	{ "qwen3_next", "num_experts", "num_local_experts" },
+	{ "stablelm", "qk_layernorm", "qk_norm" },
+	{ "stablelm", "use_qkv_bias", "qkv_bias" },
+	{ "starcoder2", "use_bias", "linear_bias" },
+};
+
+/* What transformers' class of that type sets where a config leaves a key out: only
+ * where published configs do, or where the key is ours. */
+static const struct {
+	const char *type, *common, *value;
+} defaults[] = {
+	{ "cohere", "sliding_window_pattern", "4" },
+	{ "gemma", "head_dim", "256" },
+	{ "gemma2", "attn_logit_softcapping", "50" },
+	{ "gemma2", "final_logit_softcapping", "30" },
+	{ "gemma2", "head_dim", "256" },
+	{ "gemma2", "sliding_window", "4096" },
+	{ "gemma2", "sliding_window_pattern", "2" },
+	{ "gemma3_text", "head_dim", "256" },
+	{ "gemma3_text", "num_attention_heads", "8" },
+	{ "gemma3_text", "num_key_value_heads", "4" },
+	{ "gemma3_text", "sliding_window", "4096" },
+	{ "gemma3_text", "sliding_window_pattern", "6" },
+	{ "gemma3_text", "vocab_size", "262208" },
+	{ "gpt_neo", "qkv_bias", "false" },
+	{ "gpt_oss", "sliding_window_pattern", "2" },
+	{ "gptj", "attention_bias", "false" },
+	{ "llama4_text", "attention_chunk_size", "8192" },
+	{ "llama4_text", "n_shared_experts", "1" },
+	{ "llama4_text", "sliding_window_pattern", "4" },
+	{ "qwen2", "use_sliding_window", "false" },
+	{ "qwen2_moe", "use_sliding_window", "false" },
+	{ "qwen3", "use_sliding_window", "false" },
+	{ "qwen3_moe", "use_sliding_window", "false" },
+	{ "qwen3_next", "full_attention_interval", "4" },
+	{ "qwen3_next", "head_dim", "256" },
+	{ "qwen3_next", "linear_conv_kernel_dim", "4" },
+	{ "qwen3_next", "linear_key_head_dim", "128" },
+	{ "qwen3_next", "linear_num_key_heads", "16" },
+	{ "qwen3_next", "linear_num_value_heads", "32" },
+	{ "qwen3_next", "linear_value_head_dim", "128" },
+	{ "qwen3_next", "use_sliding_window", "false" },
+	{ "stablelm", "use_parallel_residual", "false" },
+};
+
+/* The common names: those of llama's config.json, and what else some need. */
+static const char *const common_names[] = {
+	"alibi",
+	"attention_bias",
+	"attention_chunk_size",
+	"attention_out_bias",
+	"attn_config",
+	"attn_logit_softcapping",
+	"decoder_sparse_step",
+	"expansion_ratio",
+	"ffn_config",
+	"final_logit_softcapping",
+	"first_k_dense_replace",
+	"full_attention_interval",
+	"head_dim",
+	"hidden_act",
+	"hidden_size",
+	"intermediate_size",
+	"is_causal",
+	"kv_lora_rank",
+	"layer_types",
+	"learned_pos_emb",
+	"linear_bias",
+	"linear_conv_kernel_dim",
+	"linear_key_head_dim",
+	"linear_num_key_heads",
+	"linear_num_value_heads",
+	"linear_value_head_dim",
+	"lm_head_bias",
+	"max_position_embeddings",
+	"max_window_layers",
+	"mlp_bias",
+	"mlp_only_layers",
+	"model_type",
+	"moe_intermediate_size",
+	"moe_layer_freq",
+	"moe_layers",
+	"multi_query",
+	"n_shared_experts",
+	"name",
+	"new_decoder_architecture",
+	"no_bias",
+	"no_rope_layers",
+	"num_attention_heads",
+	"num_experts_per_tok",
+	"num_hidden_layers",
+	"num_key_value_heads",
+	"num_ln_in_parallel_attn",
+	"num_local_experts",
+	"num_nextn_predict_layers",
+	"provenance",
+	"q_lora_rank",
+	"qk_nope_head_dim",
+	"qk_norm",
+	"qk_rope_head_dim",
+	"qkv_bias",
+	"shared_expert_intermediate_size",
+	"sliding_window",
+	"sliding_window_pattern",
+	"tie_word_embeddings",
+	"title",
+	"use_parallel_residual",
+	"use_sliding_window",
+	"v_head_dim",
+	"vocab_size",
+	"vocab_size_multiple",
+	"word_embed_proj_dim",
+};
+
+const char *family_common_name(const struct family *family, const char *key)
+{
+	for (size_t i = 0; i < sizeof(renamed) / sizeof(*renamed); i++)
+		if (!strcmp(family->type, renamed[i].type) &&
+		    !strcmp(key, renamed[i].own))
+			return renamed[i].common;
+	return key;
+}
+
+const char *family_inner_key(const struct family *family, size_t i, const char **common)
+{
+	for (size_t k = 0; k < sizeof(renamed) / sizeof(*renamed); k++) {
+		if (strcmp(family->type, renamed[k].type) ||
+		    !strchr(renamed[k].own, '.') || i--)
+			continue;
+		*common = renamed[k].common;
+		return renamed[k].own;
+	}
+	return NULL;
+}
+
+const char *family_default(const struct family *family, size_t i, const char **value)
+{
+	for (size_t k = 0; k < sizeof(defaults) / sizeof(*defaults); k++) {
+		if (strcmp(family->type, defaults[k].type) || i--)
+			continue;
+		*value = defaults[k].value;
+		return defaults[k].common;
+	}
+	return NULL;
+}
+
+const char *family_common(size_t i)
+{
+	return i < sizeof(common_names) / sizeof(*common_names) ? common_names[i] :
+								  NULL;
+}
+
+bool family_is_common(const char *key)
+{
+	for (size_t i = 0; i < sizeof(common_names) / sizeof(*common_names); i++)
+		if (!strcmp(key, common_names[i]))
+			return true;
+	return false;
+}

@@ -1,0 +1,73 @@
+/*
+ * traces/delta.c - a gated delta rule in place of attention (Gated DeltaNet, arXiv 2412.06464)
+ *
+ * A state of key x value numbers a head is carried along the sequence. It is computed in
+ * chunks of C tokens (the paper's section 3.3, as its authors' kernels do): inside a chunk
+ * products of C x C, between chunks products with the state. For each token and head:
+ *   k k', q k'                         2 C dk
+ *   w = T k, u = T v, (q k') v         C dk + 2 C dv
+ *   w S, k' (u - w S), q S             3 dk dv
+ * multiply-adds, in 16 bit. Backward runs them again and then two gradients of each. Not
+ * modelled: that chunks of one head wait for each other, so that few heads fill no GPU.
+ */
+#include "traces/block.h"
+
+enum { CHUNK = 64 }; /* tokens; flash-linear-attention's */
+
+static void product(struct builder *b, const char *name, struct edges e, int64_t groups)
+{
+	put_product(b, &(struct ft_work){ .kind = FT_GEMM,
+					  .name = name,
+					  .dtype = FT_BF16,
+					  .gemm.layout = FT_FORWARD,
+					  .gemm.m = e.m,
+					  .gemm.n = e.n,
+					  .gemm.k = e.k,
+					  .gemm.groups = groups });
+}
+
+static void delta_rule(struct builder *b, const struct layer_sizes *s)
+{
+	int64_t heads = s->l->linear_heads / b->plan->tp, m = s->tokens * heads;
+	int64_t dk = s->l->linear_key_dim, dv = s->l->linear_value_dim;
+	int64_t groups = (s->tokens + CHUNK - 1) / CHUNK * heads;
+
+	for (int i = 0; i < 2; i++)
+		product(b, "delta_scores", (struct edges){ m, CHUNK, dk }, groups);
+	product(b, "delta_keys", (struct edges){ m, dk, CHUNK }, groups);
+	for (int i = 0; i < 2; i++)
+		product(b, "delta_values", (struct edges){ m, dv, CHUNK }, groups);
+	for (int i = 0; i < 3; i++)
+		product(b, "delta_state", (struct edges){ m, dv, dk }, groups);
+}
+
+/* The convolution and its activation, the rule, and a norm times a gate. */
+void delta_core(struct builder *b, const struct layer_sizes *s, bool backward)
+{
+	double channels = (double)(s->tokens * (s->q + s->k + s->v));
+	double out = (double)(s->tokens * s->v);
+
+	if (backward)
+		put_memory(b, "delta_norm_back", "rmsnorm", 10 * out, 2);
+	put_memory(b, backward ? "delta_conv_back" : "delta_conv", "default",
+		   (backward ? 8 : 4) * channels, backward ? 2 : 1);
+	for (int i = 0; i < (backward ? 3 : 1); i++)
+		delta_rule(b, s);
+	if (!backward)
+		put_memory(b, "delta_norm", "rmsnorm", 6 * out, 1);
+}
+
+/* q, k, v and the gate; and two numbers a head, which fused stacks take along. */
+void delta_products(struct builder *b, const struct layer_sizes *s,
+		    enum ft_layout layout)
+{
+	int64_t wide = s->q + s->k + s->v + s->gate;
+	int64_t few = 2 * s->l->linear_heads / b->plan->tp;
+
+	if (b->rules->fused_qkv) {
+		put_gemm(b, "delta_in", layout, s->tokens, wide + few, s->h);
+		return;
+	}
+	put_gemm(b, "delta_in", layout, s->tokens, wide, s->h);
+	put_gemm(b, "delta_rates", layout, s->tokens, few, s->h);
+}

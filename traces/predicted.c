@@ -1,0 +1,91 @@
+/*
+ * traces/predicted.c - tokens predicted ahead of the next one (MTP, arXiv 2412.19437, 2.2)
+ *
+ * On the last stage, for each: the last hidden state and the embedding of the token
+ * ahead go through a norm each and one projection of both, a layer like the last, and
+ * the shared head with a loss of its own. A last stage that is not the first keeps a
+ * copy of the embedding, whose gradients the two then sum.
+ */
+#include "traces/build.h"
+
+struct held predicted_held(const struct builder *b)
+{
+	const struct ft_model *m = b->model;
+	double h = (double)m->hidden_size, n = (double)m->predicted;
+	struct held held = { 0, 0 };
+
+	if (!m->predicted)
+		return held;
+	held = layer_held(b, m->n_layers - 1);
+	held.dense = n * (held.dense + 2 * h * h / (double)b->plan->tp +
+			  3 * m->norm_vectors * h);
+	held.experts *= n;
+	return held;
+}
+
+struct held outputs_held(const struct builder *b, bool first)
+{
+	return b->model->tied && first ? predicted_held(b) : ends_held(b, false, true);
+}
+
+static void projection(struct builder *b, enum ft_layout layout)
+{
+	int64_t h = b->model->hidden_size, tp = b->plan->tp;
+
+	put_gemm(b, "mtp_projection", layout, b->tokens, h / tp, 2 * h);
+}
+
+/* Two norms and the tensor that holds both side by side. */
+static void norms(struct builder *b, bool backward)
+{
+	int64_t part = b->plan->sequence_parallel ? b->tokens / b->plan->tp : b->tokens;
+	double bytes = (double)(part * b->model->hidden_size);
+
+	put_rows(b, backward ? "mtp_norm_back" : "mtp_norm",
+		 b->model->norm == FT_RMS_NORM ? "rmsnorm" : "layernorm",
+		 2 * (backward ? 8 : 4) * bytes, backward ? 4 : 2,
+		 2 * (double)b->model->hidden_size);
+	put_memory(b, "mtp_join", "copy", 8 * bytes, backward ? 2 : 1);
+}
+
+static void whole(struct builder *b, enum ft_collective op)
+{
+	if (put_collective(b, "tp_mtp", FT_STREAM_TP, op, FT_GROUP_TP,
+			   2 * (double)(b->tokens * b->model->hidden_size)))
+		need(b, FT_STREAM_TP);
+}
+
+void outputs_forward(struct builder *b)
+{
+	int64_t last = b->model->n_layers - 1;
+
+	head_forward(b);
+	for (int64_t i = 0; i < b->model->predicted; i++) {
+		embedding_forward(b);
+		norms(b, false);
+		projection(b, FT_FORWARD);
+		whole(b, FT_ALL_GATHER);
+		layer_forward(b, last);
+		layer_bytes(b, last, false);
+		head_forward(b);
+		head_bytes(b, (struct held){ 0, 0 }, false);
+	}
+}
+
+void outputs_backward(struct builder *b)
+{
+	int64_t last = b->model->n_layers - 1;
+
+	for (int64_t i = 0; i < b->model->predicted; i++) {
+		head_backward(b);
+		head_bytes(b, (struct held){ 0, 0 }, true);
+		layer_backward(b, last);
+		layer_bytes(b, last, true);
+		projection(b, FT_DGRAD);
+		whole(b, FT_REDUCE_SCATTER);
+		projection(b, FT_WGRAD);
+		norms(b, true);
+		embedding_backward(b);
+	}
+	head_backward(b);
+}
