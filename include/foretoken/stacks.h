@@ -35,6 +35,7 @@ enum ft_host {
 	FT_HOST_PIPELINE,    /* one send or receive */
 	FT_HOST_OPTIMIZER,
 	FT_HOST_STEP,		 /* the loop around one step */
+	FT_HOST_TENSOR_OP, /* a launch of eager DTensor, beside the launch itself */
 	FT_HOST_GRAPH,		 /* one CUDA or HIP graph, launched */
 	FT_HOST_EXPERTS_FORWARD, /* a routed MLP, without its launches */
 	FT_HOST_EXPERTS_BACKWARD,
