@@ -35,8 +35,8 @@ static const struct family families[] = {
 	{ .type = "internlm2" },
 	{ .type = "baichuan" },
 	{ "minicpm", .tied = true },
-	{ "stablelm", LAYER_NORM, .joins_norm = true,
-	  .qk_norm = FT_QK_WHOLE, .qk_norm_off = true },
+	{ "stablelm", LAYER_NORM, .joins_norm = true, .qk_norm = FT_QK_WHOLE,
+	  .qk_norm_off = true },
 	{ "cohere", .norm = FT_LAYER_NORM, .tied = true, .parallel = true, .norms = 1,
 	  .qk_norm = FT_QK_WHOLE, .qk_norm_off = true },
 	/* dense, as GPT-2 */
@@ -55,8 +55,8 @@ static const struct family families[] = {
 	{ "falcon", GPT, .tied = true, .parallel = true, .joins_norm = true,
 	  .few_heads = HEADS_FALCON },
 	{ "starcoder2", GPT_BIASED, .tied = true },
-	{ "persimmon", LAYER_NORM, .linear_bias = true,
-	  .activation = FT_SQUARED_RELU, .qk_norm = FT_QK_HEAD },
+	{ "persimmon", LAYER_NORM, .linear_bias = true, .activation = FT_SQUARED_RELU,
+	  .qk_norm = FT_QK_HEAD },
 	{ "nemotron", LAYER_NORM, .activation = FT_SQUARED_RELU },
 	/* routed */
 	{ "mixtral", .experts = EXPERTS_ALL },

@@ -103,11 +103,16 @@ static void a_token_uses_the_published_active_parameters(void **state)
 		const char *name;
 		double parameters, frac;
 	} known[] = {
-		{ "mixtral-8x7b", 12.88e9, 2e-3 },   { "deepseek-v2", 21.4e9, 5e-3 },
-		{ "deepseek-v3", 37.6e9, 2e-2 },     { "qwen3-30b-a3b", 3.35e9, 1e-2 },
-		{ "qwen3-235b-a22b", 22.2e9, 1e-2 }, { "gpt-oss-120b", 5.7e9, 2e-2 },
-		{ "kimi-k2", 32.9e9, 2e-2 },	     { "llama3-8b", 8030261248., 1e-9 },
-		{ "llama4-scout", 17e9, 2e-2 },	     { "llama4-maverick", 17e9, 2e-2 },
+		{ "mixtral-8x7b", 12.88e9, 2e-3 },
+		{ "deepseek-v2", 21.4e9, 5e-3 },
+		{ "deepseek-v3", 37.6e9, 2e-2 },
+		{ "qwen3-30b-a3b", 3.35e9, 1e-2 },
+		{ "qwen3-235b-a22b", 22.2e9, 1e-2 },
+		{ "gpt-oss-120b", 5.7e9, 2e-2 },
+		{ "kimi-k2", 32.9e9, 2e-2 },
+		{ "llama3-8b", 8030261248., 1e-9 },
+		{ "llama4-scout", 17e9, 2e-2 },
+		{ "llama4-maverick", 17e9, 2e-2 },
 		/* published without embedding and head */
 		{ "glm4.5-air", 12e9 + 2 * 151552. * 4096, 2e-2 },
 		{ "qwen3-next-80b-a3b", 3e9 + 2 * 151936. * 2048, 0.1 },

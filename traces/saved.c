@@ -3,6 +3,20 @@
 
 #include "traces/block.h"
 
+/* What blocks other than llama's and GPT-2's keep more, or less, a token: no sum between
+ * halves side by side, nor its norm's output; the inputs of norms behind the halves; the
+ * gate of attention's output; a delta rule's q, which is wider than hidden_size. */
+static double other_saved(const struct builder *b, const struct layer_sizes *s)
+{
+	double h = 2 * (double)s->h / (double)b->plan->tp, more = 2 * (double)s->gate;
+
+	if (s->beside)
+		more -= b->model->norms > 1 ? h : 2 * h;
+	if (b->model->norms > 2)
+		more += 2 * h;
+	return more + (s->l->linear_heads ? 2 * (double)s->q : 0);
+}
+
 /*
  * Bytes one layer keeps for backward, on a rank. Per token, read off allocator
  * peaks of PyTorch steps (mean error 0.8 % there):
@@ -20,8 +34,7 @@ double layer_saved_bytes(const struct builder *b, int64_t layer)
 	double tokens = (double)s.tokens, h = (double)s.h;
 	double tp = (double)b->plan->tp, sliced = (double)s.part / tokens;
 	double wide = (gated ? (eager ? 8 : 6) : 4) * (double)s.f;
-	double kv = 2 * (double)(s.k + s.v + (l->linear_heads ? s.q + s.gate : s.gate));
-	double rest, whole;
+	double kv = 2 * (double)(s.k + s.v), rest, whole;
 
 	if (b->plan->recompute == FT_RECOMPUTE_FULL)
 		return 2 * h * (double)s.part;
@@ -31,17 +44,14 @@ double layer_saved_bytes(const struct builder *b, int64_t layer)
 		       6 * (double)l->shared_intermediate / tp;
 	rest = (gated ? 10 : b->autocast ? 14 : 8) * h / tp;
 	whole = 4 * h * (b->rules->tensor_parallel == FT_TP_MEGATRON ? sliced : 1);
-	if (s.beside) /* no sum between the halves is kept, nor its norm's output */
-		rest -= 2 * h / tp * (b->model->norms > 1 ? 1 : 2);
-	if (b->model->norms > 2)
-		rest += 4 * h / tp;
 	if (b->plan->recompute == FT_RECOMPUTE_SELECTIVE)
 		wide *= b->rules->selective == FT_SELECTIVE_OPS ? 0.5 : 1;
-	if (is_unfused(b) && b->plan->recompute == FT_RECOMPUTE_NONE)
+	if (is_unfused(b) && !l->linear_heads &&
+	    b->plan->recompute == FT_RECOMPUTE_NONE)
 		rest += (b->rules->dropout ? 5 : 2) * (double)s.heads *
 			(double)b->plan->sequence;
-	return tokens *
-	       (wide + whole + rest + kv + (b->rules->dropout ? 2 * h * sliced : 0));
+	return tokens * (wide + other_saved(b, &s) + whole + rest + kv +
+			 (b->rules->dropout ? 2 * h * sliced : 0));
 }
 
 double layer_recomputed_flop(const struct builder *b, int64_t layer)
