@@ -41,6 +41,7 @@ static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 	l->selective = (enum ft_selective)read_choice(&r, "selective", kept, 2, 0);
 	l->fused_qkv = read_bool(&r, "fused_qkv", true);
 	l->fused_gate_up = read_bool(&r, "fused_gate_up", true);
+	l->fused_softmax = read_bool(&r, "fused_softmax", true);
 	l->fused_loss = read_bool(&r, "fused_loss", false);
 	l->autocast = read_bool(&r, "autocast", false);
 	l->dropout = read_bool(&r, "dropout", false);

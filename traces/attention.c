@@ -10,6 +10,33 @@ bool is_unfused(const struct builder *b)
 	return !strcmp(b->rules->attention, "unfused");
 }
 
+/*
+ * Bytes per score of everything between the two products. Megatron's fused kernel scales,
+ * masks and normalizes at once: it reads the lower triangle and writes the whole square
+ * (2/2 + 2; backward two halves and a whole). It takes scores of which (heads on the rank) x
+ * (sequences) divides by 4, rows up to 16,384 that divide by 4. Else, and in stacks
+ * without it, scale, mask and softmax are kernels of their own in fp32, with a cast before
+ * and behind: 6 + 8 + 9 + 8 + 6; backward 6 + 12 + 8 + 6.
+ * Source: the kernels' conditions in Megatron-LM's documentation and code; counted.
+ */
+static void softmax(struct builder *b, const struct layer_sizes *s, bool backward,
+		    double scores)
+{
+	int64_t seq = b->plan->sequence;
+	bool fits = (b->sequences * s->heads) % 4 == 0 && seq % 4 == 0 && seq <= 16384;
+	double row = 2 * (double)seq;
+
+	if (b->model->score_cap)
+		put_memory(b, "score_cap", "default", scores * (backward ? 6 : 4), 1);
+	if (!b->rules->fused_softmax || !fits)
+		put_rows(b, "softmax", "softmax", scores * (backward ? 32 : 37),
+			 backward ? 4 : 5, row);
+	else if (b->model->causal)
+		put_rows(b, "softmax", "softmax", scores * (backward ? 4 : 3), 1, row);
+	else
+		put_rows(b, "softmax", "softmax", scores * (backward ? 6 : 4), 1, row);
+}
+
 /* Products and softmax over the full square of scores, one kernel each. */
 static void unfused_attention(struct builder *b, const struct layer_sizes *s,
 			      bool backward)
@@ -22,10 +49,7 @@ static void unfused_attention(struct builder *b, const struct layer_sizes *s,
 	for (int i = 0; i < times; i++)
 		put_grouped(b, "scores", FT_FORWARD,
 			    (struct edges){ m, seq, s->l->qk_head_dim }, groups);
-	if (b->model->score_cap)
-		put_memory(b, "score_cap", "default", scores * (backward ? 6 : 4), 1);
-	put_rows(b, "softmax", "softmax", scores * (backward ? 6 : 4), 1,
-		 2 * (double)seq);
+	softmax(b, s, backward, scores);
 	if (b->rules->dropout)
 		put_memory(b, "attention_dropout", "default", 5 * scores, 1);
 	for (int i = 0; i < times; i++)
