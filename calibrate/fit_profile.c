@@ -114,6 +114,15 @@ static double spread_of(const struct ft_fit *fit, const char *family, double fal
 	return fallback;
 }
 
+/* A short burst, measured by the probe, of the product that m ran for seconds. */
+static bool is_burst_of(const struct ft_measurement *b, const struct ft_measurement *m)
+{
+	return measurement_is(b, "gemm") && !b->sustained && !fit_published(b) &&
+	       !fit_from_torch(b) && !strcmp(b->layout, "forward") &&
+	       !strcmp(b->dtype, m->dtype) && m->m == b->m && m->n == b->n &&
+	       m->k == b->k;
+}
+
 /* Long runs against bursts of the same shape, by format; the p10 of a burst, as
  * its last repetitions may already be slowed. */
 static double sustained_rate(const struct fit_input *in, const char *dtype)
@@ -129,10 +138,7 @@ static double sustained_rate(const struct fit_input *in, const char *dtype)
 		for (size_t j = 0; j < in->n && n < 64; j++) {
 			const struct ft_measurement *b = &in->row[j];
 
-			if (measurement_is(b, "gemm") && !b->sustained &&
-			    !strcmp(b->layout, "forward") && !strcmp(b->dtype, dtype) &&
-			    a->m == b->m && a->n == b->n && a->k == b->k &&
-			    !fit_from_torch(b) && !fit_published(b))
+			if (is_burst_of(b, a))
 				ratio[n++] = (b->p10_us > 0 ? b->p10_us : b->time_us) /
 					     a->time_us;
 		}
