@@ -19,6 +19,7 @@ source, target = (open(path).read() for path in sys.argv[1:3])
 ratio = terabytes(target) / terabytes(source)
 begin, end = block(source)
 provenance = re.search(r'source: "([^":]*)', source[begin:end])[1]
+date = re.search(r'date: "([^"]*)"', source[begin:end])[1]
 curves = []
 for line in source[begin:end].splitlines():
     if not re.match(r"    \w[\w.]*: \{start", line):
@@ -32,6 +33,6 @@ spread = re.search(r"^  spread: .*$", target[begin:end], re.M)[0]
 note = (f"the same die: starts and warm rates as there, cold rates by memory bandwidth, "
         f"{terabytes(target):g} of {terabytes(source):g} TB/s")
 head = ("memory_bound:\n"
-        f'  provenance: {{kind: derived, source: "{provenance}", date: "2026-11-21", note: "{note}"}}\n'
+        f'  provenance: {{kind: derived, source: "{provenance}", date: "{date}", note: "{note}"}}\n'
         f"{spread}\n  curves:\n")
 open(sys.argv[2], "w").write(target[:begin] + head + "\n".join(curves) + "\n" + target[end:])

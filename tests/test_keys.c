@@ -57,6 +57,9 @@ static const char by_default[] =
 static const char hsdp_by_default[] = LLAMA
 	ON("mi300x", "16", "roce-400-rail") "mi300x-8x}, stack: torch-2.11-eager, " TRAIN(
 		"4096", "32") "sharding: hsdp, parallel: {}, overlap: {}}, " COST;
+static const char wide_heads[] =
+	"{model: {name: llama3-8b, num_hidden_layers: 4, head_dim: 256}, " IB
+	"stack: nemo-24, " TRAIN("4096", "16") "}, " COST;
 static const char bare[] =
 	LLAMA IB "stack: bare, " TRAIN("4096", "16") "parallel: {tp: 4}}, " COST;
 static const char mesh[] =
@@ -113,7 +116,7 @@ static const struct key_part parts[] = {
 	  "hw/gpus",
 	  "h100-sxm",
 	  { zero1_pipeline, fsdp_eager, experts_fp8, ddp_eager, ragged, bare,
-	    by_default, experts_grouped } },
+	    by_default, experts_grouped, wide_heads } },
 };
 
 static const struct key_exempt exempt[] = {
