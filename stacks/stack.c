@@ -32,6 +32,7 @@ static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 {
 	static const char *const fusions[] = { "eager", "compiled", "kernels" };
 	static const char *const tps[] = { "megatron", "dtensor" };
+	static const char *const contexts[] = { "ring", "all_gather", "all_to_all" };
 	static const char *const kept[] = { "attention", "ops" };
 	struct reader r = reader_open(node, err);
 
@@ -39,6 +40,8 @@ static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 	l->tensor_parallel =
 		(enum ft_tensor_parallel)read_choice(&r, "tensor_parallel", tps, 2, 0);
 	l->selective = (enum ft_selective)read_choice(&r, "selective", kept, 2, 0);
+	l->context_parallel = (enum ft_context_parallel)read_choice(
+		&r, "context_parallel", contexts, 3, 0);
 	l->fused_qkv = read_bool(&r, "fused_qkv", true);
 	l->fused_gate_up = read_bool(&r, "fused_gate_up", true);
 	l->fused_softmax = read_bool(&r, "fused_softmax", true);

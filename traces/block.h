@@ -55,10 +55,12 @@ unsigned recomputed_modules(const struct builder *b);
 /* saved.c: inputs of products are kept in 8 bit */
 bool keeps_a_byte(const struct builder *b);
 
-/* attention.c: core attention, and the products in front of it */
-bool is_unfused(const struct builder *b);
+/* context.c: core attention, over the ranks of a context group if there is one */
 void attention_core(struct builder *b, const struct layer_sizes *s, bool backward);
-void attention_again(struct builder *b, const struct layer_sizes *s);
+
+/* attention.c: attention that is not fused, and the products in front of it */
+bool is_unfused(const struct builder *b);
+void unfused_attention(struct builder *b, const struct layer_sizes *s, bool backward);
 void qkv_forward(struct builder *b, const struct layer_sizes *s);
 void qkv_products(struct builder *b, const struct layer_sizes *s,
 		  enum ft_layout layout);

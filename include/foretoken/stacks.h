@@ -56,6 +56,9 @@ enum ft_tensor_parallel {
 	FT_TP_DTENSOR,	/* each waits for the one before */
 };
 
+/* How keys and values reach the ranks of a context group. */
+enum ft_context_parallel { FT_CP_RING, FT_CP_ALL_GATHER, FT_CP_ALL_TO_ALL };
+
 /* What is saved, or computed again, by `recompute: selective`. */
 enum ft_selective {
 	FT_SELECTIVE_ATTENTION, /* core attention is computed again */
@@ -66,6 +69,7 @@ struct ft_layout_rules {
 	enum ft_fusion fusion;
 	enum ft_tensor_parallel tensor_parallel;
 	enum ft_selective selective;
+	enum ft_context_parallel context_parallel;
 	bool fused_qkv;		     /* q, k, v in one product */
 	bool fused_gate_up;	     /* gate and up in one product */
 	bool fused_softmax; /* of unfused attention: scale, mask, softmax in one */
