@@ -89,6 +89,7 @@ static void column_back(struct builder *b, const struct layer_sizes *s,
 	leave_split(b, s);
 	if (megatron)
 		b->needs[FT_STREAM_TP] = false; /* wgrad need not wait */
+	put_norm_transpose(b, (double)(s->tokens * s->h));
 	products(b, s, FT_WGRAD);
 	if (megatron)
 		join_split(b);

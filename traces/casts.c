@@ -42,6 +42,14 @@ void put_cast(struct builder *b, double elements, int launches)
 		put_memory(b, "cast_fp8", "cast", cast_bytes(b) * elements, launches);
 }
 
+/* A norm that writes the narrow format writes rows; their transpose is made when the
+ * gradient of the weights asks for it. */
+void put_norm_transpose(struct builder *b, double elements)
+{
+	if (is_narrow(b) && b->plan->scaling == FT_SCALING_DELAYED)
+		put_memory(b, "transpose_fp8", "cast", 2 * elements, 1);
+}
+
 void put_norm_cast(struct builder *b, double elements)
 {
 	if (b->plan->scaling != FT_SCALING_DELAYED)
