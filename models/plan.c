@@ -7,6 +7,7 @@
 #include "base/limits.h"
 #include "base/plain.h"
 #include "base/reader.h"
+#include "models/lora.h"
 #include "models/stages.h"
 
 struct owned {
@@ -103,6 +104,7 @@ static void read_words(struct draft *d)
 	plan->overlap_dp = read_bool(o, "dp", true);
 	plan->overlap_pp = read_bool(o, "pp", true);
 	plan->copy_engines = read_bool(o, "copy_engines", false);
+	lora_read(r, d->model, plan);
 }
 
 /* Record a mistake at the first of these keys of `parallel` that was given, or

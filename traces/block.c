@@ -142,11 +142,13 @@ static void dropout(struct builder *b, const struct layer_sizes *s, bool backwar
 			   backward ? 1 : 0);
 }
 
-/* fp8 products need their 16-bit input cast, and a transposed copy of it. */
+/* fp8 products need their 16-bit input cast, and a transposed copy of it for the weight's
+ * gradient. */
 static void cast(struct builder *b, const struct layer_sizes *s, double elements)
 {
 	if (s->fp8)
-		put_memory(b, "cast_fp8", "cast", 4 * elements, 1);
+		put_memory(b, "cast_fp8", "cast",
+			   (b->plan->lora.rank ? 3 : 4) * elements, 1);
 }
 
 /* ---- tensor-parallel collectives ---------------------------------------- */
@@ -226,7 +228,8 @@ static void up_products(struct builder *b, const struct layer_sizes *s,
 }
 
 /* Backward of a column-split product: dgrad, its sum over ranks, wgrad. Megatron
- * gathers the input again beside dgrad and reduces beside wgrad. */
+ * gathers the input again beside dgrad and reduces beside wgrad; a frozen weight needs
+ * no input. */
 static void column_back(struct builder *b, const struct layer_sizes *s,
 			void (*products)(struct builder *, const struct layer_sizes *,
 					 enum ft_layout))
@@ -234,7 +237,7 @@ static void column_back(struct builder *b, const struct layer_sizes *s,
 	bool megatron = b->rules->tensor_parallel == FT_TP_MEGATRON;
 	bool sp = b->plan->sequence_parallel && b->plan->tp > 1;
 
-	if (megatron && sp)
+	if (megatron && sp && !b->plan->lora.rank)
 		put_collective(b, "tp_all_gather", FT_STREAM_TP, FT_ALL_GATHER,
 			       FT_GROUP_TP, activation_bytes(s));
 	products(b, s, FT_DGRAD);
@@ -289,13 +292,16 @@ static void attention_half(struct builder *b, const struct layer_sizes *s)
 	qkv_forward(b, s);
 	if (b->plan->overlap_tp)
 		join_split(b);
+	adapters(b, s, SITE_QKV, false);
 	attention_middle(b, s);
 	cast(b, s, (double)(s->tokens * s->out));
 	if (s->beside) { /* its sum over ranks is the MLP's */
 		put_gemm(b, "attention_out", FT_FORWARD, s->tokens, s->h, s->out);
+		adapters(b, s, SITE_OUT, false);
 		return;
 	}
 	row_product(b, s, "attention_out", s->h, s->out);
+	adapters(b, s, SITE_OUT, false);
 	norm_behind(b, s, false);
 	dropout(b, s, false);
 	norm(b, s, "add_norm", r->add_norm);
@@ -311,10 +317,12 @@ static void mlp_half(struct builder *b, const struct layer_sizes *s)
 	up_products(b, s, FT_FORWARD);
 	if (b->plan->overlap_tp)
 		join_split(b);
+	adapters(b, s, SITE_UP, false);
 	element(b, s, "activation", gated ? "swiglu" : "gelu",
 		gated ? r->gated : r->plain);
 	cast(b, s, (double)(s->tokens * s->f));
 	row_product(b, s, "down", s->h, s->f);
+	adapters(b, s, SITE_DOWN, false);
 }
 
 static void forward_ops(struct builder *b, int64_t layer)
@@ -352,6 +360,8 @@ static void bias_gradients(struct builder *b, const struct layer_sizes *s)
 	int64_t features = (m->qkv_bias && plain ? s->q + s->gate + s->k + s->v : 0) +
 			   (m->out_bias && plain ? s->h : 0) + (mlp ? s->h + s->f : 0);
 
+	if (b->plan->lora.rank)
+		return;
 	put_memory(b, "bias_gradient", "default", 2 * (double)(s->tokens * features),
 		   (m->qkv_bias && plain) + (m->out_bias && plain) + 2 * mlp);
 }
@@ -362,9 +372,11 @@ static void mlp_back(struct builder *b, const struct layer_sizes *s)
 	bool gated = b->model->activation == FT_SWIGLU;
 
 	row_back(b, s, "down", s->h, s->f);
+	adapters(b, s, SITE_DOWN, true);
 	element(b, s, "activation_back", gated ? "swiglu" : "gelu",
 		gated ? r->gated_back : r->plain_back);
 	cast(b, s, (double)(s->tokens * s->f * (gated ? 2 : 1)));
+	adapters(b, s, SITE_UP, true);
 	if (!s->beside) {
 		column_back(b, s, up_products);
 		return;
@@ -403,7 +415,9 @@ static void attention_back(struct builder *b, const struct layer_sizes *s)
 		norm_behind(b, s, true);
 		row_back(b, s, "attention_out", s->h, s->out);
 	}
+	adapters(b, s, SITE_OUT, true);
 	middle_back(b, s);
+	adapters(b, s, SITE_QKV, true);
 	cast(b, s, (double)(s->tokens * (s->q + s->gate + s->k + s->v)));
 	column_back(b, s, qkv_products);
 	latent_back(b, s);

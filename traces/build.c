@@ -160,7 +160,8 @@ static void forward_layer(struct stage *st, int64_t layer, unsigned variant,
 	} else if (variant & V_GATHER) {
 		double n = variant / V_LAYERS;
 
-		gather_weights(b, (struct held){ n * unit.dense, n * unit.experts });
+		gather_weights(b, (struct held){ .dense = n * unit.dense,
+						 .experts = n * unit.experts });
 	}
 	cast_weights(b, unit);
 	layer_forward(b, layer);
@@ -251,7 +252,8 @@ static void backward_layer(struct stage *st, int64_t layer, unsigned variant,
 	if (variant & V_BUCKET) {
 		double n = variant / V_LAYERS;
 
-		reduce_gradients(b, (struct held){ n * unit.dense, n * unit.experts });
+		reduce_gradients(b, (struct held){ .dense = n * unit.dense,
+						   .experts = n * unit.experts });
 	}
 	done(st);
 }
@@ -353,8 +355,8 @@ static void finish(struct stage *st)
 {
 	struct builder *b = st->b;
 	const struct ft_plan *p = b->plan;
-	double tied = (b->model->tied || b->model->predicted) && p->pp > 1 &&
-				      (st->first || st->last) ?
+	double tied = !p->lora.rank && (b->model->tied || b->model->predicted) &&
+				      p->pp > 1 && (st->first || st->last) ?
 			      (double)(b->model->hidden_size *
 				       ft_model_vocab(b->model, p->tp)) /
 				      (double)p->tp :
@@ -382,18 +384,13 @@ static void stage_layers(struct stage *st)
 		if (v % p->pp == st->number) {
 			st->begin[v / p->pp] = at;
 			st->end[v / p->pp] = next;
-			for (int64_t l = at; l < next; l++) {
-				struct held h = layer_held(b, l);
-
-				st->held.dense += h.dense;
-				st->held.experts += h.experts;
-			}
+			for (int64_t l = at; l < next; l++)
+				held_add(&st->held, layer_held(b, l));
 		}
 		at = next;
 	}
 	st->root = ends_held(b, st->first, st->last);
-	st->held.dense += st->root.dense;
-	st->held.experts += st->root.experts;
+	held_add(&st->held, st->root);
 }
 
 static void build_stage(struct builder *b, int64_t number)

@@ -6,6 +6,7 @@
  *   fsdp             4/n weight + 8/n optimizer + g/n gradient, two units whole
  *   autocast ddp     4 weight + 2 cached + 4 gradient + 8 optimizer, buckets 4
  *   all 16 bit       2 + 2 + 4
+ *   frozen           its format's width alone (/n under fsdp)
  * Checked against allocator peaks of measured steps by `make validate`.
  */
 #include <string.h>
@@ -20,22 +21,25 @@ void base_bytes(const struct builder *b, struct held stage, double bytes[FT_MEMO
 	double shared = stage.dense / (is_fsdp(p) ? (double)p->shard : dp) +
 			stage.experts / (double)p->edp;
 	double optimizer = p->master_weights ? 12 : 4;
+	double frozen = stage.frozen + stage.frozen_experts;
 	bool fp8 = ft_dtype_bytes(p->precision) < 2;
 
 	memset(bytes, 0, FT_MEMORIES * sizeof(*bytes));
 	if (is_fsdp(p)) {
-		bytes[FT_MEMORY_WEIGHTS] = (p->master_weights ? 4 : 2) * shared;
+		bytes[FT_MEMORY_WEIGHTS] = (p->master_weights ? 4 : 2) * shared +
+					   stage.frozen / (double)p->shard +
+					   stage.frozen_experts / (double)p->edp;
 		bytes[FT_MEMORY_OPTIMIZER] = (p->master_weights ? 8 : 4) * shared;
 		return; /* gradients come and go with the units */
 	}
 	bytes[FT_MEMORY_GRADIENTS] = width * (p->sharding == FT_ZERO2 ? shared : all);
 	if (b->autocast) {
-		bytes[FT_MEMORY_WEIGHTS] = 4 * all;
+		bytes[FT_MEMORY_WEIGHTS] = 4 * all + frozen;
 		bytes[FT_MEMORY_OPTIMIZER] = 8 * (p->sharding == FT_DDP ? all : shared);
 		bytes[FT_MEMORY_OTHER] = 2 * all + (p->dp > 1 ? 4 * all : 0);
 		return;
 	}
-	bytes[FT_MEMORY_WEIGHTS] = (fp8 ? 4 : 2) * all;
+	bytes[FT_MEMORY_WEIGHTS] = (fp8 ? 4 : 2) * all + frozen;
 	bytes[FT_MEMORY_OPTIMIZER] = optimizer * (p->sharding == FT_DDP ? all : shared);
 }
 
@@ -50,7 +54,9 @@ static double unit_bytes(const struct builder *b, struct held unit)
 {
 	double width = b->rules->fsdp_copy_out_bytes > 0 ? 4 : 2;
 
-	return is_fsdp(b->plan) ? width * (unit.dense + unit.experts) : 0;
+	return is_fsdp(b->plan) ? width * (unit.dense + unit.experts) + unit.frozen +
+					  unit.frozen_experts :
+				  0;
 }
 
 void layer_bytes(struct builder *b, int64_t layer, bool backward)

@@ -14,6 +14,7 @@ static double other_saved(const struct builder *b, const struct layer_sizes *s)
 		more -= b->model->norms > 1 ? h : 2 * h;
 	if (b->model->norms > 2)
 		more += 2 * h;
+	more += adapters_saved(b, s);
 	return more + (s->l->linear_heads ? 2 * (double)s->q : 0);
 }
 
@@ -57,7 +58,7 @@ double layer_saved_bytes(const struct builder *b, int64_t layer)
 double layer_recomputed_flop(const struct builder *b, int64_t layer)
 {
 	struct layer_sizes s = sizes_of(b, layer);
-	double products = layer_held(b, layer).dense;
+	double products = layer_weights(b, layer).dense;
 	double length = (double)b->plan->sequence;
 	double reach = s.l->chunk ? fmin((double)s.l->chunk, length) : length;
 	double attention = ft_attention_flop(
