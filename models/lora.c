@@ -118,11 +118,12 @@ static bool add_word(struct reader *r, const struct node *word, unsigned *target
 			*targets |= words[i].targets;
 			return true;
 		}
-	return reader_fail(r, "targets",
-			   "%.40s is no target; targets are attention, mlp, all, or a "
-			   "list of q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, "
-			   "down_proj, linear_qkv, linear_proj, linear_fc1, linear_fc2",
-			   *text ? text : "a value of this kind");
+	return reader_fail(
+		r, "targets",
+		"%.40s is no target; targets are attention, mlp, all, or a "
+		"list of q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, "
+		"down_proj, linear_qkv, linear_proj, linear_fc1, linear_fc2",
+		*text ? text : "a value of this kind");
 }
 
 static unsigned read_targets(struct reader *r)
@@ -150,9 +151,10 @@ static bool fits(struct reader *r, const struct ft_model *model, unsigned target
 
 	if ((targets >> FT_LORA_QKV & 1 && targets & QKV_PARTS) ||
 	    (targets >> FT_LORA_GATE_UP & 1 && targets & UP_PARTS))
-		return reader_fail(r, "targets",
-				   "names a matrix twice: linear_qkv holds q_proj, "
-				   "k_proj and v_proj, linear_fc1 gate_proj and up_proj");
+		return reader_fail(
+			r, "targets",
+			"names a matrix twice: linear_qkv holds q_proj, "
+			"k_proj and v_proj, linear_fc1 gate_proj and up_proj");
 	if (targets >> FT_LORA_GATE & 1 && !gated)
 		return reader_fail(r, "targets",
 				   "gate_proj: this model's MLP has no gate");

@@ -17,8 +17,8 @@ static struct tally tally(const struct ft_graph *g, const char *name)
 		for (size_t i = 0; i < g->rank_class[c].n_calls; i++) {
 			const struct ft_call *call = &g->rank_class[c].call[i];
 			const struct ft_segment *s = &g->segment[call->segment];
-			double times = (double)call->repeat *
-				       (double)g->rank_class[c].ranks;
+			double times =
+				(double)call->repeat * (double)g->rank_class[c].ranks;
 
 			for (size_t j = 0; j < s->n_ops; j++) {
 				const struct ft_work *w = &g->work[s->op[j].work];
@@ -86,7 +86,8 @@ static void each_target_has_its_own_shape(void **state)
 static void frozen_products_run_twice_and_adapters_three_times(void **state)
 {
 	static const char *const plans[] = {
-		PLAN(LORA), PLAN(LORA ", parallel: {tp: 4}"),
+		PLAN(LORA),
+		PLAN(LORA ", parallel: {tp: 4}"),
 		PLAN(LORA ", parallel: {tp: 2, pp: 2, cp: 2}"),
 		PLAN("lora: {rank: 64, targets: all, dropout: true}, sharding: fsdp"),
 	};
@@ -237,7 +238,8 @@ static void inputs_of_frozen_products_are_not_kept(void **state)
 	/* all: four adapters' rank-wide tensors; attention: two, without fc1's and
 	 * fc2's inputs */
 	near_frac(saved[1] - saved[0], 4096 * 4 * 2 * 16., 1e-9);
-	near_frac(saved[0] - saved[2], 4096 * (2 * 4096 + 2 * 14336 - 2 * 2 * 16.), 1e-9);
+	near_frac(saved[0] - saved[2], 4096 * (2 * 4096 + 2 * 14336 - 2 * 2 * 16.),
+		  1e-9);
 }
 
 static void mistakes_are_told_with_their_place(void **state)
@@ -248,7 +250,8 @@ static void mistakes_are_told_with_their_place(void **state)
 		{ "llama3-8b", "{rank: 0}", "rank: 0 is not between 1" },
 		{ "llama3-8b", "{targets: attention}", "lacks the key 'rank'" },
 		{ "llama3-8b", "{rank: 4, targets: attn}", "attn is no target" },
-		{ "llama3-8b", "{rank: 4, targets: [q_proj, head]}", "head is no target" },
+		{ "llama3-8b", "{rank: 4, targets: [q_proj, head]}",
+		  "head is no target" },
 		{ "llama3-8b", "{rank: 4, targets: []}", "should name one" },
 		{ "llama3-8b", "{rank: 4, targets: {a: 1}}", "a value of this kind" },
 		{ "llama3-8b", "{rank: 4, targets: [linear_qkv, q_proj]}", "twice" },

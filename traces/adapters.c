@@ -13,10 +13,10 @@
 static bool at_site(enum adapter_site site, enum ft_lora_target target)
 {
 	static const enum adapter_site sites[FT_LORA_TARGETS] = {
-		[FT_LORA_QKV] = SITE_QKV,     [FT_LORA_Q] = SITE_QKV,
-		[FT_LORA_K] = SITE_QKV,	      [FT_LORA_V] = SITE_QKV,
-		[FT_LORA_OUT] = SITE_OUT,     [FT_LORA_GATE_UP] = SITE_UP,
-		[FT_LORA_GATE] = SITE_UP,     [FT_LORA_UP] = SITE_UP,
+		[FT_LORA_QKV] = SITE_QKV,   [FT_LORA_Q] = SITE_QKV,
+		[FT_LORA_K] = SITE_QKV,	    [FT_LORA_V] = SITE_QKV,
+		[FT_LORA_OUT] = SITE_OUT,   [FT_LORA_GATE_UP] = SITE_UP,
+		[FT_LORA_GATE] = SITE_UP,   [FT_LORA_UP] = SITE_UP,
 		[FT_LORA_DOWN] = SITE_DOWN,
 	};
 
@@ -52,14 +52,15 @@ static void product(struct builder *b, const char *name, enum ft_layout layout,
 {
 	bool narrow = ft_dtype_bytes(b->plan->precision) < 2;
 
-	put_product(b, &(struct ft_work){ .kind = FT_GEMM,
-					  .name = name,
-					  .dtype = narrow ? FT_BF16 : b->plan->precision,
-					  .gemm.layout = layout,
-					  .gemm.m = e.m,
-					  .gemm.n = e.n,
-					  .gemm.k = e.k,
-					  .gemm.groups = 1 });
+	put_product(b,
+		    &(struct ft_work){ .kind = FT_GEMM,
+				       .name = name,
+				       .dtype = narrow ? FT_BF16 : b->plan->precision,
+				       .gemm.layout = layout,
+				       .gemm.m = e.m,
+				       .gemm.n = e.n,
+				       .gemm.k = e.k,
+				       .gemm.groups = 1 });
 }
 
 /* The first product: a share of the rank, or of the sum. */
