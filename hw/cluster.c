@@ -162,7 +162,8 @@ static bool read_imperfections(struct arena *mem, const struct node *node, int64
 	i->failed_spines = read_int(&r, "failed_spines", 0, 1 << 20, 0);
 	i->slow_nics_frac = fraction(&r, "slow_nics_frac", 0);
 	i->slow_nic_rate_frac = fraction(&r, "slow_nic_rate_frac", 0.5);
-	i->gpu_speed_spread_frac = fraction(&r, "gpu_speed_spread_frac", usual_spread_frac);
+	i->gpu_speed_spread_frac =
+		fraction(&r, "gpu_speed_spread_frac", usual_spread_frac);
 	if (!r.failed && i->slow_nic_rate_frac <= 0)
 		reader_fail(&r, "slow_nic_rate_frac", "should be above 0");
 	if (!r.failed && i->failed_uplinks_frac >= 1)

@@ -25,6 +25,7 @@ static const struct family families[] = {
 	{ .type = "phi3" },
 	{ "olmo", .norm = FT_LAYER_NORM, .bare_norms = true },
 	{ "olmo2", .qk_norm = FT_QK_WHOLE },
+	{ .type = "exaone" },
 	{ "exaone4", .qk_norm = FT_QK_HEAD },
 	{ "glm", .qkv_only = true },
 	{ "glm4", .qkv_only = true, .norms = 4 },
@@ -57,6 +58,7 @@ static const struct family families[] = {
 	{ "starcoder2", GPT_BIASED, .tied = true },
 	{ "persimmon", LAYER_NORM, .linear_bias = true, .activation = FT_SQUARED_RELU,
 	  .qk_norm = FT_QK_HEAD },
+	{ "arcee", .activation = FT_SQUARED_RELU },
 	{ "nemotron", LAYER_NORM, .activation = FT_SQUARED_RELU },
 	/* routed */
 	{ "mixtral", .experts = EXPERTS_ALL },
@@ -131,6 +133,7 @@ static const struct {
 	{ "lfm2", "convolutional layers are not simulated" },
 	{ "gemma3n", "its alternating updates of parts of a layer are not simulated" },
 	{ "minimax", "its lightning attention is not simulated" },
+	{ "deepseek_v32", "its sparse attention is not simulated" },
 	{ "bert", "it is an encoder; decoder-only models are simulated" },
 	{ "t5", "it has an encoder; decoder-only models are simulated" },
 	{ "bart", "it has an encoder; decoder-only models are simulated" },

@@ -40,6 +40,8 @@ static const struct {
 	{ "ernie4_5_moe", "moe_num_experts", "num_local_experts" },
 	{ "ernie4_5_moe", "moe_num_shared_experts", "n_shared_experts" },
 	{ "ernie4_5_moe", "use_bias", "linear_bias" },
+	{ "exaone", "activation_function", "hidden_act" },
+	{ "exaone", "num_layers", "num_hidden_layers" },
 	{ "falcon", "bias", "linear_bias" },
 	{ "falcon", "ffn_hidden_size", "intermediate_size" },
 	{ "falcon", "n_head", "num_attention_heads" },

@@ -8,6 +8,7 @@
 #include "base/plain.h"
 #include "base/reader.h"
 #include "models/recipe.h"
+#include "models/lora.h"
 #include "models/stages.h"
 
 struct owned {
@@ -105,6 +106,7 @@ static void read_words(struct draft *d)
 	plan->overlap_pp = read_bool(o, "pp", true);
 	plan->copy_engines = read_bool(o, "copy_engines", false);
 	recipe_read(r, o, plan);
+	lora_read(r, d->model, plan);
 }
 
 /* Record a mistake at the first of these keys of `parallel` that was given, or

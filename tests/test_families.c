@@ -219,6 +219,12 @@ static const struct {
 	  "'intermediate_size': 27648, 'attention_bias': true,"
 	  "'attention_out_bias': false, 'mlp_bias': false, 'vocab_size': 155136}",
 	  36151104512. },
+	/* LGAI-EXAONE/EXAONE-3.5-7.8B */
+	{ "{'model_type': 'exaone', 'hidden_size': 4096, 'num_layers': 32,"
+	  "'num_attention_heads': 32, 'num_key_value_heads': 8,"
+	  "'intermediate_size': 14336, 'vocab_size': 102400,"
+	  "'activation_function': 'silu'}",
+	  7818448896. },
 	/* databricks/dbrx-base, microsoft/Phi-3.5-MoE, allenai/OLMoE-1B-7B */
 	{ "{'model_type': 'dbrx', 'd_model': 6144, 'n_layers': 40, 'n_heads': 48,"
 	  "'attn_config': {'kv_n_heads': 8, 'clip_qkv': 8}, 'ffn_config':"

@@ -46,6 +46,9 @@ static const char ddp_eager[] = GPT IB "stack: torch-2.11-eager, " TRAIN(
 	"2048", "32") "sharding: ddp, recompute: full, step_start: together}, " COST;
 static const char ddp_tp_eager[] = LLAMA IB "stack: torch-2.11-eager, " TRAIN(
 	"2048", "32") "parallel: {tp: 2, pp: 2}, sharding: ddp}, " COST;
+static const char adapters[] = LLAMA IB "stack: nemo-24, " TRAIN(
+	"4096",
+	"16") "lora: {rank: 8, targets: mlp, dropout: true, frozen_precision: bf16}}, " COST;
 static const char ragged[] = GPT IB "stack: llm-foundry-2023, " TRAIN(
 	"2048", "40") "sharding: fsdp, micro_batch_size: 2}, " COST;
 static const char ecmp[] = LLAMA ROCE "stack: primus-megatron-rocm7, " TRAIN(
@@ -95,7 +98,7 @@ static const struct key_part parts[] = {
 	  NULL,
 	  "scenario",
 	  { zero1_pipeline, plain, tp_overlapped, experts_fp8, fsdp_eager,
-	    hsdp_tp_eager, ddp_eager, ecmp, by_default, hsdp_by_default } },
+	    hsdp_tp_eager, ddp_eager, ecmp, by_default, hsdp_by_default, adapters } },
 	{ "cluster.node",
 	  "hw/nodes",
 	  "hgx-h100",
@@ -122,6 +125,7 @@ static const struct key_part parts[] = {
 static const struct key_exempt exempt[] = {
 	{ "stack", "defaults.parallel",
 	  "a map of numbers that the scenario's own test has" },
+	{ "stack", "defaults.lora", "a map that the scenario's own test has" },
 	{ "stack", "defaults.sequence_length", "all scenarios here say it themselves" },
 	{ "stack", "defaults.global_batch_size",
 	  "all scenarios here say it themselves" },

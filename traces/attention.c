@@ -36,8 +36,7 @@ static void softmax(struct builder *b, const struct layer_sizes *s, bool backwar
 }
 
 /* Products and softmax over the full square of scores, one kernel each. */
-void unfused_attention(struct builder *b, const struct layer_sizes *s,
-			      bool backward)
+void unfused_attention(struct builder *b, const struct layer_sizes *s, bool backward)
 {
 	int64_t groups = b->sequences * s->heads;
 	int64_t seq = b->plan->sequence, m = groups * (seq / b->plan->cp);

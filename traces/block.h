@@ -71,6 +71,14 @@ void delta_core(struct builder *b, const struct layer_sizes *s, bool backward);
 void delta_products(struct builder *b, const struct layer_sizes *s,
 		    enum ft_layout layout);
 
+/* adapters.c: adapters beside the products of a layer */
+enum adapter_site { SITE_QKV, SITE_OUT, SITE_UP, SITE_DOWN, SITES };
+
+void adapters(struct builder *b, const struct layer_sizes *s, enum adapter_site site,
+	      bool backward);
+double adapters_saved(const struct builder *b,
+		      const struct layer_sizes *s); /* bytes a token, may be negative */
+
 void linear_back(struct builder *b, const char *name, int64_t m, int64_t n, int64_t k);
 
 #endif

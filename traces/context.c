@@ -47,12 +47,10 @@ static struct blocks whole(const struct builder *b, const struct layer_sizes *s)
 	int64_t all = b->plan->sequence;
 	int64_t length = s->l->chunk && s->l->chunk < all ? s->l->chunk : all;
 
-	return (struct blocks){ b->sequences * ((all + length - 1) / length),
-				s->heads,
-				s->kv_heads,
-				(length + b->plan->cp - 1) / b->plan->cp,
-				length,
-				b->model->causal };
+	return (struct blocks){
+		b->sequences * ((all + length - 1) / length), s->heads, s->kv_heads,
+		(length + b->plan->cp - 1) / b->plan->cp,     length,	b->model->causal
+	};
 }
 
 /* Elements of keys and values that a rank has. */

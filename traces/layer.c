@@ -83,7 +83,7 @@ static void activate(struct builder *b, const struct layer_sizes *s)
 		experts_activate(b, s->l);
 	else
 		put_element(b, s, "activation", gated ? "swiglu" : "gelu",
-			gated ? r->gated : r->plain);
+			    gated ? r->gated : r->plain);
 }
 
 static void mlp_again(struct builder *b, const struct layer_sizes *s, unsigned set)

@@ -98,7 +98,7 @@ double layer_recomputed_flop(const struct builder *b, int64_t layer)
 {
 	struct layer_sizes s = sizes_of(b, layer);
 	unsigned set = recomputed_modules(b);
-	double products = layer_held(b, layer).dense, again = 0;
+	double products = layer_weights(b, layer).dense, again = 0;
 	double attention = attention_flop(b, &s);
 	double mlp = (double)(s.h * s.f),
 	       up = b->model->activation == FT_SWIGLU ? 2 : 1;

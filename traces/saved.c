@@ -66,6 +66,7 @@ static double other_saved(const struct builder *b, const struct layer_sizes *s)
 		more -= b->model->norms > 1 ? h : 2 * h;
 	if (b->model->norms > 2)
 		more += 2 * h;
+	more += adapters_saved(b, s);
 	return more + (s->l->linear_heads ? 2 * (double)s->q : 0);
 }
 
@@ -92,7 +93,6 @@ double layer_saved_bytes(const struct builder *b, int64_t layer, enum ft_recompu
 	}
 	rest = rest > 2 * h / tp ? rest : 2 * h / tp;
 	return tokens *
-	       (mlp_bytes(b, &s, sliced, set) + whole + rest + kv +
-		other_saved(b, &s) +
+	       (mlp_bytes(b, &s, sliced, set) + whole + rest + kv + other_saved(b, &s) +
 		score_bytes(b, &s, set) + (b->rules->dropout ? 2 * h * sliced : 0));
 }

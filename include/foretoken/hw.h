@@ -231,13 +231,13 @@ struct ft_node {
 	const char *scale_up;  /* nvlink, nvlink-no-nvls, xgmi, pcie */
 	struct ft_number scale_up_bytes_per_s; /* a rank, one direction, all peers */
 	int64_t nics;
-	struct ft_number nic_bytes_per_s; /* each, one direction */
-	int64_t nic_ports_per_optic;	  /* 2: twin-port cages (DGX) */
-	struct ft_number host_factor;	  /* host seconds / the reference's */
+	struct ft_number nic_bytes_per_s;	/* each, one direction */
+	int64_t nic_ports_per_optic;		/* 2: twin-port cages (DGX) */
+	struct ft_number host_factor;		/* host seconds / the reference's */
 	struct ft_number gpu_speed_spread_frac; /* of its GPUs: standard deviation */
-	struct ft_number power_w;	  /* without the GPUs, at full load */
-	const char *price_item;		  /* of the price book */
-	int64_t nodes_per_price_item;	  /* 18 when a rack is bought whole */
+	struct ft_number power_w;		/* without the GPUs, at full load */
+	const char *price_item;			/* of the price book */
+	int64_t nodes_per_price_item;		/* 18 when a rack is bought whole */
 	const char *default_fabric;
 	const struct ft_provenance *from;
 };

@@ -34,9 +34,9 @@ enum ft_host {
 	FT_HOST_MICRO_BATCH, /* the loop around one micro-batch */
 	FT_HOST_PIPELINE,    /* one send or receive */
 	FT_HOST_OPTIMIZER,
-	FT_HOST_STEP,		 /* the loop around one step */
+	FT_HOST_STEP,	   /* the loop around one step */
 	FT_HOST_TENSOR_OP, /* a launch of eager DTensor, beside the launch itself */
-	FT_HOST_GRAPH,		 /* one CUDA or HIP graph, launched */
+	FT_HOST_GRAPH,	   /* one CUDA or HIP graph, launched */
 	FT_HOST_EXPERTS_FORWARD, /* a routed MLP, without its launches */
 	FT_HOST_EXPERTS_BACKWARD,
 	FT_HOST_EXPERT, /* one expert of a routed MLP where each has its own calls */
@@ -70,13 +70,13 @@ struct ft_layout_rules {
 	enum ft_tensor_parallel tensor_parallel;
 	enum ft_selective selective;
 	enum ft_context_parallel context_parallel;
-	bool fused_qkv;		     /* q, k, v in one product */
-	bool fused_gate_up;	     /* gate and up in one product */
-	bool fused_softmax; /* of unfused attention: scale, mask, softmax in one */
-	bool fused_loss;	     /* no fp32 copy of the logits */
-	bool autocast;		     /* fp32 weights, cast to 16 bit each forward */
-	bool dropout;		     /* masks are drawn and kept */
-	bool gradient_fusion;	     /* wgrad adds into the fp32 gradient itself */
+	bool fused_qkv;	      /* q, k, v in one product */
+	bool fused_gate_up;   /* gate and up in one product */
+	bool fused_softmax;   /* of unfused attention: scale, mask, softmax in one */
+	bool fused_loss;      /* no fp32 copy of the logits */
+	bool autocast;	      /* fp32 weights, cast to 16 bit each forward */
+	bool dropout;	      /* masks are drawn and kept */
+	bool gradient_fusion; /* wgrad adds into the fp32 gradient itself */
 	bool sync_each_micro_batch;  /* fsdp: gradients reduced after each one */
 	bool gather_under_forward;   /* zero1: weights gathered during forward */
 	bool host_sync;		     /* the host waits for the GPU in every step */
