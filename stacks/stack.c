@@ -20,7 +20,7 @@ static const char *const hosts[FT_HOSTS] = {
 	"gradient_hook",    "tensor_forward", "tensor_backward",
 	"ends_forward",	    "ends_backward",  "micro_batch",
 	"pipeline",	    "optimizer",      "step",
-	"tensor_op",	    "graph",	      "experts_forward",
+	"adapter", "tensor_op",	    "graph",	      "experts_forward",
 	"experts_backward", "expert",	      "sync",
 };
 
@@ -44,6 +44,8 @@ static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 	l->selective = (enum ft_selective)read_choice(&r, "selective", kept, 2, 0);
 	l->context_parallel = (enum ft_context_parallel)read_choice(
 		&r, "context_parallel", contexts, 3, 0);
+	l->context_parallel_lora = (enum ft_context_parallel)read_choice(
+		&r, "context_parallel_lora", contexts, 3, (int)l->context_parallel);
 	l->fused_qkv = read_bool(&r, "fused_qkv", true);
 	l->fused_gate_up = read_bool(&r, "fused_gate_up", true);
 	l->fused_softmax = read_bool(&r, "fused_softmax", true);

@@ -127,6 +127,9 @@ static void all_to_all(struct builder *b, const struct layer_sizes *s,
 void attention_core(struct builder *b, const struct layer_sizes *s, bool backward)
 {
 	enum ft_pass pass = backward ? FT_PASS_BACKWARD : FT_PASS_FORWARD;
+	enum ft_context_parallel how = b->plan->lora.rank ?
+					       b->rules->context_parallel_lora :
+					       b->rules->context_parallel;
 
 	if (is_unfused(b)) {
 		unfused_attention(b, s, backward);
@@ -134,9 +137,9 @@ void attention_core(struct builder *b, const struct layer_sizes *s, bool backwar
 	}
 	if (b->plan->cp == 1)
 		attend(b, s, pass, whole(b, s));
-	else if (b->rules->context_parallel == FT_CP_ALL_GATHER)
+	else if (how == FT_CP_ALL_GATHER)
 		all_gather(b, s, pass);
-	else if (b->rules->context_parallel == FT_CP_ALL_TO_ALL)
+	else if (how == FT_CP_ALL_TO_ALL)
 		all_to_all(b, s, pass);
 	else
 		ring(b, s, pass);

@@ -35,6 +35,7 @@ enum ft_host {
 	FT_HOST_PIPELINE,    /* one send or receive */
 	FT_HOST_OPTIMIZER,
 	FT_HOST_STEP,	   /* the loop around one step */
+	FT_HOST_ADAPTER, /* one adapter, in one pass */
 	FT_HOST_TENSOR_OP, /* a launch of eager DTensor, beside the launch itself */
 	FT_HOST_GRAPH,	   /* one CUDA or HIP graph, launched */
 	FT_HOST_EXPERTS_FORWARD, /* a routed MLP, without its launches */
@@ -70,6 +71,7 @@ struct ft_layout_rules {
 	enum ft_tensor_parallel tensor_parallel;
 	enum ft_selective selective;
 	enum ft_context_parallel context_parallel;
+	enum ft_context_parallel context_parallel_lora; /* the same under adapters */
 	bool fused_qkv;	      /* q, k, v in one product */
 	bool fused_gate_up;   /* gate and up in one product */
 	bool fused_softmax;   /* of unfused attention: scale, mask, softmax in one */
