@@ -208,7 +208,7 @@ static void attention_held_out_is_found_again(void **state)
 
 	(void)state;
 	print_message("# attention                rows |  MAPE   p90   rms\n");
-	for (int i = 0; i < 7; i++) {
+	for (int i = 0; i < GPUS; i++) {
 		struct ft_error err;
 		struct ft_gpu *g = ft_gpu_load(names[i], NULL, &err);
 
