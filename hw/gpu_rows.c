@@ -98,8 +98,8 @@ static bool read_gemm(struct arena *mem, struct sheet *s, const struct ft_gpu *o
 		row->k = p.k;
 		row->time_s = us * 1e-6 / on->gemm_layout[layout].value;
 		if (on->gemm_tuned.n_sources)
-			row->time_s /= ft_gpu_source_factor(
-				on, sheet_text(s, G_SOURCE), d);
+			row->time_s /=
+				ft_gpu_source_factor(on, sheet_text(s, G_SOURCE), d);
 	}
 	return more == 0;
 }
@@ -109,9 +109,8 @@ bool gpu_load_gemm(struct arena *mem, const char *path, const struct ft_gpu *on,
 		   const struct ft_provenance *from, struct ft_gpu *gpu,
 		   struct ft_error *err)
 {
-	static const char *const names[] = {
-		"dtype", "layout", "m", "n", "k", "time_us", "source"
-	};
+	static const char *const names[] = { "dtype", "layout",	 "m",	  "n",
+					     "k",     "time_us", "source" };
 	size_t cells = on->gemm_tuned.n_sources ? G_CELLS : G_SOURCE;
 	struct ft_gemm_table table[FT_DTYPES] = { 0 };
 	struct arena scratch = { 0 };

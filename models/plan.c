@@ -78,8 +78,8 @@ static void read_sizes(struct draft *d)
 
 static void read_words(struct draft *d)
 {
-	static const enum ft_dtype precisions[] = { FT_BF16, FT_FP16,	      FT_FP32,
-						    FT_FP8,  FT_FP8_BLOCK128, FT_MXFP8,
+	static const enum ft_dtype precisions[] = { FT_BF16,  FT_FP16,	       FT_FP32,
+						    FT_FP8,   FT_FP8_BLOCK128, FT_MXFP8,
 						    FT_NVFP4, FT_MXFP4 };
 	static const enum ft_dtype gradients[] = { FT_FP32, FT_BF16, FT_FP16 };
 	struct reader *r = &d->top, *o = &d->overlap;

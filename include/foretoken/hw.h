@@ -48,8 +48,9 @@ struct ft_gemm_table {
 	size_t n_rows;
 	struct ft_gemm_row *row;
 	float *log_m, *log_n, *log_k; /* log2, padded with far points to 8 */
-	enum ft_dtype dtype;	      /* measured in; bf16 and fp16 are one where their peaks are */
-	const struct ft_gpu *on;      /* measured on: this GPU or a kin of it */
+	enum ft_dtype
+		dtype; /* measured in; bf16 and fp16 are one where their peaks are */
+	const struct ft_gpu *on; /* measured on: this GPU or a kin of it */
 	const struct ft_provenance *from;
 };
 
@@ -179,7 +180,7 @@ struct ft_gpu {
 	struct ft_number gemm_layout[FT_LAYOUTS];    /* time against forward */
 	struct ft_number
 		gemm_accumulate; /* extra time factor of adding to an fp32 result */
-	struct ft_number gemm_grouped;	       /* time against one product */
+	struct ft_number gemm_grouped; /* time against one product */
 	struct ft_gemm_tuned gemm_tuned;
 	struct ft_number sustained[FT_DTYPES]; /* rate of long runs / of short bursts */
 	struct ft_attention_model attention_model;
