@@ -5,7 +5,7 @@
 set -eu
 f=$1 out=$2
 shift 2
-[ $# -gt 0 ] || set -- a100-40g a100-80g h100-sxm b200 b300 gb200 gb300 mi300x mi355x mi210 mi100
+[ $# -gt 0 ] || set -- a100-40g a100-80g h100-sxm b200 b300 gb200 gb300 mi300x mi355x mi350x mi210 mi100
 root=$(cd "$(dirname "$0")/.." && pwd)
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
