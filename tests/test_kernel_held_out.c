@@ -7,7 +7,8 @@
  * only a tenth of the shapes is left. Attention: a fifth of the rows at a time.
  * Memory-bound kernels: all of a second machine.
  * Bounds of published grids lie just above what is reached; those of what we
- * measured ourselves (H200; small sizes included) are the targets we state.
+ * measured ourselves (H200; small sizes included) are the targets we state. Tuners'
+ * grids (AMD) are rougher, each shape with a kernel of its own: theirs are apart.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -113,14 +114,33 @@ static struct summary gemm_error(const struct ft_gpu *g, const struct ft_gemm_ta
 }
 
 /* Large grids share a bound; our own of H200 keeps to it too (target: 7 %). */
-static double gemm_bound(const struct ft_gemm_table *t)
+static double gemm_bound(const struct ft_gpu *g, const struct ft_gemm_table *t)
 {
-	return t->n_rows < THIN ? 0.25 : 0.05;
+	if (t->n_rows < THIN)
+		return 0.25;
+	return g->gemm_tuned.n_sources ? 0.112 : 0.05;
+}
+
+/* Large grids together. */
+struct grids {
+	double n, mape, p90, kept; /* sums over grids */
+	double rows, by_row;	   /* and over their rows */
+};
+
+static void add_grid(struct grids *sum, const struct ft_gemm_table *t,
+		     const struct summary *s, const struct summary *few)
+{
+	sum->n++;
+	sum->mape += s->mape;
+	sum->p90 += s->p90;
+	sum->kept += few->mape;
+	sum->rows += (double)t->n_rows;
+	sum->by_row += s->mape * (double)t->n_rows;
 }
 
 static void weight_shapes_held_out_are_found_again(void **state)
 {
-	double all = 0, count = 0, kept = 0, kept_count = 0;
+	struct grids sum[2] = { { .n = 0 }, { .n = 0 } };
 
 	(void)state;
 	print_message("# gemm                   rows | held out: MAPE p90 rms, "
@@ -145,23 +165,23 @@ static void weight_shapes_held_out_are_found_again(void **state)
 				      names[i], ft_dtype_name(t->dtype), t->n_rows,
 				      100 * s.mape, 100 * s.p90, 100 * s.rms, within,
 				      100 * few.mape, 100 * few.p90);
-			if (s.mape > gemm_bound(t))
+			if (s.mape > gemm_bound(g, t))
 				fail_msg("%s: %.3f", names[i], s.mape);
 			if (t->n_rows < THIN)
 				continue;
 			assert_true(within > 0.6);
-			all += s.mape;
-			count++;
-			kept += few.mape;
-			kept_count++;
+			add_grid(&sum[g->gemm_tuned.n_sources > 0], t, &s, &few);
 		}
 		ft_gpu_free(g);
 	}
 	print_message("# mean of the large grids %.2f %%, a tenth kept %.2f "
-		      "%%\n",
-		      100 * all / count, 100 * kept / kept_count);
-	assert_true(all / count < 0.031);
-	assert_true(kept / kept_count < 0.060);
+		      "%%; of all rows of tuners' grids %.2f %%, mean p90 %.2f %%\n",
+		      100 * sum[0].mape / sum[0].n, 100 * sum[0].kept / sum[0].n,
+		      100 * sum[1].by_row / sum[1].rows, 100 * sum[1].p90 / sum[1].n);
+	assert_true(sum[0].mape / sum[0].n < 0.031);
+	assert_true(sum[0].kept / sum[0].n < 0.060);
+	assert_true(sum[1].by_row / sum[1].rows < 0.09);
+	assert_true(sum[1].p90 / sum[1].n < 0.20);
 }
 
 static struct summary attention_error(const struct ft_gpu *g,
