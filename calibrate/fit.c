@@ -213,19 +213,6 @@ static void link_rows(const struct fit_input *in, const char *folder)
 	arena_release(&mem);
 }
 
-static struct ft_gpu *write_and_load(const struct fit_input *in, int fold,
-				     const char *folder, const struct ft_fit *fit,
-				     struct ft_error *err)
-{
-	char path[4300];
-
-	snprintf(path, sizeof(path), "%s/%s.yaml", folder, in->options->name);
-	return fit_write_rows(in, fold, folder, err) &&
-			       fit_write_profile(in, fold, folder, fit, err) ?
-		       ft_gpu_load(path, NULL, err) :
-		       NULL;
-}
-
 /* All files of a profile; again where something needs the profile to be fitted: tuners
  * need one of their own rows, products that accumulate and long runs one of the others. */
 static bool write_all(struct fit_input *in, int fold, const char *folder,
@@ -233,19 +220,10 @@ static bool write_all(struct fit_input *in, int fold, const char *folder,
 {
 	struct ft_gpu *gpu;
 
-	memset(in->tuned, 0, sizeof(in->tuned));
-	memset(in->clock, 0, sizeof(in->clock));
 	fit_layouts(in, fold);
-	if (in->families & FT_FIT_GEMM && in->base->gemm_tuned.n_sources) {
-		in->only_tuned = true;
-		gpu = write_and_load(in, fold, folder, fit, err);
-		in->only_tuned = false;
-		if (!gpu)
-			return false;
-		fit_tuned(in, fold, gpu);
-		ft_gpu_free(gpu);
-	}
-	gpu = write_and_load(in, fold, folder, fit, err);
+	if (!fit_tuned(in, fold, folder, err))
+		return false;
+	gpu = fit_write_and_load(in, fold, folder, fit, err);
 	if (gpu && in->families & FT_FIT_ACCUMULATE)
 		fit_accumulate(in, fold, gpu);
 	if (gpu && in->families & FT_FIT_SUSTAINED)

@@ -82,10 +82,16 @@ void fit_published_provenance(const struct fit_input *in, const char *kind,
 			      const struct ft_provenance *base, FILE *out);
 
 /* calibrate/fit_published_rates.c: what tuners' rows and rows of seconds are against the
- * others. fit_tuned: gpu has rows of tuners alone. fit_clock: it has all of them. */
+ * others. fit_tuned leaves a profile of tuners' rows alone in the folder; fit_clock needs
+ * the profile of all rows. */
 bool fit_from_tuner(const struct fit_input *in, const struct ft_measurement *m);
-void fit_tuned(struct fit_input *in, int fold, const struct ft_gpu *gpu);
+bool fit_tuned(struct fit_input *in, int fold, const char *folder,
+	       struct ft_error *err);
 void fit_clock(struct fit_input *in, struct ft_gpu *gpu);
+/* The files of a profile as things stand, and the profile; NULL: a mistake. */
+struct ft_gpu *fit_write_and_load(const struct fit_input *in, int fold,
+				  const char *folder, const struct ft_fit *fit,
+				  struct ft_error *err);
 void fit_published_rates_yaml(const struct fit_input *in, FILE *out);
 
 /* calibrate/predict.c */

@@ -56,14 +56,13 @@ static bool same_sizes(const struct ft_measurement *a, const struct ft_measureme
 }
 
 /* gpu: the profile of tuners' rows alone; it divides them by the factor it has. */
-void fit_tuned(struct fit_input *in, int fold, const struct ft_gpu *gpu)
+static void compare(struct fit_input *in, int fold, const struct ft_gpu *gpu)
 {
 	double ratio[MOST_RATIOS];
 
 	for (int d = 0; d < FT_DTYPES; d++) {
 		size_t n = 0;
 
-		in->tuned[d].n = 0;
 		for (size_t i = 0; i < in->n && gpu->gemm[d].n_rows; i++) {
 			const struct ft_measurement *m = &in->row[i];
 
@@ -77,6 +76,36 @@ void fit_tuned(struct fit_input *in, int fold, const struct ft_gpu *gpu)
 		if (n >= FEWEST_TUNED)
 			summarize(ratio, n, &in->tuned[d]);
 	}
+}
+
+struct ft_gpu *fit_write_and_load(const struct fit_input *in, int fold,
+				  const char *folder, const struct ft_fit *fit,
+				  struct ft_error *err)
+{
+	char path[4300];
+
+	snprintf(path, sizeof(path), "%s/%s.yaml", folder, in->options->name);
+	return fit_write_rows(in, fold, folder, err) &&
+			       fit_write_profile(in, fold, folder, fit, err) ?
+		       ft_gpu_load(path, NULL, err) :
+		       NULL;
+}
+
+bool fit_tuned(struct fit_input *in, int fold, const char *folder, struct ft_error *err)
+{
+	struct ft_gpu *gpu;
+
+	memset(in->tuned, 0, sizeof(in->tuned));
+	memset(in->clock, 0, sizeof(in->clock));
+	if (!(in->families & FT_FIT_GEMM) || !in->base->gemm_tuned.n_sources)
+		return true;
+	in->only_tuned = true;
+	gpu = fit_write_and_load(in, fold, folder, NULL, err);
+	in->only_tuned = false;
+	if (gpu)
+		compare(in, fold, gpu);
+	ft_gpu_free(gpu);
+	return gpu != NULL;
 }
 
 /* The mean of the bursts of m's product that frameworks ran; 0: none. */
