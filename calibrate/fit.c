@@ -215,25 +215,23 @@ static void link_rows(const struct fit_input *in, const char *folder)
 	arena_release(&mem);
 }
 
-/* All files of a profile; twice when products that accumulate are to be fitted. */
+/* All files of a profile; again where something needs the profile to be fitted: tuners
+ * need one of their own rows, products that accumulate and long runs one of the others. */
 static bool write_all(struct fit_input *in, int fold, const char *folder,
 		      const struct ft_fit *fit, struct ft_error *err)
 {
-	char path[4300];
 	struct ft_gpu *gpu;
-	bool again;
 
 	fit_layouts(in, fold);
-	if (!fit_write_rows(in, fold, folder, err) ||
-	    !fit_write_profile(in, fold, folder, fit, err))
+	if (!fit_tuned(in, fold, folder, err))
 		return false;
-	if (!(in->families & FT_FIT_ACCUMULATE))
-		return true;
-	snprintf(path, sizeof(path), "%s/%s.yaml", folder, in->options->name);
-	gpu = ft_gpu_load(path, NULL, err);
-	again = gpu && fit_accumulate(in, fold, gpu);
+	gpu = fit_write_and_load(in, fold, folder, fit, err);
+	if (gpu && in->families & FT_FIT_ACCUMULATE)
+		fit_accumulate(in, fold, gpu);
+	if (gpu && in->families & FT_FIT_SUSTAINED)
+		fit_clock(in, gpu);
 	ft_gpu_free(gpu);
-	return gpu && (!again || fit_write_profile(in, fold, folder, fit, err));
+	return gpu && fit_write_profile(in, fold, folder, fit, err);
 }
 
 static bool hold_out(struct fit_input *in, struct ft_fit *fit, struct arena *mem,

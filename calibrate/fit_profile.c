@@ -176,7 +176,9 @@ static void write_gemm(const struct fit_input *in, const struct ft_fit *fit, FIL
 			in->options->name, kin(in));
 	}
 	fit_layout_yaml(in, out);
-	if (!(in->families & FT_FIT_SUSTAINED))
+	fit_published_rates_yaml(in, out);
+	if (!(in->families & FT_FIT_SUSTAINED) ||
+	    fit_origin(in, "gemm") != FIT_MEASURED)
 		return;
 	for (int i = 0; i < 5; i++) {
 		double r = sustained_rate(in, dtypes[i][1]);

@@ -148,7 +148,8 @@ static bool wanted(const struct fit_input *in, int fold, const char *kind,
 		   const struct ft_measurement *m)
 {
 	return fit_published(m) && measurement_is(m, kind) && fit_fold(m) != fold &&
-	       !m->sustained && fit_stands(in, m);
+	       !m->sustained && fit_stands(in, m) &&
+	       (!in->only_tuned || fit_from_tuner(in, m));
 }
 
 void fit_write_published(const struct fit_input *in, int fold, const char *kind,

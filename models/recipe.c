@@ -107,6 +107,7 @@ static enum ft_scaling usual_scaling(enum ft_dtype precision)
 	case FT_FP8_BLOCK128:
 		return FT_SCALING_BLOCKWISE;
 	case FT_MXFP8:
+	case FT_MXFP4:
 		return FT_SCALING_MX;
 	case FT_NVFP4:
 		return FT_SCALING_NV;

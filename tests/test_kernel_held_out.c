@@ -7,7 +7,8 @@
  * only a tenth of the shapes is left. Attention: a fifth of the rows at a time.
  * Memory-bound kernels: all of a second machine.
  * Bounds of published grids lie just above what is reached; those of what we
- * measured ourselves (H200, H100; small sizes included) are the targets we state.
+ * measured ourselves (H200, H100; small sizes included) are the targets we state. Tuners'
+ * grids (AMD) are rougher, each shape with a kernel of its own: theirs are apart.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -126,12 +127,33 @@ static bool is_ours(const struct ft_gpu *g, enum ft_dtype dtype)
 /* Large published grids share a bound, and so do our own. */
 static double gemm_bound(const struct ft_gpu *g, const struct ft_gemm_table *t)
 {
-	return t->n_rows < THIN ? 0.25 : is_ours(g, t->dtype) ? 0.06 : 0.05;
+	if (t->n_rows < THIN)
+		return 0.25;
+	if (g->gemm_tuned.n_sources)
+		return 0.112;
+	return is_ours(g, t->dtype) ? 0.06 : 0.05;
+}
+
+/* Large grids together. */
+struct grids {
+	double n, mape, p90, kept; /* sums over grids */
+	double rows, by_row;	   /* and over their rows */
+};
+
+static void add_grid(struct grids *sum, const struct ft_gemm_table *t,
+		     const struct summary *s, const struct summary *few)
+{
+	sum->n++;
+	sum->mape += s->mape;
+	sum->p90 += s->p90;
+	sum->kept += few->mape;
+	sum->rows += (double)t->n_rows;
+	sum->by_row += s->mape * (double)t->n_rows;
 }
 
 static void weight_shapes_held_out_are_found_again(void **state)
 {
-	double all = 0, count = 0, kept = 0, kept_count = 0;
+	struct grids sum[2] = { { .n = 0 }, { .n = 0 } };
 
 	(void)state;
 	print_message("# gemm                   rows | held out: MAPE p90 rms, "
@@ -163,18 +185,18 @@ static void weight_shapes_held_out_are_found_again(void **state)
 			assert_true(within > 0.6);
 			if (is_ours(g, t->dtype))
 				continue;
-			all += s.mape;
-			count++;
-			kept += few.mape;
-			kept_count++;
+			add_grid(&sum[g->gemm_tuned.n_sources > 0], t, &s, &few);
 		}
 		ft_gpu_free(g);
 	}
-	print_message("# mean of the large published grids %.2f %%, a tenth kept %.2f "
-		      "%%\n",
-		      100 * all / count, 100 * kept / kept_count);
-	assert_true(all / count < 0.031);
-	assert_true(kept / kept_count < 0.060);
+	print_message("# mean of the large grids %.2f %%, a tenth kept %.2f "
+		      "%%; of all rows of tuners' grids %.2f %%, mean p90 %.2f %%\n",
+		      100 * sum[0].mape / sum[0].n, 100 * sum[0].kept / sum[0].n,
+		      100 * sum[1].by_row / sum[1].rows, 100 * sum[1].p90 / sum[1].n);
+	assert_true(sum[0].mape / sum[0].n < 0.031);
+	assert_true(sum[0].kept / sum[0].n < 0.060);
+	assert_true(sum[1].by_row / sum[1].rows < 0.09);
+	assert_true(sum[1].p90 / sum[1].n < 0.20);
 }
 
 static struct summary attention_error(const struct ft_gpu *g,
@@ -221,7 +243,7 @@ static void attention_held_out_is_found_again(void **state)
 
 	(void)state;
 	print_message("# attention                rows |  MAPE   p90   rms\n");
-	for (int i = 0; i < 7; i++) {
+	for (int i = 0; i < GPUS; i++) {
 		struct ft_error err;
 		struct ft_gpu *g = ft_gpu_load(names[i], NULL, &err);
 

@@ -131,6 +131,7 @@ static const struct key_exempt exempt[] = {
 	  "all scenarios here say it themselves" },
 	{ "cost.prices", "prices.*.included", "permits a price of zero, else refused" },
 	{ "cluster.fabric", "graph", "test_topology.c, test_network.sh draw networks" },
+	{ "cluster.gpu", "gemm.tuned", "of GPUs with tuners' rows: test_kernel.c" },
 	{ "cluster.gpu", "memory_bound.curves.*.traffic",
 	  "turns rows' buffers into bytes: validate" },
 	{ "cluster.gpu", "memory_bound.curves.*.warm.*",

@@ -76,7 +76,7 @@ double gathered_width(const struct builder *b, bool both)
 	case FT_SCALING_BLOCKWISE:
 		return times * (1 + 4.0 / 128);
 	case FT_SCALING_MX:
-		return times * (1 + 1.0 / 32);
+		return times * (ft_dtype_bytes(b->plan->precision) + 1.0 / 32);
 	case FT_SCALING_NV:
 		return times * (0.5 + 1.0 / 16);
 	default:

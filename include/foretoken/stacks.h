@@ -134,7 +134,9 @@ struct ft_ccl_tree {
 	double narrow_frac[FT_PROTOCOLS]; /* of what is left */
 	double correction[FT_PROTOCOLS][FT_CCL_SIZES];
 	double channel_bytes_per_s[2], ll128_channel_bytes_per_s[2]; /* most */
-	bool simple_inside;			/* Simple trees run inside a node */
+	bool simple_inside; /* Simple trees run inside a node */
+	double wait_s
+		[2]; /* clock: more than the prices of hops inside, between nodes */
 	double efficiency_frac[FT_PROTOCOLS];	/* clock: of the bus */
 	double lag[FT_PROTOCOLS][FT_CCL_SIZES]; /* clock: what sizes leave of that */
 };
