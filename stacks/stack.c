@@ -66,7 +66,6 @@ static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 	l->fsdp_copy_grad_bytes = read_quantity(&r, "fsdp_copy_gradient", DIM_BYTES, 0);
 	l->optimizer_bytes = read_quantity(&r, "optimizer", DIM_BYTES, 0);
 	l->optimizer_kernels = read_int(&r, "optimizer_kernels", 1, 100000, 8);
-	l->once_a_domain = read_bool(&r, "once_a_domain", false);
 	l->expert_imbalance = read_quantity(&r, "expert_imbalance", DIM_NONE, 1);
 	l->bucket_bytes = read_quantity(&r, "bucket", DIM_BYTES, 0);
 	l->attention = read_text(&r, "attention", "");

@@ -33,7 +33,16 @@ static const char tp_overlapped[] = LLAMA IB "stack: nemo-24, " TRAIN(
 	"16") "parallel: {tp: 8}, sharding: zero2, overlap: {tp: true, copy_engines: true}}, " COST;
 static const char experts_fp8[] = MIXTRAL IB "stack: nemo-24, " TRAIN(
 	"4096",
-	"16") "precision: fp8, parallel: {tp: 2, cp: 2, ep: 8, etp: 2}, recompute: selective}, " COST;
+	"16") "precision: fp8, parallel: {tp: 2, cp: 2, ep: 8, etp: 2}, recompute: selective, cuda_graphs: partial}, " COST;
+static const char experts_wide[] = MIXTRAL IB "stack: nemo-24, " TRAIN(
+	"16384",
+	"64") "precision: fp8, sharding: zero1, parallel: {ep: 4}, overlap: {dp: true}, recompute: selective, recompute_modules: moe_act}, " COST;
+static const char adapters_cp[] = LLAMA IB "stack: nemo-24, " TRAIN(
+	"16384",
+	"16") "precision: fp8, parallel: {cp: 4}, lora: {rank: 8, targets: all}}, " COST;
+static const char unfused[] =
+	GPT ON("a100-80g", "8", "ib-hdr-rail") "hgx-a100}, stack: megatron-lm-2022, " TRAIN(
+		"2048", "128") "micro_batch_size: 8, sharding: ddp}, " COST;
 static const char experts_grouped[] =
 	MIXTRAL IB "stack: nemo-24, " TRAIN("4096", "16") "parallel: {ep: 2}}, " COST;
 static const char fsdp_eager[] = LLAMA IB "stack: torch-2.11-eager, " TRAIN(
@@ -87,8 +96,10 @@ static const char efa[] =
 static const struct key_part parts[] = {
 	{ "stack",
 	  "stacks",
-	  "nemo-24",
-	  { plain, zero1_pipeline, tp_overlapped, experts_fp8 } },
+	  "megatron-core",
+	  { plain, zero1_pipeline, tp_overlapped, experts_fp8, experts_wide,
+	    adapters_cp } },
+	{ "stack", "stacks", "megatron-lm-2022", { unfused } },
 	{ "stack",
 	  "stacks",
 	  "torch-2.11-eager",
@@ -98,7 +109,8 @@ static const struct key_part parts[] = {
 	  NULL,
 	  "scenario",
 	  { zero1_pipeline, plain, tp_overlapped, experts_fp8, fsdp_eager,
-	    hsdp_tp_eager, ddp_eager, ecmp, by_default, hsdp_by_default, adapters } },
+	    hsdp_tp_eager, ddp_eager, ecmp, by_default, hsdp_by_default, adapters,
+	    experts_wide, adapters_cp } },
 	{ "cluster.node",
 	  "hw/nodes",
 	  "hgx-h100",

@@ -92,7 +92,6 @@ struct ft_layout_rules {
 	double fsdp_copy_grad_bytes; /* per parameter, before a reduction, beside
 				      * the gradient's own width */
 	double optimizer_bytes;	     /* moved per parameter; 0: by the formats */
-	bool once_a_domain;	     /* a token's copies cross the network once */
 	double expert_imbalance;     /* copies of the fullest rank / the mean's */
 	double bucket_bytes;	     /* of a gradient reduction; 0: Megatron's rule */
 	int64_t optimizer_kernels;   /* launches of one update */
