@@ -34,9 +34,9 @@ enum ft_host {
 	FT_HOST_MICRO_BATCH, /* the loop around one micro-batch */
 	FT_HOST_PIPELINE,    /* one send or receive */
 	FT_HOST_OPTIMIZER,
-	FT_HOST_STEP,		 /* the loop around one step */
+	FT_HOST_STEP,	   /* the loop around one step */
 	FT_HOST_TENSOR_OP, /* a launch of eager DTensor, beside the launch itself */
-	FT_HOST_GRAPH,		 /* one CUDA or HIP graph, launched */
+	FT_HOST_GRAPH,	   /* one CUDA or HIP graph, launched */
 	FT_HOST_EXPERTS_FORWARD, /* a routed MLP, without its launches */
 	FT_HOST_EXPERTS_BACKWARD,
 	FT_HOST_EXPERT, /* one expert of a routed MLP where each has its own calls */
@@ -206,6 +206,7 @@ struct ft_stack {
 	struct ft_digest digest; /* of its files */
 	const char *vendor;	 /* whose GPUs it runs on; "any": all */
 	const char *name, *title;
+	const char *root; /* the last of those that it extends; else itself */
 	size_t n_ccls; /* libraries; the first that knows the GPU's generation serves */
 	const char *ccl[FT_STACK_CCLS];
 	struct ft_mark ccl_mark;
@@ -216,9 +217,8 @@ struct ft_stack {
 	struct ft_number attention_factor;
 	struct ft_number memory_factor;
 	struct ft_number collective_factor;
-	struct ft_number gap_s;	      /* between kernels of a stream */
-	struct ft_number spread_frac; /* a step's error in addition to its kernels' */
-	const struct node *defaults;  /* a `training` map; NULL: none */
+	struct ft_number gap_s;	     /* between kernels of a stream */
+	const struct node *defaults; /* a `training` map; NULL: none */
 	const struct ft_provenance *from;
 };
 
