@@ -4,6 +4,7 @@
 # make check      layers, headers, then every test (TAP, through prove)
 # make validate   predictions against every measured row we have
 # make profiles   GPU profiles of published and measured rows anew; review the diff
+# make residuals  study/residuals.csv anew: errors of all measured steps, for ranges
 # make bench      speed, one line a case
 # make SAN=1 ...  the same under ASan and UBSan, in a build folder of its own
 # make coverage   lines and branches that the tests run, by folder (gcov)
@@ -53,9 +54,10 @@ SHTESTS  := $(wildcard tests/test_*.sh)
 BENCHES  := $(patsubst tests/bench/%.c,$B/tests/bench/%,$(wildcard tests/bench/*.c))
 FUZZED   := $(shell sed -n 's/^\t{ "\([a-z-]*\)".*/\1/p' tests/fuzz/targets.c)
 FUZZERS  := $(FUZZED:%=build/fuzz/fuzz_%)
-DATA     := $(wildcard hw/gpus/* hw/nodes/* hw/fabrics/* models/*.yaml stacks/*.yaml stacks/ccl/* cost/prices/*)
+DATA     := $(wildcard hw/gpus/* hw/nodes/* hw/fabrics/* models/*.yaml stacks/*.yaml stacks/ccl/* cost/prices/* \
+            study/ranges.yaml study/residuals.csv)
 
-.PHONY: all help deps demo check check-only coverage coverage-tests mutants rules format validate profiles bench fuzz fuzz-mutants golden clean
+.PHONY: all help deps demo check check-only coverage coverage-tests mutants rules format validate residuals profiles bench fuzz fuzz-mutants golden clean
 .SECONDARY:
 all: $(if $(SAN)$(COV),$B/foretoken,build/foretoken)
 
@@ -141,6 +143,9 @@ mutants:
 
 validate: build/foretoken $B/tests/test_kernel_held_out $B/tests/test_inside
 	sh scripts/validate.sh build/foretoken $B
+
+residuals: build/foretoken
+	python3 scripts/residuals.py build/foretoken
 
 profiles: build/foretoken
 	sh scripts/fit_published.sh build/foretoken hw/gpus

@@ -68,6 +68,21 @@ static json_t *summaries(const struct ft_summary *s, size_t n)
 	return o;
 }
 
+static json_t *traits(const struct ft_traits *of)
+{
+	json_t *o = json_object();
+	const struct ft_trait *t;
+	size_t n = ft_trait_table(&t);
+
+	for (size_t i = 0; i < n; i++)
+		if (t[i].number)
+			json_put(o, t[i].name, ft_trait_number(&t[i], of));
+		else
+			json_put_text(o, t[i].name, ft_trait_word(&t[i], of));
+	json_put(o, "kernel_spread_frac", of->kernel_spread_frac);
+	return o;
+}
+
 void ft_report_validation_json(FILE *out, const struct ft_validation *v)
 {
 	PLAIN_NUMBERS;
@@ -87,6 +102,8 @@ void ft_report_validation_json(FILE *out, const struct ft_validation *v)
 		json_put(o, "low", c->low);
 		json_put(o, "high", c->high);
 		json_put(o, "extrapolated_frac", c->extrapolated_frac);
+		if (c->traits)
+			json_object_set_new(o, "traits", traits(c->traits));
 		json_array_append_new(rows, o);
 	}
 	for (size_t i = 0; i < v->n_failures; i++) {

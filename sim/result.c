@@ -1,10 +1,9 @@
-/* sim/result.c - what a step came to: memory, shares, interval, breakdown */
+/* sim/result.c - what a step came to: memory, shares, certainty, breakdown */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/stats.h"
 #include "sim/job.h"
 
 /* ---- memory --------------------------------------------------------------------- */
@@ -109,16 +108,16 @@ static void shares(const struct job *s, const struct engine_output *out,
 }
 
 /*
- * P10 and P90: errors of one family of kernels go together, those of different
- * families do not; beside them the stack's own residual error:
- *   sd^2 = spread_stack^2 + sum over families (share of the step * spread)^2
+ * What the kernels' own errors make of the step: errors of one family of kernels go
+ * together, those of different families do not:
+ *   sd^2 = sum over families (share of the step * spread)^2
  */
-static void interval(const struct job *s, const struct engine_output *out,
-		     struct ft_run *run)
+static void certainty(const struct job *s, const struct engine_output *out,
+		      struct ft_run *run)
 {
-	double family[4] = { 0 }, all = 0, far = 0, sd2, step, sd;
+	double family[4] = { 0 }, all = 0, far = 0, sd2 = 0;
+	double step = ft_s_from_ps(run->step);
 
-	step = ft_s_from_ps(run->step);
 	for (size_t i = 0; i < s->graph->n_works; i++) {
 		double t =
 			ft_s_from_ps(out->work_time[i]) / (double)s->graph->n_classes;
@@ -127,12 +126,9 @@ static void interval(const struct job *s, const struct engine_output *out,
 		all += t;
 		far += s->extrapolated[i] ? t : 0;
 	}
-	sd2 = s->stack->spread_frac.value * s->stack->spread_frac.value;
 	for (int i = 0; i < 4; i++)
 		sd2 += family[i] * family[i];
-	sd = sqrt(sd2);
-	run->low_s = step * exp(-NORMAL_P90 * sd);
-	run->high_s = step * exp(NORMAL_P90 * sd);
+	run->spread_frac = sqrt(sd2);
 	run->extrapolated_frac = all > 0 ? far / all : 0;
 }
 
@@ -169,6 +165,6 @@ void result_fill(const struct job *job, const struct engine_output *out,
 		 ft_ps steady_extra, struct ft_run *run)
 {
 	breakdown(job->graph->n_classes, steady_extra, run);
-	interval(job, out, run);
+	certainty(job, out, run);
 	shares(job, out, run);
 }

@@ -88,7 +88,6 @@ static bool read_rates(const struct node *node, struct ft_stack *s, struct arena
 	s->host_crowding_frac = read_number_or(&h, mem, "crowding", DIM_FRAC, 0);
 	if (!reader_close(&h))
 		return false;
-	s->spread_frac = read_number_or(&r, mem, "spread", DIM_FRAC, 0.15);
 	s->gap_s = read_number_or(&r, mem, "gap", DIM_S, 0);
 	s->gemm_factor = read_number_or(&r, mem, "gemm", DIM_NONE, 1);
 	s->attention_factor = read_number_or(&r, mem, "attention", DIM_NONE, 1);
@@ -117,6 +116,14 @@ static void read_ccls(struct reader *r, struct ft_stack *s)
 	}
 }
 
+/* The name at the end of the chain of `extends`. */
+static const char *root_of(const struct node *node, const char *name)
+{
+	for (; node && node_get(node, "extends"); node = node->below)
+		name = node_get(node, "extends")->text;
+	return name;
+}
+
 static bool read_stack(const struct node *node, struct whole *w, const char *name,
 		       struct ft_error *err)
 {
@@ -127,6 +134,7 @@ static bool read_stack(const struct node *node, struct whole *w, const char *nam
 
 	s->name = read_name(&r, "name", name);
 	s->title = read_text(&r, "title", s->name);
+	s->root = root_of(node, s->name);
 	s->vendor = vendors[read_choice(&r, "vendor", vendors, 3, 0)];
 	reader_allow(&r, "extends");
 	read_provenance(&r, &w->mem);

@@ -6,6 +6,7 @@
 #include "base/plain.h"
 #include "base/reader.h"
 #include "foretoken/study.h"
+#include "study/evidence.h"
 #include "study/keys.h"
 #include "study/shelf.h"
 
@@ -72,6 +73,7 @@ static void find_digest(struct whole *w)
 	add_digest(&s->digest, &s->model->digest);
 	add_digest(&s->digest, &s->stack->digest);
 	add_digest(&s->digest, &s->ccl->digest);
+	add_digest(&s->digest, evidence_digest(s->evidence));
 }
 
 static bool load_plan(struct whole *w, const struct node *training,
@@ -125,7 +127,9 @@ static bool load_work(struct whole *w, struct reader *r, struct ft_error *err)
 	s->stack = shelf_stack(w->shelf,
 			       stack ? stack->text : s->cluster->gpu->default_stack,
 			       stack ? &stack->mark : NULL, err);
-	return s->stack && runs_there(s, stack, err) && ft_scenario_ccl(s, err);
+	s->evidence = shelf_evidence(w->shelf, err);
+	return s->evidence && s->stack && runs_there(s, stack, err) &&
+	       ft_scenario_ccl(s, err);
 }
 
 /* The scenario's own library, or the stack's for this GPU. */

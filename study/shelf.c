@@ -5,8 +5,9 @@
 
 #include "base/arena.h"
 #include "base/node.h"
+#include "study/evidence.h"
 
-enum kind { CLUSTER, STACK, CCL, PRICES, KINDS };
+enum kind { CLUSTER, STACK, CCL, PRICES, EVIDENCE, KINDS };
 
 struct book {
 	const char *key;
@@ -44,6 +45,8 @@ void ft_shelf_free(struct ft_shelf *s)
 		ft_ccl_free(b->part);
 	for (struct book *b = s->first[PRICES]; b; b = b->next)
 		ft_prices_free(b->part);
+	for (struct book *b = s->first[EVIDENCE]; b; b = b->next)
+		evidence_free(b->part);
 	ft_memo_free(s->memo);
 	mem = s->mem;
 	arena_release(&mem);
@@ -149,4 +152,11 @@ const struct ft_prices *shelf_prices(struct ft_shelf *s, const char *name,
 
 	return part ? part :
 		      put(s, PRICES, name ? name : "", ft_prices_load(name, at, err));
+}
+
+const struct ft_evidence *shelf_evidence(struct ft_shelf *s, struct ft_error *err)
+{
+	void *part = look(s, EVIDENCE, "");
+
+	return part ? part : put(s, EVIDENCE, "", evidence_load(err));
 }

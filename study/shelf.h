@@ -25,6 +25,9 @@ const struct ft_ccl *shelf_ccl_of(struct ft_shelf *shelf, const struct ft_stack 
 const struct ft_prices *shelf_prices(struct ft_shelf *shelf, const char *name,
 				     const struct ft_mark *at, struct ft_error *err);
 
+/* The measured runs, read once. */
+const struct ft_evidence *shelf_evidence(struct ft_shelf *shelf, struct ft_error *err);
+
 /* What was found before a scenario was refused, or loaded. */
 struct scenario_seen {
 	bool parts_read;	 /* model, cluster, stack and prices could be read */

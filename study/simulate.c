@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "foretoken/study.h"
+#include "study/evidence.h"
+#include "study/traits.h"
 
 /* Per-rank peaks become per-card totals; the fullest stage counts. */
 static void memory(const struct ft_scenario *s, struct ft_outcome *o)
@@ -30,14 +32,11 @@ static void rates(const struct ft_scenario *s, const struct ft_graph *g,
 	double causal = ft_plan_flop_per_token(s->model, s->plan, s->model->causal);
 	double full = ft_plan_flop_per_token(s->model, s->plan, false);
 
-	o->step_s = ft_s_from_ps(o->run->step);
 	o->tokens_per_s = g->tokens / o->step_s;
 	o->tokens_per_s_per_gpu = o->tokens_per_s / gpus;
 	o->model_flop_per_s_per_gpu = causal * o->tokens_per_s_per_gpu;
-	o->step_low_s = o->run->low_s;
-	o->step_high_s = o->run->high_s;
-	o->tokens_low_per_s = g->tokens / o->run->high_s;
-	o->tokens_high_per_s = g->tokens / o->run->low_s;
+	o->tokens_low_per_s = g->tokens / o->step_high_s;
+	o->tokens_high_per_s = g->tokens / o->step_low_s;
 	o->extrapolated_frac = o->run->extrapolated_frac;
 	o->breakdown = o->run->breakdown;
 	if (peak <= 0)
@@ -45,6 +44,25 @@ static void rates(const struct ft_scenario *s, const struct ft_graph *g,
 	o->mfu = causal * o->tokens_per_s / (ranks * peak);
 	o->mfu_full = full * o->tokens_per_s / (ranks * peak);
 	o->hfu = o->mfu + g->recomputed_flop_per_rank / (o->step_s * peak);
+}
+
+/* P10 and P90 of the step, and who says so. */
+static bool range(const struct ft_scenario *s, struct ft_outcome *o,
+		  struct ft_error *err)
+{
+	struct evidence_answer said;
+
+	o->step_s = ft_s_from_ps(o->run->step);
+	o->traits = traits_of(s, o->run->spread_frac);
+	if (!evidence_ask(s->evidence, &o->traits, s->group, &said, err))
+		return false;
+	o->step_low_s = o->step_s * exp(said.low);
+	o->step_high_s = o->step_s * exp(said.high);
+	o->gpu_measured = said.gpu_measured;
+	o->stack_measured = said.stack_measured;
+	o->n_nearest = said.n_nearest;
+	memcpy(o->nearest, said.nearest, sizeof(o->nearest));
+	return true;
 }
 
 static void bottleneck(struct ft_outcome *o)
@@ -101,6 +119,10 @@ static bool answer(const struct ft_scenario *s, const struct ft_sim_job *job,
 	if (!o->run)
 		return false;
 	memory(s, o);
+	if (!range(s, o, err)) {
+		ft_outcome_release(o);
+		return false;
+	}
 	rates(s, job->graph, o);
 	bottleneck(o);
 	if (money(s, o, err))

@@ -5,6 +5,7 @@
 #include "base/plain.h"
 #include "study/keys.h"
 #include "study/tally.h"
+#include "study/traits.h"
 
 struct whole {
 	struct ft_validation validation; /* first: the handle is the arena's */
@@ -188,11 +189,14 @@ static bool check_measured(struct tally *t, const struct measured_row *r,
 			   struct ft_error *err)
 {
 	const char *group = csv_text(r->rows, r->row, csv_column(r->rows, "group"));
+	struct ft_traits *traits = ARENA_NEW(t->mem, struct ft_traits);
 	struct ft_check c = { .id = row_id(t, r->rows, r->row),
 			      .group = group[0] ? group : "-",
-			      .extrapolated_frac = r->o->extrapolated_frac };
+			      .extrapolated_frac = r->o->extrapolated_frac,
+			      .traits = traits };
 	bool found = false, any = false;
 
+	*traits = traits_copy(t->mem, &r->o->traits);
 	for (size_t i = 0; i < SCORED; i++) {
 		c.key = scored[i];
 		if (!measured(t, r, c.key, &c.measured, err))
@@ -214,7 +218,11 @@ static bool one_step(struct tally *t, const struct csv *rows, size_t row,
 	struct ft_scenario *s =
 		root ? ft_scenario_from(t->shelf, root, rows->file, true, err) : NULL;
 	struct ft_outcome o;
-	bool ok = s && ft_study_simulate(s, NULL, NULL, &o, err);
+	bool ok;
+
+	if (s)
+		s->group = csv_text(rows, row, csv_column(rows, "group"));
+	ok = s && ft_study_simulate(s, NULL, NULL, &o, err);
 
 	if (ok) {
 		ok = check_measured(t, &(struct measured_row){ rows, row, &o }, err);

@@ -127,7 +127,7 @@ struct ft_class_result {
 struct ft_run {
 	ft_ps step;
 	struct ft_breakdown breakdown; /* adds up to the step */
-	double low_s, high_s;	       /* P10 and P90 */
+	double spread_frac; /* of the step, from its kernels: one standard deviation */
 	double extrapolated_frac;
 	uint64_t events;
 	size_t n_classes, n_shares;

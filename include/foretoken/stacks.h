@@ -214,6 +214,7 @@ struct ft_stack {
 	struct ft_digest digest; /* of its files */
 	const char *vendor;	 /* whose GPUs it runs on; "any": all */
 	const char *name, *title;
+	const char *root; /* the last of those that it extends; else itself */
 	size_t n_ccls; /* libraries; the first that knows the GPU's generation serves */
 	const char *ccl[FT_STACK_CCLS];
 	struct ft_mark ccl_mark;
@@ -224,9 +225,8 @@ struct ft_stack {
 	struct ft_number attention_factor;
 	struct ft_number memory_factor;
 	struct ft_number collective_factor;
-	struct ft_number gap_s;	      /* between kernels of a stream */
-	struct ft_number spread_frac; /* a step's error in addition to its kernels' */
-	const struct node *defaults;  /* a `training` map; NULL: none */
+	struct ft_number gap_s;	     /* between kernels of a stream */
+	const struct node *defaults; /* a `training` map; NULL: none */
 	const struct ft_provenance *from;
 };
 

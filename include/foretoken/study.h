@@ -23,6 +23,7 @@ extern "C" {
 #endif
 
 struct node;
+struct ft_evidence;
 
 /* What is loaded once and used by many scenarios: clusters, stacks, price books.
  * Not shared between threads: each has its own. */
@@ -44,7 +45,10 @@ struct ft_scenario {
 	const struct ft_ccl *ccl;
 	const struct ft_cluster *cluster;
 	const struct ft_prices *prices;
-	struct ft_memo *memo; /* the shelf's */
+	struct ft_memo *memo;		    /* the shelf's */
+	const struct ft_evidence *evidence; /* measured runs; the shelf's */
+	const char *
+		group; /* of a measured row: its own source says nothing of its range */
 	struct ft_cost_terms terms;
 	size_t n_assumed;
 	const char **assumed; /* dotted keys */
@@ -74,6 +78,43 @@ void ft_scenario_free(struct ft_scenario *scenario);
 /* The i-th key of a scenario, dotted, and what it means; NULL after the last. */
 const char *ft_scenario_key(size_t i, const char **about);
 
+/* What makes one training run like another. study/residuals.csv has a column for each. */
+struct ft_traits {
+	const char *gpu, *generation; /* as communication libraries tell them apart */
+	const char *stack, *stack_root;
+	const char *model; /* dense or experts */
+	const char *precision, *sharding;
+	double flop_per_token; /* of the model, forward and backward */
+	double gpus, sequence;
+	double micro_tokens;  /* that a rank sees in one micro-batch, before tp */
+	double micro_batches; /* of a replica */
+	double tp, pp, cp, ep;
+	double kernel_spread_frac; /* of its step, from its kernels' held-out errors */
+};
+
+/* A trait: a column of study/residuals.csv and a key of `distance` in study/ranges.yaml.
+ * Words are alike or not; numbers are as far apart as the logarithm of their ratio. */
+struct ft_trait {
+	const char *name;
+	bool number;	   /* a double at that offset; else a const char * */
+	size_t at;	   /* in struct ft_traits */
+	const char *about; /* one clause, for people */
+};
+
+size_t ft_trait_table(const struct ft_trait **trait);
+const char *ft_trait_word(const struct ft_trait *trait, const struct ft_traits *of);
+double ft_trait_number(const struct ft_trait *trait, const struct ft_traits *of);
+
+/* A measured run that is like the one predicted. */
+struct ft_near {
+	const char *id, *source;
+	double error_frac; /* of its own prediction, in time: positive is too slow */
+	double distance;   /* 0: alike in all that study/ranges.yaml weighs */
+	char differs[160]; /* its values where it differs most: "gpu h200, tp 8"; "" */
+};
+
+enum { FT_NEAREST = 3 };
+
 /* One answer. Field names are those of the JSON. */
 struct ft_outcome {
 	double step_s, tokens_per_s, tokens_per_s_per_gpu;
@@ -84,6 +125,10 @@ struct ft_outcome {
 	double step_low_s, step_high_s;
 	double tokens_low_per_s, tokens_high_per_s;
 	double extrapolated_frac;
+	struct ft_traits traits;	   /* words belong to the scenario */
+	bool gpu_measured, stack_measured; /* some run has this one */
+	size_t n_nearest; /* one run of each of the nearest sources, nearest first */
+	struct ft_near nearest[FT_NEAREST];
 	struct ft_cost cost;
 	char bottleneck[200];
 	const char *beside;	  /* file of the other job; NULL: alone */
@@ -154,6 +199,7 @@ struct ft_check {
 	double low, high;  /* of the predicted value */
 	double extrapolated_frac;
 	bool inside;
+	const struct ft_traits *traits; /* NULL: a kernel or a collective */
 };
 
 struct ft_failure {

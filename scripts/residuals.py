@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""scripts/residuals.py PROGRAM [FILE...] - study/residuals.csv: every measured step, what it is
+like, and ln(measured / predicted)
+
+FILE...: measurements/steps/*.csv unless given. Each row appears twice: under the stack that it
+was run with, and under the one that foretoken takes when nobody names a stack (generic;
+generic-2022 where the row's own stack has no fused attention). measurements/sources.csv says which
+groups are one source. A file that cannot be read ends this; rows that cannot be
+simulated are counted and told."""
+import concurrent.futures
+import csv
+import fnmatch
+import glob
+import json
+import math
+import os
+import subprocess
+import sys
+
+UNNAMED = (("generic", ""), ("generic-2022", "megatron-lm-2022"))  # stack, root of those it stands for
+
+
+def text_of(path):
+    with open(path) as f:
+        return [line for line in f if not line.startswith("#")]
+
+
+def source_of(patterns, file, group):
+    for p in patterns:
+        of_file, _, of_group = p["pattern"].partition(":")
+        if fnmatch.fnmatchcase(file, of_file) and fnmatch.fnmatchcase(group, of_group or "*"):
+            return p["source"]
+    return group
+
+
+def predictions(program, path, stack):
+    command = [program, "validate", path, "--json"] + (["--set", "stack=" + stack] if stack else [])
+    done = subprocess.run(command, stdout=subprocess.PIPE)
+    if done.returncode:
+        raise SystemExit("%s: not read; study/residuals.csv stays as it was" % path)
+    answer = json.loads(done.stdout)
+    for f in answer["failed"]:
+        print("%s, %s: left out: %s" % (os.path.basename(path), f["id"], f["reason"]), file=sys.stderr)
+    return answer["rows"]
+
+
+def rows_of(program, path, patterns):
+    name = os.path.basename(path)[:-4]
+    own = predictions(program, path, "")
+    old = {r["id"] for r in own if r["traits"]["stack_root"] == UNNAMED[1][1]}
+    unnamed = [r for r in predictions(program, path, "generic") if r["id"] not in old]
+    if old:
+        unnamed += [r for r in predictions(program, path, "generic-2022") if r["id"] in old]
+    return [{"id": r["id"], "group": r["group"], "source": source_of(patterns, name, r["group"]),
+             **r["traits"], "log_ratio": -math.log1p(r["error_frac"])} for r in own + unnamed]
+
+
+def shown(value):
+    return "%.6g" % value if isinstance(value, float) else value
+
+
+def main():
+    program = os.path.abspath(sys.argv[1])
+    given = [os.path.abspath(f) for f in sys.argv[2:]]
+    os.chdir(os.path.dirname(os.path.abspath(__file__)) + "/..")
+    patterns = list(csv.DictReader(text_of("measurements/sources.csv")))
+    paths = given or sorted(glob.glob("measurements/steps/*.csv"))
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        rows = [r for some in pool.map(lambda path: rows_of(program, path, patterns), paths) for r in some]
+    with open("study/residuals.csv.part", "w", newline="") as out:
+        out.write("# written by `make residuals`; do not edit. log_ratio: ln(measured / predicted) of a step\n")
+        writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({k: shown(v) for k, v in r.items()} for r in rows)
+    os.replace("study/residuals.csv.part", "study/residuals.csv")
+    print("study/residuals.csv: %d rows of %d sources" % (len(rows), len({r["source"] for r in rows})))
+
+
+main()

@@ -1,0 +1,153 @@
+/* study/evidence_file.c - study/ranges.yaml and study/residuals.csv read */
+#include "study/evidence_file.h"
+
+#include <string.h>
+
+#include "base/csv.h"
+#include "base/file.h"
+#include "base/plain.h"
+#include "base/reader.h"
+#include "study/traits.h"
+
+static bool read_distances(const struct node *node, struct ft_evidence *e,
+			   struct ft_error *err)
+{
+	struct reader r = reader_open(node, err);
+	const struct ft_trait *t;
+	size_t n = ft_trait_table(&t);
+
+	for (size_t i = 0; i < n; i++)
+		e->distance[i] = read_quantity(&r, t[i].name, DIM_NONE, 0);
+	return reader_close(&r);
+}
+
+/* A table without one of these says nothing. */
+static bool columns_there(const struct csv *rows, struct ft_error *err)
+{
+	static const char *const others[] = { "id", "group", "source",
+					      "kernel_spread_frac", "log_ratio" };
+	const struct ft_trait *t;
+	size_t n = ft_trait_table(&t), n_others = sizeof(others) / sizeof(*others);
+	struct ft_mark at = { rows->file, 1, 1 };
+
+	for (size_t i = 0; i < n + n_others; i++) {
+		const char *name = i < n ? t[i].name : others[i - n];
+
+		if (csv_column(rows, name) < 0)
+			return ft_fail(err, &at,
+				       "lacks the column %s: run `make residuals`",
+				       name);
+	}
+	return true;
+}
+
+static size_t source_of(struct ft_evidence *e, const char *name)
+{
+	for (size_t i = 0; i < e->n_sources; i++)
+		if (!strcmp(e->source[i], name))
+			return i;
+	e->source[e->n_sources] = name;
+	return e->n_sources++;
+}
+
+static bool read_traits(const struct csv *rows, size_t row, struct ft_traits *out,
+			struct ft_error *err)
+{
+	const struct ft_trait *t;
+	size_t n = ft_trait_table(&t);
+
+	for (size_t i = 0; i < n; i++) {
+		int column = csv_column(rows, t[i].name);
+		char *at = (char *)out + t[i].at;
+		const char *word = csv_text(rows, row, column);
+		double number = 0;
+
+		if (t[i].number && !csv_number(rows, row, column, 0, &number, err))
+			return false;
+		if (t[i].number && number <= 0) {
+			struct ft_mark mark = csv_mark(rows, row, column);
+
+			return ft_fail(err, &mark, "%s should be above 0", t[i].name);
+		}
+		if (t[i].number)
+			memcpy(at, &number, sizeof(number));
+		else
+			memcpy(at, &word, sizeof(word));
+	}
+	return true;
+}
+
+static bool read_runs(const char *path, struct ft_evidence *e, struct ft_error *err)
+{
+	struct csv *rows = csv_read_file(&e->mem, path, err);
+
+	if (!rows || !columns_there(rows, err))
+		return false;
+	e->n = rows->n_rows;
+	e->run = ARENA_ARRAY(&e->mem, e->n + 1, struct run);
+	e->source = ARENA_ARRAY(&e->mem, e->n + 1, const char *);
+	for (size_t i = 0; i < e->n; i++) {
+		struct run *r = &e->run[i];
+
+		r->id = csv_text(rows, i, csv_column(rows, "id"));
+		r->group = csv_text(rows, i, csv_column(rows, "group"));
+		r->source = source_of(e, csv_text(rows, i, csv_column(rows, "source")));
+		if (!read_traits(rows, i, &r->traits, err) ||
+		    !csv_number(rows, i, csv_column(rows, "kernel_spread_frac"), 0,
+				&r->traits.kernel_spread_frac, err) ||
+		    !csv_number(rows, i, csv_column(rows, "log_ratio"), 0,
+				&r->log_ratio, err))
+			return false;
+	}
+	return true;
+}
+
+static bool read_all(struct ft_evidence *e, struct ft_error *err)
+{
+	const char *path = file_find(&e->mem, "study", "ranges", NULL, err);
+	struct node *node = path ? node_read_file(&e->mem, path, err) : NULL;
+	struct reader r = reader_open(node, err);
+	const struct node *distances;
+	const char *runs;
+
+	if (!node)
+		return false;
+	read_provenance(&r, &e->mem);
+	runs = read_text(&r, "runs", "");
+	e->unnamed = read_text(&r, "unnamed", "");
+	distances = read_need(&r, "distance");
+	e->widening = read_quantity(&r, "widening", DIM_NONE, 0);
+	e->missing_sources = read_quantity(&r, "missing_sources", DIM_NONE, 0);
+	if (!r.from)
+		reader_fail(&r, NULL, "lacks provenance: {kind, source, date}");
+	return reader_close(&r) && read_distances(distances, e, err) &&
+	       read_runs(file_beside(&e->mem, path, runs), e, err);
+}
+
+struct ft_evidence *evidence_load(struct ft_error *err)
+{
+	PLAIN_NUMBERS;
+	struct arena mem = { 0 };
+	struct ft_evidence *e = ARENA_NEW(&mem, struct ft_evidence);
+
+	e->mem = mem;
+	if (read_all(e, err))
+		return e;
+	evidence_free(e);
+	return NULL;
+}
+
+void evidence_free(struct ft_evidence *e)
+{
+	struct arena mem;
+
+	if (!e)
+		return;
+	mem = e->mem;
+	arena_release(&mem);
+}
+
+const struct ft_digest *evidence_digest(const struct ft_evidence *e)
+{
+	return &e->mem.read;
+}

@@ -1,0 +1,29 @@
+/*
+ * study/evidence_file.h - study/ranges.yaml and the runs that it names, as loaded
+ */
+#ifndef STUDY_EVIDENCE_FILE_H
+#define STUDY_EVIDENCE_FILE_H
+
+#include "base/arena.h"
+#include "study/evidence.h"
+
+enum { MOST_TRAITS = 32 };
+
+struct run {
+	const char *id, *group;
+	size_t source;
+	struct ft_traits traits;
+	double log_ratio; /* ln(measured / predicted) */
+};
+
+struct ft_evidence {
+	struct arena mem;
+	const char *unnamed;	      /* the stack of those who name none */
+	double distance[MOST_TRAITS]; /* by ft_trait_table */
+	double widening, missing_sources;
+	size_t n, n_sources;
+	struct run *run;
+	const char **source; /* [n_sources] */
+};
+
+#endif

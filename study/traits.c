@@ -1,0 +1,109 @@
+/* study/traits.c - what makes two training runs alike, in one table */
+#include "study/traits.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/arena.h"
+
+#define AT(field) offsetof(struct ft_traits, field)
+
+static const struct ft_trait traits[] = {
+	{ "gpu", false, AT(gpu), "the GPU" },
+	{ "generation", false, AT(generation), "the generation of GPUs" },
+	{ "stack", false, AT(stack), "the stack" },
+	{ "stack_root", false, AT(stack_root), "the stack that all others extend" },
+	{ "model", false, AT(model), "dense or experts" },
+	{ "precision", false, AT(precision), "the format of products" },
+	{ "sharding", false, AT(sharding), "what replicas divide among them" },
+	{ "flop_per_token", true, AT(flop_per_token), "model FLOPs of a token" },
+	{ "gpus", true, AT(gpus), "GPUs" },
+	{ "sequence", true, AT(sequence), "tokens per sequence" },
+	{ "micro_tokens", true, AT(micro_tokens), "tokens of a rank and micro-batch" },
+	{ "micro_batches", true, AT(micro_batches), "micro-batches of a step" },
+	{ "tp", true, AT(tp), "tensor parallel size" },
+	{ "pp", true, AT(pp), "pipeline stages" },
+	{ "cp", true, AT(cp), "context parallel size" },
+	{ "ep", true, AT(ep), "expert parallel size" },
+};
+
+size_t ft_trait_table(const struct ft_trait **trait)
+{
+	*trait = traits;
+	return sizeof(traits) / sizeof(*traits);
+}
+
+static const void *at(const struct ft_trait *trait, const struct ft_traits *of)
+{
+	return (const char *)of + trait->at;
+}
+
+const char *ft_trait_word(const struct ft_trait *trait, const struct ft_traits *of)
+{
+	return *(const char *const *)at(trait, of);
+}
+
+double ft_trait_number(const struct ft_trait *trait, const struct ft_traits *of)
+{
+	return *(const double *)at(trait, of);
+}
+
+double trait_distance(const struct ft_trait *trait, const struct ft_traits *a,
+		      const struct ft_traits *b)
+{
+	if (!trait->number)
+		return strcmp(ft_trait_word(trait, a), ft_trait_word(trait, b)) != 0;
+	return fabs(log2(ft_trait_number(trait, a) / ft_trait_number(trait, b)));
+}
+
+struct ft_traits traits_of(const struct ft_scenario *s, double kernel_spread_frac)
+{
+	const struct ft_plan *p = s->plan;
+	bool experts = false;
+
+	for (int64_t i = 0; i < s->model->n_layers; i++)
+		experts |= s->model->layer[i].experts > 0;
+	return (struct ft_traits){
+		.gpu = s->cluster->gpu->name,
+		.generation = s->cluster->gpu->ccl_generation,
+		.stack = s->stack->name,
+		.stack_root = s->stack->root,
+		.model = experts ? "experts" : "dense",
+		.precision = ft_dtype_name(p->precision),
+		.sharding = ft_sharding_name(p->sharding),
+		.flop_per_token = ft_model_flop_per_token(s->model, p->tp, p->sequence,
+							  s->model->causal),
+		.gpus = (double)s->cluster->gpus,
+		.sequence = (double)p->sequence,
+		.micro_tokens =
+			(double)p->micro_batch * (double)p->sequence / (double)p->cp,
+		.micro_batches = (double)p->micro_batches,
+		.tp = (double)p->tp,
+		.pp = (double)p->pp,
+		.cp = (double)p->cp,
+		.ep = (double)p->ep,
+		.kernel_spread_frac = kernel_spread_frac,
+	};
+}
+
+struct ft_traits traits_copy(struct arena *mem, const struct ft_traits *of)
+{
+	struct ft_traits copy = *of;
+
+	copy.gpu = arena_text(mem, of->gpu);
+	copy.generation = arena_text(mem, of->generation);
+	copy.stack = arena_text(mem, of->stack);
+	copy.stack_root = arena_text(mem, of->stack_root);
+	copy.model = arena_text(mem, of->model);
+	copy.precision = arena_text(mem, of->precision);
+	copy.sharding = arena_text(mem, of->sharding);
+	return copy;
+}
+
+const char *traits_plan(struct arena *mem, const struct ft_traits *of)
+{
+	return arena_printf(mem, "%s%s%s%s%s", of->tp > 1 ? "tp + " : "",
+			    of->pp > 1 ? "pp + " : "", of->cp > 1 ? "cp + " : "",
+			    of->ep > 1 ? "ep + " : "", of->sharding);
+}
