@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/extends.h"
 #include "base/plain.h"
+#include "base/limits.h"
 #include "base/reader.h"
 
 struct whole {
@@ -59,6 +60,8 @@ static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 	l->once_a_domain = read_bool(&r, "once_a_domain", false);
 	l->expert_imbalance = read_quantity(&r, "expert_imbalance", DIM_NONE, 1);
 	l->bucket_bytes = read_quantity(&r, "bucket", DIM_BYTES, 160e6);
+	l->windows = read_bool(&r, "windows", true);
+	l->causal_softmax = read_int(&r, "causal_softmax", 0, LIMIT_SEQUENCE, 0);
 	l->attention = read_text(&r, "attention", "");
 	return reader_close(&r);
 }

@@ -49,6 +49,12 @@ static const char ddp_tp_eager[] = LLAMA IB "stack: torch-2.11-eager, " TRAIN(
 static const char adapters[] = LLAMA IB "stack: nemo-24, " TRAIN(
 	"4096",
 	"16") "lora: {rank: 8, targets: mlp, dropout: true, frozen_precision: bf16}}, " COST;
+static const char unfused[] = GPT
+	ON("a100-80g", "8", "ib-hdr-rail") "hgx-a100}, stack: megatron-lm-2022, " TRAIN(
+		"2048", "64") "sharding: ddp, micro_batch_size: 4}, " COST;
+static const char windowed[] =
+	"{model: {name: mistral-7b, num_hidden_layers: 2, sliding_window: 512}, " IB
+	"stack: nemo-24, " TRAIN("4096", "16") "sharding: ddp}, " COST;
 static const char ragged[] = GPT IB "stack: llm-foundry-2023, " TRAIN(
 	"2048", "40") "sharding: fsdp, micro_batch_size: 2}, " COST;
 static const char ecmp[] = LLAMA ROCE "stack: primus-megatron-rocm7, " TRAIN(
@@ -85,12 +91,13 @@ static const struct key_part parts[] = {
 	{ "stack",
 	  "stacks",
 	  "nemo-24",
-	  { plain, zero1_pipeline, tp_overlapped, experts_fp8 } },
+	  { plain, zero1_pipeline, tp_overlapped, experts_fp8, windowed } },
 	{ "stack",
 	  "stacks",
 	  "torch-2.11-eager",
 	  { fsdp_eager, hsdp_tp_eager, hsdp_by_default, ddp_eager, ddp_tp_eager } },
 	{ "stack", "stacks", "llm-foundry-2023", { ragged } },
+	{ "stack", "stacks", "megatron-lm-2022", { unfused } },
 	{ "",
 	  NULL,
 	  "scenario",

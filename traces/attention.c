@@ -10,6 +10,37 @@ bool is_unfused(const struct builder *b)
 	return !strcmp(b->rules->attention, "unfused");
 }
 
+/* What a softmax moves for each score, and in how many kernels. */
+struct softmax {
+	double forward, backward; /* bytes */
+	int launches;
+};
+
+/*
+ * A kernel over the whole square reads 2 bytes and writes 2, backward reads 4 and writes 2.
+ * A causal one reads what lies below the diagonal and writes all: 1 + 2, 2 + 2. It takes
+ * four rows at once, of as many heads or sequences, or is not used; then 16-bit scores are
+ * made fp32 (6), scaled (8), masked (9), put through a softmax (8) and made 16-bit again
+ * (6); backward 6, 12, 9, 8 and 6.
+ */
+static struct softmax softmax_of(const struct builder *b, const struct layer_sizes *s)
+{
+	int64_t longest = b->rules->causal_softmax, seq = b->plan->sequence;
+
+	if (!longest || !b->model->causal)
+		return (struct softmax){ 4, 6, 1 };
+	if (seq <= longest && seq % 4 == 0 && b->sequences * s->heads % 4 == 0)
+		return (struct softmax){ 3, 4, 1 };
+	return (struct softmax){ 37, 41, 5 };
+}
+
+double softmax_saved(const struct builder *b, const struct layer_sizes *s)
+{
+	bool apart = softmax_of(b, s).launches > 1;
+
+	return (b->rules->dropout ? 5 : 2) + (apart ? 4 : 0);
+}
+
 /* Products and softmax over the full square of scores, one kernel each. */
 static void unfused_attention(struct builder *b, const struct layer_sizes *s,
 			      bool backward)
@@ -17,6 +48,7 @@ static void unfused_attention(struct builder *b, const struct layer_sizes *s,
 	int64_t groups = b->sequences * s->heads;
 	int64_t seq = b->plan->sequence, m = groups * (seq / b->plan->cp);
 	double scores = (double)m * (double)seq;
+	struct softmax softmax = softmax_of(b, s);
 	int times = backward ? 2 : 1;
 
 	for (int i = 0; i < times; i++)
@@ -24,13 +56,19 @@ static void unfused_attention(struct builder *b, const struct layer_sizes *s,
 			    (struct edges){ m, seq, s->l->qk_head_dim }, groups);
 	if (b->model->score_cap)
 		put_memory(b, "score_cap", "default", scores * (backward ? 6 : 4), 1);
-	put_rows(b, "softmax", "softmax", scores * (backward ? 6 : 4), 1,
-		 2 * (double)seq);
+	put_rows(b, "softmax", "softmax",
+		 scores * (backward ? softmax.backward : softmax.forward),
+		 softmax.launches, 2 * (double)seq);
 	if (b->rules->dropout)
 		put_memory(b, "attention_dropout", "default", 5 * scores, 1);
 	for (int i = 0; i < times; i++)
 		put_grouped(b, "context", FT_FORWARD,
 			    (struct edges){ m, s->l->v_head_dim, seq }, groups);
+}
+
+int64_t window_of(const struct builder *b, const struct ft_layer *l)
+{
+	return b->rules->windows && !is_unfused(b) ? l->window : 0;
 }
 
 static void fused_attention(struct builder *b, const struct layer_sizes *s,
@@ -54,7 +92,7 @@ static void fused_attention(struct builder *b, const struct layer_sizes *s,
 	w.attention.keys = length;
 	w.attention.qk_head_dim = s->l->qk_head_dim;
 	w.attention.v_head_dim = s->l->v_head_dim;
-	w.attention.window = s->l->window;
+	w.attention.window = window_of(b, s->l);
 	w.attention.causal = b->model->causal;
 	w.attention.impl = b->rules->attention[0] ? b->rules->attention : NULL;
 	put_op(b, &w, FT_STREAM_COMPUTE, pass == FT_PASS_FORWARD ? 1 : 5);

@@ -20,6 +20,9 @@ struct layer_sizes sizes_of(const struct builder *b, int64_t layer);
 
 /* attention.c: core attention, and the products in front of it */
 bool is_unfused(const struct builder *b);
+int64_t window_of(const struct builder *b, const struct ft_layer *l); /* as computed */
+double softmax_saved(const struct builder *b,
+		     const struct layer_sizes *s); /* a score */
 void attention_core(struct builder *b, const struct layer_sizes *s, bool backward);
 void attention_again(struct builder *b, const struct layer_sizes *s);
 void qkv_forward(struct builder *b, const struct layer_sizes *s);

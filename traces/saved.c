@@ -49,7 +49,7 @@ double layer_saved_bytes(const struct builder *b, int64_t layer)
 		wide *= b->rules->selective == FT_SELECTIVE_OPS ? 0.5 : 1;
 	if (is_unfused(b) && !l->linear_heads &&
 	    b->plan->recompute == FT_RECOMPUTE_NONE)
-		rest += (b->rules->dropout ? 5 : 2) * (double)s.heads *
+		rest += softmax_saved(b, &s) * (double)s.heads *
 			(double)b->plan->sequence;
 	return tokens * (wide + other_saved(b, &s) + whole + rest + kv +
 			 (b->rules->dropout ? 2 * h * sliced : 0));
@@ -65,7 +65,7 @@ double layer_recomputed_flop(const struct builder *b, int64_t layer)
 		FT_PASS_FORWARD,
 		(double)(s.heads * b->sequences) / (double)b->plan->cp * length /
 			reach *
-			ft_attention_pairs(reach, reach, (double)s.l->window,
+			ft_attention_pairs(reach, reach, (double)window_of(b, s.l),
 					   b->model->causal),
 		(double)s.l->qk_head_dim, (double)s.l->v_head_dim);
 

@@ -82,7 +82,10 @@ struct ft_layout_rules {
 	double expert_imbalance;     /* copies of the fullest rank / the mean's */
 	double bucket_bytes;	     /* of a gradient reduction */
 	int64_t optimizer_kernels;   /* launches of one update */
-	const char *attention;	     /* impl: cudnn fa2 fa3 aiter ...; "": the GPU's */
+	bool windows;		/* fused attention leaves out what no window sees */
+	int64_t causal_softmax; /* of unfused attention: the longest sequence its
+				      * causal kernel takes; 0: it has none */
+	const char *attention;	/* impl: cudnn fa2 fa3 aiter ...; "": the GPU's */
 };
 
 /* ---- Communication library ---------------------------------------------- */
