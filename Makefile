@@ -3,7 +3,7 @@
 # make demo       all of it, then the main question answered on a real example
 # make check      layers, headers, then every test (TAP, through prove)
 # make validate   predictions against every measured row we have
-# make profiles   GPU profiles of published rows anew; review the diff
+# make profiles   GPU profiles of published and measured rows anew; review the diff
 # make bench      speed, one line a case
 # make SAN=1 ...  the same under ASan and UBSan, in a build folder of its own
 # make coverage   lines and branches that the tests run, by folder (gcov)
@@ -144,6 +144,9 @@ validate: build/foretoken $B/tests/test_kernel_held_out $B/tests/test_inside
 
 profiles: build/foretoken
 	sh scripts/fit_published.sh build/foretoken hw/gpus
+	sh scripts/fit_measured.sh build/foretoken hw/gpus
+	sh scripts/unseen.sh build/foretoken measurements/kernels
+	python3 scripts/derive_memory.py hw/gpus/h100-sxm.yaml hw/gpus/h100-96g-500w.yaml
 
 bench: build/foretoken $(BENCHES)
 	sh scripts/bench.sh $B

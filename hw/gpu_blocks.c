@@ -39,17 +39,45 @@ static void read_rows(struct reader *r, struct gpu_rows *rows)
 	}
 }
 
+static void read_formats(struct reader *r, struct arena *mem, double fallback,
+			 struct ft_number out[FT_DTYPES])
+{
+	for (int d = 0; d < FT_DTYPES; d++) {
+		const char *dtype = ft_dtype_name((enum ft_dtype)d);
+
+		out[d] = read_number_or(r, mem, dtype, DIM_FRAC, fallback);
+		reader_bound(r, dtype, &out[d], 0.001, 10);
+	}
+}
+
 /* A map from formats to plain numbers; formats that are absent get fallback. */
 static void read_by_dtype(struct reader *outer, struct arena *mem, const char *key,
 			  double fallback, struct ft_number out[FT_DTYPES])
 {
 	struct reader r = open_block(outer, mem, read_node(outer, key));
 
-	for (int d = 0; d < FT_DTYPES; d++) {
-		const char *dtype = ft_dtype_name((enum ft_dtype)d);
+	read_formats(&r, mem, fallback, out);
+	close_block(&r, outer);
+}
 
-		out[d] = read_number_or(&r, mem, dtype, DIM_FRAC, fallback);
-		reader_bound(&r, dtype, &out[d], 0.001, 10);
+/* {sources: [CODE, ...], FORMAT: time against a framework's product, ...} */
+static void read_tuned(struct reader *outer, struct arena *mem, struct ft_gemm_tuned *t)
+{
+	struct reader r = open_block(outer, mem, read_node(outer, "tuned"));
+	const struct node *list = read_node(&r, "sources");
+
+	read_formats(&r, mem, 1, t->time);
+	if (r.map && !r.failed && (!list || list->kind != NODE_LIST))
+		reader_fail(&r, list ? "sources" : NULL,
+			    "needs 'sources', a list of codes of the rows' column "
+			    "'source'");
+	if (r.map && !r.failed)
+		t->source = ARENA_ARRAY(mem, list->n + 1, const char *);
+	for (size_t i = 0; r.map && !r.failed && i < list->n; i++) {
+		if (list->item[i]->kind == NODE_SCALAR)
+			t->source[t->n_sources++] = list->item[i]->text;
+		else
+			reader_fail(&r, "sources", "is a list of words");
 	}
 	close_block(&r, outer);
 }
@@ -88,6 +116,7 @@ void gpu_read_gemm(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
 	read_gemm_model(&r, mem, &gpu->gemm_model);
 	read_by_dtype(&r, mem, "efficiency", 0.6, gpu->gemm_efficiency);
 	read_by_dtype(&r, mem, "sustained", 1, gpu->sustained);
+	read_tuned(&r, mem, &gpu->gemm_tuned);
 	gpu->gemm_grouped = read_number_or(&r, mem, "grouped", DIM_NONE, 1.08);
 	reader_bound(&r, "grouped", &gpu->gemm_grouped, 0.01, 100);
 	in = open_block(&r, mem, read_node(&r, "layout"));

@@ -7,6 +7,7 @@
 #include "base/limits.h"
 #include "base/plain.h"
 #include "base/reader.h"
+#include "models/recipe.h"
 #include "models/lora.h"
 #include "models/stages.h"
 
@@ -79,9 +80,9 @@ static void read_sizes(struct draft *d)
 
 static void read_words(struct draft *d)
 {
-	static const enum ft_dtype precisions[] = { FT_BF16, FT_FP16,	      FT_FP32,
-						    FT_FP8,  FT_FP8_BLOCK128, FT_MXFP8,
-						    FT_NVFP4 };
+	static const enum ft_dtype precisions[] = { FT_BF16,  FT_FP16,	       FT_FP32,
+						    FT_FP8,   FT_FP8_BLOCK128, FT_MXFP8,
+						    FT_NVFP4, FT_MXFP4 };
 	static const enum ft_dtype gradients[] = { FT_FP32, FT_BF16, FT_FP16 };
 	struct reader *r = &d->top, *o = &d->overlap;
 	struct ft_plan *plan = d->plan;
@@ -94,7 +95,7 @@ static void read_words(struct draft *d)
 		r, "recompute", recompute_names, 3, FT_RECOMPUTE_NONE);
 	plan->step_start = (enum ft_step_start)read_choice(r, "step_start", start_names,
 							   2, FT_STEADY);
-	plan->precision = read_dtype(r, "precision", 7, precisions);
+	plan->precision = read_dtype(r, "precision", 8, precisions);
 	plan->gradient_dtype = read_dtype(r, "gradient_dtype", 3, gradients);
 	plan->master_weights = read_bool(r, "master_weights", true);
 	plan->reshard_after_forward = read_bool(r, "reshard_after_forward", true);
@@ -104,6 +105,7 @@ static void read_words(struct draft *d)
 	plan->overlap_dp = read_bool(o, "dp", true);
 	plan->overlap_pp = read_bool(o, "pp", true);
 	plan->copy_engines = read_bool(o, "copy_engines", false);
+	recipe_read(r, o, plan);
 	lora_read(r, d->model, plan);
 }
 
@@ -300,7 +302,10 @@ static bool set_shard(struct draft *d)
 	int64_t shard =
 		read_int(&d->top, "shard", 1, LIMIT_BATCH, divisor_up_to(same, near));
 
-	plan->shard = plan->sharding == FT_DDP ? 1 : same;
+	plan->shard = plan->sharding == FT_DDP ? 1 :
+		      plan->sharding == FT_ZERO1 || plan->sharding == FT_ZERO2 ?
+						 plan->zero_group :
+						 same;
 	if (plan->sharding != FT_HSDP)
 		return true;
 	if (same % shard)
@@ -358,7 +363,8 @@ static bool load(struct draft *d)
 	if (d->top.failed || d->overlap.failed)
 		return false;
 	return set_dp(d) && check_layers(d) && check_sequence(d) && set_batches(d) &&
-	       set_schedule(d) && set_shard(d) && set_stages(d) && close_all(d);
+	       recipe_check(&d->top, d->model, d->plan) && set_schedule(d) &&
+	       set_shard(d) && set_stages(d) && close_all(d);
 }
 
 struct ft_plan *ft_plan_load(const struct node *node, const struct ft_model *model,

@@ -302,7 +302,9 @@ static void host_offsets(const struct job *s, struct engine_job *in)
 			fixed += seg->host[h] * host_s(s, (enum ft_host)h);
 		part = seg->n_ops ? fixed / (double)seg->n_ops : fixed;
 		for (size_t j = 0; j < seg->n_ops; j++) {
-			sum += part + seg->op[j].launches * host_s(s, FT_HOST_LAUNCH);
+			sum += part;
+			if (!seg->op[j].graphed)
+				sum += seg->op[j].launches * host_s(s, FT_HOST_LAUNCH);
 			at[begin[i] + j] = ft_ps_from_s(sum);
 		}
 		total[i] = ft_ps_from_s(seg->n_ops ? sum : fixed);

@@ -59,17 +59,53 @@ static void enqueue(struct engine *e, struct part_state *r, const struct ft_op *
 	r->queued |= 1u << op->stream;
 }
 
-static void launch_call(struct engine *e, struct part_state *r, uint32_t segment)
+/* The host stops behind this op until it is over. */
+static void await(struct part_state *r, const struct ft_op *op, size_t next_op)
+{
+	r->awaited = resolve(r, (uint8_t)(FT_TAIL + op->stream));
+	r->next_op = next_op;
+	r->host_blocked = true;
+}
+
+/* What the host waited for is over: it goes on from there. */
+static bool arrived(const struct engine *e, struct part_state *r)
+{
+	if (r->awaited.stream == FT_STREAMS)
+		return true;
+	if (((r->stream[r->awaited.stream].completed - 1 - r->awaited.number) &
+	     WAIT_NUMBER) > WAIT_NUMBER / 2)
+		return false;
+	if (e->q.now > r->host_now) {
+		r->call_began += e->q.now - r->host_now;
+		r->host_now = e->q.now;
+	}
+	r->awaited.stream = FT_STREAMS;
+	return true;
+}
+
+/* true: all of it was launched. */
+static bool launch_call(struct engine *e, struct part_state *r, uint32_t segment)
 {
 	const struct engine_job *job = part_of(e, r)->job;
 	const struct ft_segment *seg = &job->graph->segment[segment];
 	const ft_ps *offset = job->host + job->host_begin[segment];
 	bool free_host = job->host_free;
 
-	for (size_t i = 0; i < seg->n_ops && !e->crowded; i++)
-		enqueue(e, r, &seg->op[i], r->host_now + (free_host ? 0 : offset[i]));
-	if (!free_host)
-		r->host_now += job->host_total[segment];
+	if (!r->next_op)
+		r->call_began = r->host_now;
+	for (size_t i = r->next_op; i < seg->n_ops && !e->crowded; i++) {
+		ft_ps at = r->call_began + (free_host ? 0 : offset[i]);
+
+		enqueue(e, r, &seg->op[i], at);
+		if (seg->op[i].host_waits) {
+			r->host_now = at;
+			await(r, &seg->op[i], i + 1);
+			return false;
+		}
+	}
+	r->next_op = 0;
+	r->host_now = r->call_began + (free_host ? 0 : job->host_total[segment]);
+	return true;
 }
 
 void engine_launch(struct engine *e, struct part_state *r)
@@ -78,7 +114,9 @@ void engine_launch(struct engine *e, struct part_state *r)
 	const struct ft_class *c = &p->job->graph->rank_class[p->rank_class];
 	const struct stream *s = &r->stream[FT_STREAM_COMPUTE];
 
-	if (r->host_blocked && r->host_now < e->q.now)
+	if (!arrived(e, r))
+		return;
+	if (r->host_blocked && !r->next_op && r->host_now < e->q.now)
 		r->host_now = e->q.now;
 	if (p->job->again && r->queued && !r->next_call && !r->repeat_done)
 		return; /* the next step begins when this one is over */
@@ -87,7 +125,8 @@ void engine_launch(struct engine *e, struct part_state *r)
 		r->host_blocked = s->launched - s->completed > QUEUE_DEPTH;
 		if (r->host_blocked)
 			return;
-		launch_call(e, r, c->call[r->next_call].segment);
+		if (!launch_call(e, r, c->call[r->next_call].segment))
+			return;
 		if (++r->repeat_done == c->call[r->next_call].repeat) {
 			r->repeat_done = 0;
 			r->next_call++;
@@ -107,6 +146,7 @@ static void init_rank(struct engine *e, size_t part)
 
 	for (int i = 0; i < FT_EVENTS; i++)
 		r->event[i].stream = FT_STREAMS;
+	r->awaited.stream = FT_STREAMS;
 	for (int i = 0; i < FT_STREAMS; i++) {
 		struct stream *s = &r->stream[i];
 

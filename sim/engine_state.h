@@ -35,9 +35,10 @@ struct stream {
 struct part_state {
 	struct stream stream[FT_STREAMS];
 	struct wait event[FT_EVENTS];
-	size_t next_call;
+	size_t next_call, next_op; /* next_op: of a call that is half launched */
 	uint32_t repeat_done;
-	ft_ps host_now;
+	ft_ps host_now, call_began;
+	struct wait awaited; /* an op that the host waits for */
 	bool host_blocked;
 	bool over;     /* its program, once */
 	uint8_t state; /* enum phase */

@@ -216,12 +216,13 @@ static const struct ft_gemm_table *table_for(const struct ft_gpu *gpu,
 {
 	static const enum ft_dtype order[FT_DTYPES][4] = {
 		[FT_BF16] = { FT_BF16, FT_BF16, FT_BF16, FT_BF16 },
-		[FT_FP16] = { FT_BF16, FT_BF16, FT_BF16, FT_BF16 },
+		[FT_FP16] = { FT_FP16, FT_BF16, FT_BF16, FT_BF16 },
 		[FT_FP32] = { FT_FP32, FT_FP32, FT_FP32, FT_FP32 },
 		[FT_FP8] = { FT_FP8, FT_FP8_BLOCK128, FT_MXFP8, FT_BF16 },
 		[FT_FP8_BLOCK128] = { FT_FP8_BLOCK128, FT_FP8, FT_MXFP8, FT_BF16 },
 		[FT_MXFP8] = { FT_MXFP8, FT_FP8, FT_FP8_BLOCK128, FT_BF16 },
 		[FT_NVFP4] = { FT_NVFP4, FT_FP8, FT_FP8_BLOCK128, FT_BF16 },
+		[FT_MXFP4] = { FT_MXFP4, FT_FP8, FT_FP8_BLOCK128, FT_BF16 },
 	};
 
 	for (int i = 0; i < 4; i++)

@@ -188,6 +188,15 @@ static bool work_of_row(const struct csv *t, size_t row, const struct ft_gpu *gp
 	return memory_row(t, row, gpu, w, err);
 }
 
+/* A tuner's row is held against a tuner's kernel. */
+static void as_in_source(const struct csv *t, size_t row, const struct ft_gpu *gpu,
+			 const struct ft_work *w, struct ft_prediction *p)
+{
+	if (w->kind == FT_GEMM)
+		p->time_s *= ft_gpu_source_factor(
+			gpu, csv_text(t, row, csv_column(t, "source")), w->dtype);
+}
+
 static bool predict_row(struct garage *g, const struct csv *t, size_t row,
 			struct ft_work *w, struct ft_prediction *p,
 			struct ft_error *err)
@@ -197,11 +206,14 @@ static bool predict_row(struct garage *g, const struct csv *t, size_t row,
 	const char *clock = csv_text(t, row, csv_column(t, "clock"));
 	const struct ft_gpu *gpu = gpu_named(g, csv_text(t, row, column), &at, err);
 
-	return gpu && work_of_row(t, row, gpu, w, err) &&
-	       ft_kernel_predict(gpu, w,
-				 !strcmp(clock, "sustained") ? FT_CLOCK_SUSTAINED :
-							       FT_CLOCK_BURST,
-				 p, err);
+	if (!gpu || !work_of_row(t, row, gpu, w, err) ||
+	    !ft_kernel_predict(gpu, w,
+			       !strcmp(clock, "sustained") ? FT_CLOCK_SUSTAINED :
+							     FT_CLOCK_BURST,
+			       p, err))
+		return false;
+	as_in_source(t, row, gpu, w, p);
+	return true;
 }
 
 /* A measured rate and how much of its unit the kernel does, by what name. */
@@ -442,7 +454,9 @@ bool ft_study_kernels(const char *gpu, const char *path, FILE *out, size_t *fail
 						      FT_CLOCK_BURST,
 					      &p, &told);
 
-		if (!good && !(*failed)++)
+		if (good)
+			as_in_source(rows, i, profile, &w, &p);
+		else if (!(*failed)++)
 			*why = told;
 		write_row(out, rows, i, good ? &p : NULL);
 	}

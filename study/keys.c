@@ -66,6 +66,21 @@ TRUTH(reshard, s->plan->reshard_after_forward)
 TRUTH(overlap_tp, s->plan->overlap_tp)
 TRUTH(overlap_dp, s->plan->overlap_dp)
 TRUTH(overlap_pp, s->plan->overlap_pp)
+VALUE(graphs, ft_graphs_name(s->plan->graphs))
+VALUE(scaling,
+      ft_dtype_bytes(s->plan->precision) < 2 ? ft_scaling_name(s->plan->scaling) : NULL)
+VALUE(attention_precision, s->plan->attention_precision == FT_FP8 ? "fp8" : "bf16")
+VALUE(optimizer, ft_optimizer_name(s->plan->optimizer))
+NUMBER(recompute_layers, s->plan->recompute_layers)
+NUMBER(offload_layers, s->plan->offload_layers)
+NUMBER(zero_group, s->plan->zero_group)
+VALUE(dispatcher, ft_dispatcher_name(s->plan->dispatcher))
+VALUE(capacity, exact(mem, s->plan->capacity_factor, ""))
+TRUTH(force_balance, s->plan->force_balance)
+TRUTH(grouped_experts, s->plan->grouped_experts)
+TRUTH(fused_experts, s->plan->fused_experts)
+TRUTH(overlap_ep, s->plan->overlap_ep)
+TRUTH(overlap_gather, s->plan->overlap_gather)
 TRUTH(copy_engines, s->plan->copy_engines)
 VALUE(step_start, s->plan->step_start == FT_STEADY ? "steady" : "together")
 VALUE(prices, s->prices->name)
@@ -122,6 +137,31 @@ static const struct scenario_key keys[] = {
 	  "activations split over tp between products" },
 	{ "training.recompute", BOTH, recompute,
 	  "activations computed again in backward: none, selective, full" },
+	{ "training.recompute_modules", KEY_COLUMN, NULL,
+	  "what selective recomputes: core_attn, mla_up_proj, mlp, moe_act, norm ..." },
+	{ "training.recompute_layers", KEY_COLUMN, recompute_layers,
+	  "how many of the model's layers full recomputes; default: all" },
+	{ "training.offload_layers", KEY_COLUMN, offload_layers,
+	  "layers whose activations wait in host memory" },
+	{ "training.cuda_graphs", BOTH, graphs,
+	  "what CUDA or HIP graphs hold: none, partial, full" },
+	{ "training.fp8_recipe", KEY_COLUMN, scaling,
+	  "how 8- and 4-bit scales are found: delayed, tensorwise, blockwise, mxfp8, nvfp4" },
+	{ "training.attention_precision", KEY_COLUMN, attention_precision,
+	  "number format of attention in 8- and 4-bit steps: bf16, fp8" },
+	{ "training.optimizer", KEY_COLUMN, optimizer, "adam or muon" },
+	{ "training.zero_group", KEY_COLUMN, zero_group,
+	  "ranks that share zero1's or zero2's state; default: dp x cp" },
+	{ "training.moe_dispatcher", BOTH, dispatcher,
+	  "how tokens travel to experts: alltoall, deepep, hybridep" },
+	{ "training.moe_capacity_factor", KEY_COLUMN, capacity,
+	  "experts' inputs are padded to it; 0: no token is dropped" },
+	{ "training.moe_force_balance", KEY_COLUMN, force_balance,
+	  "routing is forced to be even" },
+	{ "training.grouped_experts", KEY_COLUMN, grouped_experts,
+	  "one product for all local experts, not one for each" },
+	{ "training.fused_experts", KEY_COLUMN, fused_experts,
+	  "products, activation and casts of experts in one kernel" },
 	{ "training.gradient_dtype", BOTH, gradient_dtype,
 	  "number format in which gradients are reduced" },
 	{ "training.master_weights", BOTH, master_weights,
@@ -134,6 +174,10 @@ static const struct scenario_key keys[] = {
 	  "gradient reductions run beside backward" },
 	{ "training.overlap.pp", BOTH, overlap_pp,
 	  "pipeline sends run beside compute" },
+	{ "training.overlap.ep", BOTH, overlap_ep,
+	  "expert exchanges run beside another micro-batch's compute" },
+	{ "training.overlap.param_gather", KEY_COLUMN, overlap_gather,
+	  "weights are gathered beside the next forward; default: as overlap.dp" },
 	{ "training.overlap.copy_engines", BOTH, copy_engines,
 	  "copies between GPUs take no compute units" },
 	{ "training.lora.rank", KEY_COLUMN, lora_rank,

@@ -71,6 +71,26 @@ static bool step_columns_known(struct tally *t, const struct csv *rows,
 	return columns_known(rows, name, n, heads, HEADS, err);
 }
 
+/* A cell that begins like a list is one. */
+static bool put_cell(struct arena *mem, struct node *root, const char *key,
+		     const struct ft_mark *at, const char *text, struct ft_error *err)
+{
+	struct node *list;
+
+	if (text[0] != '[')
+		return node_put_path(mem, root, key, at, text, err);
+	list = node_read_text(mem, at->file, text, strlen(text), err);
+	if (!list) {
+		err->line = at->line;
+		err->column = at->column;
+		return false;
+	}
+	for (size_t i = 0; list->kind == NODE_LIST && i < list->n; i++)
+		list->item[i]->mark = *at;
+	list->mark = *at;
+	return node_put_node(mem, root, key, at, list, err);
+}
+
 static struct node *scenario_of(struct tally *t, const struct csv *rows, size_t row,
 				struct ft_error *err)
 {
@@ -85,7 +105,7 @@ static struct node *scenario_of(struct tally *t, const struct csv *rows, size_t 
 		if (!text[0] || measured_key(key) || is_about(key))
 			continue;
 		at = csv_mark(rows, row, (int)c);
-		if (!node_put_path(mem, root, key, &at, text, err))
+		if (!put_cell(mem, root, key, &at, text, err))
 			return NULL;
 	}
 	for (size_t i = 0; i < t->n_sets; i++)

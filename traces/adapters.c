@@ -97,6 +97,8 @@ static void one(struct builder *b, const struct adapter *a, bool backward)
 	double in = (double)(a->tokens * a->in), out = (double)(a->tokens * a->out);
 	bool dropout = b->plan->lora.dropout;
 
+	if (!b->graphed)
+		host(b, FT_HOST_ADAPTER, 1);
 	if (a->row)
 		out /= (double)b->plan->tp;
 	if (!backward) {

@@ -18,16 +18,54 @@ struct layer_sizes {
 
 struct layer_sizes sizes_of(const struct builder *b, int64_t layer);
 
-/* attention.c: core attention, and the products in front of it */
+/* Bytes per token: c.h * hidden + c.f * MLP width + c.r * (q + k) features. */
+struct coefficients {
+	double h, f, r;
+	int launches;
+};
+
+struct recipe {
+	struct coefficients norm, rope, shuffle, add_norm, add;
+	struct coefficients gated, plain; /* activation */
+	struct coefficients norm_back, rope_back, add_back;
+	struct coefficients gated_back, plain_back;
+};
+
+/* elements.c: element-wise kernels of a block */
+const struct recipe *recipe_of(const struct builder *b);
+void put_element(struct builder *b, const struct layer_sizes *s, const char *name,
+		 const char *curve, struct coefficients c);
+void put_norm(struct builder *b, const struct layer_sizes *s, const char *name,
+	      struct coefficients c);
+/* The norms that a layer has beyond the two before its halves: gemma's, behind them. */
+void put_norm_behind(struct builder *b, const struct layer_sizes *s, bool backward);
+void put_dropout(struct builder *b, const struct layer_sizes *s, bool backward);
+
+/* block.c: the two halves of a layer */
+void attention_half(struct builder *b, const struct layer_sizes *s);
+void mlp_half(struct builder *b, const struct layer_sizes *s);
+void attention_back(struct builder *b, const struct layer_sizes *s);
+void mlp_back(struct builder *b, const struct layer_sizes *s);
+void bias_gradients(struct builder *b, const struct layer_sizes *s);
+void up_products(struct builder *b, const struct layer_sizes *s, enum ft_layout layout);
+
+/* recompute.c: modules that selective recomputation runs again */
+unsigned recomputed_modules(const struct builder *b);
+
+/* saved.c: inputs of products are kept in 8 bit */
+bool keeps_a_byte(const struct builder *b);
+
+/* context.c: core attention, over the ranks of a context group if there is one */
+void attention_core(struct builder *b, const struct layer_sizes *s, bool backward);
+
+/* attention.c: attention that is not fused, and the products in front of it */
 bool is_unfused(const struct builder *b);
 int64_t window_of(const struct builder *b, const struct ft_layer *l); /* as computed */
-double softmax_saved(const struct builder *b,
-		     const struct layer_sizes *s); /* a score */
-void attention_core(struct builder *b, const struct layer_sizes *s, bool backward);
-void attention_again(struct builder *b, const struct layer_sizes *s);
+void unfused_attention(struct builder *b, const struct layer_sizes *s, bool backward);
 void qkv_forward(struct builder *b, const struct layer_sizes *s);
 void qkv_products(struct builder *b, const struct layer_sizes *s,
 		  enum ft_layout layout);
+void latent_up(struct builder *b, const struct layer_sizes *s);
 void latent_back(struct builder *b, const struct layer_sizes *s);
 /* delta.c: a gated delta rule in place of attention */
 void delta_core(struct builder *b, const struct layer_sizes *s, bool backward);

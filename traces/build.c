@@ -2,279 +2,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "traces/build.h"
+#include "traces/stage.h"
 
 struct whole {
 	struct ft_graph graph; /* first: the handle is the arena's */
 	struct arena mem;
 };
-
-enum role {
-	ROLE_STEP,
-	ROLE_EMBED,
-	ROLE_HEAD,
-	ROLE_LAYER,
-	ROLE_HEAD_BACK,
-	ROLE_EMBED_BACK,
-	ROLE_LAYER_BACK,
-	ROLE_RECEIVE, /* kind 0 forward, 1 backward */
-	ROLE_SEND,
-	ROLE_SCALE,
-	ROLE_OPTIMIZER,
-};
-
-/* One stage while its program is written. */
-struct stage {
-	struct builder *b;
-	struct ft_class *rank_class;
-	size_t call_cap;
-	int64_t number;
-	bool first, last; /* chunk 0 of stage 0; last chunk of the last stage */
-	struct held held, root;
-	int64_t *begin; /* [vpp + 1 ... ] first layer of each chunk */
-	int64_t *end;
-	bool started[2]; /* a forward (backward) micro-batch ran before */
-};
-
-static void call(struct stage *st, uint32_t segment)
-{
-	struct ft_class *c = st->rank_class;
-
-	if (c->n_calls && c->call[c->n_calls - 1].segment == segment) {
-		c->call[c->n_calls - 1].repeat++;
-		return;
-	}
-	if (c->n_calls == st->call_cap)
-		c->call = ARENA_GROW(st->b->mem, c->call, &st->call_cap);
-	c->call[c->n_calls++] = (struct ft_call){ segment, 1 };
-}
-
-/* Begin a segment unless it exists; when it does, call it. */
-static bool fresh(struct stage *st, enum role role, int64_t kind, unsigned variant,
-		  const char *name)
-{
-	struct segment_key key = { (int)role, kind, variant };
-	static const char *const tags[] = { "first",  "sync",	"edge",
-					    "ragged", "bucket", "gather" };
-	struct builder *b = st->b;
-	char *full;
-	uint32_t id;
-
-	if (segment_known(b, key, &id)) {
-		call(st, id);
-		return false;
-	}
-	full = arena_printf(b->mem, "%s.%d", name, (int)kind);
-	for (int i = 0; i < 6; i++)
-		if (variant & (1u << i))
-			full = arena_printf(b->mem, "%s.%s", full, tags[i]);
-	if (variant >= V_LAYERS)
-		full = arena_printf(b->mem, "%s.%u", full, variant / V_LAYERS);
-	segment_begin(b, key, full);
-	return true;
-}
-
-static void done(struct stage *st)
-{
-	call(st, segment_end(st->b));
-}
-
-static void transfer(struct stage *st, bool receive, bool backward)
-{
-	struct builder *b = st->b;
-	const struct ft_plan *p = b->plan;
-	struct ft_work w = { .kind = FT_COMMUNICATION,
-			     .dtype = FT_BF16,
-			     .name = backward ? "pp_gradient" : "pp_activation" };
-	enum ft_stream stream =
-		receive ?
-			(backward ? FT_STREAM_RECV_BACKWARD : FT_STREAM_RECV_FORWARD) :
-			(backward ? FT_STREAM_SEND_BACKWARD : FT_STREAM_SEND_FORWARD);
-	double slice = p->sequence_parallel ? (double)p->tp : 1;
-	struct ft_op *op;
-
-	if (!fresh(st, receive ? ROLE_RECEIVE : ROLE_SEND, backward,
-		   b->tokens == p->micro_batch * p->sequence / p->cp ? 0 : V_RAGGED,
-		   receive ? "receive" : "send"))
-		return;
-	w.communication.op = FT_SENDRECV;
-	w.communication.copy_engine = on_copy_engine(b, FT_SENDRECV);
-	w.communication.group = FT_GROUP_PP;
-	w.communication.bytes = 2 * (double)(b->tokens * b->model->hidden_size) / slice;
-	host(b, FT_HOST_PIPELINE, 1);
-	op = put_op(b, &w, stream, 0);
-	if (!receive)
-		put_wait(op, FT_TAIL + FT_STREAM_COMPUTE);
-	done(st);
-}
-
-/* The compute that follows waits for what was received; without overlap for what
- * was sent, too. Written into the segment that begins a chunk. */
-static void await_neighbour(struct stage *st, bool backward, bool received)
-{
-	struct builder *b = st->b;
-
-	if (received)
-		need(b, backward ? FT_STREAM_RECV_BACKWARD : FT_STREAM_RECV_FORWARD);
-	if (b->plan->pp > 1 && !b->plan->overlap_pp && !backward)
-		need(b, FT_STREAM_SEND_BACKWARD);
-	if (b->plan->pp > 1 && !b->plan->overlap_pp && backward)
-		need(b, FT_STREAM_SEND_FORWARD);
-}
-
-static void embed(struct stage *st, unsigned variant)
-{
-	struct builder *b = st->b;
-
-	if (!fresh(st, ROLE_EMBED, st->number, variant, "embed"))
-		return;
-	host(b, FT_HOST_MICRO_BATCH, 1);
-	await_neighbour(st, false, false);
-	if (is_fsdp(b->plan)) {
-		gather_unit(b, st->root, FT_EVENT_UNSHARDED);
-		unshard_unit(b, st->root);
-		root_bytes(b, st->root);
-	} else if (gathers_ahead(b) && (variant & V_FIRST)) {
-		gather_weights(b, ends_held(b, true, st->last));
-	}
-	cast_weights(b, ends_held(b, true, false));
-	embedding_forward(b);
-	done(st);
-}
-
-static void forward_layer(struct stage *st, int64_t layer, unsigned variant,
-			  bool received)
-{
-	struct builder *b = st->b;
-	struct held unit = layer_held(b, layer);
-
-	if (received)
-		variant |= V_EDGE;
-	if (!fresh(st, ROLE_LAYER, b->kind[layer], variant, "forward"))
-		return;
-	if (received)
-		await_neighbour(st, false, true);
-	if (is_fsdp(b->plan)) {
-		gather_unit(b, unit, FT_EVENT_UNSHARDED);
-		unshard_unit(b, unit);
-	} else if (variant & V_GATHER) {
-		double n = variant / V_LAYERS;
-
-		gather_weights(b, (struct held){ .dense = n * unit.dense,
-						 .experts = n * unit.experts });
-	}
-	cast_weights(b, unit);
-	layer_forward(b, layer);
-	layer_bytes(b, layer, false);
-	done(st);
-}
-
-static void head(struct stage *st, unsigned variant, bool received)
-{
-	struct builder *b = st->b;
-
-	if (received)
-		variant |= V_EDGE; /* a chunk of no layers */
-	if (!fresh(st, ROLE_HEAD, st->number, variant, "head"))
-		return;
-	if (received)
-		await_neighbour(st, false, true);
-	cast_weights(b, ends_held(b, false, true));
-	outputs_forward(b);
-	head_bytes(b, st->root, false);
-	done(st);
-}
-
-/* Gradients of a unit are kept from its first backward on (fsdp: its shard). */
-static void keep_gradients(struct stage *st, struct held unit, bool first)
-{
-	struct builder *b = st->b;
-	const struct ft_plan *p = b->plan;
-
-	if (!is_fsdp(p) || !first)
-		return;
-	b->seg->net_bytes[FT_MEMORY_GRADIENTS] +=
-		gradient_width(b) *
-		(unit.dense / (double)p->shard + unit.experts / (double)p->edp);
-}
-
-static void head_back(struct stage *st, unsigned variant, int64_t next)
-{
-	struct builder *b = st->b;
-	bool fsdp = is_fsdp(b->plan);
-
-	if (!fresh(st, ROLE_HEAD_BACK, st->number, variant, "head_back"))
-		return;
-	await_neighbour(st, true, false);
-	if (fsdp && b->rules->gather_root_again) {
-		gather_unit(b, st->root, FT_EVENT_HEAD);
-		unshard_unit(b, st->root);
-	}
-	if (fsdp && b->plan->reshard_after_forward)
-		gather_unit(b, layer_held(b, next), FT_EVENT_UNSHARDED);
-	outputs_backward(b);
-	accumulate_gradients(b, ends_held(b, false, true), variant & V_FIRST);
-	if (variant & V_SYNC && !fsdp)
-		reduce_gradients(b, outputs_held(b, st->first));
-	head_bytes(b, st->root, true);
-	done(st);
-}
-
-static void backward_layer(struct stage *st, int64_t layer, unsigned variant,
-			   bool received)
-{
-	struct builder *b = st->b;
-	struct held unit = layer_held(b, layer);
-	bool fsdp = is_fsdp(b->plan);
-
-	if (!fresh(st, ROLE_LAYER_BACK, b->kind[layer] * 2 + received, variant,
-		   "backward"))
-		return;
-	if (received)
-		await_neighbour(st, true, true);
-	if (fsdp && b->plan->reshard_after_forward) {
-		if (received)
-			gather_unit(b, unit, FT_EVENT_UNSHARDED);
-		unshard_unit(b, unit);
-		if (!(variant & V_EDGE))
-			gather_unit(
-				b, unit,
-				FT_EVENT_UNSHARDED); /* of the layer below, as large */
-	}
-	layer_backward(b, layer);
-	layer_bytes(b, layer, true);
-	accumulate_gradients(b, unit, variant & V_FIRST);
-	keep_gradients(st, unit, variant & V_FIRST);
-	if (variant & V_SYNC && fsdp)
-		reduce_unit(b, unit);
-	if (variant & V_SYNC && b->plan->sharding == FT_DDP)
-		host(b, FT_HOST_GRADIENT_HOOK, (double)layer_tensors(b, layer));
-	if (variant & V_BUCKET) {
-		double n = variant / V_LAYERS;
-
-		reduce_gradients(b, (struct held){ .dense = n * unit.dense,
-						   .experts = n * unit.experts });
-	}
-	done(st);
-}
-
-static void embed_back(struct stage *st, unsigned variant)
-{
-	struct builder *b = st->b;
-
-	if (!fresh(st, ROLE_EMBED_BACK, st->number, variant, "embed_back"))
-		return;
-	embedding_backward(b);
-	accumulate_gradients(b, ends_held(b, true, false), variant & V_FIRST);
-	keep_gradients(st, st->root, variant & V_FIRST);
-	if (variant & V_SYNC && is_fsdp(b->plan)) {
-		reduce_unit(b, st->root);
-		root_bytes(b, st->root);
-	} else if (variant & V_SYNC) {
-		reduce_gradients(b, ends_held(b, true, false));
-	}
-	done(st);
-}
 
 static unsigned variant_of(struct stage *st, const struct slot *slot)
 {
@@ -295,60 +28,139 @@ static unsigned variant_of(struct stage *st, const struct slot *slot)
 	return v;
 }
 
-static void forward_slot(struct stage *st, int64_t chunk, unsigned v)
-{
-	bool first = st->first && chunk == 0;
-	bool last = st->last && chunk == st->b->plan->vpp - 1;
-	bool received = !first;
+/* A chunk of layers in one pass of one micro-batch. */
+struct pass {
+	int64_t chunk;
+	unsigned variant;
+	bool first, last; /* of the model */
+	int64_t since;	  /* backward: layers since a bucket was full */
+};
 
-	if (!first)
-		transfer(st, true, false);
-	if (first)
-		embed(st, v);
-	for (int64_t l = st->begin[chunk]; l < st->end[chunk]; l++) {
-		forward_layer(st, l,
-			      gather_variant(st->b, l - st->begin[chunk],
-					     st->end[chunk] - l, v),
-			      received);
-		received = false;
-	}
-	if (last)
-		head(st, v, received);
-	else
-		transfer(st, false, false);
+static struct pass pass_of(struct stage *st, const struct slot *slot)
+{
+	return (struct pass){ .chunk = slot->chunk,
+			      .variant = variant_of(st, slot),
+			      .first = st->first && slot->chunk == 0,
+			      .last = st->last && slot->chunk == st->b->plan->vpp - 1 };
 }
 
-static void backward_slot(struct stage *st, int64_t chunk, unsigned v)
+static struct layer_call forward_call(struct stage *st, const struct pass *p, int64_t l)
+{
+	int64_t begin = st->begin[p->chunk], end = st->end[p->chunk];
+
+	return (struct layer_call){
+		l, gather_variant(st->b, l - begin, end - l, p->variant),
+		l == begin && !p->first
+	};
+}
+
+static struct layer_call backward_call(struct stage *st, struct pass *p, int64_t l)
 {
 	struct builder *b = st->b;
-	bool first = st->first && chunk == 0;
-	bool last = st->last && chunk == b->plan->vpp - 1;
-	bool received = !last, fsdp = is_fsdp(b->plan);
-	int64_t since = 0;
+	bool fsdp = is_fsdp(b->plan), edge = l == st->begin[p->chunk];
+	unsigned v = p->variant, own = v & ~(unsigned)V_FIRST;
 
-	if (last)
-		head_back(st, v, st->end[chunk] - 1);
-	else
-		transfer(st, true, true);
-	for (int64_t l = st->end[chunk] - 1; l >= st->begin[chunk]; l--) {
-		unsigned own = v & ~(unsigned)V_FIRST;
-
-		if (v & V_FIRST && (!b->rules->gradient_fusion || fsdp))
-			own |= V_FIRST;
-		if (l == st->begin[chunk] && fsdp)
-			own |= V_EDGE;
-		if (v & V_SYNC && !fsdp &&
-		    (++since == b->layers_per_bucket || l == st->begin[chunk])) {
-			own |= V_BUCKET | V_LAYERS * (unsigned)since;
-			since = 0;
-		}
-		backward_layer(st, l, own, received);
-		received = false;
+	if (v & V_FIRST && (!b->rules->gradient_fusion || fsdp))
+		own |= V_FIRST;
+	if (edge && fsdp)
+		own |= V_EDGE;
+	if (v & V_SYNC && !fsdp && (++p->since == b->layers_per_bucket || edge)) {
+		own |= V_BUCKET | V_LAYERS * (unsigned)p->since;
+		p->since = 0;
 	}
-	if (first)
-		embed_back(st, v);
+	return (struct layer_call){ l, own, l == st->end[p->chunk] - 1 && !p->last };
+}
+
+static void enter_forward(struct stage *st, const struct pass *p)
+{
+	if (p->first)
+		segment_embed(st, p->variant);
 	else
-		transfer(st, false, true);
+		segment_transfer(st, true, false);
+}
+
+static void leave_forward(struct stage *st, const struct pass *p)
+{
+	bool empty = st->begin[p->chunk] == st->end[p->chunk];
+
+	if (p->last)
+		segment_head(st, p->variant, empty && !p->first);
+	else
+		segment_transfer(st, false, false);
+}
+
+static void enter_backward(struct stage *st, const struct pass *p)
+{
+	if (p->last)
+		segment_head_back(st, p->variant, st->end[p->chunk] - 1);
+	else
+		segment_transfer(st, true, true);
+}
+
+static void leave_backward(struct stage *st, const struct pass *p)
+{
+	if (p->first)
+		segment_embed_back(st, p->variant);
+	else
+		segment_transfer(st, false, true);
+}
+
+static void forward_slot(struct stage *st, const struct slot *slot)
+{
+	struct pass p = pass_of(st, slot);
+
+	enter_forward(st, &p);
+	for (int64_t l = st->begin[p.chunk]; l < st->end[p.chunk]; l++)
+		segment_forward(st, forward_call(st, &p, l));
+	leave_forward(st, &p);
+}
+
+static void backward_slot(struct stage *st, const struct slot *slot)
+{
+	struct pass p = pass_of(st, slot);
+
+	enter_backward(st, &p);
+	for (int64_t l = st->end[p.chunk] - 1; l >= st->begin[p.chunk]; l--)
+		segment_backward(st, backward_call(st, &p, l));
+	leave_backward(st, &p);
+}
+
+/* A backward and the forward that follows it, of another micro-batch: their layers
+ * in pairs, as long as both have some. */
+static void pair_slot(struct stage *st, const struct slot *back,
+		      const struct slot *forward)
+{
+	struct pass k = pass_of(st, back), f = pass_of(st, forward);
+	int64_t lf = st->begin[f.chunk], lk = st->end[k.chunk] - 1;
+
+	enter_backward(st, &k);
+	enter_forward(st, &f);
+	while (lf < st->end[f.chunk] && lk >= st->begin[k.chunk]) {
+		segment_pair(st, forward_call(st, &f, lf), backward_call(st, &k, lk));
+		lf++;
+		lk--;
+	}
+	for (; lk >= st->begin[k.chunk]; lk--)
+		segment_backward(st, backward_call(st, &k, lk));
+	leave_backward(st, &k);
+	for (; lf < st->end[f.chunk]; lf++)
+		segment_forward(st, forward_call(st, &f, lf));
+	leave_forward(st, &f);
+}
+
+/* Do these two run side by side? */
+static bool is_pair(const struct builder *b, const struct slot *back,
+		    const struct slot *forward)
+{
+	const struct ft_plan *p = b->plan;
+	int64_t last = p->micro_batches - 1;
+	bool ragged = p->last_micro_batch != p->micro_batch &&
+		      (back->micro_batch == last || forward->micro_batch == last);
+
+	return p->overlap_ep && p->ep > 1 && !is_fsdp(p) && !ragged && !back->forward &&
+	       forward->forward &&
+	       (back->micro_batch != forward->micro_batch ||
+		back->chunk != forward->chunk);
 }
 
 static void finish(struct stage *st)
@@ -362,11 +174,12 @@ static void finish(struct stage *st)
 				      (double)p->tp :
 			      0;
 
-	if (!fresh(st, ROLE_OPTIMIZER, st->number, 0, "optimizer"))
+	if (!segment_fresh(st, (struct segment_key){ ROLE_OPTIMIZER, st->number, 0, 0 },
+			   "optimizer"))
 		return;
 	optimizer_ops(b, st->held, tied);
 	host(b, FT_HOST_STEP, 1);
-	done(st);
+	segment_done(st);
 }
 
 /* The layers of each chunk of this stage, and what they hold. */
@@ -409,14 +222,15 @@ static void build_stage(struct builder *b, int64_t number)
 	st.rank_class->ranks = p->ranks / p->pp;
 	stage_layers(&st);
 	base_bytes(b, st.held, st.rank_class->base_bytes);
-	for (size_t i = 0; i < n; i++) {
-		unsigned v = variant_of(&st, &slot[i]);
-
-		if (slot[i].forward)
-			forward_slot(&st, slot[i].chunk, v);
-		else
-			backward_slot(&st, slot[i].chunk, v);
-	}
+	for (size_t i = 0; i < n; i++)
+		if (i + 1 < n && is_pair(b, &slot[i], &slot[i + 1])) {
+			pair_slot(&st, &slot[i], &slot[i + 1]);
+			i++;
+		} else if (slot[i].forward) {
+			forward_slot(&st, &slot[i]);
+		} else {
+			backward_slot(&st, &slot[i]);
+		}
 	b->sequences = p->micro_batch;
 	b->tokens = p->micro_batch * p->sequence / p->cp;
 	finish(&st);
@@ -477,7 +291,8 @@ struct ft_graph *ft_graph_build(const struct ft_model *model,
 	g->rank_class = ARENA_ARRAY(&w->mem, g->n_classes, struct ft_class);
 	for (int64_t s = 0; s < plan->pp; s++)
 		build_stage(&b, s);
-	g->host_runs_ahead = plan->step_start == FT_STEADY && !stack->layout.host_sync;
+	g->host_runs_ahead = plan->step_start == FT_STEADY &&
+			     !stack->layout.host_sync && !b.host_waited;
 	g->tokens = (double)plan->global_batch * (double)plan->sequence;
 	g->recomputed_flop_per_rank = recomputed(&b);
 	return g;

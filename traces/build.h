@@ -28,6 +28,7 @@ struct segment_key {
 	int role;     /* enum role */
 	int64_t kind; /* layer kind, or chunk */
 	unsigned variant;
+	unsigned beside; /* of a pair: the backward's variant */
 };
 
 struct builder {
@@ -38,15 +39,21 @@ struct builder {
 	const struct ft_layout_rules *rules;
 	struct ft_graph *g;
 	size_t work_cap, segment_cap, op_cap;
-	struct segment_key *key;   /* [segment_cap] */
-	struct ft_segment *seg;	   /* the one being written */
-	bool needs[FT_STREAMS];	   /* the next compute op waits for these tails */
-	bool adapting;		   /* what is put belongs to an adapter */
-	int record_next;	   /* event the next compute op records, or none */
-	bool autocast;		   /* fp32 weights and residuals, 16-bit products */
-	int64_t tokens;		   /* of a rank in this micro-batch: mbs * s / cp */
-	int64_t sequences;	   /* mbs of it */
-	int64_t *kind;		   /* [n_layers] first layer of the same shape */
+	struct segment_key *key; /* [segment_cap] */
+	struct ft_segment *seg;	 /* the one being written */
+	bool needs[FT_STREAMS];	 /* the next compute op waits for these tails */
+	bool adapting;		 /* what is put belongs to an adapter */
+	int record_next;	 /* event the next compute op records, or none */
+	bool autocast;		 /* fp32 weights and residuals, 16-bit products */
+	bool graphed;		 /* what is being written is launched by a CUDA graph */
+	bool awaits[FT_EVENTS];	 /* the next compute op waits for these events */
+	enum ft_event exchanged; /* what exchanges of tokens record; FT_EVENTS: none */
+	bool host_waited;	 /* somewhere in the step the host waits for the GPU */
+	int64_t tokens;		 /* of a rank in this micro-batch: mbs * s / cp */
+	int64_t sequences;	 /* mbs of it */
+	int64_t *kind;		 /* [n_layers] first layer that runs the same */
+	bool *again;   /* [n_layers] under full recomputation: this one, too */
+	bool *offload; /* [n_layers] what it keeps waits in host memory */
 	int64_t layers_per_bucket; /* of gradients, */
 	int64_t layers_per_gather; /* of weights */
 };
@@ -65,6 +72,9 @@ struct ft_op *put_op(struct builder *b, const struct ft_work *work,
 		     enum ft_stream stream, int launches);
 void put_wait(struct ft_op *op, int event_or_tail);
 void need(struct builder *b, enum ft_stream stream);
+void await_event(struct builder *b, enum ft_event event);
+/* The host waits for the last compute op that was put. */
+void host_waits(struct builder *b);
 void host(struct builder *b, enum ft_host activity, double times);
 
 /* Compute ops; sizes of 0 put nothing. A product accumulates as layout and stack say;
@@ -96,12 +106,37 @@ struct ft_op *put_collective(struct builder *b, const char *name, enum ft_stream
 /* block.c: one transformer layer */
 void layer_forward(struct builder *b, int64_t layer);
 void layer_backward(struct builder *b, int64_t layer);
-double layer_saved_bytes(const struct builder *b, int64_t layer);
+/* One micro-batch's forward of one layer and another's backward of another, each
+ * one's exchanges of tokens beside the other's computation. */
+void layer_pair(struct builder *b, int64_t forward, int64_t backward);
+/* What it keeps for backward when so much is recomputed, and what it computes twice. */
+double layer_saved_bytes(const struct builder *b, int64_t layer, enum ft_recompute how);
 double layer_recomputed_flop(const struct builder *b, int64_t layer);
 
-/* experts.c: a routed MLP inside a layer */
-void experts_forward(struct builder *b, const struct ft_layer *l);
-void experts_backward(struct builder *b, const struct ft_layer *l);
+/* casts.c: formats of 8 and 4 bit */
+bool is_narrow(const struct builder *b);
+void put_cast(struct builder *b, double elements, int launches);
+/* The same behind a norm, where the recipe does not let the norm do it. */
+void put_norm_cast(struct builder *b, double elements);
+void put_norm_transpose(struct builder *b, double elements);
+/* Bytes of an activation's element on its way between ranks of tp; both: a gradient,
+ * along rows and columns. */
+double gathered_width(const struct builder *b, bool both);
+double parameter_width(
+	const struct builder *b); /* bytes of a weight that is gathered */
+
+/* recompute.c: what runs again before a layer's backward */
+enum ft_recompute layer_recompute(const struct builder *b, int64_t layer);
+void choose_layers(struct builder *b); /* fills again, offload and kind */
+
+/* experts.c: a routed MLP inside a layer, cut where tokens travel */
+void experts_send(struct builder *b, const struct ft_layer *l);
+void experts_run(struct builder *b, const struct ft_layer *l);
+void experts_return(struct builder *b, const struct ft_layer *l);
+void experts_send_back(struct builder *b, const struct ft_layer *l);
+void experts_run_back(struct builder *b, const struct ft_layer *l);
+void experts_return_back(struct builder *b, const struct ft_layer *l);
+void experts_activate(struct builder *b, const struct ft_layer *l); /* again */
 
 /* ends.c: embedding, head and loss */
 void embedding_forward(struct builder *b);

@@ -1,34 +1,60 @@
 /*
  * traces/experts.c - a routed MLP: router, dispatch, grouped products, combine
  *
- * Routing is as uneven as the stack says: the fullest rank sets the pace. Under sequence parallelism a rank routes its
- * slice of the tokens; each token goes to experts_per_token experts spread over
- * the ep group by one all-to-all, and back by another.
+ * Each token goes to experts_per_token experts spread over the ep group and back.
+ * alltoall sends every copy, sorted by rank before and by expert behind. deepep and
+ * hybridep send a token once to each rank and, across nodes, once to each domain;
+ * they sort on arrival and add up on the way back. The host asks for the numbers of
+ * tokens and waits for them, unless all inputs are padded to a capacity or the whole
+ * layer is in a CUDA graph. Under sequence parallelism a rank routes its slice of
+ * the tokens. The fullest rank sets the pace: expert_imbalance of the stack, where
+ * routing is neither forced nor padded.
  */
+#include <math.h>
+
 #include "traces/build.h"
 
 struct routed {
 	int64_t tokens, copies; /* this rank routes; copies it computes */
 	int64_t h, width, local, shared;
-	double bytes; /* of one all-to-all, this rank's buffer */
+	double bytes; /* of one exchange, this rank's buffer */
 	double fanout;
-	bool gated;
+	bool gated, direct; /* direct: by a kernel that sends a token once */
+	int calls;	    /* launches where each local expert has its own */
 };
+
+/* Ranks that c copies of a token go to, of n, each as likely. */
+static double distinct(double c, double n)
+{
+	return n * (1 - pow(1 - 1 / n, c));
+}
+
+static double uneven(const struct builder *b)
+{
+	if (b->plan->capacity_factor > 0)
+		return b->plan->capacity_factor;
+	return b->plan->force_balance ? 1 : b->rules->expert_imbalance;
+}
 
 static struct routed routed_of(const struct builder *b, const struct ft_layer *l)
 {
 	const struct ft_plan *p = b->plan;
 	struct routed r = { .h = b->model->hidden_size };
+	double sent = (double)l->experts_per_token;
 
+	r.direct = p->dispatcher != FT_DISPATCH_ALLTOALL;
+	if (r.direct)
+		sent = distinct(sent, (double)p->ep);
 	r.tokens = p->sequence_parallel ? b->tokens / p->tp : b->tokens;
 	r.copies = (int64_t)((double)(r.tokens * l->experts_per_token * p->etp) *
-			     b->rules->expert_imbalance);
+			     uneven(b));
 	r.local = l->experts / p->ep;
 	r.width = l->expert_intermediate / p->etp;
 	r.shared = l->shared_intermediate / p->tp;
-	r.bytes = 2 * (double)(r.tokens * l->experts_per_token * r.h);
-	r.fanout = b->rules->once_a_domain ? (double)l->experts_per_token : 0;
+	r.bytes = 2 * (double)(r.tokens * r.h) * sent;
+	r.fanout = r.direct ? sent : 0;
 	r.gated = b->model->activation == FT_SWIGLU;
+	r.calls = (int)(p->fused_experts || r.local < 1 ? 1 : r.local);
 	return r;
 }
 
@@ -37,14 +63,21 @@ static void exchange(struct builder *b, const struct routed *r, const char *name
 	struct ft_work w = { .kind = FT_COMMUNICATION, .name = name, .dtype = FT_BF16 };
 
 	if (b->g->group[FT_GROUP_EP].size > 1) {
+		struct ft_op *op;
+
 		w.communication.op = FT_ALL_TO_ALL;
 		w.communication.group = FT_GROUP_EP;
 		w.communication.bytes = r->bytes;
 		w.communication.fanout = r->fanout;
 		w.communication.copy_engine = on_copy_engine(b, FT_ALL_TO_ALL);
-		put_wait(put_op(b, &w, FT_STREAM_EP, 0), FT_TAIL + FT_STREAM_COMPUTE);
-		host(b, FT_HOST_COLLECTIVE, 1);
-		need(b, FT_STREAM_EP);
+		op = put_op(b, &w, FT_STREAM_EP, 0);
+		put_wait(op, FT_TAIL + FT_STREAM_COMPUTE);
+		if (!b->graphed)
+			host(b, FT_HOST_COLLECTIVE, 1);
+		if (b->exchanged == FT_EVENTS)
+			need(b, FT_STREAM_EP);
+		else
+			op->record = (uint8_t)b->exchanged;
 	}
 	if (b->plan->etp > 1 &&
 	    put_collective(b, "etp_exchange", FT_STREAM_EP, FT_ALL_GATHER, FT_GROUP_ETP,
@@ -52,18 +85,44 @@ static void exchange(struct builder *b, const struct routed *r, const char *name
 		need(b, FT_STREAM_EP);
 }
 
-static void shuffle(struct builder *b, const struct routed *r, const char *name,
-		    double width)
+static void shuffle(struct builder *b, const struct routed *r, const char *name)
 {
-	put_memory(b, name, "copy", width * (double)(r->copies * r->h), 2);
+	put_memory(b, name, "copy", 4 * (double)(r->copies * r->h), 2);
 }
 
-static void products(struct builder *b, const struct routed *r, enum ft_layout layout)
+/* What only the library's all-to-all needs: an order by rank, or by expert where a
+ * rank has several. */
+static void reorder(struct builder *b, const struct routed *r, const char *name,
+		    bool by_rank)
 {
-	put_grouped(
-		b, "expert_up", layout,
-		(struct edges){ r->copies, r->gated ? 2 * r->width : r->width, r->h },
-		r->local);
+	if (!r->direct && (by_rank || r->local > 1))
+		shuffle(b, r, name);
+}
+
+/* One product for all local experts, or one for each. */
+static void products(struct builder *b, const struct routed *r, const char *name,
+		     enum ft_layout layout, struct edges e)
+{
+	if (b->plan->grouped_experts) {
+		put_grouped(b, name, layout, e, r->local);
+		return;
+	}
+	e.m /= r->local;
+	for (int64_t i = 0; i < r->local; i++)
+		put_grouped(b, name, layout, e, 1);
+}
+
+static void up(struct builder *b, const struct routed *r, enum ft_layout layout)
+{
+	int64_t n = r->gated ? 2 * r->width : r->width;
+
+	products(b, r, "expert_up", layout, (struct edges){ r->copies, n, r->h });
+}
+
+static void down(struct builder *b, const struct routed *r, enum ft_layout layout)
+{
+	products(b, r, "expert_down", layout,
+		 (struct edges){ r->copies, r->h, r->width });
 }
 
 /* The shared expert's output times a gate: a dot product and a scaling, a row each. */
@@ -92,57 +151,138 @@ static void shared_expert(struct builder *b, const struct routed *r,
 			   1);
 }
 
-void experts_forward(struct builder *b, const struct ft_layer *l)
+/* The activation, and the casts of what goes into and comes out of it: kernels of
+ * their own unless one kernel does it all. */
+static void expert_elements(struct builder *b, const struct routed *r, const char *name,
+			    double width)
+{
+	if (!b->plan->fused_experts)
+		put_memory(b, name, "swiglu", width * (double)(r->copies * r->width),
+			   1);
+}
+
+static void expert_cast(struct builder *b, const struct routed *r, int64_t features)
+{
+	if (!b->plan->fused_experts)
+		put_cast(b, (double)(r->copies * features), r->calls);
+}
+
+/* Calls of the host for a routed MLP, when no graph holds it. */
+static void host_of_experts(struct builder *b, const struct routed *r,
+			    enum ft_host activity)
+{
+	bool apart =
+		!b->plan->grouped_experts || (is_narrow(b) && !b->plan->fused_experts);
+
+	if (b->graphed)
+		return;
+	host(b, activity, 1);
+	if (apart)
+		host(b, FT_HOST_EXPERT, (double)r->local);
+}
+
+/* The router stays in 16 bit. */
+static void router(struct builder *b, const struct routed *r, int64_t experts,
+		   enum ft_layout layout)
+{
+	put_product(b, &(struct ft_work){ .kind = FT_GEMM,
+					  .name = "router",
+					  .dtype = is_narrow(b) ? FT_BF16 :
+								  b->plan->precision,
+					  .gemm.layout = layout,
+					  .gemm.m = r->tokens,
+					  .gemm.n = experts,
+					  .gemm.k = r->h,
+					  .gemm.groups = 1 });
+}
+
+void experts_send(struct builder *b, const struct ft_layer *l)
 {
 	struct routed r = routed_of(b, l);
-	bool fp8 = ft_dtype_bytes(b->plan->precision) < 2;
 
-	put_gemm(b, "router", FT_FORWARD, r.tokens, l->experts, r.h);
+	router(b, &r, l->experts, FT_FORWARD);
 	put_memory(b, "top_k", "softmax", 12 * (double)(r.tokens * l->experts), 6);
-	shuffle(b, &r, "permute", 4);
+	b->graphed = b->plan->graphs == FT_GRAPHS_FULL;
+	if (!(b->plan->capacity_factor > 0) && !b->graphed)
+		host_waits(b);
+	reorder(b, &r, "permute", true);
 	exchange(b, &r, "ep_dispatch");
-	shuffle(b, &r, "sort_by_expert", 4);
-	if (fp8)
-		put_memory(b, "cast_fp8", "cast", 4 * (double)(r.copies * r.h), 1);
-	products(b, &r, FT_FORWARD);
-	put_memory(b, "expert_activation", "swiglu",
-		   (r.gated ? 6 : 4) * (double)(r.copies * r.width), 1);
-	if (fp8)
-		put_memory(b, "cast_fp8", "cast", 4 * (double)(r.copies * r.width), 1);
-	put_grouped(b, "expert_down", FT_FORWARD,
-		    (struct edges){ r.copies, r.h, r.width }, r.local);
-	shuffle(b, &r, "unsort", 4);
+}
+
+void experts_run(struct builder *b, const struct ft_layer *l)
+{
+	struct routed r = routed_of(b, l);
+
+	host_of_experts(b, &r, FT_HOST_EXPERTS_FORWARD);
+	if (r.direct)
+		shuffle(b, &r, "sort_by_expert");
+	else
+		reorder(b, &r, "sort_by_expert", false);
+	expert_cast(b, &r, r.h);
+	up(b, &r, FT_FORWARD);
+	expert_elements(b, &r, "expert_activation", r.gated ? 6 : 4);
+	expert_cast(b, &r, r.width);
+	down(b, &r, FT_FORWARD);
+	if (r.direct)
+		shuffle(b, &r, "unsort");
+	else
+		reorder(b, &r, "unsort", false);
 	exchange(b, &r, "ep_combine");
-	shuffle(b, &r, "unpermute", 4);
+}
+
+void experts_return(struct builder *b, const struct ft_layer *l)
+{
+	struct routed r = routed_of(b, l);
+
+	reorder(b, &r, "unpermute", true);
 	shared_expert(b, &r, FT_FORWARD);
 }
 
-void experts_backward(struct builder *b, const struct ft_layer *l)
+void experts_send_back(struct builder *b, const struct ft_layer *l)
 {
 	struct routed r = routed_of(b, l);
-	bool fp8 = ft_dtype_bytes(b->plan->precision) < 2;
 
 	shared_expert(b, &r, FT_DGRAD);
 	shared_expert(b, &r, FT_WGRAD);
-	shuffle(b, &r, "unpermute_back", 4);
+	reorder(b, &r, "unpermute_back", true);
 	exchange(b, &r, "ep_combine_back");
-	shuffle(b, &r, "unsort_back", 4);
-	if (fp8)
-		put_memory(b, "cast_fp8", "cast", 4 * (double)(r.copies * r.h), 1);
-	put_grouped(b, "expert_down", FT_DGRAD,
-		    (struct edges){ r.copies, r.h, r.width }, r.local);
-	put_grouped(b, "expert_down", FT_WGRAD,
-		    (struct edges){ r.copies, r.h, r.width }, r.local);
-	put_memory(b, "expert_activation_back", "swiglu",
-		   (r.gated ? 10 : 6) * (double)(r.copies * r.width), 1);
-	if (fp8)
-		put_memory(b, "cast_fp8", "cast",
-			   4 * (r.gated ? 2 : 1) * (double)(r.copies * r.width), 1);
-	products(b, &r, FT_DGRAD);
-	products(b, &r, FT_WGRAD);
-	shuffle(b, &r, "sort_back", 4);
+}
+
+void experts_run_back(struct builder *b, const struct ft_layer *l)
+{
+	struct routed r = routed_of(b, l);
+
+	host_of_experts(b, &r, FT_HOST_EXPERTS_BACKWARD);
+	if (r.direct)
+		shuffle(b, &r, "unsort_back");
+	else
+		reorder(b, &r, "unsort_back", false);
+	expert_cast(b, &r, r.h);
+	down(b, &r, FT_DGRAD);
+	down(b, &r, FT_WGRAD);
+	expert_elements(b, &r, "expert_activation_back", r.gated ? 10 : 6);
+	expert_cast(b, &r, (r.gated ? 2 : 1) * r.width);
+	up(b, &r, FT_DGRAD);
+	up(b, &r, FT_WGRAD);
+	if (r.direct)
+		shuffle(b, &r, "sort_back");
+	else
+		reorder(b, &r, "sort_back", false);
 	exchange(b, &r, "ep_dispatch_back");
-	shuffle(b, &r, "permute_back", 4);
-	put_gemm(b, "router", FT_DGRAD, r.tokens, l->experts, r.h);
-	put_gemm(b, "router", FT_WGRAD, r.tokens, l->experts, r.h);
+}
+
+void experts_activate(struct builder *b, const struct ft_layer *l)
+{
+	struct routed r = routed_of(b, l);
+
+	expert_elements(b, &r, "expert_activation", r.gated ? 6 : 4);
+}
+
+void experts_return_back(struct builder *b, const struct ft_layer *l)
+{
+	struct routed r = routed_of(b, l);
+
+	reorder(b, &r, "permute_back", true);
+	router(b, &r, l->experts, FT_DGRAD);
+	router(b, &r, l->experts, FT_WGRAD);
 }

@@ -31,22 +31,16 @@ void builder_init(struct builder *b, const struct ft_model *model,
 		      plan->sharding == FT_DDP;
 	b->sequences = plan->micro_batch;
 	b->tokens = plan->micro_batch * plan->sequence / plan->cp;
-	b->kind = ARENA_ARRAY(b->mem, (size_t)model->n_layers, int64_t);
-	for (int64_t i = 0; i < model->n_layers; i++) {
-		int64_t j = 0;
-
-		while (memcmp(&model->layer[i], &model->layer[j],
-			      sizeof(*model->layer)))
-			j++;
-		b->kind[i] = j;
-	}
+	b->exchanged = FT_EVENTS;
+	choose_layers(b);
 }
 
 bool segment_known(struct builder *b, struct segment_key key, uint32_t *id)
 {
 	for (size_t i = 0; i < b->g->n_segments; i++)
 		if (b->key[i].role == key.role && b->key[i].kind == key.kind &&
-		    b->key[i].variant == key.variant) {
+		    b->key[i].variant == key.variant &&
+		    b->key[i].beside == key.beside) {
 			*id = (uint32_t)i;
 			return true;
 		}
@@ -68,6 +62,7 @@ void segment_begin(struct builder *b, struct segment_key key, const char *name)
 	*b->seg = (struct ft_segment){ .name = name };
 	b->op_cap = 0;
 	memset(b->needs, 0, sizeof(b->needs));
+	memset(b->awaits, 0, sizeof(b->awaits));
 	b->record_next = FT_EVENT_NONE;
 }
 
@@ -102,13 +97,23 @@ struct ft_op *put_op(struct builder *b, const struct ft_work *work,
 	*op = (struct ft_op){ .work = add_work(b, work),
 			      .stream = (uint8_t)stream,
 			      .launches = (uint8_t)(launches < 255 ? launches : 255),
+			      .graphed = b->graphed,
 			      .record = FT_EVENT_NONE };
 	memset(op->wait, FT_EVENT_NONE, sizeof(op->wait));
+	for (int i = 0; stream == FT_STREAM_COMPUTE && i < FT_EVENTS; i++)
+		if (b->awaits[i]) {
+			put_wait(op, i);
+			b->awaits[i] = false;
+		}
 	for (int i = 0; stream == FT_STREAM_COMPUTE && i < FT_STREAMS; i++)
 		if (b->needs[i]) {
 			put_wait(op, FT_TAIL + i);
 			b->needs[i] = false;
 		}
+	if (stream == FT_STREAM_COMPUTE && b->plan->tp > 1 &&
+	    b->rules->tensor_parallel == FT_TP_DTENSOR &&
+	    b->rules->fusion == FT_FUSION_EAGER)
+		host(b, FT_HOST_TENSOR_OP, launches);
 	if (stream == FT_STREAM_COMPUTE && b->record_next != FT_EVENT_NONE) {
 		op->record = (uint8_t)b->record_next;
 		b->record_next = FT_EVENT_NONE;
@@ -119,6 +124,22 @@ struct ft_op *put_op(struct builder *b, const struct ft_work *work,
 void need(struct builder *b, enum ft_stream stream)
 {
 	b->needs[stream] = true;
+}
+
+void await_event(struct builder *b, enum ft_event event)
+{
+	b->awaits[event] = true;
+}
+
+void host_waits(struct builder *b)
+{
+	for (size_t i = b->seg->n_ops; i-- > 0;)
+		if (b->seg->op[i].stream == FT_STREAM_COMPUTE) {
+			b->seg->op[i].host_waits = true;
+			b->host_waited = true;
+			host(b, FT_HOST_SYNC, 1);
+			return;
+		}
 }
 
 void host(struct builder *b, enum ft_host activity, double times)
@@ -197,6 +218,7 @@ struct ft_op *put_collective(struct builder *b, const char *name, enum ft_stream
 	w.communication.copy_engine = on_copy_engine(b, op);
 	o = put_op(b, &w, stream, 0);
 	put_wait(o, FT_TAIL + FT_STREAM_COMPUTE);
-	host(b, FT_HOST_COLLECTIVE, 1);
+	if (!b->graphed)
+		host(b, FT_HOST_COLLECTIVE, 1);
 	return o;
 }

@@ -151,7 +151,10 @@ static bool read_op(struct reading *l)
 			      .stream = (uint8_t)stream,
 			      .launches = (uint8_t)launches,
 			      .record = (uint8_t)event };
-	return graph_truth(&l->line, "optimizer", &op->optimizer) && read_waits(l, op);
+	return graph_truth(&l->line, "optimizer", &op->optimizer) &&
+	       graph_truth(&l->line, "graphed", &op->graphed) &&
+	       graph_truth(&l->line, "host_waits", &op->host_waits) &&
+	       read_waits(l, op);
 }
 
 static bool read_segment(struct reading *l)

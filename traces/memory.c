@@ -17,19 +17,18 @@ void base_bytes(const struct builder *b, struct held stage, double bytes[FT_MEMO
 {
 	const struct ft_plan *p = b->plan;
 	double all = stage.dense + stage.experts, width = gradient_width(b);
-	double dp = (double)b->g->group[FT_GROUP_DP].size;
-	double shared = stage.dense / (is_fsdp(p) ? (double)p->shard : dp) +
-			stage.experts / (double)p->edp;
-	double optimizer = p->master_weights ? 12 : 4;
+	double shared = stage.dense / (double)p->shard + stage.experts / (double)p->edp;
 	double frozen = stage.frozen + stage.frozen_experts;
-	bool fp8 = ft_dtype_bytes(p->precision) < 2;
+	double moments = p->optimizer == FT_MUON ? 1 : 2;
+	double optimizer = p->master_weights ? 4 + 4 * moments : 2 * moments;
 
 	memset(bytes, 0, FT_MEMORIES * sizeof(*bytes));
 	if (is_fsdp(p)) {
 		bytes[FT_MEMORY_WEIGHTS] = (p->master_weights ? 4 : 2) * shared +
 					   stage.frozen / (double)p->shard +
 					   stage.frozen_experts / (double)p->edp;
-		bytes[FT_MEMORY_OPTIMIZER] = (p->master_weights ? 8 : 4) * shared;
+		bytes[FT_MEMORY_OPTIMIZER] =
+			(p->master_weights ? 4 : 2) * moments * shared;
 		return; /* gradients come and go with the units */
 	}
 	bytes[FT_MEMORY_GRADIENTS] = width * (p->sharding == FT_ZERO2 ? shared : all);
@@ -39,7 +38,12 @@ void base_bytes(const struct builder *b, struct held stage, double bytes[FT_MEMO
 		bytes[FT_MEMORY_OTHER] = 2 * all + (p->dp > 1 ? 4 * all : 0);
 		return;
 	}
-	bytes[FT_MEMORY_WEIGHTS] = (fp8 ? 4 : 2) * all + frozen;
+	/* two narrow copies, along rows and along columns, beside the 16-bit weight */
+	bytes[FT_MEMORY_WEIGHTS] = (!is_narrow(b)		? 2 :
+				    b->rules->narrow_parameters ? 2 :
+								  4) *
+					   all +
+				   frozen;
 	bytes[FT_MEMORY_OPTIMIZER] = optimizer * (p->sharding == FT_DDP ? all : shared);
 }
 
@@ -61,15 +65,13 @@ static double unit_bytes(const struct builder *b, struct held unit)
 
 void layer_bytes(struct builder *b, int64_t layer, bool backward)
 {
-	double saved = layer_saved_bytes(b, layer), again = 0;
-	double unit = unit_bytes(b, layer_held(b, layer));
-	struct builder plain = *b;
-	struct ft_plan plan = *b->plan;
+	double saved = layer_saved_bytes(b, layer, layer_recompute(b, layer));
+	double whole = layer_saved_bytes(b, layer, FT_RECOMPUTE_NONE);
+	double unit = unit_bytes(b, layer_held(b, layer)), again = whole - saved;
 
-	if (b->plan->recompute != FT_RECOMPUTE_NONE) {
-		plan.recompute = FT_RECOMPUTE_NONE;
-		plain.plan = &plan;
-		again = layer_saved_bytes(&plain, layer) - saved;
+	if (b->offload[layer]) { /* on its way out, or back again */
+		take(b, FT_MEMORY_ACTIVATIONS, 0, whole);
+		saved = again = 0;
 	}
 	take(b, FT_MEMORY_ACTIVATIONS, backward ? -saved : saved,
 	     backward ? again : saved);

@@ -1,7 +1,59 @@
-/* traces/saved.c - what a layer keeps for backward, and what it computes again */
-#include <math.h>
-
+/*
+ * traces/saved.c - what a layer keeps for its backward, on a rank
+ *
+ * Bytes per token, read off allocator peaks of PyTorch steps (mean error 0.8 % there):
+ *   gated    6f + 14h + 4kv  (eager keeps one more product: 8f)
+ *   plain    4f + 16h        (fp32 residuals of autocast: 4f + 22h)
+ *   full recomputation 2h
+ * Split layers keep 4h whole (2h slices under Megatron's scheme) and 1/tp of the rest.
+ * Hand-written kernels keep the inputs of narrow products in one byte: of the MLP's
+ * second product f less, of the other three h each.
+ */
 #include "traces/block.h"
+
+/* The MLP's part: what its activation and its second product need. */
+static double mlp_bytes(const struct builder *b, const struct layer_sizes *s,
+			double sliced, unsigned set)
+{
+	const struct ft_layer *l = s->l;
+	bool gated = b->model->activation == FT_SWIGLU, byte = keeps_a_byte(b);
+	double width = (double)s->f, h = 0;
+	double each = gated ? (b->rules->fusion == FT_FUSION_EAGER ? 8 : 6) : 4;
+
+	if (l->experts) {
+		width = (double)(l->expert_intermediate * l->experts_per_token) *
+			sliced;
+		h = (double)(s->h * l->experts_per_token) * sliced;
+		each = 6;
+	}
+	if (set & FT_MODULE_OPS)
+		each /= 2;
+	if (set & FT_MODULE_ACTIVATION)
+		each -= 2;
+	else if (byte)
+		each -= 1;
+	if (set & FT_MODULE_MLP_UP)
+		each -= gated ? 4 : 2;
+	if (set & (l->experts ? FT_MODULE_EXPERTS : FT_MODULE_MLP))
+		each = 0;
+	return (each > 0 ? each : 0) * width + (byte ? 3 : 4) * h +
+	       6 * (double)l->shared_intermediate / (double)b->plan->tp;
+}
+
+bool keeps_a_byte(const struct builder *b)
+{
+	return is_narrow(b) && b->rules->fusion == FT_FUSION_KERNELS;
+}
+
+/* Scores and their dropout mask, kept by attention that is not fused. */
+static double score_bytes(const struct builder *b, const struct layer_sizes *s,
+			  unsigned set)
+{
+	if (!is_unfused(b) || s->l->linear_heads || set & FT_MODULE_CORE_ATTENTION)
+		return 0;
+	return (b->rules->dropout ? 5 : 2) * (double)s->heads *
+	       (double)b->plan->sequence;
+}
 
 /* What blocks other than llama's and GPT-2's keep more, or less, a token: no sum between
  * halves side by side, nor its norm's output; the inputs of norms behind the halves; the
@@ -18,67 +70,29 @@ static double other_saved(const struct builder *b, const struct layer_sizes *s)
 	return more + (s->l->linear_heads ? 2 * (double)s->q : 0);
 }
 
-/*
- * Bytes one layer keeps for backward, on a rank. Per token, read off allocator
- * peaks of PyTorch steps (mean error 0.8 % there):
- *   gated    6f + 14h + 4kv  (eager keeps one more product: 8f)
- *   plain    4f + 16h        (fp32 residuals of autocast: 4f + 22h)
- *   full recomputation 2h
- * Split layers keep 4h whole (2h slices under Megatron's scheme) and 1/tp of the rest.
- */
-double layer_saved_bytes(const struct builder *b, int64_t layer)
+double layer_saved_bytes(const struct builder *b, int64_t layer, enum ft_recompute how)
 {
 	struct layer_sizes s = sizes_of(b, layer);
-	const struct ft_layer *l = s.l;
-	bool gated = b->model->activation == FT_SWIGLU;
-	bool eager = b->rules->fusion == FT_FUSION_EAGER;
+	bool gated = b->model->activation == FT_SWIGLU, byte = keeps_a_byte(b);
+	unsigned set = how == FT_RECOMPUTE_SELECTIVE ? recomputed_modules(b) : 0;
 	double tokens = (double)s.tokens, h = (double)s.h;
 	double tp = (double)b->plan->tp, sliced = (double)s.part / tokens;
-	double wide = (gated ? (eager ? 8 : 6) : 4) * (double)s.f;
 	double kv = 2 * (double)(s.k + s.v), rest, whole;
 
-	if (b->plan->recompute == FT_RECOMPUTE_FULL)
+	if (how == FT_RECOMPUTE_FULL)
 		return 2 * h * (double)s.part;
-	if (l->experts)
-		wide = (6 * (double)l->expert_intermediate + 4 * h) *
-			       (double)l->experts_per_token * sliced +
-		       6 * (double)l->shared_intermediate / tp;
 	rest = (gated ? 10 : b->autocast ? 14 : 8) * h / tp;
 	whole = 4 * h * (b->rules->tensor_parallel == FT_TP_MEGATRON ? sliced : 1);
-	if (b->plan->recompute == FT_RECOMPUTE_SELECTIVE)
-		wide *= b->rules->selective == FT_SELECTIVE_OPS ? 0.5 : 1;
-	if (is_unfused(b) && !l->linear_heads &&
-	    b->plan->recompute == FT_RECOMPUTE_NONE)
-		rest += softmax_saved(b, &s) * (double)s.heads *
-			(double)b->plan->sequence;
-	return tokens * (wide + other_saved(b, &s) + whole + rest + kv +
-			 (b->rules->dropout ? 2 * h * sliced : 0));
-}
-
-double layer_recomputed_flop(const struct builder *b, int64_t layer)
-{
-	struct layer_sizes s = sizes_of(b, layer);
-	double products = layer_weights(b, layer).dense;
-	double length = (double)b->plan->sequence;
-	double reach = s.l->chunk ? fmin((double)s.l->chunk, length) : length;
-	double attention = ft_attention_flop(
-		FT_PASS_FORWARD,
-		(double)(s.heads * b->sequences) / (double)b->plan->cp * length /
-			reach *
-			ft_attention_pairs(reach, reach, (double)window_of(b, s.l),
-					   b->model->causal),
-		(double)s.l->qk_head_dim, (double)s.l->v_head_dim);
-
-	if (s.l->linear_heads)
-		attention = 8 * (double)(s.tokens * s.out * s.l->linear_key_dim);
-	switch (b->plan->recompute) {
-	case FT_RECOMPUTE_FULL:
-		return 2 * products * (double)s.tokens + attention;
-	case FT_RECOMPUTE_SELECTIVE:
-		return b->rules->selective == FT_SELECTIVE_ATTENTION ?
-			       attention :
-			       products * (double)s.tokens;
-	default:
-		return 0;
+	if (byte)
+		rest -= 3 * h / tp;
+	if (set & FT_MODULE_NORM)
+		rest -= (byte ? 2 : 4) * h / tp;
+	if (set & FT_MODULE_MLA_UP && s.l->kv_lora_rank) {
+		rest -= 2 * (double)s.q;
+		kv = 0;
 	}
+	rest = rest > 2 * h / tp ? rest : 2 * h / tp;
+	return tokens *
+	       (mlp_bytes(b, &s, sliced, set) + whole + rest + kv + other_saved(b, &s) +
+		score_bytes(b, &s, set) + (b->rules->dropout ? 2 * h * sliced : 0));
 }

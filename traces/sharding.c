@@ -19,7 +19,7 @@ bool is_fsdp(const struct ft_plan *plan)
 
 bool gathers_ahead(const struct builder *b)
 {
-	return b->rules->gather_under_forward && b->plan->overlap_dp &&
+	return b->rules->gather_under_forward && b->plan->overlap_gather &&
 	       (b->plan->sharding == FT_ZERO1 || b->plan->sharding == FT_ZERO2);
 }
 
@@ -128,26 +128,34 @@ void reduce_unit(struct builder *b, struct held unit)
 
 void gather_weights(struct builder *b, struct held unit)
 {
+	double width = parameter_width(b);
+
 	if (side_collective(b, "zero_gather", FT_STREAM_GATHER, FT_ALL_GATHER,
-			    FT_GROUP_DP, 2 * unit.dense))
+			    FT_GROUP_SHARD, width * unit.dense))
 		need(b, FT_STREAM_GATHER);
 	if (side_collective(b, "zero_gather_experts", FT_STREAM_GATHER, FT_ALL_GATHER,
-			    FT_GROUP_EDP, 2 * unit.experts))
+			    FT_GROUP_EDP, width * unit.experts))
 		need(b, FT_STREAM_GATHER);
+}
+
+/* Megatron's rule: a bucket is closed once it holds 40 million parameters, or a
+ * million for each replica. */
+static double megatron_bucket(const struct builder *b)
+{
+	return fmax(40e6, 1e6 * (double)(b->plan->dp * b->plan->cp));
 }
 
 void set_buckets(struct builder *b)
 {
 	struct held h = layer_held(b, b->model->n_layers - 1);
-	double bytes = gradient_width(b) * (h.dense + h.experts);
-	double n = b->rules->bucket_bytes / (bytes > 1 ? bytes : 1);
+	double held = fmax(1, h.dense + h.experts), n;
 
+	n = ceil(megatron_bucket(b) / held);
+	b->layers_per_gather = b->layers_per_bucket = n > 1000 ? 1000 : (int64_t)n;
+	if (b->rules->bucket_bytes <= 0)
+		return;
+	n = b->rules->bucket_bytes / (gradient_width(b) * held);
 	b->layers_per_bucket = n < 1 ? 1 : n > 1000 ? 1000 : (int64_t)n;
-	/* Megatron's rule: a bucket is closed once it holds 40 million parameters, or a
-	 * million for each replica */
-	n = ceil(fmax(40e6, 1e6 * (double)(b->plan->dp * b->plan->cp)) /
-		 fmax(1, h.dense + h.experts));
-	b->layers_per_gather = n > 1000 ? 1000 : (int64_t)n;
 }
 
 void reduce_gradients(struct builder *b, struct held unit)
@@ -160,8 +168,14 @@ void reduce_gradients(struct builder *b, struct held unit)
 	if (b->autocast && b->plan->dp > 1)
 		put_memory(b, "bucket_scale", "copy",
 			   2 * width * (unit.dense + unit.experts), 1);
-	any = put_collective(b, "gradient_reduce", FT_STREAM_REDUCE, op, FT_GROUP_DP,
+	any = put_collective(b, "gradient_reduce", FT_STREAM_REDUCE, op,
+			     op == FT_ALL_REDUCE ? FT_GROUP_DP : FT_GROUP_SHARD,
 			     width * unit.dense) != NULL;
+	if (op != FT_ALL_REDUCE)
+		any |= put_collective(b, "gradient_copies", FT_STREAM_REDUCE,
+				      FT_ALL_REDUCE, FT_GROUP_REPLICA,
+				      width * unit.dense / (double)b->plan->shard) !=
+		       NULL;
 	any |= put_collective(b, "gradient_reduce_experts", FT_STREAM_REDUCE, op,
 			      FT_GROUP_EDP, width * unit.experts) != NULL;
 	if (any && !b->plan->overlap_dp)
@@ -193,9 +207,31 @@ static double update_bytes(const struct builder *b)
 {
 	if (b->rules->optimizer_bytes > 0)
 		return b->rules->optimizer_bytes;
+	if (b->plan->optimizer == FT_MUON)
+		return b->plan->master_weights ? 22 : 10; /* one moment */
 	if (!b->plan->master_weights)
 		return 14;
 	return is_fsdp(b->plan) || b->autocast ? 28 : 30;
+}
+
+/*
+ * Muon makes each matrix orthogonal by five Newton-Schulz steps. For n x m, n the
+ * smaller, a step is X X' (2 n n m), its square (2 n n n) and a product with X (2 n n m):
+ * about 4 n n m, so two products of the matrix with n x n.
+ * Source: the method's definition (Jordan et al., 2024). Each rank does its share.
+ */
+static void orthogonalize(struct builder *b, double parameters)
+{
+	int64_t n = b->model->hidden_size;
+
+	for (int i = 0; i < 10 && b->plan->optimizer == FT_MUON; i++)
+		put_product(b, &(struct ft_work){ .kind = FT_GEMM,
+						  .name = "newton_schulz",
+						  .dtype = FT_BF16,
+						  .gemm.m = (int64_t)parameters / n,
+						  .gemm.n = n,
+						  .gemm.k = n,
+						  .gemm.groups = 1 });
 }
 
 static void mark_optimizer(struct builder *b, size_t from)
@@ -208,9 +244,7 @@ static void mark_optimizer(struct builder *b, size_t from)
 void optimizer_ops(struct builder *b, struct held stage, double tied)
 {
 	enum ft_sharding how = b->plan->sharding;
-	double over = how == FT_DDP    ? 1 :
-		      is_fsdp(b->plan) ? (double)b->plan->shard :
-					 (double)b->g->group[FT_GROUP_DP].size;
+	double over = how == FT_DDP ? 1 : (double)b->plan->shard;
 	double expert_over = how == FT_DDP ? 1 : (double)b->plan->edp;
 	double local = stage.dense / over + stage.experts / expert_over;
 	size_t from = b->seg->n_ops;
@@ -228,6 +262,7 @@ void optimizer_ops(struct builder *b, struct held stage, double tied)
 				   FT_GROUP_DP, 8))
 			need(b, FT_STREAM_REDUCE);
 	}
+	orthogonalize(b, local);
 	put_memory(b, "adam", "adamw", update_bytes(b) * local,
 		   (int)b->rules->optimizer_kernels);
 	if (ft_dtype_bytes(b->plan->precision) < 2)
@@ -235,9 +270,11 @@ void optimizer_ops(struct builder *b, struct held stage, double tied)
 			   8);
 	mark_optimizer(b, from);
 	if (!gathers_ahead(b) && (how == FT_ZERO1 || how == FT_ZERO2)) {
+		double width = parameter_width(b);
+
 		put_collective(b, "zero_gather", FT_STREAM_GATHER, FT_ALL_GATHER,
-			       FT_GROUP_DP, 2 * stage.dense);
+			       FT_GROUP_SHARD, width * stage.dense);
 		put_collective(b, "zero_gather_experts", FT_STREAM_GATHER,
-			       FT_ALL_GATHER, FT_GROUP_EDP, 2 * stage.experts);
+			       FT_ALL_GATHER, FT_GROUP_EDP, width * stage.experts);
 	}
 }

@@ -191,7 +191,8 @@ const char *ft_stream_name(enum ft_stream stream)
 
 const char *ft_event_name(enum ft_event event)
 {
-	static const char *const names[FT_EVENTS] = { "unsharded", "head" };
+	static const char *const names[FT_EVENTS] = { "unsharded", "head", "exchanged",
+						      "exchanged_back" };
 
 	return names[event];
 }

@@ -41,7 +41,7 @@ struct ft_mark {
 struct ft_error {
 	char file[256];	  /* "" when no file is to blame */
 	int line, column; /* 0 when unknown */
-	char text[512];	  /* one clause, no newline, no full stop */
+	char text[1024];  /* one clause, no newline, no full stop */
 	bool of_system;	  /* something could not be read: no mistake of the input's */
 };
 
@@ -84,7 +84,8 @@ enum ft_dtype {
 	FT_FP8,		 /* one scale per tensor */
 	FT_FP8_BLOCK128, /* scales per 1x128 and 128x128 block */
 	FT_MXFP8,	 /* microscaling, one scale per 32 values */
-	FT_NVFP4,
+	FT_NVFP4,	 /* four bits, one scale per 16 values */
+	FT_MXFP4,	 /* four bits, one scale per 32 values */
 	FT_DTYPES
 };
 

@@ -133,6 +133,40 @@ enum ft_schedule { FT_1F1B, FT_INTERLEAVED, FT_GPIPE, FT_ZERO_BUBBLE };
 enum ft_recompute { FT_RECOMPUTE_NONE, FT_RECOMPUTE_SELECTIVE, FT_RECOMPUTE_FULL };
 enum ft_step_start { FT_STEADY, FT_TOGETHER };
 
+/* What CUDA or HIP graphs hold: nothing; named parts of a layer (attention, router),
+ * experts outside; whole layers or the whole step. */
+enum ft_graphs { FT_GRAPHS_NONE, FT_GRAPHS_PARTIAL, FT_GRAPHS_FULL };
+
+/* How tokens travel to their experts: by the library's all-to-all, every copy sent; or
+ * by a kernel that sends a token once to each domain. */
+enum ft_dispatcher { FT_DISPATCH_ALLTOALL, FT_DISPATCH_DEEPEP, FT_DISPATCH_HYBRIDEP };
+
+/* How scales of 8- and 4-bit formats are found: per tensor from steps before, per
+ * tensor now, per block of 128, per 32 (MX), per 16 (NV). */
+enum ft_scaling {
+	FT_SCALING_DELAYED,
+	FT_SCALING_TENSORWISE,
+	FT_SCALING_BLOCKWISE,
+	FT_SCALING_MX,
+	FT_SCALING_NV
+};
+
+enum ft_optimizer { FT_ADAM, FT_MUON };
+
+/* Parts of a layer that selective recomputation can name; a plan has a set of them. */
+enum ft_module {
+	FT_MODULE_CORE_ATTENTION = 1,
+	FT_MODULE_OUT_PROJECTION = 2, /* attention's */
+	FT_MODULE_MLA_UP = 4,
+	FT_MODULE_MLP = 8, /* a dense MLP, whole */
+	FT_MODULE_MLP_UP = 16,
+	FT_MODULE_MLP_DOWN = 32,
+	FT_MODULE_ACTIVATION = 64, /* of the MLP or of the experts */
+	FT_MODULE_NORM = 128,
+	FT_MODULE_OPS = 256, /* all but every second product, attention, reductions */
+	FT_MODULE_EXPERTS = 512 /* the routed MLP, whole */
+};
+
 /*
  * Low-rank adapters (LoRA, arXiv 2106.09685): all weights are frozen, and beside each target
  * of k inputs and n outputs a product of k x rank and one of rank x n are trained. Frozen
@@ -180,6 +214,21 @@ struct ft_plan {
 	enum ft_schedule schedule;
 	enum ft_recompute recompute;
 	enum ft_step_start step_start;
+	unsigned recompute_modules; /* of enum ft_module; 0: as the stack has it */
+	int64_t recompute_layers;   /* of the model, under full recomputation */
+	int64_t offload_layers;	    /* whose saved activations wait in host memory */
+	int64_t zero_group; /* ranks that share zero1's or zero2's state; else dp x cp */
+	enum ft_graphs graphs;
+	enum ft_scaling scaling;
+	enum ft_dtype attention_precision;
+	enum ft_optimizer optimizer;
+	enum ft_dispatcher dispatcher;
+	double capacity_factor; /* experts' inputs are padded to it; 0: dropless */
+	bool force_balance;	/* routing forced to be even */
+	bool grouped_experts;	/* one product for all local experts */
+	bool fused_experts; /* products, activation and casts of experts in one kernel */
+	bool overlap_ep; /* exchanges of one micro-batch beside another's computation */
+	bool overlap_gather; /* weights gathered beside the next forward */
 	bool sequence_parallel, master_weights, reshard_after_forward;
 	bool overlap_tp, overlap_dp, overlap_pp;
 	struct ft_lora lora;
@@ -218,6 +267,10 @@ double ft_plan_flop_per_token(const struct ft_model *model, const struct ft_plan
 const char *ft_sharding_name(enum ft_sharding sharding);
 const char *ft_schedule_name(enum ft_schedule schedule);
 const char *ft_recompute_name(enum ft_recompute recompute);
+const char *ft_graphs_name(enum ft_graphs graphs);
+const char *ft_dispatcher_name(enum ft_dispatcher dispatcher);
+const char *ft_scaling_name(enum ft_scaling scaling);
+const char *ft_optimizer_name(enum ft_optimizer optimizer);
 
 #ifdef __cplusplus
 }

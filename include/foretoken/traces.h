@@ -110,6 +110,8 @@ enum ft_stream {
 enum ft_event {
 	FT_EVENT_UNSHARDED, /* a unit's weights are in place, on compute */
 	FT_EVENT_HEAD,	    /* the output head's product is over, on compute */
+	FT_EVENT_EXCHANGED, /* tokens are at their experts, or back: of a forward */
+	FT_EVENT_EXCHANGED_BACK, /* and of a backward that runs beside it */
 	FT_EVENTS,
 	FT_TAIL = 0x40, /* FT_TAIL + stream */
 	FT_EVENT_NONE = 0xff
@@ -123,6 +125,8 @@ struct ft_op {
 	uint8_t stream;		   /* enum ft_stream */
 	uint8_t launches;	   /* kernels that the host launches for it */
 	bool optimizer;		   /* counted as the optimizer's time */
+	bool graphed;		   /* launched by a CUDA or HIP graph: no host time */
+	bool host_waits;	   /* the host launches nothing more until it is over */
 	uint8_t record;		   /* event, or FT_EVENT_NONE */
 	uint8_t wait[FT_OP_WAITS]; /* events, tails, or FT_EVENT_NONE */
 };

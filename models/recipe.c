@@ -1,0 +1,189 @@
+/* models/recipe.c - how a plan's step is run: graphs, recomputation, experts, scaling */
+#include "models/recipe.h"
+
+#include <string.h>
+
+#include "base/limits.h"
+#include "base/reader.h"
+
+static const char *const graphs_names[] = { "none", "partial", "full" };
+static const char *const dispatcher_names[] = { "alltoall", "deepep", "hybridep" };
+static const char *const scaling_names[] = { "delayed", "tensorwise", "blockwise",
+					     "mxfp8", "nvfp4" };
+static const char *const optimizer_names[] = { "adam", "muon" };
+
+/* A module by every name that a framework has for it. */
+static const struct {
+	const char *name;
+	unsigned module;
+} modules[] = {
+	{ "core_attn", FT_MODULE_CORE_ATTENTION },
+	{ "out_proj", FT_MODULE_OUT_PROJECTION },
+	{ "mla_up_proj", FT_MODULE_MLA_UP },
+	{ "mlp", FT_MODULE_MLP },
+	{ "mlpwi", FT_MODULE_MLP_UP },
+	{ "mlpwo", FT_MODULE_MLP_DOWN },
+	{ "moe", FT_MODULE_EXPERTS },
+	{ "moe_act", FT_MODULE_ACTIVATION },
+	{ "act", FT_MODULE_ACTIVATION },
+	{ "layernorm", FT_MODULE_NORM },
+	{ "norm", FT_MODULE_NORM },
+	{ "op", FT_MODULE_OPS },
+};
+
+enum { MODULES = sizeof(modules) / sizeof(*modules) };
+
+const char *ft_graphs_name(enum ft_graphs graphs)
+{
+	return graphs_names[graphs];
+}
+
+const char *ft_dispatcher_name(enum ft_dispatcher dispatcher)
+{
+	return dispatcher_names[dispatcher];
+}
+
+const char *ft_scaling_name(enum ft_scaling scaling)
+{
+	return scaling_names[scaling];
+}
+
+const char *ft_optimizer_name(enum ft_optimizer optimizer)
+{
+	return optimizer_names[optimizer];
+}
+
+static unsigned module_of(const char *word, size_t len)
+{
+	for (size_t i = 0; i < MODULES; i++)
+		if (strlen(modules[i].name) == len &&
+		    !strncmp(modules[i].name, word, len))
+			return modules[i].module;
+	return 0;
+}
+
+/* "a,b" adds a and b. */
+static bool add_modules(struct reader *r, const char *words, unsigned *set)
+{
+	while (*words) {
+		size_t len = strcspn(words, ", ");
+		unsigned module = module_of(words, len);
+
+		if (len && !module)
+			return reader_fail(r, "recompute_modules",
+					   "'%.*s' is not one of core_attn, out_proj, "
+					   "mla_up_proj, mlp, mlpwi, mlpwo, moe, "
+					   "moe_act, act, layernorm, norm, op",
+					   (int)(len < 40 ? len : 40), words);
+		*set |= module;
+		words += len + strspn(words + len, ", ");
+	}
+	return true;
+}
+
+/* A list of modules, or one text with commas between them as a table's cell has it. */
+static unsigned read_modules(struct reader *r)
+{
+	const struct node *n = read_node(r, "recompute_modules");
+	size_t count = !n ? 0 : n->kind == NODE_LIST ? n->n : 1;
+	unsigned set = 0;
+
+	for (size_t i = 0; i < count && !r->failed; i++) {
+		const struct node *item = n->kind == NODE_LIST ? n->item[i] : n;
+
+		if (item->kind == NODE_SCALAR)
+			add_modules(r, item->text, &set);
+		else
+			reader_fail(r, "recompute_modules",
+				    "should be a list of names");
+	}
+	return set;
+}
+
+/* The scaling that goes without saying for a format. */
+static enum ft_scaling usual_scaling(enum ft_dtype precision)
+{
+	switch (precision) {
+	case FT_FP8_BLOCK128:
+		return FT_SCALING_BLOCKWISE;
+	case FT_MXFP8:
+	case FT_MXFP4:
+		return FT_SCALING_MX;
+	case FT_NVFP4:
+		return FT_SCALING_NV;
+	default:
+		return FT_SCALING_DELAYED;
+	}
+}
+
+static bool scaling_fits(enum ft_dtype precision, enum ft_scaling scaling)
+{
+	if (precision == FT_FP8)
+		return scaling != FT_SCALING_MX && scaling != FT_SCALING_NV;
+	return scaling == usual_scaling(precision);
+}
+
+static void read_scaling(struct reader *r, struct ft_plan *plan)
+{
+	static const char *const attention[] = { "bf16", "fp8" };
+	bool narrow = ft_dtype_bytes(plan->precision) < 2;
+
+	plan->scaling = (enum ft_scaling)read_choice(r, "fp8_recipe", scaling_names, 5,
+						     usual_scaling(plan->precision));
+	if (read_has(r, "fp8_recipe") && narrow &&
+	    !scaling_fits(plan->precision, plan->scaling))
+		reader_fail(r, "fp8_recipe", "precision %s is not scaled by recipe %s",
+			    ft_dtype_name(plan->precision),
+			    scaling_names[plan->scaling]);
+	plan->attention_precision =
+		read_choice(r, "attention_precision", attention, 2, 0) && narrow ?
+			FT_FP8 :
+		plan->precision == FT_FP16 ? FT_FP16 :
+					     FT_BF16;
+}
+
+void recipe_read(struct reader *r, struct reader *overlap, struct ft_plan *plan)
+{
+	plan->graphs = (enum ft_graphs)read_choice(r, "cuda_graphs", graphs_names, 3,
+						   FT_GRAPHS_NONE);
+	plan->optimizer = (enum ft_optimizer)read_choice(r, "optimizer",
+							 optimizer_names, 2, FT_ADAM);
+	plan->dispatcher = (enum ft_dispatcher)read_choice(
+		r, "moe_dispatcher", dispatcher_names, 3, FT_DISPATCH_ALLTOALL);
+	plan->capacity_factor = read_quantity(r, "moe_capacity_factor", DIM_NONE, 0);
+	plan->force_balance = read_bool(r, "moe_force_balance", false);
+	plan->grouped_experts = read_bool(r, "grouped_experts", true);
+	plan->fused_experts = read_bool(r, "fused_experts", false);
+	plan->recompute_modules = read_modules(r);
+	plan->recompute_layers =
+		read_int(r, "recompute_layers", 0, LIMIT_LAYERS, LIMIT_LAYERS);
+	plan->offload_layers = read_int(r, "offload_layers", 0, LIMIT_LAYERS, 0);
+	plan->zero_group = read_int(r, "zero_group", 1, LIMIT_BATCH, 0);
+	plan->overlap_ep = read_bool(overlap, "ep", false);
+	plan->overlap_gather = read_bool(overlap, "param_gather", plan->overlap_dp);
+	read_scaling(r, plan);
+}
+
+bool recipe_check(struct reader *r, const struct ft_model *model, struct ft_plan *plan)
+{
+	int64_t same = plan->dp * plan->cp;
+
+	if (plan->capacity_factor > 16)
+		return reader_fail(r, "moe_capacity_factor",
+				   "%g is not between 0 (dropless) and 16",
+				   plan->capacity_factor);
+	if (plan->recompute_layers > model->n_layers)
+		plan->recompute_layers = model->n_layers;
+	if (plan->offload_layers > model->n_layers)
+		return reader_fail(r, "offload_layers",
+				   "%lld is more than the model's %lld layers",
+				   (long long)plan->offload_layers,
+				   (long long)model->n_layers);
+	if (read_has(r, "zero_group") && same % plan->zero_group)
+		return reader_fail(r, "zero_group",
+				   "%lld does not divide the %lld ranks of dp x cp",
+				   (long long)plan->zero_group, (long long)same);
+	if (!plan->zero_group)
+		plan->zero_group = same;
+	return true;
+}

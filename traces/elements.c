@@ -1,0 +1,137 @@
+/*
+ * traces/elements.c - element-wise kernels of a block, and its sizes on a rank
+ *
+ * Byte counts are those of the tensors each kernel reads and writes: `recipe` below
+ * holds them per fusion, in bytes per token and feature. The compiled and eager columns
+ * were read off recorded PyTorch steps; the kernels column counts what hand-fused
+ * kernels must touch.
+ */
+#include "traces/block.h"
+
+const struct recipe *recipe_of(const struct builder *b)
+{
+	static const struct recipe eager = {
+		.norm = { 16, 0, 0, 2 },
+		.rope = { 0, 0, 30, 16 },
+		.shuffle = { 4, 0, 0, 1 },
+		.add_norm = { 22, 0, 0, 3 },
+		.add = { 6, 0, 0, 1 },
+		.gated = { 0, 10, 0, 2 },
+		.plain = { 0, 4, 0, 1 },
+		.norm_back = { 22, 0, 0, 6 },
+		.rope_back = { 0, 0, 30, 18 },
+		.add_back = { 6, 0, 0, 1 },
+		.gated_back = { 0, 20, 0, 4 },
+		.plain_back = { 0, 6, 0, 1 },
+	};
+	static const struct recipe compiled = {
+		.norm = { 4, 0, 0, 1 },
+		.rope = { 0, 0, 4, 2 },
+		.shuffle = { 4, 0, 0, 1 },
+		.add_norm = { 8, 0, 0, 1 },
+		.add = { 6, 0, 0, 1 },
+		.gated = { 0, 6, 0, 1 },
+		.plain = { 0, 4, 0, 1 },
+		.norm_back = { 19, 0, 0, 4 },
+		.rope_back = { 2, 0, 4, 3 },
+		.add_back = { 0, 0, 0, 0 },
+		.gated_back = { 0, 12, 0, 2 },
+		.plain_back = { 0, 6, 0, 1 },
+	};
+	static const struct recipe kernels = {
+		.norm = { 4, 0, 0, 1 },
+		.rope = { 0, 0, 4, 2 },
+		.shuffle = { 0, 0, 0, 0 },
+		.add_norm = { 10, 0, 0, 2 },
+		.add = { 6, 0, 0, 1 },
+		.gated = { 0, 6, 0, 1 },
+		.plain = { 0, 4, 0, 1 },
+		.norm_back = { 8, 0, 0, 2 },
+		.rope_back = { 0, 0, 4, 2 },
+		.add_back = { 6, 0, 0, 1 },
+		.gated_back = { 0, 10, 0, 1 },
+		.plain_back = { 0, 6, 0, 1 },
+	};
+
+	switch (b->rules->fusion) {
+	case FT_FUSION_EAGER:
+		return &eager;
+	case FT_FUSION_COMPILED:
+		return &compiled;
+	default:
+		return &kernels;
+	}
+}
+
+struct layer_sizes sizes_of(const struct builder *b, int64_t layer)
+{
+	const struct ft_layer *l = &b->model->layer[layer];
+	int64_t tp = b->plan->tp;
+	struct layer_sizes s = { .l = l,
+				 .tokens = b->tokens,
+				 .h = b->model->hidden_size };
+
+	s.part = b->plan->sequence_parallel ? s.tokens / tp : s.tokens;
+	s.heads = l->heads / tp;
+	s.kv_heads = l->kv_heads > tp ? l->kv_heads / tp : 1;
+	s.q = s.heads * l->qk_head_dim;
+	s.k = s.kv_heads * l->qk_head_dim;
+	s.v = s.kv_heads * l->v_head_dim;
+	s.out = s.heads * l->v_head_dim;
+	s.gate = b->model->gated_output ? s.q : 0;
+	if (l->linear_heads) {
+		s.q = s.k = l->linear_key_heads * l->linear_key_dim / tp;
+		s.v = s.out = s.gate = l->linear_heads * l->linear_value_dim / tp;
+	}
+	s.f = l->intermediate / tp;
+	s.beside = b->model->parallel && !l->experts;
+	s.fp8 = ft_dtype_bytes(b->plan->precision) < 2;
+	return s;
+}
+
+/* One element-wise kernel; tokens of h-wide work may be a slice of those of the
+ * split features. fp32 residuals (autocast) and dropout masks cost extra. */
+static double element_bytes(const struct builder *b, const struct layer_sizes *s,
+			    struct coefficients c)
+{
+	double width = b->autocast ? 1.5 : 1; /* fp32 residual stream */
+	/* latent attention rotates a part of each query head, and one key */
+	int64_t turned = s->l->kv_lora_rank ? (s->heads + 1) * s->l->qk_rope_head_dim :
+					      s->q + s->k;
+
+	return c.h * width * (double)(s->h * s->part) +
+	       (double)s->tokens * (c.f * (double)s->f + c.r * (double)turned);
+}
+
+void put_element(struct builder *b, const struct layer_sizes *s, const char *name,
+		 const char *curve, struct coefficients c)
+{
+	put_memory(b, name, curve, element_bytes(b, s, c), c.launches);
+}
+
+/* A norm takes whole rows. */
+void put_norm(struct builder *b, const struct layer_sizes *s, const char *name,
+	      struct coefficients c)
+{
+	put_rows(b, name, b->model->norm == FT_RMS_NORM ? "rmsnorm" : "layernorm",
+		 element_bytes(b, s, c), c.launches, 2 * (double)s->h);
+}
+
+/* Forward it is fused with the addition that follows and writes a mask; backward
+ * it is a kernel that reads gradient and mask and writes a gradient. */
+void put_dropout(struct builder *b, const struct layer_sizes *s, bool backward)
+{
+	if (b->rules->dropout)
+		put_memory(b, "dropout", "default",
+			   (backward ? 5 : 1) * (double)(s->h * s->part),
+			   backward ? 1 : 0);
+}
+
+void put_norm_behind(struct builder *b, const struct layer_sizes *s, bool backward)
+{
+	const struct recipe *r = recipe_of(b);
+
+	if (b->model->norms > 2)
+		put_norm(b, s, backward ? "norm_behind_back" : "norm_behind",
+			 backward ? r->norm_back : r->norm);
+}

@@ -1,0 +1,228 @@
+/*
+ * traces/layer.c - one transformer layer, forward and backward: its halves, its experts,
+ * what runs again, and two micro-batches side by side
+ */
+#include "traces/block.h"
+
+/* Attention, and the MLP up to where tokens leave for their experts. */
+static void forward_begin(struct builder *b, const struct layer_sizes *s)
+{
+	attention_half(b, s);
+	if (!s->l->experts)
+		mlp_half(b, s);
+	else
+		experts_send(b, s->l);
+	b->graphed = b->plan->graphs == FT_GRAPHS_FULL;
+}
+
+static void forward_end(struct builder *b, const struct layer_sizes *s)
+{
+	const struct recipe *r = recipe_of(b);
+
+	if (s->l->experts)
+		experts_return(b, s->l);
+	put_norm_behind(b, s, false);
+	put_dropout(b, s, false);
+	put_element(b, s, "add", "add", r->add);
+	if (s->beside)
+		put_memory(b, "join", "add", 2 * (double)(s->h * s->part), 0);
+	b->graphed = false;
+}
+
+static void forward_ops(struct builder *b, const struct layer_sizes *s)
+{
+	forward_begin(b, s);
+	if (s->l->experts)
+		experts_run(b, s->l);
+	forward_end(b, s);
+}
+
+/* A layer begins: what the host pays for it, and what a graph holds of it. */
+static void begin_layer(struct builder *b, bool backward)
+{
+	enum ft_graphs graphs = b->plan->graphs;
+
+	host(b, backward ? FT_HOST_BLOCK_BACKWARD : FT_HOST_BLOCK_FORWARD,
+	     graphs == FT_GRAPHS_NONE ? 1 : 0);
+	if (b->plan->tp > 1 && graphs == FT_GRAPHS_NONE)
+		host(b, backward ? FT_HOST_TENSOR_BACKWARD : FT_HOST_TENSOR_FORWARD, 1);
+	if (graphs != FT_GRAPHS_NONE)
+		host(b, FT_HOST_GRAPH, 1);
+}
+
+void layer_forward(struct builder *b, int64_t layer)
+{
+	struct layer_sizes s = sizes_of(b, layer);
+
+	begin_layer(b, false);
+	b->graphed = b->plan->graphs != FT_GRAPHS_NONE;
+	forward_ops(b, &s);
+}
+
+/* All but every second product, attention and reductions. */
+static void every_op(struct builder *b, const struct layer_sizes *s)
+{
+	const struct recipe *r = recipe_of(b);
+
+	put_norm(b, s, "norm", r->norm);
+	qkv_forward(b, s);
+	put_element(b, s, "rope", "default", r->rope);
+	put_norm(b, s, "add_norm", r->add_norm);
+	if (!s->l->experts) {
+		put_gemm(b, "up", FT_FORWARD, s->tokens, s->f, s->h);
+		put_element(b, s, "activation", "swiglu", r->gated);
+	}
+}
+
+static void activate(struct builder *b, const struct layer_sizes *s)
+{
+	const struct recipe *r = recipe_of(b);
+	bool gated = b->model->activation == FT_SWIGLU;
+
+	if (s->l->experts)
+		experts_activate(b, s->l);
+	else
+		put_element(b, s, "activation", gated ? "swiglu" : "gelu",
+			    gated ? r->gated : r->plain);
+}
+
+static void mlp_again(struct builder *b, const struct layer_sizes *s, unsigned set)
+{
+	if (s->l->experts) {
+		if (set & FT_MODULE_EXPERTS) {
+			experts_send(b, s->l);
+			experts_run(b, s->l);
+			experts_return(b, s->l);
+		} else if (set & FT_MODULE_ACTIVATION) {
+			activate(b, s);
+		}
+		return;
+	}
+	if (set & FT_MODULE_MLP) {
+		mlp_half(b, s);
+		return;
+	}
+	if (set & FT_MODULE_MLP_UP)
+		up_products(b, s, FT_FORWARD);
+	if (set & (FT_MODULE_ACTIVATION | FT_MODULE_MLP_DOWN))
+		activate(b, s);
+	if (set & FT_MODULE_MLP_DOWN)
+		put_gemm(b, "down", FT_FORWARD, s->tokens, s->h, s->f);
+}
+
+/* What selective recomputation runs again. */
+static void selective_ops(struct builder *b, const struct layer_sizes *s)
+{
+	const struct recipe *r = recipe_of(b);
+	unsigned set = recomputed_modules(b);
+
+	if (set & FT_MODULE_OPS)
+		every_op(b, s);
+	if (set & FT_MODULE_MLA_UP && s->l->kv_lora_rank)
+		latent_up(b, s);
+	if (set & FT_MODULE_CORE_ATTENTION)
+		attention_core(b, s, false);
+	if (set & FT_MODULE_OUT_PROJECTION)
+		put_gemm(b, "attention_out", FT_FORWARD, s->tokens, s->h, s->out);
+	if (set & FT_MODULE_NORM) {
+		put_norm(b, s, "norm", r->norm);
+		put_norm(b, s, "add_norm", r->add_norm);
+	}
+	mlp_again(b, s, set);
+}
+
+/* What recomputation runs again before a layer's backward. */
+static void run_again(struct builder *b, const struct layer_sizes *s)
+{
+	enum ft_recompute how = layer_recompute(b, s->l - b->model->layer);
+
+	if (how == FT_RECOMPUTE_FULL) {
+		begin_layer(b, false);
+		forward_ops(b, s);
+		b->graphed = b->plan->graphs != FT_GRAPHS_NONE;
+	} else if (how == FT_RECOMPUTE_SELECTIVE) {
+		selective_ops(b, s);
+	}
+}
+
+/* The MLP's backward up to where gradients of tokens leave for their experts. */
+static void backward_begin(struct builder *b, const struct layer_sizes *s)
+{
+	put_dropout(b, s, true);
+	put_norm_behind(b, s, true);
+	if (!s->l->experts) {
+		mlp_back(b, s);
+		return;
+	}
+	b->graphed = b->plan->graphs == FT_GRAPHS_FULL;
+	experts_send_back(b, s->l);
+}
+
+static void backward_end(struct builder *b, const struct layer_sizes *s)
+{
+	const struct recipe *r = recipe_of(b);
+
+	b->graphed = b->plan->graphs != FT_GRAPHS_NONE;
+	if (s->l->experts)
+		experts_return_back(b, s->l);
+	if (!s->beside) {
+		put_norm(b, s, "norm_back", r->norm_back);
+		put_element(b, s, "add_back", "add", r->add_back);
+	}
+	attention_back(b, s);
+	bias_gradients(b, s);
+	b->graphed = false;
+}
+
+void layer_backward(struct builder *b, int64_t layer)
+{
+	struct layer_sizes s = sizes_of(b, layer);
+
+	begin_layer(b, true);
+	b->graphed = b->plan->graphs != FT_GRAPHS_NONE;
+	run_again(b, &s);
+	backward_begin(b, &s);
+	if (s.l->experts)
+		experts_run_back(b, s.l);
+	backward_end(b, &s);
+}
+
+/* Tokens that are on their way are of this pass; what follows waits for them. */
+static void of_pass(struct builder *b, bool backward)
+{
+	b->exchanged = backward ? FT_EVENT_EXCHANGED_BACK : FT_EVENT_EXCHANGED;
+}
+
+static void take_up(struct builder *b, bool backward, bool routed)
+{
+	of_pass(b, backward);
+	if (routed && b->g->group[FT_GROUP_EP].size > 1)
+		await_event(b, b->exchanged);
+}
+
+void layer_pair(struct builder *b, int64_t forward, int64_t backward)
+{
+	struct layer_sizes f = sizes_of(b, forward), k = sizes_of(b, backward);
+	bool routed = f.l->experts > 0, routed_back = k.l->experts > 0;
+
+	begin_layer(b, true);
+	begin_layer(b, false);
+	b->graphed = b->plan->graphs != FT_GRAPHS_NONE;
+	run_again(b, &k);
+	of_pass(b, true);
+	backward_begin(b, &k);
+	of_pass(b, false);
+	b->graphed = b->plan->graphs != FT_GRAPHS_NONE;
+	forward_begin(b, &f);
+	take_up(b, true, routed_back);
+	if (routed_back)
+		experts_run_back(b, k.l);
+	take_up(b, false, routed);
+	if (routed)
+		experts_run(b, f.l);
+	take_up(b, true, routed_back);
+	backward_end(b, &k);
+	take_up(b, false, routed);
+	forward_end(b, &f);
+	b->exchanged = FT_EVENTS;
+}

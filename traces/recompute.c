@@ -1,0 +1,123 @@
+/*
+ * traces/recompute.c - what a layer computes again before its backward, and which do
+ *
+ * full: the whole forward, of all layers or of as many as the plan says, the first of
+ * each stage. selective: what the stack saves out of habit, or the modules that the
+ * plan names. MaxText's names (out_proj, mlpwi, mlpwo) are of products; with them,
+ * attention's core and the norms, which have no name to be saved by, run again too.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "traces/block.h"
+
+enum ft_recompute layer_recompute(const struct builder *b, int64_t layer)
+{
+	enum ft_recompute how = b->plan->recompute;
+
+	return how == FT_RECOMPUTE_FULL && !b->again[layer] ? FT_RECOMPUTE_NONE : how;
+}
+
+/* The first n layers of the model, an equal share of them in each stage. */
+static void first_of_stages(const struct builder *b, int64_t n, bool *chosen)
+{
+	const struct ft_plan *p = b->plan;
+	double share = (double)n / (double)b->model->n_layers;
+
+	for (int64_t stage = 0; stage < p->pp; stage++) {
+		int64_t all = 0, at = 0, seen = 0, most;
+
+		for (int64_t c = stage; c < p->pp * p->vpp; c += p->pp)
+			all += p->stage_layers[c];
+		most = (int64_t)llround(share * (double)all);
+		for (int64_t c = 0; c < p->pp * p->vpp; at += p->stage_layers[c++])
+			for (int64_t l = 0;
+			     c % p->pp == stage && l < p->stage_layers[c]; l++)
+				chosen[at + l] = seen++ < most;
+	}
+}
+
+static bool runs_alike(const struct builder *b, int64_t i, int64_t j)
+{
+	return b->again[i] == b->again[j] && b->offload[i] == b->offload[j] &&
+	       !memcmp(&b->model->layer[i], &b->model->layer[j],
+		       sizeof(*b->model->layer));
+}
+
+void choose_layers(struct builder *b)
+{
+	size_t n = (size_t)b->model->n_layers;
+
+	b->kind = ARENA_ARRAY(b->mem, n, int64_t);
+	b->again = ARENA_ARRAY(b->mem, n, bool);
+	b->offload = ARENA_ARRAY(b->mem, n, bool);
+	if (b->plan->recompute == FT_RECOMPUTE_FULL)
+		first_of_stages(b, b->plan->recompute_layers, b->again);
+	first_of_stages(b, b->plan->offload_layers, b->offload);
+	for (int64_t i = 0; i < (int64_t)n; i++) {
+		int64_t j = 0;
+
+		while (!runs_alike(b, i, j))
+			j++;
+		b->kind[i] = j;
+	}
+}
+
+unsigned recomputed_modules(const struct builder *b)
+{
+	static const unsigned by_name =
+		FT_MODULE_OUT_PROJECTION | FT_MODULE_MLP_UP | FT_MODULE_MLP_DOWN;
+	unsigned set = b->plan->recompute_modules;
+
+	if (!set)
+		set = b->rules->selective == FT_SELECTIVE_OPS ?
+			      FT_MODULE_OPS :
+			      FT_MODULE_CORE_ATTENTION;
+	if (set & by_name)
+		set |= FT_MODULE_CORE_ATTENTION | FT_MODULE_NORM;
+	return set;
+}
+
+static double attention_flop(const struct builder *b, const struct layer_sizes *s)
+{
+	double length = (double)b->plan->sequence;
+	double reach = s->l->chunk ? fmin((double)s->l->chunk, length) : length;
+
+	if (s->l->linear_heads)
+		return 8 * (double)(s->tokens * s->out * s->l->linear_key_dim);
+	return ft_attention_flop(FT_PASS_FORWARD,
+				 (double)(s->heads * b->sequences) /
+					 (double)b->plan->cp * length / reach *
+					 ft_attention_pairs(reach, reach,
+							    (double)window_of(b, s->l),
+							    b->model->causal),
+				 (double)s->l->qk_head_dim, (double)s->l->v_head_dim);
+}
+
+double layer_recomputed_flop(const struct builder *b, int64_t layer)
+{
+	struct layer_sizes s = sizes_of(b, layer);
+	unsigned set = recomputed_modules(b);
+	double products = layer_weights(b, layer).dense, again = 0;
+	double attention = attention_flop(b, &s);
+	double mlp = (double)(s.h * s.f),
+	       up = b->model->activation == FT_SWIGLU ? 2 : 1;
+
+	if (layer_recompute(b, layer) == FT_RECOMPUTE_NONE)
+		return 0;
+	if (b->plan->recompute == FT_RECOMPUTE_FULL)
+		return 2 * products * (double)s.tokens + attention;
+	if (set & FT_MODULE_OPS)
+		again += products / 2;
+	if (set & (FT_MODULE_MLP | FT_MODULE_MLP_UP))
+		again += up * mlp;
+	if (set & (FT_MODULE_MLP | FT_MODULE_MLP_DOWN))
+		again += mlp;
+	if (set & FT_MODULE_OUT_PROJECTION)
+		again += (double)(s.h * s.out);
+	if (set & FT_MODULE_MLA_UP && s.l->kv_lora_rank)
+		again += (double)(s.q * (s.l->q_lora_rank ? s.l->q_lora_rank : s.h) +
+				  (s.k + s.v) * s.l->kv_lora_rank);
+	return 2 * again * (double)s.tokens +
+	       (set & FT_MODULE_CORE_ATTENTION ? attention : 0);
+}

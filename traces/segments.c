@@ -1,0 +1,289 @@
+/* traces/segments.c - the segments of a stage: what runs between two calls of its host */
+#include "traces/stage.h"
+
+static void call(struct stage *st, uint32_t segment)
+{
+	struct ft_class *c = st->rank_class;
+
+	if (c->n_calls && c->call[c->n_calls - 1].segment == segment) {
+		c->call[c->n_calls - 1].repeat++;
+		return;
+	}
+	if (c->n_calls == st->call_cap)
+		c->call = ARENA_GROW(st->b->mem, c->call, &st->call_cap);
+	c->call[c->n_calls++] = (struct ft_call){ segment, 1 };
+}
+
+/* Begin a segment unless it exists; when it does, call it. */
+bool segment_fresh(struct stage *st, struct segment_key key, const char *name)
+{
+	unsigned variant = key.variant;
+	static const char *const tags[] = { "first",  "sync",	"edge",
+					    "ragged", "bucket", "gather" };
+	struct builder *b = st->b;
+	char *full;
+	uint32_t id;
+
+	if (segment_known(b, key, &id)) {
+		call(st, id);
+		return false;
+	}
+	full = arena_printf(b->mem, "%s.%d", name, (int)key.kind);
+	for (int i = 0; i < 6; i++)
+		if (variant & (1u << i))
+			full = arena_printf(b->mem, "%s.%s", full, tags[i]);
+	if (variant >= V_LAYERS)
+		full = arena_printf(b->mem, "%s.%u", full, variant / V_LAYERS);
+	if (key.role == ROLE_PAIR)
+		full = arena_printf(b->mem, "%s.%x", full, key.beside);
+	segment_begin(b, key, full);
+	return true;
+}
+
+static bool fresh(struct stage *st, enum role role, int64_t kind, unsigned variant,
+		  const char *name)
+{
+	return segment_fresh(st, (struct segment_key){ (int)role, kind, variant, 0 },
+			     name);
+}
+
+void segment_done(struct stage *st)
+{
+	call(st, segment_end(st->b));
+}
+
+void segment_transfer(struct stage *st, bool receive, bool backward)
+{
+	struct builder *b = st->b;
+	const struct ft_plan *p = b->plan;
+	struct ft_work w = { .kind = FT_COMMUNICATION,
+			     .dtype = FT_BF16,
+			     .name = backward ? "pp_gradient" : "pp_activation" };
+	enum ft_stream stream =
+		receive ?
+			(backward ? FT_STREAM_RECV_BACKWARD : FT_STREAM_RECV_FORWARD) :
+			(backward ? FT_STREAM_SEND_BACKWARD : FT_STREAM_SEND_FORWARD);
+	double slice = p->sequence_parallel ? (double)p->tp : 1;
+	struct ft_op *op;
+
+	if (!fresh(st, receive ? ROLE_RECEIVE : ROLE_SEND, backward,
+		   b->tokens == p->micro_batch * p->sequence / p->cp ? 0 : V_RAGGED,
+		   receive ? "receive" : "send"))
+		return;
+	w.communication.op = FT_SENDRECV;
+	w.communication.copy_engine = on_copy_engine(b, FT_SENDRECV);
+	w.communication.group = FT_GROUP_PP;
+	w.communication.bytes = 2 * (double)(b->tokens * b->model->hidden_size) / slice;
+	host(b, FT_HOST_PIPELINE, 1);
+	op = put_op(b, &w, stream, 0);
+	if (!receive)
+		put_wait(op, FT_TAIL + FT_STREAM_COMPUTE);
+	segment_done(st);
+}
+
+/* The compute that follows waits for what was received; without overlap for what
+ * was sent, too. Written into the segment that begins a chunk. */
+static void await_neighbour(struct stage *st, bool backward, bool received)
+{
+	struct builder *b = st->b;
+
+	if (received)
+		need(b, backward ? FT_STREAM_RECV_BACKWARD : FT_STREAM_RECV_FORWARD);
+	if (b->plan->pp > 1 && !b->plan->overlap_pp && !backward)
+		need(b, FT_STREAM_SEND_BACKWARD);
+	if (b->plan->pp > 1 && !b->plan->overlap_pp && backward)
+		need(b, FT_STREAM_SEND_FORWARD);
+}
+
+void segment_embed(struct stage *st, unsigned variant)
+{
+	struct builder *b = st->b;
+
+	if (!fresh(st, ROLE_EMBED, st->number, variant, "embed"))
+		return;
+	host(b, FT_HOST_MICRO_BATCH, 1);
+	await_neighbour(st, false, false);
+	if (is_fsdp(b->plan)) {
+		gather_unit(b, st->root, FT_EVENT_UNSHARDED);
+		unshard_unit(b, st->root);
+		root_bytes(b, st->root);
+	} else if (gathers_ahead(b) && (variant & V_FIRST)) {
+		gather_weights(b, ends_held(b, true, st->last));
+	}
+	cast_weights(b, ends_held(b, true, false));
+	embedding_forward(b);
+	segment_done(st);
+}
+
+/* Before a layer's forward: what its neighbour sent, and its weights. */
+static void before_forward(struct stage *st, struct layer_call f)
+{
+	struct builder *b = st->b;
+	struct held unit = layer_held(b, f.layer);
+
+	if (f.received)
+		await_neighbour(st, false, true);
+	if (is_fsdp(b->plan)) {
+		gather_unit(b, unit, FT_EVENT_UNSHARDED);
+		unshard_unit(b, unit);
+	} else if (f.variant & V_GATHER) {
+		double n = f.variant / V_LAYERS;
+
+		gather_weights(b, (struct held){ .dense = n * unit.dense,
+						 .experts = n * unit.experts });
+	}
+	cast_weights(b, unit);
+}
+
+void segment_forward(struct stage *st, struct layer_call f)
+{
+	struct builder *b = st->b;
+
+	if (f.received)
+		f.variant |= V_EDGE;
+	if (!fresh(st, ROLE_LAYER, b->kind[f.layer], f.variant, "forward"))
+		return;
+	before_forward(st, f);
+	layer_forward(b, f.layer);
+	layer_bytes(b, f.layer, false);
+	segment_done(st);
+}
+
+void segment_head(struct stage *st, unsigned variant, bool received)
+{
+	struct builder *b = st->b;
+
+	if (received)
+		variant |= V_EDGE; /* a chunk of no layers */
+	if (!fresh(st, ROLE_HEAD, st->number, variant, "head"))
+		return;
+	if (received)
+		await_neighbour(st, false, true);
+	cast_weights(b, ends_held(b, false, true));
+	outputs_forward(b);
+	head_bytes(b, st->root, false);
+	segment_done(st);
+}
+
+/* Gradients of a unit are kept from its first backward on (fsdp: its shard). */
+static void keep_gradients(struct stage *st, struct held unit, bool first)
+{
+	struct builder *b = st->b;
+	const struct ft_plan *p = b->plan;
+
+	if (!is_fsdp(p) || !first)
+		return;
+	b->seg->net_bytes[FT_MEMORY_GRADIENTS] +=
+		gradient_width(b) *
+		(unit.dense / (double)p->shard + unit.experts / (double)p->edp);
+}
+
+void segment_head_back(struct stage *st, unsigned variant, int64_t next)
+{
+	struct builder *b = st->b;
+	bool fsdp = is_fsdp(b->plan);
+
+	if (!fresh(st, ROLE_HEAD_BACK, st->number, variant, "head_back"))
+		return;
+	await_neighbour(st, true, false);
+	if (fsdp && b->rules->gather_root_again) {
+		gather_unit(b, st->root, FT_EVENT_HEAD);
+		unshard_unit(b, st->root);
+	}
+	if (fsdp && b->plan->reshard_after_forward)
+		gather_unit(b, layer_held(b, next), FT_EVENT_UNSHARDED);
+	outputs_backward(b);
+	accumulate_gradients(b, ends_held(b, false, true), variant & V_FIRST);
+	if (variant & V_SYNC && !fsdp)
+		reduce_gradients(b, outputs_held(b, st->first));
+	head_bytes(b, st->root, true);
+	segment_done(st);
+}
+
+static void before_backward(struct stage *st, struct layer_call k)
+{
+	struct builder *b = st->b;
+	struct held unit = layer_held(b, k.layer);
+
+	if (k.received)
+		await_neighbour(st, true, true);
+	if (!is_fsdp(b->plan) || !b->plan->reshard_after_forward)
+		return;
+	if (k.received)
+		gather_unit(b, unit, FT_EVENT_UNSHARDED);
+	unshard_unit(b, unit);
+	if (!(k.variant & V_EDGE)) /* of the layer below, as large */
+		gather_unit(b, unit, FT_EVENT_UNSHARDED);
+}
+
+/* Behind a layer's backward: its gradients. */
+static void behind_backward(struct stage *st, struct layer_call k)
+{
+	struct builder *b = st->b;
+	struct held unit = layer_held(b, k.layer);
+
+	layer_bytes(b, k.layer, true);
+	accumulate_gradients(b, unit, k.variant & V_FIRST);
+	keep_gradients(st, unit, k.variant & V_FIRST);
+	if (k.variant & V_SYNC && is_fsdp(b->plan))
+		reduce_unit(b, unit);
+	if (k.variant & V_SYNC && b->plan->sharding == FT_DDP)
+		host(b, FT_HOST_GRADIENT_HOOK, (double)layer_tensors(b, k.layer));
+	if (k.variant & V_BUCKET) {
+		double n = k.variant / V_LAYERS;
+
+		reduce_gradients(b, (struct held){ .dense = n * unit.dense,
+						   .experts = n * unit.experts });
+	}
+}
+
+void segment_backward(struct stage *st, struct layer_call k)
+{
+	struct builder *b = st->b;
+
+	if (!fresh(st, ROLE_LAYER_BACK, b->kind[k.layer] * 2 + k.received, k.variant,
+		   "backward"))
+		return;
+	before_backward(st, k);
+	layer_backward(b, k.layer);
+	behind_backward(st, k);
+	segment_done(st);
+}
+
+void segment_pair(struct stage *st, struct layer_call f, struct layer_call k)
+{
+	struct builder *b = st->b;
+	int64_t kind = b->kind[f.layer] * b->model->n_layers + b->kind[k.layer];
+
+	if (f.received)
+		f.variant |= V_EDGE;
+	if (!segment_fresh(st,
+			   (struct segment_key){ ROLE_PAIR, kind * 2 + k.received,
+						 f.variant, k.variant },
+			   "pair"))
+		return;
+	before_forward(st, f);
+	before_backward(st, k);
+	layer_pair(b, f.layer, k.layer);
+	layer_bytes(b, f.layer, false);
+	behind_backward(st, k);
+	segment_done(st);
+}
+
+void segment_embed_back(struct stage *st, unsigned variant)
+{
+	struct builder *b = st->b;
+
+	if (!fresh(st, ROLE_EMBED_BACK, st->number, variant, "embed_back"))
+		return;
+	embedding_backward(b);
+	accumulate_gradients(b, ends_held(b, true, false), variant & V_FIRST);
+	keep_gradients(st, st->root, variant & V_FIRST);
+	if (variant & V_SYNC && is_fsdp(b->plan)) {
+		reduce_unit(b, st->root);
+		root_bytes(b, st->root);
+	} else if (variant & V_SYNC) {
+		reduce_gradients(b, ends_held(b, true, false));
+	}
+	segment_done(st);
+}

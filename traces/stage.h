@@ -1,0 +1,59 @@
+/*
+ * traces/stage.h - one stage of a pipeline while its program is written: the segments
+ * it calls
+ */
+#ifndef TRACES_STAGE_H
+#define TRACES_STAGE_H
+
+#include "traces/build.h"
+
+enum role {
+	ROLE_STEP,
+	ROLE_EMBED,
+	ROLE_HEAD,
+	ROLE_LAYER,
+	ROLE_HEAD_BACK,
+	ROLE_EMBED_BACK,
+	ROLE_LAYER_BACK,
+	ROLE_PAIR,
+	ROLE_RECEIVE, /* kind 0 forward, 1 backward */
+	ROLE_SEND,
+	ROLE_SCALE,
+	ROLE_OPTIMIZER,
+};
+
+struct stage {
+	struct builder *b;
+	struct ft_class *rank_class;
+	size_t call_cap;
+	int64_t number;
+	bool first, last; /* chunk 0 of stage 0; last chunk of the last stage */
+	struct held held, root;
+	int64_t *begin; /* [vpp + 1 ... ] first layer of each chunk */
+	int64_t *end;
+	bool started[2]; /* a forward (backward) micro-batch ran before */
+};
+
+/* segments.c: each writes its segment unless it exists, and calls it. received: it begins
+ * a chunk, behind what the neighbour sent. */
+bool segment_fresh(struct stage *st, struct segment_key key, const char *name);
+void segment_done(struct stage *st);
+void segment_transfer(struct stage *st, bool receive, bool backward);
+void segment_embed(struct stage *st, unsigned variant);
+void segment_head(struct stage *st, unsigned variant, bool received);
+void segment_head_back(struct stage *st, unsigned variant, int64_t next);
+void segment_embed_back(struct stage *st, unsigned variant);
+
+/* One layer in one pass, as a chunk's loop asks for it. */
+struct layer_call {
+	int64_t layer;
+	unsigned variant;
+	bool received;
+};
+
+void segment_forward(struct stage *st, struct layer_call f);
+void segment_backward(struct stage *st, struct layer_call b);
+/* Both, of two micro-batches, side by side. */
+void segment_pair(struct stage *st, struct layer_call f, struct layer_call b);
+
+#endif
