@@ -7,6 +7,11 @@
 static const struct {
 	const char *type, *own, *common;
 } renamed[] = {
+	{ "bailing_moe", "num_experts", "num_local_experts" },
+	{ "bailing_moe", "num_shared_experts", "n_shared_experts" },
+	{ "bailing_moe", "use_bias", "linear_bias" },
+	{ "bailing_moe", "use_qk_norm", "qk_norm" },
+	{ "bailing_moe", "use_qkv_bias", "qkv_bias" },
 	{ "baichuan", "model_max_length", "max_position_embeddings" },
 	{ "bloom", "n_embed", "hidden_size" },
 	{ "bloom", "n_head", "num_attention_heads" },
@@ -97,6 +102,9 @@ static const struct {
 	{ "qwen", "kv_channels", "head_dim" },
 	{ "qwen", "seq_length", "max_position_embeddings" },
 	{ "qwen2_moe", "num_experts", "num_local_experts" },
+	{ "qwen3_5_moe_text", "mtp_num_hidden_layers", "num_nextn_predict_layers" },
+	{ "qwen3_5_moe_text", "num_experts", "num_local_experts" },
+	{ "qwen3_5_text", "mtp_num_hidden_layers", "num_nextn_predict_layers" },
 	{ "qwen3_moe", "num_experts", "num_local_experts" },
 	{ "qwen3_next", "num_experts", "num_local_experts" },
 	{ "stablelm", "qk_layernorm", "qk_norm" },
@@ -131,6 +139,10 @@ static const struct {
 	{ "qwen2", "use_sliding_window", "false" },
 	{ "qwen2_moe", "use_sliding_window", "false" },
 	{ "qwen3", "use_sliding_window", "false" },
+	{ "qwen3_5_moe_text", "full_attention_interval", "4" },
+	{ "qwen3_5_moe_text", "use_sliding_window", "false" },
+	{ "qwen3_5_text", "full_attention_interval", "4" },
+	{ "qwen3_5_text", "use_sliding_window", "false" },
 	{ "qwen3_moe", "use_sliding_window", "false" },
 	{ "qwen3_next", "full_attention_interval", "4" },
 	{ "qwen3_next", "head_dim", "256" },

@@ -68,6 +68,7 @@ static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 	l->optimizer_kernels = read_int(&r, "optimizer_kernels", 1, 100000, 8);
 	l->expert_imbalance = read_quantity(&r, "expert_imbalance", DIM_NONE, 1);
 	l->bucket_bytes = read_quantity(&r, "bucket", DIM_BYTES, 0);
+	l->windows = read_bool(&r, "windows", true);
 	l->attention = read_text(&r, "attention", "");
 	return reader_close(&r);
 }

@@ -74,7 +74,7 @@ static void products_of_every_family_add_up(void **state)
 		double window = 0;
 
 		build(&p, models[i],
-		      "{sequence_length: 2048, global_batch_size: 8, parallel: {ep: 8}}",
+		      "{sequence_length: 2048, global_batch_size: 8, moe_force_balance: true, parallel: {ep: 8}}",
 		      "nemo-24", 8);
 		for (int64_t k = 0; k < p.model->n_layers; k++)
 			window += p.model->layer[k].window > 0 &&
@@ -95,7 +95,7 @@ static void a_delta_rule_takes_the_place_of_attention(void **state)
 
 	(void)state;
 	build(&p, "qwen3-next-80b-a3b",
-	      "{sequence_length: 4096, global_batch_size: 8, parallel: {ep: 8}}",
+	      "{sequence_length: 4096, global_batch_size: 8, moe_force_balance: true, parallel: {ep: 8}}",
 	      "nemo-24", 8);
 	linear = 8 * 36 * 32 * rule * tokens;
 	want = model_flop(&p) - 6 * 36 * counted * tokens + linear;
@@ -286,6 +286,74 @@ static void what_sees_all_attends_to_the_whole_square(void **state)
 	drop(&whole);
 }
 
+/* The causal kernel takes rows four at a time, up to its longest sequence. */
+static void a_causal_softmax_reads_half_where_it_can_run(void **state)
+{
+	static const struct {
+		const char *training, *model;
+		int64_t sequence;
+		double forward, backward; /* bytes a score */
+	} cases[] = {
+		{ "{sequence_length: 2048, global_batch_size: 8}", "gpt-1.5b", 2048, 37,
+		  32 },
+		{ "{sequence_length: 2048, global_batch_size: 32, micro_batch_size: 4}",
+		  "gpt-1.5b", 2048, 3, 4 },
+		{ "{sequence_length: 2048, global_batch_size: 8}",
+		  "{name: gpt-1.5b, num_attention_heads: 20, num_key_value_heads: 20}",
+		  2048, 3, 4 },
+		{ "{sequence_length: 2048, global_batch_size: 8, parallel: {tp: 2}}",
+		  "{name: gpt-1.5b, num_attention_heads: 20, num_key_value_heads: 20}",
+		  2048, 37, 32 },
+		{ "{sequence_length: 32768, global_batch_size: 8}",
+		  "{name: gpt-1.5b, num_attention_heads: 20, num_key_value_heads: 20}",
+		  32768, 37, 32 },
+		{ "{sequence_length: 2048, global_batch_size: 8}",
+		  "{name: gpt-1.5b, num_attention_heads: 20, num_key_value_heads: 20, is_causal: false}",
+		  2048, 4, 6 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct parts p;
+		double heads, s = (double)cases[i].sequence, scores;
+
+		build(&p, cases[i].model, cases[i].training, "megatron-lm-2022", 8);
+		heads = (double)p.model->layer[0].heads;
+		scores = (double)p.plan->global_batch * (double)p.model->n_layers *
+			 heads * s * s;
+		near_frac(tally(p.graph, "softmax", -1).bytes,
+			  scores * (cases[i].forward + cases[i].backward), 1e-9);
+		drop(&p);
+	}
+}
+
+/* A stack whose kernel knows no windows works on all keys. */
+static void a_kernel_without_windows_sees_all(void **state)
+{
+	struct parts p;
+	const struct ft_work *w = NULL;
+	char path[] = "/tmp/foretoken-XXXXXX.yaml";
+	static const char stack[] =
+		"{extends: torch-2.11-compile, layout: {windows: false}}";
+	int fd = mkstemps(path, 5);
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, stack, sizeof(stack) - 1), sizeof(stack) - 1);
+	close(fd);
+	for (int blind = 0; blind < 2; blind++) {
+		build(&p, "{name: mistral-7b, sliding_window: 512}", PLAN,
+		      blind ? path : "torch-2.11-compile", 8);
+		for (size_t i = 0; i < p.graph->n_works; i++)
+			if (p.graph->work[i].kind == FT_ATTENTION)
+				w = &p.graph->work[i];
+		assert_non_null(w);
+		assert_int_equal(w->attention.window, blind ? 0 : 512);
+		drop(&p);
+	}
+	unlink(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -299,6 +367,8 @@ int main(void)
 		cmocka_unit_test(each_family_has_its_own_small_work),
 		cmocka_unit_test(a_cap_is_a_pass_unless_compiled),
 		cmocka_unit_test(what_sees_all_attends_to_the_whole_square),
+		cmocka_unit_test(a_causal_softmax_reads_half_where_it_can_run),
+		cmocka_unit_test(a_kernel_without_windows_sees_all),
 	};
 
 	return cmocka_run_group_tests_name("traces/blocks", tests, NULL, NULL);

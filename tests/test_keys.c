@@ -40,9 +40,12 @@ static const char experts_wide[] = MIXTRAL IB "stack: nemo-24, " TRAIN(
 static const char adapters_cp[] = LLAMA IB "stack: nemo-24, " TRAIN(
 	"16384",
 	"16") "precision: fp8, parallel: {cp: 4}, lora: {rank: 8, targets: all}}, " COST;
-static const char unfused[] =
-	GPT ON("a100-80g", "8", "ib-hdr-rail") "hgx-a100}, stack: megatron-lm-2022, " TRAIN(
+static const char unfused[] = GPT
+	ON("a100-80g", "8", "ib-hdr-rail") "hgx-a100}, stack: megatron-lm-2022, " TRAIN(
 		"2048", "128") "micro_batch_size: 8, sharding: ddp}, " COST;
+static const char windowed[] =
+	"{model: {name: mistral-7b, num_hidden_layers: 2, sliding_window: 512}, " IB
+	"stack: llm-foundry-2023, " TRAIN("4096", "16") "sharding: ddp}, " COST;
 static const char experts_grouped[] =
 	MIXTRAL IB "stack: nemo-24, " TRAIN("4096", "16") "parallel: {ep: 2}}, " COST;
 static const char fsdp_eager[] = LLAMA IB "stack: torch-2.11-eager, " TRAIN(
@@ -104,7 +107,7 @@ static const struct key_part parts[] = {
 	  "stacks",
 	  "torch-2.11-eager",
 	  { fsdp_eager, hsdp_tp_eager, hsdp_by_default, ddp_eager, ddp_tp_eager } },
-	{ "stack", "stacks", "llm-foundry-2023", { ragged } },
+	{ "stack", "stacks", "llm-foundry-2023", { ragged, windowed } },
 	{ "",
 	  NULL,
 	  "scenario",

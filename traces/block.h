@@ -60,6 +60,7 @@ void attention_core(struct builder *b, const struct layer_sizes *s, bool backwar
 
 /* attention.c: attention that is not fused, and the products in front of it */
 bool is_unfused(const struct builder *b);
+int64_t window_of(const struct builder *b, const struct ft_layer *l); /* as computed */
 void unfused_attention(struct builder *b, const struct layer_sizes *s, bool backward);
 void qkv_forward(struct builder *b, const struct layer_sizes *s);
 void qkv_products(struct builder *b, const struct layer_sizes *s,

@@ -20,6 +20,11 @@ struct blocks {
 	bool causal;
 };
 
+int64_t window_of(const struct builder *b, const struct ft_layer *l)
+{
+	return b->rules->windows && !is_unfused(b) ? l->window : 0;
+}
+
 static void attend(struct builder *b, const struct layer_sizes *s, enum ft_pass pass,
 		   struct blocks x)
 {
@@ -35,7 +40,7 @@ static void attend(struct builder *b, const struct layer_sizes *s, enum ft_pass 
 	w.attention.keys = x.keys;
 	w.attention.qk_head_dim = s->l->qk_head_dim;
 	w.attention.v_head_dim = s->l->v_head_dim;
-	w.attention.window = s->l->window;
+	w.attention.window = window_of(b, s->l);
 	w.attention.causal = x.causal;
 	w.attention.impl = b->rules->attention[0] ? b->rules->attention : NULL;
 	put_op(b, &w, FT_STREAM_COMPUTE, pass == FT_PASS_FORWARD ? 1 : 5);
@@ -70,7 +75,7 @@ static void ring(struct builder *b, const struct layer_sizes *s, enum ft_pass pa
 	if (put_collective(b, "cp_exchange", FT_STREAM_CP, FT_SENDRECV, FT_GROUP_CP,
 			   backward ? 2 * kv : kv))
 		host(b, FT_HOST_COLLECTIVE, (double)(cp - 2));
-	if (s->l->window || s->l->chunk || !x.causal) {
+	if (window_of(b, s->l) || s->l->chunk || !x.causal) {
 		attend(b, s, pass, x);
 	} else {
 		x.keys = x.queries;

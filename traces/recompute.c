@@ -89,7 +89,7 @@ static double attention_flop(const struct builder *b, const struct layer_sizes *
 				 (double)(s->heads * b->sequences) /
 					 (double)b->plan->cp * length / reach *
 					 ft_attention_pairs(reach, reach,
-							    (double)s->l->window,
+							    (double)window_of(b, s->l),
 							    b->model->causal),
 				 (double)s->l->qk_head_dim, (double)s->l->v_head_dim);
 }

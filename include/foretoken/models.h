@@ -102,8 +102,8 @@ double ft_layer_dense_parameters(const struct ft_model *model, int64_t i);
 double ft_layer_expert_parameters(const struct ft_model *model, int64_t i);
 /* all routed experts together */
 double ft_layer_norm_parameters(const struct ft_model *model, int64_t i);
-/* what one predicted token adds: a layer like the last, a projection, three norms */
 double ft_model_predicted_parameters(const struct ft_model *model, bool active);
+/* what one predicted token adds: a layer like the last, a projection, three norms */
 double ft_model_embedding_parameters(const struct ft_model *model, int64_t tp);
 /* input table and learned positions */
 double ft_model_head_parameters(const struct ft_model *model, int64_t tp);

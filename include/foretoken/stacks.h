@@ -95,6 +95,7 @@ struct ft_layout_rules {
 	double expert_imbalance;     /* copies of the fullest rank / the mean's */
 	double bucket_bytes;	     /* of a gradient reduction; 0: Megatron's rule */
 	int64_t optimizer_kernels;   /* launches of one update */
+	bool windows;		     /* fused attention leaves out what no window sees */
 	const char *attention;	     /* impl: cudnn fa2 fa3 aiter ...; "": the GPU's */
 };
 
