@@ -66,6 +66,8 @@ static void read_gemm_model(struct reader *r, struct arena *mem,
 	m->narrow_frac = read_positive(r, mem, "narrow_tile_rate", DIM_FRAC);
 	m->memory_frac = read_positive(r, mem, "memory_rate", DIM_FRAC);
 	m->sharpness = read_number(r, mem, "sharpness", DIM_NONE);
+	m->grouped_sharpness = read_number_or(r, mem, "grouped_sharpness", DIM_NONE,
+					      m->sharpness.value);
 	m->split = read_number(r, mem, "split_cost", DIM_NONE);
 	m->noise = read_number(r, mem, "noise", DIM_FRAC);
 	reader_bound(r, "wave_loss", &m->wave_frac, 0, 1);
@@ -73,9 +75,12 @@ static void read_gemm_model(struct reader *r, struct arena *mem,
 	reader_bound(r, "narrow_tile_rate", &m->narrow_frac, 0.01, 10);
 	reader_bound(r, "memory_rate", &m->memory_frac, 0.01, 10);
 	reader_bound(r, "sharpness", &m->sharpness, 1, 1000);
+	reader_bound(r, "grouped_sharpness", &m->grouped_sharpness, 1, 1000);
 	reader_bound(r, "noise", &m->noise, 0, 10);
 	if (!r->failed && m->sharpness.value < 1)
 		reader_fail(r, "sharpness", "should be 1 or more");
+	if (!r->failed && m->grouped_sharpness.value < 1)
+		reader_fail(r, "grouped_sharpness", "should be 1 or more");
 }
 
 void gpu_read_gemm(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,

@@ -10,7 +10,7 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 mkdir -p "$out"
-for kind in gemm attention collectives; do
+for kind in gemm attention collectives simumax; do
 	gunzip -c "$root/measurements/published/$kind.csv.gz" >"$tmp/published-$kind.csv"
 	"$f" calibrate import --store "$tmp/published.db" --format csv --published \
 		--date 2026-11 --source "measurements/published/$kind.csv.gz" \

@@ -9,7 +9,9 @@
  *   memory  = (A + B once, C) / (memory_frac bandwidth)
  *   t       = start_s + (compute^p + memory^p)^(1/p)
  *
- * with the best of five tiles and s = 1, 2, 4, 8. Ratio: log(measured / t) is a
+ * with the best of five tiles and s = 1, 2, 4, 8. Grouped products have a p of their
+ * own: where each group is launched by itself (1), the loads of one are not hidden under
+ * the arithmetic of another. Ratio: log(measured / t) is a
  * field over x = log2(m, n, k) with the covariance of `terms` below: a smooth
  * part over all three, and rougher parts that are shared by products with the
  * same m and n (the tile pattern does not know k), the same n and k, or none.
@@ -113,7 +115,7 @@ double gemm_arithmetic_s(const struct ft_gpu *gpu, enum ft_dtype dtype,
 				    p->out_bytes * m * p->n);
 	double memory = bytes / (gpu->memory_bytes_per_s.value * g->memory_frac.value);
 	double low = fmin(compute, memory), high = fmax(compute, memory);
-	double power = g->sharpness.value;
+	double power = p->groups > 1 ? g->grouped_sharpness.value : g->sharpness.value;
 
 	return g->start_s.value + high * pow(1 + pow(low / high, power), 1 / power);
 }

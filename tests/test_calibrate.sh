@@ -85,6 +85,12 @@ published() {
 	[ "$(ls "$tmp/published" | wc -l)" = 8 ]
 }
 ok "published rows imported and fitted anew are the tree's profiles, byte for byte" published
+ok "a sustained rate of others is their long runs against the predicted burst" grep -q '^    bf16: {value: 0.7.*source: sm1.*forward products run for a while' "$tmp/published/b200.yaml"
+simumax() {
+	python3 scripts/simumax.py | cmp - measurements/kernels/simumax-b200.csv &&
+	! grep -q ',sm1$' hw/gpus/b200.attention.csv && grep -q ',cudnn,backward,.*,sm3$' hw/gpus/b200.attention.csv
+}
+ok "and a third of them is kept for validate" simumax
 ok "such a profile says so" grep -q 'published.*short bursts at full clocks' "$tmp/published/mi300x.yaml"
 ok "and how far it is off where it was not shown" grep -q '^# *gemm bf16 forward .*MAPE' "$tmp/published/b200.yaml"
 

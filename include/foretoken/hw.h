@@ -34,8 +34,9 @@ struct ft_gemm_model {
 	struct ft_number narrow_frac; /* rate of 64-row tiles */
 	struct ft_number memory_frac; /* of the memory bandwidth */
 	struct ft_number sharpness;   /* p of (compute^p + memory^p)^(1/p) */
-	struct ft_number split;	      /* cost of adding up split inner sums */
-	struct ft_number noise;	      /* relative noise of the measured rows */
+	struct ft_number grouped_sharpness; /* that of grouped products */
+	struct ft_number split;		    /* cost of adding up split inner sums */
+	struct ft_number noise;		    /* relative noise of the measured rows */
 };
 
 /* Measured products C[m,n] = A[m,k] B[k,n], whatever layer they came from. */
