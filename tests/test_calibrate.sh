@@ -123,6 +123,22 @@ assert n(sys.argv[1])["gemm"] == n(sys.argv[2])["gemm"]' "$tmp/two.json" "$tmp/f
 cal_two fit --name fake --base h100-sxm --out "$tmp/two" --json >"$tmp/two.json" 2>/dev/null
 ok "errors are of our own rows" ours_alone
 
+# ---- quantization taken off published products: what is left is ours, which it never saw
+gunzip -c measurements/published/gemm.csv.gz | python3 scripts/product_alone.py >"$tmp/alone.csv"
+alone() {
+	python3 -c 'import csv,statistics,sys
+for gpu in "h100-sxm", "h200":
+    ours = {tuple(r[2:5]): float(r[5]) for r in csv.reader(open("hw/gpus/%s.gemm.csv" % gpu))
+            if r[0] == "fp8" and r[1] == "forward" and r[-1].startswith("probe")}
+    left = [abs(float(r["measured.time_us"]) / ours[r["m"], r["n"], r["k"]] - 1)
+            for r in csv.DictReader(line for line in open(sys.argv[1]) if line[0] != "#")
+            if r["gpu"] == gpu and r["dtype"] == "fp8" and not r["status"] and (r["m"], r["n"], r["k"]) in ours]
+    assert len(left) > 30 and statistics.mean(left) < 0.06, (gpu, len(left), statistics.mean(left))' "$tmp/alone.csv"
+}
+ok "fp8 products less their quantization are those that we measured" alone
+untouched() { gunzip -c measurements/published/gemm.csv.gz | grep -E ',(bf16|fp16),|,mi|^#|^kernel' >"$tmp/a" && grep -E ',(bf16|fp16),|,mi|^#|^kernel' "$tmp/alone.csv" | cmp - "$tmp/a"; }
+ok "other rows stay as they were" untouched
+
 # ---- measured profiles: those in the tree, made again
 measured() {
 	sh scripts/fit_measured.sh "$f" "$tmp/measured" || return 1
