@@ -18,7 +18,8 @@
  * Source of the constants: search by 5-fold cross-validation over whole (n,k)
  * on six published grids (H200 bf16 and fp8, A100, B200 bf16 and nvfp4, GB300
  * fp8). The search is not in the tree: tests/test_kernel_held_out.c says what error
- * the constants give. Limits: below m = 256 and n or k = 1024 the grids are empty.
+ * the constants give. Limits: below m = 256 and n or k = 1024 the grids are empty; rows
+ * are taken as aligned (the profile's unaligned_rate says what others lose).
  */
 #include <math.h>
 
@@ -248,6 +249,16 @@ static bool no_format(const struct ft_gpu *gpu, enum ft_dtype dtype,
 	return false;
 }
 
+/* Kernels load 16 bytes at a time where the rows of all matrices begin at multiples of
+ * that: they have the layer's n and k as their length, in every layout. */
+static bool is_aligned(const struct ft_work *w)
+{
+	double e = ft_dtype_bytes(w->dtype);
+
+	return fmod((double)w->gemm.n * e, 16) == 0 &&
+	       fmod((double)w->gemm.k * e, 16) == 0;
+}
+
 bool gemm_predict(const struct ft_gpu *gpu, const struct ft_work *work,
 		  struct ft_prediction *out, struct ft_error *err)
 {
@@ -275,6 +286,11 @@ bool gemm_predict(const struct ft_gpu *gpu, const struct ft_work *work,
 	out->time_s *= gpu->gemm_layout[work->gemm.layout].value;
 	if (work->gemm.accumulate)
 		out->time_s *= gpu->gemm_accumulate.value;
+	if (!is_aligned(work) && gpu->gemm_unaligned.value < 1) {
+		out->time_s /= gpu->gemm_unaligned.value;
+		out->extrapolated = true;
+		spread = fmax(spread, 0.3);
+	}
 	out->time_s = fmax(out->time_s, gpu->kernel_floor_s.value);
 	noise = gpu->gemm_model.noise.value;
 	out->spread_frac = krige_spread(spread, left, noise * noise);

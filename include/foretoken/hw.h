@@ -171,6 +171,8 @@ struct ft_gpu {
 	struct ft_number gemm_layout[FT_LAYOUTS];    /* time against forward */
 	struct ft_number
 		gemm_accumulate; /* extra time factor of adding to an fp32 result */
+	struct ft_number
+		gemm_unaligned; /* rate where rows are not of 16 bytes' multiples */
 	struct ft_number gemm_grouped;	       /* time against one product */
 	struct ft_number sustained[FT_DTYPES]; /* rate of long runs / of short bursts */
 	struct ft_attention_model attention_model;
