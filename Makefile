@@ -151,6 +151,7 @@ profiles: build/foretoken
 	sh scripts/fit_published.sh build/foretoken hw/gpus
 	sh scripts/fit_measured.sh build/foretoken hw/gpus
 	sh scripts/unseen.sh build/foretoken measurements/kernels
+	python3 scripts/simumax.py >measurements/kernels/simumax-b200.csv
 	python3 scripts/derive_memory.py hw/gpus/h100-sxm.yaml hw/gpus/h100-96g-500w.yaml
 
 bench: build/foretoken $(BENCHES)

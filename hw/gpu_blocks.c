@@ -94,6 +94,8 @@ static void read_gemm_model(struct reader *r, struct arena *mem,
 	m->narrow_frac = read_positive(r, mem, "narrow_tile_rate", DIM_FRAC);
 	m->memory_frac = read_positive(r, mem, "memory_rate", DIM_FRAC);
 	m->sharpness = read_number(r, mem, "sharpness", DIM_NONE);
+	m->grouped_sharpness = read_number_or(r, mem, "grouped_sharpness", DIM_NONE,
+					      m->sharpness.value);
 	m->split = read_number(r, mem, "split_cost", DIM_NONE);
 	m->noise = read_number(r, mem, "noise", DIM_FRAC);
 	reader_bound(r, "wave_loss", &m->wave_frac, 0, 1);
@@ -101,9 +103,12 @@ static void read_gemm_model(struct reader *r, struct arena *mem,
 	reader_bound(r, "narrow_tile_rate", &m->narrow_frac, 0.01, 10);
 	reader_bound(r, "memory_rate", &m->memory_frac, 0.01, 10);
 	reader_bound(r, "sharpness", &m->sharpness, 1, 1000);
+	reader_bound(r, "grouped_sharpness", &m->grouped_sharpness, 1, 1000);
 	reader_bound(r, "noise", &m->noise, 0, 10);
 	if (!r->failed && m->sharpness.value < 1)
 		reader_fail(r, "sharpness", "should be 1 or more");
+	if (!r->failed && m->grouped_sharpness.value < 1)
+		reader_fail(r, "grouped_sharpness", "should be 1 or more");
 }
 
 void gpu_read_gemm(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
@@ -119,6 +124,8 @@ void gpu_read_gemm(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
 	read_tuned(&r, mem, &gpu->gemm_tuned);
 	gpu->gemm_grouped = read_number_or(&r, mem, "grouped", DIM_NONE, 1.08);
 	reader_bound(&r, "grouped", &gpu->gemm_grouped, 0.01, 100);
+	gpu->gemm_unaligned = read_number_or(&r, mem, "unaligned_rate", DIM_FRAC, 1);
+	reader_bound(&r, "unaligned_rate", &gpu->gemm_unaligned, 0.01, 1);
 	in = open_block(&r, mem, read_node(&r, "layout"));
 	for (int i = 0; i < FT_LAYOUTS; i++)
 		gpu->gemm_layout[i] = read_number_or(&in, mem, layouts[i], DIM_NONE, 1);

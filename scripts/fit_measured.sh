@@ -23,9 +23,15 @@ lent() { # DEVICE: small collectives of H200 (of the host that launched in time)
 		python3 "$root/scripts/small_collectives.py" lend "$1" probe-h200-2026-11-21 >"$tmp/lent.jsonl"
 	"$f" calibrate import --store "$tmp/h100-sxm.db" "$tmp/lent.jsonl" >/dev/null
 }
+alone() { # KIND: products without the quantization that was timed with them
+	case $1 in
+	gemm) python3 "$root/scripts/product_alone.py" ;;
+	*) cat ;;
+	esac
+}
 published() { # GPU DEVICE: rows of others, as of the device that was measured
 	for kind in gemm attention collectives; do
-		gunzip -c "$root/measurements/published/$kind.csv.gz" >"$tmp/published-$kind.csv"
+		gunzip -c "$root/measurements/published/$kind.csv.gz" | alone $kind >"$tmp/published-$kind.csv"
 		"$f" calibrate import --store "$tmp/$1.db" --format csv --published --gpu "$1" --device "$2" \
 			--date 2026-11 --source "measurements/published/$kind.csv.gz" \
 			"$tmp/published-$kind.csv" >/dev/null

@@ -11,8 +11,14 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 mkdir -p "$out"
-for kind in gemm attention collectives; do
-	gunzip -c "$root/measurements/published/$kind.csv.gz" >"$tmp/published-$kind.csv"
+alone() { # KIND: products without the quantization that was timed with them
+	case $1 in
+	gemm) python3 "$root/scripts/product_alone.py" ;;
+	*) cat ;;
+	esac
+}
+for kind in gemm attention collectives simumax; do
+	gunzip -c "$root/measurements/published/$kind.csv.gz" | alone $kind >"$tmp/published-$kind.csv"
 	"$f" calibrate import --store "$tmp/published.db" --format csv --published \
 		--date 2026-11 --source "measurements/published/$kind.csv.gz" \
 		"$tmp/published-$kind.csv" >/dev/null

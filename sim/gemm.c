@@ -9,14 +9,17 @@
  *   memory  = (A + B once, C) / (memory_frac bandwidth)
  *   t       = start_s + (compute^p + memory^p)^(1/p)
  *
- * with the best of five tiles and s = 1, 2, 4, 8. Ratio: log(measured / t) is a
+ * with the best of five tiles and s = 1, 2, 4, 8. Grouped products have a p of their
+ * own: where each group is launched by itself (1), the loads of one are not hidden under
+ * the arithmetic of another. Ratio: log(measured / t) is a
  * field over x = log2(m, n, k) with the covariance of `terms` below: a smooth
  * part over all three, and rougher parts that are shared by products with the
  * same m and n (the tile pattern does not know k), the same n and k, or none.
  * Source of the constants: search by 5-fold cross-validation over whole (n,k)
  * on six published grids (H200 bf16 and fp8, A100, B200 bf16 and nvfp4, GB300
  * fp8). The search is not in the tree: tests/test_kernel_held_out.c says what error
- * the constants give. Limits: below m = 256 and n or k = 1024 the grids are empty.
+ * the constants give. Limits: below m = 256 and n or k = 1024 the grids are empty; rows
+ * are taken as aligned (the profile's unaligned_rate says what others lose).
  */
 #include <math.h>
 
@@ -113,7 +116,7 @@ double gemm_arithmetic_s(const struct ft_gpu *gpu, enum ft_dtype dtype,
 				    p->out_bytes * m * p->n);
 	double memory = bytes / (gpu->memory_bytes_per_s.value * g->memory_frac.value);
 	double low = fmin(compute, memory), high = fmax(compute, memory);
-	double power = g->sharpness.value;
+	double power = p->groups > 1 ? g->grouped_sharpness.value : g->sharpness.value;
 
 	return g->start_s.value + high * pow(1 + pow(low / high, power), 1 / power);
 }
@@ -247,6 +250,16 @@ static bool no_format(const struct ft_gpu *gpu, enum ft_dtype dtype,
 	return false;
 }
 
+/* Kernels load 16 bytes at a time where the rows of all matrices begin at multiples of
+ * that: they have the layer's n and k as their length, in every layout. */
+static bool is_aligned(const struct ft_work *w)
+{
+	double e = ft_dtype_bytes(w->dtype);
+
+	return fmod((double)w->gemm.n * e, 16) == 0 &&
+	       fmod((double)w->gemm.k * e, 16) == 0;
+}
+
 bool gemm_predict(const struct ft_gpu *gpu, const struct ft_work *work,
 		  struct ft_prediction *out, struct ft_error *err)
 {
@@ -274,6 +287,11 @@ bool gemm_predict(const struct ft_gpu *gpu, const struct ft_work *work,
 	out->time_s *= gpu->gemm_layout[work->gemm.layout].value;
 	if (work->gemm.accumulate)
 		out->time_s *= gpu->gemm_accumulate.value;
+	if (!is_aligned(work) && gpu->gemm_unaligned.value < 1) {
+		out->time_s /= gpu->gemm_unaligned.value;
+		out->extrapolated = true;
+		spread = fmax(spread, 0.3);
+	}
 	out->time_s = fmax(out->time_s, gpu->kernel_floor_s.value);
 	noise = gpu->gemm_model.noise.value;
 	out->spread_frac = krige_spread(spread, left, noise * noise);

@@ -85,6 +85,12 @@ published() {
 	[ "$(ls "$tmp/published" | wc -l)" = 8 ]
 }
 ok "published rows imported and fitted anew are the tree's profiles, byte for byte" published
+ok "a sustained rate of others is their long runs against the predicted burst" grep -q '^    bf16: {value: 0.7.*source: sm1.*forward products run for a while' "$tmp/published/b200.yaml"
+simumax() {
+	python3 scripts/simumax.py | cmp - measurements/kernels/simumax-b200.csv &&
+	! grep -q ',sm1$' hw/gpus/b200.attention.csv && grep -q ',cudnn,backward,.*,sm3$' hw/gpus/b200.attention.csv
+}
+ok "and a third of them is kept for validate" simumax
 ok "such a profile says so" grep -q 'published.*short bursts at full clocks' "$tmp/published/mi300x.yaml"
 ok "and how far it is off where it was not shown" grep -q '^# *gemm bf16 forward .*MAPE' "$tmp/published/b200.yaml"
 
@@ -116,6 +122,22 @@ assert n(sys.argv[1])["gemm"] == n(sys.argv[2])["gemm"]' "$tmp/two.json" "$tmp/f
 }
 cal_two fit --name fake --base h100-sxm --out "$tmp/two" --json >"$tmp/two.json" 2>/dev/null
 ok "errors are of our own rows" ours_alone
+
+# ---- quantization taken off published products: what is left is ours, which it never saw
+gunzip -c measurements/published/gemm.csv.gz | python3 scripts/product_alone.py >"$tmp/alone.csv"
+alone() {
+	python3 -c 'import csv,statistics,sys
+for gpu in "h100-sxm", "h200":
+    ours = {tuple(r[2:5]): float(r[5]) for r in csv.reader(open("hw/gpus/%s.gemm.csv" % gpu))
+            if r[0] == "fp8" and r[1] == "forward" and r[-1].startswith("probe")}
+    left = [abs(float(r["measured.time_us"]) / ours[r["m"], r["n"], r["k"]] - 1)
+            for r in csv.DictReader(line for line in open(sys.argv[1]) if line[0] != "#")
+            if r["gpu"] == gpu and r["dtype"] == "fp8" and not r["status"] and (r["m"], r["n"], r["k"]) in ours]
+    assert len(left) > 30 and statistics.mean(left) < 0.06, (gpu, len(left), statistics.mean(left))' "$tmp/alone.csv"
+}
+ok "fp8 products less their quantization are those that we measured" alone
+untouched() { gunzip -c measurements/published/gemm.csv.gz | grep -E ',(bf16|fp16),|,mi|^#|^kernel' >"$tmp/a" && grep -E ',(bf16|fp16),|,mi|^#|^kernel' "$tmp/alone.csv" | cmp - "$tmp/a"; }
+ok "other rows stay as they were" untouched
 
 # ---- measured profiles: those in the tree, made again
 measured() {

@@ -34,8 +34,9 @@ struct ft_gemm_model {
 	struct ft_number narrow_frac; /* rate of 64-row tiles */
 	struct ft_number memory_frac; /* of the memory bandwidth */
 	struct ft_number sharpness;   /* p of (compute^p + memory^p)^(1/p) */
-	struct ft_number split;	      /* cost of adding up split inner sums */
-	struct ft_number noise;	      /* relative noise of the measured rows */
+	struct ft_number grouped_sharpness; /* that of grouped products */
+	struct ft_number split;		    /* cost of adding up split inner sums */
+	struct ft_number noise;		    /* relative noise of the measured rows */
 };
 
 /* Measured products C[m,n] = A[m,k] B[k,n], whatever layer they came from. */
@@ -180,7 +181,9 @@ struct ft_gpu {
 	struct ft_number gemm_layout[FT_LAYOUTS];    /* time against forward */
 	struct ft_number
 		gemm_accumulate; /* extra time factor of adding to an fp32 result */
-	struct ft_number gemm_grouped; /* time against one product */
+	struct ft_number
+		gemm_unaligned; /* rate where rows are not of 16 bytes' multiples */
+	struct ft_number gemm_grouped;	       /* time against one product */
 	struct ft_gemm_tuned gemm_tuned;
 	struct ft_number sustained[FT_DTYPES]; /* rate of long runs / of short bursts */
 	struct ft_attention_model attention_model;
