@@ -194,7 +194,7 @@ static void mistakes_are_found_where_they_stand(void **state)
 	       1, "provenance");
 	expect("mi210.yaml", "compute_units", "compute_unit", 0, "compute_units");
 	expect("mi210.yaml", "1638.4 GB/s", "1638.4", 0, "unit");
-	expect("mi210.yaml", "\n  floor: 2.5 us", "\n  floors: 2.5 us", 0, "floor");
+	expect("mi210.yaml", "\n  gap: 3.5 us", "\n  gaps: 3.5 us", -3, "gap");
 	expect("mi210.yaml", "    copy: {", "    copy: {sharpness: 0.5, ", 0,
 	       "1 or more");
 	expect("mi210.yaml", "    copy: {",
