@@ -28,10 +28,10 @@ struct fit_input {
 	const struct ft_measurement *row; /* ok ones, burst and sustained */
 	size_t n;
 	struct ft_gpu *base;
-	int families;	   /* asked for, and in the store */
-	bool own_base;	   /* the base is this GPU: its published rows stay */
+	int families;	      /* asked for, and in the store */
+	bool own_base;	      /* the base is this GPU: its published rows stay */
 	bool keep[FT_DTYPES]; /* published products stay */
-	const char **code; /* [n_codes] sources of the store's published rows */
+	const char **code;    /* [n_codes] sources of the store's published rows */
 	size_t n_codes;
 	struct fit_ratio dgrad, wgrad, accumulate; /* times of layouts */
 	struct fit_ratio tuned[FT_DTYPES], clock[FT_DTYPES];
@@ -89,6 +89,7 @@ void fit_published_provenance(const struct fit_input *in, const char *kind,
 /* calibrate/fit_published_rates.c: what tuners' rows and rows of seconds are against the
  * others. fit_tuned leaves a profile of tuners' rows alone in the folder; fit_clock needs
  * the profile of all rows. */
+bool fit_tuners_code(const struct fit_input *in, const char *code);
 bool fit_from_tuner(const struct fit_input *in, const struct ft_measurement *m);
 bool fit_tuned(struct fit_input *in, int fold, const char *folder,
 	       struct ft_error *err);

@@ -27,14 +27,19 @@ enum { FEWEST_TUNED = 5, FEWEST_SUSTAINED = 2, MOST_RATIOS = 512 };
 /* A row says little of the clock where less than this part of a loss is seen. */
 static const double least_seen = 0.25;
 
-bool fit_from_tuner(const struct fit_input *in, const struct ft_measurement *m)
+bool fit_tuners_code(const struct fit_input *in, const char *code)
 {
 	const struct ft_gemm_tuned *t = &in->base->gemm_tuned;
 
 	for (size_t i = 0; i < t->n_sources; i++)
-		if (measurement_is(m, "gemm") && !strcmp(t->source[i], m->source))
+		if (!strcmp(t->source[i], code))
 			return true;
 	return false;
+}
+
+bool fit_from_tuner(const struct fit_input *in, const struct ft_measurement *m)
+{
+	return measurement_is(m, "gemm") && fit_tuners_code(in, m->source);
 }
 
 static void summarize(double *v, size_t n, struct fit_ratio *out)

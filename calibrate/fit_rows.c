@@ -126,6 +126,7 @@ static bool stays(const struct fit_input *in, int fold, const char *kind,
 	if (!strcmp(kind, "gemm"))
 		return ft_dtype_find(csv_text(t, i, csv_column(t, "dtype")), &dtype) &&
 		       in->keep[dtype] &&
+		       (!in->only_tuned || fit_tuners_code(in, source)) &&
 		       fit_fold_gemm(plain(t, i, "n"), plain(t, i, "k")) != fold;
 	if (!strcmp(kind, "attention"))
 		return fit_fold_attention(plain(t, i, "heads"), plain(t, i, "kv_heads"),

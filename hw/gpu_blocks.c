@@ -111,6 +111,20 @@ static void read_gemm_model(struct reader *r, struct arena *mem,
 		reader_fail(r, "grouped_sharpness", "should be 1 or more");
 }
 
+/* {m, n, k}: how far apart rows count as being, squared; 1 as elsewhere. */
+static void read_distance(struct reader *outer, struct arena *mem,
+			  struct ft_gemm_model *m)
+{
+	static const char *const axes[3] = { "m", "n", "k" };
+	struct reader r = open_block(outer, mem, read_node(outer, "distance"));
+
+	for (int i = 0; i < 3; i++) {
+		m->distance[i] = read_number_or(&r, mem, axes[i], DIM_NONE, 1);
+		reader_bound(&r, axes[i], &m->distance[i], 0.01, 100);
+	}
+	close_block(&r, outer);
+}
+
 void gpu_read_gemm(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
 		   struct gpu_rows *rows)
 {
@@ -119,6 +133,7 @@ void gpu_read_gemm(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
 
 	gpu->gemm_spread = read_number(&r, mem, "spread", DIM_FRAC);
 	read_gemm_model(&r, mem, &gpu->gemm_model);
+	read_distance(&r, mem, &gpu->gemm_model);
 	read_by_dtype(&r, mem, "efficiency", 0.6, gpu->gemm_efficiency);
 	read_by_dtype(&r, mem, "sustained", 1, gpu->sustained);
 	read_tuned(&r, mem, &gpu->gemm_tuned);

@@ -59,6 +59,10 @@ static bool gemm_row(const struct sheet *s, struct ft_product *out, double *time
 static void find_logs(struct arena *mem, struct ft_gemm_table *t)
 {
 	size_t padded = (t->n_rows + PAD - 1) / PAD * PAD;
+	float *s = t->scale;
+
+	for (int i = 0; i < 3; i++)
+		s[i] = (float)sqrt(t->on->gemm_model.distance[i].value);
 
 	t->log_m = ARENA_ARRAY(mem, padded, float);
 	t->log_n = ARENA_ARRAY(mem, padded, float);
@@ -66,9 +70,9 @@ static void find_logs(struct arena *mem, struct ft_gemm_table *t)
 	for (size_t i = 0; i < padded; i++) {
 		bool row = i < t->n_rows;
 
-		t->log_m[i] = row ? log2f((float)t->row[i].m) : 1e6f;
-		t->log_n[i] = row ? log2f((float)t->row[i].n) : 1e6f;
-		t->log_k[i] = row ? log2f((float)t->row[i].k) : 1e6f;
+		t->log_m[i] = row ? s[0] * log2f((float)t->row[i].m) : 1e6f;
+		t->log_n[i] = row ? s[1] * log2f((float)t->row[i].n) : 1e6f;
+		t->log_k[i] = row ? s[2] * log2f((float)t->row[i].k) : 1e6f;
 	}
 }
 
@@ -122,9 +126,9 @@ bool gpu_load_gemm(struct arena *mem, const char *path, const struct ft_gpu *on,
 	for (int d = 0; ok && d < FT_DTYPES; d++) {
 		if (!table[d].n_rows || gpu->gemm[d].n_rows)
 			continue;
-		find_logs(mem, &table[d]);
 		table[d].dtype = (enum ft_dtype)d;
 		table[d].on = on;
+		find_logs(mem, &table[d]);
 		table[d].from = from;
 		gpu->gemm[d] = table[d];
 	}

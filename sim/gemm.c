@@ -18,7 +18,8 @@
  * Source of the constants: search by 5-fold cross-validation over whole (n,k)
  * on six published grids (H200 bf16 and fp8, A100, B200 bf16 and nvfp4, GB300
  * fp8). The search is not in the tree: tests/test_kernel_held_out.c says what error
- * the constants give. Limits: below m = 256 and n or k = 1024 the grids are empty; rows
+ * the constants give. A profile may stretch the axes (`distance`), as the rough grids of
+ * tuners want. Limits: below m = 256 and n or k = 1024 the grids are empty; rows
  * are taken as aligned (the profile's unaligned_rate says what others lose).
  */
 #include <math.h>
@@ -175,9 +176,9 @@ static bool is_far(const struct ft_gemm_table *t, const struct krige *near,
 	for (size_t i = 0; i < near->n; i++) {
 		size_t r = near->row[i];
 
-		if (fabsf(t->log_m[r] - at[0]) < far_log2 &&
-		    fabsf(t->log_n[r] - at[1]) < far_log2 &&
-		    fabsf(t->log_k[r] - at[2]) < far_log2)
+		if (fabsf(t->log_m[r] - at[0]) < far_log2 * t->scale[0] &&
+		    fabsf(t->log_n[r] - at[1]) < far_log2 * t->scale[1] &&
+		    fabsf(t->log_k[r] - at[2]) < far_log2 * t->scale[2])
 			return false;
 	}
 	return true;
@@ -188,8 +189,9 @@ struct kernel_estimate gemm_estimate(const struct ft_gpu *gpu,
 				     const struct product *p, const bool *skip)
 {
 	struct kernel_estimate e = { 0 };
-	const float at[3] = { log2f((float)p->m), log2f((float)p->n),
-			      log2f((float)p->k) };
+	const float at[3] = { t->scale[0] * log2f((float)p->m),
+			      t->scale[1] * log2f((float)p->n),
+			      t->scale[2] * log2f((float)p->k) };
 	double noise = t->on->gemm_model.noise.value, ratio;
 	struct krige_field field = { between, t, 0, 0 };
 	double value[KRIGE_NEAR];

@@ -94,6 +94,33 @@ ok "and a third of them is kept for validate" simumax
 ok "such a profile says so" grep -q 'published.*short bursts at full clocks' "$tmp/published/mi300x.yaml"
 ok "and how far it is off where it was not shown" grep -q '^# *gemm bf16 forward .*MAPE' "$tmp/published/b200.yaml"
 
+# ---- tuners' rows a quarter slower than a framework's, and seconds of one of these
+tuners() {
+	awk 'BEGIN {
+		print "kernel,gpu,dtype,layout,m,n,k,clock,measured.time_us,source"
+		for (m = 512; m <= 16384; m *= 2) for (n = 1024; n <= 16384; n *= 2) for (k = 2048; k <= 8192; k *= 2) {
+			t = 5 + 2 * m * n * k * 1e-9
+			printf "gemm,mi355x,bf16,forward,%d,%d,%d,,%.3f,aib\n", m, n, k, 1.25 * t
+			if (n == 4096) printf "gemm,mi355x,bf16,forward,%d,%d,%d,,%.3f,s35\n", m, n, k, t
+			if (n == 4096 && k == 8192 && m >= 4096) printf "gemm,mi355x,bf16,forward,%d,%d,%d,sustained,%.3f,pb2\n", m, n, k, 1.1 * t
+		}
+	}' >"$tmp/tuners.csv"
+	mkdir -p "$tmp/tuners" &&
+	"$f" calibrate import --store "$tmp/tuners.db" --format csv --published "$tmp/tuners.csv" &&
+	"$f" calibrate fit --store "$tmp/tuners.db" --name mi355x --base mi355x --only gemm,sustained --out "$tmp/tuners"
+}
+ok "rows of tuners and of seconds are fitted" tuners
+factor() { # KEY LOW HIGH: the bf16 of that map
+	awk -v key="  $1:" -v low="$2" -v high="$3" '
+		/^  [a-z]/ { in_it = index($0, key) == 1 }
+		in_it && $1 == "bf16:" && $2 == "{value:" { v = $3 + 0; found = v > low && v < high }
+		END { exit !found }' "$tmp/tuners/mi355x.yaml"
+}
+ok "the tuners' factor is found again" factor tuned 1.22 1.28
+# 1 PFLOP/s of 2.5: (0.4 / 0.5)^2 of the loss is seen, so 1 / (1 + 0.1 / 0.64)
+ok "and the rate of long runs" factor sustained 0.855 0.875
+ok "a tuner's row is held against a tuner's kernel" sh -c "(head -n 1 $tmp/tuners.csv; grep -E ',(aib|s35)$' $tmp/tuners.csv) | sed 's#,mi355x,#,$tmp/tuners/mi355x.yaml,#' >$tmp/tuners-too.csv && $f validate $tmp/tuners-too.csv | awk '/^all/ { exit !(\$3 + 0 < 4 && \$5 + 0 < 1.5) }'"
+
 two_devices() { cp "$tmp/s.db" "$tmp/two.db" && cal_two import --format csv --published "$tmp/two.csv" && cal_two fit --name fake --base h100-sxm --out "$tmp/two"; }
 cal_two() { action=$1; shift; "$f" calibrate "$action" --store "$tmp/two.db" "$@"; }
 printf 'kernel,gpu,dtype,m,n,k,measured.time_us,source\ngemm,other,bf16,4096,4096,4096,200,s1\n' >"$tmp/two.csv"

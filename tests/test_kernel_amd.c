@@ -102,6 +102,33 @@ static void a_list_of_tuners_is_needed_and_is_of_words(void **state)
 	}
 }
 
+/* Stretched axes change which rows speak, not what arithmetic says; a shape that was
+ * measured stays near its row. */
+static void stretched_axes_leave_measured_shapes_alone(void **state)
+{
+	struct ft_error err;
+	struct ft_gpu *g = ft_gpu_load("mi355x", NULL, &err);
+	const struct ft_gemm_table *t = &g->gemm[FT_MXFP4];
+	size_t near = 0, count = 0;
+
+	(void)state;
+	assert_true(t->scale[0] > 1.5f && t->scale[1] < 0.7f);
+	assert_true(fabs((double)t->log_n[7] / log2(t->row[7].n) -
+			 (double)t->scale[1]) < 1e-5);
+	for (size_t i = 0; i < t->n_rows; i += 9) {
+		struct product p = {
+			t->row[i].m, t->row[i].n, t->row[i].k, 1, false, 2
+		};
+		struct kernel_estimate e = gemm_estimate(g, t, FT_MXFP4, &p, NULL);
+
+		assert_false(e.far);
+		near += fabs(e.time_s / t->row[i].time_s - 1) < 0.12;
+		count++;
+	}
+	assert_true((double)near > 0.9 * (double)count);
+	ft_gpu_free(g);
+}
+
 /* Formats of four bits: MI355X has mxfp4, no nvfp4; it is the fastest of its formats. */
 static void mxfp4_has_a_table_of_its_own(void **state)
 {
@@ -145,6 +172,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rows_of_tuners_are_taken_by_their_factor),
 		cmocka_unit_test(a_list_of_tuners_is_needed_and_is_of_words),
+		cmocka_unit_test(stretched_axes_leave_measured_shapes_alone),
 		cmocka_unit_test(mxfp4_has_a_table_of_its_own),
 		cmocka_unit_test(fp16_stands_apart_where_its_peak_does),
 	};

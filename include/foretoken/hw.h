@@ -37,6 +37,7 @@ struct ft_gemm_model {
 	struct ft_number grouped_sharpness; /* that of grouped products */
 	struct ft_number split;		    /* cost of adding up split inner sums */
 	struct ft_number noise;		    /* relative noise of the measured rows */
+	struct ft_number distance[3]; /* of rows in m, n, k: factors on squares */
 };
 
 /* Measured products C[m,n] = A[m,k] B[k,n], whatever layer they came from. */
@@ -48,7 +49,8 @@ struct ft_gemm_row {
 struct ft_gemm_table {
 	size_t n_rows;
 	struct ft_gemm_row *row;
-	float *log_m, *log_n, *log_k; /* log2, padded with far points to 8 */
+	float scale[3]; /* (computed) square roots of the model's distance */
+	float *log_m, *log_n, *log_k; /* log2 times scale, padded far away to 8 */
 	enum ft_dtype
 		dtype; /* measured in; bf16 and fp16 are one where their peaks are */
 	const struct ft_gpu *on; /* measured on: this GPU or a kin of it */
