@@ -4,6 +4,7 @@
 # make check      layers, headers, then every test (TAP, through prove)
 # make validate   predictions against every measured row we have
 # make profiles   GPU profiles of published and measured rows anew; review the diff
+# make search     the constants of the predictors' covariances, searched again; prints them
 # make bench      speed, one line a case
 # make SAN=1 ...  the same under ASan and UBSan, in a build folder of its own
 # make coverage   lines and branches that the tests run, by folder (gcov)
@@ -55,7 +56,7 @@ FUZZED   := $(shell sed -n 's/^\t{ "\([a-z-]*\)".*/\1/p' tests/fuzz/targets.c)
 FUZZERS  := $(FUZZED:%=build/fuzz/fuzz_%)
 DATA     := $(wildcard hw/gpus/* hw/nodes/* hw/fabrics/* models/*.yaml stacks/*.yaml stacks/ccl/* cost/prices/*)
 
-.PHONY: all help deps demo check check-only coverage coverage-tests mutants rules format validate profiles bench fuzz fuzz-mutants golden clean
+.PHONY: all help deps demo check check-only coverage coverage-tests mutants rules format validate profiles search bench fuzz fuzz-mutants golden clean
 .SECONDARY:
 all: $(if $(SAN)$(COV),$B/foretoken,build/foretoken)
 
@@ -148,6 +149,9 @@ profiles: build/foretoken
 	sh scripts/unseen.sh build/foretoken measurements/kernels
 	python3 scripts/simumax.py >measurements/kernels/simumax-b200.csv
 	python3 scripts/derive_memory.py hw/gpus/h100-sxm.yaml hw/gpus/h100-96g-500w.yaml
+
+search: $B/tests/test_kernel_held_out
+	CC="$(CC)" CFLAGS="$(filter-out -DFORETOKEN_%,$(ALL_CFLAGS))" LDLIBS="$(LDFLAGS) $(LDLIBS) -lcmocka" python3 scripts/search_kriging.py $B
 
 bench: build/foretoken $(BENCHES)
 	sh scripts/bench.sh $B
