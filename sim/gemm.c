@@ -17,9 +17,10 @@
  * same m and n (the tile pattern does not know k), the same n and k, or none.
  * Source of the constants: search by 5-fold cross-validation over whole (n,k)
  * on six published grids (H200 bf16 and fp8, A100, B200 bf16 and nvfp4, GB300
- * fp8). The search is not in the tree: tests/test_kernel_held_out.c says what error
- * the constants give. A profile may stretch the axes (`distance`), as the rough grids of
- * tuners want. Limits: below m = 256 and n or k = 1024 the grids are empty; rows
+ * fp8). `make search` repeats it from where they stand (scripts/search_kriging.py);
+ * tests/test_kernel_held_out.c says what error they give. A profile may stretch the axes
+ * (`distance`), as the rough grids of tuners want. Limits: below m = 256 and n or k = 1024
+ * the grids are empty; rows
  * are taken as aligned (the profile's unaligned_rate says what others lose).
  */
 #include <math.h>
