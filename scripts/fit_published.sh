@@ -2,7 +2,7 @@
 #
 # Imports measurements/published/*.csv.gz into a store of its own and fits each GPU over its
 # profile in the tree: rows, error bars, held-out errors. DIR hw/gpus writes the tree's own.
-# Of AMD's GPUs the memory-bound curves are then derived of H200's and published rows.
+# The memory-bound curves of AMD's GPUs and of Blackwell are then derived of H200's and published rows.
 set -eu
 f=$1 out=$2
 shift 2
@@ -36,6 +36,10 @@ memory() {
 	[ ! -f "$to" ] || python3 "$root/scripts/derive_memory.py" "$root/hw/gpus/h200.yaml" \
 		"$to" "$root/measurements/published/memory.csv.gz" "$@"
 }
+memory b200
+memory b300
+memory gb200
+memory gb300
 memory mi100 mi100
 memory mi210 mi210
 memory mi250 mi210

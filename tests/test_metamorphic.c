@@ -153,7 +153,7 @@ static bool holds_by_time(const struct ft_scenario *better,
 	       fast_s <= slack * slow_s;
 }
 
-/* Would overlap help if what it costs were free: the start of each bucket's collective in
+/* Would it help if what overlap costs were free: the start of each bucket's collective in
  * the place of one, and kernels and collectives in each other's way? */
 static bool holds_without_costs(const struct ft_scenario *better,
 				const struct ft_scenario *worse)
