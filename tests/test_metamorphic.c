@@ -122,6 +122,7 @@ struct changed {
 	struct ft_plan plan;
 	struct ft_ccl ccl;
 	struct ft_gpu gpu;
+	struct ft_node node;
 };
 
 static void copy_of(const struct ft_scenario *s, struct changed *c)
@@ -170,6 +171,9 @@ static bool holds_without_costs(const struct ft_scenario *better,
 		c.gpu.collective_beside_compute.value = 1;
 		c.gpu.copy_beside_gemm.value = 1;
 		c.cluster.gpu = &c.gpu;
+		c.node = *of[i]->cluster->node;
+		c.node.scale_up_bytes_per_s.value *= 1000; /* room for all at once */
+		c.cluster.node = &c.node;
 		c.s.memo = NULL; /* it knows GPUs by their place */
 		c.fabric.latency_s.value = c.fabric.hop_s.value = 0;
 		c.fabric.ring_step_s.value *= 1e-6;
