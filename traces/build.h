@@ -119,8 +119,7 @@ void put_cast(struct builder *b, double elements, int launches);
 /* The same behind a norm, where the recipe does not let the norm do it. */
 void put_norm_cast(struct builder *b, double elements);
 void put_norm_transpose(struct builder *b, double elements);
-/* Bytes of an activation's element on its way between ranks of tp; both: a gradient,
- * along rows and columns. */
+/* Bytes of an activation's element between ranks of tp; both: along rows and columns. */
 double gathered_width(const struct builder *b, bool both);
 double parameter_width(
 	const struct builder *b); /* bytes of a weight that is gathered */

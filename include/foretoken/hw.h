@@ -37,7 +37,7 @@ struct ft_gemm_model {
 	struct ft_number grouped_sharpness; /* that of grouped products */
 	struct ft_number split;		    /* cost of adding up split inner sums */
 	struct ft_number noise;		    /* relative noise of the measured rows */
-	struct ft_number distance[3]; /* of rows in m, n, k: factors on squares */
+	struct ft_number distance[3];	    /* of rows in m, n, k: factors on squares */
 };
 
 /* Measured products C[m,n] = A[m,k] B[k,n], whatever layer they came from. */
@@ -185,7 +185,7 @@ struct ft_gpu {
 		gemm_accumulate; /* extra time factor of adding to an fp32 result */
 	struct ft_number
 		gemm_unaligned; /* rate where rows are not of 16 bytes' multiples */
-	struct ft_number gemm_grouped;	       /* time against one product */
+	struct ft_number gemm_grouped; /* time against one product */
 	struct ft_gemm_tuned gemm_tuned;
 	struct ft_number sustained[FT_DTYPES]; /* rate of long runs / of short bursts */
 	struct ft_attention_model attention_model;
