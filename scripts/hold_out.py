@@ -2,7 +2,7 @@
 """scripts/hold_out.py seen|unseen - JSON lines of a probe on standard input: those that a fit
 may see, or those that it never does.  A fifth of the shapes of attention and of memory-bound
 kernels is unseen, chosen by a checksum of the shape (heads and sequence, all batches, passes
-and implementations with them; kernel and rows by width, cold and warm), before any fit.
+and implementations with them; kernel and rows by width, cold and warm), not by how it fits.
 Products and fp8 attention, which PyTorch was not asked for, are all seen: their error is that of
 the fit's five folds."""
 import json
