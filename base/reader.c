@@ -241,6 +241,35 @@ static bool in_future(const char *date)
 	return strncmp(date, today, strlen(date)) > 0;
 }
 
+/* "2026", "2026-11", "2026-11-22" */
+static bool is_date(const char *text)
+{
+	static const char form[] = "dddd-dd-dd";
+	size_t n = strlen(text);
+
+	if (n != 4 && n != 7 && n != 10)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (form[i] == 'd' ? text[i] < '0' || text[i] > '9' : text[i] != '-')
+			return false;
+	return true;
+}
+
+const char *read_date(struct reader *r, const char *key, const char *fallback)
+{
+	const char *text = scalar(r, key);
+
+	if (!text)
+		return fallback;
+	if (!is_date(text))
+		reader_fail(r, key,
+			    "'%.40s' is no date: write 2026, 2026-11 or 2026-11-22",
+			    text);
+	else if (in_future(text))
+		reader_fail(r, key, "%s lies in the future", text);
+	return text;
+}
+
 static const struct ft_provenance *provenance(struct reader *r, struct arena *mem,
 					      const struct node *node)
 {
@@ -255,6 +284,7 @@ static const struct ft_provenance *provenance(struct reader *r, struct arena *me
 	p->source = read_text(&in, "source", "");
 	p->date = read_text(&in, "date", "");
 	p->note = read_text(&in, "note", "");
+	p->address = read_text(&in, "address", "");
 	if (!in.failed && in_future(p->date))
 		reader_fail(&in, "date", "%.20s lies in the future", p->date);
 	if (!in.failed && p->kind != FT_ASSUMED && !p->source[0])

@@ -55,6 +55,9 @@ const char *read_text(struct reader *r, const char *key, const char *fallback);
  * beginning with a letter or a digit. "" when it is given as nothing. */
 const char *read_name(struct reader *r, const char *key, const char *fallback);
 
+/* "2026", "2026-11" or "2026-11-22", not after today. */
+const char *read_date(struct reader *r, const char *key, const char *fallback);
+
 /* The index of the value in names[n]; another word is an error listing them. */
 int read_choice(struct reader *r, const char *key, const char *const *names, size_t n,
 		int fallback);

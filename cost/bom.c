@@ -20,31 +20,36 @@ struct bill {
 	bool failed;
 };
 
-/* One line. A count or an item of nothing is left out. */
-static struct ft_bom_item *put(struct bill *b, const char *item, const char *what,
-			       int64_t count, const struct ft_number *usd)
+static struct ft_bom_item *put(struct bill *b, const char *what, int64_t count,
+			       const struct ft_price *price)
 {
 	struct ft_bom *bom = b->bom;
 	struct ft_bom_item *line;
+	const struct ft_number *usd = &price->usd;
 	double n = (double)count;
 
 	if (bom->n_items == b->cap)
 		bom->item = ARENA_GROW(b->mem, bom->item, &b->cap);
 	line = &bom->item[bom->n_items++];
 	*line = (struct ft_bom_item){
-		.item = arena_text(b->mem, item),
+		.item = arena_text(b->mem, price->item),
 		.what = what,
 		.count = count,
 		.unit_usd = usd->value,
 		.total_usd = n * usd->value,
 		.low_usd = n * usd->low,
 		.high_usd = n * usd->high,
-		.source = arena_text(b->mem, usd->from ? usd->from->source : ""),
-		.date = arena_text(b->mem, usd->from ? usd->from->date : ""),
+		.source = arena_text(b->mem, usd->from->source),
+		.address = arena_text(b->mem, usd->from->address),
+		.date = arena_text(b->mem, usd->from->date),
+		.vendor = arena_text(b->mem, price->vendor),
+		.book = arena_text(b->mem, price->book),
+		.kind = usd->from->kind,
 	};
 	return line;
 }
 
+/* One line. A count or an item of nothing is left out. */
 static struct ft_bom_item *add(struct bill *b, const char *item, const char *what,
 			       int64_t count, bool network)
 {
@@ -62,8 +67,7 @@ static struct ft_bom_item *add(struct bill *b, const char *item, const char *wha
 		b->failed = true;
 		return NULL;
 	}
-	line = put(b, item, what, count, &price->usd);
-	line->estimated = price->estimated;
+	line = put(b, what, count, price);
 	line->network = network;
 	return line;
 }
@@ -117,13 +121,33 @@ static void add_allowances(struct bill *b, const struct ft_cluster *c)
 
 	if (b->failed)
 		return;
-	if (p->storage_usd_per_gpu.high > 0)
-		put(b, "storage", "storage, by GPU", c->gpus, &p->storage_usd_per_gpu)
-			->estimated = true;
-	if (p->management_usd_per_gpu.high > 0)
-		put(b, "management", "front-end network, management, racks, by GPU",
-		    c->gpus, &p->management_usd_per_gpu)
-			->estimated = true;
+	if (p->storage.usd.high > 0)
+		put(b, "storage, by GPU", c->gpus, &p->storage);
+	if (p->management.usd.high > 0)
+		put(b, "front-end network, management, racks, by GPU", c->gpus,
+		    &p->management);
+}
+
+/* Totals, what they stand on, and of when the prices are. */
+static void add_up(struct ft_bom *bom)
+{
+	bom->first_date = bom->last_date = bom->n_items ? bom->item[0].date : "";
+	for (size_t i = 0; i < bom->n_items; i++) {
+		const struct ft_bom_item *line = &bom->item[i];
+
+		bom->total_usd += line->total_usd;
+		bom->low_usd += line->low_usd;
+		bom->high_usd += line->high_usd;
+		if (line->network)
+			bom->network_usd += line->total_usd;
+		*(line->kind == FT_DERIVED ? &bom->derived_usd :
+		  line->kind == FT_ASSUMED ? &bom->guessed_usd :
+					     &bom->quoted_usd) += line->total_usd;
+		if (strcmp(line->date, bom->first_date) < 0)
+			bom->first_date = line->date;
+		if (strcmp(line->date, bom->last_date) > 0)
+			bom->last_date = line->date;
+	}
 }
 
 struct ft_bom *ft_bom_build(const struct ft_cluster *cluster,
@@ -142,13 +166,10 @@ struct ft_bom *ft_bom_build(const struct ft_cluster *cluster,
 		arena_release(&mem);
 		return NULL;
 	}
-	for (size_t i = 0; i < bom->n_items; i++) {
-		bom->total_usd += bom->item[i].total_usd;
-		bom->low_usd += bom->item[i].low_usd;
-		bom->high_usd += bom->item[i].high_usd;
-		if (bom->item[i].network)
-			bom->network_usd += bom->item[i].total_usd;
-	}
+	bom->book = arena_text(&mem, prices->name);
+	bom->book_date = arena_text(&mem, prices->date);
+	bom->buyer = arena_text(&mem, prices->buyer);
+	add_up(bom);
 	owned->mem = mem;
 	return bom;
 }

@@ -2,10 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/arena.h"
 #include "base/plain.h"
 #include "base/reader.h"
-#include "cost/price.h"
 #include "foretoken/cost.h"
 
 /* A share that must lie in (0, 1]. */
@@ -27,20 +25,13 @@ static double read_goodput(struct reader *r)
 	return read_share(r, "goodput", 1);
 }
 
-/* The price book: named, or the newest of ours. */
 static void read_book(struct reader *r, struct ft_cost_terms *terms)
 {
-	struct arena mem = { 0 };
-	const char *book = read_text(r, "prices", NULL);
+	const char *book = read_text(r, "prices", FT_DEFAULT_PRICES);
 
-	if (!book && !r->failed) {
-		book = price_newest(&mem, r->err);
-		r->failed = !book;
-	}
-	if (book && strlen(book) >= sizeof(terms->prices))
+	if (strlen(book) >= sizeof(terms->prices))
 		reader_fail(r, "prices", "is too long a path");
-	snprintf(terms->prices, sizeof(terms->prices), "%s", book ? book : "");
-	arena_release(&mem);
+	snprintf(terms->prices, sizeof(terms->prices), "%s", book);
 }
 
 /* Read without a mistake, and still out of the range that makes sense. */

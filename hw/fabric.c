@@ -120,7 +120,7 @@ static void set_none(struct arena *mem, struct ft_fabric *fabric)
 	struct ft_provenance *from = ARENA_NEW(mem, struct ft_provenance);
 	struct ft_number zero = { 0, 0, 0, from };
 
-	*from = (struct ft_provenance){ FT_DERIVED, "no network", "", "" };
+	*from = (struct ft_provenance){ FT_DERIVED, "no network", "", "", "" };
 	*fabric = (struct ft_fabric){
 		.name = "none",
 		.title = "no network",

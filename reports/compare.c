@@ -1,9 +1,11 @@
 /* reports/compare.c - scenarios side by side: what differs, what is common, why */
+#include "base/arena.h"
 #include "base/plain.h"
 #include <math.h>
 #include <string.h>
 
 #include "foretoken/reports.h"
+#include "reports/prices.h"
 #include "reports/show.h"
 #include "reports/table.h"
 
@@ -76,9 +78,9 @@ static void what_is_common(FILE *out, const struct ft_answers *a,
 			snprintf(text, sizeof(text), "%s %s (%.4g B parameters),",
 				 x->key, x->value[0],
 				 ft_model_parameters(a->scenario[0]->model, 1) * 1e-9);
-		else if (!strcmp(x->key, "cost.prices") && p->from)
+		else if (!strcmp(x->key, "cost.prices"))
 			snprintf(text, sizeof(text), "%s %s (%s),", x->key, x->value[0],
-				 p->from->date);
+				 p->date);
 		else
 			snprintf(text, sizeof(text), "%s %s,", x->key, x->value[0]);
 		put_words(out, text, &column);
@@ -109,6 +111,7 @@ static void beside_row(struct table *t, const struct ft_answers *a, const char *
 static void answers_beside(FILE *out, const struct ft_answers *a)
 {
 	struct table t = open_beside(out, "result", a);
+	struct arena mem = { 0 };
 	const struct ft_outcome_field *f;
 	size_t n = ft_outcome_fields(&f);
 
@@ -126,6 +129,11 @@ static void answers_beside(FILE *out, const struct ft_answers *a)
 	for (size_t i = 0; i < a->n; i++)
 		table_put(&t, "%s", a->outcome[i].fits ? "yes" : "NO");
 	table_close(&t);
+	putc('\n', out);
+	for (size_t i = 0; i < a->n; i++)
+		fprintf(out, "%s: %s\n", a->label[i],
+			prices_said(&mem, a->outcome[i].bom, a->scenario[i]->prices));
+	arena_release(&mem);
 }
 
 static void why(FILE *out, const struct ft_answers *a, size_t i)

@@ -15,6 +15,7 @@
 #include "base/quantity.h"
 #include "reports/html_plots.h"
 #include "reports/json.h"
+#include "reports/prices.h"
 #include "reports/show.h"
 
 struct page {
@@ -208,7 +209,7 @@ static void about(struct page *p)
 
 	fprintf(p->out, "%.4g B parameters; prices of ",
 		ft_model_parameters(s->model, 1) * 1e-9);
-	text(p->out, s->prices->from ? s->prices->from->date : "no date");
+	text(p->out, s->prices->date);
 	fprintf(p->out, "; foretoken %s: ", ft_version());
 	text(p->out, p->a->command);
 }
@@ -307,7 +308,9 @@ static void sources(struct page *p)
 		fputs("<ul class=\"note\">\n", p->out);
 		source(p, "GPU profile", s->cluster->gpu->from);
 		source(p, "software stack", s->stack->from);
-		source(p, "prices", s->prices->from);
+		fputs("<li>", p->out);
+		text(p->out, prices_said(p->mem, p->a->outcome[i].bom, s->prices));
+		fputs("</li>\n", p->out);
 		fprintf(p->out,
 			"<li>%.0f %% of the kernel time is for shapes far from "
 			"anything measured.</li>\n<li>assumed, as the scenario does not give "

@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/node.h"
 #include "base/plain.h"
+#include "reports/prices.h"
 
 json_t *json_of_number(double value)
 {
@@ -226,6 +227,7 @@ json_t *json_of_outcome(const struct ft_scenario *s, const struct ft_outcome *o,
 	json_object_set_new(from, "ccl", provenance_text(s->ccl->from));
 	json_object_set_new(from, "prices", provenance_text(s->prices->from));
 	json_object_set_new(j, "provenance", from);
+	json_object_set_new(j, "prices", prices_json(o->bom, s->prices));
 	json_object_set_new(j, "scenario", json_of_node(s->resolved));
 	json_object_set_new(j, "derived", derived(s));
 	for (size_t i = 0; i < s->n_assumed; i++)

@@ -1,6 +1,7 @@
 /* reports/json_rows.c - the JSON of bom, validate and collective */
 #include "base/plain.h"
 #include "reports/json.h"
+#include "reports/prices.h"
 
 #include <string.h>
 
@@ -34,7 +35,10 @@ void ft_report_bom_json(FILE *out, const struct ft_cluster *c, const struct ft_b
 		json_put(o, "high_usd", b->high_usd);
 		json_put_text(o, "source", b->source);
 		json_put_text(o, "date", b->date);
-		json_object_set_new(o, "estimated", json_boolean(b->estimated));
+		json_put_text(o, "kind", ft_price_kind_name(b->kind));
+		json_put_text(o, "book", b->book);
+		json_put_text(o, "vendor", b->vendor);
+		json_put_text(o, "address", b->address);
 		json_array_append_new(items, o);
 	}
 	json_object_set_new(j, "items", items);
@@ -42,6 +46,7 @@ void ft_report_bom_json(FILE *out, const struct ft_cluster *c, const struct ft_b
 	json_put(j, "low_usd", bom->low_usd);
 	json_put(j, "high_usd", bom->high_usd);
 	json_put(j, "total_usd", bom->total_usd);
+	json_object_set_new(j, "prices", prices_json(bom, NULL));
 	json_print(out, j);
 }
 

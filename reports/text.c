@@ -3,9 +3,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/plain.h"
 #include "base/quantity.h"
 #include "foretoken/reports.h"
+#include "reports/prices.h"
 #include "reports/show.h"
 #include "reports/table.h"
 
@@ -159,12 +161,16 @@ void ft_report_outcome(FILE *out, const struct ft_scenario *s,
 		       const struct ft_outcome *o)
 {
 	PLAIN_NUMBERS;
+	struct arena mem = { 0 };
+
 	headline(out, s);
 	numbers(out, o);
 	where(out, o);
 	items(out, o);
 	memory(out, s, o);
 	fprintf(out, "%s\n", o->bottleneck);
+	fprintf(out, "%s\n", prices_said(&mem, o->bom, s->prices));
+	arena_release(&mem);
 	if (o->beside)
 		fprintf(out,
 			"Beside %s a step takes %.1f %% longer than the %.4g s "
@@ -182,6 +188,7 @@ void ft_report_bom(FILE *out, const struct ft_cluster *c, const struct ft_bom *b
 {
 	PLAIN_NUMBERS;
 	const struct ft_topology *f = &c->topology;
+	struct arena mem = { 0 };
 	struct table t;
 
 	fprintf(out,
@@ -191,18 +198,19 @@ void ft_report_bom(FILE *out, const struct ft_cluster *c, const struct ft_bom *b
 		c->gpus, c->gpu->title, c->nodes, c->fabric->name, f->tiers, f->leaf,
 		f->spine, f->core, f->cables_node_leaf, f->cables_leaf_spine,
 		f->cables_spine_core);
-	t = TABLE_OPEN(out, "item", ">count", ">unit USD", ">total USD", "date",
-		       "source");
+	t = TABLE_OPEN(out, "item", ">count", ">unit USD", ">total USD", "price",
+		       "date", "book", "source");
 	for (size_t i = 0; i < bom->n_items; i++) {
 		const struct ft_bom_item *b = &bom->item[i];
 
 		table_row(&t);
-		table_put(&t, "%s%s", b->what[0] ? b->what : b->item,
-			  b->estimated ? " (estimate)" : "");
+		table_put(&t, "%s", b->what);
 		table_put(&t, "%" PRId64, b->count);
 		table_put(&t, "%.0f", b->unit_usd);
 		table_put(&t, "%.0f", b->total_usd);
+		table_put(&t, "%s", ft_price_kind_name(b->kind));
 		table_put(&t, "%s", b->date);
+		table_put(&t, "%s", b->book);
 		table_put(&t, "%.60s", b->source);
 	}
 	table_row(&t);
@@ -216,6 +224,8 @@ void ft_report_bom(FILE *out, const struct ft_cluster *c, const struct ft_bom *b
 	table_put(&t, " ");
 	table_put(&t, "%.0f", bom->total_usd);
 	table_close(&t);
+	fprintf(out, "\n%s\n", prices_said(&mem, bom, NULL));
+	arena_release(&mem);
 }
 
 /* Why an algorithm is taken that is not the fastest. */
@@ -336,17 +346,23 @@ static void put_cell(FILE *out, const char *text)
 void ft_report_bom_csv(FILE *out, const struct ft_bom *bom)
 {
 	PLAIN_NUMBERS;
-	fputs("role,item,count,unit_usd,total_usd,low_usd,high_usd,source,date,estimated\n",
+	fputs("role,item,count,unit_usd,total_usd,low_usd,high_usd,kind,date,book,vendor,"
+	      "source,address\n",
 	      out);
 	for (size_t i = 0; i < bom->n_items; i++) {
 		const struct ft_bom_item *b = &bom->item[i];
 
-		put_cell(out, b->what[0] ? b->what : b->item);
-		fprintf(out, ",%s,%" PRId64 ",%.2f,%.2f,%.2f,%.2f,", b->item, b->count,
-			b->unit_usd, b->total_usd, b->low_usd, b->high_usd);
+		put_cell(out, b->what);
+		fprintf(out, ",%s,%" PRId64 ",%.2f,%.2f,%.2f,%.2f,%s,%s,%s,", b->item,
+			b->count, b->unit_usd, b->total_usd, b->low_usd, b->high_usd,
+			ft_price_kind_name(b->kind), b->date, b->book);
+		put_cell(out, b->vendor);
+		putc(',', out);
 		put_cell(out, b->source);
-		fprintf(out, ",%s,%s\n", b->date, b->estimated ? "true" : "false");
+		putc(',', out);
+		put_cell(out, b->address);
+		putc('\n', out);
 	}
-	fprintf(out, "total,,,,%.2f,%.2f,%.2f,,,\n", bom->total_usd, bom->low_usd,
+	fprintf(out, "total,,,,%.2f,%.2f,%.2f,,,,,,\n", bom->total_usd, bom->low_usd,
 		bom->high_usd);
 }

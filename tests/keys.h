@@ -123,10 +123,9 @@ static bool is_exempt(struct flips *f, const char *path)
 /* Names and words for people; a range tells how sure a value is and enters no answer. */
 static bool for_people(const char *key)
 {
-	static const char *const words[] = {
-		"name", "title", "provenance", "extends",
-		"note", "low",	 "high",       "estimated"
-	};
+	static const char *const words[] = { "name",  "title", "provenance", "extends",
+					     "note",  "low",   "high",	     "date",
+					     "buyer", "vendor" };
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
 		if (!strcmp(key, words[i]))

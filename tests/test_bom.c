@@ -155,7 +155,32 @@ static void totals_are_the_sums_of_their_lines(void **state)
 	}
 	assert_true(total == bom->total_usd && network == bom->network_usd);
 	assert_true(low == bom->low_usd && high == bom->high_usd);
-	assert_true(line(bom, "server")->estimated);
+	assert_int_equal(line(bom, "server")->kind, FT_ASSUMED);
+	ft_bom_free(bom);
+}
+
+/* The obvious sums, and each line's book and date within what is told of the bill. */
+static void a_bill_tells_what_it_stands_on(void **state)
+{
+	struct ft_bom *bom = bill("{gpu: h100-sxm, gpus: 1024}", "neocloud-2024-10");
+	double of[4] = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < bom->n_items; i++) {
+		of[bom->item[i].kind] += bom->item[i].total_usd;
+		assert_true(strcmp(bom->item[i].date, bom->first_date) >= 0);
+		assert_true(strcmp(bom->item[i].date, bom->last_date) <= 0);
+	}
+	assert_true(of[FT_MEASURED] + of[FT_PUBLISHED] == bom->quoted_usd);
+	assert_true(of[FT_DERIVED] == bom->derived_usd);
+	assert_true(of[FT_ASSUMED] == bom->guessed_usd);
+	assert_true(fabs(bom->quoted_usd + bom->derived_usd + bom->guessed_usd -
+			 bom->total_usd) < 1e-3);
+	assert_string_equal(bom->book, "neocloud-2024-10");
+	assert_string_equal(line(bom, "leaf switch")->book, "neocloud-2024-10");
+	assert_string_equal(line(bom, "cables node to leaf")->book, "neocloud-2026-09");
+	assert_string_equal(line(bom, "storage, by GPU")->book, "neocloud-2026-09");
+	assert_string_equal(bom->first_date, "2024-08");
 	ft_bom_free(bom);
 }
 
@@ -211,28 +236,59 @@ static void every_book_prices_everything(void **state)
 	arena_release(&mem);
 }
 
-static void an_extending_book_keeps_nothing_of_what_it_replaces(void **state)
+/* A book that takes lines one by one has the others' whole, and its own untouched. */
+static void a_line_from_another_book_is_that_books_line(void **state)
 {
-	struct ft_prices *p = book_of("mixnet-2025");
+	struct ft_prices *p = book_of("mixnet-2025"), *o = book_of("neocloud-2026-09");
 	const struct ft_price *s = price_find(p, "switch-ndr-64");
+	const struct ft_price *taken = price_find(p, "hgx-h100-server");
+	const struct ft_price *there = price_find(o, "hgx-h100-server");
 
 	(void)state;
-	assert_false(s->estimated);
 	assert_true(s->usd.low == s->usd.value);
 	assert_string_equal(s->usd.from->note, "64 ports of 1090");
+	assert_string_equal(s->book, "mixnet-2025");
 	assert_string_equal(price_find(p, "nic-400g")->usd.from->note, "ConnectX-7");
-	assert_true(price_find(p, "hgx-h100-server") != NULL);
+	assert_string_equal(taken->book, "neocloud-2026-09");
+	assert_string_equal(there->book, "neocloud-2026-09");
+	assert_true(taken->usd.value == there->usd.value &&
+		    taken->usd.low == there->usd.low &&
+		    taken->usd.high == there->usd.high);
+	assert_string_equal(taken->usd.from->date, there->usd.from->date);
+	assert_true(p->n_taken > 0 && !o->n_taken);
 	ft_prices_free(p);
+	ft_prices_free(o);
 }
 
-static void the_newest_book_is_the_default(void **state)
+/* No book of ours leans on another year's without saying so at each line. */
+static void our_books_are_closed(void **state)
+{
+	struct arena mem = { 0 };
+	struct ft_error err;
+	size_t n;
+	const char **name = file_list(&mem, "cost/prices", &n, &err);
+
+	(void)state;
+	for (size_t i = 0; i < n; i++) {
+		const char *path = file_find(&mem, "cost/prices", name[i], NULL, &err);
+		struct node *book = node_read_file(&mem, path, &err);
+
+		assert_non_null(book);
+		assert_null(node_get(book, "extends"));
+		assert_non_null(node_get(book, "date"));
+	}
+	arena_release(&mem);
+}
+
+static void the_default_book_is_named(void **state)
 {
 	struct ft_cost_terms terms;
 	struct ft_error err;
 
 	(void)state;
 	assert_true(ft_cost_terms_load(NULL, &terms, &err));
-	assert_string_equal(terms.prices, "neocloud-2026-09");
+	assert_string_equal(terms.prices, FT_DEFAULT_PRICES);
+	ft_prices_free(book_of(FT_DEFAULT_PRICES));
 	assert_null(ft_prices_load("hyperscaler-2025-80", NULL, &err));
 	assert_non_null(strstr(err.text, "hyperscaler-2025-08"));
 }
@@ -247,8 +303,10 @@ int main(void)
 		cmocka_unit_test(totals_are_the_sums_of_their_lines),
 		cmocka_unit_test(one_node_buys_no_network),
 		cmocka_unit_test(every_book_prices_everything),
-		cmocka_unit_test(an_extending_book_keeps_nothing_of_what_it_replaces),
-		cmocka_unit_test(the_newest_book_is_the_default),
+		cmocka_unit_test(a_bill_tells_what_it_stands_on),
+		cmocka_unit_test(a_line_from_another_book_is_that_books_line),
+		cmocka_unit_test(our_books_are_closed),
+		cmocka_unit_test(the_default_book_is_named),
 	};
 
 	return cmocka_run_group_tests_name("cost/bom", tests, NULL, NULL);

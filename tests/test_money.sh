@@ -24,10 +24,24 @@ same() { # the interest of next to nothing costs what none does
 		$f simulate $a --set cost.cost_of_capital_frac=$i --json | grep '"usd_per_gpu_hour"'
 	done | sort -u | wc -l | grep -qx 1
 }
-of="provenance: {kind: assumed}"
+whole() { # PATTERN HEAD LINES: a book with that head and these lines upon the default's
+	printf 'name: mine\n%s\nprovenance: {kind: assumed}\nprices:\n  %s\nfacility: {}\noperation: {}\n' "$2" "$3" >"$tmp/mine.yaml"
+	refused "$1" $f bom $a --set cost.prices="$tmp/mine.yaml"
+}
+of="provenance: {kind: assumed, date: 2026-11-20}"
 ok "a server for nothing" book "mine.yaml:5:.*usd: is zero" "hgx-h100-server: {usd: 0 USD, $of}"
 ok "a cable whose price another includes" sh -c "printf 'name: mine\nextends: neocloud-2026-09\nprovenance: {kind: assumed}\nprices:\n  fiber: {usd: 0 USD, included: true, $of}\nfacility: {}\noperation: {}\n' >$tmp/m.yaml && $f simulate $a --set cost.prices=$tmp/m.yaml"
 ok "a price of tomorrow" book "date: 2999-01 lies in the future" "fiber: {usd: 5 USD, provenance: {kind: assumed, date: 2999-01}}"
+ok "a price without a date" book "mine.yaml:5:.*usd: has no date" "fiber: {usd: 5 USD, provenance: {kind: assumed}}"
+ok "a price in another currency" book "mine.yaml:5:.*usd: .*EUR" "fiber: {usd: 5 EUR, $of}"
+ok "a book of tomorrow" whole "mine.yaml:2:.*date: 2999-01 lies in the future" "date: 2999-01" "fiber: {usd: 5 USD, $of}"
+ok "a book without a date" whole "mine.yaml:1:.*lacks the key 'date'" "title: mine" "fiber: {usd: 5 USD, $of}"
+ok "a book upon one of another year" whole "mine.yaml:3:.*extends: a book of 2025-01 cannot extend neocloud-2026-09, which is of 2026-09" "date: 2025-01
+extends: neocloud-2026-09" "fiber: {usd: 5 USD, $of}"
+ok "a line that is taken and given" book "mine.yaml:5:.*fiber: a line that is taken" "fiber: {from: mixnet-2025, usd: 5 USD}"
+ok "a line that is not there" book "mine.yaml:5:.*book mixnet-2025 has no string in its prices" "string: {from: mixnet-2025}"
+ok "a book that takes from itself" book "leads back to itself" "fiber: {from: $tmp/mine.yaml}"
+ok "the bill says whose a line is" sh -c "printf 'name: mine\nextends: neocloud-2026-09\nprovenance: {kind: assumed}\nprices:\n  optic-400g: {from: mixnet-2025}\n  fiber: {usd: 7 USD, $of}\nfacility: {}\noperation: {}\n' >$tmp/m.yaml && $f bom $a --set cost.prices=$tmp/m.yaml >$tmp/o && grep -q '^optics in nodes.* 659 .* mixnet-2025 ' $tmp/o && grep -q '^cables node.* 7 .* mine ' $tmp/o && grep -q '^server.* neocloud-2026-09 ' $tmp/o && grep -q '^From mixnet-2025: optic-400g' $tmp/o"
 ok "an item without a price" sh -c "sed '/^  ufm-licence:/,/^facility/{/^facility/!d}' cost/prices/neocloud-2026-09.yaml >$tmp/b.yaml && $one $f bom $a --set cluster.ufm_ports=4 --set cost.prices=$tmp/b.yaml >$tmp/o 2>$tmp/e && grep -q 'no price for ufm-licence' $tmp/e && test ! -s $tmp/o"
 ok "a cluster that only fails" operation "goodput is 0: a cluster of 128 nodes fails every" "failures_per_1000_node_days: {value: 100000, $of}"
 ok "a goodput of 0" refused "goodput: should be above 0" $f simulate $a --set cost.goodput=0

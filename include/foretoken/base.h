@@ -66,6 +66,7 @@ enum ft_provenance_kind {
 struct ft_provenance {
 	enum ft_provenance_kind kind;
 	const char *source, *date, *note; /* "" when not given */
+	const char *address;		  /* of the source, on the web; "" likewise */
 };
 
 /* A number of a data file: SI units, low <= value <= high, and its source. */

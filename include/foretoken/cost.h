@@ -32,27 +32,43 @@ extern "C" {
 
 struct node;
 
+/* The book that is used when a scenario names none. */
+#define FT_DEFAULT_PRICES "neocloud-2026-09"
+
 struct ft_price {
 	const char *item;
-	struct ft_number usd; /* value, low, high, source, date */
-	bool estimated;
+	struct ft_number usd; /* likely (mode), low (P10), high (P90), source, date */
+	const char *vendor;   /* who sells it; "" when not said */
+	const char *book; /* whose line it is: this book's, or one it is taken from */
+};
+
+/* How far a price can be trusted: "quoted" (a source asks or paid it), "derived" (computed
+ * from such), "guessed" (assumed, by us or by its source). */
+const char *ft_price_kind_name(enum ft_provenance_kind kind);
+
+/* A figure of facility or operation that comes from another book. */
+struct ft_taken {
+	const char *figure, *book;
 };
 
 struct ft_prices {
 	struct ft_digest digest; /* of its files */
 	const char *name, *title;
+	const char *date;  /* "2025-08": of when most of its prices are */
+	const char *buyer; /* who buys at them: "hyperscaler"; "" when not said */
 	size_t n_prices;
 	struct ft_price *price;
 	struct ft_number colocation_usd_per_kw_month;
 	bool colocation_includes_power;
 	bool nics_apart; /* list NICs as network, off the server's price */
 	struct ft_number electricity_usd_per_kwh;
-	struct ft_number maintenance_frac; /* of capital, per year */
-	struct ft_number storage_usd_per_gpu;
-	struct ft_number management_usd_per_gpu;
-	struct ft_number other_power_frac; /* storage, CPU nodes: of IT power */
+	struct ft_number maintenance_frac;   /* of capital, per year */
+	struct ft_price storage, management; /* by GPU */
+	struct ft_number other_power_frac;   /* storage, CPU nodes: of IT power */
 	struct ft_number failures_per_1000_node_days;
 	struct ft_number checkpoint_s, restart_s;
+	size_t n_taken;
+	struct ft_taken *taken;
 	const struct ft_provenance *from;
 };
 
@@ -78,15 +94,19 @@ struct ft_bom_item {
 	const char *item, *what;
 	int64_t count;
 	double unit_usd, total_usd, low_usd, high_usd; /* low, high: totals */
-	const char *source, *date;
-	bool estimated;
+	const char *source, *address, *date, *vendor;
+	const char *book; /* whose line it is */
+	enum ft_provenance_kind kind;
 	bool network;
 };
 
 struct ft_bom {
+	const char *book, *book_date, *buyer; /* the price book asked for */
 	size_t n_items;
 	struct ft_bom_item *item;
 	double total_usd, low_usd, high_usd, network_usd;
+	double quoted_usd, derived_usd, guessed_usd; /* of the total */
+	const char *first_date, *last_date;	     /* of the prices used */
 };
 
 struct ft_bom *ft_bom_build(const struct ft_cluster *cluster,
@@ -96,6 +116,7 @@ void ft_bom_free(struct ft_bom *bom);
 
 struct ft_cost {
 	double capex_usd, capex_network_usd, capex_usd_per_gpu;
+	double quoted_frac, derived_frac, guessed_frac; /* of the capital */
 	double capital_usd_per_gpu_hour, electricity_usd_per_gpu_hour,
 		colocation_usd_per_gpu_hour, maintenance_usd_per_gpu_hour;
 	double usd_per_gpu_hour;
