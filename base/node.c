@@ -191,19 +191,23 @@ bool node_put_path(struct arena *mem, struct node *root, const char *dotted,
 	return node_put_node(mem, root, dotted, at, node_scalar(mem, at, text), err);
 }
 
-bool node_set(struct arena *mem, struct node *root, const char *assignment,
-	      struct ft_error *err)
+bool node_set_below(struct arena *mem, struct node *root, const char *head,
+		    const char *option, const char *assignment, struct ft_error *err)
 {
 	const char *eq = strchr(assignment, '=');
-	struct ft_mark at = { arena_printf(mem, "--set %s", assignment), 1, 7 };
+	struct ft_mark at = { arena_printf(mem, "%s%s", option, assignment), 1,
+			      1 + (int)strlen(option) };
 	struct node *value;
 	const char *key;
 
 	if (!eq || eq == assignment)
 		return ft_fail(err, &at,
-			       "write --set KEY=VALUE, for example "
-			       "--set training.parallel.tp=4");
-	key = arena_text_n(mem, assignment, (size_t)(eq - assignment));
+			       *head ? "write %sITEM=USD, for example "
+				       "--price hgx-h100-server=250000" :
+				       "write %sKEY=VALUE, for example "
+				       "--set training.parallel.tp=4",
+			       option);
+	key = arena_printf(mem, "%s%.*s", head, (int)(eq - assignment), assignment);
 	if (eq[1]) {
 		value = node_read_text(mem, at.file, eq + 1, strlen(eq + 1), err);
 		if (!value)
@@ -214,6 +218,12 @@ bool node_set(struct arena *mem, struct node *root, const char *assignment,
 		value = node_scalar(mem, &at, "");
 	}
 	return node_put_node(mem, root, key, &at, value, err);
+}
+
+bool node_set(struct arena *mem, struct node *root, const char *assignment,
+	      struct ft_error *err)
+{
+	return node_set_below(mem, root, "", "--set ", assignment, err);
 }
 
 static struct node *copy(struct arena *mem, const struct node *n)

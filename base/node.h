@@ -74,6 +74,12 @@ bool node_put_node(struct arena *mem, struct node *root, const char *dotted,
 bool node_set(struct arena *mem, struct node *root, const char *assignment,
 	      struct ft_error *err) __attribute__((warn_unused_result));
 
+/* The same of an option of its own, "--price " say, whose keys all stand below `head`,
+ * "cost.price_of.": errors show the option as it was typed. */
+bool node_set_below(struct arena *mem, struct node *root, const char *head,
+		    const char *option, const char *assignment, struct ft_error *err)
+	__attribute__((warn_unused_result));
+
 /* A deep copy of over laid upon base: maps merge, all else replaces. */
 struct node *node_overlay(struct arena *mem, const struct node *base,
 			  const struct node *over);

@@ -20,6 +20,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &a->shared;
+		state->child_inputs[1] = &a->shared;
 		return 0;
 	case 'c':
 		a->csv = true;
@@ -29,14 +30,16 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static const struct argp_child children[] = { { &shared_argp, 0, NULL, 0 }, { 0 } };
+static const struct argp_child children[] = { { &shared_argp, 0, NULL, 0 },
+					      { &price_argp, 0, NULL, 0 },
+					      { 0 } };
 
 static const struct argp argp = {
 	options,
 	parse,
 	"SCENARIO",
-	"Print the bill of materials of a scenario's cluster; only `cluster` and "
-	"`cost.prices` are read."
+	"Print the bill of materials of a scenario's cluster; only `cluster`, "
+	"`cost.prices` and `cost.price_of` are read."
 	"\vExample: foretoken bom examples/01-first-answer/h100.yaml "
 	"--set cluster.gpus=1016 --set cluster.ufm_ports=4",
 	children,

@@ -23,6 +23,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &a->shared;
+		state->child_inputs[1] = &a->shared;
 		return 0;
 	case 'r':
 		a->report = arg;
@@ -32,7 +33,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static const struct argp_child children[] = { { &shared_argp, 0, NULL, 0 }, { 0 } };
+static const struct argp_child children[] = { { &shared_argp, 0, NULL, 0 },
+					      { &price_argp, 0, NULL, 0 },
+					      { 0 } };
 
 static const struct argp argp = {
 	options,

@@ -27,6 +27,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &a->shared;
+		state->child_inputs[1] = &a->shared;
 		return 0;
 	case 'v':
 		words_add(&a->vary, arg, state);
@@ -50,7 +51,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static const struct argp_child children[] = { { &shared_set_argp, 0, NULL, 0 }, { 0 } };
+static const struct argp_child children[] = { { &shared_set_argp, 0, NULL, 0 },
+					      { &price_argp, 0, NULL, 0 },
+					      { 0 } };
 
 static const struct argp argp = {
 	options,

@@ -34,13 +34,13 @@ static FILE *open_regular(const char *path)
 	return f;
 }
 
-/* The line itself, of a file or of a "--set a=b" that stands for one. */
+/* The line itself, of a file or of a "--set a=b" or "--price a=b" that stands for one. */
 static bool line_of(const struct ft_error *err, char *line, size_t n)
 {
 	FILE *f;
 	bool ok = true;
 
-	if (!strncmp(err->file, "--set ", 6)) {
+	if (!strncmp(err->file, "--set ", 6) || !strncmp(err->file, "--price ", 8)) {
 		snprintf(line, n, "%s", err->file);
 		return true;
 	}

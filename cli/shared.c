@@ -1,4 +1,6 @@
-/* cli/shared.c - arguments that several commands take: words, --set, --json */
+/* cli/shared.c - arguments that several commands take: words, --set, --json, --price */
+#include <string.h>
+
 #include "cli/commands.h"
 
 #define SET_OPTION \
@@ -46,3 +48,30 @@ const struct argp shared_argp = { options, parse, NULL, NULL, NULL, NULL, NULL }
 const struct argp shared_set_argp = {
 	set_options, parse, NULL, NULL, NULL, NULL, NULL
 };
+
+static const struct argp_option price_options[] = {
+	{ "price", 'p', "ITEM=USD", 0,
+	  "Your own price of an item of the bill, instead of the book's", 0 },
+	{ 0 },
+};
+
+static error_t parse_price(int key, char *arg, struct argp_state *state)
+{
+	struct shared *s = state->input;
+	char *word = s->text + s->n_text;
+	size_t room = sizeof(s->text) - s->n_text;
+	int n;
+
+	if (key != 'p')
+		return ARGP_ERR_UNKNOWN;
+	n = snprintf(word, room, "--price %s", arg);
+	if (n < 0 || (size_t)n >= room)
+		argp_error(state, "--price: more than %zu bytes of prices",
+			   sizeof(s->text));
+	s->n_text += (size_t)n + 1;
+	words_add(&s->set, word, state);
+	return 0;
+}
+
+const struct argp price_argp = { price_options, parse_price, NULL, NULL,
+				 NULL,		NULL,	     NULL };

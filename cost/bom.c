@@ -44,7 +44,7 @@ static struct ft_bom_item *put(struct bill *b, const char *what, int64_t count,
 		.date = arena_text(b->mem, usd->from->date),
 		.vendor = arena_text(b->mem, price->vendor),
 		.book = arena_text(b->mem, price->book),
-		.kind = usd->from->kind,
+		.kind = price->kind,
 	};
 	return line;
 }
@@ -61,9 +61,9 @@ static struct ft_bom_item *add(struct bill *b, const char *item, const char *wha
 	price = price_find(b->prices, item);
 	if (!price) {
 		ft_fail(b->err, NULL,
-			"price book %s has no price for %s; a book of yours that "
-			"extends it can add one",
-			b->prices->name, item);
+			"price book %s has no price for %s; give one with --price "
+			"%s=USD, or in a book of yours that extends it",
+			b->prices->name, item, item);
 		b->failed = true;
 		return NULL;
 	}
@@ -131,7 +131,7 @@ static void add_allowances(struct bill *b, const struct ft_cluster *c)
 /* Totals, what they stand on, and of when the prices are. */
 static void add_up(struct ft_bom *bom)
 {
-	bom->first_date = bom->last_date = bom->n_items ? bom->item[0].date : "";
+	bom->first_date = bom->last_date = "";
 	for (size_t i = 0; i < bom->n_items; i++) {
 		const struct ft_bom_item *line = &bom->item[i];
 
@@ -140,10 +140,10 @@ static void add_up(struct ft_bom *bom)
 		bom->high_usd += line->high_usd;
 		if (line->network)
 			bom->network_usd += line->total_usd;
-		*(line->kind == FT_DERIVED ? &bom->derived_usd :
-		  line->kind == FT_ASSUMED ? &bom->guessed_usd :
-					     &bom->quoted_usd) += line->total_usd;
-		if (strcmp(line->date, bom->first_date) < 0)
+		bom->by_kind_usd[line->kind] += line->total_usd;
+		if (!*line->date) /* given */
+			continue;
+		if (!*bom->first_date || strcmp(line->date, bom->first_date) < 0)
 			bom->first_date = line->date;
 		if (strcmp(line->date, bom->last_date) > 0)
 			bom->last_date = line->date;

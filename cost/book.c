@@ -76,8 +76,7 @@ static bool fetch(struct reading *in, struct node *map, const char *section)
 		if (block->item[i]->kind != NODE_MAP ||
 		    !node_get(block->item[i], "from"))
 			continue;
-		block->item[i] =
-			taken(in, section, block->key[i], block->item[i]);
+		block->item[i] = taken(in, section, block->key[i], block->item[i]);
 		if (!block->item[i])
 			return false;
 	}

@@ -127,12 +127,11 @@ bool ft_cost_compute(const struct ft_purchase *p, const struct ft_throughput *t,
 		.capex_usd = p->bom->total_usd,
 		.capex_network_usd = p->bom->network_usd,
 		.capex_usd_per_gpu = p->bom->total_usd / (double)p->cluster->gpus,
-		.quoted_frac = p->bom->quoted_usd / p->bom->total_usd,
-		.derived_frac = p->bom->derived_usd / p->bom->total_usd,
-		.guessed_frac = p->bom->guessed_usd / p->bom->total_usd,
 		.utilization_frac = p->terms->utilization_frac,
 		.goodput = goodput(p->cluster, p->prices, p->terms),
 	};
+	for (int k = 0; k < FT_PRICE_KINDS; k++)
+		cost->by_kind_frac[k] = p->bom->by_kind_usd[k] / p->bom->total_usd;
 	if (!(cost->goodput > 0))
 		return no_goodput(p->cluster, p->prices, err);
 	set_power(p->cluster, p->prices, p->terms, busy_frac, cost);

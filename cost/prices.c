@@ -22,11 +22,27 @@ struct reading {
 	struct ft_error *err;
 };
 
-const char *ft_price_kind_name(enum ft_provenance_kind kind)
+const char *ft_price_kind_name(enum ft_price_kind kind)
 {
-	return kind == FT_DERIVED ? "derived" :
-	       kind == FT_ASSUMED ? "guessed" :
-				    "quoted";
+	static const char *const names[] = { "quoted", "derived", "guessed", "given" };
+
+	return names[kind];
+}
+
+/* What is the same of all prices, once usd is read; line is where it stands. */
+static void finish_price(struct reader *r, const struct reading *in, const char *key,
+			 const struct node *line, struct ft_price *price)
+{
+	if (r->failed)
+		return;
+	price->book = books_whose(in->books, line);
+	price->kind = price->usd.from->kind == FT_DERIVED ? FT_PRICE_DERIVED :
+		      price->usd.from->kind == FT_ASSUMED ? FT_PRICE_GUESSED :
+							    FT_PRICE_QUOTED;
+	if (!*price->usd.from->date)
+		reader_fail(
+			r, key,
+			"has no date; a price says in its provenance of when it is");
 }
 
 static bool read_price(const struct reading *in, const char *item,
@@ -38,15 +54,11 @@ static bool read_price(const struct reading *in, const char *item,
 	price->item = item;
 	price->usd = read_number(&r, in->mem, "usd", DIM_USD);
 	price->vendor = read_text(&r, "vendor", "");
-	price->book = books_whose(in->books, node);
 	if (!read_bool(&r, "included", false) && !r.failed && price->usd.value <= 0)
 		reader_fail(&r, "usd",
 			    "is zero; what the price of another item includes says "
 			    "included: true");
-	if (!r.failed && !*price->usd.from->date)
-		reader_fail(&r, "usd",
-			    "has no date; a price says in its provenance of "
-			    "when it is");
+	finish_price(&r, in, "usd", node, price);
 	return reader_close(&r);
 }
 
@@ -76,11 +88,7 @@ static void read_allowance(struct reader *r, const struct reading *in, const cha
 
 	price->usd = read_number(r, in->mem, key, DIM_USD);
 	price->vendor = "";
-	price->book = line ? books_whose(in->books, line) : "";
-	if (line && !r->failed && !*price->usd.from->date)
-		reader_fail(r, key,
-			    "has no date; a price says in its provenance of when "
-			    "it is");
+	finish_price(r, in, key, line, price);
 }
 
 /* The figures of a block that stand in another book. */

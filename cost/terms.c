@@ -59,6 +59,9 @@ bool ft_cost_terms_load(const struct node *node, struct ft_cost_terms *terms,
 
 	*terms = (struct ft_cost_terms){ 0 };
 	read_book(&r, terms);
+	terms->price_of = read_node(&r, "price_of");
+	if (terms->price_of && terms->price_of->kind != NODE_MAP)
+		reader_fail(&r, "price_of", "should be a map, as {ITEM: 31000 USD}");
 	terms->horizon_years = read_quantity(&r, "horizon", DIM_S, 4 * year_s) / year_s;
 	terms->cost_of_capital_frac =
 		read_quantity(&r, "cost_of_capital_frac", DIM_FRAC, 0.08);

@@ -1,6 +1,7 @@
 /* reports/prices.c - what an answer's capital stands on, in words and in JSON */
 #include "reports/prices.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -29,45 +30,79 @@ static const char *taken(const struct ft_bom *bom, const struct ft_prices *price
 	return prices->taken[i].figure;
 }
 
+/* Is i the first of what comes from that book? */
+static bool first_of(const struct ft_bom *bom, const struct ft_prices *prices, size_t i,
+		     const char *book)
+{
+	const char *other;
+
+	for (size_t k = 0; k < i; k++)
+		if (*taken(bom, prices, k, &other) && !strcmp(other, book))
+			return false;
+	return true;
+}
+
+/* "From BOOK: a, b." */
+static char *of_book(struct arena *mem, const struct ft_bom *bom,
+		     const struct ft_prices *prices, const char *book)
+{
+	bool given = !strcmp(book, "given");
+	char *said = arena_printf(mem, "%s%s:", given ? "Given" : "From ",
+				  given ? "" : book);
+	const char *item, *other, *comma = "";
+
+	for (size_t i = 0; (item = taken(bom, prices, i, &other)); i++) {
+		if (!*item || strcmp(other, book) != 0)
+			continue;
+		said = arena_printf(mem, "%s%s %s", said, comma, item);
+		comma = ",";
+	}
+	return arena_printf(mem, "%s.", said);
+}
+
 char *prices_said(struct arena *mem, const struct ft_bom *bom,
 		  const struct ft_prices *prices)
 {
-	const char *item, *book, *last = "";
+	const char *item, *book;
+	const double *usd = bom->by_kind_usd;
 	char *said = arena_printf(
 		mem,
 		"Prices: book %s (%s%sof %s), dated %s to %s; %.0f %% of the capital is at "
-		"quoted, %.0f %% at derived, %.0f %% at guessed prices.",
+		"quoted, %.0f %% at derived, %.0f %% at guessed prices",
 		bom->book, bom->buyer, *bom->buyer ? ", " : "", bom->book_date,
-		bom->first_date, bom->last_date, 100 * bom->quoted_usd / bom->total_usd,
-		100 * bom->derived_usd / bom->total_usd,
-		100 * bom->guessed_usd / bom->total_usd);
+		*bom->first_date ? bom->first_date : "-",
+		*bom->last_date ? bom->last_date : "-",
+		100 * usd[FT_PRICE_QUOTED] / bom->total_usd,
+		100 * usd[FT_PRICE_DERIVED] / bom->total_usd,
+		100 * usd[FT_PRICE_GUESSED] / bom->total_usd);
 
-	for (size_t i = 0; (item = taken(bom, prices, i, &book)); i++) {
-		if (!*item)
-			continue;
-		if (!strcmp(book, last))
-			said = arena_printf(mem, "%s, %s", said, item);
-		else
-			said = arena_printf(mem, "%s%s\nFrom %s: %s", said,
-					    *last ? "." : "", book, item);
-		last = book;
-	}
-	return *last ? arena_printf(mem, "%s.", said) : said;
+	if (usd[FT_PRICE_GIVEN] > 0)
+		said = arena_printf(mem, "%s, %.0f %% at prices given to the scenario",
+				    said, 100 * usd[FT_PRICE_GIVEN] / bom->total_usd);
+	said = arena_printf(mem, "%s.", said);
+	for (size_t i = 0; (item = taken(bom, prices, i, &book)); i++)
+		if (*item && first_of(bom, prices, i, book))
+			said = arena_printf(mem, "%s\n%s", said,
+					    of_book(mem, bom, prices, book));
+	return said;
 }
 
 json_t *prices_json(const struct ft_bom *bom, const struct ft_prices *prices)
 {
 	json_t *j = json_object(), *others = json_object();
 	const char *item, *book;
+	char key[32];
 
 	json_put_text(j, "book", bom->book);
 	json_put_text(j, "date", bom->book_date);
 	json_put_text(j, "buyer", bom->buyer);
 	json_put_text(j, "first_date", bom->first_date);
 	json_put_text(j, "last_date", bom->last_date);
-	json_put(j, "quoted_frac", bom->quoted_usd / bom->total_usd);
-	json_put(j, "derived_frac", bom->derived_usd / bom->total_usd);
-	json_put(j, "guessed_frac", bom->guessed_usd / bom->total_usd);
+	for (int k = 0; k < FT_PRICE_KINDS; k++) {
+		snprintf(key, sizeof(key), "%s_frac",
+			 ft_price_kind_name((enum ft_price_kind)k));
+		json_put(j, key, bom->by_kind_usd[k] / bom->total_usd);
+	}
 	for (size_t i = 0; (item = taken(bom, prices, i, &book)); i++)
 		if (*item)
 			json_put_text(others, item, book);

@@ -190,6 +190,8 @@ static const struct scenario_key keys[] = {
 	{ "training.step_start", BOTH, step_start,
 	  "steady: back-to-back steps; together: all ranks start with empty queues" },
 	{ "cost.prices", BOTH | KEY_FILE, prices, "the price book" },
+	{ "cost.price_of", KEY_COLUMN, NULL,
+	  "prices of items that you know better than the book: {ITEM: 31000 USD}" },
 	{ "cost.horizon", BOTH, horizon, "time over which capital is written off" },
 	{ "cost.cost_of_capital_frac", BOTH, capital, "interest per year" },
 	{ "cost.residual_frac", BOTH, residual,

@@ -16,6 +16,7 @@ struct whole {
 	struct ft_model *model;
 	struct ft_plan *plan;
 	struct ft_shelf *shelf;
+	struct ft_prices *own_prices; /* the book with cost.price_of over it; or NULL */
 };
 
 static void tell_assumed(struct whole *w)
@@ -163,10 +164,17 @@ const struct ft_ccl *ft_scenario_ccl(struct ft_scenario *s, struct ft_error *err
 const struct ft_prices *ft_scenario_prices(struct ft_scenario *s, struct ft_error *err)
 {
 	const struct node *book = node_path(s->given, "cost.prices");
+	struct whole *w = (struct whole *)s;
 
-	if (!s->prices)
-		s->prices = shelf_prices(((struct whole *)s)->shelf, s->terms.prices,
-					 book ? &book->mark : NULL, err);
+	if (s->prices)
+		return s->prices;
+	s->prices =
+		shelf_prices(w->shelf, s->terms.prices, book ? &book->mark : NULL, err);
+	if (s->prices && s->terms.price_of) {
+		w->own_prices =
+			ft_prices_given(s->prices, s->cluster, s->terms.price_of, err);
+		s->prices = w->own_prices;
+	}
 	return s->prices;
 }
 
@@ -297,6 +305,18 @@ struct ft_scenario *ft_scenario_from(struct ft_shelf *shelf, const struct node *
 	return from(shelf, root, name, all, &seen, err);
 }
 
+/* "a.b=c", or "--price ITEM=USD" as cli/shared.c puts it. */
+static bool set_one(struct arena *mem, struct node *root, const char *set,
+		    struct ft_error *err)
+{
+	static const char price[] = "--price ";
+
+	if (strncmp(set, price, strlen(price)) != 0)
+		return node_set(mem, root, set, err);
+	return node_set_below(mem, root, "cost.price_of.", price, set + strlen(price),
+			      err);
+}
+
 /* "-" is standard input. */
 static struct ft_scenario *load_file(struct ft_shelf *shelf, const char *path,
 				     const char *const *sets, size_t n, bool all,
@@ -315,7 +335,7 @@ static struct ft_scenario *load_file(struct ft_shelf *shelf, const char *path,
 		return NULL;
 	}
 	for (size_t i = 0; i < n; i++)
-		if (!node_set(mem, root, sets[i], err))
+		if (!set_one(mem, root, sets[i], err))
 			return NULL;
 	return from(shelf, root, path, all, seen, err);
 }
@@ -346,6 +366,7 @@ void ft_scenario_free(struct ft_scenario *scenario)
 		return;
 	ft_model_free(w->model);
 	ft_plan_free(w->plan);
+	ft_prices_free(w->own_prices);
 	mem = w->mem;
 	arena_release(&mem);
 }

@@ -11,6 +11,8 @@
 #include "tests/keys.h"
 
 #define COST "cost: {prices: neocloud-2026-09}}"
+#define GIVEN \
+	"cost: {prices: neocloud-2026-09, price_of: {hgx-h100-server: 250000 USD}}}"
 #define ON(gpu, n, fabric) \
 	"cluster: {gpu: " gpu ", gpus: " n ", fabric: " fabric ", node: "
 #define LLAMA "{model: {name: llama3-8b, num_hidden_layers: 4}, "
@@ -27,7 +29,7 @@
 static const char zero1_pipeline[] = LLAMA IB "stack: nemo-24, " TRAIN(
 	"4096", "16") "parallel: {tp: 2, pp: 2, vpp: 2}, overlap: {tp: false}}, " COST;
 static const char plain[] =
-	LLAMA IB "stack: nemo-24, " TRAIN("4096", "32") "micro_batch_size: 1}, " COST;
+	LLAMA IB "stack: nemo-24, " TRAIN("4096", "32") "micro_batch_size: 1}, " GIVEN;
 static const char tp_overlapped[] = LLAMA IB "stack: nemo-24, " TRAIN(
 	"4096",
 	"16") "parallel: {tp: 8}, sharding: zero2, overlap: {tp: true, copy_engines: true}}, " COST;

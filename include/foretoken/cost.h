@@ -35,16 +35,24 @@ struct node;
 /* The book that is used when a scenario names none. */
 #define FT_DEFAULT_PRICES "neocloud-2026-09"
 
+/* How far a price can be trusted. */
+enum ft_price_kind {
+	FT_PRICE_QUOTED,  /* a source asks or paid it: published or measured */
+	FT_PRICE_DERIVED, /* computed from such */
+	FT_PRICE_GUESSED, /* assumed, by us or by its source */
+	FT_PRICE_GIVEN,	  /* by the scenario or on the command line */
+	FT_PRICE_KINDS
+};
+
+const char *ft_price_kind_name(enum ft_price_kind kind); /* "quoted" ... */
+
 struct ft_price {
 	const char *item;
 	struct ft_number usd; /* likely (mode), low (P10), high (P90), source, date */
 	const char *vendor;   /* who sells it; "" when not said */
 	const char *book; /* whose line it is: this book's, or one it is taken from */
+	enum ft_price_kind kind;
 };
-
-/* How far a price can be trusted: "quoted" (a source asks or paid it), "derived" (computed
- * from such), "guessed" (assumed, by us or by its source). */
-const char *ft_price_kind_name(enum ft_provenance_kind kind);
 
 /* A figure of facility or operation that comes from another book. */
 struct ft_taken {
@@ -74,7 +82,8 @@ struct ft_prices {
 
 /* What the scenario's `cost` map says, defaults filled in. */
 struct ft_cost_terms {
-	char prices[256]; /* the book's name or path */
+	char prices[256];	     /* the book's name or path */
+	const struct node *price_of; /* ITEM: USD, instead of the book's; NULL: none */
 	double horizon_years;
 	double cost_of_capital_frac, residual_frac;
 	double electricity_usd_per_kwh; /* below 0: the book's */
@@ -90,13 +99,22 @@ struct ft_prices *ft_prices_load(const char *name, const struct ft_mark *at,
 	__attribute__((warn_unused_result));
 void ft_prices_free(struct ft_prices *prices);
 
+/* The book with what `given` (ITEM: amount, USD when it has no unit) says of lines of the
+ * book, or of items of the cluster that the book lacks; "storage" and "management" are the
+ * allowances by GPU. Each is exact, of kind FT_PRICE_GIVEN. NULL on error: an item of
+ * neither, an amount not above 0. The book must outlive it. */
+struct ft_prices *ft_prices_given(const struct ft_prices *book,
+				  const struct ft_cluster *cluster,
+				  const struct node *given, struct ft_error *err)
+	__attribute__((warn_unused_result));
+
 struct ft_bom_item {
 	const char *item, *what;
 	int64_t count;
 	double unit_usd, total_usd, low_usd, high_usd; /* low, high: totals */
 	const char *source, *address, *date, *vendor;
 	const char *book; /* whose line it is */
-	enum ft_provenance_kind kind;
+	enum ft_price_kind kind;
 	bool network;
 };
 
@@ -105,8 +123,9 @@ struct ft_bom {
 	size_t n_items;
 	struct ft_bom_item *item;
 	double total_usd, low_usd, high_usd, network_usd;
-	double quoted_usd, derived_usd, guessed_usd; /* of the total */
-	const char *first_date, *last_date;	     /* of the prices used */
+	double by_kind_usd[FT_PRICE_KINDS]; /* of the total */
+	const char *first_date,
+		*last_date; /* of the prices used; "" when all are given */
 };
 
 struct ft_bom *ft_bom_build(const struct ft_cluster *cluster,
@@ -116,7 +135,7 @@ void ft_bom_free(struct ft_bom *bom);
 
 struct ft_cost {
 	double capex_usd, capex_network_usd, capex_usd_per_gpu;
-	double quoted_frac, derived_frac, guessed_frac; /* of the capital */
+	double by_kind_frac[FT_PRICE_KINDS]; /* of the capital */
 	double capital_usd_per_gpu_hour, electricity_usd_per_gpu_hour,
 		colocation_usd_per_gpu_hour, maintenance_usd_per_gpu_hour;
 	double usd_per_gpu_hour;

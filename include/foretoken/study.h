@@ -54,7 +54,7 @@ struct ft_scenario {
 	const char **assumed; /* dotted keys */
 };
 
-/* sets: n of "a.b=c". whole: false reads only the cluster and cost parts (bom,
+/* sets: n of "a.b=c", or "--price ITEM=USD" for cost.price_of. whole: false reads only the cluster and cost parts (bom,
  * collective). shelf must outlive the scenario. */
 struct ft_scenario *ft_scenario_load(struct ft_shelf *shelf, const char *path,
 				     const char *const *sets, size_t n, bool whole,

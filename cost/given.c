@@ -1,0 +1,134 @@
+/* cost/given.c - prices that a scenario gives itself, over its book's */
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/plain.h"
+#include "base/reader.h"
+#include "base/text.h"
+#include "cost/price.h"
+
+struct owned {
+	struct ft_prices prices;
+	struct arena mem;
+};
+
+enum { CLUSTER_ITEMS = 8 };
+
+/* What this cluster can need a price for. */
+static void items_of(const struct ft_cluster *c, const char *item[CLUSTER_ITEMS])
+{
+	const struct ft_fabric *f = c->fabric;
+
+	item[0] = c->node->price_item;
+	item[1] = f->switch_item;
+	item[2] = f->optic_node_item;
+	item[3] = f->optic_leaf_item;
+	item[4] = f->cable_node_item;
+	item[5] = f->cable_leaf_item;
+	item[6] = f->nic_item;
+	item[7] = "ufm-licence";
+}
+
+/* The line to be replaced, or a new one at the end; NULL, with *err, when neither the
+ * book nor the cluster knows the item. to->price has room for it. */
+static struct ft_price *line_for(struct arena *mem, struct ft_prices *to,
+				 const struct ft_cluster *cluster, const char *name,
+				 const struct ft_mark *at, struct ft_error *err)
+{
+	const char **known =
+		ARENA_ARRAY(mem, to->n_prices + CLUSTER_ITEMS + 2, const char *);
+	size_t n = 0;
+	const char *near;
+
+	for (; n < to->n_prices; n++) {
+		if (!strcmp(to->price[n].item, name))
+			return &to->price[n];
+		known[n] = to->price[n].item;
+	}
+	items_of(cluster, &known[n]);
+	n += CLUSTER_ITEMS;
+	known[n++] = to->storage.item;
+	if (!strcmp(name, to->storage.item))
+		return &to->storage;
+	known[n++] = to->management.item;
+	if (!strcmp(name, to->management.item))
+		return &to->management;
+	for (size_t i = to->n_prices; i < n; i++)
+		if (*known[i] && !strcmp(known[i], name)) {
+			to->price[to->n_prices].item = known[i];
+			return &to->price[to->n_prices++];
+		}
+	near = text_nearest(name, known, n);
+	ft_fail(err, at, "neither book %s nor the cluster has an item '%.64s'%s%s%s",
+		to->name, name, near ? "; did you mean '" : "", near ? near : "",
+		near ? "'?" : "");
+	return NULL;
+}
+
+static bool read_amount(struct reader *r, const char *item, const struct node *node,
+			double *usd)
+{
+	*usd = read_quantity(r, item, node_is_number(node) ? DIM_NONE : DIM_USD, 0);
+	if (!r->failed && !(*usd > 0 && *usd <= 1e12))
+		reader_fail(r, item, "should be an amount above 0 USD");
+	return !r->failed;
+}
+
+/* The command line's own words are marked as such: "--price ITEM=USD". */
+static const struct ft_provenance *from_of(struct arena *mem, const struct ft_mark *at)
+{
+	struct ft_provenance *from = ARENA_NEW(mem, struct ft_provenance);
+	bool typed = at->file && !strncmp(at->file, "--", 2);
+
+	*from = (struct ft_provenance){
+		FT_PUBLISHED,
+		typed ? "given on the command line" : "given in the scenario",
+		"", "", "",
+	};
+	return from;
+}
+
+static bool lay_given(struct arena *mem, struct ft_prices *to,
+		      const struct ft_cluster *cluster, const struct node *given,
+		      struct ft_error *err)
+{
+	struct reader r = reader_open(given, err);
+
+	for (size_t i = 0; !r.failed && i < given->n; i++) {
+		const char *name = given->key[i];
+		struct ft_price *line = line_for(mem, to, cluster, name,
+						 &given->item[i]->mark, err);
+		double usd;
+
+		if (!line || !read_amount(&r, name, given->item[i], &usd))
+			return false;
+		*line = (struct ft_price){
+			.item = line->item,
+			.usd = { usd, usd, usd, from_of(mem, &given->item[i]->mark) },
+			.vendor = "",
+			.book = "given",
+			.kind = FT_PRICE_GIVEN,
+		};
+	}
+	return !r.failed;
+}
+
+struct ft_prices *ft_prices_given(const struct ft_prices *book,
+				  const struct ft_cluster *cluster,
+				  const struct node *given, struct ft_error *err)
+{
+	PLAIN_NUMBERS;
+	struct arena mem = { 0 };
+	struct owned *owned = ARENA_NEW(&mem, struct owned);
+	struct ft_prices *to = &owned->prices;
+
+	*to = *book;
+	to->price = ARENA_ARRAY(&mem, book->n_prices + CLUSTER_ITEMS, struct ft_price);
+	memcpy(to->price, book->price, book->n_prices * sizeof(*to->price));
+	if (!lay_given(&mem, to, cluster, given, err)) {
+		arena_release(&mem);
+		return NULL;
+	}
+	owned->mem = mem;
+	return to;
+}
