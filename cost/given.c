@@ -83,7 +83,9 @@ static const struct ft_provenance *from_of(struct arena *mem, const struct ft_ma
 	*from = (struct ft_provenance){
 		FT_PUBLISHED,
 		typed ? "given on the command line" : "given in the scenario",
-		"", "", "",
+		"",
+		"",
+		"",
 	};
 	return from;
 }
@@ -96,8 +98,8 @@ static bool lay_given(struct arena *mem, struct ft_prices *to,
 
 	for (size_t i = 0; !r.failed && i < given->n; i++) {
 		const char *name = given->key[i];
-		struct ft_price *line = line_for(mem, to, cluster, name,
-						 &given->item[i]->mark, err);
+		struct ft_price *line =
+			line_for(mem, to, cluster, name, &given->item[i]->mark, err);
 		double usd;
 
 		if (!line || !read_amount(&r, name, given->item[i], &usd))

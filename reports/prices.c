@@ -89,7 +89,7 @@ char *prices_said(struct arena *mem, const struct ft_bom *bom,
 
 json_t *prices_json(const struct ft_bom *bom, const struct ft_prices *prices)
 {
-	json_t *j = json_object(), *others = json_object();
+	json_t *j = json_object(), *others = json_array();
 	const char *item, *book;
 	char key[32];
 
@@ -103,9 +103,16 @@ json_t *prices_json(const struct ft_bom *bom, const struct ft_prices *prices)
 			 ft_price_kind_name((enum ft_price_kind)k));
 		json_put(j, key, bom->by_kind_usd[k] / bom->total_usd);
 	}
-	for (size_t i = 0; (item = taken(bom, prices, i, &book)); i++)
-		if (*item)
-			json_put_text(others, item, book);
+	for (size_t i = 0; (item = taken(bom, prices, i, &book)); i++) {
+		json_t *line;
+
+		if (!*item)
+			continue;
+		line = json_object();
+		json_put_text(line, "item", item);
+		json_put_text(line, "book", book);
+		json_array_append_new(others, line);
+	}
 	json_object_set_new(j, "taken_from", others);
 	return j;
 }
