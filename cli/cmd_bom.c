@@ -61,6 +61,12 @@ int cmd_bom(int argc, char **argv)
 			     a.shared.set.n, false, &err);
 	if (s && ft_scenario_prices(s, &err))
 		bom = ft_bom_build(s->cluster, s->prices, &err);
+	if (bom && bom->rented) {
+		ft_fail(&err, NULL, "nothing is bought: %s is a book of rents",
+			bom->book);
+		ft_bom_free(bom);
+		bom = NULL;
+	}
 	if (bom && a.shared.json)
 		ft_report_bom_json(stdout, s->cluster, bom);
 	else if (bom && a.csv)

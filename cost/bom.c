@@ -150,6 +150,31 @@ static void add_up(struct ft_bom *bom)
 	}
 }
 
+/* Nothing is bought: the GPUs, at USD per hour. */
+static void add_rent(struct bill *b, const struct ft_cluster *c)
+{
+	const struct ft_prices *p = b->prices;
+
+	b->bom->rented = true;
+	for (size_t i = 0; i < p->n_rents; i++)
+		if (!strcmp(p->rent[i].item, c->gpu->name)) {
+			put(b, "GPUs, by the hour", c->gpus, &p->rent[i]);
+			return;
+		}
+	ft_fail(b->err, NULL,
+		"price book %s has no rent of %s; give cost.usd_per_gpu_hour", p->name,
+		c->gpu->name);
+	b->failed = true;
+}
+
+static void add_purchase(struct bill *b, const struct ft_cluster *c)
+{
+	add_servers(b, c);
+	if (c->topology.tiers)
+		add_network(b, c);
+	add_allowances(b, c);
+}
+
 struct ft_bom *ft_bom_build(const struct ft_cluster *cluster,
 			    const struct ft_prices *prices, struct ft_error *err)
 {
@@ -158,10 +183,10 @@ struct ft_bom *ft_bom_build(const struct ft_cluster *cluster,
 	struct ft_bom *bom = &owned->bom;
 	struct bill b = { .mem = &mem, .prices = prices, .bom = bom, .err = err };
 
-	add_servers(&b, cluster);
-	if (cluster->topology.tiers)
-		add_network(&b, cluster);
-	add_allowances(&b, cluster);
+	if (prices->n_rents)
+		add_rent(&b, cluster);
+	else
+		add_purchase(&b, cluster);
 	if (b.failed) {
 		arena_release(&mem);
 		return NULL;

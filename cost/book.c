@@ -127,6 +127,10 @@ static bool same_year(struct reading *in, const struct book *book,
 		       book->date, other->name, other->date, other->name);
 }
 
+static const char *const sections[] = { "prices", "rent", "facility", "operation" };
+
+enum { SECTIONS = sizeof(sections) / sizeof(*sections) };
+
 static const struct book *complete(struct reading *in, struct book *book,
 				   struct node *map)
 {
@@ -136,8 +140,9 @@ static const struct book *complete(struct reading *in, struct book *book,
 
 	book->name = read_name(&r, "name", book->name);
 	book->date = read_date(&r, "date", "");
-	if (r.failed || !fetch(in, map, "prices") || !fetch(in, map, "facility") ||
-	    !fetch(in, map, "operation"))
+	for (size_t i = 0; !r.failed && i < SECTIONS; i++)
+		r.failed = !fetch(in, map, sections[i]);
+	if (r.failed)
 		return NULL;
 	if (extends && extends->kind != NODE_SCALAR) {
 		reader_fail(&r, "extends", "should be the name of a book");

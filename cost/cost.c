@@ -26,6 +26,20 @@ double ft_cost_electricity_usd_per_kwh(const struct ft_cost_terms *terms,
 		       prices->electricity_usd_per_kwh.value;
 }
 
+/* What is paid at once; or the rent of an hour. */
+static void set_capital(const struct ft_purchase *p, struct ft_cost *cost)
+{
+	double each = p->bom->total_usd / (double)p->cluster->gpus;
+
+	if (p->bom->rented) {
+		cost->rent_usd_per_gpu_hour = each;
+		return;
+	}
+	cost->capex_usd = p->bom->total_usd;
+	cost->capex_network_usd = p->bom->network_usd;
+	cost->capex_usd_per_gpu = each;
+}
+
 /* Dollars per GPU and hour, part by part. */
 static void set_rates(const struct ft_cluster *cluster, const struct ft_prices *prices,
 		      const struct ft_cost_terms *terms, struct ft_cost *cost)
@@ -33,6 +47,10 @@ static void set_rates(const struct ft_cluster *cluster, const struct ft_prices *
 	double gpu_hours = (double)cluster->gpus * HOURS;
 	double kwh_usd = ft_cost_electricity_usd_per_kwh(terms, prices);
 
+	if (cost->rent_usd_per_gpu_hour > 0) {
+		cost->usd_per_gpu_hour = cost->rent_usd_per_gpu_hour;
+		return;
+	}
 	cost->capital_usd_per_gpu_hour =
 		finance_per_year_usd(cost->capex_usd, terms->residual_frac,
 				     terms->cost_of_capital_frac,
@@ -71,7 +89,8 @@ static void set_interval(const struct ft_bom *bom, const struct ft_throughput *t
 {
 	double usd = cost->usd_per_million_tokens;
 	double share =
-		(cost->capital_usd_per_gpu_hour + cost->maintenance_usd_per_gpu_hour) /
+		(cost->capital_usd_per_gpu_hour + cost->maintenance_usd_per_gpu_hour +
+		 cost->rent_usd_per_gpu_hour) /
 		cost->usd_per_gpu_hour;
 	double low = t->low > 0 && t->low < t->tokens_per_s ? t->low : t->tokens_per_s;
 	double high = t->high > t->tokens_per_s ? t->high : t->tokens_per_s;
@@ -124,12 +143,10 @@ bool ft_cost_compute(const struct ft_purchase *p, const struct ft_throughput *t,
 	if (!(t->tokens_per_s >= 0) || !isfinite(t->tokens_per_s))
 		return ft_fail(err, NULL, "tokens/s is not a number");
 	*cost = (struct ft_cost){
-		.capex_usd = p->bom->total_usd,
-		.capex_network_usd = p->bom->network_usd,
-		.capex_usd_per_gpu = p->bom->total_usd / (double)p->cluster->gpus,
 		.utilization_frac = p->terms->utilization_frac,
 		.goodput = goodput(p->cluster, p->prices, p->terms),
 	};
+	set_capital(p, cost);
 	for (int k = 0; k < FT_PRICE_KINDS; k++)
 		cost->by_kind_frac[k] = p->bom->by_kind_usd[k] / p->bom->total_usd;
 	if (!(cost->goodput > 0))

@@ -74,7 +74,7 @@ static bool read_amount(struct reader *r, const char *item, const struct node *n
 	return !r->failed;
 }
 
-/* The command line's own words are marked as such: "--price ITEM=USD". */
+/* The command line's own words are marked as such: "--price ITEM=USD", "--set ...". */
 static const struct ft_provenance *from_of(struct arena *mem, const struct ft_mark *at)
 {
 	struct ft_provenance *from = ARENA_NEW(mem, struct ft_provenance);
@@ -88,6 +88,18 @@ static const struct ft_provenance *from_of(struct arena *mem, const struct ft_ma
 		"",
 	};
 	return from;
+}
+
+static struct ft_price given_price(struct arena *mem, const char *item, double usd,
+				   const struct ft_mark *at)
+{
+	return (struct ft_price){
+		.item = item,
+		.usd = { usd, usd, usd, from_of(mem, at) },
+		.vendor = "",
+		.book = "given",
+		.kind = FT_PRICE_GIVEN,
+	};
 }
 
 static bool lay_given(struct arena *mem, struct ft_prices *to,
@@ -104,20 +116,15 @@ static bool lay_given(struct arena *mem, struct ft_prices *to,
 
 		if (!line || !read_amount(&r, name, given->item[i], &usd))
 			return false;
-		*line = (struct ft_price){
-			.item = line->item,
-			.usd = { usd, usd, usd, from_of(mem, &given->item[i]->mark) },
-			.vendor = "",
-			.book = "given",
-			.kind = FT_PRICE_GIVEN,
-		};
+		*line = given_price(mem, line->item, usd, &given->item[i]->mark);
 	}
 	return !r.failed;
 }
 
 struct ft_prices *ft_prices_given(const struct ft_prices *book,
 				  const struct ft_cluster *cluster,
-				  const struct node *given, struct ft_error *err)
+				  const struct ft_cost_terms *terms,
+				  struct ft_error *err)
 {
 	PLAIN_NUMBERS;
 	struct arena mem = { 0 };
@@ -126,10 +133,18 @@ struct ft_prices *ft_prices_given(const struct ft_prices *book,
 
 	*to = *book;
 	to->price = ARENA_ARRAY(&mem, book->n_prices + CLUSTER_ITEMS, struct ft_price);
-	memcpy(to->price, book->price, book->n_prices * sizeof(*to->price));
-	if (!lay_given(&mem, to, cluster, given, err)) {
+	if (book->n_prices)
+		memcpy(to->price, book->price, book->n_prices * sizeof(*to->price));
+	if (terms->price_of && !lay_given(&mem, to, cluster, terms->price_of, err)) {
 		arena_release(&mem);
 		return NULL;
+	}
+	if (terms->usd_per_gpu_hour > 0) {
+		to->n_rents = 1;
+		to->rent = ARENA_NEW(&mem, struct ft_price);
+		*to->rent =
+			given_price(&mem, cluster->gpu->name, terms->usd_per_gpu_hour,
+				    &terms->usd_per_gpu_hour_mark);
 	}
 	owned->mem = mem;
 	return to;

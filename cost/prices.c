@@ -20,6 +20,7 @@ struct reading {
 	const struct books *books;
 	struct ft_prices *to;
 	struct ft_error *err;
+	bool rents; /* a book of rents */
 };
 
 const char *ft_price_kind_name(enum ft_price_kind kind)
@@ -45,6 +46,16 @@ static void finish_price(struct reader *r, const struct reading *in, const char 
 			"has no date; a price says in its provenance of when it is");
 }
 
+/* What costs nothing by mistake would win every comparison. */
+static void need_price(struct reader *r, bool rents, const struct ft_number *usd)
+{
+	if (!r->failed && !(usd->value > 0))
+		reader_fail(r, "usd", "is zero%s",
+			    rents ? "" :
+				    "; what the price of another item includes says "
+				    "included: true");
+}
+
 static bool read_price(const struct reading *in, const char *item,
 		       const struct node *node, struct ft_price *price)
 {
@@ -52,32 +63,33 @@ static bool read_price(const struct reading *in, const char *item,
 
 	read_provenance(&r, in->mem);
 	price->item = item;
-	price->usd = read_number(&r, in->mem, "usd", DIM_USD);
+	price->usd =
+		read_number(&r, in->mem, "usd", in->rents ? DIM_USD_PER_HOUR : DIM_USD);
 	price->vendor = read_text(&r, "vendor", "");
-	if (!read_bool(&r, "included", false) && !r.failed && price->usd.value <= 0)
-		reader_fail(&r, "usd",
-			    "is zero; what the price of another item includes says "
-			    "included: true");
+	if (in->rents || !read_bool(&r, "included", false))
+		need_price(&r, in->rents, &price->usd);
 	finish_price(&r, in, "usd", node, price);
 	return reader_close(&r);
 }
 
-static bool read_prices(const struct reading *in, const struct node *map)
+/* A map of items to prices; NULL on error. */
+static struct ft_price *read_prices(const struct reading *in, const struct node *map)
 {
-	struct ft_prices *to = in->to;
+	struct ft_price *price;
 
-	if (map->kind != NODE_MAP)
-		return ft_fail(in->err, &map->mark, "prices: should be a map of items");
-	to->n_prices = map->n;
-	to->price = ARENA_ARRAY(in->mem, map->n, struct ft_price);
+	if (map->kind != NODE_MAP) {
+		ft_fail(in->err, &map->mark, "should be a map of items");
+		return NULL;
+	}
+	price = ARENA_ARRAY(in->mem, map->n + 1, struct ft_price);
 	for (size_t i = 0; i < map->n; i++)
-		if (!text_is_name(map->key[i]))
-			return ft_fail(in->err, &map->key_mark[i],
-				       "'%.70s' " TEXT_NAME_RULE, map->key[i],
-				       (int)LIMIT_NAME_BYTES);
-		else if (!read_price(in, map->key[i], map->item[i], &to->price[i]))
-			return false;
-	return true;
+		if (!text_is_name(map->key[i])) {
+			ft_fail(in->err, &map->key_mark[i], "'%.70s' " TEXT_NAME_RULE,
+				map->key[i], (int)LIMIT_NAME_BYTES);
+			return NULL;
+		} else if (!read_price(in, map->key[i], map->item[i], &price[i]))
+			return NULL;
+	return price;
 }
 
 /* An allowance for each GPU: a price whose item has a section of its own. */
@@ -104,7 +116,10 @@ static void note_taken(const struct reading *in, const struct node *block)
 	for (size_t i = 0; i < block->n; i++) {
 		const char *book = books_whose(in->books, block->item[i]);
 
-		if (strcmp(book, p->name) && strcmp(block->key[i], "provenance"))
+		/* allowances are lines of the bill, with their book */
+		if (strcmp(book, p->name) != 0 &&
+		    strcmp(block->key[i], "provenance") != 0 &&
+		    !text_ends_with(block->key[i], "_per_gpu"))
 			list[p->n_taken++] = (struct ft_taken){ block->key[i], book };
 	}
 }
@@ -116,12 +131,17 @@ static bool read_facility(const struct reading *in, const struct node *node)
 	struct ft_prices *p = in->to;
 
 	read_provenance(&r, mem);
-	p->colocation_usd_per_kw_month =
-		read_number(&r, mem, "colocation", DIM_USD_PER_KW_MONTH);
-	p->colocation_includes_power =
-		read_bool(&r, "colocation_includes_power", false);
-	p->electricity_usd_per_kwh =
-		read_number(&r, mem, "electricity", DIM_USD_PER_KWH);
+	if (!in->rents) {
+		p->colocation_usd_per_kw_month =
+			read_number(&r, mem, "colocation", DIM_USD_PER_KW_MONTH);
+		p->colocation_includes_power =
+			read_bool(&r, "colocation_includes_power", false);
+		if (p->colocation_includes_power)
+			reader_allow(&r, "electricity"); /* of what is extended */
+		else
+			p->electricity_usd_per_kwh =
+				read_number(&r, mem, "electricity", DIM_USD_PER_KWH);
+	}
 	p->other_power_frac = read_number(&r, mem, "other_power_frac", DIM_FRAC);
 	reader_bound(&r, "other_power_frac", &p->other_power_frac, 0, 0.95);
 	return reader_close(&r);
@@ -134,11 +154,14 @@ static bool read_operation(const struct reading *in, const struct node *node)
 	struct ft_prices *p = in->to;
 
 	read_provenance(&r, mem);
-	p->maintenance_frac = read_number(&r, mem, "maintenance_frac", DIM_FRAC);
 	p->storage.item = "storage";
 	p->management.item = "management";
-	read_allowance(&r, in, "storage_per_gpu", &p->storage);
-	read_allowance(&r, in, "management_per_gpu", &p->management);
+	if (!in->rents) {
+		p->maintenance_frac =
+			read_number(&r, mem, "maintenance_frac", DIM_FRAC);
+		read_allowance(&r, in, "storage_per_gpu", &p->storage);
+		read_allowance(&r, in, "management_per_gpu", &p->management);
+	}
 	p->failures_per_1000_node_days =
 		read_number(&r, mem, "failures_per_1000_node_days", DIM_NONE);
 	p->checkpoint_s = read_number(&r, mem, "checkpoint", DIM_S);
@@ -146,7 +169,19 @@ static bool read_operation(const struct reading *in, const struct node *node)
 	return reader_close(&r);
 }
 
-static bool read_all(const struct reading *in)
+/* What is bought, or what is rented: a book has one of the two. */
+static bool read_items(struct reading *in, const struct node *items)
+{
+	struct ft_price *price = read_prices(in, items);
+
+	if (in->rents && price && !items->n)
+		return ft_fail(in->err, &items->mark, "rent: names no GPU");
+	*(in->rents ? &in->to->rent : &in->to->price) = price;
+	*(in->rents ? &in->to->n_rents : &in->to->n_prices) = price ? items->n : 0;
+	return price != NULL;
+}
+
+static bool read_all(struct reading *in)
 {
 	const struct book *book = &in->books->book[0];
 	struct ft_prices *prices = in->to;
@@ -159,14 +194,16 @@ static bool read_all(const struct reading *in)
 	prices->date = book->date;
 	prices->title = read_text(&r, "title", prices->name);
 	prices->buyer = read_text(&r, "buyer", "");
-	prices->nics_apart = read_bool(&r, "nics_apart", false);
+	in->rents = read_has(&r, "rent");
+	if (!in->rents)
+		prices->nics_apart = read_bool(&r, "nics_apart", false);
 	reader_allow(&r, "name");
 	reader_allow(&r, "date");
 	reader_allow(&r, "extends");
-	items = read_need(&r, "prices");
+	items = read_need(&r, in->rents ? "rent" : "prices");
 	facility = read_need(&r, "facility");
 	operation = read_need(&r, "operation");
-	if (!reader_close(&r) || !read_prices(in, items) ||
+	if (!reader_close(&r) || !read_items(in, items) ||
 	    !read_facility(in, facility) || !read_operation(in, operation))
 		return false;
 	note_taken(in, facility);
@@ -181,7 +218,7 @@ struct ft_prices *ft_prices_load(const char *name, const struct ft_mark *at,
 	struct arena mem = { 0 };
 	struct owned *owned = ARENA_NEW(&mem, struct owned);
 	struct books books;
-	struct reading in = { &mem, &books, &owned->prices, err };
+	struct reading in = { &mem, &books, &owned->prices, err, false };
 
 	if (!books_read(&mem, &books, name, at, err) || !read_all(&in)) {
 		arena_release(&mem);

@@ -27,7 +27,9 @@ static double read_goodput(struct reader *r)
 
 static void read_book(struct reader *r, struct ft_cost_terms *terms)
 {
-	const char *book = read_text(r, "prices", FT_DEFAULT_PRICES);
+	bool rents = terms->usd_per_gpu_hour > 0;
+	const char *book =
+		read_text(r, "prices", rents ? FT_DEFAULT_RENTS : FT_DEFAULT_PRICES);
 
 	if (strlen(book) >= sizeof(terms->prices))
 		reader_fail(r, "prices", "is too long a path");
@@ -58,6 +60,13 @@ bool ft_cost_terms_load(const struct node *node, struct ft_cost_terms *terms,
 	struct reader r = reader_open(node, err);
 
 	*terms = (struct ft_cost_terms){ 0 };
+	terms->usd_per_gpu_hour_mark = reader_mark(&r, "usd_per_gpu_hour");
+	if (read_has(&r, "usd_per_gpu_hour")) {
+		terms->usd_per_gpu_hour =
+			read_quantity(&r, "usd_per_gpu_hour", DIM_USD_PER_HOUR, 0);
+		if (!r.failed && !(terms->usd_per_gpu_hour > 0))
+			reader_fail(&r, "usd_per_gpu_hour", "should be above 0");
+	}
 	read_book(&r, terms);
 	terms->price_of = read_node(&r, "price_of");
 	if (terms->price_of && terms->price_of->kind != NODE_MAP)

@@ -142,7 +142,7 @@ char *plot_cost(struct plots *p, struct ft_error *err)
 
 		fprintf(q.data.out, "%s %.9g %.9g %.9g %.9g\n",
 			gnuplot_cell(p->mem, label(p, i)),
-			per * c->capital_usd_per_gpu_hour,
+			per * (c->capital_usd_per_gpu_hour + c->rent_usd_per_gpu_hour),
 			per * c->colocation_usd_per_gpu_hour,
 			per * c->electricity_usd_per_gpu_hour,
 			per * c->maintenance_usd_per_gpu_hour);
@@ -152,7 +152,7 @@ char *plot_cost(struct plots *p, struct ft_error *err)
 		arena_printf(
 			p->mem,
 			"%sset ylabel 'USD per million "
-			"tokens'\nplot dat using 2:xtic(1) ls 1 title 'capital', '' using "
+			"tokens'\nplot dat using 2:xtic(1) ls 1 title 'capital or rent', '' using "
 			"3 ls 4 title 'colocation', '' using 4 ls 3 title 'electricity', "
 			"'' using 5 ls 5 title 'maintenance'",
 			stacked),
@@ -202,15 +202,17 @@ static size_t swings(const struct ft_scenario *s, const struct ft_outcome *o,
 		cost_with(s, o, &t, o->bom->low_usd / o->bom->total_usd),
 		cost_with(s, o, &t, o->bom->high_usd / o->bom->total_usd)
 	};
+	low.utilization_frac = fmin(1, t.utilization_frac + 0.05);
+	high.utilization_frac = t.utilization_frac - 0.1;
+	w[n++] = (struct swing){ "utilisation, +5 to -10 points",
+				 cost_with(s, o, &low, 1), cost_with(s, o, &high, 1) };
+	if (o->bom->rented)
+		return n;
+	low = high = t;
 	low.horizon_years = t.horizon_years + 1;
 	high.horizon_years =
 		t.horizon_years > 1.5 ? t.horizon_years - 1 : t.horizon_years;
 	w[n++] = (struct swing){ "years of use, one more to one less",
-				 cost_with(s, o, &low, 1), cost_with(s, o, &high, 1) };
-	low = high = t;
-	low.utilization_frac = fmin(1, t.utilization_frac + 0.05);
-	high.utilization_frac = t.utilization_frac - 0.1;
-	w[n++] = (struct swing){ "utilisation, +5 to -10 points",
 				 cost_with(s, o, &low, 1), cost_with(s, o, &high, 1) };
 	low = high = t;
 	low.cost_of_capital_frac = fmax(0, t.cost_of_capital_frac - 0.03);

@@ -65,14 +65,17 @@ char *prices_said(struct arena *mem, const struct ft_bom *bom,
 {
 	const char *item, *book;
 	const double *usd = bom->by_kind_usd;
+	const char *dated = *bom->first_date ?
+				    arena_printf(mem, ", dated %s to %s",
+						 bom->first_date, bom->last_date) :
+				    "";
 	char *said = arena_printf(
 		mem,
-		"Prices: book %s (%s%sof %s), dated %s to %s; %.0f %% of the capital is at "
+		"Prices: book %s (%s%sof %s)%s; %.0f %% of the %s is at "
 		"quoted, %.0f %% at derived, %.0f %% at guessed prices",
-		bom->book, bom->buyer, *bom->buyer ? ", " : "", bom->book_date,
-		*bom->first_date ? bom->first_date : "-",
-		*bom->last_date ? bom->last_date : "-",
+		bom->book, bom->buyer, *bom->buyer ? ", " : "", bom->book_date, dated,
 		100 * usd[FT_PRICE_QUOTED] / bom->total_usd,
+		bom->rented ? "rent" : "capital",
 		100 * usd[FT_PRICE_DERIVED] / bom->total_usd,
 		100 * usd[FT_PRICE_GUESSED] / bom->total_usd);
 

@@ -33,6 +33,7 @@ static const char *whole(struct arena *mem, int64_t n)
 		(void)mem; \
 		return expression; \
 	}
+#define BOUGHT(name, expression) VALUE(name, s->prices->n_rents ? NULL : (expression))
 #define NUMBER(name, expression) VALUE(name, whole(mem, expression))
 #define TRUTH(name, expression) VALUE(name, (expression) ? "true" : "false")
 
@@ -84,11 +85,26 @@ TRUTH(overlap_gather, s->plan->overlap_gather)
 TRUTH(copy_engines, s->plan->copy_engines)
 VALUE(step_start, s->plan->step_start == FT_STEADY ? "steady" : "together")
 VALUE(prices, s->prices->name)
-VALUE(horizon, exact(mem, s->terms.horizon_years, " y"))
-VALUE(capital, exact(mem, s->terms.cost_of_capital_frac, ""))
-VALUE(residual, exact(mem, s->terms.residual_frac, ""))
-VALUE(electricity,
-      exact(mem, ft_cost_electricity_usd_per_kwh(&s->terms, s->prices), " USD/kWh"))
+BOUGHT(horizon, exact(mem, s->terms.horizon_years, " y"))
+BOUGHT(capital, exact(mem, s->terms.cost_of_capital_frac, ""))
+BOUGHT(residual, exact(mem, s->terms.residual_frac, ""))
+
+static const char *electricity(struct arena *mem, const struct ft_scenario *s)
+{
+	double usd = ft_cost_electricity_usd_per_kwh(&s->terms, s->prices);
+
+	if (s->prices->n_rents || s->prices->colocation_includes_power)
+		return NULL;
+	return exact(mem, usd, " USD/kWh");
+}
+
+static const char *rent(struct arena *mem, const struct ft_scenario *s)
+{
+	double usd = s->terms.usd_per_gpu_hour;
+
+	return usd > 0 ? exact(mem, usd, " USD/h") : NULL;
+}
+
 VALUE(pue, exact(mem, s->terms.pue, ""))
 VALUE(utilization, exact(mem, s->terms.utilization_frac, ""))
 VALUE(goodput, s->terms.goodput > 0 ? exact(mem, s->terms.goodput, "") : "auto")
@@ -192,6 +208,8 @@ static const struct scenario_key keys[] = {
 	{ "cost.prices", BOTH | KEY_FILE, prices, "the price book" },
 	{ "cost.price_of", KEY_COLUMN, NULL,
 	  "prices of items that you know better than the book: {ITEM: 31000 USD}" },
+	{ "cost.usd_per_gpu_hour", KEY_COLUMN, rent,
+	  "rent of a GPU, all inside: nothing is bought" },
 	{ "cost.horizon", BOTH, horizon, "time over which capital is written off" },
 	{ "cost.cost_of_capital_frac", BOTH, capital, "interest per year" },
 	{ "cost.residual_frac", BOTH, residual,

@@ -53,6 +53,8 @@ static const struct ft_outcome_field fields[] = {
 	  0, 0 },
 	{ "cost.usd_per_gpu_hour", "USD per GPU-hour", FT_SHOW_USD_PER_HOUR,
 	  AT(cost.usd_per_gpu_hour), 0, 0 },
+	{ "cost.rent_usd_per_gpu_hour", NULL, FT_SHOW_USD_PER_HOUR,
+	  AT(cost.rent_usd_per_gpu_hour), 0, 0 },
 	{ "cost.capital_usd_per_gpu_hour", NULL, FT_SHOW_USD_PER_HOUR,
 	  AT(cost.capital_usd_per_gpu_hour), 0, 0 },
 	{ "cost.electricity_usd_per_gpu_hour", NULL, FT_SHOW_USD_PER_HOUR,

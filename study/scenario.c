@@ -27,7 +27,7 @@ static void tell_assumed(struct whole *w)
 
 	s->assumed = ARENA_ARRAY(&w->mem, n, const char *);
 	for (size_t i = 0; i < n; i++)
-		if (key[i].flags & KEY_TOLD &&
+		if (key[i].flags & KEY_TOLD && key[i].value(&w->mem, s) &&
 		    node_is_null(node_path(s->given, key[i].path)))
 			s->assumed[s->n_assumed++] = key[i].path;
 }
@@ -161,6 +161,40 @@ const struct ft_ccl *ft_scenario_ccl(struct ft_scenario *s, struct ft_error *err
 	return s->ccl;
 }
 
+/* Terms that the book leaves without effect are refused. */
+static bool terms_count(const struct ft_scenario *s, struct ft_error *err)
+{
+	static const char *const bought[] = { "cost.horizon",
+					      "cost.cost_of_capital_frac",
+					      "cost.residual_frac", "cost.price_of",
+					      "cost.electricity" };
+	const struct ft_prices *p = s->prices;
+	const struct node *n;
+
+	if (s->terms.usd_per_gpu_hour > 0 && !p->n_rents)
+		return ft_fail(
+			err, &s->terms.usd_per_gpu_hour_mark,
+			"usd_per_gpu_hour is a rent, and %s is a book of what is "
+			"bought; leave out cost.prices",
+			p->name);
+	for (size_t i = 0; p->n_rents && i < 5; i++) {
+		n = node_path(s->given, bought[i]);
+		if (!node_is_null(n))
+			return ft_fail(
+				err, &n->mark,
+				"%s has no effect: with %s nothing is bought, and "
+				"all is in the rent of the hour",
+				bought[i], p->name);
+	}
+	n = node_path(s->given, "cost.electricity");
+	if (p->colocation_includes_power && !node_is_null(n))
+		return ft_fail(err, &n->mark,
+			       "cost.electricity has no effect: the colocation of book "
+			       "%s includes power",
+			       p->name);
+	return true;
+}
+
 const struct ft_prices *ft_scenario_prices(struct ft_scenario *s, struct ft_error *err)
 {
 	const struct node *book = node_path(s->given, "cost.prices");
@@ -170,9 +204,10 @@ const struct ft_prices *ft_scenario_prices(struct ft_scenario *s, struct ft_erro
 		return s->prices;
 	s->prices =
 		shelf_prices(w->shelf, s->terms.prices, book ? &book->mark : NULL, err);
-	if (s->prices && s->terms.price_of) {
-		w->own_prices =
-			ft_prices_given(s->prices, s->cluster, s->terms.price_of, err);
+	if (s->prices && !terms_count(s, err))
+		s->prices = NULL;
+	if (s->prices && (s->terms.price_of || s->terms.usd_per_gpu_hour > 0)) {
+		w->own_prices = ft_prices_given(s->prices, s->cluster, &s->terms, err);
 		s->prices = w->own_prices;
 	}
 	return s->prices;

@@ -336,9 +336,13 @@ static void flip_absent(struct flips *f, const char *path, struct node *map,
 static const char *child(struct flips *f, const char *path, const struct node *n,
 			 const char *key, bool map)
 {
-	static const char *const tables[] = { "memory_bound.curves", "peak",
-					      "gemm.efficiency",     "gemm.sustained",
-					      "attention.impl_rate", "prices" };
+	static const char *const tables[] = { "memory_bound.curves",
+					      "peak",
+					      "gemm.efficiency",
+					      "gemm.sustained",
+					      "attention.impl_rate",
+					      "prices",
+					      "rent" };
 	size_t len = strlen(path), k = strlen(key);
 
 	if (!strcmp(key, "value")) /* {value, low, high, provenance}: a number */

@@ -313,6 +313,56 @@ static void hyperscalers_pay_about_the_published_rates(void **state)
 	assert_true(h100.goodput > 0.95 && h100.goodput < 1);
 }
 
+/* Books that were derived from published rates give them back, by construction: what is
+ * tested is that the books' numbers are those of their derivation. */
+static void books_of_july_2026_give_their_rates_back(void **state)
+{
+	static const struct {
+		const char *cluster;
+		double hyperscaler, neocloud;
+	} row[] = {
+		{ "{gpu: h100-sxm, gpus: 1024}", 1.17, 1.55 },
+		{ "{gpu: b200, gpus: 1024}", 1.73, 2.07 },
+		{ "{gpu: gb300, gpus: 1152}", 2.31, 2.79 },
+		{ "{gpu: mi300x, gpus: 1024}", 0.95, 1.16 },
+		{ "{gpu: mi355x, gpus: 1024}", 1.50, 2.09 },
+	};
+
+	(void)state;
+	for (size_t k = 0; k < sizeof(row) / sizeof(*row); k++) {
+		assert_near(
+			whole(row[k].cluster, "hyperscaler-2026-07").usd_per_gpu_hour,
+			row[k].hyperscaler, 0.005);
+		assert_near(whole(row[k].cluster, "neocloud-2026-07").usd_per_gpu_hour,
+			    row[k].neocloud, 0.005);
+	}
+}
+
+/* Rented, an hour is the rent, and no other part is paid. */
+static void a_rented_hour_costs_the_rent(void **state)
+{
+	struct ft_cost c = whole("{gpu: h100-sxm, gpus: 1024}", "rent-2026");
+	struct ft_cost bought =
+		whole("{gpu: h100-sxm, gpus: 1024}", "neocloud-2026-09");
+
+	(void)state;
+	assert_true(c.usd_per_gpu_hour == 3.2 && c.rent_usd_per_gpu_hour == 3.2);
+	assert_true(c.capex_usd == 0 && c.capital_usd_per_gpu_hour == 0 &&
+		    c.colocation_usd_per_gpu_hour == 0 &&
+		    c.electricity_usd_per_gpu_hour == 0);
+	/* 1e6 tokens/s on 1,024 GPUs, nine hours of ten */
+	assert_near(c.usd_per_million_tokens, 3.2 * 1024 / 3600 / (0.9 * c.goodput),
+		    1e-9);
+	assert_near(c.usd_per_million_tokens_low / c.usd_per_million_tokens, 2.72 / 3.2,
+		    1e-9);
+	assert_near(c.usd_per_million_tokens_high / c.usd_per_million_tokens,
+		    6.88 / 3.2, 1e-9);
+	assert_true(c.by_kind_frac[FT_PRICE_QUOTED] == 1);
+	/* power and failures are the machine's, whoever owns it */
+	assert_true(c.joules_per_token == bought.joules_per_token);
+	assert_true(c.goodput == bought.goodput);
+}
+
 static void terms_are_read_and_checked(void **state)
 {
 	static const struct {
@@ -326,10 +376,14 @@ static void terms_are_read_and_checked(void **state)
 		{ "{goodput: 0}", 11, "above 0" },
 		{ "{horizont: 4 y}", 2, "did you mean 'horizon'" },
 		{ "{electricity: 0.1}", 15, "USD/kWh" },
+		{ "{usd_per_gpu_hour: 2}", 20, "2.10 USD/h" },
+		{ "{usd_per_gpu_hour: 0 USD/h}", 20, "above 0" },
+		{ "{price_of: 3}", 12, "should be a map" },
 	};
 	const char *good = "{prices: mixnet-2025, horizon: 5 y, residual_frac: "
 			   "20 %, electricity: 0.05 USD/kWh, goodput: auto}";
 	const char *free = "{electricity: 0 USD/kWh}";
+	const char *rent = "{usd_per_gpu_hour: 2.5 USD/h}";
 	struct arena mem = { 0 };
 	struct ft_cost_terms t;
 	struct ft_error err;
@@ -346,7 +400,12 @@ static void terms_are_read_and_checked(void **state)
 		node_read_text(&mem, "test.yaml", free, strlen(free), &err), &t, &err));
 	assert_true(t.electricity_usd_per_kwh == 0);
 	assert_true(ft_cost_terms_load(NULL, &t, &err));
-	assert_true(t.electricity_usd_per_kwh < 0);
+	assert_true(t.electricity_usd_per_kwh < 0 && t.usd_per_gpu_hour == 0);
+	assert_string_equal(t.prices, FT_DEFAULT_PRICES);
+	assert_true(ft_cost_terms_load(
+		node_read_text(&mem, "test.yaml", rent, strlen(rent), &err), &t, &err));
+	assert_true(t.usd_per_gpu_hour == 2.5);
+	assert_string_equal(t.prices, FT_DEFAULT_RENTS);
 	for (size_t k = 0; k < sizeof(wrong) / sizeof(*wrong); k++) {
 		struct node *node = node_read_text(&mem, "test.yaml", wrong[k].yaml,
 						   strlen(wrong[k].yaml), &err);
@@ -371,6 +430,8 @@ int main(void)
 		cmocka_unit_test(failures_come_as_often_as_published),
 		cmocka_unit_test(youngs_interval_is_the_best),
 		cmocka_unit_test(hyperscalers_pay_about_the_published_rates),
+		cmocka_unit_test(books_of_july_2026_give_their_rates_back),
+		cmocka_unit_test(a_rented_hour_costs_the_rent),
 		cmocka_unit_test(terms_are_read_and_checked),
 	};
 

@@ -13,6 +13,8 @@
 #define COST "cost: {prices: neocloud-2026-09}}"
 #define GIVEN \
 	"cost: {prices: neocloud-2026-09, price_of: {hgx-h100-server: 250000 USD}}}"
+#define RENT "cost: {usd_per_gpu_hour: 2 USD/h, prices: rent-2026}}"
+#define RENTED "cost: {prices: rent-2026}}"
 #define ON(gpu, n, fabric) \
 	"cluster: {gpu: " gpu ", gpus: " n ", fabric: " fabric ", node: "
 #define LLAMA "{model: {name: llama3-8b, num_hidden_layers: 4}, "
@@ -98,6 +100,11 @@ static const char efa[] =
 	GPT ON("h100-sxm", "128", "efa-400-rail") "hgx-h100}, stack: nemo-24, " TRAIN(
 		"2048", "128") "sharding: ddp}, " COST;
 
+static const char rent[] =
+	LLAMA IB "stack: nemo-24, " TRAIN("4096", "32") "micro_batch_size: 1}, " RENT;
+static const char rented[] =
+	LLAMA IB "stack: nemo-24, " TRAIN("4096", "32") "micro_batch_size: 1}, " RENTED;
+
 static const struct key_part parts[] = {
 	{ "stack",
 	  "stacks",
@@ -114,7 +121,7 @@ static const struct key_part parts[] = {
 	  NULL,
 	  "scenario",
 	  { zero1_pipeline, plain, tp_overlapped, experts_fp8, fsdp_eager,
-	    hsdp_tp_eager, ddp_eager, ecmp, by_default, hsdp_by_default, adapters,
+	    hsdp_tp_eager, rent, ddp_eager, ecmp, by_default, hsdp_by_default, adapters,
 	    experts_wide, adapters_cp } },
 	{ "cluster.node",
 	  "hw/nodes",
@@ -130,6 +137,7 @@ static const struct key_part parts[] = {
 	{ "cluster.fabric", "hw/fabrics", "efa-400-rail", { efa } },
 	{ "cluster.fabric", "hw/fabrics", "ib-hdr-rail", { core } },
 	{ "cost.prices", "cost/prices", "neocloud-2026-09", { zero1_pipeline, ecmp } },
+	{ "cost.prices", "cost/prices", "rent-2026", { rented } },
 	{ "cluster.gpu", "hw/gpus", "mi250", { mesh, mesh_node } },
 	{ "cluster.gpu", "hw/gpus", "mi325x", { kin } },
 	{ "cluster.gpu",
@@ -146,6 +154,8 @@ static const struct key_exempt exempt[] = {
 	{ "stack", "defaults.sequence_length", "all scenarios here say it themselves" },
 	{ "stack", "defaults.global_batch_size",
 	  "all scenarios here say it themselves" },
+	{ "cost.prices", "rent",
+	  "a book has prices or rents: rent-2026 is one of these parts" },
 	{ "cost.prices", "prices.*.included", "permits a price of zero, else refused" },
 	{ "cluster.fabric", "graph", "test_topology.c, test_network.sh draw networks" },
 	{ "cluster.gpu", "gemm.tuned", "of tuners' rows: test_kernel_amd.c" },

@@ -13,6 +13,7 @@
  * Goodput (Young, Daly): M = 24 h * 1000 / (failures per 1000 node-days * nodes),
  *   tau = sqrt(2 d M), waste = d/tau + tau/(2M) + R/M for checkpoint cost d and
  *   restart time R.
+ * Rented, usd_per_gpu_hour is the rent, and all but the tokens is inside it.
  * Power: GPUs between idle and limit by the share of time they compute, nodes and
  *   switches at full load, other IT a share of all of it; the facility takes PUE
  *   times that. Electricity is paid for the hours of a year at that power,
@@ -34,6 +35,8 @@ struct node;
 
 /* The book that is used when a scenario names none. */
 #define FT_DEFAULT_PRICES "neocloud-2026-09"
+/* The same where cost.usd_per_gpu_hour is given: its failure rates and shares of power. */
+#define FT_DEFAULT_RENTS "rent-2026"
 
 /* How far a price can be trusted. */
 enum ft_price_kind {
@@ -66,6 +69,8 @@ struct ft_prices {
 	const char *buyer; /* who buys at them: "hyperscaler"; "" when not said */
 	size_t n_prices;
 	struct ft_price *price;
+	size_t n_rents; /* above 0: a book of rents, by the hour; nothing is bought */
+	struct ft_price *rent; /* item: a GPU profile's name; usd: per GPU and hour */
 	struct ft_number colocation_usd_per_kw_month;
 	bool colocation_includes_power;
 	bool nics_apart; /* list NICs as network, off the server's price */
@@ -82,7 +87,9 @@ struct ft_prices {
 
 /* What the scenario's `cost` map says, defaults filled in. */
 struct ft_cost_terms {
-	char prices[256];	     /* the book's name or path */
+	char prices[256];	 /* the book's name or path */
+	double usd_per_gpu_hour; /* rent, all inside; 0: the book's */
+	struct ft_mark usd_per_gpu_hour_mark;
 	const struct node *price_of; /* ITEM: USD, instead of the book's; NULL: none */
 	double horizon_years;
 	double cost_of_capital_frac, residual_frac;
@@ -99,13 +106,15 @@ struct ft_prices *ft_prices_load(const char *name, const struct ft_mark *at,
 	__attribute__((warn_unused_result));
 void ft_prices_free(struct ft_prices *prices);
 
-/* The book with what `given` (ITEM: amount, USD when it has no unit) says of lines of the
- * book, or of items of the cluster that the book lacks; "storage" and "management" are the
- * allowances by GPU. Each is exact, of kind FT_PRICE_GIVEN. NULL on error: an item of
- * neither, an amount not above 0. The book must outlive it. */
+/* The book with the prices that the terms give themselves: price_of (ITEM: amount, USD when
+ * it has no unit) says of lines of the book, or of items of the cluster that the book lacks,
+ * "storage" and "management" being the allowances by GPU; usd_per_gpu_hour is the rent of the
+ * cluster's GPUs. Each is exact, of kind FT_PRICE_GIVEN. NULL on error: an item of neither, an
+ * amount not above 0. The book must outlive it. */
 struct ft_prices *ft_prices_given(const struct ft_prices *book,
 				  const struct ft_cluster *cluster,
-				  const struct node *given, struct ft_error *err)
+				  const struct ft_cost_terms *terms,
+				  struct ft_error *err)
 	__attribute__((warn_unused_result));
 
 struct ft_bom_item {
@@ -118,7 +127,10 @@ struct ft_bom_item {
 	bool network;
 };
 
+/* What is bought; or, rented, one line of GPUs at USD per hour, and all sums are USD per
+ * hour of the cluster. */
 struct ft_bom {
+	bool rented;
 	const char *book, *book_date, *buyer; /* the price book asked for */
 	size_t n_items;
 	struct ft_bom_item *item;
@@ -138,6 +150,7 @@ struct ft_cost {
 	double by_kind_frac[FT_PRICE_KINDS]; /* of the capital */
 	double capital_usd_per_gpu_hour, electricity_usd_per_gpu_hour,
 		colocation_usd_per_gpu_hour, maintenance_usd_per_gpu_hour;
+	double rent_usd_per_gpu_hour; /* then there is no capital, and no other part */
 	double usd_per_gpu_hour;
 	double goodput, utilization_frac;
 	double it_power_w, facility_power_w; /* of the cluster, running */
