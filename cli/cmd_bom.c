@@ -62,7 +62,8 @@ int cmd_bom(int argc, char **argv)
 	if (s && ft_scenario_prices(s, &err))
 		bom = ft_bom_build(s->cluster, s->prices, &err);
 	if (bom && bom->rented) {
-		ft_fail(&err, NULL, "nothing is bought: %s is a book of rents",
+		ft_fail(&err, NULL,
+			"there is no bill of a rented cluster: %s is a book of rents",
 			bom->book);
 		ft_bom_free(bom);
 		bom = NULL;

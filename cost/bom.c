@@ -150,7 +150,7 @@ static void add_up(struct ft_bom *bom)
 	}
 }
 
-/* Nothing is bought: the GPUs, at USD per hour. */
+/* Rented: the GPUs, at USD per hour. */
 static void add_rent(struct bill *b, const struct ft_cluster *c)
 {
 	const struct ft_prices *p = b->prices;

@@ -209,7 +209,7 @@ static const struct scenario_key keys[] = {
 	{ "cost.price_of", KEY_COLUMN, NULL,
 	  "prices of items that you know better than the book: {ITEM: 31000 USD}" },
 	{ "cost.usd_per_gpu_hour", KEY_COLUMN, rent,
-	  "rent of a GPU, all inside: nothing is bought" },
+	  "rent of a GPU for an hour, all inside: the cluster is not bought" },
 	{ "cost.horizon", BOTH, horizon, "time over which capital is written off" },
 	{ "cost.cost_of_capital_frac", BOTH, capital, "interest per year" },
 	{ "cost.residual_frac", BOTH, residual,

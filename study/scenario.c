@@ -182,7 +182,7 @@ static bool terms_count(const struct ft_scenario *s, struct ft_error *err)
 		if (!node_is_null(n))
 			return ft_fail(
 				err, &n->mark,
-				"%s has no effect: with %s nothing is bought, and "
+				"%s has no effect: with %s the cluster is rented, and "
 				"all is in the rent of the hour",
 				bought[i], p->name);
 	}

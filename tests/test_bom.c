@@ -213,7 +213,7 @@ static void every_book_prices_everything(void **state)
 		struct ft_prices *p = book_of(book[b]);
 
 		assert_string_equal(p->name, book[b]);
-		if (p->n_rents) { /* nothing is bought there */
+		if (p->n_rents) { /* what is rented has no bill */
 			assert_true(!p->n_prices);
 			ft_prices_free(p);
 			continue;

@@ -56,13 +56,13 @@ ok "a sweep takes prices" sh -c "$f sweep $a --vary cluster.gpus=1024 --price fi
 sed '/^cost/,$d' $a >"$tmp/bare.yaml"
 b=$tmp/bare.yaml
 for key in horizon=3y cost_of_capital_frac=0.1 residual_frac=0.2 electricity=0.1USD/kWh 'price_of={fiber: 3 USD}'; do
-	ok "rented, it has no effect: ${key%%=*}" refused "cost.${key%%=*} has no effect: with rent-2026 nothing is bought" $f simulate "$b" --set cost.usd_per_gpu_hour=2USD/h --set "cost.$key"
+	ok "rented, it has no effect: ${key%%=*}" refused "cost.${key%%=*} has no effect: with rent-2026 the cluster is rented" $f simulate "$b" --set cost.usd_per_gpu_hour=2USD/h --set "cost.$key"
 done
 ok "power that the colocation includes" refused "cost.electricity has no effect: the colocation" $f simulate "$b" --set cost.prices=neocloud-2026-07 --set cost.electricity=0.1USD/kWh
 ok "a rent beside a book of what is bought" refused "a rent, and mixnet-2025 is a book of what is bought" $f simulate "$b" --set cost.prices=mixnet-2025 --set cost.usd_per_gpu_hour=2USD/h
 sed '/^  h100-sxm:/,/^  h200:/{/^  h200:/!d}' cost/prices/rent-2026.yaml >"$tmp/rents.yaml"
 ok "the rent of a GPU that nobody lets" refused "rent-2026 has no rent of h100-sxm; give cost.usd_per_gpu_hour" $f simulate "$b" --set cost.prices="$tmp/rents.yaml"
-ok "the bill of what is rented" refused "nothing is bought: rent-2026 is a book of rents" $f bom "$b" --set cost.prices=rent-2026
+ok "the bill of what is rented" refused "no bill of a rented cluster: rent-2026 is a book of rents" $f bom "$b" --set cost.prices=rent-2026
 ok "a rent that is given" sh -c "$f simulate $b --set cost.usd_per_gpu_hour=2.5USD/h >$tmp/o && grep -q '^USD per GPU-hour  *2.500' $tmp/o && grep -q '^capital  *0 USD' $tmp/o && grep -q '^Given: h100-sxm' $tmp/o"
 ok "the scenario of a rented answer answers the same" sh -c "$f simulate $b --set cost.usd_per_gpu_hour=2.5USD/h --json >$tmp/j && jq .scenario $tmp/j | $f simulate - --json | jq .cost >$tmp/o && jq .cost $tmp/j | cmp - $tmp/o && jq -e '[.assumed[] | select(startswith(\"cost.\"))] == [\"cost.prices\", \"cost.pue\", \"cost.utilization_frac\", \"cost.goodput\"]' $tmp/j"
 ok "a report of what is rented and what is bought" sh -c "$f compare $b $a --set cluster.gpus=512 --report $tmp/r >/dev/null && $f simulate $b --set cost.prices=rent-2026 --report $tmp/r2 >/dev/null && grep -q 'of the rent is at quoted' $tmp/r2/index.html"

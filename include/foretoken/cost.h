@@ -69,7 +69,7 @@ struct ft_prices {
 	const char *buyer; /* who buys at them: "hyperscaler"; "" when not said */
 	size_t n_prices;
 	struct ft_price *price;
-	size_t n_rents; /* above 0: a book of rents, by the hour; nothing is bought */
+	size_t n_rents; /* above 0: a book of rents, by the hour, not of purchases */
 	struct ft_price *rent; /* item: a GPU profile's name; usd: per GPU and hour */
 	struct ft_number colocation_usd_per_kw_month;
 	bool colocation_includes_power;
