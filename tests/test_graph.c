@@ -41,7 +41,7 @@ static void products_add_up_to_the_models_flops(void **state)
 		  16 },
 		{ "mixtral-8x7b",
 		  "{sequence_length: 4096, global_batch_size: 16, "
-		  "parallel: {tp: 2, ep: 4}}",
+		  "moe_force_balance: true, parallel: {tp: 2, ep: 4}}",
 		  8 },
 		{ "gpt3-175b",
 		  "{sequence_length: 2048, global_batch_size: 64, "
