@@ -1,7 +1,7 @@
 /* tests/test_experts.c - routed MLPs: bytes of exchanges, passes, waits of the host, pairs */
 #include <math.h>
 
-#include "foretoken/study.h"
+#include "tests/simulated.h"
 #include "tests/works.h"
 
 static const char *const dispatchers[] = { "alltoall", "deepep", "hybridep" };
@@ -425,29 +425,6 @@ static void what_cannot_be_paired_is_not(void **state)
 	drop(&p);
 }
 
-/* Seconds of a step of this scenario. */
-static double step_s(const char *text)
-{
-	struct arena mem = { 0 };
-	struct ft_shelf *shelf = ft_shelf_new();
-	struct ft_error err;
-	struct ft_outcome o;
-	struct node *root = node_read_text(&mem, "s", text, strlen(text), &err);
-	struct ft_scenario *s;
-	double answer;
-
-	ok_or_say(root, err);
-	s = ft_scenario_from(shelf, root, "s", true, &err);
-	ok_or_say(s, err);
-	ok_or_say(ft_study_simulate(s, NULL, NULL, &o, &err), err);
-	answer = o.step_s;
-	ft_outcome_release(&o);
-	ft_scenario_free(s);
-	ft_shelf_free(shelf);
-	arena_release(&mem);
-	return answer;
-}
-
 #define SCENARIO(overlap) \
 	"{model: qwen3-30b-a3b, cluster: {gpu: h100-sxm, gpus: 32}, " \
 	"stack: megatron-core, training: {sequence_length: 4096, " \
@@ -457,7 +434,8 @@ static double step_s(const char *text)
 static void pairs_hide_exchanges(void **state)
 {
 	(void)state;
-	assert_true(step_s(SCENARIO("true")) < 0.98 * step_s(SCENARIO("false")));
+	assert_true(simulated_s(SCENARIO("true"), NULL) <
+		    0.98 * simulated_s(SCENARIO("false"), NULL));
 }
 
 int main(void)

@@ -251,9 +251,56 @@ static void a_file_holds_so_many_gpus(void **state)
 	free(text);
 }
 
+#define STEPS \
+	"id,model,cluster.gpu,cluster.gpus,stack,training.sequence_length," \
+	"training.global_batch_size,training.parallel.pp," \
+	"training.parallel.stage_layers,training.recompute_modules,measured.step_s\n"
+#define STEP(id, layers) \
+	id ",\"{name: llama3-8b, num_hidden_layers: 15}\",h100-sxm,8,nemo-24," \
+	   "2048,32,4," layers ",,1\n"
+
+/* A cell that begins like a list is one: the stages' layers change the prediction. */
+static void a_cell_may_hold_a_list(void **state)
+{
+	struct ft_validation *v = valid(STEPS STEP("even", "\"[4, 4, 4, 3]\"") STEP(
+		"late", "\"[1, 2, 2, 10]\"") STEP("none", ""));
+
+	(void)state;
+	assert_int_equal(v->n_checks, 3);
+	assert_true(v->check[1].predicted > 1.5 * v->check[0].predicted);
+	assert_true(v->check[2].predicted < 1.2 * v->check[0].predicted);
+	ft_validation_free(v);
+}
+
+/* One that is broken, or that the key does not take, is told with its row and column. */
+static void a_broken_list_has_its_place(void **state)
+{
+	static const char *const cells[] = { "\"[4, 4, 4, 3\"", "\"[4, 4, 4]\"",
+					     "\"[4, 4, 4, x]\"", "[[4]" };
+
+	(void)state;
+	for (size_t i = 0; i < 4; i++) {
+		struct ft_error err = { 0 };
+		char text[900];
+		struct ft_validation *v;
+
+		snprintf(text, sizeof(text),
+			 STEPS STEP("good", "\"[4, 4, 4, 3]\"") STEP("bad", "%s"),
+			 cells[i]);
+		v = validated(text, &err);
+		if (v)
+			fail_msg("%s: %d failures", cells[i], (int)v->n_failures);
+		if (err.line != 3 || err.column != 9)
+			fail_msg("%s: %d:%d: %s", cells[i], err.line, err.column,
+				 err.text);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_cell_may_hold_a_list),
+		cmocka_unit_test(a_broken_list_has_its_place),
 		cmocka_unit_test(a_collective_row_says_time_or_bandwidth),
 		cmocka_unit_test(a_bad_collective_row_says_why),
 		cmocka_unit_test(each_column_of_a_kernel_row_counts),
