@@ -28,10 +28,10 @@ struct fit_input {
 	const struct ft_measurement *row; /* ok ones, burst and sustained */
 	size_t n;
 	struct ft_gpu *base;
-	int families;	   /* asked for, and in the store */
-	bool own_base;	   /* the base is this GPU: its published rows stay */
+	int families;	      /* asked for, and in the store */
+	bool own_base;	      /* the base is this GPU: its published rows stay */
 	bool keep[FT_DTYPES]; /* published products stay */
-	const char **code; /* [n_codes] sources of the store's published rows */
+	const char **code;    /* [n_codes] sources of the store's published rows */
 	size_t n_codes;
 	struct fit_ratio dgrad, wgrad, accumulate; /* times of layouts */
 	struct fit_ratio tuned[FT_DTYPES], clock[FT_DTYPES];

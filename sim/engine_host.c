@@ -108,6 +108,13 @@ static bool launch_call(struct engine *e, struct part_state *r, uint32_t segment
 	return true;
 }
 
+/* A job that starts over begins its next step when this one is over. */
+static bool ends_step(const struct engine_part *p, const struct part_state *r)
+{
+	return p->job->again && r->queued && !r->next_call && !r->repeat_done &&
+	       !r->next_op;
+}
+
 void engine_launch(struct engine *e, struct part_state *r)
 {
 	const struct engine_part *p = part_of(e, r);
@@ -118,8 +125,8 @@ void engine_launch(struct engine *e, struct part_state *r)
 		return;
 	if (r->host_blocked && !r->next_op && r->host_now < e->q.now)
 		r->host_now = e->q.now;
-	if (p->job->again && r->queued && !r->next_call && !r->repeat_done)
-		return; /* the next step begins when this one is over */
+	if (ends_step(p, r))
+		return;
 	while (r->next_call < c->n_calls && !e->crowded &&
 	       r->host_now <= FT_PS_LONGEST) {
 		r->host_blocked = s->launched - s->completed > QUEUE_DEPTH;

@@ -15,13 +15,28 @@ struct whole {
 };
 
 static const char *const hosts[FT_HOSTS] = {
-	"launch",	    "collective",     "block_forward",
-	"block_backward",   "shard_forward",  "shard_backward",
-	"gradient_hook",    "tensor_forward", "tensor_backward",
-	"ends_forward",	    "ends_backward",  "micro_batch",
-	"pipeline",	    "optimizer",      "step",
-	"adapter", "tensor_op",	    "graph",	      "experts_forward",
-	"experts_backward", "expert",	      "sync",
+	"launch",
+	"collective",
+	"block_forward",
+	"block_backward",
+	"shard_forward",
+	"shard_backward",
+	"gradient_hook",
+	"tensor_forward",
+	"tensor_backward",
+	"ends_forward",
+	"ends_backward",
+	"micro_batch",
+	"pipeline",
+	"optimizer",
+	"step",
+	"adapter",
+	"tensor_op",
+	"graph",
+	"experts_forward",
+	"experts_backward",
+	"expert",
+	"sync",
 };
 
 const char *ft_host_name(enum ft_host activity)

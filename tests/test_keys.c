@@ -40,8 +40,8 @@ static const char experts_wide[] = MIXTRAL IB "stack: nemo-24, " TRAIN(
 static const char adapters_cp[] = LLAMA IB "stack: nemo-24, " TRAIN(
 	"16384",
 	"16") "precision: fp8, parallel: {cp: 4}, lora: {rank: 8, targets: all}}, " COST;
-static const char unfused[] =
-	GPT ON("a100-80g", "8", "ib-hdr-rail") "hgx-a100}, stack: megatron-lm-2022, " TRAIN(
+static const char unfused[] = GPT
+	ON("a100-80g", "8", "ib-hdr-rail") "hgx-a100}, stack: megatron-lm-2022, " TRAIN(
 		"2048", "128") "micro_batch_size: 8, sharding: ddp}, " COST;
 static const char experts_grouped[] =
 	MIXTRAL IB "stack: nemo-24, " TRAIN("4096", "16") "parallel: {ep: 2}}, " COST;

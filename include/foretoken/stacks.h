@@ -35,7 +35,7 @@ enum ft_host {
 	FT_HOST_PIPELINE,    /* one send or receive */
 	FT_HOST_OPTIMIZER,
 	FT_HOST_STEP,	   /* the loop around one step */
-	FT_HOST_ADAPTER, /* one adapter, in one pass */
+	FT_HOST_ADAPTER,   /* one adapter, in one pass */
 	FT_HOST_TENSOR_OP, /* a launch of eager DTensor, beside the launch itself */
 	FT_HOST_GRAPH,	   /* one CUDA or HIP graph, launched */
 	FT_HOST_EXPERTS_FORWARD, /* a routed MLP, without its launches */
@@ -72,8 +72,8 @@ struct ft_layout_rules {
 	enum ft_selective selective;
 	enum ft_context_parallel context_parallel;
 	enum ft_context_parallel context_parallel_lora; /* the same under adapters */
-	bool fused_qkv;	      /* q, k, v in one product */
-	bool fused_gate_up;   /* gate and up in one product */
+	bool fused_qkv;					/* q, k, v in one product */
+	bool fused_gate_up;				/* gate and up in one product */
 	bool fused_softmax;   /* of unfused attention: scale, mask, softmax in one */
 	bool fused_loss;      /* no fp32 copy of the logits */
 	bool autocast;	      /* fp32 weights, cast to 16 bit each forward */
