@@ -1,4 +1,4 @@
-/* sim/price.c - durations of works, on each class of ranks; times of the host */
+/* sim/durations.c - durations of works, on each class of ranks; times of the host */
 #include <math.h>
 #include <string.h>
 

@@ -35,11 +35,14 @@ void tally_check(struct tally *t, const struct ft_check *check, bool scored)
 void tally_failure(struct tally *t, const char *id, const struct ft_error *err)
 {
 	struct ft_validation *v = t->v;
+	const char *reason = err->line ?
+				     arena_printf(t->mem, "%s:%d:%d: %s", err->file,
+						  err->line, err->column, err->text) :
+				     arena_text(t->mem, err->text);
 
 	if (v->n_failures == t->failure_cap)
 		v->failure = ARENA_GROW(t->mem, v->failure, &t->failure_cap);
-	v->failure[v->n_failures++] =
-		(struct ft_failure){ id, arena_text(t->mem, err->text) };
+	v->failure[v->n_failures++] = (struct ft_failure){ id, reason };
 }
 
 /* Summary of those of n checks whose group (or key) is name; NULL: of all. */

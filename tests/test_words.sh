@@ -22,8 +22,9 @@ quoted() { # FILE: as every, each line in backquotes
 }
 
 # items: the names that traces/ gives to works, and what scenarios of each kind print
-sed -n 's/.*\(put_memory\|put_rows\|put_gemm\|put_collective\|side_memory\|side_collective\|element\|exchange\|shuffle\|tensor_sum\|row_product\|row_back\|linear_back\)(b, \(s, \|&s, \|&r, \)\{0,1\}"\([a-z_0-9]*\)".*/\3/p' traces/*.c >"$tmp/source"
+sed -n 's/.*\(put_memory\|put_rows\|put_gemm\|put_collective\|side_memory\|side_collective\|element\|exchange\|shuffle\|reorder\|tensor_sum\|row_product\|row_back\|linear_back\)(b, \(s, \|&s, \|&r, \)\{0,1\}"\([a-z_0-9]*\)".*/\3/p' traces/*.c >"$tmp/source"
 sed -n 's/.*? "\([a-z_]*\)" : "\([a-z_]*\)", [A-Zs].*/\1\n\2/p' traces/*.c >>"$tmp/source"
+sed -n 's/.*\.name = "\([a-z_0-9]*\)".*/\1/p' traces/*.c >>"$tmp/source"
 sort -u "$tmp/source" >"$tmp/names"
 ok "every item that a step graph can hold is explained" quoted "$tmp/names"
 h=examples/01-first-answer/h100.yaml

@@ -283,6 +283,7 @@ void experts_return_back(struct builder *b, const struct ft_layer *l)
 	struct routed r = routed_of(b, l);
 
 	reorder(b, &r, "permute_back", true);
+	b->graphed = b->plan->graphs != FT_GRAPHS_NONE;
 	router(b, &r, l->experts, FT_DGRAD);
 	router(b, &r, l->experts, FT_WGRAD);
 }

@@ -34,7 +34,7 @@ void base_bytes(const struct builder *b, struct held stage, double bytes[FT_MEMO
 	bytes[FT_MEMORY_GRADIENTS] = width * (p->sharding == FT_ZERO2 ? shared : all);
 	if (b->autocast) {
 		bytes[FT_MEMORY_WEIGHTS] = 4 * all + frozen;
-		bytes[FT_MEMORY_OPTIMIZER] = 8 * (p->sharding == FT_DDP ? all : shared);
+		bytes[FT_MEMORY_OPTIMIZER] = 4 * moments * all;
 		bytes[FT_MEMORY_OTHER] = 2 * all + (p->dp > 1 ? 4 * all : 0);
 		return;
 	}

@@ -1,0 +1,458 @@
+/* tests/test_experts.c - routed MLPs: bytes of exchanges, passes, waits of the host, pairs */
+#include <math.h>
+
+#include "tests/simulated.h"
+#include "tests/works.h"
+
+static const char *const dispatchers[] = { "alltoall", "deepep", "hybridep" };
+
+/* A routed model and its plan, drawn. */
+struct drawn {
+	int64_t h, width, layers, experts, per_token, tp, ep, micro_batches;
+	bool sliced;
+	const char *dispatcher;
+	char model[400], plan[500];
+};
+
+enum { SEQUENCE = 512, RANKS = 16 };
+
+static void draw(struct drawn *d, uint64_t *seed, const char *more)
+{
+	d->h = 64 << rnd(seed) % 3;
+	d->width = 32 << rnd(seed) % 3;
+	d->layers = 1 + rnd(seed) % 3;
+	d->experts = 16 << rnd(seed) % 2;
+	d->per_token = 1 + rnd(seed) % 8;
+	d->tp = 1 << rnd(seed) % 3;
+	d->ep = 1 << rnd(seed) % 5;
+	d->micro_batches = 1 + rnd(seed) % 3;
+	d->sliced = rnd(seed) % 2;
+	d->dispatcher = dispatchers[rnd(seed) % 3];
+	snprintf(d->model, sizeof(d->model),
+		 "{model_type: qwen3_moe, hidden_size: %d, num_hidden_layers: %d, "
+		 "num_attention_heads: 8, vocab_size: 512, intermediate_size: 64, "
+		 "num_experts: %d, num_experts_per_tok: %d, moe_intermediate_size: %d}",
+		 (int)d->h, (int)d->layers, (int)d->experts, (int)d->per_token,
+		 (int)d->width);
+	snprintf(d->plan, sizeof(d->plan),
+		 "{sequence_length: %d, global_batch_size: %d, sharding: ddp, "
+		 "sequence_parallel: %s, parallel: {tp: %d, ep: %d}, "
+		 "moe_dispatcher: %s%s}",
+		 SEQUENCE, (int)(RANKS / d->tp * d->micro_batches),
+		 d->sliced ? "true" : "false", (int)d->tp, (int)d->ep, d->dispatcher,
+		 more);
+}
+
+/* Ranks that c copies reach of n, by throwing them. */
+static double thrown(int64_t c, int64_t n)
+{
+	enum { THROWS = 40000 };
+	uint64_t seed = 7;
+	double hit = 0;
+
+	for (int i = 0; i < THROWS; i++) {
+		uint32_t seen = 0;
+
+		for (int64_t j = 0; j < c; j++)
+			seen |= 1u << rnd(&seed) % (uint32_t)n;
+		for (; seen; seen &= seen - 1)
+			hit++;
+	}
+	return hit / THROWS;
+}
+
+static void exchanges_move_what_their_dispatcher_sends(void **state)
+{
+	static const char *const names[] = { "ep_dispatch", "ep_combine",
+					     "ep_dispatch_back", "ep_combine_back" };
+	uint64_t seed = 1;
+
+	(void)state;
+	for (int i = 0; i < 60; i++) {
+		bool direct;
+		struct drawn d;
+		struct parts p;
+		double each, want;
+
+		draw(&d, &seed, "");
+		direct = strcmp(d.dispatcher, "alltoall") != 0;
+		build(&p, d.model, d.plan, "megatron-core", RANKS);
+		each = 2. * (double)(d.h * SEQUENCE) *
+		       (double)(d.layers * d.micro_batches) /
+		       (double)(d.sliced ? d.tp : 1);
+		want = direct ? thrown(d.per_token, d.ep) : (double)d.per_token;
+		for (int k = 0; k < 4; k++) {
+			struct sum s = sum_of(p.graph, names[k]);
+
+			if (d.ep == 1)
+				assert_true(s.n == 0);
+			else
+				near_frac(s.bytes, each * want, direct ? 0.01 : 1e-12);
+		}
+		if (d.ep > 1)
+			assert_int_equal(
+				work_of(p.graph, names[0])->communication.fanout > 0,
+				direct);
+		drop(&p);
+	}
+}
+
+/* Sorting passes read and write all copies. The library's all-to-all needs them in order
+ * of ranks, and behind it in order of experts; a direct kernel only the latter. */
+static void copies_are_sorted_as_often_as_the_dispatcher_needs(void **state)
+{
+	static const char *const by_rank[] = { "permute", "unpermute", "permute_back",
+					       "unpermute_back" };
+	static const char *const by_expert[] = { "sort_by_expert", "unsort",
+						 "sort_back", "unsort_back" };
+	uint64_t seed = 2;
+
+	(void)state;
+	for (int i = 0; i < 40; i++) {
+		struct drawn d;
+		struct parts p;
+		double n, bytes;
+		bool direct, several;
+
+		draw(&d, &seed, ", moe_force_balance: true");
+		direct = strcmp(d.dispatcher, "alltoall") != 0;
+		several = d.experts > d.ep;
+		build(&p, d.model, d.plan, "megatron-core", RANKS);
+		n = (double)(d.layers * d.micro_batches);
+		bytes = n * 4 * (double)(d.h * d.per_token) * SEQUENCE /
+			(double)(d.sliced ? d.tp : 1);
+		for (int k = 0; k < 4; k++) {
+			near_frac(sum_of(p.graph, by_rank[k]).bytes, direct ? 0 : bytes,
+				  1e-12);
+			near_frac(sum_of(p.graph, by_expert[k]).bytes,
+				  direct || several ? bytes : 0, 1e-12);
+		}
+		drop(&p);
+	}
+}
+
+#define MOE \
+	"{model_type: qwen3_moe, hidden_size: 512, num_hidden_layers: 2, " \
+	"num_attention_heads: 8, vocab_size: 512, intermediate_size: 512, " \
+	"num_experts: 16, num_experts_per_tok: 4, moe_intermediate_size: 256, " \
+	"n_shared_experts: 0}"
+#define PLAN(more) \
+	"{sequence_length: 512, global_batch_size: 32, sharding: ddp, " more "}"
+
+/* Routing that is neither forced nor padded is uneven by the stack's factor; a capacity
+ * pads to just so many. */
+static void the_fullest_rank_has_its_copies(void **state)
+{
+	static const struct {
+		const char *plan;
+		double copies;
+	} cases[] = {
+		{ PLAN("parallel: {ep: 4}"), 1.1 },
+		{ PLAN("parallel: {ep: 4}, moe_force_balance: true"), 1 },
+		{ PLAN("parallel: {ep: 4}, moe_capacity_factor: 1"), 1 },
+		{ PLAN("parallel: {ep: 4}, moe_capacity_factor: 1.25"), 1.25 },
+		{ PLAN("parallel: {ep: 4}, moe_capacity_factor: 2, "
+		       "moe_force_balance: true"),
+		  2 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct parts p;
+
+		build(&p, MOE, cases[i].plan, "megatron-core", 8);
+		assert_true(p.stack->layout.expert_imbalance == 1.1);
+		assert_int_equal(work_of(p.graph, "expert_up")->gemm.m,
+				 (int64_t)(512 * 4 * cases[i].copies));
+		drop(&p);
+	}
+}
+
+static void the_host_waits_for_counts_unless_they_are_known(void **state)
+{
+	static const struct {
+		const char *plan;
+		int waits; /* in a forward */
+	} cases[] = {
+		{ PLAN("parallel: {ep: 4}"), 1 },
+		{ PLAN("parallel: {ep: 4}, moe_dispatcher: deepep"), 1 },
+		{ PLAN("parallel: {ep: 4}, cuda_graphs: partial"), 1 },
+		{ PLAN("parallel: {ep: 4}, cuda_graphs: full"), 0 },
+		{ PLAN("parallel: {ep: 4}, moe_capacity_factor: 1"), 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		const struct ft_segment *s;
+		struct parts p;
+		int waits = 0;
+
+		build(&p, MOE, cases[i].plan, "megatron-core", 8);
+		s = segment_of(p.graph, "forward");
+		for (size_t k = 0; k < s->n_ops; k++)
+			waits += s->op[k].host_waits;
+		assert_int_equal(waits, cases[i].waits);
+		assert_true(s->host[FT_HOST_SYNC] == cases[i].waits);
+		p.stack->layout.host_sync = false;
+		rebuild(&p);
+		assert_true(p.graph->host_runs_ahead == !cases[i].waits);
+		drop(&p);
+	}
+}
+
+static void experts_apart_do_the_same_work(void **state)
+{
+	static const char *const names[] = { "expert_up", "expert_down" };
+	struct parts one, apart;
+
+	(void)state;
+	build(&one, MOE, PLAN("parallel: {ep: 4}, moe_force_balance: true"),
+	      "megatron-core", 8);
+	build(&apart, MOE,
+	      PLAN("parallel: {ep: 4}, moe_force_balance: true, "
+		   "grouped_experts: false"),
+	      "megatron-core", 8);
+	for (int i = 0; i < 2; i++) {
+		const struct ft_work *w = work_of(one.graph, names[i]);
+		struct sum a = sum_of(one.graph, names[i]);
+		struct sum b = sum_of(apart.graph, names[i]);
+
+		assert_int_equal(w->gemm.groups, 4);
+		assert_int_equal(work_of(apart.graph, names[i])->gemm.groups, 1);
+		near_frac(b.n, 4 * a.n, 1e-12);
+		near_frac(b.flop, a.flop, 1e-12);
+	}
+	/* four experts' calls in each pass of two layers and four micro-batches */
+	assert_true(host_times(one.graph, FT_HOST_EXPERT) == 0);
+	assert_true(host_times(apart.graph, FT_HOST_EXPERT) == 4. * 2 * 2 * 4);
+	drop(&one);
+	drop(&apart);
+}
+
+/* One kernel casts and activates what goes in and out of the experts: forward h and
+ * width, backward h and twice the width of each copy, four bytes an element (delayed). */
+static void fused_experts_need_no_casts_and_no_activation(void **state)
+{
+	struct parts apart, fused;
+	double copies = 512 * 4 * 2 * 4., elements = 512 + 256 + 512 + 2 * 256;
+
+	(void)state;
+	build(&apart, MOE,
+	      PLAN("parallel: {ep: 4}, moe_force_balance: true, precision: fp8"),
+	      "megatron-core", 8);
+	build(&fused, MOE,
+	      PLAN("parallel: {ep: 4}, moe_force_balance: true, precision: fp8, "
+		   "fused_experts: true"),
+	      "megatron-core", 8);
+	near_frac(sum_of(apart.graph, "cast_fp8").bytes -
+			  sum_of(fused.graph, "cast_fp8").bytes,
+		  4 * copies * elements, 1e-12);
+	near_frac(sum_of(apart.graph, "expert_activation").bytes, 6 * copies * 256,
+		  1e-12);
+	near_frac(sum_of(apart.graph, "expert_activation_back").bytes,
+		  10 * copies * 256, 1e-12);
+	assert_true(sum_of(fused.graph, "expert_activation").n == 0);
+	assert_true(sum_of(fused.graph, "expert_activation_back").n == 0);
+	near_frac(sum_of(fused.graph, NULL).flop, sum_of(apart.graph, NULL).flop,
+		  1e-12);
+	drop(&apart);
+	drop(&fused);
+}
+
+/* ---- graphs ---------------------------------------------------------------- */
+
+/* Of a layer's own ops all are launched by a graph, or those up to the router: forward to
+ * the choice of experts, backward from the router's products on. */
+static void graphs_hold_what_they_say(void **state)
+{
+	static const char *const plans[] = {
+		PLAN("parallel: {ep: 4, tp: 2}"),
+		PLAN("parallel: {ep: 4, tp: 2}, cuda_graphs: partial"),
+		PLAN("parallel: {ep: 4, tp: 2}, cuda_graphs: full"),
+	};
+	static const char *const segments[] = { "forward", "backward" };
+
+	(void)state;
+	for (int i = 0; i < 6; i++) {
+		const struct ft_segment *s;
+		struct parts p;
+		bool attention = i % 2 == 0;
+		double calls = 0;
+
+		build(&p, MOE, plans[i / 2], "megatron-core", 8);
+		s = segment_of(p.graph, segments[i % 2]);
+		for (size_t k = 0; k < s->n_ops; k++) {
+			const struct ft_work *w = &p.graph->work[s->op[k].work];
+			bool want;
+
+			if (i % 2 && !strcmp(w->name, "router"))
+				attention = true;
+			want = i / 2 == 2 || (i / 2 == 1 && attention);
+			calls += w->kind == FT_COMMUNICATION && !s->op[k].graphed;
+			if (s->op[k].graphed != want)
+				fail_msg("%s: %s is %sin a graph", plans[i / 2],
+					 w->name, want ? "not " : "");
+			if (!strcmp(w->name, "top_k"))
+				attention = false;
+		}
+		assert_true(s->host[FT_HOST_COLLECTIVE] == calls);
+		assert_true(s->host[FT_HOST_GRAPH] == (i / 2 > 0));
+		assert_true(s->host[FT_HOST_BLOCK_FORWARD] +
+				    s->host[FT_HOST_BLOCK_BACKWARD] ==
+			    (i / 2 == 0));
+		assert_true(s->host[FT_HOST_TENSOR_FORWARD] +
+				    s->host[FT_HOST_TENSOR_BACKWARD] ==
+			    (i / 2 == 0));
+		drop(&p);
+	}
+}
+
+/* ---- pairs ----------------------------------------------------------------- */
+
+static double times_of(const struct ft_graph *g, const struct ft_work *w)
+{
+	double n = 0;
+
+	for (size_t c = 0; c < g->n_classes; c++)
+		for (size_t i = 0; i < g->rank_class[c].n_calls; i++) {
+			const struct ft_call *call = &g->rank_class[c].call[i];
+			const struct ft_segment *s = &g->segment[call->segment];
+
+			for (size_t j = 0; j < s->n_ops; j++) {
+				const struct ft_work *v = &g->work[s->op[j].work];
+
+				if (ft_work_same(v, w) && !strcmp(v->name, w->name))
+					n += call->repeat;
+			}
+		}
+	return n;
+}
+
+static void pairs_do_the_same_work(void **state)
+{
+	uint64_t seed = 3;
+	int paired = 0;
+
+	(void)state;
+	for (int i = 0; i < 30; i++) {
+		struct parts alone, pairs;
+		struct drawn d;
+
+		draw(&d, &seed, i % 3 ? "" : ", precision: fp8, recompute: full");
+		build(&alone, d.model, d.plan, "megatron-core", RANKS);
+		d.plan[strlen(d.plan) - 1] = '\0';
+		strcat(d.plan, ", overlap: {ep: true}}");
+		build(&pairs, d.model, d.plan, "megatron-core", RANKS);
+		for (size_t k = 0; k < alone.graph->n_works; k++)
+			near_frac(times_of(pairs.graph, &alone.graph->work[k]),
+				  times_of(alone.graph, &alone.graph->work[k]), 1e-12);
+		assert_int_equal(alone.graph->n_works, pairs.graph->n_works);
+		for (int a = 0; a < FT_HOSTS; a++)
+			near_frac(host_times(pairs.graph, (enum ft_host)a),
+				  host_times(alone.graph, (enum ft_host)a), 1e-12);
+		assert_true(has_segment(pairs.graph, "pair") ==
+			    (d.ep > 1 && d.micro_batches > 1));
+		paired += has_segment(pairs.graph, "pair");
+		drop(&alone);
+		drop(&pairs);
+	}
+	assert_true(paired > 5);
+}
+
+/* In a pair each exchange is recorded, what needs it waits for its event, and the other
+ * micro-batch computes between the two. */
+static void a_pair_computes_while_tokens_travel(void **state)
+{
+	const struct ft_segment *s;
+	struct parts p;
+	int under_way[FT_EVENTS] = { 0 }, beside[FT_EVENTS] = { 0 }, exchanges = 0;
+
+	(void)state;
+	build(&p, MOE, PLAN("parallel: {ep: 4}, overlap: {ep: true}"), "megatron-core",
+	      8);
+	s = segment_of(p.graph, "pair");
+	for (size_t i = 0; i < s->n_ops; i++) {
+		const struct ft_op *op = &s->op[i];
+
+		for (int k = 0; k < FT_OP_WAITS; k++) {
+			int e = op->wait[k];
+
+			assert_true(op->stream != FT_STREAM_COMPUTE ||
+				    e != FT_TAIL + FT_STREAM_EP);
+			if (e != FT_EVENT_EXCHANGED && e != FT_EVENT_EXCHANGED_BACK)
+				continue;
+			assert_int_equal(under_way[e]--, 1);
+			assert_true(beside[e] > 0);
+		}
+		for (int e = 0; e < FT_EVENTS; e++)
+			beside[e] += op->stream == FT_STREAM_COMPUTE && under_way[e];
+		if (op->stream != FT_STREAM_EP)
+			continue;
+		assert_true(op->record == FT_EVENT_EXCHANGED ||
+			    op->record == FT_EVENT_EXCHANGED_BACK);
+		assert_int_equal(under_way[op->record]++, 0);
+		beside[op->record] = 0;
+		exchanges++;
+	}
+	assert_int_equal(exchanges, 4);
+	assert_true(!under_way[FT_EVENT_EXCHANGED] &&
+		    !under_way[FT_EVENT_EXCHANGED_BACK]);
+	drop(&p);
+}
+
+static void what_cannot_be_paired_is_not(void **state)
+{
+	struct parts p;
+
+	(void)state;
+	build(&p, MOE,
+	      "{sequence_length: 512, global_batch_size: 32, sharding: fsdp, "
+	      "parallel: {ep: 4}, overlap: {ep: true}}",
+	      "megatron-core", 8);
+	assert_false(has_segment(p.graph, "pair"));
+	drop(&p);
+	build(&p, MOE,
+	      "{sequence_length: 512, global_batch_size: 48, sharding: ddp, "
+	      "micro_batch_size: 2, parallel: {ep: 4}, overlap: {ep: true}}",
+	      "megatron-core", 8);
+	assert_true(has_segment(p.graph, "pair"));
+	p.plan->last_micro_batch = 1; /* F0 B0 F1 B1 F2 B2: the first pair stays */
+	rebuild(&p);
+	assert_true(sum_in(p.graph, "pair", "router").n == 3. * 2);
+	p.plan->micro_batches = 2;
+	rebuild(&p);
+	assert_false(has_segment(p.graph, "pair"));
+	drop(&p);
+}
+
+#define SCENARIO(overlap) \
+	"{model: qwen3-30b-a3b, cluster: {gpu: h100-sxm, gpus: 32}, " \
+	"stack: megatron-core, training: {sequence_length: 4096, " \
+	"global_batch_size: 256, moe_force_balance: true, cuda_graphs: full, " \
+	"parallel: {ep: 32}, overlap: {ep: " overlap "}}}"
+
+static void pairs_hide_exchanges(void **state)
+{
+	(void)state;
+	assert_true(simulated_s(SCENARIO("true"), NULL) <
+		    0.98 * simulated_s(SCENARIO("false"), NULL));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(exchanges_move_what_their_dispatcher_sends),
+		cmocka_unit_test(copies_are_sorted_as_often_as_the_dispatcher_needs),
+		cmocka_unit_test(the_fullest_rank_has_its_copies),
+		cmocka_unit_test(the_host_waits_for_counts_unless_they_are_known),
+		cmocka_unit_test(experts_apart_do_the_same_work),
+		cmocka_unit_test(fused_experts_need_no_casts_and_no_activation),
+		cmocka_unit_test(graphs_hold_what_they_say),
+		cmocka_unit_test(pairs_do_the_same_work),
+		cmocka_unit_test(a_pair_computes_while_tokens_travel),
+		cmocka_unit_test(what_cannot_be_paired_is_not),
+		cmocka_unit_test(pairs_hide_exchanges),
+	};
+
+	return cmocka_run_group_tests_name("traces/experts", tests, NULL, NULL);
+}
