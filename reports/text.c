@@ -6,6 +6,7 @@
 #include "base/plain.h"
 #include "base/quantity.h"
 #include "foretoken/reports.h"
+#include "reports/evidence.h"
 #include "reports/show.h"
 #include "reports/table.h"
 
@@ -156,11 +157,15 @@ void ft_report_outcome(FILE *out, const struct ft_scenario *s,
 		       const struct ft_outcome *o)
 {
 	PLAIN_NUMBERS;
+	char text[SENTENCE];
+	const char *said;
+
 	headline(out, s);
 	numbers(out, o);
 	where(out, o);
 	items(out, o);
 	memory(out, s, o);
+	evidence_table(out, o);
 	fprintf(out, "%s\n", o->bottleneck);
 	if (o->beside)
 		fprintf(out,
@@ -168,11 +173,8 @@ void ft_report_outcome(FILE *out, const struct ft_scenario *s,
 			"that it takes alone.\n",
 			o->beside, 100 * (o->step_s / o->step_alone_s - 1),
 			o->step_alone_s);
-	if (o->extrapolated_frac > 0.05)
-		fprintf(out,
-			"%.0f %% of the kernel time is for shapes far from anything "
-			"measured.\n",
-			100 * o->extrapolated_frac);
+	for (int k = 0; (said = evidence_sentence(s, o, k, text)); k++)
+		fprintf(out, "%s\n", said);
 }
 
 void ft_report_bom(FILE *out, const struct ft_cluster *c, const struct ft_bom *bom)

@@ -11,7 +11,7 @@ struct answer {
 	bool refused;
 	size_t n;
 	double x[KEY_NUMBERS];
-	char why[512];
+	char why[1024];
 };
 
 static inline void numbers_of(const struct ft_outcome *o, struct answer *a)

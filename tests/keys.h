@@ -197,7 +197,7 @@ static size_t other_values(struct flips *f, struct node *leaf, const char **valu
 {
 	static const double factors[] = { 1.5, 2, 0.5, 3, 0.1, 10, 1.01 };
 	static const char *const names[] = { "zzqq", "nccl-2.30", "fa2", "h200" };
-	char why[512] = "", *unit;
+	char why[1024] = "", *unit;
 	double x = strtod(leaf->text, &unit);
 	const char *was = leaf->text;
 	size_t n = 0;
@@ -301,7 +301,7 @@ static void flip_absent(struct flips *f, const char *path, struct node *map,
 		"h200.attention.csv",
 		"h200.collectives.csv",
 	};
-	char why[512] = "";
+	char why[1024] = "";
 	const char *word[16];
 	struct node *leaf = node_scalar(&f->mem, &map->mark, "zzqq"), was;
 	struct key_seen *k;
@@ -358,7 +358,7 @@ static const char *child(struct flips *f, const char *path, const struct node *n
 static void flip_missing(struct flips *f, const char *path, struct node *map)
 {
 	const char *known[96];
-	char why[512] = "";
+	char why[1024] = "";
 	struct node was =
 		widened(f, map, "zzqq", node_scalar(&f->mem, &map->mark, "1"));
 	size_t n;

@@ -75,6 +75,9 @@ const struct ft_ccl *ft_scenario_ccl(struct ft_scenario *scenario, struct ft_err
 	__attribute__((warn_unused_result));
 void ft_scenario_free(struct ft_scenario *scenario);
 
+/* Did nobody give this key? */
+bool ft_scenario_assumes(const struct ft_scenario *scenario, const char *key);
+
 /* The i-th key of a scenario, dotted, and what it means; NULL after the last. */
 const char *ft_scenario_key(size_t i, const char **about);
 
