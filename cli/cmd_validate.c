@@ -5,10 +5,15 @@
 struct args {
 	struct shared shared;
 	bool rows;
+	const char *by;
 };
 
 static const struct argp_option options[] = {
 	{ "rows", 'r', NULL, 0, "Print every row, not only a summary of each group",
+	  0 },
+	{ "by", 'b', "WAY", 0,
+	  "Group training steps by gpu, gpus, stack, plan, precision, model or size, "
+	  "not by the file's groups",
 	  0 },
 	{ 0 },
 };
@@ -17,13 +22,15 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct args *a = state->input;
 
-	(void)arg;
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &a->shared;
 		return 0;
 	case 'r':
 		a->rows = true;
+		return 0;
+	case 'b':
+		a->by = arg;
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -54,8 +61,10 @@ int cmd_validate(int argc, char **argv)
 	parse_arguments(&argp, argc, argv, &a);
 	v = ft_validate(a.shared.word.word[0], a.shared.set.word, a.shared.set.n,
 			(struct ft_progress){ progress_tell, &bar }, &err);
-	if (!v)
+	if (!v || (a.by && !ft_validation_by(v, a.by, &err))) {
+		ft_validation_free(v);
 		return complain(&err);
+	}
 	if (a.shared.json)
 		ft_report_validation_json(stdout, v);
 	else

@@ -56,6 +56,8 @@ static json_t *summary(const struct ft_summary *s)
 	json_put(o, "p90", s->p90);
 	json_put(o, "max", s->max);
 	json_put(o, "inside_interval_frac", s->inside_interval_frac);
+	json_put(o, "slow_frac", s->slow_frac);
+	json_put(o, "fast_frac", s->fast_frac);
 	return o;
 }
 
@@ -83,6 +85,17 @@ static json_t *traits(const struct ft_traits *of)
 	return o;
 }
 
+static json_t *classes(const struct ft_traits *of)
+{
+	json_t *o = json_object();
+	char text[FT_CLASS];
+	const char *by, *about;
+
+	for (size_t i = 0; (by = ft_class_by(i, &about)); i++)
+		json_put_text(o, by, ft_class_of(of, by, text));
+	return o;
+}
+
 void ft_report_validation_json(FILE *out, const struct ft_validation *v)
 {
 	PLAIN_NUMBERS;
@@ -104,6 +117,8 @@ void ft_report_validation_json(FILE *out, const struct ft_validation *v)
 		json_put(o, "extrapolated_frac", c->extrapolated_frac);
 		if (c->traits)
 			json_object_set_new(o, "traits", traits(c->traits));
+		if (c->traits)
+			json_object_set_new(o, "classes", classes(c->traits));
 		json_array_append_new(rows, o);
 	}
 	for (size_t i = 0; i < v->n_failures; i++) {
@@ -117,6 +132,7 @@ void ft_report_validation_json(FILE *out, const struct ft_validation *v)
 	json_object_set_new(j, "rows", rows);
 	json_object_set_new(j, "failed", failed);
 	json_object_set_new(j, "summary", all);
+	json_put_text(j, "by", v->by);
 	json_object_set_new(j, "groups", summaries(v->group, v->n_groups));
 	json_object_set_new(j, "by_key", summaries(v->by_key, v->n_keys));
 	json_print(out, j);

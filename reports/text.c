@@ -273,6 +273,8 @@ static void summary_row(struct table *t, const char *name, const struct ft_summa
 	table_put(t, "%.1f %%", 100 * s->p90);
 	table_put(t, "%.1f %%", 100 * s->max);
 	table_put(t, "%.0f %%", 100 * s->inside_interval_frac);
+	table_put(t, "%.0f %%", 100 * s->slow_frac);
+	table_put(t, "%.0f %%", 100 * s->fast_frac);
 }
 
 static void validation_rows(FILE *out, const struct ft_validation *v)
@@ -302,8 +304,8 @@ void ft_report_validation(FILE *out, const struct ft_validation *v, bool every_r
 
 	if (every_row)
 		validation_rows(out, v);
-	t = TABLE_OPEN(out, "group", ">n", ">MAPE", ">bias", ">median", ">p90", ">max",
-		       ">in P10-P90");
+	t = TABLE_OPEN(out, v->by, ">n", ">MAPE", ">bias", ">median", ">p90", ">max",
+		       ">in P10-P90", ">slower", ">faster");
 	for (size_t i = 0; i < v->n_groups; i++)
 		summary_row(&t, v->group[i].name, &v->group[i]);
 	if (v->summary.n ||

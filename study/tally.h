@@ -30,6 +30,13 @@ void tally_check(struct tally *t, const struct ft_check *check, bool scored);
 void tally_failure(struct tally *t, const char *id, const struct ft_error *err);
 void tally_finish(struct tally *t);
 
+/* A summary of each label of n checks, in the order in which they appear. */
+struct ft_summary *tally_each(struct arena *mem, const struct ft_check *check,
+			      const char *const *label, size_t n, size_t *n_out);
+
+/* What a validation lives in. */
+struct arena *validation_memory(struct ft_validation *validation);
+
 /* Of one kind of row each; false only for a file that cannot be understood. */
 bool validate_steps(struct tally *t, const struct csv *rows,
 		    struct ft_progress progress, struct ft_error *err);

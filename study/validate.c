@@ -290,6 +290,11 @@ struct ft_validation *ft_validate(const char *path, const char *const *sets, siz
 	return NULL;
 }
 
+struct arena *validation_memory(struct ft_validation *validation)
+{
+	return &((struct whole *)validation)->mem;
+}
+
 void ft_validation_free(struct ft_validation *validation)
 {
 	struct arena mem;

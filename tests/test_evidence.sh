@@ -37,6 +37,12 @@ sed 's/,torchtitan-benchmarks-2024-12,/,nobody knows it,/' $m >"$tmp/m.csv"
 $f validate $m --json >"$tmp/known.json" && $f validate "$tmp/m.csv" --json >"$tmp/unknown.json"
 ok "a known source is left out" py '[r["predicted"] for r in d[0]["rows"]] == [r["predicted"] for r in d[1]["rows"]] and [r["low"] for r in d[0]["rows"]] != [r["low"] for r in d[1]["rows"]]' "$tmp/known.json" "$tmp/unknown.json"
 
+ok "steps by plan" says "tp + pp" $f validate measurements/steps/vtrain-ground-truth-multi-node.csv --by plan
+ok "classes add up to all" sh -c "$f validate $m --by size --json >$tmp/by.json"
+ok "and shares to one" py 'd[0]["by"] == "size" and sum(g["n"] for g in d[0]["groups"].values()) == d[0]["summary"]["n"] and all(abs(g["inside_interval_frac"] + g["slow_frac"] + g["fast_frac"] - 1) < 1e-9 for g in d[0]["groups"].values())' "$tmp/by.json"
+ok "an unknown way is refused" sh -c "! $f validate $m --by sise 2>$tmp/e && grep -q 'did you mean size' $tmp/e"
+ok "kernels have no plan" sh -c "! $f validate measurements/kernels/collectives-many-nodes.csv --by plan 2>$tmp/e && grep -q 'only training steps' $tmp/e"
+
 # Sources that were left out: the range has about the right size.
 ok "the range holds on sources left out" sh -c "python3 scripts/range_scales.py 6 >$tmp/scales && python3 -c '
 import re

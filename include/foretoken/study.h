@@ -201,7 +201,7 @@ struct ft_check {
 	double error_frac; /* in time: positive is predicted too slow */
 	double low, high;  /* of the predicted value */
 	double extrapolated_frac;
-	bool inside;
+	bool inside, slow;		/* slow: slower than P90 */
 	const struct ft_traits *traits; /* NULL: a kernel or a collective */
 };
 
@@ -213,6 +213,7 @@ struct ft_summary {
 	const char *name;
 	size_t n;
 	double mape, bias, median, p90, max, inside_interval_frac;
+	double slow_frac, fast_frac; /* slower than P90, faster than P10 */
 };
 
 struct ft_validation {
@@ -222,7 +223,23 @@ struct ft_validation {
 	struct ft_failure *failure;
 	struct ft_summary summary;
 	struct ft_summary *group, *by_key;
+	const char *by; /* what the groups are of: "group", or ft_validation_by's */
 };
+
+/* The ways in which steps are put into classes: "gpu", "plan" ...; the i-th and what it is.
+ * NULL: no more. */
+const char *ft_class_by(size_t i, const char **about);
+
+enum { FT_CLASS = 80 };
+
+/* The class of a step; by is one of those names. text may hold it. */
+const char *ft_class_of(const struct ft_traits *of, const char *by,
+			char text[FT_CLASS]);
+
+/* Put the steps of a validation into classes instead of the file's groups. false: there is
+ * no such way, or the rows are kernels or collectives. */
+bool ft_validation_by(struct ft_validation *validation, const char *by,
+		      struct ft_error *err) __attribute__((warn_unused_result));
 
 struct ft_validation *ft_validate(const char *path, const char *const *sets, size_t n,
 				  struct ft_progress progress, struct ft_error *err)
