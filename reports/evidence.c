@@ -1,9 +1,11 @@
 /* reports/evidence.c - the measured runs nearest to an answer, and how far to trust it */
 #include "reports/evidence.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/plain.h"
 #include "reports/table.h"
 
 static const char *on_stack(const struct ft_scenario *s, const struct ft_outcome *o,
@@ -103,4 +105,40 @@ void evidence_table(FILE *out, const struct ft_outcome *o)
 	}
 	table_close(&t);
 	putc('\n', out);
+}
+
+static void fit_row(struct table *t, const char *name, const struct ft_summary *s)
+{
+	table_row(t);
+	table_put(t, "%s", name);
+	table_put(t, "%zu", s->n);
+	table_put(t, "%.1f %%", 100 * s->mape);
+	table_put(t, "%+.1f %%", 100 * s->bias);
+	table_put(t, "%.1f %%", 100 * s->median);
+	table_put(t, "%.1f %%", 100 * s->p90);
+	table_put(t, "%.1f %%", 100 * s->max);
+}
+
+void ft_report_stack_fit(FILE *out, const struct ft_stack_fit *fit)
+{
+	PLAIN_NUMBERS;
+	struct table t = TABLE_OPEN(out, "factor on", ">value");
+
+	for (size_t i = 0; i < FT_FIT_FACTORS; i++) {
+		table_row(&t);
+		table_put(&t, "%s", ft_fit_factor_name(i));
+		table_put(&t, "%.3f", exp(fit->ln_factor[i]));
+	}
+	table_close(&t);
+	putc('\n', out);
+	t = TABLE_OPEN(out, "stack", ">n", ">MAPE", ">bias", ">median", ">p90", ">max");
+	fit_row(&t, "as it was", &fit->before);
+	fit_row(&t, "as fitted, on the same runs", &fit->after);
+	fit_row(&t, "as fitted, on runs left out", &fit->held_out);
+	table_close(&t);
+	fprintf(out, "%s written; %zu times one %s was left out.\n", fit->path,
+		fit->folds, fit->by_group ? "group" : "run");
+	if (fit->n_failed)
+		fprintf(out, "%zu rows could not be used; the first: %s\n",
+			fit->n_failed, fit->why.text);
 }

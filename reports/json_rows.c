@@ -2,6 +2,7 @@
 #include "base/plain.h"
 #include "reports/json.h"
 
+#include <math.h>
 #include <string.h>
 
 void ft_report_bom_json(FILE *out, const struct ft_cluster *c, const struct ft_bom *bom)
@@ -135,6 +136,25 @@ void ft_report_validation_json(FILE *out, const struct ft_validation *v)
 	json_put_text(j, "by", v->by);
 	json_object_set_new(j, "groups", summaries(v->group, v->n_groups));
 	json_object_set_new(j, "by_key", summaries(v->by_key, v->n_keys));
+	json_print(out, j);
+}
+
+void ft_report_stack_fit_json(FILE *out, const struct ft_stack_fit *fit)
+{
+	PLAIN_NUMBERS;
+	json_t *j = json_object(), *factors = json_object();
+
+	json_put_text(j, "stack", fit->path);
+	json_put_int(j, "n", (int64_t)fit->n);
+	json_put_int(j, "failed", (int64_t)fit->n_failed);
+	for (size_t i = 0; i < FT_FIT_FACTORS; i++)
+		json_put(factors, ft_fit_factor_name(i), exp(fit->ln_factor[i]));
+	json_object_set_new(j, "factors", factors);
+	json_object_set_new(j, "before", summary(&fit->before));
+	json_object_set_new(j, "after", summary(&fit->after));
+	json_object_set_new(j, "held_out", summary(&fit->held_out));
+	json_put_int(j, "folds", (int64_t)fit->folds);
+	json_put_text(j, "fold", fit->by_group ? "group" : "run");
 	json_print(out, j);
 }
 

@@ -44,6 +44,17 @@ bool validate_kernels(struct tally *t, const struct csv *rows, struct ft_error *
 bool validate_collectives(struct tally *t, const struct csv *rows,
 			  struct ft_error *err);
 
+/* A file of steps: its columns are known. */
+bool rows_are_steps(struct tally *t, const struct csv *rows, struct ft_error *err);
+
+/* The scenario that a row of it describes, --set applied; NULL on error. */
+struct node *row_scenario(struct tally *t, const struct csv *rows, size_t row,
+			  struct ft_error *err);
+
+/* What the row is scored by, and the value measured. */
+bool row_scored(struct tally *t, const struct csv *rows, size_t row, const char **key,
+		double *value, struct ft_error *err);
+
 /* The row's id column, else "line N". */
 const char *row_id(struct tally *t, const struct csv *rows, size_t row);
 

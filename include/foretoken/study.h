@@ -246,6 +246,37 @@ struct ft_validation *ft_validate(const char *path, const char *const *sets, siz
 	__attribute__((warn_unused_result));
 void ft_validation_free(struct ft_validation *validation);
 
+/* ---- a stack fitted to one's own runs ---------------------------------------- */
+
+/* Factors on a stack's host times, matrix products, attention, memory-bound kernels and
+ * collectives. */
+enum { FT_FIT_FACTORS = 5 };
+
+const char *ft_fit_factor_name(size_t factor);
+
+struct ft_stack_request {
+	const char *runs, *name; /* RUNS.csv; of the file to write, without .yaml */
+	const char *const *sets;
+	size_t n_sets;
+	struct ft_progress progress;
+};
+
+struct ft_stack_fit {
+	char path[4096]; /* the file written */
+	size_t n, n_failed;
+	struct ft_error why; /* of the first row that could not be used */
+	double ln_factor[FT_FIT_FACTORS];
+	struct ft_summary before, after; /* under the stack as it was; as fitted */
+	struct ft_summary held_out;	 /* each fold under factors fitted without it */
+	size_t folds;
+	bool by_group; /* a fold is a group of the file; else a row */
+};
+
+/* Fit a stack to the runs of a file, all under one stack, and write it. False, and no file:
+ * fewer than four usable rows, several stacks, the file exists, or it cannot be written. */
+bool ft_study_fit_stack(const struct ft_stack_request *asked, struct ft_stack_fit *fit,
+			struct ft_error *err) __attribute__((warn_unused_result));
+
 /* Reads kernel rows as validate does; writes them back with the columns
  * predicted.time_us and extrapolated at the end. Rows that cannot be predicted keep both empty; their
  * number comes back in *failed, the first reason in *why. */
