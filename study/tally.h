@@ -51,6 +51,10 @@ bool rows_are_steps(struct tally *t, const struct csv *rows, struct ft_error *er
 struct node *row_scenario(struct tally *t, const struct csv *rows, size_t row,
 			  struct ft_error *err);
 
+/* One row, predicted and checked. */
+bool validate_row(struct tally *t, const struct csv *rows, size_t row,
+		  struct ft_error *err);
+
 /* What the row is scored by, and the value measured. */
 bool row_scored(struct tally *t, const struct csv *rows, size_t row, const char **key,
 		double *value, struct ft_error *err);

@@ -225,8 +225,8 @@ bool row_scored(struct tally *t, const struct csv *rows, size_t row, const char 
 	return ft_fail(err, NULL, "the row has no measured step or rate");
 }
 
-static bool one_step(struct tally *t, const struct csv *rows, size_t row,
-		     struct ft_error *err)
+bool validate_row(struct tally *t, const struct csv *rows, size_t row,
+		  struct ft_error *err)
 {
 	struct node *root = row_scenario(t, rows, row, err);
 	struct ft_scenario *s =
@@ -237,39 +237,12 @@ static bool one_step(struct tally *t, const struct csv *rows, size_t row,
 	if (s)
 		s->group = csv_text(rows, row, csv_column(rows, "group"));
 	ok = s && ft_study_simulate(s, NULL, NULL, &o, err);
-
 	if (ok) {
 		ok = check_measured(t, &(struct measured_row){ rows, row, &o }, err);
 		ft_outcome_release(&o);
 	}
 	ft_scenario_free(s);
 	return ok;
-}
-
-bool validate_steps(struct tally *t, const struct csv *rows,
-		    struct ft_progress progress, struct ft_error *err)
-{
-	if (!rows_are_steps(t, rows, err))
-		return false;
-	for (size_t i = 0; i < rows->n_rows; i++) {
-		struct ft_error why = { 0 };
-
-		bool ok;
-
-		if (progress.tell)
-			progress.tell(progress.context, i, i, rows->n_rows);
-		ok = one_step(t, rows, i, &why);
-		if (!ok && why.of_system) {
-			*err = why;
-			return false;
-		}
-		if (!ok)
-			tally_failure(t, row_id(t, rows, i), &why);
-	}
-	if (progress.tell)
-		progress.tell(progress.context, rows->n_rows, rows->n_rows,
-			      rows->n_rows);
-	return true;
 }
 
 struct ft_validation *ft_validate(const char *path, const char *const *sets, size_t n,

@@ -37,6 +37,10 @@ sed 's/,torchtitan-benchmarks-2024-12,/,nobody knows it,/' $m >"$tmp/m.csv"
 $f validate $m --json >"$tmp/known.json" && $f validate "$tmp/m.csv" --json >"$tmp/unknown.json"
 ok "a known source is left out" py '[r["predicted"] for r in d[0]["rows"]] == [r["predicted"] for r in d[1]["rows"]] and [r["low"] for r in d[0]["rows"]] != [r["low"] for r in d[1]["rows"]]' "$tmp/known.json" "$tmp/unknown.json"
 
+ok "rows on many threads give the same bytes each time" sh -c "for i in 1 2 3; do $f validate measurements/steps/h100-steps.csv --json >$tmp/t\$i.json || exit; done; cmp $tmp/t1.json $tmp/t2.json && cmp $tmp/t2.json $tmp/t3.json"
+ok "in the order of the file" sh -c "python3 -c 'import csv, json
+ids = [r[\"id\"] for r in csv.DictReader(open(\"measurements/steps/h100-steps.csv\"))]
+assert [r[\"id\"] for r in json.load(open(\"$tmp/t1.json\"))[\"rows\"]] == ids'"
 ok "steps by plan" says "tp + pp" $f validate measurements/steps/vtrain-ground-truth-multi-node.csv --by plan
 ok "classes add up to all" sh -c "$f validate $m --by size --json >$tmp/by.json"
 ok "and shares to one" py 'd[0]["by"] == "size" and sum(g["n"] for g in d[0]["groups"].values()) == d[0]["summary"]["n"] and all(abs(g["inside_interval_frac"] + g["slow_frac"] + g["fast_frac"] - 1) < 1e-9 for g in d[0]["groups"].values())' "$tmp/by.json"
