@@ -3,8 +3,9 @@
 # make demo       all of it, then the main question answered on a real example
 # make check      layers, headers, then every test (TAP, through prove)
 # make validate   predictions against every measured row we have
+# make profiles   GPU profiles of published and measured rows anew; review the diff
 # make residuals  study/residuals.csv anew: errors of all measured steps, for ranges
-# make profiles   GPU profiles of published rows anew; review the diff
+# make search     the constants of the predictors' covariances, searched again; prints them
 # make bench      speed, one line a case
 # make SAN=1 ...  the same under ASan and UBSan, in a build folder of its own
 # make coverage   lines and branches that the tests run, by folder (gcov)
@@ -57,7 +58,7 @@ FUZZERS  := $(FUZZED:%=build/fuzz/fuzz_%)
 DATA     := $(wildcard hw/gpus/* hw/nodes/* hw/fabrics/* models/*.yaml stacks/*.yaml stacks/ccl/* cost/prices/* \
             study/ranges.yaml study/residuals.csv)
 
-.PHONY: all help deps demo check check-only coverage coverage-tests mutants rules format validate residuals profiles bench fuzz fuzz-mutants golden clean
+.PHONY: all help deps demo check check-only coverage coverage-tests mutants rules format validate residuals profiles search bench fuzz fuzz-mutants golden clean
 .SECONDARY:
 all: $(if $(SAN)$(COV),$B/foretoken,build/foretoken)
 
@@ -149,6 +150,13 @@ residuals: build/foretoken
 
 profiles: build/foretoken
 	sh scripts/fit_published.sh build/foretoken hw/gpus
+	sh scripts/fit_measured.sh build/foretoken hw/gpus
+	sh scripts/unseen.sh build/foretoken measurements/kernels
+	python3 scripts/simumax.py >measurements/kernels/simumax-b200.csv
+	python3 scripts/derive_memory.py hw/gpus/h100-sxm.yaml hw/gpus/h100-96g-500w.yaml
+
+search: $B/tests/test_kernel_held_out
+	CC="$(CC)" CFLAGS="$(filter-out -DFORETOKEN_%,$(ALL_CFLAGS))" LDLIBS="$(LDFLAGS) $(LDLIBS) -lcmocka" python3 scripts/search_kriging.py $B
 
 bench: build/foretoken $(BENCHES)
 	sh scripts/bench.sh $B

@@ -64,7 +64,7 @@ const char *ft_provenance_kind_name(enum ft_provenance_kind kind)
 }
 
 static const char *const dtypes[FT_DTYPES] = {
-	"bf16", "fp16", "fp32", "fp8", "fp8-block128", "mxfp8", "nvfp4",
+	"bf16", "fp16", "fp32", "fp8", "fp8-block128", "mxfp8", "nvfp4", "mxfp4",
 };
 
 const char *ft_dtype_name(enum ft_dtype dtype)
@@ -83,7 +83,7 @@ bool ft_dtype_find(const char *name, enum ft_dtype *dtype)
 
 double ft_dtype_bytes(enum ft_dtype dtype)
 {
-	static const double bytes[FT_DTYPES] = { 2, 2, 4, 1, 1, 1, 0.5 };
+	static const double bytes[FT_DTYPES] = { 2, 2, 4, 1, 1, 1, 0.5, 0.5 };
 
 	return bytes[dtype];
 }

@@ -21,7 +21,7 @@
 #include "calibrate/store.h"
 #include "foretoken/hw.h"
 
-static const double unsteady = 1.6, disagree = 0.15;
+static const double unsteady = 1.6;
 
 static uint64_t shape_of(double a, double b)
 {
@@ -115,12 +115,14 @@ static void finish_groups(struct ft_fit *fit, const struct errors *e, struct are
 	}
 }
 
-/* Curves are fitted to one source (see fit_memory.c); the other is not scored. */
+/* Curves are fitted to one source (see fit_memory.c); the other is not scored. Where
+ * we measured, the error is that of our rows: those of others are dense grids. */
 static bool scored(const struct fit_input *in, const struct ft_measurement *m)
 {
 	int families = in->families;
 
-	if (fit_published(m) && !fit_stands(in, m))
+	if (fit_published(m) &&
+	    (!fit_stands(in, m) || fit_origin(in, m->kind) == FIT_MEASURED))
 		return false;
 	if (measurement_is(m, "gemm"))
 		return families & FT_FIT_GEMM && !m->sustained;
@@ -213,25 +215,23 @@ static void link_rows(const struct fit_input *in, const char *folder)
 	arena_release(&mem);
 }
 
-/* All files of a profile; twice when products that accumulate are to be fitted. */
+/* All files of a profile; again where something needs the profile to be fitted: tuners
+ * need one of their own rows, products that accumulate and long runs one of the others. */
 static bool write_all(struct fit_input *in, int fold, const char *folder,
 		      const struct ft_fit *fit, struct ft_error *err)
 {
-	char path[4300];
 	struct ft_gpu *gpu;
-	bool again;
 
 	fit_layouts(in, fold);
-	if (!fit_write_rows(in, fold, folder, err) ||
-	    !fit_write_profile(in, fold, folder, fit, err))
+	if (!fit_tuned(in, fold, folder, err))
 		return false;
-	if (!(in->families & FT_FIT_ACCUMULATE))
-		return true;
-	snprintf(path, sizeof(path), "%s/%s.yaml", folder, in->options->name);
-	gpu = ft_gpu_load(path, NULL, err);
-	again = gpu && fit_accumulate(in, fold, gpu);
+	gpu = fit_write_and_load(in, fold, folder, fit, err);
+	if (gpu && in->families & FT_FIT_ACCUMULATE)
+		fit_accumulate(in, fold, gpu);
+	if (gpu && in->families & FT_FIT_SUSTAINED)
+		fit_clock(in, gpu);
 	ft_gpu_free(gpu);
-	return gpu && (!again || fit_write_profile(in, fold, folder, fit, err));
+	return gpu && fit_write_profile(in, fold, folder, fit, err);
 }
 
 static bool hold_out(struct fit_input *in, struct ft_fit *fit, struct arena *mem,
@@ -276,73 +276,6 @@ static size_t usable(const struct ft_measurement *row, size_t n, bool in_step,
 		out[kept++] = row[i];
 	}
 	return kept;
-}
-
-static bool is_forward_product(const struct ft_measurement *m, const char *dtype)
-{
-	return measurement_is(m, "gemm") && !strcmp(m->dtype, dtype) &&
-	       !strcmp(m->layout, "forward");
-}
-
-/* What others published of this product; NULL: nothing. */
-static const struct ft_measurement *published_of(const struct fit_input *in,
-						 const struct ft_measurement *m)
-{
-	for (size_t i = 0; i < in->n; i++) {
-		const struct ft_measurement *p = &in->row[i];
-
-		if (fit_published(p) && is_forward_product(p, m->dtype) &&
-		    p->m == m->m && p->n == m->n && p->k == m->k)
-			return p;
-	}
-	return NULL;
-}
-
-/* How far published products of a format are off from ours: those of the base by
- * its prediction, those of the store by products of one size. */
-static size_t disagreements(const struct fit_input *in, const char *dtype, double *off)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < in->n; i++) {
-		const struct ft_measurement *m = &in->row[i], *p;
-
-		if (!is_forward_product(m, dtype) || m->sustained || fit_published(m))
-			continue;
-		p = in->n_codes ? published_of(in, m) : NULL;
-		if (p)
-			off[n++] = p->time_us / m->time_us - 1;
-		else if (in->own_base && !in->n_codes)
-			off[n++] = measurement_predict_us(in->base, m) / m->time_us - 1;
-	}
-	return n;
-}
-
-/* Published products of a format stay unless what we measured contradicts them:
- * then the median difference is more than 15 %. */
-static void judge_published(struct fit_input *in, struct ft_fit *fit, struct arena *mem)
-{
-	double *off = ARENA_ARRAY(mem, in->n + 1, double);
-
-	for (int d = 0; d < FT_DTYPES; d++) {
-		const char *name = ft_dtype_name((enum ft_dtype)d);
-		size_t n = disagreements(in, name, off);
-
-		in->keep[d] = true;
-		if (n < 20)
-			continue;
-		for (size_t i = 0; i < n; i++)
-			off[i] = fabs(off[i]);
-		stats_sort(off, n);
-		if (stats_median(off, n) <= disagree)
-			continue;
-		in->keep[d] = false;
-		snprintf(fit->note, sizeof(fit->note),
-			 "published %s products "
-			 "are left out: measurements differ from them by %.0f %%"
-			 " (median of %zu)",
-			 name, 100 * stats_median(off, n), n);
-	}
 }
 
 /* A family without rows stays as the base has it. */
@@ -481,7 +414,7 @@ bool ft_fit(struct ft_store *store, const struct ft_fit_options *o, struct ft_fi
 			       (int)LIMIT_NAME_BYTES);
 	if (!prepare(store, o, &in, fit, &store->mem, err))
 		return false;
-	judge_published(&in, fit, &store->mem);
+	fit_judge_published(&in, fit, &store->mem);
 	ok = hold_out(&in, fit, &store->mem, err) &&
 	     fit_copy_rows(&in, o->folder, err) &&
 	     write_all(&in, -1, o->folder, fit, err);

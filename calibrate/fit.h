@@ -28,12 +28,14 @@ struct fit_input {
 	const struct ft_measurement *row; /* ok ones, burst and sustained */
 	size_t n;
 	struct ft_gpu *base;
-	int families;	   /* asked for, and in the store */
-	bool own_base;	   /* the base is this GPU: its published rows stay */
-	bool keep[16];	   /* by enum ft_dtype: published products stay */
-	const char **code; /* [n_codes] sources of the store's published rows */
+	int families;	      /* asked for, and in the store */
+	bool own_base;	      /* the base is this GPU: its published rows stay */
+	bool keep[FT_DTYPES]; /* published products stay */
+	const char **code;    /* [n_codes] sources of the store's published rows */
 	size_t n_codes;
 	struct fit_ratio dgrad, wgrad, accumulate; /* times of layouts */
+	struct fit_ratio tuned[FT_DTYPES], clock[FT_DTYPES];
+	bool only_tuned; /* of published products write those of tuners alone */
 	const char *date, *device, *source;
 };
 
@@ -71,6 +73,11 @@ void fit_layout_yaml(const struct fit_input *in, FILE *out);
  * of their source, in the order of the tables in the tree */
 void fit_list_codes(struct fit_input *in, struct arena *mem);
 bool fit_has_code(const struct fit_input *in, const char *code);
+/* Which formats keep their published products: they go where the median difference to
+ * what we measured is more than 15 %, and where we measured 200 forward products: a
+ * grid of our own (H200, H100: whole weight shapes of it are found again within 4.5 and
+ * 4.9 % alone, 5.1 and 5.9 % beside the published grid). */
+void fit_judge_published(struct fit_input *in, struct ft_fit *fit, struct arena *mem);
 /* Published tables of a fabric give way to measured ones. */
 bool fit_measured_fabric(const struct fit_input *in, const char *fabric);
 bool fit_stands(const struct fit_input *in, const struct ft_measurement *m);
@@ -78,6 +85,20 @@ void fit_write_published(const struct fit_input *in, int fold, const char *kind,
 			 FILE *out);
 void fit_published_provenance(const struct fit_input *in, const char *kind,
 			      const struct ft_provenance *base, FILE *out);
+
+/* calibrate/fit_published_rates.c: what tuners' rows and rows of seconds are against the
+ * others. fit_tuned leaves a profile of tuners' rows alone in the folder; fit_clock needs
+ * the profile of all rows. */
+bool fit_tuners_code(const struct fit_input *in, const char *code);
+bool fit_from_tuner(const struct fit_input *in, const struct ft_measurement *m);
+bool fit_tuned(struct fit_input *in, int fold, const char *folder,
+	       struct ft_error *err);
+void fit_clock(struct fit_input *in, struct ft_gpu *gpu);
+/* The files of a profile as things stand, and the profile; NULL: a mistake. */
+struct ft_gpu *fit_write_and_load(const struct fit_input *in, int fold,
+				  const char *folder, const struct ft_fit *fit,
+				  struct ft_error *err);
+void fit_published_rates_yaml(const struct fit_input *in, FILE *out);
 
 /* calibrate/predict.c */
 bool fit_from_torch(const struct ft_measurement *m);

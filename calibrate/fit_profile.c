@@ -13,6 +13,8 @@
 #include "calibrate/store.h"
 #include "foretoken/hw.h"
 
+enum { FEWEST = 10 }; /* products run for seconds by others that make a rate */
+
 /* ---- a tree as YAML ----------------------------------------------------------------- */
 
 static bool plain(const struct node *n)
@@ -114,6 +116,15 @@ static double spread_of(const struct ft_fit *fit, const char *family, double fal
 	return fallback;
 }
 
+/* A short burst, measured by the probe, of the product that m ran for seconds. */
+static bool is_burst_of(const struct ft_measurement *b, const struct ft_measurement *m)
+{
+	return measurement_is(b, "gemm") && !b->sustained && !fit_published(b) &&
+	       !fit_from_torch(b) && !strcmp(b->layout, "forward") &&
+	       !strcmp(b->dtype, m->dtype) && m->m == b->m && m->n == b->n &&
+	       m->k == b->k;
+}
+
 /* Long runs against bursts of the same shape, by format; the p10 of a burst, as
  * its last repetitions may already be slowed. */
 static double sustained_rate(const struct fit_input *in, const char *dtype)
@@ -129,10 +140,7 @@ static double sustained_rate(const struct fit_input *in, const char *dtype)
 		for (size_t j = 0; j < in->n && n < 64; j++) {
 			const struct ft_measurement *b = &in->row[j];
 
-			if (measurement_is(b, "gemm") && !b->sustained &&
-			    !strcmp(b->layout, "forward") && !strcmp(b->dtype, dtype) &&
-			    a->m == b->m && a->n == b->n && a->k == b->k &&
-			    !fit_from_torch(b))
+			if (is_burst_of(b, a))
 				ratio[n++] = (b->p10_us > 0 ? b->p10_us : b->time_us) /
 					     a->time_us;
 		}
@@ -141,12 +149,48 @@ static double sustained_rate(const struct fit_input *in, const char *dtype)
 	return fmin(1, stats_median(ratio, n));
 }
 
-/* Published rows leave room for those of a kin; measured ones stand alone. */
-static const char *kin(const struct fit_input *in, const char *kind)
+/* Where only others ran products for seconds, and no burst of the same: against the
+ * burst that the base predicts. Forward ones; median, P10 and P90. */
+static void put_published_sustained(const struct fit_input *in, FILE *out)
 {
-	return in->own_base && fit_origin(in, kind) == FIT_PUBLISHED ?
-		       "" :
-		       "  rows_of: null\n";
+	struct arena mem = { 0 };
+	double *ratio = ARENA_ARRAY(&mem, in->n + 1, double);
+	const char *source = NULL;
+	size_t n = 0;
+
+	for (size_t i = 0; i < in->n; i++) {
+		struct ft_measurement m = in->row[i];
+		double us;
+
+		if (!m.sustained || !fit_published(&m) || strcmp(m.layout, "forward") ||
+		    strcmp(m.dtype, "bf16"))
+			continue;
+		m.sustained = false;
+		us = measurement_predict_us(in->base, &m);
+		if (us > 0)
+			ratio[n++] = us / m.time_us;
+		source = m.source;
+	}
+	stats_sort(ratio, n);
+	if (n >= FEWEST)
+		fputs("  sustained:\n", out);
+	for (int i = 0; n >= FEWEST && i < 2; i++)
+		fprintf(out,
+			"    %s: {value: %.3f, low: %.3f, high: %.3f, provenance: {kind: "
+			"published, source: %s, date: \"%s\", note: \"median, P10 and "
+			"P90 of %zu forward products run for a while against the "
+			"predicted burst%s\"}}\n",
+			i ? "fp16" : "bf16", stats_median(ratio, n),
+			stats_quantile(ratio, n, 0.1),
+			fmin(1, stats_quantile(ratio, n, 0.9)), source, in->date, n,
+			i ? ", as bf16" : "");
+	arena_release(&mem);
+}
+
+/* A profile's own kin stays: its rows fill what was not measured. A base's does not. */
+static const char *kin(const struct fit_input *in)
+{
+	return in->own_base ? "" : "  rows_of: null\n";
 }
 
 static void write_gemm(const struct fit_input *in, const struct ft_fit *fit, FILE *out)
@@ -169,11 +213,17 @@ static void write_gemm(const struct fit_input *in, const struct ft_fit *fit, FIL
 			   "their source");
 		fprintf(out, "  spread: %.4f\n  rows: %s.gemm.csv\n%s",
 			spread_of(fit, "gemm", in->base->gemm_spread.value),
-			in->options->name, kin(in, "gemm"));
+			in->options->name, kin(in));
 	}
 	fit_layout_yaml(in, out);
-	if (!(in->families & FT_FIT_SUSTAINED))
+	fit_published_rates_yaml(in, out);
+	if (!(in->families & FT_FIT_SUSTAINED) ||
+	    fit_origin(in, "gemm") != FIT_MEASURED)
 		return;
+	if (fit_origin(in, "gemm") == FIT_PUBLISHED) {
+		put_published_sustained(in, out);
+		return;
+	}
 	for (int i = 0; i < 5; i++) {
 		double r = sustained_rate(in, dtypes[i][1]);
 
@@ -312,7 +362,7 @@ static void write_overlay(const struct fit_input *in, int fold,
 			   "slowest rank; published rows keep their source");
 		fprintf(out, "  spread: %.4f\n  rows: %s.collectives.csv\n%s",
 			spread_of(fit, "collective", in->base->collective_spread.value),
-			in->options->name, kin(in, "collective"));
+			in->options->name, kin(in));
 	}
 	if (families & FT_FIT_INTERFERENCE)
 		write_interference(in, out);

@@ -9,9 +9,14 @@
 #include <string.h>
 
 #include "base/node.h"
+#include "base/stats.h"
 #include "calibrate/fit.h"
 #include "calibrate/store.h"
 #include "foretoken/hw.h"
+
+/* Fewer compared products say nothing; so many measured ones are a grid of our own. */
+enum { FEW_COMPARED = 20, GRID = 200 };
+static const double disagree = 0.15;
 
 bool fit_published(const struct ft_measurement *m)
 {
@@ -143,7 +148,8 @@ static bool wanted(const struct fit_input *in, int fold, const char *kind,
 		   const struct ft_measurement *m)
 {
 	return fit_published(m) && measurement_is(m, kind) && fit_fold(m) != fold &&
-	       !m->sustained && fit_stands(in, m);
+	       !m->sustained && fit_stands(in, m) &&
+	       (!in->only_tuned || fit_from_tuner(in, m));
 }
 
 void fit_write_published(const struct fit_input *in, int fold, const char *kind,
@@ -186,4 +192,90 @@ void fit_published_provenance(const struct fit_input *in, const char *kind,
 				    note[0] && more[0] ? "; " : "", more),
 		       "}\n");
 	arena_release(&mem);
+}
+
+/* ---- which ones stand -------------------------------------------------------------- */
+
+static bool is_forward_product(const struct ft_measurement *m, const char *dtype)
+{
+	return measurement_is(m, "gemm") && !strcmp(m->dtype, dtype) &&
+	       !strcmp(m->layout, "forward");
+}
+
+/* What others published of this product; NULL: nothing. */
+static const struct ft_measurement *published_of(const struct fit_input *in,
+						 const struct ft_measurement *m)
+{
+	for (size_t i = 0; i < in->n; i++) {
+		const struct ft_measurement *p = &in->row[i];
+
+		if (fit_published(p) && is_forward_product(p, m->dtype) &&
+		    p->m == m->m && p->n == m->n && p->k == m->k)
+			return p;
+	}
+	return NULL;
+}
+
+/* How far published products of a format are off from ours: those of the base by
+ * its prediction, those of the store by products of one size. */
+static size_t disagreements(const struct fit_input *in, const char *dtype, double *off)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < in->n; i++) {
+		const struct ft_measurement *m = &in->row[i], *p;
+
+		if (!is_forward_product(m, dtype) || m->sustained || fit_published(m))
+			continue;
+		p = in->n_codes ? published_of(in, m) : NULL;
+		if (p)
+			off[n++] = p->time_us / m->time_us - 1;
+		else if (in->own_base && !in->n_codes)
+			off[n++] = measurement_predict_us(in->base, m) / m->time_us - 1;
+	}
+	return n;
+}
+
+static size_t forward_products(const struct fit_input *in, const char *dtype)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < in->n; i++)
+		n += is_forward_product(&in->row[i], dtype) && !in->row[i].sustained &&
+		     !fit_published(&in->row[i]);
+	return n;
+}
+
+static void note_left_out(struct ft_fit *fit, const char *dtype, const char *why)
+{
+	size_t had = strlen(fit->note);
+
+	snprintf(fit->note + had, sizeof(fit->note) - had,
+		 "%spublished %s products are left out: %s", had ? "; " : "", dtype,
+		 why);
+}
+
+void fit_judge_published(struct fit_input *in, struct ft_fit *fit, struct arena *mem)
+{
+	double *off = ARENA_ARRAY(mem, in->n + 1, double), median;
+
+	for (int d = 0; d < FT_DTYPES; d++) {
+		const char *name = ft_dtype_name((enum ft_dtype)d);
+		size_t n = disagreements(in, name, off);
+		size_t ours = forward_products(in, name);
+
+		for (size_t i = 0; i < n; i++)
+			off[i] = fabs(off[i]);
+		stats_sort(off, n);
+		median = n ? stats_median(off, n) : 0;
+		in->keep[d] = true;
+		if (!n || ((n < FEW_COMPARED || median <= disagree) && ours < GRID))
+			continue;
+		in->keep[d] = false;
+		note_left_out(fit, name,
+			      arena_printf(mem,
+					   "measurements differ from them by %.0f %% "
+					   "(median of %zu)",
+					   100 * median, n));
+	}
 }

@@ -5,7 +5,7 @@
  * Several measurements of one shape (two libraries, two runs) become one row, their
  * geometric mean: the profile is of the GPU, not of one library's choice. Of a collective
  * the fastest counts: what disturbs small ones is a host that launches late, which a
- * step's host, running ahead, does not.
+ * step's host, running ahead, does not; its row keeps a source of its own.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -81,18 +81,24 @@ static void write_measured(const struct fit_input *in, int fold, const char *kin
 	size_t n = collect(in, fold, kind, row);
 
 	for (size_t i = 0, j; i < n; i = j) {
-		double sum = 0, least = INFINITY, us;
+		const struct ft_measurement *least = row[i].m;
+		double sum = 0;
 
 		for (j = i; j < n && !by_key(&row[i], &row[j]); j++) {
 			sum += log(row[j].m->time_us);
-			least = fmin(least, row[j].m->time_us);
+			if (row[j].m->time_us < least->time_us)
+				least = row[j].m;
 		}
-		us = strcmp(kind, "collective") ? exp(sum / (double)(j - i)) : least;
-		if (!strcmp(kind, "attention"))
+		if (!strcmp(kind, "collective"))
+			fprintf(out, "%s,%.5g,%s\n", row[i].key, least->time_us,
+				least->source[0] ? least->source : in->source);
+		else if (!strcmp(kind, "attention"))
 			fprintf(out, "%s,%.5g,%s\n", row[i].key,
-				fit_flop(row[i].m) / us * 1e-6, in->source);
+				fit_flop(row[i].m) / exp(sum / (double)(j - i)) * 1e-6,
+				in->source);
 		else
-			fprintf(out, "%s,%.5g,%s\n", row[i].key, us, in->source);
+			fprintf(out, "%s,%.5g,%s\n", row[i].key,
+				exp(sum / (double)(j - i)), in->source);
 	}
 	arena_release(&mem);
 }
@@ -120,6 +126,7 @@ static bool stays(const struct fit_input *in, int fold, const char *kind,
 	if (!strcmp(kind, "gemm"))
 		return ft_dtype_find(csv_text(t, i, csv_column(t, "dtype")), &dtype) &&
 		       in->keep[dtype] &&
+		       (!in->only_tuned || fit_tuners_code(in, source)) &&
 		       fit_fold_gemm(plain(t, i, "n"), plain(t, i, "k")) != fold;
 	if (!strcmp(kind, "attention"))
 		return fit_fold_attention(plain(t, i, "heads"), plain(t, i, "kv_heads"),

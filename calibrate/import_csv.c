@@ -125,6 +125,7 @@ static void row_of(const struct csv *t, size_t i, struct ft_measurement *m)
 		.gpus = import_number(t, i, "gpus"),
 		.causal = !strcmp(cell(t, i, "causal"), "true"),
 		.warm = !strcmp(cell(t, i, "warm"), "true"),
+		.accumulate = !strcmp(cell(t, i, "accumulate"), "true"),
 		.in_step = !strcmp(cell(t, i, "in_step"), "true"),
 		.sustained = !strcmp(cell(t, i, "clock"), "sustained"),
 		.fabric = cell(t, i, "fabric"),

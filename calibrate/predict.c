@@ -116,5 +116,7 @@ double measurement_predict_us(const struct ft_gpu *gpu, const struct ft_measurem
 			       m->sustained ? FT_CLOCK_SUSTAINED : FT_CLOCK_BURST, &p,
 			       &ignored))
 		return 0;
+	if (measurement_is(m, "gemm"))
+		p.time_s *= ft_gpu_source_factor(gpu, m->source, w.dtype);
 	return p.time_s * 1e6;
 }

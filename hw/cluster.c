@@ -149,7 +149,8 @@ static bool read_slow_gpus(struct arena *mem, struct reader *r, int64_t gpus,
 }
 
 static bool read_imperfections(struct arena *mem, const struct node *node, int64_t gpus,
-			       struct ft_imperfections *i, struct ft_error *err)
+			       double usual_spread_frac, struct ft_imperfections *i,
+			       struct ft_error *err)
 {
 	static const char *const placements[] = { "packed", "scattered" };
 	struct reader r = reader_open(node, err);
@@ -161,7 +162,8 @@ static bool read_imperfections(struct arena *mem, const struct node *node, int64
 	i->failed_spines = read_int(&r, "failed_spines", 0, 1 << 20, 0);
 	i->slow_nics_frac = fraction(&r, "slow_nics_frac", 0);
 	i->slow_nic_rate_frac = fraction(&r, "slow_nic_rate_frac", 0.5);
-	i->gpu_speed_spread_frac = fraction(&r, "gpu_speed_spread_frac", 0);
+	i->gpu_speed_spread_frac =
+		fraction(&r, "gpu_speed_spread_frac", usual_spread_frac);
 	if (!r.failed && i->slow_nic_rate_frac <= 0)
 		reader_fail(&r, "slow_nic_rate_frac", "should be above 0");
 	if (!r.failed && i->failed_uplinks_frac >= 1)
@@ -203,8 +205,9 @@ static bool load(struct owned *owned, struct reader *r, int rows, struct ft_erro
 	c->ufm_ports = read_int(r, "ufm_ports", 0, 1 << 16, 0);
 	if (r->failed || !load_parts(owned, r, rows, err) || !reader_close(r))
 		return false;
-	if (!read_imperfections(&owned->mem, imperfections, c->gpus, &c->imperfections,
-				err))
+	if (!read_imperfections(&owned->mem, imperfections, c->gpus,
+				owned->node->gpu_speed_spread_frac.value,
+				&c->imperfections, err))
 		return false;
 	set_sizes(owned);
 	fit_fabric(owned);

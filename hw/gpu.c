@@ -285,3 +285,14 @@ const struct ft_memory_curve *ft_gpu_memory_curve(const struct ft_gpu *gpu,
 	}
 	return best;
 }
+
+double ft_gpu_source_factor(const struct ft_gpu *gpu, const char *source,
+			    enum ft_dtype dtype)
+{
+	const struct ft_gemm_tuned *t = &gpu->gemm_tuned;
+
+	for (size_t i = 0; source && i < t->n_sources; i++)
+		if (!strcmp(t->source[i], source))
+			return t->time[dtype].value;
+	return 1;
+}

@@ -39,17 +39,45 @@ static void read_rows(struct reader *r, struct gpu_rows *rows)
 	}
 }
 
+static void read_formats(struct reader *r, struct arena *mem, double fallback,
+			 struct ft_number out[FT_DTYPES])
+{
+	for (int d = 0; d < FT_DTYPES; d++) {
+		const char *dtype = ft_dtype_name((enum ft_dtype)d);
+
+		out[d] = read_number_or(r, mem, dtype, DIM_FRAC, fallback);
+		reader_bound(r, dtype, &out[d], 0.001, 10);
+	}
+}
+
 /* A map from formats to plain numbers; formats that are absent get fallback. */
 static void read_by_dtype(struct reader *outer, struct arena *mem, const char *key,
 			  double fallback, struct ft_number out[FT_DTYPES])
 {
 	struct reader r = open_block(outer, mem, read_node(outer, key));
 
-	for (int d = 0; d < FT_DTYPES; d++) {
-		const char *dtype = ft_dtype_name((enum ft_dtype)d);
+	read_formats(&r, mem, fallback, out);
+	close_block(&r, outer);
+}
 
-		out[d] = read_number_or(&r, mem, dtype, DIM_FRAC, fallback);
-		reader_bound(&r, dtype, &out[d], 0.001, 10);
+/* {sources: [CODE, ...], FORMAT: time against a framework's product, ...} */
+static void read_tuned(struct reader *outer, struct arena *mem, struct ft_gemm_tuned *t)
+{
+	struct reader r = open_block(outer, mem, read_node(outer, "tuned"));
+	const struct node *list = read_node(&r, "sources");
+
+	read_formats(&r, mem, 1, t->time);
+	if (r.map && !r.failed && (!list || list->kind != NODE_LIST))
+		reader_fail(&r, list ? "sources" : NULL,
+			    "needs 'sources', a list of codes of the rows' column "
+			    "'source'");
+	if (r.map && !r.failed)
+		t->source = ARENA_ARRAY(mem, list->n + 1, const char *);
+	for (size_t i = 0; r.map && !r.failed && i < list->n; i++) {
+		if (list->item[i]->kind == NODE_SCALAR)
+			t->source[t->n_sources++] = list->item[i]->text;
+		else
+			reader_fail(&r, "sources", "is a list of words");
 	}
 	close_block(&r, outer);
 }
@@ -66,6 +94,8 @@ static void read_gemm_model(struct reader *r, struct arena *mem,
 	m->narrow_frac = read_positive(r, mem, "narrow_tile_rate", DIM_FRAC);
 	m->memory_frac = read_positive(r, mem, "memory_rate", DIM_FRAC);
 	m->sharpness = read_number(r, mem, "sharpness", DIM_NONE);
+	m->grouped_sharpness = read_number_or(r, mem, "grouped_sharpness", DIM_NONE,
+					      m->sharpness.value);
 	m->split = read_number(r, mem, "split_cost", DIM_NONE);
 	m->noise = read_number(r, mem, "noise", DIM_FRAC);
 	reader_bound(r, "wave_loss", &m->wave_frac, 0, 1);
@@ -73,9 +103,26 @@ static void read_gemm_model(struct reader *r, struct arena *mem,
 	reader_bound(r, "narrow_tile_rate", &m->narrow_frac, 0.01, 10);
 	reader_bound(r, "memory_rate", &m->memory_frac, 0.01, 10);
 	reader_bound(r, "sharpness", &m->sharpness, 1, 1000);
+	reader_bound(r, "grouped_sharpness", &m->grouped_sharpness, 1, 1000);
 	reader_bound(r, "noise", &m->noise, 0, 10);
 	if (!r->failed && m->sharpness.value < 1)
 		reader_fail(r, "sharpness", "should be 1 or more");
+	if (!r->failed && m->grouped_sharpness.value < 1)
+		reader_fail(r, "grouped_sharpness", "should be 1 or more");
+}
+
+/* {m, n, k}: how far apart rows count as being, squared; 1 as elsewhere. */
+static void read_distance(struct reader *outer, struct arena *mem,
+			  struct ft_gemm_model *m)
+{
+	static const char *const axes[3] = { "m", "n", "k" };
+	struct reader r = open_block(outer, mem, read_node(outer, "distance"));
+
+	for (int i = 0; i < 3; i++) {
+		m->distance[i] = read_number_or(&r, mem, axes[i], DIM_NONE, 1);
+		reader_bound(&r, axes[i], &m->distance[i], 0.01, 100);
+	}
+	close_block(&r, outer);
 }
 
 void gpu_read_gemm(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
@@ -86,10 +133,14 @@ void gpu_read_gemm(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
 
 	gpu->gemm_spread = read_number(&r, mem, "spread", DIM_FRAC);
 	read_gemm_model(&r, mem, &gpu->gemm_model);
+	read_distance(&r, mem, &gpu->gemm_model);
 	read_by_dtype(&r, mem, "efficiency", 0.6, gpu->gemm_efficiency);
 	read_by_dtype(&r, mem, "sustained", 1, gpu->sustained);
+	read_tuned(&r, mem, &gpu->gemm_tuned);
 	gpu->gemm_grouped = read_number_or(&r, mem, "grouped", DIM_NONE, 1.08);
 	reader_bound(&r, "grouped", &gpu->gemm_grouped, 0.01, 100);
+	gpu->gemm_unaligned = read_number_or(&r, mem, "unaligned_rate", DIM_FRAC, 1);
+	reader_bound(&r, "unaligned_rate", &gpu->gemm_unaligned, 0.01, 1);
 	in = open_block(&r, mem, read_node(&r, "layout"));
 	for (int i = 0; i < FT_LAYOUTS; i++)
 		gpu->gemm_layout[i] = read_number_or(&in, mem, layouts[i], DIM_NONE, 1);

@@ -7,7 +7,7 @@
  *   NAME.collectives.csv  fabric,op,gpus,bytes,time_us,source
  *
  * m n k of a linear layer become those of the product C[m,n] = A[m,k] B[k,n]
- * that its layout is, and its time that of the forward layout.
+ * that its layout is, and its time that of the forward layout and of a framework.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -19,22 +19,26 @@
 
 enum { PAD = 8 };
 
-/* bf16 and fp16 run at one rate on the same units: one table serves both. */
-static bool table_dtype(const struct sheet *s, int i, enum ft_dtype *dtype)
+/* A format of the rows. Where bf16 and fp16 run at one rate, one table serves both. */
+static bool table_dtype(const struct sheet *s, int i, const struct ft_gpu *on,
+			enum ft_dtype *dtype)
 {
+	double bf16 = on->peak_flop_per_s[FT_BF16].value;
+	double fp16 = on->peak_flop_per_s[FT_FP16].value;
+
 	/* mostly the format of the row before */
 	if ((unsigned)*dtype >= FT_DTYPES ||
 	    strcmp(ft_dtype_name(*dtype), sheet_text(s, i)))
 		if (!ft_dtype_find(sheet_text(s, i), dtype))
 			return sheet_refuse(s, i, "is not a number format");
-	if (*dtype == FT_FP16)
+	if (*dtype == FT_FP16 && (!(fp16 > 0) || fabs(fp16 - bf16) < 0.01 * fp16))
 		*dtype = FT_BF16;
 	return true;
 }
 
 /* ---- products ----------------------------------------------------------- */
 
-enum { G_DTYPE, G_LAYOUT, G_M, G_N, G_K, G_TIME, G_CELLS };
+enum { G_DTYPE, G_LAYOUT, G_M, G_N, G_K, G_TIME, G_SOURCE, G_CELLS };
 
 static bool gemm_row(const struct sheet *s, struct ft_product *out, double *time_us,
 		     int *layout)
@@ -55,6 +59,10 @@ static bool gemm_row(const struct sheet *s, struct ft_product *out, double *time
 static void find_logs(struct arena *mem, struct ft_gemm_table *t)
 {
 	size_t padded = (t->n_rows + PAD - 1) / PAD * PAD;
+	float *s = t->scale;
+
+	for (int i = 0; i < 3; i++)
+		s[i] = (float)sqrt(t->on->gemm_model.distance[i].value);
 
 	t->log_m = ARENA_ARRAY(mem, padded, float);
 	t->log_n = ARENA_ARRAY(mem, padded, float);
@@ -62,9 +70,9 @@ static void find_logs(struct arena *mem, struct ft_gemm_table *t)
 	for (size_t i = 0; i < padded; i++) {
 		bool row = i < t->n_rows;
 
-		t->log_m[i] = row ? log2f((float)t->row[i].m) : 1e6f;
-		t->log_n[i] = row ? log2f((float)t->row[i].n) : 1e6f;
-		t->log_k[i] = row ? log2f((float)t->row[i].k) : 1e6f;
+		t->log_m[i] = row ? s[0] * log2f((float)t->row[i].m) : 1e6f;
+		t->log_n[i] = row ? s[1] * log2f((float)t->row[i].n) : 1e6f;
+		t->log_k[i] = row ? s[2] * log2f((float)t->row[i].k) : 1e6f;
 	}
 }
 
@@ -81,7 +89,7 @@ static bool read_gemm(struct arena *mem, struct sheet *s, const struct ft_gpu *o
 		struct ft_product p;
 		double us;
 
-		if (!table_dtype(s, G_DTYPE, &d))
+		if (!table_dtype(s, G_DTYPE, on, &d))
 			return false;
 		t = &table[d];
 		if (t->n_rows == cap[d])
@@ -93,6 +101,9 @@ static bool read_gemm(struct arena *mem, struct sheet *s, const struct ft_gpu *o
 		row->n = p.n;
 		row->k = p.k;
 		row->time_s = us * 1e-6 / on->gemm_layout[layout].value;
+		if (on->gemm_tuned.n_sources)
+			row->time_s /=
+				ft_gpu_source_factor(on, sheet_text(s, G_SOURCE), d);
 	}
 	return more == 0;
 }
@@ -102,22 +113,22 @@ bool gpu_load_gemm(struct arena *mem, const char *path, const struct ft_gpu *on,
 		   const struct ft_provenance *from, struct ft_gpu *gpu,
 		   struct ft_error *err)
 {
-	static const char *const names[] = {
-		"dtype", "layout", "m", "n", "k", "time_us"
-	};
+	static const char *const names[] = { "dtype", "layout",	 "m",	  "n",
+					     "k",     "time_us", "source" };
+	size_t cells = on->gemm_tuned.n_sources ? G_CELLS : G_SOURCE;
 	struct ft_gemm_table table[FT_DTYPES] = { 0 };
 	struct arena scratch = { 0 };
 	struct sheet s;
 	bool ok;
 
-	ok = sheet_open(&s, &scratch, path, names, G_CELLS, err) &&
+	ok = sheet_open(&s, &scratch, path, names, cells, err) &&
 	     read_gemm(mem, &s, on, table);
 	for (int d = 0; ok && d < FT_DTYPES; d++) {
 		if (!table[d].n_rows || gpu->gemm[d].n_rows)
 			continue;
-		find_logs(mem, &table[d]);
 		table[d].dtype = (enum ft_dtype)d;
 		table[d].on = on;
+		find_logs(mem, &table[d]);
 		table[d].from = from;
 		gpu->gemm[d] = table[d];
 	}
@@ -194,8 +205,8 @@ static bool attention_row(const struct sheet *s, struct ft_attention_row *row)
 	return true;
 }
 
-static bool read_attention(struct arena *mem, struct sheet *s, struct filling **all,
-			   size_t *n)
+static bool read_attention(struct arena *mem, struct sheet *s, const struct ft_gpu *on,
+			   struct filling **all, size_t *n)
 {
 	static const char *const passes[] = { "forward", "backward", "both" };
 	size_t cap = 0;
@@ -206,7 +217,7 @@ static bool read_attention(struct arena *mem, struct sheet *s, struct filling **
 		struct ft_attention_table *t;
 		struct filling *f;
 
-		if (!table_dtype(s, A_DTYPE, &dtype) ||
+		if (!table_dtype(s, A_DTYPE, on, &dtype) ||
 		    !sheet_choice(s, A_PASS, passes, FT_PASSES, &pass))
 			return false;
 		f = attention_table(mem, all, n, &cap, sheet_text(s, A_IMPL), pass,
@@ -234,7 +245,7 @@ bool gpu_load_attention(struct arena *mem, const char *path, const struct ft_gpu
 	size_t n = 0, had = gpu->n_attention;
 	struct sheet s;
 	bool ok = sheet_open(&s, &scratch, path, names, A_CELLS, err) &&
-		  read_attention(mem, &s, &all, &n);
+		  read_attention(mem, &s, on, &all, &n);
 
 	arena_release(&scratch);
 	if (!ok)

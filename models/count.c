@@ -227,9 +227,8 @@ static double attention_products(const struct ft_layer *l, int64_t sequence,
 	return (double)(l->heads * (l->qk_head_dim + l->v_head_dim)) * pairs;
 }
 
-/* Multiply-adds of a layer, forward, a token. */
-static double layer_products(const struct ft_model *model, int64_t i, int64_t sequence,
-			     bool causal)
+/* Matrices of a layer that a token uses. */
+static double layer_matrices(const struct ft_model *model, int64_t i)
 {
 	const struct ft_layer *l = at(model, i);
 
@@ -237,19 +236,28 @@ static double layer_products(const struct ft_model *model, int64_t i, int64_t se
 	       mlp_matrices(model, l->intermediate) +
 	       mlp_matrices(model, l->shared_intermediate) +
 	       (double)l->experts_per_token *
-		       mlp_matrices(model, l->expert_intermediate) +
-	       attention_products(l, sequence, causal);
+		       mlp_matrices(model, l->expert_intermediate);
+}
+
+double ft_model_product_parameters(const struct ft_model *model, int64_t tp)
+{
+	double h = (double)model->hidden_size, sum = head_matrix(model, tp);
+
+	for (int64_t i = 0; i < model->n_layers; i++)
+		sum += layer_matrices(model, i);
+	return sum +
+	       (double)model->predicted * (layer_matrices(model, model->n_layers - 1) +
+					   2 * h * h + head_matrix(model, tp));
 }
 
 double ft_model_flop_per_token(const struct ft_model *model, int64_t tp,
 			       int64_t sequence, bool causal)
 {
-	double h = (double)model->hidden_size, sum = head_matrix(model, tp);
+	int64_t last = model->n_layers - 1;
+	double attention = (double)model->predicted *
+			   attention_products(at(model, last), sequence, causal);
 
 	for (int64_t i = 0; i < model->n_layers; i++)
-		sum += layer_products(model, i, sequence, causal);
-	return 6 * (sum + (double)model->predicted *
-				  (layer_products(model, model->n_layers - 1, sequence,
-						  causal) +
-				   2 * h * h + head_matrix(model, tp)));
+		attention += attention_products(at(model, i), sequence, causal);
+	return 6 * (ft_model_product_parameters(model, tp) + attention);
 }

@@ -87,6 +87,16 @@ static void read_experts(struct reader *r, enum expert_kind kind,
 				 read_int(r, "n_shared_experts", 0, 1024, 0));
 }
 
+/* A list, or nothing. */
+static const struct node *read_list(struct reader *r, const char *key)
+{
+	const struct node *n = read_node(r, key);
+
+	if (n && n->kind != NODE_LIST)
+		reader_fail(r, key, "should be a list");
+	return n && n->kind == NODE_LIST ? n : NULL;
+}
+
 /* Is layer i one of a list of numbers? */
 static bool listed(const struct node *list, int64_t i)
 {
@@ -116,12 +126,10 @@ static struct routed_rule routed_rule(struct reader *r)
 	struct routed_rule rule = {
 		.first = read_int(r, "first_k_dense_replace", 0, MANY, 0),
 		.every = read_int(r, "moe_layer_freq", 1, MANY, 1),
-		.dense = read_node(r, "mlp_only_layers"),
-		.routed = read_node(r, "moe_layers"),
+		.dense = read_list(r, "mlp_only_layers"),
+		.routed = read_list(r, "moe_layers"),
 	};
 
-	if (rule.routed && rule.routed->kind != NODE_LIST)
-		reader_fail(r, "moe_layers", "should be a list of layers");
 	rule.step = read_int(r, "decoder_sparse_step", rule.routed ? 0 : 1, MANY, 1);
 	return rule;
 }
@@ -161,7 +169,7 @@ static const char *type_of(const struct layer_rule *rule, int64_t i)
 {
 	const struct node *list = rule->types;
 
-	if (!list || list->kind != NODE_LIST || !list->n)
+	if (!list || !list->n)
 		return NULL;
 	list = list->item[(size_t)i % list->n];
 	return list->text ? list->text : "";
@@ -170,9 +178,7 @@ static const char *type_of(const struct layer_rule *rule, int64_t i)
 static bool is_local(const struct layer_rule *rule, int64_t i)
 {
 	const char *type = type_of(rule, i);
-	size_t n = rule->rotated && rule->rotated->kind == NODE_LIST ?
-			   rule->rotated->n :
-			   0;
+	size_t n = rule->rotated ? rule->rotated->n : 0;
 
 	if (type)
 		return !strcmp(type, "sliding_attention") ||
@@ -222,6 +228,29 @@ static void make_linear(struct ft_layer *layer, const struct ft_layer *linear)
 	layer->linear_taps = linear->linear_taps;
 }
 
+static const struct node *read_types(struct reader *r)
+{
+	static const char *const known[] = { "full_attention", "sliding_attention",
+					     "chunked_attention", "linear_attention" };
+	const struct node *list = read_list(r, "layer_types");
+
+	for (size_t i = 0; list && i < list->n; i++) {
+		const char *text = list->item[i]->text;
+		bool is = false;
+
+		for (size_t k = 0; k < sizeof(known) / sizeof(*known); k++)
+			is = is || (text && !strcmp(text, known[k]));
+		if (!is)
+			reader_fail(
+				r, "layer_types",
+				"%.40s is no layer that is simulated; full_attention, "
+				"sliding_attention, chunked_attention and "
+				"linear_attention are",
+				text ? text : "a value of this kind");
+	}
+	return list;
+}
+
 /* Layers that see less than all: by `layer_types` (repeated when shorter than the
  * model), else by the type's custom. */
 static void set_reach(struct reader *r, const struct family *family,
@@ -231,8 +260,8 @@ static void set_reach(struct reader *r, const struct family *family,
 	int64_t chunk = read_int(r, "attention_chunk_size", 0, MANY, 0);
 	bool on = read_bool(r, "use_sliding_window", true), any = false;
 	struct layer_rule rule = {
-		.types = read_node(r, "layer_types"),
-		.rotated = read_node(r, "no_rope_layers"),
+		.types = read_types(r),
+		.rotated = read_list(r, "no_rope_layers"),
 		.from = read_int(r, "max_window_layers", 0, MANY, 0),
 		.linear = read_int(r, "full_attention_interval", 0, MANY, 0),
 		.odd = !strcmp(family->type, "gpt_neo"),

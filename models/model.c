@@ -272,9 +272,10 @@ static bool load(struct arena *mem, const struct node *node, struct ft_model *mo
 			settle_vocab(mem, over, map);
 		map = node_overlay(mem, map, over);
 	}
-	config_complete(mem, family, map);
 	model->preset = !wish.path || !file_is_path(wish.name);
 	model->config = map;
+	map = node_overlay(mem, NULL, map);
+	config_complete(mem, family, map);
 	if (!set_name(mem, node, &wish, model, err))
 		return false;
 	if (!config_read(mem, family, map, model, err) || !bounded(map, model, err))

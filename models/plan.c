@@ -8,6 +8,7 @@
 #include "base/plain.h"
 #include "base/reader.h"
 #include "models/recipe.h"
+#include "models/lora.h"
 #include "models/stages.h"
 
 struct owned {
@@ -79,9 +80,9 @@ static void read_sizes(struct draft *d)
 
 static void read_words(struct draft *d)
 {
-	static const enum ft_dtype precisions[] = { FT_BF16, FT_FP16,	      FT_FP32,
-						    FT_FP8,  FT_FP8_BLOCK128, FT_MXFP8,
-						    FT_NVFP4 };
+	static const enum ft_dtype precisions[] = { FT_BF16,  FT_FP16,	       FT_FP32,
+						    FT_FP8,   FT_FP8_BLOCK128, FT_MXFP8,
+						    FT_NVFP4, FT_MXFP4 };
 	static const enum ft_dtype gradients[] = { FT_FP32, FT_BF16, FT_FP16 };
 	struct reader *r = &d->top, *o = &d->overlap;
 	struct ft_plan *plan = d->plan;
@@ -94,7 +95,7 @@ static void read_words(struct draft *d)
 		r, "recompute", recompute_names, 3, FT_RECOMPUTE_NONE);
 	plan->step_start = (enum ft_step_start)read_choice(r, "step_start", start_names,
 							   2, FT_STEADY);
-	plan->precision = read_dtype(r, "precision", 7, precisions);
+	plan->precision = read_dtype(r, "precision", 8, precisions);
 	plan->gradient_dtype = read_dtype(r, "gradient_dtype", 3, gradients);
 	plan->master_weights = read_bool(r, "master_weights", true);
 	plan->reshard_after_forward = read_bool(r, "reshard_after_forward", true);
@@ -105,6 +106,7 @@ static void read_words(struct draft *d)
 	plan->overlap_pp = read_bool(o, "pp", true);
 	plan->copy_engines = read_bool(o, "copy_engines", false);
 	recipe_read(r, o, plan);
+	lora_read(r, d->model, plan);
 }
 
 /* Record a mistake at the first of these keys of `parallel` that was given, or

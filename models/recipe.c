@@ -71,9 +71,9 @@ static bool add_modules(struct reader *r, const char *words, unsigned *set)
 
 		if (len && !module)
 			return reader_fail(r, "recompute_modules",
-					   "'%.*s' is not a module; use core_attn, "
-					   "out_proj, mla_up_proj, mlp, mlpwi, mlpwo, "
-					   "moe, moe_act, act, layernorm, norm, op",
+					   "'%.*s' is not one of core_attn, out_proj, "
+					   "mla_up_proj, mlp, mlpwi, mlpwo, moe, "
+					   "moe_act, act, layernorm, norm, op",
 					   (int)(len < 40 ? len : 40), words);
 		*set |= module;
 		words += len + strspn(words + len, ", ");
@@ -107,6 +107,7 @@ static enum ft_scaling usual_scaling(enum ft_dtype precision)
 	case FT_FP8_BLOCK128:
 		return FT_SCALING_BLOCKWISE;
 	case FT_MXFP8:
+	case FT_MXFP4:
 		return FT_SCALING_MX;
 	case FT_NVFP4:
 		return FT_SCALING_NV;

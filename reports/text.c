@@ -16,7 +16,7 @@ static const char *show(double v, enum dimension dim, char *buf)
 }
 
 /* "70.6 B parameters", of which active in a mixture of experts. */
-static void parameters(FILE *out, const struct ft_model *m)
+static void parameters(FILE *out, const struct ft_model *m, const struct ft_lora *lora)
 {
 	double all = ft_model_parameters(m, 1),
 	       active = ft_model_active_parameters(m, 1);
@@ -24,6 +24,9 @@ static void parameters(FILE *out, const struct ft_model *m)
 	fprintf(out, "%s, %.4g B parameters", m->name, all * 1e-9);
 	if (active < all)
 		fprintf(out, " (%.4g B active)", active * 1e-9);
+	if (lora->rank)
+		fprintf(out, ", %.4g M of adapters trained",
+			ft_model_lora_parameters(m, lora) * 1e-6);
 }
 
 static void passed_over(FILE *out, const struct ft_model *m)
@@ -41,7 +44,7 @@ static void headline(FILE *out, const struct ft_scenario *s)
 	const struct ft_plan *p = s->plan;
 
 	fprintf(out, "%s: ", s->label);
-	parameters(out, s->model);
+	parameters(out, s->model, &p->lora);
 	fprintf(out, "\n%" PRId64 " %s (%s, %s), %s\n", s->cluster->gpus,
 		s->cluster->gpu->title, s->cluster->node->name,
 		s->cluster->fabric->name, s->stack->title);

@@ -1,9 +1,25 @@
 #!/usr/bin/env python3
-"""scripts/derive_memory.py FROM.yaml TO.yaml - memory-bound curves of a GPU from a measured one
-of the same die: starts, and rates out of the cache, as they are; rates from memory in the
-proportion of the two data sheets.  TO is written anew."""
+"""scripts/derive_memory.py FROM.yaml TO.yaml [ROWS.csv.gz GPU...] - memory-bound curves of a
+GPU from a measured one: starts as they are, rates in the proportion of the two data sheets;
+of the same die (no ROWS) rates out of the cache as they are.  ROWS are what others published
+(measurements/published/memory.csv.gz), taken of the GPUs named, whose profiles lie beside FROM:
+
+  cold copies and adds   say which share of the data sheet this kin of GPUs reaches: all
+                         rates are multiplied by the geometric mean of curve / rows;
+  a kernel's own rows    multiply its rate once more, so that they are met on average;
+                         from eight rows on, start, rate and sharpness are its own.
+
+TO is written anew."""
+import csv
+import gzip
+import itertools
+import math
+import os
 import re
 import sys
+
+TRAFFIC = {"copy": 2, "add": 3, "layernorm": 2, "rmsnorm": 2, "rope": 2}
+OWN_ROWS = 8
 
 
 def block(text):
@@ -12,26 +28,139 @@ def block(text):
 
 
 def terabytes(text):
-    return float(re.search(r"^memory: \{.*bandwidth: ([\d.]+) TB/s", text, re.M)[1])
+    found = re.search(r"^memory: \{.*bandwidth: ([\d.]+) ([TG])B/s", text, re.M)
+    return float(found[1]) / (1000 if found[2] == "G" else 1)
 
 
-source, target = (open(path).read() for path in sys.argv[1:3])
-ratio = terabytes(target) / terabytes(source)
-begin, end = block(source)
-provenance = re.search(r'source: "([^":]*)', source[begin:end])[1]
-curves = []
-for line in source[begin:end].splitlines():
-    if not re.match(r"    \w[\w.]*: \{start", line):
-        continue
-    if ".warm:" not in line:
-        line = re.sub(r"bandwidth: ([\d.]+) GB/s",
-                      lambda m: f"bandwidth: {float(m[1]) * ratio:.1f} GB/s", line)
-    curves.append(line)
-begin, end = block(target)
-spread = re.search(r"^  spread: .*$", target[begin:end], re.M)[0]
-note = (f"the same die: starts and warm rates as there, cold rates by memory bandwidth, "
-        f"{terabytes(target):g} of {terabytes(source):g} TB/s")
-head = ("memory_bound:\n"
-        f'  provenance: {{kind: derived, source: "{provenance}", date: "2026-11-21", note: "{note}"}}\n'
-        f"{spread}\n  curves:\n")
-open(sys.argv[2], "w").write(target[:begin] + head + "\n".join(curves) + "\n" + target[end:])
+def number(line, key, fallback=None):
+    found = re.search(r"[{ ]" + key + r": ([\d.]+)", line)
+    return float(found[1]) if found else fallback
+
+
+def times(line, factor):
+    return re.sub(r"bandwidth: ([\d.]+) GB/s",
+                  lambda m: f"bandwidth: {float(m[1]) * factor:.1f} GB/s", line)
+
+
+def law_us(moved, start, rate, sharpness):
+    return (start ** sharpness + (moved / rate * 1e-3) ** sharpness) ** (1 / sharpness)
+
+
+def curve_us(line, row, factor=1.0):
+    return law_us(row["moved"], number(line, "start"),
+                  number(line, "bandwidth") * row["scale"] * factor,
+                  number(line, "sharpness", 1))
+
+
+def read_rows(path, gpus, folder, source):
+    found = []
+    with gzip.open(path, "rt") as f:
+        for row in csv.DictReader(line for line in f if not line.startswith("#")):
+            if row["gpu"] not in gpus or row["status"] not in ("", "ok"):
+                continue
+            profile = open(os.path.join(folder, row["gpu"] + ".yaml")).read()
+            row["scale"] = terabytes(profile) / terabytes(source)
+            row["warm"] = row["warm"] == "true"
+            row["moved"] = float(row["bytes"] or 0) * TRAFFIC[row["kernel"]]
+            row["us"] = float(row["measured.time_us"] or 0)
+            row["rate"] = float(row["measured.gb_per_s"] or 0)
+            found.append(row)
+    return found
+
+
+def share(curve, rows):
+    """What cold copies and adds reach, against the measured GPU's; and of how many."""
+    logs = []
+    for r in rows:
+        if r["warm"] or r["kernel"] not in ("copy", "add"):
+            continue
+        line = curve[r["kernel"]]
+        logs.append(math.log(curve_us(line, r) / r["us"] if r["us"] else
+                             r["rate"] / number(line, "bandwidth") / r["scale"]))
+    return (math.exp(sum(logs) / len(logs)) if logs else 1), len(logs)
+
+
+def met(line, rows):
+    """The factor on a curve's rate that meets rows on average, by halving."""
+    low, high = 0.02, 50.0
+    for _ in range(60):
+        middle = math.sqrt(low * high)
+        off = sum(math.log(curve_us(line, r, middle) / r["us"]) for r in rows)
+        low, high = (middle, high) if off > 0 else (low, middle)
+    return low
+
+
+def fitted(line, rows):
+    """A curve of its own: least squares of log t over a grid; the rate at scale 1."""
+    def off(start, rate, sharpness):
+        return sum(math.log(law_us(r["moved"], start, rate * r["scale"], sharpness) /
+                            r["us"]) ** 2 for r in rows)
+    least = min(r["us"] for r in rows)
+    fastest = max(r["moved"] / r["us"] / r["scale"] * 1e-3 for r in rows)
+    start, rate, sharpness = min(itertools.product(
+        [least * (0.5 + 0.025 * i) for i in range(25)],
+        [fastest * (0.5 + 0.02 * i) for i in range(50)], [1, 1.5, 2, 3]),
+        key=lambda p: off(*p))
+    line = re.sub(r", (sharpness|half): [\d.]+( MB)?", "", line)
+    return re.sub(r"start: [\d.]+ us, bandwidth: [\d.]+ GB/s, traffic: 2",
+                  f"start: {start:.3f} us, bandwidth: {rate:.1f} GB/s, traffic: 2, "
+                  f"sharpness: {sharpness:g}", line)
+
+
+def with_rows(curve, rows, ratio):
+    """Curves of TO where there are published rows; and what the note says of them."""
+    reached, n = share(curve, rows)
+    own = {}
+    for key, line in curve.items():
+        kernel, warm = key.split(".")[0], key.endswith(".warm")
+        mine = [r for r in rows if r["kernel"] == kernel and r["us"]]
+        here = [r for r in mine if r["warm"] == warm]
+        if kernel == "rope":  # fused, as no eager PyTorch has it
+            line = re.sub(r"traffic: [\d.]+", "traffic: 2", line)
+        if len(here) >= OWN_ROWS:
+            line = times(fitted(line, here), ratio)
+        elif mine and (here or kernel not in ("copy", "add")):
+            line = times(line, ratio * met(line, here or mine))
+        else:
+            line = times(line, ratio * reached)
+            here = []
+        if here:
+            own[kernel] = len(mine)
+        curve[key] = line
+    note = f", times {reached:.3f}: what {n} published copies and adds reach" if n else ""
+    if own:
+        note += "; by rows of their own: " + ", ".join(f"{k} ({n})" for k, n in own.items())
+    return note
+
+
+def main():
+    source, target = (open(path).read() for path in sys.argv[1:3])
+    folder, derived = os.path.dirname(sys.argv[1]) or ".", len(sys.argv) > 3
+    ratio = terabytes(target) / terabytes(source)
+    begin, end = block(source)
+    provenance = re.search(r'source: "([^":]*)', source[begin:end])[1]
+    date = re.search(r'date: "([^"]*)"', source[begin:end])[1]
+    curve = {}
+    for line in source[begin:end].splitlines():
+        found = re.match(r"    (\w[\w.]*): \{start", line)
+        if found:
+            curve[found[1]] = line
+    of = f"{terabytes(target):g} of {terabytes(source):g} TB/s"
+    if derived:
+        rows = read_rows(sys.argv[3], sys.argv[4:], folder, source)
+        note = f"starts as there, rates by memory bandwidth, {of}"
+        note += with_rows(curve, rows, ratio)
+        note += f"; rows of {', '.join(sys.argv[4:])}" if rows else ""
+    else:
+        note = f"the same die: starts and warm rates as there, cold rates by memory bandwidth, {of}"
+        curve = {k: v if k.endswith(".warm") else times(v, ratio) for k, v in curve.items()}
+    begin, end = block(target)
+    spread = re.search(r"^  spread: .*$", target[begin:end], re.M)[0]
+    head = ("memory_bound:\n"
+            f'  provenance: {{kind: derived, source: "{provenance}", date: "{date}", note: "{note}"}}\n'
+            f"{spread}\n  curves:\n")
+    open(sys.argv[2], "w").write(target[:begin] + head + "\n".join(curve.values()) + "\n" +
+                                 target[end:])
+
+
+main()

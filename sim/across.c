@@ -72,8 +72,8 @@ double across_tree_s(const struct group *g, enum ft_protocol p, enum ft_collecti
 
 	(void)op;
 	return t->base_s[p] +
-	       2 * ((g->per_domain - 1) * t->hop_s[p] +
-		    log2(g->domains) * net_hop_s(g, t->hop_net_s[p])) +
+	       2 * ((g->per_domain - 1) * (t->hop_s[p] + t->wait_s[0]) +
+		    log2(g->domains) * net_hop_s(g, t->hop_net_s[p] + t->wait_s[1])) +
 	       2 * bytes / (b * t->lag[p][size_index(bytes)]);
 }
 

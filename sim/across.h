@@ -9,8 +9,8 @@
  *             b = B <efficiency>, no more than <ll_most>, channels <ll128_channel_most>;
  *             steps = n-1, twice for all_reduce
  *   broadcast <pipeline start> + (k-1) hops + S / B, also a ring
- *   tree      <base> + 2 ((g-1) <hop> + log2(k) <hop_net>) + 2 S / (b <lag>)
- *             b = B <efficiency>, no more than channels <channel_most> (LL128: its own)
+ *   tree      <base> + 2 ((g-1) <hop> + log2(k) <hop_net>) + 2 S / (b <lag>), <wait> added
+ *             to each hop; b = B <efficiency>, no more than channels <channel_most> (LL128: its own)
  *   nvlstree  <hop> + 2 log2(k) <hop_net> + 2 S / (<efficiency> min(g NIC, <bus_gain> bus))
  *             no more than g <channel_most>
  *   sharp     L = <start> + 2 (<hop> + (g-1) <arity>) + <hop_net>, then

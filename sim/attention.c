@@ -9,7 +9,7 @@
  * x = b h ceil(s / 128) / compute units is the number of waves; edge counts
  * only under a causal mask (tiles on the diagonal are computed whole), ramp
  * always (the first tiles of a row fill the pipeline). Heads of 64 and 256
- * have rates of their own. Both passes are the sum of the two. Ramp and edge of
+ * have rates of their own; flop is that of the next multiple of 32 as head size. Both passes are the sum of the two. Ramp and edge of
  * H200 cuDNN follow from its published rates at s = 2048 to 32768. The log of
  * measured / t is a field over log2(s, b, h, kv, d) and the mask; constants by
  * 5-fold cross-validation on the published grids of five GPU formats.
@@ -44,6 +44,12 @@ static double head_rate(const struct ft_attention_model *m, double head_dim)
 		       pow(m->wide_frac.value, fmin(x, 1));
 }
 
+/* Kernels are built for head sizes in steps of 32; between them they compute zeros. */
+static double built_for(double head_dim)
+{
+	return 32 * ceil(head_dim / 32);
+}
+
 static double one_pass_s(const struct ft_gpu *gpu, const struct attention_shape *a,
 			 int pass)
 {
@@ -51,14 +57,16 @@ static double one_pass_s(const struct ft_gpu *gpu, const struct attention_shape 
 	double reach = a->window > 0 ? fmin(a->window, a->keys) : a->keys;
 	double tiles = a->batch * a->heads * ceil(a->queries / TILE);
 	double x = tiles / (double)gpu->compute_units;
-	double flop = attention_flop(a) * (1 + m->ramp[pass].value / reach);
+	double dim = built_for(a->head_dim);
+	double flop = attention_flop(a) * dim / a->head_dim *
+		      (1 + m->ramp[pass].value / reach);
 
 	if (a->causal || reach < a->keys)
 		flop *= 1 + m->edge[pass].value / reach;
 	return m->start_s.value +
 	       flop /
 		       (gpu->peak_flop_per_s[a->dtype].value *
-			m->efficiency[pass].value * head_rate(m, a->head_dim)) *
+			m->efficiency[pass].value * head_rate(m, dim)) *
 		       fmax(1, x + m->wave_frac.value * (ceil(x) - x)) / x;
 }
 

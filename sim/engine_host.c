@@ -108,11 +108,29 @@ static bool launch_call(struct engine *e, struct part_state *r, uint32_t segment
 	return true;
 }
 
+/* Calls, until the queue is full, the host waits for an op, or all are launched: true. */
+static bool launch_calls(struct engine *e, struct part_state *r,
+			 const struct ft_class *c)
+{
+	const struct stream *s = &r->stream[FT_STREAM_COMPUTE];
+
+	while (r->next_call < c->n_calls && !e->crowded &&
+	       r->host_now <= FT_PS_LONGEST) {
+		r->host_blocked = s->launched - s->completed > QUEUE_DEPTH;
+		if (r->host_blocked ||
+		    !launch_call(e, r, c->call[r->next_call].segment))
+			return false;
+		if (++r->repeat_done == c->call[r->next_call].repeat) {
+			r->repeat_done = 0;
+			r->next_call++;
+		}
+	}
+	return true;
+}
+
 void engine_launch(struct engine *e, struct part_state *r)
 {
 	const struct engine_part *p = part_of(e, r);
-	const struct ft_class *c = &p->job->graph->rank_class[p->rank_class];
-	const struct stream *s = &r->stream[FT_STREAM_COMPUTE];
 
 	if (!arrived(e, r))
 		return;
@@ -120,18 +138,8 @@ void engine_launch(struct engine *e, struct part_state *r)
 		r->host_now = e->q.now;
 	if (p->job->again && r->queued && !r->next_call && !r->repeat_done)
 		return; /* the next step begins when this one is over */
-	while (r->next_call < c->n_calls && !e->crowded &&
-	       r->host_now <= FT_PS_LONGEST) {
-		r->host_blocked = s->launched - s->completed > QUEUE_DEPTH;
-		if (r->host_blocked)
-			return;
-		if (!launch_call(e, r, c->call[r->next_call].segment))
-			return;
-		if (++r->repeat_done == c->call[r->next_call].repeat) {
-			r->repeat_done = 0;
-			r->next_call++;
-		}
-	}
+	if (!launch_calls(e, r, &p->job->graph->rank_class[p->rank_class]))
+		return;
 	if (p->job->again && e->n_going) {
 		r->host_blocked = true;
 		r->next_call = 0;

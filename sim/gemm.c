@@ -9,14 +9,19 @@
  *   memory  = (A + B once, C) / (memory_frac bandwidth)
  *   t       = start_s + (compute^p + memory^p)^(1/p)
  *
- * with the best of five tiles and s = 1, 2, 4, 8. Ratio: log(measured / t) is a
+ * with the best of five tiles and s = 1, 2, 4, 8. Grouped products have a p of their
+ * own: where each group is launched by itself (1), the loads of one are not hidden under
+ * the arithmetic of another. Ratio: log(measured / t) is a
  * field over x = log2(m, n, k) with the covariance of `terms` below: a smooth
  * part over all three, and rougher parts that are shared by products with the
  * same m and n (the tile pattern does not know k), the same n and k, or none.
  * Source of the constants: search by 5-fold cross-validation over whole (n,k)
  * on six published grids (H200 bf16 and fp8, A100, B200 bf16 and nvfp4, GB300
- * fp8). The search is not in the tree: tests/test_kernel_held_out.c says what error
- * the constants give. Limits: below m = 256 and n or k = 1024 the grids are empty.
+ * fp8). `make search` repeats it from where they stand (scripts/search_kriging.py);
+ * tests/test_kernel_held_out.c says what error they give. A profile may stretch the axes
+ * (`distance`), as the rough grids of tuners want. Limits: below m = 256 and n or k = 1024
+ * the grids are empty; rows
+ * are taken as aligned (the profile's unaligned_rate says what others lose).
  */
 #include <math.h>
 
@@ -113,7 +118,7 @@ double gemm_arithmetic_s(const struct ft_gpu *gpu, enum ft_dtype dtype,
 				    p->out_bytes * m * p->n);
 	double memory = bytes / (gpu->memory_bytes_per_s.value * g->memory_frac.value);
 	double low = fmin(compute, memory), high = fmax(compute, memory);
-	double power = g->sharpness.value;
+	double power = p->groups > 1 ? g->grouped_sharpness.value : g->sharpness.value;
 
 	return g->start_s.value + high * pow(1 + pow(low / high, power), 1 / power);
 }
@@ -172,9 +177,9 @@ static bool is_far(const struct ft_gemm_table *t, const struct krige *near,
 	for (size_t i = 0; i < near->n; i++) {
 		size_t r = near->row[i];
 
-		if (fabsf(t->log_m[r] - at[0]) < far_log2 &&
-		    fabsf(t->log_n[r] - at[1]) < far_log2 &&
-		    fabsf(t->log_k[r] - at[2]) < far_log2)
+		if (fabsf(t->log_m[r] - at[0]) < far_log2 * t->scale[0] &&
+		    fabsf(t->log_n[r] - at[1]) < far_log2 * t->scale[1] &&
+		    fabsf(t->log_k[r] - at[2]) < far_log2 * t->scale[2])
 			return false;
 	}
 	return true;
@@ -185,8 +190,9 @@ struct kernel_estimate gemm_estimate(const struct ft_gpu *gpu,
 				     const struct product *p, const bool *skip)
 {
 	struct kernel_estimate e = { 0 };
-	const float at[3] = { log2f((float)p->m), log2f((float)p->n),
-			      log2f((float)p->k) };
+	const float at[3] = { t->scale[0] * log2f((float)p->m),
+			      t->scale[1] * log2f((float)p->n),
+			      t->scale[2] * log2f((float)p->k) };
 	double noise = t->on->gemm_model.noise.value, ratio;
 	struct krige_field field = { between, t, 0, 0 };
 	double value[KRIGE_NEAR];
@@ -216,12 +222,13 @@ static const struct ft_gemm_table *table_for(const struct ft_gpu *gpu,
 {
 	static const enum ft_dtype order[FT_DTYPES][4] = {
 		[FT_BF16] = { FT_BF16, FT_BF16, FT_BF16, FT_BF16 },
-		[FT_FP16] = { FT_BF16, FT_BF16, FT_BF16, FT_BF16 },
+		[FT_FP16] = { FT_FP16, FT_BF16, FT_BF16, FT_BF16 },
 		[FT_FP32] = { FT_FP32, FT_FP32, FT_FP32, FT_FP32 },
 		[FT_FP8] = { FT_FP8, FT_FP8_BLOCK128, FT_MXFP8, FT_BF16 },
 		[FT_FP8_BLOCK128] = { FT_FP8_BLOCK128, FT_FP8, FT_MXFP8, FT_BF16 },
 		[FT_MXFP8] = { FT_MXFP8, FT_FP8, FT_FP8_BLOCK128, FT_BF16 },
 		[FT_NVFP4] = { FT_NVFP4, FT_FP8, FT_FP8_BLOCK128, FT_BF16 },
+		[FT_MXFP4] = { FT_MXFP4, FT_FP8, FT_FP8_BLOCK128, FT_BF16 },
 	};
 
 	for (int i = 0; i < 4; i++)
@@ -244,6 +251,16 @@ static bool no_format(const struct ft_gpu *gpu, enum ft_dtype dtype,
 		ft_dtype_name(dtype), text_join(&mem, has, n));
 	arena_release(&mem);
 	return false;
+}
+
+/* Kernels load 16 bytes at a time where the rows of all matrices begin at multiples of
+ * that: they have the layer's n and k as their length, in every layout. */
+static bool is_aligned(const struct ft_work *w)
+{
+	double e = ft_dtype_bytes(w->dtype);
+
+	return fmod((double)w->gemm.n * e, 16) == 0 &&
+	       fmod((double)w->gemm.k * e, 16) == 0;
 }
 
 bool gemm_predict(const struct ft_gpu *gpu, const struct ft_work *work,
@@ -273,6 +290,11 @@ bool gemm_predict(const struct ft_gpu *gpu, const struct ft_work *work,
 	out->time_s *= gpu->gemm_layout[work->gemm.layout].value;
 	if (work->gemm.accumulate)
 		out->time_s *= gpu->gemm_accumulate.value;
+	if (!is_aligned(work) && gpu->gemm_unaligned.value < 1) {
+		out->time_s /= gpu->gemm_unaligned.value;
+		out->extrapolated = true;
+		spread = fmax(spread, 0.3);
+	}
 	out->time_s = fmax(out->time_s, gpu->kernel_floor_s.value);
 	noise = gpu->gemm_model.noise.value;
 	out->spread_frac = krige_spread(spread, left, noise * noise);

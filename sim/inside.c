@@ -6,8 +6,9 @@
  * others: an all-reduce is a reduce-scatter and an all-gather.
  *
  * In a mesh each pair has a link of its own and a rank uses all of them at
- * once: busbw = (n-1) links. What a table of n_full ranks takes beyond that is
- * overhead, which shrinks with the number of peers.
+ * once: busbw = (n-1) links. What the all-reduce of these n takes beyond that is overhead
+ * of rings, as RCCL's among 5 to 7 that use one link each; without a table of n, what
+ * n_full ranks take beyond it, which shrinks with the number of peers.
  *
  * In an irregular mesh (MI250) the group's own members matter: busbw = link-disjoint
  * rings through them * link; an all-to-all fills the fullest link (hw/mesh.c).
@@ -95,24 +96,27 @@ static double as(const struct asked *q, enum ft_collective op, int64_t n, double
 	return time_s(&other);
 }
 
-static const struct ft_collective_table *full_all_reduce(const struct asked *q)
+static const struct ft_collective_table *all_reduce_of(const struct asked *q, int64_t n)
 {
 	for (size_t i = 0; i < q->gpu->n_collective; i++) {
 		const struct ft_collective_table *t = &q->gpu->collective[i];
 
-		if (t->op == FT_ALL_REDUCE && t->n == q->scale_up->n_full &&
-		    t->n_rows > 3 && !strcmp(t->fabric, q->scale_up->fabric))
+		if (t->op == FT_ALL_REDUCE && t->n == n && t->n_rows > 3 &&
+		    !strcmp(t->fabric, q->scale_up->fabric))
 			return t;
 	}
 	return NULL;
 }
 
-/* Links by arithmetic, and the overhead seen in a full node's all-reduce. */
+/* Links by arithmetic, and the overhead seen in an all-reduce: of these n ranks, whose
+ * rings all but exchanges share, or of a full node. */
 static double mesh_s(const struct asked *q)
 {
 	const struct ft_scale_up *s = q->scale_up;
-	const struct ft_collective_table *t = full_all_reduce(q);
-	double peers = (double)(q->n - 1) / (double)(s->n_full - 1);
+	bool rings = q->op != FT_ALL_TO_ALL && q->op != FT_SENDRECV;
+	const struct ft_collective_table *own = rings ? all_reduce_of(q, q->n) : NULL;
+	const struct ft_collective_table *t = own ? own : all_reduce_of(q, s->n_full);
+	double peers = own ? 1 : (double)(q->n - 1) / (double)(s->n_full - 1);
 	double loss = (1 - s->efficiency.value) * fmin(1, peers);
 	double link = s->link_bytes_per_s.value * (1 - loss), wire, over;
 	/* an all-reduce is two rounds, all else one */
@@ -122,7 +126,7 @@ static double mesh_s(const struct asked *q)
 	if (!t)
 		return wire + s->start_s.value * rounds * (0.3 + 0.7 * peers);
 	over = inside_table_s(q->gpu, t, q->bytes, NULL) -
-	       inside_mesh_s(FT_ALL_REDUCE, s->n_full, q->bytes,
+	       inside_mesh_s(FT_ALL_REDUCE, t->n, q->bytes,
 			     s->link_bytes_per_s.value * s->efficiency.value);
 	return wire + fmax(0, over) * rounds * (0.3 + 0.7 * fmin(1, peers));
 }

@@ -194,6 +194,7 @@ static void read_tree(struct reader *outer, struct arena *mem, struct ft_ccl_tre
 			(p == FT_SIMPLE ? x->share_more_frac : x->share_frac[p]) *
 			x->narrow_frac[p];
 	read_row(&r, mem, "efficiency", DIM_FRAC, x->efficiency_frac, FT_PROTOCOLS);
+	read_row(&r, mem, "wait", DIM_S, x->wait_s, 2);
 	memcpy(x->lag, x->correction, sizeof(x->lag));
 	read_sizes(&r, mem, "lag", x->lag);
 	close_block(outer, &r);

@@ -15,13 +15,28 @@ struct whole {
 };
 
 static const char *const hosts[FT_HOSTS] = {
-	"launch",	    "collective",     "block_forward",
-	"block_backward",   "shard_forward",  "shard_backward",
-	"gradient_hook",    "tensor_forward", "tensor_backward",
-	"ends_forward",	    "ends_backward",  "micro_batch",
-	"pipeline",	    "optimizer",      "step",
-	"tensor_op",	    "graph",	      "experts_forward",
-	"experts_backward", "expert",	      "sync",
+	"launch",
+	"collective",
+	"block_forward",
+	"block_backward",
+	"shard_forward",
+	"shard_backward",
+	"gradient_hook",
+	"tensor_forward",
+	"tensor_backward",
+	"ends_forward",
+	"ends_backward",
+	"micro_batch",
+	"pipeline",
+	"optimizer",
+	"step",
+	"adapter",
+	"tensor_op",
+	"graph",
+	"experts_forward",
+	"experts_backward",
+	"expert",
+	"sync",
 };
 
 const char *ft_host_name(enum ft_host activity)
@@ -34,6 +49,7 @@ static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 {
 	static const char *const fusions[] = { "eager", "compiled", "kernels" };
 	static const char *const tps[] = { "megatron", "dtensor" };
+	static const char *const contexts[] = { "ring", "all_gather", "all_to_all" };
 	static const char *const kept[] = { "attention", "ops" };
 	struct reader r = reader_open(node, err);
 
@@ -41,8 +57,13 @@ static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 	l->tensor_parallel =
 		(enum ft_tensor_parallel)read_choice(&r, "tensor_parallel", tps, 2, 0);
 	l->selective = (enum ft_selective)read_choice(&r, "selective", kept, 2, 0);
+	l->context_parallel = (enum ft_context_parallel)read_choice(
+		&r, "context_parallel", contexts, 3, 0);
+	l->context_parallel_lora = (enum ft_context_parallel)read_choice(
+		&r, "context_parallel_lora", contexts, 3, (int)l->context_parallel);
 	l->fused_qkv = read_bool(&r, "fused_qkv", true);
 	l->fused_gate_up = read_bool(&r, "fused_gate_up", true);
+	l->fused_softmax = read_bool(&r, "fused_softmax", true);
 	l->fused_loss = read_bool(&r, "fused_loss", false);
 	l->autocast = read_bool(&r, "autocast", false);
 	l->dropout = read_bool(&r, "dropout", false);
@@ -60,9 +81,9 @@ static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 	l->fsdp_copy_grad_bytes = read_quantity(&r, "fsdp_copy_gradient", DIM_BYTES, 0);
 	l->optimizer_bytes = read_quantity(&r, "optimizer", DIM_BYTES, 0);
 	l->optimizer_kernels = read_int(&r, "optimizer_kernels", 1, 100000, 8);
-	l->once_a_domain = read_bool(&r, "once_a_domain", false);
 	l->expert_imbalance = read_quantity(&r, "expert_imbalance", DIM_NONE, 1);
 	l->bucket_bytes = read_quantity(&r, "bucket", DIM_BYTES, 0);
+	l->windows = read_bool(&r, "windows", true);
 	l->attention = read_text(&r, "attention", "");
 	return reader_close(&r);
 }

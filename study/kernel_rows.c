@@ -18,6 +18,8 @@ static const char *const kernel_columns[] = {
 	"m",
 	"n",
 	"k",
+	"groups",
+	"accumulate",
 	"impl",
 	"pass",
 	"batch",
@@ -25,6 +27,7 @@ static const char *const kernel_columns[] = {
 	"kv_heads",
 	"sequence_length",
 	"head_dim",
+	"v_head_dim",
 	"causal",
 	"bytes",
 	"measured.time_us",
@@ -113,12 +116,14 @@ static bool gemm_row(const struct csv *t, size_t row, struct ft_work *w,
 	const char *layout = csv_text(t, row, csv_column(t, "layout"));
 
 	w->kind = FT_GEMM;
-	w->gemm.groups = 1;
+	w->gemm.accumulate = truth(t, row, "accumulate");
 	w->gemm.layout = FT_FORWARD;
 	for (int i = 0; i < FT_LAYOUTS; i++)
 		if (!strcmp(layout, ft_layout_name((enum ft_layout)i)))
 			w->gemm.layout = (enum ft_layout)i;
-	return whole(t, row, "m", 0, &w->gemm.m, err) &&
+	return whole(t, row, "groups", 1, &w->gemm.groups, err) &&
+	       need_positive(w->gemm.groups, "groups", err) &&
+	       whole(t, row, "m", 0, &w->gemm.m, err) &&
 	       whole(t, row, "n", 0, &w->gemm.n, err) &&
 	       whole(t, row, "k", 0, &w->gemm.k, err) &&
 	       need_positive(w->gemm.m, "m", err) &&
@@ -130,7 +135,7 @@ static bool attention_row(const struct csv *t, size_t row, struct ft_work *w,
 {
 	const char *pass = csv_text(t, row, csv_column(t, "pass"));
 	const char *impl = csv_text(t, row, csv_column(t, "impl"));
-	int64_t dim;
+	int64_t dim, v_dim;
 
 	w->kind = FT_ATTENTION;
 	w->attention.pass = !strcmp(pass, "backward") ? FT_PASS_BACKWARD :
@@ -142,10 +147,12 @@ static bool attention_row(const struct csv *t, size_t row, struct ft_work *w,
 	    !whole(t, row, "heads", 0, &w->attention.heads, err) ||
 	    !whole(t, row, "sequence_length", 0, &w->attention.queries, err) ||
 	    !whole(t, row, "head_dim", 128, &dim, err) ||
+	    !whole(t, row, "v_head_dim", dim, &v_dim, err) ||
 	    !whole(t, row, "kv_heads", w->attention.heads, &w->attention.kv_heads, err))
 		return false;
 	w->attention.keys = w->attention.queries;
-	w->attention.qk_head_dim = w->attention.v_head_dim = dim;
+	w->attention.qk_head_dim = dim;
+	w->attention.v_head_dim = v_dim;
 	return need_positive(w->attention.heads, "heads", err) &&
 	       need_positive(w->attention.queries, "sequence_length", err);
 }
@@ -188,6 +195,15 @@ static bool work_of_row(const struct csv *t, size_t row, const struct ft_gpu *gp
 	return memory_row(t, row, gpu, w, err);
 }
 
+/* A tuner's row is held against a tuner's kernel. */
+static void as_in_source(const struct csv *t, size_t row, const struct ft_gpu *gpu,
+			 const struct ft_work *w, struct ft_prediction *p)
+{
+	if (w->kind == FT_GEMM)
+		p->time_s *= ft_gpu_source_factor(
+			gpu, csv_text(t, row, csv_column(t, "source")), w->dtype);
+}
+
 static bool predict_row(struct garage *g, const struct csv *t, size_t row,
 			struct ft_work *w, struct ft_prediction *p,
 			struct ft_error *err)
@@ -197,11 +213,14 @@ static bool predict_row(struct garage *g, const struct csv *t, size_t row,
 	const char *clock = csv_text(t, row, csv_column(t, "clock"));
 	const struct ft_gpu *gpu = gpu_named(g, csv_text(t, row, column), &at, err);
 
-	return gpu && work_of_row(t, row, gpu, w, err) &&
-	       ft_kernel_predict(gpu, w,
-				 !strcmp(clock, "sustained") ? FT_CLOCK_SUSTAINED :
-							       FT_CLOCK_BURST,
-				 p, err);
+	if (!gpu || !work_of_row(t, row, gpu, w, err) ||
+	    !ft_kernel_predict(gpu, w,
+			       !strcmp(clock, "sustained") ? FT_CLOCK_SUSTAINED :
+							     FT_CLOCK_BURST,
+			       p, err))
+		return false;
+	as_in_source(t, row, gpu, w, p);
+	return true;
 }
 
 /* A measured rate and how much of its unit the kernel does, by what name. */
@@ -442,7 +461,9 @@ bool ft_study_kernels(const char *gpu, const char *path, FILE *out, size_t *fail
 						      FT_CLOCK_BURST,
 					      &p, &told);
 
-		if (!good && !(*failed)++)
+		if (good)
+			as_in_source(rows, i, profile, &w, &p);
+		else if (!(*failed)++)
 			*why = told;
 		write_row(out, rows, i, good ? &p : NULL);
 	}

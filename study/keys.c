@@ -43,6 +43,8 @@ NUMBER(gpus, s->cluster->gpus)
 VALUE(node, s->cluster->node->name)
 VALUE(fabric, s->cluster->fabric->name)
 NUMBER(ufm_ports, s->cluster->ufm_ports)
+VALUE(lora_rank, s->plan->lora.rank ? whole(mem, s->plan->lora.rank) : NULL)
+VALUE(lora_frozen, s->plan->lora.rank ? ft_dtype_name(s->plan->lora.frozen) : NULL)
 NUMBER(sequence, s->plan->sequence)
 NUMBER(global_batch, s->plan->global_batch)
 NUMBER(micro_batch, s->plan->micro_batch)
@@ -177,6 +179,13 @@ static const struct scenario_key keys[] = {
 	  "weights are gathered beside the next forward; default: as overlap.dp" },
 	{ "training.overlap.copy_engines", BOTH, copy_engines,
 	  "copies between GPUs take no compute units" },
+	{ "training.lora.rank", KEY_COLUMN, lora_rank,
+	  "adapters of this rank beside frozen weights (LoRA)" },
+	{ "training.lora.targets", KEY_COLUMN, NULL,
+	  "what has adapters: attention, mlp, all, or a list of modules" },
+	{ "training.lora.dropout", KEY_COLUMN, NULL, "a mask on the adapters' inputs" },
+	{ "training.lora.frozen_precision", KEY_COLUMN, lora_frozen,
+	  "number format in which the frozen weights are kept" },
 	{ "training.step_start", BOTH, step_start,
 	  "steady: back-to-back steps; together: all ranks start with empty queues" },
 	{ "cost.prices", BOTH | KEY_FILE, prices, "the price book" },

@@ -29,10 +29,8 @@ static void rates(const struct ft_scenario *s, const struct ft_graph *g,
 	double ranks = (double)s->cluster->ranks;
 	double gpus = (double)s->cluster->gpus;
 	double peak = s->cluster->gpu->peak_flop_per_s[s->plan->precision].value;
-	double causal = ft_model_flop_per_token(s->model, s->plan->tp,
-						s->plan->sequence, s->model->causal);
-	double full = ft_model_flop_per_token(s->model, s->plan->tp, s->plan->sequence,
-					      false);
+	double causal = ft_plan_flop_per_token(s->model, s->plan, s->model->causal);
+	double full = ft_plan_flop_per_token(s->model, s->plan, false);
 
 	o->tokens_per_s = g->tokens / o->step_s;
 	o->tokens_per_s_per_gpu = o->tokens_per_s / gpus;

@@ -218,6 +218,12 @@ static const struct {
 	  "'intermediate_size': 27648, 'attention_bias': true,"
 	  "'attention_out_bias': false, 'mlp_bias': false, 'vocab_size': 155136}",
 	  36151104512. },
+	/* LGAI-EXAONE/EXAONE-3.5-7.8B */
+	{ "{'model_type': 'exaone', 'hidden_size': 4096, 'num_layers': 32,"
+	  "'num_attention_heads': 32, 'num_key_value_heads': 8,"
+	  "'intermediate_size': 14336, 'vocab_size': 102400,"
+	  "'activation_function': 'silu'}",
+	  7818448896. },
 	/* databricks/dbrx-base, microsoft/Phi-3.5-MoE, allenai/OLMoE-1B-7B */
 	{ "{'model_type': 'dbrx', 'd_model': 6144, 'n_layers': 40, 'n_heads': 48,"
 	  "'attn_config': {'kv_n_heads': 8, 'clip_qkv': 8}, 'ffn_config':"
@@ -295,10 +301,109 @@ static void checkpoints_have_the_parameters_that_are_counted(void **state)
 	assert_int_equal(wrong, 0);
 }
 
+/* Rounded counts of reports and model cards, and what one token uses of them (0: all, or
+ * not said). */
+static const struct {
+	const char *json;
+	double parameters, active, frac;
+} rounded[] = {
+	/* MiniMaxAI/MiniMax-M2: 230B, 10B active */
+	{ "{'model_type': 'minimax_m2', 'hidden_size': 3072, 'num_hidden_layers': 62,"
+	  "'num_attention_heads': 48, 'num_key_value_heads': 8, 'head_dim': 128,"
+	  "'intermediate_size': 1536, 'num_local_experts': 256,"
+	  "'num_experts_per_tok': 8, 'vocab_size': 200064, 'use_qk_norm': true,"
+	  "'use_mtp': true, 'shared_intermediate_size': 0}",
+	  230e9, 10e9, 0.02 },
+	/* inclusionAI/Ling-lite: 16.8B, 2.75B active */
+	{ "{'model_type': 'bailing_moe', 'hidden_size': 2048, 'num_hidden_layers': 28,"
+	  "'num_attention_heads': 16, 'num_key_value_heads': 4, 'num_experts': 64,"
+	  "'num_shared_experts': 2, 'num_experts_per_tok': 6, 'use_bias': false,"
+	  "'use_qkv_bias': false, 'moe_intermediate_size': 1408,"
+	  "'intermediate_size': 5632, 'first_k_dense_replace': 0,"
+	  "'vocab_size': 126464}",
+	  16.8e9, 2.75e9, 0.01 },
+	/* rednote-hilab/dots.llm1: 142B, 14B active */
+	{ "{'model_type': 'dots1', 'hidden_size': 4096, 'num_hidden_layers': 62,"
+	  "'num_attention_heads': 32, 'num_key_value_heads': 32, 'head_dim': 128,"
+	  "'intermediate_size': 10944, 'moe_intermediate_size': 1408,"
+	  "'n_routed_experts': 128, 'n_shared_experts': 2,"
+	  "'num_experts_per_tok': 6, 'first_k_dense_replace': 1,"
+	  "'vocab_size': 152064}",
+	  142e9, 14e9, 0.02 },
+	/* Qwen/Qwen3.5-27B, its language part */
+	{ "{'model_type': 'qwen3_5', 'text_config': {'model_type': 'qwen3_5_text',"
+	  "'hidden_size': 5120, 'intermediate_size': 17408, 'head_dim': 256,"
+	  "'num_hidden_layers': 64, 'num_attention_heads': 24,"
+	  "'num_key_value_heads': 4, 'attn_output_gate': true,"
+	  "'linear_num_key_heads': 16, 'linear_num_value_heads': 48,"
+	  "'linear_key_head_dim': 128, 'linear_value_head_dim': 128,"
+	  "'linear_conv_kernel_dim': 4, 'vocab_size': 248320}}",
+	  27e9, 0, 0.01 },
+	/* deepseek-ai/DeepSeek-V3: 671B, and 14B of a module for one predicted token, in
+	 * which copies of embedding and head are counted */
+	{ "{'model_type': 'deepseek_v3', 'hidden_size': 7168, 'num_hidden_layers': 61,"
+	  "'num_attention_heads': 128, 'intermediate_size': 18432,"
+	  "'moe_intermediate_size': 2048, 'n_routed_experts': 256,"
+	  "'n_shared_experts': 1, 'num_experts_per_tok': 8, 'moe_layer_freq': 1,"
+	  "'first_k_dense_replace': 3, 'q_lora_rank': 1536, 'kv_lora_rank': 512,"
+	  "'qk_nope_head_dim': 128, 'qk_rope_head_dim': 64, 'v_head_dim': 128,"
+	  "'vocab_size': 129280, 'num_nextn_predict_layers': 1}",
+	  671e9 + 14e9 - 2. * 129280 * 7168, 0, 0.001 },
+	/* facebook/MobileLLM-R1-950M: the family of Llama 4 without experts, 949M */
+	{ "{'model_type': 'llama4_text', 'hidden_size': 1536, 'num_hidden_layers': 22,"
+	  "'num_attention_heads': 24, 'num_key_value_heads': 6, 'head_dim': 64,"
+	  "'intermediate_size': 8192, 'intermediate_size_mlp': 6144,"
+	  "'interleave_moe_layer_step': 0, 'moe_layers': [], 'vocab_size': 128256,"
+	  "'num_experts_per_tok': 0, 'tie_word_embeddings': true}",
+	  949e6, 0, 0.01 },
+};
+
+static void reports_have_the_parameters_that_are_counted(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(rounded) / sizeof(*rounded); i++) {
+		struct ft_model *m = must(json_of(rounded[i].json));
+		double all = ft_model_parameters(m, 1), want = rounded[i].parameters;
+		double active = ft_model_active_parameters(m, 1);
+		double tables = 2 * (double)m->hidden_size * (double)m->vocab_size;
+
+		/* some count embedding and head among the active ones */
+		if (fabs(all / want - 1) > rounded[i].frac ||
+		    (rounded[i].active > 0 &&
+		     (active < rounded[i].active * 0.97 ||
+		      active - tables > rounded[i].active * 1.03)))
+			fail_msg("%.60s: %.4g, not %.4g; active %.4g", rounded[i].json,
+				 all, want, active);
+		ft_model_free(m);
+	}
+}
+
+/* Of a model of several parts, the text is read and the rest is told. */
+static void what_is_around_the_text_part_is_told(void **state)
+{
+	struct ft_model *m = must(json_of(
+		"{'model_type': 'mistral3', 'vision_config': {'hidden_size': 1024},"
+		"'tie_word_embeddings': true, 'torch_dtype': 'bfloat16',"
+		"'text_config': {'model_type': 'mistral', 'hidden_size': 64,"
+		"'num_hidden_layers': 2, 'num_attention_heads': 4, 'rope_theta': 1,"
+		"'intermediate_size': 128, 'vocab_size': 100}}"));
+
+	(void)state;
+	assert_true(m->tied);
+	assert_int_equal(m->hidden_size, 64);
+	assert_int_equal(m->n_passed_over, 3);
+	assert_string_equal(m->passed_over[0], "rope_theta");
+	assert_string_equal(m->passed_over[1], "vision_config");
+	assert_string_equal(m->passed_over[2], "torch_dtype");
+	ft_model_free(m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(checkpoints_have_the_parameters_that_are_counted),
+		cmocka_unit_test(reports_have_the_parameters_that_are_counted),
+		cmocka_unit_test(what_is_around_the_text_part_is_told),
 	};
 
 	return cmocka_run_group_tests_name("models/families", tests, NULL, NULL);

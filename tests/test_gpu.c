@@ -18,9 +18,9 @@
 #include "foretoken/hw.h"
 
 static const char *const names[] = {
-	"mi100",  "mi210",    "mi250",	  "mi300x",   "mi325x",
-	"mi355x", "a100-40g", "a100-80g", "h100-sxm", "h100-96g-500w",
-	"h200",	  "b200",     "b300",	  "gb200",    "gb300",
+	"mi100",    "mi210",	"mi250",    "mi300x",	     "mi325x", "mi355x",
+	"a100-40g", "a100-80g", "h100-sxm", "h100-96g-500w", "h200",   "b200",
+	"b300",	    "gb200",	"gb300",    "mi350x",
 };
 
 static struct ft_gpu *load(const char *name)
@@ -194,7 +194,7 @@ static void mistakes_are_found_where_they_stand(void **state)
 	       1, "provenance");
 	expect("mi210.yaml", "compute_units", "compute_unit", 0, "compute_units");
 	expect("mi210.yaml", "1638.4 GB/s", "1638.4", 0, "unit");
-	expect("mi210.yaml", "\n  floor: 2.5 us", "\n  floors: 2.5 us", 0, "floor");
+	expect("mi210.yaml", "\n  floor:", "\n  floors:", 0, "floor");
 	expect("mi210.yaml", "    copy: {", "    copy: {sharpness: 0.5, ", 0,
 	       "1 or more");
 	expect("mi210.yaml", "    copy: {",

@@ -210,8 +210,8 @@ static double held_out(const struct ft_gpu *g, const char *fabric, size_t *n)
 	return sum / (double)*n;
 }
 
-/* Every second size away: a quarter of the source's sizes is left. H200 without
- * in-switch reduction is our own measurement, small sizes and six sizes for odd n
+/* Every second size away: a quarter of the source's sizes is left. H200 and H100 without
+ * in-switch reduction are our own measurement, small sizes and six sizes for odd n
  * included; all else was published. */
 static void sizes_held_out_are_found_again(void **state)
 {
@@ -220,7 +220,8 @@ static void sizes_held_out_are_found_again(void **state)
 		double most;
 		bool ours;
 	} row[] = { { "a100-80g", NULL, .065, false },
-		    { "h100-sxm", NULL, .055, false },
+		    { "h100-sxm", "nvlink", .055, false },
+		    { "h100-sxm", "nvlink-no-nvls", .10, true },
 		    { "h200", "nvlink", .080, false },
 		    { "h200", "nvlink-no-nvls", .10, true },
 		    { "b200", NULL, .070, false },

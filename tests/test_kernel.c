@@ -272,6 +272,48 @@ static void accumulation_and_groups_cost_more(void **state)
 	assert_true(more > 1.05 * plain && more < 6 * plain);
 }
 
+static void near_frac(double value, double want, double tolerance)
+{
+	if (fabs(value / want - 1) > tolerance)
+		fail_msg("%g instead of %g", value, want);
+}
+
+/* Where n or k is no multiple of 16 bytes; m may be what it likes. */
+static void unaligned_rows_are_slow(void **state)
+{
+	double want = 1 / h200->gemm_unaligned.value;
+
+	(void)state;
+	assert_true(want > 1.5);
+	for (int l = 0; l < FT_LAYOUTS; l++) {
+		enum ft_layout layout = (enum ft_layout)l;
+		double t = burst_us(product(FT_BF16, layout, 4104, 4104, 4104));
+
+		near_frac(burst_us(product(FT_BF16, layout, 4104, 4100, 4104)) / t,
+			  want, 0.03);
+		near_frac(burst_us(product(FT_BF16, layout, 4104, 4104, 4100)) / t,
+			  want, 0.03);
+		near_frac(burst_us(product(FT_BF16, layout, 4101, 4104, 4104)) / t, 1,
+			  0.03);
+	}
+	/* 8 elements are 8 bytes in fp8 */
+	assert_true(burst_us(product(FT_FP8, FT_FORWARD, 4096, 4104, 4096)) >
+		    1.5 * burst_us(product(FT_FP8, FT_FORWARD, 4096, 4112, 4096)));
+}
+
+/* Fused attention computes the next multiple of 32. */
+static void odd_heads_cost_what_the_next_does(void **state)
+{
+	double at[3];
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		at[i] = burst_us(attention("cudnn", FT_PASS_FORWARD, 1, 32, 8, 8192,
+					   (int[]){ 96, 108, 128 }[i], true));
+	assert_true(at[1] > 1.1 * at[0]);
+	near_frac(at[1] / at[2], 1, 0.05);
+}
+
 static void long_busy_kernels_slow_under_sustained_clocks(void **state)
 {
 	struct ft_work big = product(FT_BF16, FT_FORWARD, 8192, 8192, 8192);
@@ -383,13 +425,13 @@ static void far_shapes_say_so(void **state)
 static void all_gpus_predict_a_step(void **state)
 {
 	static const char *const names[] = {
-		"mi100",  "mi210",    "mi250",	  "mi300x",   "mi325x",
-		"mi355x", "a100-40g", "a100-80g", "h100-sxm", "h100-96g-500w",
-		"h200",	  "b200",     "b300",	  "gb200",    "gb300",
+		"mi100",    "mi210",	"mi250",    "mi300x",	     "mi325x", "mi355x",
+		"a100-40g", "a100-80g", "h100-sxm", "h100-96g-500w", "h200",   "b200",
+		"b300",	    "gb200",	"gb300",    "mi350x",
 	};
 
 	(void)state;
-	for (size_t i = 0; i < 15; i++) {
+	for (size_t i = 0; i < 16; i++) {
 		struct ft_error err;
 		struct ft_gpu *g = ft_gpu_load(names[i], NULL, &err);
 		double peak, mfu;
@@ -426,6 +468,8 @@ int main(void)
 		cmocka_unit_test(formats_order_as_the_hardware_does),
 		cmocka_unit_test(a_format_it_lacks_is_refused),
 		cmocka_unit_test(accumulation_and_groups_cost_more),
+		cmocka_unit_test(unaligned_rows_are_slow),
+		cmocka_unit_test(odd_heads_cost_what_the_next_does),
 		cmocka_unit_test(long_busy_kernels_slow_under_sustained_clocks),
 		cmocka_unit_test(memory_bound_kernels_keep_to_the_memory),
 		cmocka_unit_test(long_rows_start_later),

@@ -7,7 +7,8 @@
  * only a tenth of the shapes is left. Attention: a fifth of the rows at a time.
  * Memory-bound kernels: all of a second machine.
  * Bounds of published grids lie just above what is reached; those of what we
- * measured ourselves (H200; small sizes included) are the targets we state.
+ * measured ourselves (H200, H100; small sizes included) are the targets we state. Tuners'
+ * grids (AMD) are rougher, each shape with a kernel of its own: theirs are apart.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -112,15 +113,48 @@ static struct summary gemm_error(const struct ft_gpu *g, const struct ft_gemm_ta
 	return s;
 }
 
-/* Large grids share a bound; our own of H200 keeps to it too (target: 7 %). */
-static double gemm_bound(const struct ft_gemm_table *t)
+static bool is_hopper(const struct ft_gpu *g)
 {
-	return t->n_rows < THIN ? 0.25 : 0.05;
+	return !strcmp(g->name, "h200") || !strcmp(g->name, "h100-sxm");
+}
+
+/* Formats that we measured, and those from which a quantization was taken off, which
+ * has an error of its own (scripts/product_alone.py): not as they were published. */
+static bool is_ours(const struct ft_gpu *g, enum ft_dtype dtype)
+{
+	return is_hopper(g) || (dtype != FT_BF16 && !strcmp(g->vendor, "nvidia"));
+}
+
+/* Large published grids share a bound, and so do our own. */
+static double gemm_bound(const struct ft_gpu *g, const struct ft_gemm_table *t)
+{
+	if (t->n_rows < THIN)
+		return 0.25;
+	if (g->gemm_tuned.n_sources)
+		return 0.112;
+	return is_ours(g, t->dtype) ? 0.06 : 0.05;
+}
+
+/* Large grids together. */
+struct grids {
+	double n, mape, p90, kept; /* sums over grids */
+	double rows, by_row;	   /* and over their rows */
+};
+
+static void add_grid(struct grids *sum, const struct ft_gemm_table *t,
+		     const struct summary *s, const struct summary *few)
+{
+	sum->n++;
+	sum->mape += s->mape;
+	sum->p90 += s->p90;
+	sum->kept += few->mape;
+	sum->rows += (double)t->n_rows;
+	sum->by_row += s->mape * (double)t->n_rows;
 }
 
 static void weight_shapes_held_out_are_found_again(void **state)
 {
-	double all = 0, count = 0, kept = 0, kept_count = 0;
+	struct grids sum[2] = { { .n = 0 }, { .n = 0 } };
 
 	(void)state;
 	print_message("# gemm                   rows | held out: MAPE p90 rms, "
@@ -145,23 +179,27 @@ static void weight_shapes_held_out_are_found_again(void **state)
 				      names[i], ft_dtype_name(t->dtype), t->n_rows,
 				      100 * s.mape, 100 * s.p90, 100 * s.rms, within,
 				      100 * few.mape, 100 * few.p90);
-			if (s.mape > gemm_bound(t))
+			if (s.mape > gemm_bound(g, t))
 				fail_msg("%s: %.3f", names[i], s.mape);
 			if (t->n_rows < THIN)
 				continue;
-			assert_true(within > 0.6);
-			all += s.mape;
-			count++;
-			kept += few.mape;
-			kept_count++;
+			/* one error bar serves all formats of a GPU */
+			assert_true(within > (is_ours(g, t->dtype) ? 0.55 : 0.6));
+			if (is_ours(g, t->dtype))
+				continue;
+			add_grid(&sum[g->gemm_tuned.n_sources > 0], t, &s, &few);
 		}
 		ft_gpu_free(g);
 	}
 	print_message("# mean of the large grids %.2f %%, a tenth kept %.2f "
-		      "%%\n",
-		      100 * all / count, 100 * kept / kept_count);
-	assert_true(all / count < 0.031);
-	assert_true(kept / kept_count < 0.060);
+		      "%%; of all rows of tuners' grids %.2f %%, mean p90 %.2f %%\n",
+		      100 * sum[0].mape / sum[0].n, 100 * sum[0].kept / sum[0].n,
+		      100 * sum[1].by_row / sum[1].rows, 100 * sum[1].p90 / sum[1].n);
+	/* bf16 grids alone, which err more than those of layers with a quantization did */
+	assert_true(sum[0].mape / sum[0].n < 0.038);
+	assert_true(sum[0].kept / sum[0].n < 0.060);
+	assert_true(sum[1].by_row / sum[1].rows < 0.09);
+	assert_true(sum[1].p90 / sum[1].n < 0.20);
 }
 
 static struct summary attention_error(const struct ft_gpu *g,
@@ -196,10 +234,10 @@ static struct summary attention_error(const struct ft_gpu *g,
 	return s;
 }
 
-/* H200's rows are our own but for TensorRT-LLM's; all else is published. */
-static bool is_ours(const struct ft_gpu *g, const struct ft_attention_table *t)
+/* Hopper's rows are our own but for TensorRT-LLM's and charts; all else is published. */
+static bool is_our_attention(const struct ft_gpu *g, const struct ft_attention_table *t)
 {
-	return !strcmp(g->name, "h200") && strcmp(t->impl, "trtllm");
+	return is_hopper(g) && strcmp(t->impl, "trtllm") && t->pass != FT_PASS_BOTH;
 }
 
 static void attention_held_out_is_found_again(void **state)
@@ -208,7 +246,7 @@ static void attention_held_out_is_found_again(void **state)
 
 	(void)state;
 	print_message("# attention                rows |  MAPE   p90   rms\n");
-	for (int i = 0; i < 7; i++) {
+	for (int i = 0; i < GPUS; i++) {
 		struct ft_error err;
 		struct ft_gpu *g = ft_gpu_load(names[i], NULL, &err);
 
@@ -227,9 +265,9 @@ static void attention_held_out_is_found_again(void **state)
 				      100 * s.rms);
 			if (t->n_rows < THIN)
 				continue;
-			if (s.mape > (is_ours(g, t) ? 0.07 : 0.045))
+			if (s.mape > (is_our_attention(g, t) ? 0.07 : 0.045))
 				fail_msg("%s: %.3f", names[i], s.mape);
-			if (is_ours(g, t))
+			if (is_our_attention(g, t))
 				continue;
 			all += s.mape;
 			count++;
@@ -286,28 +324,35 @@ static double replay(const struct ft_gpu *g, struct ft_store *store, const char 
 		cells += (double)k[i].n;
 	}
 	print_message(" all %.1f %% of %.0f\n", 100 * sum / cells, cells);
-	assert_true(cells > 100);
+	assert_true(cells > 50);
 	return sum / cells;
 }
 
-/* What was measured, and the same cells on a second H200 that no fit has seen. */
+/* What was measured, the same cells on a second H200 that no fit has seen, and the
+ * shapes of H100 that were kept back. */
 static void measured_memory_kernels_are_found_again(void **state)
 {
-	static const char *const files[] = { "h200-2026-11-21",
-					     "h200-2026-11-21-unseen" };
+	static const struct {
+		const char *gpu, *file, *filter;
+	} of[] = { { "h200", "h200-2026-11-21", "cat" },
+		   { "h200", "h200-2026-11-21-unseen", "cat" },
+		   { "h100-sxm", "h100-2026-11-22-torch", "scripts/hold_out.py seen" },
+		   { "h100-sxm", "h100-2026-11-22-torch",
+		     "scripts/hold_out.py unseen" } };
 	static char line[65536];
-	struct ft_error err;
-	struct ft_gpu *g = ft_gpu_load("h200", NULL, &err);
 
 	(void)state;
-	assert_non_null(g);
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < 4; i++) {
+		struct ft_error err;
+		struct ft_gpu *g = ft_gpu_load(of[i].gpu, NULL, &err);
 		struct ft_store *store;
-		char command[128];
+		char command[160];
 		FILE *in;
 
+		assert_non_null(g);
 		snprintf(command, sizeof(command),
-			 "gunzip -c measurements/probes/%s.jsonl.gz", files[i]);
+			 "gunzip -c measurements/probes/%s.jsonl.gz | %s%s", of[i].file,
+			 i < 2 ? "" : "python3 ", of[i].filter);
 		store = ft_store_open(":memory:", true, &err);
 		in = popen(command, "r");
 		assert_non_null(store);
@@ -316,14 +361,14 @@ static void measured_memory_kernels_are_found_again(void **state)
 			bool broken;
 
 			if (strstr(line, "\"run\"") || strstr(line, "\"memory\""))
-				assert_true(ft_store_line(store, line, files[i],
+				assert_true(ft_store_line(store, line, of[i].file,
 							  &broken, &err));
 		}
 		assert_int_equal(pclose(in), 0);
-		assert_true(replay(g, store, files[i]) <= 0.08);
+		assert_true(replay(g, store, of[i].file) <= 0.08);
 		ft_store_close(store);
+		ft_gpu_free(g);
 	}
-	ft_gpu_free(g);
 }
 
 int main(void)

@@ -33,7 +33,19 @@ static const char tp_overlapped[] = LLAMA IB "stack: nemo-24, " TRAIN(
 	"16") "parallel: {tp: 8}, sharding: zero2, overlap: {tp: true, copy_engines: true}}, " COST;
 static const char experts_fp8[] = MIXTRAL IB "stack: nemo-24, " TRAIN(
 	"4096",
-	"16") "precision: fp8, parallel: {tp: 2, cp: 2, ep: 8, etp: 2}, recompute: selective}, " COST;
+	"16") "precision: fp8, parallel: {tp: 2, cp: 2, ep: 8, etp: 2}, recompute: selective, cuda_graphs: partial}, " COST;
+static const char experts_wide[] = MIXTRAL IB "stack: nemo-24, " TRAIN(
+	"16384",
+	"64") "precision: fp8, sharding: zero1, parallel: {ep: 4}, overlap: {dp: true}, recompute: selective, recompute_modules: moe_act}, " COST;
+static const char adapters_cp[] = LLAMA IB "stack: nemo-24, " TRAIN(
+	"16384",
+	"16") "precision: fp8, parallel: {cp: 4}, lora: {rank: 8, targets: all}}, " COST;
+static const char unfused[] = GPT
+	ON("a100-80g", "8", "ib-hdr-rail") "hgx-a100}, stack: megatron-lm-2022, " TRAIN(
+		"2048", "128") "micro_batch_size: 8, sharding: ddp}, " COST;
+static const char windowed[] =
+	"{model: {name: mistral-7b, num_hidden_layers: 2, sliding_window: 512}, " IB
+	"stack: llm-foundry-2023, " TRAIN("4096", "16") "sharding: ddp}, " COST;
 static const char experts_grouped[] =
 	MIXTRAL IB "stack: nemo-24, " TRAIN("4096", "16") "parallel: {ep: 2}}, " COST;
 static const char fsdp_eager[] = LLAMA IB "stack: torch-2.11-eager, " TRAIN(
@@ -46,6 +58,9 @@ static const char ddp_eager[] = GPT IB "stack: torch-2.11-eager, " TRAIN(
 	"2048", "32") "sharding: ddp, recompute: full, step_start: together}, " COST;
 static const char ddp_tp_eager[] = LLAMA IB "stack: torch-2.11-eager, " TRAIN(
 	"2048", "32") "parallel: {tp: 2, pp: 2}, sharding: ddp}, " COST;
+static const char adapters[] = LLAMA IB "stack: nemo-24, " TRAIN(
+	"4096",
+	"16") "lora: {rank: 8, targets: mlp, dropout: true, frozen_precision: bf16}}, " COST;
 static const char ragged[] = GPT IB "stack: llm-foundry-2023, " TRAIN(
 	"2048", "40") "sharding: fsdp, micro_batch_size: 2}, " COST;
 static const char ecmp[] = LLAMA ROCE "stack: primus-megatron-rocm7, " TRAIN(
@@ -57,6 +72,9 @@ static const char by_default[] =
 static const char hsdp_by_default[] = LLAMA
 	ON("mi300x", "16", "roce-400-rail") "mi300x-8x}, stack: torch-2.11-eager, " TRAIN(
 		"4096", "32") "sharding: hsdp, parallel: {}, overlap: {}}, " COST;
+static const char wide_heads[] =
+	"{model: {name: llama3-8b, num_hidden_layers: 4, head_dim: 256}, " IB
+	"stack: nemo-24, " TRAIN("4096", "16") "}, " COST;
 static const char bare[] =
 	LLAMA IB "stack: bare, " TRAIN("4096", "16") "parallel: {tp: 4}}, " COST;
 static const char mesh[] =
@@ -81,18 +99,21 @@ static const char efa[] =
 static const struct key_part parts[] = {
 	{ "stack",
 	  "stacks",
-	  "nemo-24",
-	  { plain, zero1_pipeline, tp_overlapped, experts_fp8 } },
+	  "megatron-core",
+	  { plain, zero1_pipeline, tp_overlapped, experts_fp8, experts_wide,
+	    adapters_cp } },
+	{ "stack", "stacks", "megatron-lm-2022", { unfused } },
 	{ "stack",
 	  "stacks",
 	  "torch-2.11-eager",
 	  { fsdp_eager, hsdp_tp_eager, hsdp_by_default, ddp_eager, ddp_tp_eager } },
-	{ "stack", "stacks", "llm-foundry-2023", { ragged } },
+	{ "stack", "stacks", "llm-foundry-2023", { ragged, windowed } },
 	{ "",
 	  NULL,
 	  "scenario",
 	  { zero1_pipeline, plain, tp_overlapped, experts_fp8, fsdp_eager,
-	    hsdp_tp_eager, ddp_eager, ecmp, by_default, hsdp_by_default } },
+	    hsdp_tp_eager, ddp_eager, ecmp, by_default, hsdp_by_default, adapters,
+	    experts_wide, adapters_cp } },
 	{ "cluster.node",
 	  "hw/nodes",
 	  "hgx-h100",
@@ -113,17 +134,20 @@ static const struct key_part parts[] = {
 	  "hw/gpus",
 	  "h100-sxm",
 	  { zero1_pipeline, fsdp_eager, experts_fp8, ddp_eager, ragged, bare,
-	    by_default, experts_grouped } },
+	    by_default, experts_grouped, wide_heads } },
 };
 
 static const struct key_exempt exempt[] = {
 	{ "stack", "defaults.parallel",
 	  "a map of numbers that the scenario's own test has" },
+	{ "stack", "defaults.lora", "a map that the scenario's own test has" },
 	{ "stack", "defaults.sequence_length", "all scenarios here say it themselves" },
 	{ "stack", "defaults.global_batch_size",
 	  "all scenarios here say it themselves" },
 	{ "cost.prices", "prices.*.included", "permits a price of zero, else refused" },
 	{ "cluster.fabric", "graph", "test_topology.c, test_network.sh draw networks" },
+	{ "cluster.gpu", "gemm.tuned", "of tuners' rows: test_kernel_amd.c" },
+	{ "cluster.gpu", "gemm.distance", "of tuners' rows: test_kernel_amd.c" },
 	{ "cluster.gpu", "memory_bound.curves.*.traffic",
 	  "turns rows' buffers into bytes: validate" },
 	{ "cluster.gpu", "memory_bound.curves.*.warm.*",

@@ -56,20 +56,35 @@ static void presets_have_the_published_parameters(void **state)
 		{ "mixtral-8x7b", 46702792704., 0 },
 		{ "mixtral-8x22b", 140.63e9, 1e-4 },
 		{ "deepseek-v2", 235.74e9, 1e-4 },
-		{ "deepseek-v3", 671026419200., 1e-7 },
+		{ "deepseek-v3", 671026419200., 0 },
 		{ "kimi-k2", 1.0264e12, 1e-3 },
 		{ "qwen2.5-7b", 7615616512., 0 },
 		{ "qwen2.5-72b", 72706203648., 0 },
 		{ "qwen3-30b-a3b", 30532122624., 0 },
 		{ "qwen3-235b-a22b", 235093634560., 0 },
-		{ "gpt-oss-20b", 20914757184., 1e-4 },
-		{ "gpt-oss-120b", 116829156672., 1e-4 },
+		{ "gpt-oss-20b", 20914757184., 0 },
+		{ "gpt-oss-120b", 116829156672., 0 },
 		{ "gpt3-175b", 174.6e9, 1e-3 },
 		{ "gpt-1.5b", 1557.7e6, 1e-3 },
 		{ "gpt-350m", 355.9e6, 5e-3 },
 		{ "megatron-530b", 529.6e9, 2e-3 },
 		{ "megatron-1t", 1008e9, 2e-3 },
 		{ "grok1-314b", 316e9, 5e-3 },
+		{ "gemma2-9b", 9241705984., 0 },
+		/* Gemma 3 report (arXiv 2503.19786), table 1: 25,600M and the embedding */
+		{ "gemma3-27b", 25.6e9 + 262208. * 5376, 1e-4 },
+		{ "falcon-7b", 6921720704., 0 },
+		{ "falcon-40b", 41.3e9, 1e-3 },
+		{ "opt-6.7b", 6658473984., 0 },
+		{ "gpt-neox-20b", 20554567680., 0 },
+		{ "phi3-mini", 3821079552., 0 },
+		{ "olmo2-7b", 7298617344., 0 },
+		{ "llama4-scout", 107769861120., 0 },
+		{ "llama4-maverick", 400e9, 5e-3 },
+		{ "glm4.5-air", 106852251264., 0 },
+		{ "qwen3-next-80b-a3b", 79674391296., 0 },
+		{ "granite3-8b", 8170848256., 0 },
+		{ "starcoder2-15b", 15957889024., 0 },
 	};
 
 	(void)state;
@@ -88,10 +103,19 @@ static void a_token_uses_the_published_active_parameters(void **state)
 		const char *name;
 		double parameters, frac;
 	} known[] = {
-		{ "mixtral-8x7b", 12.88e9, 2e-3 },   { "deepseek-v2", 21.4e9, 5e-3 },
-		{ "deepseek-v3", 37.6e9, 2e-2 },     { "qwen3-30b-a3b", 3.35e9, 1e-2 },
-		{ "qwen3-235b-a22b", 22.2e9, 1e-2 }, { "gpt-oss-120b", 5.7e9, 2e-2 },
-		{ "kimi-k2", 32.9e9, 2e-2 },	     { "llama3-8b", 8030261248., 1e-9 },
+		{ "mixtral-8x7b", 12.88e9, 2e-3 },
+		{ "deepseek-v2", 21.4e9, 5e-3 },
+		{ "deepseek-v3", 37.6e9, 2e-2 },
+		{ "qwen3-30b-a3b", 3.35e9, 1e-2 },
+		{ "qwen3-235b-a22b", 22.2e9, 1e-2 },
+		{ "gpt-oss-120b", 5.7e9, 2e-2 },
+		{ "kimi-k2", 32.9e9, 2e-2 },
+		{ "llama3-8b", 8030261248., 1e-9 },
+		{ "llama4-scout", 17e9, 2e-2 },
+		{ "llama4-maverick", 17e9, 2e-2 },
+		/* published without embedding and head */
+		{ "glm4.5-air", 12e9 + 2 * 151552. * 4096, 2e-2 },
+		{ "qwen3-next-80b-a3b", 3e9 + 2 * 151936. * 2048, 0.1 },
 	};
 
 	(void)state;

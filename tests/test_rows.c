@@ -133,8 +133,8 @@ static void each_column_of_a_kernel_row_counts(void **state)
 	(void)state;
 	assert_true(one_us("gemm,h200,bf16,,,,4096,4096,4096,,,,,,,,,,9,") != us);
 	assert_true(one_us("gemm,h100-sxm,fp8,,,,4096,4096,4096,,,,,,,,,,9,") < us);
-	assert_true(one_us("gemm,h100-sxm,bf16,dgrad,,,4096,4096,4096,,,,,,,,,,9,") >
-		    us);
+	assert_true(one_us("gemm,h200,bf16,dgrad,,,4096,4096,4096,,,,,,,,,,9,") >
+		    one_us("gemm,h200,bf16,,,,4096,4096,4096,,,,,,,,,,9,"));
 	assert_true(
 		one_us("gemm,h100-sxm,bf16,,sustained,,4096,4096,4096,,,,,,,,,,9,") >
 		us);
@@ -163,6 +163,41 @@ static void each_column_of_a_kernel_row_counts(void **state)
 		       "false,,9,") > 1.4 * a);
 	assert_true(one_us("attention,h100-sxm,bf16,,,,,,,fa2,forward,1,32,8,4096,128,"
 			   "true,,9,") > a);
+}
+
+/* As each_column_of_a_kernel_row_counts(), of the columns that few files have. */
+static void groups_gradients_and_values_count(void **state)
+{
+	static const char *const head = "kernel,gpu,dtype,layout,m,n,k,groups,"
+					"accumulate,pass,heads,sequence_length,"
+					"head_dim,v_head_dim,causal,measured.time_us\n";
+	static const char *const rows[] = {
+		"gemm,h100-sxm,bf16,wgrad,8192,2048,2048,,,,,,,,,9",
+		"gemm,h100-sxm,bf16,wgrad,8192,2048,2048,,true,,,,,,,9",
+		"gemm,h100-sxm,bf16,forward,8192,2048,2048,,,,,,,,,9",
+		"gemm,h100-sxm,bf16,forward,8192,2048,2048,64,,,,,,,,9",
+		"attention,h100-sxm,bf16,,,,,,,forward,32,4096,192,,true,9",
+		"attention,h100-sxm,bf16,,,,,,,forward,32,4096,192,128,true,9",
+		"attention,h100-sxm,bf16,,,,,,,forward,32,4096,160,160,true,9",
+	};
+	double us[7];
+
+	(void)state;
+	for (int i = 0; i < 7; i++) {
+		char text[512];
+		struct ft_validation *v;
+
+		snprintf(text, sizeof(text), "%s%s\n", head, rows[i]);
+		v = valid(text);
+		assert_int_equal(v->n_checks, 1);
+		us[i] = v->check[0].predicted;
+		ft_validation_free(v);
+	}
+	assert_true(us[1] > us[0]);
+	assert_true(us[3] > 1.2 * us[2]); /* 64 weights to load instead of one */
+	assert_true(us[5] < us[4]);
+	near_frac(us[5], us[6],
+		  1e-9); /* multi-head latent attention: the mean counts */
 }
 
 static void a_memory_row_counts_its_source(void **state)
@@ -257,6 +292,7 @@ int main(void)
 		cmocka_unit_test(a_collective_row_says_time_or_bandwidth),
 		cmocka_unit_test(a_bad_collective_row_says_why),
 		cmocka_unit_test(each_column_of_a_kernel_row_counts),
+		cmocka_unit_test(groups_gradients_and_values_count),
 		cmocka_unit_test(a_memory_row_counts_its_source),
 		cmocka_unit_test(a_rate_is_the_same_prediction),
 		cmocka_unit_test(a_bad_kernel_row_says_why),

@@ -1,6 +1,4 @@
-/*
- * traces/attention.c - core attention, fused or not, and the products before it
- */
+/* traces/attention.c - attention that is not fused, and the products before it */
 #include <string.h>
 
 #include "traces/block.h"
@@ -10,9 +8,35 @@ bool is_unfused(const struct builder *b)
 	return !strcmp(b->rules->attention, "unfused");
 }
 
+/*
+ * Bytes per score of everything between the two products. Megatron's fused kernel scales,
+ * masks and normalizes at once: it reads the lower triangle and writes the whole square
+ * (2/2 + 2; backward two halves and a whole). It takes scores of which (heads on the rank) x
+ * (sequences) divides by 4, rows up to 16,384 that divide by 4. Else, and in stacks
+ * without it, scale, mask and softmax are kernels of their own in fp32, with a cast before
+ * and behind: 6 + 8 + 9 + 8 + 6; backward 6 + 12 + 8 + 6.
+ * Source: the kernels' conditions in Megatron-LM's documentation and code; counted.
+ */
+static void softmax(struct builder *b, const struct layer_sizes *s, bool backward,
+		    double scores)
+{
+	int64_t seq = b->plan->sequence;
+	bool fits = (b->sequences * s->heads) % 4 == 0 && seq % 4 == 0 && seq <= 16384;
+	double row = 2 * (double)seq;
+
+	if (b->model->score_cap)
+		put_memory(b, "score_cap", "default", scores * (backward ? 6 : 4), 1);
+	if (!b->rules->fused_softmax || !fits)
+		put_rows(b, "softmax", "softmax", scores * (backward ? 32 : 37),
+			 backward ? 4 : 5, row);
+	else if (b->model->causal)
+		put_rows(b, "softmax", "softmax", scores * (backward ? 4 : 3), 1, row);
+	else
+		put_rows(b, "softmax", "softmax", scores * (backward ? 6 : 4), 1, row);
+}
+
 /* Products and softmax over the full square of scores, one kernel each. */
-static void unfused_attention(struct builder *b, const struct layer_sizes *s,
-			      bool backward)
+void unfused_attention(struct builder *b, const struct layer_sizes *s, bool backward)
 {
 	int64_t groups = b->sequences * s->heads;
 	int64_t seq = b->plan->sequence, m = groups * (seq / b->plan->cp);
@@ -22,57 +46,12 @@ static void unfused_attention(struct builder *b, const struct layer_sizes *s,
 	for (int i = 0; i < times; i++)
 		put_grouped(b, "scores", FT_FORWARD,
 			    (struct edges){ m, seq, s->l->qk_head_dim }, groups);
-	if (b->model->score_cap)
-		put_memory(b, "score_cap", "default", scores * (backward ? 6 : 4), 1);
-	put_rows(b, "softmax", "softmax", scores * (backward ? 6 : 4), 1,
-		 2 * (double)seq);
+	softmax(b, s, backward, scores);
 	if (b->rules->dropout)
 		put_memory(b, "attention_dropout", "default", 5 * scores, 1);
 	for (int i = 0; i < times; i++)
 		put_grouped(b, "context", FT_FORWARD,
 			    (struct edges){ m, s->l->v_head_dim, seq }, groups);
-}
-
-static void fused_attention(struct builder *b, const struct layer_sizes *s,
-			    enum ft_pass pass)
-{
-	struct ft_work w = { .kind = FT_ATTENTION,
-			     .name = "attention",
-			     .dtype = b->plan->attention_precision };
-
-	/* in chunks, each is a sequence of its own */
-	int64_t length = s->l->chunk && s->l->chunk < b->plan->sequence ?
-				 s->l->chunk :
-				 b->plan->sequence;
-
-	w.attention.pass = pass;
-	w.attention.batch = b->sequences * ((b->plan->sequence + length - 1) / length);
-	w.attention.heads = s->heads;
-	w.attention.kv_heads = s->kv_heads;
-	w.attention.queries = (length + b->plan->cp - 1) / b->plan->cp;
-	w.attention.keys = length;
-	w.attention.qk_head_dim = s->l->qk_head_dim;
-	w.attention.v_head_dim = s->l->v_head_dim;
-	w.attention.window = s->l->window;
-	w.attention.causal = b->model->causal;
-	w.attention.impl = b->rules->attention[0] ? b->rules->attention : NULL;
-	put_op(b, &w, FT_STREAM_COMPUTE, pass == FT_PASS_FORWARD ? 1 : 5);
-}
-
-void attention_core(struct builder *b, const struct layer_sizes *s, bool backward)
-{
-	double kv = 2 * (double)(s->tokens * (s->k + s->v)) * (double)(b->plan->cp - 1);
-
-	/* ring exchange of keys and values beside the blocks that are there */
-	if (put_collective(b, "cp_exchange", FT_STREAM_CP, FT_SENDRECV, FT_GROUP_CP,
-			   backward ? 2 * kv : kv))
-		host(b, FT_HOST_COLLECTIVE, (double)(b->plan->cp - 2));
-	if (is_unfused(b))
-		unfused_attention(b, s, backward);
-	else
-		fused_attention(b, s, backward ? FT_PASS_BACKWARD : FT_PASS_FORWARD);
-	if (b->plan->cp > 1)
-		need(b, FT_STREAM_CP);
 }
 
 void latent_up(struct builder *b, const struct layer_sizes *s)
@@ -146,13 +125,4 @@ void latent_back(struct builder *b, const struct layer_sizes *s)
 	if (l->q_lora_rank)
 		linear_back(b, "q_down", s->part, l->q_lora_rank, s->h);
 	linear_back(b, "kv_down", s->part, l->kv_lora_rank + l->qk_rope_head_dim, s->h);
-}
-
-/* What selective recomputation runs again. */
-void attention_again(struct builder *b, const struct layer_sizes *s)
-{
-	if (is_unfused(b))
-		unfused_attention(b, s, false);
-	else
-		fused_attention(b, s, FT_PASS_FORWARD);
 }

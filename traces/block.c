@@ -74,7 +74,8 @@ void up_products(struct builder *b, const struct layer_sizes *s, enum ft_layout 
 }
 
 /* Backward of a column-split product: dgrad, its sum over ranks, wgrad. Megatron
- * gathers the input again beside dgrad and reduces beside wgrad. */
+ * gathers the input again beside dgrad and reduces beside wgrad; a frozen weight needs
+ * no input. */
 static void column_back(struct builder *b, const struct layer_sizes *s,
 			void (*products)(struct builder *, const struct layer_sizes *,
 					 enum ft_layout))
@@ -82,13 +83,15 @@ static void column_back(struct builder *b, const struct layer_sizes *s,
 	bool megatron = b->rules->tensor_parallel == FT_TP_MEGATRON;
 	bool sp = b->plan->sequence_parallel && b->plan->tp > 1;
 
-	if (megatron && sp)
+	if (megatron && sp && !b->plan->lora.rank)
 		put_collective(b, "tp_all_gather", FT_STREAM_TP, FT_ALL_GATHER,
 			       FT_GROUP_TP, gathered_bytes(b, s, false));
 	products(b, s, FT_DGRAD);
 	leave_split(b, s);
 	if (megatron)
 		b->needs[FT_STREAM_TP] = false; /* wgrad need not wait */
+	if (!b->plan->lora.rank)
+		put_norm_transpose(b, (double)(s->tokens * s->h));
 	products(b, s, FT_WGRAD);
 	if (megatron)
 		join_split(b);
@@ -138,13 +141,16 @@ void attention_half(struct builder *b, const struct layer_sizes *s)
 	qkv_forward(b, s);
 	if (b->plan->overlap_tp)
 		join_split(b);
+	adapters(b, s, SITE_QKV, false);
 	attention_middle(b, s);
 	put_cast(b, (double)(s->tokens * s->out), 1);
 	if (s->beside) { /* its sum over ranks is the MLP's */
 		put_gemm(b, "attention_out", FT_FORWARD, s->tokens, s->h, s->out);
+		adapters(b, s, SITE_OUT, false);
 		return;
 	}
 	row_product(b, s, "attention_out", s->h, s->out);
+	adapters(b, s, SITE_OUT, false);
 	put_norm_behind(b, s, false);
 	put_dropout(b, s, false);
 	put_norm(b, s, "add_norm", r->add_norm);
@@ -162,10 +168,12 @@ void mlp_half(struct builder *b, const struct layer_sizes *s)
 	up_products(b, s, FT_FORWARD);
 	if (b->plan->overlap_tp)
 		join_split(b);
+	adapters(b, s, SITE_UP, false);
 	put_element(b, s, "activation", gated ? "swiglu" : "gelu",
 		    gated ? r->gated : r->plain);
 	put_cast(b, (double)(s->tokens * s->f), 1);
 	row_product(b, s, "down", s->h, s->f);
+	adapters(b, s, SITE_DOWN, false);
 }
 
 /* ---- backward ------------------------------------------------------------- */
@@ -178,6 +186,8 @@ void bias_gradients(struct builder *b, const struct layer_sizes *s)
 	int64_t features = (m->qkv_bias && plain ? s->q + s->gate + s->k + s->v : 0) +
 			   (m->out_bias && plain ? s->h : 0) + (mlp ? s->h + s->f : 0);
 
+	if (b->plan->lora.rank)
+		return;
 	put_memory(b, "bias_gradient", "default", 2 * (double)(s->tokens * features),
 		   (m->qkv_bias && plain) + (m->out_bias && plain) + 2 * mlp);
 }
@@ -188,9 +198,11 @@ void mlp_back(struct builder *b, const struct layer_sizes *s)
 	bool gated = b->model->activation == FT_SWIGLU;
 
 	row_back(b, s, "down", s->h, s->f);
+	adapters(b, s, SITE_DOWN, true);
 	put_element(b, s, "activation_back", gated ? "swiglu" : "gelu",
 		    gated ? r->gated_back : r->plain_back);
 	put_cast(b, (double)(s->tokens * s->f * (gated ? 2 : 1)), 1);
+	adapters(b, s, SITE_UP, true);
 	if (!s->beside) {
 		column_back(b, s, up_products);
 		return;
@@ -229,7 +241,9 @@ void attention_back(struct builder *b, const struct layer_sizes *s)
 		put_norm_behind(b, s, true);
 		row_back(b, s, "attention_out", s->h, s->out);
 	}
+	adapters(b, s, SITE_OUT, true);
 	middle_back(b, s);
+	adapters(b, s, SITE_QKV, true);
 	put_cast(b, (double)(s->tokens * (s->q + s->gate + s->k + s->v)), 1);
 	column_back(b, s, qkv_products);
 	latent_back(b, s);

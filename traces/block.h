@@ -55,10 +55,13 @@ unsigned recomputed_modules(const struct builder *b);
 /* saved.c: inputs of products are kept in 8 bit */
 bool keeps_a_byte(const struct builder *b);
 
-/* attention.c: core attention, and the products in front of it */
-bool is_unfused(const struct builder *b);
+/* context.c: core attention, over the ranks of a context group if there is one */
 void attention_core(struct builder *b, const struct layer_sizes *s, bool backward);
-void attention_again(struct builder *b, const struct layer_sizes *s);
+
+/* attention.c: attention that is not fused, and the products in front of it */
+bool is_unfused(const struct builder *b);
+int64_t window_of(const struct builder *b, const struct ft_layer *l); /* as computed */
+void unfused_attention(struct builder *b, const struct layer_sizes *s, bool backward);
 void qkv_forward(struct builder *b, const struct layer_sizes *s);
 void qkv_products(struct builder *b, const struct layer_sizes *s,
 		  enum ft_layout layout);
@@ -68,6 +71,14 @@ void latent_back(struct builder *b, const struct layer_sizes *s);
 void delta_core(struct builder *b, const struct layer_sizes *s, bool backward);
 void delta_products(struct builder *b, const struct layer_sizes *s,
 		    enum ft_layout layout);
+
+/* adapters.c: adapters beside the products of a layer */
+enum adapter_site { SITE_QKV, SITE_OUT, SITE_UP, SITE_DOWN, SITES };
+
+void adapters(struct builder *b, const struct layer_sizes *s, enum adapter_site site,
+	      bool backward);
+double adapters_saved(const struct builder *b,
+		      const struct layer_sizes *s); /* bytes a token, may be negative */
 
 void linear_back(struct builder *b, const char *name, int64_t m, int64_t n, int64_t k);
 

@@ -167,8 +167,8 @@ static void finish(struct stage *st)
 {
 	struct builder *b = st->b;
 	const struct ft_plan *p = b->plan;
-	double tied = (b->model->tied || b->model->predicted) && p->pp > 1 &&
-				      (st->first || st->last) ?
+	double tied = !p->lora.rank && (b->model->tied || b->model->predicted) &&
+				      p->pp > 1 && (st->first || st->last) ?
 			      (double)(b->model->hidden_size *
 				       ft_model_vocab(b->model, p->tp)) /
 				      (double)p->tp :
@@ -197,18 +197,13 @@ static void stage_layers(struct stage *st)
 		if (v % p->pp == st->number) {
 			st->begin[v / p->pp] = at;
 			st->end[v / p->pp] = next;
-			for (int64_t l = at; l < next; l++) {
-				struct held h = layer_held(b, l);
-
-				st->held.dense += h.dense;
-				st->held.experts += h.experts;
-			}
+			for (int64_t l = at; l < next; l++)
+				held_add(&st->held, layer_held(b, l));
 		}
 		at = next;
 	}
 	st->root = ends_held(b, st->first, st->last);
-	st->held.dense += st->root.dense;
-	st->held.experts += st->root.experts;
+	held_add(&st->held, st->root);
 }
 
 static void build_stage(struct builder *b, int64_t number)

@@ -42,6 +42,7 @@ struct builder {
 	struct segment_key *key; /* [segment_cap] */
 	struct ft_segment *seg;	 /* the one being written */
 	bool needs[FT_STREAMS];	 /* the next compute op waits for these tails */
+	bool adapting;		 /* what is put belongs to an adapter */
 	int record_next;	 /* event the next compute op records, or none */
 	bool autocast;		 /* fp32 weights and residuals, 16-bit products */
 	bool graphed;		 /* what is being written is launched by a CUDA graph */
@@ -117,8 +118,8 @@ bool is_narrow(const struct builder *b);
 void put_cast(struct builder *b, double elements, int launches);
 /* The same behind a norm, where the recipe does not let the norm do it. */
 void put_norm_cast(struct builder *b, double elements);
-/* Bytes of an activation's element on its way between ranks of tp; both: a gradient,
- * along rows and columns. */
+void put_norm_transpose(struct builder *b, double elements);
+/* Bytes of an activation's element between ranks of tp; both: along rows and columns. */
 double gathered_width(const struct builder *b, bool both);
 double parameter_width(
 	const struct builder *b); /* bytes of a weight that is gathered */
@@ -149,9 +150,12 @@ void outputs_backward(struct builder *b);
 
 /* parameters.c: what a rank holds */
 struct held {
-	double dense, experts; /* parameters, before sharding */
+	double dense, experts; /* parameters that are trained, before sharding */
+	double frozen, frozen_experts; /* bytes of weights that are not */
 };
 
+void held_add(struct held *sum, struct held more);
+struct held layer_weights(const struct builder *b, int64_t layer); /* all, as trained */
 struct held layer_held(const struct builder *b, int64_t layer);
 struct held ends_held(const struct builder *b, bool first, bool last);
 struct held predicted_held(const struct builder *b);

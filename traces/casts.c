@@ -20,19 +20,22 @@ bool is_narrow(const struct builder *b)
 	return ft_dtype_bytes(b->plan->precision) < 2;
 }
 
+/* Bytes of a cast along rows, and of what the gradient of a weight needs besides. */
 static double cast_bytes(const struct builder *b)
 {
+	bool frozen = b->plan->lora.rank > 0;
+
 	switch (b->plan->scaling) {
 	case FT_SCALING_TENSORWISE:
-		return 6;
+		return frozen ? 5 : 6;
 	case FT_SCALING_BLOCKWISE:
-		return 4 + 8.0 / 128;
+		return (frozen ? 3 : 4) + 8.0 / 128;
 	case FT_SCALING_MX:
-		return 6 + 2.0 / 32;
+		return (frozen ? 1 : 2) * (3 + 1.0 / 32);
 	case FT_SCALING_NV:
-		return 7 + 2.0 / 16;
+		return frozen ? 4.5 + 1.0 / 16 : 7 + 2.0 / 16;
 	default:
-		return 4;
+		return frozen ? 3 : 4;
 	}
 }
 
@@ -40,6 +43,14 @@ void put_cast(struct builder *b, double elements, int launches)
 {
 	if (is_narrow(b))
 		put_memory(b, "cast_fp8", "cast", cast_bytes(b) * elements, launches);
+}
+
+/* A norm that writes the narrow format writes rows; their transpose is made when the
+ * gradient of the weights asks for it. */
+void put_norm_transpose(struct builder *b, double elements)
+{
+	if (is_narrow(b) && b->plan->scaling == FT_SCALING_DELAYED)
+		put_memory(b, "transpose_fp8", "cast", 2 * elements, 1);
 }
 
 void put_norm_cast(struct builder *b, double elements)
@@ -65,7 +76,7 @@ double gathered_width(const struct builder *b, bool both)
 	case FT_SCALING_BLOCKWISE:
 		return times * (1 + 4.0 / 128);
 	case FT_SCALING_MX:
-		return times * (1 + 1.0 / 32);
+		return times * (ft_dtype_bytes(b->plan->precision) + 1.0 / 32);
 	case FT_SCALING_NV:
 		return times * (0.5 + 1.0 / 16);
 	default:

@@ -8,7 +8,8 @@
  *   w = T k, u = T v, (q k') v         C dk + 2 C dv
  *   w S, k' (u - w S), q S             3 dk dv
  * multiply-adds, in 16 bit. Backward runs them again and then two gradients of each. Not
- * modelled: that chunks of one head wait for each other, so that few heads fill no GPU.
+ * modelled: that chunks of one head wait for each other, so that few heads fill no GPU; nor
+ * that ranks of one sequence (cp) pass the state on.
  */
 #include "traces/block.h"
 

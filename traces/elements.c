@@ -104,14 +104,14 @@ static double element_bytes(const struct builder *b, const struct layer_sizes *s
 }
 
 void put_element(struct builder *b, const struct layer_sizes *s, const char *name,
-		    const char *curve, struct coefficients c)
+		 const char *curve, struct coefficients c)
 {
 	put_memory(b, name, curve, element_bytes(b, s, c), c.launches);
 }
 
 /* A norm takes whole rows. */
 void put_norm(struct builder *b, const struct layer_sizes *s, const char *name,
-		 struct coefficients c)
+	      struct coefficients c)
 {
 	put_rows(b, name, b->model->norm == FT_RMS_NORM ? "rmsnorm" : "layernorm",
 		 element_bytes(b, s, c), c.launches, 2 * (double)s->h);
@@ -133,5 +133,5 @@ void put_norm_behind(struct builder *b, const struct layer_sizes *s, bool backwa
 
 	if (b->model->norms > 2)
 		put_norm(b, s, backward ? "norm_behind_back" : "norm_behind",
-		     backward ? r->norm_back : r->norm);
+			 backward ? r->norm_back : r->norm);
 }

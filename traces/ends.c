@@ -41,6 +41,8 @@ void embedding_backward(struct builder *b)
 		       (double)b->plan->tp;
 
 	host(b, FT_HOST_ENDS_BACKWARD, 1);
+	if (b->plan->lora.rank)
+		return; /* the table is frozen */
 	if (b->plan->sequence_parallel &&
 	    put_collective(b, "tp_embedding", FT_STREAM_TP, FT_ALL_GATHER, FT_GROUP_TP,
 			   wide(b)))

@@ -153,6 +153,8 @@ void put_product(struct builder *b, const struct ft_work *product)
 
 	if (w.gemm.m <= 0 || w.gemm.n <= 0 || w.gemm.k <= 0)
 		return;
+	if (w.gemm.layout == FT_WGRAD && b->plan->lora.rank && !b->adapting)
+		return; /* the weight is frozen */
 	w.gemm.accumulate = w.gemm.layout == FT_WGRAD && b->rules->gradient_fusion &&
 			    b->plan->gradient_dtype == FT_FP32;
 	put_op(b, &w, FT_STREAM_COMPUTE, 1);

@@ -122,6 +122,13 @@ static bool count_op(struct reading *l)
 			  (int)LIMIT_GRAPH_OPS);
 }
 
+static bool read_truths(struct reading *l, struct ft_op *op)
+{
+	return graph_truth(&l->line, "optimizer", &op->optimizer) &&
+	       graph_truth(&l->line, "graphed", &op->graphed) &&
+	       graph_truth(&l->line, "host_waits", &op->host_waits);
+}
+
 static bool read_op(struct reading *l)
 {
 	struct ft_graph *g = l->g;
@@ -151,10 +158,7 @@ static bool read_op(struct reading *l)
 			      .stream = (uint8_t)stream,
 			      .launches = (uint8_t)launches,
 			      .record = (uint8_t)event };
-	return graph_truth(&l->line, "optimizer", &op->optimizer) &&
-	       graph_truth(&l->line, "graphed", &op->graphed) &&
-	       graph_truth(&l->line, "host_waits", &op->host_waits) &&
-	       read_waits(l, op);
+	return read_truths(l, op) && read_waits(l, op);
 }
 
 static bool read_segment(struct reading *l)

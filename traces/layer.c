@@ -83,7 +83,7 @@ static void activate(struct builder *b, const struct layer_sizes *s)
 		experts_activate(b, s->l);
 	else
 		put_element(b, s, "activation", gated ? "swiglu" : "gelu",
-			gated ? r->gated : r->plain);
+			    gated ? r->gated : r->plain);
 }
 
 static void mlp_again(struct builder *b, const struct layer_sizes *s, unsigned set)
@@ -121,7 +121,7 @@ static void selective_ops(struct builder *b, const struct layer_sizes *s)
 	if (set & FT_MODULE_MLA_UP && s->l->kv_lora_rank)
 		latent_up(b, s);
 	if (set & FT_MODULE_CORE_ATTENTION)
-		attention_again(b, s);
+		attention_core(b, s, false);
 	if (set & FT_MODULE_OUT_PROJECTION)
 		put_gemm(b, "attention_out", FT_FORWARD, s->tokens, s->h, s->out);
 	if (set & FT_MODULE_NORM) {

@@ -6,6 +6,7 @@
  *   fsdp             4/n weight + 8/n optimizer + g/n gradient, two units whole
  *   autocast ddp     4 weight + 2 cached + 4 gradient + 8 optimizer, buckets 4
  *   all 16 bit       2 + 2 + 4
+ *   frozen           its format's width alone (/n under fsdp)
  * Checked against allocator peaks of measured steps by `make validate`.
  */
 #include <string.h>
@@ -17,19 +18,22 @@ void base_bytes(const struct builder *b, struct held stage, double bytes[FT_MEMO
 	const struct ft_plan *p = b->plan;
 	double all = stage.dense + stage.experts, width = gradient_width(b);
 	double shared = stage.dense / (double)p->shard + stage.experts / (double)p->edp;
+	double frozen = stage.frozen + stage.frozen_experts;
 	double moments = p->optimizer == FT_MUON ? 1 : 2;
 	double optimizer = p->master_weights ? 4 + 4 * moments : 2 * moments;
 
 	memset(bytes, 0, FT_MEMORIES * sizeof(*bytes));
 	if (is_fsdp(p)) {
-		bytes[FT_MEMORY_WEIGHTS] = (p->master_weights ? 4 : 2) * shared;
+		bytes[FT_MEMORY_WEIGHTS] = (p->master_weights ? 4 : 2) * shared +
+					   stage.frozen / (double)p->shard +
+					   stage.frozen_experts / (double)p->edp;
 		bytes[FT_MEMORY_OPTIMIZER] =
 			(p->master_weights ? 4 : 2) * moments * shared;
 		return; /* gradients come and go with the units */
 	}
 	bytes[FT_MEMORY_GRADIENTS] = width * (p->sharding == FT_ZERO2 ? shared : all);
 	if (b->autocast) {
-		bytes[FT_MEMORY_WEIGHTS] = 4 * all;
+		bytes[FT_MEMORY_WEIGHTS] = 4 * all + frozen;
 		bytes[FT_MEMORY_OPTIMIZER] = 8 * (p->sharding == FT_DDP ? all : shared);
 		bytes[FT_MEMORY_OTHER] = 2 * all + (p->dp > 1 ? 4 * all : 0);
 		return;
@@ -38,7 +42,8 @@ void base_bytes(const struct builder *b, struct held stage, double bytes[FT_MEMO
 	bytes[FT_MEMORY_WEIGHTS] = (!is_narrow(b)		? 2 :
 				    b->rules->narrow_parameters ? 2 :
 								  4) *
-				   all;
+					   all +
+				   frozen;
 	bytes[FT_MEMORY_OPTIMIZER] = optimizer * (p->sharding == FT_DDP ? all : shared);
 }
 
@@ -53,7 +58,9 @@ static double unit_bytes(const struct builder *b, struct held unit)
 {
 	double width = b->rules->fsdp_copy_out_bytes > 0 ? 4 : 2;
 
-	return is_fsdp(b->plan) ? width * (unit.dense + unit.experts) : 0;
+	return is_fsdp(b->plan) ? width * (unit.dense + unit.experts) + unit.frozen +
+					  unit.frozen_experts :
+				  0;
 }
 
 void layer_bytes(struct builder *b, int64_t layer, bool backward)

@@ -1,7 +1,7 @@
 /* traces/parameters.c - how many parameters a rank holds before sharding */
 #include "traces/build.h"
 
-struct held layer_held(const struct builder *b, int64_t layer)
+struct held layer_weights(const struct builder *b, int64_t layer)
 {
 	const struct ft_model *m = b->model;
 	struct held held = {
@@ -16,12 +16,47 @@ struct held layer_held(const struct builder *b, int64_t layer)
 	return held;
 }
 
+void held_add(struct held *sum, struct held more)
+{
+	sum->dense += more.dense;
+	sum->experts += more.experts;
+	sum->frozen += more.frozen;
+	sum->frozen_experts += more.frozen_experts;
+}
+
+/* Bytes of a frozen weight, its scales included. */
+static double frozen_width(enum ft_dtype format)
+{
+	switch (format) {
+	case FT_MXFP8:
+		return 1 + 1. / 32;
+	case FT_NVFP4:
+		return 0.5 + 1. / 16;
+	default:
+		return ft_dtype_bytes(format);
+	}
+}
+
+struct held layer_held(const struct builder *b, int64_t layer)
+{
+	const struct ft_lora *lora = &b->plan->lora;
+	struct held all = layer_weights(b, layer);
+	double width = frozen_width(lora->frozen);
+
+	if (!lora->rank)
+		return all;
+	return (struct held){ .dense = ft_layer_lora_parameters(b->model, lora, layer) /
+				       (double)b->plan->tp,
+			      .frozen = width * all.dense,
+			      .frozen_experts = width * all.experts };
+}
+
 struct held ends_held(const struct builder *b, bool first, bool last)
 {
 	const struct ft_model *m = b->model;
 	double tp = (double)b->plan->tp;
 	double head = (double)(m->hidden_size * ft_model_vocab(m, b->plan->tp));
-	struct held held = last ? predicted_held(b) : (struct held){ 0, 0 };
+	struct held held = last ? predicted_held(b) : (struct held){ 0 };
 
 	if (first || (last && m->predicted && b->plan->pp > 1))
 		held.dense += ft_model_embedding_parameters(m, b->plan->tp) / tp;
@@ -29,7 +64,19 @@ struct held ends_held(const struct builder *b, bool first, bool last)
 		held.dense += head / tp;
 	if (last)
 		held.dense += (double)m->hidden_size;
+	if (b->plan->lora.rank) /* frozen, in 16 bit */
+		return (struct held){ .frozen = 2 * held.dense };
 	return held;
+}
+
+/* Two matrices for each adapter. */
+static int64_t adapter_tensors(const struct ft_lora *lora)
+{
+	int64_t n = 0;
+
+	for (int t = 0; t < FT_LORA_TARGETS; t++)
+		n += 2 * ft_lora_has(lora, (enum ft_lora_target)t);
+	return n;
 }
 
 /* Parameter tensors of a layer: what gradient hooks count. */
@@ -41,6 +88,8 @@ int64_t layer_tensors(const struct builder *b, int64_t layer)
 			 m->out_bias +
 			 (m->mlp_bias ? 2 + (m->activation == FT_SWIGLU) : 0);
 
+	if (b->plan->lora.rank)
+		return adapter_tensors(&b->plan->lora);
 	if (b->rules->fused_qkv)
 		linear -= 2;
 	if (m->layer[layer].experts)

@@ -12,7 +12,7 @@ struct held predicted_held(const struct builder *b)
 {
 	const struct ft_model *m = b->model;
 	double h = (double)m->hidden_size, n = (double)m->predicted;
-	struct held held = { 0, 0 };
+	struct held held = { 0 };
 
 	if (!m->predicted)
 		return held;
@@ -68,7 +68,7 @@ void outputs_forward(struct builder *b)
 		layer_forward(b, last);
 		layer_bytes(b, last, false);
 		head_forward(b);
-		head_bytes(b, (struct held){ 0, 0 }, false);
+		head_bytes(b, (struct held){ 0 }, false);
 	}
 }
 
@@ -78,7 +78,7 @@ void outputs_backward(struct builder *b)
 
 	for (int64_t i = 0; i < b->model->predicted; i++) {
 		head_backward(b);
-		head_bytes(b, (struct held){ 0, 0 }, true);
+		head_bytes(b, (struct held){ 0 }, true);
 		layer_backward(b, last);
 		layer_bytes(b, last, true);
 		projection(b, FT_DGRAD);

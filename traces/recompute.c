@@ -89,7 +89,7 @@ static double attention_flop(const struct builder *b, const struct layer_sizes *
 				 (double)(s->heads * b->sequences) /
 					 (double)b->plan->cp * length / reach *
 					 ft_attention_pairs(reach, reach,
-							    (double)s->l->window,
+							    (double)window_of(b, s->l),
 							    b->model->causal),
 				 (double)s->l->qk_head_dim, (double)s->l->v_head_dim);
 }
@@ -98,7 +98,7 @@ double layer_recomputed_flop(const struct builder *b, int64_t layer)
 {
 	struct layer_sizes s = sizes_of(b, layer);
 	unsigned set = recomputed_modules(b);
-	double products = layer_held(b, layer).dense, again = 0;
+	double products = layer_weights(b, layer).dense, again = 0;
 	double attention = attention_flop(b, &s);
 	double mlp = (double)(s.h * s.f),
 	       up = b->model->activation == FT_SWIGLU ? 2 : 1;

@@ -49,10 +49,25 @@ bool keeps_a_byte(const struct builder *b)
 static double score_bytes(const struct builder *b, const struct layer_sizes *s,
 			  unsigned set)
 {
-	if (!is_unfused(b) || set & FT_MODULE_CORE_ATTENTION)
+	if (!is_unfused(b) || s->l->linear_heads || set & FT_MODULE_CORE_ATTENTION)
 		return 0;
 	return (b->rules->dropout ? 5 : 2) * (double)s->heads *
 	       (double)b->plan->sequence;
+}
+
+/* What blocks other than llama's and GPT-2's keep more, or less, a token: no sum between
+ * halves side by side, nor its norm's output; the inputs of norms behind the halves; the
+ * gate of attention's output; a delta rule's q, which is wider than hidden_size. */
+static double other_saved(const struct builder *b, const struct layer_sizes *s)
+{
+	double h = 2 * (double)s->h / (double)b->plan->tp, more = 2 * (double)s->gate;
+
+	if (s->beside)
+		more -= b->model->norms > 1 ? h : 2 * h;
+	if (b->model->norms > 2)
+		more += 2 * h;
+	more += adapters_saved(b, s);
+	return more + (s->l->linear_heads ? 2 * (double)s->q : 0);
 }
 
 double layer_saved_bytes(const struct builder *b, int64_t layer, enum ft_recompute how)
@@ -62,17 +77,12 @@ double layer_saved_bytes(const struct builder *b, int64_t layer, enum ft_recompu
 	unsigned set = how == FT_RECOMPUTE_SELECTIVE ? recomputed_modules(b) : 0;
 	double tokens = (double)s.tokens, h = (double)s.h;
 	double tp = (double)b->plan->tp, sliced = (double)s.part / tokens;
-	double kv = 2 * (double)(s.k + s.v + s.gate + (s.l->linear_heads ? s.q : 0));
-	double rest, whole;
+	double kv = 2 * (double)(s.k + s.v), rest, whole;
 
 	if (how == FT_RECOMPUTE_FULL)
 		return 2 * h * (double)s.part;
 	rest = (gated ? 10 : b->autocast ? 14 : 8) * h / tp;
 	whole = 4 * h * (b->rules->tensor_parallel == FT_TP_MEGATRON ? sliced : 1);
-	if (s.beside) /* no sum between the halves is kept, nor its norm's output */
-		rest -= 2 * h / tp * (b->model->norms > 1 ? 1 : 2);
-	if (b->model->norms > 2)
-		rest += 4 * h / tp;
 	if (byte)
 		rest -= 3 * h / tp;
 	if (set & FT_MODULE_NORM)
@@ -83,6 +93,6 @@ double layer_saved_bytes(const struct builder *b, int64_t layer, enum ft_recompu
 	}
 	rest = rest > 2 * h / tp ? rest : 2 * h / tp;
 	return tokens *
-	       (mlp_bytes(b, &s, sliced, set) + whole + rest + kv +
+	       (mlp_bytes(b, &s, sliced, set) + whole + rest + kv + other_saved(b, &s) +
 		score_bytes(b, &s, set) + (b->rules->dropout ? 2 * h * sliced : 0));
 }

@@ -129,7 +129,8 @@ static void before_forward(struct stage *st, struct layer_call f)
 	} else if (f.variant & V_GATHER) {
 		double n = f.variant / V_LAYERS;
 
-		gather_weights(b, (struct held){ n * unit.dense, n * unit.experts });
+		gather_weights(b, (struct held){ .dense = n * unit.dense,
+						 .experts = n * unit.experts });
 	}
 	cast_weights(b, unit);
 }
@@ -231,7 +232,8 @@ static void behind_backward(struct stage *st, struct layer_call k)
 	if (k.variant & V_BUCKET) {
 		double n = k.variant / V_LAYERS;
 
-		reduce_gradients(b, (struct held){ n * unit.dense, n * unit.experts });
+		reduce_gradients(b, (struct held){ .dense = n * unit.dense,
+						   .experts = n * unit.experts });
 	}
 }
 

@@ -71,15 +71,18 @@ void gather_unit(struct builder *b, struct held unit, enum ft_event behind)
 	if (in > 0) {
 		copy = side_memory(
 			b, "fsdp_copy_in", FT_STREAM_COPY,
-			in * (unit.dense / n + unit.experts / (double)b->plan->edp));
+			in * (unit.dense / n + unit.experts / (double)b->plan->edp) +
+				2 * (unit.frozen / n +
+				     unit.frozen_experts / (double)b->plan->edp));
 		put_wait(copy, behind);
 	}
 	gather = side_collective(b, "fsdp_gather", FT_STREAM_GATHER, FT_ALL_GATHER,
-				 FT_GROUP_SHARD, 2 * unit.dense);
+				 FT_GROUP_SHARD, 2 * unit.dense + unit.frozen);
 	if (gather)
 		put_wait(gather, copy ? FT_TAIL + FT_STREAM_COPY : (int)behind);
 	gather = side_collective(b, "fsdp_gather_experts", FT_STREAM_GATHER,
-				 FT_ALL_GATHER, FT_GROUP_EDP, 2 * unit.experts);
+				 FT_ALL_GATHER, FT_GROUP_EDP,
+				 2 * unit.experts + unit.frozen_experts);
 	if (gather)
 		put_wait(gather, copy ? FT_TAIL + FT_STREAM_COPY : (int)behind);
 }
@@ -88,7 +91,8 @@ void unshard_unit(struct builder *b, struct held unit)
 {
 	double out = b->rules->fsdp_copy_out_bytes;
 	bool gathered = b->g->group[FT_GROUP_SHARD].size > 1 ||
-			(unit.experts > 0 && b->g->group[FT_GROUP_EDP].size > 1);
+			(unit.experts + unit.frozen_experts > 0 &&
+			 b->g->group[FT_GROUP_EDP].size > 1);
 
 	host(b, FT_HOST_SHARD_FORWARD, 0.5);
 	if (gathered)
@@ -96,7 +100,10 @@ void unshard_unit(struct builder *b, struct held unit)
 	else if (b->rules->fsdp_copy_in_bytes > 0)
 		need(b, FT_STREAM_COPY);
 	b->record_next = FT_EVENT_UNSHARDED;
-	put_memory(b, "fsdp_copy_out", "cast", out * (unit.dense + unit.experts), 1);
+	put_memory(b, "fsdp_copy_out", "cast",
+		   out * (unit.dense + unit.experts) +
+			   (out > 0 ? 2 * (unit.frozen + unit.frozen_experts) : 0),
+		   1);
 }
 
 void reduce_unit(struct builder *b, struct held unit)

@@ -84,7 +84,8 @@ enum ft_dtype {
 	FT_FP8,		 /* one scale per tensor */
 	FT_FP8_BLOCK128, /* scales per 1x128 and 128x128 block */
 	FT_MXFP8,	 /* microscaling, one scale per 32 values */
-	FT_NVFP4,
+	FT_NVFP4,	 /* four bits, one scale per 16 values */
+	FT_MXFP4,	 /* four bits, one scale per 32 values */
 	FT_DTYPES
 };
 

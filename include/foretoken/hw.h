@@ -34,8 +34,10 @@ struct ft_gemm_model {
 	struct ft_number narrow_frac; /* rate of 64-row tiles */
 	struct ft_number memory_frac; /* of the memory bandwidth */
 	struct ft_number sharpness;   /* p of (compute^p + memory^p)^(1/p) */
-	struct ft_number split;	      /* cost of adding up split inner sums */
-	struct ft_number noise;	      /* relative noise of the measured rows */
+	struct ft_number grouped_sharpness; /* that of grouped products */
+	struct ft_number split;		    /* cost of adding up split inner sums */
+	struct ft_number noise;		    /* relative noise of the measured rows */
+	struct ft_number distance[3];	    /* of rows in m, n, k: factors on squares */
 };
 
 /* Measured products C[m,n] = A[m,k] B[k,n], whatever layer they came from. */
@@ -47,10 +49,21 @@ struct ft_gemm_row {
 struct ft_gemm_table {
 	size_t n_rows;
 	struct ft_gemm_row *row;
-	float *log_m, *log_n, *log_k; /* log2, padded with far points to 8 */
-	enum ft_dtype dtype;	      /* measured in; bf16 and fp16 are one */
-	const struct ft_gpu *on;      /* measured on: this GPU or a kin of it */
+	float scale[3]; /* (computed) square roots of the model's distance */
+	float *log_m, *log_n, *log_k; /* log2 times scale, padded far away to 8 */
+	enum ft_dtype
+		dtype; /* measured in; bf16 and fp16 are one where their peaks are */
+	const struct ft_gpu *on; /* measured on: this GPU or a kin of it */
 	const struct ft_provenance *from;
+};
+
+/* Rows of tuners: of many kernels the best for each shape, timed in the tuner's way. They
+ * say how time goes with the shape; time[format] is theirs against that of a framework's
+ * product of the same shape (1 where the two were not compared). */
+struct ft_gemm_tuned {
+	size_t n_sources;
+	const char **source; /* codes of the rows' source column */
+	struct ft_number time[FT_DTYPES];
 };
 
 /* What attention would take by arithmetic alone; rate counted 4bhs^2d forward, x2.5 backward, x3.5
@@ -170,7 +183,10 @@ struct ft_gpu {
 	struct ft_number gemm_layout[FT_LAYOUTS];    /* time against forward */
 	struct ft_number
 		gemm_accumulate; /* extra time factor of adding to an fp32 result */
-	struct ft_number gemm_grouped;	       /* time against one product */
+	struct ft_number
+		gemm_unaligned; /* rate where rows are not of 16 bytes' multiples */
+	struct ft_number gemm_grouped; /* time against one product */
+	struct ft_gemm_tuned gemm_tuned;
 	struct ft_number sustained[FT_DTYPES]; /* rate of long runs / of short bursts */
 	struct ft_attention_model attention_model;
 	const char *attention_impl;		    /* what impl NULL means */
@@ -221,6 +237,11 @@ void ft_gpu_free(struct ft_gpu *gpu);
 const struct ft_memory_curve *ft_gpu_memory_curve(const struct ft_gpu *gpu,
 						  const char *kernel, bool warm);
 
+/* What a product's time in a row of this source (NULL: none) is against that of a
+ * framework's product: gemm_tuned.time for tuners, else 1. */
+double ft_gpu_source_factor(const struct ft_gpu *gpu, const char *source,
+			    enum ft_dtype dtype);
+
 /* ---- Node -------------------------------------------------------------- */
 
 struct ft_node {
@@ -231,12 +252,13 @@ struct ft_node {
 	const char *scale_up;  /* nvlink, nvlink-no-nvls, xgmi, pcie */
 	struct ft_number scale_up_bytes_per_s; /* a rank, one direction, all peers */
 	int64_t nics;
-	struct ft_number nic_bytes_per_s; /* each, one direction */
-	int64_t nic_ports_per_optic;	  /* 2: twin-port cages (DGX) */
-	struct ft_number host_factor;	  /* host seconds / the reference's */
-	struct ft_number power_w;	  /* without the GPUs, at full load */
-	const char *price_item;		  /* of the price book */
-	int64_t nodes_per_price_item;	  /* 18 when a rack is bought whole */
+	struct ft_number nic_bytes_per_s;	/* each, one direction */
+	int64_t nic_ports_per_optic;		/* 2: twin-port cages (DGX) */
+	struct ft_number host_factor;		/* host seconds / the reference's */
+	struct ft_number gpu_speed_spread_frac; /* of its GPUs: standard deviation */
+	struct ft_number power_w;		/* without the GPUs, at full load */
+	const char *price_item;			/* of the price book */
+	int64_t nodes_per_price_item;		/* 18 when a rack is bought whole */
 	const char *default_fabric;
 	const struct ft_provenance *from;
 };

@@ -102,8 +102,8 @@ double ft_layer_dense_parameters(const struct ft_model *model, int64_t i);
 double ft_layer_expert_parameters(const struct ft_model *model, int64_t i);
 /* all routed experts together */
 double ft_layer_norm_parameters(const struct ft_model *model, int64_t i);
-/* what one predicted token adds: a layer like the last, a projection, three norms */
 double ft_model_predicted_parameters(const struct ft_model *model, bool active);
+/* what one predicted token adds: a layer like the last, a projection, three norms */
 double ft_model_embedding_parameters(const struct ft_model *model, int64_t tp);
 /* input table and learned positions */
 double ft_model_head_parameters(const struct ft_model *model, int64_t tp);
@@ -124,6 +124,9 @@ double ft_model_active_parameters(const struct ft_model *model, int64_t tp);
  * Each predicted token adds its layer, its projection and the head once more. */
 double ft_model_flop_per_token(const struct ft_model *model, int64_t tp,
 			       int64_t sequence, bool causal);
+
+/* Parameters of the products a token uses, the head's included even when tied: N. */
+double ft_model_product_parameters(const struct ft_model *model, int64_t tp);
 
 enum ft_sharding { FT_DDP, FT_ZERO1, FT_ZERO2, FT_FSDP, FT_HSDP };
 enum ft_schedule { FT_1F1B, FT_INTERLEAVED, FT_GPIPE, FT_ZERO_BUBBLE };
@@ -164,6 +167,35 @@ enum ft_module {
 	FT_MODULE_EXPERTS = 512 /* the routed MLP, whole */
 };
 
+/*
+ * Low-rank adapters (LoRA, arXiv 2106.09685): all weights are frozen, and beside each target
+ * of k inputs and n outputs a product of k x rank and one of rank x n are trained. Frozen
+ * weights have no gradient and no optimizer state.
+ */
+enum ft_lora_target {
+	FT_LORA_QKV, /* one adapter for q, k and v together, or one for each: */
+	FT_LORA_Q,
+	FT_LORA_K,
+	FT_LORA_V,
+	FT_LORA_OUT,
+	FT_LORA_GATE_UP, /* the same of an MLP's first products */
+	FT_LORA_GATE,
+	FT_LORA_UP,
+	FT_LORA_DOWN,
+	FT_LORA_TARGETS
+};
+
+struct ft_lora {
+	int64_t rank;	      /* 0: no adapters, all is trained */
+	unsigned targets;     /* bits by enum ft_lora_target */
+	bool dropout;	      /* on the adapters' inputs */
+	enum ft_dtype frozen; /* in which the blocks' weights are kept */
+};
+
+struct ft_lora_shape {
+	int64_t in, out; /* features, before any split */
+};
+
 struct ft_plan {
 	int64_t ranks; /* of the cluster */
 	int64_t tp, pp, cp, ep, etp, vpp;
@@ -199,6 +231,7 @@ struct ft_plan {
 	bool overlap_gather; /* weights gathered beside the next forward */
 	bool sequence_parallel, master_weights, reshard_after_forward;
 	bool overlap_tp, overlap_dp, overlap_pp;
+	struct ft_lora lora;
 	bool copy_engines; /* what moves and does not add up takes no compute units */
 };
 
@@ -215,6 +248,21 @@ struct ft_plan *ft_plan_load(const struct node *node, const struct ft_model *mod
 			     const struct ft_plan_context *context,
 			     struct ft_error *err) __attribute__((warn_unused_result));
 void ft_plan_free(struct ft_plan *plan);
+
+bool ft_lora_has(const struct ft_lora *lora, enum ft_lora_target target);
+struct ft_lora_shape ft_lora_shape(const struct ft_model *model, int64_t layer,
+				   enum ft_lora_target target);
+/* Trained parameters. */
+double ft_layer_lora_parameters(const struct ft_model *model,
+				const struct ft_lora *lora, int64_t i);
+double ft_model_lora_parameters(const struct ft_model *model,
+				const struct ft_lora *lora);
+
+/* ft_model_flop_per_token of what a plan trains. With adapters: 4 N for the frozen products
+ * (forward, and the gradient of the input), attention as without, and 6 for each of the
+ * adapters' parameters. */
+double ft_plan_flop_per_token(const struct ft_model *model, const struct ft_plan *plan,
+			      bool causal);
 
 const char *ft_sharding_name(enum ft_sharding sharding);
 const char *ft_schedule_name(enum ft_schedule schedule);

@@ -38,6 +38,7 @@ enum ft_host {
 	FT_HOST_PIPELINE,    /* one send or receive */
 	FT_HOST_OPTIMIZER,
 	FT_HOST_STEP,	   /* the loop around one step */
+	FT_HOST_ADAPTER,   /* one adapter, in one pass */
 	FT_HOST_TENSOR_OP, /* a launch of eager DTensor, beside the launch itself */
 	FT_HOST_GRAPH,	   /* one CUDA or HIP graph, launched */
 	FT_HOST_EXPERTS_FORWARD, /* a routed MLP, without its launches */
@@ -59,6 +60,9 @@ enum ft_tensor_parallel {
 	FT_TP_DTENSOR,	/* each waits for the one before */
 };
 
+/* How keys and values reach the ranks of a context group. */
+enum ft_context_parallel { FT_CP_RING, FT_CP_ALL_GATHER, FT_CP_ALL_TO_ALL };
+
 /* What is saved, or computed again, by `recompute: selective`. */
 enum ft_selective {
 	FT_SELECTIVE_ATTENTION, /* core attention is computed again */
@@ -69,12 +73,15 @@ struct ft_layout_rules {
 	enum ft_fusion fusion;
 	enum ft_tensor_parallel tensor_parallel;
 	enum ft_selective selective;
-	bool fused_qkv;		     /* q, k, v in one product */
-	bool fused_gate_up;	     /* gate and up in one product */
-	bool fused_loss;	     /* no fp32 copy of the logits */
-	bool autocast;		     /* fp32 weights, cast to 16 bit each forward */
-	bool dropout;		     /* masks are drawn and kept */
-	bool gradient_fusion;	     /* wgrad adds into the fp32 gradient itself */
+	enum ft_context_parallel context_parallel;
+	enum ft_context_parallel context_parallel_lora; /* the same under adapters */
+	bool fused_qkv;					/* q, k, v in one product */
+	bool fused_gate_up;				/* gate and up in one product */
+	bool fused_softmax;   /* of unfused attention: scale, mask, softmax in one */
+	bool fused_loss;      /* no fp32 copy of the logits */
+	bool autocast;	      /* fp32 weights, cast to 16 bit each forward */
+	bool dropout;	      /* masks are drawn and kept */
+	bool gradient_fusion; /* wgrad adds into the fp32 gradient itself */
 	bool sync_each_micro_batch;  /* fsdp: gradients reduced after each one */
 	bool gather_under_forward;   /* zero1: weights gathered during forward */
 	bool host_sync;		     /* the host waits for the GPU in every step */
@@ -88,11 +95,11 @@ struct ft_layout_rules {
 	double fsdp_copy_grad_bytes; /* per parameter, before a reduction, beside
 				      * the gradient's own width */
 	double optimizer_bytes;	     /* moved per parameter; 0: by the formats */
-	bool once_a_domain;	     /* a token's copies cross the network once */
 	double expert_imbalance;     /* copies of the fullest rank / the mean's */
 	double bucket_bytes;	     /* of a gradient reduction; 0: Megatron's rule */
 	int64_t optimizer_kernels;   /* launches of one update */
-	const char *attention;	     /* impl: cudnn fa2 fa3 aiter ...; "": the GPU's */
+	bool windows;	       /* fused attention leaves out what no window sees */
+	const char *attention; /* impl: cudnn fa2 fa3 aiter ...; "": the GPU's */
 };
 
 /* ---- Communication library ---------------------------------------------- */
@@ -130,7 +137,9 @@ struct ft_ccl_tree {
 	double narrow_frac[FT_PROTOCOLS]; /* of what is left */
 	double correction[FT_PROTOCOLS][FT_CCL_SIZES];
 	double channel_bytes_per_s[2], ll128_channel_bytes_per_s[2]; /* most */
-	bool simple_inside;			/* Simple trees run inside a node */
+	bool simple_inside; /* Simple trees run inside a node */
+	double wait_s
+		[2]; /* clock: more than the prices of hops inside, between nodes */
 	double efficiency_frac[FT_PROTOCOLS];	/* clock: of the bus */
 	double lag[FT_PROTOCOLS][FT_CCL_SIZES]; /* clock: what sizes leave of that */
 };

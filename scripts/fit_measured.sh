@@ -1,0 +1,58 @@
+# scripts/fit_measured.sh PROGRAM DIR [GPU...] - profiles of GPUs that were measured, anew
+#
+# Imports the probes of measurements/probes/ but those named `unseen`, of H100 without the shapes
+# that scripts/hold_out.py keeps back and with H200's small collectives, and what others published
+# of the same GPU; fits each GPU over its profile in the tree. DIR hw/gpus writes the tree's own.
+# What is sustained, the launch block and interference stay: docs/accuracy.md says why.
+set -eu
+f=$1 out=$2
+shift 2
+[ $# -gt 0 ] || set -- h200 h100-sxm
+root=$(cd "$(dirname "$0")/.." && pwd)
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+mkdir -p "$out"
+seen() { # GPU: what a fit may see of the probe on stdin
+	case $1 in
+	h100-sxm) python3 "$root/scripts/hold_out.py" seen | python3 "$root/scripts/small_collectives.py" drop ;;
+	*) cat ;;
+	esac
+}
+lent() { # DEVICE: small collectives of H200 (of the host that launched in time), as of this device
+	gunzip -c "$root/measurements/probes/h200-2026-11-21-four.jsonl.gz" |
+		python3 "$root/scripts/small_collectives.py" lend "$1" probe-h200-2026-11-21 >"$tmp/lent.jsonl"
+	"$f" calibrate import --store "$tmp/h100-sxm.db" "$tmp/lent.jsonl" >/dev/null
+}
+alone() { # KIND: products without the quantization that was timed with them
+	case $1 in
+	gemm) python3 "$root/scripts/product_alone.py" ;;
+	*) cat ;;
+	esac
+}
+published() { # GPU DEVICE: rows of others, as of the device that was measured
+	for kind in gemm attention collectives; do
+		gunzip -c "$root/measurements/published/$kind.csv.gz" | alone $kind >"$tmp/published-$kind.csv"
+		"$f" calibrate import --store "$tmp/$1.db" --format csv --published --gpu "$1" --device "$2" \
+			--date 2026-11 --source "measurements/published/$kind.csv.gz" \
+			"$tmp/published-$kind.csv" >/dev/null
+	done
+}
+for gpu; do
+	case $gpu in
+	h200) device="NVIDIA H200" ;;
+	h100-sxm) device="NVIDIA H100 80GB HBM3" ;;
+	*) echo "nothing was measured of $gpu" >&2; exit 1 ;;
+	esac
+	echo "$gpu"
+	for probe in "$root/measurements/probes/${gpu%-sxm}"-*.jsonl.gz; do
+		case $probe in *unseen*) continue ;; esac
+		name=$(basename "$probe" .gz)
+		gunzip -c "$probe" | seen "$gpu" >"$tmp/$name"
+		"$f" calibrate import --store "$tmp/$gpu.db" "$tmp/$name" >/dev/null
+	done
+	[ "$gpu" != h100-sxm ] || lent "$device"
+	published "$gpu" "$device"
+	"$f" calibrate fit --store "$tmp/$gpu.db" --name "$gpu" --out "$out" \
+		--only gemm,attention,memory,collectives,accumulate |
+		grep -E '^(gemm|attention|memory|collective) +[0-9]'
+done

@@ -1,0 +1,23 @@
+# scripts/unseen.sh PROGRAM DIR - what no fit of H100 has seen, as tables that `validate` reads
+#
+# Kernels through PyTorch of the shapes that scripts/hold_out.py keeps back, and collectives of
+# another program. DIR measurements/kernels writes the tree's own.
+set -eu
+f=$1 out=$2
+root=$(cd "$(dirname "$0")/.." && pwd)
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+mkdir -p "$out"
+table() { # NAME SOURCE OPTION...: the store NAME.db as NAME.csv
+	name=$1 source=$2
+	shift 2
+	"$f" calibrate export --store "$tmp/$name.db" --gpu h100-sxm "$@" |
+		awk -v s="$source" 'NR == 1 { print $0 ",source"; next } { print $0 ",\"" s "\"" }' >"$out/$name.csv"
+}
+probes=$root/measurements/probes
+gunzip -c "$probes/h100-2026-11-22-torch.jsonl.gz" | python3 "$root/scripts/hold_out.py" unseen >"$tmp/kernels.jsonl"
+gunzip -c "$probes/h100-2026-11-22-torch-collectives-unseen.jsonl.gz" >"$tmp/collectives.jsonl"
+"$f" calibrate import --store "$tmp/h100-unseen.db" "$tmp/kernels.jsonl" >/dev/null
+"$f" calibrate import --store "$tmp/collectives-h100-torch.db" "$tmp/collectives.jsonl" >/dev/null
+table h100-unseen "probe through PyTorch on an H100, shapes never fitted, 2026-11-22"
+table collectives-h100-torch "PyTorch, one process a GPU, 2026-11-22, never fitted" --collectives

@@ -1,0 +1,307 @@
+/* tests/test_lora.c - adapters: parameters, work, memory and gradients in closed form; mistakes */
+#include <math.h>
+#include <unistd.h>
+
+#include "tests/parts.h"
+
+/* Operations, bytes and times of a name (NULL: all) over all ranks of a class. */
+struct tally {
+	double flop, bytes, n;
+};
+
+static struct tally tally(const struct ft_graph *g, const char *name)
+{
+	struct tally t = { 0, 0, 0 };
+
+	for (size_t c = 0; c < g->n_classes; c++)
+		for (size_t i = 0; i < g->rank_class[c].n_calls; i++) {
+			const struct ft_call *call = &g->rank_class[c].call[i];
+			const struct ft_segment *s = &g->segment[call->segment];
+			double times =
+				(double)call->repeat * (double)g->rank_class[c].ranks;
+
+			for (size_t j = 0; j < s->n_ops; j++) {
+				const struct ft_work *w = &g->work[s->op[j].work];
+
+				if (name && strcmp(w->name, name))
+					continue;
+				t.n += times;
+				t.flop += times * ft_work_flop(w);
+				t.bytes += times * ft_work_bytes(w);
+			}
+		}
+	return t;
+}
+
+#define PLAN(more) "{sequence_length: 8192, global_batch_size: 8, " more "}"
+#define LORA "lora: {rank: 16, targets: attention}"
+
+/* MLPerf's Llama 2 70B: rank 16 on linear_qkv and linear_proj, 44,564,480 in the logs. */
+static void adapters_have_the_parameters_that_mlperf_logs(void **state)
+{
+	struct parts p;
+
+	(void)state;
+	build(&p, "llama2-70b", PLAN(LORA), "nemo-24", 8);
+	assert_true(ft_model_lora_parameters(p.model, &p.plan->lora) == 44564480);
+	drop(&p);
+}
+
+/* Each target by hand: rank (inputs + outputs), in each of 32 layers. */
+static void each_target_has_its_own_shape(void **state)
+{
+	static const struct {
+		const char *targets;
+		double features;
+	} cases[] = {
+		{ "attention", 4096 + 6144 + 4096 + 4096 },
+		{ "mlp", 4096 + 2 * 14336 + 14336 + 4096 },
+		{ "all", 4096 + 6144 + 4096 + 4096 + 4096 + 2 * 14336 + 14336 + 4096 },
+		{ "[linear_qkv]", 4096 + 6144 },
+		{ "linear_proj", 4096 + 4096 },
+		{ "linear_fc1", 4096 + 2 * 14336 },
+		{ "linear_fc2", 14336 + 4096 },
+		{ "[q_proj, v_proj]", 4096 + 4096 + 4096 + 1024 },
+		{ "[k_proj, o_proj]", 4096 + 1024 + 4096 + 4096 },
+		{ "[gate_proj, up_proj]", 2 * (4096 + 14336) },
+		{ "down_proj", 14336 + 4096 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct parts p;
+		char plan[300];
+
+		snprintf(plan, sizeof(plan), PLAN("lora: {rank: 8, targets: %s}"),
+			 cases[i].targets);
+		build(&p, "llama3-8b", plan, "torch-2.11-compile", 8);
+		near_frac(ft_model_lora_parameters(p.model, &p.plan->lora),
+			  32 * 8 * cases[i].features, 1e-12);
+		drop(&p);
+	}
+}
+
+/* 4 N for the frozen products and 6 for each of the adapters' parameters; attention as
+ * without them. Under any split. */
+static void frozen_products_run_twice_and_adapters_three_times(void **state)
+{
+	static const char *const plans[] = {
+		PLAN(LORA),
+		PLAN(LORA ", parallel: {tp: 4}"),
+		PLAN(LORA ", parallel: {tp: 2, pp: 2, cp: 2}"),
+		PLAN("lora: {rank: 64, targets: all, dropout: true}, sharding: fsdp"),
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(plans) / sizeof(*plans); i++) {
+		struct parts p;
+		double causal, full, want, adapters;
+
+		build(&p, "llama2-70b", plans[i], "nemo-24", 8);
+		adapters = ft_model_lora_parameters(p.model, &p.plan->lora);
+		near_frac(tally(p.graph, "lora_a").flop + tally(p.graph, "lora_b").flop,
+			  6 * adapters * p.graph->tokens, 1e-9);
+		causal = ft_plan_flop_per_token(p.model, p.plan, true);
+		full = ft_plan_flop_per_token(p.model, p.plan, false);
+		near_frac(ft_model_flop_per_token(p.model, p.plan->tp, 8192, true) -
+				  causal,
+			  2 * ft_model_product_parameters(p.model, p.plan->tp) -
+				  6 * adapters,
+			  1e-12);
+		want = p.graph->tokens * (causal + (full - causal) / 6);
+		near_frac(tally(p.graph, NULL).flop, want, 1e-6);
+		drop(&p);
+	}
+}
+
+/* NVIDIA states 2,598 TFLOP a sample: 4 N without the head, and 8 L h s, attention whole
+ * and also at two thirds. */
+static void flops_are_those_that_nvidia_states_by_its_own_rule(void **state)
+{
+	struct parts p;
+	double head = 8192. * 32000, n, nvidia;
+
+	(void)state;
+	build(&p, "llama2-70b", PLAN(LORA), "nemo-24", 8);
+	n = ft_model_product_parameters(p.model, 1) - head;
+	nvidia = 8192 * (4 * n + 8. * 80 * 8192 * 8192);
+	near_frac(nvidia, 2598e12, 2e-3);
+	drop(&p);
+}
+
+static void only_adapters_have_gradients_and_optimizer_state(void **state)
+{
+	struct parts p, whole;
+	double adapters, blocks, ends, w[FT_MEMORIES];
+
+	(void)state;
+	build(&p, "llama2-70b",
+	      PLAN(LORA ", sharding: ddp, gradient_dtype: fp32, parallel: {tp: 2}"),
+	      "nemo-24", 8);
+	build(&whole, "llama2-70b",
+	      PLAN("sharding: ddp, gradient_dtype: fp32, parallel: {tp: 2}"), "nemo-24",
+	      8);
+	memcpy(w, p.graph->rank_class[0].base_bytes, sizeof(w));
+	adapters = ft_model_lora_parameters(p.model, &p.plan->lora) / 2;
+	ends = 2 * 8192. * 32000 / 2 + 8192;
+	blocks = 80 * ((ft_layer_attention_parameters(p.model, 0) +
+			ft_layer_dense_parameters(p.model, 0)) /
+			       2 +
+		       ft_layer_norm_parameters(p.model, 0));
+	near_frac(w[FT_MEMORY_WEIGHTS], 2 * (blocks + ends + adapters), 1e-12);
+	near_frac(w[FT_MEMORY_GRADIENTS], 4 * adapters, 1e-12);
+	near_frac(w[FT_MEMORY_OPTIMIZER], 12 * adapters, 1e-12);
+	near_frac(tally(p.graph, "gradient_reduce").bytes, 8 * 4 * adapters, 1e-9);
+	assert_true(tally(p.graph, "adam").bytes <
+		    tally(whole.graph, "adam").bytes / 100);
+	assert_true(tally(p.graph, "embedding_back").n == 0);
+	drop(&p);
+	drop(&whole);
+}
+
+/* Blocks are kept in the format of the products unless told; embedding and head are not. */
+static void frozen_weights_are_as_wide_as_their_format(void **state)
+{
+	static const struct {
+		const char *training;
+		double width;
+	} cases[] = {
+		{ PLAN(LORA ", sharding: ddp"), 2 },
+		{ PLAN(LORA ", sharding: ddp, precision: fp8"), 1 },
+		{ PLAN(LORA ", sharding: ddp, precision: mxfp8"), 1.03125 },
+		{ PLAN(LORA ", sharding: ddp, precision: nvfp4"), 0.5625 },
+		{ PLAN("lora: {rank: 16, frozen_precision: bf16}, sharding: ddp, "
+		       "precision: fp8"),
+		  2 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct parts p;
+		double blocks, own, got;
+		bool narrow = strstr(cases[i].training, "precision: ") != NULL;
+
+		build(&p, "llama2-70b", cases[i].training, "nemo-24", 8);
+		own = ft_model_lora_parameters(p.model, &p.plan->lora);
+		blocks = 80 * (ft_layer_attention_parameters(p.model, 0) +
+			       ft_layer_dense_parameters(p.model, 0) +
+			       ft_layer_norm_parameters(p.model, 0));
+		got = p.graph->rank_class[0].base_bytes[FT_MEMORY_WEIGHTS];
+		near_frac(got,
+			  cases[i].width * blocks + 2 * (2 * 8192. * 32000 + 8192) +
+				  (narrow ? 4 : 2) * own,
+			  1e-9);
+		drop(&p);
+	}
+}
+
+/* fsdp gathers frozen weights too, and reduces adapters alone. */
+static void fsdp_gathers_all_and_reduces_adapters(void **state)
+{
+	struct parts p;
+	double n, own;
+
+	(void)state;
+	build(&p, "llama3-8b",
+	      "{sequence_length: 4096, global_batch_size: 8, sharding: fsdp, "
+	      "gradient_dtype: fp32, lora: {rank: 16, targets: all}}",
+	      "torch-2.11-compile", 8);
+	n = ft_model_parameters(p.model, 1);
+	own = ft_model_lora_parameters(p.model, &p.plan->lora);
+	near_frac(tally(p.graph, "fsdp_reduce").bytes, 8 * 4 * own, 1e-9);
+	near_frac(tally(p.graph, "fsdp_gather").bytes, 8 * 2 * 2 * (n + own), 0.02);
+	drop(&p);
+}
+
+/* Activations: what only frozen weights' gradients needed is not kept. */
+static void inputs_of_frozen_products_are_not_kept(void **state)
+{
+	static const char *const plans[] = {
+		"{sequence_length: 4096, global_batch_size: 8}",
+		"{sequence_length: 4096, global_batch_size: 8, lora: {rank: 16, "
+		"targets: all}}",
+		"{sequence_length: 4096, global_batch_size: 8, lora: {rank: 16}}",
+	};
+	double saved[3] = { 0, 0, 0 };
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		struct parts p;
+
+		build(&p, "llama3-8b", plans[i], "nemo-24", 8);
+		for (size_t k = 0; k < p.graph->n_segments; k++)
+			if (!strncmp(p.graph->segment[k].name, "forward", 7))
+				saved[i] = p.graph->segment[k]
+						   .net_bytes[FT_MEMORY_ACTIVATIONS];
+		drop(&p);
+	}
+	/* all: four adapters' rank-wide tensors; attention: two, without fc1's and
+	 * fc2's inputs */
+	near_frac(saved[1] - saved[0], 4096 * 4 * 2 * 16., 1e-9);
+	near_frac(saved[0] - saved[2], 4096 * (2 * 4096 + 2 * 14336 - 2 * 2 * 16.),
+		  1e-9);
+}
+
+static void mistakes_are_told_with_their_place(void **state)
+{
+	static const struct {
+		const char *model, *training, *text;
+	} wrong[] = {
+		{ "llama3-8b", "{rank: 0}", "rank: 0 is not between 1" },
+		{ "llama3-8b", "{targets: attention}", "lacks the key 'rank'" },
+		{ "llama3-8b", "{rank: 4, targets: attn}", "attn is no target" },
+		{ "llama3-8b", "{rank: 4, targets: [q_proj, head]}",
+		  "head is no target" },
+		{ "llama3-8b", "{rank: 4, targets: []}", "should name one" },
+		{ "llama3-8b", "{rank: 4, targets: {a: 1}}", "a value of this kind" },
+		{ "llama3-8b", "{rank: 4, targets: [linear_qkv, q_proj]}", "twice" },
+		{ "llama3-8b", "{rank: 4, alpha: 32}", "alpha" },
+		{ "llama3-8b", "{rank: 4, frozen_precision: int4}", "int4" },
+		{ "gpt-1.5b", "{rank: 4, targets: gate_proj}", "has no gate" },
+		{ "mixtral-8x7b", "{rank: 4, targets: all}", "experts are not" },
+		{ "deepseek-v3", "{rank: 4}", "latent or linear attention" },
+		{ "{name: llama3-8b, num_nextn_predict_layers: 1}", "{rank: 4}",
+		  "num_nextn_predict_layers: 0" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		struct ft_plan_context context = { .ranks = 8, .ranks_per_node = 8 };
+		struct arena mem = { 0 };
+		struct ft_error err;
+		char text[300];
+		struct node *m = node_read_text(&mem, "m", wrong[i].model,
+						strlen(wrong[i].model), &err),
+			    *t;
+		struct ft_model *model = ft_model_load(m, &err);
+
+		ok_or_say(model, err);
+		snprintf(text, sizeof(text),
+			 "sequence_length: 4096\nglobal_batch_size: 8\nlora: %s",
+			 wrong[i].training);
+		t = node_read_text(&mem, "t", text, strlen(text), &err);
+		ok_or_say(t, err);
+		assert_null(ft_plan_load(t, model, &context, &err));
+		if (!strstr(err.text, wrong[i].text) || err.line != 3)
+			fail_msg("%s: %d: %s", wrong[i].training, err.line, err.text);
+		ft_model_free(model);
+		arena_release(&mem);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(adapters_have_the_parameters_that_mlperf_logs),
+		cmocka_unit_test(each_target_has_its_own_shape),
+		cmocka_unit_test(frozen_products_run_twice_and_adapters_three_times),
+		cmocka_unit_test(flops_are_those_that_nvidia_states_by_its_own_rule),
+		cmocka_unit_test(only_adapters_have_gradients_and_optimizer_state),
+		cmocka_unit_test(frozen_weights_are_as_wide_as_their_format),
+		cmocka_unit_test(fsdp_gathers_all_and_reduces_adapters),
+		cmocka_unit_test(inputs_of_frozen_products_are_not_kept),
+		cmocka_unit_test(mistakes_are_told_with_their_place),
+	};
+
+	return cmocka_run_group_tests_name("lora", tests, NULL, NULL);
+}

@@ -1,0 +1,164 @@
+/* tests/test_model_keys.c - no key of a model is without effect */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/arena.h"
+#include "base/node.h"
+#include "foretoken/models.h"
+#include "models/family.h"
+
+/* A model and a value for each key, which changes what is built. */
+static const struct {
+	const char *key, *model, *value;
+} keys[] = {
+	{ "alibi", "falcon-7b", "true" },
+	{ "attention_bias", "llama3-8b", "true" },
+	{ "attention_chunk_size", "llama4-scout", "1024" },
+	{ "attention_out_bias", "llama3-8b", "true" },
+	{ "attn_config", "mpt-7b", "{kv_n_heads: 8}" },
+	{ "attn_logit_softcapping", "gemma2-9b", "0" },
+	{ "decoder_sparse_step", "qwen3-30b-a3b", "2" },
+	{ "expansion_ratio", "falcon-7b", "2" },
+	{ "final_logit_softcapping", "gemma2-9b", "0" },
+	{ "first_k_dense_replace", "deepseek-v3", "5" },
+	{ "full_attention_interval", "qwen3-next-80b-a3b", "2" },
+	{ "head_dim", "llama3-8b", "64" },
+	{ "hidden_act", "opt-6.7b", "relu2" },
+	{ "hidden_size", "llama3-8b", "2048" },
+	{ "intermediate_size", "llama3-8b", "2048" },
+	{ "is_causal", "llama3-8b", "false" },
+	{ "kv_lora_rank", "deepseek-v3", "256" },
+	{ "layer_types", "mistral-7b", "[full_attention]" },
+	{ "learned_pos_emb", "mpt-7b", "false" },
+	{ "linear_bias", "llama3-8b", "true" },
+	{ "linear_conv_kernel_dim", "qwen3-next-80b-a3b", "8" },
+	{ "linear_key_head_dim", "qwen3-next-80b-a3b", "64" },
+	{ "linear_num_key_heads", "qwen3-next-80b-a3b", "8" },
+	{ "linear_num_value_heads", "qwen3-next-80b-a3b", "16" },
+	{ "linear_value_head_dim", "qwen3-next-80b-a3b", "64" },
+	{ "lm_head_bias", "llama3-8b", "true" },
+	{ "max_position_embeddings", "opt-6.7b", "4096" },
+	{ "max_window_layers", "mistral-7b", "4" },
+	{ "mlp_bias", "llama3-8b", "true" },
+	{ "mlp_only_layers", "qwen3-30b-a3b", "[0, 1]" },
+	{ "moe_intermediate_size", "qwen3-30b-a3b", "1024" },
+	{ "moe_layer_freq", "deepseek-v3", "2" },
+	{ "moe_layers", "llama4-scout", "[1, 3]" },
+	{ "multi_query", "falcon-7b", "false" },
+	{ "n_shared_experts", "deepseek-v3", "2" },
+	{ "new_decoder_architecture", "falcon-7b", "true" },
+	{ "no_bias", "opt-6.7b", "true" },
+	{ "no_rope_layers", "llama4-scout", "[1]" },
+	{ "num_attention_heads", "llama3-8b", "64" },
+	{ "num_experts_per_tok", "qwen3-30b-a3b", "4" },
+	{ "num_hidden_layers", "llama3-8b", "4" },
+	{ "num_key_value_heads", "llama3-8b", "4" },
+	{ "num_ln_in_parallel_attn", "falcon-40b", "1" },
+	{ "num_local_experts", "mixtral-8x7b", "16" },
+	{ "num_nextn_predict_layers", "glm4.5-air", "1" },
+	{ "q_lora_rank", "deepseek-v3", "256" },
+	{ "qk_nope_head_dim", "deepseek-v3", "64" },
+	{ "qk_norm", "llama3-8b", "true" },
+	{ "qk_rope_head_dim", "deepseek-v3", "32" },
+	{ "qkv_bias", "llama3-8b", "true" },
+	{ "shared_expert_intermediate_size", "qwen3-next-80b-a3b", "256" },
+	{ "sliding_window", "llama3-8b", "1024" },
+	{ "sliding_window_pattern", "gemma3-27b", "2" },
+	{ "tie_word_embeddings", "llama3-8b", "true" },
+	{ "use_parallel_residual", "gpt-neox-20b", "false" },
+	{ "use_sliding_window", "mistral-7b", "false" },
+	{ "v_head_dim", "deepseek-v3", "64" },
+	{ "vocab_size", "llama3-8b", "1000" },
+	{ "vocab_size_multiple", "llama3-8b", "1000" },
+	/* names, or read under other names, or refused when they would matter */
+	{ "ffn_config", NULL, NULL },
+	{ "model_type", NULL, NULL },
+	{ "name", NULL, NULL },
+	{ "provenance", NULL, NULL },
+	{ "title", NULL, NULL },
+	{ "word_embed_proj_dim", NULL, NULL },
+};
+
+enum { KEYS = sizeof(keys) / sizeof(*keys) };
+
+static struct ft_model *named(const char *yaml)
+{
+	struct arena mem = { 0 };
+	struct ft_error err;
+	struct node *node = node_read_text(&mem, "test.yaml", yaml, strlen(yaml), &err);
+	struct ft_model *m = ft_model_load(node, &err);
+
+	if (!m)
+		fail_msg("%s: %s", yaml, err.text);
+	arena_release(&mem);
+	return m;
+}
+
+/* All that a model is, in one order; layers too. */
+static uint64_t print_of(const struct ft_model *m)
+{
+	struct ft_model plain = *m;
+	uint64_t h = 1469598103934665603u;
+	const unsigned char *byte = (const unsigned char *)&plain;
+
+	memset(&plain.digest, 0, sizeof(plain.digest));
+	plain.name = plain.type = NULL;
+	plain.layer = NULL;
+	plain.from = NULL;
+	plain.config = NULL;
+	plain.passed_over = NULL;
+	for (size_t i = 0; i < sizeof(plain); i++)
+		h = (h ^ byte[i]) * 1099511628211u;
+	byte = (const unsigned char *)m->layer;
+	for (size_t i = 0; i < (size_t)m->n_layers * sizeof(*m->layer); i++)
+		h = (h ^ byte[i]) * 1099511628211u;
+	return h;
+}
+
+static void every_key_of_a_model_has_an_effect(void **state)
+{
+	size_t n = 0;
+
+	(void)state;
+	for (const char *key; (key = family_common(n)); n++) {
+		size_t i = 0;
+
+		while (i < KEYS && strcmp(key, keys[i].key))
+			i++;
+		if (i == KEYS)
+			fail_msg("%s is not tried", key);
+	}
+	assert_int_equal(n, KEYS);
+	for (size_t i = 0; i < KEYS; i++) {
+		struct ft_model *with, *without;
+		char yaml[200];
+
+		if (!keys[i].model)
+			continue;
+		snprintf(yaml, sizeof(yaml), "{name: %s, %s: %s}", keys[i].model,
+			 keys[i].key, keys[i].value);
+		with = named(yaml);
+		without = named(keys[i].model);
+		if (print_of(with) == print_of(without))
+			fail_msg("%s of %s changes nothing", keys[i].key,
+				 keys[i].model);
+		ft_model_free(with);
+		ft_model_free(without);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_key_of_a_model_has_an_effect),
+	};
+
+	return cmocka_run_group_tests_name("models/keys", tests, NULL, NULL);
+}

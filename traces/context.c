@@ -1,0 +1,151 @@
+/*
+ * traces/context.c - core attention, and the same over the ranks of a context group
+ *
+ * A causal sequence of s tokens is cut into 2 cp pieces, an early and a late one for each
+ * rank, so that all have the same work. Keys and values reach every rank
+ *   ring         cp - 1 steps of send and receive beside the blocks that are there: one
+ *                causal block of s/cp, then cp - 1 full blocks of s/cp x s/(2 cp), and a
+ *                correction behind each but the first
+ *   all_gather   before attention, which is one kernel; backward they are gathered
+ *                again and their gradients reduced
+ *   all_to_all   each rank gets all tokens of heads/cp heads, and gives its output back
+ * Windows are counted as one kernel. Source: Transformer Engine's documentation of
+ * context parallelism; arXiv 2310.01889, 2309.14509.
+ */
+#include "traces/block.h"
+
+/* The blocks of one kernel. */
+struct blocks {
+	int64_t batch, heads, kv_heads, queries, keys;
+	bool causal;
+};
+
+int64_t window_of(const struct builder *b, const struct ft_layer *l)
+{
+	return b->rules->windows && !is_unfused(b) ? l->window : 0;
+}
+
+static void attend(struct builder *b, const struct layer_sizes *s, enum ft_pass pass,
+		   struct blocks x)
+{
+	struct ft_work w = { .kind = FT_ATTENTION,
+			     .name = "attention",
+			     .dtype = b->plan->attention_precision };
+
+	w.attention.pass = pass;
+	w.attention.batch = x.batch;
+	w.attention.heads = x.heads;
+	w.attention.kv_heads = x.kv_heads;
+	w.attention.queries = x.queries;
+	w.attention.keys = x.keys;
+	w.attention.qk_head_dim = s->l->qk_head_dim;
+	w.attention.v_head_dim = s->l->v_head_dim;
+	w.attention.window = window_of(b, s->l);
+	w.attention.causal = x.causal;
+	w.attention.impl = b->rules->attention[0] ? b->rules->attention : NULL;
+	put_op(b, &w, FT_STREAM_COMPUTE, pass == FT_PASS_FORWARD ? 1 : 5);
+}
+
+/* All of a rank's own: in chunks, each is a sequence of its own. */
+static struct blocks whole(const struct builder *b, const struct layer_sizes *s)
+{
+	int64_t all = b->plan->sequence;
+	int64_t length = s->l->chunk && s->l->chunk < all ? s->l->chunk : all;
+
+	return (struct blocks){
+		b->sequences * ((all + length - 1) / length), s->heads, s->kv_heads,
+		(length + b->plan->cp - 1) / b->plan->cp,     length,	b->model->causal
+	};
+}
+
+/* Elements of keys and values that a rank has. */
+static double own_kv(const struct layer_sizes *s)
+{
+	return (double)(s->tokens * (s->k + s->v));
+}
+
+static void ring(struct builder *b, const struct layer_sizes *s, enum ft_pass pass)
+{
+	bool backward = pass == FT_PASS_BACKWARD;
+	int64_t cp = b->plan->cp;
+	double kv = 2 * own_kv(s) * (double)(cp - 1);
+	double out = (double)(s->tokens * s->out) + (backward ? own_kv(s) : 0);
+	struct blocks x = whole(b, s);
+
+	if (put_collective(b, "cp_exchange", FT_STREAM_CP, FT_SENDRECV, FT_GROUP_CP,
+			   backward ? 2 * kv : kv))
+		host(b, FT_HOST_COLLECTIVE, (double)(cp - 2));
+	if (window_of(b, s->l) || s->l->chunk || !x.causal) {
+		attend(b, s, pass, x);
+	} else {
+		x.keys = x.queries;
+		attend(b, s, pass, x);
+		x.keys = (x.queries + 1) / 2;
+		x.causal = false;
+		for (int64_t i = 1; i < cp; i++)
+			attend(b, s, pass, x);
+	}
+	/* a partial result in 16 bit is added to the sum in fp32, on average three
+	 * quarters of it in each step */
+	put_memory(b, "cp_correction", "default", 0.75 * 10 * out * (double)(cp - 1),
+		   (int)(2 * (cp - 1)));
+	need(b, FT_STREAM_CP);
+}
+
+static void all_gather(struct builder *b, const struct layer_sizes *s,
+		       enum ft_pass pass)
+{
+	double bytes = 2 * own_kv(s) * (double)b->plan->cp;
+
+	put_collective(b, "cp_all_gather", FT_STREAM_CP, FT_ALL_GATHER, FT_GROUP_CP,
+		       bytes);
+	need(b, FT_STREAM_CP);
+	attend(b, s, pass, whole(b, s));
+	if (pass == FT_PASS_BACKWARD) {
+		put_collective(b, "cp_reduce_scatter", FT_STREAM_CP, FT_REDUCE_SCATTER,
+			       FT_GROUP_CP, bytes);
+		need(b, FT_STREAM_CP);
+	}
+}
+
+static void all_to_all(struct builder *b, const struct layer_sizes *s,
+		       enum ft_pass pass)
+{
+	double qkv = 2 * ((double)(s->tokens * s->q) + own_kv(s));
+	double out = 2 * (double)(s->tokens * s->out);
+	bool backward = pass == FT_PASS_BACKWARD;
+	int64_t cp = b->plan->cp;
+	struct blocks x = whole(b, s);
+
+	put_collective(b, "cp_all_to_all", FT_STREAM_CP, FT_ALL_TO_ALL, FT_GROUP_CP,
+		       backward ? out : qkv);
+	need(b, FT_STREAM_CP);
+	x.queries = x.keys;
+	x.heads = (x.heads + cp - 1) / cp;
+	x.kv_heads = (x.kv_heads + cp - 1) / cp;
+	attend(b, s, pass, x);
+	put_collective(b, "cp_all_to_all", FT_STREAM_CP, FT_ALL_TO_ALL, FT_GROUP_CP,
+		       backward ? qkv : out);
+	need(b, FT_STREAM_CP);
+}
+
+void attention_core(struct builder *b, const struct layer_sizes *s, bool backward)
+{
+	enum ft_pass pass = backward ? FT_PASS_BACKWARD : FT_PASS_FORWARD;
+	enum ft_context_parallel how = b->plan->lora.rank ?
+					       b->rules->context_parallel_lora :
+					       b->rules->context_parallel;
+
+	if (is_unfused(b)) {
+		unfused_attention(b, s, backward);
+		return;
+	}
+	if (b->plan->cp == 1)
+		attend(b, s, pass, whole(b, s));
+	else if (how == FT_CP_ALL_GATHER)
+		all_gather(b, s, pass);
+	else if (how == FT_CP_ALL_TO_ALL)
+		all_to_all(b, s, pass);
+	else
+		ring(b, s, pass);
+}
