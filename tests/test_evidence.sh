@@ -30,6 +30,19 @@ ok "the JSON has the warning" sh -c "$f compare $a $b --json | grep -q '\"warnin
 ok "the report has the runs" sh -c "$f simulate $tmp/a.yaml --report $tmp/r && grep -q 'How far to trust it' $tmp/r/index.html && grep -q 'stack not given' $tmp/r/index.html"
 ok "a GPU that nobody measured is told" says "No measured run is on the GPU" $f simulate "$tmp/a.yaml" --set 'cluster.gpu={extends: h100-sxm, memory.capacity: 96 GB}'
 
+# Runs that are broken stop the answer, and say where.
+mkdir "$tmp/data" && cp -r hw models stacks cost study "$tmp/data/"
+broken() { # WORDS EDIT: a change of the runs, and what is said
+	sed "$2" study/residuals.csv >"$tmp/data/study/residuals.csv"
+	! FORETOKEN_DATA=$tmp/data $f simulate $a >"$tmp/said" 2>&1 && grep -qF "$1" "$tmp/said"
+}
+ok "a number that is none" broken "residuals.csv:3:" '3s/,[^,]*$/,fast/'
+ok "no GPUs" broken "gpus should be above 0" '3s/,64,/,0,/'
+ok "a column that is gone" broken "lacks the column log_ratio" '2s/log_ratio/ratio/'
+ok "no runs at all" broken "run \`make residuals\`" '3,$d'
+sed 's/^  gpu: 0.3/  gpo: 0.3/' study/ranges.yaml >"$tmp/data/study/ranges.yaml"
+ok "a trait that is none" broken "unknown key 'gpo'" ''
+
 # A row of a known group gets its range from the other sources: the same row under another
 # group's name has its own source in the range.
 m=measurements/steps/torchtitan-benchmarks-2024-12.csv
