@@ -114,13 +114,6 @@ static bool read_waits(struct reading *l, struct ft_op *op)
 	return true;
 }
 
-static bool read_truths(struct reading *l, struct ft_op *op)
-{
-	return graph_truth(&l->line, "optimizer", &op->optimizer) &&
-	       graph_truth(&l->line, "graphed", &op->graphed) &&
-	       graph_truth(&l->line, "host_waits", &op->host_waits);
-}
-
 /* One more op or call. */
 static bool count_op(struct reading *l)
 {
