@@ -50,7 +50,8 @@ ok "every item that is printed is explained" quoted "$tmp/printed"
 
 # tables: the first cell of each row, and the heads of columns
 first_cells() { # of tables on stdin: cells are two blanks or more apart
-	awk -F '  +' '/^ / || NF < 2 { next } { sub(/ +$/, "", $1); print $1 }'
+	awk -F '  +' '/^nearest measured runs/ { run = 1; print $1; next } !NF { run = 0 }
+		/^ / || NF < 2 || run { next } { sub(/ +$/, "", $1); print $1 }'
 }
 heads() { # REGEX: the cells of the line that begins so
 	awk -F '  +' -v head="^$1" '$0 ~ head { for (i = 1; i <= NF; i++) if ($i != "") print $i }'
