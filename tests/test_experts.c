@@ -51,10 +51,10 @@ static double thrown(int64_t c, int64_t n)
 	double hit = 0;
 
 	for (int i = 0; i < THROWS; i++) {
-		uint32_t seen = 0;
+		uint64_t seen = 0;
 
 		for (int64_t j = 0; j < c; j++)
-			seen |= 1u << rnd(&seed) % (uint32_t)n;
+			seen |= UINT64_C(1) << rnd(&seed) % (uint32_t)n;
 		for (; seen; seen &= seen - 1)
 			hit++;
 	}
@@ -90,9 +90,8 @@ static void exchanges_move_what_their_dispatcher_sends(void **state)
 				near_frac(s.bytes, each * want, direct ? 0.01 : 1e-12);
 		}
 		if (d.ep > 1)
-			assert_int_equal(
-				work_of(p.graph, names[0])->communication.fanout > 0,
-				direct);
+			assert_true(work_of(p.graph, names[0])->communication.fanout ==
+				    (direct ? (double)d.per_token : 0));
 		drop(&p);
 	}
 }
@@ -164,6 +163,11 @@ static void the_fullest_rank_has_its_copies(void **state)
 		assert_true(p.stack->layout.expert_imbalance == 1.1);
 		assert_int_equal(work_of(p.graph, "expert_up")->gemm.m,
 				 (int64_t)(512 * 4 * cases[i].copies));
+		near_frac(work_of(p.graph, "ep_dispatch")->communication.bytes,
+			  2 * 512 * 512 * 4 *
+				  (strstr(cases[i].plan, "capacity") ? cases[i].copies :
+								       1),
+			  1e-12);
 		drop(&p);
 	}
 }
@@ -425,6 +429,62 @@ static void what_cannot_be_paired_is_not(void **state)
 	drop(&p);
 }
 
+/* Seconds of one ep_dispatch whose works have this fanout. */
+static double dispatch_s(const struct ft_scenario *s, double fanout, double *bytes)
+{
+	struct ft_error err;
+	struct ft_outcome o;
+	double answer = 0;
+	struct ft_graph *g = ft_graph_build(s->model, s->plan, s->stack, &err);
+
+	ok_or_say(g, err);
+	for (size_t i = 0; i < g->n_works; i++)
+		if (g->work[i].kind == FT_COMMUNICATION &&
+		    g->work[i].communication.fanout > 0) {
+			g->work[i].communication.fanout = fanout;
+			*bytes = g->work[i].communication.bytes;
+		}
+	ok_or_say(ft_study_simulate(s, g, NULL, &o, &err), err);
+	for (size_t i = 0; i < o.run->n_shares; i++)
+		if (!strcmp(o.run->share[i].name, "ep_dispatch"))
+			answer = o.run->share[i].time_s / o.run->share[i].count;
+	ft_outcome_release(&o);
+	ft_graph_free(g);
+	return answer;
+}
+
+/* Of the bytes that cross the network, domains reached for each rank reached remain. */
+static void a_token_crosses_the_network_once_a_domain(void **state)
+{
+	static const char text[] =
+		"{model: {name: qwen3-30b-a3b, num_hidden_layers: 2}, "
+		"cluster: {gpu: h100-sxm, gpus: 32}, stack: megatron-core, training: "
+		"{sequence_length: 4096, global_batch_size: 32, sharding: ddp, "
+		"moe_dispatcher: deepep, parallel: {ep: 32}}}";
+	struct arena mem = { 0 };
+	struct ft_shelf *shelf = ft_shelf_new();
+	struct ft_error err;
+	struct node *root = node_read_text(&mem, "s", text, strlen(text), &err);
+	struct ft_scenario *s = ft_scenario_from(shelf, root, "s", true, &err);
+	struct ft_collective_call call = { .op = FT_ALL_TO_ALL, .shape = { 32, 1 } };
+	struct ft_collective_result r;
+	double all, once;
+
+	(void)state;
+	ok_or_say(s, err);
+	all = dispatch_s(s, 0, &call.bytes);
+	once = dispatch_s(s, 8, &call.bytes);
+	ok_or_say(ft_collective_predict(s->cluster, s->ccl, &call, &r, &err), err);
+	assert_int_equal(r.domains, 4);
+	near_frac(all - once,
+		  r.nic_bytes * (1 - thrown(8, 4) / thrown(8, 32)) /
+			  s->cluster->nic_bytes_per_s,
+		  0.02);
+	ft_scenario_free(s);
+	ft_shelf_free(shelf);
+	arena_release(&mem);
+}
+
 #define SCENARIO(overlap) \
 	"{model: qwen3-30b-a3b, cluster: {gpu: h100-sxm, gpus: 32}, " \
 	"stack: megatron-core, training: {sequence_length: 4096, " \
@@ -451,6 +511,7 @@ int main(void)
 		cmocka_unit_test(pairs_do_the_same_work),
 		cmocka_unit_test(a_pair_computes_while_tokens_travel),
 		cmocka_unit_test(what_cannot_be_paired_is_not),
+		cmocka_unit_test(a_token_crosses_the_network_once_a_domain),
 		cmocka_unit_test(pairs_hide_exchanges),
 	};
 
