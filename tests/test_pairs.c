@@ -21,6 +21,29 @@ static double times_of(const struct ft_graph *g, const struct ft_work *w)
 	return n;
 }
 
+/* Works, the host's part and what is given back are those of the plan without pairs. */
+static void same_step(const struct ft_graph *pairs, const struct ft_graph *alone)
+{
+	double left = 0;
+
+	assert_int_equal(alone->n_works, pairs->n_works);
+	for (size_t k = 0; k < alone->n_works; k++)
+		near_frac(times_of(pairs, &alone->work[k]),
+			  times_of(alone, &alone->work[k]), 1e-12);
+	for (int a = 0; a < FT_HOSTS; a++)
+		near_frac(host_times(pairs, (enum ft_host)a),
+			  host_times(alone, (enum ft_host)a), 1e-12);
+	for (size_t c = 0; c < pairs->n_classes; c++)
+		for (size_t i = 0; i < pairs->rank_class[c].n_calls; i++) {
+			const struct ft_call *call = &pairs->rank_class[c].call[i];
+
+			left += call->repeat *
+				pairs->segment[call->segment]
+					.net_bytes[FT_MEMORY_ACTIVATIONS];
+		}
+	assert_true(left > -1 && left < 1);
+}
+
 static void pairs_do_the_same_work(void **state)
 {
 	uint64_t seed = 3;
@@ -36,13 +59,7 @@ static void pairs_do_the_same_work(void **state)
 		d.plan[strlen(d.plan) - 1] = '\0';
 		strcat(d.plan, ", overlap: {ep: true}}");
 		build(&pairs, d.model, d.plan, "megatron-core", RANKS);
-		for (size_t k = 0; k < alone.graph->n_works; k++)
-			near_frac(times_of(pairs.graph, &alone.graph->work[k]),
-				  times_of(alone.graph, &alone.graph->work[k]), 1e-12);
-		assert_int_equal(alone.graph->n_works, pairs.graph->n_works);
-		for (int a = 0; a < FT_HOSTS; a++)
-			near_frac(host_times(pairs.graph, (enum ft_host)a),
-				  host_times(alone.graph, (enum ft_host)a), 1e-12);
+		same_step(pairs.graph, alone.graph);
 		assert_true(has_segment(pairs.graph, "pair") ==
 			    (d.ep > 1 && d.micro_batches > 1));
 		paired += has_segment(pairs.graph, "pair");
@@ -50,6 +67,37 @@ static void pairs_do_the_same_work(void **state)
 		drop(&pairs);
 	}
 	assert_true(paired > 5);
+}
+
+/* With pipelines, whose stages begin behind their neighbours. */
+static void pairs_do_the_same_work_in_pipelines(void **state)
+{
+	static const char *const plans[] = {
+		"sharding: zero1, parallel: {pp: 2, ep: 4}",
+		"sharding: zero2, parallel: {pp: 2, vpp: 2, ep: 2, etp: 2, tp: 2}",
+		"sharding: ddp, parallel: {pp: 4, vpp: 2, ep: 2}, recompute: full",
+		"sharding: ddp, schedule: gpipe, parallel: {pp: 2, ep: 4}",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(plans) / sizeof(*plans); i++) {
+		struct parts alone, pairs;
+		char plan[300];
+
+		for (int k = 0; k < 2; k++) {
+			snprintf(plan, sizeof(plan),
+				 "{sequence_length: 512, global_batch_size: 64, %s, "
+				 "overlap: {ep: %s}}",
+				 plans[i], k ? "true" : "false");
+			build(k ? &pairs : &alone,
+			      "{name: qwen3-30b-a3b, num_hidden_layers: 8}", plan,
+			      "megatron-core", 8);
+		}
+		same_step(pairs.graph, alone.graph);
+		assert_true(has_segment(pairs.graph, "pair") == (pairs.plan->vpp > 1));
+		drop(&alone);
+		drop(&pairs);
+	}
 }
 
 /* In a pair each exchange is recorded, what needs it waits for its event, and the other
@@ -118,23 +166,27 @@ static void what_cannot_be_paired_is_not(void **state)
 	drop(&p);
 }
 
-#define SCENARIO(overlap) \
+#define SCENARIO(overlap, split) \
 	"{model: qwen3-30b-a3b, cluster: {gpu: h100-sxm, gpus: 32}, " \
 	"stack: megatron-core, training: {sequence_length: 4096, " \
 	"global_batch_size: 256, moe_force_balance: true, cuda_graphs: full, " \
-	"parallel: {ep: 32}, overlap: {ep: " overlap "}}}"
+	"parallel: " split ", overlap: {ep: " overlap "}}}"
 
 static void pairs_hide_exchanges(void **state)
 {
 	(void)state;
-	assert_true(simulated_s(SCENARIO("true"), NULL) <
-		    0.98 * simulated_s(SCENARIO("false"), NULL));
+	assert_true(simulated_s(SCENARIO("true", "{ep: 32}"), NULL) <
+		    0.98 * simulated_s(SCENARIO("false", "{ep: 32}"), NULL));
+	assert_true(
+		simulated_s(SCENARIO("true", "{pp: 2, vpp: 2, ep: 16}"), NULL) <
+		0.98 * simulated_s(SCENARIO("false", "{pp: 2, vpp: 2, ep: 16}"), NULL));
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pairs_do_the_same_work),
+		cmocka_unit_test(pairs_do_the_same_work_in_pipelines),
 		cmocka_unit_test(a_pair_computes_while_tokens_travel),
 		cmocka_unit_test(what_cannot_be_paired_is_not),
 		cmocka_unit_test(pairs_hide_exchanges),
