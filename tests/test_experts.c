@@ -186,6 +186,28 @@ static void experts_apart_do_the_same_work(void **state)
 	drop(&apart);
 }
 
+/* Split experts: each rank of etp computes all their copies with its share of the width. */
+static void split_experts_gather_their_tokens(void **state)
+{
+	struct parts one, split;
+
+	(void)state;
+	build(&one, MOE, PLAN("parallel: {ep: 4}, moe_force_balance: true"),
+	      "megatron-core", 8);
+	build(&split, MOE, PLAN("parallel: {ep: 4, etp: 2}, moe_force_balance: true"),
+	      "megatron-core", 8);
+	near_frac(sum_of(split.graph, "expert_up").flop,
+		  sum_of(one.graph, "expert_up").flop, 1e-12);
+	assert_int_equal(work_of(split.graph, "expert_up")->gemm.m, 2 * 512 * 4);
+	assert_int_equal(work_of(split.graph, "expert_up")->gemm.n, 2 * 256 / 2);
+	/* beside each of the four exchanges of two layers in four micro-batches */
+	near_frac(sum_of(split.graph, "etp_exchange").bytes,
+		  4. * 2 * 4 * 2 * (2. * 512 * 512 * 4), 1e-12);
+	assert_true(sum_of(one.graph, "etp_exchange").n == 0);
+	drop(&one);
+	drop(&split);
+}
+
 /* One kernel casts and activates what goes in and out of the experts: forward h and
  * width, backward h and twice the width of each copy, four bytes an element (delayed). */
 static void fused_experts_need_no_casts_and_no_activation(void **state)
@@ -328,6 +350,7 @@ int main(void)
 		cmocka_unit_test(the_fullest_rank_has_its_copies),
 		cmocka_unit_test(the_host_waits_for_counts_unless_they_are_known),
 		cmocka_unit_test(experts_apart_do_the_same_work),
+		cmocka_unit_test(split_experts_gather_their_tokens),
 		cmocka_unit_test(fused_experts_need_no_casts_and_no_activation),
 		cmocka_unit_test(graphs_hold_what_they_say),
 		cmocka_unit_test(a_token_crosses_the_network_once_a_domain),
