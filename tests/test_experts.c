@@ -1,47 +1,8 @@
-/* tests/test_experts.c - routed MLPs: bytes of exchanges, passes, waits of the host, pairs */
+/* tests/test_experts.c - routed MLPs: bytes of exchanges, passes, waits of the host, graphs */
 #include <math.h>
 
-#include "tests/simulated.h"
-#include "tests/works.h"
-
-static const char *const dispatchers[] = { "alltoall", "deepep", "hybridep" };
-
-/* A routed model and its plan, drawn. */
-struct drawn {
-	int64_t h, width, layers, experts, per_token, tp, ep, micro_batches;
-	bool sliced;
-	const char *dispatcher;
-	char model[400], plan[500];
-};
-
-enum { SEQUENCE = 512, RANKS = 16 };
-
-static void draw(struct drawn *d, uint64_t *seed, const char *more)
-{
-	d->h = 64 << rnd(seed) % 3;
-	d->width = 32 << rnd(seed) % 3;
-	d->layers = 1 + rnd(seed) % 3;
-	d->experts = 16 << rnd(seed) % 2;
-	d->per_token = 1 + rnd(seed) % 8;
-	d->tp = 1 << rnd(seed) % 3;
-	d->ep = 1 << rnd(seed) % 5;
-	d->micro_batches = 1 + rnd(seed) % 3;
-	d->sliced = rnd(seed) % 2;
-	d->dispatcher = dispatchers[rnd(seed) % 3];
-	snprintf(d->model, sizeof(d->model),
-		 "{model_type: qwen3_moe, hidden_size: %d, num_hidden_layers: %d, "
-		 "num_attention_heads: 8, vocab_size: 512, intermediate_size: 64, "
-		 "num_experts: %d, num_experts_per_tok: %d, moe_intermediate_size: %d}",
-		 (int)d->h, (int)d->layers, (int)d->experts, (int)d->per_token,
-		 (int)d->width);
-	snprintf(d->plan, sizeof(d->plan),
-		 "{sequence_length: %d, global_batch_size: %d, sharding: ddp, "
-		 "sequence_parallel: %s, parallel: {tp: %d, ep: %d}, "
-		 "moe_dispatcher: %s%s}",
-		 SEQUENCE, (int)(RANKS / d->tp * d->micro_batches),
-		 d->sliced ? "true" : "false", (int)d->tp, (int)d->ep, d->dispatcher,
-		 more);
-}
+#include "foretoken/study.h"
+#include "tests/routed.h"
 
 /* Ranks that c copies reach of n, by throwing them. */
 static double thrown(int64_t c, int64_t n)
@@ -51,10 +12,10 @@ static double thrown(int64_t c, int64_t n)
 	double hit = 0;
 
 	for (int i = 0; i < THROWS; i++) {
-		uint32_t seen = 0;
+		uint64_t seen = 0;
 
 		for (int64_t j = 0; j < c; j++)
-			seen |= 1u << rnd(&seed) % (uint32_t)n;
+			seen |= UINT64_C(1) << rnd(&seed) % (uint32_t)n;
 		for (; seen; seen &= seen - 1)
 			hit++;
 	}
@@ -90,9 +51,8 @@ static void exchanges_move_what_their_dispatcher_sends(void **state)
 				near_frac(s.bytes, each * want, direct ? 0.01 : 1e-12);
 		}
 		if (d.ep > 1)
-			assert_int_equal(
-				work_of(p.graph, names[0])->communication.fanout > 0,
-				direct);
+			assert_true(work_of(p.graph, names[0])->communication.fanout ==
+				    (direct ? (double)d.per_token : 0));
 		drop(&p);
 	}
 }
@@ -131,14 +91,6 @@ static void copies_are_sorted_as_often_as_the_dispatcher_needs(void **state)
 	}
 }
 
-#define MOE \
-	"{model_type: qwen3_moe, hidden_size: 512, num_hidden_layers: 2, " \
-	"num_attention_heads: 8, vocab_size: 512, intermediate_size: 512, " \
-	"num_experts: 16, num_experts_per_tok: 4, moe_intermediate_size: 256, " \
-	"n_shared_experts: 0}"
-#define PLAN(more) \
-	"{sequence_length: 512, global_batch_size: 32, sharding: ddp, " more "}"
-
 /* Routing that is neither forced nor padded is uneven by the stack's factor; a capacity
  * pads to just so many. */
 static void the_fullest_rank_has_its_copies(void **state)
@@ -164,6 +116,11 @@ static void the_fullest_rank_has_its_copies(void **state)
 		assert_true(p.stack->layout.expert_imbalance == 1.1);
 		assert_int_equal(work_of(p.graph, "expert_up")->gemm.m,
 				 (int64_t)(512 * 4 * cases[i].copies));
+		near_frac(work_of(p.graph, "ep_dispatch")->communication.bytes,
+			  2 * 512 * 512 * 4 *
+				  (strstr(cases[i].plan, "capacity") ? cases[i].copies :
+								       1),
+			  1e-12);
 		drop(&p);
 	}
 }
@@ -227,6 +184,28 @@ static void experts_apart_do_the_same_work(void **state)
 	assert_true(host_times(apart.graph, FT_HOST_EXPERT) == 4. * 2 * 2 * 4);
 	drop(&one);
 	drop(&apart);
+}
+
+/* Split experts: each rank of etp computes all their copies with its share of the width. */
+static void split_experts_gather_their_tokens(void **state)
+{
+	struct parts one, split;
+
+	(void)state;
+	build(&one, MOE, PLAN("parallel: {ep: 4}, moe_force_balance: true"),
+	      "megatron-core", 8);
+	build(&split, MOE, PLAN("parallel: {ep: 4, etp: 2}, moe_force_balance: true"),
+	      "megatron-core", 8);
+	near_frac(sum_of(split.graph, "expert_up").flop,
+		  sum_of(one.graph, "expert_up").flop, 1e-12);
+	assert_int_equal(work_of(split.graph, "expert_up")->gemm.m, 2 * 512 * 4);
+	assert_int_equal(work_of(split.graph, "expert_up")->gemm.n, 2 * 256 / 2);
+	/* beside each of the four exchanges of two layers in four micro-batches */
+	near_frac(sum_of(split.graph, "etp_exchange").bytes,
+		  4. * 2 * 4 * 2 * (2. * 512 * 512 * 4), 1e-12);
+	assert_true(sum_of(one.graph, "etp_exchange").n == 0);
+	drop(&one);
+	drop(&split);
 }
 
 /* One kernel casts and activates what goes in and out of the experts: forward h and
@@ -307,135 +286,60 @@ static void graphs_hold_what_they_say(void **state)
 	}
 }
 
-/* ---- pairs ----------------------------------------------------------------- */
-
-static double times_of(const struct ft_graph *g, const struct ft_work *w)
+/* Seconds of one ep_dispatch whose works have this fanout. */
+static double dispatch_s(const struct ft_scenario *s, double fanout, double *bytes)
 {
-	double n = 0;
+	struct ft_error err;
+	struct ft_outcome o;
+	double answer = 0;
+	struct ft_graph *g = ft_graph_build(s->model, s->plan, s->stack, &err);
 
-	for (size_t c = 0; c < g->n_classes; c++)
-		for (size_t i = 0; i < g->rank_class[c].n_calls; i++) {
-			const struct ft_call *call = &g->rank_class[c].call[i];
-			const struct ft_segment *s = &g->segment[call->segment];
-
-			for (size_t j = 0; j < s->n_ops; j++) {
-				const struct ft_work *v = &g->work[s->op[j].work];
-
-				if (ft_work_same(v, w) && !strcmp(v->name, w->name))
-					n += call->repeat;
-			}
+	ok_or_say(g, err);
+	for (size_t i = 0; i < g->n_works; i++)
+		if (g->work[i].kind == FT_COMMUNICATION &&
+		    g->work[i].communication.fanout > 0) {
+			g->work[i].communication.fanout = fanout;
+			*bytes = g->work[i].communication.bytes;
 		}
-	return n;
+	ok_or_say(ft_study_simulate(s, g, NULL, &o, &err), err);
+	for (size_t i = 0; i < o.run->n_shares; i++)
+		if (!strcmp(o.run->share[i].name, "ep_dispatch"))
+			answer = o.run->share[i].time_s / o.run->share[i].count;
+	ft_outcome_release(&o);
+	ft_graph_free(g);
+	return answer;
 }
 
-static void pairs_do_the_same_work(void **state)
+/* Of the bytes that cross the network, domains reached for each rank reached remain. */
+static void a_token_crosses_the_network_once_a_domain(void **state)
 {
-	uint64_t seed = 3;
-	int paired = 0;
+	static const char text[] =
+		"{model: {name: qwen3-30b-a3b, num_hidden_layers: 2}, "
+		"cluster: {gpu: h100-sxm, gpus: 32}, stack: megatron-core, training: "
+		"{sequence_length: 4096, global_batch_size: 32, sharding: ddp, "
+		"moe_dispatcher: deepep, parallel: {ep: 32}}}";
+	struct arena mem = { 0 };
+	struct ft_shelf *shelf = ft_shelf_new();
+	struct ft_error err;
+	struct node *root = node_read_text(&mem, "s", text, strlen(text), &err);
+	struct ft_scenario *s = ft_scenario_from(shelf, root, "s", true, &err);
+	struct ft_collective_call call = { .op = FT_ALL_TO_ALL, .shape = { 32, 1 } };
+	struct ft_collective_result r;
+	double all, once;
 
 	(void)state;
-	for (int i = 0; i < 30; i++) {
-		struct parts alone, pairs;
-		struct drawn d;
-
-		draw(&d, &seed, i % 3 ? "" : ", precision: fp8, recompute: full");
-		build(&alone, d.model, d.plan, "megatron-core", RANKS);
-		d.plan[strlen(d.plan) - 1] = '\0';
-		strcat(d.plan, ", overlap: {ep: true}}");
-		build(&pairs, d.model, d.plan, "megatron-core", RANKS);
-		for (size_t k = 0; k < alone.graph->n_works; k++)
-			near_frac(times_of(pairs.graph, &alone.graph->work[k]),
-				  times_of(alone.graph, &alone.graph->work[k]), 1e-12);
-		assert_int_equal(alone.graph->n_works, pairs.graph->n_works);
-		for (int a = 0; a < FT_HOSTS; a++)
-			near_frac(host_times(pairs.graph, (enum ft_host)a),
-				  host_times(alone.graph, (enum ft_host)a), 1e-12);
-		assert_true(has_segment(pairs.graph, "pair") ==
-			    (d.ep > 1 && d.micro_batches > 1));
-		paired += has_segment(pairs.graph, "pair");
-		drop(&alone);
-		drop(&pairs);
-	}
-	assert_true(paired > 5);
-}
-
-/* In a pair each exchange is recorded, what needs it waits for its event, and the other
- * micro-batch computes between the two. */
-static void a_pair_computes_while_tokens_travel(void **state)
-{
-	const struct ft_segment *s;
-	struct parts p;
-	int under_way[FT_EVENTS] = { 0 }, beside[FT_EVENTS] = { 0 }, exchanges = 0;
-
-	(void)state;
-	build(&p, MOE, PLAN("parallel: {ep: 4}, overlap: {ep: true}"), "megatron-core",
-	      8);
-	s = segment_of(p.graph, "pair");
-	for (size_t i = 0; i < s->n_ops; i++) {
-		const struct ft_op *op = &s->op[i];
-
-		for (int k = 0; k < FT_OP_WAITS; k++) {
-			int e = op->wait[k];
-
-			assert_true(op->stream != FT_STREAM_COMPUTE ||
-				    e != FT_TAIL + FT_STREAM_EP);
-			if (e != FT_EVENT_EXCHANGED && e != FT_EVENT_EXCHANGED_BACK)
-				continue;
-			assert_int_equal(under_way[e]--, 1);
-			assert_true(beside[e] > 0);
-		}
-		for (int e = 0; e < FT_EVENTS; e++)
-			beside[e] += op->stream == FT_STREAM_COMPUTE && under_way[e];
-		if (op->stream != FT_STREAM_EP)
-			continue;
-		assert_true(op->record == FT_EVENT_EXCHANGED ||
-			    op->record == FT_EVENT_EXCHANGED_BACK);
-		assert_int_equal(under_way[op->record]++, 0);
-		beside[op->record] = 0;
-		exchanges++;
-	}
-	assert_int_equal(exchanges, 4);
-	assert_true(!under_way[FT_EVENT_EXCHANGED] &&
-		    !under_way[FT_EVENT_EXCHANGED_BACK]);
-	drop(&p);
-}
-
-static void what_cannot_be_paired_is_not(void **state)
-{
-	struct parts p;
-
-	(void)state;
-	build(&p, MOE,
-	      "{sequence_length: 512, global_batch_size: 32, sharding: fsdp, "
-	      "parallel: {ep: 4}, overlap: {ep: true}}",
-	      "megatron-core", 8);
-	assert_false(has_segment(p.graph, "pair"));
-	drop(&p);
-	build(&p, MOE,
-	      "{sequence_length: 512, global_batch_size: 48, sharding: ddp, "
-	      "micro_batch_size: 2, parallel: {ep: 4}, overlap: {ep: true}}",
-	      "megatron-core", 8);
-	assert_true(has_segment(p.graph, "pair"));
-	p.plan->last_micro_batch = 1; /* F0 B0 F1 B1 F2 B2: the first pair stays */
-	rebuild(&p);
-	assert_true(sum_in(p.graph, "pair", "router").n == 3. * 2);
-	p.plan->micro_batches = 2;
-	rebuild(&p);
-	assert_false(has_segment(p.graph, "pair"));
-	drop(&p);
-}
-
-#define SCENARIO(overlap) \
-	"{model: qwen3-30b-a3b, cluster: {gpu: h100-sxm, gpus: 32}, " \
-	"stack: megatron-core, training: {sequence_length: 4096, " \
-	"global_batch_size: 256, moe_force_balance: true, cuda_graphs: full, " \
-	"parallel: {ep: 32}, overlap: {ep: " overlap "}}}"
-
-static void pairs_hide_exchanges(void **state)
-{
-	(void)state;
-	assert_true(simulated_s(SCENARIO("true"), NULL) <
-		    0.98 * simulated_s(SCENARIO("false"), NULL));
+	ok_or_say(s, err);
+	all = dispatch_s(s, 0, &call.bytes);
+	once = dispatch_s(s, 8, &call.bytes);
+	ok_or_say(ft_collective_predict(s->cluster, s->ccl, &call, &r, &err), err);
+	assert_int_equal(r.domains, 4);
+	near_frac(all - once,
+		  r.nic_bytes * (1 - thrown(8, 4) / thrown(8, 32)) /
+			  s->cluster->nic_bytes_per_s,
+		  0.02);
+	ft_scenario_free(s);
+	ft_shelf_free(shelf);
+	arena_release(&mem);
 }
 
 int main(void)
@@ -446,12 +350,10 @@ int main(void)
 		cmocka_unit_test(the_fullest_rank_has_its_copies),
 		cmocka_unit_test(the_host_waits_for_counts_unless_they_are_known),
 		cmocka_unit_test(experts_apart_do_the_same_work),
+		cmocka_unit_test(split_experts_gather_their_tokens),
 		cmocka_unit_test(fused_experts_need_no_casts_and_no_activation),
 		cmocka_unit_test(graphs_hold_what_they_say),
-		cmocka_unit_test(pairs_do_the_same_work),
-		cmocka_unit_test(a_pair_computes_while_tokens_travel),
-		cmocka_unit_test(what_cannot_be_paired_is_not),
-		cmocka_unit_test(pairs_hide_exchanges),
+		cmocka_unit_test(a_token_crosses_the_network_once_a_domain),
 	};
 
 	return cmocka_run_group_tests_name("traces/experts", tests, NULL, NULL);
