@@ -149,44 +149,6 @@ static double sustained_rate(const struct fit_input *in, const char *dtype)
 	return fmin(1, stats_median(ratio, n));
 }
 
-/* Where only others ran products for seconds, and no burst of the same: against the
- * burst that the base predicts. Forward ones; median, P10 and P90. */
-static void put_published_sustained(const struct fit_input *in, FILE *out)
-{
-	struct arena mem = { 0 };
-	double *ratio = ARENA_ARRAY(&mem, in->n + 1, double);
-	const char *source = NULL;
-	size_t n = 0;
-
-	for (size_t i = 0; i < in->n; i++) {
-		struct ft_measurement m = in->row[i];
-		double us;
-
-		if (!m.sustained || !fit_published(&m) || strcmp(m.layout, "forward") ||
-		    strcmp(m.dtype, "bf16"))
-			continue;
-		m.sustained = false;
-		us = measurement_predict_us(in->base, &m);
-		if (us > 0)
-			ratio[n++] = us / m.time_us;
-		source = m.source;
-	}
-	stats_sort(ratio, n);
-	if (n >= FEWEST)
-		fputs("  sustained:\n", out);
-	for (int i = 0; n >= FEWEST && i < 2; i++)
-		fprintf(out,
-			"    %s: {value: %.3f, low: %.3f, high: %.3f, provenance: {kind: "
-			"published, source: %s, date: \"%s\", note: \"median, P10 and "
-			"P90 of %zu forward products run for a while against the "
-			"predicted burst%s\"}}\n",
-			i ? "fp16" : "bf16", stats_median(ratio, n),
-			stats_quantile(ratio, n, 0.1),
-			fmin(1, stats_quantile(ratio, n, 0.9)), source, in->date, n,
-			i ? ", as bf16" : "");
-	arena_release(&mem);
-}
-
 /* A profile's own kin stays: its rows fill what was not measured. A base's does not. */
 static const char *kin(const struct fit_input *in)
 {
@@ -220,10 +182,6 @@ static void write_gemm(const struct fit_input *in, const struct ft_fit *fit, FIL
 	if (!(in->families & FT_FIT_SUSTAINED) ||
 	    fit_origin(in, "gemm") != FIT_MEASURED)
 		return;
-	if (fit_origin(in, "gemm") == FIT_PUBLISHED) {
-		put_published_sustained(in, out);
-		return;
-	}
 	for (int i = 0; i < 5; i++) {
 		double r = sustained_rate(in, dtypes[i][1]);
 

@@ -135,7 +135,6 @@ static bool read_profile(const struct node *map, struct arena *mem, struct ft_gp
 	gpu_read_collectives(&r, mem, gpu, &wanted->collectives);
 	read_interference(&r, mem, gpu);
 	gpu->default_node = read_text(&r, "default_node", "");
-	gpu->default_stack = read_text(&r, "default_stack", "");
 	gpu->ccl_generation = read_text(&r, "ccl_generation", "");
 	per_rank(&gpu->memory_bytes, gpu->ranks_per_gpu);
 	per_rank(&gpu->memory_bytes_per_s, gpu->ranks_per_gpu);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "foretoken/reports.h"
+#include "reports/evidence.h"
 #include "reports/prices.h"
 #include "reports/show.h"
 #include "reports/table.h"
@@ -161,10 +162,13 @@ void ft_report_compare(FILE *out, const struct ft_answers *a)
 {
 	PLAIN_NUMBERS;
 	struct ft_settings *all = ft_study_settings(a->scenario, a->n);
+	char text[SENTENCE];
 
 	what_differs(out, a, all);
 	what_is_common(out, a, all);
 	answers_beside(out, a);
+	if (evidence_warning(a, text))
+		fprintf(out, "\n%s\n", text);
 	for (size_t i = 1; i < a->n; i++)
 		why(out, a, i);
 	ft_settings_free(all);

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/plain.h"
 #include "base/quantity.h"
+#include "reports/evidence.h"
 #include "reports/html_plots.h"
 #include "reports/json.h"
 #include "reports/prices.h"
@@ -324,6 +325,45 @@ static void sources(struct page *p)
 	}
 }
 
+static void nearest(struct page *p)
+{
+	char words[SENTENCE];
+	const char *said;
+
+	fputs("<h2>How far to trust it</h2>\n", p->out);
+	if (p->a->n > 1 && evidence_warning(p->a, words)) {
+		fputs("<p>", p->out);
+		text(p->out, words);
+		fputs("</p>\n", p->out);
+	}
+	for (size_t i = 0; i < p->a->n; i++) {
+		const struct ft_outcome *o = &p->a->outcome[i];
+
+		heading(p, i);
+		fputs("<div class=\"wide\"><table><tr><th>nearest measured run</th>"
+		      "<th>error</th><th>distance</th><th>there</th>"
+		      "<th>source</th></tr>\n",
+		      p->out);
+		for (size_t k = 0; k < o->n_nearest; k++) {
+			fputs("<tr><td>", p->out);
+			text(p->out, o->nearest[k].id);
+			fprintf(p->out, "</td><td>%+.1f %%</td><td>%.2f</td><td>",
+				100 * o->nearest[k].error_frac, o->nearest[k].distance);
+			text(p->out, o->nearest[k].differs);
+			fputs("</td><td>", p->out);
+			text(p->out, o->nearest[k].source);
+			fputs("</td></tr>\n", p->out);
+		}
+		table_end(p);
+		for (int k = 0;
+		     (said = evidence_sentence(p->a->scenario[i], o, k, words)); k++) {
+			fputs("<p class=\"note\">", p->out);
+			text(p->out, said);
+			fputs("</p>\n", p->out);
+		}
+	}
+}
+
 static bool picture(struct page *p, const char *alt, const char *svg)
 {
 	if (!svg)
@@ -383,6 +423,7 @@ static bool body(struct page *p, const char *dir, struct ft_error *err)
 		if (!picture(p, "sensitivity of the cost",
 			     plot_sensitivity(&q, i, err)))
 			return false;
+	nearest(p);
 	sources(p);
 	return exact(p, err);
 }

@@ -1,5 +1,6 @@
 /* reports/json.c - the JSON of simulate and its parts */
 #include "reports/json.h"
+#include "reports/evidence.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -174,6 +175,24 @@ static json_t *items(const struct ft_run *run)
 	return a;
 }
 
+/* The measured runs that are most like this one. */
+static json_t *nearest(const struct ft_outcome *o)
+{
+	json_t *a = json_array();
+
+	for (size_t i = 0; i < o->n_nearest; i++) {
+		json_t *run = json_object();
+
+		json_put_text(run, "id", o->nearest[i].id);
+		json_put_text(run, "source", o->nearest[i].source);
+		json_put(run, "error_frac", o->nearest[i].error_frac);
+		json_put(run, "distance", o->nearest[i].distance);
+		json_put_text(run, "differs", o->nearest[i].differs);
+		json_array_append_new(a, run);
+	}
+	return a;
+}
+
 static json_t *provenance_text(const struct ft_provenance *p)
 {
 	if (!p)
@@ -221,6 +240,9 @@ json_t *json_of_outcome(const struct ft_scenario *s, const struct ft_outcome *o,
 		json_put(b, "step_alone_s", o->step_alone_s);
 		json_object_set_new(j, "beside", b);
 	}
+	json_object_set_new(j, "nearest", nearest(o));
+	json_put_bool(j, "gpu_measured", o->gpu_measured);
+	json_put_bool(j, "stack_measured", o->stack_measured);
 	json_object_set_new(j, "items", items(o->run));
 	json_object_set_new(from, "gpu", provenance_text(s->cluster->gpu->from));
 	json_object_set_new(from, "stack", provenance_text(s->stack->from));
@@ -290,6 +312,7 @@ void ft_report_compare_json(FILE *out, const struct ft_answers *a)
 {
 	PLAIN_NUMBERS;
 	json_t *j = json_object(), *list = json_array(), *diffs = json_array();
+	char text[SENTENCE];
 
 	for (size_t i = 0; i < a->n; i++)
 		json_array_append_new(
@@ -300,6 +323,8 @@ void ft_report_compare_json(FILE *out, const struct ft_answers *a)
 	json_object_set_new(j, "scenarios", list);
 	json_object_set_new(j, "differs", differs(a));
 	json_object_set_new(j, "differences", diffs);
+	if (evidence_warning(a, text))
+		json_put_text(j, "warning", text);
 	json_put_text(j, "version", ft_version());
 	json_put_text(j, "command", a->command);
 	json_print(out, j);

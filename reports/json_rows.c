@@ -3,6 +3,7 @@
 #include "reports/json.h"
 #include "reports/prices.h"
 
+#include <math.h>
 #include <string.h>
 
 void ft_report_bom_json(FILE *out, const struct ft_cluster *c, const struct ft_bom *bom)
@@ -61,6 +62,8 @@ static json_t *summary(const struct ft_summary *s)
 	json_put(o, "p90", s->p90);
 	json_put(o, "max", s->max);
 	json_put(o, "inside_interval_frac", s->inside_interval_frac);
+	json_put(o, "slow_frac", s->slow_frac);
+	json_put(o, "fast_frac", s->fast_frac);
 	return o;
 }
 
@@ -88,6 +91,17 @@ static json_t *traits(const struct ft_traits *of)
 	return o;
 }
 
+static json_t *classes(const struct ft_traits *of)
+{
+	json_t *o = json_object();
+	char text[FT_CLASS];
+	const char *by, *about;
+
+	for (size_t i = 0; (by = ft_class_by(i, &about)); i++)
+		json_put_text(o, by, ft_class_of(of, by, text));
+	return o;
+}
+
 void ft_report_validation_json(FILE *out, const struct ft_validation *v)
 {
 	PLAIN_NUMBERS;
@@ -109,6 +123,8 @@ void ft_report_validation_json(FILE *out, const struct ft_validation *v)
 		json_put(o, "extrapolated_frac", c->extrapolated_frac);
 		if (c->traits)
 			json_object_set_new(o, "traits", traits(c->traits));
+		if (c->traits)
+			json_object_set_new(o, "classes", classes(c->traits));
 		json_array_append_new(rows, o);
 	}
 	for (size_t i = 0; i < v->n_failures; i++) {
@@ -122,8 +138,28 @@ void ft_report_validation_json(FILE *out, const struct ft_validation *v)
 	json_object_set_new(j, "rows", rows);
 	json_object_set_new(j, "failed", failed);
 	json_object_set_new(j, "summary", all);
+	json_put_text(j, "by", v->by);
 	json_object_set_new(j, "groups", summaries(v->group, v->n_groups));
 	json_object_set_new(j, "by_key", summaries(v->by_key, v->n_keys));
+	json_print(out, j);
+}
+
+void ft_report_stack_fit_json(FILE *out, const struct ft_stack_fit *fit)
+{
+	PLAIN_NUMBERS;
+	json_t *j = json_object(), *factors = json_object();
+
+	json_put_text(j, "stack", fit->path);
+	json_put_int(j, "n", (int64_t)fit->n);
+	json_put_int(j, "failed", (int64_t)fit->n_failed);
+	for (size_t i = 0; i < FT_FIT_FACTORS; i++)
+		json_put(factors, ft_fit_factor_name(i), exp(fit->ln_factor[i]));
+	json_object_set_new(j, "factors", factors);
+	json_object_set_new(j, "before", summary(&fit->before));
+	json_object_set_new(j, "after", summary(&fit->after));
+	json_object_set_new(j, "held_out", summary(&fit->held_out));
+	json_put_int(j, "folds", (int64_t)fit->folds);
+	json_put_text(j, "fold", fit->by_group ? "group" : "run");
 	json_print(out, j);
 }
 

@@ -7,6 +7,7 @@
 #include "base/plain.h"
 #include "base/quantity.h"
 #include "foretoken/reports.h"
+#include "reports/evidence.h"
 #include "reports/prices.h"
 #include "reports/show.h"
 #include "reports/table.h"
@@ -162,26 +163,26 @@ void ft_report_outcome(FILE *out, const struct ft_scenario *s,
 {
 	PLAIN_NUMBERS;
 	struct arena mem = { 0 };
+	char text[SENTENCE];
+	const char *said;
 
 	headline(out, s);
 	numbers(out, o);
 	where(out, o);
 	items(out, o);
 	memory(out, s, o);
+	evidence_table(out, o);
 	fprintf(out, "%s\n", o->bottleneck);
-	fprintf(out, "%s\n", prices_said(&mem, o->bom, s->prices));
-	arena_release(&mem);
 	if (o->beside)
 		fprintf(out,
 			"Beside %s a step takes %.1f %% longer than the %.4g s "
 			"that it takes alone.\n",
 			o->beside, 100 * (o->step_s / o->step_alone_s - 1),
 			o->step_alone_s);
-	if (o->extrapolated_frac > 0.05)
-		fprintf(out,
-			"%.0f %% of the kernel time is for shapes far from anything "
-			"measured.\n",
-			100 * o->extrapolated_frac);
+	for (int k = 0; (said = evidence_sentence(s, o, k, text)); k++)
+		fprintf(out, "%s\n", said);
+	fprintf(out, "%s\n", prices_said(&mem, o->bom, s->prices));
+	arena_release(&mem);
 }
 
 void ft_report_bom(FILE *out, const struct ft_cluster *c, const struct ft_bom *bom)
@@ -284,6 +285,8 @@ static void summary_row(struct table *t, const char *name, const struct ft_summa
 	table_put(t, "%.1f %%", 100 * s->p90);
 	table_put(t, "%.1f %%", 100 * s->max);
 	table_put(t, "%.0f %%", 100 * s->inside_interval_frac);
+	table_put(t, "%.0f %%", 100 * s->slow_frac);
+	table_put(t, "%.0f %%", 100 * s->fast_frac);
 }
 
 static void validation_rows(FILE *out, const struct ft_validation *v)
@@ -313,8 +316,8 @@ void ft_report_validation(FILE *out, const struct ft_validation *v, bool every_r
 
 	if (every_row)
 		validation_rows(out, v);
-	t = TABLE_OPEN(out, "group", ">n", ">MAPE", ">bias", ">median", ">p90", ">max",
-		       ">in P10-P90");
+	t = TABLE_OPEN(out, v->by, ">n", ">MAPE", ">bias", ">median", ">p90", ">max",
+		       ">in P10-P90", ">slower", ">faster");
 	for (size_t i = 0; i < v->n_groups; i++)
 		summary_row(&t, v->group[i].name, &v->group[i]);
 	if (v->summary.n ||

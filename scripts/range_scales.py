@@ -20,7 +20,6 @@ os.chdir(os.path.dirname(os.path.abspath(__file__)) + "/..")
 text = open("study/ranges.yaml").read()
 scales = {k: float(v) for k, v in re.findall(r"^  (\w+): ([\d.]+)$", text, re.M)}
 scales.update((k, float(v)) for k, v in re.findall(r"^(widening|missing_sources): ([\d.]+)", text, re.M))
-unnamed = re.search(r"^unnamed: (\S+)", text, re.M)[1]
 words = [k for k in scales if k in ("gpu", "generation", "stack", "stack_root", "model", "precision", "sharding")]
 numbers = [k for k in scales if k not in words + ["widening", "missing_sources"]]
 
@@ -29,7 +28,7 @@ def read(of_unnamed):
     sources = {}
     with open("study/residuals.csv") as f:
         for row in csv.DictReader(line for line in f if not line.startswith("#")):
-            if (row["stack_root"] == unnamed) == of_unnamed:
+            if (row["stack_root"] == "generic") == of_unnamed:
                 sources.setdefault(row["source"], []).append(row)
     return [[rows[i * len(rows) // min(MOST, len(rows))] for i in range(min(MOST, len(rows)))]
             for rows in sources.values()]

@@ -29,7 +29,8 @@ table() { # TITLE FILE...
 }
 echo "Errors are in time; positive is predicted too slow."
 echo
-table "training steps, by source" measurements/steps/*.csv
+python3 scripts/accuracy.py "$f"
+echo
 table "single kernels and collectives" measurements/kernels/*.csv
 b=${2:-build/rel}
 if [ -x "$b/tests/test_kernel_held_out" ]; then

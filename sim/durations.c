@@ -1,4 +1,4 @@
-/* sim/price.c - durations of works, on each class of ranks; times of the host */
+/* sim/durations.c - durations of works, on each class of ranks; times of the host */
 #include <math.h>
 #include <string.h>
 
@@ -87,21 +87,27 @@ static bool compute_clocks(struct job *s, size_t i, double launches, struct cloc
 	return true;
 }
 
+/* Of n places, those that c copies reach, each as likely. */
+static double reached(double copies, double n)
+{
+	return n * (1 - pow(1 - 1 / n, copies));
+}
+
 /*
- * Copies of a token for experts of one remote domain cross the network once: of
- * c copies over k domains, (k-1) (1 - (1 - 1/k)^c) cross instead of c (k-1)/k.
+ * A token goes once to each rank that has one of its experts, and across the network once
+ * to each domain: of its c copies over n ranks in k domains reached(c, k) (k-1)/k cross
+ * instead of reached(c, n) (k-1)/k.
  */
 static double saved_by_sending_once(const struct ft_cluster *c, const struct ft_work *w,
-				    const struct ft_collective_result *r)
+				    int64_t n, const struct ft_collective_result *r)
 {
-	double k = (double)r->domains, copies = w->communication.fanout;
-	double crossing, all;
+	double copies = w->communication.fanout;
 
 	if (copies <= 0 || r->domains < 2 || c->nic_bytes_per_s <= 0)
 		return 0;
-	all = copies * (k - 1) / k;
-	crossing = (k - 1) * (1 - pow(1 - 1 / k, copies));
-	return r->nic_bytes * (1 - crossing / all) / c->nic_bytes_per_s;
+	return r->nic_bytes *
+	       (1 - reached(copies, (double)r->domains) / reached(copies, (double)n)) /
+	       c->nic_bytes_per_s;
 }
 
 /* What the sends of a work meet: found once for a class, group and pattern. */
@@ -151,7 +157,7 @@ static bool time_collective(struct job *s, size_t class, size_t i,
 
 	if (!collective_at(cl, s->ccl, &call, path ? path->share : 1, &r, err))
 		return false;
-	t = r.duration.time_s - saved_by_sending_once(cl, w, &r);
+	t = r.duration.time_s - saved_by_sending_once(cl, w, call.shape.size, &r);
 	t *= s->stack->collective_factor.value;
 	c->duration = ft_ps_from_s(t);
 	c->beside = (float)cl->gpu->collective_beside_compute.value;

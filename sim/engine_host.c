@@ -128,6 +128,13 @@ static bool launch_calls(struct engine *e, struct part_state *r,
 	return true;
 }
 
+/* A job that starts over begins its next step when this one is over. */
+static bool ends_step(const struct engine_part *p, const struct part_state *r)
+{
+	return p->job->again && r->queued && !r->next_call && !r->repeat_done &&
+	       !r->next_op;
+}
+
 void engine_launch(struct engine *e, struct part_state *r)
 {
 	const struct engine_part *p = part_of(e, r);
@@ -136,8 +143,8 @@ void engine_launch(struct engine *e, struct part_state *r)
 		return;
 	if (r->host_blocked && !r->next_op && r->host_now < e->q.now)
 		r->host_now = e->q.now;
-	if (p->job->again && r->queued && !r->next_call && !r->repeat_done)
-		return; /* the next step begins when this one is over */
+	if (ends_step(p, r))
+		return;
 	if (!launch_calls(e, r, &p->job->graph->rank_class[p->rank_class]))
 		return;
 	if (p->job->again && e->n_going) {

@@ -46,9 +46,9 @@ static double distance(const struct ft_evidence *e, const struct ft_traits *a,
 	return sqrt(sum);
 }
 
-static bool of_unnamed(const struct ft_evidence *e, const struct ft_traits *t)
+static bool unnamed(const struct ft_traits *t)
 {
-	return !strcmp(t->stack_root, e->unnamed);
+	return !strcmp(t->stack_root, FT_STACK_UNNAMED);
 }
 
 /* The runs that may speak, by source: w_i of the header. */
@@ -65,7 +65,7 @@ static void weigh(const struct ft_evidence *e, const struct ft_traits *of,
 		struct source *from = &q->source[r->source];
 		struct seen *s = &q->seen[q->n];
 
-		if (from->silent || of_unnamed(e, &r->traits) != of_unnamed(e, of))
+		if (from->silent || unnamed(&r->traits) != unnamed(of))
 			continue;
 		q->n++;
 		s->run = r;
@@ -156,7 +156,7 @@ static void tell_differences(const struct ft_evidence *e, const struct ft_traits
 	size_t n = ft_trait_table(&t), used = 0;
 	bool told[64] = { false };
 
-	for (int k = 0; k < 5; k++) {
+	for (int k = 0; k < 3; k++) {
 		size_t worst = n;
 		double most = 0;
 		char text[64];
@@ -174,7 +174,9 @@ static void tell_differences(const struct ft_evidence *e, const struct ft_traits
 			return;
 		told[worst] = true;
 		if (t[worst].number)
-			snprintf(text, sizeof(text), "%.3g",
+			snprintf(text, sizeof(text),
+				 ft_trait_number(&t[worst], run) < 1e6 ? "%.6g" :
+									 "%.3g",
 				 ft_trait_number(&t[worst], run));
 		else
 			snprintf(text, sizeof(text), "%s",

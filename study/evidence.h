@@ -16,7 +16,8 @@
  *   and, in quadrature, by P90 of what the plan's kernels are less certain than the runs'.
  * The prediction itself is never outside.
  *
- * Runs of the stack `unnamed` speak for scenarios that name no stack, and for no others.
+ * Runs under FT_STACK_UNNAMED, or a stack that extends it, speak for scenarios that name no
+ * stack, and for no others.
  */
 #ifndef STUDY_EVIDENCE_H
 #define STUDY_EVIDENCE_H

@@ -114,7 +114,6 @@ static bool read_all(struct ft_evidence *e, struct ft_error *err)
 		return false;
 	read_provenance(&r, &e->mem);
 	runs = read_text(&r, "runs", "");
-	e->unnamed = read_text(&r, "unnamed", "");
 	distances = read_need(&r, "distance");
 	e->widening = read_quantity(&r, "widening", DIM_NONE, 0);
 	e->missing_sources = read_quantity(&r, "missing_sources", DIM_NONE, 0);

@@ -18,7 +18,6 @@ struct run {
 
 struct ft_evidence {
 	struct arena mem;
-	const char *unnamed;	      /* the stack of those who name none */
 	double distance[MOST_TRAITS]; /* by ft_trait_table */
 	double widening, missing_sources;
 	size_t n, n_sources;

@@ -351,7 +351,7 @@ static bool predict_collective(struct tally *t, const struct collective_row *r,
 	cluster = shelf_cluster(t->shelf, node, FT_GPU_COLLECTIVE_ROWS, err);
 	if (!cluster)
 		return false;
-	stack = shelf_stack(t->shelf, r->gpu->default_stack, NULL, err);
+	stack = shelf_stack(t->shelf, FT_STACK_UNNAMED, NULL, err);
 	ccl = stack ? shelf_ccl_of(t->shelf, stack, r->gpu->ccl_generation, err) : NULL;
 	return ccl && ft_collective_predict(cluster, ccl, &r->call, out, err);
 }

@@ -32,6 +32,14 @@ static void tell_assumed(struct whole *w)
 			s->assumed[s->n_assumed++] = key[i].path;
 }
 
+bool ft_scenario_assumes(const struct ft_scenario *s, const char *key)
+{
+	for (size_t i = 0; i < s->n_assumed; i++)
+		if (!strcmp(s->assumed[i], key))
+			return true;
+	return false;
+}
+
 /* title, else name, else the file's stem. */
 static const char *label_of(struct whole *w)
 {
@@ -125,8 +133,7 @@ static bool load_work(struct whole *w, struct reader *r, struct ft_error *err)
 	s->model = w->model;
 	if (!w->model)
 		return false;
-	s->stack = shelf_stack(w->shelf,
-			       stack ? stack->text : s->cluster->gpu->default_stack,
+	s->stack = shelf_stack(w->shelf, stack ? stack->text : FT_STACK_UNNAMED,
 			       stack ? &stack->mark : NULL, err);
 	s->evidence = shelf_evidence(w->shelf, err);
 	return s->evidence && s->stack && runs_there(s, stack, err) &&
@@ -154,8 +161,7 @@ const struct ft_ccl *ft_scenario_ccl(struct ft_scenario *s, struct ft_error *err
 	if (!s->stack && stack && stack->kind == NODE_SCALAR)
 		s->stack = shelf_stack(shelf, stack->text, &stack->mark, err);
 	else if (!s->stack)
-		s->stack =
-			shelf_stack(shelf, s->cluster->gpu->default_stack, NULL, err);
+		s->stack = shelf_stack(shelf, FT_STACK_UNNAMED, NULL, err);
 	if (s->stack)
 		s->ccl = shelf_ccl_of(shelf, s->stack, generation, err);
 	return s->ccl;

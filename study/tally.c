@@ -30,33 +30,38 @@ void tally_check(struct tally *t, const struct ft_check *check, bool scored)
 		(c->is_rate ? c->measured / c->predicted : c->predicted / c->measured) -
 		1;
 	c->inside = c->measured >= c->low && c->measured <= c->high;
+	c->slow = c->is_rate ? c->measured < c->low : c->measured > c->high;
 }
 
 void tally_failure(struct tally *t, const char *id, const struct ft_error *err)
 {
 	struct ft_validation *v = t->v;
+	const char *reason = err->line ?
+				     arena_printf(t->mem, "%s:%d:%d: %s", err->file,
+						  err->line, err->column, err->text) :
+				     arena_text(t->mem, err->text);
 
 	if (v->n_failures == t->failure_cap)
 		v->failure = ARENA_GROW(t->mem, v->failure, &t->failure_cap);
-	v->failure[v->n_failures++] =
-		(struct ft_failure){ id, arena_text(t->mem, err->text) };
+	v->failure[v->n_failures++] = (struct ft_failure){ id, reason };
 }
 
-/* Summary of those of n checks whose group (or key) is name; NULL: of all. */
-static struct ft_summary summarize(struct tally *t, const struct ft_check *c, size_t n,
-				   const char *name, bool by_key)
+/* Summary of those of n checks whose label is name; NULL: of all. */
+static struct ft_summary summarize(struct arena *mem, const struct ft_check *c,
+				   const char *const *label, size_t n, const char *name)
 {
 	struct ft_summary s = { .name = name };
-	double *error = ARENA_ARRAY(t->mem, n + 1, double);
-	double inside = 0, sum = 0, sum_abs = 0;
+	double *error = ARENA_ARRAY(mem, n + 1, double);
+	double inside = 0, slow = 0, sum = 0, sum_abs = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		if (name && strcmp(name, by_key ? c[i].key : c[i].group))
+		if (name && strcmp(name, label[i]))
 			continue;
 		error[s.n++] = fabs(c[i].error_frac);
 		sum += c[i].error_frac;
 		sum_abs += fabs(c[i].error_frac);
 		inside += c[i].inside;
+		slow += c[i].slow;
 	}
 	if (!s.n)
 		return s;
@@ -67,6 +72,8 @@ static struct ft_summary summarize(struct tally *t, const struct ft_check *c, si
 	s.p90 = stats_quantile(error, s.n, 0.9);
 	s.max = error[s.n - 1];
 	s.inside_interval_frac = inside / (double)s.n;
+	s.slow_frac = slow / (double)s.n;
+	s.fast_frac = ((double)s.n - inside - slow) / (double)s.n;
 	return s;
 }
 
@@ -78,20 +85,19 @@ static bool named(const struct ft_summary *list, size_t n, const char *name)
 	return false;
 }
 
-static struct ft_summary *each(struct tally *t, const struct ft_check *c, size_t n,
-			       bool by_key, size_t *n_out)
+struct ft_summary *tally_each(struct arena *mem, const struct ft_check *c,
+			      const char *const *label, size_t n, size_t *n_out)
 {
 	struct ft_summary *out = NULL;
 	size_t cap = 0;
 
+	*n_out = 0;
 	for (size_t i = 0; i < n; i++) {
-		const char *name = by_key ? c[i].key : c[i].group;
-
-		if (named(out, *n_out, name))
+		if (named(out, *n_out, label[i]))
 			continue;
 		if (*n_out == cap)
-			out = ARENA_GROW(t->mem, out, &cap);
-		out[(*n_out)++] = summarize(t, c, n, name, by_key);
+			out = ARENA_GROW(mem, out, &cap);
+		out[(*n_out)++] = summarize(mem, c, label, n, label[i]);
 	}
 	return out;
 }
@@ -99,10 +105,17 @@ static struct ft_summary *each(struct tally *t, const struct ft_check *c, size_t
 void tally_finish(struct tally *t)
 {
 	struct ft_validation *v = t->v;
+	const char **group = ARENA_ARRAY(t->mem, v->n_checks + 1, const char *);
+	const char **key = ARENA_ARRAY(t->mem, t->n_side + 1, const char *);
 
-	v->summary = summarize(t, v->check, v->n_checks, NULL, false);
-	v->group = each(t, v->check, v->n_checks, false, &v->n_groups);
-	v->by_key = each(t, t->side, t->n_side, true, &v->n_keys);
+	for (size_t i = 0; i < v->n_checks; i++)
+		group[i] = v->check[i].group;
+	for (size_t i = 0; i < t->n_side; i++)
+		key[i] = t->side[i].key;
+	v->summary = summarize(t->mem, v->check, NULL, v->n_checks, NULL);
+	v->by = "group";
+	v->group = tally_each(t->mem, v->check, group, v->n_checks, &v->n_groups);
+	v->by_key = tally_each(t->mem, t->side, key, t->n_side, &v->n_keys);
 }
 
 const char *row_id(struct tally *t, const struct csv *rows, size_t row)

@@ -100,10 +100,3 @@ struct ft_traits traits_copy(struct arena *mem, const struct ft_traits *of)
 	copy.sharding = arena_text(mem, of->sharding);
 	return copy;
 }
-
-const char *traits_plan(struct arena *mem, const struct ft_traits *of)
-{
-	return arena_printf(mem, "%s%s%s%s%s", of->tp > 1 ? "tp + " : "",
-			    of->pp > 1 ? "pp + " : "", of->cp > 1 ? "cp + " : "",
-			    of->ep > 1 ? "ep + " : "", of->sharding);
-}

@@ -23,7 +23,4 @@ struct ft_traits traits_of(const struct ft_scenario *scenario,
 /* The same with words that belong to mem. */
 struct ft_traits traits_copy(struct arena *mem, const struct ft_traits *of);
 
-/* "tp + pp + zero1": how the plan is cut, the sharding last. */
-const char *traits_plan(struct arena *mem, const struct ft_traits *of);
-
 #endif

@@ -58,8 +58,7 @@ static bool is_about(const char *key)
 	return false;
 }
 
-static bool step_columns_known(struct tally *t, const struct csv *rows,
-			       struct ft_error *err)
+bool rows_are_steps(struct tally *t, const struct csv *rows, struct ft_error *err)
 {
 	const struct scenario_key *key;
 	size_t n_keys = scenario_keys(&key), n = ABOUT;
@@ -92,8 +91,8 @@ static bool put_cell(struct arena *mem, struct node *root, const char *key,
 	return node_put_node(mem, root, key, at, list, err);
 }
 
-static struct node *scenario_of(struct tally *t, const struct csv *rows, size_t row,
-				struct ft_error *err)
+struct node *row_scenario(struct tally *t, const struct csv *rows, size_t row,
+			  struct ft_error *err)
 {
 	struct arena *mem = t->mem;
 	struct ft_mark at = csv_mark(rows, row, -1);
@@ -211,10 +210,25 @@ static bool check_measured(struct tally *t, const struct measured_row *r,
 	       (any || ft_fail(err, NULL, "the row has no measured value"));
 }
 
-static bool one_step(struct tally *t, const struct csv *rows, size_t row,
-		     struct ft_error *err)
+bool row_scored(struct tally *t, const struct csv *rows, size_t row, const char **key,
+		double *value, struct ft_error *err)
 {
-	struct node *root = scenario_of(t, rows, row, err);
+	struct measured_row r = { rows, row, NULL };
+
+	for (size_t i = 0; i < SCORED; i++) {
+		*key = scored[i];
+		if (!measured(t, &r, *key, value, err))
+			return false;
+		if (*value > 0)
+			return true;
+	}
+	return ft_fail(err, NULL, "the row has no measured step or rate");
+}
+
+bool validate_row(struct tally *t, const struct csv *rows, size_t row,
+		  struct ft_error *err)
+{
+	struct node *root = row_scenario(t, rows, row, err);
 	struct ft_scenario *s =
 		root ? ft_scenario_from(t->shelf, root, rows->file, true, err) : NULL;
 	struct ft_outcome o;
@@ -223,39 +237,12 @@ static bool one_step(struct tally *t, const struct csv *rows, size_t row,
 	if (s)
 		s->group = csv_text(rows, row, csv_column(rows, "group"));
 	ok = s && ft_study_simulate(s, NULL, NULL, &o, err);
-
 	if (ok) {
 		ok = check_measured(t, &(struct measured_row){ rows, row, &o }, err);
 		ft_outcome_release(&o);
 	}
 	ft_scenario_free(s);
 	return ok;
-}
-
-bool validate_steps(struct tally *t, const struct csv *rows,
-		    struct ft_progress progress, struct ft_error *err)
-{
-	if (!step_columns_known(t, rows, err))
-		return false;
-	for (size_t i = 0; i < rows->n_rows; i++) {
-		struct ft_error why = { 0 };
-
-		bool ok;
-
-		if (progress.tell)
-			progress.tell(progress.context, i, i, rows->n_rows);
-		ok = one_step(t, rows, i, &why);
-		if (!ok && why.of_system) {
-			*err = why;
-			return false;
-		}
-		if (!ok)
-			tally_failure(t, row_id(t, rows, i), &why);
-	}
-	if (progress.tell)
-		progress.tell(progress.context, rows->n_rows, rows->n_rows,
-			      rows->n_rows);
-	return true;
 }
 
 struct ft_validation *ft_validate(const char *path, const char *const *sets, size_t n,
@@ -288,6 +275,11 @@ struct ft_validation *ft_validate(const char *path, const char *const *sets, siz
 	}
 	ft_validation_free(&w->validation);
 	return NULL;
+}
+
+struct arena *validation_memory(struct ft_validation *validation)
+{
+	return &((struct whole *)validation)->mem;
 }
 
 void ft_validation_free(struct ft_validation *validation)

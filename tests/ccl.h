@@ -22,11 +22,11 @@ static inline struct ft_collective_call call_of(enum ft_collective op, double by
 					    .shape = { n, stride } };
 }
 
-/* The library that the GPU's default stack names. */
-static inline struct ft_ccl *ccl_of(const struct ft_gpu *gpu)
+/* The library that a stack has for the GPU. */
+static inline struct ft_ccl *ccl_of(const struct ft_gpu *gpu, const char *stack)
 {
 	struct ft_error err;
-	struct ft_stack *s = ft_stack_load(gpu->default_stack, NULL, &err);
+	struct ft_stack *s = ft_stack_load(stack, NULL, &err);
 	struct ft_ccl *c;
 
 	ok_or_say(s, err);

@@ -74,7 +74,8 @@ static void products_of_every_family_add_up(void **state)
 		double window = 0;
 
 		build(&p, models[i],
-		      "{sequence_length: 2048, global_batch_size: 8, moe_force_balance: true, parallel: {ep: 8}}",
+		      "{sequence_length: 2048, global_batch_size: 8, parallel: {ep: 8}, "
+		      "moe_force_balance: true}",
 		      "nemo-24", 8);
 		for (int64_t k = 0; k < p.model->n_layers; k++)
 			window += p.model->layer[k].window > 0 &&
@@ -95,7 +96,8 @@ static void a_delta_rule_takes_the_place_of_attention(void **state)
 
 	(void)state;
 	build(&p, "qwen3-next-80b-a3b",
-	      "{sequence_length: 4096, global_batch_size: 8, moe_force_balance: true, parallel: {ep: 8}}",
+	      "{sequence_length: 4096, global_batch_size: 8, parallel: {ep: 8}, "
+	      "moe_force_balance: true}",
 	      "nemo-24", 8);
 	linear = 8 * 36 * 32 * rule * tokens;
 	want = model_flop(&p) - 6 * 36 * counted * tokens + linear;

@@ -28,7 +28,9 @@ static struct ft_collective_result predict(const struct ft_cluster *c,
 					   int64_t n, int64_t stride)
 {
 	struct ft_collective_call call = call_of(op, bytes, n, stride);
-	struct ft_ccl *ccl = ccl_of(c->gpu);
+	/* of the years of the published tables */
+	struct ft_ccl *ccl = ccl_of(
+		c->gpu, strcmp(c->gpu->vendor, "amd") ? "nemo-24" : "mi300x-vendor");
 	struct ft_collective_result r;
 	struct ft_error err;
 

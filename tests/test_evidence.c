@@ -40,7 +40,6 @@ static struct made *make(void)
 
 	m->e.run = m->run;
 	m->e.source = m->source;
-	m->e.unnamed = "nobody";
 	for (int i = 0; i < MOST_TRAITS; i++)
 		m->e.distance[i] = 1;
 	return m;
@@ -204,10 +203,10 @@ static void unnamed_stacks_have_runs_of_their_own(void **state)
 	struct ft_error err = { 0 };
 
 	(void)state;
-	add(m, "x", 0.2)->traits.stack_root = "nobody";
+	add(m, "x", 0.2)->traits.stack_root = FT_STACK_UNNAMED;
 	assert_false(evidence_ask(&m->e, &x, NULL, &a, &err));
 	assert_non_null(strstr(err.text, "make residuals"));
-	x.stack_root = "nobody";
+	x.stack_root = FT_STACK_UNNAMED;
 	x.stack = "an heir of nobody";
 	near_frac(ask(m, x, NULL).high, 0.2, 1e-9);
 	free(m);

@@ -48,7 +48,7 @@ static void all_profiles_load_and_are_whole(void **state)
 		assert_true(g->limit_w.value > g->idle_w.value);
 		assert_true(g->n_memory > 10 && g->n_scale_ups >= 1);
 		assert_true(g->gemm[FT_BF16].n_rows > 0);
-		assert_true(g->default_node[0] && g->default_stack[0]);
+		assert_true(g->default_node[0]);
 		assert_non_null(g->memory_bytes.from);
 		assert_non_null(g->gemm[FT_BF16].from);
 		for (size_t t = 0; t < g->n_attention; t++)

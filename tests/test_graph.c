@@ -41,7 +41,7 @@ static void products_add_up_to_the_models_flops(void **state)
 		  16 },
 		{ "mixtral-8x7b",
 		  "{sequence_length: 4096, global_batch_size: 16, "
-		  "parallel: {tp: 2, ep: 4}}",
+		  "parallel: {tp: 2, ep: 4}, moe_force_balance: true}",
 		  8 },
 		{ "gpt3-175b",
 		  "{sequence_length: 2048, global_batch_size: 64, "
@@ -149,24 +149,39 @@ static char *text_of(const struct ft_graph *g, size_t *n)
 
 static void text_reads_back_the_same(void **state)
 {
-	static const char *const models[] = { "llama3-8b", "mixtral-8x7b", "gpt-1.5b",
-					      "deepseek-v3" };
+	static const struct {
+		const char *model, *more;
+		const char *has[5];
+	} cases[] = {
+		{ "llama3-8b", "recompute: full", { NULL } },
+		{ "mixtral-8x7b", "recompute: full", { "host_waits=true" } },
+		{ "gpt-1.5b", "recompute: full", { NULL } },
+		{ "deepseek-v3", "recompute: full", { NULL } },
+		{ "qwen3-30b-a3b",
+		  "moe_dispatcher: deepep, cuda_graphs: partial, parallel: {ep: 8}, "
+		  "overlap: {ep: true}",
+		  { "graphed=true", "record=exchanged ", "record=exchanged_back",
+		    "wait=exchanged_back", "fanout=" } },
+	};
 	const char *path = "/tmp/foretoken-test.graph";
 
 	(void)state;
-	for (size_t i = 0; i < 4; i++) {
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct ft_graph *back;
 		struct file_out f;
 		struct ft_error err;
 		struct parts p;
-		char *a, *b;
+		char *a, *b, training[200];
 		size_t na, nb;
 
-		build(&p, models[i],
-		      "{sequence_length: 4096, global_batch_size: "
-		      "16, recompute: full}",
-		      "nemo-24", 8);
+		snprintf(training, sizeof(training),
+			 "{sequence_length: 4096, global_batch_size: 16, %s}",
+			 cases[i].more);
+		build(&p, cases[i].model, training, "nemo-24", 8);
 		a = text_of(p.graph, &na);
+		for (int k = 0; k < 5 && cases[i].has[k]; k++)
+			if (!strstr(a, cases[i].has[k]))
+				fail_msg("%s: no %s", cases[i].model, cases[i].has[k]);
 		ok_or_say(file_begin(&f, path, &err), err);
 		fwrite(a, 1, na, f.out);
 		ok_or_say(file_commit(&f, &err), err);

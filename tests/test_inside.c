@@ -28,7 +28,7 @@ static struct ft_collective_result run(const struct ft_gpu *gpu, const char *fab
 				       enum ft_collective op, int64_t n, double bytes)
 {
 	struct ft_collective_call call = call_of(op, bytes, n, 1);
-	struct ft_ccl *ccl = ccl_of(gpu);
+	struct ft_ccl *ccl = ccl_of(gpu, FT_STACK_UNNAMED);
 	struct ft_collective_result r;
 	struct ft_error err;
 

@@ -79,6 +79,9 @@ static const char hsdp_by_default[] = LLAMA
 static const char wide_heads[] =
 	"{model: {name: llama3-8b, num_hidden_layers: 4, head_dim: 256}, " IB
 	"stack: nemo-24, " TRAIN("4096", "16") "}, " COST;
+static const char odd[] =
+	"{model: {name: llama3-8b, num_hidden_layers: 4, intermediate_size: 14331}, " IB
+	"stack: nemo-24, " TRAIN("4096", "64") "}, " COST;
 static const char bare[] =
 	LLAMA IB "stack: bare, " TRAIN("4096", "16") "parallel: {tp: 4}}, " COST;
 static const char mesh[] =
@@ -144,7 +147,7 @@ static const struct key_part parts[] = {
 	  "hw/gpus",
 	  "h100-sxm",
 	  { zero1_pipeline, fsdp_eager, experts_fp8, ddp_eager, ragged, bare,
-	    by_default, experts_grouped, wide_heads } },
+	    by_default, experts_grouped, wide_heads, odd } },
 };
 
 static const struct key_exempt exempt[] = {

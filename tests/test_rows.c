@@ -286,9 +286,57 @@ static void a_file_holds_so_many_gpus(void **state)
 	free(text);
 }
 
+#define STEPS \
+	"id,model,cluster.gpu,cluster.gpus,stack,training.sequence_length," \
+	"training.global_batch_size,training.parallel.pp," \
+	"training.parallel.stage_layers,training.recompute_modules,measured.step_s\n"
+#define STEP(id, layers) \
+	id ",llama3-8b,h100-sxm,8,nemo-24," \
+	   "2048,32,4," layers ",,1\n"
+
+/* A cell that begins like a list is one: the stages' layers change the prediction. */
+static void a_cell_may_hold_a_list(void **state)
+{
+	struct ft_validation *v = valid(STEPS STEP("even", "\"[8, 8, 8, 8]\"") STEP(
+		"late", "\"[4, 4, 4, 20]\"") STEP("none", ""));
+
+	(void)state;
+	assert_int_equal(v->n_checks, 3);
+	assert_true(v->check[1].predicted > 1.5 * v->check[0].predicted);
+	assert_true(v->check[2].predicted < 1.2 * v->check[0].predicted);
+	ft_validation_free(v);
+}
+
+/* One that is broken, or that the key does not take, is told with its row and column. */
+static void a_broken_list_has_its_place(void **state)
+{
+	static const char *const cells[] = { "\"[8, 8, 8, 8\"", "\"[8, 8, 16]\"",
+					     "\"[8, 8, 8, x]\"", "[[8]" };
+
+	(void)state;
+	for (size_t i = 0; i < 4; i++) {
+		char text[900];
+		struct ft_validation *v;
+		const char *says;
+
+		snprintf(text, sizeof(text),
+			 STEPS STEP("good", "\"[8, 8, 8, 8]\"") STEP("bad", "%s"),
+			 cells[i]);
+		v = valid(text);
+		assert_int_equal(v->n_checks, 1);
+		assert_int_equal(v->n_failures, 1);
+		says = v->failure[0].reason;
+		if (!strstr(says, ".csv:3:44: "))
+			fail_msg("%s: %s", cells[i], says);
+		ft_validation_free(v);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_cell_may_hold_a_list),
+		cmocka_unit_test(a_broken_list_has_its_place),
 		cmocka_unit_test(a_collective_row_says_time_or_bandwidth),
 		cmocka_unit_test(a_bad_collective_row_says_why),
 		cmocka_unit_test(each_column_of_a_kernel_row_counts),

@@ -48,7 +48,7 @@ ok "an edited scenario is run again" says "1 run, 0 already in the database, 0 f
 ok "both answers are kept, and differ" is "2|2" "$tmp/e.db" 'select count(*), count(distinct step_s) from runs'
 sed -i '1i title: only another name' "$tmp/mine.yaml"
 ok "another title is no other run" says "0 run, 1 already in the database, 0 failed" one
-mkdir "$tmp/data" && cp -r hw models stacks cost "$tmp/data/"
+mkdir "$tmp/data" && cp -r hw models stacks cost study "$tmp/data/"
 elsewhere() { FORETOKEN_DATA=$tmp/data $f sweep $a --vary cluster.gpus=256 --db "$tmp/d.db"; }
 ok "data elsewhere" says "1 run, 0 already in the database, 0 failed" elsewhere
 sed -i 's/bandwidth: 3.35 TB/bandwidth: 3.45 TB/' "$tmp/data/hw/gpus/h100-sxm.yaml"

@@ -22,8 +22,9 @@ quoted() { # FILE: as every, each line in backquotes
 }
 
 # items: the names that traces/ gives to works, and what scenarios of each kind print
-sed -n 's/.*\(put_memory\|put_rows\|put_gemm\|put_collective\|side_memory\|side_collective\|element\|exchange\|shuffle\|tensor_sum\|row_product\|row_back\|linear_back\)(b, \(s, \|&s, \|&r, \)\{0,1\}"\([a-z_0-9]*\)".*/\3/p' traces/*.c >"$tmp/source"
+sed -n 's/.*\(put_memory\|put_rows\|put_gemm\|put_collective\|side_memory\|side_collective\|element\|exchange\|shuffle\|reorder\|tensor_sum\|row_product\|row_back\|linear_back\)(b, \(s, \|&s, \|&r, \)\{0,1\}"\([a-z_0-9]*\)".*/\3/p' traces/*.c >"$tmp/source"
 sed -n 's/.*? "\([a-z_]*\)" : "\([a-z_]*\)", [A-Zs].*/\1\n\2/p' traces/*.c >>"$tmp/source"
+sed -n 's/.*\.name = "\([a-z_0-9]*\)".*/\1/p' traces/*.c >>"$tmp/source"
 sort -u "$tmp/source" >"$tmp/names"
 ok "every item that a step graph can hold is explained" quoted "$tmp/names"
 h=examples/01-first-answer/h100.yaml
@@ -49,7 +50,8 @@ ok "every item that is printed is explained" quoted "$tmp/printed"
 
 # tables: the first cell of each row, and the heads of columns
 first_cells() { # of tables on stdin: cells are two blanks or more apart
-	awk -F '  +' '/^ / || NF < 2 { next } { sub(/ +$/, "", $1); print $1 }'
+	awk -F '  +' '/^nearest measured runs/ { run = 1; print $1; next } !NF { run = 0 }
+		/^ / || NF < 2 || run { next } { sub(/ +$/, "", $1); print $1 }'
 }
 heads() { # REGEX: the cells of the line that begins so
 	awk -F '  +' -v head="^$1" '$0 ~ head { for (i = 1; i <= NF; i++) if ($i != "") print $i }'

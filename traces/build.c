@@ -148,7 +148,10 @@ static void pair_slot(struct stage *st, const struct slot *back,
 	leave_forward(st, &f);
 }
 
-/* Do these two run side by side? */
+/* Do these two run side by side? In a pipeline only if it is interleaved: else the
+ * next stage's backward waits for this one, and this one's forward for the stage before,
+ * so that stages take turns. Megatron Core, too, has pairs without pipelines and in
+ * interleaved ones; its one more forward ahead is the one before the first pair. */
 static bool is_pair(const struct builder *b, const struct slot *back,
 		    const struct slot *forward)
 {
@@ -157,8 +160,9 @@ static bool is_pair(const struct builder *b, const struct slot *back,
 	bool ragged = p->last_micro_batch != p->micro_batch &&
 		      (back->micro_batch == last || forward->micro_batch == last);
 
-	return p->overlap_ep && p->ep > 1 && !is_fsdp(p) && !ragged && !back->forward &&
-	       forward->forward &&
+	if (!p->overlap_ep || p->ep == 1 || is_fsdp(p) || (p->pp > 1 && p->vpp == 1))
+		return false;
+	return !ragged && !back->forward && forward->forward &&
 	       (back->micro_batch != forward->micro_batch ||
 		back->chunk != forward->chunk);
 }

@@ -119,10 +119,10 @@ void put_cast(struct builder *b, double elements, int launches);
 /* The same behind a norm, where the recipe does not let the norm do it. */
 void put_norm_cast(struct builder *b, double elements);
 void put_norm_transpose(struct builder *b, double elements);
-/* Bytes of an activation's element between ranks of tp; both: along rows and columns. */
+/* Bytes of an activation's element on its way between ranks of tp (both: a gradient,
+ * along rows and columns), and of a weight that is gathered. */
 double gathered_width(const struct builder *b, bool both);
-double parameter_width(
-	const struct builder *b); /* bytes of a weight that is gathered */
+double parameter_width(const struct builder *b);
 
 /* recompute.c: what runs again before a layer's backward */
 enum ft_recompute layer_recompute(const struct builder *b, int64_t layer);
@@ -181,6 +181,7 @@ void accumulate_gradients(struct builder *b, struct held unit, bool first);
 void cast_weights(struct builder *b, struct held unit);
 void optimizer_ops(struct builder *b, struct held stage, double tied);
 
+bool gradients_come(const struct builder *b);
 /* memory.c: bytes held through the step, and taken by segments */
 void base_bytes(const struct builder *b, struct held stage, double bytes[FT_MEMORIES]);
 void head_bytes(struct builder *b, struct held root, bool backward);

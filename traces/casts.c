@@ -6,7 +6,7 @@
  *   delayed     2 + 1 + 1      scales are known; the norm before writes them itself
  *   tensorwise  2 + 2 + 1 + 1  the largest value is found first
  *   blockwise   2 + 1 + 1 and scales
- *   mxfp8       2 (2 + 1) and scales: rows and columns are quantized apart
+ *   mxfp8       2 (2 + 1) and scales: rows and columns are quantized apart; mxfp4 with 1/2
  *   nvfp4       2 + 2 (2 + 1/2) and scales: largest value, rows, rotated columns
  * Under tensor parallelism Transformer Engine gathers what goes into a product in its
  * narrow format with the scales; a gradient goes into two products, along rows and
@@ -29,9 +29,10 @@ static double cast_bytes(const struct builder *b)
 	case FT_SCALING_TENSORWISE:
 		return frozen ? 5 : 6;
 	case FT_SCALING_BLOCKWISE:
-		return (frozen ? 3 : 4) + 8.0 / 128;
+		return frozen ? 3 + 4.0 / 128 : 4 + 8.0 / 128;
 	case FT_SCALING_MX:
-		return (frozen ? 1 : 2) * (3 + 1.0 / 32);
+		return (frozen ? 1 : 2) *
+		       (2 + ft_dtype_bytes(b->plan->precision) + 1.0 / 32);
 	case FT_SCALING_NV:
 		return frozen ? 4.5 + 1.0 / 16 : 7 + 2.0 / 16;
 	default:

@@ -2,7 +2,8 @@
  * traces/experts.c - a routed MLP: router, dispatch, grouped products, combine
  *
  * Each token goes to experts_per_token experts spread over the ep group and back.
- * alltoall sends every copy, sorted by rank before and by expert behind. deepep and
+ * alltoall sends every copy, sorted by rank before and by expert behind, and padded to
+ * the capacity if there is one. deepep and
  * hybridep send a token once to each rank and, across nodes, once to each domain;
  * they sort on arrival and add up on the way back. The host asks for the numbers of
  * tokens and waits for them, unless all inputs are padded to a capacity or the whole
@@ -52,7 +53,9 @@ static struct routed routed_of(const struct builder *b, const struct ft_layer *l
 	r.width = l->expert_intermediate / p->etp;
 	r.shared = l->shared_intermediate / p->tp;
 	r.bytes = 2 * (double)(r.tokens * r.h) * sent;
-	r.fanout = r.direct ? sent : 0;
+	if (!r.direct && b->plan->capacity_factor > 0)
+		r.bytes *= b->plan->capacity_factor;
+	r.fanout = r.direct ? (double)l->experts_per_token : 0;
 	r.gated = b->model->activation == FT_SWIGLU;
 	r.calls = (int)(p->fused_experts || r.local < 1 ? 1 : r.local);
 	return r;
@@ -283,6 +286,7 @@ void experts_return_back(struct builder *b, const struct ft_layer *l)
 	struct routed r = routed_of(b, l);
 
 	reorder(b, &r, "permute_back", true);
+	b->graphed = b->plan->graphs != FT_GRAPHS_NONE;
 	router(b, &r, l->experts, FT_DGRAD);
 	router(b, &r, l->experts, FT_WGRAD);
 }

@@ -162,9 +162,9 @@ static void backward_end(struct builder *b, const struct layer_sizes *s)
 {
 	const struct recipe *r = recipe_of(b);
 
-	b->graphed = b->plan->graphs != FT_GRAPHS_NONE;
 	if (s->l->experts)
 		experts_return_back(b, s->l);
+	b->graphed = b->plan->graphs != FT_GRAPHS_NONE;
 	if (!s->beside) {
 		put_norm(b, s, "norm_back", r->norm_back);
 		put_element(b, s, "add_back", "add", r->add_back);

@@ -13,6 +13,14 @@
 
 #include "traces/build.h"
 
+/* Frameworks that give each gradient its memory when it is computed, and take it back
+ * before the next step; others have buffers that stay. Autocast's were counted as staying. */
+bool gradients_come(const struct builder *b)
+{
+	return is_fsdp(b->plan) ||
+	       (b->rules->tensor_parallel == FT_TP_DTENSOR && !b->autocast);
+}
+
 void base_bytes(const struct builder *b, struct held stage, double bytes[FT_MEMORIES])
 {
 	const struct ft_plan *p = b->plan;
@@ -31,10 +39,12 @@ void base_bytes(const struct builder *b, struct held stage, double bytes[FT_MEMO
 			(p->master_weights ? 4 : 2) * moments * shared;
 		return; /* gradients come and go with the units */
 	}
-	bytes[FT_MEMORY_GRADIENTS] = width * (p->sharding == FT_ZERO2 ? shared : all);
+	if (!gradients_come(b))
+		bytes[FT_MEMORY_GRADIENTS] =
+			width * (p->sharding == FT_ZERO2 ? shared : all);
 	if (b->autocast) {
 		bytes[FT_MEMORY_WEIGHTS] = 4 * all + frozen;
-		bytes[FT_MEMORY_OPTIMIZER] = 8 * (p->sharding == FT_DDP ? all : shared);
+		bytes[FT_MEMORY_OPTIMIZER] = 4 * moments * all;
 		bytes[FT_MEMORY_OTHER] = 2 * all + (p->dp > 1 ? 4 * all : 0);
 		return;
 	}

@@ -94,30 +94,57 @@ static double attention_flop(const struct builder *b, const struct layer_sizes *
 				 (double)s->l->qk_head_dim, (double)s->l->v_head_dim);
 }
 
+/* Parameters of the experts' products that a token uses, as this rank's share of tokens has
+ * them; routing taken as even. */
+static double expert_products(const struct builder *b, const struct layer_sizes *s)
+{
+	double matrices = b->model->activation == FT_SWIGLU ? 3 : 2;
+
+	return matrices * (double)(s->h * s->l->expert_intermediate) *
+	       (double)s->l->experts_per_token * (double)s->part / (double)s->tokens;
+}
+
+/* Parameters of the products that selective recomputation runs again. */
+static double selected_products(const struct builder *b, const struct layer_sizes *s,
+				unsigned set)
+{
+	const struct ft_model *m = b->model;
+	int64_t layer = s->l - m->layer;
+	double tp = (double)b->plan->tp, out = (double)(s->h * s->out);
+	double mlp = (double)(s->h * s->f), again = 0;
+
+	if (set & FT_MODULE_OPS)
+		again += ft_layer_attention_parameters(m, layer) / tp - out + mlp;
+	if (set & (FT_MODULE_MLP | FT_MODULE_MLP_UP))
+		again += (m->activation == FT_SWIGLU ? 2 : 1) * mlp;
+	if (set & (FT_MODULE_MLP | FT_MODULE_MLP_DOWN))
+		again += mlp;
+	if (set & FT_MODULE_EXPERTS && s->l->experts)
+		again += ft_layer_dense_parameters(m, layer) / tp +
+			 expert_products(b, s);
+	if (set & FT_MODULE_OUT_PROJECTION)
+		again += out;
+	if (set & FT_MODULE_MLA_UP && s->l->kv_lora_rank)
+		again +=
+			(double)(s->q * (s->l->q_lora_rank ? s->l->q_lora_rank : s->h) +
+				 (s->k + s->v - s->kv_heads * s->l->qk_rope_head_dim) *
+					 s->l->kv_lora_rank);
+	return again;
+}
+
 double layer_recomputed_flop(const struct builder *b, int64_t layer)
 {
 	struct layer_sizes s = sizes_of(b, layer);
 	unsigned set = recomputed_modules(b);
-	double products = layer_weights(b, layer).dense, again = 0;
-	double attention = attention_flop(b, &s);
-	double mlp = (double)(s.h * s.f),
-	       up = b->model->activation == FT_SWIGLU ? 2 : 1;
+	double products;
 
 	if (layer_recompute(b, layer) == FT_RECOMPUTE_NONE)
 		return 0;
-	if (b->plan->recompute == FT_RECOMPUTE_FULL)
-		return 2 * products * (double)s.tokens + attention;
-	if (set & FT_MODULE_OPS)
-		again += products / 2;
-	if (set & (FT_MODULE_MLP | FT_MODULE_MLP_UP))
-		again += up * mlp;
-	if (set & (FT_MODULE_MLP | FT_MODULE_MLP_DOWN))
-		again += mlp;
-	if (set & FT_MODULE_OUT_PROJECTION)
-		again += (double)(s.h * s.out);
-	if (set & FT_MODULE_MLA_UP && s.l->kv_lora_rank)
-		again += (double)(s.q * (s.l->q_lora_rank ? s.l->q_lora_rank : s.h) +
-				  (s.k + s.v) * s.l->kv_lora_rank);
-	return 2 * again * (double)s.tokens +
-	       (set & FT_MODULE_CORE_ATTENTION ? attention : 0);
+	if (b->plan->recompute == FT_RECOMPUTE_SELECTIVE)
+		return 2 * selected_products(b, &s, set) * (double)s.tokens +
+		       (set & FT_MODULE_CORE_ATTENTION ? attention_flop(b, &s) : 0);
+	products = layer_weights(b, layer).dense -
+		   ft_layer_norm_parameters(b->model, layer) +
+		   (s.l->experts ? expert_products(b, &s) : 0);
+	return 2 * products * (double)s.tokens + attention_flop(b, &s);
 }

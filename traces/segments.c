@@ -171,11 +171,24 @@ static void keep_gradients(struct stage *st, struct held unit, bool first)
 	struct builder *b = st->b;
 	const struct ft_plan *p = b->plan;
 
-	if (!is_fsdp(p) || !first)
+	double over = is_fsdp(p) ? (double)p->shard : 1;
+	double expert_over = is_fsdp(p) ? (double)p->edp : 1;
+
+	if (!gradients_come(b) || !first)
 		return;
 	b->seg->net_bytes[FT_MEMORY_GRADIENTS] +=
-		gradient_width(b) *
-		(unit.dense / (double)p->shard + unit.experts / (double)p->edp);
+		gradient_width(b) * (unit.dense / over + unit.experts / expert_over);
+}
+
+/* Those of the root unit, while its whole gradient is there. */
+static void keep_root(struct stage *st, bool first)
+{
+	double *net = st->b->seg->net_bytes, was = net[FT_MEMORY_GRADIENTS];
+
+	keep_gradients(st,
+		       is_fsdp(st->b->plan) ? st->root : ends_held(st->b, true, false),
+		       first);
+	st->b->seg->peak_bytes[FT_MEMORY_GRADIENTS] += net[FT_MEMORY_GRADIENTS] - was;
 }
 
 void segment_head_back(struct stage *st, unsigned variant, int64_t next)
@@ -194,6 +207,8 @@ void segment_head_back(struct stage *st, unsigned variant, int64_t next)
 		gather_unit(b, layer_held(b, next), FT_EVENT_UNSHARDED);
 	outputs_backward(b);
 	accumulate_gradients(b, ends_held(b, false, true), variant & V_FIRST);
+	if (!is_fsdp(b->plan))
+		keep_gradients(st, outputs_held(b, st->first), variant & V_FIRST);
 	if (variant & V_SYNC && !fsdp)
 		reduce_gradients(b, outputs_held(b, st->first));
 	head_bytes(b, st->root, true);
@@ -278,7 +293,7 @@ void segment_embed_back(struct stage *st, unsigned variant)
 		return;
 	embedding_backward(b);
 	accumulate_gradients(b, ends_held(b, true, false), variant & V_FIRST);
-	keep_gradients(st, st->root, variant & V_FIRST);
+	keep_root(st, variant & V_FIRST);
 	if (variant & V_SYNC && is_fsdp(b->plan)) {
 		reduce_unit(b, st->root);
 		root_bytes(b, st->root);

@@ -202,16 +202,17 @@ void cast_weights(struct builder *b, struct held unit)
 }
 
 /* What an Adam update moves per parameter: fp32 weight, gradient, two moments read,
- * three written: 28; a 16-bit copy of the weight adds 2; all in 16 bit: 14. */
+ * three written: 28; a 16-bit copy of the weight adds 2; all in 16 bit: 14. Muon has one
+ * moment, not two. */
 static double update_bytes(const struct builder *b)
 {
+	bool muon = b->plan->optimizer == FT_MUON;
+
 	if (b->rules->optimizer_bytes > 0)
 		return b->rules->optimizer_bytes;
-	if (b->plan->optimizer == FT_MUON)
-		return b->plan->master_weights ? 22 : 10; /* one moment */
 	if (!b->plan->master_weights)
-		return 14;
-	return is_fsdp(b->plan) || b->autocast ? 28 : 30;
+		return 14 - (muon ? 4 : 0);
+	return (is_fsdp(b->plan) || b->autocast ? 28 : 30) - (muon ? 8 : 0);
 }
 
 /*

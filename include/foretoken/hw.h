@@ -203,7 +203,7 @@ struct ft_gpu {
 	struct ft_scale_up *scale_up;
 	struct ft_number gemm_spread, attention_spread, memory_spread,
 		collective_spread; /* held-out relative error, one standard deviation */
-	const char *default_node, *default_stack;
+	const char *default_node;
 	const char *ccl_generation; /* what communication libraries tune for */
 	const struct ft_provenance *from;
 };

@@ -33,6 +33,9 @@ void ft_report_validation(FILE *out, const struct ft_validation *validation,
 			  bool every_row);
 void ft_report_validation_json(FILE *out, const struct ft_validation *validation);
 
+void ft_report_stack_fit(FILE *out, const struct ft_stack_fit *fit);
+void ft_report_stack_fit_json(FILE *out, const struct ft_stack_fit *fit);
+
 struct ft_collective_line {
 	enum ft_collective op;
 	int64_t gpus;

@@ -18,6 +18,9 @@ extern "C" {
 
 struct node;
 
+/* The stack of those who name none: what plain code does, on any GPU. */
+#define FT_STACK_UNNAMED "generic"
+
 /* What a host thread does, by the name of its rate. */
 enum ft_host {
 	FT_HOST_LAUNCH,	       /* one kernel or copy */

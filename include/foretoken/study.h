@@ -75,6 +75,9 @@ const struct ft_ccl *ft_scenario_ccl(struct ft_scenario *scenario, struct ft_err
 	__attribute__((warn_unused_result));
 void ft_scenario_free(struct ft_scenario *scenario);
 
+/* Did nobody give this key? */
+bool ft_scenario_assumes(const struct ft_scenario *scenario, const char *key);
+
 /* The i-th key of a scenario, dotted, and what it means; NULL after the last. */
 const char *ft_scenario_key(size_t i, const char **about);
 
@@ -198,7 +201,7 @@ struct ft_check {
 	double error_frac; /* in time: positive is predicted too slow */
 	double low, high;  /* of the predicted value */
 	double extrapolated_frac;
-	bool inside;
+	bool inside, slow;		/* slow: slower than P90 */
 	const struct ft_traits *traits; /* NULL: a kernel or a collective */
 };
 
@@ -210,6 +213,7 @@ struct ft_summary {
 	const char *name;
 	size_t n;
 	double mape, bias, median, p90, max, inside_interval_frac;
+	double slow_frac, fast_frac; /* slower than P90, faster than P10 */
 };
 
 struct ft_validation {
@@ -219,12 +223,59 @@ struct ft_validation {
 	struct ft_failure *failure;
 	struct ft_summary summary;
 	struct ft_summary *group, *by_key;
+	const char *by; /* what the groups are of: "group", or ft_validation_by's */
 };
+
+/* The ways in which steps are put into classes: "gpu", "plan" ...; the i-th and what it is.
+ * NULL: no more. */
+const char *ft_class_by(size_t i, const char **about);
+
+enum { FT_CLASS = 80 };
+
+/* The class of a step; by is one of those names. text may hold it. */
+const char *ft_class_of(const struct ft_traits *of, const char *by,
+			char text[FT_CLASS]);
+
+/* Put the steps of a validation into classes instead of the file's groups. false: there is
+ * no such way, or the rows are kernels or collectives. */
+bool ft_validation_by(struct ft_validation *validation, const char *by,
+		      struct ft_error *err) __attribute__((warn_unused_result));
 
 struct ft_validation *ft_validate(const char *path, const char *const *sets, size_t n,
 				  struct ft_progress progress, struct ft_error *err)
 	__attribute__((warn_unused_result));
 void ft_validation_free(struct ft_validation *validation);
+
+/* ---- a stack fitted to one's own runs ---------------------------------------- */
+
+/* Factors on a stack's host times, matrix products, attention, memory-bound kernels and
+ * collectives. */
+enum { FT_FIT_FACTORS = 5 };
+
+const char *ft_fit_factor_name(size_t factor);
+
+struct ft_stack_request {
+	const char *runs, *name; /* RUNS.csv; of the file to write, without .yaml */
+	const char *const *sets;
+	size_t n_sets;
+	struct ft_progress progress;
+};
+
+struct ft_stack_fit {
+	char path[4096]; /* the file written */
+	size_t n, n_failed;
+	struct ft_error why; /* of the first row that could not be used */
+	double ln_factor[FT_FIT_FACTORS];
+	struct ft_summary before, after; /* under the stack as it was; as fitted */
+	struct ft_summary held_out;	 /* each fold under factors fitted without it */
+	size_t folds;
+	bool by_group; /* a fold is a group of the file; else a row */
+};
+
+/* Fit a stack to the runs of a file, all under one stack, and write it. False, and no file:
+ * fewer than four usable rows, several stacks, the file exists, or it cannot be written. */
+bool ft_study_fit_stack(const struct ft_stack_request *asked, struct ft_stack_fit *fit,
+			struct ft_error *err) __attribute__((warn_unused_result));
 
 /* Reads kernel rows as validate does; writes them back with the columns
  * predicted.time_us and extrapolated at the end. Rows that cannot be predicted keep both empty; their

@@ -82,9 +82,11 @@ struct ft_work {
 		struct {
 			enum ft_collective op;
 			enum ft_group group;
-			double bytes;	  /* as nccl-tests counts them */
-			double fanout;	  /* all_to_all: copies of each token that
-					     * cross the network once per domain; 0: all */
+			double bytes;  /* as nccl-tests counts them */
+			double fanout; /* all_to_all: copies of each token; bytes count
+					     * it once for each rank they reach, and it
+					     * crosses the network once for each domain;
+					     * 0: every copy travels */
 			bool copy_engine; /* takes no compute units */
 		} communication;
 	};

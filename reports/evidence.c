@@ -1,0 +1,144 @@
+/* reports/evidence.c - the measured runs nearest to an answer, and how far to trust it */
+#include "reports/evidence.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/plain.h"
+#include "reports/table.h"
+
+static const char *on_stack(const struct ft_scenario *s, const struct ft_outcome *o,
+			    char text[SENTENCE])
+{
+	if (!ft_scenario_assumes(s, "stack"))
+		return "";
+	snprintf(
+		text, SENTENCE,
+		"stack not given: %s. The range holds what people run: vendor-tuned code "
+		"near P10 (%.4g s a step), eager or older code near P90 (%.4g s). Name a "
+		"stack for a narrower one: foretoken list stacks.",
+		s->stack->name, o->step_low_s, o->step_high_s);
+	return text;
+}
+
+static const char *on_unmeasured(const struct ft_scenario *s,
+				 const struct ft_outcome *o, char text[SENTENCE])
+{
+	const char *gpu = o->gpu_measured ? "" : s->cluster->gpu->name;
+	const char *stack = o->stack_measured ? "" : s->stack->name;
+
+	if (o->gpu_measured && o->stack_measured)
+		return "";
+	snprintf(text, SENTENCE,
+		 "No measured run %s%s%s%s%s: the range is that of others, made wider.",
+		 gpu[0] ? "is on the GPU " : "", gpu, gpu[0] && stack[0] ? " or " : "",
+		 stack[0] ? "is under the stack " : "", stack);
+	return text;
+}
+
+static const char *on_kernels(const struct ft_outcome *o, char text[SENTENCE])
+{
+	if (o->extrapolated_frac <= 0.05)
+		return "";
+	snprintf(text, SENTENCE,
+		 "%.0f %% of the kernel time is for shapes far from anything measured.",
+		 100 * o->extrapolated_frac);
+	return text;
+}
+
+const char *evidence_sentence(const struct ft_scenario *s, const struct ft_outcome *o,
+			      int k, char text[SENTENCE])
+{
+	for (int i = 0; i < 3; i++) {
+		const char *said = i == 0 ? on_stack(s, o, text) :
+				   i == 1 ? on_unmeasured(s, o, text) :
+					    on_kernels(o, text);
+
+		if (said[0] && k-- == 0)
+			return said;
+	}
+	return NULL;
+}
+
+const char *evidence_warning(const struct ft_answers *a, char text[SENTENCE])
+{
+	const char *first = a->scenario[0]->stack->name;
+	size_t absent = 0, other = a->n;
+
+	for (size_t i = 0; i < a->n; i++) {
+		absent += ft_scenario_assumes(a->scenario[i], "stack");
+		if (other == a->n && strcmp(a->scenario[i]->stack->name, first))
+			other = i;
+	}
+	if (other < a->n) {
+		snprintf(
+			text, SENTENCE,
+			"The stacks differ (%s, %s): part of the difference is software.",
+			first, a->scenario[other]->stack->name);
+		return text;
+	}
+	if (!absent)
+		return NULL;
+	snprintf(
+		text, SENTENCE,
+		"%s no stack: all run under %s here, though different GPUs are run with "
+		"different software. Name each one's stack.",
+		absent == a->n ? "The scenarios name" : "Some scenarios name", first);
+	return text;
+}
+
+void evidence_table(FILE *out, const struct ft_outcome *o)
+{
+	struct table t = TABLE_OPEN(out, "nearest measured runs", ">error", ">distance",
+				    "there", "source");
+
+	for (size_t i = 0; i < o->n_nearest; i++) {
+		const struct ft_near *near = &o->nearest[i];
+
+		table_row(&t);
+		table_put(&t, "%s", near->id);
+		table_put(&t, "%+.1f %%", 100 * near->error_frac);
+		table_put(&t, "%.2f", near->distance);
+		table_put(&t, "%s", near->differs[0] ? near->differs : "alike");
+		table_put(&t, "%s", near->source);
+	}
+	table_close(&t);
+	putc('\n', out);
+}
+
+static void fit_row(struct table *t, const char *name, const struct ft_summary *s)
+{
+	table_row(t);
+	table_put(t, "%s", name);
+	table_put(t, "%zu", s->n);
+	table_put(t, "%.1f %%", 100 * s->mape);
+	table_put(t, "%+.1f %%", 100 * s->bias);
+	table_put(t, "%.1f %%", 100 * s->median);
+	table_put(t, "%.1f %%", 100 * s->p90);
+	table_put(t, "%.1f %%", 100 * s->max);
+}
+
+void ft_report_stack_fit(FILE *out, const struct ft_stack_fit *fit)
+{
+	PLAIN_NUMBERS;
+	struct table t = TABLE_OPEN(out, "factor on", ">value");
+
+	for (size_t i = 0; i < FT_FIT_FACTORS; i++) {
+		table_row(&t);
+		table_put(&t, "%s", ft_fit_factor_name(i));
+		table_put(&t, "%.3f", exp(fit->ln_factor[i]));
+	}
+	table_close(&t);
+	putc('\n', out);
+	t = TABLE_OPEN(out, "stack", ">n", ">MAPE", ">bias", ">median", ">p90", ">max");
+	fit_row(&t, "as it was", &fit->before);
+	fit_row(&t, "as fitted, on the same runs", &fit->after);
+	fit_row(&t, "as fitted, on runs left out", &fit->held_out);
+	table_close(&t);
+	fprintf(out, "%s written; %zu times one %s was left out.\n", fit->path,
+		fit->folds, fit->by_group ? "group" : "run");
+	if (fit->n_failed)
+		fprintf(out, "%zu rows could not be used; the first: %s\n",
+			fit->n_failed, fit->why.text);
+}

@@ -1,0 +1,22 @@
+/*
+ * reports/evidence.h - what an answer says of its own certainty, in sentences
+ */
+#ifndef REPORTS_EVIDENCE_H
+#define REPORTS_EVIDENCE_H
+
+#include "foretoken/reports.h"
+
+enum { SENTENCE = 400 };
+
+/* The k-th sentence on the range of an answer; NULL: no more. text has room for it. */
+const char *evidence_sentence(const struct ft_scenario *scenario,
+			      const struct ft_outcome *outcome, int k,
+			      char text[SENTENCE]);
+
+/* What to mind when answers are compared; NULL: nothing. */
+const char *evidence_warning(const struct ft_answers *answers, char text[SENTENCE]);
+
+/* The measured runs nearest, as a table. */
+void evidence_table(FILE *out, const struct ft_outcome *outcome);
+
+#endif

@@ -1,0 +1,192 @@
+/* tests/test_casts.c - formats of 8 and 4 bit beside their products: bytes of casts, of what travels */
+#include "tests/works.h"
+
+#define SMALL \
+	"{model_type: llama, hidden_size: 512, num_hidden_layers: 3, " \
+	"num_attention_heads: 8, num_key_value_heads: 4, vocab_size: 1024, " \
+	"intermediate_size: 1536}"
+
+enum { S = 1024, H = 512, F = 1536, Q = 512, KV = 2 * 256, LAYERS = 3, PASSES = 2 };
+
+/* Bytes an element, read and written, from the recipes' definitions: 2 to find the largest
+ * value, 2 to read again, the formats written along rows and columns, and their scales. */
+static const struct {
+	const char *precision, *recipe;
+	double all, rows; /* of both directions; of rows alone, for frozen weights */
+	double gathered, both; /* of what travels under tp, of a gradient */
+	bool norm_casts;       /* the norm before does not write the format itself */
+} recipes[] = {
+	{ "fp8", "delayed", 2 + 1 + 1, 2 + 1, 1, 1, false },
+	{ "fp8", "tensorwise", 2 + 2 + 1 + 1, 2 + 2 + 1, 1, 1, true },
+	{ "fp8", "blockwise", 2 + 2 * (1 + 4. / 128), 2 + 1 + 4. / 128, 1 + 4. / 128,
+	  2 * (1 + 4. / 128), true },
+	{ "fp8-block128", "blockwise", 2 + 2 * (1 + 4. / 128), 2 + 1 + 4. / 128,
+	  1 + 4. / 128, 2 * (1 + 4. / 128), true },
+	{ "mxfp8", "mxfp8", 2 * (2 + 1 + 1. / 32), 2 + 1 + 1. / 32, 1 + 1. / 32,
+	  2 * (1 + 1. / 32), true },
+	{ "mxfp4", "mxfp8", 2 * (2 + .5 + 1. / 32), 2 + .5 + 1. / 32, .5 + 1. / 32,
+	  2 * (.5 + 1. / 32), true },
+	{ "nvfp4", "nvfp4", 2 + 2 + .5 + 2 + .5 + 2. / 16, 2 + 2 + .5 + 1. / 16,
+	  .5 + 1. / 16, 2 * (.5 + 1. / 16), true },
+	{ "bf16", NULL, 0, 0, 2, 2, false },
+};
+
+enum { RECIPES = sizeof(recipes) / sizeof(*recipes) };
+
+static void build_recipe(struct parts *p, int i, const char *more, const char *stack)
+{
+	char plan[400];
+
+	snprintf(plan, sizeof(plan),
+		 "{sequence_length: %d, global_batch_size: 16, sharding: ddp, "
+		 "precision: %s%s%s%s}",
+		 S, recipes[i].precision, recipes[i].recipe ? ", fp8_recipe: " : "",
+		 recipes[i].recipe ? recipes[i].recipe : "", more);
+	build(p, SMALL, plan, stack, 8);
+}
+
+/* Elements that are cast in a layer: forward what goes into the output projection and
+ * into the second product; backward the gradients of all four products' outputs. */
+static const double elements = (double)S * ((Q + F) + (H + 2 * F + H + Q + KV));
+static const double norm_elements = (double)S * 2 * H;
+
+static void casts_read_and_write_what_the_recipe_says(void **state)
+{
+	(void)state;
+	for (int i = 0; i < RECIPES; i++) {
+		double n = elements + (recipes[i].norm_casts ? norm_elements : 0);
+		bool delayed =
+			recipes[i].recipe && !strcmp(recipes[i].recipe, "delayed");
+		struct parts p;
+
+		build_recipe(&p, i, "", "megatron-core");
+		near_frac(sum_of(p.graph, "cast_fp8").bytes,
+			  PASSES * LAYERS * n * recipes[i].all, 1e-12);
+		/* what the norms wrote along rows is wanted along columns as well */
+		near_frac(sum_of(p.graph, "transpose_fp8").bytes,
+			  delayed ? PASSES * LAYERS * 2 * norm_elements : 0, 1e-12);
+		drop(&p);
+	}
+}
+
+/* A frozen weight has no gradient, so nothing is wanted along columns. */
+static void frozen_weights_want_rows_alone(void **state)
+{
+	(void)state;
+	for (int i = 0; i < RECIPES; i++) {
+		double n = elements + (recipes[i].norm_casts ? norm_elements : 0);
+		struct parts p;
+
+		build_recipe(&p, i, ", lora: {rank: 8}", "megatron-core");
+		near_frac(sum_of(p.graph, "cast_fp8").bytes,
+			  PASSES * LAYERS * n * recipes[i].rows, 1e-12);
+		assert_true(sum_of(p.graph, "transpose_fp8").n == 0);
+		drop(&p);
+	}
+}
+
+/* Forward two products take gathered inputs; backward two gradients are gathered, and the
+ * two inputs once more. DTensor gathers in 16 bit, and keeps the inputs. */
+static void what_travels_under_tp_has_the_format_of_the_product(void **state)
+{
+	const double slice = PASSES * 2 * LAYERS * (double)(S * H); /* dp 4: 4 passes */
+
+	(void)state;
+	for (int i = 0; i < RECIPES; i++) {
+		struct parts p;
+
+		build_recipe(&p, i, ", parallel: {tp: 2}", "megatron-core");
+		near_frac(sum_in(p.graph, "forward", "tp_all_gather").bytes,
+			  2 * slice * recipes[i].gathered, 1e-12);
+		near_frac(sum_in(p.graph, "backward", "tp_all_gather").bytes,
+			  2 * slice * (recipes[i].gathered + recipes[i].both), 1e-12);
+		drop(&p);
+		build_recipe(&p, i, ", parallel: {tp: 2}", "torch-2.11-compile");
+		near_frac(sum_in(p.graph, "forward", "tp_all_gather").bytes,
+			  2 * slice * 2, 1e-12);
+		near_frac(sum_in(p.graph, "backward", "tp_all_gather").bytes,
+			  2 * slice * 2, 1e-12);
+		drop(&p);
+	}
+}
+
+/* Weights are gathered in a byte where one scale serves a whole tensor and the stack
+ * keeps them so. */
+static void weights_are_gathered_in_a_byte_if_one_scale_serves(void **state)
+{
+	(void)state;
+	for (int i = 0; i < RECIPES; i++) {
+		bool one = !strcmp(recipes[i].precision, "fp8") &&
+			   strcmp(recipes[i].recipe, "blockwise") != 0;
+		struct parts p;
+		double n;
+
+		build_recipe(&p, i, "", "megatron-core");
+		n = ft_model_parameters(p.model, 1);
+		p.plan->sharding = FT_ZERO1;
+		p.plan->shard = p.plan->zero_group = 8;
+		for (int narrow = 0; narrow < 2; narrow++) {
+			p.stack->layout.narrow_parameters = narrow;
+			rebuild(&p);
+			near_frac(sum_of(p.graph, "zero_gather").bytes,
+				  n * (narrow && one ? 1 : 2), 1e-9);
+		}
+		drop(&p);
+	}
+}
+
+static void recipes_that_do_not_fit_a_format_are_refused(void **state)
+{
+	static const struct {
+		const char *training, *says;
+	} wrong[] = {
+		{ "precision: mxfp8, fp8_recipe: delayed", "not scaled by recipe" },
+		{ "precision: fp8, fp8_recipe: nvfp4", "not scaled by recipe" },
+		{ "precision: nvfp4, fp8_recipe: tensorwise", "not scaled by recipe" },
+		{ "fp8_recipe: per-row", "per-row" },
+		{ "recompute_modules: [core_attn, attn]", "'attn' is not one of" },
+		{ "recompute_modules: 'act,mlpup'", "'mlpup' is not one of" },
+		{ "recompute_modules: [[act]]", "a list of names" },
+		{ "moe_capacity_factor: 17", "between 0 (dropless) and 16" },
+		{ "offload_layers: 4", "more than the model's 3 layers" },
+		{ "zero_group: 3", "does not divide the 8 ranks" },
+		{ "cuda_graphs: whole", "whole" },
+		{ "optimizer: sgd", "sgd" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		struct ft_plan_context context = { .ranks = 8, .ranks_per_node = 8 };
+		struct arena mem = { 0 };
+		struct ft_error err;
+		struct node *m = node_read_text(&mem, "m", SMALL, strlen(SMALL), &err);
+		struct ft_model *model = ft_model_load(m, &err);
+		struct node *t;
+		char text[300];
+
+		ok_or_say(model, err);
+		snprintf(text, sizeof(text),
+			 "{sequence_length: 1024, global_batch_size: 8,\n%s}",
+			 wrong[i].training);
+		t = node_read_text(&mem, "t", text, strlen(text), &err);
+		ok_or_say(t, err);
+		assert_null(ft_plan_load(t, model, &context, &err));
+		if (!strstr(err.text, wrong[i].says) || err.line != 2)
+			fail_msg("%s: %d: %s", wrong[i].training, err.line, err.text);
+		ft_model_free(model);
+		arena_release(&mem);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(casts_read_and_write_what_the_recipe_says),
+		cmocka_unit_test(frozen_weights_want_rows_alone),
+		cmocka_unit_test(what_travels_under_tp_has_the_format_of_the_product),
+		cmocka_unit_test(weights_are_gathered_in_a_byte_if_one_scale_serves),
+		cmocka_unit_test(recipes_that_do_not_fit_a_format_are_refused),
+	};
+
+	return cmocka_run_group_tests_name("traces/casts", tests, NULL, NULL);
+}

@@ -1,0 +1,72 @@
+#!/bin/sh
+# tests/test_evidence.sh - a stack that nobody named, the nearest runs, whole sources left out
+. "$(dirname "$0")/tap.sh"
+a=examples/01-first-answer/h100.yaml b=examples/01-first-answer/mi300x.yaml
+grep -v '^stack' $a >"$tmp/a.yaml"
+grep -v '^stack' $b >"$tmp/b.yaml"
+says() { # WORDS COMMAND...: the output has these words
+	words=$1
+	shift
+	"$@" >"$tmp/said" 2>&1 && grep -qF "$words" "$tmp/said"
+}
+says_not() { ! says "$@"; }
+py() { # EXPRESSION FILE...: true of the JSON documents d[0], d[1] ...
+	expression=$1
+	shift
+	python3 -c 'import json, sys; d = [json.load(open(f)) for f in sys.argv[2:]]; assert eval(sys.argv[1])' "$expression" "$@"
+}
+ok "an absent stack is told, with both ends" says "stack not given: generic" $f simulate "$tmp/a.yaml"
+ok "a stack that was given is not" says_not "stack not given" $f simulate $a
+ok "nearest runs are named" says "nearest measured runs" $f simulate $a
+ok "swapping the GPU keeps the stack" sh -c "for s in a b; do $f simulate $tmp/\$s.yaml --json >$tmp/\$s.json || exit; done"
+ok "that stack is generic" py 'all(x["scenario"]["stack"] == "generic" and "stack" in x["assumed"] for x in d)' "$tmp/a.json" "$tmp/b.json"
+ok "what is resolved answers the same" sh -c "python3 -c 'import json; json.dump(json.load(open(\"$tmp/a.json\"))[\"scenario\"], open(\"$tmp/again.json\", \"w\"))' && $f simulate - --json <$tmp/again.json >$tmp/a2.json"
+ok "its range as well" py 'd[0]["interval"] == d[1]["interval"]' "$tmp/a.json" "$tmp/a2.json"
+ok "three runs of three sources, nearest first" py 'len({n["source"] for n in d[0]["nearest"]}) == 3 and [n["distance"] for n in d[0]["nearest"]] == sorted(n["distance"] for n in d[0]["nearest"])' "$tmp/a.json"
+ok "the prediction is in its range" py 'd[0]["interval"]["step_s"][0] <= d[0]["step_s"] <= d[0]["interval"]["step_s"][1]' "$tmp/a.json"
+ok "compare warns where no stack was given" says "name no stack" $f compare "$tmp/a.yaml" "$tmp/b.yaml"
+ok "compare warns where stacks differ" says "The stacks differ" $f compare $a $b
+ok "the JSON has the warning" sh -c "$f compare $a $b --json | grep -q '\"warning\"'"
+ok "the report has the runs" sh -c "$f simulate $tmp/a.yaml --report $tmp/r && grep -q 'How far to trust it' $tmp/r/index.html && grep -q 'stack not given' $tmp/r/index.html"
+ok "a GPU that nobody measured is told" says "No measured run is on the GPU" $f simulate "$tmp/a.yaml" --set 'cluster.gpu={extends: h100-sxm, memory.capacity: 96 GB}'
+
+# Runs that are broken stop the answer, and say where.
+mkdir "$tmp/data" && cp -r hw models stacks cost study "$tmp/data/"
+broken() { # WORDS EDIT: a change of the runs, and what is said
+	sed "$2" study/residuals.csv >"$tmp/data/study/residuals.csv"
+	! FORETOKEN_DATA=$tmp/data $f simulate $a >"$tmp/said" 2>&1 && grep -qF "$1" "$tmp/said"
+}
+ok "a number that is none" broken "residuals.csv:3:" '3s/,[^,]*$/,fast/'
+ok "no GPUs" broken "gpus should be above 0" '3s/,64,/,0,/'
+ok "a column that is gone" broken "lacks the column log_ratio" '2s/log_ratio/ratio/'
+ok "no runs at all" broken "run \`make residuals\`" '3,$d'
+sed 's/^  gpu: 0.3/  gpo: 0.3/' study/ranges.yaml >"$tmp/data/study/ranges.yaml"
+ok "a trait that is none" broken "unknown key 'gpo'" ''
+
+# A row of a known group gets its range from the other sources: the same row under another
+# group's name has its own source in the range.
+m=measurements/steps/torchtitan-benchmarks-2024-12.csv
+sed 's/,torchtitan-benchmarks-2024-12,/,nobody knows it,/' $m >"$tmp/m.csv"
+$f validate $m --json >"$tmp/known.json" && $f validate "$tmp/m.csv" --json >"$tmp/unknown.json"
+ok "a known source is left out" py '[r["predicted"] for r in d[0]["rows"]] == [r["predicted"] for r in d[1]["rows"]] and [r["low"] for r in d[0]["rows"]] != [r["low"] for r in d[1]["rows"]]' "$tmp/known.json" "$tmp/unknown.json"
+
+ok "rows on many threads give the same bytes each time" sh -c "for i in 1 2 3; do $f validate measurements/steps/h100-steps.csv --json >$tmp/t\$i.json || exit; done; cmp $tmp/t1.json $tmp/t2.json && cmp $tmp/t2.json $tmp/t3.json"
+ok "in the order of the file" sh -c "python3 -c 'import csv, json
+ids = [r[\"id\"] for r in csv.DictReader(open(\"measurements/steps/h100-steps.csv\"))]
+assert [r[\"id\"] for r in json.load(open(\"$tmp/t1.json\"))[\"rows\"]] == ids'"
+ok "steps by plan" says "tp + pp" $f validate measurements/steps/vtrain-ground-truth-multi-node.csv --by plan
+ok "classes add up to all" sh -c "$f validate $m --by size --json >$tmp/by.json"
+ok "and shares to one" py 'd[0]["by"] == "size" and sum(g["n"] for g in d[0]["groups"].values()) == d[0]["summary"]["n"] and all(abs(g["inside_interval_frac"] + g["slow_frac"] + g["fast_frac"] - 1) < 1e-9 for g in d[0]["groups"].values())' "$tmp/by.json"
+ok "an unknown way is refused" sh -c "! $f validate $m --by sise 2>$tmp/e && grep -q 'did you mean size' $tmp/e"
+ok "kernels have no plan" sh -c "! $f validate measurements/kernels/collectives-many-nodes.csv --by plan 2>$tmp/e && grep -q 'only training steps' $tmp/e"
+
+# Sources that were left out: the range has about the right size.
+ok "the range holds on sources left out" sh -c "python3 scripts/range_scales.py 6 >$tmp/scales && python3 -c '
+import re
+for line in open(\"$tmp/scales\"):
+    m = re.search(r\"(\d+) % inside, (\d+) % faster than P10, (\d+) %\", line)
+    if m:
+        inside, fast, slow = map(int, m.groups())
+        assert 70 <= inside <= 92 and fast <= 20 and slow <= 20, line
+'"
+finish

@@ -1,0 +1,55 @@
+#!/bin/sh
+# tests/test_fit_stack.sh - a stack fitted to runs whose truth is known, and what is refused
+. "$(dirname "$0")/tap.sh"
+head=id,model.name,cluster.gpu,cluster.gpus,stack,training.sequence_length,training.micro_batch_size,training.global_batch_size,training.sharding,measured.step_s
+cat >"$tmp/truth.yaml" <<Y
+extends: torch-2.11-compile
+provenance: {kind: assumed, source: a test}
+rates: {gemm: 1.25}
+Y
+{
+	echo $head
+	n=0
+	for s in 1024 2048 4096 8192; do
+		for b in 1 2; do
+			n=$((n + 1))
+			echo "$n,llama3-8b,h200,8,torch-2.11-compile,$s,$b,$((8 * b)),fsdp,1"
+		done
+	done
+} >"$tmp/plan.csv"
+# measured: what the true stack takes
+$f validate "$tmp/plan.csv" --set stack="$tmp/truth.yaml" --json >"$tmp/truth.json"
+python3 - "$tmp" <<'P'
+import csv, json, sys
+took = {r["id"]: r["predicted"] for r in json.load(open(sys.argv[1] + "/truth.json"))["rows"]}
+rows = list(csv.DictReader(open(sys.argv[1] + "/plan.csv")))
+with open(sys.argv[1] + "/runs.csv", "w", newline="") as f:
+    w = csv.DictWriter(f, list(rows[0]))
+    w.writeheader()
+    for r in rows:
+        w.writerow({**r, "measured.step_s": took[r["id"]]})
+P
+fails() { # WORDS COMMAND...: fails and says so, and no file is there
+	words=$1
+	shift
+	! "$@" >"$tmp/said" 2>&1 && grep -qF "$words" "$tmp/said" && ! [ -e "$tmp/none.yaml" ]
+}
+ok "a fit is made" sh -c "$f validate $tmp/runs.csv --fit-stack $tmp/mine --json >$tmp/fit.json"
+ok "the factor is found, runs left out are predicted" python3 -c 'import json, sys
+d = json.load(open(sys.argv[1]))
+assert abs(d["factors"]["gemm"] / 1.25 - 1) < 0.06, d
+assert d["before"]["mape"] > 0.05 and d["held_out"]["mape"] < 0.02 and d["folds"] == 8 and d["fold"] == "run", d' "$tmp/fit.json"
+ok "the stack can be used, and is as good as said" sh -c "$f validate $tmp/runs.csv --set stack=$tmp/mine.yaml --json >$tmp/used.json && python3 -c 'import json
+a, b = json.load(open(\"$tmp/fit.json\"))[\"after\"][\"mape\"], json.load(open(\"$tmp/used.json\"))[\"summary\"]
+assert b[\"n\"] == 8 and abs(a - b[\"mape\"]) < 1e-3, (a, b)'"
+ok "the same runs give the same bytes" sh -c "mv $tmp/mine.yaml $tmp/first.yaml && $f validate $tmp/runs.csv --fit-stack $tmp/mine >$tmp/text && cmp $tmp/first.yaml $tmp/mine.yaml"
+ok "provenance says which runs" grep -q '8 runs of' "$tmp/mine.yaml"
+ok "a file that is there stays" sh -c "! $f validate $tmp/runs.csv --fit-stack $tmp/mine 2>$tmp/e && grep -q 'exists' $tmp/e && cmp $tmp/first.yaml $tmp/mine.yaml"
+head -4 "$tmp/runs.csv" >"$tmp/few.csv"
+ok "three rows are too few" fails "a fit needs 4" $f validate "$tmp/few.csv" --fit-stack "$tmp/none"
+sed '3s/torch-2.11-compile/torch-2.11-eager/' "$tmp/runs.csv" >"$tmp/two.csv"
+ok "two stacks are refused" fails "fit one stack at a time" $f validate "$tmp/two.csv" --fit-stack "$tmp/none"
+sed '3s/,8,torch/,7,torch/' "$tmp/runs.csv" >"$tmp/bad.csv"
+ok "a row that cannot be used is told" sh -c "$f validate $tmp/bad.csv --fit-stack $tmp/seven >$tmp/text && grep -q '1 rows could not be used' $tmp/text"
+ok "a folder that is not there" fails "none" $f validate "$tmp/runs.csv" --fit-stack "$tmp/nowhere/none"
+finish

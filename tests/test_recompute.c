@@ -1,0 +1,271 @@
+/* tests/test_recompute.c - what runs again before a backward, what is kept, what waits in host memory */
+#include <math.h>
+
+#include "tests/works.h"
+
+#define DENSE \
+	"{model_type: llama, hidden_size: 512, num_hidden_layers: 8, " \
+	"num_attention_heads: 8, num_key_value_heads: 4, vocab_size: 1024, " \
+	"intermediate_size: 1536}"
+#define ROUTED \
+	"{model_type: qwen3_moe, hidden_size: 512, num_hidden_layers: 8, " \
+	"num_attention_heads: 8, vocab_size: 512, intermediate_size: 512, " \
+	"num_experts: 16, num_experts_per_tok: 4, moe_intermediate_size: 256}"
+#define LATENT \
+	"{name: deepseek-v3, num_hidden_layers: 8, first_k_dense_replace: 8, " \
+	"num_nextn_predict_layers: 0}"
+#define LINEAR \
+	"{name: qwen3-next-80b-a3b, num_hidden_layers: 8, num_nextn_predict_layers: 0}"
+#define PLAN(more) \
+	"{sequence_length: 1024, global_batch_size: 8, sharding: ddp, " more "}"
+
+enum { S = 1024, H = 512, F = 1536, LAYERS = 8 };
+
+/* Bytes that a layer keeps. */
+static double kept(const struct ft_graph *g)
+{
+	return segment_of(g, "forward")->net_bytes[FT_MEMORY_ACTIVATIONS];
+}
+
+struct module {
+	const char *model, *modules;
+	const char *again[10]; /* works of one layer that run once more */
+	double fewer;	       /* bytes a token that a layer keeps no longer */
+};
+
+static const struct module modules[] = {
+	{ DENSE, "core_attn", { "attention" }, 0 },
+	{ DENSE, "mlp", { "gate_up", "activation", "down" }, 6 * F },
+	{ DENSE, "act", { "activation" }, 2 * F },
+	{ DENSE, "moe_act", { "activation" }, 2 * F },
+	{ DENSE, "norm", { "norm", "add_norm" }, 4 * H },
+	{ DENSE,
+	  "[layernorm, act]",
+	  { "norm", "add_norm", "activation" },
+	  4 * H + 2 * F },
+	{ DENSE,
+	  "mlpwi",
+	  { "gate_up", "attention", "norm", "add_norm" },
+	  4 * F + 4 * H },
+	{ DENSE,
+	  "'mlpwi, mlpwo'",
+	  { "gate_up", "activation", "down", "attention", "norm", "add_norm" },
+	  4 * F + 4 * H },
+	{ DENSE,
+	  "out_proj",
+	  { "attention_out", "attention", "norm", "add_norm" },
+	  4 * H },
+	{ DENSE,
+	  "op",
+	  { "norm", "qkv", "rope", "add_norm", "up", "activation" },
+	  3 * F },
+	{ ROUTED, "moe_act", { "expert_activation" }, 2 * 256 * 4 },
+	{ ROUTED,
+	  "moe",
+	  { "router", "top_k", "permute", "sort_by_expert", "expert_up",
+	    "expert_activation", "expert_down", "unsort", "unpermute" },
+	  6 * 256 * 4 },
+	{ LATENT, "mla_up_proj", { "q_up", "kv_up" }, 0 },
+	{ LATENT,
+	  "'mla_up_proj,mlp'",
+	  { "q_up", "kv_up", "gate_up", "activation", "down" },
+	  0 },
+};
+
+enum { MODULES = sizeof(modules) / sizeof(*modules) };
+
+static void build_module(struct parts *p, const struct module *m)
+{
+	char plan[400];
+
+	snprintf(plan, sizeof(plan),
+		 PLAN("recompute: selective, recompute_modules: %s, "
+		      "moe_force_balance: true"),
+		 m->modules);
+	build(p, m->model, plan, "megatron-core", 8);
+}
+
+/* Forward works of that name are those that are no dgrad and no wgrad. */
+static double forwards(const struct ft_graph *g, const char *name)
+{
+	double n = 0;
+
+	for (size_t i = 0; i < g->rank_class[0].n_calls; i++) {
+		const struct ft_call *call = &g->rank_class[0].call[i];
+		const struct ft_segment *s = &g->segment[call->segment];
+
+		for (size_t j = 0; j < s->n_ops; j++) {
+			const struct ft_work *w = &g->work[s->op[j].work];
+			bool back =
+				(w->kind == FT_GEMM && w->gemm.layout != FT_FORWARD) ||
+				(w->kind == FT_ATTENTION &&
+				 w->attention.pass != FT_PASS_FORWARD);
+
+			n += !strcmp(w->name, name) && !back ? call->repeat : 0;
+		}
+	}
+	return n;
+}
+
+static bool named(const struct module *m, const char *name)
+{
+	for (int k = 0; k < 10 && m->again[k]; k++)
+		if (!strcmp(m->again[k], name))
+			return true;
+	return false;
+}
+
+static void modules_run_again_what_they_name_and_nothing_else(void **state)
+{
+	(void)state;
+	for (int i = 0; i < MODULES; i++) {
+		const struct module *m = &modules[i];
+		struct parts with, without;
+
+		build_module(&with, m);
+		build(&without, m->model,
+		      PLAN("recompute: none, moe_force_balance: true"), "megatron-core",
+		      8);
+		for (size_t k = 0; k < with.graph->n_works; k++) {
+			const char *name = with.graph->work[k].name;
+			double n = forwards(with.graph, name) -
+				   forwards(without.graph, name);
+
+			if (n != (named(m, name) ? LAYERS : 0))
+				fail_msg("%s: %s runs %g times more", m->modules, name,
+					 n);
+		}
+		if (m->fewer)
+			near_frac(kept(without.graph) - kept(with.graph), S * m->fewer,
+				  1e-12);
+		else
+			assert_true(kept(with.graph) <= kept(without.graph));
+		drop(&with);
+		drop(&without);
+	}
+}
+
+/* FLOPs that are counted as done twice are those that run more; of a delta rule those of
+ * its definition, of which its chunks do some more. */
+static void recomputed_flops_are_those_that_run_more(void **state)
+{
+	static const char *const models[] = { DENSE, ROUTED, LATENT, LINEAR };
+	enum { MODELS = 4 };
+	static const char *const how[] = {
+		"recompute: full",
+		"recompute: full, recompute_layers: 4",
+		"recompute: selective, recompute_modules: core_attn",
+		"recompute: selective, recompute_modules: mlp",
+		"recompute: selective, recompute_modules: moe",
+		"recompute: selective, recompute_modules: 'mlpwi, out_proj'",
+		"recompute: selective, recompute_modules: mla_up_proj",
+		"recompute: selective, recompute_modules: op",
+		"recompute: full, parallel: {tp: 2, ep: 4}",
+		"recompute: full, parallel: {cp: 2}",
+		"recompute: full, parallel: {pp: 2}",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < MODELS * sizeof(how) / sizeof(*how); i++) {
+		struct parts with, without;
+		bool linear = i % MODELS == 3;
+		double more;
+		char plan[300];
+
+		if (linear && strstr(how[i / MODELS], "selective"))
+			continue;
+		snprintf(plan, sizeof(plan), PLAN("moe_force_balance: true, %s"),
+			 how[i / MODELS]);
+		build(&with, models[i % MODELS], plan, "megatron-core", 8);
+		build(&without, models[i % MODELS], plan, "megatron-core", 8);
+		without.plan->recompute = FT_RECOMPUTE_NONE;
+		rebuild(&without);
+		more = (sum_of(with.graph, NULL).flop -
+			sum_of(without.graph, NULL).flop) /
+		       (double)with.plan->pp;
+		if (fabs(with.graph->recomputed_flop_per_rank - more) >
+		    (linear ? 0.02 : 0.002) * more)
+			fail_msg("%s %s: %g counted, %g run", models[i % MODELS], plan,
+				 with.graph->recomputed_flop_per_rank, more);
+		drop(&with);
+		drop(&without);
+	}
+}
+
+/* Works again and bytes kept go with the share of the layers, in each stage the same. */
+static void some_layers_run_again_an_equal_share_of_each_stage(void **state)
+{
+	static const char *const splits[] = { "{pp: 1}", "{pp: 2}", "{pp: 2, vpp: 2}",
+					      "{pp: 4}" };
+
+	(void)state;
+	for (int i = 0; i < 4 * 3; i++) {
+		int layers = 4 * (i % 3), pp;
+		struct parts p;
+		char plan[300];
+
+		snprintf(plan, sizeof(plan),
+			 PLAN("recompute: full, recompute_layers: %d, parallel: %s"),
+			 layers, splits[i / 3]);
+		build(&p, DENSE, plan, "megatron-core", 8);
+		pp = (int)p.plan->pp;
+		for (int c = 0; c < pp; c++) {
+			struct ft_graph one = *p.graph;
+
+			one.rank_class += c;
+			one.n_classes = 1;
+			near_frac(sum_of(&one, "rope").n,
+				  (double)p.plan->micro_batches * (LAYERS + layers) /
+					  pp,
+				  1e-12);
+		}
+		drop(&p);
+	}
+}
+
+/* What waits in host memory is not kept; while it is on its way it is, a layer at a time. */
+static void offloaded_layers_are_held_one_at_a_time(void **state)
+{
+	double all = 0;
+
+	(void)state;
+	for (int layers = 0; layers <= LAYERS; layers += 2) {
+		double held = 0, most = 0, layer = 0;
+		struct parts p;
+		char plan[200];
+
+		snprintf(plan, sizeof(plan), PLAN("offload_layers: %d"), layers);
+		build(&p, DENSE, plan, "megatron-core", 8);
+		for (size_t i = 0; i < p.graph->rank_class[0].n_calls; i++) {
+			const struct ft_call *call = &p.graph->rank_class[0].call[i];
+			const struct ft_segment *s = &p.graph->segment[call->segment];
+			double peak = s->peak_bytes[FT_MEMORY_ACTIVATIONS];
+
+			for (uint32_t k = 0; k < call->repeat; k++) {
+				most = fmax(most, held + peak);
+				held += s->net_bytes[FT_MEMORY_ACTIVATIONS];
+				most = fmax(most, held);
+			}
+			layer = fmax(layer, peak);
+		}
+		assert_true(fabs(held) < 1);
+		all = layers ? all : most;
+		near_frac(most,
+			  fmax(all - layers * layer, all * (LAYERS - layers) / LAYERS) +
+				  (layers ? layer : 0) * (layers == LAYERS),
+			  1e-9);
+		drop(&p);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(modules_run_again_what_they_name_and_nothing_else),
+		cmocka_unit_test(recomputed_flops_are_those_that_run_more),
+		cmocka_unit_test(some_layers_run_again_an_equal_share_of_each_stage),
+		cmocka_unit_test(offloaded_layers_are_held_one_at_a_time),
+	};
+
+	return cmocka_run_group_tests_name("traces/recompute", tests, NULL, NULL);
+}
