@@ -60,7 +60,7 @@ static struct ft_bom_item *add(struct bill *b, const char *item, const char *wha
 		return NULL;
 	price = price_find(b->prices, item);
 	if (!price) {
-		ft_fail(b->err, NULL,
+		ft_fail(b->err, &b->prices->mark,
 			"price book %s has no price for %s; give one with --price "
 			"%s=USD, or in a book of yours that extends it",
 			b->prices->name, item, item);
@@ -161,7 +161,7 @@ static void add_rent(struct bill *b, const struct ft_cluster *c)
 			put(b, "GPUs, by the hour", c->gpus, &p->rent[i]);
 			return;
 		}
-	ft_fail(b->err, NULL,
+	ft_fail(b->err, &b->prices->mark,
 		"price book %s has no rent of %s; give cost.usd_per_gpu_hour", p->name,
 		c->gpu->name);
 	b->failed = true;

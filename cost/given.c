@@ -70,7 +70,7 @@ static bool read_amount(struct reader *r, const char *item, const struct node *n
 {
 	*usd = read_quantity(r, item, node_is_number(node) ? DIM_NONE : DIM_USD, 0);
 	if (!r->failed && !(*usd > 0 && *usd <= 1e12))
-		reader_fail(r, item, "should be an amount above 0 USD");
+		reader_fail(r, item, "should be above 0 and at most 1e12 USD");
 	return !r->failed;
 }
 

@@ -176,6 +176,7 @@ static bool read_items(struct reading *in, const struct node *items)
 
 	if (in->rents && price && !items->n)
 		return ft_fail(in->err, &items->mark, "rent: names no GPU");
+	in->to->mark = items->mark;
 	*(in->rents ? &in->to->rent : &in->to->price) = price;
 	*(in->rents ? &in->to->n_rents : &in->to->n_prices) = price ? items->n : 0;
 	return price != NULL;

@@ -64,6 +64,7 @@ struct ft_taken {
 
 struct ft_prices {
 	struct ft_digest digest; /* of its files */
+	struct ft_mark mark;	 /* where its list of prices or rents stands */
 	const char *name, *title;
 	const char *date;  /* "2025-08": of when most of its prices are */
 	const char *buyer; /* who buys at them: "hyperscaler"; "" when not said */
