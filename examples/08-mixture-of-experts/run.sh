@@ -1,7 +1,7 @@
 # Where the experts lie: all on each rank, or one on each of eight.
 cd "$(dirname "$0")" || exit
 f=${FORETOKEN:-../../build/foretoken}
-$f simulate mixtral.yaml | sed -n 1,32p || exit
+$f simulate mixtral.yaml | sed -n 1,35p || exit
 echo
 db=$(mktemp -d)/sweep.db
 trap 'rm -rf "${db%/*}"' EXIT
