@@ -173,16 +173,15 @@ void reduce_unit(struct builder *b, struct held unit);
 void gather_weights(struct builder *b, struct held unit); /* zero1, ahead */
 void reduce_gradients(struct builder *b, struct held unit);
 void set_buckets(struct builder *b);
-/* The variant of a layer with so many of its chunk before it, and left: the first of each
- * bucket gathers for all. */
+/* of a layer with so many of its chunk before and left: a bucket's first gathers for all */
 unsigned gather_variant(const struct builder *b, int64_t before, int64_t left,
 			unsigned variant);
 void accumulate_gradients(struct builder *b, struct held unit, bool first);
 void cast_weights(struct builder *b, struct held unit);
 void optimizer_ops(struct builder *b, struct held stage, double tied);
 
-bool gradients_come(const struct builder *b);
 /* memory.c: bytes held through the step, and taken by segments */
+bool gradients_come(const struct builder *b);
 void base_bytes(const struct builder *b, struct held stage, double bytes[FT_MEMORIES]);
 void head_bytes(struct builder *b, struct held root, bool backward);
 void layer_bytes(struct builder *b, int64_t layer, bool backward);
