@@ -82,7 +82,7 @@ static double time_of(const struct csv *t, size_t i, const struct ft_measurement
 		return attention_flop_of(m) / tflops * 1e-6;
 	if (tflops > 0 && measurement_is(m, "gemm"))
 		return 2 * m->m * m->n * m->k / tflops * 1e-6;
-	if (busbw > 0 && measurement_is(m, "collective") &&
+	if (busbw > 0 && measurement_is(m, "collective") && m->gpus <= LIMIT_GPUS &&
 	    ft_collective_find(m->kernel, &op))
 		return m->bytes / busbw * 1e-3 *
 		       ft_collective_bus_factor(op, (int64_t)m->gpus);
@@ -171,6 +171,9 @@ static bool check_row(const struct csv *t, size_t i, struct ft_error *err)
 		if (!(v > 0))
 			return ft_fail(err, &at, "a %s row needs '%s' above 0", m.kind,
 				       *need);
+		if (!strcmp(*need, "gpus") && !(v >= 2 && v <= LIMIT_GPUS))
+			return ft_fail(err, &at, "'gpus' is not between 2 and %d",
+				       LIMIT_GPUS);
 	}
 	return true;
 }

@@ -17,7 +17,10 @@ table() { # NAME SOURCE OPTION...: the store NAME.db as NAME.csv
 probes=$root/measurements/probes
 gunzip -c "$probes/h100-2026-11-22-torch.jsonl.gz" | python3 "$root/scripts/hold_out.py" unseen >"$tmp/kernels.jsonl"
 gunzip -c "$probes/h100-2026-11-22-torch-collectives-unseen.jsonl.gz" >"$tmp/collectives.jsonl"
+gunzip -c "$probes/h100-2026-11-22-four-torch-collectives-unseen.jsonl.gz" >"$tmp/four.jsonl"
 "$f" calibrate import --store "$tmp/h100-unseen.db" "$tmp/kernels.jsonl" >/dev/null
 "$f" calibrate import --store "$tmp/collectives-h100-torch.db" "$tmp/collectives.jsonl" >/dev/null
+"$f" calibrate import --store "$tmp/collectives-h100-four-torch.db" "$tmp/four.jsonl" >/dev/null
 table h100-unseen "probe through PyTorch on an H100, shapes never fitted, 2026-11-22"
 table collectives-h100-torch "PyTorch, one process a GPU, 2026-11-22, never fitted" --collectives
+table collectives-h100-four-torch "PyTorch among 2 and 3 H100 of another host, 2026-11-22, never fitted" --collectives

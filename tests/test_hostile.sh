@@ -108,6 +108,8 @@ ok "a family that is none" fails 64 "takes gemm" $f calibrate fit --store "$tmp/
 ok "runs that are no numbers" fails 64 "not a whole number" $f calibrate diff --store "$tmp/s.db" a b
 printf '# nThread 1\n# Rank 0 x\n#  Rank  1\n#  Rank  2\n# all_reduce_perf\n 8 2 float sum -1 inf 0.1 0.1 0 1 1 1 0\n' >"$tmp/log"
 ok "a time of inf is no time" fails 1 "log:6:1: error: a size or a time is not a number" $f calibrate import --store "$tmp/n.db" --format nccl-tests "$tmp/log"
+printf 'op,gpu,gpus,bytes,dtype,measured.busbw_gb_per_s\nall_reduce,x,8.9e57,8,bf16,9\n' >"$tmp/g.csv"
+ok "no node has that many GPUs" fails 1 "g.csv:2:14: error: 'gpus' is not between 2 and" $f calibrate import --store "$tmp/n.db" --format csv "$tmp/g.csv"
 sed -i 's/ inf / 9.5 /' "$tmp/log"
 ok "a cell's name holds no null" sh -c "$f calibrate import --store $tmp/n.db --format nccl-tests $tmp/log && $f calibrate show --store $tmp/n.db | grep all_reduce | grep -vq null"
 if [ -x "${B:-build/rel}/foretoken-probe" ]; then
