@@ -2,7 +2,7 @@
 # docs/accuracy.md anew
 #
 # What is between "<!-- NAME -->" and "<!-- end -->" is replaced by the command's output,
-# indented as code.
+# indented as code; of `make validate` without its tables over all files.
 set -eu
 f=$(realpath "${1:-build/foretoken}")
 cd "$(dirname "$0")/.."
@@ -16,7 +16,8 @@ FORETOKEN=$f sh examples/01-first-answer/run.sh | awk '
 	}
 	/^Why/ { on = 0; why = 1; print "" }
 	why && why++ <= 6 { print }' >"$tmp/first-answer"
-sh scripts/validate.sh "$f" none | cat -s >"$tmp/accuracy"
+sh scripts/validate.sh "$f" none | cat -s |
+	awk -v RS= -v ORS='\n\n' '!/^all files, by/' >"$tmp/accuracy"
 sh scripts/by_stack.sh "$f" >"$tmp/by-stack"
 fill() { # FILE
 	awk -v dir="$tmp" '
