@@ -107,7 +107,7 @@ void evidence_table(FILE *out, const struct ft_outcome *o)
 	putc('\n', out);
 }
 
-static void fit_row(struct table *t, const char *name, const struct ft_summary *s)
+void errors_row(struct table *t, const char *name, const struct ft_summary *s)
 {
 	table_row(t);
 	table_put(t, "%s", name);
@@ -132,9 +132,9 @@ void ft_report_stack_fit(FILE *out, const struct ft_stack_fit *fit)
 	table_close(&t);
 	putc('\n', out);
 	t = TABLE_OPEN(out, "stack", ">n", ">MAPE", ">bias", ">median", ">p90", ">max");
-	fit_row(&t, "as it was", &fit->before);
-	fit_row(&t, "as fitted, on the same runs", &fit->after);
-	fit_row(&t, "as fitted, on runs left out", &fit->held_out);
+	errors_row(&t, "as it was", &fit->before);
+	errors_row(&t, "as fitted, on the same runs", &fit->after);
+	errors_row(&t, "as fitted, on runs left out", &fit->held_out);
 	table_close(&t);
 	fprintf(out, "%s written; %zu times one %s was left out.\n", fit->path,
 		fit->folds, fit->by_group ? "group" : "run");

@@ -1,10 +1,11 @@
 /*
- * reports/evidence.h - what an answer says of its own certainty, in sentences
+ * reports/evidence.h - what an answer says of its own certainty, in sentences and tables
  */
 #ifndef REPORTS_EVIDENCE_H
 #define REPORTS_EVIDENCE_H
 
 #include "foretoken/reports.h"
+#include "reports/table.h"
 
 enum { SENTENCE = 400 };
 
@@ -18,5 +19,8 @@ const char *evidence_warning(const struct ft_answers *answers, char text[SENTENC
 
 /* The measured runs nearest, as a table. */
 void evidence_table(FILE *out, const struct ft_outcome *outcome);
+
+/* A row of errors: n, MAPE, bias, median, p90, max. */
+void errors_row(struct table *t, const char *name, const struct ft_summary *s);
 
 #endif

@@ -276,14 +276,7 @@ void ft_report_collectives(FILE *out, const struct ft_collective_line *l, size_t
 
 static void summary_row(struct table *t, const char *name, const struct ft_summary *s)
 {
-	table_row(t);
-	table_put(t, "%s", name);
-	table_put(t, "%zu", s->n);
-	table_put(t, "%.1f %%", 100 * s->mape);
-	table_put(t, "%+.1f %%", 100 * s->bias);
-	table_put(t, "%.1f %%", 100 * s->median);
-	table_put(t, "%.1f %%", 100 * s->p90);
-	table_put(t, "%.1f %%", 100 * s->max);
+	errors_row(t, name, s);
 	table_put(t, "%.0f %%", 100 * s->inside_interval_frac);
 	table_put(t, "%.0f %%", 100 * s->slow_frac);
 	table_put(t, "%.0f %%", 100 * s->fast_frac);

@@ -2,40 +2,7 @@
 #include <math.h>
 #include <unistd.h>
 
-#include "tests/parts.h"
-
-/* What is asked of a graph: its operations, those of one name, a group's sums. */
-struct tally {
-	double flop, bytes, n;
-};
-
-/* Over the ranks; name NULL: every work; group >= 0: that group's collectives. */
-static struct tally tally(const struct ft_graph *g, const char *name, int group)
-{
-	struct tally t = { 0, 0, 0 };
-
-	for (size_t c = 0; c < g->n_classes; c++)
-		for (size_t i = 0; i < g->rank_class[c].n_calls; i++) {
-			const struct ft_call *call = &g->rank_class[c].call[i];
-			const struct ft_segment *s = &g->segment[call->segment];
-			double times =
-				(double)call->repeat * (double)g->rank_class[c].ranks;
-
-			for (size_t j = 0; j < s->n_ops; j++) {
-				const struct ft_work *w = &g->work[s->op[j].work];
-
-				if ((name && strcmp(w->name, name)) ||
-				    (group >= 0 &&
-				     (w->kind != FT_COMMUNICATION ||
-				      w->communication.group != (enum ft_group)group)))
-					continue;
-				t.n += times;
-				t.flop += times * ft_work_flop(w);
-				t.bytes += times * ft_work_bytes(w);
-			}
-		}
-	return t;
-}
+#include "tests/works.h"
 
 #define PLAN "{sequence_length: 4096, global_batch_size: 8}"
 
@@ -81,7 +48,8 @@ static void products_of_every_family_add_up(void **state)
 			window += p.model->layer[k].window > 0 &&
 				  p.model->layer[k].window < 2048;
 		if (window == 0)
-			near_frac(tally(p.graph, NULL, -1).flop, model_flop(&p), 0.004);
+			near_frac(sum_over_ranks(p.graph, NULL, -1).flop,
+				  model_flop(&p), 0.004);
 		drop(&p);
 	}
 }
@@ -101,13 +69,13 @@ static void a_delta_rule_takes_the_place_of_attention(void **state)
 	      "nemo-24", 8);
 	linear = 8 * 36 * 32 * rule * tokens;
 	want = model_flop(&p) - 6 * 36 * counted * tokens + linear;
-	near_frac(tally(p.graph, "delta_scores", -1).flop +
-			  tally(p.graph, "delta_keys", -1).flop +
-			  tally(p.graph, "delta_values", -1).flop +
-			  tally(p.graph, "delta_state", -1).flop,
+	near_frac(sum_over_ranks(p.graph, "delta_scores", -1).flop +
+			  sum_over_ranks(p.graph, "delta_keys", -1).flop +
+			  sum_over_ranks(p.graph, "delta_values", -1).flop +
+			  sum_over_ranks(p.graph, "delta_state", -1).flop,
 		  linear, 1e-9);
-	near_frac(tally(p.graph, NULL, -1).flop, want, 0.004);
-	assert_true(tally(p.graph, "attention", -1).n == 12 * 2 * 8);
+	near_frac(sum_over_ranks(p.graph, NULL, -1).flop, want, 0.004);
+	assert_true(sum_over_ranks(p.graph, "attention", -1).n == 12 * 2 * 8);
 	drop(&p);
 }
 
@@ -128,15 +96,15 @@ static void parallel_halves_are_summed_once(void **state)
 		build(&beside, "gpt-neox-20b", training, "torch-2.11-eager", 8);
 		build(&behind, "{name: gpt-neox-20b, use_parallel_residual: false}",
 		      training, "torch-2.11-eager", 8);
-		one = tally(beside.graph, "tp_all_reduce", -1).n +
-		      tally(beside.graph, "tp_reduce_scatter", -1).n;
-		two = tally(behind.graph, "tp_all_reduce", -1).n +
-		      tally(behind.graph, "tp_reduce_scatter", -1).n;
+		one = sum_over_ranks(beside.graph, "tp_all_reduce", -1).n +
+		      sum_over_ranks(beside.graph, "tp_reduce_scatter", -1).n;
+		two = sum_over_ranks(behind.graph, "tp_all_reduce", -1).n +
+		      sum_over_ranks(behind.graph, "tp_reduce_scatter", -1).n;
 		assert_true(one > 0 && two == 2 * one);
-		assert_true(tally(behind.graph, NULL, FT_GROUP_TP).n >
-			    tally(beside.graph, NULL, FT_GROUP_TP).n + ends);
-		assert_true(tally(beside.graph, NULL, -1).flop ==
-			    tally(behind.graph, NULL, -1).flop);
+		assert_true(sum_over_ranks(behind.graph, NULL, FT_GROUP_TP).n >
+			    sum_over_ranks(beside.graph, NULL, FT_GROUP_TP).n + ends);
+		assert_true(sum_over_ranks(beside.graph, NULL, -1).flop ==
+			    sum_over_ranks(behind.graph, NULL, -1).flop);
 		drop(&beside);
 		drop(&behind);
 	}
@@ -185,8 +153,8 @@ static void chunks_are_short_sequences(void **state)
 	      "{name: llama4-scout, layer_types: [chunked_attention], "
 	      "attention_chunk_size: 2048}",
 	      plan, "torch-2.11-compile", 8);
-	near_frac(tally(chunks.graph, "attention", -1).flop,
-		  tally(whole.graph, "attention", -1).flop / 4, 1e-12);
+	near_frac(sum_over_ranks(chunks.graph, "attention", -1).flop,
+		  sum_over_ranks(whole.graph, "attention", -1).flop / 4, 1e-12);
 	drop(&whole);
 	drop(&chunks);
 }
@@ -217,12 +185,13 @@ static void a_predicted_token_costs_the_last_stage_a_layer_and_a_head(void **sta
 	near_frac(ft_model_parameters(one.model, 1) -
 			  ft_model_parameters(none.model, 1),
 		  dense + experts, 1e-12);
-	more = tally(one.graph, "head", -1).flop - tally(none.graph, "head", -1).flop;
+	more = sum_over_ranks(one.graph, "head", -1).flop -
+	       sum_over_ranks(none.graph, "head", -1).flop;
 	near_frac(more, 6 * tokens * h * v, 1e-12);
-	near_frac(tally(one.graph, "mtp_projection", -1).flop, 6 * tokens * 2 * h * h,
-		  1e-12);
-	near_frac(tally(one.graph, "expert_up", -1).flop,
-		  tally(none.graph, "expert_up", -1).flop * 46 / 45, 1e-12);
+	near_frac(sum_over_ranks(one.graph, "mtp_projection", -1).flop,
+		  6 * tokens * 2 * h * h, 1e-12);
+	near_frac(sum_over_ranks(one.graph, "expert_up", -1).flop,
+		  sum_over_ranks(none.graph, "expert_up", -1).flop * 46 / 45, 1e-12);
 	drop(&none);
 	drop(&one);
 }
@@ -252,7 +221,7 @@ static void each_family_has_its_own_small_work(void **state)
 		struct parts p;
 
 		build(&p, cases[i].model, PLAN, "torch-2.11-eager", 8);
-		near_frac(tally(p.graph, cases[i].name, -1).n / 8 + 1,
+		near_frac(sum_over_ranks(p.graph, cases[i].name, -1).n / 8 + 1,
 			  cases[i].a_layer * (double)p.model->n_layers + 1, 1e-12);
 		drop(&p);
 	}
@@ -269,7 +238,7 @@ static void a_cap_is_a_pass_unless_compiled(void **state)
 		struct parts p;
 
 		build(&p, "gemma2-9b", PLAN, stacks[i], 8);
-		assert_true(tally(p.graph, "logit_cap", -1).n == (i ? 0 : 8));
+		assert_true(sum_over_ranks(p.graph, "logit_cap", -1).n == (i ? 0 : 8));
 		drop(&p);
 	}
 }
@@ -282,8 +251,8 @@ static void what_sees_all_attends_to_the_whole_square(void **state)
 	build(&causal, "llama3-8b", PLAN, "torch-2.11-compile", 8);
 	build(&whole, "{name: llama3-8b, is_causal: false}", PLAN, "torch-2.11-compile",
 	      8);
-	near_frac(tally(whole.graph, "attention", -1).flop,
-		  2 * tally(causal.graph, "attention", -1).flop, 1e-12);
+	near_frac(sum_over_ranks(whole.graph, "attention", -1).flop,
+		  2 * sum_over_ranks(causal.graph, "attention", -1).flop, 1e-12);
 	drop(&causal);
 	drop(&whole);
 }
@@ -323,7 +292,7 @@ static void a_causal_softmax_reads_half_where_it_can_run(void **state)
 		heads = (double)p.model->layer[0].heads;
 		scores = (double)p.plan->global_batch * (double)p.model->n_layers *
 			 heads * s * s;
-		near_frac(tally(p.graph, "softmax", -1).bytes,
+		near_frac(sum_over_ranks(p.graph, "softmax", -1).bytes,
 			  scores * (cases[i].forward + cases[i].backward), 1e-9);
 		drop(&p);
 	}

@@ -2,36 +2,7 @@
 #include <math.h>
 #include <unistd.h>
 
-#include "tests/parts.h"
-
-/* Operations, bytes and times of a name (NULL: all) over all ranks of a class. */
-struct tally {
-	double flop, bytes, n;
-};
-
-static struct tally tally(const struct ft_graph *g, const char *name)
-{
-	struct tally t = { 0, 0, 0 };
-
-	for (size_t c = 0; c < g->n_classes; c++)
-		for (size_t i = 0; i < g->rank_class[c].n_calls; i++) {
-			const struct ft_call *call = &g->rank_class[c].call[i];
-			const struct ft_segment *s = &g->segment[call->segment];
-			double times =
-				(double)call->repeat * (double)g->rank_class[c].ranks;
-
-			for (size_t j = 0; j < s->n_ops; j++) {
-				const struct ft_work *w = &g->work[s->op[j].work];
-
-				if (name && strcmp(w->name, name))
-					continue;
-				t.n += times;
-				t.flop += times * ft_work_flop(w);
-				t.bytes += times * ft_work_bytes(w);
-			}
-		}
-	return t;
-}
+#include "tests/works.h"
 
 #define PLAN(more) "{sequence_length: 8192, global_batch_size: 8, " more "}"
 #define LORA "lora: {rank: 16, targets: attention}"
@@ -99,7 +70,8 @@ static void frozen_products_run_twice_and_adapters_three_times(void **state)
 
 		build(&p, "llama2-70b", plans[i], "nemo-24", 8);
 		adapters = ft_model_lora_parameters(p.model, &p.plan->lora);
-		near_frac(tally(p.graph, "lora_a").flop + tally(p.graph, "lora_b").flop,
+		near_frac(sum_over_ranks(p.graph, "lora_a", -1).flop +
+				  sum_over_ranks(p.graph, "lora_b", -1).flop,
 			  6 * adapters * p.graph->tokens, 1e-9);
 		causal = ft_plan_flop_per_token(p.model, p.plan, true);
 		full = ft_plan_flop_per_token(p.model, p.plan, false);
@@ -109,7 +81,7 @@ static void frozen_products_run_twice_and_adapters_three_times(void **state)
 				  6 * adapters,
 			  1e-12);
 		want = p.graph->tokens * (causal + (full - causal) / 6);
-		near_frac(tally(p.graph, NULL).flop, want, 1e-6);
+		near_frac(sum_over_ranks(p.graph, NULL, -1).flop, want, 1e-6);
 		drop(&p);
 	}
 }
@@ -151,10 +123,11 @@ static void only_adapters_have_gradients_and_optimizer_state(void **state)
 	near_frac(w[FT_MEMORY_WEIGHTS], 2 * (blocks + ends + adapters), 1e-12);
 	near_frac(w[FT_MEMORY_GRADIENTS], 4 * adapters, 1e-12);
 	near_frac(w[FT_MEMORY_OPTIMIZER], 12 * adapters, 1e-12);
-	near_frac(tally(p.graph, "gradient_reduce").bytes, 8 * 4 * adapters, 1e-9);
-	assert_true(tally(p.graph, "adam").bytes <
-		    tally(whole.graph, "adam").bytes / 100);
-	assert_true(tally(p.graph, "embedding_back").n == 0);
+	near_frac(sum_over_ranks(p.graph, "gradient_reduce", -1).bytes,
+		  8 * 4 * adapters, 1e-9);
+	assert_true(sum_over_ranks(p.graph, "adam", -1).bytes <
+		    sum_over_ranks(whole.graph, "adam", -1).bytes / 100);
+	assert_true(sum_over_ranks(p.graph, "embedding_back", -1).n == 0);
 	drop(&p);
 	drop(&whole);
 }
@@ -208,8 +181,9 @@ static void fsdp_gathers_all_and_reduces_adapters(void **state)
 	      "torch-2.11-compile", 8);
 	n = ft_model_parameters(p.model, 1);
 	own = ft_model_lora_parameters(p.model, &p.plan->lora);
-	near_frac(tally(p.graph, "fsdp_reduce").bytes, 8 * 4 * own, 1e-9);
-	near_frac(tally(p.graph, "fsdp_gather").bytes, 8 * 2 * 2 * (n + own), 0.02);
+	near_frac(sum_over_ranks(p.graph, "fsdp_reduce", -1).bytes, 8 * 4 * own, 1e-9);
+	near_frac(sum_over_ranks(p.graph, "fsdp_gather", -1).bytes,
+		  8 * 2 * 2 * (n + own), 0.02);
 	drop(&p);
 }
 

@@ -35,6 +35,36 @@ static inline struct sum sum_in(const struct ft_graph *g, const char *segment,
 	return t;
 }
 
+/* All works of this name (NULL: all) over all ranks; of collectives of one group where
+ * group >= 0. */
+static inline struct sum sum_over_ranks(const struct ft_graph *g, const char *name,
+					int group)
+{
+	struct sum t = { 0, 0, 0 };
+
+	for (size_t c = 0; c < g->n_classes; c++)
+		for (size_t i = 0; i < g->rank_class[c].n_calls; i++) {
+			const struct ft_call *call = &g->rank_class[c].call[i];
+			const struct ft_segment *s = &g->segment[call->segment];
+			double times =
+				(double)call->repeat * (double)g->rank_class[c].ranks;
+
+			for (size_t j = 0; j < s->n_ops; j++) {
+				const struct ft_work *w = &g->work[s->op[j].work];
+
+				if ((name && strcmp(w->name, name)) ||
+				    (group >= 0 &&
+				     (w->kind != FT_COMMUNICATION ||
+				      w->communication.group != (enum ft_group)group)))
+					continue;
+				t.n += times;
+				t.flop += times * ft_work_flop(w);
+				t.bytes += times * ft_work_bytes(w);
+			}
+		}
+	return t;
+}
+
 static inline struct sum sum_of(const struct ft_graph *g, const char *name)
 {
 	return sum_in(g, NULL, name);
