@@ -141,6 +141,9 @@ void gpu_read_gemm(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
 	reader_bound(&r, "grouped", &gpu->gemm_grouped, 0.01, 100);
 	gpu->gemm_unaligned = read_number_or(&r, mem, "unaligned_rate", DIM_FRAC, 1);
 	reader_bound(&r, "unaligned_rate", &gpu->gemm_unaligned, 0.01, 1);
+	gpu->gemm_odd = read_number_or(&r, mem, "odd_rate", DIM_FRAC,
+				       gpu->gemm_unaligned.value);
+	reader_bound(&r, "odd_rate", &gpu->gemm_odd, 0.01, 1);
 	in = open_block(&r, mem, read_node(&r, "layout"));
 	for (int i = 0; i < FT_LAYOUTS; i++)
 		gpu->gemm_layout[i] = read_number_or(&in, mem, layouts[i], DIM_NONE, 1);

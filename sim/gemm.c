@@ -21,7 +21,7 @@
  * tests/test_kernel_held_out.c says what error they give. A profile may stretch the axes
  * (`distance`), as the rough grids of tuners want. Limits: below m = 256 and n or k = 1024
  * the grids are empty; rows
- * are taken as aligned (the profile's unaligned_rate says what others lose).
+ * are taken as aligned (the profile's unaligned_rate and odd_rate say what others lose).
  */
 #include <math.h>
 
@@ -255,12 +255,16 @@ static bool no_format(const struct ft_gpu *gpu, enum ft_dtype dtype,
 
 /* Kernels load 16 bytes at a time where the rows of all matrices begin at multiples of
  * that: they have the layer's n and k as their length, in every layout. */
-static bool is_aligned(const struct ft_work *w)
+/* The rate of a product whose rows begin at no multiple of 16 bytes; NULL: all do. */
+static const struct ft_number *unaligned_rate(const struct ft_gpu *gpu,
+					      const struct ft_work *w)
 {
 	double e = ft_dtype_bytes(w->dtype);
+	double n = (double)w->gemm.n * e, k = (double)w->gemm.k * e;
 
-	return fmod((double)w->gemm.n * e, 16) == 0 &&
-	       fmod((double)w->gemm.k * e, 16) == 0;
+	if (fmod(n, 4) != 0 || fmod(k, 4) != 0)
+		return &gpu->gemm_odd;
+	return fmod(n, 16) != 0 || fmod(k, 16) != 0 ? &gpu->gemm_unaligned : NULL;
 }
 
 bool gemm_predict(const struct ft_gpu *gpu, const struct ft_work *work,
@@ -269,6 +273,7 @@ bool gemm_predict(const struct ft_gpu *gpu, const struct ft_work *work,
 	const struct ft_gemm_table *t = table_for(gpu, work->dtype);
 	struct product p = product_of(work);
 	double spread = gpu->gemm_spread.value, left = 0, noise;
+	const struct ft_number *rate;
 
 	if (!(gpu->peak_flop_per_s[work->dtype].value > 0))
 		return no_format(gpu, work->dtype, err);
@@ -290,10 +295,11 @@ bool gemm_predict(const struct ft_gpu *gpu, const struct ft_work *work,
 	out->time_s *= gpu->gemm_layout[work->gemm.layout].value;
 	if (work->gemm.accumulate)
 		out->time_s *= gpu->gemm_accumulate.value;
-	if (!is_aligned(work) && gpu->gemm_unaligned.value < 1) {
-		out->time_s /= gpu->gemm_unaligned.value;
+	rate = unaligned_rate(gpu, work);
+	if (rate && rate->value < 1) {
+		out->time_s /= rate->value;
 		out->extrapolated = true;
-		spread = fmax(spread, 0.3);
+		spread = fmax(spread, (rate->high - rate->low) / 2 / rate->value);
 	}
 	out->time_s = fmax(out->time_s, gpu->kernel_floor_s.value);
 	noise = gpu->gemm_model.noise.value;

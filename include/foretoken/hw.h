@@ -184,7 +184,8 @@ struct ft_gpu {
 	struct ft_number
 		gemm_accumulate; /* extra time factor of adding to an fp32 result */
 	struct ft_number
-		gemm_unaligned; /* rate where rows are not of 16 bytes' multiples */
+		gemm_unaligned, /* rate where rows are not of 16 bytes' multiples */
+		gemm_odd;	/* and not of 4 bytes' either */
 	struct ft_number gemm_grouped; /* time against one product */
 	struct ft_gemm_tuned gemm_tuned;
 	struct ft_number sustained[FT_DTYPES]; /* rate of long runs / of short bursts */
