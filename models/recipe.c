@@ -155,13 +155,28 @@ void recipe_read(struct reader *r, struct reader *overlap, struct ft_plan *plan)
 	plan->grouped_experts = read_bool(r, "grouped_experts", true);
 	plan->fused_experts = read_bool(r, "fused_experts", false);
 	plan->recompute_modules = read_modules(r);
-	plan->recompute_layers =
-		read_int(r, "recompute_layers", 0, LIMIT_LAYERS, LIMIT_LAYERS);
+	plan->recompute_layers = read_int(r, "recompute_layers", 0, LIMIT_LAYERS, 0);
 	plan->offload_layers = read_int(r, "offload_layers", 0, LIMIT_LAYERS, 0);
 	plan->zero_group = read_int(r, "zero_group", 1, LIMIT_BATCH, 0);
 	plan->overlap_ep = read_bool(overlap, "ep", false);
 	plan->overlap_gather = read_bool(overlap, "param_gather", plan->overlap_dp);
 	read_scaling(r, plan);
+}
+
+/* Layers run again under full recomputation alone: all of them when nothing is said. */
+static bool check_recompute_layers(struct reader *r, const struct ft_model *model,
+				   struct ft_plan *plan)
+{
+	if (plan->recompute_layers > model->n_layers)
+		return reader_fail(r, "recompute_layers",
+				   "%lld is more than the model's %lld layers",
+				   (long long)plan->recompute_layers,
+				   (long long)model->n_layers);
+	if (plan->recompute != FT_RECOMPUTE_FULL)
+		plan->recompute_layers = 0;
+	else if (!read_has(r, "recompute_layers"))
+		plan->recompute_layers = model->n_layers;
+	return true;
 }
 
 bool recipe_check(struct reader *r, const struct ft_model *model, struct ft_plan *plan)
@@ -172,8 +187,8 @@ bool recipe_check(struct reader *r, const struct ft_model *model, struct ft_plan
 		return reader_fail(r, "moe_capacity_factor",
 				   "%g is not between 0 (dropless) and 16",
 				   plan->capacity_factor);
-	if (plan->recompute_layers > model->n_layers)
-		plan->recompute_layers = model->n_layers;
+	if (!check_recompute_layers(r, model, plan))
+		return false;
 	if (plan->offload_layers > model->n_layers)
 		return reader_fail(r, "offload_layers",
 				   "%lld is more than the model's %lld layers",

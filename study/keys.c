@@ -155,7 +155,7 @@ static const struct scenario_key keys[] = {
 	{ "training.recompute_modules", KEY_COLUMN, NULL,
 	  "what selective recomputes: core_attn, mla_up_proj, mlp, moe_act, norm ..." },
 	{ "training.recompute_layers", KEY_COLUMN, recompute_layers,
-	  "how many of the model's layers full recomputes; default: all" },
+	  "how many of the model's layers full recomputes, and only full; default: all" },
 	{ "training.offload_layers", KEY_COLUMN, offload_layers,
 	  "layers whose activations wait in host memory" },
 	{ "training.cuda_graphs", BOTH, graphs,

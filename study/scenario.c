@@ -85,6 +85,32 @@ static void find_digest(struct whole *w)
 	add_digest(&s->digest, evidence_digest(s->evidence));
 }
 
+/* What the scenario itself says of a recomputation that it does not choose would do nothing;
+ * a stack's defaults may. "recompute_layers: 0" is what an answer in JSON says. */
+static bool no_idle_key(const struct ft_plan *plan, const struct node *training,
+			struct ft_error *err)
+{
+	static const struct {
+		const char *key;
+		enum ft_recompute of;
+	} keys[] = {
+		{ "recompute_layers", FT_RECOMPUTE_FULL },
+		{ "recompute_modules", FT_RECOMPUTE_SELECTIVE },
+	};
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
+		const struct node *n = node_get(training, keys[i].key);
+
+		if (!n || plan->recompute == keys[i].of ||
+		    (n->kind == NODE_SCALAR && !strcmp(n->text, "0")))
+			continue;
+		return ft_fail(err, &n->mark,
+			       "%s has an effect under 'recompute: %s' only",
+			       keys[i].key, ft_recompute_name(keys[i].of));
+	}
+	return true;
+}
+
 static bool load_plan(struct whole *w, const struct node *training,
 		      struct ft_error *err)
 {
@@ -101,7 +127,7 @@ static bool load_plan(struct whole *w, const struct node *training,
 	s->plan = w->plan;
 	if (w->plan)
 		ft_model_stretch(w->model, w->plan->sequence);
-	return w->plan != NULL;
+	return w->plan != NULL && no_idle_key(w->plan, training, err);
 }
 
 /* A framework's build is one vendor's: NeMo does not run on an MI300X. */
