@@ -25,6 +25,7 @@ static const struct kind *kind_of(enum dimension dim)
 {
 	static const struct kind kinds[DIMENSIONS] = {
 		[DIM_NONE] = { "a number", "1.5", { { "", 1, false } } },
+		[DIM_COUNT] = { "a number", "15T or 3.1e25", { { "", 1, true } } },
 		[DIM_FRAC] = { "a fraction",
 			       "0.12 or 12 %",
 			       { { "", 1, false }, { "%", 0.01, false } } },

@@ -16,8 +16,9 @@
 #include "foretoken/base.h"
 
 enum dimension {
-	DIM_NONE, /* a plain number; "1e6" and "3.5" */
-	DIM_FRAC, /* a plain number, or "12 %" */
+	DIM_NONE,  /* a plain number; "1e6" and "3.5" */
+	DIM_COUNT, /* a plain number, or "15T" */
+	DIM_FRAC,  /* a plain number, or "12 %" */
 	DIM_BYTES,
 	DIM_BYTES_PER_S,
 	DIM_FLOP_PER_S,

@@ -1,18 +1,28 @@
 /* cli/cmd_compare.c - foretoken compare SCENARIO SCENARIO ... */
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/commands.h"
 #include "foretoken/reports.h"
 
-enum { MOST = 16 };
+enum { MOST = FT_SIDES_MOST, DRAWS = 16384 };
 
 struct args {
 	struct shared shared;
 	const char *report;
+	enum ft_basis basis;
+	int64_t draws;
+	bool csv;
 };
 
 static const struct argp_option options[] = {
 	{ "report", 'r', "DIR", 0, "Write an HTML report with plots", 0 },
+	{ "at", 'a', "BASIS", 0,
+	  "Make clusters alike in: gpus (as they are), money, megawatts or time. The "
+	  "first stays as it is; the others get the size that is worth the same",
+	  0 },
+	{ "draws", 'd', "N", 0, "Monte Carlo draws of prices and errors (16384)", 0 },
+	{ "csv", 'c', NULL, 0, "Print CSV", 0 },
 	{ 0 },
 };
 
@@ -24,9 +34,27 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &a->shared;
 		state->child_inputs[1] = &a->shared;
+		state->child_inputs[2] = &a->shared;
 		return 0;
 	case 'r':
 		a->report = arg;
+		return 0;
+	case 'c':
+		a->csv = true;
+		return 0;
+	case 'd':
+		if (!whole_argument("--draws", arg, 16, &a->draws) ||
+		    a->draws > FT_DRAWS_MOST)
+			argp_error(state, "--draws: a whole number from 16 to %d",
+				   FT_DRAWS_MOST);
+		return 0;
+	case 'a':
+		for (int b = 0; b < FT_BASES; b++)
+			if (!strcmp(arg, ft_basis_name((enum ft_basis)b))) {
+				a->basis = (enum ft_basis)b;
+				return 0;
+			}
+		argp_error(state, "--at %s: write gpus, money, megawatts or time", arg);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -35,6 +63,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static const struct argp_child children[] = { { &shared_argp, 0, NULL, 0 },
 					      { &price_argp, 0, NULL, 0 },
+					      { &asked_argp, 0, NULL, 0 },
 					      { 0 } };
 
 static const struct argp argp = {
@@ -49,6 +78,21 @@ static const struct argp argp = {
 	NULL,
 };
 
+/* The scenario at the size at which it is worth the same as the first. */
+static bool make_alike(const struct args *a, const struct ft_scenario **s,
+		       struct ft_outcome *o, size_t i, struct ft_error *err)
+{
+	int64_t gpus = ft_study_fleet_like(s[0], &o[0], s[i], a->basis, err);
+	struct ft_scenario *sized =
+		gpus ? ft_scenario_resized(s[i], gpus, 1, err) : NULL;
+
+	if (!sized)
+		return false;
+	ft_scenario_free((struct ft_scenario *)s[i]);
+	s[i] = sized;
+	return true;
+}
+
 static bool all_of(const struct args *a, struct ft_shelf *shelf,
 		   const struct ft_scenario **s, struct ft_outcome *o, size_t *n,
 		   struct ft_error *err)
@@ -59,8 +103,14 @@ static bool all_of(const struct args *a, struct ft_shelf *shelf,
 					 err);
 		if (!s[*n])
 			return false;
-		if (!ft_study_simulate(s[*n], NULL, NULL, &o[*n], err)) {
+		if ((*n && a->basis != FT_EQUAL_GPUS &&
+		     !make_alike(a, s, o, *n, err)) ||
+		    !ft_study_simulate(s[*n], NULL, NULL, &o[*n], err)) {
 			ft_scenario_free((struct ft_scenario *)s[*n]);
+			return false;
+		}
+		if (!ft_study_run(s[*n], &o[*n], err)) {
+			++*n;
 			return false;
 		}
 	}
@@ -74,18 +124,38 @@ static bool print(const struct args *a, const struct ft_answers *answers,
 		return false;
 	if (a->shared.json)
 		ft_report_compare_json(stdout, answers);
+	else if (a->csv)
+		ft_report_compare_csv(stdout, answers);
 	else
 		ft_report_compare(stdout, answers);
 	return true;
+}
+
+/* The odds, and all of it printed. */
+static bool conclude(const struct args *a, const char *command,
+		     const struct ft_scenario *const *s, struct ft_outcome *o, size_t n,
+		     struct ft_error *err)
+{
+	struct ft_verdict *v = malloc(sizeof(*v));
+	const char **labels = ft_study_labels(s, n);
+	bool ok = v ? ft_study_verdict(s, o, n, (size_t)a->draws, v, err) :
+		      ft_fail(err, NULL, "out of memory");
+
+	ok = ok &&
+	     print(a, &(struct ft_answers){ s, o, labels, n, command, v, a->basis },
+		   err);
+	ft_labels_free(labels);
+	free(v);
+	return ok;
 }
 
 int cmd_compare(int argc, char **argv)
 {
 	const struct ft_scenario *s[MOST];
 	struct ft_outcome o[MOST];
-	struct args a = { .shared = { .what = "SCENARIO", .least = 2, .most = MOST } };
+	struct args a = { .shared = { .what = "SCENARIO", .least = 2, .most = MOST },
+			  .draws = DRAWS };
 	struct ft_shelf *shelf;
-	const char **labels;
 	struct ft_error err;
 	size_t n;
 	char *command = command_line(argc, argv);
@@ -93,15 +163,11 @@ int cmd_compare(int argc, char **argv)
 
 	parse_arguments(&argp, argc, argv, &a);
 	shelf = ft_shelf_new();
-	ok = all_of(&a, shelf, s, o, &n, &err);
-	labels = ok ? ft_study_labels(s, n) : NULL;
-	if (ok)
-		ok = print(&a, &(struct ft_answers){ s, o, labels, n, command }, &err);
+	ok = all_of(&a, shelf, s, o, &n, &err) && conclude(&a, command, s, o, n, &err);
 	for (size_t i = 0; i < n; i++) {
 		ft_outcome_release(&o[i]);
 		ft_scenario_free((struct ft_scenario *)s[i]);
 	}
-	ft_labels_free(labels);
 	ft_shelf_free(shelf);
 	free(command);
 	return ok ? finish_output() : complain(&err);

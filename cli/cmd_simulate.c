@@ -7,7 +7,8 @@
 
 struct args {
 	struct shared shared;
-	const char *beside, *timeline, *report;
+	const char *beside, *timeline, *report, *flows;
+	bool finance;
 	char *command;
 };
 
@@ -18,6 +19,11 @@ static const struct argp_option options[] = {
 	{ "timeline", 't', "FILE", 0,
 	  "Write the step as Chrome trace JSON (open it in ui.perfetto.dev)", 0 },
 	{ "report", 'r', "DIR", 0, "Write an HTML report with plots", 0 },
+	{ "flows", 'f', "FILE", 0,
+	  "Write what is paid month by month as CSV in columns of FOCUS 1.2", 0 },
+	{ "finance", 'F', NULL, 0,
+	  "Also print a GPU-hour's cost in other forms, and owning against renting",
+	  0 },
 	{ 0 },
 };
 
@@ -29,6 +35,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &a->shared;
 		state->child_inputs[1] = &a->shared;
+		state->child_inputs[2] = &a->shared;
 		return 0;
 	case 'b':
 		a->beside = arg;
@@ -39,6 +46,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case 'r':
 		a->report = arg;
 		return 0;
+	case 'f':
+		a->flows = arg;
+		return 0;
+	case 'F':
+		a->finance = true;
+		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
@@ -46,6 +59,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static const struct argp_child children[] = { { &shared_argp, 0, NULL, 0 },
 					      { &price_argp, 0, NULL, 0 },
+					      { &asked_argp, 0, NULL, 0 },
 					      { 0 } };
 
 static const struct argp argp = {
@@ -64,7 +78,11 @@ static const struct argp argp = {
 static bool print_answer(const struct args *a, const struct ft_scenario *s,
 			 const struct ft_outcome *o, struct ft_error *err)
 {
-	struct ft_answers answers = { &s, o, &s->label, 1, a->command };
+	struct ft_answers answers = { .scenario = &s,
+				      .outcome = o,
+				      .label = &s->label,
+				      .n = 1,
+				      .command = a->command };
 
 	if (a->report && !ft_report_html(a->report, &answers, err))
 		return false;
@@ -72,10 +90,27 @@ static bool print_answer(const struct args *a, const struct ft_scenario *s,
 		ft_report_outcome_json(stdout, s, o);
 	else
 		ft_report_outcome(stdout, s, o);
+	if (a->finance && !a->shared.json) {
+		putchar('\n');
+		ft_report_finance(stdout, s, o);
+	}
 	if (!o->fits)
 		fprintf(stderr, "foretoken: warning: this plan does not fit in the "
 				"GPU's memory\n");
 	return true;
+}
+
+static bool write_flows(const struct args *a, const struct ft_scenario *s,
+			const struct ft_outcome *o, struct ft_error *err)
+{
+	const struct ft_side side = ft_outcome_side(s, o);
+	const struct ft_deal deal = ft_deal_of(&side.purchase, &side.throughput);
+	struct file_out file;
+
+	if (!file_begin(&file, a->flows, err))
+		return false;
+	ft_flows_write(file.out, &deal, s->prices, s->label);
+	return file_commit(&file, err);
 }
 
 static int answer(const struct args *a, const struct ft_scenario *s,
@@ -96,7 +131,9 @@ static int answer(const struct args *a, const struct ft_scenario *s,
 		file_abandon(&file);
 		return complain(&err);
 	}
-	ok = (!a->timeline || file_commit(&file, &err)) && print_answer(a, s, &o, &err);
+	ok = (!a->timeline || file_commit(&file, &err)) &&
+	     (!a->flows || write_flows(a, s, &o, &err)) && ft_study_run(s, &o, &err) &&
+	     print_answer(a, s, &o, &err);
 	ft_outcome_release(&o);
 	return ok ? finish_output() : complain(&err);
 }

@@ -37,19 +37,20 @@ void words_add(struct words *w, const char *word, const struct argp_state *state
 
 /* What commands about scenarios share; `what`, `least` and `most` are given. Put one
  * of the argps below among a command's children and, at ARGP_KEY_INIT, the struct
- * into child_inputs (for price_argp into the next). A word that is missing is named, with status 64. */
+ * into child_inputs (for price_argp and asked_argp into the next ones). A word that is missing is named, with status 64. */
 struct shared {
 	const char *what; /* a word's name in messages: "SCENARIO" */
 	size_t least, most;
 	struct words word, set; /* --price is one of set: "--price ITEM=USD" */
 	bool json;
-	char text[8192]; /* of what --price makes */
+	char text[8192]; /* of what --price and --tokens make */
 	size_t n_text;
 };
 
 extern const struct argp shared_argp;	  /* words, --set, --json */
 extern const struct argp shared_set_argp; /* words, --set */
 extern const struct argp price_argp;	  /* --price, beside one of these */
+extern const struct argp asked_argp;	  /* --tokens, --days ..., likewise */
 
 /* "file:line:column: error: text", the line and a caret; returns 1. */
 int complain(const struct ft_error *err);

@@ -1,4 +1,5 @@
 /* cli/shared.c - arguments that several commands take: words, --set, --json, --price */
+#include <stdarg.h>
 #include <string.h>
 
 #include "cli/commands.h"
@@ -55,23 +56,58 @@ static const struct argp_option price_options[] = {
 	{ 0 },
 };
 
-static error_t parse_price(int key, char *arg, struct argp_state *state)
+/* A word of --set, made from an option. */
+__attribute__((format(printf, 3, 4))) static void add_set(
+	struct shared *s, const struct argp_state *state, const char *fmt, ...)
 {
-	struct shared *s = state->input;
 	char *word = s->text + s->n_text;
 	size_t room = sizeof(s->text) - s->n_text;
+	va_list args;
 	int n;
 
-	if (key != 'p')
-		return ARGP_ERR_UNKNOWN;
-	n = snprintf(word, room, "--price %s", arg);
+	va_start(args, fmt);
+	n = vsnprintf(word, room, fmt, args);
+	va_end(args);
 	if (n < 0 || (size_t)n >= room)
-		argp_error(state, "--price: more than %zu bytes of prices",
-			   sizeof(s->text));
+		argp_error(state, "more than %zu bytes of options", sizeof(s->text));
 	s->n_text += (size_t)n + 1;
 	words_add(&s->set, word, state);
+}
+
+static error_t parse_price(int key, char *arg, struct argp_state *state)
+{
+	if (key != 'p')
+		return ARGP_ERR_UNKNOWN;
+	add_set(state->input, state, "--price %s", arg);
 	return 0;
 }
 
 const struct argp price_argp = { price_options, parse_price, NULL, NULL,
+				 NULL,		NULL,	     NULL };
+
+enum { TOKENS = 0x100, DAYS, BUDGET, MEGAWATTS, FLOP };
+
+static const struct argp_option asked_options[] = {
+	{ "tokens", TOKENS, "N", 0, "What is to be trained: days, dollars, the fleet",
+	  1 },
+	{ "days", DAYS, "D", 0, "Days that it may take", 1 },
+	{ "budget", BUDGET, "USD", 0, "Dollars that it may cost", 1 },
+	{ "megawatts", MEGAWATTS, "P", 0, "Power that the fleet may draw", 1 },
+	{ "flop", FLOP, "N", 0, "Model FLOPs to be spent, instead of tokens", 1 },
+	{ 0 },
+};
+
+static error_t parse_asked(int key, char *arg, struct argp_state *state)
+{
+	static const char *const keys[] = { "tokens", "days", "budget", "megawatts",
+					    "flop" };
+	const char *unit = key == BUDGET && !strstr(arg, "USD") ? "USD" : "";
+
+	if (key < TOKENS || key > FLOP)
+		return ARGP_ERR_UNKNOWN;
+	add_set(state->input, state, "run.%s=%s%s", keys[key - TOKENS], arg, unit);
+	return 0;
+}
+
+const struct argp asked_argp = { asked_options, parse_asked, NULL, NULL,
 				 NULL,		NULL,	     NULL };

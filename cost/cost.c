@@ -1,22 +1,14 @@
 /* cost/cost.c - capital, power and throughput as dollars per million tokens */
-#include <assert.h>
 #include <math.h>
+#include <string.h>
 
 #include "cost/finance.h"
 #include "cost/goodput.h"
 #include "cost/power.h"
 #include "foretoken/cost.h"
 
-enum { HOURS = 8760 }; /* of a year */
-
-static void set_power(const struct ft_cluster *cluster, const struct ft_prices *prices,
-		      const struct ft_cost_terms *terms, double busy_frac,
-		      struct ft_cost *cost)
-{
-	cost->it_power_w = power_it_w(cluster, prices, busy_frac);
-	cost->facility_power_w = cost->it_power_w * terms->pue;
-	cost->provisioned_w = power_it_w(cluster, prices, 1);
-}
+/* For an interval alone; odds of a comparison take more. */
+enum { INTERVAL_DRAWS = 512 };
 
 double ft_cost_electricity_usd_per_kwh(const struct ft_cost_terms *terms,
 				       const struct ft_prices *prices)
@@ -26,135 +18,224 @@ double ft_cost_electricity_usd_per_kwh(const struct ft_cost_terms *terms,
 		       prices->electricity_usd_per_kwh.value;
 }
 
-/* What is paid at once; or the rent of an hour. */
-static void set_capital(const struct ft_purchase *p, struct ft_cost *cost)
+/* A node's figure of the scenario, or else the book's. */
+static double or_book(double given, double of_book)
 {
-	double each = p->bom->total_usd / (double)p->cluster->gpus;
+	return given >= 0 ? given : of_book;
+}
 
-	if (p->bom->rented) {
-		cost->rent_usd_per_gpu_hour = each;
-		return;
+static struct ft_reliability reliability_of(const struct ft_purchase *p,
+					    const struct ft_throughput *t)
+{
+	const struct ft_failure_terms *f = &p->terms->failures;
+	const struct ft_cluster *c = p->cluster;
+	double nodes = (double)c->nodes;
+	double rate = or_book(f->failures_per_1000_node_days,
+			      p->prices->failures_per_1000_node_days.value);
+
+	return (struct ft_reliability){
+		.recovery = f->recovery,
+		.gpus = (double)c->gpus,
+		.blast_gpus = (double)c->node->gpus *
+			      (double)(c->node->nodes_per_price_item > 0 ?
+					       c->node->nodes_per_price_item :
+					       1),
+		.mtbf_s = rate > 0 ? goodput_mtbf_s(rate, nodes) : 0,
+		.save_s =
+			f->storage_bytes_per_s > 0 ?
+				t->checkpoint_bytes / f->storage_bytes_per_s :
+				or_book(f->checkpoint_s, p->prices->checkpoint_s.value),
+		.interval_s = f->interval_s,
+		.restart_s = or_book(f->restart_s, p->prices->restart_s.value),
+		.repair_s = f->repair_s,
+		.failover_s = f->failover_s,
+		.spares = f->spares,
+		.flap_rate_per_s =
+			f->flaps_per_1000_node_days * nodes / (1000 * 86400.0),
+		.flap_s = f->flap_s,
+		.straggler_frac = f->straggler_frac,
+	};
+}
+
+static enum ft_capital capital_of(const struct ft_bom_item *line)
+{
+	if (line->network)
+		return FT_CAPITAL_NETWORK;
+	return strcmp(line->item, "storage") && strcmp(line->item, "management") ?
+		       FT_CAPITAL_SERVERS :
+		       FT_CAPITAL_OTHER;
+}
+
+struct ft_deal ft_deal_of(const struct ft_purchase *p, const struct ft_throughput *t)
+{
+	double busy_frac = t->busy_frac > 0 ? fmin(1, t->busy_frac) : 0;
+	struct ft_deal d = {
+		.gpus = (double)p->cluster->gpus,
+		.colocation_usd_per_kw_month =
+			p->prices->colocation_usd_per_kw_month.value,
+		.maintenance_frac = p->prices->maintenance_frac.value,
+		.it_w = power_it_w(p->cluster, p->prices, busy_frac),
+		.provisioned_w = power_it_w(p->cluster, p->prices, 1),
+		.goodput = p->terms->goodput,
+		.failures = reliability_of(p, t),
+		.tokens_per_s = t->tokens_per_s,
+		.terms = *p->terms,
+	};
+
+	if (!p->prices->colocation_includes_power)
+		d.electricity_usd_per_kwh =
+			ft_cost_electricity_usd_per_kwh(p->terms, p->prices);
+	if (p->bom->rented)
+		d.rent_usd_per_gpu_hour = p->bom->total_usd / d.gpus;
+	for (size_t i = 0; !p->bom->rented && i < p->bom->n_items; i++)
+		d.capital_usd[capital_of(&p->bom->item[i])] +=
+			p->bom->item[i].total_usd;
+	if (!p->bom->rented && !p->bom->n_items) /* a bill of one sum */
+		d.capital_usd[FT_CAPITAL_SERVERS] = p->bom->total_usd;
+	return d;
+}
+
+double ft_deal_goodput(const struct ft_deal *d)
+{
+	return d->goodput > 0 ? d->goodput : goodput_time_use(&d->failures).productive;
+}
+
+double ft_deal_usd_per_million_tokens(const struct ft_deal *d)
+{
+	double each = d->tokens_per_s / d->gpus;
+	/* on demand, hours that are not used are not paid either */
+	double kept = d->terms.utilization_frac * ft_deal_goodput(d);
+
+	return ft_deal_usd_per_gpu_hour(d) * 1e6 / (3600 * each * kept);
+}
+
+/* Dollars per GPU and hour, account by account. */
+static void set_rates(const struct ft_deal *d, struct ft_cost *cost)
+{
+	double years = d->terms.horizon_years, i = d->terms.cost_of_capital_frac;
+	double recovery = finance_recovery(i, years) * years;
+	struct ft_flows f;
+
+	ft_flows_of(d, &f);
+	for (size_t k = 0; k < f.n; k++) {
+		const struct ft_flow *x = &f.flow[k];
+		double running = x->usd / f.gpu_hours;
+		double capital = running * recovery * exp(-x->month / 12 * log1p(i));
+
+		switch (x->account) {
+		case FT_ACCOUNT_RENT:
+			cost->rent_usd_per_gpu_hour += running;
+			break;
+		case FT_ACCOUNT_PREPAYMENT:
+			cost->rent_usd_per_gpu_hour += capital;
+			break;
+		case FT_ACCOUNT_COLOCATION:
+			cost->colocation_usd_per_gpu_hour += running;
+			break;
+		case FT_ACCOUNT_ELECTRICITY:
+			cost->electricity_usd_per_gpu_hour += running;
+			break;
+		case FT_ACCOUNT_MAINTENANCE:
+			cost->maintenance_usd_per_gpu_hour += running;
+			break;
+		case FT_ACCOUNT_STAFF:
+		case FT_ACCOUNT_INSURANCE:
+			cost->staff_usd_per_gpu_hour += running;
+			break;
+		default:
+			cost->capital_usd_per_gpu_hour += capital;
+		}
 	}
-	cost->capex_usd = p->bom->total_usd;
-	cost->capex_network_usd = p->bom->network_usd;
-	cost->capex_usd_per_gpu = each;
+	cost->usd_per_gpu_hour = ft_deal_usd_per_gpu_hour(d);
 }
 
-/* Dollars per GPU and hour, part by part. */
-static void set_rates(const struct ft_cluster *cluster, const struct ft_prices *prices,
-		      const struct ft_cost_terms *terms, struct ft_cost *cost)
+/* P10 and P90 of dollars, by draws of all that is uncertain. */
+static bool set_interval(const struct ft_purchase *p, const struct ft_throughput *t,
+			 struct ft_cost *cost, struct ft_error *err)
 {
-	double gpu_hours = (double)cluster->gpus * HOURS;
-	double kwh_usd = ft_cost_electricity_usd_per_kwh(terms, prices);
+	const struct ft_side side = { *p, *t };
+	struct ft_odds odds;
 
-	if (cost->rent_usd_per_gpu_hour > 0) {
-		cost->usd_per_gpu_hour = cost->rent_usd_per_gpu_hour;
-		return;
-	}
-	cost->capital_usd_per_gpu_hour =
-		finance_per_year_usd(cost->capex_usd, terms->residual_frac,
-				     terms->cost_of_capital_frac,
-				     terms->horizon_years) /
-		gpu_hours;
-	cost->maintenance_usd_per_gpu_hour =
-		cost->capex_usd * prices->maintenance_frac.value / gpu_hours;
-	cost->colocation_usd_per_gpu_hour = cost->provisioned_w / 1000 *
-					    prices->colocation_usd_per_kw_month.value *
-					    12 / gpu_hours;
-	if (!prices->colocation_includes_power)
-		cost->electricity_usd_per_gpu_hour =
-			cost->facility_power_w / 1000 * HOURS * kwh_usd / gpu_hours;
-	cost->usd_per_gpu_hour =
-		cost->capital_usd_per_gpu_hour + cost->maintenance_usd_per_gpu_hour +
-		cost->colocation_usd_per_gpu_hour + cost->electricity_usd_per_gpu_hour;
+	if (!ft_odds_of(&side, 1, INTERVAL_DRAWS, &odds, err))
+		return false;
+	cost->usd_per_million_tokens_low = odds.p10[0];
+	cost->usd_per_million_tokens_high = odds.p90[0];
+	return true;
 }
 
-static double goodput(const struct ft_cluster *cluster, const struct ft_prices *prices,
-		      const struct ft_cost_terms *terms)
+static void set_tokens(const struct ft_deal *d, struct ft_cost *cost)
 {
-	double rate = prices->failures_per_1000_node_days.value;
-
-	if (terms->goodput > 0)
-		return terms->goodput;
-	if (rate <= 0)
-		return 1;
-	return goodput_frac(prices->checkpoint_s.value, prices->restart_s.value,
-			    goodput_mtbf_s(rate, (double)cluster->nodes));
-}
-
-/* Widths of price (of the share that is capital) and throughput, as if
- * independent. */
-static void set_interval(const struct ft_bom *bom, const struct ft_throughput *t,
-			 struct ft_cost *cost)
-{
-	double usd = cost->usd_per_million_tokens;
-	double share =
-		(cost->capital_usd_per_gpu_hour + cost->maintenance_usd_per_gpu_hour +
-		 cost->rent_usd_per_gpu_hour) /
-		cost->usd_per_gpu_hour;
-	double low = t->low > 0 && t->low < t->tokens_per_s ? t->low : t->tokens_per_s;
-	double high = t->high > t->tokens_per_s ? t->high : t->tokens_per_s;
-	double cheap = share * (1 - bom->low_usd / bom->total_usd);
-	double dear = share * (bom->high_usd / bom->total_usd - 1);
-	double fast = 1 - t->tokens_per_s / high;
-	double slow = t->tokens_per_s / low - 1;
-
-	cost->usd_per_million_tokens_low = usd * (1 - hypot(cheap, fast));
-	cost->usd_per_million_tokens_high = usd * (1 + hypot(dear, slow));
-}
-
-static void set_tokens(const struct ft_purchase *p, const struct ft_throughput *t,
-		       struct ft_cost *cost)
-{
-	double each = t->tokens_per_s / (double)p->cluster->gpus;
-	double kept = cost->utilization_frac * cost->goodput;
-
-	cost->usd_per_million_tokens =
-		cost->usd_per_gpu_hour * 1e6 / (3600 * each * kept);
+	cost->usd_per_million_tokens = ft_deal_usd_per_million_tokens(d);
 	cost->tokens_per_usd = 1e6 / cost->usd_per_million_tokens;
-	cost->joules_per_token = cost->facility_power_w / t->tokens_per_s;
-	set_interval(p->bom, t, cost);
+	cost->joules_per_token = cost->facility_power_w / d->tokens_per_s;
 }
 
 /* No tokens at any price: said, as dollars of 0 would win every comparison. */
-static bool no_goodput(const struct ft_cluster *cluster, const struct ft_prices *prices,
-		       struct ft_error *err)
+static bool no_goodput(const struct ft_reliability *r, struct ft_error *err)
 {
 	return ft_fail(
 		err, NULL,
-		"goodput is 0: a cluster of %lld nodes fails every %.0f s, and a "
-		"checkpoint takes %.0f s, a restart %.0f s; set cost.goodput, or "
-		"take a price book with fewer failures_per_1000_node_days",
-		(long long)cluster->nodes,
-		goodput_mtbf_s(prices->failures_per_1000_node_days.value,
-			       (double)cluster->nodes),
-		prices->checkpoint_s.value, prices->restart_s.value);
+		"goodput is 0: the cluster fails every %.0f s, and a checkpoint "
+		"takes %.0f s, a restart %.0f s; set cost.goodput, or take a price "
+		"book with fewer failures_per_1000_node_days",
+		r->mtbf_s, r->save_s, r->restart_s);
 }
 
-bool ft_cost_compute(const struct ft_purchase *p, const struct ft_throughput *t,
-		     struct ft_cost *cost, struct ft_error *err)
+static void set_capital(const struct ft_purchase *p, struct ft_cost *cost)
 {
-	double busy_frac = t->busy_frac > 0 ? fmin(1, t->busy_frac) : 0;
+	for (int k = 0; k < FT_PRICE_KINDS; k++)
+		cost->by_kind_frac[k] = p->bom->by_kind_usd[k] / p->bom->total_usd;
+	if (p->bom->rented)
+		return;
+	cost->capex_usd = p->bom->total_usd;
+	cost->capex_network_usd = p->bom->network_usd;
+	cost->capex_usd_per_gpu = p->bom->total_usd / (double)p->cluster->gpus;
+}
 
+static void set_power(const struct ft_deal *d, struct ft_cost *cost)
+{
+	cost->it_power_w = d->it_w;
+	cost->facility_power_w = d->it_w * d->terms.pue;
+	cost->provisioned_w = d->provisioned_w;
+}
+
+static bool some_input(const struct ft_purchase *p, const struct ft_throughput *t,
+		       struct ft_error *err)
+{
 	if (!(p->terms->horizon_years > 0) || !(p->bom->total_usd > 0))
 		return ft_fail(
 			err, NULL,
 			"the bill of materials is empty, or cost.horizon is not above 0");
 	if (!(t->tokens_per_s >= 0) || !isfinite(t->tokens_per_s))
 		return ft_fail(err, NULL, "tokens/s is not a number");
+	return true;
+}
+
+bool ft_cost_compute(const struct ft_purchase *p, const struct ft_throughput *t,
+		     struct ft_cost *cost, struct ft_error *err)
+{
+	struct ft_deal d;
+
+	if (!some_input(p, t, err))
+		return false;
+	d = ft_deal_of(p, t);
 	*cost = (struct ft_cost){
 		.utilization_frac = p->terms->utilization_frac,
-		.goodput = goodput(p->cluster, p->prices, p->terms),
+		.goodput = ft_deal_goodput(&d),
 	};
+	if (d.goodput > 0)
+		cost->time.productive = d.goodput;
+	else
+		cost->time = goodput_time_use(&d.failures);
+	if (!(cost->goodput > 1e-6))
+		return no_goodput(&d.failures, err);
 	set_capital(p, cost);
-	for (int k = 0; k < FT_PRICE_KINDS; k++)
-		cost->by_kind_frac[k] = p->bom->by_kind_usd[k] / p->bom->total_usd;
-	if (!(cost->goodput > 0))
-		return no_goodput(p->cluster, p->prices, err);
-	set_power(p->cluster, p->prices, p->terms, busy_frac, cost);
-	set_rates(p->cluster, p->prices, p->terms, cost);
+	set_power(&d, cost);
+	set_rates(&d, cost);
 	if (t->tokens_per_s > 0) /* else what an hour costs is all that is asked */
-		set_tokens(p, t, cost);
+		set_tokens(&d, cost);
+	if (t->tokens_per_s > 0 && !set_interval(p, t, cost, err))
+		return false;
 	return (isfinite(cost->usd_per_gpu_hour) && cost->usd_per_gpu_hour > 0 &&
 		isfinite(cost->usd_per_million_tokens)) ||
 	       ft_fail(err, NULL,

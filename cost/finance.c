@@ -22,20 +22,3 @@ double finance_interest_usd(double usd, double i, double years)
 
 	return usd * finance_recovery(i / 12, months) * months - usd;
 }
-
-double finance_wsc_usd_per_w_month(const struct finance_wsc *wsc)
-{
-	enum { HOURS = 720 }; /* of a month, as the book has it */
-	double building = wsc->datacenter_usd_per_w;
-	double building_months = 12 * wsc->datacenter_years;
-	double server = wsc->server_usd / wsc->server_w;
-	double server_months = 12 * wsc->server_years;
-	double power = wsc->electricity_usd_per_kwh / 1000 * HOURS;
-
-	return building / building_months +
-	       finance_interest_usd(building, wsc->i, wsc->datacenter_years) /
-		       building_months +
-	       wsc->datacenter_opex_usd_per_w_month + power * wsc->pue +
-	       server / server_months * (1 + wsc->server_opex_frac) +
-	       finance_interest_usd(server, wsc->i, wsc->server_years) / server_months;
-}

@@ -1,28 +1,35 @@
 /*
  * cost/goodput.h - what failures leave of a cluster's time
  *
- * Failures are independent and equally likely at any time, each stops the whole
- * job, and the work since the last checkpoint is done again: on average half an
- * interval. Young, CACM 17 (1974); Daly, FGCS 22 (2006). It fails where saving
- * takes long against the time between failures; then goodput is 0.
+ * Failures are independent and equally likely at any time (exponential), and each stops the
+ * whole job. It goes back to its last checkpoint, so that on average half an interval is done
+ * again, and a failure may come while it saves or restarts. With M the mean time between
+ * failures, d what a checkpoint costs, tau the work between two, R the time from a failure until
+ * it trains again:
+ *
+ *   time that tau takes  E = M e^(R/M) (e^((tau+d)/M) - 1)       exact; productive: tau / E
+ *   best tau             M (1 + W(-e^(-d/M-1)))                  W: Lambert's function
+ *
+ * Daly, FGCS 22 (2006), equation 20; its minimum in closed form. Young, CACM 17 (1974), is the
+ * first-order approximation, which fails where saving takes long against M.
+ *
+ * How a job recovers (after ClusterMAX's calculator): cold, it waits until the node is repaired;
+ * hot, a spare takes its place, and the failed node's scale-up domain is out of use until it is
+ * repaired; fault-tolerant, the others go on after a failover, without going back.
  */
 #ifndef COST_GOODPUT_H
 #define COST_GOODPUT_H
 
+#include "foretoken/cost.h"
+
 /* Mean time between failures of so many nodes. */
 double goodput_mtbf_s(double failures_per_1000_node_days, double nodes);
 
-/* The time until the first of n parts fails, each living mttf_s on average. */
-double goodput_first_s(double mttf_s, double n);
-
-/* The most a failure costs when every n-th step is saved: all steps since. */
-double goodput_lost_gpu_days(double gpus, double steps, double step_s);
-
-/* The best interval between checkpoints that cost save_s each. */
+/* The best interval between checkpoints that cost save_s each: Young's, and the exact one. */
 double goodput_young_s(double save_s, double mtbf_s);
-double goodput_daly_s(double save_s, double mtbf_s);
+double goodput_best_s(double save_s, double mtbf_s);
 
-/* The share of time that makes progress which is kept, at Young's interval. */
-double goodput_frac(double save_s, double restart_s, double mtbf_s);
+/* Where the time of a job goes; the shares add up to 1. */
+struct ft_time_use goodput_time_use(const struct ft_reliability *r);
 
 #endif

@@ -7,6 +7,7 @@
 #include "base/reader.h"
 #include "base/text.h"
 #include "cost/book.h"
+#include "cost/factors.h"
 #include "cost/price.h"
 #include "foretoken/cost.h"
 
@@ -221,7 +222,9 @@ struct ft_prices *ft_prices_load(const char *name, const struct ft_mark *at,
 	struct books books;
 	struct reading in = { &mem, &books, &owned->prices, err, false };
 
-	if (!books_read(&mem, &books, name, at, err) || !read_all(&in)) {
+	owned->prices.factors = factors_load(&mem, err);
+	if (!owned->prices.factors || !books_read(&mem, &books, name, at, err) ||
+	    !read_all(&in)) {
 		arena_release(&mem);
 		return NULL;
 	}

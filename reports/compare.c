@@ -6,6 +6,7 @@
 
 #include "foretoken/reports.h"
 #include "reports/evidence.h"
+#include "reports/money.h"
 #include "reports/prices.h"
 #include "reports/show.h"
 #include "reports/table.h"
@@ -162,8 +163,11 @@ void ft_report_compare(FILE *out, const struct ft_answers *a)
 {
 	PLAIN_NUMBERS;
 	struct ft_settings *all = ft_study_settings(a->scenario, a->n);
-	char text[SENTENCE];
+	char text[SENTENCE], verdict[FT_SENTENCE];
 
+	if (a->verdict)
+		fprintf(out, "%s\n\n",
+			ft_verdict_sentence(a->verdict, a->label, verdict));
 	what_differs(out, a, all);
 	what_is_common(out, a, all);
 	answers_beside(out, a);
@@ -171,5 +175,48 @@ void ft_report_compare(FILE *out, const struct ft_answers *a)
 		fprintf(out, "\n%s\n", text);
 	for (size_t i = 1; i < a->n; i++)
 		why(out, a, i);
+	money_verdict(out, a);
+	for (size_t i = 0; i < a->n; i++)
+		if (a->outcome[i].asked.n) {
+			fprintf(out, "\n%s:\n", a->label[i]);
+			money_fleets(out, &a->outcome[i]);
+		}
 	ft_settings_free(all);
+}
+
+void ft_report_compare_csv(FILE *out, const struct ft_answers *a)
+{
+	PLAIN_NUMBERS;
+	const struct ft_outcome_field *f;
+	size_t n = ft_outcome_fields(&f);
+
+	fputs("key", out);
+	for (size_t i = 0; i < a->n; i++)
+		fprintf(out, ",scenario %zu", i + 1);
+	putc('\n', out);
+	for (size_t k = 0; k < n; k++) {
+		const size_t at[] = { f[k].value, f[k].low, f[k].high };
+		static const char *const suffix[] = { "", ".p10", ".p90" };
+
+		for (int e = 0; e < (f[k].high ? 3 : 1); e++) {
+			fprintf(out, "%s%s", f[k].key, suffix[e]);
+			for (size_t i = 0; i < a->n; i++)
+				fprintf(out, ",%.12g",
+					ft_outcome_at(&a->outcome[i], at[e]));
+			putc('\n', out);
+		}
+	}
+	for (int p = 0; a->verdict && p < FT_COST_PARTS; p++) {
+		fprintf(out, "difference.%s",
+			ft_part_of_cost_name((enum ft_part_of_cost)p));
+		for (size_t i = 0; i < a->n; i++)
+			fprintf(out, ",%.12g", a->verdict->part_usd[i][p]);
+		putc('\n', out);
+	}
+	if (!a->verdict)
+		return;
+	fputs("verdict.cheapest_frac", out);
+	for (size_t i = 0; i < a->n; i++)
+		fprintf(out, ",%.12g", a->verdict->odds.cheapest_frac[i]);
+	putc('\n', out);
 }

@@ -54,31 +54,20 @@ char *plot_breakdown(struct plots *p, struct ft_error *err)
 static bool tokens_at(const struct ft_scenario *s, double times, double *tokens,
 		      struct ft_error *err)
 {
-	struct ft_shelf *shelf = ft_shelf_new();
-	struct arena mem = { 0 };
-	struct node *root = node_overlay(&mem, s->given, NULL);
-	struct ft_mark at = { "scaling", 1, 1 };
-	struct ft_scenario *scaled = NULL;
+	int64_t gpus = (int64_t)(times * (double)s->cluster->gpus);
+	struct ft_scenario *scaled;
 	struct ft_outcome o;
-	char text[32];
-	bool ok;
 
 	*tokens = 0;
 	*err = (struct ft_error){ 0 };
-	snprintf(text, sizeof(text), "%.0f", times * (double)s->cluster->gpus);
-	ok = node_put_path(&mem, root, "cluster.gpus", &at, text, err);
-	snprintf(text, sizeof(text), "%.0f", times * (double)s->plan->global_batch);
-	ok = ok &&
-	     node_put_path(&mem, root, "training.global_batch_size", &at, text, err);
-	if (ok)
-		scaled = ft_scenario_from(shelf, root, "scaling", true, err);
+	if (gpus < 1)
+		return true;
+	scaled = ft_scenario_resized(s, gpus, times, err);
 	if (scaled && ft_study_simulate(scaled, NULL, NULL, &o, err)) {
 		*tokens = o.tokens_per_s;
 		ft_outcome_release(&o);
 	}
 	ft_scenario_free(scaled);
-	ft_shelf_free(shelf);
-	arena_release(&mem);
 	return !err->of_system;
 }
 
@@ -169,6 +158,7 @@ struct swing {
 static double cost_with(const struct ft_scenario *s, const struct ft_outcome *o,
 			const struct ft_cost_terms *terms, double bom_factor)
 {
+	struct ft_side side = ft_outcome_side(s, o);
 	struct ft_bom bom = *o->bom;
 	struct ft_cost cost;
 	struct ft_error err;
@@ -176,12 +166,9 @@ static double cost_with(const struct ft_scenario *s, const struct ft_outcome *o,
 	bom.total_usd *= bom_factor;
 	bom.low_usd *= bom_factor;
 	bom.high_usd *= bom_factor;
-	if (!ft_cost_compute(
-		    &(struct ft_purchase){ s->cluster, s->prices, &bom, terms },
-		    &(struct ft_throughput){ o->tokens_per_s, o->tokens_low_per_s,
-					     o->tokens_high_per_s,
-					     o->run->gpu_busy_frac },
-		    &cost, &err))
+	side.purchase.bom = &bom;
+	side.purchase.terms = terms;
+	if (!ft_cost_compute(&side.purchase, &side.throughput, &cost, &err))
 		return o->cost.usd_per_million_tokens;
 	return cost.usd_per_million_tokens;
 }

@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/node.h"
 #include "base/plain.h"
+#include "reports/money.h"
 #include "reports/prices.h"
 
 json_t *json_of_number(double value)
@@ -240,7 +241,10 @@ json_t *json_of_outcome(const struct ft_scenario *s, const struct ft_outcome *o,
 		json_put(b, "step_alone_s", o->step_alone_s);
 		json_object_set_new(j, "beside", b);
 	}
-	json_object_set_new(j, "nearest", nearest(o));
+	if (o->asked.n)
+		json_object_set_new(j, "run", money_fleets_json(o));
+	json_object_set_new(j, "finance", money_finance_json(s, o));
+	json_object_set_new(j, "nearest_runs", nearest(o));
 	json_put_bool(j, "gpu_measured", o->gpu_measured);
 	json_put_bool(j, "stack_measured", o->stack_measured);
 	json_object_set_new(j, "items", items(o->run));
@@ -323,6 +327,10 @@ void ft_report_compare_json(FILE *out, const struct ft_answers *a)
 	json_object_set_new(j, "scenarios", list);
 	json_object_set_new(j, "differs", differs(a));
 	json_object_set_new(j, "differences", diffs);
+	if (a->verdict) {
+		json_object_set_new(j, "cost_differences", money_differences_json(a));
+		json_object_set_new(j, "verdict", money_verdict_json(a));
+	}
 	if (evidence_warning(a, text))
 		json_put_text(j, "warning", text);
 	json_put_text(j, "version", ft_version());

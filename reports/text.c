@@ -8,6 +8,7 @@
 #include "base/quantity.h"
 #include "foretoken/reports.h"
 #include "reports/evidence.h"
+#include "reports/money.h"
 #include "reports/prices.h"
 #include "reports/show.h"
 #include "reports/table.h"
@@ -171,6 +172,7 @@ void ft_report_outcome(FILE *out, const struct ft_scenario *s,
 	where(out, o);
 	items(out, o);
 	memory(out, s, o);
+	money_fleets(out, o);
 	evidence_table(out, o);
 	fprintf(out, "%s\n", o->bottleneck);
 	if (o->beside)

@@ -87,7 +87,6 @@ VALUE(step_start, s->plan->step_start == FT_STEADY ? "steady" : "together")
 VALUE(prices, s->prices->name)
 BOUGHT(horizon, exact(mem, s->terms.horizon_years, " y"))
 BOUGHT(capital, exact(mem, s->terms.cost_of_capital_frac, ""))
-BOUGHT(residual, exact(mem, s->terms.residual_frac, ""))
 
 static const char *electricity(struct arena *mem, const struct ft_scenario *s)
 {
@@ -107,7 +106,34 @@ static const char *rent(struct arena *mem, const struct ft_scenario *s)
 
 VALUE(pue, exact(mem, s->terms.pue, ""))
 VALUE(utilization, exact(mem, s->terms.utilization_frac, ""))
-VALUE(goodput, s->terms.goodput > 0 ? exact(mem, s->terms.goodput, "") : "auto")
+#define GIVEN(name, value, unit) \
+	VALUE(name, (value) > 0 ? exact(mem, value, unit) : NULL)
+GIVEN(burn_in, s->terms.burn_in_s, " s")
+VALUE(start, *s->terms.start ? s->terms.start : NULL)
+GIVEN(tax, s->terms.tax_frac, "")
+GIVEN(duty, s->terms.duty_frac, "")
+GIVEN(insurance, s->terms.insurance_frac, "")
+GIVEN(staff, s->terms.staff_usd_per_year, " USD/y")
+GIVEN(prepaid, s->terms.prepaid_frac, "")
+VALUE(take_or_pay, s->prices->n_rents && !s->terms.take_or_pay ? "false" : NULL)
+GIVEN(against, s->terms.against_usd_per_gpu_hour, " USD/h")
+GIVEN(asked_tokens, s->asked.tokens, "")
+GIVEN(asked_days, s->asked.days, "")
+GIVEN(asked_budget, s->asked.budget_usd, " USD")
+GIVEN(asked_megawatts, s->asked.megawatts, "")
+GIVEN(asked_flop, s->asked.flop, "")
+BOUGHT(residual, s->terms.n_residuals ? NULL : exact(mem, s->terms.residual_frac, ""))
+/* A map says more than a word could. */
+static bool goodput_is_map(const struct ft_scenario *s)
+{
+	const struct node *n = node_path(s->given, "cost.goodput");
+
+	return n && n->kind == NODE_MAP;
+}
+
+VALUE(goodput, goodput_is_map(s)    ? NULL :
+	       s->terms.goodput > 0 ? exact(mem, s->terms.goodput, "") :
+				      "auto")
 
 enum { BOTH = KEY_TOLD | KEY_COLUMN };
 
@@ -219,7 +245,34 @@ static const struct scenario_key keys[] = {
 	{ "cost.utilization_frac", BOTH, utilization,
 	  "share of the paid hours in which the cluster trains" },
 	{ "cost.goodput", BOTH, goodput,
-	  "share of the training time that moves training forward; auto: from failures" },
+	  "share of the training time that moves training forward; auto: from failures; or a "
+	  "map of how it fails and recovers" },
+	{ "cost.residual_by_year", KEY_COLUMN, NULL,
+	  "value left after each year, as shares of capital; instead of residual_frac" },
+	{ "cost.tranches", KEY_COLUMN, NULL,
+	  "parts of the cluster that arrive later: [{month: 0, share: 40 %}, ...]" },
+	{ "cost.burn_in", KEY_COLUMN, burn_in,
+	  "time after arrival in which nothing is trained; default: none" },
+	{ "cost.start", KEY_COLUMN, start,
+	  "month of the first payment; default: of the price book's date" },
+	{ "cost.tax_frac", KEY_COLUMN, tax, "sales tax on what is bought" },
+	{ "cost.duty_frac", KEY_COLUMN, duty, "import duty on what is bought" },
+	{ "cost.insurance_frac", KEY_COLUMN, insurance,
+	  "insurance a year, as a share of capital" },
+	{ "cost.staff", KEY_COLUMN, staff, "people who run the cluster, a year" },
+	{ "cost.prepaid_frac", KEY_COLUMN, prepaid,
+	  "share of the rent of the horizon that is paid at the start" },
+	{ "cost.take_or_pay", KEY_COLUMN, take_or_pay,
+	  "rent is owed for hours that are not used, too; default: true" },
+	{ "cost.against", KEY_COLUMN, against,
+	  "a rent that owning is held against: break-even, internal rate of return" },
+	{ "run.tokens", KEY_COLUMN, asked_tokens, "tokens to be trained" },
+	{ "run.days", KEY_COLUMN, asked_days, "days it may take" },
+	{ "run.budget", KEY_COLUMN, asked_budget, "dollars it may cost" },
+	{ "run.megawatts", KEY_COLUMN, asked_megawatts,
+	  "power that the fleet may draw at full load, PUE included" },
+	{ "run.flop", KEY_COLUMN, asked_flop,
+	  "model FLOPs to be spent; instead of tokens" },
 };
 
 const char *ft_scenario_key(size_t i, const char **about)

@@ -15,7 +15,6 @@ struct whole {
 	struct arena mem;
 	struct ft_model *model;
 	struct ft_plan *plan;
-	struct ft_shelf *shelf;
 	struct ft_prices *own_prices; /* the book with cost.price_of over it; or NULL */
 };
 
@@ -159,9 +158,10 @@ static bool load_work(struct whole *w, struct reader *r, struct ft_error *err)
 	s->model = w->model;
 	if (!w->model)
 		return false;
-	s->stack = shelf_stack(w->shelf, stack ? stack->text : FT_STACK_UNNAMED,
-			       stack ? &stack->mark : NULL, err);
-	s->evidence = shelf_evidence(w->shelf, err);
+	s->stack =
+		shelf_stack(w->scenario.shelf, stack ? stack->text : FT_STACK_UNNAMED,
+			    stack ? &stack->mark : NULL, err);
+	s->evidence = shelf_evidence(w->scenario.shelf, err);
 	return s->evidence && s->stack && runs_there(s, stack, err) &&
 	       ft_scenario_ccl(s, err);
 }
@@ -169,7 +169,7 @@ static bool load_work(struct whole *w, struct reader *r, struct ft_error *err)
 /* The scenario's own library, or the stack's for this GPU. */
 const struct ft_ccl *ft_scenario_ccl(struct ft_scenario *s, struct ft_error *err)
 {
-	struct ft_shelf *shelf = ((struct whole *)s)->shelf;
+	struct ft_shelf *shelf = s->shelf;
 	const char *generation = s->cluster->gpu->ccl_generation;
 	const struct node *given = node_get(s->given, "ccl");
 	const struct node *stack = node_get(s->given, "stack");
@@ -193,15 +193,30 @@ const struct ft_ccl *ft_scenario_ccl(struct ft_scenario *s, struct ft_error *err
 	return s->ccl;
 }
 
+/* A key of `cost` that says something, and that has no effect as the cluster is paid for. */
+static bool idle_term(const struct ft_scenario *s, const char *key, const char *why,
+		      struct ft_error *err)
+{
+	const struct node *n = node_get(node_get(s->given, "cost"), key);
+
+	if (node_is_null(n))
+		return true;
+	return ft_fail(err, &n->mark, "cost.%s has no effect: %s", key, why);
+}
+
 /* Terms that the book leaves without effect are refused. */
 static bool terms_count(const struct ft_scenario *s, struct ft_error *err)
 {
-	static const char *const bought[] = { "cost.horizon",
-					      "cost.cost_of_capital_frac",
-					      "cost.residual_frac", "cost.price_of",
-					      "cost.electricity" };
+	static const char *const bought[] = { "residual_frac",	"residual_by_year",
+					      "price_of",	"electricity",
+					      "tax_frac",	"duty_frac",
+					      "insurance_frac", "against" };
+	static const char *const dated[] = { "horizon", "cost_of_capital_frac" };
+	static const char *const rented[] = { "prepaid_frac", "take_or_pay" };
 	const struct ft_prices *p = s->prices;
-	const struct node *n;
+	bool ahead = s->terms.prepaid_frac > 0 || s->terms.n_tranches ||
+		     s->terms.burn_in_s > 0;
+	bool ok = true;
 
 	if (s->terms.usd_per_gpu_hour > 0 && !p->n_rents)
 		return ft_fail(
@@ -209,22 +224,20 @@ static bool terms_count(const struct ft_scenario *s, struct ft_error *err)
 			"usd_per_gpu_hour is a rent, and %s is a book of what is "
 			"bought; leave out cost.prices",
 			p->name);
-	for (size_t i = 0; p->n_rents && i < 5; i++) {
-		n = node_path(s->given, bought[i]);
-		if (!node_is_null(n))
-			return ft_fail(
-				err, &n->mark,
-				"%s has no effect: with %s the cluster is rented, and "
-				"all is in the rent of the hour",
-				bought[i], p->name);
-	}
-	n = node_path(s->given, "cost.electricity");
-	if (p->colocation_includes_power && !node_is_null(n))
-		return ft_fail(err, &n->mark,
-			       "cost.electricity has no effect: the colocation of book "
-			       "%s includes power",
-			       p->name);
-	return true;
+	for (size_t i = 0; ok && p->n_rents && i < 8; i++)
+		ok = idle_term(
+			s, bought[i],
+			"the cluster is rented, and all is in the rent of the hour",
+			err);
+	for (size_t i = 0; ok && p->n_rents && !ahead && i < 2; i++)
+		ok = idle_term(s, dated[i],
+			       "the cluster is rented, and nothing is paid ahead", err);
+	for (size_t i = 0; ok && !p->n_rents && i < 2; i++)
+		ok = idle_term(s, rented[i], "the cluster is bought", err);
+	if (ok && p->colocation_includes_power)
+		ok = idle_term(s, "electricity",
+			       "the colocation of the price book includes power", err);
+	return ok;
 }
 
 const struct ft_prices *ft_scenario_prices(struct ft_scenario *s, struct ft_error *err)
@@ -234,8 +247,8 @@ const struct ft_prices *ft_scenario_prices(struct ft_scenario *s, struct ft_erro
 
 	if (s->prices)
 		return s->prices;
-	s->prices =
-		shelf_prices(w->shelf, s->terms.prices, book ? &book->mark : NULL, err);
+	s->prices = shelf_prices(w->scenario.shelf, s->terms.prices,
+				 book ? &book->mark : NULL, err);
 	if (s->prices && !terms_count(s, err))
 		s->prices = NULL;
 	if (s->prices && (s->terms.price_of || s->terms.usd_per_gpu_hour > 0)) {
@@ -255,7 +268,7 @@ static bool load_parts(struct whole *w, struct reader *r, bool all,
 
 	if (!cluster || r->failed)
 		return false;
-	s->cluster = shelf_cluster(w->shelf, cluster,
+	s->cluster = shelf_cluster(w->scenario.shelf, cluster,
 				   all ? FT_GPU_ALL_ROWS : FT_GPU_COLLECTIVE_ROWS, err);
 	return s->cluster && ft_cost_terms_load(cost, &s->terms, err) &&
 	       (!all || (load_work(w, r, err) && ft_scenario_prices(s, err)));
@@ -284,6 +297,35 @@ static const char *meant_elsewhere(const char *path)
 			found = key[i].path;
 	}
 	return found;
+}
+
+/* What is to be trained, and within what. */
+static bool read_asked(struct reader *r, struct ft_asked *to, struct ft_error *err)
+{
+	const struct node *run = read_node(r, "run");
+	struct reader in = reader_open(run, err);
+	static const char *const keys[] = { "tokens", "days", "budget", "megawatts",
+					    "flop" };
+
+	if (!run)
+		return true;
+	if (run->kind != NODE_MAP)
+		return reader_fail(r, "run",
+				   "should be a map, as {tokens: 15T, days: 60}");
+	to->mark = run->mark;
+	to->tokens = read_quantity(&in, "tokens", DIM_COUNT, 0);
+	to->days = read_quantity(&in, "days", DIM_NONE, 0);
+	to->budget_usd = read_quantity(&in, "budget", DIM_USD, 0);
+	to->megawatts = read_quantity(&in, "megawatts", DIM_NONE, 0);
+	to->flop = read_quantity(&in, "flop", DIM_COUNT, 0);
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
+		double *at[] = { &to->tokens, &to->days, &to->budget_usd,
+				 &to->megawatts, &to->flop };
+
+		if (!in.failed && read_has(&in, keys[i]) && !(*at[i] > 0))
+			reader_fail(&in, keys[i], "should be above 0");
+	}
+	return reader_close(&in);
 }
 
 /* A key put where it does not belong, in the maps whose keys all stand in the table. */
@@ -328,7 +370,8 @@ static bool load(struct whole *w, bool all, struct scenario_seen *seen,
 
 	for (int i = 0; i < 6; i++)
 		reader_allow(&r, others[i]);
-	if (!all_in_place(w, err) || !load_parts(w, &r, all, err))
+	if (!all_in_place(w, err) || !load_parts(w, &r, all, err) ||
+	    !read_asked(&r, &s->asked, err))
 		return false;
 	s->label = label_of(w);
 	if (!all)
@@ -355,7 +398,7 @@ static struct ft_scenario *from(struct ft_shelf *shelf, const struct node *root,
 	w->mem = mem;
 	w->scenario.file = arena_text(&w->mem, name);
 	w->scenario.given = root;
-	w->shelf = shelf;
+	w->scenario.shelf = shelf;
 	w->scenario.memo = shelf_memo(shelf);
 	if (load(w, all, seen, err))
 		return &w->scenario;

@@ -96,17 +96,36 @@ static void bottleneck(struct ft_outcome *o)
 		 top ? top->name : "none");
 }
 
+/* Weights as they are trained and the optimizer's state; of adapters alone under LoRA. */
+static double checkpoint_bytes(const struct ft_scenario *s)
+{
+	const struct ft_plan *p = s->plan;
+	double trained = p->lora.rank ? ft_model_lora_parameters(s->model, &p->lora) :
+					ft_model_parameters(s->model, 1);
+	double states = p->optimizer == FT_MUON ? 1 : 2;
+
+	return trained * (p->master_weights ? 2 + 4 + 4 * states : 2 + 2 * states);
+}
+
+struct ft_side ft_outcome_side(const struct ft_scenario *s, const struct ft_outcome *o)
+{
+	return (struct ft_side){
+		{ s->cluster, s->prices, o->bom, &s->terms },
+		{ o->tokens_per_s, o->tokens_low_per_s, o->tokens_high_per_s,
+		  o->run->gpu_busy_frac, checkpoint_bytes(s) },
+	};
+}
+
 static bool money(const struct ft_scenario *s, struct ft_outcome *o,
 		  struct ft_error *err)
 {
+	struct ft_side side;
+
 	o->bom = ft_bom_build(s->cluster, s->prices, err);
-	return o->bom &&
-	       ft_cost_compute(&(struct ft_purchase){ s->cluster, s->prices, o->bom,
-						      &s->terms },
-			       &(struct ft_throughput){
-				       o->tokens_per_s, o->tokens_low_per_s,
-				       o->tokens_high_per_s, o->run->gpu_busy_frac },
-			       &o->cost, err);
+	if (!o->bom)
+		return false;
+	side = ft_outcome_side(s, o);
+	return ft_cost_compute(&side.purchase, &side.throughput, &o->cost, err);
 }
 
 /* From the step to the whole answer; what o->run holds is released on failure. */

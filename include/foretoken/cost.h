@@ -2,27 +2,32 @@
  * foretoken/cost.h - from a cluster and a throughput to money: bill of
  * materials, power, financing, goodput, dollars per million tokens
  *
- * Method, with C the capital, S = residual * C, i the yearly cost of capital,
- * n years:
+ * Everything that dollars depend on is one struct of numbers, the deal. From it follow dated
+ * cash flows, and all figures are readings of those:
+ *
+ *   cluster, book, terms, throughput -> deal -> flows {month, account, amount}
+ *                                        |        |-> usd_per_gpu_hour and other forms
+ *                                        +--------+-> usd_per_million_tokens, odds, reasons
+ *
+ * The form that answers are given in, with i the yearly cost of capital, n years of the horizon:
  *   CRF(i, n)        = i (1+i)^n / ((1+i)^n - 1), and 1/n when i = 0
- *   capital per year = (C - S / (1+i)^n) * CRF(i, n)
- *   usd_per_gpu_hour = (capital + colocation + electricity + maintenance per
- *                       year) / (GPUs * 8760 h)
+ *   capital per year = CRF(i, n) * sum of capital flows, each / (1+i)^years
+ *   usd_per_gpu_hour = (capital per year + running costs per year) / GPU-hours per year
  *   usd_per_million_tokens = usd_per_gpu_hour * 1e6 /
  *                       (3600 * tokens/s/GPU * utilization * goodput)
- * Goodput (Young, Daly): M = 24 h * 1000 / (failures per 1000 node-days * nodes),
- *   tau = sqrt(2 d M), waste = d/tau + tau/(2M) + R/M for checkpoint cost d and
- *   restart time R.
- * Rented, usd_per_gpu_hour is the rent, and all but the tokens is inside it.
+ * A purchase C with residual value S is (C - S / (1+i)^n) * CRF(i, n) a year.
+ * Rented, the rent and its prepayment are all, and the tokens are inside it.
+ * Goodput: exact for exponential failures, cost/goodput.h.
  * Power: GPUs between idle and limit by the share of time they compute, nodes and
  *   switches at full load, other IT a share of all of it; the facility takes PUE
  *   times that. Electricity is paid for the hours of a year at that power,
  *   colocation for what is provisioned: all at full load.
- * The interval of usd_per_million_tokens joins the range of prices and that of
- * throughput as independent: relative widths add in quadrature.
+ * Intervals and odds come from draws of all that is uncertain: cost/odds.h.
  */
 #ifndef FORETOKEN_COST_H
 #define FORETOKEN_COST_H
+
+#include <stdio.h>
 
 #include "foretoken/base.h"
 #include "foretoken/hw.h"
@@ -32,6 +37,7 @@ extern "C" {
 #endif
 
 struct node;
+struct factors;
 
 /* The book that is used when a scenario names none. */
 #define FT_DEFAULT_PRICES "neocloud-2026-09"
@@ -84,6 +90,36 @@ struct ft_prices {
 	size_t n_taken;
 	struct ft_taken *taken;
 	const struct ft_provenance *from;
+	const struct factors *factors; /* what prices have in common; NULL: nothing */
+};
+
+/* How a job goes on after a failure. */
+enum ft_recovery {
+	FT_RECOVERY_HOT,	    /* a spare node takes the failed one's place */
+	FT_RECOVERY_COLD,	    /* the job waits until it is repaired */
+	FT_RECOVERY_FAULT_TOLERANT, /* the others go on without going back */
+	FT_RECOVERIES
+};
+
+const char *ft_recovery_name(enum ft_recovery recovery); /* "hot" ... */
+
+/* What a scenario says of failures beside its price book. Below 0: the book's. */
+struct ft_failure_terms {
+	enum ft_recovery recovery;
+	double failures_per_1000_node_days, checkpoint_s, restart_s;
+	double storage_bytes_per_s; /* above 0: checkpoint_s follows from bytes */
+	double interval_s;	    /* between checkpoints; 0: the best */
+	double repair_s, failover_s;
+	bool spares; /* bought beside the GPUs that train: repairs take none of these */
+	double flaps_per_1000_node_days, flap_s; /* of links: the job waits */
+	double straggler_frac; /* by how much slow parts slow the job */
+};
+
+enum { FT_RESIDUALS = 20, FT_TRANCHES = 12 };
+
+/* A part of the cluster that arrives in a month of its own. */
+struct ft_tranche {
+	double month, frac;
 };
 
 /* What the scenario's `cost` map says, defaults filled in. */
@@ -94,9 +130,22 @@ struct ft_cost_terms {
 	const struct node *price_of; /* ITEM: USD, instead of the book's; NULL: none */
 	double horizon_years;
 	double cost_of_capital_frac, residual_frac;
+	size_t n_residuals; /* above 0: worth at the end of each year, as shares of capital */
+	double residual_by_year[FT_RESIDUALS];
+	size_t n_tranches; /* 0: all at once, at the start */
+	struct ft_tranche tranche[FT_TRANCHES];
+	double burn_in_s;	    /* after arrival, before it earns anything */
+	double tax_frac, duty_frac; /* of purchases */
+	double insurance_frac;	    /* of capital, per year */
+	double staff_usd_per_year;
+	double prepaid_frac; /* of all rent, paid at the start */
+	bool take_or_pay;    /* rent is owed for hours that are not used, too */
+	double against_usd_per_gpu_hour; /* rent that owning is held against; 0: none */
+	char start[8]; /* month of the first flow, "2026-09"; "": of the book's date */
 	double electricity_usd_per_kwh; /* below 0: the book's */
 	double pue, utilization_frac;
 	double goodput; /* 0: from failures */
+	struct ft_failure_terms failures;
 };
 
 bool ft_cost_terms_load(const struct node *node, struct ft_cost_terms *terms,
@@ -146,14 +195,56 @@ struct ft_bom *ft_bom_build(const struct ft_cluster *cluster,
 	__attribute__((warn_unused_result));
 void ft_bom_free(struct ft_bom *bom);
 
+/* What a job's time depends on. */
+struct ft_reliability {
+	enum ft_recovery recovery;
+	double gpus, blast_gpus;   /* all; those that one failure takes out */
+	double mtbf_s;		   /* of the whole cluster; 0: nothing fails */
+	double save_s, interval_s; /* interval 0: the best */
+	double restart_s, repair_s, failover_s;
+	bool spares;
+	double flap_rate_per_s, flap_s, straggler_frac;
+};
+
+/* Where a job's time goes; the shares add up to 1. productive is the goodput. */
+struct ft_time_use {
+	double productive, checkpoint, wasted, recovery, repair, stalls, stragglers;
+	double interval_s; /* between checkpoints */
+};
+
+/* What capital is spent on. */
+enum ft_capital {
+	FT_CAPITAL_SERVERS,
+	FT_CAPITAL_NETWORK,
+	FT_CAPITAL_OTHER, /* storage, management, racks */
+	FT_CAPITALS
+};
+
+/* All that dollars per million tokens depend on, in numbers. */
+struct ft_deal {
+	double gpus;
+	double capital_usd[FT_CAPITALS];
+	double rent_usd_per_gpu_hour; /* above 0: nothing is bought */
+	double colocation_usd_per_kw_month;
+	double electricity_usd_per_kwh; /* 0 where the colocation includes it */
+	double maintenance_frac;	/* of capital, per year */
+	double it_w, provisioned_w;	/* running; all at full load */
+	double goodput;			/* 0: from failures */
+	struct ft_reliability failures;
+	double tokens_per_s;
+	struct ft_cost_terms terms;
+};
+
 struct ft_cost {
 	double capex_usd, capex_network_usd, capex_usd_per_gpu;
 	double by_kind_frac[FT_PRICE_KINDS]; /* of the capital */
 	double capital_usd_per_gpu_hour, electricity_usd_per_gpu_hour,
-		colocation_usd_per_gpu_hour, maintenance_usd_per_gpu_hour;
+		colocation_usd_per_gpu_hour, maintenance_usd_per_gpu_hour,
+		staff_usd_per_gpu_hour; /* staff and insurance */
 	double rent_usd_per_gpu_hour; /* then there is no capital, and no other part */
 	double usd_per_gpu_hour;
 	double goodput, utilization_frac;
+	struct ft_time_use time; /* productive: goodput; the rest 0 where it is given */
 	double it_power_w, facility_power_w; /* of the cluster, running */
 	double provisioned_w;		     /* IT power, all at full load */
 	double usd_per_million_tokens;
@@ -174,16 +265,164 @@ struct ft_purchase {
 	const struct ft_cost_terms *terms;
 };
 
-/* What the whole cluster does: tokens per second with P10 and P90 (0: not known), and
- * the share of a step in which GPUs compute, for their power. */
+/* What the whole cluster does: tokens per second with P10 and P90 (0: not known), the
+ * share of a step in which GPUs compute, for their power, and what a checkpoint holds. */
 struct ft_throughput {
 	double tokens_per_s, low, high;
 	double busy_frac;
+	double checkpoint_bytes;
 };
 
 bool ft_cost_compute(const struct ft_purchase *purchase,
 		     const struct ft_throughput *throughput, struct ft_cost *cost,
 		     struct ft_error *err) __attribute__((warn_unused_result));
+
+struct ft_deal ft_deal_of(const struct ft_purchase *purchase,
+			  const struct ft_throughput *throughput);
+
+/* Dollars per GPU and hour, goodput, and dollars per million tokens of a deal. No input is
+ * checked: what cannot be comes out as infinity or not a number. */
+double ft_deal_usd_per_gpu_hour(const struct ft_deal *deal);
+double ft_deal_goodput(const struct ft_deal *deal);
+double ft_deal_usd_per_million_tokens(const struct ft_deal *deal);
+
+/* ---- cash flows --------------------------------------------------------------- */
+
+enum ft_account {
+	FT_ACCOUNT_SERVERS,
+	FT_ACCOUNT_NETWORK,
+	FT_ACCOUNT_OTHER,
+	FT_ACCOUNT_TAX,
+	FT_ACCOUNT_DUTY,
+	FT_ACCOUNT_RESALE, /* below 0: it comes in */
+	FT_ACCOUNT_PREPAYMENT,
+	FT_ACCOUNT_RENT, /* the first that is a running cost */
+	FT_ACCOUNT_COLOCATION,
+	FT_ACCOUNT_ELECTRICITY,
+	FT_ACCOUNT_MAINTENANCE,
+	FT_ACCOUNT_STAFF,
+	FT_ACCOUNT_INSURANCE,
+	FT_ACCOUNTS
+};
+
+const char *ft_account_name(enum ft_account account); /* "servers" ... */
+
+/* Paid once at the start of a month (months 0), or evenly for so many from there on. */
+struct ft_flow {
+	enum ft_account account;
+	double month, months;
+	double usd; /* in all; above 0 is paid, below 0 comes in */
+};
+
+enum { FT_FLOWS_MOST = FT_TRANCHES * FT_ACCOUNTS };
+
+/* All that is paid for the deal, and the hours that its GPUs could work in. */
+struct ft_flows {
+	size_t n;
+	struct ft_flow flow[FT_FLOWS_MOST];
+	double gpu_hours;
+	double months; /* of the horizon */
+};
+
+void ft_flows_of(const struct ft_deal *deal, struct ft_flows *flows);
+
+/* What the flows come to, in the forms in which others state it. Per GPU and hour but where
+ * the name says otherwise. */
+struct ft_readings {
+	double annuity;	      /* the form of the answers: see above */
+	double levelised;     /* flows and hours discounted month by month */
+	double straight_line; /* no interest */
+	double warehouse; /* straight line and the interest of a loan paid monthly, after
+			       * Barroso, Hoelzle and Ranganathan, The Datacenter as a Computer */
+	double semianalysis; /* annuity without residual value, colocation and electricity */
+	double npv_usd;	     /* of all that is paid */
+	/* Held against a rent; 0 where there is none, or where the cluster is rented. */
+	double rent;
+	double break_even_utilization_frac; /* above it owning is cheaper */
+	double break_even_months; /* until the rent saved has paid for it; 0: never */
+	double irr_frac; /* of owning it and letting it at that rent; NaN: none */
+};
+
+struct ft_readings ft_flows_read(const struct ft_deal *deal);
+
+/* The flows, one line a month and account, as CSV in columns of FOCUS 1.2 (FinOps):
+ * BilledCost is what is paid in the month, EffectiveCost what the month uses up. book:
+ * gives the start where the terms do not. */
+void ft_flows_write(FILE *out, const struct ft_deal *deal, const struct ft_prices *book,
+		    const char *name);
+
+/* ---- odds ------------------------------------------------------------------------ */
+
+/* One of several deals that are compared. */
+struct ft_side {
+	struct ft_purchase purchase;
+	struct ft_throughput throughput;
+};
+
+enum { FT_SIDES_MOST = 16, FT_CAUSES_MOST = 20, FT_DRAWS_MOST = 1 << 22 };
+
+/* Dollars per million tokens of each side with one cause at its P10 and P90, all else at its
+ * likely value. */
+struct ft_cause {
+	const char *name; /* "servers", "electricity", "throughput" */
+	double low[FT_SIDES_MOST], high[FT_SIDES_MOST];
+};
+
+struct ft_odds {
+	size_t n, draws;
+	double p10[FT_SIDES_MOST], p50[FT_SIDES_MOST], p90[FT_SIDES_MOST];
+	/* tokens per second that are kept: throughput times goodput */
+	double kept_p10[FT_SIDES_MOST], kept_p50[FT_SIDES_MOST],
+		kept_p90[FT_SIDES_MOST];
+	double cheapest_frac[FT_SIDES_MOST]; /* of draws in which it is the cheapest */
+	/* below[i][j]: of draws in which i is cheaper than j */
+	double below[FT_SIDES_MOST][FT_SIDES_MOST];
+	size_t n_causes;
+	struct ft_cause cause[FT_CAUSES_MOST];
+};
+
+/* A side that is cheapest less often than this is not called cheaper. */
+#define FT_ODDS_DECIDED 0.8
+
+/* Draws of all sides' dollars per million tokens. */
+bool ft_odds_of(const struct ft_side *side, size_t n, size_t draws,
+		struct ft_odds *odds, struct ft_error *err)
+	__attribute__((warn_unused_result));
+
+/* ---- why dollars differ ----------------------------------------------------------- */
+
+enum ft_part_of_cost {
+	FT_COST_GPU_PRICE, /* servers, or rent */
+	FT_COST_NETWORK,
+	FT_COST_FINANCE, /* years, interest, residual value, storage, facility, staff ... */
+	FT_COST_POWER, /* electricity, and what colocation bills by watt */
+	FT_COST_THROUGHPUT,
+	FT_COST_GOODPUT, /* and utilization */
+	FT_COST_PARTS
+};
+
+const char *ft_part_of_cost_name(enum ft_part_of_cost part);
+
+/* b's dollars per million tokens less a's, as Shapley values: each part's effect is averaged
+ * over all orders in which parts could be exchanged. They add up to the difference. */
+void ft_deals_explain(const struct ft_deal *a, const struct ft_deal *b,
+		      double part_usd[FT_COST_PARTS]);
+
+/* What would make b as cheap as a. */
+struct ft_crossover {
+	const char *what; /* "USD per server" ... */
+	const char *unit;
+	double now, value;
+};
+
+enum { FT_CROSSOVERS_MOST = 8 };
+
+/* Inputs of b, one at a time, at which both cost the same; servers: that b's bill lists,
+ * flop_per_token: of the model. At most a quarter or four times what they are now; the nearest
+ * first. */
+size_t ft_deals_crossovers(const struct ft_deal *a, const struct ft_deal *b,
+			   double servers, double flop_per_token,
+			   struct ft_crossover crossover[FT_CROSSOVERS_MOST]);
 
 #ifdef __cplusplus
 }

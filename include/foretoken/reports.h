@@ -61,13 +61,22 @@ struct ft_answers {
 	const struct ft_outcome *outcome;	   /* [n] */
 	const char *const *label; /* [n] no two alike: ft_study_labels */
 	size_t n;
-	const char *command; /* the command line that asked */
+	const char *command;		  /* the command line that asked */
+	const struct ft_verdict *verdict; /* of two or more; NULL: none */
+	enum ft_basis basis;		  /* what the clusters are alike in */
 };
 
 /* Side by side: what differs, what is common, the answers, and where the time of each
  * differs from the first one's. */
 void ft_report_compare(FILE *out, const struct ft_answers *answers);
 void ft_report_compare_json(FILE *out, const struct ft_answers *answers);
+/* One line for each number of the answers: key, unit, and a column for each scenario. */
+void ft_report_compare_csv(FILE *out, const struct ft_answers *answers);
+
+/* What an hour of a GPU costs in the forms in which others state it, and owning against
+ * renting. */
+void ft_report_finance(FILE *out, const struct ft_scenario *scenario,
+		       const struct ft_outcome *outcome);
 
 /* dir/index.html: one file that needs no network, with plots by gnuplot; the data
  * and scripts of each plot in the same folder. dir is created if needed. */

@@ -32,6 +32,12 @@ struct ft_shelf;
 struct ft_shelf *ft_shelf_new(void);
 void ft_shelf_free(struct ft_shelf *shelf);
 
+/* The scenario's `run`: what is to be trained, and within what. 0: not said. */
+struct ft_asked {
+	double tokens, days, budget_usd, megawatts, flop;
+	struct ft_mark mark;
+};
+
 struct ft_scenario {
 	const char *file;
 	const char *label;	  /* its title, else its name, else the file's stem */
@@ -45,11 +51,13 @@ struct ft_scenario {
 	const struct ft_ccl *ccl;
 	const struct ft_cluster *cluster;
 	const struct ft_prices *prices;
+	struct ft_shelf *shelf;		    /* with the parts it is made of */
 	struct ft_memo *memo;		    /* the shelf's */
 	const struct ft_evidence *evidence; /* measured runs; the shelf's */
 	const char *
 		group; /* of a measured row: its own source says nothing of its range */
 	struct ft_cost_terms terms;
+	struct ft_asked asked;
 	size_t n_assumed;
 	const char **assumed; /* dotted keys */
 };
@@ -118,6 +126,29 @@ struct ft_near {
 
 enum { FT_NEAREST = 3 };
 
+/* A fleet that answers a question, or the one that the scenario names. */
+struct ft_fleet {
+	const char
+		*question; /* "the cluster as given", "at P50 within the days asked" */
+	const char *none;  /* why there is no such fleet; NULL: there is one */
+	int64_t gpus;
+	double tokens;	     /* trained */
+	double days[3];	     /* P10, P50, P90: from the first step to the last token */
+	double usd[3];	     /* likewise, for these tokens; idle hours paid as well */
+	double megawatts;    /* of the facility, all at full load */
+	double energy_mwh;   /* of the run, by the facility */
+	double failures;     /* expected */
+	struct ft_cost cost; /* of that fleet */
+	double tokens_per_s;
+};
+
+enum { FT_ANSWERS = 6 };
+
+struct ft_run_answer {
+	size_t n;
+	struct ft_fleet fleet[FT_ANSWERS]; /* the first: the cluster as given */
+};
+
 /* One answer. Field names are those of the JSON. */
 struct ft_outcome {
 	double step_s, tokens_per_s, tokens_per_s_per_gpu;
@@ -134,11 +165,16 @@ struct ft_outcome {
 	struct ft_near nearest[FT_NEAREST];
 	struct ft_cost cost;
 	char bottleneck[200];
-	const char *beside;	  /* file of the other job; NULL: alone */
-	double step_alone_s;	  /* without it */
-	const struct ft_run *run; /* owned: shares, classes */
-	const struct ft_bom *bom; /* owned */
+	const char *beside;	    /* file of the other job; NULL: alone */
+	double step_alone_s;	    /* without it */
+	const struct ft_run *run;   /* owned: shares, classes */
+	const struct ft_bom *bom;   /* owned */
+	struct ft_run_answer asked; /* by ft_study_run */
 };
+
+/* What of an answer its dollars depend on; for ft_deal_of and ft_odds_of. */
+struct ft_side ft_outcome_side(const struct ft_scenario *scenario,
+			       const struct ft_outcome *outcome);
 
 /* timeline may be NULL. graph_of, when given, replaces the built graph. */
 bool ft_study_simulate(const struct ft_scenario *scenario,
@@ -319,6 +355,65 @@ struct ft_difference *ft_study_differences(const struct ft_scenario *sa,
 					   const struct ft_scenario *sb,
 					   const struct ft_outcome *b, size_t *n);
 void ft_differences_free(struct ft_difference *differences);
+
+/* Whose dollars are fewer, with which odds, why, and what would change it. */
+struct ft_verdict {
+	struct ft_odds odds;
+	size_t best, second; /* the most often cheapest, and the next */
+	bool tie; /* the best is the cheapest in fewer than FT_ODDS_DECIDED */
+	/* [i]: of scenario i's dollars against the first's */
+	double part_usd[FT_SIDES_MOST][FT_COST_PARTS];
+	/* what would make `second` as cheap as `best` */
+	size_t n_crossovers;
+	struct ft_crossover crossover[FT_CROSSOVERS_MOST];
+};
+
+/* n from 2 to FT_SIDES_MOST. */
+bool ft_study_verdict(const struct ft_scenario *const *scenario,
+		      const struct ft_outcome *outcome, size_t n, size_t draws,
+		      struct ft_verdict *verdict, struct ft_error *err)
+	__attribute__((warn_unused_result));
+
+/* "B is cheaper with probability 0.58: no clear winner." label: of each scenario. */
+enum { FT_SENTENCE = 512 };
+const char *ft_verdict_sentence(const struct ft_verdict *verdict,
+				const char *const *label, char text[FT_SENTENCE]);
+
+/* ---- fleets, and the planner's questions -------------------------------------- */
+
+/* The sizes that a scenario's plan can have: replicas that divide its batch, whole nodes.
+ * Rising; the batch stays what it is. n at most FT_FLEETS. */
+enum { FT_FLEETS = 256 };
+size_t ft_study_fleets(const struct ft_scenario *scenario, int64_t gpus[FT_FLEETS]);
+
+/* The scenario on another number of GPUs, its batch times batch_times (1: as it is). Its
+ * nodes live on the shelf. NULL on error. */
+struct ft_scenario *ft_scenario_resized(const struct ft_scenario *scenario,
+					int64_t gpus, double batch_times,
+					struct ft_error *err)
+	__attribute__((warn_unused_result));
+
+/* What the scenario's `run` asks, into outcome->asked; its n is 0 where it asks nothing. */
+bool ft_study_run(const struct ft_scenario *scenario, struct ft_outcome *outcome,
+		  struct ft_error *err) __attribute__((warn_unused_result));
+
+/* Clusters that are compared alike in what? */
+enum ft_basis {
+	FT_EQUAL_GPUS, /* as they are */
+	FT_EQUAL_MONEY,
+	FT_EQUAL_MEGAWATTS,
+	FT_EQUAL_TIME,
+	FT_BASES
+};
+
+const char *ft_basis_name(enum ft_basis basis); /* "gpus" ... */
+
+/* The size at which a scenario is worth the same as the first: at most its capital (or rent)
+ * or megawatts, at least its kept tokens/s. 0 with *err when there is none. */
+int64_t ft_study_fleet_like(const struct ft_scenario *first,
+			    const struct ft_outcome *of_first,
+			    const struct ft_scenario *scenario, enum ft_basis basis,
+			    struct ft_error *err);
 
 /* ---- sweep -------------------------------------------------------------------- */
 

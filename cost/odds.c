@@ -1,0 +1,544 @@
+/* cost/odds.c - uncertain deals: draws, intervals, odds, causes */
+#include "cost/odds.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <gsl/gsl_cdf.h>
+#include <gsl/gsl_qrng.h>
+#include <gsl/gsl_rng.h>
+
+#include "base/arena.h"
+#include "base/stats.h"
+#include "cost/factors.h"
+#include "cost/split.h"
+
+enum { INPUTS_MOST = 400, SOBOL_MOST = 40, SEED = 20261122 };
+
+/* What of a deal an input is. */
+enum target {
+	OF_CAPITAL, /* + an enum ft_capital */
+	OF_RENT = OF_CAPITAL + FT_CAPITALS,
+	OF_COLOCATION,
+	OF_ELECTRICITY,
+	OF_MAINTENANCE,
+	OF_FAILURES,
+	OF_CHECKPOINT,
+	OF_RESTART,
+	OF_UTILIZATION,
+	OF_TOKENS,
+};
+
+/* An amount over its likely value. */
+struct input {
+	const char *key; /* inputs of one key share the cause of their own */
+	enum cause cause;
+	double low, high;
+	double own; /* loading of its own cause */
+	size_t dimension;
+	struct split_table table;
+};
+
+struct use {
+	size_t side, input;
+	enum target target;
+	double likely;
+};
+
+struct odds_model {
+	struct arena mem;
+	size_t n;
+	struct ft_deal deal[FT_SIDES_MOST];
+	size_t n_inputs, n_uses, n_dimensions;
+	struct input *input;
+	struct use *use;
+	const struct factors *factors;
+};
+
+/* ---- the model ---------------------------------------------------------------------- */
+
+static size_t input_of(struct odds_model *m, const char *key, enum cause cause,
+		       double low, double high)
+{
+	struct input *in;
+	struct split split;
+	double squares = 0;
+
+	for (size_t i = 0; i < m->n_inputs; i++)
+		if (!strcmp(m->input[i].key, key) && m->input[i].low == low &&
+		    m->input[i].high == high)
+			return i;
+	in = &m->input[m->n_inputs];
+	*in = (struct input){ .key = key, .cause = cause, .low = low, .high = high };
+	for (size_t k = 0; m->factors && k < m->factors->n; k++)
+		squares += pow(m->factors->loading[cause][k], 2);
+	in->own = sqrt(fmax(0, 1 - squares));
+	split = split_of(low, 1, high);
+	split_tabulate(&split, &in->table);
+	return m->n_inputs++;
+}
+
+/* An amount of a side; one that is exact stays as the deal has it. */
+static void uncertain(struct odds_model *m, size_t side, enum target target,
+		      enum cause cause, const char *key, double low, double likely,
+		      double high)
+{
+	if (!(low > 0) || !(likely > 0) || !(high >= likely) || !(low <= likely) ||
+	    low == high || m->n_inputs == INPUTS_MOST || m->n_uses == INPUTS_MOST)
+		return;
+	m->use[m->n_uses++] = (struct use){
+		side, input_of(m, key, cause, low / likely, high / likely), target,
+		likely
+	};
+}
+
+static bool is_nvidia(const char *vendor)
+{
+	return !strcmp(vendor, "nvidia") || !strcmp(vendor, "NVIDIA");
+}
+
+static enum cause cause_of(const struct ft_purchase *p, const struct ft_bom_item *line)
+{
+	bool nvidia = is_nvidia(p->cluster->gpu->vendor);
+
+	if (p->bom->rented)
+		return nvidia ? CAUSE_RENT_NVIDIA : CAUSE_RENT_AMD;
+	if (!strncmp(line->item, "optic", 5))
+		return CAUSE_OPTICS;
+	if (line->network)
+		return is_nvidia(line->vendor) ? CAUSE_NETWORK_NVIDIA : CAUSE_NETWORK;
+	if (!strcmp(line->item, "storage"))
+		return CAUSE_STORAGE;
+	if (!strcmp(line->item, "management"))
+		return CAUSE_MANAGEMENT;
+	return nvidia ? CAUSE_SERVERS_NVIDIA : CAUSE_SERVERS_AMD;
+}
+
+static enum target capital_target(enum cause cause)
+{
+	switch (cause) {
+	case CAUSE_STORAGE:
+	case CAUSE_MANAGEMENT:
+		return OF_CAPITAL + FT_CAPITAL_OTHER;
+	case CAUSE_OPTICS:
+	case CAUSE_NETWORK:
+	case CAUSE_NETWORK_NVIDIA:
+		return OF_CAPITAL + FT_CAPITAL_NETWORK;
+	case CAUSE_RENT_NVIDIA:
+	case CAUSE_RENT_AMD:
+		return OF_RENT;
+	default:
+		return OF_CAPITAL + FT_CAPITAL_SERVERS;
+	}
+}
+
+static void add_bill(struct odds_model *m, size_t side, const struct ft_purchase *p)
+{
+	for (size_t i = 0; i < p->bom->n_items; i++) {
+		const struct ft_bom_item *line = &p->bom->item[i];
+		enum cause cause = cause_of(p, line);
+		/* a deal has its rent per GPU and hour */
+		double per = p->bom->rented ? m->deal[side].gpus : 1;
+
+		uncertain(m, side, capital_target(cause), cause,
+			  arena_printf(&m->mem, "%s of %s", line->item, line->book),
+			  line->low_usd / per, line->total_usd / per,
+			  line->high_usd / per);
+	}
+}
+
+/* A figure of a price book. */
+static void add_figure(struct odds_model *m, size_t side, enum target target,
+		       enum cause cause, const char *name, const struct ft_number *x)
+{
+	const char *book = m->deal[side].terms.prices;
+
+	uncertain(m, side, target, cause, arena_printf(&m->mem, "%s of %s", name, book),
+		  x->low, x->value, x->high);
+}
+
+static void add_running(struct odds_model *m, size_t side, const struct ft_purchase *p)
+{
+	const struct ft_failure_terms *f = &p->terms->failures;
+	const struct ft_prices *b = p->prices;
+	bool own = !p->bom->rented, auto_goodput = !(p->terms->goodput > 0);
+
+	if (own) {
+		add_figure(m, side, OF_COLOCATION, CAUSE_COLOCATION, "colocation",
+			   &b->colocation_usd_per_kw_month);
+		add_figure(m, side, OF_MAINTENANCE, CAUSE_MAINTENANCE, "maintenance",
+			   &b->maintenance_frac);
+	}
+	if (own && !b->colocation_includes_power &&
+	    p->terms->electricity_usd_per_kwh < 0)
+		add_figure(m, side, OF_ELECTRICITY, CAUSE_ELECTRICITY, "electricity",
+			   &b->electricity_usd_per_kwh);
+	if (auto_goodput && f->failures_per_1000_node_days < 0)
+		add_figure(m, side, OF_FAILURES, CAUSE_FAILURES, "failures",
+			   &b->failures_per_1000_node_days);
+	if (auto_goodput && f->checkpoint_s < 0 && !(f->storage_bytes_per_s > 0))
+		add_figure(m, side, OF_CHECKPOINT, CAUSE_CHECKPOINT, "checkpoint",
+			   &b->checkpoint_s);
+	if (auto_goodput && f->restart_s < 0)
+		add_figure(m, side, OF_RESTART, CAUSE_RESTART, "restart",
+			   &b->restart_s);
+	if (m->factors && p->terms->utilization_frac < 1)
+		uncertain(m, side, OF_UTILIZATION, CAUSE_UTILIZATION, "idle hours",
+			  m->factors->idle_low, 1, m->factors->idle_high);
+}
+
+static void add_side(struct odds_model *m, size_t side, const struct ft_side *s)
+{
+	const struct ft_throughput *t = &s->throughput;
+
+	m->deal[side] = ft_deal_of(&s->purchase, t);
+	add_bill(m, side, &s->purchase);
+	add_running(m, side, &s->purchase);
+	uncertain(m, side, OF_TOKENS, CAUSE_THROUGHPUT,
+		  arena_printf(&m->mem, "throughput of %zu", side), t->low,
+		  t->tokens_per_s, t->high);
+}
+
+/* ---- one draw -------------------------------------------------------------------------- */
+
+/* times: the amount over its likely value. */
+static void apply(struct ft_deal *d, const struct use *u, double times)
+{
+	double amount = u->likely * times;
+
+	switch (u->target) {
+	case OF_RENT:
+		d->rent_usd_per_gpu_hour = amount;
+		break;
+	case OF_COLOCATION:
+		d->colocation_usd_per_kw_month = amount;
+		break;
+	case OF_ELECTRICITY:
+		d->electricity_usd_per_kwh = amount;
+		break;
+	case OF_MAINTENANCE:
+		d->maintenance_frac = amount;
+		break;
+	case OF_FAILURES:
+		d->failures.mtbf_s /= times;
+		break;
+	case OF_CHECKPOINT:
+		d->failures.save_s = amount;
+		break;
+	case OF_RESTART:
+		d->failures.restart_s = amount;
+		break;
+	case OF_UTILIZATION:
+		d->terms.utilization_frac =
+			fmax(0.01, 1 - (1 - d->terms.utilization_frac) * times);
+		break;
+	case OF_TOKENS:
+		d->tokens_per_s = amount;
+		break;
+	default: /* bills have several lines of one kind */
+		d->capital_usd[u->target - OF_CAPITAL] += amount - u->likely;
+	}
+}
+
+void odds_model_at(const struct odds_model *m, const double *z, double *usd,
+		   double *kept)
+{
+	size_t u = 0;
+
+	for (size_t i = 0; i < m->n; i++) {
+		struct ft_deal d = m->deal[i];
+
+		for (; u < m->n_uses && m->use[u].side == i; u++) {
+			const struct use *use = &m->use[u];
+
+			if (!isnan(z[use->input]))
+				apply(&d, use,
+				      split_look_up(&m->input[use->input].table,
+						    z[use->input]));
+		}
+		usd[i] = ft_deal_usd_per_million_tokens(&d);
+		kept[i] = d.tokens_per_s * ft_deal_goodput(&d);
+	}
+}
+
+/* ---- which input gets which dimension ------------------------------------------------- */
+
+struct width {
+	double usd;
+	size_t input;
+};
+
+static int widest_first(const void *a, const void *b)
+{
+	const struct width *x = a, *y = b;
+
+	if (x->usd != y->usd)
+		return x->usd < y->usd ? 1 : -1;
+	return (x->input > y->input) - (x->input < y->input);
+}
+
+/* All inputs at their likely values: no normal, so that apply leaves them. */
+static void at_likely(const struct odds_model *m, double *z)
+{
+	for (size_t i = 0; i < m->n_inputs; i++)
+		z[i] = NAN;
+}
+
+static void set_dimensions(struct odds_model *m)
+{
+	struct width *w = ARENA_ARRAY(&m->mem, m->n_inputs + 1, struct width);
+	double *z = ARENA_ARRAY(&m->mem, m->n_inputs + 1, double);
+	double low[FT_SIDES_MOST], high[FT_SIDES_MOST], kept[FT_SIDES_MOST];
+	size_t factors = m->factors ? m->factors->n : 0;
+
+	at_likely(m, z);
+	for (size_t i = 0; i < m->n_inputs; i++) {
+		w[i] = (struct width){ 0, i };
+		z[i] = -NORMAL_P90;
+		odds_model_at(m, z, low, kept);
+		z[i] = NORMAL_P90;
+		odds_model_at(m, z, high, kept);
+		z[i] = NAN;
+		for (size_t k = 0; k < m->n; k++)
+			w[i].usd = fmax(w[i].usd, fabs(high[k] - low[k]) / low[k]);
+	}
+	qsort(w, m->n_inputs, sizeof(*w), widest_first);
+	m->n_dimensions = factors;
+	for (size_t k = 0; k < m->n_inputs; k++) {
+		struct input *in = &m->input[w[k].input];
+
+		in->dimension = m->n_dimensions;
+		for (size_t e = 0; e < k; e++)
+			if (!strcmp(m->input[w[e].input].key, in->key))
+				in->dimension = m->input[w[e].input].dimension;
+		m->n_dimensions += in->dimension == m->n_dimensions;
+	}
+}
+
+struct odds_model *odds_model_of(const struct ft_side *side, size_t n,
+				 struct ft_error *err)
+{
+	struct arena mem = { 0 };
+	struct odds_model *m = ARENA_NEW(&mem, struct odds_model);
+
+	m->mem = mem;
+	m->n = n;
+	m->input = ARENA_ARRAY(&m->mem, INPUTS_MOST, struct input);
+	m->use = ARENA_ARRAY(&m->mem, INPUTS_MOST, struct use);
+	m->factors = n ? side[0].purchase.prices->factors : NULL;
+	for (size_t i = 0; i < n; i++)
+		add_side(m, i, &side[i]);
+	if (m->n_uses == INPUTS_MOST || m->n_inputs == INPUTS_MOST) {
+		ft_fail(err, NULL, "more than %d uncertain amounts", INPUTS_MOST - 1);
+		odds_model_free(m);
+		return NULL;
+	}
+	set_dimensions(m);
+	return m;
+}
+
+size_t odds_model_inputs(const struct odds_model *m)
+{
+	return m->n_inputs;
+}
+
+void odds_model_free(struct odds_model *m)
+{
+	struct arena mem;
+
+	if (!m)
+		return;
+	mem = m->mem;
+	arena_release(&mem);
+}
+
+/* ---- draws ------------------------------------------------------------------------------ */
+
+struct source {
+	gsl_qrng *sobol;
+	gsl_rng *rest;
+	size_t quasi, all;
+};
+
+static bool source_open(struct source *s, size_t dimensions, struct ft_error *err)
+{
+	s->all = dimensions;
+	s->quasi = dimensions < SOBOL_MOST ? dimensions : SOBOL_MOST;
+	s->sobol = s->quasi ? gsl_qrng_alloc(gsl_qrng_sobol, (unsigned)s->quasi) : NULL;
+	s->rest = gsl_rng_alloc(gsl_rng_mt19937);
+	if (!s->rest || (s->quasi && !s->sobol))
+		return ft_fail(err, NULL, "out of memory");
+	gsl_rng_set(s->rest, SEED);
+	return true;
+}
+
+static void source_close(struct source *s)
+{
+	if (s->sobol)
+		gsl_qrng_free(s->sobol);
+	if (s->rest)
+		gsl_rng_free(s->rest);
+}
+
+static void source_next(struct source *s, double *z)
+{
+	if (s->sobol)
+		gsl_qrng_get(s->sobol, z);
+	for (size_t i = s->quasi; i < s->all; i++)
+		z[i] = gsl_rng_uniform_pos(s->rest);
+	for (size_t i = 0; i < s->all; i++)
+		z[i] = gsl_cdf_ugaussian_Pinv(fmin(1 - 1e-9, fmax(1e-9, z[i])));
+}
+
+/* Each input's normal from those of its factors and its own. */
+static void mix(const struct odds_model *m, const double *draw, double *z)
+{
+	for (size_t i = 0; i < m->n_inputs; i++) {
+		const struct input *in = &m->input[i];
+
+		z[i] = in->own * draw[in->dimension];
+		for (size_t k = 0; m->factors && k < m->factors->n; k++)
+			z[i] += m->factors->loading[in->cause][k] * draw[k];
+	}
+}
+
+static void count(struct ft_odds *odds, const double *usd)
+{
+	size_t best = 0;
+
+	for (size_t i = 0; i < odds->n; i++) {
+		best = usd[i] < usd[best] ? i : best;
+		for (size_t j = 0; j < odds->n; j++)
+			odds->below[i][j] += usd[i] < usd[j];
+	}
+	odds->cheapest_frac[best]++;
+}
+
+/* P10, P50 and P90 of what was drawn, which is sorted for it. */
+static void quantiles(double *drawn, size_t n, double *p10, double *p50, double *p90)
+{
+	stats_sort(drawn, n);
+	*p10 = stats_quantile(drawn, n, 0.1);
+	*p50 = stats_quantile(drawn, n, 0.5);
+	*p90 = stats_quantile(drawn, n, 0.9);
+}
+
+static void conclude(struct ft_odds *odds, double *usd, double *kept)
+{
+	double all = (double)odds->draws;
+
+	for (size_t i = 0; i < odds->n; i++) {
+		quantiles(usd + i * odds->draws, odds->draws, &odds->p10[i],
+			  &odds->p50[i], &odds->p90[i]);
+		quantiles(kept + i * odds->draws, odds->draws, &odds->kept_p10[i],
+			  &odds->kept_p50[i], &odds->kept_p90[i]);
+		odds->cheapest_frac[i] /= all;
+		for (size_t j = 0; j < odds->n; j++)
+			odds->below[i][j] /= all;
+	}
+}
+
+/* ---- causes ------------------------------------------------------------------------------ */
+
+static const char *cause_name(enum cause cause)
+{
+	static const char *const names[CAUSES] = {
+		[CAUSE_SERVERS_NVIDIA] = "servers, NVIDIA",
+		[CAUSE_SERVERS_AMD] = "servers, AMD",
+		[CAUSE_NETWORK_NVIDIA] = "switches and cables, NVIDIA",
+		[CAUSE_NETWORK] = "switches and cables, others",
+		[CAUSE_OPTICS] = "optics",
+		[CAUSE_STORAGE] = "storage",
+		[CAUSE_MANAGEMENT] = "management and racks",
+		[CAUSE_RENT_NVIDIA] = "rent, NVIDIA",
+		[CAUSE_RENT_AMD] = "rent, AMD",
+		[CAUSE_COLOCATION] = "colocation",
+		[CAUSE_ELECTRICITY] = "electricity",
+		[CAUSE_MAINTENANCE] = "maintenance",
+		[CAUSE_FAILURES] = "failure rate",
+		[CAUSE_CHECKPOINT] = "checkpoint time",
+		[CAUSE_RESTART] = "restart time",
+		[CAUSE_UTILIZATION] = "utilisation",
+		[CAUSE_THROUGHPUT] = "predicted throughput",
+	};
+
+	return names[cause];
+}
+
+/* Dollars with all inputs of a cause at z; false when the model has none of it. */
+static bool with(const struct odds_model *m, enum cause cause, double z, double *work,
+		 double *usd)
+{
+	double kept[FT_SIDES_MOST];
+	bool any = false;
+
+	for (size_t i = 0; i < m->n_inputs; i++) {
+		bool mine = m->input[i].cause == cause;
+
+		work[i] = mine ? z : NAN;
+		any |= mine;
+	}
+	odds_model_at(m, work, usd, kept);
+	return any;
+}
+
+static double swing(const struct ft_odds *odds, const struct ft_cause *c)
+{
+	double most = 0;
+
+	for (size_t i = 0; i < odds->n; i++)
+		most = fmax(most, fabs(c->high[i] - c->low[i]));
+	return most;
+}
+
+static void add_causes(const struct odds_model *m, double *work, struct ft_odds *odds)
+{
+	for (int c = 0; c < CAUSES; c++) {
+		struct ft_cause new = { .name = cause_name((enum cause)c) };
+		size_t k = odds->n_causes;
+
+		if (!with(m, (enum cause)c, -NORMAL_P90, work, new.low))
+			continue;
+		with(m, (enum cause)c, NORMAL_P90, work, new.high);
+		for (; k && swing(odds, &new) > swing(odds, &odds->cause[k - 1]); k--)
+			odds->cause[k] = odds->cause[k - 1];
+		odds->cause[k] = new;
+		odds->n_causes++;
+	}
+}
+
+bool ft_odds_of(const struct ft_side *side, size_t n, size_t draws,
+		struct ft_odds *odds, struct ft_error *err)
+{
+	struct odds_model *m = odds_model_of(side, n, err);
+	double *draw, *z, *usd, *kept, now[FT_SIDES_MOST], rate[FT_SIDES_MOST];
+	struct source s;
+	bool ok;
+
+	*odds = (struct ft_odds){ .n = n, .draws = draws };
+	if (!m)
+		return false;
+	draw = ARENA_ARRAY(&m->mem, m->n_dimensions + 1, double);
+	z = ARENA_ARRAY(&m->mem, m->n_inputs + 1, double);
+	usd = ARENA_ARRAY(&m->mem, n * draws, double);
+	kept = ARENA_ARRAY(&m->mem, n * draws, double);
+	ok = source_open(&s, m->n_dimensions, err);
+	for (size_t k = 0; ok && k < draws; k++) {
+		source_next(&s, draw);
+		mix(m, draw, z);
+		odds_model_at(m, z, now, rate);
+		count(odds, now);
+		for (size_t i = 0; i < n; i++) {
+			usd[i * draws + k] = now[i];
+			kept[i * draws + k] = rate[i];
+		}
+	}
+	source_close(&s);
+	if (ok) {
+		conclude(odds, usd, kept);
+		add_causes(m, z, odds);
+	}
+	odds_model_free(m);
+	return ok;
+}

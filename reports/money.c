@@ -1,0 +1,213 @@
+/* reports/money.c - verdicts, fleets and finance as tables */
+#include "reports/money.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "base/plain.h"
+#include "reports/show.h"
+#include "reports/table.h"
+
+/* "12.3" with as many digits as it needs: four. */
+static void put4(struct table *t, double v)
+{
+	table_put(t, "%.4g", v);
+}
+
+static void put_usd(struct table *t, double usd)
+{
+	char text[SHOWN];
+
+	table_put(t, "%s", shown_text(FT_SHOW_USD, usd, text));
+}
+
+/* Millions of dollars. */
+static void put_millions(struct table *t, double usd)
+{
+	table_put(t, "%.*f", usd < 1e7 ? 2 : usd < 1e9 ? 1 : 0, usd * 1e-6);
+}
+
+void money_fleets(FILE *out, const struct ft_outcome *o)
+{
+	const struct ft_run_answer *a = &o->asked;
+	struct table t;
+	char text[SHOWN];
+
+	if (!a->n)
+		return;
+	fprintf(out, "%.4g T tokens\n", a->fleet[0].tokens * 1e-12);
+	t = TABLE_OPEN(out, "fleet", ">GPUs", ">days P50", ">P90", ">M USD P50", ">P90",
+		       ">MW", ">MWh", ">failures");
+	for (size_t i = 0; i < a->n; i++) {
+		const struct ft_fleet *f = &a->fleet[i];
+
+		table_row(&t);
+		table_put(&t, "%s", f->question);
+		if (f->none) {
+			table_put(&t, "none");
+			continue;
+		}
+		table_put(&t, "%" PRId64, f->gpus);
+		for (int k = 1; k < 3; k++)
+			table_put(&t, "%.*f", f->days[k] < 100 ? 1 : 0, f->days[k]);
+		for (int k = 1; k < 3; k++)
+			put_millions(&t, f->usd[k]);
+		table_put(&t, "%.3g", f->megawatts);
+		table_put(&t, "%s", shown_number(&(struct shown){ 1, 0, "" },
+						 f->energy_mwh, text));
+		table_put(&t, "%.0f", f->failures);
+	}
+	table_close(&t);
+	for (size_t i = 0; i < a->n; i++)
+		if (a->fleet[i].none)
+			fprintf(out, "%s: %s\n", a->fleet[i].question,
+				a->fleet[i].none);
+	putc('\n', out);
+}
+
+/* ---- verdict -------------------------------------------------------------------------- */
+
+static void why(FILE *out, const struct ft_answers *a, size_t i)
+{
+	const struct ft_verdict *v = a->verdict;
+	struct table t;
+	double all = 0;
+
+	fprintf(out, "\nWhy %s costs another amount than %s, USD per million tokens:\n",
+		a->label[i], a->label[0]);
+	t = TABLE_OPEN(out, "part", ">difference");
+	for (int p = 0; p < FT_COST_PARTS; p++) {
+		table_row(&t);
+		table_put(&t, "%s", ft_part_of_cost_name((enum ft_part_of_cost)p));
+		table_put(&t, "%+.4f", v->part_usd[i][p]);
+		all += v->part_usd[i][p];
+	}
+	table_row(&t);
+	table_put(&t, "all");
+	table_put(&t, "%+.4f", all);
+	table_close(&t);
+}
+
+/* By how much each cause moves the second's dollars against the best's. */
+static void causes(FILE *out, const struct ft_answers *a)
+{
+	const struct ft_verdict *v = a->verdict;
+	struct table t;
+
+	fprintf(out,
+		"\nWhat moves USD per million tokens, one cause at a time at its P10 and "
+		"P90:\n");
+	t = TABLE_OPEN(out, "cause", ">first P10", ">P90", ">second P10", ">P90");
+	for (size_t c = 0; c < v->odds.n_causes && c < 8; c++) {
+		const struct ft_cause *x = &v->odds.cause[c];
+
+		table_row(&t);
+		table_put(&t, "%s", x->name);
+		put4(&t, x->low[v->best]);
+		put4(&t, x->high[v->best]);
+		put4(&t, x->low[v->second]);
+		put4(&t, x->high[v->second]);
+	}
+	table_close(&t);
+	fprintf(out, "first: %s; second: %s\n", a->label[v->best], a->label[v->second]);
+}
+
+static void crossovers(FILE *out, const struct ft_answers *a)
+{
+	const struct ft_verdict *v = a->verdict;
+	struct table t;
+
+	if (!v->n_crossovers)
+		return;
+	fprintf(out, "\n%s is as cheap as %s at:\n", a->label[v->second],
+		a->label[v->best]);
+	t = TABLE_OPEN(out, "one of", ">value", ">now", "");
+	for (size_t k = 0; k < v->n_crossovers; k++) {
+		table_row(&t);
+		table_put(&t, "%s", v->crossover[k].what);
+		put4(&t, v->crossover[k].value);
+		put4(&t, v->crossover[k].now);
+		table_put(&t, "%s", v->crossover[k].unit);
+	}
+	table_close(&t);
+}
+
+void money_verdict(FILE *out, const struct ft_answers *a)
+{
+	if (!a->verdict)
+		return;
+	for (size_t i = 1; i < a->n; i++)
+		why(out, a, i);
+	causes(out, a);
+	crossovers(out, a);
+}
+
+/* ---- finance ---------------------------------------------------------------------------- */
+
+static struct ft_deal deal_of(const struct ft_scenario *s, const struct ft_outcome *o)
+{
+	const struct ft_side side = ft_outcome_side(s, o);
+
+	return ft_deal_of(&side.purchase, &side.throughput);
+}
+
+void ft_report_finance(FILE *out, const struct ft_scenario *s,
+		       const struct ft_outcome *o)
+{
+	PLAIN_NUMBERS;
+	const struct ft_deal d = deal_of(s, o);
+	const struct ft_readings r = ft_flows_read(&d);
+	struct ft_flows f;
+	struct table t = TABLE_OPEN(out, "an hour of a GPU, by form", ">USD");
+	const struct {
+		const char *name;
+		double usd;
+	} form[] = {
+		{ "annuity (the form of the answers)", r.annuity },
+		{ "levelised, month by month", r.levelised },
+		{ "straight line, no interest", r.straight_line },
+		{ "straight line and a loan's interest", r.warehouse },
+		{ "annuity, no residual value, no maintenance", r.semianalysis },
+	};
+
+	for (size_t i = 0; i < sizeof(form) / sizeof(*form); i++) {
+		table_row(&t);
+		table_put(&t, "%s", form[i].name);
+		table_put(&t, "%.4f", form[i].usd);
+	}
+	table_close(&t);
+	putc('\n', out);
+	ft_flows_of(&d, &f);
+	t = TABLE_OPEN(out, "paid over the horizon", ">USD");
+	for (int a = 0; a < FT_ACCOUNTS; a++) {
+		double usd = 0;
+
+		for (size_t i = 0; i < f.n; i++)
+			usd += f.flow[i].account == (enum ft_account)a ? f.flow[i].usd :
+									 0;
+		if (usd == 0)
+			continue;
+		table_row(&t);
+		table_put(&t, "%s", ft_account_name((enum ft_account)a));
+		put_usd(&t, usd);
+	}
+	table_row(&t);
+	table_put(&t, "net present value at %.3g %%",
+		  100 * s->terms.cost_of_capital_frac);
+	put_usd(&t, r.npv_usd);
+	table_close(&t);
+	if (!(r.rent > 0))
+		return;
+	fprintf(out,
+		"\nAgainst a rent of %.4g USD per GPU-hour: owning is cheaper when more "
+		"than %.1f %% of the hours are used",
+		r.rent, 100 * r.break_even_utilization_frac);
+	if (r.break_even_months > 0)
+		fprintf(out, "; it is paid back in month %.0f", r.break_even_months);
+	else
+		fputs("; it is not paid back within the horizon", out);
+	if (isfinite(r.irr_frac))
+		fprintf(out, "; let at that rent it returns %.1f %% a year",
+			100 * r.irr_frac);
+	fputs(".\n", out);
+}

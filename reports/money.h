@@ -1,0 +1,23 @@
+/*
+ * reports/money.h - verdicts, fleets and finance, as text and JSON
+ */
+#ifndef REPORTS_MONEY_H
+#define REPORTS_MONEY_H
+
+#include <jansson.h>
+
+#include "foretoken/reports.h"
+
+/* What the scenario's `run` asked; nothing where it asked nothing. */
+void money_fleets(FILE *out, const struct ft_outcome *outcome);
+
+/* Why dollars differ, what moves them, and what would change the verdict. */
+void money_verdict(FILE *out, const struct ft_answers *answers);
+
+json_t *money_fleets_json(const struct ft_outcome *outcome);
+json_t *money_finance_json(const struct ft_scenario *scenario,
+			   const struct ft_outcome *outcome);
+json_t *money_verdict_json(const struct ft_answers *answers);
+json_t *money_differences_json(const struct ft_answers *answers);
+
+#endif

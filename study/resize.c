@@ -1,0 +1,51 @@
+/* study/resize.c - the same job on more or fewer GPUs */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/node.h"
+#include "foretoken/study.h"
+#include "study/shelf.h"
+
+struct ft_scenario *ft_scenario_resized(const struct ft_scenario *s, int64_t gpus,
+					double batch_times, struct ft_error *err)
+{
+	struct arena *mem = shelf_memory(s->shelf);
+	static const struct ft_mark at = { "another size", 1, 1 };
+	struct node *root = node_overlay(mem, s->given, NULL);
+	char text[32];
+
+	snprintf(text, sizeof(text), "%" PRId64, gpus);
+	if (!node_put_path(mem, root, "cluster.gpus", &at, arena_text(mem, text), err))
+		return NULL;
+	snprintf(text, sizeof(text), "%.0f",
+		 batch_times * (double)s->plan->global_batch);
+	if (batch_times != 1 && !node_put_path(mem, root, "training.global_batch_size",
+					       &at, arena_text(mem, text), err))
+		return NULL;
+	return ft_scenario_from(s->shelf, root, s->label, true, err);
+}
+
+/* So many replicas fill whole nodes, and each has whole micro-batches. */
+static bool can_be(const struct ft_scenario *s, int64_t replicas, int64_t ranks)
+{
+	const struct ft_plan *p = s->plan;
+	int64_t per_node = s->cluster->ranks_per_node;
+
+	return p->global_batch % (replicas * p->micro_batch) == 0 &&
+	       (ranks < per_node ? per_node % ranks == 0 : ranks % per_node == 0);
+}
+
+size_t ft_study_fleets(const struct ft_scenario *s, int64_t gpus[FT_FLEETS])
+{
+	const struct ft_plan *p = s->plan;
+	int64_t replica = p->tp * p->pp * p->cp, most = p->global_batch / p->micro_batch;
+	size_t n = 0;
+
+	for (int64_t dp = 1; dp <= most && n < FT_FLEETS; dp++)
+		if (can_be(s, dp, dp * replica) &&
+		    dp * replica % s->cluster->gpu->ranks_per_gpu == 0)
+			gpus[n++] = dp * replica / s->cluster->gpu->ranks_per_gpu;
+	return n;
+}

@@ -1,0 +1,334 @@
+/*
+ * study/run.c - the planner's questions: a fleet for so many tokens, days, dollars, megawatts
+ *
+ * The cluster as given is the first answer. The others are sizes of the same plan (more or fewer
+ * replicas, the batch as it is), each simulated:
+ *   tokens and days    the smallest that is done in time, at P50 and at P90
+ *   budget             the one whose tokens are cheapest (with days: the largest that the budget
+ *                      pays for so long)
+ *   megawatts          the largest that draws no more at full load, PUE included
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/plain.h"
+#include "foretoken/study.h"
+
+enum { DRAWS = 2048, MOST_TRIED = 48 };
+
+static const double DAY_S = 86400;
+
+/* One size, simulated or not yet. */
+struct size {
+	int64_t gpus;
+	struct ft_scenario *scenario;
+	bool known, fits;
+	struct ft_fleet fleet;
+};
+
+struct asking {
+	const struct ft_scenario *s;
+	struct ft_asked asked; /* tokens filled in from flop */
+	size_t n;
+	struct size size[MOST_TRIED]; /* rising */
+	struct ft_error *err;
+};
+
+/* ---- one fleet ---------------------------------------------------------------------- */
+
+/* What is trained: as asked, or as much as the days or the budget allow. */
+static double tokens_of(const struct ft_asked *asked, const struct ft_odds *odds)
+{
+	double in_days = odds->kept_p50[0] * asked->days * DAY_S;
+	double for_budget = asked->budget_usd / odds->p50[0] * 1e6;
+
+	if (asked->tokens > 0)
+		return asked->tokens;
+	if (asked->days > 0 && asked->budget_usd > 0)
+		return fmin(in_days, for_budget);
+	return asked->days > 0 ? in_days : for_budget;
+}
+
+static bool fleet_of(const struct asking *a, const struct ft_scenario *s,
+		     const struct ft_outcome *o, struct ft_fleet *f)
+{
+	const struct ft_side side = ft_outcome_side(s, o);
+	struct ft_deal deal = ft_deal_of(&side.purchase, &side.throughput);
+	struct ft_odds odds;
+	double run_s;
+
+	if (!ft_odds_of(&side, 1, DRAWS, &odds, a->err))
+		return false;
+	*f = (struct ft_fleet){
+		.gpus = s->cluster->gpus,
+		.tokens = tokens_of(&a->asked, &odds),
+		.megawatts = o->cost.provisioned_w * s->terms.pue * 1e-6,
+		.cost = o->cost,
+		.tokens_per_s = o->tokens_per_s,
+	};
+	f->days[0] = f->tokens / odds.kept_p90[0] / DAY_S;
+	f->days[1] = f->tokens / odds.kept_p50[0] / DAY_S;
+	f->days[2] = f->tokens / odds.kept_p10[0] / DAY_S;
+	f->usd[0] = f->tokens * 1e-6 * odds.p10[0];
+	f->usd[1] = f->tokens * 1e-6 * odds.p50[0];
+	f->usd[2] = f->tokens * 1e-6 * odds.p90[0];
+	run_s = f->days[1] * DAY_S;
+	f->energy_mwh = o->cost.facility_power_w * run_s / 3.6e9;
+	f->failures = deal.failures.mtbf_s > 0 ? run_s / deal.failures.mtbf_s : 0;
+	return true;
+}
+
+/* ---- all sizes ------------------------------------------------------------------------ */
+
+/* Sizes that the plan cannot have are left out; of very many, every so manieth is tried. */
+static void gather(struct asking *a)
+{
+	int64_t gpus[FT_FLEETS];
+	size_t n = ft_study_fleets(a->s, gpus);
+	size_t stride = (n + MOST_TRIED - 1) / MOST_TRIED;
+
+	for (size_t i = 0; i < n; i += stride) {
+		struct ft_error ignored;
+		struct ft_scenario *s =
+			ft_scenario_resized(a->s, gpus[i], 1, &ignored);
+
+		if (s)
+			a->size[a->n++] =
+				(struct size){ .gpus = gpus[i], .scenario = s };
+	}
+}
+
+static void release(struct asking *a)
+{
+	for (size_t i = 0; i < a->n; i++)
+		ft_scenario_free(a->size[i].scenario);
+}
+
+static bool know(struct asking *a, size_t i)
+{
+	struct size *z = &a->size[i];
+	struct ft_outcome o;
+	bool ok;
+
+	if (z->known)
+		return true;
+	if (!ft_study_simulate(z->scenario, NULL, NULL, &o, a->err))
+		return false;
+	ok = fleet_of(a, z->scenario, &o, &z->fleet);
+	z->fits = o.fits;
+	z->known = ok;
+	ft_outcome_release(&o);
+	return ok;
+}
+
+static bool in_time(const struct asking *a, const struct size *z, int quantile)
+{
+	return z->fits && z->fleet.days[quantile] <= a->asked.days;
+}
+
+/* The smallest that is done in time; a->n: none. More GPUs are never slower by enough to
+ * matter, so halving finds it. */
+static bool smallest(struct asking *a, int quantile, size_t *found)
+{
+	size_t low = 0, high = a->n;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (!know(a, middle))
+			return false;
+		if (in_time(a, &a->size[middle], quantile))
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	*found = low;
+	return true;
+}
+
+/* What is paid for the days asked. */
+static double usd_of_days(const struct asking *a, const struct size *z)
+{
+	return z->fleet.cost.usd_per_gpu_hour * (double)z->gpus * 24 * a->asked.days;
+}
+
+/* The largest that the budget pays for the days, or the one of the cheapest tokens. */
+static bool for_budget(struct asking *a, size_t *found)
+{
+	*found = a->n;
+	for (size_t i = 0; i < a->n; i++) {
+		if (!know(a, i))
+			return false;
+		if (!a->size[i].fits)
+			continue;
+		if (a->asked.days > 0 ?
+			    usd_of_days(a, &a->size[i]) <= a->asked.budget_usd :
+			    *found == a->n || a->size[i].fleet.cost.usd_per_million_tokens <
+						      a->size[*found].fleet.cost
+							      .usd_per_million_tokens)
+			*found = i;
+	}
+	return true;
+}
+
+static bool for_megawatts(struct asking *a, size_t *found)
+{
+	*found = a->n;
+	for (size_t i = a->n; i-- > 0 && *found == a->n;) {
+		if (!know(a, i))
+			return false;
+		if (a->size[i].fits && a->size[i].fleet.megawatts <= a->asked.megawatts)
+			*found = i;
+	}
+	return true;
+}
+
+/* ---- the answer ------------------------------------------------------------------------ */
+
+static void put(const struct asking *a, struct ft_run_answer *to, const char *question,
+		size_t found, const char *none)
+{
+	struct ft_fleet *f = &to->fleet[to->n++];
+
+	*f = (struct ft_fleet){ .none = none };
+	if (found < a->n)
+		*f = a->size[found].fleet;
+	f->question = question;
+}
+
+static bool search(struct asking *a, struct ft_run_answer *to)
+{
+	const struct ft_asked *q = &a->asked;
+	size_t found;
+
+	if (q->tokens > 0 && q->days > 0) {
+		if (!smallest(a, 1, &found))
+			return false;
+		put(a, to, "smallest in time, at P50", found,
+		    "no size that the batch allows is done in time and fits");
+		if (!smallest(a, 2, &found))
+			return false;
+		put(a, to, "smallest in time, at P90", found,
+		    "no size that the batch allows is done in time and fits");
+	}
+	if (q->budget_usd > 0) {
+		if (!for_budget(a, &found))
+			return false;
+		put(a, to, q->days > 0 ? "largest within the budget" : "cheapest tokens",
+		    found, "the budget does not pay for the smallest size");
+	}
+	if (q->megawatts > 0) {
+		if (!for_megawatts(a, &found))
+			return false;
+		put(a, to, "largest within the megawatts", found,
+		    "the smallest size draws more");
+	}
+	return true;
+}
+
+static bool make_sense(const struct asking *a)
+{
+	const struct ft_asked *q = &a->asked;
+	const struct ft_mark *at = &q->mark;
+
+	if (q->tokens > 0 && q->flop > 0)
+		return ft_fail(a->err, at, "run has tokens and flop; give one of the two");
+	if (q->megawatts > 0 && !(q->tokens > 0) && !(q->flop > 0) && !(q->days > 0) &&
+	    !(q->budget_usd > 0))
+		return ft_fail(a->err, at,
+			       "run.megawatts alone trains nothing: give tokens, flop, "
+			       "days or budget beside it");
+	return true;
+}
+
+bool ft_study_run(const struct ft_scenario *s, struct ft_outcome *o,
+		  struct ft_error *err)
+{
+	PLAIN_NUMBERS;
+	struct ft_run_answer *to = &o->asked;
+	struct asking a = { .s = s, .asked = s->asked, .err = err };
+	double flop_per_token =
+		ft_plan_flop_per_token(s->model, s->plan, s->model->causal);
+	bool ok;
+
+	*to = (struct ft_run_answer){ 0 };
+	if (!(s->asked.tokens > 0) && !(s->asked.days > 0) && !(s->asked.flop > 0) &&
+	    !(s->asked.budget_usd > 0) && !(s->asked.megawatts > 0))
+		return true;
+	if (!make_sense(&a))
+		return false;
+	if (a.asked.flop > 0)
+		a.asked.tokens = a.asked.flop / flop_per_token;
+	if (!fleet_of(&a, s, o, &to->fleet[0]))
+		return false;
+	to->fleet[0].question = "the cluster as given";
+	to->n = 1;
+	gather(&a);
+	ok = search(&a, to);
+	release(&a);
+	return ok;
+}
+
+/* ---- alike in money, megawatts or time ------------------------------------------------- */
+
+const char *ft_basis_name(enum ft_basis basis)
+{
+	static const char *const names[FT_BASES] = {
+		[FT_EQUAL_GPUS] = "gpus",
+		[FT_EQUAL_MONEY] = "money",
+		[FT_EQUAL_MEGAWATTS] = "megawatts",
+		[FT_EQUAL_TIME] = "time",
+	};
+
+	return names[basis];
+}
+
+/* What a cluster is measured by: dollars (an hour of them where it is rented), watts, or kept
+ * tokens/s. */
+static double measure(const struct ft_scenario *s, const struct ft_outcome *o,
+		      enum ft_basis basis)
+{
+	switch (basis) {
+	case FT_EQUAL_MONEY:
+		return o->cost.usd_per_gpu_hour * (double)s->cluster->gpus;
+	case FT_EQUAL_MEGAWATTS:
+		return o->cost.provisioned_w * s->terms.pue;
+	default:
+		return o->tokens_per_s * o->cost.goodput;
+	}
+}
+
+int64_t ft_study_fleet_like(const struct ft_scenario *first,
+			    const struct ft_outcome *of_first,
+			    const struct ft_scenario *s, enum ft_basis basis,
+			    struct ft_error *err)
+{
+	double wanted = measure(first, of_first, basis);
+	struct asking a = { .s = s, .err = err };
+	int64_t found = 0;
+
+	gather(&a);
+	for (size_t i = 0; i < a.n; i++) {
+		struct ft_outcome o;
+		double has;
+
+		if (!ft_study_simulate(a.size[i].scenario, NULL, NULL, &o, err))
+			break;
+		has = measure(a.size[i].scenario, &o, basis);
+		ft_outcome_release(&o);
+		if (basis == FT_EQUAL_TIME ? has >= wanted : has <= wanted)
+			found = a.size[i].gpus;
+		if (has >= wanted)
+			break;
+	}
+	if (!found)
+		ft_fail(err, &s->cluster->gpus_mark,
+			"no size of %s that its batch and plan allow is like the first "
+			"scenario in %s",
+			s->label, ft_basis_name(basis));
+	release(&a);
+	return found;
+}

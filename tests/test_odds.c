@@ -1,0 +1,347 @@
+/* tests/test_odds.c - prices as distributions, draws, odds, reasons and crossovers */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <gsl/gsl_cdf.h>
+#include <gsl/gsl_randist.h>
+
+#include "base/stats.h"
+#include "cost/factors.h"
+#include "cost/odds.h"
+#include "cost/split.h"
+
+static void assert_near(double got, double want, double within)
+{
+	if (!(fabs(got - want) <= within))
+		fail_msg("%.9g, expected %.9g", got, want);
+}
+
+/* ---- the split log-normal --------------------------------------------------------------- */
+
+static void quantiles_are_those_asked_for(void **state)
+{
+	static const double row[][3] = { { 0.7, 1, 1.3 },  { 0.9, 1, 2 }, { 0.5, 1, 1.05 },
+					 { 80, 100, 300 }, { 1, 1, 2 },	  { 0.4, 1, 1 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++) {
+		struct split s = split_of(row[i][0], row[i][1], row[i][2]);
+
+		assert_near(split_quantile(&s, 0.1) / row[i][0], 1,
+			    row[i][0] == row[i][1] ? 0.15 : 1e-9);
+		assert_near(split_quantile(&s, 0.9) / row[i][2], 1,
+			    row[i][2] == row[i][1] ? 0.15 : 1e-9);
+	}
+}
+
+/* The logarithm's density is highest at the mode, and has no step there. */
+static void the_likely_price_is_the_mode(void **state)
+{
+	struct split s = split_of(80, 100, 200);
+	double best = 0, at = 0, last = 0;
+
+	(void)state;
+	for (double p = 0.02; p < 0.98; p += 0.0005) {
+		double x = log(split_quantile(&s, p)),
+		       y = log(split_quantile(&s, p + 0.0005));
+		double density = 0.0005 / (y - x);
+
+		if (density > best) {
+			best = density;
+			at = x;
+		}
+		if (last > 0)
+			assert_true(fabs(density / last - 1) < 0.1);
+		last = density;
+	}
+	assert_near(exp(at), 100, 2);
+}
+
+static void a_table_is_as_good_as_the_function(void **state)
+{
+	struct split s = split_of(0.6, 1, 2.5);
+	struct split_table t;
+
+	(void)state;
+	split_tabulate(&s, &t);
+	for (double z = -4; z < 4; z += 0.003)
+		assert_near(split_look_up(&t, z) /
+				    split_quantile(&s, gsl_cdf_ugaussian_P(z)),
+			    1, 5e-4);
+	assert_near(split_look_up(&t, 99), split_look_up(&t, 5), 1e-12);
+	assert_near(split_look_up(&t, -99), split_look_up(&t, -5), 1e-12);
+}
+
+/* ---- two sides --------------------------------------------------------------------------- */
+
+struct bench {
+	struct ft_gpu gpu;
+	struct ft_node node;
+	struct ft_fabric fabric;
+	struct ft_cluster cluster;
+	struct ft_prices prices;
+	struct ft_bom_item item[2];
+	struct ft_bom bom;
+	struct ft_cost_terms terms;
+	struct ft_side side;
+};
+
+/* Eight GPUs, a server and optics, nothing else. */
+static void set_up(struct bench *b, const char *vendor, double server_usd,
+		   double spread, double tokens)
+{
+	memset(b, 0, sizeof(*b));
+	b->gpu.vendor = vendor;
+	b->node.gpus = 8;
+	b->cluster.gpu = &b->gpu;
+	b->cluster.node = &b->node;
+	b->cluster.fabric = &b->fabric;
+	b->cluster.gpus = 8;
+	b->cluster.nodes = 1;
+	b->item[0] = (struct ft_bom_item){ .item = vendor,
+					   .book = "test",
+					   .vendor = "",
+					   .total_usd = server_usd,
+					   .low_usd = server_usd / spread,
+					   .high_usd = server_usd * spread };
+	b->item[1] = (struct ft_bom_item){ .item = "optic-x",
+					   .book = "test",
+					   .vendor = "",
+					   .total_usd = 50e3,
+					   .low_usd = 50e3 / 2,
+					   .high_usd = 50e3 * 2,
+					   .network = true };
+	b->bom.n_items = 2;
+	b->bom.item = b->item;
+	b->bom.total_usd = server_usd + 50e3;
+	b->terms.horizon_years = 4;
+	b->terms.pue = 1;
+	b->terms.utilization_frac = 1;
+	b->terms.goodput = 1;
+	b->side = (struct ft_side){ { &b->cluster, &b->prices, &b->bom, &b->terms },
+				    { tokens, 0, 0, 1, 0 } };
+}
+
+/* The obvious way: plain draws of the same prices. */
+static double plain_odds(double a_usd, double a_spread, double b_usd, double b_spread,
+			 double b_tokens)
+{
+	gsl_rng *rng = gsl_rng_alloc(gsl_rng_mt19937);
+	double sa = log(a_spread) / NORMAL_P90, sb = log(b_spread) / NORMAL_P90;
+	double so = log(2) / NORMAL_P90;
+	int below = 0, n = 400000;
+
+	for (int i = 0; i < n; i++) {
+		double optics = 50e3 * exp(gsl_ran_gaussian(rng, so));
+		double a = a_usd * exp(gsl_ran_gaussian(rng, sa)) + optics;
+		double b = b_usd * exp(gsl_ran_gaussian(rng, sb)) + optics;
+
+		below += a < b / b_tokens;
+	}
+	gsl_rng_free(rng);
+	return (double)below / n;
+}
+
+static void odds_agree_with_plain_draws(void **state)
+{
+	struct bench a, b;
+	struct ft_side side[2];
+	struct ft_odds odds;
+	struct ft_error err;
+
+	(void)state;
+	set_up(&a, "nvidia", 200e3, 1.3, 1000);
+	set_up(&b, "amd", 180e3, 1.6, 900);
+	side[0] = a.side;
+	side[1] = b.side;
+	assert_true(ft_odds_of(side, 2, 1 << 15, &odds, &err));
+	/* without a file of factors prices are independent, but the optics are one item */
+	assert_near(odds.below[0][1], plain_odds(200e3, 1.3, 180e3, 1.6, 0.9), 0.006);
+	assert_near(odds.below[0][1] + odds.below[1][0], 1, 1e-12);
+	assert_near(odds.cheapest_frac[0], odds.below[0][1], 1e-12);
+	assert_true(odds.p10[0] < odds.p50[0] && odds.p50[0] < odds.p90[0]);
+}
+
+/* Two that are the same in all are cheaper than each other in no draw. */
+static void what_is_common_cancels(void **state)
+{
+	struct bench a;
+	struct ft_side side[2];
+	struct ft_odds odds;
+	struct ft_error err;
+
+	(void)state;
+	set_up(&a, "nvidia", 200e3, 1.5, 1000);
+	side[0] = side[1] = a.side;
+	side[1].throughput.tokens_per_s = 1001;
+	assert_true(ft_odds_of(side, 2, 2048, &odds, &err));
+	assert_true(odds.below[1][0] == 1 && odds.below[0][1] == 0);
+	assert_true(odds.cheapest_frac[1] == 1);
+}
+
+static void the_same_question_has_the_same_answer(void **state)
+{
+	struct bench a;
+	struct ft_odds one, two;
+	struct ft_error err;
+
+	(void)state;
+	set_up(&a, "amd", 200e3, 1.5, 1000);
+	memset(&one, 0, sizeof(one));
+	memset(&two, 0, sizeof(two));
+	assert_true(ft_odds_of(&a.side, 1, 1024, &one, &err));
+	assert_true(ft_odds_of(&a.side, 1, 1024, &two, &err));
+	assert_true(one.p10[0] == two.p10[0] && one.p50[0] == two.p50[0] &&
+		    one.p90[0] == two.p90[0]);
+	assert_int_equal(one.n_causes, 2);
+	assert_string_equal(one.cause[0].name, "servers, AMD");
+	/* the cause at its P10 and P90, all else as it is */
+	assert_near(one.cause[0].high[0] / one.cause[0].low[0],
+		    (200e3 * 1.5 + 50e3) / (200e3 / 1.5 + 50e3), 1e-3);
+}
+
+/* Real books: factors make two NVIDIA clusters move together, so that odds are further from
+ * a half than independent prices would make them. */
+static void factors_join_what_moves_together(void **state)
+{
+	struct factors *f = (struct factors *)calloc(1, sizeof(*f));
+	struct bench a, b;
+	struct ft_side side[2];
+	struct ft_odds alone, joined;
+	struct ft_error err;
+
+	(void)state;
+	f->n = 1;
+	f->name[0] = "nvidia";
+	f->loading[CAUSE_SERVERS_NVIDIA][0] = 0.95;
+	set_up(&a, "nvidia", 200e3, 1.5, 1000);
+	set_up(&b, "nvidia", 220e3, 1.5, 1000);
+	a.item[0].item = "one";
+	b.item[0].item = "other";
+	side[0] = a.side;
+	side[1] = b.side;
+	assert_true(ft_odds_of(side, 2, 8192, &alone, &err));
+	a.prices.factors = b.prices.factors = f;
+	assert_true(ft_odds_of(side, 2, 8192, &joined, &err));
+	assert_true(joined.below[0][1] > alone.below[0][1] + 0.05);
+	/* each by itself is as uncertain as before */
+	assert_near(joined.p90[0] / alone.p90[0], 1, 0.01);
+	free(f);
+}
+
+/* ---- reasons ----------------------------------------------------------------------------- */
+
+static struct ft_deal a_deal(double gpus)
+{
+	struct ft_deal d = { .gpus = gpus,
+			     .capital_usd = { 25e3 * gpus, 4e3 * gpus, 2e3 * gpus },
+			     .colocation_usd_per_kw_month = 130,
+			     .electricity_usd_per_kwh = 0.087,
+			     .maintenance_frac = 0.02,
+			     .it_w = 1300 * gpus,
+			     .provisioned_w = 1400 * gpus,
+			     .goodput = 0.95,
+			     .tokens_per_s = 1000 * gpus,
+			     .terms = { .horizon_years = 4,
+					.cost_of_capital_frac = 0.08,
+					.residual_frac = 0.1,
+					.pue = 1.25,
+					.utilization_frac = 0.9 } };
+
+	return d;
+}
+
+static void parts_add_up_whatever_differs(void **state)
+{
+	struct ft_deal a = a_deal(1024), b = a_deal(512);
+	double part[FT_COST_PARTS], back[FT_COST_PARTS], sum = 0;
+
+	(void)state;
+	b.capital_usd[FT_CAPITAL_SERVERS] *= 0.7;
+	b.capital_usd[FT_CAPITAL_NETWORK] *= 0.5;
+	b.terms.horizon_years = 5;
+	b.provisioned_w *= 1.2;
+	b.tokens_per_s *= 0.8;
+	b.goodput = 0.9;
+	ft_deals_explain(&a, &b, part);
+	ft_deals_explain(&b, &a, back);
+	for (int p = 0; p < FT_COST_PARTS; p++) {
+		sum += part[p];
+		assert_near(part[p], -back[p], 1e-12);
+	}
+	assert_near(sum,
+		    ft_deal_usd_per_million_tokens(&b) -
+			    ft_deal_usd_per_million_tokens(&a),
+		    1e-12);
+	assert_true(part[FT_COST_GPU_PRICE] < 0 && part[FT_COST_NETWORK] < 0 &&
+		    part[FT_COST_FINANCE] < 0 && part[FT_COST_POWER] > 0 &&
+		    part[FT_COST_THROUGHPUT] > 0 && part[FT_COST_GOODPUT] > 0);
+}
+
+/* A part that is the same in both has no share. */
+static void what_is_the_same_explains_nothing(void **state)
+{
+	struct ft_deal a = a_deal(1024), b = a_deal(4096);
+	double part[FT_COST_PARTS];
+
+	(void)state;
+	b.tokens_per_s *= 1.1;
+	ft_deals_explain(&a, &b, part);
+	for (int p = 0; p < FT_COST_PARTS; p++)
+		if (p != FT_COST_THROUGHPUT)
+			assert_near(part[p], 0, 1e-15);
+}
+
+static void crossovers_make_both_equal(void **state)
+{
+	struct ft_deal a = a_deal(1024), b = a_deal(1024);
+	struct ft_crossover x[FT_CROSSOVERS_MOST];
+	size_t n, servers = 0;
+
+	(void)state;
+	b.tokens_per_s *= 0.85;
+	b.capital_usd[FT_CAPITAL_SERVERS] *= 0.95;
+	n = ft_deals_crossovers(&a, &b, 128, 4e11, x);
+	assert_true(n >= 2);
+	for (size_t i = 0; i < n; i++) {
+		struct ft_deal c = b;
+
+		if (i)
+			assert_true(fabs(log(x[i].value / x[i].now)) >=
+				    fabs(log(x[i - 1].value / x[i - 1].now)));
+		if (strcmp(x[i].what, "price of a server"))
+			continue;
+		servers++;
+		c.capital_usd[FT_CAPITAL_SERVERS] = 128 * x[i].value;
+		assert_near(ft_deal_usd_per_million_tokens(&c) /
+				    ft_deal_usd_per_million_tokens(&a),
+			    1, 1e-6);
+	}
+	assert_int_equal(servers, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(quantiles_are_those_asked_for),
+		cmocka_unit_test(the_likely_price_is_the_mode),
+		cmocka_unit_test(a_table_is_as_good_as_the_function),
+		cmocka_unit_test(odds_agree_with_plain_draws),
+		cmocka_unit_test(what_is_common_cancels),
+		cmocka_unit_test(the_same_question_has_the_same_answer),
+		cmocka_unit_test(factors_join_what_moves_together),
+		cmocka_unit_test(parts_add_up_whatever_differs),
+		cmocka_unit_test(what_is_the_same_explains_nothing),
+		cmocka_unit_test(crossovers_make_both_equal),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
