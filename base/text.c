@@ -1,6 +1,7 @@
 /* base/text.c - edit distance and joined lists */
 #include "base/text.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -149,4 +150,22 @@ bool text_ends_with(const char *text, const char *tail)
 	size_t n = strlen(text), t = strlen(tail);
 
 	return n >= t && !strcmp(text + n - t, tail);
+}
+
+bool text_month(const char *text, int *year, int *month)
+{
+	char *end;
+	long y = strtol(text, &end, 10), m = 1;
+
+	if (end != text + 4 || y < 1970 || (*end && *end != '-'))
+		return false;
+	if (*end == '-') {
+		text = end + 1;
+		m = strtol(text, &end, 10);
+		if (end != text + 2 || m < 1 || m > 12 || (*end && *end != '-'))
+			return false;
+	}
+	*year = (int)y;
+	*month = (int)m;
+	return true;
 }

@@ -29,4 +29,7 @@ void text_visible(const char *text, char *to, size_t n);
 
 bool text_ends_with(const char *text, const char *tail);
 
+/* The year and month of "2026-11" or "2026-11-22"; of "2026" its first month. false: none. */
+bool text_month(const char *text, int *year, int *month);
+
 #endif

@@ -130,7 +130,8 @@ void ft_flows_of(const struct ft_deal *d, struct ft_flows *f)
 		else
 			tranche(d, f, part->month, part->frac);
 	}
-	put(f, FT_ACCOUNT_STAFF, 0, f->months, t->staff_usd_per_year * t->horizon_years);
+	put(f, FT_ACCOUNT_STAFF, 0, f->months,
+	    t->staff_usd_per_year * t->horizon_years);
 }
 
 /* ---- readings ---------------------------------------------------------------------- */

@@ -1,9 +1,8 @@
 /* cost/flows_write.c - cash flows as CSV in the columns of FOCUS 1.2 */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/plain.h"
+#include "base/text.h"
 #include "foretoken/cost.h"
 
 /* How finance files what is ours under: words of FOCUS. */
@@ -31,10 +30,10 @@ struct calendar {
 
 static struct calendar calendar_of(const char *start)
 {
-	struct calendar c = { atoi(start), 0 };
+	struct calendar c = { 1970, 1 };
 
-	if (strlen(start) >= 7)
-		c.month = atoi(start + 5) - 1;
+	text_month(start, &c.year, &c.month);
+	c.month--;
 	return c;
 }
 
@@ -76,8 +75,8 @@ static void line(const struct writing *w, enum ft_account a, int month, double b
 	instant(&w->calendar, month + 1, to);
 	fprintf(w->out, "%.2f,foretoken,", billed);
 	cell(w->out, w->name);
-	fprintf(w->out, ",forecast,USD,%s,%s,%s,,\"%s%s\",%s,%s,%s,%.2f,%.2f,", to, from,
-		billed == 0 ? "Usage" : filed[a].charge, ft_account_name(a),
+	fprintf(w->out, ",forecast,USD,%s,%s,%s,,\"%s%s\",%s,%s,%s,%.2f,%.2f,", to,
+		from, billed == 0 ? "Usage" : filed[a].charge, ft_account_name(a),
 		billed == 0 ? ", its share of the month" : "",
 		filed[a].charge[0] == 'U' || billed == 0 ? "Recurring" : "One-Time", to,
 		from, billed, effective);
@@ -103,9 +102,9 @@ static void write_flow(const struct writing *w, const struct ft_flow *f, double 
 	int last = (int)ceil(end);
 
 	for (int m = 0; m < last; m++) {
-		double share = once ? covered(from, end, m) / (end - from) :
-				      covered(f->month, f->month + f->months, m) /
-					      f->months;
+		double share =
+			once ? covered(from, end, m) / (end - from) :
+			       covered(f->month, f->month + f->months, m) / f->months;
 		int paid = f->account == FT_ACCOUNT_RESALE ? last - 1 : (int)f->month;
 
 		if (once && m == paid)

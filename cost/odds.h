@@ -12,17 +12,57 @@
 #ifndef COST_ODDS_H
 #define COST_ODDS_H
 
+#include "base/arena.h"
+#include "cost/factors.h"
+#include "cost/split.h"
 #include "foretoken/cost.h"
 
-/* The sides, and all that is uncertain about them. */
-struct odds_model;
+/* What of a deal an input is. */
+enum target {
+	OF_CAPITAL, /* + an enum ft_capital */
+	OF_RENT = OF_CAPITAL + FT_CAPITALS,
+	OF_COLOCATION,
+	OF_ELECTRICITY,
+	OF_MAINTENANCE,
+	OF_FAILURES,
+	OF_CHECKPOINT,
+	OF_RESTART,
+	OF_UTILIZATION,
+	OF_TOKENS,
+};
+
+/* An amount over its likely value. */
+struct input {
+	const char *key; /* inputs of one key share the cause of their own */
+	enum cause cause;
+	double low, high;
+	double own; /* loading of its own cause */
+	size_t dimension;
+	struct split_table table;
+};
+
+struct use {
+	size_t side, input;
+	enum target target;
+	double likely;
+};
+
+/* The sides, and all that is uncertain about them. Draws have n_dimensions normals: the
+ * factors', then inputs' own, widest first. */
+struct odds_model {
+	struct arena mem;
+	size_t n;
+	struct ft_deal deal[FT_SIDES_MOST];
+	size_t n_inputs, n_uses, n_dimensions;
+	struct input *input;
+	struct use *use;
+	const struct factors *factors;
+};
 
 struct odds_model *odds_model_of(const struct ft_side *side, size_t n,
 				 struct ft_error *err)
 	__attribute__((warn_unused_result));
 void odds_model_free(struct odds_model *model);
-
-size_t odds_model_inputs(const struct odds_model *model);
 
 /* Dollars per million tokens, and tokens per second that are kept, of each side, all inputs at
  * z; an input whose z is NaN has its likely value. */

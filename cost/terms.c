@@ -1,11 +1,11 @@
 /* cost/terms.c - the `cost` map of a scenario */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/plain.h"
 #include "base/reader.h"
+#include "base/text.h"
 #include "foretoken/cost.h"
 
 /* Built-in terms of failures, all assumed; a scenario's cost.goodput map says others. */
@@ -181,9 +181,9 @@ static bool read_tranches(struct reader *r, struct ft_cost_terms *terms)
 static void read_finance(struct reader *r, struct ft_cost_terms *terms)
 {
 	const char *start = read_text(r, "start", "");
+	int year, month;
 
-	if (*start && (strlen(start) != 7 || start[4] != '-' || atoi(start) < 1970 ||
-		       atoi(start + 5) < 1 || atoi(start + 5) > 12))
+	if (*start && (strlen(start) != 7 || !text_month(start, &year, &month)))
 		reader_fail(r, "start", "should be a month, as 2027-01");
 	snprintf(terms->start, sizeof(terms->start), "%.7s", start);
 	read_residuals(r, terms);

@@ -53,8 +53,9 @@ void money_fleets(FILE *out, const struct ft_outcome *o)
 		for (int k = 1; k < 3; k++)
 			put_millions(&t, f->usd[k]);
 		table_put(&t, "%.3g", f->megawatts);
-		table_put(&t, "%s", shown_number(&(struct shown){ 1, 0, "" },
-						 f->energy_mwh, text));
+		table_put(
+			&t, "%s",
+			shown_number(&(struct shown){ 1, 0, "" }, f->energy_mwh, text));
 		table_put(&t, "%.0f", f->failures);
 	}
 	table_close(&t);

@@ -83,7 +83,8 @@ static json_t *causes_json(const struct ft_odds *odds)
 		json_t *o = json_object();
 
 		json_put_text(o, "cause", odds->cause[c].name);
-		json_object_set_new(o, "p10", numbers_json(odds->cause[c].low, odds->n));
+		json_object_set_new(o, "p10",
+				    numbers_json(odds->cause[c].low, odds->n));
 		json_object_set_new(o, "p90",
 				    numbers_json(odds->cause[c].high, odds->n));
 		json_array_append_new(a, o);

@@ -40,7 +40,8 @@ static bool can_be(const struct ft_scenario *s, int64_t replicas, int64_t ranks)
 size_t ft_study_fleets(const struct ft_scenario *s, int64_t gpus[FT_FLEETS])
 {
 	const struct ft_plan *p = s->plan;
-	int64_t replica = p->tp * p->pp * p->cp, most = p->global_batch / p->micro_batch;
+	int64_t replica = p->tp * p->pp * p->cp,
+		most = p->global_batch / p->micro_batch;
 	size_t n = 0;
 
 	for (int64_t dp = 1; dp <= most && n < FT_FLEETS; dp++)

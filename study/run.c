@@ -92,8 +92,7 @@ static void gather(struct asking *a)
 
 	for (size_t i = 0; i < n; i += stride) {
 		struct ft_error ignored;
-		struct ft_scenario *s =
-			ft_scenario_resized(a->s, gpus[i], 1, &ignored);
+		struct ft_scenario *s = ft_scenario_resized(a->s, gpus[i], 1, &ignored);
 
 		if (s)
 			a->size[a->n++] =
@@ -166,9 +165,10 @@ static bool for_budget(struct asking *a, size_t *found)
 			continue;
 		if (a->asked.days > 0 ?
 			    usd_of_days(a, &a->size[i]) <= a->asked.budget_usd :
-			    *found == a->n || a->size[i].fleet.cost.usd_per_million_tokens <
-						      a->size[*found].fleet.cost
-							      .usd_per_million_tokens)
+			    *found == a->n ||
+				    a->size[i].fleet.cost.usd_per_million_tokens <
+					    a->size[*found]
+						    .fleet.cost.usd_per_million_tokens)
 			*found = i;
 	}
 	return true;
@@ -217,7 +217,8 @@ static bool search(struct asking *a, struct ft_run_answer *to)
 	if (q->budget_usd > 0) {
 		if (!for_budget(a, &found))
 			return false;
-		put(a, to, q->days > 0 ? "largest within the budget" : "cheapest tokens",
+		put(a, to,
+		    q->days > 0 ? "largest within the budget" : "cheapest tokens",
 		    found, "the budget does not pay for the smallest size");
 	}
 	if (q->megawatts > 0) {
@@ -235,7 +236,8 @@ static bool make_sense(const struct asking *a)
 	const struct ft_mark *at = &q->mark;
 
 	if (q->tokens > 0 && q->flop > 0)
-		return ft_fail(a->err, at, "run has tokens and flop; give one of the two");
+		return ft_fail(a->err, at,
+			       "run has tokens and flop; give one of the two");
 	if (q->megawatts > 0 && !(q->tokens > 0) && !(q->flop > 0) && !(q->days > 0) &&
 	    !(q->budget_usd > 0))
 		return ft_fail(a->err, at,

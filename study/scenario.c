@@ -204,18 +204,40 @@ static bool idle_term(const struct ft_scenario *s, const char *key, const char *
 	return ft_fail(err, &n->mark, "cost.%s has no effect: %s", key, why);
 }
 
+/* When a key of `cost` has an effect. */
+enum when { BOUGHT, RENTED, AHEAD /* bought, or something is paid ahead */ };
+
+static const struct {
+	const char *key;
+	enum when when;
+} terms_of[] = {
+	{ "residual_frac", BOUGHT },  { "residual_by_year", BOUGHT },
+	{ "price_of", BOUGHT },	      { "electricity", BOUGHT },
+	{ "tax_frac", BOUGHT },	      { "duty_frac", BOUGHT },
+	{ "insurance_frac", BOUGHT }, { "against", BOUGHT },
+	{ "horizon", AHEAD },	      { "cost_of_capital_frac", AHEAD },
+	{ "prepaid_frac", RENTED },   { "take_or_pay", RENTED },
+};
+
+/* NULL: it has an effect. */
+static const char *without_effect(const struct ft_scenario *s, enum when when)
+{
+	const struct ft_cost_terms *t = &s->terms;
+	bool ahead = t->prepaid_frac > 0 || t->n_tranches || t->burn_in_s > 0;
+
+	if (!s->prices->n_rents)
+		return when == RENTED ? "the cluster is bought" : NULL;
+	if (when == BOUGHT)
+		return "the cluster is rented, and all is in the rent of the hour";
+	return when == AHEAD && !ahead ?
+		       "the cluster is rented, and nothing is paid ahead" :
+		       NULL;
+}
+
 /* Terms that the book leaves without effect are refused. */
 static bool terms_count(const struct ft_scenario *s, struct ft_error *err)
 {
-	static const char *const bought[] = { "residual_frac",	"residual_by_year",
-					      "price_of",	"electricity",
-					      "tax_frac",	"duty_frac",
-					      "insurance_frac", "against" };
-	static const char *const dated[] = { "horizon", "cost_of_capital_frac" };
-	static const char *const rented[] = { "prepaid_frac", "take_or_pay" };
 	const struct ft_prices *p = s->prices;
-	bool ahead = s->terms.prepaid_frac > 0 || s->terms.n_tranches ||
-		     s->terms.burn_in_s > 0;
 	bool ok = true;
 
 	if (s->terms.usd_per_gpu_hour > 0 && !p->n_rents)
@@ -224,16 +246,11 @@ static bool terms_count(const struct ft_scenario *s, struct ft_error *err)
 			"usd_per_gpu_hour is a rent, and %s is a book of what is "
 			"bought; leave out cost.prices",
 			p->name);
-	for (size_t i = 0; ok && p->n_rents && i < 8; i++)
-		ok = idle_term(
-			s, bought[i],
-			"the cluster is rented, and all is in the rent of the hour",
-			err);
-	for (size_t i = 0; ok && p->n_rents && !ahead && i < 2; i++)
-		ok = idle_term(s, dated[i],
-			       "the cluster is rented, and nothing is paid ahead", err);
-	for (size_t i = 0; ok && !p->n_rents && i < 2; i++)
-		ok = idle_term(s, rented[i], "the cluster is bought", err);
+	for (size_t i = 0; ok && i < sizeof(terms_of) / sizeof(*terms_of); i++) {
+		const char *why = without_effect(s, terms_of[i].when);
+
+		ok = !why || idle_term(s, terms_of[i].key, why, err);
+	}
 	if (ok && p->colocation_includes_power)
 		ok = idle_term(s, "electricity",
 			       "the colocation of the price book includes power", err);

@@ -12,8 +12,8 @@ static size_t most_often(const struct ft_odds *odds, size_t except)
 	size_t best = odds->n;
 
 	for (size_t i = 0; i < odds->n; i++)
-		if (i != except && (best == odds->n || odds->cheapest_frac[i] >
-							       odds->cheapest_frac[best]))
+		if (i != except && (best == odds->n ||
+				    odds->cheapest_frac[i] > odds->cheapest_frac[best]))
 			best = i;
 	return best;
 }
@@ -59,11 +59,12 @@ const char *ft_verdict_sentence(const struct ft_verdict *v, const char *const *l
 	const struct ft_odds *p = &v->odds;
 	size_t a = v->best, b = v->second;
 
-	snprintf(text, FT_SENTENCE,
-		 "%.100s is %s with probability %.2f: %s. USD per million tokens, P50 (P10 "
-		 "to P90): %.4g (%.4g to %.4g), against %.4g (%.4g to %.4g) with %.100s.",
-		 label[a], p->n > 2 ? "the cheapest" : "cheaper", p->cheapest_frac[a],
-		 v->tie ? "no clear winner" : "a clear winner", p->p50[a], p->p10[a],
-		 p->p90[a], p->p50[b], p->p10[b], p->p90[b], label[b]);
+	snprintf(
+		text, FT_SENTENCE,
+		"%.100s is %s with probability %.2f: %s. USD per million tokens, P50 (P10 "
+		"to P90): %.4g (%.4g to %.4g), against %.4g (%.4g to %.4g) with %.100s.",
+		label[a], p->n > 2 ? "the cheapest" : "cheaper", p->cheapest_frac[a],
+		v->tie ? "no clear winner" : "a clear winner", p->p50[a], p->p10[a],
+		p->p90[a], p->p50[b], p->p10[b], p->p90[b], label[b]);
 	return text;
 }

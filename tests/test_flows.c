@@ -63,7 +63,8 @@ static void an_hour_costs_what_the_textbook_says(void **state)
 	(void)state;
 	assert_near(ft_deal_usd_per_gpu_hour(&d), (capital + running) / hours, 1e-12);
 	assert_near(ft_deal_usd_per_million_tokens(&d),
-		    (capital + running) / hours * 1e6 / (3600 * 1e6 / 1024 * 0.9 * 0.95),
+		    (capital + running) / hours * 1e6 /
+			    (3600 * 1e6 / 1024 * 0.9 * 0.95),
 		    1e-12);
 }
 
@@ -73,7 +74,8 @@ static void readings_agree_with_month_by_month(void **state)
 	struct ft_deal d = a_deal();
 	struct ft_readings r = ft_flows_read(&d);
 	double monthly = pow(1.08, 1 / 12.), npv = 36e6, hours = 0;
-	double running = (1400 * 130 * 12 + 1300 * 1.25 * 8760 * 0.087 + 36e6 * 0.02) / 12;
+	double running =
+		(1400 * 130 * 12 + 1300 * 1.25 * 8760 * 0.087 + 36e6 * 0.02) / 12;
 
 	(void)state;
 	for (int m = 1; m <= 48; m++) {

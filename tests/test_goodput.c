@@ -139,9 +139,10 @@ static void large_clusters_are_never_without_progress(void **state)
 {
 	static const struct {
 		double gpus, productive;
-	} row[] = {
-		{ 16384, 0.880 }, { 100000, 0.597 }, { 131072, 0.524 }, { 262144, 0.310 }
-	};
+	} row[] = { { 16384, 0.880 },
+		    { 100000, 0.597 },
+		    { 131072, 0.524 },
+		    { 262144, 0.310 } };
 
 	(void)state;
 	for (size_t i = 0; i < 4; i++) {

@@ -28,8 +28,9 @@ static void assert_near(double got, double want, double within)
 
 static void quantiles_are_those_asked_for(void **state)
 {
-	static const double row[][3] = { { 0.7, 1, 1.3 },  { 0.9, 1, 2 }, { 0.5, 1, 1.05 },
-					 { 80, 100, 300 }, { 1, 1, 2 },	  { 0.4, 1, 1 } };
+	static const double row[][3] = { { 0.7, 1, 1.3 },  { 0.9, 1, 2 },
+					 { 0.5, 1, 1.05 }, { 80, 100, 300 },
+					 { 1, 1, 2 },	   { 0.4, 1, 1 } };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++) {

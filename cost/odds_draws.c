@@ -1,0 +1,199 @@
+/* cost/odds_draws.c - draws of uncertain deals: intervals, odds, causes */
+#include <math.h>
+
+#include <gsl/gsl_cdf.h>
+#include <gsl/gsl_qrng.h>
+#include <gsl/gsl_rng.h>
+
+#include "base/stats.h"
+#include "cost/odds.h"
+
+enum { SOBOL_MOST = 40, SEED = 20261122 };
+
+struct source {
+	gsl_qrng *sobol;
+	gsl_rng *rest;
+	size_t quasi, all;
+};
+
+static bool source_open(struct source *s, size_t dimensions, struct ft_error *err)
+{
+	s->all = dimensions;
+	s->quasi = dimensions < SOBOL_MOST ? dimensions : SOBOL_MOST;
+	s->sobol = s->quasi ? gsl_qrng_alloc(gsl_qrng_sobol, (unsigned)s->quasi) : NULL;
+	s->rest = gsl_rng_alloc(gsl_rng_mt19937);
+	if (!s->rest || (s->quasi && !s->sobol))
+		return ft_fail(err, NULL, "out of memory");
+	gsl_rng_set(s->rest, SEED);
+	return true;
+}
+
+static void source_close(struct source *s)
+{
+	if (s->sobol)
+		gsl_qrng_free(s->sobol);
+	if (s->rest)
+		gsl_rng_free(s->rest);
+}
+
+static void source_next(struct source *s, double *z)
+{
+	if (s->sobol)
+		gsl_qrng_get(s->sobol, z);
+	for (size_t i = s->quasi; i < s->all; i++)
+		z[i] = gsl_rng_uniform_pos(s->rest);
+	for (size_t i = 0; i < s->all; i++)
+		z[i] = gsl_cdf_ugaussian_Pinv(fmin(1 - 1e-9, fmax(1e-9, z[i])));
+}
+
+/* Each input's normal from those of its factors and its own. */
+static void mix(const struct odds_model *m, const double *draw, double *z)
+{
+	for (size_t i = 0; i < m->n_inputs; i++) {
+		const struct input *in = &m->input[i];
+
+		z[i] = in->own * draw[in->dimension];
+		for (size_t k = 0; m->factors && k < m->factors->n; k++)
+			z[i] += m->factors->loading[in->cause][k] * draw[k];
+	}
+}
+
+static void count(struct ft_odds *odds, const double *usd)
+{
+	size_t best = 0;
+
+	for (size_t i = 0; i < odds->n; i++) {
+		best = usd[i] < usd[best] ? i : best;
+		for (size_t j = 0; j < odds->n; j++)
+			odds->below[i][j] += usd[i] < usd[j];
+	}
+	odds->cheapest_frac[best]++;
+}
+
+/* P10, P50 and P90 of what was drawn, which is sorted for it. */
+static void quantiles(double *drawn, size_t n, double *p10, double *p50, double *p90)
+{
+	stats_sort(drawn, n);
+	*p10 = stats_quantile(drawn, n, 0.1);
+	*p50 = stats_quantile(drawn, n, 0.5);
+	*p90 = stats_quantile(drawn, n, 0.9);
+}
+
+static void conclude(struct ft_odds *odds, double *usd, double *kept)
+{
+	double all = (double)odds->draws;
+
+	for (size_t i = 0; i < odds->n; i++) {
+		quantiles(usd + i * odds->draws, odds->draws, &odds->p10[i],
+			  &odds->p50[i], &odds->p90[i]);
+		quantiles(kept + i * odds->draws, odds->draws, &odds->kept_p10[i],
+			  &odds->kept_p50[i], &odds->kept_p90[i]);
+		odds->cheapest_frac[i] /= all;
+		for (size_t j = 0; j < odds->n; j++)
+			odds->below[i][j] /= all;
+	}
+}
+
+/* ---- causes ------------------------------------------------------------------------------ */
+
+static const char *cause_name(enum cause cause)
+{
+	static const char *const names[CAUSES] = {
+		[CAUSE_SERVERS_NVIDIA] = "servers, NVIDIA",
+		[CAUSE_SERVERS_AMD] = "servers, AMD",
+		[CAUSE_NETWORK_NVIDIA] = "switches and cables, NVIDIA",
+		[CAUSE_NETWORK] = "switches and cables, others",
+		[CAUSE_OPTICS] = "optics",
+		[CAUSE_STORAGE] = "storage",
+		[CAUSE_MANAGEMENT] = "management and racks",
+		[CAUSE_RENT_NVIDIA] = "rent, NVIDIA",
+		[CAUSE_RENT_AMD] = "rent, AMD",
+		[CAUSE_COLOCATION] = "colocation",
+		[CAUSE_ELECTRICITY] = "electricity",
+		[CAUSE_MAINTENANCE] = "maintenance",
+		[CAUSE_FAILURES] = "failure rate",
+		[CAUSE_CHECKPOINT] = "checkpoint time",
+		[CAUSE_RESTART] = "restart time",
+		[CAUSE_UTILIZATION] = "utilisation",
+		[CAUSE_THROUGHPUT] = "predicted throughput",
+	};
+
+	return names[cause];
+}
+
+/* Dollars with all inputs of a cause at z; false when the model has none of it. */
+static bool with(const struct odds_model *m, enum cause cause, double z, double *work,
+		 double *usd)
+{
+	double kept[FT_SIDES_MOST];
+	bool any = false;
+
+	for (size_t i = 0; i < m->n_inputs; i++) {
+		bool mine = m->input[i].cause == cause;
+
+		work[i] = mine ? z : NAN;
+		any |= mine;
+	}
+	odds_model_at(m, work, usd, kept);
+	return any;
+}
+
+static double swing(const struct ft_odds *odds, const struct ft_cause *c)
+{
+	double most = 0;
+
+	for (size_t i = 0; i < odds->n; i++)
+		most = fmax(most, fabs(c->high[i] - c->low[i]));
+	return most;
+}
+
+static void add_causes(const struct odds_model *m, double *work, struct ft_odds *odds)
+{
+	for (int c = 0; c < CAUSES; c++) {
+		struct ft_cause new = { .name = cause_name((enum cause)c) };
+		size_t k = odds->n_causes;
+
+		if (!with(m, (enum cause)c, -NORMAL_P90, work, new.low))
+			continue;
+		with(m, (enum cause)c, NORMAL_P90, work, new.high);
+		for (; k && swing(odds, &new) > swing(odds, &odds->cause[k - 1]); k--)
+			odds->cause[k] = odds->cause[k - 1];
+		odds->cause[k] = new;
+		odds->n_causes++;
+	}
+}
+
+bool ft_odds_of(const struct ft_side *side, size_t n, size_t draws,
+		struct ft_odds *odds, struct ft_error *err)
+{
+	struct odds_model *m = odds_model_of(side, n, err);
+	double *draw, *z, *usd, *kept, now[FT_SIDES_MOST], rate[FT_SIDES_MOST];
+	struct source s;
+	bool ok;
+
+	*odds = (struct ft_odds){ .n = n, .draws = draws };
+	if (!m)
+		return false;
+	draw = ARENA_ARRAY(&m->mem, m->n_dimensions + 1, double);
+	z = ARENA_ARRAY(&m->mem, m->n_inputs + 1, double);
+	usd = ARENA_ARRAY(&m->mem, n * draws, double);
+	kept = ARENA_ARRAY(&m->mem, n * draws, double);
+	ok = source_open(&s, m->n_dimensions, err);
+	for (size_t k = 0; ok && k < draws; k++) {
+		source_next(&s, draw);
+		mix(m, draw, z);
+		odds_model_at(m, z, now, rate);
+		count(odds, now);
+		for (size_t i = 0; i < n; i++) {
+			usd[i * draws + k] = now[i];
+			kept[i * draws + k] = rate[i];
+		}
+	}
+	source_close(&s);
+	if (ok) {
+		conclude(odds, usd, kept);
+		add_causes(m, z, odds);
+	}
+	odds_model_free(m);
+	return ok;
+}
