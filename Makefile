@@ -55,7 +55,7 @@ SHTESTS  := $(wildcard tests/test_*.sh)
 BENCHES  := $(patsubst tests/bench/%.c,$B/tests/bench/%,$(wildcard tests/bench/*.c))
 FUZZED   := $(shell sed -n 's/^\t{ "\([a-z-]*\)".*/\1/p' tests/fuzz/targets.c)
 FUZZERS  := $(FUZZED:%=build/fuzz/fuzz_%)
-DATA     := $(wildcard hw/gpus/* hw/nodes/* hw/fabrics/* models/*.yaml stacks/*.yaml stacks/ccl/* cost/prices/* \
+DATA     := $(wildcard hw/gpus/* hw/nodes/* hw/fabrics/* models/*.yaml stacks/*.yaml stacks/ccl/* cost/prices/* cost/factors.yaml \
             study/ranges.yaml study/residuals.csv)
 
 .PHONY: all help deps demo check check-only coverage coverage-tests mutants rules format validate residuals profiles search bench fuzz fuzz-mutants golden clean
@@ -69,7 +69,7 @@ build/foretoken: build/rel/foretoken
 $B/foretoken: $(call OBJ,$(CLI_SRC)) $B/libforetoken.a
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
-$B/libforetoken.a: $(call OBJ,$(LIB_SRC))
+$B/libforetoken.a: $(call OBJ,$(LIB_SRC)) $B/page.o
 	@echo "  AR    $@"
 	@rm -f $@
 	$(Q)$(AR) rcs $@ $^
@@ -82,12 +82,19 @@ $B/tests/bench/%: $B/tests/bench/%.o $B/libforetoken.a
 $B/tests/mutate: $B/tests/fuzz/mutate.o $B/tests/fuzz/changes.o $B/tests/fuzz/targets.o $B/libforetoken.a
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+# the report's page, style and script, as constants
+PAGE := reports/page/report.html reports/page/report.css reports/page/report.js
+$B/page.o build/fuzz/page.o: $(PAGE) scripts/embed.sh reports/page.h
+	@mkdir -p $(@D)
+	@echo "  EMBED reports/page"
+	$(Q)sh scripts/embed.sh page $(PAGE) >$(@:.o=.c)
+	$(Q)$(CC) $(ALL_CFLAGS) -c -o $@ $(@:.o=.c)
 build/fuzz/%.o: %.c
 	@mkdir -p $(@D)
 	@echo "  FUZZ  $<"
 	$(Q)clang $(filter-out -O2 -D_FORTIFY_SOURCE=2,$(ALL_CFLAGS)) -O1 -fsanitize=fuzzer-no-link,address,undefined \
 		-fno-sanitize-recover=all -MMD -MP -c -o $@ $<
-build/fuzz/fuzz: $(LIB_SRC:%.c=build/fuzz/%.o) build/fuzz/tests/fuzz/fuzz.o build/fuzz/tests/fuzz/targets.o
+build/fuzz/fuzz: $(LIB_SRC:%.c=build/fuzz/%.o) build/fuzz/page.o build/fuzz/tests/fuzz/fuzz.o build/fuzz/tests/fuzz/targets.o
 	$(Q)clang -fsanitize=fuzzer,address,undefined -o $@ $^ $(LDLIBS)
 $(FUZZERS): build/fuzz/fuzz
 	@ln -sf fuzz $@

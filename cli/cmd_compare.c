@@ -141,6 +141,10 @@ static bool conclude(const struct args *a, const char *command,
 	bool ok = v ? ft_study_verdict(s, o, n, (size_t)a->draws, v, err) :
 		      ft_fail(err, NULL, "out of memory");
 
+	for (size_t i = 0; ok && i < n; i++) { /* of the same draws as the odds */
+		o[i].cost.usd_per_million_tokens_low = v->odds.p10[i];
+		o[i].cost.usd_per_million_tokens_high = v->odds.p90[i];
+	}
 	ok = ok &&
 	     print(a, &(struct ft_answers){ s, o, labels, n, command, v, a->basis },
 		   err);

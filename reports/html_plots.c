@@ -1,4 +1,4 @@
-/* reports/html_plots.c - breakdown, scaling, cost and sensitivity for gnuplot */
+/* reports/html_plots.c - breakdown, reasons, tornado, scaling and cash for gnuplot */
 #include "reports/html_plots.h"
 
 #include <inttypes.h>
@@ -8,7 +8,6 @@
 
 #include "base/arena.h"
 #include "base/gnuplot.h"
-#include "base/node.h"
 #include "reports/plot.h"
 
 static const char *label(struct plots *p, size_t i)
@@ -49,205 +48,300 @@ char *plot_breakdown(struct plots *p, struct ft_error *err)
 		360, err);
 }
 
-/* The scenario at another size, the batch growing with it; *tokens 0 when it cannot
- * be. false when something could not be read. */
-static bool tokens_at(const struct ft_scenario *s, double times, double *tokens,
-		      struct ft_error *err)
+/* ---- reasons -------------------------------------------------------------------------- */
+
+/* From the first scenario's dollars down and up to those of another. */
+char *plot_waterfall(struct plots *p, size_t i, struct ft_error *err)
+{
+	const struct ft_verdict *v = p->a->verdict;
+	double from = p->a->outcome[0].cost.usd_per_million_tokens, to;
+	double low = from, high = from;
+	struct plot q;
+
+	if (!plot_begin(&q, p->mem, p->dir, arena_printf(p->mem, "waterfall-%zu", i),
+			err))
+		return NULL;
+	fputs("# row, name, from, to, kind (0: a scenario, 1: dearer, 2: cheaper), "
+	      "label\n",
+	      q.data.out);
+	fprintf(q.data.out, "0 %s 0 %.9g 0 \"%.4f\"\n",
+		gnuplot_cell(p->mem, label(p, 0)), from, from);
+	for (int k = 0; k < FT_COST_PARTS; k++) {
+		to = from + v->part_usd[i][k];
+		fprintf(q.data.out, "%d \"%s\" %.9g %.9g %d \"%+.4f\"\n", k + 1,
+			ft_part_of_cost_name((enum ft_part_of_cost)k), from, to,
+			to > from ? 1 : 2, v->part_usd[i][k]);
+		from = to;
+		low = fmin(low, to);
+		high = fmax(high, to);
+	}
+	fprintf(q.data.out, "%d %s 0 %.9g 0 \"%.4f\"\n", FT_COST_PARTS + 1,
+		gnuplot_cell(p->mem, label(p, i)), from, from);
+	return plot_draw(
+		&q,
+		arena_printf(
+			p->mem,
+			"set style fill solid 0.95 noborder\nunset key\n"
+			"set ylabel 'USD per million tokens'\n"
+			"set yrange [%.9g:%.9g]\nset xrange [-0.6:%d.6]\n"
+			"set xtics rotate by -25\n"
+			"color(k) = k == 0 ? 0x2a6f97 : k == 1 ? 0xb5482a : 0x3d7a5a\n"
+			"high(a, b) = a > b ? a : b\n"
+			"plot dat using 1:(($3+$4)/2):($1-0.35):($1+0.35):3:4:"
+			"(color($5)):xtic(2) with boxxyerror lc rgb variable, "
+			"'' using 1:(high($3,$4)):6 with labels offset 0,0.7",
+			fmin(0, 1.1 * low), 1.1 * high, FT_COST_PARTS + 1),
+		360, err);
+}
+
+/* ---- what moves the cost -------------------------------------------------------------- */
+
+/* Of one scenario its interval alone; of several the draws of the verdict. */
+static bool odds_of(struct plots *p, struct ft_odds *odds, struct ft_error *err)
+{
+	struct ft_side side[FT_SIDES_MOST];
+
+	if (p->a->verdict) {
+		*odds = p->a->verdict->odds;
+		return true;
+	}
+	for (size_t i = 0; i < p->a->n; i++)
+		side[i] = ft_outcome_side(p->a->scenario[i], &p->a->outcome[i]);
+	return ft_odds_of(side, p->a->n, 512, odds, err);
+}
+
+enum { BARS = 10 };
+
+/* The bars of one scenario, beside those of the others: a block of data and how to draw it. */
+static const char *tornado_bars(struct plots *p, const struct ft_odds *odds,
+				size_t bars, size_t i, FILE *data, struct ft_error *err)
+{
+	double all = (double)p->a->n, half = 0.38 / all;
+	double at = (double)i / all * 0.8 - 0.4 + 0.4 / all;
+	const char *quoted = gnuplot_quote(p->mem, label(p, i), err);
+
+	for (size_t c = 0; c < bars; c++)
+		fprintf(data, "%.4g \"%s\" %.9g %.9g\n", (double)(bars - 1 - c) - at,
+			odds->cause[c].name, odds->cause[c].low[i],
+			odds->cause[c].high[i]);
+	fputs("\n\n", data);
+	return quoted ? arena_printf(p->mem,
+				     "dat index %zu using (%.9g):1:3:4:($1-%.4g):"
+				     "($1+%.4g) with boxxyerror ls %zu title %s",
+				     i, p->a->outcome[i].cost.usd_per_million_tokens,
+				     half, half, i % 5 + 1, quoted) :
+			NULL;
+}
+
+char *plot_tornado(struct plots *p, struct ft_error *err)
+{
+	struct ft_odds odds;
+	const char *script = "", *tics = "";
+	size_t bars;
+	struct plot q;
+
+	if (!odds_of(p, &odds, err) || !plot_begin(&q, p->mem, p->dir, "tornado", err))
+		return NULL;
+	bars = odds.n_causes < BARS ? odds.n_causes : BARS;
+	p->widest = odds.n_causes ? odds.cause[0].name : NULL;
+	fputs("# row, cause, P10, P90; a block for each scenario\n", q.data.out);
+	for (size_t c = 0; c < bars; c++)
+		tics = arena_printf(p->mem, "%s%s'%s' %zu", tics, c ? ", " : "",
+				    odds.cause[c].name, bars - 1 - c);
+	for (size_t i = 0; script && i < p->a->n; i++) {
+		const char *more = tornado_bars(p, &odds, bars, i, q.data.out, err);
+
+		script = more ? arena_printf(p->mem, "%s%s%s", script,
+					     i ? ", " : "plot ", more) :
+				NULL;
+	}
+	if (script)
+		script = arena_printf(
+			p->mem,
+			"set xlabel 'USD per million tokens'\n"
+			"set style fill solid 0.9 noborder\nset ytics (%s)\n"
+			"set yrange [-0.6:%zu - 0.4]\nset grid xtics noytics\n"
+			"set key outside below\nset lmargin 28\n%s",
+			tics, bars, script);
+	return plot_draw(&q, script, (int)(120 + 34 * bars), err);
+}
+
+/* ---- scaling --------------------------------------------------------------------------- */
+
+/* The scenario at another size; gpus 0 when it cannot be. false when something could not be
+ * read. */
+static bool at_size(const struct ft_scenario *s, double times, struct scaled *to,
+		    struct ft_error *err)
 {
 	int64_t gpus = (int64_t)(times * (double)s->cluster->gpus);
 	struct ft_scenario *scaled;
 	struct ft_outcome o;
 
-	*tokens = 0;
 	*err = (struct ft_error){ 0 };
 	if (gpus < 1)
 		return true;
 	scaled = ft_scenario_resized(s, gpus, times, err);
 	if (scaled && ft_study_simulate(scaled, NULL, NULL, &o, err)) {
-		*tokens = o.tokens_per_s;
+		*to = (struct scaled){ (double)gpus, o.tokens_per_s,
+				       o.cost.usd_per_million_tokens,
+				       o.cost.usd_per_million_tokens_low,
+				       o.cost.usd_per_million_tokens_high };
 		ft_outcome_release(&o);
 	}
 	ft_scenario_free(scaled);
 	return !err->of_system;
 }
 
-/* The points of one scenario. */
-static bool scaling_data(struct plots *p, size_t i, FILE *out, struct ft_error *err)
+static bool gather(struct plots *p, struct ft_error *err)
 {
-	const struct ft_scenario *s = p->a->scenario[i];
-
-	fprintf(out, "# %s: GPUs, tokens/s, ideal\n",
-		gnuplot_cell(p->mem, label(p, i)));
-	for (double t = 0.125; t <= 4; t *= 2) {
-		double tokens;
-
-		if (!tokens_at(s, t, &tokens, err))
-			return false;
-		if (tokens > 0)
-			fprintf(out, "%.0f %.9g %.9g\n", t * (double)s->cluster->gpus,
-				tokens, t * p->a->outcome[i].tokens_per_s);
-	}
-	fputs("\n\n", out);
+	if (p->scaled)
+		return true;
+	p->scaled = arena_alloc(p->mem, p->a->n, sizeof(*p->scaled));
+	for (size_t i = 0; i < p->a->n; i++)
+		for (int k = 0; k < SIZES; k++)
+			if (!at_size(p->a->scenario[i], ldexp(0.125, k),
+				     &p->scaled[i][k], err))
+				return false;
 	return true;
 }
 
-char *plot_scaling(struct plots *p, struct ft_error *err)
+/* The points of every scenario, a block each: GPUs, value, low, high. */
+static bool write_points(struct plots *p, FILE *out, bool usd, struct ft_error *err)
 {
-	const char *script =
-		"set logscale x 2\nset logscale y 10\nset xlabel 'GPUs'\nset ylabel "
-		"'tokens/s'\nset format y '%.0s%c'\n"
-		"set key left top reverse Left\nset grid xtics\nplot ";
-	const char *quoted;
+	if (!gather(p, err))
+		return false;
+	for (size_t i = 0; i < p->a->n; i++) {
+		double best = 0;
+
+		for (int k = 0; k < SIZES; k++)
+			if (p->scaled[i][k].gpus > 0)
+				best = fmax(best, p->scaled[i][k].tokens_per_s /
+							  p->scaled[i][k].gpus);
+		fprintf(out, "# %s: GPUs, %s\n", gnuplot_cell(p->mem, label(p, i)),
+			usd ? "USD per million tokens, P10, P90" : "share of the best");
+		for (int k = 0; k < SIZES; k++) {
+			const struct scaled *x = &p->scaled[i][k];
+
+			if (!(x->gpus > 0))
+				continue;
+			if (usd)
+				fprintf(out, "%.0f %.9g %.9g %.9g\n", x->gpus, x->usd,
+					x->usd_low, x->usd_high);
+			else
+				fprintf(out, "%.0f %.9g\n", x->gpus,
+					100 * x->tokens_per_s / x->gpus / best);
+		}
+		fputs("\n\n", out);
+	}
+	return true;
+}
+
+static char *plot_sizes(struct plots *p, const char *name, const char *axis, bool usd,
+			struct ft_error *err)
+{
+	const char *script = arena_printf(
+		p->mem,
+		"set logscale x 2\nset xlabel 'GPUs'\nset ylabel '%s'\n"
+		"set yrange [0:*]\nset style fill transparent solid 0.18 noborder\n"
+		"set key outside below\nplot ",
+		axis);
 	struct plot q;
 
-	if (!plot_begin(&q, p->mem, p->dir, "scaling", err))
+	if (!plot_begin(&q, p->mem, p->dir, name, err))
 		return NULL;
+	if (!write_points(p, q.data.out, usd, err)) {
+		file_abandon(&q.data);
+		return NULL;
+	}
 	for (size_t i = 0; i < p->a->n; i++) {
-		quoted = gnuplot_quote(p->mem, label(p, i), err);
-		if (!quoted || !scaling_data(p, i, q.data.out, err)) {
+		const char *quoted = gnuplot_quote(p->mem, label(p, i), err);
+
+		if (!quoted) {
 			file_abandon(&q.data);
 			return NULL;
 		}
+		if (usd)
+			script = arena_printf(p->mem,
+					      "%s%sdat index %zu using 1:3:4 with "
+					      "filledcurves ls %zu notitle",
+					      script, i ? ", " : "", i, i % 5 + 1);
 		script = arena_printf(
 			p->mem,
-			"%s%sdat index %zu using 1:2 with "
-			"linespoints ls %zu lw 2 pt 7 title %s, '' index %zu "
-			"using 1:3 with lines ls 6 dt 2 notitle",
-			script, i ? ", " : "", i, i % 5 + 1, quoted, i);
+			"%s%sdat index %zu using 1:2 with linespoints ls %zu "
+			"lw 2 pt 7 title %s",
+			script, i || usd ? ", " : "", i, i % 5 + 1, quoted);
 	}
-	return plot_draw(&q, script, 400, err);
+	return plot_draw(&q, script, 380, err);
 }
 
-char *plot_cost(struct plots *p, struct ft_error *err)
+char *plot_scaling_usd(struct plots *p, struct ft_error *err)
 {
+	return plot_sizes(p, "scaling-usd", "USD per million tokens, with P10 to P90",
+			  true, err);
+}
+
+char *plot_efficiency(struct plots *p, struct ft_error *err)
+{
+	return plot_sizes(p, "efficiency", "tokens/s per GPU, % of the best size",
+			  false, err);
+}
+
+/* ---- cash -------------------------------------------------------------------------------- */
+
+/* What of a flow falls into a year. */
+static double in_year(const struct ft_flow *f, int year)
+{
+	double from = 12.0 * year, to = from + 12, a, b;
+
+	if (f->months == 0) /* what is paid at the very end belongs to the last year */
+		return f->month >= from && f->month < to ? f->usd : 0;
+	a = fmax(from, f->month);
+	b = fmin(to, f->month + f->months);
+	return b > a ? f->usd * (b - a) / f->months : 0;
+}
+
+char *plot_cash(struct plots *p, size_t i, struct ft_error *err)
+{
+	const struct ft_side side =
+		ft_outcome_side(p->a->scenario[i], &p->a->outcome[i]);
+	const struct ft_deal d = ft_deal_of(&side.purchase, &side.throughput);
+	struct ft_flows f;
 	struct plot q;
+	int years;
 
-	if (!plot_begin(&q, p->mem, p->dir, "cost", err))
+	ft_flows_of(&d, &f);
+	years = (int)ceil(f.months / 12);
+	if (!plot_begin(&q, p->mem, p->dir, arena_printf(p->mem, "cash-%zu", i), err))
 		return NULL;
-	fputs("# scenario capital colocation electricity maintenance\n", q.data.out);
-	for (size_t i = 0; i < p->a->n; i++) {
-		const struct ft_cost *c = &p->a->outcome[i].cost;
-		double per = c->usd_per_million_tokens / c->usd_per_gpu_hour;
+	fputs("# year, purchases, rent, colocation, electricity, the rest\n",
+	      q.data.out);
+	for (int y = 0; y < years; y++) {
+		double of[5] = { 0 };
 
-		fprintf(q.data.out, "%s %.9g %.9g %.9g %.9g\n",
-			gnuplot_cell(p->mem, label(p, i)),
-			per * (c->capital_usd_per_gpu_hour + c->rent_usd_per_gpu_hour),
-			per * c->colocation_usd_per_gpu_hour,
-			per * c->electricity_usd_per_gpu_hour,
-			per * c->maintenance_usd_per_gpu_hour);
+		for (size_t k = 0; k < f.n; k++) {
+			enum ft_account a = f.flow[k].account;
+			int to = a < FT_ACCOUNT_RESALE ? 0 :
+				 a == FT_ACCOUNT_PREPAYMENT || a == FT_ACCOUNT_RENT ?
+							 1 :
+				 a == FT_ACCOUNT_COLOCATION  ? 2 :
+				 a == FT_ACCOUNT_ELECTRICITY ? 3 :
+							       4;
+
+			if (a != FT_ACCOUNT_RESALE)
+				of[to] += in_year(&f.flow[k], y) * 1e-6;
+		}
+		fprintf(q.data.out, "\"year %d\" %.6g %.6g %.6g %.6g %.6g\n", y + 1,
+			of[0], of[1], of[2], of[3], of[4]);
 	}
 	return plot_draw(
 		&q,
 		arena_printf(
 			p->mem,
-			"%sset ylabel 'USD per million "
-			"tokens'\nplot dat using 2:xtic(1) ls 1 title 'capital or rent', '' using "
-			"3 ls 4 title 'colocation', '' using 4 ls 3 title 'electricity', "
-			"'' using 5 ls 5 title 'maintenance'",
+			"%sset ylabel 'million USD a year'\n"
+			"plot dat using 2:xtic(1) ls 1 title 'purchases', '' using 3 "
+			"ls 5 title 'rent', '' using 4 ls 4 title 'colocation', '' "
+			"using 5 ls 3 title 'electricity', '' using 6 ls 6 title "
+			"'maintenance, staff, insurance'",
 			stacked),
-		360, err);
-}
-
-/* ---- sensitivity -------------------------------------------------------------- */
-
-struct swing {
-	const char *name;
-	double low, high; /* USD per million tokens */
-};
-
-static double cost_with(const struct ft_scenario *s, const struct ft_outcome *o,
-			const struct ft_cost_terms *terms, double bom_factor)
-{
-	struct ft_side side = ft_outcome_side(s, o);
-	struct ft_bom bom = *o->bom;
-	struct ft_cost cost;
-	struct ft_error err;
-
-	bom.total_usd *= bom_factor;
-	bom.low_usd *= bom_factor;
-	bom.high_usd *= bom_factor;
-	side.purchase.bom = &bom;
-	side.purchase.terms = terms;
-	if (!ft_cost_compute(&side.purchase, &side.throughput, &cost, &err))
-		return o->cost.usd_per_million_tokens;
-	return cost.usd_per_million_tokens;
-}
-
-static size_t swings(const struct ft_scenario *s, const struct ft_outcome *o,
-		     struct swing *w)
-{
-	struct ft_cost_terms t = s->terms, low = t, high = t;
-	double price = ft_cost_electricity_usd_per_kwh(&t, s->prices);
-	double base = o->cost.usd_per_million_tokens;
-	size_t n = 0;
-
-	w[n++] = (struct swing){ "throughput, P90 to P10",
-				 base * o->tokens_per_s / o->tokens_high_per_s,
-				 base * o->tokens_per_s / o->tokens_low_per_s };
-	w[n++] = (struct swing){
-		"prices, low to high",
-		cost_with(s, o, &t, o->bom->low_usd / o->bom->total_usd),
-		cost_with(s, o, &t, o->bom->high_usd / o->bom->total_usd)
-	};
-	low.utilization_frac = fmin(1, t.utilization_frac + 0.05);
-	high.utilization_frac = t.utilization_frac - 0.1;
-	w[n++] = (struct swing){ "utilisation, +5 to -10 points",
-				 cost_with(s, o, &low, 1), cost_with(s, o, &high, 1) };
-	if (o->bom->rented)
-		return n;
-	low = high = t;
-	low.horizon_years = t.horizon_years + 1;
-	high.horizon_years =
-		t.horizon_years > 1.5 ? t.horizon_years - 1 : t.horizon_years;
-	w[n++] = (struct swing){ "years of use, one more to one less",
-				 cost_with(s, o, &low, 1), cost_with(s, o, &high, 1) };
-	low = high = t;
-	low.cost_of_capital_frac = fmax(0, t.cost_of_capital_frac - 0.03);
-	high.cost_of_capital_frac = t.cost_of_capital_frac + 0.05;
-	w[n++] = (struct swing){ "cost of capital, -3 to +5 points",
-				 cost_with(s, o, &low, 1), cost_with(s, o, &high, 1) };
-	low = high = t;
-	low.electricity_usd_per_kwh = price / 2;
-	high.electricity_usd_per_kwh = price * 2;
-	w[n++] = (struct swing){ "electricity, half to double",
-				 cost_with(s, o, &low, 1), cost_with(s, o, &high, 1) };
-	return n;
-}
-
-static int by_width(const void *a, const void *b)
-{
-	const struct swing *x = a, *y = b;
-	double dx = fabs(x->high - x->low), dy = fabs(y->high - y->low);
-
-	return (dx > dy) - (dx < dy);
-}
-
-char *plot_sensitivity(struct plots *p, size_t i, struct ft_error *err)
-{
-	double base = p->a->outcome[i].cost.usd_per_million_tokens;
-	struct swing w[8];
-	size_t n = swings(p->a->scenario[i], &p->a->outcome[i], w);
-	const char *title = gnuplot_quote(p->mem, label(p, i), err);
-	struct plot q;
-
-	qsort(w, n, sizeof(*w), by_width);
-	if (!title || !plot_begin(&q, p->mem, p->dir,
-				  arena_printf(p->mem, "sensitivity-%zu", i), err))
-		return NULL;
-	for (size_t k = 0; k < n; k++)
-		fprintf(q.data.out, "%zu \"%s\" %.9g %.9g\n", k, w[k].name, w[k].low,
-			w[k].high);
-	return plot_draw(
-		&q,
-		arena_printf(
-			p->mem,
-			"set title %s\nset xlabel 'USD per million tokens'\n"
-			"set style fill solid 0.95 noborder\nset yrange [-0.7:%zu - 0.3]\n"
-			"unset key\nset grid xtics noytics\nbase = %.9g\n"
-			"set arrow from base, graph 0 to base, graph 1 nohead lc rgb "
-			"'#333333'\nplot dat using (base):1:(base < $3 ? base : $3):(base)"
-			":($1-0.3):($1+0.3):ytic(2) with boxxyerror ls 4, '' using "
-			"(base):1:(base):($4):($1-0.3):($1+0.3) with boxxyerror ls 2",
-			title, n, base),
 		320, err);
 }

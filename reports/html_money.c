@@ -1,0 +1,258 @@
+/* reports/html_money.c - the report's purchase: the network drawn, the bill, what is paid */
+#include <inttypes.h>
+#include <math.h>
+
+#include "base/arena.h"
+#include "reports/html.h"
+#include "reports/html_plots.h"
+
+/* ---- the network ------------------------------------------------------------------------ */
+
+enum { WIDE = 640, STEP = 74, BOX = 40 };
+
+/* A row of boxes with what it is; returns its middle line. */
+static int layer(const struct page *p, int y, int64_t count, const char *what)
+{
+	int shown = count < 8 ? (int)count : 8;
+
+	for (int i = 0; i < shown; i++)
+		fprintf(p->out,
+			"<rect x=\"%d\" y=\"%d\" width=\"30\" height=\"%d\" rx=\"4\"/>",
+			20 + i * 44, y, BOX);
+	fprintf(p->out, "<text x=\"%d\" y=\"%d\">%" PRId64 " ", 30 + 8 * 44, y + 25,
+		count);
+	html_text(p, what);
+	fputs("</text>\n", p->out);
+	return shown;
+}
+
+/* Lines between two rows; every box of the one to every box of the other. */
+static void cables(const struct page *p, int y, int above, int below, int64_t count)
+{
+	for (int i = 0; i < above; i++)
+		for (int k = 0; k < below; k++)
+			fprintf(p->out,
+				"<line x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\" "
+				"stroke-width=\"0.5\"/>",
+				35 + i * 44, y + BOX, 35 + k * 44, y + STEP);
+	fprintf(p->out, "<text x=\"%d\" y=\"%d\" opacity=\"0.8\">%" PRId64
+			" cables</text>\n",
+		30 + 8 * 44, y + BOX + 21, count);
+}
+
+static void draw(const struct page *p, const struct ft_cluster *c, const char *label)
+{
+	const struct ft_topology *t = &c->topology;
+	const struct {
+		int64_t count, cables;
+		const char *what;
+	} all[] = {
+		{ t->core, t->cables_spine_core, "core switches" },
+		{ t->spine, t->cables_leaf_spine, "spine switches" },
+		{ t->leaf, t->cables_node_leaf, "leaf switches" },
+		{ c->nodes, 0, "nodes" },
+	};
+	int rows = 0, y = 6, above = 0;
+	int64_t between = 0;
+
+	for (size_t i = 0; i < 4; i++)
+		rows += all[i].count > 0;
+	fprintf(p->out,
+		"<div class=\"picture\" tabindex=\"0\"><svg viewBox=\"0 0 %d %d\" width=\"%d\" role=\"img\" "
+		"aria-label=\"",
+		WIDE, rows * STEP - STEP + BOX + 12, WIDE);
+	html_text(p, arena_printf(p->mem,
+				  "Network of %s: %" PRId64 " leaf, %" PRId64
+				  " spine and %" PRId64 " core switches for %" PRId64
+				  " nodes",
+				  label, t->leaf, t->spine, t->core, c->nodes));
+	fputs("\">\n", p->out);
+	for (size_t i = 0; i < 4; i++) {
+		int boxes;
+
+		if (!all[i].count)
+			continue;
+		boxes = layer(p, y, all[i].count, all[i].what);
+		if (above)
+			cables(p, y - STEP, above, boxes, between);
+		above = boxes;
+		between = all[i].cables;
+		y += STEP;
+	}
+	fputs("</svg></div>\n", p->out);
+}
+
+bool html_network(struct page *p)
+{
+	for (size_t i = 0; i < p->a->n; i++) {
+		const struct ft_cluster *c = p->a->scenario[i]->cluster;
+
+		html_heading(p, i);
+		if (!c->topology.leaf) {
+			fputs("<p>One node, or no network between nodes.</p>\n", p->out);
+			continue;
+		}
+		draw(p, c, p->a->label[i]);
+		fputs("<p class=\"note\">Fabric ", p->out);
+		html_text(p, c->fabric->name);
+		fputs("; at most eight of a kind are drawn.</p>\n", p->out);
+	}
+	return true;
+}
+
+/* ---- the bill ----------------------------------------------------------------------------- */
+
+/* Whole dollars with thousands apart; cents where a line is small. */
+static void dollars(const struct page *p, double usd)
+{
+	char digits[32];
+	int n = snprintf(digits, sizeof(digits), "%.0f", fabs(usd));
+
+	fputs(usd < 0 ? "-" : "", p->out);
+	for (int i = 0; i < n; i++) {
+		if (i && (n - i) % 3 == 0)
+			putc(',', p->out);
+		putc(digits[i], p->out);
+	}
+}
+
+static void amount(const struct page *p, double usd)
+{
+	fputs("<td>", p->out);
+	dollars(p, usd);
+	fputs("</td>", p->out);
+}
+
+static void bill(const struct page *p, size_t i)
+{
+	static const char *const columns[] = {
+		"<role",     "<item", "count",	"each, USD",  "total, USD",
+		"low", "high",  "<price", "<source"
+	};
+	const struct ft_bom *b = p->a->outcome[i].bom;
+
+	html_columns(p,
+		     arena_printf(p->mem, "%s, prices of book %s", p->a->label[i],
+				  b->book),
+		     columns, sizeof(columns) / sizeof(*columns));
+	for (size_t k = 0; k < b->n_items; k++) {
+		const struct ft_bom_item *x = &b->item[k];
+
+		html_row(p, x->what);
+		fputs("<td class=\"text\">", p->out);
+		html_text(p, x->item);
+		fprintf(p->out, "</td><td>%" PRId64 "</td>", x->count);
+		amount(p, x->unit_usd);
+		amount(p, x->total_usd);
+		amount(p, x->low_usd);
+		amount(p, x->high_usd);
+		fprintf(p->out, "<td class=\"text\">%s %s</td><td class=\"text\">",
+			ft_price_kind_name(x->kind), x->date);
+		html_text(p, x->source);
+		fputs("</td>", p->out);
+		html_row_end(p);
+	}
+	html_row(p, "total");
+	fputs("<td></td><td></td><td></td>", p->out);
+	amount(p, b->total_usd);
+	amount(p, b->low_usd);
+	amount(p, b->high_usd);
+	fputs("<td></td><td></td>", p->out);
+	html_row_end(p);
+	html_table_end(p);
+}
+
+bool html_bill(struct page *p)
+{
+	for (size_t i = 0; i < p->a->n; i++)
+		bill(p, i);
+	return true;
+}
+
+/* ---- cash --------------------------------------------------------------------------------- */
+
+static double of_account(const struct ft_flows *f, enum ft_account account)
+{
+	double usd = 0;
+
+	for (size_t i = 0; i < f->n; i++)
+		usd += f->flow[i].account == account ? f->flow[i].usd : 0;
+	return usd;
+}
+
+static void forms(const struct page *p, const struct ft_readings *r)
+{
+	static const char *const names[] = {
+		"annuity (the form of the answers)",
+		"levelised, month by month",
+		"straight line, no interest",
+		"straight line and a loan's interest",
+		"annuity, no residual value, no maintenance",
+	};
+
+	html_table(p, "An hour of a GPU, USD, in the forms in which others state it",
+		   "form");
+	for (int k = 0; k < 5; k++) {
+		html_row(p, names[k]);
+		for (size_t i = 0; i < p->a->n; i++) {
+			const double usd[] = { r[i].annuity, r[i].levelised,
+					       r[i].straight_line, r[i].warehouse,
+					       r[i].semianalysis };
+
+			fprintf(p->out, "<td>%.4f</td>", usd[k]);
+		}
+		html_row_end(p);
+	}
+	html_row(p, "break-even with the rent given, hours used");
+	for (size_t i = 0; i < p->a->n; i++)
+		if (r[i].rent > 0)
+			fprintf(p->out, "<td>%.1f %% of %.2f USD/h</td>",
+				100 * r[i].break_even_utilization_frac, r[i].rent);
+		else
+			fputs("<td>-</td>", p->out);
+	html_row_end(p);
+	html_table_end(p);
+}
+
+bool html_cash(struct page *p)
+{
+	struct plots q = { .mem = p->mem, .dir = p->dir, .a = p->a };
+	struct ft_readings r[FT_SIDES_MOST];
+	struct ft_flows *f = arena_alloc(p->mem, p->a->n, sizeof(*f));
+
+	for (size_t i = 0; i < p->a->n; i++) {
+		const struct ft_side side =
+			ft_outcome_side(p->a->scenario[i], &p->a->outcome[i]);
+		const struct ft_deal d = ft_deal_of(&side.purchase, &side.throughput);
+
+		ft_flows_of(&d, &f[i]);
+		r[i] = ft_flows_read(&d);
+		if (!html_picture(p,
+				  arena_printf(p->mem,
+					       "What %s costs each year; in all %.1f "
+					       "million USD today",
+					       p->a->label[i], r[i].npv_usd * 1e-6),
+				  plot_cash(&q, i, p->err)))
+			return false;
+	}
+	html_table(p, "Paid over the horizon, USD", "account");
+	for (int a = 0; a < FT_ACCOUNTS; a++) {
+		double any = 0;
+
+		for (size_t i = 0; i < p->a->n; i++)
+			any += fabs(of_account(&f[i], (enum ft_account)a));
+		if (any == 0)
+			continue;
+		html_row(p, ft_account_name((enum ft_account)a));
+		for (size_t i = 0; i < p->a->n; i++)
+			amount(p, of_account(&f[i], (enum ft_account)a));
+		html_row_end(p);
+	}
+	html_row(p, "net present value at the cost of capital");
+	for (size_t i = 0; i < p->a->n; i++)
+		amount(p, r[i].npv_usd);
+	html_row_end(p);
+	html_table_end(p);
+	forms(p, r);
+	return true;
+}

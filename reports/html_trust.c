@@ -1,0 +1,144 @@
+/* reports/html_trust.c - the report's evidence: nearest runs, prices, sources, words */
+#include <string.h>
+
+#include "base/arena.h"
+#include "reports/evidence.h"
+#include "reports/html.h"
+#include "reports/prices.h"
+
+static void sentence(const struct page *p, const char *text)
+{
+	fputs("<p class=\"note\">", p->out);
+	html_text(p, text);
+	fputs("</p>\n", p->out);
+}
+
+/* What the capital stands on. */
+static void kinds(const struct page *p)
+{
+	html_table(p, "Share of the capital (or rent) by how far its prices can be trusted",
+		   "prices");
+	for (int k = 0; k < FT_PRICE_KINDS; k++) {
+		html_row(p, ft_price_kind_name((enum ft_price_kind)k));
+		for (size_t i = 0; i < p->a->n; i++)
+			fprintf(p->out, "<td>%.0f %%</td>",
+				100 * p->a->outcome[i].cost.by_kind_frac[k]);
+		html_row_end(p);
+	}
+	html_table_end(p);
+}
+
+static void nearest(const struct page *p, size_t i)
+{
+	static const char *const columns[] = { "<nearest measured run", "error",
+					       "distance", "<there", "<source" };
+	const struct ft_outcome *o = &p->a->outcome[i];
+
+	html_columns(p,
+		     arena_printf(p->mem, "%s: what was measured, and how far the "
+					  "prediction of it was off",
+				  p->a->label[i]),
+		     columns, 5);
+	for (size_t k = 0; k < o->n_nearest; k++) {
+		html_row(p, o->nearest[k].id);
+		fprintf(p->out, "<td>%+.1f %%</td><td>%.2f</td><td class=\"text\">",
+			100 * o->nearest[k].error_frac, o->nearest[k].distance);
+		html_text(p, o->nearest[k].differs);
+		fputs("</td><td class=\"text\">", p->out);
+		html_text(p, o->nearest[k].source);
+		fputs("</td>", p->out);
+		html_row_end(p);
+	}
+	html_table_end(p);
+}
+
+bool html_trust(struct page *p)
+{
+	char words[SENTENCE];
+	const char *said;
+
+	if (p->a->n > 1 && evidence_warning(p->a, words))
+		sentence(p, words);
+	kinds(p);
+	for (size_t i = 0; i < p->a->n; i++) {
+		const struct ft_outcome *o = &p->a->outcome[i];
+
+		nearest(p, i);
+		for (int k = 0;
+		     (said = evidence_sentence(p->a->scenario[i], o, k, words)); k++)
+			sentence(p, said);
+	}
+	return true;
+}
+
+static void source(const struct page *p, const char *what,
+		   const struct ft_provenance *from)
+{
+	fprintf(p->out, "<li>%s: ", what);
+	if (from) {
+		html_text(p, ft_provenance_kind_name(from->kind));
+		fputs(". ", p->out);
+		html_text(p, from->source);
+		fputs(" ", p->out);
+		html_text(p, from->date);
+		fputs(" ", p->out);
+		html_text(p, from->note);
+	}
+	fputs("</li>\n", p->out);
+}
+
+bool html_sources(struct page *p)
+{
+	for (size_t i = 0; i < p->a->n; i++) {
+		const struct ft_scenario *s = p->a->scenario[i];
+
+		html_heading(p, i);
+		fputs("<ul class=\"note\">\n", p->out);
+		source(p, "GPU profile", s->cluster->gpu->from);
+		source(p, "software stack", s->stack->from);
+		source(p, "communication library", s->ccl->from);
+		fputs("<li>", p->out);
+		html_text(p, prices_said(p->mem, p->a->outcome[i].bom, s->prices));
+		fputs("</li>\n", p->out);
+		fprintf(p->out,
+			"<li>%.0f %% of the kernel time is for shapes far from "
+			"anything measured.</li>\n<li>assumed, as the scenario does not give "
+			"them: ",
+			100 * p->a->outcome[i].extrapolated_frac);
+		for (size_t k = 0; k < s->n_assumed; k++) {
+			fputs(k ? ", " : "", p->out);
+			html_text(p, s->assumed[k]);
+		}
+		fputs("</li></ul>\n", p->out);
+	}
+	return true;
+}
+
+bool html_words(struct page *p)
+{
+	static const char *const words[][2] = {
+		{ "P10, P50, P90", "one in ten is below P10, half below P50, one in ten "
+				   "above P90" },
+		{ "likely", "the single most probable value (the mode) of a price" },
+		{ "goodput", "share of the training time that is kept: what failures, "
+			     "checkpoints and recoveries leave" },
+		{ "utilisation", "share of the paid hours in which the cluster trains" },
+		{ "MFU", "model FLOP/s over the GPU's peak in the precision of training" },
+		{ "exposed communication", "time in which a GPU waits for a collective and "
+					   "computes nothing" },
+		{ "pipeline bubble", "time in which a GPU waits for a neighbour of its "
+				     "pipeline" },
+		{ "PUE", "power of the building over power of its computers" },
+		{ "quoted, derived, guessed",
+		  "a price that a source asks or paid; one computed from such; one "
+		  "assumed" },
+		{ "annuity", "equal yearly payments that return the capital with "
+			     "interest" },
+	};
+
+	fputs("<dl>\n", p->out);
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+		fprintf(p->out, "<dt>%s</dt><dd>%s</dd>\n", words[i][0], words[i][1]);
+	fputs("</dl>\n", p->out);
+	return true;
+}
