@@ -73,7 +73,8 @@ static void set_sizes(struct owned *owned)
 
 /* Fit the recipe to the node: a NIC faster than a port is served by several
  * planes, twin-port cages are the node's, and a fabric may use fewer NICs. */
-static void fit_fabric(struct owned *owned)
+static bool fit_fabric(struct owned *owned, const struct ft_mark *at,
+		       struct ft_error *err)
 {
 	struct ft_fabric *fabric = owned->fabric;
 	struct ft_cluster *c = &owned->cluster;
@@ -85,13 +86,24 @@ static void fit_fabric(struct owned *owned)
 		fabric->nics_per_node ? fabric->nics_per_node : owned->node->nics;
 	c->nic_bytes_per_s = nic * (double)c->nics_per_node / (double)c->ranks_per_node;
 	if (fabric->wiring == FT_WIRING_NONE)
-		return;
+		return true;
 	if (fabric->planes == 1 && nic >= 2 * port && !fabric->nics_per_node)
 		fabric->planes = (int64_t)(nic / port + 1e-9);
 	fabric->nic_ports_per_optic = owned->node->nic_ports_per_optic;
 	served = port * (double)fabric->planes;
+	if (fabric->planes > 1 && served > 1.5 * nic)
+		return ft_fail(err, at,
+			       "fabric %s: %lld planes of ports of %.0f Gb/s are more "
+			       "than a NIC of %.0f Gb/s can use; split each port among "
+			       "the planes (switch.split: %lld), or take fewer planes",
+			       fabric->name, (long long)fabric->planes, port * 8e-9,
+			       nic * 8e-9,
+			       (long long)(served / nic *
+						   (double)fabric->port_split +
+					   0.5));
 	c->nic_bytes_per_s = (nic < served ? nic : served) * (double)c->nics_per_node /
 			     (double)c->ranks_per_node;
+	return true;
 }
 
 static double fraction(struct reader *r, const char *key, double fallback)
@@ -210,10 +222,11 @@ static bool load(struct owned *owned, struct reader *r, int rows, struct ft_erro
 				&c->imperfections, err))
 		return false;
 	set_sizes(owned);
-	fit_fabric(owned);
+	at = reader_mark(r, "fabric");
+	if (!fit_fabric(owned, &at, err))
+		return false;
 	if (owned->fabric->wiring == FT_WIRING_NONE && c->domain_ranks < c->ranks &&
 	    c->nodes > 1) {
-		at = reader_mark(r, "fabric");
 		return ft_fail(err, &at,
 			       "fabric none connects no nodes, but %lld GPUs take "
 			       "%lld nodes %s",

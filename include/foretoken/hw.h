@@ -279,6 +279,7 @@ enum ft_wiring {
 	FT_WIRING_RAIL,	 /* NIC i of every node to leaves of rail i */
 	FT_WIRING_TOR,	 /* all NICs of a node to the same leaf */
 	FT_WIRING_GRAPH, /* as its graph says */
+	FT_WIRING_RAIL_ONLY, /* rails, each a network of its own: nothing joins them */
 };
 
 /* A network drawn by hand. Between two switches the shortest ways are taken, by hash
@@ -313,19 +314,25 @@ struct ft_fabric {
 	struct ft_digest digest; /* of its files */
 	const char *name, *title;
 	enum ft_wiring wiring;
-	int64_t radix;	       /* ports of a switch, at port_bytes_per_s */
+	int64_t radix;	       /* ports of a switch, at port_bytes_per_s, once split */
+	int64_t upper_radix;   /* the same of switches above the leaves; 0: as leaves */
+	int64_t port_split;    /* ports made of one of the switch */
 	int64_t planes;	       /* parallel networks that share each NIC's speed */
 	int64_t nics_per_node; /* 0: as the node says */
 	struct ft_number port_bytes_per_s;
 	double oversubscription;       /* down / up at the leaf, 1: none */
-	double core_oversubscription;  /* the same at the spine, of three tiers */
-	int64_t tiers;		       /* 0: as few as it takes */
+	double core_oversubscription;  /* the same below the top, of three or four tiers */
+	int64_t tiers;		       /* 0: as few as it takes, at most 4 */
+	int64_t rails_per_leaf;	       /* NICs of a node that share a leaf (rail) */
+	int64_t planned_nodes;	       /* spines and above are bought for so many; 0 */
+	int64_t spare_spines;	       /* of each plane, beside those needed */
 	int64_t ports_per_optic;       /* 2: a switch cage holds a twin-port module */
 	int64_t nic_ports_per_optic;   /* as the node says, once in a cluster */
 	bool copper_node, copper_leaf; /* DAC to the leaf, from it: no optics */
 	bool sharp;		       /* reduction in the switches */
 	const struct ft_switch_graph *graph; /* of FT_WIRING_GRAPH */
 	bool adaptive;			     /* adaptive routing; false: ECMP hashing */
+	bool scheduled; /* cells by credit (DDC): adaptive, and spines as ports need */
 	int64_t queue_pairs;		     /* per connection, for ECMP */
 	struct ft_number efficiency;	     /* of a NIC's line rate that data reach */
 	struct ft_number latency_s;	     /* NIC to NIC through one leaf */
@@ -352,23 +359,25 @@ void ft_fabric_free(struct ft_fabric *fabric);
 
 /* ---- Topology ----------------------------------------------------------- */
 
-/* A folded Clos of one, two or three tiers. With L leaves of u uplinks, radix k:
- * spines = the smallest divisor of u that is >= ceil(L u / k); three tiers:
- * spines = L u / (k/2), cores = L u / k. u is the fullest leaf's ports down over
- * the oversubscription, or more where that takes fewer spines. One switch for
- * all is one tier. Planes are networks of their own: switches are counted over
- * all planes, and one cable carries a NIC's link to each plane. Source and
+/* A folded Clos of one to four tiers. With L leaves of u uplinks, radix k:
+ * spines = the smallest divisor of u that is >= ceil(L u / k), or that quotient where
+ * the divisor would be over a third more; three tiers: spines = L u / (k/2), cores =
+ * L u / k; four: spines and cores L u / (k/2), tops L u / k. u is the fullest leaf's
+ * ports down over the oversubscription, or more where that takes fewer spines. One
+ * switch for all is one tier. Planes are networks of their own: switches are counted
+ * over all planes, and one cable carries a NIC's link to each plane. Source and
  * vectors: tests/test_topology.c. */
 struct ft_topology {
 	int64_t tiers;	   /* 0: one node, or no fabric */
 	int64_t endpoints; /* NIC ports */
-	int64_t leaf, spine, core;
+	int64_t leaf, spine, core, top;
 	int64_t leaf_down, leaf_up; /* ports in use of a full leaf */
-	int64_t cables_node_leaf, cables_leaf_spine, cables_spine_core;
+	int64_t cables_node_leaf, cables_leaf_spine, cables_spine_core, cables_core_top;
 	int64_t transceivers; /* module ends, twin-port modules counted once */
-	int64_t optics_node, optics_switch; /* transceivers in NICs, in switches */
+	int64_t optics_node, optics_switch; /* transceivers in NICs, in switches: */
+	int64_t optics_leaf_node, optics_leaf_spine, optics_spine_core, optics_core_top;
 	int64_t nodes_per_leaf;		    /* nodes whose NIC i share a leaf */
-	int64_t nodes_per_pod; /* nodes below one group of spines (3 tiers) */
+	int64_t nodes_per_pod; /* nodes below one group of spines; of cores in 4 tiers */
 	int64_t planes;
 };
 
