@@ -9,13 +9,12 @@
 
 enum { HOURS = 8760 }; /* of a year */
 
-static void set_power(const struct ft_cluster *cluster, const struct ft_prices *prices,
-		      const struct ft_cost_terms *terms, double busy_frac,
-		      struct ft_cost *cost)
+static void set_power(const struct ft_cluster *cluster, const struct ft_throughput *t,
+		      const struct ft_cost_terms *terms, struct ft_cost *cost)
 {
-	cost->it_power_w = power_it_w(cluster, prices, busy_frac);
+	cost->it_power_w = power_it_w(cluster, t);
 	cost->facility_power_w = cost->it_power_w * terms->pue;
-	cost->provisioned_w = power_it_w(cluster, prices, 1);
+	cost->provisioned_w = power_provisioned_w(cluster);
 }
 
 double ft_cost_electricity_usd_per_kwh(const struct ft_cost_terms *terms,
@@ -112,7 +111,10 @@ static void set_tokens(const struct ft_purchase *p, const struct ft_throughput *
 	cost->usd_per_million_tokens =
 		cost->usd_per_gpu_hour * 1e6 / (3600 * each * kept);
 	cost->tokens_per_usd = 1e6 / cost->usd_per_million_tokens;
-	cost->joules_per_token = cost->facility_power_w / t->tokens_per_s;
+	/* power is drawn by tokens that are lost again, too, and between jobs */
+	cost->joules_per_token = cost->facility_power_w / (t->tokens_per_s * kept);
+	cost->provisioned_joules_per_token =
+		cost->provisioned_w * p->terms->pue / t->tokens_per_s;
 	set_interval(p->bom, t, cost);
 }
 
@@ -134,8 +136,6 @@ static bool no_goodput(const struct ft_cluster *cluster, const struct ft_prices 
 bool ft_cost_compute(const struct ft_purchase *p, const struct ft_throughput *t,
 		     struct ft_cost *cost, struct ft_error *err)
 {
-	double busy_frac = t->busy_frac > 0 ? fmin(1, t->busy_frac) : 0;
-
 	if (!(p->terms->horizon_years > 0) || !(p->bom->total_usd > 0))
 		return ft_fail(
 			err, NULL,
@@ -151,7 +151,7 @@ bool ft_cost_compute(const struct ft_purchase *p, const struct ft_throughput *t,
 		cost->by_kind_frac[k] = p->bom->by_kind_usd[k] / p->bom->total_usd;
 	if (!(cost->goodput > 0))
 		return no_goodput(p->cluster, p->prices, err);
-	set_power(p->cluster, p->prices, p->terms, busy_frac, cost);
+	set_power(p->cluster, t, p->terms, cost);
 	set_rates(p->cluster, p->prices, p->terms, cost);
 	if (t->tokens_per_s > 0) /* else what an hour costs is all that is asked */
 		set_tokens(p, t, cost);

@@ -96,10 +96,12 @@ static struct ft_price *read_prices(const struct reading *in, const struct node 
 static void read_allowance(struct reader *r, const struct reading *in, const char *key,
 			   struct ft_price *price)
 {
-	const struct node *line = read_need(r, key);
+	const struct node *line = read_node(r, key);
 
-	price->usd = read_number(r, in->mem, key, DIM_USD);
 	price->vendor = "";
+	if (!line)
+		return;
+	price->usd = read_number(r, in->mem, key, DIM_USD);
 	finish_price(r, in, key, line, price);
 }
 
@@ -142,8 +144,6 @@ static bool read_facility(const struct reading *in, const struct node *node)
 			p->electricity_usd_per_kwh =
 				read_number(&r, mem, "electricity", DIM_USD_PER_KWH);
 	}
-	p->other_power_frac = read_number(&r, mem, "other_power_frac", DIM_FRAC);
-	reader_bound(&r, "other_power_frac", &p->other_power_frac, 0, 0.95);
 	return reader_close(&r);
 }
 

@@ -6,6 +6,7 @@
 #include "base/plain.h"
 #include "base/reader.h"
 #include "foretoken/hw.h"
+#include "hw/parts.h"
 
 /* The parts have arenas of their own; the cluster keeps them to free them. */
 struct owned {
@@ -207,6 +208,7 @@ static bool check_spines(const struct ft_cluster *c, const struct node *map,
 static bool load(struct owned *owned, struct reader *r, int rows, struct ft_error *err)
 {
 	const struct node *imperfections = read_node(r, "imperfections");
+	const struct node *site = value_or(&owned->mem, r, "site", "standard");
 	struct ft_cluster *c = &owned->cluster;
 	struct ft_mark at;
 
@@ -239,7 +241,10 @@ static bool load(struct owned *owned, struct reader *r, int rows, struct ft_erro
 
 		return ft_fail(err, &c->gpus_mark, "%s", told.text);
 	}
-	return check_spines(c, imperfections, err);
+	if (!check_spines(c, imperfections, err))
+		return false;
+	c->parts = parts_build(&owned->mem, c, site, err);
+	return c->parts != NULL;
 }
 
 struct ft_cluster *ft_cluster_load(const struct node *node, struct ft_error *err)

@@ -78,7 +78,7 @@ static void read_switch(struct arena *mem, struct reader *outer,
 	scale(&fabric->port_bytes_per_s, 1 / (double)split);
 	fabric->upper_radix = split * read_int(&r, "upper_radix", 0, 4096, 0);
 	fabric->switch_item = read_name(&r, "price_item", "");
-	fabric->switch_w = read_number(&r, mem, "power", DIM_W);
+	fabric->upper_item = read_name(&r, "upper_item", "");
 	if (!r.failed && fabric->radix % 2)
 		reader_fail(&r, "radix", "should be even");
 	if (!r.failed && fabric->upper_radix % 2)
@@ -89,6 +89,7 @@ static void read_switch(struct arena *mem, struct reader *outer,
 static void read_links(struct arena *mem, struct reader *outer,
 		       struct ft_fabric *fabric)
 {
+	static const char *const makers[] = { "generic", "nvidia" };
 	struct reader r = reader_open(read_need(outer, "links"), outer->err);
 
 	r.failed = r.failed || outer->failed;
@@ -98,6 +99,7 @@ static void read_links(struct arena *mem, struct reader *outer,
 	fabric->nic_ports_per_optic = 1;
 	fabric->copper_node = read_bool(&r, "copper_node", false);
 	fabric->copper_leaf = read_bool(&r, "copper_leaf", false);
+	fabric->optics = makers[read_choice(&r, "optics", makers, 2, 0)];
 	fabric->optic_leaf_item = read_name(&r, "optic_switch_item", "");
 	fabric->optic_node_item = read_name(&r, "optic_node_item", "");
 	fabric->cable_node_item = read_name(&r, "cable_node_item", "");
@@ -165,8 +167,9 @@ static void set_none(struct arena *mem, struct ft_fabric *fabric)
 		.hop_s = zero,
 		.ring_step_s = zero,
 		.rings_from = zero,
-		.switch_w = zero,
 		.switch_item = "",
+		.upper_item = "",
+		.optics = "generic",
 		.optic_leaf_item = "",
 		.optic_node_item = "",
 		.cable_node_item = "",

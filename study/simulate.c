@@ -105,7 +105,9 @@ static bool money(const struct ft_scenario *s, struct ft_outcome *o,
 						      &s->terms },
 			       &(struct ft_throughput){
 				       o->tokens_per_s, o->tokens_low_per_s,
-				       o->tokens_high_per_s, o->run->gpu_busy_frac },
+				       o->tokens_high_per_s, o->run->gpu_busy_frac,
+				       o->run->gpu_memory_frac,
+				       o->run->gpu_waiting_frac },
 			       &o->cost, err);
 }
 

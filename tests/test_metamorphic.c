@@ -359,7 +359,9 @@ static void money(struct drawn *d)
 				  &(struct ft_throughput){ d->base.tokens_per_s,
 							   d->base.tokens_low_per_s,
 							   d->base.tokens_high_per_s,
-							   d->base.run->gpu_busy_frac },
+							   d->base.run->gpu_busy_frac,
+							   d->base.run->gpu_memory_frac,
+							   d->base.run->gpu_waiting_frac },
 				  &cost, &err),
 			  err);
 		judge(d, r, d->base.cost.usd_per_million_tokens * slack,

@@ -14,10 +14,14 @@
  *   tau = sqrt(2 d M), waste = d/tau + tau/(2M) + R/M for checkpoint cost d and
  *   restart time R.
  * Rented, usd_per_gpu_hour is the rent, and all but the tokens is inside it.
- * Power: GPUs between idle and limit by the share of time they compute, nodes and
- *   switches at full load, other IT a share of all of it; the facility takes PUE
- *   times that. Electricity is paid for the hours of a year at that power,
- *   colocation for what is provisioned: all at full load.
+ * Power: a GPU draws idle + (limit - idle) (c + memory_frac m + waiting_frac w), with c,
+ *   m and w the shares of time in kernels bound by arithmetic, by memory, and in waiting
+ *   for others (collectives that nothing hides, bubbles: that spins); every other part its power times typical_frac
+ *   (hw/parts); spares idle. The facility takes PUE times that. Electricity is paid for
+ *   the hours of a year at that power, colocation for what is provisioned: all parts at
+ *   full load. joules_per_token is facility power over the tokens that are kept
+ *   (utilization * goodput); provisioned_joules_per_token, as some publish it, the
+ *   provisioned power times PUE over all tokens.
  * The interval of usd_per_million_tokens joins the range of prices and that of
  * throughput as independent: relative widths add in quadrature.
  */
@@ -77,8 +81,9 @@ struct ft_prices {
 	bool nics_apart; /* list NICs as network, off the server's price */
 	struct ft_number electricity_usd_per_kwh;
 	struct ft_number maintenance_frac;   /* of capital, per year */
-	struct ft_price storage, management; /* by GPU */
-	struct ft_number other_power_frac;   /* storage, CPU nodes: of IT power */
+	/* By GPU, in books that do not price parts: storage for all parts of that class,
+	 * management for front end, management, facility and service. 0: by part. */
+	struct ft_price storage, management;
 	struct ft_number failures_per_1000_node_days;
 	struct ft_number checkpoint_s, restart_s;
 	size_t n_taken;
@@ -125,7 +130,8 @@ struct ft_bom_item {
 	const char *source, *address, *date, *vendor;
 	const char *book; /* whose line it is */
 	enum ft_price_kind kind;
-	bool network;
+	enum ft_part_class class;
+	bool network; /* class FT_PART_NETWORK */
 };
 
 /* What is bought; or, rented, one line of GPUs at USD per hour, and all sums are USD per
@@ -136,6 +142,7 @@ struct ft_bom {
 	size_t n_items;
 	struct ft_bom_item *item;
 	double total_usd, low_usd, high_usd, network_usd;
+	double by_class_usd[FT_PART_CLASSES]; /* of the total; rented: all server */
 	double by_kind_usd[FT_PRICE_KINDS]; /* of the total */
 	const char *first_date,
 		*last_date; /* of the prices used; "" when all are given */
@@ -158,7 +165,7 @@ struct ft_cost {
 	double provisioned_w;		     /* IT power, all at full load */
 	double usd_per_million_tokens;
 	double usd_per_million_tokens_low, usd_per_million_tokens_high;
-	double joules_per_token;
+	double joules_per_token, provisioned_joules_per_token;
 	double tokens_per_usd;
 };
 
@@ -175,10 +182,11 @@ struct ft_purchase {
 };
 
 /* What the whole cluster does: tokens per second with P10 and P90 (0: not known), and
- * the share of a step in which GPUs compute, for their power. */
+ * for the power of GPUs, shares of a step: in kernels, in those bound by memory (part of
+ * it), waiting for other GPUs. */
 struct ft_throughput {
 	double tokens_per_s, low, high;
-	double busy_frac;
+	double busy_frac, memory_frac, waiting_frac;
 };
 
 bool ft_cost_compute(const struct ft_purchase *purchase,

@@ -258,6 +258,7 @@ struct ft_node {
 	struct ft_number host_factor;		/* host seconds / the reference's */
 	struct ft_number gpu_speed_spread_frac; /* of its GPUs: standard deviation */
 	struct ft_number power_w;		/* without the GPUs, at full load */
+	struct ft_number rack_units;		/* 0: as hosts without a line */
 	const char *price_item;			/* of the price book */
 	int64_t nodes_per_price_item;		/* 18 when a rack is bought whole */
 	const char *default_fabric;
@@ -344,7 +345,8 @@ struct ft_fabric {
 	const char *switch_item, *optic_leaf_item, *optic_node_item, *cable_node_item,
 		*cable_leaf_item, *nic_item; /* of the price book;
 		"" when there is none */
-	struct ft_number switch_w; /* a switch with its optics, at full load */
+	const char *upper_item, *optics; /* of switches above the leaves, "": as leaves;
+		who makes the modules: "generic", "nvidia" */
 	const struct ft_provenance *from;
 };
 
@@ -388,6 +390,62 @@ bool ft_topology_build(const struct ft_fabric *fabric, int64_t nodes,
 		       struct ft_topology *topology, struct ft_error *err)
 	__attribute__((warn_unused_result));
 
+/* ---- Parts: all that a cluster consists of, line by line ------------------ */
+
+enum ft_part_class {
+	FT_PART_SERVER,	    /* GPUs and hosts, or racks of them */
+	FT_PART_NETWORK,    /* back end: what training traffic runs over */
+	FT_PART_FRONT_END,  /* network of storage and users */
+	FT_PART_STORAGE,
+	FT_PART_MANAGEMENT, /* and out-of-band network */
+	FT_PART_FACILITY,   /* racks and their power */
+	FT_PART_SERVICE,    /* integration */
+	FT_PART_SPARE,	    /* servers */
+	FT_PART_CLASSES
+};
+
+const char *ft_part_class_name(enum ft_part_class part_class); /* "server" ... */
+
+/* Physical facts of one part: hw/parts/ files, or those of GPU and node. */
+struct ft_part {
+	const char *item, *title;
+	enum ft_part_class class;
+	struct ft_number max_w, typical_frac; /* at full load; of it, in a step */
+	struct ft_number memory_frac, waiting_frac; /* of a GPU, likewise: see cost.h */
+	struct ft_number mttf_years;	 /* to a failure that stops a job; 0: none does */
+	struct ft_number rack_units, life_years, carbon_kg;
+	struct ft_number reach_m; /* of optics and cables; longer: what goes further */
+	const char *longer;
+};
+
+struct ft_part_line {
+	const char *item, *role; /* what price books call it; "leaf switch" */
+	enum ft_part_class class;
+	int64_t count;
+	bool included, gpu; /* in another line's price; power is by what GPUs do */
+	const struct ft_part *part; /* NULL: hw/parts does not know the item */
+};
+
+/* Capital, power, failures, racks and carbon are sums over this one table. */
+struct ft_parts {
+	const char *site; /* its name */
+	size_t n;
+	const struct ft_part_line *line;
+	int64_t spare_nodes;
+	int64_t racks;	     /* positions, those of rack-scale systems included */
+	const char *unknown; /* the first item without facts; NULL: none */
+};
+
+enum ft_load { FT_LOAD_FULL, FT_LOAD_TYPICAL };
+
+double ft_parts_w(const struct ft_parts *parts, enum ft_load load); /* no GPUs, spares */
+double ft_parts_gpus_w(const struct ft_parts *parts);	/* at their limits */
+double ft_parts_spares_w(const struct ft_parts *parts); /* at full load */
+double ft_parts_failures_per_hour(const struct ft_parts *parts,
+				  enum ft_part_class part_class);
+double ft_parts_rack_units(const struct ft_parts *parts);
+double ft_parts_carbon_kg(const struct ft_parts *parts);
+
 /* ---- Cluster: all of it -------------------------------------------------- */
 
 /* What real clusters are not: the `imperfections` map of a cluster. Random draws
@@ -423,11 +481,12 @@ struct ft_cluster {
 	double nic_bytes_per_s; /* of a rank: NICs of the node / its ranks */
 	int64_t ufm_ports;
 	struct ft_imperfections imperfections;
+	const struct ft_parts *parts;
 	struct ft_mark gpus_mark;
 };
 
 /* node: the `cluster` map of a scenario: gpu, gpus, node, fabric, ufm_ports,
- * imperfections. */
+ * site, imperfections. */
 struct ft_cluster *ft_cluster_load(const struct node *node, struct ft_error *err)
 	__attribute__((warn_unused_result));
 
