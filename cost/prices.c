@@ -133,6 +133,10 @@ static bool read_facility(const struct reading *in, const struct node *node)
 	struct ft_prices *p = in->to;
 
 	read_provenance(&r, mem);
+	if (read_has(&r, "other_power_frac"))
+		reader_fail(&r, "other_power_frac",
+			    "has no place here: storage, management and front end "
+			    "are parts, whose power hw/parts knows");
 	if (!in->rents) {
 		p->colocation_usd_per_kw_month =
 			read_number(&r, mem, "colocation", DIM_USD_PER_KW_MONTH);
@@ -202,12 +206,13 @@ static bool read_all(struct reading *in)
 	reader_allow(&r, "date");
 	reader_allow(&r, "extends");
 	items = read_need(&r, in->rents ? "rent" : "prices");
-	facility = read_need(&r, "facility");
+	facility = in->rents ? read_node(&r, "facility") : read_need(&r, "facility");
 	operation = read_need(&r, "operation");
 	if (!reader_close(&r) || !read_items(in, items) ||
 	    !read_facility(in, facility) || !read_operation(in, operation))
 		return false;
-	note_taken(in, facility);
+	if (facility)
+		note_taken(in, facility);
 	note_taken(in, operation);
 	return true;
 }

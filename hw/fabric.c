@@ -78,6 +78,11 @@ static void read_switch(struct arena *mem, struct reader *outer,
 	scale(&fabric->port_bytes_per_s, 1 / (double)split);
 	fabric->upper_radix = split * read_int(&r, "upper_radix", 0, 4096, 0);
 	fabric->switch_item = read_name(&r, "price_item", "");
+	if (read_has(&r, "power"))
+		reader_fail(&r, "power",
+			    "has no place here: hw/parts knows the power of parts, and "
+			    "cluster.site: {extends: standard, parts: {ITEM: {class: "
+			    "network, power: 800 W}}} says it of others");
 	fabric->upper_item = read_name(&r, "upper_item", "");
 	if (!r.failed && fabric->radix % 2)
 		reader_fail(&r, "radix", "should be even");

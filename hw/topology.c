@@ -128,7 +128,7 @@ static bool set_leaves(const struct ft_fabric *fabric, const struct size *of,
 {
 	int64_t most = ports_down(c->radix, fabric->oversubscription);
 	bool tor = fabric->wiring == FT_WIRING_TOR;
-	int64_t rails = tor ? of->nics : least_of(fabric->rails_per_leaf, of->nics);
+	int64_t rails = tor ? of->nics : least_of(most_of(1, fabric->rails_per_leaf), of->nics);
 	int64_t per_leaf = most / rails;
 	int64_t wide = ceil_div(of->nics, rails); /* leaves side by side */
 	int64_t groups; /* of nodes that share leaves, as even as possible */

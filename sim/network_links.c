@@ -174,9 +174,11 @@ static void set_sizes(struct network *w)
 
 	w->graph = c->fabric->graph;
 	w->rails = c->nics_per_node; /* that share leaves: one leaf stands for all */
-	if (!w->graph && c->fabric->wiring != FT_WIRING_TOR &&
-	    c->fabric->rails_per_leaf < w->rails)
-		w->rails = c->fabric->rails_per_leaf;
+	if (!w->graph && c->fabric->wiring != FT_WIRING_TOR) {
+		int64_t shared = c->fabric->rails_per_leaf;
+
+		w->rails = shared < 2 ? 1 : shared < w->rails ? shared : w->rails;
+	}
 	w->per_leaf =
 		t->tiers > 1 && t->nodes_per_leaf > 0 ? t->nodes_per_leaf : w->nodes;
 	w->leaves = (w->nodes + w->per_leaf - 1) / w->per_leaf;

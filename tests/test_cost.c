@@ -36,12 +36,16 @@ struct plain {
 static struct ft_cost cost_of(const struct plain *p)
 {
 	struct ft_gpu gpu = { .ranks_per_gpu = 1 };
-	struct ft_node node = { .gpus = p->gpus,
-				.power_w = { p->it_w, p->it_w, p->it_w, NULL } };
+	struct ft_node node = { .gpus = p->gpus };
+	struct ft_part all = { .max_w = { p->it_w, p->it_w, p->it_w, NULL },
+			       .typical_frac = { 1, 1, 1, NULL } };
+	struct ft_part_line line = { .count = 1, .part = &all };
+	struct ft_parts parts = { .n = 1, .line = &line };
 	struct ft_fabric fabric = { .name = "none" };
 	struct ft_cluster cluster = { .gpu = &gpu,
 				      .node = &node,
 				      .fabric = &fabric,
+				      .parts = &parts,
 				      .gpus = p->gpus,
 				      .nodes = 1 };
 	struct ft_prices prices = {
@@ -65,7 +69,7 @@ static struct ft_cost cost_of(const struct plain *p)
 
 	assert_true(ft_cost_compute(
 		&(struct ft_purchase){ &cluster, &prices, &bom, &terms },
-		&(struct ft_throughput){ p->tokens_per_s, p->low, p->high, 1 }, &cost,
+		&(struct ft_throughput){ p->tokens_per_s, p->low, p->high, 1, 0, 0 }, &cost,
 		&err));
 	return cost;
 }
@@ -286,7 +290,7 @@ static struct ft_cost whole(const char *cluster_yaml, const char *book)
 	assert_true(ft_cost_terms_load(NULL, &terms, &err));
 	assert_true(
 		ft_cost_compute(&(struct ft_purchase){ cluster, prices, bom, &terms },
-				&(struct ft_throughput){ 1e6, 0, 0, 1 }, &cost, &err));
+				&(struct ft_throughput){ 1e6, 0, 0, 1, 0, 0 }, &cost, &err));
 	ft_bom_free(bom);
 	ft_prices_free(prices);
 	ft_cluster_free(cluster);
@@ -308,8 +312,8 @@ static void hyperscalers_pay_about_the_published_rates(void **state)
 	assert_near(h100.usd_per_gpu_hour, 1.36, 0.07);
 	assert_near(mi300x.usd_per_gpu_hour, 1.12, 0.07);
 	assert_near(gb200.usd_per_gpu_hour, 2.21, 0.15);
-	assert_near(h100.it_power_w / 1024, 1400, 30);
-	assert_near(h100.facility_power_w / 1024, 1760, 40);
+	assert_near(h100.provisioned_w / 1024, 1400, 30);
+	assert_near(h100.provisioned_w * 1.25 / 1024, 1760, 40);
 	assert_true(h100.goodput > 0.95 && h100.goodput < 1);
 }
 
