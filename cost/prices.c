@@ -133,7 +133,7 @@ static bool read_facility(const struct reading *in, const struct node *node)
 	struct ft_prices *p = in->to;
 
 	read_provenance(&r, mem);
-	if (read_has(&r, "other_power_frac"))
+	if (node_get(r.map, "other_power_frac"))
 		reader_fail(&r, "other_power_frac",
 			    "has no place here: storage, management and front end "
 			    "are parts, whose power hw/parts knows");

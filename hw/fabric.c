@@ -78,7 +78,7 @@ static void read_switch(struct arena *mem, struct reader *outer,
 	scale(&fabric->port_bytes_per_s, 1 / (double)split);
 	fabric->upper_radix = split * read_int(&r, "upper_radix", 0, 4096, 0);
 	fabric->switch_item = read_name(&r, "price_item", "");
-	if (read_has(&r, "power"))
+	if (node_get(r.map, "power"))
 		reader_fail(&r, "power",
 			    "has no place here: hw/parts knows the power of parts, and "
 			    "cluster.site: {extends: standard, parts: {ITEM: {class: "

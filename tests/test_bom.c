@@ -139,12 +139,13 @@ static void counts_are_the_topologys(void **state)
 static void totals_are_the_sums_of_their_lines(void **state)
 {
 	struct ft_bom *bom = bill("{gpu: mi300x, gpus: 4096}", "neocloud-2026-09");
-	double total = 0, low = 0, high = 0, network = 0;
+	double total = 0, low = 0, high = 0, network = 0, classes = 0;
 
 	(void)state;
 	for (size_t i = 0; i < bom->n_items; i++) {
 		const struct ft_bom_item *l = &bom->item[i];
 
+		classes += l->class == FT_PART_NETWORK ? 0 : l->total_usd;
 		assert_true(l->low_usd <= l->total_usd);
 		assert_true(l->total_usd <= l->high_usd);
 		assert_true(fabs(l->total_usd - (double)l->count * l->unit_usd) < 1e-6);
@@ -155,6 +156,8 @@ static void totals_are_the_sums_of_their_lines(void **state)
 		network += l->network ? l->total_usd : 0;
 	}
 	assert_true(total == bom->total_usd && network == bom->network_usd);
+	assert_true(fabs(classes + bom->by_class_usd[FT_PART_NETWORK] - total) < 1e-3);
+	assert_true(bom->by_class_usd[FT_PART_NETWORK] == bom->network_usd);
 	assert_true(low == bom->low_usd && high == bom->high_usd);
 	assert_int_equal(line(bom, "server")->kind, FT_PRICE_GUESSED);
 	ft_bom_free(bom);
@@ -305,6 +308,37 @@ static void our_books_are_closed(void **state)
 	arena_release(&mem);
 }
 
+/* A book may price by GPU what is around: then no part of those classes is a line. */
+static void an_allowance_stands_for_its_parts(void **state)
+{
+	struct ft_prices *whole = book_of("neocloud-2026-09");
+	struct ft_prices book = *whole;
+	struct ft_cluster *c = cluster_of("{gpu: h100-sxm, gpus: 1024}");
+	struct ft_error err;
+	struct ft_bom *by_part = ft_bom_build(c, whole, &err), *by_gpu;
+	struct ft_number each = *(&price_find(whole, "rack")->usd);
+
+	(void)state;
+	each.value = each.low = each.high = 1000;
+	book.storage = book.management = *price_find(whole, "rack");
+	book.storage.item = "storage";
+	book.management.item = "management";
+	book.storage.usd = book.management.usd = each;
+	by_gpu = ft_bom_build(c, &book, &err);
+	assert_non_null(by_gpu);
+	assert_true(line(by_gpu, "storage, by GPU")->total_usd == 1024000);
+	for (size_t i = 0; i < by_gpu->n_items; i++)
+		assert_true(strcmp(by_gpu->item[i].item, "storage-server") != 0 &&
+			    strcmp(by_gpu->item[i].item, "rack") != 0);
+	assert_true(by_gpu->by_class_usd[FT_PART_STORAGE] == 1024000 &&
+		    by_gpu->by_class_usd[FT_PART_FACILITY] == 0);
+	assert_true(by_gpu->network_usd == by_part->network_usd);
+	ft_bom_free(by_part);
+	ft_bom_free(by_gpu);
+	ft_prices_free(whole);
+	ft_cluster_free(c);
+}
+
 static void the_default_book_is_named(void **state)
 {
 	struct ft_cost_terms terms;
@@ -331,6 +365,7 @@ int main(void)
 		cmocka_unit_test(a_bill_tells_what_it_stands_on),
 		cmocka_unit_test(a_line_from_another_book_is_that_books_line),
 		cmocka_unit_test(our_books_are_closed),
+		cmocka_unit_test(an_allowance_stands_for_its_parts),
 		cmocka_unit_test(the_default_book_is_named),
 	};
 

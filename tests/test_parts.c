@@ -217,6 +217,10 @@ static void a_site_says_what_is_around(void **state)
 				    "spares_frac: 0.05, storage: {per_gpu: 4 TB}}}");
 	struct ft_cluster *nv = good("{gpu: h100-sxm, gpus: 1024, fabric: {extends: "
 				     "ib-ndr-rail, links: {optics: nvidia}}}");
+	struct ft_cluster *half = good("{gpu: h100-sxm, gpus: 1024}");
+	struct ft_cluster *halls =
+		good("{gpu: h100-sxm, gpus: 2048, site: {extends: standard, "
+		     "front_end: {hall_nodes: 128}, racks: {row: 1}}}");
 	struct ft_error err;
 
 	(void)state;
@@ -225,12 +229,19 @@ static void a_site_says_what_is_around(void **state)
 	assert_int_equal(count_of(c, "storage-server"), 33);
 	assert_int_equal(count_of(nv, "optic-2x400g-nvidia"), 1536);
 	assert_int_equal(count_of(nv, "optic-2x400g-generic"), 0);
+	/* two halls, and rows of one rack each */
+	assert_int_equal(role_of(halls, "front-end switch"),
+			 2 * role_of(half, "front-end switch"));
+	assert_true(count_of(halls, "optic-2x400g-dr-generic") > 0 &&
+		    count_of(half, "optic-2x400g-dr-generic") == 0);
 	assert_null(load("{gpu: h100-sxm, gpus: 8, site: standart}", &err));
 	assert_non_null(strstr(err.text, "standard"));
 	assert_null(load("{gpu: h100-sxm, gpus: 8, site: {extends: standard, racks: {unit: "
 			 "42}}}",
 			 &err));
 	assert_non_null(strstr(err.text, "did you mean 'units'"));
+	ft_cluster_free(half);
+	ft_cluster_free(halls);
 	ft_cluster_free(c);
 	ft_cluster_free(nv);
 }
