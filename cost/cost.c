@@ -12,8 +12,14 @@ enum { HOURS = 8760 }; /* of a year */
 static void set_power(const struct ft_cluster *cluster, const struct ft_throughput *t,
 		      const struct ft_cost_terms *terms, struct ft_cost *cost)
 {
+	const struct ft_throughput idle = { 0 };
+
 	cost->it_power_w = power_it_w(cluster, t);
 	cost->facility_power_w = cost->it_power_w * terms->pue;
+	cost->average_power_w =
+		terms->pue * (terms->utilization_frac * cost->it_power_w +
+			      (1 - terms->utilization_frac) *
+				      power_it_w(cluster, &idle));
 	cost->provisioned_w = power_provisioned_w(cluster);
 }
 
@@ -62,7 +68,7 @@ static void set_rates(const struct ft_cluster *cluster, const struct ft_prices *
 					    12 / gpu_hours;
 	if (!prices->colocation_includes_power)
 		cost->electricity_usd_per_gpu_hour =
-			cost->facility_power_w / 1000 * HOURS * kwh_usd / gpu_hours;
+			cost->average_power_w / 1000 * HOURS * kwh_usd / gpu_hours;
 	cost->usd_per_gpu_hour =
 		cost->capital_usd_per_gpu_hour + cost->maintenance_usd_per_gpu_hour +
 		cost->colocation_usd_per_gpu_hour + cost->electricity_usd_per_gpu_hour;
@@ -112,7 +118,7 @@ static void set_tokens(const struct ft_purchase *p, const struct ft_throughput *
 		cost->usd_per_gpu_hour * 1e6 / (3600 * each * kept);
 	cost->tokens_per_usd = 1e6 / cost->usd_per_million_tokens;
 	/* power is drawn by tokens that are lost again, too, and between jobs */
-	cost->joules_per_token = cost->facility_power_w / (t->tokens_per_s * kept);
+	cost->joules_per_token = cost->average_power_w / (t->tokens_per_s * kept);
 	cost->provisioned_joules_per_token =
 		cost->provisioned_w * p->terms->pue / t->tokens_per_s;
 	set_interval(p->bom, t, cost);

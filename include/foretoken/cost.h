@@ -17,10 +17,10 @@
  * Power: a GPU draws idle + (limit - idle) (c + memory_frac m + waiting_frac w), with c,
  *   m and w the shares of time in kernels bound by arithmetic, by memory, and in waiting
  *   for others (collectives that nothing hides, bubbles: that spins); every other part its power times typical_frac
- *   (hw/parts); spares idle. The facility takes PUE times that. Electricity is paid for
- *   the hours of a year at that power, colocation for what is provisioned: all parts at
- *   full load. joules_per_token is facility power over the tokens that are kept
- *   (utilization * goodput); provisioned_joules_per_token, as some publish it, the
+ *   (hw/parts); spares idle. The facility takes PUE times that: average_power_w over a
+ *   year, in which GPUs idle where utilization says so. Electricity is paid for that,
+ *   colocation for what is provisioned: all parts at full load. joules_per_token is
+ *   average_power_w over the tokens that are kept (utilization * goodput); provisioned_joules_per_token, as some publish it, the
  *   provisioned power times PUE over all tokens.
  * The interval of usd_per_million_tokens joins the range of prices and that of
  * throughput as independent: relative widths add in quadrature.
@@ -161,7 +161,8 @@ struct ft_cost {
 	double rent_usd_per_gpu_hour; /* then there is no capital, and no other part */
 	double usd_per_gpu_hour;
 	double goodput, utilization_frac;
-	double it_power_w, facility_power_w; /* of the cluster, running */
+	double it_power_w, facility_power_w; /* of the cluster, while steps run */
+	double average_power_w;		     /* of the facility, over a year */
 	double provisioned_w;		     /* IT power, all at full load */
 	double usd_per_million_tokens;
 	double usd_per_million_tokens_low, usd_per_million_tokens_high;
