@@ -142,7 +142,7 @@ coverage-tests: $B/foretoken $(TESTS)
 mutants:
 	python3 scripts/mutants.py
 
-validate: build/foretoken $B/tests/test_kernel_held_out $B/tests/test_inside
+validate: build/foretoken $B/tests/test_kernel_held_out $B/tests/test_inside $B/tests/test_parts $B/tests/test_published_costs
 	sh scripts/validate.sh build/foretoken $B
 
 residuals: build/foretoken

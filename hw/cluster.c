@@ -205,6 +205,16 @@ static bool check_spines(const struct ft_cluster *c, const struct node *map,
 	return true;
 }
 
+/* Whose modules, where the cluster says other than its fabric. */
+static bool read_optics(struct owned *owned, struct reader *r)
+{
+	static const char *const makers[] = { "generic", "nvidia" };
+
+	if (read_has(r, "optics"))
+		owned->fabric->optics = makers[read_choice(r, "optics", makers, 2, 0)];
+	return !r->failed;
+}
+
 static bool load(struct owned *owned, struct reader *r, int rows, struct ft_error *err)
 {
 	const struct node *imperfections = read_node(r, "imperfections");
@@ -217,7 +227,8 @@ static bool load(struct owned *owned, struct reader *r, int rows, struct ft_erro
 	c->gpus = read_int(r, "gpus", 1, LIMIT_GPUS, 1);
 	c->gpus_mark = reader_mark(r, "gpus");
 	c->ufm_ports = read_int(r, "ufm_ports", 0, 1 << 16, 0);
-	if (r->failed || !load_parts(owned, r, rows, err) || !reader_close(r))
+	if (r->failed || !load_parts(owned, r, rows, err) || !read_optics(owned, r) ||
+	    !reader_close(r))
 		return false;
 	if (!read_imperfections(&owned->mem, imperfections, c->gpus,
 				owned->node->gpu_speed_spread_frac.value,

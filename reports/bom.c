@@ -71,7 +71,7 @@ static void put_physics(FILE *out, const struct ft_cluster *c)
 			1 / failures);
 	fputs(".\n", out);
 	if (*c->fabric->optic_leaf_item && c->topology.transceivers)
-		fprintf(out, "Optical modules are %s ones (cluster.fabric.links.optics).\n",
+		fprintf(out, "Optical modules are %s ones (cluster.optics).\n",
 			c->fabric->optics);
 }
 

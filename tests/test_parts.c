@@ -130,7 +130,7 @@ static void full_load_is_the_published_power(void **state)
 			 row[i].gpu, (long long)row[i].gpus);
 		c = good(yaml);
 		kw = 1.25 * full_w(c->parts) / (double)row[i].gpus / 1000;
-		print_message("%s: %.3f kW, published %.2f, %+.1f %%\n", row[i].gpu, kw,
+		print_message("# %s: %.3f kW, published %.2f, %+.1f %%\n", row[i].gpu, kw,
 			      row[i].kw, 100 * (kw / row[i].kw - 1));
 		if (!(fabs(kw / row[i].kw - 1) < 0.10))
 			fail_msg("%s: %.3f kW", row[i].gpu, kw);
@@ -332,7 +332,7 @@ static void the_playbooks_savings_come_out(void **state)
 	assert_true(fabs(1 - network_usd(copper, &p) / reference - 0.249) < 1e-3);
 	assert_true(fabs(1 - network_usd(half, &p) / reference - 0.316) < 1e-3);
 	saved = 1 - network_usd(tor, &p) / reference;
-	print_message("top of rack on copper: %.1f %% saved, published 34.8 %%; modules "
+	print_message("# top of rack on copper: %.1f %% saved, published 34.8 %%; modules "
 		      "of %.0f and %.0f USD\n",
 		      100 * saved, p.node_usd, p.switch_optic_usd);
 	assert_true(fabs(saved - 0.348) < 0.02);

@@ -486,7 +486,7 @@ struct ft_cluster {
 };
 
 /* node: the `cluster` map of a scenario: gpu, gpus, node, fabric, ufm_ports,
- * site, imperfections. */
+ * optics, site, imperfections. */
 struct ft_cluster *ft_cluster_load(const struct node *node, struct ft_error *err)
 	__attribute__((warn_unused_result));
 
