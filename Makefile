@@ -55,7 +55,7 @@ SHTESTS  := $(wildcard tests/test_*.sh)
 BENCHES  := $(patsubst tests/bench/%.c,$B/tests/bench/%,$(wildcard tests/bench/*.c))
 FUZZED   := $(shell sed -n 's/^\t{ "\([a-z-]*\)".*/\1/p' tests/fuzz/targets.c)
 FUZZERS  := $(FUZZED:%=build/fuzz/fuzz_%)
-DATA     := $(wildcard hw/gpus/* hw/nodes/* hw/fabrics/* models/*.yaml stacks/*.yaml stacks/ccl/* cost/prices/* cost/factors.yaml \
+DATA     := $(wildcard hw/gpus/* hw/nodes/* hw/fabrics/* hw/parts/* hw/sites/* models/*.yaml stacks/*.yaml stacks/ccl/* cost/prices/* cost/factors.yaml \
             study/ranges.yaml study/residuals.csv)
 
 .PHONY: all help deps demo check check-only coverage coverage-tests mutants rules format validate residuals profiles search bench fuzz fuzz-mutants golden clean
@@ -149,7 +149,7 @@ coverage-tests: $B/foretoken $(TESTS)
 mutants:
 	python3 scripts/mutants.py
 
-validate: build/foretoken $B/tests/test_kernel_held_out $B/tests/test_inside
+validate: build/foretoken $B/tests/test_kernel_held_out $B/tests/test_inside $B/tests/test_parts $B/tests/test_published_costs
 	sh scripts/validate.sh build/foretoken $B
 
 residuals: build/foretoken

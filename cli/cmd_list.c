@@ -1,4 +1,4 @@
-/* cli/cmd_list.c - foretoken list gpus|nodes|fabrics|models|stacks|ccl|prices|keys */
+/* cli/cmd_list.c - foretoken list gpus|nodes|fabrics|sites|models|stacks|ccl|prices|keys */
 #include "cli/commands.h"
 #include "foretoken/reports.h"
 
@@ -37,7 +37,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
 	options,
 	parse,
-	"gpus|nodes|fabrics|models|stacks|ccl|prices|keys",
+	"gpus|nodes|fabrics|sites|models|stacks|ccl|prices|keys",
 	"List what foretoken knows, and where the numbers come from."
 	"\vExample: foretoken list gpus",
 	NULL,

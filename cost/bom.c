@@ -1,4 +1,4 @@
-/* cost/bom.c - the bill of materials of a cluster's exact topology */
+/* cost/bom.c - the bill of materials: the table of parts at a book's prices */
 #include <string.h>
 
 #include "base/arena.h"
@@ -49,83 +49,74 @@ static struct ft_bom_item *put(struct bill *b, const char *what, int64_t count,
 	return line;
 }
 
-/* One line. A count or an item of nothing is left out. */
-static struct ft_bom_item *add(struct bill *b, const char *item, const char *what,
-			       int64_t count, bool network)
+/* The price of an item; NULL, with the error, when the book has none. */
+static const struct ft_price *price_of(struct bill *b, const char *item)
 {
+	const struct ft_price *price = price_find(b->prices, item);
+
+	if (price)
+		return price;
+	ft_fail(b->err, &b->prices->mark,
+		"price book %s has no price for %s; give one with --price "
+		"%s=USD, or in a book of yours that extends it",
+		b->prices->name, item, item);
+	b->failed = true;
+	return NULL;
+}
+
+/* Is the line in an allowance of the book, by GPU? */
+static bool allowed_for(const struct ft_prices *p, enum ft_part_class class)
+{
+	bool around = class == FT_PART_FRONT_END || class == FT_PART_MANAGEMENT ||
+		      class == FT_PART_FACILITY || class == FT_PART_SERVICE;
+
+	return (class == FT_PART_STORAGE && p->storage.usd.high > 0) ||
+	       (around && p->management.usd.high > 0);
+}
+
+/* Adapters that the book lists apart come off the server's price, which includes them. */
+static void take_off(struct bill *b, const struct ft_bom_item *nics)
+{
+	struct ft_bom_item *server = &b->bom->item[0];
+	double off_usd = nics->total_usd;
+
+	server->unit_usd -= off_usd / (double)server->count;
+	server->total_usd -= off_usd;
+	server->low_usd -= off_usd;
+	server->high_usd -= off_usd;
+}
+
+static void add_line(struct bill *b, const struct ft_part_line *l)
+{
+	bool apart =
+		l->included && l->class == FT_PART_NETWORK && b->prices->nics_apart;
 	const struct ft_price *price;
 	struct ft_bom_item *line;
 
-	if (b->failed || !count || !*item)
-		return NULL;
-	price = price_find(b->prices, item);
-	if (!price) {
-		ft_fail(b->err, &b->prices->mark,
-			"price book %s has no price for %s; give one with --price "
-			"%s=USD, or in a book of yours that extends it",
-			b->prices->name, item, item);
-		b->failed = true;
-		return NULL;
-	}
-	line = put(b, what, count, price);
-	line->network = network;
-	return line;
-}
-
-/* Servers, and their NICs where the book lists them apart: the server's price
- * includes them, so they come off it. */
-static void add_servers(struct bill *b, const struct ft_cluster *c)
-{
-	const struct ft_node *node = c->node;
-	int64_t per = node->nodes_per_price_item;
-	int64_t count = (c->nodes + per - 1) / per;
-	bool networked = c->topology.tiers > 0 && *c->fabric->nic_item;
-	struct ft_bom_item *server, *nics;
-	double off_usd;
-
-	server = add(b, node->price_item, per > 1 ? "rack" : "server", count, false);
-	if (!server || !networked || !b->prices->nics_apart)
+	if ((l->included && !apart) || allowed_for(b->prices, l->class))
 		return;
-	nics = add(b, c->fabric->nic_item, "NIC", c->nodes * c->nics_per_node, true);
-	if (!nics)
+	price = price_of(b, l->item);
+	if (!price)
 		return;
-	server = &b->bom->item[0]; /* add may have moved the lines */
-	off_usd = nics->total_usd / (double)count;
-	server->unit_usd -= off_usd;
-	server->total_usd -= nics->total_usd;
-	server->low_usd -= nics->total_usd;
-	server->high_usd -= nics->total_usd;
-}
-
-static void add_network(struct bill *b, const struct ft_cluster *c)
-{
-	const struct ft_topology *t = &c->topology;
-	const struct ft_fabric *f = c->fabric;
-
-	add(b, f->switch_item, "leaf switch", t->leaf, true);
-	add(b, f->switch_item, "spine switch", t->spine, true);
-	add(b, f->switch_item, "core switch", t->core, true);
-	add(b, f->optic_node_item, "optics in nodes", t->optics_node, true);
-	add(b, f->optic_leaf_item, "optics in switches", t->optics_switch, true);
-	add(b, f->cable_node_item, "cables node to leaf", t->cables_node_leaf, true);
-	add(b, f->cable_leaf_item, "cables between switches",
-	    t->cables_leaf_spine + t->cables_spine_core, true);
-	/* Licensed by endpoint where the fabric is managed. */
-	if (c->ufm_ports)
-		add(b, "ufm-licence", "fabric manager licences", t->endpoints, true);
+	line = put(b, l->role, l->count, price);
+	line->class = l->class;
+	line->network = l->class == FT_PART_NETWORK;
+	if (apart)
+		take_off(b, line);
 }
 
 static void add_allowances(struct bill *b, const struct ft_cluster *c)
 {
 	const struct ft_prices *p = b->prices;
 
-	if (b->failed)
-		return;
 	if (p->storage.usd.high > 0)
-		put(b, "storage, by GPU", c->gpus, &p->storage);
+		put(b, "storage, by GPU", c->gpus, &p->storage)->class =
+			FT_PART_STORAGE;
 	if (p->management.usd.high > 0)
 		put(b, "front-end network, management, racks, by GPU", c->gpus,
-		    &p->management);
+		    &p->management)
+			->class
+			= FT_PART_MANAGEMENT;
 }
 
 /* Totals, what they stand on, and of when the prices are. */
@@ -141,6 +132,7 @@ static void add_up(struct ft_bom *bom)
 		if (line->network)
 			bom->network_usd += line->total_usd;
 		bom->by_kind_usd[line->kind] += line->total_usd;
+		bom->by_class_usd[line->class] += line->total_usd;
 		if (!*line->date) /* given */
 			continue;
 		if (!*bom->first_date || strcmp(line->date, bom->first_date) < 0)
@@ -169,10 +161,10 @@ static void add_rent(struct bill *b, const struct ft_cluster *c)
 
 static void add_purchase(struct bill *b, const struct ft_cluster *c)
 {
-	add_servers(b, c);
-	if (c->topology.tiers)
-		add_network(b, c);
-	add_allowances(b, c);
+	for (size_t i = 0; !b->failed && i < c->parts->n; i++)
+		add_line(b, &c->parts->line[i]);
+	if (!b->failed)
+		add_allowances(b, c);
 }
 
 struct ft_bom *ft_bom_build(const struct ft_cluster *cluster,
@@ -183,6 +175,16 @@ struct ft_bom *ft_bom_build(const struct ft_cluster *cluster,
 	struct ft_bom *bom = &owned->bom;
 	struct bill b = { .mem = &mem, .prices = prices, .bom = bom, .err = err };
 
+	if (cluster->parts->unknown) {
+		ft_fail(err, &cluster->gpus_mark,
+			"nothing is known of the part %s (its power, to begin with); "
+			"give that as cluster.site: {extends: %s, parts: {%s: {class: "
+			"network, power: 800 W}}}",
+			cluster->parts->unknown, cluster->parts->site,
+			cluster->parts->unknown);
+		arena_release(&mem);
+		return NULL;
+	}
 	if (prices->n_rents)
 		add_rent(&b, cluster);
 	else

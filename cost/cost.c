@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "cost/capital.h"
 #include "cost/finance.h"
 #include "cost/goodput.h"
 #include "cost/power.h"
@@ -57,25 +58,30 @@ static struct ft_reliability reliability_of(const struct ft_purchase *p,
 	};
 }
 
-static enum ft_capital capital_of(const struct ft_bom_item *line)
+enum ft_capital cost_capital_of(enum ft_part_class part_class)
 {
-	if (line->network)
+	switch (part_class) {
+	case FT_PART_NETWORK:
 		return FT_CAPITAL_NETWORK;
-	return strcmp(line->item, "storage") && strcmp(line->item, "management") ?
-		       FT_CAPITAL_SERVERS :
-		       FT_CAPITAL_OTHER;
+	case FT_PART_SERVER:
+	case FT_PART_SPARE:
+		return FT_CAPITAL_SERVERS;
+	default:
+		return FT_CAPITAL_OTHER;
+	}
 }
 
 struct ft_deal ft_deal_of(const struct ft_purchase *p, const struct ft_throughput *t)
 {
-	double busy_frac = t->busy_frac > 0 ? fmin(1, t->busy_frac) : 0;
+	const struct ft_throughput idle = { 0 };
 	struct ft_deal d = {
 		.gpus = (double)p->cluster->gpus,
 		.colocation_usd_per_kw_month =
 			p->prices->colocation_usd_per_kw_month.value,
 		.maintenance_frac = p->prices->maintenance_frac.value,
-		.it_w = power_it_w(p->cluster, p->prices, busy_frac),
-		.provisioned_w = power_it_w(p->cluster, p->prices, 1),
+		.it_w = power_it_w(p->cluster, t),
+		.idle_w = power_it_w(p->cluster, &idle),
+		.provisioned_w = power_provisioned_w(p->cluster),
 		.goodput = p->terms->goodput,
 		.failures = reliability_of(p, t),
 		.tokens_per_s = t->tokens_per_s,
@@ -88,11 +94,18 @@ struct ft_deal ft_deal_of(const struct ft_purchase *p, const struct ft_throughpu
 	if (p->bom->rented)
 		d.rent_usd_per_gpu_hour = p->bom->total_usd / d.gpus;
 	for (size_t i = 0; !p->bom->rented && i < p->bom->n_items; i++)
-		d.capital_usd[capital_of(&p->bom->item[i])] +=
+		d.capital_usd[cost_capital_of(p->bom->item[i].class)] +=
 			p->bom->item[i].total_usd;
 	if (!p->bom->rented && !p->bom->n_items) /* a bill of one sum */
 		d.capital_usd[FT_CAPITAL_SERVERS] = p->bom->total_usd;
 	return d;
+}
+
+double ft_deal_average_w(const struct ft_deal *d)
+{
+	double used = d->terms.utilization_frac;
+
+	return used * d->it_w + (1 - used) * d->idle_w;
 }
 
 double ft_deal_goodput(const struct ft_deal *d)
@@ -167,7 +180,12 @@ static void set_tokens(const struct ft_deal *d, struct ft_cost *cost)
 {
 	cost->usd_per_million_tokens = ft_deal_usd_per_million_tokens(d);
 	cost->tokens_per_usd = 1e6 / cost->usd_per_million_tokens;
-	cost->joules_per_token = cost->facility_power_w / d->tokens_per_s;
+	/* power is drawn by tokens that are lost again, too, and between jobs */
+	cost->joules_per_token =
+		cost->average_power_w /
+		(d->tokens_per_s * d->terms.utilization_frac * cost->goodput);
+	cost->provisioned_joules_per_token =
+		cost->provisioned_w * d->terms.pue / d->tokens_per_s;
 }
 
 /* No tokens at any price: said, as dollars of 0 would win every comparison. */
@@ -196,6 +214,7 @@ static void set_power(const struct ft_deal *d, struct ft_cost *cost)
 {
 	cost->it_power_w = d->it_w;
 	cost->facility_power_w = d->it_w * d->terms.pue;
+	cost->average_power_w = ft_deal_average_w(d) * d->terms.pue;
 	cost->provisioned_w = d->provisioned_w;
 }
 

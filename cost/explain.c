@@ -30,6 +30,7 @@ static struct ft_deal of_one_gpu(const struct ft_deal *d)
 	for (int c = 0; c < FT_CAPITALS; c++)
 		one.capital_usd[c] /= d->gpus;
 	one.it_w /= d->gpus;
+	one.idle_w /= d->gpus;
 	one.provisioned_w /= d->gpus;
 	one.tokens_per_s /= d->gpus;
 	one.terms.staff_usd_per_year /= d->gpus;
@@ -62,6 +63,7 @@ static void take(struct ft_deal *to, const struct ft_deal *from,
 		break;
 	case FT_COST_POWER:
 		to->it_w = from->it_w;
+		to->idle_w = from->idle_w;
 		to->provisioned_w = from->provisioned_w;
 		to->electricity_usd_per_kwh = from->electricity_usd_per_kwh;
 		to->terms.pue = from->terms.pue;

@@ -86,7 +86,7 @@ static void tranche(const struct ft_deal *d, struct ft_flows *f, double month,
 	put(f, FT_ACCOUNT_COLOCATION, month, left,
 	    frac * d->provisioned_w / 1000 * d->colocation_usd_per_kw_month * left);
 	put(f, FT_ACCOUNT_ELECTRICITY, month, left,
-	    d->it_w * t->pue * hours_w * d->electricity_usd_per_kwh);
+	    ft_deal_average_w(d) * t->pue * hours_w * d->electricity_usd_per_kwh);
 	put(f, FT_ACCOUNT_MAINTENANCE, month, left, usd * d->maintenance_frac * years);
 	put(f, FT_ACCOUNT_INSURANCE, month, left, usd * t->insurance_frac * years);
 }

@@ -12,31 +12,15 @@ struct owned {
 	struct arena mem;
 };
 
-enum { CLUSTER_ITEMS = 8 };
-
-/* What this cluster can need a price for. */
-static void items_of(const struct ft_cluster *c, const char *item[CLUSTER_ITEMS])
-{
-	const struct ft_fabric *f = c->fabric;
-
-	item[0] = c->node->price_item;
-	item[1] = f->switch_item;
-	item[2] = f->optic_node_item;
-	item[3] = f->optic_leaf_item;
-	item[4] = f->cable_node_item;
-	item[5] = f->cable_leaf_item;
-	item[6] = f->nic_item;
-	item[7] = "ufm-licence";
-}
-
 /* The line to be replaced, or a new one at the end; NULL, with *err, when neither the
  * book nor the cluster knows the item. to->price has room for it. */
 static struct ft_price *line_for(struct arena *mem, struct ft_prices *to,
 				 const struct ft_cluster *cluster, const char *name,
 				 const struct ft_mark *at, struct ft_error *err)
 {
+	const struct ft_parts *parts = cluster->parts;
 	const char **known =
-		ARENA_ARRAY(mem, to->n_prices + CLUSTER_ITEMS + 2, const char *);
+		ARENA_ARRAY(mem, to->n_prices + parts->n + 2, const char *);
 	size_t n = 0;
 	const char *near;
 
@@ -45,16 +29,20 @@ static struct ft_price *line_for(struct arena *mem, struct ft_prices *to,
 			return &to->price[n];
 		known[n] = to->price[n].item;
 	}
-	items_of(cluster, &known[n]);
-	n += CLUSTER_ITEMS;
-	known[n++] = to->storage.item;
-	if (!strcmp(name, to->storage.item))
-		return &to->storage;
-	known[n++] = to->management.item;
-	if (!strcmp(name, to->management.item))
-		return &to->management;
+	for (size_t i = 0; i < parts->n; i++)
+		if (!parts->line[i].included)
+			known[n++] = parts->line[i].item;
+	for (int i = 0; i < 2; i++) {
+		struct ft_price *by_gpu = i ? &to->management : &to->storage;
+
+		if (!(by_gpu->usd.high > 0))
+			continue;
+		known[n++] = by_gpu->item;
+		if (!strcmp(name, by_gpu->item))
+			return by_gpu;
+	}
 	for (size_t i = to->n_prices; i < n; i++)
-		if (*known[i] && !strcmp(known[i], name)) {
+		if (!strcmp(known[i], name)) {
 			to->price[to->n_prices].item = known[i];
 			return &to->price[to->n_prices++];
 		}
@@ -132,7 +120,8 @@ struct ft_prices *ft_prices_given(const struct ft_prices *book,
 	struct ft_prices *to = &owned->prices;
 
 	*to = *book;
-	to->price = ARENA_ARRAY(&mem, book->n_prices + CLUSTER_ITEMS, struct ft_price);
+	to->price =
+		ARENA_ARRAY(&mem, book->n_prices + cluster->parts->n, struct ft_price);
 	if (book->n_prices)
 		memcpy(to->price, book->price, book->n_prices * sizeof(*to->price));
 	if (terms->price_of && !lay_given(&mem, to, cluster, terms->price_of, err)) {

@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/stats.h"
+#include "cost/capital.h"
 #include "cost/factors.h"
 
 enum { INPUTS_MOST = 400 };
@@ -61,30 +62,16 @@ static enum cause cause_of(const struct ft_purchase *p, const struct ft_bom_item
 		return nvidia ? CAUSE_RENT_NVIDIA : CAUSE_RENT_AMD;
 	if (!strncmp(line->item, "optic", 5))
 		return CAUSE_OPTICS;
-	if (line->network)
+	switch (line->class) {
+	case FT_PART_SERVER:
+	case FT_PART_SPARE:
+		return nvidia ? CAUSE_SERVERS_NVIDIA : CAUSE_SERVERS_AMD;
+	case FT_PART_NETWORK:
 		return is_nvidia(line->vendor) ? CAUSE_NETWORK_NVIDIA : CAUSE_NETWORK;
-	if (!strcmp(line->item, "storage"))
+	case FT_PART_STORAGE:
 		return CAUSE_STORAGE;
-	if (!strcmp(line->item, "management"))
-		return CAUSE_MANAGEMENT;
-	return nvidia ? CAUSE_SERVERS_NVIDIA : CAUSE_SERVERS_AMD;
-}
-
-static enum target capital_target(enum cause cause)
-{
-	switch (cause) {
-	case CAUSE_STORAGE:
-	case CAUSE_MANAGEMENT:
-		return OF_CAPITAL + FT_CAPITAL_OTHER;
-	case CAUSE_OPTICS:
-	case CAUSE_NETWORK:
-	case CAUSE_NETWORK_NVIDIA:
-		return OF_CAPITAL + FT_CAPITAL_NETWORK;
-	case CAUSE_RENT_NVIDIA:
-	case CAUSE_RENT_AMD:
-		return OF_RENT;
 	default:
-		return OF_CAPITAL + FT_CAPITAL_SERVERS;
+		return CAUSE_MANAGEMENT;
 	}
 }
 
@@ -96,7 +83,11 @@ static void add_bill(struct odds_model *m, size_t side, const struct ft_purchase
 		/* a deal has its rent per GPU and hour */
 		double per = p->bom->rented ? m->deal[side].gpus : 1;
 
-		uncertain(m, side, capital_target(cause), cause,
+		uncertain(m, side,
+			  p->bom->rented ? OF_RENT :
+					   OF_CAPITAL + (enum target)cost_capital_of(
+								line->class),
+			  cause,
 			  arena_printf(&m->mem, "%s of %s", line->item, line->book),
 			  line->low_usd / per, line->total_usd / per,
 			  line->high_usd / per);

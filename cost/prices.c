@@ -97,10 +97,12 @@ static struct ft_price *read_prices(const struct reading *in, const struct node 
 static void read_allowance(struct reader *r, const struct reading *in, const char *key,
 			   struct ft_price *price)
 {
-	const struct node *line = read_need(r, key);
+	const struct node *line = read_node(r, key);
 
-	price->usd = read_number(r, in->mem, key, DIM_USD);
 	price->vendor = "";
+	if (!line)
+		return;
+	price->usd = read_number(r, in->mem, key, DIM_USD);
 	finish_price(r, in, key, line, price);
 }
 
@@ -132,6 +134,10 @@ static bool read_facility(const struct reading *in, const struct node *node)
 	struct ft_prices *p = in->to;
 
 	read_provenance(&r, mem);
+	if (node_get(r.map, "other_power_frac"))
+		reader_fail(&r, "other_power_frac",
+			    "has no place here: storage, management and front end "
+			    "are parts, whose power hw/parts knows");
 	if (!in->rents) {
 		p->colocation_usd_per_kw_month =
 			read_number(&r, mem, "colocation", DIM_USD_PER_KW_MONTH);
@@ -143,8 +149,6 @@ static bool read_facility(const struct reading *in, const struct node *node)
 			p->electricity_usd_per_kwh =
 				read_number(&r, mem, "electricity", DIM_USD_PER_KWH);
 	}
-	p->other_power_frac = read_number(&r, mem, "other_power_frac", DIM_FRAC);
-	reader_bound(&r, "other_power_frac", &p->other_power_frac, 0, 0.95);
 	return reader_close(&r);
 }
 
@@ -203,12 +207,13 @@ static bool read_all(struct reading *in)
 	reader_allow(&r, "date");
 	reader_allow(&r, "extends");
 	items = read_need(&r, in->rents ? "rent" : "prices");
-	facility = read_need(&r, "facility");
+	facility = in->rents ? read_node(&r, "facility") : read_need(&r, "facility");
 	operation = read_need(&r, "operation");
 	if (!reader_close(&r) || !read_items(in, items) ||
 	    !read_facility(in, facility) || !read_operation(in, operation))
 		return false;
-	note_taken(in, facility);
+	if (facility)
+		note_taken(in, facility);
 	note_taken(in, operation);
 	return true;
 }

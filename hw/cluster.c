@@ -6,6 +6,7 @@
 #include "base/plain.h"
 #include "base/reader.h"
 #include "foretoken/hw.h"
+#include "hw/parts.h"
 
 /* The parts have arenas of their own; the cluster keeps them to free them. */
 struct owned {
@@ -73,7 +74,8 @@ static void set_sizes(struct owned *owned)
 
 /* Fit the recipe to the node: a NIC faster than a port is served by several
  * planes, twin-port cages are the node's, and a fabric may use fewer NICs. */
-static void fit_fabric(struct owned *owned)
+static bool fit_fabric(struct owned *owned, const struct ft_mark *at,
+		       struct ft_error *err)
 {
 	struct ft_fabric *fabric = owned->fabric;
 	struct ft_cluster *c = &owned->cluster;
@@ -85,13 +87,23 @@ static void fit_fabric(struct owned *owned)
 		fabric->nics_per_node ? fabric->nics_per_node : owned->node->nics;
 	c->nic_bytes_per_s = nic * (double)c->nics_per_node / (double)c->ranks_per_node;
 	if (fabric->wiring == FT_WIRING_NONE)
-		return;
+		return true;
 	if (fabric->planes == 1 && nic >= 2 * port && !fabric->nics_per_node)
 		fabric->planes = (int64_t)(nic / port + 1e-9);
 	fabric->nic_ports_per_optic = owned->node->nic_ports_per_optic;
 	served = port * (double)fabric->planes;
+	if (fabric->planes > 1 && served > 1.5 * nic)
+		return ft_fail(
+			err, at,
+			"fabric %s: %lld planes of ports of %.0f Gb/s are more "
+			"than a NIC of %.0f Gb/s can use; split each port among "
+			"the planes (switch.split: %lld), or take fewer planes",
+			fabric->name, (long long)fabric->planes, port * 8e-9,
+			nic * 8e-9,
+			(long long)(served / nic * (double)fabric->port_split + 0.5));
 	c->nic_bytes_per_s = (nic < served ? nic : served) * (double)c->nics_per_node /
 			     (double)c->ranks_per_node;
+	return true;
 }
 
 static double fraction(struct reader *r, const char *key, double fallback)
@@ -192,9 +204,20 @@ static bool check_spines(const struct ft_cluster *c, const struct node *map,
 	return true;
 }
 
+/* Whose modules, where the cluster says other than its fabric. */
+static bool read_optics(struct owned *owned, struct reader *r)
+{
+	static const char *const makers[] = { "generic", "nvidia" };
+
+	if (read_has(r, "optics"))
+		owned->fabric->optics = makers[read_choice(r, "optics", makers, 2, 0)];
+	return !r->failed;
+}
+
 static bool load(struct owned *owned, struct reader *r, int rows, struct ft_error *err)
 {
 	const struct node *imperfections = read_node(r, "imperfections");
+	const struct node *site = value_or(&owned->mem, r, "site", "standard");
 	struct ft_cluster *c = &owned->cluster;
 	struct ft_mark at;
 
@@ -203,17 +226,19 @@ static bool load(struct owned *owned, struct reader *r, int rows, struct ft_erro
 	c->gpus = read_int(r, "gpus", 1, LIMIT_GPUS, 1);
 	c->gpus_mark = reader_mark(r, "gpus");
 	c->ufm_ports = read_int(r, "ufm_ports", 0, 1 << 16, 0);
-	if (r->failed || !load_parts(owned, r, rows, err) || !reader_close(r))
+	if (r->failed || !load_parts(owned, r, rows, err) || !read_optics(owned, r) ||
+	    !reader_close(r))
 		return false;
 	if (!read_imperfections(&owned->mem, imperfections, c->gpus,
 				owned->node->gpu_speed_spread_frac.value,
 				&c->imperfections, err))
 		return false;
 	set_sizes(owned);
-	fit_fabric(owned);
+	at = reader_mark(r, "fabric");
+	if (!fit_fabric(owned, &at, err))
+		return false;
 	if (owned->fabric->wiring == FT_WIRING_NONE && c->domain_ranks < c->ranks &&
 	    c->nodes > 1) {
-		at = reader_mark(r, "fabric");
 		return ft_fail(err, &at,
 			       "fabric none connects no nodes, but %lld GPUs take "
 			       "%lld nodes %s",
@@ -226,7 +251,10 @@ static bool load(struct owned *owned, struct reader *r, int rows, struct ft_erro
 
 		return ft_fail(err, &c->gpus_mark, "%s", told.text);
 	}
-	return check_spines(c, imperfections, err);
+	if (!check_spines(c, imperfections, err))
+		return false;
+	c->parts = parts_build(&owned->mem, c, site, err);
+	return c->parts != NULL;
 }
 
 struct ft_cluster *ft_cluster_load(const struct node *node, struct ft_error *err)

@@ -3,6 +3,7 @@
 
 #include "base/arena.h"
 #include "base/extends.h"
+#include "base/limits.h"
 #include "base/plain.h"
 #include "base/reader.h"
 #include "foretoken/hw.h"
@@ -15,19 +16,29 @@ struct owned {
 
 static void read_shape(struct arena *mem, struct reader *r, struct ft_fabric *fabric)
 {
-	static const char *const wirings[] = { "none", "rail", "tor", "graph" };
-	static const char *const routings[] = { "adaptive", "ecmp" };
+	static const char *const wirings[] = { "none", "rail", "tor", "graph",
+					       "rail-only" };
+	static const char *const routings[] = { "adaptive", "ecmp", "scheduled" };
+	int routing;
 
-	fabric->wiring = (enum ft_wiring)read_choice(r, "wiring", wirings, 4, 0);
+	fabric->wiring = (enum ft_wiring)read_choice(r, "wiring", wirings, 5, 0);
 	fabric->planes = read_int(r, "planes", 1, 16, 1);
 	fabric->nics_per_node = read_int(r, "nics_per_node", 0, 64, 0);
 	fabric->oversubscription = read_quantity(r, "oversubscription", DIM_NONE, 1);
 	fabric->core_oversubscription =
 		read_quantity(r, "core_oversubscription", DIM_NONE, 1);
-	fabric->tiers = read_int(r, "tiers", 0, 3, 0);
+	fabric->tiers = read_int(r, "tiers", 0, 4, 0);
+	fabric->rails_per_leaf = read_int(r, "rails_per_leaf", 1, 64, 1);
+	fabric->planned_nodes = read_int(r, "planned_nodes", 0, LIMIT_GPUS, 0);
+	fabric->spare_spines = read_int(r, "spare_spines", 0, 4096, 0);
 	fabric->sharp = read_bool(r, "sharp", false);
-	fabric->adaptive = !read_choice(r, "routing", routings, 2, 0);
+	routing = read_choice(r, "routing", routings, 3, 0);
+	fabric->adaptive = routing != 1;
+	fabric->scheduled = routing == 2;
 	fabric->queue_pairs = read_int(r, "queue_pairs", 1, 1024, 1);
+	if (!r->failed && fabric->rails_per_leaf > 1 &&
+	    fabric->wiring != FT_WIRING_RAIL)
+		reader_fail(r, "rails_per_leaf", "belongs to wiring: rail");
 	if (!r->failed &&
 	    (fabric->oversubscription < 0.125 || fabric->oversubscription > 64))
 		reader_fail(r, "oversubscription", "is not between 0.125 and 64");
@@ -43,26 +54,47 @@ static void read_shape(struct arena *mem, struct reader *r, struct ft_fabric *fa
 	fabric->rings_ranks = read_int(r, "rings_ranks", 1, INT64_MAX, 128);
 }
 
+static void scale(struct ft_number *n, double by)
+{
+	n->value *= by;
+	n->low *= by;
+	n->high *= by;
+}
+
+/* A port that is split is as many ports, each of its part of the rate. */
 static void read_switch(struct arena *mem, struct reader *outer,
 			struct ft_fabric *fabric)
 {
 	struct reader r = reader_open(read_need(outer, "switch"), outer->err);
+	int64_t split;
 
 	r.failed = r.failed || outer->failed;
 	r.from = outer->from;
 	read_provenance(&r, mem);
 	fabric->radix = read_need(&r, "radix") ? read_int(&r, "radix", 2, 4096, 2) : 2;
 	fabric->port_bytes_per_s = read_positive(&r, mem, "port", DIM_BYTES_PER_S);
+	fabric->port_split = split = read_int(&r, "split", 1, 8, 1);
+	fabric->radix *= split;
+	scale(&fabric->port_bytes_per_s, 1 / (double)split);
+	fabric->upper_radix = split * read_int(&r, "upper_radix", 0, 4096, 0);
 	fabric->switch_item = read_name(&r, "price_item", "");
-	fabric->switch_w = read_number(&r, mem, "power", DIM_W);
+	if (node_get(r.map, "power"))
+		reader_fail(&r, "power",
+			    "has no place here: hw/parts knows the power of parts, and "
+			    "cluster.site: {extends: standard, parts: {ITEM: {class: "
+			    "network, power: 800 W}}} says it of others");
+	fabric->upper_item = read_name(&r, "upper_item", "");
 	if (!r.failed && fabric->radix % 2)
 		reader_fail(&r, "radix", "should be even");
+	if (!r.failed && fabric->upper_radix % 2)
+		reader_fail(&r, "upper_radix", "should be even");
 	outer->failed = !reader_close(&r) || outer->failed;
 }
 
 static void read_links(struct arena *mem, struct reader *outer,
 		       struct ft_fabric *fabric)
 {
+	static const char *const makers[] = { "generic", "nvidia" };
 	struct reader r = reader_open(read_need(outer, "links"), outer->err);
 
 	r.failed = r.failed || outer->failed;
@@ -72,6 +104,7 @@ static void read_links(struct arena *mem, struct reader *outer,
 	fabric->nic_ports_per_optic = 1;
 	fabric->copper_node = read_bool(&r, "copper_node", false);
 	fabric->copper_leaf = read_bool(&r, "copper_leaf", false);
+	fabric->optics = makers[read_choice(&r, "optics", makers, 2, 0)];
 	fabric->optic_leaf_item = read_name(&r, "optic_switch_item", "");
 	fabric->optic_node_item = read_name(&r, "optic_node_item", "");
 	fabric->cable_node_item = read_name(&r, "cable_node_item", "");
@@ -128,6 +161,7 @@ static void set_none(struct arena *mem, struct ft_fabric *fabric)
 		.planes = 1,
 		.oversubscription = 1,
 		.core_oversubscription = 1,
+		.rails_per_leaf = 1,
 		.ports_per_optic = 1,
 		.nic_ports_per_optic = 1,
 		.queue_pairs = 1,
@@ -138,8 +172,9 @@ static void set_none(struct arena *mem, struct ft_fabric *fabric)
 		.hop_s = zero,
 		.ring_step_s = zero,
 		.rings_from = zero,
-		.switch_w = zero,
 		.switch_item = "",
+		.upper_item = "",
+		.optics = "generic",
 		.optic_leaf_item = "",
 		.optic_node_item = "",
 		.cable_node_item = "",

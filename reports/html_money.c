@@ -35,8 +35,8 @@ static void cables(const struct page *p, int y, int above, int below, int64_t co
 				"<line x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\" "
 				"stroke-width=\"0.5\"/>",
 				35 + i * 44, y + BOX, 35 + k * 44, y + STEP);
-	fprintf(p->out, "<text x=\"%d\" y=\"%d\" opacity=\"0.8\">%" PRId64
-			" cables</text>\n",
+	fprintf(p->out,
+		"<text x=\"%d\" y=\"%d\" opacity=\"0.8\">%" PRId64 " cables</text>\n",
 		30 + 8 * 44, y + BOX + 21, count);
 }
 
@@ -89,7 +89,8 @@ bool html_network(struct page *p)
 
 		html_heading(p, i);
 		if (!c->topology.leaf) {
-			fputs("<p>One node, or no network between nodes.</p>\n", p->out);
+			fputs("<p>One node, or no network between nodes.</p>\n",
+			      p->out);
 			continue;
 		}
 		draw(p, c, p->a->label[i]);
@@ -125,16 +126,15 @@ static void amount(const struct page *p, double usd)
 
 static void bill(const struct page *p, size_t i)
 {
-	static const char *const columns[] = {
-		"<role",     "<item", "count",	"each, USD",  "total, USD",
-		"low", "high",  "<price", "<source"
-	};
+	static const char *const columns[] = { "<role",	    "<item",	  "count",
+					       "each, USD", "total, USD", "low",
+					       "high",	    "<price",	  "<source" };
 	const struct ft_bom *b = p->a->outcome[i].bom;
 
-	html_columns(p,
-		     arena_printf(p->mem, "%s, prices of book %s", p->a->label[i],
-				  b->book),
-		     columns, sizeof(columns) / sizeof(*columns));
+	html_columns(
+		p,
+		arena_printf(p->mem, "%s, prices of book %s", p->a->label[i], b->book),
+		columns, sizeof(columns) / sizeof(*columns));
 	for (size_t k = 0; k < b->n_items; k++) {
 		const struct ft_bom_item *x = &b->item[k];
 

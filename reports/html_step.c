@@ -152,13 +152,14 @@ bool html_scaling(struct page *p)
 {
 	struct plots q = { .mem = p->mem, .dir = p->dir, .a = p->a };
 
-	return html_picture(p,
-			    "USD per million tokens against GPUs, with P10 to P90: what "
-			    "larger clusters of the same plan lose",
-			    plot_scaling_usd(&q, p->err)) &&
-	       html_picture(p,
-			    "Tokens/s per GPU against GPUs, as a share of the best size",
-			    plot_efficiency(&q, p->err));
+	return html_picture(
+		       p,
+		       "USD per million tokens against GPUs, with P10 to P90: what "
+		       "larger clusters of the same plan lose",
+		       plot_scaling_usd(&q, p->err)) &&
+	       html_picture(
+		       p, "Tokens/s per GPU against GPUs, as a share of the best size",
+		       plot_efficiency(&q, p->err));
 }
 
 bool html_differs(struct page *p)

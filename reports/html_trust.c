@@ -16,8 +16,10 @@ static void sentence(const struct page *p, const char *text)
 /* What the capital stands on. */
 static void kinds(const struct page *p)
 {
-	html_table(p, "Share of the capital (or rent) by how far its prices can be trusted",
-		   "prices");
+	html_table(
+		p,
+		"Share of the capital (or rent) by how far its prices can be trusted",
+		"prices");
 	for (int k = 0; k < FT_PRICE_KINDS; k++) {
 		html_row(p, ft_price_kind_name((enum ft_price_kind)k));
 		for (size_t i = 0; i < p->a->n; i++)
@@ -35,8 +37,9 @@ static void nearest(const struct page *p, size_t i)
 	const struct ft_outcome *o = &p->a->outcome[i];
 
 	html_columns(p,
-		     arena_printf(p->mem, "%s: what was measured, and how far the "
-					  "prediction of it was off",
+		     arena_printf(p->mem,
+				  "%s: what was measured, and how far the "
+				  "prediction of it was off",
 				  p->a->label[i]),
 		     columns, 5);
 	for (size_t k = 0; k < o->n_nearest; k++) {
@@ -117,15 +120,19 @@ bool html_sources(struct page *p)
 bool html_words(struct page *p)
 {
 	static const char *const words[][2] = {
-		{ "P10, P50, P90", "one in ten is below P10, half below P50, one in ten "
-				   "above P90" },
+		{ "P10, P50, P90",
+		  "one in ten is below P10, half below P50, one in ten "
+		  "above P90" },
 		{ "likely", "the single most probable value (the mode) of a price" },
 		{ "goodput", "share of the training time that is kept: what failures, "
 			     "checkpoints and recoveries leave" },
-		{ "utilisation", "share of the paid hours in which the cluster trains" },
-		{ "MFU", "model FLOP/s over the GPU's peak in the precision of training" },
-		{ "exposed communication", "time in which a GPU waits for a collective and "
-					   "computes nothing" },
+		{ "utilisation",
+		  "share of the paid hours in which the cluster trains" },
+		{ "MFU",
+		  "model FLOP/s over the GPU's peak in the precision of training" },
+		{ "exposed communication",
+		  "time in which a GPU waits for a collective and "
+		  "computes nothing" },
 		{ "pipeline bubble", "time in which a GPU waits for a neighbour of its "
 				     "pipeline" },
 		{ "PUE", "power of the building over power of its computers" },

@@ -1,55 +1,9 @@
-/* reports/json_rows.c - the JSON of bom, validate and collective */
+/* reports/json_rows.c - the JSON of validate and collective */
 #include "base/plain.h"
 #include "reports/json.h"
-#include "reports/prices.h"
 
 #include <math.h>
 #include <string.h>
-
-void ft_report_bom_json(FILE *out, const struct ft_cluster *c, const struct ft_bom *bom)
-{
-	PLAIN_NUMBERS;
-	json_t *j = json_object(), *f = json_object(), *items = json_array();
-	const struct ft_topology *t = &c->topology;
-
-	json_put_text(f, "name", c->fabric->name);
-	json_put_int(f, "tiers", t->tiers);
-	json_put_int(f, "nodes", c->nodes);
-	json_put_int(f, "leaf", t->leaf);
-	json_put_int(f, "spine", t->spine);
-	json_put_int(f, "core", t->core);
-	json_put_int(f, "cables_node_leaf", t->cables_node_leaf);
-	json_put_int(f, "cables_leaf_spine", t->cables_leaf_spine);
-	json_put_int(f, "cables_spine_core", t->cables_spine_core);
-	json_put_int(f, "transceivers", t->transceivers);
-	json_object_set_new(j, "fabric", f);
-	for (size_t i = 0; i < bom->n_items; i++) {
-		const struct ft_bom_item *b = &bom->item[i];
-		json_t *o = json_object();
-
-		json_put_text(o, "item", b->item);
-		json_put_text(o, "what", b->what);
-		json_put_int(o, "count", b->count);
-		json_put(o, "unit_usd", b->unit_usd);
-		json_put(o, "total_usd", b->total_usd);
-		json_put(o, "low_usd", b->low_usd);
-		json_put(o, "high_usd", b->high_usd);
-		json_put_text(o, "source", b->source);
-		json_put_text(o, "date", b->date);
-		json_put_text(o, "kind", ft_price_kind_name(b->kind));
-		json_put_text(o, "book", b->book);
-		json_put_text(o, "vendor", b->vendor);
-		json_put_text(o, "address", b->address);
-		json_array_append_new(items, o);
-	}
-	json_object_set_new(j, "items", items);
-	json_put(j, "network_usd", bom->network_usd);
-	json_put(j, "low_usd", bom->low_usd);
-	json_put(j, "high_usd", bom->high_usd);
-	json_put(j, "total_usd", bom->total_usd);
-	json_object_set_new(j, "prices", prices_json(bom, NULL));
-	json_print(out, j);
-}
 
 static json_t *summary(const struct ft_summary *s)
 {

@@ -13,9 +13,9 @@ static const struct {
 	const char *kind, *folder;
 } kinds[] = {
 	{ "gpus", "hw/gpus" },	     { "nodes", "hw/nodes" },
-	{ "fabrics", "hw/fabrics" }, { "models", "models" },
-	{ "stacks", "stacks" },	     { "ccl", "stacks/ccl" },
-	{ "prices", "cost/prices" },
+	{ "fabrics", "hw/fabrics" }, { "sites", "hw/sites" },
+	{ "models", "models" },	     { "stacks", "stacks" },
+	{ "ccl", "stacks/ccl" },     { "prices", "cost/prices" },
 };
 
 enum { KINDS = sizeof(kinds) / sizeof(*kinds) };
@@ -106,7 +106,7 @@ bool ft_report_list(FILE *out, const char *kind, bool json, struct ft_error *err
 	if (!folder)
 		return ft_fail(err, NULL,
 			       "'%.40s' is not one of gpus, nodes, "
-			       "fabrics, models, stacks, ccl, prices, keys",
+			       "fabrics, sites, models, stacks, ccl, prices, keys",
 			       kind);
 	name = file_list(&mem, folder, &n, err);
 	ok = name != NULL;

@@ -187,50 +187,6 @@ void ft_report_outcome(FILE *out, const struct ft_scenario *s,
 	arena_release(&mem);
 }
 
-void ft_report_bom(FILE *out, const struct ft_cluster *c, const struct ft_bom *bom)
-{
-	PLAIN_NUMBERS;
-	const struct ft_topology *f = &c->topology;
-	struct arena mem = { 0 };
-	struct table t;
-
-	fprintf(out,
-		"%" PRId64 " %s in %" PRId64 " nodes, fabric %s: %" PRId64
-		" tiers, %" PRId64 " leaf, %" PRId64 " spine, %" PRId64
-		" core; cables %" PRId64 " / %" PRId64 " / %" PRId64 "\n\n",
-		c->gpus, c->gpu->title, c->nodes, c->fabric->name, f->tiers, f->leaf,
-		f->spine, f->core, f->cables_node_leaf, f->cables_leaf_spine,
-		f->cables_spine_core);
-	t = TABLE_OPEN(out, "item", ">count", ">unit USD", ">total USD", "price",
-		       "date", "book", "source");
-	for (size_t i = 0; i < bom->n_items; i++) {
-		const struct ft_bom_item *b = &bom->item[i];
-
-		table_row(&t);
-		table_put(&t, "%s", b->what);
-		table_put(&t, "%" PRId64, b->count);
-		table_put(&t, "%.0f", b->unit_usd);
-		table_put(&t, "%.0f", b->total_usd);
-		table_put(&t, "%s", ft_price_kind_name(b->kind));
-		table_put(&t, "%s", *b->date ? b->date : "-");
-		table_put(&t, "%s", b->book);
-		table_put(&t, "%.60s", b->source);
-	}
-	table_row(&t);
-	table_put(&t, "network");
-	table_put(&t, " ");
-	table_put(&t, " ");
-	table_put(&t, "%.0f", bom->network_usd);
-	table_row(&t);
-	table_put(&t, "total");
-	table_put(&t, " ");
-	table_put(&t, " ");
-	table_put(&t, "%.0f", bom->total_usd);
-	table_close(&t);
-	fprintf(out, "\n%s\n", prices_said(&mem, bom, NULL));
-	arena_release(&mem);
-}
-
 /* Why an algorithm is taken that is not the fastest. */
 static const char *by_whom(const char *chosen_by)
 {
@@ -327,40 +283,4 @@ void ft_report_validation(FILE *out, const struct ft_validation *v, bool every_r
 	if (v->n_failures)
 		fprintf(out, "%zu of %zu rows could not be simulated.\n", v->n_failures,
 			v->n_failures + v->n_checks);
-}
-
-/* In quotes, those inside doubled. */
-static void put_cell(FILE *out, const char *text)
-{
-	putc('"', out);
-	for (; *text; text++) {
-		if (*text == '"')
-			putc('"', out);
-		putc(*text, out);
-	}
-	putc('"', out);
-}
-
-void ft_report_bom_csv(FILE *out, const struct ft_bom *bom)
-{
-	PLAIN_NUMBERS;
-	fputs("role,item,count,unit_usd,total_usd,low_usd,high_usd,kind,date,book,vendor,"
-	      "source,address\n",
-	      out);
-	for (size_t i = 0; i < bom->n_items; i++) {
-		const struct ft_bom_item *b = &bom->item[i];
-
-		put_cell(out, b->what);
-		fprintf(out, ",%s,%" PRId64 ",%.2f,%.2f,%.2f,%.2f,%s,%s,%s,", b->item,
-			b->count, b->unit_usd, b->total_usd, b->low_usd, b->high_usd,
-			ft_price_kind_name(b->kind), b->date, b->book);
-		put_cell(out, b->vendor);
-		putc(',', out);
-		put_cell(out, b->source);
-		putc(',', out);
-		put_cell(out, b->address);
-		putc('\n', out);
-	}
-	fprintf(out, "total,,,,%.2f,%.2f,%.2f,,,,,,\n", bom->total_usd, bom->low_usd,
-		bom->high_usd);
 }

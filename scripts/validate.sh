@@ -38,4 +38,8 @@ if [ -x "$b/tests/test_kernel_held_out" ]; then
 	"$b/tests/test_kernel_held_out" 2>/dev/null | sed -n 's/^# //p'
 	echo
 	"$b/tests/test_inside" 2>/dev/null | sed -n 's/^# //p'
+	echo
+	echo "kilowatts, failures and savings of the table of parts; dollars and joules against published ones"
+	"$b/tests/test_parts" 2>/dev/null | sed -n 's/^# //p'
+	"$b/tests/test_published_costs" 2>/dev/null | sed -n 's/^# //p'
 fi

@@ -72,6 +72,7 @@ static void set_clos(struct network *w, gsl_rng *rng)
 {
 	const struct ft_topology *t = &w->c->topology;
 	double port = w->c->fabric->port_bytes_per_s.value, pod = INFINITY;
+	int64_t above = t->tiers > 3 ? t->cables_core_top : t->cables_spine_core;
 
 	for (int64_t i = 0; i < w->leaves * w->uplinks; i++) {
 		uint32_t at = uplink(w, i / w->uplinks, i % w->uplinks, false);
@@ -81,8 +82,8 @@ static void set_clos(struct network *w, gsl_rng *rng)
 			spine_failed(w, i % w->uplinks) ? 0 : port * (double)up;
 	}
 	if (t->tiers > 2) /* the laid out rail's part of a pod's links to the core */
-		pod = (double)t->cables_spine_core / (double)w->pods * port *
-		      (double)w->rails / (double)w->c->nics_per_node;
+		pod = (double)above / (double)w->pods * port * (double)w->rails /
+		      (double)w->c->nics_per_node;
 	for (int64_t i = 0; i < w->pods; i++)
 		w->capacity[core(w, i, false)] = w->capacity[core(w, i, true)] = pod;
 }
@@ -173,8 +174,12 @@ static void set_sizes(struct network *w)
 	int64_t above;
 
 	w->graph = c->fabric->graph;
-	w->rails =
-		w->graph || c->fabric->wiring == FT_WIRING_TOR ? c->nics_per_node : 1;
+	w->rails = c->nics_per_node; /* that share leaves: one leaf stands for all */
+	if (!w->graph && c->fabric->wiring != FT_WIRING_TOR) {
+		int64_t shared = c->fabric->rails_per_leaf;
+
+		w->rails = shared < 2 ? 1 : shared < w->rails ? shared : w->rails;
+	}
 	w->per_leaf =
 		t->tiers > 1 && t->nodes_per_leaf > 0 ? t->nodes_per_leaf : w->nodes;
 	w->leaves = (w->nodes + w->per_leaf - 1) / w->per_leaf;

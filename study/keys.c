@@ -43,6 +43,8 @@ VALUE(gpu, s->cluster->gpu->name)
 NUMBER(gpus, s->cluster->gpus)
 VALUE(node, s->cluster->node->name)
 VALUE(fabric, s->cluster->fabric->name)
+VALUE(optics, s->cluster->fabric->optics)
+VALUE(site, s->cluster->parts->site)
 NUMBER(ufm_ports, s->cluster->ufm_ports)
 VALUE(lora_rank, s->plan->lora.rank ? whole(mem, s->plan->lora.rank) : NULL)
 VALUE(lora_frozen, s->plan->lora.rank ? ft_dtype_name(s->plan->lora.frozen) : NULL)
@@ -150,6 +152,10 @@ static const struct scenario_key keys[] = {
 	  "the server; default: the one its GPU names" },
 	{ "cluster.fabric", BOTH | KEY_FILE, fabric,
 	  "the network; default: the one the node names" },
+	{ "cluster.optics", BOTH, optics,
+	  "who makes the optical modules: generic, nvidia; default: as the fabric says" },
+	{ "cluster.site", BOTH | KEY_FILE, site,
+	  "what stands around the servers: front end, storage, racks, spares" },
 	{ "cluster.ufm_ports", KEY_COLUMN, ufm_ports,
 	  "leaf ports taken by fabric management" },
 	{ "stack", BOTH | KEY_FILE, stack, "the software stack; default: generic" },

@@ -70,6 +70,10 @@ static const struct ft_outcome_field fields[] = {
 	{ "cost.joules_per_token", "energy per token", FT_SHOW_J,
 	  AT(cost.joules_per_token), 0, 0 },
 	{ "cost.facility_power_w", NULL, FT_SHOW_W, AT(cost.facility_power_w), 0, 0 },
+	{ "cost.average_power_w", NULL, FT_SHOW_W, AT(cost.average_power_w), 0, 0 },
+	{ "cost.provisioned_w", NULL, FT_SHOW_W, AT(cost.provisioned_w), 0, 0 },
+	{ "cost.provisioned_joules_per_token", NULL, FT_SHOW_J,
+	  AT(cost.provisioned_joules_per_token), 0, 0 },
 	{ "cost.goodput", "goodput", FT_SHOW_FRAC, AT(cost.goodput), 0, 0 },
 };
 

@@ -112,7 +112,8 @@ struct ft_side ft_outcome_side(const struct ft_scenario *s, const struct ft_outc
 	return (struct ft_side){
 		{ s->cluster, s->prices, o->bom, &s->terms },
 		{ o->tokens_per_s, o->tokens_low_per_s, o->tokens_high_per_s,
-		  o->run->gpu_busy_frac, checkpoint_bytes(s) },
+		  o->run->gpu_busy_frac, o->run->gpu_memory_frac,
+		  o->run->gpu_waiting_frac, checkpoint_bytes(s) },
 	};
 }
 

@@ -18,12 +18,13 @@ static size_t most_often(const struct ft_odds *odds, size_t except)
 	return best;
 }
 
-/* Servers (or racks) that the bill lists. */
+/* Servers (or racks) that the bill lists, spares too. */
 static double servers_of(const struct ft_scenario *s)
 {
 	int64_t per = s->cluster->node->nodes_per_price_item;
 
-	return (double)((s->cluster->nodes + per - 1) / per);
+	return (double)((s->cluster->nodes + per - 1) / per +
+			s->cluster->parts->spare_nodes);
 }
 
 bool ft_study_verdict(const struct ft_scenario *const *s, const struct ft_outcome *o,

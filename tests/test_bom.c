@@ -77,7 +77,8 @@ static void mixnets_prices_give_their_network(void **state)
 	(void)state;
 	assert_true(bom->network_usd == 7582720);
 	assert_true(line(bom, "optics in nodes")->total_usd +
-			    line(bom, "optics in switches")->total_usd ==
+			    line(bom, "optics in leaves, to nodes")->total_usd +
+			    line(bom, "optics leaf to spine")->total_usd ==
 		    2699264);
 	assert_true(line(bom, "leaf switch")->total_usd +
 			    line(bom, "spine switch")->total_usd ==
@@ -110,7 +111,7 @@ static void a_hyperscalers_cluster_costs_about_what_is_told(void **state)
 static void a_neoclouds_cluster_costs_about_what_is_told(void **state)
 {
 	struct ft_bom *bom = bill("{gpu: h100-sxm, gpus: 1024}", "neocloud-2024-10");
-	double bare = bom->total_usd - line(bom, "storage, by GPU")->total_usd;
+	double bare = bom->total_usd - line(bom, "storage server")->total_usd;
 
 	(void)state;
 	assert_true(fabs(bare / 128 / 318000 - 1) < 0.05);
@@ -130,7 +131,7 @@ static void counts_are_the_topologys(void **state)
 	assert_int_equal(line(bom, "leaf switch")->count, t->leaf);
 	assert_int_equal(line(bom, "spine switch")->count, t->spine);
 	assert_int_equal(line(bom, "cables node to leaf")->count, 1020);
-	assert_int_equal(line(bom, "cables between switches")->count, 1024);
+	assert_int_equal(line(bom, "cables leaf to spine")->count, 1024);
 	ft_bom_free(bom);
 	ft_cluster_free(c);
 }
@@ -138,12 +139,13 @@ static void counts_are_the_topologys(void **state)
 static void totals_are_the_sums_of_their_lines(void **state)
 {
 	struct ft_bom *bom = bill("{gpu: mi300x, gpus: 4096}", "neocloud-2026-09");
-	double total = 0, low = 0, high = 0, network = 0;
+	double total = 0, low = 0, high = 0, network = 0, classes = 0;
 
 	(void)state;
 	for (size_t i = 0; i < bom->n_items; i++) {
 		const struct ft_bom_item *l = &bom->item[i];
 
+		classes += l->class == FT_PART_NETWORK ? 0 : l->total_usd;
 		assert_true(l->low_usd <= l->total_usd);
 		assert_true(l->total_usd <= l->high_usd);
 		assert_true(fabs(l->total_usd - (double)l->count * l->unit_usd) < 1e-6);
@@ -154,6 +156,8 @@ static void totals_are_the_sums_of_their_lines(void **state)
 		network += l->network ? l->total_usd : 0;
 	}
 	assert_true(total == bom->total_usd && network == bom->network_usd);
+	assert_true(fabs(classes + bom->by_class_usd[FT_PART_NETWORK] - total) < 1e-3);
+	assert_true(bom->by_class_usd[FT_PART_NETWORK] == bom->network_usd);
 	assert_true(low == bom->low_usd && high == bom->high_usd);
 	assert_int_equal(line(bom, "server")->kind, FT_PRICE_GUESSED);
 	ft_bom_free(bom);
@@ -175,13 +179,16 @@ static void a_bill_tells_what_it_stands_on(void **state)
 		assert_true(of[k] == bom->by_kind_usd[k]);
 		sum += of[k];
 	}
-	assert_true(of[FT_PRICE_QUOTED] == 128 * 270000. + 48 * 50000. &&
+	/* 128 servers and 2 to spare */
+	assert_true(of[FT_PRICE_QUOTED] ==
+			    130 * 270000. + 48 * 50000. +
+				    line(bom, "front-end optics")->total_usd &&
 		    of[FT_PRICE_GIVEN] == 0);
 	assert_true(fabs(sum - bom->total_usd) < 1e-3);
 	assert_string_equal(bom->book, "neocloud-2024-10");
 	assert_string_equal(line(bom, "leaf switch")->book, "neocloud-2024-10");
 	assert_string_equal(line(bom, "cables node to leaf")->book, "neocloud-2026-09");
-	assert_string_equal(line(bom, "storage, by GPU")->book, "neocloud-2026-09");
+	assert_string_equal(line(bom, "storage server")->book, "neocloud-2026-09");
 	assert_string_equal(bom->first_date, "2024-08");
 	ft_bom_free(bom);
 }
@@ -195,6 +202,22 @@ static void one_node_buys_no_network(void **state)
 	assert_int_equal(line(bom, "server")->count, 1);
 	assert_true(line(bom, "server")->unit_usd == 370000);
 	ft_bom_free(bom);
+}
+
+/* Modules of each reach and maker. */
+static void need_modules(const struct ft_prices *p, const char *item)
+{
+	static const char *const reach[] = { "", "-dr", "-fr" }, *const maker[] = {
+		"generic", "nvidia"
+	};
+	char name[80];
+
+	for (int i = 0; *item && i < 6; i++) {
+		snprintf(name, sizeof(name), "%s%s-%s", item, reach[i / 2],
+			 maker[i % 2]);
+		if (!price_find(p, name))
+			fail_msg("%s: %s", p->name, name);
+	}
 }
 
 /* Every item that a node or a fabric names has its price in every book. */
@@ -227,13 +250,14 @@ static void every_book_prices_everything(void **state)
 		}
 		for (size_t i = 0; i < n_fabrics; i++) {
 			struct ft_fabric *f = ft_fabric_load(fabric[i], NULL, &err);
-			const char *item[] = { f->switch_item,	   f->optic_leaf_item,
-					       f->optic_node_item, f->cable_node_item,
+			const char *item[] = { f->switch_item, f->cable_node_item,
 					       f->cable_leaf_item, f->nic_item };
 
-			for (size_t k = 0; k < 6; k++)
+			for (size_t k = 0; k < 4; k++)
 				if (*item[k] && !price_find(p, item[k]))
 					fail_msg("%s: %s", book[b], item[k]);
+			need_modules(p, f->optic_node_item);
+			need_modules(p, f->optic_leaf_item);
 			ft_fabric_free(f);
 		}
 		for (size_t i = 0; i < p->n_prices; i++)
@@ -287,6 +311,37 @@ static void our_books_are_closed(void **state)
 	arena_release(&mem);
 }
 
+/* A book may price by GPU what is around: then no part of those classes is a line. */
+static void an_allowance_stands_for_its_parts(void **state)
+{
+	struct ft_prices *whole = book_of("neocloud-2026-09");
+	struct ft_prices book = *whole;
+	struct ft_cluster *c = cluster_of("{gpu: h100-sxm, gpus: 1024}");
+	struct ft_error err;
+	struct ft_bom *by_part = ft_bom_build(c, whole, &err), *by_gpu;
+	struct ft_number each = *(&price_find(whole, "rack")->usd);
+
+	(void)state;
+	each.value = each.low = each.high = 1000;
+	book.storage = book.management = *price_find(whole, "rack");
+	book.storage.item = "storage";
+	book.management.item = "management";
+	book.storage.usd = book.management.usd = each;
+	by_gpu = ft_bom_build(c, &book, &err);
+	assert_non_null(by_gpu);
+	assert_true(line(by_gpu, "storage, by GPU")->total_usd == 1024000);
+	for (size_t i = 0; i < by_gpu->n_items; i++)
+		assert_true(strcmp(by_gpu->item[i].item, "storage-server") != 0 &&
+			    strcmp(by_gpu->item[i].item, "rack") != 0);
+	assert_true(by_gpu->by_class_usd[FT_PART_STORAGE] == 1024000 &&
+		    by_gpu->by_class_usd[FT_PART_FACILITY] == 0);
+	assert_true(by_gpu->network_usd == by_part->network_usd);
+	ft_bom_free(by_part);
+	ft_bom_free(by_gpu);
+	ft_prices_free(whole);
+	ft_cluster_free(c);
+}
+
 static void the_default_book_is_named(void **state)
 {
 	struct ft_cost_terms terms;
@@ -313,6 +368,7 @@ int main(void)
 		cmocka_unit_test(a_bill_tells_what_it_stands_on),
 		cmocka_unit_test(a_line_from_another_book_is_that_books_line),
 		cmocka_unit_test(our_books_are_closed),
+		cmocka_unit_test(an_allowance_stands_for_its_parts),
 		cmocka_unit_test(the_default_book_is_named),
 	};
 

@@ -143,8 +143,10 @@ static void mistakes_point_at_their_key(void **state)
 	} wrong[] = {
 		{ "gpu: h100-sxm\ngpus: 16\nfabric: none", 3, 9,
 		  "fabric none connects no nodes, but 16 GPUs take 2 nodes" },
-		{ "gpu: h100-sxm\ngpus: 65544", 2, 7, "do not fit 3 tiers" },
+		{ "gpu: h100-sxm\ngpus: 2097160", 2, 7, "do not fit 4 tiers" },
 		{ "gpu: h100-sxm\ngpus: 16\nfabric: ib-ndr-rial", 3, 9, "ib-ndr-rail" },
+		{ "gpu: h100-sxm\ngpus: 16\nfabric: {extends: ib-ndr-rail, planes: 8}",
+		  3, 9, "split each port among the planes (switch.split: 8)" },
 		{ "gpu: h100-sxm\ngpus: 16\nnodes: hgx-h100", 3, 1,
 		  "did you mean 'node'" },
 		{ "gpu: h100-sxm\ngpus: 0", 2, 7, "not between" },

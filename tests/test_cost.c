@@ -14,6 +14,7 @@
 #include "base/node.h"
 #include "cost/finance.h"
 #include "cost/goodput.h"
+#include "cost/power.h"
 #include "foretoken/cost.h"
 
 static void assert_near(double got, double want, double within)
@@ -36,12 +37,16 @@ struct plain {
 static struct ft_cost cost_of(const struct plain *p)
 {
 	struct ft_gpu gpu = { .ranks_per_gpu = 1 };
-	struct ft_node node = { .gpus = p->gpus,
-				.power_w = { p->it_w, p->it_w, p->it_w, NULL } };
+	struct ft_node node = { .gpus = p->gpus };
+	struct ft_part all = { .max_w = { p->it_w, p->it_w, p->it_w, NULL },
+			       .typical_frac = { 1, 1, 1, NULL } };
+	struct ft_part_line line = { .count = 1, .part = &all };
+	struct ft_parts parts = { .n = 1, .line = &line };
 	struct ft_fabric fabric = { .name = "none" };
 	struct ft_cluster cluster = { .gpu = &gpu,
 				      .node = &node,
 				      .fabric = &fabric,
+				      .parts = &parts,
 				      .gpus = p->gpus,
 				      .nodes = 1 };
 	struct ft_prices prices = {
@@ -65,7 +70,7 @@ static struct ft_cost cost_of(const struct plain *p)
 
 	assert_true(ft_cost_compute(
 		&(struct ft_purchase){ &cluster, &prices, &bom, &terms },
-		&(struct ft_throughput){ p->tokens_per_s, p->low, p->high, 1, 0 },
+		&(struct ft_throughput){ p->tokens_per_s, p->low, p->high, 1, 0, 0, 0 },
 		&cost, &err));
 	return cost;
 }
@@ -190,6 +195,40 @@ static void published_dollars_and_joules_per_token_agree(void **state)
 		    1e-9);
 }
 
+/* The equation of foretoken/cost.h, part by part, on a cluster of one GPU. */
+static void power_is_by_what_gpus_do(void **state)
+{
+	struct ft_gpu gpu = { .idle_w = { 100, 100, 100, NULL },
+			      .limit_w = { 700, 700, 700, NULL } };
+	struct ft_part of_gpu = { .max_w = { 700, 700, 700, NULL },
+				  .memory_frac = { 0.6, 0.6, 0.6, NULL },
+				  .waiting_frac = { 0.4, 0.4, 0.4, NULL } };
+	struct ft_part host = { .max_w = { 500, 500, 500, NULL },
+				.typical_frac = { 0.6, 0.6, 0.6, NULL } };
+	struct ft_part spare = { .max_w = { 1200, 1200, 1200, NULL } };
+	struct ft_part_line line[] = {
+		{ .count = 1, .gpu = true, .part = &of_gpu },
+		{ .count = 1, .part = &host },
+		{ .count = 1, .class = FT_PART_SPARE, .part = &spare }
+	};
+	struct ft_parts parts = { .n = 3, .line = line };
+	struct ft_cluster c = { .gpu = &gpu, .parts = &parts };
+	double still = 500 * 0.6 + 1200 / 7.;
+	struct ft_throughput all = { .busy_frac = 1 }, half = { .busy_frac = 0.5 },
+			     mixed = { .busy_frac = 0.7,
+				       .memory_frac = 0.2,
+				       .waiting_frac = 0.2 },
+			     none = { 0 };
+
+	(void)state;
+	assert_near(power_it_w(&c, &none), 100 + still, 1e-9);
+	assert_near(power_it_w(&c, &all), 700 + still, 1e-9);
+	assert_near(power_it_w(&c, &half), 400 + still, 1e-9);
+	assert_near(power_it_w(&c, &mixed),
+		    100 + 600 * (0.5 + 0.2 * 0.6 + 0.2 * 0.4) + still, 1e-9);
+	assert_near(power_provisioned_w(&c), 700 + 500 + 1200, 1e-9);
+}
+
 /* Throughput alone: dollars go as its inverse. */
 static void dollars_are_as_uncertain_as_tokens(void **state)
 {
@@ -243,12 +282,29 @@ static struct ft_cost whole(const char *cluster_yaml, const char *book)
 	assert_true(ft_cost_terms_load(NULL, &terms, &err));
 	assert_true(ft_cost_compute(
 		&(struct ft_purchase){ cluster, prices, bom, &terms },
-		&(struct ft_throughput){ 1e6, 0, 0, 1, 0 }, &cost, &err));
+		&(struct ft_throughput){ 1e6, 0, 0, 1, 0, 0, 0 }, &cost, &err));
 	ft_bom_free(bom);
 	ft_prices_free(prices);
 	ft_cluster_free(cluster);
 	arena_release(&mem);
 	return cost;
+}
+
+/* Idle hours and lost tokens burn energy, too: with U of the time used and G of it kept,
+ * a token takes the power of U busy and 1 - U idle hours over U G of the tokens. */
+static void a_token_carries_all_that_was_burnt(void **state)
+{
+	struct ft_cost c = whole("{gpu: h100-sxm, gpus: 1024}", "neocloud-2026-09");
+	double u = c.utilization_frac;
+	double idle_w = (c.average_power_w / 1.25 - u * c.it_power_w) / (1 - u);
+
+	(void)state;
+	assert_true(u == 0.9 && idle_w > 0 && idle_w < 0.6 * c.it_power_w);
+	assert_near(c.joules_per_token, c.average_power_w / (1e6 * u * c.goodput),
+		    1e-12);
+	assert_near(c.provisioned_joules_per_token, c.provisioned_w * 1.25 / 1e6,
+		    1e-12);
+	assert_true(c.facility_power_w < c.provisioned_w * 1.25);
 }
 
 /* SemiAnalysis: H100 1.30 to 1.42, MI300X 1.12, GB200 2.21 USD/h; 1.40 kW of IT
@@ -265,8 +321,8 @@ static void hyperscalers_pay_about_the_published_rates(void **state)
 	assert_near(h100.usd_per_gpu_hour, 1.36, 0.07);
 	assert_near(mi300x.usd_per_gpu_hour, 1.12, 0.07);
 	assert_near(gb200.usd_per_gpu_hour, 2.21, 0.15);
-	assert_near(h100.it_power_w / 1024, 1400, 30);
-	assert_near(h100.facility_power_w / 1024, 1760, 40);
+	assert_near(h100.provisioned_w / 1024, 1400, 30);
+	assert_near(h100.provisioned_w * 1.25 / 1024, 1760, 40);
 	assert_true(h100.goodput > 0.95 && h100.goodput < 1);
 }
 
@@ -384,6 +440,8 @@ int main(void)
 		cmocka_unit_test(four_gpus_break_even_where_they_should),
 		cmocka_unit_test(the_surveys_cost_per_used_hour_comes_out),
 		cmocka_unit_test(published_dollars_and_joules_per_token_agree),
+		cmocka_unit_test(power_is_by_what_gpus_do),
+		cmocka_unit_test(a_token_carries_all_that_was_burnt),
 		cmocka_unit_test(dollars_are_as_uncertain_as_tokens),
 		cmocka_unit_test(failures_come_as_often_as_published),
 		cmocka_unit_test(hyperscalers_pay_about_the_published_rates),

@@ -28,7 +28,8 @@ static struct ft_deal a_deal(void)
 		.colocation_usd_per_kw_month = 130,
 		.electricity_usd_per_kwh = 0.087,
 		.maintenance_frac = 0.02,
-		.it_w = 1.3e6,
+		.it_w = 1.35e6,
+		.idle_w = 0.85e6, /* nine hours of ten it works: 1.3 MW */
 		.provisioned_w = 1.4e6,
 		.goodput = 0.95,
 		.tokens_per_s = 1e6,
@@ -108,6 +109,7 @@ static void the_warehouse_form_agrees_with_its_worked_example(void **state)
 		.electricity_usd_per_kwh = 0.067 * 720 / 730,
 		.maintenance_frac = 0.05 / 4,
 		.it_w = 10200,
+		.idle_w = 10200,
 		.provisioned_w = 10200,
 		.goodput = 1,
 		.terms = { .horizon_years = 4,

@@ -90,6 +90,12 @@ static const char mesh[] =
 static const char mesh_node[] =
 	GPT ON("mi250", "4", "ib-mi250-800") "mi250-4x}, stack: rocm-5.7, " TRAIN(
 		"2048", "16") "sharding: ddp}, " COST;
+static const char mesh_racks[] =
+	GPT ON("mi250", "128", "ib-mi250-800") "mi250-4x}, stack: rocm-5.7, " TRAIN(
+		"2048", "256") "sharding: ddp}, " COST;
+static const char site_large[] =
+	GPT ON("h100-sxm", "2048", "ib-ndr-rail") "hgx-h100}, stack: nemo-24, " TRAIN(
+		"1024", "2048") "sharding: ddp}, " COST;
 static const char core[] = GPT
 	ON("a100-80g", "2048", "ib-hdr-rail") "hgx-a100}, stack: megatron-lm-2022, " TRAIN(
 		"1024", "2048") "sharding: ddp}, cost: {prices: mixnet-2025}}";
@@ -130,7 +136,8 @@ static const struct key_part parts[] = {
 	  "hw/nodes",
 	  "hgx-h100",
 	  { zero1_pipeline, fsdp_eager, by_default } },
-	{ "cluster.node", "hw/nodes", "mi250-4x", { mesh } },
+	{ "cluster.node", "hw/nodes", "mi250-4x", { mesh, mesh_racks } },
+	{ "cluster.site", "hw/sites", "standard", { plain, site_large, tor } },
 	{ "cluster.fabric",
 	  "hw/fabrics",
 	  "ib-ndr-rail",
@@ -160,6 +167,15 @@ static const struct key_exempt exempt[] = {
 	{ "cost.prices", "rent",
 	  "a book has prices or rents: rent-2026 is one of these parts" },
 	{ "cost.prices", "prices.*.included", "permits a price of zero, else refused" },
+	{ "cluster.fabric", "planes",
+	  "more than a NIC can use are refused: test_cluster.c" },
+	{ "cluster.site", "front_end.hall_nodes", "of large clusters: test_parts.c" },
+	{ "cluster.site", "racks.row", "of large clusters: test_parts.c" },
+	{ "cluster.site", "parts", "facts that the tree lacks: test_parts.c" },
+	{ "cost.prices", "operation.storage_per_gpu",
+	  "an allowance with a provenance of its own: test_bom.c" },
+	{ "cost.prices", "operation.management_per_gpu",
+	  "an allowance with a provenance of its own: test_bom.c" },
 	{ "cluster.fabric", "graph", "test_topology.c, test_network.sh draw networks" },
 	{ "cluster.gpu", "gemm.tuned", "of tuners' rows: test_kernel_amd.c" },
 	{ "cluster.gpu", "gemm.distance", "of tuners' rows: test_kernel_amd.c" },
@@ -228,10 +244,10 @@ static int flip_kinds(const char *const *kind, size_t n)
 
 static void every_key_counts(void **state)
 {
-	static const char *const kinds[] = {
-		"stack", "cluster.node", "cost.prices", "cluster.fabric",
-		"",	 "cluster.gpu"
-	};
+	static const char *const kinds[] = { "stack",	     "cluster.node",
+					     "cost.prices",  "cluster.fabric",
+					     "cluster.site", "",
+					     "cluster.gpu" };
 	int bad, status = 0;
 	pid_t other;
 
@@ -239,11 +255,11 @@ static void every_key_counts(void **state)
 	fflush(NULL);
 	other = fork();
 	if (!other) {
-		bad = flip_kinds(kinds, 4);
+		bad = flip_kinds(kinds, 5);
 		fflush(NULL);
 		_exit(bad > 0);
 	}
-	bad = flip_kinds(kinds + 4, 2);
+	bad = flip_kinds(kinds + 5, 2);
 	assert_int_equal(waitpid(other, &status, 0), other);
 	assert_int_equal(bad, 0);
 	assert_int_equal(status, 0);

@@ -41,17 +41,17 @@ extends: neocloud-2026-09" "fiber: {usd: 5 USD, $of}"
 ok "a line that is taken and given" book "mine.yaml:5:.*fiber: a line that is taken" "fiber: {from: mixnet-2025, usd: 5 USD}"
 ok "a line that is not there" book "mine.yaml:5:.*book mixnet-2025 has no string in its prices" "string: {from: mixnet-2025}"
 ok "a book that takes from itself" book "leads back to itself" "fiber: {from: $tmp/mine.yaml}"
-ok "the bill says whose a line is" sh -c "printf 'name: mine\nextends: neocloud-2026-09\nprovenance: {kind: assumed}\nprices:\n  optic-400g: {from: mixnet-2025}\n  fiber: {usd: 7 USD, $of}\nfacility: {}\noperation: {}\n' >$tmp/m.yaml && $f bom $a --set cost.prices=$tmp/m.yaml >$tmp/o && grep -q '^optics in nodes.* 659 .* mixnet-2025 ' $tmp/o && grep -q '^cables node.* 7 .* mine ' $tmp/o && grep -q '^server.* neocloud-2026-09 ' $tmp/o && grep -q '^From mixnet-2025: optic-400g' $tmp/o"
+ok "the bill says whose a line is" sh -c "printf 'name: mine\nextends: neocloud-2026-09\nprovenance: {kind: assumed}\nprices:\n  optic-400g-generic: {from: mixnet-2025}\n  fiber: {usd: 7 USD, $of}\nfacility: {}\noperation: {}\n' >$tmp/m.yaml && $f bom $a --set cost.prices=$tmp/m.yaml >$tmp/o && grep -q '^optics in nodes.* 659 .* mixnet-2025 ' $tmp/o && grep -q '^cables node.* 7 .* mine ' $tmp/o && grep -q '^server .* neocloud-2026-09 ' $tmp/o && grep -q '^From mixnet-2025: optic-400g-generic' $tmp/o"
 ok "a price given for an item that nobody has" refused "price hgx-h100-sever=1:1:24: .*did you mean 'hgx-h100-server'" $f bom $a --price hgx-h100-sever=1
 ok "a price given as 0" refused "price fiber=0:1:15: .*should be above 0 and at most" $f simulate $a --price fiber=0
 ok "a price given below 0" refused "fiber: -2 is negative" $f compare $a $a --price fiber=-2
 ok "a price given in another currency" refused "'EUR' is not a unit of an amount" $f bom $a --price "fiber=3 EUR"
 ok "a price given without an amount" refused "write --price ITEM=USD" $f bom $a --price fiber
 ok "a price given as a list" refused "price_of: should be a map" $f bom $a --set "cost.price_of=[1]"
-ok "prices given on the command line" sh -c "$f bom $a --price hgx-h100-server=250000 --price storage=900 >$tmp/o && grep -q '^server  *128  *250000  *32000000  *given  *-  *given  *given on the command line' $tmp/o && grep -q '^Given: hgx-h100-server, storage.' $tmp/o"
+ok "prices given on the command line" sh -c "$f bom $a --price hgx-h100-server=250000 --price storage-server=90000 >$tmp/o && grep -q '^server  *hgx-h100-server  *128  *250000  *32000000  *given  *-  *given  *given on the command line' $tmp/o && grep -q '^Given: hgx-h100-server, storage-server.' $tmp/o"
 ok "given on the line or in the scenario, it costs the same" sh -c "$f simulate $a --price hgx-h100-server=250000 --json | jq .cost >$tmp/o && $f simulate $a --set 'cost.price_of={hgx-h100-server: 250000 USD}' --json | jq .cost | cmp - $tmp/o"
 ok "the scenario of the answer keeps them" sh -c "$f simulate $a --price hgx-h100-server=250000 --json | jq .scenario | $f simulate - --json | jq .cost | cmp - $tmp/o"
-ok "one that the book lacks can be given" sh -c "sed '/^  ufm-licence:/,/^facility/{/^facility/!d}' cost/prices/neocloud-2026-09.yaml >$tmp/b.yaml && $f bom $a --set cluster.ufm_ports=4 --set cost.prices=$tmp/b.yaml --price ufm-licence=75 | grep -q '^fabric manager licences  *1024  *75  *76800  *given'"
+ok "one that the book lacks can be given" sh -c "sed '/^  ufm-licence:/,/^  aec/{/^  aec/!d}' cost/prices/neocloud-2026-09.yaml >$tmp/b.yaml && $f bom $a --set cluster.ufm_ports=4 --set cost.prices=$tmp/b.yaml --price ufm-licence=75 | grep -q '^fabric manager licences  *ufm-licence  *1024  *75  *76800  *given'"
 ok "a sweep takes prices" sh -c "$f sweep $a --vary cluster.gpus=1024 --price fiber=5 --db $tmp/s.db >/dev/null && $f sweep $a --vary cluster.gpus=1024 --price fiber=6 --db $tmp/s.db | grep -q '^1 '"
 sed '/^cost/,$d' $a >"$tmp/bare.yaml"
 b=$tmp/bare.yaml
@@ -66,7 +66,7 @@ ok "the bill of what is rented" refused "no bill of a rented cluster: rent-2026 
 ok "a rent that is given" sh -c "$f simulate $b --set cost.usd_per_gpu_hour=2.5USD/h >$tmp/o && grep -q '^USD per GPU-hour  *2.500' $tmp/o && grep -q '^capital  *0 USD' $tmp/o && grep -q '^Given: h100-sxm' $tmp/o"
 ok "the scenario of a rented answer answers the same" sh -c "$f simulate $b --set cost.usd_per_gpu_hour=2.5USD/h --json >$tmp/j && jq .scenario $tmp/j | $f simulate - --json | jq .cost >$tmp/o && jq .cost $tmp/j | cmp - $tmp/o && jq -e '[.assumed[] | select(startswith(\"cost.\"))] == [\"cost.prices\", \"cost.pue\", \"cost.utilization_frac\", \"cost.goodput\"]' $tmp/j"
 ok "a report of what is rented and what is bought" sh -c "$f compare $b $a --set cluster.gpus=512 --report $tmp/r >/dev/null && $f simulate $b --set cost.prices=rent-2026 --report $tmp/r2 >/dev/null && grep -q 'of the rent is at quoted' $tmp/r2/index.html"
-ok "an item without a price" sh -c "sed '/^  ufm-licence:/,/^facility/{/^facility/!d}' cost/prices/neocloud-2026-09.yaml >$tmp/b.yaml && $one $f bom $a --set cluster.ufm_ports=4 --set cost.prices=$tmp/b.yaml >$tmp/o 2>$tmp/e && grep -q 'b.yaml:[0-9]*:[0-9]*: error: price book .* no price for ufm-licence' $tmp/e && test ! -s $tmp/o"
+ok "an item without a price" sh -c "sed '/^  ufm-licence:/,/^  aec/{/^  aec/!d}' cost/prices/neocloud-2026-09.yaml >$tmp/b.yaml && $one $f bom $a --set cluster.ufm_ports=4 --set cost.prices=$tmp/b.yaml >$tmp/o 2>$tmp/e && grep -q 'b.yaml:[0-9]*:[0-9]*: error: price book .* no price for ufm-licence' $tmp/e && test ! -s $tmp/o"
 ok "a cluster that only fails" operation "goodput is 0: a cluster of 128 nodes fails every" "failures_per_1000_node_days: {value: 100000, $of}"
 ok "a goodput of 0" refused "goodput: should be above 0" $f simulate $a --set cost.goodput=0
 ok "a goodput below 0" refused "goodput: -1 is negative" $f simulate $a --set cost.goodput=-1

@@ -87,6 +87,7 @@ struct bench {
 	struct ft_gpu gpu;
 	struct ft_node node;
 	struct ft_fabric fabric;
+	struct ft_parts parts;
 	struct ft_cluster cluster;
 	struct ft_prices prices;
 	struct ft_bom_item item[2];
@@ -104,6 +105,7 @@ static void set_up(struct bench *b, const char *vendor, double server_usd,
 	b->node.gpus = 8;
 	b->cluster.gpu = &b->gpu;
 	b->cluster.node = &b->node;
+	b->cluster.parts = &b->parts;
 	b->cluster.fabric = &b->fabric;
 	b->cluster.gpus = 8;
 	b->cluster.nodes = 1;
@@ -119,6 +121,7 @@ static void set_up(struct bench *b, const char *vendor, double server_usd,
 					   .total_usd = 50e3,
 					   .low_usd = 50e3 / 2,
 					   .high_usd = 50e3 * 2,
+					   .class = FT_PART_NETWORK,
 					   .network = true };
 	b->bom.n_items = 2;
 	b->bom.item = b->item;
@@ -128,7 +131,7 @@ static void set_up(struct bench *b, const char *vendor, double server_usd,
 	b->terms.utilization_frac = 1;
 	b->terms.goodput = 1;
 	b->side = (struct ft_side){ { &b->cluster, &b->prices, &b->bom, &b->terms },
-				    { tokens, 0, 0, 1, 0 } };
+				    { tokens, 0, 0, 1, 0, 0, 0 } };
 }
 
 /* The obvious way: plain draws of the same prices. */
@@ -248,6 +251,7 @@ static struct ft_deal a_deal(double gpus)
 			     .electricity_usd_per_kwh = 0.087,
 			     .maintenance_frac = 0.02,
 			     .it_w = 1300 * gpus,
+			     .idle_w = 500 * gpus,
 			     .provisioned_w = 1400 * gpus,
 			     .goodput = 0.95,
 			     .tokens_per_s = 1000 * gpus,

@@ -27,6 +27,8 @@ static struct ft_fabric recipe(int64_t radix)
 				   .planes = 1,
 				   .oversubscription = 1,
 				   .core_oversubscription = 1,
+				   .rails_per_leaf = 1,
+				   .port_split = 1,
 				   .ports_per_optic = 2,
 				   .nic_ports_per_optic = 1 };
 }
@@ -89,7 +91,7 @@ static void published_superpods_come_out_exactly(void **state)
 	}
 }
 
-/* k, k^2/2 and k^3/4 endpoints; one node more is one tier more, or too much. */
+/* k, k^2/2, k^3/4 and k^4/8 endpoints; one node more is one tier more, or too much. */
 static void each_number_of_tiers_reaches_its_maximum(void **state)
 {
 	(void)state;
@@ -110,6 +112,17 @@ static void each_number_of_tiers_reaches_its_maximum(void **state)
 		assert_int_equal(t.tiers, 3);
 		assert_int_equal(t.endpoints, k == 64 ? 65536 : 524288);
 		assert_int_equal(t.core, k * k / 4);
+		assert_int_equal(build(&fabric, k * k * k / 32 + 1, 0).tiers, 4);
+		t = build(&fabric, k * k * k * k / 64, 0);
+		assert_int_equal(t.tiers, 4);
+		assert_int_equal(t.core, 2 * t.top);
+		assert_int_equal(t.spine, t.core);
+		assert_int_equal(t.leaf, t.spine);
+		assert_int_equal(t.cables_core_top, t.endpoints);
+		assert_false(ft_topology_build(&fabric, k * k * k * k / 64 + 1, 8, 0,
+					       &t, &err));
+		assert_non_null(strstr(err.text, "do not fit 4 tiers"));
+		fabric.tiers = 3;
 		assert_false(
 			ft_topology_build(&fabric, k * k * k / 32 + 1, 8, 0, &t, &err));
 		assert_non_null(strstr(err.text, "do not fit 3 tiers"));
@@ -185,6 +198,157 @@ static void a_core_may_be_oversubscribed(void **state)
 	assert_int_equal(t.cables_leaf_spine, 24576);
 }
 
+/* 512 H100 on rails of their own: 8 switches, one a rail, and no spine; the same in
+ * two tiers where a rail has more nodes than a switch has ports. */
+static void rails_may_be_networks_of_their_own(void **state)
+{
+	struct ft_fabric fabric = recipe(64);
+	struct ft_topology t;
+
+	(void)state;
+	fabric.wiring = FT_WIRING_RAIL_ONLY;
+	t = build(&fabric, 64, 0);
+	assert_int_equal(t.tiers, 1);
+	assert_int_equal(t.leaf, 8);
+	assert_int_equal(t.spine + t.cables_leaf_spine, 0);
+	assert_int_equal(t.cables_node_leaf, 512);
+	t = build(&fabric, 128, 0);
+	assert_int_equal(t.tiers, 2);
+	assert_int_equal(t.leaf, 8 * 4);
+	assert_int_equal(t.spine, 8 * 2);
+	/* a rail is what a fabric of one NIC a node is */
+	for (int64_t nodes = 2; nodes < 5000; nodes += 61) {
+		struct ft_topology one;
+		struct ft_error err;
+		struct ft_fabric rail = recipe(64);
+
+		assert_true(ft_topology_build(&rail, nodes, 1, 0, &one, &err));
+		t = build(&fabric, nodes, 0);
+		assert_int_equal(t.leaf, 8 * one.leaf);
+		assert_int_equal(t.spine, 8 * one.spine);
+		assert_int_equal(t.core, 8 * one.core);
+	}
+}
+
+/* 128 GPUs in 16 nodes: two rails a leaf take 4 leaves and 2 spines, one takes 8 and 2. */
+static void small_clusters_pack_rails(void **state)
+{
+	struct ft_fabric fabric = recipe(64);
+	struct ft_topology t;
+
+	(void)state;
+	fabric.tiers = 2;
+	t = build(&fabric, 16, 0);
+	assert_int_equal(t.leaf, 8);
+	fabric.rails_per_leaf = 2;
+	t = build(&fabric, 16, 0);
+	assert_int_equal(t.leaf, 4);
+	assert_int_equal(t.spine, 2);
+	assert_int_equal(t.nodes_per_leaf, 16);
+	assert_int_equal(t.leaf_down, 32);
+	fabric.rails_per_leaf = 8; /* all of them: a tree of nodes */
+	t = build(&fabric, 64, 0);
+	fabric.wiring = FT_WIRING_TOR;
+	assert_int_equal(t.leaf, build(&fabric, 64, 0).leaf);
+	assert_int_equal(t.spine, build(&fabric, 64, 0).spine);
+}
+
+/* AMD and DriveNets, system reference architecture, table 11: endpoints of 800 Gb/s,
+ * leaves of 18 ports down and 20 up, spines of 128. */
+static void a_scheduled_fabric_mixes_radixes(void **state)
+{
+	static const int64_t row[][3] = { { 108, 6, 1 },     { 216, 12, 2 },
+					  { 576, 32, 5 },    { 1152, 64, 10 },
+					  { 2304, 128, 20 }, { 4608, 256, 40 } };
+	struct ft_fabric fabric = recipe(38);
+
+	(void)state;
+	fabric.wiring = FT_WIRING_TOR;
+	fabric.upper_radix = 128;
+	fabric.oversubscription = 18. / 20;
+	fabric.adaptive = fabric.scheduled = true;
+	for (size_t i = 0; i < 6; i++) {
+		struct ft_topology t;
+		struct ft_error err;
+
+		if (!ft_topology_build(&fabric, row[i][0], 1, 0, &t, &err))
+			fail_msg("%s", err.text);
+		assert_int_equal(t.tiers, 2);
+		assert_int_equal(t.leaf, row[i][1]);
+		assert_int_equal(t.spine, row[i][2]);
+		assert_int_equal(t.leaf_up, 20);
+	}
+}
+
+/* A published plan for 256 B300 buys the 4 spines of a full scalable unit of 72 nodes
+ * (Kedios, 2026): 8 leaves, 4 spines; what is needed is 2. One more spare, and the
+ * tiers of a later size, without the leaves of it. */
+static void spines_may_be_bought_ahead(void **state)
+{
+	struct ft_fabric fabric = recipe(144);
+	struct ft_topology t = build(&fabric, 32, 0);
+
+	(void)state;
+	assert_int_equal(t.leaf, 8);
+	assert_int_equal(t.spine, 2);
+	fabric.planned_nodes = 72;
+	t = build(&fabric, 32, 0);
+	assert_int_equal(t.leaf, 8);
+	assert_int_equal(t.spine, 4);
+	assert_int_equal(t.cables_node_leaf, 256);
+	fabric.spare_spines = 1;
+	assert_int_equal(build(&fabric, 32, 0).spine, 5);
+	fabric.spare_spines = 0;
+	fabric.planned_nodes = 5000;
+	t = build(&fabric, 32, 0);
+	assert_int_equal(t.tiers, 3);
+	assert_int_equal(t.leaf, 8);
+	assert_int_equal(t.core, build(&fabric, 5000, 0).core);
+}
+
+/* BasePOD: 16 nodes of 8 NICs at 200 Gb/s on the split ports of one QM9700. */
+static void split_ports_are_more_ports(void **state)
+{
+	struct ft_fabric fabric = recipe(2 * 64);
+	struct ft_topology t = build(&fabric, 16, 0);
+
+	(void)state;
+	assert_int_equal(t.tiers, 1);
+	assert_int_equal(t.leaf, 1);
+	assert_int_equal(t.cables_node_leaf, 128);
+}
+
+/* One node or one port more: never twice the spines, never more than a leaf for each
+ * rail; ports of fabric management on full leaves take uplinks' places. */
+static void nothing_doubles_with_one_node_more(void **state)
+{
+	struct ft_fabric fabric = recipe(64);
+	struct ft_topology before = build(&fabric, 33, 0), t;
+
+	(void)state;
+	for (int64_t nodes = 34; nodes <= 256; nodes++) {
+		t = build(&fabric, nodes, 0);
+		if (t.spine > before.spine * 3 / 2 + 1 || t.leaf > before.leaf + 8)
+			fail_msg("%lld nodes: %lld/%lld after %lld/%lld",
+				 (long long)nodes, (long long)t.leaf,
+				 (long long)t.spine, (long long)before.leaf,
+				 (long long)before.spine);
+		before = t;
+	}
+	t = build(&fabric, 128, 1); /* was 33 leaves and 32 spines */
+	assert_int_equal(t.leaf, 32);
+	assert_int_equal(t.spine, 16);
+	assert_int_equal(t.cables_leaf_spine, 1023);
+	t = build(&fabric, 256, 4); /* was three tiers */
+	assert_int_equal(t.tiers, 2);
+	assert_int_equal(t.leaf, 64);
+	assert_int_equal(t.cables_node_leaf + t.cables_leaf_spine, 4096);
+	t = build(&fabric, 129, 0); /* was 26 */
+	assert_int_equal(t.spine, 17);
+	assert_int_equal(build(&fabric, 128, 33).leaf,
+			 34); /* beyond one on each leaf */
+}
+
 /* 1,024 GPUs: HGX 1,024 single-port and 1,536 twin-port modules, DGX 2,048
  * twin-port ones; copper to the leaf leaves the leaf-spine modules. */
 static void modules_are_counted_per_link_end(void **state)
@@ -229,7 +393,12 @@ static void no_switch_has_more_links_than_ports(void **state)
 			assert_true(t.leaf * t.leaf_down >= nodes * 8);
 			assert_true(t.leaf_down + t.leaf_up <= 64);
 			if (t.tiers == 2) {
-				assert_int_equal(t.leaf_up % t.spine, 0);
+				int64_t least = (t.leaf * t.leaf_up + 63) / 64;
+
+				/* evenly, or as few as have the ports */
+				assert_true(t.leaf_up % t.spine == 0 ||
+					    t.spine == least);
+				assert_true(3 * t.spine <= 4 * least);
 				assert_true(t.leaf * t.leaf_up <= t.spine * 64);
 				assert_true(t.leaf_up >= t.leaf_down);
 			} else if (t.tiers == 3) {
@@ -301,6 +470,12 @@ int main(void)
 		cmocka_unit_test(two_to_one_takes_eight_spines),
 		cmocka_unit_test(undersubscribed_trees_and_rails_come_out),
 		cmocka_unit_test(a_core_may_be_oversubscribed),
+		cmocka_unit_test(rails_may_be_networks_of_their_own),
+		cmocka_unit_test(small_clusters_pack_rails),
+		cmocka_unit_test(a_scheduled_fabric_mixes_radixes),
+		cmocka_unit_test(spines_may_be_bought_ahead),
+		cmocka_unit_test(split_ports_are_more_ports),
+		cmocka_unit_test(nothing_doubles_with_one_node_more),
 		cmocka_unit_test(modules_are_counted_per_link_end),
 		cmocka_unit_test(one_node_needs_no_network),
 		cmocka_unit_test(an_irregular_mesh_holds_its_rings),

@@ -18,10 +18,14 @@
  * A purchase C with residual value S is (C - S / (1+i)^n) * CRF(i, n) a year.
  * Rented, the rent and its prepayment are all, and the tokens are inside it.
  * Goodput: exact for exponential failures, cost/goodput.h.
- * Power: GPUs between idle and limit by the share of time they compute, nodes and
- *   switches at full load, other IT a share of all of it; the facility takes PUE
- *   times that. Electricity is paid for the hours of a year at that power,
- *   colocation for what is provisioned: all at full load.
+ * Power: a GPU draws idle + (limit - idle) (c + memory_frac m + waiting_frac w), with c,
+ *   m and w the shares of time in kernels bound by arithmetic, by memory, and in waiting
+ *   for others (collectives that nothing hides, bubbles: that spins); every other part its power times typical_frac
+ *   (hw/parts); spares idle. The facility takes PUE times that: average_power_w over a
+ *   year, in which GPUs idle where utilization says so. Electricity is paid for that,
+ *   colocation for what is provisioned: all parts at full load. joules_per_token is
+ *   average_power_w over the tokens that are kept (utilization * goodput); provisioned_joules_per_token, as some publish it, the
+ *   provisioned power times PUE over all tokens.
  * Intervals and odds come from draws of all that is uncertain: cost/odds.h.
  */
 #ifndef FORETOKEN_COST_H
@@ -82,9 +86,10 @@ struct ft_prices {
 	bool colocation_includes_power;
 	bool nics_apart; /* list NICs as network, off the server's price */
 	struct ft_number electricity_usd_per_kwh;
-	struct ft_number maintenance_frac;   /* of capital, per year */
-	struct ft_price storage, management; /* by GPU */
-	struct ft_number other_power_frac;   /* storage, CPU nodes: of IT power */
+	struct ft_number maintenance_frac; /* of capital, per year */
+	/* By GPU, in books that do not price parts: storage for all parts of that class,
+	 * management for front end, management, facility and service. 0: by part. */
+	struct ft_price storage, management;
 	struct ft_number failures_per_1000_node_days;
 	struct ft_number checkpoint_s, restart_s;
 	size_t n_taken;
@@ -174,7 +179,8 @@ struct ft_bom_item {
 	const char *source, *address, *date, *vendor;
 	const char *book; /* whose line it is */
 	enum ft_price_kind kind;
-	bool network;
+	enum ft_part_class class;
+	bool network; /* class FT_PART_NETWORK */
 };
 
 /* What is bought; or, rented, one line of GPUs at USD per hour, and all sums are USD per
@@ -185,7 +191,8 @@ struct ft_bom {
 	size_t n_items;
 	struct ft_bom_item *item;
 	double total_usd, low_usd, high_usd, network_usd;
-	double by_kind_usd[FT_PRICE_KINDS]; /* of the total */
+	double by_class_usd[FT_PART_CLASSES]; /* of the total; rented: all server */
+	double by_kind_usd[FT_PRICE_KINDS];   /* of the total */
 	const char *first_date,
 		*last_date; /* of the prices used; "" when all are given */
 };
@@ -228,8 +235,9 @@ struct ft_deal {
 	double colocation_usd_per_kw_month;
 	double electricity_usd_per_kwh; /* 0 where the colocation includes it */
 	double maintenance_frac;	/* of capital, per year */
-	double it_w, provisioned_w;	/* running; all at full load */
-	double goodput;			/* 0: from failures */
+	double it_w, idle_w,
+		provisioned_w; /* while steps run; between jobs; all at full load */
+	double goodput;	       /* 0: from failures */
 	struct ft_reliability failures;
 	double tokens_per_s;
 	struct ft_cost_terms terms;
@@ -245,11 +253,12 @@ struct ft_cost {
 	double usd_per_gpu_hour;
 	double goodput, utilization_frac;
 	struct ft_time_use time; /* productive: goodput; the rest 0 where it is given */
-	double it_power_w, facility_power_w; /* of the cluster, running */
+	double it_power_w, facility_power_w; /* of the cluster, while steps run */
+	double average_power_w;		     /* of the facility, over a year */
 	double provisioned_w;		     /* IT power, all at full load */
 	double usd_per_million_tokens;
 	double usd_per_million_tokens_low, usd_per_million_tokens_high;
-	double joules_per_token;
+	double joules_per_token, provisioned_joules_per_token;
 	double tokens_per_usd;
 };
 
@@ -265,11 +274,12 @@ struct ft_purchase {
 	const struct ft_cost_terms *terms;
 };
 
-/* What the whole cluster does: tokens per second with P10 and P90 (0: not known), the
- * share of a step in which GPUs compute, for their power, and what a checkpoint holds. */
+/* What the whole cluster does: tokens per second with P10 and P90 (0: not known); for the
+ * power of GPUs, shares of a step: in kernels, in those bound by memory (part of it),
+ * waiting for other GPUs; and what a checkpoint holds. */
 struct ft_throughput {
 	double tokens_per_s, low, high;
-	double busy_frac;
+	double busy_frac, memory_frac, waiting_frac;
 	double checkpoint_bytes;
 };
 
@@ -284,6 +294,7 @@ struct ft_deal ft_deal_of(const struct ft_purchase *purchase,
  * checked: what cannot be comes out as infinity or not a number. */
 double ft_deal_usd_per_gpu_hour(const struct ft_deal *deal);
 double ft_deal_goodput(const struct ft_deal *deal);
+double ft_deal_average_w(const struct ft_deal *deal); /* IT power over a year */
 double ft_deal_usd_per_million_tokens(const struct ft_deal *deal);
 
 /* ---- cash flows --------------------------------------------------------------- */

@@ -258,6 +258,7 @@ struct ft_node {
 	struct ft_number host_factor;		/* host seconds / the reference's */
 	struct ft_number gpu_speed_spread_frac; /* of its GPUs: standard deviation */
 	struct ft_number power_w;		/* without the GPUs, at full load */
+	struct ft_number rack_units;		/* 0: as hosts without a line */
 	const char *price_item;			/* of the price book */
 	int64_t nodes_per_price_item;		/* 18 when a rack is bought whole */
 	const char *default_fabric;
@@ -275,10 +276,11 @@ void ft_node_free(struct ft_node *node);
 /* ---- Fabric: a recipe for any size -------------------------------------- */
 
 enum ft_wiring {
-	FT_WIRING_NONE,	 /* one node */
-	FT_WIRING_RAIL,	 /* NIC i of every node to leaves of rail i */
-	FT_WIRING_TOR,	 /* all NICs of a node to the same leaf */
-	FT_WIRING_GRAPH, /* as its graph says */
+	FT_WIRING_NONE,	     /* one node */
+	FT_WIRING_RAIL,	     /* NIC i of every node to leaves of rail i */
+	FT_WIRING_TOR,	     /* all NICs of a node to the same leaf */
+	FT_WIRING_GRAPH,     /* as its graph says */
+	FT_WIRING_RAIL_ONLY, /* rails, each a network of its own: nothing joins them */
 };
 
 /* A network drawn by hand. Between two switches the shortest ways are taken, by hash
@@ -313,23 +315,29 @@ struct ft_fabric {
 	struct ft_digest digest; /* of its files */
 	const char *name, *title;
 	enum ft_wiring wiring;
-	int64_t radix;	       /* ports of a switch, at port_bytes_per_s */
+	int64_t radix;	       /* ports of a switch, at port_bytes_per_s, once split */
+	int64_t upper_radix;   /* the same of switches above the leaves; 0: as leaves */
+	int64_t port_split;    /* ports made of one of the switch */
 	int64_t planes;	       /* parallel networks that share each NIC's speed */
 	int64_t nics_per_node; /* 0: as the node says */
 	struct ft_number port_bytes_per_s;
-	double oversubscription;       /* down / up at the leaf, 1: none */
-	double core_oversubscription;  /* the same at the spine, of three tiers */
-	int64_t tiers;		       /* 0: as few as it takes */
-	int64_t ports_per_optic;       /* 2: a switch cage holds a twin-port module */
-	int64_t nic_ports_per_optic;   /* as the node says, once in a cluster */
-	bool copper_node, copper_leaf; /* DAC to the leaf, from it: no optics */
-	bool sharp;		       /* reduction in the switches */
+	double oversubscription;      /* down / up at the leaf, 1: none */
+	double core_oversubscription; /* the same below the top, of three or four tiers */
+	int64_t tiers;		      /* 0: as few as it takes, at most 4 */
+	int64_t rails_per_leaf;	      /* NICs of a node that share a leaf (rail) */
+	int64_t planned_nodes;	      /* spines and above are bought for so many; 0 */
+	int64_t spare_spines;	      /* of each plane, beside those needed */
+	int64_t ports_per_optic;      /* 2: a switch cage holds a twin-port module */
+	int64_t nic_ports_per_optic;	     /* as the node says, once in a cluster */
+	bool copper_node, copper_leaf;	     /* DAC to the leaf, from it: no optics */
+	bool sharp;			     /* reduction in the switches */
 	const struct ft_switch_graph *graph; /* of FT_WIRING_GRAPH */
 	bool adaptive;			     /* adaptive routing; false: ECMP hashing */
-	int64_t queue_pairs;		     /* per connection, for ECMP */
-	struct ft_number efficiency;	     /* of a NIC's line rate that data reach */
-	struct ft_number latency_s;	     /* NIC to NIC through one leaf */
-	struct ft_number hop_s;		     /* each further switch */
+	bool scheduled; /* cells by credit (DDC): adaptive, and spines as ports need */
+	int64_t queue_pairs;	      /* per connection, for ECMP */
+	struct ft_number efficiency;  /* of a NIC's line rate that data reach */
+	struct ft_number latency_s;   /* NIC to NIC through one leaf */
+	struct ft_number hop_s;	      /* each further switch */
 	struct ft_number ring_step_s; /* one step of an inter-node ring: lambda */
 	struct ft_number rings_from;  /* the fabric's own tuner runs all_reduce as
 		a ring from this many bytes per rank on, else as a tree; 0: no tuner */
@@ -337,7 +345,8 @@ struct ft_fabric {
 	const char *switch_item, *optic_leaf_item, *optic_node_item, *cable_node_item,
 		*cable_leaf_item, *nic_item; /* of the price book;
 		"" when there is none */
-	struct ft_number switch_w; /* a switch with its optics, at full load */
+	const char *upper_item, *optics; /* of switches above the leaves, "": as leaves;
+		who makes the modules: "generic", "nvidia" */
 	const struct ft_provenance *from;
 };
 
@@ -352,23 +361,25 @@ void ft_fabric_free(struct ft_fabric *fabric);
 
 /* ---- Topology ----------------------------------------------------------- */
 
-/* A folded Clos of one, two or three tiers. With L leaves of u uplinks, radix k:
- * spines = the smallest divisor of u that is >= ceil(L u / k); three tiers:
- * spines = L u / (k/2), cores = L u / k. u is the fullest leaf's ports down over
- * the oversubscription, or more where that takes fewer spines. One switch for
- * all is one tier. Planes are networks of their own: switches are counted over
- * all planes, and one cable carries a NIC's link to each plane. Source and
+/* A folded Clos of one to four tiers. With L leaves of u uplinks, radix k:
+ * spines = the smallest divisor of u that is >= ceil(L u / k), or that quotient where
+ * the divisor would be over a third more; three tiers: spines = L u / (k/2), cores =
+ * L u / k; four: spines and cores L u / (k/2), tops L u / k. u is the fullest leaf's
+ * ports down over the oversubscription, or more where that takes fewer spines. One
+ * switch for all is one tier. Planes are networks of their own: switches are counted
+ * over all planes, and one cable carries a NIC's link to each plane. Source and
  * vectors: tests/test_topology.c. */
 struct ft_topology {
 	int64_t tiers;	   /* 0: one node, or no fabric */
 	int64_t endpoints; /* NIC ports */
-	int64_t leaf, spine, core;
+	int64_t leaf, spine, core, top;
 	int64_t leaf_down, leaf_up; /* ports in use of a full leaf */
-	int64_t cables_node_leaf, cables_leaf_spine, cables_spine_core;
+	int64_t cables_node_leaf, cables_leaf_spine, cables_spine_core, cables_core_top;
 	int64_t transceivers; /* module ends, twin-port modules counted once */
-	int64_t optics_node, optics_switch; /* transceivers in NICs, in switches */
-	int64_t nodes_per_leaf;		    /* nodes whose NIC i share a leaf */
-	int64_t nodes_per_pod; /* nodes below one group of spines (3 tiers) */
+	int64_t optics_node, optics_switch; /* transceivers in NICs, in switches: */
+	int64_t optics_leaf_node, optics_leaf_spine, optics_spine_core, optics_core_top;
+	int64_t nodes_per_leaf; /* nodes whose NIC i share a leaf */
+	int64_t nodes_per_pod; /* nodes below one group of spines; of cores in 4 tiers */
 	int64_t planes;
 };
 
@@ -378,6 +389,63 @@ bool ft_topology_build(const struct ft_fabric *fabric, int64_t nodes,
 		       int64_t nics_per_node, int64_t extra_ports,
 		       struct ft_topology *topology, struct ft_error *err)
 	__attribute__((warn_unused_result));
+
+/* ---- Parts: all that a cluster consists of, line by line ------------------ */
+
+enum ft_part_class {
+	FT_PART_SERVER,	   /* GPUs and hosts, or racks of them */
+	FT_PART_NETWORK,   /* back end: what training traffic runs over */
+	FT_PART_FRONT_END, /* network of storage and users */
+	FT_PART_STORAGE,
+	FT_PART_MANAGEMENT, /* and out-of-band network */
+	FT_PART_FACILITY,   /* racks and their power */
+	FT_PART_SERVICE,    /* integration */
+	FT_PART_SPARE,	    /* servers */
+	FT_PART_CLASSES
+};
+
+const char *ft_part_class_name(enum ft_part_class part_class); /* "server" ... */
+
+/* Physical facts of one part: hw/parts/ files, or those of GPU and node. */
+struct ft_part {
+	const char *item, *title;
+	enum ft_part_class class;
+	struct ft_number max_w, typical_frac;	    /* at full load; of it, in a step */
+	struct ft_number memory_frac, waiting_frac; /* of a GPU, likewise: see cost.h */
+	struct ft_number mttf_years; /* to a failure that stops a job; 0: none does */
+	struct ft_number rack_units, life_years, carbon_kg;
+	struct ft_number reach_m; /* of optics and cables; longer: what goes further */
+	const char *longer;
+};
+
+struct ft_part_line {
+	const char *item, *role; /* what price books call it; "leaf switch" */
+	enum ft_part_class class;
+	int64_t count;
+	bool included, gpu; /* in another line's price; power is by what GPUs do */
+	const struct ft_part *part; /* NULL: hw/parts does not know the item */
+};
+
+/* Capital, power, failures, racks and carbon are sums over this one table. */
+struct ft_parts {
+	const char *site; /* its name */
+	size_t n;
+	const struct ft_part_line *line;
+	int64_t spare_nodes;
+	int64_t racks;	     /* positions, those of rack-scale systems included */
+	const char *unknown; /* the first item without facts; NULL: none */
+};
+
+enum ft_load { FT_LOAD_FULL, FT_LOAD_TYPICAL };
+
+double ft_parts_w(const struct ft_parts *parts,
+		  enum ft_load load);			/* no GPUs, spares */
+double ft_parts_gpus_w(const struct ft_parts *parts);	/* at their limits */
+double ft_parts_spares_w(const struct ft_parts *parts); /* at full load */
+double ft_parts_failures_per_hour(const struct ft_parts *parts,
+				  enum ft_part_class part_class);
+double ft_parts_rack_units(const struct ft_parts *parts);
+double ft_parts_carbon_kg(const struct ft_parts *parts);
 
 /* ---- Cluster: all of it -------------------------------------------------- */
 
@@ -414,11 +482,12 @@ struct ft_cluster {
 	double nic_bytes_per_s; /* of a rank: NICs of the node / its ranks */
 	int64_t ufm_ports;
 	struct ft_imperfections imperfections;
+	const struct ft_parts *parts;
 	struct ft_mark gpus_mark;
 };
 
 /* node: the `cluster` map of a scenario: gpu, gpus, node, fabric, ufm_ports,
- * imperfections. */
+ * optics, site, imperfections. */
 struct ft_cluster *ft_cluster_load(const struct node *node, struct ft_error *err)
 	__attribute__((warn_unused_result));
 

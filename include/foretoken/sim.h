@@ -133,7 +133,9 @@ struct ft_run {
 	size_t n_classes, n_shares;
 	struct ft_class_result *rank_class;
 	struct ft_share *share;
-	double gpu_busy_frac; /* compute and optimizer / step */
+	/* Of the step: compute and optimizer; the part of that in kernels bound by memory (as
+	 * of all kernels' time); waiting for peers and pipeline neighbours, which spins. */
+	double gpu_busy_frac, gpu_memory_frac, gpu_waiting_frac;
 };
 
 /* A step to run: its graph, the machine, the software. */

@@ -1,0 +1,115 @@
+/* hw/catalogue.c - physical facts of parts, read from hw/parts */
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/file.h"
+#include "base/reader.h"
+#include "hw/parts.h"
+
+static const char *const classes[FT_PART_CLASSES] = {
+	"server",     "network",  "front-end", "storage",
+	"management", "facility", "service",   "spare",
+};
+
+const char *ft_part_class_name(enum ft_part_class part_class)
+{
+	return classes[part_class];
+}
+
+const struct ft_part *catalogue_find(const struct catalogue *from, const char *item)
+{
+	for (size_t i = 0; i < from->n; i++)
+		if (!strcmp(from->part[i].item, item))
+			return &from->part[i];
+	return NULL;
+}
+
+/* from: what numbers inherit. */
+static bool read_part(struct arena *mem, const struct node *map,
+		      const struct ft_provenance *from, struct ft_part *part,
+		      struct ft_error *err)
+{
+	struct reader r = reader_open(map, err);
+
+	r.from = from;
+	read_provenance(&r, mem);
+	part->title = read_text(&r, "title", part->item);
+	part->class = (enum ft_part_class)read_choice(&r, "class", classes,
+						      FT_PART_CLASSES, 0);
+	part->max_w = read_number_or(&r, mem, "power", DIM_W, 0);
+	part->typical_frac = read_number_or(&r, mem, "typical_frac", DIM_FRAC, 1);
+	reader_bound(&r, "typical_frac", &part->typical_frac, 0, 1);
+	part->memory_frac = read_number_or(&r, mem, "memory_frac", DIM_FRAC, 1);
+	part->waiting_frac = read_number_or(&r, mem, "waiting_frac", DIM_FRAC, 1);
+	reader_bound(&r, "memory_frac", &part->memory_frac, 0, 1);
+	reader_bound(&r, "waiting_frac", &part->waiting_frac, 0, 1);
+	part->mttf_years = read_number_or(&r, mem, "mttf_years", DIM_NONE, 0);
+	part->rack_units = read_number_or(&r, mem, "rack_units", DIM_NONE, 0);
+	part->life_years = read_number_or(&r, mem, "life_years", DIM_NONE, 0);
+	part->carbon_kg = read_number_or(&r, mem, "carbon_kg", DIM_NONE, 0);
+	reader_bound(&r, "mttf_years", &part->mttf_years, 0, 1e6);
+	reader_bound(&r, "life_years", &part->life_years, 0, 100);
+	part->reach_m = read_number_or(&r, mem, "reach", DIM_M, 0);
+	part->longer = read_name(&r, "longer", "");
+	reader_bound(&r, "rack_units", &part->rack_units, 0, 60);
+	reader_bound(&r, "carbon_kg", &part->carbon_kg, 0, 1e6);
+	return reader_close(&r);
+}
+
+static bool read_list(struct arena *mem, const struct node *list,
+		      const struct ft_provenance *from, struct catalogue *to,
+		      struct ft_error *err)
+{
+	struct ft_part *all;
+
+	if (list->kind != NODE_MAP)
+		return ft_fail(err, &list->mark, "parts: should be a map of items");
+	all = ARENA_ARRAY(mem, to->n + list->n, struct ft_part);
+	/* what is read last is found first */
+	for (size_t i = 0; i < list->n; i++) {
+		all[i].item = list->key[i];
+		if (!read_part(mem, list->item[i], from, &all[i], err))
+			return false;
+	}
+	if (to->n)
+		memcpy(all + list->n, to->part, to->n * sizeof(*all));
+	to->part = all;
+	to->n += list->n;
+	return true;
+}
+
+static bool read_one(struct arena *mem, const char *name, struct catalogue *to,
+		     struct ft_error *err)
+{
+	const char *path = file_find(mem, "hw/parts", name, NULL, err);
+	struct node *map = path ? node_read_file(mem, path, err) : NULL;
+	struct reader r;
+	const struct node *list;
+
+	if (!map)
+		return false;
+	r = reader_open(map, err);
+	read_provenance(&r, mem);
+	list = read_need(&r, "parts");
+	return reader_close(&r) && read_list(mem, list, r.from, to, err);
+}
+
+bool catalogue_read(struct arena *mem, const struct node *more, struct catalogue *to,
+		    struct ft_error *err)
+{
+	size_t n;
+	const char **name = file_list(mem, "hw/parts", &n, err);
+	struct ft_provenance *ours;
+
+	*to = (struct catalogue){ 0 };
+	if (!name)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (!read_one(mem, name[i], to, err))
+			return false;
+	if (!more)
+		return true;
+	ours = ARENA_NEW(mem, struct ft_provenance);
+	*ours = (struct ft_provenance){ FT_ASSUMED, "given in the site", "", "", "" };
+	return read_list(mem, more, ours, to, err);
+}
