@@ -193,10 +193,10 @@ static bool no_goodput(const struct ft_reliability *r, struct ft_error *err)
 {
 	return ft_fail(
 		err, NULL,
-		"goodput is 0: the cluster fails every %.0f s, and a checkpoint "
+		"goodput is 0: a cluster of %.0f GPUs fails every %.0f s, and a checkpoint "
 		"takes %.0f s, a restart %.0f s; set cost.goodput, or take a price "
 		"book with fewer failures_per_1000_node_days",
-		r->mtbf_s, r->save_s, r->restart_s);
+		r->gpus, r->mtbf_s, r->save_s, r->restart_s);
 }
 
 static void set_capital(const struct ft_purchase *p, struct ft_cost *cost)

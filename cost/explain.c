@@ -217,8 +217,12 @@ size_t ft_deals_crossovers(const struct ft_deal *a, const struct ft_deal *b,
 		{ "years of use of both", "years", b->terms.horizon_years, turn_years,
 		  true },
 	};
+	double apart =
+		ft_deal_usd_per_million_tokens(b) / ft_deal_usd_per_million_tokens(a);
 	size_t n = 0;
 
+	if (fabs(apart - 1) < 1e-9) /* they cross here */
+		return 0;
 	for (size_t i = 0; i < sizeof(knobs) / sizeof(*knobs); i++) {
 		struct knob k = { *a, *b, knobs[i].turn, knobs[i].both };
 		double times = knobs[i].now > 0 ? equal_at(&k) : NAN;

@@ -117,7 +117,8 @@ static void add_running(struct odds_model *m, size_t side, const struct ft_purch
 			   &b->maintenance_frac);
 	}
 	if (own && !b->colocation_includes_power &&
-	    p->terms->electricity_usd_per_kwh < 0)
+	    ft_cost_electricity_usd_per_kwh(p->terms, b) ==
+		    b->electricity_usd_per_kwh.value)
 		add_figure(m, side, OF_ELECTRICITY, CAUSE_ELECTRICITY, "electricity",
 			   &b->electricity_usd_per_kwh);
 	if (auto_goodput && f->failures_per_1000_node_days < 0)

@@ -201,7 +201,8 @@ static bool idle_term(const struct ft_scenario *s, const char *key, const char *
 
 	if (node_is_null(n))
 		return true;
-	return ft_fail(err, &n->mark, "cost.%s has no effect: %s", key, why);
+	return ft_fail(err, &n->mark, "cost.%s has no effect: with %s %s", key,
+		       s->prices->name, why);
 }
 
 /* When a key of `cost` has an effect. */
@@ -252,8 +253,7 @@ static bool terms_count(const struct ft_scenario *s, struct ft_error *err)
 		ok = !why || idle_term(s, terms_of[i].key, why, err);
 	}
 	if (ok && p->colocation_includes_power)
-		ok = idle_term(s, "electricity",
-			       "the colocation of the price book includes power", err);
+		ok = idle_term(s, "electricity", "the colocation includes power", err);
 	return ok;
 }
 

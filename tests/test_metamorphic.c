@@ -339,6 +339,7 @@ static void money(struct drawn *d)
 	for (enum relation r = PRICES_UP; r <= HORIZON_SHORTER; r++) {
 		struct ft_error err;
 		struct ft_bom *bom;
+		struct ft_side side;
 		struct ft_cost cost;
 
 		book = *d->s->prices;
@@ -353,17 +354,13 @@ static void money(struct drawn *d)
 			terms.horizon_years /= 2;
 		bom = ft_bom_build(d->s->cluster, &book, &err);
 		ok_or_say(bom, err);
-		ok_or_say(ft_cost_compute(&(struct ft_purchase){ d->s->cluster, &book,
-								 bom, &terms },
-					  &(struct ft_throughput){
-						  d->base.tokens_per_s,
-						  d->base.tokens_low_per_s,
-						  d->base.tokens_high_per_s,
-						  d->base.run->gpu_busy_frac,
-						  d->base.run->gpu_memory_frac,
-						  d->base.run->gpu_waiting_frac },
-					  &cost, &err),
-			  err);
+		side = ft_outcome_side(d->s, &d->base);
+		side.purchase.prices = &book;
+		side.purchase.bom = bom;
+		side.purchase.terms = &terms;
+		ok_or_say(
+			ft_cost_compute(&side.purchase, &side.throughput, &cost, &err),
+			err);
 		judge(d, r, d->base.cost.usd_per_million_tokens * slack,
 		      cost.usd_per_million_tokens, NULL, NULL);
 		ft_bom_free(bom);

@@ -1,0 +1,80 @@
+#!/bin/sh
+# tests/test_decide.sh - verdicts, fleets for what is asked, cash flows, failures: from the command line
+. "$(dirname "$0")/tap.sh"
+a=examples/01-first-answer/h100.yaml b=examples/01-first-answer/mi300x.yaml
+
+refused() { # PATTERN command...
+	says=$1
+	shift
+	"$@" >"$tmp/o" 2>"$tmp/e"
+	got=$?
+	cat "$tmp/e" >&2
+	[ $got = 1 ] && [ ! -s "$tmp/o" ] && grep -q -- "$says" "$tmp/e"
+}
+wrong() { # PATTERN command...: wrong usage
+	says=$1
+	shift
+	"$@" >"$tmp/o" 2>"$tmp/e"
+	[ $? = 64 ] && grep -q -- "$says" "$tmp/e"
+}
+
+# ---- the verdict
+$f compare $a $b --json >"$tmp/c.json"
+ok "the parts add up to the difference" jq -e '(.cost_differences[0].parts | map(.usd_per_million_tokens) | add) - (.scenarios[1].cost.usd_per_million_tokens - .scenarios[0].cost.usd_per_million_tokens) | fabs < 1e-9' "$tmp/c.json"
+ok "the best is the most often cheapest" jq -e '.verdict | .probability == (.cheapest_frac | max) and (.cheapest_frac | add) > 0.999 and .tie == (.probability < 0.8)' "$tmp/c.json"
+ok "intervals are those of the odds" jq -e '.scenarios[0].interval.usd_per_million_tokens == [.verdict.p10[0], .verdict.p90[0]]' "$tmp/c.json"
+ok "asked again, the same bytes" sh -c "$f compare $a $b --json | cmp - $tmp/c.json"
+ok "it decides where it can" sh -c "$f compare $a $b --price mi300x-server=60000 --json | jq -e '.verdict | .best == \"mi300x\" and .tie == false and .probability > 0.8'"
+ok "a scenario beside itself is a tie that all share" sh -c "$f compare $a $a --json | jq -e '.verdict.crossovers == [] and .verdict.p50[0] > 0'"
+ok "a crossover makes both equal" sh -c "x=\$(jq '.verdict.crossovers[] | select(.what == \"price of a server\") | .value' $tmp/c.json) && i=\$(jq -r .verdict.crossovers_of $tmp/c.json) && $f compare $a $b --json --price \$(test \$i = mi300x && echo mi300x-server || echo hgx-h100-server)=\$x | jq -e '(.scenarios[0].cost.usd_per_million_tokens / .scenarios[1].cost.usd_per_million_tokens - 1) | fabs < 2e-3'"
+ok "the CSV has all of it" sh -c "$f compare $a $b --csv >$tmp/c.csv && grep -q '^step_s,' $tmp/c.csv && grep -q '^step_s.p10,' $tmp/c.csv && grep -q '^difference.GPU price,0,' $tmp/c.csv && grep -q '^verdict.cheapest_frac,' $tmp/c.csv && awk -F, 'NF != 3 { exit 1 }' $tmp/c.csv"
+ok "more draws hardly change the odds" sh -c "$f compare $a $b --draws 131072 --json | jq -e --slurpfile c $tmp/c.json '(.verdict.probability - \$c[0].verdict.probability) | fabs < 0.01'"
+ok "too few draws" wrong "draws" $f compare $a $b --draws 3
+ok "a basis that is none" wrong "gpus, money, megawatts or time" $f compare $a $b --at dollars
+ok "for equal money the cheaper one is larger" sh -c "$f compare $a $b --at money --json | jq -e '.scenarios[1].scenario.cluster.gpus >= 1024 and .verdict.basis == \"money\"'"
+ok "in equal time the slower one is larger" sh -c "$f compare $a $b --at time --json | jq -e '.scenarios[1].scenario.cluster.gpus > 1024 and .scenarios[1].tokens_per_s * .scenarios[1].cost.goodput >= .scenarios[0].tokens_per_s * .scenarios[0].cost.goodput'"
+
+# ---- fleets
+$f simulate $a --tokens 15T --days 60 --json >"$tmp/f.json"
+ok "the fleet for so many tokens in so many days" jq -e '.run | .tokens == 15e12 and .gpus == 1024 and .days.p10 < .days.p50 and .days.p50 < .days.p90 and (.fleets | length) == 2 and .fleets[0].days.p50 <= 60 and .fleets[1].days.p90 <= 60 and .fleets[0].gpus <= .fleets[1].gpus' "$tmp/f.json"
+ok "the next smaller one takes longer" sh -c "n=\$(jq '.run.fleets[0].gpus / 2' $tmp/f.json) && $f simulate $a --set cluster.gpus=\$n --tokens 15T --json | jq -e '.run.days.p50 > 60'"
+ok "days times rate is tokens" jq -e '(.run.days.p50 * 86400 * .tokens_per_s * .cost.goodput / 15e12 - 1) | fabs < 0.15' "$tmp/f.json"
+ok "in the scenario it is the same question" sh -c "jq .scenario $tmp/f.json | $f simulate - --json | jq 'del(.run.fleets).run' >$tmp/o && jq 'del(.run.fleets).run' $tmp/f.json | cmp - $tmp/o"
+ok "FLOPs instead of tokens" sh -c "t=\$($f simulate $a --flop 3.1e24 --json | jq .run.tokens) && awk \"BEGIN { exit !($t > 6e12 && $t < 8e12) }\" t=\$t || test \$(printf '%.0f' \$t) -gt 6000000000000"
+ok "what a budget trains" sh -c "$f simulate $a --budget 2M --json | jq -e '(.run.usd.p50 / 2e6 - 1) | fabs < 1e-6'"
+ok "what megawatts hold" sh -c "$f simulate $a --megawatts 4 --days 30 --json | jq -e '.run.fleets[0] | .megawatts <= 4 and .gpus > 1024'"
+ok "no fleet is fast enough" sh -c "$f simulate $a --tokens 15T --days 1 | grep -q 'no size that the batch allows is done in time'"
+ok "a budget below the smallest size" sh -c "$f simulate $a --budget 10 --days 30 | grep -q 'the budget does not pay for the smallest size'"
+ok "days of zero" refused "run.days=0:1:16: .*days: should be above 0" $f simulate $a --days 0
+ok "tokens below zero" refused "tokens: -5 is negative" $f simulate $a --tokens -5
+ok "tokens and FLOPs" refused "run has tokens and flop; give one of the two" $f simulate $a --tokens 1T --flop 1e24
+ok "megawatts alone" refused "run.megawatts alone trains nothing" $f simulate $a --megawatts 5
+ok "a budget in another currency" refused "not a unit of an amount" $f simulate $a --set "run.budget=5 EUR"
+ok "a key of run that is none" refused "'dyas'" $f simulate $a --set run.dyas=3
+
+# ---- cash flows and terms
+ok "flows are written" sh -c "$f simulate $a --flows $tmp/f.csv >/dev/null && head -1 $tmp/f.csv | grep -q '^BilledCost,.*EffectiveCost.*ServiceName\$' && grep -q '2025-08-01T00:00:00Z,Purchase' $tmp/f.csv"
+ok "they begin when they are told to" sh -c "$f simulate $a --set cost.start=2027-03 --flows $tmp/f.csv >/dev/null && grep -q '2027-03-01T00:00:00Z,Purchase' $tmp/f.csv"
+ok "a folder that is not there" refused "error" $f simulate $a --flows /proc/none/f.csv
+ok "a month that is none" refused "start: should be a month" $f simulate $a --set cost.start=2027-13
+ok "tax, duty, staff and insurance cost" sh -c "base=\$($f simulate $a --json | jq .cost.usd_per_gpu_hour) && for k in tax_frac=0.1 duty_frac=0.25 insurance_frac=0.01 'staff=2 MUSD/y' burn_in=21d 'residual_by_year=[0.5,0.2,0.1,0]' 'tranches=[{month: 0, share: 0.5}, {month: 6, share: 0.5}]'; do $f simulate $a --set \"cost.\$k\" --json | jq -e --argjson b \$base '.cost.usd_per_gpu_hour > \$b' || exit 1; done"
+ok "shares of tranches that do not add up" refused "have shares that add up to 0.9, not 1" $f simulate $a --set 'cost.tranches=[{month: 0, share: 0.5}, {month: 6, share: 0.4}]'
+ok "a tranche after the end" refused "month: lies after the horizon" $f simulate $a --set 'cost.tranches=[{month: 60, share: 1}]'
+ok "residual values that grow" refused "shares from 0 to 1 that do not grow" $f simulate $a --set 'cost.residual_by_year=[0.1, 0.5]'
+ok "two ways to say the residual" refused "is said by residual_by_year" $f simulate $a --set 'cost.residual_by_year=[0.5]' --set cost.residual_frac=0.1
+ok "interest of 500 %" refused "cost_of_capital_frac: should be at most 1" $f simulate $a --set cost.cost_of_capital_frac=5
+ok "owning against renting" sh -c "$f simulate $a --finance --set 'cost.against=2 USD/h' | grep -q 'owning is cheaper when more than'"
+ok "what belongs to a rent is refused of a purchase" refused "cost.prepaid_frac has no effect: with hyperscaler-2025-08 the cluster is bought" $f simulate $a --set cost.prepaid_frac=0.2
+sed '/^cost/,$d' $a >"$tmp/bare.yaml"
+ok "rent on demand is paid for the hours used" sh -c "$f simulate $tmp/bare.yaml --set 'cost.usd_per_gpu_hour=2 USD/h' --set cost.take_or_pay=false --json | jq -e '(.cost.usd_per_gpu_hour - 1.8) | fabs < 1e-9'"
+
+# ---- failures
+goodput() { $f simulate $a --set "cost.goodput=$1" --json | jq .cost.goodput; }
+ok "ways to recover, best last" sh -c "$f simulate $a --set 'cost.goodput={recovery: cold}' --json | jq .cost.goodput >$tmp/g; $f simulate $a --set 'cost.goodput={recovery: hot, spares: false}' --json | jq .cost.goodput >>$tmp/g; $f simulate $a --set 'cost.goodput={recovery: hot}' --json | jq .cost.goodput >>$tmp/g; $f simulate $a --set 'cost.goodput={recovery: fault_tolerant, spares: true}' --json | jq .cost.goodput >>$tmp/g; sort -g $tmp/g | cmp - $tmp/g"
+ok "checkpoints by bytes and bandwidth" sh -c "$f simulate $a --set 'cost.goodput={storage_bandwidth: 500 GB/s}' --json | jq -e '.cost.goodput > 0.98'"
+ok "a checkpoint and its bandwidth" refused "follows from storage_bandwidth" $f simulate $a --set 'cost.goodput={storage_bandwidth: 500 GB/s, checkpoint: 3 s}'
+ok "a failover without fault tolerance" refused "failover: has an effect under 'recovery: fault_tolerant' only" $f simulate $a --set 'cost.goodput={failover: 3 s}'
+ok "checkpoints nobody goes back to" refused "has no effect under 'recovery: fault_tolerant'" $f simulate $a --set 'cost.goodput={recovery: fault_tolerant, checkpoint: 3 s}'
+ok "a way to recover that is none" refused "recovery" $f simulate $a --set 'cost.goodput={recovery: warm}'
+ok "the map of failures survives a round trip" sh -c "$f simulate $a --set 'cost.goodput={recovery: cold, repair: 2 h}' --json >$tmp/j && jq .scenario $tmp/j | $f simulate - --json | jq .cost >$tmp/o && jq .cost $tmp/j | cmp - $tmp/o"
+finish
