@@ -5,7 +5,7 @@
 #include "foretoken/study.h"
 #include "tests/check.h"
 
-enum { KEY_NUMBERS = 160 };
+enum { KEY_NUMBERS = 240 };
 
 struct answer {
 	bool refused;
@@ -28,6 +28,27 @@ static inline void numbers_of(const struct ft_outcome *o, struct answer *a)
 	a->x[a->n++] = o->fits;
 }
 
+/* What is paid in other forms, and the fleets that the scenario asks for. */
+static inline void money_of(const struct ft_scenario *s, struct ft_outcome *o,
+			    struct answer *a)
+{
+	const struct ft_side side = ft_outcome_side(s, o);
+	const struct ft_deal d = ft_deal_of(&side.purchase, &side.throughput);
+	const struct ft_readings r = ft_flows_read(&d);
+
+	a->x[a->n++] = r.levelised;
+	a->x[a->n++] = r.break_even_utilization_frac;
+	for (size_t i = 0; i < o->asked.n; i++) {
+		const struct ft_fleet *f = &o->asked.fleet[i];
+
+		a->x[a->n++] = (double)f->gpus;
+		a->x[a->n++] = f->tokens;
+		a->x[a->n++] = f->days[1];
+		a->x[a->n++] = f->usd[1];
+	}
+	assert_true(a->n < KEY_NUMBERS);
+}
+
 static inline struct answer answer_of(const struct node *root)
 {
 	struct ft_shelf *shelf = ft_shelf_new();
@@ -38,11 +59,16 @@ static inline struct answer answer_of(const struct node *root)
 
 	if (s && ft_study_simulate(s, NULL, NULL, &o, &err)) {
 		numbers_of(&o, &a);
+		if (ft_study_run(s, &o, &err))
+			money_of(s, &o, &a);
+		else
+			a.refused = true;
 		ft_outcome_release(&o);
 	} else {
 		a.refused = true;
-		snprintf(a.why, sizeof(a.why), "%s", err.text);
 	}
+	if (a.refused)
+		snprintf(a.why, sizeof(a.why), "%s", err.text);
 	ft_scenario_free(s);
 	ft_shelf_free(shelf);
 	return a;

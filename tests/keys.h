@@ -16,7 +16,7 @@
 #include "base/node.h"
 #include "tests/answer.h"
 
-enum { KEY_SCENARIOS = 16, KEY_SEEN = 1024 };
+enum { KEY_SCENARIOS = 20, KEY_SEEN = 1024 };
 
 /* A key without effect, or one that no value here is right for, and why. */
 struct key_exempt {

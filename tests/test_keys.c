@@ -109,6 +109,28 @@ static const char efa[] =
 	GPT ON("h100-sxm", "128", "efa-400-rail") "hgx-h100}, stack: nemo-24, " TRAIN(
 		"2048", "128") "sharding: ddp}, " COST;
 
+static const char bought[] = LLAMA IB "stack: nemo-24, run: {tokens: 1T, days: 400}, " TRAIN(
+	"4096",
+	"64") "micro_batch_size: 1}, cost: {prices: neocloud-2026-09, tax_frac: 0.1, "
+	      "duty_frac: 0.1, insurance_frac: 0.01, staff: 1 MUSD/y, burn_in: 20 d, "
+	      "start: 2027-01, against: 2 USD/h, residual_by_year: [0.5, 0.3, 0.2, 0.1], "
+	      "tranches: [{month: 0, share: 0.5}, {month: 2, share: 0.5}], goodput: "
+	      "{recovery: hot, spares: false, storage_bandwidth: 1 GB/s, interval: 10 min, "
+	      "restart: 5 min, repair: 1 h, failures_per_1000_node_days: 5, "
+	      "flaps_per_1000_node_days: 3, flap: 5 s, straggler_frac: 0.02}}}";
+static const char cold[] =
+	LLAMA IB "stack: nemo-24, run: {flop: 1e21, budget: 1 MUSD}, " TRAIN(
+		"4096",
+		"64") "micro_batch_size: 1}, cost: {prices: neocloud-2026-09, goodput: "
+		      "{recovery: cold, checkpoint: 10 s}}}";
+static const char tolerant[] =
+	LLAMA IB "stack: nemo-24, run: {days: 10, megawatts: 0.05}, " TRAIN(
+		"4096",
+		"64") "micro_batch_size: 1}, cost: {prices: neocloud-2026-09, goodput: "
+		      "{recovery: fault_tolerant, failover: 30 s}}}";
+static const char let[] = LLAMA IB "stack: nemo-24, " TRAIN(
+	"4096", "32") "micro_batch_size: 1}, cost: {prices: "
+		      "rent-2026, prepaid_frac: 0.2, take_or_pay: true}}";
 static const char rent[] =
 	LLAMA IB "stack: nemo-24, " TRAIN("4096", "32") "micro_batch_size: 1}, " RENT;
 static const char rented[] =
@@ -131,7 +153,7 @@ static const struct key_part parts[] = {
 	  "scenario",
 	  { zero1_pipeline, plain, tp_overlapped, experts_fp8, fsdp_eager,
 	    hsdp_tp_eager, rent, ddp_eager, ecmp, by_default, hsdp_by_default, adapters,
-	    experts_wide, adapters_cp } },
+	    experts_wide, adapters_cp, bought, cold, tolerant, let } },
 	{ "cluster.node",
 	  "hw/nodes",
 	  "hgx-h100",
@@ -164,6 +186,7 @@ static const struct key_exempt exempt[] = {
 	{ "stack", "defaults.sequence_length", "all scenarios here say it themselves" },
 	{ "stack", "defaults.global_batch_size",
 	  "all scenarios here say it themselves" },
+	{ "", "cost.start", "a date in the CSV of flows: test_decide.sh" },
 	{ "cost.prices", "rent",
 	  "a book has prices or rents: rent-2026 is one of these parts" },
 	{ "cost.prices", "prices.*.included", "permits a price of zero, else refused" },
