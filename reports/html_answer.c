@@ -84,25 +84,31 @@ static void fleet(const struct page *p, const struct ft_fleet *f)
 {
 	html_row(p, f->question);
 	if (f->none) {
-		fputs("<td class=\"text\" colspan=\"6\">none: ", p->out);
+		fputs("<td class=\"text\" colspan=\"7\">none: ", p->out);
 		html_text(p, f->none);
 		fputs("</td>", p->out);
 	} else {
 		fprintf(p->out,
-			"<td>%" PRId64 "</td><td>%.1f to %.1f</td><td>%.2f to %.2f</td>"
+			"<td>%" PRId64
+			"</td><td>%.3g</td><td>%.1f to %.1f</td><td>%.2f to %.2f</td>"
 			"<td>%.3g</td><td>%.0f</td><td>%.0f</td>",
-			f->gpus, f->days[1], f->days[2], f->usd[1] * 1e-6,
-			f->usd[2] * 1e-6, f->megawatts, f->energy_mwh, f->failures);
+			f->gpus, f->tokens * 1e-12, f->days[1], f->days[2],
+			f->usd[1] * 1e-6, f->usd[2] * 1e-6, f->megawatts, f->energy_mwh,
+			f->failures);
 	}
 	html_row_end(p);
 }
 
 bool html_fleets(struct page *p)
 {
-	static const char *const columns[] = {
-		"<fleet", "GPUs", "days, P50 to P90", "million USD, P50 to P90",
-		"MW",	  "MWh",  "failures"
-	};
+	static const char *const columns[] = { "<fleet",
+					       "GPUs",
+					       "T tokens",
+					       "days, P50 to P90",
+					       "million USD, P50 to P90",
+					       "MW",
+					       "MWh",
+					       "failures" };
 
 	for (size_t i = 0; i < p->a->n; i++) {
 		const struct ft_run_answer *asked = &p->a->outcome[i].asked;
@@ -111,8 +117,7 @@ bool html_fleets(struct page *p)
 			continue;
 		html_heading(p, i);
 		html_columns(p,
-			     arena_printf(p->mem, "%.4g T tokens with %s",
-					  asked->fleet[0].tokens * 1e-12,
+			     arena_printf(p->mem, "Fleets for what was asked, as %s",
 					  p->a->label[i]),
 			     columns, sizeof(columns) / sizeof(*columns));
 		for (size_t k = 0; k < asked->n; k++)

@@ -35,9 +35,8 @@ void money_fleets(FILE *out, const struct ft_outcome *o)
 
 	if (!a->n)
 		return;
-	fprintf(out, "%.4g T tokens\n", a->fleet[0].tokens * 1e-12);
-	t = TABLE_OPEN(out, "fleet", ">GPUs", ">days P50", ">P90", ">M USD P50", ">P90",
-		       ">MW", ">MWh", ">failures");
+	t = TABLE_OPEN(out, "fleet", ">GPUs", ">T tokens", ">days P50", ">P90",
+		       ">M USD P50", ">P90", ">MW", ">MWh", ">failures");
 	for (size_t i = 0; i < a->n; i++) {
 		const struct ft_fleet *f = &a->fleet[i];
 
@@ -48,6 +47,7 @@ void money_fleets(FILE *out, const struct ft_outcome *o)
 			continue;
 		}
 		table_put(&t, "%" PRId64, f->gpus);
+		table_put(&t, "%.3g", f->tokens * 1e-12);
 		for (int k = 1; k < 3; k++)
 			table_put(&t, "%.*f", f->days[k] < 100 ? 1 : 0, f->days[k]);
 		for (int k = 1; k < 3; k++)
