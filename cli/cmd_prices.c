@@ -93,8 +93,7 @@ static bool import(const struct args *a, struct ft_error *err)
 
 static bool show(const struct args *a, struct ft_error *err)
 {
-	struct ft_price_history *h =
-		ft_price_history_load(a->word.word[0], a->db, err);
+	struct ft_price_history *h = ft_price_history_load(a->word.word[0], a->db, err);
 	bool ok;
 
 	if (!h)

@@ -17,9 +17,9 @@ static void set_power(const struct ft_cluster *cluster, const struct ft_throughp
 	cost->it_power_w = power_it_w(cluster, t);
 	cost->facility_power_w = cost->it_power_w * terms->pue;
 	cost->average_power_w =
-		terms->pue * (terms->utilization_frac * cost->it_power_w +
-			      (1 - terms->utilization_frac) *
-				      power_it_w(cluster, &idle));
+		terms->pue *
+		(terms->utilization_frac * cost->it_power_w +
+		 (1 - terms->utilization_frac) * power_it_w(cluster, &idle));
 	cost->provisioned_w = power_provisioned_w(cluster);
 }
 

@@ -120,8 +120,8 @@ struct ft_prices *ft_prices_given(const struct ft_prices *book,
 	struct ft_prices *to = &owned->prices;
 
 	*to = *book;
-	to->price = ARENA_ARRAY(&mem, book->n_prices + cluster->parts->n,
-				struct ft_price);
+	to->price =
+		ARENA_ARRAY(&mem, book->n_prices + cluster->parts->n, struct ft_price);
 	if (book->n_prices)
 		memcpy(to->price, book->price, book->n_prices * sizeof(*to->price));
 	if (terms->price_of && !lay_given(&mem, to, cluster, terms->price_of, err)) {

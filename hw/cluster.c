@@ -93,15 +93,14 @@ static bool fit_fabric(struct owned *owned, const struct ft_mark *at,
 	fabric->nic_ports_per_optic = owned->node->nic_ports_per_optic;
 	served = port * (double)fabric->planes;
 	if (fabric->planes > 1 && served > 1.5 * nic)
-		return ft_fail(err, at,
-			       "fabric %s: %lld planes of ports of %.0f Gb/s are more "
-			       "than a NIC of %.0f Gb/s can use; split each port among "
-			       "the planes (switch.split: %lld), or take fewer planes",
-			       fabric->name, (long long)fabric->planes, port * 8e-9,
-			       nic * 8e-9,
-			       (long long)(served / nic *
-						   (double)fabric->port_split +
-					   0.5));
+		return ft_fail(
+			err, at,
+			"fabric %s: %lld planes of ports of %.0f Gb/s are more "
+			"than a NIC of %.0f Gb/s can use; split each port among "
+			"the planes (switch.split: %lld), or take fewer planes",
+			fabric->name, (long long)fabric->planes, port * 8e-9,
+			nic * 8e-9,
+			(long long)(served / nic * (double)fabric->port_split + 0.5));
 	c->nic_bytes_per_s = (nic < served ? nic : served) * (double)c->nics_per_node /
 			     (double)c->ranks_per_node;
 	return true;

@@ -45,7 +45,8 @@ struct site {
 		const char *switch_item;
 		int64_t ports;
 	} out_of_band;
-	struct { /* rows of racks, side by side; slack: beside the way along the floor */
+	struct
+	{ /* rows of racks, side by side; slack: beside the way along the floor */
 		const char *item, *pdu_item;
 		int64_t pdus, row;
 		double units, power_w, width_m, pitch_m, slack_m;
@@ -67,7 +68,7 @@ enum { RACK_ITSELF_M = 2 }; /* cable within a rack */
  * spines in the middle of their pod's, all above in the middle of the hall. */
 struct layout {
 	const struct site *site;
-	int64_t nodes_per_rack, racks; /* of servers */
+	int64_t nodes_per_rack, racks;	/* of servers */
 	int64_t group_racks, pod_racks; /* below one leaf (or rail's leaves), one pod */
 };
 

@@ -75,7 +75,8 @@ static int64_t spines_for(const struct clos *c, int64_t up, bool scheduled, bool
 }
 
 /* Of least to most uplinks those that take the fewest spines, and so many. */
-static int64_t best_uplinks(const struct clos *c, bool scheduled, bool even, int64_t *up)
+static int64_t best_uplinks(const struct clos *c, bool scheduled, bool even,
+			    int64_t *up)
 {
 	int64_t least = *up, most = c->radix - c->down, best = 0;
 
@@ -128,7 +129,8 @@ static bool set_leaves(const struct ft_fabric *fabric, const struct size *of,
 {
 	int64_t most = ports_down(c->radix, fabric->oversubscription);
 	bool tor = fabric->wiring == FT_WIRING_TOR;
-	int64_t rails = tor ? of->nics : least_of(most_of(1, fabric->rails_per_leaf), of->nics);
+	int64_t rails =
+		tor ? of->nics : least_of(most_of(1, fabric->rails_per_leaf), of->nics);
 	int64_t per_leaf = most / rails;
 	int64_t wide = ceil_div(of->nics, rails); /* leaves side by side */
 	int64_t groups; /* of nodes that share leaves, as even as possible */
@@ -156,9 +158,9 @@ static bool set_core(const struct ft_fabric *fabric, const struct size *of,
 	int64_t down = ports_down(c->upper, o), up = c->upper - down;
 	int64_t most = half * half_up * c->upper, links, below;
 
-	c->up = least_of((int64_t)((double)c->down / fabric->oversubscription + 1 -
-				   1e-9),
-			 c->radix - c->down);
+	c->up = least_of(
+		(int64_t)((double)c->down / fabric->oversubscription + 1 - 1e-9),
+		c->radix - c->down);
 	links = c->leaf * c->up;
 	if (links > (tiers == 4 ? most * half_up : most))
 		return false;
@@ -226,8 +228,8 @@ static bool set_planned(const struct ft_fabric *fabric, const struct size *of,
 
 	later.nodes = most_of(of->nodes, fabric->planned_nodes);
 	if (!set_plane(fabric, &later, (int)fabric->tiers, &plan, err) ||
-	    !set_plane(fabric, of,
-		       plan.tiers > 1 ? plan.tiers : (int)fabric->tiers, c, err))
+	    !set_plane(fabric, of, plan.tiers > 1 ? plan.tiers : (int)fabric->tiers, c,
+		       err))
 		return false;
 	c->spine = most_of(c->spine, plan.spine);
 	c->core = most_of(c->core, plan.core);

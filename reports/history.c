@@ -85,11 +85,11 @@ static double year_of(const char *date)
 static const char *blocks(struct plot *q, const struct ft_price_history *h,
 			  struct ft_error *err)
 {
-	const char *head = gnuplot_quote(
-		q->mem,
-		arena_printf(q->mem, "USD, %s%s", h->point[0].item,
-			     h->point[0].rent ? ", a GPU and hour" : ""),
-		err);
+	const char *head =
+		gnuplot_quote(q->mem,
+			      arena_printf(q->mem, "USD, %s%s", h->point[0].item,
+					   h->point[0].rent ? ", a GPU and hour" : ""),
+			      err);
 	const char *script, *title;
 	size_t block = 0;
 	double first = floor(year_of(h->point[0].date));
@@ -97,11 +97,12 @@ static const char *blocks(struct plot *q, const struct ft_price_history *h,
 
 	if (!head)
 		return NULL;
-	script = arena_printf(q->mem,
-			      "set ylabel %s\nset yrange [0:*]\nset xrange [%.0f:%.0f]\n"
-			      "set xtics 1\nset mxtics 4\nset format x '%%.0f'\n"
-			      "set key outside right top reverse Left\nplot ",
-			      head, first, last);
+	script =
+		arena_printf(q->mem,
+			     "set ylabel %s\nset yrange [0:*]\nset xrange [%.0f:%.0f]\n"
+			     "set xtics 1\nset mxtics 4\nset format x '%%.0f'\n"
+			     "set key outside right top reverse Left\nplot ",
+			     head, first, last);
 	for (size_t i = 0; i < h->n; i++) {
 		size_t before = 0;
 
@@ -142,15 +143,17 @@ bool ft_report_price_history_plot(const char *file, const struct ft_price_histor
 	bool ok;
 
 	if (n < 5 || !text_ends_with(leaf, ".svg"))
-		return ft_fail(err, &at, "should be the name of an SVG file: prices.svg");
+		return ft_fail(err, &at,
+			       "should be the name of an SVG file: prices.svg");
 	dir = slash ? arena_text_n(&mem, file, (size_t)(leaf - file)) : ".";
 	name = arena_text_n(&mem, leaf, n - 4);
 	if (text_is_name(name))
 		ok = plot_begin(&q, &mem, dir, name, err) &&
 		     plot_draw(&q, blocks(&q, h, err), 360, err);
 	else
-		ok = ft_fail(err, &at, "has a name with other than letters, digits and "
-				       "._+- before .svg");
+		ok = ft_fail(err, &at,
+			     "has a name with other than letters, digits and "
+			     "._+- before .svg");
 	arena_release(&mem);
 	return ok;
 }

@@ -178,11 +178,10 @@ static double cost_with(const struct ft_scenario *s, const struct ft_outcome *o,
 	bom.high_usd *= bom_factor;
 	if (!ft_cost_compute(
 		    &(struct ft_purchase){ s->cluster, s->prices, &bom, terms },
-		    &(struct ft_throughput){ o->tokens_per_s, o->tokens_low_per_s,
-					     o->tokens_high_per_s,
-					     o->run->gpu_busy_frac,
-					     o->run->gpu_memory_frac,
-					     o->run->gpu_waiting_frac },
+		    &(struct ft_throughput){
+			    o->tokens_per_s, o->tokens_low_per_s, o->tokens_high_per_s,
+			    o->run->gpu_busy_frac, o->run->gpu_memory_frac,
+			    o->run->gpu_waiting_frac },
 		    &cost, &err))
 		return o->cost.usd_per_million_tokens;
 	return cost.usd_per_million_tokens;

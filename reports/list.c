@@ -13,9 +13,9 @@ static const struct {
 	const char *kind, *folder;
 } kinds[] = {
 	{ "gpus", "hw/gpus" },	     { "nodes", "hw/nodes" },
-	{ "fabrics", "hw/fabrics" }, { "sites", "hw/sites" }, { "models", "models" },
-	{ "stacks", "stacks" },	     { "ccl", "stacks/ccl" },
-	{ "prices", "cost/prices" },
+	{ "fabrics", "hw/fabrics" }, { "sites", "hw/sites" },
+	{ "models", "models" },	     { "stacks", "stacks" },
+	{ "ccl", "stacks/ccl" },     { "prices", "cost/prices" },
 };
 
 enum { KINDS = sizeof(kinds) / sizeof(*kinds) };

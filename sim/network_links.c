@@ -82,7 +82,8 @@ static void set_clos(struct network *w, gsl_rng *rng)
 			spine_failed(w, i % w->uplinks) ? 0 : port * (double)up;
 	}
 	if (t->tiers > 2) /* the laid out rail's part of a pod's links to the core */
-		pod = (double)above / (double)w->pods * port * (double)w->rails / (double)w->c->nics_per_node;
+		pod = (double)above / (double)w->pods * port * (double)w->rails /
+		      (double)w->c->nics_per_node;
 	for (int64_t i = 0; i < w->pods; i++)
 		w->capacity[core(w, i, false)] = w->capacity[core(w, i, true)] = pod;
 }

@@ -159,10 +159,9 @@ static void breakdown(size_t stages, ft_ps steady_extra, struct ft_run *run)
 	run->gpu_busy_frac =
 		run->step ? (b->compute_s + b->optimizer_s) / ft_s_from_ps(run->step) :
 			    0;
-	run->gpu_waiting_frac =
-		run->step ? (b->exposed_communication_s + b->bubble_s) /
-				    ft_s_from_ps(run->step) :
-			    0;
+	run->gpu_waiting_frac = run->step ? (b->exposed_communication_s + b->bubble_s) /
+						    ft_s_from_ps(run->step) :
+					    0;
 }
 
 /* Of the time with a kernel that of kernels bound by memory. */
@@ -177,8 +176,7 @@ static void memory_bound(struct ft_run *run)
 		if (run->share[i].kind == FT_MEMORY_BOUND)
 			memory_s += run->share[i].time_s;
 	}
-	run->gpu_memory_frac =
-		all_s > 0 ? run->gpu_busy_frac * memory_s / all_s : 0;
+	run->gpu_memory_frac = all_s > 0 ? run->gpu_busy_frac * memory_s / all_s : 0;
 }
 
 void result_fill(const struct job *job, const struct engine_output *out,

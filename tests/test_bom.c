@@ -145,7 +145,7 @@ static void totals_are_the_sums_of_their_lines(void **state)
 	for (size_t i = 0; i < bom->n_items; i++) {
 		const struct ft_bom_item *l = &bom->item[i];
 
-		classes += l->class == FT_PART_NETWORK ? 0 : l->total_usd;
+		classes += l->part_class == FT_PART_NETWORK ? 0 : l->total_usd;
 		assert_true(l->low_usd <= l->total_usd);
 		assert_true(l->total_usd <= l->high_usd);
 		assert_true(fabs(l->total_usd - (double)l->count * l->unit_usd) < 1e-6);
@@ -180,7 +180,9 @@ static void a_bill_tells_what_it_stands_on(void **state)
 		sum += of[k];
 	}
 	/* 128 servers and 2 to spare */
-	assert_true(of[FT_PRICE_QUOTED] == 130 * 270000. + 48 * 50000. + line(bom, "front-end optics")->total_usd &&
+	assert_true(of[FT_PRICE_QUOTED] ==
+			    130 * 270000. + 48 * 50000. +
+				    line(bom, "front-end optics")->total_usd &&
 		    of[FT_PRICE_GIVEN] == 0);
 	assert_true(fabs(sum - bom->total_usd) < 1e-3);
 	assert_string_equal(bom->book, "neocloud-2024-10");
@@ -205,8 +207,9 @@ static void one_node_buys_no_network(void **state)
 /* Modules of each reach and maker. */
 static void need_modules(const struct ft_prices *p, const char *item)
 {
-	static const char *const reach[] = { "", "-dr", "-fr" },
-				 *const maker[] = { "generic", "nvidia" };
+	static const char *const reach[] = { "", "-dr", "-fr" }, *const maker[] = {
+		"generic", "nvidia"
+	};
 	char name[80];
 
 	for (int i = 0; *item && i < 6; i++) {

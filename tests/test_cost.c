@@ -70,8 +70,8 @@ static struct ft_cost cost_of(const struct plain *p)
 
 	assert_true(ft_cost_compute(
 		&(struct ft_purchase){ &cluster, &prices, &bom, &terms },
-		&(struct ft_throughput){ p->tokens_per_s, p->low, p->high, 1, 0, 0 }, &cost,
-		&err));
+		&(struct ft_throughput){ p->tokens_per_s, p->low, p->high, 1, 0, 0 },
+		&cost, &err));
 	return cost;
 }
 
@@ -230,7 +230,7 @@ static void power_is_by_what_gpus_do(void **state)
 	struct ft_part_line line[] = {
 		{ .count = 1, .gpu = true, .part = &of_gpu },
 		{ .count = 1, .part = &host },
-		{ .count = 1, .class = FT_PART_SPARE, .part = &spare }
+		{ .count = 1, .part_class = FT_PART_SPARE, .part = &spare }
 	};
 	struct ft_parts parts = { .n = 3, .line = line };
 	struct ft_cluster c = { .gpu = &gpu, .parts = &parts };
@@ -249,7 +249,6 @@ static void power_is_by_what_gpus_do(void **state)
 		    100 + 600 * (0.5 + 0.2 * 0.6 + 0.2 * 0.4) + still, 1e-9);
 	assert_near(power_provisioned_w(&c), 700 + 500 + 1200, 1e-9);
 }
-
 
 /* Prices alone, throughput alone, then both as sides of a right angle. */
 static void widths_add_in_quadrature(void **state)
@@ -324,9 +323,9 @@ static struct ft_cost whole(const char *cluster_yaml, const char *book)
 	bom = ft_bom_build(cluster, prices, &err);
 	assert_non_null(bom);
 	assert_true(ft_cost_terms_load(NULL, &terms, &err));
-	assert_true(
-		ft_cost_compute(&(struct ft_purchase){ cluster, prices, bom, &terms },
-				&(struct ft_throughput){ 1e6, 0, 0, 1, 0, 0 }, &cost, &err));
+	assert_true(ft_cost_compute(
+		&(struct ft_purchase){ cluster, prices, bom, &terms },
+		&(struct ft_throughput){ 1e6, 0, 0, 1, 0, 0 }, &cost, &err));
 	ft_bom_free(bom);
 	ft_prices_free(prices);
 	ft_cluster_free(cluster);

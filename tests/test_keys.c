@@ -244,10 +244,10 @@ static int flip_kinds(const char *const *kind, size_t n)
 
 static void every_key_counts(void **state)
 {
-	static const char *const kinds[] = {
-		"stack",	"cluster.node", "cost.prices", "cluster.fabric",
-		"cluster.site", "",		"cluster.gpu"
-	};
+	static const char *const kinds[] = { "stack",	     "cluster.node",
+					     "cost.prices",  "cluster.fabric",
+					     "cluster.site", "",
+					     "cluster.gpu" };
 	int bad, status = 0;
 	pid_t other;
 

@@ -353,16 +353,16 @@ static void money(struct drawn *d)
 			terms.horizon_years /= 2;
 		bom = ft_bom_build(d->s->cluster, &book, &err);
 		ok_or_say(bom, err);
-		ok_or_say(ft_cost_compute(
-				  &(struct ft_purchase){ d->s->cluster, &book, bom,
-							 &terms },
-				  &(struct ft_throughput){ d->base.tokens_per_s,
-							   d->base.tokens_low_per_s,
-							   d->base.tokens_high_per_s,
-							   d->base.run->gpu_busy_frac,
-							   d->base.run->gpu_memory_frac,
-							   d->base.run->gpu_waiting_frac },
-				  &cost, &err),
+		ok_or_say(ft_cost_compute(&(struct ft_purchase){ d->s->cluster, &book,
+								 bom, &terms },
+					  &(struct ft_throughput){
+						  d->base.tokens_per_s,
+						  d->base.tokens_low_per_s,
+						  d->base.tokens_high_per_s,
+						  d->base.run->gpu_busy_frac,
+						  d->base.run->gpu_memory_frac,
+						  d->base.run->gpu_waiting_frac },
+					  &cost, &err),
 			  err);
 		judge(d, r, d->base.cost.usd_per_million_tokens * slack,
 		      cost.usd_per_million_tokens, NULL, NULL);

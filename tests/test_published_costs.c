@@ -21,8 +21,7 @@
 	"standard, spares_frac: 0}}, stack: nemo-25.02, training: {sequence_length: 2048, " \
 	"global_batch_size: 256, micro_batch_size: 1, precision: " precision \
 	", sharding: zero1, parallel: {tp: 4, pp: 8, vpp: 12}}, " OWNED
-#define OWNED \
-	"cost: {usd_per_gpu_hour: 1.42 USD/h, utilization_frac: 1, goodput: 1}}"
+#define OWNED "cost: {usd_per_gpu_hour: 1.42 USD/h, utilization_frac: 1, goodput: 1}}"
 #define LLAMA \
 	"{model: {name: llama3.1-405b}, cluster: {gpu: h100-sxm, gpus: 2304, site: " \
 	"{extends: standard, spares_frac: 0}}, stack: nemo-25.02, training: " \
@@ -135,8 +134,9 @@ static double rate_at(const struct rate *r, int who, double server_usd)
 
 	snprintf(cluster_text, sizeof(cluster_text), "{gpu: %s, gpus: %lld}", r->gpu,
 		 (long long)r->gpus);
-	snprintf(terms_text, sizeof(terms_text), "{prices: %s, price_of: {%s: %.2f USD}}",
-		 owner[who], r->item, server_usd);
+	snprintf(terms_text, sizeof(terms_text),
+		 "{prices: %s, price_of: {%s: %.2f USD}}", owner[who], r->item,
+		 server_usd);
 	node = node_read_text(&mem, "c", cluster_text, strlen(cluster_text), &err);
 	given = node_read_text(&mem, "t", terms_text, strlen(terms_text), &err);
 	c = ft_cluster_load_rows(node, 0, &err);
@@ -169,7 +169,8 @@ static double fit(int who)
 	for (size_t i = 0; i < RATES; i++) {
 		double server = server_2025_usd(&rates[i]);
 		double none = rate_at(&rates[i], who, 1) / rates[i].usd[who];
-		double slope = rate_at(&rates[i], who, server) / rates[i].usd[who] - none;
+		double slope =
+			rate_at(&rates[i], who, server) / rates[i].usd[who] - none;
 
 		if (!rates[i].fitted)
 			continue;
@@ -257,10 +258,10 @@ static void whose_optics_decide_what_the_network_saves(void **state)
 			bill("{gpu: mi300x, gpus: 16384}", book[b], &mi300x,
 			     &mi300x_net);
 			share = (h200_net - mi300x_net) / (h200 - mi300x);
-			print_message("# %-20s %s modules: saved %.0f M USD, %.1f %% of "
-				      "it by the network\n",
-				      book[b], maker[m], (h200 - mi300x) / 1e6,
-				      100 * share);
+			print_message(
+				"# %-20s %s modules: saved %.0f M USD, %.1f %% of "
+				"it by the network\n",
+				book[b], maker[m], (h200 - mi300x) / 1e6, 100 * share);
 			least = fmin(least, share);
 			most = fmax(most, share);
 			assert_true(share > 0.02 && share < 0.40);

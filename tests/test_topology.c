@@ -345,7 +345,8 @@ static void nothing_doubles_with_one_node_more(void **state)
 	assert_int_equal(t.cables_node_leaf + t.cables_leaf_spine, 4096);
 	t = build(&fabric, 129, 0); /* was 26 */
 	assert_int_equal(t.spine, 17);
-	assert_int_equal(build(&fabric, 128, 33).leaf, 34); /* beyond one on each leaf */
+	assert_int_equal(build(&fabric, 128, 33).leaf,
+			 34); /* beyond one on each leaf */
 }
 
 /* 1,024 GPUs: HGX 1,024 single-port and 1,536 twin-port modules, DGX 2,048

@@ -80,7 +80,7 @@ struct ft_prices {
 	bool colocation_includes_power;
 	bool nics_apart; /* list NICs as network, off the server's price */
 	struct ft_number electricity_usd_per_kwh;
-	struct ft_number maintenance_frac;   /* of capital, per year */
+	struct ft_number maintenance_frac; /* of capital, per year */
 	/* By GPU, in books that do not price parts: storage for all parts of that class,
 	 * management for front end, management, facility and service. 0: by part. */
 	struct ft_price storage, management;
@@ -130,7 +130,7 @@ struct ft_bom_item {
 	const char *source, *address, *date, *vendor;
 	const char *book; /* whose line it is */
 	enum ft_price_kind kind;
-	enum ft_part_class class;
+	enum ft_part_class part_class;
 	bool network; /* class FT_PART_NETWORK */
 };
 
@@ -143,7 +143,7 @@ struct ft_bom {
 	struct ft_bom_item *item;
 	double total_usd, low_usd, high_usd, network_usd;
 	double by_class_usd[FT_PART_CLASSES]; /* of the total; rented: all server */
-	double by_kind_usd[FT_PRICE_KINDS]; /* of the total */
+	double by_kind_usd[FT_PRICE_KINDS];   /* of the total */
 	const char *first_date,
 		*last_date; /* of the prices used; "" when all are given */
 };

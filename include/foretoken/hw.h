@@ -276,10 +276,10 @@ void ft_node_free(struct ft_node *node);
 /* ---- Fabric: a recipe for any size -------------------------------------- */
 
 enum ft_wiring {
-	FT_WIRING_NONE,	 /* one node */
-	FT_WIRING_RAIL,	 /* NIC i of every node to leaves of rail i */
-	FT_WIRING_TOR,	 /* all NICs of a node to the same leaf */
-	FT_WIRING_GRAPH, /* as its graph says */
+	FT_WIRING_NONE,	     /* one node */
+	FT_WIRING_RAIL,	     /* NIC i of every node to leaves of rail i */
+	FT_WIRING_TOR,	     /* all NICs of a node to the same leaf */
+	FT_WIRING_GRAPH,     /* as its graph says */
 	FT_WIRING_RAIL_ONLY, /* rails, each a network of its own: nothing joins them */
 };
 
@@ -321,23 +321,23 @@ struct ft_fabric {
 	int64_t planes;	       /* parallel networks that share each NIC's speed */
 	int64_t nics_per_node; /* 0: as the node says */
 	struct ft_number port_bytes_per_s;
-	double oversubscription;       /* down / up at the leaf, 1: none */
-	double core_oversubscription;  /* the same below the top, of three or four tiers */
-	int64_t tiers;		       /* 0: as few as it takes, at most 4 */
-	int64_t rails_per_leaf;	       /* NICs of a node that share a leaf (rail) */
-	int64_t planned_nodes;	       /* spines and above are bought for so many; 0 */
-	int64_t spare_spines;	       /* of each plane, beside those needed */
-	int64_t ports_per_optic;       /* 2: a switch cage holds a twin-port module */
-	int64_t nic_ports_per_optic;   /* as the node says, once in a cluster */
-	bool copper_node, copper_leaf; /* DAC to the leaf, from it: no optics */
-	bool sharp;		       /* reduction in the switches */
+	double oversubscription;      /* down / up at the leaf, 1: none */
+	double core_oversubscription; /* the same below the top, of three or four tiers */
+	int64_t tiers;		      /* 0: as few as it takes, at most 4 */
+	int64_t rails_per_leaf;	      /* NICs of a node that share a leaf (rail) */
+	int64_t planned_nodes;	      /* spines and above are bought for so many; 0 */
+	int64_t spare_spines;	      /* of each plane, beside those needed */
+	int64_t ports_per_optic;      /* 2: a switch cage holds a twin-port module */
+	int64_t nic_ports_per_optic;	     /* as the node says, once in a cluster */
+	bool copper_node, copper_leaf;	     /* DAC to the leaf, from it: no optics */
+	bool sharp;			     /* reduction in the switches */
 	const struct ft_switch_graph *graph; /* of FT_WIRING_GRAPH */
 	bool adaptive;			     /* adaptive routing; false: ECMP hashing */
 	bool scheduled; /* cells by credit (DDC): adaptive, and spines as ports need */
-	int64_t queue_pairs;		     /* per connection, for ECMP */
-	struct ft_number efficiency;	     /* of a NIC's line rate that data reach */
-	struct ft_number latency_s;	     /* NIC to NIC through one leaf */
-	struct ft_number hop_s;		     /* each further switch */
+	int64_t queue_pairs;	      /* per connection, for ECMP */
+	struct ft_number efficiency;  /* of a NIC's line rate that data reach */
+	struct ft_number latency_s;   /* NIC to NIC through one leaf */
+	struct ft_number hop_s;	      /* each further switch */
 	struct ft_number ring_step_s; /* one step of an inter-node ring: lambda */
 	struct ft_number rings_from;  /* the fabric's own tuner runs all_reduce as
 		a ring from this many bytes per rank on, else as a tree; 0: no tuner */
@@ -378,7 +378,7 @@ struct ft_topology {
 	int64_t transceivers; /* module ends, twin-port modules counted once */
 	int64_t optics_node, optics_switch; /* transceivers in NICs, in switches: */
 	int64_t optics_leaf_node, optics_leaf_spine, optics_spine_core, optics_core_top;
-	int64_t nodes_per_leaf;		    /* nodes whose NIC i share a leaf */
+	int64_t nodes_per_leaf; /* nodes whose NIC i share a leaf */
 	int64_t nodes_per_pod; /* nodes below one group of spines; of cores in 4 tiers */
 	int64_t planes;
 };
@@ -393,9 +393,9 @@ bool ft_topology_build(const struct ft_fabric *fabric, int64_t nodes,
 /* ---- Parts: all that a cluster consists of, line by line ------------------ */
 
 enum ft_part_class {
-	FT_PART_SERVER,	    /* GPUs and hosts, or racks of them */
-	FT_PART_NETWORK,    /* back end: what training traffic runs over */
-	FT_PART_FRONT_END,  /* network of storage and users */
+	FT_PART_SERVER,	   /* GPUs and hosts, or racks of them */
+	FT_PART_NETWORK,   /* back end: what training traffic runs over */
+	FT_PART_FRONT_END, /* network of storage and users */
 	FT_PART_STORAGE,
 	FT_PART_MANAGEMENT, /* and out-of-band network */
 	FT_PART_FACILITY,   /* racks and their power */
@@ -403,24 +403,23 @@ enum ft_part_class {
 	FT_PART_SPARE,	    /* servers */
 	FT_PART_CLASSES
 };
-
 const char *ft_part_class_name(enum ft_part_class part_class); /* "server" ... */
 
 /* Physical facts of one part: hw/parts/ files, or those of GPU and node. */
 struct ft_part {
 	const char *item, *title;
-	enum ft_part_class class;
-	struct ft_number max_w, typical_frac; /* at full load; of it, in a step */
+	enum ft_part_class part_class;
+	struct ft_number max_w, typical_frac;	    /* at full load; of it, in a step */
 	struct ft_number memory_frac, waiting_frac; /* of a GPU, likewise: see cost.h */
-	struct ft_number mttf_years;	 /* to a failure that stops a job; 0: none does */
+	struct ft_number mttf_years; /* to a failure that stops a job; 0: none does */
 	struct ft_number rack_units, life_years, carbon_kg;
-	struct ft_number reach_m; /* of optics and cables; longer: what goes further */
-	const char *longer;
+	struct ft_number reach_m; /* of optics and cables */
+	const char *longer;	  /* what goes further */
 };
 
 struct ft_part_line {
 	const char *item, *role; /* what price books call it; "leaf switch" */
-	enum ft_part_class class;
+	enum ft_part_class part_class;
 	int64_t count;
 	bool included, gpu; /* in another line's price; power is by what GPUs do */
 	const struct ft_part *part; /* NULL: hw/parts does not know the item */
@@ -431,16 +430,14 @@ struct ft_parts {
 	const char *site; /* its name */
 	size_t n;
 	const struct ft_part_line *line;
-	int64_t spare_nodes;
-	int64_t racks;	     /* positions, those of rack-scale systems included */
-	const char *unknown; /* the first item without facts; NULL: none */
+	int64_t spare_nodes, racks; /* racks: those of rack-scale systems included */
+	const char *unknown;	    /* the first item without facts; NULL: none */
 };
 
-enum ft_load { FT_LOAD_FULL, FT_LOAD_TYPICAL };
-
-double ft_parts_w(const struct ft_parts *parts, enum ft_load load); /* no GPUs, spares */
-double ft_parts_gpus_w(const struct ft_parts *parts);	/* at their limits */
-double ft_parts_spares_w(const struct ft_parts *parts); /* at full load */
+double ft_parts_w(const struct ft_parts *parts); /* full load; no GPUs, spares */
+double ft_parts_typical_w(const struct ft_parts *parts); /* of the same, in a step */
+double ft_parts_gpus_w(const struct ft_parts *parts);	 /* at their limits */
+double ft_parts_spares_w(const struct ft_parts *parts);	 /* at full load */
 double ft_parts_failures_per_hour(const struct ft_parts *parts,
 				  enum ft_part_class part_class);
 double ft_parts_rack_units(const struct ft_parts *parts);
