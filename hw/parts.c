@@ -301,6 +301,7 @@ const struct ft_parts *parts_build(struct arena *mem, const struct ft_cluster *c
 	if (!site_read(mem, value, site, err))
 		return NULL;
 	t.to->site = site->name;
+	t.to->digest = mem->read;
 	add_servers(&t);
 	if (c->topology.tiers)
 		add_network(&t);

@@ -427,7 +427,8 @@ struct ft_part_line {
 
 /* Capital, power, failures, racks and carbon are sums over this one table. */
 struct ft_parts {
-	const char *site; /* its name */
+	struct ft_digest digest;    /* of its files */
+	const char *site, *unknown; /* unknown: the first item without facts; NULL */
 	size_t n;
 	const struct ft_part_line *line;
 	int64_t spare_nodes, racks; /* racks: those of rack-scale systems included */
