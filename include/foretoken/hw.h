@@ -432,7 +432,6 @@ struct ft_parts {
 	size_t n;
 	const struct ft_part_line *line;
 	int64_t spare_nodes, racks; /* racks: those of rack-scale systems included */
-	const char *unknown;	    /* the first item without facts; NULL: none */
 };
 
 double ft_parts_w(const struct ft_parts *parts); /* full load; no GPUs, spares */

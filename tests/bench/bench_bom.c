@@ -13,8 +13,8 @@ static void one(const char *cluster_text, const struct ft_prices *book)
 	enum { ROUNDS = 20 };
 	struct arena mem = { 0 };
 	struct ft_error err;
-	struct node *node = node_read_text(&mem, "bench", cluster_text,
-					   strlen(cluster_text), &err);
+	struct node *node =
+		node_read_text(&mem, "bench", cluster_text, strlen(cluster_text), &err);
 	double load_s = 0, bill_s = 0, t;
 
 	for (int i = 0; i < ROUNDS; i++) {
