@@ -19,6 +19,7 @@ int cmd_simulate(int argc, char **argv);
 int cmd_validate(int argc, char **argv);
 int cmd_compare(int argc, char **argv);
 int cmd_bom(int argc, char **argv);
+int cmd_prices(int argc, char **argv);
 int cmd_collective(int argc, char **argv);
 int cmd_kernel(int argc, char **argv);
 int cmd_list(int argc, char **argv);

@@ -19,6 +19,7 @@ static const struct command {
 	{ "validate", cmd_validate, "predictions compared with measured rows" },
 	{ "sweep", cmd_sweep, "many variants of a scenario into an SQLite file" },
 	{ "bom", cmd_bom, "the bill of materials of a cluster" },
+	{ "prices", cmd_prices, "an item's price in many books, over time" },
 	{ "collective", cmd_collective, "times of collectives on a cluster's network" },
 	{ "kernel", cmd_kernel, "predicted times of single kernels" },
 	{ "trace", cmd_trace, "step graphs: show, replay" },

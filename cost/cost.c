@@ -94,7 +94,7 @@ struct ft_deal ft_deal_of(const struct ft_purchase *p, const struct ft_throughpu
 	if (p->bom->rented)
 		d.rent_usd_per_gpu_hour = p->bom->total_usd / d.gpus;
 	for (size_t i = 0; !p->bom->rented && i < p->bom->n_items; i++)
-		d.capital_usd[cost_capital_of(p->bom->item[i].class)] +=
+		d.capital_usd[cost_capital_of(p->bom->item[i].part_class)] +=
 			p->bom->item[i].total_usd;
 	if (!p->bom->rented && !p->bom->n_items) /* a bill of one sum */
 		d.capital_usd[FT_CAPITAL_SERVERS] = p->bom->total_usd;

@@ -45,7 +45,8 @@ static struct ft_part_line *put(struct table *t, const char *item, const char *r
 	t->to->line = t->line;
 	*line = (struct ft_part_line){ .item = item,
 				       .role = role,
-				       .class = part ? part->class : FT_PART_NETWORK,
+				       .part_class = part ? part->part_class :
+							    FT_PART_NETWORK,
 				       .count = count,
 				       .part = part };
 	if (!part && !t->to->unknown)
@@ -79,7 +80,7 @@ static struct ft_part *copy_of(struct table *t, const char *item, const char *ot
 	if (fact)
 		*part = *fact;
 	part->item = item;
-	part->class = FT_PART_SERVER;
+	part->part_class = FT_PART_SERVER;
 	return part;
 }
 
@@ -112,7 +113,7 @@ static void add_servers(struct table *t)
 	spare->max_w = node->power_w;
 	spare->max_w.value += (double)node->gpus * c->gpu->limit_w.value;
 	scale(&spare->max_w, (double)per);
-	spare->class = FT_PART_SPARE;
+	spare->part_class = FT_PART_SPARE;
 	count = (int64_t)(t->site->spares_frac.value * (double)count + 1e-9);
 	put(t, node->price_item, per > 1 ? "spare rack" : "spare server", count, spare);
 	t->to->spare_nodes = count * per;
@@ -248,7 +249,7 @@ static bool add_front_end(struct table *t, struct ft_error *err)
 	    halls * (net.cables_node_leaf + net.cables_leaf_spine +
 		     net.cables_spine_core + net.cables_core_top));
 	for (; first < t->to->n; first++)
-		t->line[first].class = FT_PART_FRONT_END;
+		t->line[first].part_class = FT_PART_FRONT_END;
 	return true;
 }
 
@@ -264,7 +265,7 @@ static void count_devices(const struct table *t, int64_t *ports, double *units)
 		if (!(each > 0))
 			continue;
 		*ports += l->count;
-		if (l->class != FT_PART_SERVER)
+		if (l->part_class != FT_PART_SERVER)
 			*units += (double)l->count * each;
 	}
 }
@@ -300,6 +301,7 @@ const struct ft_parts *parts_build(struct arena *mem, const struct ft_cluster *c
 	if (!site_read(mem, value, site, err))
 		return NULL;
 	t.to->site = site->name;
+	t.to->digest = mem->read;
 	add_servers(&t);
 	if (c->topology.tiers)
 		add_network(&t);
@@ -314,18 +316,28 @@ const struct ft_parts *parts_build(struct arena *mem, const struct ft_cluster *c
 
 /* ---- sums ---------------------------------------------------------------------------- */
 
-double ft_parts_w(const struct ft_parts *parts, enum ft_load load)
+static double others_w(const struct ft_parts *parts, bool typical)
 {
 	double sum = 0;
 
 	for (size_t i = 0; i < parts->n; i++) {
 		const struct ft_part_line *l = &parts->line[i];
 
-		if (l->part && !l->gpu && l->class != FT_PART_SPARE)
+		if (l->part && !l->gpu && l->part_class != FT_PART_SPARE)
 			sum += (double)l->count * l->part->max_w.value *
-			       (load == FT_LOAD_FULL ? 1 : l->part->typical_frac.value);
+			       (typical ? l->part->typical_frac.value : 1);
 	}
 	return sum;
+}
+
+double ft_parts_w(const struct ft_parts *parts)
+{
+	return others_w(parts, false);
+}
+
+double ft_parts_typical_w(const struct ft_parts *parts)
+{
+	return others_w(parts, true);
 }
 
 double ft_parts_gpus_w(const struct ft_parts *parts)
@@ -344,7 +356,7 @@ double ft_parts_spares_w(const struct ft_parts *parts)
 	double sum = 0;
 
 	for (size_t i = 0; i < parts->n; i++)
-		if (parts->line[i].class == FT_PART_SPARE)
+		if (parts->line[i].part_class == FT_PART_SPARE)
 			sum += (double)parts->line[i].count *
 			       parts->line[i].part->max_w.value;
 	return sum;
@@ -358,7 +370,8 @@ double ft_parts_failures_per_hour(const struct ft_parts *parts,
 	for (size_t i = 0; i < parts->n; i++) {
 		const struct ft_part_line *l = &parts->line[i];
 
-		if (l->part && l->class == part_class && l->part->mttf_years.value > 0)
+		if (l->part && l->part_class == part_class &&
+		    l->part->mttf_years.value > 0)
 			sum += (double)l->count / (8760 * l->part->mttf_years.value);
 	}
 	return sum;

@@ -13,7 +13,7 @@
 
 static double full_w(const struct ft_parts *p)
 {
-	return ft_parts_w(p, FT_LOAD_FULL) + ft_parts_gpus_w(p) + ft_parts_spares_w(p);
+	return ft_parts_w(p) + ft_parts_gpus_w(p) + ft_parts_spares_w(p);
 }
 
 static double failures_per_hour(const struct ft_parts *p)
@@ -131,8 +131,8 @@ void ft_report_bom_csv(FILE *out, const struct ft_bom *bom)
 
 		put_cell(out, b->what);
 		fprintf(out, ",%s,%s,%" PRId64 ",%.2f,%.2f,%.2f,%.2f,%s,%s,%s,",
-			b->item, ft_part_class_name(b->class), b->count, b->unit_usd,
-			b->total_usd, b->low_usd, b->high_usd,
+			b->item, ft_part_class_name(b->part_class), b->count,
+			b->unit_usd, b->total_usd, b->low_usd, b->high_usd,
 			ft_price_kind_name(b->kind), b->date, b->book);
 		put_cell(out, b->vendor);
 		putc(',', out);
@@ -178,7 +178,7 @@ static json_t *items_json(const struct ft_bom *bom)
 
 		json_put_text(o, "item", b->item);
 		json_put_text(o, "what", b->what);
-		json_put_text(o, "class", ft_part_class_name(b->class));
+		json_put_text(o, "class", ft_part_class_name(b->part_class));
 		json_put_int(o, "count", b->count);
 		json_put(o, "unit_usd", b->unit_usd);
 		json_put(o, "total_usd", b->total_usd);
@@ -202,7 +202,7 @@ static json_t *part_json(const struct ft_part_line *l)
 
 	json_put_text(o, "item", l->item);
 	json_put_text(o, "role", l->role);
-	json_put_text(o, "class", ft_part_class_name(l->class));
+	json_put_text(o, "class", ft_part_class_name(l->part_class));
 	json_put_int(o, "count", l->count);
 	json_put_bool(o, "included", l->included);
 	if (!p)

@@ -77,6 +77,7 @@ static void find_digest(struct whole *w)
 	add_digest(&s->digest, &s->cluster->gpu->digest);
 	add_digest(&s->digest, &s->cluster->node->digest);
 	add_digest(&s->digest, &s->cluster->fabric->digest);
+	add_digest(&s->digest, &s->cluster->parts->digest);
 	add_digest(&s->digest, &s->prices->digest);
 	add_digest(&s->digest, &s->model->digest);
 	add_digest(&s->digest, &s->stack->digest);

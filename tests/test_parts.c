@@ -59,7 +59,7 @@ static int64_t role_of(const struct ft_cluster *c, const char *role)
 
 static double full_w(const struct ft_parts *p)
 {
-	return ft_parts_w(p, FT_LOAD_FULL) + ft_parts_gpus_w(p) + ft_parts_spares_w(p);
+	return ft_parts_w(p) + ft_parts_gpus_w(p) + ft_parts_spares_w(p);
 }
 
 /* Every switch, module and cable of the topology is in the table, once. */
@@ -266,9 +266,7 @@ static void an_unknown_part_is_an_error(void **state)
 	assert_null(ft_bom_build(c, book, &err));
 	assert_non_null(strstr(err.text, "nothing is known of the part mine"));
 	assert_null(told->parts->unknown);
-	assert_true(ft_parts_w(told->parts, FT_LOAD_FULL) -
-			    ft_parts_w(c->parts, FT_LOAD_FULL) ==
-		    800);
+	assert_true(ft_parts_w(told->parts) - ft_parts_w(c->parts) == 800);
 	ft_prices_free(book);
 	ft_cluster_free(c);
 	ft_cluster_free(told);
@@ -298,7 +296,7 @@ static double network_usd(const char *fabric, const struct prices *p)
 	for (size_t i = 0; i < c->parts->n; i++) {
 		const struct ft_part_line *l = &c->parts->line[i];
 
-		if (l->class == FT_PART_NETWORK && !strcmp(l->item, "fiber"))
+		if (l->part_class == FT_PART_NETWORK && !strcmp(l->item, "fiber"))
 			sum += (double)l->count * p->fiber_usd;
 	}
 	ft_cluster_free(c);

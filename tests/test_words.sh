@@ -84,9 +84,9 @@ ok "every column of compare is explained" every "$tmp/rows"
 	$f bom examples/05-bill-of-materials/superpod.yaml
 	$f bom $h --set cluster.gpu=gb200 --set cluster.gpus=1152 --set cluster.node=gb200-nvl72 --set cluster.fabric=ib-ndr-rail --set cost.prices=mixnet-2025
 } 2>>"$tmp/log" >"$tmp/bom"
-first_cells <"$tmp/bom" | grep -v '^Prices: \|^From ' | sort -u >"$tmp/rows"
+first_cells <"$tmp/bom" | grep -v '^Prices: \|^From \|^Site \|^Optical \|^role$' | sort -u >"$tmp/rows"
 ok "every row of bom has an entry" entered "$tmp/rows"
-heads item <"$tmp/bom" | sort -u >"$tmp/rows"
+heads role <"$tmp/bom" | sort -u >"$tmp/rows"
 ok "every column of bom is explained" every "$tmp/rows"
 $f collective $h --bytes 1MiB --op all_reduce,all_gather,all_to_all,broadcast --gpus 8,64 >"$tmp/collective"
 { heads op <"$tmp/collective"; $f collective --help | sed -n 's/^  \([a-z]*\)   *\(ring\|each\|up\|reduced\|parallel\|three\).*/\1/p'; } >"$tmp/rows"

@@ -87,6 +87,15 @@ bool ft_report_html(const char *dir, const struct ft_answers *answers,
 bool ft_report_list(FILE *out, const char *kind, bool json, struct ft_error *err)
 	__attribute__((warn_unused_result));
 
+/* An item's price in many books, as a table, as JSON, and over time as file, an SVG with
+ * its data and script beside it. */
+void ft_report_price_history(FILE *out, const struct ft_price_history *history);
+void ft_report_price_history_json(FILE *out, const struct ft_price_history *history);
+bool ft_report_price_history_plot(const char *file,
+				  const struct ft_price_history *history,
+				  struct ft_error *err)
+	__attribute__((warn_unused_result));
+
 #ifdef __cplusplus
 }
 #endif

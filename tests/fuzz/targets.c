@@ -216,6 +216,16 @@ static enum verdict run_gpu(const uint8_t *data, size_t n)
 	return file_of(scenario_many, "cluster.gpu", "in.yaml", data, n);
 }
 
+static enum verdict run_site(const uint8_t *data, size_t n)
+{
+	struct arena mem = { 0 };
+	enum verdict ok =
+		with(scenario_many, "cluster.site", put(&mem, "in.yaml", data, n));
+
+	arena_release(&mem);
+	return ok;
+}
+
 static enum verdict run_node(const uint8_t *data, size_t n)
 {
 	return file_of(scenario_many, "cluster.node", "in.yaml", data, n);
@@ -465,6 +475,7 @@ const struct target targets[] = {
 	{ "gpu", run_gpu, { "hw/gpus/h100-sxm.yaml", "hw/gpus/mi300x.yaml" }, 0 },
 	{ "node", run_node, { "hw/nodes/*.yaml" }, 0 },
 	{ "fabric", run_fabric, { "hw/fabrics/*.yaml" }, 0 },
+	{ "site", run_site, { "hw/sites/*.yaml" }, 0 },
 	{ "stack", run_stack, { "stacks/*.yaml" }, 0 },
 	{ "prices", run_prices, { "cost/prices/*.yaml" }, 0 },
 	{ "model", run_model, { "models/*.yaml" }, 0 },
