@@ -123,7 +123,7 @@ static void add_running(struct odds_model *m, size_t side, const struct ft_purch
 			   &b->electricity_usd_per_kwh);
 	if (auto_goodput && f->failures_per_1000_node_days < 0)
 		add_figure(m, side, OF_FAILURES, CAUSE_FAILURES, "failures",
-			   &b->failures_per_1000_node_days);
+			   &b->failure_factor);
 	if (auto_goodput && f->checkpoint_s < 0 && !(f->storage_bytes_per_s > 0))
 		add_figure(m, side, OF_CHECKPOINT, CAUSE_CHECKPOINT, "checkpoint",
 			   &b->checkpoint_s);

@@ -109,6 +109,9 @@ static void add_servers(struct table *t)
 		host->rack_units = node->rack_units;
 	line = put(t, host->item, "host", c->nodes, host);
 	line->included = true;
+	put(t, "software", "software", c->nodes * node->gpus,
+	    catalogue_find(&t->site->catalogue, "software"))
+		->included = true;
 	*spare = *bought;
 	spare->max_w = node->power_w;
 	spare->max_w.value += (double)node->gpus * c->gpu->limit_w.value;
@@ -375,6 +378,13 @@ double ft_parts_failures_per_hour(const struct ft_parts *parts,
 			sum += (double)l->count / (8760 * l->part->mttf_years.value);
 	}
 	return sum;
+}
+
+double ft_parts_job_failures_per_hour(const struct ft_parts *parts)
+{
+	return ft_parts_failures_per_hour(parts, FT_PART_SERVER) +
+	       ft_parts_failures_per_hour(parts, FT_PART_NETWORK) +
+	       ft_parts_failures_per_hour(parts, FT_PART_SERVICE);
 }
 
 double ft_parts_rack_units(const struct ft_parts *parts)

@@ -90,7 +90,7 @@ struct ft_prices {
 	/* By GPU, in books that do not price parts: storage for all parts of that class,
 	 * management for front end, management, facility and service. 0: by part. */
 	struct ft_price storage, management;
-	struct ft_number failures_per_1000_node_days;
+	struct ft_number failure_factor; /* failures against those of hw/parts */
 	struct ft_number checkpoint_s, restart_s;
 	size_t n_taken;
 	struct ft_taken *taken;

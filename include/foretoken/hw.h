@@ -440,6 +440,8 @@ double ft_parts_gpus_w(const struct ft_parts *parts);	 /* at their limits */
 double ft_parts_spares_w(const struct ft_parts *parts);	 /* at full load */
 double ft_parts_failures_per_hour(const struct ft_parts *parts,
 				  enum ft_part_class part_class);
+/* That stop a job: of servers, back end and software. What stands around them is redundant. */
+double ft_parts_job_failures_per_hour(const struct ft_parts *parts);
 double ft_parts_rack_units(const struct ft_parts *parts);
 double ft_parts_carbon_kg(const struct ft_parts *parts);
 
