@@ -413,8 +413,8 @@ struct ft_part {
 	struct ft_number memory_frac, waiting_frac; /* of a GPU, likewise: see cost.h */
 	struct ft_number mttf_years; /* to a failure that stops a job; 0: none does */
 	struct ft_number rack_units, life_years, carbon_kg;
-	struct ft_number reach_m; /* of optics and cables */
-	const char *longer;	  /* what goes further */
+	struct ft_number reach_m; /* of optics and cables; longer: what goes further */
+	const char *longer;
 };
 
 struct ft_part_line {
@@ -438,10 +438,9 @@ double ft_parts_w(const struct ft_parts *parts); /* full load; no GPUs, spares *
 double ft_parts_typical_w(const struct ft_parts *parts); /* of the same, in a step */
 double ft_parts_gpus_w(const struct ft_parts *parts);	 /* at their limits */
 double ft_parts_spares_w(const struct ft_parts *parts);	 /* at full load */
-double ft_parts_failures_per_hour(const struct ft_parts *parts,
-				  enum ft_part_class part_class);
-/* That stop a job: of servers, back end and software. What stands around them is redundant. */
-double ft_parts_job_failures_per_hour(const struct ft_parts *parts);
+double ft_parts_failures_per_hour(const struct ft_parts *parts, enum ft_part_class of);
+double ft_parts_job_failures_per_hour(
+	const struct ft_parts *parts); /* that stop a job */
 double ft_parts_rack_units(const struct ft_parts *parts);
 double ft_parts_carbon_kg(const struct ft_parts *parts);
 
