@@ -416,7 +416,6 @@ struct ft_part {
 	struct ft_number reach_m; /* of optics and cables; longer: what goes further */
 	const char *longer;
 };
-
 struct ft_part_line {
 	const char *item, *role; /* what price books call it; "leaf switch" */
 	enum ft_part_class part_class;
