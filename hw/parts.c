@@ -91,8 +91,8 @@ static void add_servers(struct table *t)
 	int64_t per = node->nodes_per_price_item;
 	int64_t count = ceil_div(c->nodes, per);
 	struct ft_part *bought = ARENA_NEW(t->mem, struct ft_part);
-	struct ft_part *gpu = copy_of(t, c->gpu->name, "gpu");
-	struct ft_part *host = copy_of(t, node->name, "host");
+	struct ft_part *gpu = copy_of(t, *c->gpu->name ? c->gpu->name : "gpu", "gpu");
+	struct ft_part *host = copy_of(t, *node->name ? node->name : "host", "host");
 	struct ft_part *spare = ARENA_NEW(t->mem, struct ft_part);
 	struct ft_part_line *line;
 
@@ -124,6 +124,16 @@ static void add_servers(struct table *t)
 
 /* ---- back-end network ---------------------------------------------------------------- */
 
+/* Is there something longer? What does not go further than this is not. */
+static bool goes_further(const struct table *t, const struct ft_part *part)
+{
+	const struct ft_part *longer =
+		catalogue_find(&t->site->catalogue, part->longer);
+
+	return *part->longer &&
+	       (!longer || longer->reach_m.value > part->reach_m.value);
+}
+
 /* count modules or cables of a class of links, each as long as it must be; maker: of
  * modules, NULL for cables. */
 static void add_reach(struct table *t, enum link_class class, const char *item,
@@ -133,7 +143,7 @@ static void add_reach(struct table *t, enum link_class class, const char *item,
 
 	while (left > 0 && *item) {
 		const struct ft_part *part = catalogue_find(&t->site->catalogue, item);
-		bool last = !part || !*part->longer;
+		bool last = !part || !goes_further(t, part);
 		double near = last ? 1 :
 				     layout_within_frac(&t->layout, class,
 							part->reach_m.value);

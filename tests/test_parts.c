@@ -217,6 +217,10 @@ static void a_site_says_what_is_around(void **state)
 		     "spares_frac: 0.05, storage: {per_gpu: 4 TB}}}");
 	struct ft_cluster *nv = good("{gpu: h100-sxm, gpus: 1024, fabric: {extends: "
 				     "ib-ndr-rail, links: {optics: nvidia}}}");
+	struct ft_cluster *round = good(
+		"{gpu: h100-sxm, gpus: 1024, fabric: {extends: ib-ndr-rail, links: "
+		"{optic_switch_item: loop}}, site: {extends: standard, parts: {loop: "
+		"{class: network, reach: 1 m, longer: loop}}}}");
 	struct ft_cluster *half = good("{gpu: h100-sxm, gpus: 1024}");
 	struct ft_cluster *halls =
 		good("{gpu: h100-sxm, gpus: 2048, site: {extends: standard, "
@@ -234,6 +238,8 @@ static void a_site_says_what_is_around(void **state)
 			 2 * role_of(half, "front-end switch"));
 	assert_true(count_of(halls, "optic-2x400g-dr-generic") > 0 &&
 		    count_of(half, "optic-2x400g-dr-generic") == 0);
+	/* what would lead back to itself is the end */
+	assert_int_equal(count_of(round, "loop-generic"), round->topology.optics_switch);
 	assert_null(load("{gpu: h100-sxm, gpus: 8, site: standart}", &err));
 	assert_non_null(strstr(err.text, "standard"));
 	assert_null(
@@ -241,6 +247,7 @@ static void a_site_says_what_is_around(void **state)
 		     "42}}}",
 		     &err));
 	assert_non_null(strstr(err.text, "did you mean 'units'"));
+	ft_cluster_free(round);
 	ft_cluster_free(half);
 	ft_cluster_free(halls);
 	ft_cluster_free(c);
