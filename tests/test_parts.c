@@ -239,7 +239,8 @@ static void a_site_says_what_is_around(void **state)
 	assert_true(count_of(halls, "optic-2x400g-dr-generic") > 0 &&
 		    count_of(half, "optic-2x400g-dr-generic") == 0);
 	/* what would lead back to itself is the end */
-	assert_int_equal(count_of(round, "loop-generic"), round->topology.optics_switch);
+	assert_int_equal(count_of(round, "loop-generic"),
+			 round->topology.optics_switch);
 	assert_null(load("{gpu: h100-sxm, gpus: 8, site: standart}", &err));
 	assert_non_null(strstr(err.text, "standard"));
 	assert_null(
