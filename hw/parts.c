@@ -112,7 +112,13 @@ static void add_servers(struct table *t)
 	*spare = *bought;
 	spare->max_w = node->power_w;
 	spare->max_w.value += (double)node->gpus * c->gpu->limit_w.value;
+	spare->carbon_kg = gpu->carbon_kg;
+	scale(&spare->carbon_kg, (double)node->gpus);
+	spare->carbon_kg.value += host->carbon_kg.value;
+	spare->rack_units = host->rack_units;
 	scale(&spare->max_w, (double)per);
+	scale(&spare->carbon_kg, (double)per);
+	scale(&spare->rack_units, (double)per);
 	spare->part_class = FT_PART_SPARE;
 	count = (int64_t)(t->site->spares_frac.value * (double)count + 1e-9);
 	put(t, node->price_item, per > 1 ? "spare rack" : "spare server", count, spare);
@@ -275,7 +281,7 @@ static void count_devices(const struct table *t, int64_t *ports, double *units)
 		if (!(each > 0))
 			continue;
 		*ports += l->count;
-		if (l->part_class != FT_PART_SERVER)
+		if (l->part_class != FT_PART_SERVER && l->part_class != FT_PART_SPARE)
 			*units += (double)l->count * each;
 	}
 }
@@ -295,7 +301,7 @@ static void add_racks(struct table *t)
 	if (t->c->nodes > 1) /* and one for each power distribution */
 		add(t, s->out_of_band.switch_item, "out-of-band switch",
 		    ceil_div(ports + racks * s->racks.pdus, s->out_of_band.ports));
-	add(t, s->racks.item, "rack", racks);
+	add(t, s->racks.item, "equipment rack", racks);
 	add(t, s->racks.pdu_item, "power distribution", racks * s->racks.pdus);
 	add(t, s->integration_item, "integration", t->c->nodes * t->c->node->gpus);
 }

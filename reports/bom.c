@@ -63,9 +63,9 @@ static void put_physics(FILE *out, const struct ft_cluster *c)
 
 	fprintf(out,
 		"\nSite %s: %s of IT power at full load, %" PRId64
-		" racks, %.0f t of CO2e embodied",
+		" rack%s, %.0f t of CO2e embodied",
 		p->site, quantity_text(full_w(p), DIM_W, w, sizeof(w)), p->racks,
-		ft_parts_carbon_kg(p) / 1000);
+		p->racks == 1 ? "" : "s", ft_parts_carbon_kg(p) / 1000);
 	if (failures > 0)
 		fprintf(out, "; a part whose failure stops a job fails every %.3g h",
 			1 / failures);
@@ -208,6 +208,8 @@ static json_t *part_json(const struct ft_part_line *l)
 	if (!p)
 		return o;
 	json_put(o, "full_w", p->max_w.value);
+	if (p->max_w.from)
+		json_put_text(o, "power_source", p->max_w.from->source);
 	if (!l->gpu)
 		json_put(o, "typical_w", p->max_w.value * p->typical_frac.value);
 	json_put(o, "rack_units", p->rack_units.value);

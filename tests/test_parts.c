@@ -138,6 +138,19 @@ static void full_load_is_the_published_power(void **state)
 	}
 }
 
+/* SemiAnalysis, 100,000 H100 Clusters, 2024-06-17: about 150 MW of critical IT. */
+static void a_hundred_thousand_take_150_megawatts(void **state)
+{
+	struct ft_cluster *c = good("{gpu: h100-sxm, gpus: 100000}");
+	double mw = full_w(c->parts) / 1e6;
+
+	(void)state;
+	print_message("# 100,000 H100: %.0f MW of IT, published about 150, %+.1f %%\n",
+		      mw, 100 * (mw / 150 - 1));
+	assert_true(fabs(mw / 150 - 1) < 0.10);
+	ft_cluster_free(c);
+}
+
 /* Llama 3 on 16,384 H100 in 54 days: 356 of 419 interruptions are of parts: GPUs 268, hosts
  * 46, network 42. The rates are those, so that this holds the sums, not the rates. */
 static void failures_add_up_to_those_of_llama_3(void **state)
@@ -215,6 +228,9 @@ static void a_site_says_what_is_around(void **state)
 	struct ft_cluster *c =
 		good("{gpu: h100-sxm, gpus: 1024, site: {extends: standard, "
 		     "spares_frac: 0.05, storage: {per_gpu: 4 TB}}}");
+	struct ft_cluster *none =
+		good("{gpu: h100-sxm, gpus: 1024, site: {extends: standard, "
+		     "spares_frac: 0, storage: {per_gpu: 4 TB}}}");
 	struct ft_cluster *nv = good("{gpu: h100-sxm, gpus: 1024, fabric: {extends: "
 				     "ib-ndr-rail, links: {optics: nvidia}}}");
 	struct ft_cluster *round = good(
@@ -229,6 +245,9 @@ static void a_site_says_what_is_around(void **state)
 
 	(void)state;
 	assert_int_equal(c->parts->spare_nodes, 6);
+	assert_true(fabs(ft_parts_carbon_kg(c->parts) -
+			 ft_parts_carbon_kg(none->parts) - 6 * 8 * 318) <
+		    1e-6 + 2 * (200 + 2 * 50));
 	assert_int_equal(count_of(c, "hgx-h100-server"), 134);
 	assert_int_equal(count_of(c, "storage-server"), 33);
 	assert_int_equal(count_of(nv, "optic-2x400g-nvidia"), 1536);
@@ -248,6 +267,7 @@ static void a_site_says_what_is_around(void **state)
 		     "42}}}",
 		     &err));
 	assert_non_null(strstr(err.text, "did you mean 'units'"));
+	ft_cluster_free(none);
 	ft_cluster_free(round);
 	ft_cluster_free(half);
 	ft_cluster_free(halls);
@@ -353,6 +373,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_table_holds_what_the_topology_counts),
 		cmocka_unit_test(full_load_is_the_published_power),
+		cmocka_unit_test(a_hundred_thousand_take_150_megawatts),
 		cmocka_unit_test(failures_add_up_to_those_of_llama_3),
 		cmocka_unit_test(racks_hold_what_units_and_power_allow),
 		cmocka_unit_test(modules_reach_as_far_as_they_must),
