@@ -84,6 +84,21 @@ static struct ft_part *copy_of(struct table *t, const char *item, const char *ot
 	return part;
 }
 
+/* DPUs are in the server's price and power; scale-up switches that are bought apart are
+ * not: so many for each domain. */
+static void add_inside(struct table *t)
+{
+	const struct ft_node *node = t->c->node;
+	struct ft_part_line *dpus =
+		add(t, node->dpu_item, "DPU", t->c->nodes * node->dpus);
+	int64_t domains = ceil_div(t->c->nodes * node->gpus, node->scale_up_gpus);
+
+	if (dpus)
+		dpus->included = true;
+	add(t, node->scale_up_switch, "scale-up switch",
+	    domains * node->scale_up_switches);
+}
+
 static void add_servers(struct table *t)
 {
 	const struct ft_cluster *c = t->c;
@@ -319,6 +334,7 @@ const struct ft_parts *parts_build(struct arena *mem, const struct ft_cluster *c
 	t.to->site = site->name;
 	t.to->digest = mem->read;
 	add_servers(&t);
+	add_inside(&t);
 	if (c->topology.tiers)
 		add_network(&t);
 	if (c->nodes > 1) {

@@ -275,6 +275,30 @@ static void a_site_says_what_is_around(void **state)
 	ft_cluster_free(nv);
 }
 
+/* 18 DPUs a rack are in its price; switches that are bought apart are lines, so many for
+ * each domain of 32 GPUs. */
+static void what_is_inside_is_listed_once(void **state)
+{
+	struct ft_cluster *nvl = good("{gpu: gb200, gpus: 144}");
+	struct ft_cluster *apart = good(
+		"{gpu: h200, gpus: 100, node: {extends: hgx-h200, scale_up: {gpus: 32, "
+		"switch_item: switch-ndr-64, switches: 9}}}");
+	struct ft_error err;
+	struct ft_prices *book = ft_prices_load("neocloud-2026-09", NULL, &err);
+	struct ft_bom *bom = ft_bom_build(nvl, book, &err);
+
+	(void)state;
+	assert_non_null(bom);
+	assert_int_equal(role_of(nvl, "DPU"), 36);
+	for (size_t i = 0; i < bom->n_items; i++)
+		assert_true(strcmp(bom->item[i].what, "DPU") != 0);
+	assert_int_equal(role_of(apart, "scale-up switch"), 4 * 9);
+	ft_bom_free(bom);
+	ft_prices_free(book);
+	ft_cluster_free(nvl);
+	ft_cluster_free(apart);
+}
+
 /* A switch that hw/parts does not know: an error when it is to be priced or powered, gone
  * once the site tells. */
 static void an_unknown_part_is_an_error(void **state)
@@ -378,6 +402,7 @@ int main(void)
 		cmocka_unit_test(racks_hold_what_units_and_power_allow),
 		cmocka_unit_test(modules_reach_as_far_as_they_must),
 		cmocka_unit_test(a_site_says_what_is_around),
+		cmocka_unit_test(what_is_inside_is_listed_once),
 		cmocka_unit_test(an_unknown_part_is_an_error),
 		cmocka_unit_test(the_playbooks_savings_come_out),
 	};
