@@ -160,6 +160,13 @@ static void add_rent(struct bill *b, const struct ft_cluster *c)
 
 static void add_purchase(struct bill *b, const struct ft_cluster *c)
 {
+	if (!*c->node->price_item) {
+		ft_fail(b->err, &c->gpus_mark,
+			"node %s names no item of a price book (price: {item: NAME}), "
+			"and would be free",
+			c->node->name);
+		b->failed = true;
+	}
 	for (size_t i = 0; !b->failed && i < c->parts->n; i++)
 		add_line(b, &c->parts->line[i]);
 	if (!b->failed)

@@ -84,6 +84,21 @@ static struct ft_part *copy_of(struct table *t, const char *item, const char *ot
 	return part;
 }
 
+/* DPUs are in the server's price and power; scale-up switches that are bought apart are
+ * not: so many for each domain. */
+static void add_inside(struct table *t)
+{
+	const struct ft_node *node = t->c->node;
+	struct ft_part_line *dpus =
+		add(t, node->dpu_item, "DPU", t->c->nodes * node->dpus);
+	int64_t domains = ceil_div(t->c->nodes * node->gpus, node->scale_up_gpus);
+
+	if (dpus)
+		dpus->included = true;
+	add(t, node->scale_up_switch, "scale-up switch",
+	    domains * node->scale_up_switches);
+}
+
 static void add_servers(struct table *t)
 {
 	const struct ft_cluster *c = t->c;
@@ -91,8 +106,8 @@ static void add_servers(struct table *t)
 	int64_t per = node->nodes_per_price_item;
 	int64_t count = ceil_div(c->nodes, per);
 	struct ft_part *bought = ARENA_NEW(t->mem, struct ft_part);
-	struct ft_part *gpu = copy_of(t, c->gpu->name, "gpu");
-	struct ft_part *host = copy_of(t, node->name, "host");
+	struct ft_part *gpu = copy_of(t, *c->gpu->name ? c->gpu->name : "gpu", "gpu");
+	struct ft_part *host = copy_of(t, *node->name ? node->name : "host", "host");
 	struct ft_part *spare = ARENA_NEW(t->mem, struct ft_part);
 	struct ft_part_line *line;
 
@@ -115,7 +130,13 @@ static void add_servers(struct table *t)
 	*spare = *bought;
 	spare->max_w = node->power_w;
 	spare->max_w.value += (double)node->gpus * c->gpu->limit_w.value;
+	spare->carbon_kg = gpu->carbon_kg;
+	scale(&spare->carbon_kg, (double)node->gpus);
+	spare->carbon_kg.value += host->carbon_kg.value;
+	spare->rack_units = host->rack_units;
 	scale(&spare->max_w, (double)per);
+	scale(&spare->carbon_kg, (double)per);
+	scale(&spare->rack_units, (double)per);
 	spare->part_class = FT_PART_SPARE;
 	count = (int64_t)(t->site->spares_frac.value * (double)count + 1e-9);
 	put(t, node->price_item, per > 1 ? "spare rack" : "spare server", count, spare);
@@ -127,6 +148,16 @@ static void add_servers(struct table *t)
 
 /* ---- back-end network ---------------------------------------------------------------- */
 
+/* Is there something longer? What does not go further than this is not. */
+static bool goes_further(const struct table *t, const struct ft_part *part)
+{
+	const struct ft_part *longer =
+		catalogue_find(&t->site->catalogue, part->longer);
+
+	return *part->longer &&
+	       (!longer || longer->reach_m.value > part->reach_m.value);
+}
+
 /* count modules or cables of a class of links, each as long as it must be; maker: of
  * modules, NULL for cables. */
 static void add_reach(struct table *t, enum link_class class, const char *item,
@@ -136,7 +167,7 @@ static void add_reach(struct table *t, enum link_class class, const char *item,
 
 	while (left > 0 && *item) {
 		const struct ft_part *part = catalogue_find(&t->site->catalogue, item);
-		bool last = !part || !*part->longer;
+		bool last = !part || !goes_further(t, part);
 		double near = last ? 1 :
 				     layout_within_frac(&t->layout, class,
 							part->reach_m.value);
@@ -268,7 +299,7 @@ static void count_devices(const struct table *t, int64_t *ports, double *units)
 		if (!(each > 0))
 			continue;
 		*ports += l->count;
-		if (l->part_class != FT_PART_SERVER)
+		if (l->part_class != FT_PART_SERVER && l->part_class != FT_PART_SPARE)
 			*units += (double)l->count * each;
 	}
 }
@@ -288,7 +319,7 @@ static void add_racks(struct table *t)
 	if (t->c->nodes > 1) /* and one for each power distribution */
 		add(t, s->out_of_band.switch_item, "out-of-band switch",
 		    ceil_div(ports + racks * s->racks.pdus, s->out_of_band.ports));
-	add(t, s->racks.item, "rack", racks);
+	add(t, s->racks.item, "equipment rack", racks);
 	add(t, s->racks.pdu_item, "power distribution", racks * s->racks.pdus);
 	add(t, s->integration_item, "integration", t->c->nodes * t->c->node->gpus);
 }
@@ -306,6 +337,7 @@ const struct ft_parts *parts_build(struct arena *mem, const struct ft_cluster *c
 	t.to->site = site->name;
 	t.to->digest = mem->read;
 	add_servers(&t);
+	add_inside(&t);
 	if (c->topology.tiers)
 		add_network(&t);
 	if (c->nodes > 1) {

@@ -16,15 +16,6 @@ static double full_w(const struct ft_parts *p)
 	return ft_parts_w(p) + ft_parts_gpus_w(p) + ft_parts_spares_w(p);
 }
 
-static double failures_per_hour(const struct ft_parts *p)
-{
-	double sum = 0;
-
-	for (int k = 0; k < FT_PART_CLASSES; k++)
-		sum += ft_parts_failures_per_hour(p, (enum ft_part_class)k);
-	return sum;
-}
-
 /* ---- text ------------------------------------------------------------------------- */
 
 static void put_title(FILE *out, const struct ft_cluster *c)
@@ -58,16 +49,16 @@ static void put_sum(struct table *t, const char *name, double usd)
 static void put_physics(FILE *out, const struct ft_cluster *c)
 {
 	const struct ft_parts *p = c->parts;
-	double failures = failures_per_hour(p);
+	double failures = ft_parts_job_failures_per_hour(p);
 	char w[32];
 
 	fprintf(out,
 		"\nSite %s: %s of IT power at full load, %" PRId64
-		" racks, %.0f t of CO2e embodied",
+		" rack%s, %.0f t of CO2e embodied",
 		p->site, quantity_text(full_w(p), DIM_W, w, sizeof(w)), p->racks,
-		ft_parts_carbon_kg(p) / 1000);
+		p->racks == 1 ? "" : "s", ft_parts_carbon_kg(p) / 1000);
 	if (failures > 0)
-		fprintf(out, "; a part whose failure stops a job fails every %.3g h",
+		fprintf(out, "; a job is stopped by a failure every %.3g h",
 			1 / failures);
 	fputs(".\n", out);
 	if (*c->fabric->optic_leaf_item && c->topology.transceivers)
@@ -123,25 +114,24 @@ static void put_cell(FILE *out, const char *text)
 void ft_report_bom_csv(FILE *out, const struct ft_bom *bom)
 {
 	PLAIN_NUMBERS;
-	fputs("role,item,class,count,unit_usd,total_usd,low_usd,high_usd,kind,date,book,"
-	      "vendor,source,address\n",
+	fputs("role,item,count,unit_usd,total_usd,low_usd,high_usd,kind,date,book,vendor,"
+	      "source,address,class\n",
 	      out);
 	for (size_t i = 0; i < bom->n_items; i++) {
 		const struct ft_bom_item *b = &bom->item[i];
 
 		put_cell(out, b->what);
-		fprintf(out, ",%s,%s,%" PRId64 ",%.2f,%.2f,%.2f,%.2f,%s,%s,%s,",
-			b->item, ft_part_class_name(b->part_class), b->count,
-			b->unit_usd, b->total_usd, b->low_usd, b->high_usd,
+		fprintf(out, ",%s,%" PRId64 ",%.2f,%.2f,%.2f,%.2f,%s,%s,%s,", b->item,
+			b->count, b->unit_usd, b->total_usd, b->low_usd, b->high_usd,
 			ft_price_kind_name(b->kind), b->date, b->book);
 		put_cell(out, b->vendor);
 		putc(',', out);
 		put_cell(out, b->source);
 		putc(',', out);
 		put_cell(out, b->address);
-		putc('\n', out);
+		fprintf(out, ",%s\n", ft_part_class_name(b->part_class));
 	}
-	fprintf(out, "total,,,,,%.2f,%.2f,%.2f,,,,,,\n", bom->total_usd, bom->low_usd,
+	fprintf(out, "total,,,,%.2f,%.2f,%.2f,,,,,,,\n", bom->total_usd, bom->low_usd,
 		bom->high_usd);
 }
 
@@ -208,6 +198,8 @@ static json_t *part_json(const struct ft_part_line *l)
 	if (!p)
 		return o;
 	json_put(o, "full_w", p->max_w.value);
+	if (p->max_w.from)
+		json_put_text(o, "power_source", p->max_w.from->source);
 	if (!l->gpu)
 		json_put(o, "typical_w", p->max_w.value * p->typical_frac.value);
 	json_put(o, "rack_units", p->rack_units.value);

@@ -231,7 +231,7 @@ enum ft_capital {
 struct ft_deal {
 	double gpus;
 	double capital_usd[FT_CAPITALS];
-	double rent_usd_per_gpu_hour; /* above 0: nothing is bought */
+	double rent_usd_per_gpu_hour; /* above 0: it is rented */
 	double colocation_usd_per_kw_month;
 	double electricity_usd_per_kwh; /* 0 where the colocation includes it */
 	double maintenance_frac;	/* of capital, per year */
