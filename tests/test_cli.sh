@@ -34,7 +34,7 @@ check='len(d["rows"])==4 and all(r["busbw_gb_per_s"]>0 for r in d["rows"])'
 ok "collective prints nccl-tests columns" json collective $a --op all_reduce,all_gather --bytes 16MiB,1GiB --gpus 64
 check='len(d["scenarios"])==2 and d["differences"]'
 ok "compare tells differences" json compare $a examples/01-first-answer/mi300x.yaml
-ok "bom as CSV, each line with its role" sh -c "$f bom $a --csv >$tmp/b.csv && grep -q '^role,item,class,count' $tmp/b.csv && grep -q '^\"leaf switch\",switch-ndr-64,network,32,' $tmp/b.csv && [ \$(cut -d, -f1 $tmp/b.csv | sort | uniq -d | wc -l) = 0 ]"
+ok "bom as CSV, each line with its role" sh -c "$f bom $a --csv >$tmp/b.csv && grep -q '^role,item,count' $tmp/b.csv && grep -q '^\"leaf switch\",switch-ndr-64,32,' $tmp/b.csv && [ \$(cut -d, -f1 $tmp/b.csv | sort | uniq -d | wc -l) = 0 ]"
 printf 'id,model.name,cluster.gpu,cluster.gpus,training.sequence_length,training.global_batch_size,measured.mfu\n1,llama3-8b,h200,8,4096,8,0.5\n' >"$tmp/mfu.csv"
 ok "a row with another measured key is no failure" sh -c "$f validate $tmp/mfu.csv >$tmp/o && grep -q '^mfu' $tmp/o && ! grep -q 'not simulated' $tmp/o"
 sed -i 's/,0.5$/,52.7/' "$tmp/mfu.csv"
