@@ -66,7 +66,7 @@ all: $(if $(SAN)$(COV),$B/foretoken,build/foretoken)
 
 build/foretoken: build/rel/foretoken
 	@ln -sf rel/foretoken $@
-$B/foretoken: $(call OBJ,$(CLI_SRC)) $B/libforetoken.a
+$B/foretoken: $(call OBJ,$(CLI_SRC)) $B/new.o $B/libforetoken.a
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 $B/libforetoken.a: $(call OBJ,$(LIB_SRC)) $B/page.o
@@ -87,7 +87,14 @@ PAGE := reports/page/report.html reports/page/report.css reports/page/report.js
 $B/page.o build/fuzz/page.o: $(PAGE) scripts/embed.sh reports/page.h
 	@mkdir -p $(@D)
 	@echo "  EMBED reports/page"
-	$(Q)sh scripts/embed.sh page $(PAGE) >$(@:.o=.c)
+	$(Q)sh scripts/embed.sh reports/page.h page $(PAGE) >$(@:.o=.c)
+	$(Q)$(CC) $(ALL_CFLAGS) -c -o $@ $(@:.o=.c)
+# the skeletons of `foretoken new`
+NEW := $(sort $(wildcard cli/new/*.yaml))
+$B/new.o: $(NEW) scripts/embed.sh cli/new.h
+	@mkdir -p $(@D)
+	@echo "  EMBED cli/new"
+	$(Q)sh scripts/embed.sh cli/new.h new $(NEW) >$(@:.o=.c)
 	$(Q)$(CC) $(ALL_CFLAGS) -c -o $@ $(@:.o=.c)
 build/fuzz/%.o: %.c
 	@mkdir -p $(@D)

@@ -26,6 +26,10 @@ int cmd_list(int argc, char **argv);
 int cmd_trace(int argc, char **argv);
 int cmd_sweep(int argc, char **argv);
 int cmd_calibrate(int argc, char **argv);
+int cmd_runs(int argc, char **argv);
+int cmd_explain(int argc, char **argv);
+int cmd_new(int argc, char **argv);
+int cmd_doctor(int argc, char **argv);
 
 /* A list of argument strings; they are argv's own. */
 struct words {

@@ -24,6 +24,10 @@ static const struct command {
 	{ "kernel", cmd_kernel, "predicted times of single kernels" },
 	{ "trace", cmd_trace, "step graphs: show, replay" },
 	{ "calibrate", cmd_calibrate, "GPU profiles from measurements" },
+	{ "runs", cmd_runs, "the measured runs that answers are held to" },
+	{ "explain", cmd_explain, "what a key of a scenario means, its default" },
+	{ "new", cmd_new, "a commented skeleton of a scenario, GPU, stack ..." },
+	{ "doctor", cmd_doctor, "what is installed that some commands want" },
 	{ "list", cmd_list, "known GPUs, nodes, models, fabrics, stacks ..." },
 };
 

@@ -36,6 +36,13 @@ void ft_report_validation_json(FILE *out, const struct ft_validation *validation
 void ft_report_stack_fit(FILE *out, const struct ft_stack_fit *fit);
 void ft_report_stack_fit_json(FILE *out, const struct ft_stack_fit *fit);
 
+void ft_report_runs(FILE *out, const struct ft_runs *runs);
+void ft_report_runs_json(FILE *out, const struct ft_runs *runs);
+/* Predicted against measured tokens/s per GPU; path ends in .svg, data and script lie
+ * beside it. */
+bool ft_report_runs_plot(const char *path, const struct ft_runs *runs,
+			 struct ft_error *err) __attribute__((warn_unused_result));
+
 struct ft_collective_line {
 	enum ft_collective op;
 	int64_t gpus;

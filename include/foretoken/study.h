@@ -282,6 +282,26 @@ struct ft_validation *ft_validate(const char *path, const char *const *sets, siz
 	__attribute__((warn_unused_result));
 void ft_validation_free(struct ft_validation *validation);
 
+/* ---- the measured runs of the tree --------------------------------------------- */
+
+struct ft_measured {
+	const char *id, *source;
+	const struct ft_traits *traits;
+	double tokens_per_s_per_gpu; /* measured */
+	double error_frac; /* of the prediction, in time: positive is too slow */
+};
+
+struct ft_runs {
+	size_t n;
+	struct ft_measured *run;
+};
+
+/* Those that pass all filters: "gpu=h100*", "gpus=64..512", a trait each, or id or source.
+ * NULL: a filter is none, or study/residuals.csv cannot be read. */
+struct ft_runs *ft_runs_find(const char *const *filters, size_t n, struct ft_error *err)
+	__attribute__((warn_unused_result));
+void ft_runs_free(struct ft_runs *runs);
+
 /* ---- a stack fitted to one's own runs ---------------------------------------- */
 
 /* Factors on a stack's host times, matrix products, attention, memory-bound kernels and
