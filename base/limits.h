@@ -30,8 +30,20 @@
 	  "is too large: more than") \
 	X(LOG_BYTES, 67108864, "bytes of an nccl-tests log", \
 	  "is too large: more than") \
-	X(KINETO_BYTES, 536870912, "bytes of a recorded trace (reading takes about ten times that in memory)", \
-	  "is too large a trace") \
+	X(TRACE_MIB, 65536, "MiB of a recorded trace, unpacked", \
+	  "unpacks to more than") \
+	X(TRACE_FREE_MIB, 64, "MiB that a packed trace may unpack to whatever its size", \
+	  "unpacks to more than") \
+	X(TRACE_RATIO, 500, "times its packed size that a trace may unpack to beyond those", \
+	  "unpacks to more than") \
+	X(TRACE_EVENTS, 100000000, "operations, calls or operators of a recorded trace", \
+	  "holds more events than") \
+	X(TRACE_TEXT_BYTES, 65536, "bytes of a name or of one event's arguments in a recorded trace", \
+	  "is too long") \
+	X(TRACE_DEPTH, 64, "lists and maps within each other in a recorded trace", \
+	  "is nested too deeply") \
+	X(TRACE_FILES, 4096, "files of one recorded step", \
+	  "more files than") \
 	X(SVG_BYTES, 8388608, "bytes of a figure in a report", \
 	  "is too large: more than") \
 	X(IMPORT_GPUS, 256, "GPUs whose rows one table may hold", \
