@@ -6,7 +6,9 @@
  * over operations whose stream was idle when they were launched, along a stream the
  * median over those launched long before the stream was free. An operation that began
  * later than its launch and its stream allow is taken to have waited for the operation
- * of another stream that ended just before, whether or not a wait was recorded.
+ * of another stream that ended just before, whether or not a wait was recorded; if none
+ * did, for room: a kernel of another stream held the compute units, and this one began
+ * when so much of that one was done.
  */
 #include <stdlib.h>
 
@@ -14,6 +16,7 @@
 
 static const ft_ps SLACK_PS = 2000000;	  /* later than known reasons explain */
 static const ft_ps WITHIN_PS = 8000000;	  /* of an end, to be its consequence */
+static const ft_ps LATER_PS = 50000000; /* the same where events are slow (ROCm) */
 static const ft_ps GAP_PS = 10000000;	  /* worth counting */
 static const ft_ps LATE_PS = 1000000;	  /* clocks of GPU streams agree so well */
 
@@ -26,6 +29,7 @@ struct depend {
 	struct rank *k;
 	struct lags least;
 	const int32_t *wait, *before; /* [op] */
+	int32_t *running; /* by stream: the operation that began last */
 	uint32_t *by_end;
 	size_t ended; /* of by_end: over at the current begin */
 };
@@ -85,10 +89,11 @@ struct reason {
 	uint32_t event;
 	ft_ps at, least; /* when the event was, the least lag from it */
 	enum ft_rec_cause cause;
+	enum lag_kind kind;
 };
 
 /* The operation of another stream that ended last before this one began. */
-static int32_t just_ended(struct depend *d, const struct ft_rec_op *o)
+static int32_t just_ended(struct depend *d, const struct ft_rec_op *o, ft_ps within)
 {
 	const struct ft_recording *r = d->k->r;
 
@@ -98,12 +103,33 @@ static int32_t just_ended(struct depend *d, const struct ft_rec_op *o)
 	for (size_t i = d->ended; i-- > 0;) {
 		const struct ft_rec_op *x = op_of(r, d->by_end[i]);
 
-		if (o->start - end_of(x) > WITHIN_PS)
+		if (o->start - end_of(x) > within)
 			break;
 		if (x->stream != o->stream && x->start < o->start && x->duration > 0)
 			return (int32_t)d->by_end[i];
 	}
 	return FT_REC_NONE;
+}
+
+/* The kernel of another stream that began last and ran when this one began. */
+static int32_t in_the_way(const struct depend *d, const struct ft_rec_op *o)
+{
+	int32_t best = FT_REC_NONE;
+
+	for (size_t s = 0; s < d->k->r->stream.n; s++) {
+		int32_t x = (int16_t)s == o->stream ? FT_REC_NONE : d->running[s];
+		const struct ft_rec_op *run;
+
+		if (x == FT_REC_NONE)
+			continue;
+		run = op_of(d->k->r, (size_t)x);
+		if (!run->is_copy && run->rec_class != FT_REC_COLLECTIVE &&
+		    run->start < o->start && end_of(run) > o->start &&
+		    (best == FT_REC_NONE ||
+		     run->start > op_of(d->k->r, (size_t)best)->start))
+			best = x;
+	}
+	return best;
 }
 
 static size_t reasons_of(const struct depend *d, size_t i, struct reason reason[4])
@@ -115,7 +141,8 @@ static size_t reasons_of(const struct depend *d, size_t i, struct reason reason[
 	if (o->call != FT_REC_NONE)
 		reason[n++] = (struct reason){ call_event(k, (size_t)o->call, false),
 					       call_of(k->r, (size_t)o->call)->start,
-					       d->least.launch, FT_REC_BY_LAUNCH };
+					       d->least.launch, FT_REC_BY_LAUNCH,
+					       LAG_FIXED };
 	if (d->before[i] != FT_REC_NONE) {
 		const struct ft_rec_op *b = op_of(k->r, (size_t)d->before[i]);
 		bool over = end_of(b) <= o->start;
@@ -123,13 +150,15 @@ static size_t reasons_of(const struct depend *d, size_t i, struct reason reason[
 		reason[n++] = (struct reason){
 			op_event(k, (size_t)d->before[i], over),
 			over ? end_of(b) : b->start,
-			over ? d->least.stream : o->start - b->start, FT_REC_BY_STREAM
+			over ? d->least.stream : o->start - b->start, FT_REC_BY_STREAM,
+			LAG_FIXED
 		};
 	}
 	if (d->wait[i] != FT_REC_NONE)
 		reason[n++] = (struct reason){
 			op_event(k, (size_t)d->wait[i], true),
-			end_of(op_of(k->r, (size_t)d->wait[i])), 0, FT_REC_BY_EVENT
+			end_of(op_of(k->r, (size_t)d->wait[i])), 0, FT_REC_BY_EVENT,
+			LAG_FIXED
 		};
 	return n;
 }
@@ -152,7 +181,7 @@ static enum ft_rec_cause bind(struct depend *d, size_t i, const struct reason *r
 		if (j != last && lag > reason[j].least)
 			lag = reason[j].least;
 		edge_add(d->p, reason[j].event, op_event(d->k, i, false), lag,
-			 LAG_FIXED);
+			 reason[j].kind);
 	}
 	return reason[last].cause;
 }
@@ -167,24 +196,44 @@ static ft_ps unexplained(const struct reason *reason, size_t n, ft_ps start)
 	return start - last;
 }
 
+/* What known reasons leave open: an end just before, room, an end not long before. */
+static struct reason another(struct depend *d, const struct ft_rec_op *o, ft_ps slack)
+{
+	int32_t x = just_ended(d, o, WITHIN_PS), in = FT_REC_NONE;
+	const struct ft_rec_op *op;
+
+	if (x == FT_REC_NONE && slack > WITHIN_PS)
+		in = in_the_way(d, o);
+	if (in != FT_REC_NONE) {
+		op = op_of(d->k->r, (size_t)in);
+		return (struct reason){ op_event(d->k, (size_t)in, false), op->start,
+					o->start - op->start, FT_REC_BY_ROOM, LAG_SHARE };
+	}
+	if (x == FT_REC_NONE)
+		x = just_ended(d, o, LATER_PS);
+	if (x != FT_REC_NONE) {
+		op = op_of(d->k->r, (size_t)x);
+		if (o->start - end_of(op) < slack)
+			return (struct reason){ op_event(d->k, (size_t)x, true),
+						end_of(op), o->start - end_of(op),
+						FT_REC_BY_EVENT, LAG_FIXED };
+	}
+	return (struct reason){ .cause = FT_REC_BY_NOTHING };
+}
+
 static void begin_op(struct depend *d, size_t i)
 {
 	const struct ft_rec_op *o = op_of(d->k->r, i);
 	struct reason reason[4];
 	size_t n = reasons_of(d, i, reason);
 	ft_ps slack = n ? unexplained(reason, n, o->start) : 0;
-	int32_t ended = just_ended(d, o);
 	enum ft_rec_cause cause;
 
-	if (slack > SLACK_PS && ended != FT_REC_NONE && ended != d->wait[i]) {
-		ft_ps end = end_of(op_of(d->k->r, (size_t)ended));
-
-		if (o->start - end < slack) {
-			reason[n++] = (struct reason){
-				op_event(d->k, (size_t)ended, true), end, 0,
-				FT_REC_BY_EVENT
-			};
-			slack = o->start - end;
+	if (slack > SLACK_PS) {
+		reason[n] = another(d, o, slack);
+		if (reason[n].cause != FT_REC_BY_NOTHING) {
+			slack = 0;
+			n++;
 		}
 	}
 	cause = bind(d, i, reason, n);
@@ -194,6 +243,7 @@ static void begin_op(struct depend *d, size_t i)
 		cause = FT_REC_BY_NOTHING;
 	}
 	d->k->cause[i] = (uint8_t)cause;
+	d->running[o->stream] = (int32_t)i;
 }
 
 /* A collective that ranks meet for lasts from when the last of them begins. */
@@ -273,8 +323,11 @@ void ops_depend(struct ft_replay *p, struct rank *k)
 		.wait = waits_find(p, k, &scratch),
 		.before = ops_before(r, &scratch),
 		.by_end = ops_by_end(r, &scratch),
+		.running = ARENA_ARRAY(&scratch, r->stream.n, int32_t),
 	};
 
+	for (size_t s = 0; s < r->stream.n; s++)
+		d.running[s] = FT_REC_NONE;
 	d.least = least_lags(k, d.before);
 	for (size_t i = 0; i < r->op.n; i++) {
 		begin_op(&d, r->op_order[i]);

@@ -270,31 +270,42 @@ static ft_ps scaled(ft_ps t, double factor)
 	return factor < 1 || factor > 1 ? (ft_ps)((double)t * factor) : t;
 }
 
-/* What LAG_OP adds: the time of the operation that an end belongs to. */
-static ft_ps time_of_op(const struct ft_replay *p, const struct ft_replay_times *times,
-			uint32_t end)
+/* The rank and operation that an event belongs to. */
+static size_t rank_of(const struct ft_replay *p, uint32_t event, size_t *op)
 {
 	size_t low = 0, high = p->n_ranks;
 
 	while (high - low > 1) {
 		size_t middle = (low + high) / 2;
 
-		if (p->rank[middle].first_call <= end)
+		if (p->rank[middle].first_call <= event)
 			low = middle;
 		else
 			high = middle;
 	}
-	return times->op[low][(end - p->rank[low].first_op) / 2];
+	*op = (event - p->rank[low].first_op) / 2;
+	return low;
 }
 
 static ft_ps lag_of(const struct ft_replay *p, const struct ft_replay_times *times,
 		    const struct edge *e)
 {
+	size_t rank, op;
+	ft_ps was;
+
 	switch (e->kind) {
 	case LAG_HOST:
 		return scaled(e->lag, times->host_factor);
 	case LAG_OP:
-		return e->lag + time_of_op(p, times, e->to);
+		rank = rank_of(p, e->to, &op);
+		return e->lag + times->op[rank][op];
+	case LAG_SHARE:
+		rank = rank_of(p, e->from, &op);
+		was = op_of(p->rank[rank].r, op)->duration;
+		if (p->rank[rank].meeting[op] != FT_REC_NONE ||
+		    times->op[rank][op] == was)
+			return e->lag;
+		return scaled(e->lag, (double)times->op[rank][op] / (double)was);
 	default:
 		return e->lag;
 	}

@@ -15,6 +15,7 @@ enum lag_kind {
 	LAG_FIXED,
 	LAG_HOST, /* time of the host: times host_factor */
 	LAG_OP,	  /* the operation's own time, at ->to */
+	LAG_SHARE, /* a share of the operation's time, at ->from */
 };
 
 struct edge {

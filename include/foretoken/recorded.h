@@ -175,7 +175,7 @@ const struct ft_rec_work *ft_recording_work(const struct ft_recording *r,
  *
  * The lag of what x waited for last is as recorded, so that a replay with nothing
  * changed gives the recorded times; of the others it is the least that the recording
- * shows. Hosts make their calls in the recorded order, one after another or handed from
+ * shows. What waited for room waited for a share of the kernel that held it. Hosts make their calls in the recorded order, one after another or handed from
  * thread to thread; operations wait for their launch, their stream, and for events.
  */
 struct ft_replay;
@@ -184,6 +184,7 @@ enum ft_rec_cause { /* what an operation waited for last */
 	FT_REC_BY_LAUNCH,
 	FT_REC_BY_STREAM,
 	FT_REC_BY_EVENT,   /* an operation of another stream */
+	FT_REC_BY_ROOM,	   /* compute units that a kernel of another stream held */
 	FT_REC_BY_NOTHING, /* a gap that nothing recorded explains; or the first */
 	FT_REC_CAUSES
 };
