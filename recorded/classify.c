@@ -187,9 +187,10 @@ static int by_start(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* Annotations of optimizers, by start; PyTorch makes one round each step. */
-static struct ft_rec_span *updates_of(const struct ft_recording *r,
-				      struct arena *scratch, size_t *n)
+/* Annotations, by start, whose names begin so, and do not hold `without`. PyTorch makes
+ * one round each optimizer step, and FSDP one round each gather. */
+static struct ft_rec_span *named(const struct ft_recording *r, struct arena *scratch,
+				 const char *begin, const char *without, size_t *n)
 {
 	struct ft_rec_span *u;
 
@@ -199,7 +200,7 @@ static struct ft_rec_span *updates_of(const struct ft_recording *r,
 		const struct ft_rec_span *a = table_at(&r->annotation, i);
 		const char *name = ft_recording_text(r, a->name);
 
-		if (!strncmp(name, "Optimizer.step", 14))
+		if (!strncmp(name, begin, strlen(begin)) && !strstr(name, without))
 			u[(*n)++] = *a;
 	}
 	qsort(u, *n, sizeof(*u), by_start);
@@ -228,8 +229,11 @@ void recording_classify(struct ft_recording *r)
 		ARENA_ARRAY(&scratch, r->texts.text.n, uint8_t),
 		ARENA_ARRAY(&scratch, r->texts.text.n, uint8_t),
 	};
-	size_t n;
-	const struct ft_rec_span *updates = updates_of(r, &scratch, &n);
+	size_t n, n_gathers;
+	const struct ft_rec_span *updates =
+		named(r, &scratch, "Optimizer.step", "\n", &n);
+	const struct ft_rec_span *gathers =
+		named(r, &scratch, "FSDP::all_gather", "copy_out", &n_gathers);
 
 	for (size_t i = 0; i < r->op.n; i++) {
 		struct ft_rec_op *op = op_of(r, i);
@@ -244,6 +248,10 @@ void recording_classify(struct ft_recording *r)
 		    inside(updates, n, call_of(r, (size_t)op->call)->start))
 			c = FT_REC_OPTIMIZER;
 		op->rec_class = (uint8_t)c;
+		op->on_shard = c == FT_REC_OPTIMIZER ||
+			       (c == FT_REC_MEMORY && op->call != FT_REC_NONE &&
+				inside(gathers, n_gathers,
+				       call_of(r, (size_t)op->call)->start));
 		r->counts.without_operator += !op->is_copy && !o;
 	}
 	arena_release(&scratch);

@@ -63,6 +63,7 @@ struct ft_rec_op {
 	int16_t stream;
 	uint8_t is_copy; /* a copy or fill by the runtime, not a kernel */
 	uint8_t rec_class;
+	uint8_t on_shard; /* works on what this rank holds of sharded weights */
 };
 
 /* A call of the host. */
@@ -249,6 +250,75 @@ struct ft_rec_window {
 struct ft_rec_window ft_replay_step(const struct ft_replay *replay,
 				    const struct ft_replayed *times, size_t rank,
 				    size_t step);
+
+/* ---- on another GPU ------------------------------------------------------------------------ */
+
+struct ft_gpu;
+
+/*
+ * How much longer an operation takes on another GPU, by the profiles of both:
+ *   ratio = predicted(to, work) / predicted(from, work)
+ * with the work of its operator where shapes were recorded, else a stand-in of its
+ * class that the recording's GPU is predicted to take as long for: a cube of a product,
+ * causal attention of 32 heads of 128, so many bytes.
+ */
+struct ft_retiming;
+
+enum ft_retimed_by {
+	FT_RETIMED_BY_WORK,
+	FT_RETIMED_BY_STAND_IN,
+	FT_RETIMED_NOT /* keeps its time: another class, or a format a GPU lacks */
+};
+
+struct ft_retiming *ft_retiming_new(const struct ft_gpu *from, const struct ft_gpu *to);
+void ft_retiming_free(struct ft_retiming *retiming);
+
+/* shrink_frac: of its bytes that are left, of memory-bound operations; else 1. spread_frac:
+ * one standard deviation of the ratio. */
+enum ft_retimed_by ft_retime(struct ft_retiming *retiming,
+			     const struct ft_recording *r, const struct ft_rec_op *op,
+			     double shrink_frac, double *ratio, double *spread_frac);
+
+/* ---- where a step's time went ------------------------------------------------------------ */
+
+/* Of one rank. Every instant counts once, the first that applies: an optimizer's kernel
+ * runs, another kernel or copy, a collective (exposed; send and receive: bubble), or
+ * nothing: then by what the next operation waited for. The first four and idle add up
+ * to the step. */
+struct ft_rec_where {
+	double step_s;
+	double optimizer_s, compute_s, exposed_s, bubble_s;
+	double idle_s[FT_REC_CAUSES]; /* FT_REC_BY_LAUNCH: the host was late */
+	double tail_s;		      /* idle after the last operation */
+	double collective_s;	      /* some collective runs, hidden or not */
+	double class_s[FT_REC_CLASSES]; /* durations, added up */
+	int64_t class_n[FT_REC_CLASSES];
+	int64_t launches;	   /* calls */
+	double call_s, sync_s;	   /* in launches; in synchronisations */
+	double latency_s;	   /* launch to begin where the stream was idle: median */
+	double queued_mean;	   /* operations launched and not begun, over time */
+	int64_t queued_most;
+};
+
+struct ft_rec_where ft_replay_where(const struct ft_replay *replay,
+				    const struct ft_replayed *times, size_t rank,
+				    struct ft_rec_window window);
+
+/* The name of a cause, as printed: "host", "stream" ... */
+const char *ft_rec_cause_name(enum ft_rec_cause cause);
+
+/* Kernels of one name in a window, by falling time; all in mem. */
+struct ft_rec_kernel {
+	int32_t name;
+	enum ft_rec_class rec_class;
+	int64_t n;
+	double time_s, shortest_s, longest_s;
+};
+
+struct ft_rec_kernel *ft_replay_kernels(const struct ft_replay *replay, size_t rank,
+					const struct ft_replayed *times,
+					struct ft_rec_window window, struct arena *mem,
+					size_t *n);
 
 #ifdef __cplusplus
 }
