@@ -42,8 +42,6 @@
 	  "is too long") \
 	X(TRACE_DEPTH, 64, "lists and maps within each other in a recorded trace", \
 	  "is nested too deeply") \
-	X(TRACE_FILES, 4096, "files of one recorded step", \
-	  "more files than") \
 	X(SVG_BYTES, 8388608, "bytes of a figure in a report", \
 	  "is too large: more than") \
 	X(IMPORT_GPUS, 256, "GPUs whose rows one table may hold", \

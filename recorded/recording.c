@@ -1,6 +1,7 @@
 /* recorded/recording.c - the tables of a recording */
 #include "recorded/recording.h"
 
+#include <stdio.h>
 #include <string.h>
 
 void *table_add(struct arena *mem, struct table_rows *t)
@@ -128,6 +129,24 @@ void ft_recording_free(struct ft_recording *r)
 		return;
 	mem = r->mem; /* r itself lies in it */
 	arena_release(&mem);
+}
+
+bool ft_recording_is(const char *path)
+{
+	enum { LOOK = 65536 };
+	struct arena mem = { 0 };
+	char *text = ARENA_ARRAY(&mem, LOOK + 1, char);
+	FILE *f = fopen(path, "rbe");
+	size_t n = f ? fread(text, 1, LOOK, f) : 0;
+	bool is = (n > 3 && (!memcmp(text, "\x1f\x8b", 2) ||
+			     !memcmp(text, "\x28\xb5\x2f\xfd", 4))) ||
+		  (n && text[strspn(text, " \t\r\n")] == '{' &&
+		   (strstr(text, "\"traceEvents\"") || strstr(text, "\"schemaVersion\"")));
+
+	if (f)
+		fclose(f);
+	arena_release(&mem);
+	return is;
 }
 
 /* ---- asking --------------------------------------------------------------------------- */

@@ -111,6 +111,9 @@ struct ft_recording *ft_recording_read(const char *path, struct ft_error *err)
 	__attribute__((warn_unused_result));
 void ft_recording_free(struct ft_recording *recording);
 
+/* Does a file look like a recording: packed, or JSON with a profiler's keys? */
+bool ft_recording_is(const char *path);
+
 const char *ft_recording_file(const struct ft_recording *r);
 const char *ft_recording_device(const struct ft_recording *r); /* "": not told */
 int64_t ft_recording_rank(const struct ft_recording *r);       /* or FT_REC_NONE */

@@ -14,6 +14,7 @@
 #include "foretoken/cost.h"
 #include "foretoken/hw.h"
 #include "foretoken/models.h"
+#include "foretoken/recorded.h"
 #include "foretoken/sim.h"
 #include "foretoken/stacks.h"
 #include "foretoken/traces.h"
@@ -319,6 +320,66 @@ struct ft_difference *ft_study_differences(const struct ft_scenario *sa,
 					   const struct ft_scenario *sb,
 					   const struct ft_outcome *b, size_t *n);
 void ft_differences_free(struct ft_difference *differences);
+
+/* ---- what if, on a recorded step ------------------------------------------------- */
+
+/* What is to be different. */
+struct ft_whatif_request {
+	const struct ft_replay *replay;
+	const char *from; /* profile of the recording's GPU; NULL: by the device's name */
+	const char *gpu, *fabric; /* NULL: as recorded; the node's own */
+	int64_t dp;		  /* data-parallel ranks; 0: as recorded */
+	double speedup[FT_REC_CLASSES]; /* times faster; 0: as it is */
+	bool without[FT_COLLECTIVES];
+	const char *const *sets; /* of a scenario's cluster and cost, of the target */
+	size_t n_sets;
+	const char *step;	/* its name or number; NULL: all but a first of several */
+	double tokens_per_step; /* of the recorded job; 0: not told, no dollars */
+};
+
+/* Parts of a change: kernels by class, collectives, hosts. */
+enum ft_whatif_part {
+	FT_PART_GEMM,
+	FT_PART_ATTENTION,
+	FT_PART_MEMORY, /* memory-bound kernels, optimizer, copies */
+	FT_PART_COLLECTIVE,
+	FT_PART_HOST,
+	FT_PART_OTHER, /* what could not be classified; changed by --speedup alone */
+	FT_PARTS
+};
+
+const char *ft_whatif_part_name(enum ft_whatif_part part);
+
+struct ft_whatif_change {
+	double recorded_s, replayed_s; /* of a rank: durations, added up */
+	double step_s; /* what it adds to the step (Shapley): they add up to the change */
+	bool changed;
+};
+
+enum { FT_WHATIF_NOTES = 16 };
+
+struct ft_whatif {
+	double recorded_step_s, step_s, low_s, high_s; /* P10, P90: of what was re-timed */
+	struct ft_rec_where recorded, replayed;	       /* mean over ranks and steps */
+	struct ft_whatif_change change[FT_PARTS];
+	double classified_frac; /* of the time of kernels, by class */
+	double by_work_frac, by_stand_in_frac, kept_frac; /* of it, how re-timed */
+	int64_t ranks_recorded, ranks, gpus, dp_recorded, dp;
+	char from[64], gpu[64], fabric[64]; /* profiles; "" where none was needed */
+	bool moved;  /* to another machine or size */
+	bool priced; /* cost and tokens hold */
+	double tokens_per_s;
+	struct ft_cost cost;
+	size_t n_notes;
+	char note[FT_WHATIF_NOTES][200]; /* what was assumed, one sentence each */
+};
+
+bool ft_study_whatif(struct ft_shelf *shelf, const struct ft_whatif_request *asked,
+		     struct ft_whatif *answer, struct ft_error *err)
+	__attribute__((warn_unused_result));
+
+/* The profile of a device by the name that its driver gives; NULL: none of ours. */
+const char *ft_study_gpu_named(const char *device);
 
 /* ---- sweep -------------------------------------------------------------------- */
 
