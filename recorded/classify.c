@@ -242,6 +242,9 @@ void recording_classify(struct ft_recording *r)
 
 		if (!op->is_copy)
 			c = judge(r, known.kernel, of_kernels, op->name);
+		if (!op->is_copy && o && judge(r, known.operator, of_operators, o->name) ==
+						FT_REC_COLLECTIVE)
+			c = FT_REC_COLLECTIVE;
 		if (c == FT_REC_OTHER && o)
 			c = judge(r, known.operator, of_operators, o->name);
 		if (c == FT_REC_MEMORY && op->call != FT_REC_NONE &&

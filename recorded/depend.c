@@ -2,9 +2,10 @@
  * recorded/depend.c - what an operation of the GPU waits for: its launch, its stream,
  * events, and the ranks it meets
  *
- * Least lags, for what an operation did not wait for last: from a launch the median
- * over operations whose stream was idle when they were launched, along a stream the
- * median over those launched long before the stream was free. An operation that began
+ * Least lags, for what an operation did not wait for last: from a launch the tenth part
+ * (P10) over operations whose stream was idle when they were launched (the others may
+ * have waited for events), along a stream the median over those launched long before the
+ * stream was free. An operation that began
  * later than its launch and its stream allow is taken to have waited for the operation
  * of another stream that ended just before, whether or not a wait was recorded; if none
  * did, for room: a kernel of another stream held the compute units, and this one began
@@ -48,12 +49,14 @@ static int by_time(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static ft_ps median(ft_ps *v, size_t n)
+/* The value below which so many tenths lie. */
+static ft_ps tenths(ft_ps *v, size_t n, size_t tenth)
 {
 	if (!n)
 		return 0;
 	qsort(v, n, sizeof(*v), by_time);
-	return v[n / 2] > 0 ? v[n / 2] : 0;
+	v += n * tenth / 10;
+	return *v > 0 ? *v : 0;
 }
 
 static struct lags least_lags(const struct rank *k, const int32_t *before)
@@ -78,7 +81,7 @@ static struct lags least_lags(const struct rank *k, const int32_t *before)
 		else if (c->start + c->duration < b->start && o->start >= end_of(b))
 			stream[m++] = o->start - end_of(b);
 	}
-	l = (struct lags){ median(launch, n), median(stream, m) };
+	l = (struct lags){ tenths(launch, n, 1), tenths(stream, m, 5) };
 	arena_release(&scratch);
 	return l;
 }

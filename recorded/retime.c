@@ -3,7 +3,7 @@
  *
  * Stand-ins form a ladder, predicted once on both GPUs; a recorded time between two
  * rungs takes the ratio between theirs, straight in logarithms. What is shorter than the
- * lowest or longer than the highest takes that one's. Copies within the GPU move bytes;
+ * lowest or longer than the highest takes that one's. Caches count as cold on both. Copies within the GPU move bytes;
  * those to and from the host keep their time.
  */
 #include <math.h>
@@ -15,7 +15,40 @@
 
 enum { RUNGS = 48 };
 
-enum ladder_of { PRODUCTS, NARROW_PRODUCTS, FORWARD, BACKWARD, BYTES, LADDERS };
+/* Curves of the profiles by what a kernel's name holds; the first that fits. */
+static const struct {
+	const char *word, *curve;
+} curves[] = {
+	{ "Adam", "adamw" },
+	{ "FusedOptimizer", "adamw" },
+	{ "chunk_cat", "multi_copy" },
+	{ "split_with_sizes_copy", "multi_copy" },
+	{ "CopyFunctor", "multi_copy" }, /* foreach copies */
+	{ "CatArray", "concat" },
+	{ "SoftMax", "cross_entropy" }, /* over a vocabulary */
+	{ "softmax", "softmax" },
+	{ "Softmax", "softmax" },
+	{ "layer_norm", "layernorm" },
+	{ "rms_norm", "rmsnorm" },
+	{ "silu", "silu" },
+	{ "gelu", "gelu" },
+	{ "Functor_add", "add" },
+	{ "MulFunctor", "mul" },
+	{ "_copy_kernel", "copy" },
+	{ "FillFunctor", "copy" },
+	{ "", "default" },
+};
+
+enum { CURVES = sizeof(curves) / sizeof(*curves) };
+
+enum ladder_of {
+	PRODUCTS,
+	NARROW_PRODUCTS,
+	FORWARD,
+	BACKWARD,
+	BYTES, /* and one for each curve */
+	LADDERS = BYTES + CURVES
+};
 
 struct ladder {
 	size_t n; /* 0: not made, or a GPU lacks the format */
@@ -87,14 +120,12 @@ static struct ft_work heads(enum ft_pass pass, size_t rung)
 						.causal = true } };
 }
 
-static struct ft_work moved(double bytes)
+static struct ft_work moved(const char *curve, double bytes)
 {
 	return (struct ft_work){ .kind = FT_MEMORY_BOUND,
 				 .name = "stand-in",
 				 .dtype = FT_BF16,
-				 .memory = { .kernel = "default",
-					     .bytes = bytes,
-					     .warm = true } };
+				 .memory = { .kernel = curve, .bytes = bytes } };
 }
 
 static struct ft_work rung_of(enum ladder_of of, size_t rung)
@@ -109,7 +140,8 @@ static struct ft_work rung_of(enum ladder_of of, size_t rung)
 	case BACKWARD:
 		return heads(FT_PASS_BACKWARD, rung);
 	default:
-		return moved(1024 * pow(2, (double)rung / 1.8));
+		return moved(curves[of - BYTES].curve,
+			     1024 * pow(2, (double)rung / 1.8));
 	}
 }
 
@@ -167,6 +199,13 @@ static double between(double a, double b, double past)
 	return pow(a, 1 - past) * pow(b, past);
 }
 
+/* Does the memory's bandwidth bind what this curve is of? */
+static bool by_memory(const struct ft_gpu *gpu, const char *curve)
+{
+	return ft_gpu_memory_curve(gpu, curve, false)->bytes_per_s.value >
+	       gpu->memory_bytes_per_s.value / 2;
+}
+
 static enum ft_retimed_by by_ladder(struct ft_retiming *t, enum ladder_of of,
 				    double time_s, double shrink_frac, double *ratio,
 				    double *spread_frac)
@@ -178,12 +217,15 @@ static enum ft_retimed_by by_ladder(struct ft_retiming *t, enum ladder_of of,
 	if (!l->n)
 		return FT_RETIMED_NOT;
 	i = find(l, time_s, &past);
-	*ratio = between(l->to_s[i] / l->from_s[i], l->to_s[i + 1] / l->from_s[i + 1],
-			 past);
+	if (of < BYTES || by_memory(t->from, curves[of - BYTES].curve))
+		*ratio = between(l->to_s[i] / l->from_s[i],
+				 l->to_s[i + 1] / l->from_s[i + 1], past);
 	*spread_frac = l->spread_frac;
-	if (shrink_frac < 1 || shrink_frac > 1) {
+	if (of >= BYTES && (shrink_frac < 1 || shrink_frac > 1)) {
 		double bytes = between(l->bytes[i], l->bytes[i + 1], past);
-		struct ft_work all = moved(bytes), part = moved(bytes * shrink_frac);
+		const char *curve = curves[of - BYTES].curve;
+		struct ft_work all = moved(curve, bytes);
+		struct ft_work part = moved(curve, bytes * shrink_frac);
 		double all_s, part_s, from_s, unused;
 
 		if (both(t, &all, &from_s, &all_s, &unused) &&
@@ -203,6 +245,15 @@ static bool has(const char *name, const char *const *words)
 	return false;
 }
 
+static unsigned curve_of(const char *name)
+{
+	unsigned i = 0;
+
+	while (!strstr(name, curves[i].word))
+		i++;
+	return i;
+}
+
 static enum ladder_of ladder_for(const struct ft_recording *r,
 				 const struct ft_rec_op *op)
 {
@@ -218,7 +269,7 @@ static enum ladder_of ladder_for(const struct ft_recording *r,
 	case FT_REC_ATTENTION:
 		return has(name, back) ? BACKWARD : FORWARD;
 	default:
-		return BYTES;
+		return BYTES + curve_of(name);
 	}
 }
 
@@ -229,13 +280,15 @@ static enum ft_work_kind kind_for(const struct ft_rec_op *op)
 						   FT_MEMORY_BOUND;
 }
 
-/* A kernel that a framework's own attention runs under says nothing of another's. */
-static struct ft_work without_impl(const struct ft_rec_work *w)
+/* Another GPU has another attention; what a step reads was written long before. */
+static struct ft_work portable(const struct ft_rec_work *w)
 {
 	struct ft_work work = w->work;
 
 	if (work.kind == FT_ATTENTION)
 		work.attention.impl = NULL;
+	if (work.kind == FT_MEMORY_BOUND)
+		work.memory.warm = false;
 	return work;
 }
 
@@ -255,8 +308,9 @@ enum ft_retimed_by ft_retime(struct ft_retiming *t, const struct ft_recording *r
 	if (op->is_copy && has(ft_recording_text(r, op->name), hosts))
 		return FT_RETIMED_NOT;
 	if (w && !op->is_copy && w->work.kind == kind_for(op) &&
+	    (w->exact || w->work.kind != FT_MEMORY_BOUND) &&
 	    !(shrink_frac < 1 || shrink_frac > 1)) {
-		struct ft_work work = without_impl(w);
+		struct ft_work work = portable(w);
 
 		if (both(t, &work, &from_s, &to_s, spread_frac)) {
 			*ratio = to_s / from_s;

@@ -251,8 +251,8 @@ static void put_money(FILE *out, const struct ft_whatif *a)
 
 	if (!a->priced)
 		return;
-	fprintf(out, "%.0f tokens/s on %" PRId64 " GPUs: %s per million tokens (P10 %s, "
-		     "P90 %s), %.2f USD per GPU and hour.\n",
+	fprintf(out, "%.0f tokens/s on %" PRId64 " GPUs: %s USD per million tokens (P10 "
+		     "%s, P90 %s), %.2f USD per GPU and hour.\n",
 		a->tokens_per_s, a->gpus,
 		shown_text(FT_SHOW_USD_PER_MTOKEN, a->cost.usd_per_million_tokens, usd),
 		shown_text(FT_SHOW_USD_PER_MTOKEN, a->cost.usd_per_million_tokens_low,
