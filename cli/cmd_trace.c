@@ -8,8 +8,8 @@
 
 static const struct argp_option options[] = {
 	{ "graph", 'g', "FILE", 0, "replay SCENARIO: file with the graph to run", 0 },
-	{ "gpu", 'u', "NAME", 0, "replay FILE: on this GPU, kernels by the profiles' ratio",
-	  1 },
+	{ "gpu", 'u', "NAME", 0,
+	  "replay FILE: on this GPU, kernels by the profiles' ratio", 1 },
 	{ "fabric", 'f', "NAME", 0, "replay FILE: on this network", 1 },
 	{ "scale", 'c', "dp=N", 0, "replay FILE: with N data-parallel ranks", 1 },
 	{ "speedup", 'x', "CLASS=TIMES", 0,
@@ -17,7 +17,8 @@ static const struct argp_option options[] = {
 	  "may be repeated",
 	  1 },
 	{ "without", 'w', "COLLECTIVE", 0,
-	  "replay FILE: a collective takes no time, e.g. all_gather; may be repeated", 1 },
+	  "replay FILE: a collective takes no time, e.g. all_gather; may be repeated",
+	  1 },
 	{ "from", 'm', "GPU", 0,
 	  "replay FILE: the profile of the recording's GPU (default: by its name)", 1 },
 	{ "step", 'n', "NAME", 0,
@@ -153,9 +154,9 @@ static bool replay(const struct trace_args *a, const struct ft_scenario *s,
 static bool of_scenario(const struct trace_args *a, struct ft_error *err)
 {
 	struct ft_shelf *shelf = ft_shelf_new();
-	struct ft_scenario *s = ft_scenario_load(shelf, a->shared.word.word[0],
-						 a->shared.set.word, a->shared.set.n,
-						 true, err);
+	struct ft_scenario *s =
+		ft_scenario_load(shelf, a->shared.word.word[0], a->shared.set.word,
+				 a->shared.set.n, true, err);
 	bool ok = s && (!strcmp(a->verb, "show") ? show(s, err) : replay(a, s, err));
 
 	ft_scenario_free(s);
@@ -180,7 +181,8 @@ int cmd_trace(int argc, char **argv)
 	parse_arguments(&argp, argc, argv, &a);
 	if (ft_recording_is(a.shared.word.word[0])) {
 		if (a.graph)
-			return wrong("--graph is of a SCENARIO; a recording has its own");
+			return wrong(
+				"--graph is of a SCENARIO; a recording has its own");
 		ok = trace_recorded(&a, &err);
 	} else {
 		if (asks_recording(&a))

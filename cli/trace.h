@@ -16,10 +16,13 @@ struct trace_args {
 bool trace_recorded(struct trace_args *a, struct ft_error *err);
 
 /* "attention=1.5", "dp=8", "all_gather": words of the command line; false: said why. */
-bool trace_speedup(struct trace_args *a, const char *word, const struct argp_state *state);
-bool trace_scale(struct trace_args *a, const char *word, const struct argp_state *state);
+bool trace_speedup(struct trace_args *a, const char *word,
+		   const struct argp_state *state);
+bool trace_scale(struct trace_args *a, const char *word,
+		 const struct argp_state *state);
 bool trace_without(struct trace_args *a, const char *word,
 		   const struct argp_state *state);
-bool trace_tokens(struct trace_args *a, const char *word, const struct argp_state *state);
+bool trace_tokens(struct trace_args *a, const char *word,
+		  const struct argp_state *state);
 
 #endif

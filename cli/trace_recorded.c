@@ -18,7 +18,8 @@ static bool positive(const char *text, double *v)
 	return end != text && !*end && !errno && isfinite(*v) && *v > 0;
 }
 
-bool trace_speedup(struct trace_args *a, const char *word, const struct argp_state *state)
+bool trace_speedup(struct trace_args *a, const char *word,
+		   const struct argp_state *state)
 {
 	char name[32];
 	size_t n = strcspn(word, "=");
@@ -48,7 +49,8 @@ bool trace_scale(struct trace_args *a, const char *word, const struct argp_state
 	long long n;
 
 	if (strncmp(word, "dp=", 3)) {
-		argp_error(state, "--scale takes dp=N, the data-parallel ranks; not '%s'",
+		argp_error(state,
+			   "--scale takes dp=N, the data-parallel ranks; not '%s'",
 			   word);
 		return false;
 	}
@@ -79,7 +81,8 @@ bool trace_without(struct trace_args *a, const char *word,
 	return true;
 }
 
-bool trace_tokens(struct trace_args *a, const char *word, const struct argp_state *state)
+bool trace_tokens(struct trace_args *a, const char *word,
+		  const struct argp_state *state)
 {
 	if (positive(word, &a->ask.tokens_per_step))
 		return true;
@@ -97,8 +100,7 @@ struct files {
 static bool read_all(const struct trace_args *a, struct files *f, struct ft_error *err)
 {
 	for (size_t i = 0; i < a->shared.word.n; i++) {
-		struct ft_recording *r =
-			ft_recording_read(a->shared.word.word[i], err);
+		struct ft_recording *r = ft_recording_read(a->shared.word.word[i], err);
 
 		if (!r)
 			return false;

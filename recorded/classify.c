@@ -175,8 +175,8 @@ static enum ft_rec_class judge(const struct ft_recording *r, uint8_t *known,
 	if (name == FT_REC_NONE)
 		return FT_REC_OTHER;
 	if (!known[name])
-		known[name] = (uint8_t)(1 + by_signs(signs,
-						     ft_recording_text(r, name)));
+		known[name] =
+			(uint8_t)(1 + by_signs(signs, ft_recording_text(r, name)));
 	return (enum ft_rec_class)(known[name] - 1);
 }
 
@@ -242,8 +242,9 @@ void recording_classify(struct ft_recording *r)
 
 		if (!op->is_copy)
 			c = judge(r, known.kernel, of_kernels, op->name);
-		if (!op->is_copy && o && judge(r, known.operator, of_operators, o->name) ==
-						FT_REC_COLLECTIVE)
+		if (!op->is_copy && o &&
+		    judge(r, known.operator, of_operators, o->name) ==
+			    FT_REC_COLLECTIVE)
 			c = FT_REC_COLLECTIVE;
 		if (c == FT_REC_OTHER && o)
 			c = judge(r, known.operator, of_operators, o->name);

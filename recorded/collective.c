@@ -33,14 +33,22 @@ static const struct element {
 	double bytes;
 	const char *dtype;
 } elements[] = {
-	{ "BFloat16", 2, "bf16" },	{ "c10::BFloat16", 2, "bf16" },
-	{ "Half", 2, "fp16" },		{ "c10::Half", 2, "fp16" },
-	{ "Float8_e4m3fn", 1, "fp8" },	{ "Float8_e4m3fnuz", 1, "fp8" },
-	{ "Float8_e5m2", 1, "fp8" },	{ "Float", 4, "fp32" },
-	{ "float", 4, "fp32" },		{ "Double", 8, "" },
-	{ "Long", 8, "" },		{ "Int", 4, "" },
-	{ "Short", 2, "" },		{ "Byte", 1, "" },
-	{ "Char", 1, "" },		{ "Bool", 1, "" },
+	{ "BFloat16", 2, "bf16" },
+	{ "c10::BFloat16", 2, "bf16" },
+	{ "Half", 2, "fp16" },
+	{ "c10::Half", 2, "fp16" },
+	{ "Float8_e4m3fn", 1, "fp8" },
+	{ "Float8_e4m3fnuz", 1, "fp8" },
+	{ "Float8_e5m2", 1, "fp8" },
+	{ "Float", 4, "fp32" },
+	{ "float", 4, "fp32" },
+	{ "Double", 8, "" },
+	{ "Long", 8, "" },
+	{ "Int", 4, "" },
+	{ "Short", 2, "" },
+	{ "Byte", 1, "" },
+	{ "Char", 1, "" },
+	{ "Bool", 1, "" },
 	{ "", 0, "" },
 };
 
@@ -124,10 +132,11 @@ void recording_collectives(struct ft_recording *r)
 	}
 }
 
-const struct ft_rec_collective *
-ft_recording_collective(const struct ft_recording *r, const struct ft_rec_op *op)
+const struct ft_rec_collective *ft_recording_collective(const struct ft_recording *r,
+							const struct ft_rec_op *op)
 {
-	int32_t args = op->rec_class == FT_REC_COLLECTIVE ? args_of(r, op) : FT_REC_NONE;
+	int32_t args =
+		op->rec_class == FT_REC_COLLECTIVE ? args_of(r, op) : FT_REC_NONE;
 
 	return args == FT_REC_NONE ? NULL : r->collective[args];
 }

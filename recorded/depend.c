@@ -15,11 +15,11 @@
 
 #include "recorded/replay.h"
 
-static const ft_ps SLACK_PS = 2000000;	  /* later than known reasons explain */
-static const ft_ps WITHIN_PS = 8000000;	  /* of an end, to be its consequence */
+static const ft_ps SLACK_PS = 2000000;	/* later than known reasons explain */
+static const ft_ps WITHIN_PS = 8000000; /* of an end, to be its consequence */
 static const ft_ps LATER_PS = 50000000; /* the same where events are slow (ROCm) */
-static const ft_ps GAP_PS = 10000000;	  /* worth counting */
-static const ft_ps LATE_PS = 1000000;	  /* clocks of GPU streams agree so well */
+static const ft_ps GAP_PS = 10000000;	/* worth counting */
+static const ft_ps LATE_PS = 1000000;	/* clocks of GPU streams agree so well */
 
 struct lags {
 	ft_ps launch, stream;
@@ -30,7 +30,7 @@ struct depend {
 	struct rank *k;
 	struct lags least;
 	const int32_t *wait, *before; /* [op] */
-	int32_t *running; /* by stream: the operation that began last */
+	int32_t *running;	      /* by stream: the operation that began last */
 	uint32_t *by_end;
 	size_t ended; /* of by_end: over at the current begin */
 };
@@ -142,27 +142,24 @@ static size_t reasons_of(const struct depend *d, size_t i, struct reason reason[
 	size_t n = 0;
 
 	if (o->call != FT_REC_NONE)
-		reason[n++] = (struct reason){ call_event(k, (size_t)o->call, false),
-					       call_of(k->r, (size_t)o->call)->start,
-					       d->least.launch, FT_REC_BY_LAUNCH,
-					       LAG_FIXED };
+		reason[n++] =
+			(struct reason){ call_event(k, (size_t)o->call, false),
+					 call_of(k->r, (size_t)o->call)->start,
+					 d->least.launch, FT_REC_BY_LAUNCH, LAG_FIXED };
 	if (d->before[i] != FT_REC_NONE) {
 		const struct ft_rec_op *b = op_of(k->r, (size_t)d->before[i]);
 		bool over = end_of(b) <= o->start;
 
-		reason[n++] = (struct reason){
-			op_event(k, (size_t)d->before[i], over),
-			over ? end_of(b) : b->start,
-			over ? d->least.stream : o->start - b->start, FT_REC_BY_STREAM,
-			LAG_FIXED
-		};
+		reason[n++] =
+			(struct reason){ op_event(k, (size_t)d->before[i], over),
+					 over ? end_of(b) : b->start,
+					 over ? d->least.stream : o->start - b->start,
+					 FT_REC_BY_STREAM, LAG_FIXED };
 	}
 	if (d->wait[i] != FT_REC_NONE)
-		reason[n++] = (struct reason){
-			op_event(k, (size_t)d->wait[i], true),
-			end_of(op_of(k->r, (size_t)d->wait[i])), 0, FT_REC_BY_EVENT,
-			LAG_FIXED
-		};
+		reason[n++] = (struct reason){ op_event(k, (size_t)d->wait[i], true),
+					       end_of(op_of(k->r, (size_t)d->wait[i])),
+					       0, FT_REC_BY_EVENT, LAG_FIXED };
 	return n;
 }
 
@@ -176,7 +173,8 @@ static enum ft_rec_cause bind(struct depend *d, size_t i, const struct reason *r
 	if (!n)
 		return FT_REC_BY_NOTHING;
 	for (size_t j = 1; j < n; j++)
-		if (reason[j].at + reason[j].least > reason[last].at + reason[last].least)
+		if (reason[j].at + reason[j].least >
+		    reason[last].at + reason[last].least)
 			last = j;
 	for (size_t j = 0; j < n; j++) {
 		ft_ps lag = start - reason[j].at;
@@ -210,7 +208,8 @@ static struct reason another(struct depend *d, const struct ft_rec_op *o, ft_ps 
 	if (in != FT_REC_NONE) {
 		op = op_of(d->k->r, (size_t)in);
 		return (struct reason){ op_event(d->k, (size_t)in, false), op->start,
-					o->start - op->start, FT_REC_BY_ROOM, LAG_SHARE };
+					o->start - op->start, FT_REC_BY_ROOM,
+					LAG_SHARE };
 	}
 	if (x == FT_REC_NONE)
 		x = just_ended(d, o, LATER_PS);

@@ -79,8 +79,8 @@ static void join_calls(struct ft_recording *r, struct keyed *by_correlation, siz
 		op->call = (int32_t)by_correlation[at].i;
 		if (op->external_id == FT_REC_NONE)
 			op->external_id = call_of(r, (size_t)op->call)->external_id;
-		r->counts.before_call += op->start <
-					 call_of(r, (size_t)op->call)->start;
+		r->counts.before_call +=
+			op->start < call_of(r, (size_t)op->call)->start;
 	}
 }
 
@@ -125,8 +125,8 @@ static void join(struct ft_recording *r, struct keyed *k)
 		const struct ft_rec_call *c = call_of(r, i);
 
 		if (c->kind == FT_REC_LAUNCH && c->correlation != FT_REC_NONE)
-			k[n++] = (struct keyed){ c->correlation, c->start,
-						 (uint32_t)i };
+			k[n++] =
+				(struct keyed){ c->correlation, c->start, (uint32_t)i };
 	}
 	sort(k, n);
 	join_calls(r, k, n);
@@ -210,9 +210,9 @@ static void find_steps(struct ft_recording *r)
 		const struct ft_rec_span *a = table_at(&r->annotation, i);
 
 		if (!strncmp(ft_recording_text(r, a->name), "ProfilerStep#", 13))
-			r->step[n++] = (struct ft_rec_step){
-				a->start, a->start + a->duration, a->name, true
-			};
+			r->step[n++] =
+				(struct ft_rec_step){ a->start, a->start + a->duration,
+						      a->name, true };
 	}
 	r->n_steps = n;
 	qsort(r->step, n, sizeof(*r->step), by_begin);

@@ -23,7 +23,7 @@ struct host {
 	struct ft_replay *p;
 	const struct rank *k;
 	int32_t *last_of_thread;
-	int32_t *last_on_stream; /* operation launched last, by stream */
+	int32_t *last_on_stream;     /* operation launched last, by stream */
 	int32_t *first_op, *next_op; /* of a call; of the same call */
 	int32_t last;		     /* call begun last */
 	size_t launched, begun;
@@ -231,8 +231,7 @@ void hosts_depend(struct ft_replay *p, struct rank *k)
 	list_ops(&h);
 	for (size_t i = 0; i < r->call.n; i++) {
 		size_t c = r->call_order[i];
-		enum ft_rec_call_kind kind =
-			(enum ft_rec_call_kind)call_of(r, c)->kind;
+		enum ft_rec_call_kind kind = (enum ft_rec_call_kind)call_of(r, c)->kind;
 
 		begin_call(&h, c);
 		if (kind == FT_REC_LAUNCH)

@@ -18,9 +18,9 @@ struct input {
 	enum packing packing;
 	z_stream gzip;
 	ZSTD_DStream *zstd;
-	ZSTD_inBuffer left;	 /* of zstd */
-	size_t frame;		 /* what zstd's frame still wants; 0: complete */
-	bool ended;		 /* gzip's member is complete */
+	ZSTD_inBuffer left;	   /* of zstd */
+	size_t frame;		   /* what zstd's frame still wants; 0: complete */
+	bool ended;		   /* gzip's member is complete */
 	uint64_t packed, unpacked; /* bytes so far */
 	unsigned char buffer[PACKED_BYTES];
 };

@@ -17,8 +17,8 @@ struct input;
 struct input *input_open(struct arena *mem, const char *path, struct ft_error *err);
 
 /* Up to n unpacked bytes; *got 0: the end. */
-bool input_read(struct input *in, void *to, size_t n, size_t *got,
-		struct ft_error *err) __attribute__((warn_unused_result));
+bool input_read(struct input *in, void *to, size_t n, size_t *got, struct ft_error *err)
+	__attribute__((warn_unused_result));
 bool input_packed(const struct input *in);
 void input_close(struct input *in);
 

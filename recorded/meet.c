@@ -98,16 +98,18 @@ static void count_turns(struct seen *s, size_t n)
 {
 	qsort(s, n, sizeof(*s), by_launch);
 	for (size_t i = 0; i < n; i++)
-		s[i].turn = i && s[i - 1].rank == s[i].rank && !by_group(&s[i - 1], &s[i]) ?
-				    s[i - 1].turn + 1 :
-				    0;
+		s[i].turn =
+			i && s[i - 1].rank == s[i].rank && !by_group(&s[i - 1], &s[i]) ?
+				s[i - 1].turn + 1 :
+				0;
 	qsort(s, n, sizeof(*s), by_turn);
 }
 
 static bool agree(const struct seen *s, size_t n)
 {
 	for (size_t i = 1; i < n; i++)
-		if (s[i].rank == s[i - 1].rank || strcmp(s[i].what->name, s[0].what->name) ||
+		if (s[i].rank == s[i - 1].rank ||
+		    strcmp(s[i].what->name, s[0].what->name) ||
 		    s[i].what->bytes > s[0].what->bytes ||
 		    s[i].what->bytes < s[0].what->bytes)
 			return false;
@@ -178,11 +180,12 @@ bool ranks_meet(struct ft_replay *p, struct ft_error *err)
 	for (size_t i = 0; i < p->n_ranks; i++)
 		for (size_t j = 0; j < i; j++)
 			if (p->rank[i].r->rank == p->rank[j].r->rank)
-				return ft_fail(err,
-					       &(struct ft_mark){ p->rank[i].r->file, 0, 0 },
-					       "is rank %lld, and so is %.100s",
-					       (long long)p->rank[i].r->rank,
-					       p->rank[j].r->file);
+				return ft_fail(
+					err,
+					&(struct ft_mark){ p->rank[i].r->file, 0, 0 },
+					"is rank %lld, and so is %.100s",
+					(long long)p->rank[i].r->rank,
+					p->rank[j].r->file);
 	for (size_t i = 0; i < p->n_ranks; i++)
 		most += p->rank[i].r->op.n;
 	s = ARENA_ARRAY(&scratch, most, struct seen);
@@ -191,8 +194,8 @@ bool ranks_meet(struct ft_replay *p, struct ft_error *err)
 		n += list(p, i, &scratch, s + n);
 	count_turns(s, n);
 	for (size_t i = 0, j; i < n; i = j) {
-		for (j = i + 1; j < n && !by_group(&s[i], &s[j]) && s[i].turn == s[j].turn;
-		     j++)
+		for (j = i + 1;
+		     j < n && !by_group(&s[i], &s[j]) && s[i].turn == s[j].turn; j++)
 			;
 		meet(p, s + i, j - i);
 	}

@@ -8,12 +8,6 @@ static const struct {
 	const char *name; /* names that begin so */
 	enum ft_rec_call_kind kind;
 } calls[] = {
-	{ "Launch", FT_REC_LAUNCH },
-	{ "ModuleLaunch", FT_REC_LAUNCH },
-	{ "ExtLaunch", FT_REC_LAUNCH },
-	{ "ExtModuleLaunch", FT_REC_LAUNCH },
-	{ "HccModuleLaunch", FT_REC_LAUNCH },
-	{ "GraphLaunch", FT_REC_LAUNCH },
 	{ "Memcpy", FT_REC_LAUNCH },
 	{ "Memset", FT_REC_LAUNCH },
 	{ "EventRecord", FT_REC_RECORD },
@@ -30,6 +24,8 @@ enum ft_rec_call_kind call_kind(const char *name, size_t len)
 	static const char *const owners[] = { "cuda", "cu", "hip" };
 	size_t skip = 0;
 
+	if (memmem(name, len, "aunch", 5)) /* cudaLaunchKernel, cuGraphLaunch ... */
+		return FT_REC_LAUNCH;
 	for (size_t i = 0; !skip && i < sizeof(owners) / sizeof(*owners); i++) {
 		size_t n = strlen(owners[i]);
 

@@ -47,10 +47,14 @@ static bool dtype_named(const char *type, enum ft_dtype *dtype)
 		const char *name;
 		enum ft_dtype dtype;
 	} known[] = {
-		{ "c10::BFloat16", FT_BF16 },	   { "BFloat16", FT_BF16 },
-		{ "c10::Half", FT_FP16 },	   { "Half", FT_FP16 },
-		{ "float", FT_FP32 },		   { "Float", FT_FP32 },
-		{ "c10::Float8_e4m3fn", FT_FP8 },  { "c10::Float8_e4m3fnuz", FT_FP8 },
+		{ "c10::BFloat16", FT_BF16 },
+		{ "BFloat16", FT_BF16 },
+		{ "c10::Half", FT_FP16 },
+		{ "Half", FT_FP16 },
+		{ "float", FT_FP32 },
+		{ "Float", FT_FP32 },
+		{ "c10::Float8_e4m3fn", FT_FP8 },
+		{ "c10::Float8_e4m3fnuz", FT_FP8 },
 		{ "c10::Float8_e5m2", FT_FP8 },
 	};
 
@@ -78,11 +82,11 @@ static double element_bytes(const json_t *op, size_t i)
 	if (!type || !argument(op, "Input Dims", i))
 		return 0;
 	return !strncmp(type, "long", 4) || !strcmp(type, "double") ? 8 :
-	       !strcmp(type, "int")				     ? 4 :
-	       !strcmp(type, "short int")			     ? 2 :
-	       strstr(type, "char") || !strcmp(type, "bool") ||
-		       strstr(type, "Float8")			     ? 1 :
-								       0;
+	       !strcmp(type, "int")				    ? 4 :
+	       !strcmp(type, "short int")			    ? 2 :
+	       strstr(type, "char") || !strcmp(type, "bool") || strstr(type, "Float8") ?
+					    1 :
+					    0;
 }
 
 /* Rows of a dense tensor one behind another; row: the last dimension. */
@@ -136,7 +140,8 @@ static bool product(const json_t *op, size_t a, struct ft_rec_work *w)
 	double rows, inner, columns;
 	bool a_turned, b_turned;
 
-	if (rank_of(op, a) != 2 || rank_of(op, b) != 2 || !dtype_of(op, a, &w->work.dtype))
+	if (rank_of(op, a) != 2 || rank_of(op, b) != 2 ||
+	    !dtype_of(op, a, &w->work.dtype))
 		return false;
 	rows = dim(op, a, 0);
 	inner = dim(op, a, 1);
@@ -241,7 +246,8 @@ static bool attention(const json_t *op, const struct attention_op *how,
 	size_t q = how->query, k = q + 1, s = how->heads_first ? 2 : 1;
 	size_t h = how->heads_first ? 1 : 2;
 
-	if (rank_of(op, q) != 4 || rank_of(op, k) != 4 || !dtype_of(op, q, &w->work.dtype))
+	if (rank_of(op, q) != 4 || rank_of(op, k) != 4 ||
+	    !dtype_of(op, q, &w->work.dtype))
 		return false;
 	for (size_t d = 0; d < 4; d++)
 		if (!whole(dim(op, q, d)) || !whole(dim(op, k, d)))
@@ -305,6 +311,15 @@ static bool traffic(const json_t *op, struct ft_rec_work *w)
 	return read > 0;
 }
 
+/* Bytes of the kinds whose curves count otherwise than the arguments say. */
+static void count_copies(const char *kernel, double elements, struct ft_rec_work *w)
+{
+	if (!strcmp(kernel, "copy")) /* the first argument is written */
+		w->work.memory.bytes = 2 * elements * ft_dtype_bytes(w->work.dtype);
+	else if (!strcmp(kernel, "cast"))
+		w->work.memory.bytes = 6 * elements;
+}
+
 static bool memory(const json_t *op, const char *kernel, bool two,
 		   struct ft_rec_work *w)
 {
@@ -328,10 +343,7 @@ static bool memory(const json_t *op, const char *kernel, bool two,
 		return false;
 	w->work.name = w->work.memory.kernel = kernel;
 	w->work.memory.row_bytes = row * ft_dtype_bytes(w->work.dtype);
-	if (!strcmp(kernel, "copy")) /* the first argument is written */
-		w->work.memory.bytes = 2 * elements * ft_dtype_bytes(w->work.dtype);
-	else if (!strcmp(kernel, "cast"))
-		w->work.memory.bytes = 6 * elements;
+	count_copies(kernel, elements, w);
 	w->rows = elements / row;
 	w->row = row;
 	w->exact = true;

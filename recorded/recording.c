@@ -63,8 +63,7 @@ int32_t text_number(struct ft_recording *r, const char *text, size_t len)
 			return (int32_t)t->slot[s] - 1;
 	}
 	t->slot[s] = (uint32_t)t->text.n + 1;
-	*(const char **)table_add(&r->mem, &t->text) =
-		arena_text_n(&r->mem, text, len);
+	*(const char **)table_add(&r->mem, &t->text) = arena_text_n(&r->mem, text, len);
 	return (int32_t)t->text.n - 1;
 }
 
@@ -141,7 +140,8 @@ bool ft_recording_is(const char *path)
 	bool is = (n > 3 && (!memcmp(text, "\x1f\x8b", 2) ||
 			     !memcmp(text, "\x28\xb5\x2f\xfd", 4))) ||
 		  (n && text[strspn(text, " \t\r\n")] == '{' &&
-		   (strstr(text, "\"traceEvents\"") || strstr(text, "\"schemaVersion\"")));
+		   (strstr(text, "\"traceEvents\"") ||
+		    strstr(text, "\"schemaVersion\"")));
 
 	if (f)
 		fclose(f);

@@ -425,7 +425,8 @@ static ft_ps last_end(const struct ft_replay *p, const struct ft_replayed *t,
 }
 
 struct ft_rec_window ft_replay_step(const struct ft_replay *p,
-				    const struct ft_replayed *t, size_t rank, size_t step)
+				    const struct ft_replayed *t, size_t rank,
+				    size_t step)
 {
 	const struct rank *k = &p->rank[rank];
 	struct ft_rec_window w = { INT64_MAX, last_end(p, t, rank, step) };

@@ -13,8 +13,8 @@
 /* What a lag is made of, besides its fixed part. */
 enum lag_kind {
 	LAG_FIXED,
-	LAG_HOST, /* time of the host: times host_factor */
-	LAG_OP,	  /* the operation's own time, at ->to */
+	LAG_HOST,  /* time of the host: times host_factor */
+	LAG_OP,	   /* the operation's own time, at ->to */
 	LAG_SHARE, /* a share of the operation's time, at ->from */
 };
 

@@ -188,7 +188,8 @@ static size_t find(const struct ladder *l, double time_s, double *past)
 	while (i + 2 < l->n && l->from_s[i + 1] < time_s)
 		i++;
 	*past = l->from_s[i + 1] > l->from_s[i] && time_s > 0 ?
-			log(time_s / l->from_s[i]) / log(l->from_s[i + 1] / l->from_s[i]) :
+			log(time_s / l->from_s[i]) /
+				log(l->from_s[i + 1] / l->from_s[i]) :
 			0;
 	*past = fmin(1, fmax(0, *past));
 	return i;
@@ -257,10 +258,11 @@ static unsigned curve_of(const char *name)
 static enum ladder_of ladder_for(const struct ft_recording *r,
 				 const struct ft_rec_op *op)
 {
-	static const char *const narrow[] = { "e4m3", "e5m2", "fp8", "Float8", "_F8",
-					      NULL };
-	static const char *const back[] = { "bwd", "bprop", "backward", "Backward",
-					    "dot_do_o", "convert_dq", NULL };
+	static const char *const narrow[] = { "e4m3",	"e5m2", "fp8",
+					      "Float8", "_F8",	NULL };
+	static const char *const back[] = { "bwd",	"bprop",    "backward",
+					    "Backward", "dot_do_o", "convert_dq",
+					    NULL };
 	const char *name = ft_recording_text(r, op->name);
 
 	switch (op->rec_class) {

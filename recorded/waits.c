@@ -23,8 +23,8 @@ struct search {
 	const struct rank *k;
 	int32_t *last_on_stream, *before; /* before: of an operation on its stream */
 	int32_t *last_of_thread;	  /* operation launched last */
-	int32_t *recorded;		  /* by call: operation that its event follows */
-	int32_t *ops;			  /* first of a call */
+	int32_t *recorded; /* by call: operation that its event follows */
+	int32_t *ops;	   /* first of a call */
 };
 
 struct pending {
@@ -62,7 +62,8 @@ static int32_t by_time(const struct search *s, int32_t op)
 		int32_t x = (int16_t)i == own ? FT_REC_NONE :
 						over(s, s->last_on_stream[i], op);
 
-		if (x != FT_REC_NONE && (best == FT_REC_NONE || end_of(s, x) > end_of(s, best)))
+		if (x != FT_REC_NONE &&
+		    (best == FT_REC_NONE || end_of(s, x) > end_of(s, best)))
 			best = x;
 	}
 	if (best == FT_REC_NONE || begin_of(s, op) - end_of(s, best) > WITHIN_PS)

@@ -212,9 +212,9 @@ struct ft_rec_where ft_replay_where(const struct ft_replay *p,
 
 const char *ft_rec_cause_name(enum ft_rec_cause cause)
 {
-	static const char *const names[FT_REC_CAUSES] = {
-		"host", "between kernels", "event", "room", "unexplained"
-	};
+	static const char *const names[FT_REC_CAUSES] = { "host", "between kernels",
+							  "event", "room",
+							  "unexplained" };
 
 	return names[cause];
 }

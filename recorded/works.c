@@ -27,9 +27,9 @@ static size_t slot_of(const struct memory *m, const struct asked *a)
 		     (uint32_t)a->kernel * UINT64_C(0xc2b2ae3d27d4eb4f);
 	size_t i = (size_t)(h >> 17) & (m->n_slots - 1);
 
-	while (m->slot[i].used && (m->slot[i].name != a->name ||
-				   m->slot[i].args != a->args ||
-				   m->slot[i].kernel != a->kernel))
+	while (m->slot[i].used &&
+	       (m->slot[i].name != a->name || m->slot[i].args != a->args ||
+		m->slot[i].kernel != a->kernel))
 		i = (i + 1) & (m->n_slots - 1);
 	return i;
 }

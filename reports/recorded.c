@@ -47,12 +47,14 @@ static void put_file(FILE *out, const struct ft_recording *r)
 			c->without_call);
 	if (c->before_call)
 		fprintf(out,
-			"  %" PRId64 " operations begin before their launch: the clocks "
+			"  %" PRId64
+			" operations begin before their launch: the clocks "
 			"of host and GPU differ\n",
 			c->before_call);
 	if (c->overlapping_steps)
-		fprintf(out, "  %" PRId64 " steps overlap; each ends where the next "
-			     "begins\n",
+		fprintf(out,
+			"  %" PRId64 " steps overlap; each ends where the next "
+			"begins\n",
 			c->overlapping_steps);
 	if (c->unknown_phases)
 		fprintf(out, "  %" PRId64 " events of unknown phases were left out\n",
@@ -67,7 +69,8 @@ static void put_order(FILE *out, const struct ft_replay_counts *c)
 	if (waits)
 		fprintf(out,
 			"Waits for events: %" PRId64 "; for which event, the profiler "
-			"told %" PRId64 ", times showed %" PRId64 ", the order of calls "
+			"told %" PRId64 ", times showed %" PRId64
+			", the order of calls "
 			"%" PRId64 ", nothing %" PRId64 ".\n",
 			waits, c->waits_told, c->waits_by_time, c->waits_by_order,
 			c->waits_unresolved);
@@ -89,7 +92,7 @@ static void put_where(FILE *out, const struct ft_rec_where *w)
 {
 	struct table t = TABLE_OPEN(out, "where the step went", ">ms", ">%");
 	static const char *const idle[FT_REC_CAUSES] = {
-		"idle: host launched late", "idle: between kernels",
+		"idle: host launched late",   "idle: between kernels",
 		"idle: waiting for an event", "idle: waiting for room",
 		"idle: unexplained",
 	};
@@ -108,7 +111,8 @@ static void put_where(FILE *out, const struct ft_rec_where *w)
 
 static void put_classes(FILE *out, const struct ft_rec_where *w)
 {
-	struct table t = TABLE_OPEN(out, "operations", ">count", ">ms", ">% of the step");
+	struct table t =
+		TABLE_OPEN(out, "operations", ">count", ">ms", ">% of the step");
 
 	for (int c = 0; c < FT_REC_CLASSES; c++) {
 		if (!w->class_n[c])
@@ -149,10 +153,10 @@ static void put_kernels(FILE *out, const struct ft_replay *p)
 	const struct ft_recording *r = ft_replay_recording(p, 0);
 	struct ft_replayed t = ft_replay_as_recorded(p, &mem);
 	size_t n, last = ft_recording_steps(r) - 1;
-	struct ft_rec_kernel *k = ft_replay_kernels(
-		p, 0, &t, ft_replay_step(p, &t, 0, last), &mem, &n);
-	struct table table = TABLE_OPEN(out, "kernel", "class", ">count", ">ms", ">mean us",
-					">shortest us", ">longest us");
+	struct ft_rec_kernel *k =
+		ft_replay_kernels(p, 0, &t, ft_replay_step(p, &t, 0, last), &mem, &n);
+	struct table table = TABLE_OPEN(out, "kernel", "class", ">count", ">ms",
+					">mean us", ">shortest us", ">longest us");
 
 	for (size_t i = 0; i < n && i < KERNELS; i++) {
 		table_row(&table);
@@ -190,8 +194,8 @@ void ft_report_recorded(FILE *out, const struct ft_replay *p, const struct ft_wh
 static void put_breakdowns(FILE *out, const struct ft_whatif *a)
 {
 	const struct ft_rec_where *x = &a->recorded, *y = &a->replayed;
-	struct table t = TABLE_OPEN(out, "where the step goes", ">recorded ms",
-				    ">replayed ms");
+	struct table t =
+		TABLE_OPEN(out, "where the step goes", ">recorded ms", ">replayed ms");
 	const struct {
 		const char *what;
 		double was, is;
@@ -200,8 +204,9 @@ static void put_breakdowns(FILE *out, const struct ft_whatif *a)
 		{ "optimizer kernels", x->optimizer_s, y->optimizer_s },
 		{ "exposed communication", x->exposed_s, y->exposed_s },
 		{ "bubble (send and receive)", x->bubble_s, y->bubble_s },
-		{ "idle", x->step_s - x->compute_s - x->optimizer_s - x->exposed_s -
-				  x->bubble_s,
+		{ "idle",
+		  x->step_s - x->compute_s - x->optimizer_s - x->exposed_s -
+			  x->bubble_s,
 		  y->step_s - y->compute_s - y->optimizer_s - y->exposed_s -
 			  y->bubble_s },
 		{ "step, mean over ranks", x->step_s, y->step_s },
@@ -251,8 +256,9 @@ static void put_money(FILE *out, const struct ft_whatif *a)
 
 	if (!a->priced)
 		return;
-	fprintf(out, "%.0f tokens/s on %" PRId64 " GPUs: %s USD per million tokens (P10 "
-		     "%s, P90 %s), %.2f USD per GPU and hour.\n",
+	fprintf(out,
+		"%.0f tokens/s on %" PRId64 " GPUs: %s USD per million tokens (P10 "
+		"%s, P90 %s), %.2f USD per GPU and hour.\n",
 		a->tokens_per_s, a->gpus,
 		shown_text(FT_SHOW_USD_PER_MTOKEN, a->cost.usd_per_million_tokens, usd),
 		shown_text(FT_SHOW_USD_PER_MTOKEN, a->cost.usd_per_million_tokens_low,

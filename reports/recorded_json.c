@@ -5,8 +5,8 @@
 static json_t *breakdown(const struct ft_rec_where *w)
 {
 	json_t *o = json_object();
-	double idle = w->step_s - w->compute_s - w->exposed_s - w->bubble_s -
-		      w->optimizer_s;
+	double idle =
+		w->step_s - w->compute_s - w->exposed_s - w->bubble_s - w->optimizer_s;
 
 	json_put(o, "compute", w->compute_s);
 	json_put(o, "exposed_communication", w->exposed_s);
@@ -103,8 +103,8 @@ static json_t *kernels(const struct ft_replay *p)
 	const struct ft_recording *r = ft_replay_recording(p, 0);
 	struct ft_replayed t = ft_replay_as_recorded(p, &mem);
 	size_t n, last = ft_recording_steps(r) - 1;
-	struct ft_rec_kernel *k = ft_replay_kernels(
-		p, 0, &t, ft_replay_step(p, &t, 0, last), &mem, &n);
+	struct ft_rec_kernel *k =
+		ft_replay_kernels(p, 0, &t, ft_replay_step(p, &t, 0, last), &mem, &n);
 	json_t *list = json_array();
 
 	for (size_t i = 0; i < n; i++) {

@@ -18,9 +18,9 @@
 
 const char *ft_whatif_part_name(enum ft_whatif_part part)
 {
-	static const char *const names[FT_PARTS] = {
-		"gemm", "attention", "memory", "collective", "host", "other"
-	};
+	static const char *const names[FT_PARTS] = { "gemm",   "attention",
+						     "memory", "collective",
+						     "host",   "other" };
 
 	return names[part];
 }
@@ -131,7 +131,8 @@ static struct ft_rec_where where(const struct whatif *w, const struct ft_replaye
 	int64_t n = 0;
 
 	for (size_t k = 0; k < ft_replay_ranks(p); k++)
-		for (size_t s = 0; s < ft_recording_steps(ft_replay_recording(p, k)); s++)
+		for (size_t s = 0; s < ft_recording_steps(ft_replay_recording(p, k));
+		     s++)
 			n += is_step(w, ft_replay_recording(p, k), s);
 	for (size_t k = 0; k < ft_replay_ranks(p); k++) {
 		const struct ft_recording *r = ft_replay_recording(p, k);
@@ -244,8 +245,8 @@ static void add_up(struct whatif *w)
 			c->changed |= w->recorded.op[k][i] != w->changed.op[k][i];
 		}
 	}
-	w->answer->change[FT_PART_HOST].changed = w->changed.host_factor < 1 ||
-						  w->changed.host_factor > 1;
+	w->answer->change[FT_PART_HOST].changed =
+		w->changed.host_factor < 1 || w->changed.host_factor > 1;
 }
 
 /* The step with some parts changed, by bit. */
@@ -339,8 +340,9 @@ static bool move(struct whatif *w, struct ft_error *err)
 	if (!machines_load(w, err))
 		return false;
 	if (w->answer->ranks_recorded > (int64_t)ft_replay_ranks(w->asked->replay))
-		whatif_note(w, "%zu of %lld ranks recorded: the others are taken to do "
-			       "the same, and what they kept this one waiting stays.",
+		whatif_note(w,
+			    "%zu of %lld ranks recorded: the others are taken to do "
+			    "the same, and what they kept this one waiting stays.",
 			    ft_replay_ranks(w->asked->replay),
 			    (long long)w->answer->ranks_recorded);
 	retime_kernels(w);

@@ -63,7 +63,7 @@ static struct group *group_of(struct groups *g, const struct ft_rec_collective *
 /* Does a description say that its ranks are data-parallel? */
 static bool says_dp(const char *about)
 {
-	static const char *const words[] = { "dp", "DP",   "data", "DATA",
+	static const char *const words[] = { "dp",   "DP",   "data",  "DATA",
 					     "Data", "fsdp", "shard", "replicate" };
 
 	if (strstr(about, "tp") || strstr(about, "tensor") || strstr(about, "expert"))
@@ -94,8 +94,8 @@ static void collect(const struct ft_replay *p, struct groups *g)
 
 			if (!x)
 				continue;
-			x->gathers |= c->op == FT_ALL_GATHER ||
-				      c->op == FT_REDUCE_SCATTER;
+			x->gathers |=
+				c->op == FT_ALL_GATHER || c->op == FT_REDUCE_SCATTER;
 		}
 	}
 }
@@ -283,8 +283,9 @@ bool groups_retime(struct whatif *w, struct ft_error *err)
 				return false;
 	}
 	if (unknown)
-		whatif_note(w, "%lld collectives whose group or size was not recorded "
-			       "keep their time.",
+		whatif_note(w,
+			    "%lld collectives whose group or size was not recorded "
+			    "keep their time.",
 			    (long long)unknown);
 	return true;
 }

@@ -10,12 +10,22 @@
 static const struct {
 	const char *word, *profile;
 } devices[] = {
-	{ "GB300", "gb300" },	 { "GB200", "gb200" },	  { "B300", "b300" },
-	{ "B200", "b200" },	 { "H200", "h200" },	  { "H100 80GB HBM3", "h100-sxm" },
-	{ "H100 SXM", "h100-sxm" }, { "A100-SXM4-80GB", "a100-80g" },
-	{ "A100-SXM4-40GB", "a100-40g" },		  { "MI355X", "mi355x" },
-	{ "MI350X", "mi350x" },	 { "MI325X", "mi325x" },  { "MI300X", "mi300x" },
-	{ "MI250", "mi250" },	 { "MI210", "mi210" },	  { "MI100", "mi100" },
+	{ "GB300", "gb300" },
+	{ "GB200", "gb200" },
+	{ "B300", "b300" },
+	{ "B200", "b200" },
+	{ "H200", "h200" },
+	{ "H100 80GB HBM3", "h100-sxm" },
+	{ "H100 SXM", "h100-sxm" },
+	{ "A100-SXM4-80GB", "a100-80g" },
+	{ "A100-SXM4-40GB", "a100-40g" },
+	{ "MI355X", "mi355x" },
+	{ "MI350X", "mi350x" },
+	{ "MI325X", "mi325x" },
+	{ "MI300X", "mi300x" },
+	{ "MI250", "mi250" },
+	{ "MI210", "mi210" },
+	{ "MI100", "mi100" },
 };
 
 const char *ft_study_gpu_named(const char *device)
@@ -80,7 +90,8 @@ static bool load(struct whatif *w, struct machine *m, const char *gpu, int64_t r
 
 	if (with_sets && !set_all(w, root, err))
 		return false;
-	m->gpu = ft_gpu_load_value(node_path(root, "cluster.gpu"), FT_GPU_ALL_ROWS, err);
+	m->gpu =
+		ft_gpu_load_value(node_path(root, "cluster.gpu"), FT_GPU_ALL_ROWS, err);
 	if (!m->gpu)
 		return false;
 	per = m->gpu->ranks_per_gpu;
@@ -107,8 +118,9 @@ static void set_hosts(struct whatif *w)
 
 	if (was > 0 && is > 0 && (is < was || is > was)) {
 		w->changed.host_factor = is / was;
-		whatif_note(w, "The host's calls and pauses take %.2f times as long: "
-			       "host_factor of the nodes.",
+		whatif_note(w,
+			    "The host's calls and pauses take %.2f times as long: "
+			    "host_factor of the nodes.",
 			    is / was);
 	} else if (!same_gpu(w)) {
 		whatif_note(w, "The hosts are taken to be alike: calls and pauses keep "
@@ -174,10 +186,10 @@ bool machine_price(struct whatif *w, struct ft_error *err)
 	struct ft_scenario *s = w->to.scenario;
 	double tokens = w->asked->tokens_per_step * (double)a->dp /
 			(double)(a->dp_recorded ? a->dp_recorded : 1);
-	struct ft_throughput rate = { tokens / a->step_s, tokens / a->high_s,
-				      tokens / a->low_s,
-				      (a->replayed.compute_s + a->replayed.optimizer_s) /
-					      a->replayed.step_s };
+	struct ft_throughput rate = {
+		tokens / a->step_s, tokens / a->high_s, tokens / a->low_s,
+		(a->replayed.compute_s + a->replayed.optimizer_s) / a->replayed.step_s
+	};
 	const struct ft_prices *prices = ft_scenario_prices(s, err);
 	struct ft_bom *bom = prices ? ft_bom_build(s->cluster, prices, err) : NULL;
 	bool ok = bom && ft_cost_compute(&(struct ft_purchase){ s->cluster, prices, bom,

@@ -94,14 +94,14 @@ struct ft_rec_step {
 
 /* What was repaired or could not be told, counted. */
 struct ft_rec_counts {
-	int64_t events, kept;	 /* of the file; in the tables */
-	int64_t unknown_phases;	 /* other than complete, instant, flow, metadata */
-	int64_t negative;	 /* durations below 0, taken as 0 */
-	int64_t without_call;	 /* operations that no recorded call launched */
-	int64_t before_call;	 /* operations that start before their launch */
-	int64_t overlapping;	 /* on one stream, though one after another runs */
+	int64_t events, kept;	   /* of the file; in the tables */
+	int64_t unknown_phases;	   /* other than complete, instant, flow, metadata */
+	int64_t negative;	   /* durations below 0, taken as 0 */
+	int64_t without_call;	   /* operations that no recorded call launched */
+	int64_t before_call;	   /* operations that start before their launch */
+	int64_t overlapping;	   /* on one stream, though one after another runs */
 	int64_t overlapping_steps; /* cut where the next begins */
-	int64_t without_operator; /* kernels without a recorded operator */
+	int64_t without_operator;  /* kernels without a recorded operator */
 };
 
 struct ft_recording;
@@ -137,8 +137,10 @@ const struct ft_rec_span *ft_recording_span(const struct ft_recording *r, size_t
 const struct ft_rec_span *ft_recording_annotation(const struct ft_recording *r,
 						  size_t i);
 const struct ft_rec_step *ft_recording_step(const struct ft_recording *r, size_t i);
-const char *ft_recording_text(const struct ft_recording *r, int32_t text); /* NONE: "" */
-int64_t ft_recording_stream(const struct ft_recording *r, int16_t stream); /* its number */
+const char *ft_recording_text(const struct ft_recording *r,
+			      int32_t text); /* NONE: "" */
+int64_t ft_recording_stream(const struct ft_recording *r,
+			    int16_t stream); /* its number */
 
 /* The operator that launched an operation; NULL: not recorded. */
 const struct ft_rec_span *ft_recording_operator(const struct ft_recording *r,
@@ -148,15 +150,16 @@ const struct ft_rec_span *ft_recording_operator(const struct ft_recording *r,
 struct ft_rec_collective {
 	enum ft_collective op; /* FT_COLLECTIVES: none of ours */
 	const char *name;      /* "_allgather_base", "all_to_all", "send" ... */
-	const char *group, *about, *ranks; /* its number, description, "[0, 1]"; or "" */
-	int64_t size;			   /* ranks of the group; 0: not told */
-	double bytes;			   /* as nccl-tests counts; 0: not told */
-	const char *dtype;		   /* "bf16" ...; "": none of ours */
+	const char *group, *about,
+		*ranks;	   /* its number, description, "[0, 1]"; or "" */
+	int64_t size;	   /* ranks of the group; 0: not told */
+	double bytes;	   /* as nccl-tests counts; 0: not told */
+	const char *dtype; /* "bf16" ...; "": none of ours */
 };
 
 /* NULL: the operation is no collective, or its arguments were not recorded. */
-const struct ft_rec_collective *
-ft_recording_collective(const struct ft_recording *r, const struct ft_rec_op *op);
+const struct ft_rec_collective *ft_recording_collective(const struct ft_recording *r,
+							const struct ft_rec_op *op);
 
 /* The work of an operation, from its operator's recorded shapes. */
 struct ft_rec_work {
@@ -185,12 +188,12 @@ const struct ft_rec_work *ft_recording_work(const struct ft_recording *r,
 struct ft_replay;
 
 enum ft_rec_cause { /* what an operation waited for last */
-	FT_REC_BY_LAUNCH,
-	FT_REC_BY_STREAM,
-	FT_REC_BY_EVENT,   /* an operation of another stream */
-	FT_REC_BY_ROOM,	   /* compute units that a kernel of another stream held */
-	FT_REC_BY_NOTHING, /* a gap that nothing recorded explains; or the first */
-	FT_REC_CAUSES
+		    FT_REC_BY_LAUNCH,
+		    FT_REC_BY_STREAM,
+		    FT_REC_BY_EVENT, /* an operation of another stream */
+		    FT_REC_BY_ROOM, /* compute units that a kernel of another stream held */
+		    FT_REC_BY_NOTHING, /* a gap that nothing recorded explains; or the first */
+		    FT_REC_CAUSES
 };
 
 /* How the order was found, over all ranks. */
@@ -278,9 +281,9 @@ void ft_retiming_free(struct ft_retiming *retiming);
 
 /* shrink_frac: of its bytes that are left, of memory-bound operations; else 1. spread_frac:
  * one standard deviation of the ratio. */
-enum ft_retimed_by ft_retime(struct ft_retiming *retiming,
-			     const struct ft_recording *r, const struct ft_rec_op *op,
-			     double shrink_frac, double *ratio, double *spread_frac);
+enum ft_retimed_by ft_retime(struct ft_retiming *retiming, const struct ft_recording *r,
+			     const struct ft_rec_op *op, double shrink_frac,
+			     double *ratio, double *spread_frac);
 
 /* ---- where a step's time went ------------------------------------------------------------ */
 
@@ -291,15 +294,15 @@ enum ft_retimed_by ft_retime(struct ft_retiming *retiming,
 struct ft_rec_where {
 	double step_s;
 	double optimizer_s, compute_s, exposed_s, bubble_s;
-	double idle_s[FT_REC_CAUSES]; /* FT_REC_BY_LAUNCH: the host was late */
-	double tail_s;		      /* idle after the last operation */
-	double collective_s;	      /* some collective runs, hidden or not */
+	double idle_s[FT_REC_CAUSES];	/* FT_REC_BY_LAUNCH: the host was late */
+	double tail_s;			/* idle after the last operation */
+	double collective_s;		/* some collective runs, hidden or not */
 	double class_s[FT_REC_CLASSES]; /* durations, added up */
 	int64_t class_n[FT_REC_CLASSES];
-	int64_t launches;	   /* calls */
-	double call_s, sync_s;	   /* in launches; in synchronisations */
-	double latency_s;	   /* launch to begin where the stream was idle: median */
-	double queued_mean;	   /* operations launched and not begun, over time */
+	int64_t launches;      /* calls */
+	double call_s, sync_s; /* in launches; in synchronisations */
+	double latency_s;      /* launch to begin where the stream was idle: median */
+	double queued_mean;    /* operations launched and not begun, over time */
 	int64_t queued_most;
 };
 

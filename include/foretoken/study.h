@@ -326,14 +326,15 @@ void ft_differences_free(struct ft_difference *differences);
 /* What is to be different. */
 struct ft_whatif_request {
 	const struct ft_replay *replay;
-	const char *from; /* profile of the recording's GPU; NULL: by the device's name */
-	const char *gpu, *fabric; /* NULL: as recorded; the node's own */
-	int64_t dp;		  /* data-parallel ranks; 0: as recorded */
+	const char
+		*from; /* profile of the recording's GPU; NULL: by the device's name */
+	const char *gpu, *fabric;	/* NULL: as recorded; the node's own */
+	int64_t dp;			/* data-parallel ranks; 0: as recorded */
 	double speedup[FT_REC_CLASSES]; /* times faster; 0: as it is */
 	bool without[FT_COLLECTIVES];
 	const char *const *sets; /* of a scenario's cluster and cost, of the target */
 	size_t n_sets;
-	const char *step;	/* its name or number; NULL: all but a first of several */
+	const char *step; /* its name or number; NULL: all but a first of several */
 	double tokens_per_step; /* of the recorded job; 0: not told, no dollars */
 };
 
@@ -359,15 +360,16 @@ struct ft_whatif_change {
 enum { FT_WHATIF_NOTES = 16 };
 
 struct ft_whatif {
-	double recorded_step_s, step_s, low_s, high_s; /* P10, P90: of what was re-timed */
-	struct ft_rec_where recorded, replayed;	       /* mean over ranks and steps */
+	double recorded_step_s, step_s, low_s,
+		high_s;				/* P10, P90: of what was re-timed */
+	struct ft_rec_where recorded, replayed; /* mean over ranks and steps */
 	struct ft_whatif_change change[FT_PARTS];
 	double classified_frac; /* of the time of kernels, by class */
 	double by_work_frac, by_stand_in_frac, kept_frac; /* of it, how re-timed */
 	int64_t ranks_recorded, ranks, gpus, dp_recorded, dp;
 	char from[64], gpu[64], fabric[64]; /* profiles; "" where none was needed */
-	bool moved;  /* to another machine or size */
-	bool priced; /* cost and tokens hold */
+	bool moved;			    /* to another machine or size */
+	bool priced;			    /* cost and tokens hold */
 	double tokens_per_s;
 	struct ft_cost cost;
 	size_t n_notes;
