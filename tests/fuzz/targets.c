@@ -15,6 +15,7 @@
 #include "base/node.h"
 #include "base/quantity.h"
 #include "foretoken/calibrate.h"
+#include "foretoken/recorded.h"
 #include "foretoken/study.h"
 
 static const char scenario_8[] = "examples/07-edit-a-step/scenario.yaml";
@@ -447,6 +448,31 @@ static enum verdict run_import_kineto(const uint8_t *data, size_t n)
 	return run_import(FT_IMPORT_KINETO, data, n);
 }
 
+/* Read, ordered, replayed: what is taken has a step. */
+static enum verdict run_recorded(const uint8_t *data, size_t n)
+{
+	struct arena mem = { 0 };
+	struct ft_error err = { 0 };
+	struct ft_recording *r = ft_recording_read(put(&mem, "in.json", data, n), &err);
+	const struct ft_recording *const one[] = { r };
+	struct ft_replay *p = r ? ft_replay_build(one, 1, &err) : NULL;
+	enum verdict ok = p ? TAKEN : worded(&err);
+
+	if (p) {
+		struct ft_replay_times times = ft_replay_recorded(p, &mem);
+		struct ft_replayed t = ft_replay_run(p, &times, &mem);
+		struct ft_rec_where w =
+			ft_replay_where(p, &t, 0, ft_replay_step(p, &t, 0, 0));
+
+		if (!(w.step_s >= 0))
+			ok = SILENT;
+	}
+	ft_replay_free(p);
+	ft_recording_free(r);
+	arena_release(&mem);
+	return ok;
+}
+
 static enum verdict run_db(const uint8_t *data, size_t n)
 {
 	struct arena mem = { 0 };
@@ -483,6 +509,7 @@ const struct target targets[] = {
 	{ "import-nccl", run_import_nccl, { 0 }, 0 },
 	{ "import-attention", run_import_attention, { 0 }, 0 },
 	{ "import-kineto", run_import_kineto, { "tests/data/kineto-step.json" }, 0 },
+	{ "recorded", run_recorded, { "tests/data/kineto-step.json" }, 0 },
 	{ "db", run_db, { 0 }, 0 },
 	{ NULL, NULL, { 0 }, 0 },
 };
