@@ -38,6 +38,8 @@
 	  "unpacks to more than") \
 	X(TRACE_EVENTS, 100000000, "operations, calls or operators of a recorded trace", \
 	  "holds more events than") \
+	X(TRACE_LANES, 4096, "streams, or threads, of a recorded trace", \
+	  "has more streams or threads than") \
 	X(TRACE_TEXT_BYTES, 65536, "bytes of a name or of one event's arguments in a recorded trace", \
 	  "is too long") \
 	X(TRACE_DEPTH, 64, "lists and maps within each other in a recorded trace", \

@@ -141,6 +141,8 @@ static int keep(struct reader *k)
 				   "an event lies more than 1000 s from the first one");
 	if (k->r->counts.kept == LIMIT_TRACE_EVENTS)
 		return reader_stop(k, "holds too many events");
+	if (k->r->stream.n > LIMIT_TRACE_LANES || k->r->thread.n > LIMIT_TRACE_LANES)
+		return reader_stop(k, "has too many streams or threads");
 	k->r->counts.kept++;
 	k->r->counts.negative += e->negative;
 	start = (e->ts.us - k->base_us) * 1000000 + e->ts.ps;

@@ -67,7 +67,7 @@ int32_t text_number(struct ft_recording *r, const char *text, size_t len)
 	return (int32_t)t->text.n - 1;
 }
 
-/* Few in any file; beyond what a number holds the last one serves. */
+/* Few in any file; the reader ends where there are more than LIMIT_TRACE_LANES. */
 int16_t lane_number(struct ft_recording *r, struct table_rows *lanes, int64_t of,
 		    int64_t number)
 {
@@ -78,8 +78,6 @@ int16_t lane_number(struct ft_recording *r, struct table_rows *lanes, int64_t of
 		if (l->of == of && l->number == number)
 			return (int16_t)i;
 	}
-	if (lanes->n == INT16_MAX)
-		return INT16_MAX - 1;
 	l = table_add(&r->mem, lanes);
 	*l = (struct lane){ of, number };
 	return (int16_t)(lanes->n - 1);

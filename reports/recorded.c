@@ -146,6 +146,41 @@ static void put_launches(FILE *out, const struct ft_rec_where *w)
 			1e6 * w->latency_s, w->queued_mean, w->queued_most);
 }
 
+static void put_skew(FILE *out, const struct ft_replay *p)
+{
+	struct arena mem = { 0 };
+	struct ft_replayed t = ft_replay_as_recorded(p, &mem);
+	struct table table = TABLE_OPEN(out, "rank", ">collectives", ">waiting ms",
+					">transfer ms", ">came last", ">clock us");
+	int64_t most = -1, straggler = 0, met = 0;
+
+	for (size_t k = 0; k < ft_replay_ranks(p); k++) {
+		struct ft_rec_skew s = ft_replay_skew(p, &t, k);
+		int64_t rank = ft_recording_rank(ft_replay_recording(p, k));
+
+		table_row(&table);
+		table_put(&table, "%" PRId64, rank);
+		table_put(&table, "%" PRId64, s.met);
+		table_put(&table, "%.3f", 1e3 * s.waiting_s);
+		table_put(&table, "%.3f", 1e3 * s.transfer_s);
+		table_put(&table, "%" PRId64, s.last);
+		table_put(&table, "%+.1f", 1e6 * s.clock_s);
+		met += s.met;
+		if (s.last > most) {
+			most = s.last;
+			straggler = rank;
+		}
+	}
+	if (met) {
+		table_close(&table);
+		fprintf(out, "Others wait for rank %" PRId64 " most often.\n\n",
+			straggler);
+	} else {
+		table_drop(&table);
+	}
+	arena_release(&mem);
+}
+
 /* Templates make names of hundreds of letters; what tells them apart comes first. */
 static void put_kernels(FILE *out, const struct ft_replay *p)
 {
@@ -186,6 +221,8 @@ void ft_report_recorded(FILE *out, const struct ft_replay *p, const struct ft_wh
 	putc('\n', out);
 	put_launches(out, &a->recorded);
 	putc('\n', out);
+	if (ft_replay_ranks(p) > 1)
+		put_skew(out, p);
 	put_kernels(out, p);
 }
 

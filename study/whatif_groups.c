@@ -23,7 +23,7 @@ struct group {
 	bool dp, gathers;
 };
 
-enum { GROUPS = 64 };
+enum { GROUPS = 1024 };
 
 struct groups {
 	struct group of[GROUPS];
@@ -136,22 +136,22 @@ bool groups_find(struct whatif *w, struct ft_error *err)
 	struct ft_whatif *a = w->answer;
 	const struct ft_replay *p = w->asked->replay;
 	const char *file = ft_recording_file(ft_replay_recording(p, 0));
-	struct groups g = { .n = 0 };
+	struct groups *g = ARENA_NEW(&w->mem, struct groups);
 
-	collect(p, &g);
-	a->ranks = a->ranks_recorded = world_of(p, &g);
-	a->dp = a->dp_recorded = mark_dp(&g);
-	for (size_t i = 0; i < g.n; i++)
-		w->sharded |= g.of[i].dp && g.of[i].gathers;
+	collect(p, g);
+	a->ranks = a->ranks_recorded = world_of(p, g);
+	a->dp = a->dp_recorded = mark_dp(g);
+	for (size_t i = 0; i < g->n; i++)
+		w->sharded |= g->of[i].dp && g->of[i].gathers;
 	if (!w->asked->dp)
 		return true;
 	if (!a->dp_recorded)
 		return ft_fail(err, &(struct ft_mark){ file, 0, 0 },
-			       g.n ? "cannot be scaled by dp: its groups have several "
-				     "sizes, and no description says which is "
-				     "data-parallel" :
-				     "cannot be scaled by dp: it has no collective of "
-				     "data-parallel ranks");
+			       g->n ? "cannot be scaled by dp: its groups have several "
+				      "sizes, and no description says which is "
+				      "data-parallel" :
+				      "cannot be scaled by dp: it has no collective of "
+				      "data-parallel ranks");
 	a->dp = w->asked->dp;
 	a->ranks = a->ranks_recorded * a->dp / a->dp_recorded;
 	if (a->ranks * a->dp_recorded != a->ranks_recorded * a->dp)

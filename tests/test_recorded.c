@@ -350,6 +350,7 @@ static void ranks_meet_in_collectives(void **state)
 	struct ft_replay *p;
 	struct ft_replay_times times;
 	struct ft_replayed t;
+	struct ft_rec_skew s;
 
 	(void)state;
 	call(&a, "cudaLaunchKernel", 1, 0, 5);
@@ -367,6 +368,13 @@ static void ranks_meet_in_collectives(void **state)
 	times = ft_replay_recorded(p, &mem);
 	assert_int_equal(times.op[0][0], 30000000); /* from when the last began */
 	assert_int_equal(times.op[1][1], 30000000);
+	t = ft_replay_as_recorded(p, &mem);
+	s = ft_replay_skew(p, &t, 0);
+	near_frac(s.waiting_s, 50e-6, 1e-9);
+	near_frac(s.transfer_s, 30e-6, 1e-9);
+	assert_int_equal(s.last, 0);
+	near_frac(ft_replay_skew(p, &t, 1).clock_s, 1000e-6, 1e-9);
+	assert_int_equal(ft_replay_skew(p, &t, 1).last, 1);
 	times.op[1][0] = 9000000; /* 40 us less late: both end 40 us earlier */
 	t = ft_replay_run(p, &times, &mem);
 	assert_int_equal(t.op_end[0][0], 50000000);
