@@ -18,6 +18,10 @@ struct sign {
 
 /* CUDA's libraries, ROCm's, Triton's and those of inference engines. */
 static const struct sign of_kernels[] = {
+	{ "foretoken::gemm", FT_REC_GEMM }, /* of our own timelines */
+	{ "foretoken::attention", FT_REC_ATTENTION },
+	{ "foretoken::memory", FT_REC_MEMORY },
+	{ "foretoken::optimizer", FT_REC_OPTIMIZER },
 	{ "nccl", FT_REC_COLLECTIVE },
 	{ "rccl", FT_REC_COLLECTIVE },
 	{ "AllReduce", FT_REC_COLLECTIVE },

@@ -51,6 +51,7 @@ struct ft_scenario {
 	const char *
 		group; /* of a measured row: its own source says nothing of its range */
 	struct ft_cost_terms terms;
+	bool timeline_kineto; /* timelines in Kineto's shape; false: Chrome's, all parts */
 	size_t n_assumed;
 	const char **assumed; /* dotted keys */
 };
