@@ -1,4 +1,4 @@
-/* cli/cmd_trace.c - foretoken trace show|replay: step graphs as text, recorded steps */
+/* cli/cmd_trace.c - foretoken trace show|replay|compare: step graphs as text, recorded steps */
 #include <errno.h>
 #include <string.h>
 
@@ -86,12 +86,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_ARG:
 		if (a->verb)
 			return ARGP_ERR_UNKNOWN; /* the SCENARIO, the FILEs */
-		if (strcmp(arg, "show") && strcmp(arg, "replay"))
-			argp_error(state, "'%s' is neither show nor replay", arg);
+		if (strcmp(arg, "show") && strcmp(arg, "replay") &&
+		    strcmp(arg, "compare"))
+			argp_error(state, "'%s' is neither show, replay nor compare",
+				   arg);
 		a->verb = arg;
 		return 0;
 	case ARGP_KEY_NO_ARGS:
-		argp_error(state, "show or replay is missing");
+		argp_error(state, "show, replay or compare is missing");
 		return 0;
 	default:
 		return parse_option(a, key, arg, state);
@@ -106,17 +108,20 @@ static const struct argp argp = {
 	options,
 	parse,
 	"show SCENARIO\nreplay SCENARIO --graph FILE\n"
-	"show FILE...\nreplay FILE... [--gpu NAME] [--scale dp=N] ...",
+	"show FILE...\nreplay FILE... [--gpu NAME] [--scale dp=N] ...\n"
+	"compare FILE... SCENARIO",
 	"Of a SCENARIO: show prints its step graph as text that can be edited; replay "
 	"simulates such a text on the scenario's cluster. Of FILEs that a profiler "
 	"recorded (Kineto's JSON, plain, .gz or .zst, one a rank): show says where the "
-	"step's time went; replay runs it again, with what is asked to be different."
+	"step's time went; replay runs it again, with what is asked to be different; compare holds it "
+	"against the step that a scenario predicts."
 	"\vExamples:\n"
 	"  foretoken trace show examples/01-first-answer/h100.yaml > step.graph\n"
 	"  foretoken trace show rank0.json.gz rank1.json.gz\n"
 	"  foretoken trace replay rank0.json.gz --gpu mi300x --fabric roce-400-rail "
 	"--scale dp=64\n"
-	"  foretoken trace replay rank0.json.gz --speedup attention=1.5",
+	"  foretoken trace replay rank0.json.gz --speedup attention=1.5\n"
+	"  foretoken trace compare rank0.json.gz scenario.yaml",
 	children,
 	NULL,
 	NULL,
@@ -179,11 +184,19 @@ int cmd_trace(int argc, char **argv)
 	bool ok;
 
 	parse_arguments(&argp, argc, argv, &a);
+	if (!strcmp(a.verb, "compare")) {
+		if (a.shared.word.n < 2)
+			return wrong("compare takes FILE... and then a SCENARIO");
+		a.scenario = a.shared.word.word[--a.shared.word.n];
+	}
 	if (ft_recording_is(a.shared.word.word[0])) {
 		if (a.graph)
 			return wrong(
 				"--graph is of a SCENARIO; a recording has its own");
 		ok = trace_recorded(&a, &err);
+	} else if (a.scenario) {
+		return wrong("compare takes recordings, and then a SCENARIO; the first "
+			     "file is no recording");
 	} else {
 		if (asks_recording(&a))
 			return wrong("--gpu, --fabric, --scale, --speedup, --without, "

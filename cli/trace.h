@@ -7,9 +7,8 @@
 
 struct trace_args {
 	struct shared shared;
-	const char *verb, *graph;
+	const char *verb, *graph, *scenario; /* scenario: of compare, the last word */
 	struct ft_whatif_request ask;
-	const char *dp, *tokens;
 };
 
 /* cli/trace_recorded.c: show and replay of recordings. */

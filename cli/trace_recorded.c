@@ -109,6 +109,28 @@ static bool read_all(const struct trace_args *a, struct files *f, struct ft_erro
 	return true;
 }
 
+/* The recorded step beside the scenario's. */
+static bool compare(const struct trace_args *a, struct ft_shelf *shelf,
+		    const struct ft_whatif *w, struct ft_error *err)
+{
+	struct ft_trace_gap gap[FT_TRACE_GAPS];
+	struct ft_scenario *s = ft_scenario_load(shelf, a->scenario, a->shared.set.word,
+						 a->shared.set.n, true, err);
+	struct ft_outcome o;
+	bool ok = s && ft_study_simulate(s, NULL, NULL, &o, err);
+
+	if (ok) {
+		ft_study_trace_gaps(w, &o, gap);
+		if (a->shared.json)
+			ft_report_trace_gaps_json(stdout, gap);
+		else
+			ft_report_trace_gaps(stdout, gap);
+		ft_outcome_release(&o);
+	}
+	ft_scenario_free(s);
+	return ok;
+}
+
 static void answer(const struct trace_args *a, const struct ft_replay *p,
 		   const struct ft_whatif *w)
 {
@@ -135,10 +157,12 @@ bool trace_recorded(struct trace_args *a, struct ft_error *err)
 	if (ok) {
 		a->ask.replay = p;
 		a->ask.sets = a->shared.set.word;
-		a->ask.n_sets = a->shared.set.n;
+		a->ask.n_sets = a->scenario ? 0 : a->shared.set.n;
 		ok = ft_study_whatif(shelf, &a->ask, &w, err);
 	}
-	if (ok)
+	if (ok && a->scenario)
+		ok = compare(a, shelf, &w, err);
+	else if (ok)
 		answer(a, p, &w);
 	ft_replay_free(p);
 	for (size_t i = 0; i < f.n; i++)

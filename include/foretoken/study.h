@@ -381,6 +381,20 @@ bool ft_study_whatif(struct ft_shelf *shelf, const struct ft_whatif_request *ask
 		     struct ft_whatif *answer, struct ft_error *err)
 	__attribute__((warn_unused_result));
 
+/* A recorded step beside a predicted one: means over ranks. */
+struct ft_trace_gap {
+	const char *what;
+	double recorded_s, predicted_s;
+	bool of_step; /* a part of the step, counted once; else durations, added up */
+};
+
+enum { FT_TRACE_GAPS = 10 };
+
+/* Kernels by class, then the parts of the step, which add up to it; the step last. */
+void ft_study_trace_gaps(const struct ft_whatif *recorded,
+			 const struct ft_outcome *predicted,
+			 struct ft_trace_gap gap[FT_TRACE_GAPS]);
+
 /* The profile of a device by the name that its driver gives; NULL: none of ours. */
 const char *ft_study_gpu_named(const char *device);
 
