@@ -423,30 +423,16 @@ static enum verdict run_import(enum ft_import format, const uint8_t *data, size_
 	return ok;
 }
 
-static enum verdict run_import_probe(const uint8_t *data, size_t n)
-{
-	return run_import(FT_IMPORT_PROBE, data, n);
-}
-
-static enum verdict run_import_csv(const uint8_t *data, size_t n)
-{
-	return run_import(FT_IMPORT_CSV, data, n);
-}
-
-static enum verdict run_import_nccl(const uint8_t *data, size_t n)
-{
-	return run_import(FT_IMPORT_NCCL_TESTS, data, n);
-}
-
-static enum verdict run_import_attention(const uint8_t *data, size_t n)
-{
-	return run_import(FT_IMPORT_ATTENTION, data, n);
-}
-
-static enum verdict run_import_kineto(const uint8_t *data, size_t n)
-{
-	return run_import(FT_IMPORT_KINETO, data, n);
-}
+#define IMPORTS(name, format) \
+	static enum verdict name(const uint8_t *data, size_t n) \
+	{ \
+		return run_import(format, data, n); \
+	}
+IMPORTS(run_import_probe, FT_IMPORT_PROBE)
+IMPORTS(run_import_csv, FT_IMPORT_CSV)
+IMPORTS(run_import_nccl, FT_IMPORT_NCCL_TESTS)
+IMPORTS(run_import_attention, FT_IMPORT_ATTENTION)
+IMPORTS(run_import_kineto, FT_IMPORT_KINETO)
 
 /* Read, ordered, replayed: what is taken has a step. */
 static enum verdict run_recorded(const uint8_t *data, size_t n)
