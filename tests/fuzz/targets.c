@@ -447,10 +447,9 @@ static enum verdict run_recorded(const uint8_t *data, size_t n)
 	if (p) {
 		struct ft_replay_times times = ft_replay_recorded(p, &mem);
 		struct ft_replayed t = ft_replay_run(p, &times, &mem);
-		struct ft_rec_where w =
-			ft_replay_where(p, &t, 0, ft_replay_step(p, &t, 0, 0));
+		struct ft_rec_window w = ft_replay_step(p, &t, 0, 0);
 
-		if (!(w.step_s >= 0))
+		if (!(ft_replay_where(p, &t, 0, w).step_s >= 0))
 			ok = SILENT;
 	}
 	ft_replay_free(p);
