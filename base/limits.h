@@ -37,11 +37,11 @@
 	X(TRACE_RATIO, 500, "times its packed size that a trace may unpack to beyond those", \
 	  "unpacks to more than") \
 	X(TRACE_EVENTS, 100000000, "operations, calls or operators of a recorded trace", \
-	  "holds more events than") \
+	  "holds too many events") \
 	X(TRACE_LANES, 4096, "streams, or threads, of a recorded trace", \
-	  "has more streams or threads than") \
-	X(TRACE_TEXT_BYTES, 65536, "bytes of a name or of one event's arguments in a recorded trace", \
-	  "is too long") \
+	  "has too many streams or threads") \
+	X(TRACE_TEXT_BYTES, 65536, "bytes of a name in a recorded trace, which is cut there, and of one event's arguments, which count as not recorded beyond", \
+	  "no error") \
 	X(TRACE_DEPTH, 64, "lists and maps within each other in a recorded trace", \
 	  "is nested too deeply") \
 	X(SVG_BYTES, 8388608, "bytes of a figure in a report", \

@@ -112,7 +112,7 @@ static const struct argp argp = {
 	"compare FILE... SCENARIO",
 	"Of a SCENARIO: show prints its step graph as text that can be edited; replay "
 	"simulates such a text on the scenario's cluster. Of FILEs that a profiler "
-	"recorded (Kineto's JSON, plain, .gz or .zst, one a rank): show says where the "
+	"recorded (Kineto's JSON, plain, .gz or .zst, or Nsight's SQLite, one a rank): show says where the "
 	"step's time went; replay runs it again, with what is asked to be different; compare holds it "
 	"against the step that a scenario predicts."
 	"\vExamples:\n"

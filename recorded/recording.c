@@ -104,11 +104,26 @@ static struct ft_recording *empty(const char *path)
 	return r;
 }
 
+static const char sqlite_magic[] = "SQLite format 3"; /* and a NUL */
+
+static bool begins_with(const char *path, const char *magic, size_t len)
+{
+	char first[16] = "";
+	FILE *f = fopen(path, "rbe");
+	bool is = f && fread(first, 1, len, f) == len && !memcmp(first, magic, len);
+
+	if (f)
+		fclose(f);
+	return is;
+}
+
 struct ft_recording *ft_recording_read(const char *path, struct ft_error *err)
 {
 	struct ft_recording *r = empty(path);
+	bool sqlite = begins_with(path, sqlite_magic, sizeof(sqlite_magic));
 
-	if (kineto_read(r, path, err) && recording_finish(r, err)) {
+	if ((sqlite ? nsight_read(r, path, err) : kineto_read(r, path, err)) &&
+	    recording_finish(r, err)) {
 		recording_classify(r);
 		recording_works(r);
 		recording_collectives(r);
@@ -135,7 +150,9 @@ bool ft_recording_is(const char *path)
 	char *text = ARENA_ARRAY(&mem, LOOK + 1, char);
 	FILE *f = fopen(path, "rbe");
 	size_t n = f ? fread(text, 1, LOOK, f) : 0;
-	bool is = (n > 3 && (!memcmp(text, "\x1f\x8b", 2) ||
+	bool is = (n > sizeof(sqlite_magic) &&
+		   !memcmp(text, sqlite_magic, sizeof(sqlite_magic))) ||
+		  (n > 3 && (!memcmp(text, "\x1f\x8b", 2) ||
 			     !memcmp(text, "\x28\xb5\x2f\xfd", 4))) ||
 		  (n && text[strspn(text, " \t\r\n")] == '{' &&
 		   (strstr(text, "\"traceEvents\"") ||

@@ -87,6 +87,10 @@ enum ft_rec_call_kind call_kind(const char *name, size_t len);
 bool kineto_read(struct ft_recording *r, const char *path, struct ft_error *err)
 	__attribute__((warn_unused_result));
 
+/* recorded/nsight.c: the same of Nsight Systems' SQLite. */
+bool nsight_read(struct ft_recording *r, const char *path, struct ft_error *err)
+	__attribute__((warn_unused_result));
+
 /* Orders the tables, joins operations to calls, finds steps, moves times so that they
  * begin at 0. false: there is nothing that ran. */
 bool recording_finish(struct ft_recording *r, struct ft_error *err)

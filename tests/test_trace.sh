@@ -64,6 +64,10 @@ ok "a bomb is refused" fails 1 "error:" $f trace show "$tmp/bomb.json.gz"
 python3 -c "
 print('{\"traceEvents\":[' + ' ' * 200000000 + ']}')" | gzip >"$tmp/bomb.json.gz"
 ok "so is one that is JSON" fails 1 "times its size" $f trace show "$tmp/bomb.json.gz"
+python3 tests/nsight.py $eager "$tmp/n.sqlite"
+ok "Nsight's export of the same shows the same" sh -c "$f trace show $tmp/n.sqlite | sed -n '/^where/,/^kernel/p' >$tmp/n; $f trace show $eager | sed -n '/^where/,/^kernel/p' | diff - $tmp/n"
+python3 -c "import sqlite3; c = sqlite3.connect('$tmp/n.sqlite'); c.execute('DROP TABLE CUPTI_ACTIVITY_KIND_KERNEL'); c.commit()"
+ok "an export without kernels is refused" fails 1 "holds no table" $f trace show "$tmp/n.sqlite"
 ok "one rank twice is refused" fails 1 "is rank 0, and so is" $f trace show $eager $eager
 ok "an unknown GPU is refused" fails 1 "h900" $f trace replay $eager --gpu h900
 sed 's/NVIDIA H200/Some GPU/' "$tmp/plain.json" >"$tmp/some.json"

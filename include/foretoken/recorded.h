@@ -106,7 +106,8 @@ struct ft_rec_counts {
 
 struct ft_recording;
 
-/* Kineto JSON, plain, gzip or zstd, told by its first bytes. NULL on error. */
+/* Kineto JSON, plain, gzip or zstd, or Nsight Systems' SQLite export, told by its first
+ * bytes. NULL on error. */
 struct ft_recording *ft_recording_read(const char *path, struct ft_error *err)
 	__attribute__((warn_unused_result));
 void ft_recording_free(struct ft_recording *recording);
