@@ -226,6 +226,44 @@ static bool inside(const struct ft_rec_span *u, size_t n, ft_ps t)
 	return low && t <= u[low - 1].start + u[low - 1].duration;
 }
 
+/* What says of calls that they were made for something. */
+struct marks {
+	size_t n_updates, n_gathers, n_reduces;
+	const struct ft_rec_span *updates, *gathers, *reduces;
+};
+
+static enum ft_rec_class class_of(const struct ft_recording *r, struct judged *known,
+				  const struct ft_rec_op *op,
+				  const struct ft_rec_span *o)
+{
+	enum ft_rec_class c, by_operator = FT_REC_OTHER;
+
+	if (op->is_copy)
+		return FT_REC_COPY;
+	if (o)
+		by_operator = judge(r, known->operator, of_operators, o->name);
+	if (by_operator == FT_REC_COLLECTIVE)
+		return FT_REC_COLLECTIVE;
+	c = judge(r, known->kernel, of_kernels, op->name);
+	return c == FT_REC_OTHER ? by_operator : c;
+}
+
+static void classify(struct ft_recording *r, struct judged *known,
+		     const struct marks *m, struct ft_rec_op *op)
+{
+	const struct ft_rec_span *o = ft_recording_operator(r, op);
+	enum ft_rec_class c = class_of(r, known, op, o);
+	ft_ps call = op->call == FT_REC_NONE ? -1 : call_of(r, (size_t)op->call)->start;
+	bool gathered = inside(m->gathers, m->n_gathers, call);
+
+	if (c == FT_REC_MEMORY && inside(m->updates, m->n_updates, call))
+		c = FT_REC_OPTIMIZER;
+	op->rec_class = (uint8_t)c;
+	op->in_fsdp = gathered || inside(m->reduces, m->n_reduces, call);
+	op->on_shard = c == FT_REC_OPTIMIZER || (c == FT_REC_MEMORY && gathered);
+	r->counts.without_operator += !op->is_copy && !o;
+}
+
 void recording_classify(struct ft_recording *r)
 {
 	struct arena scratch = { 0 };
@@ -233,34 +271,13 @@ void recording_classify(struct ft_recording *r)
 		ARENA_ARRAY(&scratch, r->texts.text.n, uint8_t),
 		ARENA_ARRAY(&scratch, r->texts.text.n, uint8_t),
 	};
-	size_t n, n_gathers;
-	const struct ft_rec_span *updates =
-		named(r, &scratch, "Optimizer.step", "\n", &n);
-	const struct ft_rec_span *gathers =
-		named(r, &scratch, "FSDP::all_gather", "copy_out", &n_gathers);
+	struct marks m;
 
-	for (size_t i = 0; i < r->op.n; i++) {
-		struct ft_rec_op *op = op_of(r, i);
-		const struct ft_rec_span *o = ft_recording_operator(r, op);
-		enum ft_rec_class c = FT_REC_COPY;
-
-		if (!op->is_copy)
-			c = judge(r, known.kernel, of_kernels, op->name);
-		if (!op->is_copy && o &&
-		    judge(r, known.operator, of_operators, o->name) ==
-			    FT_REC_COLLECTIVE)
-			c = FT_REC_COLLECTIVE;
-		if (c == FT_REC_OTHER && o)
-			c = judge(r, known.operator, of_operators, o->name);
-		if (c == FT_REC_MEMORY && op->call != FT_REC_NONE &&
-		    inside(updates, n, call_of(r, (size_t)op->call)->start))
-			c = FT_REC_OPTIMIZER;
-		op->rec_class = (uint8_t)c;
-		op->on_shard = c == FT_REC_OPTIMIZER ||
-			       (c == FT_REC_MEMORY && op->call != FT_REC_NONE &&
-				inside(gathers, n_gathers,
-				       call_of(r, (size_t)op->call)->start));
-		r->counts.without_operator += !op->is_copy && !o;
-	}
+	m.updates = named(r, &scratch, "Optimizer.step", "\n", &m.n_updates);
+	m.gathers = named(r, &scratch, "FSDP::all_gather", "copy_out", &m.n_gathers);
+	m.reduces =
+		named(r, &scratch, "FSDP::post_backward_reduce", "\n", &m.n_reduces);
+	for (size_t i = 0; i < r->op.n; i++)
+		classify(r, &known, &m, op_of(r, i));
 	arena_release(&scratch);
 }

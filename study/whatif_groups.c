@@ -20,7 +20,7 @@
 struct group {
 	const char *ranks, *about;
 	int64_t size, stride;
-	bool dp, gathers;
+	bool dp, gathers, fsdp;
 };
 
 enum { GROUPS = 1024 };
@@ -96,20 +96,28 @@ static void collect(const struct ft_replay *p, struct groups *g)
 				continue;
 			x->gathers |=
 				c->op == FT_ALL_GATHER || c->op == FT_REDUCE_SCATTER;
+			x->fsdp |= ft_recording_op(r, i)->in_fsdp;
 		}
 	}
 }
 
-/* Those that say so; else all, if they are of one size. */
+/* Those that say so; else those that FSDP uses; else those that only reduce. */
+static bool is_dp(const struct group *x, bool told, bool fsdp)
+{
+	return told ? says_dp(x->about) : fsdp ? x->fsdp : !x->gathers;
+}
+
 static int64_t mark_dp(struct groups *g)
 {
 	int64_t size = 0;
-	bool told = false;
+	bool told = false, fsdp = false;
 
-	for (size_t i = 0; i < g->n; i++)
-		told |= says_dp(g->of[i].about);
 	for (size_t i = 0; i < g->n; i++) {
-		if (told && !says_dp(g->of[i].about))
+		told |= says_dp(g->of[i].about);
+		fsdp |= g->of[i].fsdp;
+	}
+	for (size_t i = 0; i < g->n; i++) {
+		if (!is_dp(&g->of[i], told, fsdp))
 			continue;
 		if (size && size != g->of[i].size)
 			return 0;
@@ -146,12 +154,19 @@ bool groups_find(struct whatif *w, struct ft_error *err)
 	if (!w->asked->dp)
 		return true;
 	if (!a->dp_recorded)
-		return ft_fail(err, &(struct ft_mark){ file, 0, 0 },
-			       g->n ? "cannot be scaled by dp: its groups have several "
-				      "sizes, and no description says which is "
-				      "data-parallel" :
-				      "cannot be scaled by dp: it has no collective of "
-				      "data-parallel ranks");
+		return ft_fail(
+			err, &(struct ft_mark){ file, 0, 0 },
+			g->n ? "cannot be scaled by dp: which of its groups is "
+			       "data-parallel, neither descriptions nor use tell" :
+			       "cannot be scaled by dp: it has no collective of "
+			       "data-parallel ranks");
+	for (size_t i = 0; i < g->n; i++)
+		if (g->of[i].dp)
+			whatif_note(
+				w,
+				"Data-parallel: the group of %lld ranks described as "
+				"'%.60s'.",
+				(long long)g->of[i].size, g->of[i].about);
 	a->dp = w->asked->dp;
 	a->ranks = a->ranks_recorded * a->dp / a->dp_recorded;
 	if (a->ranks * a->dp_recorded != a->ranks_recorded * a->dp)

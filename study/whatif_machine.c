@@ -187,8 +187,8 @@ bool machine_price(struct whatif *w, struct ft_error *err)
 {
 	struct ft_whatif *a = w->answer;
 	struct ft_scenario *s = w->to.scenario;
-	double tokens = w->asked->tokens_per_step * (double)a->dp /
-			(double)(a->dp_recorded ? a->dp_recorded : 1);
+	double tokens = w->asked->tokens_per_step *
+			(a->dp_recorded ? (double)a->dp / (double)a->dp_recorded : 1);
 	struct ft_throughput rate = {
 		tokens / a->step_s, tokens / a->high_s, tokens / a->low_s,
 		(a->replayed.compute_s + a->replayed.optimizer_s) / a->replayed.step_s

@@ -36,6 +36,8 @@ ok "a faster kernel helps by less than it saves" json '0 < d["recorded_step_s"]-
 ok "without a collective the step is shorter" json 'd["step_s"]<d["recorded_step_s"]' replay $eager --without all_gather
 ok "a slower network is never faster" json 'd["step_s"]>d["recorded_step_s"] and d["machine"]["ranks"]==64' replay $eager --scale dp=64 --fabric roce-400-rail
 ok "dollars when tokens are told" json 'd["cost"]["usd_per_million_tokens_low"]<d["cost"]["usd_per_million_tokens"]<d["cost"]["usd_per_million_tokens_high"]' replay $eager --tokens-per-step 8192 --gpu mi300x
+ok "also where nothing is data-parallel" json '0<d["cost"]["usd_per_million_tokens"]<1e6' replay $t/h100-bert-small.tracelens.json.gz --tokens-per-step 512
+ok "groups that could be tensor-parallel are not scaled" fails 1 "neither descriptions nor use tell" $f trace replay $t/h100-8b8L-tp4-s4096-b1-eager.rank0.kineto.json.gz --scale dp=8
 ok "twice the rent, twice the price" sh -c "
 	one=\$($f trace replay $eager --tokens-per-step 8192 --set 'cost.usd_per_gpu_hour=2 USD/h' --json | grep -o 'per_million_tokens\": [0-9.]*' | cut -d' ' -f2)
 	two=\$($f trace replay $eager --tokens-per-step 8192 --set 'cost.usd_per_gpu_hour=4 USD/h' --json | grep -o 'per_million_tokens\": [0-9.]*' | cut -d' ' -f2)

@@ -63,6 +63,7 @@ struct ft_rec_op {
 	int16_t stream;
 	uint8_t is_copy; /* a copy or fill by the runtime, not a kernel */
 	uint8_t rec_class;
+	uint8_t in_fsdp;  /* launched where FSDP gathers or reduces */
 	uint8_t on_shard; /* works on what this rank holds of sharded weights */
 };
 
