@@ -24,6 +24,9 @@ static const struct argp_option options[] = {
 	{ "step", 'n', "NAME", 0,
 	  "The step of several, e.g. 17 of ProfilerStep#17 (default: all but the first)",
 	  1 },
+	{ "timeline", 't', "OUT", 0,
+	  "replay FILE: write the first rank as replayed, as the profiler would record it",
+	  1 },
 	{ "tokens-per-step", 'k', "N", 0,
 	  "replay FILE: tokens of a recorded step, all ranks; prints dollars", 1 },
 	{ 0 },
@@ -38,8 +41,8 @@ static bool asks_recording(const struct trace_args *a)
 	for (int c = 0; c < FT_COLLECTIVES; c++)
 		if (a->ask.without[c])
 			return true;
-	return a->ask.gpu || a->ask.fabric || a->ask.dp || a->ask.from || a->ask.step ||
-	       a->ask.tokens_per_step > 0;
+	return a->timeline || a->ask.gpu || a->ask.fabric || a->ask.dp || a->ask.from ||
+	       a->ask.step || a->ask.tokens_per_step > 0;
 }
 
 static error_t parse_option(struct trace_args *a, int key, char *arg,
@@ -54,6 +57,9 @@ static error_t parse_option(struct trace_args *a, int key, char *arg,
 		return 0;
 	case 'f':
 		a->ask.fabric = arg;
+		return 0;
+	case 't':
+		a->timeline = arg;
 		return 0;
 	case 'm':
 		a->ask.from = arg;
@@ -200,8 +206,8 @@ int cmd_trace(int argc, char **argv)
 	} else {
 		if (asks_recording(&a))
 			return wrong("--gpu, --fabric, --scale, --speedup, --without, "
-				     "--from, --step and --tokens-per-step are of a "
-				     "recording, and the file is none");
+				     "--from, --step, --timeline and --tokens-per-step "
+				     "are of a recording, and the file is none");
 		if (a.shared.word.n > 1)
 			return wrong("one SCENARIO at a time; several FILEs must be "
 				     "recordings");

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "cli/trace.h"
 #include "foretoken/reports.h"
 
@@ -150,15 +151,22 @@ bool trace_recorded(struct trace_args *a, struct ft_error *err)
 {
 	struct files f = { .n = 0 };
 	struct ft_shelf *shelf = ft_shelf_new();
+	struct file_out timeline = { 0 };
 	struct ft_replay *p = NULL;
 	struct ft_whatif w;
-	bool ok = read_all(a, &f, err) && (p = ft_replay_build(f.of, f.n, err));
+	bool ok = read_all(a, &f, err) && (p = ft_replay_build(f.of, f.n, err)) &&
+		  (!a->timeline || file_begin(&timeline, a->timeline, err));
 
 	if (ok) {
+		a->ask.timeline = timeline.out;
 		a->ask.replay = p;
 		a->ask.sets = a->shared.set.word;
 		a->ask.n_sets = a->scenario ? 0 : a->shared.set.n;
 		ok = ft_study_whatif(shelf, &a->ask, &w, err);
+		if (a->timeline && ok)
+			ok = file_commit(&timeline, err);
+		else if (a->timeline)
+			file_abandon(&timeline);
 	}
 	if (ok && a->scenario)
 		ok = compare(a, shelf, &w, err);

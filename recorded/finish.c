@@ -280,27 +280,35 @@ bool recording_finish(struct ft_recording *r, struct ft_error *err)
 	return true;
 }
 
-const struct ft_rec_span *ft_recording_operator(const struct ft_recording *r,
-						const struct ft_rec_op *op)
+/* The first in span_by_id whose id is not below. */
+static size_t find_span(const struct ft_recording *r, int64_t id)
 {
 	size_t low = 0, high = r->span.n;
 
-	if (op->external_id == FT_REC_NONE)
-		return NULL;
 	while (low < high) {
 		size_t middle = (low + high) / 2;
 		const struct ft_rec_span *s = table_at(&r->span, r->span_by_id[middle]);
 
-		if (s->id < op->external_id)
+		if (s->id < id)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	if (low < r->span.n) {
-		const struct ft_rec_span *s = table_at(&r->span, r->span_by_id[low]);
+	return low;
+}
 
-		if (s->id == op->external_id)
-			return s;
-	}
-	return NULL;
+const struct ft_rec_span *ft_recording_operator(const struct ft_recording *r,
+						const struct ft_rec_op *op)
+{
+	size_t i = op->external_id == FT_REC_NONE ? r->span.n :
+						    find_span(r, op->external_id);
+	const struct ft_rec_span *s =
+		i < r->span.n ? table_at(&r->span, r->span_by_id[i]) : NULL;
+
+	return s && s->id == op->external_id ? s : NULL;
+}
+
+size_t span_number(const struct ft_recording *r, const struct ft_rec_span *span)
+{
+	return find_span(r, span->id);
 }

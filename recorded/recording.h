@@ -76,6 +76,9 @@ static inline struct ft_rec_call *call_of(const struct ft_recording *r, size_t i
 	return table_at(&r->call, i);
 }
 
+/* The number of an operator that ft_recording_operator gave. */
+size_t span_number(const struct ft_recording *r, const struct ft_rec_span *span);
+
 /* ---- recorded/names.c: what names mean -------------------------------------------- */
 
 /* What a call of the runtime or driver does; FT_REC_CALL_KINDS: nothing that is kept. */

@@ -387,7 +387,7 @@ struct ft_replayed ft_replay_run(const struct ft_replay *p,
 /* ---- steps ---------------------------------------------------------------------------------- */
 
 /* A mark of the host, by the last call before it (or the first, if it is the first). */
-static ft_ps mark(const struct ft_replay *p, const struct ft_replayed *t, size_t rank,
+ft_ps replay_mark(const struct ft_replay *p, const struct ft_replayed *t, size_t rank,
 		  ft_ps at)
 {
 	const struct rank *k = &p->rank[rank];
@@ -416,7 +416,7 @@ static ft_ps last_end(const struct ft_replay *p, const struct ft_replayed *t,
 {
 	const struct rank *k = &p->rank[rank];
 	const struct ft_rec_step *s = &k->r->step[step];
-	ft_ps last = s->marked ? mark(p, t, rank, s->end) : INT64_MIN;
+	ft_ps last = s->marked ? replay_mark(p, t, rank, s->end) : INT64_MIN;
 
 	for (size_t i = 0; i < k->r->op.n; i++)
 		if (k->step[i] == (int32_t)step && t->op_end[rank][i] > last)
@@ -432,7 +432,7 @@ struct ft_rec_window ft_replay_step(const struct ft_replay *p,
 	struct ft_rec_window w = { INT64_MAX, last_end(p, t, rank, step) };
 
 	if (k->r->step[step].marked) {
-		w.from = mark(p, t, rank, k->r->step[step].begin);
+		w.from = replay_mark(p, t, rank, k->r->step[step].begin);
 		if (step) {
 			ft_ps before = last_end(p, t, rank, step - 1);
 

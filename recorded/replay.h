@@ -73,6 +73,11 @@ void hosts_depend(struct ft_replay *p, struct rank *k);
 /* For each operation the one of another stream that a call told it to wait for. */
 int32_t *waits_find(struct ft_replay *p, const struct rank *k, struct arena *scratch);
 
+/* recorded/replay.c: when a moment of the host, of the recording's clock, comes in a
+ * replay: by the last call before it (or the first, if there is none before). */
+ft_ps replay_mark(const struct ft_replay *p, const struct ft_replayed *t, size_t rank,
+		  ft_ps at);
+
 /* recorded/depend.c: operations. */
 void ops_depend(struct ft_replay *p, struct rank *k);
 

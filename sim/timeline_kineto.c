@@ -50,6 +50,16 @@ static void put_call(FILE *out, const char *name, ft_ps from, ft_ps to, uint64_t
 		number, number);
 }
 
+/* An arrow from the launch to the kernel. */
+static void put_flow(FILE *out, char phase, int pid, int tid, ft_ps at, uint64_t number)
+{
+	fprintf(out,
+		"{\"ph\":\"%c\",\"cat\":\"ac2g\",\"name\":\"ac2g\",\"id\":%" PRIu64
+		",\"pid\":%d,\"tid\":%d,\"ts\":%" PRId64 ".%06" PRId64 "%s},\n",
+		phase, number, pid, tid, at / 1000000, at % 1000000,
+		phase == 'f' ? ",\"bp\":\"e\"" : "");
+}
+
 static const char *type_of(enum ft_dtype dtype)
 {
 	return dtype == FT_BF16 ? "c10::BFloat16" :
@@ -135,6 +145,8 @@ void kineto_put(FILE *out, const struct kineto_op *op)
 	if (op->work->kind == FT_GEMM && op->work->gemm.groups <= 1)
 		put_product(out, op);
 	put_call(out, "cudaLaunchKernel", op->launched, op->launched, op->number);
+	put_flow(out, 's', HOST, HOST, op->launched, op->number);
+	put_flow(out, 'f', 0, op->stream, op->from, op->number);
 	fprintf(out, "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"foretoken::%s<",
 		kind_of(op));
 	quoted(out, op->work->name);

@@ -371,6 +371,12 @@ static bool run(struct whatif *w, struct ft_error *err)
 	attribute(w);
 	after = ft_replay_run(q->replay, &w->changed, &w->mem);
 	a->replayed = where(w, &after);
+	if (q->timeline)
+		ft_replay_write(q->replay, &after, 0,
+				w->to.gpu ? w->to.gpu->title :
+					    ft_recording_device(
+						    ft_replay_recording(q->replay, 0)),
+				q->timeline);
 	range(w);
 	return !(q->tokens_per_step > 0) || machine_price(w, err);
 }

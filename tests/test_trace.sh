@@ -70,6 +70,18 @@ python3 tests/nsight.py $eager "$tmp/n.sqlite"
 ok "Nsight's export of the same shows the same" sh -c "$f trace show $tmp/n.sqlite | sed -n '/^where/,/^kernel/p' >$tmp/n; $f trace show $eager | sed -n '/^where/,/^kernel/p' | diff - $tmp/n"
 python3 -c "import sqlite3; c = sqlite3.connect('$tmp/n.sqlite'); c.execute('DROP TABLE CUPTI_ACTIVITY_KIND_KERNEL'); c.commit()"
 ok "an export without kernels is refused" fails 1 "holds no table" $f trace show "$tmp/n.sqlite"
+round() { # OPTION...: what is written is read, and replays to the step that was told
+	$f trace replay $eager "$@" --timeline "$tmp/w.json" --json >"$tmp/one" && $f trace replay "$tmp/w.json" --json >"$tmp/two" &&
+		python3 -c "
+import json
+one, two = (json.load(open('$tmp/' + x)) for x in ('one', 'two'))
+assert one['step_s'] == two['recorded_step_s'] == two['step_s'], (one['step_s'], two['recorded_step_s'])
+for k, v in one['breakdown_s'].items():
+    assert abs(two['breakdown_s'][k] - v) < 1e-12, k"
+}
+ok "an unchanged step, written, is read and replayed the same" round
+ok "so is a what-if" round --gpu mi300x --scale dp=8
+ok "and one that is marked" sh -c "$f trace replay $t/h100-qwen1.5-0.5b.tracelens.json.gz --speedup gemm=2 --timeline $tmp/w.json --json | grep -o '\"step_s\": [0-9.]*,' | head -1 >$tmp/1; $f trace replay $tmp/w.json --json | grep -o '\"step_s\": [0-9.]*,' | head -1 | diff - $tmp/1"
 ok "one rank twice is refused" fails 1 "is rank 0, and so is" $f trace show $eager $eager
 ok "an unknown GPU is refused" fails 1 "h900" $f trace replay $eager --gpu h900
 sed 's/NVIDIA H200/Some GPU/' "$tmp/plain.json" >"$tmp/some.json"

@@ -16,6 +16,7 @@
 #define FORETOKEN_RECORDED_H
 
 #include <stdint.h>
+#include <stdio.h>
 
 #include "foretoken/base.h"
 #include "foretoken/traces.h"
@@ -258,6 +259,12 @@ struct ft_rec_window {
 struct ft_rec_window ft_replay_step(const struct ft_replay *replay,
 				    const struct ft_replayed *times, size_t rank,
 				    size_t step);
+
+/* A rank as replayed, in the shape of the file that was read (Kineto's JSON): calls and
+ * operations at their new times, operators where their operation is launched, steps'
+ * marks. device: the name of its GPU. Times have six decimals: picoseconds, exactly. */
+void ft_replay_write(const struct ft_replay *replay, const struct ft_replayed *times,
+		     size_t rank, const char *device, FILE *out);
 
 /* ---- on another GPU ------------------------------------------------------------------------ */
 

@@ -336,6 +336,7 @@ struct ft_whatif_request {
 	const char *const *sets; /* of a scenario's cluster and cost, of the target */
 	size_t n_sets;
 	const char *step; /* its name or number; NULL: all but a first of several */
+	FILE *timeline;	  /* the first rank as replayed, in Kineto's shape; or NULL */
 	double tokens_per_step; /* of the recorded job; 0: not told, no dollars */
 };
 
