@@ -226,6 +226,7 @@ static const struct attention_op attention_ops[] = {
 	{ "aten::_efficient_attention_forward", 0, false, 9, false },
 	{ "aten::_scaled_dot_product_efficient_attention", 0, true, 6, false },
 	{ "aten::_cudnn_attention_forward", 0, true, 10, false },
+	{ "aten::_cudnn_attention_backward", 1, true, 14, true },
 	{ "aten::_scaled_dot_product_cudnn_attention", 0, true, 6, false },
 	{ "aten::_scaled_dot_product_cudnn_attention_backward", 1, true, 14, true },
 };
