@@ -21,10 +21,10 @@ CC      ?= cc
 CFLAGS  ?= -O2 -g
 PREFIX  ?= /usr/local
 B       := build/$(if $(SAN),san,$(if $(COV),cov,rel))
-FOLDERS := base hw models stacks traces sim cost study calibrate reports
+FOLDERS := base hw models stacks traces sim recorded cost study calibrate reports
 VERSION := 0.1
 
-PKGS := yaml-0.1 jansson gsl sqlite3 smartcols
+PKGS := yaml-0.1 jansson gsl sqlite3 smartcols yajl zlib libzstd
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wundef -Wvla \
         -Wstrict-prototypes -Wmissing-prototypes -Wwrite-strings
 ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -DFORETOKEN_VERSION='"$(VERSION)"' \

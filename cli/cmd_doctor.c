@@ -14,7 +14,8 @@ static const struct {
 	{ "sqlite3", "asking the tables of sweeps (three examples)", "sqlite3" },
 	{ "jq", "one example, tests", "jq" },
 	{ "python3", "make validate, make residuals, some tests", "python3" },
-	{ "nvidia-smi", "calibrating an NVIDIA GPU of this machine", "NVIDIA's driver" },
+	{ "nvidia-smi", "calibrating an NVIDIA GPU of this machine",
+	  "NVIDIA's driver" },
 	{ "rocm-smi", "calibrating an AMD GPU of this machine", "ROCm" },
 	{ "chromium", "tests that look at the report", "chromium" },
 	{ "man", "foretoken-scenario(5) and the other pages", "man-db" },
@@ -68,8 +69,8 @@ int cmd_doctor(int argc, char **argv)
 		const char *at = found(&mem, programs[i].program);
 
 		printf("%-11s %s%s%s: %s\n", programs[i].program,
-		       at ? at : "not here, install ", at ? "" : programs[i].package, "",
-		       programs[i].wanted_by);
+		       at ? at : "not here, install ", at ? "" : programs[i].package,
+		       "", programs[i].wanted_by);
 	}
 	arena_release(&mem);
 	return data ? finish_output() : 1;

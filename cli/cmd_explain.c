@@ -16,15 +16,15 @@ static const struct {
 	{ "stack", "stacks/: which operations exist, what launching them costs" },
 	{ "ccl", "stacks/ccl/: which algorithm a collective runs" },
 	{ "training", "models/plan.c, recipe.c: the step graph and its memory" },
-	{ "cost", "cost/terms.c: dollars per GPU-hour and million tokens; tokens/s stay" },
+	{ "cost",
+	  "cost/terms.c: dollars per GPU-hour and million tokens; tokens/s stay" },
 	{ "run", "study/run.c: days, dollars and fleets for what is asked" },
 	{ "name", "study/scenario.c: names the answer" },
 	{ "title", "study/scenario.c: names the answer" },
 };
 
-static const char plain[] =
-	"{model: llama3-8b, cluster: {gpu: h100-sxm, gpus: 8}, "
-	"training: {sequence_length: 8192, global_batch_size: 16}}";
+static const char plain[] = "{model: llama3-8b, cluster: {gpu: h100-sxm, gpus: 8}, "
+			    "training: {sequence_length: 8192, global_batch_size: 16}}";
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -87,9 +87,9 @@ static void tell(struct arena *mem, const struct ft_scenario *s, const char *pat
 		 const char *about)
 {
 	const struct node *n = node_path(s->resolved, path);
-	const char *value = !n			     ? "none" :
+	const char *value = !n			   ? "none" :
 			    n->kind == NODE_SCALAR ? n->text :
-						       node_flow(mem, n);
+						     node_flow(mem, n);
 
 	printf("%s\n  %s\n  default   %s%s\n  read by   %s\n  more      man "
 	       "foretoken-scenario\n",
@@ -116,11 +116,12 @@ static bool explain(struct arena *mem, const struct ft_scenario *s, const char *
 	if (told)
 		return true;
 	near = text_nearest(word, names, n);
-	return ft_fail(err, NULL,
-		       "a scenario has no key '%.60s'%s%s%s; 'foretoken list keys' has them "
-		       "all",
-		       word, near ? "; did you mean '" : "", near ? near : "",
-		       near ? "'?" : "");
+	return ft_fail(
+		err, NULL,
+		"a scenario has no key '%.60s'%s%s%s; 'foretoken list keys' has them "
+		"all",
+		word, near ? "; did you mean '" : "", near ? near : "",
+		near ? "'?" : "");
 }
 
 int cmd_explain(int argc, char **argv)

@@ -27,7 +27,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			argp_error(state, "there is no skeleton of '%s'", arg);
 		return 0;
 	case ARGP_KEY_NO_ARGS:
-		argp_error(state, "say which: scenario, gpu, node, fabric, stack, prices");
+		argp_error(state,
+			   "say which: scenario, gpu, node, fabric, stack, prices");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;

@@ -121,21 +121,23 @@ static const char *points(struct arena *mem, const struct ft_runs *r, FILE *data
 						(1 + r->run[i].error_frac),
 					gnuplot_cell(mem, r->run[i].id));
 		fputs("\n\n", data);
-		script = arena_printf(mem,
-				      "%s, dat index %zu using 1:2 with points pt %zu ps "
-				      "0.6 title '%s'",
-				      script, k, 4 + k % 10, gpu[k]);
+		script = arena_printf(
+			mem,
+			"%s, dat index %zu using 1:2 with points pt %zu ps "
+			"0.6 title '%s'",
+			script, k, 4 + k % 10, gpu[k]);
 	}
 	return script;
 }
 
-bool ft_report_runs_plot(const char *path, const struct ft_runs *r, struct ft_error *err)
+bool ft_report_runs_plot(const char *path, const struct ft_runs *r,
+			 struct ft_error *err)
 {
 	PLAIN_NUMBERS;
 	struct arena mem = { 0 };
 	const char *slash = strrchr(path, '/'), *dot = strrchr(path, '.');
-	const char *folder = slash ? arena_text_n(&mem, path, (size_t)(slash - path)) :
-				     ".";
+	const char *folder =
+		slash ? arena_text_n(&mem, path, (size_t)(slash - path)) : ".";
 	const char *name = slash ? slash + 1 : path, *script;
 	struct file_out data;
 	bool ok;

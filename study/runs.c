@@ -40,7 +40,8 @@ static bool unknown_key(const char *key, size_t len, const struct ft_trait *t, s
 static bool read_range(struct arena *mem, const char *text, struct filter *f)
 {
 	const char *dots = strstr(text, "..");
-	const char *first = dots ? arena_text_n(mem, text, (size_t)(dots - text)) : text;
+	const char *first =
+		dots ? arena_text_n(mem, text, (size_t)(dots - text)) : text;
 	const char *last = dots ? dots + 2 : text;
 	char *end;
 

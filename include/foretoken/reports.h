@@ -90,6 +90,19 @@ void ft_report_finance(FILE *out, const struct ft_scenario *scenario,
 bool ft_report_html(const char *dir, const struct ft_answers *answers,
 		    struct ft_error *err) __attribute__((warn_unused_result));
 
+/* A recorded step: where its time went, its kernels; and what changes made of it. */
+void ft_report_recorded(FILE *out, const struct ft_replay *replay,
+			const struct ft_whatif *answer);
+void ft_report_recorded_json(FILE *out, const struct ft_replay *replay,
+			     const struct ft_whatif *answer);
+void ft_report_whatif(FILE *out, const struct ft_replay *replay,
+		      const struct ft_whatif *answer);
+void ft_report_whatif_json(FILE *out, const struct ft_replay *replay,
+			   const struct ft_whatif *answer);
+
+void ft_report_trace_gaps(FILE *out, const struct ft_trace_gap gap[FT_TRACE_GAPS]);
+void ft_report_trace_gaps_json(FILE *out, const struct ft_trace_gap gap[FT_TRACE_GAPS]);
+
 /* What is known of one kind, with provenance: "gpus", "models" ... */
 bool ft_report_list(FILE *out, const char *kind, bool json, struct ft_error *err)
 	__attribute__((warn_unused_result));

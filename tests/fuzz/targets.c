@@ -15,6 +15,7 @@
 #include "base/node.h"
 #include "base/quantity.h"
 #include "foretoken/calibrate.h"
+#include "foretoken/recorded.h"
 #include "foretoken/study.h"
 
 static const char scenario_8[] = "examples/07-edit-a-step/scenario.yaml";
@@ -432,29 +433,39 @@ static enum verdict run_import(enum ft_import format, const uint8_t *data, size_
 	return ok;
 }
 
-static enum verdict run_import_probe(const uint8_t *data, size_t n)
-{
-	return run_import(FT_IMPORT_PROBE, data, n);
-}
+#define IMPORTS(name, format) \
+	static enum verdict name(const uint8_t *data, size_t n) \
+	{ \
+		return run_import(format, data, n); \
+	}
+IMPORTS(run_import_probe, FT_IMPORT_PROBE)
+IMPORTS(run_import_csv, FT_IMPORT_CSV)
+IMPORTS(run_import_nccl, FT_IMPORT_NCCL_TESTS)
+IMPORTS(run_import_attention, FT_IMPORT_ATTENTION)
+IMPORTS(run_import_kineto, FT_IMPORT_KINETO)
 
-static enum verdict run_import_csv(const uint8_t *data, size_t n)
+/* Read, ordered, replayed: what is taken has a step. */
+static enum verdict run_recorded(const uint8_t *data, size_t n)
 {
-	return run_import(FT_IMPORT_CSV, data, n);
-}
+	struct arena mem = { 0 };
+	struct ft_error err = { 0 };
+	struct ft_recording *r = ft_recording_read(put(&mem, "in.json", data, n), &err);
+	const struct ft_recording *const one[] = { r };
+	struct ft_replay *p = r ? ft_replay_build(one, 1, &err) : NULL;
+	enum verdict ok = p ? TAKEN : worded(&err);
 
-static enum verdict run_import_nccl(const uint8_t *data, size_t n)
-{
-	return run_import(FT_IMPORT_NCCL_TESTS, data, n);
-}
+	if (p) {
+		struct ft_replay_times times = ft_replay_recorded(p, &mem);
+		struct ft_replayed t = ft_replay_run(p, &times, &mem);
+		struct ft_rec_window w = ft_replay_step(p, &t, 0, 0);
 
-static enum verdict run_import_attention(const uint8_t *data, size_t n)
-{
-	return run_import(FT_IMPORT_ATTENTION, data, n);
-}
-
-static enum verdict run_import_kineto(const uint8_t *data, size_t n)
-{
-	return run_import(FT_IMPORT_KINETO, data, n);
+		if (!(ft_replay_where(p, &t, 0, w).step_s >= 0))
+			ok = SILENT;
+	}
+	ft_replay_free(p);
+	ft_recording_free(r);
+	arena_release(&mem);
+	return ok;
 }
 
 static enum verdict run_db(const uint8_t *data, size_t n)
@@ -494,6 +505,7 @@ const struct target targets[] = {
 	{ "import-nccl", run_import_nccl, { 0 }, 0 },
 	{ "import-attention", run_import_attention, { 0 }, 0 },
 	{ "import-kineto", run_import_kineto, { "tests/data/kineto-step.json" }, 0 },
+	{ "recorded", run_recorded, { "tests/data/kineto-step.json" }, 0 },
 	{ "db", run_db, { 0 }, 0 },
 	{ NULL, NULL, { 0 }, 0 },
 };
