@@ -3,7 +3,7 @@
 #define CLI_TRACE_H
 
 #include "cli/commands.h"
-#include "foretoken/study.h"
+#include "foretoken/study_whatif.h"
 
 struct trace_args {
 	struct shared shared;

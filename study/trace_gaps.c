@@ -4,7 +4,7 @@
  * Kernels are told apart as the recording's classes are. Collectives' durations hold
  * what they waited in both; a launch that came late is idle time in both.
  */
-#include "foretoken/study.h"
+#include "foretoken/study_whatif.h"
 
 static double of_kind(const struct ft_run *run, enum ft_work_kind kind, bool optimizer)
 {

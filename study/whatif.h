@@ -5,7 +5,7 @@
 #define STUDY_WHATIF_H
 
 #include "base/arena.h"
-#include "foretoken/study.h"
+#include "foretoken/study_whatif.h"
 
 /* A machine that a step runs on: its cluster and library, and its GPU with all rows. */
 struct machine {

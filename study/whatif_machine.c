@@ -190,8 +190,11 @@ bool machine_price(struct whatif *w, struct ft_error *err)
 	double tokens = w->asked->tokens_per_step *
 			(a->dp_recorded ? (double)a->dp / (double)a->dp_recorded : 1);
 	struct ft_throughput rate = {
-		tokens / a->step_s, tokens / a->high_s, tokens / a->low_s,
-		(a->replayed.compute_s + a->replayed.optimizer_s) / a->replayed.step_s
+		.tokens_per_s = tokens / a->step_s,
+		.low = tokens / a->high_s,
+		.high = tokens / a->low_s,
+		.busy_frac = (a->replayed.compute_s + a->replayed.optimizer_s) /
+			     a->replayed.step_s,
 	};
 	const struct ft_prices *prices = ft_scenario_prices(s, err);
 	struct ft_bom *bom = prices ? ft_bom_build(s->cluster, prices, err) : NULL;

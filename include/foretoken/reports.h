@@ -11,7 +11,8 @@
 #include <stdio.h>
 
 #include "foretoken/base.h"
-#include "foretoken/study.h"
+#include "foretoken/study_decide.h"
+#include "foretoken/study_whatif.h"
 
 #ifdef __cplusplus
 extern "C" {

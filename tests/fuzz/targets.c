@@ -49,18 +49,16 @@ void targets_begin(void)
 
 void targets_end(void)
 {
-	static const char *const leaves[] = {
-		"in.yaml",
-		"in.json",
-		"in.csv",
-		"in.graph",
-		"in.db",
-		"in.db-journal",
-		"h100-sxm.gemm.csv",
-		"h100-sxm.attention.csv",
-		"h100-sxm.collectives.csv",
-		"profile.yaml",
-	};
+	static const char *const leaves[] = { "in.yaml",
+					      "in.json",
+					      "in.csv",
+					      "in.graph",
+					      "in.db",
+					      "in.db-journal",
+					      "h100-sxm.gemm.csv",
+					      "h100-sxm.attention.csv",
+					      "h100-sxm.collectives.csv",
+					      "profile.yaml" };
 	char path[200];
 
 	for (size_t i = 0; i < sizeof(leaves) / sizeof(*leaves); i++) {
