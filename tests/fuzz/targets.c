@@ -210,10 +210,16 @@ static enum verdict run_scenario(const uint8_t *data, size_t n)
 	return ok;
 }
 
-static enum verdict run_gpu(const uint8_t *data, size_t n)
-{
-	return file_of(scenario_many, "cluster.gpu", "in.yaml", data, n);
-}
+#define OF_FILE(name, scenario, key) \
+	static enum verdict run_##name(const uint8_t *data, size_t n) \
+	{ \
+		return file_of(scenario, key, "in.yaml", data, n); \
+	}
+OF_FILE(gpu, scenario_many, "cluster.gpu")
+OF_FILE(node, scenario_many, "cluster.node")
+OF_FILE(fabric, scenario_many, "cluster.fabric")
+OF_FILE(stack, scenario_8, "stack")
+OF_FILE(prices, scenario_8, "cost.prices")
 
 static enum verdict run_site(const uint8_t *data, size_t n)
 {
@@ -223,26 +229,6 @@ static enum verdict run_site(const uint8_t *data, size_t n)
 
 	arena_release(&mem);
 	return ok;
-}
-
-static enum verdict run_node(const uint8_t *data, size_t n)
-{
-	return file_of(scenario_many, "cluster.node", "in.yaml", data, n);
-}
-
-static enum verdict run_fabric(const uint8_t *data, size_t n)
-{
-	return file_of(scenario_many, "cluster.fabric", "in.yaml", data, n);
-}
-
-static enum verdict run_stack(const uint8_t *data, size_t n)
-{
-	return file_of(scenario_8, "stack", "in.yaml", data, n);
-}
-
-static enum verdict run_prices(const uint8_t *data, size_t n)
-{
-	return file_of(scenario_8, "cost.prices", "in.yaml", data, n);
 }
 
 static enum verdict run_model(const uint8_t *data, size_t n)
