@@ -15,6 +15,7 @@
 # make format     clang-format over all C; `make rules` checks it
 # make golden     write the examples' expected output anew; review the diff
 # make install    PREFIX=/usr/local: program, data, manual, library; make uninstall
+# make deb        build/foretoken_*.deb, and the probes apart; make dist: the sources
 # V=1 prints whole commands
 Q       := $(if $(V),,@)
 CC      ?= cc
@@ -32,7 +33,7 @@ ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -DFORETOKEN_VERSION='"$(VERSION)"' \
         $(HARD) $(shell pkg-config --cflags $(PKGS)) -pthread
 LDLIBS = $(shell pkg-config --libs $(PKGS)) -lm -ldl -pthread
 # what makes a defect an end rather than a way in; FORTIFY needs an optimiser and no ASan
-HARD     = -fPIE -fstack-protector-strong $(if $(SAN)$(COV)$(filter -O0,$(CFLAGS)),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
+HARD     = -fPIC -fno-semantic-interposition -fstack-protector-strong $(if $(SAN)$(COV)$(filter -O0,$(CFLAGS)),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
 LDFLAGS += -pie -Wl,-z,relro,-z,now
 ifdef SAN
 ALL_CFLAGS += -fsanitize=address,undefined -fno-sanitize-recover=all
