@@ -30,7 +30,7 @@ control() { # FOLDER PACKAGE ARCH DEPENDS DESCRIPTION
 		echo "Package: $2"
 		echo "Version: $version"
 		echo "Architecture: $3"
-		echo "Maintainer: foretoken <foretoken@localhost>"
+		echo "Maintainer: foretoken <founders@foretoken.example>"
 		echo "Section: science"
 		echo "Priority: optional"
 		[ -z "$4" ] || echo "Depends: $4"
@@ -39,7 +39,6 @@ control() { # FOLDER PACKAGE ARCH DEPENDS DESCRIPTION
 		echo "Installed-Size: $(du -sk "$1/usr" | cut -f1)"
 		printf 'Description: %s\n' "$5"
 	} >"$1/DEBIAN/control"
-	sed 's/^/ /' COPYING >/dev/null
 	{
 		echo "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/"
 		echo "Upstream-Name: foretoken"
@@ -50,7 +49,7 @@ control() { # FOLDER PACKAGE ARCH DEPENDS DESCRIPTION
 		echo " On Debian systems, the text of the GNU General Public License is in"
 		echo " /usr/share/common-licenses/GPL-3."
 	} >"$1/usr/share/doc/$2/copyright"
-	printf 'foretoken (%s) unstable; urgency=low\n\n  * See CHANGELOG.md.\n\n -- foretoken <foretoken@localhost>  %s\n' \
+	printf 'foretoken (%s) unstable; urgency=low\n\n  * See CHANGELOG.md.\n\n -- foretoken <founders@foretoken.example>  %s\n' \
 		"$version" "$(date -R -u -d "@$SOURCE_DATE_EPOCH")" | gzip -9n >"$1/usr/share/doc/$2/changelog.gz"
 	(cd "$1" && find usr -type f -exec md5sum {} + | LC_ALL=C sort -k2 >DEBIAN/md5sums)
 	find "$1" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
@@ -60,6 +59,10 @@ control() { # FOLDER PACKAGE ARCH DEPENDS DESCRIPTION
 	echo "build/$2_${version}_$3.deb"
 }
 cp CHANGELOG.md "$root/usr/share/doc/foretoken/"
+major=${version%%.*}
+mkdir -p "$root/DEBIAN"
+echo "libforetoken $major foretoken (>= $version)" >"$root/DEBIAN/shlibs"
+echo "activate-noawait ldconfig" >"$root/DEBIAN/triggers"
 control "$root" foretoken "$arch" "$depends" "simulator of training clusters and their cost
  foretoken predicts how fast a transformer trains on a cluster of AMD or NVIDIA
  GPUs that need not exist yet, says what limits it, and computes what a million
