@@ -66,8 +66,7 @@ static bool next_length(struct reader *k, size_t *len, bool *end, struct ft_erro
 		*len |= (size_t)(byte & 0x7f) << shift;
 		if (*len > MESSAGE_BYTES || shift > 21)
 			return fail(k, err,
-				    "its length is no length: this is no Chakra trace, "
-				    "or it is damaged");
+				    "its length is not one: this is not a Chakra trace, or it is damaged");
 		if (!(byte & 0x80))
 			return true;
 	}
