@@ -212,16 +212,30 @@ static enum verdict run_scenario(const uint8_t *data, size_t n)
 	return ok;
 }
 
-#define PARTS(name, scenario, key) \
-	static enum verdict name(const uint8_t *data, size_t n) \
-	{ \
-		return file_of(scenario, key, "in.yaml", data, n); \
-	}
-PARTS(run_gpu, scenario_many, "cluster.gpu")
-PARTS(run_node, scenario_many, "cluster.node")
-PARTS(run_fabric, scenario_many, "cluster.fabric")
-PARTS(run_stack, scenario_8, "stack")
-PARTS(run_prices, scenario_8, "cost.prices")
+static enum verdict run_gpu(const uint8_t *data, size_t n)
+{
+	return file_of(scenario_many, "cluster.gpu", "in.yaml", data, n);
+}
+
+static enum verdict run_node(const uint8_t *data, size_t n)
+{
+	return file_of(scenario_many, "cluster.node", "in.yaml", data, n);
+}
+
+static enum verdict run_fabric(const uint8_t *data, size_t n)
+{
+	return file_of(scenario_many, "cluster.fabric", "in.yaml", data, n);
+}
+
+static enum verdict run_stack(const uint8_t *data, size_t n)
+{
+	return file_of(scenario_8, "stack", "in.yaml", data, n);
+}
+
+static enum verdict run_prices(const uint8_t *data, size_t n)
+{
+	return file_of(scenario_8, "cost.prices", "in.yaml", data, n);
+}
 
 static enum verdict run_model(const uint8_t *data, size_t n)
 {
@@ -420,9 +434,10 @@ IMPORTS(run_import_nccl, FT_IMPORT_NCCL_TESTS)
 IMPORTS(run_import_attention, FT_IMPORT_ATTENTION)
 IMPORTS(run_import_kineto, FT_IMPORT_KINETO)
 
-/* Read, ordered, replayed: what is taken has a step. */
-static enum verdict recorded(const char *leaf, const uint8_t *data, size_t n)
+/* Read, ordered, replayed; by its first byte JSON, gzip, zstd, SQLite, or else Chakra's. */
+static enum verdict run_recorded(const uint8_t *data, size_t n)
 {
+	const char *leaf = n && strchr("{\x1f(S", data[0]) ? "in.json" : "in.et";
 	struct arena mem = { 0 };
 	struct ft_error err = { 0 };
 	struct ft_recording *r = ft_recording_read(put(&mem, leaf, data, n), &err);
@@ -435,23 +450,12 @@ static enum verdict recorded(const char *leaf, const uint8_t *data, size_t n)
 		struct ft_replayed t = ft_replay_run(p, &times, &mem);
 		struct ft_rec_window w = ft_replay_step(p, &t, 0, 0);
 
-		if (!(ft_replay_where(p, &t, 0, w).step_s >= 0))
-			ok = SILENT;
+		ok = ft_replay_where(p, &t, 0, w).step_s >= 0 ? TAKEN : SILENT;
 	}
 	ft_replay_free(p);
 	ft_recording_free(r);
 	arena_release(&mem);
 	return ok;
-}
-
-static enum verdict run_recorded(const uint8_t *data, size_t n)
-{
-	return recorded("in.json", data, n);
-}
-
-static enum verdict run_chakra(const uint8_t *data, size_t n)
-{
-	return recorded("in.et", data, n);
 }
 
 static enum verdict run_db(const uint8_t *data, size_t n)
@@ -491,7 +495,6 @@ const struct target targets[] = {
 	{ "import-attention", run_import_attention, { 0 }, 0 },
 	{ "import-kineto", run_import_kineto, { "tests/data/kineto-step.json" }, 0 },
 	{ "recorded", run_recorded, { "tests/data/kineto-step.json" }, 0 },
-	{ "chakra", run_chakra, { 0 }, 0 },
 	{ "db", run_db, { 0 }, 0 },
 	{ NULL, NULL, { 0 }, 0 },
 };
