@@ -65,8 +65,9 @@ static bool next_length(struct reader *k, size_t *len, bool *end, struct ft_erro
 			return fail(k, err, "the file ends in the middle of it");
 		*len |= (size_t)(byte & 0x7f) << shift;
 		if (*len > MESSAGE_BYTES || shift > 21)
-			return fail(k, err,
-				    "its length is not one: this is not a Chakra trace, or it is damaged");
+			return fail(
+				k, err,
+				"its length is not one: this is not a Chakra trace, or it is damaged");
 		if (!(byte & 0x80))
 			return true;
 	}
