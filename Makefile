@@ -21,16 +21,17 @@ Q       := $(if $(V),,@)
 CC      ?= cc
 CFLAGS  ?= -O2 -g
 PREFIX  ?= /usr/local
+comma   := ,
 B       := build/$(if $(SAN),san,$(if $(COV),cov,rel))
 FOLDERS := base hw models stacks traces sim recorded cost study calibrate reports
 VERSION := 0.1
 
-PKGS := yaml-0.1 jansson gsl sqlite3 smartcols yajl zlib libzstd
+PKGS := yaml-0.1 jansson gsl sqlite3 smartcols yajl zlib libzstd libprotobuf-c
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wundef -Wvla \
         -Wstrict-prototypes -Wmissing-prototypes -Wwrite-strings
 ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -DFORETOKEN_VERSION='"$(VERSION)"' \
         -DFORETOKEN_PREFIX='"$(PREFIX)"' -I. -Iinclude -Itests/bench $(WARN) $(CFLAGS) \
-        $(HARD) $(shell pkg-config --cflags $(PKGS)) -pthread
+        $(HARD) $(shell pkg-config --cflags $(PKGS)) -pthread -I$(if $(findstring build/fuzz,$@),build/fuzz,$B)/recorded
 LDLIBS = $(shell pkg-config --libs $(PKGS)) -lm -ldl -pthread
 # what makes a defect an end rather than a way in; FORTIFY needs an optimiser and no ASan
 HARD     = -fPIC -fno-semantic-interposition -fstack-protector-strong $(if $(SAN)$(COV)$(filter -O0,$(CFLAGS)),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
@@ -70,7 +71,7 @@ build/foretoken: build/rel/foretoken
 $B/foretoken: $(call OBJ,$(CLI_SRC)) $B/new.o $B/libforetoken.a
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
-$B/libforetoken.a: $(call OBJ,$(LIB_SRC)) $B/page.o
+$B/libforetoken.a: $(call OBJ,$(LIB_SRC)) $B/page.o $B/recorded/chakra.pb-c.o
 	@echo "  AR    $@"
 	@rm -f $@
 	$(Q)$(AR) rcs $@ $^
@@ -102,7 +103,7 @@ build/fuzz/%.o: %.c
 	@echo "  FUZZ  $<"
 	$(Q)clang $(filter-out -O2 -D_FORTIFY_SOURCE=2,$(ALL_CFLAGS)) -O1 -fsanitize=fuzzer-no-link,address,undefined \
 		-fno-sanitize-recover=all -MMD -MP -c -o $@ $<
-build/fuzz/fuzz: $(LIB_SRC:%.c=build/fuzz/%.o) build/fuzz/page.o build/fuzz/tests/fuzz/fuzz.o build/fuzz/tests/fuzz/targets.o
+build/fuzz/fuzz: $(LIB_SRC:%.c=build/fuzz/%.o) build/fuzz/page.o build/fuzz/recorded/chakra.pb-c.o build/fuzz/tests/fuzz/fuzz.o build/fuzz/tests/fuzz/targets.o
 	$(Q)clang -fsanitize=fuzzer,address,undefined -o $@ $^ $(LDLIBS)
 $(FUZZERS): build/fuzz/fuzz
 	@ln -sf fuzz $@
@@ -115,6 +116,16 @@ $B/%.o: %.c
 	@mkdir -p $(@D)
 	@echo "  CC    $<"
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+# written by protoc-c from the messages; not ours to be warned of
+%/recorded/chakra.pb-c.c: recorded/chakra.proto
+	@mkdir -p $(@D)
+	@echo "  PROTO $<"
+	$(Q)protoc-c --proto_path=$(<D) --c_out=$(@D) $<
+%/recorded/chakra.pb-c.o: %/recorded/chakra.pb-c.c
+	@echo "  CC    $<"
+	$(Q)$(if $(findstring fuzz,$@),clang -fsanitize=fuzzer-no-link$(comma)address$(comma)undefined,$(CC)) $(filter-out -W%,$(ALL_CFLAGS)) -w -c -o $@ $<
+$B/recorded/chakra_read.o $B/recorded/chakra_write.o: $B/recorded/chakra.pb-c.c
+build/fuzz/recorded/chakra_read.o build/fuzz/recorded/chakra_write.o: build/fuzz/recorded/chakra.pb-c.c
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile

@@ -24,6 +24,9 @@ static const struct argp_option options[] = {
 	{ "step", 'n', "NAME", 0,
 	  "The step of several, e.g. 17 of ProfilerStep#17 (default: all but the first)",
 	  1 },
+	{ "chakra", 'a', "PREFIX", 0,
+	  "export FILE: write PREFIX.RANK.et, a Chakra execution trace of each rank",
+	  1 },
 	{ "timeline", 't', "OUT", 0,
 	  "replay FILE: write the first rank as replayed, as the profiler would record it",
 	  1 },
@@ -61,6 +64,9 @@ static error_t parse_option(struct trace_args *a, int key, char *arg,
 	case 't':
 		a->timeline = arg;
 		return 0;
+	case 'a':
+		a->chakra = arg;
+		return 0;
 	case 'm':
 		a->ask.from = arg;
 		return 0;
@@ -93,13 +99,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		if (a->verb)
 			return ARGP_ERR_UNKNOWN; /* the SCENARIO, the FILEs */
 		if (strcmp(arg, "show") && strcmp(arg, "replay") &&
-		    strcmp(arg, "compare"))
-			argp_error(state, "'%s' is neither show, replay nor compare",
+		    strcmp(arg, "compare") && strcmp(arg, "export"))
+			argp_error(state,
+				   "'%s' is neither show, replay, compare nor export",
 				   arg);
 		a->verb = arg;
 		return 0;
 	case ARGP_KEY_NO_ARGS:
-		argp_error(state, "show, replay or compare is missing");
+		argp_error(state, "show, replay, compare or export is missing");
 		return 0;
 	default:
 		return parse_option(a, key, arg, state);
@@ -115,12 +122,13 @@ static const struct argp argp = {
 	parse,
 	"show SCENARIO\nreplay SCENARIO --graph FILE\n"
 	"show FILE...\nreplay FILE... [--gpu NAME] [--scale dp=N] ...\n"
-	"compare FILE... SCENARIO",
+	"compare FILE... SCENARIO\n"
+	"export FILE... --chakra PREFIX",
 	"Of a SCENARIO: show prints its step graph as text that can be edited; replay "
 	"simulates such a text on the scenario's cluster. Of FILEs that a profiler "
-	"recorded (Kineto's JSON, plain, .gz or .zst, or Nsight's SQLite, one a rank): show says where the "
+	"recorded (Kineto's JSON, plain, .gz or .zst, Nsight's SQLite, Chakra's .et; one a rank): show says where the "
 	"step's time went; replay runs it again, with what is asked to be different; compare holds it "
-	"against the step that a scenario predicts."
+	"against the step that a scenario predicts; export writes it for other simulators."
 	"\vExamples:\n"
 	"  foretoken trace show examples/01-first-answer/h100.yaml > step.graph\n"
 	"  foretoken trace show rank0.json.gz rank1.json.gz\n"
@@ -195,14 +203,16 @@ int cmd_trace(int argc, char **argv)
 			return wrong("compare takes FILE... and then a SCENARIO");
 		a.scenario = a.shared.word.word[--a.shared.word.n];
 	}
+	if (!strcmp(a.verb, "export") != (a.chakra != NULL))
+		return wrong("export takes --chakra PREFIX, and no other verb does");
 	if (ft_recording_is(a.shared.word.word[0])) {
 		if (a.graph)
 			return wrong(
 				"--graph is of a SCENARIO; a recording has its own");
 		ok = trace_recorded(&a, &err);
-	} else if (a.scenario) {
-		return wrong("compare takes recordings, and then a SCENARIO; the first "
-			     "file is no recording");
+	} else if (a.scenario || a.chakra) {
+		return wrong("compare and export take recordings; the first file is "
+			     "none");
 	} else {
 		if (asks_recording(&a))
 			return wrong("--gpu, --fabric, --scale, --speedup, --without, "

@@ -132,6 +132,27 @@ static bool compare(const struct trace_args *a, struct ft_shelf *shelf,
 	return ok;
 }
 
+/* PREFIX.RANK.et; ranks that are not told are numbered as given. */
+static bool export_chakra(const struct trace_args *a, const struct ft_replay *p,
+			  struct ft_error *err)
+{
+	for (size_t k = 0; k < ft_replay_ranks(p); k++) {
+		int64_t rank = ft_recording_rank(ft_replay_recording(p, k));
+		struct file_out f = { 0 };
+		char path[4096];
+
+		snprintf(path, sizeof(path), "%.4000s.%lld.et", a->chakra,
+			 (long long)(rank == FT_REC_NONE ? (int64_t)k : rank));
+		if (!file_begin(&f, path, err))
+			return false;
+		ft_replay_write_chakra(p, k, f.out);
+		if (!file_commit(&f, err))
+			return false;
+		printf("wrote %s\n", path);
+	}
+	return true;
+}
+
 static void answer(const struct trace_args *a, const struct ft_replay *p,
 		   const struct ft_whatif *w)
 {
@@ -147,31 +168,41 @@ static void answer(const struct trace_args *a, const struct ft_replay *p,
 	}
 }
 
+/* What was asked of the step, and the answer; the timeline is a file or nothing. */
+static bool ask(struct trace_args *a, struct ft_shelf *shelf, const struct ft_replay *p,
+		struct ft_error *err)
+{
+	struct file_out timeline = { 0 };
+	struct ft_whatif w;
+	bool ok = !a->timeline || file_begin(&timeline, a->timeline, err);
+
+	if (!ok)
+		return false;
+	a->ask.replay = p;
+	a->ask.timeline = timeline.out;
+	a->ask.sets = a->shared.set.word;
+	a->ask.n_sets = a->scenario ? 0 : a->shared.set.n;
+	ok = ft_study_whatif(shelf, &a->ask, &w, err);
+	if (a->timeline && ok)
+		ok = file_commit(&timeline, err);
+	else if (a->timeline)
+		file_abandon(&timeline);
+	if (ok && a->scenario)
+		return compare(a, shelf, &w, err);
+	if (ok)
+		answer(a, p, &w);
+	return ok;
+}
+
 bool trace_recorded(struct trace_args *a, struct ft_error *err)
 {
 	struct files f = { .n = 0 };
 	struct ft_shelf *shelf = ft_shelf_new();
-	struct file_out timeline = { 0 };
 	struct ft_replay *p = NULL;
-	struct ft_whatif w;
-	bool ok = read_all(a, &f, err) && (p = ft_replay_build(f.of, f.n, err)) &&
-		  (!a->timeline || file_begin(&timeline, a->timeline, err));
+	bool ok = read_all(a, &f, err) && (p = ft_replay_build(f.of, f.n, err));
 
-	if (ok) {
-		a->ask.timeline = timeline.out;
-		a->ask.replay = p;
-		a->ask.sets = a->shared.set.word;
-		a->ask.n_sets = a->scenario ? 0 : a->shared.set.n;
-		ok = ft_study_whatif(shelf, &a->ask, &w, err);
-		if (a->timeline && ok)
-			ok = file_commit(&timeline, err);
-		else if (a->timeline)
-			file_abandon(&timeline);
-	}
-	if (ok && a->scenario)
-		ok = compare(a, shelf, &w, err);
-	else if (ok)
-		answer(a, p, &w);
+	if (ok)
+		ok = a->chakra ? export_chakra(a, p, err) : ask(a, shelf, p, err);
 	ft_replay_free(p);
 	for (size_t i = 0; i < f.n; i++)
 		ft_recording_free((struct ft_recording *)f.of[i]);

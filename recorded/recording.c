@@ -1,5 +1,6 @@
 /* recorded/recording.c - the tables of a recording */
-#include "recorded/recording.h"
+#include "base/text.h"
+#include "recorded/chakra.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -122,7 +123,9 @@ struct ft_recording *ft_recording_read(const char *path, struct ft_error *err)
 	struct ft_recording *r = empty(path);
 	bool sqlite = begins_with(path, sqlite_magic, sizeof(sqlite_magic));
 
-	if ((sqlite ? nsight_read(r, path, err) : kineto_read(r, path, err)) &&
+	if ((sqlite			 ? nsight_read(r, path, err) :
+	     text_ends_with(path, ".et") ? chakra_read(r, path, err) :
+					   kineto_read(r, path, err)) &&
 	    recording_finish(r, err)) {
 		recording_classify(r);
 		recording_works(r);
@@ -154,6 +157,7 @@ bool ft_recording_is(const char *path)
 		   !memcmp(text, sqlite_magic, sizeof(sqlite_magic))) ||
 		  (n > 3 && (!memcmp(text, "\x1f\x8b", 2) ||
 			     !memcmp(text, "\x28\xb5\x2f\xfd", 4))) ||
+		  (n && text_ends_with(path, ".et")) ||
 		  (n && text[strspn(text, " \t\r\n")] == '{' &&
 		   (strstr(text, "\"traceEvents\"") ||
 		    strstr(text, "\"schemaVersion\"")));

@@ -134,10 +134,9 @@ static char *compared(struct ft_session *s, struct asked *a, struct ft_error *er
 			c->usd_per_million_tokens_low = v->odds.p10[i];
 			c->usd_per_million_tokens_high = v->odds.p90[i];
 		}
-		text = written(s,
-			       &(struct ft_answers){ a->scenario, a->outcome, labels,
-						     a->n, "ft_session_compare", v,
-						     FT_EQUAL_GPUS });
+		text = written(s, &(struct ft_answers){ a->scenario, a->outcome, labels,
+							a->n, "ft_session_compare", v,
+							FT_EQUAL_GPUS });
 		ft_labels_free(labels);
 	}
 	free(v);

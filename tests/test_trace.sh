@@ -82,6 +82,17 @@ for k, v in one['breakdown_s'].items():
 ok "an unchanged step, written, is read and replayed the same" round
 ok "so is a what-if" round --gpu mi300x --scale dp=8
 ok "and one that is marked" sh -c "$f trace replay $t/h100-qwen1.5-0.5b.tracelens.json.gz --speedup gemm=2 --timeline $tmp/w.json --json | grep -o '\"step_s\": [0-9.]*,' | head -1 >$tmp/1; $f trace replay $tmp/w.json --json | grep -o '\"step_s\": [0-9.]*,' | head -1 | diff - $tmp/1"
+chakra() { # what is exported is read back, and replays to the same step
+	$f trace export $eager $peer --chakra "$tmp/et" >"$tmp/said" && grep -q "et.1.et" "$tmp/said" &&
+		json 'd["order"]["collectives_matched"]==30 and abs(d["step_s"]-0.10918187)<1e-7 and d["recorded_step_s"]==d["step_s"]' replay "$tmp/et.0.et" "$tmp/et.1.et"
+}
+ok "a Chakra trace that is written is read, and replays the same" chakra
+ok "what-ifs on it are the same" sh -c "$f trace replay $eager $peer --gpu mi300x --json | grep '\"step_s\": 0' >$tmp/1; $f trace replay $tmp/et.0.et $tmp/et.1.et --gpu mi300x --json | grep '\"step_s\": 0' | diff - $tmp/1"
+ok "its nodes are those of the schema" python3 tests/chakra.py "$tmp/et.0.et" 1673 731 15
+head -c 5000 "$tmp/et.0.et" >"$tmp/cut.et"
+ok "a cut one is refused" fails 1 "ends in the middle" $f trace show "$tmp/cut.et"
+ok "so is what is none" fails 1 "its metadata cannot be read" sh -c "cp $tmp/plain.json $tmp/no.et; $f trace show $tmp/no.et"
+ok "export wants --chakra" fails 64 "export takes --chakra" $f trace export $eager
 ok "one rank twice is refused" fails 1 "is rank 0, and so is" $f trace show $eager $eager
 ok "an unknown GPU is refused" fails 1 "h900" $f trace replay $eager --gpu h900
 sed 's/NVIDIA H200/Some GPU/' "$tmp/plain.json" >"$tmp/some.json"

@@ -109,7 +109,7 @@ struct ft_rec_counts {
 struct ft_recording;
 
 /* Kineto JSON, plain, gzip or zstd, or Nsight Systems' SQLite export, told by its first
- * bytes. NULL on error. */
+ * bytes; Chakra's execution traces, told by their names' end, ".et". NULL on error. */
 struct ft_recording *ft_recording_read(const char *path, struct ft_error *err)
 	__attribute__((warn_unused_result));
 void ft_recording_free(struct ft_recording *recording);
@@ -265,6 +265,10 @@ struct ft_rec_window ft_replay_step(const struct ft_replay *replay,
  * marks. device: the name of its GPU. Times have six decimals: picoseconds, exactly. */
 void ft_replay_write(const struct ft_replay *replay, const struct ft_replayed *times,
 		     size_t rank, const char *device, FILE *out);
+
+/* A rank as recorded, as an execution trace of MLCommons' Chakra: a node for each call and
+ * operation, with what it depends on. */
+void ft_replay_write_chakra(const struct ft_replay *replay, size_t rank, FILE *out);
 
 /* ---- on another GPU ------------------------------------------------------------------------ */
 

@@ -428,12 +428,13 @@ IMPORTS(run_import_nccl, FT_IMPORT_NCCL_TESTS)
 IMPORTS(run_import_attention, FT_IMPORT_ATTENTION)
 IMPORTS(run_import_kineto, FT_IMPORT_KINETO)
 
-/* Read, ordered, replayed: what is taken has a step. */
+/* Read, ordered, replayed; by its first byte JSON, gzip, zstd, SQLite, or else Chakra's. */
 static enum verdict run_recorded(const uint8_t *data, size_t n)
 {
+	const char *leaf = n && strchr("{\x1f(S", data[0]) ? "in.json" : "in.et";
 	struct arena mem = { 0 };
 	struct ft_error err = { 0 };
-	struct ft_recording *r = ft_recording_read(put(&mem, "in.json", data, n), &err);
+	struct ft_recording *r = ft_recording_read(put(&mem, leaf, data, n), &err);
 	const struct ft_recording *const one[] = { r };
 	struct ft_replay *p = r ? ft_replay_build(one, 1, &err) : NULL;
 	enum verdict ok = p ? TAKEN : worded(&err);
@@ -443,8 +444,7 @@ static enum verdict run_recorded(const uint8_t *data, size_t n)
 		struct ft_replayed t = ft_replay_run(p, &times, &mem);
 		struct ft_rec_window w = ft_replay_step(p, &t, 0, 0);
 
-		if (!(ft_replay_where(p, &t, 0, w).step_s >= 0))
-			ok = SILENT;
+		ok = ft_replay_where(p, &t, 0, w).step_s >= 0 ? TAKEN : SILENT;
 	}
 	ft_replay_free(p);
 	ft_recording_free(r);
