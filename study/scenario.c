@@ -360,8 +360,8 @@ static bool keys_in_place(struct whole *w, const struct node *map, const char *h
 				       "tp x pp x cp; leave it out");
 		if (meant)
 			return ft_fail(err, &map->key_mark[i],
-				       "there is no key %s; did you mean %s?", path,
-				       meant);
+				       "a scenario has no key %s; did you mean %s?",
+				       path, meant);
 	}
 	return true;
 }
