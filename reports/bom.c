@@ -3,11 +3,13 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/arena.h"
 #include "base/csv.h"
 #include "base/plain.h"
 #include "base/quantity.h"
 #include "reports/json.h"
+#include "reports/network_svg.h"
 #include "reports/prices.h"
 #include "reports/table.h"
 
@@ -109,6 +111,21 @@ static void put_cell(FILE *out, const char *text)
 		putc(*text, out);
 	}
 	putc('"', out);
+}
+
+bool ft_report_network(const char *path, const struct ft_cluster *c,
+		       struct ft_error *err)
+{
+	PLAIN_NUMBERS;
+	struct file_out f;
+
+	if (!c->topology.leaf)
+		return ft_fail(err, NULL,
+			       "there is no network to draw: one node, or fabric none");
+	if (!file_begin(&f, path, err))
+		return false;
+	network_svg(f.out, c, "network by tiers", true);
+	return file_commit(&f, err);
 }
 
 void ft_report_bom_csv(FILE *out, const struct ft_bom *bom)

@@ -29,6 +29,9 @@ void ft_report_bom(FILE *out, const struct ft_cluster *cluster,
 void ft_report_bom_json(FILE *out, const struct ft_cluster *cluster,
 			const struct ft_bom *bom);
 void ft_report_bom_csv(FILE *out, const struct ft_bom *bom);
+/* The tiers of switches and their cables, drawn as an SVG file. */
+bool ft_report_network(const char *path, const struct ft_cluster *cluster,
+		       struct ft_error *err) __attribute__((warn_unused_result));
 
 void ft_report_validation(FILE *out, const struct ft_validation *validation,
 			  bool every_row);
