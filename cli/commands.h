@@ -25,6 +25,7 @@ int cmd_kernel(int argc, char **argv);
 int cmd_list(int argc, char **argv);
 int cmd_trace(int argc, char **argv);
 int cmd_sweep(int argc, char **argv);
+int cmd_merge(int argc, char **argv);
 int cmd_calibrate(int argc, char **argv);
 int cmd_runs(int argc, char **argv);
 int cmd_explain(int argc, char **argv);

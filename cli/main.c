@@ -18,6 +18,7 @@ static const struct command {
 	{ "compare", cmd_compare, "scenarios side by side, and why they differ" },
 	{ "validate", cmd_validate, "predictions compared with measured rows" },
 	{ "sweep", cmd_sweep, "many variants of a scenario into an SQLite file" },
+	{ "merge", cmd_merge, "the SQLite files of several sweeps into one" },
 	{ "bom", cmd_bom, "the bill of materials of a cluster" },
 	{ "prices", cmd_prices, "an item's price in many books, over time" },
 	{ "collective", cmd_collective, "times of collectives on a cluster's network" },

@@ -385,7 +385,9 @@ struct ft_sweep {
 	size_t n_sets;
 	const char *const *vary; /* "KEY=A,B,C" */
 	size_t n_vary;
-	int threads;	      /* 0: all cores */
+	int threads; /* 0: all cores */
+	int shard,
+		shards; /* of the combinations every shards-th, from the shard-th on; 0: all */
 	bool stop_on_signals; /* SIGINT and SIGTERM end it once what runs is kept */
 	struct ft_progress progress;
 };
@@ -415,6 +417,16 @@ struct ft_sweep_result {
  * already, made from the same, are not run again. False when the file cannot be used. */
 bool ft_study_sweep(const struct ft_sweep *sweep, struct ft_sweep_result *result,
 		    struct ft_error *err) __attribute__((warn_unused_result));
+
+struct ft_merge_result {
+	size_t files, rows, already; /* rows new to the file; there before */
+};
+
+/* The runs of sweeps' files put into one, which is made when it is not there. All of a file's
+ * rows or none of them. A file of another program or version is an error. */
+bool ft_study_merge(const char *into, const char *const *from, size_t n,
+		    struct ft_merge_result *result, struct ft_error *err)
+	__attribute__((warn_unused_result));
 
 #ifdef __cplusplus
 }
