@@ -71,7 +71,7 @@ build/foretoken: build/rel/foretoken
 $B/foretoken: $(call OBJ,$(CLI_SRC)) $B/new.o $B/libforetoken.a
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
-$B/libforetoken.a: $(call OBJ,$(LIB_SRC)) $B/page.o $B/recorded/chakra.pb-c.o
+$B/libforetoken.a: $(call OBJ,$(LIB_SRC)) $B/page.o
 	@echo "  AR    $@"
 	@rm -f $@
 	$(Q)$(AR) rcs $@ $^
@@ -103,7 +103,7 @@ build/fuzz/%.o: %.c
 	@echo "  FUZZ  $<"
 	$(Q)clang $(filter-out -O2 -D_FORTIFY_SOURCE=2,$(ALL_CFLAGS)) -O1 -fsanitize=fuzzer-no-link,address,undefined \
 		-fno-sanitize-recover=all -MMD -MP -c -o $@ $<
-build/fuzz/fuzz: $(LIB_SRC:%.c=build/fuzz/%.o) build/fuzz/page.o build/fuzz/recorded/chakra.pb-c.o build/fuzz/tests/fuzz/fuzz.o build/fuzz/tests/fuzz/targets.o
+build/fuzz/fuzz: $(LIB_SRC:%.c=build/fuzz/%.o) build/fuzz/page.o build/fuzz/tests/fuzz/fuzz.o build/fuzz/tests/fuzz/targets.o
 	$(Q)clang -fsanitize=fuzzer,address,undefined -o $@ $^ $(LDLIBS)
 $(FUZZERS): build/fuzz/fuzz
 	@ln -sf fuzz $@
@@ -124,6 +124,8 @@ $B/%.o: %.c
 %/recorded/chakra.pb-c.o: %/recorded/chakra.pb-c.c
 	@echo "  CC    $<"
 	$(Q)$(if $(findstring fuzz,$@),clang -fsanitize=fuzzer-no-link$(comma)address$(comma)undefined,$(CC)) $(filter-out -W%,$(ALL_CFLAGS)) -w -c -o $@ $<
+$B/libforetoken.a $B/install/libforetoken.a: $B/recorded/chakra.pb-c.o
+build/fuzz/fuzz: build/fuzz/recorded/chakra.pb-c.o
 $B/recorded/chakra_read.o $B/recorded/chakra_write.o: $B/recorded/chakra.pb-c.c
 build/fuzz/recorded/chakra_read.o build/fuzz/recorded/chakra_write.o: build/fuzz/recorded/chakra.pb-c.c
 
