@@ -159,6 +159,12 @@ struct ft_run *ft_sim_run(const struct ft_sim_job *job, const struct ft_sim_job 
 	__attribute__((warn_unused_result));
 void ft_run_free(struct ft_run *run);
 
+/* The step of that outline (whose graph job->graph need not be) is not shorter than this,
+ * whatever else is true of the cluster; without running it. Proof: docs/plan.md. */
+bool ft_sim_bound(const struct ft_sim_job *job, const struct ft_outline *outline,
+		  struct ft_memo *memo, ft_ps *bound, struct ft_error *err)
+	__attribute__((warn_unused_result));
+
 #ifdef __cplusplus
 }
 #endif
