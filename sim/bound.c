@@ -280,7 +280,7 @@ static void find_transfers(struct bounding *b)
 }
 
 bool ft_sim_bound(const struct ft_sim_job *given, const struct ft_outline *o,
-		  struct ft_memo *memo, ft_ps *bound, struct ft_error *err)
+		  struct ft_memo *memo, bool pairs, ft_ps *bound, struct ft_error *err)
 {
 	PLAIN_NUMBERS;
 	struct arena mem = { 0 };
@@ -296,14 +296,29 @@ bool ft_sim_bound(const struct ft_sim_job *given, const struct ft_outline *o,
 
 	if (ok) {
 		b.timing = j.timing[0];
+		*bound = busiest_stream(&b);
+	}
+	if (ok && !pairs) {
 		find_transfers(&b);
 		time_passes(&b);
-		*bound = over_passes(&b);
-		others = busiest_stream(&b);
+		others = over_passes(&b);
 		*bound = others > *bound ? others : *bound;
 		others = job_host_longest(&j);
 		*bound = others > *bound ? others : *bound;
 	}
 	arena_release(&mem);
 	return ok;
+}
+
+double ft_graph_peak_bytes(const struct ft_graph *g)
+{
+	double most = 0;
+
+	for (size_t c = 0; c < g->n_classes; c++) {
+		struct ft_class_result r;
+
+		result_memory(g, c, &r);
+		most = fmax(most, r.peak_total_bytes);
+	}
+	return most;
 }

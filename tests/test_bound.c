@@ -135,7 +135,7 @@ static void hold(const char *text, struct ft_shelf *shelf, struct tally *t)
 			assert_string_equal(err.text, "");
 		if (o) {
 			outline_is_the_step(s, o, g, out.memory_total_bytes);
-			ok_or_say(ft_sim_bound(&job, o, s->memo, &bound, &err), err);
+			ok_or_say(ft_sim_bound(&job, o, s->memo, false, &bound, &err), err);
 			if (bound > out.run->step)
 				fail_msg("bound %.9f s above step %.9f s of %s",
 					 ft_s_from_ps(bound), out.step_s, text);

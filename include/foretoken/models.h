@@ -275,6 +275,9 @@ double ft_plan_flop_per_token(const struct ft_model *model, const struct ft_plan
 const char *ft_sharding_name(enum ft_sharding sharding);
 const char *ft_schedule_name(enum ft_schedule schedule);
 const char *ft_recompute_name(enum ft_recompute recompute);
+/* A set of enum ft_module as a scenario writes it: "[core_attn, moe_act]". */
+enum { FT_MODULES_TEXT = 160 };
+const char *ft_modules_text(unsigned set, char text[FT_MODULES_TEXT]);
 const char *ft_graphs_name(enum ft_graphs graphs);
 const char *ft_dispatcher_name(enum ft_dispatcher dispatcher);
 const char *ft_scaling_name(enum ft_scaling scaling);
