@@ -36,9 +36,45 @@ struct ft_document *ft_document_read(const char *path, const char *const *sets, 
 	return NULL;
 }
 
-const struct node *ft_document_root(const struct ft_document *d)
+size_t ft_document_sizes(const struct ft_document *d,
+			 const struct node *root[FT_SIZES_MOST], struct ft_error *err)
 {
-	return d->root;
+	struct arena *mem = (struct arena *)&d->mem;
+	const struct node *gpus = node_path(d->root, "cluster.gpus");
+
+	root[0] = d->root;
+	if (!gpus || gpus->kind != NODE_LIST)
+		return 1;
+	if (!gpus->n || gpus->n > FT_SIZES_MOST) {
+		ft_fail(err, &gpus->mark, "write 1 to %d sizes, as [256, 512]",
+			(int)FT_SIZES_MOST);
+		return 0;
+	}
+	for (size_t i = 0; i < gpus->n; i++) {
+		struct node *one = node_overlay(mem, d->root, NULL);
+
+		if (!node_put_node(mem, one, "cluster.gpus", &gpus->item[i]->mark,
+				   gpus->item[i], err))
+			return 0;
+		root[i] = one;
+	}
+	return gpus->n;
+}
+
+char *ft_plans_label(const struct node *root, const char *path, bool sized)
+{
+	const struct node *title = node_get(root, "title");
+	const struct node *gpus = node_path(root, "cluster.gpus");
+	const char *slash = strrchr(path, '/'), *leaf = slash ? slash + 1 : path;
+	bool titled = !node_is_null(title) && title->kind == NODE_SCALAR;
+	int len = (int)(titled ? strlen(title->text) : strcspn(leaf, "."));
+	char *text = NULL;
+
+	if (asprintf(&text, "%.*s%s%s%s", len, titled ? title->text : leaf,
+		     sized ? ", " : "", sized && gpus->text ? gpus->text : "",
+		     sized ? " GPUs" : "") < 0)
+		out_of_memory();
+	return text;
 }
 
 void ft_document_free(struct ft_document *d)

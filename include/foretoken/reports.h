@@ -78,6 +78,21 @@ void ft_report_compare_csv(FILE *out, const struct ft_answers *answers);
 void ft_report_finance(FILE *out, const struct ft_scenario *scenario,
 		       const struct ft_outcome *outcome);
 
+/* Plans found: of one scenario a table with reasons, its JSON with the keys that outsiders rely
+ * on; of several (sizes, clusters) each, and behind them all at their best side by side. */
+struct ft_planning {
+	const struct ft_plans *const *plans; /* [n] */
+	const char *const *label;	     /* [n] */
+	size_t n;
+	enum ft_rank_by rank_by;
+};
+
+void ft_report_plans(FILE *out, const struct ft_planning *planning);
+void ft_report_plans_json(FILE *out, const struct ft_planning *planning);
+/* dir/front.svg: time against dollars and memory of the plans on the front. */
+bool ft_report_plans_plot(const char *dir, const struct ft_planning *planning,
+			  struct ft_error *err) __attribute__((warn_unused_result));
+
 /* dir/index.html: one file that needs no network, with plots by gnuplot; the data
  * and scripts of each plot in the same folder. dir is created if needed. */
 bool ft_report_html(const char *dir, const struct ft_answers *answers,

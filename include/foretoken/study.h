@@ -481,7 +481,14 @@ struct ft_document;
 struct ft_document *ft_document_read(const char *path, const char *const *sets, size_t n,
 				     struct ft_error *err)
 	__attribute__((warn_unused_result));
-const struct node *ft_document_root(const struct ft_document *document);
+/* One, or one for each number of GPUs where cluster.gpus is a list: how many, and the i-th.
+ * 0 with *err: the list is not one of sizes. */
+enum { FT_SIZES_MOST = 32 };
+size_t ft_document_sizes(const struct ft_document *document,
+			 const struct node *root[FT_SIZES_MOST], struct ft_error *err);
+/* What to call a search: the scenario's title or file, with its GPUs where sized; the caller
+ * frees it. */
+char *ft_plans_label(const struct node *root, const char *path, bool sized);
 void ft_document_free(struct ft_document *document);
 
 /* ---- sweep -------------------------------------------------------------------- */
