@@ -25,6 +25,9 @@
 
 enum { MOST_THREADS = 256, CHUNK = 16 };
 
+/* A share of the memory that rounding cannot bring back to 1. */
+static const float WONT_FIT = 1.000001F;
+
 static double now_s(void)
 {
 	struct timespec t;
@@ -59,6 +62,10 @@ static bool bound(struct worker *w, const struct ft_plan *p, struct candidate *c
 	ft_ps step = 0;
 	bool ok;
 
+	c->memory = (float)(ft_plan_held_bytes(s->model, p, s->stack) /
+			    s->cluster->gpu->memory_bytes.value);
+	if (c->memory > WONT_FIT)
+		return true; /* before anything is used */
 	o = ft_outline_build(s->model, p, s->stack, err);
 	c->pairs = !o && !err->text[0];
 	if (c->pairs) {
@@ -379,7 +386,7 @@ static void sort_fitting(struct search_job *j)
 		const struct candidate *c = &j->space.candidate[i];
 
 		/* the float may be on the other side of 1: the step itself decides */
-		if (c->memory <= 1.000001F && c->bound < INFINITY)
+		if (c->memory <= WONT_FIT && c->bound < INFINITY)
 			j->order[j->n_order++] = i;
 	}
 	qsort_r(j->order, j->n_order, sizeof(*j->order), by_bound, j->space.candidate);

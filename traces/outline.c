@@ -124,6 +124,28 @@ void ft_outline_free(struct ft_outline *outline)
 	arena_release(&mem);
 }
 
+double ft_plan_held_bytes(const struct ft_model *model, const struct ft_plan *plan,
+			  const struct ft_stack *stack)
+{
+	struct arena mem = { 0 };
+	struct ft_graph g = { .n_works = 0 };
+	struct builder b = { .mem = &mem, .g = &g };
+	struct ft_error err;
+	double most = 0;
+
+	if (build_begin(&b, model, plan, stack, &err))
+		for (size_t s = 0; s < g.n_classes; s++) {
+			double bytes = 0;
+
+			stage_begin(&b, (int64_t)s);
+			for (int m = 0; m < FT_MEMORIES; m++)
+				bytes += g.rank_class[s].base_bytes[m];
+			most = bytes > most ? bytes : most;
+		}
+	arena_release(&mem);
+	return most;
+}
+
 /* ---- memory ---------------------------------------------------------------------- */
 
 static double sum(const double *bytes)

@@ -228,6 +228,10 @@ void ft_outline_free(struct ft_outline *outline);
 const struct ft_pass_calls *ft_outline_pass(const struct ft_outline *outline, size_t class,
 				      const struct ft_turned *at);
 
+/* What a rank holds all through the step, of the fullest stage; nothing else is built. */
+double ft_plan_held_bytes(const struct ft_model *model, const struct ft_plan *plan,
+			  const struct ft_stack *stack);
+
 /* The largest memory of a rank over the step, as the simulated step has it but for the
  * rounding of sums. */
 double ft_outline_peak_bytes(const struct ft_outline *outline);
