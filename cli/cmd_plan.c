@@ -13,6 +13,7 @@ struct args {
 	struct words free_key;
 	struct ft_search search;
 	const char *front;
+	int emit; /* a framework; below 0: tables */
 };
 
 static const struct argp_option options[] = {
@@ -28,6 +29,9 @@ static const struct argp_option options[] = {
 	{ "db", 'd', "FILE", 0,
 	  "Keep each simulated plan in an SQLite file, as sweep does; a search that was "
 	  "stopped goes on from there",
+	  0 },
+	{ "emit", 'e', "megatron|torchtitan|nemo|primus", 0,
+	  "Print the best plan as that framework's arguments or configuration instead",
 	  0 },
 	{ "front", 'P', "DIR", 0,
 	  "Draw the plans that no other beats in time, dollars and memory", 0 },
@@ -58,6 +62,16 @@ static enum ft_rank_by rank_by(const char *arg, struct argp_state *state)
 	return FT_RANK_TOKENS;
 }
 
+static int framework(const char *arg, struct argp_state *state)
+{
+	for (int i = 0; i < FT_FRAMEWORKS; i++)
+		if (!strcmp(arg, ft_framework_name((enum ft_framework)i)))
+			return i;
+	argp_error(state, "--emit takes megatron, torchtitan, nemo or primus, not '%.40s'",
+		   arg);
+	return -1;
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct args *a = state->input;
@@ -79,6 +93,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'd':
 		a->search.db = arg;
+		return 0;
+	case 'e':
+		a->emit = framework(arg, state);
 		return 0;
 	case 'P':
 		a->front = arg;
@@ -159,6 +176,17 @@ static bool print(const struct args *a, const struct ft_planning *g,
 {
 	if (a->front && !ft_report_plans_plot(a->front, g, err))
 		return false;
+	for (size_t i = 0; a->emit >= 0 && i < g->n; i++) {
+		const struct ft_plans *p = g->plans[i];
+
+		printf("%s# %s%s\n", i ? "\n" : "", g->label[i],
+		       p->n ? "" : ": no plan fits");
+		if (p->n)
+			ft_report_plan_arguments(stdout, p->best[0].scenario,
+						 (enum ft_framework)a->emit);
+	}
+	if (a->emit >= 0)
+		return true;
 	if (a->shared.json)
 		ft_report_plans_json(stdout, g);
 	else
@@ -169,6 +197,7 @@ static bool print(const struct args *a, const struct ft_planning *g,
 int cmd_plan(int argc, char **argv)
 {
 	struct args a = { .shared = { .what = "SCENARIO", .least = 1, .most = MOST },
+			  .emit = -1,
 			  .search = { .top = 5, .stop_on_signals = true } };
 	struct found f = { .n = 0 };
 	struct ft_planning g;

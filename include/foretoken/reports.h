@@ -89,6 +89,13 @@ struct ft_planning {
 
 void ft_report_plans(FILE *out, const struct ft_planning *planning);
 void ft_report_plans_json(FILE *out, const struct ft_planning *planning);
+/* A plan as launch arguments or a piece of configuration of a framework; what has no name
+ * there is said in a comment that begins "# not mapped:". */
+enum ft_framework { FT_MEGATRON, FT_TORCHTITAN, FT_NEMO, FT_PRIMUS, FT_FRAMEWORKS };
+
+const char *ft_framework_name(enum ft_framework framework);
+void ft_report_plan_arguments(FILE *out, const struct ft_scenario *scenario,
+			      enum ft_framework framework);
 /* dir/front.svg: time against dollars and memory of the plans on the front. */
 bool ft_report_plans_plot(const char *dir, const struct ft_planning *planning,
 			  struct ft_error *err) __attribute__((warn_unused_result));
