@@ -306,3 +306,25 @@ void ft_plans_free(struct ft_plans *plans)
 	mem = w->mem;
 	arena_release(&mem);
 }
+
+struct ft_scenario *ft_scenario_at_best(struct ft_shelf *shelf, const char *path,
+					const char *const *sets, size_t n,
+					const struct ft_search *search,
+					struct ft_error *err)
+{
+	struct arena *mem = shelf_memory(shelf);
+	struct node *root = scenario_read(mem, path, sets, n, err);
+	struct ft_plans *plans = root ? ft_study_plan(root, path, search, err) : NULL;
+	struct ft_scenario *s = NULL;
+	struct ft_mark at = { path, 0, 0 };
+
+	if (plans && plans->n) /* given holds what the plan says, and nothing else new */
+		s = ft_scenario_from(
+			shelf, node_overlay(mem, plans->best[0].scenario->given, NULL),
+			path, true, err);
+	else if (plans)
+		ft_fail(err, &at, "no plan fits in the GPUs' memory; foretoken plan "
+				  "says what would help");
+	ft_plans_free(plans);
+	return s;
+}

@@ -46,8 +46,9 @@ bool ft_kernel_predict(const struct ft_gpu *gpu, const struct ft_work *work,
 		       enum ft_clock clock, struct ft_prediction *out,
 		       struct ft_error *err) __attribute__((warn_unused_result));
 
-/* Predictions remembered by work, for many runs on the same GPU handles; not shared
- * between threads. memo NULL: nothing is remembered. */
+/* Predictions remembered by work, for many runs on the same handles of GPUs, clusters and
+ * communication libraries, which stay as they are; not shared between threads. memo NULL:
+ * nothing is remembered. */
 struct ft_memo;
 
 struct ft_memo *ft_memo_new(void);

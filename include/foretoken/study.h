@@ -476,6 +476,14 @@ struct ft_plans *ft_study_plan(const struct node *root, const char *name,
 	__attribute__((warn_unused_result));
 void ft_plans_free(struct ft_plans *plans);
 
+/* A scenario under the best plan of those that it leaves open; on that shelf, which must
+ * outlive it. NULL: an error, or no plan fits. */
+struct ft_scenario *ft_scenario_at_best(struct ft_shelf *shelf, const char *path,
+					const char *const *sets, size_t n,
+					const struct ft_search *search,
+					struct ft_error *err)
+	__attribute__((warn_unused_result));
+
 /* The document of a scenario from its file, --set applied; freed by ft_document_free. */
 struct ft_document;
 struct ft_document *ft_document_read(const char *path, const char *const *sets, size_t n,
