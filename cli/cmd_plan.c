@@ -67,7 +67,8 @@ static int framework(const char *arg, struct argp_state *state)
 	for (int i = 0; i < FT_FRAMEWORKS; i++)
 		if (!strcmp(arg, ft_framework_name((enum ft_framework)i)))
 			return i;
-	argp_error(state, "--emit takes megatron, torchtitan, nemo or primus, not '%.40s'",
+	argp_error(state,
+		   "--emit takes megatron, torchtitan, nemo or primus, not '%.40s'",
 		   arg);
 	return -1;
 }
@@ -143,8 +144,8 @@ struct found {
 static bool plan_one(const struct args *a, const char *path, struct found *f,
 		     struct ft_error *err)
 {
-	struct ft_document *d = ft_document_read(path, a->shared.set.word,
-						 a->shared.set.n, err);
+	struct ft_document *d =
+		ft_document_read(path, a->shared.set.word, a->shared.set.n, err);
 	const struct node *root[FT_SIZES_MOST];
 	size_t n = d ? ft_document_sizes(d, root, err) : 0;
 	bool ok = n > 0;
@@ -225,6 +226,7 @@ int cmd_plan(int argc, char **argv)
 		ft_document_free(f.document[i]);
 	status = ok ? finish_output() : complain(&err);
 	if (stopped)
-		fputs("foretoken: stopped; with --db the same command goes on\n", stderr);
+		fputs("foretoken: stopped; with --db the same command goes on\n",
+		      stderr);
 	return stopped ? 130 : status;
 }

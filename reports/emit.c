@@ -36,7 +36,7 @@ const char *ft_framework_name(enum ft_framework framework)
 /* A name as the framework writes it: --a-b VALUE, a_b: VALUE, a_b = VALUE. value "" is a
  * flag. */
 __attribute__((format(printf, 3, 4))) static void put(struct sheet *t, const char *name,
-						       const char *fmt, ...)
+						      const char *fmt, ...)
 {
 	char value[256];
 	va_list args;
@@ -188,8 +188,9 @@ static void megatron_modules(struct sheet *t)
 
 		if (set & known[i].module && !has)
 			snprintf(text + n, sizeof(text) - n, "%s%s",
-				 n		? list ? ", " : " " :
-				 list ? "[" : "",
+				 n    ? list ? ", " : " " :
+				 list ? "[" :
+					"",
 				 known[i].name);
 		if (set & known[i].module && has)
 			unknown(t, "recompute_modules: the activation of a dense MLP");
@@ -287,10 +288,10 @@ static void titan_pipeline(struct sheet *t)
 	if (p->pp == 1)
 		return;
 	put(t, "pipeline_parallel_schedule", "\"%s\"",
-	    p->schedule == FT_GPIPE	     ? "GPipe" :
-	    p->schedule == FT_ZERO_BUBBLE    ? "ZBVZeroBubble" :
+	    p->schedule == FT_GPIPE	  ? "GPipe" :
+	    p->schedule == FT_ZERO_BUBBLE ? "ZBVZeroBubble" :
 	    p->schedule == FT_INTERLEAVED ? "Interleaved1F1B" :
-					       "1F1B");
+					    "1F1B");
 	put_int(t, "pipeline_parallel_microbatch_size", p->micro_batch);
 	if (all_alike(p))
 		put_int(t, "pipeline_parallel_layers_per_stage", p->stage_layers[0]);
@@ -305,8 +306,9 @@ static void titan_sharding(struct sheet *t)
 	int64_t shard = fsdp ? p->shard / (p->shard % p->cp ? 1 : p->cp) : 1;
 
 	if (fsdp && p->shard % p->cp)
-		unknown(t, "a shard group of %" PRId64 " ranks, which cp %" PRId64
-			   " does not divide",
+		unknown(t,
+			"a shard group of %" PRId64 " ranks, which cp %" PRId64
+			" does not divide",
 			p->shard, p->cp);
 	put_int(t, "data_parallel_replicate_degree", p->dp / (shard ? shard : 1));
 	put_int(t, "data_parallel_shard_degree", shard);

@@ -13,7 +13,8 @@
 #include "reports/show.h"
 #include "reports/table.h"
 
-static const char *recompute_text(const struct ft_planned *p, char text[FT_MODULES_TEXT])
+static const char *recompute_text(const struct ft_planned *p,
+				  char text[FT_MODULES_TEXT])
 {
 	const struct ft_plan *plan = p->scenario->plan;
 	char set[FT_MODULES_TEXT];
@@ -26,7 +27,8 @@ static const char *recompute_text(const struct ft_planned *p, char text[FT_MODUL
 		snprintf(text, FT_MODULES_TEXT, "selective %.140s",
 			 ft_modules_text(plan->recompute_modules, set));
 	else
-		snprintf(text, FT_MODULES_TEXT, "%s", ft_recompute_name(plan->recompute));
+		snprintf(text, FT_MODULES_TEXT, "%s",
+			 ft_recompute_name(plan->recompute));
 	return text;
 }
 
@@ -260,7 +262,8 @@ static const char *front_blocks(struct plot *q, const struct ft_planning *g,
 
 		if (!quoted)
 			return NULL;
-		fprintf(q->data.out, "%s# tokens/s per GPU, USD per million tokens, GB\n",
+		fprintf(q->data.out,
+			"%s# tokens/s per GPU, USD per million tokens, GB\n",
 			i ? "\n\n" : "");
 		for (size_t k = 0; k < g->plans[i]->n_front; k++) {
 			const struct ft_outcome *o = g->plans[i]->front[k].outcome;
@@ -269,10 +272,11 @@ static const char *front_blocks(struct plot *q, const struct ft_planning *g,
 				o->tokens_per_s_per_gpu, o->cost.usd_per_million_tokens,
 				o->memory_total_bytes * 1e-9);
 		}
-		script = arena_printf(q->mem,
-				      "%s%sdat index %zu using 1:2:3 with linespoints "
-				      "lw 1 pt %zu ps 1.2 palette title %s",
-				      script, i ? ", " : "", i, 5 + 2 * (i % 5), quoted);
+		script =
+			arena_printf(q->mem,
+				     "%s%sdat index %zu using 1:2:3 with linespoints "
+				     "lw 1 pt %zu ps 1.2 palette title %s",
+				     script, i ? ", " : "", i, 5 + 2 * (i % 5), quoted);
 	}
 	return script;
 }

@@ -31,7 +31,8 @@ enum { NOT_YET = -1 }; /* before the first compute op: nothing is known */
 /* When each stream has done what was put on it, from a pass's first compute op on. */
 struct front {
 	ft_ps stream[FT_STREAMS], event[FT_EVENTS];
-	bool any_compute, awaits[2]; /* the first compute op: a receive, forward, backward */
+	bool any_compute,
+		awaits[2]; /* the first compute op: a receive, forward, backward */
 };
 
 struct pass_time {
@@ -77,8 +78,8 @@ static void front_put(struct front *f, const struct ft_op *op,
 		at = end > at ? end : at;
 		if (op->stream == FT_STREAM_COMPUTE && !f->any_compute) {
 			f->awaits[0] |= op->wait[i] == FT_TAIL + FT_STREAM_RECV_FORWARD;
-			f->awaits[1] |= op->wait[i] ==
-					FT_TAIL + FT_STREAM_RECV_BACKWARD;
+			f->awaits[1] |=
+				op->wait[i] == FT_TAIL + FT_STREAM_RECV_BACKWARD;
 		}
 	}
 	f->any_compute |= op->stream == FT_STREAM_COMPUTE;
@@ -188,8 +189,7 @@ static bool advance(const struct bounding *b, struct progress *g, size_t stage)
 	while (g->next[stage] < o->n_order) {
 		const struct ft_turned *t = &o->order[stage][g->next[stage]];
 		const struct ft_pass_calls *pass = ft_outline_pass(o, stage, t);
-		const struct pass_time *d =
-			&b->pass[stage][pass - o->pass[stage]];
+		const struct pass_time *d = &b->pass[stage][pass - o->pass[stage]];
 		ft_ps from = d->awaits ? input(b, g, (int64_t)stage, t) : 0;
 
 		if (from == NOT_YET)

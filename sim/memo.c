@@ -119,7 +119,8 @@ static size_t met_hash(enum ft_collective op, double bytes, struct ft_group_shap
 	uint64_t h;
 
 	memcpy(&h, &bytes, sizeof(h));
-	h ^= (uint64_t)op << 8 ^ (uint64_t)shape.size << 16 ^ (uint64_t)shape.stride << 40;
+	h ^= (uint64_t)op << 8 ^ (uint64_t)shape.size << 16 ^
+	     (uint64_t)shape.stride << 40;
 	h *= 0x9e3779b97f4a7c15u;
 	return (size_t)(h ^ h >> 32);
 }

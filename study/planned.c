@@ -22,8 +22,8 @@ struct whole {
 
 /* ---- documents --------------------------------------------------------------------- */
 
-struct ft_document *ft_document_read(const char *path, const char *const *sets, size_t n,
-				     struct ft_error *err)
+struct ft_document *ft_document_read(const char *path, const char *const *sets,
+				     size_t n, struct ft_error *err)
 {
 	struct arena mem = { 0 };
 	struct ft_document *d = ARENA_NEW(&mem, struct ft_document);
@@ -145,8 +145,7 @@ static void find_equals(struct ft_plans *plans, enum ft_rank_by by)
 static bool tell_plan(struct whole *w, const struct search_job *j, size_t at,
 		      struct ft_planned *p, struct ft_error *err)
 {
-	struct node *root =
-		space_document(&j->space, &j->space.candidate[at], &w->mem);
+	struct node *root = space_document(&j->space, &j->space.candidate[at], &w->mem);
 	struct ft_outcome *o = ARENA_NEW(&w->mem, struct ft_outcome);
 	struct ft_scenario *s =
 		root ? ft_scenario_from(w->shelf, root, j->name, true, err) : NULL;
@@ -199,7 +198,8 @@ static bool tell_all(struct whole *w, struct search_job *j, struct ft_error *err
 }
 
 /* Why no plan is legal: what is wrong with the first of them all. */
-static bool none_legal(struct whole *w, const struct search_job *j, struct ft_error *err)
+static bool none_legal(struct whole *w, const struct search_job *j,
+		       struct ft_error *err)
 {
 	struct ft_error why = { .text = "" };
 	struct ft_scenario *s =
@@ -210,7 +210,8 @@ static bool none_legal(struct whole *w, const struct search_job *j, struct ft_er
 	return ft_fail(err, &j->space.context.gpus,
 		       "no parallel plan of %.0f is legal on %lld ranks%s%.160s",
 		       j->space.combinations, (long long)j->space.context.ranks,
-		       why.text[0] ? "; with what the scenario states: " : "", why.text);
+		       why.text[0] ? "; with what the scenario states: " : "",
+		       why.text);
 }
 
 static void count(struct ft_plans *p, const struct search_job *j)
@@ -244,7 +245,8 @@ static bool search(struct whole *w, struct search_job *j, struct ft_error *err)
 	if (!ok)
 		*err = j->err;
 	else if (j->n_refused == j->space.n)
-		ok = ft_fail(err, NULL, "none of %zu legal plans can be simulated: %.200s",
+		ok = ft_fail(err, NULL,
+			     "none of %zu legal plans can be simulated: %.200s",
 			     j->space.n, j->why_refused.text);
 	count(&w->plans, j);
 	return ok;
@@ -318,13 +320,15 @@ struct ft_scenario *ft_scenario_at_best(struct ft_shelf *shelf, const char *path
 	struct ft_scenario *s = NULL;
 	struct ft_mark at = { path, 0, 0 };
 
-	if (plans && plans->n) /* given holds what the plan says, and nothing else new */
+	if (plans &&
+	    plans->n) /* given holds what the plan says, and nothing else new */
 		s = ft_scenario_from(
 			shelf, node_overlay(mem, plans->best[0].scenario->given, NULL),
 			path, true, err);
 	else if (plans)
-		ft_fail(err, &at, "no plan fits in the GPUs' memory; foretoken plan "
-				  "says what would help");
+		ft_fail(err, &at,
+			"no plan fits in the GPUs' memory; foretoken plan "
+			"says what would help");
 	ft_plans_free(plans);
 	return s;
 }

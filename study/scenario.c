@@ -315,8 +315,8 @@ static bool all_in_place(struct whole *w, struct ft_error *err)
 /* The training map without what a plan decides: sizes, and what depends on them. */
 static struct node *without_sizes(struct arena *mem, const struct node *laid)
 {
-	static const char *const sizes[] = { "parallel", "micro_batch_size", "zero_group",
-					     "shard" };
+	static const char *const sizes[] = { "parallel", "micro_batch_size",
+					     "zero_group", "shard" };
 	struct node *rest = node_map(mem, &laid->mark);
 
 	for (size_t i = 0; i < laid->n; i++) {

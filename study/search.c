@@ -42,10 +42,12 @@ static double now_s(void)
 static double usd_bound(const struct worker *w, double step_s, struct ft_error *err)
 {
 	const struct ft_scenario *s = w->open;
-	double rate = (double)s->plan->global_batch * (double)s->plan->sequence / step_s;
+	double rate =
+		(double)s->plan->global_batch * (double)s->plan->sequence / step_s;
 	struct ft_purchase purchase = { s->cluster, s->prices, w->bom, &s->terms };
-	struct ft_throughput best = { rate, rate, rate, 0, 0, 0,
-				      ft_checkpoint_bytes(s) };
+	struct ft_throughput best = {
+		rate, rate, rate, 0, 0, 0, ft_checkpoint_bytes(s)
+	};
 	struct ft_cost cost;
 
 	return ft_cost_compute(&purchase, &best, &cost, err) ?
@@ -75,16 +77,17 @@ static bool bound(struct worker *w, const struct ft_plan *p, struct candidate *c
 	if (!o)
 		return false;
 	{
-		struct ft_sim_job job = { NULL,	 s->cluster,	s->stack,
+		struct ft_sim_job job = { NULL,	  s->cluster,	 s->stack,
 					  s->ccl, p->step_start, false };
 
 		ok = ft_sim_bound(&job, o, w->memo, c->pairs, &step, err);
 	}
-	c->memory = (float)(ft_outline_peak_bytes(o) /
-			    s->cluster->gpu->memory_bytes.value);
+	c->memory =
+		(float)(ft_outline_peak_bytes(o) / s->cluster->gpu->memory_bytes.value);
 	c->bound = ft_s_from_ps(step);
 	ft_outline_free(o);
-	if (ok && c->pairs) { /* what they hold together is counted on the whole graph */
+	if (ok &&
+	    c->pairs) { /* what they hold together is counted on the whole graph */
 		struct ft_graph *g = ft_graph_build(s->model, p, s->stack, err);
 
 		ok = g != NULL;
@@ -129,7 +132,8 @@ static bool simulate_one(struct worker *w, size_t at, struct found *found,
 	struct ft_scenario *s =
 		root ? ft_scenario_from(w->shelf, root, j->name, true, err) : NULL;
 	bool known = s && search_known(j, s, &found->outcome);
-	bool ok = known || (s && ft_study_simulate(s, NULL, NULL, &found->outcome, err));
+	bool ok =
+		known || (s && ft_study_simulate(s, NULL, NULL, &found->outcome, err));
 
 	if (ok) {
 		found->at = at;
@@ -173,6 +177,23 @@ static void front_put(struct search_job *j, const struct point *p)
 	j->n_front = n;
 }
 
+/* Plans that take the same time, dollars and memory are one, the first in the space. true:
+ * it was there, and stays or takes that place. */
+static bool same_kept(struct search_job *j, const struct found *f)
+{
+	for (size_t i = 0; i < j->n_kept; i++) {
+		struct found *k = &j->kept[i];
+
+		if (k->rank != f->rank || k->outcome.step_s != f->outcome.step_s ||
+		    k->outcome.memory_total_bytes != f->outcome.memory_total_bytes)
+			continue;
+		if (f->at < k->at)
+			*k = *f;
+		return true;
+	}
+	return false;
+}
+
 static void keep(struct search_job *j, const struct found *f)
 {
 	const struct ft_outcome *o = &f->outcome;
@@ -183,6 +204,8 @@ static void keep(struct search_job *j, const struct found *f)
 				      o->memory_total_bytes });
 	entry.outcome.run = NULL;
 	entry.outcome.bom = NULL;
+	if (same_kept(j, &entry))
+		return;
 	if (j->n_kept == j->search->top && !better(&entry, &j->kept[j->n_kept - 1]))
 		return;
 	i = j->n_kept < j->search->top ? j->n_kept++ : j->n_kept - 1;
@@ -395,7 +418,9 @@ static void sort_fitting(struct search_job *j)
 bool search_run(struct search_job *j)
 {
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
-	int n = j->search->threads > 0 ? j->search->threads : cores > 0 ? (int)cores : 1;
+	int n = j->search->threads > 0 ? j->search->threads :
+		cores > 0	       ? (int)cores :
+					 1;
 	struct worker *w;
 	sigset_t signals, before;
 

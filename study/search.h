@@ -14,7 +14,7 @@ enum { FRONT_MOST = 512 };
 
 /* A simulated plan. */
 struct found {
-	size_t at; /* in the space */
+	size_t at;   /* in the space */
 	double rank; /* less is better */
 	struct ft_outcome outcome;
 };

@@ -35,8 +35,9 @@ static const char *settings(struct search_job *j, const char **value)
 
 	for (int i = 0; i < AXES; i++)
 		if (value[i])
-			text = arena_printf(&j->rows, "%s%s%s=%s", text, *text ? " " : "",
-					    space_key((size_t)i), value[i]);
+			text = arena_printf(&j->rows, "%s%s%s=%s", text,
+					    *text ? " " : "", space_key((size_t)i),
+					    value[i]);
 	return text;
 }
 

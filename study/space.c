@@ -176,8 +176,8 @@ static void on_demand(struct space *sp, enum axis axis)
 
 /* ---- what the scenario states ------------------------------------------------------ */
 
-static int64_t stated_value(const struct space *sp, enum axis axis, const struct node *n,
-			    bool *ok)
+static int64_t stated_value(const struct space *sp, enum axis axis,
+			    const struct node *n, bool *ok)
 {
 	const struct ft_plan *p = sp->scenario->plan;
 	char *end;
@@ -266,7 +266,8 @@ static bool known_keys(const char *const *free_key, size_t n, struct ft_error *e
 
 /* ---- candidates ---------------------------------------------------------------------- */
 
-static int64_t value_of(const struct space *sp, const struct candidate *c, enum axis axis)
+static int64_t value_of(const struct space *sp, const struct candidate *c,
+			enum axis axis)
 {
 	return sp->axis[axis].value[c->at[axis]];
 }
@@ -385,10 +386,11 @@ static bool descend(struct space *sp, struct candidate *c, int axis, int64_t *la
 
 static bool too_many(const struct space *sp, struct ft_error *err)
 {
-	return ft_fail(err, &sp->scenario->given->mark,
-		       "%.0e combinations are too many to search, of which more than %zu "
-		       "are legal; state some of the keys, or free fewer",
-		       sp->combinations, sp->n ? sp->n - 1 : 0);
+	return ft_fail(
+		err, &sp->scenario->given->mark,
+		"%.0e combinations are too many to search, of which more than %zu "
+		"are legal; state some of the keys, or free fewer",
+		sp->combinations, sp->n ? sp->n - 1 : 0);
 }
 
 static bool stages_given(const struct space *sp, struct ft_error *err)
@@ -396,9 +398,10 @@ static bool stages_given(const struct space *sp, struct ft_error *err)
 	const struct node *n =
 		node_path(sp->scenario->given, "training.parallel.stage_layers");
 
-	return !n || ft_fail(err, &n->mark,
-			     "stage_layers leaves no pipeline to search; leave it out, or "
-			     "simulate the plan as it is");
+	return !n ||
+	       ft_fail(err, &n->mark,
+		       "stage_layers leaves no pipeline to search; leave it out, or "
+		       "simulate the plan as it is");
 }
 
 bool space_open(struct space *sp, const struct ft_scenario *s,
@@ -412,10 +415,10 @@ bool space_open(struct space *sp, const struct ft_scenario *s,
 	if (!layers)
 		out_of_memory();
 	*sp = (struct space){ .scenario = s, .combinations = 1 };
-	sp->context = (struct ft_plan_context){ s->cluster->ranks,
-						s->cluster->ranks_per_node,
-						s->stack->layout.ragged_batch,
-						s->cluster->gpus_mark };
+	sp->context =
+		(struct ft_plan_context){ s->cluster->ranks, s->cluster->ranks_per_node,
+					  s->stack->layout.ragged_batch,
+					  s->cluster->gpus_mark };
 	if (node_is_null(sequence))
 		sequence = node_get(s->stack->defaults, "sequence_parallel");
 	sp->wants_sequence_parallel = node_is_null(sequence) || !sequence->text ||
@@ -528,8 +531,8 @@ struct node *space_document(const struct space *sp, const struct candidate *c,
 {
 	static const struct ft_mark here = { "the plan", 1, 1 };
 	struct node *root = node_overlay(mem, sp->scenario->given, NULL);
-	int64_t *layers = ARENA_ARRAY(mem, (size_t)sp->scenario->model->n_layers + 3,
-				      int64_t);
+	int64_t *layers =
+		ARENA_ARRAY(mem, (size_t)sp->scenario->model->n_layers + 3, int64_t);
 	struct ft_plan p;
 	struct ft_error err;
 	bool ok = space_plan(sp, c, &p, layers);

@@ -56,8 +56,9 @@ struct space {
 	const struct ft_scenario *scenario; /* open */
 	struct ft_plan_context context;
 	struct space_axis axis[AXES];
-	bool wants_sequence_parallel, gather_follows; /* sequence_parallel; overlap.dp */
-	double combinations; /* before any rule */
+	bool wants_sequence_parallel,
+		gather_follows; /* sequence_parallel; overlap.dp */
+	double combinations;	/* before any rule */
 	size_t n, cap, n_tried;
 	struct candidate *candidate; /* the legal ones, in the order of the axes */
 };

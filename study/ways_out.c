@@ -39,8 +39,9 @@ static double least_memory(struct ft_shelf *shelf, const struct node *root,
 		if (space_plan(&space, &space.candidate[i], &p, layers))
 			o = ft_outline_build(s->model, &p, s->stack, &err);
 		if (o)
-			least = fmin(least, ft_outline_peak_bytes(o) /
-						    s->cluster->gpu->memory_bytes.value);
+			least = fmin(least,
+				     ft_outline_peak_bytes(o) /
+					     s->cluster->gpu->memory_bytes.value);
 		ft_outline_free(o);
 	}
 	free(layers);
@@ -109,9 +110,10 @@ void ways_out(const struct search_job *j, struct ft_plans *plans)
 	put(plans, least_memory(shelf, j->root, offload, 1),
 	    "--free offload_layers: activations wait in host memory");
 	if (j->space.scenario->plan->master_weights)
-		by_setting(j, shelf, plans, "training.master_weights", "false",
-			   "--set training.master_weights=false: weights, gradients and "
-			   "optimizer in 16 bits");
+		by_setting(
+			j, shelf, plans, "training.master_weights", "false",
+			"--set training.master_weights=false: weights, gradients and "
+			"optimizer in 16 bits");
 	for (int64_t times = 2; times <= 8; times *= 2) {
 		size_t before = plans->n_ways;
 

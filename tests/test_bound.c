@@ -33,7 +33,10 @@ static const char *any_of(const char *const *words)
 static const char *drawn(struct arena *mem)
 {
 	static const char *const machines[] = {
-		"gpu: h100-sxm", "gpu: h200", "gpu: mi300x", "gpu: b200",
+		"gpu: h100-sxm",
+		"gpu: h200",
+		"gpu: mi300x",
+		"gpu: b200",
 		"gpu: h100-sxm, fabric: roce-400-rail, imperfections: {placement: scattered}",
 		"gpu: h100-sxm, imperfections: {slow_gpus: [{gpu: 3, speed_frac: 0.8}]}",
 	};
@@ -57,9 +60,9 @@ static const char *drawn(struct arena *mem)
 		"sharding: %s, recompute: %s, schedule: %s, step_start: %s, "
 		"overlap: {tp: %s, dp: %s, pp: %s, ep: %s}, offload_layers: %s, "
 		"parallel: {tp: %s, pp: %s, cp: %s, ep: %s, vpp: %s}}}",
-		models[below(5)], machines[at == 2 ? 2 : at], ANY("16", "32", "64"), stack,
-		ANY("2048", "4096"), ANY("16", "32", "48", "128"), ANY("1", "1", "2"),
-		ANY("ddp", "zero1", "zero2", "fsdp", "hsdp"),
+		models[below(5)], machines[at == 2 ? 2 : at], ANY("16", "32", "64"),
+		stack, ANY("2048", "4096"), ANY("16", "32", "48", "128"),
+		ANY("1", "1", "2"), ANY("ddp", "zero1", "zero2", "fsdp", "hsdp"),
 		ANY("none", "selective", "full"), ANY("1f1b", "gpipe"),
 		ANY("steady", "together"), ANY("true", "false"), ANY("true", "false"),
 		ANY("true", "false"), ANY("true", "false", "false"), ANY("0", "0", "3"),
@@ -123,7 +126,7 @@ static void hold(const char *text, struct ft_shelf *shelf, struct tally *t)
 	ok_or_say(n, err);
 	s = ft_scenario_from(shelf, n, "drawn", true, &err);
 	if (s && ft_study_simulate(s, NULL, NULL, &out, &err)) {
-		struct ft_sim_job job = { NULL,	 s->cluster,	      s->stack,
+		struct ft_sim_job job = { NULL,	  s->cluster,	       s->stack,
 					  s->ccl, s->plan->step_start, false };
 		ft_ps bound;
 
@@ -135,7 +138,8 @@ static void hold(const char *text, struct ft_shelf *shelf, struct tally *t)
 			assert_string_equal(err.text, "");
 		if (o) {
 			outline_is_the_step(s, o, g, out.memory_total_bytes);
-			ok_or_say(ft_sim_bound(&job, o, s->memo, false, &bound, &err), err);
+			ok_or_say(ft_sim_bound(&job, o, s->memo, false, &bound, &err),
+				  err);
 			if (bound > out.run->step)
 				fail_msg("bound %.9f s above step %.9f s of %s",
 					 ft_s_from_ps(bound), out.step_s, text);
@@ -163,8 +167,9 @@ static void no_step_is_shorter_than_its_bound(void **state)
 		hold(drawn(&mem), shelf, &t);
 		arena_release(&mem);
 	}
-	print_message("%d steps, %d bounded: %.3f of the step on average, at least %.3f\n",
-		      t.steps, t.bounded, t.sum / t.bounded, t.least);
+	print_message(
+		"%d steps, %d bounded: %.3f of the step on average, at least %.3f\n",
+		t.steps, t.bounded, t.sum / t.bounded, t.least);
 	assert_true(t.bounded > t.steps / 2);
 	ft_shelf_free(shelf);
 }

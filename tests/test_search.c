@@ -46,10 +46,9 @@ enum { SPACES = sizeof(spaces) / sizeof(*spaces) };
 static struct ft_plans *found(const struct node *root, enum ft_rank_by by, bool all,
 			      int threads)
 {
-	struct ft_search s = { .rank_by = by,
-			       .top = 5,
-			       .threads = threads,
-			       .exhaustive = all };
+	struct ft_search s = {
+		.rank_by = by, .top = 5, .threads = threads, .exhaustive = all
+	};
 	struct ft_error err;
 	struct ft_plans *p = ft_study_plan(root, "test", &s, &err);
 
@@ -106,8 +105,8 @@ static void every_candidate_is_the_plan_that_its_document_says(void **state)
 		struct ft_shelf *shelf = ft_shelf_new();
 		struct arena mem = { 0 };
 		struct ft_error err;
-		struct node *root = node_read_text(&mem, "s", spaces[i],
-						   strlen(spaces[i]), &err);
+		struct node *root =
+			node_read_text(&mem, "s", spaces[i], strlen(spaces[i]), &err);
 		struct ft_scenario *open = scenario_open(shelf, root, "s", &err);
 		struct space sp;
 
@@ -178,8 +177,8 @@ static void both_checks_of_a_plan_agree(void **state)
 	for (int m = 0; m < 5; m++) {
 		struct ft_error err;
 		struct arena mem = { 0 };
-		struct node *name = node_read_text(&mem, "m", models[m],
-						   strlen(models[m]), &err);
+		struct node *name =
+			node_read_text(&mem, "m", models[m], strlen(models[m]), &err);
 		struct ft_model *model = ft_model_load(name, &err);
 
 		ok_or_say(model, err);
@@ -239,7 +238,8 @@ static void both_checks_of_a_plan_agree(void **state)
 			if (ok != (q != NULL))
 				fail_msg("%s on %lld ranks: %s", text,
 					 (long long)context.ranks,
-					 q ? "loads, but is thought illegal" : err.text);
+					 q ? "loads, but is thought illegal" :
+					     err.text);
 			if (ok) {
 				SAME(dp), SAME(edp), SAME(shard), SAME(zero_group),
 					SAME(micro_batches), SAME(last_micro_batch),

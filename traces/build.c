@@ -305,8 +305,8 @@ void build_end(struct builder *b)
 	struct ft_graph *g = b->g;
 	const struct ft_plan *p = b->plan;
 
-	g->host_runs_ahead = p->step_start == FT_STEADY && !b->rules->host_sync &&
-			     !b->host_waited;
+	g->host_runs_ahead =
+		p->step_start == FT_STEADY && !b->rules->host_sync && !b->host_waited;
 	g->tokens = (double)p->global_batch * (double)p->sequence;
 	g->recomputed_flop_per_rank = recomputed(b);
 }

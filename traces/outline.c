@@ -28,7 +28,7 @@ static enum ft_turn turn_of(const struct ft_plan *p, int64_t micro_batch)
 }
 
 const struct ft_pass_calls *ft_outline_pass(const struct ft_outline *o, size_t class,
-				      const struct ft_turned *at)
+					    const struct ft_turned *at)
 {
 	return &o->pass[class][index_of(o->plan, turn_of(o->plan, at->micro_batch),
 					at->forward, at->chunk)];
@@ -71,14 +71,14 @@ static void put_stage(struct builder *b, struct ft_outline *o, size_t number)
 	struct slot *slot = ARENA_ARRAY(b->mem, o->n_order, struct slot);
 	struct ft_turned *order = ARENA_ARRAY(b->mem, o->n_order, struct ft_turned);
 
-	o->pass[number] =
-		ARENA_ARRAY(b->mem, (size_t)(p->vpp * FT_TURNS * 2), struct ft_pass_calls);
+	o->pass[number] = ARENA_ARRAY(b->mem, (size_t)(p->vpp * FT_TURNS * 2),
+				      struct ft_pass_calls);
 	for (int turn = 0; turn < FT_TURNS; turn++)
 		for (int64_t c = 0; c < p->vpp; c++)
 			for (int back = 0; back < 2; back++)
 				put_pass(&st, (enum ft_turn)turn, !back, c,
-					 &o->pass[number][index_of(p, (enum ft_turn)turn,
-								   !back, c)]);
+					 &o->pass[number][index_of(
+						 p, (enum ft_turn)turn, !back, c)]);
 	o->last_call[number] = st.rank_class->n_calls;
 	stage_finish(&st);
 	schedule_slots(b->mem, p, (int64_t)number, slot);
@@ -161,8 +161,8 @@ struct swing { /* of a pass: what it takes for good, and its fullest moment */
 	double net, peak;
 };
 
-static void add_call(const struct ft_graph *g, const struct ft_call *call, int64_t times,
-		     struct swing *s)
+static void add_call(const struct ft_graph *g, const struct ft_call *call,
+		     int64_t times, struct swing *s)
 {
 	const struct ft_segment *seg = &g->segment[call->segment];
 	double net = sum(seg->net_bytes), peak = sum(seg->peak_bytes);

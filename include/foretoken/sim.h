@@ -164,8 +164,8 @@ void ft_run_free(struct ft_run *run);
  * whatever else is true of the cluster; without running it. pairs: its micro-batches run in
  * pairs, and the outline is of the same plan without. Proof: docs/plan.md. */
 bool ft_sim_bound(const struct ft_sim_job *job, const struct ft_outline *outline,
-		  struct ft_memo *memo, bool pairs, ft_ps *bound,
-		  struct ft_error *err) __attribute__((warn_unused_result));
+		  struct ft_memo *memo, bool pairs, ft_ps *bound, struct ft_error *err)
+	__attribute__((warn_unused_result));
 
 /* The largest memory of a rank, as ft_sim_run finds it. */
 double ft_graph_peak_bytes(const struct ft_graph *graph);

@@ -426,10 +426,10 @@ struct ft_search {
 	const char *const *free_key; /* keys that are searched though they are stated */
 	size_t n_free;
 	enum ft_rank_by rank_by;
-	size_t top; /* so many of the best are kept, 1 to FT_PLANS_MOST */
-	const char *db; /* where each simulated plan is stored, as a sweep's; NULL */
-	int threads;	      /* 0: all cores */
-	bool exhaustive;      /* simulate all that fit, whatever their bounds */
+	size_t top;	 /* so many of the best are kept, 1 to FT_PLANS_MOST */
+	const char *db;	 /* where each simulated plan is stored, as a sweep's; NULL */
+	int threads;	 /* 0: all cores */
+	bool exhaustive; /* simulate all that fit, whatever their bounds */
 	bool stop_on_signals; /* SIGINT and SIGTERM end it; what was found is told */
 	struct ft_progress progress;
 };
@@ -486,8 +486,8 @@ struct ft_scenario *ft_scenario_at_best(struct ft_shelf *shelf, const char *path
 
 /* The document of a scenario from its file, --set applied; freed by ft_document_free. */
 struct ft_document;
-struct ft_document *ft_document_read(const char *path, const char *const *sets, size_t n,
-				     struct ft_error *err)
+struct ft_document *ft_document_read(const char *path, const char *const *sets,
+				     size_t n, struct ft_error *err)
 	__attribute__((warn_unused_result));
 /* One, or one for each number of GPUs where cluster.gpus is a list: how many, and the i-th.
  * 0 with *err: the list is not one of sizes. */

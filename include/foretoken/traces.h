@@ -212,8 +212,9 @@ struct ft_turned { /* one pass in the order in which a stage runs them */
 struct ft_outline {
 	struct ft_graph graph; /* works, segments, groups; calls of a class unordered */
 	const struct ft_plan *plan;
-	struct ft_pass_calls **pass; /* [n_classes][vpp * FT_TURNS * 2]: ft_outline_pass */
-	size_t *last_call;     /* [n_classes]: the update, behind all passes */
+	struct ft_pass_calls *
+		*pass;	   /* [n_classes][vpp * FT_TURNS * 2]: ft_outline_pass */
+	size_t *last_call; /* [n_classes]: the update, behind all passes */
 	const struct ft_turned **order; /* [n_classes][2 * micro_batches * vpp] */
 	size_t n_order;
 };
@@ -225,8 +226,8 @@ struct ft_outline *ft_outline_build(const struct ft_model *model,
 				    const struct ft_stack *stack, struct ft_error *err)
 	__attribute__((warn_unused_result));
 void ft_outline_free(struct ft_outline *outline);
-const struct ft_pass_calls *ft_outline_pass(const struct ft_outline *outline, size_t class,
-				      const struct ft_turned *at);
+const struct ft_pass_calls *ft_outline_pass(const struct ft_outline *outline,
+					    size_t class, const struct ft_turned *at);
 
 /* What a rank holds all through the step, of the fullest stage; nothing else is built. */
 double ft_plan_held_bytes(const struct ft_model *model, const struct ft_plan *plan,
