@@ -124,7 +124,7 @@ $B/%.o: %.c
 %/recorded/chakra.pb-c.o: %/recorded/chakra.pb-c.c
 	@echo "  CC    $<"
 	$(Q)$(if $(findstring fuzz,$@),clang -fsanitize=fuzzer-no-link$(comma)address$(comma)undefined,$(CC)) $(filter-out -W%,$(ALL_CFLAGS)) -w -c -o $@ $<
-$B/libforetoken.a $B/install/libforetoken.a: $B/recorded/chakra.pb-c.o
+$B/libforetoken.a $B/install/libforetoken.a $B/install/libforetoken.so: $B/recorded/chakra.pb-c.o
 build/fuzz/fuzz: build/fuzz/recorded/chakra.pb-c.o
 $B/recorded/chakra_read.o $B/recorded/chakra_write.o: $B/recorded/chakra.pb-c.c
 build/fuzz/recorded/chakra_read.o build/fuzz/recorded/chakra_write.o: build/fuzz/recorded/chakra.pb-c.c

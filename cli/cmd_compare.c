@@ -12,7 +12,7 @@ struct args {
 	const char *report;
 	enum ft_basis basis;
 	int64_t draws;
-	bool csv;
+	bool csv, at_best;
 };
 
 static const struct argp_option options[] = {
@@ -20,6 +20,10 @@ static const struct argp_option options[] = {
 	{ "at", 'a', "BASIS", 0,
 	  "Make clusters alike in: gpus (as they are), money, megawatts or time. The "
 	  "first stays as it is; the others get the size that is worth the same",
+	  0 },
+	{ "each-at-best", 'b', NULL, 0,
+	  "What a scenario leaves open of its plan is searched, as `foretoken plan` does: "
+	  "each is compared under its fastest plan that fits",
 	  0 },
 	{ "draws", 'd', "N", 0, "Monte Carlo draws of prices and errors (16384)", 0 },
 	{ "csv", 'c', NULL, 0, "Print CSV", 0 },
@@ -38,6 +42,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'r':
 		a->report = arg;
+		return 0;
+	case 'b':
+		a->at_best = true;
 		return 0;
 	case 'c':
 		a->csv = true;
@@ -93,14 +100,25 @@ static bool make_alike(const struct args *a, const struct ft_scenario **s,
 	return true;
 }
 
+static struct ft_scenario *load(const struct args *a, struct ft_shelf *shelf,
+				const char *path, struct ft_error *err)
+{
+	struct progress bar = progress_begin("plan");
+	struct ft_search search = { .top = 1, .progress = { progress_tell, &bar } };
+
+	if (a->at_best)
+		return ft_scenario_at_best(shelf, path, a->shared.set.word,
+					   a->shared.set.n, &search, err);
+	return ft_scenario_load(shelf, path, a->shared.set.word, a->shared.set.n, true,
+				err);
+}
+
 static bool all_of(const struct args *a, struct ft_shelf *shelf,
 		   const struct ft_scenario **s, struct ft_outcome *o, size_t *n,
 		   struct ft_error *err)
 {
 	for (*n = 0; *n < a->shared.word.n; (*n)++) {
-		s[*n] = ft_scenario_load(shelf, a->shared.word.word[*n],
-					 a->shared.set.word, a->shared.set.n, true,
-					 err);
+		s[*n] = load(a, shelf, a->shared.word.word[*n], err);
 		if (!s[*n])
 			return false;
 		if ((*n && a->basis != FT_EQUAL_GPUS &&

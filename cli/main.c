@@ -16,6 +16,8 @@ static const struct command {
 } commands[] = {
 	{ "simulate", cmd_simulate, "speed, bottleneck and cost of a scenario" },
 	{ "compare", cmd_compare, "scenarios side by side, and why they differ" },
+	{ "plan", cmd_plan,
+	  "the best parallel plan for a model on a cluster, and why" },
 	{ "validate", cmd_validate, "predictions compared with measured rows" },
 	{ "sweep", cmd_sweep, "many variants of a scenario into an SQLite file" },
 	{ "merge", cmd_merge, "the SQLite files of several sweeps into one" },

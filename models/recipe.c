@@ -1,6 +1,7 @@
 /* models/recipe.c - how a plan's step is run: graphs, recomputation, experts, scaling */
 #include "models/recipe.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/limits.h"
@@ -32,6 +33,27 @@ static const struct {
 };
 
 enum { MODULES = sizeof(modules) / sizeof(*modules) };
+
+const char *ft_modules_text(unsigned set, char text[FT_MODULES_TEXT])
+{
+	size_t n = 0;
+
+	snprintf(text, FT_MODULES_TEXT, "[");
+	for (size_t i = 0; i < MODULES; i++) {
+		unsigned before = 0;
+
+		for (size_t k = 0; k < i; k++)
+			before |= modules[k].module;
+		if (!(set & modules[i].module) || before & modules[i].module)
+			continue;
+		n = strlen(text);
+		snprintf(text + n, FT_MODULES_TEXT - n, "%s%s", n > 1 ? ", " : "",
+			 modules[i].name);
+	}
+	n = strlen(text);
+	snprintf(text + n, FT_MODULES_TEXT - n, "]");
+	return text;
+}
 
 const char *ft_graphs_name(enum ft_graphs graphs)
 {

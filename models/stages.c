@@ -6,24 +6,30 @@
 #include "base/arena.h"
 #include "base/reader.h"
 
-int64_t *stages_even(struct arena *mem, int64_t layers, int64_t chunks)
+bool stages_even_into(int64_t *n, int64_t layers, int64_t chunks)
 {
-	int64_t *n = ARENA_ARRAY(mem, (size_t)chunks, int64_t);
 	int64_t each = layers / chunks, more = layers % chunks;
 
 	if ((layers + 2) % chunks == 0 && chunks > 1) {
 		for (int64_t i = 0; i < chunks; i++)
 			n[i] = (layers + 2) / chunks - (i == 0 || i == chunks - 1);
-		return n;
+		return true;
 	}
 	if (chunks > layers)
-		return NULL;
+		return false;
 	/* more < chunks, so the last chunk never gets one. */
 	for (int64_t i = 0; i < chunks; i++)
 		n[i] = each;
 	for (int64_t i = 1; i <= more; i++)
 		n[i < chunks - 1 ? i : 0]++;
-	return n;
+	return true;
+}
+
+int64_t *stages_even(struct arena *mem, int64_t layers, int64_t chunks)
+{
+	int64_t *n = ARENA_ARRAY(mem, (size_t)chunks, int64_t);
+
+	return stages_even_into(n, layers, chunks) ? n : NULL;
 }
 
 int64_t *stages_read(struct arena *mem, struct reader *r, const char *key,

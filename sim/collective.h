@@ -18,4 +18,10 @@ bool collective_at(const struct ft_cluster *cluster, const struct ft_ccl *ccl,
 		   struct ft_collective_result *out, struct ft_error *err)
 	__attribute__((warn_unused_result));
 
+/* The same on links of its own, remembered by the cluster's and the library's handles
+ * (sim/memo.c); memo may be NULL. */
+bool collective_recall(struct ft_memo *memo, const struct ft_cluster *cluster,
+		       const struct ft_ccl *ccl, const struct ft_collective_call *call,
+		       struct ft_collective_result *out, struct ft_error *err);
+
 #endif

@@ -155,7 +155,8 @@ static bool time_collective(struct job *s, size_t class, size_t i,
 	struct work_timing *c = &s->timing[class][i];
 	double t;
 
-	if (!collective_at(cl, s->ccl, &call, path ? path->share : 1, &r, err))
+	if (!(path ? collective_at(cl, s->ccl, &call, path->share, &r, err) :
+		     collective_recall(s->memo, cl, s->ccl, &call, &r, err)))
 		return false;
 	t = r.duration.time_s - saved_by_sending_once(cl, w, call.shape.size, &r);
 	t *= s->stack->collective_factor.value;

@@ -1,6 +1,9 @@
-/* sim/memo.c - predictions remembered: an open hash table of works */
+/* sim/memo.c - predictions remembered: open hash tables of works and of collectives */
+#include <string.h>
+
 #include "base/arena.h"
 #include "foretoken/sim.h"
+#include "sim/collective.h"
 
 struct recall {
 	const struct ft_gpu *gpu;
@@ -10,10 +13,23 @@ struct recall {
 	bool used;
 };
 
+/* A collective that meets no link of others. */
+struct met {
+	const struct ft_cluster *cluster;
+	const struct ft_ccl *ccl;
+	enum ft_collective op;
+	double bytes;
+	struct ft_group_shape shape;
+	struct ft_collective_result result;
+	bool used;
+};
+
 struct ft_memo {
 	struct arena mem; /* first: the handle is the arena's */
 	struct recall *slot;
 	size_t n, cap; /* cap: a power of two */
+	struct met *met;
+	size_t n_met, met_cap; /* likewise */
 };
 
 enum { FIRST_SLOTS = 1024 };
@@ -26,6 +42,8 @@ struct ft_memo *ft_memo_new(void)
 	m->mem = mem;
 	m->cap = FIRST_SLOTS;
 	m->slot = ARENA_ARRAY(&m->mem, m->cap, struct recall);
+	m->met_cap = FIRST_SLOTS;
+	m->met = ARENA_ARRAY(&m->mem, m->met_cap, struct met);
 	return m;
 }
 
@@ -93,5 +111,74 @@ bool ft_kernel_recall(struct ft_memo *memo, const struct ft_gpu *gpu,
 	if (!ft_kernel_predict(gpu, work, clock, out, err))
 		return false;
 	keep(memo, r, gpu, work, clock, out);
+	return true;
+}
+
+static size_t met_hash(enum ft_collective op, double bytes, struct ft_group_shape shape)
+{
+	uint64_t h;
+
+	memcpy(&h, &bytes, sizeof(h));
+	h ^= (uint64_t)op << 8 ^ (uint64_t)shape.size << 16 ^
+	     (uint64_t)shape.stride << 40;
+	h *= 0x9e3779b97f4a7c15u;
+	return (size_t)(h ^ h >> 32);
+}
+
+static struct met *met_place(struct ft_memo *m, const struct ft_cluster *cluster,
+			     const struct ft_ccl *ccl,
+			     const struct ft_collective_call *c)
+{
+	size_t i = met_hash(c->op, c->bytes, c->shape) & (m->met_cap - 1);
+
+	for (;; i = (i + 1) & (m->met_cap - 1)) {
+		struct met *x = &m->met[i];
+
+		if (!x->used ||
+		    (x->cluster == cluster && x->ccl == ccl && x->op == c->op &&
+		     x->bytes == c->bytes && x->shape.size == c->shape.size &&
+		     x->shape.stride == c->shape.stride))
+			return x;
+	}
+}
+
+static void met_grow(struct ft_memo *m)
+{
+	struct met *old = m->met;
+	size_t cap = m->met_cap;
+
+	m->met_cap *= 2;
+	m->met = ARENA_ARRAY(&m->mem, m->met_cap, struct met);
+	for (size_t i = 0; i < cap; i++)
+		if (old[i].used) {
+			struct ft_collective_call c = { .op = old[i].op,
+							.bytes = old[i].bytes,
+							.shape = old[i].shape };
+
+			*met_place(m, old[i].cluster, old[i].ccl, &c) = old[i];
+		}
+}
+
+bool collective_recall(struct ft_memo *m, const struct ft_cluster *cluster,
+		       const struct ft_ccl *ccl, const struct ft_collective_call *c,
+		       struct ft_collective_result *out, struct ft_error *err)
+{
+	struct met *x;
+
+	if (!m || c->algorithm || c->protocol)
+		return collective_at(cluster, ccl, c, 1, out, err);
+	x = met_place(m, cluster, ccl, c);
+	if (!x->used) {
+		struct ft_collective_result r;
+
+		if (!collective_at(cluster, ccl, c, 1, &r, err))
+			return false;
+		*x = (struct met){ cluster, ccl, c->op, c->bytes, c->shape, r, true };
+		if (2 * ++m->n_met > m->met_cap) {
+			met_grow(m);
+			x = met_place(m, cluster, ccl, c);
+		}
+	}
+	*out = x->result;
 	return true;
 }

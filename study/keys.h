@@ -31,4 +31,7 @@ size_t scenario_keys(const struct scenario_key **key);
 /* The scenario with every key's value in it, fit to be read again: the same answer. */
 struct node *scenario_resolve(struct arena *mem, const struct ft_scenario *s);
 
+/* Terms that the price book leaves without effect are refused (study/terms.c). */
+bool terms_count(const struct ft_scenario *s, struct ft_error *err);
+
 #endif

@@ -194,70 +194,6 @@ const struct ft_ccl *ft_scenario_ccl(struct ft_scenario *s, struct ft_error *err
 	return s->ccl;
 }
 
-/* A key of `cost` that says something, and that has no effect as the cluster is paid for. */
-static bool idle_term(const struct ft_scenario *s, const char *key, const char *why,
-		      struct ft_error *err)
-{
-	const struct node *n = node_get(node_get(s->given, "cost"), key);
-
-	if (node_is_null(n))
-		return true;
-	return ft_fail(err, &n->mark, "cost.%s has no effect: with %s %s", key,
-		       s->prices->name, why);
-}
-
-/* When a key of `cost` has an effect. */
-enum when { BOUGHT, RENTED, AHEAD /* bought, or something is paid ahead */ };
-
-static const struct {
-	const char *key;
-	enum when when;
-} terms_of[] = {
-	{ "residual_frac", BOUGHT },  { "residual_by_year", BOUGHT },
-	{ "price_of", BOUGHT },	      { "electricity", BOUGHT },
-	{ "tax_frac", BOUGHT },	      { "duty_frac", BOUGHT },
-	{ "insurance_frac", BOUGHT }, { "against", BOUGHT },
-	{ "horizon", AHEAD },	      { "cost_of_capital_frac", AHEAD },
-	{ "prepaid_frac", RENTED },   { "take_or_pay", RENTED },
-};
-
-/* NULL: it has an effect. */
-static const char *without_effect(const struct ft_scenario *s, enum when when)
-{
-	const struct ft_cost_terms *t = &s->terms;
-	bool ahead = t->prepaid_frac > 0 || t->n_tranches || t->burn_in_s > 0;
-
-	if (!s->prices->n_rents)
-		return when == RENTED ? "the cluster is bought" : NULL;
-	if (when == BOUGHT)
-		return "the cluster is rented, and all is in the rent of the hour";
-	return when == AHEAD && !ahead ?
-		       "the cluster is rented, and nothing is paid ahead" :
-		       NULL;
-}
-
-/* Terms that the book leaves without effect are refused. */
-static bool terms_count(const struct ft_scenario *s, struct ft_error *err)
-{
-	const struct ft_prices *p = s->prices;
-	bool ok = true;
-
-	if (s->terms.usd_per_gpu_hour > 0 && !p->n_rents)
-		return ft_fail(
-			err, &s->terms.usd_per_gpu_hour_mark,
-			"usd_per_gpu_hour is a rent, and %s is a book of what is "
-			"bought; leave out cost.prices",
-			p->name);
-	for (size_t i = 0; ok && i < sizeof(terms_of) / sizeof(*terms_of); i++) {
-		const char *why = without_effect(s, terms_of[i].when);
-
-		ok = !why || idle_term(s, terms_of[i].key, why, err);
-	}
-	if (ok && p->colocation_includes_power)
-		ok = idle_term(s, "electricity", "the colocation includes power", err);
-	return ok;
-}
-
 const struct ft_prices *ft_scenario_prices(struct ft_scenario *s, struct ft_error *err)
 {
 	const struct node *book = node_path(s->given, "cost.prices");
@@ -377,9 +313,46 @@ static bool all_in_place(struct whole *w, struct ft_error *err)
 	       keys_in_place(w, node_get(g, "cost"), "cost.", err);
 }
 
-static bool load(struct whole *w, bool all, struct scenario_seen *seen,
+/* The training map without what a plan decides: sizes, and what depends on them. */
+static struct node *without_sizes(struct arena *mem, const struct node *laid)
+{
+	static const char *const sizes[] = { "parallel", "micro_batch_size",
+					     "zero_group", "shard" };
+	struct node *rest = node_map(mem, &laid->mark);
+
+	for (size_t i = 0; i < laid->n; i++) {
+		bool keep = true;
+
+		for (int k = 0; k < 4; k++)
+			keep &= strcmp(laid->key[i], sizes[k]) != 0;
+		if (keep)
+			node_put(mem, rest, laid->key[i], &laid->key_mark[i],
+				 laid->item[i]);
+	}
+	return rest;
+}
+
+/* All of a plan but its sizes, as of one rank. */
+static bool load_open_plan(struct whole *w, const struct node *training,
+			   struct ft_error *err)
+{
+	struct ft_scenario *s = &w->scenario;
+	struct ft_plan_context context = { .ranks = 1,
+					   .ranks_per_node = 1,
+					   .gpus = s->cluster->gpus_mark };
+	struct node *laid = node_overlay(&w->mem, s->stack->defaults, training);
+
+	w->plan = ft_plan_load(without_sizes(&w->mem, laid), s->model, &context, err);
+	s->plan = w->plan;
+	if (w->plan)
+		ft_model_stretch(w->model, w->plan->sequence);
+	return w->plan != NULL;
+}
+
+static bool load(struct whole *w, enum scenario_depth depth, struct scenario_seen *seen,
 		 struct ft_error *err)
 {
+	bool all = depth != SCENARIO_CLUSTER;
 	static const char *const others[] = { "name",	  "title", "model",
 					      "training", "stack", "ccl" };
 	struct ft_scenario *s = &w->scenario;
@@ -399,6 +372,8 @@ static bool load(struct whole *w, bool all, struct scenario_seen *seen,
 	training = read_need(&r, "training");
 	if (training && training->kind != NODE_MAP)
 		return reader_fail(&r, "training", "should be a map");
+	if (!r.failed && depth == SCENARIO_OPEN)
+		return load_open_plan(w, training, err) && reader_close(&r);
 	if (r.failed || !load_plan(w, training, err) || !reader_close(&r))
 		return false;
 	tell_assumed(w);
@@ -407,8 +382,8 @@ static bool load(struct whole *w, bool all, struct scenario_seen *seen,
 }
 
 static struct ft_scenario *from(struct ft_shelf *shelf, const struct node *root,
-				const char *name, bool all, struct scenario_seen *seen,
-				struct ft_error *err)
+				const char *name, enum scenario_depth depth,
+				struct scenario_seen *seen, struct ft_error *err)
 {
 	struct arena mem = { 0 };
 	struct whole *w = ARENA_NEW(&mem, struct whole);
@@ -418,7 +393,7 @@ static struct ft_scenario *from(struct ft_shelf *shelf, const struct node *root,
 	w->scenario.given = root;
 	w->scenario.shelf = shelf;
 	w->scenario.memo = shelf_memo(shelf);
-	if (load(w, all, seen, err))
+	if (load(w, depth, seen, err))
 		return &w->scenario;
 	ft_scenario_free(&w->scenario);
 	return NULL;
@@ -430,7 +405,17 @@ struct ft_scenario *ft_scenario_from(struct ft_shelf *shelf, const struct node *
 	PLAIN_NUMBERS;
 	struct scenario_seen seen;
 
-	return from(shelf, root, name, all, &seen, err);
+	return from(shelf, root, name, all ? SCENARIO_WHOLE : SCENARIO_CLUSTER, &seen,
+		    err);
+}
+
+struct ft_scenario *scenario_open(struct ft_shelf *shelf, const struct node *root,
+				  const char *name, struct ft_error *err)
+{
+	PLAIN_NUMBERS;
+	struct scenario_seen seen;
+
+	return from(shelf, root, name, SCENARIO_OPEN, &seen, err);
 }
 
 /* "a.b=c", or "--price ITEM=USD" as cli/shared.c puts it. */
@@ -446,11 +431,9 @@ static bool set_one(struct arena *mem, struct node *root, const char *set,
 }
 
 /* "-" is standard input. */
-static struct ft_scenario *load_file(struct ft_shelf *shelf, const char *path,
-				     const char *const *sets, size_t n, bool all,
-				     struct scenario_seen *seen, struct ft_error *err)
+struct node *scenario_read(struct arena *mem, const char *path, const char *const *sets,
+			   size_t n, struct ft_error *err)
 {
-	struct arena *mem = shelf_memory(shelf);
 	struct node *root =
 		node_read_file(mem, strcmp(path, "-") ? path : "/dev/stdin", err);
 
@@ -465,7 +448,18 @@ static struct ft_scenario *load_file(struct ft_shelf *shelf, const char *path,
 	for (size_t i = 0; i < n; i++)
 		if (!set_one(mem, root, sets[i], err))
 			return NULL;
-	return from(shelf, root, path, all, seen, err);
+	return root;
+}
+
+static struct ft_scenario *load_file(struct ft_shelf *shelf, const char *path,
+				     const char *const *sets, size_t n, bool all,
+				     struct scenario_seen *seen, struct ft_error *err)
+{
+	struct node *root = scenario_read(shelf_memory(shelf), path, sets, n, err);
+
+	return root ? from(shelf, root, path, all ? SCENARIO_WHOLE : SCENARIO_CLUSTER,
+			   seen, err) :
+		      NULL;
 }
 
 struct ft_scenario *ft_scenario_load(struct ft_shelf *shelf, const char *path,

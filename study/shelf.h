@@ -34,6 +34,18 @@ struct scenario_seen {
 	struct ft_digest digest; /* of them, of what is given, and of the program */
 };
 
+/* How much of a scenario is loaded: its cluster and cost; all but the sizes of its plan,
+ * which are those of one rank; all. */
+enum scenario_depth { SCENARIO_CLUSTER, SCENARIO_OPEN, SCENARIO_WHOLE };
+
+/* The document of a scenario, --set applied. */
+struct node *scenario_read(struct arena *mem, const char *path, const char *const *sets,
+			   size_t n, struct ft_error *err);
+
+/* A scenario whose plan is left open: `plan` has no sizes of use, `resolved` is NULL. */
+struct ft_scenario *scenario_open(struct ft_shelf *shelf, const struct node *root,
+				  const char *name, struct ft_error *err);
+
 /* ft_scenario_load of a whole scenario, which also tells that. */
 struct ft_scenario *scenario_load(struct ft_shelf *shelf, const char *path,
 				  const char *const *sets, size_t n,

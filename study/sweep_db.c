@@ -14,7 +14,7 @@ enum { APPLICATION = 0x46545357, /* "FTSW" */ SCHEMA = 2, PATIENCE_MS = 60000 };
 struct sweep_db {
 	struct arena mem; /* statements' texts */
 	sqlite3 *db;
-	sqlite3_stmt *insert, *find;
+	sqlite3_stmt *insert, *find, *get;
 	const char *path, *scenario;
 	size_t n_keys;
 };
@@ -219,7 +219,12 @@ static bool prepare(struct sweep_db *d, const char *const *keys, size_t n,
 	if (sqlite3_prepare_v2(d->db, insertion(&d->mem, keys, n), -1, &d->insert,
 			       NULL) ||
 	    sqlite3_prepare_v2(d->db, "SELECT error IS NULL FROM runs WHERE key=?1", -1,
-			       &d->find, NULL))
+			       &d->find, NULL) ||
+	    sqlite3_prepare_v2(d->db,
+			       "SELECT step_s, usd_per_million_tokens, "
+			       "memory_bytes_per_gpu_total, fits FROM runs "
+			       "WHERE key=?1 AND error IS NULL",
+			       -1, &d->get, NULL))
 		return db_fail(d, err);
 	return true;
 }
@@ -260,6 +265,7 @@ void sweep_db_close(struct sweep_db *d)
 		return;
 	sqlite3_finalize(d->insert);
 	sqlite3_finalize(d->find);
+	sqlite3_finalize(d->get);
 	sqlite3_close(d->db);
 	mem = d->mem;
 	arena_release(&mem);
@@ -278,6 +284,27 @@ int sweep_db_find(struct sweep_db *d, const char key[33], struct ft_error *err)
 		found = -1;
 	}
 	sqlite3_reset(d->find);
+	return found;
+}
+
+int sweep_db_get(struct sweep_db *d, const char key[33], struct ft_outcome *o,
+		 struct ft_error *err)
+{
+	int step, found = 0;
+
+	sqlite3_bind_text(d->get, 1, key, -1, SQLITE_TRANSIENT);
+	step = sqlite3_step(d->get);
+	if (step == SQLITE_ROW) {
+		o->step_s = sqlite3_column_double(d->get, 0);
+		o->cost.usd_per_million_tokens = sqlite3_column_double(d->get, 1);
+		o->memory_total_bytes = sqlite3_column_double(d->get, 2);
+		o->fits = sqlite3_column_int(d->get, 3);
+		found = 1;
+	} else if (step != SQLITE_DONE) {
+		db_fail(d, err);
+		found = -1;
+	}
+	sqlite3_reset(d->get);
 	return found;
 }
 

@@ -39,6 +39,11 @@ void sweep_db_close(struct sweep_db *db);
 /* Is the key there? 1 yes, as an answer; 2 yes, as an error; 0 no; -1: err is filled. */
 int sweep_db_find(struct sweep_db *db, const char key[33], struct ft_error *err);
 
+/* What a search asks of a run that is there as an answer: step_s, dollars, memory and
+ * fits of *o are filled. 1 yes, 0 no, -1: err is filled. */
+int sweep_db_get(struct sweep_db *db, const char key[33], struct ft_outcome *o,
+		 struct ft_error *err);
+
 /* Commit a list of rows, all or none. */
 bool sweep_db_write(struct sweep_db *db, const struct sweep_row *first,
 		    struct ft_error *err) __attribute__((warn_unused_result));

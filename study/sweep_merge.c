@@ -121,8 +121,8 @@ static bool merge_one(struct merge *m, const char *path, struct ft_merge_result 
 {
 	const char **name;
 	size_t n, before, after, rows;
-	bool ok = columns(m, path, "part", &name, &n) &&
-		  exec(m, path, "BEGIN IMMEDIATE");
+	bool ok =
+		columns(m, path, "part", &name, &n) && exec(m, path, "BEGIN IMMEDIATE");
 
 	if (!ok)
 		return false;
@@ -186,7 +186,8 @@ bool ft_study_merge(const char *into, const char *const *from, size_t n,
 
 	*r = (struct ft_merge_result){ 0 };
 	sweep_db_close(made);
-	if (ok && sqlite3_open_v2(into, &m.db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK)
+	if (ok &&
+	    sqlite3_open_v2(into, &m.db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK)
 		ok = fails(&m, into);
 	if (ok)
 		sqlite3_busy_timeout(m.db, 60000);

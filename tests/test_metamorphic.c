@@ -137,6 +137,7 @@ static void copy_of(const struct ft_scenario *s, struct changed *c)
 	c->s.cluster = &c->cluster;
 	c->s.plan = &c->plan;
 	c->s.ccl = &c->ccl;
+	c->s.memo = NULL; /* what is remembered is of the handles as they were */
 }
 
 /* Would it hold if each collective went by the fastest algorithm? */

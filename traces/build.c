@@ -105,7 +105,7 @@ static void leave_backward(struct stage *st, const struct pass *p)
 		segment_transfer(st, false, true);
 }
 
-static void forward_slot(struct stage *st, const struct slot *slot)
+void stage_forward(struct stage *st, const struct slot *slot)
 {
 	struct pass p = pass_of(st, slot);
 
@@ -115,7 +115,7 @@ static void forward_slot(struct stage *st, const struct slot *slot)
 	leave_forward(st, &p);
 }
 
-static void backward_slot(struct stage *st, const struct slot *slot)
+void stage_backward(struct stage *st, const struct slot *slot)
 {
 	struct pass p = pass_of(st, slot);
 
@@ -152,6 +152,11 @@ static void pair_slot(struct stage *st, const struct slot *back,
  * next stage's backward waits for this one, and this one's forward for the stage before,
  * so that stages take turns. Megatron Core, too, has pairs without pipelines and in
  * interleaved ones; its one more forward ahead is the one before the first pair. */
+bool plan_pairs(const struct ft_plan *p)
+{
+	return p->overlap_ep && p->ep > 1 && !is_fsdp(p) && (p->pp == 1 || p->vpp > 1);
+}
+
 static bool is_pair(const struct builder *b, const struct slot *back,
 		    const struct slot *forward)
 {
@@ -160,14 +165,12 @@ static bool is_pair(const struct builder *b, const struct slot *back,
 	bool ragged = p->last_micro_batch != p->micro_batch &&
 		      (back->micro_batch == last || forward->micro_batch == last);
 
-	if (!p->overlap_ep || p->ep == 1 || is_fsdp(p) || (p->pp > 1 && p->vpp == 1))
-		return false;
-	return !ragged && !back->forward && forward->forward &&
+	return plan_pairs(p) && !ragged && !back->forward && forward->forward &&
 	       (back->micro_batch != forward->micro_batch ||
 		back->chunk != forward->chunk);
 }
 
-static void finish(struct stage *st)
+void stage_finish(struct stage *st)
 {
 	struct builder *b = st->b;
 	const struct ft_plan *p = b->plan;
@@ -178,6 +181,8 @@ static void finish(struct stage *st)
 				      (double)p->tp :
 			      0;
 
+	b->sequences = p->micro_batch;
+	b->tokens = p->micro_batch * p->sequence / p->cp;
 	if (!segment_fresh(st, (struct segment_key){ ROLE_OPTIMIZER, st->number, 0, 0 },
 			   "optimizer"))
 		return;
@@ -210,7 +215,7 @@ static void stage_layers(struct stage *st)
 	held_add(&st->held, st->root);
 }
 
-static void build_stage(struct builder *b, int64_t number)
+struct stage stage_begin(struct builder *b, int64_t number)
 {
 	const struct ft_plan *p = b->plan;
 	struct stage st = { .b = b,
@@ -218,26 +223,32 @@ static void build_stage(struct builder *b, int64_t number)
 			    .number = number,
 			    .first = number == 0,
 			    .last = number == p->pp - 1 };
-	struct slot *slot = ARENA_ARRAY(b->mem, (size_t)(2 * p->micro_batches * p->vpp),
-					struct slot);
-	size_t n = schedule_slots(b->mem, p, number, slot);
 
 	st.rank_class->name = arena_printf(b->mem, "stage %d", (int)number);
 	st.rank_class->ranks = p->ranks / p->pp;
 	stage_layers(&st);
 	base_bytes(b, st.held, st.rank_class->base_bytes);
+	return st;
+}
+
+static void build_stage(struct builder *b, int64_t number)
+{
+	const struct ft_plan *p = b->plan;
+	struct stage st = stage_begin(b, number);
+	struct slot *slot = ARENA_ARRAY(b->mem, (size_t)(2 * p->micro_batches * p->vpp),
+					struct slot);
+	size_t n = schedule_slots(b->mem, p, number, slot);
+
 	for (size_t i = 0; i < n; i++)
 		if (i + 1 < n && is_pair(b, &slot[i], &slot[i + 1])) {
 			pair_slot(&st, &slot[i], &slot[i + 1]);
 			i++;
 		} else if (slot[i].forward) {
-			forward_slot(&st, &slot[i]);
+			stage_forward(&st, &slot[i]);
 		} else {
-			backward_slot(&st, &slot[i]);
+			stage_backward(&st, &slot[i]);
 		}
-	b->sequences = p->micro_batch;
-	b->tokens = p->micro_batch * p->sequence / p->cp;
-	finish(&st);
+	stage_finish(&st);
 }
 
 /* Rank order, fastest first: tp, cp, dp; the expert grid is laid over the same
@@ -271,6 +282,35 @@ static double recomputed(struct builder *b)
 	return flop * (double)b->plan->micro_batches / (double)b->plan->pp;
 }
 
+bool build_begin(struct builder *b, const struct ft_model *model,
+		 const struct ft_plan *plan, const struct ft_stack *stack,
+		 struct ft_error *err)
+{
+	struct ft_graph *g = b->g;
+
+	if (plan->schedule == FT_ZERO_BUBBLE && plan->pp > 1)
+		return ft_fail(err, NULL,
+			       "schedule: zero-bubble is not simulated yet; "
+			       "use 1f1b, interleaved or gpipe");
+	builder_init(b, model, plan, stack);
+	group_shapes(plan, g->group);
+	set_buckets(b);
+	g->n_classes = (size_t)plan->pp;
+	g->rank_class = ARENA_ARRAY(b->mem, g->n_classes, struct ft_class);
+	return true;
+}
+
+void build_end(struct builder *b)
+{
+	struct ft_graph *g = b->g;
+	const struct ft_plan *p = b->plan;
+
+	g->host_runs_ahead =
+		p->step_start == FT_STEADY && !b->rules->host_sync && !b->host_waited;
+	g->tokens = (double)p->global_batch * (double)p->sequence;
+	g->recomputed_flop_per_rank = recomputed(b);
+}
+
 struct ft_graph *ft_graph_build(const struct ft_model *model,
 				const struct ft_plan *plan,
 				const struct ft_stack *stack, struct ft_error *err)
@@ -281,24 +321,13 @@ struct ft_graph *ft_graph_build(const struct ft_model *model,
 	struct builder b = { .mem = &w->mem, .g = g };
 
 	w->mem = mem;
-	if (plan->schedule == FT_ZERO_BUBBLE && plan->pp > 1) {
-		ft_fail(err, NULL,
-			"schedule: zero-bubble is not simulated yet; "
-			"use 1f1b, interleaved or gpipe");
+	if (!build_begin(&b, model, plan, stack, err)) {
 		ft_graph_free(g);
 		return NULL;
 	}
-	builder_init(&b, model, plan, stack);
-	group_shapes(plan, g->group);
-	set_buckets(&b);
-	g->n_classes = (size_t)plan->pp;
-	g->rank_class = ARENA_ARRAY(&w->mem, g->n_classes, struct ft_class);
 	for (int64_t s = 0; s < plan->pp; s++)
 		build_stage(&b, s);
-	g->host_runs_ahead = plan->step_start == FT_STEADY &&
-			     !stack->layout.host_sync && !b.host_waited;
-	g->tokens = (double)plan->global_batch * (double)plan->sequence;
-	g->recomputed_flop_per_rank = recomputed(&b);
+	build_end(&b);
 	return g;
 }
 

@@ -56,4 +56,16 @@ void segment_backward(struct stage *st, struct layer_call b);
 /* Both, of two micro-batches, side by side. */
 void segment_pair(struct stage *st, struct layer_call f, struct layer_call b);
 
+/* build.c: the frame of a graph; a stage, and its passes. */
+bool build_begin(struct builder *b, const struct ft_model *model,
+		 const struct ft_plan *plan, const struct ft_stack *stack,
+		 struct ft_error *err);
+void build_end(struct builder *b);
+struct stage stage_begin(struct builder *b, int64_t number);
+void stage_forward(struct stage *st, const struct slot *slot);
+void stage_backward(struct stage *st, const struct slot *slot);
+void stage_finish(struct stage *st); /* the update */
+/* May a backward and a forward run side by side under this plan? */
+bool plan_pairs(const struct ft_plan *plan);
+
 #endif

@@ -249,6 +249,14 @@ struct ft_plan *ft_plan_load(const struct node *node, const struct ft_model *mod
 			     struct ft_error *err) __attribute__((warn_unused_result));
 void ft_plan_free(struct ft_plan *plan);
 
+/* The same rules for a plan that is changed in place, thousands of times: sizes, words and
+ * flags are the caller's (sequence_parallel: wanted where tp > 1; zero_group 0 and shard 0:
+ * what goes without saying; recompute_layers below 0: all); what follows from them is
+ * computed. stage_layers has room for the model's layers and two more. false: not legal. */
+bool ft_plan_vary(struct ft_plan *plan, const struct ft_model *model,
+		  const struct ft_plan_context *context, int64_t *stage_layers)
+	__attribute__((warn_unused_result));
+
 bool ft_lora_has(const struct ft_lora *lora, enum ft_lora_target target);
 struct ft_lora_shape ft_lora_shape(const struct ft_model *model, int64_t layer,
 				   enum ft_lora_target target);
@@ -267,6 +275,9 @@ double ft_plan_flop_per_token(const struct ft_model *model, const struct ft_plan
 const char *ft_sharding_name(enum ft_sharding sharding);
 const char *ft_schedule_name(enum ft_schedule schedule);
 const char *ft_recompute_name(enum ft_recompute recompute);
+/* A set of enum ft_module as a scenario writes it: "[core_attn, moe_act]". */
+enum { FT_MODULES_TEXT = 160 };
+const char *ft_modules_text(unsigned set, char text[FT_MODULES_TEXT]);
 const char *ft_graphs_name(enum ft_graphs graphs);
 const char *ft_dispatcher_name(enum ft_dispatcher dispatcher);
 const char *ft_scaling_name(enum ft_scaling scaling);

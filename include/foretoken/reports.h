@@ -12,6 +12,7 @@
 
 #include "foretoken/base.h"
 #include "foretoken/study_decide.h"
+#include "foretoken/study_plan.h"
 #include "foretoken/study_whatif.h"
 
 #ifdef __cplusplus
@@ -88,6 +89,28 @@ void ft_report_compare_csv(FILE *out, const struct ft_answers *answers);
  * renting. */
 void ft_report_finance(FILE *out, const struct ft_scenario *scenario,
 		       const struct ft_outcome *outcome);
+
+/* Plans found: of one scenario a table with reasons, its JSON with the keys that outsiders rely
+ * on; of several (sizes, clusters) each, and behind them all at their best side by side. */
+struct ft_planning {
+	const struct ft_plans *const *plans; /* [n] */
+	const char *const *label;	     /* [n] */
+	size_t n;
+	enum ft_rank_by rank_by;
+};
+
+void ft_report_plans(FILE *out, const struct ft_planning *planning);
+void ft_report_plans_json(FILE *out, const struct ft_planning *planning);
+/* A plan as launch arguments or a piece of configuration of a framework; what has no name
+ * there is said in a comment that begins "# not mapped:". */
+enum ft_framework { FT_MEGATRON, FT_TORCHTITAN, FT_NEMO, FT_PRIMUS, FT_FRAMEWORKS };
+
+const char *ft_framework_name(enum ft_framework framework);
+void ft_report_plan_arguments(FILE *out, const struct ft_scenario *scenario,
+			      enum ft_framework framework);
+/* dir/front.svg: time against dollars and memory of the plans on the front. */
+bool ft_report_plans_plot(const char *dir, const struct ft_planning *planning,
+			  struct ft_error *err) __attribute__((warn_unused_result));
 
 /* dir/index.html: one file that needs no network, with plots by gnuplot; the data
  * and scripts of each plot in the same folder. dir is created if needed. */

@@ -46,8 +46,9 @@ bool ft_kernel_predict(const struct ft_gpu *gpu, const struct ft_work *work,
 		       enum ft_clock clock, struct ft_prediction *out,
 		       struct ft_error *err) __attribute__((warn_unused_result));
 
-/* Predictions remembered by work, for many runs on the same GPU handles; not shared
- * between threads. memo NULL: nothing is remembered. */
+/* Predictions remembered by work, for many runs on the same handles of GPUs, clusters and
+ * communication libraries, which stay as they are; not shared between threads. memo NULL:
+ * nothing is remembered. */
 struct ft_memo;
 
 struct ft_memo *ft_memo_new(void);
@@ -159,6 +160,16 @@ struct ft_run *ft_sim_run(const struct ft_sim_job *job, const struct ft_sim_job 
 			  FILE *timeline, struct ft_memo *memo, struct ft_error *err)
 	__attribute__((warn_unused_result));
 void ft_run_free(struct ft_run *run);
+
+/* The step of that outline (whose graph job->graph need not be) is not shorter than this,
+ * whatever else is true of the cluster; without running it. pairs: its micro-batches run in
+ * pairs, and the outline is of the same plan without. Proof: docs/plan.md. */
+bool ft_sim_bound(const struct ft_sim_job *job, const struct ft_outline *outline,
+		  struct ft_memo *memo, bool pairs, ft_ps *bound, struct ft_error *err)
+	__attribute__((warn_unused_result));
+
+/* The largest memory of a rank, as ft_sim_run finds it. */
+double ft_graph_peak_bytes(const struct ft_graph *graph);
 
 #ifdef __cplusplus
 }

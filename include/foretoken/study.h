@@ -173,6 +173,9 @@ struct ft_outcome {
 	struct ft_run_answer asked; /* by ft_study_run */
 };
 
+/* What is written at a checkpoint: trained weights and the optimizer's state. */
+double ft_checkpoint_bytes(const struct ft_scenario *scenario);
+
 /* What of an answer its dollars depend on; for ft_deal_of and ft_odds_of. */
 struct ft_side ft_outcome_side(const struct ft_scenario *scenario,
 			       const struct ft_outcome *outcome);

@@ -192,6 +192,52 @@ struct ft_graph *ft_graph_build(const struct ft_model *model,
 	__attribute__((warn_unused_result));
 void ft_graph_free(struct ft_graph *graph);
 
+/*
+ * A step in outline: every call of it counted, and the order of its passes, but not the
+ * calls one by one. A pass is a forward or a backward of one chunk of layers for one micro-
+ * batch; those of all micro-batches between the first and the last are the same.
+ */
+enum ft_turn { FT_TURN_FIRST, FT_TURN_MIDDLE, FT_TURN_LAST, FT_TURNS };
+
+struct ft_pass_calls {
+	size_t begin, end; /* calls of its class; their repeat counts all its turns */
+	int64_t times;	   /* in a step; 0: there is no such turn */
+};
+
+struct ft_turned { /* one pass in the order in which a stage runs them */
+	bool forward;
+	int64_t chunk, micro_batch;
+};
+
+struct ft_outline {
+	struct ft_graph graph; /* works, segments, groups; calls of a class unordered */
+	const struct ft_plan *plan;
+	struct ft_pass_calls *
+		*pass;	   /* [n_classes][vpp * FT_TURNS * 2]: ft_outline_pass */
+	size_t *last_call; /* [n_classes]: the update, behind all passes */
+	const struct ft_turned **order; /* [n_classes][2 * micro_batches * vpp] */
+	size_t n_order;
+};
+
+/* The plan must outlive it. NULL with *err empty: there is none, as micro-batches run in
+ * pairs (overlap.ep). */
+struct ft_outline *ft_outline_build(const struct ft_model *model,
+				    const struct ft_plan *plan,
+				    const struct ft_stack *stack, struct ft_error *err)
+	__attribute__((warn_unused_result));
+void ft_outline_free(struct ft_outline *outline);
+const struct ft_pass_calls *ft_outline_pass(const struct ft_outline *outline,
+					    size_t of_class,
+					    const struct ft_turned *at);
+
+/* What a rank holds all through the step, of the fullest stage; nothing else is built. */
+double ft_plan_held_bytes(const struct ft_model *model, const struct ft_plan *plan,
+			  const struct ft_stack *stack);
+
+/* The largest memory of a rank over the step, as the simulated step has it but for the
+ * rounding of sums. */
+double ft_outline_peak_bytes(const struct ft_outline *outline);
+
 /* A text a person can read and edit; what is written is read back the same but for
  * blanks in names, which become _. */
 void ft_graph_write(const struct ft_graph *graph, FILE *out);

@@ -1,0 +1,232 @@
+/* cli/cmd_plan.c - foretoken plan SCENARIO... */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "cli/commands.h"
+#include "foretoken/reports.h"
+
+enum { MOST = 16, CASES = 64 };
+
+struct args {
+	struct shared shared;
+	struct words free_key;
+	struct ft_search search;
+	const char *front;
+	int emit; /* a framework; below 0: tables */
+};
+
+static const struct argp_option options[] = {
+	{ "top", 'n', "N", 0, "How many plans to show (default: 5)", 0 },
+	{ "free", 'f', "KEY", 0,
+	  "Search a key though the scenario states it, or that is not searched unasked: "
+	  "parallel.tp, overlap.dp, offload_layers ...",
+	  0 },
+	{ "rank-by", 'r', "tokens|usd|days", 0,
+	  "Best is fastest (tokens, the default), cheapest per token (usd), or soonest "
+	  "through run.tokens (days)",
+	  0 },
+	{ "db", 'd', "FILE", 0,
+	  "Keep each simulated plan in an SQLite file, as sweep does; a search that was "
+	  "stopped goes on from there",
+	  0 },
+	{ "emit", 'e', "megatron|torchtitan|nemo|primus", 0,
+	  "Print the best plan as that framework's arguments or configuration instead",
+	  0 },
+	{ "front", 'P', "DIR", 0,
+	  "Draw the plans that no other beats in time, dollars and memory", 0 },
+	{ "threads", 't', "N", 0, "Number of threads (default: one per core)", 0 },
+	{ "exhaustive", 'x', NULL, 0,
+	  "Simulate every plan that fits, whatever its bound says", 0 },
+	{ 0 },
+};
+
+static int number(const char *what, const char *arg, int most, struct argp_state *state)
+{
+	char *end;
+	long n = strtol(arg, &end, 10);
+
+	if (*end || end == arg || n < 1 || n > most)
+		argp_error(state, "%s takes 1 to %d", what, most);
+	return (int)n;
+}
+
+static enum ft_rank_by rank_by(const char *arg, struct argp_state *state)
+{
+	static const char *const names[] = { "tokens", "usd", "days" };
+
+	for (int i = 0; i < 3; i++)
+		if (!strcmp(arg, names[i]))
+			return (enum ft_rank_by)i;
+	argp_error(state, "--rank-by takes tokens, usd or days, not '%.40s'", arg);
+	return FT_RANK_TOKENS;
+}
+
+static int framework(const char *arg, struct argp_state *state)
+{
+	for (int i = 0; i < FT_FRAMEWORKS; i++)
+		if (!strcmp(arg, ft_framework_name((enum ft_framework)i)))
+			return i;
+	argp_error(state,
+		   "--emit takes megatron, torchtitan, nemo or primus, not '%.40s'",
+		   arg);
+	return -1;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct args *a = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &a->shared;
+		state->child_inputs[1] = &a->shared;
+		state->child_inputs[2] = &a->shared;
+		return 0;
+	case 'n':
+		a->search.top = (size_t)number("--top", arg, FT_PLANS_MOST, state);
+		return 0;
+	case 'f':
+		words_add(&a->free_key, arg, state);
+		return 0;
+	case 'r':
+		a->search.rank_by = rank_by(arg, state);
+		return 0;
+	case 'd':
+		a->search.db = arg;
+		return 0;
+	case 'e':
+		a->emit = framework(arg, state);
+		return 0;
+	case 'P':
+		a->front = arg;
+		return 0;
+	case 't':
+		a->search.threads = number("--threads", arg, 256, state);
+		return 0;
+	case 'x':
+		a->search.exhaustive = true;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp_child children[] = { { &shared_argp, 0, NULL, 0 },
+					      { &price_argp, 0, NULL, 0 },
+					      { &asked_argp, 0, NULL, 0 },
+					      { 0 } };
+
+static const struct argp argp = {
+	options,
+	parse,
+	"SCENARIO...",
+	"Find the best way to train a model on a cluster: every legal combination of tp, pp, "
+	"vpp, cp, ep, etp, micro-batch, schedule, sharding and recomputation that the "
+	"scenario leaves out. What it states is held; --free KEY frees it. Plans are "
+	"left out only when a proved bound says that they cannot be among those shown. "
+	"cluster.gpus may be a list of sizes."
+	"\vExample: foretoken plan examples/15-best-plan/h200.yaml --rank-by usd --top 3",
+	children,
+	NULL,
+	NULL,
+};
+
+/* A scenario, at one size. */
+struct found {
+	struct ft_document *document[MOST];
+	size_t n_documents;
+	const struct ft_plans *plans[CASES];
+	char *label[CASES];
+	size_t n;
+};
+
+static bool plan_one(const struct args *a, const char *path, struct found *f,
+		     struct ft_error *err)
+{
+	struct ft_document *d =
+		ft_document_read(path, a->shared.set.word, a->shared.set.n, err);
+	const struct node *root[FT_SIZES_MOST];
+	size_t n = d ? ft_document_sizes(d, root, err) : 0;
+	bool ok = n > 0;
+
+	f->document[f->n_documents++] = d;
+	for (size_t i = 0; ok && i < n; i++) {
+		struct progress bar = progress_begin("plan");
+		struct ft_search s = a->search;
+
+		if (f->n == CASES) {
+			ok = ft_fail(err, NULL, "more than %d searches at once",
+				     (int)CASES);
+			break;
+		}
+		s.progress = (struct ft_progress){ progress_tell, &bar };
+		f->plans[f->n] = ft_study_plan(root[i], path, &s, err);
+		ok = f->plans[f->n] != NULL;
+		if (ok)
+			f->label[f->n] = ft_plans_label(root[i], path, n > 1);
+		f->n += ok;
+		if (ok && f->plans[f->n - 1]->interrupted)
+			break;
+	}
+	return ok;
+}
+
+static bool print(const struct args *a, const struct ft_planning *g,
+		  struct ft_error *err)
+{
+	if (a->front && !ft_report_plans_plot(a->front, g, err))
+		return false;
+	for (size_t i = 0; a->emit >= 0 && i < g->n; i++) {
+		const struct ft_plans *p = g->plans[i];
+
+		printf("%s# %s%s\n", i ? "\n" : "", g->label[i],
+		       p->n ? "" : ": no plan fits");
+		if (p->n)
+			ft_report_plan_arguments(stdout, p->best[0].scenario,
+						 (enum ft_framework)a->emit);
+	}
+	if (a->emit >= 0)
+		return true;
+	if (a->shared.json)
+		ft_report_plans_json(stdout, g);
+	else
+		ft_report_plans(stdout, g);
+	return true;
+}
+
+int cmd_plan(int argc, char **argv)
+{
+	struct args a = { .shared = { .what = "SCENARIO", .least = 1, .most = MOST },
+			  .emit = -1,
+			  .search = { .top = 5, .stop_on_signals = true } };
+	struct found f = { .n = 0 };
+	struct ft_planning g;
+	struct ft_error err;
+	bool ok = true, stopped;
+	int status;
+
+	parse_arguments(&argp, argc, argv, &a);
+	a.search.free_key = a.free_key.word;
+	a.search.n_free = a.free_key.n;
+	for (size_t i = 0; ok && i < a.shared.word.n; i++) {
+		ok = plan_one(&a, a.shared.word.word[i], &f, &err);
+		if (ok && f.plans[f.n - 1]->interrupted)
+			break;
+	}
+	stopped = f.n && f.plans[f.n - 1]->interrupted;
+	g = (struct ft_planning){ f.plans, (const char *const *)f.label, f.n,
+				  a.search.rank_by };
+	ok = ok && print(&a, &g, &err);
+	for (size_t i = 0; i < f.n; i++) {
+		ft_plans_free((struct ft_plans *)f.plans[i]);
+		free(f.label[i]);
+	}
+	for (size_t i = 0; i < f.n_documents; i++)
+		ft_document_free(f.document[i]);
+	status = ok ? finish_output() : complain(&err);
+	if (stopped)
+		fputs("foretoken: stopped; with --db the same command goes on\n",
+		      stderr);
+	return stopped ? 130 : status;
+}

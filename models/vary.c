@@ -1,0 +1,139 @@
+/*
+ * models/vary.c - a plan from another by changing sizes and words, without a document
+ *
+ * The rules are those of models/plan.c and models/recipe.c, which say what is wrong and
+ * where; here a plan is legal or not, in under a microsecond. tests/test_vary.c holds the
+ * two against each other.
+ */
+#include "foretoken/models.h"
+
+#include <string.h>
+
+#include "base/limits.h"
+#include "models/stages.h"
+
+static bool layer_splits(const struct ft_layer *l, const struct ft_plan *p)
+{
+	int64_t tp = p->tp, kv = l->kv_heads;
+
+	return l->linear_heads % tp == 0 && l->linear_key_heads % tp == 0 &&
+	       l->heads % tp == 0 && (kv % tp == 0 || tp % kv == 0) &&
+	       l->intermediate % tp == 0 && l->shared_intermediate % tp == 0 &&
+	       l->experts % p->ep == 0 && l->expert_intermediate % p->etp == 0;
+}
+
+static bool layers_split(struct ft_plan *p, const struct ft_model *m)
+{
+	int64_t within = p->tp * p->cp * p->dp;
+	bool routed = false;
+
+	for (int64_t i = 0; i < m->n_layers && !routed; i++)
+		routed = m->layer[i].experts;
+	if (!routed)
+		p->ep = p->etp = 1;
+	if (p->ep * p->etp > within || within % (p->ep * p->etp))
+		return false;
+	p->edp = within / (p->ep * p->etp);
+	for (int64_t i = 0; i < m->n_layers; i++)
+		if ((!i || memcmp(&m->layer[i], &m->layer[i - 1], sizeof(*m->layer))) &&
+		    !layer_splits(&m->layer[i], p))
+			return false;
+	return true;
+}
+
+static bool sequence_splits(const struct ft_plan *p)
+{
+	if (p->cp > 1 && p->sequence % (2 * p->cp))
+		return false;
+	return !p->sequence_parallel || p->sequence / p->cp % p->tp == 0;
+}
+
+static bool batch_divides(struct ft_plan *p, bool ragged)
+{
+	int64_t mine = (p->global_batch + p->dp - 1) / p->dp;
+
+	if (p->global_batch % (p->dp * p->micro_batch) && !ragged)
+		return false;
+	p->micro_batches = (mine + p->micro_batch - 1) / p->micro_batch;
+	p->last_micro_batch = mine - (p->micro_batches - 1) * p->micro_batch;
+	return (double)p->pp * (double)p->vpp * (double)p->micro_batches <=
+	       LIMIT_CHUNK_RUNS;
+}
+
+static bool recipe_fits(struct ft_plan *p, const struct ft_model *m)
+{
+	int64_t same = p->dp * p->cp;
+
+	if (p->capacity_factor > 16 || p->recompute_layers > m->n_layers ||
+	    p->offload_layers > m->n_layers)
+		return false;
+	if (p->recompute != FT_RECOMPUTE_FULL)
+		p->recompute_layers = 0;
+	else if (p->recompute_layers < 0)
+		p->recompute_layers = m->n_layers;
+	if (p->zero_group && same % p->zero_group)
+		return false;
+	if (!p->zero_group)
+		p->zero_group = same;
+	return true;
+}
+
+static bool schedule_fits(struct ft_plan *p)
+{
+	if (p->schedule == FT_1F1B && p->vpp > 1)
+		p->schedule = FT_INTERLEAVED;
+	if (p->schedule == FT_INTERLEAVED && p->vpp == 1)
+		p->schedule = FT_1F1B;
+	return p->schedule != FT_GPIPE || p->vpp == 1;
+}
+
+/* What a shard group is without a word on it: as many ranks of dp x cp as a node has. */
+static int64_t near_shard(const struct ft_plan *p, int64_t ranks_per_node)
+{
+	int64_t same = p->dp * p->cp, best = 1;
+
+	for (int64_t i = 1; i <= ranks_per_node / p->tp && i <= same; i++)
+		if (same % i == 0)
+			best = i;
+	return best;
+}
+
+static bool shard_fits(struct ft_plan *p, int64_t ranks_per_node)
+{
+	int64_t same = p->dp * p->cp, given = p->shard;
+
+	switch (p->sharding) {
+	case FT_DDP:
+		p->shard = 1;
+		return true;
+	case FT_ZERO1:
+	case FT_ZERO2:
+		p->shard = p->zero_group;
+		return true;
+	case FT_FSDP:
+		p->shard = same;
+		return true;
+	default:
+		p->shard = given > 0 ? given : near_shard(p, ranks_per_node);
+		return same % p->shard == 0;
+	}
+}
+
+bool ft_plan_vary(struct ft_plan *p, const struct ft_model *m,
+		  const struct ft_plan_context *context, int64_t *stage_layers)
+{
+	p->ranks = context->ranks;
+	if (p->pp == 1)
+		p->vpp = 1;
+	if (p->tp * p->pp > p->ranks || p->tp * p->pp * p->cp > p->ranks ||
+	    p->ranks % (p->tp * p->pp * p->cp))
+		return false;
+	p->dp = p->ranks / (p->tp * p->pp * p->cp);
+	p->sequence_parallel = p->sequence_parallel && p->tp > 1;
+	if (!layers_split(p, m) || !sequence_splits(p) ||
+	    !batch_divides(p, context->ragged_batch) || !recipe_fits(p, m) ||
+	    !schedule_fits(p) || !shard_fits(p, context->ranks_per_node))
+		return false;
+	p->stage_layers = stage_layers;
+	return stages_even_into(stage_layers, m->n_layers, p->pp * p->vpp);
+}

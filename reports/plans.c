@@ -1,0 +1,295 @@
+/* reports/plans.c - the plans that a search found, as tables, JSON and a plot */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/file.h"
+#include "base/gnuplot.h"
+#include "base/node.h"
+#include "base/plain.h"
+#include "reports/json.h"
+#include "reports/plot.h"
+#include "reports/show.h"
+#include "reports/table.h"
+
+static const char *recompute_text(const struct ft_planned *p,
+				  char text[FT_MODULES_TEXT])
+{
+	const struct ft_plan *plan = p->scenario->plan;
+	char set[FT_MODULES_TEXT];
+
+	if (plan->recompute == FT_RECOMPUTE_FULL &&
+	    plan->recompute_layers < p->scenario->model->n_layers)
+		snprintf(text, FT_MODULES_TEXT, "full, %" PRId64 " layers",
+			 plan->recompute_layers);
+	else if (plan->recompute == FT_RECOMPUTE_SELECTIVE && plan->recompute_modules)
+		snprintf(text, FT_MODULES_TEXT, "selective %.140s",
+			 ft_modules_text(plan->recompute_modules, set));
+	else
+		snprintf(text, FT_MODULES_TEXT, "%s",
+			 ft_recompute_name(plan->recompute));
+	return text;
+}
+
+static void put_row(struct table *t, const char *rank, const struct ft_planned *p)
+{
+	const struct ft_plan *plan = p->scenario->plan;
+	const struct ft_outcome *o = p->outcome;
+	char text[FT_MODULES_TEXT], shown[SHOWN];
+
+	table_row(t);
+	table_put(t, "%s", rank);
+	table_put(t, "%" PRId64, plan->tp);
+	table_put(t, "%" PRId64, plan->pp);
+	table_put(t, "%" PRId64, plan->vpp);
+	table_put(t, "%" PRId64, plan->dp);
+	table_put(t, "%" PRId64, plan->cp);
+	table_put(t, "%" PRId64, plan->ep);
+	table_put(t, "%" PRId64, plan->etp);
+	table_put(t, "%" PRId64, plan->micro_batch);
+	table_put(t, "%s", ft_sharding_name(plan->sharding));
+	table_put(t, "%s", plan->pp > 1 ? ft_schedule_name(plan->schedule) : "-");
+	table_put(t, "%s", recompute_text(p, text));
+	table_put(t, "%s", shown_text(FT_SHOW_S, o->step_s, shown));
+	table_put(t, "%.1f", o->tokens_per_s_per_gpu);
+	table_put(t, "%.1f %%", 100 * o->mfu);
+	table_put(t, "%.4f", o->cost.usd_per_million_tokens);
+	table_put(t, "%s", shown_text(FT_SHOW_BYTES, o->memory_total_bytes, shown));
+}
+
+#define COLUMNS(first) \
+	first, ">tp", ">pp", ">vpp", ">dp", ">cp", ">ep", ">etp", ">micro", \
+		"sharding", "schedule", "recompute", ">step", ">tokens/s/GPU", ">MFU", \
+		">USD/Mtokens", ">memory"
+
+/* ---- one scenario -------------------------------------------------------------------- */
+
+static void put_counts(FILE *out, const struct ft_plans *p)
+{
+	char shown[SHOWN];
+	struct shown as = shown_as(FT_SHOW_COUNT, 0);
+
+	fprintf(out, "%s legal plans", shown_number(&as, (double)p->considered, shown));
+	fprintf(out, ", %s fit", shown_number(&as, (double)p->feasible, shown));
+	fprintf(out, ", %zu simulated", p->simulated);
+	if (p->known)
+		fprintf(out, ", %zu known from the database", p->known);
+	if (p->proved)
+		fputs("; the bounds of all others are above the plans shown", out);
+	if (p->interrupted)
+		fputs("; stopped before the end: better plans may be left", out);
+	fputs(".\n", out);
+}
+
+static void put_flatness(FILE *out, const struct ft_plans *p)
+{
+	const struct ft_outcome *b = p->best[0].outcome;
+	size_t equal = 0;
+
+	for (size_t i = 0; i < p->n; i++)
+		equal += p->best[i].equal;
+	fprintf(out,
+		"%zu of these %zu are within the range of the best's prediction (up to "
+		"%+.0f %%), so that no one can say which is faster",
+		equal, p->n, 100 * (b->step_high_s / b->step_s - 1));
+	if (p->simplest)
+		fprintf(out, "; the simplest of them is number %zu", p->simplest + 1);
+	else
+		fputs("; the first is the simplest of them, too", out);
+	fputs(".\n", out);
+}
+
+static void put_ways(FILE *out, const struct ft_plans *p)
+{
+	if (p->considered)
+		fputs("No plan fits in the GPUs' memory.\n", out);
+	for (size_t i = 0; i < p->n_ways; i++)
+		fprintf(out, "%s %s (a plan takes %.0f %% of it)\n",
+			i ? "         or" : "One fits with", p->way[i].text,
+			100 * p->way[i].memory_frac);
+	if (!p->n_ways)
+		fputs("None fits with freed keys, half the optimizer or eight times the "
+		      "GPUs either.\n",
+		      out);
+}
+
+static void put_plans(FILE *out, const struct ft_plans *p, enum ft_rank_by by)
+{
+	struct table t;
+	char rank[24];
+
+	put_counts(out, p);
+	putc('\n', out);
+	if (!p->n) {
+		if (!p->interrupted)
+			put_ways(out, p);
+		return;
+	}
+	t = TABLE_OPEN(out, COLUMNS(">"));
+	for (size_t i = 0; i < p->n; i++) {
+		snprintf(rank, sizeof(rank), "%zu", i + 1);
+		put_row(&t, rank, &p->best[i]);
+	}
+	table_close(&t);
+	fprintf(out, "\nWhy the first: %s\n", p->best[0].why);
+	for (size_t i = 1; i < p->n; i++)
+		fprintf(out, "  %3zu  %s\n", i + 1, p->best[i].why);
+	put_flatness(out, p);
+	if (by != FT_RANK_TOKENS && p->best[0].outcome->asked.n)
+		fprintf(out, "The run takes %.1f days and %.3g USD under the first.\n",
+			p->best[0].outcome->asked.fleet[0].days[1],
+			p->best[0].outcome->asked.fleet[0].usd[1]);
+}
+
+/* ---- several --------------------------------------------------------------------------- */
+
+void ft_report_plans(FILE *out, const struct ft_planning *g)
+{
+	PLAIN_NUMBERS;
+	struct table t;
+
+	for (size_t i = 0; i < g->n; i++) {
+		if (g->n > 1)
+			fprintf(out, "%s%s: ", i ? "\n" : "", g->label[i]);
+		put_plans(out, g->plans[i], g->rank_by);
+	}
+	if (g->n < 2)
+		return;
+	fputs("\nEach at its best:\n\n", out);
+	t = TABLE_OPEN(out, COLUMNS("scenario"));
+	for (size_t i = 0; i < g->n; i++)
+		if (g->plans[i]->n)
+			put_row(&t, g->label[i], &g->plans[i]->best[0]);
+	table_close(&t);
+}
+
+/* ---- JSON -------------------------------------------------------------------------------- */
+
+static json_t *plan_json(const struct ft_planned *p)
+{
+	json_t *o = json_object(), *memory = json_object(), *b = json_object();
+	const struct ft_outcome *x = p->outcome;
+
+	json_object_set_new(o, "training",
+			    json_of_node(node_get(p->scenario->resolved, "training")));
+	json_put_int(o, "dp", p->scenario->plan->dp);
+	json_put(o, "step_s", x->step_s);
+	json_put(o, "tokens_per_s", x->tokens_per_s);
+	json_put(o, "tokens_per_s_per_gpu", x->tokens_per_s_per_gpu);
+	json_put(o, "mfu", x->mfu);
+	json_put(o, "usd_per_million_tokens", x->cost.usd_per_million_tokens);
+	json_put(memory, "total", x->memory_total_bytes);
+	json_object_set_new(o, "memory_bytes_per_gpu", memory);
+	json_put(b, "compute", x->breakdown.compute_s);
+	json_put(b, "exposed_communication", x->breakdown.exposed_communication_s);
+	json_put(b, "bubble", x->breakdown.bubble_s);
+	json_put(b, "host", x->breakdown.host_s);
+	json_put(b, "optimizer", x->breakdown.optimizer_s);
+	json_object_set_new(o, "breakdown_s", b);
+	if (x->asked.n && !x->asked.fleet[0].none) {
+		json_put(o, "days", x->asked.fleet[0].days[1]);
+		json_put(o, "usd", x->asked.fleet[0].usd[1]);
+	}
+	json_put_bool(o, "equal", p->equal);
+	json_put_text(o, "why", p->why);
+	return o;
+}
+
+static json_t *plans_json(const struct ft_plans *p, const char *label)
+{
+	json_t *o = json_object(), *best = json_array(), *front = json_array(),
+	       *ways = json_array();
+
+	json_put_text(o, "name", label);
+	json_put(o, "combinations", p->combinations);
+	json_put_int(o, "considered", (int64_t)p->considered);
+	json_put_int(o, "feasible", (int64_t)p->feasible);
+	json_put_int(o, "simulated", (int64_t)p->simulated);
+	json_put_int(o, "known", (int64_t)p->known);
+	json_put(o, "wall_s", p->wall_s);
+	json_put_bool(o, "interrupted", p->interrupted);
+	for (size_t i = 0; i < p->n; i++)
+		json_array_append_new(best, plan_json(&p->best[i]));
+	json_object_set_new(o, "best", best);
+	if (p->n)
+		json_put_int(o, "simplest", (int64_t)p->simplest);
+	for (size_t i = 0; i < p->n_front; i++)
+		json_array_append_new(front, plan_json(&p->front[i]));
+	json_object_set_new(o, "front", front);
+	for (size_t i = 0; i < p->n_ways; i++) {
+		json_t *way = json_object();
+
+		json_put_text(way, "change", p->way[i].text);
+		json_put(way, "memory_frac", p->way[i].memory_frac);
+		json_array_append_new(ways, way);
+	}
+	json_object_set_new(o, "ways_out", ways);
+	return o;
+}
+
+void ft_report_plans_json(FILE *out, const struct ft_planning *g)
+{
+	PLAIN_NUMBERS;
+	json_t *all = json_array(), *o;
+
+	if (g->n == 1) {
+		json_decref(all);
+		json_print(out, plans_json(g->plans[0], g->label[0]));
+		return;
+	}
+	for (size_t i = 0; i < g->n; i++)
+		json_array_append_new(all, plans_json(g->plans[i], g->label[i]));
+	o = json_object();
+	json_object_set_new(o, "plans", all);
+	json_print(out, o);
+}
+
+/* ---- the front ---------------------------------------------------------------------------- */
+
+/* A block of points for each scenario: dollars, tokens/s per GPU, GB, the plan in words. */
+static const char *front_blocks(struct plot *q, const struct ft_planning *g,
+				struct ft_error *err)
+{
+	const char *script = "set xlabel 'tokens/s per GPU'\n"
+			     "set ylabel 'USD per million tokens'\n"
+			     "set cblabel 'memory per GPU, GB'\n"
+			     "set palette defined (0 '#2a6f97', 1 '#e07a5f')\n"
+			     "set key top right\nplot ";
+
+	for (size_t i = 0; i < g->n; i++) {
+		const char *quoted = gnuplot_quote(q->mem, g->label[i], err);
+
+		if (!quoted)
+			return NULL;
+		fprintf(q->data.out,
+			"%s# tokens/s per GPU, USD per million tokens, GB\n",
+			i ? "\n\n" : "");
+		for (size_t k = 0; k < g->plans[i]->n_front; k++) {
+			const struct ft_outcome *o = g->plans[i]->front[k].outcome;
+
+			fprintf(q->data.out, "%.9g %.9g %.9g\n",
+				o->tokens_per_s_per_gpu, o->cost.usd_per_million_tokens,
+				o->memory_total_bytes * 1e-9);
+		}
+		script =
+			arena_printf(q->mem,
+				     "%s%sdat index %zu using 1:2:3 with linespoints "
+				     "lw 1 pt %zu ps 1.2 palette title %s",
+				     script, i ? ", " : "", i, 5 + 2 * (i % 5), quoted);
+	}
+	return script;
+}
+
+bool ft_report_plans_plot(const char *dir, const struct ft_planning *g,
+			  struct ft_error *err)
+{
+	PLAIN_NUMBERS;
+	struct arena mem = { 0 };
+	struct plot q;
+	bool ok = file_folder(dir, err) && plot_begin(&q, &mem, dir, "front", err) &&
+		  plot_draw(&q, front_blocks(&q, g, err), 440, err);
+
+	arena_release(&mem);
+	return ok;
+}

@@ -1,0 +1,324 @@
+/*
+ * sim/bound.c - a step is never shorter than this, found without running it
+ *
+ * Each op takes at least its duration alone, so that the longest path over what must follow
+ * what is a lower bound. Kept of that are: the order of a stage's ops on each stream, waits
+ * within a pass, the order of passes on a stage, and what a pass's first compute op awaits
+ * of its neighbour. Left out, each of which can only make a step longer: launches, queues,
+ * sharing of links, interference, waits from one pass to another of a stage, what slow GPUs
+ * and lost links do.
+ *
+ *   e(s, i)   end of pass i of stage s on the compute stream
+ *   e(s, i) = max(e(s, i-1), e(s', i') + transfer) + D(pass i)
+ *   D(pass)   longest path in the pass from its first compute op to its last
+ *   step   >= max over s of e(s, last) - D(last) + T(s)
+ *   T(s)      the last pass and the update behind it, until all streams are done
+ *   step   >= the sum of the durations on any one stream; the host's time of all launches,
+ *             of which the last is the update's last kernel
+ *
+ * docs/plan.md has the proof; tests/test_bound.c holds it on thousands of plans.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/plain.h"
+#include "foretoken/sim.h"
+#include "sim/job.h"
+
+enum { NOT_YET = -1 }; /* before the first compute op: nothing is known */
+
+/* When each stream has done what was put on it, from a pass's first compute op on. */
+struct front {
+	ft_ps stream[FT_STREAMS], event[FT_EVENTS];
+	bool any_compute,
+		awaits[2]; /* the first compute op: a receive, forward, backward */
+};
+
+struct pass_time {
+	ft_ps length;
+	bool awaits; /* its neighbour */
+};
+
+struct bounding {
+	struct arena *mem;
+	const struct ft_outline *o;
+	const struct work_timing *timing;
+	struct pass_time **pass; /* [n_classes], as the outline's */
+	ft_ps transfer[2];	 /* forward, backward: as long as it takes alone */
+};
+
+static void front_open(struct front *f)
+{
+	*f = (struct front){ .any_compute = false };
+	for (int i = 0; i < FT_STREAMS; i++)
+		f->stream[i] = NOT_YET;
+	for (int i = 0; i < FT_EVENTS; i++)
+		f->event[i] = NOT_YET;
+	f->stream[FT_STREAM_COMPUTE] = 0;
+}
+
+static ft_ps awaited(const struct front *f, uint8_t code)
+{
+	return code < FT_EVENTS ? f->event[code] : f->stream[code - FT_TAIL];
+}
+
+/* Put one op behind what it waits for. */
+static void front_put(struct front *f, const struct ft_op *op,
+		      const struct work_timing *timing)
+{
+	ft_ps at = f->stream[op->stream];
+
+	if (op->stream == FT_STREAM_RECV_FORWARD ||
+	    op->stream == FT_STREAM_RECV_BACKWARD)
+		return; /* its end is the neighbour's to say */
+	for (int i = 0; i < FT_OP_WAITS && op->wait[i] != FT_EVENT_NONE; i++) {
+		ft_ps end = awaited(f, op->wait[i]);
+
+		at = end > at ? end : at;
+		if (op->stream == FT_STREAM_COMPUTE && !f->any_compute) {
+			f->awaits[0] |= op->wait[i] == FT_TAIL + FT_STREAM_RECV_FORWARD;
+			f->awaits[1] |=
+				op->wait[i] == FT_TAIL + FT_STREAM_RECV_BACKWARD;
+		}
+	}
+	f->any_compute |= op->stream == FT_STREAM_COMPUTE;
+	if (at != NOT_YET)
+		f->stream[op->stream] = at + timing[op->work].duration;
+	if (op->record < FT_EVENTS)
+		f->event[op->record] = f->stream[op->stream];
+}
+
+static void front_call(struct front *f, const struct bounding *b,
+		       const struct ft_call *call, int64_t times)
+{
+	const struct ft_segment *seg = &b->o->graph.segment[call->segment];
+
+	for (int64_t r = 0; r < (int64_t)call->repeat / times; r++)
+		for (size_t i = 0; i < seg->n_ops; i++)
+			front_put(f, &seg->op[i], b->timing);
+}
+
+static void front_pass(struct front *f, const struct bounding *b, size_t class,
+		       const struct ft_pass_calls *pass)
+{
+	for (size_t i = pass->begin; i < pass->end; i++)
+		front_call(f, b, &b->o->graph.rank_class[class].call[i], pass->times);
+}
+
+static void time_passes(struct bounding *b)
+{
+	const struct ft_outline *o = b->o;
+	size_t n = (size_t)(o->plan->vpp * FT_TURNS * 2);
+
+	b->pass = ARENA_ARRAY(b->mem, o->graph.n_classes, struct pass_time *);
+	for (size_t c = 0; c < o->graph.n_classes; c++) {
+		b->pass[c] = ARENA_ARRAY(b->mem, n, struct pass_time);
+		for (size_t i = 0; i < n; i++) {
+			struct front f;
+
+			if (!o->pass[c][i].times)
+				continue;
+			front_open(&f);
+			front_pass(&f, b, c, &o->pass[c][i]);
+			b->pass[c][i] =
+				(struct pass_time){ f.stream[FT_STREAM_COMPUTE],
+						    f.awaits[0] || f.awaits[1] };
+		}
+	}
+}
+
+/* The last pass of a class and the update, until all is over; from its first compute op. */
+static ft_ps time_tail(const struct bounding *b, size_t class)
+{
+	const struct ft_outline *o = b->o;
+	const struct ft_class *k = &o->graph.rank_class[class];
+	struct front f;
+	ft_ps end = 0;
+
+	front_open(&f);
+	front_pass(&f, b, class,
+		   ft_outline_pass(o, class, &o->order[class][o->n_order - 1]));
+	for (size_t i = o->last_call[class]; i < k->n_calls; i++)
+		front_call(&f, b, &k->call[i], 1);
+	for (int i = 0; i < FT_STREAMS; i++)
+		end = f.stream[i] > end ? f.stream[i] : end;
+	return end;
+}
+
+/* Where passes stand: how far each stage is, and when what it did was over. */
+struct progress {
+	size_t *next;	/* [stages] */
+	ft_ps *free_at; /* [stages] */
+	ft_ps *last;	/* [stages] when its last pass began */
+	ft_ps **end;	/* [stages][2 * vpp * m], NOT_YET: not over */
+};
+
+static size_t end_at(const struct ft_plan *p, bool forward, int64_t chunk, int64_t m)
+{
+	return (size_t)((chunk * 2 + !forward) * p->micro_batches + m);
+}
+
+/* When its input is there; NOT_YET: the neighbour has not run. 0: it needs none. */
+static ft_ps input(const struct bounding *b, const struct progress *g, int64_t stage,
+		   const struct ft_turned *t)
+{
+	const struct ft_plan *p = b->o->plan;
+	int64_t from = t->forward ? stage - 1 : stage + 1, chunk = t->chunk;
+	ft_ps end;
+
+	if (t->forward && stage == 0) {
+		from = p->pp - 1;
+		chunk--;
+	} else if (!t->forward && stage == p->pp - 1) {
+		from = 0;
+		chunk++;
+	}
+	if (chunk < 0 || chunk == p->vpp)
+		return 0;
+	end = g->end[from][end_at(p, t->forward, chunk, t->micro_batch)];
+	return end == NOT_YET ? NOT_YET : end + b->transfer[!t->forward];
+}
+
+/* Run as many passes of a stage as can be; true: some. */
+static bool advance(const struct bounding *b, struct progress *g, size_t stage)
+{
+	const struct ft_outline *o = b->o;
+	bool moved = false;
+
+	while (g->next[stage] < o->n_order) {
+		const struct ft_turned *t = &o->order[stage][g->next[stage]];
+		const struct ft_pass_calls *pass = ft_outline_pass(o, stage, t);
+		const struct pass_time *d = &b->pass[stage][pass - o->pass[stage]];
+		ft_ps from = d->awaits ? input(b, g, (int64_t)stage, t) : 0;
+
+		if (from == NOT_YET)
+			break;
+		if (from > g->free_at[stage])
+			g->free_at[stage] = from;
+		g->last[stage] = g->free_at[stage];
+		g->free_at[stage] += d->length;
+		g->end[stage][end_at(o->plan, t->forward, t->chunk, t->micro_batch)] =
+			g->free_at[stage];
+		g->next[stage]++;
+		moved = true;
+	}
+	return moved;
+}
+
+/* The longest path over the passes of all stages, and behind a stage's last its update. */
+static ft_ps over_passes(struct bounding *b)
+{
+	size_t n = b->o->graph.n_classes;
+	struct progress g = { ARENA_ARRAY(b->mem, n, size_t),
+			      ARENA_ARRAY(b->mem, n, ft_ps),
+			      ARENA_ARRAY(b->mem, n, ft_ps),
+			      ARENA_ARRAY(b->mem, n, ft_ps *) };
+	ft_ps longest = 0;
+	bool moved = true;
+
+	for (size_t s = 0; s < n; s++) {
+		g.end[s] = ARENA_ARRAY(b->mem, b->o->n_order, ft_ps);
+		memset(g.end[s], 0xff, b->o->n_order * sizeof(ft_ps));
+	}
+	while (moved) {
+		moved = false;
+		for (size_t s = 0; s < n; s++)
+			moved |= advance(b, &g, s);
+		for (size_t s = n; s-- > 0;)
+			moved |= advance(b, &g, s);
+	}
+	for (size_t s = 0; s < n; s++) {
+		ft_ps t = g.last[s] + time_tail(b, s);
+
+		longest = t > longest ? t : longest;
+	}
+	return longest;
+}
+
+/* All that one stream has to do. */
+static ft_ps busiest_stream(const struct bounding *b)
+{
+	const struct ft_graph *g = &b->o->graph;
+	ft_ps longest = 0;
+
+	for (size_t c = 0; c < g->n_classes; c++) {
+		double sum[FT_STREAMS] = { 0 };
+
+		for (size_t i = 0; i < g->rank_class[c].n_calls; i++) {
+			const struct ft_call *k = &g->rank_class[c].call[i];
+			const struct ft_segment *seg = &g->segment[k->segment];
+
+			for (size_t j = 0; j < seg->n_ops; j++)
+				sum[seg->op[j].stream] +=
+					(double)k->repeat *
+					(double)b->timing[seg->op[j].work].duration;
+		}
+		for (int i = 0; i < FT_STREAM_RECV_FORWARD; i++)
+			if (sum[i] > (double)longest)
+				longest = ft_ps_from_double(floor(sum[i]));
+	}
+	return longest;
+}
+
+/* What a send takes on its own. */
+static void find_transfers(struct bounding *b)
+{
+	const struct ft_graph *g = &b->o->graph;
+
+	b->transfer[0] = b->transfer[1] = FT_PS_LONGEST;
+	for (size_t i = 0; i < g->n_segments; i++)
+		for (size_t j = 0; j < g->segment[i].n_ops; j++) {
+			const struct ft_op *op = &g->segment[i].op[j];
+			bool back = op->stream == FT_STREAM_SEND_BACKWARD;
+			ft_ps t = b->timing[op->work].duration;
+
+			if ((back || op->stream == FT_STREAM_SEND_FORWARD) &&
+			    t < b->transfer[back])
+				b->transfer[back] = t;
+		}
+}
+
+bool ft_sim_bound(const struct ft_sim_job *given, const struct ft_outline *o,
+		  struct ft_memo *memo, bool pairs, ft_ps *bound, struct ft_error *err)
+{
+	PLAIN_NUMBERS;
+	struct arena mem = { 0 };
+	struct job j = { .mem = &mem,
+			 .graph = &o->graph,
+			 .cluster = given->cluster,
+			 .stack = given->stack,
+			 .ccl = given->ccl,
+			 .memo = memo };
+	struct bounding b = { .mem = &mem, .o = o };
+	ft_ps others;
+	bool ok = job_time(&j, given->start, err);
+
+	if (ok) {
+		b.timing = j.timing[0];
+		*bound = busiest_stream(&b);
+	}
+	if (ok && !pairs) {
+		find_transfers(&b);
+		time_passes(&b);
+		others = over_passes(&b);
+		*bound = others > *bound ? others : *bound;
+		others = job_host_longest(&j);
+		*bound = others > *bound ? others : *bound;
+	}
+	arena_release(&mem);
+	return ok;
+}
+
+double ft_graph_peak_bytes(const struct ft_graph *g)
+{
+	double most = 0;
+
+	for (size_t c = 0; c < g->n_classes; c++) {
+		struct ft_class_result r;
+
+		result_memory(g, c, &r);
+		most = fmax(most, r.peak_total_bytes);
+	}
+	return most;
+}

@@ -1,0 +1,335 @@
+/* study/planned.c - a search begun, and what it found made into an answer that explains */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/node.h"
+#include "base/plain.h"
+#include "foretoken/study_decide.h"
+#include "study/search.h"
+#include "study/shelf.h"
+
+struct ft_document {
+	struct arena mem;
+	struct node *root;
+};
+
+struct whole {
+	struct ft_plans plans; /* first: the handle */
+	struct arena mem;      /* documents of the plans */
+	struct ft_shelf *shelf;
+};
+
+/* ---- documents --------------------------------------------------------------------- */
+
+struct ft_document *ft_document_read(const char *path, const char *const *sets,
+				     size_t n, struct ft_error *err)
+{
+	struct arena mem = { 0 };
+	struct ft_document *d = ARENA_NEW(&mem, struct ft_document);
+
+	d->mem = mem;
+	d->root = scenario_read(&d->mem, path, sets, n, err);
+	if (d->root)
+		return d;
+	ft_document_free(d);
+	return NULL;
+}
+
+size_t ft_document_sizes(const struct ft_document *d,
+			 const struct node *root[FT_SIZES_MOST], struct ft_error *err)
+{
+	struct arena *mem = (struct arena *)&d->mem;
+	const struct node *gpus = node_path(d->root, "cluster.gpus");
+
+	root[0] = d->root;
+	if (!gpus || gpus->kind != NODE_LIST)
+		return 1;
+	if (!gpus->n || gpus->n > FT_SIZES_MOST) {
+		ft_fail(err, &gpus->mark, "write 1 to %d sizes, as [256, 512]",
+			(int)FT_SIZES_MOST);
+		return 0;
+	}
+	for (size_t i = 0; i < gpus->n; i++) {
+		struct node *one = node_overlay(mem, d->root, NULL);
+
+		if (!node_put_node(mem, one, "cluster.gpus", &gpus->item[i]->mark,
+				   gpus->item[i], err))
+			return 0;
+		root[i] = one;
+	}
+	return gpus->n;
+}
+
+char *ft_plans_label(const struct node *root, const char *path, bool sized)
+{
+	const struct node *title = node_get(root, "title");
+	const struct node *gpus = node_path(root, "cluster.gpus");
+	const char *slash = strrchr(path, '/'), *leaf = slash ? slash + 1 : path;
+	bool titled = !node_is_null(title) && title->kind == NODE_SCALAR;
+	int len = (int)(titled ? strlen(title->text) : strcspn(leaf, "."));
+	char *text = NULL;
+
+	if (asprintf(&text, "%.*s%s%s%s", len, titled ? title->text : leaf,
+		     sized ? ", " : "", sized && gpus->text ? gpus->text : "",
+		     sized ? " GPUs" : "") < 0)
+		out_of_memory();
+	return text;
+}
+
+void ft_document_free(struct ft_document *d)
+{
+	struct arena mem;
+
+	if (!d)
+		return;
+	mem = d->mem;
+	arena_release(&mem);
+}
+
+/* ---- reasons ------------------------------------------------------------------------- */
+
+/* "2.1 % slower: pipeline bubble +1.5 %, exposed communication +0.8 %" */
+static void explain(const struct ft_planned *best, struct ft_planned *p)
+{
+	double more = p->outcome->step_s / best->outcome->step_s - 1;
+	size_t n, at = 0, told = 0;
+	struct ft_difference *d = ft_study_differences(best->scenario, best->outcome,
+						       p->scenario, p->outcome, &n);
+	int len = snprintf(p->why, sizeof(p->why), "%.1f %% slower", 100 * more);
+
+	at = len > 0 ? (size_t)len : 0;
+	for (size_t i = 0; i < n && told < 3 && at < sizeof(p->why); i++) {
+		double all = best->outcome->step_s * 1e9 *
+			     (double)best->scenario->cluster->gpus /
+			     (best->outcome->tokens_per_s * best->outcome->step_s);
+		double part = (d[i].value[1] - d[i].value[0]) / all;
+
+		if (fabs(part) < 0.0005)
+			continue;
+		len = snprintf(p->why + at, sizeof(p->why) - at, "%s %s %+.1f %%",
+			       told++ ? "," : ":", d[i].what, 100 * part);
+		at += len > 0 ? (size_t)len : 0;
+	}
+	ft_differences_free(d);
+}
+
+static void explain_best(struct ft_plans *plans)
+{
+	struct ft_planned *b = &plans->best[0];
+
+	snprintf(b->why, sizeof(b->why), "%s", b->outcome->bottleneck);
+}
+
+/* Within what the best's own prediction may be off by. */
+static void find_equals(struct ft_plans *plans, enum ft_rank_by by)
+{
+	const struct ft_outcome *b = plans->best[0].outcome;
+	double range = b->step_high_s / b->step_s;
+
+	for (size_t i = 0; i < plans->n; i++) {
+		struct ft_planned *p = &plans->best[i];
+		double worse = by == FT_RANK_USD ?
+				       p->outcome->cost.usd_per_million_tokens /
+					       b->cost.usd_per_million_tokens :
+				       p->outcome->step_s / b->step_s;
+
+		p->equal = worse <= range;
+		if (p->equal && p->complexity < plans->best[plans->simplest].complexity)
+			plans->simplest = i;
+	}
+}
+
+/* ---- the answer ---------------------------------------------------------------------- */
+
+static bool tell_plan(struct whole *w, const struct search_job *j, size_t at,
+		      struct ft_planned *p, struct ft_error *err)
+{
+	struct node *root = space_document(&j->space, &j->space.candidate[at], &w->mem);
+	struct ft_outcome *o = ARENA_NEW(&w->mem, struct ft_outcome);
+	struct ft_scenario *s =
+		root ? ft_scenario_from(w->shelf, root, j->name, true, err) : NULL;
+
+	if (!s)
+		return false;
+	if (!ft_study_simulate(s, NULL, NULL, o, err)) {
+		ft_scenario_free(s);
+		return false;
+	}
+	p->scenario = s;
+	p->outcome = o;
+	p->complexity = space_complexity(&j->space, &j->space.candidate[at]);
+	return ft_study_run(s, o, err);
+}
+
+static int by_step(const void *a, const void *b)
+{
+	const struct point *x = a, *y = b;
+
+	if (x->step_s != y->step_s)
+		return x->step_s < y->step_s ? -1 : 1;
+	return x->at < y->at ? -1 : x->at > y->at;
+}
+
+static bool tell_all(struct whole *w, struct search_job *j, struct ft_error *err)
+{
+	struct ft_plans *plans = &w->plans;
+
+	plans->best = ARENA_ARRAY(&w->mem, j->n_kept + 1, struct ft_planned);
+	for (size_t i = 0; i < j->n_kept; i++) {
+		if (!tell_plan(w, j, j->kept[i].at, &plans->best[i], err))
+			return false;
+		plans->n++;
+	}
+	for (size_t i = 1; i < plans->n; i++)
+		explain(&plans->best[0], &plans->best[i]);
+	if (plans->n) {
+		explain_best(plans);
+		find_equals(plans, j->search->rank_by);
+	}
+	qsort(j->front, j->n_front, sizeof(*j->front), by_step);
+	plans->front = ARENA_ARRAY(&w->mem, j->n_front + 1, struct ft_planned);
+	for (size_t i = 0; i < j->n_front; i++) {
+		if (!tell_plan(w, j, j->front[i].at, &plans->front[i], err))
+			return false;
+		plans->n_front++;
+	}
+	return true;
+}
+
+/* Why no plan is legal: what is wrong with the first of them all. */
+static bool none_legal(struct whole *w, const struct search_job *j,
+		       struct ft_error *err)
+{
+	struct ft_error why = { .text = "" };
+	struct ft_scenario *s =
+		ft_scenario_from(w->shelf, j->root, j->name, true, &why);
+
+	ft_scenario_free(s);
+	*err = why;
+	return ft_fail(err, &j->space.context.gpus,
+		       "no parallel plan of %.0f is legal on %lld ranks%s%.160s",
+		       j->space.combinations, (long long)j->space.context.ranks,
+		       why.text[0] ? "; with what the scenario states: " : "",
+		       why.text);
+}
+
+static void count(struct ft_plans *p, const struct search_job *j)
+{
+	p->combinations = j->space.combinations;
+	p->considered = j->space.n;
+	p->feasible = j->n_order;
+	p->simulated = j->n_simulated - j->n_known;
+	p->known = j->n_known;
+	p->wall_s = j->wall_s;
+	p->interrupted = j->stop;
+	p->proved = !j->stop && j->n_kept > 0;
+}
+
+static bool search(struct whole *w, struct search_job *j, struct ft_error *err)
+{
+	const char *axis[AXES];
+	bool ok;
+
+	for (size_t i = 0; i < AXES; i++)
+		axis[i] = space_key(i);
+	if (!j->space.n)
+		return none_legal(w, j, err);
+	if (j->search->db) {
+		j->db = sweep_db_open(j->search->db, j->name, axis, AXES, err);
+		if (!j->db)
+			return false;
+	}
+	ok = search_run(j);
+	sweep_db_close(j->db);
+	if (!ok)
+		*err = j->err;
+	else if (j->n_refused == j->space.n)
+		ok = ft_fail(err, NULL,
+			     "none of %zu legal plans can be simulated: %.200s",
+			     j->space.n, j->why_refused.text);
+	count(&w->plans, j);
+	return ok;
+}
+
+struct ft_plans *ft_study_plan(const struct node *root, const char *name,
+			       const struct ft_search *s, struct ft_error *err)
+{
+	PLAIN_NUMBERS;
+	struct arena mem = { 0 };
+	struct whole *w = ARENA_NEW(&mem, struct whole);
+	struct search_job *j = ARENA_NEW(&mem, struct search_job);
+	struct ft_scenario *open;
+	bool ok;
+
+	w->mem = mem;
+	w->shelf = ft_shelf_new();
+	j->search = s;
+	j->root = root;
+	j->name = name;
+	pthread_mutex_init(&j->lock, NULL);
+	open = scenario_open(w->shelf, root, name, err);
+	ok = open && space_open(&j->space, open, s->free_key, s->n_free, err);
+	if (ok) {
+		ok = search(w, j, err) && tell_all(w, j, err);
+		if (ok && !w->plans.n && !j->stop)
+			ways_out(j, &w->plans);
+		free(j->order);
+		space_close(&j->space);
+	}
+	arena_release(&j->rows);
+	ft_scenario_free(open);
+	pthread_mutex_destroy(&j->lock);
+	if (ok)
+		return &w->plans;
+	ft_plans_free(&w->plans);
+	return NULL;
+}
+
+static void release(struct ft_planned *p, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (p[i].outcome)
+			ft_outcome_release((struct ft_outcome *)p[i].outcome);
+		ft_scenario_free((struct ft_scenario *)p[i].scenario);
+	}
+}
+
+void ft_plans_free(struct ft_plans *plans)
+{
+	struct whole *w = (struct whole *)plans;
+	struct arena mem;
+
+	if (!plans)
+		return;
+	release(plans->best, plans->n);
+	release(plans->front, plans->n_front);
+	ft_shelf_free(w->shelf);
+	mem = w->mem;
+	arena_release(&mem);
+}
+
+struct ft_scenario *ft_scenario_at_best(struct ft_shelf *shelf, const char *path,
+					const char *const *sets, size_t n,
+					const struct ft_search *search,
+					struct ft_error *err)
+{
+	struct arena *mem = shelf_memory(shelf);
+	struct node *root = scenario_read(mem, path, sets, n, err);
+	struct ft_plans *plans = root ? ft_study_plan(root, path, search, err) : NULL;
+	struct ft_scenario *s = NULL;
+	struct ft_mark at = { path, 0, 0 };
+
+	if (plans &&
+	    plans->n) /* given holds what the plan says, and nothing else new */
+		s = ft_scenario_from(
+			shelf, node_overlay(mem, plans->best[0].scenario->given, NULL),
+			path, true, err);
+	else if (plans)
+		ft_fail(err, &at,
+			"no plan fits in the GPUs' memory; foretoken plan "
+			"says what would help");
+	ft_plans_free(plans);
+	return s;
+}

@@ -1,0 +1,459 @@
+/*
+ * study/search.c - the best plans of a space, without simulating those that cannot win
+ *
+ *   1. every legal candidate gets its memory and a lower bound (sim/bound.c), on all cores
+ *   2. those that fit are sorted by bound
+ *   3. they are simulated in that order, until the next bound is above the worst of the
+ *      plans that are kept: none of the rest can be among them
+ *
+ * What is kept does not depend on how many threads there are: plans are ordered by what
+ * they rank by and then by their place in the space, and a plan is left out only when its
+ * bound says that it cannot be kept. Each thread has parts of its own.
+ */
+#include "study/search.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/plain.h"
+#include "study/shelf.h"
+
+enum { MOST_THREADS = 256, CHUNK = 16 };
+
+/* A share of the memory that rounding cannot bring back to 1. */
+static const float WONT_FIT = 1.000001F;
+
+static double now_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- one candidate -------------------------------------------------------------- */
+
+/* Dollars per million tokens at best: as fast as the bound, and on idle GPUs' power. */
+static double usd_bound(const struct worker *w, double step_s, struct ft_error *err)
+{
+	const struct ft_scenario *s = w->open;
+	double rate =
+		(double)s->plan->global_batch * (double)s->plan->sequence / step_s;
+	struct ft_purchase purchase = { s->cluster, s->prices, w->bom, &s->terms };
+	struct ft_throughput best = {
+		rate, rate, rate, 0, 0, 0, ft_checkpoint_bytes(s)
+	};
+	struct ft_cost cost;
+
+	return ft_cost_compute(&purchase, &best, &cost, err) ?
+		       cost.usd_per_million_tokens :
+		       0;
+}
+
+static bool bound(struct worker *w, const struct ft_plan *p, struct candidate *c,
+		  struct ft_error *err)
+{
+	const struct ft_scenario *s = w->open;
+	struct ft_plan apart = *p; /* a pair's work is that of its halves */
+	struct ft_outline *o;
+	ft_ps step = 0;
+	bool ok;
+
+	c->memory = (float)(ft_plan_held_bytes(s->model, p, s->stack) /
+			    s->cluster->gpu->memory_bytes.value);
+	if (c->memory > WONT_FIT)
+		return true; /* before anything is used */
+	o = ft_outline_build(s->model, p, s->stack, err);
+	c->pairs = !o && !err->text[0];
+	if (c->pairs) {
+		apart.overlap_ep = false;
+		o = ft_outline_build(s->model, &apart, s->stack, err);
+	}
+	if (!o)
+		return false;
+	{
+		struct ft_sim_job job = { NULL,		 s->cluster, s->stack, s->ccl,
+					  p->step_start, false,	     false };
+
+		ok = ft_sim_bound(&job, o, w->memo, c->pairs, &step, err);
+	}
+	c->memory =
+		(float)(ft_outline_peak_bytes(o) / s->cluster->gpu->memory_bytes.value);
+	c->bound = ft_s_from_ps(step);
+	ft_outline_free(o);
+	if (ok &&
+	    c->pairs) { /* what they hold together is counted on the whole graph */
+		struct ft_graph *g = ft_graph_build(s->model, p, s->stack, err);
+
+		ok = g != NULL;
+		if (g)
+			c->memory = (float)(ft_graph_peak_bytes(g) /
+					    s->cluster->gpu->memory_bytes.value);
+		ft_graph_free(g);
+	}
+	if (ok && w->job->search->rank_by == FT_RANK_USD)
+		c->bound = usd_bound(w, c->bound, err);
+	return ok;
+}
+
+static void bound_one(struct worker *w, struct candidate *c)
+{
+	struct search_job *j = w->job;
+	struct ft_plan p;
+	struct ft_error err;
+
+	if (space_plan(&j->space, c, &p, w->layers) && bound(w, &p, c, &err))
+		return;
+	c->bound = INFINITY; /* cannot be built: a schedule, a format */
+	pthread_mutex_lock(&j->lock);
+	if (!j->n_refused++)
+		j->why_refused = err;
+	pthread_mutex_unlock(&j->lock);
+}
+
+static double rank_of(const struct search_job *j, const struct ft_outcome *o)
+{
+	return j->search->rank_by == FT_RANK_USD ? o->cost.usd_per_million_tokens :
+						   o->step_s;
+}
+
+/* Simulate; true: *found is filled, and its outcome is the caller's to release. */
+static bool simulate_one(struct worker *w, size_t at, struct found *found,
+			 struct ft_error *err)
+{
+	struct search_job *j = w->job;
+	struct arena mem = { 0 };
+	struct node *root = space_document(&j->space, &j->space.candidate[at], &mem);
+	struct ft_scenario *s =
+		root ? ft_scenario_from(w->shelf, root, j->name, true, err) : NULL;
+	bool known = s && search_known(j, s, &found->outcome);
+	bool ok =
+		known || (s && ft_study_simulate(s, NULL, NULL, &found->outcome, err));
+
+	if (ok) {
+		found->at = at;
+		found->rank = rank_of(j, &found->outcome);
+		if (!known)
+			search_store(j, s, &found->outcome);
+	}
+	ft_scenario_free(s);
+	arena_release(&mem);
+	return ok;
+}
+
+/* ---- what is kept ------------------------------------------------------------------- */
+
+static bool better(const struct found *a, const struct found *b)
+{
+	return a->rank < b->rank || (a->rank == b->rank && a->at < b->at);
+}
+
+/* The rank that a plan has to come up to. */
+static double worst_kept(const struct search_job *j)
+{
+	return j->n_kept < j->search->top ? INFINITY : j->kept[j->n_kept - 1].rank;
+}
+
+/* Is it on the front of time, dollars and memory? Those it beats leave. */
+static void front_put(struct search_job *j, const struct point *p)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < j->n_front; i++)
+		if (j->front[i].step_s <= p->step_s && j->front[i].usd <= p->usd &&
+		    j->front[i].memory <= p->memory)
+			return;
+	for (size_t i = 0; i < j->n_front; i++)
+		if (!(p->step_s <= j->front[i].step_s && p->usd <= j->front[i].usd &&
+		      p->memory <= j->front[i].memory))
+			j->front[n++] = j->front[i];
+	if (n < FRONT_MOST)
+		j->front[n++] = *p;
+	j->n_front = n;
+}
+
+/* Plans that take the same time, dollars and memory are one, the first in the space. true:
+ * it was there, and stays or takes that place. */
+static bool same_kept(struct search_job *j, const struct found *f)
+{
+	for (size_t i = 0; i < j->n_kept; i++) {
+		struct found *k = &j->kept[i];
+
+		if (k->rank != f->rank || k->outcome.step_s != f->outcome.step_s ||
+		    k->outcome.memory_total_bytes != f->outcome.memory_total_bytes)
+			continue;
+		if (f->at < k->at)
+			*k = *f;
+		return true;
+	}
+	return false;
+}
+
+static void keep(struct search_job *j, const struct found *f)
+{
+	const struct ft_outcome *o = &f->outcome;
+	struct found entry = *f;
+	size_t i;
+
+	front_put(j, &(struct point){ f->at, o->step_s, o->cost.usd_per_million_tokens,
+				      o->memory_total_bytes });
+	entry.outcome.run = NULL;
+	entry.outcome.bom = NULL;
+	if (same_kept(j, &entry))
+		return;
+	if (j->n_kept == j->search->top && !better(&entry, &j->kept[j->n_kept - 1]))
+		return;
+	i = j->n_kept < j->search->top ? j->n_kept++ : j->n_kept - 1;
+	for (; i && better(&entry, &j->kept[i - 1]); i--)
+		j->kept[i] = j->kept[i - 1];
+	j->kept[i] = entry;
+}
+
+/* ---- workers ------------------------------------------------------------------------ */
+
+static bool take_chunk(struct search_job *j, size_t *from, size_t *to)
+{
+	pthread_mutex_lock(&j->lock);
+	*from = j->stop || j->broken ? j->space.n : j->next;
+	*to = *from + CHUNK < j->space.n ? *from + CHUNK : j->space.n;
+	j->next = *to;
+	pthread_mutex_unlock(&j->lock);
+	return *from < *to;
+}
+
+/* The next that can still be kept; the order is that of bounds. */
+static bool take_best(struct search_job *j, size_t *at)
+{
+	bool got = false;
+
+	pthread_mutex_lock(&j->lock);
+	if (!j->stop && !j->broken && j->next < j->n_order) {
+		const struct candidate *c = &j->space.candidate[j->order[j->next]];
+
+		if (j->search->exhaustive || c->bound <= worst_kept(j)) {
+			*at = j->order[j->next++];
+			got = true;
+		} else {
+			j->pruned = true;
+		}
+	}
+	pthread_mutex_unlock(&j->lock);
+	return got;
+}
+
+static void bound_all(struct worker *w)
+{
+	struct search_job *j = w->job;
+	size_t from, to;
+
+	while (take_chunk(j, &from, &to)) {
+		for (size_t i = from; i < to; i++)
+			bound_one(w, &j->space.candidate[i]);
+		pthread_mutex_lock(&j->lock);
+		j->finished += to - from;
+		pthread_mutex_unlock(&j->lock);
+	}
+}
+
+static void simulate_all(struct worker *w)
+{
+	struct search_job *j = w->job;
+	struct found f = { 0 };
+	struct ft_error why;
+	size_t at;
+
+	while (take_best(j, &at)) {
+		bool ok = simulate_one(w, at, &f, &why);
+
+		pthread_mutex_lock(&j->lock);
+		j->finished++;
+		j->n_simulated += ok;
+		if (ok && f.outcome.fits)
+			keep(j, &f);
+		if (!ok && why.of_system)
+			search_fail(j, &why);
+		if (!ok && !j->n_refused++)
+			j->why_refused = why;
+		pthread_mutex_unlock(&j->lock);
+		if (ok)
+			ft_outcome_release(&f.outcome);
+	}
+}
+
+static bool worker_open(struct worker *w, struct search_job *j)
+{
+	struct ft_error why;
+
+	*w = (struct worker){ .job = j, .shelf = ft_shelf_new() };
+	w->open = scenario_open(w->shelf, j->root, j->name, &why);
+	if (w->open)
+		w->bom = ft_bom_build(w->open->cluster, w->open->prices, &why);
+	if (w->bom) {
+		w->memo = w->open->memo;
+		w->layers = calloc((size_t)w->open->model->n_layers + 3,
+				   sizeof(*w->layers));
+		if (!w->layers)
+			out_of_memory();
+		return true;
+	}
+	pthread_mutex_lock(&j->lock);
+	search_fail(j, &why);
+	pthread_mutex_unlock(&j->lock);
+	return false;
+}
+
+static void worker_close(struct worker *w)
+{
+	free(w->layers);
+	ft_bom_free(w->bom);
+	ft_scenario_free(w->open);
+	ft_shelf_free(w->shelf);
+}
+
+static void *work(void *arg)
+{
+	PLAIN_NUMBERS;
+	struct worker *w = arg;
+	struct search_job *j = w->job;
+
+	if (w->shelf || worker_open(w, j)) {
+		if (j->phase == BOUNDING)
+			bound_all(w);
+		else
+			simulate_all(w);
+	}
+	pthread_mutex_lock(&j->lock);
+	j->working--;
+	pthread_mutex_unlock(&j->lock);
+	return NULL;
+}
+
+/* ---- the thread that watches -------------------------------------------------------- */
+
+static bool signalled(const struct search_job *j, const sigset_t *signals)
+{
+	struct timespec moment = { 0, 5000000 };
+
+	if (j->search->stop_on_signals)
+		return sigtimedwait(signals, NULL, &moment) > 0;
+	nanosleep(&moment, NULL);
+	return false;
+}
+
+static void watch(struct search_job *j, const sigset_t *signals)
+{
+	const struct ft_progress *p = &j->search->progress;
+	bool over = false;
+
+	while (!over) {
+		bool stop = signalled(j, signals);
+		size_t finished, total;
+
+		pthread_mutex_lock(&j->lock);
+		j->stop |= stop;
+		over = !j->working;
+		finished = j->finished;
+		total = j->phase == BOUNDING ? j->space.n : j->n_order;
+		search_commit(j, over);
+		pthread_mutex_unlock(&j->lock);
+		if (p->tell)
+			p->tell(p->context, over ? total : finished, finished, total);
+	}
+}
+
+static void run_phase(struct search_job *j, enum phase phase, struct worker *w, int n,
+		      const sigset_t *signals)
+{
+	pthread_t thread[MOST_THREADS];
+	int started = 0;
+
+	j->phase = phase;
+	j->next = j->finished = 0;
+	j->working = n;
+	for (; started < n; started++)
+		if (pthread_create(&thread[started], NULL, work, &w[started]))
+			break;
+	pthread_mutex_lock(&j->lock);
+	j->working -= n - started;
+	pthread_mutex_unlock(&j->lock);
+	if (!started) {
+		j->working = 1;
+		work(&w[0]);
+	}
+	watch(j, signals);
+	for (int i = 0; i < started; i++)
+		pthread_join(thread[i], NULL);
+}
+
+static int by_bound(const void *a, const void *b, void *context)
+{
+	const struct candidate *c = context;
+	const struct candidate *x = &c[*(const size_t *)a], *y = &c[*(const size_t *)b];
+
+	if (x->bound != y->bound)
+		return x->bound < y->bound ? -1 : 1;
+	return x < y ? -1 : x > y;
+}
+
+static void sort_fitting(struct search_job *j)
+{
+	j->order = calloc(j->space.n + 1, sizeof(*j->order));
+	if (!j->order)
+		out_of_memory();
+	for (size_t i = 0; i < j->space.n; i++) {
+		const struct candidate *c = &j->space.candidate[i];
+
+		/* the float may be on the other side of 1: the step itself decides */
+		if (c->memory <= WONT_FIT && c->bound < INFINITY)
+			j->order[j->n_order++] = i;
+	}
+	qsort_r(j->order, j->n_order, sizeof(*j->order), by_bound, j->space.candidate);
+}
+
+bool search_run(struct search_job *j)
+{
+	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+	int n = j->search->threads > 0 ? j->search->threads :
+		cores > 0	       ? (int)cores :
+					 1;
+	struct worker *w;
+	sigset_t signals, before;
+
+	n = n < MOST_THREADS ? n : MOST_THREADS;
+	n = (size_t)n < j->space.n ? n : (int)j->space.n;
+	w = calloc((size_t)n + 1, sizeof(*w));
+	if (!w)
+		out_of_memory();
+	for (int i = 0; i < n; i++)
+		w[i].job = j;
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGTERM);
+	if (j->search->stop_on_signals)
+		pthread_sigmask(SIG_BLOCK, &signals, &before);
+	j->begun_s = now_s();
+	run_phase(j, BOUNDING, w, n, &signals);
+	sort_fitting(j);
+	if (!j->stop && !j->broken && j->n_order)
+		run_phase(j, SIMULATING, w, n, &signals);
+	j->wall_s = now_s() - j->begun_s;
+	if (j->search->stop_on_signals)
+		pthread_sigmask(SIG_SETMASK, &before, NULL);
+	for (int i = 0; i < n; i++)
+		if (w[i].shelf)
+			worker_close(&w[i]);
+	free(w);
+	return !j->broken;
+}
+
+void search_fail(struct search_job *j, const struct ft_error *why)
+{
+	if (!j->broken)
+		j->err = *why;
+	j->broken = true;
+}

@@ -1,0 +1,568 @@
+/* study/space.c - axes, their values, and the legal combinations of them */
+#include "study/space.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/node.h"
+
+enum { MOST_MICRO_BATCH = 16, LEAST_TOKENS_OF_CP = 1024 };
+
+static const size_t MOST_CANDIDATES = 4000000, MOST_TRIED = 40000000;
+
+static const char *const keys[AXES] = {
+	[AXIS_TP] = "training.parallel.tp",
+	[AXIS_PP] = "training.parallel.pp",
+	[AXIS_CP] = "training.parallel.cp",
+	[AXIS_EP] = "training.parallel.ep",
+	[AXIS_ETP] = "training.parallel.etp",
+	[AXIS_MICRO_BATCH] = "training.micro_batch_size",
+	[AXIS_VPP] = "training.parallel.vpp",
+	[AXIS_SCHEDULE] = "training.schedule",
+	[AXIS_SHARDING] = "training.sharding",
+	[AXIS_ZERO_GROUP] = "training.zero_group",
+	[AXIS_SHARD] = "training.shard",
+	[AXIS_RECOMPUTE] = "training.recompute",
+	[AXIS_MODULES] = "training.recompute_modules",
+	[AXIS_LAYERS] = "training.recompute_layers",
+	[AXIS_OFFLOAD] = "training.offload_layers",
+	[AXIS_OVERLAP_TP] = "training.overlap.tp",
+	[AXIS_OVERLAP_DP] = "training.overlap.dp",
+	[AXIS_OVERLAP_PP] = "training.overlap.pp",
+	[AXIS_OVERLAP_EP] = "training.overlap.ep",
+};
+
+const char *space_key(size_t i)
+{
+	return i < AXES ? keys[i] : NULL;
+}
+
+/* ---- values -------------------------------------------------------------------- */
+
+static void put(struct space_axis *a, int64_t value)
+{
+	for (size_t i = 0; i < a->n; i++)
+		if (a->value[i] == value)
+			return;
+	if (a->n < AXIS_VALUES)
+		a->value[a->n++] = value;
+}
+
+static void divisors(struct space_axis *a, int64_t of, int64_t most)
+{
+	for (int64_t i = 1; i <= of && i <= most; i++)
+		if (of % i == 0)
+			put(a, i);
+}
+
+static const struct ft_layer *routed_layer(const struct ft_model *m)
+{
+	for (int64_t i = 0; i < m->n_layers; i++)
+		if (m->layer[i].experts)
+			return &m->layer[i];
+	return NULL;
+}
+
+static void sizes(struct space *sp)
+{
+	const struct ft_scenario *s = sp->scenario;
+	const struct ft_layer *routed = routed_layer(s->model);
+	int64_t ranks = s->cluster->ranks, domain = s->cluster->domain_ranks;
+	int64_t tokens = s->plan->sequence;
+
+	divisors(&sp->axis[AXIS_TP], ranks, domain);
+	divisors(&sp->axis[AXIS_PP], ranks, s->model->n_layers + 2);
+	put(&sp->axis[AXIS_CP], 1);
+	for (int64_t cp = 2; cp <= ranks && tokens / cp >= LEAST_TOKENS_OF_CP; cp++)
+		if (ranks % cp == 0 && tokens % (2 * cp) == 0)
+			put(&sp->axis[AXIS_CP], cp);
+	divisors(&sp->axis[AXIS_EP], routed ? routed->experts : 1, ranks);
+	divisors(&sp->axis[AXIS_ETP], routed ? routed->expert_intermediate : 1,
+		 domain < 8 ? domain : 8);
+	for (int64_t i = 1; i <= MOST_MICRO_BATCH; i++)
+		put(&sp->axis[AXIS_MICRO_BATCH], i);
+	for (int64_t i = 1; i <= s->model->n_layers; i++)
+		put(&sp->axis[AXIS_VPP], i);
+}
+
+/* What the framework of a stack has; of the nameless one, all. */
+static void shardings(struct space *sp, bool all)
+{
+	const struct ft_stack *k = sp->scenario->stack;
+	struct space_axis *a = &sp->axis[AXIS_SHARDING];
+	bool torch = k->layout.tensor_parallel == FT_TP_DTENSOR ||
+		     k->layout.fsdp_copy_in_bytes > 0;
+
+	all |= !strcmp(k->name, FT_STACK_UNNAMED);
+	put(a, sp->scenario->plan->sharding);
+	if (all || !torch)
+		put(a, FT_ZERO1);
+	if (all || torch)
+		put(a, FT_FSDP);
+	if (all || torch)
+		put(a, FT_HSDP);
+	put(a, FT_DDP);
+	if (all)
+		put(a, FT_ZERO2);
+}
+
+static void modules(struct space *sp)
+{
+	struct space_axis *a = &sp->axis[AXIS_MODULES];
+	const struct ft_layer *routed = routed_layer(sp->scenario->model);
+	unsigned up = routed && routed->kv_lora_rank ? FT_MODULE_MLA_UP : 0;
+
+	put(a, sp->scenario->plan->recompute_modules);
+	put(a, FT_MODULE_ACTIVATION);
+	put(a, FT_MODULE_ACTIVATION | FT_MODULE_NORM | up);
+	put(a, FT_MODULE_CORE_ATTENTION | FT_MODULE_ACTIVATION | FT_MODULE_NORM | up);
+	if (routed)
+		put(a, FT_MODULE_EXPERTS | FT_MODULE_NORM | up);
+}
+
+static void words(struct space *sp)
+{
+	const struct ft_plan *p = sp->scenario->plan;
+	int64_t layers = sp->scenario->model->n_layers;
+	const struct {
+		enum axis axis;
+		bool value;
+	} overlap[] = {
+		{ AXIS_OVERLAP_TP, p->overlap_tp },
+		{ AXIS_OVERLAP_DP, p->overlap_dp },
+		{ AXIS_OVERLAP_PP, p->overlap_pp },
+		{ AXIS_OVERLAP_EP, p->overlap_ep },
+	};
+
+	put(&sp->axis[AXIS_SCHEDULE], FT_1F1B);
+	put(&sp->axis[AXIS_SCHEDULE], FT_GPIPE);
+	put(&sp->axis[AXIS_ZERO_GROUP], 0);
+	put(&sp->axis[AXIS_ZERO_GROUP], sp->scenario->cluster->ranks_per_node);
+	put(&sp->axis[AXIS_SHARD], 0);
+	for (int i = 0; i < 3; i++)
+		put(&sp->axis[AXIS_RECOMPUTE], i);
+	modules(sp);
+	put(&sp->axis[AXIS_LAYERS], -1);
+	for (int64_t quarter = 3; quarter; quarter--)
+		if (layers * quarter / 4 > 0)
+			put(&sp->axis[AXIS_LAYERS], layers * quarter / 4);
+	put(&sp->axis[AXIS_OFFLOAD], p->offload_layers);
+	for (int i = 0; i < 4; i++)
+		put(&sp->axis[overlap[i].axis], overlap[i].value);
+}
+
+/* Searched when it is asked for only: the model of it is too kind, or the stack does not
+ * have it. */
+static void on_demand(struct space *sp, enum axis axis)
+{
+	struct space_axis *a = &sp->axis[axis];
+	int64_t layers = sp->scenario->model->n_layers;
+
+	if (axis >= AXIS_OVERLAP_TP) {
+		put(a, false);
+		put(a, true);
+	}
+	for (int64_t i = 0; axis == AXIS_OFFLOAD && i <= 4; i++)
+		put(a, layers * i / 4);
+	if (axis == AXIS_SHARDING)
+		shardings(sp, true);
+	if (axis == AXIS_SHARD || axis == AXIS_ZERO_GROUP)
+		divisors(a, sp->scenario->cluster->ranks, 4096);
+}
+
+/* ---- what the scenario states ------------------------------------------------------ */
+
+static int64_t stated_value(const struct space *sp, enum axis axis,
+			    const struct node *n, bool *ok)
+{
+	const struct ft_plan *p = sp->scenario->plan;
+	char *end;
+	long long value;
+
+	switch (axis) {
+	case AXIS_SCHEDULE:
+		return p->schedule;
+	case AXIS_SHARDING:
+		return p->sharding;
+	case AXIS_RECOMPUTE:
+		return p->recompute;
+	case AXIS_MODULES:
+		return p->recompute_modules;
+	case AXIS_OFFLOAD:
+		return p->offload_layers;
+	case AXIS_OVERLAP_TP:
+		return p->overlap_tp;
+	case AXIS_OVERLAP_DP:
+		return p->overlap_dp;
+	case AXIS_OVERLAP_PP:
+		return p->overlap_pp;
+	case AXIS_OVERLAP_EP:
+		return p->overlap_ep;
+	default:
+		value = n->kind == NODE_SCALAR ? strtoll(n->text, &end, 10) : 0;
+		*ok = n->kind == NODE_SCALAR && end != n->text && !*end && value > 0 &&
+		      value <= 1 << 30;
+		return value;
+	}
+}
+
+static bool is_free(const char *key, const char *const *free_key, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(free_key[i], key) ||
+		    (!strncmp(key, "training.", 9) && !strcmp(free_key[i], key + 9)))
+			return true;
+	return false;
+}
+
+static bool hold_stated(struct space *sp, const char *const *free_key, size_t n_free,
+			struct ft_error *err)
+{
+	for (int i = 0; i < AXES; i++) {
+		const struct node *n = node_path(sp->scenario->given, keys[i]);
+		struct space_axis *a = &sp->axis[i];
+		bool ok = true;
+
+		a->key = keys[i];
+		if (is_free(keys[i], free_key, n_free)) {
+			on_demand(sp, (enum axis)i);
+			continue;
+		}
+		if (node_is_null(n))
+			continue;
+		a->stated = true;
+		a->value[0] = stated_value(sp, (enum axis)i, n, &ok);
+		a->n = 1;
+		if (!ok)
+			return ft_fail(err, &n->mark,
+				       "%s should be a whole number of at least 1",
+				       keys[i]);
+	}
+	return true;
+}
+
+static bool known_keys(const char *const *free_key, size_t n, struct ft_error *err)
+{
+	for (size_t i = 0; i < n; i++) {
+		bool known = false;
+
+		for (int k = 0; k < AXES; k++)
+			known |= is_free(keys[k], &free_key[i], 1);
+		if (!known)
+			return ft_fail(
+				err, NULL,
+				"--free %.60s is not searched; parallel.tp, pp, cp, ep, etp "
+				"and vpp, micro_batch_size, schedule, sharding, zero_group, "
+				"shard, recompute, recompute_modules, recompute_layers, "
+				"offload_layers, overlap.tp, dp, pp and ep are",
+				free_key[i]);
+	}
+	return true;
+}
+
+/* ---- candidates ---------------------------------------------------------------------- */
+
+static int64_t value_of(const struct space *sp, const struct candidate *c,
+			enum axis axis)
+{
+	return sp->axis[axis].value[c->at[axis]];
+}
+
+bool space_plan(const struct space *sp, const struct candidate *c, struct ft_plan *p,
+		int64_t *stage_layers)
+{
+	*p = *sp->scenario->plan;
+	p->tp = value_of(sp, c, AXIS_TP);
+	p->pp = value_of(sp, c, AXIS_PP);
+	p->cp = value_of(sp, c, AXIS_CP);
+	p->ep = value_of(sp, c, AXIS_EP);
+	p->etp = value_of(sp, c, AXIS_ETP);
+	p->vpp = value_of(sp, c, AXIS_VPP);
+	p->micro_batch = value_of(sp, c, AXIS_MICRO_BATCH);
+	p->schedule = (enum ft_schedule)value_of(sp, c, AXIS_SCHEDULE);
+	p->sharding = (enum ft_sharding)value_of(sp, c, AXIS_SHARDING);
+	p->zero_group = value_of(sp, c, AXIS_ZERO_GROUP);
+	p->shard = value_of(sp, c, AXIS_SHARD);
+	p->recompute = (enum ft_recompute)value_of(sp, c, AXIS_RECOMPUTE);
+	p->recompute_modules = (unsigned)value_of(sp, c, AXIS_MODULES);
+	p->recompute_layers = value_of(sp, c, AXIS_LAYERS);
+	p->offload_layers = value_of(sp, c, AXIS_OFFLOAD);
+	p->overlap_tp = value_of(sp, c, AXIS_OVERLAP_TP);
+	p->overlap_dp = value_of(sp, c, AXIS_OVERLAP_DP);
+	p->overlap_pp = value_of(sp, c, AXIS_OVERLAP_PP);
+	p->overlap_ep = value_of(sp, c, AXIS_OVERLAP_EP);
+	if (sp->gather_follows)
+		p->overlap_gather = p->overlap_dp;
+	p->sequence_parallel = sp->wants_sequence_parallel;
+	return ft_plan_vary(p, sp->scenario->model, &sp->context, stage_layers);
+}
+
+/* Does a place other than the first of an axis say nothing beside the others? */
+static bool says_nothing(const struct space *sp, const struct candidate *c,
+			 const struct ft_plan *p)
+{
+	const uint8_t *at = c->at;
+	bool zero = p->sharding == FT_ZERO1 || p->sharding == FT_ZERO2;
+	bool autocast = sp->scenario->stack->layout.autocast;
+	int64_t same = p->dp * p->cp, layers = sp->scenario->model->n_layers;
+	int64_t chunks = p->pp * p->vpp;
+
+	return (at[AXIS_VPP] && p->pp == 1) ||
+	       (p->vpp > 1 && !sp->axis[AXIS_VPP].stated && layers % chunks &&
+		(layers + 2) % chunks) ||
+	       (at[AXIS_SCHEDULE] && (p->pp == 1 || p->vpp > 1)) ||
+	       (at[AXIS_SHARDING] && same == 1 &&
+		!(autocast && p->sharding == FT_DDP)) ||
+	       (at[AXIS_ZERO_GROUP] && (!zero || p->zero_group >= same)) ||
+	       (at[AXIS_SHARD] && p->sharding != FT_HSDP) ||
+	       (p->sharding == FT_HSDP && p->shard == same &&
+		!sp->axis[AXIS_SHARDING].stated) ||
+	       (at[AXIS_MODULES] && p->recompute != FT_RECOMPUTE_SELECTIVE) ||
+	       (at[AXIS_LAYERS] && p->recompute != FT_RECOMPUTE_FULL) ||
+	       (sp->axis[AXIS_MODULES].stated &&
+		p->recompute != FT_RECOMPUTE_SELECTIVE) ||
+	       (sp->axis[AXIS_LAYERS].stated && p->recompute != FT_RECOMPUTE_FULL) ||
+	       (at[AXIS_OVERLAP_TP] && p->tp == 1) ||
+	       (at[AXIS_OVERLAP_PP] && p->pp == 1) ||
+	       (at[AXIS_OVERLAP_DP] && same == 1) ||
+	       (at[AXIS_OVERLAP_EP] && p->ep == 1);
+}
+
+static bool add(struct space *sp, const struct candidate *c)
+{
+	if (sp->n == sp->cap) {
+		size_t cap = sp->cap ? 2 * sp->cap : 1024;
+		void *more = realloc(sp->candidate, cap * sizeof(*sp->candidate));
+
+		if (!more)
+			out_of_memory();
+		sp->candidate = more;
+		sp->cap = cap;
+	}
+	sp->candidate[sp->n++] = *c;
+	return sp->n <= MOST_CANDIDATES;
+}
+
+/* What can be said of a plan before all of its axes are set. */
+static bool hopeless(const struct space *sp, const struct candidate *c, int axis)
+{
+	int64_t ranks = sp->context.ranks, each = 1;
+
+	for (int i = 0; i <= axis && i <= AXIS_CP; i++)
+		each *= value_of(sp, c, (enum axis)i);
+	if (each > ranks || ranks % each)
+		return true;
+	if (axis >= AXIS_MICRO_BATCH && !sp->context.ragged_batch &&
+	    sp->scenario->plan->global_batch %
+		    (ranks / each * value_of(sp, c, AXIS_MICRO_BATCH)))
+		return true;
+	return axis >= AXIS_VPP && c->at[AXIS_VPP] &&
+	       (value_of(sp, c, AXIS_PP) == 1 ||
+		value_of(sp, c, AXIS_PP) * value_of(sp, c, AXIS_VPP) >
+			sp->scenario->model->n_layers + 2);
+}
+
+static bool descend(struct space *sp, struct candidate *c, int axis, int64_t *layers)
+{
+	struct ft_plan p;
+
+	if (axis == AXES && ++sp->n_tried > MOST_TRIED)
+		return false;
+	if (axis == AXES)
+		return !space_plan(sp, c, &p, layers) || says_nothing(sp, c, &p) ||
+		       add(sp, c);
+	for (size_t i = 0; i < sp->axis[axis].n; i++) {
+		c->at[axis] = (uint8_t)i;
+		if (!hopeless(sp, c, axis) && !descend(sp, c, axis + 1, layers))
+			return false;
+	}
+	c->at[axis] = 0;
+	return true;
+}
+
+static bool too_many(const struct space *sp, struct ft_error *err)
+{
+	return ft_fail(
+		err, &sp->scenario->given->mark,
+		"%.0e combinations are too many to search, of which more than %zu "
+		"are legal; state some of the keys, or free fewer",
+		sp->combinations, sp->n ? sp->n - 1 : 0);
+}
+
+static bool stages_given(const struct space *sp, struct ft_error *err)
+{
+	const struct node *n =
+		node_path(sp->scenario->given, "training.parallel.stage_layers");
+
+	return !n ||
+	       ft_fail(err, &n->mark,
+		       "stage_layers leaves no pipeline to search; leave it out, or "
+		       "simulate the plan as it is");
+}
+
+bool space_open(struct space *sp, const struct ft_scenario *s,
+		const char *const *free_key, size_t n_free, struct ft_error *err)
+{
+	const struct node *sequence = node_path(s->given, "training.sequence_parallel");
+	int64_t *layers = calloc((size_t)s->model->n_layers + 3, sizeof(*layers));
+	struct candidate c = { .memory = 0 };
+	bool ok;
+
+	if (!layers)
+		out_of_memory();
+	*sp = (struct space){ .scenario = s, .combinations = 1 };
+	sp->context =
+		(struct ft_plan_context){ s->cluster->ranks, s->cluster->ranks_per_node,
+					  s->stack->layout.ragged_batch,
+					  s->cluster->gpus_mark };
+	if (node_is_null(sequence))
+		sequence = node_get(s->stack->defaults, "sequence_parallel");
+	sp->wants_sequence_parallel = node_is_null(sequence) || !sequence->text ||
+				      strcmp(sequence->text, "false") != 0;
+	sp->gather_follows =
+		node_is_null(node_path(s->given, "training.overlap.param_gather")) &&
+		node_is_null(node_path(s->stack->defaults, "overlap.param_gather"));
+	sizes(sp);
+	shardings(sp, false);
+	words(sp);
+	ok = known_keys(free_key, n_free, err) && stages_given(sp, err) &&
+	     hold_stated(sp, free_key, n_free, err);
+	for (int i = 0; i < AXES; i++)
+		sp->combinations *= (double)sp->axis[i].n;
+	if (ok && !descend(sp, &c, 0, layers))
+		ok = too_many(sp, err);
+	free(layers);
+	if (!ok)
+		space_close(sp);
+	return ok;
+}
+
+void space_close(struct space *sp)
+{
+	free(sp->candidate);
+	*sp = (struct space){ .n = 0 };
+}
+
+/* ---- documents -------------------------------------------------------------------------- */
+
+static const char *word_of(enum axis axis, int64_t value, const struct ft_plan *p,
+			   struct arena *mem)
+{
+	char text[FT_MODULES_TEXT];
+
+	switch (axis) {
+	case AXIS_SCHEDULE:
+		return ft_schedule_name(p->schedule);
+	case AXIS_SHARDING:
+		return ft_sharding_name(p->sharding);
+	case AXIS_RECOMPUTE:
+		return ft_recompute_name(p->recompute);
+	case AXIS_MODULES:
+		return arena_text(mem, ft_modules_text((unsigned)value, text));
+	case AXIS_OVERLAP_TP:
+	case AXIS_OVERLAP_DP:
+	case AXIS_OVERLAP_PP:
+	case AXIS_OVERLAP_EP:
+		return value ? "true" : "false";
+	default:
+		return arena_printf(mem, "%" PRId64, value);
+	}
+}
+
+/* Is the key better left unsaid? What goes without saying need not stand there. */
+static bool unsaid(const struct space *sp, enum axis axis, int64_t value,
+		   const struct ft_plan *p)
+{
+	switch (axis) {
+	case AXIS_EP:
+	case AXIS_ETP:
+		return !routed_layer(sp->scenario->model);
+	case AXIS_VPP:
+		return p->vpp == 1;
+	case AXIS_CP:
+		return p->cp == 1;
+	case AXIS_SCHEDULE:
+		return p->pp == 1;
+	case AXIS_ZERO_GROUP:
+	case AXIS_SHARD:
+		return value == 0;
+	case AXIS_MODULES:
+		return value == 0 || p->recompute != FT_RECOMPUTE_SELECTIVE;
+	case AXIS_LAYERS:
+		return value < 0 || p->recompute != FT_RECOMPUTE_FULL;
+	case AXIS_OFFLOAD:
+	case AXIS_OVERLAP_TP:
+	case AXIS_OVERLAP_DP:
+	case AXIS_OVERLAP_PP:
+	case AXIS_OVERLAP_EP:
+		return sp->axis[axis].n == 1 && !sp->axis[axis].stated;
+	default:
+		return false;
+	}
+}
+
+/* Take a key out of the map that holds it. */
+static void drop(struct node *root, const char *dotted)
+{
+	const char *dot = strrchr(dotted, '.');
+	char above[64];
+	struct node *map;
+
+	snprintf(above, sizeof(above), "%.*s", (int)(dot - dotted), dotted);
+	map = node_path(root, above);
+	for (size_t i = 0; map && map->kind == NODE_MAP && i < map->n; i++)
+		if (!strcmp(map->key[i], dot + 1)) {
+			for (size_t k = i + 1; k < map->n; k++) {
+				map->item[k - 1] = map->item[k];
+				map->key[k - 1] = map->key[k];
+				map->key_mark[k - 1] = map->key_mark[k];
+			}
+			map->n--;
+			return;
+		}
+}
+
+struct node *space_document(const struct space *sp, const struct candidate *c,
+			    struct arena *mem)
+{
+	static const struct ft_mark here = { "the plan", 1, 1 };
+	struct node *root = node_overlay(mem, sp->scenario->given, NULL);
+	int64_t *layers =
+		ARENA_ARRAY(mem, (size_t)sp->scenario->model->n_layers + 3, int64_t);
+	struct ft_plan p;
+	struct ft_error err;
+	bool ok = space_plan(sp, c, &p, layers);
+
+	for (int i = 0; ok && i < AXES; i++) {
+		int64_t value = value_of(sp, c, (enum axis)i);
+		struct node *word;
+		const char *text;
+
+		if (sp->axis[i].stated)
+			continue;
+		if (unsaid(sp, (enum axis)i, value, &p)) {
+			drop(root, keys[i]); /* what was freed */
+			continue;
+		}
+		text = word_of((enum axis)i, value, &p, mem);
+		word = node_read_text(mem, "the plan", text, strlen(text), &err);
+		ok = word && node_put_node(mem, root, keys[i], &here, word, &err);
+	}
+	return ok ? root : NULL;
+}
+
+double space_complexity(const struct space *sp, const struct candidate *c)
+{
+	double sum = 0;
+
+	for (int i = 0; i < AXES; i++)
+		if (i <= AXIS_ETP || i == AXIS_VPP)
+			sum += log2((double)value_of(sp, c, (enum axis)i));
+		else if (i != AXIS_MICRO_BATCH)
+			sum += c->at[i] ? 1 : 0;
+	return sum;
+}

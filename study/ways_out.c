@@ -1,0 +1,128 @@
+/*
+ * study/ways_out.c - where no plan fits: the cheapest changes that make one fit
+ *
+ * Asked in this order: keys that the scenario states, freed one by one and all; what is
+ * searched on demand (activations in host memory); a step without fp32 master weights; then
+ * two, four and eight times the GPUs. Memory alone is looked at, exactly.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/node.h"
+#include "study/search.h"
+#include "study/shelf.h"
+
+/* The least memory that a plan of this document takes, of the GPU's; INFINITY: none. */
+static double least_memory(struct ft_shelf *shelf, const struct node *root,
+			   const char *const *free_key, size_t n_free)
+{
+	struct ft_error err;
+	struct ft_scenario *s = scenario_open(shelf, root, "a way out", &err);
+	double least = INFINITY;
+	struct space space;
+	int64_t *layers;
+
+	if (!s || !space_open(&space, s, free_key, n_free, &err)) {
+		ft_scenario_free(s);
+		return INFINITY;
+	}
+	layers = calloc((size_t)s->model->n_layers + 3, sizeof(*layers));
+	if (!layers)
+		out_of_memory();
+	for (size_t i = 0; i < space.n && least > 1; i++) {
+		struct ft_plan p;
+		struct ft_outline *o = NULL;
+
+		if (space_plan(&space, &space.candidate[i], &p, layers))
+			o = ft_outline_build(s->model, &p, s->stack, &err);
+		if (o)
+			least = fmin(least,
+				     ft_outline_peak_bytes(o) /
+					     s->cluster->gpu->memory_bytes.value);
+		ft_outline_free(o);
+	}
+	free(layers);
+	space_close(&space);
+	ft_scenario_free(s);
+	return least;
+}
+
+static void put(struct ft_plans *plans, double memory, const char *text)
+{
+	struct ft_way_out *w = &plans->way[plans->n_ways];
+
+	if (memory > 1 || plans->n_ways == sizeof(plans->way) / sizeof(*plans->way))
+		return;
+	w->memory_frac = memory;
+	snprintf(w->text, sizeof(w->text), "%s", text);
+	plans->n_ways++;
+}
+
+static void by_freeing(const struct search_job *j, struct ft_shelf *shelf,
+		       struct ft_plans *plans)
+{
+	const char *all[AXES];
+	char text[FT_WHY];
+	size_t n = 0;
+
+	for (int i = 0; i < AXES; i++) {
+		const char *key = j->space.axis[i].key;
+
+		if (!j->space.axis[i].stated)
+			continue;
+		all[n++] = key;
+		snprintf(text, sizeof(text), "--free %s", key + strlen("training."));
+		put(plans, least_memory(shelf, j->root, &key, 1), text);
+	}
+	if (n > 1 && !plans->n_ways)
+		put(plans, least_memory(shelf, j->root, all, n),
+		    "free all of the keys that the scenario states (--free KEY each)");
+}
+
+/* With one key of the scenario set to something else. */
+static void by_setting(const struct search_job *j, struct ft_shelf *shelf,
+		       struct ft_plans *plans, const char *key, const char *value,
+		       const char *text)
+{
+	struct arena mem = { 0 };
+	struct node *root = node_overlay(&mem, j->root, NULL);
+	static const struct ft_mark here = { "a way out", 1, 1 };
+	struct ft_error err;
+
+	if (node_put_path(&mem, root, key, &here, value, &err))
+		put(plans,
+		    least_memory(shelf, root, j->search->free_key, j->search->n_free),
+		    text);
+	arena_release(&mem);
+}
+
+void ways_out(const struct search_job *j, struct ft_plans *plans)
+{
+	static const char *const offload[] = { "training.offload_layers" };
+	struct ft_shelf *shelf = ft_shelf_new();
+	int64_t gpus = j->space.scenario->cluster->gpus;
+	char value[32], text[FT_WHY];
+
+	by_freeing(j, shelf, plans);
+	put(plans, least_memory(shelf, j->root, offload, 1),
+	    "--free offload_layers: activations wait in host memory");
+	if (j->space.scenario->plan->master_weights)
+		by_setting(
+			j, shelf, plans, "training.master_weights", "false",
+			"--set training.master_weights=false: weights, gradients and "
+			"optimizer in 16 bits");
+	for (int64_t times = 2; times <= 8; times *= 2) {
+		size_t before = plans->n_ways;
+
+		snprintf(value, sizeof(value), "%" PRId64, times * gpus);
+		snprintf(text, sizeof(text), "--set cluster.gpus=%s: %d times the GPUs",
+			 value, (int)times);
+		by_setting(j, shelf, plans, "cluster.gpus", value, text);
+		if (plans->n_ways > before)
+			break;
+	}
+	ft_shelf_free(shelf);
+}

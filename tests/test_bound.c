@@ -1,0 +1,184 @@
+/* tests/test_bound.c - outlines and bounds against whole steps, on plans drawn at random */
+#include <math.h>
+
+#include "base/arena.h"
+#include "base/node.h"
+#include "foretoken/study.h"
+#include "tests/check.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(TESTS_FEW)
+enum { PLANS = 60 };
+#else
+enum { PLANS = 1500 };
+#endif
+
+static uint64_t seed;
+
+static int64_t below(int64_t n)
+{
+	return (int64_t)(rnd(&seed) % (uint64_t)n);
+}
+
+#define ANY(...) any_of((const char *const[]){ __VA_ARGS__, NULL })
+
+static const char *any_of(const char *const *words)
+{
+	int n = 0;
+
+	while (words[n])
+		n++;
+	return words[below(n)];
+}
+
+static const char *drawn(struct arena *mem)
+{
+	static const char *const machines[] = {
+		"gpu: h100-sxm",
+		"gpu: h200",
+		"gpu: mi300x",
+		"gpu: b200",
+		"gpu: h100-sxm, fabric: roce-400-rail, imperfections: {placement: scattered}",
+		"gpu: h100-sxm, imperfections: {slow_gpus: [{gpu: 3, speed_frac: 0.8}]}",
+	};
+	static const char *const models[] = {
+		"{name: llama3-8b, num_hidden_layers: 16}",
+		"{name: gpt3-175b, num_hidden_layers: 14}",
+		"{name: mixtral-8x7b, num_hidden_layers: 8}",
+		"{name: deepseek-v2, num_hidden_layers: 8}",
+		"{name: qwen3-30b-a3b, num_hidden_layers: 12}",
+	};
+	int at = (int)below(6);
+	const char *stack = at == 2 ? ANY("generic", "torch-2.11-compile") :
+				      ANY("generic", "nemo-24", "torch-2.11-eager",
+					  "megatron-core-moe-2025", "torchtitan-2024",
+					  "llm-foundry-2023");
+
+	return arena_printf(
+		mem,
+		"{model: %s, cluster: {%s, gpus: %s}, stack: %s, training: "
+		"{sequence_length: %s, global_batch_size: %s, micro_batch_size: %s, "
+		"sharding: %s, recompute: %s, schedule: %s, step_start: %s, "
+		"overlap: {tp: %s, dp: %s, pp: %s, ep: %s}, offload_layers: %s, "
+		"parallel: {tp: %s, pp: %s, cp: %s, ep: %s, vpp: %s}}}",
+		models[below(5)], machines[at == 2 ? 2 : at], ANY("16", "32", "64"),
+		stack, ANY("2048", "4096"), ANY("16", "32", "48", "128"),
+		ANY("1", "1", "2"), ANY("ddp", "zero1", "zero2", "fsdp", "hsdp"),
+		ANY("none", "selective", "full"), ANY("1f1b", "gpipe"),
+		ANY("steady", "together"), ANY("true", "false"), ANY("true", "false"),
+		ANY("true", "false"), ANY("true", "false", "false"), ANY("0", "0", "3"),
+		ANY("1", "2", "4", "8"), ANY("1", "2", "4", "8"), ANY("1", "1", "2"),
+		ANY("1", "1", "2", "4"), ANY("1", "1", "2"));
+}
+
+struct tally {
+	int steps, bounded;
+	double sum; /* of bound / step */
+	double least;
+};
+
+/* The outline counts what the step runs, and its memory is the step's. */
+static void outline_is_the_step(const struct ft_scenario *s, const struct ft_outline *o,
+				const struct ft_graph *g, double peak_bytes)
+{
+	double *a = calloc(g->n_works, sizeof(*a)), *b = calloc(g->n_works, sizeof(*b));
+
+	assert_int_equal(o->graph.n_works, g->n_works);
+	assert_int_equal(o->graph.host_runs_ahead, g->host_runs_ahead);
+	for (size_t c = 0; c < g->n_classes; c++)
+		for (int which = 0; which < 2; which++) {
+			const struct ft_graph *x = which ? g : &o->graph;
+			const struct ft_class *k = &x->rank_class[c];
+
+			for (size_t i = 0; i < k->n_calls; i++) {
+				const struct ft_segment *seg =
+					&x->segment[k->call[i].segment];
+
+				for (size_t j = 0; j < seg->n_ops; j++) {
+					const struct ft_work *w =
+						&x->work[seg->op[j].work];
+					size_t at = 0;
+
+					while (!ft_work_same(&g->work[at], w) ||
+					       strcmp(g->work[at].name, w->name))
+						at++;
+					(which ? a : b)[at] += k->call[i].repeat;
+				}
+			}
+		}
+	for (size_t i = 0; i < g->n_works; i++)
+		assert_true(a[i] == b[i]);
+	near_frac(ft_outline_peak_bytes(o) * (double)s->cluster->gpu->ranks_per_gpu,
+		  peak_bytes, 1e-9);
+	free(a);
+	free(b);
+}
+
+static void hold(const char *text, struct ft_shelf *shelf, struct tally *t)
+{
+	struct arena mem = { 0 };
+	struct ft_error err;
+	struct node *n = node_read_text(&mem, "drawn", text, strlen(text), &err);
+	struct ft_scenario *s;
+	struct ft_outcome out;
+	struct ft_outline *o;
+	struct ft_graph *g;
+
+	ok_or_say(n, err);
+	s = ft_scenario_from(shelf, n, "drawn", true, &err);
+	if (s && ft_study_simulate(s, NULL, NULL, &out, &err)) {
+		struct ft_sim_job job = { NULL,	  s->cluster,	       s->stack,
+					  s->ccl, s->plan->step_start, false };
+		ft_ps bound;
+
+		t->steps++;
+		g = ft_graph_build(s->model, s->plan, s->stack, &err);
+		ok_or_say(g, err);
+		o = ft_outline_build(s->model, s->plan, s->stack, &err);
+		if (!o)
+			assert_string_equal(err.text, "");
+		if (o) {
+			outline_is_the_step(s, o, g, out.memory_total_bytes);
+			ok_or_say(ft_sim_bound(&job, o, s->memo, false, &bound, &err),
+				  err);
+			if (bound > out.run->step)
+				fail_msg("bound %.9f s above step %.9f s of %s",
+					 ft_s_from_ps(bound), out.step_s, text);
+			t->bounded++;
+			t->sum += ft_s_from_ps(bound) / out.step_s;
+			t->least = fmin(t->least, ft_s_from_ps(bound) / out.step_s);
+		}
+		ft_outline_free(o);
+		ft_graph_free(g);
+		ft_outcome_release(&out);
+	}
+	ft_scenario_free(s);
+	arena_release(&mem);
+}
+
+static void no_step_is_shorter_than_its_bound(void **state)
+{
+	struct tally t = { .least = 1 };
+	struct ft_shelf *shelf = ft_shelf_new();
+
+	(void)state;
+	for (seed = 1; t.steps < PLANS;) {
+		struct arena mem = { 0 };
+
+		hold(drawn(&mem), shelf, &t);
+		arena_release(&mem);
+	}
+	print_message(
+		"%d steps, %d bounded: %.3f of the step on average, at least %.3f\n",
+		t.steps, t.bounded, t.sum / t.bounded, t.least);
+	assert_true(t.bounded > t.steps / 2);
+	ft_shelf_free(shelf);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(no_step_is_shorter_than_its_bound),
+	};
+
+	return cmocka_run_group_tests_name("bound", tests, NULL, NULL);
+}

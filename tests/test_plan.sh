@@ -1,0 +1,106 @@
+#!/bin/sh
+# tests/test_plan.sh - foretoken plan: answers, mistakes with their words, stopping and going on
+. "$(dirname "$0")/tap.sh"
+fails() { # STATUS "PATTERN" command...: that status, and the pattern on stderr
+	status=$1 pattern=$2
+	shift 2
+	"$@" >/dev/null 2>"$tmp/said"
+	got=$?
+	cat "$tmp/said" >&2
+	[ "$got" = "$status" ] && grep -q -- "$pattern" "$tmp/said"
+}
+prints() { # "PATTERN" command...: exit 0, and the pattern on stdout
+	pattern=$1
+	shift
+	"$@" >"$tmp/answer" || return 1
+	cat "$tmp/answer" >&2
+	grep -q -- "$pattern" "$tmp/answer"
+}
+cat >"$tmp/a.yaml" <<'Y'
+model: {name: llama3-8b, num_hidden_layers: 8}
+cluster: {gpu: h200, gpus: 8}
+training: {sequence_length: 2048, global_batch_size: 16, parallel: {cp: 1}, recompute: none}
+Y
+sed 's/gpus: 8/gpus: [8, 16]/' "$tmp/a.yaml" >"$tmp/sizes.yaml"
+sed 's/{name: llama3-8b, num_hidden_layers: 8}/llama3-70b/; s/recompute: none/micro_batch_size: 1/' "$tmp/a.yaml" >"$tmp/large.yaml"
+sed 's/global_batch_size: 16/global_batch_size: 7/' "$tmp/a.yaml" >"$tmp/seven.yaml"
+
+ok "a table, with the reason" prints "^Why the first: " $f plan "$tmp/a.yaml"
+ok "a line of reason for each of the others" prints "^    2  .* slower" $f plan "$tmp/a.yaml"
+ok "the best and the simplest of those like it" prints "within the range of the best's prediction" $f plan "$tmp/a.yaml"
+keys() { # the keys that others rely on, and a document that simulate takes and answers alike
+	$f plan "$tmp/a.yaml" --json --top 2 >"$tmp/j" &&
+	python3 -c 'import json, sys
+d = json.load(open(sys.argv[1]))
+assert d["considered"] >= d["feasible"] >= d["simulated"] > 0 and d["wall_s"] > 0
+b = d["best"]
+assert len(b) == 2 and b[0]["step_s"] <= b[1]["step_s"]
+for x in b:
+    assert x["why"] and x["memory_bytes_per_gpu"]["total"] > 0 and x["tokens_per_s_per_gpu"] > 0 and x["usd_per_million_tokens"] > 0
+    assert x["training"]["parallel"]["tp"] >= 1
+    assert abs(sum(x["breakdown_s"].values()) / x["step_s"] - 1) < 1e-9
+s = {"model": {"name": "llama3-8b", "num_hidden_layers": 8}, "cluster": {"gpu": "h200", "gpus": 8}, "training": b[0]["training"]}
+json.dump(s, open(sys.argv[2], "w"))
+print(b[0]["step_s"])' "$tmp/j" "$tmp/best.json" >"$tmp/step" &&
+	$f simulate "$tmp/best.json" --json | python3 -c 'import json, sys
+assert abs(json.load(sys.stdin)["step_s"] / float(open(sys.argv[1]).read()) - 1) < 1e-12' "$tmp/step"
+}
+ok "JSON has the stable keys, and its plan simulates to its step" keys
+threads() { # the same plans whatever the threads
+	for t in 1 2 5; do
+		$f plan "$tmp/a.yaml" --threads $t --json | python3 -c 'import json, sys
+d = json.load(sys.stdin)
+print(json.dumps(d["best"], sort_keys=True))' >"$tmp/t$t" || return 1
+	done
+	cmp "$tmp/t1" "$tmp/t2" && cmp "$tmp/t1" "$tmp/t5"
+}
+ok "the same on one thread, two and five" threads
+ok "a list of sizes: each at its best" prints "^Each at its best" $f plan "$tmp/sizes.yaml" --top 1
+ok "several scenarios" prints "^Each at its best" $f plan "$tmp/a.yaml" "$tmp/a.yaml" --top 1
+db() { # every simulated plan is kept, and not simulated again
+	$f plan "$tmp/a.yaml" --db "$tmp/p.db" --json >"$tmp/1" && $f plan "$tmp/a.yaml" --db "$tmp/p.db" --json >"$tmp/2" &&
+	python3 -c 'import json, sqlite3, sys
+a, b = (json.load(open(p)) for p in sys.argv[1:3])
+n, with_step = sqlite3.connect(sys.argv[3]).execute("select count(*), count(step_s) from runs").fetchone()
+assert n == with_step >= a["simulated"] > 0, (n, a["simulated"])
+assert b["known"] > 0 and b["simulated"] <= a["simulated"] // 4 + 4, (b["known"], b["simulated"])
+assert a["best"] == b["best"]' "$tmp/1" "$tmp/2" "$tmp/p.db"
+}
+ok "--db keeps what was simulated, and the same search goes on from it" db
+ok "nothing fits: a change that helps is named" prints "fits with " $f plan "$tmp/large.yaml" --set cluster.gpu=h100-sxm
+ok "held keys are held" prints "^1 *2 " $f plan "$tmp/a.yaml" --set training.parallel.tp=2 --top 1
+ok "a batch that nothing divides" fails 1 "no parallel plan of .* is legal" $f plan "$tmp/seven.yaml" --set training.micro_batch_size=2
+ok "sizes that contradict each other" fails 1 "no parallel plan of .* is legal" $f plan "$tmp/a.yaml" --set training.parallel.tp=8 --set training.parallel.pp=8
+ok "a held key that is no size" fails 1 "should be a whole number" $f plan "$tmp/a.yaml" --set training.parallel.tp=many
+ok "a key that is not searched" fails 1 "is not searched" $f plan "$tmp/a.yaml" --free training.precision
+ok "an odd list of sizes" fails 1 "write 1 to 32 sizes" $f plan "$tmp/a.yaml" --set 'cluster.gpus=[]'
+ok "--top" fails 64 "takes 1 to 100" $f plan "$tmp/a.yaml" --top 0
+ok "--rank-by" fails 64 "takes tokens, usd or days" $f plan "$tmp/a.yaml" --rank-by luck
+ok "--emit" fails 64 "takes megatron" $f plan "$tmp/a.yaml" --emit cobol
+ok "no scenario" fails 64 "a SCENARIO is missing" $f plan
+for by in usd days; do
+	ok "ranked by $by" prints "Why the first" $f plan "$tmp/a.yaml" --rank-by $by --tokens 1T
+done
+ok "Megatron's arguments" prints "^--tensor-model-parallel-size 2$" $f plan "$tmp/a.yaml" --set training.parallel.tp=2 --emit megatron
+ok "torchtitan's configuration" prints "^tensor_parallel_degree = 2$" $f plan "$tmp/a.yaml" --set training.parallel.tp=2 --emit torchtitan
+ok "what has no name there is said" prints "^# not mapped: sharding: zero1$" $f plan "$tmp/a.yaml" --set training.sharding=zero1 --emit torchtitan
+ok "NeMo's fields" prints "^  tensor_model_parallel_size: 2$" $f plan "$tmp/a.yaml" --set training.parallel.tp=2 --emit nemo
+ok "Primus's overrides" prints "^      tensor_model_parallel_size: 2$" $f plan "$tmp/a.yaml" --set training.parallel.tp=2 --emit primus
+stopped() { # SIGTERM: what was found is told, exit 130
+	sed 's/recompute: none/recompute: none/; s/gpus: 8/gpus: 1024/; s/, num_hidden_layers: 8//; s/global_batch_size: 16/global_batch_size: 1024/' "$tmp/a.yaml" >"$tmp/long.yaml"
+	$f plan "$tmp/long.yaml" --exhaustive --threads 1 >"$tmp/o" 2>"$tmp/e" &
+	p=$!
+	sleep 2
+	kill -TERM $p
+	wait $p
+	[ $? = 130 ] && grep -q "stopped" "$tmp/e" && grep -q "legal plans" "$tmp/o"
+}
+ok "a search that is stopped says so" stopped
+if command -v gnuplot >/dev/null; then
+	ok "the front is drawn" $f plan "$tmp/a.yaml" --front "$tmp/front"
+	ok "as a picture" grep -q "<svg" "$tmp/front/front.svg"
+else
+	skip "the front is drawn" "no gnuplot"
+fi
+ok "compare puts each at its best" prints "scenario\|tokens/s" $f compare "$tmp/a.yaml" "$tmp/sizes.yaml" --set cluster.gpus=8 --each-at-best --draws 64
+finish
