@@ -55,7 +55,7 @@ static void check_recovery(struct reader *r, const struct ft_failure_terms *f)
 				    "has no effect under 'recovery: fault_tolerant': "
 				    "the job does not go back to a checkpoint");
 	}
-	if (f->recovery == FT_RECOVERY_COLD && f->spares)
+	if (f->recovery == FT_RECOVERY_COLD && read_has(r, "spares"))
 		reader_fail(r, "spares", "has no effect under 'recovery: cold'");
 	if (!whole && read_has(r, "checkpoint") && read_has(r, "storage_bandwidth"))
 		reader_fail(r, "checkpoint",
@@ -84,7 +84,7 @@ static void read_failures(const struct node *map, struct ft_failure_terms *f,
 	f->interval_s = read_quantity(&r, "interval", DIM_S, 0);
 	f->repair_s = read_quantity(&r, "repair", DIM_S, f->repair_s);
 	f->failover_s = read_quantity(&r, "failover", DIM_S, f->failover_s);
-	f->spares = read_bool(&r, "spares", false);
+	f->spares = read_bool(&r, "spares", f->spares);
 	f->flaps_per_1000_node_days =
 		read_quantity(&r, "flaps_per_1000_node_days", DIM_NONE, 0);
 	f->flap_s = read_quantity(&r, "flap", DIM_S, f->flap_s);

@@ -281,6 +281,7 @@ struct ft_throughput {
 	double tokens_per_s, low, high;
 	double busy_frac, memory_frac, waiting_frac;
 	double checkpoint_bytes;
+	uint64_t job; /* predictions of equal jobs are wrong alike; 0: like no other */
 };
 
 bool ft_cost_compute(const struct ft_purchase *purchase,
@@ -331,6 +332,9 @@ enum { FT_FLOWS_MOST = FT_TRANCHES * FT_ACCOUNTS };
 struct ft_flows {
 	size_t n;
 	struct ft_flow flow[FT_FLOWS_MOST];
+	size_t n_hours;
+	struct ft_flow
+		hours[FT_TRANCHES]; /* of GPUs, when they could work; usd: hours */
 	double gpu_hours;
 	double months; /* of the horizon */
 };

@@ -62,8 +62,13 @@ enum ft_basis {
 
 const char *ft_basis_name(enum ft_basis basis); /* "gpus" ... */
 
-/* The size at which a scenario is worth the same as the first: at most its capital (or rent)
- * or megawatts, at least its kept tokens/s. 0 with *err when there is none. */
+/* What a cluster is measured by: GPUs, USD an hour, W of the facility at full load, or kept
+ * tokens/s. */
+double ft_study_measure(const struct ft_scenario *scenario,
+			const struct ft_outcome *outcome, enum ft_basis basis);
+
+/* The size that fits and is worth the same as the first: at most its dollars an hour or its
+ * megawatts, at least its kept tokens/s. 0 with *err when there is none. */
 int64_t ft_study_fleet_like(const struct ft_scenario *first,
 			    const struct ft_outcome *of_first,
 			    const struct ft_scenario *scenario, enum ft_basis basis,
