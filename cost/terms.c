@@ -233,6 +233,11 @@ static void check_ranges(struct reader *r, const struct ft_cost_terms *terms)
 			"should be below 1: a cluster sold for its full price would cost nothing");
 	if (!r->failed && terms->burn_in_s > 86400 * 365 * terms->horizon_years / 2)
 		reader_fail(r, "burn_in", "takes more than half of the horizon");
+	for (size_t i = 0; !r->failed && i < terms->n_tranches; i++)
+		if (terms->tranche[i].month + terms->burn_in_s / (365 / 12.0 * 86400) >=
+		    12 * terms->horizon_years)
+			reader_fail(r, "burn_in",
+				    "of the last tranche ends after the horizon");
 	for (size_t i = 0; i < sizeof(shares) / sizeof(*shares); i++)
 		if (!r->failed && *shares[i].at > 1)
 			reader_fail(r, shares[i].key, "should be at most 1");

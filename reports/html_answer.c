@@ -44,7 +44,10 @@ bool html_numbers(struct page *p)
 	const struct ft_outcome *o = p->a->outcome;
 
 	fputs("<div class=\"numbers\">", p->out);
-	html_table(p, "Likely values, with P10 to P90 below", "of the cluster");
+	html_table(
+		p,
+		"Likely values (the modes; of the draws half lie above P50), P10 to P90 below",
+		"of the cluster");
 	html_row(p, "USD per million tokens");
 	for (size_t i = 0; i < p->a->n; i++)
 		ranged(p, FT_SHOW_USD_PER_MTOKEN, o[i].cost.usd_per_million_tokens,

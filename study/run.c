@@ -4,8 +4,8 @@
  * The cluster as given is the first answer. The others are sizes of the same plan (more or fewer
  * replicas, the batch as it is), each simulated:
  *   tokens and days    the smallest that is done in time, at P50 and at P90
- *   budget             the one whose tokens are cheapest (with days: the largest that the budget
- *                      pays for so long)
+ *   budget             the one whose tokens are cheapest, if the budget pays for them (and they
+ *                      are done in the days); with days alone the largest that it pays for so long
  *   megawatts          the largest that draws no more at full load, PUE included
  */
 #include <inttypes.h>
@@ -232,8 +232,9 @@ static bool search(struct asking *a, struct ft_run_answer *to)
 		if (!for_budget(a, &found))
 			return false;
 		put(a, to,
-		    q->days > 0 ? "largest within the budget" : "cheapest tokens",
-		    found, "the budget does not pay for the smallest size");
+		    q->days > 0 && !(q->tokens > 0) ? "largest within the budget" :
+						      "cheapest within the budget",
+		    found, none_of(a, "the budget pays for no size that fits"));
 	}
 	if (q->megawatts > 0) {
 		if (!for_megawatts(a, &found))

@@ -55,6 +55,19 @@ static const char *label_of(struct whole *w)
 	return arena_text_n(&w->mem, leaf, strcspn(leaf, "."));
 }
 
+/* Tables, plots and pages have a line for it. */
+static bool label_is_a_line(const struct ft_scenario *s, struct ft_error *err)
+{
+	const struct node *n = node_get(s->given, "title");
+
+	for (const char *c = s->label; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 127)
+			return ft_fail(err, n ? &n->mark : NULL,
+				       "title: holds a line break or another control "
+				       "character");
+	return true;
+}
+
 static void add_digest(struct ft_digest *to, const struct ft_digest *part)
 {
 	digest_bytes(to, part, sizeof(*part));
@@ -365,6 +378,8 @@ static bool load(struct whole *w, enum scenario_depth depth, struct scenario_see
 	    !read_asked(&r, &s->asked, err))
 		return false;
 	s->label = label_of(w);
+	if (!label_is_a_line(s, err))
+		return false;
 	if (!all)
 		return reader_close(&r);
 	find_digest(w);
