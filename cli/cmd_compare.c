@@ -104,11 +104,13 @@ static struct ft_scenario *load(const struct args *a, struct ft_shelf *shelf,
 				const char *path, struct ft_error *err)
 {
 	struct progress bar = progress_begin("plan");
-	struct ft_search search = { .top = 1, .progress = { progress_tell, &bar } };
+	struct ft_search search = { .sets = a->shared.set.word,
+				    .n_sets = a->shared.set.n,
+				    .top = 1,
+				    .progress = { progress_tell, &bar } };
 
 	if (a->at_best)
-		return ft_scenario_at_best(shelf, path, a->shared.set.word,
-					   a->shared.set.n, &search, err);
+		return ft_scenario_at_best(shelf, path, &search, err);
 	return ft_scenario_load(shelf, path, a->shared.set.word, a->shared.set.n, true,
 				err);
 }

@@ -2,11 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/arena.h"
 #include "cli/commands.h"
 #include "foretoken/reports.h"
 
-enum { MOST = 16, CASES = 64 };
+enum { MOST = 16 };
 
 struct args {
 	struct shared shared;
@@ -132,46 +131,6 @@ static const struct argp argp = {
 	NULL,
 };
 
-/* A scenario, at one size. */
-struct found {
-	struct ft_document *document[MOST];
-	size_t n_documents;
-	const struct ft_plans *plans[CASES];
-	char *label[CASES];
-	size_t n;
-};
-
-static bool plan_one(const struct args *a, const char *path, struct found *f,
-		     struct ft_error *err)
-{
-	struct ft_document *d =
-		ft_document_read(path, a->shared.set.word, a->shared.set.n, err);
-	const struct node *root[FT_SIZES_MOST];
-	size_t n = d ? ft_document_sizes(d, root, err) : 0;
-	bool ok = n > 0;
-
-	f->document[f->n_documents++] = d;
-	for (size_t i = 0; ok && i < n; i++) {
-		struct progress bar = progress_begin("plan");
-		struct ft_search s = a->search;
-
-		if (f->n == CASES) {
-			ok = ft_fail(err, NULL, "more than %d searches at once",
-				     (int)CASES);
-			break;
-		}
-		s.progress = (struct ft_progress){ progress_tell, &bar };
-		f->plans[f->n] = ft_study_plan(root[i], path, &s, err);
-		ok = f->plans[f->n] != NULL;
-		if (ok)
-			f->label[f->n] = ft_plans_label(root[i], path, n > 1);
-		f->n += ok;
-		if (ok && f->plans[f->n - 1]->interrupted)
-			break;
-	}
-	return ok;
-}
-
 static bool print(const struct args *a, const struct ft_planning *g,
 		  struct ft_error *err)
 {
@@ -180,7 +139,7 @@ static bool print(const struct args *a, const struct ft_planning *g,
 	for (size_t i = 0; a->emit >= 0 && i < g->n; i++) {
 		const struct ft_plans *p = g->plans[i];
 
-		printf("%s# %s%s\n", i ? "\n" : "", g->label[i],
+		printf("%s# %s%s\n", i ? "\n" : "", p->label,
 		       p->n ? "" : ": no plan fits");
 		if (p->n)
 			ft_report_plan_arguments(stdout, p->best[0].scenario,
@@ -195,35 +154,46 @@ static bool print(const struct args *a, const struct ft_planning *g,
 	return true;
 }
 
+/* Search all; what was found before an error or a stop stays in plans. */
+static bool search(const struct args *a, struct ft_plans **plans, size_t *n,
+		   struct ft_error *err)
+{
+	for (size_t i = 0; i < a->shared.word.n; i++) {
+		struct progress bar = progress_begin("plan");
+		struct ft_search s = a->search;
+		size_t more = 0;
+		bool ok;
+
+		s.progress = (struct ft_progress){ progress_tell, &bar };
+		ok = ft_study_plans(a->shared.word.word[i], &s, plans + *n, &more, err);
+		*n += more;
+		if (!ok || plans[*n - 1]->interrupted)
+			return ok;
+	}
+	return true;
+}
+
 int cmd_plan(int argc, char **argv)
 {
 	struct args a = { .shared = { .what = "SCENARIO", .least = 1, .most = MOST },
 			  .emit = -1,
 			  .search = { .top = 5, .stop_on_signals = true } };
-	struct found f = { .n = 0 };
-	struct ft_planning g;
+	struct ft_plans *plans[MOST * FT_SIZES_MOST];
 	struct ft_error err;
-	bool ok = true, stopped;
+	size_t n = 0;
+	bool ok, stopped;
 	int status;
 
 	parse_arguments(&argp, argc, argv, &a);
 	a.search.free_key = a.free_key.word;
 	a.search.n_free = a.free_key.n;
-	for (size_t i = 0; ok && i < a.shared.word.n; i++) {
-		ok = plan_one(&a, a.shared.word.word[i], &f, &err);
-		if (ok && f.plans[f.n - 1]->interrupted)
-			break;
-	}
-	stopped = f.n && f.plans[f.n - 1]->interrupted;
-	g = (struct ft_planning){ f.plans, (const char *const *)f.label, f.n,
-				  a.search.rank_by };
-	ok = ok && print(&a, &g, &err);
-	for (size_t i = 0; i < f.n; i++) {
-		ft_plans_free((struct ft_plans *)f.plans[i]);
-		free(f.label[i]);
-	}
-	for (size_t i = 0; i < f.n_documents; i++)
-		ft_document_free(f.document[i]);
+	a.search.sets = a.shared.set.word;
+	a.search.n_sets = a.shared.set.n;
+	ok = search(&a, plans, &n, &err) &&
+	     print(&a, &(struct ft_planning){ plans, n, a.search.rank_by }, &err);
+	stopped = n && plans[n - 1]->interrupted;
+	for (size_t i = 0; i < n; i++)
+		ft_plans_free(plans[i]);
 	status = ok ? finish_output() : complain(&err);
 	if (stopped)
 		fputs("foretoken: stopped; with --db the same command goes on\n",

@@ -133,6 +133,30 @@ static void megatron_split(struct sheet *t)
 		unknown(t, "schedule: zero-bubble; Megatron Core runs 1F1B");
 }
 
+static void megatron_replicas(struct sheet *t)
+{
+	const struct ft_plan *p = t->p;
+
+	if (p->overlap_dp)
+		put(t, "overlap_grad_reduce", "%s", "");
+	if (p->overlap_gather && p->sharding != FT_DDP)
+		put(t, "overlap_param_gather", "%s", "");
+}
+
+static void megatron_overlaps(struct sheet *t)
+{
+	const struct ft_plan *p = t->p;
+
+	if (p->overlap_tp && p->tp > 1)
+		put(t, "tp_comm_overlap", "%s", "");
+	if (p->pp > 1 && t->of == FT_NEMO)
+		put(t, "overlap_p2p_comm", "%s", p->overlap_pp ? "true" : "false");
+	else if (p->pp > 1 && !p->overlap_pp)
+		put(t, "no_overlap_p2p_communication", "%s", "");
+	if (p->overlap_ep && p->ep > 1)
+		put(t, "overlap_moe_expert_parallel_comm", "%s", "");
+}
+
 static void megatron_sharding(struct sheet *t)
 {
 	const struct ft_plan *p = t->p;
@@ -148,18 +172,9 @@ static void megatron_sharding(struct sheet *t)
 	}
 	if (p->sharding != FT_DDP && p->shard < same)
 		put_int(t, "num_distributed_optimizer_instances", same / p->shard);
-	if (p->overlap_dp && same > 1)
-		put(t, "overlap_grad_reduce", "%s", "");
-	if (p->overlap_gather && p->sharding != FT_DDP && same > 1)
-		put(t, "overlap_param_gather", "%s", "");
-	if (p->overlap_tp && p->tp > 1)
-		put(t, "tp_comm_overlap", "%s", "");
-	if (!p->overlap_pp && p->pp > 1 && t->of != FT_NEMO)
-		put(t, "no_overlap_p2p_communication", "%s", "");
-	else if (p->pp > 1 && t->of == FT_NEMO)
-		put(t, "overlap_p2p_comm", "%s", p->overlap_pp ? "true" : "false");
-	if (p->overlap_ep && p->ep > 1)
-		put(t, "overlap_moe_expert_parallel_comm", "%s", "");
+	if (same > 1)
+		megatron_replicas(t);
+	megatron_overlaps(t);
 }
 
 /* The names that Megatron Core's list has. */

@@ -75,7 +75,7 @@ static void put_counts(FILE *out, const struct ft_plans *p)
 	fprintf(out, ", %zu simulated", p->simulated);
 	if (p->known)
 		fprintf(out, ", %zu known from the database", p->known);
-	if (p->proved)
+	if (p->n && !p->interrupted)
 		fputs("; the bounds of all others are above the plans shown", out);
 	if (p->interrupted)
 		fputs("; stopped before the end: better plans may be left", out);
@@ -151,7 +151,7 @@ void ft_report_plans(FILE *out, const struct ft_planning *g)
 
 	for (size_t i = 0; i < g->n; i++) {
 		if (g->n > 1)
-			fprintf(out, "%s%s: ", i ? "\n" : "", g->label[i]);
+			fprintf(out, "%s%s: ", i ? "\n" : "", g->plans[i]->label);
 		put_plans(out, g->plans[i], g->rank_by);
 	}
 	if (g->n < 2)
@@ -160,7 +160,7 @@ void ft_report_plans(FILE *out, const struct ft_planning *g)
 	t = TABLE_OPEN(out, COLUMNS("scenario"));
 	for (size_t i = 0; i < g->n; i++)
 		if (g->plans[i]->n)
-			put_row(&t, g->label[i], &g->plans[i]->best[0]);
+			put_row(&t, g->plans[i]->label, &g->plans[i]->best[0]);
 	table_close(&t);
 }
 
@@ -196,12 +196,12 @@ static json_t *plan_json(const struct ft_planned *p)
 	return o;
 }
 
-static json_t *plans_json(const struct ft_plans *p, const char *label)
+static json_t *plans_json(const struct ft_plans *p)
 {
 	json_t *o = json_object(), *best = json_array(), *front = json_array(),
 	       *ways = json_array();
 
-	json_put_text(o, "name", label);
+	json_put_text(o, "name", p->label);
 	json_put(o, "combinations", p->combinations);
 	json_put_int(o, "considered", (int64_t)p->considered);
 	json_put_int(o, "feasible", (int64_t)p->feasible);
@@ -235,11 +235,11 @@ void ft_report_plans_json(FILE *out, const struct ft_planning *g)
 
 	if (g->n == 1) {
 		json_decref(all);
-		json_print(out, plans_json(g->plans[0], g->label[0]));
+		json_print(out, plans_json(g->plans[0]));
 		return;
 	}
 	for (size_t i = 0; i < g->n; i++)
-		json_array_append_new(all, plans_json(g->plans[i], g->label[i]));
+		json_array_append_new(all, plans_json(g->plans[i]));
 	o = json_object();
 	json_object_set_new(o, "plans", all);
 	json_print(out, o);
@@ -258,7 +258,7 @@ static const char *front_blocks(struct plot *q, const struct ft_planning *g,
 			     "set key top right\nplot ";
 
 	for (size_t i = 0; i < g->n; i++) {
-		const char *quoted = gnuplot_quote(q->mem, g->label[i], err);
+		const char *quoted = gnuplot_quote(q->mem, g->plans[i]->label, err);
 
 		if (!quoted)
 			return NULL;

@@ -10,83 +10,12 @@
 #include "study/search.h"
 #include "study/shelf.h"
 
-struct ft_document {
-	struct arena mem;
-	struct node *root;
-};
-
 struct whole {
 	struct ft_plans plans; /* first: the handle */
 	struct arena mem;      /* documents of the plans */
+	struct arena document; /* the file's, of ft_study_plans */
 	struct ft_shelf *shelf;
 };
-
-/* ---- documents --------------------------------------------------------------------- */
-
-struct ft_document *ft_document_read(const char *path, const char *const *sets,
-				     size_t n, struct ft_error *err)
-{
-	struct arena mem = { 0 };
-	struct ft_document *d = ARENA_NEW(&mem, struct ft_document);
-
-	d->mem = mem;
-	d->root = scenario_read(&d->mem, path, sets, n, err);
-	if (d->root)
-		return d;
-	ft_document_free(d);
-	return NULL;
-}
-
-size_t ft_document_sizes(const struct ft_document *d,
-			 const struct node *root[FT_SIZES_MOST], struct ft_error *err)
-{
-	struct arena *mem = (struct arena *)&d->mem;
-	const struct node *gpus = node_path(d->root, "cluster.gpus");
-
-	root[0] = d->root;
-	if (!gpus || gpus->kind != NODE_LIST)
-		return 1;
-	if (!gpus->n || gpus->n > FT_SIZES_MOST) {
-		ft_fail(err, &gpus->mark, "write 1 to %d sizes, as [256, 512]",
-			(int)FT_SIZES_MOST);
-		return 0;
-	}
-	for (size_t i = 0; i < gpus->n; i++) {
-		struct node *one = node_overlay(mem, d->root, NULL);
-
-		if (!node_put_node(mem, one, "cluster.gpus", &gpus->item[i]->mark,
-				   gpus->item[i], err))
-			return 0;
-		root[i] = one;
-	}
-	return gpus->n;
-}
-
-char *ft_plans_label(const struct node *root, const char *path, bool sized)
-{
-	const struct node *title = node_get(root, "title");
-	const struct node *gpus = node_path(root, "cluster.gpus");
-	const char *slash = strrchr(path, '/'), *leaf = slash ? slash + 1 : path;
-	bool titled = !node_is_null(title) && title->kind == NODE_SCALAR;
-	int len = (int)(titled ? strlen(title->text) : strcspn(leaf, "."));
-	char *text = NULL;
-
-	if (asprintf(&text, "%.*s%s%s%s", len, titled ? title->text : leaf,
-		     sized ? ", " : "", sized && gpus->text ? gpus->text : "",
-		     sized ? " GPUs" : "") < 0)
-		out_of_memory();
-	return text;
-}
-
-void ft_document_free(struct ft_document *d)
-{
-	struct arena mem;
-
-	if (!d)
-		return;
-	mem = d->mem;
-	arena_release(&mem);
-}
 
 /* ---- reasons ------------------------------------------------------------------------- */
 
@@ -224,7 +153,6 @@ static void count(struct ft_plans *p, const struct search_job *j)
 	p->known = j->n_known;
 	p->wall_s = j->wall_s;
 	p->interrupted = j->stop;
-	p->proved = !j->stop && j->n_kept > 0;
 }
 
 static bool search(struct whole *w, struct search_job *j, struct ft_error *err)
@@ -253,8 +181,8 @@ static bool search(struct whole *w, struct search_job *j, struct ft_error *err)
 	return ok;
 }
 
-struct ft_plans *ft_study_plan(const struct node *root, const char *name,
-			       const struct ft_search *s, struct ft_error *err)
+struct ft_plans *plans_of(const struct node *root, const char *name,
+			  const struct ft_search *s, struct ft_error *err)
 {
 	PLAIN_NUMBERS;
 	struct arena mem = { 0 };
@@ -306,18 +234,88 @@ void ft_plans_free(struct ft_plans *plans)
 	release(plans->best, plans->n);
 	release(plans->front, plans->n_front);
 	ft_shelf_free(w->shelf);
+	arena_release(&w->document);
 	mem = w->mem;
 	arena_release(&mem);
 }
 
+/* ---- files ------------------------------------------------------------------------------ */
+
+static const char *label_of(struct arena *mem, const struct node *root,
+			    const char *path, bool sized)
+{
+	const struct node *title = node_get(root, "title");
+	const struct node *gpus = node_path(root, "cluster.gpus");
+	const char *slash = strrchr(path, '/'), *leaf = slash ? slash + 1 : path;
+	bool titled = !node_is_null(title) && title->kind == NODE_SCALAR;
+	const char *text =
+		titled ? title->text : arena_text_n(mem, leaf, strcspn(leaf, "."));
+
+	return sized && gpus->text ?
+		       arena_printf(mem, "%s, %s GPUs", text, gpus->text) :
+		       arena_text(mem, text);
+}
+
+/* The sizes of a document: its own, or those of the list. 0: *err. */
+static size_t sizes_of(const struct node *root, struct ft_error *err)
+{
+	const struct node *gpus = node_path(root, "cluster.gpus");
+
+	if (!gpus || gpus->kind != NODE_LIST)
+		return 1;
+	if (!gpus->n || gpus->n > FT_SIZES_MOST)
+		ft_fail(err, &gpus->mark, "write 1 to %d sizes, as [256, 512]",
+			(int)FT_SIZES_MOST);
+	return gpus->n > FT_SIZES_MOST ? 0 : gpus->n;
+}
+
+/* The search of one size; each has a document of its own. */
+static struct ft_plans *plan_size(const char *path, const struct ft_search *s, size_t i,
+				  bool sized, struct ft_error *err)
+{
+	struct arena mem = { 0 };
+	struct node *root = scenario_read(&mem, path, s->sets, s->n_sets, err), *gpus;
+	struct ft_plans *p = NULL;
+
+	gpus = root && sized ? node_path(root, "cluster.gpus") : NULL;
+	if (root && (!gpus || node_put_node(&mem, root, "cluster.gpus",
+					    &gpus->item[i]->mark, gpus->item[i], err)))
+		p = plans_of(root, path, s, err);
+	if (!p) {
+		arena_release(&mem);
+		return NULL;
+	}
+	p->label = label_of(&((struct whole *)p)->mem, root, path, sized);
+	((struct whole *)p)->document = mem;
+	return p;
+}
+
+bool ft_study_plans(const char *path, const struct ft_search *s,
+		    struct ft_plans *plans[FT_SIZES_MOST], size_t *n,
+		    struct ft_error *err)
+{
+	struct arena mem = { 0 };
+	struct node *root = scenario_read(&mem, path, s->sets, s->n_sets, err);
+	const struct node *gpus = root ? node_path(root, "cluster.gpus") : NULL;
+	size_t sizes = root ? sizes_of(root, err) : 0;
+	bool sized = gpus && gpus->kind == NODE_LIST, ok = sizes > 0;
+
+	for (*n = 0; ok && *n < sizes && !(*n && plans[*n - 1]->interrupted);
+	     *n += ok) {
+		plans[*n] = plan_size(path, s, *n, sized, err);
+		ok = plans[*n] != NULL;
+	}
+	arena_release(&mem);
+	return ok;
+}
+
 struct ft_scenario *ft_scenario_at_best(struct ft_shelf *shelf, const char *path,
-					const char *const *sets, size_t n,
 					const struct ft_search *search,
 					struct ft_error *err)
 {
 	struct arena *mem = shelf_memory(shelf);
-	struct node *root = scenario_read(mem, path, sets, n, err);
-	struct ft_plans *plans = root ? ft_study_plan(root, path, search, err) : NULL;
+	struct node *root = scenario_read(mem, path, search->sets, search->n_sets, err);
+	struct ft_plans *plans = root ? plans_of(root, path, search, err) : NULL;
 	struct ft_scenario *s = NULL;
 	struct ft_mark at = { path, 0, 0 };
 

@@ -22,6 +22,7 @@
 
 #include "base/plain.h"
 #include "study/shelf.h"
+#include "study/traits.h"
 
 enum { MOST_THREADS = 256, CHUNK = 16 };
 
@@ -45,8 +46,9 @@ static double usd_bound(const struct worker *w, double step_s, struct ft_error *
 	double rate =
 		(double)s->plan->global_batch * (double)s->plan->sequence / step_s;
 	struct ft_purchase purchase = { s->cluster, s->prices, w->bom, &s->terms };
-	struct ft_throughput best = { rate, rate, rate, 0, 0, 0, ft_checkpoint_bytes(s),
-				      0 };
+	struct ft_throughput best = {
+		rate, rate, rate, 0, 0, 0, checkpoint_bytes(s), 0
+	};
 	struct ft_cost cost;
 
 	return ft_cost_compute(&purchase, &best, &cost, err) ?

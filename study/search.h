@@ -64,6 +64,11 @@ struct worker {
 	int64_t *layers; /* room for stage_layers */
 };
 
+/* study/planned.c: the plans of a document, which outlives the answer. */
+struct ft_plans *plans_of(const struct node *root, const char *name,
+			  const struct ft_search *search, struct ft_error *err)
+	__attribute__((warn_unused_result));
+
 /* Bounds, then simulations; false: j->err. */
 bool search_run(struct search_job *j);
 /* The lock is held: nothing more is started. */

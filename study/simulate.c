@@ -98,7 +98,7 @@ static void bottleneck(struct ft_outcome *o)
 }
 
 /* Weights as they are trained and the optimizer's state; of adapters alone under LoRA. */
-double ft_checkpoint_bytes(const struct ft_scenario *s)
+double checkpoint_bytes(const struct ft_scenario *s)
 {
 	const struct ft_plan *p = s->plan;
 	double trained = p->lora.rank ? ft_model_lora_parameters(s->model, &p->lora) :
@@ -128,8 +128,7 @@ struct ft_side ft_outcome_side(const struct ft_scenario *s, const struct ft_outc
 		{ s->cluster, s->prices, o->bom, &s->terms },
 		{ o->tokens_per_s, o->tokens_low_per_s, o->tokens_high_per_s,
 		  o->run->gpu_busy_frac, o->run->gpu_memory_frac,
-		  o->run->gpu_waiting_frac, ft_checkpoint_bytes(s),
-		  job_of_prediction(s) },
+		  o->run->gpu_waiting_frac, checkpoint_bytes(s), job_of_prediction(s) },
 	};
 }
 

@@ -1,9 +1,6 @@
 /* study/space.c - axes, their values, and the legal combinations of them */
 #include "study/space.h"
 
-#include <inttypes.h>
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,7 +56,7 @@ static void divisors(struct space_axis *a, int64_t of, int64_t most)
 			put(a, i);
 }
 
-static const struct ft_layer *routed_layer(const struct ft_model *m)
+const struct ft_layer *space_routed_layer(const struct ft_model *m)
 {
 	for (int64_t i = 0; i < m->n_layers; i++)
 		if (m->layer[i].experts)
@@ -70,7 +67,7 @@ static const struct ft_layer *routed_layer(const struct ft_model *m)
 static void sizes(struct space *sp)
 {
 	const struct ft_scenario *s = sp->scenario;
-	const struct ft_layer *routed = routed_layer(s->model);
+	const struct ft_layer *routed = space_routed_layer(s->model);
 	int64_t ranks = s->cluster->ranks, domain = s->cluster->domain_ranks;
 	int64_t tokens = s->plan->sequence;
 
@@ -113,7 +110,7 @@ static void shardings(struct space *sp, bool all)
 static void modules(struct space *sp)
 {
 	struct space_axis *a = &sp->axis[AXIS_MODULES];
-	const struct ft_layer *routed = routed_layer(sp->scenario->model);
+	const struct ft_layer *routed = space_routed_layer(sp->scenario->model);
 	unsigned up = routed && routed->kv_lora_rank ? FT_MODULE_MLA_UP : 0;
 
 	put(a, sp->scenario->plan->recompute_modules);
@@ -266,35 +263,29 @@ static bool known_keys(const char *const *free_key, size_t n, struct ft_error *e
 
 /* ---- candidates ---------------------------------------------------------------------- */
 
-static int64_t value_of(const struct space *sp, const struct candidate *c,
-			enum axis axis)
-{
-	return sp->axis[axis].value[c->at[axis]];
-}
-
 bool space_plan(const struct space *sp, const struct candidate *c, struct ft_plan *p,
 		int64_t *stage_layers)
 {
 	*p = *sp->scenario->plan;
-	p->tp = value_of(sp, c, AXIS_TP);
-	p->pp = value_of(sp, c, AXIS_PP);
-	p->cp = value_of(sp, c, AXIS_CP);
-	p->ep = value_of(sp, c, AXIS_EP);
-	p->etp = value_of(sp, c, AXIS_ETP);
-	p->vpp = value_of(sp, c, AXIS_VPP);
-	p->micro_batch = value_of(sp, c, AXIS_MICRO_BATCH);
-	p->schedule = (enum ft_schedule)value_of(sp, c, AXIS_SCHEDULE);
-	p->sharding = (enum ft_sharding)value_of(sp, c, AXIS_SHARDING);
-	p->zero_group = value_of(sp, c, AXIS_ZERO_GROUP);
-	p->shard = value_of(sp, c, AXIS_SHARD);
-	p->recompute = (enum ft_recompute)value_of(sp, c, AXIS_RECOMPUTE);
-	p->recompute_modules = (unsigned)value_of(sp, c, AXIS_MODULES);
-	p->recompute_layers = value_of(sp, c, AXIS_LAYERS);
-	p->offload_layers = value_of(sp, c, AXIS_OFFLOAD);
-	p->overlap_tp = value_of(sp, c, AXIS_OVERLAP_TP);
-	p->overlap_dp = value_of(sp, c, AXIS_OVERLAP_DP);
-	p->overlap_pp = value_of(sp, c, AXIS_OVERLAP_PP);
-	p->overlap_ep = value_of(sp, c, AXIS_OVERLAP_EP);
+	p->tp = space_value(sp, c, AXIS_TP);
+	p->pp = space_value(sp, c, AXIS_PP);
+	p->cp = space_value(sp, c, AXIS_CP);
+	p->ep = space_value(sp, c, AXIS_EP);
+	p->etp = space_value(sp, c, AXIS_ETP);
+	p->vpp = space_value(sp, c, AXIS_VPP);
+	p->micro_batch = space_value(sp, c, AXIS_MICRO_BATCH);
+	p->schedule = (enum ft_schedule)space_value(sp, c, AXIS_SCHEDULE);
+	p->sharding = (enum ft_sharding)space_value(sp, c, AXIS_SHARDING);
+	p->zero_group = space_value(sp, c, AXIS_ZERO_GROUP);
+	p->shard = space_value(sp, c, AXIS_SHARD);
+	p->recompute = (enum ft_recompute)space_value(sp, c, AXIS_RECOMPUTE);
+	p->recompute_modules = (unsigned)space_value(sp, c, AXIS_MODULES);
+	p->recompute_layers = space_value(sp, c, AXIS_LAYERS);
+	p->offload_layers = space_value(sp, c, AXIS_OFFLOAD);
+	p->overlap_tp = space_value(sp, c, AXIS_OVERLAP_TP);
+	p->overlap_dp = space_value(sp, c, AXIS_OVERLAP_DP);
+	p->overlap_pp = space_value(sp, c, AXIS_OVERLAP_PP);
+	p->overlap_ep = space_value(sp, c, AXIS_OVERLAP_EP);
 	if (sp->gather_follows)
 		p->overlap_gather = p->overlap_dp;
 	p->sequence_parallel = sp->wants_sequence_parallel;
@@ -302,34 +293,54 @@ bool space_plan(const struct space *sp, const struct candidate *c, struct ft_pla
 }
 
 /* Does a place other than the first of an axis say nothing beside the others? */
+static bool idle_pipeline(const struct space *sp, const struct candidate *c,
+			  const struct ft_plan *p)
+{
+	int64_t layers = sp->scenario->model->n_layers, chunks = p->pp * p->vpp;
+	bool uneven = p->vpp > 1 && layers % chunks && (layers + 2) % chunks;
+
+	if (uneven && !sp->axis[AXIS_VPP].stated)
+		return true;
+	if (p->pp == 1)
+		return c->at[AXIS_VPP] || c->at[AXIS_SCHEDULE] ||
+		       c->at[AXIS_OVERLAP_PP];
+	return c->at[AXIS_SCHEDULE] && p->vpp > 1;
+}
+
+static bool idle_sharding(const struct space *sp, const struct candidate *c,
+			  const struct ft_plan *p)
+{
+	bool zero = p->sharding == FT_ZERO1 || p->sharding == FT_ZERO2;
+	bool autocast = sp->scenario->stack->layout.autocast;
+	int64_t same = p->dp * p->cp;
+
+	if (same == 1 && c->at[AXIS_SHARDING])
+		return !(autocast && p->sharding == FT_DDP);
+	if (same == 1 && c->at[AXIS_OVERLAP_DP])
+		return true;
+	if (c->at[AXIS_ZERO_GROUP] && (!zero || p->zero_group >= same))
+		return true;
+	if (p->sharding != FT_HSDP)
+		return c->at[AXIS_SHARD];
+	return p->shard == same && !sp->axis[AXIS_SHARDING].stated;
+}
+
+static bool idle_recompute(const struct space *sp, const struct candidate *c,
+			   const struct ft_plan *p)
+{
+	bool modules = c->at[AXIS_MODULES] || sp->axis[AXIS_MODULES].stated;
+	bool layers = c->at[AXIS_LAYERS] || sp->axis[AXIS_LAYERS].stated;
+
+	return (modules && p->recompute != FT_RECOMPUTE_SELECTIVE) ||
+	       (layers && p->recompute != FT_RECOMPUTE_FULL);
+}
+
 static bool says_nothing(const struct space *sp, const struct candidate *c,
 			 const struct ft_plan *p)
 {
-	const uint8_t *at = c->at;
-	bool zero = p->sharding == FT_ZERO1 || p->sharding == FT_ZERO2;
-	bool autocast = sp->scenario->stack->layout.autocast;
-	int64_t same = p->dp * p->cp, layers = sp->scenario->model->n_layers;
-	int64_t chunks = p->pp * p->vpp;
-
-	return (at[AXIS_VPP] && p->pp == 1) ||
-	       (p->vpp > 1 && !sp->axis[AXIS_VPP].stated && layers % chunks &&
-		(layers + 2) % chunks) ||
-	       (at[AXIS_SCHEDULE] && (p->pp == 1 || p->vpp > 1)) ||
-	       (at[AXIS_SHARDING] && same == 1 &&
-		!(autocast && p->sharding == FT_DDP)) ||
-	       (at[AXIS_ZERO_GROUP] && (!zero || p->zero_group >= same)) ||
-	       (at[AXIS_SHARD] && p->sharding != FT_HSDP) ||
-	       (p->sharding == FT_HSDP && p->shard == same &&
-		!sp->axis[AXIS_SHARDING].stated) ||
-	       (at[AXIS_MODULES] && p->recompute != FT_RECOMPUTE_SELECTIVE) ||
-	       (at[AXIS_LAYERS] && p->recompute != FT_RECOMPUTE_FULL) ||
-	       (sp->axis[AXIS_MODULES].stated &&
-		p->recompute != FT_RECOMPUTE_SELECTIVE) ||
-	       (sp->axis[AXIS_LAYERS].stated && p->recompute != FT_RECOMPUTE_FULL) ||
-	       (at[AXIS_OVERLAP_TP] && p->tp == 1) ||
-	       (at[AXIS_OVERLAP_PP] && p->pp == 1) ||
-	       (at[AXIS_OVERLAP_DP] && same == 1) ||
-	       (at[AXIS_OVERLAP_EP] && p->ep == 1);
+	return idle_pipeline(sp, c, p) || idle_sharding(sp, c, p) ||
+	       idle_recompute(sp, c, p) || (c->at[AXIS_OVERLAP_TP] && p->tp == 1) ||
+	       (c->at[AXIS_OVERLAP_EP] && p->ep == 1);
 }
 
 static bool add(struct space *sp, const struct candidate *c)
@@ -353,16 +364,16 @@ static bool hopeless(const struct space *sp, const struct candidate *c, int axis
 	int64_t ranks = sp->context.ranks, each = 1;
 
 	for (int i = 0; i <= axis && i <= AXIS_CP; i++)
-		each *= value_of(sp, c, (enum axis)i);
+		each *= space_value(sp, c, (enum axis)i);
 	if (each > ranks || ranks % each)
 		return true;
 	if (axis >= AXIS_MICRO_BATCH && !sp->context.ragged_batch &&
 	    sp->scenario->plan->global_batch %
-		    (ranks / each * value_of(sp, c, AXIS_MICRO_BATCH)))
+		    (ranks / each * space_value(sp, c, AXIS_MICRO_BATCH)))
 		return true;
 	return axis >= AXIS_VPP && c->at[AXIS_VPP] &&
-	       (value_of(sp, c, AXIS_PP) == 1 ||
-		value_of(sp, c, AXIS_PP) * value_of(sp, c, AXIS_VPP) >
+	       (space_value(sp, c, AXIS_PP) == 1 ||
+		space_value(sp, c, AXIS_PP) * space_value(sp, c, AXIS_VPP) >
 			sp->scenario->model->n_layers + 2);
 }
 
@@ -445,124 +456,4 @@ void space_close(struct space *sp)
 {
 	free(sp->candidate);
 	*sp = (struct space){ .n = 0 };
-}
-
-/* ---- documents -------------------------------------------------------------------------- */
-
-static const char *word_of(enum axis axis, int64_t value, const struct ft_plan *p,
-			   struct arena *mem)
-{
-	char text[FT_MODULES_TEXT];
-
-	switch (axis) {
-	case AXIS_SCHEDULE:
-		return ft_schedule_name(p->schedule);
-	case AXIS_SHARDING:
-		return ft_sharding_name(p->sharding);
-	case AXIS_RECOMPUTE:
-		return ft_recompute_name(p->recompute);
-	case AXIS_MODULES:
-		return arena_text(mem, ft_modules_text((unsigned)value, text));
-	case AXIS_OVERLAP_TP:
-	case AXIS_OVERLAP_DP:
-	case AXIS_OVERLAP_PP:
-	case AXIS_OVERLAP_EP:
-		return value ? "true" : "false";
-	default:
-		return arena_printf(mem, "%" PRId64, value);
-	}
-}
-
-/* Is the key better left unsaid? What goes without saying need not stand there. */
-static bool unsaid(const struct space *sp, enum axis axis, int64_t value,
-		   const struct ft_plan *p)
-{
-	switch (axis) {
-	case AXIS_EP:
-	case AXIS_ETP:
-		return !routed_layer(sp->scenario->model);
-	case AXIS_VPP:
-		return p->vpp == 1;
-	case AXIS_CP:
-		return p->cp == 1;
-	case AXIS_SCHEDULE:
-		return p->pp == 1;
-	case AXIS_ZERO_GROUP:
-	case AXIS_SHARD:
-		return value == 0;
-	case AXIS_MODULES:
-		return value == 0 || p->recompute != FT_RECOMPUTE_SELECTIVE;
-	case AXIS_LAYERS:
-		return value < 0 || p->recompute != FT_RECOMPUTE_FULL;
-	case AXIS_OFFLOAD:
-	case AXIS_OVERLAP_TP:
-	case AXIS_OVERLAP_DP:
-	case AXIS_OVERLAP_PP:
-	case AXIS_OVERLAP_EP:
-		return sp->axis[axis].n == 1 && !sp->axis[axis].stated;
-	default:
-		return false;
-	}
-}
-
-/* Take a key out of the map that holds it. */
-static void drop(struct node *root, const char *dotted)
-{
-	const char *dot = strrchr(dotted, '.');
-	char above[64];
-	struct node *map;
-
-	snprintf(above, sizeof(above), "%.*s", (int)(dot - dotted), dotted);
-	map = node_path(root, above);
-	for (size_t i = 0; map && map->kind == NODE_MAP && i < map->n; i++)
-		if (!strcmp(map->key[i], dot + 1)) {
-			for (size_t k = i + 1; k < map->n; k++) {
-				map->item[k - 1] = map->item[k];
-				map->key[k - 1] = map->key[k];
-				map->key_mark[k - 1] = map->key_mark[k];
-			}
-			map->n--;
-			return;
-		}
-}
-
-struct node *space_document(const struct space *sp, const struct candidate *c,
-			    struct arena *mem)
-{
-	static const struct ft_mark here = { "the plan", 1, 1 };
-	struct node *root = node_overlay(mem, sp->scenario->given, NULL);
-	int64_t *layers =
-		ARENA_ARRAY(mem, (size_t)sp->scenario->model->n_layers + 3, int64_t);
-	struct ft_plan p;
-	struct ft_error err;
-	bool ok = space_plan(sp, c, &p, layers);
-
-	for (int i = 0; ok && i < AXES; i++) {
-		int64_t value = value_of(sp, c, (enum axis)i);
-		struct node *word;
-		const char *text;
-
-		if (sp->axis[i].stated)
-			continue;
-		if (unsaid(sp, (enum axis)i, value, &p)) {
-			drop(root, keys[i]); /* what was freed */
-			continue;
-		}
-		text = word_of((enum axis)i, value, &p, mem);
-		word = node_read_text(mem, "the plan", text, strlen(text), &err);
-		ok = word && node_put_node(mem, root, keys[i], &here, word, &err);
-	}
-	return ok ? root : NULL;
-}
-
-double space_complexity(const struct space *sp, const struct candidate *c)
-{
-	double sum = 0;
-
-	for (int i = 0; i < AXES; i++)
-		if (i <= AXIS_ETP || i == AXIS_VPP)
-			sum += log2((double)value_of(sp, c, (enum axis)i));
-		else if (i != AXIS_MICRO_BATCH)
-			sum += c->at[i] ? 1 : 0;
-	return sum;
 }

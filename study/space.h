@@ -69,6 +69,15 @@ bool space_open(struct space *space, const struct ft_scenario *scenario,
 		const char *const *free_key, size_t n_free, struct ft_error *err);
 void space_close(struct space *space);
 
+static inline int64_t space_value(const struct space *space, const struct candidate *c,
+				  enum axis axis)
+{
+	return space->axis[axis].value[c->at[axis]];
+}
+
+/* The first layer with experts, or NULL. */
+const struct ft_layer *space_routed_layer(const struct ft_model *model);
+
 /* The plan of a candidate; stage_layers as of ft_plan_vary. false: not legal. */
 bool space_plan(const struct space *space, const struct candidate *c,
 		struct ft_plan *plan, int64_t *stage_layers);

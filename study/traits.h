@@ -23,4 +23,7 @@ struct ft_traits traits_of(const struct ft_scenario *scenario,
 /* The same with words that belong to mem. */
 struct ft_traits traits_copy(struct arena *mem, const struct ft_traits *of);
 
+/* What is written at a checkpoint: trained weights and the optimizer's state. */
+double checkpoint_bytes(const struct ft_scenario *s);
+
 #endif

@@ -52,12 +52,12 @@ static double least_memory(struct ft_shelf *shelf, const struct node *root,
 
 static void put(struct ft_plans *plans, double memory, const char *text)
 {
-	struct ft_way_out *w = &plans->way[plans->n_ways];
+	size_t n = plans->n_ways;
 
-	if (memory > 1 || plans->n_ways == sizeof(plans->way) / sizeof(*plans->way))
+	if (memory > 1 || n == FT_WAYS_MOST)
 		return;
-	w->memory_frac = memory;
-	snprintf(w->text, sizeof(w->text), "%s", text);
+	plans->way[n].memory_frac = memory;
+	snprintf(plans->way[n].text, sizeof(plans->way[n].text), "%s", text);
 	plans->n_ways++;
 }
 

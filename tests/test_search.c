@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "base/node.h"
 #include "foretoken/study_plan.h"
+#include "study/search.h"
 #include "study/shelf.h"
 #include "study/space.h"
 #include "tests/check.h"
@@ -50,7 +51,7 @@ static struct ft_plans *found(const struct node *root, enum ft_rank_by by, bool 
 		.rank_by = by, .top = 5, .threads = threads, .exhaustive = all
 	};
 	struct ft_error err;
-	struct ft_plans *p = ft_study_plan(root, "test", &s, &err);
+	struct ft_plans *p = plans_of(root, "test", &s, &err);
 
 	ok_or_say(p, err);
 	return p;
@@ -305,7 +306,7 @@ static void stated_keys_are_held_until_freed(void **state)
 		assert_int_equal(p->best[i].scenario->plan->recompute_layers, 4);
 	}
 	ft_plans_free(p);
-	p = ft_study_plan(root, "s", &s, &err);
+	p = plans_of(root, "s", &s, &err);
 	ok_or_say(p, err);
 	for (size_t i = 0; i < p->n; i++) {
 		assert_int_equal(p->best[i].scenario->plan->pp, 2);

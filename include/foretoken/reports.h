@@ -93,8 +93,7 @@ void ft_report_finance(FILE *out, const struct ft_scenario *scenario,
 /* Plans found: of one scenario a table with reasons, its JSON with the keys that outsiders rely
  * on; of several (sizes, clusters) each, and behind them all at their best side by side. */
 struct ft_planning {
-	const struct ft_plans *const *plans; /* [n] */
-	const char *const *label;	     /* [n] */
+	struct ft_plans *const *plans; /* [n] */
 	size_t n;
 	enum ft_rank_by rank_by;
 };

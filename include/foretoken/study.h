@@ -8,15 +8,8 @@
 #ifndef FORETOKEN_STUDY_H
 #define FORETOKEN_STUDY_H
 
-#include <stdio.h>
-
-#include "foretoken/base.h"
 #include "foretoken/cost.h"
-#include "foretoken/hw.h"
-#include "foretoken/models.h"
 #include "foretoken/sim.h"
-#include "foretoken/stacks.h"
-#include "foretoken/traces.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -172,9 +165,6 @@ struct ft_outcome {
 	const struct ft_bom *bom;   /* owned */
 	struct ft_run_answer asked; /* by ft_study_run */
 };
-
-/* What is written at a checkpoint: trained weights and the optimizer's state. */
-double ft_checkpoint_bytes(const struct ft_scenario *scenario);
 
 /* What of an answer its dollars depend on; for ft_deal_of and ft_odds_of. */
 struct ft_side ft_outcome_side(const struct ft_scenario *scenario,

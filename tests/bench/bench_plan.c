@@ -1,0 +1,47 @@
+/*
+ * tests/bench/bench_plan.c - searches: plans a second, and what an outline and a bound cost
+ */
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/node.h"
+#include "clock.h"
+#include "study/search.h"
+
+static const struct {
+	const char *name, *text;
+} cases[] = {
+	{ "GPT-3 175B, 4,096 H100",
+	  "{model: gpt3-175b, cluster: {gpu: h100-sxm, gpus: 4096}, stack: nemo-24, "
+	  "training: {sequence_length: 2048, global_batch_size: 1536}}" },
+	{ "Llama 3 70B, 512 H200",
+	  "{model: llama3-70b, cluster: {gpu: h200, gpus: 512}, stack: "
+	  "megatron-bridge-26, training: {sequence_length: 8192, global_batch_size: "
+	  "1024}}" },
+};
+
+int main(void)
+{
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct arena mem = { 0 };
+		struct ft_error err;
+		struct ft_search s = { .top = 1, .threads = 1 };
+		struct node *root = node_read_text(&mem, "bench", cases[i].text,
+						   strlen(cases[i].text), &err);
+		double t = now_s();
+		struct ft_plans *p = root ? plans_of(root, "bench", &s, &err) : NULL;
+
+		if (!p) {
+			fprintf(stderr, "%s\n", err.text);
+			return 1;
+		}
+		t = now_s() - t;
+		printf("plan %-24s %6zu plans, %5zu fit, %4zu simulated: %6.1f s on one "
+		       "core, %6.0f plans/s\n",
+		       cases[i].name, p->considered, p->feasible, p->simulated, t,
+		       (double)p->considered / t);
+		ft_plans_free(p);
+		arena_release(&mem);
+	}
+	return 0;
+}
