@@ -162,6 +162,27 @@ static struct ft_deal deal_of(const struct ft_scenario *s, const struct ft_outco
 	return ft_deal_of(&side.purchase, &side.throughput);
 }
 
+static void against_rent(FILE *out, const struct ft_readings *r)
+{
+	if (!(r->rent > 0))
+		return;
+	fprintf(out, "\nAgainst a rent of %.4g USD per GPU-hour: ", r->rent);
+	if (r->break_even_utilization_frac < 1)
+		fprintf(out,
+			"owning is cheaper when more than %.1f %% of the hours are used",
+			100 * r->break_even_utilization_frac);
+	else
+		fputs("owning is not cheaper, however many hours are used", out);
+	if (r->break_even_months > 0)
+		fprintf(out, "; it is paid back in month %.0f", r->break_even_months);
+	else
+		fputs("; it is not paid back within the horizon", out);
+	if (isfinite(r->irr_frac))
+		fprintf(out, "; let at that rent it returns %.1f %% a year",
+			100 * r->irr_frac);
+	fputs(".\n", out);
+}
+
 void ft_report_finance(FILE *out, const struct ft_scenario *s,
 		       const struct ft_outcome *o)
 {
@@ -207,21 +228,5 @@ void ft_report_finance(FILE *out, const struct ft_scenario *s,
 		  100 * s->terms.cost_of_capital_frac);
 	put_usd(&t, r.npv_usd);
 	table_close(&t);
-	if (!(r.rent > 0))
-		return;
-	fprintf(out, "\nAgainst a rent of %.4g USD per GPU-hour: ", r.rent);
-	if (r.break_even_utilization_frac < 1)
-		fprintf(out,
-			"owning is cheaper when more than %.1f %% of the hours are used",
-			100 * r.break_even_utilization_frac);
-	else
-		fputs("owning is not cheaper, however many hours are used", out);
-	if (r.break_even_months > 0)
-		fprintf(out, "; it is paid back in month %.0f", r.break_even_months);
-	else
-		fputs("; it is not paid back within the horizon", out);
-	if (isfinite(r.irr_frac))
-		fprintf(out, "; let at that rent it returns %.1f %% a year",
-			100 * r.irr_frac);
-	fputs(".\n", out);
+	against_rent(out, &r);
 }
