@@ -26,6 +26,7 @@ int cmd_list(int argc, char **argv);
 int cmd_trace(int argc, char **argv);
 int cmd_sweep(int argc, char **argv);
 int cmd_calibrate(int argc, char **argv);
+int cmd_serve(int argc, char **argv);
 
 /* A list of argument strings; they are argv's own. */
 struct words {

@@ -24,6 +24,7 @@ static const struct command {
 	{ "kernel", cmd_kernel, "predicted times of single kernels" },
 	{ "trace", cmd_trace, "step graphs: show, replay" },
 	{ "calibrate", cmd_calibrate, "GPU profiles from measurements" },
+	{ "serve", cmd_serve, "a local page and a JSON API" },
 	{ "list", cmd_list, "known GPUs, nodes, models, fabrics, stacks ..." },
 };
 

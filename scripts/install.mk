@@ -8,7 +8,7 @@ OTHERS  := README.md ARCHITECTURE.md $(wildcard docs/*.md) $(shell git ls-files 
 .PHONY: install uninstall
 
 # one object in which only ft_* is seen from outside
-$B/install/libforetoken.a: $(call OBJ,$(LIB_SRC)) $B/page.o
+$B/install/libforetoken.a: $(call OBJ,$(LIB_SRC)) $(PAGES)
 	@mkdir -p $(@D)
 	@echo "  AR    $@"
 	$(Q)$(LD) -r -o $(@D)/foretoken.o $^

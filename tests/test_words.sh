@@ -176,7 +176,7 @@ ok "the manual is plain" plain "$tmp/man"
 } >"$tmp/help"
 ok "--help is plain" plain "$tmp/help"
 # literals that the compiler joins are joined here, too
-cat base/*.c hw/*.c models/*.c stacks/*.c traces/*.c sim/*.c cost/*.c study/*.c reports/*.c cli/*.c calibrate/*.c | tr '\n\t' '  ' |
+cat base/*.c hw/*.c models/*.c stacks/*.c traces/*.c sim/*.c cost/*.c study/*.c reports/*.c serve/*.c cli/*.c calibrate/*.c | tr '\n\t' '  ' |
 	sed 's/" *"//g' | grep -oE '"[^"]*"' >"$tmp/strings"
 ok "what the program says is plain" plain "$tmp/strings"
 cat */*.h include/foretoken/*.h >"$tmp/headers"

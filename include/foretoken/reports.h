@@ -83,6 +83,12 @@ void ft_report_finance(FILE *out, const struct ft_scenario *scenario,
 bool ft_report_html(const char *dir, const struct ft_answers *answers,
 		    struct ft_error *err) __attribute__((warn_unused_result));
 
+/* The style sheet of the HTML report, for pages that shall look like it. */
+const char *ft_report_style(void);
+
+/* A document as JSON, values as they are written. */
+void ft_report_document_json(FILE *out, const struct node *document);
+
 /* What is known of one kind, with provenance: "gpus", "models" ... */
 bool ft_report_list(FILE *out, const char *kind, bool json, struct ft_error *err)
 	__attribute__((warn_unused_result));
