@@ -56,9 +56,13 @@ function warnings(a) {
 }
 
 export function short(answers) {
-	return answers.flatMap((a) => [
-		answers.length > 1 ? element("h2", {}, names(answers)[answers.indexOf(a)]) : element("h2", {}, "In short"),
-		short_one(a), element("p", {}, a.bottleneck), ...warnings(a)]);
+	return [beside(answers.map((a, i) => [element("h2", {}, answers.length > 1 ? names(answers)[i] : "In short"),
+		short_one(a), element("p", {}, a.bottleneck), ...warnings(a)]))];
+}
+
+/* Two next to each other where there is room. */
+function beside(columns) {
+	return element("div", { class: columns.length > 1 ? "beside" : undefined }, ...columns.map((c) => element("div", {}, ...c)));
 }
 
 /* ---- the long one */
@@ -90,6 +94,14 @@ function sources(a, name) {
 	return table("Where the numbers come from" + (name ? ", " + name : ""), ["what", "source"], Object.entries(a.provenance), new Set([1]));
 }
 
+/* Written when it is opened: it is long. */
+function numbers(of) {
+	const text = element("pre", { class: "wide", tabindex: "0" });
+	const all = element("details", {}, element("summary", {}, "All numbers as JSON"), text);
+	all.addEventListener("toggle", () => { text.textContent = all.open ? JSON.stringify(of, null, 1) : ""; });
+	return all;
+}
+
 export function long(answers) {
 	const many = answers.length > 1, name = (i) => (many ? names(answers)[i] : "");
 	return [
@@ -97,7 +109,7 @@ export function long(answers) {
 		element("h2", {}, "Where a step goes"),
 		figure("Time of a step, mean over ranks", ...bars(rows_of(answers, (a) => a.breakdown_s,
 			{ compute: "compute", exposed_communication: "exposed communication", bubble: "bubble", host: "host", optimizer: "optimizer" }), "Parts of a step", show.time)),
-		...answers.map((a, i) => items(a, name(i))),
+		beside(answers.map((a, i) => [items(a, name(i))])),
 		element("h2", {}, "Memory"),
 		figure("Memory per GPU, of the fullest rank", ...bars(rows_of(answers, (a) => a.memory_bytes_per_gpu,
 			{ weights: "weights", gradients: "gradients", optimizer: "optimizer", activations: "activations", other: "other" }), "Parts of the memory", show.bytes)),
@@ -107,9 +119,8 @@ export function long(answers) {
 		figure("USD per million tokens, P10 to P90", ranges(answers.map((a, i) => ({ name: name(i) || "USD/Mtok", value: a.cost.usd_per_million_tokens,
 			low: a.interval.usd_per_million_tokens[0], high: a.interval.usd_per_million_tokens[1] })), show.cents)),
 		element("h2", {}, "How far to trust it"),
-		...answers.map((a, i) => nearest(a, name(i))),
-		...answers.map((a, i) => sources(a, name(i))),
-		element("details", {}, element("summary", {}, "All numbers as JSON"), element("pre", { class: "wide", tabindex: "0" }, JSON.stringify(many ? answers : answers[0], null, 1))),
+		beside(answers.map((a, i) => [nearest(a, name(i)), sources(a, name(i))])),
+		numbers(many ? answers : answers[0]),
 	];
 }
 

@@ -172,7 +172,7 @@ export class Form {
 				if (value && ![...input.options].some((o) => o.value === value))
 					input.append(element("option", { value }, value.length > 40 ? value.slice(0, 40) + " ..." : value));
 				input.options[0].textContent = standard ? standard + " (default)" : "default";
-				about.textContent = [key.title, source(key, this.names, value || now)].filter(Boolean).join(". ");
+				about.textContent = source(key, this.names, value || now) || key.title;
 			} else {
 				input.placeholder = standard;
 			}

@@ -150,7 +150,8 @@ function render() {
 		return;
 	const labelled = answers.map((a, i) => ({ ...a, label: state.sides.length > 1 ? label(i) : a.name }));
 	$("short").replaceChildren(...short(labelled));
-	$("long").replaceChildren(...long(labelled));
+	clearTimeout(state.lengthening); /* what is below comes when the short answer is painted */
+	state.lengthening = setTimeout(() => $("long").replaceChildren(...long(labelled)), 30);
 	if (state.sides.length < 2)
 		$("verdict").replaceChildren();
 	else if (!state.verdict)
