@@ -102,7 +102,7 @@
 	  "takes more memory than") \
 	X(SERVE_ANSWER_MIB, 256, "MiB of an answer of serve", \
 	  "the answer is larger than") \
-	X(SERVE_IDLE_S, 10, "seconds that serve waits for a silent client", \
+	X(SERVE_IDLE_S, 5, "seconds that serve waits for a silent client", \
 	  "") \
 	X(SERVE_REQUEST_S, 30, "seconds in which a client sends a request whole, and takes its answer", \
 	  "")

@@ -107,7 +107,7 @@ def form(page):
     yaml = page.run("document.getElementById('yaml').value")
     got = subprocess.run([program, "simulate", "-", "--json"], input=yaml.encode(), capture_output=True, check=True).stdout
     assert shown(json.loads(got)["cost"]["usd_per_million_tokens"]) == want, "the YAML is another scenario"
-    page.run("{const y = document.getElementById('yaml'); y.value = y.value.replace('gpus: 512', 'gpus: 2048'); "
+    page.run("{const y = document.getElementById('yaml'); y.focus(); y.value = y.value.replace('gpus: 512', 'gpus: 2048'); "
              "y.dispatchEvent(new Event('input', {bubbles: true}))}")
     page.until("document.getElementById('key-cluster.gpus').value === '2048'")
     page.until(card % 3 + " === '%s'" % shown(simulated(a, "cluster.gpus=2048")["cost"]["usd_per_million_tokens"]))
@@ -148,7 +148,7 @@ def drawn(page):
     page.until(card % 3 + " === '%s'" % shown(simulated(a, "cost.electricity=0.2 USD/kWh")["cost"]["usd_per_million_tokens"]))
     assert "electricity: 0.2 USD/kWh" in page.run("document.getElementById('yaml').value")
     page.run("document.getElementById('draw-timeline').click()")
-    page.until("document.querySelector('#timeline canvas')")
+    page.until("document.querySelectorAll('#timeline canvas').length === 1")
     for width in (1280, 390):
         page.open(fragment(a, b), width)
         assert page.run("document.documentElement.scrollWidth") == width, width

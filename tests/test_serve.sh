@@ -6,15 +6,15 @@ if $f serve --listen 0.0.0.0 --listen nowhere 2>&1 | grep -q 'built without'; th
 	finish
 fi
 up() { # NAME ARGUMENT...: a server; its address in $tmp/NAME, its process in $tmp/NAME.pid
-	name=$1
+	who=$1
 	shift
-	"$f" serve --port 0 "$@" >"$tmp/$name" 2>"$tmp/$name.err" &
-	echo $! >"$tmp/$name.pid"
+	"$f" serve --port 0 "$@" >"$tmp/$who" 2>"$tmp/$who.err" &
+	echo $! >"$tmp/$who.pid"
 	for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-		grep -q http "$tmp/$name" && return 0
+		grep -q http "$tmp/$who" && return 0
 		sleep 0.1
 	done
-	cat "$tmp/$name.err" >&2
+	cat "$tmp/$who.err" >&2
 	return 1
 }
 down() { # NAME: ends with 0, and says nothing on stderr
@@ -55,7 +55,7 @@ for t in form:"form, YAML, link and answer are one" mistake:"a mistake is shown 
 done
 
 # killed while it computes: no worker stays
-heavy='{model: {name: llama3-8b, num_hidden_layers: 128}, cluster: {gpu: h100-sxm, gpus: 8}, training: {sequence_length: 128, global_batch_size: 2048, micro_batch_size: 1, parallel: {pp: 8}}}'
+heavy='{model: {name: llama3-8b, num_hidden_layers: 96}, cluster: {gpu: h100-sxm, gpus: 8}, training: {sequence_length: 128, global_batch_size: 1024, micro_batch_size: 1, parallel: {pp: 8}}}'
 children() { ps -o pid= --ppid "$1" | wc -l; }
 killed() { # SIGNAL
 	up victim || return 1
