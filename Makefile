@@ -86,7 +86,7 @@ $B/tests/%: $B/tests/%.o $B/libforetoken.a
 $B/tests/bench/%: $B/tests/bench/%.o $B/libforetoken.a
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
-$B/tests/mutate: $B/tests/fuzz/mutate.o $B/tests/fuzz/changes.o $B/tests/fuzz/targets.o $B/libforetoken.a
+$B/tests/mutate: $B/tests/fuzz/mutate.o $B/tests/fuzz/changes.o $B/tests/fuzz/targets.o $B/tests/fuzz/request.o $B/libforetoken.a
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 $B/report_page.o build/fuzz/report_page.o: $(REPORT_PAGE) scripts/embed.sh reports/page.h
@@ -104,7 +104,7 @@ build/fuzz/%.o: %.c
 	@echo "  FUZZ  $<"
 	$(Q)clang $(filter-out -O2 -D_FORTIFY_SOURCE=2,$(ALL_CFLAGS)) -O1 -fsanitize=fuzzer-no-link,address,undefined \
 		-fno-sanitize-recover=all -MMD -MP -c -o $@ $<
-build/fuzz/fuzz: $(LIB_SRC:%.c=build/fuzz/%.o) build/fuzz/report_page.o build/fuzz/serve_page.o build/fuzz/tests/fuzz/fuzz.o build/fuzz/tests/fuzz/targets.o
+build/fuzz/fuzz: $(LIB_SRC:%.c=build/fuzz/%.o) build/fuzz/report_page.o build/fuzz/serve_page.o build/fuzz/tests/fuzz/fuzz.o build/fuzz/tests/fuzz/targets.o build/fuzz/tests/fuzz/request.o
 	$(Q)clang -fsanitize=fuzzer,address,undefined -o $@ $^ $(LDLIBS)
 $(FUZZERS): build/fuzz/fuzz
 	@ln -sf fuzz $@

@@ -172,7 +172,7 @@ ok "the documents are plain" plain README.md ARCHITECTURE.md CONTRIBUTING.md doc
 ok "the manual is plain" plain "$tmp/man"
 {
 	$f --help
-	for c in simulate compare bom collective validate sweep kernel calibrate trace list; do $f $c --help; done
+	for c in simulate compare bom collective validate sweep kernel calibrate trace serve list; do $f $c --help; done
 } >"$tmp/help"
 ok "--help is plain" plain "$tmp/help"
 # literals that the compiler joins are joined here, too

@@ -16,6 +16,7 @@
 #include "base/quantity.h"
 #include "foretoken/calibrate.h"
 #include "foretoken/study.h"
+#include "tests/fuzz/request.h"
 
 static const char scenario_8[] = "examples/07-edit-a-step/scenario.yaml";
 static const char scenario_many[] = "examples/01-first-answer/h100.yaml";
@@ -432,30 +433,16 @@ static enum verdict run_import(enum ft_import format, const uint8_t *data, size_
 	return ok;
 }
 
-static enum verdict run_import_probe(const uint8_t *data, size_t n)
-{
-	return run_import(FT_IMPORT_PROBE, data, n);
-}
-
-static enum verdict run_import_csv(const uint8_t *data, size_t n)
-{
-	return run_import(FT_IMPORT_CSV, data, n);
-}
-
-static enum verdict run_import_nccl(const uint8_t *data, size_t n)
-{
-	return run_import(FT_IMPORT_NCCL_TESTS, data, n);
-}
-
-static enum verdict run_import_attention(const uint8_t *data, size_t n)
-{
-	return run_import(FT_IMPORT_ATTENTION, data, n);
-}
-
-static enum verdict run_import_kineto(const uint8_t *data, size_t n)
-{
-	return run_import(FT_IMPORT_KINETO, data, n);
-}
+#define IMPORT(name, format) \
+	static enum verdict name(const uint8_t *data, size_t n) \
+	{ \
+		return run_import(format, data, n); \
+	}
+IMPORT(run_import_probe, FT_IMPORT_PROBE)
+IMPORT(run_import_csv, FT_IMPORT_CSV)
+IMPORT(run_import_nccl, FT_IMPORT_NCCL_TESTS)
+IMPORT(run_import_attention, FT_IMPORT_ATTENTION)
+IMPORT(run_import_kineto, FT_IMPORT_KINETO)
 
 static enum verdict run_db(const uint8_t *data, size_t n)
 {
@@ -467,6 +454,12 @@ static enum verdict run_db(const uint8_t *data, size_t n)
 	ft_store_close(s);
 	arena_release(&mem);
 	return ok;
+}
+
+static enum verdict run_serve(const uint8_t *data, size_t n)
+{
+	/* sanitized, a step can take minutes: only what simulates nothing is called */
+	return request_run(data, n, test.most_ops > 0 ? "/api/document" : NULL);
 }
 
 const struct target targets[] = {
@@ -495,5 +488,6 @@ const struct target targets[] = {
 	{ "import-attention", run_import_attention, { 0 }, 0 },
 	{ "import-kineto", run_import_kineto, { "tests/data/kineto-step.json" }, 0 },
 	{ "db", run_db, { 0 }, 0 },
+	{ "serve", run_serve, { 0 }, 0 },
 	{ NULL, NULL, { 0 }, 0 },
 };
