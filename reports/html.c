@@ -338,3 +338,8 @@ bool ft_report_html(const char *dir, const struct ft_answers *answers,
 	arena_release(&mem);
 	return ok;
 }
+
+const char *ft_report_style(void)
+{
+	return page_report_css;
+}

@@ -90,3 +90,56 @@ const char *ft_verdict_sentence(const struct ft_verdict *v, const char *const *l
 		second, label[b]);
 	return text;
 }
+
+/* The scenario at the size at which it is worth the same as the first. */
+static bool make_alike(const struct ft_scenario **s, const struct ft_outcome *o,
+		       size_t i, enum ft_basis basis, struct ft_error *err)
+{
+	int64_t gpus = ft_study_fleet_like(s[0], &o[0], s[i], basis, err);
+	struct ft_scenario *sized =
+		gpus ? ft_scenario_resized(s[i], gpus, 1, err) : NULL;
+
+	if (!sized)
+		return false;
+	ft_scenario_free((struct ft_scenario *)s[i]);
+	s[i] = sized;
+	return true;
+}
+
+/* *n: outcomes that are held. */
+static bool simulate_all(const struct ft_scenario **s, struct ft_outcome *o,
+			 size_t asked, enum ft_basis basis, size_t *n,
+			 struct ft_error *err)
+{
+	for (*n = 0; *n < asked; ++*n) {
+		if (*n && basis != FT_EQUAL_GPUS && !make_alike(s, o, *n, basis, err))
+			return false;
+		if (!ft_study_simulate(s[*n], NULL, NULL, &o[*n], err))
+			return false;
+		if (!ft_study_run(s[*n], &o[*n], err)) {
+			++*n;
+			return false;
+		}
+	}
+	return true;
+}
+
+bool ft_study_compare(const struct ft_scenario **s, struct ft_outcome *o, size_t n,
+		      enum ft_basis basis, size_t draws, struct ft_verdict *v,
+		      struct ft_error *err)
+{
+	PLAIN_NUMBERS;
+	size_t held;
+
+	if (!simulate_all(s, o, n, basis, &held, err) ||
+	    !ft_study_verdict(s, o, n, draws, v, err)) {
+		for (size_t i = 0; i < held; i++)
+			ft_outcome_release(&o[i]);
+		return false;
+	}
+	for (size_t i = 0; i < n; i++) {
+		o[i].cost.usd_per_million_tokens_low = v->odds.p10[i];
+		o[i].cost.usd_per_million_tokens_high = v->odds.p90[i];
+	}
+	return true;
+}

@@ -374,7 +374,13 @@ struct ft_side {
 	struct ft_throughput throughput;
 };
 
-enum { FT_SIDES_MOST = 16, FT_CAUSES_MOST = 20, FT_DRAWS_MOST = 1 << 22 };
+/* FT_DRAWS: when nobody says how many */
+enum {
+	FT_SIDES_MOST = 16,
+	FT_CAUSES_MOST = 20,
+	FT_DRAWS = 16384,
+	FT_DRAWS_MOST = 1 << 22
+};
 
 /* Dollars per million tokens of each side with one cause at its P10 and P90, all else at its
  * likely value. */

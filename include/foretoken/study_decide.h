@@ -74,6 +74,14 @@ int64_t ft_study_fleet_like(const struct ft_scenario *first,
 			    const struct ft_scenario *scenario, enum ft_basis basis,
 			    struct ft_error *err);
 
+/* Scenarios with their answers and what follows for the dollars; the ranges of the dollars
+ * are of the same draws as the odds. Those after the first are made alike it in `basis`:
+ * s[i] is then freed, and its resized self put there. On error no outcome is held. */
+bool ft_study_compare(const struct ft_scenario **s, struct ft_outcome *outcome,
+		      size_t n, enum ft_basis basis, size_t draws,
+		      struct ft_verdict *verdict, struct ft_error *err)
+	__attribute__((warn_unused_result));
+
 #ifdef __cplusplus
 }
 #endif
