@@ -1,4 +1,6 @@
 /* serve/http_answer.c - responses: pages, answers, errors, and the headers of all of them */
+#include "foretoken/reports.h"
+
 #ifdef FORETOKEN_HTTP
 #include "serve/http.h"
 
@@ -10,7 +12,6 @@
 #include <unistd.h>
 
 #include "base/arena.h"
-#include "foretoken/reports.h"
 #include "serve/page.h"
 
 static const char json[] = "application/json";

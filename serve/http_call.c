@@ -1,4 +1,6 @@
 /* serve/http_call.c - a request from its head to its answer */
+#include "base/limits.h"
+
 #ifdef FORETOKEN_HTTP
 #include "serve/http.h"
 
@@ -7,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/arena.h"
-#include "base/limits.h"
 
 static const char *header(struct MHD_Connection *c, const char *name)
 {

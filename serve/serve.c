@@ -110,9 +110,9 @@ static bool begin(struct server *s, const struct ft_serve *asked,
 		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)LIMIT_SERVE_HEAD_BYTES,
 		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)LIMIT_SERVE_IDLE_S,
 		MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,
-		MHD_OPTION_LISTENING_ADDRESS_REUSE, 1, MHD_OPTION_UNESCAPE_CALLBACK,
-		as_it_is, s, MHD_OPTION_NOTIFY_CONNECTION, http_connected, s,
-		MHD_OPTION_NOTIFY_COMPLETED, http_completed, s, MHD_OPTION_END);
+		MHD_OPTION_UNESCAPE_CALLBACK, as_it_is, s, MHD_OPTION_NOTIFY_CONNECTION,
+		http_connected, s, MHD_OPTION_NOTIFY_COMPLETED, http_completed, s,
+		MHD_OPTION_END);
 	if (s->daemon)
 		return true;
 	return ft_fail(

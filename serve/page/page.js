@@ -277,6 +277,7 @@ function listen() {
 		show_side();
 		more();
 	}));
+	$("to-form").addEventListener("click", () => $("key-model").focus());
 	$("second").addEventListener("click", () => {
 		if (state.sides.length > 1)
 			state.sides.length = 1;
