@@ -30,8 +30,20 @@
 	  "is too large: more than") \
 	X(LOG_BYTES, 67108864, "bytes of an nccl-tests log", \
 	  "is too large: more than") \
-	X(KINETO_BYTES, 536870912, "bytes of a recorded trace (reading takes about ten times that in memory)", \
-	  "is too large a trace") \
+	X(TRACE_MIB, 65536, "MiB of a recorded trace, unpacked", \
+	  "unpacks to more than") \
+	X(TRACE_FREE_MIB, 64, "MiB that a packed trace may unpack to whatever its size", \
+	  "unpacks to more than") \
+	X(TRACE_RATIO, 500, "times its packed size that a trace may unpack to beyond those", \
+	  "unpacks to more than") \
+	X(TRACE_EVENTS, 100000000, "operations, calls or operators of a recorded trace", \
+	  "holds too many events") \
+	X(TRACE_LANES, 4096, "streams, or threads, of a recorded trace", \
+	  "has too many streams or threads") \
+	X(TRACE_TEXT_BYTES, 65536, "bytes of a name in a recorded trace, which is cut there, and of one event's arguments, which count as not recorded beyond", \
+	  "no error") \
+	X(TRACE_DEPTH, 64, "lists and maps within each other in a recorded trace", \
+	  "is nested too deeply") \
 	X(SVG_BYTES, 8388608, "bytes of a figure in a report", \
 	  "is too large: more than") \
 	X(IMPORT_GPUS, 256, "GPUs whose rows one table may hold", \

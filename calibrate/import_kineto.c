@@ -1,41 +1,26 @@
 /*
- * calibrate/import_kineto.c - kernels of a PyTorch profiler trace
+ * calibrate/import_kineto.c - kernels of a recorded step as cells of the store
  *
- * A kernel names the operator that launched it ("External id", its own or that of
- * the runtime call with its correlation); the operator of a trace recorded with
- * shapes says what the work was. Kernels of one call add up; calls of one shape
- * become one cell: median, p10, p90. What cannot be told is kept by name, as kind
- * "trace". All of it ran inside a step: caches are warm, neighbours run beside it,
- * and a collective's time includes waiting for its peers. So cells say in_step, and
- * a fit leaves them out unless asked.
+ * The operator that launched a kernel says what the work was, where the trace was
+ * recorded with shapes. Kernels of one call add up; calls of one shape become one cell:
+ * median, p10, p90. What cannot be told is kept by name, as kind "trace". All of it ran
+ * inside a step: caches are warm, neighbours run beside it, and a collective's time
+ * includes waiting for its peers. So cells say in_step, and a fit leaves them out
+ * unless asked.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
-#include "base/file.h"
-#include "base/limits.h"
+#include "base/arena.h"
 #include "base/stats.h"
 #include "calibrate/import.h"
-#include "calibrate/kineto.h"
 #include "calibrate/store.h"
-
-/* An operator, or a runtime call that stands for one: by number. */
-struct numbered {
-	int64_t id;
-	const json_t *event;
-};
-
-struct index {
-	struct numbered *of;
-	size_t n, cap;
-};
+#include "foretoken/recorded.h"
 
 /* One launched kernel, then one call of an operator. */
 struct call {
 	int64_t op;
-	const json_t *event;
+	size_t kernel; /* in the recording */
 	struct ft_measurement m;
 	double time_us;
 	const char *cell;
@@ -43,113 +28,79 @@ struct call {
 
 struct trace {
 	struct arena mem;
-	struct index ops, runtime;
+	const struct ft_recording *r;
 	struct call *call;
-	size_t n, cap;
+	size_t n;
 };
 
-static int by_id(const void *a, const void *b)
-{
-	int64_t x = ((const struct numbered *)a)->id;
-	int64_t y = ((const struct numbered *)b)->id;
+/* ---- what a call was ---------------------------------------------------------------- */
 
-	return (x > y) - (x < y);
+static void of_gemm(const struct ft_work *w, struct ft_measurement *m)
+{
+	m->kind = "gemm";
+	m->layout = ft_layout_name(w->gemm.layout);
+	m->m = (double)w->gemm.m;
+	m->n = (double)w->gemm.n;
+	m->k = (double)w->gemm.k;
 }
 
-static void sort(struct index *in)
+static void of_attention(const struct ft_work *w, struct ft_measurement *m)
 {
-	if (in->n)
-		qsort(in->of, in->n, sizeof(*in->of), by_id);
+	m->kind = "attention";
+	m->impl = w->attention.impl;
+	m->pass = ft_pass_name(w->attention.pass);
+	m->batch = (double)w->attention.batch;
+	m->heads = (double)w->attention.heads;
+	m->kv_heads = (double)w->attention.kv_heads;
+	m->sequence = (double)w->attention.queries;
+	m->head_dim = (double)w->attention.qk_head_dim;
+	m->causal = w->attention.causal;
 }
 
-static const json_t *find(const struct index *in, int64_t id)
+/* Only what the operator's own law tells; false: the rest. */
+static bool of_work(const struct ft_rec_work *w, struct ft_measurement *m)
 {
-	const struct numbered key = { id, NULL }, *found;
-
-	if (!in->n)
-		return NULL;
-	found = bsearch(&key, in->of, in->n, sizeof(key), by_id);
-	return found ? found->event : NULL;
-}
-
-static void add(struct arena *mem, struct index *to, int64_t id, const json_t *event)
-{
-	if (to->n == to->cap)
-		to->of = ARENA_GROW(mem, to->of, &to->cap);
-	to->of[to->n++] = (struct numbered){ id, event };
-}
-
-static bool number_of(const json_t *event, const char *key, int64_t *v)
-{
-	const json_t *x = json_object_get(json_object_get(event, "args"), key);
-
-	*v = json_integer_value(x);
-	return json_is_integer(x);
-}
-
-/* ---- what there is --------------------------------------------------------------- */
-
-static void sort_in(struct trace *t, const json_t *event)
-{
-	const char *category = json_string_value(json_object_get(event, "cat"));
-	int64_t id;
-
-	if (!category)
-		return;
-	if (!strcmp(category, "cpu_op")) {
-		if (number_of(event, "External id", &id))
-			add(&t->mem, &t->ops, id, event);
-	} else if (!strcmp(category, "cuda_runtime") ||
-		   !strcmp(category, "cuda_driver")) {
-		if (number_of(event, "correlation", &id))
-			add(&t->mem, &t->runtime, id, event);
-	} else if (!strcmp(category, "kernel")) {
-		if (t->n == t->cap)
-			t->call = ARENA_GROW(&t->mem, t->call, &t->cap);
-		t->call[t->n++] = (struct call){ .op = -1, .event = event };
+	if (!w || !w->exact)
+		return false;
+	m->dtype = ft_dtype_name(w->work.dtype);
+	if (w->work.kind == FT_GEMM) {
+		of_gemm(&w->work, m);
+	} else if (w->work.kind == FT_ATTENTION) {
+		of_attention(&w->work, m);
+		return w->work.attention.queries == w->work.attention.keys;
+	} else {
+		m->kind = "memory";
+		m->kernel = w->work.memory.kernel;
+		m->impl = "torch";
+		m->n = w->row;
+		m->m = w->rows;
 	}
+	return true;
 }
 
-static int64_t operator_of(const struct trace *t, const json_t *kernel)
+static bool of_collective(const struct ft_rec_collective *c, struct ft_measurement *m)
 {
-	int64_t id, correlation;
-	const json_t *call;
-
-	if (number_of(kernel, "External id", &id))
-		return id;
-	if (!number_of(kernel, "correlation", &correlation))
-		return -1;
-	call = find(&t->runtime, correlation);
-	return call && number_of(call, "External id", &id) ? id : -1;
-}
-
-static int by_operator(const void *a, const void *b)
-{
-	const struct call *x = a, *y = b;
-
-	return (x->op > y->op) - (x->op < y->op);
-}
-
-/* ---- calls ------------------------------------------------------------------------ */
-
-static const char *name_of(const json_t *event)
-{
-	const char *name = json_string_value(json_object_get(event, "name"));
-
-	return name ? name : "";
+	if (!c || c->op == FT_COLLECTIVES || c->op == FT_SENDRECV || c->size < 2 ||
+	    c->bytes <= 0)
+		return false;
+	m->kind = "collective";
+	m->kernel = ft_collective_name(c->op);
+	m->dtype = c->dtype;
+	m->gpus = (double)c->size;
+	m->bytes = c->bytes;
+	return c->dtype[0] != '\0';
 }
 
 /* The work of an operator's call, or else of one kernel. */
 static void describe(struct trace *t, struct call *c)
 {
-	const json_t *op = find(&t->ops, c->op);
-	const char *kernel = name_of(c->event);
+	const struct ft_rec_op *op = ft_recording_op(t->r, c->kernel);
+	const char *kernel = ft_recording_text(t->r, op->name);
 	char id[256];
 
-	c->m = (struct ft_measurement){ .dtype = "", .in_step = true };
-	if (!kineto_collective(c->event, &c->m) &&
-	    !(op && kineto_collective(op, &c->m)) &&
-	    !(op && kineto_cell(op, kernel, &c->m)))
+	c->m = (struct ft_measurement){ .dtype = "" };
+	if (!of_collective(ft_recording_collective(t->r, op), &c->m) &&
+	    !of_work(ft_recording_work(t->r, op), &c->m))
 		c->m = (struct ft_measurement){ .kind = "trace", .kernel = kernel };
 	c->m.in_step = true;
 	c->m.warm =
@@ -165,6 +116,32 @@ static void describe(struct trace *t, struct call *c)
 			  arena_printf(&t->mem, "in step %s", id);
 }
 
+/* ---- calls ------------------------------------------------------------------------ */
+
+static int by_operator(const void *a, const void *b)
+{
+	const struct call *x = a, *y = b;
+
+	if (x->op != y->op)
+		return x->op < y->op ? -1 : 1;
+	return x->kernel < y->kernel ? -1 : x->kernel > y->kernel;
+}
+
+static void take_kernels(struct trace *t)
+{
+	t->call = ARENA_ARRAY(&t->mem, ft_recording_ops(t->r), struct call);
+	for (size_t i = 0; i < ft_recording_ops(t->r); i++) {
+		const struct ft_rec_op *op = ft_recording_op(t->r, i);
+
+		if (!op->is_copy)
+			t->call[t->n++] = (struct call){
+				.op = op->external_id,
+				.kernel = i,
+				.time_us = (double)op->duration * 1e-6,
+			};
+	}
+}
+
 /* Kernels of one operator become one call, when the operator's work is known. */
 static void join(struct trace *t)
 {
@@ -175,7 +152,6 @@ static void join(struct trace *t)
 		struct call *c = &t->call[i];
 		struct call *last = kept ? &t->call[kept - 1] : NULL;
 
-		c->time_us = json_number_value(json_object_get(c->event, "dur"));
 		describe(t, c);
 		if (last && c->op >= 0 && last->op == c->op &&
 		    !measurement_is(&c->m, "trace") && !strcmp(last->m.kind, c->m.kind))
@@ -192,17 +168,6 @@ static int by_cell(const void *a, const void *b)
 	int order = strcmp(x->cell, y->cell);
 
 	return order ? order : (x->time_us > y->time_us) - (x->time_us < y->time_us);
-}
-
-/* At least one kernel is there. */
-static void make_cells(struct trace *t)
-{
-	sort(&t->ops);
-	sort(&t->runtime);
-	for (size_t i = 0; i < t->n; i++)
-		t->call[i].op = operator_of(t, t->call[i].event);
-	join(t);
-	qsort(t->call, t->n, sizeof(*t->call), by_cell);
 }
 
 /* Calls of one cell, by rising time, into the store. */
@@ -234,72 +199,23 @@ static bool store_cells(struct trace *t, struct ft_store *s, size_t *stored,
 	return true;
 }
 
-static const char *device_of(const json_t *root, const char *given)
-{
-	const json_t *first =
-		json_array_get(json_object_get(root, "deviceProperties"), 0);
-	const char *name = json_string_value(json_object_get(first, "name"));
-
-	return given && given[0] ? given : name ? name : "";
-}
-
-static bool store_trace(struct ft_store *s, const json_t *root, struct ft_probe_run run,
-			size_t *n, struct ft_error *err)
-{
-	const json_t *events = json_object_get(root, "traceEvents"), *event;
-	struct ft_mark at = { run.source, 1, 1 };
-	struct trace t = { .n = 0 };
-	bool ok;
-	size_t i;
-
-	if (!json_is_array(events))
-		return ft_fail(err, &at, "is not a trace: it lacks 'traceEvents'");
-	json_array_foreach(events, i, event) sort_in(&t, event);
-	ok = t.n || ft_fail(err, &at,
-			    "holds no kernels; record it with the "
-			    "accelerator's activities");
-	if (ok) {
-		make_cells(&t);
-		run.device = device_of(root, run.device);
-		ok = ft_store_begin(s, &run, err) && store_cells(&t, s, n, err);
-	}
-	arena_release(&t.mem);
-	return ok;
-}
-
-/* Of a file: what comes from elsewhere has no size to be told by. */
-static bool small_enough(const char *path, struct ft_error *err)
-{
-	struct ft_mark at = { path, 0, 0 };
-	struct stat st;
-
-	if (stat(path, &st))
-		return ft_fail(err, &at, "%s", strerror(errno));
-	if (!S_ISREG(st.st_mode))
-		return ft_fail(
-			err, &at,
-			"is not a regular file; write the trace to a file first");
-	return st.st_size <= LIMIT_KINETO_BYTES ||
-	       ft_fail(err, &at, "is too large a trace: more than %d bytes",
-		       (int)LIMIT_KINETO_BYTES);
-}
-
 bool import_kineto(struct ft_store *s, const char *path, const struct ft_probe_run *run,
 		   size_t *n, struct ft_error *err)
 {
-	struct ft_mark at = { path, 1, 1 };
-	json_error_t why;
-	json_t *root;
+	struct ft_recording *r = ft_recording_read(path, err);
+	struct trace t = { .r = r };
+	struct ft_probe_run of = *run;
 	bool ok;
 
-	if (!small_enough(path, err))
+	if (!r)
 		return false;
-	root = json_load_file(path, 0, &why);
-	at.line = root ? 1 : why.line;
-	if (!root)
-		return ft_fail(err, &at, "%s%s", why.text,
-			       why.line <= 1 ? "; gunzip a packed trace first" : "");
-	ok = store_trace(s, root, *run, n, err);
-	json_decref(root);
+	if (!of.device || !of.device[0])
+		of.device = ft_recording_device(r);
+	take_kernels(&t);
+	join(&t);
+	qsort(t.call, t.n, sizeof(*t.call), by_cell);
+	ok = ft_store_begin(s, &of, err) && store_cells(&t, s, n, err);
+	arena_release(&t.mem);
+	ft_recording_free(r);
 	return ok;
 }

@@ -4,11 +4,13 @@
 
 struct args {
 	struct shared shared;
+	const char *plot;
 	bool csv;
 };
 
 static const struct argp_option options[] = {
 	{ "csv", 'c', NULL, 0, "Print CSV", 0 },
+	{ "plot", 'P', "FILE", 0, "Draw the network as FILE.svg", 0 },
 	{ 0 },
 };
 
@@ -16,7 +18,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct args *a = state->input;
 
-	(void)arg;
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &a->shared;
@@ -24,6 +25,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'c':
 		a->csv = true;
+		return 0;
+	case 'P':
+		a->plot = arg;
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -65,6 +69,10 @@ int cmd_bom(int argc, char **argv)
 		ft_fail(&err, NULL,
 			"there is no bill of a rented cluster: %s is a book of rents",
 			bom->book);
+		ft_bom_free(bom);
+		bom = NULL;
+	}
+	if (bom && a.plot && !ft_report_network(a.plot, s->cluster, &err)) {
 		ft_bom_free(bom);
 		bom = NULL;
 	}

@@ -1,5 +1,6 @@
 /* cli/cmd_simulate.c - foretoken simulate SCENARIO */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/file.h"
 #include "cli/commands.h"
@@ -9,6 +10,7 @@ struct args {
 	struct shared shared;
 	const char *beside, *timeline, *report, *flows;
 	bool finance;
+	bool kineto;
 	char *command;
 };
 
@@ -18,6 +20,10 @@ static const struct argp_option options[] = {
 	  0 },
 	{ "timeline", 't', "FILE", 0,
 	  "Write the step as Chrome trace JSON (open it in ui.perfetto.dev)", 0 },
+	{ "timeline-format", 'o', "FORMAT", 0,
+	  "chrome (default), or kineto: the launches and kernels of one rank of the "
+	  "first stage, as PyTorch's profiler records them",
+	  0 },
 	{ "report", 'r', "DIR", 0, "Write an HTML report with plots", 0 },
 	{ "flows", 'f', "FILE", 0,
 	  "Write what is paid month by month as CSV in columns of FOCUS 1.2", 0 },
@@ -42,6 +48,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 't':
 		a->timeline = arg;
+		return 0;
+	case 'o':
+		if (strcmp(arg, "chrome") && strcmp(arg, "kineto"))
+			argp_error(state,
+				   "--timeline-format takes chrome or kineto, not '%s'",
+				   arg);
+		a->kineto = !strcmp(arg, "kineto");
 		return 0;
 	case 'r':
 		a->report = arg;
@@ -153,6 +166,8 @@ int cmd_simulate(int argc, char **argv)
 			     a.shared.set.n, true, &err);
 	if (s && a.beside)
 		beside = ft_scenario_load(shelf, a.beside, NULL, 0, true, &err);
+	if (s)
+		s->timeline_kineto = a.kineto;
 	status = s && (beside || !a.beside) ? answer(&a, s, beside) : complain(&err);
 	ft_scenario_free(beside);
 	ft_scenario_free(s);

@@ -15,6 +15,10 @@ static const struct argp_option options[] = {
 	{ "vary", 'v', "KEY=A,B,C", 0, "Values of a key; several --vary make a grid",
 	  0 },
 	{ "db", 'd', "FILE", 0, "SQLite file, created if it does not exist", 0 },
+	{ "shard", 's' + 256, "K/N", 0,
+	  "Run every N-th combination from the K-th on: N such sweeps on as many machines "
+	  "are all of it (see foretoken merge)",
+	  0 },
 	{ "threads", 't', "N", 0, "Number of threads (default: one per core)", 0 },
 	{ 0 },
 };
@@ -39,6 +43,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		a->sweep.threads = (int)strtol(arg, &end, 10);
 		if (*end || a->sweep.threads < 1 || a->sweep.threads > 256)
 			argp_error(state, "--threads takes 1 to 256");
+		return 0;
+	case 's' + 256:
+		a->sweep.shard = (int)strtol(arg, &end, 10);
+		a->sweep.shards = *end == '/' ? (int)strtol(end + 1, &end, 10) : 0;
+		if (*end || a->sweep.shard < 1 || a->sweep.shards < a->sweep.shard ||
+		    a->sweep.shards > 100000)
+			argp_error(state, "--shard takes K/N, as 3/64");
 		return 0;
 	case ARGP_KEY_END:
 		if (!a->sweep.db)
@@ -120,5 +131,5 @@ int cmd_sweep(int argc, char **argv)
 		return 130;
 	}
 	/* what could not be read is missing from the table */
-	return status ? status : r.unread || !(r.done + r.already);
+	return status ? status : r.unread || (r.total && !(r.done + r.already));
 }

@@ -1,59 +1,141 @@
-/* cli/cmd_trace.c - foretoken trace show|replay: step graphs as text */
+/* cli/cmd_trace.c - foretoken trace show|replay|compare: step graphs as text, recorded steps */
+#include <errno.h>
 #include <string.h>
 
-#include "cli/commands.h"
+#include "cli/trace.h"
+#include "foretoken/recorded.h"
 #include "foretoken/reports.h"
 
-struct args {
-	const char *verb, *graph;
-	struct shared shared;
-};
-
 static const struct argp_option options[] = {
-	{ "graph", 'g', "FILE", 0, "replay: file with the graph to run", 0 },
+	{ "graph", 'g', "FILE", 0, "replay SCENARIO: file with the graph to run", 0 },
+	{ "gpu", 'u', "NAME", 0,
+	  "replay FILE: on this GPU, kernels by the profiles' ratio", 1 },
+	{ "fabric", 'f', "NAME", 0, "replay FILE: on this network", 1 },
+	{ "scale", 'c', "dp=N", 0, "replay FILE: with N data-parallel ranks", 1 },
+	{ "speedup", 'x', "CLASS=TIMES", 0,
+	  "replay FILE: a class of operations so many times faster, e.g. attention=1.5; "
+	  "may be repeated",
+	  1 },
+	{ "without", 'w', "COLLECTIVE", 0,
+	  "replay FILE: a collective takes no time, e.g. all_gather; may be repeated",
+	  1 },
+	{ "from", 'm', "GPU", 0,
+	  "replay FILE: the profile of the recording's GPU (default: by its name)", 1 },
+	{ "step", 'n', "NAME", 0,
+	  "The step of several, e.g. 17 of ProfilerStep#17 (default: all but the first)",
+	  1 },
+	{ "chakra", 'a', "PREFIX", 0,
+	  "export FILE: write PREFIX.RANK.et, a Chakra execution trace of each rank",
+	  1 },
+	{ "timeline", 't', "OUT", 0,
+	  "replay FILE: write the first rank as replayed, as the profiler would record it",
+	  1 },
+	{ "tokens-per-step", 'k', "N", 0,
+	  "replay FILE: tokens of a recorded step, all ranks; prints dollars", 1 },
 	{ 0 },
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+/* Options of a recording that were given. */
+static bool asks_recording(const struct trace_args *a)
 {
-	struct args *a = state->input;
+	for (int c = 0; c < FT_REC_CLASSES; c++)
+		if (a->ask.speedup[c] > 0)
+			return true;
+	for (int c = 0; c < FT_COLLECTIVES; c++)
+		if (a->ask.without[c])
+			return true;
+	return a->timeline || a->ask.gpu || a->ask.fabric || a->ask.dp || a->ask.from ||
+	       a->ask.step || a->ask.tokens_per_step > 0;
+}
 
+static error_t parse_option(struct trace_args *a, int key, char *arg,
+			    struct argp_state *state)
+{
 	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &a->shared;
-		return 0;
 	case 'g':
 		a->graph = arg;
 		return 0;
-	case ARGP_KEY_ARG:
-		if (a->verb)
-			return ARGP_ERR_UNKNOWN; /* the SCENARIO */
-		if (strcmp(arg, "show") && strcmp(arg, "replay"))
-			argp_error(state, "'%s' is neither show nor replay", arg);
-		a->verb = arg;
+	case 'u':
+		a->ask.gpu = arg;
 		return 0;
-	case ARGP_KEY_NO_ARGS:
-		argp_error(state, "show or replay is missing");
+	case 'f':
+		a->ask.fabric = arg;
 		return 0;
-	case ARGP_KEY_END:
-		if (!strcmp(a->verb, "replay") && !a->graph)
-			argp_error(state, "--graph FILE is missing");
+	case 't':
+		a->timeline = arg;
 		return 0;
+	case 'a':
+		a->chakra = arg;
+		return 0;
+	case 'm':
+		a->ask.from = arg;
+		return 0;
+	case 'n':
+		a->ask.step = arg;
+		return 0;
+	case 'c':
+		return trace_scale(a, arg, state) ? 0 : EINVAL;
+	case 'x':
+		return trace_speedup(a, arg, state) ? 0 : EINVAL;
+	case 'w':
+		return trace_without(a, arg, state) ? 0 : EINVAL;
+	case 'k':
+		return trace_tokens(a, arg, state) ? 0 : EINVAL;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
 }
 
-static const struct argp_child children[] = { { &shared_argp, 0, NULL, 0 }, { 0 } };
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct trace_args *a = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &a->shared;
+		state->child_inputs[1] = &a->shared;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (a->verb)
+			return ARGP_ERR_UNKNOWN; /* the SCENARIO, the FILEs */
+		if (strcmp(arg, "show") && strcmp(arg, "replay") &&
+		    strcmp(arg, "compare") && strcmp(arg, "export"))
+			argp_error(state,
+				   "'%s' is neither show, replay, compare nor export",
+				   arg);
+		a->verb = arg;
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		argp_error(state, "show, replay, compare or export is missing");
+		return 0;
+	default:
+		return parse_option(a, key, arg, state);
+	}
+}
+
+static const struct argp_child children[] = { { &shared_argp, 0, NULL, 0 },
+					      { &price_argp, 0, NULL, 0 },
+					      { 0 } };
 
 static const struct argp argp = {
 	options,
 	parse,
-	"show SCENARIO\nreplay SCENARIO --graph FILE",
-	"show prints the step graph of a scenario as text that can be edited; "
-	"replay simulates such a text on the scenario's cluster."
-	"\vExample: foretoken trace show examples/01-first-answer/h100.yaml "
-	"> step.graph",
+	"show SCENARIO\nreplay SCENARIO --graph FILE\n"
+	"show FILE...\nreplay FILE... [--gpu NAME] [--scale dp=N] ...\n"
+	"compare FILE... SCENARIO\n"
+	"export FILE... --chakra PREFIX",
+	"Of a SCENARIO: show prints its step graph as text that can be edited; replay "
+	"simulates such a text on the scenario's cluster. Of FILEs that a profiler "
+	"recorded (Kineto's JSON, plain, .gz or .zst, Nsight's SQLite, Chakra's .et; one a rank): show says where the "
+	"step's time went; replay runs it again, with what is asked to be different; compare holds it "
+	"against the step that a scenario predicts; export writes it for other simulators."
+	"\vExamples:\n"
+	"  foretoken trace show examples/01-first-answer/h100.yaml > step.graph\n"
+	"  foretoken trace show rank0.json.gz rank1.json.gz\n"
+	"  foretoken trace replay rank0.json.gz --gpu mi300x --fabric roce-400-rail "
+	"--scale dp=64\n"
+	"  foretoken trace replay rank0.json.gz --speedup attention=1.5\n"
+	"  foretoken trace compare rank0.json.gz scenario.yaml",
 	children,
 	NULL,
 	NULL,
@@ -70,7 +152,7 @@ static bool show(const struct ft_scenario *s, struct ft_error *err)
 	return true;
 }
 
-static bool replay(const struct args *a, const struct ft_scenario *s,
+static bool replay(const struct trace_args *a, const struct ft_scenario *s,
 		   struct ft_error *err)
 {
 	struct ft_graph *g = ft_graph_read(a->graph, s->cluster->ranks, err);
@@ -87,20 +169,62 @@ static bool replay(const struct args *a, const struct ft_scenario *s,
 	return ok;
 }
 
+/* A graph built from a scenario, or one read for it. */
+static bool of_scenario(const struct trace_args *a, struct ft_error *err)
+{
+	struct ft_shelf *shelf = ft_shelf_new();
+	struct ft_scenario *s =
+		ft_scenario_load(shelf, a->shared.word.word[0], a->shared.set.word,
+				 a->shared.set.n, true, err);
+	bool ok = s && (!strcmp(a->verb, "show") ? show(s, err) : replay(a, s, err));
+
+	ft_scenario_free(s);
+	ft_shelf_free(shelf);
+	return ok;
+}
+
+static int wrong(const char *why)
+{
+	fprintf(stderr, "foretoken: error: %s\n", why);
+	return 64;
+}
+
 int cmd_trace(int argc, char **argv)
 {
-	struct ft_shelf *shelf;
-	struct ft_scenario *s;
-	struct args a = { .shared = { .what = "SCENARIO", .least = 1, .most = 1 } };
+	struct trace_args a = { .shared = { .what = "SCENARIO or FILE",
+					    .least = 1,
+					    .most = LIMIT_OPTION_WORDS } };
 	struct ft_error err;
 	bool ok;
 
 	parse_arguments(&argp, argc, argv, &a);
-	shelf = ft_shelf_new();
-	s = ft_scenario_load(shelf, a.shared.word.word[0], a.shared.set.word,
-			     a.shared.set.n, true, &err);
-	ok = s && (!strcmp(a.verb, "show") ? show(s, &err) : replay(&a, s, &err));
-	ft_scenario_free(s);
-	ft_shelf_free(shelf);
+	if (!strcmp(a.verb, "compare")) {
+		if (a.shared.word.n < 2)
+			return wrong("compare takes FILE... and then a SCENARIO");
+		a.scenario = a.shared.word.word[--a.shared.word.n];
+	}
+	if (!strcmp(a.verb, "export") != (a.chakra != NULL))
+		return wrong("export takes --chakra PREFIX, and no other verb does");
+	if (ft_recording_is(a.shared.word.word[0])) {
+		if (a.graph)
+			return wrong(
+				"--graph is of a SCENARIO; a recording has its own");
+		ok = trace_recorded(&a, &err);
+	} else if (a.scenario || a.chakra) {
+		return wrong("compare and export take recordings; the first file is "
+			     "none");
+	} else {
+		if (asks_recording(&a))
+			return wrong("--gpu, --fabric, --scale, --speedup, --without, "
+				     "--from, --step, --timeline and --tokens-per-step "
+				     "are of a recording, and the file is none");
+		if (a.shared.word.n > 1)
+			return wrong("one SCENARIO at a time; several FILEs must be "
+				     "recordings");
+		if (!strcmp(a.verb, "replay") && !a.graph)
+			return wrong("--graph FILE is missing, or the file is no "
+				     "recording");
+		ok = of_scenario(&a, &err);
+	}
 	return ok ? finish_output() : complain(&err);
 }

@@ -19,13 +19,19 @@ int cmd_simulate(int argc, char **argv);
 int cmd_validate(int argc, char **argv);
 int cmd_compare(int argc, char **argv);
 int cmd_bom(int argc, char **argv);
+int cmd_prices(int argc, char **argv);
 int cmd_collective(int argc, char **argv);
 int cmd_kernel(int argc, char **argv);
 int cmd_list(int argc, char **argv);
 int cmd_trace(int argc, char **argv);
 int cmd_plan(int argc, char **argv);
 int cmd_sweep(int argc, char **argv);
+int cmd_merge(int argc, char **argv);
 int cmd_calibrate(int argc, char **argv);
+int cmd_runs(int argc, char **argv);
+int cmd_explain(int argc, char **argv);
+int cmd_new(int argc, char **argv);
+int cmd_doctor(int argc, char **argv);
 
 /* A list of argument strings; they are argv's own. */
 struct words {

@@ -20,11 +20,17 @@ static const struct command {
 	  "the best parallel plan for a model on a cluster, and why" },
 	{ "validate", cmd_validate, "predictions compared with measured rows" },
 	{ "sweep", cmd_sweep, "many variants of a scenario into an SQLite file" },
+	{ "merge", cmd_merge, "the SQLite files of several sweeps into one" },
 	{ "bom", cmd_bom, "the bill of materials of a cluster" },
+	{ "prices", cmd_prices, "an item's price in many books, over time" },
 	{ "collective", cmd_collective, "times of collectives on a cluster's network" },
 	{ "kernel", cmd_kernel, "predicted times of single kernels" },
 	{ "trace", cmd_trace, "step graphs: show, replay" },
 	{ "calibrate", cmd_calibrate, "GPU profiles from measurements" },
+	{ "runs", cmd_runs, "the measured runs that answers are held to" },
+	{ "explain", cmd_explain, "what a key of a scenario means, its default" },
+	{ "new", cmd_new, "a commented skeleton of a scenario, GPU, stack ..." },
+	{ "doctor", cmd_doctor, "what is installed that some commands want" },
 	{ "list", cmd_list, "known GPUs, nodes, models, fabrics, stacks ..." },
 };
 

@@ -88,19 +88,19 @@ static void take_off(struct bill *b, const struct ft_bom_item *nics)
 
 static void add_line(struct bill *b, const struct ft_part_line *l)
 {
-	bool apart =
-		l->included && l->class == FT_PART_NETWORK && b->prices->nics_apart;
+	bool apart = l->included && l->part_class == FT_PART_NETWORK &&
+		     b->prices->nics_apart;
 	const struct ft_price *price;
 	struct ft_bom_item *line;
 
-	if ((l->included && !apart) || allowed_for(b->prices, l->class))
+	if ((l->included && !apart) || allowed_for(b->prices, l->part_class))
 		return;
 	price = price_of(b, l->item);
 	if (!price)
 		return;
 	line = put(b, l->role, l->count, price);
-	line->class = l->class;
-	line->network = l->class == FT_PART_NETWORK;
+	line->part_class = l->part_class;
+	line->network = l->part_class == FT_PART_NETWORK;
 	if (apart)
 		take_off(b, line);
 }
@@ -110,13 +110,12 @@ static void add_allowances(struct bill *b, const struct ft_cluster *c)
 	const struct ft_prices *p = b->prices;
 
 	if (p->storage.usd.high > 0)
-		put(b, "storage, by GPU", c->gpus, &p->storage)->class =
+		put(b, "storage, by GPU", c->gpus, &p->storage)->part_class =
 			FT_PART_STORAGE;
 	if (p->management.usd.high > 0)
 		put(b, "front-end network, management, racks, by GPU", c->gpus,
 		    &p->management)
-			->class
-			= FT_PART_MANAGEMENT;
+			->part_class = FT_PART_MANAGEMENT;
 }
 
 /* Totals, what they stand on, and of when the prices are. */
@@ -132,7 +131,7 @@ static void add_up(struct ft_bom *bom)
 		if (line->network)
 			bom->network_usd += line->total_usd;
 		bom->by_kind_usd[line->kind] += line->total_usd;
-		bom->by_class_usd[line->class] += line->total_usd;
+		bom->by_class_usd[line->part_class] += line->total_usd;
 		if (!*line->date) /* given */
 			continue;
 		if (!*bom->first_date || strcmp(line->date, bom->first_date) < 0)
@@ -161,6 +160,13 @@ static void add_rent(struct bill *b, const struct ft_cluster *c)
 
 static void add_purchase(struct bill *b, const struct ft_cluster *c)
 {
+	if (!*c->node->price_item) {
+		ft_fail(b->err, &c->gpus_mark,
+			"node %s names no item of a price book (price: {item: NAME}), "
+			"and would be free",
+			c->node->name);
+		b->failed = true;
+	}
 	for (size_t i = 0; !b->failed && i < c->parts->n; i++)
 		add_line(b, &c->parts->line[i]);
 	if (!b->failed)

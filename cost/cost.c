@@ -25,14 +25,25 @@ static double or_book(double given, double of_book)
 	return given >= 0 ? given : of_book;
 }
 
+/* Of the whole cluster: by its parts, times how well they are looked after; 0: none fails. */
+static double mtbf_of(const struct ft_purchase *p)
+{
+	double given = p->terms->failures.failures_per_1000_node_days;
+	double per_hour = ft_parts_job_failures_per_hour(p->cluster->parts) *
+			  p->prices->failure_factor.value;
+
+	if (given >= 0)
+		return given > 0 ? goodput_mtbf_s(given, (double)p->cluster->nodes) : 0;
+	return per_hour > 0 ? 3600 / per_hour : 0;
+}
+
 static struct ft_reliability reliability_of(const struct ft_purchase *p,
 					    const struct ft_throughput *t)
 {
 	const struct ft_failure_terms *f = &p->terms->failures;
 	const struct ft_cluster *c = p->cluster;
 	double nodes = (double)c->nodes;
-	double rate = or_book(f->failures_per_1000_node_days,
-			      p->prices->failures_per_1000_node_days.value);
+	double mtbf_s = mtbf_of(p);
 
 	return (struct ft_reliability){
 		.recovery = f->recovery,
@@ -41,7 +52,7 @@ static struct ft_reliability reliability_of(const struct ft_purchase *p,
 			      (double)(c->node->nodes_per_price_item > 0 ?
 					       c->node->nodes_per_price_item :
 					       1),
-		.mtbf_s = rate > 0 ? goodput_mtbf_s(rate, nodes) : 0,
+		.mtbf_s = mtbf_s,
 		.save_s =
 			f->storage_bytes_per_s > 0 ?
 				t->checkpoint_bytes / f->storage_bytes_per_s :
@@ -94,7 +105,7 @@ struct ft_deal ft_deal_of(const struct ft_purchase *p, const struct ft_throughpu
 	if (p->bom->rented)
 		d.rent_usd_per_gpu_hour = p->bom->total_usd / d.gpus;
 	for (size_t i = 0; !p->bom->rented && i < p->bom->n_items; i++)
-		d.capital_usd[cost_capital_of(p->bom->item[i].class)] +=
+		d.capital_usd[cost_capital_of(p->bom->item[i].part_class)] +=
 			p->bom->item[i].total_usd;
 	if (!p->bom->rented && !p->bom->n_items) /* a bill of one sum */
 		d.capital_usd[FT_CAPITAL_SERVERS] = p->bom->total_usd;
@@ -195,7 +206,7 @@ static bool no_goodput(const struct ft_reliability *r, struct ft_error *err)
 		err, NULL,
 		"goodput is 0: a cluster of %.0f GPUs fails every %.0f s, and a checkpoint "
 		"takes %.0f s, a restart %.0f s; set cost.goodput, or take a price "
-		"book with fewer failures_per_1000_node_days",
+		"book of a lower failure_factor",
 		r->gpus, r->mtbf_s, r->save_s, r->restart_s);
 }
 

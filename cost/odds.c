@@ -62,7 +62,7 @@ static enum cause cause_of(const struct ft_purchase *p, const struct ft_bom_item
 		return nvidia ? CAUSE_RENT_NVIDIA : CAUSE_RENT_AMD;
 	if (!strncmp(line->item, "optic", 5))
 		return CAUSE_OPTICS;
-	switch (line->class) {
+	switch (line->part_class) {
 	case FT_PART_SERVER:
 	case FT_PART_SPARE:
 		return nvidia ? CAUSE_SERVERS_NVIDIA : CAUSE_SERVERS_AMD;
@@ -86,7 +86,7 @@ static void add_bill(struct odds_model *m, size_t side, const struct ft_purchase
 		uncertain(m, side,
 			  p->bom->rented ? OF_RENT :
 					   OF_CAPITAL + (enum target)cost_capital_of(
-								line->class),
+								line->part_class),
 			  cause,
 			  arena_printf(&m->mem, "%s of %s", line->item, line->book),
 			  line->low_usd / per, line->total_usd / per,
@@ -123,7 +123,7 @@ static void add_running(struct odds_model *m, size_t side, const struct ft_purch
 			   &b->electricity_usd_per_kwh);
 	if (auto_goodput && f->failures_per_1000_node_days < 0)
 		add_figure(m, side, OF_FAILURES, CAUSE_FAILURES, "failures",
-			   &b->failures_per_1000_node_days);
+			   &b->failure_factor);
 	if (auto_goodput && f->checkpoint_s < 0 && !(f->storage_bytes_per_s > 0))
 		add_figure(m, side, OF_CHECKPOINT, CAUSE_CHECKPOINT, "checkpoint",
 			   &b->checkpoint_s);

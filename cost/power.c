@@ -22,7 +22,7 @@ double power_it_w(const struct ft_cluster *c, const struct ft_throughput *t)
 {
 	double idle_w = c->gpu->idle_w.value, limit_w = c->gpu->limit_w.value;
 	double spares_idle = limit_w > 0 ? idle_w / limit_w : 0; /* hosts likewise */
-	double sum = ft_parts_w(c->parts, FT_LOAD_TYPICAL) +
+	double sum = ft_parts_typical_w(c->parts) +
 		     ft_parts_spares_w(c->parts) * spares_idle;
 
 	for (size_t i = 0; i < c->parts->n; i++) {
@@ -37,6 +37,6 @@ double power_it_w(const struct ft_cluster *c, const struct ft_throughput *t)
 
 double power_provisioned_w(const struct ft_cluster *c)
 {
-	return ft_parts_w(c->parts, FT_LOAD_FULL) + ft_parts_gpus_w(c->parts) +
+	return ft_parts_w(c->parts) + ft_parts_gpus_w(c->parts) +
 	       ft_parts_spares_w(c->parts);
 }

@@ -167,8 +167,7 @@ static bool read_operation(const struct reading *in, const struct node *node)
 		read_allowance(&r, in, "storage_per_gpu", &p->storage);
 		read_allowance(&r, in, "management_per_gpu", &p->management);
 	}
-	p->failures_per_1000_node_days =
-		read_number(&r, mem, "failures_per_1000_node_days", DIM_NONE);
+	p->failure_factor = read_number(&r, mem, "failure_factor", DIM_NONE);
 	p->checkpoint_s = read_number(&r, mem, "checkpoint", DIM_S);
 	p->restart_s = read_number(&r, mem, "restart", DIM_S);
 	return reader_close(&r);

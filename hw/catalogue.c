@@ -34,8 +34,8 @@ static bool read_part(struct arena *mem, const struct node *map,
 	r.from = from;
 	read_provenance(&r, mem);
 	part->title = read_text(&r, "title", part->item);
-	part->class = (enum ft_part_class)read_choice(&r, "class", classes,
-						      FT_PART_CLASSES, 0);
+	part->part_class = (enum ft_part_class)read_choice(&r, "class", classes,
+							   FT_PART_CLASSES, 0);
 	part->max_w = read_number_or(&r, mem, "power", DIM_W, 0);
 	part->typical_frac = read_number_or(&r, mem, "typical_frac", DIM_FRAC, 1);
 	reader_bound(&r, "typical_frac", &part->typical_frac, 0, 1);

@@ -14,17 +14,19 @@ static int64_t ceil_div(int64_t a, int64_t b)
 	return (a + b - 1) / b;
 }
 
-static int64_t at_least_one(double n)
+enum { MOST_IN_A_RACK = 1000 };
+
+static int64_t in_a_rack(double n)
 {
-	return n >= 1 ? (int64_t)n : 1;
+	return n >= MOST_IN_A_RACK ? MOST_IN_A_RACK : n >= 1 ? (int64_t)n : 1;
 }
 
 struct layout layout_of(const struct ft_cluster *c, const struct site *site,
 			double node_units, double node_w)
 {
 	const struct ft_topology *t = &c->topology;
-	int64_t by_units = at_least_one((site->racks.units - 2) / node_units);
-	int64_t by_power = at_least_one(site->racks.power_w / node_w);
+	int64_t by_units = in_a_rack((site->racks.units - 2) / node_units);
+	int64_t by_power = in_a_rack(site->racks.power_w / node_w);
 	struct layout l = { .site = site };
 
 	l.nodes_per_rack = by_units < by_power ? by_units : by_power;

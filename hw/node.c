@@ -25,6 +25,19 @@ static void read_scale_up(struct arena *mem, struct reader *outer, struct ft_nod
 	node->scale_up_gpus = read_int(&r, "gpus", 1, 4096, node->gpus);
 	node->scale_up_bytes_per_s =
 		read_positive(&r, mem, "bandwidth", DIM_BYTES_PER_S);
+	node->scale_up_switch = read_name(&r, "switch_item", "");
+	node->scale_up_switches = read_int(&r, "switches", 1, 1024, 1);
+	outer->failed = !reader_close(&r) || outer->failed;
+}
+
+static void read_dpus(struct reader *outer, struct ft_node *node)
+{
+	const struct node *map = read_node(outer, "dpus");
+	struct reader r = reader_open(map, outer->err);
+
+	r.failed = r.failed || outer->failed;
+	node->dpu_item = read_name(&r, "item", "");
+	node->dpus = map ? read_int(&r, "count", 1, 64, 1) : 0;
 	outer->failed = !reader_close(&r) || outer->failed;
 }
 
@@ -66,9 +79,11 @@ static bool read_all(struct arena *mem, struct node *map, struct ft_node *node,
 		read_number_or(&r, mem, "gpu_speed_spread", DIM_FRAC, 0);
 	node->power_w = read_number(&r, mem, "power", DIM_W);
 	node->rack_units = read_number_or(&r, mem, "rack_units", DIM_NONE, 0);
+	reader_bound(&r, "rack_units", &node->rack_units, 0, 60);
 	node->default_fabric = read_text(&r, "default_fabric", "none");
 	read_scale_up(mem, &r, node);
 	read_nics(mem, &r, node);
+	read_dpus(&r, node);
 	read_price(&r, node);
 	node->from = r.from;
 	return reader_close(&r);

@@ -45,7 +45,8 @@ static struct ft_part_line *put(struct table *t, const char *item, const char *r
 	t->to->line = t->line;
 	*line = (struct ft_part_line){ .item = item,
 				       .role = role,
-				       .class = part ? part->class : FT_PART_NETWORK,
+				       .part_class = part ? part->part_class :
+							    FT_PART_NETWORK,
 				       .count = count,
 				       .part = part };
 	if (!part && !t->to->unknown)
@@ -79,8 +80,23 @@ static struct ft_part *copy_of(struct table *t, const char *item, const char *ot
 	if (fact)
 		*part = *fact;
 	part->item = item;
-	part->class = FT_PART_SERVER;
+	part->part_class = FT_PART_SERVER;
 	return part;
+}
+
+/* DPUs are in the server's price and power; scale-up switches that are bought apart are
+ * not: so many for each domain. */
+static void add_inside(struct table *t)
+{
+	const struct ft_node *node = t->c->node;
+	struct ft_part_line *dpus =
+		add(t, node->dpu_item, "DPU", t->c->nodes * node->dpus);
+	int64_t domains = ceil_div(t->c->nodes * node->gpus, node->scale_up_gpus);
+
+	if (dpus)
+		dpus->included = true;
+	add(t, node->scale_up_switch, "scale-up switch",
+	    domains * node->scale_up_switches);
 }
 
 static void add_servers(struct table *t)
@@ -90,8 +106,8 @@ static void add_servers(struct table *t)
 	int64_t per = node->nodes_per_price_item;
 	int64_t count = ceil_div(c->nodes, per);
 	struct ft_part *bought = ARENA_NEW(t->mem, struct ft_part);
-	struct ft_part *gpu = copy_of(t, c->gpu->name, "gpu");
-	struct ft_part *host = copy_of(t, node->name, "host");
+	struct ft_part *gpu = copy_of(t, *c->gpu->name ? c->gpu->name : "gpu", "gpu");
+	struct ft_part *host = copy_of(t, *node->name ? node->name : "host", "host");
 	struct ft_part *spare = ARENA_NEW(t->mem, struct ft_part);
 	struct ft_part_line *line;
 
@@ -108,11 +124,20 @@ static void add_servers(struct table *t)
 		host->rack_units = node->rack_units;
 	line = put(t, host->item, "host", c->nodes, host);
 	line->included = true;
+	put(t, "software", "software", c->nodes * node->gpus,
+	    catalogue_find(&t->site->catalogue, "software"))
+		->included = true;
 	*spare = *bought;
 	spare->max_w = node->power_w;
 	spare->max_w.value += (double)node->gpus * c->gpu->limit_w.value;
+	spare->carbon_kg = gpu->carbon_kg;
+	scale(&spare->carbon_kg, (double)node->gpus);
+	spare->carbon_kg.value += host->carbon_kg.value;
+	spare->rack_units = host->rack_units;
 	scale(&spare->max_w, (double)per);
-	spare->class = FT_PART_SPARE;
+	scale(&spare->carbon_kg, (double)per);
+	scale(&spare->rack_units, (double)per);
+	spare->part_class = FT_PART_SPARE;
 	count = (int64_t)(t->site->spares_frac.value * (double)count + 1e-9);
 	put(t, node->price_item, per > 1 ? "spare rack" : "spare server", count, spare);
 	t->to->spare_nodes = count * per;
@@ -123,6 +148,16 @@ static void add_servers(struct table *t)
 
 /* ---- back-end network ---------------------------------------------------------------- */
 
+/* Is there something longer? What does not go further than this is not. */
+static bool goes_further(const struct table *t, const struct ft_part *part)
+{
+	const struct ft_part *longer =
+		catalogue_find(&t->site->catalogue, part->longer);
+
+	return *part->longer &&
+	       (!longer || longer->reach_m.value > part->reach_m.value);
+}
+
 /* count modules or cables of a class of links, each as long as it must be; maker: of
  * modules, NULL for cables. */
 static void add_reach(struct table *t, enum link_class class, const char *item,
@@ -132,7 +167,7 @@ static void add_reach(struct table *t, enum link_class class, const char *item,
 
 	while (left > 0 && *item) {
 		const struct ft_part *part = catalogue_find(&t->site->catalogue, item);
-		bool last = !part || !*part->longer;
+		bool last = !part || !goes_further(t, part);
 		double near = last ? 1 :
 				     layout_within_frac(&t->layout, class,
 							part->reach_m.value);
@@ -248,7 +283,7 @@ static bool add_front_end(struct table *t, struct ft_error *err)
 	    halls * (net.cables_node_leaf + net.cables_leaf_spine +
 		     net.cables_spine_core + net.cables_core_top));
 	for (; first < t->to->n; first++)
-		t->line[first].class = FT_PART_FRONT_END;
+		t->line[first].part_class = FT_PART_FRONT_END;
 	return true;
 }
 
@@ -264,7 +299,7 @@ static void count_devices(const struct table *t, int64_t *ports, double *units)
 		if (!(each > 0))
 			continue;
 		*ports += l->count;
-		if (l->class != FT_PART_SERVER)
+		if (l->part_class != FT_PART_SERVER && l->part_class != FT_PART_SPARE)
 			*units += (double)l->count * each;
 	}
 }
@@ -284,7 +319,7 @@ static void add_racks(struct table *t)
 	if (t->c->nodes > 1) /* and one for each power distribution */
 		add(t, s->out_of_band.switch_item, "out-of-band switch",
 		    ceil_div(ports + racks * s->racks.pdus, s->out_of_band.ports));
-	add(t, s->racks.item, "rack", racks);
+	add(t, s->racks.item, "equipment rack", racks);
 	add(t, s->racks.pdu_item, "power distribution", racks * s->racks.pdus);
 	add(t, s->integration_item, "integration", t->c->nodes * t->c->node->gpus);
 }
@@ -300,7 +335,9 @@ const struct ft_parts *parts_build(struct arena *mem, const struct ft_cluster *c
 	if (!site_read(mem, value, site, err))
 		return NULL;
 	t.to->site = site->name;
+	t.to->digest = mem->read;
 	add_servers(&t);
+	add_inside(&t);
 	if (c->topology.tiers)
 		add_network(&t);
 	if (c->nodes > 1) {
@@ -314,18 +351,28 @@ const struct ft_parts *parts_build(struct arena *mem, const struct ft_cluster *c
 
 /* ---- sums ---------------------------------------------------------------------------- */
 
-double ft_parts_w(const struct ft_parts *parts, enum ft_load load)
+static double others_w(const struct ft_parts *parts, bool typical)
 {
 	double sum = 0;
 
 	for (size_t i = 0; i < parts->n; i++) {
 		const struct ft_part_line *l = &parts->line[i];
 
-		if (l->part && !l->gpu && l->class != FT_PART_SPARE)
+		if (l->part && !l->gpu && l->part_class != FT_PART_SPARE)
 			sum += (double)l->count * l->part->max_w.value *
-			       (load == FT_LOAD_FULL ? 1 : l->part->typical_frac.value);
+			       (typical ? l->part->typical_frac.value : 1);
 	}
 	return sum;
+}
+
+double ft_parts_w(const struct ft_parts *parts)
+{
+	return others_w(parts, false);
+}
+
+double ft_parts_typical_w(const struct ft_parts *parts)
+{
+	return others_w(parts, true);
 }
 
 double ft_parts_gpus_w(const struct ft_parts *parts)
@@ -344,7 +391,7 @@ double ft_parts_spares_w(const struct ft_parts *parts)
 	double sum = 0;
 
 	for (size_t i = 0; i < parts->n; i++)
-		if (parts->line[i].class == FT_PART_SPARE)
+		if (parts->line[i].part_class == FT_PART_SPARE)
 			sum += (double)parts->line[i].count *
 			       parts->line[i].part->max_w.value;
 	return sum;
@@ -358,10 +405,18 @@ double ft_parts_failures_per_hour(const struct ft_parts *parts,
 	for (size_t i = 0; i < parts->n; i++) {
 		const struct ft_part_line *l = &parts->line[i];
 
-		if (l->part && l->class == part_class && l->part->mttf_years.value > 0)
+		if (l->part && l->part_class == part_class &&
+		    l->part->mttf_years.value > 0)
 			sum += (double)l->count / (8760 * l->part->mttf_years.value);
 	}
 	return sum;
+}
+
+double ft_parts_job_failures_per_hour(const struct ft_parts *parts)
+{
+	return ft_parts_failures_per_hour(parts, FT_PART_SERVER) +
+	       ft_parts_failures_per_hour(parts, FT_PART_NETWORK) +
+	       ft_parts_failures_per_hour(parts, FT_PART_SERVICE);
 }
 
 double ft_parts_rack_units(const struct ft_parts *parts)

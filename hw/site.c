@@ -13,13 +13,14 @@ static struct reader open_block(struct reader *outer, const char *key)
 	return r;
 }
 
-static double at_least(struct reader *r, const char *key, enum dimension dim,
-		       double least)
+static double within(struct reader *r, const char *key, enum dimension dim,
+		     double least, double most)
 {
 	double v = read_has(r, key) ? read_quantity(r, key, dim, 0) : 0;
 
-	if (!r->failed && !(v >= least))
-		reader_fail(r, key, "should be at least %g", least);
+	if (!r->failed && !(v >= least && v <= most))
+		reader_fail(r, key, "is not between %g and %g, in units without prefix",
+			    least, most);
 	return v;
 }
 
@@ -30,7 +31,8 @@ static void read_front_end(struct reader *outer, struct site *to)
 	to->front_end.ports_per_node = read_int(&r, "ports_per_node", 0, 16, 2);
 	to->front_end.switch_item = read_name(&r, "switch", "");
 	to->front_end.radix = read_int(&r, "radix", 2, 1024, 64);
-	to->front_end.oversubscription = at_least(&r, "oversubscription", DIM_NONE, 1);
+	to->front_end.oversubscription =
+		within(&r, "oversubscription", DIM_NONE, 1, 64);
 	to->front_end.optic_item = read_name(&r, "optic", "");
 	to->front_end.cable_item = read_name(&r, "cable", "");
 	to->front_end.hall_nodes = read_int(&r, "hall_nodes", 2, 65536, 16384);
@@ -43,8 +45,8 @@ static void read_servers(struct reader *outer, struct site *to)
 	struct reader m;
 
 	to->storage.item = read_name(&r, "item", "");
-	to->storage.per_gpu_bytes = at_least(&r, "per_gpu", DIM_BYTES, 0);
-	to->storage.per_server_bytes = at_least(&r, "per_server", DIM_BYTES, 1e9);
+	to->storage.per_gpu_bytes = within(&r, "per_gpu", DIM_BYTES, 0, 1e14);
+	to->storage.per_server_bytes = within(&r, "per_server", DIM_BYTES, 1e12, 1e18);
 	to->storage.ports_per_server = read_int(&r, "ports_per_server", 1, 16, 2);
 	outer->failed = !reader_close(&r) || outer->failed;
 	m = open_block(outer, "management");
@@ -66,12 +68,12 @@ static void read_racks(struct reader *outer, struct site *to)
 	to->racks.item = read_name(&r, "item", "");
 	to->racks.pdu_item = read_name(&r, "pdu", "");
 	to->racks.pdus = read_int(&r, "pdus", 0, 8, 2);
-	to->racks.units = at_least(&r, "units", DIM_NONE, 12);
-	to->racks.power_w = at_least(&r, "power", DIM_W, 1000);
-	to->racks.width_m = at_least(&r, "width", DIM_M, 0.1);
+	to->racks.units = within(&r, "units", DIM_NONE, 12, 100);
+	to->racks.power_w = within(&r, "power", DIM_W, 1000, 1e7);
+	to->racks.width_m = within(&r, "width", DIM_M, 0.1, 100);
 	to->racks.row = read_int(&r, "row", 1, 1000, 20);
-	to->racks.pitch_m = at_least(&r, "pitch", DIM_M, 0.1);
-	to->racks.slack_m = at_least(&r, "slack", DIM_M, 0);
+	to->racks.pitch_m = within(&r, "pitch", DIM_M, 0.1, 1000);
+	to->racks.slack_m = within(&r, "slack", DIM_M, 0, 1000);
 	outer->failed = !reader_close(&r) || outer->failed;
 }
 

@@ -3,26 +3,19 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/arena.h"
 #include "base/csv.h"
 #include "base/plain.h"
 #include "base/quantity.h"
 #include "reports/json.h"
+#include "reports/network_svg.h"
 #include "reports/prices.h"
 #include "reports/table.h"
 
 static double full_w(const struct ft_parts *p)
 {
-	return ft_parts_w(p, FT_LOAD_FULL) + ft_parts_gpus_w(p) + ft_parts_spares_w(p);
-}
-
-static double failures_per_hour(const struct ft_parts *p)
-{
-	double sum = 0;
-
-	for (int k = 0; k < FT_PART_CLASSES; k++)
-		sum += ft_parts_failures_per_hour(p, (enum ft_part_class)k);
-	return sum;
+	return ft_parts_w(p) + ft_parts_gpus_w(p) + ft_parts_spares_w(p);
 }
 
 /* ---- text ------------------------------------------------------------------------- */
@@ -58,16 +51,16 @@ static void put_sum(struct table *t, const char *name, double usd)
 static void put_physics(FILE *out, const struct ft_cluster *c)
 {
 	const struct ft_parts *p = c->parts;
-	double failures = failures_per_hour(p);
+	double failures = ft_parts_job_failures_per_hour(p);
 	char w[32];
 
 	fprintf(out,
 		"\nSite %s: %s of IT power at full load, %" PRId64
-		" racks, %.0f t of CO2e embodied",
+		" rack%s, %.0f t of CO2e embodied",
 		p->site, quantity_text(full_w(p), DIM_W, w, sizeof(w)), p->racks,
-		ft_parts_carbon_kg(p) / 1000);
+		p->racks == 1 ? "" : "s", ft_parts_carbon_kg(p) / 1000);
 	if (failures > 0)
-		fprintf(out, "; a part whose failure stops a job fails every %.3g h",
+		fprintf(out, "; a job is stopped by a failure every %.3g h",
 			1 / failures);
 	fputs(".\n", out);
 	if (*c->fabric->optic_leaf_item && c->topology.transceivers)
@@ -120,28 +113,42 @@ static void put_cell(FILE *out, const char *text)
 	putc('"', out);
 }
 
+bool ft_report_network(const char *path, const struct ft_cluster *c,
+		       struct ft_error *err)
+{
+	PLAIN_NUMBERS;
+	struct file_out f;
+
+	if (!c->topology.leaf)
+		return ft_fail(err, NULL,
+			       "there is no network to draw: one node, or fabric none");
+	if (!file_begin(&f, path, err))
+		return false;
+	network_svg(f.out, c, "network by tiers", true);
+	return file_commit(&f, err);
+}
+
 void ft_report_bom_csv(FILE *out, const struct ft_bom *bom)
 {
 	PLAIN_NUMBERS;
-	fputs("role,item,class,count,unit_usd,total_usd,low_usd,high_usd,kind,date,book,"
-	      "vendor,source,address\n",
+	fputs("role,item,count,unit_usd,total_usd,low_usd,high_usd,kind,date,book,vendor,"
+	      "source,address,class\n",
 	      out);
 	for (size_t i = 0; i < bom->n_items; i++) {
 		const struct ft_bom_item *b = &bom->item[i];
 
 		put_cell(out, b->what);
-		fprintf(out, ",%s,%s,%" PRId64 ",%.2f,%.2f,%.2f,%.2f,%s,%s,%s,",
-			b->item, ft_part_class_name(b->class), b->count, b->unit_usd,
-			b->total_usd, b->low_usd, b->high_usd,
+		fprintf(out, ",%s,%" PRId64 ",%.2f,%.2f,%.2f,%.2f,%s,%s,%s,", b->item,
+			b->count, b->unit_usd, b->total_usd, b->low_usd, b->high_usd,
 			ft_price_kind_name(b->kind), b->date, b->book);
 		put_cell(out, b->vendor);
 		putc(',', out);
 		put_cell(out, b->source);
 		putc(',', out);
 		put_cell(out, b->address);
-		putc('\n', out);
+		fprintf(out, ",%s\n", ft_part_class_name(b->part_class));
 	}
-	fprintf(out, "total,,,,,%.2f,%.2f,%.2f,,,,,,\n", bom->total_usd, bom->low_usd,
+	fprintf(out, "total,,,,%.2f,%.2f,%.2f,,,,,,,\n", bom->total_usd, bom->low_usd,
 		bom->high_usd);
 }
 
@@ -178,7 +185,7 @@ static json_t *items_json(const struct ft_bom *bom)
 
 		json_put_text(o, "item", b->item);
 		json_put_text(o, "what", b->what);
-		json_put_text(o, "class", ft_part_class_name(b->class));
+		json_put_text(o, "class", ft_part_class_name(b->part_class));
 		json_put_int(o, "count", b->count);
 		json_put(o, "unit_usd", b->unit_usd);
 		json_put(o, "total_usd", b->total_usd);
@@ -202,12 +209,14 @@ static json_t *part_json(const struct ft_part_line *l)
 
 	json_put_text(o, "item", l->item);
 	json_put_text(o, "role", l->role);
-	json_put_text(o, "class", ft_part_class_name(l->class));
+	json_put_text(o, "class", ft_part_class_name(l->part_class));
 	json_put_int(o, "count", l->count);
 	json_put_bool(o, "included", l->included);
 	if (!p)
 		return o;
 	json_put(o, "full_w", p->max_w.value);
+	if (p->max_w.from)
+		json_put_text(o, "power_source", p->max_w.from->source);
 	if (!l->gpu)
 		json_put(o, "typical_w", p->max_w.value * p->typical_frac.value);
 	json_put(o, "rack_units", p->rack_units.value);

@@ -154,13 +154,13 @@ static bool heading(struct page *p)
 
 static bool style(struct page *p)
 {
-	fputs(page_css, p->out);
+	fputs(page_report_css, p->out);
 	return true;
 }
 
 static bool script(struct page *p)
 {
-	fputs(page_js, p->out);
+	fputs(page_report_js, p->out);
 	return true;
 }
 
@@ -289,7 +289,7 @@ static bool fill(struct page *p, const char *name, size_t n)
 /* The page, slot by slot. A part that does not hold is skipped to its end. */
 static bool page(struct page *p)
 {
-	const char *at = page_html, *open, *close;
+	const char *at = page_report_html, *open, *close;
 
 	while ((open = strstr(at, "{{"))) {
 		size_t n;

@@ -5,82 +5,9 @@
 #include "base/arena.h"
 #include "reports/html.h"
 #include "reports/html_plots.h"
+#include "reports/network_svg.h"
 
 /* ---- the network ------------------------------------------------------------------------ */
-
-enum { WIDE = 640, STEP = 74, BOX = 40 };
-
-/* A row of boxes with what it is; returns its middle line. */
-static int layer(const struct page *p, int y, int64_t count, const char *what)
-{
-	int shown = count < 8 ? (int)count : 8;
-
-	for (int i = 0; i < shown; i++)
-		fprintf(p->out,
-			"<rect x=\"%d\" y=\"%d\" width=\"30\" height=\"%d\" rx=\"4\"/>",
-			20 + i * 44, y, BOX);
-	fprintf(p->out, "<text x=\"%d\" y=\"%d\">%" PRId64 " ", 30 + 8 * 44, y + 25,
-		count);
-	html_text(p, what);
-	fputs("</text>\n", p->out);
-	return shown;
-}
-
-/* Lines between two rows; every box of the one to every box of the other. */
-static void cables(const struct page *p, int y, int above, int below, int64_t count)
-{
-	for (int i = 0; i < above; i++)
-		for (int k = 0; k < below; k++)
-			fprintf(p->out,
-				"<line x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\" "
-				"stroke-width=\"0.5\"/>",
-				35 + i * 44, y + BOX, 35 + k * 44, y + STEP);
-	fprintf(p->out,
-		"<text x=\"%d\" y=\"%d\" opacity=\"0.8\">%" PRId64 " cables</text>\n",
-		30 + 8 * 44, y + BOX + 21, count);
-}
-
-static void draw(const struct page *p, const struct ft_cluster *c, const char *label)
-{
-	const struct ft_topology *t = &c->topology;
-	const struct {
-		int64_t count, cables;
-		const char *what;
-	} all[] = {
-		{ t->core, t->cables_spine_core, "core switches" },
-		{ t->spine, t->cables_leaf_spine, "spine switches" },
-		{ t->leaf, t->cables_node_leaf, "leaf switches" },
-		{ c->nodes, 0, "nodes" },
-	};
-	int rows = 0, y = 6, above = 0;
-	int64_t between = 0;
-
-	for (size_t i = 0; i < 4; i++)
-		rows += all[i].count > 0;
-	fprintf(p->out,
-		"<div class=\"picture\" tabindex=\"0\"><svg viewBox=\"0 0 %d %d\" width=\"%d\" role=\"img\" "
-		"aria-label=\"",
-		WIDE, rows * STEP - STEP + BOX + 12, WIDE);
-	html_text(p, arena_printf(p->mem,
-				  "Network of %s: %" PRId64 " leaf, %" PRId64
-				  " spine and %" PRId64 " core switches for %" PRId64
-				  " nodes",
-				  label, t->leaf, t->spine, t->core, c->nodes));
-	fputs("\">\n", p->out);
-	for (size_t i = 0; i < 4; i++) {
-		int boxes;
-
-		if (!all[i].count)
-			continue;
-		boxes = layer(p, y, all[i].count, all[i].what);
-		if (above)
-			cables(p, y - STEP, above, boxes, between);
-		above = boxes;
-		between = all[i].cables;
-		y += STEP;
-	}
-	fputs("</svg></div>\n", p->out);
-}
 
 bool html_network(struct page *p)
 {
@@ -93,7 +20,16 @@ bool html_network(struct page *p)
 			      p->out);
 			continue;
 		}
-		draw(p, c, p->a->label[i]);
+		fputs("<div class=\"picture\" tabindex=\"0\">", p->out);
+		network_svg(p->out, c,
+			    arena_printf(p->mem,
+					 "Network: %" PRId64 " leaf, %" PRId64
+					 " spine and %" PRId64
+					 " core switches for %" PRId64 " nodes",
+					 c->topology.leaf, c->topology.spine,
+					 c->topology.core, c->nodes),
+			    false);
+		fputs("</div>\n", p->out);
 		fputs("<p class=\"note\">Fabric ", p->out);
 		html_text(p, c->fabric->name);
 		fputs("; at most eight of a kind are drawn.</p>\n", p->out);

@@ -8,6 +8,6 @@
 #ifndef REPORTS_PAGE_H
 #define REPORTS_PAGE_H
 
-extern const char page_html[], page_css[], page_js[];
+extern const char page_report_html[], page_report_css[], page_report_js[];
 
 #endif

@@ -28,3 +28,8 @@ timed 3 "sweep of 192 plans on both cores, start to finish" \
 		--vary training.parallel.tp=1,2,4,8 --vary training.parallel.pp=1,2,4,8 \
 		--vary training.micro_batch_size=1,2,4 --vary cluster.gpus=256,512,1024,2048 \
 		--db '$b/bench.db' 2>/dev/null"
+two="examples/01-first-answer/h100.yaml examples/01-first-answer/mi300x.yaml"
+timed 3 "compare with 100,000 Monte Carlo draws, start to finish" $f compare $two --draws 100000
+timed 3 "compare with its report, start to finish" $f compare $two --report "$b/bench-report"
+timed 3 "fleets for 15 T tokens in 60 days, start to finish" \
+	$f simulate examples/01-first-answer/h100.yaml --tokens 15T --days 60

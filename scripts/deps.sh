@@ -1,8 +1,8 @@
 # scripts/deps.sh - install what is missing of Debian's packages, and say so
 set -eu
 need="gcc make pkg-config libyaml-dev libjansson-dev libgsl-dev libsqlite3-dev
-libsmartcols-dev libcmocka-dev zlib1g-dev libyajl-dev libopenblas-dev gnuplot-nox perl sqlite3 python3"
-[ -z "${CI:-}" ] || need="$need clang libclang-rt-14-dev clang-19 lld-19 chromium valgrind pmccabe clang-format-14 locales g++ libsimgrid-dev"
+libsmartcols-dev libcmocka-dev zlib1g-dev libzstd-dev libprotobuf-c-dev protobuf-c-compiler libyajl-dev libopenblas-dev gnuplot-nox perl sqlite3 python3 jq"
+[ -z "${CI:-}" ] || need="$need clang libclang-rt-14-dev clang-19 lld-19 chromium valgrind pmccabe clang-format-14 locales g++ libsimgrid-dev lintian"
 missing=
 for p in $need; do
 	dpkg-query -W -f='${Status}' "$p" 2>/dev/null | grep -q 'ok installed' || missing="$missing $p"
@@ -20,7 +20,7 @@ $sudo apt-get update -qq
 for p in $missing; do
 	case $p in
 	# what only some tests want may be missing; they say that they are skipped
-	clang-19|lld-19|chromium|valgrind|pmccabe|clang-format-14|locales|libclang-rt-14-dev|g++|libsimgrid-dev)
+	clang-19|lld-19|chromium|valgrind|pmccabe|clang-format-14|locales|libclang-rt-14-dev|g++|libsimgrid-dev|lintian)
 		DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends "$p" >/dev/null ||
 			echo "no $p here: the tests that want it will be skipped" ;;
 	*)

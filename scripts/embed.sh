@@ -1,11 +1,12 @@
-# scripts/embed.sh - embed.sh NAME FILE...: files as one C source of constants, NAME_SUFFIX each
+# scripts/embed.sh - embed.sh HEADER PREFIX FILE...: files as one C source of constants that HEADER
+# declares, report.html as PREFIX_report_html
 set -eu
-name=$1
-shift
-echo "/* made by scripts/embed.sh from reports/page/ */"
-echo '#include "reports/page.h"'
+header=$1 prefix=$2
+shift 2
+echo "/* made by scripts/embed.sh */"
+echo "#include \"$header\""
 for f; do
-	echo "const char ${name}_${f##*.}[] = {"
+	echo "const char ${prefix}_$(basename "$f" | tr .- __)[] = {"
 	od -An -v -tx1 "$f" | sed 's/\([0-9a-f][0-9a-f]\)/0x\1,/g'
 	echo "0 };"
 done

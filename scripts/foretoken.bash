@@ -4,7 +4,7 @@ _foretoken_names() { # KIND: the names that `foretoken list KIND` knows
 }
 _foretoken() {
 	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]}
-	local kinds="gpus nodes fabrics models stacks ccl prices keys"
+	local kinds="gpus nodes fabrics sites models stacks ccl prices keys"
 	COMPREPLY=()
 	if [ "$COMP_CWORD" = 1 ]; then
 		COMPREPLY=($(compgen -W "$(foretoken --help | sed -n 's/^  \([a-z]*\)  .*/\1/p')" -- "$word"))

@@ -16,6 +16,14 @@ $B/install/libforetoken.a: $(call OBJ,$(LIB_SRC)) $B/page.o
 	@rm -f $@
 	$(Q)$(AR) rcs $@ $(@D)/foretoken.o
 
+# the same as a shared library: what ft_* says stays within a major version
+SONAME := libforetoken.so.$(firstword $(subst ., ,$(VERSION)))
+$B/install/libforetoken.so: $(call OBJ,$(LIB_SRC)) $B/page.o scripts/foretoken.map
+	@mkdir -p $(@D)
+	@echo "  LINK  $@"
+	$(Q)$(CC) -shared -Wl,-z,relro,-z,now -Wl,-soname,$(SONAME) \
+		-Wl,--version-script=scripts/foretoken.map $(filter -fsan%,$(LDFLAGS)) -o $@ $(filter %.o,$^) $(LDLIBS)
+
 $B/install/foretoken.pc: Makefile scripts/install.mk
 	@mkdir -p $(@D)
 	@printf '%s\n' 'prefix=$(PREFIX)' 'includedir=$${prefix}/include' \
@@ -24,11 +32,16 @@ $B/install/foretoken.pc: Makefile scripts/install.mk
 		'Version: $(VERSION)' 'Requires: $(PKGS)' 'Cflags: -I$${includedir}' \
 		'Libs: -L$${libdir} -lforetoken -lm -ldl -pthread' >$@
 
-install: $(if $(SAN),$B/foretoken,build/foretoken) $B/install/libforetoken.a $B/install/foretoken.pc
+install: $(if $(SAN),$B/foretoken,build/foretoken) $B/install/libforetoken.a $B/install/libforetoken.so $B/install/foretoken.pc
 	install -d $(ROOT)/bin $(ROOT)/lib/pkgconfig $(ROOT)/include/foretoken $(SHARE)/foretoken
 	install build/foretoken $(ROOT)/bin/
 	install -m 644 include/foretoken/*.h $(ROOT)/include/foretoken/
 	install -m 644 $B/install/libforetoken.a $(ROOT)/lib/
+	install -m 644 $B/install/libforetoken.so $(ROOT)/lib/$(SONAME).$(VERSION)
+	ln -sf $(SONAME).$(VERSION) $(ROOT)/lib/$(SONAME)
+	ln -sf $(SONAME) $(ROOT)/lib/libforetoken.so
+	install -d $(ROOT)/lib/python3/dist-packages/foretoken
+	install -m 644 python/foretoken/* $(ROOT)/lib/python3/dist-packages/foretoken/
 	install -m 644 $B/install/foretoken.pc $(ROOT)/lib/pkgconfig/
 	tar -cf - $(DATA) | tar -C $(SHARE)/foretoken -xf -
 	for f in $(OTHERS); do install -D -m 644 $$f $(SHARE)/doc/foretoken/$$f || exit; done
@@ -38,10 +51,20 @@ install: $(if $(SAN),$B/foretoken,build/foretoken) $B/install/libforetoken.a $B/
 
 # only what install wrote; folders go when they are empty
 uninstall:
-	rm -f $(ROOT)/bin/foretoken $(ROOT)/lib/libforetoken.a \
+	rm -f $(ROOT)/bin/foretoken $(ROOT)/lib/libforetoken.a $(ROOT)/lib/libforetoken.so* \
 		$(ROOT)/lib/pkgconfig/foretoken.pc $(SHARE)/bash-completion/completions/foretoken
 	rm -f $(addprefix $(ROOT)/include/foretoken/,$(notdir $(wildcard include/foretoken/*.h)))
 	rm -f $(addprefix $(SHARE)/foretoken/,$(DATA)) $(addprefix $(SHARE)/doc/foretoken/,$(OTHERS))
 	rm -f $(foreach m,$(MANUALS),$(SHARE)/man/man$(subst .,,$(suffix $m))/$(notdir $m))
+	rm -rf $(ROOT)/lib/python3/dist-packages/foretoken
 	for d in $(SHARE)/foretoken $(SHARE)/doc/foretoken $(ROOT)/include/foretoken; do \
 		[ ! -d $$d ] || find $$d -depth -type d -exec rmdir {} + 2>/dev/null || true; done
+
+# ---- packages: the same commit gives the same bytes
+.PHONY: deb dist
+deb:
+	@sh scripts/deb.sh $(VERSION)
+dist:
+	@mkdir -p build
+	git archive --format=tar.gz --prefix=foretoken-$(VERSION)/ -o build/foretoken-$(VERSION).tar.gz HEAD
+	@echo build/foretoken-$(VERSION).tar.gz

@@ -8,14 +8,16 @@ f=$(realpath "${1:-build/foretoken}")
 cd "$(dirname "$0")/.."
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-# the main rows, and the largest four differences
-FORETOKEN=$f sh examples/01-first-answer/run.sh | awk '
+# the verdict, the main rows, the largest four differences in time, and all in dollars
+FORETOKEN=$f sh examples/01-first-answer/run.sh | fold -s -w 96 | awk '
+	NR == 1, /^$/ { sub(/ +$/, ""); print }
 	/^result/ { on = 1 }
 	on && /^(result|step|tokens|  P|MFU,? *%|exposed|memory|capital|USD per m|fits)/ {
 		if (!/, s / || /^step|^exposed/) print
 	}
-	/^Why/ { on = 0; why = 1; print "" }
-	why && why++ <= 6 { print }' >"$tmp/first-answer"
+	/^Why .* differs/ { on = 0; left = 6; print "" }
+	/^Why .* costs/ { left = 9; print "" }
+	left-- > 0 { print }' >"$tmp/first-answer"
 sh scripts/validate.sh "$f" none | cat -s |
 	awk -v RS= -v ORS='\n\n' '!/^all files, by/' >"$tmp/accuracy"
 sh scripts/by_stack.sh "$f" >"$tmp/by-stack"

@@ -44,6 +44,22 @@ def predictions(program, path, stack):
     return answer["rows"]
 
 
+def ranks_per_gpu(gpu):
+    with open("hw/gpus/%s.yaml" % gpu) as f:
+        found = [line.split(":")[1].split("#")[0] for line in f if line.startswith("ranks_per_gpu:")]
+    return int(found[0]) if found else 1
+
+
+def tokens_per_s_per_gpu(row):
+    """What was measured, in one unit for all rows."""
+    t = row["traits"]
+    per_step = t["micro_tokens"] * t["micro_batches"] / (t["tp"] * t["pp"]) * ranks_per_gpu(t["gpu"])
+    return {"step_s": lambda v: per_step / v,
+            "tokens_per_s": lambda v: v / t["gpus"],
+            "tokens_per_s_per_gpu": lambda v: v,
+            "model_flop_per_s_per_gpu": lambda v: v / t["flop_per_token"]}[row["key"]](row["measured"])
+
+
 def rows_of(program, path, patterns):
     name = os.path.basename(path)[:-4]
     own = predictions(program, path, "")
@@ -52,7 +68,8 @@ def rows_of(program, path, patterns):
     if old:
         unnamed += [r for r in predictions(program, path, "generic-2022") if r["id"] in old]
     return [{"id": r["id"], "group": r["group"], "source": source_of(patterns, name, r["group"]),
-             **r["traits"], "log_ratio": -math.log1p(r["error_frac"])} for r in own + unnamed]
+             **r["traits"], "log_ratio": -math.log1p(r["error_frac"]),
+             "tokens_per_s_per_gpu": tokens_per_s_per_gpu(r)} for r in own + unnamed]
 
 
 def shown(value):
@@ -68,7 +85,8 @@ def main():
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         rows = [r for some in pool.map(lambda path: rows_of(program, path, patterns), paths) for r in some]
     with open("study/residuals.csv.part", "w", newline="") as out:
-        out.write("# written by `make residuals`; do not edit. log_ratio: ln(measured / predicted) of a step\n")
+        out.write("# written by `make residuals`; do not edit. log_ratio: ln(measured / predicted) of a step; "
+                  "tokens_per_s_per_gpu: measured\n")
         writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows({k: shown(v) for k, v in r.items()} for r in rows)

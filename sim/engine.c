@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/limits.h"
 #include "sim/timeline.h"
+#include "sim/timeline_kineto.h"
 
 static struct stream *container_of_run(struct running *run)
 {
@@ -253,6 +254,24 @@ static void deliver(struct engine *e, const struct stream *s)
 	try_start(e, to);
 }
 
+static void draw(struct engine *e, struct stream *s)
+{
+	const struct engine_part *p = &e->in->part[s->part];
+	const struct ft_op *op = head(s)->op;
+	const struct ft_work *w = &p->job->graph->work[op->work];
+
+	if (!e->in->kineto) {
+		timeline_op(e->in->timeline, w, s->part, s->id, s->began, e->q.now);
+	} else if (s->part == 0) {
+		kineto_put(e->in->timeline,
+			   &(struct kineto_op){ p->job->graph, w, op->optimizer, s->id,
+						head(s)->launched, s->began, e->q.now,
+						++e->out->drawn });
+		if (head(s)->launched > e->out->last_launch)
+			e->out->last_launch = head(s)->launched;
+	}
+}
+
 static void count(struct engine *e, struct stream *s)
 {
 	const struct ft_op *op = head(s)->op;
@@ -265,8 +284,7 @@ static void count(struct engine *e, struct stream *s)
 		e->out->work_count[op->work]++;
 	}
 	if (e->in->timeline)
-		timeline_op(e->in->timeline, &p->job->graph->work[op->work], s->part,
-			    s->id, s->began, e->q.now);
+		draw(e, s);
 }
 
 /* Its program has run, for the first time. */

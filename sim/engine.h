@@ -58,6 +58,7 @@ struct engine_input {
 	const struct engine_part *part;
 	size_t n_parts, n_pipelines, n_teams, n_links;
 	FILE *timeline; /* may be NULL */
+	bool kineto;	/* the first part's, as Kineto records it */
 };
 
 struct engine_output {
@@ -66,6 +67,8 @@ struct engine_output {
 	uint64_t *work_count;	      /* [n_works] */
 	ft_ps end;
 	uint64_t events;
+	uint64_t drawn;	   /* of a timeline of Kineto's shape: operations, */
+	ft_ps last_launch; /* and when the last was launched */
 };
 
 struct arena;

@@ -172,7 +172,7 @@ static void init_rank(struct engine *e, size_t part)
 	}
 	r->state = HOST;
 	e->n_going += !e->in->part[part].job->again;
-	if (e->in->timeline)
+	if (e->in->timeline && !e->in->kineto)
 		timeline_part(e->in->timeline, part, e->in->part[part].name);
 }
 

@@ -9,6 +9,7 @@
 #include "sim/engine.h"
 #include "sim/job.h"
 #include "sim/timeline.h"
+#include "sim/timeline_kineto.h"
 
 struct whole {
 	struct ft_run run; /* first: the handle is the arena's */
@@ -239,11 +240,16 @@ static bool run_engine(struct setting *s, struct engine_input *in,
 	out->part = ARENA_ARRAY(s->mem, in->n_parts, struct ft_class_result);
 	out->work_time = ARENA_ARRAY(s->mem, works, ft_ps);
 	out->work_count = ARENA_ARRAY(s->mem, works, uint64_t);
-	if (in->timeline)
+	if (in->timeline && in->kineto)
+		kineto_begin(in->timeline, s->job[0].cluster->gpu->title,
+			     s->job[0].cluster->ranks);
+	else if (in->timeline)
 		timeline_begin(in->timeline);
 	if (!engine_run(s->mem, in, out, err))
 		return false;
-	if (in->timeline)
+	if (in->timeline && in->kineto)
+		kineto_end(in->timeline, out->last_launch, out->end, out->drawn + 1);
+	else if (in->timeline)
 		timeline_end(in->timeline, out->end);
 	return true;
 }
@@ -276,7 +282,8 @@ static void note_parts(const struct setting *s, const struct engine_input *in,
 static bool simulate(struct setting *s, const struct ft_sim_job *const *given,
 		     FILE *timeline, struct ft_run *run, struct ft_error *err)
 {
-	struct engine_input in = { .timeline = timeline };
+	struct engine_input in = { .timeline = timeline,
+				   .kineto = given[0]->timeline_kineto };
 	struct engine_output out = { 0 };
 	ft_ps host = 0;
 

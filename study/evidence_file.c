@@ -24,8 +24,9 @@ static bool read_distances(const struct node *node, struct ft_evidence *e,
 /* A table without one of these says nothing. */
 static bool columns_there(const struct csv *rows, struct ft_error *err)
 {
-	static const char *const others[] = { "id", "group", "source",
-					      "kernel_spread_frac", "log_ratio" };
+	static const char *const others[] = { "id",	   "group",
+					      "source",	   "kernel_spread_frac",
+					      "log_ratio", "tokens_per_s_per_gpu" };
 	const struct ft_trait *t;
 	size_t n = ft_trait_table(&t), n_others = sizeof(others) / sizeof(*others);
 	struct ft_mark at = { rows->file, 1, 1 };
@@ -96,7 +97,9 @@ static bool read_runs(const char *path, struct ft_evidence *e, struct ft_error *
 		    !csv_number(rows, i, csv_column(rows, "kernel_spread_frac"), 0,
 				&r->traits.kernel_spread_frac, err) ||
 		    !csv_number(rows, i, csv_column(rows, "log_ratio"), 0,
-				&r->log_ratio, err))
+				&r->log_ratio, err) ||
+		    !csv_number(rows, i, csv_column(rows, "tokens_per_s_per_gpu"), 0,
+				&r->tokens_per_s_per_gpu, err))
 			return false;
 	}
 	return true;

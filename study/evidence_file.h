@@ -13,7 +13,8 @@ struct run {
 	const char *id, *group;
 	size_t source;
 	struct ft_traits traits;
-	double log_ratio; /* ln(measured / predicted) */
+	double log_ratio;	     /* ln(measured / predicted) */
+	double tokens_per_s_per_gpu; /* measured */
 };
 
 struct ft_evidence {

@@ -43,8 +43,6 @@ VALUE(gpu, s->cluster->gpu->name)
 NUMBER(gpus, s->cluster->gpus)
 VALUE(node, s->cluster->node->name)
 VALUE(fabric, s->cluster->fabric->name)
-VALUE(optics, s->cluster->fabric->optics)
-VALUE(site, s->cluster->parts->site)
 NUMBER(ufm_ports, s->cluster->ufm_ports)
 VALUE(lora_rank, s->plan->lora.rank ? whole(mem, s->plan->lora.rank) : NULL)
 VALUE(lora_frozen, s->plan->lora.rank ? ft_dtype_name(s->plan->lora.frozen) : NULL)
@@ -106,6 +104,8 @@ static const char *rent(struct arena *mem, const struct ft_scenario *s)
 	return usd > 0 ? exact(mem, usd, " USD/h") : NULL;
 }
 
+VALUE(optics, s->cluster->fabric->optics)
+VALUE(site, s->cluster->parts->site)
 VALUE(pue, exact(mem, s->terms.pue, ""))
 VALUE(utilization, exact(mem, s->terms.utilization_frac, ""))
 #define GIVEN(name, value, unit) \

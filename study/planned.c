@@ -6,6 +6,7 @@
 
 #include "base/node.h"
 #include "base/plain.h"
+#include "foretoken/study_decide.h"
 #include "study/search.h"
 #include "study/shelf.h"
 

@@ -5,7 +5,7 @@
 
 #include "base/arena.h"
 #include "base/node.h"
-#include "foretoken/study.h"
+#include "foretoken/study_decide.h"
 #include "study/shelf.h"
 
 struct ft_scenario *ft_scenario_resized(const struct ft_scenario *s, int64_t gpus,

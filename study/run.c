@@ -15,7 +15,7 @@
 
 #include "base/arena.h"
 #include "base/plain.h"
-#include "foretoken/study.h"
+#include "foretoken/study_decide.h"
 
 enum { DRAWS = 2048, MOST_TRIED = 48 };
 

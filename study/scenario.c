@@ -77,6 +77,7 @@ static void find_digest(struct whole *w)
 	add_digest(&s->digest, &s->cluster->gpu->digest);
 	add_digest(&s->digest, &s->cluster->node->digest);
 	add_digest(&s->digest, &s->cluster->fabric->digest);
+	add_digest(&s->digest, &s->cluster->parts->digest);
 	add_digest(&s->digest, &s->prices->digest);
 	add_digest(&s->digest, &s->model->digest);
 	add_digest(&s->digest, &s->stack->digest);
@@ -295,8 +296,8 @@ static bool keys_in_place(struct whole *w, const struct node *map, const char *h
 				       "tp x pp x cp; leave it out");
 		if (meant)
 			return ft_fail(err, &map->key_mark[i],
-				       "there is no key %s; did you mean %s?", path,
-				       meant);
+				       "a scenario has no key %s; did you mean %s?",
+				       path, meant);
 	}
 	return true;
 }

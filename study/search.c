@@ -76,8 +76,8 @@ static bool bound(struct worker *w, const struct ft_plan *p, struct candidate *c
 	if (!o)
 		return false;
 	{
-		struct ft_sim_job job = { NULL,	  s->cluster,	 s->stack,
-					  s->ccl, p->step_start, false };
+		struct ft_sim_job job = { NULL,		 s->cluster, s->stack, s->ccl,
+					  p->step_start, false,	     false };
 
 		ok = ft_sim_bound(&job, o, w->memo, c->pairs, &step, err);
 	}

@@ -4,6 +4,7 @@
 #ifndef STUDY_SEARCH_H
 #define STUDY_SEARCH_H
 
+#include "foretoken/study_plan.h"
 #include <pthread.h>
 
 #include "base/arena.h"

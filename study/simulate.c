@@ -153,8 +153,12 @@ static bool answer(const struct ft_scenario *s, const struct ft_sim_job *job,
 
 static struct ft_sim_job job_of(const struct ft_scenario *s, const struct ft_graph *g)
 {
-	return (struct ft_sim_job){ g,	    s->cluster,		 s->stack,
-				    s->ccl, s->plan->step_start, false };
+	return (struct ft_sim_job){ .graph = g,
+				    .cluster = s->cluster,
+				    .stack = s->stack,
+				    .ccl = s->ccl,
+				    .start = s->plan->step_start,
+				    .timeline_kineto = s->timeline_kineto };
 }
 
 bool ft_study_simulate(const struct ft_scenario *s, const struct ft_graph *given,

@@ -109,7 +109,8 @@ struct node *space_document(const struct space *sp, const struct candidate *c,
 		}
 		text = word_of((enum axis)i, value, &p, mem);
 		word = node_read_text(mem, "the plan", text, strlen(text), &err);
-		ok = word && node_put_node(mem, root, space_key((size_t)i), &here, word, &err);
+		ok = word &&
+		     node_put_node(mem, root, space_key((size_t)i), &here, word, &err);
 	}
 	return ok ? root : NULL;
 }

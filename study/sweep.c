@@ -105,6 +105,14 @@ static bool axes(struct job *j, struct ft_error *err)
 			       "%.0f combinations are too many: %.0f at most", total,
 			       MOST_RUNS);
 	j->result->total = (size_t)total;
+	if (s->shards > 1) { /* those left for this one */
+		size_t first = (size_t)s->shard - 1, every = (size_t)s->shards;
+
+		j->result->total =
+			j->result->total > first ?
+				(j->result->total - first + every - 1) / every :
+				0;
+	}
 	return true;
 }
 
@@ -257,6 +265,8 @@ static bool take(struct job *j, size_t *i)
 	got = !j->broken && !j->stop && j->next < j->result->total;
 	if (got)
 		*i = j->next++;
+	if (got && j->sweep->shards > 1)
+		*i = *i * (size_t)j->sweep->shards + (size_t)j->sweep->shard - 1;
 	pthread_mutex_unlock(&j->lock);
 	return got;
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/plain.h"
-#include "foretoken/study.h"
+#include "foretoken/study_decide.h"
 
 /* The scenario that is the cheapest most often, other than one; n: none. */
 static size_t most_often(const struct ft_odds *odds, size_t except)

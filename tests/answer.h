@@ -2,7 +2,7 @@
 #ifndef TESTS_ANSWER_H
 #define TESTS_ANSWER_H
 
-#include "foretoken/study.h"
+#include "foretoken/study_decide.h"
 #include "tests/check.h"
 
 enum { KEY_NUMBERS = 240 };

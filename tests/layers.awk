@@ -1,7 +1,7 @@
 # awk -f tests/layers.awk layers FILE... - does every #include keep to layers?
 #   "foretoken/X.h"   allowed when the layers file lists X for the includer's folder
 #   "X/anything.h"    private: allowed to X itself; base is open to all
-# A public header include/foretoken/X.h belongs to folder X. calibrate/probes is a wing
+# A public header include/foretoken/X.h or X_PART.h belongs to folder X. calibrate/probes is a wing
 # of its own: it and the rest include nothing of each other.
 FNR == NR {
 	if (!/^[a-z]+:/) next
@@ -18,6 +18,8 @@ FNR == NR {
 	split(FILENAME, from, "/"); split($2, to, /["\/.]/)
 	me = from[1] == "include" ? substr(from[3], 1, length(from[3]) - 2) : from[1]
 	it = to[2]
+	sub(/_.*/, "", me)
+	sub(/_.*/, "", to[3])
 	if (from[2] == "probes") me = "probes"
 	if (to[3] == "probes") it = "probes"
 	ok = it == "foretoken" ? (me, to[3]) in may : it == me || (it == "base" && me != "probes")

@@ -145,7 +145,7 @@ static void totals_are_the_sums_of_their_lines(void **state)
 	for (size_t i = 0; i < bom->n_items; i++) {
 		const struct ft_bom_item *l = &bom->item[i];
 
-		classes += l->class == FT_PART_NETWORK ? 0 : l->total_usd;
+		classes += l->part_class == FT_PART_NETWORK ? 0 : l->total_usd;
 		assert_true(l->low_usd <= l->total_usd);
 		assert_true(l->total_usd <= l->high_usd);
 		assert_true(fabs(l->total_usd - (double)l->count * l->unit_usd) < 1e-6);

@@ -83,8 +83,8 @@ ok "an unknown command names the nearest" fails 64 "did you mean 'simulate'" $f 
 ok "a missing argument is wrong usage and named" fails 64 "a SCENARIO is missing" $f simulate
 ok "a second scenario that is missing is named" fails 64 "one more SCENARIO is missing" $f compare $a
 ok "one scenario too many is wrong usage" fails 64 "at most 1 SCENARIO" $f bom $a $a
-ok "a missing action of trace is named" fails 64 "show or replay is missing" $f trace
-ok "another action of trace is refused" fails 64 "neither show nor replay" $f trace sho $a
+ok "a missing action of trace is named" fails 64 "show, replay, compare or export is missing" $f trace
+ok "another action of trace is refused" fails 64 "neither show, replay, compare nor export" $f trace sho $a
 ok "a missing graph is named" fails 64 "--graph FILE is missing" $f trace replay $a
 ok "a missing --csv is named" fails 64 "--csv FILE is missing" $f kernel --gpu h200
 ok "a missing action of calibrate is named" fails 64 "an action is missing" $f calibrate

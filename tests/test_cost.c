@@ -209,7 +209,7 @@ static void power_is_by_what_gpus_do(void **state)
 	struct ft_part_line line[] = {
 		{ .count = 1, .gpu = true, .part = &of_gpu },
 		{ .count = 1, .part = &host },
-		{ .count = 1, .class = FT_PART_SPARE, .part = &spare }
+		{ .count = 1, .part_class = FT_PART_SPARE, .part = &spare }
 	};
 	struct ft_parts parts = { .n = 3, .line = line };
 	struct ft_cluster c = { .gpu = &gpu, .parts = &parts };

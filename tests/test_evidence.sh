@@ -22,7 +22,7 @@ ok "swapping the GPU keeps the stack" sh -c "for s in a b; do $f simulate $tmp/\
 ok "that stack is generic" py 'all(x["scenario"]["stack"] == "generic" and "stack" in x["assumed"] for x in d)' "$tmp/a.json" "$tmp/b.json"
 ok "what is resolved answers the same" sh -c "python3 -c 'import json; json.dump(json.load(open(\"$tmp/a.json\"))[\"scenario\"], open(\"$tmp/again.json\", \"w\"))' && $f simulate - --json <$tmp/again.json >$tmp/a2.json"
 ok "its range as well" py 'd[0]["interval"] == d[1]["interval"]' "$tmp/a.json" "$tmp/a2.json"
-ok "three runs of three sources, nearest first" py 'len({n["source"] for n in d[0]["nearest"]}) == 3 and [n["distance"] for n in d[0]["nearest"]] == sorted(n["distance"] for n in d[0]["nearest"])' "$tmp/a.json"
+ok "three runs of three sources, nearest first" py 'len({n["source"] for n in d[0]["nearest_runs"]}) == 3 and [n["distance"] for n in d[0]["nearest_runs"]] == sorted(n["distance"] for n in d[0]["nearest_runs"])' "$tmp/a.json"
 ok "the prediction is in its range" py 'd[0]["interval"]["step_s"][0] <= d[0]["step_s"] <= d[0]["interval"]["step_s"][1]' "$tmp/a.json"
 ok "compare warns where no stack was given" says "name no stack" $f compare "$tmp/a.yaml" "$tmp/b.yaml"
 ok "compare warns where stacks differ" says "The stacks differ" $f compare $a $b

@@ -181,7 +181,7 @@ static void foreign_files_say_what_they_lack(void **state)
 		  "no ranks" },
 		{ FT_IMPORT_NCCL_TESTS, "nothing\n", "no line of results" },
 		{ FT_IMPORT_KINETO, "{}", "lacks 'traceEvents'" },
-		{ FT_IMPORT_KINETO, "{\"traceEvents\": [", "expected" },
+		{ FT_IMPORT_KINETO, "{\"traceEvents\": [", "cut off" },
 		{ FT_IMPORT_CSV, "m,measured.time_us\n1,2\n", "'kernel'" },
 		{ FT_IMPORT_CSV, "op,gpus,measured.time_us,source\nall_reduce,8,2,s1\n",
 		  "'bytes'" },

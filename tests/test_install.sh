@@ -34,7 +34,7 @@ built() { # COMPILER FLAGS...: tests/library/answer.c against what was installed
 	"$@" tests/library/answer.c -o "$tmp/answer" $flags
 }
 answers() { # environment...: what the program of the tree answers
-	env FORETOKEN_DATA="$root/usr/share/foretoken" "$@" "$tmp/answer" "$tmp/s.yaml" >"$tmp/library.json" && cmp "$tmp/library.json" "$tmp/tree.json"
+	env FORETOKEN_DATA="$root/usr/share/foretoken" LD_LIBRARY_PATH="$root/usr/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" "$@" "$tmp/answer" "$tmp/s.yaml" >"$tmp/library.json" && cmp "$tmp/library.json" "$tmp/tree.json"
 }
 ok "a C program links" built "${CC:-cc}" -std=c11 -Wall -Wextra -Werror
 ok "and answers as the program does" answers
@@ -45,7 +45,7 @@ fi
 if command -v localedef >/dev/null && [ -e /usr/share/i18n/locales/de_DE ]; then
 	mkdir "$tmp/locales" && localedef -i de_DE -f UTF-8 "$tmp/locales/de_DE.UTF-8" 2>/dev/null
 	ok "numbers have a point where the locale has a comma" answers LOCPATH="$tmp/locales" LC_ALL=de_DE.UTF-8
-	comma() { env LOCPATH="$tmp/locales" LC_ALL=de_DE.UTF-8 FORETOKEN_DATA="$root/usr/share/foretoken" "$tmp/answer" "$tmp/s.yaml" 2>&1 >/dev/null | grep -q ' 0,500'; }
+	comma() { env LOCPATH="$tmp/locales" LC_ALL=de_DE.UTF-8 FORETOKEN_DATA="$root/usr/share/foretoken" LD_LIBRARY_PATH="$root/usr/lib" "$tmp/answer" "$tmp/s.yaml" 2>&1 >/dev/null | grep -q ' 0,500'; }
 	ok "and the caller keeps its locale" comma
 else
 	skip "numbers have a point where the locale has a comma" "no localedef or no de_DE"

@@ -47,9 +47,9 @@ static const char tail[] =
 	"in a step graph bytes up to 10^18, host times up to 10^6 s, 10^18 multiplications of one\n"
 	"work. A horizon is 4 days to 100 years, a residual below 100 %.\n"
 	"\n"
-	"Recorded traces are the one input that is not read within 512 MB: reading takes about\n"
-	"ten times the file. All else does, and within seconds; `make fuzz-mutants` holds that\n"
-	"on 50,000 spoilt inputs.\n";
+	"Recorded traces are the one input that may take more than 512 MB: about 60 bytes a kernel\n"
+	"and 40 a call are kept. All else takes less, and is read within seconds; `make fuzz-mutants`\n"
+	"holds that on 50,000 spoilt inputs.\n";
 
 static char *page(struct arena *mem)
 {

@@ -145,6 +145,71 @@ static void parts_share_the_leaves_that_hold_both(void **state)
 	arena_release(&mem);
 }
 
+/* Share of line rate when each of n nodes of 4 NICs sends to the one half the cluster on. */
+static double half_way(struct ft_fabric fabric, int64_t n)
+{
+	const struct network_part part = { 0, n };
+	const struct network_sends far = { NETWORK_SHIFT, n / 2, 1 };
+	struct ft_cluster c = { .fabric = &fabric,
+				.nodes = n,
+				.ranks_per_node = 4,
+				.nics_per_node = 4,
+				.nic_bytes_per_s = 50e9,
+				.imperfections = { .given = true } };
+	struct arena mem = { 0 };
+	struct network_path p;
+	struct ft_error err;
+	struct network *w;
+
+	ok_or_say(ft_topology_build(&fabric, n, 4, 0, &c.topology, &err), err);
+	w = network_new(&mem, &c, n, &part, 1);
+	network_find(w, 0, &far, &p);
+	arena_release(&mem);
+	return p.share;
+}
+
+/* What is priced is what is simulated: as many cables as a half needs to reach the other
+ * at full rate, or as the oversubscription leaves, however they are laid. */
+static void each_wiring_carries_what_its_cables_can(void **state)
+{
+	struct ft_fabric fabric = { .name = "t",
+				    .wiring = FT_WIRING_RAIL,
+				    .radix = 16,
+				    .planes = 1,
+				    .port_bytes_per_s = { .value = 50e9 },
+				    .adaptive = true,
+				    .oversubscription = 1,
+				    .core_oversubscription = 1,
+				    .rails_per_leaf = 1,
+				    .ports_per_optic = 1,
+				    .nic_ports_per_optic = 1,
+				    .queue_pairs = 1 };
+	struct ft_fabric f = fabric;
+
+	(void)state;
+	near_frac(half_way(f, 32), 1, 1e-9);
+	f.rails_per_leaf = 2;
+	near_frac(half_way(f, 32), 1, 1e-9);
+	f.oversubscription = 3;
+	near_frac(half_way(f, 30), 1. / 3, 1e-9);
+	f = fabric;
+	f.wiring = FT_WIRING_RAIL_ONLY;
+	near_frac(half_way(f, 32), 1, 1e-9);
+	near_frac(half_way(f, 16), 1, 1e-9); /* one switch a rail */
+	f.oversubscription = 3;
+	near_frac(half_way(f, 48), 1. / 3, 1e-9);
+	f = fabric;
+	f.radix = 12;
+	f.upper_radix = 32;
+	f.scheduled = true;
+	near_frac(half_way(f, 30), 1, 1e-9);
+	f = fabric;
+	f.radix = 8; /* 128 endpoints in three tiers: these are 384 */
+	near_frac(half_way(f, 96), 1, 1e-9);
+	f.core_oversubscription = 3;
+	near_frac(half_way(f, 96), 1. / 3, 1e-9);
+}
+
 /* A Clos of ECMP with n nodes of one NIC, as many uplinks as nodes below a leaf. */
 static struct ft_fabric hashed(int64_t queue_pairs)
 {
@@ -291,6 +356,7 @@ int main(void)
 		cmocka_unit_test(a_slow_nic_slows_its_group),
 		cmocka_unit_test(failed_uplinks_take_their_part),
 		cmocka_unit_test(parts_share_the_leaves_that_hold_both),
+		cmocka_unit_test(each_wiring_carries_what_its_cables_can),
 		cmocka_unit_test(a_failed_spine_takes_its_part),
 		cmocka_unit_test(hashing_collides_as_often_as_it_should),
 		cmocka_unit_test(groups_that_meet_slow_as_if_hashed_together),

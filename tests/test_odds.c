@@ -121,7 +121,7 @@ static void set_up(struct bench *b, const char *vendor, double server_usd,
 					   .total_usd = 50e3,
 					   .low_usd = 50e3 / 2,
 					   .high_usd = 50e3 * 2,
-					   .class = FT_PART_NETWORK,
+					   .part_class = FT_PART_NETWORK,
 					   .network = true };
 	b->bom.n_items = 2;
 	b->bom.item = b->item;

@@ -59,7 +59,7 @@ static int64_t role_of(const struct ft_cluster *c, const char *role)
 
 static double full_w(const struct ft_parts *p)
 {
-	return ft_parts_w(p, FT_LOAD_FULL) + ft_parts_gpus_w(p) + ft_parts_spares_w(p);
+	return ft_parts_w(p) + ft_parts_gpus_w(p) + ft_parts_spares_w(p);
 }
 
 /* Every switch, module and cable of the topology is in the table, once. */
@@ -138,8 +138,21 @@ static void full_load_is_the_published_power(void **state)
 	}
 }
 
+/* SemiAnalysis, 100,000 H100 Clusters, 2024-06-17: about 150 MW of critical IT. */
+static void a_hundred_thousand_take_150_megawatts(void **state)
+{
+	struct ft_cluster *c = good("{gpu: h100-sxm, gpus: 100000}");
+	double mw = full_w(c->parts) / 1e6;
+
+	(void)state;
+	print_message("# 100,000 H100: %.0f MW of IT, published about 150, %+.1f %%\n",
+		      mw, 100 * (mw / 150 - 1));
+	assert_true(fabs(mw / 150 - 1) < 0.10);
+	ft_cluster_free(c);
+}
+
 /* Llama 3 on 16,384 H100 in 54 days: 356 of 419 interruptions are of parts: GPUs 268, hosts
- * 46, network 42. The rates are those, so that this holds the sums, not the rates. */
+ * 46, network 42; 62 are of software. The rates are those, so that this holds the sums, not the rates. */
 static void failures_add_up_to_those_of_llama_3(void **state)
 {
 	struct ft_cluster *c = good("{gpu: h100-sxm, gpus: 16384}");
@@ -151,6 +164,7 @@ static void failures_add_up_to_those_of_llama_3(void **state)
 	assert_true(fabs(servers - 268 - 46) < 2);
 	assert_true(fabs(network - 42) < 2);
 	assert_true(ft_parts_failures_per_hour(c->parts, FT_PART_STORAGE) == 0);
+	assert_true(fabs(hours * ft_parts_job_failures_per_hour(c->parts) - 419) < 3);
 	ft_cluster_free(c);
 }
 
@@ -215,8 +229,15 @@ static void a_site_says_what_is_around(void **state)
 	struct ft_cluster *c =
 		good("{gpu: h100-sxm, gpus: 1024, site: {extends: standard, "
 		     "spares_frac: 0.05, storage: {per_gpu: 4 TB}}}");
+	struct ft_cluster *none =
+		good("{gpu: h100-sxm, gpus: 1024, site: {extends: standard, "
+		     "spares_frac: 0, storage: {per_gpu: 4 TB}}}");
 	struct ft_cluster *nv = good("{gpu: h100-sxm, gpus: 1024, fabric: {extends: "
 				     "ib-ndr-rail, links: {optics: nvidia}}}");
+	struct ft_cluster *round = good(
+		"{gpu: h100-sxm, gpus: 1024, fabric: {extends: ib-ndr-rail, links: "
+		"{optic_switch_item: loop}}, site: {extends: standard, parts: {loop: "
+		"{class: network, reach: 1 m, longer: loop}}}}");
 	struct ft_cluster *half = good("{gpu: h100-sxm, gpus: 1024}");
 	struct ft_cluster *halls =
 		good("{gpu: h100-sxm, gpus: 2048, site: {extends: standard, "
@@ -225,6 +246,9 @@ static void a_site_says_what_is_around(void **state)
 
 	(void)state;
 	assert_int_equal(c->parts->spare_nodes, 6);
+	assert_true(fabs(ft_parts_carbon_kg(c->parts) -
+			 ft_parts_carbon_kg(none->parts) - 6 * 8 * 318) <
+		    1e-6 + 2 * (200 + 2 * 50));
 	assert_int_equal(count_of(c, "hgx-h100-server"), 134);
 	assert_int_equal(count_of(c, "storage-server"), 33);
 	assert_int_equal(count_of(nv, "optic-2x400g-nvidia"), 1536);
@@ -234,6 +258,9 @@ static void a_site_says_what_is_around(void **state)
 			 2 * role_of(half, "front-end switch"));
 	assert_true(count_of(halls, "optic-2x400g-dr-generic") > 0 &&
 		    count_of(half, "optic-2x400g-dr-generic") == 0);
+	/* what would lead back to itself is the end */
+	assert_int_equal(count_of(round, "loop-generic"),
+			 round->topology.optics_switch);
 	assert_null(load("{gpu: h100-sxm, gpus: 8, site: standart}", &err));
 	assert_non_null(strstr(err.text, "standard"));
 	assert_null(
@@ -241,10 +268,36 @@ static void a_site_says_what_is_around(void **state)
 		     "42}}}",
 		     &err));
 	assert_non_null(strstr(err.text, "did you mean 'units'"));
+	ft_cluster_free(none);
+	ft_cluster_free(round);
 	ft_cluster_free(half);
 	ft_cluster_free(halls);
 	ft_cluster_free(c);
 	ft_cluster_free(nv);
+}
+
+/* 18 DPUs a rack are in its price; switches that are bought apart are lines, so many for
+ * each domain of 32 GPUs. */
+static void what_is_inside_is_listed_once(void **state)
+{
+	struct ft_cluster *nvl = good("{gpu: gb200, gpus: 144}");
+	struct ft_cluster *apart = good(
+		"{gpu: h200, gpus: 100, node: {extends: hgx-h200, scale_up: {gpus: 32, "
+		"switch_item: switch-ndr-64, switches: 9}}}");
+	struct ft_error err;
+	struct ft_prices *book = ft_prices_load("neocloud-2026-09", NULL, &err);
+	struct ft_bom *bom = ft_bom_build(nvl, book, &err);
+
+	(void)state;
+	assert_non_null(bom);
+	assert_int_equal(role_of(nvl, "DPU"), 36);
+	for (size_t i = 0; i < bom->n_items; i++)
+		assert_true(strcmp(bom->item[i].what, "DPU") != 0);
+	assert_int_equal(role_of(apart, "scale-up switch"), 4 * 9);
+	ft_bom_free(bom);
+	ft_prices_free(book);
+	ft_cluster_free(nvl);
+	ft_cluster_free(apart);
 }
 
 /* A switch that hw/parts does not know: an error when it is to be priced or powered, gone
@@ -266,9 +319,7 @@ static void an_unknown_part_is_an_error(void **state)
 	assert_null(ft_bom_build(c, book, &err));
 	assert_non_null(strstr(err.text, "nothing is known of the part mine"));
 	assert_null(told->parts->unknown);
-	assert_true(ft_parts_w(told->parts, FT_LOAD_FULL) -
-			    ft_parts_w(c->parts, FT_LOAD_FULL) ==
-		    800);
+	assert_true(ft_parts_w(told->parts) - ft_parts_w(c->parts) == 800);
 	ft_prices_free(book);
 	ft_cluster_free(c);
 	ft_cluster_free(told);
@@ -298,7 +349,7 @@ static double network_usd(const char *fabric, const struct prices *p)
 	for (size_t i = 0; i < c->parts->n; i++) {
 		const struct ft_part_line *l = &c->parts->line[i];
 
-		if (l->class == FT_PART_NETWORK && !strcmp(l->item, "fiber"))
+		if (l->part_class == FT_PART_NETWORK && !strcmp(l->item, "fiber"))
 			sum += (double)l->count * p->fiber_usd;
 	}
 	ft_cluster_free(c);
@@ -347,10 +398,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_table_holds_what_the_topology_counts),
 		cmocka_unit_test(full_load_is_the_published_power),
+		cmocka_unit_test(a_hundred_thousand_take_150_megawatts),
 		cmocka_unit_test(failures_add_up_to_those_of_llama_3),
 		cmocka_unit_test(racks_hold_what_units_and_power_allow),
 		cmocka_unit_test(modules_reach_as_far_as_they_must),
 		cmocka_unit_test(a_site_says_what_is_around),
+		cmocka_unit_test(what_is_inside_is_listed_once),
 		cmocka_unit_test(an_unknown_part_is_an_error),
 		cmocka_unit_test(the_playbooks_savings_come_out),
 	};

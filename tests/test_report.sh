@@ -7,6 +7,7 @@ page=$tmp/report/index.html
 ok "compare writes a report" $f compare $a $b --report "$tmp/report"
 ok "the page is there" test -s "$page"
 ok "nothing half-written is left beside it" sh -c "! ls $tmp/report | grep -q part"
+ok "the verdict is its first sentence" sh -c "grep -q '<p class=\"verdict\">.* with probability 0\\.[0-9][0-9]: ' $page"
 ok "simulate writes one, too" sh -c "$f simulate $a --report $tmp/one && test -s $tmp/one/index.html"
 ok "a report that cannot be written is refused" sh -c "$one $f simulate $a --report /proc/none/report 2>$tmp/e && grep -q 'error' $tmp/e"
 
@@ -19,9 +20,15 @@ class Page(HTMLParser):
     def __init__(self):
         super().__init__()
         self.loads, self.cells, self.styles, self.answer = [], [], [], None
+        self.count, self.alts, self.labels = {}, [], []
         self.cell, self.within = None, None
     def handle_starttag(self, tag, attrs):
         at = dict(attrs)
+        self.count[tag] = self.count.get(tag, 0) + 1
+        if tag == "img":
+            self.alts.append(at.get("alt", ""))
+        if tag in ("input", "label"):
+            self.labels.append(at.get("id") or at.get("for"))
         for k in ("src", "href", "srcset", "data", "poster", "xlink:href", "action"):
             if k in at and not (tag == "a" and k == "href"):
                 self.loads.append(at[k])
@@ -81,11 +88,21 @@ def agree(page, fresh):
         true = get(scenarios[i], key)
         assert math.isclose(shown, true, rel_tol=5e-3, abs_tol=half * 1.001), (key, i, text, true)
 
+def readable(page):
+    """By a screen reader: one main part, tables with heads and captions, pictures that say what they show."""
+    n = page.count
+    assert n["main"] == 1 and n["h1"] == 1, n
+    assert n["thead"] == n["table"] and n["caption"] >= n["table"] - 1, n
+    assert page.alts and all(len(a) > 30 for a in page.alts), page.alts
+    assert all(page.labels.count(i) == 2 for i in page.labels), page.labels
+
 what, path = sys.argv[1:3]
 page = read(path) if what != "screenshot" else None
 if what == "outside":
     bad = outside(page)
     assert page.loads and not bad, bad
+elif what == "readable":
+    readable(page)
 elif what == "agree":
     agree(page, json.load(open(sys.argv[3])))
 elif what == "dom":
@@ -97,12 +114,14 @@ elif what == "screenshot": # a PNG of some size that is not one colour
 P
 if command -v python3 >/dev/null; then
 	ok "the page loads nothing from outside" python3 "$tmp/check.py" outside "$page"
+	ok "a screen reader can read it" python3 "$tmp/check.py" readable "$page"
 	$f compare $a $b --json >"$tmp/answer.json"
 	ok "each cell shows a number of the JSON" python3 "$tmp/check.py" agree "$page" "$tmp/answer.json"
 	$f simulate $a --json >"$tmp/answer1.json"
 	ok "so does the report of one scenario" python3 "$tmp/check.py" agree "$tmp/one/index.html" "$tmp/answer1.json"
 else
 	skip "the page loads nothing from outside" "no python3"
+	skip "a screen reader can read it" "no python3"
 	skip "each cell shows a number of the JSON" "no python3"
 	skip "so does the report of one scenario" "no python3"
 fi

@@ -3,7 +3,7 @@
 
 #include "base/arena.h"
 #include "base/node.h"
-#include "foretoken/study.h"
+#include "foretoken/study_plan.h"
 #include "study/search.h"
 #include "study/shelf.h"
 #include "study/space.h"

@@ -56,7 +56,7 @@ run_it() {
 }
 
 mkdir -p "$copy/build"
-for x in Makefile layers base hw models stacks traces sim cost study calibrate reports cli include tests; do
+for x in Makefile layers base hw models stacks traces sim recorded cost study calibrate reports cli include tests; do
 	cp -a "$x" "$copy/"
 done
 # its objects are as new as its sources, so that little is compiled

@@ -13,11 +13,11 @@ fails() { # STATUS PATTERN command...: exits so, says so on stderr, prints no an
 }
 
 # ---- trace
-ok "trace alone is wrong usage" fails 64 "show or replay is missing" $f trace
-ok "trace show wants a scenario" fails 64 "a SCENARIO is missing" $f trace show
-ok "another verb is wrong usage" fails 64 "neither show nor replay" $f trace dance $a
+ok "trace alone is wrong usage" fails 64 "show, replay, compare or export is missing" $f trace
+ok "trace show wants a scenario" fails 64 "a SCENARIO or FILE is missing" $f trace show
+ok "another verb is wrong usage" fails 64 "neither show, replay, compare nor export" $f trace dance $a
 ok "replay wants a graph" fails 64 "graph FILE is missing" $f trace replay $a
-ok "one scenario at a time" fails 64 "at most 1 SCENARIO" $f trace show $a $a
+ok "one scenario at a time" fails 64 "one SCENARIO at a time" $f trace show $a $a
 ok "a graph that is not there" fails 1 "No such file" $f trace replay $a --graph "$tmp/none"
 ok "a graph that is none" fails 1 "$tmp/g:1:" sh -c "echo hello >$tmp/g; $f trace replay $a --graph $tmp/g"
 ok "a schedule that is not built" fails 1 "zero-bubble is not simulated yet" $f trace show $a --set training.schedule=zero-bubble --set training.parallel.vpp=1

@@ -84,9 +84,9 @@ ok "every column of compare is explained" every "$tmp/rows"
 	$f bom examples/05-bill-of-materials/superpod.yaml
 	$f bom $h --set cluster.gpu=gb200 --set cluster.gpus=1152 --set cluster.node=gb200-nvl72 --set cluster.fabric=ib-ndr-rail --set cost.prices=mixnet-2025
 } 2>>"$tmp/log" >"$tmp/bom"
-first_cells <"$tmp/bom" | grep -v '^Prices: \|^From ' | sort -u >"$tmp/rows"
+first_cells <"$tmp/bom" | grep -v '^Prices: \|^From \|^Site \|^Optical \|^role$' | sort -u >"$tmp/rows"
 ok "every row of bom has an entry" entered "$tmp/rows"
-heads item <"$tmp/bom" | sort -u >"$tmp/rows"
+heads role <"$tmp/bom" | sort -u >"$tmp/rows"
 ok "every column of bom is explained" every "$tmp/rows"
 $f collective $h --bytes 1MiB --op all_reduce,all_gather,all_to_all,broadcast --gpus 8,64 >"$tmp/collective"
 { heads op <"$tmp/collective"; $f collective --help | sed -n 's/^  \([a-z]*\)   *\(ring\|each\|up\|reduced\|parallel\|three\).*/\1/p'; } >"$tmp/rows"
@@ -172,11 +172,11 @@ ok "the documents are plain" plain README.md ARCHITECTURE.md CONTRIBUTING.md doc
 ok "the manual is plain" plain "$tmp/man"
 {
 	$f --help
-	for c in simulate compare bom collective validate sweep kernel calibrate trace list; do $f $c --help; done
+	for c in simulate compare bom prices collective validate sweep merge kernel calibrate trace runs explain new doctor list; do $f $c --help; done
 } >"$tmp/help"
 ok "--help is plain" plain "$tmp/help"
 # literals that the compiler joins are joined here, too
-cat base/*.c hw/*.c models/*.c stacks/*.c traces/*.c sim/*.c cost/*.c study/*.c reports/*.c cli/*.c calibrate/*.c | tr '\n\t' '  ' |
+cat base/*.c hw/*.c models/*.c stacks/*.c traces/*.c sim/*.c recorded/*.c cost/*.c study/*.c reports/*.c cli/*.c calibrate/*.c | tr '\n\t' '  ' |
 	sed 's/" *"//g' | grep -oE '"[^"]*"' >"$tmp/strings"
 ok "what the program says is plain" plain "$tmp/strings"
 cat */*.h include/foretoken/*.h >"$tmp/headers"

@@ -90,7 +90,7 @@ struct ft_prices {
 	/* By GPU, in books that do not price parts: storage for all parts of that class,
 	 * management for front end, management, facility and service. 0: by part. */
 	struct ft_price storage, management;
-	struct ft_number failures_per_1000_node_days;
+	struct ft_number failure_factor; /* failures against those of hw/parts */
 	struct ft_number checkpoint_s, restart_s;
 	size_t n_taken;
 	struct ft_taken *taken;
@@ -179,7 +179,7 @@ struct ft_bom_item {
 	const char *source, *address, *date, *vendor;
 	const char *book; /* whose line it is */
 	enum ft_price_kind kind;
-	enum ft_part_class class;
+	enum ft_part_class part_class;
 	bool network; /* class FT_PART_NETWORK */
 };
 
@@ -231,7 +231,7 @@ enum ft_capital {
 struct ft_deal {
 	double gpus;
 	double capital_usd[FT_CAPITALS];
-	double rent_usd_per_gpu_hour; /* above 0: nothing is bought */
+	double rent_usd_per_gpu_hour; /* above 0: it is rented */
 	double colocation_usd_per_kw_month;
 	double electricity_usd_per_kwh; /* 0 where the colocation includes it */
 	double maintenance_frac;	/* of capital, per year */
@@ -434,6 +434,34 @@ enum { FT_CROSSOVERS_MOST = 8 };
 size_t ft_deals_crossovers(const struct ft_deal *a, const struct ft_deal *b,
 			   double servers, double flop_per_token,
 			   struct ft_crossover crossover[FT_CROSSOVERS_MOST]);
+
+/* ---- History: an item's price in many books ----------------------------------- */
+
+struct ft_price_point {
+	const char *item, *book, *buyer, *vendor;
+	const char *date; /* of the price, in its source */
+	const char *source, *address;
+	enum ft_price_kind kind;
+	bool rent; /* USD per GPU and hour */
+	double usd, low, high;
+};
+
+struct ft_price_history {
+	size_t n;
+	struct ft_price_point *point; /* by date, then book */
+};
+
+/* The books of the tree; or, db not NULL, those imported into that SQLite file. An item
+ * that none of them has is an error that names the nearest. */
+struct ft_price_history *ft_price_history_load(const char *item, const char *db,
+					       struct ft_error *err)
+	__attribute__((warn_unused_result));
+void ft_price_history_free(struct ft_price_history *history);
+
+/* Puts the book's own lines (not those it takes from others) into the SQLite file, which
+ * is made if needed, in place of what it had of that book and date; *n: how many. */
+bool ft_price_history_import(const char *db, const char *book, size_t *n,
+			     struct ft_error *err) __attribute__((warn_unused_result));
 
 #ifdef __cplusplus
 }

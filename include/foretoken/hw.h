@@ -248,13 +248,15 @@ double ft_gpu_source_factor(const struct ft_gpu *gpu, const char *source,
 struct ft_node {
 	struct ft_digest digest; /* of its files */
 	const char *name, *title;
-	int64_t gpus;	       /* cards (or GB200 packages) */
-	int64_t scale_up_gpus; /* joined by the scale-up fabric: 8, or 72 */
+	int64_t gpus,
+		scale_up_gpus; /* cards; joined by the scale-up fabric: 8, or 72 */
 	const char *scale_up;  /* nvlink, nvlink-no-nvls, xgmi, pcie */
-	struct ft_number scale_up_bytes_per_s; /* a rank, one direction, all peers */
-	int64_t nics;
+	const char *scale_up_switch; /* bought apart, scale_up_switches a domain; "" */
+	const char *dpu_item;	     /* dpus in each node; "": none */
+	int64_t scale_up_switches, dpus;
+	struct ft_number scale_up_bytes_per_s;	/* a rank, one direction, all peers */
+	int64_t nics, nic_ports_per_optic;	/* 2 ports: twin-port cages (DGX) */
 	struct ft_number nic_bytes_per_s;	/* each, one direction */
-	int64_t nic_ports_per_optic;		/* 2: twin-port cages (DGX) */
 	struct ft_number host_factor;		/* host seconds / the reference's */
 	struct ft_number gpu_speed_spread_frac; /* of its GPUs: standard deviation */
 	struct ft_number power_w;		/* without the GPUs, at full load */
@@ -345,8 +347,7 @@ struct ft_fabric {
 	const char *switch_item, *optic_leaf_item, *optic_node_item, *cable_node_item,
 		*cable_leaf_item, *nic_item; /* of the price book;
 		"" when there is none */
-	const char *upper_item, *optics; /* of switches above the leaves, "": as leaves;
-		who makes the modules: "generic", "nvidia" */
+	const char *upper_item, *optics;     /* above the leaves; "generic", "nvidia" */
 	const struct ft_provenance *from;
 };
 
@@ -403,24 +404,22 @@ enum ft_part_class {
 	FT_PART_SPARE,	    /* servers */
 	FT_PART_CLASSES
 };
-
 const char *ft_part_class_name(enum ft_part_class part_class); /* "server" ... */
 
 /* Physical facts of one part: hw/parts/ files, or those of GPU and node. */
 struct ft_part {
 	const char *item, *title;
-	enum ft_part_class class;
+	enum ft_part_class part_class;
 	struct ft_number max_w, typical_frac;	    /* at full load; of it, in a step */
 	struct ft_number memory_frac, waiting_frac; /* of a GPU, likewise: see cost.h */
 	struct ft_number mttf_years; /* to a failure that stops a job; 0: none does */
 	struct ft_number rack_units, life_years, carbon_kg;
-	struct ft_number reach_m; /* of optics and cables; longer: what goes further */
-	const char *longer;
+	struct ft_number reach_m;
+	const char *longer; /* of optics and cables: what goes further */
 };
-
 struct ft_part_line {
 	const char *item, *role; /* what price books call it; "leaf switch" */
-	enum ft_part_class class;
+	enum ft_part_class part_class;
 	int64_t count;
 	bool included, gpu; /* in another line's price; power is by what GPUs do */
 	const struct ft_part *part; /* NULL: hw/parts does not know the item */
@@ -428,22 +427,19 @@ struct ft_part_line {
 
 /* Capital, power, failures, racks and carbon are sums over this one table. */
 struct ft_parts {
-	const char *site; /* its name */
+	struct ft_digest digest;    /* of its files */
+	const char *site, *unknown; /* unknown: the first item without facts; NULL */
 	size_t n;
 	const struct ft_part_line *line;
-	int64_t spare_nodes;
-	int64_t racks;	     /* positions, those of rack-scale systems included */
-	const char *unknown; /* the first item without facts; NULL: none */
+	int64_t spare_nodes, racks; /* racks: those of rack-scale systems included */
 };
 
-enum ft_load { FT_LOAD_FULL, FT_LOAD_TYPICAL };
-
-double ft_parts_w(const struct ft_parts *parts,
-		  enum ft_load load);			/* no GPUs, spares */
-double ft_parts_gpus_w(const struct ft_parts *parts);	/* at their limits */
-double ft_parts_spares_w(const struct ft_parts *parts); /* at full load */
-double ft_parts_failures_per_hour(const struct ft_parts *parts,
-				  enum ft_part_class part_class);
+double ft_parts_w(const struct ft_parts *parts); /* full load; no GPUs, spares */
+double ft_parts_typical_w(const struct ft_parts *parts); /* of the same, in a step */
+double ft_parts_gpus_w(const struct ft_parts *parts);	 /* at their limits */
+double ft_parts_spares_w(const struct ft_parts *parts);	 /* at full load */
+double ft_parts_failures_per_hour(const struct ft_parts *parts, enum ft_part_class of);
+double ft_parts_job_failures_per_hour(const struct ft_parts *of); /* that stop a job */
 double ft_parts_rack_units(const struct ft_parts *parts);
 double ft_parts_carbon_kg(const struct ft_parts *parts);
 

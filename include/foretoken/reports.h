@@ -11,7 +11,9 @@
 #include <stdio.h>
 
 #include "foretoken/base.h"
-#include "foretoken/study.h"
+#include "foretoken/study_decide.h"
+#include "foretoken/study_plan.h"
+#include "foretoken/study_whatif.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -28,6 +30,9 @@ void ft_report_bom(FILE *out, const struct ft_cluster *cluster,
 void ft_report_bom_json(FILE *out, const struct ft_cluster *cluster,
 			const struct ft_bom *bom);
 void ft_report_bom_csv(FILE *out, const struct ft_bom *bom);
+/* The tiers of switches and their cables, drawn as an SVG file. */
+bool ft_report_network(const char *path, const struct ft_cluster *cluster,
+		       struct ft_error *err) __attribute__((warn_unused_result));
 
 void ft_report_validation(FILE *out, const struct ft_validation *validation,
 			  bool every_row);
@@ -35,6 +40,13 @@ void ft_report_validation_json(FILE *out, const struct ft_validation *validation
 
 void ft_report_stack_fit(FILE *out, const struct ft_stack_fit *fit);
 void ft_report_stack_fit_json(FILE *out, const struct ft_stack_fit *fit);
+
+void ft_report_runs(FILE *out, const struct ft_runs *runs);
+void ft_report_runs_json(FILE *out, const struct ft_runs *runs);
+/* Predicted against measured tokens/s per GPU; path ends in .svg, data and script lie
+ * beside it. */
+bool ft_report_runs_plot(const char *path, const struct ft_runs *runs,
+			 struct ft_error *err) __attribute__((warn_unused_result));
 
 struct ft_collective_line {
 	enum ft_collective op;
@@ -104,8 +116,30 @@ bool ft_report_plans_plot(const char *dir, const struct ft_planning *planning,
 bool ft_report_html(const char *dir, const struct ft_answers *answers,
 		    struct ft_error *err) __attribute__((warn_unused_result));
 
+/* A recorded step: where its time went, its kernels; and what changes made of it. */
+void ft_report_recorded(FILE *out, const struct ft_replay *replay,
+			const struct ft_whatif *answer);
+void ft_report_recorded_json(FILE *out, const struct ft_replay *replay,
+			     const struct ft_whatif *answer);
+void ft_report_whatif(FILE *out, const struct ft_replay *replay,
+		      const struct ft_whatif *answer);
+void ft_report_whatif_json(FILE *out, const struct ft_replay *replay,
+			   const struct ft_whatif *answer);
+
+void ft_report_trace_gaps(FILE *out, const struct ft_trace_gap gap[FT_TRACE_GAPS]);
+void ft_report_trace_gaps_json(FILE *out, const struct ft_trace_gap gap[FT_TRACE_GAPS]);
+
 /* What is known of one kind, with provenance: "gpus", "models" ... */
 bool ft_report_list(FILE *out, const char *kind, bool json, struct ft_error *err)
+	__attribute__((warn_unused_result));
+
+/* An item's price in many books, as a table, as JSON, and over time as file, an SVG with
+ * its data and script beside it. */
+void ft_report_price_history(FILE *out, const struct ft_price_history *history);
+void ft_report_price_history_json(FILE *out, const struct ft_price_history *history);
+bool ft_report_price_history_plot(const char *file,
+				  const struct ft_price_history *history,
+				  struct ft_error *err)
 	__attribute__((warn_unused_result));
 
 #ifdef __cplusplus

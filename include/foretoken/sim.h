@@ -146,7 +146,8 @@ struct ft_sim_job {
 	const struct ft_stack *stack;
 	const struct ft_ccl *ccl;
 	enum ft_step_start start;
-	bool idle; /* it has its nodes and does nothing */
+	bool idle;	      /* it has its nodes and does nothing */
+	bool timeline_kineto; /* the timeline as Kineto would record a rank of the first class */
 };
 
 /*

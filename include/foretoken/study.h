@@ -8,8 +8,15 @@
 #ifndef FORETOKEN_STUDY_H
 #define FORETOKEN_STUDY_H
 
+#include <stdio.h>
+
+#include "foretoken/base.h"
 #include "foretoken/cost.h"
+#include "foretoken/hw.h"
+#include "foretoken/models.h"
 #include "foretoken/sim.h"
+#include "foretoken/stacks.h"
+#include "foretoken/traces.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -51,6 +58,7 @@ struct ft_scenario {
 		group; /* of a measured row: its own source says nothing of its range */
 	struct ft_cost_terms terms;
 	struct ft_asked asked;
+	bool timeline_kineto; /* timelines in Kineto's shape; false: Chrome's, all parts */
 	size_t n_assumed;
 	const char **assumed; /* dotted keys */
 };
@@ -275,6 +283,26 @@ struct ft_validation *ft_validate(const char *path, const char *const *sets, siz
 	__attribute__((warn_unused_result));
 void ft_validation_free(struct ft_validation *validation);
 
+/* ---- the measured runs of the tree --------------------------------------------- */
+
+struct ft_measured {
+	const char *id, *source;
+	const struct ft_traits *traits;
+	double tokens_per_s_per_gpu; /* measured */
+	double error_frac; /* of the prediction, in time: positive is too slow */
+};
+
+struct ft_runs {
+	size_t n;
+	struct ft_measured *run;
+};
+
+/* Those that pass all filters: "gpu=h100*", "gpus=64..512", a trait each, or id or source.
+ * NULL: a filter is none, or study/residuals.csv cannot be read. */
+struct ft_runs *ft_runs_find(const char *const *filters, size_t n, struct ft_error *err)
+	__attribute__((warn_unused_result));
+void ft_runs_free(struct ft_runs *runs);
+
 /* ---- a stack fitted to one's own runs ---------------------------------------- */
 
 /* Factors on a stack's host times, matrix products, attention, memory-bound kernels and
@@ -349,110 +377,6 @@ struct ft_difference *ft_study_differences(const struct ft_scenario *sa,
 					   const struct ft_outcome *b, size_t *n);
 void ft_differences_free(struct ft_difference *differences);
 
-/* Whose dollars are fewer, with which odds, why, and what would change it. */
-struct ft_verdict {
-	struct ft_odds odds;
-	size_t best, second; /* the most often cheapest, and the next */
-	bool tie; /* the best is the cheapest in fewer than FT_ODDS_DECIDED */
-	/* [i]: of scenario i's dollars against the first's */
-	double part_usd[FT_SIDES_MOST][FT_COST_PARTS];
-	/* what would make `second` as cheap as `best` */
-	size_t n_crossovers;
-	struct ft_crossover crossover[FT_CROSSOVERS_MOST];
-};
-
-/* n from 2 to FT_SIDES_MOST. */
-bool ft_study_verdict(const struct ft_scenario *const *scenario,
-		      const struct ft_outcome *outcome, size_t n, size_t draws,
-		      struct ft_verdict *verdict, struct ft_error *err)
-	__attribute__((warn_unused_result));
-
-/* "B is cheaper with probability 0.58: no clear winner." label: of each scenario. */
-enum { FT_SENTENCE = 512 };
-const char *ft_verdict_sentence(const struct ft_verdict *verdict,
-				const char *const *label, char text[FT_SENTENCE]);
-
-/* ---- fleets, and the planner's questions -------------------------------------- */
-
-/* The sizes that a scenario's plan can have: replicas that divide its batch, whole nodes.
- * Rising; the batch stays what it is. n at most FT_FLEETS. */
-enum { FT_FLEETS = 256 };
-size_t ft_study_fleets(const struct ft_scenario *scenario, int64_t gpus[FT_FLEETS]);
-
-/* The scenario on another number of GPUs, its batch times batch_times (1: as it is). Its
- * nodes live on the shelf. NULL on error. */
-struct ft_scenario *ft_scenario_resized(const struct ft_scenario *scenario,
-					int64_t gpus, double batch_times,
-					struct ft_error *err)
-	__attribute__((warn_unused_result));
-
-/* What the scenario's `run` asks, into outcome->asked; its n is 0 where it asks nothing. */
-bool ft_study_run(const struct ft_scenario *scenario, struct ft_outcome *outcome,
-		  struct ft_error *err) __attribute__((warn_unused_result));
-
-/* Clusters that are compared alike in what? */
-enum ft_basis {
-	FT_EQUAL_GPUS, /* as they are */
-	FT_EQUAL_MONEY,
-	FT_EQUAL_MEGAWATTS,
-	FT_EQUAL_TIME,
-	FT_BASES
-};
-
-const char *ft_basis_name(enum ft_basis basis); /* "gpus" ... */
-
-/* The size at which a scenario is worth the same as the first: at most its capital (or rent)
- * or megawatts, at least its kept tokens/s. 0 with *err when there is none. */
-int64_t ft_study_fleet_like(const struct ft_scenario *first,
-			    const struct ft_outcome *of_first,
-			    const struct ft_scenario *scenario, enum ft_basis basis,
-			    struct ft_error *err);
-
-/* ---- plan ---------------------------------------------------------------------- */
-
-enum { FT_PLANS_MOST = 100, FT_SIZES_MOST = 32, FT_WAYS_MOST = 8, FT_WHY = 256 };
-enum ft_rank_by { FT_RANK_TOKENS, FT_RANK_USD, FT_RANK_DAYS };
-struct ft_search {
-	const char *const *sets, *const *free_key; /* searched though stated */
-	size_t n_sets, n_free, top; /* top: so many are kept, 1 to FT_PLANS_MOST */
-	enum ft_rank_by rank_by;
-	const char *db; /* where simulated plans are stored, as a sweep's; NULL */
-	int threads;	/* 0: all cores */
-	bool exhaustive, stop_on_signals; /* simulate all that fit; as of a sweep */
-	struct ft_progress progress;
-};
-struct ft_planned {
-	const struct ft_scenario *scenario; /* with the plan in it */
-	const struct ft_outcome *outcome;
-	double complexity;
-	bool equal; /* to the best, within the range of its prediction */
-	char why[FT_WHY];
-};
-struct ft_plans {
-	const char *label; /* title or file, with the GPUs of a list */
-	double combinations, wall_s;
-	size_t considered, feasible, simulated, known; /* known: from the database */
-	bool interrupted;
-	size_t n, n_front, n_ways, simplest; /* simplest: of those equal to the best */
-	struct ft_planned *best, *front;     /* front: by time, dollars and memory */
-	struct { /* where nothing fits: changes that help, cheapest first */
-		char text[FT_WHY];
-		double memory_frac; /* that a plan then takes */
-	} way[FT_WAYS_MOST];
-};
-
-/* The best plans that a scenario leaves open, once for each size where cluster.gpus is a list;
- * ends when one is interrupted. plans[0 .. *n - 1] are the caller's, on errors, too. That
- * nothing fits is an answer, with n 0; that no plan is legal is an error. */
-bool ft_study_plans(const char *path, const struct ft_search *search,
-		    struct ft_plans *plans[FT_SIZES_MOST], size_t *n,
-		    struct ft_error *err) __attribute__((warn_unused_result));
-void ft_plans_free(struct ft_plans *plans);
-/* A scenario under the best of its plans, on a shelf that outlives it; NULL: none fits. */
-struct ft_scenario *ft_scenario_at_best(struct ft_shelf *shelf, const char *path,
-					const struct ft_search *search,
-					struct ft_error *err);
-
 /* ---- sweep -------------------------------------------------------------------- */
 
 struct ft_sweep {
@@ -461,7 +385,9 @@ struct ft_sweep {
 	size_t n_sets;
 	const char *const *vary; /* "KEY=A,B,C" */
 	size_t n_vary;
-	int threads;	      /* 0: all cores */
+	int threads; /* 0: all cores */
+	int shard,
+		shards; /* of the combinations every shards-th, from the shard-th on; 0: all */
 	bool stop_on_signals; /* SIGINT and SIGTERM end it once what runs is kept */
 	struct ft_progress progress;
 };
@@ -491,6 +417,16 @@ struct ft_sweep_result {
  * already, made from the same, are not run again. False when the file cannot be used. */
 bool ft_study_sweep(const struct ft_sweep *sweep, struct ft_sweep_result *result,
 		    struct ft_error *err) __attribute__((warn_unused_result));
+
+struct ft_merge_result {
+	size_t files, rows, already; /* rows new to the file; there before */
+};
+
+/* The runs of sweeps' files put into one, which is made when it is not there. All of a file's
+ * rows or none of them. A file of another program or version is an error. */
+bool ft_study_merge(const char *into, const char *const *from, size_t n,
+		    struct ft_merge_result *result, struct ft_error *err)
+	__attribute__((warn_unused_result));
 
 #ifdef __cplusplus
 }

@@ -15,6 +15,7 @@
 #include "base/node.h"
 #include "base/quantity.h"
 #include "foretoken/calibrate.h"
+#include "foretoken/recorded.h"
 #include "foretoken/study.h"
 
 static const char scenario_8[] = "examples/07-edit-a-step/scenario.yaml";
@@ -48,18 +49,16 @@ void targets_begin(void)
 
 void targets_end(void)
 {
-	static const char *const leaves[] = {
-		"in.yaml",
-		"in.json",
-		"in.csv",
-		"in.graph",
-		"in.db",
-		"in.db-journal",
-		"h100-sxm.gemm.csv",
-		"h100-sxm.attention.csv",
-		"h100-sxm.collectives.csv",
-		"profile.yaml",
-	};
+	static const char *const leaves[] = { "in.yaml",
+					      "in.json",
+					      "in.csv",
+					      "in.graph",
+					      "in.db",
+					      "in.db-journal",
+					      "h100-sxm.gemm.csv",
+					      "h100-sxm.attention.csv",
+					      "h100-sxm.collectives.csv",
+					      "profile.yaml" };
 	char path[200];
 
 	for (size_t i = 0; i < sizeof(leaves) / sizeof(*leaves); i++) {
@@ -211,29 +210,25 @@ static enum verdict run_scenario(const uint8_t *data, size_t n)
 	return ok;
 }
 
-static enum verdict run_gpu(const uint8_t *data, size_t n)
-{
-	return file_of(scenario_many, "cluster.gpu", "in.yaml", data, n);
-}
+#define OF_FILE(name, scenario, key) \
+	static enum verdict run_##name(const uint8_t *data, size_t n) \
+	{ \
+		return file_of(scenario, key, "in.yaml", data, n); \
+	}
+OF_FILE(gpu, scenario_many, "cluster.gpu")
+OF_FILE(node, scenario_many, "cluster.node")
+OF_FILE(fabric, scenario_many, "cluster.fabric")
+OF_FILE(stack, scenario_8, "stack")
+OF_FILE(prices, scenario_8, "cost.prices")
 
-static enum verdict run_node(const uint8_t *data, size_t n)
+static enum verdict run_site(const uint8_t *data, size_t n)
 {
-	return file_of(scenario_many, "cluster.node", "in.yaml", data, n);
-}
+	struct arena mem = { 0 };
+	enum verdict ok =
+		with(scenario_many, "cluster.site", put(&mem, "in.yaml", data, n));
 
-static enum verdict run_fabric(const uint8_t *data, size_t n)
-{
-	return file_of(scenario_many, "cluster.fabric", "in.yaml", data, n);
-}
-
-static enum verdict run_stack(const uint8_t *data, size_t n)
-{
-	return file_of(scenario_8, "stack", "in.yaml", data, n);
-}
-
-static enum verdict run_prices(const uint8_t *data, size_t n)
-{
-	return file_of(scenario_8, "cost.prices", "in.yaml", data, n);
+	arena_release(&mem);
+	return ok;
 }
 
 static enum verdict run_model(const uint8_t *data, size_t n)
@@ -422,29 +417,39 @@ static enum verdict run_import(enum ft_import format, const uint8_t *data, size_
 	return ok;
 }
 
-static enum verdict run_import_probe(const uint8_t *data, size_t n)
-{
-	return run_import(FT_IMPORT_PROBE, data, n);
-}
+#define IMPORTS(name, format) \
+	static enum verdict name(const uint8_t *data, size_t n) \
+	{ \
+		return run_import(format, data, n); \
+	}
+IMPORTS(run_import_probe, FT_IMPORT_PROBE)
+IMPORTS(run_import_csv, FT_IMPORT_CSV)
+IMPORTS(run_import_nccl, FT_IMPORT_NCCL_TESTS)
+IMPORTS(run_import_attention, FT_IMPORT_ATTENTION)
+IMPORTS(run_import_kineto, FT_IMPORT_KINETO)
 
-static enum verdict run_import_csv(const uint8_t *data, size_t n)
+/* Read, ordered, replayed; by its first byte JSON, gzip, zstd, SQLite, or else Chakra's. */
+static enum verdict run_recorded(const uint8_t *data, size_t n)
 {
-	return run_import(FT_IMPORT_CSV, data, n);
-}
+	const char *leaf = n && strchr("{\x1f(S", data[0]) ? "in.json" : "in.et";
+	struct arena mem = { 0 };
+	struct ft_error err = { 0 };
+	struct ft_recording *r = ft_recording_read(put(&mem, leaf, data, n), &err);
+	const struct ft_recording *const one[] = { r };
+	struct ft_replay *p = r ? ft_replay_build(one, 1, &err) : NULL;
+	enum verdict ok = p ? TAKEN : worded(&err);
 
-static enum verdict run_import_nccl(const uint8_t *data, size_t n)
-{
-	return run_import(FT_IMPORT_NCCL_TESTS, data, n);
-}
+	if (p) {
+		struct ft_replay_times times = ft_replay_recorded(p, &mem);
+		struct ft_replayed t = ft_replay_run(p, &times, &mem);
+		struct ft_rec_window w = ft_replay_step(p, &t, 0, 0);
 
-static enum verdict run_import_attention(const uint8_t *data, size_t n)
-{
-	return run_import(FT_IMPORT_ATTENTION, data, n);
-}
-
-static enum verdict run_import_kineto(const uint8_t *data, size_t n)
-{
-	return run_import(FT_IMPORT_KINETO, data, n);
+		ok = ft_replay_where(p, &t, 0, w).step_s >= 0 ? TAKEN : SILENT;
+	}
+	ft_replay_free(p);
+	ft_recording_free(r);
+	arena_release(&mem);
+	return ok;
 }
 
 static enum verdict run_db(const uint8_t *data, size_t n)
@@ -465,6 +470,7 @@ const struct target targets[] = {
 	{ "gpu", run_gpu, { "hw/gpus/h100-sxm.yaml", "hw/gpus/mi300x.yaml" }, 0 },
 	{ "node", run_node, { "hw/nodes/*.yaml" }, 0 },
 	{ "fabric", run_fabric, { "hw/fabrics/*.yaml" }, 0 },
+	{ "site", run_site, { "hw/sites/*.yaml" }, 0 },
 	{ "stack", run_stack, { "stacks/*.yaml" }, 0 },
 	{ "prices", run_prices, { "cost/prices/*.yaml" }, 0 },
 	{ "model", run_model, { "models/*.yaml" }, 0 },
@@ -483,6 +489,7 @@ const struct target targets[] = {
 	{ "import-nccl", run_import_nccl, { 0 }, 0 },
 	{ "import-attention", run_import_attention, { 0 }, 0 },
 	{ "import-kineto", run_import_kineto, { "tests/data/kineto-step.json" }, 0 },
+	{ "recorded", run_recorded, { "tests/data/kineto-step.json" }, 0 },
 	{ "db", run_db, { 0 }, 0 },
 	{ NULL, NULL, { 0 }, 0 },
 };

@@ -1,0 +1,77 @@
+/* cli/cmd_doctor.c - foretoken doctor */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/file.h"
+#include "cli/commands.h"
+
+static const struct {
+	const char *program, *wanted_by, *package;
+} programs[] = {
+	{ "gnuplot", "reports and plots", "gnuplot-nox" },
+	{ "sqlite3", "asking the tables of sweeps (three examples)", "sqlite3" },
+	{ "jq", "one example, tests", "jq" },
+	{ "python3", "make validate, make residuals, some tests", "python3" },
+	{ "nvidia-smi", "calibrating an NVIDIA GPU of this machine",
+	  "NVIDIA's driver" },
+	{ "rocm-smi", "calibrating an AMD GPU of this machine", "ROCm" },
+	{ "chromium", "tests that look at the report", "chromium" },
+	{ "man", "foretoken-scenario(5) and the other pages", "man-db" },
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	(void)arg;
+	(void)state;
+	return key == ARGP_KEY_ARG ? ARGP_ERR_UNKNOWN : 0;
+}
+
+static const struct argp argp = {
+	NULL,
+	parse,
+	"",
+	"What is installed of all that some commands want. Nothing of it is needed to "
+	"simulate."
+	"\vExample: foretoken doctor",
+	NULL,
+	NULL,
+	NULL,
+};
+
+/* Where the program is found by PATH; NULL: nowhere. */
+static const char *found(struct arena *mem, const char *program)
+{
+	const char *path = getenv("PATH");
+
+	while (path && *path) {
+		size_t n = strcspn(path, ":");
+		const char *file = arena_printf(mem, "%.*s/%s", (int)n, path, program);
+
+		if (n && !access(file, X_OK))
+			return file;
+		path += n + (path[n] == ':');
+	}
+	return NULL;
+}
+
+int cmd_doctor(int argc, char **argv)
+{
+	struct arena mem = { 0 };
+	struct ft_error err;
+	const char *data;
+
+	parse_arguments(&argp, argc, argv, NULL);
+	data = file_find(&mem, "hw/gpus", "h100-sxm", NULL, &err);
+	printf("%-11s %s\n", "data", data ? data : err.text);
+	for (size_t i = 0; i < sizeof(programs) / sizeof(*programs); i++) {
+		const char *at = found(&mem, programs[i].program);
+
+		printf("%-11s %s%s%s: %s\n", programs[i].program,
+		       at ? at : "not here, install ", at ? "" : programs[i].package,
+		       "", programs[i].wanted_by);
+	}
+	arena_release(&mem);
+	return data ? finish_output() : 1;
+}

@@ -1,0 +1,68 @@
+/* cli/cmd_runs.c - foretoken runs [KEY=VALUE]... */
+#include "cli/commands.h"
+#include "foretoken/reports.h"
+
+struct args {
+	struct words filter;
+	const char *plot;
+	bool json;
+};
+
+static const struct argp_option options[] = {
+	{ "plot", 'p', "FILE", 0,
+	  "Draw predicted against measured as FILE.svg, by gnuplot", 0 },
+	{ "json", 'j', NULL, 0, "Print JSON", 0 },
+	{ 0 },
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct args *a = state->input;
+
+	switch (key) {
+	case 'p':
+		a->plot = arg;
+		return 0;
+	case 'j':
+		a->json = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		words_add(&a->filter, arg, state);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp argp = {
+	options,
+	parse,
+	"[KEY=VALUE]...",
+	"Browse the measured training runs that answers are held to, with the error of each "
+	"one's prediction. Keys are id, source, gpu, generation, stack, stack_root, model "
+	"(dense or experts), precision, sharding, flop_per_token, gpus, sequence, "
+	"micro_tokens, micro_batches, tp, pp, cp, ep; words may hold * and ?, numbers be "
+	"ranges (64..512, 1024..)."
+	"\vExample: foretoken runs gpu=h100-sxm gpus=256.. precision=bf16 --plot h100.svg",
+	NULL,
+	NULL,
+	NULL,
+};
+
+int cmd_runs(int argc, char **argv)
+{
+	struct args a = { 0 };
+	struct ft_error err;
+	struct ft_runs *runs;
+	bool ok;
+
+	parse_arguments(&argp, argc, argv, &a);
+	runs = ft_runs_find(a.filter.word, a.filter.n, &err);
+	ok = runs && (!a.plot || ft_report_runs_plot(a.plot, runs, &err));
+	if (ok && a.json)
+		ft_report_runs_json(stdout, runs);
+	else if (ok)
+		ft_report_runs(stdout, runs);
+	ft_runs_free(runs);
+	return ok ? finish_output() : complain(&err);
+}

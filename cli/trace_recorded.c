@@ -1,0 +1,211 @@
+/* cli/trace_recorded.c - foretoken trace show|replay of recordings */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "cli/trace.h"
+#include "foretoken/reports.h"
+
+/* ---- words -------------------------------------------------------------------------- */
+
+static bool positive(const char *text, double *v)
+{
+	char *end;
+
+	errno = 0;
+	*v = strtod(text, &end);
+	return end != text && !*end && !errno && isfinite(*v) && *v > 0;
+}
+
+bool trace_speedup(struct trace_args *a, const char *word,
+		   const struct argp_state *state)
+{
+	char name[32];
+	size_t n = strcspn(word, "=");
+	enum ft_rec_class c;
+	double by;
+
+	snprintf(name, sizeof(name), "%.*s", (int)(n < 31 ? n : 31), word);
+	if (word[n] != '=' || !ft_rec_class_find(name, &c)) {
+		argp_error(state,
+			   "--speedup takes CLASS=TIMES, of gemm, attention, memory, "
+			   "optimizer, collective, copy, other; not '%s'",
+			   word);
+		return false;
+	}
+	if (!positive(word + n + 1, &by)) {
+		argp_error(state, "--speedup %s: '%s' is not a number above 0", name,
+			   word + n + 1);
+		return false;
+	}
+	a->ask.speedup[c] = by;
+	return true;
+}
+
+bool trace_scale(struct trace_args *a, const char *word, const struct argp_state *state)
+{
+	char *end;
+	long long n;
+
+	if (strncmp(word, "dp=", 3)) {
+		argp_error(state,
+			   "--scale takes dp=N, the data-parallel ranks; not '%s'",
+			   word);
+		return false;
+	}
+	errno = 0;
+	n = strtoll(word + 3, &end, 10);
+	if (end == word + 3 || *end || errno || n < 1 || n > LIMIT_GPUS) {
+		argp_error(state, "--scale dp: '%s' is not a whole number from 1 to %d",
+			   word + 3, (int)LIMIT_GPUS);
+		return false;
+	}
+	a->ask.dp = n;
+	return true;
+}
+
+bool trace_without(struct trace_args *a, const char *word,
+		   const struct argp_state *state)
+{
+	enum ft_collective op;
+
+	if (!ft_collective_find(word, &op)) {
+		argp_error(state,
+			   "--without takes all_reduce, all_gather, reduce_scatter, "
+			   "all_to_all, broadcast or sendrecv; not '%s'",
+			   word);
+		return false;
+	}
+	a->ask.without[op] = true;
+	return true;
+}
+
+bool trace_tokens(struct trace_args *a, const char *word,
+		  const struct argp_state *state)
+{
+	if (positive(word, &a->ask.tokens_per_step))
+		return true;
+	argp_error(state, "--tokens-per-step: '%s' is not a number above 0", word);
+	return false;
+}
+
+/* ---- files -------------------------------------------------------------------------- */
+
+struct files {
+	const struct ft_recording *of[LIMIT_OPTION_WORDS];
+	size_t n;
+};
+
+static bool read_all(const struct trace_args *a, struct files *f, struct ft_error *err)
+{
+	for (size_t i = 0; i < a->shared.word.n; i++) {
+		struct ft_recording *r = ft_recording_read(a->shared.word.word[i], err);
+
+		if (!r)
+			return false;
+		f->of[f->n++] = r;
+	}
+	return true;
+}
+
+/* The recorded step beside the scenario's. */
+static bool compare(const struct trace_args *a, struct ft_shelf *shelf,
+		    const struct ft_whatif *w, struct ft_error *err)
+{
+	struct ft_trace_gap gap[FT_TRACE_GAPS];
+	struct ft_scenario *s = ft_scenario_load(shelf, a->scenario, a->shared.set.word,
+						 a->shared.set.n, true, err);
+	struct ft_outcome o;
+	bool ok = s && ft_study_simulate(s, NULL, NULL, &o, err);
+
+	if (ok) {
+		ft_study_trace_gaps(w, &o, gap);
+		if (a->shared.json)
+			ft_report_trace_gaps_json(stdout, gap);
+		else
+			ft_report_trace_gaps(stdout, gap);
+		ft_outcome_release(&o);
+	}
+	ft_scenario_free(s);
+	return ok;
+}
+
+/* PREFIX.RANK.et; ranks that are not told are numbered as given. */
+static bool export_chakra(const struct trace_args *a, const struct ft_replay *p,
+			  struct ft_error *err)
+{
+	for (size_t k = 0; k < ft_replay_ranks(p); k++) {
+		int64_t rank = ft_recording_rank(ft_replay_recording(p, k));
+		struct file_out f = { 0 };
+		char path[4096];
+
+		snprintf(path, sizeof(path), "%.4000s.%lld.et", a->chakra,
+			 (long long)(rank == FT_REC_NONE ? (int64_t)k : rank));
+		if (!file_begin(&f, path, err))
+			return false;
+		ft_replay_write_chakra(p, k, f.out);
+		if (!file_commit(&f, err))
+			return false;
+		printf("wrote %s\n", path);
+	}
+	return true;
+}
+
+static void answer(const struct trace_args *a, const struct ft_replay *p,
+		   const struct ft_whatif *w)
+{
+	if (!strcmp(a->verb, "show")) {
+		if (a->shared.json)
+			ft_report_recorded_json(stdout, p, w);
+		else
+			ft_report_recorded(stdout, p, w);
+	} else if (a->shared.json) {
+		ft_report_whatif_json(stdout, p, w);
+	} else {
+		ft_report_whatif(stdout, p, w);
+	}
+}
+
+/* What was asked of the step, and the answer; the timeline is a file or nothing. */
+static bool ask(struct trace_args *a, struct ft_shelf *shelf, const struct ft_replay *p,
+		struct ft_error *err)
+{
+	struct file_out timeline = { 0 };
+	struct ft_whatif w;
+	bool ok = !a->timeline || file_begin(&timeline, a->timeline, err);
+
+	if (!ok)
+		return false;
+	a->ask.replay = p;
+	a->ask.timeline = timeline.out;
+	a->ask.sets = a->shared.set.word;
+	a->ask.n_sets = a->scenario ? 0 : a->shared.set.n;
+	ok = ft_study_whatif(shelf, &a->ask, &w, err);
+	if (a->timeline && ok)
+		ok = file_commit(&timeline, err);
+	else if (a->timeline)
+		file_abandon(&timeline);
+	if (ok && a->scenario)
+		return compare(a, shelf, &w, err);
+	if (ok)
+		answer(a, p, &w);
+	return ok;
+}
+
+bool trace_recorded(struct trace_args *a, struct ft_error *err)
+{
+	struct files f = { .n = 0 };
+	struct ft_shelf *shelf = ft_shelf_new();
+	struct ft_replay *p = NULL;
+	bool ok = read_all(a, &f, err) && (p = ft_replay_build(f.of, f.n, err));
+
+	if (ok)
+		ok = a->chakra ? export_chakra(a, p, err) : ask(a, shelf, p, err);
+	ft_replay_free(p);
+	for (size_t i = 0; i < f.n; i++)
+		ft_recording_free((struct ft_recording *)f.of[i]);
+	ft_shelf_free(shelf);
+	return ok;
+}

@@ -1,0 +1,75 @@
+/*
+ * foretoken/study_decide.h - answers compared by their dollars, and fleets for what is asked
+ */
+#ifndef FORETOKEN_STUDY_DECIDE_H
+#define FORETOKEN_STUDY_DECIDE_H
+
+#include "foretoken/study.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Whose dollars are fewer, with which odds, why, and what would change it. */
+struct ft_verdict {
+	struct ft_odds odds;
+	size_t best, second; /* the most often cheapest, and the next */
+	bool tie; /* the best is the cheapest in fewer than FT_ODDS_DECIDED */
+	/* [i]: of scenario i's dollars against the first's */
+	double part_usd[FT_SIDES_MOST][FT_COST_PARTS];
+	/* what would make `second` as cheap as `best` */
+	size_t n_crossovers;
+	struct ft_crossover crossover[FT_CROSSOVERS_MOST];
+};
+
+/* n from 2 to FT_SIDES_MOST. */
+bool ft_study_verdict(const struct ft_scenario *const *scenario,
+		      const struct ft_outcome *outcome, size_t n, size_t draws,
+		      struct ft_verdict *verdict, struct ft_error *err)
+	__attribute__((warn_unused_result));
+
+/* "B is cheaper with probability 0.58: no clear winner." label: of each scenario. */
+enum { FT_SENTENCE = 512 };
+const char *ft_verdict_sentence(const struct ft_verdict *verdict,
+				const char *const *label, char text[FT_SENTENCE]);
+
+/* ---- fleets, and the planner's questions -------------------------------------- */
+
+/* The sizes that a scenario's plan can have: replicas that divide its batch, whole nodes.
+ * Rising; the batch stays what it is. n at most FT_FLEETS. */
+enum { FT_FLEETS = 256 };
+size_t ft_study_fleets(const struct ft_scenario *scenario, int64_t gpus[FT_FLEETS]);
+
+/* The scenario on another number of GPUs, its batch times batch_times (1: as it is). Its
+ * nodes live on the shelf. NULL on error. */
+struct ft_scenario *ft_scenario_resized(const struct ft_scenario *scenario,
+					int64_t gpus, double batch_times,
+					struct ft_error *err)
+	__attribute__((warn_unused_result));
+
+/* What the scenario's `run` asks, into outcome->asked; its n is 0 where it asks nothing. */
+bool ft_study_run(const struct ft_scenario *scenario, struct ft_outcome *outcome,
+		  struct ft_error *err) __attribute__((warn_unused_result));
+
+/* Clusters that are compared alike in what? */
+enum ft_basis {
+	FT_EQUAL_GPUS, /* as they are */
+	FT_EQUAL_MONEY,
+	FT_EQUAL_MEGAWATTS,
+	FT_EQUAL_TIME,
+	FT_BASES
+};
+
+const char *ft_basis_name(enum ft_basis basis); /* "gpus" ... */
+
+/* The size at which a scenario is worth the same as the first: at most its capital (or rent)
+ * or megawatts, at least its kept tokens/s. 0 with *err when there is none. */
+int64_t ft_study_fleet_like(const struct ft_scenario *first,
+			    const struct ft_outcome *of_first,
+			    const struct ft_scenario *scenario, enum ft_basis basis,
+			    struct ft_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,73 @@
+/*
+ * foretoken/study_plan.h - the search for the best plan
+ */
+#ifndef FORETOKEN_STUDY_PLAN_H
+#define FORETOKEN_STUDY_PLAN_H
+
+#include "foretoken/study.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum ft_rank_by { FT_RANK_TOKENS, FT_RANK_USD, FT_RANK_DAYS };
+enum { FT_PLANS_MOST = 100, FT_SIZES_MOST = 32, FT_WAYS_MOST = 8, FT_WHY = 256 };
+
+struct ft_search {
+	const char *const *sets;     /* of the document */
+	const char *const *free_key; /* keys that are searched though they are stated */
+	size_t n_sets, n_free;
+	enum ft_rank_by rank_by;
+	size_t top;	 /* so many of the best are kept, 1 to FT_PLANS_MOST */
+	const char *db;	 /* where each simulated plan is stored, as a sweep's; NULL */
+	int threads;	 /* 0: all cores */
+	bool exhaustive; /* simulate all that fit, whatever their bounds */
+	bool stop_on_signals; /* SIGINT and SIGTERM end it; what was found is told */
+	struct ft_progress progress;
+};
+
+struct ft_planned {
+	const struct ft_scenario *scenario; /* with the plan in it */
+	const struct ft_outcome *outcome;
+	double complexity; /* the less, the simpler */
+	bool equal;	   /* to the best, within the range of its prediction */
+	char why[FT_WHY];
+};
+
+struct ft_plans {
+	const char *label; /* the title or the file, with the GPUs of a list */
+	double combinations, wall_s;
+	size_t considered; /* legal plans, equal ones counted once */
+	size_t feasible;   /* of them, those that fit */
+	size_t simulated;  /* of them, the whole step */
+	size_t known;	   /* answers that the database had */
+	bool interrupted;
+	size_t n, n_front, n_ways;
+	size_t simplest;	  /* of those equal to the best */
+	struct ft_planned *best;  /* [n] the best first */
+	struct ft_planned *front; /* none is faster, cheaper and smaller than another */
+	struct { /* where nothing fits: changes that help, cheapest first */
+		char text[FT_WHY];
+		double memory_frac; /* of the GPU's, that a plan then takes */
+	} way[FT_WAYS_MOST];
+};
+
+/* The best plans that a scenario leaves open, once for each size where cluster.gpus is a list;
+ * ends when one is interrupted. plans[0 .. *n - 1] are the caller's to free, on errors, too.
+ * That nothing fits is an answer, with n 0; that no plan is legal is an error. */
+bool ft_study_plans(const char *path, const struct ft_search *search,
+		    struct ft_plans *plans[FT_SIZES_MOST], size_t *n,
+		    struct ft_error *err) __attribute__((warn_unused_result));
+void ft_plans_free(struct ft_plans *plans);
+
+/* A scenario under the best of its plans, on a shelf that outlives it. NULL: an error, or no
+ * plan fits. */
+struct ft_scenario *ft_scenario_at_best(struct ft_shelf *shelf, const char *path,
+					const struct ft_search *search,
+					struct ft_error *err)
+	__attribute__((warn_unused_result));
+
+#ifdef __cplusplus
+}
+#endif
+#endif

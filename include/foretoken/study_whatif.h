@@ -1,0 +1,94 @@
+/*
+ * foretoken/study_whatif.h - what if, on a recorded step
+ */
+#ifndef FORETOKEN_STUDY_WHATIF_H
+#define FORETOKEN_STUDY_WHATIF_H
+
+#include "foretoken/recorded.h"
+#include "foretoken/study.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- what if, on a recorded step ------------------------------------------------- */
+
+/* What is to be different. */
+struct ft_whatif_request {
+	const struct ft_replay *replay;
+	const char
+		*from; /* profile of the recording's GPU; NULL: by the device's name */
+	const char *gpu, *fabric;	/* NULL: as recorded; the node's own */
+	int64_t dp;			/* data-parallel ranks; 0: as recorded */
+	double speedup[FT_REC_CLASSES]; /* times faster; 0: as it is */
+	bool without[FT_COLLECTIVES];
+	const char *const *sets; /* of a scenario's cluster and cost, of the target */
+	size_t n_sets;
+	const char *step; /* its name or number; NULL: all but a first of several */
+	FILE *timeline;	  /* the first rank as replayed, in Kineto's shape; or NULL */
+	double tokens_per_step; /* of the recorded job; 0: not told, no dollars */
+};
+
+/* Parts of a change: kernels by class, collectives, hosts. */
+enum ft_whatif_part {
+	FT_PART_GEMM,
+	FT_PART_ATTENTION,
+	FT_PART_MEMORY, /* memory-bound kernels, optimizer, copies */
+	FT_PART_COLLECTIVE,
+	FT_PART_HOST,
+	FT_PART_OTHER, /* what could not be classified; changed by --speedup alone */
+	FT_PARTS
+};
+
+const char *ft_whatif_part_name(enum ft_whatif_part part);
+
+struct ft_whatif_change {
+	double recorded_s, replayed_s; /* of a rank: durations, added up */
+	double step_s; /* what it adds to the step (Shapley): they add up to the change */
+	bool changed;
+};
+
+enum { FT_WHATIF_NOTES = 16 };
+
+struct ft_whatif {
+	double recorded_step_s, step_s, low_s,
+		high_s;				/* P10, P90: of what was re-timed */
+	struct ft_rec_where recorded, replayed; /* mean over ranks and steps */
+	struct ft_whatif_change change[FT_PARTS];
+	double classified_frac; /* of the time of kernels, by class */
+	double by_work_frac, by_stand_in_frac, kept_frac; /* of it, how re-timed */
+	int64_t ranks_recorded, ranks, gpus, dp_recorded, dp;
+	char from[64], gpu[64], fabric[64]; /* profiles; "" where none was needed */
+	bool moved;			    /* to another machine or size */
+	bool priced;			    /* cost and tokens hold */
+	double tokens_per_s;
+	struct ft_cost cost;
+	size_t n_notes;
+	char note[FT_WHATIF_NOTES][200]; /* what was assumed, one sentence each */
+};
+
+bool ft_study_whatif(struct ft_shelf *shelf, const struct ft_whatif_request *asked,
+		     struct ft_whatif *answer, struct ft_error *err)
+	__attribute__((warn_unused_result));
+
+/* A recorded step beside a predicted one: means over ranks. */
+struct ft_trace_gap {
+	const char *what;
+	double recorded_s, predicted_s;
+	bool of_step; /* a part of the step, counted once; else durations, added up */
+};
+
+enum { FT_TRACE_GAPS = 10 };
+
+/* Kernels by class, then the parts of the step, which add up to it; the step last. */
+void ft_study_trace_gaps(const struct ft_whatif *recorded,
+			 const struct ft_outcome *predicted,
+			 struct ft_trace_gap gap[FT_TRACE_GAPS]);
+
+/* The profile of a device by the name that its driver gives; NULL: none of ours. */
+const char *ft_study_gpu_named(const char *device);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,142 @@
+/*
+ * recorded/collective.c - what a recorded collective was, from its arguments
+ *
+ * nccl-tests counts the whole gathered, or scattered, message. Send and receive tell
+ * only their own elements.
+ */
+#include <jansson.h>
+#include <string.h>
+
+#include "recorded/recording.h"
+
+static const struct {
+	const char *begin;
+	enum ft_collective op;
+} ops[] = {
+	{ "allreduce", FT_ALL_REDUCE },
+	{ "all_reduce", FT_ALL_REDUCE },
+	{ "_allgather_base", FT_ALL_GATHER },
+	{ "allgather", FT_ALL_GATHER },
+	{ "all_gather", FT_ALL_GATHER },
+	{ "_reduce_scatter_base", FT_REDUCE_SCATTER },
+	{ "reduce_scatter", FT_REDUCE_SCATTER },
+	{ "all_to_all", FT_ALL_TO_ALL },
+	{ "alltoall", FT_ALL_TO_ALL },
+	{ "broadcast", FT_BROADCAST },
+	{ "send", FT_SENDRECV },
+	{ "recv", FT_SENDRECV },
+};
+
+/* An element by the profiler's name of it: bytes and, if it is one of ours, format. */
+static const struct element {
+	const char *name;
+	double bytes;
+	const char *dtype;
+} elements[] = {
+	{ "BFloat16", 2, "bf16" },
+	{ "c10::BFloat16", 2, "bf16" },
+	{ "Half", 2, "fp16" },
+	{ "c10::Half", 2, "fp16" },
+	{ "Float8_e4m3fn", 1, "fp8" },
+	{ "Float8_e4m3fnuz", 1, "fp8" },
+	{ "Float8_e5m2", 1, "fp8" },
+	{ "Float", 4, "fp32" },
+	{ "float", 4, "fp32" },
+	{ "Double", 8, "" },
+	{ "Long", 8, "" },
+	{ "Int", 4, "" },
+	{ "Short", 2, "" },
+	{ "Byte", 1, "" },
+	{ "Char", 1, "" },
+	{ "Bool", 1, "" },
+	{ "", 0, "" },
+};
+
+static const struct element *element_of(const char *type)
+{
+	const struct element *e = elements;
+
+	while (e->bytes > 0 && (!type || strcmp(type, e->name)))
+		e++;
+	return e;
+}
+
+static const char *text_in(struct ft_recording *r, const json_t *args, const char *key)
+{
+	const char *text = json_string_value(json_object_get(args, key));
+
+	return text ? arena_text(&r->mem, text) : "";
+}
+
+static double number_in(const json_t *args, const char *key)
+{
+	double v = json_number_value(json_object_get(args, key));
+
+	return v > 0 && v < 1e15 ? v : 0;
+}
+
+static struct ft_rec_collective *read_args(struct ft_recording *r, int32_t text)
+{
+	json_t *args = json_loads(ft_recording_text(r, text), 0, NULL);
+	const char *name = json_string_value(json_object_get(args, "Collective name"));
+	struct ft_rec_collective *c = NULL;
+	const struct element *e;
+	double in, out;
+
+	if (name) {
+		c = ARENA_NEW(&r->mem, struct ft_rec_collective);
+		c->op = FT_COLLECTIVES;
+		c->name = arena_text(&r->mem, name);
+		for (size_t i = 0; i < sizeof(ops) / sizeof(*ops); i++)
+			if (c->op == FT_COLLECTIVES &&
+			    !strncmp(name, ops[i].begin, strlen(ops[i].begin)))
+				c->op = ops[i].op;
+		c->group = text_in(r, args, "Process Group Name");
+		c->about = text_in(r, args, "Process Group Description");
+		c->ranks = text_in(r, args, "Process Group Ranks");
+		c->size = (int64_t)number_in(args, "Group size");
+		e = element_of(json_string_value(json_object_get(args, "dtype")));
+		c->dtype = e->dtype;
+		in = number_in(args, "In msg nelems");
+		out = number_in(args, "Out msg nelems");
+		c->bytes = (in > out ? in : out) * e->bytes;
+	}
+	json_decref(args);
+	return c;
+}
+
+static int32_t args_of(const struct ft_recording *r, const struct ft_rec_op *op)
+{
+	const struct ft_rec_span *o;
+
+	if (op->args != FT_REC_NONE)
+		return op->args;
+	o = ft_recording_operator(r, op);
+	return o ? o->args : FT_REC_NONE;
+}
+
+void recording_collectives(struct ft_recording *r)
+{
+	r->n_collective = r->texts.text.n;
+	r->collective =
+		ARENA_ARRAY(&r->mem, r->n_collective, struct ft_rec_collective *);
+	for (size_t i = 0; i < r->op.n; i++) {
+		const struct ft_rec_op *op = op_of(r, i);
+		int32_t args;
+
+		if (op->rec_class != FT_REC_COLLECTIVE)
+			continue;
+		args = args_of(r, op);
+		if (args != FT_REC_NONE && !r->collective[args])
+			r->collective[args] = read_args(r, args);
+	}
+}
+
+const struct ft_rec_collective *ft_recording_collective(const struct ft_recording *r,
+							const struct ft_rec_op *op)
+{
+	int32_t args =
+		op->rec_class == FT_REC_COLLECTIVE ? args_of(r, op) : FT_REC_NONE;
+
+	return args == FT_REC_NONE ? NULL : r->collective[args];
+}

@@ -1,0 +1,314 @@
+/*
+ * recorded/finish.c - tables in order, operations joined to the calls that launched
+ * them, steps found
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "recorded/recording.h"
+
+/* ---- order and search -------------------------------------------------------------- */
+
+struct keyed {
+	int64_t key, then;
+	uint32_t i;
+};
+
+static int by_key(const void *a, const void *b)
+{
+	const struct keyed *x = a, *y = b;
+
+	if (x->key != y->key)
+		return x->key < y->key ? -1 : 1;
+	if (x->then != y->then)
+		return x->then < y->then ? -1 : 1;
+	return x->i < y->i ? -1 : x->i > y->i;
+}
+
+static void sort(struct keyed *k, size_t n)
+{
+	for (size_t i = 1; i < n; i++)
+		if (by_key(&k[i - 1], &k[i]) > 0) {
+			qsort(k, n, sizeof(*k), by_key);
+			return;
+		}
+}
+
+static uint32_t *order_of(struct ft_recording *r, struct keyed *k, size_t n)
+{
+	uint32_t *order = ARENA_ARRAY(&r->mem, n, uint32_t);
+
+	sort(k, n);
+	for (size_t i = 0; i < n; i++)
+		order[i] = k[i].i;
+	return order;
+}
+
+/* The first with this key, or -1. */
+static int64_t search(const struct keyed *k, size_t n, int64_t key)
+{
+	size_t low = 0, high = n;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (k[middle].key < key)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < n && k[low].key == key ? (int64_t)low : FT_REC_NONE;
+}
+
+/* ---- joins ---------------------------------------------------------------------------- */
+
+/* Of two calls with one correlation (a runtime's and the driver's inside it) the one
+ * that begins first. */
+static void join_calls(struct ft_recording *r, struct keyed *by_correlation, size_t n)
+{
+	for (size_t i = 0; i < r->op.n; i++) {
+		struct ft_rec_op *op = op_of(r, i);
+		int64_t at = op->correlation == FT_REC_NONE ?
+				     FT_REC_NONE :
+				     search(by_correlation, n, op->correlation);
+
+		if (at == FT_REC_NONE) {
+			r->counts.without_call++;
+			continue;
+		}
+		op->call = (int32_t)by_correlation[at].i;
+		if (op->external_id == FT_REC_NONE)
+			op->external_id = call_of(r, (size_t)op->call)->external_id;
+		r->counts.before_call +=
+			op->start < call_of(r, (size_t)op->call)->start;
+	}
+}
+
+static int16_t stream_numbered(const struct ft_recording *r, int64_t number)
+{
+	for (size_t i = 0; i < r->stream.n; i++)
+		if (((struct lane *)table_at(&r->stream, i))->number == number)
+			return (int16_t)i;
+	return FT_REC_NONE;
+}
+
+static void join_syncs(struct ft_recording *r, struct keyed *k)
+{
+	size_t n = r->call.n;
+
+	for (size_t i = 0; i < n; i++)
+		k[i] = (struct keyed){ call_of(r, i)->correlation, 0, (uint32_t)i };
+	sort(k, n);
+	for (size_t i = 0; i < r->sync.n; i++) {
+		const struct told_sync *s = table_at(&r->sync, i);
+		int64_t at = search(k, n, s->correlation);
+		int64_t record = s->record == FT_REC_NONE ? FT_REC_NONE :
+							    search(k, n, s->record);
+		struct ft_rec_call *c;
+
+		if (at == FT_REC_NONE || s->correlation == FT_REC_NONE)
+			continue;
+		c = call_of(r, k[at].i);
+		if (c->kind == FT_REC_LAUNCH)
+			continue;
+		c->stream = stream_numbered(r, s->stream);
+		if (record != FT_REC_NONE)
+			c->waits_for = (int32_t)k[record].i;
+	}
+}
+
+static void join(struct ft_recording *r, struct keyed *k)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < r->call.n; i++) {
+		const struct ft_rec_call *c = call_of(r, i);
+
+		if (c->kind == FT_REC_LAUNCH && c->correlation != FT_REC_NONE)
+			k[n++] =
+				(struct keyed){ c->correlation, c->start, (uint32_t)i };
+	}
+	sort(k, n);
+	join_calls(r, k, n);
+	if (r->sync.n)
+		join_syncs(r, k);
+}
+
+/* ---- times from 0 ----------------------------------------------------------------------- */
+
+static void earlier(ft_ps *first, ft_ps t)
+{
+	if (t < *first)
+		*first = t;
+}
+
+/* Whole microseconds, so that what is printed again reads the same. */
+static void begin_at_zero(struct ft_recording *r)
+{
+	struct table_rows *const spans[] = { &r->span, &r->annotation };
+	ft_ps first = INT64_MAX, whole;
+
+	for (size_t i = 0; i < r->op.n; i++)
+		earlier(&first, op_of(r, i)->start);
+	for (size_t i = 0; i < r->call.n; i++)
+		earlier(&first, call_of(r, i)->start);
+	for (int s = 0; s < 2; s++)
+		for (size_t i = 0; i < spans[s]->n; i++)
+			earlier(&first,
+				((struct ft_rec_span *)table_at(spans[s], i))->start);
+	whole = first / 1000000 - (first < 0 && first % 1000000);
+	r->origin_us += whole;
+	for (size_t i = 0; i < r->op.n; i++)
+		op_of(r, i)->start -= whole * 1000000;
+	for (size_t i = 0; i < r->call.n; i++)
+		call_of(r, i)->start -= whole * 1000000;
+	for (int s = 0; s < 2; s++)
+		for (size_t i = 0; i < spans[s]->n; i++)
+			((struct ft_rec_span *)table_at(spans[s], i))->start -=
+				whole * 1000000;
+}
+
+/* ---- steps -------------------------------------------------------------------------------- */
+
+static void later(ft_ps *last, ft_ps t)
+{
+	if (t > *last)
+		*last = t;
+}
+
+/* All that was recorded is one step, from the first call or operation on. */
+static void one_step(struct ft_recording *r)
+{
+	struct ft_rec_step *s = &r->step[0];
+
+	r->n_steps = 1;
+	*s = (struct ft_rec_step){ INT64_MAX, 0, text_number(r, "all", 3), false };
+	for (size_t i = 0; i < r->op.n; i++) {
+		const struct ft_rec_op *op = op_of(r, i);
+
+		earlier(&s->begin, op->start);
+		later(&s->end, op->start + op->duration);
+	}
+	for (size_t i = 0; i < r->call.n; i++)
+		if (call_of(r, i)->kind == FT_REC_LAUNCH)
+			earlier(&s->begin, call_of(r, i)->start);
+}
+
+static int by_begin(const void *a, const void *b)
+{
+	const struct ft_rec_step *x = a, *y = b;
+
+	return x->begin < y->begin ? -1 : x->begin > y->begin;
+}
+
+static void find_steps(struct ft_recording *r)
+{
+	size_t n = 0;
+
+	r->step = ARENA_ARRAY(&r->mem, r->annotation.n + 1, struct ft_rec_step);
+	for (size_t i = 0; i < r->annotation.n; i++) {
+		const struct ft_rec_span *a = table_at(&r->annotation, i);
+
+		if (!strncmp(ft_recording_text(r, a->name), "ProfilerStep#", 13))
+			r->step[n++] =
+				(struct ft_rec_step){ a->start, a->start + a->duration,
+						      a->name, true };
+	}
+	r->n_steps = n;
+	qsort(r->step, n, sizeof(*r->step), by_begin);
+	if (!n)
+		one_step(r);
+	for (size_t s = 1; s < n; s++)
+		if (r->step[s - 1].end > r->step[s].begin) {
+			r->step[s - 1].end = r->step[s].begin;
+			r->counts.overlapping_steps++;
+		}
+}
+
+/* ---- all of it -------------------------------------------------------------------------------- */
+
+static void count_overlaps(struct ft_recording *r)
+{
+	ft_ps *busy = ARENA_ARRAY(&r->mem, r->stream.n, ft_ps);
+
+	for (size_t i = 0; i < r->op.n; i++) {
+		const struct ft_rec_op *op = op_of(r, r->op_order[i]);
+
+		r->counts.overlapping += op->start < busy[op->stream];
+		later(&busy[op->stream], op->start + op->duration);
+	}
+}
+
+static void order(struct ft_recording *r, struct keyed *k)
+{
+	for (size_t i = 0; i < r->op.n; i++)
+		k[i] = (struct keyed){ op_of(r, i)->start, op_of(r, i)->duration,
+				       (uint32_t)i };
+	r->op_order = order_of(r, k, r->op.n);
+	for (size_t i = 0; i < r->call.n; i++)
+		k[i] = (struct keyed){ call_of(r, i)->start, call_of(r, i)->duration,
+				       (uint32_t)i };
+	r->call_order = order_of(r, k, r->call.n);
+	for (size_t i = 0; i < r->span.n; i++) {
+		const struct ft_rec_span *s = table_at(&r->span, i);
+
+		k[i] = (struct keyed){ s->id, s->start, (uint32_t)i };
+	}
+	r->span_by_id = order_of(r, k, r->span.n);
+}
+
+bool recording_finish(struct ft_recording *r, struct ft_error *err)
+{
+	struct ft_mark at = { r->file, 0, 0 };
+	size_t most = r->op.n > r->call.n ? r->op.n : r->call.n;
+	struct arena scratch = { 0 };
+	struct keyed *k;
+
+	if (!r->op.n)
+		return ft_fail(err, &at,
+			       "holds no kernels; record it with the accelerator's "
+			       "activities");
+	if (r->span.n > most)
+		most = r->span.n;
+	k = ARENA_ARRAY(&scratch, most, struct keyed);
+	begin_at_zero(r);
+	join(r, k);
+	order(r, k);
+	arena_release(&scratch);
+	count_overlaps(r);
+	find_steps(r);
+	return true;
+}
+
+/* The first in span_by_id whose id is not below. */
+static size_t find_span(const struct ft_recording *r, int64_t id)
+{
+	size_t low = 0, high = r->span.n;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		const struct ft_rec_span *s = table_at(&r->span, r->span_by_id[middle]);
+
+		if (s->id < id)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+const struct ft_rec_span *ft_recording_operator(const struct ft_recording *r,
+						const struct ft_rec_op *op)
+{
+	size_t i = op->external_id == FT_REC_NONE ? r->span.n :
+						    find_span(r, op->external_id);
+	const struct ft_rec_span *s =
+		i < r->span.n ? table_at(&r->span, r->span_by_id[i]) : NULL;
+
+	return s && s->id == op->external_id ? s : NULL;
+}
+
+size_t span_number(const struct ft_recording *r, const struct ft_rec_span *span)
+{
+	return find_span(r, span->id);
+}

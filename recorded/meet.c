@@ -1,0 +1,206 @@
+/*
+ * recorded/meet.c - collectives that several ranks recorded, found by group and order
+ *
+ * A group is told by its number and its ranks; the i-th collective that a rank launched
+ * in a group meets the i-th of the others if name and bytes agree. Clocks are aligned
+ * by the ends of what meets: a rank is moved by the median of its ends' lateness.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "recorded/replay.h"
+
+/* One collective of one rank, to be sorted. */
+struct seen {
+	const struct ft_rec_collective *what;
+	size_t rank;
+	uint32_t op;
+	size_t turn; /* in its group, by the order of launch */
+};
+
+static int by_group(const struct seen *x, const struct seen *y)
+{
+	int order = strcmp(x->what->ranks, y->what->ranks);
+
+	return order ? order : strcmp(x->what->group, y->what->group);
+}
+
+/* qsort is not stable: the last comparisons are by what cannot be equal. */
+static int by_launch(const void *a, const void *b)
+{
+	const struct seen *x = a, *y = b;
+	int order = by_group(x, y);
+
+	if (order)
+		return order;
+	if (x->rank != y->rank)
+		return x->rank < y->rank ? -1 : 1;
+	return x->turn < y->turn ? -1 : x->turn > y->turn;
+}
+
+static int by_turn(const void *a, const void *b)
+{
+	const struct seen *x = a, *y = b;
+	int order = by_group(x, y);
+
+	if (order)
+		return order;
+	if (x->turn != y->turn)
+		return x->turn < y->turn ? -1 : 1;
+	return x->rank < y->rank ? -1 : x->rank > y->rank;
+}
+
+static ft_ps launch_of(const struct ft_recording *r, const struct ft_rec_op *op)
+{
+	return op->call == FT_REC_NONE ? op->start :
+					 call_of(r, (size_t)op->call)->start;
+}
+
+struct launched {
+	ft_ps at;
+	uint32_t op;
+};
+
+static int by_at(const void *a, const void *b)
+{
+	const struct launched *x = a, *y = b;
+
+	if (x->at != y->at)
+		return x->at < y->at ? -1 : 1;
+	return x->op < y->op ? -1 : x->op > y->op;
+}
+
+/* The collectives of a rank whose group is told, in the order of launch. */
+static size_t list(const struct ft_replay *p, size_t rank, struct arena *scratch,
+		   struct seen *to)
+{
+	const struct ft_recording *r = p->rank[rank].r;
+	struct launched *l = ARENA_ARRAY(scratch, r->op.n, struct launched);
+	size_t n = 0, kept = 0;
+
+	for (size_t i = 0; i < r->op.n; i++)
+		if (op_of(r, i)->rec_class == FT_REC_COLLECTIVE)
+			l[n++] = (struct launched){ launch_of(r, op_of(r, i)),
+						    (uint32_t)i };
+	qsort(l, n, sizeof(*l), by_at);
+	for (size_t i = 0; i < n; i++) {
+		const struct ft_rec_collective *c =
+			ft_recording_collective(r, op_of(r, l[i].op));
+
+		if (c && c->ranks[0] && c->size > 1)
+			to[kept++] = (struct seen){ c, rank, l[i].op, i };
+	}
+	return kept;
+}
+
+/* Turns count within a group, from 0. */
+static void count_turns(struct seen *s, size_t n)
+{
+	qsort(s, n, sizeof(*s), by_launch);
+	for (size_t i = 0; i < n; i++)
+		s[i].turn =
+			i && s[i - 1].rank == s[i].rank && !by_group(&s[i - 1], &s[i]) ?
+				s[i - 1].turn + 1 :
+				0;
+	qsort(s, n, sizeof(*s), by_turn);
+}
+
+static bool agree(const struct seen *s, size_t n)
+{
+	for (size_t i = 1; i < n; i++)
+		if (s[i].rank == s[i - 1].rank ||
+		    strcmp(s[i].what->name, s[0].what->name) ||
+		    s[i].what->bytes > s[0].what->bytes ||
+		    s[i].what->bytes < s[0].what->bytes)
+			return false;
+	return true;
+}
+
+static void meet(struct ft_replay *p, const struct seen *s, size_t n)
+{
+	if (n < 2 || !agree(s, n)) {
+		p->counts.unmatched += (int64_t)n;
+		return;
+	}
+	for (size_t i = 0; i < n; i++)
+		p->rank[s[i].rank].meeting[s[i].op] = (int32_t)p->n_meetings;
+	p->meeting[p->n_meetings++].n = n;
+	p->counts.matched += (int64_t)n;
+}
+
+/* ---- clocks ----------------------------------------------------------------------------- */
+
+static ft_ps end_at(const struct rank *k, size_t op)
+{
+	const struct ft_rec_op *o = op_of(k->r, op);
+
+	return o->start + o->duration;
+}
+
+static int by_time(const void *a, const void *b)
+{
+	ft_ps x = *(const ft_ps *)a, y = *(const ft_ps *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Against the first rank that meets this one directly; ranks that never meet the first
+ * keep the profiler's clock where it is near. */
+static void align(struct ft_replay *p, size_t rank, struct arena *scratch)
+{
+	struct rank *k = &p->rank[rank], *first = &p->rank[0];
+	ft_ps *end = ARENA_ARRAY(scratch, p->n_meetings, ft_ps);
+	bool *has = ARENA_ARRAY(scratch, p->n_meetings, bool);
+	ft_ps *late = ARENA_ARRAY(scratch, p->n_meetings, ft_ps);
+	int64_t apart_us = k->r->origin_us - first->r->origin_us;
+	size_t n = 0;
+
+	for (size_t i = 0; i < first->r->op.n; i++)
+		if (first->meeting[i] != FT_REC_NONE) {
+			end[first->meeting[i]] = end_at(first, i);
+			has[first->meeting[i]] = true;
+		}
+	for (size_t i = 0; i < k->r->op.n; i++)
+		if (k->meeting[i] != FT_REC_NONE && has[k->meeting[i]])
+			late[n++] = end_at(k, i) - end[k->meeting[i]];
+	if (n) {
+		qsort(late, n, sizeof(*late), by_time);
+		k->shift = -late[n / 2];
+	} else if (apart_us < 1000000000 && apart_us > -1000000000) {
+		k->shift = apart_us * 1000000;
+	}
+}
+
+bool ranks_meet(struct ft_replay *p, struct ft_error *err)
+{
+	struct arena scratch = { 0 };
+	struct seen *s;
+	size_t n = 0, most = 0;
+
+	for (size_t i = 0; i < p->n_ranks; i++)
+		for (size_t j = 0; j < i; j++)
+			if (p->rank[i].r->rank == p->rank[j].r->rank)
+				return ft_fail(
+					err,
+					&(struct ft_mark){ p->rank[i].r->file, 0, 0 },
+					"is rank %lld, and so is %.100s",
+					(long long)p->rank[i].r->rank,
+					p->rank[j].r->file);
+	for (size_t i = 0; i < p->n_ranks; i++)
+		most += p->rank[i].r->op.n;
+	s = ARENA_ARRAY(&scratch, most, struct seen);
+	p->meeting = ARENA_ARRAY(&p->mem, most, struct meeting);
+	for (size_t i = 0; i < p->n_ranks; i++)
+		n += list(p, i, &scratch, s + n);
+	count_turns(s, n);
+	for (size_t i = 0, j; i < n; i = j) {
+		for (j = i + 1;
+		     j < n && !by_group(&s[i], &s[j]) && s[i].turn == s[j].turn; j++)
+			;
+		meet(p, s + i, j - i);
+	}
+	for (size_t i = 1; i < p->n_ranks; i++)
+		align(p, i, &scratch);
+	arena_release(&scratch);
+	return true;
+}

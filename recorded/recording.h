@@ -1,0 +1,111 @@
+/*
+ * recorded/recording.h - the tables of a recording, and how readers fill them
+ *
+ * A table is a list of blocks, so that it grows without copies: reading takes no more
+ * memory than what is kept. Texts are kept once each, whoever uses them.
+ */
+#ifndef RECORDED_RECORDING_H
+#define RECORDED_RECORDING_H
+
+#include "base/arena.h"
+#include "foretoken/recorded.h"
+
+enum { TABLE_SHIFT = 12, TABLE_BLOCK = 1 << TABLE_SHIFT };
+
+struct table_rows {
+	size_t n, row_bytes, n_blocks, cap;
+	char **block;
+};
+
+static inline void *table_at(const struct table_rows *t, size_t i)
+{
+	return t->block[i >> TABLE_SHIFT] + (i & (TABLE_BLOCK - 1)) * t->row_bytes;
+}
+
+/* A new row at the end, zeroed. */
+void *table_add(struct arena *mem, struct table_rows *t);
+
+/* Texts by number, found by hash. */
+struct texts {
+	struct table_rows text; /* const char * */
+	uint32_t *slot;		/* number + 1; 0: free */
+	size_t n_slots;
+};
+
+struct ft_recording {
+	struct arena mem;
+	const char *file, *device;
+	int64_t rank, world;
+	struct texts texts;
+	struct table_rows op, call, span, annotation;
+	struct table_rows stream; /* struct lane */
+	struct table_rows thread; /* struct lane */
+	struct table_rows sync;	  /* struct told_sync */
+	struct table_rows work;	  /* struct ft_rec_work */
+	uint32_t *op_order, *call_order;
+	uint32_t *span_by_id;
+	struct ft_rec_collective **collective; /* by text of arguments; or NULL */
+	size_t n_collective;
+	size_t n_steps;
+	struct ft_rec_step *step;
+	struct ft_rec_counts counts;
+	int64_t origin_us; /* where times begin, by the profiler's clock */
+};
+
+/* A stream of a device, or a thread of a process. */
+struct lane {
+	int64_t of, number;
+};
+
+/* What the profiler said of a call that synchronises, where it was asked to. */
+struct told_sync {
+	int64_t correlation, stream, record; /* record: correlation of the event's */
+};
+
+int32_t text_number(struct ft_recording *r, const char *text, size_t len);
+int16_t lane_number(struct ft_recording *r, struct table_rows *lanes, int64_t of,
+		    int64_t number);
+
+static inline struct ft_rec_op *op_of(const struct ft_recording *r, size_t i)
+{
+	return table_at(&r->op, i);
+}
+
+static inline struct ft_rec_call *call_of(const struct ft_recording *r, size_t i)
+{
+	return table_at(&r->call, i);
+}
+
+/* The number of an operator that ft_recording_operator gave. */
+size_t span_number(const struct ft_recording *r, const struct ft_rec_span *span);
+
+/* ---- recorded/names.c: what names mean -------------------------------------------- */
+
+/* What a call of the runtime or driver does; FT_REC_CALL_KINDS: nothing that is kept. */
+enum ft_rec_call_kind call_kind(const char *name, size_t len);
+
+/* ---- recorded/kineto.c, recorded/finish.c ------------------------------------------- */
+
+/* Fills the tables; times count from the file's first. */
+bool kineto_read(struct ft_recording *r, const char *path, struct ft_error *err)
+	__attribute__((warn_unused_result));
+
+/* recorded/nsight.c: the same of Nsight Systems' SQLite. */
+bool nsight_read(struct ft_recording *r, const char *path, struct ft_error *err)
+	__attribute__((warn_unused_result));
+
+/* Orders the tables, joins operations to calls, finds steps, moves times so that they
+ * begin at 0. false: there is nothing that ran. */
+bool recording_finish(struct ft_recording *r, struct ft_error *err)
+	__attribute__((warn_unused_result));
+
+/* recorded/classify.c: what each operation is. */
+void recording_classify(struct ft_recording *r);
+
+/* recorded/works.c: the work of each. */
+void recording_works(struct ft_recording *r);
+
+/* recorded/collective.c: what each collective was. */
+void recording_collectives(struct ft_recording *r);
+
+#endif

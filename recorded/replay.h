@@ -1,0 +1,88 @@
+/*
+ * recorded/replay.h - the graph of what waits for what, inside
+ *
+ * An event is the begin (2 i) or the end (2 i + 1) of a call or an operation, or the
+ * moment when a collective has begun on all its ranks. Each rank's calls come first,
+ * then its operations; the meetings of collectives follow all ranks.
+ */
+#ifndef RECORDED_REPLAY_H
+#define RECORDED_REPLAY_H
+
+#include "recorded/recording.h"
+
+/* What a lag is made of, besides its fixed part. */
+enum lag_kind {
+	LAG_FIXED,
+	LAG_HOST,  /* time of the host: times host_factor */
+	LAG_OP,	   /* the operation's own time, at ->to */
+	LAG_SHARE, /* a share of the operation's time, at ->from */
+};
+
+struct edge {
+	uint32_t from, to;
+	ft_ps lag;
+	enum lag_kind kind;
+};
+
+struct rank {
+	const struct ft_recording *r;
+	uint32_t first_call, first_op; /* events */
+	ft_ps shift;		       /* onto the first rank's clock */
+	uint8_t *cause;		       /* [op] enum ft_rec_cause */
+	int32_t *meeting;	       /* [op] of collectives: or FT_REC_NONE */
+	int32_t *step;		       /* [op] in which it was launched, or NONE */
+};
+
+struct meeting {
+	size_t n; /* ranks that meet */
+	ft_ps last_begin;
+};
+
+struct ft_replay {
+	struct arena mem;
+	size_t n_ranks, n_events, n_meetings;
+	struct rank *rank;
+	struct meeting *meeting;
+	uint32_t first_meeting;
+	struct table_rows edge;
+	uint32_t *out, *out_edge; /* edges by what they come from */
+	struct ft_replay_counts counts;
+};
+
+static inline uint32_t call_event(const struct rank *k, size_t call, bool end)
+{
+	return k->first_call + 2 * (uint32_t)call + end;
+}
+
+static inline uint32_t op_event(const struct rank *k, size_t op, bool end)
+{
+	return k->first_op + 2 * (uint32_t)op + end;
+}
+
+static inline void edge_add(struct ft_replay *p, uint32_t from, uint32_t to, ft_ps lag,
+			    enum lag_kind kind)
+{
+	*(struct edge *)table_add(&p->mem, &p->edge) =
+		(struct edge){ from, to, lag, kind };
+}
+
+/* ---- recorded/hosts.c: calls; recorded/waits.c: events; recorded/meet.c: ranks ---- */
+
+void hosts_depend(struct ft_replay *p, struct rank *k);
+
+/* For each operation the one of another stream that a call told it to wait for. */
+int32_t *waits_find(struct ft_replay *p, const struct rank *k, struct arena *scratch);
+
+/* recorded/replay.c: when a moment of the host, of the recording's clock, comes in a
+ * replay: by the last call before it (or the first, if there is none before). */
+ft_ps replay_mark(const struct ft_replay *p, const struct ft_replayed *t, size_t rank,
+		  ft_ps at);
+
+/* recorded/depend.c: operations. */
+void ops_depend(struct ft_replay *p, struct rank *k);
+
+/* Collectives that all ranks given recorded; before edges are made. */
+bool ranks_meet(struct ft_replay *p, struct ft_error *err)
+	__attribute__((warn_unused_result));
+
+#endif

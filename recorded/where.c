@@ -1,0 +1,263 @@
+/*
+ * recorded/where.c - where a step's time went: every instant once, launches, queues
+ *
+ * Begins and ends are sorted; between two of them the same operations run. Idle time is
+ * of the cause of the operation that ends it.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "recorded/replay.h"
+
+/* What an instant counts as, the first first. */
+enum kind { OPTIMIZER, COMPUTE, EXPOSED, BUBBLE, KINDS };
+
+struct turn {
+	ft_ps at;
+	uint32_t op;
+	uint8_t kind;
+	bool begins;
+};
+
+static enum kind kind_of(const struct ft_recording *r, const struct ft_rec_op *op)
+{
+	const struct ft_rec_collective *c;
+
+	if (op->rec_class == FT_REC_OPTIMIZER)
+		return OPTIMIZER;
+	if (op->rec_class != FT_REC_COLLECTIVE)
+		return COMPUTE;
+	c = ft_recording_collective(r, op);
+	return c && c->op == FT_SENDRECV ? BUBBLE : EXPOSED;
+}
+
+/* At one moment begins come before ends: what follows at once leaves no gap. */
+static int by_time(const void *a, const void *b)
+{
+	const struct turn *x = a, *y = b;
+
+	if (x->at != y->at)
+		return x->at < y->at ? -1 : 1;
+	if (x->begins != y->begins)
+		return x->begins ? -1 : 1;
+	return x->op < y->op ? -1 : x->op > y->op;
+}
+
+static size_t turns_of(const struct rank *k, const struct ft_replayed *t, size_t rank,
+		       struct ft_rec_window w, struct turn *to)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < k->r->op.n; i++) {
+		ft_ps from = t->op_begin[rank][i], end = t->op_end[rank][i];
+		uint8_t kind = (uint8_t)kind_of(k->r, op_of(k->r, i));
+
+		from = from < w.from ? w.from : from;
+		end = end > w.to ? w.to : end;
+		if (end <= from)
+			continue;
+		to[n++] = (struct turn){ from, (uint32_t)i, kind, true };
+		to[n++] = (struct turn){ end, (uint32_t)i, kind, false };
+	}
+	qsort(to, n, sizeof(*to), by_time);
+	return n;
+}
+
+static void add(struct ft_rec_where *to, const int64_t running[KINDS], double s)
+{
+	if (running[EXPOSED] || running[BUBBLE])
+		to->collective_s += s;
+	if (running[OPTIMIZER])
+		to->optimizer_s += s;
+	else if (running[COMPUTE])
+		to->compute_s += s;
+	else if (running[EXPOSED])
+		to->exposed_s += s;
+	else if (running[BUBBLE])
+		to->bubble_s += s;
+}
+
+static void sweep(const struct rank *k, const struct turn *turn, size_t n,
+		  struct ft_rec_window w, struct ft_rec_where *to)
+{
+	int64_t running[KINDS] = { 0 }, all = 0;
+	ft_ps at = w.from;
+
+	for (size_t i = 0; i < n; i++) {
+		double s = (double)(turn[i].at - at) * 1e-12;
+
+		if (all)
+			add(to, running, s);
+		else
+			to->idle_s[k->cause[turn[i].op]] += s;
+		running[turn[i].kind] += turn[i].begins ? 1 : -1;
+		all += turn[i].begins ? 1 : -1;
+		at = turn[i].at;
+	}
+	to->tail_s = (double)(w.to - at) * 1e-12;
+}
+
+/* ---- launches --------------------------------------------------------------------------- */
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static void latency(const struct rank *k, const struct ft_replayed *t, size_t rank,
+		    struct ft_rec_window w, struct ft_rec_where *to)
+{
+	struct arena scratch = { 0 };
+	double *late = ARENA_ARRAY(&scratch, k->r->op.n, double);
+	size_t n = 0;
+
+	for (size_t i = 0; i < k->r->op.n; i++) {
+		int32_t call = op_of(k->r, i)->call;
+		ft_ps begin = t->op_begin[rank][i];
+
+		if (call == FT_REC_NONE || begin < w.from || begin >= w.to)
+			continue;
+		if (k->cause[i] == FT_REC_BY_LAUNCH)
+			late[n++] = (double)(begin - t->call_begin[rank][call]) * 1e-12;
+	}
+	qsort(late, n, sizeof(*late), by_value);
+	to->latency_s = n ? late[n / 2] : 0;
+	arena_release(&scratch);
+}
+
+static int by_at(const void *a, const void *b)
+{
+	ft_ps x = *(const ft_ps *)a, y = *(const ft_ps *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Launched and not begun: two sorted lists, walked together. */
+static void queue(const struct rank *k, const struct ft_replayed *t, size_t rank,
+		  struct ft_rec_window w, struct ft_rec_where *to)
+{
+	struct arena scratch = { 0 };
+	ft_ps *in = ARENA_ARRAY(&scratch, k->r->op.n, ft_ps);
+	ft_ps *out = ARENA_ARRAY(&scratch, k->r->op.n, ft_ps);
+	size_t n = 0;
+	double waited_s = 0;
+
+	for (size_t i = 0; i < k->r->op.n; i++) {
+		int32_t call = op_of(k->r, i)->call;
+
+		if (call == FT_REC_NONE || t->call_begin[rank][call] < w.from ||
+		    t->call_begin[rank][call] >= w.to)
+			continue;
+		in[n] = t->call_begin[rank][call];
+		out[n++] = t->op_begin[rank][i];
+		waited_s += (double)(out[n - 1] - in[n - 1]) * 1e-12;
+	}
+	qsort(in, n, sizeof(*in), by_at);
+	qsort(out, n, sizeof(*out), by_at);
+	for (size_t i = 0, j = 0; i < n; i++) {
+		while (j < n && out[j] <= in[i])
+			j++;
+		if (j <= i && (int64_t)(i + 1 - j) > to->queued_most)
+			to->queued_most = (int64_t)(i + 1 - j);
+	}
+	to->queued_mean = to->step_s > 0 ? waited_s / to->step_s : 0;
+	arena_release(&scratch);
+}
+
+static void calls(const struct rank *k, const struct ft_replayed *t, size_t rank,
+		  struct ft_rec_window w, struct ft_rec_where *to)
+{
+	for (size_t i = 0; i < k->r->call.n; i++) {
+		ft_ps begin = t->call_begin[rank][i];
+		double s = (double)(t->call_end[rank][i] - begin) * 1e-12;
+
+		if (begin < w.from || begin >= w.to)
+			continue;
+		if (call_of(k->r, i)->kind == FT_REC_LAUNCH) {
+			to->launches++;
+			to->call_s += s;
+		} else if (call_of(k->r, i)->kind >= FT_REC_SYNC_EVENT) {
+			to->sync_s += s;
+		}
+	}
+}
+
+struct ft_rec_where ft_replay_where(const struct ft_replay *p,
+				    const struct ft_replayed *t, size_t rank,
+				    struct ft_rec_window w)
+{
+	const struct rank *k = &p->rank[rank];
+	struct ft_rec_where to = { .step_s = (double)(w.to - w.from) * 1e-12 };
+	struct arena scratch = { 0 };
+	struct turn *turn = ARENA_ARRAY(&scratch, 2 * k->r->op.n, struct turn);
+
+	sweep(k, turn, turns_of(k, t, rank, w, turn), w, &to);
+	for (size_t i = 0; i < k->r->op.n; i++) {
+		ft_ps begin = t->op_begin[rank][i];
+
+		if (begin < w.from || begin >= w.to)
+			continue;
+		to.class_s[op_of(k->r, i)->rec_class] +=
+			(double)(t->op_end[rank][i] - begin) * 1e-12;
+		to.class_n[op_of(k->r, i)->rec_class]++;
+	}
+	calls(k, t, rank, w, &to);
+	latency(k, t, rank, w, &to);
+	queue(k, t, rank, w, &to);
+	arena_release(&scratch);
+	return to;
+}
+
+const char *ft_rec_cause_name(enum ft_rec_cause cause)
+{
+	static const char *const names[FT_REC_CAUSES] = { "host", "between kernels",
+							  "event", "room",
+							  "unexplained" };
+
+	return names[cause];
+}
+
+/* ---- kernels by name ------------------------------------------------------------------------ */
+
+static int by_falling_time(const void *a, const void *b)
+{
+	const struct ft_rec_kernel *x = a, *y = b;
+
+	if (x->time_s < y->time_s || x->time_s > y->time_s)
+		return x->time_s > y->time_s ? -1 : 1;
+	return x->name < y->name ? -1 : x->name > y->name;
+}
+
+struct ft_rec_kernel *ft_replay_kernels(const struct ft_replay *p, size_t rank,
+					const struct ft_replayed *t,
+					struct ft_rec_window w, struct arena *mem,
+					size_t *n)
+{
+	const struct ft_recording *r = p->rank[rank].r;
+	struct ft_rec_kernel *all =
+		ARENA_ARRAY(mem, r->texts.text.n, struct ft_rec_kernel);
+
+	*n = 0;
+	for (size_t i = 0; i < r->op.n; i++) {
+		const struct ft_rec_op *op = op_of(r, i);
+		struct ft_rec_kernel *k = &all[op->name];
+		double s = (double)(t->op_end[rank][i] - t->op_begin[rank][i]) * 1e-12;
+
+		if (t->op_begin[rank][i] < w.from || t->op_begin[rank][i] >= w.to)
+			continue;
+		k->name = op->name;
+		k->rec_class = (enum ft_rec_class)op->rec_class;
+		k->time_s += s;
+		if (!k->n++ || s < k->shortest_s)
+			k->shortest_s = s;
+		if (s > k->longest_s)
+			k->longest_s = s;
+	}
+	for (size_t i = 0; i < r->texts.text.n; i++)
+		if (all[i].n)
+			all[(*n)++] = all[i];
+	qsort(all, *n, sizeof(*all), by_falling_time);
+	return all;
+}

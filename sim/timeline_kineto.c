@@ -1,0 +1,173 @@
+/* sim/timeline_kineto.c - a step as PyTorch's profiler would have recorded it */
+#include "sim/timeline_kineto.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+enum { HOST = 1000 }; /* pid and tid of the host's thread */
+
+static void quoted(FILE *out, const char *text)
+{
+	for (; *text; text++) {
+		if (*text == '"' || *text == '\\')
+			putc('\\', out);
+		if ((unsigned char)*text >= 0x20)
+			putc(*text, out);
+	}
+}
+
+static void put_times(FILE *out, ft_ps from, ft_ps to)
+{
+	fprintf(out, "\"ts\":%" PRId64 ".%06" PRId64 ",\"dur\":%" PRId64 ".%06" PRId64,
+		from / 1000000, from % 1000000, (to - from) / 1000000,
+		(to - from) % 1000000);
+}
+
+void kineto_begin(FILE *out, const char *device, int64_t ranks)
+{
+	fputs("{\"schemaVersion\":1,\"displayTimeUnit\":\"ms\","
+	      "\"deviceProperties\":[{\"id\":0,\"name\":\"",
+	      out);
+	quoted(out, device);
+	fprintf(out,
+		"\"}],\"distributedInfo\":{\"backend\":\"nccl\",\"rank\":0,"
+		"\"world_size\":%" PRId64 "},\"traceEvents\":[\n",
+		ranks);
+}
+
+/* ---- the host ----------------------------------------------------------------------- */
+
+static void put_call(FILE *out, const char *name, ft_ps from, ft_ps to, uint64_t number)
+{
+	fprintf(out,
+		"{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"%s\",\"pid\":%d,"
+		"\"tid\":%d,",
+		name, HOST, HOST);
+	put_times(out, from, to);
+	fprintf(out,
+		",\"args\":{\"External id\":%" PRIu64 ",\"correlation\":%" PRIu64
+		"}},\n",
+		number, number);
+}
+
+/* An arrow from the launch to the kernel. */
+static void put_flow(FILE *out, char phase, int pid, int tid, ft_ps at, uint64_t number)
+{
+	fprintf(out,
+		"{\"ph\":\"%c\",\"cat\":\"ac2g\",\"name\":\"ac2g\",\"id\":%" PRIu64
+		",\"pid\":%d,\"tid\":%d,\"ts\":%" PRId64 ".%06" PRId64 "%s},\n",
+		phase, number, pid, tid, at / 1000000, at % 1000000,
+		phase == 'f' ? ",\"bp\":\"e\"" : "");
+}
+
+static const char *type_of(enum ft_dtype dtype)
+{
+	return dtype == FT_BF16 ? "c10::BFloat16" :
+	       dtype == FT_FP16 ? "c10::Half" :
+	       dtype == FT_FP32 ? "float" :
+				  "c10::Float8_e4m3fn";
+}
+
+/* aten::mm of the layer's product: which side is turned tells its layout. */
+static void put_product(FILE *out, const struct kineto_op *op)
+{
+	const struct ft_work *w = op->work;
+	int64_t m = w->gemm.m, n = w->gemm.n, k = w->gemm.k;
+	const int64_t dims[FT_LAYOUTS][8] = {
+		/* rows, columns, strides of A; the same of B */
+		[FT_FORWARD] = { m, k, k, 1, k, n, 1, k },
+		[FT_DGRAD] = { m, n, n, 1, n, k, k, 1 },
+		[FT_WGRAD] = { n, m, 1, n, m, k, k, 1 },
+	};
+	const int64_t *d = dims[w->gemm.layout];
+
+	fprintf(out,
+		"{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"aten::mm\",\"pid\":%d,"
+		"\"tid\":%d,",
+		HOST, HOST);
+	put_times(out, op->launched, op->launched);
+	fprintf(out,
+		",\"args\":{\"External id\":%" PRIu64 ",\"Input Dims\":[[%" PRId64
+		",%" PRId64 "],[%" PRId64 ",%" PRId64 "]],\"Input Strides\":[[%" PRId64
+		",%" PRId64 "],[%" PRId64 ",%" PRId64
+		"]],\"Input type\":[\"%s\",\"%s\"]}},\n",
+		op->number, d[0], d[1], d[4], d[5], d[2], d[3], d[6], d[7],
+		type_of(w->dtype), type_of(w->dtype));
+}
+
+/* ---- the GPU -------------------------------------------------------------------------- */
+
+static void put_collective(FILE *out, const struct kineto_op *op)
+{
+	static const struct {
+		const char *name;
+		bool gathers, scatters;
+	} as[FT_COLLECTIVES] = {
+		[FT_ALL_REDUCE] = { "allreduce", false, false },
+		[FT_ALL_GATHER] = { "_allgather_base", true, false },
+		[FT_REDUCE_SCATTER] = { "_reduce_scatter_base", false, true },
+		[FT_ALL_TO_ALL] = { "all_to_all", false, false },
+		[FT_BROADCAST] = { "broadcast", false, false },
+		[FT_SENDRECV] = { "send", false, false },
+	};
+	const struct ft_work *w = op->work;
+	const struct ft_group_shape *g = &op->graph->group[w->communication.group];
+	double elements = w->communication.bytes / ft_dtype_bytes(w->dtype);
+	double part = g->size > 1 ? elements / (double)g->size : elements;
+
+	fprintf(out,
+		",\"Collective name\":\"%s\",\"In msg nelems\":%.0f,"
+		"\"Out msg nelems\":%.0f,\"Group size\":%" PRId64
+		",\"dtype\":\"%s\",\"Process Group Name\":\"%d\","
+		"\"Process Group Description\":\"%s\",\"Process Group Ranks\":"
+		"\"[0, %" PRId64 ", ...]\"",
+		as[w->communication.op].name,
+		as[w->communication.op].gathers ? round(part) : round(elements),
+		as[w->communication.op].scatters ? round(part) : round(elements),
+		w->communication.op == FT_SENDRECV ? 2 : g->size,
+		w->dtype == FT_BF16 ? "BFloat16" :
+		w->dtype == FT_FP16 ? "Half" :
+		w->dtype == FT_FP32 ? "Float" :
+				      "Float8_e4m3fn",
+		(int)w->communication.group, ft_group_name(w->communication.group),
+		g->stride);
+}
+
+static const char *kind_of(const struct kineto_op *op)
+{
+	static const char *const kinds[] = { "gemm", "attention", "memory", "nccl" };
+
+	return op->optimizer ? "optimizer" : kinds[op->work->kind];
+}
+
+void kineto_put(FILE *out, const struct kineto_op *op)
+{
+	if (op->work->kind == FT_GEMM && op->work->gemm.groups <= 1)
+		put_product(out, op);
+	put_call(out, "cudaLaunchKernel", op->launched, op->launched, op->number);
+	put_flow(out, 's', HOST, HOST, op->launched, op->number);
+	put_flow(out, 'f', 0, op->stream, op->from, op->number);
+	fprintf(out, "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"foretoken::%s<",
+		kind_of(op));
+	quoted(out, op->work->name);
+	fprintf(out, ">\",\"pid\":0,\"tid\":%d,", op->stream);
+	put_times(out, op->from, op->to);
+	fprintf(out,
+		",\"args\":{\"External id\":%" PRIu64 ",\"device\":0,\"stream\":%d,"
+		"\"correlation\":%" PRIu64,
+		op->number, op->stream, op->number);
+	if (op->work->kind == FT_COMMUNICATION)
+		put_collective(out, op);
+	fputs("}},\n", out);
+}
+
+void kineto_end(FILE *out, ft_ps last, ft_ps end, uint64_t number)
+{
+	put_call(out, "cudaDeviceSynchronize", last, end, number);
+	fprintf(out,
+		"{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":"
+		"\"ProfilerStep#0\",\"pid\":%d,\"tid\":%d,",
+		HOST, HOST);
+	put_times(out, 0, end);
+	fprintf(out, ",\"args\":{\"External id\":%" PRIu64 "}}\n]}\n", number + 1);
+}

@@ -1,0 +1,56 @@
+/*
+ * study/whatif.h - a recorded step on another machine, inside: machines, groups, times
+ */
+#ifndef STUDY_WHATIF_H
+#define STUDY_WHATIF_H
+
+#include "base/arena.h"
+#include "foretoken/study_whatif.h"
+
+/* A machine that a step runs on: its cluster and library, and its GPU with all rows. */
+struct machine {
+	struct ft_scenario *scenario;
+	const struct ft_ccl *ccl; /* NULL: no collective asks for it */
+	struct ft_gpu *gpu;
+};
+
+struct whatif {
+	struct arena mem;
+	struct ft_shelf *shelf;
+	const struct ft_whatif_request *asked;
+	struct ft_whatif *answer;
+	struct machine from, to;
+	struct ft_retiming *retiming; /* NULL: GPUs are the same */
+	bool sharded; /* its data-parallel ranks hold parts of the weights */
+	struct ft_replay_times recorded, changed;
+	double part_recorded_s[FT_PARTS], part_replayed_s[FT_PARTS];
+	double spread_s[FT_PARTS]; /* one standard deviation of its sum */
+};
+
+/* One sentence for the reader; what is beyond the list's end is left out. */
+void whatif_note(struct whatif *w, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* ---- study/whatif_machine.c ------------------------------------------------------- */
+
+bool machines_load(struct whatif *w, struct ft_error *err)
+	__attribute__((warn_unused_result));
+void machines_release(struct whatif *w);
+
+/* Dollars, where tokens are told. */
+bool machine_price(struct whatif *w, struct ft_error *err)
+	__attribute__((warn_unused_result));
+
+/* ---- study/whatif_groups.c ---------------------------------------------------------- */
+
+/* Which groups are data-parallel, how many ranks there will be. */
+bool groups_find(struct whatif *w, struct ft_error *err)
+	__attribute__((warn_unused_result));
+
+/* Re-times all collectives in w->changed. */
+bool groups_retime(struct whatif *w, struct ft_error *err)
+	__attribute__((warn_unused_result));
+
+enum ft_whatif_part part_of(const struct ft_rec_op *op);
+
+#endif

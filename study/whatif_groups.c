@@ -1,0 +1,306 @@
+/*
+ * study/whatif_groups.c - collectives of a recorded step on another network, at another
+ * size
+ *
+ *   time = waiting + transfer * predicted(target) / predicted(recorded)
+ *
+ * Of a collective that several ranks recorded, waiting is known. Of a single rank's it
+ * is what exceeds the quickest of its kind (or the prediction, if there is but one)
+ * times what collectives slow down beside kernels; it stays as it is. Data-parallel
+ * groups grow and shrink with --scale, all to all and send and receive excepted; the
+ * message, as nccl-tests counts it, stays.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "study/whatif.h"
+
+/* A group met in the recordings. */
+struct group {
+	const char *ranks, *about;
+	int64_t size, stride;
+	bool dp, gathers, fsdp;
+};
+
+enum { GROUPS = 1024 };
+
+struct groups {
+	struct group of[GROUPS];
+	size_t n;
+};
+
+/* ---- groups ------------------------------------------------------------------------- */
+
+/* "[0, 4, 8]": the distance of the first two. */
+static int64_t stride_of(const char *ranks)
+{
+	char *end;
+	long long a, b;
+
+	a = strtoll(ranks + strcspn(ranks, "0123456789"), &end, 10);
+	if (*end != ',')
+		return 1;
+	b = strtoll(end + 1, &end, 10);
+	return b > a && b - a < INT32_MAX ? b - a : 1;
+}
+
+static struct group *group_of(struct groups *g, const struct ft_rec_collective *c)
+{
+	for (size_t i = 0; i < g->n; i++)
+		if (g->of[i].size == c->size && !strcmp(g->of[i].ranks, c->ranks) &&
+		    !strcmp(g->of[i].about, c->about))
+			return &g->of[i];
+	if (g->n == GROUPS)
+		return NULL;
+	g->of[g->n] = (struct group){ .ranks = c->ranks,
+				      .about = c->about,
+				      .size = c->size,
+				      .stride = stride_of(c->ranks) };
+	return &g->of[g->n++];
+}
+
+/* Does a description say that its ranks are data-parallel? */
+static bool says_dp(const char *about)
+{
+	static const char *const words[] = { "dp",   "DP",   "data",  "DATA",
+					     "Data", "fsdp", "shard", "replicate" };
+
+	if (strstr(about, "tp") || strstr(about, "tensor") || strstr(about, "expert"))
+		return false;
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+		if (strstr(about, words[i]))
+			return true;
+	return false;
+}
+
+static bool can_be_dp(const struct ft_rec_collective *c)
+{
+	return c->op == FT_ALL_REDUCE || c->op == FT_ALL_GATHER ||
+	       c->op == FT_REDUCE_SCATTER || c->op == FT_BROADCAST;
+}
+
+static void collect(const struct ft_replay *p, struct groups *g)
+{
+	for (size_t k = 0; k < ft_replay_ranks(p); k++) {
+		const struct ft_recording *r = ft_replay_recording(p, k);
+
+		for (size_t i = 0; i < ft_recording_ops(r); i++) {
+			const struct ft_rec_collective *c =
+				ft_recording_collective(r, ft_recording_op(r, i));
+			struct group *x = c && c->size > 1 && can_be_dp(c) ?
+						  group_of(g, c) :
+						  NULL;
+
+			if (!x)
+				continue;
+			x->gathers |=
+				c->op == FT_ALL_GATHER || c->op == FT_REDUCE_SCATTER;
+			x->fsdp |= ft_recording_op(r, i)->in_fsdp;
+		}
+	}
+}
+
+/* Those that say so; else those that FSDP uses; else those that only reduce. */
+static bool is_dp(const struct group *x, bool told, bool fsdp)
+{
+	return told ? says_dp(x->about) : fsdp ? x->fsdp : !x->gathers;
+}
+
+static int64_t mark_dp(struct groups *g)
+{
+	int64_t size = 0;
+	bool told = false, fsdp = false;
+
+	for (size_t i = 0; i < g->n; i++) {
+		told |= says_dp(g->of[i].about);
+		fsdp |= g->of[i].fsdp;
+	}
+	for (size_t i = 0; i < g->n; i++) {
+		if (!is_dp(&g->of[i], told, fsdp))
+			continue;
+		if (size && size != g->of[i].size)
+			return 0;
+		size = g->of[i].size;
+		g->of[i].dp = true;
+	}
+	return size;
+}
+
+static int64_t world_of(const struct ft_replay *p, const struct groups *g)
+{
+	int64_t world = ft_recording_world(ft_replay_recording(p, 0));
+
+	if (world < (int64_t)ft_replay_ranks(p))
+		world = (int64_t)ft_replay_ranks(p);
+	for (size_t i = 0; i < g->n; i++)
+		if (g->of[i].size > world)
+			world = g->of[i].size;
+	return world;
+}
+
+bool groups_find(struct whatif *w, struct ft_error *err)
+{
+	struct ft_whatif *a = w->answer;
+	const struct ft_replay *p = w->asked->replay;
+	const char *file = ft_recording_file(ft_replay_recording(p, 0));
+	struct groups *g = ARENA_NEW(&w->mem, struct groups);
+
+	collect(p, g);
+	a->ranks = a->ranks_recorded = world_of(p, g);
+	a->dp = a->dp_recorded = mark_dp(g);
+	for (size_t i = 0; i < g->n; i++)
+		w->sharded |= g->of[i].dp && g->of[i].gathers;
+	if (!w->asked->dp)
+		return true;
+	if (!a->dp_recorded)
+		return ft_fail(
+			err, &(struct ft_mark){ file, 0, 0 },
+			g->n ? "cannot be scaled by dp: which of its groups is "
+			       "data-parallel, neither descriptions nor use tell" :
+			       "cannot be scaled by dp: it has no collective of "
+			       "data-parallel ranks");
+	for (size_t i = 0; i < g->n; i++)
+		if (g->of[i].dp)
+			whatif_note(
+				w,
+				"Data-parallel: the group of %lld ranks described as "
+				"'%.60s'.",
+				(long long)g->of[i].size, g->of[i].about);
+	a->dp = w->asked->dp;
+	a->ranks = a->ranks_recorded * a->dp / a->dp_recorded;
+	if (a->ranks * a->dp_recorded != a->ranks_recorded * a->dp)
+		return ft_fail(err, &(struct ft_mark){ file, 0, 0 },
+			       "has %lld ranks, %lld of them data-parallel: dp=%lld "
+			       "makes no whole number of ranks",
+			       (long long)a->ranks_recorded, (long long)a->dp_recorded,
+			       (long long)a->dp);
+	return true;
+}
+
+/* ---- time ----------------------------------------------------------------------------- */
+
+/* The quickest of one kind, by rank: collectives of one description. */
+struct quick {
+	const struct ft_rec_collective *c;
+	ft_ps least;
+	int64_t n;
+};
+
+struct retiming {
+	struct whatif *w;
+	struct groups groups;
+	struct quick *quick;
+	size_t n_quick;
+};
+
+static struct quick *quick_of(struct retiming *t, const struct ft_rec_collective *c)
+{
+	for (size_t i = 0; i < t->n_quick; i++)
+		if (t->quick[i].c == c)
+			return &t->quick[i];
+	t->quick[t->n_quick] = (struct quick){ c, INT64_MAX, 0 };
+	return &t->quick[t->n_quick++];
+}
+
+static bool predict(const struct machine *m, const struct ft_rec_collective *c,
+		    int64_t size, int64_t stride, struct ft_prediction *out,
+		    struct ft_error *err)
+{
+	struct ft_collective_call call = { .op = c->op,
+					   .bytes = c->bytes,
+					   .shape = { size, stride } };
+	struct ft_collective_result r;
+
+	*out = (struct ft_prediction){ 0 };
+	if (size < 2)
+		return true;
+	if (!ft_collective_predict(m->scenario->cluster, m->ccl, &call, &r, err))
+		return false;
+	*out = r.duration;
+	return true;
+}
+
+/* What of a recorded time was transfer. */
+static double transfer_s(const struct retiming *t, const struct quick *q, double time_s,
+			 double predicted_s)
+{
+	double beside = t->w->from.gpu->collective_beside_compute.value;
+	double alone = q->n > 1 ? (double)q->least * 1e-12 : predicted_s;
+
+	return fmin(time_s, alone * fmax(1, beside));
+}
+
+static bool retime_one(struct retiming *t, size_t rank, size_t i, struct ft_error *err)
+{
+	struct whatif *w = t->w;
+	const struct ft_recording *r = ft_replay_recording(w->asked->replay, rank);
+	const struct ft_rec_collective *c =
+		ft_recording_collective(r, ft_recording_op(r, i));
+	const struct group *g = can_be_dp(c) ? group_of(&t->groups, c) : NULL;
+	int64_t stride = stride_of(c->ranks), size = c->size;
+	double was_s = (double)w->recorded.op[rank][i] * 1e-12, moving_s = was_s, is_s;
+	struct ft_prediction before, after;
+
+	if (g && g->dp && c->size == w->answer->dp_recorded)
+		size = w->answer->dp;
+	if (!predict(&w->from, c, c->size, stride, &before, err) ||
+	    !predict(&w->to, c, size, stride, &after, err))
+		return false;
+	if (!ft_replay_meets(w->asked->replay, rank, i))
+		moving_s = transfer_s(t, quick_of(t, c), was_s, before.time_s);
+	if (size < 2)
+		is_s = 0;
+	else
+		is_s = was_s + moving_s * (after.time_s / before.time_s - 1);
+	if (!(is_s < was_s || is_s > was_s))
+		return true;
+	w->changed.op[rank][i] = ft_ps_from_s(is_s);
+	w->spread_s[FT_PART_COLLECTIVE] += moving_s * after.time_s / before.time_s *
+					   hypot(before.spread_frac, after.spread_frac);
+	return true;
+}
+
+static bool known(const struct ft_rec_collective *c)
+{
+	return c && c->op != FT_COLLECTIVES && c->size > 1 && c->bytes > 0;
+}
+
+bool groups_retime(struct whatif *w, struct ft_error *err)
+{
+	const struct ft_replay *p = w->asked->replay;
+	struct retiming *t = ARENA_NEW(&w->mem, struct retiming);
+	int64_t unknown = 0;
+
+	t->w = w;
+	collect(p, &t->groups);
+	mark_dp(&t->groups);
+	for (size_t k = 0; k < ft_replay_ranks(p); k++) {
+		const struct ft_recording *r = ft_replay_recording(p, k);
+
+		t->n_quick = 0;
+		t->quick = ARENA_ARRAY(&w->mem, ft_recording_ops(r) + 1, struct quick);
+		for (size_t i = 0; i < ft_recording_ops(r); i++) {
+			const struct ft_rec_op *op = ft_recording_op(r, i);
+			const struct ft_rec_collective *c =
+				ft_recording_collective(r, op);
+			struct quick *q = known(c) ? quick_of(t, c) : NULL;
+
+			unknown += op->rec_class == FT_REC_COLLECTIVE && !q;
+			if (q && op->duration < q->least)
+				q->least = op->duration;
+			if (q)
+				q->n++;
+		}
+		for (size_t i = 0; i < ft_recording_ops(r); i++)
+			if (known(ft_recording_collective(r, ft_recording_op(r, i))) &&
+			    !retime_one(t, k, i, err))
+				return false;
+	}
+	if (unknown)
+		whatif_note(w,
+			    "%lld collectives whose group or size was not recorded "
+			    "keep their time.",
+			    (long long)unknown);
+	return true;
+}

@@ -1,0 +1,209 @@
+/* study/whatif_machine.c - the machine of a recording, and the one asked about */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/node.h"
+#include "study/whatif.h"
+
+/* By a word of the name that the driver gives; the first that fits. */
+static const struct {
+	const char *word, *profile;
+} devices[] = {
+	{ "GB300", "gb300" },
+	{ "GB200", "gb200" },
+	{ "B300", "b300" },
+	{ "B200", "b200" },
+	{ "H200", "h200" },
+	{ "H100 80GB HBM3", "h100-sxm" },
+	{ "H100 SXM", "h100-sxm" },
+	{ "A100-SXM4-80GB", "a100-80g" },
+	{ "A100-SXM4-40GB", "a100-40g" },
+	{ "A100 SXM4 80 GB", "a100-80g" },
+	{ "A100 SXM4 40 GB", "a100-40g" },
+	{ "H100 96 GB", "h100-96g-500w" },
+	{ "MI355X", "mi355x" },
+	{ "MI350X", "mi350x" },
+	{ "MI325X", "mi325x" },
+	{ "MI300X", "mi300x" },
+	{ "MI250", "mi250" },
+	{ "MI210", "mi210" },
+	{ "MI100", "mi100" },
+};
+
+const char *ft_study_gpu_named(const char *device)
+{
+	for (size_t i = 0; i < sizeof(devices) / sizeof(*devices); i++)
+		if (strstr(device, devices[i].word))
+			return devices[i].profile;
+	return NULL;
+}
+
+void whatif_note(struct whatif *w, const char *fmt, ...)
+{
+	struct ft_whatif *a = w->answer;
+	va_list args;
+
+	if (a->n_notes == FT_WHATIF_NOTES)
+		return;
+	va_start(args, fmt);
+	vsnprintf(a->note[a->n_notes++], sizeof(a->note[0]), fmt, args);
+	va_end(args);
+}
+
+/* A scenario of a cluster alone, what is set laid over it. */
+static struct node *document(struct whatif *w, const char *gpu, int64_t gpus,
+			     const char *fabric)
+{
+	const struct ft_mark at = { "the recording's machine", 0, 0 };
+	struct node *root = node_map(&w->mem, &at), *cluster = node_map(&w->mem, &at);
+	char *count = arena_printf(&w->mem, "%lld", (long long)gpus);
+
+	node_put(&w->mem, cluster, "gpu", &at, node_scalar(&w->mem, &at, gpu));
+	node_put(&w->mem, cluster, "gpus", &at, node_scalar(&w->mem, &at, count));
+	if (fabric)
+		node_put(&w->mem, cluster, "fabric", &at,
+			 node_scalar(&w->mem, &at, fabric));
+	node_put(&w->mem, root, "cluster", &at, cluster);
+	return root;
+}
+
+static bool set_all(struct whatif *w, struct node *root, struct ft_error *err)
+{
+	static const char price[] = "--price ";
+
+	for (size_t i = 0; i < w->asked->n_sets; i++) {
+		const char *set = w->asked->sets[i];
+		bool is_price = !strncmp(set, price, strlen(price));
+
+		if (!(is_price ? node_set_below(&w->mem, root, "cost.price_of.", price,
+						set + strlen(price), err) :
+				 node_set(&w->mem, root, set, err)))
+			return false;
+	}
+	return true;
+}
+
+/* Cards for so many ranks: a card may hold two. */
+static bool load(struct whatif *w, struct machine *m, const char *gpu, int64_t ranks,
+		 const char *fabric, bool with_sets, struct ft_error *err)
+{
+	struct node *root = document(w, gpu, 1, fabric);
+	int64_t per = 1;
+
+	if (with_sets && !set_all(w, root, err))
+		return false;
+	m->gpu =
+		ft_gpu_load_value(node_path(root, "cluster.gpu"), FT_GPU_ALL_ROWS, err);
+	if (!m->gpu)
+		return false;
+	per = m->gpu->ranks_per_gpu;
+	root = document(w, gpu, (ranks + per - 1) / per, fabric);
+	if (with_sets && !set_all(w, root, err))
+		return false;
+	m->scenario = ft_scenario_from(w->shelf, root, "the recording", false, err);
+	if (!m->scenario)
+		return false;
+	m->ccl = ft_scenario_ccl(m->scenario, err);
+	return m->ccl != NULL;
+}
+
+static bool same_gpu(const struct whatif *w)
+{
+	return !strcmp(w->from.gpu->name, w->to.gpu->name);
+}
+
+/* A host of another node calls at that node's pace. */
+static void set_hosts(struct whatif *w)
+{
+	double was = w->from.scenario->cluster->node->host_factor.value;
+	double is = w->to.scenario->cluster->node->host_factor.value;
+
+	if (was > 0 && is > 0 && (is < was || is > was)) {
+		w->changed.host_factor = is / was;
+		whatif_note(w,
+			    "The host's calls and pauses take %.2f times as long: "
+			    "host_factor of the nodes.",
+			    is / was);
+	} else if (!same_gpu(w)) {
+		whatif_note(w, "The hosts are taken to be alike: calls and pauses keep "
+			       "their time.");
+	}
+}
+
+static const char *source_of(struct whatif *w, struct ft_error *err)
+{
+	const struct ft_recording *r = ft_replay_recording(w->asked->replay, 0);
+	const char *gpu = w->asked->from;
+
+	if (gpu)
+		return gpu;
+	gpu = ft_study_gpu_named(ft_recording_device(r));
+	if (!gpu)
+		ft_fail(err, &(struct ft_mark){ ft_recording_file(r), 0, 0 },
+			"there is no profile for its device '%.60s': name the nearest "
+			"with --from GPU",
+			ft_recording_device(r));
+	return gpu;
+}
+
+bool machines_load(struct whatif *w, struct ft_error *err)
+{
+	const struct ft_whatif_request *q = w->asked;
+	struct ft_whatif *a = w->answer;
+	const char *from = source_of(w, err);
+
+	if (!from || !load(w, &w->from, from, a->ranks_recorded, NULL, false, err) ||
+	    !load(w, &w->to, q->gpu ? q->gpu : from, a->ranks, q->fabric, true, err))
+		return false;
+	snprintf(a->from, sizeof(a->from), "%s", w->from.gpu->name);
+	snprintf(a->gpu, sizeof(a->gpu), "%s", w->to.gpu->name);
+	snprintf(a->fabric, sizeof(a->fabric), "%s",
+		 w->to.scenario->cluster->topology.tiers ?
+			 w->to.scenario->cluster->fabric->name :
+			 w->to.scenario->cluster->node->scale_up);
+	a->gpus = w->to.scenario->cluster->gpus;
+	if (w->to.scenario->cluster->ranks < a->ranks)
+		return ft_fail(err, &w->to.scenario->cluster->gpus_mark,
+			       "the step has %lld ranks, the cluster only %lld",
+			       (long long)a->ranks,
+			       (long long)w->to.scenario->cluster->ranks);
+	if (!same_gpu(w))
+		w->retiming = ft_retiming_new(w->from.gpu, w->to.gpu);
+	set_hosts(w);
+	return true;
+}
+
+void machines_release(struct whatif *w)
+{
+	ft_retiming_free(w->retiming);
+	ft_scenario_free(w->from.scenario);
+	ft_scenario_free(w->to.scenario);
+	ft_gpu_free(w->from.gpu);
+	ft_gpu_free(w->to.gpu);
+}
+
+bool machine_price(struct whatif *w, struct ft_error *err)
+{
+	struct ft_whatif *a = w->answer;
+	struct ft_scenario *s = w->to.scenario;
+	double tokens = w->asked->tokens_per_step *
+			(a->dp_recorded ? (double)a->dp / (double)a->dp_recorded : 1);
+	struct ft_throughput rate = {
+		.tokens_per_s = tokens / a->step_s,
+		.low = tokens / a->high_s,
+		.high = tokens / a->low_s,
+		.busy_frac = (a->replayed.compute_s + a->replayed.optimizer_s) /
+			     a->replayed.step_s,
+	};
+	const struct ft_prices *prices = ft_scenario_prices(s, err);
+	struct ft_bom *bom = prices ? ft_bom_build(s->cluster, prices, err) : NULL;
+	bool ok = bom && ft_cost_compute(&(struct ft_purchase){ s->cluster, prices, bom,
+								&s->terms },
+					 &rate, &a->cost, err);
+
+	a->tokens_per_s = rate.tokens_per_s;
+	a->priced = ok;
+	ft_bom_free(bom);
+	return ok;
+}

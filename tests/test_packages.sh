@@ -1,0 +1,59 @@
+#!/bin/sh
+# tests/test_packages.sh - the package is built, unpacked, used; the Python module
+. "$(dirname "$0")/tap.sh"
+case $f in */san/*) echo "1..0 # SKIP packages are built without sanitizers"; exit 0 ;; esac
+a=$PWD/examples/01-first-answer/h100.yaml
+if command -v dpkg-deb >/dev/null && git rev-parse HEAD >/dev/null 2>&1; then
+	ok "make deb" sh -c "make -s deb >$tmp/debs"
+	deb=$(grep '^build/foretoken_' "$tmp/debs") probes=$(grep '^build/foretoken-probes_' "$tmp/debs")
+	ok "there are two" test -s "$deb" -a -s "$probes"
+	ok "it unpacks" dpkg-deb -x "$deb" "$tmp/root"
+	ok "its program answers as this one does" sh -c "env -i PATH=$PATH FORETOKEN_DATA=$tmp/root/usr/share/foretoken $tmp/root/usr/bin/foretoken simulate $a --json >$tmp/1 && $f simulate $a --json | cmp - $tmp/1"
+	ok "it depends on the libraries it needs" sh -c "dpkg-deb -f $deb Depends | grep -q 'libgsl.*libjansson4.*libyaml-0-2'"
+	ok "the probes are in the other" sh -c "dpkg-deb -c $probes | grep -q '/probes/.*\\.c'"
+	md5sum "$deb" "$probes" >"$tmp/sums"
+	ok "the same commit gives the same bytes" sh -c "make -s deb >/dev/null && md5sum -c --quiet $tmp/sums"
+	if command -v lintian >/dev/null; then
+		ok "lintian finds no error" sh -c "lintian --fail-on error --suppress-tags dir-or-file-in-home $deb >&2"
+	else
+		skip "lintian finds no error" "no lintian"
+	fi
+	library=$tmp/root/usr/lib/libforetoken.so
+	data=$tmp/root/usr/share/foretoken
+	python=$tmp/root/usr/lib/python3/dist-packages
+else
+	skip "make deb" "no dpkg-deb"
+	make -s install DESTDIR="$tmp/root" PREFIX=/usr >/dev/null
+	library=$tmp/root/usr/lib/libforetoken.so data=$tmp/root/usr/share/foretoken
+	python=$tmp/root/usr/lib/python3/dist-packages
+fi
+py() { FORETOKEN_LIBRARY=$library FORETOKEN_DATA=$data PYTHONPATH=$python python3 "$@"; }
+cat >"$tmp/t.py" <<'P'
+import json, sys
+import foretoken
+
+answer = foretoken.simulate(open(sys.argv[1]).read())
+want = json.load(open(sys.argv[2]))
+assert answer["tokens_per_s"] == want["tokens_per_s"] and answer["cost"] == want["cost"]
+again = foretoken.simulate(answer["scenario"])
+assert again["step_s"] == answer["step_s"], "a resolved scenario answers the same"
+both = foretoken.compare([answer["scenario"], dict(answer["scenario"], title="another")])
+assert both["verdict"]["tie"] in (True, False) and len(both["scenarios"]) == 2
+for bad in ("", "[", "{}", {"model": "llama3-8"}, {"model": "llama3-8b", "cluster": {"gpu": "x", "gpus": 8}, "training": {}}):
+    try:
+        foretoken.simulate(bad)
+    except foretoken.Error as e:
+        assert "error: " in str(e), e
+    else:
+        raise SystemExit("%r was taken" % (bad,))
+try:
+    foretoken.compare([answer["scenario"]])
+except foretoken.Error as e:
+    assert "two to 16" in str(e)
+with foretoken.Session() as session:
+    assert session.simulate(answer["scenario"])["step_s"] == answer["step_s"]
+P
+$f simulate "$a" --json >"$tmp/want.json"
+ok "Python gets the same answers, and errors in words" py "$tmp/t.py" "$a" "$tmp/want.json"
+ok "the notebook's cells run" py python/run_notebook.py examples/16-python/sizing.ipynb
+finish

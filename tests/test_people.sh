@@ -1,0 +1,46 @@
+#!/bin/sh
+# tests/test_people.sh - new, explain, doctor, runs
+. "$(dirname "$0")/tap.sh"
+
+wrong() { # PATTERN command...: wrong usage
+	says=$1
+	shift
+	"$@" >"$tmp/o" 2>"$tmp/e"
+	[ $? = 64 ] && grep -q -- "$says" "$tmp/e"
+}
+refused() { # PATTERN command...
+	says=$1
+	shift
+	"$@" >"$tmp/o" 2>"$tmp/e"
+	[ $? = 1 ] && [ ! -s "$tmp/o" ] && grep -q -- "$says" "$tmp/e"
+}
+$f new scenario >"$tmp/s.yaml"
+ok "the skeleton of a scenario is one" $f simulate "$tmp/s.yaml"
+for kind in gpu node fabric stack prices; do
+	case $kind in stack) key=stack ;; prices) key=cost.prices ;; *) key=cluster.$kind ;; esac
+	ok "the skeleton of a $kind works in a scenario" sh -c "$f new $kind >$tmp/my-$kind.yaml && $f simulate $tmp/s.yaml --set $key=$tmp/my-$kind.yaml"
+done
+ok "no such skeleton" wrong "there is no skeleton of 'cluster'" $f new cluster
+ok "a skeleton of nothing" wrong "say which" $f new
+
+ok "every key is explained" sh -c "$f list keys --json | jq -r '.[].key // .[].name' | while read -r k; do $f explain \"\$k\" | grep -q '^  read by ' || { echo \"\$k\" >&2; exit 1; }; done"
+ok "the last word will do" sh -c "$f explain zero_group | grep -q '^training.zero_group'"
+ok "a map's keys all" sh -c "test \$($f explain run | grep -c '^run\\.') = 5"
+ok "a key that is none" refused "did you mean 'training.zero_group'" $f explain training.zero_grup
+
+ok "doctor finds the data" sh -c "$f doctor | grep -q '^data  *.*hw/gpus/h100-sxm.yaml'"
+ok "and says what is not there" sh -c "PATH=/nowhere $f doctor | grep -q '^gnuplot  *not here, install gnuplot-nox'"
+
+ok "runs are browsed" sh -c "$f runs | tail -1 | grep -q '^[0-9]* runs; errors in time'"
+ok "words and ranges filter them" sh -c "$f runs gpu=h100* gpus=256..1024 --json | jq -e '.runs | length > 3 and all(.traits.gpus >= 256 and .traits.gpus <= 1024 and .tokens_per_s_per_gpu > 0)'"
+ok "an open range" sh -c "test \$($f runs 'gpus=..8' --json | jq '.runs | length') -gt \$($f runs 'gpus=1024..' --json | jq '.runs | length')"
+ok "no run is like that" sh -c "$f runs gpu=tpu | grep -q 'no measured run is like that'"
+ok "a filter that is none" refused "write KEY=VALUE" $f runs h100
+ok "a key that runs have not" refused "runs have no 'color'; they have gpu," $f runs color=red
+ok "a range that is none" refused "write a number, or a range as 64..512" $f runs gpus=many
+ok "predicted against measured, drawn" sh -c "$f runs gpu=h200 --plot $tmp/r.svg && grep -q '<svg' $tmp/r.svg && test -s $tmp/r.dat && test -s $tmp/r.gp"
+ok "a plot that is no SVG" refused "a plot is a file NAME.svg" $f runs --plot "$tmp/r.png"
+
+ok "a network is drawn" sh -c "$f bom examples/01-first-answer/h100.yaml --plot $tmp/n.svg >/dev/null && grep -q '32 leaf switches' $tmp/n.svg && python3 -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])' $tmp/n.svg"
+ok "no network, no drawing" refused "there is no network to draw" $f bom "$tmp/s.yaml" --set cluster.gpus=8 --plot "$tmp/m.svg"
+finish

@@ -1,0 +1,458 @@
+/*
+ * tests/test_recorded.c - recordings: read, ordered, replayed
+ *
+ * The replay of a recording with nothing changed must be the recording; how the order of
+ * its operations is found is tried on made-up ranks whose truth is known.
+ */
+#include <stdarg.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "foretoken/recorded.h"
+#include "tests/check.h"
+
+/* ---- made-up recordings --------------------------------------------------------------- */
+
+static const char *put(const void *data, size_t n)
+{
+	static char path[64];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/tmp/foretoken-recorded-%d", (int)getpid());
+	f = fopen(path, "wb");
+	assert_non_null(f);
+	assert_int_equal(fwrite(data, 1, n, f), n);
+	fclose(f);
+	return path;
+}
+
+static struct ft_recording *read_text(const char *text)
+{
+	struct ft_error err;
+	struct ft_recording *r = ft_recording_read(put(text, strlen(text)), &err);
+
+	ok_or_say(r, err);
+	return r;
+}
+
+static void refused(const char *text, const char *why)
+{
+	struct ft_error err;
+	struct ft_recording *r = ft_recording_read(put(text, strlen(text)), &err);
+
+	assert_null(r);
+	if (!strstr(err.text, why))
+		fail_msg("said '%s', not '%s'", err.text, why);
+}
+
+/* Events of a rank, one call each; rank and world in distributedInfo. */
+struct made {
+	char text[16384];
+	size_t n;
+};
+
+static void add(struct made *m, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	m->n += (size_t)vsnprintf(m->text + m->n, sizeof(m->text) - m->n, fmt, args);
+	va_end(args);
+	assert_true(m->n < sizeof(m->text));
+}
+
+static struct made begin(int rank)
+{
+	struct made m = { .n = 0 };
+
+	add(&m,
+	    "{\"deviceProperties\":[{\"id\":0,\"name\":\"NVIDIA H200\"}],"
+	    "\"distributedInfo\":{\"rank\":%d,\"world_size\":2},\"traceEvents\":[\n",
+	    rank);
+	return m;
+}
+
+static void call(struct made *m, const char *name, int correlation, double at,
+		 double dur)
+{
+	add(m,
+	    "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"%s\",\"pid\":1,\"tid\":1,"
+	    "\"ts\":%.3f,\"dur\":%.3f,\"args\":{\"correlation\":%d}},\n",
+	    name, at, dur, correlation);
+}
+
+static void kernel(struct made *m, const char *name, int correlation, int stream,
+		   double at, double dur)
+{
+	add(m,
+	    "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"%s\",\"pid\":0,\"tid\":%d,"
+	    "\"ts\":%.3f,\"dur\":%.3f,\"args\":{\"stream\":%d,\"correlation\":%d",
+	    name, stream, at, dur, stream, correlation);
+	if (!strncmp(name, "nccl", 4))
+		add(m,
+		    ",\"Collective name\":\"allreduce\",\"In msg nelems\":1000,"
+		    "\"Out msg nelems\":1000,\"Group size\":2,\"dtype\":\"Float\","
+		    "\"Process Group Name\":\"0\",\"Process Group Ranks\":\"[0, 1]\"");
+	add(m, "}},\n");
+}
+
+static struct ft_recording *end(struct made *m)
+{
+	m->n -= 2; /* the last comma */
+	add(m, "]}\n");
+	return read_text(m->text);
+}
+
+/* ---- reading ---------------------------------------------------------------------------- */
+
+static void times_are_exact_and_begin_at_0(void **state)
+{
+	struct made m = begin(0);
+	struct ft_recording *r;
+	const struct ft_rec_op *op;
+
+	(void)state;
+	call(&m, "cudaLaunchKernel", 1, 1790857026000001.5, 2);
+	add(&m,
+	    "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"gemm\",\"pid\":0,\"tid\":7,"
+	    "\"ts\":1790857026000003.000001,\"dur\":0.123456,"
+	    "\"args\":{\"stream\":7,\"correlation\":1}},\n");
+	r = end(&m);
+	op = ft_recording_op(r, 0);
+	assert_int_equal(ft_recording_call(r, 0)->start, 500000);
+	assert_int_equal(op->start, 2000001);
+	assert_int_equal(op->duration, 123456);
+	assert_int_equal(op->call, 0);
+	assert_int_equal(op->rec_class, FT_REC_GEMM);
+	assert_string_equal(ft_recording_device(r), "NVIDIA H200");
+	assert_int_equal(ft_recording_rank(r), 0);
+	assert_int_equal(ft_recording_world(r), 2);
+	ft_recording_free(r);
+}
+
+static void what_is_no_trace_is_refused_in_words(void **state)
+{
+	(void)state;
+	refused("", "ends in the middle");
+	refused("{}", "lacks 'traceEvents'");
+	refused("[1, 2]", "lacks 'traceEvents'");
+	refused("{\"traceEvents\":[]}", "holds no kernels");
+	refused("{\"traceEvents\":[{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k\","
+		"\"ts\":1,\"dur\":1,\"args\":{\"stream\":7}},",
+		"ends in the middle");
+	refused("{\"traceEvents\":[{\"ph\":\"X\",\"cat\":\"kernel\",\"dur\":1}]}",
+		"no 'ts'");
+	refused("{\"traceEvents\":[{\"ph\":\"X\",\"cat\":\"kernel\",\"ts\":-5}]}",
+		"negative");
+	refused("{\"traceEvents\":[{\"ph\":\"X\",\"cat\":\"kernel\",\"ts\":1},"
+		"{\"ph\":\"X\",\"cat\":\"kernel\",\"ts\":99e17}]}",
+		"1000 s");
+	refused("{\"traceEvents\":[}", "parse error");
+	refused("\x1f\x8b\x07 no gzip at all, whatever it begins with", "damaged");
+	refused("\x28\xb5\x2f\xfd no zstd", "damaged");
+}
+
+static void a_deep_document_is_refused(void **state)
+{
+	char text[400] = "{\"traceEvents\":";
+
+	(void)state;
+	memset(text + strlen(text), '[', 200);
+	refused(text, "nested too deeply");
+}
+
+static void a_negative_duration_is_repaired_and_told(void **state)
+{
+	struct made m = begin(0);
+	struct ft_recording *r;
+
+	(void)state;
+	kernel(&m, "gemm", 1, 7, 10, -5);
+	kernel(&m, "gemm", 2, 7, 20, 5);
+	add(&m, "{\"ph\":\"?\",\"cat\":\"kernel\",\"name\":\"x\",\"ts\":1},\n");
+	r = end(&m);
+	assert_int_equal(ft_recording_counts(r)->negative, 1);
+	assert_int_equal(ft_recording_counts(r)->unknown_phases, 1);
+	assert_int_equal(ft_recording_counts(r)->without_call, 2);
+	assert_int_equal(ft_recording_op(r, 0)->duration, 0);
+	ft_recording_free(r);
+}
+
+/* Names are JSON; args come back as JSON whatever they held. */
+static void hostile_names_stay_names(void **state)
+{
+	struct made m = begin(0);
+	struct ft_recording *r;
+
+	(void)state;
+	add(&m, "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"a\\\"b\\u0000c<script>\","
+		"\"ts\":1,\"dur\":1,\"args\":{\"stream\":7,\"Collective name\":"
+		"{\"x\":[1]},\"dtype\":[{\"y\":2}],\"Group size\":\"\\\"\"}},\n");
+	r = end(&m);
+	assert_string_equal(ft_recording_text(r, ft_recording_op(r, 0)->name), "a\"b");
+	assert_null(ft_recording_collective(r, ft_recording_op(r, 0)));
+	ft_recording_free(r);
+}
+
+/* ---- replay -------------------------------------------------------------------------------- */
+
+static const struct ft_recording *const *one(struct ft_recording *r)
+{
+	static const struct ft_recording *of[1];
+
+	of[0] = r;
+	return of;
+}
+
+/* Every call and operation where it was, to the picosecond. */
+static void is_as_recorded(const struct ft_replay *p)
+{
+	struct arena mem = { 0 };
+	struct ft_replay_times times = ft_replay_recorded(p, &mem);
+	struct ft_replayed was = ft_replay_as_recorded(p, &mem);
+	struct ft_replayed is = ft_replay_run(p, &times, &mem);
+
+	for (size_t k = 0; k < ft_replay_ranks(p); k++) {
+		const struct ft_recording *r = ft_replay_recording(p, k);
+
+		for (size_t i = 0; i < ft_recording_ops(r); i++) {
+			assert_int_equal(is.op_begin[k][i], was.op_begin[k][i]);
+			assert_int_equal(is.op_end[k][i], was.op_end[k][i]);
+		}
+		for (size_t i = 0; i < ft_recording_calls(r); i++)
+			assert_int_equal(is.call_end[k][i], was.call_end[k][i]);
+	}
+	arena_release(&mem);
+}
+
+static void unchanged_replays_are_the_recordings(void **state)
+{
+	static const char *const files[] = {
+		"measurements/traces/h100-8b16L-tp2-s4096-b1-eager.rank0.kineto.json.gz",
+		"measurements/traces/h100-8b8L-tp4-s4096-b1-eager.rank0.kineto.json.gz",
+		"measurements/traces/h100-mixtral4L-ep2-s4096-b1.rank0.kineto.json.gz",
+		"measurements/traces/h100-qwen3moe8L-ep4-s4096-b1.rank0.kineto.json.gz",
+	};
+	struct ft_error err;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
+		struct ft_recording *r = ft_recording_read(files[i], &err);
+		struct ft_replay *p;
+		double other = 0, all = 0;
+
+		ok_or_say(r, err);
+		p = ft_replay_build(one(r), 1, &err);
+		ok_or_say(p, err);
+		is_as_recorded(p);
+		for (size_t k = 0; k < ft_recording_ops(r); k++) {
+			const struct ft_rec_op *op = ft_recording_op(r, k);
+
+			all += (double)op->duration;
+			other += op->rec_class == FT_REC_OTHER ? (double)op->duration :
+								 0;
+		}
+		assert_true(other < 0.01 * all);
+		ft_replay_free(p);
+		ft_recording_free(r);
+	}
+}
+
+/* A step of two kernels on one stream, and a host that waits for them. */
+static struct ft_recording *two_kernels(void)
+{
+	struct made m = begin(0);
+
+	call(&m, "cudaLaunchKernel", 1, 0, 5);
+	call(&m, "cudaLaunchKernel", 2, 10, 5);
+	call(&m, "cudaDeviceSynchronize", 3, 20, 195);
+	kernel(&m, "gemm", 1, 7, 8, 100);
+	kernel(&m, "flash_fwd", 2, 7, 109, 100);
+	return end(&m);
+}
+
+static ft_ps step_with(const struct ft_replay *p, const ft_ps *op, double host)
+{
+	struct arena mem = { 0 };
+	struct ft_replay_times times = ft_replay_recorded(p, &mem);
+	struct ft_replayed t;
+	struct ft_rec_window w;
+
+	for (size_t i = 0; op && i < ft_recording_ops(ft_replay_recording(p, 0)); i++)
+		times.op[0][i] = op[i];
+	times.host_factor = host;
+	t = ft_replay_run(p, &times, &mem);
+	w = ft_replay_step(p, &t, 0, 0);
+	arena_release(&mem);
+	return w.to - w.from;
+}
+
+static void streams_shift_what_follows(void **state)
+{
+	const ft_ps half[] = { 50000000, 100000000 }, none[] = { 0, 0 };
+	struct ft_recording *r = two_kernels();
+	struct ft_error err;
+	struct ft_replay *p = ft_replay_build(one(r), 1, &err);
+
+	(void)state;
+	ok_or_say(p, err);
+	is_as_recorded(p);
+	assert_int_equal(step_with(p, NULL, 1), 209000000);
+	assert_int_equal(step_with(p, half, 1), 159000000);
+	/* without work the second launch counts: begun at 10, its latency behind */
+	assert_in_range(step_with(p, none, 1), 10000000, 20000000);
+	/* a host ten times slower: its second launch begins at 100 */
+	assert_in_range(step_with(p, none, 10), 100000000, 110000000);
+	ft_replay_free(p);
+	ft_recording_free(r);
+}
+
+/* Compute waits for a gather on another stream, as the host told it to. */
+static struct ft_recording *gather_then_compute(void)
+{
+	struct made m = begin(0);
+
+	call(&m, "cudaLaunchKernel", 1, 0, 5);
+	call(&m, "cudaEventRecord", 2, 6, 1);
+	call(&m, "cudaStreamWaitEvent", 3, 8, 1);
+	call(&m, "cudaLaunchKernel", 4, 10, 5);
+	call(&m, "cudaDeviceSynchronize", 5, 20, 195);
+	kernel(&m, "ncclDevKernel_AllGather", 1, 20, 8, 100);
+	kernel(&m, "gemm", 4, 7, 110, 100);
+	return end(&m);
+}
+
+static void events_order_streams(void **state)
+{
+	const ft_ps slow[] = { 300000000, 100000000 }, fast[] = { 10000000, 100000000 };
+	struct ft_recording *r = gather_then_compute();
+	struct ft_error err;
+	struct ft_replay *p = ft_replay_build(one(r), 1, &err);
+
+	(void)state;
+	ok_or_say(p, err);
+	is_as_recorded(p);
+	assert_int_equal(ft_replay_cause(p, 0, 1), FT_REC_BY_EVENT);
+	assert_int_equal(ft_replay_counts(p)->waits_by_time, 1);
+	assert_int_equal(step_with(p, slow, 1), 410000000);
+	assert_int_equal(step_with(p, fast, 1), 120000000);
+	ft_replay_free(p);
+	ft_recording_free(r);
+}
+
+/* Rank 1 comes 50 us late, its clock 1000 us ahead: rank 0 waits in its collective. */
+static void ranks_meet_in_collectives(void **state)
+{
+	struct made a = begin(0), b = begin(1);
+	const struct ft_recording *r[2];
+	struct arena mem = { 0 };
+	struct ft_error err;
+	struct ft_replay *p;
+	struct ft_replay_times times;
+	struct ft_replayed t;
+	struct ft_rec_skew s;
+
+	(void)state;
+	call(&a, "cudaLaunchKernel", 1, 0, 5);
+	kernel(&a, "ncclDevKernel_AllReduce", 1, 20, 10, 80);
+	call(&b, "cudaLaunchKernel", 1, 1000, 5);
+	call(&b, "cudaLaunchKernel", 2, 1006, 5);
+	kernel(&b, "gemm", 1, 7, 1010, 49);
+	kernel(&b, "ncclDevKernel_AllReduce", 2, 7, 1060, 30);
+	r[0] = end(&a);
+	r[1] = end(&b);
+	p = ft_replay_build(r, 2, &err);
+	ok_or_say(p, err);
+	is_as_recorded(p);
+	assert_int_equal(ft_replay_counts(p)->matched, 2);
+	times = ft_replay_recorded(p, &mem);
+	assert_int_equal(times.op[0][0], 30000000); /* from when the last began */
+	assert_int_equal(times.op[1][1], 30000000);
+	t = ft_replay_as_recorded(p, &mem);
+	s = ft_replay_skew(p, &t, 0);
+	near_frac(s.waiting_s, 50e-6, 1e-9);
+	near_frac(s.transfer_s, 30e-6, 1e-9);
+	assert_int_equal(s.last, 0);
+	near_frac(ft_replay_skew(p, &t, 1).clock_s, 1000e-6, 1e-9);
+	assert_int_equal(ft_replay_skew(p, &t, 1).last, 1);
+	times.op[1][0] = 9000000; /* 40 us less late: both end 40 us earlier */
+	t = ft_replay_run(p, &times, &mem);
+	assert_int_equal(t.op_end[0][0], 50000000);
+	assert_int_equal(t.op_end[1][1], 50000000);
+	arena_release(&mem);
+	ft_replay_free(p);
+	ft_recording_free((struct ft_recording *)r[0]);
+	ft_recording_free((struct ft_recording *)r[1]);
+}
+
+static void one_rank_twice_is_refused(void **state)
+{
+	struct ft_recording *r = two_kernels();
+	const struct ft_recording *twice[] = { r, r };
+	struct ft_error err;
+
+	(void)state;
+	assert_null(ft_replay_build(twice, 2, &err));
+	assert_non_null(strstr(err.text, "is rank 0, and so is"));
+	ft_recording_free(r);
+}
+
+/* ---- where ------------------------------------------------------------------------------------ */
+
+static void every_instant_counts_once(void **state)
+{
+	struct made m = begin(0);
+	struct ft_recording *r;
+	struct arena mem = { 0 };
+	struct ft_error err;
+	struct ft_replay *p;
+	struct ft_replayed t;
+	struct ft_rec_where w;
+
+	(void)state;
+	call(&m, "cudaLaunchKernel", 1, 0, 5);
+	call(&m, "cudaLaunchKernel", 2, 6, 4);
+	call(&m, "cudaLaunchKernel", 3, 300, 5);
+	kernel(&m, "gemm", 1, 7, 10, 100);
+	kernel(&m, "ncclDevKernel_AllReduce", 2, 20, 60, 100);
+	kernel(&m, "FusedAdamMathFunctor", 3, 7, 310, 40);
+	r = end(&m);
+	p = ft_replay_build(one(r), 1, &err);
+	ok_or_say(p, err);
+	t = ft_replay_as_recorded(p, &mem);
+	w = ft_replay_where(p, &t, 0, ft_replay_step(p, &t, 0, 0));
+	near_frac(w.step_s, 350e-6, 1e-12);
+	near_frac(w.compute_s, 100e-6, 1e-12);
+	near_frac(w.exposed_s, 50e-6, 1e-9);
+	near_frac(w.collective_s, 100e-6, 1e-9);
+	near_frac(w.optimizer_s, 40e-6, 1e-9);
+	near_frac(w.idle_s[FT_REC_BY_LAUNCH], 160e-6, 1e-9);
+	assert_int_equal(w.launches, 3);
+	assert_int_equal(w.queued_most, 2);
+	arena_release(&mem);
+	ft_replay_free(p);
+	ft_recording_free(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(times_are_exact_and_begin_at_0),
+		cmocka_unit_test(what_is_no_trace_is_refused_in_words),
+		cmocka_unit_test(a_deep_document_is_refused),
+		cmocka_unit_test(a_negative_duration_is_repaired_and_told),
+		cmocka_unit_test(hostile_names_stay_names),
+		cmocka_unit_test(unchanged_replays_are_the_recordings),
+		cmocka_unit_test(streams_shift_what_follows),
+		cmocka_unit_test(events_order_streams),
+		cmocka_unit_test(ranks_meet_in_collectives),
+		cmocka_unit_test(one_rank_twice_is_refused),
+		cmocka_unit_test(every_instant_counts_once),
+	};
+	char path[64];
+	int failed = cmocka_run_group_tests_name("recorded", tests, NULL, NULL);
+
+	snprintf(path, sizeof(path), "/tmp/foretoken-recorded-%d", (int)getpid());
+	unlink(path);
+	return failed;
+}

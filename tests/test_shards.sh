@@ -1,0 +1,38 @@
+#!/bin/sh
+# tests/test_shards.sh - a study over several processes: shards, killed at random, merged
+. "$(dirname "$0")/tap.sh"
+a=examples/01-first-answer/h100.yaml
+grid="--vary training.parallel.tp=1,2,4,8 --vary training.parallel.pp=1,2,4 --vary cluster.gpus=256,512"
+
+refused() { # PATTERN command...
+	says=$1
+	shift
+	"$@" >"$tmp/o" 2>"$tmp/e"
+	[ $? = 1 ] && grep -q -- "$says" "$tmp/e"
+}
+rows() { sqlite3 "$1" "SELECT settings, step_s, error IS NULL FROM runs ORDER BY settings"; }
+$f sweep $a $grid --db "$tmp/whole.db" >/dev/null 2>&1
+for k in 1 2 3; do
+	$f sweep $a $grid --shard $k/3 --db "$tmp/$k.db" >"$tmp/o$k" 2>/dev/null &
+done
+wait
+ok "three shards run all, each its own" sh -c "test \$(cat $tmp/o[123] | awk '{ n += \$1 + \$7 } END { print n }') = 24"
+ok "merged they are what one sweep finds" sh -c "$f merge $tmp/all.db $tmp/1.db $tmp/2.db $tmp/3.db | grep -q '^3 files: 24 runs taken, 0 were there'"
+rows "$tmp/whole.db" >"$tmp/want"
+rows "$tmp/all.db" >"$tmp/got"
+ok "row by row" cmp "$tmp/want" "$tmp/got"
+ok "again, nothing is new" sh -c "$f merge $tmp/all.db $tmp/2.db | grep -q '^1 files: 0 runs taken, 8 were there'"
+ok "a shard goes on where it was killed" sh -c "
+	$f sweep $a $grid --shard 1/2 --threads 1 --db $tmp/k.db >/dev/null 2>&1 & p=\$!
+	sleep 0.3; kill -9 \$p; wait \$p 2>/dev/null
+	$f sweep $a $grid --shard 1/2 --db $tmp/k.db >/dev/null 2>&1
+	test \$(sqlite3 $tmp/k.db 'SELECT count(*) FROM runs') = 12"
+$f sweep $a --vary training.micro_batch_size=1,2 --db "$tmp/other.db" >/dev/null 2>&1
+ok "files of other grids bring their columns" sh -c "$f merge $tmp/all.db $tmp/other.db >/dev/null && test \$(sqlite3 $tmp/all.db 'SELECT count(\"training.micro_batch_size\") FROM runs') = 2"
+ok "no such file" refused "none.db" $f merge "$tmp/x.db" "$tmp/none.db"
+echo text >"$tmp/text.db"
+ok "a file that is no database" refused "text.db" $f merge "$tmp/x.db" "$tmp/text.db"
+sqlite3 "$tmp/alien.db" "CREATE TABLE t (a)"
+ok "another program's database" refused "is the database of another program" $f merge "$tmp/x.db" "$tmp/alien.db"
+ok "a shard that is none" sh -c "$f sweep $a $grid --shard 4/3 --db $tmp/y.db 2>&1 | grep -q 'takes K/N, as 3/64'"
+finish

@@ -1,0 +1,108 @@
+#!/bin/sh
+# tests/test_trace.sh - recorded steps: shown, replayed, asked what if; mistakes in words
+. "$(dirname "$0")/tap.sh"
+t=measurements/traces
+eager=$t/h200-8b4L-fsdp2-s4096-b1-eager.rank0.kineto.json.gz
+peer=$t/h200-8b4L-fsdp2-s4096-b1-eager.rank1.kineto.json.gz
+
+fails() { # STATUS PATTERN command...
+	want=$1 says=$2
+	shift 2
+	"$@" >"$tmp/o" 2>"$tmp/e"
+	got=$?
+	cat "$tmp/e" >&2
+	[ $got = "$want" ] || { echo "exit $got, wanted $want" >&2; return 1; }
+	[ ! -s "$tmp/o" ] || { echo "printed an answer" >&2; return 1; }
+	grep -q -- "$says" "$tmp/e"
+}
+json() { # CHECK command...
+	check=$1
+	shift
+	$f trace "$@" --json | python3 -c 'import json,sys; d=json.load(sys.stdin); assert eval(sys.argv[1]), d' "$check"
+}
+all_replay() {
+	for x in $t/*.json.gz; do
+		json 'abs(d["step_s"]/d["recorded_step_s"]-1)<1e-9 and d["classified_frac"]>0.95' replay "$x" || return 1
+	done
+}
+
+ok "every recording replays to its own step, and is classified" all_replay
+ok "two ranks replay together, and meet" json 'd["order"]["collectives_matched"]==30 and abs(d["step_s"]/d["recorded_step_s"]-1)<1e-9' replay $eager $peer
+ok "the breakdown adds up to the step" json 'abs(sum(d["breakdown_s"].values())/d["recorded_step_s"]-1)<1e-9' show $eager
+ok "idle time adds up by cause" json 'abs(sum(d["idle_s"].values())-d["breakdown_s"]["host"])<1e-12' show $eager
+ok "what parts add to the step adds up to its change" json 'abs(sum(c["step_s"] for c in d["changes"])-(d["step_s"]-d["recorded_step_s"]))<1e-9' replay $eager --gpu mi300x --scale dp=8
+ok "its own GPU changes nothing" json 'abs(d["step_s"]/d["recorded_step_s"]-1)<1e-9' replay $eager --gpu h200
+ok "a faster kernel helps by less than it saves" json '0 < d["recorded_step_s"]-d["step_s"] <= sum(c["recorded_s"]-c["replayed_s"] for c in d["changes"])+1e-12' replay $eager --speedup attention=2
+ok "without a collective the step is shorter" json 'd["step_s"]<d["recorded_step_s"]' replay $eager --without all_gather
+ok "a slower network is never faster" json 'd["step_s"]>d["recorded_step_s"] and d["machine"]["ranks"]==64' replay $eager --scale dp=64 --fabric roce-400-rail
+ok "dollars when tokens are told" json 'd["cost"]["usd_per_million_tokens_low"]<d["cost"]["usd_per_million_tokens"]<d["cost"]["usd_per_million_tokens_high"]' replay $eager --tokens-per-step 8192 --gpu mi300x
+ok "also where nothing is data-parallel" json '0<d["cost"]["usd_per_million_tokens"]<1e6' replay $t/h100-bert-small.tracelens.json.gz --tokens-per-step 512
+ok "groups that could be tensor-parallel are not scaled" fails 1 "neither descriptions nor use tell" $f trace replay $t/h100-8b8L-tp4-s4096-b1-eager.rank0.kineto.json.gz --scale dp=8
+ok "twice the rent, twice the price" sh -c "
+	one=\$($f trace replay $eager --tokens-per-step 8192 --set 'cost.usd_per_gpu_hour=2 USD/h' --json | grep -o 'per_million_tokens\": [0-9.]*' | cut -d' ' -f2)
+	two=\$($f trace replay $eager --tokens-per-step 8192 --set 'cost.usd_per_gpu_hour=4 USD/h' --json | grep -o 'per_million_tokens\": [0-9.]*' | cut -d' ' -f2)
+	python3 -c \"assert abs(\$two/\$one-2)<1e-6\""
+ok "steps are told apart" json 'd["recorded_step_s"]>0' replay $t/h100-bert-small.tracelens.json.gz --step 6
+ok "what-ifs come as near to what was measured as pairs.csv says" python3 scripts/whatif.py $f --check
+
+zcat $eager >"$tmp/plain.json"
+zstd -q -f "$tmp/plain.json" 2>/dev/null
+ok "plain JSON is the same" sh -c "$f trace replay $tmp/plain.json | sed 1,2d >$tmp/a; $f trace replay $eager | sed 1,2d | diff - $tmp/a"
+if [ -s "$tmp/plain.json.zst" ]; then
+	ok "so is zstd" sh -c "$f trace replay $tmp/plain.json.zst | sed 1,2d | diff - $tmp/a"
+else
+	skip "so is zstd" "no zstd here"
+fi
+head -c 60000 $eager >"$tmp/cut.json.gz"
+ok "a cut gzip file is told" fails 1 "the gzip file ends in the middle" $f trace show "$tmp/cut.json.gz"
+head -c 500000 "$tmp/plain.json" >"$tmp/cut.json"
+ok "cut JSON is told" fails 1 "was cut off" $f trace show "$tmp/cut.json"
+sed '20i ]]]' "$tmp/plain.json" >"$tmp/bad.json"
+ok "damage is told with its line" fails 1 "bad.json:20:" $f trace show "$tmp/bad.json"
+gzip -kc "$tmp/bad.json" >"$tmp/bad.json.gz"
+ok "packed, with the line unpacked" fails 1 "unpacked: line 20" $f trace show "$tmp/bad.json.gz"
+head -c 200000000 /dev/zero | gzip >"$tmp/bomb.json.gz"
+ok "a bomb is refused" fails 1 "error:" $f trace show "$tmp/bomb.json.gz"
+python3 -c "
+print('{\"traceEvents\":[' + ' ' * 200000000 + ']}')" | gzip >"$tmp/bomb.json.gz"
+ok "so is one that is JSON" fails 1 "times its size" $f trace show "$tmp/bomb.json.gz"
+python3 tests/nsight.py $eager "$tmp/n.sqlite"
+ok "Nsight's export of the same shows the same" sh -c "$f trace show $tmp/n.sqlite | sed -n '/^where/,/^kernel/p' >$tmp/n; $f trace show $eager | sed -n '/^where/,/^kernel/p' | diff - $tmp/n"
+python3 -c "import sqlite3; c = sqlite3.connect('$tmp/n.sqlite'); c.execute('DROP TABLE CUPTI_ACTIVITY_KIND_KERNEL'); c.commit()"
+ok "an export without kernels is refused" fails 1 "holds no table" $f trace show "$tmp/n.sqlite"
+round() { # OPTION...: what is written is read, and replays to the step that was told
+	$f trace replay $eager "$@" --timeline "$tmp/w.json" --json >"$tmp/one" && $f trace replay "$tmp/w.json" --json >"$tmp/two" &&
+		python3 -c "
+import json
+one, two = (json.load(open('$tmp/' + x)) for x in ('one', 'two'))
+assert one['step_s'] == two['recorded_step_s'] == two['step_s'], (one['step_s'], two['recorded_step_s'])
+for k, v in one['breakdown_s'].items():
+    assert abs(two['breakdown_s'][k] - v) < 1e-12, k"
+}
+ok "an unchanged step, written, is read and replayed the same" round
+ok "so is a what-if" round --gpu mi300x --scale dp=8
+ok "and one that is marked" sh -c "$f trace replay $t/h100-qwen1.5-0.5b.tracelens.json.gz --speedup gemm=2 --timeline $tmp/w.json --json | grep -o '\"step_s\": [0-9.]*,' | head -1 >$tmp/1; $f trace replay $tmp/w.json --json | grep -o '\"step_s\": [0-9.]*,' | head -1 | diff - $tmp/1"
+chakra() { # what is exported is read back, and replays to the same step
+	$f trace export $eager $peer --chakra "$tmp/et" >"$tmp/said" && grep -q "et.1.et" "$tmp/said" &&
+		json 'd["order"]["collectives_matched"]==30 and abs(d["step_s"]-0.10918187)<1e-7 and d["recorded_step_s"]==d["step_s"]' replay "$tmp/et.0.et" "$tmp/et.1.et"
+}
+ok "a Chakra trace that is written is read, and replays the same" chakra
+ok "what-ifs on it are the same" sh -c "$f trace replay $eager $peer --gpu mi300x --json | grep '\"step_s\": 0' >$tmp/1; $f trace replay $tmp/et.0.et $tmp/et.1.et --gpu mi300x --json | grep '\"step_s\": 0' | diff - $tmp/1"
+ok "its nodes are those of the schema" python3 tests/chakra.py "$tmp/et.0.et" 1673 731 15
+head -c 5000 "$tmp/et.0.et" >"$tmp/cut.et"
+ok "a cut one is refused" fails 1 "ends in the middle" $f trace show "$tmp/cut.et"
+ok "so is what is none" fails 1 "its metadata cannot be read" sh -c "cp $tmp/plain.json $tmp/no.et; $f trace show $tmp/no.et"
+ok "export wants --chakra" fails 64 "export takes --chakra" $f trace export $eager
+ok "one rank twice is refused" fails 1 "is rank 0, and so is" $f trace show $eager $eager
+ok "an unknown GPU is refused" fails 1 "h900" $f trace replay $eager --gpu h900
+sed 's/NVIDIA H200/Some GPU/' "$tmp/plain.json" >"$tmp/some.json"
+ok "an unknown device wants --from" fails 1 "name the nearest" $f trace replay "$tmp/some.json" --gpu h200
+ok "and takes it" $f trace replay "$tmp/some.json" --gpu h200 --from h200
+ok "a class has a name" fails 64 "takes CLASS=TIMES" $f trace replay $eager --speedup wheels=2
+ok "a factor is a number" fails 64 "not a number above 0" $f trace replay $eager --speedup gemm=-1
+ok "only dp scales" fails 64 "takes dp=N" $f trace replay $eager --scale tp=4
+ok "an unknown step is refused" fails 1 "has no step '9'" $f trace replay $eager --step 9
+ok "a recording has no --graph" fails 64 "is of a SCENARIO" $f trace replay $eager --graph x
+ok "a scenario has no --gpu" fails 64 "are of a recording" $f trace show examples/01-first-answer/h100.yaml --gpu h200
+ok "no data-parallel group, no scaling" fails 1 "cannot be scaled by dp" $f trace replay $t/h100-bert-small.tracelens.json.gz --scale dp=2
+finish
