@@ -23,14 +23,17 @@ CFLAGS  ?= -O2 -g
 PREFIX  ?= /usr/local
 comma   := ,
 B       := build/$(if $(SAN),san,$(if $(COV),cov,rel))
-FOLDERS := base hw models stacks traces sim recorded cost study calibrate reports
+FOLDERS := base hw models stacks traces sim recorded cost study calibrate reports serve
 VERSION := 0.1
 
 PKGS := yaml-0.1 jansson gsl sqlite3 smartcols yajl zlib libzstd libprotobuf-c
+# `foretoken serve` needs it; all else does not
+HTTP := $(shell pkg-config --exists libmicrohttpd && echo libmicrohttpd)
+PKGS += $(HTTP)
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wundef -Wvla \
         -Wstrict-prototypes -Wmissing-prototypes -Wwrite-strings
 ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -DFORETOKEN_VERSION='"$(VERSION)"' \
-        -DFORETOKEN_PREFIX='"$(PREFIX)"' -I. -Iinclude -Itests/bench $(WARN) $(CFLAGS) \
+        -DFORETOKEN_PREFIX='"$(PREFIX)"' $(if $(HTTP),-DFORETOKEN_HTTP) -I. -Iinclude -Itests/bench $(WARN) $(CFLAGS) \
         $(HARD) $(shell pkg-config --cflags $(PKGS)) -pthread -I$(if $(findstring build/fuzz,$@),build/fuzz,$B)/recorded
 LDLIBS = $(shell pkg-config --libs $(PKGS)) -lm -ldl -pthread
 # what makes a defect an end rather than a way in; FORTIFY needs an optimiser and no ASan
@@ -57,6 +60,10 @@ SHTESTS  := $(wildcard tests/test_*.sh)
 BENCHES  := $(patsubst tests/bench/%.c,$B/tests/bench/%,$(wildcard tests/bench/*.c))
 FUZZED   := $(shell sed -n 's/^\t{ "\([a-z-]*\)".*/\1/p' tests/fuzz/targets.c)
 FUZZERS  := $(FUZZED:%=build/fuzz/fuzz_%)
+# pages, styles and scripts, which the build embeds as constants
+REPORT_PAGE := reports/page/report.html reports/page/report.css reports/page/report.js
+SERVE_PAGE  := $(wildcard serve/page/*)
+PAGES       := $B/report_page.o $B/serve_page.o
 DATA     := $(wildcard hw/gpus/* hw/nodes/* hw/fabrics/* hw/parts/* hw/sites/* models/*.yaml stacks/*.yaml stacks/ccl/* cost/prices/* cost/factors.yaml \
             study/ranges.yaml study/residuals.csv)
 
@@ -71,7 +78,7 @@ build/foretoken: build/rel/foretoken
 $B/foretoken: $(call OBJ,$(CLI_SRC)) $B/new.o $B/libforetoken.a
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
-$B/libforetoken.a: $(call OBJ,$(LIB_SRC)) $B/page.o
+$B/libforetoken.a: $(call OBJ,$(LIB_SRC)) $(PAGES)
 	@echo "  AR    $@"
 	@rm -f $@
 	$(Q)$(AR) rcs $@ $^
@@ -81,15 +88,13 @@ $B/tests/%: $B/tests/%.o $B/libforetoken.a
 $B/tests/bench/%: $B/tests/bench/%.o $B/libforetoken.a
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
-$B/tests/mutate: $B/tests/fuzz/mutate.o $B/tests/fuzz/changes.o $B/tests/fuzz/targets.o $B/libforetoken.a
+$B/tests/mutate: $B/tests/fuzz/mutate.o $B/tests/fuzz/changes.o $B/tests/fuzz/targets.o $B/tests/fuzz/request.o $B/libforetoken.a
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
-# the report's page, style and script, as constants
-PAGE := reports/page/report.html reports/page/report.css reports/page/report.js
-$B/page.o build/fuzz/page.o: $(PAGE) scripts/embed.sh reports/page.h
+$B/report_page.o build/fuzz/report_page.o: $(REPORT_PAGE) scripts/embed.sh reports/page.h
 	@mkdir -p $(@D)
 	@echo "  EMBED reports/page"
-	$(Q)sh scripts/embed.sh reports/page.h page $(PAGE) >$(@:.o=.c)
+	$(Q)sh scripts/embed.sh reports/page.h page $(REPORT_PAGE) >$(@:.o=.c)
 	$(Q)$(CC) $(ALL_CFLAGS) -c -o $@ $(@:.o=.c)
 # the skeletons of `foretoken new`
 NEW := $(sort $(wildcard cli/new/*.yaml))
@@ -98,12 +103,17 @@ $B/new.o: $(NEW) scripts/embed.sh cli/new.h
 	@echo "  EMBED cli/new"
 	$(Q)sh scripts/embed.sh cli/new.h new $(NEW) >$(@:.o=.c)
 	$(Q)$(CC) $(ALL_CFLAGS) -c -o $@ $(@:.o=.c)
+$B/serve_page.o build/fuzz/serve_page.o: $(SERVE_PAGE) scripts/embed.sh serve/page.h
+	@mkdir -p $(@D)
+	@echo "  EMBED serve/page"
+	$(Q)sh scripts/embed.sh serve/page.h serve $(SERVE_PAGE) >$(@:.o=.c)
+	$(Q)$(CC) $(ALL_CFLAGS) -c -o $@ $(@:.o=.c)
 build/fuzz/%.o: %.c
 	@mkdir -p $(@D)
 	@echo "  FUZZ  $<"
 	$(Q)clang $(filter-out -O2 -D_FORTIFY_SOURCE=2,$(ALL_CFLAGS)) -O1 -fsanitize=fuzzer-no-link,address,undefined \
 		-fno-sanitize-recover=all -MMD -MP -c -o $@ $<
-build/fuzz/fuzz: $(LIB_SRC:%.c=build/fuzz/%.o) build/fuzz/page.o build/fuzz/tests/fuzz/fuzz.o build/fuzz/tests/fuzz/targets.o
+build/fuzz/fuzz: $(LIB_SRC:%.c=build/fuzz/%.o) build/fuzz/report_page.o build/fuzz/serve_page.o build/fuzz/tests/fuzz/fuzz.o build/fuzz/tests/fuzz/targets.o build/fuzz/tests/fuzz/request.o
 	$(Q)clang -fsanitize=fuzzer,address,undefined -o $@ $^ $(LDLIBS)
 $(FUZZERS): build/fuzz/fuzz
 	@ln -sf fuzz $@

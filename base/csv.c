@@ -310,3 +310,16 @@ void csv_put(FILE *out, const char *text, bool last)
 	}
 	putc(last ? '\n' : ',', out);
 }
+
+void csv_cell(FILE *out, const char *text)
+{
+	putc('"', out);
+	if (*text && strchr("=+-@", *text))
+		putc('\'', out);
+	for (; *text; text++) {
+		if (*text == '"')
+			putc('"', out);
+		putc(*text, out);
+	}
+	putc('"', out);
+}

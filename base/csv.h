@@ -48,4 +48,8 @@ struct ft_mark csv_mark(const struct csv *t, size_t row, int column);
 #include <stdio.h>
 void csv_put(FILE *out, const char *text, bool last);
 
+/* A cell as others read it: in quotes, those inside doubled. What a spreadsheet would take for a
+ * formula begins with an apostrophe. */
+void csv_cell(FILE *out, const char *text);
+
 #endif

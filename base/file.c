@@ -383,12 +383,24 @@ static bool look(struct arena *mem, const char *path, const struct ft_mark *at,
 	return fail_errno(err, at, arena_printf(mem, "%s: ", path), errno);
 }
 
+bool file_may_name(const struct ft_mark *at)
+{
+	return !at || !at->file || strncmp(at->file, FILE_FOREIGN, 1) != 0;
+}
+
 static const char *find_path(struct arena *mem, const char *name,
 			     const struct ft_mark *at, struct ft_error *err)
 {
 	const char *path;
 	bool found;
 
+	if (!file_may_name(at)) {
+		ft_fail(err, at,
+			"'%.60s' is a path, and files are not read here; write the name "
+			"of a preset, or the map itself",
+			name);
+		return NULL;
+	}
 	if (!look(mem, name, at, &found, err))
 		return NULL;
 	if (found)

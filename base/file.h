@@ -42,6 +42,10 @@ bool file_exists(const char *path);
 
 /* Is name a path (it holds a '/' or ends in .yaml, .yml or .json), not one of ours? */
 bool file_is_path(const char *name);
+/* May what stands there name a file? All may but what came from elsewhere: texts read under
+ * a name of FILE_FOREIGN and whatever follows it name presets only. */
+#define FILE_FOREIGN "<"
+bool file_may_name(const struct ft_mark *at);
 /* leaf in $TMPDIR, or in /tmp. */
 char *file_temporary(struct arena *mem, const char *leaf);
 

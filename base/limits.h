@@ -99,7 +99,25 @@
 	X(STEP_DAYS, 10, "days that a simulated step may take", \
 	  "takes longer than") \
 	X(OPTION_WORDS, 256, "arguments of one kind in a command", \
-	  "of these")
+	  "of these") \
+	X(SERVE_BODY_BYTES, 262144, "bytes of the body of a request to serve", \
+	  "is too large: more than") \
+	X(SERVE_HEAD_BYTES, 32768, "bytes of memory for the head of a request to serve", \
+	  "HTTP status 413, 414 or 431") \
+	X(SERVE_CONNECTIONS, 64, "connections that serve holds at once; more wait", \
+	  "") \
+	X(SERVE_WORKERS, 8, "requests that serve computes at once", \
+	  "answers are being computed; try again in a second") \
+	X(SERVE_WORK_S, 20, "seconds in which serve computes an answer", \
+	  "takes longer than") \
+	X(SERVE_WORK_MIB, 1024, "MiB of memory in which serve computes an answer", \
+	  "takes more memory than") \
+	X(SERVE_ANSWER_MIB, 256, "MiB of an answer of serve", \
+	  "the answer is larger than") \
+	X(SERVE_IDLE_S, 5, "seconds that serve waits for a silent client", \
+	  "") \
+	X(SERVE_REQUEST_S, 30, "seconds in which a client sends a request whole, and takes its answer", \
+	  "")
 /* clang-format on */
 
 #define LIMITS_VALUE(name, value, what, message) LIMIT_##name = (value),

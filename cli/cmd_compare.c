@@ -5,7 +5,7 @@
 #include "cli/commands.h"
 #include "foretoken/reports.h"
 
-enum { MOST = FT_SIDES_MOST, DRAWS = 16384 };
+enum { MOST = FT_SIDES_MOST };
 
 struct args {
 	struct shared shared;
@@ -85,21 +85,6 @@ static const struct argp argp = {
 	NULL,
 };
 
-/* The scenario at the size at which it is worth the same as the first. */
-static bool make_alike(const struct args *a, const struct ft_scenario **s,
-		       struct ft_outcome *o, size_t i, struct ft_error *err)
-{
-	int64_t gpus = ft_study_fleet_like(s[0], &o[0], s[i], a->basis, err);
-	struct ft_scenario *sized =
-		gpus ? ft_scenario_resized(s[i], gpus, 1, err) : NULL;
-
-	if (!sized)
-		return false;
-	ft_scenario_free((struct ft_scenario *)s[i]);
-	s[i] = sized;
-	return true;
-}
-
 static struct ft_scenario *load(const struct args *a, struct ft_shelf *shelf,
 				const char *path, struct ft_error *err)
 {
@@ -115,24 +100,14 @@ static struct ft_scenario *load(const struct args *a, struct ft_shelf *shelf,
 				err);
 }
 
-static bool all_of(const struct args *a, struct ft_shelf *shelf,
-		   const struct ft_scenario **s, struct ft_outcome *o, size_t *n,
-		   struct ft_error *err)
+/* *n: scenarios that are loaded. */
+static bool load_all(const struct args *a, struct ft_shelf *shelf,
+		     const struct ft_scenario **s, size_t *n, struct ft_error *err)
 {
-	for (*n = 0; *n < a->shared.word.n; (*n)++) {
+	for (*n = 0; *n < a->shared.word.n; ++*n) {
 		s[*n] = load(a, shelf, a->shared.word.word[*n], err);
 		if (!s[*n])
 			return false;
-		if ((*n && a->basis != FT_EQUAL_GPUS &&
-		     !make_alike(a, s, o, *n, err)) ||
-		    !ft_study_simulate(s[*n], NULL, NULL, &o[*n], err)) {
-			ft_scenario_free((struct ft_scenario *)s[*n]);
-			return false;
-		}
-		if (!ft_study_run(s[*n], &o[*n], err)) {
-			++*n;
-			return false;
-		}
 	}
 	return true;
 }
@@ -151,24 +126,28 @@ static bool print(const struct args *a, const struct ft_answers *answers,
 	return true;
 }
 
-/* The odds, and all of it printed. */
+/* The answers, the odds, and all of it printed. */
 static bool conclude(const struct args *a, const char *command,
-		     const struct ft_scenario *const *s, struct ft_outcome *o, size_t n,
-		     struct ft_error *err)
+		     const struct ft_scenario **s, size_t n, struct ft_error *err)
 {
 	struct ft_verdict *v = malloc(sizeof(*v));
-	const char **labels = ft_study_labels(s, n);
-	bool ok = v ? ft_study_verdict(s, o, n, (size_t)a->draws, v, err) :
-		      ft_fail(err, NULL, "out of memory");
+	struct ft_outcome o[MOST];
+	const char **labels;
+	bool ok;
 
-	for (size_t i = 0; ok && i < n; i++) { /* of the same draws as the odds */
-		o[i].cost.usd_per_million_tokens_low = v->odds.p10[i];
-		o[i].cost.usd_per_million_tokens_high = v->odds.p90[i];
+	if (!v)
+		return ft_fail(err, NULL, "out of memory");
+	ok = ft_study_compare(s, o, n, a->basis, (size_t)a->draws, v, err);
+	if (ok) {
+		labels = ft_study_labels(s, n);
+		ok = print(
+			a,
+			&(struct ft_answers){ s, o, labels, n, command, v, a->basis },
+			err);
+		ft_labels_free(labels);
+		for (size_t i = 0; i < n; i++)
+			ft_outcome_release(&o[i]);
 	}
-	ok = ok &&
-	     print(a, &(struct ft_answers){ s, o, labels, n, command, v, a->basis },
-		   err);
-	ft_labels_free(labels);
 	free(v);
 	return ok;
 }
@@ -176,9 +155,8 @@ static bool conclude(const struct args *a, const char *command,
 int cmd_compare(int argc, char **argv)
 {
 	const struct ft_scenario *s[MOST];
-	struct ft_outcome o[MOST];
 	struct args a = { .shared = { .what = "SCENARIO", .least = 2, .most = MOST },
-			  .draws = DRAWS };
+			  .draws = FT_DRAWS };
 	struct ft_shelf *shelf;
 	struct ft_error err;
 	size_t n;
@@ -187,11 +165,9 @@ int cmd_compare(int argc, char **argv)
 
 	parse_arguments(&argp, argc, argv, &a);
 	shelf = ft_shelf_new();
-	ok = all_of(&a, shelf, s, o, &n, &err) && conclude(&a, command, s, o, n, &err);
-	for (size_t i = 0; i < n; i++) {
-		ft_outcome_release(&o[i]);
+	ok = load_all(&a, shelf, s, &n, &err) && conclude(&a, command, s, n, &err);
+	for (size_t i = 0; i < n; i++)
 		ft_scenario_free((struct ft_scenario *)s[i]);
-	}
 	ft_shelf_free(shelf);
 	free(command);
 	return ok ? finish_output() : complain(&err);

@@ -20,6 +20,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case ARGP_KEY_ARG:
+		if (*text)
+			argp_error(state, "one skeleton at a time");
 		for (size_t i = 0; !*text && i < SKELETONS; i++)
 			if (!strcmp(arg, skeletons[i].kind))
 				*text = skeletons[i].text;

@@ -32,6 +32,7 @@ int cmd_runs(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
 int cmd_new(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
+int cmd_serve(int argc, char **argv);
 
 /* A list of argument strings; they are argv's own. */
 struct words {

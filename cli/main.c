@@ -27,6 +27,7 @@ static const struct command {
 	{ "kernel", cmd_kernel, "predicted times of single kernels" },
 	{ "trace", cmd_trace, "step graphs: show, replay" },
 	{ "calibrate", cmd_calibrate, "GPU profiles from measurements" },
+	{ "serve", cmd_serve, "a local page and a JSON API" },
 	{ "runs", cmd_runs, "the measured runs that answers are held to" },
 	{ "explain", cmd_explain, "what a key of a scenario means, its default" },
 	{ "new", cmd_new, "a commented skeleton of a scenario, GPU, stack ..." },

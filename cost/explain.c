@@ -150,6 +150,9 @@ static void turn_electricity(struct ft_deal *d, double times)
 static void turn_years(struct ft_deal *d, double times)
 {
 	d->terms.horizon_years *= times;
+	for (size_t i = 0; i < d->terms.n_tranches; i++) /* in proportion */
+		d->terms.tranche[i].month *= times;
+	d->terms.burn_in_s *= fmin(1, times);
 }
 
 static double gap(double ln_times, void *context)
@@ -202,20 +205,23 @@ size_t ft_deals_crossovers(const struct ft_deal *a, const struct ft_deal *b,
 		const char *what, *unit;
 		double now;
 		void (*turn)(struct ft_deal *d, double times);
-		bool both;
+		bool both;   /* turned in both, where it is the same in both */
+		double of_a; /* then */
 	} knobs[] = {
 		{ "price of a server", "USD",
-		  b->capital_usd[FT_CAPITAL_SERVERS] / servers, turn_servers, false },
-		{ "rent", "USD/GPU-hour", b->rent_usd_per_gpu_hour, turn_rent, false },
+		  b->capital_usd[FT_CAPITAL_SERVERS] / servers, turn_servers, false,
+		  0 },
+		{ "rent", "USD/GPU-hour", b->rent_usd_per_gpu_hour, turn_rent, false,
+		  0 },
 		{ "price of the network", "USD", b->capital_usd[FT_CAPITAL_NETWORK],
-		  turn_network, false },
+		  turn_network, false, 0 },
 		{ "model FLOP/s per GPU", "TFLOP/s",
 		  b->tokens_per_s / b->gpus * flop_per_token * 1e-12, turn_tokens,
-		  false },
+		  false, 0 },
 		{ "electricity of both", "USD/kWh", b->electricity_usd_per_kwh,
-		  turn_electricity, true },
+		  turn_electricity, true, a->electricity_usd_per_kwh },
 		{ "years of use of both", "years", b->terms.horizon_years, turn_years,
-		  true },
+		  true, a->terms.horizon_years },
 	};
 	double apart =
 		ft_deal_usd_per_million_tokens(b) / ft_deal_usd_per_million_tokens(a);
@@ -225,7 +231,9 @@ size_t ft_deals_crossovers(const struct ft_deal *a, const struct ft_deal *b,
 		return 0;
 	for (size_t i = 0; i < sizeof(knobs) / sizeof(*knobs); i++) {
 		struct knob k = { *a, *b, knobs[i].turn, knobs[i].both };
-		double times = knobs[i].now > 0 ? equal_at(&k) : NAN;
+		bool asked = knobs[i].now > 0 &&
+			     !(knobs[i].both && knobs[i].now != knobs[i].of_a);
+		double times = asked ? equal_at(&k) : NAN;
 
 		if (times > 0)
 			crossover[n++] =

@@ -59,6 +59,8 @@ static double residual_frac(const struct ft_cost_terms *t, double years)
 
 	if (!last)
 		return t->residual_frac;
+	if (!(years > 0))
+		return 1;
 	if (years >= (double)last)
 		return t->residual_by_year[last - 1];
 	whole = floor(years);
@@ -91,13 +93,18 @@ static void tranche(const struct ft_deal *d, struct ft_flows *f, double month,
 	put(f, FT_ACCOUNT_INSURANCE, month, left, usd * t->insurance_frac * years);
 }
 
-/* Hours that are paid and in which GPUs could work: after arrival and burn-in. */
-static double hours_of(const struct ft_deal *d, double month, double frac)
+/* Hours in which GPUs could work: after arrival and burn-in, to the end. */
+static void add_hours(const struct ft_deal *d, struct ft_flows *f, double month,
+		      double frac)
 {
-	double hours = (12 * d->terms.horizon_years - month) * HOURS / 12 -
-		       d->terms.burn_in_s / 3600;
+	double from = month + d->terms.burn_in_s / 3600 / (HOURS / 12.0);
+	double months = fmax(0, f->months - from);
+	double hours = frac * d->gpus * months * HOURS / 12;
 
-	return frac * d->gpus * fmax(0, hours);
+	if (months > 0)
+		f->hours[f->n_hours++] =
+			(struct ft_flow){ FT_ACCOUNT_RENT, from, months, hours };
+	f->gpu_hours += hours;
 }
 
 static void rented(const struct ft_deal *d, struct ft_flows *f, double month,
@@ -105,11 +112,13 @@ static void rented(const struct ft_deal *d, struct ft_flows *f, double month,
 {
 	const struct ft_cost_terms *t = &d->terms;
 	double left = f->months - month;
-	double used = t->take_or_pay ? 1 : t->utilization_frac;
+	/* on demand, hours that are not used are not paid, but for those paid ahead */
+	double owed =
+		fmax(0, (t->take_or_pay ? 1 : t->utilization_frac) - t->prepaid_frac);
 	double usd = frac * d->gpus * d->rent_usd_per_gpu_hour * left * HOURS / 12;
 
 	put(f, FT_ACCOUNT_PREPAYMENT, month, 0, usd * t->prepaid_frac);
-	put(f, FT_ACCOUNT_RENT, month, left, usd * (1 - t->prepaid_frac) * used);
+	put(f, FT_ACCOUNT_RENT, month, left, usd * owed);
 }
 
 void ft_flows_of(const struct ft_deal *d, struct ft_flows *f)
@@ -118,13 +127,13 @@ void ft_flows_of(const struct ft_deal *d, struct ft_flows *f)
 	const struct ft_cost_terms *t = &d->terms;
 	size_t n = t->n_tranches ? t->n_tranches : 1;
 
-	f->n = 0;
+	f->n = f->n_hours = 0;
 	f->gpu_hours = 0;
 	f->months = 12 * t->horizon_years;
 	for (size_t i = 0; i < n; i++) {
 		const struct ft_tranche *part = t->n_tranches ? &t->tranche[i] : &all;
 
-		f->gpu_hours += hours_of(d, part->month, part->frac);
+		add_hours(d, f, part->month, part->frac);
 		if (d->rent_usd_per_gpu_hour > 0)
 			rented(d, f, part->month, part->frac);
 		else
@@ -191,27 +200,27 @@ static double total_usd(const struct ft_flows *f, double i)
 	return usd;
 }
 
-/* The hours of the horizon, discounted like what is paid for them. */
+/* The hours, discounted like what is paid for them. */
 static double present_hours(const struct ft_flows *f, double i)
 {
-	const struct ft_flow hours = { FT_ACCOUNT_RENT, 0, f->months, f->gpu_hours };
+	double hours = 0;
 
-	return present_usd(&hours, i);
+	for (size_t k = 0; k < f->n_hours; k++)
+		hours += present_usd(&f->hours[k], i);
+	return hours;
 }
 
-/* Letting all GPU-hours that are used at a rent, less all that is paid. */
+/* Letting the GPU-hours that are used at a rent, less all that is paid. */
 struct letting {
 	const struct ft_flows *flows;
-	double income_usd;
+	double usd_per_hour; /* of all hours, used or not */
 };
 
 static double letting_usd(double i, void *context)
 {
 	const struct letting *l = context;
-	const struct ft_flow in = { FT_ACCOUNT_RENT, 0, l->flows->months,
-				    l->income_usd };
 
-	return present_usd(&in, i) - total_usd(l->flows, i);
+	return l->usd_per_hour * present_hours(l->flows, i) - total_usd(l->flows, i);
 }
 
 /* The interest at which letting is worth nothing; NaN when there is none below 1,000 %. */
@@ -237,42 +246,58 @@ static double internal_rate(struct letting *l)
 	return low;
 }
 
-/* What is paid until a month, residual value left out. */
-static double paid_until(const struct ft_flows *f, double month)
+/* What of a flow has come by a month. */
+static double come_by(const struct ft_flow *f, double month)
 {
-	double usd = 0;
-
-	for (size_t k = 0; k < f->n; k++) {
-		const struct ft_flow *x = &f->flow[k];
-		double part = x->months > 0 ? (month - x->month) / x->months : 1;
-
-		if (x->account != FT_ACCOUNT_RESALE && month >= x->month)
-			usd += x->usd * fmin(1, part);
-	}
-	return usd;
+	if (month < f->month)
+		return 0;
+	return f->usd * (f->months > 0 ? fmin(1, (month - f->month) / f->months) : 1);
 }
 
-/* Months until the rent that is saved has paid for all that was bought; 0: never. */
-static double break_even_months(const struct ft_flows *f, double rent_usd)
+/* Months until the rent that is saved has paid for all that was paid, residual value left out;
+ * 0: never. */
+static double break_even_months(const struct ft_flows *f, double usd_per_hour)
 {
-	for (double month = 1; month <= f->months; month++)
-		if (rent_usd * month / f->months >= paid_until(f, month))
+	for (double month = 1; month <= f->months; month++) {
+		double left = 0;
+
+		for (size_t k = 0; k < f->n; k++)
+			if (f->flow[k].account != FT_ACCOUNT_RESALE)
+				left -= come_by(&f->flow[k], month);
+		for (size_t k = 0; k < f->n_hours; k++)
+			left += usd_per_hour * come_by(&f->hours[k], month);
+		if (left >= 0)
 			return month;
+	}
 	return 0;
+}
+
+/* The utilization at which an hour costs what the rent of its used share is; electricity is
+ * less where less is used. Above 1: none. */
+static double break_even_utilization(const struct ft_deal *d)
+{
+	struct ft_deal at = *d;
+	double used = d->terms.utilization_frac;
+
+	for (int k = 0; k < 60; k++) { /* its cost moves by less than it does */
+		at.terms.utilization_frac = fmin(1, used);
+		used = ft_deal_usd_per_gpu_hour(&at) /
+		       d->terms.against_usd_per_gpu_hour;
+	}
+	return used;
 }
 
 static void against_rent(const struct ft_deal *d, const struct ft_flows *f,
 			 struct ft_readings *r)
 {
 	double rent = d->terms.against_usd_per_gpu_hour;
-	double income = rent * f->gpu_hours * d->terms.utilization_frac;
-	struct letting l = { f, income };
+	struct letting l = { f, rent * d->terms.utilization_frac };
 
 	if (!(rent > 0) || d->rent_usd_per_gpu_hour > 0)
 		return;
 	r->rent = rent;
-	r->break_even_utilization_frac = r->annuity / rent;
-	r->break_even_months = break_even_months(f, income);
+	r->break_even_utilization_frac = break_even_utilization(d);
+	r->break_even_months = break_even_months(f, l.usd_per_hour);
 	r->irr_frac = internal_rate(&l);
 }
 

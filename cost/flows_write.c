@@ -1,6 +1,7 @@
 /* cost/flows_write.c - cash flows as CSV in the columns of FOCUS 1.2 */
 #include <math.h>
 
+#include "base/csv.h"
 #include "base/plain.h"
 #include "base/text.h"
 #include "foretoken/cost.h"
@@ -52,18 +53,6 @@ struct writing {
 	const char *name;
 };
 
-/* In quotes, those inside doubled. */
-static void cell(FILE *out, const char *text)
-{
-	putc('"', out);
-	for (; *text; text++) {
-		if (*text == '"')
-			putc('"', out);
-		putc(*text, out);
-	}
-	putc('"', out);
-}
-
 static void line(const struct writing *w, enum ft_account a, int month, double billed,
 		 double effective)
 {
@@ -74,14 +63,15 @@ static void line(const struct writing *w, enum ft_account a, int month, double b
 	instant(&w->calendar, month, from);
 	instant(&w->calendar, month + 1, to);
 	fprintf(w->out, "%.2f,foretoken,", billed);
-	cell(w->out, w->name);
+	csv_cell(w->out, w->name);
 	fprintf(w->out, ",forecast,USD,%s,%s,%s,,\"%s%s\",%s,%s,%s,%.2f,%.2f,", to,
 		from, billed == 0 ? "Usage" : filed[a].charge, ft_account_name(a),
 		billed == 0 ? ", its share of the month" : "",
 		filed[a].charge[0] == 'U' || billed == 0 ? "Recurring" : "One-Time", to,
 		from, billed, effective);
-	fprintf(w->out, "foretoken forecast,%.2f,1,Month,,,%s,%s\n", billed,
-		filed[a].category, ft_account_name(a));
+	fprintf(w->out, "foretoken forecast,%.2f,%s,foretoken,foretoken,%s,%s\n",
+		billed, filed[a].charge[0] == 'T' ? "," : "1,Month", filed[a].category,
+		ft_account_name(a));
 }
 
 /* The part of a month that even payments over [start, end) cover. */

@@ -1,6 +1,7 @@
 /* cost/odds.c - what is uncertain about some deals, and the deals at a draw of it */
 #include "cost/odds.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 #include "cost/capital.h"
 #include "cost/factors.h"
 
-enum { INPUTS_MOST = 400 };
+enum { SIDE_INPUTS = 128 }; /* uncertain amounts of a side, at most */
 
 /* ---- the model ---------------------------------------------------------------------- */
 
@@ -41,7 +42,7 @@ static void uncertain(struct odds_model *m, size_t side, enum target target,
 		      double high)
 {
 	if (!(low > 0) || !(likely > 0) || !(high >= likely) || !(low <= likely) ||
-	    low == high || m->n_inputs == INPUTS_MOST || m->n_uses == INPUTS_MOST)
+	    low == high || m->n_inputs == m->most || m->n_uses == m->most)
 		return;
 	m->use[m->n_uses++] =
 		(struct use){ side,
@@ -143,8 +144,10 @@ static void add_side(struct odds_model *m, size_t side, const struct ft_side *s)
 	add_bill(m, side, &s->purchase);
 	add_running(m, side, &s->purchase);
 	uncertain(m, side, OF_TOKENS, CAUSE_THROUGHPUT,
-		  arena_printf(&m->mem, "throughput of %zu", side), t->low,
-		  t->tokens_per_s, t->high);
+		  t->job ? arena_printf(&m->mem, "throughput of job %016" PRIx64,
+					t->job) :
+			   arena_printf(&m->mem, "throughput of side %zu", side),
+		  t->low, t->tokens_per_s, t->high);
 }
 
 /* ---- one draw -------------------------------------------------------------------------- */
@@ -271,13 +274,16 @@ struct odds_model *odds_model_of(const struct ft_side *side, size_t n,
 
 	m->mem = mem;
 	m->n = n;
-	m->input = ARENA_ARRAY(&m->mem, INPUTS_MOST, struct input);
-	m->use = ARENA_ARRAY(&m->mem, INPUTS_MOST, struct use);
+	m->most = SIDE_INPUTS * n;
+	m->input = ARENA_ARRAY(&m->mem, m->most, struct input);
+	m->use = ARENA_ARRAY(&m->mem, m->most, struct use);
 	m->factors = n ? side[0].purchase.prices->factors : NULL;
 	for (size_t i = 0; i < n; i++)
 		add_side(m, i, &side[i]);
-	if (m->n_uses == INPUTS_MOST || m->n_inputs == INPUTS_MOST) {
-		ft_fail(err, NULL, "more than %d uncertain amounts", INPUTS_MOST - 1);
+	if (m->n_uses == m->most) {
+		ft_fail(err, NULL,
+			"a bill has more than %d lines whose prices are uncertain",
+			(int)SIDE_INPUTS - 1);
 		odds_model_free(m);
 		return NULL;
 	}

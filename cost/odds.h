@@ -53,7 +53,7 @@ struct odds_model {
 	struct arena mem;
 	size_t n;
 	struct ft_deal deal[FT_SIDES_MOST];
-	size_t n_inputs, n_uses, n_dimensions;
+	size_t n_inputs, n_uses, most, n_dimensions;
 	struct input *input;
 	struct use *use;
 	const struct factors *factors;

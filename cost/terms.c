@@ -55,7 +55,7 @@ static void check_recovery(struct reader *r, const struct ft_failure_terms *f)
 				    "has no effect under 'recovery: fault_tolerant': "
 				    "the job does not go back to a checkpoint");
 	}
-	if (f->recovery == FT_RECOVERY_COLD && f->spares)
+	if (f->recovery == FT_RECOVERY_COLD && read_has(r, "spares"))
 		reader_fail(r, "spares", "has no effect under 'recovery: cold'");
 	if (!whole && read_has(r, "checkpoint") && read_has(r, "storage_bandwidth"))
 		reader_fail(r, "checkpoint",
@@ -84,7 +84,7 @@ static void read_failures(const struct node *map, struct ft_failure_terms *f,
 	f->interval_s = read_quantity(&r, "interval", DIM_S, 0);
 	f->repair_s = read_quantity(&r, "repair", DIM_S, f->repair_s);
 	f->failover_s = read_quantity(&r, "failover", DIM_S, f->failover_s);
-	f->spares = read_bool(&r, "spares", false);
+	f->spares = read_bool(&r, "spares", f->spares);
 	f->flaps_per_1000_node_days =
 		read_quantity(&r, "flaps_per_1000_node_days", DIM_NONE, 0);
 	f->flap_s = read_quantity(&r, "flap", DIM_S, f->flap_s);
@@ -210,6 +210,18 @@ static void read_book(struct reader *r, struct ft_cost_terms *terms)
 	snprintf(terms->prices, sizeof(terms->prices), "%s", book);
 }
 
+/* It must leave hours to train in. */
+static void check_burn_in(struct reader *r, const struct ft_cost_terms *terms)
+{
+	if (!r->failed && terms->burn_in_s > 86400 * 365 * terms->horizon_years / 2)
+		reader_fail(r, "burn_in", "takes more than half of the horizon");
+	for (size_t i = 0; !r->failed && i < terms->n_tranches; i++)
+		if (terms->tranche[i].month + terms->burn_in_s / (365 / 12.0 * 86400) >=
+		    12 * terms->horizon_years)
+			reader_fail(r, "burn_in",
+				    "of the last tranche ends after the horizon");
+}
+
 /* Read without a mistake, and still out of the range that makes sense. */
 static void check_ranges(struct reader *r, const struct ft_cost_terms *terms)
 {
@@ -231,8 +243,7 @@ static void check_ranges(struct reader *r, const struct ft_cost_terms *terms)
 		reader_fail(
 			r, "residual_frac",
 			"should be below 1: a cluster sold for its full price would cost nothing");
-	if (!r->failed && terms->burn_in_s > 86400 * 365 * terms->horizon_years / 2)
-		reader_fail(r, "burn_in", "takes more than half of the horizon");
+	check_burn_in(r, terms);
 	for (size_t i = 0; i < sizeof(shares) / sizeof(*shares); i++)
 		if (!r->failed && *shares[i].at > 1)
 			reader_fail(r, shares[i].key, "should be at most 1");

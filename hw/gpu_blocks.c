@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/file.h"
 #include "base/limits.h"
 #include "base/reader.h"
 #include "base/text.h"
@@ -33,6 +34,9 @@ static void read_rows(struct reader *r, struct gpu_rows *rows)
 	rows->kin[1] = read_text(r, "rows_of", NULL);
 	rows->kin_mark[1] = reader_mark(r, "rows_of");
 	rows->from = r->from;
+	if (file && !file->inherited && !file_may_name(&file->mark))
+		reader_fail(r, "rows",
+			    "is a file, and files are not read here; use 'extends'");
 	if (file && file->inherited) {
 		rows->file = NULL; /* measured on the GPU whose file names them */
 		rows->kin[0] = file->mark.file;

@@ -45,7 +45,8 @@ static bool find_base(struct arena *mem, const struct node *node, struct wish *w
 		return true;
 	if (name->kind != NODE_SCALAR)
 		return ft_fail(err, &name->mark, "a model's name is a word");
-	if (wish->type && !(file_is_path(name->text) && file_exists(name->text))) {
+	if (wish->type && !(file_is_path(name->text) && file_may_name(&name->mark) &&
+			    file_exists(name->text))) {
 		struct ft_error ignored;
 
 		wish->path =

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/csv.h"
 #include "base/file.h"
 #include "base/arena.h"
 #include "base/csv.h"
@@ -101,18 +102,6 @@ void ft_report_bom(FILE *out, const struct ft_cluster *c, const struct ft_bom *b
 
 /* ---- CSV -------------------------------------------------------------------------- */
 
-/* In quotes, those inside doubled. */
-static void put_cell(FILE *out, const char *text)
-{
-	putc('"', out);
-	for (; *text; text++) {
-		if (*text == '"')
-			putc('"', out);
-		putc(*text, out);
-	}
-	putc('"', out);
-}
-
 bool ft_report_network(const char *path, const struct ft_cluster *c,
 		       struct ft_error *err)
 {
@@ -137,15 +126,15 @@ void ft_report_bom_csv(FILE *out, const struct ft_bom *bom)
 	for (size_t i = 0; i < bom->n_items; i++) {
 		const struct ft_bom_item *b = &bom->item[i];
 
-		put_cell(out, b->what);
+		csv_cell(out, b->what);
 		fprintf(out, ",%s,%" PRId64 ",%.2f,%.2f,%.2f,%.2f,%s,%s,%s,", b->item,
 			b->count, b->unit_usd, b->total_usd, b->low_usd, b->high_usd,
 			ft_price_kind_name(b->kind), b->date, b->book);
-		put_cell(out, b->vendor);
+		csv_cell(out, b->vendor);
 		putc(',', out);
-		put_cell(out, b->source);
+		csv_cell(out, b->source);
 		putc(',', out);
-		put_cell(out, b->address);
+		csv_cell(out, b->address);
 		fprintf(out, ",%s\n", ft_part_class_name(b->part_class));
 	}
 	fprintf(out, "total,,,,%.2f,%.2f,%.2f,,,,,,,\n", bom->total_usd, bom->low_usd,

@@ -1,4 +1,5 @@
 /* reports/compare.c - scenarios side by side: what differs, what is common, why */
+#include "base/csv.h"
 #include "base/arena.h"
 #include "base/plain.h"
 #include <math.h>
@@ -159,6 +160,31 @@ static void why(FILE *out, const struct ft_answers *a, size_t i)
 	ft_differences_free(d);
 }
 
+/* Sizes are whole, so that clusters are about alike: how far is said. */
+static void how_alike(FILE *out, const struct ft_answers *a)
+{
+	static const struct {
+		const char *what, *unit;
+		double scale;
+	} said[FT_BASES] = {
+		[FT_EQUAL_MONEY] = { "dollars", "USD an hour", 1 },
+		[FT_EQUAL_MEGAWATTS] = { "power", "MW", 1e-6 },
+		[FT_EQUAL_TIME] = { "time", "tokens/s kept", 1 },
+	};
+
+	if (a->basis == FT_EQUAL_GPUS)
+		return;
+	fprintf(out, "Sizes alike in %s:", said[a->basis].what);
+	for (size_t i = 0; i < a->n; i++)
+		fprintf(out, "%s %s with %.0f GPUs, %.4g %s", i ? ";" : "", a->label[i],
+			(double)a->scenario[i]->cluster->gpus,
+			said[a->basis].scale * ft_study_measure(a->scenario[i],
+								&a->outcome[i],
+								a->basis),
+			said[a->basis].unit);
+	fputs(".\n\n", out);
+}
+
 void ft_report_compare(FILE *out, const struct ft_answers *a)
 {
 	PLAIN_NUMBERS;
@@ -168,6 +194,7 @@ void ft_report_compare(FILE *out, const struct ft_answers *a)
 	if (a->verdict)
 		fprintf(out, "%s\n\n",
 			ft_verdict_sentence(a->verdict, a->label, verdict));
+	how_alike(out, a);
 	what_differs(out, a, all);
 	what_is_common(out, a, all);
 	answers_beside(out, a);
@@ -191,8 +218,10 @@ void ft_report_compare_csv(FILE *out, const struct ft_answers *a)
 	size_t n = ft_outcome_fields(&f);
 
 	fputs("key", out);
-	for (size_t i = 0; i < a->n; i++)
-		fprintf(out, ",scenario %zu", i + 1);
+	for (size_t i = 0; i < a->n; i++) {
+		putc(',', out);
+		csv_cell(out, a->label[i]);
+	}
 	putc('\n', out);
 	for (size_t k = 0; k < n; k++) {
 		const size_t at[] = { f[k].value, f[k].low, f[k].high };

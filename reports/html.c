@@ -191,29 +191,31 @@ static json_t *deal_json(const struct page *p, size_t i)
 		ft_outcome_side(p->a->scenario[i], &p->a->outcome[i]);
 	const struct ft_deal d = ft_deal_of(&side.purchase, &side.throughput);
 	const struct ft_cost_terms *t = &d.terms;
-	json_t *o = json_object();
+	json_t *o = json_object(), *left = json_array();
 	double bought = 0;
 
 	for (int c = 0; c < FT_CAPITALS; c++)
 		bought += d.capital_usd[c];
 	json_put_text(o, "name", p->a->label[i]);
 	json_put(o, "gpus", d.gpus);
-	json_put(o, "capital_usd", bought * (1 + t->tax_frac + t->duty_frac));
-	json_put(o, "residual_frac",
-		 (t->n_residuals ? t->residual_by_year[t->n_residuals - 1] :
-				   t->residual_frac) /
-			 (1 + t->tax_frac + t->duty_frac));
+	json_put(o, "capital_usd", bought);
+	json_put(o, "extra_frac", t->tax_frac + t->duty_frac);
+	json_put(o, "residual_frac", t->residual_frac);
+	for (size_t k = 0; k < t->n_residuals; k++)
+		json_array_append_new(left, json_real(t->residual_by_year[k]));
+	json_object_set_new(o, "residual_by_year", left);
 	json_put(o, "cost_of_capital_frac", t->cost_of_capital_frac);
 	json_put(o, "years", t->horizon_years);
-	json_put(o, "upkeep_frac",
-		 (d.maintenance_frac + t->insurance_frac) /
-			 (1 + t->tax_frac + t->duty_frac));
+	json_put(o, "upkeep_frac", d.maintenance_frac + t->insurance_frac);
 	json_put(o, "colocation_usd_per_year",
 		 d.provisioned_w / 1000 * d.colocation_usd_per_kw_month * 12);
-	json_put(o, "electricity_usd_per_year",
-		 d.it_w * t->pue / 1000 * 8760 * d.electricity_usd_per_kwh);
+	json_put(o, "used_kw", d.it_w * t->pue / 1000);
+	json_put(o, "idle_kw", d.idle_w * t->pue / 1000);
+	json_put(o, "electricity_usd_per_kwh", d.electricity_usd_per_kwh);
 	json_put(o, "staff_usd_per_year", t->staff_usd_per_year);
 	json_put(o, "rent_usd_per_gpu_hour", d.rent_usd_per_gpu_hour);
+	json_put(o, "prepaid_frac", t->prepaid_frac);
+	json_put_bool(o, "take_or_pay", t->take_or_pay);
 	json_put(o, "usd_per_gpu_hour", ft_deal_usd_per_gpu_hour(&d));
 	json_put(o, "tokens_per_s_per_gpu", d.tokens_per_s / d.gpus);
 	json_put(o, "utilization_frac", t->utilization_frac);
@@ -335,4 +337,9 @@ bool ft_report_html(const char *dir, const struct ft_answers *answers,
 		file_abandon(&f);
 	arena_release(&mem);
 	return ok;
+}
+
+const char *ft_report_style(void)
+{
+	return page_report_css;
 }

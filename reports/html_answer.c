@@ -1,5 +1,4 @@
 /* reports/html_answer.c - the report's first screen: verdict, numbers, reasons, crossovers */
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -45,7 +44,10 @@ bool html_numbers(struct page *p)
 	const struct ft_outcome *o = p->a->outcome;
 
 	fputs("<div class=\"numbers\">", p->out);
-	html_table(p, "Likely values, with P10 to P90 below", "of the cluster");
+	html_table(
+		p,
+		"Likely values (the modes; of the draws half lie above P50), P10 to P90 below",
+		"of the cluster");
 	html_row(p, "USD per million tokens");
 	for (size_t i = 0; i < p->a->n; i++)
 		ranged(p, FT_SHOW_USD_PER_MTOKEN, o[i].cost.usd_per_million_tokens,
@@ -80,6 +82,16 @@ bool html_numbers(struct page *p)
 	return true;
 }
 
+/* "115,700": thousands apart, four digits below that. */
+static const char *plain_number(const struct page *p, double v)
+{
+	char text[SHOWN];
+
+	if (fabs(v) < 1e4)
+		return arena_printf(p->mem, "%.4g", v);
+	return arena_text(p->mem, shown_number(&(struct shown){ 1, 0, "" }, v, text));
+}
+
 static void fleet(const struct page *p, const struct ft_fleet *f)
 {
 	html_row(p, f->question);
@@ -89,12 +101,11 @@ static void fleet(const struct page *p, const struct ft_fleet *f)
 		fputs("</td>", p->out);
 	} else {
 		fprintf(p->out,
-			"<td>%" PRId64
-			"</td><td>%.3g</td><td>%.1f to %.1f</td><td>%.2f to %.2f</td>"
-			"<td>%.3g</td><td>%.0f</td><td>%.0f</td>",
-			f->gpus, f->tokens * 1e-12, f->days[1], f->days[2],
-			f->usd[1] * 1e-6, f->usd[2] * 1e-6, f->megawatts, f->energy_mwh,
-			f->failures);
+			"<td>%s</td><td>%.3g</td><td>%.1f to %.1f</td><td>%.2f to %.2f</td>"
+			"<td>%.3g</td><td>%s</td><td>%.0f</td>",
+			plain_number(p, (double)f->gpus), f->tokens * 1e-12, f->days[1],
+			f->days[2], f->usd[1] * 1e-6, f->usd[2] * 1e-6, f->megawatts,
+			plain_number(p, f->energy_mwh), f->failures);
 	}
 	html_row_end(p);
 }

@@ -123,7 +123,7 @@ static void forms(const struct page *p, const struct ft_readings *r)
 		"levelised, month by month",
 		"straight line, no interest",
 		"straight line and a loan's interest",
-		"annuity, no residual value, no maintenance",
+		"annuity, no residual value, no upkeep",
 	};
 
 	html_table(p, "An hour of a GPU, USD, in the forms in which others state it",
@@ -141,9 +141,11 @@ static void forms(const struct page *p, const struct ft_readings *r)
 	}
 	html_row(p, "break-even with the rent given, hours used");
 	for (size_t i = 0; i < p->a->n; i++)
-		if (r[i].rent > 0)
+		if (r[i].rent > 0 && r[i].break_even_utilization_frac < 1)
 			fprintf(p->out, "<td>%.1f %% of %.2f USD/h</td>",
 				100 * r[i].break_even_utilization_frac, r[i].rent);
+		else if (r[i].rent > 0)
+			fputs("<td>never</td>", p->out);
 		else
 			fputs("<td>-</td>", p->out);
 	html_row_end(p);
@@ -163,12 +165,14 @@ bool html_cash(struct page *p)
 
 		ft_flows_of(&d, &f[i]);
 		r[i] = ft_flows_read(&d);
-		if (!html_picture(p,
-				  arena_printf(p->mem,
-					       "What %s costs each year; in all %.1f "
-					       "million USD today",
-					       p->a->label[i], r[i].npv_usd * 1e-6),
-				  plot_cash(&q, i, p->err)))
+		if (!html_picture(
+			    p,
+			    arena_printf(
+				    p->mem,
+				    "What %s costs each year, residual value left out; "
+				    "with it %.1f million USD today",
+				    p->a->label[i], r[i].npv_usd * 1e-6),
+			    plot_cash(&q, i, p->err)))
 			return false;
 	}
 	html_table(p, "Paid over the horizon, USD", "account");

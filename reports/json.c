@@ -269,6 +269,16 @@ void ft_report_outcome_json(FILE *out, const struct ft_scenario *s,
 	json_print(out, json_of_outcome(s, o, s->label));
 }
 
+void ft_report_document_json(FILE *out, const struct node *document)
+{
+	PLAIN_NUMBERS;
+	json_t *j = json_of_node(document);
+
+	json_dumpf(j, out, JSON_INDENT(1) | JSON_REAL_PRECISION(12) | JSON_ENCODE_ANY);
+	putc('\n', out);
+	json_decref(j);
+}
+
 static json_t *differs(const struct ft_answers *a)
 {
 	struct ft_settings *all = ft_study_settings(a->scenario, a->n);

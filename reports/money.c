@@ -1,7 +1,6 @@
 /* reports/money.c - verdicts, fleets and finance as tables */
 #include "reports/money.h"
 
-#include <inttypes.h>
 #include <math.h>
 
 #include "base/plain.h"
@@ -12,6 +11,17 @@
 static void put4(struct table *t, double v)
 {
 	table_put(t, "%.4g", v);
+}
+
+/* "115,700": thousands apart, four digits below that. */
+static void put_amount(struct table *t, double v)
+{
+	char text[SHOWN];
+
+	if (fabs(v) < 1e4)
+		put4(t, v);
+	else
+		table_put(t, "%s", shown_number(&(struct shown){ 1, 0, "" }, v, text));
 }
 
 static void put_usd(struct table *t, double usd)
@@ -46,7 +56,7 @@ void money_fleets(FILE *out, const struct ft_outcome *o)
 			table_put(&t, "none");
 			continue;
 		}
-		table_put(&t, "%" PRId64, f->gpus);
+		put_amount(&t, (double)f->gpus);
 		table_put(&t, "%.3g", f->tokens * 1e-12);
 		for (int k = 1; k < 3; k++)
 			table_put(&t, "%.*f", f->days[k] < 100 ? 1 : 0, f->days[k]);
@@ -126,8 +136,8 @@ static void crossovers(FILE *out, const struct ft_answers *a)
 	for (size_t k = 0; k < v->n_crossovers; k++) {
 		table_row(&t);
 		table_put(&t, "%s", v->crossover[k].what);
-		put4(&t, v->crossover[k].value);
-		put4(&t, v->crossover[k].now);
+		put_amount(&t, v->crossover[k].value);
+		put_amount(&t, v->crossover[k].now);
 		table_put(&t, "%s", v->crossover[k].unit);
 	}
 	table_close(&t);
@@ -152,6 +162,27 @@ static struct ft_deal deal_of(const struct ft_scenario *s, const struct ft_outco
 	return ft_deal_of(&side.purchase, &side.throughput);
 }
 
+static void against_rent(FILE *out, const struct ft_readings *r)
+{
+	if (!(r->rent > 0))
+		return;
+	fprintf(out, "\nAgainst a rent of %.4g USD per GPU-hour: ", r->rent);
+	if (r->break_even_utilization_frac < 1)
+		fprintf(out,
+			"owning is cheaper when more than %.1f %% of the hours are used",
+			100 * r->break_even_utilization_frac);
+	else
+		fputs("owning is not cheaper, however many hours are used", out);
+	if (r->break_even_months > 0)
+		fprintf(out, "; it is paid back in month %.0f", r->break_even_months);
+	else
+		fputs("; it is not paid back within the horizon", out);
+	if (isfinite(r->irr_frac))
+		fprintf(out, "; let at that rent it returns %.1f %% a year",
+			100 * r->irr_frac);
+	fputs(".\n", out);
+}
+
 void ft_report_finance(FILE *out, const struct ft_scenario *s,
 		       const struct ft_outcome *o)
 {
@@ -168,7 +199,7 @@ void ft_report_finance(FILE *out, const struct ft_scenario *s,
 		{ "levelised, month by month", r.levelised },
 		{ "straight line, no interest", r.straight_line },
 		{ "straight line and a loan's interest", r.warehouse },
-		{ "annuity, no residual value, no maintenance", r.semianalysis },
+		{ "annuity, no residual value, no upkeep", r.semianalysis },
 	};
 
 	for (size_t i = 0; i < sizeof(form) / sizeof(*form); i++) {
@@ -197,18 +228,5 @@ void ft_report_finance(FILE *out, const struct ft_scenario *s,
 		  100 * s->terms.cost_of_capital_frac);
 	put_usd(&t, r.npv_usd);
 	table_close(&t);
-	if (!(r.rent > 0))
-		return;
-	fprintf(out,
-		"\nAgainst a rent of %.4g USD per GPU-hour: owning is cheaper when more "
-		"than %.1f %% of the hours are used",
-		r.rent, 100 * r.break_even_utilization_frac);
-	if (r.break_even_months > 0)
-		fprintf(out, "; it is paid back in month %.0f", r.break_even_months);
-	else
-		fputs("; it is not paid back within the horizon", out);
-	if (isfinite(r.irr_frac))
-		fprintf(out, "; let at that rent it returns %.1f %% a year",
-			100 * r.irr_frac);
-	fputs(".\n", out);
+	against_rent(out, &r);
 }

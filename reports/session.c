@@ -10,8 +10,6 @@
 #include "base/plain.h"
 #include "foretoken/reports.h"
 
-enum { DRAWS = 16384 };
-
 struct ft_session {
 	struct ft_shelf *shelf;
 	char error[2048];
@@ -124,7 +122,7 @@ static char *compared(struct ft_session *s, struct asked *a, struct ft_error *er
 
 	if (!v)
 		out_of_memory();
-	if (!ft_study_verdict(a->scenario, a->outcome, a->n, DRAWS, v, err)) {
+	if (!ft_study_verdict(a->scenario, a->outcome, a->n, FT_DRAWS, v, err)) {
 		tell(s, err);
 	} else {
 		labels = ft_study_labels(a->scenario, a->n);

@@ -1,7 +1,7 @@
 # scripts/deps.sh - install what is missing of Debian's packages, and say so
 set -eu
 need="gcc make pkg-config libyaml-dev libjansson-dev libgsl-dev libsqlite3-dev
-libsmartcols-dev libcmocka-dev zlib1g-dev libzstd-dev libprotobuf-c-dev protobuf-c-compiler libyajl-dev libopenblas-dev gnuplot-nox perl sqlite3 python3 jq"
+libsmartcols-dev libmicrohttpd-dev libcmocka-dev zlib1g-dev libzstd-dev libprotobuf-c-dev protobuf-c-compiler libyajl-dev libopenblas-dev gnuplot-nox perl sqlite3 python3 jq"
 [ -z "${CI:-}" ] || need="$need clang libclang-rt-14-dev clang-19 lld-19 chromium valgrind pmccabe clang-format-14 locales g++ libsimgrid-dev lintian"
 missing=
 for p in $need; do

@@ -8,7 +8,7 @@ OTHERS  := README.md ARCHITECTURE.md $(wildcard docs/*.md) $(shell git ls-files 
 .PHONY: install uninstall
 
 # one object in which only ft_* is seen from outside
-$B/install/libforetoken.a: $(call OBJ,$(LIB_SRC)) $B/page.o
+$B/install/libforetoken.a: $(call OBJ,$(LIB_SRC)) $(PAGES)
 	@mkdir -p $(@D)
 	@echo "  AR    $@"
 	$(Q)$(LD) -r -o $(@D)/foretoken.o $^
@@ -18,7 +18,7 @@ $B/install/libforetoken.a: $(call OBJ,$(LIB_SRC)) $B/page.o
 
 # the same as a shared library: what ft_* says stays within a major version
 SONAME := libforetoken.so.$(firstword $(subst ., ,$(VERSION)))
-$B/install/libforetoken.so: $(call OBJ,$(LIB_SRC)) $B/page.o scripts/foretoken.map
+$B/install/libforetoken.so: $(call OBJ,$(LIB_SRC)) $(PAGES) scripts/foretoken.map
 	@mkdir -p $(@D)
 	@echo "  LINK  $@"
 	$(Q)$(CC) -shared -Wl,-z,relro,-z,now -Wl,-soname,$(SONAME) \

@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "base/node.h"
 #include "foretoken/study.h"
+#include "study/keys.h"
 
 struct whole {
 	struct ft_settings settings; /* first: the handle is the arena's */
@@ -135,4 +136,29 @@ void ft_labels_free(const char **labels)
 					 offsetof(struct labels, label)))
 		      ->mem;
 	arena_release(&mem);
+}
+
+const char *scenario_label(struct arena *mem, const struct ft_scenario *s,
+			   struct ft_error *err)
+{
+	static const char *const keys[] = { "title", "name" };
+	const char *slash = strrchr(s->file, '/');
+	const char *leaf = slash ? slash + 1 : s->file, *label = NULL;
+	const struct node *n = NULL;
+
+	for (int i = 0; !label && i < 2; i++) {
+		n = node_get(s->given, keys[i]);
+		if (!node_is_null(n) && n->kind == NODE_SCALAR)
+			label = n->text;
+	}
+	if (!label)
+		label = arena_text_n(mem, leaf, strcspn(leaf, "."));
+	for (const char *c = label; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 127) {
+			ft_fail(err, n ? &n->mark : NULL,
+				"title: holds a line break or another control "
+				"character");
+			return NULL;
+		}
+	return label;
 }

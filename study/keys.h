@@ -34,4 +34,9 @@ struct node *scenario_resolve(struct arena *mem, const struct ft_scenario *s);
 /* Terms that the price book leaves without effect are refused (study/terms.c). */
 bool terms_count(const struct ft_scenario *s, struct ft_error *err);
 
+/* Its title, else its name, else its file's stem: one line, as tables, plots and pages have for
+ * it; NULL, with *err, when it is not. */
+const char *scenario_label(struct arena *mem, const struct ft_scenario *s,
+			   struct ft_error *err);
+
 #endif

@@ -4,8 +4,8 @@
  * The cluster as given is the first answer. The others are sizes of the same plan (more or fewer
  * replicas, the batch as it is), each simulated:
  *   tokens and days    the smallest that is done in time, at P50 and at P90
- *   budget             the one whose tokens are cheapest (with days: the largest that the budget
- *                      pays for so long)
+ *   budget             the one whose tokens are cheapest, if the budget pays for them (and they
+ *                      are done in the days); with days alone the largest that it pays for so long
  *   megawatts          the largest that draws no more at full load, PUE included
  */
 #include <inttypes.h>
@@ -148,27 +148,32 @@ static bool smallest(struct asking *a, int quantile, size_t *found)
 	return true;
 }
 
-/* What is paid for the days asked. */
-static double usd_of_days(const struct asking *a, const struct size *z)
+/* Tokens that are asked must be paid for, and be done in time; without them all days. */
+static bool affordable(const struct asking *a, const struct size *z)
 {
-	return z->fleet.cost.usd_per_gpu_hour * (double)z->gpus * 24 * a->asked.days;
+	const struct ft_fleet *f = &z->fleet;
+
+	if (!(a->asked.tokens > 0)) /* less is trained where the budget ends first */
+		return !(a->asked.days > 0) || f->days[1] >= a->asked.days * (1 - 1e-9);
+	return f->usd[1] <= a->asked.budget_usd &&
+	       (!(a->asked.days > 0) || f->days[1] <= a->asked.days);
 }
 
-/* The largest that the budget pays for the days, or the one of the cheapest tokens. */
+/* The one of the cheapest tokens; or the largest, where days are to be paid for. */
 static bool for_budget(struct asking *a, size_t *found)
 {
+	bool largest = a->asked.days > 0 && !(a->asked.tokens > 0);
+
 	*found = a->n;
 	for (size_t i = 0; i < a->n; i++) {
+		const struct ft_fleet *f = &a->size[i].fleet;
+
 		if (!know(a, i))
 			return false;
-		if (!a->size[i].fits)
-			continue;
-		if (a->asked.days > 0 ?
-			    usd_of_days(a, &a->size[i]) <= a->asked.budget_usd :
-			    *found == a->n ||
-				    a->size[i].fleet.cost.usd_per_million_tokens <
-					    a->size[*found]
-						    .fleet.cost.usd_per_million_tokens)
+		if (a->size[i].fits && affordable(a, &a->size[i]) &&
+		    (largest || *found == a->n ||
+		     f->cost.usd_per_million_tokens <
+			     a->size[*found].fleet.cost.usd_per_million_tokens))
 			*found = i;
 	}
 	return true;
@@ -199,6 +204,15 @@ static void put(const struct asking *a, struct ft_run_answer *to, const char *qu
 	f->question = question;
 }
 
+/* Why there is none, once all sizes are known. */
+static const char *none_of(const struct asking *a, const char *why)
+{
+	for (size_t i = 0; i < a->n; i++)
+		if (a->size[i].fits)
+			return why;
+	return a->n ? "no size fits in memory" : "the batch and the plan allow no size";
+}
+
 static bool search(struct asking *a, struct ft_run_answer *to)
 {
 	const struct ft_asked *q = &a->asked;
@@ -218,14 +232,15 @@ static bool search(struct asking *a, struct ft_run_answer *to)
 		if (!for_budget(a, &found))
 			return false;
 		put(a, to,
-		    q->days > 0 ? "largest within the budget" : "cheapest tokens",
-		    found, "the budget does not pay for the smallest size");
+		    q->days > 0 && !(q->tokens > 0) ? "largest within the budget" :
+						      "cheapest within the budget",
+		    found, none_of(a, "the budget pays for no size that fits"));
 	}
 	if (q->megawatts > 0) {
 		if (!for_megawatts(a, &found))
 			return false;
 		put(a, to, "largest within the megawatts", found,
-		    "the smallest size draws more");
+		    none_of(a, "all sizes that fit draw more"));
 	}
 	return true;
 }
@@ -288,18 +303,18 @@ const char *ft_basis_name(enum ft_basis basis)
 	return names[basis];
 }
 
-/* What a cluster is measured by: dollars (an hour of them where it is rented), watts, or kept
- * tokens/s. */
-static double measure(const struct ft_scenario *s, const struct ft_outcome *o,
-		      enum ft_basis basis)
+double ft_study_measure(const struct ft_scenario *s, const struct ft_outcome *o,
+			enum ft_basis basis)
 {
 	switch (basis) {
 	case FT_EQUAL_MONEY:
 		return o->cost.usd_per_gpu_hour * (double)s->cluster->gpus;
 	case FT_EQUAL_MEGAWATTS:
 		return o->cost.provisioned_w * s->terms.pue;
-	default:
+	case FT_EQUAL_TIME:
 		return o->tokens_per_s * o->cost.goodput;
+	default:
+		return (double)s->cluster->gpus;
 	}
 }
 
@@ -308,29 +323,35 @@ int64_t ft_study_fleet_like(const struct ft_scenario *first,
 			    const struct ft_scenario *s, enum ft_basis basis,
 			    struct ft_error *err)
 {
-	double wanted = measure(first, of_first, basis);
+	double wanted = ft_study_measure(first, of_first, basis), slack = 1e-6 * wanted;
 	struct asking a = { .s = s, .err = err };
 	int64_t found = 0;
+	bool ok = true;
 
 	gather(&a);
-	for (size_t i = 0; i < a.n; i++) {
+	for (size_t i = 0; ok && i < a.n; i++) {
 		struct ft_outcome o;
 		double has;
+		bool fits;
 
-		if (!ft_study_simulate(a.size[i].scenario, NULL, NULL, &o, err))
+		ok = ft_study_simulate(a.size[i].scenario, NULL, NULL, &o, err);
+		if (!ok)
 			break;
-		has = measure(a.size[i].scenario, &o, basis);
+		has = ft_study_measure(a.size[i].scenario, &o, basis);
+		fits = o.fits;
 		ft_outcome_release(&o);
-		if (basis == FT_EQUAL_TIME ? has >= wanted : has <= wanted)
+		if (fits && basis == FT_EQUAL_TIME && has >= wanted - slack) {
 			found = a.size[i].gpus;
-		if (has >= wanted)
 			break;
+		}
+		if (fits && basis != FT_EQUAL_TIME && has <= wanted + slack)
+			found = a.size[i].gpus;
 	}
-	if (!found)
-		ft_fail(err, &s->cluster->gpus_mark,
-			"no size of %s that its batch and plan allow is like the first "
-			"scenario in %s",
-			s->label, ft_basis_name(basis));
 	release(&a);
-	return found;
+	if (ok && !found)
+		ft_fail(err, &s->cluster->gpus_mark,
+			"no size of %s that fits and that its batch and plan allow is "
+			"like the first scenario in %s",
+			s->label, ft_basis_name(basis));
+	return ok ? found : 0;
 }

@@ -39,22 +39,6 @@ bool ft_scenario_assumes(const struct ft_scenario *s, const char *key)
 	return false;
 }
 
-/* title, else name, else the file's stem. */
-static const char *label_of(struct whole *w)
-{
-	static const char *const keys[] = { "title", "name" };
-	const char *slash = strrchr(w->scenario.file, '/');
-	const char *leaf = slash ? slash + 1 : w->scenario.file;
-
-	for (int i = 0; i < 2; i++) {
-		const struct node *n = node_get(w->scenario.given, keys[i]);
-
-		if (!node_is_null(n) && n->kind == NODE_SCALAR)
-			return n->text;
-	}
-	return arena_text_n(&w->mem, leaf, strcspn(leaf, "."));
-}
-
 static void add_digest(struct ft_digest *to, const struct ft_digest *part)
 {
 	digest_bytes(to, part, sizeof(*part));
@@ -364,7 +348,9 @@ static bool load(struct whole *w, enum scenario_depth depth, struct scenario_see
 	if (!all_in_place(w, err) || !load_parts(w, &r, all, err) ||
 	    !read_asked(&r, &s->asked, err))
 		return false;
-	s->label = label_of(w);
+	s->label = scenario_label(&w->mem, s, err);
+	if (!s->label)
+		return false;
 	if (!all)
 		return reader_close(&r);
 	find_digest(w);

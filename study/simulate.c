@@ -1,4 +1,5 @@
 /* study/simulate.c - one scenario to one answer */
+#include "base/digest.h"
 #include "base/plain.h"
 #include <math.h>
 #include <stdio.h>
@@ -107,13 +108,27 @@ double checkpoint_bytes(const struct ft_scenario *s)
 	return trained * (p->master_weights ? 2 + 4 + 4 * states : 2 + 2 * states);
 }
 
+/* What is predicted: another plan of it has the same error, another GPU or stack its own. */
+static uint64_t job_of_prediction(const struct ft_scenario *s)
+{
+	struct ft_digest d = { 0 };
+	uint64_t job;
+
+	digest_text(&d, s->stack->name);
+	digest_text(&d, s->cluster->gpu->name);
+	digest_text(&d, s->model->name);
+	digest_text(&d, ft_dtype_name(s->plan->precision));
+	memcpy(&job, &d, sizeof(job));
+	return job;
+}
+
 struct ft_side ft_outcome_side(const struct ft_scenario *s, const struct ft_outcome *o)
 {
 	return (struct ft_side){
 		{ s->cluster, s->prices, o->bom, &s->terms },
 		{ o->tokens_per_s, o->tokens_low_per_s, o->tokens_high_per_s,
 		  o->run->gpu_busy_frac, o->run->gpu_memory_frac,
-		  o->run->gpu_waiting_frac, checkpoint_bytes(s) },
+		  o->run->gpu_waiting_frac, checkpoint_bytes(s), job_of_prediction(s) },
 	};
 }
 

@@ -6,14 +6,21 @@
 #include "base/plain.h"
 #include "foretoken/study_decide.h"
 
+/* Of two that are equally often the cheapest, the one of fewer dollars. */
+static bool more_often(const struct ft_odds *odds, size_t i, size_t k)
+{
+	if (odds->cheapest_frac[i] != odds->cheapest_frac[k])
+		return odds->cheapest_frac[i] > odds->cheapest_frac[k];
+	return odds->p50[i] < odds->p50[k];
+}
+
 /* The scenario that is the cheapest most often, other than one; n: none. */
 static size_t most_often(const struct ft_odds *odds, size_t except)
 {
 	size_t best = odds->n;
 
 	for (size_t i = 0; i < odds->n; i++)
-		if (i != except && (best == odds->n ||
-				    odds->cheapest_frac[i] > odds->cheapest_frac[best]))
+		if (i != except && (best == odds->n || more_often(odds, i, best)))
 			best = i;
 	return best;
 }
@@ -53,19 +60,86 @@ bool ft_study_verdict(const struct ft_scenario *const *s, const struct ft_outcom
 	return true;
 }
 
+/* At most a hundred bytes, and no character of UTF-8 cut. */
+static int shown_bytes(const char *text)
+{
+	size_t n = strlen(text);
+
+	if (n <= 100)
+		return (int)n;
+	for (n = 100; n && ((unsigned char)text[n] & 0xc0) == 0x80; n--)
+		;
+	return (int)n;
+}
+
 const char *ft_verdict_sentence(const struct ft_verdict *v, const char *const *label,
 				char text[FT_SENTENCE])
 {
 	PLAIN_NUMBERS;
 	const struct ft_odds *p = &v->odds;
 	size_t a = v->best, b = v->second;
+	int first = shown_bytes(label[a]), second = shown_bytes(label[b]);
 
 	snprintf(
 		text, FT_SENTENCE,
-		"%.100s is %s with probability %.2f: %s. USD per million tokens, P50 (P10 "
-		"to P90): %.4g (%.4g to %.4g), against %.4g (%.4g to %.4g) with %.100s.",
-		label[a], p->n > 2 ? "the cheapest" : "cheaper", p->cheapest_frac[a],
-		v->tie ? "no clear winner" : "a clear winner", p->p50[a], p->p10[a],
-		p->p90[a], p->p50[b], p->p10[b], p->p90[b], label[b]);
+		"%.*s is %s with probability %.2f: %s. USD per million tokens, P50 (P10 "
+		"to P90): %.4g (%.4g to %.4g), against %.4g (%.4g to %.4g) with %.*s.",
+		first, label[a], p->n > 2 ? "the cheapest" : "cheaper",
+		p->cheapest_frac[a], v->tie ? "no clear winner" : "a clear winner",
+		p->p50[a], p->p10[a], p->p90[a], p->p50[b], p->p10[b], p->p90[b],
+		second, label[b]);
 	return text;
+}
+
+/* The scenario at the size at which it is worth the same as the first. */
+static bool make_alike(const struct ft_scenario **s, const struct ft_outcome *o,
+		       size_t i, enum ft_basis basis, struct ft_error *err)
+{
+	int64_t gpus = ft_study_fleet_like(s[0], &o[0], s[i], basis, err);
+	struct ft_scenario *sized =
+		gpus ? ft_scenario_resized(s[i], gpus, 1, err) : NULL;
+
+	if (!sized)
+		return false;
+	ft_scenario_free((struct ft_scenario *)s[i]);
+	s[i] = sized;
+	return true;
+}
+
+/* *n: outcomes that are held. */
+static bool simulate_all(const struct ft_scenario **s, struct ft_outcome *o,
+			 size_t asked, enum ft_basis basis, size_t *n,
+			 struct ft_error *err)
+{
+	for (*n = 0; *n < asked; ++*n) {
+		if (*n && basis != FT_EQUAL_GPUS && !make_alike(s, o, *n, basis, err))
+			return false;
+		if (!ft_study_simulate(s[*n], NULL, NULL, &o[*n], err))
+			return false;
+		if (!ft_study_run(s[*n], &o[*n], err)) {
+			++*n;
+			return false;
+		}
+	}
+	return true;
+}
+
+bool ft_study_compare(const struct ft_scenario **s, struct ft_outcome *o, size_t n,
+		      enum ft_basis basis, size_t draws, struct ft_verdict *v,
+		      struct ft_error *err)
+{
+	PLAIN_NUMBERS;
+	size_t held;
+
+	if (!simulate_all(s, o, n, basis, &held, err) ||
+	    !ft_study_verdict(s, o, n, draws, v, err)) {
+		for (size_t i = 0; i < held; i++)
+			ft_outcome_release(&o[i]);
+		return false;
+	}
+	for (size_t i = 0; i < n; i++) {
+		o[i].cost.usd_per_million_tokens_low = v->odds.p10[i];
+		o[i].cost.usd_per_million_tokens_high = v->odds.p90[i];
+	}
+	return true;
 }

@@ -3,7 +3,7 @@
 # Functions that overflow, hide state or hide errors; mutable variables that live
 # longer than a call. Comments and strings are taken out first.
 cd "$(dirname "$0")/.."
-folders="base hw models stacks traces sim recorded cost study calibrate reports cli"
+folders="base hw models stacks traces sim recorded cost study calibrate reports serve cli"
 bad=0
 code() { # FILE: its text without comments and strings, line numbers kept
 	awk '

@@ -44,7 +44,7 @@ ok "FLOPs instead of tokens" sh -c "t=\$($f simulate $a --flop 3.1e24 --json | j
 ok "what a budget trains" sh -c "$f simulate $a --budget 2M --json | jq -e '(.run.usd.p50 / 2e6 - 1) | fabs < 1e-6'"
 ok "what megawatts hold" sh -c "$f simulate $a --megawatts 4 --days 30 --json | jq -e '.run.fleets[0] | .megawatts <= 4 and .gpus > 1024'"
 ok "no fleet is fast enough" sh -c "$f simulate $a --tokens 15T --days 1 | grep -q 'no size that the batch allows is done in time'"
-ok "a budget below the smallest size" sh -c "$f simulate $a --budget 10 --days 30 | grep -q 'the budget does not pay for the smallest size'"
+ok "a budget below the smallest size" sh -c "$f simulate $a --budget 10 --days 30 | grep -q 'the budget pays for no size that fits'"
 ok "days of zero" refused "run.days=0:1:16: .*days: should be above 0" $f simulate $a --days 0
 ok "tokens below zero" refused "tokens: -5 is negative" $f simulate $a --tokens -5
 ok "tokens and FLOPs" refused "run has tokens and flop; give one of the two" $f simulate $a --tokens 1T --flop 1e24
@@ -66,6 +66,13 @@ ok "interest of 500 %" refused "cost_of_capital_frac: should be at most 1" $f si
 ok "owning against renting" sh -c "$f simulate $a --finance --set 'cost.against=2 USD/h' | grep -q 'owning is cheaper when more than'"
 ok "what belongs to a rent is refused of a purchase" refused "cost.prepaid_frac has no effect: with hyperscaler-2025-08 the cluster is bought" $f simulate $a --set cost.prepaid_frac=0.2
 sed '/^cost/,$d' $a >"$tmp/bare.yaml"
+ok "a burn-in after the end" refused "burn_in: of the last tranche ends after the horizon" $f simulate $a --set 'cost.tranches=[{month: 47, share: 1}]' --set cost.burn_in=60d
+ok "a title of two lines" refused "title: holds a line break" $f simulate $a --set "title=\"a\\nb\""
+ok "sixteen scenarios" sh -c "$f compare $a $b $a $b $a $b $a $b $a $b $a $b $a $b $a $b --draws 64 --json | jq -e '.scenarios | length == 16'"
+ok "the same job, dearer, never wins" sh -c "sed 's/^cost:/cost:\n  pue: 1.05/' $a >$tmp/pue.yaml && $f compare $a $tmp/pue.yaml --json | jq -e '.verdict | .probability == 1 and (.tie | not)'"
+ok "tokens are paid for by the budget, or there is no fleet" sh -c "$f simulate $a --tokens 15T --budget 1M | grep -q 'the budget pays for no size that fits' && $f simulate $a --tokens 1T --budget 1M --json | jq -e '.run.fleets[0].usd.p50 <= 1e6'"
+ok "alike in megawatts, itself is itself" sh -c "$f compare $a $a --at megawatts --json | jq -e '.scenarios[1].scenario.cluster.gpus == 1024' && $f compare $a $b --at megawatts | grep -q '^Sizes alike in power: .* MW;'"
+ok "a map of failures starts from what auto is" sh -c "test \$($f simulate $a --json | jq .cost.goodput) = \$($f simulate $a --set 'cost.goodput={}' --json | jq .cost.goodput)"
 ok "rent on demand is paid for the hours used" sh -c "$f simulate $tmp/bare.yaml --set 'cost.usd_per_gpu_hour=2 USD/h' --set cost.take_or_pay=false --json | jq -e '(.cost.usd_per_gpu_hour - 1.8) | fabs < 1e-9'"
 
 # ---- failures

@@ -131,7 +131,7 @@ static void set_up(struct bench *b, const char *vendor, double server_usd,
 	b->terms.utilization_frac = 1;
 	b->terms.goodput = 1;
 	b->side = (struct ft_side){ { &b->cluster, &b->prices, &b->bom, &b->terms },
-				    { tokens, 0, 0, 1, 0, 0, 0 } };
+				    { tokens, 0, 0, 1, 0, 0, 0, 0 } };
 }
 
 /* The obvious way: plain draws of the same prices. */
@@ -189,6 +189,32 @@ static void what_is_common_cancels(void **state)
 	assert_true(ft_odds_of(side, 2, 2048, &odds, &err));
 	assert_true(odds.below[1][0] == 1 && odds.below[0][1] == 0);
 	assert_true(odds.cheapest_frac[1] == 1);
+}
+
+/* The same job on the same GPUs at a higher price is dearer in every draw, however wrong the
+ * prediction of its throughput is. */
+static void a_dominated_twin_never_wins(void **state)
+{
+	struct bench a, b;
+	struct ft_side side[2];
+	struct ft_odds odds;
+	struct ft_error err;
+
+	(void)state;
+	set_up(&a, "nvidia", 200e3, 1.0001, 1000);
+	set_up(&b, "nvidia", 210e3, 1.0001, 1000);
+	b.item[0].item = "other";
+	for (int known = 0; known < 2; known++) {
+		side[0] = a.side;
+		side[1] = b.side;
+		for (int i = 0; i < 2; i++) {
+			side[i].throughput.low = 800;
+			side[i].throughput.high = 1200;
+			side[i].throughput.job = known ? 7 : 0;
+		}
+		assert_true(ft_odds_of(side, 2, 4096, &odds, &err));
+		assert_true(known ? odds.below[0][1] == 1 : odds.below[0][1] < 0.9);
+	}
 }
 
 static void the_same_question_has_the_same_answer(void **state)
@@ -341,6 +367,7 @@ int main(void)
 		cmocka_unit_test(a_table_is_as_good_as_the_function),
 		cmocka_unit_test(odds_agree_with_plain_draws),
 		cmocka_unit_test(what_is_common_cancels),
+		cmocka_unit_test(a_dominated_twin_never_wins),
 		cmocka_unit_test(the_same_question_has_the_same_answer),
 		cmocka_unit_test(factors_join_what_moves_together),
 		cmocka_unit_test(parts_add_up_whatever_differs),

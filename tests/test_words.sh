@@ -172,11 +172,11 @@ ok "the documents are plain" plain README.md ARCHITECTURE.md CONTRIBUTING.md doc
 ok "the manual is plain" plain "$tmp/man"
 {
 	$f --help
-	for c in simulate compare bom prices collective validate sweep merge kernel calibrate trace runs explain new doctor list; do $f $c --help; done
+	for c in simulate compare bom prices collective validate sweep merge kernel calibrate trace runs explain new doctor serve list; do $f $c --help; done
 } >"$tmp/help"
 ok "--help is plain" plain "$tmp/help"
 # literals that the compiler joins are joined here, too
-cat base/*.c hw/*.c models/*.c stacks/*.c traces/*.c sim/*.c recorded/*.c cost/*.c study/*.c reports/*.c cli/*.c calibrate/*.c | tr '\n\t' '  ' |
+cat base/*.c hw/*.c models/*.c stacks/*.c traces/*.c sim/*.c recorded/*.c cost/*.c study/*.c reports/*.c serve/*.c cli/*.c calibrate/*.c | tr '\n\t' '  ' |
 	sed 's/" *"//g' | grep -oE '"[^"]*"' >"$tmp/strings"
 ok "what the program says is plain" plain "$tmp/strings"
 cat */*.h include/foretoken/*.h >"$tmp/headers"

@@ -281,6 +281,7 @@ struct ft_throughput {
 	double tokens_per_s, low, high;
 	double busy_frac, memory_frac, waiting_frac;
 	double checkpoint_bytes;
+	uint64_t job; /* predictions of equal jobs are wrong alike; 0: like no other */
 };
 
 bool ft_cost_compute(const struct ft_purchase *purchase,
@@ -331,6 +332,9 @@ enum { FT_FLOWS_MOST = FT_TRANCHES * FT_ACCOUNTS };
 struct ft_flows {
 	size_t n;
 	struct ft_flow flow[FT_FLOWS_MOST];
+	size_t n_hours;
+	struct ft_flow
+		hours[FT_TRANCHES]; /* of GPUs, when they could work; usd: hours */
 	double gpu_hours;
 	double months; /* of the horizon */
 };
@@ -370,7 +374,13 @@ struct ft_side {
 	struct ft_throughput throughput;
 };
 
-enum { FT_SIDES_MOST = 16, FT_CAUSES_MOST = 20, FT_DRAWS_MOST = 1 << 22 };
+/* FT_DRAWS: when nobody says how many */
+enum {
+	FT_SIDES_MOST = 16,
+	FT_CAUSES_MOST = 20,
+	FT_DRAWS = 16384,
+	FT_DRAWS_MOST = 1 << 22
+};
 
 /* Dollars per million tokens of each side with one cause at its P10 and P90, all else at its
  * likely value. */

@@ -126,6 +126,12 @@ void ft_report_whatif(FILE *out, const struct ft_replay *replay,
 void ft_report_whatif_json(FILE *out, const struct ft_replay *replay,
 			   const struct ft_whatif *answer);
 
+/* The style sheet of the HTML report, for pages that shall look like it. */
+const char *ft_report_style(void);
+
+/* A document as JSON, values as they are written. */
+void ft_report_document_json(FILE *out, const struct node *document);
+
 void ft_report_trace_gaps(FILE *out, const struct ft_trace_gap gap[FT_TRACE_GAPS]);
 void ft_report_trace_gaps_json(FILE *out, const struct ft_trace_gap gap[FT_TRACE_GAPS]);
 

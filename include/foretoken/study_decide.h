@@ -62,12 +62,25 @@ enum ft_basis {
 
 const char *ft_basis_name(enum ft_basis basis); /* "gpus" ... */
 
-/* The size at which a scenario is worth the same as the first: at most its capital (or rent)
- * or megawatts, at least its kept tokens/s. 0 with *err when there is none. */
+/* What a cluster is measured by: GPUs, USD an hour, W of the facility at full load, or kept
+ * tokens/s. */
+double ft_study_measure(const struct ft_scenario *scenario,
+			const struct ft_outcome *outcome, enum ft_basis basis);
+
+/* The size that fits and is worth the same as the first: at most its dollars an hour or its
+ * megawatts, at least its kept tokens/s. 0 with *err when there is none. */
 int64_t ft_study_fleet_like(const struct ft_scenario *first,
 			    const struct ft_outcome *of_first,
 			    const struct ft_scenario *scenario, enum ft_basis basis,
 			    struct ft_error *err);
+
+/* Scenarios with their answers and what follows for the dollars; the ranges of the dollars
+ * are of the same draws as the odds. Those after the first are made alike it in `basis`:
+ * s[i] is then freed, and its resized self put there. On error no outcome is held. */
+bool ft_study_compare(const struct ft_scenario **s, struct ft_outcome *outcome,
+		      size_t n, enum ft_basis basis, size_t draws,
+		      struct ft_verdict *verdict, struct ft_error *err)
+	__attribute__((warn_unused_result));
 
 #ifdef __cplusplus
 }

@@ -17,11 +17,11 @@ struct ft_search {
 	const char *const *sets;     /* of the document */
 	const char *const *free_key; /* keys that are searched though they are stated */
 	size_t n_sets, n_free;
+	size_t top; /* so many of the best are kept, 1 to FT_PLANS_MOST */
 	enum ft_rank_by rank_by;
-	size_t top;	 /* so many of the best are kept, 1 to FT_PLANS_MOST */
-	const char *db;	 /* where each simulated plan is stored, as a sweep's; NULL */
-	int threads;	 /* 0: all cores */
-	bool exhaustive; /* simulate all that fit, whatever their bounds */
+	const char *db;	      /* where simulated plans are stored, as a sweep's; NULL */
+	int threads;	      /* 0: all cores */
+	bool exhaustive;      /* simulate all that fit, whatever their bounds */
 	bool stop_on_signals; /* SIGINT and SIGTERM end it; what was found is told */
 	struct ft_progress progress;
 };

@@ -227,8 +227,7 @@ struct ft_outline *ft_outline_build(const struct ft_model *model,
 	__attribute__((warn_unused_result));
 void ft_outline_free(struct ft_outline *outline);
 const struct ft_pass_calls *ft_outline_pass(const struct ft_outline *outline,
-					    size_t of_class,
-					    const struct ft_turned *at);
+					    size_t stage, const struct ft_turned *at);
 
 /* What a rank holds all through the step, of the fullest stage; nothing else is built. */
 double ft_plan_held_bytes(const struct ft_model *model, const struct ft_plan *plan,

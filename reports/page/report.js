@@ -10,22 +10,39 @@
 		return i === 0 ? 1 / n : i / -Math.expm1(-n * Math.log1p(i));
 	}
 
-	/* USD per GPU-hour, as cost/flows.c has it for a purchase at once. */
+	/* What is left after so many years, as a share of the purchase. */
+	function residual(d, years) {
+		const list = d.residual_by_year;
+		if (!list.length) return d.residual_frac;
+		if (years >= list.length) return list[list.length - 1];
+		const k = Math.floor(years), before = k ? list[k - 1] : 1;
+		return before + (list[k] - before) * (years - k);
+	}
+
+	/* USD per GPU-hour, as cost/flows.c has it for a purchase at once, or a rent. */
 	function hour(d, k) {
+		const years = d.years * k.years, used = Math.min(1, d.utilization_frac * k.utilisation);
+		const i = d.cost_of_capital_frac, staff = d.staff_usd_per_year;
+		if (d.rent_usd_per_gpu_hour > 0) {
+			const owed = Math.max(0, (d.take_or_pay ? 1 : used) - d.prepaid_frac);
+			const ahead = d.prepaid_frac * years * recovery(i, years);
+			return d.rent_usd_per_gpu_hour * k.gpu * (owed + ahead) + staff / (d.gpus * 8760);
+		}
 		const bought = d.capital_usd * k.gpu;
-		const worth = Math.exp(-k.years * Math.log1p(d.cost_of_capital_frac));
-		const capital = bought * (1 - d.residual_frac * worth) * recovery(d.cost_of_capital_frac, k.years);
+		const worth = Math.exp(-years * Math.log1p(i));
+		const capital = bought * (1 + d.extra_frac - residual(d, years) * worth) * recovery(i, years);
+		const kw = used * d.used_kw + (1 - used) * d.idle_kw;
 		const running = bought * d.upkeep_frac + d.colocation_usd_per_year +
-			d.electricity_usd_per_year * k.electricity + d.staff_usd_per_year;
-		return d.rent_usd_per_gpu_hour > 0 ? d.rent_usd_per_gpu_hour * k.gpu
-			: (capital + running) / (d.gpus * 8760);
+			kw * 8760 * d.electricity_usd_per_kwh * k.electricity + staff;
+		return (capital + running) / (d.gpus * 8760);
 	}
 
 	/* What the closed form leaves out (tranches, burn-in) stays in proportion. */
 	function at(d, k) {
-		const asked = { gpu: 1, electricity: 1, years: d.years, utilisation: d.utilization_frac };
+		const asked = { gpu: 1, electricity: 1, years: 1, utilisation: 1 };
 		const usd = d.usd_per_gpu_hour * hour(d, k) / hour(d, asked);
-		return { hour: usd, tokens: usd * 1e6 / (3600 * d.tokens_per_s_per_gpu * k.utilisation * d.goodput) };
+		const used = Math.min(1, d.utilization_frac * k.utilisation);
+		return { hour: usd, tokens: usd * 1e6 / (3600 * d.tokens_per_s_per_gpu * used * d.goodput) };
 	}
 
 	function row(cells) {
@@ -46,7 +63,7 @@
 		const best = all.reduce((b, x, i) => (x.tokens < all[b].tokens ? i : b), 0);
 		$("gpu-now").textContent = Math.round(100 * k.gpu) + " %";
 		$("electricity-now").textContent = Math.round(100 * k.electricity) + " %";
-		$("years-now").textContent = k.years;
+		$("years-now").textContent = Math.round(100 * k.years) + " %";
 		$("utilisation-now").textContent = Math.round(100 * k.utilisation) + " %";
 		$("moved").replaceChildren(...all.map((x, i) => row([deals[i].name, x.hour.toFixed(3), x.tokens.toFixed(4)])));
 		$("moved-verdict").textContent = deals.length > 1
@@ -54,13 +71,7 @@
 			: "";
 	}
 
-	function reset() {
-		$("years").value = deals[0].years;
-		$("utilisation").value = deals[0].utilization_frac;
-		move();
-	}
-
 	form.addEventListener("input", move);
-	form.addEventListener("reset", () => setTimeout(reset, 0));
-	reset();
+	form.addEventListener("reset", () => setTimeout(move, 0));
+	move();
 })();

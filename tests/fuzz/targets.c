@@ -17,6 +17,7 @@
 #include "foretoken/calibrate.h"
 #include "foretoken/recorded.h"
 #include "foretoken/study.h"
+#include "tests/fuzz/request.h"
 
 static const char scenario_8[] = "examples/07-edit-a-step/scenario.yaml";
 static const char scenario_many[] = "examples/01-first-answer/h100.yaml";
@@ -464,6 +465,12 @@ static enum verdict run_db(const uint8_t *data, size_t n)
 	return ok;
 }
 
+static enum verdict run_serve(const uint8_t *data, size_t n)
+{
+	/* sanitized, a step can take minutes: only what simulates nothing is called */
+	return request_run(data, n, test.most_ops > 0 ? "/api/document" : NULL);
+}
+
 const struct target targets[] = {
 	{ "scenario", run_scenario, { "examples/*/*.yaml" }, 0 },
 	{ "graph", run_graph, { 0 }, 0 },
@@ -491,5 +498,6 @@ const struct target targets[] = {
 	{ "import-kineto", run_import_kineto, { "tests/data/kineto-step.json" }, 0 },
 	{ "recorded", run_recorded, { "tests/data/kineto-step.json" }, 0 },
 	{ "db", run_db, { 0 }, 0 },
+	{ "serve", run_serve, { 0 }, 0 },
 	{ NULL, NULL, { 0 }, 0 },
 };

@@ -1,0 +1,41 @@
+/*
+ * serve/api.h - a call of the API: bytes in, JSON out
+ *
+ * Knows no HTTP. It runs in a
+ * process of its own (serve/worker.h): it may take all the time and memory that it likes.
+ */
+#ifndef SERVE_API_H
+#define SERVE_API_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+struct ft_error;
+
+struct api_text {
+	const char *text;
+	size_t n;
+};
+
+struct api_call {
+	const char *path; /* "/api/simulate" */
+	bool posted;	  /* it has a body; else it is asked for with GET */
+	const char *as;	  /* the name of the answer as a file; NULL: it is shown */
+	bool (*answer)(const struct api_text *body, FILE *out, struct ft_error *err);
+};
+
+/* NULL: there is none. */
+const struct api_call *api_find(const char *path);
+
+/* Writes the answer whole, or (false) nothing but why there is none, as api_error does. */
+bool api_answer(const struct api_call *call, const struct api_text *body, FILE *out);
+
+/* {"error": {file, line, column, text, hint}}; file "" and line 0 where it has no place. */
+void api_error(FILE *out, const struct ft_error *err);
+
+/* Those of serve/names.c. */
+bool api_names(const struct api_text *body, FILE *out, struct ft_error *err);
+bool api_keys(const struct api_text *body, FILE *out, struct ft_error *err);
+
+#endif

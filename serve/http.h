@@ -1,0 +1,75 @@
+/*
+ * serve/http.h - the server's loop and what it holds
+ *
+ * One thread and one poll(2): libmicrohttpd's sockets, the pipes of workers, signals. A
+ * connection is a `peer`, with the time until which its request must be whole, or its answer
+ * taken; slower ones are shut down. A request is a `call`, in one of three states.
+ */
+#ifndef SERVE_HTTP_H
+#define SERVE_HTTP_H
+
+#include <microhttpd.h>
+
+#include "serve/guard.h"
+#include "serve/worker.h"
+
+struct peer {
+	struct peer *next, **at;
+	int fd;
+	bool working; /* a worker computes: the client is not the slow one */
+	double until_s;
+};
+
+enum call_state { CALL_READS, CALL_WORKS, CALL_ENDED };
+
+struct call {
+	struct call *next, **at;
+	struct MHD_Connection *connection;
+	struct peer *peer;
+	const struct api_call *api;
+	enum call_state state;
+	bool too_large;
+	char *body;
+	size_t n, cap;
+	struct worker worker;
+	enum worker_end end;
+	const char *why;
+};
+
+struct server {
+	struct MHD_Daemon *daemon;
+	struct peer *peers;
+	struct call *calls;
+	size_t working;
+	sigset_t signals;
+	char machine[256];	 /* its name; "" */
+	char token[GUARD_TOKEN]; /* "": none is wanted */
+};
+
+double server_now_s(void);
+
+/* ---- http_answer.c: what is said ------------------------------------------------- */
+
+/* A page's file; MHD_NO when there is none of that path. */
+bool http_has_page(const char *path);
+enum MHD_Result http_page(struct MHD_Connection *c, const char *path);
+enum MHD_Result http_file(struct MHD_Connection *c, unsigned status, const char *as,
+			  int fd);
+enum MHD_Result http_error(struct MHD_Connection *c, unsigned status, const char *fmt,
+			   ...) __attribute__((format(printf, 3, 4)));
+/* To the page without the token in its address, with the token in a cookie. */
+enum MHD_Result http_admit(struct MHD_Connection *c, const char *token);
+
+/* ---- http_call.c: libmicrohttpd's callbacks ---------------------------------------- */
+
+enum MHD_Result http_handle(void *server, struct MHD_Connection *c, const char *url,
+			    const char *method, const char *version, const char *upload,
+			    size_t *n_upload, void **call);
+void http_completed(void *server, struct MHD_Connection *c, void **call,
+		    enum MHD_RequestTerminationCode how);
+void http_connected(void *server, struct MHD_Connection *c, void **peer,
+		    enum MHD_ConnectionNotificationCode what);
+/* The worker's end, by itself or not. */
+void http_call_ended(struct server *s, struct call *call, bool late);
+
+#endif

@@ -1,0 +1,147 @@
+/* serve/http_answer.c - responses: pages, answers, errors, and the headers of all of them */
+#ifdef FORETOKEN_HTTP
+#include "serve/http.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "foretoken/reports.h"
+#include "serve/page.h"
+
+static const char json[] = "application/json";
+
+/* Nothing from elsewhere is loaded, and nobody frames the page or reads its answers. */
+static void head(struct MHD_Response *r, const char *type)
+{
+	MHD_add_response_header(r, "Content-Type", type);
+	MHD_add_response_header(r, "Cache-Control", "no-store");
+	MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
+	MHD_add_response_header(r, "Referrer-Policy", "no-referrer");
+	MHD_add_response_header(r, "Cross-Origin-Resource-Policy", "same-origin");
+	MHD_add_response_header(
+		r, "Content-Security-Policy",
+		"default-src 'none'; script-src 'self'; style-src 'self'; "
+		"img-src 'self' data:; connect-src 'self'; base-uri 'none'; "
+		"form-action 'none'; frame-ancestors 'none'");
+}
+
+static enum MHD_Result queue(struct MHD_Connection *c, unsigned status,
+			     struct MHD_Response *r, const char *type)
+{
+	enum MHD_Result ok;
+
+	if (!r)
+		return MHD_NO;
+	head(r, type);
+	ok = MHD_queue_response(c, status, r);
+	MHD_destroy_response(r);
+	return ok;
+}
+
+static const struct page {
+	const char *path, *type, *text; /* NULL: the report's style */
+} pages[] = {
+	{ "/", "text/html; charset=utf-8", serve_index_html },
+	{ "/report.css", "text/css; charset=utf-8", NULL },
+	{ "/page.css", "text/css; charset=utf-8", serve_page_css },
+	{ "/page.js", "text/javascript; charset=utf-8", serve_page_js },
+	{ "/form.js", "text/javascript; charset=utf-8", serve_form_js },
+	{ "/answer.js", "text/javascript; charset=utf-8", serve_answer_js },
+	{ "/draw.js", "text/javascript; charset=utf-8", serve_draw_js },
+	{ "/api/openapi.json", json, serve_openapi_json },
+};
+
+static const struct page *page_at(const char *path)
+{
+	for (size_t i = 0; i < sizeof(pages) / sizeof(*pages); i++)
+		if (!strcmp(path, pages[i].path))
+			return &pages[i];
+	return NULL;
+}
+
+bool http_has_page(const char *path)
+{
+	return page_at(path) != NULL;
+}
+
+enum MHD_Result http_page(struct MHD_Connection *c, const char *path)
+{
+	const struct page *p = page_at(path);
+	const char *text = p->text ? p->text : ft_report_style();
+
+	return queue(c, MHD_HTTP_OK,
+		     MHD_create_response_from_buffer(strlen(text),
+						     (void *)(uintptr_t)text,
+						     MHD_RESPMEM_PERSISTENT),
+		     p->type);
+}
+
+enum MHD_Result http_file(struct MHD_Connection *c, unsigned status, const char *as,
+			  int fd)
+{
+	struct MHD_Response *r = NULL;
+	struct stat st;
+	char name[100];
+
+	if (!fstat(fd, &st))
+		r = MHD_create_response_from_fd((size_t)st.st_size, fd);
+	if (!r) {
+		close(fd);
+		return MHD_NO;
+	}
+	if (as && status == MHD_HTTP_OK) {
+		snprintf(name, sizeof(name), "attachment; filename=\"%s\"", as);
+		MHD_add_response_header(r, "Content-Disposition", name);
+	}
+	return queue(c, status, r, json);
+}
+
+enum MHD_Result http_error(struct MHD_Connection *c, unsigned status, const char *fmt,
+			   ...)
+{
+	struct ft_error err = { 0 };
+	struct MHD_Response *r;
+	char *text = NULL;
+	size_t n = 0;
+	FILE *out = open_memstream(&text, &n);
+	va_list args;
+
+	if (!out)
+		out_of_memory();
+	va_start(args, fmt);
+	vsnprintf(err.text, sizeof(err.text), fmt, args);
+	va_end(args);
+	api_error(out, &err);
+	if (fclose(out))
+		out_of_memory();
+	r = MHD_create_response_from_buffer(n, text, MHD_RESPMEM_MUST_FREE);
+	if (!r)
+		free(text);
+	else if (status == MHD_HTTP_SERVICE_UNAVAILABLE)
+		MHD_add_response_header(r, "Retry-After", "1");
+	else if (status == MHD_HTTP_UNAUTHORIZED)
+		MHD_add_response_header(r, "WWW-Authenticate", "Bearer");
+	return queue(c, status, r, json);
+}
+
+enum MHD_Result http_admit(struct MHD_Connection *c, const char *token)
+{
+	char none[] = "";
+	struct MHD_Response *r =
+		MHD_create_response_from_buffer(0, none, MHD_RESPMEM_MUST_COPY);
+	char cookie[GUARD_TOKEN + 80];
+
+	if (!r)
+		return MHD_NO;
+	snprintf(cookie, sizeof(cookie),
+		 "foretoken=%s; Path=/; HttpOnly; SameSite=Strict", token);
+	MHD_add_response_header(r, "Set-Cookie", cookie);
+	MHD_add_response_header(r, "Location", "/");
+	return queue(c, MHD_HTTP_SEE_OTHER, r, "text/plain");
+}
+#endif

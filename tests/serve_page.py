@@ -1,0 +1,202 @@
+"""tests/serve_page.py - the page of `foretoken serve` in headless Chromium, over DevTools' pipe
+
+    serve_page.py NAME ADDRESS CHROMIUM FORETOKEN
+"""
+import json, os, subprocess, sys, tempfile, time, urllib.parse
+
+name, address, chromium, program = sys.argv[1:5]
+a, b = "examples/01-first-answer/h100.yaml", "examples/01-first-answer/mi300x.yaml"
+
+
+class Browser:
+    """Messages are JSON that ends in a NUL, to the browser's file 3 and from its file 4."""
+
+    def __init__(self):
+        self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        to, self.to = os.pipe()
+        self.of, of = os.pipe()
+
+        def files():
+            os.dup2(to, 13)
+            os.dup2(of, 14)
+            os.dup2(13, 3)
+            os.dup2(14, 4)
+        self.child = subprocess.Popen(
+            [chromium, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+             "--disable-background-networking", "--disable-component-update", "--disable-sync", "--remote-debugging-pipe",
+             "--user-data-dir=" + self.folder.name],
+            preexec_fn=files, close_fds=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        os.close(to)
+        os.close(of)
+        self.n, self.rest, self.session, self.events = 0, b"", None, []
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.call(domain + ".enable")
+
+    def call(self, method, **params):
+        self.n += 1
+        message = {"id": self.n, "method": method, "params": params}
+        if self.session:
+            message["sessionId"] = self.session
+        os.write(self.to, json.dumps(message).encode() + b"\0")
+        while True:
+            while b"\0" not in self.rest:
+                more = os.read(self.of, 1 << 20)
+                assert more, "the browser has ended"
+                self.rest += more
+            one, self.rest = self.rest.split(b"\0", 1)
+            answer = json.loads(one)
+            if answer.get("id") == self.n:
+                assert "error" not in answer, answer
+                return answer["result"]
+            self.events.append(answer)
+
+    def run(self, script):
+        """The value of a script, awaited."""
+        r = self.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
+        assert "exceptionDetails" not in r, r["exceptionDetails"]
+        return r["result"].get("value")
+
+    def until(self, script, seconds=40):
+        end = time.time() + seconds
+        while time.time() < end:
+            value = self.run(script)
+            if value:
+                return value
+            time.sleep(0.05)
+        raise AssertionError("never: %s; %s" % (script, self.run("document.body.innerText.slice(0, 500)")))
+
+    def open(self, fragment="", width=1280):
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 600)
+        self.call("Page.navigate", url=address + fragment)
+        self.until("document.body && document.body.dataset.ready")
+
+    def end(self):
+        self.call("Browser.close")
+        self.child.wait(20)
+        self.folder.cleanup()
+
+
+def fragment(*files):
+    return "#" + "&".join(k + "=" + urllib.parse.quote(open(f).read()) for k, f in zip("ab", files))
+
+
+def simulated(path, *sets):
+    words = [w for s in sets for w in ("--set", s)]
+    return json.loads(subprocess.run([program, "simulate", path, "--json", *words], capture_output=True, check=True).stdout)
+
+
+def shown(value):
+    return "%.4f" % value
+
+
+card = "document.querySelectorAll('#short dd')[%d].firstChild.textContent"
+
+
+def form(page):
+    """A link opens with its answer; a field changes answer, YAML and link; YAML changes the form."""
+    page.open(fragment(a))
+    assert page.run(card % 3) == shown(simulated(a)["cost"]["usd_per_million_tokens"])
+    page.run("document.getElementById('key-cluster.gpus').focus(); document.getElementById('key-cluster.gpus').select()")
+    page.call("Input.insertText", text="512")
+    want = shown(simulated(a, "cluster.gpus=512")["cost"]["usd_per_million_tokens"])
+    page.until(card % 3 + " === '%s'" % want)
+    assert "gpus: 512" in page.run("document.getElementById('yaml').value")
+    page.until("decodeURIComponent(location.hash).includes('gpus: 512')")
+    yaml = page.run("document.getElementById('yaml').value")
+    got = subprocess.run([program, "simulate", "-", "--json"], input=yaml.encode(), capture_output=True, check=True).stdout
+    assert shown(json.loads(got)["cost"]["usd_per_million_tokens"]) == want, "the YAML is another scenario"
+    page.run("{const y = document.getElementById('yaml'); y.focus(); y.value = y.value.replace('gpus: 512', 'gpus: 2048'); "
+             "y.dispatchEvent(new Event('input', {bubbles: true}))}")
+    page.until("document.getElementById('key-cluster.gpus').value === '2048'")
+    page.until(card % 3 + " === '%s'" % shown(simulated(a, "cluster.gpus=2048")["cost"]["usd_per_million_tokens"]))
+
+
+def mistake(page):
+    """A mistake is told with its place, and the last answer stays."""
+    page.open(fragment(a))
+    page.run("{const g = document.getElementById('key-training.parallel.tp'); g.value = '3'; g.dispatchEvent(new Event('input', {bubbles: true}))}")
+    page.until("!document.getElementById('mistake').hidden")
+    text = page.run("document.getElementById('mistake').textContent")
+    assert "line 1" in text and "^" in text, text
+    assert page.run("document.getElementById('yaml').getAttribute('aria-invalid')") == "true"
+    assert page.run("document.querySelectorAll('#short dd').length") == 6
+    page.run("{const g = document.getElementById('key-training.parallel.tp'); g.value = '4'; g.dispatchEvent(new Event('input', {bubbles: true}))}")
+    page.until("document.getElementById('mistake').hidden")
+
+
+def two(page):
+    """Two scenarios: the verdict of `compare`, odds, the waterfall; what is hostile stays text."""
+    page.open(fragment(a, b))
+    sentence = page.run("document.querySelector('.verdict').textContent")
+    want = json.loads(subprocess.run([program, "compare", a, b, "--json"], capture_output=True, check=True).stdout)["verdict"]
+    assert "probability %.2f" % want["probability"] in sentence, sentence
+    assert page.run("document.querySelectorAll('#verdict svg').length") == 2
+    hostile = "title: '<img src=x onerror=document.title=1>'\n" + open(a).read()
+    page.call("Page.navigate", url="about:blank")
+    page.open("#a=" + urllib.parse.quote(hostile) + "&b=" + urllib.parse.quote(open(b).read()))
+    assert "<img" in page.run("document.querySelector('.verdict').textContent")
+    assert page.run("document.title") == "foretoken" and page.run("document.images.length") == 0
+
+
+def drawn(page):
+    """Sliders, network and timeline; narrow and wide, nothing beyond the page's edge."""
+    page.open(fragment(a))
+    assert page.run("document.querySelectorAll('#network svg rect').length") > 20
+    page.run("{const s = document.getElementById('slide-cost.electricity'); s.value = '0.2'; s.dispatchEvent(new Event('input', {bubbles: true}))}")
+    page.until(card % 3 + " === '%s'" % shown(simulated(a, "cost.electricity=0.2 USD/kWh")["cost"]["usd_per_million_tokens"]))
+    assert "electricity: 0.2 USD/kWh" in page.run("document.getElementById('yaml').value")
+    page.run("document.getElementById('draw-timeline').click()")
+    page.until("document.querySelectorAll('#timeline canvas').length === 1")
+    for width in (1280, 390):
+        page.open(fragment(a, b), width)
+        assert page.run("document.documentElement.scrollWidth <= innerWidth && innerWidth") == width, width
+
+
+def readable(page):
+    """Labels, names, one main part; every control can be reached."""
+    page.open(fragment(a, b))
+    bare = page.run("[...document.querySelectorAll('input, select, textarea')].filter((e) => !e.labels || !e.labels.length).map((e) => e.id)")
+    assert bare == [], bare
+    assert page.run("document.querySelectorAll('main').length") == 1 and page.run("document.querySelectorAll('h1').length") == 1
+    assert page.run("[...document.querySelectorAll('svg')].every((s) => s.getAttribute('role') === 'img' && s.getAttribute('aria-label').length > 3)")
+    ids = page.run("[...document.querySelectorAll('[id]')].map((e) => e.id)")
+    assert len(ids) == len(set(ids)), [i for i in ids if ids.count(i) > 1]
+    assert page.run("[...document.querySelectorAll('[aria-describedby]')].every((e) => document.getElementById(e.getAttribute('aria-describedby')))")
+    keys = json.loads(subprocess.run([program, "list", "keys", "--json"], capture_output=True, check=True).stdout)
+    fields = page.run("[...document.querySelectorAll('[data-key]')].map((e) => e.dataset.key)")
+    assert sorted(fields) == sorted(k["name"] for k in keys), "a key without a field"
+
+
+def fast(page):
+    """From a keystroke to the answer in the page; the fastest of ten, as the machine may be busy."""
+    page.open(fragment(a))
+    times = page.run("""(async () => {
+        const field = document.getElementById("key-cluster.gpus"), short = document.getElementById("short"), times = [];
+        for (let i = 0; i < 10; i++) {
+            await new Promise((r) => setTimeout(r, 400));
+            const seen = new Promise((r) => { const m = new MutationObserver(() => { m.disconnect(); r(); }); m.observe(short, { childList: true }); });
+            const began = performance.now();
+            field.value = i % 2 ? "1024" : "2048";
+            field.dispatchEvent(new Event("input", { bubbles: true }));
+            await seen;
+            times.push(Math.round(performance.now() - began));
+        }
+        return times.sort((x, y) => x - y);
+    })()""")
+    print("keystroke to answer, ms:", times)
+    assert times[0] < 100, times
+
+
+page = Browser()
+try:
+    globals()[name](page)
+    loads = [e["params"]["request"]["url"] for e in page.events if e.get("method") == "Network.requestWillBeSent"]
+    outside = [u for u in loads if not u.startswith((address, "data:", "about:", "blob:"))]
+    assert loads and not outside, outside
+    said = [e["params"] for e in page.events if e.get("method") in ("Runtime.exceptionThrown", "Log.entryAdded", "Runtime.consoleAPICalled")]
+    said = [s for s in said if not (name == "mistake" and "422" in json.dumps(s))]
+    assert not said, said
+finally:
+    page.end()

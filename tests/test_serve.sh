@@ -1,0 +1,86 @@
+#!/bin/sh
+# tests/test_serve.sh - `foretoken serve`: the API is the commands, refusals, slow and hostile clients, the page in a browser
+. "$(dirname "$0")/tap.sh"
+if $f serve --listen 0.0.0.0 --listen nowhere 2>&1 | grep -q 'built without'; then
+	skip "serve" "no libmicrohttpd when it was built"
+	finish
+fi
+up() { # NAME ARGUMENT...: a server; its address in $tmp/NAME, its process in $tmp/NAME.pid
+	who=$1
+	shift
+	"$f" serve --port 0 "$@" >"$tmp/$who" 2>"$tmp/$who.err" &
+	echo $! >"$tmp/$who.pid"
+	for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+		grep -q http "$tmp/$who" && return 0
+		sleep 0.1
+	done
+	cat "$tmp/$who.err" >&2
+	return 1
+}
+down() { # NAME: ends with 0, and says nothing on stderr
+	kill "$(cat "$tmp/$1.pid")" && wait "$(cat "$tmp/$1.pid")" && [ ! -s "$tmp/$1.err" ]
+}
+api() { python3 tests/serve_api.py "$1" "$(cat "$tmp/here")" "$f"; }
+
+ok "it says where it is" up here
+trap 'kill "$(cat "$tmp/here.pid")" 2>/dev/null; rm -rf "$tmp"' EXIT
+for t in bytes_of_simulate:"the API simulates as the command" bytes_of_json:"an answer's scenario gives the answer again" \
+	bytes_of_compare:"it compares as the command" bytes_of_bom:"its bill is the command's" \
+	bytes_of_timeline:"its timeline is the command's" lists:"names and keys are those of list" \
+	openapi:"every path of the OpenAPI document is there" refusals:"mistakes have line, column, the command's words and a hint" \
+	paths:"what names a file is refused, there or not" other_pages:"other hosts and origins are kept out" \
+	malformed:"malformed requests are refused" huge:"bodies are bounded" busy:"more work than workers is told" \
+	vanishing:"clients may go" many:"hundreds of silent connections" slow:"a client that drips is ended" \
+	page_size:"the page is under 300 KB and names no other host"; do
+	ok "${t#*:}" api "${t%%:*}"
+done
+ok "a second on the same port is refused" sh -c "$one $f serve --port $(sed 's/.*:\([0-9]*\)\/.*/\1/' "$tmp/here") 2>$tmp/e && grep -q 'try another --port' $tmp/e"
+ok "an address that is none is refused" sh -c "$one $f serve --listen example.org 2>$tmp/e && grep -q 'no IP address' $tmp/e"
+for a in "--port 70000" "--port x" "scenario.yaml"; do
+	ok "serve $a is wrong usage" sh -c "$f serve $a 2>/dev/null; [ \$? -eq 64 ]"
+done
+up open --listen 0.0.0.0
+ok "beyond loopback it wants a token" python3 tests/serve_api.py token "$(cat "$tmp/open")" "$f"
+ok "the open one ends when told" down open
+
+browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)
+for t in form:"form, YAML, link and answer are one" mistake:"a mistake is shown at its place" two:"two scenarios with the verdict of compare" \
+	drawn:"sliders, network, timeline; 1280 and 390 px" readable:"every key has a field with a label" fast:"keystroke to answer under 100 ms"; do
+	if [ -z "$browser" ]; then
+		skip "${t#*:}" "no chromium"
+	else
+		ok "${t#*:}" timeout 120 python3 tests/serve_page.py "${t%%:*}" "$(cat "$tmp/here")" "$browser" "$f"
+		grep keystroke "$tmp/out" | sed 's/^/# /'
+	fi
+done
+
+# killed while it computes: no worker stays
+heavy='{model: {name: llama3-8b, num_hidden_layers: 96}, cluster: {gpu: h100-sxm, gpus: 8}, training: {sequence_length: 128, global_batch_size: 1024, micro_batch_size: 1, parallel: {pp: 8}}}'
+children() { ps -o pid= --ppid "$1" | wc -l; }
+killed() { # SIGNAL
+	up victim || return 1
+	pid=$(cat "$tmp/victim.pid")
+	python3 - "$(cat "$tmp/victim")" "$heavy" <<'P' &
+import sys, urllib.request
+try:
+    urllib.request.urlopen(sys.argv[1] + "api/simulate", sys.argv[2].encode()).read()
+except OSError:
+    pass
+P
+	asker=$!
+	for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+		[ "$(children "$pid")" -gt 0 ] && break
+		sleep 0.1
+	done
+	worker=$(ps -o pid= --ppid "$pid" | head -1)
+	[ -n "$worker" ] || { echo "no worker" >&2; return 1; }
+	kill "-$1" "$pid"
+	wait "$pid" 2>/dev/null
+	wait "$asker"
+	sleep 0.3
+	! kill -0 "$worker" 2>/dev/null
+}
+ok "SIGTERM while it computes leaves no worker" killed TERM
+ok "SIGKILL while it computes leaves no worker" killed KILL
+ok "it ends when told, with nothing on stderr" down here
+finish
