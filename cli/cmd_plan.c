@@ -125,7 +125,7 @@ static const struct argp argp = {
 	"scenario leaves out. What it states is held; --free KEY frees it. Plans are "
 	"left out only when a proved bound says that they cannot be among those shown. "
 	"cluster.gpus may be a list of sizes."
-	"\vExample: foretoken plan examples/15-best-plan/h200.yaml --rank-by usd --top 3",
+	"\vExample: foretoken plan examples/17-best-plan/h200.yaml --rank-by usd --top 3",
 	children,
 	NULL,
 	NULL,

@@ -236,29 +236,41 @@ static ft_ps over_passes(struct bounding *b)
 	return longest;
 }
 
-/* All that one stream has to do. */
-static ft_ps busiest_stream(const struct bounding *b)
+/* What each stream of a class has to do, in picoseconds. */
+static void add_streams(const struct bounding *b, size_t class, double sum[FT_STREAMS])
 {
 	const struct ft_graph *g = &b->o->graph;
-	ft_ps longest = 0;
+
+	for (size_t i = 0; i < g->rank_class[class].n_calls; i++) {
+		const struct ft_call *k = &g->rank_class[class].call[i];
+		const struct ft_segment *seg = &g->segment[k->segment];
+
+		for (size_t j = 0; j < seg->n_ops; j++)
+			sum[seg->op[j].stream] +=
+				(double)k->repeat *
+				(double)b->timing[seg->op[j].work].duration;
+	}
+}
+
+/* The busiest stream of all, and what compute streams do. */
+static struct ft_bound of_streams(const struct bounding *b)
+{
+	const struct ft_graph *g = &b->o->graph;
+	struct ft_bound bound = { 0, 0 };
+	double ranks = 0;
 
 	for (size_t c = 0; c < g->n_classes; c++) {
-		double sum[FT_STREAMS] = { 0 };
+		double sum[FT_STREAMS] = { 0 }, n = (double)g->rank_class[c].ranks;
 
-		for (size_t i = 0; i < g->rank_class[c].n_calls; i++) {
-			const struct ft_call *k = &g->rank_class[c].call[i];
-			const struct ft_segment *seg = &g->segment[k->segment];
-
-			for (size_t j = 0; j < seg->n_ops; j++)
-				sum[seg->op[j].stream] +=
-					(double)k->repeat *
-					(double)b->timing[seg->op[j].work].duration;
-		}
+		add_streams(b, c, sum);
 		for (int i = 0; i < FT_STREAM_RECV_FORWARD; i++)
-			if (sum[i] > (double)longest)
-				longest = ft_ps_from_double(floor(sum[i]));
+			if (sum[i] > (double)bound.step)
+				bound.step = ft_ps_from_double(floor(sum[i]));
+		bound.busy_s += n * 1e-12 * sum[FT_STREAM_COMPUTE];
+		ranks += n;
 	}
-	return longest;
+	bound.busy_s /= ranks;
+	return bound;
 }
 
 /* What a send takes on its own. */
@@ -280,7 +292,8 @@ static void find_transfers(struct bounding *b)
 }
 
 bool ft_sim_bound(const struct ft_sim_job *given, const struct ft_outline *o,
-		  struct ft_memo *memo, bool pairs, ft_ps *bound, struct ft_error *err)
+		  struct ft_memo *memo, bool pairs, struct ft_bound *bound,
+		  struct ft_error *err)
 {
 	PLAIN_NUMBERS;
 	struct arena mem = { 0 };
@@ -296,15 +309,15 @@ bool ft_sim_bound(const struct ft_sim_job *given, const struct ft_outline *o,
 
 	if (ok) {
 		b.timing = j.timing[0];
-		*bound = busiest_stream(&b);
+		*bound = of_streams(&b);
 	}
 	if (ok && !pairs) {
 		find_transfers(&b);
 		time_passes(&b);
 		others = over_passes(&b);
-		*bound = others > *bound ? others : *bound;
+		bound->step = others > bound->step ? others : bound->step;
 		others = job_host_longest(&j);
-		*bound = others > *bound ? others : *bound;
+		bound->step = others > bound->step ? others : bound->step;
 	}
 	arena_release(&mem);
 	return ok;

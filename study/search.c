@@ -39,15 +39,19 @@ static double now_s(void)
 
 /* ---- one candidate -------------------------------------------------------------- */
 
-/* Dollars per million tokens at best: as fast as the bound, and on idle GPUs' power. */
-static double usd_bound(const struct worker *w, double step_s, struct ft_error *err)
+/* Dollars per million tokens at best: as fast as the bound, with GPUs that are busy for no
+ * longer than their kernels take alone, at the power of those bound by memory, and idle
+ * else. */
+static double usd_bound(const struct worker *w, const struct ft_bound *of,
+			struct ft_error *err)
 {
 	const struct ft_scenario *s = w->open;
+	double step_s = ft_s_from_ps(of->step), busy = of->busy_s / step_s;
 	double rate =
 		(double)s->plan->global_batch * (double)s->plan->sequence / step_s;
 	struct ft_purchase purchase = { s->cluster, s->prices, w->bom, &s->terms };
 	struct ft_throughput best = {
-		rate, rate, rate, 0, 0, 0, checkpoint_bytes(s), 0
+		rate, rate, rate, busy, busy, 0, checkpoint_bytes(s), 0
 	};
 	struct ft_cost cost;
 
@@ -62,7 +66,7 @@ static bool bound(struct worker *w, const struct ft_plan *p, struct candidate *c
 	const struct ft_scenario *s = w->open;
 	struct ft_plan apart = *p; /* a pair's work is that of its halves */
 	struct ft_outline *o;
-	ft_ps step = 0;
+	struct ft_bound least = { 0, 0 };
 	bool ok;
 
 	c->memory = (float)(ft_plan_held_bytes(s->model, p, s->stack) /
@@ -78,14 +82,16 @@ static bool bound(struct worker *w, const struct ft_plan *p, struct candidate *c
 	if (!o)
 		return false;
 	{
-		struct ft_sim_job job = { NULL,		 s->cluster, s->stack, s->ccl,
-					  p->step_start, false,	     false };
+		struct ft_sim_job job = { .cluster = s->cluster,
+					  .stack = s->stack,
+					  .ccl = s->ccl,
+					  .start = p->step_start };
 
-		ok = ft_sim_bound(&job, o, w->memo, c->pairs, &step, err);
+		ok = ft_sim_bound(&job, o, w->memo, c->pairs, &least, err);
 	}
 	c->memory =
 		(float)(ft_outline_peak_bytes(o) / s->cluster->gpu->memory_bytes.value);
-	c->bound = ft_s_from_ps(step);
+	c->bound = ft_s_from_ps(least.step);
 	ft_outline_free(o);
 	if (ok &&
 	    c->pairs) { /* what they hold together is counted on the whole graph */
@@ -98,7 +104,7 @@ static bool bound(struct worker *w, const struct ft_plan *p, struct candidate *c
 		ft_graph_free(g);
 	}
 	if (ok && w->job->search->rank_by == FT_RANK_USD)
-		c->bound = usd_bound(w, c->bound, err);
+		c->bound = usd_bound(w, &least, err);
 	return ok;
 }
 

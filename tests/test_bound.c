@@ -126,9 +126,11 @@ static void hold(const char *text, struct ft_shelf *shelf, struct tally *t)
 	ok_or_say(n, err);
 	s = ft_scenario_from(shelf, n, "drawn", true, &err);
 	if (s && ft_study_simulate(s, NULL, NULL, &out, &err)) {
-		struct ft_sim_job job = { NULL,	  s->cluster,	       s->stack,
-					  s->ccl, s->plan->step_start, false };
-		ft_ps bound;
+		struct ft_sim_job job = { .cluster = s->cluster,
+					  .stack = s->stack,
+					  .ccl = s->ccl,
+					  .start = s->plan->step_start };
+		struct ft_bound bound;
 
 		t->steps++;
 		g = ft_graph_build(s->model, s->plan, s->stack, &err);
@@ -140,12 +142,15 @@ static void hold(const char *text, struct ft_shelf *shelf, struct tally *t)
 			outline_is_the_step(s, o, g, out.memory_total_bytes);
 			ok_or_say(ft_sim_bound(&job, o, s->memo, false, &bound, &err),
 				  err);
-			if (bound > out.run->step)
+			assert_true(bound.busy_s <=
+				    out.run->gpu_busy_frac * out.step_s * (1 + 1e-9));
+			if (bound.step > out.run->step)
 				fail_msg("bound %.9f s above step %.9f s of %s",
-					 ft_s_from_ps(bound), out.step_s, text);
+					 ft_s_from_ps(bound.step), out.step_s, text);
 			t->bounded++;
-			t->sum += ft_s_from_ps(bound) / out.step_s;
-			t->least = fmin(t->least, ft_s_from_ps(bound) / out.step_s);
+			t->sum += ft_s_from_ps(bound.step) / out.step_s;
+			t->least =
+				fmin(t->least, ft_s_from_ps(bound.step) / out.step_s);
 		}
 		ft_outline_free(o);
 		ft_graph_free(g);

@@ -161,12 +161,17 @@ struct ft_run *ft_sim_run(const struct ft_sim_job *job, const struct ft_sim_job 
 	__attribute__((warn_unused_result));
 void ft_run_free(struct ft_run *run);
 
-/* The step of that outline (whose graph job->graph need not be) is not shorter than this,
- * whatever else is true of the cluster; without running it. pairs: its micro-batches run in
- * pairs, and the outline is of the same plan without. Proof: docs/plan.md. */
+struct ft_bound {
+	ft_ps step;    /* a step is not shorter */
+	double busy_s; /* its GPUs are not busy for less, mean over ranks */
+};
+
+/* What can be said of the step of that outline (whose graph job->graph need not be) without
+ * running it, whatever else is true of the cluster. pairs: its micro-batches run in pairs,
+ * and the outline is of the same plan without. Proof: docs/plan.md. */
 bool ft_sim_bound(const struct ft_sim_job *job, const struct ft_outline *outline,
-		  struct ft_memo *memo, bool pairs, ft_ps *bound, struct ft_error *err)
-	__attribute__((warn_unused_result));
+		  struct ft_memo *memo, bool pairs, struct ft_bound *bound,
+		  struct ft_error *err) __attribute__((warn_unused_result));
 
 /* The largest memory of a rank, as ft_sim_run finds it. */
 double ft_graph_peak_bytes(const struct ft_graph *graph);

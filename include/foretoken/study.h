@@ -8,8 +8,15 @@
 #ifndef FORETOKEN_STUDY_H
 #define FORETOKEN_STUDY_H
 
+#include <stdio.h>
+
+#include "foretoken/base.h"
 #include "foretoken/cost.h"
+#include "foretoken/hw.h"
+#include "foretoken/models.h"
 #include "foretoken/sim.h"
+#include "foretoken/stacks.h"
+#include "foretoken/traces.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -10,50 +10,62 @@
 extern "C" {
 #endif
 
-/* ---- plan ---------------------------------------------------------------------- */
-
-enum { FT_PLANS_MOST = 100, FT_SIZES_MOST = 32, FT_WAYS_MOST = 8, FT_WHY = 256 };
 enum ft_rank_by { FT_RANK_TOKENS, FT_RANK_USD, FT_RANK_DAYS };
+enum { FT_PLANS_MOST = 100, FT_SIZES_MOST = 32, FT_WAYS_MOST = 8, FT_WHY = 256 };
+
 struct ft_search {
-	const char *const *sets, *const *free_key; /* searched though stated */
-	size_t n_sets, n_free, top; /* top: so many are kept, 1 to FT_PLANS_MOST */
+	const char *const *sets;     /* of the document */
+	const char *const *free_key; /* keys that are searched though they are stated */
+	size_t n_sets, n_free;
+	size_t top; /* so many of the best are kept, 1 to FT_PLANS_MOST */
 	enum ft_rank_by rank_by;
-	const char *db; /* where simulated plans are stored, as a sweep's; NULL */
-	int threads;	/* 0: all cores */
-	bool exhaustive, stop_on_signals; /* simulate all that fit; as of a sweep */
+	const char *db;	      /* where simulated plans are stored, as a sweep's; NULL */
+	int threads;	      /* 0: all cores */
+	bool exhaustive;      /* simulate all that fit, whatever their bounds */
+	bool stop_on_signals; /* SIGINT and SIGTERM end it; what was found is told */
 	struct ft_progress progress;
 };
+
 struct ft_planned {
 	const struct ft_scenario *scenario; /* with the plan in it */
 	const struct ft_outcome *outcome;
-	double complexity;
-	bool equal; /* to the best, within the range of its prediction */
+	double complexity; /* the less, the simpler */
+	bool equal;	   /* to the best, within the range of its prediction */
 	char why[FT_WHY];
 };
+
 struct ft_plans {
-	const char *label; /* title or file, with the GPUs of a list */
+	const char *label; /* the title or the file, with the GPUs of a list */
 	double combinations, wall_s;
-	size_t considered, feasible, simulated, known; /* known: from the database */
+	size_t considered; /* legal plans, equal ones counted once */
+	size_t feasible;   /* of them, those that fit */
+	size_t simulated;  /* of them, the whole step */
+	size_t known;	   /* answers that the database had */
 	bool interrupted;
-	size_t n, n_front, n_ways, simplest; /* simplest: of those equal to the best */
-	struct ft_planned *best, *front;     /* front: by time, dollars and memory */
+	size_t n, n_front, n_ways;
+	size_t simplest;	  /* of those equal to the best */
+	struct ft_planned *best;  /* [n] the best first */
+	struct ft_planned *front; /* none is faster, cheaper and smaller than another */
 	struct { /* where nothing fits: changes that help, cheapest first */
 		char text[FT_WHY];
-		double memory_frac; /* that a plan then takes */
+		double memory_frac; /* of the GPU's, that a plan then takes */
 	} way[FT_WAYS_MOST];
 };
 
 /* The best plans that a scenario leaves open, once for each size where cluster.gpus is a list;
- * ends when one is interrupted. plans[0 .. *n - 1] are the caller's, on errors, too. That
- * nothing fits is an answer, with n 0; that no plan is legal is an error. */
+ * ends when one is interrupted. plans[0 .. *n - 1] are the caller's to free, on errors, too.
+ * That nothing fits is an answer, with n 0; that no plan is legal is an error. */
 bool ft_study_plans(const char *path, const struct ft_search *search,
 		    struct ft_plans *plans[FT_SIZES_MOST], size_t *n,
 		    struct ft_error *err) __attribute__((warn_unused_result));
 void ft_plans_free(struct ft_plans *plans);
-/* A scenario under the best of its plans, on a shelf that outlives it; NULL: none fits. */
+
+/* A scenario under the best of its plans, on a shelf that outlives it. NULL: an error, or no
+ * plan fits. */
 struct ft_scenario *ft_scenario_at_best(struct ft_shelf *shelf, const char *path,
 					const struct ft_search *search,
-					struct ft_error *err);
+					struct ft_error *err)
+	__attribute__((warn_unused_result));
 
 #ifdef __cplusplus
 }
