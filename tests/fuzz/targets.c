@@ -221,16 +221,7 @@ OF_FILE(node, scenario_many, "cluster.node")
 OF_FILE(fabric, scenario_many, "cluster.fabric")
 OF_FILE(stack, scenario_8, "stack")
 OF_FILE(prices, scenario_8, "cost.prices")
-
-static enum verdict run_site(const uint8_t *data, size_t n)
-{
-	struct arena mem = { 0 };
-	enum verdict ok =
-		with(scenario_many, "cluster.site", put(&mem, "in.yaml", data, n));
-
-	arena_release(&mem);
-	return ok;
-}
+OF_FILE(site, scenario_many, "cluster.site")
 
 static enum verdict run_model(const uint8_t *data, size_t n)
 {
