@@ -21,6 +21,8 @@ _foretoken() {
 	-*) COMPREPLY=($(compgen -W "$(foretoken "$command" --help | grep -o -- '--[a-z][a-z-]*' | sort -u)" -- "$word")) ;;
 	*)
 		[ "$command" != list ] || COMPREPLY=($(compgen -W "$kinds" -- "$word"))
+		[ "$command" != explain ] || COMPREPLY=($(compgen -W "$(_foretoken_names keys)" -- "$word"))
+		[ "$command" != new ] || COMPREPLY=($(compgen -W "scenario gpu node fabric stack prices" -- "$word"))
 		COMPREPLY+=($(compgen -f -- "$word")) ;;
 	esac
 }
