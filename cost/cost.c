@@ -163,6 +163,7 @@ static void set_rates(const struct ft_deal *d, struct ft_cost *cost)
 			cost->maintenance_usd_per_gpu_hour += running;
 			break;
 		case FT_ACCOUNT_STAFF:
+		case FT_ACCOUNT_LICENCES:
 		case FT_ACCOUNT_INSURANCE:
 			cost->staff_usd_per_gpu_hour += running;
 			break;

@@ -25,6 +25,7 @@ const char *ft_account_name(enum ft_account account)
 		[FT_ACCOUNT_ELECTRICITY] = "electricity",
 		[FT_ACCOUNT_MAINTENANCE] = "maintenance",
 		[FT_ACCOUNT_STAFF] = "staff",
+		[FT_ACCOUNT_LICENCES] = "licences",
 		[FT_ACCOUNT_INSURANCE] = "insurance",
 	};
 
@@ -121,6 +122,16 @@ static void rented(const struct ft_deal *d, struct ft_flows *f, double month,
 	put(f, FT_ACCOUNT_RENT, month, left, usd * owed);
 }
 
+/* Software by the GPU, paid from its arrival, owned or rented. */
+static void licences(const struct ft_deal *d, struct ft_flows *f, double month,
+		     double frac)
+{
+	double left = f->months - month;
+
+	put(f, FT_ACCOUNT_LICENCES, month, left,
+	    frac * d->gpus * d->terms.licences_usd_per_gpu_year * left / 12);
+}
+
 void ft_flows_of(const struct ft_deal *d, struct ft_flows *f)
 {
 	static const struct ft_tranche all = { 0, 1 };
@@ -134,6 +145,7 @@ void ft_flows_of(const struct ft_deal *d, struct ft_flows *f)
 		const struct ft_tranche *part = t->n_tranches ? &t->tranche[i] : &all;
 
 		add_hours(d, f, part->month, part->frac);
+		licences(d, f, part->month, part->frac);
 		if (d->rent_usd_per_gpu_hour > 0)
 			rented(d, f, part->month, part->frac);
 		else
@@ -308,7 +320,7 @@ static double without_residual(const struct ft_deal *d)
 	own.terms.residual_frac = 0;
 	own.terms.n_residuals = 0;
 	own.maintenance_frac = own.terms.insurance_frac = 0;
-	own.terms.staff_usd_per_year = 0;
+	own.terms.staff_usd_per_year = own.terms.licences_usd_per_gpu_year = 0;
 	return ft_deal_usd_per_gpu_hour(&own);
 }
 

@@ -22,6 +22,7 @@ static const struct {
 	[FT_ACCOUNT_ELECTRICITY] = { "Usage", "Other" },
 	[FT_ACCOUNT_MAINTENANCE] = { "Usage", "Other" },
 	[FT_ACCOUNT_STAFF] = { "Usage", "Other" },
+	[FT_ACCOUNT_LICENCES] = { "Usage", "Other" },
 	[FT_ACCOUNT_INSURANCE] = { "Usage", "Other" },
 };
 

@@ -193,6 +193,8 @@ static void read_finance(struct reader *r, struct ft_cost_terms *terms)
 	terms->duty_frac = read_quantity(r, "duty_frac", DIM_FRAC, 0);
 	terms->insurance_frac = read_quantity(r, "insurance_frac", DIM_FRAC, 0);
 	terms->staff_usd_per_year = read_quantity(r, "staff", DIM_USD_PER_YEAR, 0);
+	terms->licences_usd_per_gpu_year =
+		read_quantity(r, "licences_per_gpu", DIM_USD_PER_YEAR, 0);
 	terms->prepaid_frac = read_quantity(r, "prepaid_frac", DIM_FRAC, 0);
 	terms->take_or_pay = read_bool(r, "take_or_pay", true);
 	terms->against_usd_per_gpu_hour =

@@ -235,17 +235,5 @@ void ft_report_compare_csv(FILE *out, const struct ft_answers *a)
 			putc('\n', out);
 		}
 	}
-	for (int p = 0; a->verdict && p < FT_COST_PARTS; p++) {
-		fprintf(out, "difference.%s",
-			ft_part_of_cost_name((enum ft_part_of_cost)p));
-		for (size_t i = 0; i < a->n; i++)
-			fprintf(out, ",%.12g", a->verdict->part_usd[i][p]);
-		putc('\n', out);
-	}
-	if (!a->verdict)
-		return;
-	fputs("verdict.cheapest_frac", out);
-	for (size_t i = 0; i < a->n; i++)
-		fprintf(out, ",%.12g", a->verdict->odds.cheapest_frac[i]);
-	putc('\n', out);
+	money_csv(out, a);
 }

@@ -212,7 +212,8 @@ static json_t *deal_json(const struct page *p, size_t i)
 	json_put(o, "used_kw", d.it_w * t->pue / 1000);
 	json_put(o, "idle_kw", d.idle_w * t->pue / 1000);
 	json_put(o, "electricity_usd_per_kwh", d.electricity_usd_per_kwh);
-	json_put(o, "staff_usd_per_year", t->staff_usd_per_year);
+	json_put(o, "staff_and_licences_usd_per_year",
+		 t->staff_usd_per_year + t->licences_usd_per_gpu_year * d.gpus);
 	json_put(o, "rent_usd_per_gpu_hour", d.rent_usd_per_gpu_hour);
 	json_put(o, "prepaid_frac", t->prepaid_frac);
 	json_put_bool(o, "take_or_pay", t->take_or_pay);

@@ -341,7 +341,7 @@ char *plot_cash(struct plots *p, size_t i, struct ft_error *err)
 			"plot dat using 2:xtic(1) ls 1 title 'purchases', '' using 3 "
 			"ls 5 title 'rent', '' using 4 ls 4 title 'colocation', '' "
 			"using 5 ls 3 title 'electricity', '' using 6 ls 6 title "
-			"'maintenance, staff, insurance'",
+			"'maintenance, staff, licences, insurance'",
 			stacked),
 		320, err);
 }

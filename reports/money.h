@@ -1,5 +1,5 @@
 /*
- * reports/money.h - verdicts, fleets and finance, as text and JSON
+ * reports/money.h - verdicts, fleets and finance, as text, CSV and JSON
  */
 #ifndef REPORTS_MONEY_H
 #define REPORTS_MONEY_H
@@ -13,6 +13,9 @@ void money_fleets(FILE *out, const struct ft_outcome *outcome);
 
 /* Why dollars differ, what moves them, and what would change the verdict. */
 void money_verdict(FILE *out, const struct ft_answers *answers);
+
+/* Rows of the comparison's CSV: parts, odds, causes, crossovers, fleets. */
+void money_csv(FILE *out, const struct ft_answers *answers);
 
 json_t *money_fleets_json(const struct ft_outcome *outcome);
 json_t *money_finance_json(const struct ft_scenario *scenario,

@@ -116,6 +116,7 @@ GIVEN(tax, s->terms.tax_frac, "")
 GIVEN(duty, s->terms.duty_frac, "")
 GIVEN(insurance, s->terms.insurance_frac, "")
 GIVEN(staff, s->terms.staff_usd_per_year, " USD/y")
+GIVEN(licences, s->terms.licences_usd_per_gpu_year, " USD/y")
 GIVEN(prepaid, s->terms.prepaid_frac, "")
 VALUE(take_or_pay, s->prices->n_rents && !s->terms.take_or_pay ? "false" : NULL)
 GIVEN(against, s->terms.against_usd_per_gpu_hour, " USD/h")
@@ -266,6 +267,8 @@ static const struct scenario_key keys[] = {
 	{ "cost.insurance_frac", KEY_COLUMN, insurance,
 	  "insurance a year, as a share of capital" },
 	{ "cost.staff", KEY_COLUMN, staff, "people who run the cluster, a year" },
+	{ "cost.licences_per_gpu", KEY_COLUMN, licences,
+	  "software and its support, a year for each GPU, owned or rented" },
 	{ "cost.prepaid_frac", KEY_COLUMN, prepaid,
 	  "share of the rent of the horizon that is paid at the start" },
 	{ "cost.take_or_pay", KEY_COLUMN, take_or_pay,

@@ -132,6 +132,7 @@ static void flows_are_dated_and_whole(void **state)
 	d.terms.duty_frac = 0.02;
 	d.terms.insurance_frac = 0.01;
 	d.terms.staff_usd_per_year = 1e6;
+	d.terms.licences_usd_per_gpu_year = 4500;
 	ft_flows_of(&d, &f);
 	assert_near(of_account(&f, FT_ACCOUNT_SERVERS), 30e6, 0);
 	assert_near(of_account(&f, FT_ACCOUNT_NETWORK), 4e6, 0);
@@ -141,6 +142,7 @@ static void flows_are_dated_and_whole(void **state)
 	assert_near(of_account(&f, FT_ACCOUNT_RESALE), -3.6e6, 1e-6);
 	assert_near(of_account(&f, FT_ACCOUNT_INSURANCE), 1.44e6, 1e-6);
 	assert_near(of_account(&f, FT_ACCOUNT_STAFF), 4e6, 1e-6);
+	assert_near(of_account(&f, FT_ACCOUNT_LICENCES), 1024 * 4500. * 4, 1e-6);
 	assert_near(f.gpu_hours, 1024 * 8760. * 4, 1e-6);
 	for (size_t i = 0; i < f.n; i++)
 		assert_true(f.flow[i].month + f.flow[i].months <= 48);

@@ -112,7 +112,8 @@ static const char efa[] =
 static const char bought[] = LLAMA IB "stack: nemo-24, run: {tokens: 1T, days: 400}, " TRAIN(
 	"4096",
 	"64") "micro_batch_size: 1}, cost: {prices: neocloud-2026-09, tax_frac: 0.1, "
-	      "duty_frac: 0.1, insurance_frac: 0.01, staff: 1 MUSD/y, burn_in: 20 d, "
+	      "duty_frac: 0.1, insurance_frac: 0.01, staff: 1 MUSD/y, licences_per_gpu: 4500 USD/y, "
+	      "burn_in: 20 d, "
 	      "start: 2027-01, against: 2 USD/h, residual_by_year: [0.5, 0.3, 0.2, 0.1], "
 	      "tranches: [{month: 0, share: 0.5}, {month: 2, share: 0.5}], goodput: "
 	      "{recovery: hot, spares: false, storage_bandwidth: 1 GB/s, interval: 10 min, "

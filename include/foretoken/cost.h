@@ -143,8 +143,9 @@ struct ft_cost_terms {
 	double tax_frac, duty_frac; /* of purchases */
 	double insurance_frac;	    /* of capital, per year */
 	double staff_usd_per_year;
-	double prepaid_frac; /* of all rent, paid at the start */
-	bool take_or_pay;    /* rent is owed for hours that are not used, too */
+	double licences_usd_per_gpu_year; /* software, support */
+	double prepaid_frac;		  /* of all rent, paid at the start */
+	bool take_or_pay; /* rent is owed for hours that are not used, too */
 	double against_usd_per_gpu_hour; /* rent that owning is held against; 0: none */
 	char start[8]; /* month of the first flow, "2026-09"; "": of the book's date */
 	double electricity_usd_per_kwh; /* below 0: the book's */
@@ -248,7 +249,7 @@ struct ft_cost {
 	double by_kind_frac[FT_PRICE_KINDS]; /* of the capital */
 	double capital_usd_per_gpu_hour, electricity_usd_per_gpu_hour,
 		colocation_usd_per_gpu_hour, maintenance_usd_per_gpu_hour,
-		staff_usd_per_gpu_hour; /* staff and insurance */
+		staff_usd_per_gpu_hour; /* staff, licences and insurance */
 	double rent_usd_per_gpu_hour; /* then there is no capital, and no other part */
 	double usd_per_gpu_hour;
 	double goodput, utilization_frac;
@@ -313,6 +314,7 @@ enum ft_account {
 	FT_ACCOUNT_ELECTRICITY,
 	FT_ACCOUNT_MAINTENANCE,
 	FT_ACCOUNT_STAFF,
+	FT_ACCOUNT_LICENCES,
 	FT_ACCOUNT_INSURANCE,
 	FT_ACCOUNTS
 };

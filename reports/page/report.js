@@ -22,7 +22,7 @@
 	/* USD per GPU-hour, as cost/flows.c has it for a purchase at once, or a rent. */
 	function hour(d, k) {
 		const years = d.years * k.years, used = Math.min(1, d.utilization_frac * k.utilisation);
-		const i = d.cost_of_capital_frac, staff = d.staff_usd_per_year;
+		const i = d.cost_of_capital_frac, staff = d.staff_and_licences_usd_per_year;
 		if (d.rent_usd_per_gpu_hour > 0) {
 			const owed = Math.max(0, (d.take_or_pay ? 1 : used) - d.prepaid_frac);
 			const ahead = d.prepaid_frac * years * recovery(i, years);
