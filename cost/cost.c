@@ -185,6 +185,8 @@ static bool set_interval(const struct ft_purchase *p, const struct ft_throughput
 		return false;
 	cost->usd_per_million_tokens_low = odds.p10[0];
 	cost->usd_per_million_tokens_high = odds.p90[0];
+	cost->usd_per_gpu_hour_low = odds.hour_p10[0];
+	cost->usd_per_gpu_hour_high = odds.hour_p90[0];
 	return true;
 }
 

@@ -191,8 +191,8 @@ static void apply(struct ft_deal *d, const struct use *u, double times)
 	}
 }
 
-void odds_model_at(const struct odds_model *m, const double *z, double *usd,
-		   double *kept)
+void odds_model_at(const struct odds_model *m, const double *z,
+		   struct drawn of[FT_SIDES_MOST])
 {
 	size_t u = 0;
 
@@ -207,8 +207,10 @@ void odds_model_at(const struct odds_model *m, const double *z, double *usd,
 				      split_look_up(&m->input[use->input].table,
 						    z[use->input]));
 		}
-		usd[i] = ft_deal_usd_per_million_tokens(&d);
-		kept[i] = d.tokens_per_s * ft_deal_goodput(&d);
+		of[i].usd = ft_deal_usd_per_million_tokens(&d);
+		of[i].kept = d.tokens_per_s * ft_deal_goodput(&d);
+		of[i].hour = of[i].usd * 1e-6 * of[i].kept * d.terms.utilization_frac *
+			     3600 / d.gpus;
 	}
 }
 
@@ -239,19 +241,20 @@ static void set_dimensions(struct odds_model *m)
 {
 	struct width *w = ARENA_ARRAY(&m->mem, m->n_inputs + 1, struct width);
 	double *z = ARENA_ARRAY(&m->mem, m->n_inputs + 1, double);
-	double low[FT_SIDES_MOST], high[FT_SIDES_MOST], kept[FT_SIDES_MOST];
+	struct drawn low[FT_SIDES_MOST], high[FT_SIDES_MOST];
 	size_t factors = m->factors ? m->factors->n : 0;
 
 	at_likely(m, z);
 	for (size_t i = 0; i < m->n_inputs; i++) {
 		w[i] = (struct width){ 0, i };
 		z[i] = -NORMAL_P90;
-		odds_model_at(m, z, low, kept);
+		odds_model_at(m, z, low);
 		z[i] = NORMAL_P90;
-		odds_model_at(m, z, high, kept);
+		odds_model_at(m, z, high);
 		z[i] = NAN;
 		for (size_t k = 0; k < m->n; k++)
-			w[i].usd = fmax(w[i].usd, fabs(high[k] - low[k]) / low[k]);
+			w[i].usd = fmax(w[i].usd,
+					fabs(high[k].usd - low[k].usd) / low[k].usd);
 	}
 	qsort(w, m->n_inputs, sizeof(*w), widest_first);
 	m->n_dimensions = factors;

@@ -64,9 +64,15 @@ struct odds_model *odds_model_of(const struct ft_side *side, size_t n,
 	__attribute__((warn_unused_result));
 void odds_model_free(struct odds_model *model);
 
-/* Dollars per million tokens, and tokens per second that are kept, of each side, all inputs at
- * z; an input whose z is NaN has its likely value. */
-void odds_model_at(const struct odds_model *model, const double *z, double *usd,
-		   double *kept);
+/* Figures of a side, some inputs other than likely. */
+struct drawn {
+	double usd;  /* per million tokens */
+	double hour; /* USD per GPU-hour */
+	double kept; /* tokens per second that are kept */
+};
+
+/* Each side's figures with all inputs at z; one whose z is NaN has its likely value. */
+void odds_model_at(const struct odds_model *model, const double *z,
+		   struct drawn of[FT_SIDES_MOST]);
 
 #endif

@@ -58,14 +58,14 @@ static void mix(const struct odds_model *m, const double *draw, double *z)
 	}
 }
 
-static void count(struct ft_odds *odds, const double *usd)
+static void count(struct ft_odds *odds, const struct drawn *of)
 {
 	size_t best = 0;
 
 	for (size_t i = 0; i < odds->n; i++) {
-		best = usd[i] < usd[best] ? i : best;
+		best = of[i].usd < of[best].usd ? i : best;
 		for (size_t j = 0; j < odds->n; j++)
-			odds->below[i][j] += usd[i] < usd[j];
+			odds->below[i][j] += of[i].usd < of[j].usd;
 	}
 	odds->cheapest_frac[best]++;
 }
@@ -79,14 +79,31 @@ static void quantiles(double *drawn, size_t n, double *p10, double *p50, double 
 	*p90 = stats_quantile(drawn, n, 0.9);
 }
 
-static void conclude(struct ft_odds *odds, double *usd, double *kept)
+/* All that was drawn of the sides, draws of one side beside each other. */
+struct draws {
+	double *usd, *hour, *kept;
+};
+
+static void keep(struct draws *all, const struct ft_odds *odds, size_t draw,
+		 const struct drawn *of)
+{
+	for (size_t i = 0; i < odds->n; i++) {
+		all->usd[i * odds->draws + draw] = of[i].usd;
+		all->hour[i * odds->draws + draw] = of[i].hour;
+		all->kept[i * odds->draws + draw] = of[i].kept;
+	}
+}
+
+static void conclude(struct ft_odds *odds, const struct draws *d)
 {
 	double all = (double)odds->draws;
 
 	for (size_t i = 0; i < odds->n; i++) {
-		quantiles(usd + i * odds->draws, odds->draws, &odds->p10[i],
+		quantiles(d->usd + i * odds->draws, odds->draws, &odds->p10[i],
 			  &odds->p50[i], &odds->p90[i]);
-		quantiles(kept + i * odds->draws, odds->draws, &odds->kept_p10[i],
+		quantiles(d->hour + i * odds->draws, odds->draws, &odds->hour_p10[i],
+			  &odds->hour_p50[i], &odds->hour_p90[i]);
+		quantiles(d->kept + i * odds->draws, odds->draws, &odds->kept_p10[i],
 			  &odds->kept_p50[i], &odds->kept_p90[i]);
 		odds->cheapest_frac[i] /= all;
 		for (size_t j = 0; j < odds->n; j++)
@@ -125,7 +142,7 @@ static const char *cause_name(enum cause cause)
 static bool with(const struct odds_model *m, enum cause cause, double z, double *work,
 		 double *usd)
 {
-	double kept[FT_SIDES_MOST];
+	struct drawn of[FT_SIDES_MOST];
 	bool any = false;
 
 	for (size_t i = 0; i < m->n_inputs; i++) {
@@ -134,7 +151,9 @@ static bool with(const struct odds_model *m, enum cause cause, double z, double 
 		work[i] = mine ? z : NAN;
 		any |= mine;
 	}
-	odds_model_at(m, work, usd, kept);
+	odds_model_at(m, work, of);
+	for (size_t i = 0; i < m->n; i++)
+		usd[i] = of[i].usd;
 	return any;
 }
 
@@ -167,7 +186,9 @@ bool ft_odds_of(const struct ft_side *side, size_t n, size_t draws,
 		struct ft_odds *odds, struct ft_error *err)
 {
 	struct odds_model *m = odds_model_of(side, n, err);
-	double *draw, *z, *usd, *kept, now[FT_SIDES_MOST], rate[FT_SIDES_MOST];
+	struct drawn of[FT_SIDES_MOST];
+	struct draws all;
+	double *draw, *z;
 	struct source s;
 	bool ok;
 
@@ -176,22 +197,20 @@ bool ft_odds_of(const struct ft_side *side, size_t n, size_t draws,
 		return false;
 	draw = ARENA_ARRAY(&m->mem, m->n_dimensions + 1, double);
 	z = ARENA_ARRAY(&m->mem, m->n_inputs + 1, double);
-	usd = ARENA_ARRAY(&m->mem, n * draws, double);
-	kept = ARENA_ARRAY(&m->mem, n * draws, double);
+	all.usd = ARENA_ARRAY(&m->mem, n * draws, double);
+	all.hour = ARENA_ARRAY(&m->mem, n * draws, double);
+	all.kept = ARENA_ARRAY(&m->mem, n * draws, double);
 	ok = source_open(&s, m->n_dimensions, err);
 	for (size_t k = 0; ok && k < draws; k++) {
 		source_next(&s, draw);
 		mix(m, draw, z);
-		odds_model_at(m, z, now, rate);
-		count(odds, now);
-		for (size_t i = 0; i < n; i++) {
-			usd[i * draws + k] = now[i];
-			kept[i * draws + k] = rate[i];
-		}
+		odds_model_at(m, z, of);
+		count(odds, of);
+		keep(&all, odds, k, of);
 	}
 	source_close(&s);
 	if (ok) {
-		conclude(odds, usd, kept);
+		conclude(odds, &all);
 		add_causes(m, z, odds);
 	}
 	odds_model_free(m);

@@ -75,7 +75,8 @@ bool html_numbers(struct page *p)
 	html_row_end(p);
 	html_row(p, "USD per GPU-hour");
 	for (size_t i = 0; i < p->a->n; i++)
-		fprintf(p->out, "<td>%.3f</td>", o[i].cost.usd_per_gpu_hour);
+		ranged(p, FT_SHOW_USD_PER_HOUR, o[i].cost.usd_per_gpu_hour,
+		       o[i].cost.usd_per_gpu_hour_low, o[i].cost.usd_per_gpu_hour_high);
 	html_row_end(p);
 	html_table_end(p);
 	fputs("</div>\n", p->out);

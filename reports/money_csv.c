@@ -57,7 +57,8 @@ static void crossovers(FILE *out, const struct ft_verdict *v, size_t n)
 }
 
 /* The fleet that answers a question; NULL: not asked, or there is none. */
-static const struct ft_fleet *answer(const struct ft_run_answer *r, const char *question)
+static const struct ft_fleet *answer(const struct ft_run_answer *r,
+				     const char *question)
 {
 	for (size_t q = 0; q < r->n; q++)
 		if (strcmp(r->fleet[q].question, question) == 0)
@@ -74,10 +75,13 @@ static void fleet(FILE *out, const struct ft_answers *a, const char *question)
 #define FIGURE(name) { "." #name, offsetof(struct ft_fleet, name) }
 #define THREE(name) \
 	{ "." #name ".p10", offsetof(struct ft_fleet, name[0]) }, \
-	{ "." #name ".p50", offsetof(struct ft_fleet, name[1]) }, \
-	{ "." #name ".p90", offsetof(struct ft_fleet, name[2]) }
-		FIGURE(tokens), THREE(days), THREE(usd), FIGURE(megawatts),
-		FIGURE(energy_mwh), FIGURE(failures), FIGURE(tokens_per_s),
+		{ "." #name ".p50", offsetof(struct ft_fleet, name[1]) }, \
+	{ \
+		"." #name ".p90", offsetof(struct ft_fleet, name[2]) \
+	}
+		FIGURE(tokens),	      THREE(days),	  THREE(usd),
+		FIGURE(megawatts),    FIGURE(energy_mwh), FIGURE(failures),
+		FIGURE(tokens_per_s),
 	};
 	const struct ft_fleet *f;
 
@@ -111,7 +115,9 @@ static void fleets(FILE *out, const struct ft_answers *a)
 
 			for (size_t j = 0; j < i && !said; j++)
 				for (size_t k = 0; k < a->outcome[j].asked.n; k++)
-					said |= strcmp(a->outcome[j].asked.fleet[k].question,
+					said |= strcmp(a->outcome[j]
+							       .asked.fleet[k]
+							       .question,
 						       question) == 0;
 			if (!said)
 				fleet(out, a, question);

@@ -126,12 +126,8 @@ static char *compared(struct ft_session *s, struct asked *a, struct ft_error *er
 		tell(s, err);
 	} else {
 		labels = ft_study_labels(a->scenario, a->n);
-		for (size_t i = 0; i < a->n; i++) {
-			struct ft_cost *c = &a->outcome[i].cost;
-
-			c->usd_per_million_tokens_low = v->odds.p10[i];
-			c->usd_per_million_tokens_high = v->odds.p90[i];
-		}
+		for (size_t i = 0; i < a->n; i++)
+			ft_verdict_ranges(v, i, &a->outcome[i].cost);
 		text = written(s, &(struct ft_answers){ a->scenario, a->outcome, labels,
 							a->n, "ft_session_compare", v,
 							FT_EQUAL_GPUS });

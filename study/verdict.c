@@ -60,6 +60,14 @@ bool ft_study_verdict(const struct ft_scenario *const *s, const struct ft_outcom
 	return true;
 }
 
+void ft_verdict_ranges(const struct ft_verdict *v, size_t i, struct ft_cost *cost)
+{
+	cost->usd_per_million_tokens_low = v->odds.p10[i];
+	cost->usd_per_million_tokens_high = v->odds.p90[i];
+	cost->usd_per_gpu_hour_low = v->odds.hour_p10[i];
+	cost->usd_per_gpu_hour_high = v->odds.hour_p90[i];
+}
+
 /* At most a hundred bytes, and no character of UTF-8 cut. */
 static int shown_bytes(const char *text)
 {
@@ -137,9 +145,7 @@ bool ft_study_compare(const struct ft_scenario **s, struct ft_outcome *o, size_t
 			ft_outcome_release(&o[i]);
 		return false;
 	}
-	for (size_t i = 0; i < n; i++) {
-		o[i].cost.usd_per_million_tokens_low = v->odds.p10[i];
-		o[i].cost.usd_per_million_tokens_high = v->odds.p90[i];
-	}
+	for (size_t i = 0; i < n; i++)
+		ft_verdict_ranges(v, i, &o[i].cost);
 	return true;
 }

@@ -247,6 +247,9 @@ static void dollars_are_as_uncertain_as_tokens(void **state)
 	(void)state;
 	assert_near(c.usd_per_million_tokens_low / usd, 0.8, 0.01);
 	assert_near(c.usd_per_million_tokens_high / usd, 1.4, 0.01);
+	/* a slower step makes an hour no dearer */
+	assert_near(c.usd_per_gpu_hour_low / c.usd_per_gpu_hour, 1, 1e-9);
+	assert_near(c.usd_per_gpu_hour_high / c.usd_per_gpu_hour, 1, 1e-9);
 }
 
 /* SemiAnalysis, 100,000 H100 Clusters; Meta's RSC-1 projections; Llama 3. */
@@ -373,6 +376,9 @@ static void a_rented_hour_costs_the_rent(void **state)
 		    0.1);
 	assert_near(c.usd_per_million_tokens_high / c.usd_per_million_tokens,
 		    6.88 / 3.2, 0.25);
+	/* of an hour, the book's own range of the rent */
+	assert_near(c.usd_per_gpu_hour_low, 2.72, 0.02);
+	assert_near(c.usd_per_gpu_hour_high, 6.88, 0.05);
 	assert_true(c.by_kind_frac[FT_PRICE_QUOTED] == 1);
 	/* power and failures are the machine's, whoever owns it */
 	assert_true(c.joules_per_token == bought.joules_per_token);

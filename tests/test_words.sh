@@ -110,7 +110,7 @@ def keys(o, head):
         else:
             print(k)
 keys(json.load(sys.stdin), "")' >"$tmp/json"
-sed 's/^\(electricity\|colocation\|maintenance\)_usd_per_gpu_hour$/.\1_.../' "$tmp/json" >"$tmp/rows"
+sed 's/^\(electricity\|colocation\|maintenance\|staff\)_usd_per_gpu_hour$/.\1_.../' "$tmp/json" >"$tmp/rows"
 ok "every key of JSON is explained" every "$tmp/rows"
 $f list keys | awk 'NR > 1 { print $1 }' >"$tmp/keys"
 documented() { # every key of a scenario is in foretoken-scenario(5)

@@ -259,6 +259,7 @@ struct ft_cost {
 	double provisioned_w;		     /* IT power, all at full load */
 	double usd_per_million_tokens;
 	double usd_per_million_tokens_low, usd_per_million_tokens_high;
+	double usd_per_gpu_hour_low, usd_per_gpu_hour_high;
 	double joules_per_token, provisioned_joules_per_token;
 	double tokens_per_usd;
 };
@@ -394,6 +395,9 @@ struct ft_cause {
 struct ft_odds {
 	size_t n, draws;
 	double p10[FT_SIDES_MOST], p50[FT_SIDES_MOST], p90[FT_SIDES_MOST];
+	/* USD per GPU-hour */
+	double hour_p10[FT_SIDES_MOST], hour_p50[FT_SIDES_MOST],
+		hour_p90[FT_SIDES_MOST];
 	/* tokens per second that are kept: throughput times goodput */
 	double kept_p10[FT_SIDES_MOST], kept_p50[FT_SIDES_MOST],
 		kept_p90[FT_SIDES_MOST];
