@@ -56,7 +56,11 @@ HEADERS  := $(wildcard include/foretoken/*.h $(FOLDERS:%=%/*.h) cli/*.h)
 FORMATTED = $(shell git ls-files '*.c' '*.h')
 OBJ      = $(1:%.c=$B/%.o)
 TESTS    := $(patsubst tests/%.c,$B/tests/%,$(wildcard tests/test_*.c))
-SHTESTS  := $(wildcard tests/test_*.sh)
+# packages hold no sanitized program
+SHTESTS  := $(filter-out $(if $(SAN),tests/test_packages.sh),$(wildcard tests/test_*.sh))
+# tests that run make or serve many at once: one after the other, beside the rest
+IN_TURN  := install,packages,calibrate,tutorial,serve,sweep
+CORES    := $(shell nproc)
 BENCHES  := $(patsubst tests/bench/%.c,$B/tests/bench/%,$(wildcard tests/bench/*.c))
 FUZZED   := $(shell sed -n 's/^\t{ "\([a-z-]*\)".*/\1/p' tests/fuzz/targets.c)
 FUZZERS  := $(FUZZED:%=build/fuzz/fuzz_%)
@@ -165,8 +169,9 @@ check: deps
 	$(MAKE) check-only
 
 check-only: rules all $(TESTS) $(PROBES) $B/tests/mutate
-	CMOCKA_MESSAGE_OUTPUT=TAP prove -e '' $(TESTS)
-	FORETOKEN=$(abspath $B/foretoken) B=$(abspath $B) prove $(SHTESTS)
+	CMOCKA_MESSAGE_OUTPUT=TAP prove -j $(CORES) -e '' $(TESTS)
+	FORETOKEN=$(abspath $B/foretoken) B=$(abspath $B) prove -j $(CORES) \
+		--rules 'seq=tests/test_{$(IN_TURN)}.sh' --rules 'par=**' $(SHTESTS)
 
 # gcov counts in files beside the objects; a test that fails is told, and counts all the same
 coverage:
