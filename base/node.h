@@ -80,7 +80,8 @@ bool node_set_below(struct arena *mem, struct node *root, const char *head,
 		    const char *option, const char *assignment, struct ft_error *err)
 	__attribute__((warn_unused_result));
 
-/* A deep copy of over laid upon base: maps merge, all else replaces. */
+/* A copy of over laid upon base: maps merge, all else replaces. Texts are not copied: those
+ * of both have to outlive it. */
 struct node *node_overlay(struct arena *mem, const struct node *base,
 			  const struct node *over);
 

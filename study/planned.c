@@ -319,12 +319,13 @@ struct ft_scenario *ft_scenario_at_best(struct ft_shelf *shelf, const char *path
 	struct ft_scenario *s = NULL;
 	struct ft_mark at = { path, 0, 0 };
 
-	if (plans &&
-	    plans->n) /* given holds what the plan says, and nothing else new */
-		s = ft_scenario_from(
-			shelf, node_overlay(mem, plans->best[0].scenario->given, NULL),
-			path, true, err);
-	else if (plans)
+	if (plans && plans->n) {
+		/* written and read again: what the plan says dies with the plans */
+		const char *text = node_flow(mem, plans->best[0].scenario->given);
+		struct node *own = node_read_text(mem, path, text, strlen(text), err);
+
+		s = own ? ft_scenario_from(shelf, own, path, true, err) : NULL;
+	} else if (plans)
 		ft_fail(err, &at,
 			"no plan fits in the GPUs' memory; foretoken plan "
 			"says what would help");

@@ -103,4 +103,9 @@ else
 	skip "the front is drawn" "no gnuplot"
 fi
 ok "compare puts each at its best" prints "scenario\|tokens/s" $f compare "$tmp/a.yaml" "$tmp/sizes.yaml" --set cluster.gpus=8 --each-at-best --draws 64
+legible() { # the scenarios outlive the search that made them
+	$f compare "$tmp/a.yaml" "$tmp/a.yaml" --set 'training.parallel={}' --each-at-best --draws 64 >"$tmp/o" &&
+		grep -q 'training.parallel.tp' "$tmp/o" && ! LC_ALL=C grep -q '[^ -~]' "$tmp/o"
+}
+ok "and says its keys" legible
 finish

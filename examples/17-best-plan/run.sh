@@ -12,3 +12,7 @@ $f plan deepseek.yaml --top 1 --threads 1 --emit megatron
 echo
 echo "Adapters for an 8B on one node:"
 $f plan lora.yaml --top 3 --threads 1
+echo
+echo "H100 or MI300X of the first example, with the same overlap, each at its best:"
+$f compare --each-at-best ../01-first-answer/h100.yaml ../01-first-answer/mi300x.yaml \
+	--set 'training.parallel={}' --set training.overlap.tp=false | sed -n '1,8p'
