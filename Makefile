@@ -58,8 +58,10 @@ OBJ      = $(1:%.c=$B/%.o)
 TESTS    := $(patsubst tests/%.c,$B/tests/%,$(wildcard tests/test_*.c))
 # packages hold no sanitized program
 SHTESTS  := $(filter-out $(if $(SAN),tests/test_packages.sh),$(wildcard tests/test_*.sh))
-# tests that run make or serve many at once: one after the other, beside the rest
-IN_TURN  := install,packages,calibrate,tutorial,serve,sweep
+# two groups of tests of which one runs at a time: those that run make in this folder, and
+# those that start many programs at once
+RUN_MAKE   := install,packages,calibrate,tutorial
+START_MANY := serve,sweep
 CORES    := $(shell nproc)
 BENCHES  := $(patsubst tests/bench/%.c,$B/tests/bench/%,$(wildcard tests/bench/*.c))
 FUZZED   := $(shell sed -n 's/^\t{ "\([a-z-]*\)".*/\1/p' tests/fuzz/targets.c)
@@ -171,7 +173,8 @@ check: deps
 check-only: rules all $(TESTS) $(PROBES) $B/tests/mutate
 	CMOCKA_MESSAGE_OUTPUT=TAP prove -j $(CORES) -e '' $(TESTS)
 	FORETOKEN=$(abspath $B/foretoken) B=$(abspath $B) prove -j $(CORES) \
-		--rules 'seq=tests/test_{$(IN_TURN)}.sh' --rules 'par=**' $(SHTESTS)
+		--rules 'seq=tests/test_{$(RUN_MAKE)}.sh' --rules 'seq=tests/test_{$(START_MANY)}.sh' \
+		--rules 'par=**' $(SHTESTS)
 
 # gcov counts in files beside the objects; a test that fails is told, and counts all the same
 coverage:

@@ -21,7 +21,7 @@ operation() { # PATTERN TEXT
 }
 same() { # the interest of next to nothing costs what none does
 	for i in 0 1e-16 1e-15 1e-14; do # 1e-12 may change the twelfth digit, and rightly
-		$f simulate $a --set cost.cost_of_capital_frac=$i --json | grep '"usd_per_gpu_hour"'
+		$f simulate $a --set cost.cost_of_capital_frac=$i --json | jq .cost.usd_per_gpu_hour
 	done | sort -u | wc -l | grep -qx 1
 }
 whole() { # PATTERN HEAD LINES: a book with that head and these lines upon the default's
