@@ -34,10 +34,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static const struct argp_child children[] = { { &shared_argp, 0, NULL, 0 },
-					      { &price_argp, 0, NULL, 0 },
-					      { 0 } };
-
 static const struct argp argp = {
 	options,
 	parse,
@@ -46,7 +42,7 @@ static const struct argp argp = {
 	"`cost.prices` and `cost.price_of` are read."
 	"\vExample: foretoken bom examples/01-first-answer/h100.yaml "
 	"--set cluster.gpus=1016 --set cluster.ufm_ports=4",
-	children,
+	priced_children,
 	NULL,
 	NULL,
 };

@@ -68,11 +68,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static const struct argp_child children[] = { { &shared_argp, 0, NULL, 0 },
-					      { &price_argp, 0, NULL, 0 },
-					      { &asked_argp, 0, NULL, 0 },
-					      { 0 } };
-
 static const struct argp argp = {
 	options,
 	parse,
@@ -80,7 +75,7 @@ static const struct argp argp = {
 	"Show scenarios side by side: what differs, the results, and why they differ."
 	"\vExample: foretoken compare examples/01-first-answer/h100.yaml "
 	"examples/01-first-answer/mi300x.yaml",
-	children,
+	asked_children,
 	NULL,
 	NULL,
 };

@@ -111,11 +111,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static const struct argp_child children[] = { { &shared_argp, 0, NULL, 0 },
-					      { &price_argp, 0, NULL, 0 },
-					      { &asked_argp, 0, NULL, 0 },
-					      { 0 } };
-
 static const struct argp argp = {
 	options,
 	parse,
@@ -126,7 +121,7 @@ static const struct argp argp = {
 	"left out only when a proved bound says that they cannot be among those shown. "
 	"cluster.gpus may be a list of sizes."
 	"\vExample: foretoken plan examples/17-best-plan/h200.yaml --rank-by usd --top 3",
-	children,
+	asked_children,
 	NULL,
 	NULL,
 };

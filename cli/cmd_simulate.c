@@ -70,11 +70,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static const struct argp_child children[] = { { &shared_argp, 0, NULL, 0 },
-					      { &price_argp, 0, NULL, 0 },
-					      { &asked_argp, 0, NULL, 0 },
-					      { 0 } };
-
 static const struct argp argp = {
 	options,
 	parse,
@@ -82,7 +77,7 @@ static const struct argp argp = {
 	"Simulate one training step and price it. SCENARIO - is standard input."
 	"\vExample: foretoken simulate examples/01-first-answer/h100.yaml "
 	"--set cluster.gpus=2048",
-	children,
+	asked_children,
 	NULL,
 	NULL,
 };

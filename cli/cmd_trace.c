@@ -113,10 +113,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static const struct argp_child children[] = { { &shared_argp, 0, NULL, 0 },
-					      { &price_argp, 0, NULL, 0 },
-					      { 0 } };
-
 static const struct argp argp = {
 	options,
 	parse,
@@ -136,7 +132,7 @@ static const struct argp argp = {
 	"--scale dp=64\n"
 	"  foretoken trace replay rank0.json.gz --speedup attention=1.5\n"
 	"  foretoken trace compare rank0.json.gz scenario.yaml",
-	children,
+	priced_children,
 	NULL,
 	NULL,
 };

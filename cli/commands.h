@@ -44,8 +44,9 @@ struct words {
 void words_add(struct words *w, const char *word, const struct argp_state *state);
 
 /* What commands about scenarios share; `what`, `least` and `most` are given. Put one
- * of the argps below among a command's children and, at ARGP_KEY_INIT, the struct
- * into child_inputs (for price_argp and asked_argp into the next ones). A word that is missing is named, with status 64. */
+ * of the argps below among a command's children, or take one of the lists of children,
+ * and at ARGP_KEY_INIT put the struct into child_inputs, once for each child. A word that
+ * is missing is named, with status 64. */
 struct shared {
 	const char *what; /* a word's name in messages: "SCENARIO" */
 	size_t least, most;
@@ -58,7 +59,8 @@ struct shared {
 extern const struct argp shared_argp;	  /* words, --set, --json */
 extern const struct argp shared_set_argp; /* words, --set */
 extern const struct argp price_argp;	  /* --price, beside one of these */
-extern const struct argp asked_argp;	  /* --tokens, --days ..., likewise */
+/* shared_argp and --price; and with --tokens, --days ... as well */
+extern const struct argp_child priced_children[], asked_children[];
 
 /* "file:line:column: error: text", the line and a caret; returns 1. */
 int complain(const struct ft_error *err);

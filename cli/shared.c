@@ -109,5 +109,13 @@ static error_t parse_asked(int key, char *arg, struct argp_state *state)
 	return 0;
 }
 
-const struct argp asked_argp = { asked_options, parse_asked, NULL, NULL,
-				 NULL,		NULL,	     NULL };
+static const struct argp asked_argp = { asked_options, parse_asked, NULL, NULL,
+					NULL,	       NULL,	    NULL };
+
+const struct argp_child priced_children[] = { { &shared_argp, 0, NULL, 0 },
+					      { &price_argp, 0, NULL, 0 },
+					      { 0 } };
+const struct argp_child asked_children[] = { { &shared_argp, 0, NULL, 0 },
+					     { &price_argp, 0, NULL, 0 },
+					     { &asked_argp, 0, NULL, 0 },
+					     { 0 } };

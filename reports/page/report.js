@@ -1,3 +1,4 @@
+/* report.js - the sliders of the report */
 "use strict";
 /* Dollars at other prices: the closed form of the deals that lie in the page. */
 (function () {
