@@ -206,9 +206,9 @@ bool html_crossovers(struct page *p)
 	for (size_t k = 0; k < v->n_crossovers; k++) {
 		const struct ft_crossover *x = &v->crossover[k];
 
-		fprintf(p->out, "<li>%s: <b>%.4g %s</b> (now %.4g, %+.0f %%)</li>\n",
-			x->what, x->value, x->unit, x->now,
-			100 * (x->value / x->now - 1));
+		fprintf(p->out, "<li>%s: <b>%s %s</b> (now %s, %+.0f %%)</li>\n",
+			x->what, plain_number(p, x->value), x->unit,
+			plain_number(p, x->now), 100 * (x->value / x->now - 1));
 	}
 	fputs("</ul>\n", p->out);
 	return true;
