@@ -137,6 +137,15 @@ static bool goodput_is_map(const struct ft_scenario *s)
 VALUE(goodput, goodput_is_map(s)    ? NULL :
 	       s->terms.goodput > 0 ? exact(mem, s->terms.goodput, "") :
 				      "auto")
+/* Of that map; told where the goodput depends on it. */
+#define LOST(name, applies, seconds) \
+	VALUE(name, goodput_is_map(s) && (applies) ? exact(mem, seconds, " s") : NULL)
+LOST(repair,
+     s->terms.failures.recovery == FT_RECOVERY_COLD || !s->terms.failures.spares,
+     s->terms.failures.repair_s)
+LOST(failover, s->terms.failures.recovery == FT_RECOVERY_FAULT_TOLERANT,
+     s->terms.failures.failover_s)
+LOST(flap, s->terms.failures.flaps_per_1000_node_days > 0, s->terms.failures.flap_s)
 
 enum { BOTH = KEY_TOLD | KEY_COLUMN };
 
@@ -251,6 +260,12 @@ static const struct scenario_key keys[] = {
 	{ "cost.pue", BOTH, pue, "power usage effectiveness of the building" },
 	{ "cost.utilization_frac", BOTH, utilization,
 	  "share of the paid hours in which the cluster trains" },
+	{ "cost.goodput.repair", KEY_TOLD, repair,
+	  "time to repair a node; default: 4 h, assumed" },
+	{ "cost.goodput.failover", KEY_TOLD, failover,
+	  "time a fault-tolerant job takes to go on; default: 1 min, assumed" },
+	{ "cost.goodput.flap", KEY_TOLD, flap,
+	  "time the job waits for a link that flaps; default: 10 s, assumed" },
 	{ "cost.goodput", BOTH, goodput,
 	  "share of the training time that moves training forward; auto: from failures; or a "
 	  "map of how it fails and recovers" },

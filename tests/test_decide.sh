@@ -54,6 +54,7 @@ ok "a budget in another currency" refused "not a unit of an amount" $f simulate 
 ok "a key of run that is none" refused "'dyas'" $f simulate $a --set run.dyas=3
 
 # ---- cash flows and terms
+ok "what a repair is assumed to take is told" sh -c "$f simulate $a --set 'cost.goodput={recovery: cold}' --json >$tmp/j && jq -e '.assumed | index(\"cost.goodput.repair\")' $tmp/j && jq .scenario $tmp/j | $f simulate - --json | jq -e '.assumed | index(\"cost.goodput.repair\") == null'"
 ok "flows are written" sh -c "$f simulate $a --flows $tmp/f.csv >/dev/null && head -1 $tmp/f.csv | grep -q '^BilledCost,.*EffectiveCost.*ServiceName\$' && grep -q '2025-08-01T00:00:00Z,Purchase' $tmp/f.csv"
 ok "they begin when they are told to" sh -c "$f simulate $a --set cost.start=2027-03 --flows $tmp/f.csv >/dev/null && grep -q '2027-03-01T00:00:00Z,Purchase' $tmp/f.csv"
 ok "a folder that is not there" refused "error" $f simulate $a --flows /proc/none/f.csv
