@@ -351,65 +351,91 @@ const struct ft_parts *parts_build(struct arena *mem, const struct ft_cluster *c
 
 /* ---- sums ---------------------------------------------------------------------------- */
 
-static double others_w(const struct ft_parts *parts, bool typical)
+/* Of all pieces, what one of a line has of something. */
+static double sum(const struct ft_parts *parts,
+		  double (*of)(const struct ft_part_line *))
 {
-	double sum = 0;
+	double all = 0;
 
-	for (size_t i = 0; i < parts->n; i++) {
-		const struct ft_part_line *l = &parts->line[i];
+	for (size_t i = 0; i < parts->n; i++)
+		if (parts->line[i].part)
+			all += (double)parts->line[i].count * of(&parts->line[i]);
+	return all;
+}
 
-		if (l->part && !l->gpu && l->part_class != FT_PART_SPARE)
-			sum += (double)l->count * l->part->max_w.value *
-			       (typical ? l->part->typical_frac.value : 1);
-	}
-	return sum;
+static double other_w(const struct ft_part_line *l)
+{
+	return l->gpu || l->part_class == FT_PART_SPARE ? 0 : l->part->max_w.value;
+}
+
+static double other_typical_w(const struct ft_part_line *l)
+{
+	return other_w(l) * l->part->typical_frac.value;
+}
+
+static double gpu_w(const struct ft_part_line *l)
+{
+	return l->gpu ? l->part->max_w.value : 0;
+}
+
+static double spare_w(const struct ft_part_line *l)
+{
+	return l->part_class == FT_PART_SPARE ? l->part->max_w.value : 0;
+}
+
+static double rack_units(const struct ft_part_line *l)
+{
+	return l->part->rack_units.value;
+}
+
+static double carbon_kg(const struct ft_part_line *l)
+{
+	return l->part->carbon_kg.value;
 }
 
 double ft_parts_w(const struct ft_parts *parts)
 {
-	return others_w(parts, false);
+	return sum(parts, other_w);
 }
 
 double ft_parts_typical_w(const struct ft_parts *parts)
 {
-	return others_w(parts, true);
+	return sum(parts, other_typical_w);
 }
 
 double ft_parts_gpus_w(const struct ft_parts *parts)
 {
-	double sum = 0;
-
-	for (size_t i = 0; i < parts->n; i++)
-		if (parts->line[i].gpu)
-			sum += (double)parts->line[i].count *
-			       parts->line[i].part->max_w.value;
-	return sum;
+	return sum(parts, gpu_w);
 }
 
 double ft_parts_spares_w(const struct ft_parts *parts)
 {
-	double sum = 0;
+	return sum(parts, spare_w);
+}
 
-	for (size_t i = 0; i < parts->n; i++)
-		if (parts->line[i].part_class == FT_PART_SPARE)
-			sum += (double)parts->line[i].count *
-			       parts->line[i].part->max_w.value;
-	return sum;
+double ft_parts_rack_units(const struct ft_parts *parts)
+{
+	return sum(parts, rack_units);
+}
+
+double ft_parts_carbon_kg(const struct ft_parts *parts)
+{
+	return sum(parts, carbon_kg);
 }
 
 double ft_parts_failures_per_hour(const struct ft_parts *parts,
 				  enum ft_part_class part_class)
 {
-	double sum = 0;
+	double rate = 0;
 
 	for (size_t i = 0; i < parts->n; i++) {
 		const struct ft_part_line *l = &parts->line[i];
 
 		if (l->part && l->part_class == part_class &&
 		    l->part->mttf_years.value > 0)
-			sum += (double)l->count / (8760 * l->part->mttf_years.value);
+			rate += (double)l->count / (8760 * l->part->mttf_years.value);
 	}
-	return sum;
+	return rate;
 }
 
 double ft_parts_job_failures_per_hour(const struct ft_parts *parts)
@@ -417,26 +443,4 @@ double ft_parts_job_failures_per_hour(const struct ft_parts *parts)
 	return ft_parts_failures_per_hour(parts, FT_PART_SERVER) +
 	       ft_parts_failures_per_hour(parts, FT_PART_NETWORK) +
 	       ft_parts_failures_per_hour(parts, FT_PART_SERVICE);
-}
-
-double ft_parts_rack_units(const struct ft_parts *parts)
-{
-	double sum = 0;
-
-	for (size_t i = 0; i < parts->n; i++)
-		if (parts->line[i].part)
-			sum += (double)parts->line[i].count *
-			       parts->line[i].part->rack_units.value;
-	return sum;
-}
-
-double ft_parts_carbon_kg(const struct ft_parts *parts)
-{
-	double sum = 0;
-
-	for (size_t i = 0; i < parts->n; i++)
-		if (parts->line[i].part)
-			sum += (double)parts->line[i].count *
-			       parts->line[i].part->carbon_kg.value;
-	return sum;
 }

@@ -14,28 +14,18 @@
 
 #include <math.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/plain.h"
+#include "study/crew.h"
 #include "study/shelf.h"
 #include "study/traits.h"
 
-enum { MOST_THREADS = 256, CHUNK = 16 };
+enum { CHUNK = 16 };
 
 /* A share of the memory that rounding cannot bring back to 1. */
 static const float WONT_FIT = 1.000001F;
-
-static double now_s(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- one candidate -------------------------------------------------------------- */
 
@@ -322,10 +312,10 @@ static void worker_close(struct worker *w)
 	ft_shelf_free(w->shelf);
 }
 
-static void *work(void *arg)
+static void work(void *workers, int i)
 {
 	PLAIN_NUMBERS;
-	struct worker *w = arg;
+	struct worker *w = (struct worker *)workers + i;
 	struct search_job *j = w->job;
 
 	if (w->shelf || worker_open(w, j)) {
@@ -334,67 +324,32 @@ static void *work(void *arg)
 		else
 			simulate_all(w);
 	}
-	pthread_mutex_lock(&j->lock);
-	j->working--;
-	pthread_mutex_unlock(&j->lock);
-	return NULL;
 }
 
 /* ---- the thread that watches -------------------------------------------------------- */
 
-static bool signalled(const struct search_job *j, const sigset_t *signals)
+static void watch(void *workers, bool stop, bool over)
 {
-	struct timespec moment = { 0, 5000000 };
-
-	if (j->search->stop_on_signals)
-		return sigtimedwait(signals, NULL, &moment) > 0;
-	nanosleep(&moment, NULL);
-	return false;
-}
-
-static void watch(struct search_job *j, const sigset_t *signals)
-{
+	struct search_job *j = ((struct worker *)workers)->job;
 	const struct ft_progress *p = &j->search->progress;
-	bool over = false;
+	size_t finished, total;
 
-	while (!over) {
-		bool stop = signalled(j, signals);
-		size_t finished, total;
-
-		pthread_mutex_lock(&j->lock);
-		j->stop |= stop;
-		over = !j->working;
-		finished = j->finished;
-		total = j->phase == BOUNDING ? j->space.n : j->n_order;
-		search_commit(j, over);
-		pthread_mutex_unlock(&j->lock);
-		if (p->tell)
-			p->tell(p->context, over ? total : finished, finished, total);
-	}
+	pthread_mutex_lock(&j->lock);
+	j->stop |= stop;
+	finished = j->finished;
+	total = j->phase == BOUNDING ? j->space.n : j->n_order;
+	search_commit(j, over);
+	pthread_mutex_unlock(&j->lock);
+	if (p->tell)
+		p->tell(p->context, over ? total : finished, finished, total);
 }
 
-static void run_phase(struct search_job *j, enum phase phase, struct worker *w, int n,
-		      const sigset_t *signals)
+static void run_phase(struct search_job *j, enum phase phase, const struct crew *crew,
+		      struct worker *w)
 {
-	pthread_t thread[MOST_THREADS];
-	int started = 0;
-
 	j->phase = phase;
 	j->next = j->finished = 0;
-	j->working = n;
-	for (; started < n; started++)
-		if (pthread_create(&thread[started], NULL, work, &w[started]))
-			break;
-	pthread_mutex_lock(&j->lock);
-	j->working -= n - started;
-	pthread_mutex_unlock(&j->lock);
-	if (!started) {
-		j->working = 1;
-		work(&w[0]);
-	}
-	watch(j, signals);
-	for (int i = 0; i < started; i++)
-		pthread_join(thread[i], NULL);
+	crew_run(crew, work, watch, w);
 }
 
 static int by_bound(const void *a, const void *b, void *context)
@@ -424,34 +379,24 @@ static void sort_fitting(struct search_job *j)
 
 bool search_run(struct search_job *j)
 {
-	long cores = sysconf(_SC_NPROCESSORS_ONLN);
-	int n = j->search->threads > 0 ? j->search->threads :
-		cores > 0	       ? (int)cores :
-					 1;
+	struct crew crew = crew_open(j->search->threads, j->search->stop_on_signals);
 	struct worker *w;
-	sigset_t signals, before;
 
-	n = n < MOST_THREADS ? n : MOST_THREADS;
-	n = (size_t)n < j->space.n ? n : (int)j->space.n;
-	w = calloc((size_t)n + 1, sizeof(*w));
+	if ((size_t)crew.threads > j->space.n)
+		crew.threads = (int)j->space.n;
+	w = calloc((size_t)crew.threads + 1, sizeof(*w));
 	if (!w)
 		out_of_memory();
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i <= crew.threads; i++)
 		w[i].job = j;
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGINT);
-	sigaddset(&signals, SIGTERM);
-	if (j->search->stop_on_signals)
-		pthread_sigmask(SIG_BLOCK, &signals, &before);
-	j->begun_s = now_s();
-	run_phase(j, BOUNDING, w, n, &signals);
+	j->begun_s = crew_now_s();
+	run_phase(j, BOUNDING, &crew, w);
 	sort_fitting(j);
 	if (!j->stop && !j->broken && j->n_order)
-		run_phase(j, SIMULATING, w, n, &signals);
-	j->wall_s = now_s() - j->begun_s;
-	if (j->search->stop_on_signals)
-		pthread_sigmask(SIG_SETMASK, &before, NULL);
-	for (int i = 0; i < n; i++)
+		run_phase(j, SIMULATING, &crew, w);
+	j->wall_s = crew_now_s() - j->begun_s;
+	crew_close(&crew);
+	for (int i = 0; i <= crew.threads; i++)
 		if (w[i].shelf)
 			worker_close(&w[i]);
 	free(w);

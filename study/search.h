@@ -39,7 +39,6 @@ struct search_job {
 
 	pthread_mutex_t lock; /* of all below */
 	size_t next, finished;
-	int working;
 	bool stop, broken, pruned;
 	struct ft_error err;
 	size_t n_refused; /* candidates that could not be built or run */

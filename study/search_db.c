@@ -1,9 +1,9 @@
 /* study/search_db.c - simulated plans kept in a sweep's table, and known from it */
 #include <string.h>
-#include <time.h>
 
 #include "base/digest.h"
 #include "base/node.h"
+#include "study/crew.h"
 #include "study/search.h"
 
 static const double COMMIT_S = 1;
@@ -73,13 +73,10 @@ void search_store(struct search_job *j, const struct ft_scenario *s,
 void search_commit(struct search_job *j, bool now)
 {
 	struct ft_error why;
-	struct timespec t;
-	double at;
+	double at = crew_now_s();
 
 	if (!j->db)
 		return;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	at = (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 	if (!now && at - j->committed_s < COMMIT_S)
 		return;
 	j->committed_s = at;

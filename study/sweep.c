@@ -9,20 +9,18 @@
  * could not be read is not kept, and is tried again by the next sweep.
  */
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/digest.h"
 #include "base/node.h"
 #include "base/plain.h"
+#include "study/crew.h"
 #include "study/shelf.h"
 #include "study/sweep_db.h"
 
-enum { MOST_VARY = 16, MOST_VALUES = 256, MOST_SETS = 256, MOST_THREADS = 256 };
+enum { MOST_VARY = 16, MOST_VALUES = 256, MOST_SETS = 256 };
 
 static const double MOST_RUNS = 1e7;
 static const double COMMIT_S = 1;
@@ -45,7 +43,7 @@ struct job {
 	struct sweep_db *db;
 	struct sweep_row *waiting; /* to be committed, the last one first */
 	struct arena rows;	   /* of them */
-	int working;		   /* threads */
+	double committed_s;	   /* when it last was */
 	bool stop, broken;
 	struct ft_error err;
 };
@@ -271,35 +269,24 @@ static bool take(struct job *j, size_t *i)
 	return got;
 }
 
-static void *worker(void *arg)
+static void work(void *job, int thread)
 {
 	PLAIN_NUMBERS;
-	struct job *j = arg;
+	struct job *j = job;
 	const char *sets[MOST_VARY + MOST_SETS];
 	struct ft_shelf *shelf = ft_shelf_new();
 	struct arena mem = { 0 };
 	size_t i;
 
+	(void)thread;
 	while (take(j, &i)) {
 		one(j, shelf, sets, settings(j, &mem, i, sets));
 		arena_release(&mem);
 	}
 	ft_shelf_free(shelf);
-	pthread_mutex_lock(&j->lock);
-	j->working--;
-	pthread_mutex_unlock(&j->lock);
-	return NULL;
 }
 
 /* ---- the thread that watches ----------------------------------------------------- */
-
-static double now_s(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* Commit what waits; the lock is held. */
 static void commit(struct job *j)
@@ -312,71 +299,32 @@ static void commit(struct job *j)
 	arena_release(&j->rows);
 }
 
-/* Wait a moment, or for a signal; true when one came. */
-static bool signalled(const struct job *j, const sigset_t *signals)
+static void watch(void *context, bool stop, bool over)
 {
-	struct timespec moment = { 0, 20000000 };
+	struct job *j = context;
+	size_t finished, fresh;
 
-	if (j->sweep->stop_on_signals)
-		return sigtimedwait(signals, NULL, &moment) > 0;
-	nanosleep(&moment, NULL);
-	return false;
-}
-
-static void watch(struct job *j, const sigset_t *signals)
-{
-	double last = now_s();
-	bool over = false;
-
-	while (!over) {
-		bool stop = signalled(j, signals);
-		size_t finished, fresh;
-
-		pthread_mutex_lock(&j->lock);
-		j->stop |= stop;
-		over = !j->working;
-		if (over || now_s() - last >= COMMIT_S) {
-			commit(j);
-			last = now_s();
-		}
-		finished = j->finished;
-		fresh = j->result->done + j->result->failed;
-		pthread_mutex_unlock(&j->lock);
-		if (j->sweep->progress.tell)
-			j->sweep->progress.tell(j->sweep->progress.context, finished,
-						fresh, j->result->total);
+	pthread_mutex_lock(&j->lock);
+	j->stop |= stop;
+	if (over || crew_now_s() - j->committed_s >= COMMIT_S) {
+		commit(j);
+		j->committed_s = crew_now_s();
 	}
+	finished = j->finished;
+	fresh = j->result->done + j->result->failed;
+	pthread_mutex_unlock(&j->lock);
+	if (j->sweep->progress.tell)
+		j->sweep->progress.tell(j->sweep->progress.context, finished, fresh,
+					j->result->total);
 }
 
 static void run_all(struct job *j)
 {
-	long cores = sysconf(_SC_NPROCESSORS_ONLN);
-	int n = j->sweep->threads > 0 ? j->sweep->threads : cores > 0 ? (int)cores : 1;
-	pthread_t thread[MOST_THREADS];
-	sigset_t signals, before;
-	int started = 0;
+	struct crew crew = crew_open(j->sweep->threads, j->sweep->stop_on_signals);
 
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGINT);
-	sigaddset(&signals, SIGTERM);
-	if (j->sweep->stop_on_signals)
-		pthread_sigmask(SIG_BLOCK, &signals, &before);
-	j->working = n < MOST_THREADS ? n : MOST_THREADS;
-	for (n = j->working; started < n; started++)
-		if (pthread_create(&thread[started], NULL, worker, j))
-			break;
-	pthread_mutex_lock(&j->lock);
-	j->working -= n - started;
-	pthread_mutex_unlock(&j->lock);
-	if (!started) {
-		j->working = 1;
-		worker(j);
-	}
-	watch(j, &signals);
-	for (int i = 0; i < started; i++)
-		pthread_join(thread[i], NULL);
-	if (j->sweep->stop_on_signals)
-		pthread_sigmask(SIG_SETMASK, &before, NULL);
+	j->committed_s = crew_now_s();
+	crew_run(&crew, work, watch, j);
+	crew_close(&crew);
 	j->result->interrupted = j->stop && j->finished < j->result->total;
 }
 

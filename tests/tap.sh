@@ -1,6 +1,7 @@
 # tests/tap.sh - TAP for shell tests: ok "name" command..., skip, plan at the end
 tap_n=0
 tap_bad=0
+limit= # of the commands of told and fails, as "timeout 20"
 ok() {
 	name=$1
 	shift
@@ -19,6 +20,25 @@ skip() { # told in the file $FORETOKEN_SKIPPED, too: .ci/run counts them
 	tap_n=$((tap_n + 1))
 	[ -z "$FORETOKEN_SKIPPED" ] || echo "$0: $1: $2" >>"$FORETOKEN_SKIPPED"
 	echo "ok $tap_n - $1 # SKIP $2"
+}
+told() { # STATUS PATTERN command...: exits so, and says so on stderr
+	want=$1 says=$2
+	shift 2
+	$limit "$@" >"$tmp/o" 2>"$tmp/e"
+	got=$?
+	cat "$tmp/e" >&2
+	[ $got = "$want" ] || { echo "exit $got, wanted $want" >&2; return 1; }
+	grep -q -- "$says" "$tmp/e"
+}
+fails() { # the same, and prints no answer
+	told "$@" || return 1
+	[ ! -s "$tmp/o" ] || { echo "printed an answer" >&2; return 1; }
+}
+refused() { # PATTERN command...
+	fails 1 "$@"
+}
+wrong() { # PATTERN command...: wrong usage
+	fails 64 "$@"
 }
 finish() {
 	echo "1..$tap_n"

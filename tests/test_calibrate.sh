@@ -8,14 +8,6 @@ case $p in /*) ;; *) p=$PWD/$p ;; esac
 cuda=${CUDA:-/usr/local/cuda}
 cal() { action=$1; shift; "$f" calibrate "$action" --store "$tmp/s.db" "$@"; }
 probe() { cal probe --probe "$p" "$@"; }
-fails() { # STATUS PATTERN command...
-	want=$1 says=$2
-	shift 2
-	"$@" >"$tmp/o" 2>"$tmp/e"
-	got=$?
-	cat "$tmp/e" >&2
-	[ $got = "$want" ] && grep -q -- "$says" "$tmp/e"
-}
 
 # ---- the fake machine: a known model with 2 % noise
 ok "the fake machine is probed" probe --backend fake
@@ -124,10 +116,10 @@ ok "a tuner's row is held against a tuner's kernel" sh -c "(head -n 1 $tmp/tuner
 two_devices() { cp "$tmp/s.db" "$tmp/two.db" && cal_two import --format csv --published "$tmp/two.csv" && cal_two fit --name fake --base h100-sxm --out "$tmp/two"; }
 cal_two() { action=$1; shift; "$f" calibrate "$action" --store "$tmp/two.db" "$@"; }
 printf 'kernel,gpu,dtype,m,n,k,measured.time_us,source\ngemm,other,bf16,4096,4096,4096,200,s1\n' >"$tmp/two.csv"
-ok "a store of two devices is told" fails 1 "Fake GPU and of other; choose with --device" two_devices
+ok "a store of two devices is told" told 1 "Fake GPU and of other; choose with --device" two_devices
 
 printf 'kernel,gpu,dtype,m,n,k,measured.time_us\ngemm,a,bf16,4096,4096,4096,200\ngemm,b,bf16,4096,4096,4096,100\n' >"$tmp/ab.csv"
-ok "rows of two GPUs are not one device" fails 1 "choose with --gpu" cal_two import --format csv --device X "$tmp/ab.csv"
+ok "rows of two GPUs are not one device" told 1 "choose with --gpu" cal_two import --format csv --device X "$tmp/ab.csv"
 ok "one of them can be" sh -c "$f calibrate import --store $tmp/ab.db --format csv --device X --gpu b $tmp/ab.csv && $f calibrate show --store $tmp/ab.db | grep -q "100.000" && [ \$($f calibrate show --store $tmp/ab.db | wc -l) = 2 ]"
 
 beside_ours() { # FACTOR: published products, so many times ours
@@ -209,8 +201,8 @@ against() {
 	"$f" validate "$tmp/step.csv"
 }
 ok "but are held against it" against
-ok "a store of nothing else is told" fails 1 "with-in-step" sh -c "$f calibrate import --store $tmp/only.db --format kineto tests/data/kineto-step.json && $f calibrate fit --store $tmp/only.db --name fake --base h100-sxm --out $tmp"
-ok "a trace without kernels is told" fails 1 "holds no kernels" sh -c "echo '{\"traceEvents\": []}' >$tmp/t.json; $f calibrate import --store $tmp/step.db --format kineto $tmp/t.json"
+ok "a store of nothing else is told" told 1 "with-in-step" sh -c "$f calibrate import --store $tmp/only.db --format kineto tests/data/kineto-step.json && $f calibrate fit --store $tmp/only.db --name fake --base h100-sxm --out $tmp"
+ok "a trace without kernels is told" told 1 "holds no kernels" sh -c "echo '{\"traceEvents\": []}' >$tmp/t.json; $f calibrate import --store $tmp/step.db --format kineto $tmp/t.json"
 gzip -c tests/data/kineto-step.json >"$tmp/t.json.gz"
 ok "a packed trace is read as it is" $f calibrate import --store "$tmp/packed.db" --format kineto "$tmp/t.json.gz"
 
@@ -257,21 +249,21 @@ store_killed() {
 	grep -q ' [1-9][0-9]* already there' "$tmp/again"
 }
 ok "a killed calibrate keeps its batches" store_killed
-ok "a full disk is told" fails 1 "No space left.*free some space" sh -c "$p -b fake >/dev/full"
+ok "a full disk is told" told 1 "No space left.*free some space" sh -c "$p -b fake >/dev/full"
 # as on a full disk: no file may grow beyond 16 KiB
 cramped() { sh -c 'trap "" XFSZ; ulimit -f 32; exec "$@"' sh "$@"; }
-ok "a store that cannot grow is told" fails 1 "free some space" cramped "$f" calibrate import --store "$tmp/small.db" tests/data/kineto-step.json --format kineto
+ok "a store that cannot grow is told" told 1 "free some space" cramped "$f" calibrate import --store "$tmp/small.db" tests/data/kineto-step.json --format kineto
 mkdir "$tmp/cramped"
-ok "a profile that cannot be written is told" fails 1 "fake" cramped "$f" calibrate fit --store "$tmp/s.db" --name fake --base h100-sxm --out "$tmp/cramped"
+ok "a profile that cannot be written is told" told 1 "fake" cramped "$f" calibrate fit --store "$tmp/s.db" --name fake --base h100-sxm --out "$tmp/cramped"
 ok "and leaves no half of it" sh -c "! ls $tmp/cramped | grep -q ."
-ok "a missing plug-in is told" fails 77 "make probes" "$p" -b none
-ok "a missing probe is told" fails 1 "make probes" probe --probe /nowhere/probe
-ok "no store is told" fails 1 "there is no such store" "$f" calibrate runs --store "$tmp/none.db"
+ok "a missing plug-in is told" told 77 "make probes" "$p" -b none
+ok "a missing probe is told" told 1 "make probes" probe --probe /nowhere/probe
+ok "no store is told" told 1 "there is no such store" "$f" calibrate runs --store "$tmp/none.db"
 echo "no store" >"$tmp/text.db"
-ok "a file that is no store is told" fails 1 "not a" "$f" calibrate runs --store "$tmp/text.db"
+ok "a file that is no store is told" told 1 "not a" "$f" calibrate runs --store "$tmp/text.db"
 printf 'kernel,m\ngemm,3\n' >"$tmp/short.csv"
-ok "missing columns are told" fails 1 "short.csv:1:1: error: lacks the column 'measured.time_us'" cal import --format csv "$tmp/short.csv"
-ok "an unknown format is told" fails 64 "is not a format" cal import --format x "$tmp/short.csv"
+ok "missing columns are told" told 1 "short.csv:1:1: error: lacks the column 'measured.time_us'" cal import --format csv "$tmp/short.csv"
+ok "an unknown format is told" told 64 "is not a format" cal import --format x "$tmp/short.csv"
 
 # ---- the GPU source, both ways
 warn="-I. -std=c11 -D_GNU_SOURCE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -fsyntax-only"

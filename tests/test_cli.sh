@@ -3,17 +3,6 @@
 . "$(dirname "$0")/tap.sh"
 a=examples/01-first-answer/h100.yaml
 
-# fails STATUS PATTERN command...: exits so, says so on stderr, prints no answer
-fails() {
-	want=$1 says=$2
-	shift 2
-	"$@" >"$tmp/o" 2>"$tmp/e"
-	got=$?
-	cat "$tmp/e" >&2
-	[ $got = "$want" ] || { echo "exit $got, wanted $want" >&2; return 1; }
-	[ ! -s "$tmp/o" ] || { echo "printed an answer" >&2; return 1; }
-	grep -q -- "$says" "$tmp/e"
-}
 with() { # a scenario with one line replaced
 	sed "$1" $a >"$tmp/s.yaml"
 }

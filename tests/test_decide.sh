@@ -3,20 +3,6 @@
 . "$(dirname "$0")/tap.sh"
 a=examples/01-first-answer/h100.yaml b=examples/01-first-answer/mi300x.yaml
 
-refused() { # PATTERN command...
-	says=$1
-	shift
-	"$@" >"$tmp/o" 2>"$tmp/e"
-	got=$?
-	cat "$tmp/e" >&2
-	[ $got = 1 ] && [ ! -s "$tmp/o" ] && grep -q -- "$says" "$tmp/e"
-}
-wrong() { # PATTERN command...: wrong usage
-	says=$1
-	shift
-	"$@" >"$tmp/o" 2>"$tmp/e"
-	[ $? = 64 ] && grep -q -- "$says" "$tmp/e"
-}
 
 # ---- the verdict
 $f compare $a $b --json >"$tmp/c.json"

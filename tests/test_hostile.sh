@@ -1,20 +1,11 @@
 #!/bin/sh
 # tests/test_hostile.sh - names and files that mean harm: nothing is run, followed or believed
 . "$(dirname "$0")/tap.sh"
+limit="timeout 20"
 a=$PWD/examples/01-first-answer/h100.yaml
 case $f in /*) ;; *) f=$PWD/$f ;; esac
 tree=$PWD
 
-fails() { # STATUS PATTERN command...: exits so, says so on stderr, prints no answer
-	want=$1 says=$2
-	shift 2
-	timeout 20 "$@" >"$tmp/o" 2>"$tmp/e"
-	got=$?
-	cat "$tmp/e" >&2
-	[ $got = "$want" ] || { echo "exit $got, wanted $want" >&2; return 1; }
-	[ ! -s "$tmp/o" ] || { echo "printed an answer" >&2; return 1; }
-	grep -q -- "$says" "$tmp/e"
-}
 named() { # NAME: a profile so called
 	awk -v n="$1" '/^name:/ { print "name: " n; next } { print }' hw/gpus/h100-sxm.yaml >"$tmp/evil.yaml"
 	cp hw/gpus/h100-sxm.*.csv "$tmp/"

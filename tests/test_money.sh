@@ -3,14 +3,6 @@
 . "$(dirname "$0")/tap.sh"
 a=examples/01-first-answer/h100.yaml
 
-refused() { # PATTERN command...
-	says=$1
-	shift
-	"$@" >"$tmp/o" 2>"$tmp/e"
-	got=$?
-	cat "$tmp/e" >&2
-	[ $got = 1 ] && [ ! -s "$tmp/o" ] && grep -q -- "$says" "$tmp/e"
-}
 book() { # PATTERN ENTRY: a book with such an item over the default one
 	printf 'name: mine\nextends: neocloud-2026-09\nprovenance: {kind: assumed}\nprices:\n  %s\nfacility: {}\noperation: {}\n' "$2" >"$tmp/mine.yaml"
 	refused "$1" $f simulate $a --set cost.prices="$tmp/mine.yaml"

@@ -2,18 +2,6 @@
 # tests/test_people.sh - new, explain, doctor, runs
 . "$(dirname "$0")/tap.sh"
 
-wrong() { # PATTERN command...: wrong usage
-	says=$1
-	shift
-	"$@" >"$tmp/o" 2>"$tmp/e"
-	[ $? = 64 ] && grep -q -- "$says" "$tmp/e"
-}
-refused() { # PATTERN command...
-	says=$1
-	shift
-	"$@" >"$tmp/o" 2>"$tmp/e"
-	[ $? = 1 ] && [ ! -s "$tmp/o" ] && grep -q -- "$says" "$tmp/e"
-}
 $f new scenario >"$tmp/s.yaml"
 ok "the skeleton of a scenario is one" $f simulate "$tmp/s.yaml"
 for kind in gpu node fabric stack prices; do

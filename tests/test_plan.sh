@@ -1,14 +1,6 @@
 #!/bin/sh
 # tests/test_plan.sh - foretoken plan: answers, mistakes with their words, stopping and going on
 . "$(dirname "$0")/tap.sh"
-fails() { # STATUS "PATTERN" command...: that status, and the pattern on stderr
-	status=$1 pattern=$2
-	shift 2
-	"$@" >/dev/null 2>"$tmp/said"
-	got=$?
-	cat "$tmp/said" >&2
-	[ "$got" = "$status" ] && grep -q -- "$pattern" "$tmp/said"
-}
 prints() { # "PATTERN" command...: exit 0, and the pattern on stdout
 	pattern=$1
 	shift

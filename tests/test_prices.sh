@@ -1,18 +1,6 @@
 #!/bin/sh
 # tests/test_prices.sh - the history of prices: books of the tree, an SQLite file, a plot
 . "$(dirname "$0")/tap.sh"
-refused() { # PATTERN COMMAND...: one error, and status 1
-	pattern=$1
-	shift
-	"$@" >"$tmp/o" 2>"$tmp/e"
-	[ $? = 1 ] && grep -q -- "$pattern" "$tmp/e" && [ ! -s "$tmp/o" ]
-}
-usage() { # PATTERN COMMAND...: wrong usage
-	pattern=$1
-	shift
-	"$@" >"$tmp/o" 2>"$tmp/e"
-	[ $? = 64 ] && grep -q -- "$pattern" "$tmp/e"
-}
 db=$tmp/p.db
 ok "an item's price in every book that has it" sh -c "$f prices show hgx-h100-server >$tmp/o && grep -q '^2024-10-03  *256400  *270000  *310000  *quoted  *neocloud-2024-10 ' $tmp/o && grep -q '^2025-08-20  *180000  *190000  *210000  *quoted  *hyperscaler-2025-08 ' $tmp/o && ! grep -q mixnet $tmp/o"
 ok "by date" sh -c "$f prices show switch-ndr-64 | awk 'NR > 3 { print \$1 }' >$tmp/d && sort -c $tmp/d"
@@ -32,7 +20,7 @@ head -c 3000 /dev/urandom >"$tmp/r.db"
 ok "a file that is no database" refused "SQLite: file is not a database" $f prices show fiber --db "$tmp/r.db"
 ok "a file that is not there" refused "SQLite: unable to open" $f prices show fiber --db "$tmp/none.db"
 ok "a book that is not there" refused "unknown name 'neocloud-2027'" $f prices import neocloud-2027 --db "$db"
-ok "neither import nor show" usage "'list' is neither import nor show" $f prices list
-ok "import without a file" usage "--db FILE is missing" $f prices import mixnet-2025
-ok "show without an item" usage "ITEM is missing" $f prices show
+ok "neither import nor show" wrong "'list' is neither import nor show" $f prices list
+ok "import without a file" wrong "--db FILE is missing" $f prices import mixnet-2025
+ok "show without an item" wrong "ITEM is missing" $f prices show
 finish

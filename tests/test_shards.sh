@@ -4,12 +4,6 @@
 a=examples/01-first-answer/h100.yaml
 grid="--vary training.parallel.tp=1,2,4,8 --vary training.parallel.pp=1,2,4 --vary cluster.gpus=256,512"
 
-refused() { # PATTERN command...
-	says=$1
-	shift
-	"$@" >"$tmp/o" 2>"$tmp/e"
-	[ $? = 1 ] && grep -q -- "$says" "$tmp/e"
-}
 rows() { sqlite3 "$1" "SELECT settings, step_s, error IS NULL FROM runs ORDER BY settings"; }
 $f sweep $a $grid --db "$tmp/whole.db" >/dev/null 2>&1
 for k in 1 2 3; do

@@ -8,14 +8,6 @@ says() { # "LINE" command...: its standard output is that line
 	shift
 	[ "$("$@" 2>/dev/null)" = "$want" ]
 }
-fails() { # STATUS "PATTERN" command...: that status, and the pattern on stderr
-	status=$1 pattern=$2
-	shift 2
-	"$@" >/dev/null 2>"$tmp/said"
-	got=$?
-	cat "$tmp/said" >&2
-	[ "$got" = "$status" ] && grep -q -- "$pattern" "$tmp/said"
-}
 query() { # DB SQL: its answer
 	python3 -c 'import sqlite3, sys
 for row in sqlite3.connect(sys.argv[1]).execute(sys.argv[2]): print("|".join(str(x) for x in row))' "$1" "$2"
@@ -60,20 +52,20 @@ cp cost/prices/neocloud-2024-10.yaml "$tmp/book.yaml"
 ok "and is run once it is there" says "1 run, 0 already in the database, 0 failed" $f sweep $a --vary cost.prices="$tmp/book.yaml" --db "$tmp/b.db"
 
 # ---- mistakes
-ok "a misspelt key fails and is told" fails 1 "did you mean 'parallel'" $f sweep $a --vary training.paralel.tp=4,8 --db "$tmp/m.db"
-ok "a scenario that is not there" fails 1 "No such file" $f sweep "$tmp/none.yaml" --vary cluster.gpus=8 --db "$tmp/m.db"
-ok "no --db is told" fails 64 "--db FILE is missing" $f sweep $a --vary cluster.gpus=256
-ok "an empty --db is refused" fails 1 "needs the path of a file" $f sweep $a --vary cluster.gpus=256 --db ""
+ok "a misspelt key fails and is told" told 1 "did you mean 'parallel'" $f sweep $a --vary training.paralel.tp=4,8 --db "$tmp/m.db"
+ok "a scenario that is not there" told 1 "No such file" $f sweep "$tmp/none.yaml" --vary cluster.gpus=8 --db "$tmp/m.db"
+ok "no --db is told" told 64 "--db FILE is missing" $f sweep $a --vary cluster.gpus=256
+ok "an empty --db is refused" told 1 "needs the path of a file" $f sweep $a --vary cluster.gpus=256 --db ""
 echo "not a database" >"$tmp/bad.db"
-ok "a file that is no database is refused" fails 1 "not a database" $f sweep $a --vary cluster.gpus=256 --db "$tmp/bad.db"
-ok "an unwritable place is refused" fails 1 "unable to open" $f sweep $a --vary cluster.gpus=256 --db /nonexistent/x.db
+ok "a file that is no database is refused" told 1 "not a database" $f sweep $a --vary cluster.gpus=256 --db "$tmp/bad.db"
+ok "an unwritable place is refused" told 1 "unable to open" $f sweep $a --vary cluster.gpus=256 --db /nonexistent/x.db
 query "$tmp/foreign.db" "create table letters (a)"
 cp "$tmp/foreign.db" "$tmp/before.db"
-ok "another program's database is refused" fails 1 "of another program" $f sweep $a --vary cluster.gpus=256 --db "$tmp/foreign.db"
+ok "another program's database is refused" told 1 "of another program" $f sweep $a --vary cluster.gpus=256 --db "$tmp/foreign.db"
 ok "and not touched" cmp "$tmp/foreign.db" "$tmp/before.db"
 cp "$tmp/s.db" "$tmp/cut.db"
 truncate -s 5000 "$tmp/cut.db"
-ok "a damaged database is refused" fails 1 "damaged\|malformed" $f sweep $a --vary cluster.gpus=256 --db "$tmp/cut.db"
+ok "a damaged database is refused" told 1 "damaged\|malformed" $f sweep $a --vary cluster.gpus=256 --db "$tmp/cut.db"
 
 # ---- stopped, killed, and two at once
 many=$(seq -s, 256 256 19200)

@@ -5,16 +5,6 @@ t=measurements/traces
 eager=$t/h200-8b4L-fsdp2-s4096-b1-eager.rank0.kineto.json.gz
 peer=$t/h200-8b4L-fsdp2-s4096-b1-eager.rank1.kineto.json.gz
 
-fails() { # STATUS PATTERN command...
-	want=$1 says=$2
-	shift 2
-	"$@" >"$tmp/o" 2>"$tmp/e"
-	got=$?
-	cat "$tmp/e" >&2
-	[ $got = "$want" ] || { echo "exit $got, wanted $want" >&2; return 1; }
-	[ ! -s "$tmp/o" ] || { echo "printed an answer" >&2; return 1; }
-	grep -q -- "$says" "$tmp/e"
-}
 json() { # CHECK command...
 	check=$1
 	shift

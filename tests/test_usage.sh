@@ -2,15 +2,8 @@
 # tests/test_usage.sh - commands asked in the wrong way say how; trace and kernel, all of them
 . "$(dirname "$0")/tap.sh"
 a=examples/01-first-answer/h100.yaml
+limit="timeout 20"
 small="--set cluster.gpus=64 --set training.global_batch_size=64"
-fails() { # STATUS PATTERN command...: exits so, says so on stderr, prints no answer
-	want=$1 says=$2
-	shift 2
-	timeout 20 "$@" >"$tmp/o" 2>"$tmp/e"
-	got=$?
-	cat "$tmp/e" >&2
-	[ $got = "$want" ] && [ ! -s "$tmp/o" ] && grep -q -- "$says" "$tmp/e"
-}
 
 # ---- trace
 ok "trace alone is wrong usage" fails 64 "show, replay, compare or export is missing" $f trace
