@@ -4,9 +4,10 @@ collectives as PyTorch runs them: one process a GPU.  Optional: needs torch and 
 
   torchrun --nproc-per-node 4 calibrate/probes/torch/collectives.py --out collectives.jsonl [--gpus 2,4]
 
-Method: a batch of one collective is queued behind a sleeping kernel, so that the host is
-ahead; events around the batch, the slowest rank, the median of 15 batches.  bytes as
-nccl-tests counts them: the whole buffer.
+Method: one call on whole numbers first, whose every element is compared (sums stay below
+256, which bf16 holds exactly).  Then a batch of one collective is queued behind a sleeping
+kernel, so that the host is ahead; events around the batch, the slowest rank, the median of
+15 batches.  bytes as nccl-tests counts them: the whole buffer, a multiple of the ranks.
 """
 import argparse
 import datetime
@@ -21,21 +22,9 @@ OPS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", 
 BATCHES = 15
 
 
-def operation(op, n, nbytes, group):
-    """One call of op among the n ranks of group, as a function."""
-    whole = torch.randn(nbytes // 2, device="cuda").to(torch.bfloat16)
+def operation(op, n, whole, group):
+    """One call of op among the n ranks of group, as a function, and the tensor it writes."""
     part = whole[: whole.numel() // n].clone()
-    if op == "all_reduce":
-        return lambda: dist.all_reduce(whole, group=group)
-    if op == "all_gather":
-        return lambda: dist.all_gather_into_tensor(whole, part, group=group)
-    if op == "reduce_scatter":
-        return lambda: dist.reduce_scatter_tensor(part, whole, group=group)
-    if op == "all_to_all":
-        other = torch.empty_like(whole)
-        return lambda: dist.all_to_all_single(other, whole, group=group)
-    if op == "broadcast":
-        return lambda: dist.broadcast(whole, 0, group=group)
     other, me = torch.empty_like(whole), dist.get_rank()
 
     def ring():
@@ -43,7 +32,43 @@ def operation(op, n, nbytes, group):
                dist.P2POp(dist.irecv, other, (me - 1) % n, group)]
         for w in dist.batch_isend_irecv(ops):
             w.wait()
-    return ring
+
+    return {
+        "all_reduce": (lambda: dist.all_reduce(whole, group=group), whole),
+        "all_gather": (lambda: dist.all_gather_into_tensor(other, part, group=group), other),
+        "reduce_scatter": (lambda: dist.reduce_scatter_tensor(part, whole, group=group), part),
+        "all_to_all": (lambda: dist.all_to_all_single(other, whole, group=group), other),
+        "broadcast": (lambda: dist.broadcast(whole, 0, group=group), whole),
+        "sendrecv": (ring, other),
+    }[op]
+
+
+def expected(op, n, count):
+    """What element i holds after one call, where rank r sent i % 7 + 3 r."""
+    me, i = dist.get_rank(), torch.arange(count, device="cuda")
+    share, base = count // n, i % 7
+    sums = n * base + 3 * (n * (n - 1) // 2)
+    if op == "all_reduce":
+        return sums
+    if op == "reduce_scatter":
+        return sums[me * share:(me + 1) * share]
+    if op == "all_gather":
+        return i % share % 7 + 3 * (i // share)
+    if op == "all_to_all":
+        return (me * share + i % share) % 7 + 3 * (i // share)
+    return base if op == "broadcast" else base + 3 * ((me - 1) % n)
+
+
+def right(op, n, count, group):
+    """Whether every element is right on every rank."""
+    whole = (torch.arange(count, device="cuda") % 7 + 3 * dist.get_rank()).to(torch.bfloat16)
+    call, result = operation(op, n, whole, group)
+    if result is not whole:
+        result.fill_(-1)
+    call()
+    wrong = (result != expected(op, n, count).to(torch.bfloat16)).sum().view(1)
+    dist.all_reduce(wrong, group=group)
+    return wrong.item() == 0
 
 
 def batch_us(call, calls, group):
@@ -62,14 +87,16 @@ def batch_us(call, calls, group):
 
 
 def measure(op, n, nbytes, group):
-    call = operation(op, n, nbytes, group)
+    count = nbytes // 2 // n * n
+    good = right(op, n, count, group)
+    call, _ = operation(op, n, torch.randn(count, device="cuda").to(torch.bfloat16), group)
     calls = 20 if nbytes <= 4 << 20 else 4
     for _ in range(2):
         batch_us(call, calls, group)
     t = sorted(batch_us(call, calls, group) for _ in range(BATCHES))
-    return {"record": "measurement", "cell": f"collective {op} bytes{nbytes} gpus{n}",
-            "kind": "collective", "kernel": op, "dtype": "bf16", "bytes": nbytes, "gpus": n,
-            "status": "ok", "time_us": round(statistics.median(t), 4), "p10_us": round(t[1], 4),
+    return {"record": "measurement", "cell": f"collective {op} bytes{2 * count} gpus{n}",
+            "kind": "collective", "kernel": op, "dtype": "bf16", "bytes": 2 * count, "gpus": n,
+            "status": "ok" if good else "wrong", "time_us": round(statistics.median(t), 4), "p10_us": round(t[1], 4),
             "p90_us": round(t[-2], 4), "reps": BATCHES * calls}
 
 
@@ -90,7 +117,7 @@ def main():
     a.add_argument("--date", default=datetime.date.today().isoformat())
     a = a.parse_args()
     torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    dist.init_process_group("nccl")
+    dist.init_process_group("nccl", device_id=torch.device("cuda", torch.cuda.current_device()))
     me, world = dist.get_rank(), dist.get_world_size()
     out = open(a.out, "w") if me == 0 else None
     if out:
@@ -106,7 +133,7 @@ def main():
                 if out:
                     out.write(json.dumps(row) + "\n")
                     out.flush()
-                nbytes *= 2
+                nbytes *= 4 if n & (n - 1) else 2
     dist.barrier()
     dist.destroy_process_group()
 

@@ -3,9 +3,12 @@
 
     torchrun --nproc-per-node 4 in_turn.py OUT.jsonl
 
-One JSON line a cell, times in microseconds, of the slowest GPU, median of nine rounds of
-twenty. "beside" starts the collective on a second stream, then the product, and waits for
-both before the next pair; nothing is reserved for the collective.
+One JSON line a cell, times in microseconds, of the slowest GPU, median of seven rounds of
+ten. "beside" starts the collective on a second stream, then the product, and waits for
+both before the next pair; nothing is reserved for the collective. "product_beside" is a
+product while collectives run without a pause on a stream of high priority, and
+"collective_beside" a collective there while products run without a pause: the train that is
+not timed is long enough to outlast the other at half its speed.
 """
 import json
 import os
@@ -15,60 +18,91 @@ import torch
 import torch.distributed as dist
 
 SHAPES = ((4096, 4096, 4096), (8192, 8192, 8192), (4096, 14336, 4096))  # m, n, k
+OPS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")
 MEBIBYTES = (2, 8, 32, 128, 512)
-REPEATS, ROUNDS = 20, 9
+REPEATS, ROUNDS, MOST_OTHERS = 10, 7, 600
 
 
-def timed(rank, call):
+def slowest(value):
+    """Of a number of each GPU, the greatest."""
+    t = torch.tensor([value], device="cuda")
+    dist.all_reduce(t, op=dist.ReduceOp.MAX)
+    return t.item()
+
+
+def timed(rank, call, stream, other=None, others=0, other_stream=None):
+    """Time of one call; with others, while so many calls of other run on the other stream,
+    and None where they ended too early."""
     times = []
     for _ in range(ROUNDS):
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start, end, last = (torch.cuda.Event(enable_timing=True) for _ in range(3))
         dist.barrier(device_ids=[rank])
-        torch.cuda._sleep(int(4e6))  # the host launches ahead
-        start.record()
-        for _ in range(REPEATS):
-            call()
-        end.record()
+        with torch.cuda.stream(stream):
+            torch.cuda._sleep(int(4e6 + 5e4 * (REPEATS + others)))  # the host queues ahead
+        if others:
+            other_stream.wait_stream(stream)
+            with torch.cuda.stream(other_stream):
+                for _ in range(others):
+                    other()
+                last.record()
+        with torch.cuda.stream(stream):
+            start.record()
+            for _ in range(REPEATS):
+                call()
+            end.record()
         torch.cuda.synchronize()
-        slowest = torch.tensor([start.elapsed_time(end) * 1e3 / REPEATS], device="cuda")
-        dist.all_reduce(slowest, op=dist.ReduceOp.MAX)
-        times.append(slowest.item())
+        if others and slowest(last.elapsed_time(end)) > 0:
+            return None
+        times.append(slowest(start.elapsed_time(end) * 1e3 / REPEATS))
     return round(sorted(times)[ROUNDS // 2], 3)
 
 
-def cell(rank, gpus, op, size, shape, side):
+def operations(gpus, op, size, shape):
+    """A product and a collective, as functions."""
     m, n, k = shape
     a = torch.randn(m, k, device="cuda", dtype=torch.bfloat16)
     b = torch.randn(n, k, device="cuda", dtype=torch.bfloat16)
     whole = torch.randn(size // 2, device="cuda").to(torch.bfloat16)
     part, other = whole[: whole.numel() // gpus].clone(), torch.empty_like(whole)
-    collective = {
+    return (lambda: torch.mm(a, b.t())), {
         "all_reduce": lambda: dist.all_reduce(whole),
-        "all_gather": lambda: dist.all_gather_into_tensor(whole, part),
+        "all_gather": lambda: dist.all_gather_into_tensor(other, part),
         "reduce_scatter": lambda: dist.reduce_scatter_tensor(part, whole),
         "all_to_all": lambda: dist.all_to_all_single(other, whole),
     }[op]
 
-    def product():
-        torch.mm(a, b.t())
+
+def cell(rank, gpus, op, size, shape, plain, first):
+    product, collective = operations(gpus, op, size, shape)
 
     def in_turn():
         product()
         collective()
 
     def beside():
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
+        first.wait_stream(plain)
+        with torch.cuda.stream(first):
             collective()
         product()
-        torch.cuda.current_stream().wait_stream(side)
+        plain.wait_stream(first)
 
-    for _ in range(3):
-        in_turn()
-    calls = {"product": product, "collective": collective, "in_turn": in_turn, "beside": beside}
-    row = {"record": "in-turn", "op": op, "gpus": gpus, "bytes": size, "m": m, "n": n, "k": k,
-           "dtype": "bf16"}
-    row.update({name + "_us": timed(rank, call) for name, call in calls.items()})
+    def cover(alone, other):  # calls of other that outlast REPEATS of the timed one
+        return int(REPEATS * max(2.2 * alone / other, 1)) + 4
+
+    with torch.cuda.stream(plain):
+        for _ in range(3):
+            in_turn()
+    row = {"record": "in-turn", "op": op, "gpus": gpus, "bytes": size, "m": shape[0],
+           "n": shape[1], "k": shape[2], "dtype": "bf16",
+           "product_us": timed(rank, product, plain),
+           "collective_us": timed(rank, collective, first),
+           "in_turn_us": timed(rank, in_turn, plain), "beside_us": timed(rank, beside, plain),
+           "product_beside_us": None, "collective_beside_us": None}
+    p, c = row["product_us"], row["collective_us"]
+    if cover(p, c) <= MOST_OTHERS:
+        row["product_beside_us"] = timed(rank, product, plain, collective, cover(p, c), first)
+    if cover(c, p) <= MOST_OTHERS:
+        row["collective_beside_us"] = timed(rank, collective, first, product, cover(c, p), plain)
     return row
 
 
@@ -76,11 +110,11 @@ def main():
     rank = int(os.environ["LOCAL_RANK"])
     torch.cuda.set_device(rank)
     dist.init_process_group("nccl", device_id=torch.device("cuda", rank))
-    gpus, side = dist.get_world_size(), torch.cuda.Stream()
+    plain, first = torch.cuda.Stream(), torch.cuda.Stream(priority=-1)
     for shape in SHAPES:
-        for op in ("all_reduce", "all_gather", "reduce_scatter", "all_to_all"):
+        for op in OPS:
             for mebibytes in MEBIBYTES:
-                row = cell(rank, gpus, op, mebibytes << 20, shape, side)
+                row = cell(rank, dist.get_world_size(), op, mebibytes << 20, shape, plain, first)
                 if rank == 0:
                     with open(sys.argv[1], "a") as out:
                         out.write(json.dumps(row) + "\n")
