@@ -286,7 +286,7 @@ static bool worker_open(struct worker *w, struct search_job *j)
 {
 	struct ft_error why;
 
-	*w = (struct worker){ .job = j, .shelf = ft_shelf_new() };
+	w->shelf = ft_shelf_new();
 	w->open = scenario_open(w->shelf, j->root, j->name, &why);
 	if (w->open)
 		w->bom = ft_bom_build(w->open->cluster, w->open->prices, &why);

@@ -44,7 +44,8 @@ if command -v "${CXX:-g++}" >/dev/null; then
 fi
 if command -v localedef >/dev/null && [ -e /usr/share/i18n/locales/de_DE ]; then
 	mkdir "$tmp/locales" && localedef -i de_DE -f UTF-8 "$tmp/locales/de_DE.UTF-8" 2>/dev/null
-	ok "numbers have a point where the locale has a comma" answers LOCPATH="$tmp/locales" LC_ALL=de_DE.UTF-8
+	# the C library itself leaks a string where it reads LOCPATH
+	ok "numbers have a point where the locale has a comma" answers LOCPATH="$tmp/locales" LC_ALL=de_DE.UTF-8 ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"
 	comma() { env LOCPATH="$tmp/locales" LC_ALL=de_DE.UTF-8 FORETOKEN_DATA="$root/usr/share/foretoken" LD_LIBRARY_PATH="$root/usr/lib" "$tmp/answer" "$tmp/s.yaml" 2>&1 >/dev/null | grep -q ' 0,500'; }
 	ok "and the caller keeps its locale" comma
 else
