@@ -301,7 +301,8 @@ static int families_of(const struct fit_input *in)
 	return families & in->options->families;
 }
 
-/* The device, and the last day; of what was measured if anything was. */
+/* The device, and the last day; of what was measured on it if anything was: a row that
+ * names a source came from elsewhere. */
 static void name_source(struct fit_input *in)
 {
 	bool measured = false;
@@ -310,10 +311,11 @@ static void name_source(struct fit_input *in)
 	in->date = in->row[0].date;
 	for (size_t i = 0; i < in->n; i++) {
 		const struct ft_measurement *m = &in->row[i];
+		bool own = !fit_published(m) && !m->source[0];
 
-		if (fit_published(m) && measured)
+		if (!own && measured)
 			continue;
-		if (!fit_published(m) && !measured) {
+		if (own && !measured) {
 			measured = true;
 			in->device = m->device;
 			in->date = m->date;
@@ -376,7 +378,7 @@ static bool prepare(struct ft_store *store, const struct ft_fit_options *o,
 		return false;
 	kept = ARENA_ARRAY(mem, n + 1, struct ft_measurement);
 	*in = (struct fit_input){ .options = o, .row = kept };
-	in->n = usable(row, n, o->with_in_step, kept, &outliers);
+	in->n = fit_fastest(kept, usable(row, n, o->with_in_step, kept, &outliers));
 	if (in->n > LIMIT_FIT_ROWS)
 		return ft_fail(err, NULL,
 			       "the store holds more measurements than %d to fit; "

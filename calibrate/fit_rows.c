@@ -73,6 +73,46 @@ static size_t collect(const struct fit_input *in, int fold, const char *kind,
 	return n;
 }
 
+static int by_key_and_time(const void *a, const void *b)
+{
+	const struct keyed *x = a, *y = b;
+	int order = strcmp(x->key, y->key);
+
+	return order ? order :
+		       (x->m->time_us > y->m->time_us) -
+			       (x->m->time_us < y->m->time_us);
+}
+
+/* Programs round a buffer to whole shares of 2-byte elements, or do not say that they did. */
+static void share_key(const struct ft_measurement *m, char key[TEXT])
+{
+	snprintf(key, TEXT, "%s,%s,%.0f,%.0f", m->fabric, m->kernel, m->gpus,
+		 floor(m->bytes / 2 / m->gpus));
+}
+
+size_t fit_fastest(struct ft_measurement *row, size_t n)
+{
+	struct arena mem = { 0 };
+	struct keyed *of = ARENA_ARRAY(&mem, n + 1, struct keyed);
+	bool *slower = ARENA_ARRAY(&mem, n + 1, bool);
+	size_t n_of = 0, kept = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (measurement_is(&row[i], "collective") && !fit_published(&row[i])) {
+			share_key(&row[i], of[n_of].key);
+			of[n_of++].m = &row[i];
+		}
+	qsort(of, n_of, sizeof(*of), by_key_and_time);
+	for (size_t i = 1; i < n_of; i++)
+		if (!strcmp(of[i].key, of[i - 1].key))
+			slower[of[i].m - row] = true;
+	for (size_t i = 0; i < n; i++)
+		if (!slower[i])
+			row[kept++] = row[i];
+	arena_release(&mem);
+	return kept;
+}
+
 static void write_measured(const struct fit_input *in, int fold, const char *kind,
 			   FILE *out)
 {
@@ -81,17 +121,13 @@ static void write_measured(const struct fit_input *in, int fold, const char *kin
 	size_t n = collect(in, fold, kind, row);
 
 	for (size_t i = 0, j; i < n; i = j) {
-		const struct ft_measurement *least = row[i].m;
 		double sum = 0;
 
-		for (j = i; j < n && !by_key(&row[i], &row[j]); j++) {
+		for (j = i; j < n && !by_key(&row[i], &row[j]); j++)
 			sum += log(row[j].m->time_us);
-			if (row[j].m->time_us < least->time_us)
-				least = row[j].m;
-		}
 		if (!strcmp(kind, "collective"))
-			fprintf(out, "%s,%.5g,%s\n", row[i].key, least->time_us,
-				least->source[0] ? least->source : in->source);
+			fprintf(out, "%s,%.5g,%s\n", row[i].key, row[i].m->time_us,
+				row[i].m->source[0] ? row[i].m->source : in->source);
 		else if (!strcmp(kind, "attention"))
 			fprintf(out, "%s,%.5g,%s\n", row[i].key,
 				fit_flop(row[i].m) / exp(sum / (double)(j - i)) * 1e-6,

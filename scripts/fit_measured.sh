@@ -1,8 +1,8 @@
 # scripts/fit_measured.sh PROGRAM DIR [GPU...] - profiles of GPUs that were measured, anew
 #
 # Imports the probes of measurements/probes/ but those named `unseen`, of H100 without the shapes
-# that scripts/hold_out.py keeps back and with H200's small collectives, and what others published
-# of the same GPU; fits each GPU over its profile in the tree. DIR hw/gpus writes the tree's own.
+# that scripts/hold_out.py keeps back, of H200 with H100's small collectives among more than four
+# (scripts/lend_collectives.py), and what others published of the same GPU; fits each GPU over its profile in the tree. DIR hw/gpus writes the tree's own.
 # What is sustained, the launch block and interference stay: docs/accuracy.md says why.
 set -eu
 f=$1 out=$2
@@ -14,14 +14,14 @@ trap 'rm -rf "$tmp"' EXIT
 mkdir -p "$out"
 seen() { # GPU: what a fit may see of the probe on stdin
 	case $1 in
-	h100-sxm) python3 "$root/scripts/hold_out.py" seen | python3 "$root/scripts/small_collectives.py" drop ;;
+	h100-sxm) python3 "$root/scripts/hold_out.py" seen ;;
 	*) cat ;;
 	esac
 }
-lent() { # DEVICE: small collectives of H200 (of the host that launched in time), as of this device
-	gunzip -c "$root/measurements/probes/h200-2026-11-21-four.jsonl.gz" |
-		python3 "$root/scripts/small_collectives.py" lend "$1" probe-h200-2026-11-21 >"$tmp/lent.jsonl"
-	"$f" calibrate import --store "$tmp/h100-sxm.db" "$tmp/lent.jsonl" >/dev/null
+lent() { # DEVICE: small collectives of eight H100, as of this device
+	gunzip -c "$root/measurements/probes/h100-2026-11-22-eight-torch-collectives.jsonl.gz" |
+		python3 "$root/scripts/lend_collectives.py" "$1" probe-h100-2026-11-22 >"$tmp/lent.jsonl"
+	"$f" calibrate import --store "$tmp/h200.db" "$tmp/lent.jsonl" >/dev/null
 }
 alone() { # KIND: products without the quantization that was timed with them
 	case $1 in
@@ -50,7 +50,7 @@ for gpu; do
 		gunzip -c "$probe" | seen "$gpu" >"$tmp/$name"
 		"$f" calibrate import --store "$tmp/$gpu.db" "$tmp/$name" >/dev/null
 	done
-	[ "$gpu" != h100-sxm ] || lent "$device"
+	[ "$gpu" != h200 ] || lent "$device"
 	published "$gpu" "$device"
 	"$f" calibrate fit --store "$tmp/$gpu.db" --name "$gpu" --out "$out" \
 		--only gemm,attention,memory,collectives,accumulate |

@@ -18,9 +18,17 @@ probes=$root/measurements/probes
 gunzip -c "$probes/h100-2026-11-22-torch.jsonl.gz" | python3 "$root/scripts/hold_out.py" unseen >"$tmp/kernels.jsonl"
 gunzip -c "$probes/h100-2026-11-22-torch-collectives-unseen.jsonl.gz" >"$tmp/collectives.jsonl"
 gunzip -c "$probes/h100-2026-11-22-four-torch-collectives-unseen.jsonl.gz" >"$tmp/four.jsonl"
+for probe in "" -torch-collectives; do
+	gunzip -c "$probes/h100-2026-11-22-eight$probe.jsonl.gz" | python3 "$root/scripts/hold_out.py" unseen >"$tmp/eight$probe.jsonl"
+	"$f" calibrate import --store "$tmp/collectives-h100-eight.db" "$tmp/eight$probe.jsonl" >/dev/null
+done
 "$f" calibrate import --store "$tmp/h100-unseen.db" "$tmp/kernels.jsonl" >/dev/null
 "$f" calibrate import --store "$tmp/collectives-h100-torch.db" "$tmp/collectives.jsonl" >/dev/null
 "$f" calibrate import --store "$tmp/collectives-h100-four-torch.db" "$tmp/four.jsonl" >/dev/null
 table h100-unseen "probe through PyTorch on an H100, shapes never fitted, 2026-11-22"
 table collectives-h100-torch "PyTorch, one process a GPU, 2026-11-22, never fitted" --collectives
 table collectives-h100-four-torch "PyTorch among 2 and 3 H100 of another host, 2026-11-22, never fitted" --collectives
+table collectives-h100-eight "the faster of PyTorch and the probe, 2, 4 and 8 H100 of one host, 2026-11-22, a third, never fitted" --collectives
+sort -t, -k1,1 -k3,3n -k5,5n -k6,6g "$out/collectives-h100-eight.csv" |
+	awk -F, '/measured/ { print >"/dev/stderr"; next } !seen[$1, $3, $5]++' >"$tmp/rows" 2>"$tmp/header"
+cat "$tmp/header" "$tmp/rows" >"$out/collectives-h100-eight.csv"

@@ -65,12 +65,40 @@ static void noise_makes_no_endless_bandwidth(void **state)
 	}
 }
 
+/* Two programs among 3 GPUs, one of which rounds 1024 bytes to whole shares; published
+ * rows and other sizes stay. */
+static void of_repeated_collectives_the_fastest_counts(void **state)
+{
+	struct ft_measurement row[5];
+	static const double bytes[] = { 1024, 1020, 1014, 1024, 1024 };
+	static const double time_us[] = { 11, 8, 9, 7, 12 };
+
+	(void)state;
+	for (int i = 0; i < 5; i++)
+		row[i] = (struct ft_measurement){
+			.kind = "collective",
+			.kernel = i == 4 ? "broadcast" : "all_gather",
+			.fabric = "nvlink",
+			.bytes = bytes[i],
+			.gpus = 3,
+			.time_us = time_us[i],
+			.provenance = i == 3 ? "published" : "measured",
+		};
+	assert_int_equal(fit_fastest(row, 5), 4);
+	for (int i = 0; i < 4; i++)
+		assert_true(row[i].time_us == time_us[i + 1]);
+	row[1].kind = "gemm";
+	row[2].kind = "gemm";
+	assert_int_equal(fit_fastest(row, 3), 3);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_error_bar_widens_for_few_shapes),
 		cmocka_unit_test(a_curve_is_found_again_despite_an_outlier),
 		cmocka_unit_test(noise_makes_no_endless_bandwidth),
+		cmocka_unit_test(of_repeated_collectives_the_fastest_counts),
 	};
 
 	gsl_set_error_handler_off();
