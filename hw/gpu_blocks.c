@@ -385,7 +385,8 @@ static void read_scale_up(struct reader *outer, struct arena *mem, const char *k
 	s->start_s = read_number(&r, mem, "start", DIM_S);
 	s->n_full = read_int(&r, "ranks", 2, 4096, 8);
 	s->pairs = read_pairs(&r, mem, s->n_full);
-	s->nvls_from = read_int(&r, "nvls_from", 0, 4096, 0);
+	if (!strcmp(key, "nvlink")) /* no other fabric reduces in its switch */
+		s->nvls_from = read_int(&r, "nvls_from", 0, 4096, 0);
 	if (!r.failed && (s->mesh || s->pairs) && !(s->link_bytes_per_s.value > 0))
 		reader_fail(&r, NULL, "a mesh lacks the key 'link'");
 	if (!r.failed && !s->mesh && !s->pairs && !(s->bus_bytes_per_s.value > 0))

@@ -21,20 +21,32 @@ static bool read_distances(const struct node *node, struct ft_evidence *e,
 	return reader_close(&r);
 }
 
+/* Columns beside those of the traits. */
+enum { ID, GROUP, SOURCE, SPREAD, RATIO, RATE, OTHERS };
+
+struct columns {
+	int trait[MOST_TRAITS], other[OTHERS];
+};
+
 /* A table without one of these says nothing. */
-static bool columns_there(const struct csv *rows, struct ft_error *err)
+static bool find_columns(const struct csv *rows, struct columns *c,
+			 struct ft_error *err)
 {
-	static const char *const others[] = { "id",	   "group",
-					      "source",	   "kernel_spread_frac",
-					      "log_ratio", "tokens_per_s_per_gpu" };
+	static const char *const others[OTHERS] = {
+		"id",	     "group",
+		"source",    "kernel_spread_frac",
+		"log_ratio", "tokens_per_s_per_gpu"
+	};
 	const struct ft_trait *t;
-	size_t n = ft_trait_table(&t), n_others = sizeof(others) / sizeof(*others);
+	size_t n = ft_trait_table(&t);
 	struct ft_mark at = { rows->file, 1, 1 };
 
-	for (size_t i = 0; i < n + n_others; i++) {
+	for (size_t i = 0; i < n + OTHERS; i++) {
 		const char *name = i < n ? t[i].name : others[i - n];
+		int *column = i < n ? &c->trait[i] : &c->other[i - n];
 
-		if (csv_column(rows, name) < 0)
+		*column = csv_column(rows, name);
+		if (*column < 0)
 			return ft_fail(err, &at,
 				       "lacks the column %s: run `make residuals`",
 				       name);
@@ -51,14 +63,14 @@ static size_t source_of(struct ft_evidence *e, const char *name)
 	return e->n_sources++;
 }
 
-static bool read_traits(const struct csv *rows, size_t row, struct ft_traits *out,
-			struct ft_error *err)
+static bool read_traits(const struct csv *rows, size_t row, const int *columns,
+			struct ft_traits *out, struct ft_error *err)
 {
 	const struct ft_trait *t;
 	size_t n = ft_trait_table(&t);
 
 	for (size_t i = 0; i < n; i++) {
-		int column = csv_column(rows, t[i].name);
+		int column = columns[i];
 		char *at = (char *)out + t[i].at;
 		const char *word = csv_text(rows, row, column);
 		double number = 0;
@@ -81,8 +93,9 @@ static bool read_traits(const struct csv *rows, size_t row, struct ft_traits *ou
 static bool read_runs(const char *path, struct ft_evidence *e, struct ft_error *err)
 {
 	struct csv *rows = csv_read_file(&e->mem, path, err);
+	struct columns c;
 
-	if (!rows || !columns_there(rows, err))
+	if (!rows || !find_columns(rows, &c, err))
 		return false;
 	e->n = rows->n_rows;
 	e->run = ARENA_ARRAY(&e->mem, e->n + 1, struct run);
@@ -90,16 +103,15 @@ static bool read_runs(const char *path, struct ft_evidence *e, struct ft_error *
 	for (size_t i = 0; i < e->n; i++) {
 		struct run *r = &e->run[i];
 
-		r->id = csv_text(rows, i, csv_column(rows, "id"));
-		r->group = csv_text(rows, i, csv_column(rows, "group"));
-		r->source = source_of(e, csv_text(rows, i, csv_column(rows, "source")));
-		if (!read_traits(rows, i, &r->traits, err) ||
-		    !csv_number(rows, i, csv_column(rows, "kernel_spread_frac"), 0,
+		r->id = csv_text(rows, i, c.other[ID]);
+		r->group = csv_text(rows, i, c.other[GROUP]);
+		r->source = source_of(e, csv_text(rows, i, c.other[SOURCE]));
+		if (!read_traits(rows, i, c.trait, &r->traits, err) ||
+		    !csv_number(rows, i, c.other[SPREAD], 0,
 				&r->traits.kernel_spread_frac, err) ||
-		    !csv_number(rows, i, csv_column(rows, "log_ratio"), 0,
-				&r->log_ratio, err) ||
-		    !csv_number(rows, i, csv_column(rows, "tokens_per_s_per_gpu"), 0,
-				&r->tokens_per_s_per_gpu, err))
+		    !csv_number(rows, i, c.other[RATIO], 0, &r->log_ratio, err) ||
+		    !csv_number(rows, i, c.other[RATE], 0, &r->tokens_per_s_per_gpu,
+				err))
 			return false;
 	}
 	return true;

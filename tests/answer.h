@@ -49,9 +49,8 @@ static inline void money_of(const struct ft_scenario *s, struct ft_outcome *o,
 	assert_true(a->n < KEY_NUMBERS);
 }
 
-static inline struct answer answer_of(const struct node *root)
+static inline struct answer answer_of(struct ft_shelf *shelf, const struct node *root)
 {
-	struct ft_shelf *shelf = ft_shelf_new();
 	struct answer a = { 0 };
 	struct ft_error err = { 0 };
 	struct ft_outcome o;
@@ -70,7 +69,6 @@ static inline struct answer answer_of(const struct node *root)
 	if (a.refused)
 		snprintf(a.why, sizeof(a.why), "%s", err.text);
 	ft_scenario_free(s);
-	ft_shelf_free(shelf);
 	return a;
 }
 

@@ -16,7 +16,7 @@
 #include "base/node.h"
 #include "tests/answer.h"
 
-enum { KEY_SCENARIOS = 20, KEY_SEEN = 1024 };
+enum { KEY_SCENARIOS = 20, KEY_SEEN = 1024, KEY_SHELF = 100 };
 
 /* A key without effect, or one that no value here is right for, and why. */
 struct key_exempt {
@@ -38,9 +38,12 @@ struct flips {
 	size_t n_exempt;
 	uint64_t used; /* of the exempt */
 	struct arena mem;
-	struct node *root; /* of the file; of the scenario when there is no file */
-	const char *path;  /* what is written */
-	const char *bare;  /* a stack that says neither gap nor attention */
+	struct node *root;  /* of the file; of the scenario when there is no file */
+	const char *folder; /* where files are written, each under a name of its own */
+	struct ft_shelf
+		*shelf; /* what was loaded, for so many answers; NULL at first */
+	int answers;
+	const char *bare; /* a stack that says neither gap nor attention */
 	struct answer base[KEY_SCENARIOS];
 	int n, now, every; /* every so many paths, where it is slow */
 	int exempted;
@@ -70,19 +73,25 @@ static struct answer asked(struct flips *f, int i)
 	struct node *root = f->root;
 	struct answer a;
 
+	if (f->answers++ % KEY_SHELF == 0) {
+		ft_shelf_free(f->shelf);
+		f->shelf = ft_shelf_new();
+	}
 	if (f->part->folder) {
-		FILE *out = fopen(f->path, "w");
+		const char *path =
+			arena_printf(&mem, "%s/x%d.yaml", f->folder, f->answers);
+		FILE *out = fopen(path, "w");
 
 		assert_non_null(out);
 		fputs(node_flow(&mem, f->root), out);
 		assert_int_equal(fclose(out), 0);
 		root = read_text_node(&mem, f->part->scenario[i]);
-		ok_or_say(node_put_path(&mem, root, f->part->at, NULL, f->path, &err),
+		ok_or_say(node_put_path(&mem, root, f->part->at, NULL, path, &err),
 			  err);
 	}
 	if (node_get(root, "stack") && !strcmp(node_get(root, "stack")->text, "bare"))
 		ok_or_say(node_put_path(&mem, root, "stack", NULL, f->bare, &err), err);
-	a = answer_of(root);
+	a = answer_of(f->shelf, root);
 	arena_release(&mem);
 	return a;
 }

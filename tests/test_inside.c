@@ -24,17 +24,25 @@ static struct ft_gpu *load(const char *name)
 	return gpu;
 }
 
-static struct ft_collective_result run(const struct ft_gpu *gpu, const char *fabric,
-				       enum ft_collective op, int64_t n, double bytes)
+static struct ft_collective_result run_by(const struct ft_gpu *gpu, const char *fabric,
+					  enum ft_collective op, int64_t n,
+					  double bytes, bool nvls)
 {
 	struct ft_collective_call call = call_of(op, bytes, n, 1);
 	struct ft_ccl *ccl = ccl_of(gpu, FT_STACK_UNNAMED);
 	struct ft_collective_result r;
 	struct ft_error err;
 
+	ccl->nvls = ccl->nvls && nvls;
 	ok_or_say(ft_collective_inside(gpu, fabric, ccl, &call, &r, &err), err);
 	ft_ccl_free(ccl);
 	return r;
+}
+
+static struct ft_collective_result run(const struct ft_gpu *gpu, const char *fabric,
+				       enum ft_collective op, int64_t n, double bytes)
+{
+	return run_by(gpu, fabric, op, n, bytes, true);
 }
 
 static double bus(const struct ft_gpu *gpu, const char *fabric, enum ft_collective op,
@@ -113,6 +121,24 @@ static void small_messages_are_the_same_without_nvls(void **state)
 			    bus(g, "nvlink-no-nvls", FT_ALL_REDUCE, 8, s));
 	assert_true(bus(g, "nvlink", FT_ALL_REDUCE, 8, GIB) >
 		    1.2 * bus(g, "nvlink-no-nvls", FT_ALL_REDUCE, 8, GIB));
+	ft_gpu_free(g);
+}
+
+/* nvls_from says that the GPU's nvlink has a twin without; 0: it has none. */
+static void a_library_may_keep_out_of_the_switch(void **state)
+{
+	struct ft_gpu *g = load("h200");
+	double with, without;
+
+	(void)state;
+	with = run(g, "nvlink", FT_ALL_REDUCE, 8, GIB).duration.time_s;
+	without = run(g, "nvlink-no-nvls", FT_ALL_REDUCE, 8, GIB).duration.time_s;
+	assert_true(run_by(g, "nvlink", FT_ALL_REDUCE, 8, GIB, false).duration.time_s ==
+		    without);
+	g->scale_up[0].nvls_from = 0;
+	assert_true(run_by(g, "nvlink", FT_ALL_REDUCE, 8, GIB, false).duration.time_s ==
+		    with);
+	assert_true(with < without);
 	ft_gpu_free(g);
 }
 
@@ -287,6 +313,7 @@ int main(void)
 		cmocka_unit_test(a_mesh_gives_a_link_to_each_pair),
 		cmocka_unit_test(plateaus_are_those_measured),
 		cmocka_unit_test(small_messages_are_the_same_without_nvls),
+		cmocka_unit_test(a_library_may_keep_out_of_the_switch),
 		cmocka_unit_test(algorithms_are_as_nccl_chooses),
 		cmocka_unit_test(every_op_has_a_time_everywhere),
 		cmocka_unit_test(an_unknown_fabric_names_those_there_are),
