@@ -30,7 +30,7 @@ built() { # COMPILER FLAGS...: tests/library/answer.c against what was installed
 	PKG_CONFIG_PATH=$root/usr/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$root pkg-config --cflags --libs foretoken >"$tmp/flags" || return 1
 	flags=$(sed "s|-I/usr/include|-I$root/usr/include|; s|-L/usr/lib|-L$root/usr/lib|" "$tmp/flags")
 	case $flags in *$root*) ;; *) flags="-I$root/usr/include -L$root/usr/lib $flags" ;; esac
-	case $f in */san/*) flags="-fsanitize=address,undefined $flags" ;; esac
+	if sanitized; then flags="-fsanitize=address,undefined $flags"; fi
 	"$@" tests/library/answer.c -o "$tmp/answer" $flags
 }
 answers() { # environment...: what the program of the tree answers

@@ -8,13 +8,15 @@ prints() { # "PATTERN" command...: exit 0, and the pattern on stdout
 	cat "$tmp/answer" >&2
 	grep -q -- "$pattern" "$tmp/answer"
 }
-cat >"$tmp/a.yaml" <<'Y'
-model: {name: llama3-8b, num_hidden_layers: 8}
+layers=8
+if sanitized; then layers=2; fi
+cat >"$tmp/a.yaml" <<Y
+model: {name: llama3-8b, num_hidden_layers: $layers}
 cluster: {gpu: h200, gpus: 8}
 training: {sequence_length: 2048, global_batch_size: 16, parallel: {cp: 1}, recompute: none}
 Y
 sed 's/gpus: 8/gpus: [8, 16]/' "$tmp/a.yaml" >"$tmp/sizes.yaml"
-sed 's/{name: llama3-8b, num_hidden_layers: 8}/llama3-70b/; s/recompute: none/micro_batch_size: 1/' "$tmp/a.yaml" >"$tmp/large.yaml"
+sed 's/{name: llama3-8b, num.*}/llama3-70b/; s/recompute: none/micro_batch_size: 1/' "$tmp/a.yaml" >"$tmp/large.yaml"
 sed 's/global_batch_size: 16/global_batch_size: 7/' "$tmp/a.yaml" >"$tmp/seven.yaml"
 
 ok "a table, with the reason" prints "^Why the first: " $f plan "$tmp/a.yaml"
@@ -31,9 +33,9 @@ for x in b:
     assert x["why"] and x["memory_bytes_per_gpu"]["total"] > 0 and x["tokens_per_s_per_gpu"] > 0 and x["usd_per_million_tokens"] > 0
     assert x["training"]["parallel"]["tp"] >= 1
     assert abs(sum(x["breakdown_s"].values()) / x["step_s"] - 1) < 1e-9
-s = {"model": {"name": "llama3-8b", "num_hidden_layers": 8}, "cluster": {"gpu": "h200", "gpus": 8}, "training": b[0]["training"]}
+s = {"model": {"name": "llama3-8b", "num_hidden_layers": int(sys.argv[3])}, "cluster": {"gpu": "h200", "gpus": 8}, "training": b[0]["training"]}
 json.dump(s, open(sys.argv[2], "w"))
-print(b[0]["step_s"])' "$tmp/j" "$tmp/best.json" >"$tmp/step" &&
+print(b[0]["step_s"])' "$tmp/j" "$tmp/best.json" $layers >"$tmp/step" &&
 	$f simulate "$tmp/best.json" --json | python3 -c 'import json, sys
 assert abs(json.load(sys.stdin)["step_s"] / float(open(sys.argv[1]).read()) - 1) < 1e-12' "$tmp/step"
 }
@@ -79,7 +81,7 @@ ok "what has no name there is said" prints "^# not mapped: sharding: zero1$" $f 
 ok "NeMo's fields" prints "^  tensor_model_parallel_size: 2$" $f plan "$tmp/a.yaml" --set training.parallel.tp=2 --emit nemo
 ok "Primus's overrides" prints "^      tensor_model_parallel_size: 2$" $f plan "$tmp/a.yaml" --set training.parallel.tp=2 --emit primus
 stopped() { # SIGTERM: what was found is told, exit 130
-	sed 's/recompute: none/recompute: none/; s/gpus: 8/gpus: 1024/; s/, num_hidden_layers: 8//; s/global_batch_size: 16/global_batch_size: 1024/' "$tmp/a.yaml" >"$tmp/long.yaml"
+	sed 's/recompute: none/recompute: none/; s/gpus: 8/gpus: 1024/; s/, num_hidden_layers: [0-9]*//; s/global_batch_size: 16/global_batch_size: 1024/' "$tmp/a.yaml" >"$tmp/long.yaml"
 	$f plan "$tmp/long.yaml" --exhaustive --threads 1 >"$tmp/o" 2>"$tmp/e" &
 	p=$!
 	sleep 2
