@@ -174,6 +174,7 @@ int cmd_plan(int argc, char **argv)
 			  .emit = -1,
 			  .search = { .top = 5, .stop_on_signals = true } };
 	struct ft_plans *plans[MOST * FT_SIZES_MOST];
+	struct ft_run_answer run = { 0 };
 	struct ft_error err;
 	size_t n = 0;
 	bool ok, stopped;
@@ -184,8 +185,11 @@ int cmd_plan(int argc, char **argv)
 	a.search.n_free = a.free_key.n;
 	a.search.sets = a.shared.set.word;
 	a.search.n_sets = a.shared.set.n;
-	ok = search(&a, plans, &n, &err) &&
-	     print(&a, &(struct ft_planning){ plans, n, a.search.rank_by }, &err);
+	ok = search(&a, plans, &n, &err);
+	if (ok && a.shared.word.n == 1 && n > 1)
+		ft_plans_run(plans, n, &run);
+	ok = ok &&
+	     print(&a, &(struct ft_planning){ plans, n, a.search.rank_by, &run }, &err);
 	stopped = n && plans[n - 1]->interrupted;
 	for (size_t i = 0; i < n; i++)
 		ft_plans_free(plans[i]);

@@ -206,7 +206,7 @@ void ft_report_compare(FILE *out, const struct ft_answers *a)
 	for (size_t i = 0; i < a->n; i++)
 		if (a->outcome[i].asked.n) {
 			fprintf(out, "\n%s:\n", a->label[i]);
-			money_fleets(out, &a->outcome[i]);
+			money_fleets(out, &a->outcome[i].asked);
 		}
 	ft_settings_free(all);
 }

@@ -242,7 +242,7 @@ json_t *json_of_outcome(const struct ft_scenario *s, const struct ft_outcome *o,
 		json_object_set_new(j, "beside", b);
 	}
 	if (o->asked.n)
-		json_object_set_new(j, "run", money_fleets_json(o));
+		json_object_set_new(j, "run", money_fleets_json(&o->asked));
 	json_object_set_new(j, "finance", money_finance_json(s, o));
 	json_object_set_new(j, "nearest_runs", nearest(o));
 	json_put_bool(j, "gpu_measured", o->gpu_measured);

@@ -37,9 +37,8 @@ static void put_millions(struct table *t, double usd)
 	table_put(t, "%.*f", usd < 1e7 ? 2 : usd < 1e9 ? 1 : 0, usd * 1e-6);
 }
 
-void money_fleets(FILE *out, const struct ft_outcome *o)
+void money_fleets(FILE *out, const struct ft_run_answer *a)
 {
-	const struct ft_run_answer *a = &o->asked;
 	struct table t;
 	char text[SHOWN];
 

@@ -9,7 +9,7 @@
 #include "foretoken/reports.h"
 
 /* What the scenario's `run` asked; nothing where it asked nothing. */
-void money_fleets(FILE *out, const struct ft_outcome *outcome);
+void money_fleets(FILE *out, const struct ft_run_answer *answer);
 
 /* Why dollars differ, what moves them, and what would change the verdict. */
 void money_verdict(FILE *out, const struct ft_answers *answers);
@@ -17,7 +17,9 @@ void money_verdict(FILE *out, const struct ft_answers *answers);
 /* Rows of the comparison's CSV: parts, odds, causes, crossovers, fleets. */
 void money_csv(FILE *out, const struct ft_answers *answers);
 
-json_t *money_fleets_json(const struct ft_outcome *outcome);
+json_t *money_fleets_json(const struct ft_run_answer *answer);
+/* From the fleet `from` on, as an array. */
+json_t *money_fleet_array(const struct ft_run_answer *answer, size_t from);
 json_t *money_finance_json(const struct ft_scenario *scenario,
 			   const struct ft_outcome *outcome);
 json_t *money_verdict_json(const struct ft_answers *answers);

@@ -33,14 +33,21 @@ static json_t *fleet_json(const struct ft_fleet *f)
 	return o;
 }
 
-/* The cluster as given, with the other fleets in "fleets". */
-json_t *money_fleets_json(const struct ft_outcome *o)
+json_t *money_fleet_array(const struct ft_run_answer *a, size_t from)
 {
-	json_t *run = fleet_json(&o->asked.fleet[0]), *fleets = json_array();
+	json_t *fleets = json_array();
 
-	for (size_t i = 1; i < o->asked.n; i++)
-		json_array_append_new(fleets, fleet_json(&o->asked.fleet[i]));
-	json_object_set_new(run, "fleets", fleets);
+	for (size_t i = from; i < a->n; i++)
+		json_array_append_new(fleets, fleet_json(&a->fleet[i]));
+	return fleets;
+}
+
+/* The cluster as given, with the other fleets in "fleets". */
+json_t *money_fleets_json(const struct ft_run_answer *a)
+{
+	json_t *run = fleet_json(&a->fleet[0]);
+
+	json_object_set_new(run, "fleets", money_fleet_array(a, 1));
 	return run;
 }
 

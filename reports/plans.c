@@ -9,6 +9,7 @@
 #include "base/node.h"
 #include "base/plain.h"
 #include "reports/json.h"
+#include "reports/money.h"
 #include "reports/plot.h"
 #include "reports/show.h"
 #include "reports/table.h"
@@ -162,6 +163,10 @@ void ft_report_plans(FILE *out, const struct ft_planning *g)
 		if (g->plans[i]->n)
 			put_row(&t, g->plans[i]->label, &g->plans[i]->best[0]);
 	table_close(&t);
+	if (g->run && g->run->n) {
+		fputs("\nWhat `run` asks, of these sizes at their best:\n\n", out);
+		money_fleets(out, g->run);
+	}
 }
 
 /* ---- JSON -------------------------------------------------------------------------------- */
@@ -242,6 +247,8 @@ void ft_report_plans_json(FILE *out, const struct ft_planning *g)
 		json_array_append_new(all, plans_json(g->plans[i]));
 	o = json_object();
 	json_object_set_new(o, "plans", all);
+	if (g->run && g->run->n)
+		json_object_set_new(o, "fleets", money_fleet_array(g->run, 0));
 	json_print(out, o);
 }
 

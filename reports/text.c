@@ -172,7 +172,7 @@ void ft_report_outcome(FILE *out, const struct ft_scenario *s,
 	where(out, o);
 	items(out, o);
 	memory(out, s, o);
-	money_fleets(out, o);
+	money_fleets(out, &o->asked);
 	evidence_table(out, o);
 	fprintf(out, "%s\n", o->bottleneck);
 	if (o->beside)

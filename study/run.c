@@ -7,15 +7,18 @@
  *   budget             the one whose tokens are cheapest, if the budget pays for them (and they
  *                      are done in the days); with days alone the largest that it pays for so long
  *   megawatts          the largest that draws no more at full load, PUE included
+ * ft_plans_run asks the same of sizes whose plans were searched.
  */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/plain.h"
 #include "foretoken/study_decide.h"
+#include "foretoken/study_plan.h"
 
 enum { DRAWS = 2048, MOST_TRIED = 48 };
 
@@ -287,6 +290,38 @@ bool ft_study_run(const struct ft_scenario *s, struct ft_outcome *o,
 	ok = search(&a, to);
 	release(&a);
 	return ok;
+}
+
+static int by_gpus(const void *a, const void *b)
+{
+	int64_t x = ((const struct size *)a)->gpus, y = ((const struct size *)b)->gpus;
+
+	return (x > y) - (x < y);
+}
+
+void ft_plans_run(struct ft_plans *const *plans, size_t n, struct ft_run_answer *to)
+{
+	struct ft_error unused;
+	struct asking a = { .err = &unused };
+
+	*to = (struct ft_run_answer){ 0 };
+	for (size_t i = 0; i < n && a.n < MOST_TRIED; i++) {
+		const struct ft_planned *best = plans[i]->best;
+
+		if (!plans[i]->n || !best->outcome->asked.n)
+			continue;
+		a.asked = best->scenario->asked;
+		a.size[a.n++] =
+			(struct size){ .gpus = best->outcome->asked.fleet[0].gpus,
+				       .known = true, /* none is simulated */
+				       .fits = true,
+				       .fleet = best->outcome->asked.fleet[0] };
+		if (a.asked.flop > 0)
+			a.asked.tokens = a.size[0].fleet.tokens;
+	}
+	qsort(a.size, a.n, sizeof(*a.size), by_gpus);
+	if (a.n)
+		(void)search(&a, to);
 }
 
 /* ---- alike in money, megawatts or time ------------------------------------------------- */

@@ -50,6 +50,19 @@ print(json.dumps(d["best"], sort_keys=True))' >"$tmp/t$t" || return 1
 }
 ok "the same on one thread, two and five" threads
 ok "a list of sizes: each at its best" prints "^Each at its best" $f plan "$tmp/sizes.yaml" --top 1
+sed 's/gpus: \[8, 16\]/gpus: [16, 8]/' "$tmp/sizes.yaml" >"$tmp/run.yaml"
+echo "run: {tokens: 10G, days: 30}" >>"$tmp/run.yaml"
+run_of() { # the smallest size that is done in time, with the days of its best plan
+	$f plan "$tmp/run.yaml" --top 1 --json >"$tmp/j" &&
+	python3 -c 'import json, sys
+d = json.load(open(sys.argv[1]))
+days = {p["best"][0]["dp"]: p["best"][0]["days"] for p in d["plans"]}
+f = d["fleets"]
+assert [x["for"] for x in f] == ["smallest in time, at P50", "smallest in time, at P90"], f
+assert f[0]["gpus"] == 8 and f[0]["days"]["p50"] in days.values() and f[0]["days"]["p50"] <= 30' "$tmp/j"
+}
+ok "what run asks, of sizes at their best" run_of
+ok "and as a table" prints "^smallest in time, at P90 " $f plan "$tmp/run.yaml" --top 1
 ok "several scenarios" prints "^Each at its best" $f plan "$tmp/a.yaml" "$tmp/a.yaml" --top 1
 db() { # every simulated plan is kept, and not simulated again
 	$f plan "$tmp/a.yaml" --db "$tmp/p.db" --json >"$tmp/1" && $f plan "$tmp/a.yaml" --db "$tmp/p.db" --json >"$tmp/2" &&

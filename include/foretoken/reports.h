@@ -96,6 +96,8 @@ struct ft_planning {
 	struct ft_plans *const *plans; /* [n] */
 	size_t n;
 	enum ft_rank_by rank_by;
+	const struct ft_run_answer
+		*run; /* over sizes of one scenario; NULL or n 0: none */
 };
 
 void ft_report_plans(FILE *out, const struct ft_planning *planning);

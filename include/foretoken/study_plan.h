@@ -60,6 +60,11 @@ bool ft_study_plans(const char *path, const struct ft_search *search,
 		    struct ft_error *err) __attribute__((warn_unused_result));
 void ft_plans_free(struct ft_plans *plans);
 
+/* What the scenario's `run` asks (study_decide.h), over the sizes of one call of ft_study_plans,
+ * each under the first of its plans. n 0: nothing is asked, or nothing was found. */
+void ft_plans_run(struct ft_plans *const *plans, size_t n,
+		  struct ft_run_answer *answer);
+
 /* A scenario under the best of its plans, on a shelf that outlives it. NULL: an error, or no
  * plan fits. */
 struct ft_scenario *ft_scenario_at_best(struct ft_shelf *shelf, const char *path,
