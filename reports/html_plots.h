@@ -23,6 +23,8 @@ struct plots {
 
 /* NULL on error. */
 char *plot_breakdown(struct plots *p, struct ft_error *err);
+/* Products and attention under their GPU's roofs. */
+char *plot_roofline(struct plots *p, struct ft_error *err);
 char *plot_waterfall(struct plots *p, size_t scenario, struct ft_error *err);
 char *plot_tornado(struct plots *p, struct ft_error *err);
 /* Simulates the sizes when that was not yet done. */

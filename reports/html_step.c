@@ -97,14 +97,23 @@ bool html_breakdown(struct page *p)
 
 bool html_items(struct page *p)
 {
-	static const char *const columns[] = { "<item", "count", "time" };
+	static const char *const columns[] = { "<item", "count", "time",
+					       "share of the roofline" };
 	char buf[64];
 
+	struct plots q = { .mem = p->mem, .dir = p->dir, .a = p->a };
+
 	fputs("<h3>Largest items of a rank's step</h3>\n", p->out);
+	if (!html_picture(
+		    p,
+		    "Products and attention under their GPU's roofs: memory bandwidth "
+		    "on the left, arithmetic in the scenario's precision on the right",
+		    plot_roofline(&q, p->err)))
+		return false;
 	for (size_t i = 0; i < p->a->n; i++) {
 		const struct ft_run *run = p->a->outcome[i].run;
 
-		html_columns(p, p->a->label[i], columns, 3);
+		html_columns(p, p->a->label[i], columns, 4);
 		for (size_t k = 0; k < run->n_shares && k < 12; k++) {
 			const struct ft_share *s = &run->share[k];
 
@@ -114,6 +123,11 @@ bool html_items(struct page *p)
 					    s->name);
 			fprintf(p->out, "<td>%.0f</td><td>%s</td>", s->count,
 				quantity_text(s->time_s, DIM_S, buf, sizeof(buf)));
+			if (s->roofline_s > 0)
+				fprintf(p->out, "<td>%.0f %%</td>",
+					100 * s->roofline_s / s->time_s);
+			else
+				fputs("<td></td>", p->out);
 			html_row_end(p);
 		}
 		html_table_end(p);

@@ -168,6 +168,11 @@ static json_t *items(const struct ft_run *run)
 		json_put_text(o, "name", run->share[i].name);
 		json_put(o, "time_s", run->share[i].time_s);
 		json_put(o, "count", run->share[i].count);
+		if (run->share[i].kind != FT_COMMUNICATION) {
+			json_put(o, "flop", run->share[i].flop);
+			json_put(o, "bytes", run->share[i].bytes);
+			json_put(o, "roofline_s", run->share[i].roofline_s);
+		}
 		json_put_bool(o, "communication",
 			      run->share[i].kind == FT_COMMUNICATION);
 		json_put_bool(o, "extrapolated", run->share[i].extrapolated);

@@ -119,7 +119,7 @@ static void where(FILE *out, const struct ft_outcome *o)
 static void items(FILE *out, const struct ft_outcome *o)
 {
 	struct table t = TABLE_OPEN(out, "largest items (a rank's time)", ">count",
-				    ">time", "note");
+				    ">time", ">roofline", "note");
 	char a[64];
 
 	for (size_t i = 0; i < o->run->n_shares && i < 10; i++) {
@@ -129,6 +129,8 @@ static void items(FILE *out, const struct ft_outcome *o)
 		table_put(&t, "%s", s->name);
 		table_put(&t, "%.0f", s->count);
 		table_put(&t, "%s", show(s->time_s, DIM_S, a));
+		table_put(&t, s->roofline_s > 0 ? "%.0f %%" : "",
+			  100 * s->roofline_s / s->time_s);
 		table_put(&t, "%s%s",
 			  s->kind == FT_COMMUNICATION ? "communication" : "",
 			  s->extrapolated ? " extrapolated" : "");

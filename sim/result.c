@@ -76,6 +76,17 @@ static void of_optimizer(const struct ft_graph *g, bool *of)
 		}
 }
 
+/* What one work takes where only the GPU's peaks hold it up. */
+static double roofline_s(const struct ft_gpu *gpu, const struct ft_work *w)
+{
+	double flop = ft_work_flop(w), peak = gpu->peak_flop_per_s[w->dtype].value;
+
+	if (w->kind == FT_COMMUNICATION || (flop > 0 && !(peak > 0)))
+		return 0;
+	return fmax(flop > 0 ? flop / peak : 0,
+		    ft_work_bytes(w) / gpu->memory_bytes_per_s.value);
+}
+
 static void shares(const struct job *s, const struct engine_output *out,
 		   struct ft_run *run)
 {
@@ -88,6 +99,7 @@ static void shares(const struct job *s, const struct engine_output *out,
 	for (size_t i = 0; i < n; i++) {
 		const struct ft_work *w = &s->graph->work[i];
 		const char *name = share_name(s, w);
+		double count = (double)out->work_count[i] / classes;
 		size_t j = 0;
 
 		if (!out->work_count[i])
@@ -100,7 +112,10 @@ static void shares(const struct job *s, const struct engine_output *out,
 				.name = name, .kind = w->kind, .optimizer = true
 			};
 		run->share[j].time_s += ft_s_from_ps(out->work_time[i]) / classes;
-		run->share[j].count += (double)out->work_count[i] / classes;
+		run->share[j].count += count;
+		run->share[j].flop += count * ft_work_flop(w);
+		run->share[j].bytes += count * ft_work_bytes(w);
+		run->share[j].roofline_s += count * roofline_s(s->cluster->gpu, w);
 		run->share[j].optimizer &= optimizer[i];
 		run->share[j].extrapolated |= s->extrapolated[i];
 	}

@@ -151,6 +151,15 @@ static inline const char *wrong_with(const struct ft_outcome *o)
 	}
 	if (fabs(sum - o->step_s) > 1e-9 * o->step_s)
 		return "the parts' sum";
+	for (size_t i = 0; i < o->run->n_shares;
+	     i++) { /* caches may be faster than memory */
+		const struct ft_share *s = &o->run->share[i];
+
+		if (s->kind != FT_MEMORY_BOUND && s->roofline_s > s->time_s)
+			return "an item above the roofline";
+		if (s->kind == FT_GEMM && !(s->roofline_s > 0 && s->flop > 0))
+			return "a product without a roofline";
+	}
 	if (!(o->step_s > 0 && o->step_low_s > 0 && o->cost.usd_per_million_tokens > 0))
 		return "a step or cost of nothing";
 	return o->mfu > 0 && o->mfu <= o->hfu && o->hfu < 1 ? NULL : "mfu or hfu";

@@ -111,6 +111,11 @@ struct ft_share {
 	const char *name;
 	double time_s; /* of a rank, mean over classes */
 	double count;
+	double flop,
+		bytes; /* of all of them; bytes that must be touched at least once */
+	/* roofline: the sum of max(flop / peak of the format, bytes / bandwidth); 0: of
+	 * communication, and where the GPU has no peak for the format */
+	double roofline_s;
 	enum ft_work_kind kind;
 	bool optimizer; /* all of it is the optimizer's */
 	bool extrapolated;
