@@ -27,6 +27,8 @@ static const struct argp_option options[] = {
 	{ "chakra", 'a', "PREFIX", 0,
 	  "export FILE: write PREFIX.RANK.et, a Chakra execution trace of each rank",
 	  1 },
+	{ "plot", 'P', "FILE.svg", 0,
+	  "compare: draw recorded and predicted, by part and by layer (gnuplot)", 1 },
 	{ "timeline", 't', "OUT", 0,
 	  "replay FILE: write the first rank as replayed, as the profiler would record it",
 	  1 },
@@ -66,6 +68,9 @@ static error_t parse_option(struct trace_args *a, int key, char *arg,
 		return 0;
 	case 'a':
 		a->chakra = arg;
+		return 0;
+	case 'P':
+		a->plot = arg;
 		return 0;
 	case 'm':
 		a->ask.from = arg;
@@ -118,7 +123,7 @@ static const struct argp argp = {
 	parse,
 	"show SCENARIO\nreplay SCENARIO --graph FILE\n"
 	"show FILE...\nreplay FILE... [--gpu NAME] [--scale dp=N] ...\n"
-	"compare FILE... SCENARIO\n"
+	"compare FILE... SCENARIO [--plot FILE.svg]\n"
 	"export FILE... --chakra PREFIX",
 	"Of a SCENARIO: show prints its step graph as text that can be edited; replay "
 	"simulates such a text on the scenario's cluster. Of FILEs that a profiler "
@@ -131,7 +136,7 @@ static const struct argp argp = {
 	"  foretoken trace replay rank0.json.gz --gpu mi300x --fabric roce-400-rail "
 	"--scale dp=64\n"
 	"  foretoken trace replay rank0.json.gz --speedup attention=1.5\n"
-	"  foretoken trace compare rank0.json.gz scenario.yaml",
+	"  foretoken trace compare rank0.json.gz scenario.yaml --plot gap.svg",
 	priced_children,
 	NULL,
 	NULL,
@@ -199,6 +204,8 @@ int cmd_trace(int argc, char **argv)
 			return wrong("compare takes FILE... and then a SCENARIO");
 		a.scenario = a.shared.word.word[--a.shared.word.n];
 	}
+	if (a.plot && !a.scenario)
+		return wrong("--plot is of compare");
 	if (!strcmp(a.verb, "export") != (a.chakra != NULL))
 		return wrong("export takes --chakra PREFIX, and no other verb does");
 	if (ft_recording_is(a.shared.word.word[0])) {
