@@ -217,13 +217,39 @@ static int wrong(const char *why)
 	return 64;
 }
 
+/* What does not go together, of a recording and of a scenario; NULL: all does. */
+static const char *misused_recording(const struct trace_args *a)
+{
+	return a->goal ?
+		       "--goal is of a SCENARIO; a recording is exported by --chakra" :
+	       a->graph ? "--graph is of a SCENARIO; a recording has its own" :
+			  NULL;
+}
+
+static const char *misused_scenario(const struct trace_args *a)
+{
+	if (a->scenario || a->chakra)
+		return "compare and export --chakra take recordings; the first file is "
+		       "none";
+	if (asks_recording(a))
+		return "--gpu, --fabric, --scale, --speedup, --without, --from, --step, "
+		       "--timeline and --tokens-per-step are of a recording, and the "
+		       "file is none";
+	if (a->shared.word.n > 1)
+		return "one SCENARIO at a time; several FILEs must be recordings";
+	if (!strcmp(a->verb, "replay") && !a->graph)
+		return "--graph FILE is missing, or the file is no recording";
+	return NULL;
+}
+
 int cmd_trace(int argc, char **argv)
 {
 	struct trace_args a = { .shared = { .what = "SCENARIO or FILE",
 					    .least = 1,
 					    .most = LIMIT_OPTION_WORDS } };
 	struct ft_error err;
-	bool ok;
+	const char *why;
+	bool recorded;
 
 	parse_arguments(&argp, argc, argv, &a);
 	if (!strcmp(a.verb, "compare")) {
@@ -236,30 +262,11 @@ int cmd_trace(int argc, char **argv)
 	if (!strcmp(a.verb, "export") != ((a.chakra != NULL) + (a.goal != NULL)))
 		return wrong("export takes --chakra PREFIX or --goal OUT, and no other "
 			     "verb does");
-	if (ft_recording_is(a.shared.word.word[0])) {
-		if (a.goal)
-			return wrong("--goal is of a SCENARIO; a recording is exported "
-				     "by --chakra");
-		if (a.graph)
-			return wrong(
-				"--graph is of a SCENARIO; a recording has its own");
-		ok = trace_recorded(&a, &err);
-	} else if (a.scenario || a.chakra) {
-		return wrong(
-			"compare and export --chakra take recordings; the first file is "
-			"none");
-	} else {
-		if (asks_recording(&a))
-			return wrong("--gpu, --fabric, --scale, --speedup, --without, "
-				     "--from, --step, --timeline and --tokens-per-step "
-				     "are of a recording, and the file is none");
-		if (a.shared.word.n > 1)
-			return wrong("one SCENARIO at a time; several FILEs must be "
-				     "recordings");
-		if (!strcmp(a.verb, "replay") && !a.graph)
-			return wrong("--graph FILE is missing, or the file is no "
-				     "recording");
-		ok = of_scenario(&a, &err);
-	}
-	return ok ? finish_output() : complain(&err);
+	recorded = ft_recording_is(a.shared.word.word[0]);
+	why = recorded ? misused_recording(&a) : misused_scenario(&a);
+	if (why)
+		return wrong(why);
+	return (recorded ? trace_recorded(&a, &err) : of_scenario(&a, &err)) ?
+		       finish_output() :
+		       complain(&err);
 }
