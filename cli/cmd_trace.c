@@ -29,7 +29,7 @@ static const struct argp_option options[] = {
 	  "export FILE: write PREFIX.RANK.et, a Chakra execution trace of each rank",
 	  1 },
 	{ "goal", 'l', "OUT", 0,
-	  "export SCENARIO: write the step as GOAL, LogGOPSim's text", 1 },
+	  "export: write the step, of all ranks, as GOAL, LogGOPSim's text", 1 },
 	{ "plot", 'P', "FILE.svg", 0,
 	  "compare: draw recorded and predicted, by part and by layer (gnuplot)", 1 },
 	{ "timeline", 't', "OUT", 0,
@@ -130,7 +130,7 @@ static const struct argp argp = {
 	"show SCENARIO\nreplay SCENARIO --graph FILE\n"
 	"show FILE...\nreplay FILE... [--gpu NAME] [--scale dp=N] ...\n"
 	"compare FILE... SCENARIO [--plot FILE.svg]\n"
-	"export FILE... --chakra PREFIX\nexport SCENARIO --goal OUT",
+	"export FILE... --chakra PREFIX\nexport FILE...|SCENARIO --goal OUT",
 	"Of a SCENARIO: show prints its step graph as text that can be edited; replay "
 	"simulates such a text on the scenario's cluster; export writes its step for LogGOPSim. Of FILEs that a profiler "
 	"recorded (Kineto's JSON, plain, .gz or .zst, Nsight's SQLite, Chakra's .et; one a rank): show says where the "
@@ -220,9 +220,7 @@ static int wrong(const char *why)
 /* What does not go together, of a recording and of a scenario; NULL: all does. */
 static const char *misused_recording(const struct trace_args *a)
 {
-	return a->goal ?
-		       "--goal is of a SCENARIO; a recording is exported by --chakra" :
-	       a->graph ? "--graph is of a SCENARIO; a recording has its own" :
+	return a->graph ? "--graph is of a SCENARIO; a recording has its own" :
 			  NULL;
 }
 

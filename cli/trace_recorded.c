@@ -183,6 +183,23 @@ static bool export_chakra(const struct trace_args *a, const struct ft_replay *p,
 	return true;
 }
 
+static bool export_goal(const struct trace_args *a, const struct ft_replay *p,
+			struct ft_error *err)
+{
+	struct file_out f = { 0 };
+	int64_t messages, kept;
+
+	if (!file_begin(&f, a->goal, err))
+		return false;
+	ft_replay_write_goal(p, f.out, &messages, &kept);
+	if (!file_commit(&f, err))
+		return false;
+	printf("wrote %s: %lld collectives as sends and receives, %lld with the time that "
+	       "they took\n",
+	       a->goal, (long long)messages, (long long)kept);
+	return true;
+}
+
 static void answer(const struct trace_args *a, const struct ft_replay *p,
 		   const struct ft_whatif *w)
 {
@@ -232,7 +249,9 @@ bool trace_recorded(struct trace_args *a, struct ft_error *err)
 	bool ok = read_all(a, &f, err) && (p = ft_replay_build(f.of, f.n, err));
 
 	if (ok)
-		ok = a->chakra ? export_chakra(a, p, err) : ask(a, shelf, p, err);
+		ok = a->chakra ? export_chakra(a, p, err) :
+		     a->goal   ? export_goal(a, p, err) :
+				 ask(a, shelf, p, err);
 	ft_replay_free(p);
 	for (size_t i = 0; i < f.n; i++)
 		ft_recording_free((struct ft_recording *)f.of[i]);

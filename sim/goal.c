@@ -6,11 +6,10 @@
  * that they take alone. Not in GOAL: what runs together slows each other; the host's queue
  * is endless.
  */
-#include "sim/goal.h"
-
 #include <inttypes.h>
 
 #include "base/arena.h"
+#include "base/goal.h"
 #include "base/limits.h"
 #include "base/plain.h"
 #include "sim/job.h"

@@ -33,5 +33,30 @@ ok "and sees a circle" fails 1 "a circle" python3 tests/goal.py "$tmp/bad.goal" 
 ok "a step of too many lines is refused" fails 1 "is too much to write" $f trace export examples/01-first-answer/h100.yaml --goal "$tmp/x.goal"
 ok "and leaves no file" test ! -e "$tmp/x.goal"
 ok "export says where to" wrong "export takes --chakra PREFIX or --goal OUT" $f trace export $s
-ok "a recording is exported by --chakra" wrong "is of a SCENARIO" $f trace export measurements/traces/h100-bert-small.tracelens.json.gz --goal "$tmp/x.goal"
+# a recorded rank alone: LogGP ends when the last of its calls and operations did. Not before; and
+# later only by what was recorded to begin before what it waited for had ended (microseconds)
+t=measurements/traces/h200-8b4L-fsdp2-s4096-b1-eager.rank
+recorded() {
+	$f trace export ${t}0.kineto.json.gz --goal "$tmp/k.goal" >/dev/null &&
+		$f trace replay ${t}0.kineto.json.gz --timeline "$tmp/k.json" >/dev/null &&
+		python3 tests/goal.py "$tmp/k.goal" 0 0 >"$tmp/loggp" && python3 - "$tmp/k.json" "$tmp/loggp" <<'P2'
+import json, sys
+from fractions import Fraction
+events = json.load(open(sys.argv[1]), parse_float=Fraction)["traceEvents"]
+ran = ("kernel", "gpu_memcpy", "gpu_memset", "cuda_runtime", "cuda_driver")
+end = max(e["ts"] + e["dur"] for e in events if e.get("cat") in ran)
+seconds, messages = open(sys.argv[2]).read().split()
+assert -1.5e-9 <= float(seconds) - float(end) * 1e-6 <= 5e-6 and messages == "0", (seconds, float(end))
+P2
+}
+ok "a recorded rank takes as long as it did" recorded
+met() { # both ranks: the transfers of their collectives are messages
+	$f trace export ${t}0.kineto.json.gz ${t}1.kineto.json.gz --goal "$tmp/k.goal" >"$tmp/said" && grep -q ": 15 collectives as sends and receives, 0 with" "$tmp/said" &&
+		python3 tests/goal.py "$tmp/k.goal" "$gap" 0 >"$tmp/two" && python3 -c '
+import sys
+one, two = (open(x).read().split() for x in sys.argv[1:])
+assert two[1] == "30" and abs(float(two[0]) / float(one[0]) - 1) < 0.02, (one, two)' "$tmp/loggp" "$tmp/two"
+}
+gap=0.00367 # ns a byte: the first all_gather of examples/15-recorded-step
+ok "two meet, and take as long to 2 %" met
 finish

@@ -275,6 +275,14 @@ void ft_replay_write(const struct ft_replay *replay, const struct ft_replayed *t
  * operation, with what it depends on. */
 void ft_replay_write_chakra(const struct ft_replay *replay, size_t rank, FILE *out);
 
+/* All ranks as GOAL, LogGOPSim's text, numbered as given. A statement for each begin and end of a
+ * call or operation, which requires what it depends on and lasts from the latest of that to
+ * when it was recorded; so a run of it gives the recorded times, but that nothing
+ * begins before what it requires has ended. Of collectives that all ranks of their group recorded the transfer is sends and receives of a
+ * ring instead. *messages: how many collectives are so; *kept: how many keep their time. */
+void ft_replay_write_goal(const struct ft_replay *replay, FILE *out, int64_t *messages,
+			  int64_t *kept);
+
 /* ---- on another GPU ------------------------------------------------------------------------ */
 
 struct ft_gpu;

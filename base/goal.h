@@ -1,5 +1,5 @@
 /*
- * sim/goal.h - text of GOAL, the Group Operation Assembly Language of LogGOPSim: a line a
+ * base/goal.h - text of GOAL, the Group Operation Assembly Language of LogGOPSim: a line a
  * statement, within a rank; // begins a comment
  *
  *   num_ranks 2
@@ -13,12 +13,12 @@
  * others are streams. Source: Hoefler, Siebert, Lumsdaine, "Group Operation Assembly
  * Language", ICPP 2009; the grammar is that of LogGOPSim's txt2bin.
  */
-#ifndef SIM_GOAL_H
-#define SIM_GOAL_H
+#ifndef BASE_GOAL_H
+#define BASE_GOAL_H
 
 #include <stdio.h>
 
-#include "foretoken/sim.h"
+#include "foretoken/base.h"
 
 /* Statements have numbers from 1 within their rank; 0 is none. */
 struct goal {

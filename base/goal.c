@@ -1,9 +1,9 @@
-/* sim/goal_text.c - statements of GOAL, and collectives made of them */
+/* base/goal.c - statements of GOAL, and collectives made of them */
 #include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 
-#include "sim/goal.h"
+#include "base/goal.h"
 
 void goal_begin(struct goal *g, int64_t ranks)
 {
