@@ -220,8 +220,7 @@ static int wrong(const char *why)
 /* What does not go together, of a recording and of a scenario; NULL: all does. */
 static const char *misused_recording(const struct trace_args *a)
 {
-	return a->graph ? "--graph is of a SCENARIO; a recording has its own" :
-			  NULL;
+	return a->graph ? "--graph is of a SCENARIO; a recording has its own" : NULL;
 }
 
 static const char *misused_scenario(const struct trace_args *a)
