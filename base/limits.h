@@ -92,6 +92,8 @@
 	  "is too much to simulate") \
 	X(TIMELINE_OPS, 2000000, "operations run in one simulated step with --timeline", \
 	  "is too much to draw") \
+	X(GOAL_LINES, 20000000, "lines of a step written as GOAL, about", \
+	  "is too much to write") \
 	X(STEP_EVENTS, 200000000, "events of one simulated step", \
 	  "is too much to simulate") \
 	X(STREAM_OPS, 1000000, "operations that wait on one stream", \

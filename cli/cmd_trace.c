@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "cli/trace.h"
 #include "foretoken/recorded.h"
 #include "foretoken/reports.h"
@@ -27,6 +28,10 @@ static const struct argp_option options[] = {
 	{ "chakra", 'a', "PREFIX", 0,
 	  "export FILE: write PREFIX.RANK.et, a Chakra execution trace of each rank",
 	  1 },
+	{ "goal", 'l', "OUT", 0,
+	  "export: write the step, of all ranks, as GOAL, LogGOPSim's text", 1 },
+	{ "plot", 'P', "FILE.svg", 0,
+	  "compare: draw recorded and predicted, by part and by layer (gnuplot)", 1 },
 	{ "timeline", 't', "OUT", 0,
 	  "replay FILE: write the first rank as replayed, as the profiler would record it",
 	  1 },
@@ -66,6 +71,12 @@ static error_t parse_option(struct trace_args *a, int key, char *arg,
 		return 0;
 	case 'a':
 		a->chakra = arg;
+		return 0;
+	case 'l':
+		a->goal = arg;
+		return 0;
+	case 'P':
+		a->plot = arg;
 		return 0;
 	case 'm':
 		a->ask.from = arg;
@@ -118,10 +129,10 @@ static const struct argp argp = {
 	parse,
 	"show SCENARIO\nreplay SCENARIO --graph FILE\n"
 	"show FILE...\nreplay FILE... [--gpu NAME] [--scale dp=N] ...\n"
-	"compare FILE... SCENARIO\n"
-	"export FILE... --chakra PREFIX",
+	"compare FILE... SCENARIO [--plot FILE.svg]\n"
+	"export FILE... --chakra PREFIX\nexport FILE...|SCENARIO --goal OUT",
 	"Of a SCENARIO: show prints its step graph as text that can be edited; replay "
-	"simulates such a text on the scenario's cluster. Of FILEs that a profiler "
+	"simulates such a text on the scenario's cluster; export writes its step for LogGOPSim. Of FILEs that a profiler "
 	"recorded (Kineto's JSON, plain, .gz or .zst, Nsight's SQLite, Chakra's .et; one a rank): show says where the "
 	"step's time went; replay runs it again, with what is asked to be different; compare holds it "
 	"against the step that a scenario predicts; export writes it for other simulators."
@@ -131,7 +142,9 @@ static const struct argp argp = {
 	"  foretoken trace replay rank0.json.gz --gpu mi300x --fabric roce-400-rail "
 	"--scale dp=64\n"
 	"  foretoken trace replay rank0.json.gz --speedup attention=1.5\n"
-	"  foretoken trace compare rank0.json.gz scenario.yaml",
+	"  foretoken trace compare rank0.json.gz scenario.yaml --plot gap.svg\n"
+	"  foretoken trace export examples/15-recorded-step/scenario.yaml --goal "
+	"step.goal",
 	priced_children,
 	NULL,
 	NULL,
@@ -165,6 +178,23 @@ static bool replay(const struct trace_args *a, const struct ft_scenario *s,
 	return ok;
 }
 
+static bool export_goal(const struct trace_args *a, const struct ft_scenario *s,
+			struct ft_error *err)
+{
+	struct file_out f = { 0 };
+
+	if (!file_begin(&f, a->goal, err))
+		return false;
+	if (!ft_study_goal(s, f.out, err)) {
+		file_abandon(&f);
+		return false;
+	}
+	if (!file_commit(&f, err))
+		return false;
+	printf("wrote %s\n", a->goal);
+	return true;
+}
+
 /* A graph built from a scenario, or one read for it. */
 static bool of_scenario(const struct trace_args *a, struct ft_error *err)
 {
@@ -172,7 +202,9 @@ static bool of_scenario(const struct trace_args *a, struct ft_error *err)
 	struct ft_scenario *s =
 		ft_scenario_load(shelf, a->shared.word.word[0], a->shared.set.word,
 				 a->shared.set.n, true, err);
-	bool ok = s && (!strcmp(a->verb, "show") ? show(s, err) : replay(a, s, err));
+	bool ok = s && (a->goal			 ? export_goal(a, s, err) :
+			!strcmp(a->verb, "show") ? show(s, err) :
+						   replay(a, s, err));
 
 	ft_scenario_free(s);
 	ft_shelf_free(shelf);
@@ -185,13 +217,36 @@ static int wrong(const char *why)
 	return 64;
 }
 
+/* What does not go together, of a recording and of a scenario; NULL: all does. */
+static const char *misused_recording(const struct trace_args *a)
+{
+	return a->graph ? "--graph is of a SCENARIO; a recording has its own" : NULL;
+}
+
+static const char *misused_scenario(const struct trace_args *a)
+{
+	if (a->scenario || a->chakra)
+		return "compare and export --chakra take recordings; the first file is "
+		       "none";
+	if (asks_recording(a))
+		return "--gpu, --fabric, --scale, --speedup, --without, --from, --step, "
+		       "--timeline and --tokens-per-step are of a recording, and the "
+		       "file is none";
+	if (a->shared.word.n > 1)
+		return "one SCENARIO at a time; several FILEs must be recordings";
+	if (!strcmp(a->verb, "replay") && !a->graph)
+		return "--graph FILE is missing, or the file is no recording";
+	return NULL;
+}
+
 int cmd_trace(int argc, char **argv)
 {
 	struct trace_args a = { .shared = { .what = "SCENARIO or FILE",
 					    .least = 1,
 					    .most = LIMIT_OPTION_WORDS } };
 	struct ft_error err;
-	bool ok;
+	const char *why;
+	bool recorded;
 
 	parse_arguments(&argp, argc, argv, &a);
 	if (!strcmp(a.verb, "compare")) {
@@ -199,28 +254,16 @@ int cmd_trace(int argc, char **argv)
 			return wrong("compare takes FILE... and then a SCENARIO");
 		a.scenario = a.shared.word.word[--a.shared.word.n];
 	}
-	if (!strcmp(a.verb, "export") != (a.chakra != NULL))
-		return wrong("export takes --chakra PREFIX, and no other verb does");
-	if (ft_recording_is(a.shared.word.word[0])) {
-		if (a.graph)
-			return wrong(
-				"--graph is of a SCENARIO; a recording has its own");
-		ok = trace_recorded(&a, &err);
-	} else if (a.scenario || a.chakra) {
-		return wrong("compare and export take recordings; the first file is "
-			     "none");
-	} else {
-		if (asks_recording(&a))
-			return wrong("--gpu, --fabric, --scale, --speedup, --without, "
-				     "--from, --step, --timeline and --tokens-per-step "
-				     "are of a recording, and the file is none");
-		if (a.shared.word.n > 1)
-			return wrong("one SCENARIO at a time; several FILEs must be "
-				     "recordings");
-		if (!strcmp(a.verb, "replay") && !a.graph)
-			return wrong("--graph FILE is missing, or the file is no "
-				     "recording");
-		ok = of_scenario(&a, &err);
-	}
-	return ok ? finish_output() : complain(&err);
+	if (a.plot && !a.scenario)
+		return wrong("--plot is of compare");
+	if (!strcmp(a.verb, "export") != ((a.chakra != NULL) + (a.goal != NULL)))
+		return wrong("export takes --chakra PREFIX or --goal OUT, and no other "
+			     "verb does");
+	recorded = ft_recording_is(a.shared.word.word[0]);
+	why = recorded ? misused_recording(&a) : misused_scenario(&a);
+	if (why)
+		return wrong(why);
+	return (recorded ? trace_recorded(&a, &err) : of_scenario(&a, &err)) ?
+		       finish_output() :
+		       complain(&err);
 }

@@ -7,7 +7,7 @@
 
 struct trace_args {
 	struct shared shared;
-	const char *timeline, *chakra;
+	const char *timeline, *chakra, *plot, *goal;
 	const char *verb, *graph, *scenario; /* scenario: of compare, the last word */
 	struct ft_whatif_request ask;
 };

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/file.h"
 #include "cli/trace.h"
 #include "foretoken/reports.h"
@@ -110,25 +111,54 @@ static bool read_all(const struct trace_args *a, struct files *f, struct ft_erro
 	return true;
 }
 
+/* The layers of a predicted step, as they are drawn. */
+static struct ft_trace_side predicted_layers(const struct ft_recording *drawn,
+					     struct ft_error *why, struct arena *mem)
+{
+	struct ft_replay *p = drawn ? ft_replay_build(&drawn, 1, why) : NULL;
+	struct ft_trace_side side = { .why = arena_text(mem, why->text) };
+
+	if (p)
+		side = ft_study_trace_layers(&(struct ft_whatif_request){ .replay = p },
+					     mem);
+	ft_replay_free(p);
+	return side;
+}
+
+static bool put_compared(const struct trace_args *a, const struct ft_trace_gap *gap,
+			 const struct ft_trace_layers *l, struct ft_error *err)
+{
+	if (a->shared.json)
+		ft_report_trace_gaps_json(stdout, gap, l);
+	else
+		ft_report_trace_gaps(stdout, gap, l);
+	return !a->plot || ft_report_trace_gaps_plot(a->plot, gap, l, err);
+}
+
 /* The recorded step beside the scenario's. */
 static bool compare(const struct trace_args *a, struct ft_shelf *shelf,
 		    const struct ft_whatif *w, struct ft_error *err)
 {
 	struct ft_trace_gap gap[FT_TRACE_GAPS];
+	struct arena mem = { 0 };
 	struct ft_scenario *s = ft_scenario_load(shelf, a->scenario, a->shared.set.word,
 						 a->shared.set.n, true, err);
+	struct ft_recording *drawn = NULL;
+	struct ft_trace_layers l;
+	struct ft_error why = { .line = 0 };
 	struct ft_outcome o;
-	bool ok = s && ft_study_simulate(s, NULL, NULL, &o, err);
+	bool ok = s && ft_study_trace_predict(s, &o, &drawn, &why, err);
 
 	if (ok) {
 		ft_study_trace_gaps(w, &o, gap);
-		if (a->shared.json)
-			ft_report_trace_gaps_json(stdout, gap);
-		else
-			ft_report_trace_gaps(stdout, gap);
+		l.recorded = ft_study_trace_layers(&a->ask, &mem);
+		l.predicted = predicted_layers(drawn, &why, &mem);
+		ok = put_compared(a, gap, &l, err);
 		ft_outcome_release(&o);
 	}
+	ft_recording_free(drawn);
 	ft_scenario_free(s);
+	arena_release(&mem);
 	return ok;
 }
 
@@ -150,6 +180,23 @@ static bool export_chakra(const struct trace_args *a, const struct ft_replay *p,
 			return false;
 		printf("wrote %s\n", path);
 	}
+	return true;
+}
+
+static bool export_goal(const struct trace_args *a, const struct ft_replay *p,
+			struct ft_error *err)
+{
+	struct file_out f = { 0 };
+	int64_t messages, kept;
+
+	if (!file_begin(&f, a->goal, err))
+		return false;
+	ft_replay_write_goal(p, f.out, &messages, &kept);
+	if (!file_commit(&f, err))
+		return false;
+	printf("wrote %s: %lld collectives as sends and receives, %lld with the time that "
+	       "they took\n",
+	       a->goal, (long long)messages, (long long)kept);
 	return true;
 }
 
@@ -202,7 +249,9 @@ bool trace_recorded(struct trace_args *a, struct ft_error *err)
 	bool ok = read_all(a, &f, err) && (p = ft_replay_build(f.of, f.n, err));
 
 	if (ok)
-		ok = a->chakra ? export_chakra(a, p, err) : ask(a, shelf, p, err);
+		ok = a->chakra ? export_chakra(a, p, err) :
+		     a->goal   ? export_goal(a, p, err) :
+				 ask(a, shelf, p, err);
 	ft_replay_free(p);
 	for (size_t i = 0; i < f.n; i++)
 		ft_recording_free((struct ft_recording *)f.of[i]);

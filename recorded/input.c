@@ -69,28 +69,17 @@ static bool start_unpacking(struct input *in, struct ft_error *err)
 	return true;
 }
 
-struct input *input_open(struct arena *mem, const char *path, struct ft_error *err)
+struct input *input_of(struct arena *mem, FILE *from, const char *called,
+		       struct ft_error *err)
 {
 	static const unsigned char zstd_magic[] = { 0x28, 0xb5, 0x2f, 0xfd };
 	struct input *in = ARENA_NEW(mem, struct input);
-	struct stat st;
 	unsigned char first[4];
 	size_t n;
 
-	in->path = path;
-	if (stat(path, &st)) {
-		fail(in, err, strerror(errno));
-		return NULL;
-	}
-	if (!S_ISREG(st.st_mode)) {
-		fail(in, err, "is not a regular file; write the trace to a file first");
-		return NULL;
-	}
-	in->file = fopen(path, "rbe");
-	if (!in->file) {
-		fail(in, err, strerror(errno));
-		return NULL;
-	}
+	in->path = called;
+	in->file = from;
+	rewind(in->file);
 	n = fread(first, 1, sizeof(first), in->file);
 	if (n >= 2 && first[0] == 0x1f && first[1] == 0x8b)
 		in->packing = GZIP;
@@ -101,6 +90,29 @@ struct input *input_open(struct arena *mem, const char *path, struct ft_error *e
 		return in;
 	input_close(in);
 	return NULL;
+}
+
+struct input *input_open(struct arena *mem, const char *path, struct ft_error *err)
+{
+	struct ft_mark at = { path, 0, 0 };
+	struct stat st;
+	FILE *file;
+
+	if (stat(path, &st)) {
+		ft_fail(err, &at, "%s", strerror(errno));
+		return NULL;
+	}
+	if (!S_ISREG(st.st_mode)) {
+		ft_fail(err, &at,
+			"is not a regular file; write the trace to a file first");
+		return NULL;
+	}
+	file = fopen(path, "rbe");
+	if (!file) {
+		ft_fail(err, &at, "%s", strerror(errno));
+		return NULL;
+	}
+	return input_of(mem, file, path, err);
 }
 
 static bool read_plain(struct input *in, void *to, size_t n, size_t *got,

@@ -16,6 +16,11 @@ struct input;
 
 struct input *input_open(struct arena *mem, const char *path, struct ft_error *err);
 
+/* An open stream that can be rewound, which input_close closes; called: in messages. NULL:
+ * an error, and the stream is closed. */
+struct input *input_of(struct arena *mem, FILE *from, const char *called,
+		       struct ft_error *err);
+
 /* Up to n unpacked bytes; *got 0: the end. */
 bool input_read(struct input *in, void *to, size_t n, size_t *got, struct ft_error *err)
 	__attribute__((warn_unused_result));

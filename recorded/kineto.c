@@ -296,7 +296,8 @@ static bool parse(struct reader *k, const char *path, struct ft_error *err)
 	       ft_fail(err, &at, "is not a trace: it lacks 'traceEvents'");
 }
 
-bool kineto_read(struct ft_recording *r, const char *path, struct ft_error *err)
+bool kineto_read(struct ft_recording *r, FILE *from, const char *path,
+		 struct ft_error *err)
 {
 	struct arena mem = { 0 };
 	struct reader *k = ARENA_NEW(&mem, struct reader);
@@ -304,7 +305,7 @@ bool kineto_read(struct ft_recording *r, const char *path, struct ft_error *err)
 
 	k->r = r;
 	k->line = k->column = 1;
-	k->in = input_open(&mem, path, err);
+	k->in = from ? input_of(&mem, from, path, err) : input_open(&mem, path, err);
 	k->parser = k->in ? yajl_alloc(&callbacks, NULL, k) : NULL;
 	if (k->parser)
 		yajl_config(k->parser, yajl_dont_validate_strings, 1);

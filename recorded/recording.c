@@ -118,15 +118,11 @@ static bool begins_with(const char *path, const char *magic, size_t len)
 	return is;
 }
 
-struct ft_recording *ft_recording_read(const char *path, struct ft_error *err)
+/* What was read, in order and told apart; NULL: it was not read, or is empty. */
+static struct ft_recording *whole(struct ft_recording *r, bool was_read,
+				  struct ft_error *err)
 {
-	struct ft_recording *r = empty(path);
-	bool sqlite = begins_with(path, sqlite_magic, sizeof(sqlite_magic));
-
-	if ((sqlite			 ? nsight_read(r, path, err) :
-	     text_ends_with(path, ".et") ? chakra_read(r, path, err) :
-					   kineto_read(r, path, err)) &&
-	    recording_finish(r, err)) {
+	if (was_read && recording_finish(r, err)) {
 		recording_classify(r);
 		recording_works(r);
 		recording_collectives(r);
@@ -134,6 +130,26 @@ struct ft_recording *ft_recording_read(const char *path, struct ft_error *err)
 	}
 	ft_recording_free(r);
 	return NULL;
+}
+
+struct ft_recording *ft_recording_read(const char *path, struct ft_error *err)
+{
+	struct ft_recording *r = empty(path);
+	bool sqlite = begins_with(path, sqlite_magic, sizeof(sqlite_magic));
+
+	return whole(r,
+		     sqlite			 ? nsight_read(r, path, err) :
+		     text_ends_with(path, ".et") ? chakra_read(r, path, err) :
+						   kineto_read(r, NULL, path, err),
+		     err);
+}
+
+struct ft_recording *ft_recording_read_stream(FILE *from, const char *called,
+					      struct ft_error *err)
+{
+	struct ft_recording *r = empty(called);
+
+	return whole(r, kineto_read(r, from, called, err), err);
 }
 
 void ft_recording_free(struct ft_recording *r)

@@ -86,9 +86,10 @@ enum ft_rec_call_kind call_kind(const char *name, size_t len);
 
 /* ---- recorded/kineto.c, recorded/finish.c ------------------------------------------- */
 
-/* Fills the tables; times count from the file's first. */
-bool kineto_read(struct ft_recording *r, const char *path, struct ft_error *err)
-	__attribute__((warn_unused_result));
+/* Fills the tables; times count from the file's first. from: a stream to read and close;
+ * NULL: the file at path. */
+bool kineto_read(struct ft_recording *r, FILE *from, const char *path,
+		 struct ft_error *err) __attribute__((warn_unused_result));
 
 /* recorded/nsight.c: the same of Nsight Systems' SQLite. */
 bool nsight_read(struct ft_recording *r, const char *path, struct ft_error *err)

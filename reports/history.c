@@ -134,26 +134,11 @@ bool ft_report_price_history_plot(const char *file, const struct ft_price_histor
 				  struct ft_error *err)
 {
 	PLAIN_NUMBERS;
-	struct ft_mark at = { file, 0, 0 };
 	struct arena mem = { 0 };
-	const char *slash = strrchr(file, '/'), *leaf = slash ? slash + 1 : file;
-	size_t n = strlen(leaf);
-	const char *dir, *name;
 	struct plot q;
-	bool ok;
+	bool ok = plot_begin_as(&q, &mem, file, err) &&
+		  plot_draw(&q, blocks(&q, h, err), 360, err);
 
-	if (n < 5 || !text_ends_with(leaf, ".svg"))
-		return ft_fail(err, &at,
-			       "should be the name of an SVG file: prices.svg");
-	dir = slash ? arena_text_n(&mem, file, (size_t)(leaf - file)) : ".";
-	name = arena_text_n(&mem, leaf, n - 4);
-	if (text_is_name(name))
-		ok = plot_begin(&q, &mem, dir, name, err) &&
-		     plot_draw(&q, blocks(&q, h, err), 360, err);
-	else
-		ok = ft_fail(err, &at,
-			     "has a name with other than letters, digits and "
-			     "._+- before .svg");
 	arena_release(&mem);
 	return ok;
 }

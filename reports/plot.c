@@ -1,15 +1,39 @@
 /* reports/plot.c - a plot's data, its script, and the SVG that gnuplot makes of them */
 #include "reports/plot.h"
 
+#include <string.h>
+
 #include "base/arena.h"
 #include "base/gnuplot.h"
 #include "base/limits.h"
+#include "base/text.h"
 
 bool plot_begin(struct plot *p, struct arena *mem, const char *dir, const char *name,
 		struct ft_error *err)
 {
 	*p = (struct plot){ .mem = mem, .dir = dir, .name = name };
 	return file_begin(&p->data, arena_printf(mem, "%s/%s.dat", dir, name), err);
+}
+
+bool plot_begin_as(struct plot *p, struct arena *mem, const char *file,
+		   struct ft_error *err)
+{
+	struct ft_mark at = { file, 0, 0 };
+	const char *slash = strrchr(file, '/'), *leaf = slash ? slash + 1 : file;
+	size_t n = strlen(leaf);
+	const char *name;
+
+	if (n < 5 || !text_ends_with(leaf, ".svg"))
+		return ft_fail(err, &at,
+			       "should be the name of an SVG file: figure.svg");
+	name = arena_text_n(mem, leaf, n - 4);
+	if (!text_is_name(name))
+		return ft_fail(err, &at,
+			       "has a name with other than letters, digits and "
+			       "._+- before .svg");
+	return plot_begin(p, mem,
+			  slash ? arena_text_n(mem, file, (size_t)(leaf - file)) : ".",
+			  name, err);
 }
 
 char *plot_draw(struct plot *p, const char *script, int height, struct ft_error *err)

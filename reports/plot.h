@@ -22,6 +22,10 @@ struct plot {
 bool plot_begin(struct plot *p, struct arena *mem, const char *dir, const char *name,
 		struct ft_error *err) __attribute__((warn_unused_result));
 
+/* The same for one figure, whose name the user gave: FOLDER/NAME.svg. */
+bool plot_begin_as(struct plot *plot, struct arena *mem, const char *file,
+		   struct ft_error *err) __attribute__((warn_unused_result));
+
 /* script: gnuplot commands that plot `dat`, which is 'NAME.dat'; terminal and output
  * are set; texts in it went through gnuplot_quote. NULL: an error that has been told.
  * The SVG's text, or NULL: gnuplot is missing or refused the script. */

@@ -337,35 +337,3 @@ void ft_report_whatif(FILE *out, const struct ft_replay *p, const struct ft_what
 		fprintf(out, "%s\n", a->note[i]);
 	put_money(out, a);
 }
-
-/* ---- recorded and predicted ---------------------------------------------------------------- */
-
-static void put_gaps(FILE *out, const char *what, const struct ft_trace_gap *gap, int n,
-		     bool of_step, double step_s)
-{
-	struct table t = TABLE_OPEN(out, what, ">recorded ms", ">predicted ms",
-				    ">difference ms", ">% of the step");
-
-	for (int i = 0; i < n; i++) {
-		double d = gap[i].predicted_s - gap[i].recorded_s;
-
-		if (gap[i].of_step != of_step)
-			continue;
-		table_row(&t);
-		table_put(&t, "%s", gap[i].what);
-		table_put(&t, "%.3f", 1e3 * gap[i].recorded_s);
-		table_put(&t, "%.3f", 1e3 * gap[i].predicted_s);
-		table_put(&t, "%+.3f", 1e3 * d);
-		table_put(&t, "%+.1f", share(d, step_s));
-	}
-	table_close(&t);
-}
-
-void ft_report_trace_gaps(FILE *out, const struct ft_trace_gap gap[FT_TRACE_GAPS])
-{
-	double step_s = gap[FT_TRACE_GAPS - 1].recorded_s;
-
-	put_gaps(out, "where the step goes", gap, FT_TRACE_GAPS, true, step_s);
-	putc('\n', out);
-	put_gaps(out, "durations, added up", gap, FT_TRACE_GAPS, false, step_s);
-}

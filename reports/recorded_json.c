@@ -248,22 +248,3 @@ void ft_report_whatif_json(FILE *out, const struct ft_replay *p,
 	json_object_set_new(o, "notes", notes(a));
 	json_print(out, o);
 }
-
-void ft_report_trace_gaps_json(FILE *out, const struct ft_trace_gap gap[FT_TRACE_GAPS])
-{
-	json_t *o = json_object(), *list = json_array();
-
-	json_put(o, "recorded_step_s", gap[FT_TRACE_GAPS - 1].recorded_s);
-	json_put(o, "predicted_step_s", gap[FT_TRACE_GAPS - 1].predicted_s);
-	for (int i = 0; i < FT_TRACE_GAPS - 1; i++) {
-		json_t *g = json_object();
-
-		json_put_text(g, "what", gap[i].what);
-		json_put(g, "recorded_s", gap[i].recorded_s);
-		json_put(g, "predicted_s", gap[i].predicted_s);
-		json_put_bool(g, "part_of_step", gap[i].of_step);
-		json_array_append_new(list, g);
-	}
-	json_object_set_new(o, "gaps", list);
-	json_print(out, o);
-}

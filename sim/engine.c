@@ -8,8 +8,6 @@
 
 #include "base/arena.h"
 #include "base/limits.h"
-#include "sim/timeline.h"
-#include "sim/timeline_kineto.h"
 
 static struct stream *container_of_run(struct running *run)
 {
@@ -70,8 +68,14 @@ static void account(struct engine *e, struct part_state *r)
 
 static void rephase(struct engine *e, struct part_state *r)
 {
+	uint8_t was = r->state;
+
 	account(e, r);
 	r->state = (uint8_t)phase_of(e, r);
+	if (r->drawn) {
+		draw_phase(e, r, was);
+		draw_links(e, r);
+	}
 }
 
 /* ---- rates ----------------------------------------------------------------- */
@@ -104,6 +108,8 @@ static void rerate_others(struct engine *e, const struct part_state *not_this)
 
 		if (r != not_this)
 			rerate(e, r);
+		if (r->drawn && r != not_this)
+			draw_links(e, r);
 	}
 }
 
@@ -254,24 +260,6 @@ static void deliver(struct engine *e, const struct stream *s)
 	try_start(e, to);
 }
 
-static void draw(struct engine *e, struct stream *s)
-{
-	const struct engine_part *p = &e->in->part[s->part];
-	const struct ft_op *op = head(s)->op;
-	const struct ft_work *w = &p->job->graph->work[op->work];
-
-	if (!e->in->kineto) {
-		timeline_op(e->in->timeline, w, s->part, s->id, s->began, e->q.now);
-	} else if (s->part == 0) {
-		kineto_put(e->in->timeline,
-			   &(struct kineto_op){ p->job->graph, w, op->optimizer, s->id,
-						head(s)->launched, s->began, e->q.now,
-						++e->out->drawn });
-		if (head(s)->launched > e->out->last_launch)
-			e->out->last_launch = head(s)->launched;
-	}
-}
-
 static void count(struct engine *e, struct stream *s)
 {
 	const struct ft_op *op = head(s)->op;
@@ -284,7 +272,7 @@ static void count(struct engine *e, struct stream *s)
 		e->out->work_count[op->work]++;
 	}
 	if (e->in->timeline)
-		draw(e, s);
+		draw_op(e, s, head(s));
 }
 
 /* Its program has run, for the first time. */
@@ -474,6 +462,8 @@ bool engine_run(struct arena *mem, const struct engine_input *in,
 	}
 	if (beyond(&e, err) || stuck(&e, err))
 		return false;
+	if (in->timeline)
+		draw_rest(&e);
 	collect(&e);
 	return true;
 }

@@ -3,7 +3,6 @@
 
 #include "base/arena.h"
 #include "base/limits.h"
-#include "sim/timeline.h"
 
 enum { QUEUE_DEPTH = 1024, WAIT_NUMBER = (1 << 28) - 1 };
 
@@ -44,6 +43,8 @@ static void enqueue(struct engine *e, struct part_state *r, const struct ft_op *
 	in = &s->ring[s->launched & (s->cap - 1)];
 	in->op = op;
 	in->launched = at;
+	in->call = (uint32_t)r->next_call;
+	in->turn = r->repeat_done;
 	for (int i = 0; i < FT_OP_WAITS && op->wait[i] != FT_EVENT_NONE; i++) {
 		struct wait w = resolve(r, op->wait[i]);
 
@@ -92,7 +93,7 @@ static bool launch_call(struct engine *e, struct part_state *r, uint32_t segment
 	bool free_host = job->host_free;
 
 	if (!r->next_op)
-		r->call_began = r->host_now;
+		r->call_began = r->call_from = r->host_now;
 	for (size_t i = r->next_op; i < seg->n_ops && !e->crowded; i++) {
 		ft_ps at = r->call_began + (free_host ? 0 : offset[i]);
 
@@ -105,6 +106,8 @@ static bool launch_call(struct engine *e, struct part_state *r, uint32_t segment
 	}
 	r->next_op = 0;
 	r->host_now = r->call_began + (free_host ? 0 : job->host_total[segment]);
+	if (r->drawn && !free_host)
+		draw_call(e, r, (uint32_t)r->next_call, r->repeat_done);
 	return true;
 }
 
@@ -173,7 +176,7 @@ static void init_rank(struct engine *e, size_t part)
 	r->state = HOST;
 	e->n_going += !e->in->part[part].job->again;
 	if (e->in->timeline && !e->in->kineto)
-		timeline_part(e->in->timeline, part, e->in->part[part].name);
+		draw_part(e, part);
 }
 
 static void init_teams(struct engine *e)

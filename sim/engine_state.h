@@ -16,6 +16,7 @@ struct wait {
 struct entry { /* an op in a stream's queue */
 	const struct ft_op *op;
 	ft_ps launched;
+	uint32_t call, turn; /* of its class's program; which of its repeats */
 	struct wait wait[FT_OP_WAITS]; /* up to the first without a stream */
 };
 
@@ -47,6 +48,11 @@ struct part_state {
 	ft_ps end;
 	unsigned queued;   /* bit i: stream i has ops launched and not over */
 	int64_t n_running; /* streams RUNNING or MEETING */
+	/* of a timeline: */
+	struct drawn_call *drawn;  /* [n_calls] of its program; NULL: none is drawn */
+	struct pass_call **passes; /* of its graph */
+	ft_ps call_from, phase_from;
+	double port_frac, nic_frac; /* as drawn last */
 };
 
 enum phase { OPTIMIZER, COMPUTE, EXPOSED, BUBBLE, HOST };
@@ -69,6 +75,16 @@ static inline const struct engine_part *part_of(const struct engine *e,
 {
 	return &e->in->part[r - e->part];
 }
+
+/* sim/engine_draw.c: the timeline, where one is asked for. */
+void draw_part(struct engine *e, size_t part);
+void draw_call(struct engine *e, struct part_state *r, uint32_t call, uint32_t turn);
+void draw_op(struct engine *e, struct stream *s, const struct entry *in);
+/* It was in state `was` and now is in r->state. */
+void draw_phase(struct engine *e, struct part_state *r, uint8_t was);
+void draw_links(struct engine *e, struct part_state *r);
+/* What is still open when all is over. */
+void draw_rest(struct engine *e);
 
 /* engine_host.c */
 void engine_init(struct engine *e);

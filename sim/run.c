@@ -250,7 +250,7 @@ static bool run_engine(struct setting *s, struct engine_input *in,
 	if (in->timeline && in->kineto)
 		kineto_end(in->timeline, out->last_launch, out->end, out->drawn + 1);
 	else if (in->timeline)
-		timeline_end(in->timeline, out->end);
+		timeline_finish(in->timeline, out->end);
 	return true;
 }
 

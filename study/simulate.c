@@ -195,6 +195,20 @@ bool ft_study_simulate(const struct ft_scenario *s, const struct ft_graph *given
 	return ok;
 }
 
+bool ft_study_goal(const struct ft_scenario *s, FILE *out, struct ft_error *err)
+{
+	struct ft_graph *g = ft_graph_build(s->model, s->plan, s->stack, err);
+	struct ft_sim_job job;
+	bool ok;
+
+	if (!g)
+		return false;
+	job = job_of(s, g);
+	ok = ft_sim_goal(&job, s->memo, out, err);
+	ft_graph_free(g);
+	return ok;
+}
+
 /* y says nothing of the network, or what x says. */
 static bool as_told(const struct ft_imperfections *x, const struct ft_imperfections *y)
 {

@@ -43,15 +43,19 @@ enum ft_whatif_part part_of(const struct ft_rec_op *op)
 
 /* ---- steps -------------------------------------------------------------------------- */
 
-static bool is_step(const struct whatif *w, const struct ft_recording *r, size_t s)
+bool whatif_is_step(const char *asked, const struct ft_recording *r, size_t s)
 {
-	const char *asked = w->asked->step;
 	const char *name = ft_recording_text(r, ft_recording_step(r, s)->name);
 	const char *number = strchr(name, '#');
 
 	if (!asked)
 		return s || ft_recording_steps(r) == 1;
 	return !strcmp(asked, name) || (number && !strcmp(asked, number + 1));
+}
+
+static bool is_step(const struct whatif *w, const struct ft_recording *r, size_t s)
+{
+	return whatif_is_step(w->asked->step, r, s);
 }
 
 /* Of the slowest rank, the mean over its steps. */

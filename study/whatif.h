@@ -51,6 +51,11 @@ bool groups_find(struct whatif *w, struct ft_error *err)
 bool groups_retime(struct whatif *w, struct ft_error *err)
 	__attribute__((warn_unused_result));
 
+/* Is this step of a recording one of those that are asked for? asked NULL: all but a first
+ * of several. */
+bool whatif_is_step(const char *asked, const struct ft_recording *recording,
+		    size_t step);
+
 enum ft_whatif_part part_of(const struct ft_rec_op *op);
 
 #endif

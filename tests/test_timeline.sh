@@ -1,26 +1,19 @@
 #!/bin/sh
 # tests/test_timeline.sh - the timeline against the rules of the trace event format
 . "$(dirname "$0")/tap.sh"
-ok "a timeline is written" $f simulate examples/01-first-answer/h100.yaml --set training.global_batch_size=256 --timeline "$tmp/t.json"
-ok "it keeps to the format, and no stream runs two ops" python3 - "$tmp/t.json" <<'P'
-import json, sys
-from fractions import Fraction
-d = json.load(open(sys.argv[1]), parse_float=Fraction)
-assert isinstance(d["traceEvents"], list) and d["traceEvents"]
-end, names, last = 0, set(), {}
-for e in d["traceEvents"]:
-    assert e["ph"] in "XM" and isinstance(e["pid"], int) and isinstance(e["tid"], int)
-    assert isinstance(e["name"], str) and e["name"]
-    if e["ph"] == "M":
-        assert e["name"] in ("process_name", "thread_name", "process_sort_index")
-        continue
-    assert e["ts"] >= 0 and e["dur"] >= 0
-    key = e["pid"], e["tid"]
-    assert e["ts"] >= last.get(key, 0), (key, e)
-    last[key] = e["ts"] + e["dur"]
-    end = max(end, e["ts"] + e["dur"])
-assert end == Fraction(d["otherData"]["step_us"])
-P
+keeps() { # LAYERS SCENARIO SETTING...: to the format, and to the answer
+	layers=$1
+	shift
+	$f simulate "$@" --timeline "$tmp/t.json" --json >"$tmp/a.json" &&
+		python3 tests/timeline.py "$tmp/t.json" "$tmp/a.json" "$layers"
+}
+first="examples/01-first-answer/h100.yaml --set training.global_batch_size=256"
+ok "a pipeline with chunks keeps to the format, its layers run once, its phases are its parts" keeps 80 $first
+ok "so does one without" keeps 80 $first --set training.parallel.vpp=1
+ok "and no pipeline, from a standing start" keeps 80 examples/01-first-answer/h100.yaml --set training.global_batch_size=512 --set training.parallel.pp=1 --set training.parallel.vpp=1 --set training.step_start=together
+ok "and sharded weights" keeps 4 examples/15-recorded-step/scenario.yaml
+ok "and experts, in another order of stages" keeps 32 examples/08-mixture-of-experts/mixtral.yaml --set training.global_batch_size=512
+ok "micro-batches side by side are not told apart" keeps 0 examples/08-mixture-of-experts/mixtral.yaml --set training.overlap.ep=true --set training.global_batch_size=256
 # Kineto's shape: our own reader takes it, finds the same step and the same parts of it
 same() { # SCENARIO SETTING...
 	scenario=$1

@@ -82,7 +82,7 @@ ok "its nodes are those of the schema" python3 tests/chakra.py "$tmp/et.0.et" 16
 head -c 5000 "$tmp/et.0.et" >"$tmp/cut.et"
 ok "a cut one is refused" fails 1 "ends in the middle" $f trace show "$tmp/cut.et"
 ok "so is what is none" fails 1 "its metadata cannot be read" sh -c "cp $tmp/plain.json $tmp/no.et; $f trace show $tmp/no.et"
-ok "export wants --chakra" fails 64 "export takes --chakra" $f trace export $eager
+ok "export wants --chakra or --goal" fails 64 "export takes --chakra" $f trace export $eager
 ok "one rank twice is refused" fails 1 "is rank 0, and so is" $f trace show $eager $eager
 ok "an unknown GPU is refused" fails 1 "h900" $f trace replay $eager --gpu h900
 sed 's/NVIDIA H200/Some GPU/' "$tmp/plain.json" >"$tmp/some.json"

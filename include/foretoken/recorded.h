@@ -112,6 +112,11 @@ struct ft_recording;
  * bytes; Chakra's execution traces, told by their names' end, ".et". NULL on error. */
 struct ft_recording *ft_recording_read(const char *path, struct ft_error *err)
 	__attribute__((warn_unused_result));
+
+/* Kineto JSON from a stream, which is closed; called: its name in messages. */
+struct ft_recording *ft_recording_read_stream(FILE *from, const char *called,
+					      struct ft_error *err)
+	__attribute__((warn_unused_result));
 void ft_recording_free(struct ft_recording *recording);
 
 /* Does a file look like a recording: packed, or JSON with a profiler's keys? */
@@ -270,6 +275,14 @@ void ft_replay_write(const struct ft_replay *replay, const struct ft_replayed *t
  * operation, with what it depends on. */
 void ft_replay_write_chakra(const struct ft_replay *replay, size_t rank, FILE *out);
 
+/* All ranks as GOAL, LogGOPSim's text, numbered as given. A statement for each begin and end of a
+ * call or operation, which requires what it depends on and lasts from the latest of that to
+ * when it was recorded; so a run of it gives the recorded times, but that nothing
+ * begins before what it requires has ended. Of collectives that all ranks of their group recorded the transfer is sends and receives of a
+ * ring instead. *messages: how many collectives are so; *kept: how many keep their time. */
+void ft_replay_write_goal(const struct ft_replay *replay, FILE *out, int64_t *messages,
+			  int64_t *kept);
+
 /* ---- on another GPU ------------------------------------------------------------------------ */
 
 struct ft_gpu;
@@ -350,6 +363,42 @@ struct ft_rec_kernel *ft_replay_kernels(const struct ft_replay *replay, size_t r
 					const struct ft_replayed *times,
 					struct ft_rec_window window, struct arena *mem,
 					size_t *n);
+
+/* ---- layers ------------------------------------------------------------------------------- */
+
+/*
+ * Profilers do not mark layers, but layers repeat. Of a step's products and attention, in
+ * the order in which they begin on the stream that has most of them, a stretch is a run of
+ * layers if it is the same names at least twice, one behind another; the shortest such
+ * names are the layer. A run whose layer has one and a half times the operations of the
+ * shortest layer, or a kernel that is called backward, is a backward pass. All runs are
+ * multiples of the shortest, which is the number of layers; else the longest is, and what
+ * others lack lies beside them with other kernels, or is cut off by the step's ends.
+ *
+ *   embed | q k v a o g u d | q k v a o g u d | head ...      4 of these: 4 layers
+ *
+ * A layer lasts from the begin of its first operation to that of the next layer; the last
+ * of a run as many operations of the stream as the one before it, or to the next product.
+ */
+struct ft_rec_layer {
+	bool backward;
+	int64_t layer; /* from 0, in the order of the forward pass */
+	struct ft_rec_window window;
+};
+
+struct ft_rec_layers {
+	size_t n;
+	struct ft_rec_layer *layer; /* by time; all passes of the step */
+	int64_t layers;		    /* of one pass; 0: not found, and why */
+	int64_t in_forward,
+		in_backward; /* products and attention of a layer; 0: no such pass */
+	const char *why;
+};
+
+/* Of one step of a rank; in mem. */
+struct ft_rec_layers ft_replay_layers(const struct ft_replay *replay,
+				      const struct ft_replayed *times, size_t rank,
+				      struct ft_rec_window window, struct arena *mem);
 
 #ifdef __cplusplus
 }

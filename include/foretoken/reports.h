@@ -134,8 +134,17 @@ const char *ft_report_style(void);
 /* A document as JSON, values as they are written. */
 void ft_report_document_json(FILE *out, const struct node *document);
 
-void ft_report_trace_gaps(FILE *out, const struct ft_trace_gap gap[FT_TRACE_GAPS]);
-void ft_report_trace_gaps_json(FILE *out, const struct ft_trace_gap gap[FT_TRACE_GAPS]);
+/* A recorded step beside a predicted one: by part, by kind, by layer. */
+void ft_report_trace_gaps(FILE *out, const struct ft_trace_gap gap[FT_TRACE_GAPS],
+			  const struct ft_trace_layers *layers);
+void ft_report_trace_gaps_json(FILE *out, const struct ft_trace_gap gap[FT_TRACE_GAPS],
+			       const struct ft_trace_layers *layers);
+/* The same drawn: file.svg, and beside it the data and the script. */
+bool ft_report_trace_gaps_plot(const char *file,
+			       const struct ft_trace_gap gap[FT_TRACE_GAPS],
+			       const struct ft_trace_layers *layers,
+			       struct ft_error *err)
+	__attribute__((warn_unused_result));
 
 /* What is known of one kind, with provenance: "gpus", "models" ... */
 bool ft_report_list(FILE *out, const char *kind, bool json, struct ft_error *err)

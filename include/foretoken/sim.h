@@ -166,6 +166,12 @@ struct ft_run *ft_sim_run(const struct ft_sim_job *job, const struct ft_sim_job 
 	__attribute__((warn_unused_result));
 void ft_run_free(struct ft_run *run);
 
+/* The step's ranks as GOAL, the text that LogGOPSim and its like run: kernels with the time
+ * that they take alone, collectives as the sends and receives of a ring, with what was chosen
+ * for them in comments. */
+bool ft_sim_goal(const struct ft_sim_job *job, struct ft_memo *memo, FILE *out,
+		 struct ft_error *err) __attribute__((warn_unused_result));
+
 struct ft_bound {
 	ft_ps step;    /* a step is not shorter */
 	double busy_s; /* its GPUs are not busy for less, mean over ranks */

@@ -183,7 +183,11 @@ bool ft_study_simulate(const struct ft_scenario *scenario,
 		       struct ft_outcome *outcome, struct ft_error *err)
 	__attribute__((warn_unused_result));
 
-/* The same while another scenario's job trains on the next nodes of the same network:
+/* Its step as GOAL (ft_sim_goal). */
+bool ft_study_goal(const struct ft_scenario *scenario, FILE *out, struct ft_error *err)
+	__attribute__((warn_unused_result));
+
+/* ft_study_simulate while another scenario's job trains on the next nodes of the same network:
  * the first scenario's, with its faults and placement. The other's fabric and NICs must be
  * the same, its faults the same or none, and it has no slow_gpus. */
 bool ft_study_simulate_beside(const struct ft_scenario *scenario,

@@ -85,6 +85,47 @@ void ft_study_trace_gaps(const struct ft_whatif *recorded,
 			 const struct ft_outcome *predicted,
 			 struct ft_trace_gap gap[FT_TRACE_GAPS]);
 
+/* Of a layer's time: durations of kernels, added up, then instants when none of them ran. */
+enum ft_trace_kind {
+	FT_TRACE_PRODUCTS,
+	FT_TRACE_ATTENTION,
+	FT_TRACE_MEMORY,  /* with copies and the optimizer */
+	FT_TRACE_EXPOSED, /* collectives alone */
+	FT_TRACE_IDLE,	  /* nothing, or a pipeline neighbour */
+	FT_TRACE_KINDS
+};
+
+const char *ft_trace_kind_name(enum ft_trace_kind kind);
+
+struct ft_trace_time {
+	double all_s; /* from begin to end */
+	double kind_s[FT_TRACE_KINDS];
+};
+
+/* The layers of a step (foretoken/recorded.h, ft_rec_layers), forward and backward, of all
+ * micro-batches together, so that they and what is outside add up to the step. */
+struct ft_trace_side {
+	int64_t layers; /* 0: not found, and why */
+	const char *why;
+	int64_t in_forward, in_backward;  /* products and attention of a layer */
+	struct ft_trace_time (*layer)[2]; /* [layers][backward] */
+	struct ft_trace_time outside;
+};
+
+struct ft_trace_layers {
+	struct ft_trace_side recorded, predicted;
+};
+
+/* The asked steps of a recording, mean over ranks and steps; all in mem. */
+struct ft_trace_side ft_study_trace_layers(const struct ft_whatif_request *asked,
+					   struct arena *mem);
+
+/* The step of a scenario and the same drawn as its first rank's profiler would record it,
+ * read back; *drawn NULL: too large to be drawn, as *why says. */
+bool ft_study_trace_predict(struct ft_scenario *scenario, struct ft_outcome *outcome,
+			    struct ft_recording **drawn, struct ft_error *why,
+			    struct ft_error *err) __attribute__((warn_unused_result));
+
 /* The profile of a device by the name that its driver gives; NULL: none of ours. */
 const char *ft_study_gpu_named(const char *device);
 

@@ -1,0 +1,216 @@
+/* sim/engine_draw.c - what the engine draws of a step, in either shape */
+#include <string.h>
+
+#include "base/arena.h"
+#include "sim/engine_state.h"
+#include "sim/passes.h"
+#include "sim/timeline.h"
+#include "sim/timeline_kineto.h"
+
+/* Memory before a call of a part's program. */
+struct drawn_call {
+	double bytes[FT_MEMORIES];
+};
+
+/* ---- programs ------------------------------------------------------------------------ */
+
+static void add_memory(const struct ft_graph *g, const struct ft_class *c,
+		       struct drawn_call *to)
+{
+	double now[FT_MEMORIES];
+
+	memcpy(now, c->base_bytes, sizeof(now));
+	for (size_t i = 0; i < c->n_calls; i++) {
+		const struct ft_segment *s = &g->segment[c->call[i].segment];
+
+		memcpy(to[i].bytes, now, sizeof(now));
+		for (int m = 0; m < FT_MEMORIES; m++)
+			now[m] += s->net_bytes[m] * c->call[i].repeat;
+	}
+}
+
+void draw_part(struct engine *e, size_t part)
+{
+	const struct engine_part *p = &e->in->part[part];
+	const struct ft_graph *g = p->job->graph;
+	const struct ft_class *c = &g->rank_class[p->rank_class];
+	struct drawn_call *to = ARENA_ARRAY(e->mem, c->n_calls + 1, struct drawn_call);
+
+	add_memory(g, c, to);
+	e->part[part].drawn = to;
+	for (size_t q = 0; q < part; q++) /* parts of one graph share them */
+		if (e->in->part[q].job == p->job)
+			e->part[part].passes = e->part[q].passes;
+	if (!e->part[part].passes)
+		e->part[part].passes = passes_of(g, e->mem);
+	timeline_part(e->in->timeline, part, p->name);
+}
+
+static const struct ft_segment *segment_of(const struct engine *e,
+					   const struct part_state *r, uint32_t call)
+{
+	const struct engine_part *p = part_of(e, r);
+	const struct ft_graph *g = p->job->graph;
+
+	return &g->segment[g->rank_class[p->rank_class].call[call].segment];
+}
+
+static struct timeline_place place_of(const struct engine *e,
+				      const struct part_state *r, uint32_t call,
+				      uint32_t turn)
+{
+	size_t class = part_of(e, r)->rank_class;
+	const struct pass_call *p = &r->passes[class][call];
+	bool back = p->pass && *p->pass == 'b';
+
+	return (struct timeline_place){
+		.segment = segment_of(e, r, call)->name,
+		.pass = p->pass,
+		.micro_batch = p->micro_batch,
+		.layer = back ? p->layer - turn : p->layer + turn,
+	};
+}
+
+/* ---- slices --------------------------------------------------------------------------- */
+
+void draw_call(struct engine *e, struct part_state *r, uint32_t call, uint32_t turn)
+{
+	struct timeline_place at = place_of(e, r, call, turn);
+
+	timeline_call(e->in->timeline, (size_t)(r - e->part), &at, r->call_from,
+		      r->host_now);
+}
+
+/* What the call holds at its fullest, when its first kernel begins. */
+static void draw_memory(struct engine *e, const struct stream *s,
+			const struct entry *in)
+{
+	const struct part_state *r = &e->part[s->part];
+	const struct ft_segment *seg = segment_of(e, r, in->call);
+	const struct ft_op *first = seg->op;
+	double bytes[FT_MEMORIES];
+
+	while (first < in->op && first->stream != FT_STREAM_COMPUTE)
+		first++;
+	if (first != in->op || s->id != FT_STREAM_COMPUTE)
+		return;
+	for (int m = 0; m < FT_MEMORIES; m++)
+		bytes[m] = r->drawn[in->call].bytes[m] + in->turn * seg->net_bytes[m] +
+			   seg->peak_bytes[m];
+	timeline_memory(e->in->timeline, s->part, s->began, bytes);
+}
+
+/* The data of a send on the neighbour's row, joined to it. */
+static void draw_receive(struct engine *e, const struct stream *s,
+			 struct timeline_op op)
+{
+	const struct engine_part *p = &e->in->part[s->part];
+	bool forward = s->id == FT_STREAM_SEND_FORWARD;
+
+	op.part = forward ? p->next : p->before;
+	op.stream = forward ? FT_STREAM_RECV_FORWARD : FT_STREAM_RECV_BACKWARD;
+	timeline_op(e->in->timeline, &op);
+	timeline_flow(e->in->timeline, "send", ++e->out->drawn,
+		      &(struct timeline_end){ s->part, s->id, op.from },
+		      &(struct timeline_end){ op.part, op.stream, op.from });
+}
+
+/* When the host began to launch it. */
+static ft_ps launch_began(const struct engine *e, const struct part_state *r,
+			  const struct entry *in)
+{
+	const struct engine_part *p = part_of(e, r);
+	const struct ft_graph *g = p->job->graph;
+	uint32_t segment = g->rank_class[p->rank_class].call[in->call].segment;
+	size_t i = (size_t)(in->op - g->segment[segment].op);
+	const ft_ps *at = &p->job->host[p->job->host_begin[segment]];
+
+	return in->launched - (i ? at[i] - at[i - 1] : at[i]);
+}
+
+static void draw_chrome(struct engine *e, struct stream *s, const struct entry *in,
+			const struct ft_work *w)
+{
+	const struct part_state *r = &e->part[s->part];
+	const struct engine_job *job = part_of(e, r)->job;
+	struct timeline_place at = place_of(e, r, in->call, in->turn);
+	struct timeline_op op = { w, &at, s->part, s->id, s->began, e->q.now };
+
+	timeline_op(e->in->timeline, &op);
+	draw_memory(e, s, in);
+	if (!job->host_free && op.to > op.from)
+		timeline_flow(e->in->timeline, "launch", ++e->out->drawn,
+			      &(struct timeline_end){ s->part, TIMELINE_HOST,
+						      launch_began(e, r, in) },
+			      &(struct timeline_end){ s->part, s->id, op.from });
+	if ((s->id == FT_STREAM_SEND_FORWARD || s->id == FT_STREAM_SEND_BACKWARD) &&
+	    op.to > op.from)
+		draw_receive(e, s, op);
+}
+
+void draw_op(struct engine *e, struct stream *s, const struct entry *in)
+{
+	const struct engine_part *p = &e->in->part[s->part];
+	const struct ft_work *w = &p->job->graph->work[in->op->work];
+
+	if (!e->in->kineto) {
+		draw_chrome(e, s, in, w);
+	} else if (s->part == 0) {
+		kineto_put(e->in->timeline,
+			   &(struct kineto_op){ p->job->graph, w, in->op->optimizer,
+						s->id, in->launched, s->began, e->q.now,
+						++e->out->drawn });
+		if (in->launched > e->out->last_launch)
+			e->out->last_launch = in->launched;
+	}
+}
+
+/* ---- phases, links -------------------------------------------------------------------- */
+
+static void put_phase(struct engine *e, struct part_state *r, uint8_t phase, ft_ps to)
+{
+	static const char *const names[] = { "optimizer", "compute",
+					     "exposed communication", "bubble",
+					     "host" };
+
+	if (to > r->phase_from)
+		timeline_phase(e->in->timeline, (size_t)(r - e->part), names[phase],
+			       r->phase_from, to);
+	r->phase_from = to;
+}
+
+void draw_phase(struct engine *e, struct part_state *r, uint8_t was)
+{
+	if (r->state != was)
+		put_phase(e, r, was, e->q.now);
+}
+
+void draw_links(struct engine *e, struct part_state *r)
+{
+	const struct engine_part *p = part_of(e, r);
+	double port = 0, nic = 0;
+
+	for (int i = FT_STREAM_GATHER; i < FT_STREAMS; i++) {
+		const struct stream *s = &r->stream[i];
+		const struct work_timing *t;
+
+		if (s->state != RUNNING)
+			continue;
+		t = &p->timing[s->ring[s->completed & (s->cap - 1)].op->work];
+		port += s->run.rate * (double)t->port_frac;
+		nic += s->run.rate * (double)t->nic_frac;
+	}
+	if (port < r->port_frac || port > r->port_frac || nic < r->nic_frac ||
+	    nic > r->nic_frac)
+		timeline_links(e->in->timeline, (size_t)(r - e->part), e->q.now, port,
+			       nic);
+	r->port_frac = port;
+	r->nic_frac = nic;
+}
+
+void draw_rest(struct engine *e)
+{
+	for (size_t p = 0; p < e->in->n_parts; p++)
+		if (e->part[p].drawn)
+			put_phase(e, &e->part[p], e->part[p].state, e->part[p].since);
+}

@@ -1,0 +1,62 @@
+#!/bin/sh
+# tests/test_goal.sh - steps as GOAL: well formed, and as long by LogGP as by our engine
+. "$(dirname "$0")/tap.sh"
+s=examples/15-recorded-step/scenario.yaml
+# The gap per byte of the first ring of the file's comments; LogGP's step must be within
+# LOW..HIGH of ours, as a fraction. Kernels and collectives that run together slow each other in
+# ours alone, so that GOAL's step is the shorter one.
+near() { # LOW HIGH SETTING...
+	low=$1 high=$2
+	shift 2
+	$f trace export $s "$@" --goal "$tmp/s.goal" >/dev/null && $f simulate $s "$@" --json >"$tmp/s.json" || return 1
+	gap=$(sed -n 's/.*\(all_gather\|all_reduce\|reduce_scatter\): \([0-9]*\) bytes among \([0-9]*\) ranks: chosen [^,]*, \([0-9.]*\) us.*/\1 \2 \3 \4/p' "$tmp/s.goal" | head -1 |
+		awk '{ print $4 * 1000 / ($2 * ($3 - 1) / $3 * ($1 == "all_reduce" ? 2 : 1)) }')
+	python3 tests/goal.py "$tmp/s.goal" "${gap:-0.004}" 0 >"$tmp/loggp" || return 1
+	python3 -c '
+import json, sys
+goal = float(open(sys.argv[1]).read().split()[0])
+ours = json.load(open(sys.argv[2]))["step_s"]
+assert float(sys.argv[3]) <= goal / ours - 1 <= float(sys.argv[4]), (goal, ours)' "$tmp/loggp" "$tmp/s.json" "$low" "$high"
+}
+ok "tensor-parallel ranks take as long by LogGP" near -1e-4 1e-4 --set training.parallel.tp=2 --set training.sharding=ddp
+ok "so does a pipeline" near -1e-3 1e-4 --set training.parallel.pp=2 --set training.sharding=ddp --set training.global_batch_size=8
+ok "and one with chunks and tensor-parallel ranks" near -1e-3 1e-4 --set cluster.gpus=4 --set training.parallel.pp=2 --set training.parallel.tp=2 --set training.parallel.vpp=2 --set training.sharding=ddp --set training.global_batch_size=8
+ok "gathers under kernels take less, as nothing slows them" near -0.08 0
+ok "and among eight" near -0.08 0 --set cluster.gpus=8 --set training.global_batch_size=8
+ok "each ring's message is written on both sides" sh -c "$f trace export $s --set cluster.gpus=8 --set training.global_batch_size=8 --goal $tmp/r.goal >/dev/null && [ \$(grep -c ' send ' $tmp/r.goal) = \$(grep -c ' recv ' $tmp/r.goal) ] && grep -q 'chosen ring' $tmp/r.goal"
+ok "an exchange of experts is written" sh -c "$f trace export examples/08-mixture-of-experts/mixtral.yaml --set training.global_batch_size=128 --set cluster.gpus=64 --set model.num_hidden_layers=1 --goal $tmp/m.goal >/dev/null && grep -q 'all_to_all.*written as an exchange' $tmp/m.goal && python3 tests/goal.py $tmp/m.goal 0.004 0"
+# what the checker is for: it refuses a receive that is missing, and a circle
+sed '0,/ recv /{/ recv /s/tag [0-9]*/tag 77777/}' "$tmp/r.goal" >"$tmp/bad.goal"
+ok "the checker sees that a receive is missing" fails 1 "AssertionError" python3 tests/goal.py "$tmp/bad.goal" 0.004 0
+sed '0,/^l2 requires l1/s/^l2 requires l1/&\nl1 requires l2/' "$tmp/r.goal" >"$tmp/bad.goal"
+ok "and sees a circle" fails 1 "a circle" python3 tests/goal.py "$tmp/bad.goal" 0.004 0
+ok "a step of too many lines is refused" fails 1 "is too much to write" $f trace export examples/01-first-answer/h100.yaml --goal "$tmp/x.goal"
+ok "and leaves no file" test ! -e "$tmp/x.goal"
+ok "export says where to" wrong "export takes --chakra PREFIX or --goal OUT" $f trace export $s
+# a recorded rank alone: LogGP ends when the last of its calls and operations did. Not before; and
+# later only by what was recorded to begin before what it waited for had ended (microseconds)
+t=measurements/traces/h200-8b4L-fsdp2-s4096-b1-eager.rank
+recorded() {
+	$f trace export ${t}0.kineto.json.gz --goal "$tmp/k.goal" >/dev/null &&
+		$f trace replay ${t}0.kineto.json.gz --timeline "$tmp/k.json" >/dev/null &&
+		python3 tests/goal.py "$tmp/k.goal" 0 0 >"$tmp/loggp" && python3 - "$tmp/k.json" "$tmp/loggp" <<'P2'
+import json, sys
+from fractions import Fraction
+events = json.load(open(sys.argv[1]), parse_float=Fraction)["traceEvents"]
+ran = ("kernel", "gpu_memcpy", "gpu_memset", "cuda_runtime", "cuda_driver")
+end = max(e["ts"] + e["dur"] for e in events if e.get("cat") in ran)
+seconds, messages = open(sys.argv[2]).read().split()
+assert -1.5e-9 <= float(seconds) - float(end) * 1e-6 <= 5e-6 and messages == "0", (seconds, float(end))
+P2
+}
+ok "a recorded rank takes as long as it did" recorded
+met() { # both ranks: the transfers of their collectives are messages
+	$f trace export ${t}0.kineto.json.gz ${t}1.kineto.json.gz --goal "$tmp/k.goal" >"$tmp/said" && grep -q ": 15 collectives as sends and receives, 0 with" "$tmp/said" &&
+		python3 tests/goal.py "$tmp/k.goal" "$gap" 0 >"$tmp/two" && python3 -c '
+import sys
+one, two = (open(x).read().split() for x in sys.argv[1:])
+assert two[1] == "30" and abs(float(two[0]) / float(one[0]) - 1) < 0.02, (one, two)' "$tmp/loggp" "$tmp/two"
+}
+gap=0.00367 # ns a byte: the first all_gather of examples/15-recorded-step
+ok "two meet, and take as long to 2 %" met
+finish

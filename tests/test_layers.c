@@ -1,0 +1,135 @@
+/*
+ * tests/test_layers.c - layers by repetition, on made-up steps whose layers are known
+ *
+ * A step is a word: a letter a kernel. "a" is attention, "b" attention backward, other
+ * letters in lower case products, in capitals kernels bound by memory.
+ */
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "foretoken/recorded.h"
+#include "tests/check.h"
+
+static struct ft_recording *step_of(const char *word)
+{
+	char path[] = "/tmp/foretoken-layers-XXXXXX";
+	FILE *f = fdopen(mkstemp(path), "w");
+	struct ft_recording *r;
+	struct ft_error err;
+
+	assert_non_null(f);
+	fputs("{\"traceEvents\":[\n", f);
+	for (int i = 0; word[i]; i++) {
+		char name[40];
+
+		if (word[i] == 'a' || word[i] == 'b')
+			snprintf(name, sizeof(name), "flash_%s",
+				 word[i] == 'a' ? "fwd" : "bwd");
+		else
+			snprintf(name, sizeof(name), "%s_%c",
+				 word[i] < 'a' ? "elementwise" : "gemm", word[i]);
+		fprintf(f,
+			"{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"%s\",\"pid\":0,"
+			"\"tid\":7,\"ts\":%d,\"dur\":10,\"args\":{\"stream\":7,"
+			"\"correlation\":%d}}%s\n",
+			name, 10 * i, i + 1, word[i + 1] ? "," : "");
+	}
+	fputs("]}\n", f);
+	fclose(f);
+	r = ft_recording_read(path, &err);
+	unlink(path);
+	ok_or_say(r, err);
+	return r;
+}
+
+/* layers: their passes, numbers and begins, as "f0@2 f1@6 b1@12 ..."; or why not. */
+static void has(const char *word, const char *layers)
+{
+	struct ft_recording *r = step_of(word);
+	const struct ft_recording *all[] = { r };
+	struct ft_error err;
+	struct ft_replay *p = ft_replay_build(all, 1, &err);
+	struct arena mem = { 0 };
+	struct ft_replayed t;
+	struct ft_rec_layers l;
+	char said[400] = "";
+	size_t n = 0;
+
+	ok_or_say(p, err);
+	t = ft_replay_as_recorded(p, &mem);
+	l = ft_replay_layers(p, &t, 0, ft_replay_step(p, &t, 0, 0), &mem);
+	for (size_t i = 0; i < l.n; i++)
+		n += (size_t)snprintf(said + n, sizeof(said) - n, "%s%c%d@%d",
+				      i ? " " : "", l.layer[i].backward ? 'b' : 'f',
+				      (int)l.layer[i].layer,
+				      (int)(l.layer[i].window.from / 10000000));
+	assert_string_equal(l.layers ? said : l.why, layers);
+	arena_release(&mem);
+	ft_replay_free(p);
+	ft_recording_free(r);
+}
+
+static void layers_are_what_repeats(void **state)
+{
+	(void)state;
+	has("ENqaoNqaoHh", "f0@2 f1@6");
+	has("ENqaoNqaoNqaoHhhxbyyxbyyxbyyU", "f0@2 f1@6 f2@10 b2@16 b1@20 b0@24");
+}
+
+static void a_longer_pass_is_backward_without_a_name(void **state)
+{
+	(void)state;
+	has("qaoqaohhxxayyxxayy", "f0@0 f1@3 b1@8 b0@13");
+}
+
+/* The head's product has the name of the layers' last; what runs before them differs. */
+static void a_neighbour_of_the_same_name_is_no_layer(void **state)
+{
+	(void)state;
+	has("oENqaoNqaoNqaoHh", "f0@3 f1@7 f2@11");
+	has("NqaoNqaoNqaoHq", "f0@1 f1@5 f2@9");
+}
+
+static void micro_batches_are_told_apart_by_the_shortest_run(void **state)
+{
+	(void)state;
+	has("qaoqaoqaoqaohqaoqao", "f0@0 f1@3 f0@6 f1@9 f0@13 f1@16");
+}
+
+static void a_layer_with_other_kernels_is_one(void **state)
+{
+	(void)state;
+	has("qaoqaoqapqaoqaoh", "f0@0 f1@3 f2@6 f3@9 f4@12");
+	/* the last of the backward pass, as its run is one short */
+	has("qaoqaoqaohxbyyxbyyxbyz", "f0@0 f1@3 f2@6 b2@10 b1@14 b0@18");
+}
+
+static void a_pass_that_was_cut_is_numbered_from_its_end(void **state)
+{
+	(void)state;
+	has("qaoqaohqaoqaoqaoh", "f1@0 f2@3 f0@7 f1@10 f2@13");
+}
+
+static void what_does_not_repeat_has_no_layers(void **state)
+{
+	(void)state;
+	has("qaoh", "no sequence of products repeats");
+	has("Eqqqqh", "f0@1 f1@2 f2@3 f3@4"); /* nothing but products: each one */
+	has("qaoqaohqaoqaoqaohqaoqaohqaoqaoqaoh",
+	    "sequences of products repeat, but passes differ in how often");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(layers_are_what_repeats),
+		cmocka_unit_test(a_longer_pass_is_backward_without_a_name),
+		cmocka_unit_test(a_neighbour_of_the_same_name_is_no_layer),
+		cmocka_unit_test(micro_batches_are_told_apart_by_the_shortest_run),
+		cmocka_unit_test(a_layer_with_other_kernels_is_one),
+		cmocka_unit_test(a_pass_that_was_cut_is_numbered_from_its_end),
+		cmocka_unit_test(what_does_not_repeat_has_no_layers),
+	};
+
+	return cmocka_run_group_tests_name("recorded/layers", tests, NULL, NULL);
+}
