@@ -304,7 +304,7 @@ static void titan_pipeline(struct sheet *t)
 		return;
 	put(t, "pipeline_parallel_schedule", "\"%s\"",
 	    p->schedule == FT_GPIPE	  ? "GPipe" :
-	    p->schedule == FT_ZERO_BUBBLE ? "ZBVZeroBubble" :
+	    p->schedule == FT_ZERO_BUBBLE ? "InterleavedZeroBubble" :
 	    p->schedule == FT_INTERLEAVED ? "Interleaved1F1B" :
 					    "1F1B");
 	put_int(t, "pipeline_parallel_microbatch_size", p->micro_batch);

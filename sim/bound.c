@@ -4,7 +4,8 @@
  * Each op takes at least its duration alone, so that the longest path over what must follow
  * what is a lower bound. Kept of that are: the order of a stage's ops on each stream, waits
  * within a pass, the order of passes on a stage, and what a pass's first compute op awaits
- * of its neighbour. Left out, each of which can only make a step longer: launches, queues,
+ * of its neighbour. Where a schedule splits a backward, each part is a pass, and that of the
+ * weights awaits nothing. Left out, each of which can only make a step longer: launches, queues,
  * sharing of links, interference, waits from one pass to another of a stage, what slow GPUs
  * and lost links do.
  *
@@ -109,7 +110,7 @@ static void front_pass(struct front *f, const struct bounding *b, size_t class,
 static void time_passes(struct bounding *b)
 {
 	const struct ft_outline *o = b->o;
-	size_t n = (size_t)(o->plan->vpp * FT_TURNS * 2);
+	size_t n = (size_t)(o->plan->vpp * FT_TURNS * FT_SLOT_UPDATE);
 
 	b->pass = ARENA_ARRAY(b->mem, o->graph.n_classes, struct pass_time *);
 	for (size_t c = 0; c < o->graph.n_classes; c++) {
@@ -151,33 +152,35 @@ struct progress {
 	size_t *next;	/* [stages] */
 	ft_ps *free_at; /* [stages] */
 	ft_ps *last;	/* [stages] when its last pass began */
-	ft_ps **end;	/* [stages][2 * vpp * m], NOT_YET: not over */
+	ft_ps **end;	/* [stages][3 * vpp * m], NOT_YET: not over */
 };
 
-static size_t end_at(const struct ft_plan *p, bool forward, int64_t chunk, int64_t m)
+static size_t end_at(const struct ft_plan *p, const struct ft_slot *t, int64_t chunk)
 {
-	return (size_t)((chunk * 2 + !forward) * p->micro_batches + m);
+	return (size_t)((chunk * FT_SLOT_UPDATE + t->kind) * p->micro_batches +
+			t->micro_batch);
 }
 
 /* When its input is there; NOT_YET: the neighbour has not run. 0: it needs none. */
 static ft_ps input(const struct bounding *b, const struct progress *g, int64_t stage,
-		   const struct ft_turned *t)
+		   const struct ft_slot *t)
 {
 	const struct ft_plan *p = b->o->plan;
-	int64_t from = t->forward ? stage - 1 : stage + 1, chunk = t->chunk;
+	bool forward = t->kind == FT_SLOT_FORWARD;
+	int64_t from = forward ? stage - 1 : stage + 1, chunk = t->chunk;
 	ft_ps end;
 
-	if (t->forward && stage == 0) {
+	if (forward && stage == 0) {
 		from = p->pp - 1;
 		chunk--;
-	} else if (!t->forward && stage == p->pp - 1) {
+	} else if (!forward && stage == p->pp - 1) {
 		from = 0;
 		chunk++;
 	}
 	if (chunk < 0 || chunk == p->vpp)
 		return 0;
-	end = g->end[from][end_at(p, t->forward, chunk, t->micro_batch)];
-	return end == NOT_YET ? NOT_YET : end + b->transfer[!t->forward];
+	end = g->end[from][end_at(p, t, chunk)];
+	return end == NOT_YET ? NOT_YET : end + b->transfer[!forward];
 }
 
 /* Run as many passes of a stage as can be; true: some. */
@@ -187,7 +190,7 @@ static bool advance(const struct bounding *b, struct progress *g, size_t stage)
 	bool moved = false;
 
 	while (g->next[stage] < o->n_order) {
-		const struct ft_turned *t = &o->order[stage][g->next[stage]];
+		const struct ft_slot *t = &o->order[stage][g->next[stage]];
 		const struct ft_pass_calls *pass = ft_outline_pass(o, stage, t);
 		const struct pass_time *d = &b->pass[stage][pass - o->pass[stage]];
 		ft_ps from = d->awaits ? input(b, g, (int64_t)stage, t) : 0;
@@ -198,8 +201,7 @@ static bool advance(const struct bounding *b, struct progress *g, size_t stage)
 			g->free_at[stage] = from;
 		g->last[stage] = g->free_at[stage];
 		g->free_at[stage] += d->length;
-		g->end[stage][end_at(o->plan, t->forward, t->chunk, t->micro_batch)] =
-			g->free_at[stage];
+		g->end[stage][end_at(o->plan, t, t->chunk)] = g->free_at[stage];
 		g->next[stage]++;
 		moved = true;
 	}
@@ -210,6 +212,8 @@ static bool advance(const struct bounding *b, struct progress *g, size_t stage)
 static ft_ps over_passes(struct bounding *b)
 {
 	size_t n = b->o->graph.n_classes;
+	size_t ends = (size_t)(b->o->plan->vpp * FT_SLOT_UPDATE *
+			       b->o->plan->micro_batches);
 	struct progress g = { ARENA_ARRAY(b->mem, n, size_t),
 			      ARENA_ARRAY(b->mem, n, ft_ps),
 			      ARENA_ARRAY(b->mem, n, ft_ps),
@@ -218,8 +222,8 @@ static ft_ps over_passes(struct bounding *b)
 	bool moved = true;
 
 	for (size_t s = 0; s < n; s++) {
-		g.end[s] = ARENA_ARRAY(b->mem, b->o->n_order, ft_ps);
-		memset(g.end[s], 0xff, b->o->n_order * sizeof(ft_ps));
+		g.end[s] = ARENA_ARRAY(b->mem, ends, ft_ps);
+		memset(g.end[s], 0xff, ends * sizeof(ft_ps));
 	}
 	while (moved) {
 		moved = false;

@@ -10,6 +10,7 @@
 #include "base/limits.h"
 #include "sim/timeline.h"
 #include "sim/timeline_kineto.h"
+#include "sim/timeline_svg.h"
 
 static struct stream *container_of_run(struct running *run)
 {
@@ -260,7 +261,11 @@ static void draw(struct engine *e, struct stream *s)
 	const struct ft_op *op = head(s)->op;
 	const struct ft_work *w = &p->job->graph->work[op->work];
 
-	if (!e->in->kineto) {
+	if (e->in->form == FT_TIMELINE_SVG) {
+		if (s->part < p->job->graph->n_classes)
+			gantt_op(e->in->gantt, p->rank_class, s->id, head(s)->slot,
+				 s->began, e->q.now);
+	} else if (e->in->form == FT_TIMELINE_CHROME) {
 		timeline_op(e->in->timeline, w, s->part, s->id, s->began, e->q.now);
 	} else if (s->part == 0) {
 		kineto_put(e->in->timeline,

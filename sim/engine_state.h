@@ -15,6 +15,7 @@ struct wait {
 
 struct entry { /* an op in a stream's queue */
 	const struct ft_op *op;
+	uint32_t slot; /* of the class: that of its call; n_slots: of none */
 	ft_ps launched;
 	struct wait wait[FT_OP_WAITS]; /* up to the first without a stream */
 };
@@ -36,6 +37,8 @@ struct part_state {
 	struct stream stream[FT_STREAMS];
 	struct wait event[FT_EVENTS];
 	size_t next_call, next_op; /* next_op: of a call that is half launched */
+	size_t next_slot; /* the first that begins behind next_call */
+	uint32_t slot;	  /* of what is being launched */
 	uint32_t repeat_done;
 	ft_ps host_now, call_began;
 	struct wait awaited; /* an op that the host waits for */

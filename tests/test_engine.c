@@ -78,7 +78,7 @@ static struct ft_graph *pipeline_graph(struct arena *mem, const struct pipeline 
 	for (int s = 0; s < pl->p; s++) {
 		struct ft_class *c = &g->rank_class[s];
 		size_t n = (size_t)(2 * pl->m * pl->vpp);
-		struct slot *slot = ARENA_ARRAY(mem, n, struct slot);
+		struct ft_slot *slot = ARENA_ARRAY(mem, n, struct ft_slot);
 
 		c->name = "stage";
 		c->call = ARENA_ARRAY(mem, 3 * n, struct ft_call);
@@ -86,13 +86,14 @@ static struct ft_graph *pipeline_graph(struct arena *mem, const struct pipeline 
 		for (size_t i = 0; i < n; i++) {
 			bool first = s == 0 && slot[i].chunk == 0;
 			bool last = s == pl->p - 1 && slot[i].chunk == pl->vpp - 1;
+			bool forward = slot[i].kind == FT_SLOT_FORWARD;
 			uint32_t slow = s == pl->slow ? SEGS : 0;
 
-			if (slot[i].forward ? !first : !last)
-				put_call(c, slot[i].forward ? SEG_RECV_F : SEG_RECV_B);
-			put_call(c, (slot[i].forward ? SEG_F : SEG_B) + slow);
-			if (slot[i].forward ? !last : !first)
-				put_call(c, slot[i].forward ? SEG_SEND_F : SEG_SEND_B);
+			if (forward ? !first : !last)
+				put_call(c, forward ? SEG_RECV_F : SEG_RECV_B);
+			put_call(c, (forward ? SEG_F : SEG_B) + slow);
+			if (forward ? !last : !first)
+				put_call(c, forward ? SEG_SEND_F : SEG_SEND_B);
 		}
 	}
 	return g;

@@ -84,6 +84,7 @@ struct ft_layout_rules {
 	bool gradient_fusion; /* wgrad adds into the fp32 gradient itself */
 	bool sync_each_micro_batch;  /* fsdp: gradients reduced after each one */
 	bool gather_under_forward;   /* zero1: weights gathered during forward */
+	bool split_backward; /* schedules that cut a backward in two can be run */
 	bool host_sync;		     /* the host waits for the GPU in every step */
 	bool ragged_batch;	     /* the last micro-batch may be smaller */
 	bool gather_root_again;	     /* fsdp: root unit resharded after forward */
