@@ -10,10 +10,12 @@
  * and lost links do.
  *
  *   e(s, i)   end of pass i of stage s on the compute stream
- *   e(s, i) = max(e(s, i-1), e(s', i') + transfer) + D(pass i)
- *   D(pass)   longest path in the pass from its first compute op to its last
- *   step   >= max over s of e(s, last) - D(last) + T(s)
- *   T(s)      the last pass and the update behind it, until all streams are done
+ *   e(s, i) = max(e(s, i-1) + D(pass i), e(s', i') + transfer + R(pass i))
+ *   D(pass)   longest path in the pass from the end of that before to its last compute op
+ *   R(pass)   the same from its first compute op on: a collective before it awaits no
+ *             neighbour in the graph
+ *   step   >= the same for the last pass of s with the update behind it, until all streams
+ *             are done, max over s
  *   step   >= the sum of the durations on any one stream; the host's time of all launches,
  *             of which the last is the update's last kernel
  *
@@ -37,8 +39,9 @@ struct front {
 };
 
 struct pass_time {
-	ft_ps length;
-	bool awaits; /* its neighbour */
+	ft_ps length;	  /* from the pass before on: D */
+	ft_ps from_first; /* from its first compute op on: R */
+	bool awaits;	  /* its neighbour */
 };
 
 struct bounding {
@@ -49,14 +52,15 @@ struct bounding {
 	ft_ps transfer[2];	 /* forward, backward: as long as it takes alone */
 };
 
-static void front_open(struct front *f)
+/* from_first: at 0 the first compute op begins, and what was put before is over. */
+static void front_open(struct front *f, bool from_first)
 {
 	*f = (struct front){ .any_compute = false };
 	for (int i = 0; i < FT_STREAMS; i++)
 		f->stream[i] = NOT_YET;
 	for (int i = 0; i < FT_EVENTS; i++)
 		f->event[i] = NOT_YET;
-	f->stream[FT_STREAM_COMPUTE] = 0;
+	f->stream[FT_STREAM_COMPUTE] = from_first ? NOT_YET : 0;
 }
 
 static ft_ps awaited(const struct front *f, uint8_t code)
@@ -83,6 +87,8 @@ static void front_put(struct front *f, const struct ft_op *op,
 				op->wait[i] == FT_TAIL + FT_STREAM_RECV_BACKWARD;
 		}
 	}
+	if (op->stream == FT_STREAM_COMPUTE && !f->any_compute && at == NOT_YET)
+		at = 0;
 	f->any_compute |= op->stream == FT_STREAM_COMPUTE;
 	if (at != NOT_YET)
 		f->stream[op->stream] = at + timing[op->work].duration;
@@ -107,6 +113,23 @@ static void front_pass(struct front *f, const struct bounding *b, size_t class,
 		front_call(f, b, &b->o->graph.rank_class[class].call[i], pass->times);
 }
 
+static struct pass_time time_pass(const struct bounding *b, size_t class,
+				  const struct ft_pass_calls *pass)
+{
+	struct pass_time t = { 0 };
+	struct front f;
+
+	front_open(&f, true);
+	front_pass(&f, b, class, pass);
+	if (f.any_compute)
+		t.from_first = f.stream[FT_STREAM_COMPUTE];
+	front_open(&f, false);
+	front_pass(&f, b, class, pass);
+	t.length = f.stream[FT_STREAM_COMPUTE];
+	t.awaits = f.awaits[0] || f.awaits[1];
+	return t;
+}
+
 static void time_passes(struct bounding *b)
 {
 	const struct ft_outline *o = b->o;
@@ -115,29 +138,21 @@ static void time_passes(struct bounding *b)
 	b->pass = ARENA_ARRAY(b->mem, o->graph.n_classes, struct pass_time *);
 	for (size_t c = 0; c < o->graph.n_classes; c++) {
 		b->pass[c] = ARENA_ARRAY(b->mem, n, struct pass_time);
-		for (size_t i = 0; i < n; i++) {
-			struct front f;
-
-			if (!o->pass[c][i].times)
-				continue;
-			front_open(&f);
-			front_pass(&f, b, c, &o->pass[c][i]);
-			b->pass[c][i] =
-				(struct pass_time){ f.stream[FT_STREAM_COMPUTE],
-						    f.awaits[0] || f.awaits[1] };
-		}
+		for (size_t i = 0; i < n; i++)
+			if (o->pass[c][i].times)
+				b->pass[c][i] = time_pass(b, c, &o->pass[c][i]);
 	}
 }
 
-/* The last pass of a class and the update, until all is over; from its first compute op. */
-static ft_ps time_tail(const struct bounding *b, size_t class)
+/* The last pass of a class and the update, until all is over. */
+static ft_ps time_tail(const struct bounding *b, size_t class, bool from_first)
 {
 	const struct ft_outline *o = b->o;
 	const struct ft_class *k = &o->graph.rank_class[class];
 	struct front f;
 	ft_ps end = 0;
 
-	front_open(&f);
+	front_open(&f, from_first);
 	front_pass(&f, b, class,
 		   ft_outline_pass(o, class, &o->order[class][o->n_order - 1]));
 	for (size_t i = o->last_call[class]; i < k->n_calls; i++)
@@ -151,7 +166,8 @@ static ft_ps time_tail(const struct bounding *b, size_t class)
 struct progress {
 	size_t *next;	/* [stages] */
 	ft_ps *free_at; /* [stages] */
-	ft_ps *last;	/* [stages] when its last pass began */
+	ft_ps *before;	/* [stages] when that before its last pass was over, */
+	ft_ps *input;	/* [stages] and when the last one's input was there */
 	ft_ps **end;	/* [stages][3 * vpp * m], NOT_YET: not over */
 };
 
@@ -197,10 +213,11 @@ static bool advance(const struct bounding *b, struct progress *g, size_t stage)
 
 		if (from == NOT_YET)
 			break;
-		if (from > g->free_at[stage])
-			g->free_at[stage] = from;
-		g->last[stage] = g->free_at[stage];
+		g->before[stage] = g->free_at[stage];
+		g->input[stage] = from;
 		g->free_at[stage] += d->length;
+		if (from + d->from_first > g->free_at[stage])
+			g->free_at[stage] = from + d->from_first;
 		g->end[stage][end_at(o->plan, t, t->chunk)] = g->free_at[stage];
 		g->next[stage]++;
 		moved = true;
@@ -215,6 +232,7 @@ static ft_ps over_passes(struct bounding *b)
 	size_t ends = (size_t)(b->o->plan->vpp * FT_SLOT_UPDATE *
 			       b->o->plan->micro_batches);
 	struct progress g = { ARENA_ARRAY(b->mem, n, size_t),
+			      ARENA_ARRAY(b->mem, n, ft_ps),
 			      ARENA_ARRAY(b->mem, n, ft_ps),
 			      ARENA_ARRAY(b->mem, n, ft_ps),
 			      ARENA_ARRAY(b->mem, n, ft_ps *) };
@@ -233,9 +251,11 @@ static ft_ps over_passes(struct bounding *b)
 			moved |= advance(b, &g, s);
 	}
 	for (size_t s = 0; s < n; s++) {
-		ft_ps t = g.last[s] + time_tail(b, s);
+		ft_ps t = g.before[s] + time_tail(b, s, false);
+		ft_ps i = g.input[s] + time_tail(b, s, true);
 
 		longest = t > longest ? t : longest;
+		longest = i > longest ? i : longest;
 	}
 	return longest;
 }
