@@ -229,8 +229,8 @@ static bool advance(const struct bounding *b, struct progress *g, size_t stage)
 static ft_ps over_passes(struct bounding *b)
 {
 	size_t n = b->o->graph.n_classes;
-	size_t ends = (size_t)(b->o->plan->vpp * FT_SLOT_UPDATE *
-			       b->o->plan->micro_batches);
+	size_t ends =
+		(size_t)(b->o->plan->vpp * FT_SLOT_UPDATE * b->o->plan->micro_batches);
 	struct progress g = { ARENA_ARRAY(b->mem, n, size_t),
 			      ARENA_ARRAY(b->mem, n, ft_ps),
 			      ARENA_ARRAY(b->mem, n, ft_ps),

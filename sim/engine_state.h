@@ -37,8 +37,8 @@ struct part_state {
 	struct stream stream[FT_STREAMS];
 	struct wait event[FT_EVENTS];
 	size_t next_call, next_op; /* next_op: of a call that is half launched */
-	size_t next_slot; /* the first that begins behind next_call */
-	uint32_t slot;	  /* of what is being launched */
+	size_t next_slot;	   /* the first that begins behind next_call */
+	uint32_t slot;		   /* of what is being launched */
 	uint32_t repeat_done;
 	ft_ps host_now, call_began;
 	struct wait awaited; /* an op that the host waits for */

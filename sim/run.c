@@ -285,8 +285,7 @@ static void note_parts(const struct setting *s, const struct engine_input *in,
 static bool simulate(struct setting *s, const struct ft_sim_job *const *given,
 		     FILE *timeline, struct ft_run *run, struct ft_error *err)
 {
-	struct engine_input in = { .timeline = timeline,
-				   .form = given[0]->timeline };
+	struct engine_input in = { .timeline = timeline, .form = given[0]->timeline };
 	struct engine_output out = { 0 };
 	ft_ps host = 0;
 

@@ -52,8 +52,8 @@ struct gantt *gantt_new(struct arena *mem, const struct ft_graph *graph)
 	*g = (struct gantt){ mem, graph,
 			     ARENA_ARRAY(mem, graph->n_classes, struct row) };
 	for (size_t c = 0; c < graph->n_classes; c++)
-		g->row[c].pass = ARENA_ARRAY(
-			mem, graph->rank_class[c].n_slots + 1, struct span);
+		g->row[c].pass =
+			ARENA_ARRAY(mem, graph->rank_class[c].n_slots + 1, struct span);
 	return g;
 }
 
@@ -76,8 +76,8 @@ void gantt_op(struct gantt *g, size_t class, int stream, size_t slot, ft_ps from
 	      ft_ps to)
 {
 	struct row *row = &g->row[class];
-	bool sends = stream == FT_STREAM_SEND_FORWARD ||
-		     stream == FT_STREAM_SEND_BACKWARD;
+	bool sends =
+		stream == FT_STREAM_SEND_FORWARD || stream == FT_STREAM_SEND_BACKWARD;
 	struct span *pass = &row->pass[slot];
 
 	if (stream >= FT_STREAM_GATHER) {
@@ -97,10 +97,10 @@ struct drawing {
 	FILE *out;
 	const struct gantt *g;
 	ft_ps end;
-	double width;	     /* of the axis */
-	int64_t chunks;	     /* of the schedule */
+	double width;		     /* of the axis */
+	int64_t chunks;		     /* of the schedule */
 	bool ran[FT_SLOT_KINDS + 1]; /* what the legend explains */
-	double unit_ps;	     /* of the axis */
+	double unit_ps;		     /* of the axis */
 	const char *unit;
 };
 
@@ -138,7 +138,10 @@ static double tick_of(double length)
 {
 	double least = length / TICKS, ten = pow(10, floor(log10(least)));
 
-	return least <= ten ? ten : least <= 2 * ten ? 2 * ten : least <= 5 * ten ? 5 * ten : 10 * ten;
+	return least <= ten	? ten :
+	       least <= 2 * ten ? 2 * ten :
+	       least <= 5 * ten ? 5 * ten :
+				  10 * ten;
 }
 
 static void choose_unit(struct drawing *d)
@@ -176,9 +179,9 @@ static void draw_axis(const struct drawing *d, double y, double height)
 static void say_pass(const struct drawing *d, const struct ft_class *class,
 		     const struct ft_slot *s, const struct span *at)
 {
-	static const char *const words[FT_SLOT_KINDS] = {
-		"forward", "backward", "gradients of weights", "update"
-	};
+	static const char *const words[FT_SLOT_KINDS] = { "forward", "backward",
+							  "gradients of weights",
+							  "update" };
 
 	fputs("<title>", d->out);
 	escaped(d->out, class->name);
@@ -201,7 +204,8 @@ static double opacity(const struct drawing *d, const struct ft_slot *s)
 
 /* half: 0 the whole height, 1 the upper half, 2 the lower: passes side by side. */
 static void draw_pass(const struct drawing *d, const struct ft_class *class,
-		      const struct ft_slot *s, const struct span *at, double y, int half)
+		      const struct ft_slot *s, const struct span *at, double y,
+		      int half)
 {
 	double x = x_of(d, at->from), w = x_of(d, at->to) - x;
 	double h = half ? BOX / 2.0 : BOX;
@@ -265,24 +269,23 @@ static void draw_row(const struct drawing *d, size_t c, double bubble_frac, doub
 		"height=\"%d\"/>\n<text class=\"name\" x=\"%d\" y=\"%.2f\">",
 		LEFT, y, d->width, BOX, LEFT - 8, y + BOX / 2.0 + 4);
 	escaped(d->out, class->name);
-	fprintf(d->out,
-		"</text>\n<text x=\"%.2f\" y=\"%.2f\">bubble %.1f %%</text>\n",
+	fprintf(d->out, "</text>\n<text x=\"%.2f\" y=\"%.2f\">bubble %.1f %%</text>\n",
 		LEFT + d->width + 8, y + BOX / 2.0 + 4, 100 * bubble_frac);
 	for (size_t i = 0; i <= class->n_slots; i++) {
 		bool none = i == class->n_slots;
-		bool side = i && !none && class->slot[i - 1].call == class->slot[i].call;
+		bool side =
+			i && !none && class->slot[i - 1].call == class->slot[i].call;
 
 		if (!row->pass[i].to)
 			continue;
-		draw_pass(d, class, none ? NULL : &class->slot[i].slot, &row->pass[i], y,
-			  side ? 2 : 0);
+		draw_pass(d, class, none ? NULL : &class->slot[i].slot, &row->pass[i],
+			  y, side ? 2 : 0);
 		if (side) /* its ops are those of both */
 			draw_pass(d, class, &class->slot[i - 1].slot, &row->pass[i], y,
 				  1);
 	}
 	for (int l = 0; l < LANES; l++)
-		draw_lane(d, &row->lane[l], (enum lane)l,
-			  y + BOX + 1 + l * (LANE + 1));
+		draw_lane(d, &row->lane[l], (enum lane)l, y + BOX + 1 + l * (LANE + 1));
 }
 
 static void legend_item(const struct drawing *d, double *x, const char *class,
@@ -313,8 +316,8 @@ static void draw_legend(const struct drawing *d)
 	legend_item(d, &x, "c", "collectives");
 	if (d->g->graph->n_classes > 1)
 		legend_item(d, &x, "s", "sends to neighbours");
-	fprintf(d->out, "<text x=\"%.2f\" y=\"%d\">numbers: micro-batches%s</text>\n", x,
-		TOP - 18, d->chunks > 1 ? "; paler: later chunks of layers" : "");
+	fprintf(d->out, "<text x=\"%.2f\" y=\"%d\">numbers: micro-batches%s</text>\n",
+		x, TOP - 18, d->chunks > 1 ? "; paler: later chunks of layers" : "");
 }
 
 static void draw_head(const struct drawing *d, const char *title,
@@ -346,9 +349,10 @@ static void draw_head(const struct drawing *d, const char *title,
 		run->n_classes > d->g->graph->n_classes ?
 			" Pipelines with slow GPUs are not drawn." :
 			"",
-		last < run->step ? " Behind the last kernel hosts still launch: they set "
-				   "the pace." :
-				   "");
+		last < run->step ?
+			" Behind the last kernel hosts still launch: they set "
+			"the pace." :
+			"");
 }
 
 /* What is there to be drawn, and how wide. */

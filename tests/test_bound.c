@@ -51,8 +51,7 @@ static const char *drawn(struct arena *mem)
 	const char *stack = at == 2 ? ANY("generic", "torch-2.11-compile") :
 				      ANY("generic", "nemo-24", "torch-2.11-eager",
 					  "megatron-core-moe-2025", "torchtitan-2024",
-					  "torchtitan-2024-eager",
-					  "llm-foundry-2023");
+					  "torchtitan-2024-eager", "llm-foundry-2023");
 
 	return arena_printf(
 		mem,

@@ -39,8 +39,8 @@ static void lay(struct drawn_schedule *d, enum ft_schedule schedule, int64_t pp,
 }
 
 /* When a pass of a chunk was over, or -1: [kind][chunk of the model][micro-batch]. */
-static double *end_of(double *end, const struct ft_plan *p, enum ft_slot_kind kind, int64_t at,
-		      int64_t m)
+static double *end_of(double *end, const struct ft_plan *p, enum ft_slot_kind kind,
+		      int64_t at, int64_t m)
 {
 	return &end[((int64_t)kind * p->pp * p->vpp + at) * p->micro_batches + m];
 }
@@ -82,8 +82,8 @@ static double length_of(const struct drawn_schedule *d, const double takes[3])
 				const struct ft_slot *t = &d->slot[s][next[s]];
 				int64_t at = t->chunk * p->pp + s;
 				double from = input_of(end, p, t, at);
-				double *to = end_of(end, p, t->kind, at,
-						    t->micro_batch);
+				double *to =
+					end_of(end, p, t->kind, at, t->micro_batch);
 
 				if (from < 0)
 					break;
@@ -132,8 +132,8 @@ static void every_pass_runs_once_in_a_legal_order(void **state)
 
 	(void)state;
 	for (int i = 0; i < 600; i++) {
-		enum ft_schedule how = (enum ft_schedule)from_to(&seed, FT_1F1B,
-								 FT_ZERO_BUBBLE);
+		enum ft_schedule how =
+			(enum ft_schedule)from_to(&seed, FT_1F1B, FT_ZERO_BUBBLE);
 		int64_t pp = from_to(&seed, 1, 9), m = from_to(&seed, 1, 24);
 		bool chunks = how == FT_INTERLEAVED || how == FT_ZERO_BUBBLE;
 		int64_t vpp = chunks ? from_to(&seed, 1, 3) : 1;
@@ -156,7 +156,8 @@ static void lengths_are_the_closed_forms(void **state)
 	(void)state;
 	for (int i = 0; i < 600; i++) {
 		int64_t pp = from_to(&seed, 1, 9), m = from_to(&seed, pp, 24);
-		double f = (double)from_to(&seed, 1, 9), b = (double)from_to(&seed, 1, 9);
+		double f = (double)from_to(&seed, 1, 9),
+		       b = (double)from_to(&seed, 1, 9);
 		double w = (double)from_to(&seed, 1, (int64_t)(f < b ? f : b));
 		double work = (double)m * (f + b + w), ramp = (double)(pp - 1);
 		const double split[] = { f, b, w }, whole[] = { f, b + w, 0 };
@@ -188,7 +189,8 @@ static void long_weights_stay_between(void **state)
 	(void)state;
 	for (int i = 0; i < 300; i++) {
 		int64_t pp = from_to(&seed, 2, 9), m = from_to(&seed, pp, 24);
-		double f = (double)from_to(&seed, 1, 9), b = (double)from_to(&seed, 1, 9);
+		double f = (double)from_to(&seed, 1, 9),
+		       b = (double)from_to(&seed, 1, 9);
 		double w = (double)from_to(&seed, 1, 12);
 		double work = (double)m * (f + b + w), ramp = (double)(pp - 1), t;
 		const double split[] = { f, b, w };

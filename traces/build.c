@@ -21,7 +21,8 @@ static unsigned variant_of(struct stage *st, const struct ft_slot *slot)
 	b->tokens = b->sequences * p->sequence / p->cp;
 	if (slot->micro_batch == 0)
 		v |= V_FIRST;
-	if (slot->kind != FT_SLOT_FORWARD && (last || (is_fsdp(p) && b->rules->sync_each_micro_batch)))
+	if (slot->kind != FT_SLOT_FORWARD &&
+	    (last || (is_fsdp(p) && b->rules->sync_each_micro_batch)))
 		v |= V_SYNC;
 	if (ragged)
 		v |= V_RAGGED;
@@ -215,7 +216,9 @@ void stage_finish(struct stage *st)
 	b->sequences = p->micro_batch;
 	b->tokens = p->micro_batch * p->sequence / p->cp;
 	segment_slot(st, (struct ft_slot){ .kind = FT_SLOT_UPDATE });
-	if (!segment_fresh(st, (struct segment_key){ ROLE_OPTIMIZER, st->number, 0, 0, PART_WHOLE },
+	if (!segment_fresh(st,
+			   (struct segment_key){ ROLE_OPTIMIZER, st->number, 0, 0,
+						 PART_WHOLE },
 			   "optimizer"))
 		return;
 	optimizer_ops(b, st->held, tied);
@@ -318,11 +321,12 @@ bool build_begin(struct builder *b, const struct ft_model *model,
 	struct ft_graph *g = b->g;
 
 	if (plan_splits(plan) && !stack->layout.split_backward)
-		return ft_fail(err, NULL,
-			       "schedule: zero-bubble cuts a backward in two, which stack "
-			       "%s does not; use 1f1b, interleaved or gpipe, or a stack "
-			       "with split_backward: true",
-			       stack->name);
+		return ft_fail(
+			err, NULL,
+			"schedule: zero-bubble cuts a backward in two, which stack "
+			"%s does not; use 1f1b, interleaved or gpipe, or a stack "
+			"with split_backward: true",
+			stack->name);
 	builder_init(b, model, plan, stack);
 	group_shapes(plan, g->group);
 	set_buckets(b);

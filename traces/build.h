@@ -12,6 +12,7 @@
 
 #include "base/arena.h"
 #include "foretoken/traces.h"
+#include "traces/schedule.h"
 
 /* Which copy of a segment: what differs between micro-batches of one step. */
 enum variant {
@@ -22,13 +23,6 @@ enum variant {
 	V_BUCKET = 16, /* a gradient bucket is full behind this layer */
 	V_GATHER = 32, /* weights of a bucket are gathered ahead of this layer */
 	V_LAYERS = 64, /* times this: so many layers are in that bucket */
-};
-
-/* Which part of a backward, where a schedule splits it. */
-enum part {
-	PART_WHOLE,
-	PART_INPUTS,  /* gradients of inputs, and what they need */
-	PART_WEIGHTS, /* gradients of weights, and what becomes of them */
 };
 
 struct segment_key {
@@ -77,8 +71,7 @@ bool segment_known(struct builder *b, struct segment_key key, uint32_t *id);
 void segment_begin(struct builder *b, struct segment_key key, const char *name);
 uint32_t segment_end(struct builder *b);
 
-/* Is what would be put now of the part that is not being written? */
-bool left_out(const struct builder *b);
+bool left_out(const struct builder *b); /* is what is put not of the part? */
 
 /* Ops of the segment being written; what is left out comes back, too, and is nowhere. */
 struct ft_op *put_op(struct builder *b, const struct ft_work *work,
@@ -203,12 +196,5 @@ void base_bytes(const struct builder *b, struct held stage, double bytes[FT_MEMO
 void head_bytes(struct builder *b, struct held root, bool backward);
 void layer_bytes(struct builder *b, int64_t layer, bool backward);
 void root_bytes(struct builder *b, struct held root);
-
-/* schedule.c: the order of forwards and backwards on one stage. Slots of a step on one
- * stage, and how many: slot has room for them. */
-bool plan_splits(const struct ft_plan *plan); /* are backwards cut in two? */
-size_t schedule_count(const struct ft_plan *plan);
-size_t schedule_slots(struct arena *mem, const struct ft_plan *plan, int64_t stage,
-		      struct ft_slot *slot);
 
 #endif

@@ -110,6 +110,21 @@ static struct ft_op *put_nowhere(struct builder *b)
 	return op;
 }
 
+/* A compute op waits for what was noted. */
+static void put_needs(struct builder *b, struct ft_op *op)
+{
+	for (int i = 0; i < FT_EVENTS; i++)
+		if (b->awaits[i]) {
+			put_wait(op, i);
+			b->awaits[i] = false;
+		}
+	for (int i = 0; i < FT_STREAMS; i++)
+		if (b->needs[i]) {
+			put_wait(op, FT_TAIL + i);
+			b->needs[i] = false;
+		}
+}
+
 struct ft_op *put_op(struct builder *b, const struct ft_work *work,
 		     enum ft_stream stream, int launches)
 {
@@ -127,16 +142,8 @@ struct ft_op *put_op(struct builder *b, const struct ft_work *work,
 			      .graphed = b->graphed,
 			      .record = FT_EVENT_NONE };
 	memset(op->wait, FT_EVENT_NONE, sizeof(op->wait));
-	for (int i = 0; stream == FT_STREAM_COMPUTE && i < FT_EVENTS; i++)
-		if (b->awaits[i]) {
-			put_wait(op, i);
-			b->awaits[i] = false;
-		}
-	for (int i = 0; stream == FT_STREAM_COMPUTE && i < FT_STREAMS; i++)
-		if (b->needs[i]) {
-			put_wait(op, FT_TAIL + i);
-			b->needs[i] = false;
-		}
+	if (stream == FT_STREAM_COMPUTE)
+		put_needs(b, op);
 	if (stream == FT_STREAM_COMPUTE && b->plan->tp > 1 &&
 	    b->rules->tensor_parallel == FT_TP_DTENSOR &&
 	    b->rules->fusion == FT_FUSION_EAGER)

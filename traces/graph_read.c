@@ -17,8 +17,7 @@ struct reading {
 	struct graph_line line; /* first: errors point at it */
 	struct arena *mem;
 	struct ft_graph *g;
-	size_t work_cap, segment_cap, class_cap, op_cap, call_cap,
-		slot_cap;
+	size_t work_cap, segment_cap, class_cap, op_cap, call_cap, slot_cap;
 	size_t n_ops; /* and calls */
 	bool class_open;
 	int64_t ranks; /* of the cluster; 0: not known */
@@ -235,9 +234,9 @@ static bool read_pass(struct reading *l)
 {
 	struct ft_graph *g = l->g;
 	struct ft_class *c = g->n_classes ? &g->rank_class[g->n_classes - 1] : NULL;
-	int kind =
-		l->line.n > 1 ? graph_find(l->line.word[1].text, slot_at, FT_SLOT_KINDS) :
-				-1;
+	int kind = l->line.n > 1 ?
+			   graph_find(l->line.word[1].text, slot_at, FT_SLOT_KINDS) :
+			   -1;
 	struct ft_slot s = { .kind = FT_SLOT_UPDATE };
 
 	if (!c || kind < 0)

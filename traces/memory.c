@@ -89,8 +89,7 @@ void layer_bytes(struct builder *b, int64_t layer, bool backward)
 	double unit = unit_bytes(b, layer_held(b, layer)), again = whole - saved;
 
 	if (b->offload[layer]) { /* on its way out, or back again */
-		take(b, FT_MEMORY_ACTIVATIONS, 0,
-		     b->part == PART_WEIGHTS ? 0 : whole);
+		take(b, FT_MEMORY_ACTIVATIONS, 0, b->part == PART_WEIGHTS ? 0 : whole);
 		saved = again = 0;
 	}
 	if (b->part != PART_WHOLE)
@@ -119,8 +118,7 @@ void head_bytes(struct builder *b, struct held root, bool backward)
 	double logits = head_logits(b), whole = unit_bytes(b, root), peak;
 
 	if (b->part != PART_WHOLE) /* the gradient of the logits waits for the head's */
-		take(b, FT_MEMORY_OTHER,
-		     (b->part == PART_INPUTS ? 2 : -2) * logits, 0);
+		take(b, FT_MEMORY_OTHER, (b->part == PART_INPUTS ? 2 : -2) * logits, 0);
 	if (b->part == PART_WEIGHTS)
 		return;
 	if (b->rules->keeps_outputs && b->plan->pp > 1) {

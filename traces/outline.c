@@ -192,8 +192,8 @@ static double peak_of_class(const struct ft_outline *o, size_t c)
 	}
 	for (size_t i = 0; i < o->n_order; i++) {
 		const struct ft_slot *t = &o->order[c][i];
-		const struct swing *s = &of[index_of(p, turn_of(p, t->micro_batch),
-						     t->kind, t->chunk)];
+		const struct swing *s =
+			&of[index_of(p, turn_of(p, t->micro_batch), t->kind, t->chunk)];
 
 		if (all.net + s->peak > all.peak)
 			all.peak = all.net + s->peak;

@@ -57,10 +57,9 @@ bool segment_fresh(struct stage *st, struct segment_key key, const char *name)
 static bool fresh_back(struct stage *st, enum role role, int64_t kind, unsigned variant,
 		       const char *name)
 {
-	if (!segment_fresh(st,
-			   (struct segment_key){ (int)role, kind, variant, 0,
-						 st->part },
-			   name))
+	if (!segment_fresh(
+		    st, (struct segment_key){ (int)role, kind, variant, 0, st->part },
+		    name))
 		return false;
 	st->b->part = st->part;
 	return true;
@@ -69,8 +68,9 @@ static bool fresh_back(struct stage *st, enum role role, int64_t kind, unsigned 
 static bool fresh(struct stage *st, enum role role, int64_t kind, unsigned variant,
 		  const char *name)
 {
-	return segment_fresh(st, (struct segment_key){ (int)role, kind, variant, 0, PART_WHOLE },
-			     name);
+	return segment_fresh(
+		st, (struct segment_key){ (int)role, kind, variant, 0, PART_WHOLE },
+		name);
 }
 
 void segment_done(struct stage *st)

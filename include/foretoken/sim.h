@@ -141,7 +141,12 @@ struct ft_run {
 
 /* In which form a step is written as it ran: Chrome trace JSON of all parts; a rank of the
  * first class as Kineto records it; a Gantt chart of one pipeline, in SVG. */
-enum ft_timeline { FT_TIMELINE_CHROME, FT_TIMELINE_KINETO, FT_TIMELINE_SVG, FT_TIMELINES };
+enum ft_timeline {
+	FT_TIMELINE_CHROME,
+	FT_TIMELINE_KINETO,
+	FT_TIMELINE_SVG,
+	FT_TIMELINES
+};
 
 /* A step to run: its graph, the machine, the software. */
 struct ft_sim_job {
@@ -150,9 +155,9 @@ struct ft_sim_job {
 	const struct ft_stack *stack;
 	const struct ft_ccl *ccl;
 	enum ft_step_start start;
-	bool idle;	      /* it has its nodes and does nothing */
+	bool idle; /* it has its nodes and does nothing */
 	enum ft_timeline timeline;
-	const char *title;    /* of a drawing; may be NULL */
+	const char *title; /* of a drawing; may be NULL */
 };
 
 /*
