@@ -262,7 +262,7 @@ static void draw(struct engine *e, struct stream *s)
 	const struct ft_work *w = &p->job->graph->work[op->work];
 
 	if (e->in->form == FT_TIMELINE_SVG) {
-		if (s->part < p->job->graph->n_classes)
+		if (p->pipeline == 0)
 			gantt_op(e->in->gantt, p->rank_class, s->id, head(s)->slot,
 				 s->began, e->q.now);
 	} else if (e->in->form == FT_TIMELINE_CHROME) {

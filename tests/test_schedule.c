@@ -168,6 +168,11 @@ static void lengths_are_the_closed_forms(void **state)
 		for (int64_t s = 0; s < pp; s++)
 			assert_int_equal(most_kept(&d, s), pp - s);
 		arena_release(&d.mem);
+		lay(&d, FT_INTERLEAVED, pp, 3, m / pp * pp); /* chunks of a third */
+		near_frac(length_of(&d, whole),
+			  3 * (double)(m / pp * pp) * (f + b + w) + ramp * (f + b + w),
+			  1e-12);
+		arena_release(&d.mem);
 		lay(&d, FT_GPIPE, pp, 1, m);
 		near_frac(length_of(&d, whole), work + ramp * (f + b + w), 1e-12);
 		arena_release(&d.mem);

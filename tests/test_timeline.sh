@@ -95,6 +95,8 @@ svg_split() {
 		grep -q "gradients of weights" "$tmp/z.svg" && ! grep -q ">backward<" "$tmp/z.svg"
 }
 ok "with backwards cut in two" svg_split
+svg_beside() { chart "$tmp/s.svg" --beside examples/01-first-answer/h100.yaml && boxes "$tmp/s.svg" 8 64; }
+ok "a job beside it is not drawn" svg_beside
 svg_named() {
 	sed "s/^name:.*/name: '<b>\&amp;\"'/" examples/01-first-answer/h100.yaml >"$tmp/n.yaml"
 	grep -q '^name:' "$tmp/n.yaml" || echo "name: '<b>&amp;\"'" >>"$tmp/n.yaml"
