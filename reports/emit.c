@@ -129,8 +129,9 @@ static void megatron_split(struct sheet *t)
 		put(t, "sequence_parallel", "%s", "");
 	if (p->pp > 1 && p->schedule == FT_GPIPE)
 		unknown(t, "schedule: gpipe; Megatron Core runs 1F1B");
-	if (p->pp > 1 && p->schedule == FT_ZERO_BUBBLE)
-		unknown(t, "schedule: zero-bubble; Megatron Core runs 1F1B");
+	if (p->pp > 1 && (p->schedule == FT_ZERO_BUBBLE || p->schedule == FT_ZBV))
+		unknown(t, "schedule: %s; Megatron Core runs 1F1B",
+			ft_schedule_name(p->schedule));
 }
 
 static void megatron_replicas(struct sheet *t)
@@ -305,6 +306,7 @@ static void titan_pipeline(struct sheet *t)
 	put(t, "pipeline_parallel_schedule", "\"%s\"",
 	    p->schedule == FT_GPIPE	  ? "GPipe" :
 	    p->schedule == FT_ZERO_BUBBLE ? "InterleavedZeroBubble" :
+	    p->schedule == FT_ZBV	  ? "ZBVZeroBubble" :
 	    p->schedule == FT_INTERLEAVED ? "Interleaved1F1B" :
 					    "1F1B");
 	put_int(t, "pipeline_parallel_microbatch_size", p->micro_batch);

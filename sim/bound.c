@@ -183,19 +183,13 @@ static ft_ps input(const struct bounding *b, const struct progress *g, int64_t s
 {
 	const struct ft_plan *p = b->o->plan;
 	bool forward = t->kind == FT_SLOT_FORWARD;
-	int64_t from = forward ? stage - 1 : stage + 1, chunk = t->chunk;
+	int64_t at = ft_plan_place(p, stage, t->chunk) + (forward ? -1 : 1), from;
 	ft_ps end;
 
-	if (forward && stage == 0) {
-		from = p->pp - 1;
-		chunk--;
-	} else if (!forward && stage == p->pp - 1) {
-		from = 0;
-		chunk++;
-	}
-	if (chunk < 0 || chunk == p->vpp)
+	if (at < 0 || at == p->pp * p->vpp)
 		return 0;
-	end = g->end[from][end_at(p, t, chunk)];
+	from = ft_plan_stage(p, at);
+	end = g->end[from][end_at(p, t, at / p->pp)];
 	return end == NOT_YET ? NOT_YET : end + b->transfer[!forward];
 }
 

@@ -28,7 +28,7 @@ struct stream {
 	uint32_t part;
 	struct entry *ring;		   /* [cap], a power of two */
 	uint32_t cap, launched, completed; /* launched - completed are queued */
-	uint32_t arrived;		   /* receive: what peers have sent */
+	uint32_t arrived[2], taken[2];	   /* receive: what peers have sent; reverse */
 	struct running run;
 	ft_ps began;
 };

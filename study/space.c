@@ -137,8 +137,10 @@ static void words(struct space *sp)
 
 	put(&sp->axis[AXIS_SCHEDULE], FT_1F1B);
 	put(&sp->axis[AXIS_SCHEDULE], FT_GPIPE);
-	if (sp->scenario->stack->layout.split_backward)
+	if (sp->scenario->stack->layout.split_backward) {
 		put(&sp->axis[AXIS_SCHEDULE], FT_ZERO_BUBBLE);
+		put(&sp->axis[AXIS_SCHEDULE], FT_ZBV);
+	}
 	put(&sp->axis[AXIS_ZERO_GROUP], 0);
 	put(&sp->axis[AXIS_ZERO_GROUP], sp->scenario->cluster->ranks_per_node);
 	put(&sp->axis[AXIS_SHARD], 0);

@@ -33,16 +33,25 @@ static unsigned variant_of(struct stage *st, const struct ft_slot *slot)
 struct pass {
 	int64_t chunk;
 	unsigned variant;
-	bool first, last; /* of the model */
-	int64_t since;	  /* backward: layers since a bucket was full */
+	bool first, last;	 /* of the model */
+	bool from_self, to_self; /* the chunk before, behind it is of the same stage */
+	int64_t since;		 /* backward: layers since a bucket was full */
 };
 
 static struct pass pass_of(struct stage *st, const struct ft_slot *slot)
 {
-	return (struct pass){ .chunk = slot->chunk,
-			      .variant = variant_of(st, slot),
-			      .first = st->first && slot->chunk == 0,
-			      .last = st->last && slot->chunk == st->b->plan->vpp - 1 };
+	const struct ft_plan *p = st->b->plan;
+	int64_t at = ft_plan_place(p, st->number, slot->chunk);
+	int64_t end = p->pp * p->vpp - 1;
+
+	return (struct pass){
+		.chunk = slot->chunk,
+		.variant = variant_of(st, slot),
+		.first = at == 0,
+		.last = at == end,
+		.from_self = at > 0 && ft_plan_stage(p, at - 1) == st->number,
+		.to_self = at < end && ft_plan_stage(p, at + 1) == st->number
+	};
 }
 
 static struct layer_call forward_call(struct stage *st, const struct pass *p, int64_t l)
@@ -51,7 +60,7 @@ static struct layer_call forward_call(struct stage *st, const struct pass *p, in
 
 	return (struct layer_call){
 		l, gather_variant(st->b, l - begin, end - l, p->variant),
-		l == begin && !p->first
+		l == begin && !p->first && !p->from_self
 	};
 }
 
@@ -75,15 +84,15 @@ static struct layer_call backward_call(struct stage *st, struct pass *p, int64_t
 		own &= ~(unsigned)V_EDGE;
 	return (struct layer_call){ l, own,
 				    l == st->end[p->chunk] - 1 && !p->last &&
-					    st->part != PART_WEIGHTS };
+					    !p->to_self && st->part != PART_WEIGHTS };
 }
 
 static void enter_forward(struct stage *st, const struct pass *p)
 {
 	if (p->first)
 		segment_embed(st, p->variant);
-	else
-		segment_transfer(st, true, false);
+	else if (!p->from_self)
+		segment_transfer(st, p->chunk, true, false);
 }
 
 static void leave_forward(struct stage *st, const struct pass *p)
@@ -91,9 +100,9 @@ static void leave_forward(struct stage *st, const struct pass *p)
 	bool empty = st->begin[p->chunk] == st->end[p->chunk];
 
 	if (p->last)
-		segment_head(st, p->variant, empty && !p->first);
-	else
-		segment_transfer(st, false, false);
+		segment_head(st, p->variant, empty && !p->first && !p->from_self);
+	else if (!p->to_self)
+		segment_transfer(st, p->chunk, false, false);
 }
 
 static void enter_backward(struct stage *st, const struct pass *p)
@@ -103,15 +112,15 @@ static void enter_backward(struct stage *st, const struct pass *p)
 	if (p->last)
 		segment_head_back(st, st->part == PART_INPUTS ? ragged : p->variant,
 				  st->end[p->chunk] - 1);
-	else if (st->part != PART_WEIGHTS)
-		segment_transfer(st, true, true);
+	else if (st->part != PART_WEIGHTS && !p->to_self)
+		segment_transfer(st, p->chunk, true, true);
 }
 
 /* The embedding has no gradient but that of its weights. */
 static void leave_backward(struct stage *st, const struct pass *p)
 {
-	if (!p->first && st->part != PART_WEIGHTS)
-		segment_transfer(st, false, true);
+	if (!p->first && !p->from_self && st->part != PART_WEIGHTS)
+		segment_transfer(st, p->chunk, false, true);
 	else if (p->first && st->part != PART_INPUTS)
 		segment_embed_back(st, p->variant);
 }
@@ -207,7 +216,7 @@ void stage_finish(struct stage *st)
 	struct builder *b = st->b;
 	const struct ft_plan *p = b->plan;
 	double tied = !p->lora.rank && (b->model->tied || b->model->predicted) &&
-				      p->pp > 1 && (st->first || st->last) ?
+				      st->first != st->last ?
 			      (double)(b->model->hidden_size *
 				       ft_model_vocab(b->model, p->tp)) /
 				      (double)p->tp :
@@ -238,7 +247,7 @@ static void stage_layers(struct stage *st)
 	for (int64_t v = 0; v < p->pp * p->vpp; v++) {
 		int64_t next = at + p->stage_layers[v];
 
-		if (v % p->pp == st->number) {
+		if (ft_plan_stage(p, v) == st->number) {
 			st->begin[v / p->pp] = at;
 			st->end[v / p->pp] = next;
 			for (int64_t l = at; l < next; l++)
@@ -257,7 +266,7 @@ struct stage stage_begin(struct builder *b, int64_t number)
 			    .rank_class = &b->g->rank_class[number],
 			    .number = number,
 			    .first = number == 0,
-			    .last = number == p->pp - 1 };
+			    .last = ft_plan_stage(p, p->pp * p->vpp - 1) == number };
 
 	st.rank_class->name = arena_printf(b->mem, "stage %d", (int)number);
 	st.rank_class->ranks = p->ranks / p->pp;

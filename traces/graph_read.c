@@ -131,6 +131,7 @@ static bool read_truths(struct reading *l, struct ft_op *op)
 {
 	return graph_truth(&l->line, "optimizer", &op->optimizer) &&
 	       graph_truth(&l->line, "graphed", &op->graphed) &&
+	       graph_truth(&l->line, "reverse", &op->reverse) &&
 	       graph_truth(&l->line, "host_waits", &op->host_waits);
 }
 

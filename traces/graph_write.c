@@ -99,6 +99,8 @@ static void write_op(FILE *out, const struct ft_op *op)
 		fputs(" graphed=true", out);
 	if (op->host_waits)
 		fputs(" host_waits=true", out);
+	if (op->reverse)
+		fputs(" reverse=true", out);
 	if (op->record != FT_EVENT_NONE)
 		fprintf(out, " record=%s", ft_event_name((enum ft_event)op->record));
 	for (int i = 0; i < FT_OP_WAITS; i++) {

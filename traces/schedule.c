@@ -14,12 +14,19 @@
  *
  *   1f1b         step = m (F + B + W) + (pp-1) (F + B + W)
  *   zero-bubble  step = m (F + B + W) + (pp-1) (F + B - W)
+ *
+ * zbv (ZB-V, the same paper, section 6): two chunks a stage, the second in the order of
+ * stages backwards, so that loss and first backward are on the stage that began. With equal
+ * F, B and W of a chunk and m >= 2 pp - 1 a stage never waits from its first pass to its
+ * last, and stage s begins s F late: step = 6 m F + (pp-1) F. It keeps what 2 pp chunks
+ * need, as much as 1f1b's first stage. A step of fewer micro-batches is that of 2 pp - 1
+ * less the passes that it does not have.
  */
 #include "traces/build.h"
 
 bool plan_splits(const struct ft_plan *p)
 {
-	return p->schedule == FT_ZERO_BUBBLE && p->pp > 1;
+	return (p->schedule == FT_ZERO_BUBBLE || p->schedule == FT_ZBV) && p->pp > 1;
 }
 
 size_t schedule_count(const struct ft_plan *p)
@@ -63,6 +70,63 @@ static struct ft_slot turned(const struct ft_plan *p, struct ft_slot s,
 	return (struct ft_slot){ kind, p->vpp - 1 - s.chunk, s.micro_batch };
 }
 
+/* zbv's passes as they are put: the next micro-batch of each kind and chunk. */
+struct vee {
+	struct ft_slot *slot;
+	size_t n;
+	int64_t micro_batches;
+	int64_t next[FT_SLOT_UPDATE][2];
+};
+
+static void vee_put(struct vee *v, enum ft_slot_kind kind, int64_t chunk)
+{
+	int64_t m = v->next[kind][chunk]++;
+
+	if (m < v->micro_batches)
+		v->slot[v->n++] = (struct ft_slot){ kind, chunk, m };
+}
+
+static void vee_back(struct vee *v, int64_t chunk)
+{
+	vee_put(v, FT_SLOT_BACKWARD, chunk);
+	vee_put(v, FT_SLOT_WEIGHTS, chunk);
+}
+
+static size_t vee_slots(const struct ft_plan *p, int64_t stage, struct ft_slot *slot)
+{
+	int64_t least = 2 * p->pp - 1, left = p->pp - stage;
+	int64_t m = p->micro_batches > least ? p->micro_batches : least;
+	struct vee v = { .slot = slot, .micro_batches = p->micro_batches };
+
+	for (int64_t i = 0; i < 2 * left - 1; i++)
+		vee_put(&v, FT_SLOT_FORWARD, 0);
+	for (int64_t i = 0; i < stage; i++) {
+		vee_put(&v, FT_SLOT_FORWARD, 1);
+		vee_put(&v, FT_SLOT_FORWARD, 0);
+	}
+	for (int64_t i = 0; i < left; i++) {
+		vee_put(&v, FT_SLOT_FORWARD, 1);
+		vee_back(&v, 1);
+	}
+	while (v.next[FT_SLOT_FORWARD][1] < m) {
+		if (v.next[FT_SLOT_FORWARD][0] < m)
+			vee_put(&v, FT_SLOT_FORWARD, 0);
+		vee_back(&v, 0);
+		vee_put(&v, FT_SLOT_FORWARD, 1);
+		vee_back(&v, 1);
+	}
+	for (int64_t i = 0; i < stage; i++) {
+		vee_put(&v, FT_SLOT_BACKWARD, 0);
+		vee_put(&v, FT_SLOT_BACKWARD, 1);
+	}
+	for (int64_t i = 0; i < left; i++)
+		vee_back(&v, 0);
+	for (int64_t chunk = 2; chunk-- > 0;)
+		while (v.next[FT_SLOT_WEIGHTS][chunk] < m)
+			vee_put(&v, FT_SLOT_WEIGHTS, chunk);
+	return v.n;
+}
+
 size_t schedule_slots(struct arena *mem, const struct ft_plan *p, int64_t stage,
 		      struct ft_slot *slot)
 {
@@ -71,6 +135,8 @@ size_t schedule_slots(struct arena *mem, const struct ft_plan *p, int64_t stage,
 	size_t warm = forwards_ahead(p, stage, total);
 	bool splits = plan_splits(p);
 
+	if (p->schedule == FT_ZBV && p->pp > 1)
+		return vee_slots(p, stage, slot);
 	forward_order(p, order);
 	for (size_t f = 0, back = 0; back < total;) {
 		/* in turn: forward number warm+i comes before backward number i */

@@ -78,7 +78,7 @@ void segment_done(struct stage *st)
 	call(st, segment_end(st->b));
 }
 
-void segment_transfer(struct stage *st, bool receive, bool backward)
+void segment_transfer(struct stage *st, int64_t chunk, bool receive, bool backward)
 {
 	struct builder *b = st->b;
 	const struct ft_plan *p = b->plan;
@@ -90,9 +90,10 @@ void segment_transfer(struct stage *st, bool receive, bool backward)
 			(backward ? FT_STREAM_RECV_BACKWARD : FT_STREAM_RECV_FORWARD) :
 			(backward ? FT_STREAM_SEND_BACKWARD : FT_STREAM_SEND_FORWARD);
 	double slice = p->sequence_parallel ? (double)p->tp : 1;
+	bool reverse = p->schedule == FT_ZBV && chunk % 2;
 	struct ft_op *op;
 
-	if (!fresh(st, receive ? ROLE_RECEIVE : ROLE_SEND, backward,
+	if (!fresh(st, receive ? ROLE_RECEIVE : ROLE_SEND, backward + 2 * reverse,
 		   b->tokens == p->micro_batch * p->sequence / p->cp ? 0 : V_RAGGED,
 		   receive ? "receive" : "send"))
 		return;
@@ -102,6 +103,7 @@ void segment_transfer(struct stage *st, bool receive, bool backward)
 	w.communication.bytes = 2 * (double)(b->tokens * b->model->hidden_size) / slice;
 	host(b, FT_HOST_PIPELINE, 1);
 	op = put_op(b, &w, stream, 0);
+	op->reverse = reverse;
 	if (!receive)
 		put_wait(op, FT_TAIL + FT_STREAM_COMPUTE);
 	segment_done(st);

@@ -27,7 +27,7 @@ struct stage {
 	struct ft_class *rank_class;
 	size_t call_cap, slot_cap;
 	int64_t number;
-	bool first, last; /* chunk 0 of stage 0; last chunk of the last stage */
+	bool first, last; /* it has the model's first, its last chunk */
 	struct held held, root;
 	int64_t *begin; /* [vpp + 1 ... ] first layer of each chunk */
 	int64_t *end;
@@ -39,7 +39,8 @@ struct stage {
 void segment_slot(struct stage *st, struct ft_slot slot); /* what follows is of it */
 bool segment_fresh(struct stage *st, struct segment_key key, const char *name);
 void segment_done(struct stage *st);
-void segment_transfer(struct stage *st, bool receive, bool backward);
+/* of the chunk */
+void segment_transfer(struct stage *st, int64_t chunk, bool receive, bool backward);
 void segment_embed(struct stage *st, unsigned variant);
 void segment_head(struct stage *st, unsigned variant, bool received);
 void segment_head_back(struct stage *st, unsigned variant, int64_t next);
