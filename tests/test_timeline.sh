@@ -95,6 +95,8 @@ svg_split() {
 		grep -q "gradients of weights" "$tmp/z.svg" && ! grep -q ">backward<" "$tmp/z.svg"
 }
 ok "with backwards cut in two" svg_split
+svg_vee() { chart "$tmp/v.svg" --set stack=torch-2.11-eager --set training.schedule=zbv --set training.parallel.vpp=2 && boxes "$tmp/v.svg" 8 192; }
+ok "and as a V" svg_vee
 svg_beside() { chart "$tmp/s.svg" --beside examples/01-first-answer/h100.yaml && boxes "$tmp/s.svg" 8 64; }
 ok "a job beside it is not drawn" svg_beside
 svg_named() {
