@@ -127,9 +127,7 @@ static void megatron_split(struct sheet *t)
 	}
 	if (p->sequence_parallel)
 		put(t, "sequence_parallel", "%s", "");
-	if (p->pp > 1 && p->schedule == FT_GPIPE)
-		unknown(t, "schedule: gpipe; Megatron Core runs 1F1B");
-	if (p->pp > 1 && (p->schedule == FT_ZERO_BUBBLE || p->schedule == FT_ZBV))
+	if (p->pp > 1 && p->schedule != FT_1F1B && p->schedule != FT_INTERLEAVED)
 		unknown(t, "schedule: %s; Megatron Core runs 1F1B",
 			ft_schedule_name(p->schedule));
 }
