@@ -10,7 +10,7 @@ struct args {
 	struct shared shared;
 	const char *beside, *timeline, *report, *flows;
 	bool finance;
-	bool kineto;
+	int timeline_form; /* enum ft_timeline; below 0: as the file's name says */
 	char *command;
 };
 
@@ -19,10 +19,13 @@ static const struct argp_option options[] = {
 	  "Run this scenario's job at the same time on the next nodes of the fabric",
 	  0 },
 	{ "timeline", 't', "FILE", 0,
-	  "Write the step as Chrome trace JSON (open it in ui.perfetto.dev)", 0 },
+	  "Write the step as Chrome trace JSON (open it in ui.perfetto.dev), or as a Gantt "
+	  "chart if FILE ends in .svg (open it in a browser)",
+	  0 },
 	{ "timeline-format", 'o', "FORMAT", 0,
-	  "chrome (default), or kineto: the launches and kernels of one rank of the "
-	  "first stage, as PyTorch's profiler records them",
+	  "chrome (default), kineto: the launches and kernels of one rank of the "
+	  "first stage, as PyTorch's profiler records them, or svg (default for FILE.svg): "
+	  "a row a pipeline stage, a box a micro-batch's pass",
 	  0 },
 	{ "report", 'r', "DIR", 0, "Write an HTML report with plots", 0 },
 	{ "flows", 'f', "FILE", 0,
@@ -32,6 +35,27 @@ static const struct argp_option options[] = {
 	  0 },
 	{ 0 },
 };
+
+static int form_of(const char *name)
+{
+	static const char *const forms[FT_TIMELINES] = { "chrome", "kineto", "svg" };
+
+	for (int i = 0; i < FT_TIMELINES; i++)
+		if (!strcmp(name, forms[i]))
+			return i;
+	return -1;
+}
+
+/* The form that was asked for, or that the file's name says. */
+static enum ft_timeline timeline_form(const struct args *a)
+{
+	size_t n = a->timeline ? strlen(a->timeline) : 0;
+	bool svg = n > 4 && !strcmp(a->timeline + n - 4, ".svg");
+
+	if (a->timeline_form >= 0)
+		return (enum ft_timeline)a->timeline_form;
+	return svg ? FT_TIMELINE_SVG : FT_TIMELINE_CHROME;
+}
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -50,11 +74,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		a->timeline = arg;
 		return 0;
 	case 'o':
-		if (strcmp(arg, "chrome") && strcmp(arg, "kineto"))
+		a->timeline_form = form_of(arg);
+		if (a->timeline_form < 0)
 			argp_error(state,
-				   "--timeline-format takes chrome or kineto, not '%s'",
+				   "--timeline-format takes chrome, kineto or svg, not "
+				   "'%s'",
 				   arg);
-		a->kineto = !strcmp(arg, "kineto");
 		return 0;
 	case 'r':
 		a->report = arg;
@@ -148,7 +173,8 @@ static int answer(const struct args *a, const struct ft_scenario *s,
 
 int cmd_simulate(int argc, char **argv)
 {
-	struct args a = { .shared = { .what = "SCENARIO", .least = 1, .most = 1 } };
+	struct args a = { .shared = { .what = "SCENARIO", .least = 1, .most = 1 },
+			  .timeline_form = -1 };
 	struct ft_shelf *shelf;
 	struct ft_scenario *s, *beside = NULL;
 	struct ft_error err;
@@ -162,7 +188,7 @@ int cmd_simulate(int argc, char **argv)
 	if (s && a.beside)
 		beside = ft_scenario_load(shelf, a.beside, NULL, 0, true, &err);
 	if (s)
-		s->timeline_kineto = a.kineto;
+		s->timeline = timeline_form(&a);
 	status = s && (beside || !a.beside) ? answer(&a, s, beside) : complain(&err);
 	ft_scenario_free(beside);
 	ft_scenario_free(s);

@@ -28,7 +28,7 @@ struct draft {
 static const char *const sharding_names[] = { "ddp",  "zero1", "zero2",
 					      "fsdp", "hsdp",  "zero3" };
 static const char *const schedule_names[] = { "1f1b", "interleaved", "gpipe",
-					      "zero-bubble" };
+					      "zero-bubble", "zbv" };
 static const char *const recompute_names[] = { "none", "selective", "full" };
 static const char *const start_names[] = { "steady", "together" };
 
@@ -40,6 +40,20 @@ const char *ft_sharding_name(enum ft_sharding sharding)
 const char *ft_schedule_name(enum ft_schedule schedule)
 {
 	return schedule_names[schedule];
+}
+
+int64_t ft_plan_place(const struct ft_plan *p, int64_t stage, int64_t chunk)
+{
+	bool back = p->schedule == FT_ZBV && chunk % 2;
+
+	return chunk * p->pp + (back ? p->pp - 1 - stage : stage);
+}
+
+int64_t ft_plan_stage(const struct ft_plan *p, int64_t place)
+{
+	int64_t at = place % p->pp;
+
+	return p->schedule == FT_ZBV && place / p->pp % 2 ? p->pp - 1 - at : at;
 }
 
 const char *ft_recompute_name(enum ft_recompute recompute)
@@ -89,7 +103,7 @@ static void read_words(struct draft *d)
 	int sharding = read_choice(r, "sharding", sharding_names, 6, FT_ZERO1);
 
 	plan->sharding = sharding == 5 ? FT_FSDP : (enum ft_sharding)sharding;
-	plan->schedule = (enum ft_schedule)read_choice(r, "schedule", schedule_names, 4,
+	plan->schedule = (enum ft_schedule)read_choice(r, "schedule", schedule_names, 5,
 						       FT_1F1B);
 	plan->recompute = (enum ft_recompute)read_choice(
 		r, "recompute", recompute_names, 3, FT_RECOMPUTE_NONE);
@@ -132,6 +146,7 @@ static bool blame(struct draft *d, const char *const *keys, const char *text)
 
 static const char *const at_tp[] = { "tp", NULL };
 static const char *const at_pp[] = { "pp", "vpp", NULL };
+static const char *const at_vpp[] = { "vpp", "pp", NULL };
 static const char *const at_cp[] = { "cp", NULL };
 static const char *const at_ep[] = { "ep", "etp", NULL };
 static const char *const at_etp[] = { "etp", "ep", NULL };
@@ -278,6 +293,11 @@ static bool set_schedule(struct draft *d)
 				   "schedule gpipe runs one chunk a stage, not "
 				   "%lld",
 				   (long long)plan->vpp);
+	if (plan->schedule == FT_ZBV && plan->pp > 1 && plan->vpp != 2)
+		return BLAME(d, at_vpp,
+			     "schedule zbv runs two chunks a stage, not %lld; set "
+			     "vpp: 2",
+			     (long long)plan->vpp);
 	return true;
 }
 

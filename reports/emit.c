@@ -127,10 +127,9 @@ static void megatron_split(struct sheet *t)
 	}
 	if (p->sequence_parallel)
 		put(t, "sequence_parallel", "%s", "");
-	if (p->pp > 1 && p->schedule == FT_GPIPE)
-		unknown(t, "schedule: gpipe; Megatron Core runs 1F1B");
-	if (p->pp > 1 && p->schedule == FT_ZERO_BUBBLE)
-		unknown(t, "schedule: zero-bubble; Megatron Core runs 1F1B");
+	if (p->pp > 1 && p->schedule != FT_1F1B && p->schedule != FT_INTERLEAVED)
+		unknown(t, "schedule: %s; Megatron Core runs 1F1B",
+			ft_schedule_name(p->schedule));
 }
 
 static void megatron_replicas(struct sheet *t)
@@ -304,7 +303,8 @@ static void titan_pipeline(struct sheet *t)
 		return;
 	put(t, "pipeline_parallel_schedule", "\"%s\"",
 	    p->schedule == FT_GPIPE	  ? "GPipe" :
-	    p->schedule == FT_ZERO_BUBBLE ? "ZBVZeroBubble" :
+	    p->schedule == FT_ZERO_BUBBLE ? "InterleavedZeroBubble" :
+	    p->schedule == FT_ZBV	  ? "ZBVZeroBubble" :
 	    p->schedule == FT_INTERLEAVED ? "Interleaved1F1B" :
 					    "1F1B");
 	put_int(t, "pipeline_parallel_microbatch_size", p->micro_batch);

@@ -4,15 +4,18 @@
  * Each op takes at least its duration alone, so that the longest path over what must follow
  * what is a lower bound. Kept of that are: the order of a stage's ops on each stream, waits
  * within a pass, the order of passes on a stage, and what a pass's first compute op awaits
- * of its neighbour. Left out, each of which can only make a step longer: launches, queues,
+ * of its neighbour. Where a schedule splits a backward, each part is a pass, and that of the
+ * weights awaits nothing. Left out, each of which can only make a step longer: launches, queues,
  * sharing of links, interference, waits from one pass to another of a stage, what slow GPUs
  * and lost links do.
  *
  *   e(s, i)   end of pass i of stage s on the compute stream
- *   e(s, i) = max(e(s, i-1), e(s', i') + transfer) + D(pass i)
- *   D(pass)   longest path in the pass from its first compute op to its last
- *   step   >= max over s of e(s, last) - D(last) + T(s)
- *   T(s)      the last pass and the update behind it, until all streams are done
+ *   e(s, i) = max(e(s, i-1) + D(pass i), e(s', i') + transfer + R(pass i))
+ *   D(pass)   longest path in the pass from the end of that before to its last compute op
+ *   R(pass)   the same from its first compute op on: a collective before it awaits no
+ *             neighbour in the graph
+ *   step   >= the same for the last pass of s with the update behind it, until all streams
+ *             are done, max over s
  *   step   >= the sum of the durations on any one stream; the host's time of all launches,
  *             of which the last is the update's last kernel
  *
@@ -36,8 +39,9 @@ struct front {
 };
 
 struct pass_time {
-	ft_ps length;
-	bool awaits; /* its neighbour */
+	ft_ps length;	  /* from the pass before on: D */
+	ft_ps from_first; /* from its first compute op on: R */
+	bool awaits;	  /* its neighbour */
 };
 
 struct bounding {
@@ -48,14 +52,15 @@ struct bounding {
 	ft_ps transfer[2];	 /* forward, backward: as long as it takes alone */
 };
 
-static void front_open(struct front *f)
+/* from_first: at 0 the first compute op begins, and what was put before is over. */
+static void front_open(struct front *f, bool from_first)
 {
 	*f = (struct front){ .any_compute = false };
 	for (int i = 0; i < FT_STREAMS; i++)
 		f->stream[i] = NOT_YET;
 	for (int i = 0; i < FT_EVENTS; i++)
 		f->event[i] = NOT_YET;
-	f->stream[FT_STREAM_COMPUTE] = 0;
+	f->stream[FT_STREAM_COMPUTE] = from_first ? NOT_YET : 0;
 }
 
 static ft_ps awaited(const struct front *f, uint8_t code)
@@ -82,6 +87,8 @@ static void front_put(struct front *f, const struct ft_op *op,
 				op->wait[i] == FT_TAIL + FT_STREAM_RECV_BACKWARD;
 		}
 	}
+	if (op->stream == FT_STREAM_COMPUTE && !f->any_compute && at == NOT_YET)
+		at = 0;
 	f->any_compute |= op->stream == FT_STREAM_COMPUTE;
 	if (at != NOT_YET)
 		f->stream[op->stream] = at + timing[op->work].duration;
@@ -106,37 +113,46 @@ static void front_pass(struct front *f, const struct bounding *b, size_t class,
 		front_call(f, b, &b->o->graph.rank_class[class].call[i], pass->times);
 }
 
+static struct pass_time time_pass(const struct bounding *b, size_t class,
+				  const struct ft_pass_calls *pass)
+{
+	struct pass_time t = { 0 };
+	struct front f;
+
+	front_open(&f, true);
+	front_pass(&f, b, class, pass);
+	if (f.any_compute)
+		t.from_first = f.stream[FT_STREAM_COMPUTE];
+	front_open(&f, false);
+	front_pass(&f, b, class, pass);
+	t.length = f.stream[FT_STREAM_COMPUTE];
+	t.awaits = f.awaits[0] || f.awaits[1];
+	return t;
+}
+
 static void time_passes(struct bounding *b)
 {
 	const struct ft_outline *o = b->o;
-	size_t n = (size_t)(o->plan->vpp * FT_TURNS * 2);
+	size_t n = (size_t)(o->plan->vpp * FT_TURNS * FT_SLOT_UPDATE);
 
 	b->pass = ARENA_ARRAY(b->mem, o->graph.n_classes, struct pass_time *);
 	for (size_t c = 0; c < o->graph.n_classes; c++) {
 		b->pass[c] = ARENA_ARRAY(b->mem, n, struct pass_time);
-		for (size_t i = 0; i < n; i++) {
-			struct front f;
-
-			if (!o->pass[c][i].times)
-				continue;
-			front_open(&f);
-			front_pass(&f, b, c, &o->pass[c][i]);
-			b->pass[c][i] =
-				(struct pass_time){ f.stream[FT_STREAM_COMPUTE],
-						    f.awaits[0] || f.awaits[1] };
-		}
+		for (size_t i = 0; i < n; i++)
+			if (o->pass[c][i].times)
+				b->pass[c][i] = time_pass(b, c, &o->pass[c][i]);
 	}
 }
 
-/* The last pass of a class and the update, until all is over; from its first compute op. */
-static ft_ps time_tail(const struct bounding *b, size_t class)
+/* The last pass of a class and the update, until all is over. */
+static ft_ps time_tail(const struct bounding *b, size_t class, bool from_first)
 {
 	const struct ft_outline *o = b->o;
 	const struct ft_class *k = &o->graph.rank_class[class];
 	struct front f;
 	ft_ps end = 0;
 
-	front_open(&f);
+	front_open(&f, from_first);
 	front_pass(&f, b, class,
 		   ft_outline_pass(o, class, &o->order[class][o->n_order - 1]));
 	for (size_t i = o->last_call[class]; i < k->n_calls; i++)
@@ -150,34 +166,31 @@ static ft_ps time_tail(const struct bounding *b, size_t class)
 struct progress {
 	size_t *next;	/* [stages] */
 	ft_ps *free_at; /* [stages] */
-	ft_ps *last;	/* [stages] when its last pass began */
-	ft_ps **end;	/* [stages][2 * vpp * m], NOT_YET: not over */
+	ft_ps *before;	/* [stages] when that before its last pass was over, */
+	ft_ps *input;	/* [stages] and when the last one's input was there */
+	ft_ps **end;	/* [stages][3 * vpp * m], NOT_YET: not over */
 };
 
-static size_t end_at(const struct ft_plan *p, bool forward, int64_t chunk, int64_t m)
+static size_t end_at(const struct ft_plan *p, const struct ft_slot *t, int64_t chunk)
 {
-	return (size_t)((chunk * 2 + !forward) * p->micro_batches + m);
+	return (size_t)((chunk * FT_SLOT_UPDATE + t->kind) * p->micro_batches +
+			t->micro_batch);
 }
 
 /* When its input is there; NOT_YET: the neighbour has not run. 0: it needs none. */
 static ft_ps input(const struct bounding *b, const struct progress *g, int64_t stage,
-		   const struct ft_turned *t)
+		   const struct ft_slot *t)
 {
 	const struct ft_plan *p = b->o->plan;
-	int64_t from = t->forward ? stage - 1 : stage + 1, chunk = t->chunk;
+	bool forward = t->kind == FT_SLOT_FORWARD;
+	int64_t at = ft_plan_place(p, stage, t->chunk) + (forward ? -1 : 1), from;
 	ft_ps end;
 
-	if (t->forward && stage == 0) {
-		from = p->pp - 1;
-		chunk--;
-	} else if (!t->forward && stage == p->pp - 1) {
-		from = 0;
-		chunk++;
-	}
-	if (chunk < 0 || chunk == p->vpp)
+	if (at < 0 || at == p->pp * p->vpp)
 		return 0;
-	end = g->end[from][end_at(p, t->forward, chunk, t->micro_batch)];
-	return end == NOT_YET ? NOT_YET : end + b->transfer[!t->forward];
+	from = ft_plan_stage(p, at);
+	end = g->end[from][end_at(p, t, at / p->pp)];
+	return end == NOT_YET ? NOT_YET : end + b->transfer[!forward];
 }
 
 /* Run as many passes of a stage as can be; true: some. */
@@ -187,19 +200,19 @@ static bool advance(const struct bounding *b, struct progress *g, size_t stage)
 	bool moved = false;
 
 	while (g->next[stage] < o->n_order) {
-		const struct ft_turned *t = &o->order[stage][g->next[stage]];
+		const struct ft_slot *t = &o->order[stage][g->next[stage]];
 		const struct ft_pass_calls *pass = ft_outline_pass(o, stage, t);
 		const struct pass_time *d = &b->pass[stage][pass - o->pass[stage]];
 		ft_ps from = d->awaits ? input(b, g, (int64_t)stage, t) : 0;
 
 		if (from == NOT_YET)
 			break;
-		if (from > g->free_at[stage])
-			g->free_at[stage] = from;
-		g->last[stage] = g->free_at[stage];
+		g->before[stage] = g->free_at[stage];
+		g->input[stage] = from;
 		g->free_at[stage] += d->length;
-		g->end[stage][end_at(o->plan, t->forward, t->chunk, t->micro_batch)] =
-			g->free_at[stage];
+		if (from + d->from_first > g->free_at[stage])
+			g->free_at[stage] = from + d->from_first;
+		g->end[stage][end_at(o->plan, t, t->chunk)] = g->free_at[stage];
 		g->next[stage]++;
 		moved = true;
 	}
@@ -210,7 +223,10 @@ static bool advance(const struct bounding *b, struct progress *g, size_t stage)
 static ft_ps over_passes(struct bounding *b)
 {
 	size_t n = b->o->graph.n_classes;
+	size_t ends =
+		(size_t)(b->o->plan->vpp * FT_SLOT_UPDATE * b->o->plan->micro_batches);
 	struct progress g = { ARENA_ARRAY(b->mem, n, size_t),
+			      ARENA_ARRAY(b->mem, n, ft_ps),
 			      ARENA_ARRAY(b->mem, n, ft_ps),
 			      ARENA_ARRAY(b->mem, n, ft_ps),
 			      ARENA_ARRAY(b->mem, n, ft_ps *) };
@@ -218,8 +234,8 @@ static ft_ps over_passes(struct bounding *b)
 	bool moved = true;
 
 	for (size_t s = 0; s < n; s++) {
-		g.end[s] = ARENA_ARRAY(b->mem, b->o->n_order, ft_ps);
-		memset(g.end[s], 0xff, b->o->n_order * sizeof(ft_ps));
+		g.end[s] = ARENA_ARRAY(b->mem, ends, ft_ps);
+		memset(g.end[s], 0xff, ends * sizeof(ft_ps));
 	}
 	while (moved) {
 		moved = false;
@@ -229,9 +245,11 @@ static ft_ps over_passes(struct bounding *b)
 			moved |= advance(b, &g, s);
 	}
 	for (size_t s = 0; s < n; s++) {
-		ft_ps t = g.last[s] + time_tail(b, s);
+		ft_ps t = g.before[s] + time_tail(b, s, false);
+		ft_ps i = g.input[s] + time_tail(b, s, true);
 
 		longest = t > longest ? t : longest;
+		longest = i > longest ? i : longest;
 	}
 	return longest;
 }

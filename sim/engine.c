@@ -227,7 +227,7 @@ static void try_start(struct engine *e, struct stream *s)
 		return;
 	}
 	if (is_receive(s->id)) {
-		if (s->arrived > s->completed)
+		if (s->arrived[in->op->reverse] > s->taken[in->op->reverse])
 			finish(e, s);
 		return;
 	}
@@ -248,15 +248,15 @@ static void wake_all(struct engine *e, struct part_state *r)
 }
 
 /* A send arrives: the next (previous) stage's receive may end. */
-static void deliver(struct engine *e, const struct stream *s)
+static void deliver(struct engine *e, const struct stream *s, bool reverse)
 {
 	const struct engine_part *p = &e->in->part[s->part];
 	bool forward = s->id == FT_STREAM_SEND_FORWARD;
-	struct part_state *r = &e->part[forward ? p->next : p->before];
+	struct part_state *r = &e->part[forward != reverse ? p->next : p->before];
 	struct stream *to =
 		&r->stream[forward ? FT_STREAM_RECV_FORWARD : FT_STREAM_RECV_BACKWARD];
 
-	to->arrived++;
+	to->arrived[reverse]++;
 	try_start(e, to);
 }
 
@@ -302,7 +302,7 @@ static void note_over(struct engine *e, struct part_state *r)
 static void finish(struct engine *e, struct stream *s)
 {
 	struct part_state *r = &e->part[s->part];
-	bool ran = s->state == RUNNING;
+	bool ran = s->state == RUNNING, reverse = head(s)->op->reverse;
 
 	e->rates.n_changed = 0;
 	if (ran) {
@@ -310,6 +310,7 @@ static void finish(struct engine *e, struct stream *s)
 		r->n_running--;
 		rates_leave(&e->rates, &s->run);
 	}
+	s->taken[reverse] += is_receive(s->id);
 	s->state = IDLE;
 	rerate_others(e, r);
 	if (++s->completed == s->launched)
@@ -321,7 +322,7 @@ static void finish(struct engine *e, struct stream *s)
 	if (ran && r->n_running)
 		rerate(e, r);
 	if (is_send(s->id))
-		deliver(e, s);
+		deliver(e, s, reverse);
 	note_over(e, r);
 	rephase(e, r);
 }

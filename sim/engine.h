@@ -58,7 +58,8 @@ struct engine_input {
 	const struct engine_part *part;
 	size_t n_parts, n_pipelines, n_teams, n_links;
 	FILE *timeline; /* may be NULL */
-	bool kineto;	/* the first part's, as Kineto records it */
+	enum ft_timeline form;
+	struct gantt *gantt; /* of FT_TIMELINE_SVG */
 };
 
 struct engine_output {

@@ -1,4 +1,4 @@
-/* sim/engine_draw.c - what the engine draws of a step, in either shape */
+/* sim/engine_draw.c - what the engine draws of a step, in each form */
 #include <string.h>
 
 #include "base/arena.h"
@@ -6,6 +6,7 @@
 #include "sim/passes.h"
 #include "sim/timeline.h"
 #include "sim/timeline_kineto.h"
+#include "sim/timeline_svg.h"
 
 /* Memory before a call of a part's program. */
 struct drawn_call {
@@ -153,7 +154,11 @@ void draw_op(struct engine *e, struct stream *s, const struct entry *in)
 	const struct engine_part *p = &e->in->part[s->part];
 	const struct ft_work *w = &p->job->graph->work[in->op->work];
 
-	if (!e->in->kineto) {
+	if (e->in->form == FT_TIMELINE_SVG) {
+		if (p->pipeline == 0)
+			gantt_op(e->in->gantt, p->rank_class, s->id, in->slot, s->began,
+				 e->q.now);
+	} else if (e->in->form == FT_TIMELINE_CHROME) {
 		draw_chrome(e, s, in, w);
 	} else if (s->part == 0) {
 		kineto_put(e->in->timeline,

@@ -45,6 +45,7 @@ static void enqueue(struct engine *e, struct part_state *r, const struct ft_op *
 	in->launched = at;
 	in->call = (uint32_t)r->next_call;
 	in->turn = r->repeat_done;
+	in->slot = r->slot;
 	for (int i = 0; i < FT_OP_WAITS && op->wait[i] != FT_EVENT_NONE; i++) {
 		struct wait w = resolve(r, op->wait[i]);
 
@@ -84,6 +85,14 @@ static bool arrived(const struct engine *e, struct part_state *r)
 	return true;
 }
 
+/* The slot of the next call: the last that begins there or before. */
+static void find_slot(const struct ft_class *c, struct part_state *r)
+{
+	while (r->next_slot < c->n_slots && c->slot[r->next_slot].call <= r->next_call)
+		r->next_slot++;
+	r->slot = (uint32_t)(r->next_slot ? r->next_slot - 1 : c->n_slots);
+}
+
 /* true: all of it was launched. */
 static bool launch_call(struct engine *e, struct part_state *r, uint32_t segment)
 {
@@ -120,6 +129,8 @@ static bool launch_calls(struct engine *e, struct part_state *r,
 	while (r->next_call < c->n_calls && !e->crowded &&
 	       r->host_now <= FT_PS_LONGEST) {
 		r->host_blocked = s->launched - s->completed > QUEUE_DEPTH;
+		if (!r->host_blocked)
+			find_slot(c, r);
 		if (r->host_blocked ||
 		    !launch_call(e, r, c->call[r->next_call].segment))
 			return false;
@@ -152,7 +163,7 @@ void engine_launch(struct engine *e, struct part_state *r)
 		return;
 	if (p->job->again && e->n_going) {
 		r->host_blocked = true;
-		r->next_call = 0;
+		r->next_call = r->next_slot = 0;
 		return;
 	}
 	r->host_blocked = false;
@@ -175,7 +186,7 @@ static void init_rank(struct engine *e, size_t part)
 	}
 	r->state = HOST;
 	e->n_going += !e->in->part[part].job->again;
-	if (e->in->timeline && !e->in->kineto)
+	if (e->in->timeline && e->in->form == FT_TIMELINE_CHROME)
 		draw_part(e, part);
 }
 

@@ -15,6 +15,7 @@ struct wait {
 
 struct entry { /* an op in a stream's queue */
 	const struct ft_op *op;
+	uint32_t slot; /* of the class: that of its call; n_slots: of none */
 	ft_ps launched;
 	uint32_t call, turn; /* of its class's program; which of its repeats */
 	struct wait wait[FT_OP_WAITS]; /* up to the first without a stream */
@@ -28,7 +29,7 @@ struct stream {
 	uint32_t part;
 	struct entry *ring;		   /* [cap], a power of two */
 	uint32_t cap, launched, completed; /* launched - completed are queued */
-	uint32_t arrived;		   /* receive: what peers have sent */
+	uint32_t arrived[2], taken[2];	   /* receive: what peers have sent; reverse */
 	struct running run;
 	ft_ps began;
 };
@@ -37,6 +38,8 @@ struct part_state {
 	struct stream stream[FT_STREAMS];
 	struct wait event[FT_EVENTS];
 	size_t next_call, next_op; /* next_op: of a call that is half launched */
+	size_t next_slot;	   /* the first that begins behind next_call */
+	uint32_t slot;		   /* of what is being launched */
 	uint32_t repeat_done;
 	ft_ps host_now, call_began;
 	struct wait awaited; /* an op that the host waits for */

@@ -10,6 +10,7 @@
 #include "sim/job.h"
 #include "sim/timeline.h"
 #include "sim/timeline_kineto.h"
+#include "sim/timeline_svg.h"
 
 struct whole {
 	struct ft_run run; /* first: the handle is the arena's */
@@ -240,16 +241,18 @@ static bool run_engine(struct setting *s, struct engine_input *in,
 	out->part = ARENA_ARRAY(s->mem, in->n_parts, struct ft_class_result);
 	out->work_time = ARENA_ARRAY(s->mem, works, ft_ps);
 	out->work_count = ARENA_ARRAY(s->mem, works, uint64_t);
-	if (in->timeline && in->kineto)
+	if (in->timeline && in->form == FT_TIMELINE_SVG)
+		in->gantt = gantt_new(s->mem, s->job[0].graph);
+	else if (in->timeline && in->form == FT_TIMELINE_KINETO)
 		kineto_begin(in->timeline, s->job[0].cluster->gpu->title,
 			     s->job[0].cluster->ranks);
 	else if (in->timeline)
 		timeline_begin(in->timeline);
 	if (!engine_run(s->mem, in, out, err))
 		return false;
-	if (in->timeline && in->kineto)
+	if (in->timeline && in->form == FT_TIMELINE_KINETO)
 		kineto_end(in->timeline, out->last_launch, out->end, out->drawn + 1);
-	else if (in->timeline)
+	else if (in->timeline && in->form == FT_TIMELINE_CHROME)
 		timeline_finish(in->timeline, out->end);
 	return true;
 }
@@ -282,8 +285,7 @@ static void note_parts(const struct setting *s, const struct engine_input *in,
 static bool simulate(struct setting *s, const struct ft_sim_job *const *given,
 		     FILE *timeline, struct ft_run *run, struct ft_error *err)
 {
-	struct engine_input in = { .timeline = timeline,
-				   .kineto = given[0]->timeline_kineto };
+	struct engine_input in = { .timeline = timeline, .form = given[0]->timeline };
 	struct engine_output out = { 0 };
 	ft_ps host = 0;
 
@@ -308,6 +310,8 @@ static bool simulate(struct setting *s, const struct ft_sim_job *const *given,
 	run->events = out.events;
 	note_parts(s, &in, &out, run);
 	result_fill(&s->job[0], &out, run->step - out.end, run);
+	if (in.gantt)
+		gantt_write(timeline, in.gantt, given[0]->title, run);
 	return true;
 }
 

@@ -70,6 +70,7 @@ static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 	l->gradient_fusion = read_bool(&r, "gradient_fusion", true);
 	l->sync_each_micro_batch = read_bool(&r, "sync_each_micro_batch", true);
 	l->gather_under_forward = read_bool(&r, "gather_under_forward", false);
+	l->split_backward = read_bool(&r, "split_backward", false);
 	l->host_sync = read_bool(&r, "host_sync", false);
 	l->ragged_batch = read_bool(&r, "ragged_batch", false);
 	l->gather_root_again = read_bool(&r, "gather_root_again", false);

@@ -173,7 +173,8 @@ static struct ft_sim_job job_of(const struct ft_scenario *s, const struct ft_gra
 				    .stack = s->stack,
 				    .ccl = s->ccl,
 				    .start = s->plan->step_start,
-				    .timeline_kineto = s->timeline_kineto };
+				    .timeline = s->timeline,
+				    .title = s->label };
 }
 
 bool ft_study_simulate(const struct ft_scenario *s, const struct ft_graph *given,

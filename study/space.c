@@ -137,6 +137,10 @@ static void words(struct space *sp)
 
 	put(&sp->axis[AXIS_SCHEDULE], FT_1F1B);
 	put(&sp->axis[AXIS_SCHEDULE], FT_GPIPE);
+	if (sp->scenario->stack->layout.split_backward) {
+		put(&sp->axis[AXIS_SCHEDULE], FT_ZERO_BUBBLE);
+		put(&sp->axis[AXIS_SCHEDULE], FT_ZBV);
+	}
 	put(&sp->axis[AXIS_ZERO_GROUP], 0);
 	put(&sp->axis[AXIS_ZERO_GROUP], sp->scenario->cluster->ranks_per_node);
 	put(&sp->axis[AXIS_SHARD], 0);
@@ -304,7 +308,7 @@ static bool idle_pipeline(const struct space *sp, const struct candidate *c,
 	if (p->pp == 1)
 		return c->at[AXIS_VPP] || c->at[AXIS_SCHEDULE] ||
 		       c->at[AXIS_OVERLAP_PP];
-	return c->at[AXIS_SCHEDULE] && p->vpp > 1;
+	return false;
 }
 
 static bool idle_sharding(const struct space *sp, const struct candidate *c,

@@ -110,7 +110,7 @@ bool ft_study_trace_predict(struct ft_scenario *s, struct ft_outcome *o,
 	if (!timeline)
 		return ft_fail(err, NULL, "no temporary file can be made: %s",
 			       strerror(errno));
-	s->timeline_kineto = true;
+	s->timeline = FT_TIMELINE_KINETO;
 	if (!ft_study_simulate(s, NULL, timeline, o, why)) {
 		fclose(timeline);
 		return ft_study_simulate(s, NULL, NULL, o, err);

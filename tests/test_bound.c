@@ -51,7 +51,7 @@ static const char *drawn(struct arena *mem)
 	const char *stack = at == 2 ? ANY("generic", "torch-2.11-compile") :
 				      ANY("generic", "nemo-24", "torch-2.11-eager",
 					  "megatron-core-moe-2025", "torchtitan-2024",
-					  "llm-foundry-2023");
+					  "torchtitan-2024-eager", "llm-foundry-2023");
 
 	return arena_printf(
 		mem,
@@ -63,9 +63,10 @@ static const char *drawn(struct arena *mem)
 		models[below(5)], machines[at == 2 ? 2 : at], ANY("16", "32", "64"),
 		stack, ANY("2048", "4096"), ANY("16", "32", "48", "128"),
 		ANY("1", "1", "2"), ANY("ddp", "zero1", "zero2", "fsdp", "hsdp"),
-		ANY("none", "selective", "full"), ANY("1f1b", "gpipe"),
-		ANY("steady", "together"), ANY("true", "false"), ANY("true", "false"),
-		ANY("true", "false"), ANY("true", "false", "false"), ANY("0", "0", "3"),
+		ANY("none", "selective", "full"),
+		ANY("1f1b", "gpipe", "zero-bubble", "zbv"), ANY("steady", "together"),
+		ANY("true", "false"), ANY("true", "false"), ANY("true", "false"),
+		ANY("true", "false", "false"), ANY("0", "0", "3"),
 		ANY("1", "2", "4", "8"), ANY("1", "2", "4", "8"), ANY("1", "1", "2"),
 		ANY("1", "1", "2", "4"), ANY("1", "1", "2"));
 }

@@ -5,11 +5,11 @@
 #include "sim/engine.h"
 #include "traces/build.h"
 
-enum { WORK_F, WORK_B, WORK_SEND, WORKS };
-enum { SEG_F, SEG_B, SEG_RECV_F, SEG_RECV_B, SEG_SEND_F, SEG_SEND_B, SEGS };
+enum { WORK_F, WORK_B, WORK_W, WORK_SEND, WORKS };
+enum { SEG_F, SEG_B, SEG_W, SEG_RECV_F, SEG_RECV_B, SEG_SEND_F, SEG_SEND_B, SEGS };
 
-/* A pipeline of p stages: forwards of 1 s and backwards of 2 s per micro-batch,
- * transfers of `delay`; stage `slow` takes `factor` times as long. */
+/* A pipeline of p stages: forwards of 1 s and backwards of 2 s per micro-batch, of which
+ * half is the weights' where they are split; transfers of `delay`; stage `slow` takes `factor` times as long. */
 struct pipeline {
 	int p, m, vpp;
 	double delay, factor;
@@ -65,6 +65,7 @@ static struct ft_graph *pipeline_graph(struct arena *mem, const struct pipeline 
 	g->segment = ARENA_ARRAY(mem, g->n_segments, struct ft_segment);
 	set_segment(g, mem, SEG_F, op(WORK_F, FT_STREAM_COMPUTE, recv_f, -1));
 	set_segment(g, mem, SEG_B, op(WORK_B, FT_STREAM_COMPUTE, recv_b, -1));
+	set_segment(g, mem, SEG_W, op(WORK_W, FT_STREAM_COMPUTE, -1, -1));
 	set_segment(g, mem, SEG_RECV_F, op(WORK_SEND, FT_STREAM_RECV_FORWARD, -1, -1));
 	set_segment(g, mem, SEG_RECV_B, op(WORK_SEND, FT_STREAM_RECV_BACKWARD, -1, -1));
 	set_segment(g, mem, SEG_SEND_F,
@@ -77,8 +78,8 @@ static struct ft_graph *pipeline_graph(struct arena *mem, const struct pipeline 
 	g->rank_class = ARENA_ARRAY(mem, g->n_classes, struct ft_class);
 	for (int s = 0; s < pl->p; s++) {
 		struct ft_class *c = &g->rank_class[s];
-		size_t n = (size_t)(2 * pl->m * pl->vpp);
-		struct slot *slot = ARENA_ARRAY(mem, n, struct slot);
+		size_t n = schedule_count(&plan);
+		struct ft_slot *slot = ARENA_ARRAY(mem, n, struct ft_slot);
 
 		c->name = "stage";
 		c->call = ARENA_ARRAY(mem, 3 * n, struct ft_call);
@@ -86,13 +87,18 @@ static struct ft_graph *pipeline_graph(struct arena *mem, const struct pipeline 
 		for (size_t i = 0; i < n; i++) {
 			bool first = s == 0 && slot[i].chunk == 0;
 			bool last = s == pl->p - 1 && slot[i].chunk == pl->vpp - 1;
+			bool forward = slot[i].kind == FT_SLOT_FORWARD;
 			uint32_t slow = s == pl->slow ? SEGS : 0;
 
-			if (slot[i].forward ? !first : !last)
-				put_call(c, slot[i].forward ? SEG_RECV_F : SEG_RECV_B);
-			put_call(c, (slot[i].forward ? SEG_F : SEG_B) + slow);
-			if (slot[i].forward ? !last : !first)
-				put_call(c, slot[i].forward ? SEG_SEND_F : SEG_SEND_B);
+			if (slot[i].kind == FT_SLOT_WEIGHTS) {
+				put_call(c, SEG_W);
+				continue;
+			}
+			if (forward ? !first : !last)
+				put_call(c, forward ? SEG_RECV_F : SEG_RECV_B);
+			put_call(c, (forward ? SEG_F : SEG_B) + slow);
+			if (forward ? !last : !first)
+				put_call(c, forward ? SEG_SEND_F : SEG_SEND_B);
 		}
 	}
 	return g;
@@ -164,10 +170,12 @@ static double pipeline_s(const struct pipeline *pl)
 	struct engine_input in = { 0 };
 	struct engine_output out;
 	struct work_timing cost[WORKS + 2] = { { 0 } };
+	bool split = pl->schedule == FT_ZERO_BUBBLE;
 	double s;
 
 	cost[WORK_F].duration = ft_ps_from_s(1.0 / pl->vpp);
-	cost[WORK_B].duration = ft_ps_from_s(2.0 / pl->vpp);
+	cost[WORK_B].duration = ft_ps_from_s((split ? 1.0 : 2.0) / pl->vpp);
+	cost[WORK_W].duration = ft_ps_from_s(1.0 / pl->vpp);
 	cost[WORK_SEND].duration = ft_ps_from_s(pl->delay);
 	cost[WORKS].duration = ft_ps_from_s(pl->factor / pl->vpp);
 	cost[WORKS + 1].duration = ft_ps_from_s(2 * pl->factor / pl->vpp);
@@ -195,6 +203,9 @@ static void pipelines_take_their_known_time(void **state)
 		{ { 4, 8, 2, 0, 1, -1, FT_INTERLEAVED }, 24 + 4.5 },
 		{ { 4, 16, 4, 0, 1, -1, FT_INTERLEAVED }, 48 + 2.25 },
 		{ { 1, 5, 1, 0, 1, -1, FT_1F1B }, 15 },
+		/* zero-bubble: m*3 + (p-1) (1 + 1 - 1) */
+		{ { 4, 8, 1, 0, 1, -1, FT_ZERO_BUBBLE }, 24 + 3 },
+		{ { 16, 64, 1, 0, 1, -1, FT_ZERO_BUBBLE }, 192 + 15 },
 	};
 
 	(void)state;

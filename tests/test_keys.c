@@ -62,6 +62,8 @@ static const char ddp_eager[] = GPT IB "stack: torch-2.11-eager, " TRAIN(
 	"2048", "32") "sharding: ddp, recompute: full, step_start: together}, " COST;
 static const char ddp_tp_eager[] = LLAMA IB "stack: torch-2.11-eager, " TRAIN(
 	"2048", "32") "parallel: {tp: 2, pp: 2}, sharding: ddp}, " COST;
+static const char split_eager[] = LLAMA IB "stack: torch-2.11-eager, " TRAIN(
+	"2048", "32") "parallel: {pp: 2}, sharding: ddp, schedule: zero-bubble}, " COST;
 static const char adapters[] = LLAMA IB "stack: nemo-24, " TRAIN(
 	"4096",
 	"16") "lora: {rank: 8, targets: mlp, dropout: true, frozen_precision: bf16}}, " COST;
@@ -147,7 +149,8 @@ static const struct key_part parts[] = {
 	{ "stack",
 	  "stacks",
 	  "torch-2.11-eager",
-	  { fsdp_eager, hsdp_tp_eager, hsdp_by_default, ddp_eager, ddp_tp_eager } },
+	  { fsdp_eager, hsdp_tp_eager, hsdp_by_default, ddp_eager, ddp_tp_eager,
+	    split_eager } },
 	{ "stack", "stacks", "llm-foundry-2023", { ragged, windowed } },
 	{ "",
 	  NULL,

@@ -40,6 +40,10 @@ static const char *const spaces[] = {
 	"training: {sequence_length: 1024, global_batch_size: 16, recompute: none}}",
 	"{model: llama3-8b, cluster: {gpu: h100-sxm, gpus: 2}, training: {sequence_length: "
 	"8192, global_batch_size: 8, lora: {rank: 16, targets: attention}}}",
+	"{model: {name: llama3-8b, num_hidden_layers: 8}, cluster: {gpu: h200, gpus: 8}, "
+	"stack: torch-2.11-eager, training: {sequence_length: 4096, "
+	"global_batch_size: 16, micro_batch_size: 1, sharding: ddp, recompute: none, "
+	"parallel: {tp: 1, cp: 1}}}",
 };
 
 enum { SPACES = sizeof(spaces) / sizeof(*spaces) };
@@ -174,7 +178,8 @@ static void both_checks_of_a_plan_agree(void **state)
 					      "mixtral-8x7b", "qwen3-next-80b-a3b" };
 	static const char *const shardings[] = { "ddp", "zero1", "zero2", "fsdp",
 						 "hsdp" };
-	static const char *const schedules[] = { "1f1b", "interleaved", "gpipe" };
+	static const char *const schedules[] = { "1f1b", "interleaved", "gpipe",
+						 "zero-bubble" };
 	static const char *const again[] = { "none", "selective", "full" };
 	int legal = 0, refused = 0;
 	uint64_t seed = 5;
@@ -197,7 +202,7 @@ static void both_checks_of_a_plan_agree(void **state)
 			struct ft_plan p = { .sequence = 4096,
 					     .global_batch = 32 * drawn(&seed, 8) };
 			int64_t layers[300], zero, shard, again_layers;
-			int sh = (int)(rnd(&seed) % 5), sc = (int)(rnd(&seed) % 3),
+			int sh = (int)(rnd(&seed) % 5), sc = (int)(rnd(&seed) % 4),
 			    re = (int)(rnd(&seed) % 3);
 			char *text;
 			struct node *n;

@@ -44,4 +44,64 @@ assert kernels and all({"stream", "correlation", "device", "External id"} <= set
 assert all(calls[x["args"]["correlation"]]["ts"] <= x["ts"] for x in kernels)
 assert sum(x["name"] == "ProfilerStep#0" for x in e) == 1
 P
+# the Gantt chart: well formed, one box a pass, boxes of a row one after another, the same bytes
+pipeline='--set cluster.gpus=64 --set training.global_batch_size=32 --set training.parallel.tp=8 --set training.parallel.pp=8 --set training.parallel.vpp=1'
+chart() { # FILE SETTING...
+	file=$1
+	shift
+	$f simulate examples/01-first-answer/h100.yaml $pipeline --set 'training.overlap={}' "$@" --timeline "$file"
+}
+boxes() { # FILE STAGES PASSES: as many rows, as many numbered boxes in each
+	python3 - "$@" <<'P'
+import sys, xml.etree.ElementTree as T
+root = T.parse(sys.argv[1]).getroot()
+stages, passes = int(sys.argv[2]), int(sys.argv[3])
+ns = "{http://www.w3.org/2000/svg}"
+rows = {}
+for r in root.iter(ns + "rect"):
+    title = r.find(ns + "title")
+    if title is None:
+        continue
+    x, w = float(r.get("x")), float(r.get("width"))
+    assert w >= 0 and x >= 0 and x + w <= float(root.get("width")), title.text
+    rows.setdefault(float(r.get("y")), []).append((x, x + w, title.text))
+assert len(rows) == stages, rows.keys()
+for row in rows.values():
+    numbered = [t for _, _, t in row if "micro-batch" in t]
+    assert len(numbered) == len(set(t.split(",")[0] + t.split(",")[1] for t in numbered)) == passes, len(numbered)
+    assert len(row) == passes + 1, len(row)  # and the optimizer
+    for a, b in zip(row, row[1:]):
+        assert b[0] >= a[1] - 0.02, (a, b)
+words = [t.text for t in root.iter(ns + "text")]
+assert sum(w.startswith("bubble") for w in words) == stages
+assert any(w.startswith("Pipeline bubble: ") for w in words) and any("time of the step in " in w for w in words)
+P
+}
+svg_is_written() { chart "$tmp/a.svg" && boxes "$tmp/a.svg" 8 64; }
+ok "a Gantt chart of 8 stages and 32 micro-batches" svg_is_written
+svg_again() { chart "$tmp/b.svg" && cmp "$tmp/a.svg" "$tmp/b.svg"; }
+ok "the same bytes again" svg_again
+svg_chunks() { chart "$tmp/c.svg" --set training.parallel.vpp=2 && boxes "$tmp/c.svg" 8 128 && grep -q "paler: later chunks" "$tmp/c.svg"; }
+ok "with two chunks a stage" svg_chunks
+svg_split() {
+	chart "$tmp/z.svg" --set stack=torch-2.11-eager --set training.schedule=zero-bubble && boxes "$tmp/z.svg" 8 96 &&
+		grep -q "gradients of weights" "$tmp/z.svg" && ! grep -q ">backward<" "$tmp/z.svg"
+}
+ok "with backwards cut in two" svg_split
+svg_vee() { chart "$tmp/v.svg" --set stack=torch-2.11-eager --set training.schedule=zbv --set training.parallel.vpp=2 && boxes "$tmp/v.svg" 8 192; }
+ok "and as a V" svg_vee
+svg_beside() { chart "$tmp/s.svg" --beside examples/01-first-answer/h100.yaml && boxes "$tmp/s.svg" 8 64; }
+ok "a job beside it is not drawn" svg_beside
+svg_named() {
+	sed "s/^name:.*/name: '<b>\&amp;\"'/" examples/01-first-answer/h100.yaml >"$tmp/n.yaml"
+	grep -q '^name:' "$tmp/n.yaml" || echo "name: '<b>&amp;\"'" >>"$tmp/n.yaml"
+	$f simulate "$tmp/n.yaml" --set training.global_batch_size=256 --timeline "$tmp/n.svg" && ! grep -q '<b>' "$tmp/n.svg" &&
+		python3 -c 'import sys, xml.etree.ElementTree as T; T.parse(sys.argv[1])' "$tmp/n.svg"
+}
+ok "names are escaped" svg_named
+svg_asked() { chart "$tmp/d.out" --timeline-format svg && cmp "$tmp/a.svg" "$tmp/d.out"; }
+ok "by its name or by --timeline-format" svg_asked
+chrome_asked() { chart "$tmp/e.svg" --timeline-format chrome && grep -q traceEvents "$tmp/e.svg"; }
+ok "what is asked for comes before the name" chrome_asked
+ok "a format that is none" fails 64 "takes chrome, kineto or svg, not 'png'" $f simulate examples/01-first-answer/h100.yaml --timeline "$tmp/t" --timeline-format png
 finish

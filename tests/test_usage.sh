@@ -13,7 +13,7 @@ ok "replay wants a graph" fails 64 "graph FILE is missing" $f trace replay $a
 ok "one scenario at a time" fails 64 "one SCENARIO at a time" $f trace show $a $a
 ok "a graph that is not there" fails 1 "No such file" $f trace replay $a --graph "$tmp/none"
 ok "a graph that is none" fails 1 "$tmp/g:1:" sh -c "echo hello >$tmp/g; $f trace replay $a --graph $tmp/g"
-ok "a schedule that is not built" fails 1 "zero-bubble is not simulated yet" $f trace show $a --set training.schedule=zero-bubble --set training.parallel.vpp=1
+ok "a schedule that the stack does not have" fails 1 "zero-bubble cuts a backward in two, which stack" $f trace show $a --set training.schedule=zero-bubble --set training.parallel.vpp=1
 same_as_simulate() { # what is built, shown and read back gives the same bytes
 	$f trace show $a $small >"$tmp/step.graph" &&
 	$f trace replay $a $small --graph "$tmp/step.graph" $1 >"$tmp/replayed" &&

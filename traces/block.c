@@ -83,17 +83,24 @@ static void column_back(struct builder *b, const struct layer_sizes *s,
 	bool megatron = b->rules->tensor_parallel == FT_TP_MEGATRON;
 	bool sp = b->plan->sequence_parallel && b->plan->tp > 1;
 
-	if (megatron && sp && !b->plan->lora.rank)
-		put_collective(b, "tp_all_gather", FT_STREAM_TP, FT_ALL_GATHER,
-			       FT_GROUP_TP, gathered_bytes(b, s, false));
+	if (megatron && sp && !b->plan->lora.rank) {
+		of_weights(b, true);
+		if (put_collective(b, "tp_all_gather", FT_STREAM_TP, FT_ALL_GATHER,
+				   FT_GROUP_TP, gathered_bytes(b, s, false)) &&
+		    b->part == PART_WEIGHTS)
+			need(b, FT_STREAM_TP); /* no dgrad runs beside it */
+		of_weights(b, false);
+	}
 	products(b, s, FT_DGRAD);
 	leave_split(b, s);
-	if (megatron)
+	if (megatron && b->part == PART_WHOLE)
 		b->needs[FT_STREAM_TP] = false; /* wgrad need not wait */
+	of_weights(b, true);
 	if (!b->plan->lora.rank)
 		put_norm_transpose(b, (double)(s->tokens * s->h));
+	of_weights(b, false);
 	products(b, s, FT_WGRAD);
-	if (megatron)
+	if (megatron && b->part != PART_WEIGHTS)
 		join_split(b);
 }
 
@@ -188,8 +195,10 @@ void bias_gradients(struct builder *b, const struct layer_sizes *s)
 
 	if (b->plan->lora.rank)
 		return;
+	of_weights(b, true);
 	put_memory(b, "bias_gradient", "default", 2 * (double)(s->tokens * features),
 		   (m->qkv_bias && plain) + (m->out_bias && plain) + 2 * mlp);
+	of_weights(b, false);
 }
 
 void mlp_back(struct builder *b, const struct layer_sizes *s)

@@ -9,7 +9,7 @@ struct whole {
 	struct arena mem;
 };
 
-static unsigned variant_of(struct stage *st, const struct slot *slot)
+static unsigned variant_of(struct stage *st, const struct ft_slot *slot)
 {
 	struct builder *b = st->b;
 	const struct ft_plan *p = b->plan;
@@ -21,7 +21,8 @@ static unsigned variant_of(struct stage *st, const struct slot *slot)
 	b->tokens = b->sequences * p->sequence / p->cp;
 	if (slot->micro_batch == 0)
 		v |= V_FIRST;
-	if (!slot->forward && (last || (is_fsdp(p) && b->rules->sync_each_micro_batch)))
+	if (slot->kind != FT_SLOT_FORWARD &&
+	    (last || (is_fsdp(p) && b->rules->sync_each_micro_batch)))
 		v |= V_SYNC;
 	if (ragged)
 		v |= V_RAGGED;
@@ -32,16 +33,25 @@ static unsigned variant_of(struct stage *st, const struct slot *slot)
 struct pass {
 	int64_t chunk;
 	unsigned variant;
-	bool first, last; /* of the model */
-	int64_t since;	  /* backward: layers since a bucket was full */
+	bool first, last;	 /* of the model */
+	bool from_self, to_self; /* the chunk before, behind it is of the same stage */
+	int64_t since;		 /* backward: layers since a bucket was full */
 };
 
-static struct pass pass_of(struct stage *st, const struct slot *slot)
+static struct pass pass_of(struct stage *st, const struct ft_slot *slot)
 {
-	return (struct pass){ .chunk = slot->chunk,
-			      .variant = variant_of(st, slot),
-			      .first = st->first && slot->chunk == 0,
-			      .last = st->last && slot->chunk == st->b->plan->vpp - 1 };
+	const struct ft_plan *p = st->b->plan;
+	int64_t at = ft_plan_place(p, st->number, slot->chunk);
+	int64_t end = p->pp * p->vpp - 1;
+
+	return (struct pass){
+		.chunk = slot->chunk,
+		.variant = variant_of(st, slot),
+		.first = at == 0,
+		.last = at == end,
+		.from_self = at > 0 && ft_plan_stage(p, at - 1) == st->number,
+		.to_self = at < end && ft_plan_stage(p, at + 1) == st->number
+	};
 }
 
 static struct layer_call forward_call(struct stage *st, const struct pass *p, int64_t l)
@@ -50,7 +60,7 @@ static struct layer_call forward_call(struct stage *st, const struct pass *p, in
 
 	return (struct layer_call){
 		l, gather_variant(st->b, l - begin, end - l, p->variant),
-		l == begin && !p->first
+		l == begin && !p->first && !p->from_self
 	};
 }
 
@@ -68,15 +78,21 @@ static struct layer_call backward_call(struct stage *st, struct pass *p, int64_t
 		own |= V_BUCKET | V_LAYERS * (unsigned)p->since;
 		p->since = 0;
 	}
-	return (struct layer_call){ l, own, l == st->end[p->chunk] - 1 && !p->last };
+	if (st->part == PART_INPUTS)
+		own &= V_EDGE | V_RAGGED;
+	else if (st->part == PART_WEIGHTS)
+		own &= ~(unsigned)V_EDGE;
+	return (struct layer_call){ l, own,
+				    l == st->end[p->chunk] - 1 && !p->last &&
+					    !p->to_self && st->part != PART_WEIGHTS };
 }
 
 static void enter_forward(struct stage *st, const struct pass *p)
 {
 	if (p->first)
 		segment_embed(st, p->variant);
-	else
-		segment_transfer(st, true, false);
+	else if (!p->from_self)
+		segment_transfer(st, p->chunk, true, false);
 }
 
 static void leave_forward(struct stage *st, const struct pass *p)
@@ -84,55 +100,78 @@ static void leave_forward(struct stage *st, const struct pass *p)
 	bool empty = st->begin[p->chunk] == st->end[p->chunk];
 
 	if (p->last)
-		segment_head(st, p->variant, empty && !p->first);
-	else
-		segment_transfer(st, false, false);
+		segment_head(st, p->variant, empty && !p->first && !p->from_self);
+	else if (!p->to_self)
+		segment_transfer(st, p->chunk, false, false);
 }
 
 static void enter_backward(struct stage *st, const struct pass *p)
 {
+	unsigned ragged = p->variant & V_RAGGED;
+
 	if (p->last)
-		segment_head_back(st, p->variant, st->end[p->chunk] - 1);
-	else
-		segment_transfer(st, true, true);
+		segment_head_back(st, st->part == PART_INPUTS ? ragged : p->variant,
+				  st->end[p->chunk] - 1);
+	else if (st->part != PART_WEIGHTS && !p->to_self)
+		segment_transfer(st, p->chunk, true, true);
 }
 
+/* The embedding has no gradient but that of its weights. */
 static void leave_backward(struct stage *st, const struct pass *p)
 {
-	if (p->first)
+	if (!p->first && !p->from_self && st->part != PART_WEIGHTS)
+		segment_transfer(st, p->chunk, false, true);
+	else if (p->first && st->part != PART_INPUTS)
 		segment_embed_back(st, p->variant);
-	else
-		segment_transfer(st, false, true);
 }
 
-void stage_forward(struct stage *st, const struct slot *slot)
+static void stage_forward(struct stage *st, const struct ft_slot *slot)
 {
 	struct pass p = pass_of(st, slot);
 
+	segment_slot(st, *slot);
 	enter_forward(st, &p);
 	for (int64_t l = st->begin[p.chunk]; l < st->end[p.chunk]; l++)
 		segment_forward(st, forward_call(st, &p, l));
 	leave_forward(st, &p);
 }
 
-void stage_backward(struct stage *st, const struct slot *slot)
+static void stage_backward(struct stage *st, const struct ft_slot *slot)
 {
 	struct pass p = pass_of(st, slot);
 
+	segment_slot(st, *slot);
 	enter_backward(st, &p);
 	for (int64_t l = st->end[p.chunk] - 1; l >= st->begin[p.chunk]; l--)
 		segment_backward(st, backward_call(st, &p, l));
 	leave_backward(st, &p);
 }
 
+void stage_slot(struct stage *st, const struct ft_slot *slot)
+{
+	bool splits = plan_splits(st->b->plan);
+
+	if (slot->kind == FT_SLOT_FORWARD) {
+		stage_forward(st, slot);
+		return;
+	}
+	st->part = slot->kind == FT_SLOT_WEIGHTS ? PART_WEIGHTS :
+		   splits			 ? PART_INPUTS :
+						   PART_WHOLE;
+	stage_backward(st, slot);
+	st->part = PART_WHOLE;
+}
+
 /* A backward and the forward that follows it, of another micro-batch: their layers
  * in pairs, as long as both have some. */
-static void pair_slot(struct stage *st, const struct slot *back,
-		      const struct slot *forward)
+static void pair_slot(struct stage *st, const struct ft_slot *back,
+		      const struct ft_slot *forward)
 {
 	struct pass k = pass_of(st, back), f = pass_of(st, forward);
 	int64_t lf = st->begin[f.chunk], lk = st->end[k.chunk] - 1;
 
+	segment_slot(st, *back);
+	segment_slot(st, *forward);
 	enter_backward(st, &k);
 	enter_forward(st, &f);
 	while (lf < st->end[f.chunk] && lk >= st->begin[k.chunk]) {
@@ -154,18 +193,20 @@ static void pair_slot(struct stage *st, const struct slot *back,
  * interleaved ones; its one more forward ahead is the one before the first pair. */
 bool plan_pairs(const struct ft_plan *p)
 {
-	return p->overlap_ep && p->ep > 1 && !is_fsdp(p) && (p->pp == 1 || p->vpp > 1);
+	return p->overlap_ep && p->ep > 1 && !is_fsdp(p) && !plan_splits(p) &&
+	       (p->pp == 1 || p->vpp > 1);
 }
 
-static bool is_pair(const struct builder *b, const struct slot *back,
-		    const struct slot *forward)
+static bool is_pair(const struct builder *b, const struct ft_slot *back,
+		    const struct ft_slot *forward)
 {
 	const struct ft_plan *p = b->plan;
 	int64_t last = p->micro_batches - 1;
 	bool ragged = p->last_micro_batch != p->micro_batch &&
 		      (back->micro_batch == last || forward->micro_batch == last);
 
-	return plan_pairs(p) && !ragged && !back->forward && forward->forward &&
+	return plan_pairs(p) && !ragged && back->kind == FT_SLOT_BACKWARD &&
+	       forward->kind == FT_SLOT_FORWARD &&
 	       (back->micro_batch != forward->micro_batch ||
 		back->chunk != forward->chunk);
 }
@@ -175,7 +216,7 @@ void stage_finish(struct stage *st)
 	struct builder *b = st->b;
 	const struct ft_plan *p = b->plan;
 	double tied = !p->lora.rank && (b->model->tied || b->model->predicted) &&
-				      p->pp > 1 && (st->first || st->last) ?
+				      st->first != st->last ?
 			      (double)(b->model->hidden_size *
 				       ft_model_vocab(b->model, p->tp)) /
 				      (double)p->tp :
@@ -183,7 +224,10 @@ void stage_finish(struct stage *st)
 
 	b->sequences = p->micro_batch;
 	b->tokens = p->micro_batch * p->sequence / p->cp;
-	if (!segment_fresh(st, (struct segment_key){ ROLE_OPTIMIZER, st->number, 0, 0 },
+	segment_slot(st, (struct ft_slot){ .kind = FT_SLOT_UPDATE });
+	if (!segment_fresh(st,
+			   (struct segment_key){ ROLE_OPTIMIZER, st->number, 0, 0,
+						 PART_WHOLE },
 			   "optimizer"))
 		return;
 	optimizer_ops(b, st->held, tied);
@@ -203,7 +247,7 @@ static void stage_layers(struct stage *st)
 	for (int64_t v = 0; v < p->pp * p->vpp; v++) {
 		int64_t next = at + p->stage_layers[v];
 
-		if (v % p->pp == st->number) {
+		if (ft_plan_stage(p, v) == st->number) {
 			st->begin[v / p->pp] = at;
 			st->end[v / p->pp] = next;
 			for (int64_t l = at; l < next; l++)
@@ -222,7 +266,7 @@ struct stage stage_begin(struct builder *b, int64_t number)
 			    .rank_class = &b->g->rank_class[number],
 			    .number = number,
 			    .first = number == 0,
-			    .last = number == p->pp - 1 };
+			    .last = ft_plan_stage(p, p->pp * p->vpp - 1) == number };
 
 	st.rank_class->name = arena_printf(b->mem, "stage %d", (int)number);
 	st.rank_class->ranks = p->ranks / p->pp;
@@ -235,18 +279,15 @@ static void build_stage(struct builder *b, int64_t number)
 {
 	const struct ft_plan *p = b->plan;
 	struct stage st = stage_begin(b, number);
-	struct slot *slot = ARENA_ARRAY(b->mem, (size_t)(2 * p->micro_batches * p->vpp),
-					struct slot);
+	struct ft_slot *slot = ARENA_ARRAY(b->mem, schedule_count(p), struct ft_slot);
 	size_t n = schedule_slots(b->mem, p, number, slot);
 
 	for (size_t i = 0; i < n; i++)
 		if (i + 1 < n && is_pair(b, &slot[i], &slot[i + 1])) {
 			pair_slot(&st, &slot[i], &slot[i + 1]);
 			i++;
-		} else if (slot[i].forward) {
-			stage_forward(&st, &slot[i]);
 		} else {
-			stage_backward(&st, &slot[i]);
+			stage_slot(&st, &slot[i]);
 		}
 	stage_finish(&st);
 }
@@ -288,10 +329,13 @@ bool build_begin(struct builder *b, const struct ft_model *model,
 {
 	struct ft_graph *g = b->g;
 
-	if (plan->schedule == FT_ZERO_BUBBLE && plan->pp > 1)
-		return ft_fail(err, NULL,
-			       "schedule: zero-bubble is not simulated yet; "
-			       "use 1f1b, interleaved or gpipe");
+	if (plan_splits(plan) && !stack->layout.split_backward)
+		return ft_fail(
+			err, NULL,
+			"schedule: zero-bubble cuts a backward in two, which stack "
+			"%s does not; use 1f1b, interleaved or gpipe, or a stack "
+			"with split_backward: true",
+			stack->name);
 	builder_init(b, model, plan, stack);
 	group_shapes(plan, g->group);
 	set_buckets(b);

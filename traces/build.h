@@ -12,6 +12,7 @@
 
 #include "base/arena.h"
 #include "foretoken/traces.h"
+#include "traces/schedule.h"
 
 /* Which copy of a segment: what differs between micro-batches of one step. */
 enum variant {
@@ -29,6 +30,7 @@ struct segment_key {
 	int64_t kind; /* layer kind, or chunk */
 	unsigned variant;
 	unsigned beside; /* of a pair: the backward's variant */
+	enum part part;
 };
 
 struct builder {
@@ -42,6 +44,8 @@ struct builder {
 	struct segment_key *key; /* [segment_cap] */
 	struct ft_segment *seg;	 /* the one being written */
 	bool needs[FT_STREAMS];	 /* the next compute op waits for these tails */
+	enum part part;		 /* what is put and not of it is left out */
+	bool of_weights;	 /* what is put is of weights' gradients */
 	bool adapting;		 /* what is put belongs to an adapter */
 	int record_next;	 /* event the next compute op records, or none */
 	bool autocast;		 /* fp32 weights and residuals, 16-bit products */
@@ -67,12 +71,16 @@ bool segment_known(struct builder *b, struct segment_key key, uint32_t *id);
 void segment_begin(struct builder *b, struct segment_key key, const char *name);
 uint32_t segment_end(struct builder *b);
 
-/* Ops of the segment being written. */
+bool left_out(const struct builder *b); /* is what is put not of the part? */
+
+/* Ops of the segment being written; what is left out comes back, too, and is nowhere. */
 struct ft_op *put_op(struct builder *b, const struct ft_work *work,
 		     enum ft_stream stream, int launches);
 void put_wait(struct ft_op *op, int event_or_tail);
 void need(struct builder *b, enum ft_stream stream);
 void await_event(struct builder *b, enum ft_event event);
+/* From here on what is put is of weights' gradients, or not; what it was. */
+bool of_weights(struct builder *b, bool is);
 /* The host waits for the last compute op that was put. */
 void host_waits(struct builder *b);
 void host(struct builder *b, enum ft_host activity, double times);
@@ -111,6 +119,8 @@ void layer_backward(struct builder *b, int64_t layer);
 void layer_pair(struct builder *b, int64_t forward, int64_t backward);
 /* What it keeps for backward when so much is recomputed, and what it computes twice. */
 double layer_saved_bytes(const struct builder *b, int64_t layer, enum ft_recompute how);
+/* What of it, or computed again, stays until its weights' gradients are computed. */
+double layer_deferred_bytes(const struct builder *b, int64_t layer);
 double layer_recomputed_flop(const struct builder *b, int64_t layer);
 
 /* casts.c: formats of 8 and 4 bit */
@@ -186,15 +196,5 @@ void base_bytes(const struct builder *b, struct held stage, double bytes[FT_MEMO
 void head_bytes(struct builder *b, struct held root, bool backward);
 void layer_bytes(struct builder *b, int64_t layer, bool backward);
 void root_bytes(struct builder *b, struct held root);
-
-/* schedule.c: the order of forwards and backwards on one stage */
-struct slot {
-	bool forward;
-	int64_t chunk, micro_batch;
-};
-
-/* Fills slot[2 * micro_batches * vpp]; returns how many. */
-size_t schedule_slots(struct arena *mem, const struct ft_plan *plan, int64_t stage,
-		      struct slot *slot);
 
 #endif

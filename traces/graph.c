@@ -40,7 +40,7 @@ bool segment_known(struct builder *b, struct segment_key key, uint32_t *id)
 	for (size_t i = 0; i < b->g->n_segments; i++)
 		if (b->key[i].role == key.role && b->key[i].kind == key.kind &&
 		    b->key[i].variant == key.variant &&
-		    b->key[i].beside == key.beside) {
+		    b->key[i].beside == key.beside && b->key[i].part == key.part) {
 			*id = (uint32_t)i;
 			return true;
 		}
@@ -69,6 +69,7 @@ void segment_begin(struct builder *b, struct segment_key key, const char *name)
 uint32_t segment_end(struct builder *b)
 {
 	b->seg = NULL;
+	b->part = PART_WHOLE;
 	return (uint32_t)(b->g->n_segments - 1);
 }
 
@@ -85,12 +86,53 @@ void put_wait(struct ft_op *op, int event_or_tail)
 	assert(!"an op waits for too much");
 }
 
+bool left_out(const struct builder *b)
+{
+	return b->part != PART_WHOLE && b->of_weights != (b->part == PART_WEIGHTS);
+}
+
+bool of_weights(struct builder *b, bool is)
+{
+	bool was = b->of_weights;
+
+	b->of_weights = is;
+	return was;
+}
+
+/* An op that is in no segment; what waits for it or is recorded with it is not, either. */
+static struct ft_op *put_nowhere(struct builder *b)
+{
+	struct ft_op *op = ARENA_NEW(b->mem, struct ft_op);
+
+	memset(op->wait, FT_EVENT_NONE, sizeof(op->wait));
+	if (b->part == PART_WEIGHTS)
+		b->record_next = FT_EVENT_NONE;
+	return op;
+}
+
+/* A compute op waits for what was noted. */
+static void put_needs(struct builder *b, struct ft_op *op)
+{
+	for (int i = 0; i < FT_EVENTS; i++)
+		if (b->awaits[i]) {
+			put_wait(op, i);
+			b->awaits[i] = false;
+		}
+	for (int i = 0; i < FT_STREAMS; i++)
+		if (b->needs[i]) {
+			put_wait(op, FT_TAIL + i);
+			b->needs[i] = false;
+		}
+}
+
 struct ft_op *put_op(struct builder *b, const struct ft_work *work,
 		     enum ft_stream stream, int launches)
 {
 	struct ft_segment *s = b->seg;
 	struct ft_op *op;
 
+	if (left_out(b))
+		return put_nowhere(b);
 	if (s->n_ops == b->op_cap)
 		s->op = ARENA_GROW(b->mem, s->op, &b->op_cap);
 	op = &s->op[s->n_ops++];
@@ -100,16 +142,8 @@ struct ft_op *put_op(struct builder *b, const struct ft_work *work,
 			      .graphed = b->graphed,
 			      .record = FT_EVENT_NONE };
 	memset(op->wait, FT_EVENT_NONE, sizeof(op->wait));
-	for (int i = 0; stream == FT_STREAM_COMPUTE && i < FT_EVENTS; i++)
-		if (b->awaits[i]) {
-			put_wait(op, i);
-			b->awaits[i] = false;
-		}
-	for (int i = 0; stream == FT_STREAM_COMPUTE && i < FT_STREAMS; i++)
-		if (b->needs[i]) {
-			put_wait(op, FT_TAIL + i);
-			b->needs[i] = false;
-		}
+	if (stream == FT_STREAM_COMPUTE)
+		put_needs(b, op);
 	if (stream == FT_STREAM_COMPUTE && b->plan->tp > 1 &&
 	    b->rules->tensor_parallel == FT_TP_DTENSOR &&
 	    b->rules->fusion == FT_FUSION_EAGER)
@@ -133,7 +167,7 @@ void await_event(struct builder *b, enum ft_event event)
 
 void host_waits(struct builder *b)
 {
-	for (size_t i = b->seg->n_ops; i-- > 0;)
+	for (size_t i = b->seg->n_ops; !left_out(b) && i-- > 0;)
 		if (b->seg->op[i].stream == FT_STREAM_COMPUTE) {
 			b->seg->op[i].host_waits = true;
 			b->host_waited = true;
@@ -144,12 +178,14 @@ void host_waits(struct builder *b)
 
 void host(struct builder *b, enum ft_host activity, double times)
 {
-	b->seg->host[activity] += times;
+	if (!left_out(b))
+		b->seg->host[activity] += times;
 }
 
 void put_product(struct builder *b, const struct ft_work *product)
 {
 	struct ft_work w = *product;
+	bool was;
 
 	if (w.gemm.m <= 0 || w.gemm.n <= 0 || w.gemm.k <= 0)
 		return;
@@ -157,7 +193,9 @@ void put_product(struct builder *b, const struct ft_work *product)
 		return; /* the weight is frozen */
 	w.gemm.accumulate = w.gemm.layout == FT_WGRAD && b->rules->gradient_fusion &&
 			    b->plan->gradient_dtype == FT_FP32;
+	was = of_weights(b, b->of_weights || w.gemm.layout == FT_WGRAD);
 	put_op(b, &w, FT_STREAM_COMPUTE, 1);
+	of_weights(b, was);
 }
 
 void put_grouped(struct builder *b, const char *name, enum ft_layout layout,
@@ -210,7 +248,7 @@ struct ft_op *put_collective(struct builder *b, const char *name, enum ft_stream
 	struct ft_work w = { .kind = FT_COMMUNICATION, .name = name, .dtype = FT_BF16 };
 	struct ft_op *o;
 
-	if (b->g->group[group].size <= 1 || bytes <= 0)
+	if (b->g->group[group].size <= 1 || bytes <= 0 || left_out(b))
 		return NULL;
 	w.communication.op = op;
 	w.communication.group = group;

@@ -17,7 +17,7 @@ struct reading {
 	struct graph_line line; /* first: errors point at it */
 	struct arena *mem;
 	struct ft_graph *g;
-	size_t work_cap, segment_cap, class_cap, op_cap, call_cap;
+	size_t work_cap, segment_cap, class_cap, op_cap, call_cap, slot_cap;
 	size_t n_ops; /* and calls */
 	bool class_open;
 	int64_t ranks; /* of the cluster; 0: not known */
@@ -43,6 +43,11 @@ static const char *memory_at(int i)
 static const char *event_at(int i)
 {
 	return ft_event_name((enum ft_event)i);
+}
+
+static const char *slot_at(int i)
+{
+	return ft_slot_name((enum ft_slot_kind)i);
 }
 
 static const char *keep(struct reading *l, const char *text)
@@ -126,6 +131,7 @@ static bool read_truths(struct reading *l, struct ft_op *op)
 {
 	return graph_truth(&l->line, "optimizer", &op->optimizer) &&
 	       graph_truth(&l->line, "graphed", &op->graphed) &&
+	       graph_truth(&l->line, "reverse", &op->reverse) &&
 	       graph_truth(&l->line, "host_waits", &op->host_waits);
 }
 
@@ -193,7 +199,7 @@ static bool read_class(struct reading *l)
 		g->rank_class = ARENA_GROW(l->mem, g->rank_class, &l->class_cap);
 	c = &g->rank_class[g->n_classes++];
 	*c = (struct ft_class){ .name = keep(l, l->line.word[1].text), .ranks = 1 };
-	l->call_cap = 0;
+	l->call_cap = l->slot_cap = 0;
 	l->class_open = true;
 	l->class_line = l->line.at.line;
 	return graph_whole_of(&l->line, "ranks", 1, LIMIT_GRAPH_NUMBER, &c->ranks);
@@ -221,6 +227,33 @@ static bool read_call(struct reading *l)
 	if (c->n_calls == l->call_cap)
 		c->call = ARENA_GROW(l->mem, c->call, &l->call_cap);
 	c->call[c->n_calls++] = (struct ft_call){ (uint32_t)segment, (uint32_t)repeat };
+	return true;
+}
+
+/* "pass KIND chunk=C micro_batch=M": of the calls below it. */
+static bool read_pass(struct reading *l)
+{
+	struct ft_graph *g = l->g;
+	struct ft_class *c = g->n_classes ? &g->rank_class[g->n_classes - 1] : NULL;
+	int kind = l->line.n > 1 ?
+			   graph_find(l->line.word[1].text, slot_at, FT_SLOT_KINDS) :
+			   -1;
+	struct ft_slot s = { .kind = FT_SLOT_UPDATE };
+
+	if (!c || kind < 0)
+		return graph_fail(&l->line, 1,
+				  "write below a class: pass forward, backward or "
+				  "weights, with chunk= and micro_batch=; or pass "
+				  "update");
+	s.kind = (enum ft_slot_kind)kind;
+	if (!graph_whole_of(&l->line, "chunk", 0, LIMIT_GRAPH_NUMBER, &s.chunk) ||
+	    !graph_whole_of(&l->line, "micro_batch", 0, LIMIT_GRAPH_NUMBER,
+			    &s.micro_batch) ||
+	    !count_op(l))
+		return false;
+	if (c->n_slots == l->slot_cap)
+		c->slot = ARENA_GROW(l->mem, c->slot, &l->slot_cap);
+	c->slot[c->n_slots++] = (struct ft_slot_mark){ s, c->n_calls };
 	return true;
 }
 
@@ -306,7 +339,7 @@ static bool read_line(struct reading *l)
 		{ "work", read_work },	     { "op", read_op },
 		{ "segment", read_segment }, { "class", read_class },
 		{ "call", read_call },	     { "group", read_group },
-		{ "host", read_host },
+		{ "host", read_host },	     { "pass", read_pass },
 	};
 	struct ft_graph *g = l->g;
 	const char *what = l->line.word[0].text;

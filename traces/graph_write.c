@@ -99,6 +99,8 @@ static void write_op(FILE *out, const struct ft_op *op)
 		fputs(" graphed=true", out);
 	if (op->host_waits)
 		fputs(" host_waits=true", out);
+	if (op->reverse)
+		fputs(" reverse=true", out);
 	if (op->record != FT_EVENT_NONE)
 		fprintf(out, " record=%s", ft_event_name((enum ft_event)op->record));
 	for (int i = 0; i < FT_OP_WAITS; i++) {
@@ -138,15 +140,27 @@ static void write_segment(FILE *out, size_t i, const struct ft_segment *s)
 		write_op(out, &s->op[j]);
 }
 
+static void write_slot(FILE *out, const struct ft_slot *s)
+{
+	fprintf(out, "  pass %s", ft_slot_name(s->kind));
+	if (s->kind != FT_SLOT_UPDATE)
+		fprintf(out, " chunk=%" PRId64 " micro_batch=%" PRId64, s->chunk,
+			s->micro_batch);
+	putc('\n', out);
+}
+
 static void write_class(FILE *out, const struct ft_class *c)
 {
 	fputs("class ", out);
 	name(out, c->name);
 	fprintf(out, " ranks=%" PRId64 "\n", c->ranks);
 	write_bytes(out, "base", c->base_bytes);
-	for (size_t i = 0; i < c->n_calls; i++)
+	for (size_t i = 0, k = 0; i < c->n_calls; i++) {
+		for (; k < c->n_slots && c->slot[k].call == i; k++)
+			write_slot(out, &c->slot[k].slot);
 		fprintf(out, "  call %" PRIu32 " x%" PRIu32 "\n", c->call[i].segment,
 			c->call[i].repeat);
+	}
 }
 
 void ft_graph_write(const struct ft_graph *g, FILE *out)

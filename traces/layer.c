@@ -50,6 +50,15 @@ static void begin_layer(struct builder *b, bool backward)
 		host(b, FT_HOST_GRAPH, 1);
 }
 
+/* The part of a backward that comes later is a graph of its own. */
+static void begin_weights(struct builder *b)
+{
+	of_weights(b, true);
+	host(b, FT_HOST_GRAPH,
+	     b->part == PART_WEIGHTS && b->plan->graphs != FT_GRAPHS_NONE);
+	of_weights(b, false);
+}
+
 void layer_forward(struct builder *b, int64_t layer)
 {
 	struct layer_sizes s = sizes_of(b, layer);
@@ -179,6 +188,7 @@ void layer_backward(struct builder *b, int64_t layer)
 	struct layer_sizes s = sizes_of(b, layer);
 
 	begin_layer(b, true);
+	begin_weights(b);
 	b->graphed = b->plan->graphs != FT_GRAPHS_NONE;
 	run_again(b, &s);
 	backward_begin(b, &s);

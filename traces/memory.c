@@ -73,6 +73,15 @@ static double unit_bytes(const struct builder *b, struct held unit)
 				  0;
 }
 
+/* A split backward: what weights' gradients need stays until they are computed. */
+static void split_bytes(struct builder *b, double later, double saved, double whole)
+{
+	if (b->part == PART_WEIGHTS)
+		take(b, FT_MEMORY_ACTIVATIONS, -later, 0);
+	else
+		take(b, FT_MEMORY_ACTIVATIONS, later - saved, whole - saved);
+}
+
 void layer_bytes(struct builder *b, int64_t layer, bool backward)
 {
 	double saved = layer_saved_bytes(b, layer, layer_recompute(b, layer));
@@ -80,12 +89,16 @@ void layer_bytes(struct builder *b, int64_t layer, bool backward)
 	double unit = unit_bytes(b, layer_held(b, layer)), again = whole - saved;
 
 	if (b->offload[layer]) { /* on its way out, or back again */
-		take(b, FT_MEMORY_ACTIVATIONS, 0, whole);
+		take(b, FT_MEMORY_ACTIVATIONS, 0, b->part == PART_WEIGHTS ? 0 : whole);
 		saved = again = 0;
 	}
-	take(b, FT_MEMORY_ACTIVATIONS, backward ? -saved : saved,
-	     backward ? again : saved);
-	take(b, FT_MEMORY_OTHER, 0, unit);
+	if (b->part != PART_WHOLE)
+		split_bytes(b, layer_deferred_bytes(b, layer), saved, saved + again);
+	else
+		take(b, FT_MEMORY_ACTIVATIONS, backward ? -saved : saved,
+		     backward ? again : saved);
+	if (b->part != PART_WEIGHTS)
+		take(b, FT_MEMORY_OTHER, 0, unit);
 }
 
 /* Bytes per logit at the loss's fullest moment, with no unit gathered. */
@@ -104,6 +117,10 @@ void head_bytes(struct builder *b, struct held root, bool backward)
 {
 	double logits = head_logits(b), whole = unit_bytes(b, root), peak;
 
+	if (b->part != PART_WHOLE) /* the gradient of the logits waits for the head's */
+		take(b, FT_MEMORY_OTHER, (b->part == PART_INPUTS ? 2 : -2) * logits, 0);
+	if (b->part == PART_WEIGHTS)
+		return;
 	if (b->rules->keeps_outputs && b->plan->pp > 1) {
 		take(b, FT_MEMORY_OTHER, backward ? 0 : 4 * logits,
 		     backward ? 0 : 4 * logits);

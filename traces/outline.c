@@ -14,10 +14,12 @@ struct whole {
 	struct arena mem;
 };
 
-static size_t index_of(const struct ft_plan *p, enum ft_turn turn, bool forward,
-		       int64_t chunk)
+enum { KINDS = FT_SLOT_UPDATE }; /* of slots with passes */
+
+static size_t index_of(const struct ft_plan *p, enum ft_turn turn,
+		       enum ft_slot_kind kind, int64_t chunk)
 {
-	return (size_t)(((int64_t)turn * p->vpp + chunk) * 2 + !forward);
+	return (size_t)(((int64_t)turn * p->vpp + chunk) * KINDS + kind);
 }
 
 static enum ft_turn turn_of(const struct ft_plan *p, int64_t micro_batch)
@@ -28,10 +30,10 @@ static enum ft_turn turn_of(const struct ft_plan *p, int64_t micro_batch)
 }
 
 const struct ft_pass_calls *ft_outline_pass(const struct ft_outline *o, size_t class,
-					    const struct ft_turned *at)
+					    const struct ft_slot *at)
 {
 	return &o->pass[class][index_of(o->plan, turn_of(o->plan, at->micro_batch),
-					at->forward, at->chunk)];
+					at->kind, at->chunk)];
 }
 
 static int64_t times_of(const struct ft_plan *p, enum ft_turn turn)
@@ -41,24 +43,23 @@ static int64_t times_of(const struct ft_plan *p, enum ft_turn turn)
 	return turn == FT_TURN_FIRST || p->micro_batches > 1;
 }
 
-static void put_pass(struct stage *st, enum ft_turn turn, bool forward, int64_t chunk,
-		     struct ft_pass_calls *pass)
+static void put_pass(struct stage *st, enum ft_turn turn, enum ft_slot_kind kind,
+		     int64_t chunk, struct ft_pass_calls *pass)
 {
 	const struct ft_plan *p = st->b->plan;
 	int64_t micro_batch = turn == FT_TURN_FIRST  ? 0 :
 			      turn == FT_TURN_MIDDLE ? 1 :
 						       p->micro_batches - 1;
-	struct slot slot = { forward, chunk, micro_batch };
+	struct ft_slot slot = { kind, chunk, micro_batch };
 	struct ft_class *c = st->rank_class;
 
+	if (kind == FT_SLOT_WEIGHTS && !plan_splits(p))
+		return;
 	pass->times = times_of(p, turn);
 	pass->begin = pass->end = c->n_calls;
 	if (!pass->times)
 		return;
-	if (forward)
-		stage_forward(st, &slot);
-	else
-		stage_backward(st, &slot);
+	stage_slot(st, &slot);
 	pass->end = c->n_calls;
 	for (size_t i = pass->begin; i < pass->end; i++)
 		c->call[i].repeat *= (uint32_t)pass->times;
@@ -68,23 +69,21 @@ static void put_stage(struct builder *b, struct ft_outline *o, size_t number)
 {
 	const struct ft_plan *p = b->plan;
 	struct stage st = stage_begin(b, (int64_t)number);
-	struct slot *slot = ARENA_ARRAY(b->mem, o->n_order, struct slot);
-	struct ft_turned *order = ARENA_ARRAY(b->mem, o->n_order, struct ft_turned);
+	struct ft_slot *order = ARENA_ARRAY(b->mem, o->n_order, struct ft_slot);
 
-	o->pass[number] = ARENA_ARRAY(b->mem, (size_t)(p->vpp * FT_TURNS * 2),
+	o->pass[number] = ARENA_ARRAY(b->mem, (size_t)(p->vpp * FT_TURNS * KINDS),
 				      struct ft_pass_calls);
 	for (int turn = 0; turn < FT_TURNS; turn++)
 		for (int64_t c = 0; c < p->vpp; c++)
-			for (int back = 0; back < 2; back++)
-				put_pass(&st, (enum ft_turn)turn, !back, c,
+			for (int kind = 0; kind < KINDS; kind++)
+				put_pass(&st, (enum ft_turn)turn,
+					 (enum ft_slot_kind)kind, c,
 					 &o->pass[number][index_of(
-						 p, (enum ft_turn)turn, !back, c)]);
+						 p, (enum ft_turn)turn,
+						 (enum ft_slot_kind)kind, c)]);
 	o->last_call[number] = st.rank_class->n_calls;
 	stage_finish(&st);
-	schedule_slots(b->mem, p, (int64_t)number, slot);
-	for (size_t i = 0; i < o->n_order; i++)
-		order[i] = (struct ft_turned){ slot[i].forward, slot[i].chunk,
-					       slot[i].micro_batch };
+	schedule_slots(b->mem, p, (int64_t)number, order);
 	o->order[number] = order;
 }
 
@@ -104,10 +103,10 @@ struct ft_outline *ft_outline_build(const struct ft_model *model,
 		return NULL;
 	}
 	o->plan = plan;
-	o->n_order = (size_t)(2 * plan->micro_batches * plan->vpp);
+	o->n_order = schedule_count(plan);
 	o->pass = ARENA_ARRAY(&w->mem, o->graph.n_classes, struct ft_pass_calls *);
 	o->last_call = ARENA_ARRAY(&w->mem, o->graph.n_classes, size_t);
-	o->order = ARENA_ARRAY(&w->mem, o->graph.n_classes, const struct ft_turned *);
+	o->order = ARENA_ARRAY(&w->mem, o->graph.n_classes, const struct ft_slot *);
 	for (size_t s = 0; s < o->graph.n_classes; s++)
 		put_stage(&b, o, s);
 	build_end(&b);
@@ -182,7 +181,7 @@ static double peak_of_class(const struct ft_outline *o, size_t c)
 	const struct ft_plan *p = o->plan;
 	struct swing all = { sum(class->base_bytes), sum(class->base_bytes) };
 	struct arena mem = { 0 };
-	size_t n = (size_t)(p->vpp * FT_TURNS * 2);
+	size_t n = (size_t)(p->vpp * FT_TURNS * KINDS);
 	struct swing *of = ARENA_ARRAY(&mem, n, struct swing);
 
 	for (size_t i = 0; i < n; i++) {
@@ -192,9 +191,9 @@ static double peak_of_class(const struct ft_outline *o, size_t c)
 			add_call(&o->graph, &class->call[k], pass->times, &of[i]);
 	}
 	for (size_t i = 0; i < o->n_order; i++) {
-		const struct ft_turned *t = &o->order[c][i];
-		const struct swing *s = &of[index_of(p, turn_of(p, t->micro_batch),
-						     t->forward, t->chunk)];
+		const struct ft_slot *t = &o->order[c][i];
+		const struct swing *s =
+			&of[index_of(p, turn_of(p, t->micro_batch), t->kind, t->chunk)];
 
 		if (all.net + s->peak > all.peak)
 			all.peak = all.net + s->peak;

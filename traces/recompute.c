@@ -27,12 +27,13 @@ static void first_of_stages(const struct builder *b, int64_t n, bool *chosen)
 	for (int64_t stage = 0; stage < p->pp; stage++) {
 		int64_t all = 0, at = 0, seen = 0, most;
 
-		for (int64_t c = stage; c < p->pp * p->vpp; c += p->pp)
-			all += p->stage_layers[c];
+		for (int64_t c = 0; c < p->vpp; c++)
+			all += p->stage_layers[ft_plan_place(p, stage, c)];
 		most = (int64_t)llround(share * (double)all);
 		for (int64_t c = 0; c < p->pp * p->vpp; at += p->stage_layers[c++])
 			for (int64_t l = 0;
-			     c % p->pp == stage && l < p->stage_layers[c]; l++)
+			     ft_plan_stage(p, c) == stage && l < p->stage_layers[c];
+			     l++)
 				chosen[at + l] = seen++ < most;
 	}
 }

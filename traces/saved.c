@@ -70,6 +70,17 @@ static double other_saved(const struct builder *b, const struct layer_sizes *s)
 	return more + (s->l->linear_heads ? 2 * (double)s->q : 0);
 }
 
+/* Inputs of products and gradients of their outputs take what the layer keeps, within a
+ * twentieth (32 s b h of 34 in arXiv 2401.10241, table 1), but for scores and masks. */
+double layer_deferred_bytes(const struct builder *b, int64_t layer)
+{
+	struct layer_sizes s = sizes_of(b, layer);
+	double h = b->rules->dropout ? 2 * (double)(s.h * s.part) : 0;
+
+	return layer_saved_bytes(b, layer, FT_RECOMPUTE_NONE) - h -
+	       (double)s.tokens * score_bytes(b, &s, 0);
+}
+
 double layer_saved_bytes(const struct builder *b, int64_t layer, enum ft_recompute how)
 {
 	struct layer_sizes s = sizes_of(b, layer);

@@ -5,56 +5,150 @@
  * the backwards left. interleaved: the same over vpp chunks of layers, micro-
  * batches taken in groups of pp, with 2(pp-1-s) + (vpp-1)pp forwards first
  * (Narayanan et al., SC21). gpipe: all forwards, then all backwards.
+ *
+ * zero-bubble (ZB-H1; Qi et al., ICLR 2024, arXiv 2401.10241): forwards and backwards as
+ * 1f1b or interleaved have them, but a backward gives the gradient of its input alone, for
+ * which the stage before waits, and stage s computes that of its weights s backwards later.
+ * So all stages keep what pp micro-batches need, as 1f1b's first stage does. With equal
+ * times F, B, W of the three on all stages, W <= F and B, nothing to send, and pp <= m:
+ *
+ *   1f1b         step = m (F + B + W) + (pp-1) (F + B + W)
+ *   zero-bubble  step = m (F + B + W) + (pp-1) (F + B - W)
+ *
+ * zbv (ZB-V, the same paper, section 6): two chunks a stage, the second in the order of
+ * stages backwards, so that loss and first backward are on the stage that began. With equal
+ * F, B and W of a chunk and m >= 2 pp - 1 a stage never waits from its first pass to its
+ * last, and stage s begins s F late: step = 6 m F + (pp-1) F. It keeps what 2 pp chunks
+ * need, as much as 1f1b's first stage. A step of fewer micro-batches is that of 2 pp - 1
+ * less the passes that it does not have.
  */
 #include "traces/build.h"
 
+bool plan_splits(const struct ft_plan *p)
+{
+	return (p->schedule == FT_ZERO_BUBBLE || p->schedule == FT_ZBV) && p->pp > 1;
+}
+
+size_t schedule_count(const struct ft_plan *p)
+{
+	return (size_t)((plan_splits(p) ? 3 : 2) * p->micro_batches * p->vpp);
+}
+
 /* All forwards of a stage in order: groups of pp micro-batches, chunk by chunk. */
-static size_t forward_order(const struct ft_plan *p, struct slot *slot)
+static size_t forward_order(const struct ft_plan *p, struct ft_slot *slot)
 {
 	size_t n = 0;
 
 	if (p->vpp == 1) {
 		for (int64_t m = 0; m < p->micro_batches; m++)
-			slot[n++] = (struct slot){ true, 0, m };
+			slot[n++] = (struct ft_slot){ FT_SLOT_FORWARD, 0, m };
 		return n;
 	}
 	for (int64_t at = 0; at < p->micro_batches; at += p->pp)
 		for (int64_t c = 0; c < p->vpp; c++)
 			for (int64_t m = at; m < at + p->pp && m < p->micro_batches;
 			     m++)
-				slot[n++] = (struct slot){ true, c, m };
+				slot[n++] = (struct ft_slot){ FT_SLOT_FORWARD, c, m };
 	return n;
 }
 
-size_t schedule_slots(struct arena *mem, const struct ft_plan *p, int64_t stage,
-		      struct slot *slot)
+/* How many forwards a stage runs before its first backward. */
+static size_t forwards_ahead(const struct ft_plan *p, int64_t stage, size_t total)
 {
-	size_t total = (size_t)(p->micro_batches * p->vpp), n = 0, warm;
-	struct slot *order = ARENA_ARRAY(mem, total, struct slot);
 	int64_t ahead = p->pp - 1 - stage;
+	size_t warm = (size_t)(p->schedule == FT_GPIPE ? (int64_t)total :
+			       p->vpp > 1 ? 2 * ahead + (p->vpp - 1) * p->pp :
+					    ahead);
 
-	forward_order(p, order);
-	if (p->schedule == FT_GPIPE)
-		warm = total;
-	else if (p->vpp > 1)
-		warm = (size_t)(2 * ahead + (p->vpp - 1) * p->pp);
-	else
-		warm = (size_t)ahead;
-	if (warm > total)
-		warm = total;
-	for (size_t f = 0, back = 0; back < total;) {
-		bool forward = f < total && (f < warm || f - warm <= back);
-		struct slot s = order[forward ? f : back];
+	return warm < total ? warm : total;
+}
 
-		/* in turn: forward number warm+i comes before backward number i */
-		if (forward) {
-			f++;
-		} else {
-			s.chunk = p->vpp - 1 - s.chunk;
-			back++;
-		}
-		s.forward = forward;
-		slot[n++] = s;
+/* The same chunk and micro-batch's turn in a backward, which begins with the last chunk. */
+static struct ft_slot turned(const struct ft_plan *p, struct ft_slot s,
+			     enum ft_slot_kind kind)
+{
+	return (struct ft_slot){ kind, p->vpp - 1 - s.chunk, s.micro_batch };
+}
+
+/* zbv's passes as they are put: the next micro-batch of each kind and chunk. */
+struct vee {
+	struct ft_slot *slot;
+	size_t n;
+	int64_t micro_batches;
+	int64_t next[FT_SLOT_UPDATE][2];
+};
+
+static void vee_put(struct vee *v, enum ft_slot_kind kind, int64_t chunk)
+{
+	int64_t m = v->next[kind][chunk]++;
+
+	if (m < v->micro_batches)
+		v->slot[v->n++] = (struct ft_slot){ kind, chunk, m };
+}
+
+static void vee_back(struct vee *v, int64_t chunk)
+{
+	vee_put(v, FT_SLOT_BACKWARD, chunk);
+	vee_put(v, FT_SLOT_WEIGHTS, chunk);
+}
+
+static size_t vee_slots(const struct ft_plan *p, int64_t stage, struct ft_slot *slot)
+{
+	int64_t least = 2 * p->pp - 1, left = p->pp - stage;
+	int64_t m = p->micro_batches > least ? p->micro_batches : least;
+	struct vee v = { .slot = slot, .micro_batches = p->micro_batches };
+
+	for (int64_t i = 0; i < 2 * left - 1; i++)
+		vee_put(&v, FT_SLOT_FORWARD, 0);
+	for (int64_t i = 0; i < stage; i++) {
+		vee_put(&v, FT_SLOT_FORWARD, 1);
+		vee_put(&v, FT_SLOT_FORWARD, 0);
 	}
+	for (int64_t i = 0; i < left; i++) {
+		vee_put(&v, FT_SLOT_FORWARD, 1);
+		vee_back(&v, 1);
+	}
+	while (v.next[FT_SLOT_FORWARD][1] < m) {
+		if (v.next[FT_SLOT_FORWARD][0] < m)
+			vee_put(&v, FT_SLOT_FORWARD, 0);
+		vee_back(&v, 0);
+		vee_put(&v, FT_SLOT_FORWARD, 1);
+		vee_back(&v, 1);
+	}
+	for (int64_t i = 0; i < stage; i++) {
+		vee_put(&v, FT_SLOT_BACKWARD, 0);
+		vee_put(&v, FT_SLOT_BACKWARD, 1);
+	}
+	for (int64_t i = 0; i < left; i++)
+		vee_back(&v, 0);
+	for (int64_t chunk = 2; chunk-- > 0;)
+		while (v.next[FT_SLOT_WEIGHTS][chunk] < m)
+			vee_put(&v, FT_SLOT_WEIGHTS, chunk);
+	return v.n;
+}
+
+size_t schedule_slots(struct arena *mem, const struct ft_plan *p, int64_t stage,
+		      struct ft_slot *slot)
+{
+	size_t total = (size_t)(p->micro_batches * p->vpp), n = 0, weights = 0;
+	struct ft_slot *order = ARENA_ARRAY(mem, total, struct ft_slot);
+	size_t warm = forwards_ahead(p, stage, total);
+	bool splits = plan_splits(p);
+
+	if (p->schedule == FT_ZBV && p->pp > 1)
+		return vee_slots(p, stage, slot);
+	forward_order(p, order);
+	for (size_t f = 0, back = 0; back < total;) {
+		/* in turn: forward number warm+i comes before backward number i */
+		if (f < total && (f < warm || f - warm <= back)) {
+			slot[n++] = order[f++];
+			continue;
+		}
+		slot[n++] = turned(p, order[back++], FT_SLOT_BACKWARD);
+		if (splits && back > (size_t)stage)
+			slot[n++] = turned(p, order[weights++], FT_SLOT_WEIGHTS);
+	}
+	while (splits && weights < total)
+		slot[n++] = turned(p, order[weights++], FT_SLOT_WEIGHTS);
 	return n;
 }

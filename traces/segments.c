@@ -5,13 +5,23 @@ static void call(struct stage *st, uint32_t segment)
 {
 	struct ft_class *c = st->rank_class;
 
-	if (c->n_calls && c->call[c->n_calls - 1].segment == segment) {
+	if (c->n_calls > c->slot[c->n_slots - 1].call &&
+	    c->call[c->n_calls - 1].segment == segment) {
 		c->call[c->n_calls - 1].repeat++;
 		return;
 	}
 	if (c->n_calls == st->call_cap)
 		c->call = ARENA_GROW(st->b->mem, c->call, &st->call_cap);
 	c->call[c->n_calls++] = (struct ft_call){ segment, 1 };
+}
+
+void segment_slot(struct stage *st, struct ft_slot slot)
+{
+	struct ft_class *c = st->rank_class;
+
+	if (c->n_slots == st->slot_cap)
+		c->slot = ARENA_GROW(st->b->mem, c->slot, &st->slot_cap);
+	c->slot[c->n_slots++] = (struct ft_slot_mark){ slot, c->n_calls };
 }
 
 /* Begin a segment unless it exists; when it does, call it. */
@@ -36,15 +46,31 @@ bool segment_fresh(struct stage *st, struct segment_key key, const char *name)
 		full = arena_printf(b->mem, "%s.%u", full, variant / V_LAYERS);
 	if (key.role == ROLE_PAIR)
 		full = arena_printf(b->mem, "%s.%x", full, key.beside);
+	if (key.part != PART_WHOLE)
+		full = arena_printf(b->mem, "%s.%s", full,
+				    key.part == PART_INPUTS ? "inputs" : "weights");
 	segment_begin(b, key, full);
+	return true;
+}
+
+/* A segment of a backward, or of the part of it that is being called. */
+static bool fresh_back(struct stage *st, enum role role, int64_t kind, unsigned variant,
+		       const char *name)
+{
+	if (!segment_fresh(
+		    st, (struct segment_key){ (int)role, kind, variant, 0, st->part },
+		    name))
+		return false;
+	st->b->part = st->part;
 	return true;
 }
 
 static bool fresh(struct stage *st, enum role role, int64_t kind, unsigned variant,
 		  const char *name)
 {
-	return segment_fresh(st, (struct segment_key){ (int)role, kind, variant, 0 },
-			     name);
+	return segment_fresh(
+		st, (struct segment_key){ (int)role, kind, variant, 0, PART_WHOLE },
+		name);
 }
 
 void segment_done(struct stage *st)
@@ -52,7 +78,7 @@ void segment_done(struct stage *st)
 	call(st, segment_end(st->b));
 }
 
-void segment_transfer(struct stage *st, bool receive, bool backward)
+void segment_transfer(struct stage *st, int64_t chunk, bool receive, bool backward)
 {
 	struct builder *b = st->b;
 	const struct ft_plan *p = b->plan;
@@ -64,9 +90,10 @@ void segment_transfer(struct stage *st, bool receive, bool backward)
 			(backward ? FT_STREAM_RECV_BACKWARD : FT_STREAM_RECV_FORWARD) :
 			(backward ? FT_STREAM_SEND_BACKWARD : FT_STREAM_SEND_FORWARD);
 	double slice = p->sequence_parallel ? (double)p->tp : 1;
+	bool reverse = p->schedule == FT_ZBV && chunk % 2;
 	struct ft_op *op;
 
-	if (!fresh(st, receive ? ROLE_RECEIVE : ROLE_SEND, backward,
+	if (!fresh(st, receive ? ROLE_RECEIVE : ROLE_SEND, backward + 2 * reverse,
 		   b->tokens == p->micro_batch * p->sequence / p->cp ? 0 : V_RAGGED,
 		   receive ? "receive" : "send"))
 		return;
@@ -76,6 +103,7 @@ void segment_transfer(struct stage *st, bool receive, bool backward)
 	w.communication.bytes = 2 * (double)(b->tokens * b->model->hidden_size) / slice;
 	host(b, FT_HOST_PIPELINE, 1);
 	op = put_op(b, &w, stream, 0);
+	op->reverse = reverse;
 	if (!receive)
 		put_wait(op, FT_TAIL + FT_STREAM_COMPUTE);
 	segment_done(st);
@@ -191,26 +219,40 @@ static void keep_root(struct stage *st, bool first)
 	st->b->seg->peak_bytes[FT_MEMORY_GRADIENTS] += net[FT_MEMORY_GRADIENTS] - was;
 }
 
+/* What the head's gradients of weights become. */
+static void behind_head(struct stage *st, unsigned variant)
+{
+	struct builder *b = st->b;
+	struct held outputs = outputs_held(b, st->first);
+
+	of_weights(b, true);
+	accumulate_gradients(b, ends_held(b, false, true), variant & V_FIRST);
+	if (!is_fsdp(b->plan))
+		keep_gradients(st, outputs, variant & V_FIRST);
+	if (variant & V_SYNC && !is_fsdp(b->plan))
+		reduce_gradients(b, outputs);
+	of_weights(b, false);
+}
+
 void segment_head_back(struct stage *st, unsigned variant, int64_t next)
 {
 	struct builder *b = st->b;
 	bool fsdp = is_fsdp(b->plan);
 
-	if (!fresh(st, ROLE_HEAD_BACK, st->number, variant, "head_back"))
+	if (!fresh_back(st, ROLE_HEAD_BACK, st->number, variant, "head_back"))
 		return;
-	await_neighbour(st, true, false);
-	if (fsdp && b->rules->gather_root_again) {
-		gather_unit(b, st->root, FT_EVENT_HEAD);
-		unshard_unit(b, st->root);
+	if (st->part != PART_WEIGHTS) {
+		await_neighbour(st, true, false);
+		if (fsdp && b->rules->gather_root_again) {
+			gather_unit(b, st->root, FT_EVENT_HEAD);
+			unshard_unit(b, st->root);
+		}
+		if (fsdp && b->plan->reshard_after_forward)
+			gather_unit(b, layer_held(b, next), FT_EVENT_UNSHARDED);
 	}
-	if (fsdp && b->plan->reshard_after_forward)
-		gather_unit(b, layer_held(b, next), FT_EVENT_UNSHARDED);
 	outputs_backward(b);
-	accumulate_gradients(b, ends_held(b, false, true), variant & V_FIRST);
-	if (!is_fsdp(b->plan))
-		keep_gradients(st, outputs_held(b, st->first), variant & V_FIRST);
-	if (variant & V_SYNC && !fsdp)
-		reduce_gradients(b, outputs_held(b, st->first));
+	if (st->part != PART_INPUTS)
+		behind_head(st, variant);
 	head_bytes(b, st->root, true);
 	segment_done(st);
 }
@@ -237,7 +279,7 @@ static void behind_backward(struct stage *st, struct layer_call k)
 	struct builder *b = st->b;
 	struct held unit = layer_held(b, k.layer);
 
-	layer_bytes(b, k.layer, true);
+	of_weights(b, true);
 	accumulate_gradients(b, unit, k.variant & V_FIRST);
 	keep_gradients(st, unit, k.variant & V_FIRST);
 	if (k.variant & V_SYNC && is_fsdp(b->plan))
@@ -250,18 +292,22 @@ static void behind_backward(struct stage *st, struct layer_call k)
 		reduce_gradients(b, (struct held){ .dense = n * unit.dense,
 						   .experts = n * unit.experts });
 	}
+	of_weights(b, false);
 }
 
 void segment_backward(struct stage *st, struct layer_call k)
 {
 	struct builder *b = st->b;
 
-	if (!fresh(st, ROLE_LAYER_BACK, b->kind[k.layer] * 2 + k.received, k.variant,
-		   "backward"))
+	if (!fresh_back(st, ROLE_LAYER_BACK, b->kind[k.layer] * 2 + k.received,
+			k.variant, "backward"))
 		return;
-	before_backward(st, k);
+	if (st->part != PART_WEIGHTS)
+		before_backward(st, k);
 	layer_backward(b, k.layer);
-	behind_backward(st, k);
+	layer_bytes(b, k.layer, true);
+	if (st->part != PART_INPUTS)
+		behind_backward(st, k);
 	segment_done(st);
 }
 
@@ -274,13 +320,14 @@ void segment_pair(struct stage *st, struct layer_call f, struct layer_call k)
 		f.variant |= V_EDGE;
 	if (!segment_fresh(st,
 			   (struct segment_key){ ROLE_PAIR, kind * 2 + k.received,
-						 f.variant, k.variant },
+						 f.variant, k.variant, PART_WHOLE },
 			   "pair"))
 		return;
 	before_forward(st, f);
 	before_backward(st, k);
 	layer_pair(b, f.layer, k.layer);
 	layer_bytes(b, f.layer, false);
+	layer_bytes(b, k.layer, true);
 	behind_backward(st, k);
 	segment_done(st);
 }
@@ -289,8 +336,9 @@ void segment_embed_back(struct stage *st, unsigned variant)
 {
 	struct builder *b = st->b;
 
-	if (!fresh(st, ROLE_EMBED_BACK, st->number, variant, "embed_back"))
+	if (!fresh_back(st, ROLE_EMBED_BACK, st->number, variant, "embed_back"))
 		return;
+	of_weights(b, true);
 	embedding_backward(b);
 	accumulate_gradients(b, ends_held(b, true, false), variant & V_FIRST);
 	keep_root(st, variant & V_FIRST);
@@ -300,5 +348,6 @@ void segment_embed_back(struct stage *st, unsigned variant)
 	} else if (variant & V_SYNC) {
 		reduce_gradients(b, ends_held(b, true, false));
 	}
+	of_weights(b, false);
 	segment_done(st);
 }

@@ -25,20 +25,22 @@ enum role {
 struct stage {
 	struct builder *b;
 	struct ft_class *rank_class;
-	size_t call_cap;
+	size_t call_cap, slot_cap;
 	int64_t number;
-	bool first, last; /* chunk 0 of stage 0; last chunk of the last stage */
+	bool first, last; /* it has the model's first, its last chunk */
 	struct held held, root;
 	int64_t *begin; /* [vpp + 1 ... ] first layer of each chunk */
 	int64_t *end;
-	bool started[2]; /* a forward (backward) micro-batch ran before */
+	enum part part; /* of the backward being called */
 };
 
 /* segments.c: each writes its segment unless it exists, and calls it. received: it begins
  * a chunk, behind what the neighbour sent. */
+void segment_slot(struct stage *st, struct ft_slot slot); /* what follows is of it */
 bool segment_fresh(struct stage *st, struct segment_key key, const char *name);
 void segment_done(struct stage *st);
-void segment_transfer(struct stage *st, bool receive, bool backward);
+/* of the chunk */
+void segment_transfer(struct stage *st, int64_t chunk, bool receive, bool backward);
 void segment_embed(struct stage *st, unsigned variant);
 void segment_head(struct stage *st, unsigned variant, bool received);
 void segment_head_back(struct stage *st, unsigned variant, int64_t next);
@@ -62,8 +64,7 @@ bool build_begin(struct builder *b, const struct ft_model *model,
 		 struct ft_error *err);
 void build_end(struct builder *b);
 struct stage stage_begin(struct builder *b, int64_t number);
-void stage_forward(struct stage *st, const struct slot *slot);
-void stage_backward(struct stage *st, const struct slot *slot);
+void stage_slot(struct stage *st, const struct ft_slot *slot);
 void stage_finish(struct stage *st); /* the update */
 /* May a backward and a forward run side by side under this plan? */
 bool plan_pairs(const struct ft_plan *plan);

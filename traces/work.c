@@ -197,6 +197,14 @@ const char *ft_event_name(enum ft_event event)
 	return names[event];
 }
 
+const char *ft_slot_name(enum ft_slot_kind kind)
+{
+	static const char *const names[FT_SLOT_KINDS] = { "forward", "backward",
+							  "weights", "update" };
+
+	return names[kind];
+}
+
 const char *ft_memory_name(enum ft_memory category)
 {
 	static const char *const names[FT_MEMORIES] = {

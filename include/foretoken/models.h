@@ -129,7 +129,7 @@ double ft_model_flop_per_token(const struct ft_model *model, int64_t tp,
 double ft_model_product_parameters(const struct ft_model *model, int64_t tp);
 
 enum ft_sharding { FT_DDP, FT_ZERO1, FT_ZERO2, FT_FSDP, FT_HSDP };
-enum ft_schedule { FT_1F1B, FT_INTERLEAVED, FT_GPIPE, FT_ZERO_BUBBLE };
+enum ft_schedule { FT_1F1B, FT_INTERLEAVED, FT_GPIPE, FT_ZERO_BUBBLE, FT_ZBV };
 enum ft_recompute { FT_RECOMPUTE_NONE, FT_RECOMPUTE_SELECTIVE, FT_RECOMPUTE_FULL };
 enum ft_step_start { FT_STEADY, FT_TOGETHER };
 
@@ -207,7 +207,7 @@ struct ft_plan {
 	int64_t last_micro_batch;	   /* sequences of the last one */
 	int64_t shard;	       /* ranks that share one copy of sharded state:
 	                                      * 1 (ddp), dp * cp, or a divisor (hsdp) */
-	int64_t *stage_layers; /* [pp * vpp]; chunk c of stage s at c*pp + s */
+	int64_t *stage_layers; /* [pp * vpp] by the chunks' places: ft_plan_place */
 	enum ft_dtype precision;
 	enum ft_dtype gradient_dtype;
 	enum ft_sharding sharding;
@@ -256,6 +256,11 @@ void ft_plan_free(struct ft_plan *plan);
 bool ft_plan_vary(struct ft_plan *plan, const struct ft_model *model,
 		  const struct ft_plan_context *context, int64_t *stage_layers)
 	__attribute__((warn_unused_result));
+
+/* Where in the model a stage's chunk is, from 0: chunk c of stage s at c pp + s; under zbv the
+ * second chunks run back, so that stage 0 has both ends. And whose a place is. */
+int64_t ft_plan_place(const struct ft_plan *plan, int64_t stage, int64_t chunk);
+int64_t ft_plan_stage(const struct ft_plan *plan, int64_t place);
 
 bool ft_lora_has(const struct ft_lora *lora, enum ft_lora_target target);
 struct ft_lora_shape ft_lora_shape(const struct ft_model *model, int64_t layer,

@@ -144,6 +144,15 @@ struct ft_run {
 	double gpu_busy_frac, gpu_memory_frac, gpu_waiting_frac;
 };
 
+/* In which form a step is written as it ran: Chrome trace JSON of all parts; a rank of the
+ * first class as Kineto records it; a Gantt chart of one pipeline, in SVG. */
+enum ft_timeline {
+	FT_TIMELINE_CHROME,
+	FT_TIMELINE_KINETO,
+	FT_TIMELINE_SVG,
+	FT_TIMELINES
+};
+
 /* A step to run: its graph, the machine, the software. */
 struct ft_sim_job {
 	const struct ft_graph *graph;
@@ -151,13 +160,14 @@ struct ft_sim_job {
 	const struct ft_stack *stack;
 	const struct ft_ccl *ccl;
 	enum ft_step_start start;
-	bool idle;	      /* it has its nodes and does nothing */
-	bool timeline_kineto; /* the timeline as Kineto would record a rank of the first class */
+	bool idle; /* it has its nodes and does nothing */
+	enum ft_timeline timeline;
+	const char *title; /* of a drawing; may be NULL */
 };
 
 /*
  * beside: another job on the next nodes of the same fabric; both begin together, and its
- * steps repeat until the first is done; timeline: where Chrome trace JSON is written; memo:
+ * steps repeat until the first is done; timeline: where it is written as it ran; memo:
  * predictions to share. Each may be NULL. The GPUs that the cluster's imperfections slow
  * down run as separate pipelines, which follow the others in ft_run's classes.
  */

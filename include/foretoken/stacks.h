@@ -82,15 +82,16 @@ struct ft_layout_rules {
 	bool autocast;	      /* fp32 weights, cast to 16 bit each forward */
 	bool dropout;	      /* masks are drawn and kept */
 	bool gradient_fusion; /* wgrad adds into the fp32 gradient itself */
-	bool sync_each_micro_batch;  /* fsdp: gradients reduced after each one */
-	bool gather_under_forward;   /* zero1: weights gathered during forward */
-	bool host_sync;		     /* the host waits for the GPU in every step */
-	bool ragged_batch;	     /* the last micro-batch may be smaller */
-	bool gather_root_again;	     /* fsdp: root unit resharded after forward */
-	bool keeps_outputs;	     /* the logits of all micro-batches stay */
-	bool narrow_parameters;	     /* weights are kept and gathered in 8 bit */
-	bool scaled_gradients;	     /* a pass over gradients for loss scale or norm */
-	double fsdp_copy_in_bytes;   /* per local parameter, before a gather */
+	bool sync_each_micro_batch; /* fsdp: gradients reduced after each one */
+	bool gather_under_forward;  /* zero1: weights gathered during forward */
+	bool split_backward;	   /* schedules that cut a backward in two can be run */
+	bool host_sync;		   /* the host waits for the GPU in every step */
+	bool ragged_batch;	   /* the last micro-batch may be smaller */
+	bool gather_root_again;	   /* fsdp: root unit resharded after forward */
+	bool keeps_outputs;	   /* the logits of all micro-batches stay */
+	bool narrow_parameters;	   /* weights are kept and gathered in 8 bit */
+	bool scaled_gradients;	   /* a pass over gradients for loss scale or norm */
+	double fsdp_copy_in_bytes; /* per local parameter, before a gather */
 	double fsdp_copy_out_bytes;  /* per parameter, after it */
 	double fsdp_copy_grad_bytes; /* per parameter, before a reduction, beside
 				      * the gradient's own width */

@@ -58,7 +58,7 @@ struct ft_scenario {
 		group; /* of a measured row: its own source says nothing of its range */
 	struct ft_cost_terms terms;
 	struct ft_asked asked;
-	bool timeline_kineto; /* timelines in Kineto's shape; false: Chrome's, all parts */
+	enum ft_timeline timeline; /* the form of timelines */
 	size_t n_assumed;
 	const char **assumed; /* dotted keys */
 };

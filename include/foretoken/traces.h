@@ -123,12 +123,14 @@ enum ft_event {
 enum { FT_OP_WAITS = FT_STREAMS - 1 };
 
 struct ft_op {
-	uint32_t work;		   /* index into works */
-	uint8_t stream;		   /* enum ft_stream */
-	uint8_t launches;	   /* kernels that the host launches for it */
-	bool optimizer;		   /* counted as the optimizer's time */
-	bool graphed;		   /* launched by a CUDA or HIP graph: no host time */
-	bool host_waits;	   /* the host launches nothing more until it is over */
+	uint32_t work;	  /* index into works */
+	uint8_t stream;	  /* enum ft_stream */
+	uint8_t launches; /* kernels that the host launches for it */
+	bool optimizer;	  /* counted as the optimizer's time */
+	bool graphed;	  /* launched by a CUDA or HIP graph: no host time */
+	bool host_waits;  /* the host launches nothing more until it is over */
+	bool reverse; /* of a pipeline: forward from the next stage to the one before, or
+		       * backward the other way, as in a V's second half */
 	uint8_t record;		   /* event, or FT_EVENT_NONE */
 	uint8_t wait[FT_OP_WAITS]; /* events, tails, or FT_EVENT_NONE */
 };
@@ -161,11 +163,36 @@ struct ft_call {
 	uint32_t repeat; /* times in a row, >= 1 */
 };
 
+/* What a stage does for one micro-batch in one chunk of its layers. */
+enum ft_slot_kind {
+	FT_SLOT_FORWARD,
+	FT_SLOT_BACKWARD, /* backward; where a schedule splits it, gradients of inputs */
+	FT_SLOT_WEIGHTS,  /* the rest of a split backward: gradients of weights */
+	FT_SLOT_UPDATE,	  /* the optimizer; of no micro-batch */
+	FT_SLOT_KINDS
+};
+
+const char *ft_slot_name(enum ft_slot_kind kind);
+
+struct ft_slot { /* one of a schedule */
+	enum ft_slot_kind kind;
+	int64_t chunk, micro_batch; /* from 0 */
+};
+
+/* Where a slot begins in its class's program; it lasts until the next one begins. Two that
+ * begin at one call run side by side. */
+struct ft_slot_mark {
+	struct ft_slot slot;
+	size_t call;
+};
+
 struct ft_class {
 	const char *name; /* "stage 0" */
 	int64_t ranks;	  /* how many ranks it represents */
 	size_t n_calls;
 	struct ft_call *call;
+	size_t n_slots; /* 0: not known, of a graph written by hand */
+	struct ft_slot_mark *slot;
 	double base_bytes[FT_MEMORIES]; /* held all through the step */
 };
 
@@ -194,8 +221,8 @@ void ft_graph_free(struct ft_graph *graph);
 
 /*
  * A step in outline: every call of it counted, and the order of its passes, but not the
- * calls one by one. A pass is a forward or a backward of one chunk of layers for one micro-
- * batch; those of all micro-batches between the first and the last are the same.
+ * calls one by one. A pass is a forward, a backward or a backward's part of one chunk of layers for one
+ * micro-batch; those of all micro-batches between the first and the last are the same.
  */
 enum ft_turn { FT_TURN_FIRST, FT_TURN_MIDDLE, FT_TURN_LAST, FT_TURNS };
 
@@ -204,18 +231,13 @@ struct ft_pass_calls {
 	int64_t times;	   /* in a step; 0: there is no such turn */
 };
 
-struct ft_turned { /* one pass in the order in which a stage runs them */
-	bool forward;
-	int64_t chunk, micro_batch;
-};
-
 struct ft_outline {
 	struct ft_graph graph; /* works, segments, groups; calls of a class unordered */
 	const struct ft_plan *plan;
 	struct ft_pass_calls *
-		*pass;	   /* [n_classes][vpp * FT_TURNS * 2]: ft_outline_pass */
+		*pass;	   /* [n_classes][vpp * FT_TURNS * 3]: ft_outline_pass */
 	size_t *last_call; /* [n_classes]: the update, behind all passes */
-	const struct ft_turned **order; /* [n_classes][2 * micro_batches * vpp] */
+	const struct ft_slot **order; /* [n_classes][n_order] */
 	size_t n_order;
 };
 
@@ -227,7 +249,7 @@ struct ft_outline *ft_outline_build(const struct ft_model *model,
 	__attribute__((warn_unused_result));
 void ft_outline_free(struct ft_outline *outline);
 const struct ft_pass_calls *ft_outline_pass(const struct ft_outline *outline,
-					    size_t stage, const struct ft_turned *at);
+					    size_t stage, const struct ft_slot *at);
 
 /* What a rank holds all through the step, of the fullest stage; nothing else is built. */
 double ft_plan_held_bytes(const struct ft_model *model, const struct ft_plan *plan,
