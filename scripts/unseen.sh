@@ -29,6 +29,6 @@ table h100-unseen "probe through PyTorch on an H100, shapes never fitted, 2026-1
 table collectives-h100-torch "PyTorch, one process a GPU, 2026-11-22, never fitted" --collectives
 table collectives-h100-four-torch "PyTorch among 2 and 3 H100 of another host, 2026-11-22, never fitted" --collectives
 table collectives-h100-eight "the faster of PyTorch and the probe, 2, 4 and 8 H100 of one host, 2026-11-22, a third, never fitted" --collectives
-sort -t, -k1,1 -k3,3n -k5,5n -k6,6g "$out/collectives-h100-eight.csv" |
+LC_ALL=C sort -t, -k1,1 -k3,3n -k5,5n -k6,6g "$out/collectives-h100-eight.csv" |
 	awk -F, '/measured/ { print >"/dev/stderr"; next } !seen[$1, $3, $5]++' >"$tmp/rows" 2>"$tmp/header"
 cat "$tmp/header" "$tmp/rows" >"$out/collectives-h100-eight.csv"
