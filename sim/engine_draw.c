@@ -62,13 +62,12 @@ static struct timeline_place place_of(const struct engine *e,
 {
 	size_t class = part_of(e, r)->rank_class;
 	const struct pass_call *p = &r->passes[class][call];
-	bool back = p->pass && *p->pass == 'b';
 
 	return (struct timeline_place){
 		.segment = segment_of(e, r, call)->name,
 		.pass = p->pass,
 		.micro_batch = p->micro_batch,
-		.layer = back ? p->layer - turn : p->layer + turn,
+		.layer = p->layer + p->step * turn,
 	};
 }
 

@@ -1,163 +1,124 @@
-/* sim/passes.c - passes followed from stage to stage by what they send */
+/* sim/passes.c - calls of a graph, by its marks: pass, micro-batch, layers */
 #include "sim/passes.h"
 
 #include <string.h>
 
 #include "base/arena.h"
 
-enum { FORWARD, BACKWARD };
-
-struct pass {
-	size_t begin, end; /* calls */
-	int64_t layers;
-	int64_t number;	  /* of its micro-batch, if it begins one, */
-	int64_t received; /* else of what it receives; -1: it begins one */
-};
-
-struct line { /* a class's passes in one direction */
-	struct pass *pass;
-	size_t *sender; /* of each send, in order */
-	size_t n, n_sends;
-	bool lost; /* a micro-batch begins and no pass follows: two run side by side */
-};
-
-static const char *const names[] = { "forward", "backward" };
-static const char *const begins[] = { "embed.", "head_back." };
-
-static bool starts(const struct ft_segment *s, const char *with)
+/* Where a mark's calls end: where the next begins. */
+static size_t end_of(const struct ft_class *c, size_t mark)
 {
-	return !strncmp(s->name, with, strlen(with));
+	return mark + 1 < c->n_slots ? c->slot[mark + 1].call : c->n_calls;
 }
 
-static bool is_pass(const struct ft_segment *s, int way)
+/* Segments of layers are named so, those of both parts of a split backward alike. */
+static bool of_layers(const struct ft_graph *g, const struct ft_call *call,
+		      bool forward)
 {
-	return starts(s, way == FORWARD ? "forward." : "backward.");
+	const char *with = forward ? "forward." : "backward.";
+
+	return !strncmp(g->segment[call->segment].name, with, strlen(with));
 }
 
-static size_t sends(const struct ft_segment *s, int way)
+static int64_t layers_of(const struct ft_graph *g, const struct ft_class *c,
+			 size_t mark)
 {
-	int stream = way == FORWARD ? FT_STREAM_SEND_FORWARD : FT_STREAM_SEND_BACKWARD;
-	size_t n = 0;
+	int64_t n = 0;
 
-	for (size_t i = 0; i < s->n_ops; i++)
-		n += s->op[i].stream == stream;
+	for (size_t i = c->slot[mark].call; i < end_of(c, mark); i++)
+		if (of_layers(g, &c->call[i], true))
+			n += c->call[i].repeat;
 	return n;
 }
 
-static size_t all_sends(const struct ft_graph *g, const struct ft_class *c, int way)
-{
-	size_t n = 0;
+/* Layers of each chunk of each stage, in the order in which data goes through them. */
+struct places {
+	size_t n, chunks;
+	int64_t *first; /* [n + 1] */
+	bool back;	/* every other chunk runs from the last stage to the first */
+};
 
-	for (size_t i = 0; i < c->n_calls; i++)
-		n += c->call[i].repeat * sends(&g->segment[c->call[i].segment], way);
-	return n;
+static size_t place(const struct places *p, size_t stages, size_t stage, int64_t chunk)
+{
+	bool back = p->back && chunk % 2;
+
+	return (size_t)chunk * stages + (back ? stages - 1 - stage : stage);
 }
 
-static struct line line_of(const struct ft_graph *g, const struct ft_class *c, int way,
-			   struct arena *mem)
+static bool sends_back(const struct ft_graph *g)
 {
-	struct line l = { .pass = ARENA_ARRAY(mem, c->n_calls + 1, struct pass) };
-	int64_t begun = 0, received = 0;
-	bool fresh = false, open = false;
+	for (size_t s = 0; s < g->n_segments; s++)
+		for (size_t i = 0; i < g->segment[s].n_ops; i++)
+			if (g->segment[s].op[i].reverse)
+				return true;
+	return false;
+}
 
-	l.sender = ARENA_ARRAY(mem, all_sends(g, c, way) + 1, size_t);
-	for (size_t i = 0; i < c->n_calls; i++) {
-		const struct ft_segment *s = &g->segment[c->call[i].segment];
+static struct places places_of(const struct ft_graph *g, struct arena *mem)
+{
+	struct places p = { .back = sends_back(g) };
+	size_t stages = g->n_classes;
 
-		if (!is_pass(s, way)) {
-			open = false;
-			if (starts(s, begins[way])) {
-				l.lost |= fresh;
-				fresh = true;
-			}
-		} else if (!open) {
-			l.pass[l.n++] = (struct pass){
-				.begin = i,
-				.number = fresh ? begun++ : 0,
-				.received = fresh ? -1 : received++,
-			};
-			open = true;
-			fresh = false;
+	for (size_t c = 0; c < stages; c++)
+		for (size_t k = 0; k < g->rank_class[c].n_slots; k++)
+			if ((size_t)g->rank_class[c].slot[k].slot.chunk >= p.chunks)
+				p.chunks =
+					(size_t)g->rank_class[c].slot[k].slot.chunk + 1;
+	p.n = p.chunks * stages;
+	p.first = ARENA_ARRAY(mem, p.n + 1, int64_t);
+	for (size_t c = 0; c < stages; c++)
+		for (size_t k = 0; k < g->rank_class[c].n_slots; k++) {
+			const struct ft_slot *s = &g->rank_class[c].slot[k].slot;
+
+			if (s->kind == FT_SLOT_FORWARD)
+				p.first[place(&p, stages, c, s->chunk) + 1] =
+					layers_of(g, &g->rank_class[c], k);
 		}
-		if (open) {
-			l.pass[l.n - 1].end = i + 1;
-			l.pass[l.n - 1].layers += c->call[i].repeat;
-		}
-		for (size_t k = c->call[i].repeat * sends(s, way); k && l.n; k--)
-			l.sender[l.n_sends++] = l.n - 1;
-	}
-	return l;
+	for (size_t i = 0; i < p.n; i++)
+		p.first[i + 1] += p.first[i];
+	return p;
 }
 
-/* Back to where the micro-batch began: its number, and the layers on the way; -1: the
- * graph's sends do not lead there, or layers of two run in one segment. */
-static int64_t follow(const struct line *line, size_t classes, int way, size_t class,
-		      size_t pass, int64_t *before)
+/* Two marks at one call run side by side. */
+static bool alone(const struct ft_class *c, size_t mark)
 {
-	size_t most = 0;
-
-	*before = 0;
-	for (size_t c = 0; c < classes; c++) {
-		if (line[c].lost)
-			return -1;
-		most += line[c].n;
-	}
-	for (const struct pass *p = &line[class].pass[pass]; most--;
-	     p = &line[class].pass[pass], *before += p->layers) {
-		if (p->received < 0)
-			return p->number;
-		class = (way == FORWARD ? class + classes - 1 : class + 1) % classes;
-		if ((size_t)p->received >= line[class].n_sends)
-			return -1;
-		pass = line[class].sender[p->received];
-	}
-	return -1;
+	return end_of(c, mark) > c->slot[mark].call &&
+	       !(mark > 0 && c->slot[mark - 1].call == c->slot[mark].call);
 }
 
-static void put(const struct ft_class *c, const struct pass *p, int way,
-		int64_t micro_batch, int64_t layer, struct pass_call *to)
+static void put(const struct ft_graph *g, const struct places *p, size_t class,
+		size_t mark, struct pass_call *to)
 {
-	for (size_t i = p->begin; i < p->end; i++) {
-		to[i] = (struct pass_call){ names[way], micro_batch, layer };
-		layer += way == FORWARD ? c->call[i].repeat :
-					  -(int64_t)c->call[i].repeat;
+	const struct ft_class *c = &g->rank_class[class];
+	const struct ft_slot *s = &c->slot[mark].slot;
+	size_t at = place(p, g->n_classes, class, s->chunk);
+	bool forward = s->kind == FT_SLOT_FORWARD;
+	int64_t layer = forward ? p->first[at] : p->first[at + 1] - 1;
+	int64_t step = forward ? 1 : -1;
+
+	for (size_t i = c->slot[mark].call; i < end_of(c, mark); i++) {
+		if (!of_layers(g, &c->call[i], forward))
+			continue;
+		to[i] = (struct pass_call){ ft_slot_name(s->kind), s->micro_batch,
+					    layer, step };
+		layer += step * c->call[i].repeat;
 	}
-}
-
-/* layers: of the model; the forward passes tell how many there are. */
-static void put_all(const struct ft_graph *g, int way, int64_t *layers,
-		    struct pass_call **to, struct arena *mem)
-{
-	struct line *line = ARENA_ARRAY(mem, g->n_classes, struct line);
-
-	for (size_t c = 0; c < g->n_classes; c++)
-		line[c] = line_of(g, &g->rank_class[c], way, mem);
-	for (size_t c = 0; c < g->n_classes; c++)
-		for (size_t k = 0; k < line[c].n; k++) {
-			const struct pass *p = &line[c].pass[k];
-			int64_t before;
-			int64_t number = follow(line, g->n_classes, way, c, k, &before);
-
-			if (way == FORWARD && number >= 0 &&
-			    before + p->layers > *layers)
-				*layers = before + p->layers;
-			put(&g->rank_class[c], p, way, number,
-			    way == FORWARD ? before : *layers - 1 - before, to[c]);
-		}
 }
 
 struct pass_call **passes_of(const struct ft_graph *g, struct arena *mem)
 {
 	struct pass_call **to = ARENA_ARRAY(mem, g->n_classes, struct pass_call *);
-	int64_t layers = 0;
+	struct places p = places_of(g, mem);
 
 	for (size_t c = 0; c < g->n_classes; c++) {
-		to[c] = ARENA_ARRAY(mem, g->rank_class[c].n_calls + 1,
-				    struct pass_call);
-		for (size_t i = 0; i < g->rank_class[c].n_calls; i++)
+		const struct ft_class *k = &g->rank_class[c];
+
+		to[c] = ARENA_ARRAY(mem, k->n_calls + 1, struct pass_call);
+		for (size_t i = 0; i < k->n_calls; i++)
 			to[c][i].micro_batch = -1;
+		for (size_t m = 0; m < k->n_slots; m++)
+			if (k->slot[m].slot.kind != FT_SLOT_UPDATE && alone(k, m))
+				put(g, &p, c, m, to[c]);
 	}
-	put_all(g, FORWARD, &layers, to, mem);
-	put_all(g, BACKWARD, &layers, to, mem);
 	return to;
 }

@@ -1,12 +1,10 @@
 /*
  * sim/passes.h - which micro-batch and which layers each call of a graph is about
  *
- * A graph does not say so, but its data does. Calls of segments named "forward." or "backward."
- * that follow each other are a pass. One that begins with an embedding (backward: with the
- * head's) begins its micro-batch, in order; any other continues the pass whose data it
- * receives: the n-th that arrives at a stage is the n-th that the neighbour sent. So it holds
- * for whatever order a schedule has. Where layers of two micro-batches are one segment
- * (overlap.ep) it is not known.
+ * The marks of a class (ft_slot_mark) tell the pass and the micro-batch; layers are counted
+ * from them: a forward pass runs its chunk's layers in order, a backward one in reverse, and
+ * chunks follow each other from stage to stage, or back where data is sent in reverse (zbv).
+ * Not known of a graph without marks, nor where two passes run side by side (overlap.ep).
  */
 #ifndef SIM_PASSES_H
 #define SIM_PASSES_H
@@ -17,9 +15,10 @@ struct arena;
 
 /* One call of a class's program. */
 struct pass_call {
-	const char *pass;    /* "forward", "backward"; NULL: neither */
+	const char *pass;    /* "forward", "backward" ...; NULL: of none */
 	int64_t micro_batch; /* -1: not known, nor are its layers */
-	int64_t layer; /* of the model, of its first repeat; the next is +1 or -1 */
+	int64_t layer;	     /* of the model, of its first repeat; */
+	int64_t step;	     /* of the next one: +1 or -1 */
 };
 
 /* [n_classes][n_calls], in mem. */
