@@ -193,7 +193,8 @@ static void find_runs(struct finder *f)
 
 	for (size_t p = 1; 2 * p <= left && p <= LONGEST_LAYER; p++)
 		left -= take_all(f, p);
-	qsort(f->run, f->n_runs, sizeof(*f->run), by_begin);
+	if (f->n_runs)
+		qsort(f->run, f->n_runs, sizeof(*f->run), by_begin);
 }
 
 /* ---- passes ----------------------------------------------------------------------- */
