@@ -245,8 +245,7 @@ static void draw_lane(const struct drawing *d, const struct spans *s, enum lane 
 
 	if (!s->n)
 		return;
-	if (s->n)
-		qsort(s->span, s->n, sizeof(*s->span), earlier);
+	qsort(s->span, s->n, sizeof(*s->span), earlier);
 	fprintf(d->out, "<path class=\"%s\" d=\"", classes[lane]);
 	for (size_t i = 0; i < s->n;) {
 		struct span at = s->span[i++];
