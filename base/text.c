@@ -169,3 +169,29 @@ bool text_month(const char *text, int *year, int *month)
 	*month = (int)m;
 	return true;
 }
+
+void text_put_xml(FILE *out, const char *text)
+{
+	static const struct {
+		char plain;
+		const char *safe;
+	} unsafe[] = { { '<', "&lt;" },
+		       { '>', "&gt;" },
+		       { '&', "&amp;" },
+		       { '"', "&quot;" },
+		       { '\'', "&#39;" } };
+
+	for (; *text; text++) {
+		unsigned char c = (unsigned char)*text;
+		const char *safe =
+			c < 0x20 && c != '\t' && c != '\n' && c != '\r' ? "?" : NULL;
+
+		for (size_t i = 0; i < sizeof(unsafe) / sizeof(*unsafe); i++)
+			if (*text == unsafe[i].plain)
+				safe = unsafe[i].safe;
+		if (safe)
+			fputs(safe, out);
+		else
+			putc(c, out);
+	}
+}

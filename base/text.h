@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 struct arena;
 
@@ -26,6 +27,10 @@ bool text_is_name(const char *text);
 
 /* text into to[n], control characters as \xNN; what does not fit is cut. */
 void text_visible(const char *text, char *to, size_t n);
+
+/* text as it may stand in XML and HTML, in quotes too; control characters but for tabs and
+ * line ends, which XML cannot hold, as ?. */
+void text_put_xml(FILE *out, const char *text);
 
 bool text_ends_with(const char *text, const char *tail);
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "cli/commands.h"
 #include "foretoken/reports.h"
 
@@ -49,12 +50,22 @@ static int form_of(const char *name)
 /* The form that was asked for, or that the file's name says. */
 static enum ft_timeline timeline_form(const struct args *a)
 {
-	size_t n = a->timeline ? strlen(a->timeline) : 0;
-	bool svg = n > 4 && !strcmp(a->timeline + n - 4, ".svg");
+	bool svg = a->timeline && text_ends_with(a->timeline, ".svg");
 
 	if (a->timeline_form >= 0)
 		return (enum ft_timeline)a->timeline_form;
 	return svg ? FT_TIMELINE_SVG : FT_TIMELINE_CHROME;
+}
+
+/* What someone may take for a picture's name. */
+static bool is_picture(const char *file)
+{
+	static const char *const tails[] = { ".png", ".pdf", ".jpg", ".jpeg", ".html" };
+
+	for (size_t i = 0; i < sizeof(tails) / sizeof(*tails); i++)
+		if (text_ends_with(file, tails[i]))
+			return true;
+	return false;
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -71,6 +82,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		a->beside = arg;
 		return 0;
 	case 't':
+		if (is_picture(arg))
+			argp_error(
+				state,
+				"--timeline writes JSON, or a chart as SVG: name it FILE.json "
+				"or FILE.svg, not '%s'",
+				arg);
 		a->timeline = arg;
 		return 0;
 	case 'o':

@@ -13,31 +13,13 @@
 #include "base/arena.h"
 #include "base/file.h"
 #include "base/plain.h"
+#include "base/text.h"
 #include "reports/json.h"
 #include "reports/page.h"
 
 void html_text(const struct page *p, const char *s)
 {
-	static const struct {
-		char plain;
-		const char *safe;
-	} unsafe[] = { { '<', "&lt;" },
-		       { '>', "&gt;" },
-		       { '&', "&amp;" },
-		       { '"', "&quot;" },
-		       { '\'', "&#39;" } };
-
-	for (; *s; s++) {
-		const char *safe = NULL;
-
-		for (size_t i = 0; i < sizeof(unsafe) / sizeof(*unsafe); i++)
-			if (*s == unsafe[i].plain)
-				safe = unsafe[i].safe;
-		if (safe)
-			fputs(safe, p->out);
-		else
-			putc(*s, p->out);
-	}
+	text_put_xml(p->out, s);
 }
 
 static void base64(FILE *out, const char *s)

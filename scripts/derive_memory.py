@@ -144,7 +144,7 @@ def main():
     for line in source[begin:end].splitlines():
         found = re.match(r"    (\w[\w.]*): \{start", line)
         if found:
-            curve[found[1]] = line
+            curve[found[1]] = re.sub(r", provenance: \{.*?\}", "", line)  # here it is derived
     of = f"{terabytes(target):g} of {terabytes(source):g} TB/s"
     if derived:
         rows = read_rows(sys.argv[3], sys.argv[4:], folder, source)

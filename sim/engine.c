@@ -252,7 +252,7 @@ static void deliver(struct engine *e, const struct stream *s, bool reverse)
 {
 	const struct engine_part *p = &e->in->part[s->part];
 	bool forward = s->id == FT_STREAM_SEND_FORWARD;
-	struct part_state *r = &e->part[forward != reverse ? p->next : p->before];
+	struct part_state *r = &e->part[receiver(p, (enum ft_stream)s->id, reverse)];
 	struct stream *to =
 		&r->stream[forward ? FT_STREAM_RECV_FORWARD : FT_STREAM_RECV_BACKWARD];
 

@@ -44,7 +44,7 @@ void draw_part(struct engine *e, size_t part)
 			e->part[part].passes = e->part[q].passes;
 	if (!e->part[part].passes)
 		e->part[part].passes = passes_of(g, e->mem);
-	timeline_part(e->in->timeline, part, p->name);
+	timeline_part(e->in->timeline, part, p->name, passes_fold(g));
 }
 
 static const struct ft_segment *segment_of(const struct engine *e,
@@ -101,14 +101,15 @@ static void draw_memory(struct engine *e, const struct stream *s,
 }
 
 /* The data of a send on the neighbour's row, joined to it. */
-static void draw_receive(struct engine *e, const struct stream *s,
+static void draw_receive(struct engine *e, const struct stream *s, bool reverse,
 			 struct timeline_op op)
 {
 	const struct engine_part *p = &e->in->part[s->part];
 	bool forward = s->id == FT_STREAM_SEND_FORWARD;
 
-	op.part = forward ? p->next : p->before;
+	op.part = receiver(p, (enum ft_stream)s->id, reverse);
 	op.stream = forward ? FT_STREAM_RECV_FORWARD : FT_STREAM_RECV_BACKWARD;
+	op.stream += reverse ? TIMELINE_FOLDED : 0;
 	timeline_op(e->in->timeline, &op);
 	timeline_flow(e->in->timeline, "send", ++e->out->drawn,
 		      &(struct timeline_end){ s->part, s->id, op.from },
@@ -145,7 +146,7 @@ static void draw_chrome(struct engine *e, struct stream *s, const struct entry *
 			      &(struct timeline_end){ s->part, s->id, op.from });
 	if ((s->id == FT_STREAM_SEND_FORWARD || s->id == FT_STREAM_SEND_BACKWARD) &&
 	    op.to > op.from)
-		draw_receive(e, s, op);
+		draw_receive(e, s, in->op->reverse, op);
 }
 
 void draw_op(struct engine *e, struct stream *s, const struct entry *in)

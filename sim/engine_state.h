@@ -79,6 +79,13 @@ static inline const struct engine_part *part_of(const struct engine *e,
 	return &e->in->part[r - e->part];
 }
 
+/* The part that a send goes to; reverse: as in a V's second half. */
+static inline size_t receiver(const struct engine_part *p, enum ft_stream send,
+			      bool reverse)
+{
+	return (send == FT_STREAM_SEND_FORWARD) != reverse ? p->next : p->before;
+}
+
 /* sim/engine_draw.c: the timeline, where one is asked for. */
 void draw_part(struct engine *e, size_t part);
 void draw_call(struct engine *e, struct part_state *r, uint32_t call, uint32_t turn);

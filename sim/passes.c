@@ -45,7 +45,7 @@ static size_t place(const struct places *p, size_t stages, size_t stage, int64_t
 	return (size_t)chunk * stages + (back ? stages - 1 - stage : stage);
 }
 
-static bool sends_back(const struct ft_graph *g)
+bool passes_fold(const struct ft_graph *g)
 {
 	for (size_t s = 0; s < g->n_segments; s++)
 		for (size_t i = 0; i < g->segment[s].n_ops; i++)
@@ -56,7 +56,7 @@ static bool sends_back(const struct ft_graph *g)
 
 static struct places places_of(const struct ft_graph *g, struct arena *mem)
 {
-	struct places p = { .back = sends_back(g) };
+	struct places p = { .back = passes_fold(g) };
 	size_t stages = g->n_classes;
 
 	for (size_t c = 0; c < stages; c++)

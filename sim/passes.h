@@ -21,6 +21,9 @@ struct pass_call {
 	int64_t step;	     /* of the next one: +1 or -1 */
 };
 
+/* Are the stages folded into a V, whose second half sends back (zbv)? */
+bool passes_fold(const struct ft_graph *graph);
+
 /* [n_classes][n_calls], in mem. */
 struct pass_call **passes_of(const struct ft_graph *graph, struct arena *mem);
 

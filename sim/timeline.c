@@ -36,7 +36,7 @@ static void name_row(FILE *out, size_t part, int row, const char *name, int plac
 		part, row, name, part, row, place);
 }
 
-void timeline_part(FILE *out, size_t part, const char *name)
+void timeline_part(FILE *out, size_t part, const char *name, bool folded)
 {
 	fprintf(out,
 		"{\"ph\":\"M\",\"pid\":%zu,\"tid\":0,\"ts\":0,"
@@ -48,6 +48,12 @@ void timeline_part(FILE *out, size_t part, const char *name)
 	name_row(out, part, TIMELINE_HOST, "host", 1);
 	for (int s = 0; s < FT_STREAMS; s++)
 		name_row(out, part, s, ft_stream_name((enum ft_stream)s), 2 + s);
+	if (!folded)
+		return;
+	name_row(out, part, TIMELINE_FOLDED + FT_STREAM_RECV_FORWARD,
+		 "recv_forward, second half", 2 + FT_STREAMS);
+	name_row(out, part, TIMELINE_FOLDED + FT_STREAM_RECV_BACKWARD,
+		 "recv_backward, second half", 3 + FT_STREAMS);
 }
 
 /* A slice up to its arguments. */

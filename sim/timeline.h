@@ -38,10 +38,12 @@ struct timeline_end {
 	ft_ps at;
 };
 
-enum { TIMELINE_PHASE = 100, TIMELINE_HOST = 101 }; /* rows beside the streams */
+/* Rows beside the streams; from FOLDED on those of what is received in a V's second half. */
+enum { TIMELINE_PHASE = 100, TIMELINE_HOST = 101, TIMELINE_FOLDED = 200 };
 
 void timeline_begin(FILE *out);
-void timeline_part(FILE *out, size_t part, const char *name);
+/* folded: its stages are folded into a V and receive from both sides at once. */
+void timeline_part(FILE *out, size_t part, const char *name, bool folded);
 void timeline_op(FILE *out, const struct timeline_op *op);
 /* A call of the host, launched from..to. */
 void timeline_call(FILE *out, size_t part, const struct timeline_place *place,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/text.h"
 
 /* In pixels. A pass gets PASS of them on average, within what a screen scrolls well. */
 enum {
@@ -111,28 +112,6 @@ static double x_of(const struct drawing *d, ft_ps t)
 	return LEFT + d->width * (double)t / (double)d->end;
 }
 
-/* Text in XML; what XML cannot hold becomes a question mark. */
-static void escaped(FILE *out, const char *text)
-{
-	for (; *text; text++)
-		switch (*text) {
-		case '&':
-			fputs("&amp;", out);
-			break;
-		case '<':
-			fputs("&lt;", out);
-			break;
-		case '>':
-			fputs("&gt;", out);
-			break;
-		case '"':
-			fputs("&quot;", out);
-			break;
-		default:
-			putc((unsigned char)*text < 0x20 ? '?' : *text, out);
-		}
-}
-
 /* 1, 2 or 5 times a power of ten, so that there are about TICKS of them. */
 static double tick_of(double length)
 {
@@ -184,7 +163,7 @@ static void say_pass(const struct drawing *d, const struct ft_class *class,
 							  "update" };
 
 	fputs("<title>", d->out);
-	escaped(d->out, class->name);
+	text_put_xml(d->out, class->name);
 	fprintf(d->out, ": %s", s ? words[s->kind] : "of no pass");
 	if (s && s->kind != FT_SLOT_UPDATE)
 		fprintf(d->out, " of micro-batch %" PRId64, s->micro_batch + 1);
@@ -268,7 +247,7 @@ static void draw_row(const struct drawing *d, size_t c, double bubble_frac, doub
 		"<rect class=\"idle\" x=\"%d\" y=\"%.2f\" width=\"%.2f\" "
 		"height=\"%d\"/>\n<text class=\"name\" x=\"%d\" y=\"%.2f\">",
 		LEFT, y, d->width, BOX, LEFT - 8, y + BOX / 2.0 + 4);
-	escaped(d->out, class->name);
+	text_put_xml(d->out, class->name);
 	fprintf(d->out, "</text>\n<text x=\"%.2f\" y=\"%.2f\">bubble %.1f %%</text>\n",
 		LEFT + d->width + 8, y + BOX / 2.0 + 4, 100 * bubble_frac);
 	for (size_t i = 0; i <= class->n_slots; i++) {
@@ -338,7 +317,7 @@ static void draw_head(const struct drawing *d, const char *title,
 		"<text class=\"title\" x=\"%d\" y=\"22\">",
 		LEFT + d->width + RIGHT, height, LEFT + d->width + RIGHT, height, LEFT);
 	if (title) {
-		escaped(d->out, title);
+		text_put_xml(d->out, title);
 		fputs(": ", d->out);
 	}
 	fprintf(d->out,

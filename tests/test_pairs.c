@@ -2,29 +2,10 @@
 #include "tests/routed.h"
 #include "tests/simulated.h"
 
-static double times_of(const struct ft_graph *g, const struct ft_work *w)
-{
-	double n = 0;
-
-	for (size_t c = 0; c < g->n_classes; c++)
-		for (size_t i = 0; i < g->rank_class[c].n_calls; i++) {
-			const struct ft_call *call = &g->rank_class[c].call[i];
-			const struct ft_segment *s = &g->segment[call->segment];
-
-			for (size_t j = 0; j < s->n_ops; j++) {
-				const struct ft_work *v = &g->work[s->op[j].work];
-
-				if (ft_work_same(v, w) && !strcmp(v->name, w->name))
-					n += call->repeat;
-			}
-		}
-	return n;
-}
-
 /* Works, the host's part and what is given back are those of the plan without pairs. */
 static void same_step(const struct ft_graph *pairs, const struct ft_graph *alone)
 {
-	double left = 0;
+	double left;
 
 	assert_int_equal(alone->n_works, pairs->n_works);
 	for (size_t k = 0; k < alone->n_works; k++)
@@ -33,14 +14,7 @@ static void same_step(const struct ft_graph *pairs, const struct ft_graph *alone
 	for (int a = 0; a < FT_HOSTS; a++)
 		near_frac(host_times(pairs, (enum ft_host)a),
 			  host_times(alone, (enum ft_host)a), 1e-12);
-	for (size_t c = 0; c < pairs->n_classes; c++)
-		for (size_t i = 0; i < pairs->rank_class[c].n_calls; i++) {
-			const struct ft_call *call = &pairs->rank_class[c].call[i];
-
-			left += call->repeat *
-				pairs->segment[call->segment]
-					.net_bytes[FT_MEMORY_ACTIVATIONS];
-		}
+	left = left_over(pairs, FT_MEMORY_ACTIVATIONS);
 	assert_true(left > -1 && left < 1);
 }
 

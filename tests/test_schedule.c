@@ -239,39 +239,6 @@ static void long_weights_stay_between(void **state)
 
 /* ---- a step whose backwards are cut in two --------------------------------------- */
 
-static double times_of(const struct ft_graph *g, const struct ft_work *w)
-{
-	double n = 0;
-
-	for (size_t c = 0; c < g->n_classes; c++)
-		for (size_t i = 0; i < g->rank_class[c].n_calls; i++) {
-			const struct ft_call *call = &g->rank_class[c].call[i];
-			const struct ft_segment *s = &g->segment[call->segment];
-
-			for (size_t j = 0; j < s->n_ops; j++) {
-				const struct ft_work *v = &g->work[s->op[j].work];
-
-				if (ft_work_same(v, w) && !strcmp(v->name, w->name))
-					n += call->repeat;
-			}
-		}
-	return n;
-}
-
-/* What all classes have more at the end of a step than at its beginning. */
-static double left_over(const struct ft_graph *g, enum ft_memory m)
-{
-	double left = 0;
-
-	for (size_t c = 0; c < g->n_classes; c++)
-		for (size_t i = 0; i < g->rank_class[c].n_calls; i++) {
-			const struct ft_call *call = &g->rank_class[c].call[i];
-
-			left += call->repeat * g->segment[call->segment].net_bytes[m];
-		}
-	return left;
-}
-
 #define LLAMA "{name: llama3-8b, num_hidden_layers: 8}"
 #define ROUTED "{name: qwen3-30b-a3b, num_hidden_layers: 8}"
 #define MTP "{name: deepseek-v3, num_hidden_layers: 8}"

@@ -5,14 +5,25 @@ keeps() { # LAYERS SCENARIO SETTING...: to the format, and to the answer
 	layers=$1
 	shift
 	$f simulate "$@" --timeline "$tmp/t.json" --json >"$tmp/a.json" &&
-		python3 tests/timeline.py "$tmp/t.json" "$tmp/a.json" "$layers"
+		python3 tests/timeline.py "$tmp/t.json" "$tmp/a.json" "$layers" $folded
 }
+folded= # anything: stages are folded into a V
 first="examples/01-first-answer/h100.yaml --set training.global_batch_size=256"
 ok "a pipeline with chunks keeps to the format, its layers run once, its phases are its parts" keeps 80 $first
 ok "so does one without" keeps 80 $first --set training.parallel.vpp=1
 ok "and no pipeline, from a standing start" keeps 80 examples/01-first-answer/h100.yaml --set training.global_batch_size=512 --set training.parallel.pp=1 --set training.parallel.vpp=1 --set training.step_start=together
 ok "and sharded weights" keeps 4 examples/15-recorded-step/scenario.yaml
 ok "and experts, in another order of stages" keeps 32 examples/08-mixture-of-experts/mixtral.yaml --set training.global_batch_size=512
+cat >"$tmp/v.yaml" <<'Y'
+model: {name: llama3-8b, num_hidden_layers: 16}
+cluster: {gpu: h100-sxm, gpus: 4}
+stack: torch-2.11-eager
+training: {sequence_length: 1024, global_batch_size: 8, micro_batch_size: 1, schedule: zbv, parallel: {pp: 4, vpp: 2}}
+Y
+folded=v
+ok "and a V, whose second half sends back" keeps 128 "$tmp/v.yaml"
+folded=
+ok "a picture's name is refused" wrong "FILE.json or FILE.svg" $f simulate "$tmp/v.yaml" --timeline "$tmp/x.png"
 ok "micro-batches side by side are not told apart" keeps 0 examples/08-mixture-of-experts/mixtral.yaml --set training.overlap.ep=true --set training.global_batch_size=256
 # Kineto's shape: our own reader takes it, finds the same step and the same parts of it
 same() { # SCENARIO SETTING...

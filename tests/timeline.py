@@ -60,6 +60,7 @@ index = {row: Row(of) for row, of in slices.items()}
 assert starts.keys() == ends.keys()
 parts = len({pid for pid, _ in rows})
 launched = sends = 0
+v_sends = {}
 for number, s in starts.items():
     f = ends[number]
     assert s["name"] == f["name"] == s["cat"] == f["cat"] and s["ts"] <= f["ts"]
@@ -72,9 +73,16 @@ for number, s in starts.items():
     else:
         sends += 1
         way = rows[s["pid"], s["tid"]]
-        assert way.startswith("send_") and rows[f["pid"], f["tid"]] == way.replace("send", "recv")
-        assert f["pid"] == (s["pid"] + (1 if way == "send_forward" else -1)) % parts
+        assert way.startswith("send_") and rows[f["pid"], f["tid"]].split(",")[0] == way.replace("send", "recv")
+        if len(sys.argv) > 4: # a V: to the next stage and back, never around
+            assert abs(f["pid"] - s["pid"]) == 1
+            v_sends[s["pid"], f["pid"]] = v_sends.get((s["pid"], f["pid"]), 0) + 1
+        else:
+            assert f["pid"] == (s["pid"] + (1 if way == "send_forward" else -1)) % parts
         assert out["ts"] == into["ts"] and out["dur"] == into["dur"]
+
+# each micro-batch goes to every neighbour twice: forward in one half, backward in the other
+assert len(set(v_sends.values())) <= 1 and len(v_sends) in (0, 2 * (parts - 1)), v_sends
 
 streams = [e for row, of in slices.items() for e in of if rows[row] not in ("host", "phase")]
 ran = [e for e in streams if e["dur"] and not rows[e["pid"], e["tid"]].startswith("recv_")]

@@ -84,6 +84,40 @@ static inline double host_times(const struct ft_graph *g, enum ft_host activity)
 	return n;
 }
 
+/* How often a step does that work, all classes together. */
+static inline double times_of(const struct ft_graph *g, const struct ft_work *w)
+{
+	double n = 0;
+
+	for (size_t c = 0; c < g->n_classes; c++)
+		for (size_t i = 0; i < g->rank_class[c].n_calls; i++) {
+			const struct ft_call *call = &g->rank_class[c].call[i];
+			const struct ft_segment *s = &g->segment[call->segment];
+
+			for (size_t j = 0; j < s->n_ops; j++) {
+				const struct ft_work *v = &g->work[s->op[j].work];
+
+				if (ft_work_same(v, w) && !strcmp(v->name, w->name))
+					n += call->repeat;
+			}
+		}
+	return n;
+}
+
+/* What all classes have more at the end of a step than at its beginning. */
+static inline double left_over(const struct ft_graph *g, enum ft_memory m)
+{
+	double left = 0;
+
+	for (size_t c = 0; c < g->n_classes; c++)
+		for (size_t i = 0; i < g->rank_class[c].n_calls; i++) {
+			const struct ft_call *call = &g->rank_class[c].call[i];
+
+			left += call->repeat * g->segment[call->segment].net_bytes[m];
+		}
+	return left;
+}
+
 /* The first segment whose name begins so; fails if there is none. */
 static inline const struct ft_segment *segment_of(const struct ft_graph *g,
 						  const char *name)
