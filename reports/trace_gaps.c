@@ -1,5 +1,6 @@
 /* reports/trace_gaps.c - a recorded step beside a predicted one: tables, JSON, plot */
 #include <inttypes.h>
+#include <math.h>
 
 #include "base/arena.h"
 #include "base/gnuplot.h"
@@ -11,13 +12,19 @@
 
 /* ---- tables ------------------------------------------------------------------------- */
 
+/* What is left of a sum after rounding is no minus. */
+static double ms(double s)
+{
+	return fabs(s) < 1e-9 ? 0 : 1e3 * s;
+}
+
 static void put_pair(struct table *t, double recorded_s, double predicted_s,
 		     double step_s)
 {
 	double d = predicted_s - recorded_s;
 
-	table_put(t, "%.3f", 1e3 * recorded_s);
-	table_put(t, "%.3f", 1e3 * predicted_s);
+	table_put(t, "%.3f", ms(recorded_s));
+	table_put(t, "%.3f", ms(predicted_s));
 	table_put(t, "%+.3f", 1e3 * d);
 	table_put(t, "%+.1f", step_s > 0 ? 100 * d / step_s : 0);
 }
