@@ -8,14 +8,20 @@ static double share(double frac)
 	return frac > 0 ? fmin(1, frac) : 0;
 }
 
-/* Of the way from idle to the limit: products and attention all of it. */
-static double gpu_frac(const struct ft_part *gpu, const struct ft_throughput *t)
+/* Of the way from idle to the limit, which products and attention would pass: at the full
+ * clock they ask for the limit / sustained^e. */
+static double gpu_frac(const struct ft_gpu *gpu, const struct ft_part *part,
+		       const struct ft_throughput *t)
 {
 	double busy = share(t->busy_frac), memory = fmin(busy, share(t->memory_frac));
 	double waiting = fmin(1 - busy, share(t->waiting_frac));
+	double idle_w = gpu->idle_w.value, limit_w = gpu->limit_w.value;
+	double asked_w = limit_w * pow(gpu->sustained[FT_BF16].value,
+				       -part->clock_exponent.value);
+	double products = fmax(1, (asked_w - idle_w) / (limit_w - idle_w));
 
-	return busy - memory + memory * gpu->memory_frac.value +
-	       waiting * gpu->waiting_frac.value;
+	return fmin(1, (busy - memory) * products + memory * part->memory_frac.value +
+			       waiting * part->waiting_frac.value);
 }
 
 double power_it_w(const struct ft_cluster *c, const struct ft_throughput *t)
@@ -30,7 +36,8 @@ double power_it_w(const struct ft_cluster *c, const struct ft_throughput *t)
 
 		if (l->gpu)
 			sum += (double)l->count *
-			       (idle_w + (limit_w - idle_w) * gpu_frac(l->part, t));
+			       (idle_w +
+				(limit_w - idle_w) * gpu_frac(c->gpu, l->part, t));
 	}
 	return sum;
 }

@@ -408,6 +408,15 @@ double ft_parts_gpus_w(const struct ft_parts *parts)
 	return sum(parts, gpu_w);
 }
 
+const struct ft_part *ft_parts_gpu(const struct ft_parts *parts)
+{
+	size_t i = 0;
+
+	while (!parts->line[i].gpu)
+		i++;
+	return parts->line[i].part;
+}
+
 double ft_parts_spares_w(const struct ft_parts *parts)
 {
 	return sum(parts, spare_w);

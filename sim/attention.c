@@ -6,6 +6,11 @@
  *   t = start_s + flop / (efficiency peak) (1 + ramp / s) (1 + edge / s)
  *                 max(1, x + wave_frac (ceil x - x)) / x
  *
+ * under a window of w of s keys, which cuts tiles along two edges and shortens no fill,
+ *
+ *   s/2 (1 + ramp / s) (1 + edge / s) becomes
+ *   w - w^2 / (2 s) + (ramp + edge (2 - w / s)) / 2 + ramp edge / s
+ *
  * x = b h ceil(s / 128) / compute units is the number of waves; edge counts
  * only under a causal mask (tiles on the diagonal are computed whole), ramp
  * always (the first tiles of a row fill the pipeline). Heads of 64 and 256
@@ -50,19 +55,32 @@ static double built_for(double head_dim)
 	return 32 * ceil(head_dim / 32);
 }
 
+/* Work against what the mask lets count. A query's row of tiles has a pipeline to fill and,
+ * where the mask cuts through tiles, computes those whole: along one edge if causal, along
+ * two inside a window, whose rear edge the first w queries do not reach. */
+static double beside_what_counts(const struct attention_shape *a, double ramp,
+				 double edge)
+{
+	double seen = a->window > 0 ? fmin(a->window, a->keys) : a->keys;
+	double pairs = ft_attention_pairs(a->queries, a->keys, a->window, a->causal);
+	double edges = a->causal + (1 - seen / a->keys);
+
+	if (!a->causal)
+		return 1 + (ramp + edges * edge) * a->queries / pairs;
+	return 1 + (ramp + edges * edge) / 2 * a->queries / pairs +
+	       ramp * edge / (a->keys * a->keys);
+}
+
 static double one_pass_s(const struct ft_gpu *gpu, const struct attention_shape *a,
 			 int pass)
 {
 	const struct ft_attention_model *m = &gpu->attention_model;
-	double reach = a->window > 0 ? fmin(a->window, a->keys) : a->keys;
 	double tiles = a->batch * a->heads * ceil(a->queries / TILE);
 	double x = tiles / (double)gpu->compute_units;
 	double dim = built_for(a->head_dim);
 	double flop = attention_flop(a) * dim / a->head_dim *
-		      (1 + m->ramp[pass].value / reach);
+		      beside_what_counts(a, m->ramp[pass].value, m->edge[pass].value);
 
-	if (a->causal || reach < a->keys)
-		flop *= 1 + m->edge[pass].value / reach;
 	return m->start_s.value +
 	       flop /
 		       (gpu->peak_flop_per_s[a->dtype].value *

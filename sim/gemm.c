@@ -316,7 +316,8 @@ bool gemm_predict(const struct ft_gpu *gpu, const struct ft_work *work,
 		spread = fmax(2 * spread, 0.15);
 	}
 	if (p.groups > 1)
-		out->time_s *= gpu->gemm_grouped.value;
+		out->time_s = fmax(out->time_s * gpu->gemm_grouped.value,
+				   least_s(gpu, work->dtype, &p));
 	out->time_s *= gpu->gemm_layout[work->gemm.layout].value;
 	if (work->gemm.accumulate)
 		out->time_s *= gpu->gemm_accumulate.value;

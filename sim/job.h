@@ -30,6 +30,10 @@ bool job_time(struct job *job, enum ft_step_start start, struct ft_error *err)
 /* A class's costs with its compute 1 / speed_frac as long. */
 struct work_timing *job_slowed(const struct job *job, size_t class, double speed_frac);
 
+/* How much of its fall from burst to sustained the clock of products makes, 0 to 1, where
+ * they are `duty` of the time of all kernels and alone would take `slower` as long. */
+double job_clock_fall(const struct ft_cluster *cluster, double duty, double slower);
+
 /* The longest host time of one step over the classes. */
 ft_ps job_host_longest(const struct job *job);
 

@@ -35,6 +35,7 @@ static const char *const hosts[FT_HOSTS] = {
 	"graph",
 	"experts_forward",
 	"experts_backward",
+	"exchange",
 	"expert",
 	"sync",
 };

@@ -200,10 +200,12 @@ static void published_dollars_and_joules_per_token_agree(void **state)
 static void power_is_by_what_gpus_do(void **state)
 {
 	struct ft_gpu gpu = { .idle_w = { 100, 100, 100, NULL },
-			      .limit_w = { 700, 700, 700, NULL } };
+			      .limit_w = { 700, 700, 700, NULL },
+			      .sustained[FT_BF16] = { 1, 1, 1, NULL } };
 	struct ft_part of_gpu = { .max_w = { 700, 700, 700, NULL },
 				  .memory_frac = { 0.6, 0.6, 0.6, NULL },
-				  .waiting_frac = { 0.4, 0.4, 0.4, NULL } };
+				  .waiting_frac = { 0.4, 0.4, 0.4, NULL },
+				  .clock_exponent = { 2, 2, 2, NULL } };
 	struct ft_part host = { .max_w = { 500, 500, 500, NULL },
 				.typical_frac = { 0.6, 0.6, 0.6, NULL } };
 	struct ft_part spare = { .max_w = { 1200, 1200, 1200, NULL } };
@@ -227,6 +229,14 @@ static void power_is_by_what_gpus_do(void **state)
 	assert_near(power_it_w(&c, &half), 400 + still, 1e-9);
 	assert_near(power_it_w(&c, &mixed),
 		    100 + 600 * (0.5 + 0.2 * 0.6 + 0.2 * 0.4) + still, 1e-9);
+	/* held to the limit, products ask for 700 / 0.8^2 = 1093.75 W at the full clock */
+	gpu.sustained[FT_BF16].value = 0.8;
+	assert_near(power_it_w(&c, &all), 700 + still, 1e-9);
+	assert_near(power_it_w(&c, &half), 100 + 0.5 * 993.75 + still, 1e-9);
+	assert_near(power_it_w(&c, &mixed),
+		    100 + 600 * fmin(1, 0.5 * 993.75 / 600 + 0.2 * 0.6 + 0.2 * 0.4) +
+			    still,
+		    1e-9);
 	assert_near(power_provisioned_w(&c), 700 + 500 + 1200, 1e-9);
 }
 

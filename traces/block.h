@@ -22,6 +22,12 @@ struct layer_sizes sizes_of(const struct builder *b, int64_t layer);
 struct coefficients {
 	double h, f, r;
 	int launches;
+	double casts; /* as h, more where autocast runs norms in fp32 */
+};
+
+struct moved {
+	double bytes; /* of a feature of a token's copy */
+	int launches;
 };
 
 struct recipe {
@@ -29,6 +35,9 @@ struct recipe {
 	struct coefficients gated, plain; /* activation */
 	struct coefficients norm_back, rope_back, add_back;
 	struct coefficients gated_back, plain_back;
+	int order, order_back; /* small kernels that find the order of copies */
+	struct moved permute, sort, unsort, unpermute;
+	struct moved permute_back, sort_back, unsort_back, unpermute_back;
 };
 
 /* elements.c: element-wise kernels of a block */

@@ -4,27 +4,37 @@
  * Byte counts are those of the tensors each kernel reads and writes: `recipe` below
  * holds them per fusion, in bytes per token and feature. The compiled and eager columns
  * were read off recorded PyTorch steps; the kernels column counts what hand-fused
- * kernels must touch.
+ * kernels must touch. Eager kernels that walk a transposed or broadcast tensor move half
+ * the bytes a second that a copy does, and count twice.
  */
 #include "traces/block.h"
 
-const struct recipe *recipe_of(const struct builder *b)
-{
-	static const struct recipe eager = {
-		.norm = { 16, 0, 0, 2 },
+static const struct recipe recipes[] = {
+	[FT_FUSION_EAGER] = {
+		.norm = { 4, 0, 0, 1, 12 },
 		.rope = { 0, 0, 30, 16 },
 		.shuffle = { 4, 0, 0, 1 },
-		.add_norm = { 22, 0, 0, 3 },
+		.add_norm = { 10, 0, 0, 2, 12 },
 		.add = { 6, 0, 0, 1 },
 		.gated = { 0, 10, 0, 2 },
 		.plain = { 0, 4, 0, 1 },
-		.norm_back = { 22, 0, 0, 6 },
+		.norm_back = { 16, 0, 0, 4, 6 },
 		.rope_back = { 0, 0, 30, 18 },
 		.add_back = { 6, 0, 0, 1 },
 		.gated_back = { 0, 20, 0, 4 },
 		.plain_back = { 0, 6, 0, 1 },
-	};
-	static const struct recipe compiled = {
+		.order = 27,
+		.order_back = 24,
+		.permute = { 3, 1 },
+		.sort = { 7.5, 1 },
+		.unsort = { 7.5, 1 },
+		.unpermute = { 18, 3 },
+		.permute_back = { 7, 2 },
+		.sort_back = { 13, 2 },
+		.unsort_back = { 7.5, 1 },
+		.unpermute_back = { 29, 5 },
+	},
+	[FT_FUSION_COMPILED] = {
 		.norm = { 4, 0, 0, 1 },
 		.rope = { 0, 0, 4, 2 },
 		.shuffle = { 4, 0, 0, 1 },
@@ -37,8 +47,16 @@ const struct recipe *recipe_of(const struct builder *b)
 		.add_back = { 0, 0, 0, 0 },
 		.gated_back = { 0, 12, 0, 2 },
 		.plain_back = { 0, 6, 0, 1 },
-	};
-	static const struct recipe kernels = {
+		.permute = { 4, 2 },
+		.sort = { 4, 2 },
+		.unsort = { 4, 2 },
+		.unpermute = { 4, 2 },
+		.permute_back = { 4, 2 },
+		.sort_back = { 4, 2 },
+		.unsort_back = { 4, 2 },
+		.unpermute_back = { 4, 2 },
+	},
+	[FT_FUSION_KERNELS] = {
 		.norm = { 4, 0, 0, 1 },
 		.rope = { 0, 0, 4, 2 },
 		.shuffle = { 0, 0, 0, 0 },
@@ -51,16 +69,20 @@ const struct recipe *recipe_of(const struct builder *b)
 		.add_back = { 6, 0, 0, 1 },
 		.gated_back = { 0, 10, 0, 1 },
 		.plain_back = { 0, 6, 0, 1 },
-	};
+		.permute = { 4, 2 },
+		.sort = { 4, 2 },
+		.unsort = { 4, 2 },
+		.unpermute = { 4, 2 },
+		.permute_back = { 4, 2 },
+		.sort_back = { 4, 2 },
+		.unsort_back = { 4, 2 },
+		.unpermute_back = { 4, 2 },
+	},
+};
 
-	switch (b->rules->fusion) {
-	case FT_FUSION_EAGER:
-		return &eager;
-	case FT_FUSION_COMPILED:
-		return &compiled;
-	default:
-		return &kernels;
-	}
+const struct recipe *recipe_of(const struct builder *b)
+{
+	return &recipes[b->rules->fusion];
 }
 
 struct layer_sizes sizes_of(const struct builder *b, int64_t layer)
@@ -99,7 +121,7 @@ static double element_bytes(const struct builder *b, const struct layer_sizes *s
 	int64_t turned = s->l->kv_lora_rank ? (s->heads + 1) * s->l->qk_rope_head_dim :
 					      s->q + s->k;
 
-	return c.h * width * (double)(s->h * s->part) +
+	return (c.h + (b->autocast ? c.casts : 0)) * width * (double)(s->h * s->part) +
 	       (double)s->tokens * (c.f * (double)s->f + c.r * (double)turned);
 }
 

@@ -13,7 +13,7 @@
  */
 #include <math.h>
 
-#include "traces/build.h"
+#include "traces/block.h"
 
 struct routed {
 	int64_t tokens, copies; /* this rank routes; copies it computes */
@@ -75,8 +75,10 @@ static void exchange(struct builder *b, const struct routed *r, const char *name
 		w.communication.copy_engine = on_copy_engine(b, FT_ALL_TO_ALL);
 		op = put_op(b, &w, FT_STREAM_EP, 0);
 		put_wait(op, FT_TAIL + FT_STREAM_COMPUTE);
-		if (!b->graphed)
+		if (!b->graphed) {
 			host(b, FT_HOST_COLLECTIVE, 1);
+			host(b, FT_HOST_EXCHANGE, 1);
+		}
 		if (b->exchanged == FT_EVENTS)
 			need(b, FT_STREAM_EP);
 		else
@@ -88,18 +90,31 @@ static void exchange(struct builder *b, const struct routed *r, const char *name
 		need(b, FT_STREAM_EP);
 }
 
-static void shuffle(struct builder *b, const struct routed *r, const char *name)
+/* Copies moved to or from the order of the ranks: only the library's all-to-all needs it. */
+static void by_rank(struct builder *b, const struct routed *r, const char *name,
+		    struct moved c)
 {
-	put_memory(b, name, "copy", 4 * (double)(r->copies * r->h), 2);
+	if (!r->direct)
+		put_memory(b, name, "copy", c.bytes * (double)(r->copies * r->h),
+			   c.launches);
 }
 
-/* What only the library's all-to-all needs: an order by rank, or by expert where a
- * rank has several. */
-static void reorder(struct builder *b, const struct routed *r, const char *name,
-		    bool by_rank)
+/* The same, the order of the experts: only a rank with several needs it, or one that a
+ * token was sent to once. */
+static void by_expert(struct builder *b, const struct routed *r, const char *name,
+		      struct moved c)
 {
-	if (!r->direct && (by_rank || r->local > 1))
-		shuffle(b, r, name);
+	if (r->direct || r->local > 1)
+		put_memory(b, name, "copy", c.bytes * (double)(r->copies * r->h),
+			   c.launches);
+}
+
+/* Small kernels that find the order: a sort of expert numbers, and what leads to it. */
+static void ordering(struct builder *b, const struct routed *r, const char *name,
+		     int launches)
+{
+	if (launches)
+		put_memory(b, name, "copy", 16 * (double)r->copies, launches);
 }
 
 /* One product for all local experts, or one for each. */
@@ -157,11 +172,21 @@ static void shared_expert(struct builder *b, const struct routed *r,
 /* The activation, and the casts of what goes into and comes out of it: kernels of
  * their own unless one kernel does it all. */
 static void expert_elements(struct builder *b, const struct routed *r, const char *name,
-			    double width)
+			    struct coefficients c)
 {
 	if (!b->plan->fused_experts)
-		put_memory(b, name, "swiglu", width * (double)(r->copies * r->width),
-			   1);
+		put_memory(b, name, "swiglu", c.f * (double)(r->copies * r->width),
+			   c.launches);
+}
+
+static struct coefficients activation_of(const struct builder *b,
+					 const struct routed *r, bool backward)
+{
+	const struct recipe *c = recipe_of(b);
+
+	if (r->gated)
+		return backward ? c->gated_back : c->gated;
+	return backward ? c->plain_back : c->plain;
 }
 
 static void expert_cast(struct builder *b, const struct routed *r, int64_t features)
@@ -208,7 +233,8 @@ void experts_send(struct builder *b, const struct ft_layer *l)
 	b->graphed = b->plan->graphs == FT_GRAPHS_FULL;
 	if (!(b->plan->capacity_factor > 0) && !b->graphed)
 		host_waits(b);
-	reorder(b, &r, "permute", true);
+	ordering(b, &r, "order", recipe_of(b)->order);
+	by_rank(b, &r, "permute", recipe_of(b)->permute);
 	exchange(b, &r, "ep_dispatch");
 }
 
@@ -217,19 +243,13 @@ void experts_run(struct builder *b, const struct ft_layer *l)
 	struct routed r = routed_of(b, l);
 
 	host_of_experts(b, &r, FT_HOST_EXPERTS_FORWARD);
-	if (r.direct)
-		shuffle(b, &r, "sort_by_expert");
-	else
-		reorder(b, &r, "sort_by_expert", false);
+	by_expert(b, &r, "sort_by_expert", recipe_of(b)->sort);
 	expert_cast(b, &r, r.h);
 	up(b, &r, FT_FORWARD);
-	expert_elements(b, &r, "expert_activation", r.gated ? 6 : 4);
+	expert_elements(b, &r, "expert_activation", activation_of(b, &r, false));
 	expert_cast(b, &r, r.width);
 	down(b, &r, FT_FORWARD);
-	if (r.direct)
-		shuffle(b, &r, "unsort");
-	else
-		reorder(b, &r, "unsort", false);
+	by_expert(b, &r, "unsort", recipe_of(b)->unsort);
 	exchange(b, &r, "ep_combine");
 }
 
@@ -237,7 +257,7 @@ void experts_return(struct builder *b, const struct ft_layer *l)
 {
 	struct routed r = routed_of(b, l);
 
-	reorder(b, &r, "unpermute", true);
+	by_rank(b, &r, "unpermute", recipe_of(b)->unpermute);
 	shared_expert(b, &r, FT_FORWARD);
 }
 
@@ -247,7 +267,7 @@ void experts_send_back(struct builder *b, const struct ft_layer *l)
 
 	shared_expert(b, &r, FT_DGRAD);
 	shared_expert(b, &r, FT_WGRAD);
-	reorder(b, &r, "unpermute_back", true);
+	by_rank(b, &r, "unpermute_back", recipe_of(b)->unpermute_back);
 	exchange(b, &r, "ep_combine_back");
 }
 
@@ -256,21 +276,15 @@ void experts_run_back(struct builder *b, const struct ft_layer *l)
 	struct routed r = routed_of(b, l);
 
 	host_of_experts(b, &r, FT_HOST_EXPERTS_BACKWARD);
-	if (r.direct)
-		shuffle(b, &r, "unsort_back");
-	else
-		reorder(b, &r, "unsort_back", false);
+	by_expert(b, &r, "unsort_back", recipe_of(b)->unsort_back);
 	expert_cast(b, &r, r.h);
 	down(b, &r, FT_DGRAD);
 	down(b, &r, FT_WGRAD);
-	expert_elements(b, &r, "expert_activation_back", r.gated ? 10 : 6);
+	expert_elements(b, &r, "expert_activation_back", activation_of(b, &r, true));
 	expert_cast(b, &r, (r.gated ? 2 : 1) * r.width);
 	up(b, &r, FT_DGRAD);
 	up(b, &r, FT_WGRAD);
-	if (r.direct)
-		shuffle(b, &r, "sort_back");
-	else
-		reorder(b, &r, "sort_back", false);
+	by_expert(b, &r, "sort_back", recipe_of(b)->sort_back);
 	exchange(b, &r, "ep_dispatch_back");
 }
 
@@ -278,14 +292,15 @@ void experts_activate(struct builder *b, const struct ft_layer *l)
 {
 	struct routed r = routed_of(b, l);
 
-	expert_elements(b, &r, "expert_activation", r.gated ? 6 : 4);
+	expert_elements(b, &r, "expert_activation", activation_of(b, &r, false));
 }
 
 void experts_return_back(struct builder *b, const struct ft_layer *l)
 {
 	struct routed r = routed_of(b, l);
 
-	reorder(b, &r, "permute_back", true);
+	by_rank(b, &r, "permute_back", recipe_of(b)->permute_back);
+	ordering(b, &r, "order_back", recipe_of(b)->order_back);
 	b->graphed = b->plan->graphs != FT_GRAPHS_NONE;
 	router(b, &r, l->experts, FT_DGRAD);
 	router(b, &r, l->experts, FT_WGRAD);

@@ -18,10 +18,11 @@
  * A purchase C with residual value S is (C - S / (1+i)^n) * CRF(i, n) a year.
  * Rented, the rent and its prepayment are all, and the tokens are inside it.
  * Goodput: exact for exponential failures, cost/goodput.h.
- * Power: a GPU draws idle + (limit - idle) (c + memory_frac m + waiting_frac w), with c,
- *   m and w the shares of time in kernels bound by arithmetic, by memory, and in waiting
- *   for others (collectives that nothing hides, bubbles: that spins); every other part its power times typical_frac
- *   (hw/parts); spares idle. The facility takes PUE times that: average_power_w over a
+ * Power: a GPU draws idle + (limit - idle) min(1, p c + memory_frac m + waiting_frac w),
+ *   with c, m and w the shares of time in kernels bound by arithmetic, by memory, and in
+ *   waiting for others (collectives that nothing hides, bubbles: that spins), and p what
+ *   products ask for at the full clock: limit / sustained^clock_exponent, which the limit
+ *   holds down; every other part its power times typical_frac (hw/parts); spares idle. The facility takes PUE times that: average_power_w over a
  *   year, in which GPUs idle where utilization says so. Electricity is paid for that,
  *   colocation for what is provisioned: all parts at full load. joules_per_token is
  *   average_power_w over the tokens that are kept (utilization * goodput); provisioned_joules_per_token, as some publish it, the

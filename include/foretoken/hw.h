@@ -384,8 +384,7 @@ struct ft_topology {
 	int64_t planes;
 };
 
-/* nodes, NICs per node, extra leaf ports (UFM). Too many endpoints for the tiers
- * there may be is an error. */
+/* extra_ports: of leaves (UFM). More endpoints than all tiers can join is an error. */
 bool ft_topology_build(const struct ft_fabric *fabric, int64_t nodes,
 		       int64_t nics_per_node, int64_t extra_ports,
 		       struct ft_topology *topology, struct ft_error *err)
@@ -405,13 +404,13 @@ enum ft_part_class {
 	FT_PART_CLASSES
 };
 const char *ft_part_class_name(enum ft_part_class part_class); /* "server" ... */
-
 /* Physical facts of one part: hw/parts/ files, or those of GPU and node. */
 struct ft_part {
 	const char *item, *title;
 	enum ft_part_class part_class;
-	struct ft_number max_w, typical_frac;	    /* at full load; of it, in a step */
-	struct ft_number memory_frac, waiting_frac; /* of a GPU, likewise: see cost.h */
+	struct ft_number max_w, typical_frac; /* at full load; of it, in a step */
+	struct ft_number memory_frac, waiting_frac,
+		clock_exponent;	     /* of a GPU: cost.h */
 	struct ft_number mttf_years; /* to a failure that stops a job; 0: none does */
 	struct ft_number rack_units, life_years, carbon_kg;
 	struct ft_number reach_m;
@@ -437,7 +436,8 @@ struct ft_parts {
 double ft_parts_w(const struct ft_parts *parts); /* full load; no GPUs, spares */
 double ft_parts_typical_w(const struct ft_parts *parts); /* of the same, in a step */
 double ft_parts_gpus_w(const struct ft_parts *parts);	 /* at their limits */
-double ft_parts_spares_w(const struct ft_parts *parts);	 /* at full load */
+const struct ft_part *ft_parts_gpu(const struct ft_parts *parts); /* every cluster's */
+double ft_parts_spares_w(const struct ft_parts *parts);		  /* at full load */
 double ft_parts_failures_per_hour(const struct ft_parts *parts, enum ft_part_class of);
 double ft_parts_job_failures_per_hour(const struct ft_parts *of); /* that stop a job */
 double ft_parts_rack_units(const struct ft_parts *parts);

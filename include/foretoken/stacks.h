@@ -43,8 +43,9 @@ enum ft_host {
 	FT_HOST_GRAPH,	   /* one CUDA or HIP graph, launched */
 	FT_HOST_EXPERTS_FORWARD, /* a routed MLP, without its launches */
 	FT_HOST_EXPERTS_BACKWARD,
-	FT_HOST_EXPERT, /* one expert of a routed MLP where each has its own calls */
-	FT_HOST_SYNC,	/* the host asks the GPU for token counts, and waits */
+	FT_HOST_EXCHANGE, /* beyond a collective's: one exchange among experts */
+	FT_HOST_EXPERT,	  /* one expert of a routed MLP where each has its own calls */
+	FT_HOST_SYNC,	  /* the host asks the GPU for token counts, and waits */
 	FT_HOSTS
 };
 

@@ -3,7 +3,8 @@
 PyTorch runs them (its own elementwise and norm kernels, its choice of attention and
 of matrix library).  Optional: needs torch and one GPU.
 
-  python3 calibrate/probes/torch/kernels.py --out torch.jsonl [--seconds 240] [--only memory,rows,attention,gemm]
+  python3 calibrate/probes/torch/kernels.py --out torch.jsonl [--seconds 240]
+                         [--only memory,rows,attention,gemm,grouped,long]
                          [--plan PLAN]   PLAN: lines of `foretoken-probe --plan`, whose
                                          matrix products are then timed as well
 
@@ -224,6 +225,103 @@ def run_gemm(p, dtype, layout, m, n, k):
         p.time(cell, lambda: y.t() @ x)
 
 
+def grouped_cells():
+    """One product for many experts: tokens of an expert, experts, widths of known mixtures."""
+    cells = []
+    for n, k in ((768, 2048), (1536, 2048), (2048, 768), (14336, 4096), (4096, 14336), (2048, 7168), (7168, 2048),
+                 (5760, 2880), (2880, 2880)):
+        for groups in (1, 2, 4, 8, 16, 32, 64, 128):
+            for tokens in (64, 128, 256, 512, 1024, 2048, 4096, 8192):
+                m = groups * tokens
+                if 2048 <= m <= 65536 and 2 * groups * n * k <= 8 << 30 and m * n * k <= 2 ** 42:
+                    cells += [("grouped", layout, m, n, k, groups) for layout in ("forward", "dgrad", "wgrad")]
+    return cells
+
+
+def product(dtype, layout, m, n, k, groups=1):
+    """The call alone."""
+    x, y = normal(m, k), normal(m, n)
+    if groups > 1:
+        w = normal(groups, k, n)
+        ends = (torch.arange(1, groups + 1, device=DEV) * (m // groups)).to(torch.int32)
+        return {"forward": lambda: torch._grouped_mm(x, w, offs=ends),
+                "dgrad": lambda: torch._grouped_mm(y, w.transpose(-2, -1), offs=ends),
+                "wgrad": lambda: torch._grouped_mm(x.t(), y, offs=ends)}[layout]
+    if dtype == "fp8":
+        x8, w8 = normal(m, k, dtype=torch.float8_e4m3fn), normal(n, k, dtype=torch.float8_e4m3fn)
+        one = torch.ones((), device=DEV)
+        return lambda: torch._scaled_mm(x8, w8.t(), scale_a=one, scale_b=one, out_dtype=torch.bfloat16,
+                                        use_fast_accum=True)
+    w = normal(n, k)
+    return {"forward": lambda: F.linear(x, w), "dgrad": lambda: y @ w, "wgrad": lambda: y.t() @ x}[layout]
+
+
+def run_grouped(p, layout, m, n, k, groups):
+    cell = dict(kind="gemm", impl="torch", dtype="bf16", layout=layout, m=m, n=n, k=k)
+    if groups > 1:
+        cell["groups"] = groups
+    p.time(cell, product("bf16", layout, m, n, k, groups))
+
+
+def long_cells():
+    """Products back to back for 0.1 s and for seconds, alone and with copies between them:
+    how far the clock falls, by the share of the time that is products."""
+    shapes = ((15872, 12288, 4096), (15872, 4096, 16384), (8192, 8192, 8192))
+    cells = [("long", dtype, *shape, 1, share, seconds) for shape in shapes for dtype in ("bf16", "fp8")
+             for share, seconds in ((1, 0.1), (1, 3))]
+    cells += [("long", "bf16", 8192, 8192, 8192, 1, share, 3) for share in (0.9, 0.75, 0.6, 0.45, 0.3, 0.15)]
+    cells += [("long", "bf16", *shape, groups, share, seconds) for shape, groups in
+              (((8192, 14336, 4096), 4), ((32768, 768, 2048), 32)) for share, seconds in ((1, 0.1), (1, 3), (0.5, 3))]
+    return cells
+
+
+def run_long(p, dtype, m, n, k, groups, share, seconds):
+    fn = product(dtype, "forward", m, n, k, groups)
+    a, b = normal(16384, 16384), normal(16384, 16384)
+    cell = dict(kind="gemm", impl="torch", dtype=dtype, layout="forward", m=m, n=n, k=k)
+    if groups > 1:
+        cell["groups"] = groups
+    p.time(cell, fn)
+
+    def once(call, n=1):
+        torch.cuda.synchronize()
+        x, y = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        x.record()
+        for _ in range(n):
+            call()
+        y.record()
+        torch.cuda.synchronize()
+        return x.elapsed_time(y) * 1e-3 / n
+    time.sleep(2)
+    t, c = once(fn, 5), once(lambda: b.copy_(a), 5)
+    batch = max(1, round(2e-3 / t))  # some ms of products, then copies for the rest
+    copies = round(batch * t * (1 - share) / share / c)
+    marks, start = [], time.monotonic()
+    time.sleep(1)
+    start = time.monotonic()
+    while time.monotonic() - start < seconds:
+        for _ in range(5):
+            x, y = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            x.record()
+            for _ in range(batch):
+                fn()
+            y.record()
+            for _ in range(copies):
+                b.copy_(a)
+            marks.append((x, y))
+        marks[-5][1].synchronize()
+    smi = subprocess.run(["nvidia-smi", "--query-gpu=power.draw,clocks.sm", "--format=csv,noheader,nounits"],
+                         capture_output=True, text=True).stdout.split("\n")[0]
+    torch.cuda.synchronize()
+    t = [x.elapsed_time(y) * 1e3 / batch for x, y in marks]
+    t = sorted(t[len(t) // 2:]) if seconds > 1 else sorted(t[1:])
+    row = dict(cell, clock="sustained" if share == 1 and seconds > 1 else f"share {share} for {seconds} s",
+               record="measurement", status="ok", time_us=round(statistics.median(t), 4), reps=len(t), smi=smi)
+    row["cell"] = " ".join(f"{k}={v}" for k, v in row.items() if k in (*cell, "clock"))
+    p.out.write(json.dumps(row) + "\n")
+    p.out.flush()
+
+
 def gemm_cells(plan):
     cells = []
     for line in open(plan):
@@ -262,9 +360,13 @@ def main():
             cells += attention_cells()
         if "gemm" in kinds and a.plan:
             cells += gemm_cells(a.plan)
+        if "grouped" in kinds:
+            cells += grouped_cells()
+        if "long" in kinds:
+            cells += long_cells()
         random.Random(1).shuffle(cells)
         p = Probe(out, a.cell, a.rest)
-        run = dict(memory=run_memory, attention=run_attention, gemm=run_gemm)
+        run = dict(memory=run_memory, attention=run_attention, gemm=run_gemm, grouped=run_grouped, long=run_long)
         for i, (kind, *shape) in enumerate(cells):
             if time.monotonic() - start > a.seconds:
                 print(f"stopped after {i} of {len(cells)} cells")

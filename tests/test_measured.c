@@ -1,0 +1,177 @@
+/*
+ * tests/test_measured.c - what was measured inside steps: clocks that fall, attention under a
+ * window, the kernels of an eager mixture of experts
+ *
+ * Sources: measurements/README.md (an H100, 2026-11-22); cudnn-frontend's benchmark of
+ * gpt-oss (hw/gpus/SOURCES.md: cudnn919, and 2026-04-24 for the window of 128); recorded
+ * step measurements/traces/h100-mixtral4L-ep2-s4096-b1.
+ */
+#include <math.h>
+
+#include "sim/job.h"
+#include "tests/works.h"
+
+static struct ft_cluster *cluster_of(struct arena *mem, const char *text)
+{
+	struct ft_error err = { 0 };
+	const struct node *n = node_read_text(mem, "test", text, strlen(text), &err);
+	struct ft_cluster *c = n ? ft_cluster_load(n, &err) : NULL;
+
+	if (!c)
+		fail_msg("%s", err.text);
+	return c;
+}
+
+/* 8192 cubed beside copies, by its share of the time at the full clock. Alone it is what
+ * `sustained` says, which is the mean of two machines and not quite this one's. */
+static void the_clock_falls_as_the_limit_asks(void **state)
+{
+	static const double at[][2] = { { 1, 0.864 },	 { 0.9, 0.870 }, { 0.75, 0.881 },
+					{ 0.6, 0.944 },	 { 0.45, 0.992 }, { 0.3, 1.000 },
+					{ 0.15, 1.004 } };
+	struct arena mem = { 0 };
+	struct ft_cluster *c = cluster_of(&mem, "{gpu: h100-sxm, gpus: 1, fabric: none}");
+	double slower = 1 / 0.864;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
+		double rate = 1 / (1 + job_clock_fall(c, at[i][0], slower) *
+					       (slower - 1));
+
+		if (fabs(rate / at[i][1] - 1) > 0.025)
+			fail_msg("%g of the time: %.3f, measured %.3f", at[i][0], rate,
+				 at[i][1]);
+	}
+	assert_true(job_clock_fall(c, 1, slower) > 0.999 &&
+		    job_clock_fall(c, 1, slower) < 1.001);
+	assert_true(job_clock_fall(c, 0, slower) == 0 && job_clock_fall(c, 1, 1) == 0);
+	ft_cluster_free(c);
+	arena_release(&mem);
+}
+
+struct windowed {
+	const char *gpu;
+	int pass;
+	int64_t batch, heads, kv_heads, length, window;
+	double time_ms;
+};
+
+static double attention_s(const struct ft_gpu *gpu, const struct windowed *w,
+			  int64_t window)
+{
+	struct ft_work work = { .kind = FT_ATTENTION, .dtype = FT_BF16 };
+	struct ft_prediction p;
+	struct ft_error err;
+
+	work.attention.pass = (enum ft_pass)w->pass;
+	work.attention.batch = w->batch;
+	work.attention.heads = w->heads;
+	work.attention.kv_heads = w->kv_heads;
+	work.attention.queries = work.attention.keys = w->length;
+	work.attention.qk_head_dim = work.attention.v_head_dim = 64;
+	work.attention.causal = true;
+	work.attention.window = window;
+	assert_true(ft_kernel_predict(gpu, &work, FT_CLOCK_BURST, &p, &err));
+	return p.time_s;
+}
+
+/* The tables have no windows: what is told is the arithmetic's. A window of all keys is none;
+ * a wider one is never faster. */
+static void windows_cost_near_what_was_measured(void **state)
+{
+	static const struct windowed row[] = {
+		{ "gb300", FT_PASS_FORWARD, 2, 64, 8, 2048, 1024, 0.089 },
+		{ "gb300", FT_PASS_BACKWARD, 2, 64, 8, 2048, 1024, 0.221 },
+		{ "gb300", FT_PASS_FORWARD, 2, 64, 8, 8192, 1024, 0.359 },
+		{ "gb300", FT_PASS_BACKWARD, 2, 64, 8, 8192, 1024, 0.965 },
+		{ "gb200", FT_PASS_FORWARD, 2, 64, 8, 8192, 1024, 0.423 },
+		{ "gb200", FT_PASS_BACKWARD, 2, 64, 8, 8192, 1024, 0.998 },
+		{ "h200", FT_PASS_FORWARD, 2, 64, 8, 8192, 1024, 0.738 },
+		{ "h200", FT_PASS_BACKWARD, 2, 64, 8, 8192, 1024, 2.149 },
+		{ "gb300", FT_PASS_FORWARD, 2, 128, 128, 4096, 128, 0.202 },
+		{ "gb300", FT_PASS_BACKWARD, 2, 128, 128, 4096, 128, 0.442 },
+		{ "gb300", FT_PASS_FORWARD, 2, 128, 128, 16384, 128, 0.790 },
+		{ "gb300", FT_PASS_BACKWARD, 2, 128, 128, 16384, 128, 1.712 },
+	};
+	double sum = 0;
+	size_t n = sizeof(row) / sizeof(row[0]);
+
+	(void)state;
+	for (size_t i = 0; i < n; i++) {
+		struct ft_error err;
+		struct ft_gpu *gpu = ft_gpu_load(row[i].gpu, NULL, &err);
+		double s, last = 0;
+
+		assert_non_null(gpu);
+		s = attention_s(gpu, &row[i], row[i].window);
+		sum += log(s * 1e3 / row[i].time_ms);
+		if (fabs(log(s * 1e3 / row[i].time_ms)) > log(1.75))
+			fail_msg("%s, window %d of %d: %.3f ms, measured %.3f", row[i].gpu,
+				 (int)row[i].window, (int)row[i].length, s * 1e3,
+				 row[i].time_ms);
+		for (int64_t w = 128; w <= row[i].length; w *= 2) {
+			s = attention_s(gpu, &row[i], w);
+			assert_true(s >= last);
+			last = s;
+		}
+		assert_true(fabs(last / attention_s(gpu, &row[i], 0) - 1) < 1e-9);
+		ft_gpu_free(gpu);
+	}
+	if (fabs(sum / (double)n) > log(1.25))
+		fail_msg("windows are off by %.2f in the mean", exp(sum / (double)n));
+}
+
+/* One layer of the recorded step, in microseconds: what an eager mixture does to move copies. */
+static void eager_experts_move_what_was_recorded(void **state)
+{
+	static const struct {
+		const char *name;
+		double recorded_us;
+	} row[] = { { "permute", 34.6 },
+		    { "sort_by_expert", 93.6 },
+		    { "expert_activation", 152.2 + 225.6 },
+		    { "unsort", 91.8 },
+		    { "unpermute", 49.1 + 93.7 + 81.4 },
+		    { "unpermute_back", 112.1 + 104.8 + 33.2 + 20.9 + 93.2 },
+		    { "unsort_back", 97.4 },
+		    { "expert_activation_back", 224.9 + 231.6 + 225.6 },
+		    { "sort_back", 62.1 + 98.6 },
+		    { "permute_back", 11.1 + 79.5 } };
+	struct arena mem = { 0 };
+	struct ft_cluster *c = cluster_of(&mem, "{gpu: h100-sxm, gpus: 2, fabric: none}");
+	struct parts p;
+
+	(void)state;
+	build(&p, "{name: mixtral-8x7b, num_hidden_layers: 4}",
+	      "{sequence_length: 4096, global_batch_size: 2, sharding: ddp, "
+	      "master_weights: false, gradient_dtype: bf16, parallel: {ep: 2}, "
+	      "moe_force_balance: true}",
+	      "torch-2.11-eager", 2);
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		const struct ft_work *w = work_of(p.graph, row[i].name);
+		struct ft_prediction t;
+		struct ft_error err;
+		double off;
+
+		assert_non_null(w);
+		assert_true(ft_kernel_predict(c->gpu, w, FT_CLOCK_BURST, &t, &err));
+		off = t.time_s * 1e6 / row[i].recorded_us - 1;
+		if (fabs(off) > 0.25)
+			fail_msg("%s: %.1f us, recorded %.1f", row[i].name, t.time_s * 1e6,
+				 row[i].recorded_us);
+	}
+	drop(&p);
+	ft_cluster_free(c);
+	arena_release(&mem);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_clock_falls_as_the_limit_asks),
+		cmocka_unit_test(windows_cost_near_what_was_measured),
+		cmocka_unit_test(eager_experts_move_what_was_recorded),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
