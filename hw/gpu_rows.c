@@ -205,8 +205,19 @@ static bool attention_row(const struct sheet *s, struct ft_attention_row *row)
 	return true;
 }
 
+/* A GPU's own table of a kernel stands before a kin's, which need not be read. */
+static bool has_attention(const struct ft_gpu *gpu, const char *impl, int pass,
+			  enum ft_dtype dtype)
+{
+	for (size_t i = gpu->n_attention; i-- > 0;)
+		if (gpu->attention[i].pass == pass && gpu->attention[i].dtype == dtype &&
+		    !strcmp(gpu->attention[i].impl, impl))
+			return true;
+	return false;
+}
+
 static bool read_attention(struct arena *mem, struct sheet *s, const struct ft_gpu *on,
-			   struct filling **all, size_t *n)
+			   const struct ft_gpu *gpu, struct filling **all, size_t *n)
 {
 	static const char *const passes[] = { "forward", "backward", "both" };
 	size_t cap = 0;
@@ -220,6 +231,8 @@ static bool read_attention(struct arena *mem, struct sheet *s, const struct ft_g
 		if (!table_dtype(s, A_DTYPE, on, &dtype) ||
 		    !sheet_choice(s, A_PASS, passes, FT_PASSES, &pass))
 			return false;
+		if (has_attention(gpu, sheet_text(s, A_IMPL), pass, dtype))
+			continue;
 		f = attention_table(mem, all, n, &cap, sheet_text(s, A_IMPL), pass,
 				    dtype);
 		t = &f->table;
@@ -245,7 +258,7 @@ bool gpu_load_attention(struct arena *mem, const char *path, const struct ft_gpu
 	size_t n = 0, had = gpu->n_attention;
 	struct sheet s;
 	bool ok = sheet_open(&s, &scratch, path, names, A_CELLS, err) &&
-		  read_attention(mem, &s, on, &all, &n);
+		  read_attention(mem, &s, on, gpu, &all, &n);
 
 	arena_release(&scratch);
 	if (!ok)
