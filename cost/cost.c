@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cost/capital.h"
+#include "cost/factors.h"
 #include "cost/finance.h"
 #include "cost/goodput.h"
 #include "cost/power.h"
@@ -224,8 +225,17 @@ static void set_capital(const struct ft_purchase *p, struct ft_cost *cost)
 	cost->capex_usd_per_gpu = p->bom->total_usd / (double)p->cluster->gpus;
 }
 
-static void set_power(const struct ft_deal *d, struct ft_cost *cost)
+static void set_power(const struct ft_deal *d, const struct factors *of,
+		      struct ft_cost *cost)
 {
+	bool known = d->terms.pue_known || !of;
+	double overhead_w = d->provisioned_w * (d->terms.pue - 1);
+
+	cost->facility_provisioned_w = d->provisioned_w + overhead_w;
+	cost->facility_provisioned_w_low =
+		d->provisioned_w + overhead_w * (known ? 1 : of->overhead_low);
+	cost->facility_provisioned_w_high =
+		d->provisioned_w + overhead_w * (known ? 1 : of->overhead_high);
 	cost->it_power_w = d->it_w;
 	cost->facility_power_w = d->it_w * d->terms.pue;
 	cost->average_power_w = ft_deal_average_w(d) * d->terms.pue;
@@ -263,7 +273,7 @@ bool ft_cost_compute(const struct ft_purchase *p, const struct ft_throughput *t,
 	if (!(cost->goodput > 1e-6))
 		return no_goodput(&d.failures, err);
 	set_capital(p, cost);
-	set_power(&d, cost);
+	set_power(&d, p->prices->factors, cost);
 	set_rates(&d, cost);
 	if (t->tokens_per_s > 0) /* else what an hour costs is all that is asked */
 		set_tokens(&d, cost);

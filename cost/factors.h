@@ -26,6 +26,7 @@ enum cause {
 	CAUSE_RENT_AMD,
 	CAUSE_COLOCATION,
 	CAUSE_ELECTRICITY,
+	CAUSE_PUE,
 	CAUSE_MAINTENANCE,
 	CAUSE_FAILURES,
 	CAUSE_CHECKPOINT,
@@ -40,6 +41,7 @@ struct factors {
 	const char *name[FACTORS_MOST];
 	double loading[CAUSES][FACTORS_MOST];
 	double idle_low, idle_high; /* P10, P90 of unused hours, against those given */
+	double overhead_low, overhead_high; /* of PUE - 1, against its default */
 };
 
 /* Read from the tree's file, into mem. NULL on error. */

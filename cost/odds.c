@@ -105,6 +105,18 @@ static void add_figure(struct odds_model *m, size_t side, enum target target,
 		  x->low, x->value, x->high);
 }
 
+static void add_energy(struct odds_model *m, size_t side, const struct ft_purchase *p)
+{
+	const struct ft_number *price = &p->prices->electricity_usd_per_kwh;
+
+	if (ft_cost_electricity_usd_per_kwh(p->terms, p->prices) == price->value)
+		add_figure(m, side, OF_ELECTRICITY, CAUSE_ELECTRICITY, "electricity",
+			   price);
+	if (m->factors && !p->terms->pue_known)
+		uncertain(m, side, OF_OVERHEAD, CAUSE_PUE, "building's overhead",
+			  m->factors->overhead_low, 1, m->factors->overhead_high);
+}
+
 static void add_running(struct odds_model *m, size_t side, const struct ft_purchase *p)
 {
 	const struct ft_failure_terms *f = &p->terms->failures;
@@ -117,11 +129,8 @@ static void add_running(struct odds_model *m, size_t side, const struct ft_purch
 		add_figure(m, side, OF_MAINTENANCE, CAUSE_MAINTENANCE, "maintenance",
 			   &b->maintenance_frac);
 	}
-	if (own && !b->colocation_includes_power &&
-	    ft_cost_electricity_usd_per_kwh(p->terms, b) ==
-		    b->electricity_usd_per_kwh.value)
-		add_figure(m, side, OF_ELECTRICITY, CAUSE_ELECTRICITY, "electricity",
-			   &b->electricity_usd_per_kwh);
+	if (own && !b->colocation_includes_power)
+		add_energy(m, side, p);
 	if (auto_goodput && f->failures_per_1000_node_days < 0)
 		add_figure(m, side, OF_FAILURES, CAUSE_FAILURES, "failures",
 			   &b->failure_factor);
@@ -166,6 +175,9 @@ static void apply(struct ft_deal *d, const struct use *u, double times)
 		break;
 	case OF_ELECTRICITY:
 		d->electricity_usd_per_kwh = amount;
+		break;
+	case OF_OVERHEAD:
+		d->terms.pue = 1 + (d->terms.pue - 1) * times;
 		break;
 	case OF_MAINTENANCE:
 		d->maintenance_frac = amount;

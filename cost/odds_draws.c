@@ -127,6 +127,7 @@ static const char *cause_name(enum cause cause)
 		[CAUSE_RENT_AMD] = "rent, AMD",
 		[CAUSE_COLOCATION] = "colocation",
 		[CAUSE_ELECTRICITY] = "electricity",
+		[CAUSE_PUE] = "PUE of the building",
 		[CAUSE_MAINTENANCE] = "maintenance",
 		[CAUSE_FAILURES] = "failure rate",
 		[CAUSE_CHECKPOINT] = "checkpoint time",

@@ -253,6 +253,9 @@ static void check_ranges(struct reader *r, const struct ft_cost_terms *terms)
 		reader_fail(r, "pue", "should be at least 1");
 }
 
+/* Stands for a building that nobody described, with a range: cost/factors.yaml. */
+static const double DEFAULT_PUE = 1.25;
+
 bool ft_cost_terms_load(const struct node *node, struct ft_cost_terms *terms,
 			struct ft_error *err)
 {
@@ -280,7 +283,8 @@ bool ft_cost_terms_load(const struct node *node, struct ft_cost_terms *terms,
 		read_node(&r, "electricity") ?
 			read_quantity(&r, "electricity", DIM_USD_PER_KWH, 0) :
 			-1;
-	terms->pue = read_quantity(&r, "pue", DIM_NONE, 1.25);
+	terms->pue = read_quantity(&r, "pue", DIM_NONE, DEFAULT_PUE);
+	terms->pue_known = terms->pue != DEFAULT_PUE;
 	terms->utilization_frac = read_share(&r, "utilization_frac", 0.9);
 	read_goodput(&r, terms);
 	check_ranges(&r, terms);

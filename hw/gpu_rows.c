@@ -210,7 +210,8 @@ static bool has_attention(const struct ft_gpu *gpu, const char *impl, int pass,
 			  enum ft_dtype dtype)
 {
 	for (size_t i = gpu->n_attention; i-- > 0;)
-		if (gpu->attention[i].pass == pass && gpu->attention[i].dtype == dtype &&
+		if (gpu->attention[i].pass == pass &&
+		    gpu->attention[i].dtype == dtype &&
 		    !strcmp(gpu->attention[i].impl, impl))
 			return true;
 	return false;

@@ -39,6 +39,17 @@ static void name_row(const struct page *p, const char *name, enum ft_show show,
 	html_row(p, *as.unit ? arena_printf(p->mem, "%s, %s", name, as.unit) : name);
 }
 
+/* A PUE of one's own has no range. */
+static void megawatts(const struct page *p, const struct ft_cost *c)
+{
+	fprintf(p->out, "<td>%.3g", c->facility_provisioned_w * 1e-6);
+	if (c->facility_provisioned_w_low < c->facility_provisioned_w_high)
+		fprintf(p->out, "<small>%.3g to %.3g</small>",
+			c->facility_provisioned_w_low * 1e-6,
+			c->facility_provisioned_w_high * 1e-6);
+	fputs("</td>", p->out);
+}
+
 bool html_numbers(struct page *p)
 {
 	const struct ft_outcome *o = p->a->outcome;
@@ -70,8 +81,7 @@ bool html_numbers(struct page *p)
 	html_row_end(p);
 	html_row(p, "MW at full load, PUE included");
 	for (size_t i = 0; i < p->a->n; i++)
-		fprintf(p->out, "<td>%.3g</td>",
-			o[i].cost.provisioned_w * p->a->scenario[i]->terms.pue * 1e-6);
+		megawatts(p, &o[i].cost);
 	html_row_end(p);
 	html_row(p, "USD per GPU-hour");
 	for (size_t i = 0; i < p->a->n; i++)

@@ -26,17 +26,19 @@ static struct ft_cluster *cluster_of(struct arena *mem, const char *text)
  * `sustained` says, which is the mean of two machines and not quite this one's. */
 static void the_clock_falls_as_the_limit_asks(void **state)
 {
-	static const double at[][2] = { { 1, 0.864 },	 { 0.9, 0.870 }, { 0.75, 0.881 },
-					{ 0.6, 0.944 },	 { 0.45, 0.992 }, { 0.3, 1.000 },
+	static const double at[][2] = { { 1, 0.864 },	 { 0.9, 0.870 },
+					{ 0.75, 0.881 }, { 0.6, 0.944 },
+					{ 0.45, 0.992 }, { 0.3, 1.000 },
 					{ 0.15, 1.004 } };
 	struct arena mem = { 0 };
-	struct ft_cluster *c = cluster_of(&mem, "{gpu: h100-sxm, gpus: 1, fabric: none}");
+	struct ft_cluster *c =
+		cluster_of(&mem, "{gpu: h100-sxm, gpus: 1, fabric: none}");
 	double slower = 1 / 0.864;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
-		double rate = 1 / (1 + job_clock_fall(c, at[i][0], slower) *
-					       (slower - 1));
+		double rate =
+			1 / (1 + job_clock_fall(c, at[i][0], slower) * (slower - 1));
 
 		if (fabs(rate / at[i][1] - 1) > 0.025)
 			fail_msg("%g of the time: %.3f, measured %.3f", at[i][0], rate,
@@ -106,9 +108,9 @@ static void windows_cost_near_what_was_measured(void **state)
 		s = attention_s(gpu, &row[i], row[i].window);
 		sum += log(s * 1e3 / row[i].time_ms);
 		if (fabs(log(s * 1e3 / row[i].time_ms)) > log(1.75))
-			fail_msg("%s, window %d of %d: %.3f ms, measured %.3f", row[i].gpu,
-				 (int)row[i].window, (int)row[i].length, s * 1e3,
-				 row[i].time_ms);
+			fail_msg("%s, window %d of %d: %.3f ms, measured %.3f",
+				 row[i].gpu, (int)row[i].window, (int)row[i].length,
+				 s * 1e3, row[i].time_ms);
 		for (int64_t w = 128; w <= row[i].length; w *= 2) {
 			s = attention_s(gpu, &row[i], w);
 			assert_true(s >= last);
@@ -138,7 +140,8 @@ static void eager_experts_move_what_was_recorded(void **state)
 		    { "sort_back", 62.1 + 98.6 },
 		    { "permute_back", 11.1 + 79.5 } };
 	struct arena mem = { 0 };
-	struct ft_cluster *c = cluster_of(&mem, "{gpu: h100-sxm, gpus: 2, fabric: none}");
+	struct ft_cluster *c =
+		cluster_of(&mem, "{gpu: h100-sxm, gpus: 2, fabric: none}");
 	struct parts p;
 
 	(void)state;
@@ -157,8 +160,8 @@ static void eager_experts_move_what_was_recorded(void **state)
 		assert_true(ft_kernel_predict(c->gpu, w, FT_CLOCK_BURST, &t, &err));
 		off = t.time_s * 1e6 / row[i].recorded_us - 1;
 		if (fabs(off) > 0.25)
-			fail_msg("%s: %.1f us, recorded %.1f", row[i].name, t.time_s * 1e6,
-				 row[i].recorded_us);
+			fail_msg("%s: %.1f us, recorded %.1f", row[i].name,
+				 t.time_s * 1e6, row[i].recorded_us);
 	}
 	drop(&p);
 	ft_cluster_free(c);

@@ -58,6 +58,14 @@ ok "the bill of what is rented" refused "no bill of a rented cluster: rent-2026 
 ok "a rent that is given" sh -c "$f simulate $b --set cost.usd_per_gpu_hour=2.5USD/h >$tmp/o && grep -q '^USD per GPU-hour  *2.500' $tmp/o && grep -q '^capital  *0 USD' $tmp/o && grep -q '^Given: h100-sxm' $tmp/o"
 ok "the scenario of a rented answer answers the same" sh -c "$f simulate $b --set cost.usd_per_gpu_hour=2.5USD/h --json >$tmp/j && jq .scenario $tmp/j | $f simulate - --json | jq .cost >$tmp/o && jq .cost $tmp/j | cmp - $tmp/o && jq -e '[.assumed[] | select(startswith(\"cost.\"))] == [\"cost.prices\", \"cost.pue\", \"cost.utilization_frac\", \"cost.goodput\"]' $tmp/j"
 ok "a report of what is rented and what is bought" sh -c "$f compare $b $a --set cluster.gpus=512 --report $tmp/r >/dev/null && $f simulate $b --set cost.prices=rent-2026 --report $tmp/r2 >/dev/null && grep -q 'of the rent is at quoted' $tmp/r2/index.html"
+building() { # of 1,422 kW of IT: a building nobody described, and one that is known
+	$f simulate $a --json >"$tmp/j" && jq .scenario "$tmp/j" | $f simulate - --json | jq .interval >"$tmp/o" &&
+		jq .interval "$tmp/j" | cmp - "$tmp/o" &&
+		jq -e '.cost.provisioned_w as $w | [.cost.facility_provisioned_w, .interval.facility_provisioned_w[]] | map(. / $w * 1000 | round) == [1250, 1100, 1520]' "$tmp/j" >/dev/null &&
+		$f simulate $a --json --set cost.pue=1.2 | jq -e '.cost.facility_provisioned_w as $w | .interval.facility_provisioned_w == [$w, $w]' >/dev/null &&
+		$f compare $a examples/01-first-answer/mi300x.yaml --json | jq -e '[.verdict.causes[].cause] | index("PUE of the building")' >/dev/null
+}
+ok "the building's overhead has a range unless it is known" building
 ok "an item without a price" sh -c "sed '/^  ufm-licence:/,/^  aec/{/^  aec/!d}' cost/prices/neocloud-2026-09.yaml >$tmp/b.yaml && $one $f bom $a --set cluster.ufm_ports=4 --set cost.prices=$tmp/b.yaml >$tmp/o 2>$tmp/e && grep -q 'b.yaml:[0-9]*:[0-9]*: error: price book .* no price for ufm-licence' $tmp/e && test ! -s $tmp/o"
 ok "a cluster that only fails" operation "goodput is 0: a cluster of 1024 GPUs fails every [0-9] s" "failure_factor: {value: 30000, $of}"
 ok "a goodput of 0" refused "goodput: should be above 0" $f simulate $a --set cost.goodput=0

@@ -151,6 +151,7 @@ struct ft_cost_terms {
 	char start[8]; /* month of the first flow, "2026-09"; "": of the book's date */
 	double electricity_usd_per_kwh; /* below 0: the book's */
 	double pue, utilization_frac;
+	bool pue_known; /* other than the default: then it is exact */
 	double goodput; /* 0: from failures */
 	struct ft_failure_terms failures;
 };
@@ -258,6 +259,9 @@ struct ft_cost {
 	double it_power_w, facility_power_w; /* of the cluster, while steps run */
 	double average_power_w;		     /* of the facility, over a year */
 	double provisioned_w;		     /* IT power, all at full load */
+	/* of the facility, all at full load, P10 and P90 of PUE; alike where it is known */
+	double facility_provisioned_w, facility_provisioned_w_low,
+		facility_provisioned_w_high;
 	double usd_per_million_tokens;
 	double usd_per_million_tokens_low, usd_per_million_tokens_high;
 	double usd_per_gpu_hour_low, usd_per_gpu_hour_high;
