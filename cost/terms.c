@@ -11,6 +11,9 @@
 /* Built-in terms of failures, all assumed; a scenario's cost.goodput map says others. */
 enum { REPAIR_S = 4 * 3600, FAILOVER_S = 60, FLAP_S = 10 };
 
+/* Stands for a building that nobody described, with a range: cost/factors.yaml. */
+static const double DEFAULT_PUE = 1.25;
+
 static const char *const recovery_names[FT_RECOVERIES] = {
 	[FT_RECOVERY_HOT] = "hot",
 	[FT_RECOVERY_COLD] = "cold",
@@ -252,9 +255,6 @@ static void check_ranges(struct reader *r, const struct ft_cost_terms *terms)
 	if (!r->failed && !(terms->pue >= 1 && terms->pue < 10))
 		reader_fail(r, "pue", "should be at least 1");
 }
-
-/* Stands for a building that nobody described, with a range: cost/factors.yaml. */
-static const double DEFAULT_PUE = 1.25;
 
 bool ft_cost_terms_load(const struct node *node, struct ft_cost_terms *terms,
 			struct ft_error *err)

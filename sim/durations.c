@@ -194,7 +194,7 @@ double job_clock_fall(const struct ft_cluster *c, double duty, double slower)
 {
 	const struct ft_part *gpu = ft_parts_gpu(c->parts);
 	double e = gpu->clock_exponent.value;
-	double idle = c->gpu->idle_w.value / c->gpu->limit_w.value;
+	double idle = fmin(1, c->gpu->idle_w.value / c->gpu->limit_w.value);
 	double memory = idle + (1 - idle) * gpu->memory_frac.value;
 	double left = 1 - (1 - duty) * memory; /* of the limit, for products */
 	double asked = duty * pow(slower, e);
