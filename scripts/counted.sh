@@ -8,5 +8,5 @@ export GCOV_PREFIX GCOV_PREFIX_STRIP
 begun=$(date +%s%N)
 case $1 in *.sh) sh "$1" ;; *) "$1" ;; esac
 status=$?
-echo "$((($(date +%s%N) - begun) / 1000000))" | sed 's/...$/.&/' >"$at/seconds"
+awk -v ns=$(($(date +%s%N) - begun)) 'BEGIN { printf "%.3f\n", ns / 1e9 }' >"$at/seconds"
 exit $status

@@ -4,35 +4,17 @@
     scripts/coverage.py [--files] [--missed FILE]... BUILD FOLDER...
 
 Reads gcov's JSON of the counts of each test (BUILD/by/TEST) and of what ran without a test's
-name (BUILD itself). A branch counts when gcov saw it taken in any test. Branches of assert()
-are of no use here, since our asserts must not fail: no test can take their false side. They
-are left out, taken or not, and the last line says what the figure is with them. Nothing else
-is left out. --files lists files, worst first; --missed says which lines of a file did not
-run, and which branches were not taken. Writes BUILD/covered.json: for each test its seconds
-and the lines it ran, by file.
+name (BUILD itself). A branch counts when gcov saw it taken in any test; nothing is left out,
+the false sides of asserts neither. --files lists files, worst first; --missed says which
+lines of a file (or of a folder's files) did not run, and which branches were not taken.
+Writes BUILD/covered.json: for each test its seconds and the lines it ran, by file.
 """
 import argparse
 import json
 import multiprocessing
 import os
-import re
 import subprocess
 import sys
-
-
-def assert_lines(path):
-    """Numbers of the lines that an assert(...) takes, one or more."""
-    lines, depth = set(), 0
-    for number, line in enumerate(open(path), 1):
-        bare = re.sub(r'"(\\.|[^"\\])*"', '""', line)
-        if not depth:
-            m = re.match(r"\s*assert(?=\()", bare)
-            if not m:
-                continue
-            bare = bare[m.end():]
-        lines.add(number)
-        depth += bare.count("(") - bare.count(")")
-    return lines
 
 
 def counted(job):
@@ -96,21 +78,21 @@ def gather(build):
     return seen, tests
 
 
-def row(name, parts, skip):
-    l = [x for p, part in parts for x in part[0].values()]
-    b = [x for p, part in parts for k, x in part[1].items() if k[0] not in skip.get(p, ())]
+def row(name, parts):
+    l = [x for lines, _ in parts for x in lines.values()]
+    b = [x for _, branches in parts for x in branches.values()]
     ran, taken = sum(x > 0 for x in l), sum(x > 0 for x in b)
     print("%-28s %5d of %5d lines %5.1f %%   %5d of %5d branches %5.1f %%" % (
         name, ran, len(l), 100 * ran / max(1, len(l)),
         taken, len(b), 100 * taken / max(1, len(b))))
 
 
-def missed(path, part, skip):
+def missed(path, part):
     lines, branches = part
     text = open(path).read().split("\n")
     untaken = {}
     for (n, _, i), count in sorted(branches.items()):
-        if not count and lines.get(n) and n not in skip:
+        if not count and lines.get(n):
             untaken.setdefault(n, []).append(i)
     for n in sorted(set(untaken) | {n for n, count in lines.items() if not count}):
         of = sum(1 for k in branches if k[0] == n)
@@ -131,21 +113,19 @@ def main():
         sys.exit("%s: there are no counts; `make coverage` runs the tests" % a.build)
     json.dump(tests, open(kept, "w"))
     seen = {f: v for f, v in seen.items() if f.split("/")[0] in a.folders}
-    skip = {f: assert_lines(f) for f in seen}
     if a.missed:
         for f in sorted(seen):
             if any(f == m or f.startswith(m.rstrip("/") + "/") for m in a.missed):
-                missed(f, seen[f], skip[f])
+                missed(f, seen[f])
         return
     if a.files:
         def untaken(f):
-            return -sum(not x for k, x in seen[f][1].items() if k[0] not in skip[f])
+            return -sum(not x for x in seen[f][1].values())
         for f in sorted(seen, key=untaken):
-            row(f, [(f, seen[f])], skip)
+            row(f, [seen[f]])
     for folder in a.folders:
-        row(folder, [(f, v) for f, v in seen.items() if f.startswith(folder + "/")], skip)
-    row("all", list(seen.items()), skip)
-    row("all, asserts' branches too", list(seen.items()), {})
+        row(folder, [v for f, v in seen.items() if f.startswith(folder + "/")])
+    row("all", list(seen.values()))
 
 
 if __name__ == "__main__":

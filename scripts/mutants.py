@@ -2,7 +2,7 @@
 """scripts/mutants.py - small defects put into the code, one at a time: which does no test see?
 
     scripts/mutants.py [--seed N] [--count N] [--minutes N] [--folders "sim traces ..."]
-                       [--jobs N] [--budget SECONDS] [--again] [--at FILE:LINE]
+                       [--jobs N] [--budget SECONDS] [--slowest SECONDS] [--again] [--at FILE:LINE]
 
 Each mutant changes one place (an operator, a constant, a condition, a statement) in a copy
 of the tree; the file is compiled, one shared library linked, and unit and shell tests run
@@ -12,8 +12,9 @@ examples' golden output is left out: it sees everything and says nothing. So are
 that build the tree anew.
 
 A mutant that does not compile, or makes the same object code, is no mutant. A test that
-takes five times as long as without the mutant, or 4 GiB, has seen it. After --budget seconds
-of tests a mutant counts as a survivor, and is printed with what was left.
+takes five times as long as without the mutant, or 4 GiB, has seen it. Tests that take longer
+than --slowest are not started. After --budget seconds of tests a mutant counts as a survivor,
+and is printed with what was left.
 
 Results are kept in build/mutants/results.jsonl as they come. A later run with the same
 arguments goes on where the last one ended; --again tries the survivors of that file once
@@ -97,7 +98,7 @@ def places(folders):
 # ---- commands ------------------------------------------------------------------------------
 
 def bounded():
-    resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+    resource.setrlimit(resource.RLIMIT_DATA, (4 << 30, 4 << 30))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
@@ -212,15 +213,26 @@ class Tree:
 
 # ---- which tests, and how long they take -----------------------------------------------------
 
-def durations(tree, names):
+def durations(trees, names):
     """Seconds of each test without a mutant; those that fail are told and left out."""
     spent = {}
-    for name in names:
-        begun = time.time()
-        if tree.test(name, 300):
-            print("left out, since it fails without a mutant: " + name, flush=True)
-        else:
-            spent[name] = time.time() - begun
+
+    def one(tree, left):
+        while left:
+            name = left.pop()
+            begun = time.time()
+            status = tree.test(name, 300)
+            if status:
+                print("left out, since it fails without a mutant: " + name, flush=True)
+            else:
+                spent[name] = time.time() - begun
+
+    left = list(names)
+    threads = [threading.Thread(target=one, args=(t, left)) for t in trees]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
     return spent
 
 
@@ -291,6 +303,7 @@ def arguments():
     p.add_argument("--folders", default=FOLDERS)
     p.add_argument("--jobs", type=int, default=os.cpu_count())
     p.add_argument("--budget", type=float, default=120)
+    p.add_argument("--slowest", type=float, default=45)
     p.add_argument("--again", action="store_true")
     p.add_argument("--at")
     return p.parse_args()
@@ -314,14 +327,20 @@ def main():
         drawn = [m for m in all_places if "%s:%d" % m[:2] == a.at]
     else:
         drawn = all_places
+    drawn = drawn[:a.count * 3]  # some do not compile, or change nothing
     trees = [Tree(0)]
     trees += [Tree(j, trees[0]) for j in range(1, a.jobs)]
-    spent = durations(trees[0], sorted(covered))
+    needed = {n for path, number, *_ in drawn for n, ran in covered.items()
+              if number in ran.get(path, ())}
+    spent = durations(trees, sorted(needed))
+    slow = sorted(n for n in spent if spent[n] > a.slowest)
+    print("not started, since they take over %g s: %s" % (a.slowest, " ".join(slow) or "none"),
+          flush=True)
 
     def tests_of(mutant):
         path, number = mutant[:2]
         return sorted(((n, spent[n]) for n, ran in covered.items()
-                       if n in spent and number in ran.get(path, ())), key=lambda t: t[1])
+                       if spent.get(n, a.slowest + 1) <= a.slowest and number in ran.get(path, ())), key=lambda t: t[1])
 
     free = queue.Queue()
     for t in trees:
@@ -345,7 +364,7 @@ def main():
             tell(found, numbers)
 
     with concurrent.futures.ThreadPoolExecutor(a.jobs) as pool:
-        for f in [pool.submit(one, m) for m in drawn[:a.count * 3]]:
+        for f in [pool.submit(one, m) for m in drawn]:
             f.result()
     summary(numbers, a.seed)
 
