@@ -165,7 +165,7 @@ class Tree:
                 links[m.group(1)] = command
         cc = links["build/rel/foretoken"].split()[0]
         libraries = links["build/rel/foretoken"].split("libforetoken.a ")[1]
-        self.library = "%s -shared -o build/rel/libforetoken.so %s %s" % (
+        self.library = "%s -shared -Wl,-soname,libforetoken.so -o build/rel/libforetoken.so %s %s" % (
             cc, " ".join(objects), libraries)
         for goal in links:
             above = "/.." if goal.startswith("build/rel/tests/") else ""
