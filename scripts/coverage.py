@@ -7,7 +7,8 @@ Reads gcov's JSON of the counts of each test (BUILD/by/TEST) and of what ran wit
 name (BUILD itself). A branch counts when gcov saw it taken in any test; nothing is left out,
 the false sides of asserts neither. --files lists files, worst first; --missed says which
 lines of a file (or of a folder's files) did not run, and which branches were not taken.
-Writes BUILD/covered.json: for each test its seconds and the lines it ran, by file.
+Writes BUILD/covered.json: the lines with code of each file, and for each test its seconds and
+the lines it ran.
 """
 import argparse
 import json
@@ -111,7 +112,8 @@ def main():
     seen, tests = gather(os.path.abspath(a.build))
     if not seen:
         sys.exit("%s: there are no counts; `make coverage` runs the tests" % a.build)
-    json.dump(tests, open(kept, "w"))
+    json.dump({"lines": {f: sorted(v[0]) for f, v in seen.items()}, "tests": tests},
+              open(kept, "w"))
     seen = {f: v for f, v in seen.items() if f.split("/")[0] in a.folders}
     if a.missed:
         for f in sorted(seen):

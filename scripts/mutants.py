@@ -13,7 +13,7 @@ that build the tree anew.
 
 A mutant that does not compile, or makes the same object code, is no mutant. A test that
 takes five times as long as without the mutant, or 4 GiB, has seen it. Tests that take longer
-than --slowest are not started. After --budget seconds of tests a mutant counts as a survivor,
+than --slowest are started only for lines that no other test runs. After --budget seconds of tests a mutant counts as a survivor,
 and is printed with what was left.
 
 Results are kept in build/mutants/results.jsonl as they come. A later run with the same
@@ -21,6 +21,7 @@ arguments goes on where the last one ended; --again tries the survivors of that 
 more (after tests were written), --at all mutants of one line. Takes an hour or two.
 """
 import argparse
+import bisect
 import concurrent.futures
 import json
 import os
@@ -39,7 +40,7 @@ SWAPS = [("<=", "<"), (">=", ">"), ("==", "!="), ("!=", "=="), ("&&", "||"), ("|
          (" < ", " <= "), (" > ", " >= "), (" + ", " - "), (" - ", " + "), (" * ", " / "),
          (" / ", " * "), ("fmin(", "fmax("), ("fmax(", "fmin("), (" += ", " -= ")]
 NOT_RUN = {"test_examples", "test_valgrind", "test_tutorial", "test_install", "test_packages",
-           "test_probe_gpu", "test_probe_shim", "test_calibrate", "test_simgrid"}
+           "test_probe_gpu", "test_probe_shim", "test_probe", "test_simgrid"}
 FOLDERS = "base hw models stacks traces sim recorded cost study calibrate reports serve cli"
 CFLAGS = "-O1 -DTESTS_FEW"  # no optimiser: it compiles faster
 KEPT = "build/mutants/results.jsonl"
@@ -147,7 +148,7 @@ class Tree:
         env = dict(os.environ, CFLAGS=CFLAGS)
         tests = ["build/rel/tests/" + n[:-2] for n in sorted(os.listdir("tests"))
                  if re.match(r"test_.*\.c$", n)]
-        goals = ["build/foretoken", "build/rel/tests/mutate"] + tests
+        goals = ["build/foretoken", "build/rel/tests/mutate", "build/rel/foretoken-probe"] + tests
         subprocess.check_call(["make", "-s", "-j%d" % os.cpu_count()] + goals, cwd=self.at,
                               env=env, stdout=subprocess.DEVNULL)
         said = subprocess.check_output(["make", "-n", "-B", "V=1"] + goals, cwd=self.at, env=env,
@@ -212,6 +213,22 @@ class Tree:
 
 
 # ---- which tests, and how long they take -----------------------------------------------------
+
+class Covered:
+    """Which tests run a line, by `make coverage`."""
+
+    def __init__(self, told):
+        self.lines = told["lines"]
+        self.ran = {n: {p: set(l) for p, l in t["ran"].items()}
+                    for n, t in told["tests"].items() if n not in NOT_RUN}
+
+    def tests(self, path, number):
+        """A line of a table or a statement's second has no code: the next ones are asked."""
+        lines = self.lines.get(path, [])
+        at = bisect.bisect_left(lines, number)
+        near = lines[at:at + 1] if lines[at:at + 1] == [number] else lines[max(at - 1, 0):at + 1]
+        return {n for n, ran in self.ran.items() if ran.get(path, set()).intersection(near)}
+
 
 def durations(trees, names):
     """Seconds of each test without a mutant; those that fail are told and left out."""
@@ -294,6 +311,21 @@ def kept():
     return {key(r): r for r in map(json.loads, open(KEPT))}
 
 
+def moved(all_places, keys):
+    """Where mutants of an earlier tree are now: {mutant: what it was}."""
+    where = {}
+    for m in all_places:
+        where.setdefault((m[0], m[2], m[3]), []).append(m)
+    found = {}
+    for k in keys:
+        same = where.get((k[0], k[2], k[3]))
+        if same:
+            found[min(same, key=lambda m: abs(m[1] - k[1]))] = k
+        else:
+            print("is there no more: %s:%d %s" % (k[0], k[1], k[2].strip()), flush=True)
+    return found
+
+
 def arguments():
     p = argparse.ArgumentParser(description=__doc__,
                                 formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -315,14 +347,14 @@ def main():
         covered = json.load(open("build/cov/covered.json"))
     except OSError:
         sys.exit("build/cov/covered.json is not there: run `make coverage` first")
-    covered = {n: {p: set(l) for p, l in t["ran"].items()} for n, t in covered.items()
-               if n not in NOT_RUN}
+    covered = Covered(covered)
     all_places = list(places(a.folders.split()))
     random.Random(a.seed).shuffle(all_places)
     done = kept()
+    began_as = {}
     if a.again:
-        here = set(all_places)
-        drawn = [k for k, r in done.items() if not r["by"] and k in here]
+        began_as = moved(all_places, [k for k, r in done.items() if not r["by"]])
+        drawn = list(began_as)
     elif a.at:
         drawn = [m for m in all_places if "%s:%d" % m[:2] == a.at]
     else:
@@ -330,17 +362,13 @@ def main():
     drawn = drawn[:a.count * 3]  # some do not compile, or change nothing
     trees = [Tree(0)]
     trees += [Tree(j, trees[0]) for j in range(1, a.jobs)]
-    needed = {n for path, number, *_ in drawn for n, ran in covered.items()
-              if number in ran.get(path, ())}
+    needed = {n for path, number, *_ in drawn for n in covered.tests(path, number)}
     spent = durations(trees, sorted(needed))
-    slow = sorted(n for n in spent if spent[n] > a.slowest)
-    print("not started, since they take over %g s: %s" % (a.slowest, " ".join(slow) or "none"),
-          flush=True)
 
     def tests_of(mutant):
-        path, number = mutant[:2]
-        return sorted(((n, spent[n]) for n, ran in covered.items()
-                       if spent.get(n, a.slowest + 1) <= a.slowest and number in ran.get(path, ())), key=lambda t: t[1])
+        tests = sorted(((n, spent[n]) for n in covered.tests(*mutant[:2]) if n in spent),
+                       key=lambda t: t[1])
+        return [t for t in tests if t[1] <= a.slowest] or tests
 
     free = queue.Queue()
     for t in trees:
@@ -361,12 +389,13 @@ def main():
         finally:
             free.put(tree)
         if found:
+            found["line"] = began_as.get(mutant, mutant)[1]
             tell(found, numbers)
 
     with concurrent.futures.ThreadPoolExecutor(a.jobs) as pool:
         for f in [pool.submit(one, m) for m in drawn]:
             f.result()
-    summary(numbers, a.seed)
+    summary(list(kept().values()) if a.again else numbers, a.seed)
 
 
 if __name__ == "__main__":

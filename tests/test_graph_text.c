@@ -4,8 +4,6 @@
  */
 #include "tests/check.h"
 
-#include <unistd.h>
-
 #include "foretoken/traces.h"
 
 /* All of the format, as it is written. */
@@ -49,8 +47,6 @@ static const char *const whole[] = {
 };
 enum { LINES = sizeof(whole) / sizeof(*whole) };
 
-static const char path[] = "/tmp/foretoken-test-text.graph";
-
 /* The text with one line replaced, NULL: left out; as bytes, to be freed. */
 static char *with(int line, const char *by, size_t *n)
 {
@@ -68,6 +64,8 @@ static char *with(int line, const char *by, size_t *n)
 
 static struct ft_graph *read_back(const char *text, size_t n, struct ft_error *err)
 {
+	char name[64];
+	const char *path = own_path(name, "text.graph");
 	struct ft_graph *g;
 	FILE *f = fopen(path, "w");
 
