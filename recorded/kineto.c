@@ -327,8 +327,7 @@ static void drop_bytes(void *ctx, void *p)
 bool kineto_read(struct ft_recording *r, FILE *from, const char *path,
 		 struct ft_error *err)
 {
-	static const yajl_alloc_funcs memory = { take_bytes, resize_bytes, drop_bytes,
-						 NULL };
+	yajl_alloc_funcs memory = { take_bytes, resize_bytes, drop_bytes, NULL };
 	struct arena mem = { 0 };
 	struct reader *k = ARENA_NEW(&mem, struct reader);
 	bool ok;
