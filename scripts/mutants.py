@@ -2,7 +2,8 @@
 """scripts/mutants.py - small defects put into the code, one at a time: which does no test see?
 
     scripts/mutants.py [--seed N] [--count N] [--minutes N] [--folders "sim traces ..."]
-                       [--jobs N] [--budget SECONDS] [--slowest SECONDS] [--again] [--at FILE:LINE]
+                       [--jobs N] [--budget SECONDS] [--slowest SECONDS]
+                       [--unchecked] [--again] [--at FILE:LINE]
 
 Each mutant changes one place (an operator, a constant, a condition, a statement) in a copy
 of the tree; the file is compiled, one shared library linked, and unit and shell tests run
@@ -15,6 +16,9 @@ A mutant that does not compile, or makes the same object code, is no mutant. A t
 takes five times as long as without the mutant, or 4 GiB, has seen it. Tests that take longer
 than --slowest are started only for lines that no other test runs. After --budget seconds of tests a mutant counts as a survivor,
 and is printed with what was left.
+
+The tests run without a mutant first, for their times, and those that fail are left out;
+--unchecked takes the times of `make coverage` instead, for tests that are known to pass.
 
 Results are kept in build/mutants/results.jsonl as they come. A later run with the same
 arguments goes on where the last one ended; --again tries the survivors of that file once
@@ -253,6 +257,12 @@ def durations(trees, names):
     return spent
 
 
+def told_seconds(names):
+    """As the run that counted coverage took."""
+    tests = json.load(open("build/cov/covered.json"))["tests"]
+    return {n: tests[n]["seconds"] or 1 for n in names}
+
+
 def tried(tree, mutant, tests, budget):
     """What became of one mutant: None when it is none."""
     path, number, line, new = mutant
@@ -336,6 +346,7 @@ def arguments():
     p.add_argument("--jobs", type=int, default=os.cpu_count())
     p.add_argument("--budget", type=float, default=120)
     p.add_argument("--slowest", type=float, default=45)
+    p.add_argument("--unchecked", action="store_true")
     p.add_argument("--again", action="store_true")
     p.add_argument("--at")
     return p.parse_args()
@@ -363,7 +374,7 @@ def main():
     trees = [Tree(0)]
     trees += [Tree(j, trees[0]) for j in range(1, a.jobs)]
     needed = {n for path, number, *_ in drawn for n in covered.tests(path, number)}
-    spent = durations(trees, sorted(needed))
+    spent = told_seconds(needed) if a.unchecked else durations(trees, sorted(needed))
 
     def tests_of(mutant):
         tests = sorted(((n, spent[n]) for n in covered.tests(*mutant[:2]) if n in spent),
