@@ -109,6 +109,9 @@ static void the_nearest_word_is_suggested(void **state)
 			    "micro_batch_size");
 	assert_string_equal(text_nearest("paralel", words, 3), "parallel");
 	assert_null(text_nearest("zzz", words, 3));
+	/* a part of a name, from four letters on */
+	assert_string_equal(text_nearest("size", words, 3), "micro_batch_size");
+	assert_null(text_nearest("siz", words, 3));
 }
 
 static void csv_keeps_cells_and_places(void **state)

@@ -8,6 +8,8 @@
  * query and key feature, rotating reads and writes (4 bytes); by feature of the stream,
  * adding reads two and writes one (6; under autocast the stream is half as wide again, 9).
  */
+#include <math.h>
+
 #include "tests/works.h"
 
 #define PLAN \
@@ -30,6 +32,8 @@ static void each_kernel_touches_what_it_must(void **state)
 		{ llama, "generic", "activation_back", f, 10 },
 		{ llama, "generic", "rope", qk, 4 },
 		{ llama, "generic", "rope_back", qk, 4 },
+		{ llama, "torch-2.11-eager", "transpose", 1.5 * h, 4 },
+		{ llama, "torch-2.11-compile", "transpose", 1.5 * h, 4 },
 		{ gpt, "generic", "activation", gpt_f, 4 },
 		{ gpt, "generic", "activation_back", gpt_f, 6 },
 		{ llama, "torch-2.11-compile", "activation", f, 6 },
@@ -94,10 +98,47 @@ static void kernels_of_the_stream_do_not_grow_with_the_mlp(void **state)
 	}
 }
 
+static double most_other(const struct ft_graph *g)
+{
+	double most = 0;
+
+	for (size_t i = 0; i < g->n_segments; i++)
+		most = fmax(most, g->segment[i].peak_bytes[FT_MEMORY_OTHER]);
+	return most;
+}
+
+/* A unit that FSDP gathered is held once, in bf16, or twice where it is copied out of what
+ * was gathered: 2 bytes more for each of its parameters. The largest is the root's. */
+static void a_unit_that_is_copied_out_is_held_twice(void **state)
+{
+	static const char plan[] = "{sequence_length: 128, global_batch_size: 8, "
+				   "micro_batch_size: 1, sharding: fsdp}";
+	static const char model[] = "{name: llama3-8b, num_hidden_layers: 2}";
+	static const char once[] =
+		"{extends: torch-2.11-eager, layout: {fsdp_copy_out: 0 B}}";
+	char name[64];
+	const char *path = own_path(name, "stack.yaml");
+	FILE *f = fopen(path, "w");
+	struct parts a, b;
+
+	(void)state;
+	fputs(once, f);
+	fclose(f);
+	build(&a, model, plan, "torch-2.11-eager", 8);
+	build(&b, model, plan, path, 8);
+	unlink(path);
+	/* embedding, head, and the last norm */
+	near_frac(most_other(a.graph) - most_other(b.graph),
+		  2 * (2 * 128256.0 + 1) * 4096, 1e-9);
+	drop(&a);
+	drop(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_kernel_touches_what_it_must),
+		cmocka_unit_test(a_unit_that_is_copied_out_is_held_twice),
 		cmocka_unit_test(kernels_of_the_stream_do_not_grow_with_the_mlp),
 	};
 

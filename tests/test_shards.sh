@@ -23,6 +23,7 @@ halves() { # of two shards each has half, and none has the other's
 }
 sort "$tmp/want" >"$tmp/want.sorted"
 ok "two shards are halves" halves
+ok "of twelve each has two" sh -c "$f sweep $a $grid --shard 12/12 --db $tmp/twelve.db >/dev/null 2>&1; test \$(sqlite3 $tmp/twelve.db 'SELECT count(*) FROM runs') = 2"
 ok "a shard goes on where it was killed" sh -c "
 	$f sweep $a $grid --shard 1/2 --threads 1 --db $tmp/k.db >/dev/null 2>&1 & p=\$!
 	sleep 0.3; kill -9 \$p; wait \$p 2>/dev/null
