@@ -118,9 +118,8 @@ static bool gemm_row(const struct csv *t, size_t row, struct ft_work *w,
 	w->kind = FT_GEMM;
 	w->gemm.accumulate = truth(t, row, "accumulate");
 	w->gemm.layout = FT_FORWARD;
-	for (int i = 0; i < FT_LAYOUTS; i++)
-		if (!strcmp(layout, ft_layout_name((enum ft_layout)i)))
-			w->gemm.layout = (enum ft_layout)i;
+	if (layout[0] && !ft_layout_find(layout, &w->gemm.layout))
+		return ft_fail(err, NULL, "unknown layout '%s'", layout);
 	return whole(t, row, "groups", 1, &w->gemm.groups, err) &&
 	       need_positive(w->gemm.groups, "groups", err) &&
 	       whole(t, row, "m", 0, &w->gemm.m, err) &&
@@ -141,6 +140,8 @@ static bool attention_row(const struct csv *t, size_t row, struct ft_work *w,
 	w->attention.pass = !strcmp(pass, "backward") ? FT_PASS_BACKWARD :
 			    !strcmp(pass, "both")     ? FT_PASS_BOTH :
 							FT_PASS_FORWARD;
+	if (pass[0] && w->attention.pass == FT_PASS_FORWARD && strcmp(pass, "forward"))
+		return ft_fail(err, NULL, "unknown pass '%s'", pass);
 	w->attention.impl = impl[0] ? impl : NULL;
 	w->attention.causal = truth(t, row, "causal");
 	if (!whole(t, row, "batch", 1, &w->attention.batch, err) ||
@@ -154,7 +155,11 @@ static bool attention_row(const struct csv *t, size_t row, struct ft_work *w,
 	w->attention.qk_head_dim = dim;
 	w->attention.v_head_dim = v_dim;
 	return need_positive(w->attention.heads, "heads", err) &&
-	       need_positive(w->attention.queries, "sequence_length", err);
+	       need_positive(w->attention.queries, "sequence_length", err) &&
+	       need_positive(w->attention.batch, "batch", err) &&
+	       need_positive(w->attention.kv_heads, "kv_heads", err) &&
+	       need_positive(dim, "head_dim", err) &&
+	       need_positive(v_dim, "v_head_dim", err);
 }
 
 /* The row counts the source buffer; the work counts bytes read and written: the
