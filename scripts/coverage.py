@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """scripts/coverage.py - lines and branches that the tests ran, by folder
 
-    scripts/coverage.py [--files] [--missed FILE]... BUILD FOLDER...
+    scripts/coverage.py [--files] [--missed FILE]... BUILD [FOLDER...]
 
 Reads gcov's JSON of the counts of each test (BUILD/by/TEST) and of what ran without a test's
 name (BUILD itself). A branch counts when gcov saw it taken in any test; nothing is left out,
@@ -114,6 +114,7 @@ def main():
         sys.exit("%s: there are no counts; `make coverage` runs the tests" % a.build)
     json.dump({"lines": {f: sorted(v[0]) for f, v in seen.items()}, "tests": tests},
               open(kept, "w"))
+    a.folders = a.folders or sorted({f.split("/")[0] for f in seen} - {"tests"})
     seen = {f: v for f, v in seen.items() if f.split("/")[0] in a.folders}
     if a.missed:
         for f in sorted(seen):
