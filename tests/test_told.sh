@@ -69,4 +69,13 @@ assert [k["time_s"] for k in told] == sorted((k["time_s"] for k in told), revers
 }
 ok "kernels of a recording are told" kernels
 ok "layers that are not found are told" sh -c "$f trace compare tests/data/kineto-step.json examples/07-edit-a-step/scenario.yaml --set cluster.gpus=8 --json | grep -q '\"not_found\": \"no sequence of products repeats\"'"
+
+# ---- a simulated step ------------------------------------------------------------------
+a=examples/07-edit-a-step/scenario.yaml h=examples/01-first-answer/h100.yaml
+bottleneck() { # the sentence of the JSON is a line of the text
+	$f simulate $a --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["bottleneck"])' >"$tmp/b" && $f simulate $a >"$tmp/text" && grep -qxFf "$tmp/b" "$tmp/text" && [ -s "$tmp/b" ]
+}
+ok "what a step waits for is told" bottleneck
+ok "of two one is cheaper" sh -c "$f compare $a $h | head -1 | grep -q ' is cheaper with probability'"
+ok "of three one is the cheapest" sh -c "$f compare $a $h examples/01-first-answer/mi300x.yaml | head -1 | grep -q ' is the cheapest with probability'"
 finish
