@@ -45,8 +45,10 @@ LDFLAGS    += -fsanitize=address,undefined
 endif
 
 ifdef COV
-ALL_CFLAGS += --coverage -O1 -DTESTS_FEW
-LDFLAGS    += --coverage
+# no inlining: a branch counts once, not once for each caller
+ALL_CFLAGS += --coverage -O1 -fno-inline -DTESTS_FEW
+LDFLAGS    += --coverage -Wl,--wrap=_exit
+COUNTER    := $B/tests/coverage.o
 endif
 
 # calibrate/probes/ is a program with plug-ins of its own: see calibrate/probes/probes.mk
@@ -62,6 +64,7 @@ SHTESTS  := $(filter-out $(if $(SAN),tests/test_packages.sh),$(wildcard tests/te
 # those that start many programs at once
 RUN_MAKE   := install,packages,calibrate,tutorial
 START_MANY := serve,sweep
+SHELL_RULES := --rules 'seq=tests/test_{$(RUN_MAKE)}.sh' --rules 'seq=tests/test_{$(START_MANY)}.sh' --rules 'par=**'
 CORES    := $(shell nproc)
 BENCHES  := $(patsubst tests/bench/%.c,$B/tests/bench/%,$(wildcard tests/bench/*.c))
 FUZZED   := $(shell sed -n 's/^\t{ "\([a-z-]*\)".*/\1/p' tests/fuzz/targets.c)
@@ -81,20 +84,20 @@ all: $(if $(SAN)$(COV),$B/foretoken,build/foretoken)
 
 build/foretoken: build/rel/foretoken
 	@ln -sf rel/foretoken $@
-$B/foretoken: $(call OBJ,$(CLI_SRC)) $B/new.o $B/libforetoken.a
+$B/foretoken: $(call OBJ,$(CLI_SRC)) $B/new.o $(COUNTER) $B/libforetoken.a
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 $B/libforetoken.a: $(call OBJ,$(LIB_SRC)) $(PAGES)
 	@echo "  AR    $@"
 	@rm -f $@
 	$(Q)$(AR) rcs $@ $^
-$B/tests/%: $B/tests/%.o $B/libforetoken.a
+$B/tests/%: $B/tests/%.o $(COUNTER) $B/libforetoken.a
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
 $B/tests/bench/%: $B/tests/bench/%.o $B/libforetoken.a
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
-$B/tests/mutate: $B/tests/fuzz/mutate.o $B/tests/fuzz/changes.o $B/tests/fuzz/targets.o $B/tests/fuzz/request.o $B/libforetoken.a
+$B/tests/mutate: $B/tests/fuzz/mutate.o $B/tests/fuzz/changes.o $B/tests/fuzz/targets.o $B/tests/fuzz/request.o $(COUNTER) $B/libforetoken.a
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 $B/report_page.o build/fuzz/report_page.o: $(REPORT_PAGE) scripts/embed.sh reports/page.h
@@ -172,18 +175,19 @@ check: deps
 
 check-only: rules all $(TESTS) $(PROBES) $B/tests/mutate
 	CMOCKA_MESSAGE_OUTPUT=TAP prove -j $(CORES) -e '' $(TESTS)
-	FORETOKEN=$(abspath $B/foretoken) B=$(abspath $B) prove -j $(CORES) \
-		--rules 'seq=tests/test_{$(RUN_MAKE)}.sh' --rules 'seq=tests/test_{$(START_MANY)}.sh' \
-		--rules 'par=**' $(SHTESTS)
+	FORETOKEN=$(abspath $B/foretoken) B=$(abspath $B) prove -j $(CORES) $(SHELL_RULES) $(SHTESTS)
 
-# gcov counts in files beside the objects; a test that fails is told, and counts all the same
+# gcov counts in files of each test's own; a test that fails is told, and counts all the same
 coverage:
 	find build/cov -name '*.gcda' -delete 2>/dev/null || :
+	rm -rf build/cov/by
 	$(MAKE) COV=1 coverage-tests
-	sh scripts/coverage.sh build/cov $(FOLDERS) cli
-coverage-tests: $B/foretoken $(TESTS)
-	-CMOCKA_MESSAGE_OUTPUT=TAP prove -e '' $(TESTS)
-	-FORETOKEN=$(abspath $B/foretoken) B=$(abspath $B) prove $(filter-out %valgrind.sh %tutorial.sh %install.sh,$(SHTESTS))
+	python3 scripts/coverage.py build/cov $(FOLDERS) cli
+COUNTED := COUNTS=$(abspath $B/by) prove -j $(CORES) -e 'sh scripts/counted.sh'
+coverage-tests: $B/foretoken $(TESTS) $B/tests/mutate
+	-CMOCKA_MESSAGE_OUTPUT=TAP $(COUNTED) $(TESTS)
+	-FORETOKEN=$(abspath $B/foretoken) B=$(abspath $B) $(COUNTED) $(SHELL_RULES) \
+		$(filter-out %valgrind.sh %tutorial.sh %install.sh %packages.sh,$(SHTESTS))
 
 mutants:
 	python3 scripts/mutants.py

@@ -65,12 +65,19 @@ static struct node *lay(struct arena *mem, struct node *below, struct node *own,
 	return out;
 }
 
-static struct node *gather(struct arena *mem, const char *folder, const char *name,
-			   const struct ft_mark *at, int depth, enum extends_as as,
-			   struct ft_error *err)
+/* Files of one kind, and how they extend each other. */
+struct kind {
+	struct arena *mem;
+	const char *folder;
+	enum extends_as as;
+	struct ft_error *err;
+};
+
+static struct node *gather(const struct kind *k, const char *name,
+			   const struct ft_mark *at, int depth)
 {
-	const char *path = file_find(mem, folder, name, at, err);
-	struct node *own = path ? node_read_file(mem, path, err) : NULL;
+	const char *path = file_find(k->mem, k->folder, name, at, k->err);
+	struct node *own = path ? node_read_file(k->mem, path, k->err) : NULL;
 	struct node *parent, *below;
 
 	if (!own)
@@ -79,26 +86,26 @@ static struct node *gather(struct arena *mem, const char *folder, const char *na
 	if (!parent)
 		return own;
 	if (parent->kind != NODE_SCALAR || depth == DEEPEST) {
-		ft_fail(err, &parent->mark,
+		ft_fail(k->err, &parent->mark,
 			depth == DEEPEST ?
 				"files extend each other in a circle" :
 				"extends: should be the name of another file of the same kind");
 		return NULL;
 	}
-	if (as == EXTENDS_DERIVED && !node_get(own, "provenance")) {
-		ft_fail(err, &own->mark,
+	if (k->as == EXTENDS_DERIVED && !node_get(own, "provenance")) {
+		ft_fail(k->err, &own->mark,
 			"lacks provenance: {kind, source, date} of the numbers that differ");
 		return NULL;
 	}
-	below = gather(mem, folder, parent->text, &parent->mark, depth + 1, as, err);
-	return below ? lay(mem, below, own, as) : NULL;
+	below = gather(k, parent->text, &parent->mark, depth + 1);
+	return below ? lay(k->mem, below, own, k->as) : NULL;
 }
 
 struct node *extends_file(struct arena *mem, const char *folder, const char *name,
 			  const struct ft_mark *at, enum extends_as as,
 			  struct ft_error *err)
 {
-	return gather(mem, folder, name, at, 0, as, err);
+	return gather(&(struct kind){ mem, folder, as, err }, name, at, 0);
 }
 
 /* A copy with dotted keys as maps in maps. */

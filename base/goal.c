@@ -28,23 +28,30 @@ int64_t goal_calc(struct goal *g, ft_ps time, int cpu)
 	return g->n;
 }
 
-static int64_t put_message(struct goal *g, const char *what, double bytes,
-			   const char *way, int64_t peer, int64_t tag, int cpu)
+struct message {
+	const char *what, *way; /* send to, recv from */
+	double bytes;
+	int64_t peer, tag;
+	int cpu;
+};
+
+static int64_t put_message(struct goal *g, struct message m)
 {
 	fprintf(g->out,
 		"l%" PRId64 ": %s %.0fb %s %" PRId64 " tag %" PRId64 " cpu %d\n",
-		++g->n, what, fmax(1, ceil(bytes)), way, peer, tag, cpu);
+		++g->n, m.what, fmax(1, ceil(m.bytes)), m.way, m.peer, m.tag, m.cpu);
 	return g->n;
 }
 
 int64_t goal_send(struct goal *g, double bytes, int64_t to, int64_t tag, int cpu)
 {
-	return put_message(g, "send", bytes, "to", to, tag, cpu);
+	return put_message(g, (struct message){ "send", "to", bytes, to, tag, cpu });
 }
 
 int64_t goal_recv(struct goal *g, double bytes, int64_t from, int64_t tag, int cpu)
 {
-	return put_message(g, "recv", bytes, "from", from, tag, cpu);
+	return put_message(g,
+			   (struct message){ "recv", "from", bytes, from, tag, cpu });
 }
 
 void goal_require(struct goal *g, int64_t what, int64_t on)
@@ -65,17 +72,17 @@ static int64_t behind(const struct goal_ring *r, int64_t k)
 	return r->base + (r->place + k + r->size) % r->size * r->stride;
 }
 
-static int64_t broadcast(struct goal *g, double bytes, const struct goal_ring *ring,
-			 int64_t tag, int cpu, int64_t after)
+static int64_t broadcast(struct goal *g, const struct goal_call *c, int64_t after)
 {
+	const struct goal_ring *ring = &c->ring;
 	int64_t at = after;
 
 	if (ring->place) {
-		at = goal_recv(g, bytes, behind(ring, -1), tag, cpu);
+		at = goal_recv(g, c->bytes, behind(ring, -1), c->tag, c->cpu);
 		goal_require(g, at, after);
 	}
 	if (ring->place + 1 < ring->size) {
-		int64_t sent = goal_send(g, bytes, behind(ring, 1), tag, cpu);
+		int64_t sent = goal_send(g, c->bytes, behind(ring, 1), c->tag, c->cpu);
 
 		goal_require(g, sent, at);
 		at = sent;
@@ -83,16 +90,17 @@ static int64_t broadcast(struct goal *g, double bytes, const struct goal_ring *r
 	return at;
 }
 
-int64_t goal_collective(struct goal *g, enum ft_collective op, double bytes,
-			const struct goal_ring *ring, int64_t tag, int cpu,
-			int64_t after)
+int64_t goal_collective(struct goal *g, const struct goal_call *call, int64_t after)
 {
-	int64_t steps = goal_tags(op, ring->size);
+	enum ft_collective op = call->op;
+	const struct goal_ring *ring = &call->ring;
+	int64_t steps = goal_tags(op, ring->size), tag = call->tag;
 	int64_t sent = after, got = after, end;
-	double part = bytes / (double)ring->size;
+	double part = call->bytes / (double)ring->size;
+	int cpu = call->cpu;
 
 	if (op == FT_BROADCAST)
-		return broadcast(g, bytes, ring, tag, cpu, after);
+		return broadcast(g, call, after);
 	for (int64_t k = 0; k < steps; k++) {
 		int64_t far = op == FT_ALL_TO_ALL ? k + 1 : 1;
 		int64_t s = goal_send(g, part, behind(ring, far), tag + k, cpu);

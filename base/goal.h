@@ -31,6 +31,15 @@ struct goal_ring {
 	int64_t base, stride, size, place;
 };
 
+/* A rank's part in a collective. */
+struct goal_call {
+	enum ft_collective op;
+	double bytes;
+	struct goal_ring ring;
+	int64_t tag; /* the first of its messages' */
+	int cpu;
+};
+
 void goal_begin(struct goal *g, int64_t ranks);
 void goal_rank(struct goal *g, int64_t rank);
 void goal_rank_end(struct goal *g);
@@ -48,9 +57,7 @@ void goal_require(struct goal *g, int64_t what, int64_t on); /* on 0: nothing */
  *   broadcast                    chain from the first: S to the next
  * Its messages have tag to tag + goal_tags - 1.
  */
-int64_t goal_collective(struct goal *g, enum ft_collective op, double bytes,
-			const struct goal_ring *ring, int64_t tag, int cpu,
-			int64_t after);
+int64_t goal_collective(struct goal *g, const struct goal_call *call, int64_t after);
 int64_t goal_tags(enum ft_collective op, int64_t size);
 
 #endif

@@ -94,10 +94,15 @@ static void keep(struct owned *to, const struct ft_prices *book,
 	};
 }
 
+/* Names of all items, to be suggested. */
+struct names {
+	const char **name;
+	size_t n, cap;
+};
+
 /* The item's line in a book, when it is that book's own; all names are collected. */
 static bool look_into(struct owned *to, const char *name, const char *item,
-		      const char ***known, size_t *n_known, size_t *cap,
-		      struct ft_error *err)
+		      struct names *known, struct ft_error *err)
 {
 	struct ft_prices *book = ft_prices_load(name, NULL, err);
 	const struct ft_price *line;
@@ -107,9 +112,9 @@ static bool look_into(struct owned *to, const char *name, const char *item,
 		return false;
 	line = lines_of(book, &n);
 	for (size_t i = 0; i < n; i++) {
-		if (*n_known == *cap)
-			*known = ARENA_GROW(&to->mem, *known, cap);
-		(*known)[(*n_known)++] = arena_text(&to->mem, line[i].item);
+		if (known->n == known->cap)
+			known->name = ARENA_GROW(&to->mem, known->name, &known->cap);
+		known->name[known->n++] = arena_text(&to->mem, line[i].item);
 		if (!strcmp(line[i].item, item) && !strcmp(line[i].book, book->name))
 			keep(to, book, &line[i]);
 	}
@@ -121,17 +126,17 @@ static struct ft_price_history *of_books(const char *item, struct ft_error *err)
 {
 	struct arena mem = { 0 };
 	struct owned *to = ARENA_NEW(&mem, struct owned);
-	size_t n, n_known = 0, cap = 0;
-	const char **known = NULL;
+	struct names known = { NULL, 0, 0 };
 	const char **name;
+	size_t n;
 
 	to->mem = mem;
 	name = file_list(&to->mem, "cost/prices", &n, err);
 	for (size_t i = 0; name && i < n; i++)
-		if (!look_into(to, name[i], item, &known, &n_known, &cap, err))
+		if (!look_into(to, name[i], item, &known, err))
 			name = NULL;
 	if (name)
-		return done(to, item, known, n_known, err);
+		return done(to, item, known.name, known.n, err);
 	mem = to->mem;
 	arena_release(&mem);
 	return NULL;

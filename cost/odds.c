@@ -36,18 +36,25 @@ static size_t input_of(struct odds_model *m, const char *key, enum cause cause,
 	return m->n_inputs++;
 }
 
+/* What is not known exactly: what it is of, why, and between which bounds. */
+struct amount {
+	enum target target;
+	enum cause cause;
+	const char *key;
+	double low, likely, high;
+};
+
 /* An amount of a side; one that is exact stays as the deal has it. */
-static void uncertain(struct odds_model *m, size_t side, enum target target,
-		      enum cause cause, const char *key, double low, double likely,
-		      double high)
+static void uncertain(struct odds_model *m, size_t side, struct amount a)
 {
-	if (!(low > 0) || !(likely > 0) || !(high >= likely) || !(low <= likely) ||
-	    low == high || m->n_inputs == m->most || m->n_uses == m->most)
+	if (!(a.low > 0) || !(a.likely > 0) || !(a.high >= a.likely) ||
+	    !(a.low <= a.likely) || a.low == a.high || m->n_inputs == m->most ||
+	    m->n_uses == m->most)
 		return;
-	m->use[m->n_uses++] =
-		(struct use){ side,
-			      input_of(m, key, cause, low / likely, high / likely),
-			      target, likely };
+	m->use[m->n_uses++] = (struct use){
+		side, input_of(m, a.key, a.cause, a.low / a.likely, a.high / a.likely),
+		a.target, a.likely
+	};
 }
 
 static bool is_nvidia(const char *vendor)
@@ -84,14 +91,21 @@ static void add_bill(struct odds_model *m, size_t side, const struct ft_purchase
 		/* a deal has its rent per GPU and hour */
 		double per = p->bom->rented ? m->deal[side].gpus : 1;
 
-		uncertain(m, side,
-			  p->bom->rented ? OF_RENT :
-					   OF_CAPITAL + (enum target)cost_capital_of(
-								line->part_class),
-			  cause,
-			  arena_printf(&m->mem, "%s of %s", line->item, line->book),
-			  line->low_usd / per, line->total_usd / per,
-			  line->high_usd / per);
+		uncertain(
+			m, side,
+			(struct amount){
+				.target = p->bom->rented ?
+						  OF_RENT :
+						  OF_CAPITAL +
+							  (enum target)cost_capital_of(
+								  line->part_class),
+				.cause = cause,
+				.key = arena_printf(&m->mem, "%s of %s", line->item,
+						    line->book),
+				.low = line->low_usd / per,
+				.likely = line->total_usd / per,
+				.high = line->high_usd / per,
+			});
 	}
 }
 
@@ -101,8 +115,10 @@ static void add_figure(struct odds_model *m, size_t side, enum target target,
 {
 	const char *book = m->deal[side].terms.prices;
 
-	uncertain(m, side, target, cause, arena_printf(&m->mem, "%s of %s", name, book),
-		  x->low, x->value, x->high);
+	uncertain(m, side,
+		  (struct amount){ target, cause,
+				   arena_printf(&m->mem, "%s of %s", name, book),
+				   x->low, x->value, x->high });
 }
 
 static void add_energy(struct odds_model *m, size_t side, const struct ft_purchase *p)
@@ -113,8 +129,11 @@ static void add_energy(struct odds_model *m, size_t side, const struct ft_purcha
 		add_figure(m, side, OF_ELECTRICITY, CAUSE_ELECTRICITY, "electricity",
 			   price);
 	if (m->factors && !p->terms->pue_known)
-		uncertain(m, side, OF_OVERHEAD, CAUSE_PUE, "building's overhead",
-			  m->factors->overhead_low, 1, m->factors->overhead_high);
+		uncertain(m, side,
+			  (struct amount){ OF_OVERHEAD, CAUSE_PUE,
+					   "building's overhead",
+					   m->factors->overhead_low, 1,
+					   m->factors->overhead_high });
 }
 
 static void add_running(struct odds_model *m, size_t side, const struct ft_purchase *p)
@@ -141,8 +160,10 @@ static void add_running(struct odds_model *m, size_t side, const struct ft_purch
 		add_figure(m, side, OF_RESTART, CAUSE_RESTART, "restart",
 			   &b->restart_s);
 	if (m->factors && p->terms->utilization_frac < 1)
-		uncertain(m, side, OF_UTILIZATION, CAUSE_UTILIZATION, "idle hours",
-			  m->factors->idle_low, 1, m->factors->idle_high);
+		uncertain(m, side,
+			  (struct amount){ OF_UTILIZATION, CAUSE_UTILIZATION,
+					   "idle hours", m->factors->idle_low, 1,
+					   m->factors->idle_high });
 }
 
 static void add_side(struct odds_model *m, size_t side, const struct ft_side *s)
@@ -152,11 +173,19 @@ static void add_side(struct odds_model *m, size_t side, const struct ft_side *s)
 	m->deal[side] = ft_deal_of(&s->purchase, t);
 	add_bill(m, side, &s->purchase);
 	add_running(m, side, &s->purchase);
-	uncertain(m, side, OF_TOKENS, CAUSE_THROUGHPUT,
-		  t->job ? arena_printf(&m->mem, "throughput of job %016" PRIx64,
-					t->job) :
-			   arena_printf(&m->mem, "throughput of side %zu", side),
-		  t->low, t->tokens_per_s, t->high);
+	uncertain(m, side,
+		  (struct amount){
+			  .target = OF_TOKENS,
+			  .cause = CAUSE_THROUGHPUT,
+			  .key = t->job ? arena_printf(&m->mem,
+						       "throughput of job %016" PRIx64,
+						       t->job) :
+					  arena_printf(&m->mem,
+						       "throughput of side %zu", side),
+			  .low = t->low,
+			  .likely = t->tokens_per_s,
+			  .high = t->high,
+		  });
 }
 
 /* ---- one draw -------------------------------------------------------------------------- */

@@ -150,25 +150,34 @@ static bool read_profile(const struct node *map, struct arena *mem, struct ft_gp
 	return true;
 }
 
-/* The rows that lie beside a profile, measured on `on`, put into gpu. */
-static bool load_rows(struct arena *mem, const char *path,
-		      const struct gpu_wanted *wanted, int parts,
-		      const struct ft_gpu *on, struct ft_gpu *gpu, struct ft_error *err)
+/* The rows that lie beside a profile: its file, what it names, which of them, on what they
+ * were measured. */
+struct beside {
+	const char *path;
+	const struct gpu_wanted *wanted;
+	int parts;
+	const struct ft_gpu *on;
+};
+
+static bool load_rows(struct arena *mem, const struct beside *b, struct ft_gpu *gpu,
+		      struct ft_error *err)
 {
-	const struct gpu_rows *rows = &wanted->gemm;
+	const struct gpu_rows *rows = &b->wanted->gemm;
+	const char *path = b->path;
+	int parts = b->parts;
 
 	if (parts & FT_GPU_GEMM_ROWS && rows->file &&
-	    !gpu_load_gemm(mem, file_beside(mem, path, rows->file), on, rows->from, gpu,
-			   err))
+	    !gpu_load_gemm(mem, file_beside(mem, path, rows->file), b->on, rows->from,
+			   gpu, err))
 		return false;
-	rows = &wanted->attention;
+	rows = &b->wanted->attention;
 	if (parts & FT_GPU_ATTENTION_ROWS && rows->file &&
-	    !gpu_load_attention(mem, file_beside(mem, path, rows->file), on, rows->from,
-				gpu, err))
+	    !gpu_load_attention(mem, file_beside(mem, path, rows->file), b->on,
+				rows->from, gpu, err))
 		return false;
-	rows = &wanted->collectives;
+	rows = &b->wanted->collectives;
 	return !(parts & FT_GPU_COLLECTIVE_ROWS) || !rows->file ||
-	       gpu_load_collectives(mem, file_beside(mem, path, rows->file), on,
+	       gpu_load_collectives(mem, file_beside(mem, path, rows->file), b->on,
 				    rows->from, gpu, err);
 }
 
@@ -182,7 +191,8 @@ static bool take_from(struct arena *mem, const char *name, const struct ft_mark 
 
 	map = extends_file(mem, "hw/gpus", name, at, EXTENDS_DERIVED, err);
 	return map && read_profile(map, mem, kin, &wanted, err) &&
-	       load_rows(mem, map->mark.file, &wanted, parts, kin, gpu, err);
+	       load_rows(mem, &(struct beside){ map->mark.file, &wanted, parts, kin },
+			 gpu, err);
 }
 
 /* Blocks that name the same kin read it once. */
@@ -240,8 +250,9 @@ struct ft_gpu *ft_gpu_load_value(const struct node *what, int rows,
 		extends_value(&mem, "hw/gpus", what, EXTENDS_DERIVED, err);
 
 	if (map && read_profile(map, &mem, &owned->gpu, &wanted, err) &&
-	    load_rows(&mem, map->mark.file, &wanted, rows, &owned->gpu, &owned->gpu,
-		      err) &&
+	    load_rows(&mem,
+		      &(struct beside){ map->mark.file, &wanted, rows, &owned->gpu },
+		      &owned->gpu, err) &&
 	    take_from_kin(&mem, &wanted, rows, 0, &owned->gpu, err) &&
 	    take_from_kin(&mem, &wanted, rows, 1, &owned->gpu, err)) {
 		owned->gpu.digest = mem.read;

@@ -109,10 +109,6 @@ static void read_gemm_model(struct reader *r, struct arena *mem,
 	reader_bound(r, "sharpness", &m->sharpness, 1, 1000);
 	reader_bound(r, "grouped_sharpness", &m->grouped_sharpness, 1, 1000);
 	reader_bound(r, "noise", &m->noise, 0, 10);
-	if (!r->failed && m->sharpness.value < 1)
-		reader_fail(r, "sharpness", "should be 1 or more");
-	if (!r->failed && m->grouped_sharpness.value < 1)
-		reader_fail(r, "grouped_sharpness", "should be 1 or more");
 }
 
 /* {m, n, k}: how far apart rows count as being, squared; 1 as elsewhere. */
@@ -283,12 +279,8 @@ static void read_curve(struct reader *outer, struct arena *mem, const char *key,
 	scale_rate(&r, &c->bytes_per_s, scale);
 	c->half_bytes = read_number_or(&r, mem, "half", DIM_BYTES, 0);
 	c->sharpness = read_number_or(&r, mem, "sharpness", DIM_NONE, 1);
-	if (!r.failed && c->sharpness.value < 1)
-		reader_fail(&r, "sharpness", "should be 1 or more");
 	c->row_sharpness =
 		read_number_or(&r, mem, "row_sharpness", DIM_NONE, c->sharpness.value);
-	if (!r.failed && c->row_sharpness.value < 1)
-		reader_fail(&r, "row_sharpness", "should be 1 or more");
 	read_curve_rows(&r, mem, scale, c);
 	c->traffic = read_number_or(&r, mem, "traffic", DIM_NONE, 2);
 	reader_bound(&r, "traffic", &c->traffic, 0.01, 1000);

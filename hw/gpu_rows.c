@@ -158,21 +158,26 @@ struct filling {
 	size_t cap;
 };
 
-static struct filling *attention_table(struct arena *mem, struct filling **all,
-				       size_t *n, size_t *cap, const char *impl,
-				       int pass, enum ft_dtype dtype)
+/* All of them. */
+struct fillings {
+	struct filling *of;
+	size_t n, cap;
+};
+
+static struct filling *attention_table(struct arena *mem, struct fillings *all,
+				       const char *impl, int pass, enum ft_dtype dtype)
 {
 	struct filling *f;
 
-	for (size_t i = *n; i-- > 0;) {
-		f = &(*all)[i];
+	for (size_t i = all->n; i-- > 0;) {
+		f = &all->of[i];
 		if (f->table.pass == pass && f->table.dtype == dtype &&
 		    !strcmp(f->table.impl, impl))
 			return f;
 	}
-	if (*n == *cap)
-		*all = ARENA_GROW(mem, *all, cap);
-	f = &(*all)[(*n)++];
+	if (all->n == all->cap)
+		all->of = ARENA_GROW(mem, all->of, &all->cap);
+	f = &all->of[all->n++];
 	*f = (struct filling){ .cap = 0 };
 	f->table.impl = arena_text(mem, impl);
 	f->table.pass = pass;
@@ -218,10 +223,9 @@ static bool has_attention(const struct ft_gpu *gpu, const char *impl, int pass,
 }
 
 static bool read_attention(struct arena *mem, struct sheet *s, const struct ft_gpu *on,
-			   const struct ft_gpu *gpu, struct filling **all, size_t *n)
+			   const struct ft_gpu *gpu, struct fillings *all)
 {
 	static const char *const passes[] = { "forward", "backward", "both" };
-	size_t cap = 0;
 	enum ft_dtype dtype = FT_BF16;
 	int more, pass = 0;
 
@@ -234,8 +238,7 @@ static bool read_attention(struct arena *mem, struct sheet *s, const struct ft_g
 			return false;
 		if (has_attention(gpu, sheet_text(s, A_IMPL), pass, dtype))
 			continue;
-		f = attention_table(mem, all, n, &cap, sheet_text(s, A_IMPL), pass,
-				    dtype);
+		f = attention_table(mem, all, sheet_text(s, A_IMPL), pass, dtype);
 		t = &f->table;
 		if (t->n_rows == f->cap)
 			t->row = ARENA_GROW(mem, t->row, &f->cap);
@@ -255,25 +258,25 @@ bool gpu_load_attention(struct arena *mem, const char *path, const struct ft_gpu
 	};
 	struct ft_attention_table *joined;
 	struct arena scratch = { 0 };
-	struct filling *all = NULL;
-	size_t n = 0, had = gpu->n_attention;
+	struct fillings all = { NULL, 0, 0 };
+	size_t had = gpu->n_attention;
 	struct sheet s;
 	bool ok = sheet_open(&s, &scratch, path, names, A_CELLS, err) &&
-		  read_attention(mem, &s, on, gpu, &all, &n);
+		  read_attention(mem, &s, on, gpu, &all);
 
 	arena_release(&scratch);
 	if (!ok)
 		return false;
-	joined = ARENA_ARRAY(mem, had + n + 1, struct ft_attention_table);
+	joined = ARENA_ARRAY(mem, had + all.n + 1, struct ft_attention_table);
 	if (had)
 		memcpy(joined, gpu->attention, had * sizeof(*joined));
-	for (size_t i = 0; i < n; i++) {
-		joined[had + i] = all[i].table;
+	for (size_t i = 0; i < all.n; i++) {
+		joined[had + i] = all.of[i].table;
 		joined[had + i].on = on;
 		joined[had + i].from = from;
 	}
 	gpu->attention = joined;
-	gpu->n_attention = had + n;
+	gpu->n_attention = had + all.n;
 	return true;
 }
 

@@ -77,8 +77,6 @@ static bool read_cable(const struct node *item, const struct ft_switch_graph *g,
 	c->bytes_per_s = read_quantity(&r, "rate", DIM_BYTES_PER_S, port);
 	if (!r.failed && c->a == c->b)
 		reader_fail(&r, "to", "a cable joins two switches");
-	if (!r.failed && !(c->bytes_per_s > 0))
-		reader_fail(&r, "rate", "should be above 0");
 	return reader_close(&r);
 }
 

@@ -143,11 +143,17 @@ static void put_event(struct writer *w, uint32_t event)
 
 	if (c) {
 		w->messages += w->number == 0;
-		w->statement[event] = goal_collective(
-			&w->goal, c->op, c->bytes,
-			&(struct goal_ring){ 0, 1, (int64_t)w->p->n_ranks,
-					     (int64_t)w->number },
-			w->tag[meeting], cpu, w->statement[event - 1]);
+		w->statement[event] =
+			goal_collective(&w->goal,
+					&(struct goal_call){
+						.op = c->op,
+						.bytes = c->bytes,
+						.ring = { 0, 1, (int64_t)w->p->n_ranks,
+							  (int64_t)w->number },
+						.tag = w->tag[meeting],
+						.cpu = cpu,
+					},
+					w->statement[event - 1]);
 		return;
 	}
 	w->kept += event >= w->n_calls && (event & 1) &&

@@ -7,6 +7,7 @@
  * from the first event's, fractions are added exactly.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "recorded/kineto.h"
@@ -296,9 +297,37 @@ static bool parse(struct reader *k, const char *path, struct ft_error *err)
 	       ft_fail(err, &at, "is not a trace: it lacks 'traceEvents'");
 }
 
+/* The parser does not ask whether it got what it asked for. */
+static void *take_bytes(void *ctx, size_t n)
+{
+	void *p = malloc(n);
+
+	(void)ctx;
+	if (!p && n)
+		out_of_memory();
+	return p;
+}
+
+static void *resize_bytes(void *ctx, void *p, size_t n)
+{
+	void *q = realloc(p, n);
+
+	(void)ctx;
+	if (!q && n)
+		out_of_memory();
+	return q;
+}
+
+static void drop_bytes(void *ctx, void *p)
+{
+	(void)ctx;
+	free(p);
+}
+
 bool kineto_read(struct ft_recording *r, FILE *from, const char *path,
 		 struct ft_error *err)
 {
+	yajl_alloc_funcs memory = { take_bytes, resize_bytes, drop_bytes, NULL };
 	struct arena mem = { 0 };
 	struct reader *k = ARENA_NEW(&mem, struct reader);
 	bool ok;
@@ -306,11 +335,9 @@ bool kineto_read(struct ft_recording *r, FILE *from, const char *path,
 	k->r = r;
 	k->line = k->column = 1;
 	k->in = from ? input_of(&mem, from, path, err) : input_open(&mem, path, err);
-	k->parser = k->in ? yajl_alloc(&callbacks, NULL, k) : NULL;
+	k->parser = k->in ? yajl_alloc(&callbacks, &memory, k) : NULL;
 	if (k->parser)
 		yajl_config(k->parser, yajl_dont_validate_strings, 1);
-	else if (k->in)
-		out_of_memory();
 	ok = k->parser && parse(k, path, err);
 	r->origin_us = k->base_us;
 	if (k->parser)

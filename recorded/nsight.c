@@ -26,19 +26,30 @@ static bool fail(const struct nsight *n, struct ft_error *err, const char *why)
 	return ft_fail(err, &(struct ft_mark){ n->path, 0, 0 }, "%s", why);
 }
 
-static bool has_table(const struct nsight *n, const char *table)
+static bool sql_fail(const struct nsight *n, const char *what, struct ft_error *err)
+{
+	return ft_fail(err, &(struct ft_mark){ n->path, 0, 0 }, "%s: %s", what,
+		       sqlite3_errmsg(n->db));
+}
+
+/* false: that could not be found out. */
+static bool has_table(struct nsight *n, const char *table, bool *has,
+		      struct ft_error *err)
 {
 	sqlite3_stmt *s = NULL;
-	bool has = false;
+	int status = SQLITE_ERROR;
 
-	if (sqlite3_prepare_v2(
-		    n->db, "SELECT 1 FROM sqlite_master WHERE type='table' AND name=?",
-		    -1, &s, NULL) == SQLITE_OK) {
-		sqlite3_bind_text(s, 1, table, -1, SQLITE_STATIC);
-		has = sqlite3_step(s) == SQLITE_ROW;
-	}
+	if (sqlite3_prepare_v2(n->db,
+			       "SELECT 1 FROM sqlite_master WHERE type = 'table' AND "
+			       "name = ?1",
+			       -1, &s, NULL) == SQLITE_OK &&
+	    sqlite3_bind_text(s, 1, table, -1, SQLITE_STATIC) == SQLITE_OK)
+		status = sqlite3_step(s);
+	*has = status == SQLITE_ROW;
+	if (status != SQLITE_ROW && status != SQLITE_DONE)
+		sql_fail(n, table, err);
 	sqlite3_finalize(s);
-	return has;
+	return status == SQLITE_ROW || status == SQLITE_DONE;
 }
 
 static int64_t whole(sqlite3_stmt *s, int column)
@@ -201,47 +212,66 @@ static const struct {
 	  take_range },
 };
 
+static bool read_rows(struct nsight *n, size_t i, sqlite3_stmt *s, struct ft_error *err)
+{
+	int status = SQLITE_DONE;
+	bool ok = true;
+
+	while (ok && (status = sqlite3_step(s)) == SQLITE_ROW)
+		ok = reads[i].take(n, s) ?
+			     /* a text that found no room counts as none */
+			     sqlite3_errcode(n->db) != SQLITE_NOMEM ||
+				     sql_fail(n, reads[i].table, err) :
+			     fail(n, err,
+				  "an event lies more than 1000 s from the first one, or there "
+				  "are too many events, streams or threads");
+	return ok && (status == SQLITE_DONE || sql_fail(n, reads[i].table, err));
+}
+
 static bool read_table(struct nsight *n, size_t i, struct ft_error *err)
 {
 	sqlite3_stmt *s = NULL;
-	int status;
-	bool ok;
+	bool has, ok;
 
-	if (!has_table(n, reads[i].table))
+	if (!has_table(n, reads[i].table, &has, err))
+		return false;
+	if (!has)
 		return i || fail(n, err,
 				 "holds no table CUPTI_ACTIVITY_KIND_KERNEL; export a "
 				 "report that was recorded with --trace=cuda");
-	if (sqlite3_prepare_v2(n->db, reads[i].query, -1, &s, NULL) != SQLITE_OK) {
-		ft_fail(err, &(struct ft_mark){ n->path, 0, 0 }, "%s: %s",
-			reads[i].table, sqlite3_errmsg(n->db));
-		sqlite3_finalize(s);
-		return false;
-	}
-	ok = true;
-	while (ok && (status = sqlite3_step(s)) == SQLITE_ROW)
-		ok = reads[i].take(n, s) ||
-		     fail(n, err,
-			  "an event lies more than 1000 s from the first one, or there "
-			  "are too many events, streams or threads");
-	if (ok && status != SQLITE_DONE)
-		ok = ft_fail(err, &(struct ft_mark){ n->path, 0, 0 }, "%s: %s",
-			     reads[i].table, sqlite3_errmsg(n->db));
+	ok = sqlite3_prepare_v2(n->db, reads[i].query, -1, &s, NULL) == SQLITE_OK ?
+		     read_rows(n, i, s, err) :
+		     sql_fail(n, reads[i].table, err);
 	sqlite3_finalize(s);
 	return ok;
 }
 
 /* The first GPU's name, where the export has it. */
-static void read_device(struct nsight *n)
+static bool read_device(struct nsight *n, struct ft_error *err)
 {
+	static const char table[] = "TARGET_INFO_GPU";
 	sqlite3_stmt *s = NULL;
+	const char *name;
+	bool has;
+	int status;
 
-	if (has_table(n, "TARGET_INFO_GPU") &&
-	    sqlite3_prepare_v2(n->db, "SELECT name FROM TARGET_INFO_GPU LIMIT 1", -1,
-			       &s, NULL) == SQLITE_OK &&
-	    sqlite3_step(s) == SQLITE_ROW && sqlite3_column_text(s, 0))
-		n->r->device =
-			arena_text(&n->r->mem, (const char *)sqlite3_column_text(s, 0));
+	if (!has_table(n, table, &has, err))
+		return false;
+	if (!has)
+		return true;
+	status = sqlite3_prepare_v2(n->db, "SELECT name FROM TARGET_INFO_GPU LIMIT 1",
+				    -1, &s, NULL);
+	if (status == SQLITE_OK)
+		status = sqlite3_step(s);
+	name = status == SQLITE_ROW ? (const char *)sqlite3_column_text(s, 0) : NULL;
+	if (name)
+		n->r->device = arena_text(&n->r->mem, name);
+	if (sqlite3_errcode(n->db) == SQLITE_NOMEM)
+		status = SQLITE_NOMEM;
 	sqlite3_finalize(s);
+	/* SQLITE_ERROR: an export whose table has no such column */
+	return status == SQLITE_ROW || status == SQLITE_DONE ||
+	       status == SQLITE_ERROR || sql_fail(n, table, err);
 }
 
 bool nsight_read(struct ft_recording *r, const char *path, struct ft_error *err)
@@ -255,8 +285,7 @@ bool nsight_read(struct ft_recording *r, const char *path, struct ft_error *err)
 		sqlite3_db_config(n.db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
 	for (size_t i = 0; ok && i < sizeof(reads) / sizeof(*reads); i++)
 		ok = read_table(&n, i, err);
-	if (ok)
-		read_device(&n);
+	ok = ok && read_device(&n, err);
 	r->origin_us = n.base_ns / 1000;
 	sqlite3_close(n.db);
 	return ok;

@@ -22,7 +22,6 @@ struct sheet {
 	enum ft_framework of;
 	const struct ft_scenario *s;
 	const struct ft_plan *p;
-	bool any;
 };
 
 static const char *const names[FT_FRAMEWORKS] = { "megatron", "torchtitan", "nemo",
@@ -60,7 +59,6 @@ __attribute__((format(printf, 3, 4))) static void put(struct sheet *t, const cha
 	default:
 		fprintf(t->out, "  %s: %s\n", name, *value ? value : "true");
 	}
-	t->any = true;
 }
 
 static void put_int(struct sheet *t, const char *name, int64_t value)
@@ -373,7 +371,7 @@ void ft_report_plan_arguments(FILE *out, const struct ft_scenario *s,
 			      enum ft_framework framework)
 {
 	PLAIN_NUMBERS;
-	struct sheet t = { out, framework, s, s->plan, false };
+	struct sheet t = { out, framework, s, s->plan };
 
 	if (framework == FT_TORCHTITAN)
 		titan(&t);

@@ -1,33 +1,62 @@
 #!/usr/bin/env python3
 """scripts/mutants.py - small defects put into the code, one at a time: which does no test see?
 
-    scripts/mutants.py [--seed N] [--count N] [--minutes N] [--unit] [--folders "sim traces ..."]
+    scripts/mutants.py [--seed N] [--count N] [--minutes N] [--folders "sim traces ..."]
+                       [--jobs N] [--budget SECONDS] [--slowest SECONDS]
+                       [--unchecked] [--again] [--at FILE:LINE]
 
-Each mutant changes one place (an operator, a constant, a condition, a statement), in a copy
-of the tree of its own; what depends on it is compiled, and the unit and shell tests run, the
-fastest first, until one fails. The examples' golden output is left out: it sees everything
-and says nothing. Survivors are printed with their place and the change. A mutant that does
-not compile, or makes the same object code, is no mutant. Takes minutes.
+Each mutant changes one place (an operator, a constant, a condition, a statement) in a copy
+of the tree; the file is compiled, one shared library linked, and unit and shell tests run
+until one fails. Only the tests that run the line (build/cov/covered.json, which `make
+coverage` writes) are started, the fastest first; a line that none runs is a survivor. The
+examples' golden output is left out: it sees everything and says nothing. So are the tests
+that build the tree anew.
+
+A mutant that does not compile, or makes the same object code, is no mutant. A test that
+takes five times as long as without the mutant, or 4 GiB, has seen it. Tests that take longer
+than --slowest are started only for lines that no other test runs. After --budget seconds of tests a mutant counts as a survivor,
+and is printed with what was left.
+
+The tests run without a mutant first, for their times, and those that fail are left out;
+--unchecked takes the times of `make coverage` instead, for tests that are known to pass.
+
+Results are kept in build/mutants/results.jsonl as they come. A later run with the same
+arguments goes on where the last one ended; --again tries the survivors of that file once
+more (after tests were written), --at all mutants of one line. Takes an hour or two.
 """
 import argparse
+import bisect
+import concurrent.futures
+import json
 import os
+import queue
 import random
 import re
+import resource
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 import time
 
 SWAPS = [("<=", "<"), (">=", ">"), ("==", "!="), ("!=", "=="), ("&&", "||"), ("||", "&&"),
          (" < ", " <= "), (" > ", " >= "), (" + ", " - "), (" - ", " + "), (" * ", " / "),
          (" / ", " * "), ("fmin(", "fmax("), ("fmax(", "fmin("), (" += ", " -= ")]
 NOT_RUN = {"test_examples.sh", "test_valgrind.sh", "test_tutorial.sh", "test_install.sh",
-           "test_probe_gpu.sh", "test_calibrate.sh", "test_simgrid.sh"}
-SLOW = ["test_keys", "test_metamorphic"]  # last
+           "test_packages.sh", "test_probe_gpu.sh", "test_probe_shim.sh", "test_probe.sh",
+           "test_simgrid.sh"}
+FOLDERS = "base hw models stacks traces sim recorded cost study calibrate reports serve cli"
+CFLAGS = "-O1 -DTESTS_FEW"  # no optimiser: it compiles faster
+KEPT = "build/mutants/results.jsonl"
+SAID = threading.Lock()
 
+
+# ---- mutants -------------------------------------------------------------------------------
 
 def code_lines(path):
-    """(number, text) of lines within functions, without comments and asserts."""
+    """(number, text, code) of lines within functions, without comments and asserts. Sizes of
+    buffers of text are left out: larger by one is never seen, and smaller hardly."""
     comment = False
     inside = False
     for number, line in enumerate(open(path), 1):
@@ -40,6 +69,8 @@ def code_lines(path):
         if comment or bare.strip().startswith("/*"):
             comment = "*/" not in bare
             continue
+        if re.match(r"^\t+(static )?char .*\[\d+\].*;$", bare):
+            continue
         if inside and bare.strip() and "assert" not in bare and not bare.startswith("#"):
             yield number, line.rstrip("\n"), bare.split("/*")[0]
 
@@ -47,8 +78,6 @@ def code_lines(path):
 def mutations(line, bare):
     for a, b in SWAPS:
         for m in re.finditer(re.escape(a), bare):
-            if a in ("<", ">") or (len(a) == 1):
-                continue
             yield line[:m.start()] + b + line[m.end():]
     for m in re.finditer(r"(?<![\w.])(\d+)(?![\w.])", bare):
         yield line[:m.start()] + str(int(m.group()) + 1) + line[m.end():]
@@ -62,105 +91,323 @@ def mutations(line, bare):
         yield re.match(r"\t+", line).group() + ";"
 
 
-def draw(folders, count, seed):
-    places = []
+def places(folders):
     for folder in folders:
         for name in sorted(os.listdir(folder)):
-            if not name.endswith(".c"):
-                continue
-            path = folder + "/" + name
-            for number, line, bare in code_lines(path):
-                for new in mutations(line, bare):
-                    places.append((path, number, line, new))
-    random.Random(seed).shuffle(places)
-    return places[:count * 2]  # some do not compile, or change nothing
+            if name.endswith(".c"):
+                path = folder + "/" + name
+                for number, line, bare in code_lines(path):
+                    for new in mutations(line, bare):
+                        yield path, number, line, new
 
 
-def run(command, seconds, **more):
+# ---- commands ------------------------------------------------------------------------------
+
+def bounded():
+    resource.setrlimit(resource.RLIMIT_DATA, (4 << 30, 4 << 30))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def run(command, seconds, bound=False, **more):
+    """Its status; 124 when it takes longer. What it started ends with it."""
+    p = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                         stdin=subprocess.DEVNULL, start_new_session=True,
+                         preexec_fn=bounded if bound else None, **more)
     try:
-        return subprocess.run(command, timeout=seconds, stdout=subprocess.DEVNULL,
-                              stderr=subprocess.DEVNULL, start_new_session=True,
-                              **more).returncode
+        status = p.wait(seconds)
     except subprocess.TimeoutExpired:
-        return 124  # it hangs: seen
+        status = 124
+    try:
+        os.killpg(p.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    p.wait()
+    return status
 
 
-def tests_of(tree, unit_only):
-    """Commands with the seconds that each takes, fastest first."""
-    env = dict(os.environ, FORETOKEN=tree + "/build/rel/foretoken", B=tree + "/build/rel",
-               CMOCKA_MESSAGE_OUTPUT="TAP")
-    rows = []
-    names = [n[:-2] for n in os.listdir("tests") if re.match(r"test_.*\.c$", n)]
-    commands = [(n, ["build/rel/tests/" + n]) for n in names]
-    commands += [(n, ["sh", "tests/" + n]) for n in os.listdir("tests")
-                 if not unit_only and re.match(r"test_.*\.sh$", n) and n not in NOT_RUN]
-    for name, command in commands:
-        begun = time.time()
-        if run(command, 300, cwd=tree, env=env) != 0:
-            sys.exit(name + " fails without a mutant")
-        spent = time.time() - begun
-        rows.append((name in SLOW, spent, name, command))
-    rows.sort()
-    return [(name, command, 20 + 10 * spent) for _, spent, name, command in rows], env
+class Tree:
+    """A copy of the tree in which a mutant lives, built with one shared library."""
+
+    def __init__(self, number, model=None):
+        self.at = os.path.abspath("build/mutants/%d" % number)
+        shutil.rmtree(self.at, ignore_errors=True)
+        if model:
+            shutil.copytree(model.at, self.at, symlinks=True)
+            self.compile, self.library, self.program = (model.compile, model.library,
+                                                        model.program)
+        else:
+            self.make()
+        self.temporary = self.at + ".tmp"
+        os.makedirs(self.temporary, exist_ok=True)
+        self.env = dict(os.environ, FORETOKEN=self.at + "/build/rel/foretoken",
+                        B=self.at + "/build/rel", CMOCKA_MESSAGE_OUTPUT="TAP",
+                        TMPDIR=self.temporary)
+
+    def make(self):
+        os.makedirs(self.at)
+        subprocess.check_call("git ls-files -z | xargs -0 tar -cf - | tar -C %s -xf -" % self.at,
+                              shell=True)
+        # no digest of the sources: only one file is built anew
+        subprocess.check_call(["sed", "-i", "s,^$B/base/version.o: .*,$B/base/version.o: "
+                               "base/version.c,", self.at + "/Makefile"])
+        env = dict(os.environ, CFLAGS=CFLAGS)
+        tests = ["build/rel/tests/" + n[:-2] for n in sorted(os.listdir("tests"))
+                 if re.match(r"test_.*\.c$", n)]
+        goals = ["build/foretoken", "build/rel/tests/mutate", "build/rel/foretoken-probe"] + tests
+        subprocess.check_call(["make", "-s", "-j%d" % os.cpu_count()] + goals, cwd=self.at,
+                              env=env, stdout=subprocess.DEVNULL)
+        said = subprocess.check_output(["make", "-n", "-B", "V=1"] + goals, cwd=self.at, env=env,
+                                       text=True)
+        self.compile, links, objects = {}, {}, []
+        for command in said.splitlines():
+            m = re.search(r" -c -o \S+\.o (\S+)\.c$", command)
+            if m:
+                self.compile[m.group(1) + ".c"] = command.split()
+            m = re.match(r"\S+ rcs \S+libforetoken\.a (.*)", command)
+            if m:
+                objects = m.group(1).split()
+            m = re.match(r".* -o (\S+) (?:\S+\.o )+\S+libforetoken\.a ", command)
+            if m:
+                links[m.group(1)] = command
+        cc = links["build/rel/foretoken"].split()[0]
+        libraries = links["build/rel/foretoken"].split("libforetoken.a ")[1]
+        self.library = "%s -shared -Wl,-soname,libforetoken.so -o build/rel/libforetoken.so %s %s" % (
+            cc, " ".join(objects), libraries)
+        for goal in links:
+            above = "/.." if goal.startswith("build/rel/tests/") else ""
+            links[goal] = links[goal].replace(
+                "build/rel/libforetoken.a",
+                "build/rel/libforetoken.so -Wl,-rpath,'$ORIGIN%s'" % above)
+        self.program = links["build/rel/foretoken"]
+        for command in [self.library] + list(links.values()):
+            subprocess.check_call(command, shell=True, cwd=self.at)
+
+    def link(self, path):
+        command = self.program if path.startswith("cli/") else self.library
+        return run(command, 120, shell=True, cwd=self.at) == 0
+
+    def test(self, name, seconds):
+        command = (["sh", "tests/" + name] if name.endswith(".sh")
+                   else ["build/rel/tests/" + name])
+        status = run(command, seconds, bound=True, cwd=self.at, env=self.env)
+        for left in os.listdir(self.temporary):
+            shutil.rmtree(self.temporary + "/" + left, ignore_errors=True)
+        return status
+
+    def mutant(self, path, number, line, new):
+        """Makes it; false when it is none."""
+        o = "%s/build/rel/%s.o" % (self.at, path[:-2])
+        source = self.at + "/" + path
+        shutil.copyfile(o, o + ".kept")
+        shutil.copyfile(source, source + ".kept")
+        text = open(source).read().split("\n")
+        if text[number - 1] != line:
+            return False
+        text[number - 1] = new
+        open(source, "w").write("\n".join(text))
+        command = [x for x in self.compile[path] if x not in ("-MMD", "-MP")]
+        return run(command, 120, cwd=self.at) == 0 and \
+            open(o, "rb").read() != open(o + ".kept", "rb").read() and self.link(path)
+
+    def restore(self, path):
+        o = "%s/build/rel/%s.o" % (self.at, path[:-2])
+        os.replace(self.at + "/" + path + ".kept", self.at + "/" + path)
+        os.replace(o + ".kept", o)
+        if path.startswith("cli/"):
+            self.link(path)  # the next mutant may be the library's
 
 
-def build(tree, targets):
-    return run(["make", "-s"] + targets, 300, cwd=tree) == 0
+# ---- which tests, and how long they take -----------------------------------------------------
+
+class Covered:
+    """Which tests run a line, by `make coverage`."""
+
+    def __init__(self, told):
+        self.lines = told["lines"]
+        self.ran = {n: {p: set(l) for p, l in t["ran"].items()}
+                    for n, t in told["tests"].items() if n not in NOT_RUN}
+
+    def tests(self, path, number):
+        """A line of a table or a statement's second has no code: the next ones are asked."""
+        lines = self.lines.get(path, [])
+        at = bisect.bisect_left(lines, number)
+        near = lines[at:at + 1] if lines[at:at + 1] == [number] else lines[max(at - 1, 0):at + 1]
+        return {n for n, ran in self.ran.items() if ran.get(path, set()).intersection(near)}
 
 
-def object_of(tree, path):
-    data = open("%s/build/rel/%s.o" % (tree, path[:-2]), "rb").read()
-    return data
+def durations(trees, names):
+    """Seconds of each test without a mutant; those that fail are told and left out."""
+    spent = {}
+
+    def one(tree, left):
+        while left:
+            name = left.pop()
+            begun = time.time()
+            status = tree.test(name, 300)
+            if status:
+                print("left out, since it fails without a mutant: " + name, flush=True)
+            else:
+                spent[name] = time.time() - begun
+
+    left = list(names)
+    threads = [threading.Thread(target=one, args=(t, left)) for t in trees]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    return spent
+
+
+def told_seconds(names):
+    """As the run that counted coverage took."""
+    tests = json.load(open("build/cov/covered.json"))["tests"]
+    return {n: tests[n]["seconds"] or 1 for n in names}
+
+
+def tried(tree, mutant, tests, budget):
+    """What became of one mutant: None when it is none."""
+    path, number, line, new = mutant
+    found = {"path": path, "line": number, "old": line, "new": new, "by": "", "left": 0,
+             "tests": len(tests)}
+    made = tree.mutant(*mutant)
+    try:
+        if not made:
+            return None
+        for i, (name, seconds) in enumerate(tests):
+            if budget <= 0:
+                found["left"] = len(tests) - i
+                break
+            begun = time.time()
+            if tree.test(name, 5 + 5 * seconds):
+                found["by"] = name
+                break
+            budget -= time.time() - begun
+    finally:
+        tree.restore(path)
+    return found
+
+
+def tell(found, numbers):
+    with SAID:
+        says = "killed by %s:" % found["by"] if found["by"] else "SURVIVES"
+        left = ", %d tests not run" % found["left"] if found["left"] else ""
+        print("%s %s:%d (of %d tests%s)\n  - %s\n  + %s" % (
+            says, found["path"], found["line"], found["tests"], left, found["old"].strip(),
+            found["new"].strip()), flush=True)
+        numbers.append(found)
+        with open(KEPT, "a") as f:
+            f.write(json.dumps(found) + "\n")
+
+
+def summary(results, seed):
+    by = {}
+    for r in results:
+        killed, n = by.get(r["path"].split("/")[0], (0, 0))
+        by[r["path"].split("/")[0]] = (killed + bool(r["by"]), n + 1)
+    for folder, (killed, n) in sorted(by.items()):
+        print("%-10s %3d of %3d killed  %3.0f %%" % (folder, killed, n, 100 * killed / n))
+    killed, n = sum(k for k, _ in by.values()), len(results)
+    print("%d of %d mutants killed (%.0f %%), seed %d" % (killed, n, 100 * killed / max(1, n),
+                                                         seed))
+
+
+def key(r):
+    return r["path"], r["line"], r["old"], r["new"]
+
+
+def kept():
+    """Results of earlier runs, the last word on each mutant."""
+    if not os.path.exists(KEPT):
+        return {}
+    return {key(r): r for r in map(json.loads, open(KEPT))}
+
+
+def moved(all_places, keys):
+    """Where mutants of an earlier tree are now: {mutant: what it was}."""
+    where = {}
+    for m in all_places:
+        where.setdefault((m[0], m[2], m[3]), []).append(m)
+    found = {}
+    for k in keys:
+        same = where.get((k[0], k[2], k[3]))
+        if same:
+            found[min(same, key=lambda m: abs(m[1] - k[1]))] = k
+        else:
+            print("is there no more: %s:%d %s" % (k[0], k[1], k[2].strip()), flush=True)
+    return found
+
+
+def arguments():
+    p = argparse.ArgumentParser(description=__doc__,
+                                formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--seed", type=int, default=1)
+    p.add_argument("--count", type=int, default=200)
+    p.add_argument("--minutes", type=float, default=120)
+    p.add_argument("--folders", default=FOLDERS)
+    p.add_argument("--jobs", type=int, default=os.cpu_count())
+    p.add_argument("--budget", type=float, default=120)
+    p.add_argument("--slowest", type=float, default=45)
+    p.add_argument("--unchecked", action="store_true")
+    p.add_argument("--again", action="store_true")
+    p.add_argument("--at")
+    return p.parse_args()
 
 
 def main():
-    p = argparse.ArgumentParser()
-    p.add_argument("--seed", type=int, default=1)
-    p.add_argument("--count", type=int, default=60)
-    p.add_argument("--minutes", type=float, default=60)
-    p.add_argument("--folders", default="sim traces hw study cost models base stacks")
-    p.add_argument("--unit", action="store_true", help="leave the shell tests out")
-    p.add_argument("--tree", default="build/mutants")
-    a = p.parse_args()
-    tree = os.path.abspath(a.tree)
-    shutil.rmtree(tree, ignore_errors=True)
-    os.makedirs(tree)
-    subprocess.check_call("git ls-files -z | xargs -0 tar -cf - | tar -C %s -xf -" % tree,
-                          shell=True)
-    # no optimiser: it compiles faster; no digest of the sources: only one file is built anew
-    os.environ["CFLAGS"] = "-O1 -DTESTS_FEW"
-    subprocess.check_call(["sed", "-i", "s,^$B/base/version.o: .*,$B/base/version.o: base/version.c,",
-                           tree + "/Makefile"])
-    targets = ["CFLAGS=-O1 -DTESTS_FEW", "build/foretoken"] + [
-        "build/rel/tests/" + n[:-2] for n in os.listdir("tests")
-        if re.match(r"test_.*\.c$", n)]
-    if not build(tree, ["-j4"] + targets):
-        sys.exit("the tree does not build")
-    tests, env = tests_of(tree, a.unit)
-    killed, survivors, ends = 0, [], time.time() + 60 * a.minutes
-    for path, number, line, new in draw(a.folders.split(), a.count, a.seed):
-        if killed + len(survivors) >= a.count or time.time() > ends:
-            break
-        text = open(path).read().split("\n")
-        before = object_of(tree, path)
-        text[number - 1] = new
-        open(tree + "/" + path, "w").write("\n".join(text))
-        by = None
-        if build(tree, ["CFLAGS=-O1 -DTESTS_FEW", "build/rel/" + path[:-2] + ".o"]) and \
-                object_of(tree, path) != before and build(tree, ["-j2"] + targets):
-            by = next((n for n, c, s in tests if run(c, s, cwd=tree, env=env) != 0), "")
-        shutil.copyfile(path, tree + "/" + path)
-        if by is None:
-            continue
-        if by:
-            killed += 1
-        else:
-            survivors.append((path, number))
-        print("%s %s:%d\n  - %s\n  + %s" % ("killed by %s:" % by if by else "SURVIVES", path,
-              number, line.strip(), new.strip()), flush=True)
-    n = killed + len(survivors)
-    print("%d of %d mutants killed (%.0f %%), seed %d" % (killed, n, 100 * killed / max(1, n),
-                                                         a.seed))
+    a = arguments()
+    try:
+        covered = json.load(open("build/cov/covered.json"))
+    except OSError:
+        sys.exit("build/cov/covered.json is not there: run `make coverage` first")
+    covered = Covered(covered)
+    all_places = list(places(a.folders.split()))
+    random.Random(a.seed).shuffle(all_places)
+    done = kept()
+    began_as = {}
+    if a.again:
+        began_as = moved(all_places, [k for k, r in done.items() if not r["by"]])
+        drawn = list(began_as)
+    elif a.at:
+        drawn = [m for m in all_places if "%s:%d" % m[:2] == a.at]
+    else:
+        drawn = all_places
+    drawn = drawn[:a.count * 3]  # some do not compile, or change nothing
+    trees = [Tree(0)]
+    trees += [Tree(j, trees[0]) for j in range(1, a.jobs)]
+    needed = {n for path, number, *_ in drawn for n in covered.tests(path, number)}
+    spent = told_seconds(needed) if a.unchecked else durations(trees, sorted(needed))
+
+    def tests_of(mutant):
+        tests = sorted(((n, spent[n]) for n in covered.tests(*mutant[:2]) if n in spent),
+                       key=lambda t: t[1])
+        return [t for t in tests if t[1] <= a.slowest] or tests
+
+    free = queue.Queue()
+    for t in trees:
+        free.put(t)
+    numbers = []
+    ends = time.time() + 60 * a.minutes
+
+    def one(mutant):
+        if time.time() > ends or (not a.again and len(numbers) >= a.count):
+            return
+        if mutant in done and not a.again and not a.at:
+            with SAID:
+                numbers.append(done[mutant])
+            return
+        tree = free.get()
+        try:
+            found = tried(tree, mutant, tests_of(mutant), a.budget)
+        finally:
+            free.put(tree)
+        if found:
+            found["line"] = began_as.get(mutant, mutant)[1]
+            tell(found, numbers)
+
+    with concurrent.futures.ThreadPoolExecutor(a.jobs) as pool:
+        for f in [pool.submit(one, m) for m in drawn]:
+            f.result()
+    summary(list(kept().values()) if a.again else numbers, a.seed)
 
 
 if __name__ == "__main__":

@@ -172,22 +172,25 @@ static int64_t put_collective(struct writer *w, const struct ft_op *op,
 			      const struct ft_work *work)
 {
 	struct ft_group_shape s = w->job->graph->group[work->communication.group];
-	struct goal_ring ring = { 0, s.stride, s.size, w->rank / s.stride % s.size };
-	int64_t tags = goal_tags(work->communication.op, s.size), tag;
+	struct goal_call call = {
+		.op = work->communication.op,
+		.bytes = work->communication.bytes,
+		.ring = { 0, s.stride, s.size, w->rank / s.stride % s.size },
+		.cpu = 1 + op->stream,
+	};
+	int64_t tags = goal_tags(call.op, s.size);
 	int64_t begin = goal_calc(&w->goal, 0, 1 + op->stream);
 
-	ring.base = w->rank - ring.place * s.stride;
+	call.ring.base = w->rank - call.ring.place * s.stride;
 	if (is_tied(work)) {
-		tag = TAG_TIED + w->tied;
+		call.tag = TAG_TIED + w->tied;
 		w->tied += tags;
 	} else {
-		tag = w->tag;
+		call.tag = w->tag;
 		w->tag += tags;
 	}
 	put_waits(w, op, begin);
-	return goal_collective(&w->goal, work->communication.op,
-			       work->communication.bytes, &ring, tag, 1 + op->stream,
-			       begin);
+	return goal_collective(&w->goal, &call, begin);
 }
 
 static int64_t put_op(struct writer *w, const struct ft_op *op)

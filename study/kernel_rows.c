@@ -110,6 +110,14 @@ static bool need_positive(int64_t v, const char *name, struct ft_error *err)
 	return v > 0 || ft_fail(err, NULL, "the row lacks %s", name);
 }
 
+/* A whole number from 1, or the fallback where the cell is empty. */
+static bool size(const struct csv *t, size_t row, const char *column, int64_t fallback,
+		 int64_t *out, struct ft_error *err)
+{
+	return whole(t, row, column, fallback, out, err) &&
+	       need_positive(*out, column, err);
+}
+
 static bool gemm_row(const struct csv *t, size_t row, struct ft_work *w,
 		     struct ft_error *err)
 {
@@ -118,43 +126,44 @@ static bool gemm_row(const struct csv *t, size_t row, struct ft_work *w,
 	w->kind = FT_GEMM;
 	w->gemm.accumulate = truth(t, row, "accumulate");
 	w->gemm.layout = FT_FORWARD;
-	for (int i = 0; i < FT_LAYOUTS; i++)
-		if (!strcmp(layout, ft_layout_name((enum ft_layout)i)))
-			w->gemm.layout = (enum ft_layout)i;
-	return whole(t, row, "groups", 1, &w->gemm.groups, err) &&
-	       need_positive(w->gemm.groups, "groups", err) &&
-	       whole(t, row, "m", 0, &w->gemm.m, err) &&
-	       whole(t, row, "n", 0, &w->gemm.n, err) &&
-	       whole(t, row, "k", 0, &w->gemm.k, err) &&
-	       need_positive(w->gemm.m, "m", err) &&
-	       need_positive(w->gemm.n, "n", err) && need_positive(w->gemm.k, "k", err);
+	if (layout[0] && !ft_layout_find(layout, &w->gemm.layout))
+		return ft_fail(err, NULL, "unknown layout '%s'", layout);
+	return size(t, row, "groups", 1, &w->gemm.groups, err) &&
+	       size(t, row, "m", 0, &w->gemm.m, err) &&
+	       size(t, row, "n", 0, &w->gemm.n, err) &&
+	       size(t, row, "k", 0, &w->gemm.k, err);
+}
+
+static bool read_pass(const char *pass, struct ft_work *w, struct ft_error *err)
+{
+	w->attention.pass = !strcmp(pass, "backward") ? FT_PASS_BACKWARD :
+			    !strcmp(pass, "both")     ? FT_PASS_BOTH :
+							FT_PASS_FORWARD;
+	return !pass[0] || w->attention.pass != FT_PASS_FORWARD ||
+	       !strcmp(pass, "forward") ||
+	       ft_fail(err, NULL, "unknown pass '%s'", pass);
 }
 
 static bool attention_row(const struct csv *t, size_t row, struct ft_work *w,
 			  struct ft_error *err)
 {
-	const char *pass = csv_text(t, row, csv_column(t, "pass"));
 	const char *impl = csv_text(t, row, csv_column(t, "impl"));
-	int64_t dim, v_dim;
+	int64_t dim = 0;
 
 	w->kind = FT_ATTENTION;
-	w->attention.pass = !strcmp(pass, "backward") ? FT_PASS_BACKWARD :
-			    !strcmp(pass, "both")     ? FT_PASS_BOTH :
-							FT_PASS_FORWARD;
 	w->attention.impl = impl[0] ? impl : NULL;
 	w->attention.causal = truth(t, row, "causal");
-	if (!whole(t, row, "batch", 1, &w->attention.batch, err) ||
-	    !whole(t, row, "heads", 0, &w->attention.heads, err) ||
-	    !whole(t, row, "sequence_length", 0, &w->attention.queries, err) ||
-	    !whole(t, row, "head_dim", 128, &dim, err) ||
-	    !whole(t, row, "v_head_dim", dim, &v_dim, err) ||
-	    !whole(t, row, "kv_heads", w->attention.heads, &w->attention.kv_heads, err))
+	if (!read_pass(csv_text(t, row, csv_column(t, "pass")), w, err) ||
+	    !size(t, row, "batch", 1, &w->attention.batch, err) ||
+	    !size(t, row, "heads", 0, &w->attention.heads, err) ||
+	    !size(t, row, "sequence_length", 0, &w->attention.queries, err) ||
+	    !size(t, row, "head_dim", 128, &dim, err) ||
+	    !size(t, row, "v_head_dim", dim, &w->attention.v_head_dim, err) ||
+	    !size(t, row, "kv_heads", w->attention.heads, &w->attention.kv_heads, err))
 		return false;
 	w->attention.keys = w->attention.queries;
 	w->attention.qk_head_dim = dim;
-	w->attention.v_head_dim = v_dim;
-	return need_positive(w->attention.heads, "heads", err) &&
-	       need_positive(w->attention.queries, "sequence_length", err);
+	return true;
 }
 
 /* The row counts the source buffer; the work counts bytes read and written: the

@@ -39,12 +39,19 @@ static void add(struct ft_trace_time *to, const struct ft_trace_time *x, double 
 		to->kind_s[k] += x->kind_s[k] * times;
 }
 
-/* One step of one rank; share: of the mean. false: its layers are not those of the others. */
+/* A step of a rank, and its share of the mean. */
+struct part {
+	size_t rank, step;
+	double share;
+};
+
+/* false: its layers are not those of the others. */
 static bool add_step(struct ft_trace_side *to, const struct ft_replay *p,
-		     const struct ft_replayed *t, size_t rank, size_t step,
-		     double share, struct arena *mem)
+		     const struct ft_replayed *t, struct part part, struct arena *mem)
 {
-	struct ft_rec_window w = ft_replay_step(p, t, rank, step);
+	size_t rank = part.rank;
+	double share = part.share;
+	struct ft_rec_window w = ft_replay_step(p, t, rank, part.step);
 	struct ft_rec_layers l = ft_replay_layers(p, t, rank, w, mem);
 	struct ft_rec_where all = ft_replay_where(p, t, rank, w);
 	struct ft_trace_time whole = time_of(&all);
@@ -92,7 +99,8 @@ struct ft_trace_side ft_study_trace_layers(const struct ft_whatif_request *asked
 
 		for (size_t s = 0; s < ft_recording_steps(r); s++)
 			if (whatif_is_step(asked->step, r, s) &&
-			    !add_step(&to, p, &t, k, s, 1 / (double)n, mem)) {
+			    !add_step(&to, p, &t, (struct part){ k, s, 1 / (double)n },
+				      mem)) {
 				to.layers = 0;
 				return to;
 			}

@@ -85,21 +85,27 @@ static bool set_all(struct whatif *w, struct node *root, struct ft_error *err)
 }
 
 /* Cards for so many ranks: a card may hold two. */
-static bool load(struct whatif *w, struct machine *m, const char *gpu, int64_t ranks,
-		 const char *fabric, bool with_sets, struct ft_error *err)
+struct wish {
+	const char *gpu, *fabric;
+	int64_t ranks;
+	bool with_sets;
+};
+
+static bool load(struct whatif *w, struct machine *m, struct wish wish,
+		 struct ft_error *err)
 {
-	struct node *root = document(w, gpu, 1, fabric);
+	struct node *root = document(w, wish.gpu, 1, wish.fabric);
 	int64_t per = 1;
 
-	if (with_sets && !set_all(w, root, err))
+	if (wish.with_sets && !set_all(w, root, err))
 		return false;
 	m->gpu =
 		ft_gpu_load_value(node_path(root, "cluster.gpu"), FT_GPU_ALL_ROWS, err);
 	if (!m->gpu)
 		return false;
 	per = m->gpu->ranks_per_gpu;
-	root = document(w, gpu, (ranks + per - 1) / per, fabric);
-	if (with_sets && !set_all(w, root, err))
+	root = document(w, wish.gpu, (wish.ranks + per - 1) / per, wish.fabric);
+	if (wish.with_sets && !set_all(w, root, err))
 		return false;
 	m->scenario = ft_scenario_from(w->shelf, root, "the recording", false, err);
 	if (!m->scenario)
@@ -152,9 +158,13 @@ bool machines_load(struct whatif *w, struct ft_error *err)
 	const struct ft_whatif_request *q = w->asked;
 	struct ft_whatif *a = w->answer;
 	const char *from = source_of(w, err);
+	struct wish recorded = { .gpu = from, .ranks = a->ranks_recorded };
+	struct wish asked = { .gpu = q->gpu ? q->gpu : from,
+			      .fabric = q->fabric,
+			      .ranks = a->ranks,
+			      .with_sets = true };
 
-	if (!from || !load(w, &w->from, from, a->ranks_recorded, NULL, false, err) ||
-	    !load(w, &w->to, q->gpu ? q->gpu : from, a->ranks, q->fabric, true, err))
+	if (!from || !load(w, &w->from, recorded, err) || !load(w, &w->to, asked, err))
 		return false;
 	snprintf(a->from, sizeof(a->from), "%s", w->from.gpu->name);
 	snprintf(a->gpu, sizeof(a->gpu), "%s", w->to.gpu->name);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -33,6 +34,13 @@
 			fail(); \
 		} \
 	} while (0)
+
+/* A file of this process's own, since tests run at the same time. */
+static inline const char *own_path(char to[64], const char *leaf)
+{
+	snprintf(to, 64, "/tmp/foretoken-%d-%s", (int)getpid(), leaf);
+	return to;
+}
 
 /* A small seeded generator, the same everywhere. */
 static inline uint32_t rnd(uint64_t *s)

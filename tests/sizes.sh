@@ -1,5 +1,6 @@
 # tests/sizes.sh - files have at most 500 lines, headers private to a folder of ours 200; functions, but
-# those of tests and probes, 60 lines and 15 of McCabe's complexity (by pmccabe, a switch as one)
+# those of tests and probes, 60 lines and 15 of McCabe's complexity (by pmccabe, a switch as one);
+# all functions of ours have six parameters at most, beyond which a struct names them
 bad=0
 folders="base hw models stacks traces sim recorded cost study calibrate reports serve cli"
 too_long() {
@@ -18,4 +19,5 @@ if command -v pmccabe >/dev/null; then
 		$1 > 15 { print $6 ": " $7 " has complexity " $1 ", 15 at most" }')
 	[ -z "$out" ] || { echo "$out"; bad=1; }
 fi
+awk -f tests/parameters.awk $(find $folders tests -name '*.c' -not -path '*/probes/*' -not -path 'tests/hip_on_cpu/*') || bad=1
 exit $bad

@@ -213,13 +213,21 @@ static void pipelines_take_their_known_time(void **state)
 		near_frac(pipeline_s(&cases[i].pl), cases[i].want, 1e-9);
 }
 
+struct pair {
+	struct work_timing a;
+	enum ft_stream on_a;
+	struct work_timing b;
+	enum ft_stream on_b;
+	ft_ps launch_b;
+	double copy; /* beside a product: so much slower */
+};
+
 /* One class, two ops on two streams; the rates say how long they take. */
-static double pair_s(struct work_timing a, enum ft_stream sa, struct work_timing b,
-		     enum ft_stream sb, ft_ps launch_b, double copy, double *end_a)
+static double pair_s(struct pair p, double *end_a)
 {
 	struct arena mem = { 0 };
 	struct ft_work work[2] = { { .name = "a" }, { .name = "b" } };
-	struct ft_op ops[2] = { op(0, sa, -1, -1), op(1, sb, -1, -1) };
+	struct ft_op ops[2] = { op(0, p.on_a, -1, -1), op(1, p.on_b, -1, -1) };
 	struct ft_segment seg = { .name = "s", .n_ops = 2, .op = ops };
 	struct ft_call call = { 0, 1 };
 	struct ft_class class = {
@@ -231,14 +239,14 @@ static double pair_s(struct work_timing a, enum ft_stream sa, struct work_timing
 			      .segment = &seg,
 			      .n_classes = 1,
 			      .rank_class = &class };
-	struct work_timing cost[2] = { a, b };
-	ft_ps host[2] = { 0, launch_b }, total = launch_b;
+	struct work_timing cost[2] = { p.a, p.b };
+	ft_ps host[2] = { 0, p.launch_b }, total = p.launch_b;
 	size_t begin = 0;
 	struct engine_job job = { .graph = &g,
 				  .host = host,
 				  .host_begin = &begin,
 				  .host_total = &total,
-				  .copy_beside_gemm = copy };
+				  .copy_beside_gemm = p.copy };
 	struct engine_input in = { 0 };
 	struct engine_part part;
 	struct engine_output out;
@@ -262,19 +270,24 @@ static void collectives_share_a_nic_fluidly(void **state)
 	double end_a;
 
 	(void)state;
-	near_frac(pair_s(a, FT_STREAM_GATHER, b, FT_STREAM_REDUCE, ft_ps_from_s(1e-3),
-			 1, &end_a),
+	near_frac(pair_s((struct pair){ a, FT_STREAM_GATHER, b, FT_STREAM_REDUCE,
+					ft_ps_from_s(1e-3), 1 },
+			 &end_a),
 		  3e-3, 1e-9);
 	near_frac(end_a, 3e-3, 1e-9);
 	/* both at 0: b ends at 2 ms, a at 3 ms */
-	near_frac(pair_s(a, FT_STREAM_GATHER, b, FT_STREAM_REDUCE, 0, 1, &end_a), 3e-3,
-		  1e-9);
+	near_frac(
+		pair_s((struct pair){ a, FT_STREAM_GATHER, b, FT_STREAM_REDUCE, 0, 1 },
+		       &end_a),
+		3e-3, 1e-9);
 	near_frac(end_a, 3e-3, 1e-9);
 	/* different links: no sharing */
 	b.nic_frac = 0;
 	b.port_frac = 1;
-	near_frac(pair_s(a, FT_STREAM_GATHER, b, FT_STREAM_REDUCE, 0, 1, &end_a), 2e-3,
-		  1e-9);
+	near_frac(
+		pair_s((struct pair){ a, FT_STREAM_GATHER, b, FT_STREAM_REDUCE, 0, 1 },
+		       &end_a),
+		2e-3, 1e-9);
 }
 
 static void compute_and_collective_slow_each_other(void **state)
@@ -287,9 +300,10 @@ static void compute_and_collective_slow_each_other(void **state)
 
 	(void)state;
 	/* gemm 1.5 ms; the collective did 1.2 ms of work by then, then 8.8 more */
-	near_frac(
-		pair_s(gemm, FT_STREAM_COMPUTE, gather, FT_STREAM_GATHER, 0, 1, &end_a),
-		10.3e-3, 1e-9);
+	near_frac(pair_s((struct pair){ gemm, FT_STREAM_COMPUTE, gather,
+					FT_STREAM_GATHER, 0, 1 },
+			 &end_a),
+		  10.3e-3, 1e-9);
 	near_frac(end_a, 1.5e-3, 1e-9);
 }
 
@@ -300,9 +314,10 @@ static void copy_engines_leave_compute_alone(void **state)
 	double end_a;
 
 	(void)state;
-	near_frac(
-		pair_s(gemm, FT_STREAM_COMPUTE, gather, FT_STREAM_GATHER, 0, 1, &end_a),
-		10e-3, 1e-9);
+	near_frac(pair_s((struct pair){ gemm, FT_STREAM_COMPUTE, gather,
+					FT_STREAM_GATHER, 0, 1 },
+			 &end_a),
+		  10e-3, 1e-9);
 	near_frac(end_a, 1e-3, 1e-9);
 }
 
@@ -401,7 +416,9 @@ static void a_copy_crawls_beside_compute(void **state)
 
 	(void)state;
 	/* 4 ms at a quarter: 1 ms done, 1 ms left */
-	near_frac(pair_s(gemm, FT_STREAM_COMPUTE, copy, FT_STREAM_COPY, 0, 4, &end_a),
+	near_frac(pair_s((struct pair){ gemm, FT_STREAM_COMPUTE, copy, FT_STREAM_COPY,
+					0, 4 },
+			 &end_a),
 		  5e-3, 1e-9);
 }
 

@@ -63,6 +63,38 @@ whole_sweep() { # what is kept is right
 	P
 }
 
+$f sweep "$E" --vary training.micro_batch_size=1,2 --db "$tmp/a.db" >/dev/null 2>&1
+$f sweep "$E" --vary training.global_batch_size=32,64 --db "$tmp/b.db" >/dev/null 2>&1
+command_merge() { "$@" $f merge m.db "$tmp/a.db" "$tmp/b.db"; }
+before_merge() { rm -f "$w"/m.db*; }
+whole_merge() { # of each file all rows or none; all when it says so
+	n=0
+	[ ! -s "$w/m.db" ] || n=$(sqlite3 "$w/m.db" 'SELECT count(step_s) FROM runs' 2>/dev/null) || n=0
+	[ "$n" = 3 ] || [ "$got" != 0 ] && case $n in 0 | 2 | 3) ;; *) return 1 ;; esac
+}
+
+command_prices() { "$@" $f prices import neocloud-2024-10 --db p.db; }
+before_prices() { rm -f "$w"/p.db*; }
+whole_prices() { # all prices of the book or none
+	n=0
+	[ ! -s "$w/p.db" ] || n=$(sqlite3 "$w/p.db" 'SELECT count(*) FROM prices' 2>/dev/null) || n=0
+	[ "$n" = 7 ] || { [ "$got" != 0 ] && [ "$n" = 0 ]; }
+}
+command_history() { "$@" $f prices show switch-ndr-64 --db p.db; }
+before_history() { [ -e "$w/p.db" ] || $f prices import neocloud-2024-10 --db "$w/p.db" >/dev/null; }
+whole_history() { :; }
+
+corpus=$root/tests/fuzz/corpus/recorded
+command_nsight() { "$@" $f trace show "$corpus/step.sqlite" --json; }
+before_nsight() { :; }
+whole_nsight() { :; }
+command_chakra() { "$@" $f trace replay "$corpus/step.et" --json; }
+before_chakra() { :; }
+whole_chakra() { :; }
+command_packed() { "$@" $f trace export "$corpus/step.json.zst" --chakra et; }
+before_packed() { rm -f "$w"/et.*; }
+whole_packed() { [ ! -e "$w/et.0.et" ] || cmp -s "$w/et.0.et" "$w/good/et.0.et"; }
+
 # ---- one fault ---------------------------------------------------------------------------
 # try LEG KIND N: what is wrong, on stdout; nothing when all is well
 try() {
@@ -87,7 +119,7 @@ leg() { # LEG: tries them; "tried" lines and faults into $tmp/LEG
 	before_$1
 	(cd "$w" && command_$1 env) >"$w/good.out" 2>"$w/err" || { echo "$1: fails without a fault"; return; }
 	mkdir "$w/good"
-	for x in r o t.json; do [ ! -e "$w/$x" ] || cp -r "$w/$x" "$w/good/"; done
+	for x in r o t.json et.0.et; do [ ! -e "$w/$x" ] || cp -r "$w/$x" "$w/good/"; done
 	for kind in malloc read write open rename sync; do
 		before_$1
 		rm -f "$w/count"
@@ -106,7 +138,7 @@ leg() { # LEG: tries them; "tried" lines and faults into $tmp/LEG
 	done
 }
 
-first='report timeline sweep' second='validate import export fit'
+first='report timeline sweep nsight chakra' second='validate import export fit merge prices history packed'
 (for l in $first; do leg $l >"$tmp/$l" 2>&1; done) &
 for l in $second; do leg $l >"$tmp/$l" 2>&1; done
 wait

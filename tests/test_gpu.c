@@ -196,7 +196,7 @@ static void mistakes_are_found_where_they_stand(void **state)
 	expect("mi210.yaml", "1638.4 GB/s", "1638.4", 0, "unit");
 	expect("mi210.yaml", "\n  floor:", "\n  floors:", 0, "floor");
 	expect("mi210.yaml", "    copy: {", "    copy: {sharpness: 0.5, ", 0,
-	       "1 or more");
+	       "is not between 1 and 1000");
 	expect("mi210.yaml", "    copy: {",
 	       "    copy: {by_row: {4096: {start: 1 us, "
 	       "bandwidth: 1 TB/s}, 64: {start: 1 us, bandwidth: 1 TB/s}}, ",

@@ -163,7 +163,8 @@ static void text_reads_back_the_same(void **state)
 		  { "graphed=true", "record=exchanged ", "record=exchanged_back",
 		    "wait=exchanged_back", "fanout=" } },
 	};
-	const char *path = "/tmp/foretoken-test.graph";
+	char name[64];
+	const char *path = own_path(name, "test.graph");
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -250,7 +251,8 @@ static void bad_graph_text_has_line_and_column(void **state)
 		{ "graph 1\ntokens 1\nsegment 0 a\nclass c ranks=7\ncall 0 x1\n", 4,
 		  "7 ranks together, the cluster 8" },
 	};
-	const char *path = "/tmp/foretoken-test-bad.graph";
+	char name[64];
+	const char *path = own_path(name, "bad.graph");
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {

@@ -48,19 +48,22 @@ static struct ft_work product(enum ft_dtype dtype, enum ft_layout layout, int64_
 	return w;
 }
 
-static struct ft_work attention(const char *impl, enum ft_pass pass, int64_t batch,
-				int64_t heads, int64_t kv_heads, int64_t sequence,
-				int64_t head_dim, bool causal)
+struct heads {
+	int64_t batch, heads, kv_heads, sequence, head_dim;
+};
+
+static struct ft_work attention(const char *impl, enum ft_pass pass, struct heads h,
+				bool causal)
 {
 	struct ft_work w = { .kind = FT_ATTENTION, .name = "test" };
 
 	w.attention.impl = impl;
 	w.attention.pass = pass;
-	w.attention.batch = batch;
-	w.attention.heads = heads;
-	w.attention.kv_heads = kv_heads;
-	w.attention.queries = w.attention.keys = sequence;
-	w.attention.qk_head_dim = w.attention.v_head_dim = head_dim;
+	w.attention.batch = h.batch;
+	w.attention.heads = h.heads;
+	w.attention.kv_heads = h.kv_heads;
+	w.attention.queries = w.attention.keys = h.sequence;
+	w.attention.qk_head_dim = w.attention.v_head_dim = h.head_dim;
 	w.attention.causal = causal;
 	return w;
 }
@@ -192,8 +195,10 @@ static void published_attention_is_found_again(void **state)
 	assert_non_null(h100);
 	for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++) {
 		struct ft_work w =
-			attention(row[i].impl, row[i].pass, row[i].batch, row[i].heads,
-				  row[i].kv, row[i].s, row[i].d, row[i].causal);
+			attention(row[i].impl, row[i].pass,
+				  (struct heads){ row[i].batch, row[i].heads, row[i].kv,
+						  row[i].s, row[i].d },
+				  row[i].causal);
 		const struct ft_gpu *g = strcmp(row[i].gpu, "h200") ? h100 : h200;
 		double rate =
 			ft_work_flop(&w) * 1e-12 / predict(g, w, FT_CLOCK_BURST).time_s;
@@ -226,10 +231,12 @@ static void more_work_takes_longer(void **state)
 		}
 	}
 	for (int64_t s = 1024; s <= 32768; s *= 2)
-		assert_true(burst_us(attention("cudnn", FT_PASS_FORWARD, 1, 64, 8,
-					       2 * s, 128, true)) >
-			    2 * burst_us(attention("cudnn", FT_PASS_FORWARD, 1, 64, 8,
-						   s, 128, true)));
+		assert_true(burst_us(attention("cudnn", FT_PASS_FORWARD,
+					       (struct heads){ 1, 64, 8, 2 * s, 128 },
+					       true)) >
+			    2 * burst_us(attention("cudnn", FT_PASS_FORWARD,
+						   (struct heads){ 1, 64, 8, s, 128 },
+						   true)));
 }
 
 static void formats_order_as_the_hardware_does(void **state)
@@ -307,12 +314,14 @@ static void unaligned_rows_are_slow(void **state)
 /* Fused attention computes the next multiple of 32. */
 static void odd_heads_cost_what_the_next_does(void **state)
 {
+	static const int dim[3] = { 96, 108, 128 };
 	double at[3];
 
 	(void)state;
 	for (int i = 0; i < 3; i++)
-		at[i] = burst_us(attention("cudnn", FT_PASS_FORWARD, 1, 32, 8, 8192,
-					   (int[]){ 96, 108, 128 }[i], true));
+		at[i] = burst_us(attention("cudnn", FT_PASS_FORWARD,
+					   (struct heads){ 1, 32, 8, 8192, dim[i] },
+					   true));
 	assert_true(at[1] > 1.1 * at[0]);
 	near_frac(at[1] / at[2], 1, 0.05);
 }
@@ -417,10 +426,10 @@ static void far_shapes_say_so(void **state)
 	assert_false(near.extrapolated);
 	assert_true(far.extrapolated);
 	assert_true(far.spread_frac > 3 * near.spread_frac);
-	far = predict(
-		h200,
-		attention("unheard_of", FT_PASS_FORWARD, 1, 32, 8, 4096, 128, true),
-		FT_CLOCK_BURST);
+	far = predict(h200,
+		      attention("unheard_of", FT_PASS_FORWARD,
+				(struct heads){ 1, 32, 8, 4096, 128 }, true),
+		      FT_CLOCK_BURST);
 	assert_true(far.extrapolated);
 }
 
@@ -450,7 +459,8 @@ static void all_gpus_predict_a_step(void **state)
 				fail_msg("%s: %.2f of peak", names[i], mfu);
 		}
 		for (int p = 0; p < 3; p++) {
-			w = attention(NULL, (enum ft_pass)p, 1, 32, 8, 8192, 128, true);
+			w = attention(NULL, (enum ft_pass)p,
+				      (struct heads){ 1, 32, 8, 8192, 128 }, true);
 			mfu = ft_work_flop(&w) / peak /
 			      predict(g, w, FT_CLOCK_SUSTAINED).time_s;
 			if (mfu < 0.12 || mfu > 0.85)

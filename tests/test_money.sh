@@ -70,6 +70,14 @@ ok "an item without a price" sh -c "sed '/^  ufm-licence:/,/^  aec/{/^  aec/!d}'
 ok "a cluster that only fails" operation "goodput is 0: a cluster of 1024 GPUs fails every [0-9] s" "failure_factor: {value: 30000, $of}"
 ok "a goodput of 0" refused "goodput: should be above 0" $f simulate $a --set cost.goodput=0
 ok "a goodput below 0" refused "goodput: -1 is negative" $f simulate $a --set cost.goodput=-1
+twenty=$(seq -s, 20 | sed 's/[0-9][0-9]*/0.1/g')
+for r in '[]' 0.5 "[$twenty,0.1]"; do
+	ok "residuals by year: $r" refused "should be a list of 1 to 20 shares" $f simulate $a --set "cost.residual_by_year=$r"
+done
+ok "twenty years of residuals" $f simulate $a --set "cost.residual_by_year=[$twenty]"
+for r in '[0.5,0.6]' '[[1]]' '[1.1]' '[-0.1]'; do
+	ok "residuals by year: $r" refused "shares from 0 to 1 that do not grow" $f simulate $a --set "cost.residual_by_year=$r"
+done
 ok "servers sold for what they cost" refused "residual_frac: should be below 1" $f simulate $a --set cost.residual_frac=1
 ok "a horizon of ages" refused "horizon: should be between" $f simulate $a --set cost.horizon=1e9y
 ok "the smallest interest" same

@@ -115,4 +115,36 @@ legible() { # the scenarios outlive the search that made them
 		grep -q 'training.parallel.tp' "$tmp/o" && ! LC_ALL=C grep -q '[^ -~]' "$tmp/o"
 }
 ok "and says its keys" legible
+
+# ---- what is stated, and what is free -------------------------------------------
+held() { # KEY VALUE: what is stated is so in every plan, best or not
+	$f plan "$tmp/small.yaml" --set "training.$1=$2" --top 50 --json >"$tmp/j" &&
+	python3 -c 'import json, sys
+d, key, value = json.load(open(sys.argv[1])), sys.argv[2], sys.argv[3]
+def of(t):
+    for part in key.split("."):
+        t = t[part]
+    return json.dumps(t).strip("\"").replace("\"", "").replace(" ", "")
+assert d["best"], "no plan"
+for b in d["best"]:
+    assert of(b["training"]) == value, (of(b["training"]), value)' "$tmp/j" "$1" "$2"
+}
+sed 's/recompute: none/micro_batch_size: 1/; s/num_hidden_layers: [0-9]*/num_hidden_layers: 4/' "$tmp/a.yaml" >"$tmp/small.yaml"
+for kv in schedule=gpipe sharding=zero2 recompute=full 'recompute_modules=[core_attn]' offload_layers=2 \
+	overlap.tp=true overlap.dp=false overlap.pp=false overlap.ep=true parallel.tp=2 parallel.pp=2 parallel.vpp=1 \
+	recompute_layers=2 zero_group=2 sequence_parallel=false; do
+	ok "stated, so held: $kv" held "${kv%%=*}" "${kv#*=}"
+done
+freed() { # KEY: with a key free more is considered, and nothing worse is found
+	$f plan "$tmp/small.yaml" --set "training.$1=$2" --json --top 1 >"$tmp/1" && $f plan "$tmp/small.yaml" --set "training.$1=$2" --free "training.$1" --json --top 1 >"$tmp/2" &&
+	python3 -c 'import json, sys
+held, free = (json.load(open(x)) for x in sys.argv[1:3])
+assert free["considered"] > held["considered"], (free["considered"], held["considered"])
+assert free["best"][0]["step_s"] <= held["best"][0]["step_s"] * (1 + 1e-9)' "$tmp/1" "$tmp/2"
+}
+for kv in overlap.tp=false overlap.dp=false overlap.pp=false offload_layers=1 sharding=ddp shard=2 zero_group=2; do
+	ok "freed, so searched: ${kv%%=*}" freed "${kv%%=*}" "${kv#*=}"
+done
+ok "a value that is no number" refused "micro_batch_size" $f plan "$tmp/small.yaml" --set training.micro_batch_size=one
+ok "stages that are given leave nothing to search" refused "stage_layers leaves no pipeline to search" $f plan "$tmp/small.yaml" --set 'training.parallel.stage_layers=[2,2]' --set training.parallel.pp=2
 finish

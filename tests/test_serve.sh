@@ -39,6 +39,16 @@ ok "an address that is none is refused" sh -c "$one timeout 10 $f serve --listen
 for a in "--port 70000" "--port x" "scenario.yaml"; do
 	ok "serve $a is wrong usage" sh -c "timeout 10 $f serve $a 2>/dev/null; [ \$? -eq 64 ]"
 done
+interrupted() { # Ctrl-C ends it as SIGTERM does; a shell's own background jobs ignore it
+	python3 -c 'import signal, subprocess, sys
+p = subprocess.Popen([sys.argv[1], "serve", "--port", "0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                     preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+assert b"http" in p.stdout.readline()
+p.send_signal(signal.SIGINT)
+out, err = p.communicate(timeout=20)
+assert p.returncode == 0 and not err, (p.returncode, err)' "$f"
+}
+ok "an interrupt ends it" interrupted
 up open --listen 0.0.0.0
 ok "beyond loopback it wants a token" python3 tests/serve_api.py token "$(cat "$tmp/open")" "$f"
 ok "the open one ends when told" down open

@@ -16,6 +16,14 @@ rows "$tmp/whole.db" >"$tmp/want"
 rows "$tmp/all.db" >"$tmp/got"
 ok "row by row" cmp "$tmp/want" "$tmp/got"
 ok "again, nothing is new" sh -c "$f merge $tmp/all.db $tmp/2.db | grep -q '^1 files: 0 runs taken, 8 were there'"
+halves() { # of two shards each has half, and none has the other's
+	for k in 1 2; do $f sweep $a $grid --shard $k/2 --db "$tmp/half$k.db" >/dev/null 2>&1; done
+	[ "$(sqlite3 "$tmp/half1.db" 'SELECT count(*) FROM runs')" = 12 ] && [ "$(sqlite3 "$tmp/half2.db" 'SELECT count(*) FROM runs')" = 12 ] &&
+	{ rows "$tmp/half1.db"; rows "$tmp/half2.db"; } | sort | cmp - "$tmp/want.sorted"
+}
+sort "$tmp/want" >"$tmp/want.sorted"
+ok "two shards are halves" halves
+ok "of twelve each has two" sh -c "$f sweep $a $grid --shard 12/12 --db $tmp/twelve.db >/dev/null 2>&1; test \$(sqlite3 $tmp/twelve.db 'SELECT count(*) FROM runs') = 2"
 ok "a shard goes on where it was killed" sh -c "
 	$f sweep $a $grid --shard 1/2 --threads 1 --db $tmp/k.db >/dev/null 2>&1 & p=\$!
 	sleep 0.3; kill -9 \$p; wait \$p 2>/dev/null

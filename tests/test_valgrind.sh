@@ -11,13 +11,14 @@ clean() { # STATUS command...: runs under valgrind, exits so
 	got=$?
 	[ $got = "$want" ] || { echo "exit $got, wanted $want" >&2; return 1; }
 }
-tests='simulate collective bom refused'
+tests='simulate compare collective bom refused'
 if ! command -v valgrind >/dev/null; then
 	for t in $tests; do skip "$t under valgrind" "no valgrind"; done
 elif nm -D "$f" 2>/dev/null | grep -q __asan_init; then
 	for t in $tests; do skip "$t under valgrind" "built with sanitizers"; done
 else
 	ok "simulate under valgrind" clean 0 $f simulate $a $small --json
+	ok "compare under valgrind" clean 0 $f compare $a $a $small
 	ok "collective under valgrind" clean 0 $f collective $a --op all_reduce --bytes 1MiB --gpus 64
 	ok "bom under valgrind" clean 0 $f bom $a
 	ok "refused under valgrind" clean 1 $f simulate $a --set training.parallel.tp=3

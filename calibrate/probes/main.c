@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -65,14 +66,24 @@ static unsigned kinds_of(char *list, struct argp_state *state)
 	return kinds;
 }
 
-static double positive(const char *arg, struct argp_state *state)
+static double seconds(const char *arg, struct argp_state *state)
 {
 	char *end;
 	double v = strtod(arg, &end);
 
-	if (*end || !(v > 0))
-		argp_error(state, "'%s' is not a number above zero", arg);
+	if (*end || !(v > 0 && v <= 1e9))
+		argp_error(state, "'%s' is not a number of seconds above zero", arg);
 	return v;
+}
+
+static int whole(const char *arg, struct argp_state *state)
+{
+	char *end;
+	long v = strtol(arg, &end, 10);
+
+	if (*end || v < 1 || v > INT32_MAX)
+		argp_error(state, "'%s' is not a whole number from 1", arg);
+	return (int)v;
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -96,19 +107,19 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		o->effort = PROBE_QUICK;
 		return 0;
 	case 'n':
-		o->most_devices = (int)positive(arg, state);
+		o->most_devices = whole(arg, state);
 		return 0;
 	case 'l':
-		o->limit_s = positive(arg, state);
+		o->limit_s = seconds(arg, state);
 		return 0;
 	case 'c':
-		o->method.cell_s = positive(arg, state);
+		o->method.cell_s = seconds(arg, state);
 		return 0;
 	case 's':
-		o->method.sustained_s = positive(arg, state);
+		o->method.sustained_s = seconds(arg, state);
 		return 0;
 	case 'r':
-		o->method.seed = (uint64_t)positive(arg, state);
+		o->method.seed = (uint64_t)whole(arg, state);
 		return 0;
 	case 't':
 		o->date = arg;
@@ -252,13 +263,16 @@ static int list_cells(const struct probe_plan *plan)
 	return fflush(stdout) ? 1 : 0;
 }
 
+/* A pipe or a device holds no cells; one without an end would be read for ever. */
 static bool read_done(struct probe_done *done, const char *path, bool must)
 {
 	FILE *in = path ? fopen(path, "r") : NULL;
+	struct stat st;
 	bool ok = true;
 
 	if (in) {
-		ok = probe_done_read(done, in);
+		if (!fstat(fileno(in), &st) && S_ISREG(st.st_mode))
+			ok = probe_done_read(done, in);
 		fclose(in);
 	} else if (path && must) {
 		fprintf(stderr, "foretoken-probe: %s: %s\n", path, strerror(errno));
@@ -298,7 +312,7 @@ static int probe(struct options *o, const struct probe_backend *backend,
 			 cannot_write()) ||
 		       !run_cells(o, &plan, &done, backend, session, out, &tally);
 		if (o->out && fclose(out))
-			code = 1;
+			code = !cannot_write();
 	}
 	fprintf(stderr,
 		"foretoken-probe: %s: %zu measured, %zu already there, "

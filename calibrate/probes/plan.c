@@ -57,15 +57,21 @@ static void plan_memory(struct probe_plan *plan, enum probe_effort effort)
 		}
 }
 
-static void plan_launch(struct probe_plan *plan, enum probe_effort effort)
+static void plan_launch(struct probe_plan *plan)
 {
 	static const char *const launches[] = { "enqueue", "gap", "graph",
 						"event_pair" };
-	int64_t most = effort == PROBE_QUICK ? 1 << 20 : 1 << 28;
 
 	for (int i = 0; i < 4; i++)
 		probe_plan_put(plan, &(struct probe_cell){ .kind = PROBE_LAUNCH,
 							   .kernel = launches[i] });
+}
+
+/* Between host and device. */
+static void plan_copies(struct probe_plan *plan, enum probe_effort effort)
+{
+	int64_t most = effort == PROBE_QUICK ? 1 << 20 : 1 << 28;
+
 	for (int64_t b = 1 << 12; b <= most; b *= 16)
 		for (int i = 0; i < 4; i++) {
 			static const char *const ways[] = {
@@ -193,9 +199,11 @@ bool probe_plan_make(struct probe_plan *plan, enum probe_effort effort, unsigned
 	if (kinds & 1u << PROBE_MEMORY)
 		plan_memory(plan, effort);
 	if (kinds & 1u << PROBE_LAUNCH)
-		plan_launch(plan, effort);
-	if (kinds & 1u << PROBE_TRANSFER)
+		plan_launch(plan);
+	if (kinds & 1u << PROBE_TRANSFER) {
+		plan_copies(plan, effort);
 		plan_pairs(plan, devices);
+	}
 	if (kinds & 1u << PROBE_COLLECTIVE)
 		plan_collectives(plan, effort, devices);
 	if (kinds & 1u << PROBE_BESIDE && devices > 1)

@@ -1,9 +1,10 @@
 /*
  * tests/fuzz/mutate.c - spoilt inputs over all readers: mutate [-n N] [-s SEED] [-j JOBS]
- *	[-t TARGET] [-k FOLDER] [-w FOLDER]
+ *	[-t TARGET] [-k FOLDER] [-w FOLDER] [-r]
  *
  * Input i goes to the target i modulo their number; what it is follows from the seed and
  * i alone. Each is a file of the tree (or of tests/fuzz/corpus) with one to six changes.
+ * With -r each file is input once, as it is.
  * Children run them in batches and must neither end nor take more than 5 s of processor
  * time or 512 MB, and each refusal must have words. What breaks that is kept in FOLDER.
  * The last line says what was run; exit 1 when anything broke.
@@ -11,6 +12,7 @@
 #include <errno.h>
 #include <glob.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +37,7 @@ struct report {
 struct options {
 	long n, seed, jobs;
 	const char *only, *keep, *write;
+	bool as_they_are;
 };
 
 /* ---- seeds ------------------------------------------------------------------------- */
@@ -124,6 +127,17 @@ static void limit_time(void)
 	alarm(12 * SECONDS); /* one that waits */
 }
 
+/* Input i; data: room for one that is changed. Nothing when all seeds were. */
+static struct seed input(const struct options *o, const struct seeds *seeds, long i,
+			 uint8_t *data)
+{
+	size_t t = (size_t)i % targets_n(), at = (size_t)i / targets_n();
+
+	if (!o->as_they_are)
+		return changed(&seeds[t], (uint64_t)o->seed, i, data);
+	return at < seeds[t].n ? seeds[t].of[at] : (struct seed){ NULL, 0 };
+}
+
 /* Inputs [from, to) that are this job's. */
 static void run(const struct options *o, const struct seeds *seeds, long from, long to,
 		struct report *r)
@@ -141,7 +155,9 @@ static void run(const struct options *o, const struct seeds *seeds, long from, l
 
 		if (o->only && strcmp(targets[t].name, o->only))
 			continue;
-		s = changed(&seeds[t], (uint64_t)o->seed, i, data);
+		s = input(o, seeds, i, data);
+		if (!s.data)
+			continue;
 		r->at = i;
 		limit_time();
 		switch (targets[t].run(s.data, s.n)) {
@@ -163,7 +179,7 @@ static void keep(const struct options *o, const struct seeds *seeds, long i,
 {
 	static uint8_t data[LONGEST];
 	size_t t = (size_t)i % targets_n();
-	struct seed s = changed(&seeds[t], (uint64_t)o->seed, i, data);
+	struct seed s = input(o, seeds, i, data);
 	char path[300];
 	FILE *f;
 
@@ -255,7 +271,7 @@ static struct options options_of(int argc, char **argv)
 {
 	struct options o = { .n = 50000, .seed = 1, .jobs = 1 };
 
-	for (int c; (c = getopt(argc, argv, "n:s:j:t:k:w:")) != -1;)
+	for (int c; (c = getopt(argc, argv, "n:s:j:t:k:w:r")) != -1;)
 		switch (c) {
 		case 'n':
 			o.n = atol(optarg);
@@ -274,6 +290,9 @@ static struct options options_of(int argc, char **argv)
 			break;
 		case 'k':
 			o.keep = optarg;
+			break;
+		case 'r':
+			o.as_they_are = true;
 			break;
 		default:
 			exit(64);
@@ -294,6 +313,9 @@ int main(int argc, char **argv)
 		return 64;
 	for (size_t t = 0; t < targets_n(); t++)
 		seeds[t] = seeds_of(&targets[t]);
+	for (size_t t = 0; o.as_they_are && t < targets_n(); t++)
+		if (t == 0 || (long)(seeds[t].n * targets_n()) > o.n)
+			o.n = (long)(seeds[t].n * targets_n());
 	if (o.write) {
 		broken = write_seeds(seeds, o.write);
 		free_seeds(seeds);
@@ -324,8 +346,12 @@ int main(int argc, char **argv)
 		printf("%-18s %6ld refused %6ld taken\n", targets[t].name, refused,
 		       taken);
 	}
-	printf("%ld spoilt inputs over %zu readers, %ld broke\n", o.n, targets_n(),
-	       broken);
+	if (o.as_they_are)
+		printf("inputs as they are over %zu readers, %ld broke\n", targets_n(),
+		       broken);
+	else
+		printf("%ld spoilt inputs over %zu readers, %ld broke\n", o.n,
+		       targets_n(), broken);
 	free_seeds(seeds);
 	return broken > 0;
 }

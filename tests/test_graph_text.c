@@ -1,0 +1,301 @@
+/*
+ * tests/test_graph_text.c - a step graph's text line by line: all that a line can say comes
+ * back as it was, and a line that is wrong is refused where it stands
+ */
+#include "tests/check.h"
+
+#include "foretoken/traces.h"
+
+/* All of the format, as it is written. */
+static const char *const whole[] = {
+	"graph 1",
+	"tokens 8192",
+	"recomputed_flop 12.5",
+	"host waits",
+	"group tp size=2 stride=1",
+	"group cp size=1 stride=2",
+	"group ep size=1 stride=2",
+	"group etp size=1 stride=1",
+	"group dp size=4 stride=2",
+	"group shard size=1 stride=2",
+	"group replica size=4 stride=2",
+	"group edp size=4 stride=2",
+	"group pp size=1 stride=8",
+	"group embedding size=1 stride=8",
+	"work 0 gemm up dtype=bf16 layout=wgrad m=8 n=16 k=32 groups=4 accumulate=true",
+	"work 1 attention core dtype=fp8 pass=both batch=2 heads=8 kv_heads=4 queries=16 "
+	"keys=32 qk_head_dim=64 v_head_dim=32 window=8 causal=true impl=fa3",
+	"work 2 memory norm dtype=fp32 kernel=rmsnorm bytes=0.5 row_bytes=64 warm=true "
+	"low_priority=true",
+	"work 3 communication gather dtype=bf16 op=all_gather group=dp bytes=4096 "
+	"fanout=1.5 copy_engine=true",
+	"segment 0 forward",
+	"  host collective 0.25",
+	"  net gradients -64",
+	"  peak other 128",
+	"  op work=3 stream=gather launches=1 record=unsharded",
+	"  op work=0 stream=compute launches=2 optimizer=true graphed=true host_waits=true "
+	"reverse=true wait=unsharded wait=tail:gather",
+	"  op work=1 stream=compute",
+	"  op work=2 stream=compute",
+	"class stage_0 ranks=8",
+	"  base weights 1024",
+	"  pass forward chunk=1 micro_batch=2",
+	"  call 0 x3",
+	"  pass update",
+	"  call 0 x1",
+};
+enum { LINES = sizeof(whole) / sizeof(*whole) };
+
+/* The text with one line replaced, NULL: left out; as bytes, to be freed. */
+static char *with(int line, const char *by, size_t *n)
+{
+	char *text;
+	FILE *out = open_memstream(&text, n);
+
+	for (int i = 0; i < LINES; i++)
+		if (i + 1 != line)
+			fprintf(out, "%s\n", whole[i]);
+		else if (by)
+			fprintf(out, "%s\n", by);
+	fclose(out);
+	return text;
+}
+
+static struct ft_graph *read_back(const char *text, size_t n, struct ft_error *err)
+{
+	char name[64];
+	const char *path = own_path(name, "text.graph");
+	struct ft_graph *g;
+	FILE *f = fopen(path, "w");
+
+	assert_int_equal(fwrite(text, 1, n, f), n);
+	fclose(f);
+	g = ft_graph_read(path, 8, err);
+	unlink(path);
+	return g;
+}
+
+static void every_word_comes_back_as_it_was(void **state)
+{
+	struct ft_error err;
+	size_t n, n_again;
+	char *text = with(0, NULL, &n), *again;
+	struct ft_graph *g = read_back(text, n, &err);
+	FILE *out = open_memstream(&again, &n_again);
+
+	(void)state;
+	ok_or_say(g, err);
+	ft_graph_write(g, out);
+	fclose(out);
+	assert_string_equal(again, text);
+	ft_graph_free(g);
+	free(again);
+	free(text);
+}
+
+/* Spaces, tabs, returns and comments say nothing. */
+static void spaces_do_not_matter(void **state)
+{
+	static const char *const same[] = {
+		"\tcall 0  x3 ",
+		"  call 0\tx3\r",
+		" \t call\t0 x3\t\r",
+	};
+	size_t n, n_again;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(same) / sizeof(*same); i++) {
+		struct ft_error err;
+		char *text = with(30, same[i], &n), *again, *plain;
+		struct ft_graph *g = read_back(text, n, &err);
+		FILE *out = open_memstream(&again, &n_again);
+
+		ok_or_say(g, err);
+		ft_graph_write(g, out);
+		fclose(out);
+		plain = with(0, NULL, &n);
+		assert_string_equal(again, plain);
+		ft_graph_free(g);
+		free(plain);
+		free(again);
+		free(text);
+	}
+}
+
+static void each_line_is_refused_where_it_stands(void **state)
+{
+	static const struct {
+		int line;
+		const char *by, *says;
+	} cases[] = {
+		{ 2, "tokens", "expected a number" },
+		{ 3, "recomputed_flop -1", "not between" },
+		{ 4, "host ahead waits", "unknown host activity" },
+		{ 5, "group", "unknown group" },
+		{ 5, "group rail size=2", "unknown group" },
+		{ 5, "group tp size=two", "expected a whole number" },
+		{ 5, "group tp size=2 stride=0", "not between" },
+		{ 15, "work 0 gemm", "write: work NUMBER KIND NAME" },
+		{ 15, "work zero gemm up dtype=bf16", "write: work NUMBER KIND NAME" },
+		{ 15, "work 0 gemm up", "dtype= is missing" },
+		{ 15, "work 0 gemm up dtype=bf15", "dtype= is missing or unknown" },
+		{ 15, "work 0 product up dtype=bf16", "a work is gemm, attention" },
+		{ 15, "work 0 gemm up dtype=bf16 m=1 n=1 k=1", "layout= is forward" },
+		{ 15, "work 0 gemm up dtype=bf16 layout=up m=1 n=1 k=1",
+		  "layout= is forward" },
+		{ 15, "work 0 gemm up dtype=bf16 layout=dgrad n=1 k=1", "needs m=" },
+		{ 15, "work 0 gemm up dtype=bf16 layout=dgrad m=1 k=1", "needs m=" },
+		{ 15, "work 0 gemm up dtype=bf16 layout=dgrad m=1 n=0 k=1",
+		  "not between" },
+		{ 15, "work 0 gemm up dtype=bf16 layout=dgrad m=1 n=1 k=1.5",
+		  "expected a whole number" },
+		{ 15, "work 0 gemm up dtype=bf16 layout=dgrad m=1 n=1 k=1 groups=0",
+		  "not between" },
+		{ 15, "work 0 gemm up dtype=bf16 layout=dgrad m=1 n=1 k=1 accumulate=1",
+		  "accumulate= is true or false" },
+		{ 16, "work 1 attention core dtype=bf16", "pass= is forward" },
+		{ 16, "work 1 attention core dtype=bf16 pass=sideways",
+		  "pass= is forward" },
+		{ 16, "work 1 attention core dtype=bf16 pass=forward causal=maybe",
+		  "causal= is true or false" },
+		{ 16, "work 1 attention core dtype=bf16 pass=forward batch=0",
+		  "not between" },
+		{ 16, "work 1 attention core dtype=bf16 pass=forward heads=0",
+		  "not between" },
+		{ 16, "work 1 attention core dtype=bf16 pass=forward kv_heads=0",
+		  "not between" },
+		{ 16, "work 1 attention core dtype=bf16 pass=forward queries=0",
+		  "not between" },
+		{ 16, "work 1 attention core dtype=bf16 pass=forward keys=0",
+		  "not between" },
+		{ 16, "work 1 attention core dtype=bf16 pass=forward qk_head_dim=0",
+		  "not between" },
+		{ 16, "work 1 attention core dtype=bf16 pass=forward v_head_dim=0",
+		  "not between" },
+		{ 16, "work 1 attention core dtype=bf16 pass=forward window=-1",
+		  "not between" },
+		{ 16,
+		  "work 1 attention core dtype=bf16 pass=forward queries=1000000000 "
+		  "keys=1000000000 batch=1000",
+		  "multiplications" },
+		{ 17, "work 2 memory norm dtype=fp32 bytes=1", "needs kernel=" },
+		{ 17, "work 2 memory norm dtype=fp32 kernel=rmsnorm",
+		  "bytes= is missing" },
+		{ 17, "work 2 memory norm dtype=fp32 kernel=rmsnorm bytes=much",
+		  "expected a number" },
+		{ 17,
+		  "work 2 memory norm dtype=fp32 kernel=rmsnorm bytes=1 row_bytes=-1",
+		  "not between" },
+		{ 17,
+		  "work 2 memory norm dtype=fp32 kernel=rmsnorm bytes=1 "
+		  "low_priority=low",
+		  "low_priority= is true or false" },
+		{ 18, "work 3 communication gather dtype=bf16 group=dp bytes=1",
+		  "needs op= and group=" },
+		{ 18, "work 3 communication gather dtype=bf16 op=gossip group=dp",
+		  "needs op= and group=" },
+		{ 18, "work 3 communication gather dtype=bf16 op=all_gather bytes=1",
+		  "needs op= and group=" },
+		{ 18,
+		  "work 3 communication gather dtype=bf16 op=all_gather group=dp "
+		  "bytes=1 copy_engine=x",
+		  "copy_engine= is true or false" },
+		{ 18,
+		  "work 3 communication gather dtype=bf16 op=all_gather group=dp "
+		  "bytes=1 fanout=-1",
+		  "not between" },
+		{ 19, "segment 0", "write: segment NUMBER NAME" },
+		{ 19, "segment 1 forward", "write: segment NUMBER NAME" },
+		{ 19, NULL, "unknown host activity, or not in a segment" },
+		{ 20, "  host tea 1", "unknown host activity" },
+		{ 20, "  host collective soon", "expected a number" },
+		{ 21, "  net gradients", "net|peak|base CATEGORY BYTES" },
+		{ 21, "  net something 1", "net|peak|base CATEGORY BYTES" },
+		{ 21, "  base weights 1", "net|peak|base CATEGORY BYTES" },
+		{ 22, "  peak other many", "expected a number" },
+		{ 23, "  op stream=gather", "an op needs work=" },
+		{ 23, "  op work=4 stream=gather", "an op needs work=" },
+		{ 23, "  op work=3", "an op needs work= (a number above) and stream=" },
+		{ 23, "  op work=3 stream=river", "an op needs work=" },
+		{ 23, "  op work=-1 stream=gather", "not between" },
+		{ 23, "  op work=3 stream=gather launches=256", "not between" },
+		{ 23, "  op work=3 stream=gather record=nothing",
+		  "record= names no event" },
+		{ 23, "  op work=3 stream=gather wait=nothing", "wait= names neither" },
+		{ 23, "  op work=3 stream=gather wait=tail:river",
+		  "wait= names neither" },
+		{ 23, "  op work=3 stream=gather optimizer=x",
+		  "optimizer= is true or false" },
+		{ 23, "  op work=3 stream=gather graphed=x",
+		  "graphed= is true or false" },
+		{ 23, "  op work=3 stream=gather host_waits=x",
+		  "host_waits= is true or false" },
+		{ 23, "  op work=3 stream=gather reverse=x",
+		  "reverse= is true or false" },
+		{ 27, "class", "write: class NAME ranks=N" },
+		{ 27, "class stage_0 ranks=many", "expected a whole number" },
+		{ 28, "  op work=3 stream=gather", "an op belongs below a segment" },
+		{ 28, "  net weights 1", "net|peak|base CATEGORY BYTES" },
+		{ 28, "  peak weights 1", "net|peak|base CATEGORY BYTES" },
+		{ 28, "  host collective 1", "not in a segment" },
+		{ 28, "  base weights -1", "not between" },
+		{ 29, "  pass", "write below a class: pass" },
+		{ 29, "  pass sideways", "write below a class: pass" },
+		{ 29, "  pass forward chunk=-1", "not between" },
+		{ 29, "  pass forward micro_batch=x", "expected a whole number" },
+		{ 30, "  call 0", "write below a class: call" },
+		{ 30, "  call 0 3", "write below a class: call" },
+		{ 30, "  call 1 x3", "there is no such segment" },
+		{ 30, "  call -1 x3", "not between" },
+		{ 30, "  call 0 x", "expected a whole number" },
+		{ 27, "  call 0 x1", "write below a class: call" },
+		{ 27, "  pass update", "write below a class: pass" },
+		{ 30, "  dance 0 x3", "unknown word at the start of the line" },
+		{ 30,
+		  "call a b c d e f g h i j k l m n o p q r s t u v w x y z a b c d e "
+		  "f g h i j k l m n o p q r s t u v w x y z",
+		  "too many words on one line" },
+	};
+	size_t bad = 0, n;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct ft_error err = { 0 };
+		char *text = with(cases[i].line, cases[i].by, &n);
+		struct ft_graph *g = read_back(text, n, &err);
+
+		if (g || err.line != cases[i].line ||
+		    !strstr(err.text, cases[i].says)) {
+			print_error("line %d: %s\n%s %d: %s\n", cases[i].line,
+				    cases[i].by ? cases[i].by : "(left out)",
+				    g ? "was taken" : "says in line", err.line,
+				    err.text);
+			bad++;
+		}
+		ft_graph_free(g);
+		free(text);
+	}
+	assert_int_equal(bad, 0);
+}
+
+static void binary_is_no_graph(void **state)
+{
+	struct ft_error err;
+
+	(void)state;
+	assert_null(read_back("graph 1\ntokens 1\0\n", 18, &err));
+	assert_non_null(strstr(err.text, "is binary, not a step graph"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_word_comes_back_as_it_was),
+		cmocka_unit_test(spaces_do_not_matter),
+		cmocka_unit_test(each_line_is_refused_where_it_stands),
+		cmocka_unit_test(binary_is_no_graph),
+	};
+
+	return cmocka_run_group_tests_name("graph text", tests, NULL, NULL);
+}

@@ -1,0 +1,81 @@
+#!/bin/sh
+# tests/test_told.sh - what tables and JSON tell of a file, against the file itself read by Python
+. "$(dirname "$0")/tap.sh"
+
+# ---- a store of measurements ------------------------------------------------------
+rows=tests/fuzz/corpus/import-probe/fake.jsonl
+cal() { action=$1; shift; "$f" calibrate "$action" --store "$tmp/s.db" "$@"; }
+cal import $rows >/dev/null
+sed 's/"time_us":\([0-9.]*\)/"time_us":1\1/' $rows >"$tmp/slower.jsonl"
+cal import "$tmp/slower.jsonl" >/dev/null
+runs() { # as a table and as JSON; exit 0
+	cal runs --json >"$tmp/runs.json" && cal runs >"$tmp/runs" &&
+	python3 -c 'import json, sys
+rows = [json.loads(l) for l in open(sys.argv[1])]
+head, cells = rows[0], [r for r in rows if r["record"] == "measurement"]
+ok = sum(c["status"] == "ok" for c in cells)
+told = json.load(open(sys.argv[2]))["runs"]
+table = [l.split() for l in open(sys.argv[3])]
+assert table[0][:5] == ["run", "date", "backend", "kind", "device"] and len(table) == 3 and len(told) == 2
+for i, r in enumerate(told):
+    assert (r["run"], r["date"], r["backend"], r["device"], r["cells"], r["ok"]) == (i + 1, head["date"], head["backend"], head["device"], len(cells), ok), r
+    assert table[i + 1][0] == str(i + 1) and str(len(cells)) in table[i + 1], table' $rows "$tmp/runs.json" "$tmp/runs"
+}
+ok "runs are told" runs
+show() { # each cell with its time
+	cal show >"$tmp/show" && python3 -c 'import json, sys
+cells = {r["cell"]: r for r in map(json.loads, open(sys.argv[1])) if r["record"] == "measurement"}
+lines = open(sys.argv[2]).read().split("\n")[1:]
+seen = 0
+for l in lines:
+    for name, c in cells.items():
+        if l.startswith(name + " "):
+            v = l[len(name):].split()
+            seen += 1
+            assert v[3] == c["status"] and min(abs(float(v[0]) - x) for x in (c["time_us"], float("1" + str(c["time_us"])))) < 6e-4, l
+assert seen >= len(cells), seen' $rows "$tmp/show"
+}
+ok "measurements are told" show
+diff_() { # the second against the first, cell by cell
+	cal diff 1 2 >"$tmp/diff" && python3 -c 'import json, sys
+times = {r["cell"]: r["time_us"] for r in map(json.loads, open(sys.argv[1])) if r["record"] == "measurement"}
+lines = open(sys.argv[2]).read().split("\n")[1:]
+for name, us in times.items():
+    a, b, change = [l for l in lines if l.startswith(name + " ")][0][len(name):].split()
+    later = float("1" + str(us))
+    assert abs(float(a) - us) < 6e-4 and abs(float(b) - later) < 6e-4, (name, a, b)
+    assert abs(float(change.rstrip("%")) / 100 - (later / us - 1)) < 6e-4 * 100, (name, change)' $rows "$tmp/diff"
+}
+ok "two runs are held beside each other" diff_
+ok "diff wants two runs" wrong "diff needs two runs" $f calibrate diff --store "$tmp/s.db" 1
+ok "a run is a number" wrong "run" $f calibrate diff --store "$tmp/s.db" 1 x
+ok "a run must be there" refused "7" $f calibrate diff --store "$tmp/s.db" 1 7
+
+# ---- a recorded step -----------------------------------------------------------------
+kernels() { # count, sum, shortest and longest of each name
+	$f trace show tests/data/kineto-step.json --json >"$tmp/t.json" && python3 -c 'import json, sys
+by = {}
+for e in json.load(open(sys.argv[1]))["traceEvents"]:
+    if e.get("cat") == "kernel":
+        by.setdefault(e["name"], []).append(float(e["dur"]) * 1e-6)
+told = json.load(open(sys.argv[2]))["kernels"]
+assert {k["name"] for k in told} == set(by), told
+for k in told:
+    d = by[k["name"]]
+    assert k["count"] == len(d), k
+    for key, want in ("time_s", sum(d)), ("shortest_s", min(d)), ("longest_s", max(d)):
+        assert abs(k[key] - want) < 1e-12, (k, want)
+assert [k["time_s"] for k in told] == sorted((k["time_s"] for k in told), reverse=True)' tests/data/kineto-step.json "$tmp/t.json"
+}
+ok "kernels of a recording are told" kernels
+ok "layers that are not found are told" sh -c "$f trace compare tests/data/kineto-step.json examples/07-edit-a-step/scenario.yaml --set cluster.gpus=8 --json | grep -q '\"not_found\": \"no sequence of products repeats\"'"
+
+# ---- a simulated step ------------------------------------------------------------------
+a=examples/07-edit-a-step/scenario.yaml h=examples/01-first-answer/h100.yaml
+bottleneck() { # the sentence of the JSON is a line of the text
+	$f simulate $a --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["bottleneck"])' >"$tmp/b" && $f simulate $a >"$tmp/text" && grep -qxFf "$tmp/b" "$tmp/text" && [ -s "$tmp/b" ]
+}
+ok "what a step waits for is told" bottleneck
+ok "of two one is cheaper" sh -c "$f compare $a $h | head -1 | grep -q ' is cheaper with probability'"
+ok "of three one is the cheapest" sh -c "$f compare $a $h examples/01-first-answer/mi300x.yaml | head -1 | grep -q ' is the cheapest with probability'"
+finish
