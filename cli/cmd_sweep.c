@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "cli/commands.h"
+#include "cli/ranks.h"
 #include "foretoken/study.h"
 
 struct args {
@@ -104,32 +105,48 @@ static void tell(FILE *out, const struct ft_sweep_result *r)
 	putc('\n', out);
 }
 
-int cmd_sweep(int argc, char **argv)
+static int end(const struct ft_sweep_result *r)
 {
-	struct ft_sweep_result r;
-	struct progress bar = progress_begin("run");
-	struct args a = { .shared = { .what = "SCENARIO", .least = 1, .most = 1 } };
-	struct ft_error err;
 	int status;
 
-	parse_arguments(&argp, argc, argv, &a);
-	a.sweep.scenario = a.shared.word.word[0];
-	a.sweep.sets = a.shared.set.word;
-	a.sweep.n_sets = a.shared.set.n;
-	a.sweep.vary = a.vary.word;
-	a.sweep.n_vary = a.vary.n;
-	a.sweep.progress = (struct ft_progress){ progress_tell, &bar };
-	a.sweep.stop_on_signals = true;
-	if (!ft_study_sweep(&a.sweep, &r, &err))
-		return complain(&err);
-	tell_reasons(&r);
-	tell(stdout, &r);
+	tell_reasons(r);
+	tell(stdout, r);
 	status = finish_output();
-	if (r.interrupted) {
+	if (r->interrupted) {
 		fprintf(stderr, "foretoken: stopped; finished runs are kept: give the "
 				"same command again to continue\n");
 		return 130;
 	}
 	/* what could not be read is missing from the table */
-	return status ? status : r.unread || (r.total && !(r.done + r.already));
+	return status ? status : r->unread || (r->total && !(r->done + r->already));
+}
+
+int cmd_sweep(int argc, char **argv)
+{
+	struct ft_sweep_result r;
+	struct progress bar = progress_begin("run");
+	struct args a = { .shared = { .what = "SCENARIO", .least = 1, .most = 1 } };
+	struct ranks_session session;
+	struct ft_error err;
+	int status = 0;
+	bool ok;
+
+	parse_arguments(&argp, argc, argv, &a);
+	if (!ranks_session_open(&session))
+		return 1;
+	a.sweep.scenario = a.shared.word.word[0];
+	a.sweep.sets = a.shared.set.word;
+	a.sweep.n_sets = a.shared.set.n;
+	a.sweep.vary = a.vary.word;
+	a.sweep.n_vary = a.vary.n;
+	if (!a.sweep.threads)
+		a.sweep.threads = ranks_session_threads(&session);
+	a.sweep.ranks = session.ranks;
+	if (ft_ranks_first(session.ranks))
+		a.sweep.progress = (struct ft_progress){ progress_tell, &bar };
+	a.sweep.stop_on_signals = true;
+	ok = ft_study_sweep(&a.sweep, &r, &err);
+	if (ft_ranks_first(session.ranks))
+		status = ok ? end(&r) : complain(&err);
+	return ranks_session_close(&session, ok ? NULL : &err, status);
 }

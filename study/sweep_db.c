@@ -271,6 +271,15 @@ void sweep_db_close(struct sweep_db *d)
 	arena_release(&mem);
 }
 
+bool sweep_db_empty(struct sweep_db *d, bool *empty, struct ft_error *err)
+{
+	int rows = 0;
+	bool ok = ask(d, "SELECT EXISTS (SELECT 1 FROM runs)", &rows, err);
+
+	*empty = !rows;
+	return ok;
+}
+
 int sweep_db_find(struct sweep_db *d, const char key[33], struct ft_error *err)
 {
 	int step, found = 0;
