@@ -164,7 +164,7 @@ static bool search(struct whole *w, struct search_job *j, struct ft_error *err)
 		axis[i] = space_key(i);
 	if (!j->space.n)
 		return none_legal(w, j, err);
-	if (j->search->db) {
+	if (j->search->db && ft_ranks_first(j->search->ranks)) {
 		j->db = sweep_db_open(j->search->db, j->name, axis, AXES, err);
 		if (!j->db)
 			return false;
@@ -201,7 +201,7 @@ struct ft_plans *plans_of(const struct node *root, const char *name,
 	ok = open && space_open(&j->space, open, s->free_key, s->n_free, err);
 	if (ok) {
 		ok = search(w, j, err) && tell_all(w, j, err);
-		if (ok && !w->plans.n && !j->stop)
+		if (ok && !w->plans.n && !j->stop && ft_ranks_first(s->ranks))
 			ways_out(j, &w->plans);
 		free(j->order);
 		space_close(&j->space);

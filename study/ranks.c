@@ -63,7 +63,7 @@ void ranks_begin(struct ft_ranks *r, uint64_t job)
 {
 	r->phase++;
 	r->job = job;
-	r->over = false;
+	r->over = r->quit || r->failed;
 	r->asked_s = 0;
 	r->n_back = 0;
 	r->batch->lease.id = 0;
@@ -164,7 +164,7 @@ bool ft_ranks_end(struct ft_ranks *r, const struct ft_error *failed, char *lost,
 	if (ranks_member(r))
 		return leave(r, failed);
 	all = dismiss(r);
-	for (int i = 1; i < r->channel->ranks && at < n; i++) {
+	for (int i = 1; !failed && i < r->channel->ranks && at < n; i++) {
 		const struct ranks_other *o = &r->other[i];
 		int len = 0;
 

@@ -138,6 +138,8 @@ void ranks_found(struct ft_ranks *r, uint32_t place, const char *bytes, size_t n
 /* For the thread that watches; stop: this rank is to end. over: its threads have ended, and
  * the phase is closed. */
 void ranks_watch(struct ft_ranks *r, bool stop, bool over);
+/* Has rank 0 ended it all? */
+bool ranks_dismissed(struct ft_ranks *r);
 /* This rank cannot go on. */
 void ranks_fail(struct ft_ranks *r, const struct ft_error *why);
 /* A message for a member; also while it waits for the end. */

@@ -267,3 +267,13 @@ void ranks_watch(struct ft_ranks *r, bool stop, bool over)
 	}
 	pthread_mutex_unlock(&r->lock);
 }
+
+bool ranks_dismissed(struct ft_ranks *r)
+{
+	bool quit;
+
+	pthread_mutex_lock(&r->lock);
+	quit = r->quit || r->failed;
+	pthread_mutex_unlock(&r->lock);
+	return quit;
+}

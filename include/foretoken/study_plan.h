@@ -23,6 +23,9 @@ struct ft_search {
 	int threads;	      /* 0: all cores */
 	bool exhaustive;      /* simulate all that fit, whatever their bounds */
 	bool stop_on_signals; /* SIGINT and SIGTERM end it; what was found is told */
+	struct ft_ranks
+		*ranks; /* the processes that share it (study_ranks.h); NULL. Only
+				 * the first of them finds plans, the others none. */
 	struct ft_progress progress;
 };
 
