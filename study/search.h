@@ -47,7 +47,9 @@ struct search_job {
 	size_t n_simulated, n_known;
 	struct found kept[FT_PLANS_MOST]; /* the best first */
 	size_t n_kept;
-	struct point front[FRONT_MOST];
+	struct point *simulated; /* [n_points] those that fit */
+	size_t n_points, cap_points;
+	struct point front[FRONT_MOST]; /* at the end */
 	size_t n_front;
 	struct ranks_desk desk; /* rank 0's */
 	struct sweep_db *db;
