@@ -63,7 +63,7 @@ SHTESTS  := $(filter-out $(if $(SAN),tests/test_packages.sh),$(wildcard tests/te
 # two groups of tests of which one runs at a time: those that run make in this folder, and
 # those that start many programs at once
 RUN_MAKE   := install,packages,calibrate,tutorial
-START_MANY := serve,sweep
+START_MANY := serve,sweep,mpi
 CORES    := $(shell nproc)
 BENCHES  := $(patsubst tests/bench/%.c,$B/tests/bench/%,$(wildcard tests/bench/*.c))
 FUZZED   := $(shell sed -n 's/^\t{ "\([a-z-]*\)".*/\1/p' tests/fuzz/targets.c)

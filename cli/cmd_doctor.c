@@ -1,4 +1,5 @@
 /* cli/cmd_doctor.c - foretoken doctor */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -6,6 +7,7 @@
 #include "base/arena.h"
 #include "base/file.h"
 #include "cli/commands.h"
+#include "cli/ranks.h"
 
 static const struct {
 	const char *program, *wanted_by, *package;
@@ -13,6 +15,7 @@ static const struct {
 	{ "gnuplot", "reports and plots", "gnuplot-nox" },
 	{ "sqlite3", "asking the tables of sweeps (three examples)", "sqlite3" },
 	{ "jq", "one example, tests", "jq" },
+	{ "mpirun", "sweep and plan as ranks of many machines", "openmpi-bin" },
 	{ "python3", "make validate, make residuals, some tests", "python3" },
 	{ "nvidia-smi", "calibrating an NVIDIA GPU of this machine",
 	  "NVIDIA's driver" },
@@ -59,6 +62,7 @@ static const char *found(struct arena *mem, const char *program)
 int cmd_doctor(int argc, char **argv)
 {
 	struct arena mem = { 0 };
+	char plugin[PATH_MAX];
 	struct ft_error err;
 	const char *data;
 
@@ -72,6 +76,10 @@ int cmd_doctor(int argc, char **argv)
 		       at ? at : "not here, install ", at ? "" : programs[i].package,
 		       "", programs[i].wanted_by);
 	}
+	printf("%-11s %s: what mpirun needs of this program\n", "MPI",
+	       ranks_find_plugin(plugin, sizeof(plugin)) ?
+		       plugin :
+		       "built without; install libopenmpi-dev and make again");
 	arena_release(&mem);
 	return data ? finish_output() : 1;
 }

@@ -35,7 +35,8 @@ static const struct argp_option options[] = {
 	  0 },
 	{ "front", 'P', "DIR", 0,
 	  "Draw the plans that no other beats in time, dollars and memory", 0 },
-	{ "threads", 't', "N", 0, "Number of threads (default: one per core)", 0 },
+	{ "threads", 't', "N", 0,
+	  "Number of threads (default: one per core; under mpirun one)", 0 },
 	{ "exhaustive", 'x', NULL, 0,
 	  "Simulate every plan that fits, whatever its bound says", 0 },
 	{ 0 },
@@ -120,7 +121,8 @@ static const struct argp argp = {
 	"vpp, cp, ep, etp, micro-batch, schedule, sharding and recomputation that the "
 	"scenario leaves out. What it states is held; --free KEY frees it. Plans are "
 	"left out only when a proved bound says that they cannot be among those shown. "
-	"cluster.gpus may be a list of sizes."
+	"cluster.gpus may be a list of sizes. Under mpirun the ranks share the search; see "
+	"docs/many-machines.md."
 	"\vExample: foretoken plan examples/17-best-plan/h200.yaml --rank-by usd --top 3",
 	asked_children,
 	NULL,

@@ -113,11 +113,9 @@ static bool run(struct fake *f, const char *db, const char *what)
 	char gpus[2048] = "training.global_batch_size=0", micro[2048] = "title=0";
 	const char *const vary[] = { gpus, micro };
 	struct ft_sweep_result result;
-	struct ft_sweep sweep = { .scenario = SCENARIO,
-				  .db = db,
-				  .vary = vary,
-				  .n_vary = 2,
-				  .threads = 1 };
+	struct ft_sweep sweep = {
+		.scenario = SCENARIO, .db = db, .vary = vary, .n_vary = 2, .threads = 1
+	};
 	struct ft_error err;
 	double t;
 
@@ -146,7 +144,8 @@ int main(void)
 	char db[] = "/tmp/foretoken-bench-XXXXXX";
 	const char *values[] = { "1024", "title" };
 	struct fake f = { .row = { .label = "bench",
-				   .settings = "training.global_batch_size=1024 title=1",
+				   .settings =
+					   "training.global_batch_size=1024 title=1",
 				   .value = values } };
 	int fd = mkstemp(db);
 	bool ok;
