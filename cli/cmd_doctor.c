@@ -13,7 +13,7 @@ static const struct {
 	const char *program, *wanted_by, *package;
 } programs[] = {
 	{ "gnuplot", "reports and plots", "gnuplot-nox" },
-	{ "sqlite3", "asking the tables of sweeps (three examples)", "sqlite3" },
+	{ "sqlite3", "asking the tables of sweeps (four examples)", "sqlite3" },
 	{ "jq", "one example, tests", "jq" },
 	{ "mpirun", "sweep and plan as ranks of many machines", "openmpi-bin" },
 	{ "python3", "make validate, make residuals, some tests", "python3" },

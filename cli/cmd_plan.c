@@ -162,6 +162,7 @@ static bool search(const struct args *a, struct ft_plans **plans, size_t *n,
 		size_t more = 0;
 		bool ok;
 
+		bar.lines = s.ranks != NULL;
 		if (ft_ranks_first(s.ranks))
 			s.progress = (struct ft_progress){ progress_tell, &bar };
 		ok = ft_study_plans(a->shared.word.word[i], &s, plans + *n, &more, err);

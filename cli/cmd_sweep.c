@@ -145,6 +145,7 @@ int cmd_sweep(int argc, char **argv)
 	if (!a.sweep.threads)
 		a.sweep.threads = ranks_session_threads(&session);
 	a.sweep.ranks = session.ranks;
+	bar.lines = session.ranks != NULL;
 	if (ft_ranks_first(session.ranks))
 		a.sweep.progress = (struct ft_progress){ progress_tell, &bar };
 	a.sweep.stop_on_signals = true;

@@ -84,6 +84,7 @@ bool whole_argument(const char *what, const char *text, int64_t least, int64_t *
 struct progress {
 	const char *what; /* "run", "row" */
 	double begun_s, told_s;
+	bool lines; /* a line each half minute instead, terminal or not: mpirun hides it */
 };
 
 struct progress progress_begin(const char *what);

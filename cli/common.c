@@ -179,7 +179,7 @@ static double now_s(void)
 
 struct progress progress_begin(const char *what)
 {
-	return (struct progress){ what, now_s(), 0 };
+	return (struct progress){ what, now_s(), 0, false };
 }
 
 /* "1:02:03", "4 s" */
@@ -195,14 +195,30 @@ static void put_time(double s)
 		fprintf(stderr, "%ld:%02ld:%02ld", t / 3600, t / 60 % 60, t % 60);
 }
 
+static void put_left(double spent, size_t finished, size_t fresh, size_t total)
+{
+	if (!fresh)
+		return;
+	fputs(", ", stderr);
+	put_time(spent * (double)(total - finished) / (double)fresh);
+	fputs(" left", stderr);
+}
+
 void progress_tell(void *context, size_t finished, size_t fresh, size_t total)
 {
-	enum { WIDTH = 30 };
+	enum { WIDTH = 30, LINE_S = 30 };
 	struct progress *p = context;
 	double now = now_s(), spent = now - p->begun_s;
 	size_t full = total ? WIDTH * finished / total : WIDTH;
 
-	if (!isatty(STDERR_FILENO) || spent < 1)
+	if (p->lines && finished < total && now - p->told_s >= LINE_S &&
+	    spent >= LINE_S) {
+		p->told_s = now;
+		fprintf(stderr, "foretoken: %s %zu of %zu", p->what, finished, total);
+		put_left(spent, finished, fresh, total);
+		putc('\n', stderr);
+	}
+	if (p->lines || !isatty(STDERR_FILENO) || spent < 1)
 		return;
 	if (finished == total) {
 		if (p->told_s > 0)
@@ -216,10 +232,6 @@ void progress_tell(void *context, size_t finished, size_t fresh, size_t total)
 	for (size_t i = 0; i < WIDTH; i++)
 		putc(i < full ? '#' : '.', stderr);
 	fprintf(stderr, "] %s %zu of %zu", p->what, finished, total);
-	if (fresh) {
-		fputs(", ", stderr);
-		put_time(spent * (double)(total - finished) / (double)fresh);
-		fputs(" left", stderr);
-	}
+	put_left(spent, finished, fresh, total);
 	fputs("\033[K", stderr);
 }
