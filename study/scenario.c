@@ -416,6 +416,19 @@ static bool set_one(struct arena *mem, struct node *root, const char *set,
 			      err);
 }
 
+bool scenario_set(struct arena *mem, struct node *root, const char *const *sets,
+		  size_t n, struct ft_error *err)
+{
+	if (root->kind != NODE_MAP)
+		return ft_fail(err, &root->mark,
+			       "a scenario is a map of model, cluster, "
+			       "training ...");
+	for (size_t i = 0; i < n; i++)
+		if (!set_one(mem, root, sets[i], err))
+			return false;
+	return true;
+}
+
 /* "-" is standard input. */
 struct node *scenario_read(struct arena *mem, const char *path, const char *const *sets,
 			   size_t n, struct ft_error *err)
@@ -423,18 +436,7 @@ struct node *scenario_read(struct arena *mem, const char *path, const char *cons
 	struct node *root =
 		node_read_file(mem, strcmp(path, "-") ? path : "/dev/stdin", err);
 
-	if (!root)
-		return NULL;
-	if (root->kind != NODE_MAP) {
-		ft_fail(err, &root->mark,
-			"a scenario is a map of model, cluster, "
-			"training ...");
-		return NULL;
-	}
-	for (size_t i = 0; i < n; i++)
-		if (!set_one(mem, root, sets[i], err))
-			return NULL;
-	return root;
+	return root && scenario_set(mem, root, sets, n, err) ? root : NULL;
 }
 
 static struct ft_scenario *load_file(struct ft_shelf *shelf, const char *path,

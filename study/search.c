@@ -403,16 +403,35 @@ static void work(void *workers, int i)
 
 /* ---- the thread that watches -------------------------------------------------------- */
 
+/* The lock is held. */
+static struct ft_search_state state_of(const struct search_job *j)
+{
+	const struct ft_outcome *best = j->n_kept ? &j->kept[0].outcome : NULL;
+
+	return (struct ft_search_state){
+		.bounds = j->phase == BOUNDING,
+		.finished = j->finished,
+		.total = j->phase == BOUNDING ? j->space.n : j->n_order,
+		.considered = j->space.n,
+		.simulated = j->n_simulated,
+		.spent_s = crew_now_s() - j->begun_s,
+		.any = best != NULL,
+		.best_step_s = best ? best->step_s : 0,
+		.best_usd_per_million_tokens =
+			best ? best->cost.usd_per_million_tokens : 0,
+	};
+}
+
 static void watch(void *workers, bool stop, bool over)
 {
 	struct search_job *j = ((struct worker *)workers)->job;
 	const struct ft_progress *p = &j->search->progress;
-	size_t finished, total;
+	double most_s = j->search->at_most_s;
+	struct ft_search_state now;
 
 	pthread_mutex_lock(&j->lock);
-	j->stop |= stop;
-	finished = j->finished;
-	total = j->phase == BOUNDING ? j->space.n : j->n_order;
+	now = state_of(j);
+	j->stop |= stop || (most_s > 0 && now.spent_s > most_s);
 	ranks_tend(j->search->ranks, &j->desk);
 	search_commit(j, over);
 	if (over) { /* when it was stopped, others have parts of batches */
@@ -421,7 +440,10 @@ static void watch(void *workers, bool stop, bool over)
 	}
 	pthread_mutex_unlock(&j->lock);
 	if (p->tell)
-		p->tell(p->context, over ? total : finished, finished, total);
+		p->tell(p->context, over ? now.total : now.finished, now.finished,
+			now.total);
+	if (j->search->watch)
+		j->search->watch(j->search->watch_context, &now);
 }
 
 static void run_phase(struct search_job *j, enum phase phase, const struct crew *crew,

@@ -42,6 +42,10 @@ enum scenario_depth { SCENARIO_CLUSTER, SCENARIO_OPEN, SCENARIO_WHOLE };
 struct node *scenario_read(struct arena *mem, const char *path, const char *const *sets,
 			   size_t n, struct ft_error *err);
 
+/* --set, applied to a document. */
+bool scenario_set(struct arena *mem, struct node *root, const char *const *sets,
+		  size_t n, struct ft_error *err);
+
 /* A scenario whose plan is left open: `plan` has no sizes of use, `resolved` is NULL. */
 struct ft_scenario *scenario_open(struct ft_shelf *shelf, const struct node *root,
 				  const char *name, struct ft_error *err);

@@ -211,7 +211,9 @@ static const char *insertion(struct arena *mem, const char *const *keys, size_t 
 static bool prepare(struct sweep_db *d, const char *const *keys, size_t n,
 		    struct ft_error *err)
 {
-	if (!exec(d, "PRAGMA journal_mode=WAL; PRAGMA cache_size=-65536; BEGIN IMMEDIATE", err))
+	if (!exec(d,
+		  "PRAGMA journal_mode=WAL; PRAGMA cache_size=-65536; BEGIN IMMEDIATE",
+		  err))
 		return false;
 	if (!exec(d, schema(&d->mem), err) || !make_columns(d, keys, n, err) ||
 	    !exec(d, "COMMIT", err))

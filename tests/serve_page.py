@@ -126,6 +126,34 @@ def mistake(page):
     page.until("document.getElementById('mistake').hidden")
 
 
+def search(page):
+    """Progress, the table of plans; one is put into the scenario, which then answers as that plan; a search is stopped."""
+    small = ("model: {name: llama3-8b, num_hidden_layers: 4}\ncluster: {gpu: h200, gpus: 16}\n"
+             "training: {sequence_length: 4096, global_batch_size: 32, sharding: zero1, recompute: full, parallel: {tp: 8}}\n")
+    page.open("#a=" + urllib.parse.quote(small))
+    page.run("window.seen = []; new MutationObserver(() => seen.push(document.getElementById('plan-said').textContent))"
+             ".observe(document.getElementById('plan-said'), {childList: true}); document.getElementById('plan-start').click()")
+    page.until("document.querySelectorAll('#plans tbody tr').length === 5")
+    assert page.run("document.getElementById('plan-progress').hidden && !document.getElementById('plan-start').disabled")
+    assert page.run("seen.some((t) => /legal plans: .* of .* s left/.test(t))"), page.run("seen")
+    with open(os.path.join(page.folder.name, "small.yaml"), "w") as f:
+        f.write(small)
+    free = [w for k in ("parallel.tp", "recompute") for w in ("--free", k)]
+    want = json.loads(subprocess.run([program, "plan", f.name, "--json", *free], capture_output=True, check=True).stdout)["best"]
+    steps = "[...document.querySelectorAll('#plans tbody tr')].map((r) => r.children[%d].textContent)"
+    assert page.run(steps % 6) == [str(b["training"]["parallel"]["tp"]) for b in want], page.run(steps % 6)
+    for i in (1, 4):
+        page.run("document.querySelectorAll('#plans tbody button')[%d].click()" % i)
+        page.until(card % 3 + " === '%s'" % shown(want[i]["usd_per_million_tokens"]))
+        got = subprocess.run([program, "simulate", "-", "--json"], input=page.run("document.getElementById('yaml').value").encode(), capture_output=True, check=True)
+        assert abs(json.loads(got.stdout)["step_s"] / want[i]["step_s"] - 1) < 1e-9, "the scenario is another plan"
+    page.open("#a=" + urllib.parse.quote(open("examples/17-best-plan/h200.yaml").read()))
+    page.run("document.getElementById('plan-start').click()")
+    page.until("/of .* s left/.test(document.getElementById('plan-said').textContent)")
+    page.run("document.getElementById('plan-stop').click()")
+    page.until("document.getElementById('plans').textContent.includes('stopped')")
+
+
 def two(page):
     """Two scenarios: the verdict of `compare`, odds, the waterfall; what is hostile stays text."""
     page.open(fragment(a, b))

@@ -31,7 +31,7 @@ static enum verdict call_api(const struct api_call *call, const struct api_text 
 
 	if (!out)
 		abort();
-	ok = api_answer(call, body, out) ? TAKEN : REFUSED;
+	ok = api_answer(call, body, out, -1) ? TAKEN : REFUSED;
 	if (fclose(out))
 		abort();
 	answer = json_loadb(text, n, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
