@@ -254,7 +254,8 @@ static const char *label_of(struct arena *mem, const struct node *root,
 {
 	const struct node *title = node_get(root, "title");
 	const struct node *gpus = node_path(root, "cluster.gpus");
-	const char *slash = strrchr(path, '/'), *leaf = slash ? slash + 1 : path;
+	const char *slash = strrchr(path, '/'),
+		   *leaf = slash ? slash + 1 : path + strspn(path, FILE_FOREIGN);
 	bool titled = !node_is_null(title) && title->kind == NODE_SCALAR;
 	const char *text =
 		titled ? title->text : arena_text_n(mem, leaf, strcspn(leaf, "."));
@@ -348,8 +349,8 @@ bool ft_study_plans(const char *path, const struct ft_search *s,
 
 	*n = 0;
 	if (!strcmp(path, "-")) { /* read once, parsed for each size */
-		o.text = file_read(&mem, "/dev/stdin", LIMIT_YAML_BYTES,
-				   &o.length, err);
+		o.text =
+			file_read(&mem, "/dev/stdin", LIMIT_YAML_BYTES, &o.length, err);
 		o.path = "/dev/stdin";
 		ok = o.text != NULL;
 	}

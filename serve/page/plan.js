@@ -31,6 +31,14 @@ export function changes(plan, tree, resolved) {
 	}).map((key) => ["training." + key, get(plan.training, key)]);
 }
 
+/* "dp 64, micro-batch 2, zero1, recompute none": sizes of 1 go without saying. */
+function words(b) {
+	const p = b.training.parallel, sizes = [["tp", p.tp], ["pp", p.pp], ["vpp", p.vpp], ["dp", b.dp], ["cp", p.cp], ["ep", p.ep], ["etp", p.etp]];
+	const over = b.training.zero_group || b.training.shard, modules = b.training.recompute === "selective" ? b.training.recompute_modules : undefined;
+	return [...sizes.filter(([, n]) => n > 1).map(([k, n]) => k + " " + n), "micro-batch\u00a0" + b.training.micro_batch_size, b.training.sharding + (over && over !== b.dp * p.cp ? " over " + over : ""),
+		p.pp > 1 ? b.training.schedule : "", "recompute " + (modules ? modules.join(" and ") : b.training.recompute)].filter(Boolean).join(", ");
+}
+
 function summary(found) {
 	const all = `${show.count(found.considered)} legal plans, ${show.count(found.feasible)} fit, ${show.count(found.simulated)} simulated`;
 	return found.interrupted ? all + "; the time was up: a better one may be left. The command foretoken plan searches to the end." : all + "; no other can be among the best.";
@@ -91,21 +99,22 @@ export class PlanSearch {
 	}
 
 	show(answer) {
-		this.ids("plans").replaceChildren(...(answer.plans || [answer]).flatMap((found) => this.one(found)));
+		this.ids("plans").replaceChildren(...(answer.plans || [answer]).flatMap((found) => this.one(found, Boolean(answer.plans))));
 	}
 
-	one(found) {
-		const title = found.name ? found.name + ": " : "";
+	one(found, many) {
+		const title = many ? found.name + ": " : "";
 		if (!found.best.length)
 			return [element("p", { role: "status" }, title + (found.interrupted ? "the time was up before a plan was found." : "no plan fits in the GPUs' memory.")),
 				found.ways_out && found.ways_out.length ? table("What would make a plan fit", ["change", "share of the memory"], found.ways_out.map((w) => [w.change, show.share(w.memory_frac)])) : ""];
 		const rows = found.best.map((b, i) => {
-			const p = b.training.parallel, button = element("button", { type: "button", "aria-label": `Use plan ${i + 1}` }, "Use");
+			const button = element("button", { type: "button" }, `Use ${i + 1}`);
 			button.addEventListener("click", () => this.use(changes(b, this.scenario().tree, this.scenario().resolved || {}), i + 1));
-			return [String(i + 1), button, show.time(b.step_s), show.count(b.tokens_per_s_per_gpu), show.cents(b.usd_per_million_tokens), show.bytes(b.memory_bytes_per_gpu.total),
-				...[p.tp, p.pp, p.vpp, b.dp, p.cp, p.ep, b.training.micro_batch_size].map(String), b.training.sharding, b.training.recompute, b.why];
+			return [button, words(b), show.time(b.step_s), show.count(b.tokens_per_s_per_gpu), show.cents(b.usd_per_million_tokens), show.bytes(b.memory_bytes_per_gpu.total)];
 		});
 		return [element("p", { role: "status" }, title + summary(found)),
-			table(title + "The best plans; Use puts one into the scenario", ["plan", "take it", "step", "tokens/s/GPU", "per Mtoken", "memory", "tp", "pp", "vpp", "dp", "cp", "ep", "micro", "sharding", "recompute", "why"], rows, new Set([13, 14, 15]))];
+			table(title + "The best plans; Use puts one into the scenario", ["take it", "plan", "step", "tokens/s/GPU", "per Mtoken", "memory"], rows, new Set([1])),
+			element("p", {}, "Why the first: " + found.best[0].why),
+			element("ol", { start: 2, class: "note" }, ...found.best.slice(1).map((b) => element("li", {}, b.why + (b.equal ? "; within the range of the first's prediction" : ""))))];
 	}
 }
