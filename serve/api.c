@@ -289,16 +289,15 @@ static bool answer_whole(const struct api_call *call, const struct api_text *bod
 	return ok;
 }
 
-bool api_answer(const struct api_call *call, const struct api_text *body, FILE *out,
-		int told)
+bool api_answer(const struct api_call *call, const struct api_text *body,
+		struct api_stream *to)
 {
-	struct api_stream to = { out, told };
 	struct ft_error err = { 0 };
-	bool ok = call->stream ? call->stream(body, &to, &err) :
-				 answer_whole(call, body, out, &err);
+	bool ok = call->stream ? call->stream(body, to, &err) :
+				 answer_whole(call, body, to->out, &err);
 
 	if (!ok)
-		api_error(out, &err);
+		api_error(to->out, &err);
 	return ok;
 }
 

@@ -21,7 +21,8 @@ struct api_text {
 /* An answer in parts, which are told as they are written. */
 struct api_stream {
 	FILE *out;
-	int told; /* a byte goes there behind each part */
+	int told;	  /* a byte goes there behind each part; below 0: nowhere */
+	double at_most_s; /* then it ends with what it has */
 };
 
 struct api_call {
@@ -37,10 +38,10 @@ struct api_call {
 /* NULL: there is none. */
 const struct api_call *api_find(const char *path);
 
-/* Writes the answer, or (false) nothing but why there is none, as api_error does. told: see
- * struct api_stream. */
-bool api_answer(const struct api_call *call, const struct api_text *body, FILE *out,
-		int told);
+/* Writes the answer to to->out, or (false) nothing but why there is none, as api_error does.
+ * The rest of *to counts for answers in parts. */
+bool api_answer(const struct api_call *call, const struct api_text *body,
+		struct api_stream *to);
 
 /* An event of a stream: its name, and its data, which may be several lines. */
 void api_event(struct api_stream *to, const char *name, const char *data);

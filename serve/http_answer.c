@@ -134,7 +134,7 @@ void http_stream_fail(struct call *call, const char *why)
 {
 	struct ft_error err = { 0 };
 	int fd = dup(call->worker.answer);
-	struct api_stream to = { fd < 0 ? NULL : fdopen(fd, "w"), -1 };
+	struct api_stream to = { fd < 0 ? NULL : fdopen(fd, "w"), -1, 0 };
 	char *text = NULL;
 	size_t n = 0;
 	FILE *out = open_memstream(&text, &n);

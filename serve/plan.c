@@ -37,11 +37,11 @@ struct teller {
 	bool any; /* an event was sent */
 };
 
-static double left_s(const struct ft_search_state *s)
+static double left_s(const struct ft_search_state *s, double at_most_s)
 {
 	double all = s->finished ? s->spent_s * (double)s->total / (double)s->finished :
-				   LIMIT_SERVE_PLAN_S;
-	double left = all - s->spent_s, most = LIMIT_SERVE_PLAN_S - s->spent_s;
+				   at_most_s;
+	double left = all - s->spent_s, most = at_most_s - s->spent_s;
 
 	return left < most ? left : most > 0 ? most : 0;
 }
@@ -67,7 +67,7 @@ static void tell(void *context, const struct ft_search_state *s)
 		      (json_int_t)s->finished, "total", (json_int_t)s->total,
 		      "considered", (json_int_t)s->considered, "simulated",
 		      (json_int_t)s->simulated, "spent_s", s->spent_s, "at_most_left_s",
-		      left_s(s), "best", best);
+		      left_s(s, t->to->at_most_s), "best", best);
 	text = json_dumps(j, JSON_COMPACT);
 	if (!text)
 		out_of_memory();
@@ -159,7 +159,7 @@ static bool search(struct request *q, struct api_stream *to, struct ft_error *er
 	q->search.threads = cores < 1			     ? 1 :
 			    cores < LIMIT_SERVE_PLAN_THREADS ? (int)cores :
 							       LIMIT_SERVE_PLAN_THREADS;
-	q->search.at_most_s = LIMIT_SERVE_PLAN_S;
+	q->search.at_most_s = to->at_most_s;
 	q->search.most = LIMIT_SERVE_PLAN_CANDIDATES;
 	q->search.watch = tell;
 	q->search.watch_context = &teller;

@@ -60,7 +60,7 @@ static _Noreturn void work(const struct api_call *call, const struct api_text *b
 			   int answer, int ended)
 {
 	enum { FIRST = 3 };
-	FILE *out;
+	struct api_stream to = { NULL, FIRST + 1, LIMIT_SERVE_PLAN_S };
 	bool ok;
 
 	/* no socket of the server's: a client would wait for its end */
@@ -70,11 +70,11 @@ static _Noreturn void work(const struct api_call *call, const struct api_text *b
 	    dup2(ended, FIRST + 1) < 0)
 		_exit(EXIT_BROKEN);
 	close_range(FIRST + 2, ~0U, 0);
-	out = fdopen(FIRST, "w");
-	if (!out)
+	to.out = fdopen(FIRST, "w");
+	if (!to.out)
 		_exit(EXIT_BROKEN);
-	ok = api_answer(call, body, out, FIRST + 1);
-	if (fclose(out))
+	ok = api_answer(call, body, &to);
+	if (fclose(to.out))
 		_exit(EXIT_BROKEN);
 	_exit(ok ? EXIT_DONE : EXIT_REFUSED);
 }
