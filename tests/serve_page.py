@@ -177,6 +177,8 @@ def drawn(page):
     assert "electricity: 0.2 USD/kWh" in page.run("document.getElementById('yaml').value")
     page.run("document.getElementById('draw-timeline').click()")
     page.until("document.querySelectorAll('#timeline canvas').length === 1")
+    total = simulated(a)["memory_bytes_per_gpu"]["total"]
+    assert "at most %.1f GB" % (total / 1e9) in page.run("document.querySelector('#timeline figure').textContent"), "memory over time"
     for width in (1280, 390):
         page.open(fragment(a, b), width)
         assert page.run("document.documentElement.scrollWidth <= innerWidth && innerWidth") == width, width

@@ -8,7 +8,7 @@
 import { Form, element, get, put, yaml } from "./form.js";
 import { long, short, show, verdict } from "./answer.js";
 import { PlanSearch } from "./plan.js";
-import { network, timeline } from "./draw.js";
+import { memory, network, timeline } from "./draw.js";
 
 const $ = (id) => document.getElementById(id);
 const start = `# Llama 3 70B on 1,024 H100
@@ -323,7 +323,7 @@ function listen() {
 			text_changed($("yaml").value);
 		}
 	});
-	$("draw-timeline").addEventListener("click", () => with_timeline(timeline));
+	$("draw-timeline").addEventListener("click", () => with_timeline((trace) => [...timeline(trace), ...memory(trace)]));
 	$("save-timeline").addEventListener("click", () => with_timeline((trace) => {
 		save(JSON.stringify(trace), "foretoken-timeline.json", "application/json");
 		return [element("p", { class: "note" }, "Saved as foretoken-timeline.json; open it in ui.perfetto.dev.")];
