@@ -218,7 +218,9 @@ bool html_scaling(struct page *p)
 		       "larger clusters of the same plan lose",
 		       plot_scaling_usd(&q, p->err)) &&
 	       html_picture(
-		       p, "Tokens/s per GPU against GPUs, as a share of the best size",
+		       p,
+		       "Tokens/s per GPU against GPUs, as a share of the best size, with P10 "
+		       "to P90",
 		       plot_efficiency(&q, p->err));
 }
 
