@@ -163,6 +163,7 @@ static bool search(const struct args *a, struct ft_plans **plans, size_t *n,
 		bool ok;
 
 		bar.lines = s.ranks != NULL;
+		bar.quiet = a->shared.quiet;
 		if (ft_ranks_first(s.ranks))
 			s.progress = (struct ft_progress){ progress_tell, &bar };
 		ok = ft_study_plans(a->shared.word.word[i], &s, plans + *n, &more, err);
@@ -194,7 +195,7 @@ static int answer(const struct args *a, struct ft_error *err, bool *ok)
 		ft_plans_free(plans[i]);
 	if (first)
 		status = *ok ? finish_output() : complain(err);
-	if (first && stopped)
+	if (first && stopped && !a->shared.quiet)
 		fputs("foretoken: stopped; with --db the same command goes on\n",
 		      stderr);
 	return stopped ? 130 : status;

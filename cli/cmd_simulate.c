@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/terminal.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "foretoken/reports.h"
@@ -147,9 +148,11 @@ static bool print_answer(const struct args *a, const struct ft_scenario *s,
 		putchar('\n');
 		ft_report_finance(stdout, s, o);
 	}
-	if (!o->fits)
-		fprintf(stderr, "foretoken: warning: this plan does not fit in the "
-				"GPU's memory\n");
+	if (!o->fits && !a->shared.quiet)
+		fprintf(stderr,
+			"foretoken: %swarning:%s this plan does not fit in the GPU's "
+			"memory\n",
+			terminal_begin(stderr, TERMINAL_WARNING), terminal_end(stderr));
 	return true;
 }
 

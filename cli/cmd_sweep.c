@@ -108,18 +108,19 @@ static void tell(FILE *out, const struct ft_sweep_result *r)
 	putc('\n', out);
 }
 
-static int end(const struct ft_sweep_result *r)
+static int end(const struct ft_sweep_result *r, bool quiet)
 {
 	int status;
 
-	tell_reasons(r);
+	if (!quiet)
+		tell_reasons(r);
 	tell(stdout, r);
 	status = finish_output();
-	if (r->interrupted) {
+	if (r->interrupted && !quiet)
 		fprintf(stderr, "foretoken: stopped; finished runs are kept: give the "
 				"same command again to continue\n");
+	if (r->interrupted)
 		return 130;
-	}
 	/* what could not be read is missing from the table */
 	return status ? status : r->unread || (r->total && !(r->done + r->already));
 }
@@ -146,11 +147,12 @@ int cmd_sweep(int argc, char **argv)
 		a.sweep.threads = ranks_session_threads(&session);
 	a.sweep.ranks = session.ranks;
 	bar.lines = session.ranks != NULL;
+	bar.quiet = a.shared.quiet;
 	if (ft_ranks_first(session.ranks))
 		a.sweep.progress = (struct ft_progress){ progress_tell, &bar };
 	a.sweep.stop_on_signals = true;
 	ok = ft_study_sweep(&a.sweep, &r, &err);
 	if (ft_ranks_first(session.ranks))
-		status = ok ? end(&r) : complain(&err);
+		status = ok ? end(&r, a.shared.quiet) : complain(&err);
 	return ranks_session_close(&session, ok ? NULL : &err, status);
 }

@@ -51,13 +51,13 @@ struct shared {
 	const char *what; /* a word's name in messages: "SCENARIO" */
 	size_t least, most;
 	struct words word, set; /* --price is one of set: "--price ITEM=USD" */
-	bool json;
+	bool json, quiet;
 	char text[8192]; /* of what --price and --tokens make */
 	size_t n_text;
 };
 
-extern const struct argp shared_argp;	  /* words, --set, --json */
-extern const struct argp shared_set_argp; /* words, --set */
+extern const struct argp shared_argp;	  /* words, --set, --json, --quiet */
+extern const struct argp shared_set_argp; /* words, --set, --quiet */
 extern const struct argp price_argp;	  /* --price, beside one of these */
 /* shared_argp and --price; and with --tokens, --days ... as well */
 extern const struct argp_child priced_children[], asked_children[];
@@ -84,6 +84,7 @@ bool whole_argument(const char *what, const char *text, int64_t least, int64_t *
 struct progress {
 	const char *what; /* "run", "row" */
 	double begun_s, told_s;
+	bool quiet; /* nothing is told */
 	bool lines; /* a line each half minute instead, terminal or not: mpirun hides it */
 };
 

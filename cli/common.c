@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/terminal.h"
 #include "base/text.h"
 #include "base/arena.h"
 #include "cli/commands.h"
@@ -80,12 +81,13 @@ int complain(const struct ft_error *err)
 	fflush(stdout);
 	text_visible(err->file, file, sizeof(file));
 	if (!err->file[0])
-		fprintf(stderr, "foretoken: error: %s\n", err->text);
+		fputs("foretoken: ", stderr);
 	else if (err->line <= 0)
-		fprintf(stderr, "%s: error: %s\n", file, err->text);
+		fprintf(stderr, "%s: ", file);
 	else
-		fprintf(stderr, "%s:%d:%d: error: %s\n", file, err->line, err->column,
-			err->text);
+		fprintf(stderr, "%s:%d:%d: ", file, err->line, err->column);
+	fprintf(stderr, "%serror:%s %s\n", terminal_begin(stderr, TERMINAL_ERROR),
+		terminal_end(stderr), err->text);
 	if (err->file[0] && err->line > 0 && line_of(err, line, sizeof(line)))
 		caret(line, err->column);
 	return 1;
@@ -179,7 +181,7 @@ static double now_s(void)
 
 struct progress progress_begin(const char *what)
 {
-	return (struct progress){ what, now_s(), 0, false };
+	return (struct progress){ what, now_s(), 0, false, false };
 }
 
 /* "1:02:03", "4 s" */
@@ -211,6 +213,8 @@ void progress_tell(void *context, size_t finished, size_t fresh, size_t total)
 	double now = now_s(), spent = now - p->begun_s;
 	size_t full = total ? WIDTH * finished / total : WIDTH;
 
+	if (p->quiet)
+		return;
 	if (p->lines && finished < total && now - p->told_s >= LINE_S &&
 	    spent >= LINE_S) {
 		p->told_s = now;

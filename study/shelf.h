@@ -50,9 +50,10 @@ bool scenario_set(struct arena *mem, struct node *root, const char *const *sets,
 struct ft_scenario *scenario_open(struct ft_shelf *shelf, const struct node *root,
 				  const char *name, struct ft_error *err);
 
-/* ft_scenario_load of a whole scenario, which also tells that. */
-struct ft_scenario *scenario_load(struct ft_shelf *shelf, const char *path,
-				  const char *const *sets, size_t n,
-				  struct scenario_seen *seen, struct ft_error *err);
+/* ft_scenario_load of a whole scenario from a text, which also tells that. */
+struct ft_scenario *scenario_load_text(struct ft_shelf *shelf, const char *name,
+				       const char *text, const char *const *sets,
+				       size_t n, struct scenario_seen *seen,
+				       struct ft_error *err);
 
 #endif

@@ -18,6 +18,8 @@
 
 #include "base/arena.h"
 #include "base/digest.h"
+#include "base/file.h"
+#include "base/limits.h"
 #include "base/node.h"
 #include "base/plain.h"
 #include "study/crew.h"
@@ -32,6 +34,7 @@ static const double COMMIT_S = 1;
 struct job {
 	const struct ft_sweep *sweep;
 	struct ft_sweep_result *result;
+	const char *text; /* of the scenario, read once: it may be standard input */
 	struct grid grid;
 	size_t next, finished; /* combinations taken; looked at */
 	pthread_mutex_t lock;  /* of all below */
@@ -110,7 +113,8 @@ static bool load(const struct job *j, struct ft_shelf *shelf, const char **sets,
 	size_t n = j->sweep->n_sets + j->sweep->n_vary;
 	struct scenario_seen seen = { 0 };
 
-	a->scenario = scenario_load(shelf, j->sweep->scenario, sets, n, &seen, &a->why);
+	a->scenario = scenario_load_text(shelf, j->sweep->scenario, j->text, sets, n,
+					 &seen, &a->why);
 	digest_hex(&seen.digest, a->row.key);
 	a->kept = seen.parts_read;
 	return seen.parts_read;
@@ -450,15 +454,18 @@ bool ft_study_sweep(const struct ft_sweep *sweep, struct ft_sweep_result *result
 			 .lock = PTHREAD_MUTEX_INITIALIZER };
 	struct arena mem = { 0 };
 	const struct node *root;
+	size_t length;
 	bool ok;
 
 	*result = (struct ft_sweep_result){ 0 };
-	root = node_read_file(&mem, sweep->scenario, err);
+	j.text = file_read(&mem, file_input(sweep->scenario), LIMIT_YAML_BYTES, &length,
+			   err);
+	root = j.text ? node_read_text(&mem, sweep->scenario, j.text, length, err) :
+			NULL;
 	ok = grid_open(&j.grid, sweep, root ? err : &j.err) && root;
 	result->total = j.grid.total;
 	if (ok && sweep->ranks)
 		ranks_begin(sweep->ranks, identity(sweep, root, &mem));
-	arena_release(&mem);
 	ok = ok && open_table(&j, err);
 	if (ok) {
 		run_all(&j);
@@ -469,5 +476,6 @@ bool ft_study_sweep(const struct ft_sweep *sweep, struct ft_sweep_result *result
 	sweep_db_close(j.db);
 	arena_release(&j.rows);
 	grid_release(&j.grid);
+	arena_release(&mem);
 	return ok;
 }
