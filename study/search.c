@@ -173,46 +173,6 @@ static double worst_kept(const struct search_job *j)
 	return j->n_kept < j->search->top ? INFINITY : j->kept[j->n_kept - 1].rank;
 }
 
-/* Is it on the front of time, dollars and memory? Those it beats leave. */
-static void front_put(struct search_job *j, const struct point *p)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < j->n_front; i++)
-		if (j->front[i].step_s <= p->step_s && j->front[i].usd <= p->usd &&
-		    j->front[i].memory <= p->memory)
-			return;
-	for (size_t i = 0; i < j->n_front; i++)
-		if (!(p->step_s <= j->front[i].step_s && p->usd <= j->front[i].usd &&
-		      p->memory <= j->front[i].memory))
-			j->front[n++] = j->front[i];
-	if (n < FRONT_MOST)
-		j->front[n++] = *p;
-	j->n_front = n;
-}
-
-static int by_place(const void *a, const void *b)
-{
-	const struct point *x = a, *y = b;
-
-	return x->at < y->at ? -1 : x->at > y->at;
-}
-
-/* Of the plans that any search simulates, whatever the order in which answers come: those
- * whose bound is not above the worst that is kept. */
-static void find_front(struct search_job *j)
-{
-	double worst = worst_kept(j);
-
-	if (j->n_points)
-		qsort(j->simulated, j->n_points, sizeof(*j->simulated), by_place);
-	for (size_t i = 0; i < j->n_points; i++)
-		if (j->search->exhaustive ||
-		    j->space.candidate[j->simulated[i].at].bound <= worst)
-			front_put(j, &j->simulated[i]);
-	free(j->simulated);
-}
-
 /* Plans that take the same time, dollars and memory are one, the first in the space. true:
  * it was there, and stays or takes that place. */
 static bool same_kept(struct search_job *j, const struct found *f)
@@ -232,20 +192,10 @@ static bool same_kept(struct search_job *j, const struct found *f)
 
 static void keep(struct search_job *j, const struct found *f)
 {
-	const struct ft_outcome *o = &f->outcome;
 	struct found entry = *f;
 	size_t i;
 
-	if (j->n_points == j->cap_points) {
-		j->cap_points = 2 * j->cap_points + 64;
-		j->simulated =
-			realloc(j->simulated, j->cap_points * sizeof(*j->simulated));
-		if (!j->simulated)
-			out_of_memory();
-	}
-	j->simulated[j->n_points++] =
-		(struct point){ f->at, o->step_s, o->cost.usd_per_million_tokens,
-				o->memory_total_bytes };
+	search_note_point(j, f);
 	entry.outcome.run = NULL;
 	entry.outcome.bom = NULL;
 	if (same_kept(j, &entry))
@@ -503,7 +453,7 @@ bool search_run(struct search_job *j)
 	/* where others take part, they wait for this phase */
 	if (ranks_shared(j->search->ranks) || (!j->stop && !j->broken && j->n_order))
 		run_phase(j, SIMULATING, &crew, w);
-	find_front(j);
+	search_find_front(j, worst_kept(j));
 	j->wall_s = crew_now_s() - j->begun_s;
 	crew_close(&crew);
 	for (int i = 0; i <= crew.threads; i++)

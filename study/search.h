@@ -90,6 +90,11 @@ void search_refuse(struct search_job *j, size_t n, const struct ft_error *why);
 bool search_next(void *job, size_t *item);
 bool search_open(struct worker *w, struct search_job *j);
 
+/* study/search_front.c: a plan that fits was simulated, the lock held; and the front of them in
+ * the end. */
+void search_note_point(struct search_job *j, const struct found *f);
+void search_find_front(struct search_job *j, double worst);
+
 /* study/search_ranks.c: a phase with other processes. The identity of a search; rank 0's side
  * of a phase; and a member's thread. */
 uint64_t search_identity(const struct search_job *j);
