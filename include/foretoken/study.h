@@ -393,7 +393,7 @@ struct ft_sweep {
 	int threads; /* 0: all cores */
 	int shard,
 		shards; /* of the combinations every shards-th, from the shard-th on; 0: all */
-	bool stop_on_signals; /* SIGINT and SIGTERM end it once what runs is kept */
+	bool stop_on_signals;	/* SIGINT and SIGTERM end it once what runs is kept */
 	struct ft_ranks *ranks; /* the processes that share it (study_ranks.h); NULL */
 	struct ft_progress progress;
 };
