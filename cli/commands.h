@@ -68,6 +68,10 @@ int complain(const struct ft_error *err);
 /* The command line as one would type it; the caller frees it. */
 char *command_line(int argc, char **argv);
 
+/* Where a file of ours lies beside this program, or where `make install` puts it: path, of n
+ * bytes; false: nowhere. */
+bool beside_program(const char *leaf, char *path, size_t n);
+
 /* stdout must have taken all of it: else an error and 1. */
 int finish_output(void);
 

@@ -1,6 +1,7 @@
 /* cli/common.c - errors with their line, progress, and a checked stdout */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -129,6 +130,27 @@ char *command_line(int argc, char **argv)
 		to = put_word(to, argv[i]);
 	}
 	return text;
+}
+
+bool beside_program(const char *leaf, char *path, size_t n)
+{
+	static const char *const places[] = { "/", "/../lib/foretoken/" };
+	char program[PATH_MAX], *slash;
+	ssize_t len = readlink("/proc/self/exe", program, sizeof(program) - 1);
+
+	if (len < 0)
+		return false;
+	program[len] = '\0';
+	slash = strrchr(program, '/');
+	if (slash)
+		*slash = '\0';
+	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+		int all = snprintf(path, n, "%s%s%s", program, places[i], leaf);
+
+		if (all > 0 && (size_t)all < n && !access(path, R_OK))
+			return true;
+	}
+	return false;
 }
 
 int finish_output(void)

@@ -25,27 +25,6 @@ static long started_as_one_of(void)
 	return getenv("PMIX_RANK") && text ? strtol(text, NULL, 10) : 0;
 }
 
-bool ranks_find_plugin(char *path, size_t n)
-{
-	static const char *const places[] = { "/", "/../lib/foretoken/" };
-	char program[PATH_MAX], *slash;
-	ssize_t len = readlink("/proc/self/exe", program, sizeof(program) - 1);
-
-	if (len < 0)
-		return false;
-	program[len] = '\0';
-	slash = strrchr(program, '/');
-	if (slash)
-		*slash = '\0';
-	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
-		int all = snprintf(path, n, "%s%s" MPI_PLUGIN, program, places[i]);
-
-		if (all > 0 && (size_t)all < n && !access(path, R_OK))
-			return true;
-	}
-	return false;
-}
-
 static bool refuse(long ranks, const char *why)
 {
 	fprintf(stderr,
@@ -77,7 +56,7 @@ bool ranks_session_open(struct ranks_session *s)
 	*s = (struct ranks_session){ NULL, NULL };
 	if (ranks <= 1)
 		return true;
-	if (!ranks_find_plugin(path, sizeof(path)))
+	if (!beside_program(MPI_PLUGIN, path, sizeof(path)))
 		return refuse(ranks, "this foretoken was built without MPI");
 	s->plugin = load(path, why, sizeof(why));
 	if (!s->plugin)

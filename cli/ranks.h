@@ -30,7 +30,4 @@ int ranks_session_threads(const struct ranks_session *session);
 int ranks_session_close(struct ranks_session *session, const struct ft_error *failed,
 			int status);
 
-/* Where the plug-in is, of n bytes; false: nowhere. */
-bool ranks_find_plugin(char *path, size_t n);
-
 #endif
