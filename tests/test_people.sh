@@ -8,6 +8,7 @@ for kind in gpu node fabric stack prices; do
 	case $kind in stack) key=stack ;; prices) key=cost.prices ;; *) key=cluster.$kind ;; esac
 	ok "the skeleton of a $kind works in a scenario" sh -c "$f new $kind >$tmp/my-$kind.yaml && $f simulate $tmp/s.yaml --set $key=$tmp/my-$kind.yaml"
 done
+ok "skeletons fit 80 columns" sh -c "! grep -n '.\{81\}' cli/new/*.yaml"
 ok "no such skeleton" wrong "there is no skeleton of 'cluster'" $f new cluster
 ok "a skeleton of nothing" wrong "say which" $f new
 
