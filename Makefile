@@ -30,6 +30,8 @@ PKGS := yaml-0.1 jansson gsl sqlite3 smartcols yajl zlib libzstd libprotobuf-c
 # `foretoken serve` needs it; all else does not
 HTTP := $(shell pkg-config --exists libmicrohttpd && echo libmicrohttpd)
 PKGS += $(HTTP)
+# `mpirun foretoken sweep` and `plan` load this beside the program; all else does not
+MPI  := $(shell command -v mpicc >/dev/null && echo $B/foretoken-mpi.so)
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wundef -Wvla \
         -Wstrict-prototypes -Wmissing-prototypes -Wwrite-strings
 ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -DFORETOKEN_VERSION='"$(VERSION)"' \
@@ -63,7 +65,7 @@ SHTESTS  := $(filter-out $(if $(SAN),tests/test_packages.sh),$(wildcard tests/te
 # two groups of tests of which one runs at a time: those that run make in this folder, and
 # those that start many programs at once
 RUN_MAKE   := install,packages,calibrate,tutorial
-START_MANY := serve,sweep
+START_MANY := serve,sweep,mpi
 SHELL_RULES := --rules 'seq=tests/test_{$(RUN_MAKE)}.sh' --rules 'seq=tests/test_{$(START_MANY)}.sh' --rules 'par=**'
 CORES    := $(shell nproc)
 BENCHES  := $(patsubst tests/bench/%.c,$B/tests/bench/%,$(wildcard tests/bench/*.c))
@@ -78,15 +80,20 @@ DATA     := $(wildcard hw/gpus/* hw/nodes/* hw/fabrics/* hw/parts/* hw/sites/* m
 
 .PHONY: all help deps demo check check-only coverage coverage-tests mutants rules format validate residuals profiles search bench fuzz fuzz-mutants golden clean
 .SECONDARY:
-all: $(if $(SAN)$(COV),$B/foretoken,build/foretoken)
+all: $(if $(SAN)$(COV),$B/foretoken,build/foretoken) $(MPI)
 
 -include calibrate/probes/probes.mk
 
-build/foretoken: build/rel/foretoken
+build/foretoken: build/rel/foretoken $(filter build/rel/%,$(MPI))
 	@ln -sf rel/foretoken $@
 $B/foretoken: $(call OBJ,$(CLI_SRC)) $B/new.o $(COUNTER) $B/libforetoken.a
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+$B/foretoken-mpi.so: cli/mpi/plugin.c cli/mpi.h include/foretoken/study_ranks.h
+	@mkdir -p $(@D)
+	@echo "  MPI   $@"
+	$(Q)mpicc -std=c11 -D_GNU_SOURCE -I. -Iinclude $(filter-out -W%,$(WARN)) -Wall -Wextra $(CFLAGS) -fPIC -fvisibility=hidden \
+		-shared -Wl,-z,relro,-z,now -o $@ $<
 $B/libforetoken.a: $(call OBJ,$(LIB_SRC)) $(PAGES)
 	@echo "  AR    $@"
 	@rm -f $@

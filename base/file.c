@@ -278,6 +278,11 @@ bool file_folder(const char *path, struct ft_error *err)
 	return ft_fail(err, &at, "cannot be made: %s", strerror(errno));
 }
 
+const char *file_input(const char *path)
+{
+	return strcmp(path, "-") ? path : "/dev/stdin";
+}
+
 bool file_exists(const char *path)
 {
 	struct stat st;

@@ -40,6 +40,9 @@ bool file_folder(const char *path, struct ft_error *err)
 
 bool file_exists(const char *path);
 
+/* What a path of an input means: "-" is standard input. */
+const char *file_input(const char *path);
+
 /* Is name a path (it holds a '/' or ends in .yaml, .yml or .json), not one of ours? */
 bool file_is_path(const char *name);
 /* May what stands there name a file? All may but what came from elsewhere: texts read under

@@ -112,6 +112,14 @@
 	  "answers are being computed; try again in a second") \
 	X(SERVE_WORK_S, 20, "seconds in which serve computes an answer", \
 	  "takes longer than") \
+	X(SERVE_PLANS, 2, "searches for plans that serve runs at once", \
+	  "searches are running; try again when one has ended") \
+	X(SERVE_PLAN_S, 60, "seconds in which serve searches for plans; what was found until then is told", \
+	  "") \
+	X(SERVE_PLAN_CANDIDATES, 200000, "legal plans among which serve searches", \
+	  "legal plans are too many here") \
+	X(SERVE_PLAN_THREADS, 4, "threads of a search by serve", \
+	  "") \
 	X(SERVE_WORK_MIB, 1024, "MiB of memory in which serve computes an answer", \
 	  "takes more memory than") \
 	X(SERVE_ANSWER_MIB, 256, "MiB of an answer of serve", \

@@ -89,6 +89,7 @@ static struct ft_scenario *load(const struct args *a, struct ft_shelf *shelf,
 				    .top = 1,
 				    .progress = { progress_tell, &bar } };
 
+	bar.quiet = a->shared.quiet;
 	if (a->at_best)
 		return ft_scenario_at_best(shelf, path, &search, err);
 	return ft_scenario_load(shelf, path, a->shared.set.word, a->shared.set.n, true,

@@ -1,4 +1,5 @@
 /* cli/cmd_doctor.c - foretoken doctor */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -6,19 +7,35 @@
 #include "base/arena.h"
 #include "base/file.h"
 #include "cli/commands.h"
+#include "cli/mpi.h"
 
 static const struct {
 	const char *program, *wanted_by, *package;
 } programs[] = {
 	{ "gnuplot", "reports and plots", "gnuplot-nox" },
-	{ "sqlite3", "asking the tables of sweeps (three examples)", "sqlite3" },
+	{ "sqlite3", "asking the tables of sweeps (four examples)", "sqlite3" },
 	{ "jq", "one example, tests", "jq" },
+	{ "mpirun", "sweep and plan as ranks of many machines", "openmpi-bin" },
 	{ "python3", "make validate, make residuals, some tests", "python3" },
 	{ "nvidia-smi", "calibrating an NVIDIA GPU of this machine",
 	  "NVIDIA's driver" },
 	{ "rocm-smi", "calibrating an AMD GPU of this machine", "ROCm" },
 	{ "chromium", "tests that look at the report", "chromium" },
 	{ "man", "foretoken-scenario(5) and the other pages", "man-db" },
+};
+
+/* What the build makes beside the program. */
+static const struct {
+	const char *name, *file, *missing, *wanted_by;
+} parts[] = {
+	{ "MPI", MPI_PLUGIN, "built without, install libopenmpi-dev and make again",
+	  "what mpirun needs of this program" },
+	{ "probes", "foretoken-probe", "not built, make probes",
+	  "measuring this machine, calibrate probe" },
+	{ "CUDA", "libft_cuda.so", "not built, make probes where CUDA and cuDNN are",
+	  "the probes on an NVIDIA GPU" },
+	{ "HIP", "libft_hip.so", "not built, make probes where ROCm is",
+	  "the probes on an AMD GPU" },
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -59,6 +76,7 @@ static const char *found(struct arena *mem, const char *program)
 int cmd_doctor(int argc, char **argv)
 {
 	struct arena mem = { 0 };
+	char file[PATH_MAX];
 	struct ft_error err;
 	const char *data;
 
@@ -72,6 +90,12 @@ int cmd_doctor(int argc, char **argv)
 		       at ? at : "not here, install ", at ? "" : programs[i].package,
 		       "", programs[i].wanted_by);
 	}
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
+		printf("%-11s %s: %s\n", parts[i].name,
+		       beside_program(parts[i].file, file, sizeof(file)) ?
+			       file :
+			       parts[i].missing,
+		       parts[i].wanted_by);
 	arena_release(&mem);
 	return data ? finish_output() : 1;
 }

@@ -1,4 +1,6 @@
 /* cli/cmd_kernel.c - foretoken kernel --gpu NAME --csv FILE */
+#include "base/file.h"
+#include "base/terminal.h"
 #include "cli/commands.h"
 #include "foretoken/study.h"
 
@@ -54,12 +56,13 @@ int cmd_kernel(int argc, char **argv)
 	size_t failed;
 
 	parse_arguments(&argp, argc, argv, &a);
-	if (!ft_study_kernels(a.gpu, a.csv, stdout, &failed, &why, &err))
+	if (!ft_study_kernels(a.gpu, file_input(a.csv), stdout, &failed, &why, &err))
 		return complain(&err);
 	if (failed)
 		fprintf(stderr,
-			"foretoken: warning: %zu rows cannot be predicted; "
+			"foretoken: %swarning:%s %zu rows cannot be predicted; "
 			"the first: %s\n",
+			terminal_begin(stderr, TERMINAL_WARNING), terminal_end(stderr),
 			failed, why.text);
 	return finish_output();
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/ranks.h"
 #include "foretoken/reports.h"
 
 enum { MOST = 16 };
@@ -34,7 +35,8 @@ static const struct argp_option options[] = {
 	  0 },
 	{ "front", 'P', "DIR", 0,
 	  "Draw the plans that no other beats in time, dollars and memory", 0 },
-	{ "threads", 't', "N", 0, "Number of threads (default: one per core)", 0 },
+	{ "threads", 't', "N", 0,
+	  "Number of threads (default: one per core; under mpirun one)", 0 },
 	{ "exhaustive", 'x', NULL, 0,
 	  "Simulate every plan that fits, whatever its bound says", 0 },
 	{ 0 },
@@ -119,7 +121,8 @@ static const struct argp argp = {
 	"vpp, cp, ep, etp, micro-batch, schedule, sharding and recomputation that the "
 	"scenario leaves out. What it states is held; --free KEY frees it. Plans are "
 	"left out only when a proved bound says that they cannot be among those shown. "
-	"cluster.gpus may be a list of sizes."
+	"cluster.gpus may be a list of sizes. Under mpirun the ranks share the search; see "
+	"docs/many-machines.md."
 	"\vExample: foretoken plan examples/17-best-plan/h200.yaml --rank-by usd --top 3",
 	asked_children,
 	NULL,
@@ -159,7 +162,10 @@ static bool search(const struct args *a, struct ft_plans **plans, size_t *n,
 		size_t more = 0;
 		bool ok;
 
-		s.progress = (struct ft_progress){ progress_tell, &bar };
+		bar.lines = s.ranks != NULL;
+		bar.quiet = a->shared.quiet;
+		if (ft_ranks_first(s.ranks))
+			s.progress = (struct ft_progress){ progress_tell, &bar };
 		ok = ft_study_plans(a->shared.word.word[i], &s, plans + *n, &more, err);
 		*n += more;
 		if (!ok || plans[*n - 1]->interrupted)
@@ -168,34 +174,53 @@ static bool search(const struct args *a, struct ft_plans **plans, size_t *n,
 	return true;
 }
 
+/* The searches, and what they found printed. */
+static int answer(const struct args *a, struct ft_error *err, bool *ok)
+{
+	struct ft_plans *plans[MOST * FT_SIZES_MOST];
+	struct ft_run_answer run = { 0 };
+	bool first = ft_ranks_first(a->search.ranks), stopped;
+	size_t n = 0;
+	int status = 0;
+
+	*ok = search(a, plans, &n, err);
+	if (*ok && first && a->shared.word.n == 1 && n > 1)
+		ft_plans_run(plans, n, &run);
+	if (*ok && first)
+		*ok = print(a,
+			    &(struct ft_planning){ plans, n, a->search.rank_by, &run },
+			    err);
+	stopped = n && plans[n - 1]->interrupted;
+	for (size_t i = 0; i < n; i++)
+		ft_plans_free(plans[i]);
+	if (first)
+		status = *ok ? finish_output() : complain(err);
+	if (first && stopped && !a->shared.quiet)
+		fputs("foretoken: stopped; with --db the same command goes on\n",
+		      stderr);
+	return stopped ? 130 : status;
+}
+
 int cmd_plan(int argc, char **argv)
 {
 	struct args a = { .shared = { .what = "SCENARIO", .least = 1, .most = MOST },
 			  .emit = -1,
 			  .search = { .top = 5, .stop_on_signals = true } };
-	struct ft_plans *plans[MOST * FT_SIZES_MOST];
-	struct ft_run_answer run = { 0 };
+	struct ranks_session session;
 	struct ft_error err;
-	size_t n = 0;
-	bool ok, stopped;
 	int status;
+	bool ok;
 
 	parse_arguments(&argp, argc, argv, &a);
+	if (!ranks_session_open(&session))
+		return 1;
 	a.search.free_key = a.free_key.word;
 	a.search.n_free = a.free_key.n;
 	a.search.sets = a.shared.set.word;
 	a.search.n_sets = a.shared.set.n;
-	ok = search(&a, plans, &n, &err);
-	if (ok && a.shared.word.n == 1 && n > 1)
-		ft_plans_run(plans, n, &run);
-	ok = ok &&
-	     print(&a, &(struct ft_planning){ plans, n, a.search.rank_by, &run }, &err);
-	stopped = n && plans[n - 1]->interrupted;
-	for (size_t i = 0; i < n; i++)
-		ft_plans_free(plans[i]);
-	status = ok ? finish_output() : complain(&err);
-	if (stopped)
-		fputs("foretoken: stopped; with --db the same command goes on\n",
-		      stderr);
-	return stopped ? 130 : status;
+	a.search.ranks = session.ranks;
+	if (!a.search.threads)
+		a.search.threads = ranks_session_threads(&session);
+	status = answer(&a, &err, &ok);
+	return ranks_session_close(&session, ok ? NULL : &err, status);
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/terminal.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "foretoken/reports.h"
@@ -26,7 +27,8 @@ static const struct argp_option options[] = {
 	{ "timeline-format", 'o', "FORMAT", 0,
 	  "chrome (default), kineto: the launches and kernels of one rank of the "
 	  "first stage, as PyTorch's profiler records them, or svg (default for FILE.svg): "
-	  "a row a pipeline stage, a box a micro-batch's pass",
+	  "a row a pipeline stage, a box a micro-batch's pass; memory: another SVG, what the "
+	  "fullest rank holds over the step, by category",
 	  0 },
 	{ "report", 'r', "DIR", 0, "Write an HTML report with plots", 0 },
 	{ "flows", 'f', "FILE", 0,
@@ -39,7 +41,8 @@ static const struct argp_option options[] = {
 
 static int form_of(const char *name)
 {
-	static const char *const forms[FT_TIMELINES] = { "chrome", "kineto", "svg" };
+	static const char *const forms[FT_TIMELINES] = { "chrome", "kineto", "svg",
+							 "memory" };
 
 	for (int i = 0; i < FT_TIMELINES; i++)
 		if (!strcmp(name, forms[i]))
@@ -93,10 +96,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case 'o':
 		a->timeline_form = form_of(arg);
 		if (a->timeline_form < 0)
-			argp_error(state,
-				   "--timeline-format takes chrome, kineto or svg, not "
-				   "'%s'",
-				   arg);
+			argp_error(
+				state,
+				"--timeline-format takes chrome, kineto, svg or memory, not "
+				"'%s'",
+				arg);
 		return 0;
 	case 'r':
 		a->report = arg;
@@ -144,9 +148,11 @@ static bool print_answer(const struct args *a, const struct ft_scenario *s,
 		putchar('\n');
 		ft_report_finance(stdout, s, o);
 	}
-	if (!o->fits)
-		fprintf(stderr, "foretoken: warning: this plan does not fit in the "
-				"GPU's memory\n");
+	if (!o->fits && !a->shared.quiet)
+		fprintf(stderr,
+			"foretoken: %swarning:%s this plan does not fit in the GPU's "
+			"memory\n",
+			terminal_begin(stderr, TERMINAL_WARNING), terminal_end(stderr));
 	return true;
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "cli/commands.h"
+#include "cli/ranks.h"
 #include "foretoken/study.h"
 
 struct args {
@@ -19,7 +20,8 @@ static const struct argp_option options[] = {
 	  "Run every N-th combination from the K-th on: N such sweeps on as many machines "
 	  "are all of it (see foretoken merge)",
 	  0 },
-	{ "threads", 't', "N", 0, "Number of threads (default: one per core)", 0 },
+	{ "threads", 't', "N", 0,
+	  "Number of threads (default: one per core; under mpirun one)", 0 },
 	{ 0 },
 };
 
@@ -72,7 +74,9 @@ static const struct argp argp = {
 	"SCENARIO",
 	"Run every combination of the values given with --vary and store one row each in "
 	"the table `runs` of an SQLite file. A run whose inputs have not changed since it "
-	"was stored is not repeated."
+	"was stored is not repeated. Under mpirun the ranks share the work, one thread each, and "
+	"rank 0 writes; docs/many-machines.md tells of that, of shards, and of Parquet, which "
+	"is not written."
 	"\vExample: foretoken sweep examples/01-first-answer/h100.yaml --vary "
 	"cluster.gpus=512,1024,2048 --vary training.parallel.tp=4,8 --db out.db",
 	children,
@@ -104,32 +108,51 @@ static void tell(FILE *out, const struct ft_sweep_result *r)
 	putc('\n', out);
 }
 
+static int end(const struct ft_sweep_result *r, bool quiet)
+{
+	int status;
+
+	if (!quiet)
+		tell_reasons(r);
+	tell(stdout, r);
+	status = finish_output();
+	if (r->interrupted && !quiet)
+		fprintf(stderr, "foretoken: stopped; finished runs are kept: give the "
+				"same command again to continue\n");
+	if (r->interrupted)
+		return 130;
+	/* what could not be read is missing from the table */
+	return status ? status : r->unread || (r->total && !(r->done + r->already));
+}
+
 int cmd_sweep(int argc, char **argv)
 {
 	struct ft_sweep_result r;
 	struct progress bar = progress_begin("run");
 	struct args a = { .shared = { .what = "SCENARIO", .least = 1, .most = 1 } };
+	struct ranks_session session;
 	struct ft_error err;
-	int status;
+	int status = 0;
+	bool ok;
 
 	parse_arguments(&argp, argc, argv, &a);
+	if (!ranks_session_open(&session))
+		return 1;
 	a.sweep.scenario = a.shared.word.word[0];
 	a.sweep.sets = a.shared.set.word;
 	a.sweep.n_sets = a.shared.set.n;
 	a.sweep.vary = a.vary.word;
 	a.sweep.n_vary = a.vary.n;
-	a.sweep.progress = (struct ft_progress){ progress_tell, &bar };
+	if (!a.sweep.threads)
+		a.sweep.threads = ranks_session_threads(&session);
+	a.sweep.ranks = session.ranks;
+	bar.lines = session.ranks != NULL;
+	bar.quiet = a.shared.quiet;
+	if (ft_ranks_first(session.ranks))
+		a.sweep.progress = (struct ft_progress){ progress_tell, &bar };
 	a.sweep.stop_on_signals = true;
-	if (!ft_study_sweep(&a.sweep, &r, &err))
-		return complain(&err);
-	tell_reasons(&r);
-	tell(stdout, &r);
-	status = finish_output();
-	if (r.interrupted) {
-		fprintf(stderr, "foretoken: stopped; finished runs are kept: give the "
-				"same command again to continue\n");
-		return 130;
-	}
-	/* what could not be read is missing from the table */
-	return status ? status : r.unread || (r.total && !(r.done + r.already));
+	ok = ft_study_sweep(&a.sweep, &r, &err);
+	if (ft_ranks_first(session.ranks))
+		status = ok ? end(&r, a.shared.quiet) : complain(&err);
+	return ranks_session_close(&session, ok ? NULL : &err, status);
 }

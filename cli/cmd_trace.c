@@ -239,6 +239,35 @@ static const char *misused_scenario(const struct trace_args *a)
 	return NULL;
 }
 
+/* Standard input as a file without a name that can be read more than once, which it stays
+ * until the program ends; path: what it is called. */
+static bool keep_input(char *path, size_t n, struct ft_error *err)
+{
+	char some[65536];
+	FILE *kept = tmpfile();
+	size_t k = 0;
+
+	while (kept && (k = fread(some, 1, sizeof(some), stdin)) &&
+	       fwrite(some, 1, k, kept) == k)
+		k = 0;
+	if (!kept || k || ferror(stdin) || fflush(kept))
+		return ft_fail(err, NULL, "standard input cannot be kept: %s",
+			       strerror(errno));
+	snprintf(path, n, "/dev/fd/%d", fileno(kept));
+	return true;
+}
+
+/* "-" among the words, once at most. */
+static bool find_input(struct trace_args *a, char *path, size_t n, struct ft_error *err)
+{
+	for (size_t i = 0; i < a->shared.word.n; i++)
+		if (!strcmp(a->shared.word.word[i], "-")) {
+			a->shared.word.word[i] = path;
+			return keep_input(path, n, err);
+		}
+	return true;
+}
+
 int cmd_trace(int argc, char **argv)
 {
 	struct trace_args a = { .shared = { .what = "SCENARIO or FILE",
@@ -246,6 +275,7 @@ int cmd_trace(int argc, char **argv)
 					    .most = LIMIT_OPTION_WORDS } };
 	struct ft_error err;
 	const char *why;
+	char path[32];
 	bool recorded;
 
 	parse_arguments(&argp, argc, argv, &a);
@@ -259,6 +289,8 @@ int cmd_trace(int argc, char **argv)
 	if (!strcmp(a.verb, "export") != ((a.chakra != NULL) + (a.goal != NULL)))
 		return wrong("export takes --chakra PREFIX or --goal OUT, and no other "
 			     "verb does");
+	if (!find_input(&a, path, sizeof(path), &err))
+		return complain(&err);
 	recorded = ft_recording_is(a.shared.word.word[0]);
 	why = recorded ? misused_recording(&a) : misused_scenario(&a);
 	if (why)

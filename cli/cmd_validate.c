@@ -1,4 +1,5 @@
 /* cli/cmd_validate.c - foretoken validate RUNS.csv */
+#include "base/file.h"
 #include "cli/commands.h"
 #include "foretoken/reports.h"
 
@@ -85,6 +86,8 @@ int cmd_validate(int argc, char **argv)
 	struct ft_error err;
 
 	parse_arguments(&argp, argc, argv, &a);
+	a.shared.word.word[0] = file_input(a.shared.word.word[0]);
+	bar.quiet = a.shared.quiet;
 	if (a.fit)
 		return fit_stack(&a, &bar);
 	v = ft_validate(a.shared.word.word[0], a.shared.set.word, a.shared.set.n,

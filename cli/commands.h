@@ -51,13 +51,13 @@ struct shared {
 	const char *what; /* a word's name in messages: "SCENARIO" */
 	size_t least, most;
 	struct words word, set; /* --price is one of set: "--price ITEM=USD" */
-	bool json;
+	bool json, quiet;
 	char text[8192]; /* of what --price and --tokens make */
 	size_t n_text;
 };
 
-extern const struct argp shared_argp;	  /* words, --set, --json */
-extern const struct argp shared_set_argp; /* words, --set */
+extern const struct argp shared_argp;	  /* words, --set, --json, --quiet */
+extern const struct argp shared_set_argp; /* words, --set, --quiet */
 extern const struct argp price_argp;	  /* --price, beside one of these */
 /* shared_argp and --price; and with --tokens, --days ... as well */
 extern const struct argp_child priced_children[], asked_children[];
@@ -67,6 +67,10 @@ int complain(const struct ft_error *err);
 
 /* The command line as one would type it; the caller frees it. */
 char *command_line(int argc, char **argv);
+
+/* Where a file of ours lies beside this program, or where `make install` puts it: path, of n
+ * bytes; false: nowhere. */
+bool beside_program(const char *leaf, char *path, size_t n);
 
 /* stdout must have taken all of it: else an error and 1. */
 int finish_output(void);
@@ -84,6 +88,8 @@ bool whole_argument(const char *what, const char *text, int64_t least, int64_t *
 struct progress {
 	const char *what; /* "run", "row" */
 	double begun_s, told_s;
+	bool quiet; /* nothing is told */
+	bool lines; /* a line each half minute instead, terminal or not: mpirun hides it */
 };
 
 struct progress progress_begin(const char *what);

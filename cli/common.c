@@ -1,12 +1,14 @@
 /* cli/common.c - errors with their line, progress, and a checked stdout */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/terminal.h"
 #include "base/text.h"
 #include "base/arena.h"
 #include "cli/commands.h"
@@ -80,12 +82,13 @@ int complain(const struct ft_error *err)
 	fflush(stdout);
 	text_visible(err->file, file, sizeof(file));
 	if (!err->file[0])
-		fprintf(stderr, "foretoken: error: %s\n", err->text);
+		fputs("foretoken: ", stderr);
 	else if (err->line <= 0)
-		fprintf(stderr, "%s: error: %s\n", file, err->text);
+		fprintf(stderr, "%s: ", file);
 	else
-		fprintf(stderr, "%s:%d:%d: error: %s\n", file, err->line, err->column,
-			err->text);
+		fprintf(stderr, "%s:%d:%d: ", file, err->line, err->column);
+	fprintf(stderr, "%serror:%s %s\n", terminal_begin(stderr, TERMINAL_ERROR),
+		terminal_end(stderr), err->text);
 	if (err->file[0] && err->line > 0 && line_of(err, line, sizeof(line)))
 		caret(line, err->column);
 	return 1;
@@ -127,6 +130,27 @@ char *command_line(int argc, char **argv)
 		to = put_word(to, argv[i]);
 	}
 	return text;
+}
+
+bool beside_program(const char *leaf, char *path, size_t n)
+{
+	static const char *const places[] = { "/", "/../lib/foretoken/" };
+	char program[PATH_MAX], *slash;
+	ssize_t len = readlink("/proc/self/exe", program, sizeof(program) - 1);
+
+	if (len < 0)
+		return false;
+	program[len] = '\0';
+	slash = strrchr(program, '/');
+	if (slash)
+		*slash = '\0';
+	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+		int all = snprintf(path, n, "%s%s%s", program, places[i], leaf);
+
+		if (all > 0 && (size_t)all < n && !access(path, R_OK))
+			return true;
+	}
+	return false;
 }
 
 int finish_output(void)
@@ -179,7 +203,7 @@ static double now_s(void)
 
 struct progress progress_begin(const char *what)
 {
-	return (struct progress){ what, now_s(), 0 };
+	return (struct progress){ what, now_s(), 0, false, false };
 }
 
 /* "1:02:03", "4 s" */
@@ -195,14 +219,32 @@ static void put_time(double s)
 		fprintf(stderr, "%ld:%02ld:%02ld", t / 3600, t / 60 % 60, t % 60);
 }
 
+static void put_left(double spent, size_t finished, size_t fresh, size_t total)
+{
+	if (!fresh)
+		return;
+	fputs(", ", stderr);
+	put_time(spent * (double)(total - finished) / (double)fresh);
+	fputs(" left", stderr);
+}
+
 void progress_tell(void *context, size_t finished, size_t fresh, size_t total)
 {
-	enum { WIDTH = 30 };
+	enum { WIDTH = 30, LINE_S = 30 };
 	struct progress *p = context;
 	double now = now_s(), spent = now - p->begun_s;
 	size_t full = total ? WIDTH * finished / total : WIDTH;
 
-	if (!isatty(STDERR_FILENO) || spent < 1)
+	if (p->quiet)
+		return;
+	if (p->lines && finished < total && now - p->told_s >= LINE_S &&
+	    spent >= LINE_S) {
+		p->told_s = now;
+		fprintf(stderr, "foretoken: %s %zu of %zu", p->what, finished, total);
+		put_left(spent, finished, fresh, total);
+		putc('\n', stderr);
+	}
+	if (p->lines || !isatty(STDERR_FILENO) || spent < 1)
 		return;
 	if (finished == total) {
 		if (p->told_s > 0)
@@ -216,10 +258,6 @@ void progress_tell(void *context, size_t finished, size_t fresh, size_t total)
 	for (size_t i = 0; i < WIDTH; i++)
 		putc(i < full ? '#' : '.', stderr);
 	fprintf(stderr, "] %s %zu of %zu", p->what, finished, total);
-	if (fresh) {
-		fputs(", ", stderr);
-		put_time(spent * (double)(total - finished) / (double)fresh);
-		fputs(" left", stderr);
-	}
+	put_left(spent, finished, fresh, total);
 	fputs("\033[K", stderr);
 }

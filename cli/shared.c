@@ -10,11 +10,18 @@
 			0 \
 	}
 
-static const struct argp_option set_options[] = { SET_OPTION, { 0 } };
+#define QUIET_OPTION \
+	{ \
+		"quiet", 'q', NULL, 0, \
+			"No progress and no remarks on standard error, but errors", 0 \
+	}
+
+static const struct argp_option set_options[] = { SET_OPTION, QUIET_OPTION, { 0 } };
 
 static const struct argp_option options[] = {
 	SET_OPTION,
 	{ "json", 'j', NULL, 0, "Print JSON", 0 },
+	QUIET_OPTION,
 	{ 0 },
 };
 
@@ -28,6 +35,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'j':
 		s->json = true;
+		return 0;
+	case 'q':
+		s->quiet = true;
 		return 0;
 	case ARGP_KEY_ARG:
 		if (s->word.n == s->most)

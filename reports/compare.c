@@ -2,6 +2,7 @@
 #include "base/csv.h"
 #include "base/arena.h"
 #include "base/plain.h"
+#include "base/terminal.h"
 #include <math.h>
 #include <string.h>
 
@@ -192,8 +193,9 @@ void ft_report_compare(FILE *out, const struct ft_answers *a)
 	char text[SENTENCE], verdict[FT_SENTENCE];
 
 	if (a->verdict)
-		fprintf(out, "%s\n\n",
-			ft_verdict_sentence(a->verdict, a->label, verdict));
+		fprintf(out, "%s%s%s\n\n", terminal_begin(out, TERMINAL_WINNER),
+			ft_verdict_sentence(a->verdict, a->label, verdict),
+			terminal_end(out));
 	how_alike(out, a);
 	what_differs(out, a, all);
 	what_is_common(out, a, all);

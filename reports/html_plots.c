@@ -264,7 +264,10 @@ static bool at_size(const struct ft_scenario *s, double times, struct scaled *to
 		return true;
 	scaled = ft_scenario_resized(s, gpus, times, err);
 	if (scaled && ft_study_simulate(scaled, NULL, NULL, &o, err)) {
-		*to = (struct scaled){ (double)gpus, o.tokens_per_s,
+		*to = (struct scaled){ (double)gpus,
+				       o.tokens_per_s,
+				       o.tokens_low_per_s,
+				       o.tokens_high_per_s,
 				       o.cost.usd_per_million_tokens,
 				       o.cost.usd_per_million_tokens_low,
 				       o.cost.usd_per_million_tokens_high };
@@ -287,72 +290,119 @@ static bool gather(struct plots *p, struct ft_error *err)
 	return true;
 }
 
+/* Value, low and high of a point, as they are drawn; best: the most tokens/s per GPU. */
+static void values_of(const struct scaled *x, bool usd, double best, double v[3])
+{
+	const double dollars[] = { x->usd, x->usd_low, x->usd_high };
+	const double tokens[] = { x->tokens_per_s, x->tokens_low, x->tokens_high };
+
+	for (int k = 0; k < 3; k++)
+		v[k] = usd ? dollars[k] : 100 * tokens[k] / x->gpus / best;
+}
+
+static double best_of(const struct scaled x[SIZES])
+{
+	double best = 0;
+
+	for (int k = 0; k < SIZES; k++)
+		if (x[k].gpus > 0)
+			best = fmax(best, x[k].tokens_per_s / x[k].gpus);
+	return best;
+}
+
 /* The points of every scenario, a block each: GPUs, value, low, high. */
 static bool write_points(struct plots *p, FILE *out, bool usd, struct ft_error *err)
 {
 	if (!gather(p, err))
 		return false;
 	for (size_t i = 0; i < p->a->n; i++) {
-		double best = 0;
+		double best = best_of(p->scaled[i]), v[3];
 
-		for (int k = 0; k < SIZES; k++)
-			if (p->scaled[i][k].gpus > 0)
-				best = fmax(best, p->scaled[i][k].tokens_per_s /
-							  p->scaled[i][k].gpus);
-		fprintf(out, "# %s: GPUs, %s\n", gnuplot_cell(p->mem, label(p, i)),
-			usd ? "USD per million tokens, P10, P90" : "share of the best");
+		fprintf(out, "# %s: GPUs, %s, P10, P90\n",
+			gnuplot_cell(p->mem, label(p, i)),
+			usd ? "USD per million tokens" : "share of the best");
 		for (int k = 0; k < SIZES; k++) {
 			const struct scaled *x = &p->scaled[i][k];
 
 			if (!(x->gpus > 0))
 				continue;
-			if (usd)
-				fprintf(out, "%.0f %.9g %.9g %.9g\n", x->gpus, x->usd,
-					x->usd_low, x->usd_high);
-			else
-				fprintf(out, "%.0f %.9g\n", x->gpus,
-					100 * x->tokens_per_s / x->gpus / best);
+			values_of(x, usd, best, v);
+			fprintf(out, "%.0f %.9g %.9g %.9g\n", x->gpus, v[0], v[1],
+				v[2]);
 		}
 		fputs("\n\n", out);
 	}
 	return true;
 }
 
+/* gnuplot's, which differ in grey, too. */
+static const int shapes[] = { 7, 5, 9, 13, 11 };
+
+/* Where the name of each curve stands: beside its end, kept apart from the others. */
+static const char *end_labels(struct plots *p, bool usd, struct ft_error *err)
+{
+	const char *text = "";
+	double at[FT_SIDES_MOST], most = 0, top = INFINITY, v[3];
+	size_t longest = 0;
+
+	for (size_t i = 0; i < p->a->n; i++) {
+		at[i] = 0;
+		for (int k = 0; k < SIZES; k++) {
+			if (!(p->scaled[i][k].gpus > 0))
+				continue;
+			values_of(&p->scaled[i][k], usd, best_of(p->scaled[i]), v);
+			at[i] = v[0];
+			most = fmax(most, v[2]);
+		}
+		longest = strlen(label(p, i)) > longest ? strlen(label(p, i)) : longest;
+	}
+	for (size_t placed = 0; placed < p->a->n; placed++) { /* from the top down */
+		const char *quoted;
+		size_t next = 0;
+
+		for (size_t i = 1; i < p->a->n; i++)
+			if (at[i] > at[next])
+				next = i;
+		top = fmin(at[next], top - 0.06 * most);
+		at[next] = -INFINITY;
+		quoted = gnuplot_quote(p->mem, label(p, next), err);
+		if (!quoted)
+			return NULL;
+		text = arena_printf(
+			p->mem,
+			"%sset label %s at graph 1.03, first %.9g left point ls %zu pt %d offset 1\n",
+			text, quoted, top, next % 5 + 1, shapes[next % 5]);
+	}
+	return arena_printf(p->mem, "%sset rmargin %zu\nset key off\n", text,
+			    longest < 32 ? longest + 7 : 39);
+}
+
+/* Bands from P10 to P90 behind curves whose points differ in shape, for print in grey. */
 static char *plot_sizes(struct plots *p, const char *name, const char *axis, bool usd,
 			struct ft_error *err)
 {
-	const char *script = arena_printf(
-		p->mem,
-		"set logscale x 2\nset xlabel 'GPUs'\nset ylabel '%s'\n"
-		"set yrange [0:*]\nset style fill transparent solid 0.18 noborder\n"
-		"set key outside below\nplot ",
-		axis);
+	const char *script, *names;
 	struct plot q;
 
 	if (!plot_begin(&q, p->mem, p->dir, name, err))
 		return NULL;
-	if (!write_points(p, q.data.out, usd, err)) {
+	names = write_points(p, q.data.out, usd, err) ? end_labels(p, usd, err) : NULL;
+	if (!names) {
 		file_abandon(&q.data);
 		return NULL;
 	}
-	for (size_t i = 0; i < p->a->n; i++) {
-		const char *quoted = gnuplot_quote(p->mem, label(p, i), err);
-
-		if (!quoted) {
-			file_abandon(&q.data);
-			return NULL;
-		}
-		if (usd)
-			script = arena_printf(p->mem,
-					      "%s%sdat index %zu using 1:3:4 with "
-					      "filledcurves ls %zu notitle",
-					      script, i ? ", " : "", i, i % 5 + 1);
+	script = arena_printf(
+		p->mem,
+		"set logscale x 2\nset xlabel 'GPUs'\nset ylabel '%s'\n"
+		"set yrange [0:*]\nset style fill transparent solid 0.18 noborder\n%splot ",
+		axis, names);
+	for (size_t i = 0; i < p->a->n; i++)
 		script = arena_printf(
 			p->mem,
-			"%s%sdat index %zu using 1:2 with linespoints ls %zu "
-			"lw 2 pt 7 title %s",
-			script, i || usd ? ", " : "", i, i % 5 + 1, quoted);
-	}
+			"%s%sdat index %zu using 1:3:4 with filledcurves ls %zu, dat "
+			"index %zu using 1:2 with linespoints ls %zu lw 2 pt %d",
+			script, i ? ", " : "", i, i % 5 + 1, i, i % 5 + 1,
+			shapes[i % 5]);
 	return plot_draw(&q, script, 380, err);
 }
 
@@ -364,8 +414,9 @@ char *plot_scaling_usd(struct plots *p, struct ft_error *err)
 
 char *plot_efficiency(struct plots *p, struct ft_error *err)
 {
-	return plot_sizes(p, "efficiency", "tokens/s per GPU, % of the best size",
-			  false, err);
+	return plot_sizes(p, "efficiency",
+			  "tokens/s per GPU, % of the best size, P10 to P90", false,
+			  err);
 }
 
 /* ---- cash -------------------------------------------------------------------------------- */

@@ -8,7 +8,7 @@ struct arena;
 
 /* One size of one scenario, the batch grown with it. */
 struct scaled {
-	double gpus, tokens_per_s, usd, usd_low, usd_high;
+	double gpus, tokens_per_s, tokens_low, tokens_high, usd, usd_low, usd_high;
 };
 
 enum { SIZES = 6 };

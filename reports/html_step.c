@@ -1,5 +1,6 @@
 /* reports/html_step.c - the report's step: results, where time and memory go, scaling */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -135,8 +136,53 @@ bool html_items(struct page *p)
 	return true;
 }
 
+/* The step again, for its drawing. "": it is too large to be drawn, or has another job beside it. */
+static char *memory_chart(const struct page *p, size_t i)
+{
+	struct ft_scenario s = *p->a->scenario[i];
+	struct ft_outcome again;
+	struct ft_error why;
+	char *svg = NULL;
+	size_t n = 0;
+	FILE *out = open_memstream(&svg, &n);
+	bool ok;
+
+	if (!out)
+		out_of_memory();
+	s.timeline = FT_TIMELINE_MEMORY;
+	ok = !p->a->outcome[i].beside && ft_study_simulate(&s, NULL, out, &again, &why);
+	if (fclose(out))
+		out_of_memory();
+	if (ok)
+		ft_outcome_release(&again);
+	else
+		*svg = '\0';
+	return svg;
+}
+
+static bool memory_charts(struct page *p)
+{
+	bool ok = true;
+
+	for (size_t i = 0; ok && i < p->a->n; i++) {
+		char *svg = memory_chart(p, i);
+
+		if (*svg)
+			ok = html_picture(p,
+					  arena_printf(p->mem,
+						       "Memory of the fullest rank "
+						       "over a step, by category: %s",
+						       p->a->label[i]),
+					  svg);
+		free(svg);
+	}
+	return ok;
+}
+
 bool html_memory(struct page *p)
 {
+	if (!memory_charts(p))
+		return false;
 	html_table(p, "GB per GPU, of the fullest", "category");
 	for (int m = 0; m < FT_MEMORIES; m++) {
 		html_row(p, ft_memory_name((enum ft_memory)m));
@@ -172,7 +218,9 @@ bool html_scaling(struct page *p)
 		       "larger clusters of the same plan lose",
 		       plot_scaling_usd(&q, p->err)) &&
 	       html_picture(
-		       p, "Tokens/s per GPU against GPUs, as a share of the best size",
+		       p,
+		       "Tokens/s per GPU against GPUs, as a share of the best size, with P10 "
+		       "to P90",
 		       plot_efficiency(&q, p->err));
 }
 

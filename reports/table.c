@@ -2,12 +2,14 @@
 #include "reports/table.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <libsmartcols.h>
 
 #include "base/arena.h"
+#include "base/terminal.h"
 
 struct table table_open(FILE *out, const char *const *names, size_t n)
 {
@@ -54,26 +56,231 @@ void table_put(struct table *t, const char *fmt, ...)
 		out_of_memory();
 }
 
-void table_close(struct table *t)
+/* ---- printing ------------------------------------------------------------------- */
+
+enum { GAP = 2, NARROW = 24, WIDE = 60 };
+
+static void print_whole(struct libscols_table *table)
 {
-	FILE *out = scols_table_get_stream(t->table);
+	FILE *out = scols_table_get_stream(table);
 	const char *first = scols_cell_get_data(
-		scols_column_get_header(scols_table_get_column(t->table, 0)));
+		scols_column_get_header(scols_table_get_column(table, 0)));
 	char *text = NULL;
 
-	if (!scols_table_get_nlines(
-		    t->table)) { /* of which the library prints nothing */
-		table_drop(t);
-		return;
-	}
 	/* short of memory the library may leave out the first cell and say nothing */
-	if (scols_print_table_to_string(t->table, &text) || !text ||
-	    !strstr(text, first))
+	if (scols_print_table_to_string(table, &text) || !text || !strstr(text, first))
 		out_of_memory();
 	fputs(text, out); /* a stream that does not take it says so at the end */
 	if (!text[0] || text[strlen(text) - 1] != '\n')
 		putc('\n', out);
 	free(text);
+}
+
+static const char *header_of(struct libscols_table *table, size_t column)
+{
+	return scols_cell_get_data(
+		scols_column_get_header(scols_table_get_column(table, column)));
+}
+
+static bool is_text(struct libscols_table *table, size_t column)
+{
+	return !(scols_column_get_flags(scols_table_get_column(table, column)) &
+		 SCOLS_FL_RIGHT);
+}
+
+static const char *cell_of(struct libscols_table *table, size_t line, size_t column)
+{
+	const char *data =
+		scols_line_get_column_data(scols_table_get_line(table, line),
+					   scols_table_get_column(table, column));
+
+	return data ? data : "";
+}
+
+/* Of the widest cell, and of the header with them. */
+static size_t cells_width(struct libscols_table *table, size_t column)
+{
+	size_t most = 0;
+
+	for (size_t i = 0; i < scols_table_get_nlines(table); i++) {
+		size_t n = strlen(cell_of(table, i, column));
+
+		most = n > most ? n : most;
+	}
+	return most;
+}
+
+static size_t width_of(struct libscols_table *table, size_t column)
+{
+	size_t cells = cells_width(table, column),
+	       head = strlen(header_of(table, column));
+
+	return head > cells ? head : cells;
+}
+
+/* The next piece of a text that is at most `most` bytes: to a blank where there is one, else
+ * behind a sign where that is far enough, and never within a character. */
+static size_t piece(const char *text, size_t most)
+{
+	size_t n = strlen(text), at = most;
+
+	if (n <= most)
+		return n;
+	while (at && text[at] != ' ')
+		at--;
+	if (at)
+		return at;
+	for (at = most; at > most / 2; at--)
+		if (strchr("-/,;:", text[at - 1]))
+			return at;
+	for (at = most; at > 1 && ((unsigned char)text[at] & 0xC0) == 0x80;)
+		at--;
+	return at;
+}
+
+enum { COLUMNS = 64 };
+
+/* What is left to be printed of each column, of a header or of a line. */
+struct rest {
+	const char *text[COLUMNS];
+	bool whole[COLUMNS]; /* a number is not cut */
+	size_t n, most;
+};
+
+/* The next pieces as a row; false: there was nothing left. */
+static bool put_pieces(struct table *t, struct rest *r)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < r->n; i++)
+		any |= r->text[i][0] != '\0';
+	if (!any)
+		return false;
+	table_row(t);
+	for (size_t i = 0; i < r->n; i++) {
+		size_t k =
+			r->whole[i] ? strlen(r->text[i]) : piece(r->text[i], r->most);
+
+		table_put(t, "%.*s", (int)k, r->text[i]);
+		r->text[i] += k + (r->text[i][k] == ' ');
+	}
+	return true;
+}
+
+/* Those columns of the table in a new one; texts, and heads, go on in lines below where they
+ * are longer than `most`. */
+static void print_columns(struct libscols_table *table, const size_t *column, size_t n,
+			  size_t most)
+{
+	struct rest head = { .n = n, .most = most }, line = head;
+	const char *name[COLUMNS];
+	char first[COLUMNS][WIDE + 1];
+	struct table t;
+
+	for (size_t i = 0; i < n; i++) {
+		const char *all = header_of(table, column[i]);
+		size_t k = piece(all, most);
+
+		snprintf(first[i], sizeof(first[i]), "%.*s", (int)k, all);
+		name[i] = first[i];
+		head.text[i] = all + k + (all[k] == ' ');
+		line.whole[i] = !is_text(table, column[i]);
+	}
+	t = table_open(scols_table_get_stream(table), name, n);
+	for (size_t i = 0; i < n; i++)
+		if (line.whole[i])
+			scols_column_set_flags(scols_table_get_column(t.table, i),
+					       SCOLS_FL_RIGHT);
+	while (put_pieces(&t, &head))
+		;
+	for (size_t l = 0; l < scols_table_get_nlines(table); l++) {
+		for (size_t i = 0; i < n; i++)
+			line.text[i] = cell_of(table, l, column[i]);
+		if (!put_pieces(&t, &line))
+			table_row(&t); /* an empty line */
+		while (put_pieces(&t, &line))
+			;
+	}
+	print_whole(t.table);
+	table_drop(&t);
+}
+
+/* The first column, and from..to. */
+static void print_block(struct libscols_table *table, size_t from, size_t to,
+			size_t most)
+{
+	size_t column[COLUMNS] = { 0 }, n = 1;
+
+	for (size_t i = from ? from : 1; i < to && n < COLUMNS; i++)
+		column[n++] = i;
+	print_columns(table, column, n, most);
+}
+
+static size_t narrowed(struct libscols_table *table, size_t column, size_t most)
+{
+	size_t cells = cells_width(table, column),
+	       head = strlen(header_of(table, column));
+
+	if (is_text(table, column) && cells > most)
+		cells = most;
+	head = head < most ? head : most;
+	return head > cells ? head : cells;
+}
+
+/* The first column behind `from` that has no room beside the first one. */
+static size_t block_end(struct libscols_table *table, size_t from, size_t most,
+			size_t width)
+{
+	size_t columns = scols_table_get_ncols(table), i = from;
+	size_t used = narrowed(table, 0, most);
+
+	for (; i < columns; i++) {
+		size_t n = i ? GAP + narrowed(table, i, most) : 0;
+
+		if (used + n > width && i > from)
+			break;
+		used += n;
+	}
+	return i;
+}
+
+/* For a person: texts in lines below each other, as wide as there is room; and where numbers
+ * alone are too wide, some columns below the others. */
+static void print_within(struct libscols_table *table, size_t width)
+{
+	size_t columns = scols_table_get_ncols(table), most = WIDE, at = 0;
+
+	while (most > NARROW && block_end(table, 0, most, width) < columns)
+		most--;
+	while (at < columns) {
+		size_t end = block_end(table, at ? at : 0, most, width);
+
+		if (at)
+			putc('\n', scols_table_get_stream(table));
+		print_block(table, at, end, most);
+		at = end;
+	}
+}
+
+static bool too_wide(struct libscols_table *table, size_t width)
+{
+	size_t all = 0;
+
+	for (size_t i = 0; i < scols_table_get_ncols(table); i++)
+		all += width_of(table, i) + (i ? GAP : 0);
+	return all > width;
+}
+
+void table_close(struct table *t)
+{
+	size_t width = terminal_width(scols_table_get_stream(t->table));
+
+	if (scols_table_get_nlines(t->table)) { /* of none the library prints nothing */
+		if (width && too_wide(t->table, width))
+			print_within(t->table, width);
+		else
+			print_whole(t->table);
+	}
 	table_drop(t);
 }
 

@@ -11,7 +11,8 @@ arch=$(dpkg --print-architecture)
 rm -rf build/deb
 root=build/deb/foretoken probes=build/deb/foretoken-probes
 make -s install DESTDIR="$PWD/$root" PREFIX=/usr
-strip --strip-unneeded "$root/usr/bin/foretoken" "$root"/usr/lib/libforetoken.so.*.*
+# the plug-in for MPI wants OpenMPI; the program does without
+strip --strip-unneeded "$root/usr/bin/foretoken" "$root"/usr/lib/libforetoken.so.*.* $(find "$root/usr/lib/foretoken" -name '*.so' 2>/dev/null)
 strip --strip-debug "$root/usr/lib/libforetoken.a"
 find "$root/usr/share/man" -type f -exec gzip -9n {} +
 
@@ -35,6 +36,7 @@ control() { # FOLDER PACKAGE ARCH DEPENDS DESCRIPTION
 		echo "Priority: optional"
 		[ -z "$4" ] || echo "Depends: $4"
 		[ "$2" != foretoken ] || echo "Recommends: gnuplot-nox | gnuplot, python3"
+		[ "$2" != foretoken ] || echo "Suggests: openmpi-bin"
 		[ "$2" != foretoken-probes ] || echo "Recommends: foretoken, g++"
 		echo "Installed-Size: $(du -sk "$1/usr" | cut -f1)"
 		printf 'Description: %s\n' "$5"

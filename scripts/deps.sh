@@ -1,7 +1,7 @@
 # scripts/deps.sh - install what is missing of Debian's packages, and say so
 set -eu
 need="gcc make pkg-config libyaml-dev libjansson-dev libgsl-dev libsqlite3-dev
-libsmartcols-dev libmicrohttpd-dev libcmocka-dev zlib1g-dev libzstd-dev libprotobuf-c-dev protobuf-c-compiler libyajl-dev libopenblas-dev gnuplot-nox perl sqlite3 python3 jq"
+libsmartcols-dev libmicrohttpd-dev libcmocka-dev zlib1g-dev libzstd-dev libprotobuf-c-dev protobuf-c-compiler libyajl-dev libopenblas-dev gnuplot-nox perl sqlite3 python3 jq libopenmpi-dev openmpi-bin"
 [ -z "${CI:-}" ] || need="$need clang libclang-rt-14-dev clang-19 lld-19 chromium valgrind pmccabe clang-format-14 locales g++ libsimgrid-dev lintian"
 missing=
 for p in $need; do
@@ -20,9 +20,10 @@ $sudo apt-get update -qq
 for p in $missing; do
 	case $p in
 	# what only some tests want may be missing; they say that they are skipped
-	clang-19|lld-19|chromium|valgrind|pmccabe|clang-format-14|locales|libclang-rt-14-dev|g++|libsimgrid-dev|lintian)
+	# and without MPI there are no ranks, but all else
+	clang-19|lld-19|libopenmpi-dev|openmpi-bin|chromium|valgrind|pmccabe|clang-format-14|locales|libclang-rt-14-dev|g++|libsimgrid-dev|lintian)
 		DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends "$p" >/dev/null ||
-			echo "no $p here: the tests that want it will be skipped" ;;
+			echo "no $p here: what wants it is left out, and its tests are skipped" ;;
 	*)
 		DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends "$p" >/dev/null ;;
 	esac

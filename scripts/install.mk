@@ -32,9 +32,10 @@ $B/install/foretoken.pc: Makefile scripts/install.mk
 		'Version: $(VERSION)' 'Requires: $(PKGS)' 'Cflags: -I$${includedir}' \
 		'Libs: -L$${libdir} -lforetoken -lm -ldl -pthread' >$@
 
-install: $(if $(SAN),$B/foretoken,build/foretoken) $B/install/libforetoken.a $B/install/libforetoken.so $B/install/foretoken.pc
+install: $(if $(SAN),$B/foretoken,build/foretoken) $(MPI) $B/install/libforetoken.a $B/install/libforetoken.so $B/install/foretoken.pc
 	install -d $(ROOT)/bin $(ROOT)/lib/pkgconfig $(ROOT)/include/foretoken $(SHARE)/foretoken
 	install build/foretoken $(ROOT)/bin/
+	$(if $(MPI),install -D -m 644 $(MPI) $(ROOT)/lib/foretoken/foretoken-mpi.so)
 	install -m 644 include/foretoken/*.h $(ROOT)/include/foretoken/
 	install -m 644 $B/install/libforetoken.a $(ROOT)/lib/
 	install -m 644 $B/install/libforetoken.so $(ROOT)/lib/$(SONAME).$(VERSION)
@@ -57,7 +58,8 @@ uninstall:
 	rm -f $(addprefix $(SHARE)/foretoken/,$(DATA)) $(addprefix $(SHARE)/doc/foretoken/,$(OTHERS))
 	rm -f $(foreach m,$(MANUALS),$(SHARE)/man/man$(subst .,,$(suffix $m))/$(notdir $m))
 	rm -rf $(ROOT)/lib/python3/dist-packages/foretoken
-	for d in $(SHARE)/foretoken $(SHARE)/doc/foretoken $(ROOT)/include/foretoken; do \
+	rm -f $(ROOT)/lib/foretoken/foretoken-mpi.so
+	for d in $(ROOT)/lib/foretoken $(SHARE)/foretoken $(SHARE)/doc/foretoken $(ROOT)/include/foretoken; do \
 		[ ! -d $$d ] || find $$d -depth -type d -exec rmdir {} + 2>/dev/null || true; done
 
 # ---- packages: the same commit gives the same bytes

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <jansson.h>
 
@@ -251,13 +252,14 @@ static bool compare(const struct api_text *body, FILE *out, struct ft_error *err
 }
 
 static const struct api_call calls[] = {
-	{ "/api/simulate", true, NULL, simulate },
-	{ "/api/compare", true, NULL, compare },
-	{ "/api/bom", true, NULL, bill },
-	{ "/api/timeline", true, "foretoken-timeline.json", timeline },
-	{ "/api/document", true, NULL, document },
-	{ "/api/names", false, NULL, api_names },
-	{ "/api/keys", false, NULL, api_keys },
+	{ "/api/simulate", true, NULL, simulate, NULL },
+	{ "/api/compare", true, NULL, compare, NULL },
+	{ "/api/bom", true, NULL, bill, NULL },
+	{ "/api/timeline", true, "foretoken-timeline.json", timeline, NULL },
+	{ "/api/document", true, NULL, document, NULL },
+	{ "/api/plan", true, NULL, NULL, api_plan },
+	{ "/api/names", false, NULL, api_names, NULL },
+	{ "/api/keys", false, NULL, api_keys, NULL },
 };
 
 const struct api_call *api_find(const char *path)
@@ -268,9 +270,9 @@ const struct api_call *api_find(const char *path)
 	return NULL;
 }
 
-bool api_answer(const struct api_call *call, const struct api_text *body, FILE *out)
+static bool answer_whole(const struct api_call *call, const struct api_text *body,
+			 FILE *out, struct ft_error *err)
 {
-	struct ft_error err = { 0 };
 	char *text = NULL;
 	size_t n = 0;
 	FILE *whole = open_memstream(&text, &n);
@@ -278,13 +280,38 @@ bool api_answer(const struct api_call *call, const struct api_text *body, FILE *
 
 	if (!whole)
 		out_of_memory();
-	ok = call->answer(body, whole, &err);
+	ok = call->answer(body, whole, err);
 	if (fclose(whole))
 		out_of_memory();
 	if (ok)
 		fwrite(text, 1, n, out);
-	else
-		api_error(out, &err);
 	free(text);
 	return ok;
+}
+
+bool api_answer(const struct api_call *call, const struct api_text *body,
+		struct api_stream *to)
+{
+	struct ft_error err = { 0 };
+	bool ok = call->stream ? call->stream(body, to, &err) :
+				 answer_whole(call, body, to->out, &err);
+
+	if (!ok)
+		api_error(to->out, &err);
+	return ok;
+}
+
+void api_event(struct api_stream *to, const char *name, const char *data)
+{
+	fprintf(to->out, "event: %s\n", name);
+	while (*data) {
+		size_t n = strcspn(data, "\n");
+
+		fprintf(to->out, "data: %.*s\n", (int)n, data);
+		data += n + (data[n] == '\n');
+	}
+	fputs("\n", to->out);
+	fflush(to->out);
+	if (to->told >= 0)
+		(void)!write(to->told, "", 1); /* full: it was told already */
 }

@@ -29,6 +29,9 @@ struct call {
 	const struct api_call *api;
 	enum call_state state;
 	bool too_large;
+	bool told;  /* of a stream: a part is there */
+	bool flows; /* its response has begun */
+	bool waits; /* and has nothing to say: it is suspended */
 	char *body;
 	size_t n, cap;
 	struct worker worker;
@@ -40,7 +43,7 @@ struct server {
 	struct MHD_Daemon *daemon;
 	struct peer *peers;
 	struct call *calls;
-	size_t working;
+	size_t working, searching;
 	sigset_t signals;
 	char machine[256];	 /* its name; "" */
 	char token[GUARD_TOKEN]; /* "": none is wanted */
@@ -60,6 +63,11 @@ enum MHD_Result http_error(struct MHD_Connection *c, unsigned status, const char
 /* To the page without the token in its address, with the token in a cookie. */
 enum MHD_Result http_admit(struct MHD_Connection *c, const char *token);
 
+/* Server-sent events, as the worker writes them. */
+enum MHD_Result http_stream(struct call *call);
+/* It ended otherwise than it should: an event says why. */
+void http_stream_fail(struct call *call, const char *why);
+
 /* ---- http_call.c: libmicrohttpd's callbacks ---------------------------------------- */
 
 enum MHD_Result http_handle(void *server, struct MHD_Connection *c, const char *url,
@@ -69,6 +77,8 @@ void http_completed(void *server, struct MHD_Connection *c, void **call,
 		    enum MHD_RequestTerminationCode how);
 void http_connected(void *server, struct MHD_Connection *c, void **peer,
 		    enum MHD_ConnectionNotificationCode what);
+/* Parts of a stream are there. */
+void http_call_told(struct call *call);
 /* The worker's end, by itself or not. */
 void http_call_ended(struct server *s, struct call *call, bool late);
 

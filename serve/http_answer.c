@@ -53,6 +53,7 @@ static const struct page {
 	{ "/page.js", "text/javascript; charset=utf-8", serve_page_js },
 	{ "/form.js", "text/javascript; charset=utf-8", serve_form_js },
 	{ "/answer.js", "text/javascript; charset=utf-8", serve_answer_js },
+	{ "/plan.js", "text/javascript; charset=utf-8", serve_plan_js },
 	{ "/draw.js", "text/javascript; charset=utf-8", serve_draw_js },
 	{ "/api/openapi.json", json, serve_openapi_json },
 };
@@ -100,6 +101,57 @@ enum MHD_Result http_file(struct MHD_Connection *c, unsigned status, const char 
 		MHD_add_response_header(r, "Content-Disposition", name);
 	}
 	return queue(c, status, r, json);
+}
+
+/* What is there from `at` on; when there is no more, it waits until it is told. */
+static ssize_t read_events(void *context, uint64_t at, char *to, size_t most)
+{
+	struct call *call = context;
+	ssize_t n = pread(call->worker.answer, to, most, (off_t)at);
+
+	if (n > 0)
+		return n;
+	if (n < 0 || call->state == CALL_ENDED)
+		return n < 0 ? MHD_CONTENT_READER_END_WITH_ERROR :
+			       MHD_CONTENT_READER_END_OF_STREAM;
+	call->waits = true;
+	MHD_suspend_connection(call->connection);
+	return 0;
+}
+
+enum MHD_Result http_stream(struct call *call)
+{
+	enum { BLOCK = 4096 };
+
+	call->flows = true;
+	return queue(call->connection, MHD_HTTP_OK,
+		     MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK,
+						       read_events, call, NULL),
+		     "text/event-stream");
+}
+
+void http_stream_fail(struct call *call, const char *why)
+{
+	struct ft_error err = { 0 };
+	int fd = dup(call->worker.answer);
+	struct api_stream to = { fd < 0 ? NULL : fdopen(fd, "w"), -1, 0 };
+	char *text = NULL;
+	size_t n = 0;
+	FILE *out = open_memstream(&text, &n);
+
+	if (!out)
+		out_of_memory();
+	snprintf(err.text, sizeof(err.text), "%s", why);
+	api_error(out, &err);
+	if (fclose(out))
+		out_of_memory();
+	if (to.out) {
+		api_event(&to, "error", text);
+		fclose(to.out);
+	} else if (fd >= 0) {
+		close(fd);
+	}
+	free(text);
 }
 
 enum MHD_Result http_error(struct MHD_Connection *c, unsigned status, const char *fmt,

@@ -168,11 +168,17 @@ static enum MHD_Result begin(struct server *s, struct call *call)
 			call->connection, MHD_HTTP_SERVICE_UNAVAILABLE,
 			"%d answers are being computed; try again in a second",
 			(int)LIMIT_SERVE_WORKERS);
+	if (call->api->stream && s->searching >= LIMIT_SERVE_PLANS)
+		return http_error(
+			call->connection, MHD_HTTP_SERVICE_UNAVAILABLE,
+			"%d searches are running; try again when one has ended",
+			(int)LIMIT_SERVE_PLANS);
 	if (!worker_start(&call->worker, call->api, &body, &s->signals, server_now_s(),
 			  &err))
 		return http_error(call->connection, MHD_HTTP_SERVICE_UNAVAILABLE, "%s",
 				  err.text);
 	s->working++;
+	s->searching += call->api->stream != NULL;
 	call->state = CALL_WORKS;
 	if (call->peer)
 		call->peer->working = true;
@@ -180,22 +186,58 @@ static enum MHD_Result begin(struct server *s, struct call *call)
 	return MHD_YES;
 }
 
-void http_call_ended(struct server *s, struct call *call, bool late)
+static const char broken[] =
+	"computing this ended without an answer, which is a mistake of foretoken; please "
+	"report it with the scenario";
+
+static void end_worker(struct server *s, struct call *call, bool late)
 {
 	call->end = worker_finish(&call->worker, late, &call->why);
 	call->state = CALL_ENDED;
 	s->working--;
+	s->searching -= call->api->stream != NULL;
+}
+
+/* Its connection goes on, unless it does already. */
+static void resume(struct call *call)
+{
+	bool waits = !call->flows || call->waits;
+
+	call->waits = false;
+	if (waits)
+		MHD_resume_connection(call->connection);
+}
+
+void http_call_told(struct call *call)
+{
+	bool first = !call->told;
+
+	call->told = true;
+	if (first || call->waits)
+		resume(call);
+}
+
+void http_call_ended(struct server *s, struct call *call, bool late)
+{
+	bool resumed = call->told && !call->flows;
+
+	end_worker(s, call, late);
+	if (call->told && call->end != WORKER_DONE)
+		http_stream_fail(call, call->end == WORKER_BEYOND ? call->why : broken);
 	if (call->peer) {
 		call->peer->working = false;
 		call->peer->until_s = server_now_s() + LIMIT_SERVE_REQUEST_S;
 	}
-	MHD_resume_connection(call->connection);
+	if (!resumed)
+		resume(call);
 }
 
 static enum MHD_Result answer(struct call *call)
 {
 	int fd = call->worker.answer;
 
+	if (call->told || (call->api->stream && call->end == WORKER_DONE))
+		return http_stream(call);
 	call->worker.answer = -1;
 	if (call->end == WORKER_DONE)
 		return http_file(call->connection, MHD_HTTP_OK, call->api->as, fd);
@@ -206,10 +248,8 @@ static enum MHD_Result answer(struct call *call)
 	if (call->end == WORKER_BEYOND)
 		return http_error(call->connection, MHD_HTTP_UNPROCESSABLE_CONTENT,
 				  "%s", call->why);
-	return http_error(
-		call->connection, MHD_HTTP_INTERNAL_SERVER_ERROR,
-		"computing this ended without an answer, which is a mistake of "
-		"foretoken; please report it with the scenario");
+	return http_error(call->connection, MHD_HTTP_INTERNAL_SERVER_ERROR, "%s",
+			  broken);
 }
 
 enum MHD_Result http_handle(void *server, struct MHD_Connection *c, const char *url,
@@ -238,7 +278,7 @@ enum MHD_Result http_handle(void *server, struct MHD_Connection *c, const char *
 	if (call->state == CALL_ENDED)
 		return answer(call);
 	if (call->state == CALL_WORKS)
-		return MHD_YES;
+		return call->told && !call->flows ? http_stream(call) : MHD_YES;
 	return call->api ? begin(s, call) : http_page(c, url);
 }
 
@@ -254,11 +294,9 @@ void http_completed(void *server, struct MHD_Connection *c, void **context,
 		peer->until_s = server_now_s() + LIMIT_SERVE_REQUEST_S;
 	if (!call)
 		return;
-	if (call->state == CALL_WORKS) {
-		worker_finish(&call->worker, true, &call->why);
-		s->working--;
-	}
-	if (call->state != CALL_READS && call->worker.answer >= 0)
+	if (call->state == CALL_WORKS)
+		end_worker(s, call, true);
+	if (call->state == CALL_ENDED && call->worker.answer >= 0)
 		close(call->worker.answer);
 	*call->at = call->next;
 	if (call->next)

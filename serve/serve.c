@@ -148,12 +148,15 @@ static void look_after(struct server *s, const struct pollfd *fd, size_t n)
 
 	for (struct call *c = s->calls; c; c = c->next) {
 		bool late = c->state == CALL_WORKS && now >= c->worker.until_s;
-		bool ended = false;
+		bool said = false, ended;
 
 		for (size_t i = 0; c->state == CALL_WORKS && i < n; i++)
-			ended = ended || (fd[i].fd == c->worker.ended && fd[i].revents);
+			said = said || (fd[i].fd == c->worker.ended && fd[i].revents);
+		ended = said && worker_has_ended(&c->worker);
 		if (ended || late)
 			http_call_ended(s, c, !ended);
+		else if (said)
+			http_call_told(c);
 	}
 	for (struct peer *p = s->peers; p; p = p->next)
 		if (!p->working && now >= p->until_s) {

@@ -36,13 +36,21 @@ static void bound(int what, rlim_t most)
 	setrlimit(what, &r);
 }
 
-static void bind_child(pid_t parent)
+/* Until a child is ended: a search ends by itself before that. */
+static int seconds_of(const struct api_call *call)
 {
+	return LIMIT_SERVE_WORK_S + (call->stream ? LIMIT_SERVE_PLAN_S : 0);
+}
+
+static void bind_child(pid_t parent, const struct api_call *call)
+{
+	rlim_t threads = call->stream ? LIMIT_SERVE_PLAN_THREADS : 1;
+
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent) /* it ended before that was set */
 		_exit(EXIT_BROKEN);
 	bound(RLIMIT_CORE, 0);
-	bound(RLIMIT_CPU, LIMIT_SERVE_WORK_S + 1);
+	bound(RLIMIT_CPU, threads * (rlim_t)seconds_of(call) + 1);
 	bound(RLIMIT_FSIZE, (rlim_t)LIMIT_SERVE_ANSWER_MIB << 20);
 	if (BOUND_MEMORY)
 		bound(RLIMIT_AS, (rlim_t)LIMIT_SERVE_WORK_MIB << 20);
@@ -52,7 +60,7 @@ static _Noreturn void work(const struct api_call *call, const struct api_text *b
 			   int answer, int ended)
 {
 	enum { FIRST = 3 };
-	FILE *out;
+	struct api_stream to = { NULL, FIRST + 1, LIMIT_SERVE_PLAN_S };
 	bool ok;
 
 	/* no socket of the server's: a client would wait for its end */
@@ -62,11 +70,11 @@ static _Noreturn void work(const struct api_call *call, const struct api_text *b
 	    dup2(ended, FIRST + 1) < 0)
 		_exit(EXIT_BROKEN);
 	close_range(FIRST + 2, ~0U, 0);
-	out = fdopen(FIRST, "w");
-	if (!out)
+	to.out = fdopen(FIRST, "w");
+	if (!to.out)
 		_exit(EXIT_BROKEN);
-	ok = api_answer(call, body, out);
-	if (fclose(out))
+	ok = api_answer(call, body, &to);
+	if (fclose(to.out))
 		_exit(EXIT_BROKEN);
 	_exit(ok ? EXIT_DONE : EXIT_REFUSED);
 }
@@ -78,11 +86,11 @@ bool worker_start(struct worker *w, const struct api_call *call,
 	pid_t parent = getpid();
 	int pipes[2];
 
-	*w = (struct worker){ .until_s = now_s + LIMIT_SERVE_WORK_S };
+	*w = (struct worker){ .until_s = now_s + seconds_of(call) };
 	w->answer = memfd_create("answer", MFD_CLOEXEC);
 	if (w->answer < 0)
 		return ft_fail(err, NULL, "no more files: %s", strerror(errno));
-	if (pipe2(pipes, O_CLOEXEC)) {
+	if (pipe2(pipes, O_CLOEXEC | O_NONBLOCK)) {
 		close(w->answer);
 		return ft_fail(err, NULL, "no more files: %s", strerror(errno));
 	}
@@ -91,7 +99,7 @@ bool worker_start(struct worker *w, const struct api_call *call,
 	if (!w->pid) {
 		signal(SIGPIPE, SIG_DFL);
 		sigprocmask(SIG_UNBLOCK, unblock, NULL);
-		bind_child(parent);
+		bind_child(parent, call);
 		work(call, body, w->answer, pipes[1]);
 	}
 	close(pipes[1]);
@@ -101,6 +109,13 @@ bool worker_start(struct worker *w, const struct api_call *call,
 	close(w->ended);
 	close(w->answer);
 	return ft_fail(err, NULL, "no more processes: %s", strerror(errno));
+}
+
+bool worker_has_ended(struct worker *w)
+{
+	char told[256];
+
+	return read(w->ended, told, sizeof(told)) == 0;
 }
 
 static enum worker_end beyond(const char **why, const char *what)

@@ -23,7 +23,7 @@ enum worker_end {
 
 struct worker {
 	pid_t pid;	/* 0: none */
-	int ended;	/* readable (at its end) once the child has ended */
+	int ended;	/* at its end once the child has ended; a byte for each part */
 	int answer;	/* the file */
 	double until_s; /* when it is to be ended */
 };
@@ -33,6 +33,9 @@ struct worker {
 bool worker_start(struct worker *w, const struct api_call *call,
 		  const struct api_text *body, const sigset_t *unblock, double now_s,
 		  struct ft_error *err);
+
+/* Something is to be read at `ended`: has the child ended? Else a part was told. */
+bool worker_has_ended(struct worker *w);
 
 /* After its end, or to end it at once; the file stays open. */
 enum worker_end worker_finish(struct worker *w, bool late, const char **why);

@@ -59,7 +59,8 @@ struct engine_input {
 	size_t n_parts, n_pipelines, n_teams, n_links;
 	FILE *timeline; /* may be NULL */
 	enum ft_timeline form;
-	struct gantt *gantt; /* of FT_TIMELINE_SVG */
+	struct gantt *gantt;	     /* of FT_TIMELINE_SVG */
+	struct memory_chart *memory; /* of FT_TIMELINE_MEMORY */
 };
 
 struct engine_output {

@@ -3,6 +3,7 @@
 
 #include "base/arena.h"
 #include "sim/engine_state.h"
+#include "sim/memory_svg.h"
 #include "sim/passes.h"
 #include "sim/timeline.h"
 #include "sim/timeline_kineto.h"
@@ -158,6 +159,12 @@ void draw_op(struct engine *e, struct stream *s, const struct entry *in)
 		if (p->pipeline == 0)
 			gantt_op(e->in->gantt, p->rank_class, s->id, in->slot, s->began,
 				 e->q.now);
+	} else if (e->in->form == FT_TIMELINE_MEMORY) {
+		if (p->pipeline == 0)
+			memory_chart_op(e->in->memory,
+					&(struct memory_op){ p->rank_class, in->call,
+							     in->turn, in->op, s->id,
+							     s->began });
 	} else if (e->in->form == FT_TIMELINE_CHROME) {
 		draw_chrome(e, s, in, w);
 	} else if (s->part == 0) {

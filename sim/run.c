@@ -10,6 +10,7 @@
 #include "sim/job.h"
 #include "sim/timeline.h"
 #include "sim/timeline_kineto.h"
+#include "sim/memory_svg.h"
 #include "sim/timeline_svg.h"
 
 struct whole {
@@ -243,6 +244,8 @@ static bool run_engine(struct setting *s, struct engine_input *in,
 	out->work_count = ARENA_ARRAY(s->mem, works, uint64_t);
 	if (in->timeline && in->form == FT_TIMELINE_SVG)
 		in->gantt = gantt_new(s->mem, s->job[0].graph);
+	else if (in->timeline && in->form == FT_TIMELINE_MEMORY)
+		in->memory = memory_chart_new(s->mem, s->job[0].graph);
 	else if (in->timeline && in->form == FT_TIMELINE_KINETO)
 		kineto_begin(in->timeline, s->job[0].cluster->gpu->title,
 			     s->job[0].cluster->ranks);
@@ -312,6 +315,9 @@ static bool simulate(struct setting *s, const struct ft_sim_job *const *given,
 	result_fill(&s->job[0], &out, run->step - out.end, run);
 	if (in.gantt)
 		gantt_write(timeline, in.gantt, given[0]->title, run);
+	if (in.memory)
+		memory_chart_write(timeline, in.memory, given[0]->title, run->step,
+				   s->job[0].cluster->gpu->memory_bytes.value);
 	return true;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/text.h"
+#include "sim/svg_axis.h"
 
 /* In pixels. A pass gets PASS of them on average, within what a screen scrolls well. */
 enum {
@@ -112,34 +113,9 @@ static double x_of(const struct drawing *d, ft_ps t)
 	return LEFT + d->width * (double)t / (double)d->end;
 }
 
-/* 1, 2 or 5 times a power of ten, so that there are about TICKS of them. */
-static double tick_of(double length)
-{
-	double least = length / TICKS, ten = pow(10, floor(log10(least)));
-
-	return least <= ten	? ten :
-	       least <= 2 * ten ? 2 * ten :
-	       least <= 5 * ten ? 5 * ten :
-				  10 * ten;
-}
-
-static void choose_unit(struct drawing *d)
-{
-	static const struct {
-		double ps;
-		const char *name;
-	} units[] = { { 1e12, "s" }, { 1e9, "ms" }, { 1e6, "us" }, { 1e3, "ns" } };
-	int i = 0;
-
-	while (i < 3 && (double)d->end < 2 * units[i].ps)
-		i++;
-	d->unit_ps = units[i].ps;
-	d->unit = units[i].name;
-}
-
 static void draw_axis(const struct drawing *d, double y, double height)
 {
-	double length = (double)d->end / d->unit_ps, tick = tick_of(length);
+	double length = (double)d->end / d->unit_ps, tick = svg_tick(length, TICKS);
 
 	for (int i = 0; i * tick <= length; i++) {
 		double x = LEFT + d->width * (i * tick) / length;
@@ -353,7 +329,7 @@ static void survey(struct drawing *d)
 		}
 	}
 	d->width = fmin(fmax(PASS * (double)most, NARROWEST), WIDEST);
-	choose_unit(d);
+	d->unit = svg_time_unit(d->end, &d->unit_ps);
 }
 
 void gantt_write(FILE *out, const struct gantt *g, const char *title,

@@ -15,6 +15,7 @@ enum { CREW_MOST = 256 };
 
 struct crew {
 	int threads;
+	bool brisk;	      /* watched more often: for messages */
 	bool stop_on_signals; /* held back from the program while the crew is open */
 	sigset_t signals, before;
 };

@@ -4,9 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
+#include "base/limits.h"
 #include "base/node.h"
 #include "base/plain.h"
 #include "foretoken/study_decide.h"
+#include "study/crew.h"
 #include "study/search.h"
 #include "study/shelf.h"
 
@@ -164,7 +167,12 @@ static bool search(struct whole *w, struct search_job *j, struct ft_error *err)
 		axis[i] = space_key(i);
 	if (!j->space.n)
 		return none_legal(w, j, err);
-	if (j->search->db) {
+	if (j->search->most && j->space.n > j->search->most)
+		return ft_fail(err, NULL,
+			       "%zu legal plans are too many here: %zu at most; state "
+			       "some of the keys, or search with the command",
+			       j->space.n, j->search->most);
+	if (j->search->db && ft_ranks_first(j->search->ranks)) {
 		j->db = sweep_db_open(j->search->db, j->name, axis, AXES, err);
 		if (!j->db)
 			return false;
@@ -201,7 +209,7 @@ struct ft_plans *plans_of(const struct node *root, const char *name,
 	ok = open && space_open(&j->space, open, s->free_key, s->n_free, err);
 	if (ok) {
 		ok = search(w, j, err) && tell_all(w, j, err);
-		if (ok && !w->plans.n && !j->stop)
+		if (ok && !w->plans.n && !j->stop && ft_ranks_first(s->ranks))
 			ways_out(j, &w->plans);
 		free(j->order);
 		space_close(&j->space);
@@ -246,7 +254,8 @@ static const char *label_of(struct arena *mem, const struct node *root,
 {
 	const struct node *title = node_get(root, "title");
 	const struct node *gpus = node_path(root, "cluster.gpus");
-	const char *slash = strrchr(path, '/'), *leaf = slash ? slash + 1 : path;
+	const char *slash = strrchr(path, '/'),
+		   *leaf = slash ? slash + 1 : path + strspn(path, FILE_FOREIGN);
 	bool titled = !node_is_null(title) && title->kind == NODE_SCALAR;
 	const char *text =
 		titled ? title->text : arena_text_n(mem, leaf, strcspn(leaf, "."));
@@ -269,44 +278,94 @@ static size_t sizes_of(const struct node *root, struct ft_error *err)
 	return gpus->n > FT_SIZES_MOST ? 0 : gpus->n;
 }
 
-/* The search of one size; each has a document of its own. */
-static struct ft_plans *plan_size(const char *path, const struct ft_search *s, size_t i,
-				  bool sized, struct ft_error *err)
+/* Where documents come from: a file, or a text with a name. */
+struct origin {
+	const char *path, *text;
+	size_t length;
+	double begun_s;
+};
+
+static struct node *read_origin(struct arena *mem, const struct origin *o,
+				const struct ft_search *s, struct ft_error *err)
 {
+	struct node *root;
+
+	if (!o->text)
+		return scenario_read(mem, o->path, s->sets, s->n_sets, err);
+	root = node_read_text(mem, o->path, o->text, o->length, err);
+	return root && scenario_set(mem, root, s->sets, s->n_sets, err) ? root : NULL;
+}
+
+/* The search of one size; each has a document of its own. */
+static struct ft_plans *plan_size(const struct origin *o, const struct ft_search *asked,
+				  size_t i, bool sized, struct ft_error *err)
+{
+	struct ft_search s = *asked;
 	struct arena mem = { 0 };
-	struct node *root = scenario_read(&mem, path, s->sets, s->n_sets, err), *gpus;
+	struct node *root = read_origin(&mem, o, asked, err), *gpus;
 	struct ft_plans *p = NULL;
 
+	if (asked->at_most_s > 0) /* of all sizes together */
+		s.at_most_s =
+			fmax(asked->at_most_s - (crew_now_s() - o->begun_s), 1e-3);
 	gpus = root && sized ? node_path(root, "cluster.gpus") : NULL;
 	if (root && (!gpus || node_put_node(&mem, root, "cluster.gpus",
 					    &gpus->item[i]->mark, gpus->item[i], err)))
-		p = plans_of(root, path, s, err);
+		p = plans_of(root, o->path, &s, err);
 	if (!p) {
 		arena_release(&mem);
 		return NULL;
 	}
-	p->label = label_of(&((struct whole *)p)->mem, root, path, sized);
+	p->label = label_of(&((struct whole *)p)->mem, root, o->path, sized);
 	((struct whole *)p)->document = mem;
 	return p;
 }
 
-bool ft_study_plans(const char *path, const struct ft_search *s,
-		    struct ft_plans *plans[FT_SIZES_MOST], size_t *n,
-		    struct ft_error *err)
+static bool plan_sizes(const struct origin *o, const struct ft_search *s,
+		       struct ft_plans **plans, size_t *n, struct ft_error *err)
 {
 	struct arena mem = { 0 };
-	struct node *root = scenario_read(&mem, path, s->sets, s->n_sets, err);
+	struct node *root = read_origin(&mem, o, s, err);
 	const struct node *gpus = root ? node_path(root, "cluster.gpus") : NULL;
 	size_t sizes = root ? sizes_of(root, err) : 0;
 	bool sized = gpus && gpus->kind == NODE_LIST, ok = sizes > 0;
 
 	for (*n = 0; ok && *n < sizes && !(*n && plans[*n - 1]->interrupted);
 	     *n += ok) {
-		plans[*n] = plan_size(path, s, *n, sized, err);
+		plans[*n] = plan_size(o, s, *n, sized, err);
 		ok = plans[*n] != NULL;
 	}
 	arena_release(&mem);
 	return ok;
+}
+
+bool ft_study_plans(const char *path, const struct ft_search *s,
+		    struct ft_plans *plans[FT_SIZES_MOST], size_t *n,
+		    struct ft_error *err)
+{
+	struct origin o = { path, NULL, 0, crew_now_s() };
+	struct arena mem = { 0 };
+	bool ok = true;
+
+	*n = 0;
+	if (!strcmp(path, "-")) { /* read once, parsed for each size */
+		o.text =
+			file_read(&mem, "/dev/stdin", LIMIT_YAML_BYTES, &o.length, err);
+		o.path = "/dev/stdin";
+		ok = o.text != NULL;
+	}
+	ok = ok && plan_sizes(&o, s, plans, n, err);
+	arena_release(&mem);
+	return ok;
+}
+
+bool ft_study_plans_of(const char *name, const char *text, const struct ft_search *s,
+		       struct ft_plans *plans[FT_SIZES_MOST], size_t *n,
+		       struct ft_error *err)
+{
+	struct origin o = { name, text, strlen(text), crew_now_s() };
+
+	return plan_sizes(&o, s, plans, n, err);
 }
 
 struct ft_scenario *ft_scenario_at_best(struct ft_shelf *shelf, const char *path,

@@ -1,6 +1,7 @@
 /* study/scenario.c - a scenario's document to loaded, checked parts */
 #include <string.h>
 
+#include "base/file.h"
 #include "base/arena.h"
 #include "base/digest.h"
 #include "base/plain.h"
@@ -416,36 +417,26 @@ static bool set_one(struct arena *mem, struct node *root, const char *set,
 			      err);
 }
 
+bool scenario_set(struct arena *mem, struct node *root, const char *const *sets,
+		  size_t n, struct ft_error *err)
+{
+	if (root->kind != NODE_MAP)
+		return ft_fail(err, &root->mark,
+			       "a scenario is a map of model, cluster, "
+			       "training ...");
+	for (size_t i = 0; i < n; i++)
+		if (!set_one(mem, root, sets[i], err))
+			return false;
+	return true;
+}
+
 /* "-" is standard input. */
 struct node *scenario_read(struct arena *mem, const char *path, const char *const *sets,
 			   size_t n, struct ft_error *err)
 {
-	struct node *root =
-		node_read_file(mem, strcmp(path, "-") ? path : "/dev/stdin", err);
+	struct node *root = node_read_file(mem, file_input(path), err);
 
-	if (!root)
-		return NULL;
-	if (root->kind != NODE_MAP) {
-		ft_fail(err, &root->mark,
-			"a scenario is a map of model, cluster, "
-			"training ...");
-		return NULL;
-	}
-	for (size_t i = 0; i < n; i++)
-		if (!set_one(mem, root, sets[i], err))
-			return NULL;
-	return root;
-}
-
-static struct ft_scenario *load_file(struct ft_shelf *shelf, const char *path,
-				     const char *const *sets, size_t n, bool all,
-				     struct scenario_seen *seen, struct ft_error *err)
-{
-	struct node *root = scenario_read(shelf_memory(shelf), path, sets, n, err);
-
-	return root ? from(shelf, root, path, all ? SCENARIO_WHOLE : SCENARIO_CLUSTER,
-			   seen, err) :
-		      NULL;
+	return root && scenario_set(mem, root, sets, n, err) ? root : NULL;
 }
 
 struct ft_scenario *ft_scenario_load(struct ft_shelf *shelf, const char *path,
@@ -455,14 +446,24 @@ struct ft_scenario *ft_scenario_load(struct ft_shelf *shelf, const char *path,
 	PLAIN_NUMBERS;
 	struct scenario_seen seen;
 
-	return load_file(shelf, path, sets, n, all, &seen, err);
+	struct node *root = scenario_read(shelf_memory(shelf), path, sets, n, err);
+
+	return root ? from(shelf, root, path, all ? SCENARIO_WHOLE : SCENARIO_CLUSTER,
+			   &seen, err) :
+		      NULL;
 }
 
-struct ft_scenario *scenario_load(struct ft_shelf *shelf, const char *path,
-				  const char *const *sets, size_t n,
-				  struct scenario_seen *seen, struct ft_error *err)
+struct ft_scenario *scenario_load_text(struct ft_shelf *shelf,
+				       const struct scenario_text *of,
+				       struct scenario_seen *seen, struct ft_error *err)
 {
-	return load_file(shelf, path, sets, n, true, seen, err);
+	struct arena *mem = shelf_memory(shelf);
+	struct node *root =
+		node_read_text(mem, of->name, of->text, strlen(of->text), err);
+
+	return root && scenario_set(mem, root, of->sets, of->n_sets, err) ?
+		       from(shelf, root, of->name, SCENARIO_WHOLE, seen, err) :
+		       NULL;
 }
 
 void ft_scenario_free(struct ft_scenario *scenario)

@@ -16,13 +16,12 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/plain.h"
 #include "study/crew.h"
 #include "study/shelf.h"
 #include "study/traits.h"
-
-enum { CHUNK = 16 };
 
 /* A share of the memory that rounding cannot bring back to 1. */
 static const float WONT_FIT = 1.000001F;
@@ -98,18 +97,32 @@ static bool bound(struct worker *w, const struct ft_plan *p, struct candidate *c
 	return ok;
 }
 
+bool search_bound(struct worker *w, struct candidate *c, struct ft_error *err)
+{
+	struct ft_plan p;
+
+	if (space_plan(&w->job->space, c, &p, w->layers) && bound(w, &p, c, err))
+		return true;
+	c->bound = INFINITY; /* cannot be built: a schedule, a format */
+	return false;
+}
+
+void search_refuse(struct search_job *j, size_t n, const struct ft_error *why)
+{
+	if (n && !j->n_refused)
+		j->why_refused = *why;
+	j->n_refused += n;
+}
+
 static void bound_one(struct worker *w, struct candidate *c)
 {
 	struct search_job *j = w->job;
-	struct ft_plan p;
 	struct ft_error err;
 
-	if (space_plan(&j->space, c, &p, w->layers) && bound(w, &p, c, &err))
+	if (search_bound(w, c, &err))
 		return;
-	c->bound = INFINITY; /* cannot be built: a schedule, a format */
 	pthread_mutex_lock(&j->lock);
-	if (!j->n_refused++)
-		j->why_refused = err;
+	search_refuse(j, 1, &err);
 	pthread_mutex_unlock(&j->lock);
 }
 
@@ -119,25 +132,29 @@ static double rank_of(const struct search_job *j, const struct ft_outcome *o)
 						   o->step_s;
 }
 
+struct ft_scenario *search_scenario(struct worker *w, size_t at, struct arena *mem,
+				    struct ft_error *err)
+{
+	struct search_job *j = w->job;
+	struct node *root = space_document(&j->space, &j->space.candidate[at], mem);
+
+	return root ? ft_scenario_from(w->shelf, root, j->name, true, err) : NULL;
+}
+
 /* Simulate; true: *found is filled, and its outcome is the caller's to release. */
 static bool simulate_one(struct worker *w, size_t at, struct found *found,
 			 struct ft_error *err)
 {
 	struct search_job *j = w->job;
 	struct arena mem = { 0 };
-	struct node *root = space_document(&j->space, &j->space.candidate[at], &mem);
-	struct ft_scenario *s =
-		root ? ft_scenario_from(w->shelf, root, j->name, true, err) : NULL;
+	struct ft_scenario *s = search_scenario(w, at, &mem, err);
 	bool known = s && search_known(j, s, &found->outcome);
 	bool ok =
 		known || (s && ft_study_simulate(s, NULL, NULL, &found->outcome, err));
 
-	if (ok) {
-		found->at = at;
-		found->rank = rank_of(j, &found->outcome);
-		if (!known)
-			search_store(j, s, &found->outcome);
-	}
+	found->at = at;
+	if (ok && !known)
+		search_store(j, s, &found->outcome);
 	ft_scenario_free(s);
 	arena_release(&mem);
 	return ok;
@@ -154,24 +171,6 @@ static bool better(const struct found *a, const struct found *b)
 static double worst_kept(const struct search_job *j)
 {
 	return j->n_kept < j->search->top ? INFINITY : j->kept[j->n_kept - 1].rank;
-}
-
-/* Is it on the front of time, dollars and memory? Those it beats leave. */
-static void front_put(struct search_job *j, const struct point *p)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < j->n_front; i++)
-		if (j->front[i].step_s <= p->step_s && j->front[i].usd <= p->usd &&
-		    j->front[i].memory <= p->memory)
-			return;
-	for (size_t i = 0; i < j->n_front; i++)
-		if (!(p->step_s <= j->front[i].step_s && p->usd <= j->front[i].usd &&
-		      p->memory <= j->front[i].memory))
-			j->front[n++] = j->front[i];
-	if (n < FRONT_MOST)
-		j->front[n++] = *p;
-	j->n_front = n;
 }
 
 /* Plans that take the same time, dollars and memory are one, the first in the space. true:
@@ -193,12 +192,10 @@ static bool same_kept(struct search_job *j, const struct found *f)
 
 static void keep(struct search_job *j, const struct found *f)
 {
-	const struct ft_outcome *o = &f->outcome;
 	struct found entry = *f;
 	size_t i;
 
-	front_put(j, &(struct point){ f->at, o->step_s, o->cost.usd_per_million_tokens,
-				      o->memory_total_bytes });
+	search_note_point(j, f);
 	entry.outcome.run = NULL;
 	entry.outcome.bom = NULL;
 	if (same_kept(j, &entry))
@@ -213,48 +210,83 @@ static void keep(struct search_job *j, const struct found *f)
 
 /* ---- workers ------------------------------------------------------------------------ */
 
-static bool take_chunk(struct search_job *j, size_t *from, size_t *to)
+/* Bounds: chunks in the order of the space. Steps: those that can still be kept; the order
+ * is that of bounds. */
+bool search_next(void *job, size_t *item)
 {
-	pthread_mutex_lock(&j->lock);
-	*from = j->stop || j->broken ? j->space.n : j->next;
-	*to = *from + CHUNK < j->space.n ? *from + CHUNK : j->space.n;
-	j->next = *to;
-	pthread_mutex_unlock(&j->lock);
-	return *from < *to;
+	struct search_job *j = job;
+
+	if (j->stop || j->broken)
+		return false;
+	if (j->phase == BOUNDING) {
+		*item = j->next;
+		j->next += SEARCH_CHUNK;
+		return *item < j->space.n;
+	}
+	if (j->next >= j->n_order)
+		return false;
+	*item = j->order[j->next];
+	if (!j->search->exhaustive && j->space.candidate[*item].bound > worst_kept(j)) {
+		j->pruned = true;
+		return false;
+	}
+	j->next++;
+	return true;
 }
 
-/* The next that can still be kept; the order is that of bounds. */
-static bool take_best(struct search_job *j, size_t *at)
+/* What other ranks have may come back: then it waits. */
+static bool take(struct search_job *j, size_t *item)
 {
-	bool got = false;
+	struct ft_ranks *ranks = j->search->ranks;
+	struct timespec moment = { 0, 1000000 };
+	bool got = false, wait = true;
 
-	pthread_mutex_lock(&j->lock);
-	if (!j->stop && !j->broken && j->next < j->n_order) {
-		const struct candidate *c = &j->space.candidate[j->order[j->next]];
+	while (!got && wait) {
+		bool on;
 
-		if (j->search->exhaustive || c->bound <= worst_kept(j)) {
-			*at = j->order[j->next++];
-			got = true;
-		} else {
-			j->pruned = true;
-		}
+		pthread_mutex_lock(&j->lock);
+		on = !j->stop && !j->broken;
+		got = search_next(j, item) || (on && ranks_back(ranks, item));
+		wait = !got && on && ranks_await(ranks);
+		if (wait)
+			ranks_tend(ranks, &j->desk);
+		pthread_mutex_unlock(&j->lock);
+		if (wait)
+			nanosleep(&moment, NULL);
 	}
-	pthread_mutex_unlock(&j->lock);
 	return got;
 }
 
 static void bound_all(struct worker *w)
 {
 	struct search_job *j = w->job;
-	size_t from, to;
+	size_t from;
 
-	while (take_chunk(j, &from, &to)) {
+	while (take(j, &from)) {
+		size_t to = from + SEARCH_CHUNK < j->space.n ? from + SEARCH_CHUNK :
+							       j->space.n;
+
 		for (size_t i = from; i < to; i++)
 			bound_one(w, &j->space.candidate[i]);
 		pthread_mutex_lock(&j->lock);
 		j->finished += to - from;
 		pthread_mutex_unlock(&j->lock);
 	}
+}
+
+void search_take_in(struct search_job *j, struct found *f, bool ok,
+		    const struct ft_error *why)
+{
+	j->finished++;
+	j->n_simulated += ok;
+	if (ok)
+		f->rank = rank_of(j, &f->outcome);
+	if (ok && f->outcome.fits)
+		keep(j, f);
+	if (!ok && why->of_system)
+		search_fail(j, why);
+	if (!ok)
+		search_refuse(j, 1, why);
 }
 
 static void simulate_all(struct worker *w)
@@ -264,25 +296,18 @@ static void simulate_all(struct worker *w)
 	struct ft_error why;
 	size_t at;
 
-	while (take_best(j, &at)) {
+	while (take(j, &at)) {
 		bool ok = simulate_one(w, at, &f, &why);
 
 		pthread_mutex_lock(&j->lock);
-		j->finished++;
-		j->n_simulated += ok;
-		if (ok && f.outcome.fits)
-			keep(j, &f);
-		if (!ok && why.of_system)
-			search_fail(j, &why);
-		if (!ok && !j->n_refused++)
-			j->why_refused = why;
+		search_take_in(j, &f, ok, &why);
 		pthread_mutex_unlock(&j->lock);
 		if (ok)
 			ft_outcome_release(&f.outcome);
 	}
 }
 
-static bool worker_open(struct worker *w, struct search_job *j)
+bool search_open(struct worker *w, struct search_job *j)
 {
 	struct ft_error why;
 
@@ -318,7 +343,7 @@ static void work(void *workers, int i)
 	struct worker *w = (struct worker *)workers + i;
 	struct search_job *j = w->job;
 
-	if (w->shelf || worker_open(w, j)) {
+	if (w->shelf || search_open(w, j)) {
 		if (j->phase == BOUNDING)
 			bound_all(w);
 		else
@@ -328,28 +353,60 @@ static void work(void *workers, int i)
 
 /* ---- the thread that watches -------------------------------------------------------- */
 
+/* The lock is held. */
+static struct ft_search_state state_of(const struct search_job *j)
+{
+	const struct ft_outcome *best = j->n_kept ? &j->kept[0].outcome : NULL;
+
+	return (struct ft_search_state){
+		.bounds = j->phase == BOUNDING,
+		.finished = j->finished,
+		.total = j->phase == BOUNDING ? j->space.n : j->n_order,
+		.considered = j->space.n,
+		.simulated = j->n_simulated,
+		.spent_s = crew_now_s() - j->begun_s,
+		.any = best != NULL,
+		.best_step_s = best ? best->step_s : 0,
+		.best_usd_per_million_tokens =
+			best ? best->cost.usd_per_million_tokens : 0,
+	};
+}
+
 static void watch(void *workers, bool stop, bool over)
 {
 	struct search_job *j = ((struct worker *)workers)->job;
 	const struct ft_progress *p = &j->search->progress;
-	size_t finished, total;
+	double most_s = j->search->at_most_s;
+	struct ft_search_state now;
 
 	pthread_mutex_lock(&j->lock);
-	j->stop |= stop;
-	finished = j->finished;
-	total = j->phase == BOUNDING ? j->space.n : j->n_order;
+	now = state_of(j);
+	j->stop |= stop || (most_s > 0 && now.spent_s > most_s);
+	ranks_tend(j->search->ranks, &j->desk);
 	search_commit(j, over);
+	if (over) { /* when it was stopped, others have parts of batches */
+		ranks_finish(j->search->ranks, &j->desk);
+		search_commit(j, true);
+	}
 	pthread_mutex_unlock(&j->lock);
 	if (p->tell)
-		p->tell(p->context, over ? total : finished, finished, total);
+		p->tell(p->context, over ? now.total : now.finished, now.finished,
+			now.total);
+	if (j->search->watch)
+		j->search->watch(j->search->watch_context, &now);
 }
 
 static void run_phase(struct search_job *j, enum phase phase, const struct crew *crew,
 		      struct worker *w)
 {
+	bool member = ranks_member(j->search->ranks);
+
 	j->phase = phase;
 	j->next = j->finished = 0;
-	crew_run(crew, work, watch, w);
+	if (j->search->ranks)
+		search_begin_phase(j);
+	crew_run(crew, member ? search_for_rank_0 : work,
+		 member ? search_watch_for_rank_0 : watch, w);
 }
 
 static int by_bound(const void *a, const void *b, void *context)
@@ -382,6 +439,7 @@ bool search_run(struct search_job *j)
 	struct crew crew = crew_open(j->search->threads, j->search->stop_on_signals);
 	struct worker *w;
 
+	crew.brisk = ranks_shared(j->search->ranks);
 	if ((size_t)crew.threads > j->space.n)
 		crew.threads = (int)j->space.n;
 	w = calloc((size_t)crew.threads + 1, sizeof(*w));
@@ -392,8 +450,10 @@ bool search_run(struct search_job *j)
 	j->begun_s = crew_now_s();
 	run_phase(j, BOUNDING, &crew, w);
 	sort_fitting(j);
-	if (!j->stop && !j->broken && j->n_order)
+	/* where others take part, they wait for this phase */
+	if (ranks_shared(j->search->ranks) || (!j->stop && !j->broken && j->n_order))
 		run_phase(j, SIMULATING, &crew, w);
+	search_find_front(j, worst_kept(j));
 	j->wall_s = crew_now_s() - j->begun_s;
 	crew_close(&crew);
 	for (int i = 0; i <= crew.threads; i++)

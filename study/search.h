@@ -8,10 +8,11 @@
 #include <pthread.h>
 
 #include "base/arena.h"
+#include "study/ranks.h"
 #include "study/space.h"
 #include "study/sweep_db.h"
 
-enum { FRONT_MOST = 512 };
+enum { FRONT_MOST = 512, SEARCH_CHUNK = 16 };
 
 /* A simulated plan. */
 struct found {
@@ -46,8 +47,11 @@ struct search_job {
 	size_t n_simulated, n_known;
 	struct found kept[FT_PLANS_MOST]; /* the best first */
 	size_t n_kept;
-	struct point front[FRONT_MOST];
+	struct point *simulated; /* [n_points] those that fit */
+	size_t n_points, cap_points;
+	struct point front[FRONT_MOST]; /* at the end */
 	size_t n_front;
+	struct ranks_desk desk; /* rank 0's */
 	struct sweep_db *db;
 	struct sweep_row *waiting;
 	struct arena rows;
@@ -73,13 +77,44 @@ bool search_run(struct search_job *j);
 /* The lock is held: nothing more is started. */
 void search_fail(struct search_job *j, const struct ft_error *why);
 
-/* study/search_db.c: answers of the database, and into it; the first two take the lock,
- * the last is called with it held. */
+/* study/search.c, for search_ranks.c: what a candidate is, into it; why it is none. */
+bool search_bound(struct worker *w, struct candidate *c, struct ft_error *err);
+/* Of a candidate; NULL: *err. Its nodes are in mem. */
+struct ft_scenario *search_scenario(struct worker *w, size_t at, struct arena *mem,
+				    struct ft_error *err);
+/* The lock is held: what follows from a candidate's step, or from why it has none (ok). */
+void search_take_in(struct search_job *j, struct found *f, bool ok,
+		    const struct ft_error *why);
+void search_refuse(struct search_job *j, size_t n, const struct ft_error *why);
+/* The next item of the phase that nobody was given: a chunk, or a candidate. */
+bool search_next(void *job, size_t *item);
+bool search_open(struct worker *w, struct search_job *j);
+
+/* study/search_front.c: a plan that fits was simulated, the lock held; and the front of them in
+ * the end. */
+void search_note_point(struct search_job *j, const struct found *f);
+void search_find_front(struct search_job *j, double worst);
+
+/* study/search_ranks.c: a phase with other processes. The identity of a search; rank 0's side
+ * of a phase; and a member's thread. */
+uint64_t search_identity(const struct search_job *j);
+void search_begin_phase(struct search_job *j);
+void search_for_rank_0(void *workers, int i);
+void search_watch_for_rank_0(void *workers, bool stop, bool over);
+
+/* study/search_db.c: answers of the database, and into it. */
+/* These take the lock. */
 bool search_known(struct search_job *j, const struct ft_scenario *s,
 		  struct ft_outcome *o);
 void search_store(struct search_job *j, const struct ft_scenario *s,
 		  const struct ft_outcome *o);
+/* These are called with it held. */
+bool search_knows(struct search_job *j, const char key[33], struct ft_outcome *o);
+void search_keep_row(struct search_job *j, struct sweep_row row);
 void search_commit(struct search_job *j, bool now);
+/* A row of the table, in mem but for the outcome. */
+struct sweep_row search_row(const struct ft_scenario *s, const struct ft_outcome *o,
+			    struct arena *mem);
 
 /* study/ways_out.c: what would make a plan fit. */
 void ways_out(const struct search_job *j, struct ft_plans *plans);

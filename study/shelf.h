@@ -42,13 +42,25 @@ enum scenario_depth { SCENARIO_CLUSTER, SCENARIO_OPEN, SCENARIO_WHOLE };
 struct node *scenario_read(struct arena *mem, const char *path, const char *const *sets,
 			   size_t n, struct ft_error *err);
 
+/* --set, applied to a document. */
+bool scenario_set(struct arena *mem, struct node *root, const char *const *sets,
+		  size_t n, struct ft_error *err);
+
 /* A scenario whose plan is left open: `plan` has no sizes of use, `resolved` is NULL. */
 struct ft_scenario *scenario_open(struct ft_shelf *shelf, const struct node *root,
 				  const char *name, struct ft_error *err);
 
-/* ft_scenario_load of a whole scenario, which also tells that. */
-struct ft_scenario *scenario_load(struct ft_shelf *shelf, const char *path,
-				  const char *const *sets, size_t n,
-				  struct scenario_seen *seen, struct ft_error *err);
+/* A scenario's text, as a file of this name would hold it, and its --set. */
+struct scenario_text {
+	const char *name, *text;
+	const char *const *sets;
+	size_t n_sets;
+};
+
+/* ft_scenario_load of a whole scenario from a text, which also tells that. */
+struct ft_scenario *scenario_load_text(struct ft_shelf *shelf,
+				       const struct scenario_text *of,
+				       struct scenario_seen *seen,
+				       struct ft_error *err);
 
 #endif

@@ -7,39 +7,38 @@
  * that it was made from, so that a sweep goes on where it was stopped, and runs again
  * what has changed since. What a plan cannot be is kept as a row with its error; what
  * could not be read is not kept, and is tried again by the next sweep.
+ *
+ * Shared by ranks (study/ranks.h), rank 0 does all that and takes the results of the others,
+ * which have no table.
  */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/arena.h"
 #include "base/digest.h"
+#include "base/file.h"
+#include "base/limits.h"
 #include "base/node.h"
 #include "base/plain.h"
 #include "study/crew.h"
+#include "study/ranks.h"
+#include "study/row_pack.h"
 #include "study/shelf.h"
 #include "study/sweep_db.h"
+#include "study/sweep_grid.h"
 
-enum { MOST_VARY = 16, MOST_VALUES = 256, MOST_SETS = 256 };
-
-static const double MOST_RUNS = 1e7;
 static const double COMMIT_S = 1;
-
-struct axis {
-	const char *key;
-	const char *value[MOST_VALUES];
-	size_t n;
-};
 
 struct job {
 	const struct ft_sweep *sweep;
 	struct ft_sweep_result *result;
-	struct arena mem;
-	struct axis axis[MOST_VARY];
-	const char **key; /* [n_keys] of --set and --vary, each once */
-	size_t n_keys;
+	const char *text; /* of the scenario, read once: it may be standard input */
+	struct grid grid;
 	size_t next, finished; /* combinations taken; looked at */
 	pthread_mutex_t lock;  /* of all below */
+	struct ranks_desk desk;
 	struct sweep_db *db;
 	struct sweep_row *waiting; /* to be committed, the last one first */
 	struct arena rows;	   /* of them */
@@ -48,93 +47,14 @@ struct job {
 	struct ft_error err;
 };
 
-/* ---- the grid ------------------------------------------------------------------ */
-
-static bool cut(struct job *j, const char *text, struct axis *a, struct ft_error *err)
-{
-	char *copy = arena_text(&j->mem, text), *eq = strchr(copy, '=');
-	int depth = 0;
-
-	if (!eq || eq == copy || !eq[1])
-		return ft_fail(err, NULL, "write --vary KEY=A,B,C, not '%.60s'", text);
-	*eq++ = '\0';
-	a->key = copy;
-	a->value[a->n++] = eq;
-	for (char *p = eq; *p; p++) {
-		depth += (*p == '[' || *p == '{') - (*p == ']' || *p == '}');
-		if (*p != ',' || depth > 0)
-			continue;
-		*p = '\0';
-		if (a->n == MOST_VALUES)
-			return ft_fail(err, NULL, "more than %d values of %s",
-				       (int)MOST_VALUES, a->key);
-		a->value[a->n++] = p + 1;
-	}
-	return true;
-}
-
-static void add_key(struct job *j, const char *key)
-{
-	for (size_t i = 0; i < j->n_keys; i++)
-		if (!strcmp(j->key[i], key))
-			return;
-	j->key[j->n_keys++] = key;
-}
-
-static bool axes(struct job *j, struct ft_error *err)
-{
-	const struct ft_sweep *s = j->sweep;
-	double total = 1;
-
-	if (s->n_vary > MOST_VARY || s->n_sets > MOST_SETS)
-		return ft_fail(err, NULL, "at most %d keys can vary, and %d be set",
-			       (int)MOST_VARY, (int)MOST_SETS);
-	j->key = ARENA_ARRAY(&j->mem, s->n_vary + s->n_sets + 1, const char *);
-	for (size_t i = 0; i < s->n_sets; i++)
-		add_key(j, arena_text_n(&j->mem, s->sets[i], strcspn(s->sets[i], "=")));
-	for (size_t i = 0; i < s->n_vary; i++) {
-		if (!cut(j, s->vary[i], &j->axis[i], err))
-			return false;
-		add_key(j, j->axis[i].key);
-		total *= (double)j->axis[i].n;
-	}
-	if (total > MOST_RUNS)
-		return ft_fail(err, NULL,
-			       "%.0f combinations are too many: %.0f at most", total,
-			       MOST_RUNS);
-	j->result->total = (size_t)total;
-	if (s->shards > 1) { /* those left for this one */
-		size_t first = (size_t)s->shard - 1, every = (size_t)s->shards;
-
-		j->result->total =
-			j->result->total > first ?
-				(j->result->total - first + every - 1) / every :
-				0;
-	}
-	return true;
-}
-
-/* The settings of combination i: sets[] for the scenario, text to be read. */
-static const char *settings(const struct job *j, struct arena *mem, size_t i,
-			    const char **sets)
-{
-	const char *text = "";
-
-	for (size_t a = 0; a < j->sweep->n_sets; a++) {
-		sets[a] = j->sweep->sets[a];
-		text = arena_printf(mem, "%s%s ", text, sets[a]);
-	}
-	for (size_t a = 0; a < j->sweep->n_vary; a++) {
-		const struct axis *x = &j->axis[a];
-		const char *set =
-			arena_printf(mem, "%s=%s", x->key, x->value[i % x->n]);
-
-		i /= x->n;
-		sets[j->sweep->n_sets + a] = set;
-		text = arena_printf(mem, "%s%s%s", text, a ? " " : "", set);
-	}
-	return text;
-}
+/* What came of a combination. */
+struct answer {
+	const struct ft_scenario *scenario; /* NULL: it could not be loaded */
+	struct sweep_row row;
+	bool ok;   /* there is an outcome */
+	bool kept; /* it goes into the table, as that or as an error */
+	struct ft_error why;
+};
 
 /* ---- workers ------------------------------------------------------------------- */
 
@@ -163,109 +83,170 @@ static void note_error(struct ft_sweep_result *r, const char *settings,
 }
 
 /* The values of the varied keys: as resolved, or as asked for when there is none. */
-static const char **values(struct job *j, const struct ft_scenario *s,
-			   const char *const *sets, size_t n_sets)
+static const char **values(const struct grid *g, struct arena *mem,
+			   const struct ft_scenario *s, const char *const *sets)
 {
-	const char **value = ARENA_ARRAY(&j->rows, j->n_keys + 1, const char *);
+	size_t n_sets = g->sweep->n_sets + g->sweep->n_vary;
+	const char **value = ARENA_ARRAY(mem, g->n_keys + 1, const char *);
 
-	for (size_t k = 0; k < j->n_keys; k++) {
-		const struct node *n = s ? node_path(s->resolved, j->key[k]) : NULL;
-		size_t len = strlen(j->key[k]);
+	for (size_t k = 0; k < g->n_keys; k++) {
+		const struct node *n = s ? node_path(s->resolved, g->key[k]) : NULL;
+		size_t len = strlen(g->key[k]);
 
 		if (n) {
-			value[k] = n->kind == NODE_SCALAR ?
-					   arena_text(&j->rows, n->text) :
-					   node_flow(&j->rows, n);
+			value[k] = n->kind == NODE_SCALAR ? arena_text(mem, n->text) :
+							    node_flow(mem, n);
 			continue;
 		}
 		for (size_t i = 0; i < n_sets; i++)
-			if (!strncmp(sets[i], j->key[k], len) && sets[i][len] == '=')
-				value[k] = arena_text(&j->rows, sets[i] + len + 1);
+			if (!strncmp(sets[i], g->key[k], len) && sets[i][len] == '=')
+				value[k] = arena_text(mem, sets[i] + len + 1);
 	}
 	return value;
 }
 
-/* Hand a row to the watching thread; the lock is held. */
-static void hand_over(struct job *j, const struct sweep_row *row,
-		      const struct ft_scenario *s, const char *const *sets,
-		      size_t n_sets)
+/* Loaded and its key found; NULL: the scenario could not be loaded, as a->why says. true:
+ * all its parts could be read, so that the key holds. */
+static bool load(const struct job *j, struct ft_shelf *shelf, const char **sets,
+		 struct answer *a)
+{
+	const struct scenario_text text = { j->sweep->scenario, j->text, sets,
+					    j->sweep->n_sets + j->sweep->n_vary };
+	struct scenario_seen seen = { 0 };
+
+	a->scenario = scenario_load_text(shelf, &text, &seen, &a->why);
+	digest_hex(&seen.digest, a->row.key);
+	a->kept = seen.parts_read;
+	return seen.parts_read;
+}
+
+/* What was loaded, simulated; all but the outcome in mem. */
+static void simulate(const struct job *j, struct arena *mem, const char **sets,
+		     struct answer *a)
+{
+	const struct ft_scenario *s = a->scenario;
+
+	if (s)
+		a->ok = ft_study_simulate(s, NULL, NULL, &a->row.outcome, &a->why);
+	a->kept = a->kept && (a->ok || !a->why.of_system);
+	a->row.error = a->ok ? NULL : a->why.text;
+	a->row.label = s ? s->label : NULL;
+	a->row.value = values(&j->grid, mem, s, sets);
+}
+
+/* ---- this process's own --------------------------------------------------------- */
+
+/* A row for the watching thread; the lock is held. */
+static struct sweep_row *hand_over(struct job *j)
 {
 	struct sweep_row *r = ARENA_NEW(&j->rows, struct sweep_row);
 
-	*r = *row;
-	r->label = s ? arena_text(&j->rows, s->label) : NULL;
-	r->settings = arena_text(&j->rows, row->settings);
-	r->error = row->error ? arena_text(&j->rows, row->error) : NULL;
-	r->value = values(j, s, sets, n_sets);
-	r->outcome.run = NULL;
-	r->outcome.bom = NULL;
 	r->next = j->waiting;
 	j->waiting = r;
+	return r;
 }
 
-/* Is it in the table already? Counts it when so. */
+static void keep_text(struct job *j, const char **text)
+{
+	*text = *text ? arena_text(&j->rows, *text) : NULL;
+}
+
+static void keep_row(struct job *j, const struct sweep_row *row)
+{
+	struct sweep_row *r = hand_over(j), *next = r->next;
+
+	*r = *row;
+	r->next = next;
+	keep_text(j, &r->label);
+	keep_text(j, &r->settings);
+	keep_text(j, &r->error);
+	r->value = ARENA_ARRAY(&j->rows, j->grid.n_keys + 1, const char *);
+	for (size_t k = 0; k < j->grid.n_keys; k++) {
+		r->value[k] = row->value[k];
+		keep_text(j, &r->value[k]);
+	}
+	r->outcome.run = NULL;
+	r->outcome.bom = NULL;
+}
+
+/* The lock is held. */
+static void tally(struct job *j, const struct answer *a, const char *settings)
+{
+	if (!a->ok)
+		note_error(j->result, settings, &a->why);
+	j->result->done += a->ok;
+	j->result->failed += !a->ok && a->kept;
+	j->result->unread += !a->kept;
+	j->finished++;
+}
+
+/* Is it in the table already? Counts it when so; the lock is held. */
 static bool there_already(struct job *j, const char key[33])
 {
 	struct ft_error why;
-	int found;
+	int found = sweep_db_find(j->db, key, &why);
 
-	pthread_mutex_lock(&j->lock);
-	found = sweep_db_find(j->db, key, &why);
 	if (found < 0)
 		fail_job(j, &why);
 	j->result->already += found == 1;
 	j->result->already_failed += found == 2;
 	j->finished += found > 0;
-	pthread_mutex_unlock(&j->lock);
 	return found != 0;
 }
 
-static void one(struct job *j, struct ft_shelf *shelf, const char **sets,
-		const char *text)
+static void one(struct job *j, struct ft_shelf *shelf, struct arena *mem, size_t i)
 {
-	size_t n = j->sweep->n_sets + j->sweep->n_vary;
-	struct scenario_seen seen = { 0 };
-	struct sweep_row row = { .settings = text };
-	struct ft_error why;
-	struct ft_scenario *s =
-		scenario_load(shelf, j->sweep->scenario, sets, n, &seen, &why);
-	bool ok = false, kept;
+	const char *sets[GRID_VARY + GRID_SETS];
+	struct answer a = { .row = { .settings = NULL } };
+	bool there = false;
 
-	digest_hex(&seen.digest, row.key);
-	if (seen.parts_read && there_already(j, row.key)) {
-		ft_scenario_free(s);
-		return;
+	a.row.settings = grid_settings(&j->grid, mem, i, sets);
+	if (load(j, shelf, sets, &a)) {
+		pthread_mutex_lock(&j->lock);
+		there = there_already(j, a.row.key);
+		pthread_mutex_unlock(&j->lock);
 	}
-	if (s)
-		ok = ft_study_simulate(s, NULL, NULL, &row.outcome, &why);
-	row.error = ok ? NULL : why.text;
-	kept = seen.parts_read && (ok || !why.of_system);
-	pthread_mutex_lock(&j->lock);
-	if (kept)
-		hand_over(j, &row, s, sets, n);
-	if (!ok)
-		note_error(j->result, text, &why);
-	j->result->done += ok;
-	j->result->failed += !ok && kept;
-	j->result->unread += !kept;
-	j->finished++;
-	pthread_mutex_unlock(&j->lock);
-	if (ok)
-		ft_outcome_release(&row.outcome);
-	ft_scenario_free(s);
+	if (!there) {
+		simulate(j, mem, sets, &a);
+		pthread_mutex_lock(&j->lock);
+		if (a.kept)
+			keep_row(j, &a.row);
+		tally(j, &a, a.row.settings);
+		pthread_mutex_unlock(&j->lock);
+	}
+	if (a.ok)
+		ft_outcome_release(&a.row.outcome);
+	ft_scenario_free((struct ft_scenario *)a.scenario);
 }
 
-static bool take(struct job *j, size_t *i)
+/* The next that nobody was given; the lock is held. */
+static bool next(void *job, size_t *i)
 {
-	bool got;
+	struct job *j = job;
+	bool got = !j->broken && !j->stop && j->next < j->grid.total;
 
-	pthread_mutex_lock(&j->lock);
-	got = !j->broken && !j->stop && j->next < j->result->total;
 	if (got)
 		*i = j->next++;
-	if (got && j->sweep->shards > 1)
-		*i = *i * (size_t)j->sweep->shards + (size_t)j->sweep->shard - 1;
-	pthread_mutex_unlock(&j->lock);
+	return got;
+}
+
+/* What other ranks have may come back: then it waits. */
+static bool take(struct job *j, size_t *i)
+{
+	struct ft_ranks *ranks = j->sweep->ranks;
+	struct timespec moment = { 0, 1000000 };
+	bool got = false, wait = true;
+
+	while (!got && wait) {
+		pthread_mutex_lock(&j->lock);
+		got = next(j, i) || (!j->broken && !j->stop && ranks_back(ranks, i));
+		wait = !got && !j->broken && !j->stop && ranks_await(ranks);
+		if (wait)
+			ranks_tend(ranks, &j->desk);
+		pthread_mutex_unlock(&j->lock);
+		if (wait)
+			nanosleep(&moment, NULL);
+	}
 	return got;
 }
 
@@ -273,17 +254,113 @@ static void work(void *job, int thread)
 {
 	PLAIN_NUMBERS;
 	struct job *j = job;
-	const char *sets[MOST_VARY + MOST_SETS];
 	struct ft_shelf *shelf = ft_shelf_new();
 	struct arena mem = { 0 };
 	size_t i;
 
 	(void)thread;
 	while (take(j, &i)) {
-		one(j, shelf, sets, settings(j, &mem, i, sets));
+		one(j, shelf, &mem, i);
 		arena_release(&mem);
 	}
 	ft_shelf_free(shelf);
+}
+
+/* ---- rank 0: what others find ------------------------------------------------------ */
+
+static size_t left(void *job)
+{
+	const struct job *j = job;
+
+	return j->grid.total - j->next;
+}
+
+static bool known(void *job, size_t i, const char key[RANKS_KEY])
+{
+	(void)i;
+	return there_already(job, key);
+}
+
+static void take_result(void *job, size_t i, const char *bytes, size_t n)
+{
+	struct job *j = job;
+	struct unpack from = { bytes, n, false };
+	struct answer a = { .ok = false };
+	const char *sets[GRID_VARY + GRID_SETS];
+
+	unpack_bytes(&from, &a.ok, sizeof(a.ok));
+	unpack_bytes(&from, &a.kept, sizeof(a.kept));
+	if (!a.ok)
+		unpack_bytes(&from, &a.why, sizeof(a.why));
+	if (a.kept && !unpack_row(&from, &j->rows, &a.row, j->grid.n_keys))
+		from.bad = true;
+	if (from.bad) {
+		ft_fail(&a.why, NULL, "another rank's result cannot be read");
+		fail_job(j, &a.why);
+		return;
+	}
+	if (a.kept) {
+		struct sweep_row *r = hand_over(j), *behind = r->next;
+
+		*r = a.row;
+		r->next = behind;
+	}
+	tally(j, &a, grid_settings(&j->grid, &j->rows, i, sets));
+}
+
+/* ---- another rank: for rank 0 ------------------------------------------------------- */
+
+static void one_for_rank_0(struct job *j, struct ft_shelf *shelf, struct arena *mem,
+			   const struct ranks_piece *p)
+{
+	const char *sets[GRID_VARY + GRID_SETS];
+	struct answer a = { .row = { .settings = NULL } };
+	struct pack to = { NULL, 0, 0 };
+	bool read;
+
+	a.row.settings = grid_settings(&j->grid, mem, p->item, sets);
+	read = load(j, shelf, sets, &a);
+	if (p->round == RANKS_ROUND_KEYS) {
+		ranks_keyed(j->sweep->ranks, p->place, read ? a.row.key : "");
+		ft_scenario_free((struct ft_scenario *)a.scenario);
+		return;
+	}
+	simulate(j, mem, sets, &a);
+	pack_bytes(&to, &a.ok, sizeof(a.ok));
+	pack_bytes(&to, &a.kept, sizeof(a.kept));
+	if (!a.ok)
+		pack_bytes(&to, &a.why, sizeof(a.why));
+	if (a.kept)
+		pack_row(&to, &a.row, j->grid.n_keys);
+	ranks_found(j->sweep->ranks, p->place, to.bytes, to.n);
+	pack_release(&to);
+	if (a.ok)
+		ft_outcome_release(&a.row.outcome);
+	ft_scenario_free((struct ft_scenario *)a.scenario);
+}
+
+static void work_for_rank_0(void *job, int thread)
+{
+	PLAIN_NUMBERS;
+	struct job *j = job;
+	struct ft_shelf *shelf = ft_shelf_new();
+	struct arena mem = { 0 };
+	struct ranks_piece piece;
+
+	(void)thread;
+	while (ranks_take(j->sweep->ranks, &piece)) {
+		one_for_rank_0(j, shelf, &mem, &piece);
+		arena_release(&mem);
+	}
+	ft_shelf_free(shelf);
+}
+
+static void watch_for_rank_0(void *job, bool stop, bool over)
+{
+	struct job *j = job;
+
+	j->stop |= stop;
+	ranks_watch(j->sweep->ranks, stop, over);
 }
 
 /* ---- the thread that watches ----------------------------------------------------- */
@@ -306,26 +383,66 @@ static void watch(void *context, bool stop, bool over)
 
 	pthread_mutex_lock(&j->lock);
 	j->stop |= stop;
+	ranks_tend(j->sweep->ranks, &j->desk);
 	if (over || crew_now_s() - j->committed_s >= COMMIT_S) {
 		commit(j);
 		j->committed_s = crew_now_s();
+	}
+	if (over) { /* when it was stopped, others have parts of batches */
+		ranks_finish(j->sweep->ranks, &j->desk);
+		commit(j);
 	}
 	finished = j->finished;
 	fresh = j->result->done + j->result->failed;
 	pthread_mutex_unlock(&j->lock);
 	if (j->sweep->progress.tell)
 		j->sweep->progress.tell(j->sweep->progress.context, finished, fresh,
-					j->result->total);
+					j->grid.total);
 }
 
 static void run_all(struct job *j)
 {
 	struct crew crew = crew_open(j->sweep->threads, j->sweep->stop_on_signals);
 
+	crew.brisk = ranks_shared(j->sweep->ranks);
 	j->committed_s = crew_now_s();
-	crew_run(&crew, work, watch, j);
+	if (ranks_member(j->sweep->ranks))
+		crew_run(&crew, work_for_rank_0, watch_for_rank_0, j);
+	else
+		crew_run(&crew, work, watch, j);
 	crew_close(&crew);
-	j->result->interrupted = j->stop && j->finished < j->result->total;
+	j->result->interrupted = j->stop && j->finished < j->grid.total;
+}
+
+/* All ranks must mean the same by a number: the same program, file and grid. */
+static uint64_t identity(const struct ft_sweep *s, const struct node *root,
+			 struct arena *mem)
+{
+	struct ft_digest d = { 0, 0 };
+
+	digest_text(&d, ft_version_build());
+	digest_text(&d, node_flow(mem, root));
+	for (size_t i = 0; i < s->n_sets; i++)
+		digest_text(&d, s->sets[i]);
+	for (size_t i = 0; i < s->n_vary; i++)
+		digest_text(&d, s->vary[i]);
+	return d.low ^ d.high;
+}
+
+/* The table, which rank 0 alone has. */
+static bool open_table(struct job *j, struct ft_error *err)
+{
+	bool empty;
+
+	if (ranks_member(j->sweep->ranks))
+		return true;
+	j->db = sweep_db_open(j->sweep->db, j->sweep->scenario, j->grid.key,
+			      j->grid.n_keys, err);
+	if (!j->db || !sweep_db_empty(j->db, &empty, err))
+		return false;
+	j->desk =
+		(struct ranks_desk){ j, next, left, empty ? NULL : known, take_result };
+	return true;
 }
 
 bool ft_study_sweep(const struct ft_sweep *sweep, struct ft_sweep_result *result,
@@ -335,14 +452,21 @@ bool ft_study_sweep(const struct ft_sweep *sweep, struct ft_sweep_result *result
 	struct job j = { .sweep = sweep,
 			 .result = result,
 			 .lock = PTHREAD_MUTEX_INITIALIZER };
+	struct arena mem = { 0 };
+	const struct node *root;
+	size_t length;
 	bool ok;
 
 	*result = (struct ft_sweep_result){ 0 };
-	ok = node_read_file(&j.mem, sweep->scenario, err) && axes(&j, err);
-	if (ok) {
-		j.db = sweep_db_open(sweep->db, sweep->scenario, j.key, j.n_keys, err);
-		ok = j.db != NULL;
-	}
+	j.text = file_read(&mem, file_input(sweep->scenario), LIMIT_YAML_BYTES, &length,
+			   err);
+	root = j.text ? node_read_text(&mem, sweep->scenario, j.text, length, err) :
+			NULL;
+	ok = grid_open(&j.grid, sweep, root ? err : &j.err) && root;
+	result->total = j.grid.total;
+	if (ok && sweep->ranks)
+		ranks_begin(sweep->ranks, identity(sweep, root, &mem));
+	ok = ok && open_table(&j, err);
 	if (ok) {
 		run_all(&j);
 		ok = !j.broken;
@@ -351,6 +475,7 @@ bool ft_study_sweep(const struct ft_sweep *sweep, struct ft_sweep_result *result
 	}
 	sweep_db_close(j.db);
 	arena_release(&j.rows);
-	arena_release(&j.mem);
+	grid_release(&j.grid);
+	arena_release(&mem);
 	return ok;
 }

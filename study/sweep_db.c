@@ -126,7 +126,7 @@ static const char *schema(struct arena *mem)
 	sqlite3_str_appendf(
 		sql,
 		"PRAGMA application_id=%d; PRAGMA user_version=%d;"
-		"CREATE TABLE IF NOT EXISTS runs (key TEXT PRIMARY KEY, "
+		"CREATE TABLE IF NOT EXISTS runs (key TEXT NOT NULL UNIQUE, "
 		"scenario TEXT NOT NULL, label TEXT, settings TEXT NOT NULL, "
 		"version TEXT NOT NULL, error TEXT, fits INTEGER",
 		APPLICATION, SCHEMA);
@@ -138,7 +138,7 @@ static const char *schema(struct arena *mem)
 			sqlite3_str_appendf(sql, ", \"%w_p10\" REAL, \"%w_p90\" REAL",
 					    name, name);
 	}
-	sqlite3_str_appendf(sql, ") STRICT, WITHOUT ROWID;");
+	sqlite3_str_appendf(sql, ") STRICT;");
 	return finished(mem, sql);
 }
 
@@ -211,7 +211,9 @@ static const char *insertion(struct arena *mem, const char *const *keys, size_t 
 static bool prepare(struct sweep_db *d, const char *const *keys, size_t n,
 		    struct ft_error *err)
 {
-	if (!exec(d, "PRAGMA journal_mode=WAL; BEGIN IMMEDIATE", err))
+	if (!exec(d,
+		  "PRAGMA journal_mode=WAL; PRAGMA cache_size=-65536; BEGIN IMMEDIATE",
+		  err))
 		return false;
 	if (!exec(d, schema(&d->mem), err) || !make_columns(d, keys, n, err) ||
 	    !exec(d, "COMMIT", err))
@@ -269,6 +271,15 @@ void sweep_db_close(struct sweep_db *d)
 	sqlite3_close(d->db);
 	mem = d->mem;
 	arena_release(&mem);
+}
+
+bool sweep_db_empty(struct sweep_db *d, bool *empty, struct ft_error *err)
+{
+	int rows = 0;
+	bool ok = ask(d, "SELECT EXISTS (SELECT 1 FROM runs)", &rows, err);
+
+	*empty = !rows;
+	return ok;
 }
 
 int sweep_db_find(struct sweep_db *d, const char key[33], struct ft_error *err)

@@ -36,6 +36,10 @@ struct sweep_db *sweep_db_open(const char *path, const char *scenario,
 			       struct ft_error *err);
 void sweep_db_close(struct sweep_db *db);
 
+/* Are there no rows? */
+bool sweep_db_empty(struct sweep_db *db, bool *empty, struct ft_error *err)
+	__attribute__((warn_unused_result));
+
 /* Is the key there? 1 yes, as an answer; 2 yes, as an error; 0 no; -1: err is filled. */
 int sweep_db_find(struct sweep_db *db, const char key[33], struct ft_error *err);
 

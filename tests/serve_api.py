@@ -71,6 +71,65 @@ def bytes_of_compare():
     assert got["verdict"] == money["verdict"], "another comparison at equal money"
 
 
+SMALL = ("title: s.yaml\nmodel: {name: llama3-8b, num_hidden_layers: 4}\ncluster: {gpu: h200, gpus: 8}\n"
+         "training: {sequence_length: 4096, global_batch_size: 16, sharding: zero1, recompute: none}\n")
+LONG = ("{model: llama3-70b, cluster: {gpu: h200, gpus: 512}, stack: megatron-bridge-26, training: {sequence_length: 8192, "
+        "global_batch_size: 1024}}")
+
+
+def events(reply):
+    """Name and data of each event."""
+    for block in reply.decode().split("\n\n")[:-1]:
+        head, *lines = block.split("\n")
+        assert head.startswith("event: ") and all(l.startswith("data: ") for l in lines), block
+        yield head[7:], "\n".join(l[6:] for l in lines)
+
+
+def plans():
+    """The last event is what the command prints; those before say how far it is."""
+    status, head, got = ask("POST", "/api/plan", json.dumps({"scenario": SMALL, "rank_by": "usd", "top": 3}))
+    assert status == 200 and head["Content-Type"] == "text/event-stream", (status, head)
+    *progress, last = events(got)
+    assert progress and all(name == "progress" for name, _ in progress) and last[0] == "plans"
+    how = json.loads(progress[-1][1])
+    assert how["considered"] > 10 and how["phase"] in ("bounds", "steps") and 0 <= how["at_most_left_s"] <= 60, how
+    want = json.loads(command("plan", "-", "--json", "--rank-by", "usd", "--top", "3", stdin=SMALL.encode()).stdout)
+    mine = json.loads(last[1])
+    for d in (want, mine):
+        for key in ("wall_s", "simulated"):
+            d.pop(key)
+    assert mine == want, "other plans than the command's"
+    free = {"scenario": SMALL.replace("recompute: none", "parallel: {tp: 8}"), "free": ["parallel.tp"], "top": 1}
+    *_, last = events(ask("POST", "/api/plan", json.dumps(free))[2])
+    assert json.loads(last[1])["best"][0]["training"]["parallel"]["tp"] != 8, last
+    for body, words in (({}, "lacks the key 'scenario'"), ({"scenario": "x: 1"}, "lacks the key"), ({"scenario": SMALL, "free": "tp"}, "list of keys"),
+                        ({"scenario": SMALL, "free": ["color"]}, "is not searched"), ({"scenario": SMALL, "top": 1000}, "top"),
+                        ({"scenario": SMALL.replace("gpus: 8", "gpus: 7")}, "no parallel plan"), ([1], "should be {")):
+        status, head, got = ask("POST", "/api/plan", json.dumps(body))
+        assert status == 422 and head["Content-Type"] == "application/json" and words in json.loads(got)["error"]["text"], (body, status, got)
+
+
+def plans_left():
+    """Two searches at once; a third is told so; those whose clients leave end, and make room."""
+    body = json.dumps({"scenario": LONG})
+
+    def begin():
+        s = socket.create_connection((host, port))
+        s.sendall(("POST /api/plan HTTP/1.1\r\nHost: %s:%d\r\nContent-Length: %d\r\n\r\n%s" % (host, port, len(body), body)).encode())
+        assert b"200 OK" in s.recv(4096)
+        return s
+    running = [begin(), begin()]
+    status, head, got = ask("POST", "/api/plan", body)
+    assert status == 503 and "searches are running" in got.decode(), (status, got)
+    assert ask("POST", "/api/simulate", titled(a))[0] == 200, "others are answered meanwhile"
+    for s in running:
+        s.close()
+    end = time.time() + 20
+    while ask("POST", "/api/plan", json.dumps({"scenario": SMALL, "top": 1}))[0] != 200:
+        assert time.time() < end, "searches go on without their clients"
+        time.sleep(0.1)
+
+
 def bytes_of_bom():
     text = titled(a)
     same(ask("POST", "/api/bom", text)[2], command("bom", "-", "--json", stdin=text.encode()).stdout, "bom")
@@ -109,7 +168,7 @@ def openapi():
         for way in ways:
             status = ask(way.upper(), path, "{}" if way == "post" else None)[0]
             assert status in ((200, 422) if way == "post" else (200,)), (path, way, status)
-    assert len(doc["paths"]) == 8
+    assert len(doc["paths"]) == 9
 
 
 def error(answer):

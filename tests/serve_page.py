@@ -126,6 +126,34 @@ def mistake(page):
     page.until("document.getElementById('mistake').hidden")
 
 
+def search(page):
+    """Progress, the table of plans; one is put into the scenario, which then answers as that plan; a search is stopped."""
+    small = ("model: {name: llama3-8b, num_hidden_layers: 4}\ncluster: {gpu: h200, gpus: 16}\n"
+             "training: {sequence_length: 4096, global_batch_size: 32, sharding: zero1, recompute: full, parallel: {tp: 8}}\n")
+    page.open("#a=" + urllib.parse.quote(small))
+    page.run("window.seen = []; new MutationObserver(() => seen.push(document.getElementById('plan-said').textContent))"
+             ".observe(document.getElementById('plan-said'), {childList: true}); document.getElementById('plan-start').click()")
+    page.until("document.querySelectorAll('#plans tbody tr').length === 5")
+    assert page.run("document.getElementById('plan-progress').hidden && !document.getElementById('plan-start').disabled")
+    assert page.run("seen.some((t) => /legal plans: .* of .* s left/.test(t))"), page.run("seen")
+    with open(os.path.join(page.folder.name, "small.yaml"), "w") as f:
+        f.write(small)
+    free = [w for k in ("parallel.tp", "recompute") for w in ("--free", k)]
+    want = json.loads(subprocess.run([program, "plan", f.name, "--json", *free], capture_output=True, check=True).stdout)["best"]
+    plans = page.run("[...document.querySelectorAll('#plans tbody tr')].map((r) => r.children[1].textContent)")
+    assert all("dp %d, " % w["dp"] in p and "micro-batch\u00a0%d, zero1" % w["training"]["micro_batch_size"] in p for p, w in zip(plans, want)), plans
+    for i in (1, 4):
+        page.run("document.querySelectorAll('#plans tbody button')[%d].click()" % i)
+        page.until(card % 3 + " === '%s'" % shown(want[i]["usd_per_million_tokens"]))
+        got = subprocess.run([program, "simulate", "-", "--json"], input=page.run("document.getElementById('yaml').value").encode(), capture_output=True, check=True)
+        assert abs(json.loads(got.stdout)["step_s"] / want[i]["step_s"] - 1) < 1e-9, "the scenario is another plan"
+    page.open("#a=" + urllib.parse.quote(open("examples/17-best-plan/h200.yaml").read()))
+    page.run("document.getElementById('plan-start').click()")
+    page.until("/of .* s left/.test(document.getElementById('plan-said').textContent)")
+    page.run("document.getElementById('plan-stop').click()")
+    page.until("document.getElementById('plans').textContent.includes('stopped')")
+
+
 def two(page):
     """Two scenarios: the verdict of `compare`, odds, the waterfall; what is hostile stays text."""
     page.open(fragment(a, b))
@@ -149,6 +177,8 @@ def drawn(page):
     assert "electricity: 0.2 USD/kWh" in page.run("document.getElementById('yaml').value")
     page.run("document.getElementById('draw-timeline').click()")
     page.until("document.querySelectorAll('#timeline canvas').length === 1")
+    total = simulated(a)["memory_bytes_per_gpu"]["total"]
+    assert "at most %.1f GB" % (total / 1e9) in page.run("document.querySelector('#timeline figure').textContent"), "memory over time"
     for width in (1280, 390):
         page.open(fragment(a, b), width)
         assert page.run("document.documentElement.scrollWidth <= innerWidth && innerWidth") == width, width

@@ -8,6 +8,7 @@ for kind in gpu node fabric stack prices; do
 	case $kind in stack) key=stack ;; prices) key=cost.prices ;; *) key=cluster.$kind ;; esac
 	ok "the skeleton of a $kind works in a scenario" sh -c "$f new $kind >$tmp/my-$kind.yaml && $f simulate $tmp/s.yaml --set $key=$tmp/my-$kind.yaml"
 done
+ok "skeletons fit 80 columns" sh -c "! grep -n '.\{81\}' cli/new/*.yaml"
 ok "no such skeleton" wrong "there is no skeleton of 'cluster'" $f new cluster
 ok "a skeleton of nothing" wrong "say which" $f new
 
@@ -18,6 +19,8 @@ ok "a key that is none" refused "did you mean 'training.zero_group'" $f explain 
 
 ok "doctor finds the data" sh -c "$f doctor | grep -q '^data  *.*hw/gpus/h100-sxm.yaml'"
 ok "and says what is not there" sh -c "PATH=/nowhere $f doctor | grep -q '^gnuplot  *not here, install gnuplot-nox'"
+
+ok "of the probes, too" sh -c "$f doctor | grep -q '^probes  *.*: measuring this machine' && $f doctor | grep -q '^CUDA  *.*: the probes on'"
 
 ok "runs are browsed" sh -c "$f runs | tail -1 | grep -q '^[0-9]* runs; errors in time'"
 ok "words and ranges filter them" sh -c "$f runs gpu=h100* gpus=256..1024 --json | jq -e '.runs | length > 3 and all(.traits.gpus >= 256 and .traits.gpus <= 1024 and .tokens_per_s_per_gpu > 0)'"

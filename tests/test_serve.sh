@@ -26,6 +26,7 @@ ok "it says where it is" up here
 trap 'kill "$(cat "$tmp/here.pid")" 2>/dev/null; rm -rf "$tmp"' EXIT
 for t in bytes_of_simulate:"the API simulates as the command" bytes_of_json:"an answer's scenario gives the answer again" \
 	bytes_of_compare:"it compares as the command" bytes_of_bom:"its bill is the command's" \
+	plans:"it searches as the command, with events" plans_left:"searches are few, and end with their clients" \
 	bytes_of_timeline:"its timeline is the command's" lists:"names and keys are those of list" \
 	openapi:"every path of the OpenAPI document is there" refusals:"mistakes have line, column, the command's words and a hint" \
 	paths:"what names a file is refused, there or not" other_pages:"other hosts and origins are kept out" \
@@ -54,7 +55,7 @@ ok "beyond loopback it wants a token" python3 tests/serve_api.py token "$(cat "$
 ok "the open one ends when told" down open
 
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)
-for t in form:"form, YAML, link and answer are one" mistake:"a mistake is shown at its place" two:"two scenarios with the verdict of compare" \
+for t in form:"form, YAML, link and answer are one" mistake:"a mistake is shown at its place" search:"the best plan is searched, and put into the scenario" two:"two scenarios with the verdict of compare" \
 	drawn:"sliders, network, timeline; 1280 and 390 px" readable:"every key has a field with a label" fast:"keystroke to answer under 100 ms"; do
 	if [ -z "$browser" ]; then
 		skip "${t#*:}" "no chromium"

@@ -114,5 +114,19 @@ svg_asked() { chart "$tmp/d.out" --timeline-format svg && cmp "$tmp/a.svg" "$tmp
 ok "by its name or by --timeline-format" svg_asked
 chrome_asked() { chart "$tmp/e.svg" --timeline-format chrome && grep -q traceEvents "$tmp/e.svg"; }
 ok "what is asked for comes before the name" chrome_asked
-ok "a format that is none" fails 64 "takes chrome, kineto or svg, not 'png'" $f simulate examples/01-first-answer/h100.yaml --timeline "$tmp/t" --timeline-format png
+memory() { # SCENARIO: the highest point of the chart is the memory that is told; XML
+	$f simulate "$1" --timeline "$tmp/m.svg" --timeline-format memory --json >"$tmp/m.json" &&
+	python3 -c 'import json, re, sys, xml.dom.minidom
+text = open(sys.argv[1]).read()
+xml.dom.minidom.parseString(text)
+said = re.search(r"at most ([0-9.]+) GB", text).group(1)
+want = json.load(open(sys.argv[2]))["memory_bytes_per_gpu"]
+assert said == "%.1f" % (want["total"] / 1e9), (said, want)
+for k, v in want.items():
+    assert k == "total" or v < 5e5 or "%s %.1f GB" % (k, v / 1e9) in text, k' "$tmp/m.svg" "$tmp/m.json"
+}
+for s in 01-first-answer/h100 08-mixture-of-experts/mixtral 17-best-plan/lora; do
+	ok "memory over the step of $s" memory examples/$s.yaml
+done
+ok "a format that is none" fails 64 "takes chrome, kineto, svg or memory, not 'png'" $f simulate examples/01-first-answer/h100.yaml --timeline "$tmp/t" --timeline-format png
 finish

@@ -24,6 +24,7 @@ extern "C" {
 
 struct node;
 struct ft_evidence;
+struct ft_ranks;
 
 /* What is loaded once and used by many scenarios: clusters, stacks, price books.
  * Not shared between threads: each has its own. */
@@ -392,7 +393,8 @@ struct ft_sweep {
 	int threads; /* 0: all cores */
 	int shard,
 		shards; /* of the combinations every shards-th, from the shard-th on; 0: all */
-	bool stop_on_signals; /* SIGINT and SIGTERM end it once what runs is kept */
+	bool stop_on_signals;	/* SIGINT and SIGTERM end it once what runs is kept */
+	struct ft_ranks *ranks; /* the processes that share it (study_ranks.h); NULL */
 	struct ft_progress progress;
 };
 

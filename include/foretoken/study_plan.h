@@ -13,6 +13,16 @@ extern "C" {
 enum ft_rank_by { FT_RANK_TOKENS, FT_RANK_USD, FT_RANK_DAYS };
 enum { FT_PLANS_MOST = 100, FT_SIZES_MOST = 32, FT_WAYS_MOST = 8, FT_WHY = 256 };
 
+/* How far a search is. */
+struct ft_search_state {
+	bool bounds; /* bounds are computed; else steps, which end before `total` of them */
+	size_t finished, total;	      /* of these */
+	size_t considered, simulated; /* plans in all; steps so far */
+	double spent_s;
+	bool any; /* the best so far: */
+	double best_step_s, best_usd_per_million_tokens;
+};
+
 struct ft_search {
 	const char *const *sets;     /* of the document */
 	const char *const *free_key; /* keys that are searched though they are stated */
@@ -23,6 +33,13 @@ struct ft_search {
 	int threads;	      /* 0: all cores */
 	bool exhaustive;      /* simulate all that fit, whatever their bounds */
 	bool stop_on_signals; /* SIGINT and SIGTERM end it; what was found is told */
+	double at_most_s;     /* then it ends, as by a signal; 0: never */
+	size_t most;	      /* more legal plans than that are refused; 0: none are */
+	void (*watch)(void *context, const struct ft_search_state *state); /* or NULL */
+	void *watch_context;
+	struct ft_ranks
+		*ranks; /* the processes that share it (study_ranks.h); NULL. Only
+				 * the first of them finds plans, the others none. */
 	struct ft_progress progress;
 };
 
@@ -58,6 +75,11 @@ struct ft_plans {
 bool ft_study_plans(const char *path, const struct ft_search *search,
 		    struct ft_plans *plans[FT_SIZES_MOST], size_t *n,
 		    struct ft_error *err) __attribute__((warn_unused_result));
+/* The same of a text, whose name stands in errors. */
+bool ft_study_plans_of(const char *name, const char *text,
+		       const struct ft_search *search,
+		       struct ft_plans *plans[FT_SIZES_MOST], size_t *n,
+		       struct ft_error *err) __attribute__((warn_unused_result));
 void ft_plans_free(struct ft_plans *plans);
 
 /* What the scenario's `run` asks (study_decide.h), over the sizes of one call of ft_study_plans,

@@ -14,7 +14,7 @@ export const show = {
 	hour: (v) => fixed(v, 3) + " USD",
 };
 
-function table(caption, head, rows, textual) {
+export function table(caption, head, rows, textual) {
 	return element("div", { class: "wide", tabindex: "0", role: "region", "aria-label": caption },
 		element("table", {}, element("caption", {}, caption),
 			element("thead", {}, element("tr", {}, ...head.map((h, i) => element("th", { scope: "col", class: i && textual && textual.has(i) ? "text" : undefined }, h)))),

@@ -189,3 +189,46 @@ export function timeline(trace) {
 	requestAnimationFrame(draw);
 	return [canvas, said];
 }
+
+/* ---- memory: the counters of the same trace, stacked, of the stage that holds the most */
+
+const categories = [["weights", 1], ["optimizer", 4], ["gradients", 5], ["other", 3], ["activations", 2]];
+
+export function memory(trace) {
+	const sum = (e) => Object.values(e.args).reduce((a, b) => a + b, 0), stages = new Map();
+	let peak = null, end = 0;
+	for (const e of trace.traceEvents) {
+		if (e.ph === "M" && e.name === "process_name")
+			stages.set(e.pid, e.args.name);
+		if (e.ph === "X")
+			end = Math.max(end, e.ts + e.dur);
+		if (e.ph === "C" && e.name === "memory, bytes" && (!peak || sum(e) > sum(peak)))
+			peak = e;
+	}
+	if (!peak)
+		return [];
+	const left = 44, right = 150, top = 10, h = 190, columns = W - left - right, fullest = new Array(columns);
+	for (const e of trace.traceEvents)
+		if (e.ph === "C" && e.name === "memory, bytes" && e.pid === peak.pid) {
+			const x = Math.min(Math.floor(e.ts / end * columns), columns - 1);
+			if (!fullest[x] || sum(e) > sum(fullest[x]))
+				fullest[x] = e;
+		}
+	for (let x = 0, last = fullest.find(Boolean); x < columns; x++)
+		last = fullest[x] = fullest[x] || last;
+	const upto = (e, k) => categories.slice(0, k).reduce((a, [name]) => a + (e.args[name] || 0), 0), y = (v) => (top + h * (1 - v / sum(peak))).toFixed(1);
+	const gb = (v) => (v / 1e9).toFixed(1) + " GB", children = [];
+	let below = top + h + 16;
+	categories.forEach(([name, fill], k) => {
+		const edge = (n) => fullest.map((e, x) => `${left + x} ${y(upto(e, n))}`), mine = peak.args[name] || 0;
+		children.push(tag("path", { class: "f" + fill, d: "M" + edge(k + 1).join("L") + "L" + edge(k).reverse().join("L") + "Z" }));
+		if (mine < sum(peak) / 1000)
+			return;
+		below = Math.min(Number(y(upto(peak, k) + mine / 2)) + 4, below - 15);
+		children.push(tag("rect", { class: "f" + fill, x: left + columns + 8, y: below - 10, width: 10, height: 10 }), tag("text", { x: left + columns + 23, y: below }, `${name} ${gb(mine)}`));
+	});
+	children.push(tag("text", { x: 0, y: top + 5 }, (sum(peak) / 1e9).toFixed(0) + " GB"), tag("text", { x: 28, y: top + h }, "0"),
+		tag("text", { x: left, y: top + h + 16 }, "0"), tag("text", { x: left + columns, y: top + h + 16, "text-anchor": "end" }, (end / 1e6).toPrecision(3) + " s"));
+	const said = `Memory of a rank over the step, ${stages.size > 1 ? `${stages.get(peak.pid)}, the fullest` : "by category"}: at most ${gb(sum(peak))}, at ${(peak.ts / 1e6).toPrecision(3)} s`;
+	return [figure(said, svg(top + h + 22, said, children))];
+}

@@ -7,7 +7,8 @@
  */
 import { Form, element, get, put, yaml } from "./form.js";
 import { long, short, show, verdict } from "./answer.js";
-import { network, timeline } from "./draw.js";
+import { PlanSearch } from "./plan.js";
+import { memory, network, timeline } from "./draw.js";
 
 const $ = (id) => document.getElementById(id);
 const start = `# Llama 3 70B on 1,024 H100
@@ -117,6 +118,16 @@ function key_changed(path, value) {
 	s.text = (head ? head[0] : "") + yaml(s.tree);
 	$("yaml").value = s.text;
 	changed();
+}
+
+/* Several keys at once: a plan. */
+function plan_used(list, which) {
+	const s = side();
+	for (const [path, value] of list)
+		put(s.tree, path, value);
+	form.show(s.tree, s.answer && s.answer.scenario);
+	key_changed(...list[0]);
+	$("said").textContent = `Plan ${which} is in the scenario.`;
 }
 
 function text_changed(text) {
@@ -312,7 +323,7 @@ function listen() {
 			text_changed($("yaml").value);
 		}
 	});
-	$("draw-timeline").addEventListener("click", () => with_timeline(timeline));
+	$("draw-timeline").addEventListener("click", () => with_timeline((trace) => [...timeline(trace), ...memory(trace)]));
 	$("save-timeline").addEventListener("click", () => with_timeline((trace) => {
 		save(JSON.stringify(trace), "foretoken-timeline.json", "application/json");
 		return [element("p", { class: "note" }, "Saved as foretoken-timeline.json; open it in ui.perfetto.dev.")];
@@ -325,6 +336,7 @@ async function begin() {
 	from_fragment();
 	form = new Form($("form"), keys, names, key_changed);
 	listen();
+	new PlanSearch($, () => ({ text: side().text, tree: side().tree, resolved: side().answer && side().answer.scenario }), plan_used);
 	await all_anew();
 }
 

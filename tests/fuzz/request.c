@@ -19,26 +19,28 @@ static char *line_at(struct arena *mem, const char **at, const char *end)
 	return arena_text_n(mem, from, (size_t)((stop ? stop : end) - from));
 }
 
-/* Whatever is answered is JSON, and a refusal says why. */
+/* Whatever is answered is JSON, or events, and a refusal says why. */
 static enum verdict call_api(const struct api_call *call, const struct api_text *body)
 {
 	char *text = NULL;
 	size_t n = 0;
-	FILE *out = open_memstream(&text, &n);
+	struct api_stream to = { open_memstream(&text, &n), -1, 0.01 };
 	json_t *answer;
 	enum verdict ok;
 	const char *why = NULL;
 
-	if (!out)
+	if (!to.out)
 		abort();
-	ok = api_answer(call, body, out) ? TAKEN : REFUSED;
-	if (fclose(out))
+	ok = api_answer(call, body, &to) ? TAKEN : REFUSED;
+	if (fclose(to.out))
 		abort();
 	answer = json_loadb(text, n, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
 	if (ok == REFUSED)
 		why = json_string_value(
 			json_object_get(json_object_get(answer, "error"), "text"));
-	if (!answer || (ok == REFUSED && !(why && *why)))
+	if (ok == TAKEN && call->stream)
+		ok = n > 7 && !memcmp(text, "event: ", 7) ? TAKEN : SILENT;
+	else if (!answer || (ok == REFUSED && !(why && *why)))
 		ok = SILENT;
 	json_decref(answer);
 	free(text);

@@ -1,0 +1,97 @@
+/* study/sweep_grid.c - --vary and --set as numbered combinations */
+#include "study/sweep_grid.h"
+
+#include <string.h>
+
+static const double MOST_RUNS = 1e7;
+
+static bool cut(struct grid *g, const char *text, struct grid_axis *a,
+		struct ft_error *err)
+{
+	char *copy = arena_text(&g->mem, text), *eq = strchr(copy, '=');
+	int depth = 0;
+
+	if (!eq || eq == copy || !eq[1])
+		return ft_fail(err, NULL, "write --vary KEY=A,B,C, not '%.60s'", text);
+	*eq++ = '\0';
+	a->key = copy;
+	a->value[a->n++] = eq;
+	for (char *p = eq; *p; p++) {
+		depth += (*p == '[' || *p == '{') - (*p == ']' || *p == '}');
+		if (*p != ',' || depth > 0)
+			continue;
+		*p = '\0';
+		if (a->n == GRID_VALUES)
+			return ft_fail(err, NULL, "more than %d values of %s",
+				       (int)GRID_VALUES, a->key);
+		a->value[a->n++] = p + 1;
+	}
+	return true;
+}
+
+static void add_key(struct grid *g, const char *key)
+{
+	for (size_t i = 0; i < g->n_keys; i++)
+		if (!strcmp(g->key[i], key))
+			return;
+	g->key[g->n_keys++] = key;
+}
+
+bool grid_open(struct grid *g, const struct ft_sweep *s, struct ft_error *err)
+{
+	double total = 1;
+
+	*g = (struct grid){ .sweep = s };
+	if (s->n_vary > GRID_VARY || s->n_sets > GRID_SETS)
+		return ft_fail(err, NULL, "at most %d keys can vary, and %d be set",
+			       (int)GRID_VARY, (int)GRID_SETS);
+	g->key = ARENA_ARRAY(&g->mem, s->n_vary + s->n_sets + 1, const char *);
+	for (size_t i = 0; i < s->n_sets; i++)
+		add_key(g, arena_text_n(&g->mem, s->sets[i], strcspn(s->sets[i], "=")));
+	for (size_t i = 0; i < s->n_vary; i++) {
+		if (!cut(g, s->vary[i], &g->axis[i], err))
+			return false;
+		add_key(g, g->axis[i].key);
+		total *= (double)g->axis[i].n;
+	}
+	if (total > MOST_RUNS)
+		return ft_fail(err, NULL,
+			       "%.0f combinations are too many: %.0f at most", total,
+			       MOST_RUNS);
+	g->total = (size_t)total;
+	if (s->shards > 1) { /* those left for this one */
+		size_t first = (size_t)s->shard - 1, every = (size_t)s->shards;
+
+		g->total =
+			g->total > first ? (g->total - first + every - 1) / every : 0;
+	}
+	return true;
+}
+
+void grid_release(struct grid *g)
+{
+	arena_release(&g->mem);
+}
+
+const char *grid_settings(const struct grid *g, struct arena *mem, size_t i,
+			  const char **sets)
+{
+	const char *text = "";
+
+	if (g->sweep->shards > 1)
+		i = i * (size_t)g->sweep->shards + (size_t)g->sweep->shard - 1;
+	for (size_t a = 0; a < g->sweep->n_sets; a++) {
+		sets[a] = g->sweep->sets[a];
+		text = arena_printf(mem, "%s%s ", text, sets[a]);
+	}
+	for (size_t a = 0; a < g->sweep->n_vary; a++) {
+		const struct grid_axis *x = &g->axis[a];
+		const char *set =
+			arena_printf(mem, "%s=%s", x->key, x->value[i % x->n]);
+
+		i /= x->n;
+		sets[g->sweep->n_sets + a] = set;
+		text = arena_printf(mem, "%s%s%s", text, a ? " " : "", set);
+	}
+	return text;
+}

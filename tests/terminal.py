@@ -1,0 +1,43 @@
+"""tests/terminal.py - what a command prints on a terminal of 80 columns; tests/test_terminal.sh calls it
+
+    terminal.py columns FORETOKEN ARGUMENT...   exits 1 when a row of a table is wider than that
+    terminal.py print FORETOKEN ARGUMENT...     prints what it prints there, stderr with it
+"""
+import fcntl, os, pty, re, struct, subprocess, sys, termios
+
+WIDTH = 80
+
+
+def on_a_terminal(command):
+    parent, child = pty.openpty()
+    fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 24, WIDTH, 0, 0))
+    running = subprocess.Popen(command, stdout=child, stderr=child, stdin=subprocess.DEVNULL, close_fds=True)
+    os.close(child)
+    out = b""
+    while True:
+        try:
+            more = os.read(parent, 65536)
+        except OSError:
+            break
+        if not more:
+            break
+        out += more
+    running.wait()
+    return out.decode().replace("\r\n", "\n")
+
+
+what, *command = sys.argv[1:]
+text = on_a_terminal(command)
+if what == "print":
+    sys.stdout.write(text)
+    sys.exit()
+plain = re.sub("\033\\[[0-9;]*[mK]", "", text)
+# a row has cells two blanks or more apart; what is prose is for the terminal to wrap
+wide = [l for l in plain.split("\n") if len(l.rstrip()) > WIDTH and len(re.findall(r"\S  +\S", l)) > 1]
+assert plain.strip(), "nothing is printed"
+assert not wide, wide[:3]
+piped = subprocess.run(command, capture_output=True).stdout.decode()
+# nothing is left out; only words too long for a column are cut
+kept = set(plain.split())
+missing = [w for w in piped.split() if len(w) < 20 and w not in kept]
+assert not missing, missing[:5]
