@@ -123,10 +123,12 @@ static bool begin(struct server *s, const struct ft_serve *asked,
 		errno ? strerror(errno) : "the system refuses");
 }
 
-/* Milliseconds until something is due; never more than a second's sleep too much. */
+/* Milliseconds until something is due, a second at most: at the limit of connections
+ * libmicrohttpd stops to listen, and begins again in the MHD_run() after they ended, of
+ * which it tells nobody. */
 static int wait_ms(struct server *s)
 {
-	double now = server_now_s(), until = now + 3600;
+	double now = server_now_s(), until = now + 1;
 	MHD_UNSIGNED_LONG_LONG ms;
 
 	for (const struct peer *p = s->peers; p; p = p->next)

@@ -4,7 +4,7 @@
 
 Each check holds the API to the commands: the same bytes, the same refusals.
 """
-import http.client, json, os, socket, subprocess, sys, tempfile, threading, time
+import http.client, json, os, signal, socket, subprocess, sys, tempfile, threading, time
 
 name, address, program = sys.argv[1:4]
 host, port = address.split("//")[1].split("/")[0].rsplit(":", 1)
@@ -336,6 +336,27 @@ def many():
     assert time.time() - began < 45, "after %.0f s" % (time.time() - began)
     for s in held:
         s.close()
+
+
+def together():
+    """As many connections as it holds, all too late at once: it listens again."""
+    p = subprocess.Popen([program, "serve", "--port", "0"], stdout=subprocess.PIPE, text=True)
+    try:
+        at = int(p.stdout.readline().strip().rstrip("/").rsplit(":", 1)[1])
+        held = [socket.create_connection((host, at)) for _ in range(64)]
+        time.sleep(0.5)
+        p.send_signal(signal.SIGSTOP)  # a machine with other work
+        time.sleep(7)
+        p.send_signal(signal.SIGCONT)
+        time.sleep(1)
+        c = http.client.HTTPConnection(host, at, timeout=30)
+        c.request("GET", "/")
+        assert c.getresponse().status == 200
+        for s in held:
+            s.close()
+    finally:
+        p.kill()
+        p.wait()
 
 
 def slow():

@@ -31,7 +31,8 @@ for t in bytes_of_simulate:"the API simulates as the command" bytes_of_json:"an 
 	openapi:"every path of the OpenAPI document is there" refusals:"mistakes have line, column, the command's words and a hint" \
 	paths:"what names a file is refused, there or not" other_pages:"other hosts and origins are kept out" \
 	malformed:"malformed requests are refused" huge:"bodies are bounded" busy:"more work than workers is told" \
-	vanishing:"clients may go" many:"hundreds of silent connections" slow:"a client that drips is ended" \
+	vanishing:"clients may go" many:"hundreds of silent connections" \
+	together:"connections that end at once" slow:"a client that drips is ended" \
 	page_size:"the page is under 300 KB and names no other host"; do
 	ok "${t#*:}" api "${t%%:*}"
 done
