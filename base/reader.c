@@ -348,9 +348,9 @@ static bool sane(const struct ft_number *n, enum dimension dim)
 void reader_bound(struct reader *r, const char *key, const struct ft_number *n,
 		  double least, double most)
 {
-	if (!r->failed && read_has(r, key) && (n->value < least || n->high > most))
+	if (!r->failed && read_has(r, key) && (n->low < least || n->high > most))
 		reader_fail(r, key, "%g is not between %g and %g",
-			    n->value < least ? n->value : n->high, least, most);
+			    n->low < least ? n->low : n->high, least, most);
 }
 
 struct ft_number read_positive(struct reader *r, struct arena *mem, const char *key,

@@ -1,6 +1,7 @@
 /* study/kernel_rows.c - rows of single kernels and single collectives */
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/node.h"
 #include "base/plain.h"
@@ -82,11 +83,17 @@ static void garage_close(struct garage *g)
 		ft_gpu_free(g->gpu[i]);
 }
 
-static bool truth(const struct csv *t, size_t row, const char *column)
+/* true or false, as Python and C write them; false where the cell is empty. */
+static bool truth(const struct csv *t, size_t row, const char *column, bool *out,
+		  struct ft_error *err)
 {
 	const char *text = csv_text(t, row, csv_column(t, column));
+	struct ft_mark at = csv_mark(t, row, csv_column(t, column));
 
-	return !strcmp(text, "true") || !strcmp(text, "True");
+	*out = !strcasecmp(text, "true") || !strcmp(text, "1");
+	return *out || !text[0] || !strcasecmp(text, "false") || !strcmp(text, "0") ||
+	       ft_fail(err, &at, "%s should be true or false, not '%.40s'", column,
+		       text);
 }
 
 static bool whole(const struct csv *t, size_t row, const char *column, int64_t fallback,
@@ -124,11 +131,11 @@ static bool gemm_row(const struct csv *t, size_t row, struct ft_work *w,
 	const char *layout = csv_text(t, row, csv_column(t, "layout"));
 
 	w->kind = FT_GEMM;
-	w->gemm.accumulate = truth(t, row, "accumulate");
 	w->gemm.layout = FT_FORWARD;
 	if (layout[0] && !ft_layout_find(layout, &w->gemm.layout))
 		return ft_fail(err, NULL, "unknown layout '%s'", layout);
-	return size(t, row, "groups", 1, &w->gemm.groups, err) &&
+	return truth(t, row, "accumulate", &w->gemm.accumulate, err) &&
+	       size(t, row, "groups", 1, &w->gemm.groups, err) &&
 	       size(t, row, "m", 0, &w->gemm.m, err) &&
 	       size(t, row, "n", 0, &w->gemm.n, err) &&
 	       size(t, row, "k", 0, &w->gemm.k, err);
@@ -152,8 +159,8 @@ static bool attention_row(const struct csv *t, size_t row, struct ft_work *w,
 
 	w->kind = FT_ATTENTION;
 	w->attention.impl = impl[0] ? impl : NULL;
-	w->attention.causal = truth(t, row, "causal");
-	if (!read_pass(csv_text(t, row, csv_column(t, "pass")), w, err) ||
+	if (!truth(t, row, "causal", &w->attention.causal, err) ||
+	    !read_pass(csv_text(t, row, csv_column(t, "pass")), w, err) ||
 	    !size(t, row, "batch", 1, &w->attention.batch, err) ||
 	    !size(t, row, "heads", 0, &w->attention.heads, err) ||
 	    !size(t, row, "sequence_length", 0, &w->attention.queries, err) ||
@@ -177,8 +184,8 @@ static bool memory_row(const struct csv *t, size_t row, const struct ft_gpu *gpu
 
 	w->kind = FT_MEMORY_BOUND;
 	w->memory.kernel = w->name;
-	w->memory.warm = truth(t, row, "warm");
-	if (!csv_number(t, row, csv_column(t, "bytes"), 0, &bytes, err) ||
+	if (!truth(t, row, "warm", &w->memory.warm, err) ||
+	    !csv_number(t, row, csv_column(t, "bytes"), 0, &bytes, err) ||
 	    !whole(t, row, "m", 0, &m, err) || !whole(t, row, "n", 1, &n, err))
 		return false;
 	w->memory.row_bytes = m > 0 ? e * (double)n : 0;

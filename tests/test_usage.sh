@@ -53,6 +53,8 @@ ok "kernel wants a profile" fails 64 "gpu NAME is missing" $f kernel --csv "$tmp
 ok "a profile that is not there" fails 1 "unknown name 'h999'" $f kernel --gpu h999 --csv "$tmp/k.csv"
 printf 'gpu,kernel\nh100-sxm,gemm\n' >"$tmp/order.csv"
 ok "kernel is the first column" fails 1 "first column should be 'kernel'" $f kernel --gpu h100-sxm --csv "$tmp/order.csv"
+printf 'kernel,dtype,batch,heads,sequence_length,head_dim,causal\nattention,bf16,1,32,4096,128,yes\n' >"$tmp/truth.csv"
+ok "a truth that is none" sh -c "$f kernel --gpu h100-sxm --csv $tmp/truth.csv 2>&1 >/dev/null | grep -q \"causal should be true or false, not 'yes'\""
 ok "an unknown column of kernels" fails 1 "unknown column 'speed'" sh -c "printf 'kernel,speed\ngemm,1\n' >$tmp/c.csv; $f kernel --gpu h100-sxm --csv $tmp/c.csv"
 
 # ---- others
