@@ -13,11 +13,22 @@ void stats_sort(double *v, size_t n)
 	gsl_sort(v, 1, n);
 }
 
-double stats_quantile(const double *v, size_t n, double q)
+/* Of the quantile among n sorted values, from 0. */
+static size_t place_of(size_t n, double q)
 {
 	size_t rank = (size_t)ceil(q * (double)n - ROUNDING);
 
-	return n ? v[rank ? rank - 1 : 0] : 0;
+	return rank ? rank - 1 : 0;
+}
+
+double stats_quantile(const double *v, size_t n, double q)
+{
+	return n ? v[place_of(n, q)] : 0;
+}
+
+double stats_select(double *v, size_t n, double q)
+{
+	return n ? gsl_stats_select(v, 1, n, place_of(n, q)) : 0;
 }
 
 double stats_median(const double *v, size_t n)

@@ -20,4 +20,8 @@ void stats_sort(double *v, size_t n);
 double stats_quantile(const double *v, size_t n, double q);
 double stats_median(const double *v, size_t n);
 
+/* stats_quantile of values in any order, which leaves them in another one: without sorting
+ * them all. */
+double stats_select(double *v, size_t n, double q);
+
 #endif

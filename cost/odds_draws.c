@@ -73,10 +73,9 @@ static void count(struct ft_odds *odds, const struct drawn *of)
 /* P10, P50 and P90 of what was drawn, which is sorted for it. */
 static void quantiles(double *drawn, size_t n, double *p10, double *p50, double *p90)
 {
-	stats_sort(drawn, n);
-	*p10 = stats_quantile(drawn, n, 0.1);
-	*p50 = stats_quantile(drawn, n, 0.5);
-	*p90 = stats_quantile(drawn, n, 0.9);
+	*p10 = stats_select(drawn, n, 0.1);
+	*p50 = stats_select(drawn, n, 0.5);
+	*p90 = stats_select(drawn, n, 0.9);
 }
 
 /* All that was drawn of the sides, draws of one side beside each other. */
