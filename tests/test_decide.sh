@@ -57,7 +57,10 @@ sed '/^cost/,$d' $a >"$tmp/bare.yaml"
 ok "a burn-in after the end" refused "burn_in: of the last tranche ends after the horizon" $f simulate $a --set 'cost.tranches=[{month: 47, share: 1}]' --set cost.burn_in=60d
 ok "a title of two lines" refused "title: holds a line break" $f simulate $a --set "title=\"a\\nb\""
 ok "sixteen scenarios" sh -c "$f compare $a $b $a $b $a $b $a $b $a $b $a $b $a $b $a $b --draws 64 --json | jq -e '.scenarios | length == 16'"
-ok "the same job, dearer, never wins" sh -c "sed 's/^cost:/cost:\n  pue: 1.05/' $a >$tmp/pue.yaml && $f compare $a $tmp/pue.yaml --json | jq -e '.verdict | .probability == 1 and (.tie | not)'"
+priced_pue() { sed "s/^cost:/cost:\n  pue: $1/" $a; } # given, so without a range
+priced_pue 1.05 >"$tmp/pue.yaml"
+priced_pue 1.2 >"$tmp/dearer.yaml"
+ok "the same job, dearer, never wins" sh -c "$f compare $tmp/dearer.yaml $tmp/pue.yaml --json | jq -e '.verdict | .probability == 1 and (.tie | not)'"
 ok "tokens are paid for by the budget, or there is no fleet" sh -c "$f simulate $a --tokens 15T --budget 1M | grep -q 'the budget pays for no size that fits' && $f simulate $a --tokens 1T --budget 1M --json | jq -e '.run.fleets[0].usd.p50 <= 1e6'"
 ok "alike in megawatts, itself is itself" sh -c "$f compare $a $a --at megawatts --json | jq -e '.scenarios[1].scenario.cluster.gpus == 1024' && $f compare $a $b --at megawatts | grep -q '^Sizes alike in power: .* MW;'"
 ok "a map of failures starts from what auto is" sh -c "test \$($f simulate $a --json | jq .cost.goodput) = \$($f simulate $a --set 'cost.goodput={}' --json | jq .cost.goodput)"
