@@ -68,6 +68,8 @@ RUN_MAKE   := install,packages,calibrate,tutorial
 START_MANY := serve,sweep,mpi
 SHELL_RULES := --rules 'seq=tests/test_{$(RUN_MAKE)}.sh' --rules 'seq=tests/test_{$(START_MANY)}.sh' --rules 'par=**'
 CORES    := $(shell nproc)
+# one of them mostly waits: for time to pass, for a browser, for a client
+SHELL_JOBS := $(shell expr $(CORES) + 1)
 BENCHES  := $(patsubst tests/bench/%.c,$B/tests/bench/%,$(wildcard tests/bench/*.c))
 FUZZED   := $(shell sed -n 's/^\t{ "\([a-z-]*\)".*/\1/p' tests/fuzz/targets.c)
 FUZZERS  := $(FUZZED:%=build/fuzz/fuzz_%)
@@ -182,7 +184,7 @@ check: deps
 
 check-only: rules all $(TESTS) $(PROBES) $B/tests/mutate
 	CMOCKA_MESSAGE_OUTPUT=TAP prove -j $(CORES) -e '' $(TESTS)
-	FORETOKEN=$(abspath $B/foretoken) B=$(abspath $B) prove -j $(CORES) $(SHELL_RULES) $(SHTESTS)
+	FORETOKEN=$(abspath $B/foretoken) B=$(abspath $B) prove -j $(SHELL_JOBS) $(SHELL_RULES) $(SHTESTS)
 
 # gcov counts in files of each test's own; a test that fails is told, and counts all the same
 coverage:
