@@ -70,7 +70,7 @@ static void count(struct ft_odds *odds, const struct drawn *of)
 	odds->cheapest_frac[best]++;
 }
 
-/* P10, P50 and P90 of what was drawn, which is sorted for it. */
+/* P10, P50 and P90 of what was drawn, whose order is lost. */
 static void quantiles(double *drawn, size_t n, double *p10, double *p50, double *p90)
 {
 	*p10 = stats_select(drawn, n, 0.1);

@@ -97,7 +97,7 @@ static const char *cell_of(struct libscols_table *table, size_t line, size_t col
 	return data ? data : "";
 }
 
-/* Of the widest cell, and of the header with them. */
+/* Of the widest cell, without the header. */
 static size_t cells_width(struct libscols_table *table, size_t column)
 {
 	size_t most = 0;
@@ -227,14 +227,14 @@ static size_t narrowed(struct libscols_table *table, size_t column, size_t most)
 	return head > cells ? head : cells;
 }
 
-/* The first column behind `from` that has no room beside the first one. */
+/* The first column behind `from` that has no room beside the first one, of COLUMNS at most. */
 static size_t block_end(struct libscols_table *table, size_t from, size_t most,
 			size_t width)
 {
 	size_t columns = scols_table_get_ncols(table), i = from;
 	size_t used = narrowed(table, 0, most);
 
-	for (; i < columns; i++) {
+	for (; i < columns && i - from < COLUMNS - 1; i++) {
 		size_t n = i ? GAP + narrowed(table, i, most) : 0;
 
 		if (used + n > width && i > from)
@@ -253,7 +253,7 @@ static void print_within(struct libscols_table *table, size_t width)
 	while (most > NARROW && block_end(table, 0, most, width) < columns)
 		most--;
 	while (at < columns) {
-		size_t end = block_end(table, at ? at : 0, most, width);
+		size_t end = block_end(table, at, most, width);
 
 		if (at)
 			putc('\n', scols_table_get_stream(table));

@@ -30,14 +30,19 @@ struct moved {
 	int launches;
 };
 
+/* Of tokens on their way to experts and back. */
+struct routing {
+	int order, order_back; /* small kernels that find the order of copies */
+	struct moved permute, sort, unsort, unpermute;
+	struct moved permute_back, sort_back, unsort_back, unpermute_back;
+};
+
 struct recipe {
 	struct coefficients norm, rope, shuffle, add_norm, add;
 	struct coefficients gated, plain; /* activation */
 	struct coefficients norm_back, rope_back, add_back;
 	struct coefficients gated_back, plain_back;
-	int order, order_back; /* small kernels that find the order of copies */
-	struct moved permute, sort, unsort, unpermute;
-	struct moved permute_back, sort_back, unsort_back, unpermute_back;
+	const struct routing *routing;
 };
 
 /* elements.c: element-wise kernels of a block */

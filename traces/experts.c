@@ -233,8 +233,8 @@ void experts_send(struct builder *b, const struct ft_layer *l)
 	b->graphed = b->plan->graphs == FT_GRAPHS_FULL;
 	if (!(b->plan->capacity_factor > 0) && !b->graphed)
 		host_waits(b);
-	ordering(b, &r, "order", recipe_of(b)->order);
-	by_rank(b, &r, "permute", recipe_of(b)->permute);
+	ordering(b, &r, "order", recipe_of(b)->routing->order);
+	by_rank(b, &r, "permute", recipe_of(b)->routing->permute);
 	exchange(b, &r, "ep_dispatch");
 }
 
@@ -243,13 +243,13 @@ void experts_run(struct builder *b, const struct ft_layer *l)
 	struct routed r = routed_of(b, l);
 
 	host_of_experts(b, &r, FT_HOST_EXPERTS_FORWARD);
-	by_expert(b, &r, "sort_by_expert", recipe_of(b)->sort);
+	by_expert(b, &r, "sort_by_expert", recipe_of(b)->routing->sort);
 	expert_cast(b, &r, r.h);
 	up(b, &r, FT_FORWARD);
 	expert_elements(b, &r, "expert_activation", activation_of(b, &r, false));
 	expert_cast(b, &r, r.width);
 	down(b, &r, FT_FORWARD);
-	by_expert(b, &r, "unsort", recipe_of(b)->unsort);
+	by_expert(b, &r, "unsort", recipe_of(b)->routing->unsort);
 	exchange(b, &r, "ep_combine");
 }
 
@@ -257,7 +257,7 @@ void experts_return(struct builder *b, const struct ft_layer *l)
 {
 	struct routed r = routed_of(b, l);
 
-	by_rank(b, &r, "unpermute", recipe_of(b)->unpermute);
+	by_rank(b, &r, "unpermute", recipe_of(b)->routing->unpermute);
 	shared_expert(b, &r, FT_FORWARD);
 }
 
@@ -267,7 +267,7 @@ void experts_send_back(struct builder *b, const struct ft_layer *l)
 
 	shared_expert(b, &r, FT_DGRAD);
 	shared_expert(b, &r, FT_WGRAD);
-	by_rank(b, &r, "unpermute_back", recipe_of(b)->unpermute_back);
+	by_rank(b, &r, "unpermute_back", recipe_of(b)->routing->unpermute_back);
 	exchange(b, &r, "ep_combine_back");
 }
 
@@ -276,7 +276,7 @@ void experts_run_back(struct builder *b, const struct ft_layer *l)
 	struct routed r = routed_of(b, l);
 
 	host_of_experts(b, &r, FT_HOST_EXPERTS_BACKWARD);
-	by_expert(b, &r, "unsort_back", recipe_of(b)->unsort_back);
+	by_expert(b, &r, "unsort_back", recipe_of(b)->routing->unsort_back);
 	expert_cast(b, &r, r.h);
 	down(b, &r, FT_DGRAD);
 	down(b, &r, FT_WGRAD);
@@ -284,7 +284,7 @@ void experts_run_back(struct builder *b, const struct ft_layer *l)
 	expert_cast(b, &r, (r.gated ? 2 : 1) * r.width);
 	up(b, &r, FT_DGRAD);
 	up(b, &r, FT_WGRAD);
-	by_expert(b, &r, "sort_back", recipe_of(b)->sort_back);
+	by_expert(b, &r, "sort_back", recipe_of(b)->routing->sort_back);
 	exchange(b, &r, "ep_dispatch_back");
 }
 
@@ -299,8 +299,8 @@ void experts_return_back(struct builder *b, const struct ft_layer *l)
 {
 	struct routed r = routed_of(b, l);
 
-	by_rank(b, &r, "permute_back", recipe_of(b)->permute_back);
-	ordering(b, &r, "order_back", recipe_of(b)->order_back);
+	by_rank(b, &r, "permute_back", recipe_of(b)->routing->permute_back);
+	ordering(b, &r, "order_back", recipe_of(b)->routing->order_back);
 	b->graphed = b->plan->graphs != FT_GRAPHS_NONE;
 	router(b, &r, l->experts, FT_DGRAD);
 	router(b, &r, l->experts, FT_WGRAD);
