@@ -24,11 +24,6 @@ static bool is_send(int stream)
 	return stream == FT_STREAM_SEND_FORWARD || stream == FT_STREAM_SEND_BACKWARD;
 }
 
-static struct entry *head(struct stream *s)
-{
-	return &s->ring[s->completed & (s->cap - 1)];
-}
-
 static bool empty(const struct stream *s)
 {
 	return s->launched == s->completed;
@@ -51,7 +46,7 @@ static enum phase phase_of(const struct engine *e, struct part_state *r)
 		struct stream *s = &r->stream[i];
 
 		if (is_receive(i))
-			bubble |= head(s)->launched <= e->q.now;
+			bubble |= engine_launched(e, s) <= e->q.now;
 		else if (is_send(i))
 			bubble |= s->state == RUNNING;
 		else if (s->state == RUNNING || s->state == MEETING)
@@ -115,14 +110,25 @@ static void rerate_others(struct engine *e, const struct part_state *not_this)
 
 /* ---- starting and ending ops ------------------------------------------------ */
 
-static void finish(struct engine *e, struct stream *s);
+/* Does compute begin a call of a pass that can be jumped over, or recorded? */
+static bool begins_call(const struct part_state *r, const struct engine_part *p,
+			const struct stream *s)
+{
+	return !s->number && !r->recording &&
+	       r->program->of[p->rank_class].pass_of[launch_at(r, s->at)->call] !=
+		       NO_PASS;
+}
 
 static void start(struct engine *e, struct stream *s)
 {
 	struct part_state *r = &e->part[s->part];
-	const struct ft_op *op = head(s)->op;
+	const struct ft_op *op = head(r, s)->op;
 	const struct work_timing *c = &part_of(e, r)->timing[op->work];
 
+	if (e->jumps && s->id == FT_STREAM_COMPUTE && begins_call(r, part_of(e, r), s))
+		e->anchored[e->n_anchored++] = r;
+	if (c->path)
+		r->recording = NULL; /* others may change its pace */
 	s->state = RUNNING;
 	s->began = e->q.now;
 	running_begin(&s->run, c, s->id, op->optimizer, e->q.now);
@@ -136,18 +142,31 @@ static void start(struct engine *e, struct stream *s)
 		rerate_others(e, r);
 }
 
-static bool met(const struct part_state *r, const struct entry *in)
+static bool met(const struct part_state *r, const struct stream *s)
 {
-	for (int i = 0; i < FT_OP_WAITS && in->wait[i].stream < FT_STREAMS; i++)
-		if (r->stream[in->wait[i].stream].completed <= in->wait[i].number)
+	const struct launch *l = launch_at(r, s->at);
+	const struct piece_op *op = head(r, s);
+
+	for (uint32_t i = 0; i < op->n_waits; i++) {
+		uint32_t stream = op->wait[i].stream, after = op->wait[i].after;
+
+		if (stream == PIECE_EVENT) {
+			const struct wait *w = &l->event[after];
+
+			if (w->stream < FT_STREAMS &&
+			    r->stream[w->stream].completed <= w->number)
+				return false;
+		} else if (r->stream[stream].completed < l->base[stream] + after) {
 			return false;
+		}
+	}
 	return true;
 }
 
 static const struct ft_work *work_of(const struct engine *e, const struct part_state *r,
-				     const struct entry *in)
+				     const struct stream *s)
 {
-	return &part_of(e, r)->job->graph->work[in->op->work];
+	return &part_of(e, r)->job->graph->work[head(r, s)->op->work];
 }
 
 /* The first of the two tied stages waits; the second starts both. */
@@ -203,6 +222,7 @@ static bool must_meet(const struct engine *e, const struct stream *s,
 /* Arrive; the last to arrive starts all. */
 static void meet(struct engine *e, struct stream *s, const struct ft_work *w)
 {
+	e->part[s->part].recording = NULL; /* what others do is not its own */
 	if (w->communication.group == FT_GROUP_EMBEDDING)
 		meet_tied(e, s);
 	else
@@ -213,32 +233,38 @@ static void meet(struct engine *e, struct stream *s, const struct ft_work *w)
 static void try_start(struct engine *e, struct stream *s)
 {
 	struct part_state *r = &e->part[s->part];
-	struct entry *in;
+	const struct ft_work *w;
+	ft_ps launched;
 
 	if (s->state == RUNNING || s->state == MEETING || empty(s))
 		return;
-	in = head(s);
-	if (!met(r, in))
+	if (!met(r, s))
 		return;
-	if (in->launched > e->q.now) {
+	launched = engine_launched(e, s);
+	if (launched > e->q.now) {
 		if (s->state != TO_LAUNCH)
-			evq_put(&e->q, &s->event, in->launched);
+			evq_put(&e->q, &s->event, launched);
 		s->state = TO_LAUNCH;
 		return;
 	}
 	if (is_receive(s->id)) {
-		if (s->arrived[in->op->reverse] > s->taken[in->op->reverse])
-			finish(e, s);
+		bool reverse = head(r, s)->op->reverse;
+
+		if (s->arrived[reverse] > s->taken[reverse])
+			engine_finish(e, s);
 		return;
 	}
-	if (must_meet(e, s, work_of(e, r, in)))
-		meet(e, s, work_of(e, r, in));
+	w = work_of(e, r, s);
+	if (must_meet(e, s, w))
+		meet(e, s, w);
 	else
 		start(e, s);
 }
 
 static void wake_all(struct engine *e, struct part_state *r)
 {
+	if (r->jump)
+		return;
 	for (unsigned left = r->queued; left; left &= left - 1) {
 		struct stream *s = &r->stream[__builtin_ctz(left)];
 
@@ -247,8 +273,7 @@ static void wake_all(struct engine *e, struct part_state *r)
 	}
 }
 
-/* A send arrives: the next (previous) stage's receive may end. */
-static void deliver(struct engine *e, const struct stream *s, bool reverse)
+void engine_deliver(struct engine *e, const struct stream *s, bool reverse)
 {
 	const struct engine_part *p = &e->in->part[s->part];
 	bool forward = s->id == FT_STREAM_SEND_FORWARD;
@@ -256,15 +281,19 @@ static void deliver(struct engine *e, const struct stream *s, bool reverse)
 	struct stream *to =
 		&r->stream[forward ? FT_STREAM_RECV_FORWARD : FT_STREAM_RECV_BACKWARD];
 
+	if (e->part[s->part].recording)
+		jump_note_sent(e, s, reverse);
 	to->arrived[reverse]++;
 	try_start(e, to);
 }
 
 static void count(struct engine *e, struct stream *s)
 {
-	const struct ft_op *op = head(s)->op;
 	const struct engine_part *p = &e->in->part[s->part];
+	const struct ft_op *op = head(&e->part[s->part], s)->op;
 
+	if (e->part[s->part].recording)
+		jump_note_over(e, s);
 	if (p->pipeline == 0) {
 		ft_ps *sum = &e->out->work_time[op->work], t = e->q.now - s->began;
 
@@ -272,7 +301,7 @@ static void count(struct engine *e, struct stream *s)
 		e->out->work_count[op->work]++;
 	}
 	if (e->in->timeline)
-		draw_op(e, s, head(s));
+		draw_op(e, s);
 }
 
 /* Its program has run, for the first time. */
@@ -299,10 +328,10 @@ static void note_over(struct engine *e, struct part_state *r)
  *      for the neighbour's part
  *   7. last the part's own state: is its program over, and what does it spend time on
  */
-static void finish(struct engine *e, struct stream *s)
+void engine_finish(struct engine *e, struct stream *s)
 {
 	struct part_state *r = &e->part[s->part];
-	bool ran = s->state == RUNNING, reverse = head(s)->op->reverse;
+	bool ran = s->state == RUNNING, reverse = head(r, s)->op->reverse;
 
 	e->rates.n_changed = 0;
 	if (ran) {
@@ -313,76 +342,22 @@ static void finish(struct engine *e, struct stream *s)
 	s->taken[reverse] += is_receive(s->id);
 	s->state = IDLE;
 	rerate_others(e, r);
+	s->number++;
 	if (++s->completed == s->launched)
 		r->queued &= ~(1u << s->id);
+	else
+		engine_find_head(r, s);
 	r->end = e->q.now;
-	if (r->host_blocked)
-		engine_launch(e, r);
+	if (r->host_blocked && !r->jump)
+		engine_launch(e, r, e->q.now);
 	wake_all(e, r);
 	if (ran && r->n_running)
 		rerate(e, r);
 	if (is_send(s->id))
-		deliver(e, s, reverse);
+		engine_deliver(e, s, reverse);
 	note_over(e, r);
-	rephase(e, r);
-}
-
-/* ---- bounds ----------------------------------------------------------------------- */
-
-/* What all parts are to run, once. */
-static double ops_of(const struct engine_input *in)
-{
-	double n = 0;
-
-	for (size_t p = 0; p < in->n_parts; p++) {
-		const struct ft_graph *g = in->part[p].job->graph;
-		const struct ft_class *c = &g->rank_class[in->part[p].rank_class];
-
-		for (size_t i = 0; i < c->n_calls; i++) {
-			size_t ops = g->segment[c->call[i].segment].n_ops;
-
-			n += (double)(ops ? ops : 1) * c->call[i].repeat;
-		}
-	}
-	return n;
-}
-
-static bool small_enough(const struct engine_input *in, struct ft_error *err)
-{
-	double n = ops_of(in);
-
-	if (n > LIMIT_STEP_OPS)
-		return ft_fail(err, NULL,
-			       "a step of %.0f operations is too much to simulate, at "
-			       "most %d; use larger or fewer micro-batches",
-			       n, (int)LIMIT_STEP_OPS);
-	return !in->timeline || n <= LIMIT_TIMELINE_OPS ||
-	       ft_fail(err, NULL,
-		       "a step of %.0f operations is too much to draw, at most %d; "
-		       "use fewer micro-batches for a timeline",
-		       n, (int)LIMIT_TIMELINE_OPS);
-}
-
-/* Has it gone on for too long? */
-static bool beyond(const struct engine *e, struct ft_error *err)
-{
-	bool late = e->q.now > FT_PS_LONGEST;
-
-	for (size_t p = 0; p < e->in->n_parts; p++)
-		late |= e->part[p].host_now > FT_PS_LONGEST;
-	if (late)
-		ft_fail(err, NULL, "a step takes longer than %d days",
-			(int)LIMIT_STEP_DAYS);
-	else if (e->crowded)
-		ft_fail(err, NULL, "more than %d operations wait on one stream",
-			(int)LIMIT_STREAM_OPS);
-	else if (e->out->events >= LIMIT_STEP_EVENTS)
-		ft_fail(err, NULL,
-			"a step of more than %d events is too much to simulate",
-			(int)LIMIT_STEP_EVENTS);
-	else
-		return false;
-	return true;
+	if (!r->jump)
+		rephase(e, r);
 }
 
 /* ---- the whole ----------------------------------------------------------------- */
@@ -399,7 +374,7 @@ static bool stuck(struct engine *e, struct ft_error *err)
 			ft_fail(err, NULL,
 				"%s cannot finish: '%s' on stream "
 				"%s waits for an op that is never launched",
-				e->in->part[p].name, work_of(e, r, head(s))->name,
+				e->in->part[p].name, work_of(e, r, s)->name,
 				ft_stream_name((enum ft_stream)i));
 			return true;
 		}
@@ -425,43 +400,66 @@ static void collect(struct engine *e)
 	}
 }
 
+/* Calls that have begun, with all that began at the same moment. */
+static void note_calls(struct engine *e)
+{
+	while (e->n_anchored)
+		jump_or_record(e, e->anchored[--e->n_anchored]);
+}
+
 static void begin(struct engine *e)
 {
 	const struct engine_input *in = e->in;
 
 	engine_init(e);
 	for (size_t p = 0; p < in->n_parts; p++) {
-		engine_launch(e, &e->part[p]);
+		engine_launch(e, &e->part[p], 0);
 		wake_all(e, &e->part[p]);
 		note_over(e, &e->part[p]);
 		rephase(e, &e->part[p]);
 	}
+	note_calls(e);
+}
+
+/* The next event; false: there is none. */
+static bool step(struct engine *e)
+{
+	struct event *ev = evq_take(&e->q);
+	struct stream *s = (struct stream *)ev;
+	struct part_state *r;
+
+	if (!ev)
+		return false;
+	r = &e->part[s->part];
+	e->out->events++;
+	if (r->jump && s->id == FT_STREAM_COMPUTE) {
+		jump_on(e, r);
+	} else if (s->state == RUNNING) {
+		engine_finish(e, s);
+	} else {
+		s->state = IDLE;
+		try_start(e, s);
+		if (!r->jump)
+			rephase(e, r);
+	}
+	note_calls(e);
+	return true;
 }
 
 bool engine_run(struct arena *mem, const struct engine_input *in,
 		struct engine_output *out, struct ft_error *err)
 {
 	struct engine e = { .mem = mem, .in = in, .out = out };
-	struct event *ev;
 
-	if (!small_enough(in, err))
+	if (!engine_small_enough(in, err))
 		return false;
 	begin(&e);
 	while (e.n_going && e.q.now <= FT_PS_LONGEST && !e.crowded &&
-	       out->events < LIMIT_STEP_EVENTS && (ev = evq_take(&e.q))) {
-		struct stream *s = (struct stream *)ev;
-		struct part_state *r = &e.part[s->part];
-
-		out->events++;
-		if (s->state == RUNNING) {
-			finish(&e, s);
-		} else {
-			s->state = IDLE;
-			try_start(&e, s);
-			rephase(&e, r);
-		}
-	}
-	if (beyond(&e, err) || stuck(&e, err))
+	       out->events < LIMIT_STEP_EVENTS && step(&e))
+		;
+	if (e.jumps)
+		jumps_count(&e);
+	if (engine_beyond(&e, err) || stuck(&e, err))
 		return false;
 	if (in->timeline)
 		draw_rest(&e);

@@ -57,6 +57,7 @@ struct engine_part {
 struct engine_input {
 	const struct engine_part *part;
 	size_t n_parts, n_pipelines, n_teams, n_links;
+	bool run_all;	/* jump over no pass (sim/engine_jump.c) */
 	FILE *timeline; /* may be NULL */
 	enum ft_timeline form;
 	struct gantt *gantt;	     /* of FT_TIMELINE_SVG */
@@ -68,12 +69,15 @@ struct engine_output {
 	ft_ps *work_time;	      /* [n_works] of the first pipeline, summed */
 	uint64_t *work_count;	      /* [n_works] */
 	ft_ps end;
-	uint64_t events;
+	uint64_t events, jumped;
 	uint64_t drawn;	   /* of a timeline of Kineto's shape: operations, */
 	ft_ps last_launch; /* and when the last was launched */
 };
 
 struct arena;
+
+/* How many compute ops a host may be ahead of its GPU. */
+enum { QUEUE_DEPTH = 1024 };
 
 /* false when the graph can never finish: an op waits for one never launched. */
 bool engine_run(struct arena *mem, const struct engine_input *in,

@@ -130,8 +130,8 @@ static ft_ps launch_began(const struct engine *e, const struct part_state *r,
 	return in->launched - (i ? at[i] - at[i - 1] : at[i]);
 }
 
-static void draw_chrome(struct engine *e, struct stream *s, const struct entry *in,
-			const struct ft_work *w)
+static void draw_chrome(struct engine *e, const struct stream *s,
+			const struct entry *in, const struct ft_work *w)
 {
 	const struct part_state *r = &e->part[s->part];
 	const struct engine_job *job = part_of(e, r)->job;
@@ -150,9 +150,20 @@ static void draw_chrome(struct engine *e, struct stream *s, const struct entry *
 		draw_receive(e, s, in->op->reverse, op);
 }
 
-void draw_op(struct engine *e, struct stream *s, const struct entry *in)
+/* The op at a stream's head. */
+static struct entry entry_of(const struct engine *e, const struct stream *s)
+{
+	const struct part_state *r = &e->part[s->part];
+	const struct launch *l = launch_at(r, s->at);
+
+	return (struct entry){ head(r, s)->op, engine_launched(e, s), l->slot, l->call,
+			       l->turn };
+}
+
+void draw_op(struct engine *e, const struct stream *s)
 {
 	const struct engine_part *p = &e->in->part[s->part];
+	const struct entry entry = entry_of(e, s), *in = &entry;
 	const struct ft_work *w = &p->job->graph->work[in->op->work];
 
 	if (e->in->form == FT_TIMELINE_SVG) {
@@ -208,7 +219,7 @@ void draw_links(struct engine *e, struct part_state *r)
 
 		if (s->state != RUNNING)
 			continue;
-		t = &p->timing[s->ring[s->completed & (s->cap - 1)].op->work];
+		t = &p->timing[head(r, s)->op->work];
 		port += s->run.rate * (double)t->port_frac;
 		nic += s->run.rate * (double)t->nic_frac;
 	}

@@ -1,85 +1,113 @@
 /* sim/engine_host.c - hosts: programs unrolled into the queues of their streams */
+#include <string.h>
+
 #include "sim/engine_state.h"
 
 #include "base/arena.h"
 #include "base/limits.h"
 
-enum { QUEUE_DEPTH = 1024, WAIT_NUMBER = (1 << 28) - 1 };
+enum { WAIT_NUMBER = (1 << 28) - 1 };
 
-static struct wait resolve(const struct part_state *r, uint8_t code)
+/* Room for one more: launches behind which all streams are come off the ring. */
+static struct launch *new_launch(struct engine *e, struct part_state *r)
 {
-	struct wait none = { FT_STREAMS, 0 };
-	int stream = code - FT_TAIL;
+	uint32_t first = r->n_launches;
 
-	if (code == FT_EVENT_NONE)
-		return none;
-	if (code < FT_EVENTS)
-		return r->event[code];
-	if (!r->stream[stream].launched)
-		return none;
-	return (struct wait){ (uint32_t)stream & 15,
-			      (r->stream[stream].launched - 1) & WAIT_NUMBER };
+	for (unsigned left = r->queued; left; left &= left - 1) {
+		uint32_t at = r->stream[__builtin_ctz(left)].at;
+
+		first = r->n_launches - at > r->n_launches - first ? at : first;
+	}
+	if (r->n_launches - first == r->cap) {
+		struct launch *ring = ARENA_ARRAY(e->mem, 2 * r->cap, struct launch);
+
+		for (uint32_t i = first; i != r->n_launches; i++)
+			ring[i & (2 * r->cap - 1)] = r->ring[i & (r->cap - 1)];
+		r->ring = ring;
+		r->cap *= 2;
+	}
+	return &r->ring[r->n_launches++ & (r->cap - 1)];
 }
 
-static void enqueue(struct engine *e, struct part_state *r, const struct ft_op *op,
-		    ft_ps at)
+static void note_records(struct part_state *r, const struct launch *l)
 {
-	struct stream *s = &r->stream[op->stream];
-	struct entry *in;
-	int n = 0;
+	const struct piece *p = l->piece;
 
-	if (s->launched - s->completed >= LIMIT_STREAM_OPS) {
-		e->crowded = true;
-		return;
-	}
-	if (s->launched - s->completed == s->cap) {
-		struct entry *ring = ARENA_ARRAY(e->mem, 2 * s->cap, struct entry);
+	for (int i = 0; i < FT_EVENTS; i++)
+		if (p->record_stream[i] < FT_STREAMS)
+			r->event[i] = (struct wait){ p->record_stream[i] & 15u,
+						     (l->base[p->record_stream[i]] +
+						      p->record[i] - 1) &
+							     WAIT_NUMBER };
+}
 
-		for (uint32_t i = s->completed; i != s->launched; i++)
-			ring[i & (2 * s->cap - 1)] = s->ring[i & (s->cap - 1)];
-		s->ring = ring;
-		s->cap *= 2;
-	}
-	in = &s->ring[s->launched & (s->cap - 1)];
-	in->op = op;
-	in->launched = at;
-	in->call = (uint32_t)r->next_call;
-	in->turn = r->repeat_done;
-	in->slot = r->slot;
-	for (int i = 0; i < FT_OP_WAITS && op->wait[i] != FT_EVENT_NONE; i++) {
-		struct wait w = resolve(r, op->wait[i]);
+static void put(struct engine *e, struct part_state *r, const struct piece *p)
+{
+	struct launch *l = new_launch(e, r);
 
-		if (w.stream < FT_STREAMS)
-			in->wait[n++] = w;
+	l->piece = p;
+	l->began = r->call_began;
+	l->call = (uint32_t)r->next_call;
+	l->turn = r->repeat_done;
+	l->slot = r->slot;
+	memcpy(l->event, r->event, sizeof(l->event));
+	for (int i = 0; i < FT_STREAMS; i++)
+		l->base[i] = r->stream[i].launched;
+	for (unsigned left = p->streams; left; left &= left - 1) {
+		struct stream *s = &r->stream[__builtin_ctz(left)];
+
+		if (s->launched == s->completed) {
+			s->at = r->n_launches - 1;
+			s->number = 0;
+		}
+		s->launched += ops_on(p, s->id);
+		e->crowded |= s->launched - s->completed > LIMIT_STREAM_OPS;
 	}
-	if (n < FT_OP_WAITS)
-		in->wait[n].stream = FT_STREAMS;
-	if (op->record < FT_EVENTS)
-		r->event[op->record] =
-			(struct wait){ op->stream & 15u, s->launched & WAIT_NUMBER };
-	s->launched++;
-	r->queued |= 1u << op->stream;
+	r->queued |= p->streams;
+	note_records(r, l);
+}
+
+ft_ps engine_launched(const struct engine *e, const struct stream *s)
+{
+	const struct part_state *r = &e->part[s->part];
+	const struct engine_job *job = part_of(e, r)->job;
+	const struct launch *l = launch_at(r, s->at);
+	uint32_t class = (uint32_t)part_of(e, r)->rank_class;
+	uint32_t segment = job->graph->rank_class[class].call[l->call].segment;
+
+	return l->began +
+	       (job->host_free ?
+			0 :
+			job->host[job->host_begin[segment] + head(r, s)->place]);
+}
+
+void engine_find_head(const struct part_state *r, struct stream *s)
+{
+	while (s->at != r->n_launches &&
+	       s->number >= ops_on(launch_at(r, s->at)->piece, s->id)) {
+		s->number -= ops_on(launch_at(r, s->at)->piece, s->id);
+		s->at++;
+	}
 }
 
 /* The host stops behind this op until it is over. */
-static void await(struct part_state *r, const struct ft_op *op, size_t next_op)
+static void await(struct part_state *r, const struct stream *s)
 {
-	r->awaited = resolve(r, (uint8_t)(FT_TAIL + op->stream));
-	r->next_op = next_op;
+	r->awaited = (struct wait){ s->id & 15u, (s->launched - 1) & WAIT_NUMBER };
 	r->host_blocked = true;
 }
 
 /* What the host waited for is over: it goes on from there. */
-static bool arrived(const struct engine *e, struct part_state *r)
+static bool arrived(struct part_state *r, ft_ps now)
 {
 	if (r->awaited.stream == FT_STREAMS)
 		return true;
 	if (((r->stream[r->awaited.stream].completed - 1 - r->awaited.number) &
 	     WAIT_NUMBER) > WAIT_NUMBER / 2)
 		return false;
-	if (e->q.now > r->host_now) {
-		r->call_began += e->q.now - r->host_now;
-		r->host_now = e->q.now;
+	if (now > r->host_now) {
+		r->call_began += now - r->host_now;
+		r->host_now = now;
 	}
 	r->awaited.stream = FT_STREAMS;
 	return true;
@@ -99,23 +127,26 @@ static bool launch_call(struct engine *e, struct part_state *r, uint32_t segment
 	const struct engine_job *job = part_of(e, r)->job;
 	const struct ft_segment *seg = &job->graph->segment[segment];
 	const ft_ps *offset = job->host + job->host_begin[segment];
-	bool free_host = job->host_free;
+	const struct program *program = r->program;
+	size_t n = program->begin[segment + 1] - program->begin[segment];
 
-	if (!r->next_op)
+	if (!r->next_piece)
 		r->call_began = r->call_from = r->host_now;
-	for (size_t i = r->next_op; i < seg->n_ops && !e->crowded; i++) {
-		ft_ps at = r->call_began + (free_host ? 0 : offset[i]);
+	while (r->next_piece < n && !e->crowded) {
+		const struct piece *p =
+			&program->piece[program->begin[segment] + r->next_piece++];
 
-		enqueue(e, r, &seg->op[i], at);
-		if (seg->op[i].host_waits) {
-			r->host_now = at;
-			await(r, &seg->op[i], i + 1);
+		put(e, r, p);
+		if (p->host_waits) {
+			r->host_now =
+				r->call_began + (job->host_free ? 0 : offset[p->last]);
+			await(r, &r->stream[seg->op[p->last].stream]);
 			return false;
 		}
 	}
-	r->next_op = 0;
-	r->host_now = r->call_began + (free_host ? 0 : job->host_total[segment]);
-	if (r->drawn && !free_host)
+	r->next_piece = 0;
+	r->host_now = r->call_began + (job->host_free ? 0 : job->host_total[segment]);
+	if (r->drawn && !job->host_free)
 		draw_call(e, r, (uint32_t)r->next_call, r->repeat_done);
 	return true;
 }
@@ -146,17 +177,17 @@ static bool launch_calls(struct engine *e, struct part_state *r,
 static bool ends_step(const struct engine_part *p, const struct part_state *r)
 {
 	return p->job->again && r->queued && !r->next_call && !r->repeat_done &&
-	       !r->next_op;
+	       !r->next_piece;
 }
 
-void engine_launch(struct engine *e, struct part_state *r)
+void engine_launch(struct engine *e, struct part_state *r, ft_ps now)
 {
 	const struct engine_part *p = part_of(e, r);
 
-	if (!arrived(e, r))
+	if (!arrived(r, now))
 		return;
-	if (r->host_blocked && !r->next_op && r->host_now < e->q.now)
-		r->host_now = e->q.now;
+	if (r->host_blocked && !r->next_piece && r->host_now < now)
+		r->host_now = now;
 	if (ends_step(p, r))
 		return;
 	if (!launch_calls(e, r, &p->job->graph->rank_class[p->rank_class]))
@@ -167,6 +198,17 @@ void engine_launch(struct engine *e, struct part_state *r)
 		return;
 	}
 	r->host_blocked = false;
+}
+
+/* Parts of one job share its program. */
+static const struct program *find_program(struct engine *e, size_t part)
+{
+	const struct engine_job *job = e->in->part[part].job;
+
+	for (size_t p = 0; p < part; p++)
+		if (e->in->part[p].job == job)
+			return e->part[p].program;
+	return program_of(job->graph, QUEUE_DEPTH, e->mem);
 }
 
 static void init_rank(struct engine *e, size_t part)
@@ -181,9 +223,10 @@ static void init_rank(struct engine *e, size_t part)
 
 		s->id = (uint8_t)i;
 		s->part = (uint32_t)part;
-		s->cap = 16;
-		s->ring = ARENA_ARRAY(e->mem, s->cap, struct entry);
 	}
+	r->cap = 64;
+	r->ring = ARENA_ARRAY(e->mem, r->cap, struct launch);
+	r->program = find_program(e, part);
 	r->state = HOST;
 	e->n_going += !e->in->part[part].job->again;
 	if (e->in->timeline && e->in->form == FT_TIMELINE_CHROME)
@@ -216,4 +259,6 @@ void engine_init(struct engine *e)
 	init_teams(e);
 	for (size_t p = 0; p < in->n_parts; p++)
 		init_rank(e, p);
+	e->anchored = ARENA_ARRAY(e->mem, in->n_parts, struct part_state *);
+	e->jumps = jumps_new(e);
 }

@@ -6,6 +6,7 @@
 
 #include "sim/engine.h"
 #include "sim/evq.h"
+#include "sim/program.h"
 #include "sim/rates.h"
 
 struct wait {
@@ -13,12 +14,21 @@ struct wait {
 	uint32_t number : 28; /* a run has far fewer ops (base/limits.h) */
 };
 
-struct entry { /* an op in a stream's queue */
-	const struct ft_op *op;
-	uint32_t slot; /* of the class: that of its call; n_slots: of none */
-	ft_ps launched;
+/* A piece of a call that was launched. Its ops are numbered from base on. */
+struct launch {
+	const struct piece *piece;
+	ft_ps began;	     /* the call */
 	uint32_t call, turn; /* of its class's program; which of its repeats */
-	struct wait wait[FT_OP_WAITS]; /* up to the first without a stream */
+	uint32_t slot;	     /* of the class: that of its call; n_slots: of none */
+	uint32_t base[FT_STREAMS];    /* ops launched on each stream before */
+	struct wait event[FT_EVENTS]; /* as recorded before */
+};
+
+/* An op as it is drawn. */
+struct entry {
+	const struct ft_op *op;
+	ft_ps launched;
+	uint32_t slot, call, turn;
 };
 
 enum stream_state { IDLE, TO_LAUNCH, RUNNING, MEETING };
@@ -27,25 +37,31 @@ struct stream {
 	struct event event; /* first: event to stream is a cast */
 	uint8_t id, state;
 	uint32_t part;
-	struct entry *ring;		   /* [cap], a power of two */
-	uint32_t cap, launched, completed; /* launched - completed are queued */
-	uint32_t arrived[2], taken[2];	   /* receive: what peers have sent; reverse */
+	uint32_t launched, completed; /* launched - completed are queued; */
+	uint32_t at, number; /* the first of them: of which launch, which of its ops */
+	uint32_t arrived[2], taken[2]; /* receive: what peers have sent; reverse */
 	struct running run;
 	ft_ps began;
 };
 
 struct part_state {
+	const struct program *program; /* of its job */
 	struct stream stream[FT_STREAMS];
 	struct wait event[FT_EVENTS];
-	size_t next_call, next_op; /* next_op: of a call that is half launched */
-	size_t next_slot;	   /* the first that begins behind next_call */
-	uint32_t slot;		   /* of what is being launched */
+	struct launch *ring;	      /* [cap], a power of two */
+	uint32_t cap, n_launches;     /* since the start */
+	size_t next_call, next_piece; /* next_piece: of a call that is half launched */
+	size_t next_slot;	      /* the first that begins behind next_call */
+	uint32_t slot;		      /* of what is being launched */
 	uint32_t repeat_done;
 	ft_ps host_now, call_began;
 	struct wait awaited; /* an op that the host waits for */
 	bool host_blocked;
-	bool over;     /* its program, once */
-	uint8_t state; /* enum phase */
+	bool over; /* its program, once */
+	struct recording
+		*recording; /* sim/engine_jump.c: of the pass that runs, or NULL */
+	struct jump *jump;  /* the pass that is jumped over, or NULL */
+	uint8_t state;	    /* enum phase */
 	ft_ps since;
 	ft_ps spent[5];
 	ft_ps end;
@@ -71,12 +87,35 @@ struct engine {
 	uint32_t *team_of, *team_begin; /* parts by team, where each team's begin */
 	size_t n_going;			/* parts that are to end and have not */
 	bool crowded;			/* more waits on a stream than may */
+	struct jumps *jumps;		/* NULL: every pass is run */
+	struct part_state *
+		*anchored; /* [n_anchored] whose compute began a call just now */
+	size_t n_anchored;
 };
 
 static inline const struct engine_part *part_of(const struct engine *e,
 						const struct part_state *r)
 {
 	return &e->in->part[r - e->part];
+}
+
+static inline const struct launch *launch_at(const struct part_state *r, uint32_t at)
+{
+	return &r->ring[at & (r->cap - 1)];
+}
+
+/* The op at the head of a stream that is not empty. */
+static inline const struct piece_op *head(const struct part_state *r,
+					  const struct stream *s)
+{
+	const struct piece *p = launch_at(r, s->at)->piece;
+
+	return &p->op[p->begin[s->id] + s->number];
+}
+
+static inline uint32_t ops_on(const struct piece *p, int stream)
+{
+	return p->begin[stream + 1] - p->begin[stream];
 }
 
 /* The part that a send goes to; reverse: as in a V's second half. */
@@ -89,16 +128,49 @@ static inline size_t receiver(const struct engine_part *p, enum ft_stream send,
 /* sim/engine_draw.c: the timeline, where one is asked for. */
 void draw_part(struct engine *e, size_t part);
 void draw_call(struct engine *e, struct part_state *r, uint32_t call, uint32_t turn);
-void draw_op(struct engine *e, struct stream *s, const struct entry *in);
+void draw_op(struct engine *e, const struct stream *s);
 /* It was in state `was` and now is in r->state. */
 void draw_phase(struct engine *e, struct part_state *r, uint8_t was);
 void draw_links(struct engine *e, struct part_state *r);
 /* What is still open when all is over. */
 void draw_rest(struct engine *e);
 
-/* engine_host.c */
+/* ---- engine_host.c ----------------------------------------------------------------- */
+
 void engine_init(struct engine *e);
 /* Launch calls until the compute queue is full or the program is over. */
-void engine_launch(struct engine *e, struct part_state *r);
+void engine_launch(struct engine *e, struct part_state *r, ft_ps now);
+/* When the op at the head is launched. */
+ft_ps engine_launched(const struct engine *e, const struct stream *s);
+/* Its head is the next op, if one is launched. */
+void engine_find_head(const struct part_state *r, struct stream *s);
+
+/* ---- engine.c, for engine_jump.c --------------------------------------------------- */
+
+void engine_finish(struct engine *e, struct stream *s);
+/* A send arrives: the next (previous) stage's receive may end. */
+void engine_deliver(struct engine *e, const struct stream *s, bool reverse);
+
+/* ---- engine_limits.c ---------------------------------------------------------------- */
+
+bool engine_small_enough(const struct engine_input *in, struct ft_error *err);
+/* Has it gone on for too long? */
+bool engine_beyond(const struct engine *e, struct ft_error *err);
+
+/* ---- engine_jump.c ------------------------------------------------------------------ */
+
+/* Passes that begin in a state in which one of their kind began before are not run again:
+ * NULL where that cannot be told. */
+struct jumps *jumps_new(struct engine *e);
+/* The part's compute has begun a call of a pass, and all that this set off has begun. */
+void jump_or_record(struct engine *e, struct part_state *r);
+/* An op of a pass that is recorded is over; before anything follows from it. */
+void jump_note_over(struct engine *e, struct stream *s);
+/* A send of it arrives. */
+void jump_note_sent(struct engine *e, const struct stream *s, bool reverse);
+/* Its time has come: what it sends, or its end. */
+void jump_on(struct engine *e, struct part_state *r);
+/* What was jumped over is added to the works' times. */
+void jumps_count(struct engine *e);
 
 #endif

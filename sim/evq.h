@@ -36,6 +36,12 @@ void evq_init(struct evq *q, struct arena *mem);
 /* Wake ev at a time >= q->now. An event already pending moves, as if new. */
 void evq_put(struct evq *q, struct event *ev, ft_ps at);
 
+/* When a pending event is due. */
+static inline ft_ps evq_due(const struct evq *q, const struct event *ev)
+{
+	return q->heap[ev->slot].at;
+}
+
 /* Forget ev; harmless while idle. */
 void evq_drop(struct evq *q, struct event *ev);
 

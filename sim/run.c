@@ -288,7 +288,9 @@ static void note_parts(const struct setting *s, const struct engine_input *in,
 static bool simulate(struct setting *s, const struct ft_sim_job *const *given,
 		     FILE *timeline, struct ft_run *run, struct ft_error *err)
 {
-	struct engine_input in = { .timeline = timeline, .form = given[0]->timeline };
+	struct engine_input in = { .timeline = timeline,
+				   .form = given[0]->timeline,
+				   .run_all = given[0]->run_all };
 	struct engine_output out = { 0 };
 	ft_ps host = 0;
 
@@ -311,6 +313,7 @@ static bool simulate(struct setting *s, const struct ft_sim_job *const *given,
 	if (run->step <= 0)
 		return ft_fail(err, NULL, "the step takes no time: nothing runs in it");
 	run->events = out.events;
+	run->jumped = out.jumped;
 	note_parts(s, &in, &out, run);
 	result_fill(&s->job[0], &out, run->step - out.end, run);
 	if (in.gantt)

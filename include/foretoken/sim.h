@@ -135,7 +135,7 @@ struct ft_run {
 	struct ft_breakdown breakdown; /* adds up to the step */
 	double spread_frac; /* of the step, from its kernels: one standard deviation */
 	double extrapolated_frac;
-	uint64_t events;
+	uint64_t events, jumped; /* jumped: of passes that go as one before */
 	size_t n_classes, n_shares;
 	struct ft_class_result *rank_class;
 	struct ft_share *share;
@@ -164,6 +164,7 @@ struct ft_sim_job {
 	bool idle; /* it has its nodes and does nothing */
 	enum ft_timeline timeline;
 	const char *title; /* of a drawing; may be NULL */
+	bool run_all; /* also passes that are known to go as one before: the same step */
 };
 
 /*

@@ -1,0 +1,181 @@
+/* sim/engine_jump.c - a pass that was recorded is jumped over */
+#include <string.h>
+
+#include "base/arena.h"
+#include "sim/engine_jump.h"
+
+struct jumps *jumps_new(struct engine *e)
+{
+	const struct engine_input *in = e->in;
+	struct jumps *j;
+
+	if (in->timeline || in->run_all)
+		return NULL;
+	for (size_t p = 0; p < in->n_parts; p++)
+		if (in->part[p].job->again || e->part[p].program->waits)
+			return NULL;
+	j = ARENA_NEW(e->mem, struct jumps);
+	j->n_slots = 2 * MOST_JUMPS;
+	j->slot = ARENA_ARRAY(e->mem, j->n_slots, struct jump *);
+	j->of = ARENA_ARRAY(e->mem, in->n_parts, struct recording);
+	j->sum = ARENA_ARRAY(e->mem, in->part[0].job->graph->n_works, struct spent_on);
+	return j;
+}
+
+/* ---- a pass is jumped over ----------------------------------------------------------- */
+
+/* Its event is that of compute. */
+static void await_next(struct engine *e, struct part_state *r)
+{
+	const struct recording *rec = recording_of(e, r);
+	const struct jump *j = r->jump;
+	ft_ps after =
+		rec->next_sent < j->n_sent ? j->sent[rec->next_sent].at : j->length;
+
+	evq_put(&e->q, &r->stream[FT_STREAM_COMPUTE].event, rec->from + after);
+}
+
+static void leave(struct engine *e, struct part_state *r,
+		  const struct program_pass *pass, struct jump *j)
+{
+	jump_note_begin(e, r, pass, j);
+	for (int i = 0; i < FT_STREAMS; i++) {
+		struct stream *s = &r->stream[i];
+
+		if (s->state != RUNNING)
+			continue;
+		evq_drop(&e->q, &s->event);
+		rates_leave(&e->rates, &s->run);
+	}
+	e->rates.n_changed = 0; /* its own, that left too */
+	r->jump = j;
+	await_next(e, r);
+}
+
+/* The stream as it was at the end. */
+static void set_up(struct engine *e, struct part_state *r, struct stream *s,
+		   const struct stream_end *end)
+{
+	const struct recording *rec = recording_of(e, r);
+
+	s->completed = rec->base[s->id] + (uint32_t)end->done;
+	if (end->done >= 0) {
+		s->at = rec->at;
+		s->number = (uint32_t)end->done;
+	}
+	r->queued &= ~(1u << s->id);
+	if (s->completed != s->launched) {
+		r->queued |= 1u << s->id;
+		engine_find_head(r, s);
+	}
+	s->state = end->runs ? RUNNING : IDLE;
+	if (!end->runs)
+		return;
+	s->run = end->run;
+	s->run.at += e->q.now;
+	s->run.flow = NO_FLOW;
+	s->began = e->q.now + end->began;
+	evq_put(&e->q, &s->event, e->q.now + end->due);
+	if (s->id >= FT_STREAM_GATHER)
+		rates_enter(&e->rates, &s->run, s->part,
+			    &part_of(e, r)->timing[head(r, s)->op->work]);
+	r->n_running++;
+}
+
+/* What the host launched while the pass ran, each time that there was room. */
+static void launch_meanwhile(struct engine *e, struct part_state *r)
+{
+	const struct recording *rec = recording_of(e, r);
+	struct stream *s = &r->stream[FT_STREAM_COMPUTE];
+	uint32_t before = s->completed;
+
+	while (r->host_blocked && !e->crowded) {
+		uint32_t need = s->launched - QUEUE_DEPTH - before;
+
+		if (need > r->jump->n_done)
+			break;
+		s->completed = before + need;
+		engine_launch(e, r, rec->from + r->jump->done_at[need - 1]);
+	}
+}
+
+/* All but what follows from its last op, which is over now. */
+static void land(struct engine *e, struct part_state *r)
+{
+	struct stream *compute = &r->stream[FT_STREAM_COMPUTE];
+	struct jump *j = r->jump;
+
+	launch_meanwhile(e, r);
+	r->n_running = 1;
+	for (int i = 0; i < FT_STREAMS; i++)
+		if (!(RECEIVES >> i & 1))
+			set_up(e, r, &r->stream[i], &j->end[i]);
+	compute->state = RUNNING;
+	compute->run = j->end[FT_STREAM_COMPUTE].run;
+	compute->began = e->q.now + j->end[FT_STREAM_COMPUTE].began;
+	for (int i = 0; i < 5; i++)
+		r->spent[i] += j->spent[i];
+	r->state = j->state;
+	r->since = e->q.now;
+	e->out->events += j->n_over;
+	e->out->jumped += j->n_over;
+	j->times += part_of(e, r)->pipeline == 0;
+	r->jump = NULL;
+	engine_finish(e, compute);
+}
+
+void jump_on(struct engine *e, struct part_state *r)
+{
+	struct recording *rec = recording_of(e, r);
+	const struct jump *j = r->jump;
+	const struct sent *sent = &j->sent[rec->next_sent];
+
+	if (rec->next_sent == j->n_sent) {
+		land(e, r);
+		return;
+	}
+	rec->next_sent++;
+	e->out->events--; /* it is counted with all of the pass */
+	await_next(e, r);
+	engine_deliver(e, &r->stream[sent->stream], sent->reverse);
+}
+
+void jump_or_record(struct engine *e, struct part_state *r)
+{
+	const struct stream *compute = &r->stream[FT_STREAM_COMPUTE];
+	const struct program_class *c = &r->program->of[part_of(e, r)->rank_class];
+	const struct program_pass *pass =
+		&c->pass[c->pass_of[launch_at(r, compute->at)->call]];
+	struct jump_key k;
+	struct jump **slot;
+
+	r->recording = NULL;
+	slot = jump_find(e, r, pass, &k);
+	if (!slot)
+		return;
+	if (*slot && (*slot)->usable &&
+	    jump_launched_by(e, r, compute->at, (*slot)->n_launches, e->q.now))
+		leave(e, r, pass, *slot);
+	else if (!*slot && e->jumps->n < MOST_JUMPS)
+		jump_record(e, r, pass, &k, slot);
+}
+
+void jumps_count(struct engine *e)
+{
+	struct engine_output *out = e->out;
+
+	for (size_t i = 0; i < e->jumps->n_slots; i++) {
+		const struct jump *j = e->jumps->slot[i];
+
+		for (size_t k = 0; j && k < j->n_on; k++) {
+			ft_ps *sum = &out->work_time[j->on[k].work],
+			      each = j->on[k].time;
+
+			*sum = each && (uint64_t)(INT64_MAX - *sum) / (uint64_t)each <
+						       j->times ?
+				       INT64_MAX :
+				       *sum + (ft_ps)j->times * each;
+			out->work_count[j->on[k].work] += j->times * j->on[k].count;
+		}
+	}
+}

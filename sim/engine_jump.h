@@ -1,0 +1,118 @@
+/*
+ * sim/engine_jump.h - passes that were run, and go on as they did; the engine's own files' alone
+ *
+ * From the moment that compute begins a call of a pass until the pass's last compute op is
+ * over, a part's streams depend on nothing but the state in which they are then: how far each
+ * is, and what of the op that it runs is left. That holds where nothing behind the pass can
+ * start before it is over and the pass awaits no receive once it runs (sim/program.h), where
+ * all of it is launched by then, and where its ops cross no link that others use. So the
+ * first time that a pass goes on from a state it is recorded, and each further time, on any
+ * part with the same durations, it is the moments at which its sends arrive, and its end.
+ * Receives go on all the while. Times are whole picoseconds from the beginning on, and what
+ * is left of an op is compared bit by bit, so that a step comes out as if all of it had been
+ * run: tests/test_jump.c does both.
+ *
+ * A part that waits for its neighbour or its host only is in a bubble or not by what has
+ * arrived; a pass with such moments is not used again. Nor is one that ends while its
+ * collectives share a link.
+ */
+#ifndef SIM_ENGINE_JUMP_H
+#define SIM_ENGINE_JUMP_H
+
+#include "sim/engine_state.h"
+
+enum { MOST_JUMPS = 4096, KEY_WORDS = 3 + 7 * FT_STREAMS + FT_EVENTS };
+
+enum { RECEIVES = 1 << FT_STREAM_RECV_FORWARD | 1 << FT_STREAM_RECV_BACKWARD };
+
+/* A stream at the end of a pass, from its beginning and its end on. */
+struct stream_end {
+	int32_t done; /* of the ops launched since the pass began; -1: runs one before */
+	bool runs;
+	struct running run;
+	ft_ps began, due;
+};
+
+struct sent {
+	ft_ps at; /* from the pass's beginning on */
+	uint8_t stream;
+	bool reverse;
+};
+
+struct spent_on {
+	uint32_t work, count;
+	ft_ps time;
+};
+
+/* A pass as it was run. */
+struct jump {
+	const uint64_t *key; /* [n_key] */
+	size_t n_key;
+	bool usable;
+	ft_ps length;
+	ft_ps spent[5];
+	uint8_t state; /* enum phase, at its end */
+	struct stream_end end[FT_STREAMS];
+	const struct sent *sent; /* [n_sent] in their order */
+	size_t n_sent;
+	const struct spent_on *on; /* [n_on] but for its last op */
+	size_t n_on;
+	uint64_t n_over;
+	const ft_ps *
+		done_at; /* [n_done] when its compute ops were over, but for the last */
+	uint32_t n_done, n_launches; /* n_launches: that it was made of */
+	uint64_t times;		     /* jumped over, in pipeline 0 */
+};
+
+/* A part's pass while it is run, or jumped over. */
+struct recording {
+	struct jump *into;
+	const struct program_pass *pass;
+	ft_ps from;
+	uint32_t at; /* its first launch */
+	uint32_t base[FT_STREAMS];
+	ft_ps spent[5];
+	struct spent_on *over; /* [n_over] one op each */
+	size_t n_over, cap_over;
+	struct sent *sent; /* [n_sent] */
+	size_t n_sent, cap_sent, next_sent;
+	ft_ps *done_at; /* [n_done] */
+	size_t n_done, cap_done;
+};
+
+struct jumps {
+	struct jump **slot; /* [n_slots] by the hash of their keys */
+	size_t n_slots, n;
+	struct recording *of; /* [n_parts] */
+	struct spent_on *sum; /* [n_works] all zero between uses */
+};
+
+struct jump_key {
+	uint64_t word[KEY_WORDS];
+	size_t n;
+};
+
+static inline struct recording *recording_of(const struct engine *e,
+					     const struct part_state *r)
+{
+	return &e->jumps->of[r - e->part];
+}
+
+/* ---- engine_record.c ------------------------------------------------------------------ */
+
+/* Where the jump from the state in which the part is now is, or is to be put; its key. NULL:
+ * what follows does not depend on that state alone. */
+struct jump **jump_find(const struct engine *e, const struct part_state *r,
+			const struct program_pass *pass, struct jump_key *key);
+/* The pass goes on from here; what is done from now on is kept there. */
+void jump_record(struct engine *e, struct part_state *r,
+		 const struct program_pass *pass, const struct jump_key *key,
+		 struct jump **at);
+/* Note where and when the part is. */
+void jump_note_begin(const struct engine *e, struct part_state *r,
+		     const struct program_pass *pass, struct jump *into);
+/* Were these launches, from that of `at` on, made by then? */
+bool jump_launched_by(const struct engine *e, const struct part_state *r, uint32_t at,
+		      uint32_t n, ft_ps then);
+
+#endif

@@ -1,0 +1,67 @@
+/* tests/plan_drawn.h - plans drawn at random, on clean, hashed and slowed machines */
+#ifndef TESTS_PLAN_DRAWN_H
+#define TESTS_PLAN_DRAWN_H
+
+#include "base/arena.h"
+#include "tests/check.h"
+
+static uint64_t seed;
+
+static int64_t below(int64_t n)
+{
+	return (int64_t)(rnd(&seed) % (uint64_t)n);
+}
+
+#define ANY(...) any_of((const char *const[]){ __VA_ARGS__, NULL })
+
+static const char *any_of(const char *const *words)
+{
+	int n = 0;
+
+	while (words[n])
+		n++;
+	return words[below(n)];
+}
+
+static const char *drawn(struct arena *mem)
+{
+	static const char *const machines[] = {
+		"gpu: h100-sxm",
+		"gpu: h200",
+		"gpu: mi300x",
+		"gpu: b200",
+		"gpu: h100-sxm, fabric: roce-400-rail, imperfections: {placement: scattered}",
+		"gpu: h100-sxm, imperfections: {slow_gpus: [{gpu: 3, speed_frac: 0.8}]}",
+	};
+	static const char *const models[] = {
+		"{name: llama3-8b, num_hidden_layers: 16}",
+		"{name: gpt3-175b, num_hidden_layers: 14}",
+		"{name: mixtral-8x7b, num_hidden_layers: 8}",
+		"{name: deepseek-v2, num_hidden_layers: 8}",
+		"{name: qwen3-30b-a3b, num_hidden_layers: 12}",
+	};
+	int at = (int)below(6);
+	const char *stack = at == 2 ? ANY("generic", "torch-2.11-compile") :
+				      ANY("generic", "nemo-24", "torch-2.11-eager",
+					  "megatron-core-moe-2025", "torchtitan-2024",
+					  "torchtitan-2024-eager", "llm-foundry-2023");
+
+	return arena_printf(
+		mem,
+		"{model: %s, cluster: {%s, gpus: %s}, stack: %s, training: "
+		"{sequence_length: %s, global_batch_size: %s, micro_batch_size: %s, "
+		"sharding: %s, recompute: %s, schedule: %s, step_start: %s, "
+		"overlap: {tp: %s, dp: %s, pp: %s, ep: %s}, offload_layers: %s, "
+		"parallel: {tp: %s, pp: %s, cp: %s, ep: %s, vpp: %s}}}",
+		models[below(5)], machines[at == 2 ? 2 : at], ANY("16", "32", "64"),
+		stack, ANY("2048", "4096"), ANY("16", "32", "48", "128"),
+		ANY("1", "1", "2"), ANY("ddp", "zero1", "zero2", "fsdp", "hsdp"),
+		ANY("none", "selective", "full"),
+		ANY("1f1b", "gpipe", "zero-bubble", "zbv"), ANY("steady", "together"),
+		ANY("true", "false"), ANY("true", "false"), ANY("true", "false"),
+		ANY("true", "false", "false"), ANY("0", "0", "3"),
+		ANY("1", "2", "4", "8"), ANY("1", "2", "4", "8"), ANY("1", "1", "2"),
+		ANY("1", "1", "2", "4"), ANY("1", "1", "2"));
+}
+
+#endif
