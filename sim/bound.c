@@ -96,14 +96,65 @@ static void front_put(struct front *f, const struct ft_op *op,
 		f->event[op->record] = f->stream[op->stream];
 }
 
+/* Streams that a call puts something on; events that it records are bits above them. */
+static unsigned touched_by(const struct ft_segment *seg)
+{
+	unsigned touched = 0;
+
+	for (size_t i = 0; i < seg->n_ops; i++) {
+		touched |= 1u << seg->op[i].stream;
+		if (seg->op[i].record < FT_EVENTS)
+			touched |= 1u << (FT_STREAMS + seg->op[i].record);
+	}
+	return touched;
+}
+
+static ft_ps *place_of(struct front *f, int i)
+{
+	return i < FT_STREAMS ? &f->stream[i] : &f->event[i - FT_STREAMS];
+}
+
+/*
+ * A call made again and again: once all that it touches moved on by the same time, it moves
+ * on by that each time. What it does not touch stays where it is, below what it had to wait
+ * for, so that waiting for it makes no difference any more. false: not yet so.
+ */
+static bool moved_on(struct front *was, struct front *is, unsigned touched, ft_ps *by)
+{
+	*by = 0;
+	for (int i = 0; i < FT_STREAMS + FT_EVENTS; i++) {
+		ft_ps a = *place_of(was, i), b = *place_of(is, i);
+
+		if (!(touched >> i & 1) || (a == NOT_YET && b == NOT_YET))
+			continue;
+		if (a == NOT_YET || b <= a || (*by && b - a != *by))
+			return false;
+		*by = b - a;
+	}
+	return *by > 0;
+}
+
 static void front_call(struct front *f, const struct bounding *b,
 		       const struct ft_call *call, int64_t times)
 {
 	const struct ft_segment *seg = &b->o->graph.segment[call->segment];
+	int64_t left = (int64_t)call->repeat / times;
+	unsigned touched = left > 2 ? touched_by(seg) : 0;
+	struct front was;
+	ft_ps by;
 
-	for (int64_t r = 0; r < (int64_t)call->repeat / times; r++)
+	for (; left; left--) {
+		if (touched)
+			was = *f;
 		for (size_t i = 0; i < seg->n_ops; i++)
 			front_put(f, &seg->op[i], b->timing);
+		if (touched && left > 1 && moved_on(&was, f, touched, &by)) {
+			for (int i = 0; i < FT_STREAMS + FT_EVENTS; i++)
+				if (touched >> i & 1 && *place_of(f, i) != NOT_YET)
+					*place_of(f, i) += (left - 1) * by;
+			return;
+		}
+	}
 }
 
 static void front_pass(struct front *f, const struct bounding *b, size_t class,
@@ -133,12 +184,14 @@ static struct pass_time time_pass(const struct bounding *b, size_t class,
 static void time_passes(struct bounding *b)
 {
 	const struct ft_outline *o = b->o;
-	size_t n = (size_t)(o->plan->vpp * FT_TURNS * FT_SLOT_UPDATE);
 
 	b->pass = ARENA_ARRAY(b->mem, o->graph.n_classes, struct pass_time *);
 	for (size_t c = 0; c < o->graph.n_classes; c++) {
-		b->pass[c] = ARENA_ARRAY(b->mem, n, struct pass_time);
-		for (size_t i = 0; i < n; i++)
+		b->pass[c] = b->pass[o->like[c]];
+		if (o->like[c] != c)
+			continue;
+		b->pass[c] = ARENA_ARRAY(b->mem, o->n_passes, struct pass_time);
+		for (size_t i = 0; i < o->n_passes; i++)
 			if (o->pass[c][i].times)
 				b->pass[c][i] = time_pass(b, c, &o->pass[c][i]);
 	}
@@ -153,8 +206,7 @@ static ft_ps time_tail(const struct bounding *b, size_t class, bool from_first)
 	ft_ps end = 0;
 
 	front_open(&f, from_first);
-	front_pass(&f, b, class,
-		   ft_outline_pass(o, class, &o->order[class][o->n_order - 1]));
+	front_pass(&f, b, class, &o->pass[class][o->order[class][o->n_order - 1].pass]);
 	for (size_t i = o->last_call[class]; i < k->n_calls; i++)
 		front_call(&f, b, &k->call[i], 1);
 	for (int i = 0; i < FT_STREAMS; i++)
@@ -162,35 +214,53 @@ static ft_ps time_tail(const struct bounding *b, size_t class, bool from_first)
 	return end;
 }
 
-/* Where passes stand: how far each stage is, and when what it did was over. */
-struct progress {
-	size_t *next;	/* [stages] */
-	ft_ps *free_at; /* [stages] */
-	ft_ps *before;	/* [stages] when that before its last pass was over, */
-	ft_ps *input;	/* [stages] and when the last one's input was there */
-	ft_ps **end;	/* [stages][3 * vpp * m], NOT_YET: not over */
+/* Where a chunk's input comes from. */
+struct source {
+	int32_t stage; /* -1: it needs none */
+	int32_t chunk;
 };
 
-static size_t end_at(const struct ft_plan *p, const struct ft_slot *t, int64_t chunk)
+/* Where passes stand: how far each stage is, and when what it did was over. */
+struct progress {
+	size_t *next;	     /* [stages] */
+	ft_ps *free_at;	     /* [stages] */
+	ft_ps *before;	     /* [stages] when that before its last pass was over, */
+	ft_ps *input;	     /* [stages] and when the last one's input was there */
+	ft_ps **end;	     /* [stages][3 * vpp * m], NOT_YET: not over */
+	struct source *from; /* [stages][2 * vpp]: of forwards, and of backwards */
+};
+
+static size_t end_at(const struct ft_plan *p, uint8_t kind, uint32_t micro_batch,
+		     int64_t chunk)
 {
-	return (size_t)((chunk * FT_SLOT_UPDATE + t->kind) * p->micro_batches +
-			t->micro_batch);
+	return (size_t)((chunk * FT_SLOT_UPDATE + kind) * p->micro_batches +
+			micro_batch);
+}
+
+static struct source source_of(const struct ft_plan *p, int64_t stage, int64_t chunk,
+			       bool forward)
+{
+	int64_t at = ft_plan_place(p, stage, chunk) + (forward ? -1 : 1);
+
+	if (at < 0 || at == p->pp * p->vpp)
+		return (struct source){ -1, 0 };
+	return (struct source){ (int32_t)ft_plan_stage(p, at), (int32_t)(at / p->pp) };
 }
 
 /* When its input is there; NOT_YET: the neighbour has not run. 0: it needs none. */
-static ft_ps input(const struct bounding *b, const struct progress *g, int64_t stage,
-		   const struct ft_slot *t)
+static ft_ps input(const struct bounding *b, const struct progress *g, size_t stage,
+		   const struct ft_outline_slot *t)
 {
 	const struct ft_plan *p = b->o->plan;
-	bool forward = t->kind == FT_SLOT_FORWARD;
-	int64_t at = ft_plan_place(p, stage, t->chunk) + (forward ? -1 : 1), from;
+	bool back = t->kind != FT_SLOT_FORWARD;
+	const struct source *from =
+		&g->from[(stage * 2 + back) * (size_t)p->vpp + t->chunk];
 	ft_ps end;
 
-	if (at < 0 || at == p->pp * p->vpp)
+	if (from->stage < 0)
 		return 0;
-	from = ft_plan_stage(p, at);
-	end = g->end[from][end_at(p, t, at / p->pp)];
-	return end == NOT_YET ? NOT_YET : end + b->transfer[!forward];
+	end = g->end[from->stage][end_at(p, t->kind, t->micro_batch, from->chunk)];
+	return end == NOT_YET ? NOT_YET : end + b->transfer[back];
 }
 
 /* Run as many passes of a stage as can be; true: some. */
@@ -200,10 +270,9 @@ static bool advance(const struct bounding *b, struct progress *g, size_t stage)
 	bool moved = false;
 
 	while (g->next[stage] < o->n_order) {
-		const struct ft_slot *t = &o->order[stage][g->next[stage]];
-		const struct ft_pass_calls *pass = ft_outline_pass(o, stage, t);
-		const struct pass_time *d = &b->pass[stage][pass - o->pass[stage]];
-		ft_ps from = d->awaits ? input(b, g, (int64_t)stage, t) : 0;
+		const struct ft_outline_slot *t = &o->order[stage][g->next[stage]];
+		const struct pass_time *d = &b->pass[stage][t->pass];
+		ft_ps from = d->awaits ? input(b, g, stage, t) : 0;
 
 		if (from == NOT_YET)
 			break;
@@ -212,31 +281,68 @@ static bool advance(const struct bounding *b, struct progress *g, size_t stage)
 		g->free_at[stage] += d->length;
 		if (from + d->from_first > g->free_at[stage])
 			g->free_at[stage] = from + d->from_first;
-		g->end[stage][end_at(o->plan, t, t->chunk)] = g->free_at[stage];
+		g->end[stage][end_at(o->plan, t->kind, t->micro_batch, t->chunk)] =
+			g->free_at[stage];
 		g->next[stage]++;
 		moved = true;
 	}
 	return moved;
 }
 
-/* The longest path over the passes of all stages, and behind a stage's last its update. */
-static ft_ps over_passes(struct bounding *b)
+static struct progress progress_new(const struct bounding *b)
 {
-	size_t n = b->o->graph.n_classes;
-	size_t ends =
-		(size_t)(b->o->plan->vpp * FT_SLOT_UPDATE * b->o->plan->micro_batches);
+	const struct ft_plan *p = b->o->plan;
+	size_t n = b->o->graph.n_classes, vpp = (size_t)p->vpp;
+	size_t ends = (size_t)(p->vpp * FT_SLOT_UPDATE * p->micro_batches);
 	struct progress g = { ARENA_ARRAY(b->mem, n, size_t),
 			      ARENA_ARRAY(b->mem, n, ft_ps),
 			      ARENA_ARRAY(b->mem, n, ft_ps),
 			      ARENA_ARRAY(b->mem, n, ft_ps),
-			      ARENA_ARRAY(b->mem, n, ft_ps *) };
-	ft_ps longest = 0;
-	bool moved = true;
+			      ARENA_ARRAY(b->mem, n, ft_ps *),
+			      ARENA_ARRAY(b->mem, n * 2 * vpp, struct source) };
 
 	for (size_t s = 0; s < n; s++) {
 		g.end[s] = ARENA_ARRAY(b->mem, ends, ft_ps);
 		memset(g.end[s], 0xff, ends * sizeof(ft_ps));
+		for (size_t back = 0; back < 2; back++)
+			for (size_t c = 0; c < vpp; c++)
+				g.from[(s * 2 + back) * vpp + c] =
+					source_of(p, (int64_t)s, (int64_t)c, !back);
 	}
+	return g;
+}
+
+/* The last pass and the update of each class: those of classes that are alike, and end with
+ * the same pass, are the same. */
+static ft_ps over_tails(const struct bounding *b, const struct progress *g)
+{
+	const struct ft_outline *o = b->o;
+	ft_ps longest = 0, from_before = 0, from_input = 0;
+
+	for (size_t s = 0; s < o->graph.n_classes; s++) {
+		bool same =
+			o->like[s] != s && o->order[s][o->n_order - 1].pass ==
+						   o->order[s - 1][o->n_order - 1].pass;
+
+		if (!same) {
+			from_before = time_tail(b, s, false);
+			from_input = time_tail(b, s, true);
+		}
+		if (g->before[s] + from_before > longest)
+			longest = g->before[s] + from_before;
+		if (g->input[s] + from_input > longest)
+			longest = g->input[s] + from_input;
+	}
+	return longest;
+}
+
+/* The longest path over the passes of all stages, and behind a stage's last its update. */
+static ft_ps over_passes(struct bounding *b)
+{
+	struct progress g = progress_new(b);
+	size_t n = b->o->graph.n_classes;
+	bool moved = true;
+
 	while (moved) {
 		moved = false;
 		for (size_t s = 0; s < n; s++)
@@ -244,14 +350,7 @@ static ft_ps over_passes(struct bounding *b)
 		for (size_t s = n; s-- > 0;)
 			moved |= advance(b, &g, s);
 	}
-	for (size_t s = 0; s < n; s++) {
-		ft_ps t = g.before[s] + time_tail(b, s, false);
-		ft_ps i = g.input[s] + time_tail(b, s, true);
-
-		longest = t > longest ? t : longest;
-		longest = i > longest ? i : longest;
-	}
-	return longest;
+	return over_tails(b, &g);
 }
 
 /* What each stream of a class has to do, in picoseconds. */
@@ -275,12 +374,15 @@ static struct ft_bound of_streams(const struct bounding *b)
 {
 	const struct ft_graph *g = &b->o->graph;
 	struct ft_bound bound = { 0, 0 };
-	double ranks = 0;
+	double ranks = 0, sum[FT_STREAMS];
 
 	for (size_t c = 0; c < g->n_classes; c++) {
-		double sum[FT_STREAMS] = { 0 }, n = (double)g->rank_class[c].ranks;
+		double n = (double)g->rank_class[c].ranks;
 
-		add_streams(b, c, sum);
+		if (b->o->like[c] == c) {
+			memset(sum, 0, sizeof(sum));
+			add_streams(b, c, sum);
+		}
 		for (int i = 0; i < FT_STREAM_RECV_FORWARD; i++)
 			if (sum[i] > (double)bound.step)
 				bound.step = ft_ps_from_double(floor(sum[i]));

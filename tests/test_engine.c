@@ -83,7 +83,7 @@ static struct ft_graph *pipeline_graph(struct arena *mem, const struct pipeline 
 
 		c->name = "stage";
 		c->call = ARENA_ARRAY(mem, 3 * n, struct ft_call);
-		assert_int_equal(schedule_slots(mem, &plan, s, slot), n);
+		assert_int_equal(schedule_slots(&plan, s, slot), n);
 		for (size_t i = 0; i < n; i++) {
 			bool first = s == 0 && slot[i].chunk == 0;
 			bool last = s == pl->p - 1 && slot[i].chunk == pl->vpp - 1;

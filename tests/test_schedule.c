@@ -33,8 +33,7 @@ static void lay(struct drawn_schedule *d, enum ft_schedule schedule, int64_t pp,
 	d->slot = ARENA_ARRAY(&d->mem, (size_t)pp, struct ft_slot *);
 	for (int64_t s = 0; s < pp; s++) {
 		d->slot[s] = ARENA_ARRAY(&d->mem, d->n, struct ft_slot);
-		assert_int_equal(schedule_slots(&d->mem, &d->plan, s, d->slot[s]),
-				 d->n);
+		assert_int_equal(schedule_slots(&d->plan, s, d->slot[s]), d->n);
 	}
 }
 

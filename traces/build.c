@@ -280,7 +280,7 @@ static void build_stage(struct builder *b, int64_t number)
 	const struct ft_plan *p = b->plan;
 	struct stage st = stage_begin(b, number);
 	struct ft_slot *slot = ARENA_ARRAY(b->mem, schedule_count(p), struct ft_slot);
-	size_t n = schedule_slots(b->mem, p, number, slot);
+	size_t n = schedule_slots(p, number, slot);
 
 	for (size_t i = 0; i < n; i++)
 		if (i + 1 < n && is_pair(b, &slot[i], &slot[i + 1])) {

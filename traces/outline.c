@@ -29,13 +29,6 @@ static enum ft_turn turn_of(const struct ft_plan *p, int64_t micro_batch)
 						     FT_TURN_MIDDLE;
 }
 
-const struct ft_pass_calls *ft_outline_pass(const struct ft_outline *o, size_t class,
-					    const struct ft_slot *at)
-{
-	return &o->pass[class][index_of(o->plan, turn_of(o->plan, at->micro_batch),
-					at->kind, at->chunk)];
-}
-
 static int64_t times_of(const struct ft_plan *p, enum ft_turn turn)
 {
 	if (turn == FT_TURN_MIDDLE)
@@ -65,26 +58,88 @@ static void put_pass(struct stage *st, enum ft_turn turn, enum ft_slot_kind kind
 		c->call[i].repeat *= (uint32_t)pass->times;
 }
 
-static void put_stage(struct builder *b, struct ft_outline *o, size_t number)
+static void put_passes(struct stage *st, struct ft_outline *o)
 {
-	const struct ft_plan *p = b->plan;
-	struct stage st = stage_begin(b, (int64_t)number);
-	struct ft_slot *order = ARENA_ARRAY(b->mem, o->n_order, struct ft_slot);
+	const struct ft_plan *p = st->b->plan;
+	struct ft_pass_calls *pass =
+		ARENA_ARRAY(st->b->mem, o->n_passes, struct ft_pass_calls);
 
-	o->pass[number] = ARENA_ARRAY(b->mem, (size_t)(p->vpp * FT_TURNS * KINDS),
-				      struct ft_pass_calls);
 	for (int turn = 0; turn < FT_TURNS; turn++)
 		for (int64_t c = 0; c < p->vpp; c++)
 			for (int kind = 0; kind < KINDS; kind++)
-				put_pass(&st, (enum ft_turn)turn,
+				put_pass(st, (enum ft_turn)turn,
 					 (enum ft_slot_kind)kind, c,
-					 &o->pass[number][index_of(
-						 p, (enum ft_turn)turn,
-						 (enum ft_slot_kind)kind, c)]);
-	o->last_call[number] = st.rank_class->n_calls;
-	stage_finish(&st);
-	schedule_slots(b->mem, p, (int64_t)number, order);
+					 &pass[index_of(p, (enum ft_turn)turn,
+							(enum ft_slot_kind)kind, c)]);
+	o->pass[st->number] = pass;
+	o->last_call[st->number] = st->rank_class->n_calls;
+	stage_finish(st);
+}
+
+/* Two stages with a neighbour on each side, whose layers are of the same kinds, call the
+ * same. */
+static bool are_alike(const struct stage *a, const struct stage *b)
+{
+	const struct ft_plan *p = a->b->plan;
+	const int64_t *kind = a->b->kind;
+
+	if (a->number == 0 || b->number == 0 || a->number == p->pp - 1 ||
+	    b->number == p->pp - 1)
+		return false;
+	for (int64_t c = 0; c < p->vpp; c++) {
+		int64_t n = a->end[c] - a->begin[c];
+
+		if (b->end[c] - b->begin[c] != n ||
+		    memcmp(kind + a->begin[c], kind + b->begin[c],
+			   (size_t)n * sizeof(*kind)) != 0)
+			return false;
+	}
+	return true;
+}
+
+static void put_order(struct builder *b, struct ft_outline *o, size_t number,
+		      struct ft_slot *slot)
+{
+	const struct ft_plan *p = b->plan;
+	struct ft_outline_slot *order =
+		ARENA_ARRAY(b->mem, o->n_order, struct ft_outline_slot);
+	size_t n = schedule_slots(p, (int64_t)number, slot);
+
+	for (size_t i = 0; i < n; i++) {
+		const struct ft_slot *s = &slot[i];
+		size_t pass =
+			index_of(p, turn_of(p, s->micro_batch), s->kind, s->chunk);
+
+		order[i] = (struct ft_outline_slot){ (uint32_t)pass,
+						     (uint32_t)s->micro_batch,
+						     (uint16_t)s->chunk,
+						     (uint8_t)s->kind };
+	}
 	o->order[number] = order;
+}
+
+/* Stages that are like the one before share its calls. */
+static void put_stages(struct builder *b, struct ft_outline *o)
+{
+	struct ft_slot *slot = ARENA_ARRAY(b->mem, o->n_order, struct ft_slot);
+	struct stage before = { .b = b };
+
+	for (size_t s = 0; s < o->graph.n_classes; s++) {
+		struct stage st = stage_begin(b, (int64_t)s);
+
+		if (s && are_alike(&before, &st)) {
+			o->like[s] = o->like[s - 1];
+			o->pass[s] = o->pass[s - 1];
+			o->last_call[s] = o->last_call[s - 1];
+			st.rank_class->call = st.rank_class[-1].call;
+			st.rank_class->n_calls = st.rank_class[-1].n_calls;
+		} else {
+			o->like[s] = s;
+			put_passes(&st, o);
+		}
+		put_order(b, o, s, slot);
+		before = st;
+	}
 }
 
 struct ft_outline *ft_outline_build(const struct ft_model *model,
@@ -104,11 +159,13 @@ struct ft_outline *ft_outline_build(const struct ft_model *model,
 	}
 	o->plan = plan;
 	o->n_order = schedule_count(plan);
+	o->n_passes = (size_t)(plan->vpp * FT_TURNS * KINDS);
+	o->like = ARENA_ARRAY(&w->mem, o->graph.n_classes, size_t);
 	o->pass = ARENA_ARRAY(&w->mem, o->graph.n_classes, struct ft_pass_calls *);
 	o->last_call = ARENA_ARRAY(&w->mem, o->graph.n_classes, size_t);
-	o->order = ARENA_ARRAY(&w->mem, o->graph.n_classes, const struct ft_slot *);
-	for (size_t s = 0; s < o->graph.n_classes; s++)
-		put_stage(&b, o, s);
+	o->order = ARENA_ARRAY(&w->mem, o->graph.n_classes,
+			       const struct ft_outline_slot *);
+	put_stages(&b, o);
 	build_end(&b);
 	return o;
 }
@@ -175,25 +232,28 @@ static void add_call(const struct ft_graph *g, const struct ft_call *call,
 	}
 }
 
-static double peak_of_class(const struct ft_outline *o, size_t c)
+/* What each pass of a class swings by. */
+static void swings_of(const struct ft_outline *o, size_t c, struct swing *of)
 {
 	const struct ft_class *class = &o->graph.rank_class[c];
-	const struct ft_plan *p = o->plan;
-	struct swing all = { sum(class->base_bytes), sum(class->base_bytes) };
-	struct arena mem = { 0 };
-	size_t n = (size_t)(p->vpp * FT_TURNS * KINDS);
-	struct swing *of = ARENA_ARRAY(&mem, n, struct swing);
 
-	for (size_t i = 0; i < n; i++) {
+	memset(of, 0, o->n_passes * sizeof(*of));
+	for (size_t i = 0; i < o->n_passes; i++) {
 		const struct ft_pass_calls *pass = &o->pass[c][i];
 
 		for (size_t k = pass->begin; k < pass->end; k++)
 			add_call(&o->graph, &class->call[k], pass->times, &of[i]);
 	}
+}
+
+static double peak_of_class(const struct ft_outline *o, size_t c,
+			    const struct swing *of)
+{
+	const struct ft_class *class = &o->graph.rank_class[c];
+	struct swing all = { sum(class->base_bytes), sum(class->base_bytes) };
+
 	for (size_t i = 0; i < o->n_order; i++) {
-		const struct ft_slot *t = &o->order[c][i];
-		const struct swing *s =
-			&of[index_of(p, turn_of(p, t->micro_batch), t->kind, t->chunk)];
+		const struct swing *s = &of[o->order[c][i].pass];
 
 		if (all.net + s->peak > all.peak)
 			all.peak = all.net + s->peak;
@@ -201,19 +261,23 @@ static double peak_of_class(const struct ft_outline *o, size_t c)
 	}
 	for (size_t k = o->last_call[c]; k < class->n_calls; k++)
 		add_call(&o->graph, &class->call[k], 1, &all);
-	arena_release(&mem);
 	return all.peak;
 }
 
 double ft_outline_peak_bytes(const struct ft_outline *o)
 {
+	struct arena mem = { 0 };
+	struct swing *of = ARENA_ARRAY(&mem, o->n_passes, struct swing);
 	double most = 0;
 
 	for (size_t c = 0; c < o->graph.n_classes; c++) {
-		double bytes = peak_of_class(o, c);
+		double bytes;
 
-		if (bytes > most)
-			most = bytes;
+		if (o->like[c] == c)
+			swings_of(o, c, of);
+		bytes = peak_of_class(o, c, of);
+		most = bytes > most ? bytes : most;
 	}
+	arena_release(&mem);
 	return most;
 }

@@ -34,22 +34,17 @@ size_t schedule_count(const struct ft_plan *p)
 	return (size_t)((plan_splits(p) ? 3 : 2) * p->micro_batches * p->vpp);
 }
 
-/* All forwards of a stage in order: groups of pp micro-batches, chunk by chunk. */
-static size_t forward_order(const struct ft_plan *p, struct ft_slot *slot)
+/* A stage's i-th forward: groups of pp micro-batches, chunk by chunk. */
+static struct ft_slot forward_of(const struct ft_plan *p, size_t i)
 {
-	size_t n = 0;
+	int64_t at, width;
 
-	if (p->vpp == 1) {
-		for (int64_t m = 0; m < p->micro_batches; m++)
-			slot[n++] = (struct ft_slot){ FT_SLOT_FORWARD, 0, m };
-		return n;
-	}
-	for (int64_t at = 0; at < p->micro_batches; at += p->pp)
-		for (int64_t c = 0; c < p->vpp; c++)
-			for (int64_t m = at; m < at + p->pp && m < p->micro_batches;
-			     m++)
-				slot[n++] = (struct ft_slot){ FT_SLOT_FORWARD, c, m };
-	return n;
+	if (p->vpp == 1)
+		return (struct ft_slot){ FT_SLOT_FORWARD, 0, (int64_t)i };
+	at = (int64_t)i / (p->pp * p->vpp) * p->pp; /* the group's first micro-batch */
+	width = p->micro_batches - at < p->pp ? p->micro_batches - at : p->pp;
+	return (struct ft_slot){ FT_SLOT_FORWARD, ((int64_t)i - at * p->vpp) / width,
+				 at + ((int64_t)i - at * p->vpp) % width };
 }
 
 /* How many forwards a stage runs before its first backward. */
@@ -63,10 +58,11 @@ static size_t forwards_ahead(const struct ft_plan *p, int64_t stage, size_t tota
 	return warm < total ? warm : total;
 }
 
-/* The same chunk and micro-batch's turn in a backward, which begins with the last chunk. */
-static struct ft_slot turned(const struct ft_plan *p, struct ft_slot s,
-			     enum ft_slot_kind kind)
+/* The i-th forward's turn in a backward, which begins with the last chunk. */
+static struct ft_slot turned(const struct ft_plan *p, size_t i, enum ft_slot_kind kind)
 {
+	struct ft_slot s = forward_of(p, i);
+
 	return (struct ft_slot){ kind, p->vpp - 1 - s.chunk, s.micro_batch };
 }
 
@@ -127,28 +123,25 @@ static size_t vee_slots(const struct ft_plan *p, int64_t stage, struct ft_slot *
 	return v.n;
 }
 
-size_t schedule_slots(struct arena *mem, const struct ft_plan *p, int64_t stage,
-		      struct ft_slot *slot)
+size_t schedule_slots(const struct ft_plan *p, int64_t stage, struct ft_slot *slot)
 {
 	size_t total = (size_t)(p->micro_batches * p->vpp), n = 0, weights = 0;
-	struct ft_slot *order = ARENA_ARRAY(mem, total, struct ft_slot);
 	size_t warm = forwards_ahead(p, stage, total);
 	bool splits = plan_splits(p);
 
 	if (p->schedule == FT_ZBV && p->pp > 1)
 		return vee_slots(p, stage, slot);
-	forward_order(p, order);
 	for (size_t f = 0, back = 0; back < total;) {
 		/* in turn: forward number warm+i comes before backward number i */
 		if (f < total && (f < warm || f - warm <= back)) {
-			slot[n++] = order[f++];
+			slot[n++] = forward_of(p, f++);
 			continue;
 		}
-		slot[n++] = turned(p, order[back++], FT_SLOT_BACKWARD);
+		slot[n++] = turned(p, back++, FT_SLOT_BACKWARD);
 		if (splits && back > (size_t)stage)
-			slot[n++] = turned(p, order[weights++], FT_SLOT_WEIGHTS);
+			slot[n++] = turned(p, weights++, FT_SLOT_WEIGHTS);
 	}
 	while (splits && weights < total)
-		slot[n++] = turned(p, order[weights++], FT_SLOT_WEIGHTS);
+		slot[n++] = turned(p, weights++, FT_SLOT_WEIGHTS);
 	return n;
 }

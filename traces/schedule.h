@@ -6,8 +6,6 @@
 
 #include "foretoken/traces.h"
 
-struct arena;
-
 /* Which part of a backward, where a schedule splits it. */
 enum part {
 	PART_WHOLE,
@@ -20,7 +18,6 @@ bool plan_splits(const struct ft_plan *plan);
 
 /* The slots of a step on one stage, and how many: slot has room for them. */
 size_t schedule_count(const struct ft_plan *plan);
-size_t schedule_slots(struct arena *mem, const struct ft_plan *plan, int64_t stage,
-		      struct ft_slot *slot);
+size_t schedule_slots(const struct ft_plan *plan, int64_t stage, struct ft_slot *slot);
 
 #endif

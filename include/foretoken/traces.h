@@ -231,13 +231,21 @@ struct ft_pass_calls {
 	int64_t times;	   /* in a step; 0: there is no such turn */
 };
 
+struct ft_outline_slot { /* of a stage's schedule */
+	uint32_t pass;	 /* of its class */
+	uint32_t micro_batch;
+	uint16_t chunk;
+	uint8_t kind; /* enum ft_slot_kind */
+};
+
 struct ft_outline {
 	struct ft_graph graph; /* works, segments, groups; calls of a class unordered */
 	const struct ft_plan *plan;
-	struct ft_pass_calls *
-		*pass;	   /* [n_classes][vpp * FT_TURNS * 3]: ft_outline_pass */
+	struct ft_pass_calls **pass; /* [n_classes][n_passes] */
+	size_t n_passes;
 	size_t *last_call; /* [n_classes]: the update, behind all passes */
-	const struct ft_slot **order; /* [n_classes][n_order] */
+	size_t *like; /* [n_classes]: the first class whose calls and bytes are the same */
+	const struct ft_outline_slot **order; /* [n_classes][n_order] */
 	size_t n_order;
 };
 
@@ -248,8 +256,6 @@ struct ft_outline *ft_outline_build(const struct ft_model *model,
 				    const struct ft_stack *stack, struct ft_error *err)
 	__attribute__((warn_unused_result));
 void ft_outline_free(struct ft_outline *outline);
-const struct ft_pass_calls *ft_outline_pass(const struct ft_outline *outline,
-					    size_t stage, const struct ft_slot *at);
 
 /* What a rank holds all through the step, of the fullest stage; nothing else is built. */
 double ft_plan_held_bytes(const struct ft_model *model, const struct ft_plan *plan,
