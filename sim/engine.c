@@ -348,8 +348,11 @@ void engine_finish(struct engine *e, struct stream *s)
 	else
 		engine_find_head(r, s);
 	r->end = e->q.now;
-	if (r->host_blocked && !r->jump)
+	if (r->host_blocked && !r->jump) {
 		engine_launch(e, r, e->q.now);
+		if (r->recording)
+			jump_note_launched(e, r);
+	}
 	wake_all(e, r);
 	if (ran && r->n_running)
 		rerate(e, r);

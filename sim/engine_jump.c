@@ -12,7 +12,7 @@ struct jumps *jumps_new(struct engine *e)
 	if (in->timeline || in->run_all)
 		return NULL;
 	for (size_t p = 0; p < in->n_parts; p++)
-		if (in->part[p].job->again || e->part[p].program->waits)
+		if (in->part[p].job->again)
 			return NULL;
 	j = ARENA_NEW(e->mem, struct jumps);
 	j->n_slots = 2 * MOST_JUMPS;
@@ -42,10 +42,11 @@ static void leave(struct engine *e, struct part_state *r,
 	for (int i = 0; i < FT_STREAMS; i++) {
 		struct stream *s = &r->stream[i];
 
-		if (s->state != RUNNING)
+		if (RECEIVES >> i & 1)
 			continue;
 		evq_drop(&e->q, &s->event);
-		rates_leave(&e->rates, &s->run);
+		if (s->state == RUNNING)
+			rates_leave(&e->rates, &s->run);
 	}
 	e->rates.n_changed = 0; /* its own, that left too */
 	r->jump = j;
@@ -68,21 +69,23 @@ static void set_up(struct engine *e, struct part_state *r, struct stream *s,
 		r->queued |= 1u << s->id;
 		engine_find_head(r, s);
 	}
-	s->state = end->runs ? RUNNING : IDLE;
-	if (!end->runs)
+	s->state = end->state;
+	if (s->state != IDLE)
+		evq_put(&e->q, &s->event, e->q.now + end->due);
+	if (s->state != RUNNING)
 		return;
 	s->run = end->run;
 	s->run.at += e->q.now;
 	s->run.flow = NO_FLOW;
 	s->began = e->q.now + end->began;
-	evq_put(&e->q, &s->event, e->q.now + end->due);
 	if (s->id >= FT_STREAM_GATHER)
 		rates_enter(&e->rates, &s->run, s->part,
 			    &part_of(e, r)->timing[head(r, s)->op->work]);
 	r->n_running++;
 }
 
-/* What the host launched while the pass ran, each time that there was room. */
+/* What the host launched while the pass ran, each time that there was room or what it waited
+ * for was over. */
 static void launch_meanwhile(struct engine *e, struct part_state *r)
 {
 	const struct recording *rec = recording_of(e, r);
@@ -90,9 +93,12 @@ static void launch_meanwhile(struct engine *e, struct part_state *r)
 	uint32_t before = s->completed;
 
 	while (r->host_blocked && !e->crowded) {
-		uint32_t need = s->launched - QUEUE_DEPTH - before;
+		bool awaits = r->awaited.stream != FT_STREAMS;
+		uint32_t need = awaits ? r->awaited.number + 1 - before :
+					 s->launched - QUEUE_DEPTH - before;
 
-		if (need > r->jump->n_done)
+		if ((awaits && r->awaited.stream != FT_STREAM_COMPUTE) || !need ||
+		    need > r->jump->n_done)
 			break;
 		s->completed = before + need;
 		engine_launch(e, r, rec->from + r->jump->done_at[need - 1]);
@@ -153,8 +159,7 @@ void jump_or_record(struct engine *e, struct part_state *r)
 	slot = jump_find(e, r, pass, &k);
 	if (!slot)
 		return;
-	if (*slot && (*slot)->usable &&
-	    jump_launched_by(e, r, compute->at, (*slot)->n_launches, e->q.now))
+	if (*slot && (*slot)->usable)
 		leave(e, r, pass, *slot);
 	else if (!*slot && e->jumps->n < MOST_JUMPS)
 		jump_record(e, r, pass, &k, slot);

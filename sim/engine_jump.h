@@ -3,32 +3,36 @@
  *
  * From the moment that compute begins a call of a pass until the pass's last compute op is
  * over, a part's streams depend on nothing but the state in which they are then: how far each
- * is, and what of the op that it runs is left. That holds where nothing behind the pass can
- * start before it is over and the pass awaits no receive once it runs (sim/program.h), where
- * all of it is launched by then, and where its ops cross no link that others use. So the
- * first time that a pass goes on from a state it is recorded, and each further time, on any
- * part with the same durations, it is the moments at which its sends arrive, and its end.
- * Receives go on all the while. Times are whole picoseconds from the beginning on, and what
- * is left of an op is compared bit by bit, so that a step comes out as if all of it had been
- * run: tests/test_jump.c does both.
+ * is, what of the op that it runs is left, and, where the host has not yet launched all of
+ * the pass, where the host is. That holds where nothing behind the pass can start before it
+ * is over and the pass awaits no receive once it runs (sim/program.h), and where its ops
+ * cross no link that others use. So the first time that a pass goes on from a state it is
+ * recorded, and each further time, on any part with the same durations, it is the moments at
+ * which its sends arrive, and its end. Receives and launches go on as they would. Times are
+ * whole picoseconds from the beginning on, and what is left of an op is compared bit by bit,
+ * so that a step comes out as if all of it had been run: tests/test_jump.c does both.
  *
- * A part that waits for its neighbour or its host only is in a bubble or not by what has
- * arrived; a pass with such moments is not used again. Nor is one that ends while its
- * collectives share a link.
+ * Time in which a part waits for its neighbour or its host only is a bubble or not by what
+ * has arrived; a pass with such moments is used again only if no receive was launched by
+ * then. Not used again is one that ends while its collectives share a link.
  */
 #ifndef SIM_ENGINE_JUMP_H
 #define SIM_ENGINE_JUMP_H
 
 #include "sim/engine_state.h"
 
-enum { MOST_JUMPS = 4096, KEY_WORDS = 3 + 7 * FT_STREAMS + FT_EVENTS };
+enum {
+	MOST_JUMPS = 4096,
+	MOST_LATE = 16,
+	KEY_WORDS = 10 + 7 * FT_STREAMS + FT_EVENTS + 2 * MOST_LATE
+};
 
 enum { RECEIVES = 1 << FT_STREAM_RECV_FORWARD | 1 << FT_STREAM_RECV_BACKWARD };
 
 /* A stream at the end of a pass, from its beginning and its end on. */
 struct stream_end {
 	int32_t done; /* of the ops launched since the pass began; -1: runs one before */
-	bool runs;
+	uint8_t state; /* IDLE, RUNNING, TO_LAUNCH */
 	struct running run;
 	ft_ps began, due;
 };
@@ -60,8 +64,8 @@ struct jump {
 	uint64_t n_over;
 	const ft_ps *
 		done_at; /* [n_done] when its compute ops were over, but for the last */
-	uint32_t n_done, n_launches; /* n_launches: that it was made of */
-	uint64_t times;		     /* jumped over, in pipeline 0 */
+	uint32_t n_done;
+	uint64_t times; /* jumped over, in pipeline 0 */
 };
 
 /* A part's pass while it is run, or jumped over. */
@@ -69,7 +73,10 @@ struct recording {
 	struct jump *into;
 	const struct program_pass *pass;
 	ft_ps from;
-	uint32_t at; /* its first launch */
+	uint32_t at;   /* its first launch */
+	bool held_up;  /* not all of it was launched when it began */
+	bool receives; /* some were launched since, */
+	ft_ps idle;    /* and it had been idle for so long when the first was */
 	uint32_t base[FT_STREAMS];
 	ft_ps spent[5];
 	struct spent_on *over; /* [n_over] one op each */
@@ -111,8 +118,4 @@ void jump_record(struct engine *e, struct part_state *r,
 /* Note where and when the part is. */
 void jump_note_begin(const struct engine *e, struct part_state *r,
 		     const struct program_pass *pass, struct jump *into);
-/* Were these launches, from that of `at` on, made by then? */
-bool jump_launched_by(const struct engine *e, const struct part_state *r, uint32_t at,
-		      uint32_t n, ft_ps then);
-
 #endif

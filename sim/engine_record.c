@@ -24,10 +24,11 @@ static bool add_stream(struct jump_key *k, const struct engine *e,
 	int32_t done = (int32_t)(s->completed - base);
 	const struct ft_op *op;
 
-	if (s->state == MEETING || s->state == TO_LAUNCH || done < -1 ||
-	    (done < 0 && s->state != RUNNING))
+	if (s->state == MEETING || done < -1 || (done < 0 && s->state != RUNNING))
 		return false;
 	add_number(k, (uint64_t)(uint32_t)done << 8 | s->state);
+	if (s->state == TO_LAUNCH)
+		add_number(k, (uint64_t)(evq_due(&e->q, &s->event) - e->q.now));
 	if (s->state != RUNNING)
 		return true;
 	op = head(r, s)->op;
@@ -58,14 +59,81 @@ static bool add_events(struct jump_key *k, const struct part_state *r,
 	return true;
 }
 
+/* Is all of the pass launched? */
+static bool all_launched(const struct engine *e, const struct part_state *r,
+			 const struct program_pass *pass, const struct launch *l)
+{
+	const struct engine_part *p = part_of(e, r);
+	const struct ft_class *c = &p->job->graph->rank_class[p->rank_class];
+	const uint32_t *launches = r->program->of[p->rank_class].launches;
+	uint32_t each =
+		(launches[l->call + 1] - launches[l->call]) / c->call[l->call].repeat;
+	uint32_t at = r->stream[FT_STREAM_COMPUTE].at + launches[pass->last + 1] -
+		      launches[l->call] - l->turn * each;
+	const struct launch *last;
+
+	if (p->job->host_free)
+		return true;
+	if ((int32_t)(r->n_launches - at) < 0)
+		return false;
+	last = launch_at(r, at - 1);
+	return last->began + p->job->host_total[c->call[last->call].segment] <=
+	       e->q.now;
+}
+
+/* Launches that are still to come, though the host has decided on them. */
+static bool add_late(struct jump_key *k, const struct engine *e,
+		     const struct part_state *r)
+{
+	const struct engine_part *p = part_of(e, r);
+	const struct ft_call *call = p->job->graph->rank_class[p->rank_class].call;
+	uint32_t at = r->n_launches, first = r->stream[FT_STREAM_COMPUTE].at;
+
+	for (int n = 0; at != first; n++) {
+		const struct launch *l = launch_at(r, --at);
+
+		if (l->began + p->job->host_total[call[l->call].segment] <= e->q.now)
+			return true;
+		if (n == MOST_LATE)
+			return false;
+		add_number(k, at - first);
+		add_number(k, (uint64_t)(l->began - e->q.now));
+	}
+	return true;
+}
+
+/* Where the host is, which launches the pass while it runs. */
+static bool add_host(struct jump_key *k, const struct engine *e,
+		     const struct part_state *r, const struct program_pass *pass,
+		     const struct launch *l)
+{
+	const struct wait *w = &r->awaited;
+	ft_ps ahead = r->host_now - e->q.now;
+
+	for (int i = FT_STREAM_RECV_FORWARD; i <= FT_STREAM_RECV_BACKWARD; i++)
+		if (r->stream[i].launched != r->stream[i].completed)
+			return false;
+	add_number(k, pass->ahead);
+	add_number(k, r->next_call - pass->first);
+	add_number(k, (uint64_t)r->next_piece << 32 | r->repeat_done);
+	add_number(k, r->host_blocked);
+	add_number(k, w->stream < FT_STREAMS ?
+			      (uint64_t)w->stream << 32 |
+				      (w->number - l->base[w->stream]) :
+			      UINT64_MAX);
+	add_number(k, ahead > 0 ? (uint64_t)ahead : 0);
+	return add_late(k, e, r);
+}
+
 static bool make_key(const struct engine *e, const struct part_state *r,
 		     const struct program_pass *pass, struct jump_key *k)
 {
 	const struct launch *l = launch_at(r, r->stream[FT_STREAM_COMPUTE].at);
+	bool held_up = !all_launched(e, r, pass, l);
 
 	k->n = 0;
 	add(k, &part_of(e, r)->timing);
-	add_number(k, pass->kind);
+	add_number(k, (uint64_t)pass->kind << 1 | held_up);
 	add_number(k, (uint64_t)(l->call - pass->first) << 32 | l->turn);
 	for (int i = 0; i < FT_STREAMS; i++) {
 		const struct stream *s = &r->stream[i];
@@ -76,7 +144,7 @@ static bool make_key(const struct engine *e, const struct part_state *r,
 		    !add_stream(k, e, r, s, l->base[i]))
 			return false;
 	}
-	return add_events(k, r, l);
+	return add_events(k, r, l) && (!held_up || add_host(k, e, r, pass, l));
 }
 
 struct jump **jump_find(const struct engine *e, const struct part_state *r,
@@ -122,6 +190,7 @@ void jump_note_begin(const struct engine *e, struct part_state *r,
 	to->at = at;
 	memcpy(to->base, launch_at(r, at)->base, sizeof(to->base));
 	memcpy(to->spent, r->spent, sizeof(to->spent));
+	to->receives = false;
 	to->n_over = to->n_sent = to->next_sent = to->n_done = 0;
 }
 
@@ -138,6 +207,7 @@ void jump_record(struct engine *e, struct part_state *r,
 	e->jumps->n++;
 	jump_note_begin(e, r, pass, *slot);
 	r->recording = recording_of(e, r);
+	r->recording->held_up = k->word[1] & 1;
 }
 
 /* Ops of one work are one line. */
@@ -168,10 +238,12 @@ static bool note_end(const struct engine *e, const struct stream *s, uint32_t ba
 		     struct stream_end *to)
 {
 	to->done = (int32_t)(s->completed - base);
-	to->runs = s->state == RUNNING;
+	to->state = s->state;
 	if (s->state == MEETING)
 		return false;
-	if (!to->runs)
+	if (s->state == TO_LAUNCH)
+		to->due = evq_due(&e->q, &s->event) - e->q.now;
+	if (s->state != RUNNING)
 		return true;
 	to->run = s->run;
 	to->run.at -= e->q.now;
@@ -180,20 +252,33 @@ static bool note_end(const struct engine *e, const struct stream *s, uint32_t ba
 	return s->run.share >= 1;
 }
 
-/* Were these launches from that of `at` on made by then? */
-bool jump_launched_by(const struct engine *e, const struct part_state *r, uint32_t at,
-		      uint32_t n, ft_ps then)
+static ft_ps idle_since(const struct part_state *r, const struct recording *rec)
 {
-	const struct engine_part *p = part_of(e, r);
-	const struct ft_class *c = &p->job->graph->rank_class[p->rank_class];
-	const struct launch *last;
+	return r->spent[BUBBLE] + r->spent[HOST] - rec->spent[BUBBLE] -
+	       rec->spent[HOST];
+}
 
-	if (p->job->host_free)
-		return true;
-	if (r->n_launches - at < n)
-		return false;
-	last = launch_at(r, at + n - 1);
-	return last->began + p->job->host_total[c->call[last->call].segment] <= then;
+void jump_note_launched(struct engine *e, struct part_state *r)
+{
+	struct recording *rec = r->recording;
+	unsigned receives = 0;
+
+	for (int i = FT_STREAM_RECV_FORWARD; i <= FT_STREAM_RECV_BACKWARD; i++)
+		receives += r->stream[i].launched != r->stream[i].completed;
+	if (rec->receives || !receives)
+		return;
+	account(e, r);
+	rec->receives = true;
+	rec->idle = idle_since(r, rec);
+}
+
+/* Where it waits for its neighbour or its host only, what has arrived says whether that is a
+ * bubble; not so as long as no receive is launched. */
+static bool idle_is_its_own(const struct part_state *r, const struct recording *rec)
+{
+	ft_ps idle = idle_since(r, rec);
+
+	return !idle || (rec->held_up && (!rec->receives || rec->idle == idle));
 }
 
 static bool close_recording(struct engine *e, struct part_state *r)
@@ -203,13 +288,10 @@ static bool close_recording(struct engine *e, struct part_state *r)
 	struct sent *sent = ARENA_ARRAY(e->mem, rec->n_sent, struct sent);
 	ft_ps *done_at = ARENA_ARRAY(e->mem, rec->n_done, ft_ps);
 
-	j->n_launches = r->stream[FT_STREAM_COMPUTE].at - rec->at + 1;
-	if (!jump_launched_by(e, r, rec->at, j->n_launches, rec->from))
-		return false;
 	account(e, r);
 	for (int i = 0; i < 5; i++)
 		j->spent[i] = r->spent[i] - rec->spent[i];
-	if (j->spent[BUBBLE] || j->spent[HOST])
+	if (!idle_is_its_own(r, rec))
 		return false;
 	j->state = r->state;
 	j->length = e->q.now - rec->from;

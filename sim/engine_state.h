@@ -166,6 +166,8 @@ struct jumps *jumps_new(struct engine *e);
 void jump_or_record(struct engine *e, struct part_state *r);
 /* An op of a pass that is recorded is over; before anything follows from it. */
 void jump_note_over(struct engine *e, struct stream *s);
+/* The host has launched more while a pass is recorded. */
+void jump_note_launched(struct engine *e, struct part_state *r);
 /* A send of it arrives. */
 void jump_note_sent(struct engine *e, const struct stream *s, bool reverse);
 /* Its time has come: what it sends, or its end. */

@@ -112,7 +112,7 @@ static void lay_segments(struct program *p, const struct ft_graph *g, struct are
 		for (size_t i = 0; i < seg->n_ops; i++)
 			if (seg->op[i].host_waits || i + 1 == seg->n_ops) {
 				lay_piece(&p->piece[n], seg, from, i + 1, mem);
-				p->waits |= p->piece[n++].host_waits;
+				n++;
 				from = i + 1;
 			}
 	}
@@ -225,6 +225,20 @@ static struct looked look_at(const struct program *p, const struct ft_class *c,
 	return l;
 }
 
+/* Does the host wait for other than compute in it? */
+static bool waits_elsewhere(const struct program *p, const struct ft_call *call)
+{
+	for (size_t i = p->begin[call->segment]; i < p->begin[call->segment + 1]; i++) {
+		const struct piece *at = &p->piece[i];
+		uint32_t computes = at->begin[FT_STREAM_COMPUTE + 1];
+
+		if (at->host_waits &&
+		    (!computes || at->op[computes - 1].place != at->last))
+			return true;
+	}
+	return false;
+}
+
 /* The host launches a call once it is no more than `depth` compute ops ahead. */
 static bool is_alone(const struct looked *l, const struct program_pass *pass)
 {
@@ -233,7 +247,8 @@ static bool is_alone(const struct looked *l, const struct program_pass *pass)
 	size_t free_from = l->free_from[pass->first];
 
 	for (size_t i = pass->first; i <= pass->last; i++)
-		if (streams_of(l->program, &l->class->call[i]) & receives)
+		if (streams_of(l->program, &l->class->call[i]) & receives ||
+		    waits_elsewhere(l->program, &l->class->call[i]))
 			return false;
 	return free_from == l->class->n_calls ||
 	       l->before[free_from] > l->before[pass->last + 1] + l->depth;
@@ -272,15 +287,32 @@ static void find_passes(const struct looked *l, struct program_class *to,
 		to->pass_of[i] = NO_PASS;
 	for (size_t i = 0; i < c->n_slots; i++) {
 		size_t end = i + 1 < c->n_slots ? c->slot[i + 1].call : c->n_calls;
+		size_t ahead = i + 3 < c->n_slots ? c->slot[i + 3].call : c->n_calls;
 		struct program_pass *pass = &to->pass[n];
 
 		if (!find_pass(l, c->slot[i].call, end, pass))
 			continue;
 		pass->kind = kind_of(kinds, &c->call[pass->first],
 				     pass->last - pass->first + 1);
+		pass->ahead = hash_of(&c->call[pass->last + 1], ahead - pass->last - 1);
 		for (size_t k = pass->first; pass->alone && k <= pass->last; k++)
 			to->pass_of[k] = n;
 		n++;
+	}
+}
+
+static void count_launches(const struct looked *l, struct program_class *to,
+			   struct arena *mem)
+{
+	const struct ft_class *c = l->class;
+
+	to->launches = ARENA_ARRAY(mem, c->n_calls + 1, uint32_t);
+	for (size_t i = 0; i < c->n_calls; i++) {
+		const size_t *begin = &l->program->begin[c->call[i].segment];
+
+		to->launches[i + 1] =
+			to->launches[i] +
+			(uint32_t)(begin[1] - begin[0]) * c->call[i].repeat;
 	}
 }
 
@@ -295,6 +327,7 @@ struct program *program_of(const struct ft_graph *g, uint32_t depth, struct aren
 		struct looked l = look_at(p, &g->rank_class[c], depth, mem);
 
 		find_passes(&l, &p->of[c], &kinds, mem);
+		count_launches(&l, &p->of[c], mem);
 	}
 	return p;
 }

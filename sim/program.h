@@ -49,7 +49,10 @@ struct program_pass {
 	size_t first, last;
 	uint32_t kind;	 /* equal: the same calls */
 	uint32_t awaits; /* receives, as of a piece */
-	bool alone; /* while it runs nothing behind it starts, and it has no receives */
+	uint64_t
+		ahead; /* hash of the calls behind it, to the end of the next two passes */
+	bool alone; /* it has no receives, its host awaits compute ops alone, and while it
+		     * runs nothing behind it starts */
 };
 
 enum { NO_PASS = UINT32_MAX };
@@ -58,13 +61,13 @@ struct program_class {
 	uint32_t *
 		pass_of; /* [n_calls] the pass that it is in, if that is alone; or NO_PASS */
 	struct program_pass *pass;
+	uint32_t *launches; /* [n_calls + 1] pieces of the calls before */
 };
 
 struct program {
 	struct piece *piece;
 	size_t *begin;		  /* [n_segments + 1] where a segment's pieces begin */
 	struct program_class *of; /* [n_classes] */
-	bool waits;		  /* some host waits for some op */
 };
 
 /* depth: how many compute ops the host may be ahead. */
