@@ -16,8 +16,8 @@
 #include "study/tally.h"
 
 static const char *const left_open[] = {
-	"parallel.tp",	   "parallel.pp", "parallel.cp", "parallel.ep", "parallel.etp",
-	"parallel.vpp",	   "schedule",	  "sharding",	 "recompute",	"micro_batch_size",
+	"parallel.tp",	"parallel.pp", "parallel.cp", "parallel.ep", "parallel.etp",
+	"parallel.vpp", "schedule",    "sharding",    "recompute",   "micro_batch_size",
 };
 
 static void print_plan(const struct ft_plan *p)
@@ -63,8 +63,8 @@ static bool one(struct tally *t, const struct csv *rows, size_t i, double second
 {
 	const char *id = row_id(t, rows, i);
 	struct node *root = row_scenario(t, rows, i, err);
-	struct ft_scenario *s = root ? ft_scenario_from(t->shelf, root, id, true, err) :
-				       NULL;
+	struct ft_scenario *s =
+		root ? ft_scenario_from(t->shelf, root, id, true, err) : NULL;
 	struct ft_outcome o;
 	bool ok = s && ft_study_simulate(s, NULL, NULL, &o, err);
 
