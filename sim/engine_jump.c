@@ -12,7 +12,7 @@ struct jumps *jumps_new(struct engine *e)
 	if (in->timeline || in->run_all)
 		return NULL;
 	for (size_t p = 0; p < in->n_parts; p++)
-		if (in->part[p].job->again)
+		if (in->part[p].job->again || e->part[p].program->waits_elsewhere)
 			return NULL;
 	j = ARENA_NEW(e->mem, struct jumps);
 	j->n_slots = 2 * MOST_JUMPS;
@@ -97,8 +97,7 @@ static void launch_meanwhile(struct engine *e, struct part_state *r)
 		uint32_t need = awaits ? r->awaited.number + 1 - before :
 					 s->launched - QUEUE_DEPTH - before;
 
-		if ((awaits && r->awaited.stream != FT_STREAM_COMPUTE) || !need ||
-		    need > r->jump->n_done)
+		if (!need || need > r->jump->n_done)
 			break;
 		s->completed = before + need;
 		engine_launch(e, r, rec->from + r->jump->done_at[need - 1]);

@@ -72,7 +72,7 @@ static bool all_launched(const struct engine *e, const struct part_state *r,
 		      launches[l->call] - l->turn * each;
 	const struct launch *last;
 
-	if (p->job->host_free)
+	if (p->job->host_free && !r->program->waits)
 		return true;
 	if ((int32_t)(r->n_launches - at) < 0)
 		return false;

@@ -111,8 +111,11 @@ static void lay_segments(struct program *p, const struct ft_graph *g, struct are
 
 		for (size_t i = 0; i < seg->n_ops; i++)
 			if (seg->op[i].host_waits || i + 1 == seg->n_ops) {
-				lay_piece(&p->piece[n], seg, from, i + 1, mem);
-				n++;
+				lay_piece(&p->piece[n++], seg, from, i + 1, mem);
+				p->waits |= seg->op[i].host_waits;
+				p->waits_elsewhere |=
+					seg->op[i].host_waits &&
+					seg->op[i].stream != FT_STREAM_COMPUTE;
 				from = i + 1;
 			}
 	}
@@ -225,20 +228,6 @@ static struct looked look_at(const struct program *p, const struct ft_class *c,
 	return l;
 }
 
-/* Does the host wait for other than compute in it? */
-static bool waits_elsewhere(const struct program *p, const struct ft_call *call)
-{
-	for (size_t i = p->begin[call->segment]; i < p->begin[call->segment + 1]; i++) {
-		const struct piece *at = &p->piece[i];
-		uint32_t computes = at->begin[FT_STREAM_COMPUTE + 1];
-
-		if (at->host_waits &&
-		    (!computes || at->op[computes - 1].place != at->last))
-			return true;
-	}
-	return false;
-}
-
 /* The host launches a call once it is no more than `depth` compute ops ahead. */
 static bool is_alone(const struct looked *l, const struct program_pass *pass)
 {
@@ -247,8 +236,7 @@ static bool is_alone(const struct looked *l, const struct program_pass *pass)
 	size_t free_from = l->free_from[pass->first];
 
 	for (size_t i = pass->first; i <= pass->last; i++)
-		if (streams_of(l->program, &l->class->call[i]) & receives ||
-		    waits_elsewhere(l->program, &l->class->call[i]))
+		if (streams_of(l->program, &l->class->call[i]) & receives)
 			return false;
 	return free_from == l->class->n_calls ||
 	       l->before[free_from] > l->before[pass->last + 1] + l->depth;

@@ -51,8 +51,7 @@ struct program_pass {
 	uint32_t awaits; /* receives, as of a piece */
 	uint64_t
 		ahead; /* hash of the calls behind it, to the end of the next two passes */
-	bool alone; /* it has no receives, its host awaits compute ops alone, and while it
-		     * runs nothing behind it starts */
+	bool alone; /* it has no receives, and while it runs nothing behind it starts */
 };
 
 enum { NO_PASS = UINT32_MAX };
@@ -68,6 +67,8 @@ struct program {
 	struct piece *piece;
 	size_t *begin;		  /* [n_segments + 1] where a segment's pieces begin */
 	struct program_class *of; /* [n_classes] */
+	bool waits;		  /* some host waits for some op, */
+	bool waits_elsewhere;	  /* that is not of compute */
 };
 
 /* depth: how many compute ops the host may be ahead. */
