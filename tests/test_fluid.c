@@ -108,9 +108,11 @@ static void by_engine(struct arena *mem, const struct transfer *t, int n,
 	struct ft_call *call = ARENA_NEW(mem, struct ft_call);
 	struct ft_class *class = ARENA_NEW(mem, struct ft_class);
 	struct ft_graph *g = ARENA_NEW(mem, struct ft_graph);
-	struct engine_input in = { part,  (size_t)n, (size_t)n,		 (size_t)n,
-				   LINKS, NULL,	     FT_TIMELINE_CHROME, NULL,
-				   NULL };
+	struct engine_input in = { .part = part,
+				   .n_parts = (size_t)n,
+				   .n_pipelines = (size_t)n,
+				   .n_teams = (size_t)n,
+				   .n_links = LINKS };
 	struct ft_error err;
 
 	*work = (struct ft_work){ .name = "t", .kind = FT_COMMUNICATION };
