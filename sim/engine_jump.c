@@ -53,22 +53,23 @@ static void leave(struct engine *e, struct part_state *r,
 	await_next(e, r);
 }
 
-/* The stream as it was at the end. */
-static void set_up(struct engine *e, struct part_state *r, struct stream *s,
-		   const struct stream_end *end)
+/* So many of its ops are over. */
+static void move_to(struct part_state *r, struct stream *s, uint32_t completed)
 {
-	const struct recording *rec = recording_of(e, r);
-
-	s->completed = rec->base[s->id] + (uint32_t)end->done;
-	if (end->done >= 0) {
-		s->at = rec->at;
-		s->number = (uint32_t)end->done;
-	}
+	s->number += completed - s->completed;
+	s->completed = completed;
 	r->queued &= ~(1u << s->id);
 	if (s->completed != s->launched) {
 		r->queued |= 1u << s->id;
 		engine_find_head(r, s);
 	}
+}
+
+/* The stream as it was at the end. */
+static void set_up(struct engine *e, struct part_state *r, struct stream *s,
+		   const struct stream_end *end)
+{
+	move_to(r, s, recording_of(e, r)->base[s->id] + (uint32_t)end->done);
 	s->state = end->state;
 	if (s->state != IDLE)
 		evq_put(&e->q, &s->event, e->q.now + end->due);
@@ -99,7 +100,7 @@ static void launch_meanwhile(struct engine *e, struct part_state *r)
 
 		if (!need || need > r->jump->n_done)
 			break;
-		s->completed = before + need;
+		move_to(r, s, before + need);
 		engine_launch(e, r, rec->from + r->jump->done_at[need - 1]);
 	}
 }

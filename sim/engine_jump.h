@@ -73,7 +73,6 @@ struct recording {
 	struct jump *into;
 	const struct program_pass *pass;
 	ft_ps from;
-	uint32_t at;   /* its first launch */
 	bool held_up;  /* not all of it was launched when it began */
 	bool receives; /* some were launched since, */
 	ft_ps idle;    /* and it had been idle for so long when the first was */

@@ -181,14 +181,13 @@ void jump_note_begin(const struct engine *e, struct part_state *r,
 		     const struct program_pass *pass, struct jump *into)
 {
 	struct recording *to = recording_of(e, r);
-	uint32_t at = r->stream[FT_STREAM_COMPUTE].at;
 
 	account(e, r);
 	to->into = into;
 	to->pass = pass;
 	to->from = e->q.now;
-	to->at = at;
-	memcpy(to->base, launch_at(r, at)->base, sizeof(to->base));
+	memcpy(to->base, launch_at(r, r->stream[FT_STREAM_COMPUTE].at)->base,
+	       sizeof(to->base));
 	memcpy(to->spent, r->spent, sizeof(to->spent));
 	to->receives = false;
 	to->n_over = to->n_sent = to->next_sent = to->n_done = 0;
