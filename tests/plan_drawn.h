@@ -33,7 +33,7 @@ static const char *drawn(struct arena *mem)
 		"gpu: h100-sxm, fabric: roce-400-rail, imperfections: {placement: scattered}",
 		"gpu: h100-sxm, imperfections: {slow_gpus: [{gpu: 3, speed_frac: 0.8}]}",
 	};
-	static const char *const models[] = {
+	static const char *const small_models[] = {
 		"{name: llama3-8b, num_hidden_layers: 16}",
 		"{name: gpt3-175b, num_hidden_layers: 14}",
 		"{name: mixtral-8x7b, num_hidden_layers: 8}",
@@ -53,9 +53,10 @@ static const char *drawn(struct arena *mem)
 		"sharding: %s, recompute: %s, schedule: %s, step_start: %s, "
 		"overlap: {tp: %s, dp: %s, pp: %s, ep: %s}, offload_layers: %s, "
 		"parallel: {tp: %s, pp: %s, cp: %s, ep: %s, vpp: %s}}}",
-		models[below(5)], machines[at == 2 ? 2 : at], ANY("16", "32", "64"),
-		stack, ANY("2048", "4096"), ANY("16", "32", "48", "128"),
-		ANY("1", "1", "2"), ANY("ddp", "zero1", "zero2", "fsdp", "hsdp"),
+		small_models[below(5)], machines[at == 2 ? 2 : at],
+		ANY("16", "32", "64"), stack, ANY("2048", "4096"),
+		ANY("16", "32", "48", "128"), ANY("1", "1", "2"),
+		ANY("ddp", "zero1", "zero2", "fsdp", "hsdp"),
 		ANY("none", "selective", "full"),
 		ANY("1f1b", "gpipe", "zero-bubble", "zbv"), ANY("steady", "together"),
 		ANY("true", "false"), ANY("true", "false"), ANY("true", "false"),
