@@ -92,6 +92,14 @@ bool trace_tokens(struct trace_args *a, const char *word,
 	return false;
 }
 
+bool trace_pace(struct trace_args *a, const char *word, const struct argp_state *state)
+{
+	if (positive(word, &a->pace) && a->pace <= 1)
+		return true;
+	argp_error(state, "--pace: '%s' is not a fraction above 0, at most 1", word);
+	return false;
+}
+
 /* ---- files -------------------------------------------------------------------------- */
 
 struct files {
@@ -159,6 +167,31 @@ static bool compare(const struct trace_args *a, struct ft_shelf *shelf,
 	ft_recording_free(drawn);
 	ft_scenario_free(s);
 	arena_release(&mem);
+	return ok;
+}
+
+/* The scenario's stack with the recorded hosts' constants. */
+static bool fit_hosts(const struct trace_args *a, struct ft_shelf *shelf,
+		      const struct ft_replay *p, struct ft_error *err)
+{
+	struct ft_scenario *s = ft_scenario_load(shelf, a->scenario, a->shared.set.word,
+						 a->shared.set.n, true, err);
+	struct ft_host_fit fit;
+	bool ok = s && ft_study_fit_hosts(
+			       &(struct ft_host_fit_request){
+				       .replay = p,
+				       .scenario = s,
+				       .step = a->ask.step,
+				       .name = a->fit,
+				       .date = a->date,
+				       .pace = a->pace > 0 ? a->pace : 1 },
+			       &fit, err);
+
+	if (ok && a->shared.json)
+		ft_report_host_fit_json(stdout, &fit);
+	else if (ok)
+		ft_report_host_fit(stdout, &fit);
+	ft_scenario_free(s);
 	return ok;
 }
 
@@ -251,6 +284,7 @@ bool trace_recorded(struct trace_args *a, struct ft_error *err)
 	if (ok)
 		ok = a->chakra ? export_chakra(a, p, err) :
 		     a->goal   ? export_goal(a, p, err) :
+		     a->fit    ? fit_hosts(a, shelf, p, err) :
 				 ask(a, shelf, p, err);
 	ft_replay_free(p);
 	for (size_t i = 0; i < f.n; i++)

@@ -126,6 +126,51 @@ bool ft_study_trace_predict(struct ft_scenario *scenario, struct ft_outcome *out
 			    struct ft_recording **drawn, struct ft_error *why,
 			    struct ft_error *err) __attribute__((warn_unused_result));
 
+/* ---- the hosts of a stack, fitted to recordings -------------------------------------- */
+
+/* How a host constant was told. */
+enum ft_host_told {
+	FT_HOST_ABSENT, /* the scenario's step has none of it: kept */
+	FT_HOST_KEPT,	/* nothing tells it from what stands beside it: kept */
+	FT_HOST_SPAN,	/* by itself: annotations, or from launch to launch */
+	FT_HOST_REST,	/* what the other activities of its sections leave */
+	FT_HOST_JOINT, /* likewise, but only the sum with others of its sections is known */
+	FT_HOST_SOLVED, /* by the sections alone, whatever the stack says */
+	FT_HOST_BELOW,	/* the others take more than was recorded: 0 */
+	FT_HOST_TOLDS
+};
+
+const char *ft_host_told_name(enum ft_host_told told);
+
+struct ft_host_fit_request {
+	const struct ft_replay *replay; /* all ranks alike */
+	struct ft_scenario *scenario;	/* what was recorded; without a pipeline */
+	const char *step;		/* as of a what-if */
+	const char *name, *date;	/* of the file to write, without .yaml; NULL */
+	double pace; /* of the host's time, what it takes without the profiler */
+};
+
+struct ft_host_constant {
+	double was_s, is_s;
+	size_t n; /* samples: sections, annotations or launches */
+	enum ft_host_told told;
+};
+
+struct ft_host_fit {
+	char path[4096]; /* the file written */
+	bool by_op;	 /* operation by operation; else by layer */
+	size_t sections;
+	double before_frac,
+		after_frac; /* mean error of sections, as it was; as fitted */
+	struct ft_host_constant of[FT_HOSTS];
+};
+
+/* Writes a stack that extends the scenario's. False, and no file: a pipeline, another step
+ * than the scenario's, or the file exists. */
+bool ft_study_fit_hosts(const struct ft_host_fit_request *asked,
+			struct ft_host_fit *fit, struct ft_error *err)
+	__attribute__((warn_unused_result));
+
 /* The profile of a device by the name that its driver gives; NULL: none of ours. */
 const char *ft_study_gpu_named(const char *device);
 
