@@ -14,7 +14,10 @@ static const struct argp_option options[] = {
 	{ "gpu", 'u', "NAME", 0,
 	  "replay FILE: on this GPU, kernels by the profiles' ratio", 1 },
 	{ "fabric", 'f', "NAME", 0, "replay FILE: on this network", 1 },
-	{ "scale", 'c', "dp=N", 0, "replay FILE: with N data-parallel ranks", 1 },
+	{ "scale", 'c', "dp=N", 0,
+	  "replay FILE: with N data-parallel ranks; tp=N: tensor-parallel ones; may be "
+	  "repeated",
+	  1 },
 	{ "speedup", 'x', "CLASS=TIMES", 0,
 	  "replay FILE: a class of operations so many times faster, e.g. attention=1.5; "
 	  "may be repeated",
@@ -60,8 +63,8 @@ static bool asks_recording(const struct trace_args *a)
 	for (int c = 0; c < FT_COLLECTIVES; c++)
 		if (a->ask.without[c])
 			return true;
-	return a->timeline || a->ask.gpu || a->ask.fabric || a->ask.dp || a->ask.from ||
-	       a->ask.step || a->ask.tokens_per_step > 0;
+	return a->timeline || a->ask.gpu || a->ask.fabric || a->ask.dp || a->ask.tp ||
+	       a->ask.from || a->ask.step || a->ask.tokens_per_step > 0;
 }
 
 static error_t parse_option(struct trace_args *a, int key, char *arg,

@@ -47,23 +47,26 @@ bool trace_speedup(struct trace_args *a, const char *word,
 
 bool trace_scale(struct trace_args *a, const char *word, const struct argp_state *state)
 {
+	bool tensor = !strncmp(word, "tp=", 3);
 	char *end;
 	long long n;
 
-	if (strncmp(word, "dp=", 3)) {
+	if (!tensor && strncmp(word, "dp=", 3)) {
 		argp_error(state,
-			   "--scale takes dp=N, the data-parallel ranks; not '%s'",
+			   "--scale takes dp=N, the data-parallel ranks, or tp=N, the "
+			   "tensor-parallel ones; not '%s'",
 			   word);
 		return false;
 	}
 	errno = 0;
 	n = strtoll(word + 3, &end, 10);
 	if (end == word + 3 || *end || errno || n < 1 || n > LIMIT_GPUS) {
-		argp_error(state, "--scale dp: '%s' is not a whole number from 1 to %d",
-			   word + 3, (int)LIMIT_GPUS);
+		argp_error(state,
+			   "--scale %.2s: '%s' is not a whole number from 1 to %d",
+			   word, word + 3, (int)LIMIT_GPUS);
 		return false;
 	}
-	a->ask.dp = n;
+	*(tensor ? &a->ask.tp : &a->ask.dp) = n;
 	return true;
 }
 

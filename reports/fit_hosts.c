@@ -7,8 +7,8 @@
 void ft_report_host_fit(FILE *out, const struct ft_host_fit *fit)
 {
 	PLAIN_NUMBERS;
-	struct table t =
-		TABLE_OPEN(out, "host constant", ">was us", ">is us", "told", ">samples");
+	struct table t = TABLE_OPEN(out, "host constant", ">was us", ">is us", "told",
+				    ">samples");
 
 	for (int h = 0; h < FT_HOSTS; h++) {
 		const struct ft_host_constant *c = &fit->of[h];

@@ -23,9 +23,8 @@ static const double LEAST_S = 1e-5;  /* of a constant that is 0, to move from th
 const char *ft_host_told_name(enum ft_host_told told)
 {
 	static const char *const names[FT_HOST_TOLDS] = {
-		"not in this step", "not told: kept",	"by itself",
-		"the rest",	    "the rest, shared", "by sections",
-		"less than 0: 0"
+		"not in this step", "not told: kept", "by itself",     "the rest",
+		"the rest, shared", "by sections",    "less than 0: 0"
 	};
 
 	return names[told];
@@ -238,8 +237,8 @@ static double error_frac(const struct ft_host_fit_request *asked,
 	return all > 0 ? off / all : 0;
 }
 
-static void finish(const struct ft_host_fit_request *asked, const struct host_rows *rows,
-		   struct ft_host_fit *fit)
+static void finish(const struct ft_host_fit_request *asked,
+		   const struct host_rows *rows, struct ft_host_fit *fit)
 {
 	fit->before_frac = error_frac(asked, rows, fit, true);
 	fit->after_frac = error_frac(asked, rows, fit, false);
@@ -266,12 +265,13 @@ static void write_constant(FILE *out, const struct ft_host_fit_request *asked,
 			   const struct ft_host_constant *c, int h, struct arena *mem)
 {
 	bool measured = c->told == FT_HOST_SPAN || c->told == FT_HOST_SOLVED;
-	char *said = arena_printf(
-		mem, "%s: %s, %zu samples%s", source_of(asked, mem),
-		ft_host_told_name(c->told), c->n,
-		asked->pace < 1 || asked->pace > 1 ?
-			arena_printf(mem, ", times %.4g for the profiler", asked->pace) :
-			"");
+	char *said =
+		arena_printf(mem, "%s: %s, %zu samples%s", source_of(asked, mem),
+			     ft_host_told_name(c->told), c->n,
+			     asked->pace < 1 || asked->pace > 1 ?
+				     arena_printf(mem, ", times %.4g for the profiler",
+						  asked->pace) :
+				     "");
 
 	fprintf(out, "    %s: {value: %.6g us, provenance: {kind: %s, source: ",
 		ft_host_name((enum ft_host)h), 1e6 * c->is_s,
@@ -350,8 +350,8 @@ static bool fit(const struct ft_host_fit_request *asked, struct ft_host_fit *out
 	return ok;
 }
 
-bool ft_study_fit_hosts(const struct ft_host_fit_request *asked, struct ft_host_fit *out,
-			struct ft_error *err)
+bool ft_study_fit_hosts(const struct ft_host_fit_request *asked,
+			struct ft_host_fit *out, struct ft_error *err)
 {
 	PLAIN_NUMBERS;
 	struct arena mem = { 0 };
@@ -363,8 +363,7 @@ bool ft_study_fit_hosts(const struct ft_host_fit_request *asked, struct ft_host_
 		return ft_fail(err, NULL, "%s exists: give another name, or remove it",
 			       out->path);
 	if (asked->scenario->plan->pp > 1)
-		return ft_fail(err,
-			       &(struct ft_mark){ asked->scenario->file, 0, 0 },
+		return ft_fail(err, &(struct ft_mark){ asked->scenario->file, 0, 0 },
 			       "has a pipeline: hosts are fitted to steps without one");
 	ok = fit(asked, out, &mem, err);
 	arena_release(&mem);

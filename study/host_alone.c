@@ -18,9 +18,8 @@ static ft_ps end_of(const struct ft_rec_call *c)
 static bool pageable(const struct ft_recording *r, const struct ft_rec_op *op,
 		     const struct ft_rec_call *c)
 {
-	return op->is_copy &&
-	       (strstr(ft_recording_text(r, op->name), "ageable") ||
-		!strstr(ft_recording_text(r, c->name), "Async"));
+	return op->is_copy && (strstr(ft_recording_text(r, op->name), "ageable") ||
+			       !strstr(ft_recording_text(r, c->name), "Async"));
 }
 
 bool *host_waiting(const struct ft_recording *r, struct arena *mem)
@@ -78,9 +77,9 @@ static void find_waited(struct host_side *s, struct arena *mem)
 struct host_side host_side_of(const struct ft_replay *p, size_t rank, struct arena *mem)
 {
 	struct host_side s = { .p = p,
-			  .r = ft_replay_recording(p, rank),
-			  .t = ft_replay_as_recorded(p, mem),
-			  .rank = rank };
+			       .r = ft_replay_recording(p, rank),
+			       .t = ft_replay_as_recorded(p, mem),
+			       .rank = rank };
 
 	find_waited(&s, mem);
 	return s;
@@ -117,8 +116,8 @@ static void add_value(struct arena *mem, double **v, size_t *n, size_t *cap, dou
 }
 
 /* An annotation's time without waiting and without the launches in it. */
-static double alone_s(const struct host_side *s, const struct ft_rec_span *a, double launch_s,
-		      double collective_s)
+static double alone_s(const struct host_side *s, const struct ft_rec_span *a,
+		      double launch_s, double collective_s)
 {
 	ft_ps end = a->start + a->duration;
 	double time_s = (double)a->duration * 1e-12;
@@ -141,14 +140,15 @@ static double alone_s(const struct host_side *s, const struct ft_rec_span *a, do
 	return time_s - (first < 0 ? 0 : (double)(last - first) * 1e-12);
 }
 
-static void take_annotations(struct alone *f, const struct host_side *s, double launch_s,
-			     double collective_s)
+static void take_annotations(struct alone *f, const struct host_side *s,
+			     double launch_s, double collective_s)
 {
 	for (size_t i = 0; i < ft_recording_annotations(s->r); i++) {
 		const struct ft_rec_span *a = ft_recording_annotation(s->r, i);
 		const char *name = ft_recording_text(s->r, a->name);
 
-		for (size_t k = 0; k < sizeof(annotations) / sizeof(*annotations); k++) {
+		for (size_t k = 0; k < sizeof(annotations) / sizeof(*annotations);
+		     k++) {
 			enum ft_host h = annotations[k].activity;
 			int part = annotations[k].part;
 
@@ -174,10 +174,11 @@ static void take_launches(struct alone *f, const struct host_side *s)
 
 		if (launch && last != NO_CALL &&
 		    ft_recording_call(s->r, (size_t)last)->thread == c->thread)
-			add_value(f->mem, &f->pause, &f->n_pauses, &f->pause_cap,
-				  (double)(c->start -
-					   ft_recording_call(s->r, (size_t)last)->start) *
-					  1e-12);
+			add_value(
+				f->mem, &f->pause, &f->n_pauses, &f->pause_cap,
+				(double)(c->start -
+					 ft_recording_call(s->r, (size_t)last)->start) *
+					1e-12);
 		last = launch ? (int64_t)n : NO_CALL;
 	}
 }
@@ -217,7 +218,8 @@ void host_rows_alone(const struct ft_host_fit_request *asked, struct arena *mem,
 	}
 	if (f->n_pauses)
 		rows->alone[FT_HOST_LAUNCH] =
-			(struct host_span){ median(f->pause, f->n_pauses), f->n_pauses };
+			(struct host_span){ median(f->pause, f->n_pauses),
+					    f->n_pauses };
 	for (size_t k = 0; k < ft_replay_ranks(p); k++) {
 		struct host_side s = host_side_of(p, k, mem);
 

@@ -46,7 +46,7 @@ static size_t compute_ops(const struct ft_graph *g)
 
 		for (size_t j = 0; j < s->n_ops; j++)
 			n += s->op[j].stream == FT_STREAM_COMPUTE ? c->call[i].repeat :
-								   0;
+								    0;
 	}
 	return n;
 }
@@ -128,7 +128,8 @@ static int64_t first_update(const struct host_side *s, struct ft_rec_window w)
 }
 
 /* Layers, forward even and backward odd; the update. */
-static struct moments by_layer(const struct host_side *s, size_t step, struct arena *mem)
+static struct moments by_layer(const struct host_side *s, size_t step,
+			       struct arena *mem)
 {
 	struct ft_rec_window w = ft_replay_step(s->p, &s->t, s->rank, step);
 	struct ft_rec_layers l = ft_replay_layers(s->p, &s->t, s->rank, w, mem);
@@ -138,9 +139,9 @@ static struct moments by_layer(const struct host_side *s, size_t step, struct ar
 	if (!l.layers)
 		return m;
 	for (size_t i = 0; i < l.n; i++)
-		m.at[m.n++] = (struct moment){ op_beginning(s, l.layer[i].window.from),
-					       2 * l.layer[i].layer +
-						       l.layer[i].backward };
+		m.at[m.n++] =
+			(struct moment){ op_beginning(s, l.layer[i].window.from),
+					 2 * l.layer[i].layer + l.layer[i].backward };
 	if (update != NO_OP)
 		m.at[m.n++] = (struct moment){ update, NO_OP };
 	return m;
@@ -245,7 +246,8 @@ static void group(struct finding *f, struct host_rows *rows)
 		struct host_row *row = &rows->row[rows->n++];
 		size_t n;
 
-		for (j = i + 1; j < f->n_samples && alike(&f->sample[i], &f->sample[j]);)
+		for (j = i + 1;
+		     j < f->n_samples && alike(&f->sample[i], &f->sample[j]);)
 			j++;
 		n = j - i;
 		*row = f->sample[i];
@@ -265,15 +267,17 @@ static bool not_the_same(const struct host_side *s, const struct moments *record
 	const char *file = ft_recording_file(s->r);
 
 	if (!recorded->n || !drawn->n)
-		return ft_fail(err, &(struct ft_mark){ file, 0, 0 },
-			       "the layers of the %s step cannot be told, so that its host "
-			       "cannot be held against the scenario's",
-			       recorded->n ? "predicted" : "recorded");
-	return ft_fail(err, &(struct ft_mark){ file, 0, 0 },
-		       "its step has %zu passes through layers and updates, the "
-		       "scenario's %zu, or in another order: name the model, the layers "
-		       "and the micro-batches that were recorded",
-		       recorded->n, drawn->n);
+		return ft_fail(
+			err, &(struct ft_mark){ file, 0, 0 },
+			"the layers of the %s step cannot be told, so that its host "
+			"cannot be held against the scenario's",
+			recorded->n ? "predicted" : "recorded");
+	return ft_fail(
+		err, &(struct ft_mark){ file, 0, 0 },
+		"its step has %zu passes through layers and updates, the "
+		"scenario's %zu, or in another order: name the model, the layers "
+		"and the micro-batches that were recorded",
+		recorded->n, drawn->n);
 }
 
 static bool take_step(struct finding *f, const struct host_side *s, size_t step,
@@ -295,15 +299,15 @@ static bool take_step(struct finding *f, const struct host_side *s, size_t step,
 	}
 	spot = ARENA_ARRAY(f->mem, want.n, const struct spot *);
 	for (size_t i = 0; i < want.n; i++)
-		spot[i] = want.at[i].op == NO_OP ? &zero :
-						   &f->spot[place[want.at[i].op]];
+		spot[i] =
+			want.at[i].op == NO_OP ? &zero : &f->spot[place[want.at[i].op]];
 	take_sections(f, s, step, &here, spot);
 	return true;
 }
 
-bool host_rows_find(const struct ft_host_fit_request *asked, const struct ft_graph *graph,
-		    const struct ft_replay *drawn, struct arena *mem,
-		    struct host_rows *rows, struct ft_error *err)
+bool host_rows_find(const struct ft_host_fit_request *asked,
+		    const struct ft_graph *graph, const struct ft_replay *drawn,
+		    struct arena *mem, struct host_rows *rows, struct ft_error *err)
 {
 	struct finding *f = ARENA_NEW(mem, struct finding);
 	struct host_side of_drawn = host_side_of(drawn, 0, mem);
@@ -313,10 +317,11 @@ bool host_rows_find(const struct ft_host_fit_request *asked, const struct ft_gra
 	f->asked = asked;
 	f->mem = mem;
 	if (compute_ops(graph) > MOMENTS_MOST)
-		return ft_fail(err, &(struct ft_mark){ asked->scenario->file, 0, 0 },
-			       "has more than %d operations a rank: take fewer layers or "
-			       "micro-batches, as recorded",
-			       (int)MOMENTS_MOST);
+		return ft_fail(
+			err, &(struct ft_mark){ asked->scenario->file, 0, 0 },
+			"has more than %d operations a rank: take fewer layers or "
+			"micro-batches, as recorded",
+			(int)MOMENTS_MOST);
 	unroll(f, graph);
 	for (size_t k = 0; k < ft_replay_ranks(p); k++) {
 		struct host_side s = host_side_of(p, k, mem);

@@ -44,7 +44,6 @@ struct host_side {
 	ft_ps *waited; /* [call] for the GPU, by its host before it */
 };
 
-
 struct host_side host_side_of(const struct ft_replay *replay, size_t rank,
 			      struct arena *mem);
 
@@ -57,9 +56,9 @@ void host_rows_alone(const struct ft_host_fit_request *asked, struct arena *mem,
 		     struct host_rows *rows);
 
 /* drawn: the scenario's step, as its replay; all in mem. */
-bool host_rows_find(const struct ft_host_fit_request *asked, const struct ft_graph *graph,
-		    const struct ft_replay *drawn, struct arena *mem,
-		    struct host_rows *rows, struct ft_error *err)
+bool host_rows_find(const struct ft_host_fit_request *asked,
+		    const struct ft_graph *graph, const struct ft_replay *drawn,
+		    struct arena *mem, struct host_rows *rows, struct ft_error *err)
 	__attribute__((warn_unused_result));
 
 #endif

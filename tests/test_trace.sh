@@ -90,7 +90,7 @@ ok "an unknown device wants --from" fails 1 "name the nearest" $f trace replay "
 ok "and takes it" $f trace replay "$tmp/some.json" --gpu h200 --from h200
 ok "a class has a name" fails 64 "takes CLASS=TIMES" $f trace replay $eager --speedup wheels=2
 ok "a factor is a number" fails 64 "not a number above 0" $f trace replay $eager --speedup gemm=-1
-ok "only dp scales" fails 64 "takes dp=N" $f trace replay $eager --scale tp=4
+ok "only dp and tp scale" fails 64 "not .pp=4" $f trace replay $eager --scale pp=4
 ok "an unknown step is refused" fails 1 "has no step '9'" $f trace replay $eager --step 9
 ok "a recording has no --graph" fails 64 "is of a SCENARIO" $f trace replay $eager --graph x
 ok "a scenario has no --gpu" fails 64 "are of a recording" $f trace show examples/01-first-answer/h100.yaml --gpu h200

@@ -305,10 +305,17 @@ enum ft_retimed_by {
 struct ft_retiming *ft_retiming_new(const struct ft_gpu *from, const struct ft_gpu *to);
 void ft_retiming_free(struct ft_retiming *retiming);
 
-/* shrink_frac: of its bytes that are left, of memory-bound operations; else 1. spread_frac:
- * one standard deviation of the ratio. */
+/* What is left of an operation's work, 1: all of it. */
+struct ft_rec_left {
+	double bytes_frac;   /* of memory-bound ones */
+	double columns_frac; /* of products: features that come out */
+	double inner_frac;   /* likewise: features that go in */
+	double heads_frac;   /* of attention */
+};
+
+/* left NULL: all. spread_frac: one standard deviation of the ratio. */
 enum ft_retimed_by ft_retime(struct ft_retiming *retiming, const struct ft_recording *r,
-			     const struct ft_rec_op *op, double shrink_frac,
+			     const struct ft_rec_op *op, const struct ft_rec_left *left,
 			     double *ratio, double *spread_frac);
 
 /* ---- where a step's time went ------------------------------------------------------------ */

@@ -18,8 +18,8 @@ struct ft_whatif_request {
 	const struct ft_replay *replay;
 	const char
 		*from; /* profile of the recording's GPU; NULL: by the device's name */
-	const char *gpu, *fabric;	/* NULL: as recorded; the node's own */
-	int64_t dp;			/* data-parallel ranks; 0: as recorded */
+	const char *gpu, *fabric; /* NULL: as recorded; the node's own */
+	int64_t dp, tp; /* data-parallel, tensor-parallel ranks; 0: as recorded */
 	double speedup[FT_REC_CLASSES]; /* times faster; 0: as it is */
 	bool without[FT_COLLECTIVES];
 	const char *const *sets; /* of a scenario's cluster and cost, of the target */
@@ -57,7 +57,7 @@ struct ft_whatif {
 	struct ft_whatif_change change[FT_PARTS];
 	double classified_frac; /* of the time of kernels, by class */
 	double by_work_frac, by_stand_in_frac, kept_frac; /* of it, how re-timed */
-	int64_t ranks_recorded, ranks, gpus, dp_recorded, dp;
+	int64_t ranks_recorded, ranks, gpus, dp_recorded, dp, tp_recorded, tp;
 	char from[64], gpu[64], fabric[64]; /* profiles; "" where none was needed */
 	bool moved;			    /* to another machine or size */
 	bool priced;			    /* cost and tokens hold */
