@@ -154,8 +154,9 @@ void tensor_end(struct whatif *w)
 			    "divided among tensor-parallel ranks.",
 			    (long long)t->unshaped);
 	if (t->kept)
-		whatif_note(w,
-			    "%lld kernels and copies (%.1f ms of all ranks) may be divided "
-			    "among tensor-parallel ranks or not, and keep their time.",
-			    (long long)t->kept, 1e3 * t->kept_s);
+		whatif_note(
+			w,
+			"%lld kernels and copies (%.1f ms of all ranks) may be divided "
+			"among tensor-parallel ranks or not, and keep their time.",
+			(long long)t->kept, 1e3 * t->kept_s);
 }

@@ -163,6 +163,8 @@ struct ft_rec_collective {
 	int64_t size;	   /* ranks of the group; 0: not told */
 	double bytes;	   /* as nccl-tests counts; 0: not told */
 	const char *dtype; /* "bf16" ...; "": none of ours */
+	int64_t peer;	   /* of send and receive: the other's rank; or FT_REC_NONE */
+	bool sends;	   /* else receives, or is neither */
 };
 
 /* NULL: the operation is no collective, or its arguments were not recorded. */
