@@ -284,6 +284,8 @@ bool trace_recorded(struct trace_args *a, struct ft_error *err)
 	struct ft_replay *p = NULL;
 	bool ok = read_all(a, &f, err) && (p = ft_replay_build(f.of, f.n, err));
 
+	if (ok && !strcmp(a->verb, "replay"))
+		ok = ft_replay_lay_out(p, err);
 	if (ok)
 		ok = a->chakra ? export_chakra(a, p, err) :
 		     a->goal   ? export_goal(a, p, err) :

@@ -370,6 +370,8 @@ static bool run(struct whatif *w, struct ft_error *err)
 	a->recorded = where(w, &before);
 	if (!has_step(w, err) || !groups_find(w, err))
 		return false;
+	if (ft_replay_stages(q->replay)[0])
+		whatif_note(w, "%s", ft_replay_stages(q->replay));
 	if (!is_moved(q))
 		retime_kernels(w);
 	else if (!move(w, err))

@@ -225,6 +225,13 @@ struct ft_replay *ft_replay_build(const struct ft_recording *const *recording, s
 	__attribute__((warn_unused_result));
 void ft_replay_free(struct ft_replay *replay);
 
+/* Stages of a pipeline that no recording is of run the passes of the nearest one that is
+ * there, so that what the others receive from them changes with what changes. Says which in
+ * ft_replay_stages; "": none is missing. Not for what is written for other simulators. */
+bool ft_replay_lay_out(struct ft_replay *replay, struct ft_error *err)
+	__attribute__((warn_unused_result));
+const char *ft_replay_stages(const struct ft_replay *replay);
+
 size_t ft_replay_ranks(const struct ft_replay *replay);
 const struct ft_recording *ft_replay_recording(const struct ft_replay *replay,
 					       size_t rank);

@@ -1,0 +1,62 @@
+#!/bin/sh
+# tests/test_trace_stages.sh - a pipeline's recordings: all stages, or some that stand for the others
+. "$(dirname "$0")/tap.sh"
+cat >"$tmp/s.yaml" <<Y
+model: {name: llama3-8b, num_hidden_layers: 8}
+cluster: {gpu: h100-sxm, gpus: 4}
+stack: megatron-core
+training: {sequence_length: 4096, global_batch_size: 8, micro_batch_size: 1, precision: bf16, parallel: {pp: 4, vpp: 1},
+  sharding: ddp, step_start: together}
+Y
+cat >"$tmp/fast.yaml" <<Y
+extends: megatron-core
+provenance: {kind: assumed, source: a test}
+rates: {gemm: 0.5}
+Y
+record() { # NAME OPTION...: the stages' recordings are NAME.STAGE.json, the step NAME.told
+	name=$1
+	shift
+	$f simulate "$tmp/s.yaml" "$@" --timeline "$tmp/$name.timeline" --json >"$tmp/$name.told" && python3 tests/stages.py "$tmp/$name.timeline" "$tmp/$name"
+}
+record r
+record g --set training.schedule=gpipe
+$f simulate "$tmp/s.yaml" --set stack="$tmp/fast.yaml" --json >"$tmp/fast.told"
+$f simulate "$tmp/s.yaml" --set stack="$tmp/fast.yaml" --set training.schedule=gpipe --json >"$tmp/gfast.told"
+of() { # NAME STAGE...: their files
+	name=$1
+	shift
+	for s in "$@"; do echo "$tmp/$name.$s.json"; done
+}
+near() { # TOLD BOUND FILE... OPTION...: replayed to that step
+	told=$1 bound=$2
+	shift 2
+	$f trace replay "$@" --json >"$tmp/got" && python3 -c '
+import json, sys
+got, want = (json.load(open(f))["step_s"] for f in sys.argv[1:3])
+assert abs(got / want - 1) < float(sys.argv[3]), (got, want)' "$tmp/got" "$tmp/$told.told" "$bound"
+}
+ok "all stages replay to the step" near r 1e-6 $(of r 0 1 2 3)
+ok "each send met its receive" sh -c "$f trace show $(of r 0 1 2 3 | tr '\n' ' ') | grep -q 'Collectives: 96 found on all ranks given, 0 whose'"
+ok "with products twice as fast it is the simulated step" near fast 0.02 $(of r 0 1 2 3) --speedup gemm=2
+ok "first and last stand for all: the step" near r 1e-6 $(of r 0 3)
+ok "and what faster products make of it" near fast 0.02 $(of r 0 3) --speedup gemm=2
+ok "so do the last and a middle one" near fast 0.05 $(of r 1 3) --speedup gemm=2
+ok "what stands for what is said" sh -c "$f trace replay $(of r 0 3 | tr '\n' ' ') | grep -qF 'Pipeline of 4 stages, 8 micro-batches, 1F1B; not recorded: 1 to 2 (as stage 0).'"
+ok "the nearest stands in" sh -c "$f trace replay $(of r 0 2 3 | tr '\n' ' ') | grep -qF 'not recorded: 1 (as stage 2).'"
+ok "all forward passes first" near g 1e-6 $(of g 0 3)
+ok "and faster products there" near gfast 0.03 $(of g 0 3) --speedup gemm=2
+ok "that order is told" sh -c "$f trace replay $(of g 0 3 | tr '\n' ' ') | grep -qF 'forward passes first; not recorded: 1 to 2'"
+ok "the last alone cannot stand for others, and that is said" sh -c "$f trace replay $tmp/r.3.json --speedup gemm=2 | grep -q 'cannot be laid out'"
+ok "clocks of stages that never meet the first are aligned" sh -c "
+	python3 - $tmp <<'P'
+import json, sys
+d = json.load(open(sys.argv[1] + '/r.2.json'))
+for e in d['traceEvents']:
+    e['ts'] += 7e9  # a clock of its own
+json.dump(d, open(sys.argv[1] + '/late.json', 'w'))
+P
+	$f trace replay $(of r 0 1 3 | tr '\n' ' ') $tmp/late.json --speedup gemm=2 --json >$tmp/a && $f trace replay $(of r 0 1 3 2 | tr '\n' ' ') --speedup gemm=2 --json >$tmp/b &&
+	python3 -c 'import json, sys
+a, b = (json.load(open(f))[\"step_s\"] for f in sys.argv[1:3])
+assert abs(a / b - 1) < 1e-9, (a, b)' $tmp/a $tmp/b"
+finish
