@@ -30,12 +30,12 @@ struct ops {
 };
 
 struct stage {
-	int64_t rank;		   /* of the files given, or NO_RANK */
-	int64_t like;		   /* the stage whose passes it runs, or NO_RANK */
-	struct ops way[WAYS];	   /* sends and receives */
-	size_t *pass[2], n[2];	   /* forward, backward: numbers in ft_replay.pass */
-	size_t cap[2], ahead;	   /* forward passes before the first backward */
-	uint32_t *event[2];	   /* of a missing one: each pass's begin */
+	int64_t rank;	       /* of the files given, or NO_RANK */
+	int64_t like;	       /* the stage whose passes it runs, or NO_RANK */
+	struct ops way[WAYS];  /* sends and receives */
+	size_t *pass[2], n[2]; /* forward, backward: numbers in ft_replay.pass */
+	size_t cap[2], ahead;  /* forward passes before the first backward */
+	uint32_t *event[2];    /* of a missing one: each pass's begin */
 };
 
 struct layout {
@@ -71,7 +71,8 @@ static int64_t place_of(const struct layout *l, int64_t number)
 	return NO_RANK;
 }
 
-static const struct ft_rec_collective *transfer_of(const struct ft_recording *r, size_t op)
+static const struct ft_rec_collective *transfer_of(const struct ft_recording *r,
+						   size_t op)
 {
 	const struct ft_rec_collective *c = ft_recording_collective(r, op_of(r, op));
 
@@ -168,7 +169,8 @@ static int by_launch(const void *a, const void *b)
 	return x->op < y->op ? -1 : x->op > y->op;
 }
 
-static struct launched *in_launch_order(struct layout *l, const struct rank *k, size_t *n)
+static struct launched *in_launch_order(struct layout *l, const struct rank *k,
+					size_t *n)
 {
 	struct launched *to = ARENA_ARRAY(&l->scratch, k->r->op.n, struct launched);
 
@@ -213,8 +215,7 @@ static bool read_stage(struct layout *l, int64_t here)
 		enum way way;
 
 		if (!c) {
-			if (op->stream == stream &&
-			    op->rec_class != FT_REC_COLLECTIVE)
+			if (op->stream == stream && op->rec_class != FT_REC_COLLECTIVE)
 				append(l, &region, at[i].op);
 			continue;
 		}
@@ -245,7 +246,8 @@ static bool can_stand_in(const struct layout *l, int64_t here)
 	const struct stage *s = &l->stage[here];
 
 	return s->rank != NO_RANK && here + 1 < (int64_t)l->n &&
-	       s->n[FORWARD] == l->micro_batches && s->n[BACKWARD] == l->micro_batches &&
+	       s->n[FORWARD] == l->micro_batches &&
+	       s->n[BACKWARD] == l->micro_batches &&
 	       (s->ahead == warm(l, here) || s->ahead == l->micro_batches);
 }
 
@@ -292,7 +294,8 @@ static uint32_t new_event(struct ft_replay *p)
 	return (uint32_t)p->n_events++;
 }
 
-static void run_pass(struct layout *l, struct stage *s, int back, size_t i, uint32_t *last)
+static void run_pass(struct layout *l, struct stage *s, int back, size_t i,
+		     uint32_t *last)
 {
 	const struct stage *like = &l->stage[s->like];
 	uint32_t begin = new_event(l->p), end = new_event(l->p);
@@ -307,10 +310,11 @@ static void run_pass(struct layout *l, struct stage *s, int back, size_t i, uint
 static void run_stage(struct layout *l, int64_t here)
 {
 	struct stage *s = &l->stage[here];
-	size_t m = l->micro_batches, ahead = l->forwards_first ? m : warm(l, here), f = 0;
-	uint32_t last = call_event(&l->p->rank[l->stage[s->like].rank],
-				   l->p->rank[l->stage[s->like].rank].r->call_order[0],
-				   false);
+	size_t m = l->micro_batches, ahead = l->forwards_first ? m : warm(l, here),
+	       f = 0;
+	uint32_t last =
+		call_event(&l->p->rank[l->stage[s->like].rank],
+			   l->p->rank[l->stage[s->like].rank].r->call_order[0], false);
 
 	for (int back = 0; back < 2; back++)
 		s->event[back] = ARENA_ARRAY(&l->scratch, m, uint32_t);
@@ -322,7 +326,8 @@ static void run_stage(struct layout *l, int64_t here)
 }
 
 /* When a stage sends the i-th: a missing one when its pass ends. */
-static bool sent(const struct layout *l, int64_t from, int back, size_t i, uint32_t *event)
+static bool sent(const struct layout *l, int64_t from, int back, size_t i,
+		 uint32_t *event)
 {
 	const struct stage *s = &l->stage[from];
 	const struct ops *sends = &s->way[back ? SEND_BACKWARD : SEND_FORWARD];
@@ -342,9 +347,8 @@ static void receive(struct layout *l, int64_t here)
 		int64_t from = back ? here + 1 : here - 1;
 		uint32_t event;
 
-		for (size_t i = 0; from >= 0 && from < (int64_t)l->n &&
-				   i < l->micro_batches;
-		     i++)
+		for (size_t i = 0;
+		     from >= 0 && from < (int64_t)l->n && i < l->micro_batches; i++)
 			if (sent(l, from, back, i, &event))
 				edge_add(l->p, event, s->event[back][i], l->transfer,
 					 LAG_FIXED);
@@ -378,10 +382,10 @@ static void deliver(struct layout *l, int64_t here, const ft_ps *at)
 
 	for (int back = 0; back < 2; back++) {
 		int64_t from = back ? here + 1 : here - 1;
-		const struct ops *r = &s->way[back ? RECEIVE_BACKWARD : RECEIVE_FORWARD];
+		const struct ops *r =
+			&s->way[back ? RECEIVE_BACKWARD : RECEIVE_FORWARD];
 
-		if (from < 0 || from >= (int64_t)l->n ||
-		    l->stage[from].rank != NO_RANK)
+		if (from < 0 || from >= (int64_t)l->n || l->stage[from].rank != NO_RANK)
 			continue;
 		for (size_t i = 0; i < r->n && i < l->micro_batches; i++) {
 			uint32_t end = op_event(k, r->op[i], true);
@@ -401,10 +405,10 @@ static void say(const struct layout *l)
 	char *text = l->p->stages;
 	size_t room = sizeof(l->p->stages), n, to;
 
-	n = (size_t)snprintf(text, room,
-			     "Pipeline of %zu stages, %zu micro-batches, %s; not recorded:",
-			     l->n, l->micro_batches,
-			     l->forwards_first ? "forward passes first" : "1F1B");
+	n = (size_t)snprintf(
+		text, room,
+		"Pipeline of %zu stages, %zu micro-batches, %s; not recorded:", l->n,
+		l->micro_batches, l->forwards_first ? "forward passes first" : "1F1B");
 	for (size_t s = 0; s < l->n && n + 60 < room; s = to + 1) {
 		to = s;
 		if (l->stage[s].rank != NO_RANK)
@@ -476,7 +480,8 @@ void stages_lay_out(struct ft_replay *p, ft_ps *(*run)(struct ft_replay *))
 
 	for (size_t step = 0; ranks && step < steps; step++)
 		if (!lay_out(p, ranks, step, run))
-			snprintf(p->stages, sizeof(p->stages),
-				 "Stages of the pipeline that are not recorded cannot be "
-				 "laid out: what is received from them comes as recorded.");
+			snprintf(
+				p->stages, sizeof(p->stages),
+				"Stages of the pipeline that are not recorded cannot be "
+				"laid out: what is received from them comes as recorded.");
 }

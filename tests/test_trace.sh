@@ -35,6 +35,13 @@ ok "twice the rent, twice the price" sh -c "
 ok "steps are told apart" json 'd["recorded_step_s"]>0' replay $t/h100-bert-small.tracelens.json.gz --step 6
 ok "what-ifs come as near to what was measured as pairs.csv says" python3 scripts/whatif.py $f --check
 
+for n in 4096 4097; do
+	python3 tests/lanes.py $n "$tmp/streams.$n"
+done
+for x in json sqlite et; do
+	ok "$x: as many streams as may be" $f trace show "$tmp/streams.4096.$x"
+	ok "$x: one stream more is refused" fails 1 "too many.* streams" $f trace show "$tmp/streams.4097.$x"
+done
 zcat $eager >"$tmp/plain.json"
 zstd -q -f "$tmp/plain.json" 2>/dev/null
 ok "plain JSON is the same" sh -c "$f trace replay $tmp/plain.json | sed 1,2d >$tmp/a; $f trace replay $eager | sed 1,2d | diff - $tmp/a"
