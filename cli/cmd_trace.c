@@ -23,7 +23,8 @@ static const struct argp_option options[] = {
 	  "may be repeated",
 	  1 },
 	{ "without", 'w', "COLLECTIVE", 0,
-	  "replay FILE: a collective takes no time, e.g. all_gather; may be repeated",
+	  "replay FILE: a collective takes no time, e.g. all_gather; waiting: they take no "
+	  "longer than their transfer; may be repeated",
 	  1 },
 	{ "from", 'm', "GPU", 0,
 	  "replay FILE: the profile of the recording's GPU (default: by its name)", 1 },
@@ -63,8 +64,9 @@ static bool asks_recording(const struct trace_args *a)
 	for (int c = 0; c < FT_COLLECTIVES; c++)
 		if (a->ask.without[c])
 			return true;
-	return a->timeline || a->ask.gpu || a->ask.fabric || a->ask.dp || a->ask.tp ||
-	       a->ask.from || a->ask.step || a->ask.tokens_per_step > 0;
+	return a->timeline || a->ask.without_waiting || a->ask.gpu || a->ask.fabric ||
+	       a->ask.dp || a->ask.tp || a->ask.from || a->ask.step ||
+	       a->ask.tokens_per_step > 0;
 }
 
 static error_t parse_option(struct trace_args *a, int key, char *arg,

@@ -75,10 +75,14 @@ bool trace_without(struct trace_args *a, const char *word,
 {
 	enum ft_collective op;
 
+	if (!strcmp(word, "waiting")) {
+		a->ask.without_waiting = true;
+		return true;
+	}
 	if (!ft_collective_find(word, &op)) {
 		argp_error(state,
 			   "--without takes all_reduce, all_gather, reduce_scatter, "
-			   "all_to_all, broadcast or sendrecv; not '%s'",
+			   "all_to_all, broadcast, sendrecv or waiting; not '%s'",
 			   word);
 		return false;
 	}

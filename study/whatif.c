@@ -339,7 +339,7 @@ static void range(struct whatif *w)
 static bool is_moved(const struct ft_whatif_request *q)
 {
 	return q->gpu || q->fabric || q->dp || q->tp || q->n_sets ||
-	       q->tokens_per_step > 0;
+	       q->without_waiting || q->tokens_per_step > 0;
 }
 
 static bool move(struct whatif *w, struct ft_error *err)
@@ -350,9 +350,10 @@ static bool move(struct whatif *w, struct ft_error *err)
 	if (w->answer->ranks_recorded > (int64_t)ft_replay_ranks(w->asked->replay))
 		whatif_note(w,
 			    "%zu of %lld ranks recorded: the others are taken to do "
-			    "the same, and what they kept this one waiting stays.",
+			    "the same, and what they kept this one waiting %s.",
 			    ft_replay_ranks(w->asked->replay),
-			    (long long)w->answer->ranks_recorded);
+			    (long long)w->answer->ranks_recorded,
+			    w->asked->without_waiting ? "is left out" : "stays");
 	retime_kernels(w);
 	return groups_retime(w, err);
 }

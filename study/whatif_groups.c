@@ -6,7 +6,7 @@
  *
  * Of a collective that several ranks recorded, waiting is known. Of a single rank's it
  * is what exceeds the quickest of its kind (or the prediction, if there is but one)
- * times what collectives slow down beside kernels; it stays as it is. Data-parallel
+ * times what collectives slow down beside kernels; it stays as it is, unless asked to go. Data-parallel
  * groups grow and shrink with --scale, all to all and send and receive excepted; the
  * message, as nccl-tests counts it, stays. Tensor-parallel groups likewise; the messages of
  * data-parallel ones, which are of weights, are then divided as weights are, and their
@@ -363,7 +363,8 @@ static bool retime_one(struct retiming *t, size_t rank, size_t i, struct ft_erro
 	if (to.size < 2)
 		is_s = 0;
 	else
-		is_s = was_s + moving_s * (after.time_s / before.time_s - 1);
+		is_s = (w->asked->without_waiting ? moving_s : was_s) +
+		       moving_s * (after.time_s / before.time_s - 1);
 	if (!(is_s < was_s || is_s > was_s))
 		return true;
 	w->changed.op[rank][i] = ft_ps_from_s(is_s);

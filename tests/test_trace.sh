@@ -24,6 +24,9 @@ ok "what parts add to the step adds up to its change" json 'abs(sum(c["step_s"] 
 ok "its own GPU changes nothing" json 'abs(d["step_s"]/d["recorded_step_s"]-1)<1e-9' replay $eager --gpu h200
 ok "a faster kernel helps by less than it saves" json '0 < d["recorded_step_s"]-d["step_s"] <= sum(c["recorded_s"]-c["replayed_s"] for c in d["changes"])+1e-12' replay $eager --speedup attention=2
 ok "without a collective the step is shorter" json 'd["step_s"]<d["recorded_step_s"]' replay $eager --without all_gather
+eight=$t/h100-eight-8b16L-fsdp8-s2048-b1-compile.rank0.kineto.json.gz
+ok "without waiting it is what ranks that come together take" json 'abs(d["step_s"]/0.17626-1)<0.1 and "is left out" in str(d["notes"])' replay $eight --scale dp=4 --without waiting
+ok "waiting is never negative" json 'd["step_s"]<d["recorded_step_s"]' replay $eight --without waiting
 ok "a slower network is never faster" json 'd["step_s"]>d["recorded_step_s"] and d["machine"]["ranks"]==64' replay $eager --scale dp=64 --fabric roce-400-rail
 ok "dollars when tokens are told" json 'd["cost"]["usd_per_million_tokens_low"]<d["cost"]["usd_per_million_tokens"]<d["cost"]["usd_per_million_tokens_high"]' replay $eager --tokens-per-step 8192 --gpu mi300x
 ok "also where nothing is data-parallel" json '0<d["cost"]["usd_per_million_tokens"]<1e6' replay $t/h100-bert-small.tracelens.json.gz --tokens-per-step 512

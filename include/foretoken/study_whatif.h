@@ -22,6 +22,7 @@ struct ft_whatif_request {
 	int64_t dp, tp; /* data-parallel, tensor-parallel ranks; 0: as recorded */
 	double speedup[FT_REC_CLASSES]; /* times faster; 0: as it is */
 	bool without[FT_COLLECTIVES];
+	bool without_waiting;	 /* ranks that were not recorded never come late */
 	const char *const *sets; /* of a scenario's cluster and cost, of the target */
 	size_t n_sets;
 	const char *step; /* its name or number; NULL: all but a first of several */
