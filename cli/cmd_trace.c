@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/reader.h"
 #include "cli/trace.h"
 #include "foretoken/recorded.h"
 #include "foretoken/reports.h"
@@ -55,8 +56,8 @@ static const struct argp_option options[] = {
 	{ 0 },
 };
 
-/* Options of a recording that were given. */
-static bool asks_recording(const struct trace_args *a)
+/* Is the recorded step to be different, or to be written? */
+static bool asks_change(const struct trace_args *a)
 {
 	for (int c = 0; c < FT_REC_CLASSES; c++)
 		if (a->ask.speedup[c] > 0)
@@ -65,8 +66,13 @@ static bool asks_recording(const struct trace_args *a)
 		if (a->ask.without[c])
 			return true;
 	return a->timeline || a->ask.without_waiting || a->ask.gpu || a->ask.fabric ||
-	       a->ask.dp || a->ask.tp || a->ask.from || a->ask.step ||
-	       a->ask.tokens_per_step > 0;
+	       a->ask.dp || a->ask.tp || a->ask.from || a->ask.tokens_per_step > 0;
+}
+
+/* Options of a recording that were given. */
+static bool asks_recording(const struct trace_args *a)
+{
+	return asks_change(a) || a->ask.step;
 }
 
 static error_t parse_option(struct trace_args *a, int key, char *arg,
@@ -248,8 +254,12 @@ static const char *misused_options(const struct trace_args *a)
 		return "--plot is of compare";
 	if (a->fit && !a->scenario)
 		return "--fit-stack is of compare";
+	if (a->fit && (a->plot || asks_change(a)))
+		return "--fit-stack goes with --step, --pace and --date alone";
 	if ((a->pace > 0 || a->date) && !a->fit)
 		return "--pace and --date are of --fit-stack";
+	if (a->date && !reader_is_date(a->date))
+		return "--date is no date: write 2026, 2026-11 or 2026-11-22";
 	if (!strcmp(a->verb, "export") != ((a->chakra != NULL) + (a->goal != NULL)))
 		return "export takes --chakra PREFIX or --goal OUT, and no other verb "
 		       "does";

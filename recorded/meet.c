@@ -4,12 +4,15 @@
  * A group is told by its number and its ranks; the i-th collective that a rank launched
  * in a group meets the i-th of the others if name and bytes agree. The i-th send of a rank
  * to another meets the other's i-th receive from it. Clocks are aligned by the ends of what
- * meets: a rank is moved by the median of its ends' lateness.
+ * meets: a rank is moved by the median of its ends' lateness. A send that then ended before its
+ * receive began was buffered, and meets nothing.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "recorded/replay.h"
+
+static const ft_ps CLOCK_PS = 10000000; /* what clocks may be apart */
 
 /* One collective of one rank, to be sorted. */
 struct seen {
@@ -223,6 +226,53 @@ static void align_all(struct ft_replay *p, struct arena *scratch)
 			trust_profiler(p, k);
 }
 
+/* When the last rank of each meeting begins and the first ends. */
+struct span {
+	ft_ps last_begin, first_end;
+};
+
+static struct span *spans_of(const struct ft_replay *p, struct arena *scratch)
+{
+	struct span *s = ARENA_ARRAY(scratch, p->n_meetings, struct span);
+
+	for (size_t m = 0; m < p->n_meetings; m++)
+		s[m] = (struct span){ INT64_MIN, INT64_MAX };
+	for (size_t k = 0; k < p->n_ranks; k++)
+		for (size_t i = 0; i < p->rank[k].r->op.n; i++) {
+			int32_t m = p->rank[k].meeting[i];
+			ft_ps begin = op_of(p->rank[k].r, i)->start + p->rank[k].shift;
+			ft_ps end = end_at(&p->rank[k], i) + p->rank[k].shift;
+
+			if (m == FT_REC_NONE)
+				continue;
+			if (begin > s[m].last_begin)
+				s[m].last_begin = begin;
+			if (end < s[m].first_end)
+				s[m].first_end = end;
+		}
+	return s;
+}
+
+static void part_buffered(struct ft_replay *p, struct arena *scratch)
+{
+	const struct span *s = spans_of(p, scratch);
+
+	for (size_t k = 0; k < p->n_ranks; k++)
+		for (size_t i = 0; i < p->rank[k].r->op.n; i++) {
+			int32_t *m = &p->rank[k].meeting[i];
+
+			if (*m == FT_REC_NONE ||
+			    ft_recording_collective(p->rank[k].r,
+						    op_of(p->rank[k].r, i))
+					    ->op != FT_SENDRECV ||
+			    s[*m].last_begin <= s[*m].first_end + CLOCK_PS)
+				continue;
+			*m = FT_REC_NONE;
+			p->counts.matched--;
+			p->counts.unmatched++;
+		}
+}
+
 bool ranks_meet(struct ft_replay *p, struct ft_error *err)
 {
 	struct arena scratch = { 0 };
@@ -252,6 +302,7 @@ bool ranks_meet(struct ft_replay *p, struct ft_error *err)
 		meet(p, s + i, j - i);
 	}
 	align_all(p, &scratch);
+	part_buffered(p, &scratch);
 	arena_release(&scratch);
 	return true;
 }

@@ -290,8 +290,8 @@ static bool take_step(struct finding *f, const struct host_side *s, size_t step,
 	const struct spot zero = { { 0 } };
 	const struct spot **spot;
 
-	rows->by_op = same(&all, &here) && all.n == f->n_spots + 1;
-	if (!rows->by_op) {
+	if (!same(&all, &here) || all.n != f->n_spots + 1) {
+		rows->by_op = false;
 		want = by_layer(drawn, 0, f->mem);
 		here = by_layer(s, step, f->mem);
 		if (!same(&want, &here) || all.n != f->n_spots + 1)
@@ -313,7 +313,7 @@ bool host_rows_find(const struct ft_host_fit_request *asked,
 	struct host_side of_drawn = host_side_of(drawn, 0, mem);
 	const struct ft_replay *p = asked->replay;
 
-	*rows = (struct host_rows){ 0 };
+	*rows = (struct host_rows){ .by_op = true };
 	f->asked = asked;
 	f->mem = mem;
 	if (compute_ops(graph) > MOMENTS_MOST)

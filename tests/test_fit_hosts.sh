@@ -76,5 +76,7 @@ ok "a pipeline" none "has a pipeline" $f trace compare "$tmp/alone.json" $sharde
 	--fit-stack "$tmp/none"
 ok "a file that is there stays" fails 1 "mine.yaml exists" $f trace compare "$tmp/alone.json" "$tmp/alone.yaml" --fit-stack "$tmp/mine"
 ok "the option is of compare" fails 64 "is of compare" $f trace show "$tmp/alone.json" --fit-stack "$tmp/none"
+ok "what would change the step is not taken" fails 64 "alone" $f trace compare "$tmp/alone.json" "$tmp/alone.yaml" --fit-stack "$tmp/none" --scale dp=2
+ok "a date that is none" fails 64 "no date" $f trace compare "$tmp/alone.json" "$tmp/alone.yaml" --fit-stack "$tmp/none" --date yesterday
 ok "a pace above 1" fails 64 "not a fraction above 0, at most 1" $f trace compare "$tmp/alone.json" "$tmp/alone.yaml" --fit-stack "$tmp/none" --pace 2
 finish

@@ -59,4 +59,23 @@ P
 	python3 -c 'import json, sys
 a, b = (json.load(open(f))[\"step_s\"] for f in sys.argv[1:3])
 assert abs(a / b - 1) < 1e-9, (a, b)' $tmp/a $tmp/b"
+# sends that ended long before their receives began, both ways: no clock explains both
+python3 - "$tmp" <<'P'
+import json, sys
+def op(name, stream, ts, dur, n, **args):
+    return [{"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": stream, "ts": ts, "dur": dur,
+             "args": {"device": 0, "stream": stream, "correlation": n, **args}},
+            {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 9, "tid": 9, "ts": ts - 3, "dur": 1, "args": {"correlation": n}}]
+def p2p(name, peer):
+    return {"Collective name": name, "Dst Rank" if name == "send" else "Src Rank": peer, "In msg nelems": 64, "Out msg nelems": 64,
+            "dtype": "BFloat16", "Group size": 2, "Process Group Name": "1", "Process Group Ranks": "[0, 1]"}
+for rank in 0, 1:
+    events = op("nccl send", 8, 10, 5, 1, **p2p("send", 1 - rank)) + op("nvjet_gemm", 7, 20, 200, 2) + op("nccl recv", 9, 230, 5, 3, **p2p("recv", 1 - rank))
+    json.dump({"distributedInfo": {"rank": rank, "world_size": 2}, "traceEvents": events}, open("%s/b.%d.json" % (sys.argv[1], rank), "w"))
+P
+ok "buffered sends meet nothing, and replay as recorded" sh -c "$f trace replay $tmp/b.0.json $tmp/b.1.json --json | python3 -c '
+import json, sys
+d = json.load(sys.stdin)
+assert abs(d[\"step_s\"] / d[\"recorded_step_s\"] - 1) < 1e-9, d
+assert d[\"order\"][\"collectives_unmatched\"] >= 2, d'"
 finish
