@@ -306,3 +306,21 @@ bool ranks_meet(struct ft_replay *p, struct ft_error *err)
 	arena_release(&scratch);
 	return true;
 }
+
+size_t transfers_untold(const struct ft_replay *p)
+{
+	size_t n = 0;
+
+	for (size_t k = 0; k < p->n_ranks; k++)
+		for (size_t i = 0; i < p->rank[k].r->op.n; i++) {
+			const struct ft_rec_op *op = op_of(p->rank[k].r, i);
+			const struct ft_rec_collective *c =
+				ft_recording_collective(p->rank[k].r, op);
+
+			n += op->rec_class == FT_REC_COLLECTIVE &&
+			     (c ? c->op == FT_SENDRECV && c->peer == FT_REC_NONE :
+				  strstr(ft_recording_text(p->rank[k].r, op->name),
+					 "SendRecv") != NULL);
+		}
+	return n;
+}

@@ -105,4 +105,7 @@ int16_t busiest_stream(const struct ft_recording *r, struct arena *scratch);
 bool ranks_meet(struct ft_replay *p, struct ft_error *err)
 	__attribute__((warn_unused_result));
 
+/* Kernels that send or receive without arguments: those of a batch have none. */
+size_t transfers_untold(const struct ft_replay *p);
+
 #endif

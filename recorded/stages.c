@@ -1,8 +1,8 @@
 /*
  * recorded/stages.c - stages of a pipeline that no file is of, laid out from those recorded
  *
- * A recorded rank's passes are the kernels of its busiest stream between its sends and
- * receives, in the order of launch. A stage that is missing runs the passes of the
+ * A recorded rank's passes are the kernels of its busiest stream between its sends (and
+ * receives, of the first stage), in the order of launch. A stage that is missing runs the passes of the
  * nearest recorded stage but the last, whose forward and backward passes nothing parts,
  * in the order of the schedule (1F1B, or all forward passes first):
  *
@@ -128,25 +128,31 @@ static size_t ops_of_pass(const struct layout *l, const struct stage *s, int bac
 	return s->n[back] ? l->p->pass[s->pass[back][0]].n : 0;
 }
 
-/* Kernels up to a send or receive (WAYS: up to the end). The first stage has no mark
- * between a backward pass and the forward pass, or the update, behind it: it is told by the
- * number of kernels. */
-static void close_region(struct layout *l, struct stage *s, bool first_stage,
-			 struct ops *region, enum way by)
+/* Of a stage behind the first: kernels up to a send; receives may be posted at any time. */
+static void close_pass(struct layout *l, struct stage *s, struct ops *region,
+		       enum way by)
+{
+	if (by != SEND_FORWARD && by != SEND_BACKWARD)
+		return;
+	if (region->n)
+		add_pass(l, s, by == SEND_BACKWARD, region->op, region->n);
+	region->n = 0;
+}
+
+/* Of the first stage, up to a send or receive (WAYS: up to the end). Nothing is sent between
+ * a backward pass and the forward pass, or the update, behind it: it is told by the number
+ * of kernels. */
+static void close_region(struct layout *l, struct stage *s, struct ops *region,
+			 enum way by)
 {
 	size_t forward = ops_of_pass(l, s, FORWARD), back = ops_of_pass(l, s, BACKWARD);
 	size_t n = region->n;
 
 	region->n = 0;
-	if (!n)
+	if (!n || (by == WAYS && !back))
 		return;
-	if (!first_stage) {
-		if (by == SEND_FORWARD || by == SEND_BACKWARD)
-			add_pass(l, s, by == SEND_BACKWARD, region->op, n);
-	} else if (by != SEND_FORWARD) {
-		if (by != WAYS || back)
-			add_pass(l, s, BACKWARD, region->op,
-				 by == WAYS && back < n ? back : n);
+	if (by != SEND_FORWARD) {
+		add_pass(l, s, BACKWARD, region->op, by == WAYS && back < n ? back : n);
 	} else if (!s->way[RECEIVE_BACKWARD].n || n <= forward) {
 		add_pass(l, s, FORWARD, region->op, n);
 	} else {
@@ -221,12 +227,16 @@ static bool read_stage(struct layout *l, int64_t here)
 		}
 		if (!way_of(l, here, c, &way))
 			return false;
-		close_region(l, s, here == 0, &region, way);
+		if (here)
+			close_pass(l, s, &region, way);
+		else
+			close_region(l, s, &region, way);
 		append(l, &s->way[way], at[i].op);
 		if (c->sends && op->duration < l->transfer)
 			l->transfer = op->duration;
 	}
-	close_region(l, s, here == 0, &region, WAYS);
+	if (!here)
+		close_region(l, s, &region, WAYS);
 	return true;
 }
 
@@ -478,6 +488,11 @@ void stages_lay_out(struct ft_replay *p, ft_ps *(*run)(struct ft_replay *))
 	const char *ranks = find_group(p);
 	size_t steps = p->rank[0].r->n_steps;
 
+	if (!ranks && transfers_untold(p))
+		snprintf(p->stages, sizeof(p->stages),
+			 "%zu kernels that send or receive do not tell the other end: "
+			 "what they waited for it stays.",
+			 transfers_untold(p));
 	for (size_t step = 0; ranks && step < steps; step++)
 		if (!lay_out(p, ranks, step, run))
 			snprintf(
