@@ -299,17 +299,13 @@ static bool choose(struct layout *l)
 
 /* ---- events and what they wait for -------------------------------------------------------- */
 
-static uint32_t new_event(struct ft_replay *p)
-{
-	return (uint32_t)p->n_events++;
-}
-
 static void run_pass(struct layout *l, struct stage *s, int back, size_t i,
 		     uint32_t *last)
 {
 	const struct stage *like = &l->stage[s->like];
-	uint32_t begin = new_event(l->p), end = new_event(l->p);
+	uint32_t begin = (uint32_t)l->p->n_events, end = begin + 1;
 
+	l->p->n_events += 2;
 	s->event[back][i] = begin;
 	edge_add(l->p, begin, end, (ft_ps)like->pass[back][i], LAG_PASS);
 	edge_add(l->p, *last, begin, 0, LAG_FIXED);
