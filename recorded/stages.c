@@ -17,36 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/limits.h"
-#include "recorded/replay.h"
-
-enum way { SEND_FORWARD, SEND_BACKWARD, RECEIVE_FORWARD, RECEIVE_BACKWARD, WAYS };
-enum { STAGES_MOST = 1024, NO_RANK = -1, FORWARD = 0, BACKWARD = 1 };
-
-/* Operations, in the order of launch. */
-struct ops {
-	uint32_t *op;
-	size_t n, cap;
-};
-
-struct stage {
-	int64_t rank;	       /* of the files given, or NO_RANK */
-	int64_t like;	       /* the stage whose passes it runs, or NO_RANK */
-	struct ops way[WAYS];  /* sends and receives */
-	size_t *pass[2], n[2]; /* forward, backward: numbers in ft_replay.pass */
-	size_t cap[2], ahead;  /* forward passes before the first backward */
-	uint32_t *event[2];    /* of a missing one: each pass's begin */
-};
-
-struct layout {
-	struct ft_replay *p;
-	struct arena scratch;
-	int64_t number[STAGES_MOST]; /* ranks of the pipeline */
-	struct stage *stage;
-	size_t n, step, micro_batches;
-	ft_ps transfer;
-	bool forwards_first;
-};
+#include "recorded/stages.h"
 
 /* ---- the pipeline's ranks ----------------------------------------------------------- */
 
@@ -63,22 +34,6 @@ static size_t read_ranks(const char *text, int64_t *number)
 	return n;
 }
 
-static int64_t place_of(const struct layout *l, int64_t number)
-{
-	for (size_t s = 0; s < l->n; s++)
-		if (l->number[s] == number)
-			return (int64_t)s;
-	return NO_RANK;
-}
-
-static const struct ft_rec_collective *transfer_of(const struct ft_recording *r,
-						   size_t op)
-{
-	const struct ft_rec_collective *c = ft_recording_collective(r, op_of(r, op));
-
-	return c && c->op == FT_SENDRECV && c->peer != FT_REC_NONE ? c : NULL;
-}
-
 /* The first group whose sends and receives lack the other end. */
 static const char *find_group(const struct ft_replay *p)
 {
@@ -91,153 +46,6 @@ static const char *find_group(const struct ft_replay *p)
 				return c->ranks;
 		}
 	return NULL;
-}
-
-/* ---- passes of a recorded rank -------------------------------------------------------- */
-
-static void append(struct layout *l, struct ops *to, uint32_t op)
-{
-	if (to->n == to->cap)
-		to->op = ARENA_GROW(&l->scratch, to->op, &to->cap);
-	to->op[to->n++] = op;
-}
-
-static void add_pass(struct layout *l, struct stage *s, int back, const uint32_t *op,
-		     size_t n)
-{
-	struct ft_replay *p = l->p;
-	const struct ft_recording *r = p->rank[s->rank].r;
-	const struct ft_rec_op *first = op_of(r, op[0]), *last = op_of(r, op[n - 1]);
-	struct pass *pass;
-
-	if (p->n_passes == p->pass_cap)
-		p->pass = ARENA_GROW(&p->mem, p->pass, &p->pass_cap);
-	pass = &p->pass[p->n_passes];
-	*pass = (struct pass){ (size_t)s->rank, n, ARENA_ARRAY(&p->mem, n, uint32_t),
-			       last->start + last->duration - first->start };
-	memcpy(pass->op, op, n * sizeof(*op));
-	if (s->n[back] == s->cap[back])
-		s->pass[back] = ARENA_GROW(&l->scratch, s->pass[back], &s->cap[back]);
-	s->pass[back][s->n[back]++] = p->n_passes++;
-	if (!back && !s->n[BACKWARD])
-		s->ahead++;
-}
-
-static size_t ops_of_pass(const struct layout *l, const struct stage *s, int back)
-{
-	return s->n[back] ? l->p->pass[s->pass[back][0]].n : 0;
-}
-
-/* Of a stage behind the first: kernels up to a send; receives may be posted at any time. */
-static void close_pass(struct layout *l, struct stage *s, struct ops *region,
-		       enum way by)
-{
-	if (by != SEND_FORWARD && by != SEND_BACKWARD)
-		return;
-	if (region->n)
-		add_pass(l, s, by == SEND_BACKWARD, region->op, region->n);
-	region->n = 0;
-}
-
-/* Of the first stage, up to a send or receive (WAYS: up to the end). Nothing is sent between
- * a backward pass and the forward pass, or the update, behind it: it is told by the number
- * of kernels. */
-static void close_region(struct layout *l, struct stage *s, struct ops *region,
-			 enum way by)
-{
-	size_t forward = ops_of_pass(l, s, FORWARD), back = ops_of_pass(l, s, BACKWARD);
-	size_t n = region->n;
-
-	region->n = 0;
-	if (!n || (by == WAYS && !back))
-		return;
-	if (by != SEND_FORWARD) {
-		add_pass(l, s, BACKWARD, region->op, by == WAYS && back < n ? back : n);
-	} else if (!s->way[RECEIVE_BACKWARD].n || n <= forward) {
-		add_pass(l, s, FORWARD, region->op, n);
-	} else {
-		add_pass(l, s, BACKWARD, region->op, n - forward);
-		add_pass(l, s, FORWARD, region->op + n - forward, forward);
-	}
-}
-
-struct launched {
-	ft_ps at;
-	uint32_t op;
-};
-
-static int by_launch(const void *a, const void *b)
-{
-	const struct launched *x = a, *y = b;
-
-	if (x->at != y->at)
-		return x->at < y->at ? -1 : 1;
-	return x->op < y->op ? -1 : x->op > y->op;
-}
-
-static struct launched *in_launch_order(struct layout *l, const struct rank *k,
-					size_t *n)
-{
-	struct launched *to = ARENA_ARRAY(&l->scratch, k->r->op.n, struct launched);
-
-	*n = 0;
-	for (size_t i = 0; i < k->r->op.n; i++) {
-		const struct ft_rec_op *op = op_of(k->r, i);
-
-		if (k->step[i] == (int32_t)l->step && op->call != FT_REC_NONE)
-			to[(*n)++] = (struct launched){
-				call_of(k->r, (size_t)op->call)->start, (uint32_t)i
-			};
-	}
-	qsort(to, *n, sizeof(*to), by_launch);
-	return to;
-}
-
-/* false: it sends or receives otherwise than to and from its neighbours. */
-static bool way_of(const struct layout *l, int64_t here,
-		   const struct ft_rec_collective *c, enum way *way)
-{
-	int64_t peer = place_of(l, c->peer);
-
-	if (peer == NO_RANK || (peer != here - 1 && peer != here + 1))
-		return false;
-	*way = peer > here ? (c->sends ? SEND_FORWARD : RECEIVE_BACKWARD) :
-			     (c->sends ? SEND_BACKWARD : RECEIVE_FORWARD);
-	return true;
-}
-
-static bool read_stage(struct layout *l, int64_t here)
-{
-	struct stage *s = &l->stage[here];
-	const struct rank *k = &l->p->rank[s->rank];
-	struct ops region = { NULL, 0, 0 };
-	int16_t stream = busiest_stream(k->r, &l->scratch);
-	size_t n;
-	const struct launched *at = in_launch_order(l, k, &n);
-
-	for (size_t i = 0; i < n; i++) {
-		const struct ft_rec_op *op = op_of(k->r, at[i].op);
-		const struct ft_rec_collective *c = transfer_of(k->r, at[i].op);
-		enum way way;
-
-		if (!c) {
-			if (op->stream == stream && op->rec_class != FT_REC_COLLECTIVE)
-				append(l, &region, at[i].op);
-			continue;
-		}
-		if (!way_of(l, here, c, &way))
-			return false;
-		if (here)
-			close_pass(l, s, &region, way);
-		else
-			close_region(l, s, &region, way);
-		append(l, &s->way[way], at[i].op);
-		if (c->sends && op->duration < l->transfer)
-			l->transfer = op->duration;
-	}
-	if (!here)
-		close_region(l, s, &region, WAYS);
-	return true;
 }
 
 /* ---- the schedule ---------------------------------------------------------------------- */
@@ -294,7 +102,7 @@ static bool choose(struct layout *l)
 			l->forwards_first |= l->stage[l->stage[s].like].ahead !=
 					     warm(l, l->stage[s].like);
 		}
-	return any && l->micro_batches > 0;
+	return any && l->micro_batches > 0 && l->micro_batches < PASSES_MOST / l->n;
 }
 
 /* ---- events and what they wait for -------------------------------------------------------- */
@@ -445,7 +253,7 @@ static bool read_all(struct layout *l, const char *ranks)
 				l->stage[s].rank = (int64_t)k;
 	}
 	for (size_t s = 0; s < l->n; s++)
-		if (l->stage[s].rank != NO_RANK && !read_stage(l, (int64_t)s))
+		if (l->stage[s].rank != NO_RANK && !stage_read(l, (int64_t)s))
 			return false;
 	return choose(l);
 }
