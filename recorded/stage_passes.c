@@ -9,8 +9,7 @@
 
 #include "recorded/stages.h"
 
-const struct ft_rec_collective *transfer_of(const struct ft_recording *r,
-						   size_t op)
+const struct ft_rec_collective *transfer_of(const struct ft_recording *r, size_t op)
 {
 	const struct ft_rec_collective *c = ft_recording_collective(r, op_of(r, op));
 

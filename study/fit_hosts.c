@@ -18,7 +18,8 @@
 #include "study/host_rows.h"
 
 static const double SMALLEST = 1e-7; /* singular value, of the greatest: not 0 */
-static const double LEAST_S = 1e-5;  /* of a constant that is 0, to move from there */
+static const double ROUNDING_S = 1e-9;
+static const double LEAST_S = 1e-5; /* of a constant that is 0, to move from there */
 
 const char *ft_host_told_name(enum ft_host_told told)
 {
@@ -159,7 +160,8 @@ static bool fit_once(const struct ft_host_fit_request *asked,
 	}
 	solve(a, y, x);
 	for (int h = 0; h < FT_HOSTS; h++)
-		if (moves[h] && fit->of[h].is_s + weight(fit, h) * x->by[h] < 0) {
+		if (moves[h] &&
+		    fit->of[h].is_s + weight(fit, h) * x->by[h] < -ROUNDING_S) {
 			fit->of[h].is_s = 0;
 			fit->of[h].told = FT_HOST_BELOW;
 			below = true;
@@ -188,7 +190,7 @@ static void fit_rows(const struct ft_host_fit_request *asked,
 
 		if (!moves[h] || x.known[h] < 1e-6)
 			continue;
-		c->is_s += weight(fit, h) * x.by[h];
+		c->is_s = fmax(0, c->is_s + weight(fit, h) * x.by[h]);
 		c->told = x.known[h] < 1 - 1e-6 ? FT_HOST_JOINT :
 			  rows->by_op		? FT_HOST_SOLVED :
 						  FT_HOST_REST;

@@ -48,6 +48,21 @@ d = json.load(sys.stdin)
 c = d[\"constants\"]
 assert abs(c[\"launch\"][\"is_s\"] / 20e-6 - 1) < 1e-4 and d[\"after_frac\"] < 1e-5, d
 assert c[\"block_forward\"][\"told\"] == c[\"collective\"][\"told\"] == \"the rest, shared\"'"
+cat >"$tmp/experts.yaml" <<Y
+model: {name: mixtral-8x7b, num_hidden_layers: 2}
+cluster: {gpu: h100-sxm, gpus: 8}
+stack: megatron-core
+training: {sequence_length: 4096, global_batch_size: 8, micro_batch_size: 1, precision: bf16, parallel: {tp: 2, ep: 4}, step_start: together}
+Y
+ok "another stack's own constants stay as they are, experts and tensor parallelism too" sh -c "
+	$f simulate $tmp/experts.yaml --timeline $tmp/experts.json --timeline-format kineto >/dev/null &&
+	$f trace compare $tmp/experts.json $tmp/experts.yaml --fit-stack $tmp/moe --json | python3 -c '
+import json, sys
+d = json.load(sys.stdin)
+assert d[\"aligned\"] == \"by operation\", d
+for name, c in d[\"constants\"].items():
+    assert abs(c[\"is_s\"] - c[\"was_s\"]) < 1e-8, (name, c)
+    assert c[\"told\"] != \"less than 0: 0\", (name, c)'"
 ok "a recorded eager step" fit $t/h200-8b4L-fsdp2-s4096-b1-eager.rank0.kineto.json.gz $sharded eager --pace 0.745
 ok "a recorded compiled step" fit $t/h200-8b8L-fsdp2-s4096-b1-compile.rank0.kineto.json.gz $sharded compiled --pace 0.745 \
 	--set model.num_hidden_layers=8 --set stack=torch-2.11-compile
