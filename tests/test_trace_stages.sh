@@ -59,6 +59,17 @@ P
 	python3 -c 'import json, sys
 a, b = (json.load(open(f))[\"step_s\"] for f in sys.argv[1:3])
 assert abs(a / b - 1) < 1e-9, (a, b)' $tmp/a $tmp/b"
+# as GOAL: 96 sends and receives are 48 messages, which carry the step from stage to stage
+goal() {
+	$f trace export $(of r 0 1 2 3) --goal "$tmp/r.goal" | grep -q ': 48 collectives as sends and receives, 0 with' &&
+		python3 tests/goal.py "$tmp/r.goal" 0.004 0 >"$tmp/near" && python3 tests/goal.py "$tmp/r.goal" 0.4 0 >"$tmp/far" && python3 -c '
+import json, sys
+step = json.load(open(sys.argv[1]))["step_s"]
+near, far = (open(x).read().split() for x in sys.argv[2:])
+assert near[1] == "48" and abs(float(near[0]) / step - 1) < 0.01, (near, step)
+assert float(far[0]) > 1.1 * step, far' "$tmp/r.told" "$tmp/near" "$tmp/far"
+}
+ok "written as GOAL, what is sent is messages" goal
 python3 - "$tmp" <<'P'
 import json, sys
 d = json.load(open(sys.argv[1] + "/r.0.json"))

@@ -288,7 +288,7 @@ void ft_replay_write_chakra(const struct ft_replay *replay, size_t rank, FILE *o
  * call or operation, which requires what it depends on and lasts from the latest of that to
  * when it was recorded; so a run of it gives the recorded times, but that nothing
  * begins before what it requires has ended. Of collectives that all ranks of their group recorded the transfer is sends and receives of a
- * ring instead. *messages: how many collectives are so; *kept: how many keep their time. */
+ * ring instead, and of sends that both ends recorded a message. *messages: how many collectives are so; *kept: how many keep their time. */
 void ft_replay_write_goal(const struct ft_replay *replay, FILE *out, int64_t *messages,
 			  int64_t *kept);
 
