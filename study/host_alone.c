@@ -202,29 +202,31 @@ static void sum_up(struct alone *f, struct host_rows *rows)
 		}
 }
 
-void host_rows_alone(const struct ft_host_fit_request *asked, struct arena *mem,
-		     struct host_rows *rows)
+void host_rows_alone(const struct ft_host_fit_request *asked, bool keep_launch,
+		     struct arena *mem, struct host_rows *rows)
 {
 	const struct ft_replay *p = asked->replay;
+	const struct ft_number *stack_s = asked->scenario->stack->host_s;
 	struct alone *f = ARENA_NEW(mem, struct alone);
-	double collective_s =
-		asked->scenario->stack->host_s[FT_HOST_COLLECTIVE].value / asked->pace;
+	double launch_s = stack_s[FT_HOST_LAUNCH].value / asked->pace;
 
 	f->mem = mem;
-	for (size_t k = 0; k < ft_replay_ranks(p); k++) {
+	memset(rows->alone, 0, sizeof(rows->alone));
+	for (size_t k = 0; k < ft_replay_ranks(p) && !keep_launch; k++) {
 		struct host_side s = host_side_of(p, k, mem);
 
 		take_launches(f, &s);
 	}
-	if (f->n_pauses)
+	if (f->n_pauses) {
+		launch_s = median(f->pause, f->n_pauses);
 		rows->alone[FT_HOST_LAUNCH] =
-			(struct host_span){ median(f->pause, f->n_pauses),
-					    f->n_pauses };
+			(struct host_span){ launch_s, f->n_pauses };
+	}
 	for (size_t k = 0; k < ft_replay_ranks(p); k++) {
 		struct host_side s = host_side_of(p, k, mem);
 
-		take_annotations(f, &s, rows->alone[FT_HOST_LAUNCH].time_s,
-				 collective_s);
+		take_annotations(f, &s, launch_s,
+				 stack_s[FT_HOST_COLLECTIVE].value / asked->pace);
 	}
 	sum_up(f, rows);
 }

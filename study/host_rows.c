@@ -332,7 +332,5 @@ bool host_rows_find(const struct ft_host_fit_request *asked,
 				return false;
 	}
 	group(f, rows);
-	if (!rows->by_op)
-		host_rows_alone(asked, mem, rows);
 	return true;
 }

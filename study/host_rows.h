@@ -51,9 +51,10 @@ struct host_side host_side_of(const struct ft_replay *replay, size_t rank,
  * launches while the queue is full. */
 bool *host_waiting(const struct ft_recording *recording, struct arena *mem);
 
-/* study/host_alone.c: what annotations and launches tell of one activity alone. */
-void host_rows_alone(const struct ft_host_fit_request *asked, struct arena *mem,
-		     struct host_rows *rows);
+/* study/host_alone.c: what annotations and launches tell of one activity alone.
+ * keep_launch: a launch takes what the stack says. */
+void host_rows_alone(const struct ft_host_fit_request *asked, bool keep_launch,
+		     struct arena *mem, struct host_rows *rows);
 
 /* drawn: the scenario's step, as its replay; all in mem. */
 bool host_rows_find(const struct ft_host_fit_request *asked,

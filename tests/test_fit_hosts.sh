@@ -41,6 +41,20 @@ assert abs(d[\"predicted_step_s\"] / d[\"recorded_step_s\"] - 1) < 1e-5, d'"
 ok "each constant says where it is from" sh -c "
 	grep -q 'launch: {value: 20 us, provenance: {kind: measured, source: .alone.json: by sections, 165 samples., date: 2026-11-22}}' $tmp/mine.yaml &&
 	grep -q 'step: {value: .*kind: derived' $tmp/mine.yaml && ! grep -q shard_forward $tmp/mine.yaml"
+python3 - "$tmp" <<'P'
+import json, sys
+d = json.load(open(sys.argv[1] + "/alone.json"))
+loss = next(e for e in d["traceEvents"] if e.get("cat") == "kernel" and "loss" in e["name"])["args"]["correlation"]
+d["traceEvents"] = [e for e in d["traceEvents"] if e.get("args", {}).get("correlation") != loss]
+json.dump(d, open(sys.argv[1] + "/less.json", "w"))
+P
+ok "with a kernel less it goes by layer, and what a layer takes is known" sh -c "
+	$f trace compare $tmp/less.json $tmp/alone.yaml --fit-stack $tmp/less --json | python3 -c '
+import json, sys
+d = json.load(sys.stdin)
+c = d[\"constants\"]
+assert d[\"aligned\"] == \"by layer\" and c[\"launch\"][\"told\"] == \"not told: kept\", d
+assert d[\"before_frac\"] > 0.1 and d[\"after_frac\"] < 0.02, d'"
 ok "sharded, sums are known and sections are met" sh -c "
 	$f trace compare $tmp/scenario.json $sharded --fit-stack $tmp/sharded --json | python3 -c '
 import json, sys
