@@ -242,7 +242,7 @@ static bool in_future(const char *date)
 }
 
 /* "2026", "2026-11", "2026-11-22" */
-static bool is_date(const char *text)
+bool reader_is_date(const char *text)
 {
 	static const char form[] = "dddd-dd-dd";
 	size_t n = strlen(text);
@@ -261,7 +261,7 @@ const char *read_date(struct reader *r, const char *key, const char *fallback)
 
 	if (!text)
 		return fallback;
-	if (!is_date(text))
+	if (!reader_is_date(text))
 		reader_fail(r, key,
 			    "'%.40s' is no date: write 2026, 2026-11 or 2026-11-22",
 			    text);

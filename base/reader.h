@@ -62,6 +62,9 @@ const char *read_date(struct reader *r, const char *key, const char *fallback);
 int read_choice(struct reader *r, const char *key, const char *const *names, size_t n,
 		int fallback);
 
+/* 2026, 2026-11 or 2026-11-22 */
+bool reader_is_date(const char *text);
+
 /* A map's provenance block, if any, becomes what its numbers inherit. */
 void read_provenance(struct reader *r, struct arena *mem);
 

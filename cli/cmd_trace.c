@@ -3,22 +3,29 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/reader.h"
 #include "cli/trace.h"
 #include "foretoken/recorded.h"
 #include "foretoken/reports.h"
+
+enum { FIT = 256, PACE, DATE };
 
 static const struct argp_option options[] = {
 	{ "graph", 'g', "FILE", 0, "replay SCENARIO: file with the graph to run", 0 },
 	{ "gpu", 'u', "NAME", 0,
 	  "replay FILE: on this GPU, kernels by the profiles' ratio", 1 },
 	{ "fabric", 'f', "NAME", 0, "replay FILE: on this network", 1 },
-	{ "scale", 'c', "dp=N", 0, "replay FILE: with N data-parallel ranks", 1 },
+	{ "scale", 'c', "dp=N", 0,
+	  "replay FILE: with N data-parallel ranks; tp=N: tensor-parallel ones; may be "
+	  "repeated",
+	  1 },
 	{ "speedup", 'x', "CLASS=TIMES", 0,
 	  "replay FILE: a class of operations so many times faster, e.g. attention=1.5; "
 	  "may be repeated",
 	  1 },
 	{ "without", 'w', "COLLECTIVE", 0,
-	  "replay FILE: a collective takes no time, e.g. all_gather; may be repeated",
+	  "replay FILE: a collective takes no time, e.g. all_gather; waiting: they take no "
+	  "longer than their transfer; may be repeated",
 	  1 },
 	{ "from", 'm', "GPU", 0,
 	  "replay FILE: the profile of the recording's GPU (default: by its name)", 1 },
@@ -32,6 +39,15 @@ static const struct argp_option options[] = {
 	  "export: write the step, of all ranks, as GOAL, LogGOPSim's text", 1 },
 	{ "plot", 'P', "FILE.svg", 0,
 	  "compare: draw recorded and predicted, by part and by layer (gnuplot)", 1 },
+	{ "fit-stack", FIT, "NAME", 0,
+	  "compare: write NAME.yaml, the scenario's stack with host constants fitted to "
+	  "what was recorded",
+	  1 },
+	{ "pace", PACE, "FRAC", 0,
+	  "--fit-stack: of the recorded host's time, what it takes without the profiler "
+	  "(default: 1)",
+	  1 },
+	{ "date", DATE, "YYYY-MM-DD", 0, "--fit-stack: date of the recording", 1 },
 	{ "timeline", 't', "OUT", 0,
 	  "replay FILE: write the first rank as replayed, as the profiler would record it",
 	  1 },
@@ -40,8 +56,8 @@ static const struct argp_option options[] = {
 	{ 0 },
 };
 
-/* Options of a recording that were given. */
-static bool asks_recording(const struct trace_args *a)
+/* Is the recorded step to be different, or to be written? */
+static bool asks_change(const struct trace_args *a)
 {
 	for (int c = 0; c < FT_REC_CLASSES; c++)
 		if (a->ask.speedup[c] > 0)
@@ -49,8 +65,14 @@ static bool asks_recording(const struct trace_args *a)
 	for (int c = 0; c < FT_COLLECTIVES; c++)
 		if (a->ask.without[c])
 			return true;
-	return a->timeline || a->ask.gpu || a->ask.fabric || a->ask.dp || a->ask.from ||
-	       a->ask.step || a->ask.tokens_per_step > 0;
+	return a->timeline || a->ask.without_waiting || a->ask.gpu || a->ask.fabric ||
+	       a->ask.dp || a->ask.tp || a->ask.from || a->ask.tokens_per_step > 0;
+}
+
+/* Options of a recording that were given. */
+static bool asks_recording(const struct trace_args *a)
+{
+	return asks_change(a) || a->ask.step;
 }
 
 static error_t parse_option(struct trace_args *a, int key, char *arg,
@@ -78,6 +100,14 @@ static error_t parse_option(struct trace_args *a, int key, char *arg,
 	case 'P':
 		a->plot = arg;
 		return 0;
+	case FIT:
+		a->fit = arg;
+		return 0;
+	case DATE:
+		a->date = arg;
+		return 0;
+	case PACE:
+		return trace_pace(a, arg, state) ? 0 : EINVAL;
 	case 'm':
 		a->ask.from = arg;
 		return 0;
@@ -129,7 +159,7 @@ static const struct argp argp = {
 	parse,
 	"show SCENARIO\nreplay SCENARIO --graph FILE\n"
 	"show FILE...\nreplay FILE... [--gpu NAME] [--scale dp=N] ...\n"
-	"compare FILE... SCENARIO [--plot FILE.svg]\n"
+	"compare FILE... SCENARIO [--plot FILE.svg] [--fit-stack NAME]\n"
 	"export FILE... --chakra PREFIX\nexport FILE...|SCENARIO --goal OUT",
 	"Of a SCENARIO: show prints its step graph as text that can be edited; replay "
 	"simulates such a text on the scenario's cluster; export writes its step for LogGOPSim. Of FILEs that a profiler "
@@ -217,6 +247,25 @@ static int wrong(const char *why)
 	return 64;
 }
 
+/* Options that belong to one verb; NULL: all do. */
+static const char *misused_options(const struct trace_args *a)
+{
+	if (a->plot && !a->scenario)
+		return "--plot is of compare";
+	if (a->fit && !a->scenario)
+		return "--fit-stack is of compare";
+	if (a->fit && (a->plot || asks_change(a)))
+		return "--fit-stack goes with --step, --pace and --date alone";
+	if ((a->pace > 0 || a->date) && !a->fit)
+		return "--pace and --date are of --fit-stack";
+	if (a->date && !reader_is_date(a->date))
+		return "--date is no date: write 2026, 2026-11 or 2026-11-22";
+	if (!strcmp(a->verb, "export") != ((a->chakra != NULL) + (a->goal != NULL)))
+		return "export takes --chakra PREFIX or --goal OUT, and no other verb "
+		       "does";
+	return NULL;
+}
+
 /* What does not go together, of a recording and of a scenario; NULL: all does. */
 static const char *misused_recording(const struct trace_args *a)
 {
@@ -284,11 +333,9 @@ int cmd_trace(int argc, char **argv)
 			return wrong("compare takes FILE... and then a SCENARIO");
 		a.scenario = a.shared.word.word[--a.shared.word.n];
 	}
-	if (a.plot && !a.scenario)
-		return wrong("--plot is of compare");
-	if (!strcmp(a.verb, "export") != ((a.chakra != NULL) + (a.goal != NULL)))
-		return wrong("export takes --chakra PREFIX or --goal OUT, and no other "
-			     "verb does");
+	why = misused_options(&a);
+	if (why)
+		return wrong(why);
 	if (!find_input(&a, path, sizeof(path), &err))
 		return complain(&err);
 	recorded = ft_recording_is(a.shared.word.word[0]);

@@ -8,6 +8,8 @@
 struct trace_args {
 	struct shared shared;
 	const char *timeline, *chakra, *plot, *goal;
+	const char *fit, *date; /* of compare: the stack to write */
+	double pace;
 	const char *verb, *graph, *scenario; /* scenario: of compare, the last word */
 	struct ft_whatif_request ask;
 };
@@ -22,6 +24,7 @@ bool trace_scale(struct trace_args *a, const char *word,
 		 const struct argp_state *state);
 bool trace_without(struct trace_args *a, const char *word,
 		   const struct argp_state *state);
+bool trace_pace(struct trace_args *a, const char *word, const struct argp_state *state);
 bool trace_tokens(struct trace_args *a, const char *word,
 		  const struct argp_state *state);
 

@@ -47,23 +47,26 @@ bool trace_speedup(struct trace_args *a, const char *word,
 
 bool trace_scale(struct trace_args *a, const char *word, const struct argp_state *state)
 {
+	bool tensor = !strncmp(word, "tp=", 3);
 	char *end;
 	long long n;
 
-	if (strncmp(word, "dp=", 3)) {
+	if (!tensor && strncmp(word, "dp=", 3)) {
 		argp_error(state,
-			   "--scale takes dp=N, the data-parallel ranks; not '%s'",
+			   "--scale takes dp=N, the data-parallel ranks, or tp=N, the "
+			   "tensor-parallel ones; not '%s'",
 			   word);
 		return false;
 	}
 	errno = 0;
 	n = strtoll(word + 3, &end, 10);
 	if (end == word + 3 || *end || errno || n < 1 || n > LIMIT_GPUS) {
-		argp_error(state, "--scale dp: '%s' is not a whole number from 1 to %d",
-			   word + 3, (int)LIMIT_GPUS);
+		argp_error(state,
+			   "--scale %.2s: '%s' is not a whole number from 1 to %d",
+			   word, word + 3, (int)LIMIT_GPUS);
 		return false;
 	}
-	a->ask.dp = n;
+	*(tensor ? &a->ask.tp : &a->ask.dp) = n;
 	return true;
 }
 
@@ -72,10 +75,14 @@ bool trace_without(struct trace_args *a, const char *word,
 {
 	enum ft_collective op;
 
+	if (!strcmp(word, "waiting")) {
+		a->ask.without_waiting = true;
+		return true;
+	}
 	if (!ft_collective_find(word, &op)) {
 		argp_error(state,
 			   "--without takes all_reduce, all_gather, reduce_scatter, "
-			   "all_to_all, broadcast or sendrecv; not '%s'",
+			   "all_to_all, broadcast, sendrecv or waiting; not '%s'",
 			   word);
 		return false;
 	}
@@ -89,6 +96,14 @@ bool trace_tokens(struct trace_args *a, const char *word,
 	if (positive(word, &a->ask.tokens_per_step))
 		return true;
 	argp_error(state, "--tokens-per-step: '%s' is not a number above 0", word);
+	return false;
+}
+
+bool trace_pace(struct trace_args *a, const char *word, const struct argp_state *state)
+{
+	if (positive(word, &a->pace) && a->pace <= 1)
+		return true;
+	argp_error(state, "--pace: '%s' is not a fraction above 0, at most 1", word);
 	return false;
 }
 
@@ -159,6 +174,31 @@ static bool compare(const struct trace_args *a, struct ft_shelf *shelf,
 	ft_recording_free(drawn);
 	ft_scenario_free(s);
 	arena_release(&mem);
+	return ok;
+}
+
+/* The scenario's stack with the recorded hosts' constants. */
+static bool fit_hosts(const struct trace_args *a, struct ft_shelf *shelf,
+		      const struct ft_replay *p, struct ft_error *err)
+{
+	struct ft_scenario *s = ft_scenario_load(shelf, a->scenario, a->shared.set.word,
+						 a->shared.set.n, true, err);
+	struct ft_host_fit fit;
+	bool ok = s && ft_study_fit_hosts(
+			       &(struct ft_host_fit_request){
+				       .replay = p,
+				       .scenario = s,
+				       .step = a->ask.step,
+				       .name = a->fit,
+				       .date = a->date,
+				       .pace = a->pace > 0 ? a->pace : 1 },
+			       &fit, err);
+
+	if (ok && a->shared.json)
+		ft_report_host_fit_json(stdout, &fit);
+	else if (ok)
+		ft_report_host_fit(stdout, &fit);
+	ft_scenario_free(s);
 	return ok;
 }
 
@@ -248,9 +288,12 @@ bool trace_recorded(struct trace_args *a, struct ft_error *err)
 	struct ft_replay *p = NULL;
 	bool ok = read_all(a, &f, err) && (p = ft_replay_build(f.of, f.n, err));
 
+	if (ok && !strcmp(a->verb, "replay"))
+		ok = ft_replay_lay_out(p, err);
 	if (ok)
 		ok = a->chakra ? export_chakra(a, p, err) :
 		     a->goal   ? export_goal(a, p, err) :
+		     a->fit    ? fit_hosts(a, shelf, p, err) :
 				 ask(a, shelf, p, err);
 	ft_replay_free(p);
 	for (size_t i = 0; i < f.n; i++)

@@ -266,21 +266,18 @@ static bool take(struct reader *k, const Chakra__Node *n, struct ft_error *err)
 		return true;
 	if (!times(k, n, &start, &duration))
 		return fail(k, err, "lies more than 1000 s from the first one");
-	if (++k->r->counts.kept > LIMIT_TRACE_EVENTS ||
-	    k->r->stream.n > LIMIT_TRACE_LANES || k->r->thread.n > LIMIT_TRACE_LANES)
-		return fail(k, err, "there are too many nodes, streams or threads");
-	if (!number_of(n, "is_cpu_op", 0)) {
-		take_op(k, n, start, duration);
-		return true;
-	}
+	if (++k->r->counts.kept > LIMIT_TRACE_EVENTS)
+		return fail(k, err, "there are too many nodes");
 	if (kind < 0 || kind >= FT_REC_CALL_KINDS)
 		kind = n->name ? call_kind(n->name, strlen(n->name)) :
 				 FT_REC_CALL_KINDS;
-	if (kind < FT_REC_CALL_KINDS)
+	if (!number_of(n, "is_cpu_op", 0))
+		take_op(k, n, start, duration);
+	else if (kind < FT_REC_CALL_KINDS)
 		take_call(k, n, kind, start, duration);
 	else
 		take_operator(k, (int64_t)n->id, n->name, NULL, start, duration);
-	return true;
+	return lanes_fit(k->r) || fail(k, err, "there are too many streams or threads");
 }
 
 /* ---- the file ------------------------------------------------------------------------------ */

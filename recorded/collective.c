@@ -75,6 +75,16 @@ static double number_in(const json_t *args, const char *key)
 	return v > 0 && v < 1e15 ? v : 0;
 }
 
+/* Send and receive name the other end alone. */
+static int64_t peer_in(const json_t *args, bool sends)
+{
+	const json_t *peer = json_object_get(args, sends ? "Dst Rank" : "Src Rank");
+
+	return json_is_integer(peer) && json_integer_value(peer) >= 0 ?
+		       json_integer_value(peer) :
+		       FT_REC_NONE;
+}
+
 static struct ft_rec_collective *read_args(struct ft_recording *r, int32_t text)
 {
 	json_t *args = json_loads(ft_recording_text(r, text), 0, NULL);
@@ -91,6 +101,8 @@ static struct ft_rec_collective *read_args(struct ft_recording *r, int32_t text)
 			if (c->op == FT_COLLECTIVES &&
 			    !strncmp(name, ops[i].begin, strlen(ops[i].begin)))
 				c->op = ops[i].op;
+		c->sends = c->op == FT_SENDRECV && !strncmp(name, "send", 4);
+		c->peer = c->op == FT_SENDRECV ? peer_in(args, c->sends) : FT_REC_NONE;
 		c->group = text_in(r, args, "Process Group Name");
 		c->about = text_in(r, args, "Process Group Description");
 		c->ranks = text_in(r, args, "Process Group Ranks");

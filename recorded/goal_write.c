@@ -51,11 +51,35 @@ static const struct ft_rec_collective *message(const struct writer *w, uint32_t 
 	op = (event - w->n_calls) / 2;
 	*meeting = w->k->meeting[op];
 	c = ft_recording_collective(w->k->r, op_of(w->k->r, op));
-	return *meeting != FT_REC_NONE && c && c->op < FT_SENDRECV && c->bytes > 0 &&
-			       w->p->n_ranks > 1 && c->size == (int64_t)w->p->n_ranks &&
-			       w->p->meeting[*meeting].n == w->p->n_ranks ?
+	if (*meeting == FT_REC_NONE || !c || !(c->bytes > 0))
+		return NULL;
+	return c->op == FT_SENDRECV || (c->op < FT_SENDRECV && w->p->n_ranks > 1 &&
+					c->size == (int64_t)w->p->n_ranks &&
+					w->p->meeting[*meeting].n == w->p->n_ranks) ?
 		       c :
 		       NULL;
+}
+
+/* As one of the ranks given. */
+static int64_t number_of(const struct writer *w, int64_t rank)
+{
+	size_t k = 0;
+
+	while (k + 1 < w->p->n_ranks && w->p->rank[k].r->rank != rank)
+		k++;
+	return (int64_t)k;
+}
+
+static int64_t put_transfer(struct writer *w, const struct ft_rec_collective *c,
+			    int64_t tag, int cpu, int64_t begun)
+{
+	int64_t peer = number_of(w, c->peer);
+	int64_t what = c->sends ? goal_send(&w->goal, c->bytes, peer, tag, cpu) :
+				  goal_recv(&w->goal, c->bytes, peer, tag, cpu);
+
+	goal_require(&w->goal, what, begun);
+	w->messages += c->sends;
+	return what;
 }
 
 /* ---- dependencies ---------------------------------------------------------------------- */
@@ -141,6 +165,11 @@ static void put_event(struct writer *w, uint32_t event)
 	int cpu = cpu_of(w, event);
 	int64_t ns = ns_of(w, event), before = 0, what;
 
+	if (c && c->op == FT_SENDRECV) {
+		w->statement[event] = put_transfer(w, c, w->tag[meeting], cpu,
+						   w->statement[event - 1]);
+		return;
+	}
 	if (c) {
 		w->messages += w->number == 0;
 		w->statement[event] =
@@ -231,7 +260,8 @@ void ft_replay_write_goal(const struct ft_replay *p, FILE *out, int64_t *message
 
 	fputs("// A recorded step, written by foretoken. Times are ns; cpus are threads of "
 	      "the host,\n// then streams. Collectives that all ranks of their group recorded "
-	      "are rings, the others keep\n// the time that they took.\n",
+	      "are rings, transfers that both ends recorded\n// messages; the others keep "
+	      "the time that they took.\n",
 	      out);
 	find_origin(&w);
 	number_tags(&w, &mem);

@@ -70,14 +70,16 @@ static ft_ps op_end_of(const struct host *h, size_t op)
 }
 
 /* The call's end waits for the operation's: by as much as recorded if that is what
- * made it wait, else by nothing. */
-static void end_after(struct host *h, size_t c, size_t op)
+ * made it wait, at most by `most` if another was, else by nothing. */
+static void end_after(struct host *h, size_t c, size_t op, ft_ps most)
 {
 	const struct ft_rec_call *call = call_of(h->k->r, c);
 	ft_ps lag = end_of(call) - op_end_of(h, op);
 
 	if (op_end_of(h, op) <= call->start && lag > 0)
 		lag = 0;
+	if (lag > most)
+		lag = most;
 	edge_add(h->p, op_event(h->k, op, true), call_event(h->k, c, true), lag,
 		 LAG_FIXED);
 }
@@ -102,16 +104,35 @@ static void return_after(struct host *h, size_t c, bool made_to_wait)
 		 LAG_HOST);
 }
 
+/* From the end of the last operation that the call waited for to the call's. */
+static ft_ps last_lag(const struct host *h, size_t c)
+{
+	ft_ps least = INT64_MAX;
+
+	for (size_t s = 0; s < h->k->r->stream.n; s++) {
+		int32_t op = h->last_on_stream[s];
+
+		if (op != FT_REC_NONE && waited(h, c, (size_t)op)) {
+			ft_ps lag =
+				end_of(call_of(h->k->r, c)) - op_end_of(h, (size_t)op);
+
+			least = lag < least ? lag : least;
+		}
+	}
+	return least;
+}
+
 static void synchronise_device(struct host *h, size_t c)
 {
 	bool made_to_wait = false;
+	ft_ps most = last_lag(h, c);
 
 	for (size_t s = 0; s < h->k->r->stream.n; s++) {
 		int32_t op = h->last_on_stream[s];
 
 		if (op == FT_REC_NONE)
 			continue;
-		end_after(h, c, (size_t)op);
+		end_after(h, c, (size_t)op, most);
 		made_to_wait |= waited(h, c, (size_t)op);
 	}
 	return_after(h, c, made_to_wait);
@@ -131,7 +152,7 @@ static void synchronise_one(struct host *h, size_t c)
 			if (waited(h, c, (size_t)op))
 				found = op;
 	if (found != FT_REC_NONE)
-		end_after(h, c, (size_t)found);
+		end_after(h, c, (size_t)found, INT64_MAX);
 	return_after(h, c, found != FT_REC_NONE && waited(h, c, (size_t)found));
 }
 
@@ -181,7 +202,7 @@ static void launch(struct host *h, size_t c)
 		h->last_on_stream[op_of(r, (size_t)op)->stream] = op;
 		if (!blocks(h, c, (size_t)op))
 			continue;
-		end_after(h, c, (size_t)op);
+		end_after(h, c, (size_t)op, INT64_MAX);
 		made_to_wait = true;
 	}
 	return_after(h, c, made_to_wait);

@@ -125,6 +125,25 @@ static int keep_sync(struct reader *k)
 	return 1;
 }
 
+static int keep_as(struct reader *k, ft_ps start, ft_ps duration)
+{
+	switch (k->e.category) {
+	case C_KERNEL:
+	case C_MEMCPY:
+		return keep_op(k, start, duration);
+	case C_RUNTIME:
+		return keep_call(k, start, duration);
+	case C_OPERATOR:
+		return keep_span(k, &k->r->span, start, duration);
+	case C_ANNOTATION:
+		return keep_span(k, &k->r->annotation, start, duration);
+	case C_SYNC:
+		return keep_sync(k);
+	default:
+		return 1;
+	}
+}
+
 static int keep(struct reader *k)
 {
 	const struct event *e = &k->e;
@@ -141,27 +160,13 @@ static int keep(struct reader *k)
 				   "an event lies more than 1000 s from the first one");
 	if (k->r->counts.kept == LIMIT_TRACE_EVENTS)
 		return reader_stop(k, "holds too many events");
-	if (k->r->stream.n > LIMIT_TRACE_LANES || k->r->thread.n > LIMIT_TRACE_LANES)
-		return reader_stop(k, "has too many streams or threads");
 	k->r->counts.kept++;
 	k->r->counts.negative += e->negative;
 	start = (e->ts.us - k->base_us) * 1000000 + e->ts.ps;
 	duration = e->negative ? 0 : e->dur.us * 1000000 + e->dur.ps;
-	switch (e->category) {
-	case C_KERNEL:
-	case C_MEMCPY:
-		return keep_op(k, start, duration);
-	case C_RUNTIME:
-		return keep_call(k, start, duration);
-	case C_OPERATOR:
-		return keep_span(k, &k->r->span, start, duration);
-	case C_ANNOTATION:
-		return keep_span(k, &k->r->annotation, start, duration);
-	case C_SYNC:
-		return keep_sync(k);
-	default:
-		return 1;
-	}
+	if (!keep_as(k, start, duration))
+		return 0;
+	return lanes_fit(k->r) || reader_stop(k, "has too many streams or threads");
 }
 
 int event_end(struct reader *k)

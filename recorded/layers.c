@@ -49,8 +49,7 @@ static bool is_mark(const struct ft_rec_op *op)
 	return op->rec_class == FT_REC_GEMM || op->rec_class == FT_REC_ATTENTION;
 }
 
-/* The stream on which products run longest. */
-static int16_t main_stream(const struct ft_recording *r, struct arena *scratch)
+int16_t busiest_stream(const struct ft_recording *r, struct arena *scratch)
 {
 	ft_ps *busy = ARENA_ARRAY(scratch, r->stream.n, ft_ps);
 	int16_t most = 0;
@@ -350,7 +349,7 @@ struct ft_rec_layers ft_replay_layers(const struct ft_replay *p,
 		.r = p->rank[rank].r, .t = t, .rank = rank, .window = window, .mem = mem
 	};
 
-	collect(&f, main_stream(f.r, mem));
+	collect(&f, busiest_stream(f.r, mem));
 	find_runs(&f);
 	merge(&f);
 	if (!f.n_runs)

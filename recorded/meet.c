@@ -2,17 +2,22 @@
  * recorded/meet.c - collectives that several ranks recorded, found by group and order
  *
  * A group is told by its number and its ranks; the i-th collective that a rank launched
- * in a group meets the i-th of the others if name and bytes agree. Clocks are aligned
- * by the ends of what meets: a rank is moved by the median of its ends' lateness.
+ * in a group meets the i-th of the others if name and bytes agree. The i-th send of a rank
+ * to another meets the other's i-th receive from it. Clocks are aligned by the ends of what
+ * meets: a rank is moved by the median of its ends' lateness. A send that then ended before its
+ * receive began was buffered, and meets nothing.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "recorded/replay.h"
 
+static const ft_ps CLOCK_PS = 10000000; /* what clocks may be apart */
+
 /* One collective of one rank, to be sorted. */
 struct seen {
 	const struct ft_rec_collective *what;
+	int64_t from, to; /* of send and receive: ranks; else NONE */
 	size_t rank;
 	uint32_t op;
 	size_t turn; /* in its group, by the order of launch */
@@ -22,6 +27,10 @@ static int by_group(const struct seen *x, const struct seen *y)
 {
 	int order = strcmp(x->what->ranks, y->what->ranks);
 
+	if (x->from != y->from)
+		return x->from < y->from ? -1 : 1;
+	if (x->to != y->to)
+		return x->to < y->to ? -1 : 1;
 	return order ? order : strcmp(x->what->group, y->what->group);
 }
 
@@ -70,8 +79,16 @@ static int by_at(const void *a, const void *b)
 	return x->op < y->op ? -1 : x->op > y->op;
 }
 
-/* The collectives of a rank whose group is told, in the order of launch. */
-static size_t list(const struct ft_replay *p, size_t rank, struct arena *scratch,
+/* Can it be told what it meets? */
+static bool is_told(const struct ft_recording *r, const struct ft_rec_collective *c)
+{
+	return c && c->ranks[0] && c->size > 1 &&
+	       (c->op != FT_SENDRECV ||
+		(c->peer != FT_REC_NONE && r->rank != FT_REC_NONE));
+}
+
+/* The collectives of a rank whose group, or other end, is told, in the order of launch. */
+static size_t list(struct ft_replay *p, size_t rank, struct arena *scratch,
 		   struct seen *to)
 {
 	const struct ft_recording *r = p->rank[rank].r;
@@ -87,8 +104,17 @@ static size_t list(const struct ft_replay *p, size_t rank, struct arena *scratch
 		const struct ft_rec_collective *c =
 			ft_recording_collective(r, op_of(r, l[i].op));
 
-		if (c && c->ranks[0] && c->size > 1)
-			to[kept++] = (struct seen){ c, rank, l[i].op, i };
+		int64_t here = c && c->op == FT_SENDRECV ? r->rank : FT_REC_NONE;
+
+		if (is_told(r, c))
+			to[kept++] = (struct seen){ c,
+						    c->sends ? here : c->peer,
+						    c->sends ? c->peer : here,
+						    rank,
+						    l[i].op,
+						    i };
+		else if (c && c->op == FT_SENDRECV)
+			p->counts.unmatched++;
 	}
 	return kept;
 }
@@ -107,6 +133,10 @@ static void count_turns(struct seen *s, size_t n)
 
 static bool agree(const struct seen *s, size_t n)
 {
+	if (s->what->op == FT_SENDRECV)
+		return n == 2 && s[0].what->sends != s[1].what->sends &&
+		       !(s[0].what->bytes < s[1].what->bytes ||
+			 s[0].what->bytes > s[1].what->bytes);
 	for (size_t i = 1; i < n; i++)
 		if (s[i].rank == s[i - 1].rank ||
 		    strcmp(s[i].what->name, s[0].what->name) ||
@@ -144,31 +174,103 @@ static int by_time(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Against the first rank that meets this one directly; ranks that never meet the first
- * keep the profiler's clock where it is near. */
-static void align(struct ft_replay *p, size_t rank, struct arena *scratch)
+/* Against another rank's clock; false: they never meet. */
+static bool align(struct ft_replay *p, size_t rank, size_t to, struct arena *scratch)
 {
-	struct rank *k = &p->rank[rank], *first = &p->rank[0];
+	struct rank *k = &p->rank[rank], *other = &p->rank[to];
 	ft_ps *end = ARENA_ARRAY(scratch, p->n_meetings, ft_ps);
 	bool *has = ARENA_ARRAY(scratch, p->n_meetings, bool);
-	ft_ps *late = ARENA_ARRAY(scratch, p->n_meetings, ft_ps);
-	int64_t apart_us = k->r->origin_us - first->r->origin_us;
+	ft_ps *late = ARENA_ARRAY(scratch, k->r->op.n, ft_ps);
 	size_t n = 0;
 
-	for (size_t i = 0; i < first->r->op.n; i++)
-		if (first->meeting[i] != FT_REC_NONE) {
-			end[first->meeting[i]] = end_at(first, i);
-			has[first->meeting[i]] = true;
+	for (size_t i = 0; i < other->r->op.n; i++)
+		if (other->meeting[i] != FT_REC_NONE) {
+			end[other->meeting[i]] = end_at(other, i);
+			has[other->meeting[i]] = true;
 		}
 	for (size_t i = 0; i < k->r->op.n; i++)
 		if (k->meeting[i] != FT_REC_NONE && has[k->meeting[i]])
 			late[n++] = end_at(k, i) - end[k->meeting[i]];
-	if (n) {
-		qsort(late, n, sizeof(*late), by_time);
-		k->shift = -late[n / 2];
-	} else if (apart_us < 1000000000 && apart_us > -1000000000) {
-		k->shift = apart_us * 1000000;
+	if (!n)
+		return false;
+	qsort(late, n, sizeof(*late), by_time);
+	k->shift = other->shift - late[n / 2];
+	return true;
+}
+
+/* Where the profiler's clock is near, it serves. */
+static void trust_profiler(struct ft_replay *p, size_t rank)
+{
+	int64_t apart_us = p->rank[rank].r->origin_us - p->rank[0].r->origin_us;
+
+	if (apart_us < 1000000000 && apart_us > -1000000000)
+		p->rank[rank].shift = apart_us * 1000000;
+}
+
+/* By the first rank, or by one that was aligned before; so along a pipeline. */
+static void align_all(struct ft_replay *p, struct arena *scratch)
+{
+	bool *aligned = ARENA_ARRAY(scratch, p->n_ranks, bool);
+	bool more = true;
+
+	aligned[0] = true;
+	while (more) {
+		more = false;
+		for (size_t to = 0; to < p->n_ranks; to++)
+			for (size_t k = 1; aligned[to] && k < p->n_ranks; k++)
+				if (!aligned[k] && align(p, k, to, scratch))
+					aligned[k] = more = true;
 	}
+	for (size_t k = 1; k < p->n_ranks; k++)
+		if (!aligned[k])
+			trust_profiler(p, k);
+}
+
+/* When the last rank of each meeting begins and the first ends. */
+struct span {
+	ft_ps last_begin, first_end;
+};
+
+static struct span *spans_of(const struct ft_replay *p, struct arena *scratch)
+{
+	struct span *s = ARENA_ARRAY(scratch, p->n_meetings, struct span);
+
+	for (size_t m = 0; m < p->n_meetings; m++)
+		s[m] = (struct span){ INT64_MIN, INT64_MAX };
+	for (size_t k = 0; k < p->n_ranks; k++)
+		for (size_t i = 0; i < p->rank[k].r->op.n; i++) {
+			int32_t m = p->rank[k].meeting[i];
+			ft_ps begin = op_of(p->rank[k].r, i)->start + p->rank[k].shift;
+			ft_ps end = end_at(&p->rank[k], i) + p->rank[k].shift;
+
+			if (m == FT_REC_NONE)
+				continue;
+			if (begin > s[m].last_begin)
+				s[m].last_begin = begin;
+			if (end < s[m].first_end)
+				s[m].first_end = end;
+		}
+	return s;
+}
+
+static void part_buffered(struct ft_replay *p, struct arena *scratch)
+{
+	const struct span *s = spans_of(p, scratch);
+
+	for (size_t k = 0; k < p->n_ranks; k++)
+		for (size_t i = 0; i < p->rank[k].r->op.n; i++) {
+			int32_t *m = &p->rank[k].meeting[i];
+
+			if (*m == FT_REC_NONE ||
+			    ft_recording_collective(p->rank[k].r,
+						    op_of(p->rank[k].r, i))
+					    ->op != FT_SENDRECV ||
+			    s[*m].last_begin <= s[*m].first_end + CLOCK_PS)
+				continue;
+			*m = FT_REC_NONE;
+			p->counts.matched--;
+			p->counts.unmatched++;
+		}
 }
 
 bool ranks_meet(struct ft_replay *p, struct ft_error *err)
@@ -199,8 +301,26 @@ bool ranks_meet(struct ft_replay *p, struct ft_error *err)
 			;
 		meet(p, s + i, j - i);
 	}
-	for (size_t i = 1; i < p->n_ranks; i++)
-		align(p, i, &scratch);
+	align_all(p, &scratch);
+	part_buffered(p, &scratch);
 	arena_release(&scratch);
 	return true;
+}
+
+size_t transfers_untold(const struct ft_replay *p)
+{
+	size_t n = 0;
+
+	for (size_t k = 0; k < p->n_ranks; k++)
+		for (size_t i = 0; i < p->rank[k].r->op.n; i++) {
+			const struct ft_rec_op *op = op_of(p->rank[k].r, i);
+			const struct ft_rec_collective *c =
+				ft_recording_collective(p->rank[k].r, op);
+
+			n += op->rec_class == FT_REC_COLLECTIVE &&
+			     (c ? c->op == FT_SENDRECV && c->peer == FT_REC_NONE :
+				  strstr(ft_recording_text(p->rank[k].r, op->name),
+					 "SendRecv") != NULL);
+		}
+	return n;
 }

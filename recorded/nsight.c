@@ -86,8 +86,7 @@ static bool times(struct nsight *n, sqlite3_stmt *s, ft_ps *start, ft_ps *durati
 		n->r->counts.negative++;
 		to = from;
 	}
-	if (to / 2 - from / 2 > most / 2 || n->r->counts.kept > LIMIT_TRACE_EVENTS ||
-	    n->r->stream.n > LIMIT_TRACE_LANES || n->r->thread.n > LIMIT_TRACE_LANES)
+	if (to / 2 - from / 2 > most / 2 || n->r->counts.kept > LIMIT_TRACE_EVENTS)
 		return false;
 	*start = (from - n->base_ns) * NS;
 	*duration = (to - from) * NS;
@@ -218,7 +217,7 @@ static bool read_rows(struct nsight *n, size_t i, sqlite3_stmt *s, struct ft_err
 	bool ok = true;
 
 	while (ok && (status = sqlite3_step(s)) == SQLITE_ROW)
-		ok = reads[i].take(n, s) ?
+		ok = reads[i].take(n, s) && lanes_fit(n->r) ?
 			     /* a text that found no room counts as none */
 			     sqlite3_errcode(n->db) != SQLITE_NOMEM ||
 				     sql_fail(n, reads[i].table, err) :

@@ -1,4 +1,5 @@
 /* recorded/recording.c - the tables of a recording */
+#include "base/limits.h"
 #include "base/text.h"
 #include "recorded/chakra.h"
 
@@ -82,6 +83,11 @@ int16_t lane_number(struct ft_recording *r, struct table_rows *lanes, int64_t of
 	l = table_add(&r->mem, lanes);
 	*l = (struct lane){ of, number };
 	return (int16_t)(lanes->n - 1);
+}
+
+bool lanes_fit(const struct ft_recording *r)
+{
+	return r->stream.n <= LIMIT_TRACE_LANES && r->thread.n <= LIMIT_TRACE_LANES;
 }
 
 /* ---- the handle ---------------------------------------------------------------------- */

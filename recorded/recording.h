@@ -66,6 +66,9 @@ int32_t text_number(struct ft_recording *r, const char *text, size_t len);
 int16_t lane_number(struct ft_recording *r, struct table_rows *lanes, int64_t of,
 		    int64_t number);
 
+/* Are there no more streams and no more threads than may be? To be asked after each row. */
+bool lanes_fit(const struct ft_recording *r);
+
 static inline struct ft_rec_op *op_of(const struct ft_recording *r, size_t i)
 {
 	return table_at(&r->op, i);

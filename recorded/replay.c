@@ -141,6 +141,31 @@ struct ft_replay *ft_replay_build(const struct ft_recording *const *recording, s
 	return NULL;
 }
 
+static ft_ps *run_as_recorded(struct ft_replay *p)
+{
+	struct ft_replay_times times = ft_replay_recorded(p, &p->mem);
+	ft_ps *at = ARENA_ARRAY(&p->mem, p->n_events, ft_ps);
+
+	index_edges(p);
+	(void)schedule(p, &times, at,
+		       &p->mem); /* what is new waits for what was there */
+	return at;
+}
+
+bool ft_replay_lay_out(struct ft_replay *p, struct ft_error *err)
+{
+	stages_lay_out(p, run_as_recorded);
+	if (!p->n_passes)
+		return true;
+	index_edges(p);
+	return has_no_circle(p, err);
+}
+
+const char *ft_replay_stages(const struct ft_replay *p)
+{
+	return p->stages;
+}
+
 void ft_replay_free(struct ft_replay *p)
 {
 	struct arena mem;
@@ -287,6 +312,20 @@ static size_t rank_of(const struct ft_replay *p, uint32_t event, size_t *op)
 	return low;
 }
 
+/* What a pass takes under these times: it changes as its operations do. */
+static ft_ps pass_time(const struct ft_replay *p, const struct ft_replay_times *times,
+		       size_t number)
+{
+	const struct pass *pass = &p->pass[number];
+	const struct ft_recording *r = p->rank[pass->rank].r;
+	ft_ps t = pass->duration;
+
+	for (size_t i = 0; i < pass->n; i++)
+		t += times->op[pass->rank][pass->op[i]] -
+		     op_of(r, pass->op[i])->duration;
+	return t > 0 ? t : 0;
+}
+
 static ft_ps lag_of(const struct ft_replay *p, const struct ft_replay_times *times,
 		    const struct edge *e)
 {
@@ -296,6 +335,8 @@ static ft_ps lag_of(const struct ft_replay *p, const struct ft_replay_times *tim
 	switch (e->kind) {
 	case LAG_HOST:
 		return scaled(e->lag, times->host_factor);
+	case LAG_PASS:
+		return pass_time(p, times, (size_t)e->lag);
 	case LAG_OP:
 		rank = rank_of(p, e->to, &op);
 		return e->lag + times->op[rank][op];

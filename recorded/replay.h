@@ -2,8 +2,9 @@
  * recorded/replay.h - the graph of what waits for what, inside
  *
  * An event is the begin (2 i) or the end (2 i + 1) of a call or an operation, or the
- * moment when a collective has begun on all its ranks. Each rank's calls come first,
- * then its operations; the meetings of collectives follow all ranks.
+ * moment when a collective has begun on all its ranks, or the end of a pass of a stage
+ * that was not recorded. Each rank's calls come first, then its operations; the meetings
+ * of collectives follow all ranks, and then the passes.
  */
 #ifndef RECORDED_REPLAY_H
 #define RECORDED_REPLAY_H
@@ -16,6 +17,7 @@ enum lag_kind {
 	LAG_HOST,  /* time of the host: times host_factor */
 	LAG_OP,	   /* the operation's own time, at ->to */
 	LAG_SHARE, /* a share of the operation's time, at ->from */
+	LAG_PASS,  /* the time of a recorded pass; ->lag is its number */
 };
 
 struct edge {
@@ -38,12 +40,23 @@ struct meeting {
 	ft_ps last_begin;
 };
 
+/* A recorded forward or backward pass of one micro-batch: operations of a rank's busiest
+ * stream, one behind another. */
+struct pass {
+	size_t rank, n;
+	uint32_t *op;
+	ft_ps duration; /* from the first's begin to the last's end */
+};
+
 struct ft_replay {
 	struct arena mem;
 	size_t n_ranks, n_events, n_meetings;
 	struct rank *rank;
 	struct meeting *meeting;
 	uint32_t first_meeting;
+	struct pass *pass; /* that stand for those of other stages */
+	size_t n_passes, pass_cap;
+	char stages[200]; /* which are not recorded, and what stands for them; or "" */
 	struct table_rows edge;
 	uint32_t *out, *out_edge; /* edges by what they come from */
 	struct ft_replay_counts counts;
@@ -81,8 +94,18 @@ ft_ps replay_mark(const struct ft_replay *p, const struct ft_replayed *t, size_t
 /* recorded/depend.c: operations. */
 void ops_depend(struct ft_replay *p, struct rank *k);
 
+/* recorded/stages.c: stages of a pipeline that no file is of, after all other edges. run:
+ * when each event comes as recorded, in the replay's memory. */
+void stages_lay_out(struct ft_replay *p, ft_ps *(*run)(struct ft_replay *));
+
+/* recorded/layers.c: the stream on which products and attention run longest. */
+int16_t busiest_stream(const struct ft_recording *r, struct arena *scratch);
+
 /* Collectives that all ranks given recorded; before edges are made. */
 bool ranks_meet(struct ft_replay *p, struct ft_error *err)
 	__attribute__((warn_unused_result));
+
+/* Kernels that send or receive without arguments: those of a batch have none. */
+size_t transfers_untold(const struct ft_replay *p);
 
 #endif

@@ -145,19 +145,22 @@ static struct ft_work rung_of(enum ladder_of of, size_t rung)
 	}
 }
 
-static bool both(struct ft_retiming *t, const struct ft_work *w, double *from_s,
-		 double *to_s, double *spread_frac)
+/* w on the recording's GPU, what is left of it on the other. */
+static bool whole_and_part(struct ft_retiming *t, const struct ft_work *w,
+			   const struct ft_work *part, double *from_s, double *to_s,
+			   double *spread_frac)
 {
 	struct ft_prediction a, b;
 	struct ft_error err;
 
 	if (!ft_kernel_recall(t->memo, t->from, w, FT_CLOCK_SUSTAINED, &a, &err) ||
-	    !ft_kernel_recall(t->memo, t->to, w, FT_CLOCK_SUSTAINED, &b, &err) ||
+	    !ft_kernel_recall(t->memo, t->to, part, FT_CLOCK_SUSTAINED, &b, &err) ||
 	    !(a.time_s > 0) || !(b.time_s > 0))
 		return false;
 	*from_s = a.time_s;
 	*to_s = b.time_s;
-	*spread_frac = t->from == t->to ? 0 : hypot(a.spread_frac, b.spread_frac);
+	*spread_frac =
+		t->from == t->to && w == part ? 0 : hypot(a.spread_frac, b.spread_frac);
 	return true;
 }
 
@@ -171,7 +174,8 @@ static const struct ladder *ladder(struct ft_retiming *t, enum ladder_of of)
 	for (; l->n < RUNGS; l->n++) {
 		struct ft_work w = rung_of(of, l->n);
 
-		if (!both(t, &w, &l->from_s[l->n], &l->to_s[l->n], &l->spread_frac)) {
+		if (!whole_and_part(t, &w, &w, &l->from_s[l->n], &l->to_s[l->n],
+				    &l->spread_frac)) {
 			l->n = 0;
 			return l;
 		}
@@ -207,9 +211,60 @@ static bool by_memory(const struct ft_gpu *gpu, const char *curve)
 	       gpu->memory_bytes_per_s.value / 2;
 }
 
+static int64_t fraction(int64_t n, double frac)
+{
+	int64_t left = (int64_t)((double)n * frac + 0.5);
+
+	return left < 1 ? 1 : left;
+}
+
+static struct ft_work part_of(const struct ft_work *w, const struct ft_rec_left *left)
+{
+	struct ft_work part = *w;
+
+	switch (w->kind) {
+	case FT_GEMM:
+		part.gemm.n = fraction(w->gemm.n, left->columns_frac);
+		part.gemm.k = fraction(w->gemm.k, left->inner_frac);
+		break;
+	case FT_ATTENTION:
+		part.attention.heads = fraction(w->attention.heads, left->heads_frac);
+		part.attention.kv_heads =
+			fraction(w->attention.kv_heads, left->heads_frac);
+		break;
+	default:
+		part.memory.bytes *= left->bytes_frac;
+	}
+	return part;
+}
+
+static bool is_whole(double frac)
+{
+	return !(frac < 1 || frac > 1);
+}
+
+/* Is all left of what this kind of work has? */
+static bool leaves_all(const struct ft_rec_left *left, enum ft_work_kind kind)
+{
+	return !left || (kind == FT_GEMM ? is_whole(left->columns_frac) &&
+						   is_whole(left->inner_frac) :
+			 kind == FT_ATTENTION ? is_whole(left->heads_frac) :
+						is_whole(left->bytes_frac));
+}
+
+/* The work of a time on a ladder: bytes as they are, of others the nearest rung's. */
+static struct ft_work stand_in(const struct ladder *l, enum ladder_of of, size_t rung,
+			       double past)
+{
+	if (of >= BYTES)
+		return moved(curves[of - BYTES].curve,
+			     between(l->bytes[rung], l->bytes[rung + 1], past));
+	return rung_of(of, past < 0.5 ? rung : rung + 1);
+}
+
 static enum ft_retimed_by by_ladder(struct ft_retiming *t, enum ladder_of of,
-				    double time_s, double shrink_frac, double *ratio,
-				    double *spread_frac)
+				    double time_s, const struct ft_rec_left *left,
+				    double *ratio, double *spread_frac)
 {
 	const struct ladder *l = ladder(t, of);
 	double past;
@@ -222,15 +277,15 @@ static enum ft_retimed_by by_ladder(struct ft_retiming *t, enum ladder_of of,
 		*ratio = between(l->to_s[i] / l->from_s[i],
 				 l->to_s[i + 1] / l->from_s[i + 1], past);
 	*spread_frac = l->spread_frac;
-	if (of >= BYTES && (shrink_frac < 1 || shrink_frac > 1)) {
-		double bytes = between(l->bytes[i], l->bytes[i + 1], past);
-		const char *curve = curves[of - BYTES].curve;
-		struct ft_work all = moved(curve, bytes);
-		struct ft_work part = moved(curve, bytes * shrink_frac);
+	if (!leaves_all(left, of == PRODUCTS || of == NARROW_PRODUCTS ? FT_GEMM :
+			      of < BYTES			      ? FT_ATTENTION :
+					   FT_MEMORY_BOUND)) {
+		struct ft_work all = stand_in(l, of, i, past);
+		struct ft_work part = part_of(&all, left);
 		double all_s, part_s, from_s, unused;
 
-		if (both(t, &all, &from_s, &all_s, &unused) &&
-		    both(t, &part, &from_s, &part_s, &unused))
+		if (whole_and_part(t, &all, &all, &from_s, &all_s, &unused) &&
+		    whole_and_part(t, &part, &part, &from_s, &part_s, &unused))
 			*ratio *= part_s / all_s;
 	}
 	return FT_RETIMED_BY_STAND_IN;
@@ -294,14 +349,31 @@ static struct ft_work portable(const struct ft_rec_work *w)
 	return work;
 }
 
+/* By the work that the operator's shapes tell. */
+static bool by_work(struct ft_retiming *t, const struct ft_rec_work *w,
+		    const struct ft_rec_left *left, double *ratio, double *spread_frac)
+{
+	struct ft_work work = portable(w), part = work;
+	bool all = leaves_all(left, work.kind);
+	double from_s, to_s;
+
+	if (!all && work.kind == FT_MEMORY_BOUND)
+		return false; /* what is left of a row is not told */
+	if (!all)
+		part = part_of(&work, left);
+	if (!whole_and_part(t, &work, all ? &work : &part, &from_s, &to_s, spread_frac))
+		return false;
+	*ratio = to_s / from_s;
+	return true;
+}
+
 enum ft_retimed_by ft_retime(struct ft_retiming *t, const struct ft_recording *r,
-			     const struct ft_rec_op *op, double shrink_frac,
+			     const struct ft_rec_op *op, const struct ft_rec_left *left,
 			     double *ratio, double *spread_frac)
 {
 	static const char *const hosts[] = { "HtoD", "DtoH", "HostToDevice",
 					     "DeviceToHost", NULL };
 	const struct ft_rec_work *w = ft_recording_work(r, op);
-	double from_s, to_s;
 
 	*ratio = 1;
 	*spread_frac = 0;
@@ -311,14 +383,8 @@ enum ft_retimed_by ft_retime(struct ft_retiming *t, const struct ft_recording *r
 		return FT_RETIMED_NOT;
 	if (w && !op->is_copy && w->work.kind == kind_for(op) &&
 	    (w->exact || w->work.kind != FT_MEMORY_BOUND) &&
-	    !(shrink_frac < 1 || shrink_frac > 1)) {
-		struct ft_work work = portable(w);
-
-		if (both(t, &work, &from_s, &to_s, spread_frac)) {
-			*ratio = to_s / from_s;
-			return FT_RETIMED_BY_WORK;
-		}
-	}
-	return by_ladder(t, ladder_for(r, op), (double)op->duration * 1e-12,
-			 shrink_frac, ratio, spread_frac);
+	    by_work(t, w, left, ratio, spread_frac))
+		return FT_RETIMED_BY_WORK;
+	return by_ladder(t, ladder_for(r, op), (double)op->duration * 1e-12, left,
+			 ratio, spread_frac);
 }

@@ -220,6 +220,8 @@ static json_t *machine(const struct ft_whatif *a)
 	json_put_int(o, "ranks", a->ranks);
 	json_put_int(o, "dp_recorded", a->dp_recorded);
 	json_put_int(o, "dp", a->dp);
+	json_put_int(o, "tp_recorded", a->tp_recorded);
+	json_put_int(o, "tp", a->tp);
 	return o;
 }
 

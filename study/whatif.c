@@ -169,36 +169,39 @@ static void retime_kernel(struct whatif *w, size_t rank, size_t i, struct told *
 	const struct ft_rec_op *op = ft_recording_op(r, i);
 	const struct ft_whatif *a = w->answer;
 	double time_s = (double)op->duration * 1e-12, ratio = 1, spread = 0;
-	double shrink = w->sharded && op->on_shard && a->dp != a->dp_recorded ?
-				(double)a->dp_recorded / (double)a->dp :
-				1;
+	struct ft_rec_left left = tensor_left(w, r, op);
 	enum ft_retimed_by by = FT_RETIMED_NOT;
 
+	if (w->sharded && op->on_shard && a->dp != a->dp_recorded)
+		left.bytes_frac *= (double)a->dp_recorded / (double)a->dp;
 	told->all_s += time_s;
 	if (op->rec_class == FT_REC_OTHER)
 		told->other_s += time_s;
 	if (op->rec_class == FT_REC_COLLECTIVE)
 		return;
 	if (w->retiming)
-		by = ft_retime(w->retiming, r, op, shrink, &ratio, &spread);
+		by = ft_retime(w->retiming, r, op, &left, &ratio, &spread);
 	told->by_s[by] += time_s;
 	if (ratio < 1 || ratio > 1)
 		w->changed.op[rank][i] = ft_ps_from_s(time_s * ratio);
 	w->spread_s[part_of(op)] += time_s * ratio * spread;
 }
 
-/* A GPU's own ladder serves where only the size of shards changes. */
+/* A GPU's own ladder serves where only the size of shards or products changes. */
 static void retime_kernels(struct whatif *w)
 {
 	const struct ft_replay *p = w->asked->replay;
 	struct ft_whatif *a = w->answer;
 	struct told told = { .all_s = 0 };
 
-	if (!w->retiming && w->sharded && a->dp != a->dp_recorded)
+	if (!w->retiming &&
+	    (a->tp != a->tp_recorded || (w->sharded && a->dp != a->dp_recorded)))
 		w->retiming = ft_retiming_new(w->from.gpu, w->to.gpu);
+	tensor_begin(w);
 	for (size_t k = 0; k < ft_replay_ranks(p); k++)
 		for (size_t i = 0; i < ft_recording_ops(ft_replay_recording(p, k)); i++)
 			retime_kernel(w, k, i, &told);
+	tensor_end(w);
 	a->classified_frac = told.all_s > 0 ? 1 - told.other_s / told.all_s : 1;
 	if (!w->retiming || !(told.all_s > 0))
 		return;
@@ -335,7 +338,8 @@ static void range(struct whatif *w)
 
 static bool is_moved(const struct ft_whatif_request *q)
 {
-	return q->gpu || q->fabric || q->dp || q->n_sets || q->tokens_per_step > 0;
+	return q->gpu || q->fabric || q->dp || q->tp || q->n_sets ||
+	       q->without_waiting || q->tokens_per_step > 0;
 }
 
 static bool move(struct whatif *w, struct ft_error *err)
@@ -346,9 +350,10 @@ static bool move(struct whatif *w, struct ft_error *err)
 	if (w->answer->ranks_recorded > (int64_t)ft_replay_ranks(w->asked->replay))
 		whatif_note(w,
 			    "%zu of %lld ranks recorded: the others are taken to do "
-			    "the same, and what they kept this one waiting stays.",
+			    "the same, and what they kept this one waiting %s.",
 			    ft_replay_ranks(w->asked->replay),
-			    (long long)w->answer->ranks_recorded);
+			    (long long)w->answer->ranks_recorded,
+			    w->asked->without_waiting ? "is left out" : "stays");
 	retime_kernels(w);
 	return groups_retime(w, err);
 }
@@ -366,6 +371,8 @@ static bool run(struct whatif *w, struct ft_error *err)
 	a->recorded = where(w, &before);
 	if (!has_step(w, err) || !groups_find(w, err))
 		return false;
+	if (ft_replay_stages(q->replay)[0])
+		whatif_note(w, "%s", ft_replay_stages(q->replay));
 	if (!is_moved(q))
 		retime_kernels(w);
 	else if (!move(w, err))

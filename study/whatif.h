@@ -14,6 +14,16 @@ struct machine {
 	struct ft_gpu *gpu;
 };
 
+/* What of a tensor-parallel step is known, and what of it could not be told. */
+struct tensor {
+	bool sequence;	  /* activations between the products are sharded, too */
+	double elements;  /* of its largest message in sum: tokens times features */
+	double hidden;	  /* features that are not sharded; 0: no shapes tell them */
+	int64_t unshaped; /* kernels taken to be sharded though without shapes */
+	int64_t kept;	  /* kernels that may be sharded or not, and keep their time */
+	double kept_s;
+};
+
 struct whatif {
 	struct arena mem;
 	struct ft_shelf *shelf;
@@ -21,6 +31,7 @@ struct whatif {
 	struct ft_whatif *answer;
 	struct machine from, to;
 	struct ft_retiming *retiming; /* NULL: GPUs are the same */
+	struct tensor tensor;
 	bool sharded; /* its data-parallel ranks hold parts of the weights */
 	struct ft_replay_times recorded, changed;
 	double part_recorded_s[FT_PARTS], part_replayed_s[FT_PARTS];
@@ -50,6 +61,16 @@ bool groups_find(struct whatif *w, struct ft_error *err)
 /* Re-times all collectives in w->changed. */
 bool groups_retime(struct whatif *w, struct ft_error *err)
 	__attribute__((warn_unused_result));
+
+/* ---- study/whatif_tensor.c ---------------------------------------------------------- */
+
+/* Before kernels are re-timed: which features are not sharded. */
+void tensor_begin(struct whatif *w);
+
+/* What tensor parallelism of the asked size leaves of an operation. */
+struct ft_rec_left tensor_left(struct whatif *w, const struct ft_recording *recording,
+			       const struct ft_rec_op *op);
+void tensor_end(struct whatif *w);
 
 /* Is this step of a recording one of those that are asked for? asked NULL: all but a first
  * of several. */

@@ -6,9 +6,11 @@
  *
  * Of a collective that several ranks recorded, waiting is known. Of a single rank's it
  * is what exceeds the quickest of its kind (or the prediction, if there is but one)
- * times what collectives slow down beside kernels; it stays as it is. Data-parallel
+ * times what collectives slow down beside kernels; it stays as it is, unless asked to go. Data-parallel
  * groups grow and shrink with --scale, all to all and send and receive excepted; the
- * message, as nccl-tests counts it, stays.
+ * message, as nccl-tests counts it, stays. Tensor-parallel groups likewise; the messages of
+ * data-parallel ones, which are of weights, are then divided as weights are, and their
+ * ranks lie as many apart as the tensor-parallel group has.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -20,7 +22,9 @@
 struct group {
 	const char *ranks, *about;
 	int64_t size, stride;
-	bool dp, gathers, fsdp;
+	int64_t n_gathers, n_scatters;
+	double elements; /* of its largest message */
+	bool dp, tp, gathers, fsdp;
 };
 
 enum { GROUPS = 1024 };
@@ -60,13 +64,19 @@ static struct group *group_of(struct groups *g, const struct ft_rec_collective *
 	return &g->of[g->n++];
 }
 
+static bool says_tp(const char *about)
+{
+	return strstr(about, "tp") || strstr(about, "tensor") ||
+	       strstr(about, "TENSOR");
+}
+
 /* Does a description say that its ranks are data-parallel? */
 static bool says_dp(const char *about)
 {
 	static const char *const words[] = { "dp",   "DP",   "data",  "DATA",
 					     "Data", "fsdp", "shard", "replicate" };
 
-	if (strstr(about, "tp") || strstr(about, "tensor") || strstr(about, "expert"))
+	if (says_tp(about) || strstr(about, "expert"))
 		return false;
 	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
 		if (strstr(about, words[i]))
@@ -78,6 +88,15 @@ static bool can_be_dp(const struct ft_rec_collective *c)
 {
 	return c->op == FT_ALL_REDUCE || c->op == FT_ALL_GATHER ||
 	       c->op == FT_REDUCE_SCATTER || c->op == FT_BROADCAST;
+}
+
+/* 0: of a format that is none of ours. */
+static double elements_of(const struct ft_rec_collective *c)
+{
+	for (int d = 0; d < FT_DTYPES; d++)
+		if (!strcmp(c->dtype, ft_dtype_name((enum ft_dtype)d)))
+			return c->bytes / ft_dtype_bytes((enum ft_dtype)d);
+	return 0;
 }
 
 static void collect(const struct ft_replay *p, struct groups *g)
@@ -94,6 +113,9 @@ static void collect(const struct ft_replay *p, struct groups *g)
 
 			if (!x)
 				continue;
+			x->elements = fmax(x->elements, elements_of(c));
+			x->n_gathers += c->op == FT_ALL_GATHER;
+			x->n_scatters += c->op == FT_REDUCE_SCATTER;
 			x->gathers |=
 				c->op == FT_ALL_GATHER || c->op == FT_REDUCE_SCATTER;
 			x->fsdp |= ft_recording_op(r, i)->in_fsdp;
@@ -104,7 +126,9 @@ static void collect(const struct ft_replay *p, struct groups *g)
 /* Those that say so; else those that FSDP uses; else those that only reduce. */
 static bool is_dp(const struct group *x, bool told, bool fsdp)
 {
-	return told ? says_dp(x->about) : fsdp ? x->fsdp : !x->gathers;
+	return told ? says_dp(x->about) :
+	       fsdp ? x->fsdp :
+		      !x->gathers && !says_tp(x->about);
 }
 
 static int64_t mark_dp(struct groups *g)
@@ -127,6 +151,30 @@ static int64_t mark_dp(struct groups *g)
 	return size;
 }
 
+/* Those that say so; else the only one that gathers as often as it scatters, for no FSDP,
+ * and is not data-parallel: sequence parallelism. */
+static int64_t mark_tp(struct groups *g)
+{
+	int64_t size = 0;
+	bool told = false;
+
+	for (size_t i = 0; i < g->n; i++)
+		told |= says_tp(g->of[i].about);
+	for (size_t i = 0; i < g->n; i++) {
+		struct group *x = &g->of[i];
+
+		if (told ? !says_tp(x->about) :
+			   x->dp || x->fsdp || !x->n_gathers ||
+				    x->n_gathers != x->n_scatters)
+			continue;
+		if (size && (!told || size != x->size))
+			return 0;
+		size = x->size;
+		x->tp = true;
+	}
+	return size;
+}
+
 static int64_t world_of(const struct ft_replay *p, const struct groups *g)
 {
 	int64_t world = ft_recording_world(ft_replay_recording(p, 0));
@@ -139,20 +187,21 @@ static int64_t world_of(const struct ft_replay *p, const struct groups *g)
 	return world;
 }
 
-bool groups_find(struct whatif *w, struct ft_error *err)
+static void name_groups(struct whatif *w, const struct groups *g, bool tensor)
+{
+	for (size_t i = 0; i < g->n; i++)
+		if (tensor ? g->of[i].tp : g->of[i].dp)
+			whatif_note(w,
+				    "%s: the group of %lld ranks described as '%.60s'.",
+				    tensor ? "Tensor-parallel" : "Data-parallel",
+				    (long long)g->of[i].size, g->of[i].about);
+}
+
+static bool scale_dp(struct whatif *w, const struct groups *g, struct ft_error *err)
 {
 	struct ft_whatif *a = w->answer;
-	const struct ft_replay *p = w->asked->replay;
-	const char *file = ft_recording_file(ft_replay_recording(p, 0));
-	struct groups *g = ARENA_NEW(&w->mem, struct groups);
+	const char *file = ft_recording_file(ft_replay_recording(w->asked->replay, 0));
 
-	collect(p, g);
-	a->ranks = a->ranks_recorded = world_of(p, g);
-	a->dp = a->dp_recorded = mark_dp(g);
-	for (size_t i = 0; i < g->n; i++)
-		w->sharded |= g->of[i].dp && g->of[i].gathers;
-	if (!w->asked->dp)
-		return true;
 	if (!a->dp_recorded)
 		return ft_fail(
 			err, &(struct ft_mark){ file, 0, 0 },
@@ -160,22 +209,58 @@ bool groups_find(struct whatif *w, struct ft_error *err)
 			       "data-parallel, neither descriptions nor use tell" :
 			       "cannot be scaled by dp: it has no collective of "
 			       "data-parallel ranks");
-	for (size_t i = 0; i < g->n; i++)
-		if (g->of[i].dp)
-			whatif_note(
-				w,
-				"Data-parallel: the group of %lld ranks described as "
-				"'%.60s'.",
-				(long long)g->of[i].size, g->of[i].about);
+	name_groups(w, g, false);
 	a->dp = w->asked->dp;
 	a->ranks = a->ranks_recorded * a->dp / a->dp_recorded;
-	if (a->ranks * a->dp_recorded != a->ranks_recorded * a->dp)
+	return a->ranks * a->dp_recorded == a->ranks_recorded * a->dp ||
+	       ft_fail(err, &(struct ft_mark){ file, 0, 0 },
+		       "has %lld ranks, %lld of them data-parallel: dp=%lld "
+		       "makes no whole number of ranks",
+		       (long long)a->ranks_recorded, (long long)a->dp_recorded,
+		       (long long)a->dp);
+}
+
+static bool scale_tp(struct whatif *w, const struct groups *g, struct ft_error *err)
+{
+	struct ft_whatif *a = w->answer;
+	const char *file = ft_recording_file(ft_replay_recording(w->asked->replay, 0));
+	int64_t ranks = a->ranks;
+
+	if (!a->tp_recorded)
 		return ft_fail(err, &(struct ft_mark){ file, 0, 0 },
-			       "has %lld ranks, %lld of them data-parallel: dp=%lld "
-			       "makes no whole number of ranks",
-			       (long long)a->ranks_recorded, (long long)a->dp_recorded,
-			       (long long)a->dp);
-	return true;
+			       "cannot be scaled by tp: no group of its collectives is "
+			       "described as tensor-parallel, and none other than "
+			       "FSDP's gathers as often as it scatters");
+	name_groups(w, g, true);
+	a->tp = w->asked->tp;
+	a->ranks = ranks * a->tp / a->tp_recorded;
+	for (size_t i = 0; i < g->n; i++)
+		if (g->of[i].tp) {
+			w->tensor.sequence |= g->of[i].gathers;
+			w->tensor.elements =
+				fmax(w->tensor.elements, g->of[i].elements);
+		}
+	return a->ranks * a->tp_recorded == ranks * a->tp ||
+	       ft_fail(err, &(struct ft_mark){ file, 0, 0 },
+		       "has %lld ranks, %lld of them tensor-parallel: tp=%lld "
+		       "makes no whole number of ranks",
+		       (long long)ranks, (long long)a->tp_recorded, (long long)a->tp);
+}
+
+bool groups_find(struct whatif *w, struct ft_error *err)
+{
+	struct ft_whatif *a = w->answer;
+	const struct ft_replay *p = w->asked->replay;
+	struct groups *g = ARENA_NEW(&w->mem, struct groups);
+
+	collect(p, g);
+	a->ranks = a->ranks_recorded = world_of(p, g);
+	a->dp = a->dp_recorded = mark_dp(g);
+	a->tp = a->tp_recorded = mark_tp(g);
+	for (size_t i = 0; i < g->n; i++)
+		w->sharded |= g->of[i].dp && g->of[i].gathers;
+	return (!w->asked->dp || scale_dp(w, g, err)) &&
+	       (!w->asked->tp || scale_tp(w, g, err));
 }
 
 /* ---- time ----------------------------------------------------------------------------- */
@@ -203,17 +288,22 @@ static struct quick *quick_of(struct retiming *t, const struct ft_rec_collective
 	return &t->quick[t->n_quick++];
 }
 
+/* A collective of such a group. */
+struct asked {
+	int64_t size, stride;
+	double bytes;
+};
+
 static bool predict(const struct machine *m, const struct ft_rec_collective *c,
-		    int64_t size, int64_t stride, struct ft_prediction *out,
-		    struct ft_error *err)
+		    struct asked of, struct ft_prediction *out, struct ft_error *err)
 {
 	struct ft_collective_call call = { .op = c->op,
-					   .bytes = c->bytes,
-					   .shape = { size, stride } };
+					   .bytes = of.bytes,
+					   .shape = { of.size, of.stride } };
 	struct ft_collective_result r;
 
 	*out = (struct ft_prediction){ 0 };
-	if (size < 2)
+	if (of.size < 2)
 		return true;
 	if (!ft_collective_predict(m->scenario->cluster, m->ccl, &call, &r, err))
 		return false;
@@ -231,6 +321,28 @@ static double transfer_s(const struct retiming *t, const struct quick *q, double
 	return fmin(time_s, alone * fmax(1, beside));
 }
 
+/* The same in the groups that are asked for. */
+static struct asked scaled(const struct whatif *w, const struct group *g,
+			   struct asked was)
+{
+	const struct ft_whatif *a = w->answer;
+	struct asked is = was;
+
+	if (!g)
+		return is;
+	if (g->tp && was.size == a->tp_recorded)
+		is.size = a->tp;
+	if (g->dp && was.size == a->dp_recorded)
+		is.size = a->dp;
+	if (g->tp || a->tp == a->tp_recorded)
+		return is;
+	if (was.stride % a->tp_recorded == 0)
+		is.stride = was.stride / a->tp_recorded * a->tp;
+	if (g->dp)
+		is.bytes *= (double)a->tp_recorded / (double)a->tp;
+	return is;
+}
+
 static bool retime_one(struct retiming *t, size_t rank, size_t i, struct ft_error *err)
 {
 	struct whatif *w = t->w;
@@ -238,21 +350,21 @@ static bool retime_one(struct retiming *t, size_t rank, size_t i, struct ft_erro
 	const struct ft_rec_collective *c =
 		ft_recording_collective(r, ft_recording_op(r, i));
 	const struct group *g = can_be_dp(c) ? group_of(&t->groups, c) : NULL;
-	int64_t stride = stride_of(c->ranks), size = c->size;
+	struct asked of = { c->size, stride_of(c->ranks), c->bytes };
+	struct asked to = scaled(w, g, of);
 	double was_s = (double)w->recorded.op[rank][i] * 1e-12, moving_s = was_s, is_s;
 	struct ft_prediction before, after;
 
-	if (g && g->dp && c->size == w->answer->dp_recorded)
-		size = w->answer->dp;
-	if (!predict(&w->from, c, c->size, stride, &before, err) ||
-	    !predict(&w->to, c, size, stride, &after, err))
+	if (!predict(&w->from, c, of, &before, err) ||
+	    !predict(&w->to, c, to, &after, err))
 		return false;
 	if (!ft_replay_meets(w->asked->replay, rank, i))
 		moving_s = transfer_s(t, quick_of(t, c), was_s, before.time_s);
-	if (size < 2)
+	if (to.size < 2)
 		is_s = 0;
 	else
-		is_s = was_s + moving_s * (after.time_s / before.time_s - 1);
+		is_s = (w->asked->without_waiting ? moving_s : was_s) +
+		       moving_s * (after.time_s / before.time_s - 1);
 	if (!(is_s < was_s || is_s > was_s))
 		return true;
 	w->changed.op[rank][i] = ft_ps_from_s(is_s);
@@ -275,6 +387,7 @@ bool groups_retime(struct whatif *w, struct ft_error *err)
 	t->w = w;
 	collect(p, &t->groups);
 	mark_dp(&t->groups);
+	mark_tp(&t->groups);
 	for (size_t k = 0; k < ft_replay_ranks(p); k++) {
 		const struct ft_recording *r = ft_replay_recording(p, k);
 

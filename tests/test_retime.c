@@ -73,7 +73,7 @@ static void products_and_attention_go_by_their_shapes(void **state)
 		      (op->rec_class == FT_REC_ATTENTION &&
 		       w->work.kind == FT_ATTENTION)))
 			continue;
-		assert_int_equal(ft_retime(s.up, s.r, op, 1, &ratio, &spread),
+		assert_int_equal(ft_retime(s.up, s.r, op, NULL, &ratio, &spread),
 				 FT_RETIMED_BY_WORK);
 		work = w->work;
 		if (work.kind == FT_ATTENTION)
@@ -141,7 +141,7 @@ static void stand_ins_take_as_long_as_the_kernel(void **state)
 
 		if (op->rec_class != FT_REC_OPTIMIZER || op->is_copy || time_s < 1e-4)
 			continue;
-		assert_int_equal(ft_retime(s.up, s.r, op, 1, &ratio, &spread),
+		assert_int_equal(ft_retime(s.up, s.r, op, NULL, &ratio, &spread),
 				 FT_RETIMED_BY_STAND_IN);
 		w.memory.kernel = "adamw";
 		w.memory.bytes = bytes_for(s.h100, "adamw", time_s);
@@ -150,6 +150,46 @@ static void stand_ins_take_as_long_as_the_kernel(void **state)
 		n++;
 	}
 	assert_true(n > 20);
+	end(&s);
+}
+
+/* Half the features that come out: the ratio of the two products' predictions. */
+static void a_part_of_a_product_goes_by_its_shape(void **state)
+{
+	static const struct ft_rec_left half = { 1, 0.5, 1, 0.5 };
+	struct setting s = begin();
+	size_t products = 0, attentions = 0;
+
+	(void)state;
+	for (size_t i = 0; i < ft_recording_ops(s.r); i++) {
+		const struct ft_rec_op *op = ft_recording_op(s.r, i);
+		const struct ft_rec_work *w = ft_recording_work(s.r, op);
+		bool product =
+			op->rec_class == FT_REC_GEMM && w && w->work.kind == FT_GEMM;
+		struct ft_work all, part;
+		double ratio, spread;
+
+		if (!product && !(op->rec_class == FT_REC_ATTENTION && w &&
+				  w->work.kind == FT_ATTENTION))
+			continue;
+		all = w->work;
+		if (!product)
+			all.attention.impl = NULL;
+		part = all;
+		if (product) {
+			part.gemm.n /= 2;
+		} else {
+			part.attention.heads /= 2;
+			part.attention.kv_heads /= 2;
+		}
+		assert_int_equal(ft_retime(s.up, s.r, op, &half, &ratio, &spread),
+				 FT_RETIMED_BY_WORK);
+		near_frac(ratio, predicted_s(s.h200, &part) / predicted_s(s.h100, &all),
+			  1e-12);
+		products += product;
+		attentions += !product;
+	}
+	assert_true(products > 80 && attentions > 8);
 	end(&s);
 }
 
@@ -162,7 +202,7 @@ static void one_gpu_is_as_fast_as_itself(void **state)
 	for (size_t i = 0; i < ft_recording_ops(s.r); i++) {
 		double ratio, spread;
 
-		ft_retime(same, s.r, ft_recording_op(s.r, i), 1, &ratio, &spread);
+		ft_retime(same, s.r, ft_recording_op(s.r, i), NULL, &ratio, &spread);
 		near_frac(ratio, 1, 1e-12);
 		assert_true(spread <= 0);
 	}
@@ -176,6 +216,7 @@ int main(void)
 		cmocka_unit_test(products_and_attention_go_by_their_shapes),
 		cmocka_unit_test(shapes_are_those_of_the_model),
 		cmocka_unit_test(stand_ins_take_as_long_as_the_kernel),
+		cmocka_unit_test(a_part_of_a_product_goes_by_its_shape),
 		cmocka_unit_test(one_gpu_is_as_fast_as_itself),
 	};
 

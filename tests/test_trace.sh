@@ -24,6 +24,9 @@ ok "what parts add to the step adds up to its change" json 'abs(sum(c["step_s"] 
 ok "its own GPU changes nothing" json 'abs(d["step_s"]/d["recorded_step_s"]-1)<1e-9' replay $eager --gpu h200
 ok "a faster kernel helps by less than it saves" json '0 < d["recorded_step_s"]-d["step_s"] <= sum(c["recorded_s"]-c["replayed_s"] for c in d["changes"])+1e-12' replay $eager --speedup attention=2
 ok "without a collective the step is shorter" json 'd["step_s"]<d["recorded_step_s"]' replay $eager --without all_gather
+eight=$t/h100-eight-8b16L-fsdp8-s2048-b1-compile.rank0.kineto.json.gz
+ok "without waiting it is what ranks that come together take" json 'abs(d["step_s"]/0.17626-1)<0.1 and "is left out" in str(d["notes"])' replay $eight --scale dp=4 --without waiting
+ok "waiting is never negative" json 'd["step_s"]<d["recorded_step_s"]' replay $eight --without waiting
 ok "a slower network is never faster" json 'd["step_s"]>d["recorded_step_s"] and d["machine"]["ranks"]==64' replay $eager --scale dp=64 --fabric roce-400-rail
 ok "dollars when tokens are told" json 'd["cost"]["usd_per_million_tokens_low"]<d["cost"]["usd_per_million_tokens"]<d["cost"]["usd_per_million_tokens_high"]' replay $eager --tokens-per-step 8192 --gpu mi300x
 ok "also where nothing is data-parallel" json '0<d["cost"]["usd_per_million_tokens"]<1e6' replay $t/h100-bert-small.tracelens.json.gz --tokens-per-step 512
@@ -35,6 +38,13 @@ ok "twice the rent, twice the price" sh -c "
 ok "steps are told apart" json 'd["recorded_step_s"]>0' replay $t/h100-bert-small.tracelens.json.gz --step 6
 ok "what-ifs come as near to what was measured as pairs.csv says" python3 scripts/whatif.py $f --check
 
+for n in 4096 4097; do
+	python3 tests/lanes.py $n "$tmp/streams.$n"
+done
+for x in json sqlite et; do
+	ok "$x: as many streams as may be" $f trace show "$tmp/streams.4096.$x"
+	ok "$x: one stream more is refused" fails 1 "too many.* streams" $f trace show "$tmp/streams.4097.$x"
+done
 zcat $eager >"$tmp/plain.json"
 zstd -q -f "$tmp/plain.json" 2>/dev/null
 ok "plain JSON is the same" sh -c "$f trace replay $tmp/plain.json | sed 1,2d >$tmp/a; $f trace replay $eager | sed 1,2d | diff - $tmp/a"
@@ -90,7 +100,7 @@ ok "an unknown device wants --from" fails 1 "name the nearest" $f trace replay "
 ok "and takes it" $f trace replay "$tmp/some.json" --gpu h200 --from h200
 ok "a class has a name" fails 64 "takes CLASS=TIMES" $f trace replay $eager --speedup wheels=2
 ok "a factor is a number" fails 64 "not a number above 0" $f trace replay $eager --speedup gemm=-1
-ok "only dp scales" fails 64 "takes dp=N" $f trace replay $eager --scale tp=4
+ok "only dp and tp scale" fails 64 "not .pp=4" $f trace replay $eager --scale pp=4
 ok "an unknown step is refused" fails 1 "has no step '9'" $f trace replay $eager --step 9
 ok "a recording has no --graph" fails 64 "is of a SCENARIO" $f trace replay $eager --graph x
 ok "a scenario has no --gpu" fails 64 "are of a recording" $f trace show examples/01-first-answer/h100.yaml --gpu h200

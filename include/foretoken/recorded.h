@@ -163,6 +163,8 @@ struct ft_rec_collective {
 	int64_t size;	   /* ranks of the group; 0: not told */
 	double bytes;	   /* as nccl-tests counts; 0: not told */
 	const char *dtype; /* "bf16" ...; "": none of ours */
+	int64_t peer;	   /* of send and receive: the other's rank; or FT_REC_NONE */
+	bool sends;	   /* else receives, or is neither */
 };
 
 /* NULL: the operation is no collective, or its arguments were not recorded. */
@@ -223,6 +225,13 @@ struct ft_replay *ft_replay_build(const struct ft_recording *const *recording, s
 	__attribute__((warn_unused_result));
 void ft_replay_free(struct ft_replay *replay);
 
+/* Stages of a pipeline that no recording is of run the passes of the nearest one that is
+ * there, so that what the others receive from them changes with what changes. Says which in
+ * ft_replay_stages; "": none is missing. Not for what is written for other simulators. */
+bool ft_replay_lay_out(struct ft_replay *replay, struct ft_error *err)
+	__attribute__((warn_unused_result));
+const char *ft_replay_stages(const struct ft_replay *replay);
+
 size_t ft_replay_ranks(const struct ft_replay *replay);
 const struct ft_recording *ft_replay_recording(const struct ft_replay *replay,
 					       size_t rank);
@@ -279,7 +288,7 @@ void ft_replay_write_chakra(const struct ft_replay *replay, size_t rank, FILE *o
  * call or operation, which requires what it depends on and lasts from the latest of that to
  * when it was recorded; so a run of it gives the recorded times, but that nothing
  * begins before what it requires has ended. Of collectives that all ranks of their group recorded the transfer is sends and receives of a
- * ring instead. *messages: how many collectives are so; *kept: how many keep their time. */
+ * ring instead, and of sends that both ends recorded a message. *messages: how many collectives are so; *kept: how many keep their time. */
 void ft_replay_write_goal(const struct ft_replay *replay, FILE *out, int64_t *messages,
 			  int64_t *kept);
 
@@ -305,10 +314,17 @@ enum ft_retimed_by {
 struct ft_retiming *ft_retiming_new(const struct ft_gpu *from, const struct ft_gpu *to);
 void ft_retiming_free(struct ft_retiming *retiming);
 
-/* shrink_frac: of its bytes that are left, of memory-bound operations; else 1. spread_frac:
- * one standard deviation of the ratio. */
+/* What is left of an operation's work, 1: all of it. */
+struct ft_rec_left {
+	double bytes_frac;   /* of memory-bound ones */
+	double columns_frac; /* of products: features that come out */
+	double inner_frac;   /* likewise: features that go in */
+	double heads_frac;   /* of attention */
+};
+
+/* left NULL: all. spread_frac: one standard deviation of the ratio. */
 enum ft_retimed_by ft_retime(struct ft_retiming *retiming, const struct ft_recording *r,
-			     const struct ft_rec_op *op, double shrink_frac,
+			     const struct ft_rec_op *op, const struct ft_rec_left *left,
 			     double *ratio, double *spread_frac);
 
 /* ---- where a step's time went ------------------------------------------------------------ */

@@ -134,6 +134,10 @@ const char *ft_report_style(void);
 /* A document as JSON, values as they are written. */
 void ft_report_document_json(FILE *out, const struct node *document);
 
+/* Host constants fitted to recordings: from what to what, and how each was told. */
+void ft_report_host_fit(FILE *out, const struct ft_host_fit *fit);
+void ft_report_host_fit_json(FILE *out, const struct ft_host_fit *fit);
+
 /* A recorded step beside a predicted one: by part, by kind, by layer. */
 void ft_report_trace_gaps(FILE *out, const struct ft_trace_gap gap[FT_TRACE_GAPS],
 			  const struct ft_trace_layers *layers);

@@ -18,10 +18,11 @@ struct ft_whatif_request {
 	const struct ft_replay *replay;
 	const char
 		*from; /* profile of the recording's GPU; NULL: by the device's name */
-	const char *gpu, *fabric;	/* NULL: as recorded; the node's own */
-	int64_t dp;			/* data-parallel ranks; 0: as recorded */
+	const char *gpu, *fabric; /* NULL: as recorded; the node's own */
+	int64_t dp, tp; /* data-parallel, tensor-parallel ranks; 0: as recorded */
 	double speedup[FT_REC_CLASSES]; /* times faster; 0: as it is */
 	bool without[FT_COLLECTIVES];
+	bool without_waiting;	 /* ranks that were not recorded never come late */
 	const char *const *sets; /* of a scenario's cluster and cost, of the target */
 	size_t n_sets;
 	const char *step; /* its name or number; NULL: all but a first of several */
@@ -57,7 +58,7 @@ struct ft_whatif {
 	struct ft_whatif_change change[FT_PARTS];
 	double classified_frac; /* of the time of kernels, by class */
 	double by_work_frac, by_stand_in_frac, kept_frac; /* of it, how re-timed */
-	int64_t ranks_recorded, ranks, gpus, dp_recorded, dp;
+	int64_t ranks_recorded, ranks, gpus, dp_recorded, dp, tp_recorded, tp;
 	char from[64], gpu[64], fabric[64]; /* profiles; "" where none was needed */
 	bool moved;			    /* to another machine or size */
 	bool priced;			    /* cost and tokens hold */
@@ -125,6 +126,51 @@ struct ft_trace_side ft_study_trace_layers(const struct ft_whatif_request *asked
 bool ft_study_trace_predict(struct ft_scenario *scenario, struct ft_outcome *outcome,
 			    struct ft_recording **drawn, struct ft_error *why,
 			    struct ft_error *err) __attribute__((warn_unused_result));
+
+/* ---- the hosts of a stack, fitted to recordings -------------------------------------- */
+
+/* How a host constant was told. */
+enum ft_host_told {
+	FT_HOST_ABSENT, /* the scenario's step has none of it: kept */
+	FT_HOST_KEPT,	/* nothing tells it from what stands beside it: kept */
+	FT_HOST_SPAN,	/* by itself: annotations, or from launch to launch */
+	FT_HOST_REST,	/* what the other activities of its sections leave */
+	FT_HOST_JOINT, /* likewise, but only the sum with others of its sections is known */
+	FT_HOST_SOLVED, /* by the sections alone, whatever the stack says */
+	FT_HOST_BELOW,	/* the others take more than was recorded: 0 */
+	FT_HOST_TOLDS
+};
+
+const char *ft_host_told_name(enum ft_host_told told);
+
+struct ft_host_fit_request {
+	const struct ft_replay *replay; /* all ranks alike */
+	struct ft_scenario *scenario;	/* what was recorded; without a pipeline */
+	const char *step;		/* as of a what-if */
+	const char *name, *date;	/* of the file to write, without .yaml; NULL */
+	double pace; /* of the host's time, what it takes without the profiler */
+};
+
+struct ft_host_constant {
+	double was_s, is_s;
+	size_t n; /* samples: sections, annotations or launches */
+	enum ft_host_told told;
+};
+
+struct ft_host_fit {
+	char path[4096]; /* the file written */
+	bool by_op;	 /* operation by operation; else by layer */
+	size_t sections;
+	double before_frac,
+		after_frac; /* mean error of sections, as it was; as fitted */
+	struct ft_host_constant of[FT_HOSTS];
+};
+
+/* Writes a stack that extends the scenario's. False, and no file: a pipeline, another step
+ * than the scenario's, or the file exists. */
+bool ft_study_fit_hosts(const struct ft_host_fit_request *asked,
+			struct ft_host_fit *fit, struct ft_error *err)
+	__attribute__((warn_unused_result));
 
 /* The profile of a device by the name that its driver gives; NULL: none of ours. */
 const char *ft_study_gpu_named(const char *device);

@@ -429,9 +429,9 @@ static enum verdict run_recorded(const uint8_t *data, size_t n)
 	struct ft_recording *r = ft_recording_read(put(&mem, leaf, data, n), &err);
 	const struct ft_recording *const one[] = { r };
 	struct ft_replay *p = r ? ft_replay_build(one, 1, &err) : NULL;
-	enum verdict ok = p ? TAKEN : worded(&err);
+	enum verdict ok = p && ft_replay_lay_out(p, &err) ? TAKEN : worded(&err);
 
-	if (p) {
+	if (ok == TAKEN) {
 		struct ft_replay_times times = ft_replay_recorded(p, &mem);
 		struct ft_replayed t = ft_replay_run(p, &times, &mem);
 		struct ft_rec_window w = ft_replay_step(p, &t, 0, 0);

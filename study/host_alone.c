@@ -1,0 +1,232 @@
+/* study/host_alone.c - a recorded host: when it waits, and what is told of one activity alone */
+#include <string.h>
+
+#include "base/stats.h"
+#include "study/host_rows.h"
+
+enum { QUEUE_FULL = 900, PARTS = 3, NO_CALL = -1 };
+
+static const ft_ps BLOCKED_PS = 50000000;
+
+/* ---- waiting ---------------------------------------------------------- */
+
+static ft_ps end_of(const struct ft_rec_call *c)
+{
+	return c->start + c->duration;
+}
+
+static bool pageable(const struct ft_recording *r, const struct ft_rec_op *op,
+		     const struct ft_rec_call *c)
+{
+	return op->is_copy && (strstr(ft_recording_text(r, op->name), "ageable") ||
+			       !strstr(ft_recording_text(r, c->name), "Async"));
+}
+
+bool *host_waiting(const struct ft_recording *r, struct arena *mem)
+{
+	size_t calls = ft_recording_calls(r), ops = ft_recording_ops(r);
+	bool *waits = ARENA_ARRAY(mem, calls, bool);
+	size_t *launches = ARENA_ARRAY(mem, calls, size_t);
+	size_t launched = 0, begun = 0;
+
+	for (size_t i = 0; i < ops; i++) {
+		const struct ft_rec_op *op = ft_recording_op(r, i);
+
+		if (op->call == FT_REC_NONE)
+			continue;
+		launches[op->call]++;
+		waits[op->call] |=
+			pageable(r, op, ft_recording_call(r, (size_t)op->call));
+	}
+	for (size_t i = 0; i < calls; i++) {
+		size_t n = ft_recording_call_at(r, i);
+		const struct ft_rec_call *c = ft_recording_call(r, n);
+
+		while (begun < ops &&
+		       ft_recording_op(r, ft_recording_op_at(r, begun))->start <=
+			       c->start)
+			begun++;
+		waits[n] |= c->kind == FT_REC_SYNC_EVENT ||
+			    c->kind == FT_REC_SYNC_STREAM ||
+			    c->kind == FT_REC_SYNC_DEVICE ||
+			    (c->duration > BLOCKED_PS && launched > begun + QUEUE_FULL);
+		launched += launches[n];
+	}
+	return waits;
+}
+
+static void find_waited(struct host_side *s, struct arena *mem)
+{
+	const bool *waits = host_waiting(s->r, mem);
+	ft_ps sum = 0, until = 0;
+
+	s->waited = ARENA_ARRAY(mem, ft_recording_calls(s->r), ft_ps);
+	for (size_t i = 0; i < ft_recording_calls(s->r); i++) {
+		size_t n = ft_recording_call_at(s->r, i);
+		const struct ft_rec_call *c = ft_recording_call(s->r, n);
+		ft_ps from = c->start > until ? c->start : until;
+
+		s->waited[n] = sum;
+		if (!waits[n] || end_of(c) <= from)
+			continue;
+		sum += end_of(c) - from;
+		until = end_of(c);
+	}
+}
+
+struct host_side host_side_of(const struct ft_replay *p, size_t rank, struct arena *mem)
+{
+	struct host_side s = { .p = p,
+			       .r = ft_replay_recording(p, rank),
+			       .t = ft_replay_as_recorded(p, mem),
+			       .rank = rank };
+
+	find_waited(&s, mem);
+	return s;
+}
+
+struct alone {
+	struct arena *mem;
+	double *span[FT_HOSTS][PARTS]; /* of each kind of annotation */
+	size_t n_span[FT_HOSTS][PARTS], span_cap[FT_HOSTS][PARTS];
+	double *pause; /* from launch to launch */
+	size_t n_pauses, pause_cap;
+};
+
+/* ---- annotations ------------------------------------------------------------------------------ */
+
+static const struct {
+	const char *begin;
+	enum ft_host activity;
+	int part; /* of the activity: its parts add up */
+} annotations[] = {
+	{ "FSDP::pre_forward (", FT_HOST_SHARD_FORWARD, 0 },
+	{ "FSDP::post_forward (", FT_HOST_SHARD_FORWARD, 1 },
+	{ "FSDP::post_backward_accumulate (", FT_HOST_SHARD_BACKWARD, 0 },
+	{ "FSDP::post_backward_reshard (", FT_HOST_SHARD_BACKWARD, 1 },
+	{ "FSDP::post_backward_reduce (", FT_HOST_SHARD_BACKWARD, 2 },
+	{ "Optimizer.step#", FT_HOST_OPTIMIZER, 0 },
+};
+
+static void add_value(struct arena *mem, double **v, size_t *n, size_t *cap, double x)
+{
+	if (*n == *cap)
+		*v = ARENA_GROW(mem, *v, cap);
+	(*v)[(*n)++] = x;
+}
+
+/* An annotation's time without waiting and without the launches in it. */
+static double alone_s(const struct host_side *s, const struct ft_rec_span *a,
+		      double launch_s, double collective_s)
+{
+	ft_ps end = a->start + a->duration;
+	double time_s = (double)a->duration * 1e-12;
+	ft_ps first = -1, last = 0;
+
+	for (size_t i = 0; i < ft_recording_ops(s->r); i++) {
+		const struct ft_rec_op *op = ft_recording_op(s->r, i);
+		const struct ft_rec_call *c =
+			op->call == FT_REC_NONE ?
+				NULL :
+				ft_recording_call(s->r, (size_t)op->call);
+
+		if (!c || c->thread != a->thread || c->start < a->start ||
+		    c->start >= end)
+			continue;
+		time_s -= op->rec_class == FT_REC_COLLECTIVE ? collective_s : launch_s;
+		first = first < 0 ? s->waited[op->call] : first;
+		last = s->waited[op->call];
+	}
+	return time_s - (first < 0 ? 0 : (double)(last - first) * 1e-12);
+}
+
+static void take_annotations(struct alone *f, const struct host_side *s,
+			     double launch_s, double collective_s)
+{
+	for (size_t i = 0; i < ft_recording_annotations(s->r); i++) {
+		const struct ft_rec_span *a = ft_recording_annotation(s->r, i);
+		const char *name = ft_recording_text(s->r, a->name);
+
+		for (size_t k = 0; k < sizeof(annotations) / sizeof(*annotations);
+		     k++) {
+			enum ft_host h = annotations[k].activity;
+			int part = annotations[k].part;
+
+			if (!strncmp(name, annotations[k].begin,
+				     strlen(annotations[k].begin)))
+				add_value(f->mem, &f->span[h][part],
+					  &f->n_span[h][part], &f->span_cap[h][part],
+					  alone_s(s, a, launch_s, collective_s));
+		}
+	}
+}
+
+/* From one launch to the next of the same thread, none of which waits. */
+static void take_launches(struct alone *f, const struct host_side *s)
+{
+	const bool *waits = host_waiting(s->r, f->mem);
+	int64_t last = NO_CALL;
+
+	for (size_t i = 0; i < ft_recording_calls(s->r); i++) {
+		size_t n = ft_recording_call_at(s->r, i);
+		const struct ft_rec_call *c = ft_recording_call(s->r, n);
+		bool launch = c->kind == FT_REC_LAUNCH && !waits[n];
+
+		if (launch && last != NO_CALL &&
+		    ft_recording_call(s->r, (size_t)last)->thread == c->thread)
+			add_value(
+				f->mem, &f->pause, &f->n_pauses, &f->pause_cap,
+				(double)(c->start -
+					 ft_recording_call(s->r, (size_t)last)->start) *
+					1e-12);
+		last = launch ? (int64_t)n : NO_CALL;
+	}
+}
+
+static double median(double *v, size_t n)
+{
+	stats_sort(v, n);
+	return stats_median(v, n);
+}
+
+static void sum_up(struct alone *f, struct host_rows *rows)
+{
+	for (int h = 0; h < FT_HOSTS; h++)
+		for (int part = 0; part < PARTS; part++) {
+			size_t n = f->n_span[h][part];
+
+			if (!n)
+				continue;
+			rows->alone[h].time_s += median(f->span[h][part], n);
+			rows->alone[h].n = n > rows->alone[h].n ? n : rows->alone[h].n;
+		}
+}
+
+void host_rows_alone(const struct ft_host_fit_request *asked, bool keep_launch,
+		     struct arena *mem, struct host_rows *rows)
+{
+	const struct ft_replay *p = asked->replay;
+	const struct ft_number *stack_s = asked->scenario->stack->host_s;
+	struct alone *f = ARENA_NEW(mem, struct alone);
+	double launch_s = stack_s[FT_HOST_LAUNCH].value / asked->pace;
+
+	f->mem = mem;
+	memset(rows->alone, 0, sizeof(rows->alone));
+	for (size_t k = 0; k < ft_replay_ranks(p) && !keep_launch; k++) {
+		struct host_side s = host_side_of(p, k, mem);
+
+		take_launches(f, &s);
+	}
+	if (f->n_pauses) {
+		launch_s = median(f->pause, f->n_pauses);
+		rows->alone[FT_HOST_LAUNCH] =
+			(struct host_span){ launch_s, f->n_pauses };
+	}
+	for (size_t k = 0; k < ft_replay_ranks(p); k++) {
+		struct host_side s = host_side_of(p, k, mem);
+
+		take_annotations(f, &s, launch_s,
+				 stack_s[FT_HOST_COLLECTIVE].value / asked->pace);
+	}
+	sum_up(f, rows);
+}

@@ -1,0 +1,102 @@
+#!/bin/sh
+# tests/test_trace_stages.sh - a pipeline's recordings: all stages, or some that stand for the others
+. "$(dirname "$0")/tap.sh"
+cat >"$tmp/s.yaml" <<Y
+model: {name: llama3-8b, num_hidden_layers: 8}
+cluster: {gpu: h100-sxm, gpus: 4}
+stack: megatron-core
+training: {sequence_length: 4096, global_batch_size: 8, micro_batch_size: 1, precision: bf16, parallel: {pp: 4, vpp: 1},
+  sharding: ddp, step_start: together}
+Y
+cat >"$tmp/fast.yaml" <<Y
+extends: megatron-core
+provenance: {kind: assumed, source: a test}
+rates: {gemm: 0.5}
+Y
+record() { # NAME OPTION...: the stages' recordings are NAME.STAGE.json, the step NAME.told
+	name=$1
+	shift
+	$f simulate "$tmp/s.yaml" "$@" --timeline "$tmp/$name.timeline" --json >"$tmp/$name.told" && python3 tests/stages.py "$tmp/$name.timeline" "$tmp/$name"
+}
+record r
+record g --set training.schedule=gpipe
+$f simulate "$tmp/s.yaml" --set stack="$tmp/fast.yaml" --json >"$tmp/fast.told"
+$f simulate "$tmp/s.yaml" --set stack="$tmp/fast.yaml" --set training.schedule=gpipe --json >"$tmp/gfast.told"
+of() { # NAME STAGE...: their files
+	name=$1
+	shift
+	for s in "$@"; do echo "$tmp/$name.$s.json"; done
+}
+near() { # TOLD BOUND FILE... OPTION...: replayed to that step
+	told=$1 bound=$2
+	shift 2
+	$f trace replay "$@" --json >"$tmp/got" && python3 -c '
+import json, sys
+got, want = (json.load(open(f))["step_s"] for f in sys.argv[1:3])
+assert abs(got / want - 1) < float(sys.argv[3]), (got, want)' "$tmp/got" "$tmp/$told.told" "$bound"
+}
+ok "all stages replay to the step" near r 1e-6 $(of r 0 1 2 3)
+ok "each send met its receive" sh -c "$f trace show $(of r 0 1 2 3 | tr '\n' ' ') | grep -q 'Collectives: 96 found on all ranks given, 0 whose'"
+ok "with products twice as fast it is the simulated step" near fast 0.02 $(of r 0 1 2 3) --speedup gemm=2
+ok "first and last stand for all: the step" near r 1e-6 $(of r 0 3)
+ok "and what faster products make of it" near fast 0.02 $(of r 0 3) --speedup gemm=2
+ok "so do the last and a middle one" near fast 0.05 $(of r 1 3) --speedup gemm=2
+ok "what stands for what is said" sh -c "$f trace replay $(of r 0 3 | tr '\n' ' ') | grep -qF 'Pipeline of 4 stages, 8 micro-batches, 1F1B; not recorded: 1 to 2 (as stage 0).'"
+ok "the nearest stands in" sh -c "$f trace replay $(of r 0 2 3 | tr '\n' ' ') | grep -qF 'not recorded: 1 (as stage 2).'"
+ok "all forward passes first" near g 1e-6 $(of g 0 3)
+ok "and faster products there" near gfast 0.03 $(of g 0 3) --speedup gemm=2
+ok "that order is told" sh -c "$f trace replay $(of g 0 3 | tr '\n' ' ') | grep -qF 'forward passes first; not recorded: 1 to 2'"
+ok "the last alone cannot stand for others, and that is said" sh -c "$f trace replay $tmp/r.3.json --speedup gemm=2 | grep -q 'cannot be laid out'"
+ok "clocks of stages that never meet the first are aligned" sh -c "
+	python3 - $tmp <<'P'
+import json, sys
+d = json.load(open(sys.argv[1] + '/r.2.json'))
+for e in d['traceEvents']:
+    e['ts'] += 7e9  # a clock of its own
+json.dump(d, open(sys.argv[1] + '/late.json', 'w'))
+P
+	$f trace replay $(of r 0 1 3 | tr '\n' ' ') $tmp/late.json --speedup gemm=2 --json >$tmp/a && $f trace replay $(of r 0 1 3 2 | tr '\n' ' ') --speedup gemm=2 --json >$tmp/b &&
+	python3 -c 'import json, sys
+a, b = (json.load(open(f))[\"step_s\"] for f in sys.argv[1:3])
+assert abs(a / b - 1) < 1e-9, (a, b)' $tmp/a $tmp/b"
+# as GOAL: 96 sends and receives are 48 messages, which carry the step from stage to stage
+goal() {
+	$f trace export $(of r 0 1 2 3) --goal "$tmp/r.goal" | grep -q ': 48 collectives as sends and receives, 0 with' &&
+		python3 tests/goal.py "$tmp/r.goal" 0.004 0 >"$tmp/near" && python3 tests/goal.py "$tmp/r.goal" 0.4 0 >"$tmp/far" && python3 -c '
+import json, sys
+step = json.load(open(sys.argv[1]))["step_s"]
+near, far = (open(x).read().split() for x in sys.argv[2:])
+assert near[1] == "48" and abs(float(near[0]) / step - 1) < 0.01, (near, step)
+assert float(far[0]) > 1.1 * step, far' "$tmp/r.told" "$tmp/near" "$tmp/far"
+}
+ok "written as GOAL, what is sent is messages" goal
+python3 - "$tmp" <<'P'
+import json, sys
+d = json.load(open(sys.argv[1] + "/r.0.json"))
+for e in d["traceEvents"]:
+    if "Collective name" in e["args"]:
+        e["name"] = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)"
+        e["args"] = {k: e["args"][k] for k in ("device", "stream", "correlation")}
+json.dump(d, open(sys.argv[1] + "/batched.json", "w"))
+P
+ok "batched transfers tell nothing, and that is said" sh -c "$f trace replay $tmp/batched.json | grep -qF '16 kernels that send or receive do not tell the other end'"
+# sends that ended long before their receives began, both ways: no clock explains both
+python3 - "$tmp" <<'P'
+import json, sys
+def op(name, stream, ts, dur, n, **args):
+    return [{"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": stream, "ts": ts, "dur": dur,
+             "args": {"device": 0, "stream": stream, "correlation": n, **args}},
+            {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 9, "tid": 9, "ts": ts - 3, "dur": 1, "args": {"correlation": n}}]
+def p2p(name, peer):
+    return {"Collective name": name, "Dst Rank" if name == "send" else "Src Rank": peer, "In msg nelems": 64, "Out msg nelems": 64,
+            "dtype": "BFloat16", "Group size": 2, "Process Group Name": "1", "Process Group Ranks": "[0, 1]"}
+for rank in 0, 1:
+    events = op("nccl send", 8, 10, 5, 1, **p2p("send", 1 - rank)) + op("nvjet_gemm", 7, 20, 200, 2) + op("nccl recv", 9, 230, 5, 3, **p2p("recv", 1 - rank))
+    json.dump({"distributedInfo": {"rank": rank, "world_size": 2}, "traceEvents": events}, open("%s/b.%d.json" % (sys.argv[1], rank), "w"))
+P
+ok "buffered sends meet nothing, and replay as recorded" sh -c "$f trace replay $tmp/b.0.json $tmp/b.1.json --json | python3 -c '
+import json, sys
+d = json.load(sys.stdin)
+assert abs(d[\"step_s\"] / d[\"recorded_step_s\"] - 1) < 1e-9, d
+assert d[\"order\"][\"collectives_unmatched\"] >= 2, d'"
+finish

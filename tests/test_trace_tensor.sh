@@ -1,0 +1,67 @@
+#!/bin/sh
+# tests/test_trace_tensor.sh - tensor-parallel groups of another size, against what is simulated at that size
+. "$(dirname "$0")/tap.sh"
+cat >"$tmp/s.yaml" <<Y
+model: {name: llama3-8b, num_hidden_layers: 8}
+cluster: {gpu: h100-sxm, gpus: 8}
+stack: megatron-core
+training: {sequence_length: 4096, global_batch_size: 1, micro_batch_size: 1, precision: bf16, sharding: ddp, step_start: together}
+Y
+step() { # TP SEQUENCE [OPTION...]: simulates on as many GPUs
+	n=$1 sequence=$2
+	shift 2
+	$f simulate "$tmp/s.yaml" --set cluster.gpus=$n --set training.parallel.tp=$n --set training.sequence_parallel=$sequence "$@"
+}
+for n in 2 4 8; do
+	step $n true --timeline "$tmp/$n.json" --timeline-format kineto --json >"$tmp/$n.told"
+	step $n false --timeline "$tmp/$n.plain.json" --timeline-format kineto --json >"$tmp/$n.plain.told"
+done
+near() { # FROM TO BOUND [plain.]: replayed to TO is as simulated there
+	$f trace replay "$tmp/$1.${4}json" --scale tp=$2 --json >"$tmp/r" && python3 -c '
+import json, sys
+got, want, bound = json.load(open(sys.argv[1])), json.load(open(sys.argv[2])), float(sys.argv[3])
+m = got["machine"]
+assert (m["tp_recorded"], m["tp"], m["ranks"]) == (int(sys.argv[4]), int(sys.argv[5]), int(sys.argv[5])), m
+assert abs(got["step_s"] / want["step_s"] - 1) < bound, (got["step_s"], want["step_s"])' "$tmp/r" "$tmp/$2.${4}told" "$3" "$1" "$2"
+}
+ok "2 to 4" near 2 4 0.01
+ok "2 to 8" near 2 8 0.01
+ok "8 to 4" near 8 4 0.02
+ok "4 to 2" near 4 2 0.06
+ok "without sequence parallelism: 8 to 4" near 8 4 0.02 plain.
+ok "2 to 4, where some kernels keep their time" near 2 4 0.05 plain.
+ok "those are counted" sh -c "$f trace replay $tmp/2.plain.json --scale tp=4 | grep -q '^95 kernels and copies (11.7 ms of all ranks) may be divided'"
+ok "products go by their shapes" sh -c "! $f trace replay $tmp/2.json --scale tp=4 | grep -q 'without recorded shapes'"
+ok "the group is named" sh -c "$f trace replay $tmp/2.json --scale tp=4 | grep -q \"Tensor-parallel: the group of 2 ranks described as 'tp'\""
+ok "the same size changes nothing" sh -c "$f trace replay $tmp/4.json --scale tp=4 --json | python3 -c '
+import json, sys
+d = json.load(sys.stdin)
+assert abs(d[\"step_s\"] / d[\"recorded_step_s\"] - 1) < 1e-9'"
+ok "alone there is no collective" sh -c "$f trace replay $tmp/2.json --scale tp=1 --json | python3 -c '
+import json, sys
+d = json.load(sys.stdin)
+assert d[\"breakdown_s\"][\"exposed_communication\"] == 0 and d[\"machine\"][\"ranks\"] == 1, d'"
+ok "a tensor-parallel group is not data-parallel" fails 1 "neither descriptions nor use tell" $f trace replay "$tmp/2.plain.json" --scale dp=4
+t=measurements/traces
+ok "real recordings: no shapes, and that is said" sh -c "
+	$f trace replay $t/h100-8b8L-tp4-s4096-b1-eager.rank0.kineto.json.gz --scale tp=8 >$tmp/real &&
+	grep -q '171 products without recorded shapes are taken' $tmp/real && grep -q 'replayed on h100-sxm, 8 ranks' $tmp/real"
+ok "FSDP alone is not tensor-parallel" fails 1 "cannot be scaled by tp" $f trace replay $t/h200-8b4L-fsdp2-s4096-b1-eager.rank0.kineto.json.gz --scale tp=2
+ok "no other size" fails 64 "not 'pp=2'" $f trace replay "$tmp/2.json" --scale pp=2
+
+# a synchronisation of the device ends with the last operation: others of its streams add nothing to that
+python3 - "$tmp/sync.json" <<'P'
+import json, sys
+def at(ph_cat, name, tid, ts, dur, **args):
+    return dict(ph="X", cat=ph_cat, name=name, pid=0, tid=tid, ts=ts, dur=dur, args=args)
+ev = [at("cuda_runtime", "cudaLaunchKernel", 1, 0, 5, correlation=1), at("cuda_runtime", "cudaLaunchKernel", 1, 10, 5, correlation=2),
+      at("kernel", "short", 7, 8, 100, correlation=1, stream=7, device=0), at("kernel", "nvjet_gemm", 8, 18, 1000, correlation=2, stream=8, device=0),
+      at("cuda_runtime", "cudaDeviceSynchronize", 1, 20, 1000, correlation=3),
+      at("user_annotation", "ProfilerStep#0", 1, 0, 1020)]
+json.dump({"deviceProperties": [{"id": 0, "name": "NVIDIA H100 80GB HBM3"}], "traceEvents": ev}, open(sys.argv[1], "w"))
+P
+ok "a synchronisation ends with what is last then" sh -c "$f trace replay $tmp/sync.json --speedup gemm=10 --json | python3 -c '
+import json, sys
+d = json.load(sys.stdin)
+assert abs(d[\"recorded_step_s\"] - 1020e-6) < 1e-9 and abs(d[\"step_s\"] - 120e-6) < 1e-9, d'"
+finish
