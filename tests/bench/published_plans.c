@@ -28,7 +28,8 @@ static void print_plan(const struct ft_plan *p)
 }
 
 static bool found(const struct node *root, const char *id, double seconds,
-		  const struct ft_scenario *s, double published_s, struct ft_error *err)
+		  const struct ft_scenario *s, const struct ft_outcome *published,
+		  struct ft_error *err)
 {
 	struct ft_search search = {
 		.free_key = left_open,
@@ -43,11 +44,12 @@ static bool found(const struct node *root, const char *id, double seconds,
 		return false;
 	printf("%s | ", id);
 	print_plan(s->plan);
-	printf(" | %.3f s | ", published_s);
+	printf(" | %.3f s%s | ", published->step_s,
+	       published->fits ? "" : ", does not fit");
 	if (p->n) {
 		print_plan(p->best[0].scenario->plan);
 		printf(" | %.3f s | %.3f", p->best[0].outcome->step_s,
-		       p->best[0].outcome->step_s / published_s);
+		       p->best[0].outcome->step_s / published->step_s);
 	} else {
 		printf("none | - | -");
 	}
@@ -69,7 +71,7 @@ static bool one(struct tally *t, const struct csv *rows, size_t i, double second
 	bool ok = s && ft_study_simulate(s, NULL, NULL, &o, err);
 
 	if (ok) {
-		ok = found(root, id, seconds, s, o.step_s, err);
+		ok = found(root, id, seconds, s, &o, err);
 		ft_outcome_release(&o);
 	}
 	ft_scenario_free(s);
