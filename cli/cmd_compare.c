@@ -83,6 +83,7 @@ static const struct argp argp = {
 static struct ft_scenario *load(const struct args *a, struct ft_shelf *shelf,
 				const char *path, struct ft_error *err)
 {
+	struct ft_scenario *s;
 	struct progress bar = progress_begin("plan");
 	struct ft_search search = { .sets = a->shared.set.word,
 				    .n_sets = a->shared.set.n,
@@ -90,10 +91,12 @@ static struct ft_scenario *load(const struct args *a, struct ft_shelf *shelf,
 				    .progress = { progress_tell, &bar } };
 
 	bar.quiet = a->shared.quiet;
-	if (a->at_best)
-		return ft_scenario_at_best(shelf, path, &search, err);
-	return ft_scenario_load(shelf, path, a->shared.set.word, a->shared.set.n, true,
-				err);
+	s = a->at_best ? ft_scenario_at_best(shelf, path, &search, err) :
+			 ft_scenario_load(shelf, path, a->shared.set.word,
+					  a->shared.set.n, true, err);
+	if (s)
+		s->memory_chart = a->report != NULL;
+	return s;
 }
 
 /* *n: scenarios that are loaded. */
