@@ -130,13 +130,14 @@ static bool conclude(const struct args *a, const char *command,
 		     const struct ft_scenario **s, size_t n, struct ft_error *err)
 {
 	struct ft_verdict *v = malloc(sizeof(*v));
+	const struct ft_compared how = { a->basis, (size_t)a->draws };
 	struct ft_outcome o[MOST];
 	const char **labels;
 	bool ok;
 
 	if (!v)
 		return ft_fail(err, NULL, "out of memory");
-	ok = ft_study_compare(s, o, n, a->basis, (size_t)a->draws, v, err);
+	ok = ft_study_compare(s, o, n, &how, v, err);
 	if (ok) {
 		labels = ft_study_labels(s, n);
 		ok = print(

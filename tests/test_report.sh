@@ -22,7 +22,8 @@ ok "and with a timeline" drawn
 alike() { "$f" compare $a $b --at money --report "$tmp/alike" && charts "$tmp/alike" 2; }
 ok "and at another size" alike
 missing() {
-	"$f" simulate $a --set training.global_batch_size=49152 --report "$tmp/large" &&
+	printf '%s\n' "model: llama3-8b" "cluster: {gpu: h100-sxm, gpus: 8}" "training: {sequence_length: 2048, global_batch_size: 1600, micro_batch_size: 1, sharding: ddp, parallel: {tp: 8}}" >"$tmp/large.yaml"
+	"$f" simulate "$tmp/large.yaml" --report "$tmp/large" &&
 		grep -q 'its memory over a step is not drawn: a step of [0-9]* operations is too much to draw, at most 2000000' "$tmp/large/index.html"
 }
 ok "where it is not drawn, the page says why" missing
