@@ -24,6 +24,7 @@ static double at(struct law l, double bytes)
 
 struct machine {
 	struct ft_gpu gpu;
+	const char *by; /* the fabric that is asked for */
 	struct ft_scale_up fabric[2];
 	struct ft_collective_table table[12];
 	struct ft_collective_row row[12][16];
@@ -77,13 +78,13 @@ static struct ft_collective_result run(const struct machine *m, const char *fabr
 	return r;
 }
 
-static void takes(const struct machine *m, const char *fabric, enum ft_collective op,
-		  int64_t n, double bytes, double want, bool derived)
+static void takes(const struct machine *m, enum ft_collective op, int64_t n,
+		  double bytes, double want, bool derived)
 {
-	struct ft_collective_result r = run(m, fabric, op, n, bytes);
+	struct ft_collective_result r = run(m, m->by, op, n, bytes);
 
 	if (fabs(r.duration.time_s / want - 1) > 1e-5)
-		fail_msg("%s %s of %lld, %.0f bytes: %g us, not %g", fabric,
+		fail_msg("%s of %lld, %.0f bytes: %g us, not %g",
 			 ft_collective_name(op), (long long)n, bytes,
 			 r.duration.time_s * 1e6, want * 1e6);
 	assert_int_equal(r.duration.extrapolated, derived);
@@ -109,7 +110,7 @@ static void a_mesh_without_tables_is_links_and_a_start(void **state)
 			if (ops[k] != FT_SENDRECV)
 				sent = MIB / n * (ops[k] == FT_ALL_REDUCE ? 2 : 1);
 			wire = sent / (20e9 * (1 - 0.1 * peers));
-			takes(&m, "xgmi", ops[k], n, MIB,
+			takes(&m, ops[k], n, MIB,
 			      wire + (ops[k] == FT_ALL_REDUCE ? 10e-6 : 5e-6) *
 					      (0.3 + 0.7 * peers),
 			      true);
@@ -126,9 +127,9 @@ static void a_ring_without_tables_is_a_start_and_a_pipeline(void **state)
 		double start = 10e-6 * (0.5 + 0.5 * (n - 1) / 7);
 		double fill = sqrt(16 * MIB * MIB / 2), part = 16 * MIB * (n - 1) / n;
 
-		takes(&m, "pcie", FT_ALL_REDUCE, n, 16 * MIB,
-		      start + (2 * part + fill) / 100e9, true);
-		takes(&m, "pcie", FT_REDUCE_SCATTER, n, 16 * MIB,
+		takes(&m, FT_ALL_REDUCE, n, 16 * MIB, start + (2 * part + fill) / 100e9,
+		      true);
+		takes(&m, FT_REDUCE_SCATTER, n, 16 * MIB,
 		      0.6 * start + (part + fill) / 100e9, true);
 	}
 }
@@ -149,11 +150,11 @@ static void members_have_the_links_among_them(void **state)
 	m.fabric[0].n_full = 4;
 	/* two neighbours: a ring over their two links, once */
 	t = 10e-6 * (0.5 + 0.5 / 3);
-	takes(&m, "xgmi", FT_ALL_REDUCE, 2, MIB,
+	takes(&m, FT_ALL_REDUCE, 2, MIB,
 	      t + (MIB + fill) /
 			      (20e9 * (double)ft_mesh_rings(&all, (int[]){ 0, 1 }, 2)),
 	      true);
-	takes(&m, "xgmi", FT_ALL_TO_ALL, 2, MIB,
+	takes(&m, FT_ALL_TO_ALL, 2, MIB,
 	      0.6 * t + (MIB / 2 + fill) /
 				(20e9 * ft_mesh_exchange(&all, (int[]){ 0, 1 }, 2)),
 	      true);
@@ -178,7 +179,7 @@ static void a_table_of_these_ranks_is_followed(void **state)
 	add_table(&m, "pcie", FT_ALL_REDUCE, 4, 16, reduce);
 	add_table(&m, "pcie", FT_ALL_REDUCE, 8, 16, scatter);
 	for (double bytes = 1024; bytes <= 1024 * MIB; bytes *= 3)
-		takes(&m, "pcie", FT_ALL_REDUCE, 4, bytes, at(reduce, bytes), false);
+		takes(&m, FT_ALL_REDUCE, 4, bytes, at(reduce, bytes), false);
 }
 
 /* In a mesh what a full node's all-reduce takes beyond its links is overhead, of which fewer
@@ -193,16 +194,16 @@ static void a_mesh_adds_the_overhead_seen_in_all_reduces(void **state)
 	add_fabric(&m, "xgmi", true);
 	add_table(&m, "xgmi", FT_ALL_REDUCE, 8, 16, (struct law){ 40e-6, 0, 1 / 60e9 });
 	over = 40e-6 + MIB / 60e9 - 2 * MIB / 8 / 18e9;
-	takes(&m, "xgmi", FT_ALL_GATHER, 4, MIB,
+	takes(&m, FT_ALL_GATHER, 4, MIB,
 	      MIB / 4 / (20e9 * (1 - 0.1 * peers)) + over / 2 * (0.3 + 0.7 * peers),
 	      true);
-	takes(&m, "xgmi", FT_ALL_TO_ALL, 8, MIB, MIB / 8 / 18e9 + over / 2, true);
+	takes(&m, FT_ALL_TO_ALL, 8, MIB, MIB / 8 / 18e9 + over / 2, true);
 	add_table(&m, "xgmi", FT_ALL_REDUCE, 4, 16, own);
 	over = at(own, MIB) - 2 * MIB / 4 / 18e9;
-	takes(&m, "xgmi", FT_ALL_GATHER, 4, MIB, MIB / 4 / 18e9 + over / 2, true);
+	takes(&m, FT_ALL_GATHER, 4, MIB, MIB / 4 / 18e9 + over / 2, true);
 	/* exchanges use no ring */
 	over = 40e-6 + MIB / 60e9 - 2 * MIB / 8 / 18e9;
-	takes(&m, "xgmi", FT_ALL_TO_ALL, 4, MIB,
+	takes(&m, FT_ALL_TO_ALL, 4, MIB,
 	      MIB / 4 / (20e9 * (1 - 0.1 * peers)) + over / 2 * (0.3 + 0.7 * peers),
 	      true);
 }
@@ -215,19 +216,19 @@ static void a_switch_makes_one_operation_of_others(void **state)
 	(void)state;
 	add_fabric(&m, "nvlink", false);
 	add_table(&m, "nvlink", FT_ALL_GATHER, 4, 16, gather);
-	takes(&m, "nvlink", FT_ALL_REDUCE, 4, bytes, /* half of what it needs: a ring */
+	takes(&m, FT_ALL_REDUCE, 4, bytes, /* half of what it needs: a ring */
 	      10e-6 * (0.5 + 0.5 * 3 / 7) +
 		      (bytes * 1.5 + sqrt(bytes * MIB / 2)) / 100e9,
 	      true);
 	add_table(&m, "nvlink", FT_REDUCE_SCATTER, 4, 16, scatter);
-	takes(&m, "nvlink", FT_ALL_REDUCE, 4, bytes,
+	takes(&m, FT_ALL_REDUCE, 4, bytes,
 	      at(gather, bytes) + at(scatter, bytes) - at(gather, 512) / 2, true);
-	takes(&m, "nvlink", FT_BROADCAST, 4, bytes, at(gather, bytes) * 4 / 3, true);
-	takes(&m, "nvlink", FT_SENDRECV, 4, bytes, 10e-6 + bytes / 96e9, true);
+	takes(&m, FT_BROADCAST, 4, bytes, at(gather, bytes) * 4 / 3, true);
+	takes(&m, FT_SENDRECV, 4, bytes, 10e-6 + bytes / 96e9, true);
 	add_table(&m, "nvlink", FT_ALL_TO_ALL, 8, 16, gather);
 	add_table(&m, "nvlink", FT_ALL_TO_ALL, 2, 16, exchange);
 	add_table(&m, "nvlink", FT_ALL_TO_ALL, 4, 16, scatter);
-	takes(&m, "nvlink", FT_SENDRECV, 4, bytes,
+	takes(&m, FT_SENDRECV, 4, bytes,
 	      exchange.a + exchange.c / 2 * sqrt(bytes) + bytes / 96e9, true);
 }
 
@@ -241,17 +242,16 @@ static void without_the_switch_it_is_the_same_links(void **state)
 	add_fabric(&m, "nvlink", false);
 	m.fabric[0].nvls_from = 4;
 	add_fabric(&m, "nvlink-no-nvls", false);
+	m.by = "nvlink-no-nvls";
 	add_table(&m, "nvlink", FT_ALL_GATHER, 4, 16, gather);
 	add_table(&m, "nvlink", FT_REDUCE_SCATTER, 4, 16, scatter);
 	add_table(&m, "nvlink", FT_ALL_REDUCE, 4, 16, reduce);
-	takes(&m, "nvlink-no-nvls", FT_ALL_GATHER, 4, 8 * MIB, at(gather, 8 * MIB),
-	      false);
-	takes(&m, "nvlink-no-nvls", FT_ALL_REDUCE, 4, MIB, at(reduce, MIB), false);
-	takes(&m, "nvlink-no-nvls", FT_ALL_REDUCE, 4, 2 * MIB,
+	takes(&m, FT_ALL_GATHER, 4, 8 * MIB, at(gather, 8 * MIB), false);
+	takes(&m, FT_ALL_REDUCE, 4, MIB, at(reduce, MIB), false);
+	takes(&m, FT_ALL_REDUCE, 4, 2 * MIB,
 	      at(gather, 2 * MIB) + at(scatter, 2 * MIB) - at(gather, 512) / 2, true);
 	m.fabric[0].nvls_from = 5;
-	takes(&m, "nvlink-no-nvls", FT_ALL_REDUCE, 4, 2 * MIB, at(reduce, 2 * MIB),
-	      false);
+	takes(&m, FT_ALL_REDUCE, 4, 2 * MIB, at(reduce, 2 * MIB), false);
 	/* the first fabric, when none is named; none of that name */
 	near_frac(run(&m, NULL, FT_ALL_GATHER, 4, MIB).duration.time_s, at(gather, MIB),
 		  1e-5);

@@ -365,6 +365,32 @@ static void a_drawn_network_is_walked_by_its_cables(void **state)
 	arena_release(&mem);
 }
 
+/* Two nodes of eight NICs behind three ports: 3/16 of the line, and the cable is full. */
+static void a_drawn_cable_is_taken_whole(void **state)
+{
+	const char *text =
+		"{gpu: h100-sxm, gpus: 32, fabric: {extends: spectrum-x-400-rail, wiring: "
+		"graph, graph: {switches: [a, b], attach: [{nodes: [0, 1], switch: a}, "
+		"{nodes: [2, 3], switch: b}], cables: [{from: a, to: b, count: 3}]}}}";
+	const struct network_part part = { 0, 4 };
+	const struct network_sends far = { NETWORK_SHIFT, 2, 1 };
+	struct arena mem = { 0 };
+	struct ft_error err;
+	struct node *n = node_read_text(&mem, "c", text, strlen(text), &err);
+	struct ft_cluster *c = n ? ft_cluster_load(n, &err) : NULL;
+	struct network_path p;
+
+	(void)state;
+	ok_or_say(c, err);
+	near_frac(c->fabric->port_bytes_per_s.value, c->nic_bytes_per_s, 1e-12);
+	network_find(network_new(&mem, c, 4, &part, 1), 0, &far, &p);
+	near_frac(p.share, 3. / 16, 1e-6);
+	assert_true(p.n_uses >= 1);
+	near_frac((double)p.use[0], 1, 1e-6);
+	ft_cluster_free(c);
+	arena_release(&mem);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -374,6 +400,7 @@ int main(void)
 		cmocka_unit_test(a_pool_has_what_its_links_have),
 		cmocka_unit_test(leaves_of_the_same_parts_are_one),
 		cmocka_unit_test(a_drawn_network_is_walked_by_its_cables),
+		cmocka_unit_test(a_drawn_cable_is_taken_whole),
 	};
 
 	return cmocka_run_group_tests_name("network links", tests, NULL, NULL);
