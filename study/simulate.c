@@ -1,4 +1,5 @@
 /* study/simulate.c - one scenario to one answer */
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -148,12 +149,11 @@ static bool money(const struct ft_scenario *s, struct ft_outcome *o,
 
 /* The step with a chart of its memory. A simulation draws one picture: where a timeline is
  * written as well, the chart takes another one. NULL: why says what is wrong. */
-static const struct ft_run *run_charted(const struct ft_scenario *s,
-					struct ft_sim_job job,
-					const struct ft_sim_job *beside,
-					struct ft_outcome *o, struct ft_error *why)
+static struct ft_run *run_charted(const struct ft_scenario *s, struct ft_sim_job job,
+				  const struct ft_sim_job *beside, struct ft_outcome *o,
+				  struct ft_error *why)
 {
-	const struct ft_run *run;
+	struct ft_run *run;
 	size_t n = 0;
 	FILE *out = open_memstream(&o->memory_svg, &n);
 
@@ -161,8 +161,13 @@ static const struct ft_run *run_charted(const struct ft_scenario *s,
 		out_of_memory();
 	job.timeline = FT_TIMELINE_MEMORY;
 	run = ft_sim_run(&job, beside, out, s->memo, why);
-	if (fclose(out))
-		out_of_memory();
+	if (fclose(out)) {
+		ft_run_free(run);
+		ft_fail(why, NULL, "the chart of memory cannot be kept: %s",
+			strerror(errno));
+		why->of_system = true;
+		run = NULL;
+	}
 	if (run)
 		return run;
 	free(o->memory_svg);
@@ -172,19 +177,21 @@ static const struct ft_run *run_charted(const struct ft_scenario *s,
 }
 
 /* The step, and what is drawn of it. */
-static const struct ft_run *run(const struct ft_scenario *s,
-				const struct ft_sim_job *job,
-				const struct ft_sim_job *beside, FILE *timeline,
-				struct ft_outcome *o, struct ft_error *err)
+static struct ft_run *run(const struct ft_scenario *s, const struct ft_sim_job *job,
+			  const struct ft_sim_job *beside, FILE *timeline,
+			  struct ft_outcome *o, struct ft_error *err)
 {
-	const struct ft_run *charted = NULL;
-	struct ft_error why;
+	struct ft_run *charted = NULL;
 
-	if (s->memory_chart)
-		charted = run_charted(s, *job, beside, o, &why);
+	if (s->memory_chart) {
+		charted = run_charted(s, *job, beside, o, err);
+		/* else it is too large to be drawn, or has no answer: that is told again */
+		if (!charted && err->of_system)
+			return NULL;
+	}
 	if (charted && !timeline)
 		return charted;
-	ft_run_free((struct ft_run *)charted);
+	ft_run_free(charted);
 	return ft_sim_run(job, beside, timeline, s->memo, err);
 }
 
