@@ -27,16 +27,15 @@ FOLDERS := base hw models stacks traces sim recorded cost study calibrate report
 VERSION := 0.1
 
 PKGS := yaml-0.1 jansson gsl sqlite3 smartcols yajl zlib libzstd libprotobuf-c
-# `foretoken serve` needs it; all else does not
+# `foretoken serve` loads it; nothing is linked with it
 HTTP := $(shell pkg-config --exists libmicrohttpd && echo libmicrohttpd)
-PKGS += $(HTTP)
 # `mpirun foretoken sweep` and `plan` load this beside the program; all else does not
 MPI  := $(shell command -v mpicc >/dev/null && echo $B/foretoken-mpi.so)
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wundef -Wvla \
         -Wstrict-prototypes -Wmissing-prototypes -Wwrite-strings
 ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -DFORETOKEN_VERSION='"$(VERSION)"' \
         -DFORETOKEN_PREFIX='"$(PREFIX)"' $(if $(HTTP),-DFORETOKEN_HTTP) -I. -Iinclude -Itests/bench $(WARN) $(CFLAGS) \
-        $(HARD) $(shell pkg-config --cflags $(PKGS)) -pthread -I$(if $(findstring build/fuzz,$@),build/fuzz,$B)/recorded
+        $(HARD) $(shell pkg-config --cflags $(PKGS) $(HTTP)) -pthread -I$(if $(findstring build/fuzz,$@),build/fuzz,$B)/recorded
 LDLIBS = $(shell pkg-config --libs $(PKGS)) -lm -ldl -pthread
 # what makes a defect an end rather than a way in; FORTIFY needs an optimiser and no ASan
 HARD     = -fPIC -fno-semantic-interposition -fstack-protector-strong $(if $(SAN)$(COV)$(filter -O0,$(CFLAGS)),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)

@@ -1,14 +1,13 @@
 /* base/csv.c - one pass over the text, cells cut in place */
 #include "base/csv.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/file.h"
 #include "base/limits.h"
+#include "base/plain.h"
 
 struct scan {
 	struct arena *mem;
@@ -287,8 +286,7 @@ bool csv_number(const struct csv *t, size_t row, int column, double fallback,
 	*value = fallback;
 	if (!text[0])
 		return true;
-	errno = 0;
-	*value = strtod(text, &end);
+	*value = plain_number(text, &end);
 	if (!*end && isfinite(*value))
 		return true;
 	at = csv_mark(t, row, column);

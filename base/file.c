@@ -35,48 +35,51 @@ static bool fail_path(struct ft_error *err, const char *path, const char *what)
 	return ft_fail(err, &at, "%s", what);
 }
 
-/* All of f into memory of our own that grows; NULL on error, which is told. */
-static char *read_all(FILE *f, const char *path, size_t cap, size_t limit, size_t *len,
+/* A file that is read: how large it seems to be, and may be. */
+struct asked {
+	const char *path;
+	size_t cap, limit;
+};
+
+/* All of f, ended with a NUL; NULL on error, which is told. */
+static char *read_all(struct arena *mem, FILE *f, struct asked a, size_t *len,
 		      struct ft_error *err)
 {
-	struct ft_mark at = { path, 0, 0 };
-	char *text = NULL, *more;
+	struct ft_mark at = { a.path, 0, 0 };
+	char *text = arena_alloc(mem, a.cap, 1), *more;
 	size_t n = 0;
 
 	for (;;) {
-		more = realloc(text, cap);
-		if (!more)
-			out_of_memory();
-		text = more;
-		n += fread(text + n, 1, cap - n, f);
+		n += fread(text + n, 1, a.cap - n, f);
 		if (ferror(f)) {
 			fail_errno(err, &at, "cannot be read: ", errno);
-			break;
+			return NULL;
 		}
-		if (n > limit) {
+		if (n > a.limit) {
 			ft_fail(err, &at,
 				"is too large: more than "
 				"%zu bytes",
-				limit);
-			break;
+				a.limit);
+			return NULL;
 		}
-		if (n < cap) {
+		if (n < a.cap) {
 			*len = n;
 			return text;
 		}
-		cap = 2 * cap > limit + 2 ? limit + 2 : 2 * cap;
+		a.cap = 2 * a.cap > a.limit + 2 ? a.limit + 2 : 2 * a.cap;
+		more = arena_alloc(mem, a.cap, 1);
+		memcpy(more, text, n);
+		text = more;
 	}
-	free(text);
-	return NULL;
 }
 
 char *file_read(struct arena *mem, const char *path, size_t limit, size_t *len,
 		struct ft_error *err)
 {
 	FILE *f = fopen(path, "rbe");
-	char *read, *text = NULL;
-	size_t cap = 4096;
+	struct asked a = { path, 4096, limit };
 	struct stat st;
+	char *text;
 
 	if (!f) {
 		struct ft_mark at = { path, 0, 0 };
@@ -92,16 +95,13 @@ char *file_read(struct arena *mem, const char *path, size_t limit, size_t *len,
 		return NULL;
 	}
 	if (!S_ISREG(st.st_mode) && limit > LIMIT_STREAM_BYTES)
-		limit = LIMIT_STREAM_BYTES;
+		a.limit = LIMIT_STREAM_BYTES;
 	else if (st.st_size > 0 && (uintmax_t)st.st_size <= limit)
-		cap = (size_t)st.st_size + 2;
-	read = read_all(f, path, cap, limit, len, err);
+		a.cap = (size_t)st.st_size + 2;
+	text = read_all(mem, f, a, len, err);
 	fclose(f);
-	if (read) {
-		digest_bytes(&mem->read, read, *len);
-		text = arena_text_n(mem, read, *len);
-		free(read);
-	}
+	if (text)
+		digest_bytes(&mem->read, text, *len);
 	return text;
 }
 

@@ -2,6 +2,8 @@
 #include "base/node.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -267,6 +269,17 @@ struct node *node_overlay(struct arena *mem, const struct node *base,
 			mem, n, over->key[i], &over->key_mark[i],
 			node_overlay(mem, node_get(base, over->key[i]), over->item[i]));
 	return n;
+}
+
+bool node_whole(const struct node *n, int64_t least, int64_t most, int64_t *value)
+{
+	char *end;
+
+	if (n->kind != NODE_SCALAR)
+		return false;
+	errno = 0;
+	*value = strtoll(n->text, &end, 10);
+	return end != n->text && !*end && !errno && *value >= least && *value <= most;
 }
 
 bool node_is_null(const struct node *n)

@@ -98,6 +98,10 @@ bool node_is_null(const struct node *n);
 bool node_is_number(const struct node *n);
 bool node_is_bool(const struct node *n);
 
+/* Is it a scalar that is a whole number from least to most? */
+bool node_whole(const struct node *n, int64_t least, int64_t most, int64_t *value)
+	__attribute__((warn_unused_result));
+
 /* The tree as one line of JSON, which reads back as the same tree. */
 char *node_flow(struct arena *mem, const struct node *n);
 

@@ -20,4 +20,8 @@ void plain_numbers_end(locale_t *before);
 	locale_t plain_before_ __attribute__((cleanup(plain_numbers_end))) = \
 		plain_numbers_begin()
 
+/* strtod where the locale is "C", several times as fast for short decimals: the same value,
+ * to the last bit, and the same end. */
+double plain_number(const char *text, char **end);
+
 #endif

@@ -1,11 +1,12 @@
 /* base/quantity.c - the table of units, and reading and writing with it */
 #include "base/quantity.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/plain.h"
 
 /* A unit: its word, and SI per one of it. prefix: may k, M, Ki ... precede? */
 struct unit {
@@ -118,8 +119,7 @@ bool quantity_parse(const char *text, enum dimension dim, double *value, char *w
 	double number, si;
 	char *end;
 
-	errno = 0;
-	number = strtod(text, &end);
+	number = plain_number(text, &end);
 	if (end == text || (text[0] != '-' && text[0] != '+' && text[0] != '.' &&
 			    (text[0] < '0' || text[0] > '9'))) {
 		snprintf(why, n, "'%.40s' is not %s, for example %s", text, k->what,

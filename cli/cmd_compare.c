@@ -83,6 +83,7 @@ static const struct argp argp = {
 static struct ft_scenario *load(const struct args *a, struct ft_shelf *shelf,
 				const char *path, struct ft_error *err)
 {
+	struct ft_scenario *s;
 	struct progress bar = progress_begin("plan");
 	struct ft_search search = { .sets = a->shared.set.word,
 				    .n_sets = a->shared.set.n,
@@ -90,10 +91,12 @@ static struct ft_scenario *load(const struct args *a, struct ft_shelf *shelf,
 				    .progress = { progress_tell, &bar } };
 
 	bar.quiet = a->shared.quiet;
-	if (a->at_best)
-		return ft_scenario_at_best(shelf, path, &search, err);
-	return ft_scenario_load(shelf, path, a->shared.set.word, a->shared.set.n, true,
-				err);
+	s = a->at_best ? ft_scenario_at_best(shelf, path, &search, err) :
+			 ft_scenario_load(shelf, path, a->shared.set.word,
+					  a->shared.set.n, true, err);
+	if (s)
+		s->memory_chart = a->report != NULL;
+	return s;
 }
 
 /* *n: scenarios that are loaded. */
@@ -127,13 +130,14 @@ static bool conclude(const struct args *a, const char *command,
 		     const struct ft_scenario **s, size_t n, struct ft_error *err)
 {
 	struct ft_verdict *v = malloc(sizeof(*v));
+	const struct ft_compared how = { a->basis, (size_t)a->draws };
 	struct ft_outcome o[MOST];
 	const char **labels;
 	bool ok;
 
 	if (!v)
 		return ft_fail(err, NULL, "out of memory");
-	ok = ft_study_compare(s, o, n, a->basis, (size_t)a->draws, v, err);
+	ok = ft_study_compare(s, o, n, &how, v, err);
 	if (ok) {
 		labels = ft_study_labels(s, n);
 		ok = print(

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "cli/commands.h"
 #include "cli/mpi.h"
+#include "foretoken/serve.h"
 
 static const struct {
 	const char *program, *wanted_by, *package;
@@ -96,6 +97,8 @@ int cmd_doctor(int argc, char **argv)
 			       file :
 			       parts[i].missing,
 		       parts[i].wanted_by);
+	printf("%-11s %s: a local page and a JSON API\n", "serve",
+	       ft_serve_can(&err) ? "ready" : err.text);
 	arena_release(&mem);
 	return data ? finish_output() : 1;
 }

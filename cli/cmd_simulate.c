@@ -210,8 +210,10 @@ int cmd_simulate(int argc, char **argv)
 			     a.shared.set.n, true, &err);
 	if (s && a.beside)
 		beside = ft_scenario_load(shelf, a.beside, NULL, 0, true, &err);
-	if (s)
+	if (s) {
 		s->timeline = timeline_form(&a);
+		s->memory_chart = a.report != NULL;
+	}
 	status = s && (beside || !a.beside) ? answer(&a, s, beside) : complain(&err);
 	ft_scenario_free(beside);
 	ft_scenario_free(s);

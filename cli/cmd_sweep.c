@@ -28,6 +28,7 @@ static const struct argp_option options[] = {
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct args *a = state->input;
+	long k, n;
 	char *end;
 
 	switch (key) {
@@ -42,16 +43,18 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		a->sweep.db = arg;
 		return 0;
 	case 't':
-		a->sweep.threads = (int)strtol(arg, &end, 10);
-		if (*end || a->sweep.threads < 1 || a->sweep.threads > 256)
+		n = strtol(arg, &end, 10);
+		if (*end || n < 1 || n > 256)
 			argp_error(state, "--threads takes 1 to 256");
+		a->sweep.threads = (int)n;
 		return 0;
 	case 's' + 256:
-		a->sweep.shard = (int)strtol(arg, &end, 10);
-		a->sweep.shards = *end == '/' ? (int)strtol(end + 1, &end, 10) : 0;
-		if (*end || a->sweep.shard < 1 || a->sweep.shards < a->sweep.shard ||
-		    a->sweep.shards > 100000)
+		k = strtol(arg, &end, 10);
+		n = *end == '/' ? strtol(end + 1, &end, 10) : 0;
+		if (*end || k < 1 || n < k || n > 100000)
 			argp_error(state, "--shard takes K/N, as 3/64");
+		a->sweep.shard = (int)k;
+		a->sweep.shards = (int)n;
 		return 0;
 	case ARGP_KEY_END:
 		if (!a->sweep.db)

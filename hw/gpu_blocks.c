@@ -319,11 +319,8 @@ static bool read_pair(const struct node *item, struct ft_mesh *m, struct ft_erro
 		return ft_fail(err, &item->mark, "a pair is [rank, rank, links]");
 	for (int i = 0; i < 3; i++) {
 		const struct node *n = item->item[i];
-		char *end = NULL;
 
-		v[i] = n->kind == NODE_SCALAR ? strtoll(n->text, &end, 10) : -1;
-		if (!end || *end || v[i] < (i == 2) ||
-		    v[i] >= (i == 2 ? 1024 : FT_MESH_RANKS))
+		if (!node_whole(n, i == 2, i == 2 ? 1023 : FT_MESH_RANKS - 1, &v[i]))
 			return ft_fail(err, &n->mark,
 				       i == 2 ? "links are a whole number from 1" :
 						"ranks are whole numbers from 0 to 7");

@@ -19,18 +19,17 @@
 
 enum { PAD = 8 };
 
-/* A format of the rows. Where bf16 and fp16 run at one rate, one table serves both. */
+/* A format of the rows; *dtype, on entry, is that of the row before. Where bf16 and fp16 run at one rate, one table serves both. */
 static bool table_dtype(const struct sheet *s, int i, const struct ft_gpu *on,
 			enum ft_dtype *dtype)
 {
 	double bf16 = on->peak_flop_per_s[FT_BF16].value;
 	double fp16 = on->peak_flop_per_s[FT_FP16].value;
 
-	/* mostly the format of the row before */
-	if ((unsigned)*dtype >= FT_DTYPES ||
-	    strcmp(ft_dtype_name(*dtype), sheet_text(s, i)))
-		if (!ft_dtype_find(sheet_text(s, i), dtype))
-			return sheet_refuse(s, i, "is not a number format");
+	if (sheet_same(s, i))
+		return true;
+	if (!ft_dtype_find(sheet_text(s, i), dtype))
+		return sheet_refuse(s, i, "is not a number format");
 	if (*dtype == FT_FP16 && (!(fp16 > 0) || fabs(fp16 - bf16) < 0.01 * fp16))
 		*dtype = FT_BF16;
 	return true;
@@ -39,22 +38,6 @@ static bool table_dtype(const struct sheet *s, int i, const struct ft_gpu *on,
 /* ---- products ----------------------------------------------------------- */
 
 enum { G_DTYPE, G_LAYOUT, G_M, G_N, G_K, G_TIME, G_SOURCE, G_CELLS };
-
-static bool gemm_row(const struct sheet *s, struct ft_product *out, double *time_us,
-		     int *layout)
-{
-	const char *layouts[FT_LAYOUTS];
-	double m, n, k;
-
-	for (int i = 0; i < FT_LAYOUTS; i++)
-		layouts[i] = ft_layout_name((enum ft_layout)i);
-	if (!sheet_choice(s, G_LAYOUT, layouts, FT_LAYOUTS, layout) ||
-	    !sheet_positive(s, G_M, &m) || !sheet_positive(s, G_N, &n) ||
-	    !sheet_positive(s, G_K, &k) || !sheet_positive(s, G_TIME, time_us))
-		return false;
-	*out = ft_product_of((enum ft_layout) * layout, m, n, k);
-	return true;
-}
 
 static void find_logs(struct arena *mem, struct ft_gemm_table *t)
 {
@@ -79,28 +62,32 @@ static void find_logs(struct arena *mem, struct ft_gemm_table *t)
 static bool read_gemm(struct arena *mem, struct sheet *s, const struct ft_gpu *on,
 		      struct ft_gemm_table table[FT_DTYPES])
 {
+	const char *layouts[FT_LAYOUTS];
 	size_t cap[FT_DTYPES] = { 0 };
 	enum ft_dtype d = FT_BF16;
 	int more, layout = 0;
 
+	for (int i = 0; i < FT_LAYOUTS; i++)
+		layouts[i] = ft_layout_name((enum ft_layout)i);
 	while ((more = sheet_next(s)) > 0) {
 		struct ft_gemm_table *t;
 		struct ft_gemm_row *row;
 		struct ft_product p;
-		double us;
 
-		if (!table_dtype(s, G_DTYPE, on, &d))
+		if (!table_dtype(s, G_DTYPE, on, &d) ||
+		    !sheet_choice(s, G_LAYOUT, layouts, FT_LAYOUTS, &layout))
 			return false;
 		t = &table[d];
 		if (t->n_rows == cap[d])
 			t->row = ARENA_GROW(mem, t->row, &cap[d]);
 		row = &t->row[t->n_rows++];
-		if (!gemm_row(s, &p, &us, &layout))
-			return false;
+		p = ft_product_of((enum ft_layout)layout, sheet_number(s, G_M),
+				  sheet_number(s, G_N), sheet_number(s, G_K));
 		row->m = p.m;
 		row->n = p.n;
 		row->k = p.k;
-		row->time_s = us * 1e-6 / on->gemm_layout[layout].value;
+		row->time_s =
+			sheet_number(s, G_TIME) * 1e-6 / on->gemm_layout[layout].value;
 		if (on->gemm_tuned.n_sources)
 			row->time_s /=
 				ft_gpu_source_factor(on, sheet_text(s, G_SOURCE), d);
@@ -113,15 +100,18 @@ bool gpu_load_gemm(struct arena *mem, const char *path, const struct ft_gpu *on,
 		   const struct ft_provenance *from, struct ft_gpu *gpu,
 		   struct ft_error *err)
 {
-	static const char *const names[] = { "dtype", "layout",	 "m",	  "n",
-					     "k",     "time_us", "source" };
+	static const struct sheet_column columns[] = {
+		{ "dtype", false },  { "layout", false }, { "m", true },
+		{ "n", true },	     { "k", true },	  { "time_us", true },
+		{ "source", false },
+	};
 	size_t cells = on->gemm_tuned.n_sources ? G_CELLS : G_SOURCE;
 	struct ft_gemm_table table[FT_DTYPES] = { 0 };
 	struct arena scratch = { 0 };
 	struct sheet s;
 	bool ok;
 
-	ok = sheet_open(&s, &scratch, path, names, cells, err) &&
+	ok = sheet_open(&s, &scratch, path, columns, cells, err) &&
 	     read_gemm(mem, &s, on, table);
 	for (int d = 0; ok && d < FT_DTYPES; d++) {
 		if (!table[d].n_rows || gpu->gemm[d].n_rows)
@@ -185,29 +175,22 @@ static struct filling *attention_table(struct arena *mem, struct fillings *all,
 	return f;
 }
 
-static bool attention_row(const struct sheet *s, struct ft_attention_row *row)
+static void attention_row(const struct sheet *s, bool causal,
+			  struct ft_attention_row *row)
 {
-	static const char *const truths[] = { "false", "true" };
-	int causal = 1;
-	double tflops;
-
-	if (!sheet_choice(s, A_CAUSAL, truths, 2, &causal) ||
-	    !sheet_positive(s, A_HEAD_DIM, &row->head_dim) ||
-	    !sheet_positive(s, A_SEQUENCE, &row->sequence) ||
-	    !sheet_positive(s, A_BATCH, &row->batch) ||
-	    !sheet_positive(s, A_HEADS, &row->heads) ||
-	    !sheet_positive(s, A_KV_HEADS, &row->kv_heads) ||
-	    !sheet_positive(s, A_TFLOPS, &tflops))
-		return false;
+	row->head_dim = sheet_number(s, A_HEAD_DIM);
+	row->sequence = sheet_number(s, A_SEQUENCE);
+	row->batch = sheet_number(s, A_BATCH);
+	row->heads = sheet_number(s, A_HEADS);
+	row->kv_heads = sheet_number(s, A_KV_HEADS);
 	row->causal = causal;
-	row->flop_per_s = tflops * 1e12;
+	row->flop_per_s = sheet_number(s, A_TFLOPS) * 1e12;
 	row->at[0] = log2f((float)row->sequence);
 	row->at[1] = log2f((float)row->batch);
 	row->at[2] = log2f((float)row->heads);
 	row->at[3] = log2f((float)row->kv_heads);
 	row->at[4] = log2f((float)row->head_dim);
 	row->at[5] = causal ? 1 : 0;
-	return true;
 }
 
 /* A GPU's own table of a kernel stands before a kin's, which need not be read. */
@@ -226,24 +209,34 @@ static bool read_attention(struct arena *mem, struct sheet *s, const struct ft_g
 			   const struct ft_gpu *gpu, struct fillings *all)
 {
 	static const char *const passes[] = { "forward", "backward", "both" };
+	static const char *const truths[] = { "false", "true" };
 	enum ft_dtype dtype = FT_BF16;
-	int more, pass = 0;
+	struct filling *f = NULL; /* NULL: the GPU has this kernel's rows */
+	bool leads = s->at[A_DTYPE] < 3 && s->at[A_IMPL] < 3 && s->at[A_PASS] < 3;
+	int more, pass = 0, causal = 0;
 
 	while ((more = sheet_next(s)) > 0) {
 		struct ft_attention_table *t;
-		struct filling *f;
+		bool same = sheet_same(s, A_DTYPE) && sheet_same(s, A_IMPL) &&
+			    sheet_same(s, A_PASS);
 
 		if (!table_dtype(s, A_DTYPE, on, &dtype) ||
-		    !sheet_choice(s, A_PASS, passes, FT_PASSES, &pass))
+		    !sheet_choice(s, A_PASS, passes, FT_PASSES, &pass) ||
+		    !sheet_choice(s, A_CAUSAL, truths, 2, &causal))
 			return false;
-		if (has_attention(gpu, sheet_text(s, A_IMPL), pass, dtype))
+		if (!same)
+			f = has_attention(gpu, sheet_text(s, A_IMPL), pass, dtype) ?
+				    NULL :
+				    attention_table(mem, all, sheet_text(s, A_IMPL),
+						    pass, dtype);
+		/* the rest of its rows, where they begin with what says so */
+		s->pass_over = !f && leads ? 3 : 0;
+		if (!f)
 			continue;
-		f = attention_table(mem, all, sheet_text(s, A_IMPL), pass, dtype);
 		t = &f->table;
 		if (t->n_rows == f->cap)
 			t->row = ARENA_GROW(mem, t->row, &f->cap);
-		if (!attention_row(s, &t->row[t->n_rows++]))
-			return false;
+		attention_row(s, causal, &t->row[t->n_rows++]);
 	}
 	return more == 0;
 }
@@ -252,16 +245,18 @@ bool gpu_load_attention(struct arena *mem, const char *path, const struct ft_gpu
 			const struct ft_provenance *from, struct ft_gpu *gpu,
 			struct ft_error *err)
 {
-	static const char *const names[] = {
-		"dtype",	   "impl",  "pass",  "causal",	 "head_dim",
-		"sequence_length", "batch", "heads", "kv_heads", "tflops",
+	static const struct sheet_column columns[] = {
+		{ "dtype", false },  { "impl", false },	   { "pass", false },
+		{ "causal", false }, { "head_dim", true }, { "sequence_length", true },
+		{ "batch", true },   { "heads", true },	   { "kv_heads", true },
+		{ "tflops", true },
 	};
 	struct ft_attention_table *joined;
 	struct arena scratch = { 0 };
 	struct fillings all = { NULL, 0, 0 };
 	size_t had = gpu->n_attention;
 	struct sheet s;
-	bool ok = sheet_open(&s, &scratch, path, names, A_CELLS, err) &&
+	bool ok = sheet_open(&s, &scratch, path, columns, A_CELLS, err) &&
 		  read_attention(mem, &s, on, gpu, &all);
 
 	arena_release(&scratch);
@@ -282,7 +277,8 @@ bool gpu_load_attention(struct arena *mem, const char *path, const struct ft_gpu
 
 /* ---- collectives -------------------------------------------------------- */
 
-enum { C_FABRIC, C_OP, C_GPUS, C_BYTES, C_TIME, C_CELLS, MOST_SIZES = 128 };
+enum { C_FABRIC, C_OP, C_GPUS, C_BYTES, C_TIME, C_CELLS };
+enum { MOST_SIZES = 128, MOST_RANKS = 1 << 30 };
 
 static struct ft_collective_table *collective_table(struct arena *mem,
 						    struct ft_gpu *gpu, size_t *cap,
@@ -331,30 +327,37 @@ static bool read_collectives(struct arena *mem, struct sheet *s,
 			     struct ft_gpu *gpu)
 {
 	size_t n_own = gpu->n_collective, cap = n_own;
+	struct ft_collective_table *t = NULL; /* NULL: the GPU has this one's rows */
+	enum ft_collective op = 0;
+	double ranks = 0;
 	int more;
 
 	while ((more = sheet_next(s)) > 0) {
 		const char *fabric = sheet_text(s, C_FABRIC);
-		struct ft_collective_table *t;
-		struct ft_collective_row row;
-		enum ft_collective op;
-		double n;
+		bool same = sheet_same(s, C_FABRIC) && sheet_same(s, C_OP) &&
+			    sheet_number(s, C_GPUS) == ranks;
 
-		if (!ft_collective_find(sheet_text(s, C_OP), &op))
+		ranks = sheet_number(s, C_GPUS);
+		if (ranks > MOST_RANKS)
+			return sheet_refuse(s, C_GPUS, "is too many GPUs");
+		if (!sheet_same(s, C_OP) &&
+		    !ft_collective_find(sheet_text(s, C_OP), &op))
 			return sheet_refuse(s, C_OP, "is not a collective");
-		if (!sheet_positive(s, C_GPUS, &n) ||
-		    !sheet_positive(s, C_BYTES, &row.bytes) ||
-		    !sheet_positive(s, C_TIME, &row.time_s))
-			return false;
-		if (has_own(gpu, n_own, fabric, op, (int64_t)n))
+		if (!same && has_own(gpu, n_own, fabric, op, (int64_t)ranks))
+			t = NULL;
+		else if (!same)
+			t = collective_table(mem, gpu, &cap, fabric, op,
+					     (int64_t)ranks);
+		if (!t)
 			continue;
-		row.time_s *= 1e-6;
-		t = collective_table(mem, gpu, &cap, fabric, op, (int64_t)n);
 		t->from = from;
 		t->on = on;
 		if (t->n_rows == MOST_SIZES)
 			return sheet_refuse(s, C_BYTES, "is too many sizes");
-		t->row[t->n_rows++] = row;
+		t->row[t->n_rows++] = (struct ft_collective_row){
+			.bytes = sheet_number(s, C_BYTES),
+			.time_s = sheet_number(s, C_TIME) * 1e-6,
+		};
 	}
 	for (size_t i = n_own; i < gpu->n_collective; i++)
 		qsort(gpu->collective[i].row, gpu->collective[i].n_rows,
@@ -366,11 +369,13 @@ bool gpu_load_collectives(struct arena *mem, const char *path, const struct ft_g
 			  const struct ft_provenance *from, struct ft_gpu *gpu,
 			  struct ft_error *err)
 {
-	static const char *const names[] = { "fabric", "op", "gpus", "bytes",
-					     "time_us" };
+	static const struct sheet_column columns[] = {
+		{ "fabric", false }, { "op", false },	  { "gpus", true },
+		{ "bytes", true },   { "time_us", true },
+	};
 	struct arena scratch = { 0 };
 	struct sheet s;
-	bool ok = sheet_open(&s, &scratch, path, names, C_CELLS, err) &&
+	bool ok = sheet_open(&s, &scratch, path, columns, C_CELLS, err) &&
 		  read_collectives(mem, &s, on, from, gpu);
 
 	arena_release(&scratch);

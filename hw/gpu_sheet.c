@@ -1,156 +1,227 @@
-/* hw/gpu_sheet.c - files of numbers and words, one pass, cut in place */
+/* hw/gpu_sheet.c - files of numbers and words, one pass */
 #include "hw/gpu_sheet.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/file.h"
+#include "base/plain.h"
 
 enum { LARGEST_FILE = 64 * 1024 * 1024 };
 
-/* Cut a row at its commas and its end, *next is what follows; the number of cells. */
-static size_t cut_cells(char *p, char *cell[SHEET_CELLS], char **next)
+static bool ends_cell(char c)
 {
-	size_t n = 0;
-
-	for (char *begin = p;; begin = ++p) {
-		char c;
-
-		while ((unsigned char)*p > ',' ||
-		       (*p && *p != ',' && *p != '\n' && *p != '\r'))
-			p++;
-		c = *p;
-		*p = '\0';
-		if (n < SHEET_CELLS)
-			cell[n] = begin;
-		n++;
-		if (c == ',')
-			continue;
-		if (c == '\r' && p[1] == '\n')
-			p++;
-		*next = p + (c != '\0');
-		return n;
-	}
+	return c == ',' || c == '\n' || c == '\r' || !c;
 }
 
-/* Cut the next row that is neither empty nor a comment; false at the end. */
-static bool cut(struct sheet *s)
+static bool ends_row(char c)
 {
-	char *p = s->next;
+	return c != ',' && ends_cell(c);
+}
 
+static size_t cell_bytes(const char *p)
+{
+	const char *end = p;
+
+	while ((unsigned char)*end > ',' || !ends_cell(*end))
+		end++;
+	return (size_t)(end - p);
+}
+
+/* *p is a row that is neither empty nor a comment, or the end. */
+static char *to_row(struct sheet *s, char *p)
+{
 	while (*p == '#' || *p == '\n' || *p == '\r') {
 		s->line += *p != '\r';
 		if (*p == '#')
 			p += strcspn(p, "\n");
 		p += *p != '\0';
 	}
-	s->start = p;
 	s->line++;
-	s->n_cells = 0;
-	if (!*p)
-		return false;
-	s->n_cells = cut_cells(p, s->cell, &p);
-	s->next = p;
-	return true;
+	return p;
 }
 
-bool sheet_open(struct sheet *s, struct arena *mem, const char *path,
-		const char *const *names, size_t n, struct ft_error *err)
+static char *after_row(char *end)
 {
-	struct ft_mark top = { path, 1, 1 };
-	size_t len;
-
-	*s = (struct sheet){ .path = path, .err = err };
-	s->next = file_read(mem, path, LARGEST_FILE, &len, err);
-	if (!s->next)
-		return false;
-	if (strlen(s->next) != len)
-		return ft_fail(err, &top, "is binary, not CSV text");
-	if (!cut(s))
-		return ft_fail(err, &top, "is empty: a header line is needed");
-	top.line = s->line;
-	s->width = s->n_cells;
-	if (s->width > SHEET_CELLS)
-		return ft_fail(err, &top, "has more than %d columns", SHEET_CELLS);
-	for (size_t i = 0; i < n; i++) {
-		size_t c = 0;
-
-		while (c < s->width && strcmp(s->cell[c], names[i]))
-			c++;
-		if (c == s->width)
-			return ft_fail(err, &top, "lacks the column '%s'", names[i]);
-		s->at[i] = c;
-	}
-	return true;
+	if (*end == '\r' && end[1] == '\n')
+		end++;
+	return end + (*end != '\0');
 }
 
-/* The next row: 1; at the end 0; a row of another width is an error, -1. */
-int sheet_next(struct sheet *s)
+/* A mistake in the cell that begins at `cell` of this row; returns false. */
+static bool refuse(const struct sheet *s, const char *cell, const char *why)
 {
-	struct ft_mark at = { s->path, 0, 1 };
+	struct ft_mark at = { s->path, s->line, (int)(cell - s->start) + 1 };
+	size_t len = cell_bytes(cell);
 
-	if (!cut(s))
-		return 0;
-	if (s->n_cells == s->width)
-		return 1;
-	at.line = s->line;
-	ft_fail(s->err, &at, "this row has %zu cells, the header %zu", s->n_cells,
-		s->width);
+	return ft_fail(s->err, &at, "'%.*s' %s", len < 40 ? (int)len : 40, cell, why);
+}
+
+/* ---- one row ------------------------------------------------------------------- */
+
+/* The number at p, with what strtod passes over before it. Returns its end; NULL: a mistake,
+ * which is told. */
+static char *number(const struct sheet *s, char *p, double *value)
+{
+	char *end;
+	bool whole;
+
+	*value = plain_number(p, &end);
+	/* an end of line is white space to strtod: it may have gone too far */
+	whole = *p > ' ' ? ends_cell(*end) : end == p + cell_bytes(p);
+	if (whole && end > p && *value > 0 && isfinite(*value))
+		return end;
+	refuse(s, p,
+	       ends_cell(*p) || (whole && isfinite(*value)) ?
+		       "is not a number above zero" :
+		       "is not a number");
+	return NULL;
+}
+
+/* The word at p; returns its end. */
+static char *word(struct sheet_cell *c, char *p)
+{
+	c->same = c->text && !strncmp(p, c->text, c->len) && ends_cell(p[c->len]);
+	if (c->same)
+		return p + c->len;
+	c->text = p;
+	c->len = cell_bytes(p);
+	return p + c->len;
+}
+
+static size_t count_cells(const char *p)
+{
+	size_t n = 1;
+
+	for (; !ends_row(*p); p++)
+		n += *p == ',';
+	return n;
+}
+
+static int wrong_width(const struct sheet *s)
+{
+	struct ft_mark at = { s->path, s->line, 1 };
+
+	ft_fail(s->err, &at, "this row has %zu cells, the header %zu",
+		count_cells(s->start), s->width);
 	return -1;
 }
 
-const char *sheet_text(const struct sheet *s, int i)
+static bool is_passed_over(const struct sheet *s, const char *p)
 {
-	return s->cell[s->at[i]];
+	for (size_t i = 0; i < s->pass_over; i++) {
+		const struct sheet_cell *c = &s->cell[i];
+
+		if (!c->text || strncmp(p, c->text, c->len) || p[c->len] != ',')
+			return false;
+		p += c->len + 1;
+	}
+	return s->pass_over;
 }
+
+int sheet_next(struct sheet *s)
+{
+	char *p = to_row(s, s->next);
+	bool words = false; /* others than in the row before */
+
+	while (is_passed_over(s, p))
+		p = to_row(s, after_row(p + strcspn(p, "\r\n")));
+	s->start = p;
+	if (!*p)
+		return 0;
+	for (size_t i = 0; i < s->width; i++) {
+		struct sheet_cell *c = &s->cell[i];
+
+		c->begin = p;
+		if (c->number) {
+			p = number(s, p, &c->value);
+		} else {
+			p = word(c, p);
+			words = words || !c->same;
+		}
+		if (!p)
+			return count_cells(s->start) == s->width ? -1 : wrong_width(s);
+		if (i + 1 < s->width ? *p++ != ',' : !ends_row(*p))
+			return wrong_width(s);
+	}
+	s->next = after_row(p);
+	/* only now: what is told of a row needs its commas */
+	for (size_t i = 0; words && i < s->width; i++)
+		if (!s->cell[i].number && !s->cell[i].same)
+			s->cell[i].text[s->cell[i].len] = '\0';
+	return 1;
+}
+
+/* ---- the file ------------------------------------------------------------------ */
+
+/* The header's cells as words; false: more than there is room for. */
+static bool read_header(struct sheet *s)
+{
+	char *p = s->start;
+
+	for (s->width = 0; s->width < SHEET_CELLS; p++) {
+		struct sheet_cell *c = &s->cell[s->width++];
+
+		p = word(c, p);
+		if (ends_row(*p)) {
+			s->next = after_row(p);
+			return true;
+		}
+	}
+	return false;
+}
+
+bool sheet_open(struct sheet *s, struct arena *mem, const char *path,
+		const struct sheet_column *columns, size_t n, struct ft_error *err)
+{
+	struct ft_mark top = { path, 1, 1 };
+	char *text;
+	size_t len;
+
+	*s = (struct sheet){ .path = path, .err = err };
+	text = file_read(mem, path, LARGEST_FILE, &len, err);
+	if (!text)
+		return false;
+	if (strlen(text) != len)
+		return ft_fail(err, &top, "is binary, not CSV text");
+	s->start = to_row(s, text);
+	if (!*s->start)
+		return ft_fail(err, &top, "is empty: a header line is needed");
+	top.line = s->line;
+	if (!read_header(s))
+		return ft_fail(err, &top, "has more than %d columns", SHEET_CELLS);
+	for (size_t i = 0; i < n; i++) {
+		size_t c = 0, have = strlen(columns[i].name);
+
+		while (c < s->width && (s->cell[c].len != have ||
+					memcmp(s->cell[c].text, columns[i].name, have)))
+			c++;
+		if (c == s->width)
+			return ft_fail(err, &top, "lacks the column '%s'",
+				       columns[i].name);
+		s->at[i] = c;
+		s->cell[c].number = columns[i].number;
+	}
+	for (size_t c = 0; c < s->width; c++)
+		s->cell[c].text = NULL; /* the header is no row before */
+	return true;
+}
+
+/* ---- of this row ------------------------------------------------------------------ */
 
 bool sheet_refuse(const struct sheet *s, int i, const char *why)
 {
-	struct ft_mark at = { s->path, s->line,
-			      (int)(sheet_text(s, i) - s->start) + 1 };
-
-	return ft_fail(s->err, &at, "'%.40s' %s", sheet_text(s, i), why);
-}
-
-/* Every number of these files is above zero, most are short decimals: those
- * are read digit by digit, with one exact division. */
-bool sheet_positive(const struct sheet *s, int i, double *value)
-{
-	static const double tens[] = { 1,   1e1, 1e2, 1e3,  1e4,  1e5, 1e6,
-				       1e7, 1e8, 1e9, 1e10, 1e11, 1e12 };
-	const char *p = sheet_text(s, i), *point = NULL;
-	int64_t digits = 0;
-	char *end;
-
-	for (; (*p >= '0' && *p <= '9') || (*p == '.' && !point); p++) {
-		if (*p == '.')
-			point = p + 1;
-		else if (digits < INT64_C(1) << 49)
-			digits = digits * 10 + (*p - '0');
-		else
-			break;
-	}
-	*value = (double)digits / (point ? tens[(p - point) % 13] : 1);
-	if (*p || (point && p - point > 12)) {
-		*value = strtod(sheet_text(s, i), &end);
-		if (*end || !isfinite(*value))
-			return sheet_refuse(s, i, "is not a number");
-	}
-	return *value > 0 || sheet_refuse(s, i, "is not a number above zero");
+	return refuse(s, s->cell[s->at[i]].begin, why);
 }
 
 bool sheet_choice(const struct sheet *s, int i, const char *const *names, int n,
 		  int *value)
 {
-	const char *word = sheet_text(s, i);
-
-	/* mostly the word of the row before */
-	if (*value >= 0 && *value < n && !strcmp(names[*value], word))
+	if (sheet_same(s, i))
 		return true;
 	for (*value = 0; *value < n; ++*value)
-		if (!strcmp(names[*value], word))
+		if (!strcmp(names[*value], sheet_text(s, i)))
 			return true;
 	return sheet_refuse(s, i, "is not known here");
 }

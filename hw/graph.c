@@ -21,18 +21,14 @@ static void read_range(struct reader *r, const char *key, int64_t most,
 	if (!n || r->failed)
 		return;
 	for (int i = 0; i < 2; i++) {
-		const struct node *v = n->kind != NODE_LIST ? n :
-				       n->n == 2	    ? n->item[i] :
-							      NULL;
-		char *end = NULL;
+		const struct node *v =
+			n->kind == NODE_LIST && n->n == 2 ? n->item[i] : n;
 
-		range[i] =
-			v && v->kind == NODE_SCALAR ? strtoll(v->text, &end, 10) : -1;
-		if (!end || *end || range[i] < 0 || range[i] > most) {
-			reader_fail(r, key,
-				    "is a number from 0 to %lld, or "
-				    "[first, last]",
-				    (long long)most);
+		if (!node_whole(v, 0, most, &range[i])) {
+			r->failed = true;
+			ft_fail(r->err, &v->mark,
+				"%s: is a number from 0 to %lld, or [first, last]", key,
+				(long long)most);
 			return;
 		}
 	}

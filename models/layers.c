@@ -97,11 +97,29 @@ static const struct node *read_list(struct reader *r, const char *key)
 	return n && n->kind == NODE_LIST ? n : NULL;
 }
 
+/* A list of whole numbers up to most, or nothing. */
+static const struct node *read_numbers(struct reader *r, const char *key, int64_t most)
+{
+	const struct node *list = read_list(r, key);
+	int64_t ignored;
+
+	for (size_t i = 0; list && i < list->n && !r->failed; i++)
+		if (!node_whole(list->item[i], 0, most, &ignored)) {
+			r->failed = true;
+			ft_fail(r->err, &list->item[i]->mark,
+				"%s: should be whole numbers from 0 to %lld", key,
+				(long long)most);
+		}
+	return list;
+}
+
 /* Is layer i one of a list of numbers? */
 static bool listed(const struct node *list, int64_t i)
 {
+	int64_t layer;
+
 	for (size_t k = 0; list && k < list->n; k++)
-		if (list->item[k]->text && strtoll(list->item[k]->text, NULL, 10) == i)
+		if (node_whole(list->item[k], i, i, &layer))
 			return true;
 	return false;
 }
@@ -126,8 +144,8 @@ static struct routed_rule routed_rule(struct reader *r)
 	struct routed_rule rule = {
 		.first = read_int(r, "first_k_dense_replace", 0, MANY, 0),
 		.every = read_int(r, "moe_layer_freq", 1, MANY, 1),
-		.dense = read_list(r, "mlp_only_layers"),
-		.routed = read_list(r, "moe_layers"),
+		.dense = read_numbers(r, "mlp_only_layers", MANY),
+		.routed = read_numbers(r, "moe_layers", MANY),
 	};
 
 	rule.step = read_int(r, "decoder_sparse_step", rule.routed ? 0 : 1, MANY, 1);
@@ -261,7 +279,7 @@ static void set_reach(struct reader *r, const struct family *family,
 	bool on = read_bool(r, "use_sliding_window", true), any = false;
 	struct layer_rule rule = {
 		.types = read_types(r),
-		.rotated = read_list(r, "no_rope_layers"),
+		.rotated = read_numbers(r, "no_rope_layers", 1),
 		.from = read_int(r, "max_window_layers", 0, MANY, 0),
 		.linear = read_int(r, "full_attention_interval", 0, MANY, 0),
 		.odd = !strcmp(family->type, "gpt_neo"),

@@ -44,12 +44,10 @@ int64_t *stages_read(struct arena *mem, struct reader *r, const char *key,
 		return n;
 	}
 	for (size_t i = 0; i < list->n; i++) {
-		char *end = NULL;
-
-		n[i] = list->item[i]->text ? strtoll(list->item[i]->text, &end, 10) :
-					     -1;
-		if (n[i] < 0 || n[i] > layers || !end || *end) {
-			reader_fail(r, key, "should be whole numbers of layers");
+		if (!node_whole(list->item[i], 0, layers, &n[i])) {
+			r->failed = true;
+			ft_fail(r->err, &list->item[i]->mark,
+				"%s: should be whole numbers of layers", key);
 			return n;
 		}
 		sum += n[i];

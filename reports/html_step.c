@@ -1,6 +1,5 @@
 /* reports/html_step.c - the report's step: results, where time and memory go, scaling */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -136,45 +135,28 @@ bool html_items(struct page *p)
 	return true;
 }
 
-/* The step again, for its drawing. "": it is too large to be drawn, or has another job beside it. */
-static char *memory_chart(const struct page *p, size_t i)
-{
-	struct ft_scenario s = *p->a->scenario[i];
-	struct ft_outcome again;
-	struct ft_error why;
-	char *svg = NULL;
-	size_t n = 0;
-	FILE *out = open_memstream(&svg, &n);
-	bool ok;
-
-	if (!out)
-		out_of_memory();
-	s.timeline = FT_TIMELINE_MEMORY;
-	ok = !p->a->outcome[i].beside && ft_study_simulate(&s, NULL, out, &again, &why);
-	if (fclose(out))
-		out_of_memory();
-	if (ok)
-		ft_outcome_release(&again);
-	else
-		*svg = '\0';
-	return svg;
-}
-
 static bool memory_charts(struct page *p)
 {
 	bool ok = true;
 
 	for (size_t i = 0; ok && i < p->a->n; i++) {
-		char *svg = memory_chart(p, i);
+		const struct ft_outcome *o = &p->a->outcome[i];
 
-		if (*svg)
+		if (o->memory_svg) {
 			ok = html_picture(p,
 					  arena_printf(p->mem,
 						       "Memory of the fullest rank "
 						       "over a step, by category: %s",
 						       p->a->label[i]),
-					  svg);
-		free(svg);
+					  o->memory_svg);
+			continue;
+		}
+		fputs("<p class=\"note\">", p->out);
+		html_text(p, p->a->label[i]);
+		fputs(": its memory over a step is not drawn: ", p->out);
+		html_text(p, o->memory_missing[0] ? o->memory_missing :
+						    "no chart was asked for");
+		fputs("</p>\n", p->out);
 	}
 	return ok;
 }

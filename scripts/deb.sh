@@ -17,12 +17,17 @@ strip --strip-debug "$root/usr/lib/libforetoken.a"
 find "$root/usr/share/man" -type f -exec gzip -9n {} +
 
 # what its libraries' packages are called here
+package() { # LIBRARY
+	file=$(ldconfig -p | sed -n "s/.*$1 (.*=> //p" | head -1)
+	found=$(dpkg -S "$(realpath "$file")" 2>/dev/null || dpkg -S "$file" 2>/dev/null || dpkg -S "*/$1" 2>/dev/null | head -1)
+	echo "${found%%:*}"
+}
 depends=
 for lib in $(readelf -d "$root/usr/bin/foretoken" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p'); do
-	file=$(ldconfig -p | sed -n "s/.*$lib (.*=> //p" | head -1)
-	package=$(dpkg -S "$(realpath "$file")" 2>/dev/null || dpkg -S "$file" 2>/dev/null || dpkg -S "*/$lib" 2>/dev/null | head -1)
-	depends="$depends ${package%%:*}"
+	depends="$depends $(package "$lib")"
 done
+# loaded by `foretoken serve` alone
+http=$(package "$(sed -n 's/^#define MHD_LIBRARY "\(.*\)"/\1/p' serve/mhd.h)")
 depends=$(printf '%s\n' $depends | sort -u | paste -sd, - | sed 's/,/, /g')
 
 control() { # FOLDER PACKAGE ARCH DEPENDS DESCRIPTION
@@ -35,7 +40,7 @@ control() { # FOLDER PACKAGE ARCH DEPENDS DESCRIPTION
 		echo "Section: science"
 		echo "Priority: optional"
 		[ -z "$4" ] || echo "Depends: $4"
-		[ "$2" != foretoken ] || echo "Recommends: gnuplot-nox | gnuplot, python3"
+		[ "$2" != foretoken ] || echo "Recommends: ${http:+$http, }gnuplot-nox | gnuplot, python3"
 		[ "$2" != foretoken ] || echo "Suggests: openmpi-bin"
 		[ "$2" != foretoken-probes ] || echo "Recommends: foretoken, g++"
 		echo "Installed-Size: $(du -sk "$1/usr" | cut -f1)"

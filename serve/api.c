@@ -159,8 +159,8 @@ static bool document(const struct api_text *body, FILE *out, struct ft_error *er
 struct comparison {
 	struct arena mem;
 	struct ft_shelf *shelf;
-	enum ft_basis basis;
-	size_t n, draws;
+	struct ft_compared how;
+	size_t n;
 	const struct ft_scenario *s[FT_SIDES_MOST];
 	struct ft_outcome o[FT_SIDES_MOST];
 	struct ft_verdict verdict;
@@ -187,8 +187,9 @@ static const struct node *read_comparison(struct comparison *c,
 		basis[i] = ft_basis_name((enum ft_basis)i);
 	r = reader_open(root, err);
 	list = read_need(&r, "scenarios");
-	c->basis = (enum ft_basis)read_choice(&r, "at", basis, FT_BASES, FT_EQUAL_GPUS);
-	c->draws = (size_t)read_int(&r, "draws", 16, FT_DRAWS_MOST, FT_DRAWS);
+	c->how.basis =
+		(enum ft_basis)read_choice(&r, "at", basis, FT_BASES, FT_EQUAL_GPUS);
+	c->how.draws = (size_t)read_int(&r, "draws", 16, FT_DRAWS_MOST, FT_DRAWS);
 	if (!r.failed &&
 	    (list->kind != NODE_LIST || list->n < 2 || list->n > FT_SIDES_MOST))
 		reader_fail(&r, "scenarios", "should be a list of 2 to %d scenarios",
@@ -216,7 +217,7 @@ static bool conclude(struct comparison *c, FILE *out, struct ft_error *err)
 {
 	const char **labels;
 
-	if (!ft_study_compare(c->s, c->o, c->n, c->basis, c->draws, &c->verdict, err))
+	if (!ft_study_compare(c->s, c->o, c->n, &c->how, &c->verdict, err))
 		return false;
 	labels = ft_study_labels(c->s, c->n);
 	ft_report_compare_json(out,
@@ -226,7 +227,7 @@ static bool conclude(struct comparison *c, FILE *out, struct ft_error *err)
 						     .n = c->n,
 						     .command = "POST /api/compare",
 						     .verdict = &c->verdict,
-						     .basis = c->basis });
+						     .basis = c->how.basis });
 	ft_labels_free(labels);
 	for (size_t i = 0; i < c->n; i++)
 		ft_outcome_release(&c->o[i]);

@@ -8,10 +8,15 @@
 #ifndef SERVE_HTTP_H
 #define SERVE_HTTP_H
 
-#include <microhttpd.h>
-
 #include "serve/guard.h"
+#include "serve/mhd.h"
 #include "serve/worker.h"
+
+/* a connection, and the library that holds it */
+struct wire {
+	const struct mhd *mhd;
+	struct MHD_Connection *connection;
+};
 
 struct peer {
 	struct peer *next, **at;
@@ -24,7 +29,7 @@ enum call_state { CALL_READS, CALL_WORKS, CALL_ENDED };
 
 struct call {
 	struct call *next, **at;
-	struct MHD_Connection *connection;
+	struct wire wire;
 	struct peer *peer;
 	const struct api_call *api;
 	enum call_state state;
@@ -40,6 +45,7 @@ struct call {
 };
 
 struct server {
+	struct mhd mhd;
 	struct MHD_Daemon *daemon;
 	struct peer *peers;
 	struct call *calls;
@@ -55,13 +61,13 @@ double server_now_s(void);
 
 /* A page's file; MHD_NO when there is none of that path. */
 bool http_has_page(const char *path);
-enum MHD_Result http_page(struct MHD_Connection *c, const char *path);
-enum MHD_Result http_file(struct MHD_Connection *c, unsigned status, const char *as,
+enum MHD_Result http_page(const struct wire *w, const char *path);
+enum MHD_Result http_file(const struct wire *w, unsigned status, const char *as,
 			  int fd);
-enum MHD_Result http_error(struct MHD_Connection *c, unsigned status, const char *fmt,
-			   ...) __attribute__((format(printf, 3, 4)));
+enum MHD_Result http_error(const struct wire *w, unsigned status, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 /* To the page without the token in its address, with the token in a cookie. */
-enum MHD_Result http_admit(struct MHD_Connection *c, const char *token);
+enum MHD_Result http_admit(const struct wire *w, const char *token);
 
 /* Server-sent events, as the worker writes them. */
 enum MHD_Result http_stream(struct call *call);

@@ -17,30 +17,30 @@
 static const char json[] = "application/json";
 
 /* Nothing from elsewhere is loaded, and nobody frames the page or reads its answers. */
-static void head(struct MHD_Response *r, const char *type)
+static void head(const struct mhd *mhd, struct MHD_Response *r, const char *type)
 {
-	MHD_add_response_header(r, "Content-Type", type);
-	MHD_add_response_header(r, "Cache-Control", "no-store");
-	MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
-	MHD_add_response_header(r, "Referrer-Policy", "no-referrer");
-	MHD_add_response_header(r, "Cross-Origin-Resource-Policy", "same-origin");
-	MHD_add_response_header(
+	mhd->add_response_header(r, "Content-Type", type);
+	mhd->add_response_header(r, "Cache-Control", "no-store");
+	mhd->add_response_header(r, "X-Content-Type-Options", "nosniff");
+	mhd->add_response_header(r, "Referrer-Policy", "no-referrer");
+	mhd->add_response_header(r, "Cross-Origin-Resource-Policy", "same-origin");
+	mhd->add_response_header(
 		r, "Content-Security-Policy",
 		"default-src 'none'; script-src 'self'; style-src 'self'; "
 		"img-src 'self' data:; connect-src 'self'; base-uri 'none'; "
 		"form-action 'none'; frame-ancestors 'none'");
 }
 
-static enum MHD_Result queue(struct MHD_Connection *c, unsigned status,
+static enum MHD_Result queue(const struct wire *w, unsigned status,
 			     struct MHD_Response *r, const char *type)
 {
 	enum MHD_Result ok;
 
 	if (!r)
 		return MHD_NO;
-	head(r, type);
-	ok = MHD_queue_response(c, status, r);
-	MHD_destroy_response(r);
+	head(w->mhd, r, type);
+	ok = w->mhd->queue_response(w->connection, status, r);
+	w->mhd->destroy_response(r);
 	return ok;
 }
 
@@ -71,36 +71,35 @@ bool http_has_page(const char *path)
 	return page_at(path) != NULL;
 }
 
-enum MHD_Result http_page(struct MHD_Connection *c, const char *path)
+enum MHD_Result http_page(const struct wire *w, const char *path)
 {
 	const struct page *p = page_at(path);
 	const char *text = p->text ? p->text : ft_report_style();
 
-	return queue(c, MHD_HTTP_OK,
-		     MHD_create_response_from_buffer(strlen(text),
-						     (void *)(uintptr_t)text,
-						     MHD_RESPMEM_PERSISTENT),
+	return queue(w, MHD_HTTP_OK,
+		     w->mhd->create_response_from_buffer(strlen(text),
+							 (void *)(uintptr_t)text,
+							 MHD_RESPMEM_PERSISTENT),
 		     p->type);
 }
 
-enum MHD_Result http_file(struct MHD_Connection *c, unsigned status, const char *as,
-			  int fd)
+enum MHD_Result http_file(const struct wire *w, unsigned status, const char *as, int fd)
 {
 	struct MHD_Response *r = NULL;
 	struct stat st;
 	char name[100];
 
 	if (!fstat(fd, &st))
-		r = MHD_create_response_from_fd((size_t)st.st_size, fd);
+		r = w->mhd->create_response_from_fd((size_t)st.st_size, fd);
 	if (!r) {
 		close(fd);
 		return MHD_NO;
 	}
 	if (as && status == MHD_HTTP_OK) {
 		snprintf(name, sizeof(name), "attachment; filename=\"%s\"", as);
-		MHD_add_response_header(r, "Content-Disposition", name);
+		w->mhd->add_response_header(r, "Content-Disposition", name);
 	}
-	return queue(c, status, r, json);
+	return queue(w, status, r, json);
 }
 
 /* What is there from `at` on; when there is no more, it waits until it is told. */
@@ -115,7 +114,7 @@ static ssize_t read_events(void *context, uint64_t at, char *to, size_t most)
 		return n < 0 ? MHD_CONTENT_READER_END_WITH_ERROR :
 			       MHD_CONTENT_READER_END_OF_STREAM;
 	call->waits = true;
-	MHD_suspend_connection(call->connection);
+	call->wire.mhd->suspend_connection(call->wire.connection);
 	return 0;
 }
 
@@ -124,9 +123,9 @@ enum MHD_Result http_stream(struct call *call)
 	enum { BLOCK = 4096 };
 
 	call->flows = true;
-	return queue(call->connection, MHD_HTTP_OK,
-		     MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK,
-						       read_events, call, NULL),
+	return queue(&call->wire, MHD_HTTP_OK,
+		     call->wire.mhd->create_response_from_callback(
+			     MHD_SIZE_UNKNOWN, BLOCK, read_events, call, NULL),
 		     "text/event-stream");
 }
 
@@ -154,8 +153,7 @@ void http_stream_fail(struct call *call, const char *why)
 	free(text);
 }
 
-enum MHD_Result http_error(struct MHD_Connection *c, unsigned status, const char *fmt,
-			   ...)
+enum MHD_Result http_error(const struct wire *w, unsigned status, const char *fmt, ...)
 {
 	struct ft_error err = { 0 };
 	struct MHD_Response *r;
@@ -172,29 +170,29 @@ enum MHD_Result http_error(struct MHD_Connection *c, unsigned status, const char
 	api_error(out, &err);
 	if (fclose(out))
 		out_of_memory();
-	r = MHD_create_response_from_buffer(n, text, MHD_RESPMEM_MUST_FREE);
+	r = w->mhd->create_response_from_buffer(n, text, MHD_RESPMEM_MUST_FREE);
 	if (!r)
 		free(text);
 	else if (status == MHD_HTTP_SERVICE_UNAVAILABLE)
-		MHD_add_response_header(r, "Retry-After", "1");
+		w->mhd->add_response_header(r, "Retry-After", "1");
 	else if (status == MHD_HTTP_UNAUTHORIZED)
-		MHD_add_response_header(r, "WWW-Authenticate", "Bearer");
-	return queue(c, status, r, json);
+		w->mhd->add_response_header(r, "WWW-Authenticate", "Bearer");
+	return queue(w, status, r, json);
 }
 
-enum MHD_Result http_admit(struct MHD_Connection *c, const char *token)
+enum MHD_Result http_admit(const struct wire *w, const char *token)
 {
 	char none[] = "";
 	struct MHD_Response *r =
-		MHD_create_response_from_buffer(0, none, MHD_RESPMEM_MUST_COPY);
+		w->mhd->create_response_from_buffer(0, none, MHD_RESPMEM_MUST_COPY);
 	char cookie[GUARD_TOKEN + 80];
 
 	if (!r)
 		return MHD_NO;
 	snprintf(cookie, sizeof(cookie),
 		 "foretoken=%s; Path=/; HttpOnly; SameSite=Strict", token);
-	MHD_add_response_header(r, "Set-Cookie", cookie);
-	MHD_add_response_header(r, "Location", "/");
-	return queue(c, MHD_HTTP_SEE_OTHER, r, "text/plain");
+	w->mhd->add_response_header(r, "Set-Cookie", cookie);
+	w->mhd->add_response_header(r, "Location", "/");
+	return queue(w, MHD_HTTP_SEE_OTHER, r, "text/plain");
 }
 #endif

@@ -10,15 +10,15 @@
 
 #include "base/arena.h"
 
-static const char *header(struct MHD_Connection *c, const char *name)
+static const char *header(const struct wire *w, const char *name)
 {
-	return MHD_lookup_connection_value(c, MHD_HEADER_KIND, name);
+	return w->mhd->lookup_connection_value(w->connection, MHD_HEADER_KIND, name);
 }
 
-static struct peer *peer_of(struct MHD_Connection *c)
+static struct peer *peer_of(const struct wire *w)
 {
-	const union MHD_ConnectionInfo *info =
-		MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+	const union MHD_ConnectionInfo *info = w->mhd->get_connection_info(
+		w->connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
 
 	return info ? info->socket_context : NULL;
 }
@@ -31,7 +31,7 @@ void http_connected(void *server, struct MHD_Connection *c, void **context,
 	const union MHD_ConnectionInfo *fd;
 
 	if (what == MHD_CONNECTION_NOTIFY_STARTED) {
-		fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
+		fd = s->mhd.get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
 		p = calloc(1, sizeof(*p));
 		if (!p)
 			out_of_memory();
@@ -54,36 +54,36 @@ void http_connected(void *server, struct MHD_Connection *c, void **context,
 /* ---- may it ask? ------------------------------------------------------------------ */
 
 /* MHD_YES: it may, and nothing was said; else *done is set and the answer is queued. */
-static enum MHD_Result guarded(struct server *s, struct MHD_Connection *c,
-			       const char *url, bool *done)
+static enum MHD_Result guarded(struct server *s, const struct wire *w, const char *url,
+			       bool *done)
 {
 	const struct guard_request q = {
-		.host = header(c, "Host"),
-		.origin = header(c, "Origin"),
-		.fetch_site = header(c, "Sec-Fetch-Site"),
-		.authorization = header(c, "Authorization"),
-		.cookie = header(c, "Cookie"),
+		.host = header(w, "Host"),
+		.origin = header(w, "Origin"),
+		.fetch_site = header(w, "Sec-Fetch-Site"),
+		.authorization = header(w, "Authorization"),
+		.cookie = header(w, "Cookie"),
 	};
-	const char *given =
-		MHD_lookup_connection_value(c, MHD_GET_ARGUMENT_KIND, "token");
+	const char *given = w->mhd->lookup_connection_value(
+		w->connection, MHD_GET_ARGUMENT_KIND, "token");
 
 	*done = true;
 	if (!guard_host(q.host, s->machine))
 		return http_error(
-			c, MHD_HTTP_FORBIDDEN,
+			w, MHD_HTTP_FORBIDDEN,
 			"the Host of this request is not this machine; open the "
 			"address that serve printed");
 	/* the link that serve printed may be clicked anywhere */
 	if (*s->token && given && !strcmp(url, "/") && guard_same(given, s->token))
-		return http_admit(c, s->token);
+		return http_admit(w, s->token);
 	if (!guard_origin(&q) && (strcmp(url, "/") != 0 || q.origin))
 		return http_error(
-			c, MHD_HTTP_FORBIDDEN,
+			w, MHD_HTTP_FORBIDDEN,
 			"this request comes from a page of another origin; open "
 			"the address that serve printed");
 	if (*s->token && !guard_token(&q, s->token))
 		return http_error(
-			c, MHD_HTTP_UNAUTHORIZED,
+			w, MHD_HTTP_UNAUTHORIZED,
 			"a token is wanted; open the address that serve printed, "
 			"or send the header Authorization: Bearer TOKEN");
 	*done = false;
@@ -91,25 +91,25 @@ static enum MHD_Result guarded(struct server *s, struct MHD_Connection *c,
 }
 
 /* Of the head alone: is there such a path, is it asked for in its way, is it small? */
-static enum MHD_Result routed(struct MHD_Connection *c, const char *url,
-			      const char *method, bool *done)
+static enum MHD_Result routed(const struct wire *w, const char *url, const char *method,
+			      bool *done)
 {
 	const struct api_call *api = api_find(url);
 	bool get = !strcmp(method, "GET") || !strcmp(method, "HEAD");
-	const char *length = header(c, "Content-Length");
+	const char *length = header(w, "Content-Length");
 
 	*done = true;
 	if (!api && !http_has_page(url))
 		return http_error(
-			c, MHD_HTTP_NOT_FOUND,
+			w, MHD_HTTP_NOT_FOUND,
 			"there is nothing at this path; GET /api/openapi.json "
 			"lists what there is");
 	if (api && api->posted ? strcmp(method, "POST") != 0 : !get)
-		return http_error(c, MHD_HTTP_METHOD_NOT_ALLOWED,
+		return http_error(w, MHD_HTTP_METHOD_NOT_ALLOWED,
 				  "this path is asked for with %s",
 				  api && api->posted ? "POST" : "GET");
 	if (length && strtoull(length, NULL, 10) > LIMIT_SERVE_BODY_BYTES)
-		return http_error(c, MHD_HTTP_CONTENT_TOO_LARGE,
+		return http_error(w, MHD_HTTP_CONTENT_TOO_LARGE,
 				  "the body is larger than %d bytes; ask the command "
 				  "instead",
 				  (int)LIMIT_SERVE_BODY_BYTES);
@@ -119,15 +119,14 @@ static enum MHD_Result routed(struct MHD_Connection *c, const char *url,
 
 /* ---- body, worker, answer ----------------------------------------------------------- */
 
-static struct call *call_new(struct server *s, struct MHD_Connection *c,
-			     const char *url)
+static struct call *call_new(struct server *s, const struct wire *w, const char *url)
 {
 	struct call *call = calloc(1, sizeof(*call));
 
 	if (!call)
 		out_of_memory();
-	call->connection = c;
-	call->peer = peer_of(c);
+	call->wire = *w;
+	call->peer = peer_of(w);
 	call->api = api_find(url);
 	call->next = s->calls;
 	call->at = &s->calls;
@@ -159,30 +158,30 @@ static enum MHD_Result begin(struct server *s, struct call *call)
 	struct ft_error err;
 
 	if (call->too_large)
-		return http_error(call->connection, MHD_HTTP_CONTENT_TOO_LARGE,
+		return http_error(&call->wire, MHD_HTTP_CONTENT_TOO_LARGE,
 				  "the body is larger than %d bytes; ask the command "
 				  "instead",
 				  (int)LIMIT_SERVE_BODY_BYTES);
 	if (s->working >= LIMIT_SERVE_WORKERS)
 		return http_error(
-			call->connection, MHD_HTTP_SERVICE_UNAVAILABLE,
+			&call->wire, MHD_HTTP_SERVICE_UNAVAILABLE,
 			"%d answers are being computed; try again in a second",
 			(int)LIMIT_SERVE_WORKERS);
 	if (call->api->stream && s->searching >= LIMIT_SERVE_PLANS)
 		return http_error(
-			call->connection, MHD_HTTP_SERVICE_UNAVAILABLE,
+			&call->wire, MHD_HTTP_SERVICE_UNAVAILABLE,
 			"%d searches are running; try again when one has ended",
 			(int)LIMIT_SERVE_PLANS);
 	if (!worker_start(&call->worker, call->api, &body, &s->signals, server_now_s(),
 			  &err))
-		return http_error(call->connection, MHD_HTTP_SERVICE_UNAVAILABLE, "%s",
+		return http_error(&call->wire, MHD_HTTP_SERVICE_UNAVAILABLE, "%s",
 				  err.text);
 	s->working++;
 	s->searching += call->api->stream != NULL;
 	call->state = CALL_WORKS;
 	if (call->peer)
 		call->peer->working = true;
-	MHD_suspend_connection(call->connection);
+	call->wire.mhd->suspend_connection(call->wire.connection);
 	return MHD_YES;
 }
 
@@ -205,7 +204,7 @@ static void resume(struct call *call)
 
 	call->waits = false;
 	if (waits)
-		MHD_resume_connection(call->connection);
+		call->wire.mhd->resume_connection(call->wire.connection);
 }
 
 void http_call_told(struct call *call)
@@ -240,16 +239,14 @@ static enum MHD_Result answer(struct call *call)
 		return http_stream(call);
 	call->worker.answer = -1;
 	if (call->end == WORKER_DONE)
-		return http_file(call->connection, MHD_HTTP_OK, call->api->as, fd);
+		return http_file(&call->wire, MHD_HTTP_OK, call->api->as, fd);
 	if (call->end == WORKER_REFUSED)
-		return http_file(call->connection, MHD_HTTP_UNPROCESSABLE_CONTENT, NULL,
-				 fd);
+		return http_file(&call->wire, MHD_HTTP_UNPROCESSABLE_CONTENT, NULL, fd);
 	close(fd);
 	if (call->end == WORKER_BEYOND)
-		return http_error(call->connection, MHD_HTTP_UNPROCESSABLE_CONTENT,
-				  "%s", call->why);
-	return http_error(call->connection, MHD_HTTP_INTERNAL_SERVER_ERROR, "%s",
-			  broken);
+		return http_error(&call->wire, MHD_HTTP_UNPROCESSABLE_CONTENT, "%s",
+				  call->why);
+	return http_error(&call->wire, MHD_HTTP_INTERNAL_SERVER_ERROR, "%s", broken);
 }
 
 enum MHD_Result http_handle(void *server, struct MHD_Connection *c, const char *url,
@@ -257,17 +254,18 @@ enum MHD_Result http_handle(void *server, struct MHD_Connection *c, const char *
 			    size_t *n_upload, void **context)
 {
 	struct server *s = server;
+	const struct wire w = { &s->mhd, c };
 	struct call *call = *context;
 	enum MHD_Result said;
 	bool done;
 
 	(void)version;
 	if (!call) {
-		said = guarded(s, c, url, &done);
+		said = guarded(s, &w, url, &done);
 		if (!done)
-			said = routed(c, url, method, &done);
+			said = routed(&w, url, method, &done);
 		if (!done)
-			*context = call_new(s, c, url);
+			*context = call_new(s, &w, url);
 		return said;
 	}
 	if (*n_upload) {
@@ -279,15 +277,16 @@ enum MHD_Result http_handle(void *server, struct MHD_Connection *c, const char *
 		return answer(call);
 	if (call->state == CALL_WORKS)
 		return call->told && !call->flows ? http_stream(call) : MHD_YES;
-	return call->api ? begin(s, call) : http_page(c, url);
+	return call->api ? begin(s, call) : http_page(&w, url);
 }
 
 void http_completed(void *server, struct MHD_Connection *c, void **context,
 		    enum MHD_RequestTerminationCode how)
 {
 	struct server *s = server;
+	const struct wire w = { &s->mhd, c };
 	struct call *call = *context;
-	struct peer *peer = peer_of(c);
+	struct peer *peer = peer_of(&w);
 
 	(void)how;
 	if (peer)

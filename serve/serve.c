@@ -16,15 +16,27 @@
 #include "base/limits.h"
 
 #ifndef FORETOKEN_HTTP
-bool ft_serve(const struct ft_serve *asked, struct ft_error *err)
+bool ft_serve_can(struct ft_error *err)
 {
-	(void)asked;
 	return ft_fail(err, NULL,
 		       "this foretoken was built without libmicrohttpd; install "
 		       "libmicrohttpd-dev, then 'make clean' and 'make'");
 }
+
+bool ft_serve(const struct ft_serve *asked, struct ft_error *err)
+{
+	(void)asked;
+	return ft_serve_can(err);
+}
 #else
 #include "serve/http.h"
+
+bool ft_serve_can(struct ft_error *err)
+{
+	struct mhd mhd;
+
+	return mhd_load(&mhd, err);
+}
 
 double server_now_s(void)
 {
@@ -76,7 +88,7 @@ static void say(const struct server *s, const struct ft_serve *asked,
 		const union address *at)
 {
 	const union MHD_DaemonInfo *port =
-		MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_BIND_PORT);
+		s->mhd.get_daemon_info(s->daemon, MHD_DAEMON_INFO_BIND_PORT);
 	const char *open = at->any.sa_family == AF_INET6 ? "[" : "",
 		   *close = *open ? "]" : "";
 
@@ -104,7 +116,7 @@ static bool begin(struct server *s, const struct ft_serve *asked,
 	if (at->any.sa_family == AF_INET6)
 		flags |= MHD_USE_IPv6;
 	errno = 0;
-	s->daemon = MHD_start_daemon(
+	s->daemon = s->mhd.start_daemon(
 		flags, 0, NULL, NULL, http_handle, s, MHD_OPTION_SOCK_ADDR, &at->any,
 		MHD_OPTION_CONNECTION_LIMIT, (unsigned)LIMIT_SERVE_CONNECTIONS,
 		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)LIMIT_SERVE_HEAD_BYTES,
@@ -137,7 +149,7 @@ static int wait_ms(struct server *s)
 	for (const struct call *c = s->calls; c; c = c->next)
 		if (c->state == CALL_WORKS && c->worker.until_s < until)
 			until = c->worker.until_s;
-	if (MHD_get_timeout(s->daemon, &ms) == MHD_YES &&
+	if (s->mhd.get_timeout(s->daemon, &ms) == MHD_YES &&
 	    now + 1e-3 * (double)ms < until)
 		until = now + 1e-3 * (double)ms;
 	return until > now ? (int)(1e3 * (until - now)) + 1 : 0;
@@ -172,7 +184,7 @@ static void loop(struct server *s, int signals)
 {
 	enum { FIXED = 2 };
 	const union MHD_DaemonInfo *epoll =
-		MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+		s->mhd.get_daemon_info(s->daemon, MHD_DAEMON_INFO_EPOLL_FD);
 	struct pollfd fd[FIXED + LIMIT_SERVE_WORKERS] = {
 		{ .fd = signals, .events = POLLIN },
 		{ .fd = epoll->epoll_fd, .events = POLLIN },
@@ -189,7 +201,7 @@ static void loop(struct server *s, int signals)
 			fd[0].revents = 0;
 		else
 			look_after(s, fd + FIXED, n - FIXED);
-		MHD_run(s->daemon);
+		s->mhd.run(s->daemon);
 	}
 }
 
@@ -198,8 +210,8 @@ static void end(struct server *s)
 	for (struct call *c = s->calls; c; c = c->next)
 		if (c->state == CALL_WORKS)
 			http_call_ended(s, c, true);
-	MHD_run(s->daemon); /* what is resumed is answered, then all is closed */
-	MHD_stop_daemon(s->daemon);
+	s->mhd.run(s->daemon); /* what is resumed is answered, then all is closed */
+	s->mhd.stop_daemon(s->daemon);
 }
 
 bool ft_serve(const struct ft_serve *asked, struct ft_error *err)
@@ -211,7 +223,7 @@ bool ft_serve(const struct ft_serve *asked, struct ft_error *err)
 	int signals;
 	bool ok;
 
-	if (!find_address(asked, &at, err))
+	if (!find_address(asked, &at, err) || !mhd_load(&s.mhd, err))
 		return false;
 	if (gethostname(s.machine, sizeof(s.machine) - 1))
 		s.machine[0] = '\0';

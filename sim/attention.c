@@ -9,7 +9,7 @@
  * under a window of w of s keys, which cuts tiles along two edges and shortens no fill,
  *
  *   s/2 (1 + ramp / s) (1 + edge / s) becomes
- *   w - w^2 / (2 s) + (ramp + edge (2 - w / s)) / 2 + ramp edge / s
+ *   w - w^2 / (2 s) + (ramp + edge (2 - w / s)) / 2 + ramp edge (w - w^2 / (2 s)) / s^2
  *
  * x = b h ceil(s / 128) / compute units is the number of waves; edge counts
  * only under a causal mask (tiles on the diagonal are computed whole), ramp

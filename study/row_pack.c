@@ -114,6 +114,7 @@ bool unpack_row(struct unpack *u, struct arena *mem, struct sweep_row *row,
 		row->value[i] = unpack_text(u, mem);
 	row->outcome.run = NULL;
 	row->outcome.bom = NULL;
+	row->outcome.memory_svg = NULL;
 	if (row->error)
 		return !u->bad && row->settings;
 	unpack_bytes(u, &row->outcome.fits, sizeof(row->outcome.fits));

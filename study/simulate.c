@@ -1,10 +1,13 @@
 /* study/simulate.c - one scenario to one answer */
-#include "base/digest.h"
-#include "base/plain.h"
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
+#include "base/digest.h"
+#include "base/plain.h"
 #include "foretoken/study.h"
 #include "study/evidence.h"
 #include "study/traits.h"
@@ -144,15 +147,65 @@ static bool money(const struct ft_scenario *s, struct ft_outcome *o,
 	return ft_cost_compute(&side.purchase, &side.throughput, &o->cost, err);
 }
 
+/* The step with a chart of its memory. A simulation draws one picture: where a timeline is
+ * written as well, the chart takes another one. NULL: why says what is wrong. */
+static struct ft_run *run_charted(const struct ft_scenario *s, struct ft_sim_job job,
+				  const struct ft_sim_job *beside, struct ft_outcome *o,
+				  struct ft_error *why)
+{
+	struct ft_run *run;
+	size_t n = 0;
+	FILE *out = open_memstream(&o->memory_svg, &n);
+
+	if (!out)
+		out_of_memory();
+	job.timeline = FT_TIMELINE_MEMORY;
+	run = ft_sim_run(&job, beside, out, s->memo, why);
+	if (fclose(out)) {
+		ft_run_free(run);
+		ft_fail(why, NULL, "the chart of memory cannot be kept: %s",
+			strerror(errno));
+		why->of_system = true;
+		run = NULL;
+	}
+	if (run)
+		return run;
+	free(o->memory_svg);
+	o->memory_svg = NULL;
+	snprintf(o->memory_missing, sizeof(o->memory_missing), "%.199s", why->text);
+	return NULL;
+}
+
+/* The step, and what is drawn of it. */
+static struct ft_run *run(const struct ft_scenario *s, const struct ft_sim_job *job,
+			  const struct ft_sim_job *beside, FILE *timeline,
+			  struct ft_outcome *o, struct ft_error *err)
+{
+	struct ft_run *charted = NULL;
+
+	if (s->memory_chart) {
+		charted = run_charted(s, *job, beside, o, err);
+		/* else it is too large to be drawn, or has no answer: that is told again */
+		if (!charted && err->of_system)
+			return NULL;
+	}
+	if (charted && !timeline)
+		return charted;
+	ft_run_free(charted);
+	return ft_sim_run(job, beside, timeline, s->memo, err);
+}
+
 /* From the step to the whole answer; what o->run holds is released on failure. */
 static bool answer(const struct ft_scenario *s, const struct ft_sim_job *job,
 		   const struct ft_sim_job *beside, FILE *timeline,
 		   struct ft_outcome *o, struct ft_error *err)
 {
 	*o = (struct ft_outcome){ 0 };
-	o->run = ft_sim_run(job, beside, timeline, s->memo, err);
-	if (!o->run)
+	o->run = run(s, job, beside, timeline, o, err);
+	if (!o->run) {
+		ft_outcome_release(o);
 		return false;
+	}
 	memory(s, o);
 	if (!range(s, o, err)) {
 		ft_outcome_release(o);
@@ -292,6 +345,8 @@ void ft_outcome_release(struct ft_outcome *o)
 {
 	ft_run_free((struct ft_run *)o->run);
 	ft_bom_free((struct ft_bom *)o->bom);
+	free(o->memory_svg);
 	o->run = NULL;
 	o->bom = NULL;
+	o->memory_svg = NULL;
 }

@@ -167,6 +167,7 @@ static void keep_row(struct job *j, const struct sweep_row *row)
 	}
 	r->outcome.run = NULL;
 	r->outcome.bom = NULL;
+	r->outcome.memory_svg = NULL;
 }
 
 /* The lock is held. */

@@ -109,6 +109,7 @@ static bool make_alike(const struct ft_scenario **s, const struct ft_outcome *o,
 
 	if (!sized)
 		return false;
+	sized->memory_chart = s[i]->memory_chart;
 	ft_scenario_free((struct ft_scenario *)s[i]);
 	s[i] = sized;
 	return true;
@@ -133,14 +134,14 @@ static bool simulate_all(const struct ft_scenario **s, struct ft_outcome *o,
 }
 
 bool ft_study_compare(const struct ft_scenario **s, struct ft_outcome *o, size_t n,
-		      enum ft_basis basis, size_t draws, struct ft_verdict *v,
+		      const struct ft_compared *how, struct ft_verdict *v,
 		      struct ft_error *err)
 {
 	PLAIN_NUMBERS;
 	size_t held;
 
-	if (!simulate_all(s, o, n, basis, &held, err) ||
-	    !ft_study_verdict(s, o, n, draws, v, err)) {
+	if (!simulate_all(s, o, n, how->basis, &held, err) ||
+	    !ft_study_verdict(s, o, n, how->draws, v, err)) {
 		for (size_t i = 0; i < held; i++)
 			ft_outcome_release(&o[i]);
 		return false;

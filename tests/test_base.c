@@ -184,9 +184,28 @@ static void yaml_nodes_know_their_place(void **state)
 
 static void bad_yaml_is_one_clear_error(void **state)
 {
-	static const char *const cases[] = {
-		"a: [1, 2",	"a: 1\na: 2\n", "",	 "a: 1\n---\nb: 2\n",
-		"? [x]\n: 1\n", "a: \x01",	"\t- x",
+	static const struct {
+		const char *text;
+		int line, column;
+		const char *says;
+	} cases[] = {
+		{ "a: [1, 2", 2, 1, "is not valid YAML" },
+		{ "a: [1, *x, 2]", 1, 8, "undefined alias" },
+		{ "a: [&x 1, *x, [{b: *y}]]", 1, 20, "undefined alias" },
+		{ "a: {b: 1, b: 2}", 1, 11, "'b' is given twice" },
+		{ "a: 1\na: 2\n", 2, 1, "'a' is given twice" },
+		{ "", 1, 1, "is empty" },
+		{ "a: &x 1\n---\nb: 2\n", 1, 1, "more than one document" },
+		{ "{a: &x 1}\n]", 2, 1, "is not valid YAML" },
+		{ "? [x]\n: 1\n", 1, 3, "a key must be a word" },
+		{ "a: {? *x : 1}", 1, 7, "a key must be a word" },
+		{ "a: \x01", 0, 0, "is not valid YAML" },
+		{ "a: \"\\x01\"", 1, 4, "holds a control character" },
+		{ "{a: 1, \"b\\0\": 2}", 1, 8, "holds a NUL byte" },
+		{ "a: {b: \"c\\x7f\"}", 1, 8, "holds a control character" },
+		{ "\t- x", 1, 1, "is not valid YAML" },
+		{ "*x", 1, 1, "undefined alias" },
+		{ "a:\n  b: 'x\n", 3, 1, "is not valid YAML" },
 	};
 
 	(void)state;
@@ -194,8 +213,11 @@ static void bad_yaml_is_one_clear_error(void **state)
 		struct arena mem = { 0 };
 		struct ft_error err = { 0 };
 
-		assert_null(yaml(&mem, cases[i], &err));
-		assert_true(err.text[0]);
+		assert_null(yaml(&mem, cases[i].text, &err));
+		if (!strstr(err.text, cases[i].says) || err.line != cases[i].line ||
+		    err.column != cases[i].column)
+			fail_msg("case %zu: %d:%d: %s", i, err.line, err.column,
+				 err.text);
 		arena_release(&mem);
 	}
 }

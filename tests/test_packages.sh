@@ -11,10 +11,11 @@ if command -v dpkg-deb >/dev/null && git rev-parse HEAD >/dev/null 2>&1; then
 	ok "its program answers as this one does" sh -c "env -i PATH=$PATH FORETOKEN_DATA=$tmp/root/usr/share/foretoken $tmp/root/usr/bin/foretoken simulate $a --json >$tmp/1 && $f simulate $a --json | cmp - $tmp/1"
 	ok "it depends on the libraries it needs" sh -c "dpkg-deb -f $deb Depends | grep -q 'libgsl.*libjansson4.*libyaml-0-2'"
 	in_container() { # what it depends on is in the image, too
-		for p in $(dpkg-deb -f "$deb" Depends | tr -d ,); do
+		for p in $(dpkg-deb -f "$deb" Depends | tr -d ,) $(dpkg-deb -f "$deb" Recommends | grep -o 'libmicrohttpd[0-9]*'); do
 			[ "$p" = libc6 ] || grep -q "[ 	]$p[ ]" Containerfile || { echo "$p" >&2; return 1; }
 		done
 	}
+	ok "and recommends what serve loads" sh -c "dpkg-deb -f $deb Recommends | grep -q libmicrohttpd || $f doctor | grep -q '^serve .*built without'"
 	ok "the container's image has all of them" in_container
 	ok "it does without MPI, and says where MPI is" sh -c "dpkg-deb -f $deb Depends | grep -v mpi && { ! command -v mpicc >/dev/null || { dpkg-deb -f $deb Suggests | grep -q openmpi-bin && test -s $tmp/root/usr/lib/foretoken/foretoken-mpi.so; }; }"
 	ok "the probes are in the other" sh -c "dpkg-deb -c $probes | grep -q '/probes/.*\\.c'"

@@ -307,6 +307,8 @@ static void impossible_plans_point_at_the_key_to_change(void **state)
 		  "lacks the key 'sequence_length'" },
 		{ "llama3-8b", SIZES "parallel: {pp: 2, stage_layers: [1, 2]}", 3, 33,
 		  "adds up to 3, the model has 32" },
+		{ "llama3-8b", SIZES "parallel: {pp: 2, stage_layers: [32, '']}", 3, 38,
+		  "should be whole numbers of layers" },
 		{ "llama3-8b", SIZES "parallel: {pp: 2, stage_layers: [32]}", 3, 33,
 		  "a list of pp x vpp = 2 numbers" },
 	};

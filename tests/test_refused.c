@@ -114,6 +114,10 @@ static void a_gpu_by_another_is_held_to_its_bounds(void **state)
 		  "whole numbers from 0 to 7" },
 		{ "collectives.xgmi: {start: 1 us, link: 50 GB/s, pairs: [[0, -1, 1]]}",
 		  "whole numbers from 0 to 7" },
+		{ "collectives.xgmi: {start: 1 us, link: 50 GB/s, pairs: [['', 1, 1]]}",
+		  "whole numbers from 0 to 7" },
+		{ "collectives.xgmi: {start: 1 us, link: 50 GB/s, pairs: [[0, 1, ~]]}",
+		  "links are a whole number from 1" },
 		{ "collectives.xgmi: {start: 1 us, link: 50 GB/s, pairs: [[0, 1, 0]]}",
 		  "links are a whole number from 1" },
 		{ "collectives.xgmi: {start: 1 us, link: 50 GB/s, pairs: [[1, 1, 1]]}",
@@ -159,6 +163,12 @@ static void a_drawn_network_is_whole(void **state)
 		  "is a number from 0 to" },
 		{ "switches: [a], attach: [{nics: [0, 65], switch: a}]",
 		  "is a number from 0 to 64" },
+		{ "switches: [a], attach: [{nodes: '', switch: a}]",
+		  "nodes: is a number from 0 to" },
+		{ "switches: [a], attach: [{nodes: [0, ''], switch: a}]",
+		  "nodes: is a number from 0 to" },
+		{ "switches: [a], attach: [{nics: [\"\", 3], switch: a}]",
+		  "nics: is a number from 0 to 64" },
 		{ "switches: [a], attach: [{nodes: [2, 1], switch: a}]",
 		  "ends before it begins" },
 		{ "switches: [a, b], attach: [{nodes: [0, 3], switch: a}, "
@@ -261,9 +271,30 @@ static void a_cluster_is_held_to_its_bounds(void **state)
 	assert_true(is_refused("{gpus: 8}", "gpu"));
 }
 
+/* Of a list, the item that is wrong. */
+static void an_item_is_pointed_at(void **state)
+{
+	const char *yaml =
+		"gpu: h100-sxm\ngpus: 16\nfabric:\n  extends: ib-ndr-rail\n  wiring: graph\n  graph:\n"
+		"    switches: [a]\n    attach:\n"
+		"      - {nodes: [0, ''], switch: a}\n";
+	struct arena mem = { 0 };
+	struct ft_error err = { 0 };
+	struct node *node = node_read_text(&mem, "c", yaml, strlen(yaml), &err);
+
+	(void)state;
+	ok_or_say(node, err);
+	assert_null(ft_cluster_load(node, &err));
+	assert_string_equal(err.file, "c");
+	assert_int_equal(err.line, 9);
+	assert_int_equal(err.column, 21);
+	arena_release(&mem);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_item_is_pointed_at),
 		cmocka_unit_test(a_gpu_by_another_is_held_to_its_bounds),
 		cmocka_unit_test(a_drawn_network_is_whole),
 		cmocka_unit_test(a_fabric_is_held_to_its_bounds),

@@ -9,6 +9,24 @@ ok "the page is there" test -s "$page"
 ok "nothing half-written is left beside it" sh -c "! ls $tmp/report | grep -q part"
 ok "the verdict is its first sentence" sh -c "grep -q '<p class=\"verdict\">.* with probability 0\\.[0-9][0-9]: ' $page"
 ok "simulate writes one, too" sh -c "$f simulate $a --report $tmp/one && test -s $tmp/one/index.html"
+charts() { # FOLDER N: so many charts of memory, and nothing is said to be missing
+	[ "$(grep -o 'alt="Memory of the fullest rank' "$1/index.html" | wc -l)" = "$2" ] && ! grep 'is not drawn' "$1/index.html"
+}
+ok "each scenario's memory is drawn" charts "$tmp/report" 2
+beside() { "$f" simulate $a --beside $a --report "$tmp/beside" && charts "$tmp/beside" 1; }
+ok "with a job beside it, too" beside
+drawn() { # beside a timeline of another form
+	"$f" simulate $a --timeline "$tmp/t.json" --report "$tmp/drawn" && charts "$tmp/drawn" 1 && grep -q traceEvents "$tmp/t.json"
+}
+ok "and with a timeline" drawn
+alike() { "$f" compare $a $b --at money --report "$tmp/alike" && charts "$tmp/alike" 2; }
+ok "and at another size" alike
+missing() {
+	printf '%s\n' "model: llama3-8b" "cluster: {gpu: h100-sxm, gpus: 8}" "training: {sequence_length: 2048, global_batch_size: 1600, micro_batch_size: 1, sharding: ddp, parallel: {tp: 8}}" >"$tmp/large.yaml"
+	"$f" simulate "$tmp/large.yaml" --report "$tmp/large" &&
+		grep -q 'its memory over a step is not drawn: a step of [0-9]* operations is too much to draw, at most 2000000' "$tmp/large/index.html"
+}
+ok "where it is not drawn, the page says why" missing
 ok "a report that cannot be written is refused" sh -c "$one $f simulate $a --report /proc/none/report 2>$tmp/e && grep -q 'error' $tmp/e"
 
 # Resources and cells by an HTML parser, not by patterns.

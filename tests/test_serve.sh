@@ -5,6 +5,15 @@ if timeout 10 $f serve --listen nowhere 2>&1 | grep -q 'built without'; then
 	skip "serve" "no libmicrohttpd when it was built"
 	finish
 fi
+ok "no other command waits for its library" sh -c "! ldd $f | grep -E 'microhttpd|gnutls'"
+mkdir "$tmp/broken" && : >"$tmp/broken/libmicrohttpd.so.12"
+without() { env LD_LIBRARY_PATH="$tmp/broken${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" "$@"; }
+missed() {
+	! without timeout 10 "$f" serve --port 0 2>"$tmp/e" && grep -q 'cannot load libmicrohttpd.*too short; install libmicrohttpd12' "$tmp/e"
+}
+ok "where the library cannot be loaded, it says what to install" missed
+ok "and so does doctor" sh -c "LD_LIBRARY_PATH=$tmp/broken:${LD_LIBRARY_PATH:-} $f doctor | grep -q '^serve  *cannot load libmicrohttpd'"
+ok "and the others answer" without "$f" --version
 up() { # NAME ARGUMENT...: a server; its address in $tmp/NAME, its process in $tmp/NAME.pid
 	who=$1
 	shift

@@ -28,6 +28,34 @@ want = (d["step_s"], d["mfu"], d["cost"]["joules_per_token"], d["memory_bytes_pe
 assert all(abs(x / y - 1) < 1e-9 for x, y in zip(r, want)), (r, want)' "$tmp/j" "$tmp/s.db"
 }
 ok "a row holds what simulate says" same
+cat >"$tmp/cells.py" <<'P'
+import json, sqlite3, subprocess, sys
+program, scenario, db = sys.argv[1:]
+
+def flat(o, head=""):
+    """Numbers by the names that columns have: dots as _, and no cost."""
+    for k, v in o.items():
+        name = head + ("" if k == "cost" and not head else k + "_")
+        if isinstance(v, dict):
+            yield from flat(v, name)
+        elif isinstance(v, (int, float)):
+            yield name[:-1], v
+
+c = sqlite3.connect(db)
+c.row_factory = sqlite3.Row
+n = 0
+for r in c.execute('select * from runs where error is null'):
+    sets = [x for k in ("cluster.gpus", "training.parallel.tp") for x in ("--set", "%s=%s" % (k, r[k]))]
+    told = dict(flat(json.loads(subprocess.run([program, "simulate", scenario, "--json"] + sets, capture_output=True,
+                                               text=True, check=True).stdout)))
+    cells = [k for k in r.keys() if k in told and r[k] is not None]
+    bad = [(k, r[k], told[k]) for k in cells if abs(r[k] - told[k]) > 1e-9 * abs(told[k])]
+    assert not bad, bad
+    assert len(cells) > 30, cells
+    n += len(cells)
+print("#", n, "cells", file=sys.stderr)
+P
+ok "and so does every cell of every row" python3 "$tmp/cells.py" "$f" "$a" "$tmp/s.db"
 ok "what is there is not run again" says "0 run, 9 already in the database, 0 failed (3 before): see column error" $f sweep $a $grid --db "$tmp/s.db"
 ok "the same settings in another order are the same runs" says "0 run, 9 already in the database, 0 failed (3 before): see column error" $f sweep $a --vary training.parallel.tp=4,3,2 --vary cluster.gpus=1024,512,256 --db "$tmp/s.db"
 

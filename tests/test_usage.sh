@@ -27,7 +27,7 @@ ok "show takes --set" sh -c "! cmp -s $tmp/step.graph /dev/null && ! $f trace sh
 ok "a sweep without a scenario" fails 64 "a SCENARIO is missing" $f sweep --vary cluster.gpus=8 --db "$tmp/x.db"
 ok "a sweep of two scenarios" fails 64 "at most 1 SCENARIO" $f sweep $a $a --vary cluster.gpus=8 --db "$tmp/x.db"
 ok "a sweep of nothing" fails 64 "--vary KEY=A,B,C is missing" $f sweep $a --db "$tmp/x.db"
-for n in 0 257 two -1; do
+for n in 0 257 two -1 4294967297; do
 	ok "--threads $n is wrong usage" fails 64 "takes 1 to 256" $f sweep $a --vary cluster.gpus=256 --db "$tmp/x.db" --threads=$n
 done
 ok "no database was made" test ! -e "$tmp/x.db"

@@ -23,9 +23,11 @@ struct ft_serve {
 	FILE *out;	     /* where one line says the page's address */
 };
 
+/* false: built without libmicrohttpd, or it is not installed. */
+bool ft_serve_can(struct ft_error *err) __attribute__((warn_unused_result));
+
 /* Serves until SIGINT or SIGTERM; the calling process must have one thread. On an address
- * beyond loopback a token is made, and wanted of each request. false: it could not begin,
- * or was built without libmicrohttpd. */
+ * beyond loopback a token is made, and wanted of each request. false: it could not begin. */
 bool ft_serve(const struct ft_serve *asked, struct ft_error *err)
 	__attribute__((warn_unused_result));
 

@@ -60,6 +60,7 @@ struct ft_scenario {
 	struct ft_cost_terms terms;
 	struct ft_asked asked;
 	enum ft_timeline timeline; /* the form of timelines */
+	bool memory_chart;	   /* its answer has a chart of its memory */
 	size_t n_assumed;
 	const char **assumed; /* dotted keys */
 };
@@ -167,10 +168,12 @@ struct ft_outcome {
 	struct ft_near nearest[FT_NEAREST];
 	struct ft_cost cost;
 	char bottleneck[200];
-	const char *beside;	    /* file of the other job; NULL: alone */
-	double step_alone_s;	    /* without it */
-	const struct ft_run *run;   /* owned: shares, classes */
-	const struct ft_bom *bom;   /* owned */
+	const char *beside;	  /* file of the other job; NULL: alone */
+	double step_alone_s;	  /* without it */
+	const struct ft_run *run; /* owned: shares, classes */
+	const struct ft_bom *bom; /* owned */
+	char *memory_svg;	  /* owned: the chart that was asked for; NULL: none */
+	char memory_missing[200]; /* why it is none, though it was asked for */
 	struct ft_run_answer asked; /* by ft_study_run */
 };
 

@@ -78,11 +78,17 @@ int64_t ft_study_fleet_like(const struct ft_scenario *first,
 			    const struct ft_scenario *scenario, enum ft_basis basis,
 			    struct ft_error *err);
 
+/* How scenarios are compared: what makes them alike, and draws of the odds. */
+struct ft_compared {
+	enum ft_basis basis;
+	size_t draws;
+};
+
 /* Scenarios with their answers and what follows for the dollars; the ranges of the dollars
- * are of the same draws as the odds. Those after the first are made alike it in `basis`:
+ * are of the same draws as the odds. Those after the first are made alike it in how->basis:
  * s[i] is then freed, and its resized self put there. On error no outcome is held. */
 bool ft_study_compare(const struct ft_scenario **s, struct ft_outcome *outcome,
-		      size_t n, enum ft_basis basis, size_t draws,
+		      size_t n, const struct ft_compared *how,
 		      struct ft_verdict *verdict, struct ft_error *err)
 	__attribute__((warn_unused_result));
 

@@ -1,0 +1,103 @@
+#!/bin/sh
+# tests/test_validate.sh - validate's figures, on rows whose errors are known: our own answers, spoilt
+. "$(dirname "$0")/tap.sh"
+if ! command -v python3 >/dev/null; then echo "1..0 # SKIP no python3"; exit 0; fi
+cat >"$tmp/rows.py" <<'P'
+import csv, json, math, random, subprocess, sys
+program, folder, what = sys.argv[1:4]
+TIMES = ["step_s"]
+RATES = ["tokens_per_s_per_gpu", "model_flop_per_s_per_gpu"]
+plans = [("h100-sxm", 8, 2), ("h200", 8, 1), ("h200", 16, 4), ("mi300x", 8, 1)]
+columns = ["id", "group", "model.name", "cluster.gpu", "cluster.gpus", "training.sequence_length",
+           "training.global_batch_size", "training.micro_batch_size", "training.sharding", "training.parallel.tp"]
+
+def simulate(gpu, gpus, tp):
+    text = ("{model: llama3-8b, cluster: {gpu: %s, gpus: %d}, training: {sequence_length: 2048, global_batch_size: 64, "
+            "micro_batch_size: 1, sharding: zero1, parallel: {tp: %d}}}" % (gpu, gpus, tp))
+    return json.loads(subprocess.run([program, "simulate", "-", "--json"], input=text, capture_output=True, text=True,
+                                     check=True).stdout)
+
+def get(o, key):
+    for k in key.split("."):
+        o = o[k]
+    return o
+
+answers = [simulate(*p) for p in plans]
+draw = random.Random(7)
+rows, want, beside = [], [], []
+for i in range(40):
+    p = draw.randrange(len(plans))
+    key = draw.choice(TIMES + RATES)
+    error = draw.choice([-0.5, -0.2, -0.05, 0, 0.03, 0.1, 0.4, 2]) + draw.random() * 0.01
+    predicted = get(answers[p], key)
+    # errors are in time: a rate that is predicted too high is a time too short
+    measured = predicted / (1 + error) if key in TIMES else predicted * (1 + error)
+    row = dict(zip(columns, ["r%d" % i, "g%d" % (i % 3), "llama3-8b", plans[p][0], plans[p][1], 2048, 64, 1, "zero1", plans[p][2]]))
+    row["measured." + key] = repr(measured)
+    if i % 4 == 0: # a fraction: at most 1
+        beside.append(min(error, 0.5))
+        row["measured.mfu"] = repr(get(answers[p], "mfu") * (1 + beside[-1]))
+    rows.append(row)
+    want.append((row["id"], row["group"], key, error, plans[p], predicted, measured))
+rows.insert(11, dict(zip(columns, ["bad", "g0", "llama3-8b", "h200", 16, 2048, 64, 1, "zero1", 3]), **{"measured.step_s": "1"}))
+with open(folder + "/r.csv", "w", newline="") as f:
+    w = csv.DictWriter(f, columns + ["measured." + k for k in TIMES + RATES + ["mfu"]])
+    w.writeheader()
+    w.writerows(rows)
+
+def middle(x):
+    x = sorted(x)
+    return (x[(len(x) - 1) // 2] + x[len(x) // 2]) / 2
+
+def close(a, b):
+    assert math.isclose(a, b, rel_tol=1e-6, abs_tol=1e-9), (a, b)
+
+def summary(got, errors):
+    size = [abs(e) for e in errors]
+    assert got["n"] == len(errors), (got, len(errors))
+    close(got["mape"], sum(size) / len(size))
+    close(got["bias"], sum(errors) / len(errors))
+    close(got["median"], middle(size))
+    close(got["p90"], sorted(size)[math.ceil(0.9 * len(size)) - 1])
+    close(got["max"], max(size))
+
+told = json.loads(subprocess.run([program, "validate", folder + "/r.csv", "--json"] + sys.argv[4:], capture_output=True,
+                                 text=True).stdout)
+if what == "rows":
+    assert len(told["rows"]) == len(want)
+    for got, (name, group, key, error, plan, predicted, measured) in zip(told["rows"], want):
+        assert (got["id"], got["group"], got["key"]) == (name, group, key), got
+        close(got["error_frac"], error)
+        close(got["predicted"], predicted)
+        close(got["measured"], measured)
+    assert [f["id"] for f in told["failed"]] == ["bad"] and "does not divide" in told["failed"][0]["reason"], told["failed"]
+elif what == "summary":
+    summary(told["summary"], [e for *_, e, _, _, _ in want])
+    assert told["summary"]["failed"] == 1, told["failed"]
+    assert set(told["groups"]) == {"g0", "g1", "g2"}
+    for name, got in told["groups"].items():
+        summary(got, [w[3] for w in want if w[1] == name])
+    summary(told["by_key"]["mfu"], beside)
+elif what == "by":
+    assert told["by"] == "gpu"
+    for name, got in told["groups"].items():
+        summary(got, [w[3] for w in want if w[4][0] == name])
+    assert set(told["groups"]) == {w[4][0] for w in want}
+elif what == "inside": # each row's measurement against its own interval
+    for s, rows in [(told["summary"], told["rows"])] + [(told["groups"][g], [r for r in told["rows"] if r["group"] == g])
+                                                        for g in told["groups"]]:
+        inside = [r["low"] <= r["measured"] <= r["high"] for r in rows]
+        slow = [(r["measured"] > r["high"]) if r["key"] in TIMES else (r["measured"] < r["low"]) for r in rows]
+        close(s["inside_interval_frac"], sum(inside) / len(rows))
+        close(s["slow_frac"], sum(slow) / len(rows))
+        close(s["fast_frac"], 1 - s["inside_interval_frac"] - s["slow_frac"])
+    for r in told["rows"]:
+        assert r["low"] < r["predicted"] < r["high"], r
+    assert 0 < told["summary"]["inside_interval_frac"] < 1 and told["summary"]["slow_frac"] > 0 < told["summary"]["fast_frac"]
+P
+rows() { python3 "$tmp/rows.py" "$f" "$tmp" "$@"; }
+ok "each row's error is the one put in" rows rows
+ok "the summaries are those of the errors" rows summary
+ok "by another class, too" rows by --by gpu
+ok "what lies inside its interval, and beyond which end" rows inside
+finish
