@@ -280,12 +280,19 @@ static bool idle_is_its_own(const struct part_state *r, const struct recording *
 	return !idle || (rec->held_up && (!rec->receives || rec->idle == idle));
 }
 
+static void *kept(const struct engine *e, const void *from, size_t n, size_t size)
+{
+	void *to = arena_alloc(e->mem, n, size);
+
+	if (n)
+		memcpy(to, from, n * size);
+	return to;
+}
+
 static bool close_recording(struct engine *e, struct part_state *r)
 {
 	struct recording *rec = r->recording;
 	struct jump *j = rec->into;
-	struct sent *sent = ARENA_ARRAY(e->mem, rec->n_sent, struct sent);
-	ft_ps *done_at = ARENA_ARRAY(e->mem, rec->n_done, ft_ps);
 
 	account(e, r);
 	for (int i = 0; i < 5; i++)
@@ -304,11 +311,9 @@ static bool close_recording(struct engine *e, struct part_state *r)
 		.began = r->stream[FT_STREAM_COMPUTE].began - e->q.now,
 		.run = r->stream[FT_STREAM_COMPUTE].run,
 	};
-	memcpy(sent, rec->sent, rec->n_sent * sizeof(*sent));
-	j->sent = sent;
+	j->sent = kept(e, rec->sent, rec->n_sent, sizeof(*rec->sent));
 	j->n_sent = rec->n_sent;
-	memcpy(done_at, rec->done_at, rec->n_done * sizeof(*done_at));
-	j->done_at = done_at;
+	j->done_at = kept(e, rec->done_at, rec->n_done, sizeof(*rec->done_at));
 	j->n_done = (uint32_t)rec->n_done;
 	sum_up(e, rec, j);
 	return true;
