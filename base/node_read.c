@@ -11,7 +11,7 @@
 #include "base/arena.h"
 #include "base/file.h"
 #include "base/limits.h"
-#include "base/node_plain.h"
+#include "base/node.h"
 #include "base/text.h"
 
 struct anchor {
@@ -267,10 +267,10 @@ static bool over(struct reading *r, const struct node *root)
 	       ft_fail(r->err, &root->mark, "holds more than one document");
 }
 
-struct node *node_read_libyaml(struct arena *mem, const char *name, const char *text,
-			       size_t len, struct ft_error *err)
+struct node *node_read_text(struct arena *mem, const char *name, const char *text,
+			    size_t len, struct ft_error *err)
 {
-	struct reading r = { .mem = mem, .err = err, .name = name };
+	struct reading r = { .mem = mem, .err = err, .name = arena_text(mem, name) };
 	struct node *root;
 
 	if (!yaml_parser_initialize(&r.parser))
@@ -281,15 +281,6 @@ struct node *node_read_libyaml(struct arena *mem, const char *name, const char *
 		root = NULL;
 	yaml_parser_delete(&r.parser);
 	return root;
-}
-
-struct node *node_read_text(struct arena *mem, const char *name, const char *text,
-			    size_t len, struct ft_error *err)
-{
-	const char *kept = arena_text(mem, name);
-	struct node *root = node_read_plain(mem, kept, text, len);
-
-	return root ? root : node_read_libyaml(mem, kept, text, len, err);
 }
 
 struct node *node_read_file(struct arena *mem, const char *path, struct ft_error *err)

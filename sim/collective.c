@@ -217,7 +217,9 @@ bool ft_collective_predict(const struct ft_cluster *c, const struct ft_ccl *ccl,
 {
 	struct network_sends sends = collective_sends(c, call->op, call->shape);
 
-	return collective_at(c, ccl, call,
-			     sends.members > 1 ? network_share(c, &sends) : 1, out,
-			     err);
+	double share = 1;
+
+	*out = (struct ft_collective_result){ .domains = 1 };
+	return (sends.members < 2 || network_share(c, &sends, &share, err)) &&
+	       collective_at(c, ccl, call, share, out, err);
 }

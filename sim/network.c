@@ -23,7 +23,7 @@ bool network_matters(const struct ft_cluster *c)
 
 struct network *network_new(struct arena *mem, const struct ft_cluster *c,
 			    int64_t nodes, const struct network_part *part,
-			    size_t n_parts)
+			    size_t n_parts, struct ft_error *err)
 {
 	struct network *w = ARENA_NEW(mem, struct network);
 	gsl_rng *rng = gsl_rng_alloc(gsl_rng_mt19937);
@@ -39,7 +39,7 @@ struct network *network_new(struct arena *mem, const struct ft_cluster *c,
 		gsl_ran_shuffle(rng, w->order, (size_t)nodes, sizeof(*w->order));
 	links_lay_out(w, rng);
 	gsl_rng_free(rng);
-	return w;
+	return links_join_all(w, err) ? w : NULL;
 }
 
 size_t network_links(const struct network *w)
@@ -136,7 +136,8 @@ void network_find(struct network *w, size_t part, const struct network_sends *x,
 	arena_release(&mem);
 }
 
-double network_share(const struct ft_cluster *c, const struct network_sends *x)
+bool network_share(const struct ft_cluster *c, const struct network_sends *x,
+		   double *share, struct ft_error *err)
 {
 	int64_t span = x->stride * x->members;
 	struct network_part part = { 0, span < c->nodes ? span : c->nodes };
@@ -144,10 +145,14 @@ double network_share(const struct ft_cluster *c, const struct network_sends *x)
 	struct network_path path;
 	struct network *w;
 
+	*share = 1;
 	if (!network_matters(c) || part.nodes < 2)
-		return 1;
-	w = network_new(&mem, c, c->nodes, &part, 1);
-	network_find(w, 0, x, &path);
+		return true;
+	w = network_new(&mem, c, c->nodes, &part, 1, err);
+	if (w) {
+		network_find(w, 0, x, &path);
+		*share = path.share;
+	}
 	arena_release(&mem);
-	return path.share;
+	return w != NULL;
 }

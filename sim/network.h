@@ -55,17 +55,20 @@ struct network_path {
 /* Can links beyond the NICs ever be the narrowest? If not there is no need of this. */
 bool network_matters(const struct ft_cluster *cluster);
 
-/* nodes: of the whole network. Lives as long as mem. */
+/* nodes: of the whole network. Lives as long as mem. NULL: what failed leaves two of them
+ * without a way. */
 struct network *network_new(struct arena *mem, const struct ft_cluster *cluster,
 			    int64_t nodes, const struct network_part *part,
-			    size_t n_parts);
+			    size_t n_parts, struct ft_error *err)
+	__attribute__((warn_unused_result));
 size_t network_links(const struct network *network);
 
 void network_find(struct network *network, size_t part,
 		  const struct network_sends *sends, struct network_path *out);
 
 /* The share of one group alone, on the first nodes of the cluster. */
-double network_share(const struct ft_cluster *cluster,
-		     const struct network_sends *sends);
+bool network_share(const struct ft_cluster *cluster, const struct network_sends *sends,
+		   double *share, struct ft_error *err)
+	__attribute__((warn_unused_result));
 
 #endif

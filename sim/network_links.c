@@ -210,6 +210,39 @@ void links_lay_out(struct network *w, gsl_rng *rng)
 	w->pod_link = find_kinds(w, w->pods, w->per_pod);
 }
 
+static bool works(const struct network *w, int64_t leaf, int64_t up)
+{
+	return w->capacity[uplink(w, leaf, up, false)] > 0;
+}
+
+static bool joined(const struct network *w, int64_t a, int64_t b)
+{
+	int64_t ways = w->c->fabric->adaptive ? 1 : w->uplinks; /* pooled: one */
+
+	for (int64_t u = 0; u < ways; u++)
+		if (works(w, a, u) && works(w, b, u))
+			return true;
+	return false;
+}
+
+bool links_join_all(const struct network *w, struct ft_error *err)
+{
+	if (w->graph || w->c->imperfections.failed_uplinks_frac <= 0)
+		return true; /* some spine works, and with it an uplink of each leaf */
+	for (int64_t a = 0; a < w->leaves; a++)
+		for (int64_t b = 0; b < a; b++)
+			if (!joined(w, a, b))
+				return ft_fail(
+					err, NULL,
+					"imperfections: with these failed uplinks and "
+					"spines no way is left between leaves %lld and "
+					"%lld; lower failed_uplinks_frac (%g), or "
+					"choose another seed",
+					(long long)b, (long long)a,
+					w->c->imperfections.failed_uplinks_frac);
+	return true;
+}
+
 /* ---- routes ---------------------------------------------------------------------- */
 
 int64_t links_split(const struct network *w, int64_t from, int64_t to)

@@ -31,6 +31,10 @@ struct network {
 /* Sizes, capacities with the faults drawn from rng, and what parts share. */
 void links_lay_out(struct network *w, gsl_rng *rng);
 
+/* Is there a way that works between any two leaves? Adaptive routing needs an uplink of
+ * each, ECMP one of the same spine. */
+bool links_join_all(const struct network *w, struct ft_error *err);
+
 /* How many flows one send is split into: queue pairs, or none need be told apart. */
 int64_t links_split(const struct network *w, int64_t from, int64_t to);
 

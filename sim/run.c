@@ -85,7 +85,9 @@ static bool lay_network(struct setting *s, struct ft_error *err)
 		return false;
 	if (!network_matters(&s->whole))
 		return true;
-	network = network_new(s->mem, &s->whole, nodes, s->network_part, n);
+	network = network_new(s->mem, &s->whole, nodes, s->network_part, n, err);
+	if (!network)
+		return false;
 	for (int i = 0; i < s->jobs; i++)
 		s->job[i].network = network;
 	return true;

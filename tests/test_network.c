@@ -7,6 +7,17 @@
 #include "base/node.h"
 #include "sim/network.h"
 
+static struct network *new_network(struct arena *mem, const struct ft_cluster *c,
+				   int64_t nodes, const struct network_part *part,
+				   size_t n)
+{
+	struct ft_error err;
+	struct network *w = network_new(mem, c, nodes, part, n, &err);
+
+	ok_or_say(w, err);
+	return w;
+}
+
 static double share(const char *fabric, const char *imperfections, int64_t nodes,
 		    enum network_pattern pattern)
 {
@@ -25,7 +36,7 @@ static double share(const char *fabric, const char *imperfections, int64_t nodes
 	c = ft_cluster_load(n, &err);
 	ok_or_say(c, err);
 	sends = (struct network_sends){ pattern, 1, nodes };
-	s = network_share(c, &sends);
+	ok_or_say(network_share(c, &sends, &s, &err), err);
 	assert_true(s > 0 && s <= 1);
 	ft_cluster_free(c);
 	arena_release(&mem);
@@ -131,7 +142,7 @@ static void parts_share_the_leaves_that_hold_both(void **state)
 	(void)state;
 	ok_or_say(ft_topology_build(&fabric, 24, 1, 0, &c.topology, &err), err);
 	assert_int_equal(c.topology.nodes_per_leaf, 8);
-	w = network_new(&mem, &c, 24, part, 2);
+	w = new_network(&mem, &c, 24, part, 2);
 	assert_int_equal(network_links(w), 3 + 1); /* leaves A, AB, B; one pod */
 	network_find(w, 0, &far, &p);
 	near_frac(p.share, 1, 1e-9);
@@ -162,7 +173,7 @@ static double half_way(struct ft_fabric fabric, int64_t n)
 	struct network *w;
 
 	ok_or_say(ft_topology_build(&fabric, n, 4, 0, &c.topology, &err), err);
-	w = network_new(&mem, &c, n, &part, 1);
+	w = new_network(&mem, &c, n, &part, 1);
 	network_find(w, 0, &far, &p);
 	arena_release(&mem);
 	return p.share;
@@ -251,7 +262,7 @@ static double slowdown(int64_t queue_pairs, int64_t senders, bool two, int seeds
 		struct network *w;
 
 		c.imperfections.seed = (uint64_t)(2 * i + 1);
-		w = network_new(&mem, &c, 64, part, 2);
+		w = new_network(&mem, &c, 64, part, 2);
 		network_find(w, 0, &x, &p);
 		if (two)
 			network_find(w, 1, &x, &q);
@@ -283,7 +294,7 @@ static void a_failed_spine_takes_its_part(void **state)
 		struct network_path p;
 
 		c.imperfections.failed_spines = failed;
-		network_find(network_new(&mem, &c, 256, &part, 1), 0, &next, &p);
+		network_find(new_network(&mem, &c, 256, &part, 1), 0, &next, &p);
 		near_frac(p.share, 1 - (double)failed / (double)c.topology.spine, 1e-6);
 		arena_release(&mem);
 	}
@@ -335,15 +346,41 @@ static void a_drawn_network_shares_its_cables(void **state)
 	ok_or_say(ft_topology_build(f, 32, 8, 0, &c.topology, &err), err);
 	assert_int_equal(c.topology.tiers, 2);
 	assert_true(network_matters(&c));
-	network_find(network_new(&mem, &c, 32, &part, 1), 0, &next, &p);
+	network_find(new_network(&mem, &c, 32, &part, 1), 0, &next, &p);
 	near_frac(p.share, 0.5, 1e-6);
-	network_find(network_new(&mem, &c, 32, &part, 1), 0, &near, &p);
+	network_find(new_network(&mem, &c, 32, &part, 1), 0, &near, &p);
 	near_frac(p.share, 1, 1e-9); /* pairs under one leaf */
 	assert_int_equal(p.n_uses, 0);
 	f->adaptive = false;
-	network_find(network_new(&mem, &c, 32, &part, 1), 0, &next, &p);
+	network_find(new_network(&mem, &c, 32, &part, 1), 0, &next, &p);
 	assert_true(p.share < 0.5 && p.share > 0.2);
 	ft_fabric_free(f);
+	arena_release(&mem);
+}
+
+/* Leaves that share no spine any more are an error, and no step of minutes. */
+static void leaves_without_a_way_are_an_error(void **state)
+{
+	const struct network_part part = { 0, 128 };
+	struct arena mem = { 0 };
+	struct ft_error err = { .text = "" };
+	const char *text = "{gpu: h100-sxm, gpus: 1024, fabric: roce-400-rail, "
+			   "imperfections: {failed_uplinks_frac: 0.9}}";
+	struct node *n = node_read_text(&mem, "c", text, strlen(text), &err);
+	struct network_sends sends = { NETWORK_SHIFT, 1, 128 };
+	struct ft_cluster *c;
+	double share;
+
+	(void)state;
+	ok_or_say(n, err);
+	c = ft_cluster_load(n, &err);
+	ok_or_say(c, err);
+	assert_null(network_new(&mem, c, 128, &part, 1, &err));
+	assert_non_null(strstr(err.text, "failed_uplinks_frac (0.9)"));
+	assert_false(network_share(c, &sends, &share, &err));
+	c->imperfections.failed_uplinks_frac = 0.2;
+	assert_true(network_share(c, &sends, &share, &err));
+	ft_cluster_free(c);
 	arena_release(&mem);
 }
 
@@ -361,6 +398,7 @@ int main(void)
 		cmocka_unit_test(hashing_collides_as_often_as_it_should),
 		cmocka_unit_test(groups_that_meet_slow_as_if_hashed_together),
 		cmocka_unit_test(a_drawn_network_shares_its_cables),
+		cmocka_unit_test(leaves_without_a_way_are_an_error),
 		cmocka_unit_test(the_same_seed_gives_the_same_share),
 	};
 

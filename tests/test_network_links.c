@@ -379,11 +379,14 @@ static void a_drawn_cable_is_taken_whole(void **state)
 	struct node *n = node_read_text(&mem, "c", text, strlen(text), &err);
 	struct ft_cluster *c = n ? ft_cluster_load(n, &err) : NULL;
 	struct network_path p;
+	struct network *w;
 
 	(void)state;
 	ok_or_say(c, err);
 	near_frac(c->fabric->port_bytes_per_s.value, c->nic_bytes_per_s, 1e-12);
-	network_find(network_new(&mem, c, 4, &part, 1), 0, &far, &p);
+	w = network_new(&mem, c, 4, &part, 1, &err);
+	ok_or_say(w, err);
+	network_find(w, 0, &far, &p);
 	near_frac(p.share, 3. / 16, 1e-6);
 	assert_true(p.n_uses >= 1);
 	near_frac((double)p.use[0], 1, 1e-6);
