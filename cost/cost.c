@@ -182,6 +182,13 @@ static bool set_interval(const struct ft_purchase *p, const struct ft_throughput
 	const struct ft_side side = { *p, *t };
 	struct ft_odds odds;
 
+	if (p->point) {
+		cost->usd_per_million_tokens_low = cost->usd_per_million_tokens_high =
+			cost->usd_per_million_tokens;
+		cost->usd_per_gpu_hour_low = cost->usd_per_gpu_hour_high =
+			cost->usd_per_gpu_hour;
+		return true;
+	}
 	if (!ft_odds_of(&side, 1, INTERVAL_DRAWS, &odds, err))
 		return false;
 	cost->usd_per_million_tokens_low = odds.p10[0];

@@ -38,7 +38,8 @@ static double usd_bound(const struct worker *w, const struct ft_bound *of,
 	double step_s = ft_s_from_ps(of->step), busy = of->busy_s / step_s;
 	double rate =
 		(double)s->plan->global_batch * (double)s->plan->sequence / step_s;
-	struct ft_purchase purchase = { s->cluster, s->prices, w->bom, &s->terms };
+	struct ft_purchase purchase = { s->cluster, s->prices, w->bom, &s->terms,
+					true };
 	struct ft_throughput best = {
 		rate, rate, rate, busy, busy, 0, checkpoint_bytes(s), 0
 	};
@@ -148,9 +149,11 @@ static bool simulate_one(struct worker *w, size_t at, struct found *found,
 	struct search_job *j = w->job;
 	struct arena mem = { 0 };
 	struct ft_scenario *s = search_scenario(w, at, &mem, err);
-	bool known = s && search_known(j, s, &found->outcome);
-	bool ok =
-		known || (s && ft_study_simulate(s, NULL, NULL, &found->outcome, err));
+	bool known = s && search_known(j, s, &found->outcome), ok;
+
+	if (s) /* rows of a database have ranges; answers are simulated again */
+		s->point = !j->search->db && !j->search->ranks;
+	ok = known || (s && ft_study_simulate(s, NULL, NULL, &found->outcome, err));
 
 	found->at = at;
 	if (ok && !known)

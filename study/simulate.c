@@ -128,7 +128,7 @@ static uint64_t job_of_prediction(const struct ft_scenario *s)
 struct ft_side ft_outcome_side(const struct ft_scenario *s, const struct ft_outcome *o)
 {
 	return (struct ft_side){
-		{ s->cluster, s->prices, o->bom, &s->terms },
+		{ s->cluster, s->prices, o->bom, &s->terms, s->point },
 		{ o->tokens_per_s, o->tokens_low_per_s, o->tokens_high_per_s,
 		  o->run->gpu_busy_frac, o->run->gpu_memory_frac,
 		  o->run->gpu_waiting_frac, checkpoint_bytes(s), job_of_prediction(s) },

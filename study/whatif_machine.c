@@ -208,9 +208,9 @@ bool machine_price(struct whatif *w, struct ft_error *err)
 	};
 	const struct ft_prices *prices = ft_scenario_prices(s, err);
 	struct ft_bom *bom = prices ? ft_bom_build(s->cluster, prices, err) : NULL;
-	bool ok = bom && ft_cost_compute(&(struct ft_purchase){ s->cluster, prices, bom,
-								&s->terms },
-					 &rate, &a->cost, err);
+	const struct ft_purchase purchase = { s->cluster, prices, bom, &s->terms,
+					      false };
+	bool ok = bom && ft_cost_compute(&purchase, &rate, &a->cost, err);
 
 	a->tokens_per_s = rate.tokens_per_s;
 	a->priced = ok;

@@ -69,7 +69,7 @@ static struct ft_cost cost_of(const struct plain *p)
 	struct ft_error err;
 
 	assert_true(ft_cost_compute(
-		&(struct ft_purchase){ &cluster, &prices, &bom, &terms },
+		&(struct ft_purchase){ &cluster, &prices, &bom, &terms, false },
 		&(struct ft_throughput){ p->tokens_per_s, p->low, p->high, 1, 0, 0, 0,
 					 0 },
 		&cost, &err));
@@ -295,7 +295,7 @@ static struct ft_cost whole(const char *cluster_yaml, const char *book)
 	assert_non_null(bom);
 	assert_true(ft_cost_terms_load(NULL, &terms, &err));
 	assert_true(ft_cost_compute(
-		&(struct ft_purchase){ cluster, prices, bom, &terms },
+		&(struct ft_purchase){ cluster, prices, bom, &terms, false },
 		&(struct ft_throughput){ 1e6, 0, 0, 1, 0, 0, 0, 0 }, &cost, &err));
 	ft_bom_free(bom);
 	ft_prices_free(prices);

@@ -147,11 +147,12 @@ static double rate_at(const struct rate *r, int who, double server_usd)
 	ok_or_say(prices, err);
 	bom = ft_bom_build(c, prices, &err);
 	ok_or_say(bom, err);
-	ok_or_say(ft_cost_compute(&(struct ft_purchase){ c, prices, bom, &terms },
-				  &(struct ft_throughput){ .tokens_per_s = 1e6,
-							   .busy_frac = 1 },
-				  &cost, &err),
-		  err);
+	ok_or_say(
+		ft_cost_compute(
+			&(struct ft_purchase){ c, prices, bom, &terms, false },
+			&(struct ft_throughput){ .tokens_per_s = 1e6, .busy_frac = 1 },
+			&cost, &err),
+		err);
 	ft_bom_free(bom);
 	ft_prices_free(prices);
 	ft_prices_free(book);

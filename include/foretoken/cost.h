@@ -279,6 +279,7 @@ struct ft_purchase {
 	const struct ft_prices *prices;
 	const struct ft_bom *bom;
 	const struct ft_cost_terms *terms;
+	bool point; /* no P10 and P90 of dollars are asked: they are the value itself */
 };
 
 /* What the whole cluster does: tokens per second with P10 and P90 (0: not known); for the

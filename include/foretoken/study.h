@@ -61,6 +61,7 @@ struct ft_scenario {
 	struct ft_asked asked;
 	enum ft_timeline timeline; /* the form of timelines */
 	bool memory_chart;	   /* its answer has a chart of its memory */
+	bool point;		   /* its answer has no ranges of dollars */
 	size_t n_assumed;
 	const char **assumed; /* dotted keys */
 };
