@@ -62,8 +62,7 @@ struct jump {
 	const struct spent_on *on; /* [n_on] but for its last op */
 	size_t n_on;
 	uint64_t n_over;
-	const ft_ps *
-		done_at; /* [n_done] when its compute ops were over, but for the last */
+	const ft_ps *done_at; /* [n_done] ends of compute ops, but for the last */
 	uint32_t n_done;
 	uint64_t times; /* jumped over, in pipeline 0 */
 };
@@ -117,4 +116,5 @@ void jump_record(struct engine *e, struct part_state *r,
 /* Note where and when the part is. */
 void jump_note_begin(const struct engine *e, struct part_state *r,
 		     const struct program_pass *pass, struct jump *into);
+
 #endif

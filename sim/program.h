@@ -49,16 +49,14 @@ struct program_pass {
 	size_t first, last;
 	uint32_t kind;	 /* equal: the same calls */
 	uint32_t awaits; /* receives, as of a piece */
-	uint64_t
-		ahead; /* hash of the calls behind it, to the end of the next two passes */
+	uint64_t ahead;	 /* hash of the calls behind it, with the next two passes */
 	bool alone; /* it has no receives, and while it runs nothing behind it starts */
 };
 
 enum { NO_PASS = UINT32_MAX };
 
 struct program_class {
-	uint32_t *
-		pass_of; /* [n_calls] the pass that it is in, if that is alone; or NO_PASS */
+	uint32_t *pass_of; /* [n_calls] the pass, if that is alone, or NO_PASS */
 	struct program_pass *pass;
 	uint32_t *launches; /* [n_calls + 1] pieces of the calls before */
 };
