@@ -130,7 +130,8 @@ static void set_up(struct bench *b, const char *vendor, double server_usd,
 	b->terms.pue = 1;
 	b->terms.utilization_frac = 1;
 	b->terms.goodput = 1;
-	b->side = (struct ft_side){ { &b->cluster, &b->prices, &b->bom, &b->terms, false },
+	b->side = (struct ft_side){ { &b->cluster, &b->prices, &b->bom, &b->terms,
+				      false },
 				    { tokens, 0, 0, 1, 0, 0, 0, 0 } };
 }
 
