@@ -78,7 +78,7 @@ for t in form:"form, YAML, link and answer are one" mistake:"a mistake is shown 
 done
 
 # killed while it computes: no worker stays
-heavy='{model: {name: llama3-8b, num_hidden_layers: 96}, cluster: {gpu: h100-sxm, gpus: 8}, training: {sequence_length: 128, global_batch_size: 1024, micro_batch_size: 1, parallel: {pp: 8}}}'
+heavy='{"scenario": "{model: llama3-70b, cluster: {gpu: h200, gpus: 512}, stack: megatron-bridge-26, training: {sequence_length: 8192, global_batch_size: 1024}}"}'
 busy() { [ -n "$(ps -o pid= --ppid "$1")" ]; }
 gone() { # or ended, and nobody has asked how
 	case $(ps -o stat= -p "$1") in "" | Z*) ;; *) return 1 ;; esac
@@ -96,10 +96,10 @@ killed() { # SIGNAL
 	up victim || return 1
 	pid=$(cat "$tmp/victim.pid")
 	python3 - "$(cat "$tmp/victim")" "$heavy" <<'P' &
-import sys, urllib.request
+import http.client, sys, urllib.request
 try:
-    urllib.request.urlopen(sys.argv[1] + "api/simulate", sys.argv[2].encode()).read()
-except OSError:
+    urllib.request.urlopen(sys.argv[1] + "api/plan", sys.argv[2].encode()).read()
+except (OSError, http.client.HTTPException):
     pass
 P
 	asker=$!
