@@ -10,7 +10,7 @@
 #if defined(__SANITIZE_ADDRESS__) || defined(TESTS_FEW)
 enum { PLANS = 60, SCENARIOS = 30 };
 #else
-enum { PLANS = 1500, SCENARIOS = 400 };
+enum { PLANS = 800, SCENARIOS = 200 };
 #endif
 
 struct tally {

@@ -96,10 +96,10 @@ truncate -s 5000 "$tmp/cut.db"
 ok "a damaged database is refused" told 1 "damaged\|malformed" $f sweep $a --vary cluster.gpus=256 --db "$tmp/cut.db"
 
 # ---- stopped, killed, and two at once
-runs=150
-if sanitized; then runs=40; fi
-many=$(seq -s, 256 256 $((runs * 128)))
-slow="--vary training.global_batch_size=$many --vary cluster.gpus=1024,2048 --threads 1"
+runs=450 # some seconds, as a batch is committed each second
+if sanitized; then runs=180; fi
+many=$(seq -s, 256 256 $((runs / 6 * 256)))
+slow="--vary training.global_batch_size=$many --vary training.sequence_length=2048,4096,8192 --vary cluster.gpus=1024,2048 --threads 1"
 stopped() { # SIGNAL STATUS: something is kept, and the rest is run by the next call
 	rm -f "$tmp/k.db"
 	$f sweep $a $slow --db "$tmp/k.db" >/dev/null 2>"$tmp/said" &
