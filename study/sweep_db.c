@@ -208,12 +208,24 @@ static const char *insertion(struct arena *mem, const char *const *keys, size_t 
 	return finished(mem, sql);
 }
 
+/* SQLite does not wait for others while it changes the journal: two that begin at once. */
+static bool begin_journal(struct sweep_db *d, struct ft_error *err)
+{
+	int got = SQLITE_BUSY;
+
+	for (int ms = 0; got == SQLITE_BUSY && ms < PATIENCE_MS; ms += 10) {
+		if (ms)
+			sqlite3_sleep(10);
+		got = sqlite3_exec(d->db, "PRAGMA journal_mode=WAL", NULL, NULL, NULL);
+	}
+	return got == SQLITE_OK || db_fail(d, err);
+}
+
 static bool prepare(struct sweep_db *d, const char *const *keys, size_t n,
 		    struct ft_error *err)
 {
-	if (!exec(d,
-		  "PRAGMA journal_mode=WAL; PRAGMA cache_size=-65536; BEGIN IMMEDIATE",
-		  err))
+	if (!begin_journal(d, err) ||
+	    !exec(d, "PRAGMA cache_size=-65536; BEGIN IMMEDIATE", err))
 		return false;
 	if (!exec(d, schema(&d->mem), err) || !make_columns(d, keys, n, err) ||
 	    !exec(d, "COMMIT", err))
