@@ -36,21 +36,40 @@ struct ft_mark reader_mark(const struct reader *r, const char *key)
 	return r->map ? r->map->mark : (struct ft_mark){ 0 };
 }
 
-bool reader_fail(struct reader *r, const char *key, const char *fmt, ...)
+static bool fail_at(struct reader *r, const char *key, const struct ft_mark *at,
+		    const char *fmt, va_list args)
 {
-	struct ft_mark at = reader_mark(r, key);
 	char text[sizeof(r->err->text)];
-	va_list args;
 
 	if (r->failed)
 		return false;
 	r->failed = true;
-	va_start(args, fmt);
 	vsnprintf(text, sizeof(text), fmt, args);
-	va_end(args);
 	if (key)
-		return ft_fail(r->err, &at, "%s: %s", key, text);
-	return ft_fail(r->err, &at, "%s", text);
+		return ft_fail(r->err, at, "%s: %s", key, text);
+	return ft_fail(r->err, at, "%s", text);
+}
+
+bool reader_fail(struct reader *r, const char *key, const char *fmt, ...)
+{
+	struct ft_mark at = reader_mark(r, key);
+	va_list args;
+
+	va_start(args, fmt);
+	fail_at(r, key, &at, fmt, args);
+	va_end(args);
+	return false;
+}
+
+bool reader_fail_node(struct reader *r, const char *key, const struct node *node,
+		      const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	fail_at(r, key, &node->mark, fmt, args);
+	va_end(args);
+	return false;
 }
 
 static bool is_known(const struct reader *r, const char *key)
@@ -131,10 +150,7 @@ static bool parse(struct reader *r, const char *key, const struct node *n,
 		return reader_fail(r, key, "should be a single value");
 	if (quantity_parse(n->text, dim, value, why, sizeof(why)))
 		return true;
-	if (!r->failed)
-		ft_fail(r->err, &n->mark, "%s: %s", key, why);
-	r->failed = true;
-	return false;
+	return reader_fail_node(r, key, n, "%s", why);
 }
 
 double read_quantity(struct reader *r, const char *key, enum dimension dim,

@@ -86,6 +86,8 @@ void reader_bound(struct reader *r, const char *key, const struct ft_number *n,
 		  double least, double most);
 
 /* Record a mistake of meaning at key (or at the map when key is NULL). */
+bool reader_fail_node(struct reader *r, const char *key, const struct node *node,
+		      const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 bool reader_fail(struct reader *r, const char *key, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 

@@ -19,7 +19,8 @@
 
 enum { PAD = 8 };
 
-/* A format of the rows; *dtype, on entry, is that of the row before. Where bf16 and fp16 run at one rate, one table serves both. */
+/* A format of the rows; *dtype, on entry, is that of the row before. Where bf16 and fp16 run
+ * at one rate, one table serves both. */
 static bool table_dtype(const struct sheet *s, int i, const struct ft_gpu *on,
 			enum ft_dtype *dtype)
 {

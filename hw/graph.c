@@ -25,10 +25,10 @@ static void read_range(struct reader *r, const char *key, int64_t most,
 			n->kind == NODE_LIST && n->n == 2 ? n->item[i] : n;
 
 		if (!node_whole(v, 0, most, &range[i])) {
-			r->failed = true;
-			ft_fail(r->err, &v->mark,
-				"%s: is a number from 0 to %lld, or [first, last]", key,
-				(long long)most);
+			reader_fail_node(r, key, v,
+					 "should be a number from 0 to %lld, or "
+					 "[first, last]",
+					 (long long)most);
 			return;
 		}
 	}

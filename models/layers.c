@@ -104,12 +104,10 @@ static const struct node *read_numbers(struct reader *r, const char *key, int64_
 	int64_t ignored;
 
 	for (size_t i = 0; list && i < list->n && !r->failed; i++)
-		if (!node_whole(list->item[i], 0, most, &ignored)) {
-			r->failed = true;
-			ft_fail(r->err, &list->item[i]->mark,
-				"%s: should be whole numbers from 0 to %lld", key,
-				(long long)most);
-		}
+		if (!node_whole(list->item[i], 0, most, &ignored))
+			reader_fail_node(r, key, list->item[i],
+					 "should be whole numbers from 0 to %lld",
+					 (long long)most);
 	return list;
 }
 

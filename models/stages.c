@@ -45,9 +45,8 @@ int64_t *stages_read(struct arena *mem, struct reader *r, const char *key,
 	}
 	for (size_t i = 0; i < list->n; i++) {
 		if (!node_whole(list->item[i], 0, layers, &n[i])) {
-			r->failed = true;
-			ft_fail(r->err, &list->item[i]->mark,
-				"%s: should be whole numbers of layers", key);
+			reader_fail_node(r, key, list->item[i],
+					 "should be whole numbers of layers");
 			return n;
 		}
 		sum += n[i];

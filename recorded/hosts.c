@@ -156,16 +156,65 @@ static void synchronise_one(struct host *h, size_t c)
 	return_after(h, c, found != FT_REC_NONE && waited(h, c, (size_t)found));
 }
 
+/* ---- when it waits ----------------------------------------------------------------------- */
+
+static bool copies_pageable(const struct ft_recording *r, const struct ft_rec_op *op,
+			    const struct ft_rec_call *call)
+{
+	return op->is_copy && (strstr(ft_recording_text(r, op->name), "ageable") ||
+			       !strstr(ft_recording_text(r, call->name), "Async"));
+}
+
+static bool finds_queue_full(const struct ft_rec_call *call, size_t launched,
+			     size_t begun)
+{
+	return launched > begun + QUEUE_FULL && call->duration > BLOCKED_PS;
+}
+
+/* How many operations have begun when the call does, `begun` of them by the call before. */
+static size_t begun_by(const struct ft_recording *r, const struct ft_rec_call *call,
+		       size_t begun)
+{
+	while (begun < r->op.n && op_of(r, r->op_order[begun])->start <= call->start)
+		begun++;
+	return begun;
+}
+
+bool *ft_recording_host_waits(const struct ft_recording *r, struct arena *mem)
+{
+	bool *waits = ARENA_ARRAY(mem, r->call.n, bool);
+	size_t *launches = ARENA_ARRAY(mem, r->call.n, size_t);
+	size_t launched = 0, begun = 0;
+
+	for (size_t i = 0; i < r->op.n; i++) {
+		const struct ft_rec_op *op = op_of(r, i);
+
+		if (op->call == FT_REC_NONE)
+			continue;
+		launches[op->call]++;
+		waits[op->call] |= copies_pageable(r, op, call_of(r, (size_t)op->call));
+	}
+	for (size_t i = 0; i < r->call.n; i++) {
+		size_t c = r->call_order[i];
+		const struct ft_rec_call *call = call_of(r, c);
+
+		begun = begun_by(r, call, begun);
+		waits[c] |= call->kind == FT_REC_SYNC_EVENT ||
+			    call->kind == FT_REC_SYNC_STREAM ||
+			    call->kind == FT_REC_SYNC_DEVICE ||
+			    finds_queue_full(call, launched, begun);
+		launched += launches[c];
+	}
+	return waits;
+}
+
 /* ---- launches -------------------------------------------------------------------------- */
 
 static bool blocks(const struct host *h, size_t c, size_t op)
 {
 	const struct ft_recording *r = h->k->r;
-	const char *what = ft_recording_text(r, op_of(r, op)->name);
-	const char *call = ft_recording_text(r, call_of(r, c)->name);
 
-	return op_of(r, op)->is_copy && waited(h, c, op) &&
-	       (strstr(what, "ageable") || !strstr(call, "Async"));
+	return copies_pageable(r, op_of(r, op), call_of(r, c)) && waited(h, c, op);
 }
 
 /* The operation that began last before the call returned. */
@@ -190,10 +239,8 @@ static void launch(struct host *h, size_t c)
 	const struct ft_rec_call *call = call_of(r, c);
 	bool made_to_wait = false;
 
-	while (h->begun < r->op.n &&
-	       op_of(r, r->op_order[h->begun])->start <= call->start)
-		h->begun++;
-	if (h->launched > h->begun + QUEUE_FULL && call->duration > BLOCKED_PS) {
+	h->begun = begun_by(r, call, h->begun);
+	if (finds_queue_full(call, h->launched, h->begun)) {
 		unblock(h, c);
 		made_to_wait = true;
 	}

@@ -141,20 +141,20 @@ struct ft_replay *ft_replay_build(const struct ft_recording *const *recording, s
 	return NULL;
 }
 
-static ft_ps *run_as_recorded(struct ft_replay *p)
+ft_ps *replay_as_recorded(struct ft_replay *p)
 {
 	struct ft_replay_times times = ft_replay_recorded(p, &p->mem);
 	ft_ps *at = ARENA_ARRAY(&p->mem, p->n_events, ft_ps);
 
 	index_edges(p);
-	(void)schedule(p, &times, at,
-		       &p->mem); /* what is new waits for what was there */
+	/* no circle: what is new waits for what was there */
+	(void)schedule(p, &times, at, &p->mem);
 	return at;
 }
 
 bool ft_replay_lay_out(struct ft_replay *p, struct ft_error *err)
 {
-	stages_lay_out(p, run_as_recorded);
+	stages_lay_out(p);
 	if (!p->n_passes)
 		return true;
 	index_edges(p);

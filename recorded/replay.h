@@ -94,9 +94,12 @@ ft_ps replay_mark(const struct ft_replay *p, const struct ft_replayed *t, size_t
 /* recorded/depend.c: operations. */
 void ops_depend(struct ft_replay *p, struct rank *k);
 
-/* recorded/stages.c: stages of a pipeline that no file is of, after all other edges. run:
- * when each event comes as recorded, in the replay's memory. */
-void stages_lay_out(struct ft_replay *p, ft_ps *(*run)(struct ft_replay *));
+/* recorded/stages.c: stages of a pipeline that no file is of, after all other edges. */
+void stages_lay_out(struct ft_replay *p);
+
+/* recorded/replay.c: when each event comes as recorded, with all edges there are; in the
+ * replay's memory. */
+ft_ps *replay_as_recorded(struct ft_replay *p);
 
 /* recorded/layers.c: the stream on which products and attention run longest. */
 int16_t busiest_stream(const struct ft_recording *r, struct arena *scratch);

@@ -2,9 +2,9 @@
  * recorded/stages.c - stages of a pipeline that no file is of, laid out from those recorded
  *
  * A recorded rank's passes are the kernels of its busiest stream between its sends (and
- * receives, of the first stage), in the order of launch. A stage that is missing runs the passes of the
- * nearest recorded stage but the last, whose forward and backward passes nothing parts,
- * in the order of the schedule (1F1B, or all forward passes first):
+ * receives, of the first stage), in the order of launch. A stage that is missing runs the
+ * passes of the nearest recorded stage but the last, whose forward and backward passes
+ * nothing parts, in the order of the schedule (1F1B, or all forward passes first):
  *
  *   begin(pass) = latest of the end of the pass before it on the stage and of what it
  *                 receives, a transfer later;  end = begin + the recorded pass's time
@@ -259,8 +259,7 @@ static bool read_all(struct layout *l, const char *ranks)
 }
 
 /* Of one step. */
-static bool lay_out(struct ft_replay *p, const char *ranks, size_t step,
-		    ft_ps *(*run)(struct ft_replay *))
+static bool lay_out(struct ft_replay *p, const char *ranks, size_t step)
 {
 	struct layout *l = ARENA_NEW(&p->mem, struct layout);
 	bool ok;
@@ -276,7 +275,7 @@ static bool lay_out(struct ft_replay *p, const char *ranks, size_t step,
 		if (l->stage[s].rank == NO_RANK)
 			receive(l, s);
 	if (ok) {
-		const ft_ps *at = run(p);
+		const ft_ps *at = replay_as_recorded(p);
 
 		for (int64_t s = 0; s < (int64_t)l->n; s++)
 			if (l->stage[s].rank != NO_RANK)
@@ -287,7 +286,7 @@ static bool lay_out(struct ft_replay *p, const char *ranks, size_t step,
 	return ok;
 }
 
-void stages_lay_out(struct ft_replay *p, ft_ps *(*run)(struct ft_replay *))
+void stages_lay_out(struct ft_replay *p)
 {
 	const char *ranks = find_group(p);
 	size_t steps = p->rank[0].r->n_steps;
@@ -298,7 +297,7 @@ void stages_lay_out(struct ft_replay *p, ft_ps *(*run)(struct ft_replay *))
 			 "what they waited for it stays.",
 			 transfers_untold(p));
 	for (size_t step = 0; ranks && step < steps; step++)
-		if (!lay_out(p, ranks, step, run))
+		if (!lay_out(p, ranks, step))
 			snprintf(
 				p->stages, sizeof(p->stages),
 				"Stages of the pipeline that are not recorded cannot be "

@@ -25,10 +25,13 @@ void ft_report_host_fit(FILE *out, const struct ft_host_fit *fit)
 	table_close(&t);
 	fprintf(out,
 		"%s written. %zu sections of the host's time, %s, were off by %.1f %% "
-		"on average and are by %.1f %%.\nNot in this step, and kept:",
+		"on average and are by %.1f %%.\n%s\nNot in this step, and kept:",
 		fit->path, fit->sections,
 		fit->by_op ? "from operation to operation" : "from layer to layer",
-		100 * fit->before_frac, 100 * fit->after_frac);
+		100 * fit->before_frac, 100 * fit->after_frac,
+		fit->pace < 1 ? "The recorded time is shortened by --pace." :
+				"The recorded time counts whole, though a profiler "
+				"slows its host: --pace says by how much.");
 	for (int h = 0; h < FT_HOSTS; h++)
 		if (fit->of[h].told == FT_HOST_ABSENT)
 			fprintf(out, " %s", ft_host_name((enum ft_host)h));
@@ -53,6 +56,7 @@ void ft_report_host_fit_json(FILE *out, const struct ft_host_fit *fit)
 	json_put_text(j, "stack", fit->path);
 	json_put_int(j, "sections", (int64_t)fit->sections);
 	json_put_text(j, "aligned", fit->by_op ? "by operation" : "by layer");
+	json_put(j, "pace", fit->pace);
 	json_put(j, "before_frac", fit->before_frac);
 	json_put(j, "after_frac", fit->after_frac);
 	json_object_set_new(j, "constants", constants);

@@ -300,14 +300,19 @@ struct work_timing *job_slowed(const struct job *s, size_t class, double speed_f
 
 /* ---- the host's time ---------------------------------------------------------- */
 
-/* Ranks of a node share its processors: each further one slows the others. */
-static double host_s(const struct job *s, enum ft_host activity)
+/* Each further rank of a node slows the others. */
+double ft_sim_host_factor(const struct ft_cluster *c, const struct ft_stack *stack)
 {
-	const struct ft_cluster *c = s->cluster;
 	int64_t ranks = c->ranks < c->ranks_per_node ? c->ranks : c->ranks_per_node;
 
-	return s->stack->host_s[activity].value * c->node->host_factor.value *
-	       (1 + s->stack->host_crowding_frac.value * (double)(ranks - 1));
+	return c->node->host_factor.value *
+	       (1 + stack->host_crowding_frac.value * (double)(ranks - 1));
+}
+
+static double host_s(const struct job *s, enum ft_host activity)
+{
+	return s->stack->host_s[activity].value *
+	       ft_sim_host_factor(s->cluster, s->stack);
 }
 
 /* When each op of a call is launched, after the call began: its own launches, and

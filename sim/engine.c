@@ -14,11 +14,6 @@ static struct stream *container_of_run(struct running *run)
 	return (struct stream *)((char *)run - offsetof(struct stream, run));
 }
 
-static bool is_receive(int stream)
-{
-	return stream == FT_STREAM_RECV_FORWARD || stream == FT_STREAM_RECV_BACKWARD;
-}
-
 static bool is_send(int stream)
 {
 	return stream == FT_STREAM_SEND_FORWARD || stream == FT_STREAM_SEND_BACKWARD;
@@ -55,17 +50,11 @@ static enum phase phase_of(const struct engine *e, struct part_state *r)
 	return bubble ? BUBBLE : HOST;
 }
 
-static void account(struct engine *e, struct part_state *r)
-{
-	r->spent[r->state] += e->q.now - r->since;
-	r->since = e->q.now;
-}
-
 static void rephase(struct engine *e, struct part_state *r)
 {
 	uint8_t was = r->state;
 
-	account(e, r);
+	engine_account(e, r);
 	r->state = (uint8_t)phase_of(e, r);
 	if (r->drawn) {
 		draw_phase(e, r, was);

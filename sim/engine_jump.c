@@ -42,7 +42,7 @@ static void leave(struct engine *e, struct part_state *r,
 	for (int i = 0; i < FT_STREAMS; i++) {
 		struct stream *s = &r->stream[i];
 
-		if (RECEIVES >> i & 1)
+		if (is_receive(i))
 			continue;
 		evq_drop(&e->q, &s->event);
 		if (s->state == RUNNING)
@@ -114,7 +114,7 @@ static void land(struct engine *e, struct part_state *r)
 	launch_meanwhile(e, r);
 	r->n_running = 1;
 	for (int i = 0; i < FT_STREAMS; i++)
-		if (!(RECEIVES >> i & 1))
+		if (!is_receive(i))
 			set_up(e, r, &r->stream[i], &j->end[i]);
 	compute->state = RUNNING;
 	compute->run = j->end[FT_STREAM_COMPUTE].run;

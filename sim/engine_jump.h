@@ -1,5 +1,5 @@
 /*
- * sim/engine_jump.h - passes that were run, and go on as they did; the engine's own files' alone
+ * sim/engine_jump.h - passes that were run before; the engine's own files' alone
  *
  * From the moment that compute begins a call of a pass until the pass's last compute op is
  * over, a part's streams depend on nothing but the state in which they are then: how far each
@@ -26,8 +26,6 @@ enum {
 	MOST_LATE = 16,
 	KEY_WORDS = 10 + 7 * FT_STREAMS + FT_EVENTS + 2 * MOST_LATE
 };
-
-enum { RECEIVES = 1 << FT_STREAM_RECV_FORWARD | 1 << FT_STREAM_RECV_BACKWARD };
 
 /* A stream at the end of a pass, from its beginning and its end on. */
 struct stream_end {

@@ -1,4 +1,4 @@
-/* sim/engine_record.c - a pass is recorded: the state from which it goes on, and what it does */
+/* sim/engine_record.c - a pass is recorded: from which state it goes on, and how */
 #include <string.h>
 
 #include "base/arena.h"
@@ -52,7 +52,7 @@ static bool add_events(struct jump_key *k, const struct part_state *r,
 		bool over = w->stream == FT_STREAMS ||
 			    r->stream[w->stream].completed > w->number;
 
-		if (!over && RECEIVES >> w->stream & 1)
+		if (!over && is_receive(w->stream))
 			return false;
 		add_number(k, over ? FT_STREAMS : w->stream);
 	}
@@ -140,7 +140,7 @@ static bool make_key(const struct engine *e, const struct part_state *r,
 
 		if (pass->awaits >> i & 1 && (int32_t)(s->completed - l->base[i]) < 0)
 			return false;
-		if (i != FT_STREAM_COMPUTE && !(RECEIVES >> i & 1) &&
+		if (i != FT_STREAM_COMPUTE && !is_receive(i) &&
 		    !add_stream(k, e, r, s, l->base[i]))
 			return false;
 	}
@@ -170,19 +170,12 @@ struct jump **jump_find(const struct engine *e, const struct part_state *r,
 
 /* ---- a pass is recorded -------------------------------------------------------------- */
 
-/* What it spends from now on is what it has spent then less this. */
-static void account(const struct engine *e, struct part_state *r)
-{
-	r->spent[r->state] += e->q.now - r->since;
-	r->since = e->q.now;
-}
-
 void jump_note_begin(const struct engine *e, struct part_state *r,
 		     const struct program_pass *pass, struct jump *into)
 {
 	struct recording *to = recording_of(e, r);
 
-	account(e, r);
+	engine_account(e, r);
 	to->into = into;
 	to->pass = pass;
 	to->from = e->q.now;
@@ -266,7 +259,7 @@ void jump_note_launched(struct engine *e, struct part_state *r)
 		receives += r->stream[i].launched != r->stream[i].completed;
 	if (rec->receives || !receives)
 		return;
-	account(e, r);
+	engine_account(e, r);
 	rec->receives = true;
 	rec->idle = idle_since(r, rec);
 }
@@ -294,7 +287,7 @@ static bool close_recording(struct engine *e, struct part_state *r)
 	struct recording *rec = r->recording;
 	struct jump *j = rec->into;
 
-	account(e, r);
+	engine_account(e, r);
 	for (int i = 0; i < 5; i++)
 		j->spent[i] = r->spent[i] - rec->spent[i];
 	if (!idle_is_its_own(r, rec))
@@ -302,7 +295,7 @@ static bool close_recording(struct engine *e, struct part_state *r)
 	j->state = r->state;
 	j->length = e->q.now - rec->from;
 	for (int i = 0; i < FT_STREAMS; i++)
-		if (!(RECEIVES >> i & 1) && i != FT_STREAM_COMPUTE &&
+		if (!is_receive(i) && i != FT_STREAM_COMPUTE &&
 		    !note_end(e, &r->stream[i], rec->base[i], &j->end[i]))
 			return false;
 	j->end[FT_STREAM_COMPUTE] = (struct stream_end){

@@ -113,6 +113,13 @@ static inline const struct piece_op *head(const struct part_state *r,
 	return &p->op[p->begin[s->id] + s->number];
 }
 
+/* The time up to now counts as what the part is at. */
+static inline void engine_account(const struct engine *e, struct part_state *r)
+{
+	r->spent[r->state] += e->q.now - r->since;
+	r->since = e->q.now;
+}
+
 static inline uint32_t ops_on(const struct piece *p, int stream)
 {
 	return p->begin[stream + 1] - p->begin[stream];

@@ -35,11 +35,6 @@ static struct piece_wait wait_for(const struct laid *l, uint8_t code, bool *held
 	return (struct piece_wait){ stream, l->n[stream] };
 }
 
-static bool is_receive(uint8_t stream)
-{
-	return stream == FT_STREAM_RECV_FORWARD || stream == FT_STREAM_RECV_BACKWARD;
-}
-
 static void lay_op(struct piece *p, struct laid *l, const struct ft_op *op,
 		   uint32_t place, struct arena *mem)
 {
@@ -231,12 +226,10 @@ static struct looked look_at(const struct program *p, const struct ft_class *c,
 /* The host launches a call once it is no more than `depth` compute ops ahead. */
 static bool is_alone(const struct looked *l, const struct program_pass *pass)
 {
-	uint32_t receives =
-		1u << FT_STREAM_RECV_FORWARD | 1u << FT_STREAM_RECV_BACKWARD;
 	size_t free_from = l->free_from[pass->first];
 
 	for (size_t i = pass->first; i <= pass->last; i++)
-		if (streams_of(l->program, &l->class->call[i]) & receives)
+		if (streams_of(l->program, &l->class->call[i]) & RECEIVES)
 			return false;
 	return free_from == l->class->n_calls ||
 	       l->before[free_from] > l->before[pass->last + 1] + l->depth;

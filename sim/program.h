@@ -15,6 +15,13 @@
 
 struct arena;
 
+enum { RECEIVES = 1 << FT_STREAM_RECV_FORWARD | 1 << FT_STREAM_RECV_BACKWARD };
+
+static inline bool is_receive(int stream)
+{
+	return RECEIVES >> stream & 1;
+}
+
 /* Over when the stream has completed `after` ops more than before the piece. */
 struct piece_wait {
 	uint8_t stream; /* PIECE_EVENT: `after` is an event, as it was before the piece */

@@ -31,14 +31,9 @@ const char *ft_host_told_name(enum ft_host_told told)
 	return names[told];
 }
 
-/* Host seconds count as often on this cluster: ranks of a node, its processors. */
 static double crowd(const struct ft_scenario *s)
 {
-	const struct ft_cluster *c = s->cluster;
-	int64_t ranks = c->ranks < c->ranks_per_node ? c->ranks : c->ranks_per_node;
-
-	return c->node->host_factor.value *
-	       (1 + s->stack->host_crowding_frac.value * (double)(ranks - 1));
+	return ft_sim_host_factor(s->cluster, s->stack);
 }
 
 /* ---- which may move -------------------------------------------------------------------- */
@@ -284,13 +279,9 @@ static void write_constant(FILE *out, const struct ft_host_fit_request *asked,
 			   const struct ft_host_constant *c, int h, struct arena *mem)
 {
 	bool measured = c->told == FT_HOST_SPAN || c->told == FT_HOST_SOLVED;
-	char *said =
-		arena_printf(mem, "%s: %s, %zu samples%s", source_of(asked, mem),
-			     ft_host_told_name(c->told), c->n,
-			     asked->pace < 1 || asked->pace > 1 ?
-				     arena_printf(mem, ", times %.4g for the profiler",
-						  asked->pace) :
-				     "");
+	char *said = arena_printf(
+		mem, "%s: %s, %zu samples, times %.4g for the profiler",
+		source_of(asked, mem), ft_host_told_name(c->told), c->n, asked->pace);
 
 	fprintf(out, "    %s: {value: %.6g us, provenance: {kind: %s, source: ",
 		ft_host_name((enum ft_host)h), 1e6 * c->is_s,
@@ -377,7 +368,7 @@ bool ft_study_fit_hosts(const struct ft_host_fit_request *asked,
 	struct arena mem = { 0 };
 	bool ok;
 
-	*out = (struct ft_host_fit){ 0 };
+	*out = (struct ft_host_fit){ .pace = asked->pace };
 	snprintf(out->path, sizeof(out->path), "%s.yaml", asked->name);
 	if (file_exists(out->path))
 		return ft_fail(err, NULL, "%s exists: give another name, or remove it",

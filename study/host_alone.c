@@ -1,12 +1,10 @@
-/* study/host_alone.c - a recorded host: when it waits, and what is told of one activity alone */
+/* study/host_alone.c - a recorded host: how long it waited, what one activity takes alone */
 #include <string.h>
 
 #include "base/stats.h"
 #include "study/host_rows.h"
 
-enum { QUEUE_FULL = 900, PARTS = 3, NO_CALL = -1 };
-
-static const ft_ps BLOCKED_PS = 50000000;
+enum { PARTS = 3, NO_CALL = -1 };
 
 /* ---- waiting ---------------------------------------------------------- */
 
@@ -15,49 +13,9 @@ static ft_ps end_of(const struct ft_rec_call *c)
 	return c->start + c->duration;
 }
 
-static bool pageable(const struct ft_recording *r, const struct ft_rec_op *op,
-		     const struct ft_rec_call *c)
-{
-	return op->is_copy && (strstr(ft_recording_text(r, op->name), "ageable") ||
-			       !strstr(ft_recording_text(r, c->name), "Async"));
-}
-
-bool *host_waiting(const struct ft_recording *r, struct arena *mem)
-{
-	size_t calls = ft_recording_calls(r), ops = ft_recording_ops(r);
-	bool *waits = ARENA_ARRAY(mem, calls, bool);
-	size_t *launches = ARENA_ARRAY(mem, calls, size_t);
-	size_t launched = 0, begun = 0;
-
-	for (size_t i = 0; i < ops; i++) {
-		const struct ft_rec_op *op = ft_recording_op(r, i);
-
-		if (op->call == FT_REC_NONE)
-			continue;
-		launches[op->call]++;
-		waits[op->call] |=
-			pageable(r, op, ft_recording_call(r, (size_t)op->call));
-	}
-	for (size_t i = 0; i < calls; i++) {
-		size_t n = ft_recording_call_at(r, i);
-		const struct ft_rec_call *c = ft_recording_call(r, n);
-
-		while (begun < ops &&
-		       ft_recording_op(r, ft_recording_op_at(r, begun))->start <=
-			       c->start)
-			begun++;
-		waits[n] |= c->kind == FT_REC_SYNC_EVENT ||
-			    c->kind == FT_REC_SYNC_STREAM ||
-			    c->kind == FT_REC_SYNC_DEVICE ||
-			    (c->duration > BLOCKED_PS && launched > begun + QUEUE_FULL);
-		launched += launches[n];
-	}
-	return waits;
-}
-
 static void find_waited(struct host_side *s, struct arena *mem)
 {
-	const bool *waits = host_waiting(s->r, mem);
+	const bool *waits = ft_recording_host_waits(s->r, mem);
 	ft_ps sum = 0, until = 0;
 
 	s->waited = ARENA_ARRAY(mem, ft_recording_calls(s->r), ft_ps);
@@ -164,7 +122,7 @@ static void take_annotations(struct alone *f, const struct host_side *s,
 /* From one launch to the next of the same thread, none of which waits. */
 static void take_launches(struct alone *f, const struct host_side *s)
 {
-	const bool *waits = host_waiting(s->r, f->mem);
+	const bool *waits = ft_recording_host_waits(s->r, f->mem);
 	int64_t last = NO_CALL;
 
 	for (size_t i = 0; i < ft_recording_calls(s->r); i++) {

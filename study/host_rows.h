@@ -47,10 +47,6 @@ struct host_side {
 struct host_side host_side_of(const struct ft_replay *replay, size_t rank,
 			      struct arena *mem);
 
-/* Calls in which the host waits for the GPU: synchronisations, copies of pageable memory,
- * launches while the queue is full. */
-bool *host_waiting(const struct ft_recording *recording, struct arena *mem);
-
 /* study/host_alone.c: what annotations and launches tell of one activity alone.
  * keep_launch: a launch takes what the stack says. */
 void host_rows_alone(const struct ft_host_fit_request *asked, bool keep_launch,

@@ -39,7 +39,7 @@ import json, sys
 d = json.load(sys.stdin)
 assert abs(d[\"predicted_step_s\"] / d[\"recorded_step_s\"] - 1) < 1e-5, d'"
 ok "each constant says where it is from" sh -c "
-	grep -q 'launch: {value: 20 us, provenance: {kind: measured, source: .alone.json: by sections, 165 samples., date: 2026-11-22}}' $tmp/mine.yaml &&
+	grep -q 'launch: {value: 20 us, provenance: {kind: measured, source: .alone.json: by sections, 165 samples, times 1 for the profiler., date: 2026-11-22}}' $tmp/mine.yaml &&
 	grep -q 'step: {value: .*kind: derived' $tmp/mine.yaml && ! grep -q shard_forward $tmp/mine.yaml"
 python3 - "$tmp" <<'P'
 import json, sys
@@ -95,7 +95,8 @@ for file in sys.argv[1:]:
 P
 ok "two ranks are one fit" sh -c "
 	$f trace compare $t/h200-8b4L-fsdp2-s4096-b1-eager.rank0.kineto.json.gz $t/h200-8b4L-fsdp2-s4096-b1-eager.rank1.kineto.json.gz \
-		$sharded --fit-stack $tmp/two | grep -q '16 sections'"
+		$sharded --fit-stack $tmp/two >$tmp/said && grep -q '16 sections' $tmp/said && grep -q 'counts whole' $tmp/said &&
+	grep -q 'times 1 for the profiler' $tmp/two.yaml"
 none() { # PATTERN COMMAND...: refused so, and no file is there
 	fails 1 "$@" && ! [ -e "$tmp/none.yaml" ]
 }

@@ -251,6 +251,10 @@ struct ft_replay_times {
 
 /* The recorded times, to be changed; owned by the replay's caller through mem. */
 struct arena;
+
+/* [calls] in which the host waits for the GPU: synchronisations, copies of pageable memory,
+ * launches into a full queue. In mem. */
+bool *ft_recording_host_waits(const struct ft_recording *recording, struct arena *mem);
 struct ft_replay_times ft_replay_recorded(const struct ft_replay *replay,
 					  struct arena *mem);
 
@@ -287,8 +291,10 @@ void ft_replay_write_chakra(const struct ft_replay *replay, size_t rank, FILE *o
 /* All ranks as GOAL, LogGOPSim's text, numbered as given. A statement for each begin and end of a
  * call or operation, which requires what it depends on and lasts from the latest of that to
  * when it was recorded; so a run of it gives the recorded times, but that nothing
- * begins before what it requires has ended. Of collectives that all ranks of their group recorded the transfer is sends and receives of a
- * ring instead, and of sends that both ends recorded a message. *messages: how many collectives are so; *kept: how many keep their time. */
+ * begins before what it requires has ended. Of collectives that all ranks of their group
+ * recorded the transfer is sends and receives of a ring instead, and of sends that both ends
+ * recorded a message. *messages: how many collectives are so; *kept: how many keep their
+ * time. */
 void ft_replay_write_goal(const struct ft_replay *replay, FILE *out, int64_t *messages,
 			  int64_t *kept);
 

@@ -184,6 +184,11 @@ void ft_run_free(struct ft_run *run);
 bool ft_sim_goal(const struct ft_sim_job *job, struct ft_memo *memo, FILE *out,
 		 struct ft_error *err) __attribute__((warn_unused_result));
 
+/* How many times as long as the stack says a host's activities take on this cluster: its
+ * processors, and the ranks of a node, which share them. */
+double ft_sim_host_factor(const struct ft_cluster *cluster,
+			  const struct ft_stack *stack);
+
 struct ft_bound {
 	ft_ps step;    /* a step is not shorter */
 	double busy_s; /* its GPUs are not busy for less, mean over ranks */

@@ -161,6 +161,7 @@ struct ft_host_fit {
 	char path[4096]; /* the file written */
 	bool by_op;	 /* operation by operation; else by layer */
 	size_t sections;
+	double pace; /* what part of the recorded time the host takes unprofiled */
 	double before_frac,
 		after_frac; /* mean error of sections, as it was; as fitted */
 	struct ft_host_constant of[FT_HOSTS];
