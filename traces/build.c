@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/limits.h"
 #include "traces/stage.h"
 
 struct whole {
@@ -355,6 +356,20 @@ void build_end(struct builder *b)
 	g->recomputed_flop_per_rank = recomputed(b);
 }
 
+/* A step that cannot be run is not built either: each layer is at least one operation
+ * forward, and one backward, of each micro-batch. */
+static bool small_enough(const struct ft_model *model, const struct ft_plan *plan,
+			 struct ft_error *err)
+{
+	double n = 2.0 * (double)model->n_layers * (double)plan->micro_batches;
+
+	return n <= LIMIT_STEP_OPS ||
+	       ft_fail(err, NULL,
+		       "a step of more than %.0f operations is too much to simulate, at "
+		       "most %d; use larger or fewer micro-batches",
+		       n, (int)LIMIT_STEP_OPS);
+}
+
 struct ft_graph *ft_graph_build(const struct ft_model *model,
 				const struct ft_plan *plan,
 				const struct ft_stack *stack, struct ft_error *err)
@@ -365,7 +380,8 @@ struct ft_graph *ft_graph_build(const struct ft_model *model,
 	struct builder b = { .mem = &w->mem, .g = g };
 
 	w->mem = mem;
-	if (!build_begin(&b, model, plan, stack, err)) {
+	if (!small_enough(model, plan, err) ||
+	    !build_begin(&b, model, plan, stack, err)) {
 		ft_graph_free(g);
 		return NULL;
 	}
