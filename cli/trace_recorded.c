@@ -127,17 +127,13 @@ static bool read_all(const struct trace_args *a, struct files *f, struct ft_erro
 }
 
 /* The layers of a predicted step, as they are drawn. */
-static struct ft_trace_side predicted_layers(const struct ft_recording *drawn,
-					     struct ft_error *why, struct arena *mem)
+static struct ft_trace_side predicted_layers(const struct ft_trace_predicted *p,
+					     struct arena *mem)
 {
-	struct ft_replay *p = drawn ? ft_replay_build(&drawn, 1, why) : NULL;
-	struct ft_trace_side side = { .why = arena_text(mem, why->text) };
-
-	if (p)
-		side = ft_study_trace_layers(&(struct ft_whatif_request){ .replay = p },
-					     mem);
-	ft_replay_free(p);
-	return side;
+	if (!p->replay)
+		return (struct ft_trace_side){ .why = arena_text(mem, p->why.text) };
+	return ft_study_trace_layers(&(struct ft_whatif_request){ .replay = p->replay },
+				     mem);
 }
 
 static bool put_compared(const struct trace_args *a, const struct ft_trace_gap *gap,
@@ -158,20 +154,17 @@ static bool compare(const struct trace_args *a, struct ft_shelf *shelf,
 	struct arena mem = { 0 };
 	struct ft_scenario *s = ft_scenario_load(shelf, a->scenario, a->shared.set.word,
 						 a->shared.set.n, true, err);
-	struct ft_recording *drawn = NULL;
+	struct ft_trace_predicted p = { .n = 0 };
 	struct ft_trace_layers l;
-	struct ft_error why = { .line = 0 };
-	struct ft_outcome o;
-	bool ok = s && ft_study_trace_predict(s, &o, &drawn, &why, err);
+	bool ok = s && ft_study_trace_predict(s, a->ask.replay, &p, err);
 
 	if (ok) {
-		ft_study_trace_gaps(w, &o, gap);
+		ft_study_trace_gaps(w, &p, gap);
 		l.recorded = ft_study_trace_layers(&a->ask, &mem);
-		l.predicted = predicted_layers(drawn, &why, &mem);
+		l.predicted = predicted_layers(&p, &mem);
 		ok = put_compared(a, gap, &l, err);
-		ft_outcome_release(&o);
 	}
-	ft_recording_free(drawn);
+	ft_trace_predicted_release(&p);
 	ft_scenario_free(s);
 	arena_release(&mem);
 	return ok;

@@ -2,7 +2,7 @@
  * recorded/collective.c - what a recorded collective was, from its arguments
  *
  * nccl-tests counts the whole gathered, or scattered, message. Send and receive tell
- * only their own elements.
+ * only their own elements; a kernel may do several of them at once.
  */
 #include <jansson.h>
 #include <string.h>
@@ -85,36 +85,55 @@ static int64_t peer_in(const json_t *args, bool sends)
 		       FT_REC_NONE;
 }
 
-static struct ft_rec_collective *read_args(struct ft_recording *r, int32_t text)
+static enum ft_collective op_named(const char *name)
 {
-	json_t *args = json_loads(ft_recording_text(r, text), 0, NULL);
+	for (size_t i = 0; i < sizeof(ops) / sizeof(*ops); i++)
+		if (!strncmp(name, ops[i].begin, strlen(ops[i].begin)))
+			return ops[i].op;
+	return FT_COLLECTIVES;
+}
+
+static struct ft_rec_collective *read_one(struct ft_recording *r, const json_t *args)
+{
 	const char *name = json_string_value(json_object_get(args, "Collective name"));
-	struct ft_rec_collective *c = NULL;
+	struct ft_rec_collective *c;
 	const struct element *e;
 	double in, out;
 
-	if (name) {
-		c = ARENA_NEW(&r->mem, struct ft_rec_collective);
-		c->op = FT_COLLECTIVES;
-		c->name = arena_text(&r->mem, name);
-		for (size_t i = 0; i < sizeof(ops) / sizeof(*ops); i++)
-			if (c->op == FT_COLLECTIVES &&
-			    !strncmp(name, ops[i].begin, strlen(ops[i].begin)))
-				c->op = ops[i].op;
-		c->sends = c->op == FT_SENDRECV && !strncmp(name, "send", 4);
-		c->peer = c->op == FT_SENDRECV ? peer_in(args, c->sends) : FT_REC_NONE;
-		c->group = text_in(r, args, "Process Group Name");
-		c->about = text_in(r, args, "Process Group Description");
-		c->ranks = text_in(r, args, "Process Group Ranks");
-		c->size = (int64_t)number_in(args, "Group size");
-		e = element_of(json_string_value(json_object_get(args, "dtype")));
-		c->dtype = e->dtype;
-		in = number_in(args, "In msg nelems");
-		out = number_in(args, "Out msg nelems");
-		c->bytes = (in > out ? in : out) * e->bytes;
+	if (!name)
+		return NULL;
+	c = ARENA_NEW(&r->mem, struct ft_rec_collective);
+	c->op = op_named(name);
+	c->name = arena_text(&r->mem, name);
+	c->sends = c->op == FT_SENDRECV && !strncmp(name, "send", 4);
+	c->peer = c->op == FT_SENDRECV ? peer_in(args, c->sends) : FT_REC_NONE;
+	c->group = text_in(r, args, "Process Group Name");
+	c->about = text_in(r, args, "Process Group Description");
+	c->ranks = text_in(r, args, "Process Group Ranks");
+	c->size = (int64_t)number_in(args, "Group size");
+	e = element_of(json_string_value(json_object_get(args, "dtype")));
+	c->dtype = e->dtype;
+	in = number_in(args, "In msg nelems");
+	out = number_in(args, "Out msg nelems");
+	c->bytes = (in > out ? in : out) * e->bytes;
+	return c;
+}
+
+/* One, or a list of sends and receives. */
+static struct ft_rec_collective *read_args(struct ft_recording *r, int32_t text)
+{
+	json_t *args = json_loads(ft_recording_text(r, text), 0, NULL);
+	size_t n = json_is_array(args) ? json_array_size(args) : 1;
+	struct ft_rec_collective *first = NULL, **next = &first;
+
+	for (size_t i = 0; i < n; i++) {
+		*next = read_one(r,
+				 json_is_array(args) ? json_array_get(args, i) : args);
+		if (*next)
+			next = &(*next)->also;
 	}
 	json_decref(args);
-	return c;
+	return first;
 }
 
 static int32_t args_of(const struct ft_recording *r, const struct ft_rec_op *op)
@@ -129,6 +148,7 @@ static int32_t args_of(const struct ft_recording *r, const struct ft_rec_op *op)
 
 void recording_collectives(struct ft_recording *r)
 {
+	recording_transfers(r);
 	r->n_collective = r->texts.text.n;
 	r->collective =
 		ARENA_ARRAY(&r->mem, r->n_collective, struct ft_rec_collective *);

@@ -70,16 +70,23 @@ static int64_t number_of(const struct writer *w, int64_t rank)
 	return (int64_t)k;
 }
 
+/* Over when all that the kernel sends and receives is. */
 static int64_t put_transfer(struct writer *w, const struct ft_rec_collective *c,
 			    int64_t tag, int cpu, int64_t begun)
 {
-	int64_t peer = number_of(w, c->peer);
-	int64_t what = c->sends ? goal_send(&w->goal, c->bytes, peer, tag, cpu) :
-				  goal_recv(&w->goal, c->bytes, peer, tag, cpu);
+	int64_t all = c->also ? goal_calc(&w->goal, 0, cpu) : FT_REC_NONE, what;
 
-	goal_require(&w->goal, what, begun);
-	w->messages += c->sends;
-	return what;
+	for (; c; c = c->also) {
+		int64_t peer = number_of(w, c->peer);
+
+		what = c->sends ? goal_send(&w->goal, c->bytes, peer, tag, cpu) :
+				  goal_recv(&w->goal, c->bytes, peer, tag, cpu);
+		goal_require(&w->goal, what, begun);
+		if (all != FT_REC_NONE)
+			goal_require(&w->goal, all, what);
+		w->messages += c->sends;
+	}
+	return all != FT_REC_NONE ? all : what;
 }
 
 /* ---- dependencies ---------------------------------------------------------------------- */

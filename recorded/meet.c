@@ -3,7 +3,8 @@
  *
  * A group is told by its number and its ranks; the i-th collective that a rank launched
  * in a group meets the i-th of the others if name and bytes agree. The i-th send of a rank
- * to another meets the other's i-th receive from it. Clocks are aligned by the ends of what
+ * to another meets the other's i-th receive from it; where one kernel does several, all are to
+ * meet the same one. Clocks are aligned by the ends of what
  * meets: a rank is moved by the median of its ends' lateness. A send that then ended before its
  * receive began was buffered, and meets nothing.
  */
@@ -104,17 +105,17 @@ static size_t list(struct ft_replay *p, size_t rank, struct arena *scratch,
 		const struct ft_rec_collective *c =
 			ft_recording_collective(r, op_of(r, l[i].op));
 
-		int64_t here = c && c->op == FT_SENDRECV ? r->rank : FT_REC_NONE;
+		for (; c; c = c->also) {
+			int64_t here = c->op == FT_SENDRECV ? r->rank : FT_REC_NONE;
 
-		if (is_told(r, c))
-			to[kept++] = (struct seen){ c,
-						    c->sends ? here : c->peer,
-						    c->sends ? c->peer : here,
-						    rank,
-						    l[i].op,
-						    i };
-		else if (c && c->op == FT_SENDRECV)
-			p->counts.unmatched++;
+			if (is_told(r, c))
+				to[kept++] = (struct seen){ c,
+							    c->sends ? here : c->peer,
+							    c->sends ? c->peer : here,
+							    rank,
+							    l[i].op,
+							    i };
+		}
 	}
 	return kept;
 }
@@ -146,16 +147,42 @@ static bool agree(const struct seen *s, size_t n)
 	return true;
 }
 
+/* A kernel that sends and receives meets one other, which receives and sends. One that
+ * meets several ends when the last of them does, which no meeting says: it is parted. */
 static void meet(struct ft_replay *p, const struct seen *s, size_t n)
 {
-	if (n < 2 || !agree(s, n)) {
-		p->counts.unmatched += (int64_t)n;
+	int32_t first = p->rank[s->rank].meeting[s->op];
+	struct meeting met = { .n = n };
+	bool again = first != FT_REC_NONE;
+
+	if (n < 2 || !agree(s, n))
 		return;
+	for (size_t i = 0; i < n; i++) {
+		int32_t m = p->rank[s[i].rank].meeting[s[i].op];
+
+		again &= m == first;
+		met.parted |= m != FT_REC_NONE;
+		if (m != FT_REC_NONE)
+			p->meeting[m].parted |= m != first;
 	}
+	if (again)
+		return;
+	if (first != FT_REC_NONE)
+		p->meeting[first].parted = true;
 	for (size_t i = 0; i < n; i++)
 		p->rank[s[i].rank].meeting[s[i].op] = (int32_t)p->n_meetings;
-	p->meeting[p->n_meetings++].n = n;
-	p->counts.matched += (int64_t)n;
+	p->meeting[p->n_meetings++] = met;
+}
+
+static void part(struct ft_replay *p)
+{
+	for (size_t k = 0; k < p->n_ranks; k++)
+		for (size_t i = 0; i < p->rank[k].r->op.n; i++) {
+			int32_t *m = &p->rank[k].meeting[i];
+
+			if (*m != FT_REC_NONE && p->meeting[*m].parted)
+				*m = FT_REC_NONE;
+		}
 }
 
 /* ---- clocks ----------------------------------------------------------------------------- */
@@ -268,9 +295,38 @@ static void part_buffered(struct ft_replay *p, struct arena *scratch)
 			    s[*m].last_begin <= s[*m].first_end + CLOCK_PS)
 				continue;
 			*m = FT_REC_NONE;
-			p->counts.matched--;
-			p->counts.unmatched++;
 		}
+}
+
+/* Collectives that met; and those whose peers are not recorded, or do not fit. */
+static void count(struct ft_replay *p)
+{
+	for (size_t k = 0; k < p->n_ranks; k++)
+		for (size_t i = 0; i < p->rank[k].r->op.n; i++) {
+			const struct ft_recording *r = p->rank[k].r;
+			const struct ft_rec_collective *c =
+				ft_recording_collective(r, op_of(r, i));
+
+			if (p->rank[k].meeting[i] != FT_REC_NONE)
+				p->counts.matched++;
+			else if (c && (c->op == FT_SENDRECV || is_told(r, c)))
+				p->counts.unmatched++;
+		}
+}
+
+/* Sends and receives of kernels: the most that can meet. */
+static size_t transfers(const struct ft_recording *r)
+{
+	size_t n = r->op.n;
+
+	for (size_t i = 0; i < r->op.n; i++) {
+		const struct ft_rec_collective *c =
+			ft_recording_collective(r, op_of(r, i));
+
+		for (; c && c->also; c = c->also)
+			n++;
+	}
+	return n;
 }
 
 bool ranks_meet(struct ft_replay *p, struct ft_error *err)
@@ -289,7 +345,7 @@ bool ranks_meet(struct ft_replay *p, struct ft_error *err)
 					(long long)p->rank[i].r->rank,
 					p->rank[j].r->file);
 	for (size_t i = 0; i < p->n_ranks; i++)
-		most += p->rank[i].r->op.n;
+		most += transfers(p->rank[i].r);
 	s = ARENA_ARRAY(&scratch, most, struct seen);
 	p->meeting = ARENA_ARRAY(&p->mem, most, struct meeting);
 	for (size_t i = 0; i < p->n_ranks; i++)
@@ -301,8 +357,10 @@ bool ranks_meet(struct ft_replay *p, struct ft_error *err)
 			;
 		meet(p, s + i, j - i);
 	}
+	part(p);
 	align_all(p, &scratch);
 	part_buffered(p, &scratch);
+	count(p);
 	arena_release(&scratch);
 	return true;
 }

@@ -112,4 +112,7 @@ void recording_works(struct ft_recording *r);
 /* recorded/collective.c: what each collective was. */
 void recording_collectives(struct ft_recording *r);
 
+/* recorded/transfers.c: arguments for kernels that send and receive and have none. */
+void recording_transfers(struct ft_recording *r);
+
 #endif

@@ -38,6 +38,7 @@ struct rank {
 struct meeting {
 	size_t n; /* ranks that meet */
 	ft_ps last_begin;
+	bool parted; /* one of them would meet others, too: none meets */
 };
 
 /* A recorded forward or backward pass of one micro-batch: operations of a rank's busiest

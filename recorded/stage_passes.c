@@ -137,6 +137,32 @@ static bool way_of(const struct layout *l, int64_t here,
 	return true;
 }
 
+/* A send closes a pass; so what a kernel sends comes before what it receives. */
+static bool read_transfer(struct layout *l, int64_t here, uint32_t op,
+			  struct ops *region)
+{
+	struct stage *s = &l->stage[here];
+	const struct ft_recording *r = l->p->rank[s->rank].r;
+	const struct ft_rec_collective *first = transfer_of(r, op), *c;
+	enum way way;
+
+	for (int receives = 0; receives < 2; receives++)
+		for (c = first; c; c = c->also) {
+			if (c->sends == receives)
+				continue;
+			if (!way_of(l, here, c, &way))
+				return false;
+			if (here)
+				close_pass(l, s, region, way);
+			else
+				close_region(l, s, region, way);
+			append(l, &s->way[way], op);
+		}
+	if (first->sends && op_of(r, op)->duration < l->transfer)
+		l->transfer = op_of(r, op)->duration;
+	return true;
+}
+
 bool stage_read(struct layout *l, int64_t here)
 {
 	struct stage *s = &l->stage[here];
@@ -148,23 +174,13 @@ bool stage_read(struct layout *l, int64_t here)
 
 	for (size_t i = 0; i < n; i++) {
 		const struct ft_rec_op *op = op_of(k->r, at[i].op);
-		const struct ft_rec_collective *c = transfer_of(k->r, at[i].op);
-		enum way way;
 
-		if (!c) {
-			if (op->stream == stream && op->rec_class != FT_REC_COLLECTIVE)
-				append(l, &region, at[i].op);
-			continue;
+		if (transfer_of(k->r, at[i].op)) {
+			if (!read_transfer(l, here, at[i].op, &region))
+				return false;
+		} else if (op->stream == stream && op->rec_class != FT_REC_COLLECTIVE) {
+			append(l, &region, at[i].op);
 		}
-		if (!way_of(l, here, c, &way))
-			return false;
-		if (here)
-			close_pass(l, s, &region, way);
-		else
-			close_region(l, s, &region, way);
-		append(l, &s->way[way], at[i].op);
-		if (c->sends && op->duration < l->transfer)
-			l->transfer = op->duration;
 	}
 	if (!here)
 		close_region(l, s, &region, WAYS);

@@ -34,6 +34,7 @@ enum { NOT_YET = -1 }; /* before the first compute op: nothing is known */
 /* When each stream has done what was put on it, from a pass's first compute op on. */
 struct front {
 	ft_ps stream[FT_STREAMS], event[FT_EVENTS];
+	const struct work_timing *timing; /* of its class */
 	bool any_compute,
 		awaits[2]; /* the first compute op: a receive, forward, backward */
 };
@@ -47,15 +48,16 @@ struct pass_time {
 struct bounding {
 	struct arena *mem;
 	const struct ft_outline *o;
-	const struct work_timing *timing;
-	struct pass_time **pass; /* [n_classes], as the outline's */
-	ft_ps transfer[2];	 /* forward, backward: as long as it takes alone */
+	struct work_timing *const *timing; /* [n_classes] */
+	struct pass_time **pass;	   /* [n_classes], as the outline's */
+	ft_ps transfer[2]; /* forward, backward: as long as it takes alone */
 };
 
 /* from_first: at 0 the first compute op begins, and what was put before is over. */
-static void front_open(struct front *f, bool from_first)
+static void front_open(struct front *f, const struct bounding *b, size_t class,
+		       bool from_first)
 {
-	*f = (struct front){ .any_compute = false };
+	*f = (struct front){ .timing = b->timing[class] };
 	for (int i = 0; i < FT_STREAMS; i++)
 		f->stream[i] = NOT_YET;
 	for (int i = 0; i < FT_EVENTS; i++)
@@ -69,8 +71,7 @@ static ft_ps awaited(const struct front *f, uint8_t code)
 }
 
 /* Put one op behind what it waits for. */
-static void front_put(struct front *f, const struct ft_op *op,
-		      const struct work_timing *timing)
+static void front_put(struct front *f, const struct ft_op *op)
 {
 	ft_ps at = f->stream[op->stream];
 
@@ -91,7 +92,7 @@ static void front_put(struct front *f, const struct ft_op *op,
 		at = 0;
 	f->any_compute |= op->stream == FT_STREAM_COMPUTE;
 	if (at != NOT_YET)
-		f->stream[op->stream] = at + timing[op->work].duration;
+		f->stream[op->stream] = at + f->timing[op->work].duration;
 	if (op->record < FT_EVENTS)
 		f->event[op->record] = f->stream[op->stream];
 }
@@ -147,7 +148,7 @@ static void front_call(struct front *f, const struct bounding *b,
 		if (touched)
 			was = *f;
 		for (size_t i = 0; i < seg->n_ops; i++)
-			front_put(f, &seg->op[i], b->timing);
+			front_put(f, &seg->op[i]);
 		if (touched && left > 1 && moved_on(&was, f, touched, &by)) {
 			for (int i = 0; i < FT_STREAMS + FT_EVENTS; i++)
 				if (touched >> i & 1 && *place_of(f, i) != NOT_YET)
@@ -170,11 +171,11 @@ static struct pass_time time_pass(const struct bounding *b, size_t class,
 	struct pass_time t = { 0 };
 	struct front f;
 
-	front_open(&f, true);
+	front_open(&f, b, class, true);
 	front_pass(&f, b, class, pass);
 	if (f.any_compute)
 		t.from_first = f.stream[FT_STREAM_COMPUTE];
-	front_open(&f, false);
+	front_open(&f, b, class, false);
 	front_pass(&f, b, class, pass);
 	t.length = f.stream[FT_STREAM_COMPUTE];
 	t.awaits = f.awaits[0] || f.awaits[1];
@@ -205,7 +206,7 @@ static ft_ps time_tail(const struct bounding *b, size_t class, bool from_first)
 	struct front f;
 	ft_ps end = 0;
 
-	front_open(&f, from_first);
+	front_open(&f, b, class, from_first);
 	front_pass(&f, b, class, &o->pass[class][o->order[class][o->n_order - 1].pass]);
 	for (size_t i = o->last_call[class]; i < k->n_calls; i++)
 		front_call(&f, b, &k->call[i], 1);
@@ -365,7 +366,7 @@ static void add_streams(const struct bounding *b, size_t class, double sum[FT_ST
 		for (size_t j = 0; j < seg->n_ops; j++)
 			sum[seg->op[j].stream] +=
 				(double)k->repeat *
-				(double)b->timing[seg->op[j].work].duration;
+				(double)b->timing[class][seg->op[j].work].duration;
 	}
 }
 
@@ -403,7 +404,7 @@ static void find_transfers(struct bounding *b)
 		for (size_t j = 0; j < g->segment[i].n_ops; j++) {
 			const struct ft_op *op = &g->segment[i].op[j];
 			bool back = op->stream == FT_STREAM_SEND_BACKWARD;
-			ft_ps t = b->timing[op->work].duration;
+			ft_ps t = b->timing[0][op->work].duration;
 
 			if ((back || op->stream == FT_STREAM_SEND_FORWARD) &&
 			    t < b->transfer[back])
@@ -428,7 +429,7 @@ bool ft_sim_bound(const struct ft_sim_job *given, const struct ft_outline *o,
 	bool ok = job_time(&j, given->start, err);
 
 	if (ok) {
-		b.timing = j.timing[0];
+		b.timing = j.timing;
 		*bound = of_streams(&b);
 	}
 	if (ok && !pairs) {

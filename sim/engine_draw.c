@@ -178,11 +178,11 @@ void draw_op(struct engine *e, const struct stream *s)
 							     s->began });
 	} else if (e->in->form == FT_TIMELINE_CHROME) {
 		draw_chrome(e, s, in, w);
-	} else if (s->part == 0) {
+	} else if (s->part == e->in->drawn_part) {
 		kineto_put(e->in->timeline,
 			   &(struct kineto_op){ p->job->graph, w, in->op->optimizer,
 						s->id, in->launched, s->began, e->q.now,
-						++e->out->drawn });
+						++e->out->drawn, e->in->drawn_rank });
 		if (in->launched > e->out->last_launch)
 			e->out->last_launch = in->launched;
 	}

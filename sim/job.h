@@ -15,11 +15,12 @@ struct job {
 	const struct ft_stack *stack;
 	const struct ft_ccl *ccl;
 	struct ft_memo *memo;
-	struct network *network;     /* NULL: NICs are the narrowest links there are */
-	size_t first_part;	     /* of the network: that of class 0 */
-	struct work_timing **timing; /* [n_classes][n_works]; classes alike share one */
-	double *spread;		     /* [n_works] relative */
-	bool *extrapolated;	     /* [n_works] */
+	struct network *network; /* NULL: NICs are the narrowest links there are */
+	size_t first_part;	 /* of the network: that of class 0 */
+	struct work_timing *
+		*timing;    /* [n_classes][n_works]; neighbours alike share one */
+	double *spread;	    /* [n_works] relative */
+	bool *extrapolated; /* [n_works] */
 	struct engine_job engine;
 };
 
@@ -31,8 +32,9 @@ bool job_time(struct job *job, enum ft_step_start start, struct ft_error *err)
 struct work_timing *job_slowed(const struct job *job, size_t class, double speed_frac);
 
 /* How much of its fall from burst to sustained the clock of products makes, 0 to 1, where
- * they are `duty` of the time of all kernels and alone would take `slower` as long. */
-double job_clock_fall(const struct ft_cluster *cluster, double duty, double slower);
+ * they and other kernels are these shares of a step, and alone would take `slower` as long. */
+double job_clock_fall(const struct ft_cluster *cluster, double products, double others,
+		      double slower);
 
 /* The longest host time of one step over the classes. */
 ft_ps job_host_longest(const struct job *job);

@@ -250,7 +250,7 @@ static bool run_engine(struct setting *s, struct engine_input *in,
 		in->memory = memory_chart_new(s->mem, s->job[0].graph);
 	else if (in->timeline && in->form == FT_TIMELINE_KINETO)
 		kineto_begin(in->timeline, s->job[0].cluster->gpu->title,
-			     s->job[0].cluster->ranks);
+			     in->drawn_rank, s->job[0].cluster->ranks);
 	else if (in->timeline)
 		timeline_begin(in->timeline);
 	if (!engine_run(s->mem, in, out, err))
@@ -292,10 +292,13 @@ static bool simulate(struct setting *s, const struct ft_sim_job *const *given,
 {
 	struct engine_input in = { .timeline = timeline,
 				   .form = given[0]->timeline,
+				   .drawn_part = given[0]->drawn_class,
 				   .run_all = given[0]->run_all };
 	struct engine_output out = { 0 };
 	ft_ps host = 0;
 
+	for (size_t c = 0; c < in.drawn_part; c++)
+		in.drawn_rank += given[0]->graph->rank_class[c].ranks;
 	if (!lay_network(s, err))
 		return false;
 	for (int i = 0; i < s->jobs - s->idle; i++)

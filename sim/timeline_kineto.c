@@ -23,16 +23,16 @@ static void put_times(FILE *out, ft_ps from, ft_ps to)
 		(to - from) % 1000000);
 }
 
-void kineto_begin(FILE *out, const char *device, int64_t ranks)
+void kineto_begin(FILE *out, const char *device, int64_t rank, int64_t ranks)
 {
 	fputs("{\"schemaVersion\":1,\"displayTimeUnit\":\"ms\","
 	      "\"deviceProperties\":[{\"id\":0,\"name\":\"",
 	      out);
 	quoted(out, device);
 	fprintf(out,
-		"\"}],\"distributedInfo\":{\"backend\":\"nccl\",\"rank\":0,"
-		"\"world_size\":%" PRId64 "},\"traceEvents\":[\n",
-		ranks);
+		"\"}],\"distributedInfo\":{\"backend\":\"nccl\",\"rank\":%" PRId64
+		",\"world_size\":%" PRId64 "},\"traceEvents\":[\n",
+		rank, ranks);
 }
 
 /* ---- the host ----------------------------------------------------------------------- */
@@ -120,7 +120,7 @@ static void put_collective(FILE *out, const struct kineto_op *op)
 		"\"Out msg nelems\":%.0f,\"Group size\":%" PRId64
 		",\"dtype\":\"%s\",\"Process Group Name\":\"%d\","
 		"\"Process Group Description\":\"%s\",\"Process Group Ranks\":"
-		"\"[0, %" PRId64 ", ...]\"",
+		"\"[%" PRId64 ", %" PRId64 ", ...]\"",
 		as[w->communication.op].name,
 		as[w->communication.op].gathers ? round(part) : round(elements),
 		as[w->communication.op].scatters ? round(part) : round(elements),
@@ -130,7 +130,7 @@ static void put_collective(FILE *out, const struct kineto_op *op)
 		w->dtype == FT_FP32 ? "Float" :
 				      "Float8_e4m3fn",
 		(int)w->communication.group, ft_group_name(w->communication.group),
-		g->stride);
+		op->rank, op->rank + g->stride);
 }
 
 static const char *kind_of(const struct kineto_op *op)

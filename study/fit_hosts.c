@@ -321,21 +321,14 @@ static bool write_stack(const struct ft_host_fit_request *asked,
 /* ---- all of it ------------------------------------------------------------------------------------- */
 
 /* The scenario's step as it would be recorded, to find its moments. */
-static struct ft_replay *draw(struct ft_scenario *s, struct ft_recording **drawn,
-			      struct ft_error *err)
+static const struct ft_replay *draw(struct ft_scenario *s, struct ft_trace_predicted *p,
+				    struct ft_error *err)
 {
-	struct ft_error why = { .line = 0 };
-	struct ft_replay *p = NULL;
-	struct ft_outcome o;
-
-	if (!ft_study_trace_predict(s, &o, drawn, &why, err))
+	if (!ft_study_trace_predict(s, NULL, p, err))
 		return NULL;
-	ft_outcome_release(&o);
-	if (*drawn)
-		p = ft_replay_build((const struct ft_recording *const *)drawn, 1, &why);
-	if (!p)
-		*err = why;
-	return p;
+	if (!p->replay)
+		*err = p->why;
+	return p->replay;
 }
 
 static bool fit(const struct ft_host_fit_request *asked, struct ft_host_fit *out,
@@ -343,8 +336,8 @@ static bool fit(const struct ft_host_fit_request *asked, struct ft_host_fit *out
 {
 	const struct ft_scenario *s = asked->scenario;
 	struct ft_graph *g = ft_graph_build(s->model, s->plan, s->stack, err);
-	struct ft_recording *drawn = NULL;
-	struct ft_replay *p = g ? draw(asked->scenario, &drawn, err) : NULL;
+	struct ft_trace_predicted predicted = { .n = 0 };
+	const struct ft_replay *p = g ? draw(asked->scenario, &predicted, err) : NULL;
 	struct host_rows rows;
 	bool ok = p && host_rows_find(asked, g, p, mem, &rows, err);
 
@@ -355,8 +348,7 @@ static bool fit(const struct ft_host_fit_request *asked, struct ft_host_fit *out
 			fit_by_layer(asked, mem, &rows, out);
 		ok = write_stack(asked, out, mem, err);
 	}
-	ft_replay_free(p);
-	ft_recording_free(drawn);
+	ft_trace_predicted_release(&predicted);
 	ft_graph_free(g);
 	return ok;
 }

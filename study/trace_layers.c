@@ -1,12 +1,4 @@
-/*
- * study/trace_layers.c - a step by layer, recorded or predicted
- *
- * A predicted step is drawn as its profiler would record it and read back, so that the
- * layers of both are found and measured by the same code.
- */
-#include <errno.h>
-#include <string.h>
-
+/* study/trace_layers.c - a step by layer, recorded or predicted */
 #include "study/whatif.h"
 
 const char *ft_trace_kind_name(enum ft_trace_kind kind)
@@ -106,23 +98,4 @@ struct ft_trace_side ft_study_trace_layers(const struct ft_whatif_request *asked
 			}
 	}
 	return to;
-}
-
-bool ft_study_trace_predict(struct ft_scenario *s, struct ft_outcome *o,
-			    struct ft_recording **drawn, struct ft_error *why,
-			    struct ft_error *err)
-{
-	FILE *timeline = tmpfile();
-
-	*drawn = NULL;
-	if (!timeline)
-		return ft_fail(err, NULL, "no temporary file can be made: %s",
-			       strerror(errno));
-	s->timeline = FT_TIMELINE_KINETO;
-	if (!ft_study_simulate(s, NULL, timeline, o, why)) {
-		fclose(timeline);
-		return ft_study_simulate(s, NULL, NULL, o, err);
-	}
-	*drawn = ft_recording_read_stream(timeline, "the predicted step", why);
-	return true;
 }

@@ -38,15 +38,72 @@ static void the_clock_falls_as_the_limit_asks(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
 		double rate =
-			1 / (1 + job_clock_fall(c, at[i][0], slower) * (slower - 1));
+			1 / (1 + job_clock_fall(c, at[i][0], 1 - at[i][0], slower) *
+					 (slower - 1));
 
 		if (fabs(rate / at[i][1] - 1) > 0.025)
 			fail_msg("%g of the time: %.3f, measured %.3f", at[i][0], rate,
 				 at[i][1]);
 	}
-	assert_true(job_clock_fall(c, 1, slower) > 0.999 &&
-		    job_clock_fall(c, 1, slower) < 1.001);
-	assert_true(job_clock_fall(c, 0, slower) == 0 && job_clock_fall(c, 1, 1) == 0);
+	assert_true(job_clock_fall(c, 1, 0, slower) > 0.999 &&
+		    job_clock_fall(c, 1, 0, slower) < 1.001);
+	assert_true(job_clock_fall(c, 0, 1, slower) == 0 &&
+		    job_clock_fall(c, 1, 0, 1) == 0);
+	ft_cluster_free(c);
+	arena_release(&mem);
+}
+
+/* Of two stages the first has twice the work: a step takes 40 + 0.5 x 30 products, of which
+ * the first is busy for 40 and the second for 20. Who waits more has the higher clock. */
+static void stages_that_wait_rest_their_cards(void **state)
+{
+	struct arena mem = { 0 };
+	struct ft_cluster *c =
+		cluster_of(&mem, "{gpu: h100-sxm, gpus: 2, fabric: none}");
+	struct ft_error err = { 0 };
+	struct ft_work w = { .name = "up",
+			     .kind = FT_GEMM,
+			     .dtype = FT_BF16,
+			     .gemm = { .layout = FT_FORWARD,
+				       .m = 8192,
+				       .n = 8192,
+				       .k = 8192,
+				       .groups = 1 } };
+	struct ft_op op = { .stream = FT_STREAM_COMPUTE, .launches = 1 };
+	struct ft_segment forward = { .name = "forward", .n_ops = 1, .op = &op };
+	struct ft_call call[] = { { 0, 40 }, { 0, 20 } };
+	struct ft_class stage[] = { { .ranks = 1, .n_calls = 1, .call = &call[0] },
+				    { .ranks = 1, .n_calls = 1, .call = &call[1] } };
+	struct ft_graph g = { .n_works = 1,
+			      .n_segments = 1,
+			      .n_classes = 2,
+			      .work = &w,
+			      .segment = &forward,
+			      .rank_class = stage,
+			      .bubble_frac = 0.5 };
+	struct ft_stack *k = ft_stack_load("torch-2.11-compile", NULL, &err);
+	struct job j = { .mem = &mem, .graph = &g, .cluster = c, .stack = k };
+	struct ft_prediction burst, sustained;
+	double slower;
+
+	(void)state;
+	c->imperfections.gpu_speed_spread_frac = 0;
+	if (!k || !job_time(&j, FT_TOGETHER, &err))
+		fail_msg("%s", err.text);
+	assert_true(ft_kernel_predict(c->gpu, &w, FT_CLOCK_BURST, &burst, &err));
+	assert_true(
+		ft_kernel_predict(c->gpu, &w, FT_CLOCK_SUSTAINED, &sustained, &err));
+	slower = sustained.time_s / burst.time_s;
+	for (int s = 0; s < 2; s++) {
+		double busy = (s ? 20.0 : 40.0) / 55, t = burst.time_s;
+
+		t *= 1 + job_clock_fall(c, busy, 0, slower) * (slower - 1);
+		if (fabs((double)j.timing[s][0].duration * 1e-12 / t - 1) > 0.003)
+			fail_msg("stage %d: %g s, not %g", s,
+				 (double)j.timing[s][0].duration * 1e-12, t);
+	}
+	assert_true(j.timing[1][0].duration < j.timing[0][0].duration);
+	ft_stack_free(k);
 	ft_cluster_free(c);
 	arena_release(&mem);
 }
@@ -172,6 +229,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_clock_falls_as_the_limit_asks),
+		cmocka_unit_test(stages_that_wait_rest_their_cards),
 		cmocka_unit_test(windows_cost_near_what_was_measured),
 		cmocka_unit_test(eager_experts_move_what_was_recorded),
 	};

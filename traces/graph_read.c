@@ -323,6 +323,8 @@ static bool read_top(struct reading *l, const char *what)
 	}
 	if (!strcmp(what, "recomputed_flop"))
 		return graph_number(&l->line, 1, 0, 1e30, &g->recomputed_flop_per_rank);
+	if (!strcmp(what, "bubble"))
+		return graph_number(&l->line, 1, 0, 1e9, &g->bubble_frac);
 	if (!strcmp(what, "graph"))
 		return (l->line.n == 2 && !strcmp(l->line.word[1].text, "1")) ||
 		       graph_fail(&l->line, 1,

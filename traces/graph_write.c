@@ -5,6 +5,7 @@
  *	tokens 8388608
  *	recomputed_flop 0
  *	host ahead
+ *	bubble 0.875
  *	group tp size=8 stride=1
  *	work 0 gemm qkv dtype=bf16 layout=forward m=4096 n=1536 k=12288
  *	segment 0 forward.0
@@ -169,6 +170,8 @@ void ft_graph_write(const struct ft_graph *g, FILE *out)
 	fputs("graph 1\n", out);
 	fprintf(out, "tokens %.17g\nrecomputed_flop %.17g\nhost %s\n", g->tokens,
 		g->recomputed_flop_per_rank, g->host_runs_ahead ? "ahead" : "waits");
+	if (g->bubble_frac > 0)
+		fprintf(out, "bubble %.17g\n", g->bubble_frac);
 	for (int i = 0; i < FT_GROUPS; i++)
 		fprintf(out, "group %s size=%" PRId64 " stride=%" PRId64 "\n",
 			ft_group_name((enum ft_group)i), g->group[i].size,

@@ -29,6 +29,18 @@ bool plan_splits(const struct ft_plan *p)
 	return (p->schedule == FT_ZERO_BUBBLE || p->schedule == FT_ZBV) && p->pp > 1;
 }
 
+/* Equal F, B and W: the closed forms above, in units of a stage's passes. */
+double schedule_bubble(const struct ft_plan *p)
+{
+	double passes = p->schedule == FT_ZBV	      ? 6 :
+			p->schedule == FT_ZERO_BUBBLE ? 3 :
+							1;
+
+	if (p->schedule != FT_ZBV)
+		passes *= (double)p->vpp;
+	return (double)(p->pp - 1) / (passes * (double)p->micro_batches);
+}
+
 size_t schedule_count(const struct ft_plan *p)
 {
 	return (size_t)((plan_splits(p) ? 3 : 2) * p->micro_batches * p->vpp);

@@ -165,6 +165,7 @@ struct ft_rec_collective {
 	const char *dtype; /* "bf16" ...; "": none of ours */
 	int64_t peer;	   /* of send and receive: the other's rank; or FT_REC_NONE */
 	bool sends;	   /* else receives, or is neither */
+	struct ft_rec_collective *also; /* another send or receive of the same kernel */
 };
 
 /* NULL: the operation is no collective, or its arguments were not recorded. */

@@ -144,8 +144,8 @@ struct ft_run {
 	double gpu_busy_frac, gpu_memory_frac, gpu_waiting_frac;
 };
 
-/* In which form a step is written as it ran: Chrome trace JSON of all parts; a rank of the
- * first class as Kineto records it; a Gantt chart of one pipeline, in SVG. */
+/* In which form a step is written as it ran: Chrome trace JSON of all parts; a rank
+ * of one class as Kineto records it; a Gantt chart of one pipeline, in SVG. */
 enum ft_timeline {
 	FT_TIMELINE_CHROME,
 	FT_TIMELINE_KINETO,
@@ -163,7 +163,8 @@ struct ft_sim_job {
 	enum ft_step_start start;
 	bool idle; /* it has its nodes and does nothing */
 	enum ft_timeline timeline;
-	const char *title; /* of a drawing; may be NULL */
+	size_t drawn_class; /* of FT_TIMELINE_KINETO: its first rank is written */
+	const char *title;  /* of a drawing; may be NULL */
 	bool run_all; /* also passes that are known to go as one before: the same step */
 };
 

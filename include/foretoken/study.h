@@ -60,6 +60,7 @@ struct ft_scenario {
 	struct ft_cost_terms terms;
 	struct ft_asked asked;
 	enum ft_timeline timeline; /* the form of timelines */
+	int64_t timeline_rank;	   /* whose is written as Kineto records it */
 	bool memory_chart;	   /* its answer has a chart of its memory */
 	bool point;		   /* its answer has no ranges of dollars */
 	size_t n_assumed;

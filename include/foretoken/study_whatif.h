@@ -72,7 +72,25 @@ bool ft_study_whatif(struct ft_shelf *shelf, const struct ft_whatif_request *ask
 		     struct ft_whatif *answer, struct ft_error *err)
 	__attribute__((warn_unused_result));
 
-/* A recorded step beside a predicted one: means over ranks. */
+/* The step of a scenario, and the same as profilers would have recorded it on the stages of
+ * a pipeline of which there are recordings. */
+struct ft_trace_predicted {
+	struct ft_outcome outcome;
+	size_t n;		  /* stages, at least one */
+	size_t *stage;		  /* [n] of outcome.run->rank_class */
+	struct ft_recording **of; /* [n] */
+	struct ft_replay *replay; /* of them; NULL: it cannot be drawn, */
+	struct ft_error why;	  /* as this says */
+};
+
+/* recorded: whose stages; NULL: the first alone. To be released, also after an error. */
+bool ft_study_trace_predict(struct ft_scenario *scenario,
+			    const struct ft_replay *recorded,
+			    struct ft_trace_predicted *to, struct ft_error *err)
+	__attribute__((warn_unused_result));
+void ft_trace_predicted_release(struct ft_trace_predicted *p);
+
+/* A recorded step beside a predicted one: means over ranks, and over their stages. */
 struct ft_trace_gap {
 	const char *what;
 	double recorded_s, predicted_s;
@@ -83,7 +101,7 @@ enum { FT_TRACE_GAPS = 10 };
 
 /* Kernels by class, then the parts of the step, which add up to it; the step last. */
 void ft_study_trace_gaps(const struct ft_whatif *recorded,
-			 const struct ft_outcome *predicted,
+			 const struct ft_trace_predicted *predicted,
 			 struct ft_trace_gap gap[FT_TRACE_GAPS]);
 
 /* Of a layer's time: durations of kernels, added up, then instants when none of them ran. */
@@ -120,12 +138,6 @@ struct ft_trace_layers {
 /* The asked steps of a recording, mean over ranks and steps; all in mem. */
 struct ft_trace_side ft_study_trace_layers(const struct ft_whatif_request *asked,
 					   struct arena *mem);
-
-/* The step of a scenario and the same drawn as its first rank's profiler would record it,
- * read back; *drawn NULL: too large to be drawn, as *why says. */
-bool ft_study_trace_predict(struct ft_scenario *scenario, struct ft_outcome *outcome,
-			    struct ft_recording **drawn, struct ft_error *why,
-			    struct ft_error *err) __attribute__((warn_unused_result));
 
 /* ---- the hosts of a stack, fitted to recordings -------------------------------------- */
 

@@ -209,6 +209,7 @@ struct ft_graph {
 	struct ft_group_shape group[FT_GROUPS];
 	bool host_runs_ahead; /* steady: nothing makes the host wait for the GPU */
 	double tokens;	      /* of one step, all replicas */
+	double bubble_frac; /* a pipeline's filling and draining, of a stage's own passes */
 	double recomputed_flop_per_rank; /* work done twice, for hfu */
 };
 
