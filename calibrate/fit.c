@@ -397,7 +397,6 @@ static bool prepare(struct ft_store *store, const struct ft_fit_options *o,
 	name_source(in);
 	fit_list_codes(in, mem);
 	in->families = families_of(in);
-	in->source = arena_printf(mem, "probe-%s-%s", o->name, in->date);
 	in->base = ft_gpu_load(o->base, NULL, err);
 	fit->n_rows = in->n;
 	return in->base != NULL;

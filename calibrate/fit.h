@@ -36,7 +36,7 @@ struct fit_input {
 	struct fit_ratio dgrad, wgrad, accumulate; /* times of layouts */
 	struct fit_ratio tuned[FT_DTYPES], clock[FT_DTYPES];
 	bool only_tuned; /* of published products write those of tuners alone */
-	const char *date, *device, *source;
+	const char *date, *device;
 };
 
 /* Where the numbers of a kind come from. Measured ones outweigh published ones. */
@@ -44,9 +44,9 @@ enum fit_origin { FIT_NOTHING, FIT_PUBLISHED, FIT_MEASURED };
 enum fit_origin fit_origin(const struct fit_input *in, const char *kind);
 bool fit_published(const struct ft_measurement *m);
 
-/* "provenance: {kind: measured ..." and its end. */
-void fit_put_measured(const struct fit_input *in, FILE *out, const char *note,
-		      const char *end);
+/* "provenance: {kind: measured ..." and its end; kind: of the rows that say it. */
+void fit_put_measured(const struct fit_input *in, const char *kind, FILE *out,
+		      const char *note, const char *end);
 
 /* What is held out as a whole: a weight shape, heads and sequence, a size. */
 uint64_t fit_shape(const struct ft_measurement *m);

@@ -120,7 +120,7 @@ static void put(const struct fit_input *in, const char *name, const struct fit_r
 	fprintf(out, "    %s: {value: %.3f, low: %.3f, high: %.3f, ", name, r->value,
 		r->low, r->high);
 	fit_put_measured(
-		in, out,
+		in, "gemm", out,
 		arena_printf(&mem, "median, P10 and P90 of %zu %s", r->n, what),
 		"}}\n");
 	arena_release(&mem);

@@ -355,7 +355,7 @@ size_t fit_memory_yaml(const struct fit_input *in, int fold, FILE *out,
 	static const char *const kernels[] = {
 		"copy", "add",	  "rmsnorm", "layernorm",     "swiglu",
 		"gelu", "rope",	  "softmax", "cross_entropy", "adamw",
-		"cast", "concat", "mul",     "silu",
+		"cast", "concat", "mul",     "silu",	      "adamw_bf16",
 	};
 	struct fit_curve c;
 	size_t used = 0;

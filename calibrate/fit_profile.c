@@ -84,14 +84,32 @@ static void print_block(FILE *out, const struct node *n, int depth)
 
 /* ---- what lies over the base ------------------------------------------------------- */
 
-void fit_put_measured(const struct fit_input *in, FILE *out, const char *note,
-		      const char *end)
+/* The last day of our own rows of a kind. */
+static const char *date_of(const struct fit_input *in, const char *kind)
+{
+	const char *date = "";
+
+	for (size_t i = 0; i < in->n; i++) {
+		const struct ft_measurement *m = &in->row[i];
+
+		if (measurement_is(m, kind) && !fit_published(m) && !m->source[0] &&
+		    strcmp(m->date, date) > 0)
+			date = m->date;
+	}
+	return date[0] ? date : in->date;
+}
+
+void fit_put_measured(const struct fit_input *in, const char *kind, FILE *out,
+		      const char *note, const char *end)
 {
 	struct arena mem = { 0 };
+	const char *date = date_of(in, kind);
 
 	node_put_field(out, "provenance: {kind: measured, source: ",
-		       arena_printf(&mem, "%s: %s", in->source, in->device), ", ");
-	node_put_field(out, "date: ", in->date, ", ");
+		       arena_printf(&mem, "probe-%s-%s: %s", in->options->name, date,
+				    in->device),
+		       ", ");
+	node_put_field(out, "date: ", date, ", ");
 	node_put_field(out, "note: ", note, end);
 	arena_release(&mem);
 }
@@ -104,7 +122,7 @@ static void provenance(const struct fit_input *in, const char *kind,
 		return;
 	}
 	fputs("  ", out);
-	fit_put_measured(in, out, note, "}\n");
+	fit_put_measured(in, kind, out, note, "}\n");
 }
 
 /* Too few shapes to say: as the base has it. */
@@ -190,7 +208,7 @@ static void write_gemm(const struct fit_input *in, const struct ft_fit *fit, FIL
 		if (!rate)
 			fputs("  sustained:\n    ", out);
 		if (!rate)
-			fit_put_measured(in, out,
+			fit_put_measured(in, "gemm", out,
 					 "seconds of one product against a short burst "
 					 "of it; fp16 as bf16, block-scaled fp8 as fp8",
 					 "}\n");

@@ -113,6 +113,21 @@ size_t fit_fastest(struct ft_measurement *row, size_t n)
 	return kept;
 }
 
+/* Of n measurements of one cell: the last day's. */
+static void put_source(const struct fit_input *in, const struct keyed *row, size_t n,
+		       FILE *out)
+{
+	const char *date = row->m->date;
+
+	for (size_t i = 1; i < n; i++)
+		if (strcmp(row[i].m->date, date) > 0)
+			date = row[i].m->date;
+	if (row->m->source[0])
+		fprintf(out, ",%s\n", row->m->source);
+	else
+		fprintf(out, ",probe-%s-%s\n", in->options->name, date);
+}
+
 static void write_measured(const struct fit_input *in, int fold, const char *kind,
 			   FILE *out)
 {
@@ -126,15 +141,13 @@ static void write_measured(const struct fit_input *in, int fold, const char *kin
 		for (j = i; j < n && !by_key(&row[i], &row[j]); j++)
 			sum += log(row[j].m->time_us);
 		if (!strcmp(kind, "collective"))
-			fprintf(out, "%s,%.5g,%s\n", row[i].key, row[i].m->time_us,
-				row[i].m->source[0] ? row[i].m->source : in->source);
+			fprintf(out, "%s,%.5g", row[i].key, row[i].m->time_us);
 		else if (!strcmp(kind, "attention"))
-			fprintf(out, "%s,%.5g,%s\n", row[i].key,
-				fit_flop(row[i].m) / exp(sum / (double)(j - i)) * 1e-6,
-				in->source);
+			fprintf(out, "%s,%.5g", row[i].key,
+				fit_flop(row[i].m) / exp(sum / (double)(j - i)) * 1e-6);
 		else
-			fprintf(out, "%s,%.5g,%s\n", row[i].key,
-				exp(sum / (double)(j - i)), in->source);
+			fprintf(out, "%s,%.5g", row[i].key, exp(sum / (double)(j - i)));
+		put_source(in, &row[i], j - i, out);
 	}
 	arena_release(&mem);
 }

@@ -74,19 +74,23 @@ static int64_t number_of(const struct writer *w, int64_t rank)
 static int64_t put_transfer(struct writer *w, const struct ft_rec_collective *c,
 			    int64_t tag, int cpu, int64_t begun)
 {
-	int64_t all = c->also ? goal_calc(&w->goal, 0, cpu) : FT_REC_NONE, what;
+	int64_t first = 0, last = 0, all;
 
-	for (; c; c = c->also) {
-		int64_t peer = number_of(w, c->peer);
+	for (const struct ft_rec_collective *x = c; x; x = x->also) {
+		int64_t peer = number_of(w, x->peer);
 
-		what = c->sends ? goal_send(&w->goal, c->bytes, peer, tag, cpu) :
-				  goal_recv(&w->goal, c->bytes, peer, tag, cpu);
-		goal_require(&w->goal, what, begun);
-		if (all != FT_REC_NONE)
-			goal_require(&w->goal, all, what);
-		w->messages += c->sends;
+		last = x->sends ? goal_send(&w->goal, x->bytes, peer, tag, cpu) :
+				  goal_recv(&w->goal, x->bytes, peer, tag, cpu);
+		first = first ? first : last;
+		goal_require(&w->goal, last, begun);
+		w->messages += x->sends;
 	}
-	return all != FT_REC_NONE ? all : what;
+	if (first == last)
+		return last;
+	all = goal_calc(&w->goal, 0, cpu);
+	for (; first <= last; first++)
+		goal_require(&w->goal, all, first);
+	return all;
 }
 
 /* ---- dependencies ---------------------------------------------------------------------- */

@@ -99,4 +99,61 @@ import json, sys
 d = json.load(sys.stdin)
 assert abs(d[\"step_s\"] / d[\"recorded_step_s\"] - 1) < 1e-9, d
 assert d[\"order\"][\"collectives_unmatched\"] >= 2, d'"
+
+# what a batch sends and receives is told where the host asks for it; the kernel launched behind tells nothing
+cat >"$tmp/batch.py" <<'P'
+import json, sys
+def kernel(ts, dur, n, thread=9):
+    return [{"ph": "X", "cat": "kernel", "name": "ncclDevKernel_SendRecv(x)", "pid": 0, "tid": 8, "ts": ts, "dur": dur, "args": {"device": 0, "stream": 8, "correlation": n}},
+            {"ph": "X", "cat": "cuda_driver", "name": "cuLaunchKernelEx", "pid": 9, "tid": thread, "ts": ts - 3, "dur": 1, "args": {"correlation": n}}]
+def asked(name, peer, ts, n, nelems=64):
+    return [{"ph": "X", "cat": "cpu_op", "name": "record_param_comms", "pid": 9, "tid": 9, "ts": ts, "dur": 1, "args": {"External id": 100 + n,
+             "Collective name": name, "Dst Rank" if name == "send" else "Src Rank": peer, "In msg nelems": nelems, "Out msg nelems": nelems,
+             "dtype": "BFloat16", "Group size": 2, "Process Group Name": "1", "Process Group Ranks": "[0, 1]"}}]
+how = sys.argv[2]
+for rank in 0, 1:
+    other = 1 - rank
+    if rank and how == "apart":
+        events = asked("recv", other, 5, 1) + kernel(10, 5, 1) + asked("send", other, 14, 2) + kernel(20, 7, 2)
+    else:
+        thread = 7 if how == "threads" else 9
+        events = asked("send", other, 5, 1) + asked("recv", other, 6, 2) + kernel(10 + 3 * rank, 17 - 3 * rank, 1, thread)
+    json.dump({"distributedInfo": {"rank": rank, "world_size": 2}, "traceEvents": events}, open("%s/%s.%d.json" % (sys.argv[1], how, rank), "w"))
+P
+batch() { # HOW FOUND LEFT: this many found, and left; and the step is replayed
+	python3 "$tmp/batch.py" "$tmp" "$1" && $f trace replay "$tmp/$1.0.json" "$tmp/$1.1.json" --json | python3 -c '
+import json, sys
+d = json.load(sys.stdin)
+assert abs(d["step_s"] / d["recorded_step_s"] - 1) < 1e-9, d
+assert (d["order"]["collectives_matched"], d["order"]["collectives_unmatched"]) == (int(sys.argv[1]), int(sys.argv[2])), d["order"]' "$2" "$3"
+}
+ok "one kernel that sends and receives meets the other's" batch together 2 0
+ok "not two kernels, of which it would await both" batch apart 0 3
+ok "nor what another thread asked for" batch threads 0 0
+
+# a pipeline of two H100 as PyTorch ran it: 7 of 9 kernels a rank send and receive at once
+real=measurements/traces/h100-two-8b16L-pp2-s4096-m8-compile.rank
+inter=measurements/traces/h100-two-8b16L-pp2v2-s4096-m8-compile.rank
+cat >"$tmp/real.yaml" <<Y
+model: {name: llama3-8b, num_hidden_layers: 16}
+cluster: {gpu: h100-sxm, gpus: 2, fabric: none}
+stack: torch-2.11-compile
+training: {sequence_length: 4096, global_batch_size: 8, micro_batch_size: 1, precision: bf16, parallel: {pp: 2, vpp: 1}, schedule: 1f1b,
+  sharding: ddp, recompute: none, gradient_dtype: bf16, master_weights: false, step_start: together}
+Y
+ok "recorded 1F1B: all of them meet" sh -c "$f trace show ${real}0.kineto.json.gz ${real}1.kineto.json.gz | grep -q 'Collectives: 18 found on all ranks given, 0 whose'"
+ok "interleaved: all but the last" sh -c "$f trace show ${inter}0.kineto.json.gz ${inter}1.kineto.json.gz | grep -q 'Collectives: 92 found on all ranks given, 4 whose'"
+ok "its first stage stands for the second" sh -c "$f trace replay ${real}0.kineto.json.gz | grep -qF 'Pipeline of 2 stages, 8 micro-batches, 1F1B; not recorded: 1 (as stage 0).'"
+ok "what is exchanged at once is two messages of GOAL" sh -c "$f trace export ${real}0.kineto.json.gz ${real}1.kineto.json.gz --goal $tmp/x.goal | grep -q ': 16 collectives as sends and receives, 0 with' && python3 tests/goal.py $tmp/x.goal 0.004 0 | grep -q ' 16$'"
+stage() { # RANK: a stage's products, and all layers, are near those of that stage
+	$f trace compare ${real}$1.kineto.json.gz "$tmp/real.yaml" --json | python3 -c '
+import json, sys
+d = json.load(sys.stdin)
+gap = {g["what"]: g for g in d["gaps"]}
+for name in "matrix products", "compute":
+    assert abs(gap[name]["predicted_s"] / gap[name]["recorded_s"] - 1) < 0.04, gap[name]
+assert [len(d["by_layer"][x]["layers"]) for x in ("recorded", "predicted")] == [8, 8]'
+}
+ok "the first stage is held against the first" stage 0
+ok "and the last against the last, which has the head" stage 1
 finish

@@ -215,6 +215,14 @@ static double update_bytes(const struct builder *b)
 	return (is_fsdp(b->plan) || b->autocast ? 28 : 30) - (muon ? 8 : 0);
 }
 
+/* In bf16 throughout a thread loads half as many bytes at a time. */
+static const char *update_kernel(const struct builder *b)
+{
+	bool narrow = !b->plan->master_weights && !(b->rules->optimizer_bytes > 0);
+
+	return narrow ? "adamw_bf16" : "adamw";
+}
+
 /*
  * Muon makes each matrix orthogonal by five Newton-Schulz steps. For n x m, n the
  * smaller, a step is X X' (2 n n m), its square (2 n n n) and a product with X (2 n n m):
@@ -264,7 +272,7 @@ void optimizer_ops(struct builder *b, struct held stage, double tied)
 			need(b, FT_STREAM_REDUCE);
 	}
 	orthogonalize(b, local);
-	put_memory(b, "adam", "adamw", update_bytes(b) * local,
+	put_memory(b, "adam", update_kernel(b), update_bytes(b) * local,
 		   (int)b->rules->optimizer_kernels);
 	if (ft_dtype_bytes(b->plan->precision) < 2)
 		put_memory(b, "cast_weights", "cast", 4 * (stage.dense + stage.experts),

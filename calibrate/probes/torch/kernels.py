@@ -4,7 +4,7 @@ PyTorch runs them (its own elementwise and norm kernels, its choice of attention
 of matrix library).  Optional: needs torch and one GPU.
 
   python3 calibrate/probes/torch/kernels.py --out torch.jsonl [--seconds 240]
-                         [--only memory,rows,attention,gemm,grouped,long]
+                         [--only memory,rows,attention,gemm,grouped,long,optimizer]
                          [--plan PLAN]   PLAN: lines of `foretoken-probe --plan`, whose
                                          matrix products are then timed as well
 
@@ -73,11 +73,12 @@ def normal(*shape, dtype=torch.bfloat16):
 
 def memory_operation(kernel, m, n):
     """The operation, its data format and the bytes of its source buffer."""
-    if kernel == "adamw":
-        p = normal(m, n, dtype=torch.float32).requires_grad_()
-        p.grad = normal(m, n, dtype=torch.float32)
+    if kernel in ("adamw", "adamw_bf16"):  # weights, gradients and moments, all of one format
+        dtype = torch.bfloat16 if kernel == "adamw_bf16" else torch.float32
+        p = normal(m, n, dtype=dtype).requires_grad_()
+        p.grad = normal(m, n, dtype=dtype)
         opt = torch.optim.AdamW([p], lr=1e-4, fused=True)
-        return opt.step, "fp32", m * n * 4
+        return opt.step, "bf16" if kernel == "adamw_bf16" else "fp32", m * n * p.element_size()
     if kernel == "cast":
         x = normal(m, n, dtype=torch.float32)
         y = torch.empty(m, n, device=DEV, dtype=torch.bfloat16)
@@ -120,10 +121,13 @@ def memory_operation(kernel, m, n):
     raise KeyError(kernel)
 
 
-def memory_cells():
+OPTIMIZERS = ("adamw", "adamw_bf16")
+
+
+def memory_cells(kernels=("copy", "add", "rmsnorm", "layernorm", "swiglu", "silu", "mul", "gelu", "softmax",
+                          "cross_entropy", "concat", "cast", "rope") + OPTIMIZERS):
     cells = []
-    for kernel in ("copy", "add", "rmsnorm", "layernorm", "swiglu", "silu", "mul", "gelu", "softmax",
-                   "cross_entropy", "concat", "cast", "adamw", "rope"):
+    for kernel in kernels:
         widths = (32000, 128256, 50304, 8192) if kernel == "cross_entropy" else (4096, 8192, 2048, 14336, 1600, 12288)
         i = 0
         for power in range(17, 31):
@@ -131,7 +135,7 @@ def memory_cells():
                 n = widths[i % len(widths)]
                 i += 1
                 m = max(1, int(2 ** power * half) // n)
-                if kernel == "adamw" and m * n > 2 ** 29:
+                if kernel in OPTIMIZERS and m * n > 2 ** 29:
                     continue
                 cells.append(("memory", kernel, m, n))
     return cells
@@ -156,7 +160,7 @@ def run_memory(p, kernel, m, n):
         return
     cell = dict(kind="memory", kernel=kernel, impl="torch", dtype=dtype, m=m, n=n, bytes=size)
     p.time(cell, fn)
-    if m * n <= 1 << 23 and kernel != "adamw":
+    if m * n <= 1 << 23 and kernel not in OPTIMIZERS:
         p.time(dict(cell, warm=True), fn, cold=False, before=fn)
 
 
@@ -354,6 +358,8 @@ def main():
         cells = []
         if "memory" in kinds:
             cells += memory_cells()
+        elif "optimizer" in kinds:
+            cells += memory_cells(OPTIMIZERS)
         if "rows" in kinds:
             cells += row_cells()
         if "attention" in kinds:
