@@ -177,7 +177,7 @@ static void each_line_is_refused_where_it_stands(void **state)
 		  "not between" },
 		{ 17, "work 1 attention core dtype=bf16 pass=forward window=-1",
 		  "not between" },
-		{ 16,
+		{ 17,
 		  "work 1 attention core dtype=bf16 pass=forward queries=1000000000 "
 		  "keys=1000000000 batch=1000",
 		  "multiplications" },
@@ -186,10 +186,10 @@ static void each_line_is_refused_where_it_stands(void **state)
 		  "bytes= is missing" },
 		{ 18, "work 2 memory norm dtype=fp32 kernel=rmsnorm bytes=much",
 		  "expected a number" },
-		{ 17,
+		{ 18,
 		  "work 2 memory norm dtype=fp32 kernel=rmsnorm bytes=1 row_bytes=-1",
 		  "not between" },
-		{ 17,
+		{ 18,
 		  "work 2 memory norm dtype=fp32 kernel=rmsnorm bytes=1 "
 		  "low_priority=low",
 		  "low_priority= is true or false" },
@@ -199,11 +199,11 @@ static void each_line_is_refused_where_it_stands(void **state)
 		  "needs op= and group=" },
 		{ 19, "work 3 communication gather dtype=bf16 op=all_gather bytes=1",
 		  "needs op= and group=" },
-		{ 18,
+		{ 19,
 		  "work 3 communication gather dtype=bf16 op=all_gather group=dp "
 		  "bytes=1 copy_engine=x",
 		  "copy_engine= is true or false" },
-		{ 18,
+		{ 19,
 		  "work 3 communication gather dtype=bf16 op=all_gather group=dp "
 		  "bytes=1 fanout=-1",
 		  "not between" },
@@ -254,7 +254,7 @@ static void each_line_is_refused_where_it_stands(void **state)
 		{ 28, "  call 0 x1", "write below a class: call" },
 		{ 28, "  pass update", "write below a class: pass" },
 		{ 31, "  dance 0 x3", "unknown word at the start of the line" },
-		{ 30,
+		{ 31,
 		  "call a b c d e f g h i j k l m n o p q r s t u v w x y z a b c d e "
 		  "f g h i j k l m n o p q r s t u v w x y z",
 		  "too many words on one line" },
