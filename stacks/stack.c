@@ -38,6 +38,7 @@ static const char *const hosts[FT_HOSTS] = {
 	"exchange",
 	"expert",
 	"sync",
+	"pair",
 };
 
 const char *ft_host_name(enum ft_host activity)

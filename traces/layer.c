@@ -217,6 +217,7 @@ void layer_pair(struct builder *b, int64_t forward, int64_t backward)
 
 	begin_layer(b, true);
 	begin_layer(b, false);
+	host(b, FT_HOST_PAIR, b->plan->graphs != FT_GRAPHS_FULL);
 	b->graphed = b->plan->graphs != FT_GRAPHS_NONE;
 	run_again(b, &k);
 	of_pass(b, true);
