@@ -75,7 +75,7 @@ static void every_op(struct builder *b, const struct layer_sizes *s)
 
 	put_norm(b, s, "norm", r->norm);
 	qkv_forward(b, s);
-	put_element(b, s, "rope", "default", r->rope);
+	put_element(b, s, "rope", "default", rope_recipe(b)->rope);
 	put_norm(b, s, "add_norm", r->add_norm);
 	if (!s->l->experts) {
 		put_gemm(b, "up", FT_FORWARD, s->tokens, s->f, s->h);

@@ -102,6 +102,7 @@ struct ft_layout_rules {
 	double bucket_bytes;	     /* of a gradient reduction; 0: Megatron's rule */
 	int64_t optimizer_kernels;   /* launches of one update */
 	bool windows;	       /* fused attention leaves out what no window sees */
+	bool fp8_windows_back; /* its backward in 8 bit, too */
 	const char *attention; /* impl: cudnn fa2 fa3 aiter ...; "": the GPU's */
 };
 
