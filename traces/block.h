@@ -68,6 +68,7 @@ void up_products(struct builder *b, const struct layer_sizes *s, enum ft_layout 
 
 /* recompute.c: modules that selective recomputation runs again */
 unsigned recomputed_modules(const struct builder *b);
+bool output_is_needed(const struct builder *b); /* of an MLP, by a backward */
 
 /* saved.c: inputs of products are kept in 8 bit */
 bool keeps_a_byte(const struct builder *b);

@@ -115,7 +115,7 @@ static void mlp_again(struct builder *b, const struct layer_sizes *s, unsigned s
 		up_products(b, s, FT_FORWARD);
 	if (set & (FT_MODULE_ACTIVATION | FT_MODULE_MLP_DOWN))
 		activate(b, s);
-	if (set & FT_MODULE_MLP_DOWN)
+	if (set & FT_MODULE_MLP_DOWN && output_is_needed(b))
 		put_gemm(b, "down", FT_FORWARD, s->tokens, s->h, s->f);
 }
 
