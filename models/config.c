@@ -144,6 +144,7 @@ static void read_block(struct reader *r, const struct family *family,
 	model->gated_output = family->gated_output;
 	model->shared_gate = family->shared_gate;
 	model->sinks = family->sinks;
+	model->scaled_rope = family->scaled_rope;
 	model->score_cap = read_quantity(r, "attn_logit_softcapping", DIM_NONE, 0) > 0;
 	model->logit_cap = read_quantity(r, "final_logit_softcapping", DIM_NONE, 0) > 0;
 	model->causal = read_bool(r, "is_causal", true);

@@ -68,7 +68,7 @@ static const struct family families[] = {
 	{ "granitemoe", .experts = EXPERTS_ALL },
 	{ "dbrx", .norm = FT_LAYER_NORM, .experts = EXPERTS_ALL },
 	{ "gpt_oss", .linear_bias = true, .router_bias = true, .sinks = true,
-	  .experts = EXPERTS_ALL },
+	  .scaled_rope = true, .experts = EXPERTS_ALL },
 	{ "minimax_m2", .qk_norm = FT_QK_WHOLE, .router_bias = true,
 	  .experts = EXPERTS_ALL },
 	{ "qwen2_moe", .qkv_bias = true, .shared_gate = true, .experts = EXPERTS_SOME },

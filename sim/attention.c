@@ -186,7 +186,24 @@ struct kernel_estimate attention_estimate(const struct ft_gpu *gpu,
 
 /* ---- the prediction ----------------------------------------------------- */
 
-enum { OTHER_IMPL = 16, OTHER_PASS = 8, OTHER_DTYPE = 3, OTHER_GPU = 1 };
+enum {
+	OTHER_IMPL = 32,
+	OTHER_VERSION = 16,
+	OTHER_PASS = 8,
+	OTHER_DTYPE = 3,
+	OTHER_GPU = 1
+};
+
+/* How far one implementation is from another; NAME-VERSION is a version of NAME. */
+static int impl_distance(const char *a, const char *b)
+{
+	size_t name = strcspn(a, "-");
+
+	if (!strcmp(a, b))
+		return 0;
+	return name == strcspn(b, "-") && !strncmp(a, b, name) ? OTHER_VERSION :
+								 OTHER_IMPL;
+}
 
 /* The table that stands nearest, and what it is wrong in. */
 static const struct ft_attention_table *table_for(const struct ft_gpu *gpu,
@@ -200,7 +217,7 @@ static const struct ft_attention_table *table_for(const struct ft_gpu *gpu,
 	*wrong = 0;
 	for (size_t i = 0; i < gpu->n_attention; i++) {
 		const struct ft_attention_table *t = &gpu->attention[i];
-		int w = (strcmp(t->impl, impl) ? OTHER_IMPL : 0) +
+		int w = impl_distance(t->impl, impl) +
 			(t->pass != a->pass ? OTHER_PASS : 0) +
 			(t->dtype != dtype ? OTHER_DTYPE : 0) +
 			(t->on != gpu ? OTHER_GPU : 0);
@@ -272,7 +289,7 @@ bool attention_predict(const struct ft_gpu *gpu, const struct ft_work *work,
 		out->time_s = e.time_s;
 		out->extrapolated = e.far;
 		left = e.left;
-		if (wrong >= OTHER_IMPL - 2)
+		if (wrong >= OTHER_VERSION - 2)
 			out->time_s *= rate_of(gpu, t->impl) / rate_of(gpu, impl);
 		spread *= 1 + 0.5 * (wrong != 0) + (wrong > OTHER_DTYPE + OTHER_GPU);
 		out->extrapolated |= wrong >= OTHER_IMPL - 2;

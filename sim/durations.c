@@ -363,8 +363,19 @@ static double host_s(const struct job *s, enum ft_host activity)
 	       ft_sim_host_factor(s->cluster, s->stack);
 }
 
-/* When each op of a call is launched, after the call began: its own launches, and
- * an equal part of what the segment costs besides. */
+/* Ops among which a segment's host time is spread: those that the host launches itself;
+ * what a graph launches comes at one go. All, if a graph launches all. */
+static size_t launched_apart(const struct ft_segment *seg)
+{
+	size_t n = 0;
+
+	for (size_t j = 0; j < seg->n_ops; j++)
+		n += !seg->op[j].graphed;
+	return n;
+}
+
+/* When each op of a call is launched, after the call began: its own launches, and an
+ * equal part of what the segment costs besides if it is launched apart. */
 static void host_offsets(const struct job *s, struct engine_job *in)
 {
 	const struct ft_graph *g = s->graph;
@@ -379,12 +390,15 @@ static void host_offsets(const struct job *s, struct engine_job *in)
 	for (size_t i = 0; i < g->n_segments; i++) {
 		const struct ft_segment *seg = &g->segment[i];
 		double fixed = 0, sum = 0, part;
+		size_t apart;
 
 		for (int h = 0; h < FT_HOSTS; h++)
 			fixed += seg->host[h] * host_s(s, (enum ft_host)h);
-		part = seg->n_ops ? fixed / (double)seg->n_ops : fixed;
+		apart = launched_apart(seg);
+		part = fixed / fmax(1, (double)(apart ? apart : seg->n_ops));
 		for (size_t j = 0; j < seg->n_ops; j++) {
-			sum += part;
+			if (!apart || !seg->op[j].graphed)
+				sum += part;
 			if (!seg->op[j].graphed)
 				sum += seg->op[j].launches * host_s(s, FT_HOST_LAUNCH);
 			at[begin[i] + j] = ft_ps_from_s(sum);

@@ -38,6 +38,7 @@ static const char *const hosts[FT_HOSTS] = {
 	"exchange",
 	"expert",
 	"sync",
+	"pair",
 };
 
 const char *ft_host_name(enum ft_host activity)
@@ -86,6 +87,7 @@ static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 	l->expert_imbalance = read_quantity(&r, "expert_imbalance", DIM_NONE, 1);
 	l->bucket_bytes = read_quantity(&r, "bucket", DIM_BYTES, 0);
 	l->windows = read_bool(&r, "windows", true);
+	l->fp8_windows_back = read_bool(&r, "fp8_windows_back", l->windows);
 	l->attention = read_text(&r, "attention", "");
 	return reader_close(&r);
 }

@@ -402,6 +402,38 @@ static void the_nearest_table_is_asked(void **state)
 	assert_true(open > 0 && open < 0.003);
 }
 
+/* NAME-VERSION without rows of its own goes by NAME's, at the ratio of their rates; a name
+ * that only begins alike is another. */
+static void a_version_goes_by_its_name(void **state)
+{
+	static const struct {
+		const char *asked, *near;
+		double want;
+		bool extrapolated;
+	} cases[] = {
+		{ "second-2", "second", 2 * 0.5 / 0.8, false },
+		{ "second-2", "second-3", 2 * 1 / 0.8, false },
+		{ "second-2", "second-2", 2, false },
+		{ "second-2", "secondly", 3 / 0.8, true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct ft_prediction p;
+		struct shelf x;
+
+		open_shelf(&x);
+		x.impl[0] = (struct ft_attention_impl){ "second-2",
+							{ 0.8, 0.8, 0.8, NULL } };
+		put(&x, "first", 0, FT_BF16, true, 3);
+		put(&x, cases[i].near, 1, FT_FP8, true, 7);
+		put(&x, cases[i].near, 0, FT_BF16, true, 2);
+		x.work.attention.impl = cases[i].asked;
+		near_frac(times_of(&x, &p), cases[i].want, 1e-4);
+		assert_int_equal(p.extrapolated, cases[i].extrapolated);
+	}
+}
+
 /* Of two alike the one with more rows; fp16 is asked of bf16's. */
 static void more_rows_say_more(void **state)
 {
@@ -458,6 +490,7 @@ int main(void)
 		cmocka_unit_test(a_ratio_that_all_rows_have_is_carried),
 		cmocka_unit_test(a_row_knows_its_neighbours),
 		cmocka_unit_test(the_nearest_table_is_asked),
+		cmocka_unit_test(a_version_goes_by_its_name),
 		cmocka_unit_test(more_rows_say_more),
 		cmocka_unit_test(without_rows_there_is_arithmetic),
 	};

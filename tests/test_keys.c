@@ -19,6 +19,7 @@
 	"cluster: {gpu: " gpu ", gpus: " n ", fabric: " fabric ", node: "
 #define LLAMA "{model: {name: llama3-8b, num_hidden_layers: 4}, "
 #define MIXTRAL "{model: {name: mixtral-8x7b, num_hidden_layers: 4}, "
+#define OSS "{model: {name: gpt-oss-20b, num_hidden_layers: 4}, "
 #define GPT "{model: {name: gpt-1.5b, num_hidden_layers: 4}, "
 #define IB ON("h100-sxm", "16", "ib-ndr-rail") "hgx-h100}, "
 #define ROCE \
@@ -41,6 +42,9 @@ static const char experts_fp8[] = MIXTRAL IB "stack: nemo-24, " TRAIN(
 static const char experts_wide[] = MIXTRAL IB "stack: nemo-24, " TRAIN(
 	"16384",
 	"64") "precision: fp8, sharding: zero1, parallel: {ep: 4}, overlap: {dp: true}, recompute: selective, recompute_modules: moe_act}, " COST;
+static const char experts_paired[] = OSS IB "stack: nemo-24, " TRAIN(
+	"4096",
+	"32") "micro_batch_size: 1, precision: fp8, attention_precision: fp8, parallel: {ep: 4}, overlap: {ep: true}}, " COST;
 static const char adapters_cp[] = LLAMA IB "stack: nemo-24, " TRAIN(
 	"16384",
 	"16") "precision: fp8, parallel: {cp: 4}, lora: {rank: 8, targets: all}}, " COST;
@@ -144,7 +148,7 @@ static const struct key_part parts[] = {
 	  "stacks",
 	  "megatron-core",
 	  { plain, zero1_pipeline, tp_overlapped, experts_fp8, experts_wide,
-	    adapters_cp } },
+	    experts_paired, adapters_cp } },
 	{ "stack", "stacks", "megatron-lm-2022", { unfused } },
 	{ "stack",
 	  "stacks",

@@ -130,7 +130,7 @@ static void attention_middle(struct builder *b, const struct layer_sizes *s)
 		put_memory(b, "qk_norm", "rmsnorm",
 			   4 * (double)(s->tokens * (s->q + s->k)), 2);
 	if (b->model->positions == FT_ROPE)
-		put_element(b, s, "rope", "default", r->rope);
+		put_element(b, s, "rope", "default", rope_recipe(b)->rope);
 	attention_core(b, s, false);
 	put_memory(b, "output_gate", "swiglu", 6 * (double)(s->tokens * s->gate), 1);
 	put_element(b, s, "transpose", "copy", r->shuffle);
@@ -223,8 +223,6 @@ void mlp_back(struct builder *b, const struct layer_sizes *s)
 
 static void middle_back(struct builder *b, const struct layer_sizes *s)
 {
-	const struct recipe *r = recipe_of(b);
-
 	if (s->l->linear_heads) {
 		delta_core(b, s, true);
 		return;
@@ -233,7 +231,7 @@ static void middle_back(struct builder *b, const struct layer_sizes *s)
 		   1);
 	attention_core(b, s, true);
 	if (b->model->positions == FT_ROPE)
-		put_element(b, s, "rope_back", "default", r->rope_back);
+		put_element(b, s, "rope_back", "default", rope_recipe(b)->rope_back);
 	if (b->model->qk_norm)
 		put_memory(b, "qk_norm_back", "rmsnorm",
 			   8 * (double)(s->tokens * (s->q + s->k)), 4);

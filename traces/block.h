@@ -47,6 +47,9 @@ struct recipe {
 
 /* elements.c: element-wise kernels of a block */
 const struct recipe *recipe_of(const struct builder *b);
+/* Of rotary positions: the hand-written kernel cannot scale what it turns (YaRN's factor on q
+ * and k), which plain operations then do. */
+const struct recipe *rope_recipe(const struct builder *b);
 void put_element(struct builder *b, const struct layer_sizes *s, const char *name,
 		 const char *curve, struct coefficients c);
 void put_norm(struct builder *b, const struct layer_sizes *s, const char *name,
@@ -65,6 +68,7 @@ void up_products(struct builder *b, const struct layer_sizes *s, enum ft_layout 
 
 /* recompute.c: modules that selective recomputation runs again */
 unsigned recomputed_modules(const struct builder *b);
+bool output_is_needed(const struct builder *b); /* of an MLP, by a backward */
 
 /* saved.c: inputs of products are kept in 8 bit */
 bool keeps_a_byte(const struct builder *b);

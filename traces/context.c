@@ -25,6 +25,17 @@ int64_t window_of(const struct builder *b, const struct ft_layer *l)
 	return b->rules->windows && !is_unfused(b) ? l->window : 0;
 }
 
+/* What a pass leaves out of a window's outside. */
+static int64_t window_in(const struct builder *b, const struct ft_layer *l,
+			 enum ft_pass pass)
+{
+	bool whole = pass == FT_PASS_BACKWARD &&
+		     b->plan->attention_precision == FT_FP8 &&
+		     !b->rules->fp8_windows_back;
+
+	return whole ? 0 : window_of(b, l);
+}
+
 static void attend(struct builder *b, const struct layer_sizes *s, enum ft_pass pass,
 		   struct blocks x)
 {
@@ -40,7 +51,7 @@ static void attend(struct builder *b, const struct layer_sizes *s, enum ft_pass 
 	w.attention.keys = x.keys;
 	w.attention.qk_head_dim = s->l->qk_head_dim;
 	w.attention.v_head_dim = s->l->v_head_dim;
-	w.attention.window = window_of(b, s->l);
+	w.attention.window = window_in(b, s->l, pass);
 	w.attention.causal = x.causal;
 	w.attention.impl = b->rules->attention[0] ? b->rules->attention : NULL;
 	put_op(b, &w, FT_STREAM_COMPUTE, pass == FT_PASS_FORWARD ? 1 : 5);

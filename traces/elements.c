@@ -86,6 +86,13 @@ const struct recipe *recipe_of(const struct builder *b)
 	return &recipes[b->rules->fusion];
 }
 
+const struct recipe *rope_recipe(const struct builder *b)
+{
+	bool plain = b->model->scaled_rope && b->rules->fusion == FT_FUSION_KERNELS;
+
+	return plain ? &recipes[FT_FUSION_EAGER] : recipe_of(b);
+}
+
 struct layer_sizes sizes_of(const struct builder *b, int64_t layer)
 {
 	const struct ft_layer *l = &b->model->layer[layer];

@@ -195,12 +195,49 @@ static void expert_cast(struct builder *b, const struct routed *r, int64_t featu
 		put_cast(b, (double)(r->copies * features), r->calls);
 }
 
+/*
+ * Bytes of a feature of a copy that the biases of hand-fused experts take. Those of the first
+ * products are added and summed by the products themselves. Those of the second are weighted
+ * like the copies, for each expert in turn, in the w bytes of the router's weights (a direct
+ * kernel wants 4): a product with the weights, a sum, a concatenation of all experts; backward
+ * two products and two sums, of which the bias's and the weight's gradient come, and the
+ * concatenation. In 4 bytes casts come in addition. Source: Megatron Core's grouped experts
+ * (github.com/NVIDIA/Megatron-LM, megatron/core/transformer/moe/experts.py, read 2026-11-22).
+ */
+static double weighted_bias_bytes(double w, bool backward)
+{
+	double casts = w > 2 ? backward ? 12 : 6 : 0;
+
+	return casts + (backward ? 4 + 6 * w : 2 + 5 * w);
+}
+
+/* Biases of the experts' products, where products in one kernel do not hold them; that
+ * kernel leaves their gradients: the output's gradients are read once more. */
+static void expert_biases(struct builder *b, const struct routed *r, bool backward)
+{
+	const char *name = backward ? "expert_bias_back" : "expert_bias";
+	double copies = (double)r->copies, w = r->direct ? 4 : 2;
+	double outputs = (double)(r->h + (r->gated ? 2 : 1) * r->width);
+
+	if (!b->model->mlp_bias)
+		return;
+	if (b->rules->fusion != FT_FUSION_KERNELS) /* assumed: each output added to */
+		put_memory(b, name, "default", (backward ? 2 : 4) * copies * outputs,
+			   2);
+	else if (!b->plan->fused_experts)
+		put_memory(b, name, "default",
+			   weighted_bias_bytes(w, backward) * copies * (double)r->h,
+			   (backward ? 5 : 2) * r->calls + 1);
+	else if (backward)
+		put_memory(b, name, "default", 2 * copies * outputs, 2);
+}
+
 /* Calls of the host for a routed MLP, when no graph holds it. */
 static void host_of_experts(struct builder *b, const struct routed *r,
 			    enum ft_host activity)
 {
-	bool apart =
-		!b->plan->grouped_experts || (is_narrow(b) && !b->plan->fused_experts);
+	bool apart = !b->plan->grouped_experts ||
+		     ((is_narrow(b) || b->model->mlp_bias) && !b->plan->fused_experts);
 
 	if (b->graphed)
 		return;
@@ -249,6 +286,7 @@ void experts_run(struct builder *b, const struct ft_layer *l)
 	expert_elements(b, &r, "expert_activation", activation_of(b, &r, false));
 	expert_cast(b, &r, r.width);
 	down(b, &r, FT_FORWARD);
+	expert_biases(b, &r, false);
 	by_expert(b, &r, "unsort", recipe_of(b)->routing->unsort);
 	exchange(b, &r, "ep_combine");
 }
@@ -277,6 +315,7 @@ void experts_run_back(struct builder *b, const struct ft_layer *l)
 
 	host_of_experts(b, &r, FT_HOST_EXPERTS_BACKWARD);
 	by_expert(b, &r, "unsort_back", recipe_of(b)->routing->unsort_back);
+	expert_biases(b, &r, true);
 	expert_cast(b, &r, r.h);
 	down(b, &r, FT_DGRAD);
 	down(b, &r, FT_WGRAD);

@@ -75,7 +75,7 @@ static void every_op(struct builder *b, const struct layer_sizes *s)
 
 	put_norm(b, s, "norm", r->norm);
 	qkv_forward(b, s);
-	put_element(b, s, "rope", "default", r->rope);
+	put_element(b, s, "rope", "default", rope_recipe(b)->rope);
 	put_norm(b, s, "add_norm", r->add_norm);
 	if (!s->l->experts) {
 		put_gemm(b, "up", FT_FORWARD, s->tokens, s->f, s->h);
@@ -115,7 +115,7 @@ static void mlp_again(struct builder *b, const struct layer_sizes *s, unsigned s
 		up_products(b, s, FT_FORWARD);
 	if (set & (FT_MODULE_ACTIVATION | FT_MODULE_MLP_DOWN))
 		activate(b, s);
-	if (set & FT_MODULE_MLP_DOWN)
+	if (set & FT_MODULE_MLP_DOWN && output_is_needed(b))
 		put_gemm(b, "down", FT_FORWARD, s->tokens, s->h, s->f);
 }
 
@@ -217,6 +217,7 @@ void layer_pair(struct builder *b, int64_t forward, int64_t backward)
 
 	begin_layer(b, true);
 	begin_layer(b, false);
+	host(b, FT_HOST_PAIR, b->plan->graphs != FT_GRAPHS_FULL);
 	b->graphed = b->plan->graphs != FT_GRAPHS_NONE;
 	run_again(b, &k);
 	of_pass(b, true);

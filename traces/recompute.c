@@ -4,7 +4,9 @@
  * full: the whole forward, of all layers or of as many as the plan says, the first of
  * each stage. selective: what the stack saves out of habit, or the modules that the
  * plan names. MaxText's names (out_proj, mlpwi, mlpwo) are of products; with them,
- * attention's core and the norms, which have no name to be saved by, run again too.
+ * attention's core and the norms, which have no name to be saved by, run again too. What a
+ * compiler makes again it makes if the backward needs it (docs.jax.dev, gradient-checkpointing):
+ * the output of the MLP's second product only if a norm stands behind it.
  */
 #include <math.h>
 #include <string.h>
@@ -79,6 +81,11 @@ unsigned recomputed_modules(const struct builder *b)
 	return set;
 }
 
+bool output_is_needed(const struct builder *b)
+{
+	return b->model->norms > 2;
+}
+
 static double attention_flop(const struct builder *b, const struct layer_sizes *s)
 {
 	double length = (double)b->plan->sequence;
@@ -118,7 +125,7 @@ static double selected_products(const struct builder *b, const struct layer_size
 		again += ft_layer_attention_parameters(m, layer) / tp - out + mlp;
 	if (set & (FT_MODULE_MLP | FT_MODULE_MLP_UP))
 		again += (m->activation == FT_SWIGLU ? 2 : 1) * mlp;
-	if (set & (FT_MODULE_MLP | FT_MODULE_MLP_DOWN))
+	if (set & FT_MODULE_MLP || (set & FT_MODULE_MLP_DOWN && output_is_needed(b)))
 		again += mlp;
 	if (set & FT_MODULE_EXPERTS && s->l->experts)
 		again += ft_layer_dense_parameters(m, layer) / tp +

@@ -25,10 +25,11 @@ static double mlp_bytes(const struct builder *b, const struct layer_sizes *s,
 			sliced;
 		h = (double)(s->h * l->experts_per_token) * sliced;
 		each = 6;
+		set &= ~(unsigned)(FT_MODULE_MLP_UP | FT_MODULE_MLP_DOWN);
 	}
 	if (set & FT_MODULE_OPS)
 		each /= 2;
-	if (set & FT_MODULE_ACTIVATION)
+	if (set & (FT_MODULE_ACTIVATION | FT_MODULE_MLP_DOWN))
 		each -= 2;
 	else if (byte)
 		each -= 1;
@@ -98,6 +99,8 @@ double layer_saved_bytes(const struct builder *b, int64_t layer, enum ft_recompu
 		rest -= 3 * h / tp;
 	if (set & FT_MODULE_NORM)
 		rest -= (byte ? 2 : 4) * h / tp;
+	if (set & FT_MODULE_OUT_PROJECTION) /* its input, and the sum behind it */
+		rest -= 4 * h / tp;
 	if (set & FT_MODULE_MLA_UP && s.l->kv_lora_rank) {
 		rest -= 2 * (double)s.q;
 		kv = 0;

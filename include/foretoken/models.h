@@ -70,8 +70,9 @@ struct ft_model {
 	bool gated_output;	     /* attention's output times a gate, as wide as q */
 	bool shared_gate;	     /* the shared expert's output times a gate */
 	bool sinks;		     /* a number for each head in the softmax */
-	bool score_cap, logit_cap;   /* tanh on scores, on logits */
-	bool causal;		     /* a token does not see those behind it */
+	bool scaled_rope;	   /* rotary positions that also scale what they turn */
+	bool score_cap, logit_cap; /* tanh on scores, on logits */
+	bool causal;		   /* a token does not see those behind it */
 	int64_t predicted; /* tokens predicted ahead beside the next one (MTP): each
 			     * a layer, a projection and the shared head */
 	struct ft_layer *layer; /* [n_layers] */

@@ -46,6 +46,7 @@ enum ft_host {
 	FT_HOST_EXCHANGE, /* beyond a collective's: one exchange among experts */
 	FT_HOST_EXPERT,	  /* one expert of a routed MLP where each has its own calls */
 	FT_HOST_SYNC,	  /* the host asks the GPU for token counts, and waits */
+	FT_HOST_PAIR, /* a layer of two micro-batches side by side, beyond what each takes */
 	FT_HOSTS
 };
 
@@ -101,6 +102,7 @@ struct ft_layout_rules {
 	double bucket_bytes;	     /* of a gradient reduction; 0: Megatron's rule */
 	int64_t optimizer_kernels;   /* launches of one update */
 	bool windows;	       /* fused attention leaves out what no window sees */
+	bool fp8_windows_back; /* its backward in 8 bit, too */
 	const char *attention; /* impl: cudnn fa2 fa3 aiter ...; "": the GPU's */
 };
 

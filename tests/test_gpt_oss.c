@@ -1,0 +1,133 @@
+/*
+ * tests/test_gpt_oss.c - what gpt-oss has beyond other routed models: biases of experts,
+ * rotary positions that scale, windows in every other layer
+ */
+#include "tests/routed.h"
+
+#define OSS(type) \
+	"{model_type: " type ", hidden_size: 512, num_hidden_layers: 2, " \
+	"num_attention_heads: 8, num_key_value_heads: 2, vocab_size: 512, " \
+	"intermediate_size: 256, num_local_experts: 16, num_experts_per_tok: 4, " \
+	"sliding_window: 128, layer_types: [sliding_attention, full_attention]}"
+#define EVEN "moe_force_balance: true, parallel: {ep: 4}"
+
+enum { H = 512, WIDTH = 256, COPIES = 512 * 4, PASSES = 2 * 4 };
+
+/*
+ * Each tensor that a weighted bias touches, a letter in the width of the router's weights:
+ * forward t + b p: b p written, t and b p read, their sum written, all read and written
+ * joined, and cast if wide. Backward the gradient g: cast if wide, g p and g b written and
+ * summed, the gradients of all experts joined.
+ */
+static void biases_of_experts_move_what_their_operations_touch(void **state)
+{
+	static const struct {
+		const char *plan;
+		double forward, backward; /* bytes of a feature of a copy */
+	} cases[] = {
+		{ PLAN(EVEN), 2 + (2 + 2) + 2 + 2 + 2,
+		  (2 + 2 + 2) + (2 + 2 + 2) + 2 + 2 },
+		{ PLAN(EVEN ", moe_dispatcher: hybridep"),
+		  4 + (2 + 4) + 4 + 4 + 4 + (4 + 2),
+		  (2 + 4) + (4 + 4 + 4) + (4 + 4 + 4) + (4 + 2) + 2 + 2 },
+		/* one kernel adds them; it leaves their gradients, of 512 + 512 outputs */
+		{ PLAN(EVEN ", precision: mxfp8, fused_experts: true"), 0,
+		  2 * (H + 2. * WIDTH) / H },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		double each = (double)COPIES * H * PASSES;
+		struct parts p;
+
+		build(&p, OSS("gpt_oss"), cases[i].plan, "megatron-core", 8);
+		near_frac(sum_of(p.graph, "expert_bias").bytes, cases[i].forward * each,
+			  1e-12);
+		near_frac(sum_of(p.graph, "expert_bias_back").bytes,
+			  cases[i].backward * each, 1e-12);
+		drop(&p);
+		build(&p, OSS("mixtral"), cases[i].plan, "megatron-core", 8);
+		assert_true(!sum_of(p.graph, "expert_bias").n &&
+			    !sum_of(p.graph, "expert_bias_back").n);
+		drop(&p);
+	}
+}
+
+/* Where each expert's bias has calls of its own the host makes them. */
+static void the_host_calls_each_expert_with_a_bias(void **state)
+{
+	struct parts with, without;
+
+	(void)state;
+	build(&with, OSS("gpt_oss"), PLAN(EVEN), "megatron-core", 8);
+	build(&without, OSS("mixtral"), PLAN(EVEN), "megatron-core", 8);
+	assert_true(segment_of(with.graph, "forward")->host[FT_HOST_EXPERT] == 16 / 4);
+	assert_true(segment_of(without.graph, "forward")->host[FT_HOST_EXPERT] == 0);
+	drop(&without);
+	drop(&with);
+}
+
+/* Plain operations move 30 bytes a feature where a kernel reads and writes it: 4. What
+ * plain stacks do anyway they do here. */
+static void scaled_positions_have_no_fused_kernel(void **state)
+{
+	static const struct {
+		const char *stack;
+		double times;
+	} cases[] = { { "megatron-core", 7.5 },
+		      { "torch-2.11-eager", 1 },
+		      { "torch-2.11-compile", 1 } };
+	static const char *const names[] = { "rope", "rope_back" };
+
+	(void)state;
+	for (int i = 0; i < 6; i++) {
+		struct parts scaled, plain;
+
+		build(&scaled, OSS("gpt_oss"), PLAN(EVEN), cases[i / 2].stack, 8);
+		build(&plain, OSS("mixtral"), PLAN(EVEN), cases[i / 2].stack, 8);
+		near_frac(sum_of(scaled.graph, names[i % 2]).bytes,
+			  cases[i / 2].times * sum_of(plain.graph, names[i % 2]).bytes,
+			  1e-12);
+		drop(&plain);
+		drop(&scaled);
+	}
+}
+
+/* Attention's windows by pass and format: of the two layers one has one. */
+static void windows_end_where_the_backward_in_8_bit_begins(void **state)
+{
+	static const char *const plans[] = {
+		PLAN(EVEN ", precision: mxfp8"),
+		PLAN(EVEN ", precision: mxfp8, attention_precision: fp8"),
+	};
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		int seen[2] = { 0, 0 };
+		struct parts p;
+
+		build(&p, OSS("gpt_oss"), plans[i], "megatron-core", 8);
+		for (size_t k = 0; k < p.graph->n_works; k++) {
+			const struct ft_work *w = &p.graph->work[k];
+
+			if (w->kind == FT_ATTENTION)
+				seen[w->attention.pass == FT_PASS_BACKWARD] +=
+					w->attention.window == 128;
+		}
+		assert_int_equal(seen[0], 1);
+		assert_int_equal(seen[1], i == 0);
+		drop(&p);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(biases_of_experts_move_what_their_operations_touch),
+		cmocka_unit_test(the_host_calls_each_expert_with_a_bias),
+		cmocka_unit_test(scaled_positions_have_no_fused_kernel),
+		cmocka_unit_test(windows_end_where_the_backward_in_8_bit_begins),
+	};
+
+	return cmocka_run_group_tests_name("traces/gpt-oss", tests, NULL, NULL);
+}
