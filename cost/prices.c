@@ -149,6 +149,8 @@ static bool read_facility(const struct reading *in, const struct node *node)
 			p->electricity_usd_per_kwh =
 				read_number(&r, mem, "electricity", DIM_USD_PER_KWH);
 	}
+	p->pue = read_number(&r, mem, "pue", DIM_NONE);
+	reader_bound(&r, "pue", &p->pue, 1, 10);
 	return reader_close(&r);
 }
 
@@ -170,6 +172,9 @@ static bool read_operation(const struct reading *in, const struct node *node)
 	p->failure_factor = read_number(&r, mem, "failure_factor", DIM_NONE);
 	p->checkpoint_s = read_number(&r, mem, "checkpoint", DIM_S);
 	p->restart_s = read_number(&r, mem, "restart", DIM_S);
+	p->repair_s = read_number(&r, mem, "repair", DIM_S);
+	p->failover_s = read_number(&r, mem, "failover", DIM_S);
+	p->flap_s = read_number(&r, mem, "flap", DIM_S);
 	return reader_close(&r);
 }
 
@@ -206,13 +211,12 @@ static bool read_all(struct reading *in)
 	reader_allow(&r, "date");
 	reader_allow(&r, "extends");
 	items = read_need(&r, in->rents ? "rent" : "prices");
-	facility = in->rents ? read_node(&r, "facility") : read_need(&r, "facility");
+	facility = read_need(&r, "facility");
 	operation = read_need(&r, "operation");
 	if (!reader_close(&r) || !read_items(in, items) ||
 	    !read_facility(in, facility) || !read_operation(in, operation))
 		return false;
-	if (facility)
-		note_taken(in, facility);
+	note_taken(in, facility);
 	note_taken(in, operation);
 	return true;
 }

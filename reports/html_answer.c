@@ -113,10 +113,10 @@ static void fleet(const struct page *p, const struct ft_fleet *f)
 	} else {
 		fprintf(p->out,
 			"<td>%s</td><td>%.3g</td><td>%.1f to %.1f</td><td>%.2f to %.2f</td>"
-			"<td>%.3g</td><td>%s</td><td>%.0f</td>",
+			"<td>%.3g to %.3g</td><td>%s</td><td>%.0f</td>",
 			plain_number(p, (double)f->gpus), f->tokens * 1e-12, f->days[1],
 			f->days[2], f->usd[1] * 1e-6, f->usd[2] * 1e-6, f->megawatts,
-			plain_number(p, f->energy_mwh), f->failures);
+			f->megawatts_high, plain_number(p, f->energy_mwh), f->failures);
 	}
 	html_row_end(p);
 }
@@ -128,7 +128,7 @@ bool html_fleets(struct page *p)
 					       "T tokens",
 					       "days, P50 to P90",
 					       "million USD, P50 to P90",
-					       "MW",
+					       "MW, likely to P90",
 					       "MWh",
 					       "failures" };
 

@@ -127,7 +127,7 @@ static char *compared(struct ft_session *s, struct asked *a, struct ft_error *er
 	} else {
 		labels = ft_study_labels(a->scenario, a->n);
 		for (size_t i = 0; i < a->n; i++)
-			ft_verdict_ranges(v, i, &a->outcome[i].cost);
+			ft_odds_ranges(&v->odds, i, &a->outcome[i].cost);
 		text = written(s, &(struct ft_answers){ a->scenario, a->outcome, labels,
 							a->n, "ft_session_compare", v,
 							FT_EQUAL_GPUS });
