@@ -1,6 +1,7 @@
 /* reports/evidence.c - the measured runs nearest to an answer, and how far to trust it */
 #include "reports/evidence.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -47,12 +48,35 @@ static const char *on_kernels(const struct ft_outcome *o, char text[SENTENCE])
 	return text;
 }
 
+const char *evidence_search(const struct ft_scenario *s, const struct ft_outcome *o,
+			    char text[SENTENCE])
+{
+	const struct ft_plan *p = s->plan;
+
+	if (!s->searched)
+		return "";
+	if (o->fits)
+		snprintf(text, SENTENCE,
+			 "training.parallel is left open: tp %" PRId64 " pp %" PRId64
+			 " vpp %" PRId64 " cp %" PRId64 " ep %" PRId64
+			 " is in the fastest of %zu legal plans, and held at other "
+			 "sizes. foretoken plan searches those as well.",
+			 p->tp, p->pp, p->vpp, p->cp, p->ep, s->searched);
+	else
+		snprintf(text, SENTENCE,
+			 "training.parallel is left open, and none of %zu legal plans "
+			 "fits: foretoken plan says what would help.",
+			 s->searched);
+	return text;
+}
+
 const char *evidence_sentence(const struct ft_scenario *s, const struct ft_outcome *o,
 			      int k, char text[SENTENCE])
 {
-	for (int i = 0; i < 3; i++) {
-		const char *said = i == 0 ? on_stack(s, o, text) :
-				   i == 1 ? on_unmeasured(s, o, text) :
+	for (int i = 0; i < 4; i++) {
+		const char *said = i == 0 ? evidence_search(s, o, text) :
+				   i == 1 ? on_stack(s, o, text) :
+				   i == 2 ? on_unmeasured(s, o, text) :
 					    on_kernels(o, text);
 
 		if (said[0] && k-- == 0)

@@ -39,6 +39,29 @@ ok "megawatts alone" refused "run.megawatts alone trains nothing" $f simulate $a
 ok "a budget in another currency" refused "not a unit of an amount" $f simulate $a --set "run.budget=5 EUR"
 ok "a key of run that is none" refused "'dyas'" $f simulate $a --set run.dyas=3
 
+# ---- the plan left open
+cat >"$tmp/open.yaml" <<END
+model: {name: llama3-8b}
+cluster: {gpu: h100-sxm, gpus: 16, fabric: ib-ndr-rail}
+stack: nemo-24.11
+training: {sequence_length: 8192, global_batch_size: 64, micro_batch_size: 1, sharding: zero1, recompute: none, schedule: 1f1b}
+END
+sed 's/llama3-8b/llama3.1-405b/; s/zero1/ddp/' "$tmp/open.yaml" >"$tmp/large.yaml"
+found() { # the plan that `plan` finds; fed back, the same answer without a search
+	$f plan "$tmp/open.yaml" --top 1 --json | jq '.best[0] | .step_s, .training.parallel.tp, .mfu' >"$tmp/want" &&
+		$f simulate "$tmp/open.yaml" --tokens 1T --json >"$tmp/j" && jq '.step_s, .scenario.training.parallel.tp, .mfu' "$tmp/j" | cmp - "$tmp/want" &&
+		jq -e '.derived.plans_searched > 10 and .fits' "$tmp/j" >/dev/null &&
+		$f simulate "$tmp/open.yaml" --json | jq -e --slurpfile j "$tmp/j" '(.fits | not) or .step_s > $j[0].step_s' >/dev/null &&
+		jq .scenario "$tmp/j" | $f simulate - --json | jq 'del(.derived, .assumed, .name, .id)' >"$tmp/k" && jq 'del(.derived, .assumed, .name, .id)' "$tmp/j" | cmp - "$tmp/k" &&
+		$f simulate "$tmp/open.yaml" --tokens 1T | grep -q '^training.parallel is left open: tp .* is in the fastest of [0-9]* legal plans' &&
+		$f simulate - --tokens 1T <"$tmp/open.yaml" --json | jq -e '.derived.plans_searched > 10' >/dev/null
+}
+ok "the planner's questions search a plan that is left open" found
+ok "nothing is searched without a question" sh -c "$f simulate $tmp/open.yaml --json | jq -e '.derived.plans_searched == null and (.assumed | index(\"training.parallel.tp\"))'"
+ok "nor where one key of the plan is stated" sh -c "$f simulate $tmp/open.yaml --set training.parallel.pp=1 --tokens 1T --json | jq -e '.derived.plans_searched == null and (.assumed | index(\"training.parallel.tp\"))'"
+ok "compare does the same for each" sh -c "$f compare $tmp/open.yaml $tmp/open.yaml --set cluster.gpus=8 --tokens 1T >$tmp/o && [ \$(grep -c '^training.parallel is left open' $tmp/o) = 2 ]"
+ok "no plan fits: said, and simulated as it is" sh -c "$f simulate $tmp/large.yaml --tokens 1T >$tmp/o 2>$tmp/e && grep -q '^training.parallel is left open, and none of [0-9]* legal plans fits' $tmp/o && grep -q 'does not fit' $tmp/e"
+
 # ---- cash flows and terms
 ok "what a repair is assumed to take is told" sh -c "$f simulate $a --set 'cost.goodput={recovery: cold}' --json >$tmp/j && jq -e '.assumed | index(\"cost.goodput.repair\")' $tmp/j && jq .scenario $tmp/j | $f simulate - --json | jq -e '.assumed | index(\"cost.goodput.repair\") == null'"
 ok "flows are written" sh -c "$f simulate $a --flows $tmp/f.csv >/dev/null && head -1 $tmp/f.csv | grep -q '^BilledCost,.*EffectiveCost.*ServiceName\$' && grep -q '2025-08-01T00:00:00Z,Purchase' $tmp/f.csv"

@@ -62,6 +62,7 @@ struct ft_scenario {
 	enum ft_timeline timeline; /* the form of timelines */
 	bool memory_chart;	   /* its answer has a chart of its memory */
 	bool point;		   /* its answer has no ranges of dollars */
+	size_t searched; /* legal plans it was the best of, or of which none fits; 0: its own */
 	size_t n_assumed;
 	const char **assumed; /* dotted keys */
 };
