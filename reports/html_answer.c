@@ -123,14 +123,9 @@ static void fleet(const struct page *p, const struct ft_fleet *f)
 
 bool html_fleets(struct page *p)
 {
-	static const char *const columns[] = { "<fleet",
-					       "GPUs",
-					       "T tokens",
-					       "days, P50 to P90",
-					       "million USD, P50 to P90",
-					       "MW, likely to P90",
-					       "MWh",
-					       "failures" };
+	static const char *const columns[] = { "<fleet", "GPUs",	"T tokens",
+					       "days",	 "million USD", "MW",
+					       "MWh",	 "failures" };
 
 	for (size_t i = 0; i < p->a->n; i++) {
 		const struct ft_run_answer *asked = &p->a->outcome[i].asked;
@@ -138,10 +133,14 @@ bool html_fleets(struct page *p)
 		if (!asked->n)
 			continue;
 		html_heading(p, i);
-		html_columns(p,
-			     arena_printf(p->mem, "Fleets for what was asked, as %s",
-					  p->a->label[i]),
-			     columns, sizeof(columns) / sizeof(*columns));
+		html_columns(
+			p,
+			arena_printf(
+				p->mem,
+				"Fleets for what was asked, as %s: days and dollars "
+				"from P50 to P90, MW from likely to P90",
+				p->a->label[i]),
+			columns, sizeof(columns) / sizeof(*columns));
 		for (size_t k = 0; k < asked->n; k++)
 			fleet(p, &asked->fleet[k]);
 		html_table_end(p);

@@ -165,6 +165,17 @@ struct ft_prices *ft_prices_load(const char *name, const struct ft_mark *at,
 	__attribute__((warn_unused_result));
 void ft_prices_free(struct ft_prices *prices);
 
+/* A figure of a book's facility or operation, in the unit that the book has it in. */
+struct ft_figure {
+	const char *name, *unit;
+	const struct ft_number *is;
+};
+
+/* All that the book has; how many. */
+enum { FT_FIGURES_MOST = 10 };
+size_t ft_prices_figures(const struct ft_prices *prices,
+			 struct ft_figure figure[FT_FIGURES_MOST]);
+
 /* The book with the prices that the terms give themselves: price_of (ITEM: amount, USD when
  * it has no unit) says of lines of the book, or of items of the cluster that the book lacks,
  * "storage" and "management" being the allowances by GPU; usd_per_gpu_hour is the rent of the
