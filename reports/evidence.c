@@ -70,14 +70,47 @@ const char *evidence_search(const struct ft_scenario *s, const struct ft_outcome
 	return text;
 }
 
+/* Where the time goes that is not kept, as others tell it apart. */
+static const char *on_time(const struct ft_outcome *o, char text[SENTENCE])
+{
+	const struct ft_time_use *u = &o->cost.time;
+	const struct {
+		const char *what;
+		double frac;
+	} lost[] = {
+		{ "checkpoints", u->checkpoint },
+		{ "progress that is lost", u->wasted },
+		{ "recovery", u->recovery },
+		{ "missing nodes", u->repair },
+		{ "stalls", u->stalls },
+		{ "stragglers", u->stragglers },
+	};
+	int n = snprintf(text, SENTENCE, "Goodput %.2f %%:", 100 * u->productive);
+	bool any = false;
+
+	for (size_t i = 0; i < sizeof(lost) / sizeof(*lost); i++) {
+		if (!(lost[i].frac > 0))
+			continue;
+		n += snprintf(text + n, (size_t)(SENTENCE - n), "%s %s %.2f %%",
+			      any ? "," : "", lost[i].what, 100 * lost[i].frac);
+		any = true;
+	}
+	if (u->interval_s > 0)
+		n += snprintf(text + n, (size_t)(SENTENCE - n),
+			      "; a checkpoint every %.0f min", u->interval_s / 60);
+	snprintf(text + n, (size_t)(SENTENCE - n), ".");
+	return any ? text : "";
+}
+
 const char *evidence_sentence(const struct ft_scenario *s, const struct ft_outcome *o,
 			      int k, char text[SENTENCE])
 {
-	for (int i = 0; i < 4; i++) {
+	for (int i = 0; i < 5; i++) {
 		const char *said = i == 0 ? evidence_search(s, o, text) :
 				   i == 1 ? on_stack(s, o, text) :
 				   i == 2 ? on_unmeasured(s, o, text) :
-					    on_kernels(o, text);
+				   i == 3 ? on_kernels(o, text) :
+					    on_time(o, text);
 
 		if (said[0] && k-- == 0)
 			return said;

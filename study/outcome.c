@@ -83,6 +83,14 @@ static const struct ft_outcome_field fields[] = {
 	{ "cost.provisioned_joules_per_token", NULL, FT_SHOW_J,
 	  AT(cost.provisioned_joules_per_token), 0, 0 },
 	{ "cost.goodput", "goodput", FT_SHOW_FRAC, AT(cost.goodput), 0, 0 },
+	{ "cost.checkpoint_frac", NULL, FT_SHOW_FRAC, AT(cost.time.checkpoint), 0, 0 },
+	{ "cost.wasted_progress_frac", NULL, FT_SHOW_FRAC, AT(cost.time.wasted), 0, 0 },
+	{ "cost.recovery_frac", NULL, FT_SHOW_FRAC, AT(cost.time.recovery), 0, 0 },
+	{ "cost.repair_frac", NULL, FT_SHOW_FRAC, AT(cost.time.repair), 0, 0 },
+	{ "cost.stalls_frac", NULL, FT_SHOW_FRAC, AT(cost.time.stalls), 0, 0 },
+	{ "cost.stragglers_frac", NULL, FT_SHOW_FRAC, AT(cost.time.stragglers), 0, 0 },
+	{ "cost.checkpoint_interval_s", NULL, FT_SHOW_S, AT(cost.time.interval_s), 0,
+	  0 },
 };
 
 enum { FIELDS = sizeof(fields) / sizeof(*fields) };

@@ -90,6 +90,8 @@ ok "a map of failures starts from what auto is" sh -c "test \$($f simulate $a --
 ok "rent on demand is paid for the hours used" sh -c "$f simulate $tmp/bare.yaml --set 'cost.usd_per_gpu_hour=2 USD/h' --set cost.take_or_pay=false --json | jq -e '(.cost.usd_per_gpu_hour - 1.8) | fabs < 1e-9'"
 
 # ---- failures
+ok "all time is told" sh -c "$f simulate $a --set 'cost.goodput={recovery: hot, spares: false, flaps_per_1000_node_days: 300, straggler_frac: 0.01}' --json >$tmp/j && jq -e '.cost | [.goodput, .checkpoint_frac, .wasted_progress_frac, .recovery_frac, .repair_frac, .stalls_frac, .stragglers_frac] | (add - 1 | fabs < 1e-9) and (map(select(. > 0)) | length == 7)' $tmp/j && jq -e '.cost.checkpoint_interval_s > 60' $tmp/j"
+ok "in one sentence" sh -c "$f simulate $a --set 'cost.goodput={recovery: cold, interval: 30 min}' | grep -q '^Goodput 9[0-9.]* %: checkpoints [0-9.]* %, progress that is lost [0-9.]* %, recovery [0-9.]* %; a checkpoint every 30 min[.]\$' && ! $f simulate $a --set cost.goodput=0.9 | grep -q '^Goodput'"
 goodput() { $f simulate $a --set "cost.goodput=$1" --json | jq .cost.goodput; }
 ok "ways to recover, best last" sh -c "$f simulate $a --set 'cost.goodput={recovery: cold}' --json | jq .cost.goodput >$tmp/g; $f simulate $a --set 'cost.goodput={recovery: hot, spares: false}' --json | jq .cost.goodput >>$tmp/g; $f simulate $a --set 'cost.goodput={recovery: hot}' --json | jq .cost.goodput >>$tmp/g; $f simulate $a --set 'cost.goodput={recovery: fault_tolerant, spares: true}' --json | jq .cost.goodput >>$tmp/g; sort -g $tmp/g | cmp - $tmp/g"
 ok "checkpoints by bytes and bandwidth" sh -c "$f simulate $a --set 'cost.goodput={storage_bandwidth: 500 GB/s}' --json | jq -e '.cost.goodput > 0.98'"
