@@ -65,6 +65,23 @@ ok "no plan fits: said, and simulated as it is" sh -c "$f simulate $tmp/large.ya
 # ---- cash flows and terms
 ok "what a repair is assumed to take is told" sh -c "$f simulate $a --set 'cost.goodput={recovery: cold}' --json >$tmp/j && jq -e '.assumed | index(\"cost.goodput.repair\")' $tmp/j && jq .scenario $tmp/j | $f simulate - --json | jq -e '.assumed | index(\"cost.goodput.repair\") == null'"
 ok "flows are written" sh -c "$f simulate $a --flows $tmp/f.csv >/dev/null && head -1 $tmp/f.csv | grep -q '^BilledCost,.*EffectiveCost.*ServiceName\$' && grep -q '2025-08-01T00:00:00Z,Purchase' $tmp/f.csv"
+periods() { # each a month, one after the other, and both costs add up to the same
+	python3 - "$tmp/f.csv" <<-END
+	import csv, sys
+	billed = effective = 0
+	months = set()
+	for r in csv.DictReader(open(sys.argv[1])):
+	    month = lambda k: int(r[k][:4]) * 12 + int(r[k][5:7]) - 1
+	    assert r["ChargePeriodStart"][7:] == r["ChargePeriodEnd"][7:] == "-01T00:00:00Z"
+	    assert month("ChargePeriodEnd") == month("ChargePeriodStart") + 1, r
+	    months.add(month("ChargePeriodStart"))
+	    billed += float(r["BilledCost"])
+	    effective += float(r["EffectiveCost"])
+	assert max(months) - min(months) + 1 == len(months) >= 48
+	assert abs(billed / effective - 1) < 1e-6, (billed, effective)
+	END
+}
+ok "a line is of one month, and none is left out" periods
 ok "they begin when they are told to" sh -c "$f simulate $a --set cost.start=2027-03 --flows $tmp/f.csv >/dev/null && grep -q '2027-03-01T00:00:00Z,Purchase' $tmp/f.csv"
 ok "a folder that is not there" refused "error" $f simulate $a --flows /proc/none/f.csv
 ok "a month that is none" refused "start: should be a month" $f simulate $a --set cost.start=2027-13
@@ -98,6 +115,7 @@ ok "checkpoints by bytes and bandwidth" sh -c "$f simulate $a --set 'cost.goodpu
 ok "a checkpoint and its bandwidth" refused "follows from storage_bandwidth" $f simulate $a --set 'cost.goodput={storage_bandwidth: 500 GB/s, checkpoint: 3 s}'
 ok "a failover without fault tolerance" refused "failover: has an effect under 'recovery: fault_tolerant' only" $f simulate $a --set 'cost.goodput={failover: 3 s}'
 ok "checkpoints nobody goes back to" refused "has no effect under 'recovery: fault_tolerant'" $f simulate $a --set 'cost.goodput={recovery: fault_tolerant, checkpoint: 3 s}'
+ok "where nothing fails nothing is lost" sh -c "$f simulate $a --set 'cost.goodput={failures_per_1000_node_days: 0, spares: false}' --json | jq -e '.cost.goodput == 1 and .cost.repair_frac == 0'"
 ok "a way to recover that is none" refused "recovery" $f simulate $a --set 'cost.goodput={recovery: warm}'
 ok "the map of failures survives a round trip" sh -c "$f simulate $a --set 'cost.goodput={recovery: cold, repair: 2 h}' --json >$tmp/j && jq .scenario $tmp/j | $f simulate - --json | jq .cost >$tmp/o && jq .cost $tmp/j | cmp - $tmp/o"
 finish
