@@ -59,8 +59,8 @@ printf '#!/bin/sh\n"$@"\n[ $? -eq 1 ]\n' >"$one"
 chmod +x "$one"
 # `jq -e` of nothing: 1.6 calls that true, so that a program that fails would pass
 if jq=$(command -v jq); then
-	mkdir "$tmp/bin"
-	cat >"$tmp/bin/jq" <<-END
+	mkdir "$tmp/strict"
+	cat >"$tmp/strict/jq" <<-END
 	#!/bin/sh
 	for a; do
 		case \$a in
@@ -73,6 +73,6 @@ if jq=$(command -v jq); then
 	done
 	exec $jq "\$@"
 	END
-	chmod +x "$tmp/bin/jq"
-	PATH=$tmp/bin:$PATH
+	chmod +x "$tmp/strict/jq"
+	PATH=$tmp/strict:$PATH
 fi
