@@ -82,6 +82,7 @@ periods() { # each a month, one after the other, and both costs add up to the sa
 	END
 }
 ok "a line is of one month, and none is left out" periods
+ok "nothing is used up before it is there" sh -c "$f simulate $a --set 'cost.tranches=[{month: 3, share: 1}]' --flows $tmp/f.csv >/dev/null && python3 -c 'import csv, sys; assert min(r[\"ChargePeriodStart\"] for r in csv.DictReader(open(sys.argv[1]))) == \"2025-11-01T00:00:00Z\"' $tmp/f.csv"
 ok "they begin when they are told to" sh -c "$f simulate $a --set cost.start=2027-03 --flows $tmp/f.csv >/dev/null && grep -q '2027-03-01T00:00:00Z,Purchase' $tmp/f.csv"
 ok "a folder that is not there" refused "error" $f simulate $a --flows /proc/none/f.csv
 ok "a month that is none" refused "start: should be a month" $f simulate $a --set cost.start=2027-13

@@ -56,6 +56,7 @@ sed '/^  h100-sxm:/,/^  h200:/{/^  h200:/!d}' cost/prices/rent-2026.yaml >"$tmp/
 ok "the rent of a GPU that nobody lets" refused "rents.yaml:[0-9]*:[0-9]*: error: .*rent-2026 has no rent of h100-sxm; give cost.usd_per_gpu_hour" $f simulate "$b" --set cost.prices="$tmp/rents.yaml"
 ok "the bill of what is rented" refused "no bill of a rented cluster: rent-2026 is a book of rents" $f bom "$b" --set cost.prices=rent-2026
 ok "a rent that is given" sh -c "$f simulate $b --set cost.usd_per_gpu_hour=2.5USD/h >$tmp/o && grep -q '^USD per GPU-hour  *2.500' $tmp/o && grep -q '^capital  *0 USD' $tmp/o && grep -q '^Given: h100-sxm' $tmp/o"
+ok "a rent below a dollar is one" sh -c "$f simulate $b --set cost.usd_per_gpu_hour=0.4USD/h --json | jq -e '.scenario.cost.prices == \"rent-2026\" and .cost.usd_per_gpu_hour == 0.4 and .cost.capex_usd == 0'"
 ok "the scenario of a rented answer answers the same" sh -c "$f simulate $b --set cost.usd_per_gpu_hour=2.5USD/h --json >$tmp/j && jq .scenario $tmp/j | $f simulate - --json | jq .cost >$tmp/o && jq .cost $tmp/j | cmp - $tmp/o && jq -e '[.assumed[] | select(startswith(\"cost.\"))] == [\"cost.prices\", \"cost.pue\", \"cost.utilization_frac\", \"cost.goodput\"]' $tmp/j"
 ok "a report of what is rented and what is bought" sh -c "$f compare $b $a --set cluster.gpus=512 --report $tmp/r >/dev/null && $f simulate $b --set cost.prices=rent-2026 --report $tmp/r2 >/dev/null && grep -q 'of the rent is at quoted' $tmp/r2/index.html"
 building() { # of 1,422 kW of IT: a building nobody described, and one that is known

@@ -283,8 +283,12 @@ static void megawatts_are_as_uncertain_as_their_parts(void **state)
 	struct ft_part host = { .item = "host",
 				.max_w = { 500, 500, 500, NULL },
 				.typical_frac = { 1, 1, 1, NULL } };
-	struct ft_part_line line[] = { { .count = 1, .gpu = true, .part = &of_gpu },
-				       { .count = 1, .part = &host } };
+	struct ft_part spare = { .item = "spare", .max_w = { 1200, 1000, 1600, NULL } };
+	struct ft_part_line line[] = {
+		{ .count = 1, .gpu = true, .part = &of_gpu },
+		{ .count = 1, .part = &host },
+		{ .count = 1, .part_class = FT_PART_SPARE, .part = &spare }
+	};
 	struct ft_odds odds;
 	struct ft_error err;
 	struct bench b;
@@ -313,6 +317,11 @@ static void megawatts_are_as_uncertain_as_their_parts(void **state)
 	assert_true(ft_odds_of(&b.side, 1, 16384, &odds, &err));
 	assert_near(odds.p10[FT_DRAWN_FULL_W][0], 1100, 3);
 	assert_near(odds.p90[FT_DRAWN_FULL_W][0], 1400, 5);
+	host.max_w = (struct ft_number){ 500, 500, 500, NULL };
+	b.parts.n = 3; /* and a spare, which idles at a seventh */
+	assert_true(ft_odds_of(&b.side, 1, 16384, &odds, &err));
+	assert_near(odds.p10[FT_DRAWN_FULL_W][0], 1200 + 1000, 3);
+	assert_near(odds.p90[FT_DRAWN_FULL_W][0], 1200 + 1600, 6);
 }
 
 /* ---- reasons ----------------------------------------------------------------------------- */
