@@ -92,8 +92,7 @@ static struct ft_scenario *load(const struct args *a, struct ft_shelf *shelf,
 
 	bar.quiet = a->shared.quiet;
 	s = a->at_best ? ft_scenario_at_best(shelf, path, &search, err) :
-			 ft_scenario_load(shelf, path, a->shared.set.word,
-					  a->shared.set.n, true, err);
+			 ft_scenario_to_run(shelf, path, &search, err);
 	if (s)
 		s->memory_chart = a->report != NULL;
 	return s;

@@ -198,6 +198,8 @@ int cmd_simulate(int argc, char **argv)
 {
 	struct args a = { .shared = { .what = "SCENARIO", .least = 1, .most = 1 },
 			  .timeline_form = -1 };
+	struct progress bar = progress_begin("plan");
+	struct ft_search search = { .top = 1, .progress = { progress_tell, &bar } };
 	struct ft_shelf *shelf;
 	struct ft_scenario *s, *beside = NULL;
 	struct ft_error err;
@@ -206,8 +208,10 @@ int cmd_simulate(int argc, char **argv)
 	a.command = command_line(argc, argv);
 	parse_arguments(&argp, argc, argv, &a);
 	shelf = ft_shelf_new();
-	s = ft_scenario_load(shelf, a.shared.word.word[0], a.shared.set.word,
-			     a.shared.set.n, true, &err);
+	bar.quiet = a.shared.quiet;
+	search.sets = a.shared.set.word;
+	search.n_sets = a.shared.set.n;
+	s = ft_scenario_to_run(shelf, a.shared.word.word[0], &search, &err);
 	if (s && a.beside)
 		beside = ft_scenario_load(shelf, a.beside, NULL, 0, true, &err);
 	if (s) {

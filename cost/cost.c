@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "cost/capital.h"
-#include "cost/factors.h"
 #include "cost/finance.h"
 #include "cost/goodput.h"
 #include "cost/power.h"
@@ -12,18 +11,22 @@
 /* For an interval alone; odds of a comparison take more. */
 enum { INTERVAL_DRAWS = 512 };
 
+/* A figure of the scenario, or else the book's. */
+static double or_book(double given, const struct ft_number *of_book)
+{
+	return given >= 0 ? given : of_book->value;
+}
+
 double ft_cost_electricity_usd_per_kwh(const struct ft_cost_terms *terms,
 				       const struct ft_prices *prices)
 {
-	return terms->electricity_usd_per_kwh >= 0 ?
-		       terms->electricity_usd_per_kwh :
-		       prices->electricity_usd_per_kwh.value;
+	return or_book(terms->electricity_usd_per_kwh,
+		       &prices->electricity_usd_per_kwh);
 }
 
-/* A node's figure of the scenario, or else the book's. */
-static double or_book(double given, double of_book)
+double ft_cost_pue(const struct ft_cost_terms *terms, const struct ft_prices *prices)
 {
-	return given >= 0 ? given : of_book;
+	return or_book(terms->pue, &prices->pue);
 }
 
 /* Of the whole cluster: by its parts, times how well they are looked after; 0: none fails. */
@@ -54,18 +57,17 @@ static struct ft_reliability reliability_of(const struct ft_purchase *p,
 					       c->node->nodes_per_price_item :
 					       1),
 		.mtbf_s = mtbf_s,
-		.save_s =
-			f->storage_bytes_per_s > 0 ?
-				t->checkpoint_bytes / f->storage_bytes_per_s :
-				or_book(f->checkpoint_s, p->prices->checkpoint_s.value),
+		.save_s = f->storage_bytes_per_s > 0 ?
+				  t->checkpoint_bytes / f->storage_bytes_per_s :
+				  or_book(f->checkpoint_s, &p->prices->checkpoint_s),
 		.interval_s = f->interval_s,
-		.restart_s = or_book(f->restart_s, p->prices->restart_s.value),
-		.repair_s = f->repair_s,
-		.failover_s = f->failover_s,
+		.restart_s = or_book(f->restart_s, &p->prices->restart_s),
+		.repair_s = or_book(f->repair_s, &p->prices->repair_s),
+		.failover_s = or_book(f->failover_s, &p->prices->failover_s),
 		.spares = f->spares,
 		.flap_rate_per_s =
 			f->flaps_per_1000_node_days * nodes / (1000 * 86400.0),
-		.flap_s = f->flap_s,
+		.flap_s = or_book(f->flap_s, &p->prices->flap_s),
 		.straggler_frac = f->straggler_frac,
 	};
 }
@@ -85,21 +87,20 @@ enum ft_capital cost_capital_of(enum ft_part_class part_class)
 
 struct ft_deal ft_deal_of(const struct ft_purchase *p, const struct ft_throughput *t)
 {
-	const struct ft_throughput idle = { 0 };
 	struct ft_deal d = {
 		.gpus = (double)p->cluster->gpus,
 		.colocation_usd_per_kw_month =
 			p->prices->colocation_usd_per_kw_month.value,
 		.maintenance_frac = p->prices->maintenance_frac.value,
-		.it_w = power_it_w(p->cluster, t),
-		.idle_w = power_it_w(p->cluster, &idle),
-		.provisioned_w = power_provisioned_w(p->cluster),
+		.power = power_of(p->cluster, t),
 		.goodput = p->terms->goodput,
 		.failures = reliability_of(p, t),
 		.tokens_per_s = t->tokens_per_s,
 		.terms = *p->terms,
 	};
 
+	d.terms.pue = ft_cost_pue(p->terms, p->prices);
+	power_set(&d);
 	if (!p->prices->colocation_includes_power)
 		d.electricity_usd_per_kwh =
 			ft_cost_electricity_usd_per_kwh(p->terms, p->prices);
@@ -175,26 +176,27 @@ static void set_rates(const struct ft_deal *d, struct ft_cost *cost)
 	cost->usd_per_gpu_hour = ft_deal_usd_per_gpu_hour(d);
 }
 
-/* P10 and P90 of dollars, by draws of all that is uncertain. */
+/* P10 and P90, by draws of all that is uncertain; the values alone where none are asked. */
 static bool set_interval(const struct ft_purchase *p, const struct ft_throughput *t,
 			 struct ft_cost *cost, struct ft_error *err)
 {
 	const struct ft_side side = { *p, *t };
 	struct ft_odds odds;
 
-	if (p->point) {
-		cost->usd_per_million_tokens_low = cost->usd_per_million_tokens_high =
-			cost->usd_per_million_tokens;
-		cost->usd_per_gpu_hour_low = cost->usd_per_gpu_hour_high =
-			cost->usd_per_gpu_hour;
+	cost->usd_per_million_tokens_low = cost->usd_per_million_tokens_high =
+		cost->usd_per_million_tokens;
+	cost->usd_per_gpu_hour_low = cost->usd_per_gpu_hour_high =
+		cost->usd_per_gpu_hour;
+	cost->facility_provisioned_w_low = cost->facility_provisioned_w_high =
+		cost->facility_provisioned_w;
+	cost->average_power_w_low = cost->average_power_w_high = cost->average_power_w;
+	cost->joules_per_token_low = cost->joules_per_token_high =
+		cost->joules_per_token;
+	if (p->point || !(t->tokens_per_s > 0))
 		return true;
-	}
 	if (!ft_odds_of(&side, 1, INTERVAL_DRAWS, &odds, err))
 		return false;
-	cost->usd_per_million_tokens_low = odds.p10[0];
-	cost->usd_per_million_tokens_high = odds.p90[0];
-	cost->usd_per_gpu_hour_low = odds.hour_p10[0];
-	cost->usd_per_gpu_hour_high = odds.hour_p90[0];
+	ft_odds_ranges(&odds, 0, cost);
 	return true;
 }
 
@@ -232,17 +234,9 @@ static void set_capital(const struct ft_purchase *p, struct ft_cost *cost)
 	cost->capex_usd_per_gpu = p->bom->total_usd / (double)p->cluster->gpus;
 }
 
-static void set_power(const struct ft_deal *d, const struct factors *of,
-		      struct ft_cost *cost)
+static void set_power(const struct ft_deal *d, struct ft_cost *cost)
 {
-	bool known = d->terms.pue_known || !of;
-	double overhead_w = d->provisioned_w * (d->terms.pue - 1);
-
-	cost->facility_provisioned_w = d->provisioned_w + overhead_w;
-	cost->facility_provisioned_w_low =
-		d->provisioned_w + overhead_w * (known ? 1 : of->overhead_low);
-	cost->facility_provisioned_w_high =
-		d->provisioned_w + overhead_w * (known ? 1 : of->overhead_high);
+	cost->facility_provisioned_w = d->provisioned_w * d->terms.pue;
 	cost->it_power_w = d->it_w;
 	cost->facility_power_w = d->it_w * d->terms.pue;
 	cost->average_power_w = ft_deal_average_w(d) * d->terms.pue;
@@ -280,11 +274,11 @@ bool ft_cost_compute(const struct ft_purchase *p, const struct ft_throughput *t,
 	if (!(cost->goodput > 1e-6))
 		return no_goodput(&d.failures, err);
 	set_capital(p, cost);
-	set_power(&d, p->prices->factors, cost);
+	set_power(&d, cost);
 	set_rates(&d, cost);
 	if (t->tokens_per_s > 0) /* else what an hour costs is all that is asked */
 		set_tokens(&d, cost);
-	if (t->tokens_per_s > 0 && !set_interval(p, t, cost, err))
+	if (!set_interval(p, t, cost, err))
 		return false;
 	return (isfinite(cost->usd_per_gpu_hour) && cost->usd_per_gpu_hour > 0 &&
 		isfinite(cost->usd_per_million_tokens)) ||

@@ -23,7 +23,9 @@ static const char *const cause_names[CAUSES] = {
 	[CAUSE_FAILURES] = "failures",
 	[CAUSE_CHECKPOINT] = "checkpoint",
 	[CAUSE_RESTART] = "restart",
+	[CAUSE_RECOVERY] = "recovery",
 	[CAUSE_PUE] = "pue",
+	[CAUSE_WATTS] = "watts",
 	[CAUSE_UTILIZATION] = "utilization",
 	[CAUSE_THROUGHPUT] = "throughput",
 };
@@ -63,13 +65,12 @@ static bool read_loadings(struct arena *mem, struct factors *f, const struct nod
 static bool read_all(struct arena *mem, struct factors *f, const struct node *root,
 		     struct ft_error *err)
 {
-	struct reader r = reader_open(root, err), loadings, idle, building;
-	const struct node *map, *hours, *overhead;
+	struct reader r = reader_open(root, err), loadings, idle;
+	const struct node *map, *hours;
 
 	read_provenance(&r, mem);
 	map = read_need(&r, "loadings");
 	hours = read_need(&r, "idle_hours");
-	overhead = read_need(&r, "building_overhead");
 	if (!reader_close(&r))
 		return false;
 	loadings = reader_open(map, err);
@@ -83,11 +84,7 @@ static bool read_all(struct arena *mem, struct factors *f, const struct node *ro
 	idle = reader_open(hours, err);
 	f->idle_low = read_quantity(&idle, "low", DIM_NONE, 1);
 	f->idle_high = read_quantity(&idle, "high", DIM_NONE, 1);
-	building = reader_open(overhead, err);
-	f->overhead_low = read_quantity(&building, "low", DIM_NONE, 1);
-	f->overhead_high = read_quantity(&building, "high", DIM_NONE, 1);
-	return reader_close(&loadings) && reader_close(&idle) &&
-	       reader_close(&building);
+	return reader_close(&loadings) && reader_close(&idle);
 }
 
 const struct factors *factors_load(struct arena *mem, struct ft_error *err)

@@ -27,10 +27,12 @@ enum cause {
 	CAUSE_COLOCATION,
 	CAUSE_ELECTRICITY,
 	CAUSE_PUE,
+	CAUSE_WATTS,
 	CAUSE_MAINTENANCE,
 	CAUSE_FAILURES,
 	CAUSE_CHECKPOINT,
 	CAUSE_RESTART,
+	CAUSE_RECOVERY,
 	CAUSE_UTILIZATION,
 	CAUSE_THROUGHPUT,
 	CAUSES
@@ -41,7 +43,6 @@ struct factors {
 	const char *name[FACTORS_MOST];
 	double loading[CAUSES][FACTORS_MOST];
 	double idle_low, idle_high; /* P10, P90 of unused hours, against those given */
-	double overhead_low, overhead_high; /* of PUE - 1, against its default */
 };
 
 /* Read from the tree's file, into mem. NULL on error. */

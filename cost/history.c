@@ -13,7 +13,7 @@
 #include "base/file.h"
 #include "base/plain.h"
 #include "base/text.h"
-#include "foretoken/cost.h"
+#include "foretoken/cost_history.h"
 
 enum { APPLICATION = 0x46545052 /* "FTPR" */, SCHEMA = 1, PATIENCE_MS = 60000 };
 

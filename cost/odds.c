@@ -11,7 +11,7 @@
 #include "cost/capital.h"
 #include "cost/factors.h"
 
-enum { SIDE_INPUTS = 128 }; /* uncertain amounts of a side, at most */
+enum { SIDE_INPUTS = 192 }; /* uncertain amounts of a side, at most */
 
 /* ---- the model ---------------------------------------------------------------------- */
 
@@ -128,19 +128,128 @@ static void add_energy(struct odds_model *m, size_t side, const struct ft_purcha
 	if (ft_cost_electricity_usd_per_kwh(p->terms, p->prices) == price->value)
 		add_figure(m, side, OF_ELECTRICITY, CAUSE_ELECTRICITY, "electricity",
 			   price);
-	if (m->factors && !p->terms->pue_known)
+}
+
+/* The scenario's own PUE is exact. What is uncertain is what a building takes beyond its machines,
+ * and buildings of equal range are taken to be one. */
+static void add_building(struct odds_model *m, size_t side, const struct ft_purchase *p)
+{
+	const struct ft_number *pue = &p->prices->pue;
+
+	if (ft_cost_pue(p->terms, p->prices) == pue->value)
 		uncertain(m, side,
 			  (struct amount){ OF_OVERHEAD, CAUSE_PUE,
-					   "building's overhead",
-					   m->factors->overhead_low, 1,
-					   m->factors->overhead_high });
+					   "building's overhead", pue->low - 1,
+					   pue->value - 1, pue->high - 1 });
+}
+
+static const struct ft_part_line *gpu_line(const struct ft_parts *parts)
+{
+	for (size_t i = 0; i < parts->n; i++)
+		if (parts->line[i].gpu)
+			return &parts->line[i];
+	return NULL;
+}
+
+/* What hw/parts or a profile says of the power of a kind of part; times: how many there are. */
+static void add_watts(struct odds_model *m, size_t side, enum target target,
+		      const char *key, const struct ft_number *x, double times)
+{
+	uncertain(m, side,
+		  (struct amount){ target, CAUSE_WATTS, key, x->low * times,
+				   x->value * times, x->high * times });
+}
+
+static void add_gpu_watts(struct odds_model *m, size_t side, const struct ft_gpu *gpu,
+			  const struct ft_part *part)
+{
+	const struct {
+		enum target target;
+		const char *what;
+		const struct ft_number *x;
+	} of[] = {
+		{ OF_CLOCK_EXPONENT, "clock exponent", &part->clock_exponent },
+		{ OF_MEMORY_FRAC, "power of copies", &part->memory_frac },
+		{ OF_WAITING_FRAC, "power of waiting", &part->waiting_frac },
+		{ OF_IDLE_W, "power of idling", &gpu->idle_w },
+		{ OF_LIMIT_W, "limit", &gpu->limit_w },
+	};
+
+	for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++)
+		add_watts(m, side, of[i].target,
+			  arena_printf(&m->mem, "%s of %s", of[i].what, part->item),
+			  of[i].x, 1);
+}
+
+static void add_part_watts(struct odds_model *m, size_t side,
+			   const struct ft_part_line *l)
+{
+	const struct ft_part *part = l->part;
+	const char *power = arena_printf(&m->mem, "power of %s", part->item);
+	double n = (double)l->count;
+
+	if (l->part_class == FT_PART_SPARE) {
+		add_watts(m, side, OF_SPARES_W, power, &part->max_w, n);
+		return;
+	}
+	add_watts(m, side, OF_OTHERS_W, power, &part->max_w, n);
+	add_watts(m, side, OF_OTHERS_TYPICAL_W, power, &part->max_w,
+		  n * part->typical_frac.value);
+	add_watts(m, side, OF_OTHERS_TYPICAL_W,
+		  arena_printf(&m->mem, "share of power of %s", part->item),
+		  &part->typical_frac, n * part->max_w.value);
+}
+
+static void add_power(struct odds_model *m, size_t side, const struct ft_purchase *p)
+{
+	const struct ft_parts *parts = p->cluster->parts;
+	const struct ft_part_line *gpu = gpu_line(parts);
+
+	if (gpu)
+		add_gpu_watts(m, side, p->cluster->gpu, gpu->part);
+	for (size_t i = 0; i < parts->n; i++)
+		if (parts->line[i].part && !parts->line[i].gpu)
+			add_part_watts(m, side, &parts->line[i]);
+}
+
+/* What the goodput is computed from, where it is. A figure of the scenario's own is exact, unless
+ * it is the book's. */
+static void add_goodput(struct odds_model *m, size_t side, const struct ft_purchase *p)
+{
+	const struct ft_failure_terms *f = &p->terms->failures;
+	const struct ft_prices *b = p->prices;
+	const struct {
+		enum target target;
+		enum cause cause;
+		const char *name;
+		double given;
+		const struct ft_number *of_book;
+	} of[] = {
+		{ OF_CHECKPOINT, CAUSE_CHECKPOINT, "checkpoint", f->checkpoint_s,
+		  &b->checkpoint_s },
+		{ OF_RESTART, CAUSE_RESTART, "restart", f->restart_s, &b->restart_s },
+		{ OF_REPAIR, CAUSE_RECOVERY, "repair", f->repair_s, &b->repair_s },
+		{ OF_FAILOVER, CAUSE_RECOVERY, "failover", f->failover_s,
+		  &b->failover_s },
+		{ OF_FLAP, CAUSE_RECOVERY, "flap", f->flap_s, &b->flap_s },
+	};
+
+	if (p->terms->goodput > 0)
+		return;
+	if (f->failures_per_1000_node_days < 0)
+		add_figure(m, side, OF_FAILURES, CAUSE_FAILURES, "failures",
+			   &b->failure_factor);
+	for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++)
+		if ((of[i].given < 0 || of[i].given == of[i].of_book->value) &&
+		    !(of[i].target == OF_CHECKPOINT && f->storage_bytes_per_s > 0))
+			add_figure(m, side, of[i].target, of[i].cause, of[i].name,
+				   of[i].of_book);
 }
 
 static void add_running(struct odds_model *m, size_t side, const struct ft_purchase *p)
 {
-	const struct ft_failure_terms *f = &p->terms->failures;
 	const struct ft_prices *b = p->prices;
-	bool own = !p->bom->rented, auto_goodput = !(p->terms->goodput > 0);
+	bool own = !p->bom->rented;
 
 	if (own) {
 		add_figure(m, side, OF_COLOCATION, CAUSE_COLOCATION, "colocation",
@@ -150,15 +259,9 @@ static void add_running(struct odds_model *m, size_t side, const struct ft_purch
 	}
 	if (own && !b->colocation_includes_power)
 		add_energy(m, side, p);
-	if (auto_goodput && f->failures_per_1000_node_days < 0)
-		add_figure(m, side, OF_FAILURES, CAUSE_FAILURES, "failures",
-			   &b->failure_factor);
-	if (auto_goodput && f->checkpoint_s < 0 && !(f->storage_bytes_per_s > 0))
-		add_figure(m, side, OF_CHECKPOINT, CAUSE_CHECKPOINT, "checkpoint",
-			   &b->checkpoint_s);
-	if (auto_goodput && f->restart_s < 0)
-		add_figure(m, side, OF_RESTART, CAUSE_RESTART, "restart",
-			   &b->restart_s);
+	add_building(m, side, p);
+	add_power(m, side, p);
+	add_goodput(m, side, p);
 	if (m->factors && p->terms->utilization_frac < 1)
 		uncertain(m, side,
 			  (struct amount){ OF_UTILIZATION, CAUSE_UTILIZATION,
@@ -186,73 +289,6 @@ static void add_side(struct odds_model *m, size_t side, const struct ft_side *s)
 			  .likely = t->tokens_per_s,
 			  .high = t->high,
 		  });
-}
-
-/* ---- one draw -------------------------------------------------------------------------- */
-
-/* times: the amount over its likely value. */
-static void apply(struct ft_deal *d, const struct use *u, double times)
-{
-	double amount = u->likely * times;
-
-	switch (u->target) {
-	case OF_RENT:
-		d->rent_usd_per_gpu_hour = amount;
-		break;
-	case OF_COLOCATION:
-		d->colocation_usd_per_kw_month = amount;
-		break;
-	case OF_ELECTRICITY:
-		d->electricity_usd_per_kwh = amount;
-		break;
-	case OF_OVERHEAD:
-		d->terms.pue = 1 + (d->terms.pue - 1) * times;
-		break;
-	case OF_MAINTENANCE:
-		d->maintenance_frac = amount;
-		break;
-	case OF_FAILURES:
-		d->failures.mtbf_s /= times;
-		break;
-	case OF_CHECKPOINT:
-		d->failures.save_s = amount;
-		break;
-	case OF_RESTART:
-		d->failures.restart_s = amount;
-		break;
-	case OF_UTILIZATION:
-		d->terms.utilization_frac =
-			fmax(0.01, 1 - (1 - d->terms.utilization_frac) * times);
-		break;
-	case OF_TOKENS:
-		d->tokens_per_s = amount;
-		break;
-	default: /* bills have several lines of one kind */
-		d->capital_usd[u->target - OF_CAPITAL] += amount - u->likely;
-	}
-}
-
-void odds_model_at(const struct odds_model *m, const double *z,
-		   struct drawn of[FT_SIDES_MOST])
-{
-	size_t u = 0;
-
-	for (size_t i = 0; i < m->n; i++) {
-		struct ft_deal d = m->deal[i];
-
-		for (; u < m->n_uses && m->use[u].side == i; u++) {
-			const struct use *use = &m->use[u];
-
-			if (!isnan(z[use->input]))
-				apply(&d, use,
-				      split_look_up(&m->input[use->input].table,
-						    z[use->input]));
-		}
-		of[i].usd = ft_deal_usd_per_million_tokens(&d);
-		of[i].kept = d.tokens_per_s * ft_deal_goodput(&d);
-		of[i].hour = of[i].usd * 1e-6 * of[i].kept * d.terms.utilization_frac *
-			     3600 / d.gpus;
-	}
 }
 
 /* ---- which input gets which dimension ------------------------------------------------- */
@@ -294,8 +330,9 @@ static void set_dimensions(struct odds_model *m)
 		odds_model_at(m, z, high);
 		z[i] = NAN;
 		for (size_t k = 0; k < m->n; k++)
-			w[i].usd = fmax(w[i].usd,
-					fabs(high[k].usd - low[k].usd) / low[k].usd);
+			w[i].usd = fmax(w[i].usd, fabs(high[k].of[FT_DRAWN_USD] /
+							       low[k].of[FT_DRAWN_USD] -
+						       1));
 	}
 	qsort(w, m->n_inputs, sizeof(*w), widest_first);
 	m->n_dimensions = factors;

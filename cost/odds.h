@@ -24,10 +24,21 @@ enum target {
 	OF_COLOCATION,
 	OF_ELECTRICITY,
 	OF_OVERHEAD, /* PUE - 1 */
+	OF_CLOCK_EXPONENT,
+	OF_MEMORY_FRAC,
+	OF_WAITING_FRAC,
+	OF_IDLE_W,  /* of a GPU */
+	OF_LIMIT_W, /* of a GPU */
+	OF_OTHERS_W,
+	OF_OTHERS_TYPICAL_W,
+	OF_SPARES_W,
 	OF_MAINTENANCE,
 	OF_FAILURES,
 	OF_CHECKPOINT,
 	OF_RESTART,
+	OF_REPAIR,
+	OF_FAILOVER,
+	OF_FLAP,
 	OF_UTILIZATION,
 	OF_TOKENS,
 };
@@ -67,13 +78,11 @@ void odds_model_free(struct odds_model *model);
 
 /* Figures of a side, some inputs other than likely. */
 struct drawn {
-	double usd;  /* per million tokens */
-	double hour; /* USD per GPU-hour */
-	double kept; /* tokens per second that are kept */
+	double of[FT_DRAWN];
 };
 
 /* Each side's figures with all inputs at z; one whose z is NaN has its likely value. */
 void odds_model_at(const struct odds_model *model, const double *z,
-		   struct drawn of[FT_SIDES_MOST]);
+		   struct drawn side[FT_SIDES_MOST]);
 
 #endif

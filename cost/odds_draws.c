@@ -63,9 +63,10 @@ static void count(struct ft_odds *odds, const struct drawn *of)
 	size_t best = 0;
 
 	for (size_t i = 0; i < odds->n; i++) {
-		best = of[i].usd < of[best].usd ? i : best;
+		best = of[i].of[FT_DRAWN_USD] < of[best].of[FT_DRAWN_USD] ? i : best;
 		for (size_t j = 0; j < odds->n; j++)
-			odds->below[i][j] += of[i].usd < of[j].usd;
+			odds->below[i][j] +=
+				of[i].of[FT_DRAWN_USD] < of[j].of[FT_DRAWN_USD];
 	}
 	odds->cheapest_frac[best]++;
 }
@@ -80,17 +81,15 @@ static void quantiles(double *drawn, size_t n, double *p10, double *p50, double 
 
 /* All that was drawn of the sides, draws of one side beside each other. */
 struct draws {
-	double *usd, *hour, *kept;
+	double *of[FT_DRAWN];
 };
 
 static void keep(struct draws *all, const struct ft_odds *odds, size_t draw,
-		 const struct drawn *of)
+		 const struct drawn *side)
 {
-	for (size_t i = 0; i < odds->n; i++) {
-		all->usd[i * odds->draws + draw] = of[i].usd;
-		all->hour[i * odds->draws + draw] = of[i].hour;
-		all->kept[i * odds->draws + draw] = of[i].kept;
-	}
+	for (int k = 0; k < FT_DRAWN; k++)
+		for (size_t i = 0; i < odds->n; i++)
+			all->of[k][i * odds->draws + draw] = side[i].of[k];
 }
 
 static void conclude(struct ft_odds *odds, const struct draws *d)
@@ -98,16 +97,27 @@ static void conclude(struct ft_odds *odds, const struct draws *d)
 	double all = (double)odds->draws;
 
 	for (size_t i = 0; i < odds->n; i++) {
-		quantiles(d->usd + i * odds->draws, odds->draws, &odds->p10[i],
-			  &odds->p50[i], &odds->p90[i]);
-		quantiles(d->hour + i * odds->draws, odds->draws, &odds->hour_p10[i],
-			  &odds->hour_p50[i], &odds->hour_p90[i]);
-		quantiles(d->kept + i * odds->draws, odds->draws, &odds->kept_p10[i],
-			  &odds->kept_p50[i], &odds->kept_p90[i]);
+		for (int k = 0; k < FT_DRAWN; k++)
+			quantiles(d->of[k] + i * odds->draws, odds->draws,
+				  &odds->p10[k][i], &odds->p50[k][i], &odds->p90[k][i]);
 		odds->cheapest_frac[i] /= all;
 		for (size_t j = 0; j < odds->n; j++)
 			odds->below[i][j] /= all;
 	}
+}
+
+void ft_odds_ranges(const struct ft_odds *o, size_t i, struct ft_cost *c)
+{
+	c->usd_per_million_tokens_low = o->p10[FT_DRAWN_USD][i];
+	c->usd_per_million_tokens_high = o->p90[FT_DRAWN_USD][i];
+	c->usd_per_gpu_hour_low = o->p10[FT_DRAWN_HOUR][i];
+	c->usd_per_gpu_hour_high = o->p90[FT_DRAWN_HOUR][i];
+	c->facility_provisioned_w_low = o->p10[FT_DRAWN_FULL_W][i];
+	c->facility_provisioned_w_high = o->p90[FT_DRAWN_FULL_W][i];
+	c->average_power_w_low = o->p10[FT_DRAWN_AVERAGE_W][i];
+	c->average_power_w_high = o->p90[FT_DRAWN_AVERAGE_W][i];
+	c->joules_per_token_low = o->p10[FT_DRAWN_JOULES][i];
+	c->joules_per_token_high = o->p90[FT_DRAWN_JOULES][i];
 }
 
 /* ---- causes ------------------------------------------------------------------------------ */
@@ -127,10 +137,12 @@ static const char *cause_name(enum cause cause)
 		[CAUSE_COLOCATION] = "colocation",
 		[CAUSE_ELECTRICITY] = "electricity",
 		[CAUSE_PUE] = "PUE of the building",
+		[CAUSE_WATTS] = "watts of GPUs and hosts",
 		[CAUSE_MAINTENANCE] = "maintenance",
 		[CAUSE_FAILURES] = "failure rate",
 		[CAUSE_CHECKPOINT] = "checkpoint time",
 		[CAUSE_RESTART] = "restart time",
+		[CAUSE_RECOVERY] = "time of repair, failover or flap",
 		[CAUSE_UTILIZATION] = "utilisation",
 		[CAUSE_THROUGHPUT] = "predicted throughput",
 	};
@@ -153,7 +165,7 @@ static bool with(const struct odds_model *m, enum cause cause, double z, double 
 	}
 	odds_model_at(m, work, of);
 	for (size_t i = 0; i < m->n; i++)
-		usd[i] = of[i].usd;
+		usd[i] = of[i].of[FT_DRAWN_USD];
 	return any;
 }
 
@@ -175,6 +187,8 @@ static void add_causes(const struct odds_model *m, double *work, struct ft_odds 
 		if (!with(m, (enum cause)c, -NORMAL_P90, work, new.low))
 			continue;
 		with(m, (enum cause)c, NORMAL_P90, work, new.high);
+		if (!(swing(odds, &new) > 0)) /* of watts or tokens alone */
+			continue;
 		for (; k && swing(odds, &new) > swing(odds, &odds->cause[k - 1]); k--)
 			odds->cause[k] = odds->cause[k - 1];
 		odds->cause[k] = new;
@@ -197,9 +211,8 @@ bool ft_odds_of(const struct ft_side *side, size_t n, size_t draws,
 		return false;
 	draw = ARENA_ARRAY(&m->mem, m->n_dimensions + 1, double);
 	z = ARENA_ARRAY(&m->mem, m->n_inputs + 1, double);
-	all.usd = ARENA_ARRAY(&m->mem, n * draws, double);
-	all.hour = ARENA_ARRAY(&m->mem, n * draws, double);
-	all.kept = ARENA_ARRAY(&m->mem, n * draws, double);
+	for (int k = 0; k < FT_DRAWN; k++)
+		all.of[k] = ARENA_ARRAY(&m->mem, n * draws, double);
 	ok = source_open(&s, m->n_dimensions, err);
 	for (size_t k = 0; ok && k < draws; k++) {
 		source_next(&s, draw);

@@ -8,42 +8,61 @@ static double share(double frac)
 	return frac > 0 ? fmin(1, frac) : 0;
 }
 
-/* Of the way from idle to the limit, which products and attention would pass: at the full
- * clock they ask for the limit / sustained^e. */
-static double gpu_frac(const struct ft_gpu *gpu, const struct ft_part *part,
-		       const struct ft_throughput *t)
+static void set_gpu(struct ft_power *p, const struct ft_gpu *gpu,
+		    const struct ft_part_line *line)
+{
+	p->gpus += (double)line->count;
+	p->idle_w = gpu->idle_w.value;
+	p->limit_w = gpu->limit_w.value;
+	p->sustained_frac = gpu->sustained[FT_BF16].value;
+	p->memory_frac = line->part->memory_frac.value;
+	p->waiting_frac = line->part->waiting_frac.value;
+	p->clock_exponent = line->part->clock_exponent.value;
+}
+
+struct ft_power power_of(const struct ft_cluster *c, const struct ft_throughput *t)
 {
 	double busy = share(t->busy_frac), memory = fmin(busy, share(t->memory_frac));
-	double waiting = fmin(1 - busy, share(t->waiting_frac));
-	double idle_w = gpu->idle_w.value, limit_w = gpu->limit_w.value;
-	double asked_w = limit_w * pow(gpu->sustained[FT_BF16].value,
-				       -part->clock_exponent.value);
-	double products = fmax(1, (asked_w - idle_w) / (limit_w - idle_w));
+	struct ft_power p = {
+		.products = busy - memory,
+		.copies = memory,
+		.waits = fmin(1 - busy, share(t->waiting_frac)),
+		.others_w = ft_parts_w(c->parts),
+		.others_typical_w = ft_parts_typical_w(c->parts),
+		.spares_w = ft_parts_spares_w(c->parts),
+	};
 
-	return fmin(1, (busy - memory) * products + memory * part->memory_frac.value +
-			       waiting * part->waiting_frac.value);
+	for (size_t i = 0; i < c->parts->n; i++)
+		if (c->parts->line[i].gpu)
+			set_gpu(&p, c->gpu, &c->parts->line[i]);
+	return p;
 }
 
-double power_it_w(const struct ft_cluster *c, const struct ft_throughput *t)
+/* Of the way from idle to the limit, which products and attention would pass: at the full
+ * clock they ask for the limit / sustained^e. */
+static double gpu_frac(const struct ft_power *p)
 {
-	double idle_w = c->gpu->idle_w.value, limit_w = c->gpu->limit_w.value;
-	double spares_idle = limit_w > 0 ? idle_w / limit_w : 0; /* hosts likewise */
-	double sum = ft_parts_typical_w(c->parts) +
-		     ft_parts_spares_w(c->parts) * spares_idle;
+	double asked_w = p->limit_w * pow(p->sustained_frac, -p->clock_exponent);
+	double products = fmax(1, (asked_w - p->idle_w) / (p->limit_w - p->idle_w));
 
-	for (size_t i = 0; i < c->parts->n; i++) {
-		const struct ft_part_line *l = &c->parts->line[i];
-
-		if (l->gpu)
-			sum += (double)l->count *
-			       (idle_w +
-				(limit_w - idle_w) * gpu_frac(c->gpu, l->part, t));
-	}
-	return sum;
+	return fmin(1, p->products * products + p->copies * p->memory_frac +
+			       p->waits * p->waiting_frac);
 }
 
-double power_provisioned_w(const struct ft_cluster *c)
+/* A GPU somewhere between idle and its limit; spares idle as GPUs do, their hosts too. */
+static double drawn_w(const struct ft_power *p, double gpu)
 {
-	return ft_parts_w(c->parts) + ft_parts_gpus_w(c->parts) +
-	       ft_parts_spares_w(c->parts);
+	double spares_idle = p->limit_w > 0 ? p->idle_w / p->limit_w : 0;
+
+	return p->gpus * (p->idle_w + (p->limit_w - p->idle_w) * gpu) +
+	       fmin(p->others_w, p->others_typical_w) + p->spares_w * spares_idle;
+}
+
+void power_set(struct ft_deal *d)
+{
+	const struct ft_power *p = &d->power;
+
+	d->it_w = drawn_w(p, p->gpus > 0 ? gpu_frac(p) : 0);
+	d->idle_w = drawn_w(p, 0);
+	d->provisioned_w = p->gpus * p->limit_w + p->others_w + p->spares_w;
 }

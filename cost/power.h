@@ -1,15 +1,18 @@
 /*
  * cost/power.h - what a cluster draws: GPUs by what they do, the rest by its table of parts
+ *
+ * The equation is in foretoken/cost.h; its numbers are a deal's `power`.
  */
 #ifndef COST_POWER_H
 #define COST_POWER_H
 
 #include "foretoken/cost.h"
 
-/* IT power while steps run: the equation is in foretoken/cost.h. */
-double power_it_w(const struct ft_cluster *cluster, const struct ft_throughput *during);
+struct ft_power power_of(const struct ft_cluster *cluster,
+			 const struct ft_throughput *during);
 
-/* IT power that must be provided: every part at full load, spares too. */
-double power_provisioned_w(const struct ft_cluster *cluster);
+/* What follows from the deal's power. it_w: while steps run. idle_w: between jobs, when GPUs do
+ * nothing and hosts go on. provisioned_w: every part at full load, spares too. */
+void power_set(struct ft_deal *deal);
 
 #endif

@@ -31,10 +31,31 @@ const char *ft_price_kind_name(enum ft_price_kind kind)
 	return names[kind];
 }
 
+/* A range is one of logarithms, which do not reach the amount of nothing. */
+static void check_range(struct reader *r, const char *key, const struct ft_number *n,
+			double nothing)
+{
+	if (!r->failed && n->low < n->high && !(n->low > nothing))
+		reader_fail(r, key,
+			    "has a range that begins at %g, where a logarithm has no "
+			    "end; write a low above it, or no range",
+			    nothing);
+}
+
+static struct ft_number read_figure(struct reader *r, struct arena *mem,
+				    const char *key, enum dimension dim)
+{
+	struct ft_number n = read_number(r, mem, key, dim);
+
+	check_range(r, key, &n, 0);
+	return n;
+}
+
 /* What is the same of all prices, once usd is read; line is where it stands. */
 static void finish_price(struct reader *r, const struct reading *in, const char *key,
 			 const struct node *line, struct ft_price *price)
 {
+	check_range(r, key, &price->usd, 0);
 	if (r->failed)
 		return;
 	price->book = books_whose(in->books, line);
@@ -140,15 +161,18 @@ static bool read_facility(const struct reading *in, const struct node *node)
 			    "are parts, whose power hw/parts knows");
 	if (!in->rents) {
 		p->colocation_usd_per_kw_month =
-			read_number(&r, mem, "colocation", DIM_USD_PER_KW_MONTH);
+			read_figure(&r, mem, "colocation", DIM_USD_PER_KW_MONTH);
 		p->colocation_includes_power =
 			read_bool(&r, "colocation_includes_power", false);
 		if (p->colocation_includes_power)
 			reader_allow(&r, "electricity"); /* of what is extended */
 		else
 			p->electricity_usd_per_kwh =
-				read_number(&r, mem, "electricity", DIM_USD_PER_KWH);
+				read_figure(&r, mem, "electricity", DIM_USD_PER_KWH);
 	}
+	p->pue = read_figure(&r, mem, "pue", DIM_NONE);
+	reader_bound(&r, "pue", &p->pue, 1, 10);
+	check_range(&r, "pue", &p->pue, 1);
 	return reader_close(&r);
 }
 
@@ -163,13 +187,16 @@ static bool read_operation(const struct reading *in, const struct node *node)
 	p->management.item = "management";
 	if (!in->rents) {
 		p->maintenance_frac =
-			read_number(&r, mem, "maintenance_frac", DIM_FRAC);
+			read_figure(&r, mem, "maintenance_frac", DIM_FRAC);
 		read_allowance(&r, in, "storage_per_gpu", &p->storage);
 		read_allowance(&r, in, "management_per_gpu", &p->management);
 	}
-	p->failure_factor = read_number(&r, mem, "failure_factor", DIM_NONE);
-	p->checkpoint_s = read_number(&r, mem, "checkpoint", DIM_S);
-	p->restart_s = read_number(&r, mem, "restart", DIM_S);
+	p->failure_factor = read_figure(&r, mem, "failure_factor", DIM_NONE);
+	p->checkpoint_s = read_figure(&r, mem, "checkpoint", DIM_S);
+	p->restart_s = read_figure(&r, mem, "restart", DIM_S);
+	p->repair_s = read_figure(&r, mem, "repair", DIM_S);
+	p->failover_s = read_figure(&r, mem, "failover", DIM_S);
+	p->flap_s = read_figure(&r, mem, "flap", DIM_S);
 	return reader_close(&r);
 }
 
@@ -206,13 +233,12 @@ static bool read_all(struct reading *in)
 	reader_allow(&r, "date");
 	reader_allow(&r, "extends");
 	items = read_need(&r, in->rents ? "rent" : "prices");
-	facility = in->rents ? read_node(&r, "facility") : read_need(&r, "facility");
+	facility = read_need(&r, "facility");
 	operation = read_need(&r, "operation");
 	if (!reader_close(&r) || !read_items(in, items) ||
 	    !read_facility(in, facility) || !read_operation(in, operation))
 		return false;
-	if (facility)
-		note_taken(in, facility);
+	note_taken(in, facility);
 	note_taken(in, operation);
 	return true;
 }
@@ -253,4 +279,27 @@ const struct ft_price *price_find(const struct ft_prices *prices, const char *it
 		if (!strcmp(prices->price[i].item, item))
 			return &prices->price[i];
 	return NULL;
+}
+
+size_t ft_prices_figures(const struct ft_prices *p,
+			 struct ft_figure figure[FT_FIGURES_MOST])
+{
+	const struct ft_figure all[FT_FIGURES_MOST] = {
+		{ "colocation", "USD/kW-month", &p->colocation_usd_per_kw_month },
+		{ "electricity", "USD/kWh", &p->electricity_usd_per_kwh },
+		{ "pue", "", &p->pue },
+		{ "maintenance_frac", "of the capital a year", &p->maintenance_frac },
+		{ "failure_factor", "", &p->failure_factor },
+		{ "checkpoint", "s", &p->checkpoint_s },
+		{ "restart", "s", &p->restart_s },
+		{ "repair", "s", &p->repair_s },
+		{ "failover", "s", &p->failover_s },
+		{ "flap", "s", &p->flap_s },
+	};
+	size_t n = 0;
+
+	for (size_t i = 0; i < FT_FIGURES_MOST; i++)
+		if (all[i].is->from)
+			figure[n++] = all[i];
+	return n;
 }

@@ -8,12 +8,6 @@
 #include "base/text.h"
 #include "foretoken/cost.h"
 
-/* Built-in terms of failures, all assumed; a scenario's cost.goodput map says others. */
-enum { REPAIR_S = 4 * 3600, FAILOVER_S = 60, FLAP_S = 10 };
-
-/* Stands for a building that nobody described, with a range: cost/factors.yaml. */
-static const double DEFAULT_PUE = 1.25;
-
 static const char *const recovery_names[FT_RECOVERIES] = {
 	[FT_RECOVERY_HOT] = "hot",
 	[FT_RECOVERY_COLD] = "cold",
@@ -85,12 +79,12 @@ static void read_failures(const struct node *map, struct ft_failure_terms *f,
 	f->storage_bytes_per_s =
 		read_quantity(&r, "storage_bandwidth", DIM_BYTES_PER_S, 0);
 	f->interval_s = read_quantity(&r, "interval", DIM_S, 0);
-	f->repair_s = read_quantity(&r, "repair", DIM_S, f->repair_s);
-	f->failover_s = read_quantity(&r, "failover", DIM_S, f->failover_s);
+	f->repair_s = read_own(&r, "repair", DIM_S);
+	f->failover_s = read_own(&r, "failover", DIM_S);
 	f->spares = read_bool(&r, "spares", f->spares);
 	f->flaps_per_1000_node_days =
 		read_quantity(&r, "flaps_per_1000_node_days", DIM_NONE, 0);
-	f->flap_s = read_quantity(&r, "flap", DIM_S, f->flap_s);
+	f->flap_s = read_own(&r, "flap", DIM_S);
 	f->straggler_frac = read_quantity(&r, "straggler_frac", DIM_FRAC, 0);
 	check_recovery(&r, f);
 	*ok = reader_close(&r);
@@ -106,9 +100,9 @@ static bool read_goodput(struct reader *r, struct ft_cost_terms *terms)
 		.failures_per_1000_node_days = -1,
 		.checkpoint_s = -1,
 		.restart_s = -1,
-		.repair_s = REPAIR_S,
-		.failover_s = FAILOVER_S,
-		.flap_s = FLAP_S,
+		.repair_s = -1,
+		.failover_s = -1,
+		.flap_s = -1,
 		.spares = true,
 	};
 	if (n && n->kind == NODE_MAP)
@@ -252,7 +246,7 @@ static void check_ranges(struct reader *r, const struct ft_cost_terms *terms)
 	for (size_t i = 0; i < sizeof(shares) / sizeof(*shares); i++)
 		if (!r->failed && *shares[i].at > 1)
 			reader_fail(r, shares[i].key, "should be at most 1");
-	if (!r->failed && !(terms->pue >= 1 && terms->pue < 10))
+	if (read_has(r, "pue") && !r->failed && !(terms->pue >= 1 && terms->pue < 10))
 		reader_fail(r, "pue", "should be at least 1");
 }
 
@@ -279,12 +273,8 @@ bool ft_cost_terms_load(const struct node *node, struct ft_cost_terms *terms,
 	terms->cost_of_capital_frac =
 		read_quantity(&r, "cost_of_capital_frac", DIM_FRAC, 0.08);
 	read_finance(&r, terms);
-	terms->electricity_usd_per_kwh =
-		read_node(&r, "electricity") ?
-			read_quantity(&r, "electricity", DIM_USD_PER_KWH, 0) :
-			-1;
-	terms->pue = read_quantity(&r, "pue", DIM_NONE, DEFAULT_PUE);
-	terms->pue_known = terms->pue != DEFAULT_PUE;
+	terms->electricity_usd_per_kwh = read_own(&r, "electricity", DIM_USD_PER_KWH);
+	terms->pue = read_own(&r, "pue", DIM_NONE);
 	terms->utilization_frac = read_share(&r, "utilization_frac", 0.9);
 	read_goodput(&r, terms);
 	check_ranges(&r, terms);

@@ -70,6 +70,13 @@ static void scale(struct ft_number *n, double by)
 	n->high *= by;
 }
 
+static void add_number(struct ft_number *to, const struct ft_number *n)
+{
+	to->value += n->value;
+	to->low += n->low;
+	to->high += n->high;
+}
+
 static struct ft_part *copy_of(struct table *t, const char *item, const char *other)
 {
 	struct ft_part *part = ARENA_NEW(t->mem, struct ft_part);
@@ -128,11 +135,12 @@ static void add_servers(struct table *t)
 	    catalogue_find(&t->site->catalogue, "software"))
 		->included = true;
 	*spare = *bought;
-	spare->max_w = node->power_w;
-	spare->max_w.value += (double)node->gpus * c->gpu->limit_w.value;
+	spare->max_w = c->gpu->limit_w;
+	scale(&spare->max_w, (double)node->gpus);
+	add_number(&spare->max_w, &node->power_w);
 	spare->carbon_kg = gpu->carbon_kg;
 	scale(&spare->carbon_kg, (double)node->gpus);
-	spare->carbon_kg.value += host->carbon_kg.value;
+	add_number(&spare->carbon_kg, &host->carbon_kg);
 	spare->rack_units = host->rack_units;
 	scale(&spare->max_w, (double)per);
 	scale(&spare->carbon_kg, (double)per);

@@ -209,6 +209,8 @@ void ft_report_compare(FILE *out, const struct ft_answers *a)
 		if (a->outcome[i].asked.n) {
 			fprintf(out, "\n%s:\n", a->label[i]);
 			money_fleets(out, &a->outcome[i].asked);
+			if (*evidence_search(a->scenario[i], &a->outcome[i], text))
+				fprintf(out, "%s\n", text);
 		}
 	ft_settings_free(all);
 }

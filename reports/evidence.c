@@ -1,6 +1,7 @@
 /* reports/evidence.c - the measured runs nearest to an answer, and how far to trust it */
 #include "reports/evidence.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -47,13 +48,69 @@ static const char *on_kernels(const struct ft_outcome *o, char text[SENTENCE])
 	return text;
 }
 
+const char *evidence_search(const struct ft_scenario *s, const struct ft_outcome *o,
+			    char text[SENTENCE])
+{
+	const struct ft_plan *p = s->plan;
+
+	if (!s->searched)
+		return "";
+	if (o->fits)
+		snprintf(text, SENTENCE,
+			 "training.parallel is left open: tp %" PRId64 " pp %" PRId64
+			 " vpp %" PRId64 " cp %" PRId64 " ep %" PRId64
+			 " is in the fastest of %zu legal plans, and held at other "
+			 "sizes. foretoken plan searches those as well.",
+			 p->tp, p->pp, p->vpp, p->cp, p->ep, s->searched);
+	else
+		snprintf(text, SENTENCE,
+			 "training.parallel is left open, and none of %zu legal plans "
+			 "fits: foretoken plan says what would help.",
+			 s->searched);
+	return text;
+}
+
+/* Where the time goes that is not kept, as others tell it apart. */
+static const char *on_time(const struct ft_outcome *o, char text[SENTENCE])
+{
+	const struct ft_time_use *u = &o->cost.time;
+	const struct {
+		const char *what;
+		double frac;
+	} lost[] = {
+		{ "checkpoints", u->checkpoint },
+		{ "progress that is lost", u->wasted },
+		{ "recovery", u->recovery },
+		{ "missing nodes", u->repair },
+		{ "stalls", u->stalls },
+		{ "stragglers", u->stragglers },
+	};
+	int n = snprintf(text, SENTENCE, "Goodput %.2f %%:", 100 * u->productive);
+	bool any = false;
+
+	for (size_t i = 0; i < sizeof(lost) / sizeof(*lost); i++) {
+		if (!(lost[i].frac > 0))
+			continue;
+		n += snprintf(text + n, (size_t)(SENTENCE - n), "%s %s %.2f %%",
+			      any ? "," : "", lost[i].what, 100 * lost[i].frac);
+		any = true;
+	}
+	if (u->interval_s > 0)
+		n += snprintf(text + n, (size_t)(SENTENCE - n),
+			      "; a checkpoint every %.0f min", u->interval_s / 60);
+	snprintf(text + n, (size_t)(SENTENCE - n), ".");
+	return any ? text : "";
+}
+
 const char *evidence_sentence(const struct ft_scenario *s, const struct ft_outcome *o,
 			      int k, char text[SENTENCE])
 {
-	for (int i = 0; i < 3; i++) {
-		const char *said = i == 0 ? on_stack(s, o, text) :
-				   i == 1 ? on_unmeasured(s, o, text) :
-					    on_kernels(o, text);
+	for (int i = 0; i < 5; i++) {
+		const char *said = i == 0 ? evidence_search(s, o, text) :
+				   i == 1 ? on_stack(s, o, text) :
+				   i == 2 ? on_unmeasured(s, o, text) :
+				   i == 3 ? on_kernels(o, text) :
+					    on_time(o, text);
 
 		if (said[0] && k-- == 0)
 			return said;

@@ -14,6 +14,10 @@ const char *evidence_sentence(const struct ft_scenario *scenario,
 			      const struct ft_outcome *outcome, int k,
 			      char text[SENTENCE]);
 
+/* What was found where the plan was left open; "": it was not. */
+const char *evidence_search(const struct ft_scenario *scenario,
+			    const struct ft_outcome *outcome, char text[SENTENCE]);
+
 /* What to mind when answers are compared; NULL: nothing. */
 const char *evidence_warning(const struct ft_answers *answers, char text[SENTENCE]);
 

@@ -113,24 +113,19 @@ static void fleet(const struct page *p, const struct ft_fleet *f)
 	} else {
 		fprintf(p->out,
 			"<td>%s</td><td>%.3g</td><td>%.1f to %.1f</td><td>%.2f to %.2f</td>"
-			"<td>%.3g</td><td>%s</td><td>%.0f</td>",
+			"<td>%.3g to %.3g</td><td>%s</td><td>%.0f</td>",
 			plain_number(p, (double)f->gpus), f->tokens * 1e-12, f->days[1],
 			f->days[2], f->usd[1] * 1e-6, f->usd[2] * 1e-6, f->megawatts,
-			plain_number(p, f->energy_mwh), f->failures);
+			f->megawatts_high, plain_number(p, f->energy_mwh), f->failures);
 	}
 	html_row_end(p);
 }
 
 bool html_fleets(struct page *p)
 {
-	static const char *const columns[] = { "<fleet",
-					       "GPUs",
-					       "T tokens",
-					       "days, P50 to P90",
-					       "million USD, P50 to P90",
-					       "MW",
-					       "MWh",
-					       "failures" };
+	static const char *const columns[] = { "<fleet", "GPUs",	"T tokens",
+					       "days",	 "million USD", "MW",
+					       "MWh",	 "failures" };
 
 	for (size_t i = 0; i < p->a->n; i++) {
 		const struct ft_run_answer *asked = &p->a->outcome[i].asked;
@@ -138,10 +133,14 @@ bool html_fleets(struct page *p)
 		if (!asked->n)
 			continue;
 		html_heading(p, i);
-		html_columns(p,
-			     arena_printf(p->mem, "Fleets for what was asked, as %s",
-					  p->a->label[i]),
-			     columns, sizeof(columns) / sizeof(*columns));
+		html_columns(
+			p,
+			arena_printf(
+				p->mem,
+				"Fleets for what was asked, as %s: days and dollars "
+				"from P50 to P90, MW from likely to P90",
+				p->a->label[i]),
+			columns, sizeof(columns) / sizeof(*columns));
 		for (size_t k = 0; k < asked->n; k++)
 			fleet(p, &asked->fleet[k]);
 		html_table_end(p);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/node.h"
 #include "reports/evidence.h"
 #include "reports/html.h"
 #include "reports/prices.h"
@@ -74,20 +75,71 @@ bool html_trust(struct page *p)
 	return true;
 }
 
+/* "published. SOURCE DATE NOTE" */
+static void provenance(const struct page *p, const struct ft_provenance *from)
+{
+	html_text(p, ft_provenance_kind_name(from->kind));
+	fputs(". ", p->out);
+	html_text(p, from->source);
+	fputs(" ", p->out);
+	html_text(p, from->date);
+	fputs(" ", p->out);
+	html_text(p, from->note);
+}
+
 static void source(const struct page *p, const char *what,
 		   const struct ft_provenance *from)
 {
 	fprintf(p->out, "<li>%s: ", what);
-	if (from) {
-		html_text(p, ft_provenance_kind_name(from->kind));
-		fputs(". ", p->out);
-		html_text(p, from->source);
-		fputs(" ", p->out);
-		html_text(p, from->date);
-		fputs(" ", p->out);
-		html_text(p, from->note);
-	}
+	if (from)
+		provenance(p, from);
 	fputs("</li>\n", p->out);
+}
+
+/* What the book says beside its prices; once for each book. */
+static void figures(const struct page *p, size_t i)
+{
+	static const char *const columns[] = { "<figure", "likely", "low", "high",
+					       "<from" };
+	const struct ft_prices *book = p->a->scenario[i]->prices;
+	struct ft_figure f[FT_FIGURES_MOST];
+	size_t n = ft_prices_figures(book, f);
+
+	for (size_t k = 0; k < i; k++)
+		if (!strcmp(p->a->scenario[k]->prices->name, book->name))
+			return;
+	html_columns(p,
+		     arena_printf(p->mem,
+				  "Book %s beside its prices; low is P10, high P90",
+				  book->name),
+		     columns, sizeof(columns) / sizeof(*columns));
+	for (size_t k = 0; k < n; k++) {
+		html_row(p, *f[k].unit ? arena_printf(p->mem, "%s, %s", f[k].name,
+						      f[k].unit) :
+					 f[k].name);
+		fprintf(p->out,
+			"<td>%.6g</td><td>%.6g</td><td>%.6g</td><td class=\"text\">",
+			f[k].is->value, f[k].is->low, f[k].is->high);
+		provenance(p, f[k].is->from);
+		fputs("</td>", p->out);
+		html_row_end(p);
+	}
+	html_table_end(p);
+}
+
+/* "cost.horizon 4 y": what nobody gave, as it was taken. */
+static void assumptions(const struct page *p, const struct ft_scenario *s)
+{
+	for (size_t k = 0; k < s->n_assumed; k++) {
+		const struct node *is = node_path(s->resolved, s->assumed[k]);
+
+		fputs(k ? ", " : "", p->out);
+		html_text(p, s->assumed[k]);
+		if (is && is->kind == NODE_SCALAR) {
+			putc(' ', p->out);
+			html_text(p, is->text);
+		}
+	}
 }
 
 bool html_sources(struct page *p)
@@ -108,11 +160,9 @@ bool html_sources(struct page *p)
 			"anything measured.</li>\n<li>assumed, as the scenario does not give "
 			"them: ",
 			100 * p->a->outcome[i].extrapolated_frac);
-		for (size_t k = 0; k < s->n_assumed; k++) {
-			fputs(k ? ", " : "", p->out);
-			html_text(p, s->assumed[k]);
-		}
+		assumptions(p, s);
 		fputs("</li></ul>\n", p->out);
+		figures(p, i);
 	}
 	return true;
 }

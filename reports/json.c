@@ -223,6 +223,8 @@ static json_t *derived(const struct ft_scenario *s)
 	json_put(o, "trained_parameters",
 		 s->plan->lora.rank ? ft_model_lora_parameters(m, &s->plan->lora) :
 				      ft_model_parameters(m, 1));
+	if (s->searched)
+		json_put_int(o, "plans_searched", (int64_t)s->searched);
 	for (size_t i = 0; i < m->n_passed_over; i++)
 		json_array_append_new(passed, json_of_text(m->passed_over[i]));
 	json_object_set_new(o, "model_keys_passed_over", passed);

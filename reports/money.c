@@ -45,7 +45,7 @@ void money_fleets(FILE *out, const struct ft_run_answer *a)
 	if (!a->n)
 		return;
 	t = TABLE_OPEN(out, "fleet", ">GPUs", ">T tokens", ">days P50", ">P90",
-		       ">M USD P50", ">P90", ">MW", ">MWh", ">failures");
+		       ">M USD P50", ">P90", ">MW", ">P90", ">MWh", ">failures");
 	for (size_t i = 0; i < a->n; i++) {
 		const struct ft_fleet *f = &a->fleet[i];
 
@@ -62,6 +62,7 @@ void money_fleets(FILE *out, const struct ft_run_answer *a)
 		for (int k = 1; k < 3; k++)
 			put_millions(&t, f->usd[k]);
 		table_put(&t, "%.3g", f->megawatts);
+		table_put(&t, "%.3g", f->megawatts_high);
 		table_put(
 			&t, "%s",
 			shown_number(&(struct shown){ 1, 0, "" }, f->energy_mwh, text));

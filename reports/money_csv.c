@@ -29,11 +29,11 @@ static void odds(FILE *out, const struct ft_odds *o)
 	fputs("verdict.cheapest_frac", out);
 	row(out, o->cheapest_frac, o->n);
 	fputs("verdict.usd_per_million_tokens.p10", out);
-	row(out, o->p10, o->n);
+	row(out, o->p10[FT_DRAWN_USD], o->n);
 	fputs("verdict.usd_per_million_tokens.p50", out);
-	row(out, o->p50, o->n);
+	row(out, o->p50[FT_DRAWN_USD], o->n);
 	fputs("verdict.usd_per_million_tokens.p90", out);
-	row(out, o->p90, o->n);
+	row(out, o->p90[FT_DRAWN_USD], o->n);
 	for (size_t c = 0; c < o->n_causes; c++) {
 		key(out, "cause", o->cause[c].name, ".p10");
 		row(out, o->cause[c].low, o->n);
@@ -79,8 +79,14 @@ static void fleet(FILE *out, const struct ft_answers *a, const char *question)
 	{ \
 		"." #name ".p90", offsetof(struct ft_fleet, name[2]) \
 	}
-		FIGURE(tokens),	      THREE(days),	  THREE(usd),
-		FIGURE(megawatts),    FIGURE(energy_mwh), FIGURE(failures),
+		FIGURE(tokens),
+		THREE(days),
+		THREE(usd),
+		FIGURE(megawatts),
+		{ ".megawatts.p10", offsetof(struct ft_fleet, megawatts_low) },
+		{ ".megawatts.p90", offsetof(struct ft_fleet, megawatts_high) },
+		FIGURE(energy_mwh),
+		FIGURE(failures),
 		FIGURE(tokens_per_s),
 	};
 	const struct ft_fleet *f;

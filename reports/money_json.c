@@ -26,6 +26,8 @@ static json_t *fleet_json(const struct ft_fleet *f)
 	json_object_set_new(o, "days", three(f->days));
 	json_object_set_new(o, "usd", three(f->usd));
 	json_put(o, "megawatts", f->megawatts);
+	json_put(o, "megawatts_p10", f->megawatts_low);
+	json_put(o, "megawatts_p90", f->megawatts_high);
 	json_put(o, "energy_mwh", f->energy_mwh);
 	json_put(o, "failures", f->failures);
 	json_put(o, "tokens_per_s", f->tokens_per_s);
@@ -114,9 +116,12 @@ json_t *money_verdict_json(const struct ft_answers *a)
 	json_put_int(o, "draws", (int64_t)v->odds.draws);
 	json_object_set_new(o, "cheapest_frac",
 			    numbers_json(v->odds.cheapest_frac, v->odds.n));
-	json_object_set_new(o, "p10", numbers_json(v->odds.p10, v->odds.n));
-	json_object_set_new(o, "p50", numbers_json(v->odds.p50, v->odds.n));
-	json_object_set_new(o, "p90", numbers_json(v->odds.p90, v->odds.n));
+	json_object_set_new(o, "p10",
+			    numbers_json(v->odds.p10[FT_DRAWN_USD], v->odds.n));
+	json_object_set_new(o, "p50",
+			    numbers_json(v->odds.p50[FT_DRAWN_USD], v->odds.n));
+	json_object_set_new(o, "p90",
+			    numbers_json(v->odds.p90[FT_DRAWN_USD], v->odds.n));
 	json_object_set_new(o, "causes", causes_json(&v->odds));
 	json_put_text(o, "crossovers_of", a->label[v->second]);
 	for (size_t k = 0; k < v->n_crossovers; k++) {

@@ -90,6 +90,30 @@ char *prices_said(struct arena *mem, const struct ft_bom *bom,
 	return said;
 }
 
+/* What the book says beside its prices. */
+static json_t *figures_json(const struct ft_prices *prices)
+{
+	struct ft_figure f[FT_FIGURES_MOST];
+	size_t n = ft_prices_figures(prices, f);
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < n; i++) {
+		json_t *one = json_object();
+
+		json_put_text(one, "figure", f[i].name);
+		json_put(one, "value", f[i].is->value);
+		json_put(one, "low", f[i].is->low);
+		json_put(one, "high", f[i].is->high);
+		json_put_text(one, "unit", f[i].unit);
+		json_put_text(one, "kind",
+			      ft_provenance_kind_name(f[i].is->from->kind));
+		json_put_text(one, "source", f[i].is->from->source);
+		json_put_text(one, "date", f[i].is->from->date);
+		json_array_append_new(list, one);
+	}
+	return list;
+}
+
 json_t *prices_json(const struct ft_bom *bom, const struct ft_prices *prices)
 {
 	json_t *j = json_object(), *others = json_array();
@@ -117,5 +141,7 @@ json_t *prices_json(const struct ft_bom *bom, const struct ft_prices *prices)
 		json_array_append_new(others, line);
 	}
 	json_object_set_new(j, "taken_from", others);
+	if (prices)
+		json_object_set_new(j, "figures", figures_json(prices));
 	return j;
 }

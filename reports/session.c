@@ -56,6 +56,7 @@ static bool answer(struct ft_session *s, struct asked *a, const char *text,
 {
 	const char *name = arena_printf(&a->mem, "scenario %zu", a->n + 1);
 	struct node *root = node_read_text(&a->mem, name, text, strlen(text), err);
+	const struct ft_search search = { .top = 1 };
 	struct ft_scenario *one;
 
 	if (!root)
@@ -63,7 +64,7 @@ static bool answer(struct ft_session *s, struct asked *a, const char *text,
 	if (root->kind != NODE_MAP)
 		return ft_fail(err, &root->mark,
 			       "a scenario is a map of model, cluster, training ...");
-	one = ft_scenario_from(s->shelf, root, name, true, err);
+	one = ft_scenario_to_run_from(s->shelf, root, name, &search, err);
 	if (!one)
 		return false;
 	if (!ft_study_simulate(one, NULL, NULL, &a->outcome[a->n], err)) {
@@ -127,7 +128,7 @@ static char *compared(struct ft_session *s, struct asked *a, struct ft_error *er
 	} else {
 		labels = ft_study_labels(a->scenario, a->n);
 		for (size_t i = 0; i < a->n; i++)
-			ft_verdict_ranges(v, i, &a->outcome[i].cost);
+			ft_odds_ranges(&v->odds, i, &a->outcome[i].cost);
 		text = written(s, &(struct ft_answers){ a->scenario, a->outcome, labels,
 							a->n, "ft_session_compare", v,
 							FT_EQUAL_GPUS });

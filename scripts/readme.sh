@@ -12,7 +12,7 @@ trap 'rm -rf "$tmp"' EXIT
 FORETOKEN=$f sh examples/01-first-answer/run.sh | fold -s -w 96 | awk '
 	NR == 1, /^$/ { sub(/ +$/, ""); print }
 	/^result/ { on = 1 }
-	on && /^(result|step|tokens|  P|MFU,? *%|exposed|memory|capital|USD per |fits)/ {
+	on && /^(result|step|tokens|  P|MFU,? *%|exposed|memory|capital|USD per |energy|power|fits)/ {
 		if (!/, s / || /^step|^exposed/) print
 	}
 	/^Why .* differs/ { on = 0; left = 6; print "" }

@@ -106,7 +106,7 @@ static const char *rent(struct arena *mem, const struct ft_scenario *s)
 
 VALUE(optics, s->cluster->fabric->optics)
 VALUE(site, s->cluster->parts->site)
-VALUE(pue, exact(mem, s->terms.pue, ""))
+VALUE(pue, exact(mem, ft_cost_pue(&s->terms, s->prices), ""))
 VALUE(utilization, exact(mem, s->terms.utilization_frac, ""))
 #define GIVEN(name, value, unit) \
 	VALUE(name, (value) > 0 ? exact(mem, value, unit) : NULL)
@@ -138,14 +138,19 @@ VALUE(goodput, goodput_is_map(s)    ? NULL :
 	       s->terms.goodput > 0 ? exact(mem, s->terms.goodput, "") :
 				      "auto")
 /* Of that map; told where the goodput depends on it. */
-#define LOST(name, applies, seconds) \
-	VALUE(name, goodput_is_map(s) && (applies) ? exact(mem, seconds, " s") : NULL)
+#define LOST(name, applies, field) \
+	VALUE(name, \
+	      goodput_is_map(s) && (applies) ? \
+		      exact(mem, \
+			    s->terms.failures.field >= 0 ? s->terms.failures.field : \
+							   s->prices->field.value, \
+			    " s") : \
+		      NULL)
 LOST(repair,
      s->terms.failures.recovery == FT_RECOVERY_COLD || !s->terms.failures.spares,
-     s->terms.failures.repair_s)
-LOST(failover, s->terms.failures.recovery == FT_RECOVERY_FAULT_TOLERANT,
-     s->terms.failures.failover_s)
-LOST(flap, s->terms.failures.flaps_per_1000_node_days > 0, s->terms.failures.flap_s)
+     repair_s)
+LOST(failover, s->terms.failures.recovery == FT_RECOVERY_FAULT_TOLERANT, failover_s)
+LOST(flap, s->terms.failures.flaps_per_1000_node_days > 0, flap_s)
 
 enum { BOTH = KEY_TOLD | KEY_COLUMN };
 
@@ -257,15 +262,16 @@ static const struct scenario_key keys[] = {
 	  "value left at the end, as a share of capital" },
 	{ "cost.electricity", BOTH, electricity,
 	  "price of electricity; default: the price book's" },
-	{ "cost.pue", BOTH, pue, "power usage effectiveness of the building" },
+	{ "cost.pue", BOTH, pue,
+	  "power usage effectiveness of the building; default: the price book's" },
 	{ "cost.utilization_frac", BOTH, utilization,
 	  "share of the paid hours in which the cluster trains" },
 	{ "cost.goodput.repair", KEY_TOLD, repair,
-	  "time to repair a node; default: 4 h, assumed" },
+	  "time to repair a node; default: the price book's" },
 	{ "cost.goodput.failover", KEY_TOLD, failover,
-	  "time a fault-tolerant job takes to go on; default: 1 min, assumed" },
+	  "time a fault-tolerant job takes to go on; default: the price book's" },
 	{ "cost.goodput.flap", KEY_TOLD, flap,
-	  "time the job waits for a link that flaps; default: 10 s, assumed" },
+	  "time the job waits for a link that flaps; default: the price book's" },
 	{ "cost.goodput", BOTH, goodput,
 	  "share of the training time that moves training forward; auto: from failures; or a "
 	  "map of how it fails and recovers" },

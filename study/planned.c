@@ -209,7 +209,8 @@ struct ft_plans *plans_of(const struct node *root, const char *name,
 	ok = open && space_open(&j->space, open, s->free_key, s->n_free, err);
 	if (ok) {
 		ok = search(w, j, err) && tell_all(w, j, err);
-		if (ok && !w->plans.n && !j->stop && ft_ranks_first(s->ranks))
+		if (ok && !w->plans.n && !j->stop && !s->no_ways_out &&
+		    ft_ranks_first(s->ranks))
 			ways_out(j, &w->plans);
 		free(j->order);
 		space_close(&j->space);
@@ -368,26 +369,86 @@ bool ft_study_plans_of(const char *name, const char *text, const struct ft_searc
 	return plan_sizes(&o, s, plans, n, err);
 }
 
+/* A document under the first of its plans. */
+struct best_plan {
+	struct ft_scenario *scenario; /* on the shelf; NULL: no plan fits */
+	size_t legal;
+};
+
+static bool find(struct ft_shelf *shelf, const struct node *root, const char *name,
+		 const struct ft_search *search, struct best_plan *to,
+		 struct ft_error *err)
+{
+	struct arena *mem = shelf_memory(shelf);
+	struct ft_search only = *search;
+	struct ft_plans *plans;
+	bool ok;
+
+	only.no_ways_out = true;
+	plans = plans_of(root, name, &only, err);
+	ok = plans != NULL;
+	*to = (struct best_plan){ .legal = plans ? plans->considered : 0 };
+	if (plans && plans->n) {
+		/* written and read again: what the plan says dies with the plans */
+		const char *text = node_flow(mem, plans->best[0].scenario->given);
+		struct node *own = node_read_text(mem, name, text, strlen(text), err);
+
+		to->scenario =
+			own ? ft_scenario_from(shelf, own, name, true, err) : NULL;
+		ok = to->scenario != NULL;
+	}
+	ft_plans_free(plans);
+	return ok;
+}
+
 struct ft_scenario *ft_scenario_at_best(struct ft_shelf *shelf, const char *path,
 					const struct ft_search *search,
 					struct ft_error *err)
 {
-	struct arena *mem = shelf_memory(shelf);
-	struct node *root = scenario_read(mem, path, search->sets, search->n_sets, err);
-	struct ft_plans *plans = root ? plans_of(root, path, search, err) : NULL;
-	struct ft_scenario *s = NULL;
+	struct node *root = scenario_read(shelf_memory(shelf), path, search->sets,
+					  search->n_sets, err);
 	struct ft_mark at = { path, 0, 0 };
+	struct best_plan best;
 
-	if (plans && plans->n) {
-		/* written and read again: what the plan says dies with the plans */
-		const char *text = node_flow(mem, plans->best[0].scenario->given);
-		struct node *own = node_read_text(mem, path, text, strlen(text), err);
-
-		s = own ? ft_scenario_from(shelf, own, path, true, err) : NULL;
-	} else if (plans)
+	if (!root || !find(shelf, root, path, search, &best, err))
+		return NULL;
+	if (!best.scenario)
 		ft_fail(err, &at,
 			"no plan fits in the GPUs' memory; foretoken plan "
 			"says what would help");
-	ft_plans_free(plans);
-	return s;
+	return best.scenario;
+}
+
+static bool says(const struct node *root, const char *key)
+{
+	const struct node *n = node_path(root, key);
+
+	return n && !node_is_null(n) && !(n->kind == NODE_MAP && !n->n);
+}
+
+struct ft_scenario *ft_scenario_to_run_from(struct ft_shelf *shelf,
+					    const struct node *root, const char *name,
+					    const struct ft_search *search,
+					    struct ft_error *err)
+{
+	struct best_plan best = { 0 };
+
+	if (says(root, "run") && !says(root, "training.parallel") &&
+	    !find(shelf, root, name, search, &best, err))
+		return NULL;
+	if (!best.scenario)
+		best.scenario = ft_scenario_from(shelf, root, name, true, err);
+	if (best.scenario)
+		best.scenario->searched = best.legal;
+	return best.scenario;
+}
+
+struct ft_scenario *ft_scenario_to_run(struct ft_shelf *shelf, const char *path,
+				       const struct ft_search *search,
+				       struct ft_error *err)
+{
+	struct node *root = scenario_read(shelf_memory(shelf), path, search->sets,
+					  search->n_sets, err);
+
+	return root ? ft_scenario_to_run_from(shelf, root, path, search, err) : NULL;
 }

@@ -45,8 +45,8 @@ struct asking {
 /* What is trained: as asked, or as much as the days or the budget allow. */
 static double tokens_of(const struct ft_asked *asked, const struct ft_odds *odds)
 {
-	double in_days = odds->kept_p50[0] * asked->days * DAY_S;
-	double for_budget = asked->budget_usd / odds->p50[0] * 1e6;
+	double in_days = odds->p50[FT_DRAWN_KEPT][0] * asked->days * DAY_S;
+	double for_budget = asked->budget_usd / odds->p50[FT_DRAWN_USD][0] * 1e6;
 
 	if (asked->tokens > 0)
 		return asked->tokens;
@@ -68,16 +68,18 @@ static bool fleet_of(const struct asking *a, const struct ft_scenario *s,
 	*f = (struct ft_fleet){
 		.gpus = s->cluster->gpus,
 		.tokens = tokens_of(&a->asked, &odds),
-		.megawatts = o->cost.provisioned_w * s->terms.pue * 1e-6,
+		.megawatts = o->cost.facility_provisioned_w * 1e-6,
+		.megawatts_low = odds.p10[FT_DRAWN_FULL_W][0] * 1e-6,
+		.megawatts_high = odds.p90[FT_DRAWN_FULL_W][0] * 1e-6,
 		.cost = o->cost,
 		.tokens_per_s = o->tokens_per_s,
 	};
-	f->days[0] = f->tokens / odds.kept_p90[0] / DAY_S;
-	f->days[1] = f->tokens / odds.kept_p50[0] / DAY_S;
-	f->days[2] = f->tokens / odds.kept_p10[0] / DAY_S;
-	f->usd[0] = f->tokens * 1e-6 * odds.p10[0];
-	f->usd[1] = f->tokens * 1e-6 * odds.p50[0];
-	f->usd[2] = f->tokens * 1e-6 * odds.p90[0];
+	f->days[0] = f->tokens / odds.p90[FT_DRAWN_KEPT][0] / DAY_S;
+	f->days[1] = f->tokens / odds.p50[FT_DRAWN_KEPT][0] / DAY_S;
+	f->days[2] = f->tokens / odds.p10[FT_DRAWN_KEPT][0] / DAY_S;
+	f->usd[0] = f->tokens * 1e-6 * odds.p10[FT_DRAWN_USD][0];
+	f->usd[1] = f->tokens * 1e-6 * odds.p50[FT_DRAWN_USD][0];
+	f->usd[2] = f->tokens * 1e-6 * odds.p90[FT_DRAWN_USD][0];
 	run_s = f->days[1] * DAY_S;
 	f->energy_mwh = o->cost.facility_power_w * run_s / 3.6e9;
 	f->failures = deal.failures.mtbf_s > 0 ? run_s / deal.failures.mtbf_s : 0;
@@ -345,7 +347,7 @@ double ft_study_measure(const struct ft_scenario *s, const struct ft_outcome *o,
 	case FT_EQUAL_MONEY:
 		return o->cost.usd_per_gpu_hour * (double)s->cluster->gpus;
 	case FT_EQUAL_MEGAWATTS:
-		return o->cost.provisioned_w * s->terms.pue;
+		return o->cost.facility_provisioned_w;
 	case FT_EQUAL_TIME:
 		return o->tokens_per_s * o->cost.goodput;
 	default:

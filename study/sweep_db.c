@@ -9,7 +9,7 @@
 #include "base/arena.h"
 #include "base/node.h"
 
-enum { APPLICATION = 0x46545357, /* "FTSW" */ SCHEMA = 2, PATIENCE_MS = 60000 };
+enum { APPLICATION = 0x46545357, /* "FTSW" */ SCHEMA = 3, PATIENCE_MS = 60000 };
 
 struct sweep_db {
 	struct arena mem; /* statements' texts */

@@ -11,7 +11,7 @@ static bool more_often(const struct ft_odds *odds, size_t i, size_t k)
 {
 	if (odds->cheapest_frac[i] != odds->cheapest_frac[k])
 		return odds->cheapest_frac[i] > odds->cheapest_frac[k];
-	return odds->p50[i] < odds->p50[k];
+	return odds->p50[FT_DRAWN_USD][i] < odds->p50[FT_DRAWN_USD][k];
 }
 
 /* The scenario that is the cheapest most often, other than one; n: none. */
@@ -60,14 +60,6 @@ bool ft_study_verdict(const struct ft_scenario *const *s, const struct ft_outcom
 	return true;
 }
 
-void ft_verdict_ranges(const struct ft_verdict *v, size_t i, struct ft_cost *cost)
-{
-	cost->usd_per_million_tokens_low = v->odds.p10[i];
-	cost->usd_per_million_tokens_high = v->odds.p90[i];
-	cost->usd_per_gpu_hour_low = v->odds.hour_p10[i];
-	cost->usd_per_gpu_hour_high = v->odds.hour_p90[i];
-}
-
 /* At most a hundred bytes, and no character of UTF-8 cut. */
 static int shown_bytes(const char *text)
 {
@@ -85,6 +77,8 @@ const char *ft_verdict_sentence(const struct ft_verdict *v, const char *const *l
 {
 	PLAIN_NUMBERS;
 	const struct ft_odds *p = &v->odds;
+	const double *p10 = p->p10[FT_DRAWN_USD], *p50 = p->p50[FT_DRAWN_USD],
+		     *p90 = p->p90[FT_DRAWN_USD];
 	size_t a = v->best, b = v->second;
 	int first = shown_bytes(label[a]), second = shown_bytes(label[b]);
 
@@ -94,8 +88,7 @@ const char *ft_verdict_sentence(const struct ft_verdict *v, const char *const *l
 		"to P90): %.4g (%.4g to %.4g), against %.4g (%.4g to %.4g) with %.*s.",
 		first, label[a], p->n > 2 ? "the cheapest" : "cheaper",
 		p->cheapest_frac[a], v->tie ? "no clear winner" : "a clear winner",
-		p->p50[a], p->p10[a], p->p90[a], p->p50[b], p->p10[b], p->p90[b],
-		second, label[b]);
+		p50[a], p10[a], p90[a], p50[b], p10[b], p90[b], second, label[b]);
 	return text;
 }
 
@@ -147,6 +140,6 @@ bool ft_study_compare(const struct ft_scenario **s, struct ft_outcome *o, size_t
 		return false;
 	}
 	for (size_t i = 0; i < n; i++)
-		ft_verdict_ranges(v, i, &o[i].cost);
+		ft_odds_ranges(&v->odds, i, &o[i].cost);
 	return true;
 }

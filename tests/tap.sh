@@ -57,3 +57,22 @@ case $f in /*) ;; *) f=$PWD/$f ;; esac
 one=$tmp/fails-with-1
 printf '#!/bin/sh\n"$@"\n[ $? -eq 1 ]\n' >"$one"
 chmod +x "$one"
+# `jq -e` of nothing: 1.6 calls that true, so that a program that fails would pass
+if jq=$(command -v jq); then
+	mkdir "$tmp/strict"
+	cat >"$tmp/strict/jq" <<-END
+	#!/bin/sh
+	for a; do
+		case \$a in
+		--*) ;;
+		-*e*)
+			out=\$($jq "\$@") && [ -n "\$out" ] && printf '%s\n' "\$out"
+			exit
+			;;
+		esac
+	done
+	exec $jq "\$@"
+	END
+	chmod +x "$tmp/strict/jq"
+	PATH=$tmp/strict:$PATH
+fi

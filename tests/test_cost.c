@@ -196,6 +196,14 @@ static void published_dollars_and_joules_per_token_agree(void **state)
 		    1e-9);
 }
 
+static struct ft_deal drawn(const struct ft_cluster *c, const struct ft_throughput *t)
+{
+	struct ft_deal d = { .power = power_of(c, t) };
+
+	power_set(&d);
+	return d;
+}
+
 /* The equation of foretoken/cost.h, part by part, on a cluster of one GPU. */
 static void power_is_by_what_gpus_do(void **state)
 {
@@ -224,20 +232,21 @@ static void power_is_by_what_gpus_do(void **state)
 			     none = { 0 };
 
 	(void)state;
-	assert_near(power_it_w(&c, &none), 100 + still, 1e-9);
-	assert_near(power_it_w(&c, &all), 700 + still, 1e-9);
-	assert_near(power_it_w(&c, &half), 400 + still, 1e-9);
-	assert_near(power_it_w(&c, &mixed),
+	assert_near(drawn(&c, &none).it_w, 100 + still, 1e-9);
+	assert_near(drawn(&c, &all).idle_w, 100 + still, 1e-9);
+	assert_near(drawn(&c, &all).it_w, 700 + still, 1e-9);
+	assert_near(drawn(&c, &half).it_w, 400 + still, 1e-9);
+	assert_near(drawn(&c, &mixed).it_w,
 		    100 + 600 * (0.5 + 0.2 * 0.6 + 0.2 * 0.4) + still, 1e-9);
 	/* held to the limit, products ask for 700 / 0.8^2 = 1093.75 W at the full clock */
 	gpu.sustained[FT_BF16].value = 0.8;
-	assert_near(power_it_w(&c, &all), 700 + still, 1e-9);
-	assert_near(power_it_w(&c, &half), 100 + 0.5 * 993.75 + still, 1e-9);
-	assert_near(power_it_w(&c, &mixed),
+	assert_near(drawn(&c, &all).it_w, 700 + still, 1e-9);
+	assert_near(drawn(&c, &half).it_w, 100 + 0.5 * 993.75 + still, 1e-9);
+	assert_near(drawn(&c, &mixed).it_w,
 		    100 + 600 * fmin(1, 0.5 * 993.75 / 600 + 0.2 * 0.6 + 0.2 * 0.4) +
 			    still,
 		    1e-9);
-	assert_near(power_provisioned_w(&c), 700 + 500 + 1200, 1e-9);
+	assert_near(drawn(&c, &all).provisioned_w, 700 + 500 + 1200, 1e-9);
 }
 
 /* Throughput alone: dollars go as its inverse. */
@@ -425,7 +434,7 @@ static void terms_are_read_and_checked(void **state)
 		node_read_text(&mem, "test.yaml", good, strlen(good), &err), &t, &err));
 	assert_string_equal(t.prices, "mixnet-2025");
 	assert_true(t.horizon_years == 5 && t.residual_frac == 0.2);
-	assert_true(t.goodput == 0 && t.pue == 1.25);
+	assert_true(t.goodput == 0 && t.pue == -1);
 	assert_true(t.electricity_usd_per_kwh == 0.05);
 	/* free power is a price; none given is the book's */
 	assert_true(ft_cost_terms_load(

@@ -39,9 +39,50 @@ ok "megawatts alone" refused "run.megawatts alone trains nothing" $f simulate $a
 ok "a budget in another currency" refused "not a unit of an amount" $f simulate $a --set "run.budget=5 EUR"
 ok "a key of run that is none" refused "'dyas'" $f simulate $a --set run.dyas=3
 
+# ---- the plan left open
+cat >"$tmp/open.yaml" <<END
+model: {name: llama3-8b}
+cluster: {gpu: h100-sxm, gpus: 16, fabric: ib-ndr-rail}
+stack: nemo-24.11
+training: {sequence_length: 8192, global_batch_size: 64, micro_batch_size: 1, sharding: zero1, recompute: none, schedule: 1f1b}
+END
+sed 's/llama3-8b/llama3.1-405b/; s/zero1/ddp/' "$tmp/open.yaml" >"$tmp/large.yaml"
+found() { # the plan that `plan` finds; fed back, the same answer without a search
+	$f plan "$tmp/open.yaml" --top 1 --json | jq '.best[0] | .step_s, .training.parallel.tp, .mfu' >"$tmp/want" &&
+		$f simulate "$tmp/open.yaml" --tokens 1T --json >"$tmp/j" && jq '.step_s, .scenario.training.parallel.tp, .mfu' "$tmp/j" | cmp - "$tmp/want" &&
+		jq -e '.derived.plans_searched > 10 and .fits' "$tmp/j" >/dev/null &&
+		$f simulate "$tmp/open.yaml" --json | jq -e --slurpfile j "$tmp/j" '(.fits | not) or .step_s > $j[0].step_s' >/dev/null &&
+		jq .scenario "$tmp/j" | $f simulate - --json | jq 'del(.derived, .assumed, .name, .id)' >"$tmp/k" && jq 'del(.derived, .assumed, .name, .id)' "$tmp/j" | cmp - "$tmp/k" &&
+		$f simulate "$tmp/open.yaml" --tokens 1T | grep -q '^training.parallel is left open: tp .* is in the fastest of [0-9]* legal plans' &&
+		$f simulate - --tokens 1T <"$tmp/open.yaml" --json | jq -e '.derived.plans_searched > 10' >/dev/null
+}
+ok "the planner's questions search a plan that is left open" found
+ok "nothing is searched without a question" sh -c "$f simulate $tmp/open.yaml --json | jq -e '.derived.plans_searched == null and (.assumed | index(\"training.parallel.tp\"))'"
+ok "nor where one key of the plan is stated" sh -c "$f simulate $tmp/open.yaml --set training.parallel.pp=1 --tokens 1T --json | jq -e '.derived.plans_searched == null and (.assumed | index(\"training.parallel.tp\"))'"
+ok "compare does the same for each" sh -c "$f compare $tmp/open.yaml $tmp/open.yaml --set cluster.gpus=8 --tokens 1T >$tmp/o && [ \$(grep -c '^training.parallel is left open' $tmp/o) = 2 ]"
+ok "no plan fits: said, and simulated as it is" sh -c "$f simulate $tmp/large.yaml --tokens 1T >$tmp/o 2>$tmp/e && grep -q '^training.parallel is left open, and none of [0-9]* legal plans fits' $tmp/o && grep -q 'does not fit' $tmp/e"
+
 # ---- cash flows and terms
 ok "what a repair is assumed to take is told" sh -c "$f simulate $a --set 'cost.goodput={recovery: cold}' --json >$tmp/j && jq -e '.assumed | index(\"cost.goodput.repair\")' $tmp/j && jq .scenario $tmp/j | $f simulate - --json | jq -e '.assumed | index(\"cost.goodput.repair\") == null'"
 ok "flows are written" sh -c "$f simulate $a --flows $tmp/f.csv >/dev/null && head -1 $tmp/f.csv | grep -q '^BilledCost,.*EffectiveCost.*ServiceName\$' && grep -q '2025-08-01T00:00:00Z,Purchase' $tmp/f.csv"
+periods() { # each a month, one after the other, and both costs add up to the same
+	python3 - "$tmp/f.csv" <<-END
+	import csv, sys
+	billed = effective = 0
+	months = set()
+	for r in csv.DictReader(open(sys.argv[1])):
+	    month = lambda k: int(r[k][:4]) * 12 + int(r[k][5:7]) - 1
+	    assert r["ChargePeriodStart"][7:] == r["ChargePeriodEnd"][7:] == "-01T00:00:00Z"
+	    assert month("ChargePeriodEnd") == month("ChargePeriodStart") + 1, r
+	    months.add(month("ChargePeriodStart"))
+	    billed += float(r["BilledCost"])
+	    effective += float(r["EffectiveCost"])
+	assert max(months) - min(months) + 1 == len(months) >= 48
+	assert abs(billed / effective - 1) < 1e-6, (billed, effective)
+	END
+}
+ok "a line is of one month, and none is left out" periods
+ok "nothing is used up before it is there" sh -c "$f simulate $a --set 'cost.tranches=[{month: 3, share: 1}]' --flows $tmp/f.csv >/dev/null && python3 -c 'import csv, sys; assert min(r[\"ChargePeriodStart\"] for r in csv.DictReader(open(sys.argv[1]))) == \"2025-11-01T00:00:00Z\"' $tmp/f.csv"
 ok "they begin when they are told to" sh -c "$f simulate $a --set cost.start=2027-03 --flows $tmp/f.csv >/dev/null && grep -q '2027-03-01T00:00:00Z,Purchase' $tmp/f.csv"
 ok "a folder that is not there" refused "error" $f simulate $a --flows /proc/none/f.csv
 ok "a month that is none" refused "start: should be a month" $f simulate $a --set cost.start=2027-13
@@ -67,12 +108,15 @@ ok "a map of failures starts from what auto is" sh -c "test \$($f simulate $a --
 ok "rent on demand is paid for the hours used" sh -c "$f simulate $tmp/bare.yaml --set 'cost.usd_per_gpu_hour=2 USD/h' --set cost.take_or_pay=false --json | jq -e '(.cost.usd_per_gpu_hour - 1.8) | fabs < 1e-9'"
 
 # ---- failures
+ok "all time is told" sh -c "$f simulate $a --set 'cost.goodput={recovery: hot, spares: false, flaps_per_1000_node_days: 300, straggler_frac: 0.01}' --json >$tmp/j && jq -e '.cost | [.goodput, .checkpoint_frac, .wasted_progress_frac, .recovery_frac, .repair_frac, .stalls_frac, .stragglers_frac] | (add - 1 | fabs < 1e-9) and (map(select(. > 0)) | length == 7)' $tmp/j && jq -e '.cost.checkpoint_interval_s > 60' $tmp/j"
+ok "in one sentence" sh -c "$f simulate $a --set 'cost.goodput={recovery: cold, interval: 30 min}' | grep -q '^Goodput 9[0-9.]* %: checkpoints [0-9.]* %, progress that is lost [0-9.]* %, recovery [0-9.]* %; a checkpoint every 30 min[.]\$' && ! $f simulate $a --set cost.goodput=0.9 | grep -q '^Goodput'"
 goodput() { $f simulate $a --set "cost.goodput=$1" --json | jq .cost.goodput; }
 ok "ways to recover, best last" sh -c "$f simulate $a --set 'cost.goodput={recovery: cold}' --json | jq .cost.goodput >$tmp/g; $f simulate $a --set 'cost.goodput={recovery: hot, spares: false}' --json | jq .cost.goodput >>$tmp/g; $f simulate $a --set 'cost.goodput={recovery: hot}' --json | jq .cost.goodput >>$tmp/g; $f simulate $a --set 'cost.goodput={recovery: fault_tolerant, spares: true}' --json | jq .cost.goodput >>$tmp/g; sort -g $tmp/g | cmp - $tmp/g"
 ok "checkpoints by bytes and bandwidth" sh -c "$f simulate $a --set 'cost.goodput={storage_bandwidth: 500 GB/s}' --json | jq -e '.cost.goodput > 0.98'"
 ok "a checkpoint and its bandwidth" refused "follows from storage_bandwidth" $f simulate $a --set 'cost.goodput={storage_bandwidth: 500 GB/s, checkpoint: 3 s}'
 ok "a failover without fault tolerance" refused "failover: has an effect under 'recovery: fault_tolerant' only" $f simulate $a --set 'cost.goodput={failover: 3 s}'
 ok "checkpoints nobody goes back to" refused "has no effect under 'recovery: fault_tolerant'" $f simulate $a --set 'cost.goodput={recovery: fault_tolerant, checkpoint: 3 s}'
+ok "where nothing fails nothing is lost" sh -c "$f simulate $a --set 'cost.goodput={failures_per_1000_node_days: 0, spares: false}' --json | jq -e '.cost.goodput == 1 and .cost.repair_frac == 0'"
 ok "a way to recover that is none" refused "recovery" $f simulate $a --set 'cost.goodput={recovery: warm}'
 ok "the map of failures survives a round trip" sh -c "$f simulate $a --set 'cost.goodput={recovery: cold, repair: 2 h}' --json >$tmp/j && jq .scenario $tmp/j | $f simulate - --json | jq .cost >$tmp/o && jq .cost $tmp/j | cmp - $tmp/o"
 finish

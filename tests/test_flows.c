@@ -96,6 +96,31 @@ static void readings_agree_with_month_by_month(void **state)
 	assert_near(r.warehouse, r.straight_line, 1e-9);
 }
 
+/* The same where half of the cluster arrives after a year. */
+static void later_tranches_agree_with_month_by_month(void **state)
+{
+	struct ft_deal d = a_deal();
+	struct ft_readings r;
+	double monthly = pow(1.08, 1 / 12.), npv = 18e6 + 18e6 / 1.08, hours = 0;
+	double running =
+		(1400 * 130 * 12 + 1300 * 1.25 * 8760 * 0.087 + 36e6 * 0.02) / 12;
+
+	(void)state;
+	d.terms.n_tranches = 2;
+	d.terms.tranche[0] = (struct ft_tranche){ 0, 0.5 };
+	d.terms.tranche[1] = (struct ft_tranche){ 12, 0.5 };
+	for (int m = 1; m <= 48; m++) {
+		double here = m > 12 ? 1 : 0.5;
+
+		npv += here * running / pow(monthly, m);
+		hours += here * 1024 * 730. / pow(monthly, m);
+	}
+	npv -= 3.6e6 / pow(1.08, 4);
+	r = ft_flows_read(&d);
+	assert_near(r.npv_usd, npv, 1e-3);
+	assert_near(r.levelised, npv / hours, 1e-9);
+}
+
 /* A server of 10.2 kW and 250,000 USD over 4 years in a building of 10 USD/W over 12, 8 %, 0.067
  * USD/kWh, PUE 1.5, 5 % of the server's amortisation for its upkeep: 1.475 USD per GPU and hour.
  * The building is paid as colocation, and a month of that source has 720 hours of power. */
@@ -282,6 +307,7 @@ int main(void)
 		cmocka_unit_test(readings_agree_with_month_by_month),
 		cmocka_unit_test(the_warehouse_form_agrees_with_its_worked_example),
 		cmocka_unit_test(flows_are_dated_and_whole),
+		cmocka_unit_test(later_tranches_agree_with_month_by_month),
 		cmocka_unit_test(tranches_arrive_when_they_are_said_to),
 		cmocka_unit_test(residuals_by_year_are_read_at_the_horizon),
 		cmocka_unit_test(letting_at_cost_returns_the_cost_of_capital),

@@ -95,6 +95,19 @@ static void months_of_failures_agree(void **state)
 	}
 }
 
+/* Saved all the time: only what a restart takes is lost, and a failure during one begins it anew. */
+static void checkpoints_that_cost_nothing_lose_restarts_alone(void **state)
+{
+	struct ft_reliability r = { .gpus = 512, .mtbf_s = 5000, .restart_s = 300 };
+	struct ft_time_use u = goodput_time_use(&r);
+
+	(void)state;
+	assert_near(u.productive, exp(-300 / 5000.), 1e-12);
+	assert_near(u.recovery, 1 - u.productive, 1e-12);
+	assert_near(u.checkpoint + u.wasted + u.repair + u.stalls + u.stragglers, 0,
+		    1e-12);
+}
+
 /* ---- the best interval -------------------------------------------------------------- */
 
 static double lost_with(double ln_tau, void *context)
@@ -222,6 +235,7 @@ static void small_losses_add_up(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(checkpoints_that_cost_nothing_lose_restarts_alone),
 		cmocka_unit_test(months_of_failures_agree),
 		cmocka_unit_test(no_interval_is_better_than_the_best),
 		cmocka_unit_test(large_clusters_are_never_without_progress),

@@ -135,6 +135,21 @@ static const char tolerant[] =
 		"4096",
 		"64") "micro_batch_size: 1}, cost: {prices: neocloud-2026-09, goodput: "
 		      "{recovery: fault_tolerant, failover: 30 s}}}";
+static const char tolerant_by_book[] = LLAMA IB "stack: nemo-24, " TRAIN(
+	"4096", "64") "micro_batch_size: 1}, cost: {prices: neocloud-2026-09, goodput: "
+		      "{recovery: fault_tolerant}}}";
+static const char flapping[] = LLAMA IB "stack: nemo-24, " TRAIN(
+	"4096", "64") "micro_batch_size: 1}, cost: {prices: neocloud-2026-09, goodput: "
+		      "{flaps_per_1000_node_days: 3}}}";
+static const char let_cold[] = LLAMA IB "stack: nemo-24, " TRAIN(
+	"4096",
+	"32") "micro_batch_size: 1}, cost: {prices: rent-2026, goodput: {recovery: cold}}}";
+static const char let_tolerant[] = LLAMA IB "stack: nemo-24, " TRAIN(
+	"4096",
+	"32") "micro_batch_size: 1}, cost: {prices: rent-2026, goodput: {recovery: fault_tolerant}}}";
+static const char let_flapping[] = LLAMA IB "stack: nemo-24, " TRAIN(
+	"4096",
+	"32") "micro_batch_size: 1}, cost: {prices: rent-2026, goodput: {flaps_per_1000_node_days: 3}}}";
 static const char let[] = LLAMA IB "stack: nemo-24, " TRAIN(
 	"4096", "32") "micro_batch_size: 1}, cost: {prices: "
 		      "rent-2026, prepaid_frac: 0.2, take_or_pay: true}}";
@@ -176,8 +191,14 @@ static const struct key_part parts[] = {
 	{ "cluster.fabric", "hw/fabrics", "roce-400-tor", { tor } },
 	{ "cluster.fabric", "hw/fabrics", "efa-400-rail", { efa } },
 	{ "cluster.fabric", "hw/fabrics", "ib-hdr-rail", { core } },
-	{ "cost.prices", "cost/prices", "neocloud-2026-09", { zero1_pipeline, ecmp } },
-	{ "cost.prices", "cost/prices", "rent-2026", { rented } },
+	{ "cost.prices",
+	  "cost/prices",
+	  "neocloud-2026-09",
+	  { zero1_pipeline, ecmp, cold, tolerant_by_book, flapping } },
+	{ "cost.prices",
+	  "cost/prices",
+	  "rent-2026",
+	  { rented, let_cold, let_tolerant, let_flapping } },
 	{ "cluster.gpu", "hw/gpus", "mi250", { mesh, mesh_node } },
 	{ "cluster.gpu", "hw/gpus", "mi325x", { kin } },
 	{ "cluster.gpu",

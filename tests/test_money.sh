@@ -56,16 +56,41 @@ sed '/^  h100-sxm:/,/^  h200:/{/^  h200:/!d}' cost/prices/rent-2026.yaml >"$tmp/
 ok "the rent of a GPU that nobody lets" refused "rents.yaml:[0-9]*:[0-9]*: error: .*rent-2026 has no rent of h100-sxm; give cost.usd_per_gpu_hour" $f simulate "$b" --set cost.prices="$tmp/rents.yaml"
 ok "the bill of what is rented" refused "no bill of a rented cluster: rent-2026 is a book of rents" $f bom "$b" --set cost.prices=rent-2026
 ok "a rent that is given" sh -c "$f simulate $b --set cost.usd_per_gpu_hour=2.5USD/h >$tmp/o && grep -q '^USD per GPU-hour  *2.500' $tmp/o && grep -q '^capital  *0 USD' $tmp/o && grep -q '^Given: h100-sxm' $tmp/o"
+ok "a rent below a dollar is one" sh -c "$f simulate $b --set cost.usd_per_gpu_hour=0.4USD/h --json | jq -e '.scenario.cost.prices == \"rent-2026\" and .cost.usd_per_gpu_hour == 0.4 and .cost.capex_usd == 0'"
 ok "the scenario of a rented answer answers the same" sh -c "$f simulate $b --set cost.usd_per_gpu_hour=2.5USD/h --json >$tmp/j && jq .scenario $tmp/j | $f simulate - --json | jq .cost >$tmp/o && jq .cost $tmp/j | cmp - $tmp/o && jq -e '[.assumed[] | select(startswith(\"cost.\"))] == [\"cost.prices\", \"cost.pue\", \"cost.utilization_frac\", \"cost.goodput\"]' $tmp/j"
 ok "a report of what is rented and what is bought" sh -c "$f compare $b $a --set cluster.gpus=512 --report $tmp/r >/dev/null && $f simulate $b --set cost.prices=rent-2026 --report $tmp/r2 >/dev/null && grep -q 'of the rent is at quoted' $tmp/r2/index.html"
 building() { # of 1,422 kW of IT: a building nobody described, and one that is known
 	$f simulate $a --json >"$tmp/j" && jq .scenario "$tmp/j" | $f simulate - --json | jq .interval >"$tmp/o" &&
 		jq .interval "$tmp/j" | cmp - "$tmp/o" &&
-		jq -e '.cost.provisioned_w as $w | [.cost.facility_provisioned_w, .interval.facility_provisioned_w[]] | map(. / $w * 1000 | round) == [1250, 1100, 1520]' "$tmp/j" >/dev/null &&
-		$f simulate $a --json --set cost.pue=1.2 | jq -e '.cost.facility_provisioned_w as $w | .interval.facility_provisioned_w == [$w, $w]' >/dev/null &&
+		jq -e '.cost.provisioned_w as $w | [.cost.facility_provisioned_w, .interval.facility_provisioned_w[]] | map(. / $w * 100 | round) == [125, 110, 152]' "$tmp/j" >/dev/null &&
+		$f simulate $a --json --set cost.pue=1.2 | jq -e '.cost.facility_provisioned_w as $w | .interval.facility_provisioned_w | map(. / $w) | .[0] > 0.97 and .[1] < 1.03' >/dev/null &&
 		$f compare $a examples/01-first-answer/mi300x.yaml --json | jq -e '[.verdict.causes[].cause] | index("PUE of the building")' >/dev/null
 }
 ok "the building's overhead has a range unless it is known" building
+watts() { # the law's constants move joules and mean megawatts, of one scenario as of two
+	$f simulate $a --json | jq -e '.cost as $c | .interval | .average_power_w[0] < $c.average_power_w and .average_power_w[1] > $c.average_power_w and .joules_per_token[0] < $c.joules_per_token and .joules_per_token[1] > $c.joules_per_token' >/dev/null &&
+		$f simulate $a --set cost.pue=1.2 --json | jq -e '.interval.average_power_w | .[1] / .[0] > 1.05' >/dev/null &&
+		$f compare $a examples/01-first-answer/mi300x.yaml --json | jq -e '[.verdict.causes[].cause] | index("watts of GPUs and hosts")' >/dev/null &&
+		$f simulate $a --tokens 1T --json | jq -e '.run | .megawatts_p10 < .megawatts and .megawatts < .megawatts_p90' >/dev/null &&
+		$f simulate $a --tokens 1T | grep -q '>*MW  *P90 '
+}
+ok "what machines draw has a range" watts
+of_book() { # times of a book, as the scenario's own would be
+	for k in "repair cold" "failover fault_tolerant" "flap hot, flaps_per_1000_node_days: 40"; do
+		key=${k%% *} how=${k#* }
+		printf 'name: mine\nextends: neocloud-2026-09\nprovenance: {kind: assumed}\nprices: {}\nfacility: {}\noperation: {%s: {value: 2000 s, %s}}\n' "$key" "$of" >"$tmp/mine.yaml"
+		$f simulate $a --set cost.prices="$tmp/mine.yaml" --set "cost.goodput={recovery: $how}" --json | jq .cost.goodput >"$tmp/book"
+		$f simulate $a --set cost.prices=neocloud-2026-09 --set "cost.goodput={recovery: $how, $key: 2000 s}" --json | jq .cost.goodput >"$tmp/own"
+		$f simulate $a --set cost.prices=neocloud-2026-09 --set "cost.goodput={recovery: $how}" --json | jq .cost.goodput >"$tmp/base"
+		cmp -s "$tmp/book" "$tmp/own" && ! cmp -s "$tmp/own" "$tmp/base" || return 1
+	done
+}
+ok "repair, failover and flap are the book's, or the scenario's" of_book
+ok "and have a range until the scenario says them" sh -c "$f simulate $a --set 'cost.goodput={recovery: cold}' --json >$tmp/j && jq .scenario $tmp/j | $f simulate - --json | jq .interval >$tmp/o && jq .interval $tmp/j | cmp - $tmp/o && $f simulate $a --set 'cost.goodput={recovery: cold, repair: 14399 s}' --json | jq -e --slurpfile j $tmp/j '.interval.usd_per_million_tokens[1] < 0.99 * \$j[0].interval.usd_per_million_tokens[1]'"
+ok "a range from 0, which would have been none" operation "maintenance_frac: has a range that begins at 0" "maintenance_frac: {value: 1 %, low: 0 %, high: 3 %, $of}"
+ok "likewise of a price" refused "usd: has a range that begins at 0" sh -c "printf 'name: mine\nextends: neocloud-2026-09\nprovenance: {kind: assumed}\nprices:\n  fiber: {usd: {value: 60 USD, low: 0 USD, high: 90 USD}, $of}\nfacility: {}\noperation: {}\n' >$tmp/mine.yaml && $f simulate $a --set cost.prices=$tmp/mine.yaml"
+ok "likewise of a PUE of 1" refused "pue: has a range that begins at 1" sh -c "printf 'name: mine\nextends: neocloud-2026-09\nprovenance: {kind: assumed}\nprices: {}\nfacility: {pue: {value: 1.2, low: 1, high: 1.4, $of}}\noperation: {}\n' >$tmp/mine.yaml && $f simulate $a --set cost.prices=$tmp/mine.yaml"
+ok "a PUE below 1, of a book" refused "pue: 0.9 is not between 1 and 10" sh -c "printf 'name: mine\nextends: neocloud-2026-09\nprovenance: {kind: assumed}\nprices: {}\nfacility: {pue: {value: 0.9, $of}}\noperation: {}\n' >$tmp/mine.yaml && $f simulate $a --set cost.prices=$tmp/mine.yaml"
 ok "an item without a price" sh -c "sed '/^  ufm-licence:/,/^  aec/{/^  aec/!d}' cost/prices/neocloud-2026-09.yaml >$tmp/b.yaml && $one $f bom $a --set cluster.ufm_ports=4 --set cost.prices=$tmp/b.yaml >$tmp/o 2>$tmp/e && grep -q 'b.yaml:[0-9]*:[0-9]*: error: price book .* no price for ufm-licence' $tmp/e && test ! -s $tmp/o"
 ok "a cluster that only fails" operation "goodput is 0: a cluster of 1024 GPUs fails every [0-9] s" "failure_factor: {value: 30000, $of}"
 ok "a goodput of 0" refused "goodput: should be above 0" $f simulate $a --set cost.goodput=0

@@ -172,7 +172,8 @@ static void odds_agree_with_plain_draws(void **state)
 	assert_near(odds.below[0][1], plain_odds(200e3, 1.3, 180e3, 1.6, 0.9), 0.006);
 	assert_near(odds.below[0][1] + odds.below[1][0], 1, 1e-12);
 	assert_near(odds.cheapest_frac[0], odds.below[0][1], 1e-12);
-	assert_true(odds.p10[0] < odds.p50[0] && odds.p50[0] < odds.p90[0]);
+	assert_true(odds.p10[FT_DRAWN_USD][0] < odds.p50[FT_DRAWN_USD][0] &&
+		    odds.p50[FT_DRAWN_USD][0] < odds.p90[FT_DRAWN_USD][0]);
 }
 
 /* Two that are the same in all are cheaper than each other in no draw. */
@@ -230,8 +231,9 @@ static void the_same_question_has_the_same_answer(void **state)
 	memset(&two, 0, sizeof(two));
 	assert_true(ft_odds_of(&a.side, 1, 1024, &one, &err));
 	assert_true(ft_odds_of(&a.side, 1, 1024, &two, &err));
-	assert_true(one.p10[0] == two.p10[0] && one.p50[0] == two.p50[0] &&
-		    one.p90[0] == two.p90[0]);
+	assert_true(one.p10[FT_DRAWN_USD][0] == two.p10[FT_DRAWN_USD][0] &&
+		    one.p50[FT_DRAWN_USD][0] == two.p50[FT_DRAWN_USD][0] &&
+		    one.p90[FT_DRAWN_USD][0] == two.p90[FT_DRAWN_USD][0]);
 	assert_int_equal(one.n_causes, 2);
 	assert_string_equal(one.cause[0].name, "servers, AMD");
 	/* the cause at its P10 and P90, all else as it is */
@@ -264,8 +266,62 @@ static void factors_join_what_moves_together(void **state)
 	assert_true(ft_odds_of(side, 2, 8192, &joined, &err));
 	assert_true(joined.below[0][1] > alone.below[0][1] + 0.05);
 	/* each by itself is as uncertain as before */
-	assert_near(joined.p90[0] / alone.p90[0], 1, 0.01);
+	assert_near(joined.p90[FT_DRAWN_USD][0] / alone.p90[FT_DRAWN_USD][0], 1, 0.01);
 	free(f);
+}
+
+/* ---- power ------------------------------------------------------------------------------- */
+
+/* One GPU that copies all the time, and a host: each range by hand. */
+static void megawatts_are_as_uncertain_as_their_parts(void **state)
+{
+	struct ft_part of_gpu = { .item = "gpu",
+				  .max_w = { 700, 700, 700, NULL },
+				  .memory_frac = { 0.6, 0.5, 0.8, NULL },
+				  .waiting_frac = { 0.4, 0.4, 0.4, NULL },
+				  .clock_exponent = { 2, 2, 2, NULL } };
+	struct ft_part host = { .item = "host",
+				.max_w = { 500, 500, 500, NULL },
+				.typical_frac = { 1, 1, 1, NULL } };
+	struct ft_part spare = { .item = "spare", .max_w = { 1200, 1000, 1600, NULL } };
+	struct ft_part_line line[] = {
+		{ .count = 1, .gpu = true, .part = &of_gpu },
+		{ .count = 1, .part = &host },
+		{ .count = 1, .part_class = FT_PART_SPARE, .part = &spare }
+	};
+	struct ft_odds odds;
+	struct ft_error err;
+	struct bench b;
+
+	(void)state;
+	set_up(&b, "nvidia", 250e3, 1.2, 1000);
+	b.gpu.idle_w.value = b.gpu.idle_w.low = b.gpu.idle_w.high = 100;
+	b.gpu.limit_w.value = b.gpu.limit_w.low = b.gpu.limit_w.high = 700;
+	b.gpu.sustained[FT_BF16].value = 1;
+	b.parts.n = 2;
+	b.parts.line = line;
+	b.side.throughput.memory_frac = 1;
+	b.prices.pue = (struct ft_number){ 1.25, 1.1, 1.5, NULL };
+	assert_true(ft_odds_of(&b.side, 1, 16384, &odds, &err));
+	assert_near(odds.p10[FT_DRAWN_AVERAGE_W][0], 100 + 600 * 0.5 + 500, 3);
+	assert_near(odds.p90[FT_DRAWN_AVERAGE_W][0], 100 + 600 * 0.8 + 500, 3);
+	assert_near(odds.p10[FT_DRAWN_FULL_W][0], 1200, 1e-9); /* a PUE of 1, known */
+	assert_near(odds.p90[FT_DRAWN_JOULES][0] * 1000,
+		    odds.p90[FT_DRAWN_AVERAGE_W][0], 1e-6);
+	b.terms.pue = -1; /* the book's */
+	assert_true(ft_odds_of(&b.side, 1, 16384, &odds, &err));
+	assert_near(odds.p10[FT_DRAWN_FULL_W][0], 1200 * 1.1, 3);
+	assert_near(odds.p90[FT_DRAWN_FULL_W][0], 1200 * 1.5, 5);
+	b.terms.pue = 1;
+	host.max_w = (struct ft_number){ 500, 400, 700, NULL };
+	assert_true(ft_odds_of(&b.side, 1, 16384, &odds, &err));
+	assert_near(odds.p10[FT_DRAWN_FULL_W][0], 1100, 3);
+	assert_near(odds.p90[FT_DRAWN_FULL_W][0], 1400, 5);
+	host.max_w = (struct ft_number){ 500, 500, 500, NULL };
+	b.parts.n = 3; /* and a spare, which idles at a seventh */
+	assert_true(ft_odds_of(&b.side, 1, 16384, &odds, &err));
+	assert_near(odds.p10[FT_DRAWN_FULL_W][0], 1200 + 1000, 3);
+	assert_near(odds.p90[FT_DRAWN_FULL_W][0], 1200 + 1600, 6);
 }
 
 /* ---- reasons ----------------------------------------------------------------------------- */
@@ -363,6 +419,7 @@ static void crossovers_make_both_equal(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(megawatts_are_as_uncertain_as_their_parts),
 		cmocka_unit_test(quantiles_are_those_asked_for),
 		cmocka_unit_test(the_likely_price_is_the_mode),
 		cmocka_unit_test(a_table_is_as_good_as_the_function),

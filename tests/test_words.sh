@@ -71,7 +71,7 @@ ok "every row of simulate has an entry" entered "$tmp/rows"
 heads "(result|where|largest|memory)" <"$tmp/simulate" >"$tmp/rows"
 ok "every column of simulate is explained" every "$tmp/rows"
 labels() { # a column of labels: without the unit, and without the rows that say P10 or a key
-	sed 's/, \(million USD\|TFLOP.s\|GB\|MB\|USD\|ms\|us\|s\|J\|%\)$//' | grep -v '^[a-z_]*\.[a-z_.]*$'
+	sed 's/, \(million USD\|TFLOP.s\|GB\|MB\|kW\|MW\|USD\|ms\|us\|s\|J\|%\)$//' | grep -v '^[a-z_]*\.[a-z_.]*$'
 }
 $f compare $h examples/01-first-answer/mi300x.yaml >"$tmp/compare"
 first_cells <"$tmp/compare" | labels >"$tmp/rows"

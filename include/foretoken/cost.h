@@ -87,12 +87,13 @@ struct ft_prices {
 	bool colocation_includes_power;
 	bool nics_apart; /* list NICs as network, off the server's price */
 	struct ft_number electricity_usd_per_kwh;
+	struct ft_number pue;		   /* of the building */
 	struct ft_number maintenance_frac; /* of capital, per year */
 	/* By GPU, in books that do not price parts: storage for all parts of that class,
 	 * management for front end, management, facility and service. 0: by part. */
 	struct ft_price storage, management;
 	struct ft_number failure_factor; /* failures against those of hw/parts */
-	struct ft_number checkpoint_s, restart_s;
+	struct ft_number checkpoint_s, restart_s, repair_s, failover_s, flap_s;
 	size_t n_taken;
 	struct ft_taken *taken;
 	const struct ft_provenance *from;
@@ -150,8 +151,8 @@ struct ft_cost_terms {
 	double against_usd_per_gpu_hour; /* rent that owning is held against; 0: none */
 	char start[8]; /* month of the first flow, "2026-09"; "": of the book's date */
 	double electricity_usd_per_kwh; /* below 0: the book's */
-	double pue, utilization_frac;
-	bool pue_known; /* other than the default: then it is exact */
+	double pue;			/* below 0: the book's */
+	double utilization_frac;
 	double goodput; /* 0: from failures */
 	struct ft_failure_terms failures;
 };
@@ -163,6 +164,17 @@ struct ft_prices *ft_prices_load(const char *name, const struct ft_mark *at,
 				 struct ft_error *err)
 	__attribute__((warn_unused_result));
 void ft_prices_free(struct ft_prices *prices);
+
+/* A figure of a book's facility or operation, in the unit that the book has it in. */
+struct ft_figure {
+	const char *name, *unit;
+	const struct ft_number *is;
+};
+
+/* All that the book has; how many. */
+enum { FT_FIGURES_MOST = 10 };
+size_t ft_prices_figures(const struct ft_prices *prices,
+			 struct ft_figure figure[FT_FIGURES_MOST]);
 
 /* The book with the prices that the terms give themselves: price_of (ITEM: amount, USD when
  * it has no unit) says of lines of the book, or of items of the cluster that the book lacks,
@@ -230,6 +242,16 @@ enum ft_capital {
 	FT_CAPITALS
 };
 
+/* What a cluster's power depends on, in numbers: the equation is at the top. */
+struct ft_power {
+	double gpus, idle_w, limit_w, sustained_frac; /* of each, but their number */
+	double products, copies, waits; /* shares of the time in a step: c, m, w */
+	double memory_frac, waiting_frac, clock_exponent;
+	double others_w,
+		others_typical_w; /* all other parts: at full load, in a step */
+	double spares_w;
+};
+
 /* All that dollars per million tokens depend on, in numbers. */
 struct ft_deal {
 	double gpus;
@@ -238,6 +260,7 @@ struct ft_deal {
 	double colocation_usd_per_kw_month;
 	double electricity_usd_per_kwh; /* 0 where the colocation includes it */
 	double maintenance_frac;	/* of capital, per year */
+	struct ft_power power;		/* of which these follow: */
 	double it_w, idle_w,
 		provisioned_w; /* while steps run; between jobs; all at full load */
 	double goodput;	       /* 0: from failures */
@@ -257,21 +280,23 @@ struct ft_cost {
 	double goodput, utilization_frac;
 	struct ft_time_use time; /* productive: goodput; the rest 0 where it is given */
 	double it_power_w, facility_power_w; /* of the cluster, while steps run */
-	double average_power_w;		     /* of the facility, over a year */
-	double provisioned_w;		     /* IT power, all at full load */
-	/* of the facility, all at full load, P10 and P90 of PUE; alike where it is known */
-	double facility_provisioned_w, facility_provisioned_w_low,
-		facility_provisioned_w_high;
+	double average_power_w, average_power_w_low,
+		average_power_w_high; /* of the facility, over a year */
+	double provisioned_w;	      /* IT power, all at full load */
+	double /* of the facility, all at full load */ facility_provisioned_w,
+		facility_provisioned_w_low, facility_provisioned_w_high;
 	double usd_per_million_tokens;
 	double usd_per_million_tokens_low, usd_per_million_tokens_high;
 	double usd_per_gpu_hour_low, usd_per_gpu_hour_high;
-	double joules_per_token, provisioned_joules_per_token;
+	double joules_per_token, joules_per_token_low, joules_per_token_high;
+	double provisioned_joules_per_token;
 	double tokens_per_usd;
 };
 
-/* The terms' price of a kilowatt-hour, or else the book's. */
+/* The terms' price of a kilowatt-hour and PUE, or else the book's. */
 double ft_cost_electricity_usd_per_kwh(const struct ft_cost_terms *terms,
 				       const struct ft_prices *prices);
+double ft_cost_pue(const struct ft_cost_terms *terms, const struct ft_prices *prices);
 
 /* What is bought and on which terms. */
 struct ft_purchase {
@@ -386,7 +411,7 @@ struct ft_side {
 /* FT_DRAWS: when nobody says how many */
 enum {
 	FT_SIDES_MOST = 16,
-	FT_CAUSES_MOST = 20,
+	FT_CAUSES_MOST = 24,
 	FT_DRAWS = 16384,
 	FT_DRAWS_MOST = 1 << 22
 };
@@ -398,15 +423,21 @@ struct ft_cause {
 	double low[FT_SIDES_MOST], high[FT_SIDES_MOST];
 };
 
+/* What a draw of all that is uncertain comes to. */
+enum ft_drawn {
+	FT_DRAWN_USD,	    /* per million tokens */
+	FT_DRAWN_HOUR,	    /* USD per GPU-hour */
+	FT_DRAWN_KEPT,	    /* tokens/s that are kept: throughput times goodput */
+	FT_DRAWN_FULL_W,    /* of the facility, all at full load */
+	FT_DRAWN_AVERAGE_W, /* of the facility, over a year */
+	FT_DRAWN_JOULES,    /* per token that is kept */
+	FT_DRAWN
+};
+
 struct ft_odds {
 	size_t n, draws;
-	double p10[FT_SIDES_MOST], p50[FT_SIDES_MOST], p90[FT_SIDES_MOST];
-	/* USD per GPU-hour */
-	double hour_p10[FT_SIDES_MOST], hour_p50[FT_SIDES_MOST],
-		hour_p90[FT_SIDES_MOST];
-	/* tokens per second that are kept: throughput times goodput */
-	double kept_p10[FT_SIDES_MOST], kept_p50[FT_SIDES_MOST],
-		kept_p90[FT_SIDES_MOST];
+	double p10[FT_DRAWN][FT_SIDES_MOST], p50[FT_DRAWN][FT_SIDES_MOST],
+		p90[FT_DRAWN][FT_SIDES_MOST];
 	double cheapest_frac[FT_SIDES_MOST]; /* of draws in which it is the cheapest */
 	/* below[i][j]: of draws in which i is cheaper than j */
 	double below[FT_SIDES_MOST][FT_SIDES_MOST];
@@ -417,10 +448,13 @@ struct ft_odds {
 /* A side that is cheapest less often than this is not called cheaper. */
 #define FT_ODDS_DECIDED 0.8
 
-/* Draws of all sides' dollars per million tokens. */
+/* Draws of all sides. */
 bool ft_odds_of(const struct ft_side *side, size_t n, size_t draws,
 		struct ft_odds *odds, struct ft_error *err)
 	__attribute__((warn_unused_result));
+
+/* The side's P10 and P90, as the cost's lows and highs. */
+void ft_odds_ranges(const struct ft_odds *odds, size_t side, struct ft_cost *cost);
 
 /* ---- why dollars differ ----------------------------------------------------------- */
 
@@ -456,34 +490,6 @@ enum { FT_CROSSOVERS_MOST = 8 };
 size_t ft_deals_crossovers(const struct ft_deal *a, const struct ft_deal *b,
 			   double servers, double flop_per_token,
 			   struct ft_crossover crossover[FT_CROSSOVERS_MOST]);
-
-/* ---- History: an item's price in many books ----------------------------------- */
-
-struct ft_price_point {
-	const char *item, *book, *buyer, *vendor;
-	const char *date; /* of the price, in its source */
-	const char *source, *address;
-	enum ft_price_kind kind;
-	bool rent; /* USD per GPU and hour */
-	double usd, low, high;
-};
-
-struct ft_price_history {
-	size_t n;
-	struct ft_price_point *point; /* by date, then book */
-};
-
-/* The books of the tree; or, db not NULL, those imported into that SQLite file. An item
- * that none of them has is an error that names the nearest. */
-struct ft_price_history *ft_price_history_load(const char *item, const char *db,
-					       struct ft_error *err)
-	__attribute__((warn_unused_result));
-void ft_price_history_free(struct ft_price_history *history);
-
-/* Puts the book's own lines (not those it takes from others) into the SQLite file, which
- * is made if needed, in place of what it had of that book and date; *n: how many. */
-bool ft_price_history_import(const char *db, const char *book, size_t *n,
-			     struct ft_error *err) __attribute__((warn_unused_result));
 
 #ifdef __cplusplus
 }

@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "foretoken/base.h"
+#include "foretoken/cost_history.h"
 #include "foretoken/study_decide.h"
 #include "foretoken/study_plan.h"
 #include "foretoken/study_whatif.h"

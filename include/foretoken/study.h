@@ -63,6 +63,7 @@ struct ft_scenario {
 	int64_t timeline_rank;	   /* whose is written as Kineto records it */
 	bool memory_chart;	   /* its answer has a chart of its memory */
 	bool point;		   /* its answer has no ranges of dollars */
+	size_t searched; /* legal plans it was the best of, or of which none fits; 0: its own */
 	size_t n_assumed;
 	const char **assumed; /* dotted keys */
 };
@@ -137,10 +138,11 @@ struct ft_fleet {
 		*question; /* "the cluster as given", "at P50 within the days asked" */
 	const char *none;  /* why there is no such fleet; NULL: there is one */
 	int64_t gpus;
-	double tokens;	     /* trained */
-	double days[3];	     /* P10, P50, P90: from the first step to the last token */
-	double usd[3];	     /* likewise, for these tokens; idle hours paid as well */
-	double megawatts;    /* of the facility, all at full load */
+	double tokens;	/* trained */
+	double days[3]; /* P10, P50, P90: from the first step to the last token */
+	double usd[3];	/* likewise, for these tokens; idle hours paid as well */
+	/* of the facility, all at full load: likely, P10, P90 */
+	double megawatts, megawatts_low, megawatts_high;
 	double energy_mwh;   /* of the run, by the facility */
 	double failures;     /* expected */
 	struct ft_cost cost; /* of that fleet */

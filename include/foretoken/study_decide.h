@@ -28,10 +28,6 @@ bool ft_study_verdict(const struct ft_scenario *const *scenario,
 		      struct ft_verdict *verdict, struct ft_error *err)
 	__attribute__((warn_unused_result));
 
-/* Scenario i's ranges of dollars, of the verdict's draws. */
-void ft_verdict_ranges(const struct ft_verdict *verdict, size_t i,
-		       struct ft_cost *cost);
-
 /* "B is cheaper with probability 0.58: no clear winner." label: of each scenario. */
 enum { FT_SENTENCE = 512 };
 const char *ft_verdict_sentence(const struct ft_verdict *verdict,

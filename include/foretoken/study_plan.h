@@ -31,6 +31,7 @@ struct ft_search {
 	enum ft_rank_by rank_by;
 	const char *db;	      /* where simulated plans are stored, as a sweep's; NULL */
 	int threads;	      /* 0: all cores */
+	bool no_ways_out;     /* where nothing fits, do not look for what would help */
 	bool exhaustive;      /* simulate all that fit, whatever their bounds */
 	bool stop_on_signals; /* SIGINT and SIGTERM end it; what was found is told */
 	double at_most_s;     /* then it ends, as by a signal; 0: never */
@@ -92,6 +93,20 @@ void ft_plans_run(struct ft_plans *const *plans, size_t n,
 struct ft_scenario *ft_scenario_at_best(struct ft_shelf *shelf, const char *path,
 					const struct ft_search *search,
 					struct ft_error *err)
+	__attribute__((warn_unused_result));
+
+/* A scenario to be simulated and then asked by ft_study_run. Where its `run` asks and it says
+ * nothing of training.parallel, it comes under the best of its plans (its `searched` says of how
+ * many), or as it is where none fits; else it is ft_scenario_load's. */
+struct ft_scenario *ft_scenario_to_run(struct ft_shelf *shelf, const char *path,
+				       const struct ft_search *search,
+				       struct ft_error *err)
+	__attribute__((warn_unused_result));
+/* The same from a document already read; the nodes must outlive it. */
+struct ft_scenario *ft_scenario_to_run_from(struct ft_shelf *shelf,
+					    const struct node *root, const char *name,
+					    const struct ft_search *search,
+					    struct ft_error *err)
 	__attribute__((warn_unused_result));
 
 #ifdef __cplusplus
