@@ -12,6 +12,7 @@ struct args {
 	struct shared shared;
 	const char *beside, *timeline, *report, *flows;
 	bool finance;
+	int64_t timeline_rank;
 	int timeline_form; /* enum ft_timeline; below 0: as the file's name says */
 	char *command;
 };
@@ -25,11 +26,13 @@ static const struct argp_option options[] = {
 	  "chart if FILE ends in .svg (open it in a browser)",
 	  0 },
 	{ "timeline-format", 'o', "FORMAT", 0,
-	  "chrome (default), kineto: the launches and kernels of one rank of the "
-	  "first stage, as PyTorch's profiler records them, or svg (default for FILE.svg): "
+	  "chrome (default), kineto: the launches and kernels of one rank, "
+	  "as PyTorch's profiler records them, or svg (default for FILE.svg): "
 	  "a row a pipeline stage, a box a micro-batch's pass; memory: another SVG, what the "
 	  "fullest rank holds over the step, by category",
 	  0 },
+	{ "timeline-rank", 'k', "N", 0,
+	  "kineto: this rank, which stands for its pipeline stage (default 0)", 0 },
 	{ "report", 'r', "DIR", 0, "Write an HTML report with plots", 0 },
 	{ "flows", 'f', "FILE", 0,
 	  "Write what is paid month by month as CSV in columns of FOCUS 1.2", 0 },
@@ -71,6 +74,14 @@ static bool is_picture(const char *file)
 	return false;
 }
 
+static bool rank_of(const char *word, int64_t *rank)
+{
+	char *end;
+
+	*rank = strtoll(word, &end, 10);
+	return *word >= '0' && *word <= '9' && !*end && *rank < LIMIT_GPUS;
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct args *a = state->input;
@@ -101,6 +112,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 				"--timeline-format takes chrome, kineto, svg or memory, not "
 				"'%s'",
 				arg);
+		return 0;
+	case 'k':
+		if (!rank_of(arg, &a->timeline_rank))
+			argp_error(state, "--timeline-rank: '%s' is not a rank", arg);
 		return 0;
 	case 'r':
 		a->report = arg;
@@ -169,6 +184,18 @@ static bool write_flows(const struct args *a, const struct ft_scenario *s,
 	return file_commit(&file, err);
 }
 
+static bool is_drawn(const struct args *a, const struct ft_scenario *s,
+		     struct ft_error *err)
+{
+	if (a->timeline_rank && s->timeline != FT_TIMELINE_KINETO)
+		return ft_fail(err, NULL,
+			       "--timeline-rank is of a timeline as a profiler records "
+			       "it: add --timeline-format kineto");
+	return a->timeline_rank < s->plan->ranks ||
+	       ft_fail(err, NULL, "--timeline-rank %lld: ranks are 0 to %lld",
+		       (long long)a->timeline_rank, (long long)s->plan->ranks - 1);
+}
+
 static int answer(const struct args *a, const struct ft_scenario *s,
 		  const struct ft_scenario *beside)
 {
@@ -177,6 +204,8 @@ static int answer(const struct args *a, const struct ft_scenario *s,
 	struct ft_error err;
 	bool ok;
 
+	if (!is_drawn(a, s, &err))
+		return complain(&err);
 	/* the timeline may be meant to lie in the report's folder */
 	if (a->report && !file_folder(a->report, &err))
 		return complain(&err);
@@ -216,6 +245,7 @@ int cmd_simulate(int argc, char **argv)
 		beside = ft_scenario_load(shelf, a.beside, NULL, 0, true, &err);
 	if (s) {
 		s->timeline = timeline_form(&a);
+		s->timeline_rank = a.timeline_rank;
 		s->memory_chart = a.report != NULL;
 	}
 	status = s && (beside || !a.beside) ? answer(&a, s, beside) : complain(&err);

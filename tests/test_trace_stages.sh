@@ -156,4 +156,15 @@ assert [len(d["by_layer"][x]["layers"]) for x in ("recorded", "predicted")] == [
 }
 ok "the first stage is held against the first" stage 0
 ok "and the last against the last, which has the head" stage 1
+drawn() { # a stage drawn as its profiler would record it is that stage, of that rank
+	$f simulate "$tmp/real.yaml" --timeline "$tmp/k.json" --timeline-format kineto --timeline-rank 1 >/dev/null &&
+		$f trace compare "$tmp/k.json" "$tmp/real.yaml" --json | python3 -c '
+import json, sys
+for g in json.load(sys.stdin)["gaps"]:
+    assert abs(g["predicted_s"] - g["recorded_s"]) < 1e-9 or g["what"] in ("bubble", "idle: host and launch"), g' &&
+		grep -q '"rank":1,"world_size":2' "$tmp/k.json"
+}
+ok "any stage is drawn as a profiler records it" drawn
+ok "a rank that is none is refused" fails 1 "ranks are 0 to 1" $f simulate "$tmp/real.yaml" --timeline "$tmp/n.json" --timeline-format kineto --timeline-rank 2
+ok "and a rank of another form" fails 1 "add --timeline-format kineto" $f simulate "$tmp/real.yaml" --timeline "$tmp/n.json" --timeline-rank 1
 finish
