@@ -133,14 +133,10 @@ bool html_fleets(struct page *p)
 		if (!asked->n)
 			continue;
 		html_heading(p, i);
-		html_columns(
-			p,
-			arena_printf(
-				p->mem,
-				"Fleets for what was asked, as %s: days and dollars "
-				"from P50 to P90, MW from likely to P90",
-				p->a->label[i]),
-			columns, sizeof(columns) / sizeof(*columns));
+		html_columns(p,
+			     arena_printf(p->mem, "Fleets, as %s; ranges end at P90",
+					  p->a->label[i]),
+			     columns, sizeof(columns) / sizeof(*columns));
 		for (size_t k = 0; k < asked->n; k++)
 			fleet(p, &asked->fleet[k]);
 		html_table_end(p);
