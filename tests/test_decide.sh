@@ -15,6 +15,7 @@ ok "a scenario beside itself is a tie that all share" sh -c "$f compare $a $a --
 ok "a crossover makes both equal" sh -c "x=\$(jq '.verdict.crossovers[] | select(.what == \"price of a server\") | .value' $tmp/c.json) && i=\$(jq -r .verdict.crossovers_of $tmp/c.json) && $f compare $a $b --json --price \$(test \$i = mi300x && echo mi300x-server || echo hgx-h100-server)=\$x | jq -e '(.scenarios[0].cost.usd_per_million_tokens / .scenarios[1].cost.usd_per_million_tokens - 1) | fabs < 2e-3'"
 ok "the CSV has all of it" sh -c "$f compare $a $b --csv >$tmp/c.csv && grep -q '^step_s,' $tmp/c.csv && grep -q '^step_s.p10,' $tmp/c.csv && grep -q '^difference.GPU price,0,' $tmp/c.csv && grep -q '^verdict.cheapest_frac,' $tmp/c.csv && sed 's/\"[^\"]*\"/quoted/' $tmp/c.csv | awk -F, 'NF != 3 { exit 1 }'"
 ok "and the causes, crossovers and fleets" sh -c "$f compare $a $b --csv --set run.tokens=1T --set run.days=60 >$tmp/c.csv && grep -q '^cause\..*\.p90,' $tmp/c.csv && grep -q '^crossover.price of a server,' $tmp/c.csv && [ \$(grep -c '^.*fleet\..*\.gpus' $tmp/c.csv) = 3 ] && grep -q '^fleet.the cluster as given.days.p50,' $tmp/c.csv && sed 's/\"[^\"]*\"/quoted/' $tmp/c.csv | awk -F, 'NF != 3 { exit 1 }'"
+ok "a crossover says what it is now" jq -e '.verdict as $v | (.scenarios[] | select(.name == $v.crossovers_of)) as $s | ($v.crossovers[] | select(.what == "model FLOP/s per GPU") | .now) / ($s.model_flop_per_s_per_gpu / 1e12) - 1 | fabs < 1e-9' "$tmp/c.json"
 ok "more draws hardly change the odds" sh -c "$f compare $a $b --draws 131072 --json | jq -e --slurpfile c $tmp/c.json '(.verdict.probability - \$c[0].verdict.probability) | fabs < 0.01'"
 ok "too few draws" wrong "draws" $f compare $a $b --draws 3
 ok "a basis that is none" wrong "gpus, money, megawatts or time" $f compare $a $b --at dollars
@@ -96,6 +97,8 @@ ok "owning against renting" sh -c "$f simulate $a --finance --set 'cost.against=
 ok "what belongs to a rent is refused of a purchase" refused "cost.prepaid_frac has no effect: with hyperscaler-2025-08 the cluster is bought" $f simulate $a --set cost.prepaid_frac=0.2
 sed '/^cost/,$d' $a >"$tmp/bare.yaml"
 ok "a burn-in after the end" refused "burn_in: of the last tranche ends after the horizon" $f simulate $a --set 'cost.tranches=[{month: 47, share: 1}]' --set cost.burn_in=60d
+ok "a burn-in of more than half of the horizon" refused "burn_in: takes more than half of the horizon" $f simulate $a --set cost.burn_in=740d
+ok "and one of less" sh -c "$f simulate $a --set cost.burn_in=720d >/dev/null"
 ok "a title of two lines" refused "title: holds a line break" $f simulate $a --set "title=\"a\\nb\""
 ok "sixteen scenarios" sh -c "$f compare $a $b $a $b $a $b $a $b $a $b $a $b $a $b $a $b --draws 64 --json | jq -e '.scenarios | length == 16'"
 priced_pue() { sed "s/^cost:/cost:\n  pue: $1/" $a; } # given, so without a range

@@ -197,6 +197,20 @@ static void tranches_arrive_when_they_are_said_to(void **state)
 		    1e-12);
 }
 
+/* Used so much, an hour that is owned costs what renting its used share would. */
+static void at_break_even_owning_and_renting_cost_the_same(void **state)
+{
+	struct ft_deal d = a_deal();
+	double used;
+
+	(void)state;
+	d.terms.against_usd_per_gpu_hour = 3;
+	used = ft_flows_read(&d).break_even_utilization_frac;
+	assert_true(used > 0.2 && used < 0.8);
+	d.terms.utilization_frac = used;
+	assert_near(ft_deal_usd_per_gpu_hour(&d), 3 * used, 1e-9);
+}
+
 static void residuals_by_year_are_read_at_the_horizon(void **state)
 {
 	struct ft_deal one = a_deal(), list = a_deal();
@@ -209,6 +223,10 @@ static void residuals_by_year_are_read_at_the_horizon(void **state)
 		    1e-12);
 	list.terms.horizon_years = one.terms.horizon_years = 2.5;
 	one.terms.residual_frac = 0.3;
+	assert_near(ft_deal_usd_per_gpu_hour(&list), ft_deal_usd_per_gpu_hour(&one),
+		    1e-12);
+	list.terms.horizon_years = one.terms.horizon_years = 0.5;
+	one.terms.residual_frac = 0.8; /* half way down from all of it */
 	assert_near(ft_deal_usd_per_gpu_hour(&list), ft_deal_usd_per_gpu_hour(&one),
 		    1e-12);
 	list.terms.horizon_years = one.terms.horizon_years = 9;
@@ -309,6 +327,7 @@ int main(void)
 		cmocka_unit_test(flows_are_dated_and_whole),
 		cmocka_unit_test(later_tranches_agree_with_month_by_month),
 		cmocka_unit_test(tranches_arrive_when_they_are_said_to),
+		cmocka_unit_test(at_break_even_owning_and_renting_cost_the_same),
 		cmocka_unit_test(residuals_by_year_are_read_at_the_horizon),
 		cmocka_unit_test(letting_at_cost_returns_the_cost_of_capital),
 		cmocka_unit_test(rent_is_paid_as_agreed),

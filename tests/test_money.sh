@@ -85,6 +85,7 @@ of_book() { # times of a book, as the scenario's own would be
 		cmp -s "$tmp/book" "$tmp/own" && ! cmp -s "$tmp/own" "$tmp/base" || return 1
 	done
 }
+ok "what the book says beside prices is told, in its units" sh -c "$f simulate $a --json | jq -e '.prices.figures | map(.figure) == [\"colocation\", \"electricity\", \"pue\", \"maintenance_frac\", \"failure_factor\", \"checkpoint\", \"restart\", \"repair\", \"failover\", \"flap\"] and .[0].value == 105 and .[0].low == 80 and .[9].unit == \"s\"' && $f simulate $a --set cost.prices=neocloud-2026-07 --json | jq -e '[.prices.figures[].figure] | index(\"electricity\") == null'"
 ok "repair, failover and flap are the book's, or the scenario's" of_book
 ok "and have a range until the scenario says them" sh -c "$f simulate $a --set 'cost.goodput={recovery: cold}' --json >$tmp/j && jq .scenario $tmp/j | $f simulate - --json | jq .interval >$tmp/o && jq .interval $tmp/j | cmp - $tmp/o && $f simulate $a --set 'cost.goodput={recovery: cold, repair: 14399 s}' --json | jq -e --slurpfile j $tmp/j '.interval.usd_per_million_tokens[1] < 0.99 * \$j[0].interval.usd_per_million_tokens[1]'"
 ok "a range from 0, which would have been none" operation "maintenance_frac: has a range that begins at 0" "maintenance_frac: {value: 1 %, low: 0 %, high: 3 %, $of}"
