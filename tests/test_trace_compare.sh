@@ -10,6 +10,9 @@ counted() {
 		case $x in
 		*bert-small*) n=4 ;;
 		*qwen1.5-0.5b*) n=24 ;;
+		*gpt1.5b*) n=48 ;;
+		*16L-pp2-*) n=8 ;;   # of one stage
+		*16L-pp2v2-*) n=4 ;; # of one of its two chunks
 		*) n=$(echo "$x" | sed 's/.*[^0-9]\([0-9]*\)L-.*/\1/') ;;
 		esac
 		$f trace compare "$x" $scenario >"$tmp/c" || return 1
