@@ -75,7 +75,7 @@ for c in $($f --help | sed -n 's/^  \([a-z]*\)  .*/\1/p'); do
 	ok "every option of $c is in its page" documented "$c"
 done
 keys() { # every key that a scenario may leave out is in foretoken-scenario(5)
-	$f simulate --json "$tmp/s.yaml" | sed -n '/"assumed"/,/]/p' | grep -o '"[a-z_.]*"' | tr -d '"' |
+	$f simulate --json "$tmp/s.yaml" | sed -n '/"assumed": \[/,/\]/p' | grep -o '"[a-z_.]*"' | tr -d '"' |
 		grep -v assumed | sort -u >"$tmp/keys"
 	[ -s "$tmp/keys" ] || return 1
 	while read -r k; do
