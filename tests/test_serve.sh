@@ -77,6 +77,19 @@ for t in form:"form, YAML, link and answer are one" mistake:"a mistake is shown 
 	fi
 done
 
+# axe-core is in no package of Debian: npm pack axe-core, unpack it, and AXE=.../axe.min.js make check
+axe() {
+	$f compare examples/01-first-answer/h100.yaml examples/01-first-answer/mi300x.yaml --report "$tmp/axe" >/dev/null 2>&1 &&
+		timeout 300 python3 tests/axe.py "$browser" "$AXE" "file://$tmp/axe/index.html" "$(cat "$tmp/here")"
+}
+if [ -z "$browser" ] || [ ! -r "${AXE:-/none}" ]; then
+	skip "axe-core finds nothing serious in page and report" "no chromium, or no AXE=axe.min.js"
+elif sanitized; then
+	skip "axe-core finds nothing serious in page and report" "built with sanitizers: it is the same page"
+else
+	ok "axe-core finds nothing serious in page and report" axe
+fi
+
 # killed while it computes: no worker stays
 heavy='{"scenario": "{model: llama3-70b, cluster: {gpu: h200, gpus: 512}, stack: megatron-bridge-26, training: {sequence_length: 8192, global_batch_size: 1024}}"}'
 busy() { [ -n "$(ps -o pid= --ppid "$1")" ]; }
