@@ -17,9 +17,10 @@ ok "and the others answer" without "$f" --version
 up() { # NAME ARGUMENT...: a server; its address in $tmp/NAME, its process in $tmp/NAME.pid
 	who=$1
 	shift
+	: >"$tmp/$who" # what one of that name said before
 	"$f" serve --port 0 "$@" >"$tmp/$who" 2>"$tmp/$who.err" &
 	echo $! >"$tmp/$who.pid"
-	for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+	for _ in $(seq 100); do
 		grep -q http "$tmp/$who" && return 0
 		sleep 0.1
 	done
