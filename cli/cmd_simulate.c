@@ -12,8 +12,8 @@ struct args {
 	struct shared shared;
 	const char *beside, *timeline, *report, *flows;
 	bool finance;
-	int64_t timeline_rank;
-	int timeline_form; /* enum ft_timeline; below 0: as the file's name says */
+	int64_t timeline_rank; /* below 0: not given */
+	int timeline_form;     /* enum ft_timeline; below 0: as the file's name says */
 	char *command;
 };
 
@@ -74,14 +74,6 @@ static bool is_picture(const char *file)
 	return false;
 }
 
-static bool rank_of(const char *word, int64_t *rank)
-{
-	char *end;
-
-	*rank = strtoll(word, &end, 10);
-	return *word >= '0' && *word <= '9' && !*end && *rank < LIMIT_GPUS;
-}
-
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct args *a = state->input;
@@ -114,8 +106,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 				arg);
 		return 0;
 	case 'k':
-		if (!rank_of(arg, &a->timeline_rank))
-			argp_error(state, "--timeline-rank: '%s' is not a rank", arg);
+		if (!whole_argument("--timeline-rank", arg, 0, &a->timeline_rank))
+			argp_usage(state);
 		return 0;
 	case 'r':
 		a->report = arg;
@@ -187,7 +179,12 @@ static bool write_flows(const struct args *a, const struct ft_scenario *s,
 static bool is_drawn(const struct args *a, const struct ft_scenario *s,
 		     struct ft_error *err)
 {
-	if (a->timeline_rank && s->timeline != FT_TIMELINE_KINETO)
+	if (!a->timeline && (a->timeline_form >= 0 || a->timeline_rank >= 0))
+		return ft_fail(
+			err, NULL,
+			"--timeline-format and --timeline-rank are of --timeline, "
+			"which is not given");
+	if (a->timeline_rank >= 0 && s->timeline != FT_TIMELINE_KINETO)
 		return ft_fail(err, NULL,
 			       "--timeline-rank is of a timeline as a profiler records "
 			       "it: add --timeline-format kineto");
@@ -226,7 +223,8 @@ static int answer(const struct args *a, const struct ft_scenario *s,
 int cmd_simulate(int argc, char **argv)
 {
 	struct args a = { .shared = { .what = "SCENARIO", .least = 1, .most = 1 },
-			  .timeline_form = -1 };
+			  .timeline_form = -1,
+			  .timeline_rank = -1 };
 	struct progress bar = progress_begin("plan");
 	struct ft_search search = { .top = 1, .progress = { progress_tell, &bar } };
 	struct ft_shelf *shelf;
@@ -245,7 +243,7 @@ int cmd_simulate(int argc, char **argv)
 		beside = ft_scenario_load(shelf, a.beside, NULL, 0, true, &err);
 	if (s) {
 		s->timeline = timeline_form(&a);
-		s->timeline_rank = a.timeline_rank;
+		s->timeline_rank = a.timeline_rank < 0 ? 0 : a.timeline_rank;
 		s->memory_chart = a.report != NULL;
 	}
 	status = s && (beside || !a.beside) ? answer(&a, s, beside) : complain(&err);

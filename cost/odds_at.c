@@ -1,103 +1,55 @@
 /* cost/odds_at.c - deals at a draw of what is uncertain about them */
 #include <math.h>
+#include <stddef.h>
 
 #include "cost/odds.h"
 #include "cost/power.h"
 
-/* What its power is computed from; false: it is something else. */
-static bool apply_power(struct ft_power *p, const struct use *u, double amount)
-{
-	switch (u->target) {
-	case OF_CLOCK_EXPONENT:
-		p->clock_exponent = amount;
-		return true;
-	case OF_MEMORY_FRAC:
-		p->memory_frac = amount;
-		return true;
-	case OF_WAITING_FRAC:
-		p->waiting_frac = amount;
-		return true;
-	case OF_IDLE_W:
-		p->idle_w = amount;
-		return true;
-	case OF_LIMIT_W:
-		p->limit_w = amount;
-		return true;
-	case OF_OTHERS_W: /* many parts */
-		p->others_w += amount - u->likely;
-		return true;
-	case OF_OTHERS_TYPICAL_W:
-		p->others_typical_w += amount - u->likely;
-		return true;
-	case OF_SPARES_W:
-		p->spares_w += amount - u->likely;
-		return true;
-	default:
-		return false;
-	}
-}
-
-/* What its goodput is computed from; false: it is something else. */
-static bool apply_failures(struct ft_reliability *r, const struct use *u, double times)
-{
-	double amount = u->likely * times;
-
-	switch (u->target) {
-	case OF_FAILURES:
-		r->mtbf_s /= times;
-		return true;
-	case OF_CHECKPOINT:
-		r->save_s = amount;
-		return true;
-	case OF_RESTART:
-		r->restart_s = amount;
-		return true;
-	case OF_REPAIR:
-		r->repair_s = amount;
-		return true;
-	case OF_FAILOVER:
-		r->failover_s = amount;
-		return true;
-	case OF_FLAP:
-		r->flap_s = amount;
-		return true;
-	default:
-		return false;
-	}
-}
+/* What of a deal a draw sets; bills and powers have several amounts of one kind, which add up.
+ * What is not here is set in a way of its own. */
+static const struct set {
+	size_t at; /* in a deal */
+	bool adds;
+} sets[] = {
+	[OF_RENT] = { offsetof(struct ft_deal, rent_usd_per_gpu_hour), false },
+	[OF_COLOCATION] = { offsetof(struct ft_deal, colocation_usd_per_kw_month),
+			    false },
+	[OF_ELECTRICITY] = { offsetof(struct ft_deal, electricity_usd_per_kwh), false },
+	[OF_MAINTENANCE] = { offsetof(struct ft_deal, maintenance_frac), false },
+	[OF_TOKENS] = { offsetof(struct ft_deal, tokens_per_s), false },
+	[OF_CLOCK_EXPONENT] = { offsetof(struct ft_deal, power.clock_exponent), false },
+	[OF_MEMORY_FRAC] = { offsetof(struct ft_deal, power.memory_frac), false },
+	[OF_WAITING_FRAC] = { offsetof(struct ft_deal, power.waiting_frac), false },
+	[OF_IDLE_W] = { offsetof(struct ft_deal, power.idle_w), false },
+	[OF_LIMIT_W] = { offsetof(struct ft_deal, power.limit_w), false },
+	[OF_OTHERS_W] = { offsetof(struct ft_deal, power.others_w), true },
+	[OF_OTHERS_TYPICAL_W] = { offsetof(struct ft_deal, power.others_typical_w),
+				  true },
+	[OF_SPARES_W] = { offsetof(struct ft_deal, power.spares_w), true },
+	[OF_CHECKPOINT] = { offsetof(struct ft_deal, failures.save_s), false },
+	[OF_RESTART] = { offsetof(struct ft_deal, failures.restart_s), false },
+	[OF_REPAIR] = { offsetof(struct ft_deal, failures.repair_s), false },
+	[OF_FAILOVER] = { offsetof(struct ft_deal, failures.failover_s), false },
+	[OF_FLAP] = { offsetof(struct ft_deal, failures.flap_s), false },
+};
 
 /* times: the amount over its likely value. */
 static void apply(struct ft_deal *d, const struct use *u, double times)
 {
-	double amount = u->likely * times;
+	double amount = u->likely * times, *at;
 
-	if (apply_power(&d->power, u, amount) || apply_failures(&d->failures, u, times))
-		return;
-	switch (u->target) {
-	case OF_RENT:
-		d->rent_usd_per_gpu_hour = amount;
-		break;
-	case OF_COLOCATION:
-		d->colocation_usd_per_kw_month = amount;
-		break;
-	case OF_ELECTRICITY:
-		d->electricity_usd_per_kwh = amount;
-		break;
-	case OF_OVERHEAD:
+	if (u->target < OF_RENT) {
+		d->capital_usd[u->target - OF_CAPITAL] += amount - u->likely;
+	} else if (u->target == OF_OVERHEAD) {
 		d->terms.pue = 1 + (d->terms.pue - 1) * times;
-		break;
-	case OF_MAINTENANCE:
-		d->maintenance_frac = amount;
-		break;
-	case OF_UTILIZATION:
+	} else if (u->target == OF_FAILURES) {
+		d->failures.mtbf_s /= times;
+	} else if (u->target == OF_UTILIZATION) {
 		d->terms.utilization_frac =
 			fmax(0.01, 1 - (1 - d->terms.utilization_frac) * times);
-		break;
-	case OF_TOKENS:
-		d->tokens_per_s = amount;
-		break;
-	default: /* bills have several lines of one kind */
-		d->capital_usd[u->target - OF_CAPITAL] += amount - u->likely;
+	} else {
+		at = (double *)((char *)d + sets[u->target].at);
+		*at = sets[u->target].adds ? *at + amount - u->likely : amount;
 	}
 }
 

@@ -15,8 +15,6 @@
 #include "base/limits.h"
 #include "recorded/recording.h"
 
-enum { PARTS_MOST = 16 };
-
 /* A transfer that was asked for, or the launch of a kernel. */
 struct turn {
 	int16_t thread;
@@ -71,7 +69,7 @@ static int32_t join(struct ft_recording *r, const struct turn *part, size_t n)
 		const char *args = ft_recording_text(r, part[i].args);
 		size_t more = strlen(args);
 
-		if (n > PARTS_MOST || len + more + 2 > sizeof(text))
+		if (len + more + 2 > sizeof(text))
 			return FT_REC_NONE;
 		text[len++] = i ? ',' : '[';
 		memcpy(text + len, args, more);

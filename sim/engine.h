@@ -60,8 +60,9 @@ struct engine_input {
 	bool run_all;	/* jump over no pass (sim/engine_jump.c) */
 	FILE *timeline; /* may be NULL */
 	enum ft_timeline form;
-	size_t drawn_part; /* of FT_TIMELINE_KINETO */
-	int64_t drawn_rank;
+	int64_t drawn_rank; /* of FT_TIMELINE_KINETO; it is of this part, */
+	size_t drawn_part;
+	int64_t drawn_from;	     /* whose first rank is this */
 	struct gantt *gantt;	     /* of FT_TIMELINE_SVG */
 	struct memory_chart *memory; /* of FT_TIMELINE_MEMORY */
 };

@@ -182,7 +182,7 @@ void draw_op(struct engine *e, const struct stream *s)
 		kineto_put(e->in->timeline,
 			   &(struct kineto_op){ p->job->graph, w, in->op->optimizer,
 						s->id, in->launched, s->began, e->q.now,
-						++e->out->drawn, e->in->drawn_rank });
+						++e->out->drawn, e->in->drawn_from });
 		if (in->launched > e->out->last_launch)
 			e->out->last_launch = in->launched;
 	}

@@ -287,18 +287,25 @@ static void note_parts(const struct setting *s, const struct engine_input *in,
 	}
 }
 
+/* The stage of the rank that is drawn: the last, of what is no rank of the graph. */
+static void find_drawn(const struct ft_graph *g, struct engine_input *in)
+{
+	while (in->drawn_part + 1 < g->n_classes &&
+	       in->drawn_rank >= in->drawn_from + g->rank_class[in->drawn_part].ranks)
+		in->drawn_from += g->rank_class[in->drawn_part++].ranks;
+}
+
 static bool simulate(struct setting *s, const struct ft_sim_job *const *given,
 		     FILE *timeline, struct ft_run *run, struct ft_error *err)
 {
 	struct engine_input in = { .timeline = timeline,
 				   .form = given[0]->timeline,
-				   .drawn_part = given[0]->drawn_class,
+				   .drawn_rank = given[0]->drawn_rank,
 				   .run_all = given[0]->run_all };
 	struct engine_output out = { 0 };
 	ft_ps host = 0;
 
-	for (size_t c = 0; c < in.drawn_part; c++)
-		in.drawn_rank += given[0]->graph->rank_class[c].ranks;
+	find_drawn(given[0]->graph, &in);
 	if (!lay_network(s, err))
 		return false;
 	for (int i = 0; i < s->jobs - s->idle; i++)

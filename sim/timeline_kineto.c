@@ -113,6 +113,9 @@ static void put_collective(FILE *out, const struct kineto_op *op)
 	const struct ft_work *w = op->work;
 	const struct ft_group_shape *g = &op->graph->group[w->communication.group];
 	double elements = w->communication.bytes / ft_dtype_bytes(w->dtype);
+	bool across = w->communication.group == FT_GROUP_PP ||
+		      w->communication.group == FT_GROUP_EMBEDDING;
+	int64_t first = across ? 0 : op->first; /* of the group shown */
 	double part = g->size > 1 ? elements / (double)g->size : elements;
 
 	fprintf(out,
@@ -130,7 +133,7 @@ static void put_collective(FILE *out, const struct kineto_op *op)
 		w->dtype == FT_FP32 ? "Float" :
 				      "Float8_e4m3fn",
 		(int)w->communication.group, ft_group_name(w->communication.group),
-		op->rank, op->rank + g->stride);
+		first, first + g->stride);
 }
 
 static const char *kind_of(const struct kineto_op *op)

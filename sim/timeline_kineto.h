@@ -21,7 +21,7 @@ struct kineto_op {
 	int stream;
 	ft_ps launched, from, to;
 	uint64_t number; /* from 1 */
-	int64_t rank;	 /* that is drawn */
+	int64_t first;	 /* rank of its stage, of which groups are told */
 };
 
 void kineto_begin(FILE *out, const char *device, int64_t rank, int64_t ranks);

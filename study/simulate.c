@@ -219,16 +219,6 @@ static bool answer(const struct ft_scenario *s, const struct ft_sim_job *job,
 	return false;
 }
 
-/* The stage of a rank; what is no rank of the graph is one of its last stage. */
-static size_t class_of(const struct ft_graph *g, int64_t rank)
-{
-	size_t c = 0;
-
-	while (c + 1 < g->n_classes && rank >= g->rank_class[c].ranks)
-		rank -= g->rank_class[c++].ranks;
-	return c;
-}
-
 static struct ft_sim_job job_of(const struct ft_scenario *s, const struct ft_graph *g)
 {
 	return (struct ft_sim_job){ .graph = g,
@@ -237,7 +227,7 @@ static struct ft_sim_job job_of(const struct ft_scenario *s, const struct ft_gra
 				    .ccl = s->ccl,
 				    .start = s->plan->step_start,
 				    .timeline = s->timeline,
-				    .drawn_class = class_of(g, s->timeline_rank),
+				    .drawn_rank = s->timeline_rank,
 				    .title = s->label };
 }
 

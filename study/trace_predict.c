@@ -36,11 +36,31 @@ static struct ft_recording *draw(struct ft_scenario *s, int64_t rank,
 	return r;
 }
 
-/* The stage of each recorded rank, once. */
-static void find_stages(const struct ft_scenario *s, const struct ft_replay *recorded,
-			struct ft_trace_predicted *to)
+/* Of a pipeline each stage is another; of anything else any rank will do. */
+static bool stage_of(const struct ft_scenario *s, const struct ft_recording *r,
+		     size_t *stage, struct ft_error *err)
 {
-	int64_t a_stage = s->plan->ranks / s->plan->pp;
+	int64_t rank = r && s->plan->pp > 1 ? ft_recording_rank(r) : 0;
+	struct ft_mark at = { r ? ft_recording_file(r) : NULL, 0, 0 };
+
+	if (rank == FT_REC_NONE)
+		return ft_fail(err, &at,
+			       "does not tell its rank, and so not its stage of the "
+			       "scenario's pipeline");
+	if (rank >= s->plan->ranks)
+		return ft_fail(
+			err, &at,
+			"is rank %lld, and the scenario's pipeline has ranks 0 to "
+			"%lld",
+			(long long)rank, (long long)s->plan->ranks - 1);
+	*stage = (size_t)(rank / (s->plan->ranks / s->plan->pp));
+	return true;
+}
+
+/* The stage of each recorded rank, once. */
+static bool find_stages(const struct ft_scenario *s, const struct ft_replay *recorded,
+			struct ft_trace_predicted *to, struct ft_error *err)
+{
 	size_t ranks = recorded ? ft_replay_ranks(recorded) : 1;
 
 	to->stage = calloc(ranks, sizeof(*to->stage));
@@ -50,17 +70,16 @@ static void find_stages(const struct ft_scenario *s, const struct ft_replay *rec
 	for (size_t k = 0; k < ranks; k++) {
 		const struct ft_recording *r =
 			recorded ? ft_replay_recording(recorded, k) : NULL;
-		int64_t rank = r ? ft_recording_rank(r) : 0;
-		size_t stage, i = 0;
+		size_t stage = 0, i = 0;
 
-		if (rank < 0 || rank >= s->plan->ranks)
-			rank = 0;
-		stage = (size_t)(rank / a_stage);
+		if (!stage_of(s, r, &stage, err))
+			return false;
 		while (i < to->n && to->stage[i] != stage)
 			i++;
 		if (i == to->n)
 			to->stage[to->n++] = stage;
 	}
+	return true;
 }
 
 bool ft_study_trace_predict(struct ft_scenario *s, const struct ft_replay *recorded,
@@ -69,7 +88,8 @@ bool ft_study_trace_predict(struct ft_scenario *s, const struct ft_replay *recor
 	int64_t a_stage = s->plan->ranks / s->plan->pp;
 
 	*to = (struct ft_trace_predicted){ .n = 0 };
-	find_stages(s, recorded, to);
+	if (!find_stages(s, recorded, to, err))
+		return false;
 	for (size_t i = 0; i < to->n; i++) {
 		if (i)
 			ft_outcome_release(&to->outcome);

@@ -165,6 +165,14 @@ for g in json.load(sys.stdin)["gaps"]:
 		grep -q '"rank":1,"world_size":2' "$tmp/k.json"
 }
 ok "any stage is drawn as a profiler records it" drawn
+among_eight() { # rank 5 of two stages of four: its own number, its stage's first rank in its groups, pipelines from 0
+	$f simulate "$tmp/real.yaml" --set cluster.gpus=8 --set training.global_batch_size=32 --timeline "$tmp/k.json" --timeline-format kineto --timeline-rank 5 >/dev/null &&
+		grep -q '"rank":5,"world_size":8' "$tmp/k.json" && grep -q '"Process Group Ranks":"\[4, 5, ...\]"' "$tmp/k.json" &&
+		grep -q '"Process Group Ranks":"\[0, 4, ...\]"' "$tmp/k.json"
+}
+ok "one of a stage's ranks keeps its number" among_eight
+ok "a recorded rank that the scenario's pipeline has not is refused" fails 1 "is rank 5, and the scenario's pipeline has ranks 0 to 1" $f trace compare "$tmp/k.json" "$tmp/real.yaml"
+ok "a form, or a rank, of no timeline is refused" fails 1 "of --timeline, which is not given" $f simulate "$tmp/real.yaml" --timeline-format kineto
 ok "a rank that is none is refused" fails 1 "ranks are 0 to 1" $f simulate "$tmp/real.yaml" --timeline "$tmp/n.json" --timeline-format kineto --timeline-rank 2
 ok "and a rank of another form" fails 1 "add --timeline-format kineto" $f simulate "$tmp/real.yaml" --timeline "$tmp/n.json" --timeline-rank 1
 finish

@@ -163,7 +163,7 @@ struct ft_sim_job {
 	enum ft_step_start start;
 	bool idle; /* it has its nodes and does nothing */
 	enum ft_timeline timeline;
-	size_t drawn_class; /* of FT_TIMELINE_KINETO: its first rank is written */
+	int64_t drawn_rank; /* of FT_TIMELINE_KINETO */
 	const char *title;  /* of a drawing; may be NULL */
 	bool run_all; /* also passes that are known to go as one before: the same step */
 };
