@@ -35,6 +35,8 @@ struct routing {
 	int order, order_back; /* small kernels that find the order of copies */
 	struct moved permute, sort, unsort, unpermute;
 	struct moved permute_back, sort_back, unsort_back, unpermute_back;
+	struct moved join_back; /* gradients of what two products read, added */
+	bool exchanged_only; /* copies that stay on their rank are not sorted twice */
 };
 
 struct recipe {

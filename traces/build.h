@@ -50,6 +50,7 @@ struct builder {
 	int record_next;	 /* event the next compute op records, or none */
 	bool autocast;		 /* fp32 weights and residuals, 16-bit products */
 	bool graphed;		 /* what is being written is launched by a CUDA graph */
+	bool of_shards; /* what is launched works on a rank's own tensors, not on DTensors */
 	bool awaits[FT_EVENTS];	 /* the next compute op waits for these events */
 	enum ft_event exchanged; /* what exchanges of tokens record; FT_EVENTS: none */
 	bool host_waited;	 /* somewhere in the step the host waits for the GPU */
@@ -162,6 +163,7 @@ void outputs_backward(struct builder *b);
 struct held {
 	double dense, experts; /* parameters that are trained, before sharding */
 	double frozen, frozen_experts; /* bytes of weights that are not */
+	int64_t tensors;	       /* that the parameters are kept in */
 };
 
 void held_add(struct held *sum, struct held more);
@@ -169,8 +171,7 @@ struct held layer_weights(const struct builder *b, int64_t layer); /* all, as tr
 struct held layer_held(const struct builder *b, int64_t layer);
 struct held ends_held(const struct builder *b, bool first, bool last);
 struct held predicted_held(const struct builder *b);
-/* what the outputs' gradients are of: a tied head's are the embedding's on one stage */
-struct held outputs_held(const struct builder *b, bool first);
+struct held outputs_held(const struct builder *b, bool first); /* tied: embedding */
 int64_t layer_tensors(const struct builder *b, int64_t layer);
 
 /* sharding.c: gathers and reductions of weights and gradients */
@@ -183,7 +184,6 @@ void reduce_unit(struct builder *b, struct held unit);
 void gather_weights(struct builder *b, struct held unit); /* zero1, ahead */
 void reduce_gradients(struct builder *b, struct held unit);
 void set_buckets(struct builder *b);
-/* of a layer with so many of its chunk before and left: a bucket's first gathers for all */
 unsigned gather_variant(const struct builder *b, int64_t before, int64_t left,
 			unsigned variant);
 void accumulate_gradients(struct builder *b, struct held unit, bool first);

@@ -17,9 +17,11 @@ static const struct routing eager_routing = {
 	.unsort = { 7.5, 1 },
 	.unpermute = { 18, 3 },
 	.permute_back = { 7, 2 },
-	.sort_back = { 13, 2 },
+	.sort_back = { 7.5, 1 },
 	.unsort_back = { 7.5, 1 },
 	.unpermute_back = { 29, 5 },
+	.join_back = { 6, 1 },
+	.exchanged_only = true,
 };
 /* Assumed: bf16 features are read and written once, by two kernels. */
 static const struct routing fused_routing = {

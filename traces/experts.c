@@ -104,7 +104,9 @@ static void by_rank(struct builder *b, const struct routed *r, const char *name,
 static void by_expert(struct builder *b, const struct routed *r, const char *name,
 		      struct moved c)
 {
-	if (r->direct || r->local > 1)
+	bool stays = b->plan->ep == 1 && recipe_of(b)->routing->exchanged_only;
+
+	if (r->direct || (r->local > 1 && !stays))
 		put_memory(b, name, "copy", c.bytes * (double)(r->copies * r->h),
 			   c.launches);
 }
@@ -323,6 +325,8 @@ void experts_run_back(struct builder *b, const struct ft_layer *l)
 	expert_cast(b, &r, (r.gated ? 2 : 1) * r.width);
 	up(b, &r, FT_DGRAD);
 	up(b, &r, FT_WGRAD);
+	if (r.gated)
+		by_rank(b, &r, "expert_join_back", recipe_of(b)->routing->join_back);
 	by_expert(b, &r, "sort_back", recipe_of(b)->routing->sort_back);
 	exchange(b, &r, "ep_dispatch_back");
 }

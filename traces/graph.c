@@ -146,7 +146,7 @@ struct ft_op *put_op(struct builder *b, const struct ft_work *work,
 		put_needs(b, op);
 	if (stream == FT_STREAM_COMPUTE && b->plan->tp > 1 &&
 	    b->rules->tensor_parallel == FT_TP_DTENSOR &&
-	    b->rules->fusion == FT_FUSION_EAGER)
+	    b->rules->fusion == FT_FUSION_EAGER && !b->of_shards)
 		host(b, FT_HOST_TENSOR_OP, launches);
 	if (stream == FT_STREAM_COMPUTE && b->record_next != FT_EVENT_NONE) {
 		op->record = (uint8_t)b->record_next;

@@ -106,9 +106,9 @@ static double loss_width(const struct builder *b)
 {
 	if (b->rules->tensor_parallel == FT_TP_DTENSOR && b->plan->tp > 1)
 		return 16;
-	if (b->rules->fused_loss || b->rules->fusion == FT_FUSION_COMPILED)
+	if (b->rules->fused_loss)
 		return 4;
-	return b->rules->fusion == FT_FUSION_EAGER ? 12 : 10;
+	return b->rules->fusion == FT_FUSION_KERNELS ? 10 : 12;
 }
 
 /* Forward holds the root's weights and 16-bit logits; backward first the logits

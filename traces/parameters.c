@@ -11,6 +11,7 @@ struct held layer_weights(const struct builder *b, int64_t layer)
 			 ft_layer_norm_parameters(m, layer),
 		.experts = ft_layer_expert_parameters(m, layer) /
 			   (double)(b->plan->ep * b->plan->etp),
+		.tensors = layer_tensors(b, layer),
 	};
 
 	return held;
@@ -22,6 +23,7 @@ void held_add(struct held *sum, struct held more)
 	sum->experts += more.experts;
 	sum->frozen += more.frozen;
 	sum->frozen_experts += more.frozen_experts;
+	sum->tensors += more.tensors;
 }
 
 /* Bytes of a frozen weight, its scales included. */
@@ -48,7 +50,8 @@ struct held layer_held(const struct builder *b, int64_t layer)
 	return (struct held){ .dense = ft_layer_lora_parameters(b->model, lora, layer) /
 				       (double)b->plan->tp,
 			      .frozen = width * all.dense,
-			      .frozen_experts = width * all.experts };
+			      .frozen_experts = width * all.experts,
+			      .tensors = all.tensors };
 }
 
 struct held ends_held(const struct builder *b, bool first, bool last)
@@ -64,8 +67,10 @@ struct held ends_held(const struct builder *b, bool first, bool last)
 		held.dense += head / tp;
 	if (last)
 		held.dense += (double)m->hidden_size;
+	held.tensors += first + 2 * last;
 	if (b->plan->lora.rank) /* frozen, in 16 bit */
-		return (struct held){ .frozen = 2 * held.dense };
+		return (struct held){ .frozen = 2 * held.dense,
+				      .tensors = held.tensors };
 	return held;
 }
 

@@ -1,0 +1,181 @@
+/*
+ * tests/test_sharding.c - weights and gradients of FSDP: with others, and in a group of one rank
+ */
+#include <math.h>
+
+#include "tests/works.h"
+
+#define MODEL "{name: llama3-8b, num_hidden_layers: 2}"
+#define MOE "{name: mixtral-8x7b, num_hidden_layers: 2}"
+#define PLAN(batch) \
+	"{sequence_length: 128, micro_batch_size: 1, global_batch_size: " batch ", "
+
+/* Parameters of a layer, and of embedding, head and last norm. */
+static const double layer =
+	2 * 4096.0 * 4096 + 2 * 1024.0 * 4096 + 3 * 4096.0 * 14336 + 2 * 4096;
+static const double root = 2 * 128256.0 * 4096 + 4096;
+
+/* The stream of all works of this name; FT_STREAMS where they are on several or none. */
+static int stream_of(const struct ft_graph *g, const char *name)
+{
+	int stream = -1;
+
+	for (size_t s = 0; s < g->n_segments; s++)
+		for (size_t i = 0; i < g->segment[s].n_ops; i++) {
+			const struct ft_op *op = &g->segment[s].op[i];
+
+			if (strcmp(g->work[op->work].name, name))
+				continue;
+			if (stream >= 0 && stream != op->stream)
+				return FT_STREAMS;
+			stream = op->stream;
+		}
+	return stream < 0 ? FT_STREAMS : stream;
+}
+
+/* Forward and backward gather each layer; the root is gathered again behind the head. */
+static void a_rank_alone_copies_on_the_compute_stream(void **state)
+{
+	const double gathers = 2 * (2 * layer + root), all = 2 * layer + root;
+	struct parts p;
+
+	(void)state;
+	build(&p, MODEL, PLAN("1") "sharding: fsdp, gradient_dtype: fp32}",
+	      "torch-2.11-eager", 1);
+	assert_int_equal(stream_of(p.graph, "fsdp_copy_in"), FT_STREAM_COMPUTE);
+	assert_int_equal(stream_of(p.graph, "fsdp_copy_out"), FT_STREAM_COMPUTE);
+	assert_int_equal(stream_of(p.graph, "fsdp_keep"), FT_STREAM_REDUCE);
+	near_frac(sum_in(p.graph, NULL, "fsdp_copy_in").bytes, 6 * gathers, 1e-9);
+	near_frac(sum_in(p.graph, NULL, "fsdp_copy_out").bytes, 4 * gathers, 1e-9);
+	near_frac(sum_in(p.graph, NULL, "fsdp_pack").bytes, 6 * all, 1e-9);
+	near_frac(sum_in(p.graph, NULL, "fsdp_keep").bytes, 8 * all, 1e-9);
+	assert_true(sum_in(p.graph, NULL, "fsdp_gather").n == 0);
+	assert_true(sum_in(p.graph, NULL, "fsdp_reduce").n == 0);
+	drop(&p);
+}
+
+static void ranks_of_a_group_copy_beside_the_products(void **state)
+{
+	struct parts p;
+
+	(void)state;
+	build(&p, MODEL, PLAN("8") "sharding: fsdp}", "torch-2.11-eager", 8);
+	assert_int_equal(stream_of(p.graph, "fsdp_copy_in"), FT_STREAM_COPY);
+	near_frac(sum_in(p.graph, NULL, "fsdp_copy_in").bytes,
+		  6 * 2 * (2 * layer + root) / 8, 1e-9);
+	assert_true(sum_in(p.graph, NULL, "fsdp_keep").n == 0);
+	assert_true(sum_in(p.graph, NULL, "fsdp_gather").n > 0);
+	assert_true(sum_in(p.graph, NULL, "fsdp_reduce").n == 3);
+	drop(&p);
+}
+
+/* Of a library that copies nothing in or out (XLA, FSDP of 2023) a rank alone does nothing. */
+static void a_library_without_copies_keeps_gradients_where_they_are(void **state)
+{
+	struct parts p;
+
+	(void)state;
+	build(&p, MODEL, PLAN("1") "sharding: fsdp}", "maxtext-2025", 1);
+	assert_true(sum_in(p.graph, NULL, "fsdp_copy_in").n == 0);
+	assert_true(sum_in(p.graph, NULL, "fsdp_keep").n == 0);
+	drop(&p);
+}
+
+/* Seconds of the host in all segments of a step of one micro-batch, by activity. */
+static double host_of(const struct ft_graph *g, enum ft_host activity)
+{
+	double sum = 0;
+
+	for (size_t c = 0; c < g->rank_class[0].n_calls; c++) {
+		const struct ft_call *call = &g->rank_class[0].call[c];
+
+		sum += call->repeat * g->segment[call->segment].host[activity];
+	}
+	return sum;
+}
+
+static void only_large_shards_take_the_host_long_to_pack(void **state)
+{
+	static const int64_t ranks[] = { 1, 2, 4, 8 };
+	static const char *const plans[] = { PLAN("1") "sharding: fsdp}",
+					     PLAN("2") "sharding: fsdp}",
+					     PLAN("4") "sharding: fsdp}",
+					     PLAN("8") "sharding: fsdp}" };
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		double n = (double)ranks[i], more;
+		struct parts p;
+
+		build(&p, MODEL, plans[i], "torch-2.11-eager", ranks[i]);
+		more = fmax(0, root / n - 200e6) + 2 * fmax(0, layer / n - 200e6);
+		assert_true(fabs(host_of(p.graph, FT_HOST_SHARD_PACK) - more / 1e8) <
+			    1e-9 * (1 + more));
+		drop(&p);
+	}
+}
+
+/* DTensor runs the loss over a split vocabulary op by op, whether blocks are compiled or not:
+ * 36 and 34 bytes a logit, casts aside. Whole vocabularies keep the stack's own loss. */
+static void a_split_vocabulary_takes_the_loss_apart(void **state)
+{
+	static const char *const stacks[] = { "torch-2.11-eager",
+					      "torch-2.11-compile" };
+	const double logits = 128.0 * 128256;
+
+	(void)state;
+	for (int s = 0; s < 2; s++) {
+		struct parts whole, split;
+
+		build(&whole, MODEL, PLAN("8") "sharding: fsdp}", stacks[s], 8);
+		build(&split, MODEL,
+		      PLAN("4") "sharding: fsdp, "
+				"parallel: {tp: 2}}",
+		      stacks[s], 8);
+		near_frac(sum_in(whole.graph, NULL, "loss").bytes, (s ? 2 : 8) * logits,
+			  1e-9);
+		near_frac(sum_in(split.graph, NULL, "loss").bytes, 36 * logits / 2,
+			  1e-9);
+		near_frac(sum_in(split.graph, NULL, "loss_back").bytes, 34 * logits / 2,
+			  1e-9);
+		near_frac(sum_in(split.graph, NULL, "loss_cast").bytes, 9 * logits / 2,
+			  1e-9);
+		drop(&whole);
+		drop(&split);
+	}
+}
+
+/* Copies that stay on their rank are in the order of experts already. */
+static void copies_that_stay_are_sorted_once(void **state)
+{
+	struct parts alone, apart;
+
+	(void)state;
+	build(&alone, MOE, PLAN("8") "sharding: ddp}", "torch-2.11-eager", 8);
+	build(&apart, MOE, PLAN("8") "sharding: ddp, parallel: {ep: 2}}",
+	      "torch-2.11-eager", 8);
+	assert_true(sum_in(alone.graph, NULL, "permute").n == 2);
+	assert_true(sum_in(alone.graph, NULL, "sort_by_expert").n == 0);
+	assert_true(sum_in(alone.graph, NULL, "unsort_back").n == 0);
+	assert_true(sum_in(apart.graph, NULL, "sort_by_expert").n == 2);
+	assert_true(sum_in(apart.graph, NULL, "unsort_back").n == 2);
+	assert_true(sum_in(alone.graph, NULL, "expert_join_back").bytes ==
+		    sum_in(apart.graph, NULL, "expert_join_back").bytes);
+	drop(&alone);
+	drop(&apart);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_rank_alone_copies_on_the_compute_stream),
+		cmocka_unit_test(ranks_of_a_group_copy_beside_the_products),
+		cmocka_unit_test(
+			a_library_without_copies_keeps_gradients_where_they_are),
+		cmocka_unit_test(only_large_shards_take_the_host_long_to_pack),
+		cmocka_unit_test(a_split_vocabulary_takes_the_loss_apart),
+		cmocka_unit_test(copies_that_stay_are_sorted_once),
+	};
+
+	return cmocka_run_group_tests_name("sharding", tests, NULL, NULL);
+}
