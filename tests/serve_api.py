@@ -73,8 +73,10 @@ def bytes_of_compare():
 
 SMALL = ("title: s.yaml\nmodel: {name: llama3-8b, num_hidden_layers: 4}\ncluster: {gpu: h200, gpus: 8}\n"
          "training: {sequence_length: 4096, global_batch_size: 16, sharding: zero1, recompute: none}\n")
-LONG = ("{model: llama3-70b, cluster: {gpu: h200, gpus: 512}, stack: megatron-bridge-26, training: {sequence_length: 8192, "
-        "global_batch_size: 1024}}")
+# few plans, found at once; a slow card leaves each a step of many classes to be run
+LONG = ("{model: gpt3-175b, cluster: {gpu: h100-sxm, gpus: 1024, imperfections: {placement: scattered, slow_gpus: "
+        "[{gpu: 5, speed_frac: 0.9}]}}, stack: nemo-24, training: {sequence_length: 2048, global_batch_size: 1536, sharding: zero1, "
+        "recompute: none}}")
 
 
 def events(reply):

@@ -210,9 +210,12 @@ ok "a trace without kernels is told" told 1 "holds no kernels" sh -c "echo '{\"t
 gzip -c tests/data/kineto-step.json >"$tmp/t.json.gz"
 ok "a packed trace is read as it is" $f calibrate import --store "$tmp/packed.db" --format kineto "$tmp/t.json.gz"
 
-# ---- the CPU: real kernels, from end to end
+# ---- the CPU: real kernels, from end to end, a hundredth of a second each
+printf '#!/bin/sh\nexec "%s" "$@" -c 0.01\n' "$p" >"$tmp/brief"
+printf '#!/bin/sh\nexec "%s" "$@" -k gemm\n' "$p" >"$tmp/products"
+chmod +x "$tmp/brief" "$tmp/products"
 end_to_end() {
-	"$f" calibrate probe --store "$tmp/cpu.db" --backend cpu --quick --probe "$p" &&
+	"$f" calibrate probe --store "$tmp/cpu.db" --backend cpu --quick --probe "$tmp/brief" &&
 	"$f" calibrate fit --store "$tmp/cpu.db" --name mycpu --base h100-sxm --out "$tmp/fit" --only memory,collectives &&
 	"$f" calibrate export --store "$tmp/cpu.db" --gpu "$tmp/fit/mycpu.yaml" | grep -v gemm >"$tmp/cpu.csv" &&
 	"$f" validate "$tmp/cpu.csv" --json >"$tmp/cpu.json" &&
@@ -232,23 +235,23 @@ soon() { # command...: until it holds; a loaded machine takes its time
 	return 1
 }
 killed() {
-	"$p" -b cpu -q -o "$tmp/kill.jsonl" 2>/dev/null & pid=$!
+	"$p" -b cpu -q -k gemm -o "$tmp/kill.jsonl" 2>/dev/null & pid=$!
 	soon grep -q '"cell"' "$tmp/kill.jsonl" || return 1
 	kill -9 $pid
 	wait $pid 2>/dev/null
 	before=$(grep -c '"cell"' "$tmp/kill.jsonl")
 	printf '{"record":"measurement","cell":"half a li' >>"$tmp/kill.jsonl"
-	"$p" -b cpu -q -o "$tmp/kill.jsonl" || return 1
+	"$p" -b cpu -q -k gemm -o "$tmp/kill.jsonl" || return 1
 	[ "$before" -gt 0 ] && [ -z "$(grep '"status":"ok"' "$tmp/kill.jsonl" | grep -o '"cell":"[^"]*"' | sort | uniq -d)" ] &&
 		"$f" calibrate import --store "$tmp/kill.db" "$tmp/kill.jsonl"
 }
 ok "a killed probe goes on where it stopped" killed
 store_killed() {
-	"$f" calibrate probe --store "$tmp/k2.db" --backend cpu --quick --probe "$p" >/dev/null 2>&1 & pid=$!
+	"$f" calibrate probe --store "$tmp/k2.db" --backend cpu --quick --probe "$tmp/products" >/dev/null 2>&1 & pid=$!
 	soon sh -c "$f calibrate runs --store $tmp/k2.db --json | grep -q '\"cells\": [1-9]'" || return 1
 	kill -9 $pid
 	wait $pid 2>/dev/null
-	"$f" calibrate probe --store "$tmp/k2.db" --backend cpu --quick --probe "$p" 2>"$tmp/again" || return 1
+	"$f" calibrate probe --store "$tmp/k2.db" --backend cpu --quick --probe "$tmp/products" 2>"$tmp/again" || return 1
 	cat "$tmp/again" >&2
 	grep -q ' [1-9][0-9]* already there' "$tmp/again"
 }

@@ -75,7 +75,7 @@ assert a["best"] == b["best"]' "$tmp/1" "$tmp/2" "$tmp/p.db"
 }
 ok "--db keeps what was simulated, and the same search goes on from it" db
 held=
-if sanitized; then held="--set training.parallel.tp=8"; fi
+if sanitized; then held="--set training.parallel.tp=8 --set training.recompute=full"; fi
 ok "nothing fits: a change that helps is named" prints "fits with " $f plan "$tmp/large.yaml" --set cluster.gpu=h100-sxm $held
 ok "held keys are held" prints "^1 *2 " $f plan "$tmp/a.yaml" --set training.parallel.tp=2 --top 1
 ok "a batch that nothing divides" fails 1 "no parallel plan of .* is legal" $f plan "$tmp/seven.yaml" --set training.micro_batch_size=2
@@ -132,6 +132,7 @@ for b in d["best"]:
     assert of(b["training"]) == value, (of(b["training"]), value)' "$tmp/j" "$1" "$2"
 }
 sed 's/recompute: none/micro_batch_size: 1/; s/, sharding: zero1//; s/num_hidden_layers: [0-9]*/num_hidden_layers: 4/' "$tmp/a.yaml" >"$tmp/small.yaml"
+if sanitized; then sed -i 's/gpus: 8/gpus: 4/' "$tmp/small.yaml"; fi
 for kv in schedule=gpipe sharding=zero2 recompute=full 'recompute_modules=[core_attn]' offload_layers=2 \
 	overlap.tp=true overlap.dp=false overlap.pp=false overlap.ep=true parallel.tp=2 parallel.pp=2 parallel.vpp=1 \
 	recompute_layers=2 zero_group=2 sequence_parallel=false; do
