@@ -233,6 +233,8 @@ void stage_finish(struct stage *st)
 		return;
 	optimizer_ops(b, st->held, tied);
 	host(b, FT_HOST_STEP, 1);
+	if (st->last)
+		outputs_bytes(b);
 	segment_done(st);
 }
 

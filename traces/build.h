@@ -165,7 +165,6 @@ struct held {
 	double frozen, frozen_experts; /* bytes of weights that are not */
 	int64_t tensors;	       /* that the parameters are kept in */
 };
-
 void held_add(struct held *sum, struct held more);
 struct held layer_weights(const struct builder *b, int64_t layer); /* all, as trained */
 struct held layer_held(const struct builder *b, int64_t layer);
@@ -190,11 +189,12 @@ void accumulate_gradients(struct builder *b, struct held unit, bool first);
 void cast_weights(struct builder *b, struct held unit);
 void optimizer_ops(struct builder *b, struct held stage, double tied);
 
-/* memory.c: bytes held through the step, and taken by segments */
+/* memory.c: bytes held, and taken by segments */
 bool gradients_come(const struct builder *b);
 void base_bytes(const struct builder *b, struct held stage, double bytes[FT_MEMORIES]);
 void head_bytes(struct builder *b, struct held root, bool backward);
 void layer_bytes(struct builder *b, int64_t layer, bool backward);
+void outputs_bytes(struct builder *b); /* of all micro-batches */
 void root_bytes(struct builder *b, struct held root);
 
 #endif

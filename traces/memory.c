@@ -122,8 +122,8 @@ void head_bytes(struct builder *b, struct held root, bool backward)
 	if (b->part == PART_WEIGHTS)
 		return;
 	if (b->rules->keeps_outputs && b->plan->pp > 1) {
-		take(b, FT_MEMORY_OTHER, backward ? 0 : 4 * logits,
-		     backward ? 0 : 4 * logits);
+		take(b, FT_MEMORY_OTHER, backward ? 0 : 2 * logits,
+		     (backward ? loss_width(b) : 2) * logits);
 		return;
 	}
 	peak = whole / 2 + 2 * logits;
@@ -132,6 +132,14 @@ void head_bytes(struct builder *b, struct held root, bool backward)
 	if (backward && loss_width(b) * logits > peak)
 		peak = loss_width(b) * logits;
 	take(b, FT_MEMORY_OTHER, 0, peak);
+}
+
+/* Behind the last pass what was kept of all micro-batches becomes one tensor. */
+void outputs_bytes(struct builder *b)
+{
+	if (b->rules->keeps_outputs && b->plan->pp > 1)
+		take(b, FT_MEMORY_OTHER, 0,
+		     2 * head_logits(b) * (double)b->plan->micro_batches);
 }
 
 /* The root unit, whole while the embedding runs. */
