@@ -18,6 +18,15 @@ static bool casts_again(const struct builder *b)
 	return is_narrow(b) && b->rules->fusion == FT_FUSION_COMPILED;
 }
 
+/* Bytes per feature of the input of the MLP's second product. */
+static double second_input_not_kept(const struct builder *b, const struct ft_layer *l,
+				    unsigned set)
+{
+	if (keeps_a_byte(b))
+		return 1;
+	return casts_again(b) && !l->experts && !(set & FT_MODULE_OPS) ? 2 : 0;
+}
+
 /* The MLP's part: what its activation and its second product need. */
 static double mlp_bytes(const struct builder *b, const struct layer_sizes *s,
 			double sliced, unsigned set)
@@ -38,10 +47,8 @@ static double mlp_bytes(const struct builder *b, const struct layer_sizes *s,
 		each /= 2;
 	if (set & (FT_MODULE_ACTIVATION | FT_MODULE_MLP_DOWN))
 		each -= 2;
-	else if (byte)
-		each -= 1;
-	else if (casts_again(b) && !l->experts && !(set & FT_MODULE_OPS))
-		each -= 2;
+	else
+		each -= second_input_not_kept(b, l, set);
 	if (set & FT_MODULE_MLP_UP)
 		each -= gated ? 4 : 2;
 	if (set & (l->experts ? FT_MODULE_EXPERTS : FT_MODULE_MLP))
