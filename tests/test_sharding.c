@@ -201,6 +201,35 @@ static void compiled_narrow_products_keep_no_inputs(void **state)
 	near_frac(kept[0] - kept[1], 53250, 0.01);
 }
 
+/* Behind the last backward of eight ranks: the root's gradients in 16 bit and packed in fp32,
+ * before its shard is there; of two, packed, reduced and the embedding's; of one, packed and
+ * kept. Reduced in bf16: packed, reduced, widened, and the embedding's. */
+static void the_last_reduction_is_held_beside_what_it_reduces(void **state)
+{
+	static const struct {
+		const char *plan;
+		int64_t ranks;
+		double bytes; /* a parameter of the root, gradients kept included */
+	} row[] = {
+		{ PLAN("8") "sharding: fsdp, gradient_dtype: fp32}", 8, 2 + 4 },
+		{ PLAN("2") "sharding: fsdp, gradient_dtype: fp32}", 2, 4 + 2 + 1 },
+		{ PLAN("1") "sharding: fsdp, gradient_dtype: fp32}", 1, 4 + 4 },
+		{ PLAN("2") "sharding: fsdp, gradient_dtype: bf16}", 2, 2 + 1 + 2 + 1 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		struct parts p;
+
+		build(&p, MODEL, row[i].plan, "torch-2.11-compile", row[i].ranks);
+		near_frac(
+			most(p.graph, "embed_back", FT_MEMORY_OTHER, false) +
+				most(p.graph, "embed_back", FT_MEMORY_GRADIENTS, true),
+			row[i].bytes * root, 1e-9);
+		drop(&p);
+	}
+}
+
 /* PyTorch's pipelines keep the logits of each micro-batch, and make one tensor of them in
  * the end; logits are of two bytes, 128 tokens of a micro-batch. */
 static void a_pipeline_keeps_its_outputs_twice_in_the_end(void **state)
@@ -230,6 +259,7 @@ int main(void)
 		cmocka_unit_test(copies_that_stay_are_sorted_once),
 		cmocka_unit_test(compiled_narrow_products_keep_no_inputs),
 		cmocka_unit_test(a_pipeline_keeps_its_outputs_twice_in_the_end),
+		cmocka_unit_test(the_last_reduction_is_held_beside_what_it_reduces),
 	};
 
 	return cmocka_run_group_tests_name("sharding", tests, NULL, NULL);

@@ -153,8 +153,7 @@ void embedding_forward(struct builder *b);
 void embedding_backward(struct builder *b);
 void head_forward(struct builder *b);
 void head_backward(struct builder *b);
-double head_logits(const struct builder *b); /* elements on this rank */
-
+double head_logits(const struct builder *b);
 /* predicted.c: the head, and behind it tokens predicted ahead */
 void outputs_forward(struct builder *b);
 void outputs_backward(struct builder *b);
@@ -188,13 +187,14 @@ unsigned gather_variant(const struct builder *b, int64_t before, int64_t left,
 void accumulate_gradients(struct builder *b, struct held unit, bool first);
 void cast_weights(struct builder *b, struct held unit);
 void optimizer_ops(struct builder *b, struct held stage, double tied);
-
 /* memory.c: bytes held, and taken by segments */
 bool gradients_come(const struct builder *b);
 void base_bytes(const struct builder *b, struct held stage, double bytes[FT_MEMORIES]);
 void head_bytes(struct builder *b, struct held root, bool backward);
 void layer_bytes(struct builder *b, int64_t layer, bool backward);
 void outputs_bytes(struct builder *b); /* of all micro-batches */
+double kept_gradient_width(const struct builder *b);
 void root_bytes(struct builder *b, struct held root);
+void reduce_bytes(struct builder *b, struct held root);
 
 #endif

@@ -3,12 +3,13 @@
  *
  * Per parameter of a rank (P dense or expert, n ranks share sharded state):
  *   mixed precision  2 weight + g gradient + 12 optimizer (/dp under zero1)
- *   fsdp             4/n weight + 8/n optimizer + g/n gradient, two units whole
+ *   fsdp             4/n weight + 8/n optimizer + 4/n gradient, two units whole
  *   autocast ddp     4 weight + 2 cached + 4 gradient + 8 optimizer, buckets 4
  *   all 16 bit       2 + 2 + 4
  *   frozen           its format's width alone (/n under fsdp)
  * Checked against allocator peaks of measured steps by `make validate`.
  */
+#include <math.h>
 #include <string.h>
 
 #include "traces/build.h"
@@ -146,4 +147,32 @@ void outputs_bytes(struct builder *b)
 void root_bytes(struct builder *b, struct held root)
 {
 	take(b, FT_MEMORY_OTHER, 0, unit_bytes(b, root));
+}
+
+/* Of shards in fp32 the optimizer wants gradients in fp32, in whatever they were reduced. */
+double kept_gradient_width(const struct builder *b)
+{
+	bool wide = b->rules->fsdp_copy_grad_bytes > 0 && b->plan->master_weights;
+
+	return is_fsdp(b->plan) && wide ? 4 : gradient_width(b);
+}
+
+/* The root's reduction, the last: first its gradients in 16 bit and packed, when its shard's
+ * are not there yet; then packed and reduced, once more where they are widened, and, if there
+ * are others to reduce with, the embedding's gradient still. Source: peaks on 1 to 8 H100. */
+void reduce_bytes(struct builder *b, struct held root)
+{
+	double n = root.dense + root.experts, width = gradient_width(b);
+	double shard = root.dense / (double)b->plan->shard +
+		       root.experts / (double)b->plan->edp;
+	double kept = kept_gradient_width(b), behind = kept > width ? width * shard : 0;
+
+	if (b->g->group[FT_GROUP_SHARD].size > 1)
+		behind += 2 *
+			  (double)ft_model_embedding_parameters(b->model, b->plan->tp) /
+			  (double)b->plan->tp;
+	take(b, FT_MEMORY_OTHER, 0,
+	     b->rules->fsdp_copy_grad_bytes > 0 ?
+		     width * n + fmax(2 * n - kept * shard, behind) :
+		     unit_bytes(b, root));
 }

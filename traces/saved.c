@@ -5,6 +5,8 @@
  *   gated    6f + 14h + 4kv  (eager keeps one more product: 8f)
  *   plain    4f + 16h        (fp32 residuals of autocast: 4f + 22h)
  *   full recomputation 2h
+ * Of PyTorch's h, 2 are q's and 4 attention's output, in its own order and in the product's:
+ * they go by the heads' width where that is not h.
  * Split layers keep 4h whole (2h slices under Megatron's scheme) and 1/tp of the rest.
  * Hand-written kernels keep the inputs of narrow products in one byte: of the MLP's
  * second product f less, of the other three h each. A compiler casts them again in the
@@ -40,7 +42,7 @@ static double mlp_bytes(const struct builder *b, const struct layer_sizes *s,
 		width = (double)(l->expert_intermediate * l->experts_per_token) *
 			sliced;
 		h = (double)(s->h * l->experts_per_token) * sliced;
-		each = 6;
+		each = b->rules->fusion == FT_FUSION_EAGER ? each : 6;
 		set &= ~(unsigned)(FT_MODULE_MLP_UP | FT_MODULE_MLP_DOWN);
 	}
 	if (set & FT_MODULE_OPS)
@@ -104,6 +106,16 @@ double layer_deferred_bytes(const struct builder *b, int64_t layer)
 	       (double)s.tokens * score_bytes(b, &s, 0);
 }
 
+/* What q and attention's output take beyond hidden_size's width. */
+static double wide_heads(const struct builder *b, const struct layer_sizes *s)
+{
+	double h = (double)s->h / (double)b->plan->tp;
+
+	if (b->rules->fusion == FT_FUSION_KERNELS || s->l->linear_heads)
+		return 0;
+	return 2 * ((double)s->q - h) + 4 * ((double)s->out - h);
+}
+
 double layer_saved_bytes(const struct builder *b, int64_t layer, enum ft_recompute how)
 {
 	struct layer_sizes s = sizes_of(b, layer);
@@ -126,6 +138,7 @@ double layer_saved_bytes(const struct builder *b, int64_t layer, enum ft_recompu
 		rest -= 2 * (double)s.q;
 		kv = 0;
 	}
+	rest += wide_heads(b, &s);
 	rest = rest > 2 * h / tp ? rest : 2 * h / tp;
 	return tokens *
 	       (mlp_bytes(b, &s, sliced, set) + whole + rest + kv + other_saved(b, &s) +

@@ -205,7 +205,8 @@ static void keep_gradients(struct stage *st, struct held unit, bool first)
 	if (!gradients_come(b) || !first)
 		return;
 	b->seg->net_bytes[FT_MEMORY_GRADIENTS] +=
-		gradient_width(b) * (unit.dense / over + unit.experts / expert_over);
+		kept_gradient_width(b) *
+		(unit.dense / over + unit.experts / expert_over);
 }
 
 /* Those of the root unit, while its whole gradient is there. */
@@ -344,7 +345,7 @@ void segment_embed_back(struct stage *st, unsigned variant)
 	keep_root(st, variant & V_FIRST);
 	if (variant & V_SYNC && is_fsdp(b->plan)) {
 		reduce_unit(b, st->root);
-		root_bytes(b, st->root);
+		reduce_bytes(b, st->root);
 	} else if (variant & V_SYNC) {
 		reduce_gradients(b, ends_held(b, true, false));
 	}
