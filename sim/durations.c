@@ -280,11 +280,11 @@ static void mix_clocks(struct job *s, const struct clocks *t)
 			memcpy(s->timing[c], s->timing[0],
 			       g->n_works * sizeof(struct work_timing));
 		job_set_clock(s, c, t,
-			  l->products > 0 ?
-				  job_clock_fall(s->cluster, l->products / longest,
-						 (l->all - l->products) / longest,
-						 l->sustained / l->products) :
-				  0);
+			      l->products > 0 ?
+				      job_clock_fall(s->cluster, l->products / longest,
+						     (l->all - l->products) / longest,
+						     l->sustained / l->products) :
+				      0);
 	}
 }
 

@@ -27,7 +27,7 @@ enum { FALLS = 16, UNITS_MOST = 18, HALVINGS = 5 };
 /* Of a unit, at each sixteenth of the clock's fall. */
 struct unit_time {
 	ft_ps forward[FALLS + 1], backward[FALLS + 1], first[FALLS + 1];
-	double busy_s; /* of compute in a micro-batch, in bursts */
+	double busy_s;			    /* of compute in a micro-batch, in bursts */
 	double products, sustained, others; /* of that; of products at a low clock */
 };
 
@@ -37,7 +37,7 @@ struct ft_sketched {
 	size_t n_units;
 	size_t *unit_of; /* [n_layers] */
 	size_t n_layers;
-	bool clocked; /* products are known to the last */
+	bool clocked;  /* products are known to the last */
 	double hidden; /* copies beside compute count as kernels, too */
 	struct unit_time *unit;
 };
@@ -96,8 +96,8 @@ static void add_loads(struct ft_sketched *s, const struct ft_graph *g,
 	struct unit_time forward = load(g, t, &u->forward);
 	struct unit_time back = load(g, t, &u->backward), first = load(g, t, &u->first);
 
-	s->clocked &= back.products == first.products &&
-		      back.sustained == first.sustained;
+	s->clocked &=
+		back.products == first.products && back.sustained == first.sustained;
 	to->products = forward.products + back.products;
 	to->sustained = forward.sustained + back.sustained;
 	to->busy_s = forward.busy_s + fmin(back.busy_s, first.busy_s);
@@ -199,15 +199,15 @@ void ft_sketched_free(struct ft_sketched *s)
 
 struct stage_sums {
 	int32_t all[UNITS_MOST], chunk[UNITS_MOST]; /* units; of the first chunk */
-	bool like; /* the one before */
-	double products, sustained, others; /* of a micro-batch */
+	bool like;				    /* the one before */
+	double products, sustained, others;	    /* of a micro-batch */
 };
 
 struct placing {
 	const struct ft_sketched *s;
 	const struct ft_plan *p;
 	struct stage_sums *stage; /* [pp] */
-	double m; /* micro-batches that are whole */
+	double m;		  /* micro-batches that are whole */
 };
 
 /* So many of its layers, the first of each stage, run again. */
@@ -277,19 +277,19 @@ static int fall_at(const struct placing *x, const struct stage_sums *t, double z
 	double longest = z * (1 + ft_plan_bubble(x->p)) * x->s->hidden / x->m;
 	double fall;
 
-	if (!x->s->clocked || x->m < (double)x->p->micro_batches ||
-	    t->products <= 0 || gpu->memory_frac.value < gpu->waiting_frac.value)
+	if (!x->s->clocked || x->m < (double)x->p->micro_batches || t->products <= 0 ||
+	    gpu->memory_frac.value < gpu->waiting_frac.value)
 		return 0;
 	fall = job_clock_fall(x->s->cluster, fmin(1, t->products / longest),
-			      fmin(1, t->others / longest),
-			      t->sustained / t->products);
+			      fmin(1, t->others / longest), t->sustained / t->products);
 	return (int)fmin(FALLS, floor(FALLS * fall * (1 - 1e-9)));
 }
 
 /* A stage's units of so much of a fall, forward, back, and back the first time. */
 struct stage_times {
-	double forward, back, first_forward, first_back; /* of all, of the first chunk */
-	double first; /* all of the first micro-batch, both ways */
+	double forward, back, first_forward,
+		first_back; /* of all, of the first chunk */
+	double first;	    /* all of the first micro-batch, both ways */
 };
 
 static struct stage_times times_of(const struct placing *x, const struct stage_sums *t,
@@ -299,7 +299,8 @@ static struct stage_times times_of(const struct placing *x, const struct stage_s
 
 	for (size_t u = 0; u < x->s->n_units; u++) {
 		const struct unit_time *of = &x->s->unit[u];
-		double back = (double)of->backward[fall], first = (double)of->first[fall];
+		double back = (double)of->backward[fall],
+		       first = (double)of->first[fall];
 
 		sum.forward += t->all[u] * (double)of->forward[fall];
 		sum.back += t->all[u] * back;

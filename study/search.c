@@ -25,10 +25,33 @@
 
 /* ---- one candidate -------------------------------------------------------------- */
 
+/* The peak of a rank, of the GPU's memory. What pairs hold together is counted on the whole
+ * graph. */
+static bool peak(const struct ft_scenario *s, const struct ft_plan *p,
+		 const struct ft_outline *o, struct candidate *c, struct ft_error *err)
+{
+	struct ft_graph *g = NULL;
+	double bytes;
+
+	if (c->pairs)
+		g = ft_graph_build(s->model, p, s->stack, err);
+	if (c->pairs && !g)
+		return false;
+	bytes = g ? ft_graph_peak_bytes(g) : ft_outline_peak_bytes(o);
+	c->memory = (float)(bytes / s->cluster->gpu->memory_bytes.value);
+	ft_graph_free(g);
+	return true;
+}
+
+/* Memory, and where that fits the least time. */
 static bool bound(struct worker *w, const struct ft_plan *p, struct candidate *c,
 		  struct ft_error *err)
 {
 	const struct ft_scenario *s = w->open;
+	struct ft_sim_job job = { .cluster = s->cluster,
+				  .stack = s->stack,
+				  .ccl = s->ccl,
+				  .start = p->step_start };
 	struct ft_plan apart = *p; /* a pair's work is that of its halves */
 	struct ft_outline *o;
 	struct ft_bound least = { 0, 0 };
@@ -44,31 +67,13 @@ static bool bound(struct worker *w, const struct ft_plan *p, struct candidate *c
 		apart.overlap_ep = false;
 		o = ft_outline_build(s->model, &apart, s->stack, err);
 	}
-	if (!o)
-		return false;
-	{
-		struct ft_sim_job job = { .cluster = s->cluster,
-					  .stack = s->stack,
-					  .ccl = s->ccl,
-					  .start = p->step_start };
-
+	ok = o && peak(s, p, o, c, err);
+	if (ok && c->memory <= SEARCH_WONT_FIT) {
 		ok = ft_sim_bound(&job, o, w->memo, c->pairs, &least, err);
+		if (ok)
+			c->bound = fmax(c->least, search_rank_bound(w, &least, err));
 	}
-	c->memory =
-		(float)(ft_outline_peak_bytes(o) / s->cluster->gpu->memory_bytes.value);
 	ft_outline_free(o);
-	if (ok &&
-	    c->pairs) { /* what they hold together is counted on the whole graph */
-		struct ft_graph *g = ft_graph_build(s->model, p, s->stack, err);
-
-		ok = g != NULL;
-		if (g)
-			c->memory = (float)(ft_graph_peak_bytes(g) /
-					    s->cluster->gpu->memory_bytes.value);
-		ft_graph_free(g);
-	}
-	if (ok)
-		c->bound = fmax(c->least, search_rank_bound(w, &least, err));
 	return ok;
 }
 
@@ -250,9 +255,10 @@ static void bound_all(struct worker *w)
 			if (j->phase == SKETCHING)
 				search_sketch(w, &j->space.candidate[i]);
 			else
-				bound_one(w, &j->space.candidate[j->by_least ?
-									 j->by_least[i] :
-									 i]);
+				bound_one(w,
+					  &j->space.candidate[j->by_least ?
+								      j->by_least[i] :
+								      i]);
 		pthread_mutex_lock(&j->lock);
 		j->finished += to - from;
 		pthread_mutex_unlock(&j->lock);
@@ -315,7 +321,7 @@ bool search_open(struct worker *w, struct search_job *j)
 	return false;
 }
 
-static void worker_close(struct worker *w)
+void search_close(struct worker *w)
 {
 	free(w->layers);
 	sketches_free(w->sketches);
@@ -395,9 +401,9 @@ static void run_phase(struct search_job *j, enum phase phase, void *context)
 	bool member = ranks_member(j->search->ranks);
 
 	j->phase = phase;
-	j->next = j->finished = phase == SKETCHING  ? 0 :
-				phase == BOUNDING   ? j->n_bounded :
-						      j->n_done;
+	j->next = j->finished = phase == SKETCHING ? 0 :
+				phase == BOUNDING  ? j->n_bounded :
+						     j->n_done;
 	if (j->search->ranks)
 		search_begin_phase(j);
 	crew_run(&h->crew, member ? search_for_rank_0 : work,
@@ -424,7 +430,7 @@ bool search_run(struct search_job *j)
 	crew_close(&h.crew);
 	for (int i = 0; i <= h.crew.threads; i++)
 		if (h.worker[i].shelf)
-			worker_close(&h.worker[i]);
+			search_close(&h.worker[i]);
 	free(h.worker);
 	return !j->broken;
 }

@@ -115,6 +115,7 @@ void search_refuse(struct search_job *j, size_t n, const struct ft_error *why);
 /* The next item of the phase that nobody was given: a chunk, or a candidate. */
 bool search_next(void *job, size_t *item);
 bool search_open(struct worker *w, struct search_job *j);
+void search_close(struct worker *w);
 
 /* study/search_front.c: a plan that fits was simulated, the lock held; and the front of them in
  * the end. */

@@ -78,7 +78,8 @@ static struct ft_sketched *sketch(struct worker *w, const struct ft_plan *p)
 				  .stack = s->stack,
 				  .ccl = s->ccl,
 				  .start = p->step_start };
-	struct ft_error err; /* a plan that cannot be built says so when it is bounded */
+	struct ft_error
+		err; /* a plan that cannot be built says so when it is bounded */
 	struct ft_sketch *k = ft_sketch_build(s->model, p, s->stack, &err);
 	struct ft_sketched *timed = k ? ft_sim_sketch(&job, k, w->memo, &err) : NULL;
 
@@ -90,9 +91,8 @@ static const struct ft_sketched *sketched_of(struct worker *w,
 					     const struct candidate *c,
 					     const struct ft_plan *p)
 {
-	static const enum axis left_out[] = { AXIS_PP,	  AXIS_VPP,
-					      AXIS_ZERO_GROUP, AXIS_SHARD,
-					      AXIS_LAYERS };
+	static const enum axis left_out[] = { AXIS_PP, AXIS_VPP, AXIS_ZERO_GROUP,
+					      AXIS_SHARD, AXIS_LAYERS };
 	struct sketches *s = w->sketches;
 	uint8_t at[AXES];
 	struct family *f;
@@ -100,8 +100,8 @@ static const struct ft_sketched *sketched_of(struct worker *w,
 	memcpy(at, c->at, sizeof(at));
 	for (size_t i = 0; i < sizeof(left_out) / sizeof(*left_out); i++)
 		at[left_out[i]] = 0;
-	at[AXIS_SCHEDULE] = p->pp > 1 && (p->schedule == FT_ZERO_BUBBLE ||
-					  p->schedule == FT_ZBV);
+	at[AXIS_SCHEDULE] =
+		p->pp > 1 && (p->schedule == FT_ZERO_BUBBLE || p->schedule == FT_ZBV);
 	f = place(s, at);
 	if (f->used)
 		return f->sketched;
@@ -151,7 +151,8 @@ void search_sketch(struct worker *w, struct candidate *c)
 	struct ft_error err;
 	struct ft_plan p;
 
-	of = space_plan(&w->job->space, c, &p, w->layers) ? sketched_of(w, c, &p) : NULL;
+	of = space_plan(&w->job->space, c, &p, w->layers) ? sketched_of(w, c, &p) :
+							    NULL;
 	if (of)
 		bound = ft_sketched_bound(of, &p);
 	c->least = bound.step > 0 ? search_rank_bound(w, &bound, &err) : 0;

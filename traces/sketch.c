@@ -24,7 +24,8 @@ static struct ft_sketch_calls begin(const struct stage *st)
 }
 
 /* One way or the other in one go, or in the two parts of a split backward. */
-static struct ft_sketch_calls put_back(struct stage *st, int64_t layer, unsigned variant)
+static struct ft_sketch_calls put_back(struct stage *st, int64_t layer,
+				       unsigned variant)
 {
 	struct ft_sketch_calls calls = begin(st);
 	bool splits = plan_splits(st->b->plan);

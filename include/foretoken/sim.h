@@ -207,8 +207,8 @@ bool ft_sim_bound(const struct ft_sim_job *job, const struct ft_outline *outline
 struct ft_sketched;
 
 struct ft_sketched *ft_sim_sketch(const struct ft_sim_job *job,
-				  const struct ft_sketch *sketch,
-				  struct ft_memo *memo, struct ft_error *err)
+				  const struct ft_sketch *sketch, struct ft_memo *memo,
+				  struct ft_error *err)
 	__attribute__((warn_unused_result));
 void ft_sketched_free(struct ft_sketched *sketched);
 struct ft_bound ft_sketched_bound(const struct ft_sketched *sketched,
