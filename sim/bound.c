@@ -5,15 +5,17 @@
  * what is a lower bound. Kept of that are: the order of a stage's ops on each stream, waits
  * within a pass, the order of passes on a stage, and what a pass's first compute op awaits
  * of its neighbour. Where a schedule splits a backward, each part is a pass, and that of the
- * weights awaits nothing. Left out, each of which can only make a step longer: launches, queues,
- * sharing of links, interference, waits from one pass to another of a stage, what slow GPUs
- * and lost links do.
+ * weights awaits nothing; what collectives of a stream and compute cost each other; and the
+ * streams of gathers and reductions from pass to pass. Left out, each of which can only make a
+ * step longer: launches, queues, sharing of links, other waits from one pass to another of a
+ * stage, what slow GPUs and lost links do.
  *
  *   e(s, i)   end of pass i of stage s on the compute stream
  *   e(s, i) = max(e(s, i-1) + D(pass i), e(s', i') + transfer + R(pass i))
  *   D(pass)   longest path in the pass from the end of that before to its last compute op
  *   R(pass)   the same from its first compute op on: a collective before it awaits no
  *             neighbour in the graph
+ *   the same of gathers and reductions, and of their blocks (sim/bound_front.h)
  *   step   >= the same for the last pass of s with the update behind it, until all streams
  *             are done, max over s
  *   step   >= the sum of the durations on any one stream; the host's time of all launches,

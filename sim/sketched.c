@@ -8,7 +8,7 @@
  *           + m sum over u of n(s, u) t(u)
  *           + sum over stages before s of a first chunk back
  *
- * the last not where a schedule splits backwards. t depends on the clock, which falls the
+ * where what awaits another stage counts from its first compute op on; the last not where a schedule splits backwards. t depends on the clock, which falls the
  * less the more a stage waits, so that the bound follows from itself: durations.c has
  * longest = max L + b mean L <= (1 + b) step, and what a step of length z allows to be the
  * least, phi(z), falls as z grows. step >= phi(step), so that step >= z for any z with
@@ -27,6 +27,7 @@ enum { FALLS = 16, UNITS_MOST = 18, HALVINGS = 5 };
 /* Of a unit, at each sixteenth of the clock's fall. */
 struct unit_time {
 	ft_ps forward[FALLS + 1], backward[FALLS + 1], first[FALLS + 1];
+	ft_ps forward_in[FALLS + 1], back_in[FALLS + 1]; /* from the first compute op */
 	double busy_s;			    /* of compute in a micro-batch, in bursts */
 	double products, sustained, others; /* of that; of products at a low clock */
 };
@@ -53,14 +54,30 @@ static void front_calls(struct front *f, const struct front_of *of,
 		front_call(f, of, call[i].segment, call[i].repeat);
 }
 
-static ft_ps length(const struct front_of *of, const struct ft_sketch_calls *calls)
+/* From the end of compute before it on; in: from its own first compute op on. */
+static ft_ps length(const struct front_of *of, const struct ft_sketch_calls *calls,
+		    bool in)
 {
 	struct front f;
 
 	front_open(&f);
-	f.stream[FT_STREAM_COMPUTE] = 0;
+	if (!in)
+		f.stream[FT_STREAM_COMPUTE] = 0;
 	front_calls(&f, of, calls);
-	return f.stream[FT_STREAM_COMPUTE];
+	return f.stream[FT_STREAM_COMPUTE] > 0 ? f.stream[FT_STREAM_COMPUTE] : 0;
+}
+
+static void time_unit(struct unit_time *t, const struct front_of *of,
+		      const struct ft_sketch_unit *u, int fall)
+{
+	ft_ps back = length(of, &u->backward, true);
+	ft_ps first = length(of, &u->first, true);
+
+	t->forward[fall] = length(of, &u->forward, false);
+	t->backward[fall] = length(of, &u->backward, false);
+	t->first[fall] = length(of, &u->first, false);
+	t->forward_in[fall] = length(of, &u->forward, true);
+	t->back_in[fall] = back < first ? back : first;
 }
 
 /* Compute of the calls in bursts. */
@@ -141,13 +158,8 @@ static void time_units(struct ft_sketched *s, const struct ft_sketch *sketch,
 	for (int fall = 0; fall <= FALLS; fall++) {
 		job_set_clock(j, 0, t, (double)fall / FALLS);
 		stop_copies(j);
-		for (size_t u = 0; u < s->n_units; u++) {
-			const struct ft_sketch_unit *x = &sketch->unit[u];
-
-			s->unit[u].forward[fall] = length(&of, &x->forward);
-			s->unit[u].backward[fall] = length(&of, &x->backward);
-			s->unit[u].first[fall] = length(&of, &x->first);
-		}
+		for (size_t u = 0; u < s->n_units; u++)
+			time_unit(&s->unit[u], &of, &sketch->unit[u], fall);
 	}
 }
 
@@ -285,11 +297,13 @@ static int fall_at(const struct placing *x, const struct stage_sums *t, double z
 	return (int)fmin(FALLS, floor(FALLS * fall * (1 - 1e-9)));
 }
 
-/* A stage's units of so much of a fall, forward, back, and back the first time. */
+/* A stage's units at so much of a fall. */
 struct stage_times {
-	double forward, back, first_forward,
-		first_back; /* of all, of the first chunk */
-	double first;	    /* all of the first micro-batch, both ways */
+	double forward, back; /* of all */
+	double first;	      /* all of the first micro-batch, both ways */
+	double chunk_forward,
+		chunk_back; /* of the first chunk, where it awaits another */
+	double ahead;	    /* of a forward's first compute op, at most */
 };
 
 static struct stage_times times_of(const struct placing *x, const struct stage_sums *t,
@@ -299,14 +313,15 @@ static struct stage_times times_of(const struct placing *x, const struct stage_s
 
 	for (size_t u = 0; u < x->s->n_units; u++) {
 		const struct unit_time *of = &x->s->unit[u];
-		double back = (double)of->backward[fall],
-		       first = (double)of->first[fall];
+		double forward = (double)of->forward[fall];
+		double in = (double)of->forward_in[fall];
 
-		sum.forward += t->all[u] * (double)of->forward[fall];
-		sum.back += t->all[u] * back;
-		sum.first += t->all[u] * ((double)of->forward[fall] + first);
-		sum.first_forward += t->chunk[u] * (double)of->forward[fall];
-		sum.first_back += t->chunk[u] * fmin(back, first);
+		sum.forward += t->all[u] * forward;
+		sum.back += t->all[u] * (double)of->backward[fall];
+		sum.first += t->all[u] * (forward + (double)of->first[fall]);
+		sum.chunk_forward += t->chunk[u] * in;
+		sum.chunk_back += t->chunk[u] * (double)of->back_in[fall];
+		sum.ahead = fmax(sum.ahead, forward - in);
 	}
 	return sum;
 }
@@ -323,10 +338,10 @@ static double phi(const struct placing *x, double z)
 
 		if (!of->like)
 			t = times_of(x, of, fall_at(x, of, z));
-		most = fmax(most, before + behind + t.first +
+		most = fmax(most, before + behind + t.first - (s ? t.ahead : 0) +
 					  (x->m - 1) * (t.forward + t.back));
-		before += t.first_forward;
-		behind += turns ? t.first_back : 0;
+		before += t.chunk_forward;
+		behind += turns ? t.chunk_back : 0;
 	}
 	return 1e-12 * most;
 }

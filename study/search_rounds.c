@@ -100,11 +100,12 @@ void search_rounds(struct search_job *j, search_run_phase *run, void *context)
 		sort_fitting(j);
 		j->n_bounded = j->round_end;
 		/* where others take part, they wait for this phase */
-		if (shared || j->n_order > j->n_done)
+		if (shared || j->n_order > j->n_done) {
 			run(j, SIMULATING, context);
-		j->n_done = j->next;
+			j->n_done = j->next;
+		}
 	}
-	if (shared && (j->stop || j->broken))
+	if (shared && (j->stop || j->broken) && j->phase != SIMULATING)
 		run(j, SIMULATING, context);
 }
 
