@@ -81,6 +81,8 @@ bool search_bound(struct worker *w, struct candidate *c, struct ft_error *err)
 {
 	struct ft_plan p;
 
+	if (!w->job->by_least) /* all are bounded, and by the same */
+		search_sketch(w, c);
 	if (space_plan(&w->job->space, c, &p, w->layers) && bound(w, &p, c, err))
 		return true;
 	c->bound = INFINITY; /* cannot be built: a schedule, a format */
