@@ -22,7 +22,7 @@ static bool layer_splits(const struct ft_layer *l, const struct ft_plan *p)
 	       l->experts % p->ep == 0 && l->expert_intermediate % p->etp == 0;
 }
 
-static bool layers_split(struct ft_plan *p, const struct ft_model *m)
+static bool experts_fit(struct ft_plan *p, const struct ft_model *m)
 {
 	int64_t within = p->tp * p->cp * p->dp;
 	bool routed = false;
@@ -34,6 +34,11 @@ static bool layers_split(struct ft_plan *p, const struct ft_model *m)
 	if (p->ep * p->etp > within || within % (p->ep * p->etp))
 		return false;
 	p->edp = within / (p->ep * p->etp);
+	return true;
+}
+
+static bool layers_split(const struct ft_plan *p, const struct ft_model *m)
+{
 	for (int64_t i = 0; i < m->n_layers; i++)
 		if ((!i || memcmp(&m->layer[i], &m->layer[i - 1], sizeof(*m->layer))) &&
 		    !layer_splits(&m->layer[i], p))
@@ -132,9 +137,11 @@ bool ft_plan_vary(struct ft_plan *p, const struct ft_model *m,
 		return false;
 	p->dp = p->ranks / (p->tp * p->pp * p->cp);
 	p->sequence_parallel = p->sequence_parallel && p->tp > 1;
-	if (!layers_split(p, m) || !sequence_splits(p) ||
+	/* that of all layers last: it takes longest */
+	if (!experts_fit(p, m) || !sequence_splits(p) ||
 	    !batch_divides(p, context->ragged_batch) || !recipe_fits(p, m) ||
-	    !schedule_fits(p) || !shard_fits(p, context->ranks_per_node))
+	    !schedule_fits(p) || !shard_fits(p, context->ranks_per_node) ||
+	    !layers_split(p, m))
 		return false;
 	p->stage_layers = stage_layers;
 	return stages_even_into(stage_layers, m->n_layers, p->pp * p->vpp);

@@ -66,12 +66,28 @@ static void put_row(struct table *t, const char *rank, const struct ft_planned *
 
 /* ---- one scenario -------------------------------------------------------------------- */
 
+/* What a search that was stopped has not ruled out. */
+static void put_open(FILE *out, const struct ft_plans *p)
+{
+	char shown[SHOWN];
+	struct shown as = shown_as(FT_SHOW_COUNT, 0);
+
+	fprintf(out, "; stopped before the end: %s plans are not ruled out",
+		shown_number(&as, (double)p->open, shown));
+	if (p->n && p->open)
+		fprintf(out, ", better than the best by %.1f %% at most",
+			100 * p->open_better_frac);
+}
+
 static void put_counts(FILE *out, const struct ft_plans *p)
 {
 	char shown[SHOWN];
 	struct shown as = shown_as(FT_SHOW_COUNT, 0);
 
 	fprintf(out, "%s legal plans", shown_number(&as, (double)p->considered, shown));
+	if (p->bounded < p->considered)
+		fprintf(out, ", %s of them looked at closely",
+			shown_number(&as, (double)p->bounded, shown));
 	fprintf(out, ", %s fit", shown_number(&as, (double)p->feasible, shown));
 	fprintf(out, ", %zu simulated", p->simulated);
 	if (p->known)
@@ -79,7 +95,7 @@ static void put_counts(FILE *out, const struct ft_plans *p)
 	if (p->n && !p->interrupted)
 		fputs("; the bounds of all others are above the plans shown", out);
 	if (p->interrupted)
-		fputs("; stopped before the end: better plans may be left", out);
+		put_open(out, p);
 	fputs(".\n", out);
 }
 
@@ -209,11 +225,15 @@ static json_t *plans_json(const struct ft_plans *p)
 	json_put_text(o, "name", p->label);
 	json_put(o, "combinations", p->combinations);
 	json_put_int(o, "considered", (int64_t)p->considered);
+	json_put_int(o, "bounded", (int64_t)p->bounded);
 	json_put_int(o, "feasible", (int64_t)p->feasible);
 	json_put_int(o, "simulated", (int64_t)p->simulated);
 	json_put_int(o, "known", (int64_t)p->known);
 	json_put(o, "wall_s", p->wall_s);
 	json_put_bool(o, "interrupted", p->interrupted);
+	json_put_int(o, "open", (int64_t)p->open);
+	if (p->n && p->open)
+		json_put(o, "open_better_frac", p->open_better_frac);
 	for (size_t i = 0; i < p->n; i++)
 		json_array_append_new(best, plan_json(&p->best[i]));
 	json_object_set_new(o, "best", best);

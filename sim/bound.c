@@ -5,15 +5,17 @@
  * what is a lower bound. Kept of that are: the order of a stage's ops on each stream, waits
  * within a pass, the order of passes on a stage, and what a pass's first compute op awaits
  * of its neighbour. Where a schedule splits a backward, each part is a pass, and that of the
- * weights awaits nothing. Left out, each of which can only make a step longer: launches, queues,
- * sharing of links, interference, waits from one pass to another of a stage, what slow GPUs
- * and lost links do.
+ * weights awaits nothing; what collectives of a stream and compute cost each other; and the
+ * streams of gathers and reductions from pass to pass. Left out, each of which can only make a
+ * step longer: launches, queues, sharing of links, other waits from one pass to another of a
+ * stage, what slow GPUs and lost links do.
  *
  *   e(s, i)   end of pass i of stage s on the compute stream
  *   e(s, i) = max(e(s, i-1) + D(pass i), e(s', i') + transfer + R(pass i))
  *   D(pass)   longest path in the pass from the end of that before to its last compute op
  *   R(pass)   the same from its first compute op on: a collective before it awaits no
  *             neighbour in the graph
+ *   the same of gathers and reductions, and of their blocks (sim/bound_front.h)
  *   step   >= the same for the last pass of s with the update behind it, until all streams
  *             are done, max over s
  *   step   >= the sum of the durations on any one stream; the host's time of all launches,
@@ -27,193 +29,7 @@
 #include "base/arena.h"
 #include "base/plain.h"
 #include "foretoken/sim.h"
-#include "sim/job.h"
-
-enum { NOT_YET = -1 }; /* before the first compute op: nothing is known */
-
-/* When each stream has done what was put on it, from a pass's first compute op on. */
-struct front {
-	ft_ps stream[FT_STREAMS], event[FT_EVENTS];
-	const struct work_timing *timing; /* of its class */
-	bool any_compute,
-		awaits[2]; /* the first compute op: a receive, forward, backward */
-};
-
-struct pass_time {
-	ft_ps length;	  /* from the pass before on: D */
-	ft_ps from_first; /* from its first compute op on: R */
-	bool awaits;	  /* its neighbour */
-};
-
-struct bounding {
-	struct arena *mem;
-	const struct ft_outline *o;
-	struct work_timing *const *timing; /* [n_classes] */
-	struct pass_time **pass;	   /* [n_classes], as the outline's */
-	ft_ps transfer[2]; /* forward, backward: as long as it takes alone */
-};
-
-/* from_first: at 0 the first compute op begins, and what was put before is over. */
-static void front_open(struct front *f, const struct bounding *b, size_t class,
-		       bool from_first)
-{
-	*f = (struct front){ .timing = b->timing[class] };
-	for (int i = 0; i < FT_STREAMS; i++)
-		f->stream[i] = NOT_YET;
-	for (int i = 0; i < FT_EVENTS; i++)
-		f->event[i] = NOT_YET;
-	f->stream[FT_STREAM_COMPUTE] = from_first ? NOT_YET : 0;
-}
-
-static ft_ps awaited(const struct front *f, uint8_t code)
-{
-	return code < FT_EVENTS ? f->event[code] : f->stream[code - FT_TAIL];
-}
-
-/* Put one op behind what it waits for. */
-static void front_put(struct front *f, const struct ft_op *op)
-{
-	ft_ps at = f->stream[op->stream];
-
-	if (op->stream == FT_STREAM_RECV_FORWARD ||
-	    op->stream == FT_STREAM_RECV_BACKWARD)
-		return; /* its end is the neighbour's to say */
-	for (int i = 0; i < FT_OP_WAITS && op->wait[i] != FT_EVENT_NONE; i++) {
-		ft_ps end = awaited(f, op->wait[i]);
-
-		at = end > at ? end : at;
-		if (op->stream == FT_STREAM_COMPUTE && !f->any_compute) {
-			f->awaits[0] |= op->wait[i] == FT_TAIL + FT_STREAM_RECV_FORWARD;
-			f->awaits[1] |=
-				op->wait[i] == FT_TAIL + FT_STREAM_RECV_BACKWARD;
-		}
-	}
-	if (op->stream == FT_STREAM_COMPUTE && !f->any_compute && at == NOT_YET)
-		at = 0;
-	f->any_compute |= op->stream == FT_STREAM_COMPUTE;
-	if (at != NOT_YET)
-		f->stream[op->stream] = at + f->timing[op->work].duration;
-	if (op->record < FT_EVENTS)
-		f->event[op->record] = f->stream[op->stream];
-}
-
-/* Streams that a call puts something on; events that it records are bits above them. */
-static unsigned touched_by(const struct ft_segment *seg)
-{
-	unsigned touched = 0;
-
-	for (size_t i = 0; i < seg->n_ops; i++) {
-		touched |= 1u << seg->op[i].stream;
-		if (seg->op[i].record < FT_EVENTS)
-			touched |= 1u << (FT_STREAMS + seg->op[i].record);
-	}
-	return touched;
-}
-
-static ft_ps *place_of(struct front *f, int i)
-{
-	return i < FT_STREAMS ? &f->stream[i] : &f->event[i - FT_STREAMS];
-}
-
-/*
- * A call made again and again: once all that it touches moved on by the same time, it moves
- * on by that each time. What it does not touch stays where it is, below what it had to wait
- * for, so that waiting for it makes no difference any more. false: not yet so.
- */
-static bool moved_on(struct front *was, struct front *is, unsigned touched, ft_ps *by)
-{
-	*by = 0;
-	for (int i = 0; i < FT_STREAMS + FT_EVENTS; i++) {
-		ft_ps a = *place_of(was, i), b = *place_of(is, i);
-
-		if (!(touched >> i & 1) || (a == NOT_YET && b == NOT_YET))
-			continue;
-		if (a == NOT_YET || b <= a || (*by && b - a != *by))
-			return false;
-		*by = b - a;
-	}
-	return *by > 0;
-}
-
-static void front_call(struct front *f, const struct bounding *b,
-		       const struct ft_call *call, int64_t times)
-{
-	const struct ft_segment *seg = &b->o->graph.segment[call->segment];
-	int64_t left = (int64_t)call->repeat / times;
-	unsigned touched = left > 2 ? touched_by(seg) : 0;
-	struct front was;
-	ft_ps by;
-
-	for (; left; left--) {
-		if (touched)
-			was = *f;
-		for (size_t i = 0; i < seg->n_ops; i++)
-			front_put(f, &seg->op[i]);
-		if (touched && left > 1 && moved_on(&was, f, touched, &by)) {
-			for (int i = 0; i < FT_STREAMS + FT_EVENTS; i++)
-				if (touched >> i & 1 && *place_of(f, i) != NOT_YET)
-					*place_of(f, i) += (left - 1) * by;
-			return;
-		}
-	}
-}
-
-static void front_pass(struct front *f, const struct bounding *b, size_t class,
-		       const struct ft_pass_calls *pass)
-{
-	for (size_t i = pass->begin; i < pass->end; i++)
-		front_call(f, b, &b->o->graph.rank_class[class].call[i], pass->times);
-}
-
-static struct pass_time time_pass(const struct bounding *b, size_t class,
-				  const struct ft_pass_calls *pass)
-{
-	struct pass_time t = { 0 };
-	struct front f;
-
-	front_open(&f, b, class, true);
-	front_pass(&f, b, class, pass);
-	if (f.any_compute)
-		t.from_first = f.stream[FT_STREAM_COMPUTE];
-	front_open(&f, b, class, false);
-	front_pass(&f, b, class, pass);
-	t.length = f.stream[FT_STREAM_COMPUTE];
-	t.awaits = f.awaits[0] || f.awaits[1];
-	return t;
-}
-
-static void time_passes(struct bounding *b)
-{
-	const struct ft_outline *o = b->o;
-
-	b->pass = ARENA_ARRAY(b->mem, o->graph.n_classes, struct pass_time *);
-	for (size_t c = 0; c < o->graph.n_classes; c++) {
-		b->pass[c] = b->pass[o->like[c]];
-		if (o->like[c] != c)
-			continue;
-		b->pass[c] = ARENA_ARRAY(b->mem, o->n_passes, struct pass_time);
-		for (size_t i = 0; i < o->n_passes; i++)
-			if (o->pass[c][i].times)
-				b->pass[c][i] = time_pass(b, c, &o->pass[c][i]);
-	}
-}
-
-/* The last pass of a class and the update, until all is over. */
-static ft_ps time_tail(const struct bounding *b, size_t class, bool from_first)
-{
-	const struct ft_outline *o = b->o;
-	const struct ft_class *k = &o->graph.rank_class[class];
-	struct front f;
-	ft_ps end = 0;
-
-	front_open(&f, b, class, from_first);
-	front_pass(&f, b, class, &o->pass[class][o->order[class][o->n_order - 1].pass]);
-	for (size_t i = o->last_call[class]; i < k->n_calls; i++)
-		front_call(&f, b, &k->call[i], 1);
-	for (int i = 0; i < FT_STREAMS; i++)
-		end = f.stream[i] > end ? f.stream[i] : end;
-	return end;
-}
+#include "sim/bound_pass.h"
 
 /* Where a chunk's input comes from. */
 struct source {
@@ -221,13 +37,20 @@ struct source {
 	int32_t chunk;
 };
 
+/* A stage between two passes: when each stream has done all so far. */
+struct stage_state {
+	ft_ps compute, gather, reduce;
+	struct block gathers, reduces; /* since the step began; since the first */
+	bool reduces_any;
+};
+
 /* Where passes stand: how far each stage is, and when what it did was over. */
 struct progress {
-	size_t *next;	     /* [stages] */
-	ft_ps *free_at;	     /* [stages] */
-	ft_ps *before;	     /* [stages] when that before its last pass was over, */
-	ft_ps *input;	     /* [stages] and when the last one's input was there */
-	ft_ps **end;	     /* [stages][3 * vpp * m], NOT_YET: not over */
+	size_t *next;		    /* [stages] */
+	struct stage_state *is;	    /* [stages] */
+	struct stage_state *before; /* [stages] its last pass, */
+	ft_ps *input;		    /* [stages] and when that one's input was there */
+	ft_ps **end;		    /* [stages][3 * vpp * m], NOT_YET: not over */
 	struct source *from; /* [stages][2 * vpp]: of forwards, and of backwards */
 };
 
@@ -264,10 +87,95 @@ static ft_ps input(const struct bounding *b, const struct progress *g, size_t st
 	return end == NOT_YET ? NOT_YET : end + b->transfer[back];
 }
 
+static ft_ps later(ft_ps a, ft_ps b)
+{
+	return a > b ? a : b;
+}
+
+/* The stage's streams, and when its neighbour's part is there. */
+static struct front front_at(const struct stage_state *s, ft_ps input)
+{
+	struct front f;
+
+	front_open(&f);
+	f.stream[FT_STREAM_COMPUTE] = s->compute;
+	f.stream[FT_STREAM_GATHER] = s->gather;
+	f.stream[FT_STREAM_REDUCE] = s->reduce;
+	f.stream[FT_STREAM_RECV_FORWARD] = f.stream[FT_STREAM_RECV_BACKWARD] = input;
+	front_open_block(&f, FT_STREAM_GATHER, s->gathers);
+	if (s->reduces_any)
+		front_open_block(&f, FT_STREAM_REDUCE, s->reduces);
+	return f;
+}
+
+static struct block closed(const struct front_of *of, const struct block *b)
+{
+	return (struct block){ .compute = block_compute(of, b),
+			       .collective = b->collective };
+}
+
+/* A pass put op by op behind what its stage did. */
+static void run_put(const struct bounding *b, size_t stage,
+		    const struct ft_pass_calls *pass, ft_ps input,
+		    struct stage_state *s)
+{
+	struct front f = front_at(s, input);
+	const struct block *reduces;
+
+	bound_put_pass(&f, b, stage, pass);
+	s->compute = f.stream[FT_STREAM_COMPUTE];
+	s->gather = f.stream[FT_STREAM_GATHER];
+	s->reduce = f.stream[FT_STREAM_REDUCE];
+	s->gathers = closed(&b->of[stage], front_block(&f, FT_STREAM_GATHER));
+	reduces = front_block(&f, FT_STREAM_REDUCE);
+	s->reduces_any = reduces != NULL;
+	if (reduces)
+		s->reduces = closed(&b->of[stage], reduces);
+}
+
+/* What a pass that was timed does to the blocks of its stage. */
+static void run_blocks(const struct front_of *of, const struct pass_time *d,
+		       struct stage_state *s)
+{
+	struct block *g = &s->gathers, *r = &s->reduces, since = *r;
+
+	g->compute += d->work.compute;
+	g->collective += d->work.collective;
+	since.compute += d->work.compute;
+	since.collective += d->work.collective;
+	if (d->reduces_any) {
+		since.alone = d->reduces.all;
+		since.compute = block_compute(of, &since);
+		since.collective += d->reduces.all;
+		r->compute = s->compute + d->reduces.compute;
+		r->collective = s->compute + d->reduces.collective;
+	}
+	if (s->reduces_any || !d->reduces_any) {
+		r->compute = later(d->reduces_any ? r->compute : 0, since.compute);
+		r->collective =
+			later(d->reduces_any ? r->collective : 0, since.collective);
+	}
+	s->reduces_any |= d->reduces_any;
+}
+
+/* A pass by the times that were found for its kind. */
+static void run_timed(const struct front_of *of, const struct pass_time *d, ft_ps input,
+		      struct stage_state *s)
+{
+	run_blocks(of, d, s);
+	s->reduce += d->reduces_any ? d->reduces.all : 0;
+	if (d->reduced != NOT_YET)
+		s->reduce = later(s->reduce, s->compute + d->reduced);
+	if (d->gathered != NOT_YET)
+		s->gather = later(s->gather, s->compute + d->gathered);
+	s->compute = later(s->compute + d->length, input + d->from_first);
+}
+
 /* Run as many passes of a stage as can be; true: some. */
 static bool advance(const struct bounding *b, struct progress *g, size_t stage)
 {
 	const struct ft_outline *o = b->o;
+	struct stage_state *s = &g->is[stage];
 	bool moved = false;
 
 	while (g->next[stage] < o->n_order) {
@@ -277,14 +185,16 @@ static bool advance(const struct bounding *b, struct progress *g, size_t stage)
 
 		if (from == NOT_YET)
 			break;
-		g->before[stage] = g->free_at[stage];
-		g->input[stage] = from;
-		g->free_at[stage] += d->length;
-		if (from + d->from_first > g->free_at[stage])
-			g->free_at[stage] = from + d->from_first;
+		if (++g->next[stage] == o->n_order) {
+			g->before[stage] = *s;
+			g->input[stage] = from;
+		}
+		if (d->gathers)
+			run_put(b, stage, &o->pass[stage][t->pass], from, s);
+		else
+			run_timed(&b->of[stage], d, from, s);
 		g->end[stage][end_at(o->plan, t->kind, t->micro_batch, t->chunk)] =
-			g->free_at[stage];
-		g->next[stage]++;
+			s->compute;
 		moved = true;
 	}
 	return moved;
@@ -296,8 +206,8 @@ static struct progress progress_new(const struct bounding *b)
 	size_t n = b->o->graph.n_classes, vpp = (size_t)p->vpp;
 	size_t ends = (size_t)(p->vpp * FT_SLOT_UPDATE * p->micro_batches);
 	struct progress g = { ARENA_ARRAY(b->mem, n, size_t),
-			      ARENA_ARRAY(b->mem, n, ft_ps),
-			      ARENA_ARRAY(b->mem, n, ft_ps),
+			      ARENA_ARRAY(b->mem, n, struct stage_state),
+			      ARENA_ARRAY(b->mem, n, struct stage_state),
 			      ARENA_ARRAY(b->mem, n, ft_ps),
 			      ARENA_ARRAY(b->mem, n, ft_ps *),
 			      ARENA_ARRAY(b->mem, n * 2 * vpp, struct source) };
@@ -313,26 +223,22 @@ static struct progress progress_new(const struct bounding *b)
 	return g;
 }
 
-/* The last pass and the update of each class: those of classes that are alike, and end with
- * the same pass, are the same. */
+/* The last pass of each class and the update, until all is over. */
 static ft_ps over_tails(const struct bounding *b, const struct progress *g)
 {
 	const struct ft_outline *o = b->o;
-	ft_ps longest = 0, from_before = 0, from_input = 0;
+	ft_ps longest = 0;
 
 	for (size_t s = 0; s < o->graph.n_classes; s++) {
-		bool same =
-			o->like[s] != s && o->order[s][o->n_order - 1].pass ==
-						   o->order[s - 1][o->n_order - 1].pass;
+		const struct ft_class *k = &o->graph.rank_class[s];
+		struct front f = front_at(&g->before[s], g->input[s]);
 
-		if (!same) {
-			from_before = time_tail(b, s, false);
-			from_input = time_tail(b, s, true);
-		}
-		if (g->before[s] + from_before > longest)
-			longest = g->before[s] + from_before;
-		if (g->input[s] + from_input > longest)
-			longest = g->input[s] + from_input;
+		bound_put_pass(&f, b, s, &o->pass[s][o->order[s][o->n_order - 1].pass]);
+		for (size_t i = o->last_call[s]; i < k->n_calls; i++)
+			front_call(&f, &b->of[s], k->call[i].segment,
+				   (int64_t)k->call[i].repeat);
+		for (int i = 0; i < FT_STREAMS; i++)
+			longest = later(f.stream[i], longest);
 	}
 	return longest;
 }
@@ -366,7 +272,7 @@ static void add_streams(const struct bounding *b, size_t class, double sum[FT_ST
 		for (size_t j = 0; j < seg->n_ops; j++)
 			sum[seg->op[j].stream] +=
 				(double)k->repeat *
-				(double)b->timing[class][seg->op[j].work].duration;
+				(double)b->of[class].timing[seg->op[j].work].duration;
 	}
 }
 
@@ -404,7 +310,7 @@ static void find_transfers(struct bounding *b)
 		for (size_t j = 0; j < g->segment[i].n_ops; j++) {
 			const struct ft_op *op = &g->segment[i].op[j];
 			bool back = op->stream == FT_STREAM_SEND_BACKWARD;
-			ft_ps t = b->timing[0][op->work].duration;
+			ft_ps t = b->of[0].timing[op->work].duration;
 
 			if ((back || op->stream == FT_STREAM_SEND_FORWARD) &&
 			    t < b->transfer[back])
@@ -429,12 +335,15 @@ bool ft_sim_bound(const struct ft_sim_job *given, const struct ft_outline *o,
 	bool ok = job_time(&j, given->start, err);
 
 	if (ok) {
-		b.timing = j.timing;
+		b.of = ARENA_ARRAY(&mem, o->graph.n_classes, struct front_of);
+		for (size_t c = 0; c < o->graph.n_classes; c++)
+			b.of[c] = (struct front_of){ &o->graph, j.timing[c],
+						     front_tolls(given->cluster->gpu) };
 		*bound = of_streams(&b);
 	}
 	if (ok && !pairs) {
 		find_transfers(&b);
-		time_passes(&b);
+		bound_time_passes(&b);
 		others = over_passes(&b);
 		bound->step = others > bound->step ? others : bound->step;
 		others = job_host_longest(&j);

@@ -41,11 +41,6 @@ static double slowest_gpu(const struct ft_cluster *c)
 		       1;
 }
 
-/* A kernel's time at the sustained clock mixed with that of a burst. */
-struct clocks {
-	double burst_s, sustained_s; /* of one op, stack's factor included */
-};
-
 static double stack_factor(const struct ft_stack *k, enum ft_work_kind kind)
 {
 	switch (kind) {
@@ -224,7 +219,7 @@ double job_clock_fall(const struct ft_cluster *c, double products, double others
 		       0;
 }
 
-static void set_clock(struct job *s, size_t class, const struct clocks *t, double fall)
+void job_set_clock(struct job *s, size_t class, const struct clocks *t, double fall)
 {
 	for (size_t i = 0; i < s->graph->n_works; i++)
 		if (s->graph->work[i].kind != FT_COMMUNICATION)
@@ -284,12 +279,12 @@ static void mix_clocks(struct job *s, const struct clocks *t)
 		if (c)
 			memcpy(s->timing[c], s->timing[0],
 			       g->n_works * sizeof(struct work_timing));
-		set_clock(s, c, t,
-			  l->products > 0 ?
-				  job_clock_fall(s->cluster, l->products / longest,
-						 (l->all - l->products) / longest,
-						 l->sustained / l->products) :
-				  0);
+		job_set_clock(s, c, t,
+			      l->products > 0 ?
+				      job_clock_fall(s->cluster, l->products / longest,
+						     (l->all - l->products) / longest,
+						     l->sustained / l->products) :
+				      0);
 	}
 }
 
@@ -314,7 +309,7 @@ static bool time_communication(struct job *s, struct ft_error *err)
 	return true;
 }
 
-static bool time_works(struct job *s, struct ft_error *err)
+struct clocks *job_clocks(struct job *s, struct ft_error *err)
 {
 	size_t n = s->graph->n_works;
 	double *launches = ARENA_ARRAY(s->mem, n, double);
@@ -328,7 +323,23 @@ static bool time_works(struct job *s, struct ft_error *err)
 	for (size_t i = 0; i < n; i++)
 		if (s->graph->work[i].kind != FT_COMMUNICATION &&
 		    !compute_clocks(s, i, launches[i], &clocks[i], err))
-			return false;
+			return NULL;
+	return clocks;
+}
+
+bool job_time_collective(struct job *s, size_t work, struct ft_error *err)
+{
+	struct path_cache cache = { 0 };
+
+	return time_collective(s, 0, work, &cache, err);
+}
+
+static bool time_works(struct job *s, struct ft_error *err)
+{
+	const struct clocks *clocks = job_clocks(s, err);
+
+	if (!clocks)
+		return false;
 	mix_clocks(s, clocks);
 	return time_communication(s, err);
 }

@@ -28,6 +28,19 @@ struct job {
 bool job_time(struct job *job, enum ft_step_start start, struct ft_error *err)
 	__attribute__((warn_unused_result));
 
+/* A kernel's time at the sustained clock mixed with that of a burst. */
+struct clocks {
+	double burst_s, sustained_s; /* of one op, stack's factor included */
+};
+
+/* The first part of job_time: those of each work, NULL: *err. Then what works take on a
+ * class whose clock makes so much of its fall, and a collective. */
+struct clocks *job_clocks(struct job *job, struct ft_error *err);
+void job_set_clock(struct job *job, size_t class, const struct clocks *clocks,
+		   double fall);
+bool job_time_collective(struct job *job, size_t work, struct ft_error *err)
+	__attribute__((warn_unused_result));
+
 /* A class's costs with its compute 1 / speed_frac as long. */
 struct work_timing *job_slowed(const struct job *job, size_t class, double speed_frac);
 

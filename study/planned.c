@@ -149,13 +149,19 @@ static bool none_legal(struct whole *w, const struct search_job *j,
 
 static void count(struct ft_plans *p, const struct search_job *j)
 {
+	double least;
+
 	p->combinations = j->space.combinations;
 	p->considered = j->space.n;
+	p->bounded = j->n_bounded;
 	p->feasible = j->n_order;
 	p->simulated = j->n_simulated - j->n_known;
 	p->known = j->n_known;
 	p->wall_s = j->wall_s;
 	p->interrupted = j->stop;
+	p->open = search_open_plans(j, &least);
+	if (p->open && j->n_kept)
+		p->open_better_frac = fmax(0, 1 - least / j->kept[0].rank);
 }
 
 static bool search(struct whole *w, struct search_job *j, struct ft_error *err)
@@ -213,6 +219,7 @@ struct ft_plans *plans_of(const struct node *root, const char *name,
 		    ft_ranks_first(s->ranks))
 			ways_out(j, &w->plans);
 		free(j->order);
+		free(j->by_least);
 		space_close(&j->space);
 	}
 	arena_release(&j->rows);

@@ -1,10 +1,10 @@
 /*
  * study/search.c - the best plans of a space, without simulating those that cannot win
  *
- *   1. every legal candidate gets its memory and a lower bound (sim/bound.c), on all cores
- *   2. those that fit are sorted by bound
- *   3. they are simulated in that order, until the next bound is above the worst of the
- *      plans that are kept: none of the rest can be among them
+ *   1. every legal candidate gets a loose lower bound (sim/sketched.c), on all cores
+ *   2. in that order, in rounds, they get their memory and a tight one (sim/bound.c)
+ *   3. those that fit are simulated in the order of these, until the next is above the worst
+ *      of the plans that are kept: none of the rest can be among them
  *
  * What is kept does not depend on how many threads there are: plans are ordered by what
  * they rank by and then by their place in the space, and a plan is left out only when its
@@ -23,37 +23,35 @@
 #include "study/shelf.h"
 #include "study/traits.h"
 
-/* A share of the memory that rounding cannot bring back to 1. */
-static const float WONT_FIT = 1.000001F;
-
 /* ---- one candidate -------------------------------------------------------------- */
 
-/* Dollars per million tokens at best: as fast as the bound, with GPUs that are busy for no
- * longer than their kernels take alone, at the power of those bound by memory, and idle
- * else. */
-static double usd_bound(const struct worker *w, const struct ft_bound *of,
-			struct ft_error *err)
+/* The peak of a rank, of the GPU's memory. What pairs hold together is counted on the whole
+ * graph. */
+static bool peak(const struct ft_scenario *s, const struct ft_plan *p,
+		 const struct ft_outline *o, struct candidate *c, struct ft_error *err)
 {
-	const struct ft_scenario *s = w->open;
-	double step_s = ft_s_from_ps(of->step), busy = of->busy_s / step_s;
-	double rate =
-		(double)s->plan->global_batch * (double)s->plan->sequence / step_s;
-	struct ft_purchase purchase = { s->cluster, s->prices, w->bom, &s->terms,
-					true };
-	struct ft_throughput best = {
-		rate, rate, rate, busy, busy, 0, checkpoint_bytes(s), 0
-	};
-	struct ft_cost cost;
+	struct ft_graph *g = NULL;
+	double bytes;
 
-	return ft_cost_compute(&purchase, &best, &cost, err) ?
-		       cost.usd_per_million_tokens :
-		       0;
+	if (c->pairs)
+		g = ft_graph_build(s->model, p, s->stack, err);
+	if (c->pairs && !g)
+		return false;
+	bytes = g ? ft_graph_peak_bytes(g) : ft_outline_peak_bytes(o);
+	c->memory = (float)(bytes / s->cluster->gpu->memory_bytes.value);
+	ft_graph_free(g);
+	return true;
 }
 
+/* Memory, and where that fits the least time. */
 static bool bound(struct worker *w, const struct ft_plan *p, struct candidate *c,
 		  struct ft_error *err)
 {
 	const struct ft_scenario *s = w->open;
+	struct ft_sim_job job = { .cluster = s->cluster,
+				  .stack = s->stack,
+				  .ccl = s->ccl,
+				  .start = p->step_start };
 	struct ft_plan apart = *p; /* a pair's work is that of its halves */
 	struct ft_outline *o;
 	struct ft_bound least = { 0, 0 };
@@ -61,7 +59,7 @@ static bool bound(struct worker *w, const struct ft_plan *p, struct candidate *c
 
 	c->memory = (float)(ft_plan_held_bytes(s->model, p, s->stack) /
 			    s->cluster->gpu->memory_bytes.value);
-	if (c->memory > WONT_FIT)
+	if (c->memory > SEARCH_WONT_FIT)
 		return true; /* before anything is used */
 	o = ft_outline_build(s->model, p, s->stack, err);
 	c->pairs = !o && !err->text[0];
@@ -69,32 +67,13 @@ static bool bound(struct worker *w, const struct ft_plan *p, struct candidate *c
 		apart.overlap_ep = false;
 		o = ft_outline_build(s->model, &apart, s->stack, err);
 	}
-	if (!o)
-		return false;
-	{
-		struct ft_sim_job job = { .cluster = s->cluster,
-					  .stack = s->stack,
-					  .ccl = s->ccl,
-					  .start = p->step_start };
-
+	ok = o && peak(s, p, o, c, err);
+	if (ok && c->memory <= SEARCH_WONT_FIT) {
 		ok = ft_sim_bound(&job, o, w->memo, c->pairs, &least, err);
+		if (ok)
+			c->bound = fmax(c->least, search_rank_bound(w, &least, err));
 	}
-	c->memory =
-		(float)(ft_outline_peak_bytes(o) / s->cluster->gpu->memory_bytes.value);
-	c->bound = ft_s_from_ps(least.step);
 	ft_outline_free(o);
-	if (ok &&
-	    c->pairs) { /* what they hold together is counted on the whole graph */
-		struct ft_graph *g = ft_graph_build(s->model, p, s->stack, err);
-
-		ok = g != NULL;
-		if (g)
-			c->memory = (float)(ft_graph_peak_bytes(g) /
-					    s->cluster->gpu->memory_bytes.value);
-		ft_graph_free(g);
-	}
-	if (ok && w->job->search->rank_by == FT_RANK_USD)
-		c->bound = usd_bound(w, &least, err);
 	return ok;
 }
 
@@ -102,6 +81,8 @@ bool search_bound(struct worker *w, struct candidate *c, struct ft_error *err)
 {
 	struct ft_plan p;
 
+	if (!w->job->by_least) /* all are bounded, and by the same */
+		search_sketch(w, c);
 	if (space_plan(&w->job->space, c, &p, w->layers) && bound(w, &p, c, err))
 		return true;
 	c->bound = INFINITY; /* cannot be built: a schedule, a format */
@@ -170,8 +151,7 @@ static bool better(const struct found *a, const struct found *b)
 	return a->rank < b->rank || (a->rank == b->rank && a->at < b->at);
 }
 
-/* The rank that a plan has to come up to. */
-static double worst_kept(const struct search_job *j)
+double search_worst_kept(const struct search_job *j)
 {
 	return j->n_kept < j->search->top ? INFINITY : j->kept[j->n_kept - 1].rank;
 }
@@ -213,26 +193,30 @@ static void keep(struct search_job *j, const struct found *f)
 
 /* ---- workers ------------------------------------------------------------------------ */
 
-/* Bounds: chunks in the order of the space. Steps: those that can still be kept; the order
- * is that of bounds. */
+/* Sketches and bounds: chunks. Steps: those that can still be kept, unless some that are not
+ * bounded yet may be better; the order is that of bounds. */
 bool search_next(void *job, size_t *item)
 {
 	struct search_job *j = job;
+	const struct candidate *all = j->space.candidate;
 
 	if (j->stop || j->broken)
 		return false;
-	if (j->phase == BOUNDING) {
+	if (j->phase != SIMULATING) {
 		*item = j->next;
 		j->next += SEARCH_CHUNK;
-		return *item < j->space.n;
+		return *item < j->round_end;
 	}
 	if (j->next >= j->n_order)
 		return false;
 	*item = j->order[j->next];
-	if (!j->search->exhaustive && j->space.candidate[*item].bound > worst_kept(j)) {
+	if (!j->search->exhaustive && all[*item].bound > search_worst_kept(j)) {
 		j->pruned = true;
 		return false;
 	}
+	if (j->n_kept && j->n_bounded < j->space.n &&
+	    all[*item].bound > all[j->by_least[j->n_bounded]].least)
+		return false;
 	j->next++;
 	return true;
 }
@@ -266,11 +250,17 @@ static void bound_all(struct worker *w)
 	size_t from;
 
 	while (take(j, &from)) {
-		size_t to = from + SEARCH_CHUNK < j->space.n ? from + SEARCH_CHUNK :
-							       j->space.n;
+		size_t to = from + SEARCH_CHUNK < j->round_end ? from + SEARCH_CHUNK :
+								 j->round_end;
 
 		for (size_t i = from; i < to; i++)
-			bound_one(w, &j->space.candidate[i]);
+			if (j->phase == SKETCHING)
+				search_sketch(w, &j->space.candidate[i]);
+			else
+				bound_one(w,
+					  &j->space.candidate[j->by_least ?
+								      j->by_least[i] :
+								      i]);
 		pthread_mutex_lock(&j->lock);
 		j->finished += to - from;
 		pthread_mutex_unlock(&j->lock);
@@ -320,6 +310,7 @@ bool search_open(struct worker *w, struct search_job *j)
 		w->bom = ft_bom_build(w->open->cluster, w->open->prices, &why);
 	if (w->bom) {
 		w->memo = w->open->memo;
+		w->sketches = sketches_new();
 		w->layers = calloc((size_t)w->open->model->n_layers + 3,
 				   sizeof(*w->layers));
 		if (!w->layers)
@@ -332,9 +323,10 @@ bool search_open(struct worker *w, struct search_job *j)
 	return false;
 }
 
-static void worker_close(struct worker *w)
+void search_close(struct worker *w)
 {
 	free(w->layers);
+	sketches_free(w->sketches);
 	ft_bom_free(w->bom);
 	ft_scenario_free(w->open);
 	ft_shelf_free(w->shelf);
@@ -347,10 +339,10 @@ static void work(void *workers, int i)
 	struct search_job *j = w->job;
 
 	if (w->shelf || search_open(w, j)) {
-		if (j->phase == BOUNDING)
-			bound_all(w);
-		else
+		if (j->phase == SIMULATING)
 			simulate_all(w);
+		else
+			bound_all(w);
 	}
 }
 
@@ -362,9 +354,9 @@ static struct ft_search_state state_of(const struct search_job *j)
 	const struct ft_outcome *best = j->n_kept ? &j->kept[0].outcome : NULL;
 
 	return (struct ft_search_state){
-		.bounds = j->phase == BOUNDING,
+		.bounds = j->phase != SIMULATING,
 		.finished = j->finished,
-		.total = j->phase == BOUNDING ? j->space.n : j->n_order,
+		.total = j->phase == SIMULATING ? j->n_order : j->space.n,
 		.considered = j->space.n,
 		.simulated = j->n_simulated,
 		.spent_s = crew_now_s() - j->begun_s,
@@ -399,70 +391,49 @@ static void watch(void *workers, bool stop, bool over)
 		j->search->watch(j->search->watch_context, &now);
 }
 
-static void run_phase(struct search_job *j, enum phase phase, const struct crew *crew,
-		      struct worker *w)
+/* The threads, and what each has. */
+struct hands {
+	struct crew crew;
+	struct worker *worker;
+};
+
+static void run_phase(struct search_job *j, enum phase phase, void *context)
 {
+	const struct hands *h = context;
 	bool member = ranks_member(j->search->ranks);
 
 	j->phase = phase;
-	j->next = j->finished = 0;
+	j->next = j->finished = phase == SKETCHING ? 0 :
+				phase == BOUNDING  ? j->n_bounded :
+						     j->n_done;
 	if (j->search->ranks)
 		search_begin_phase(j);
-	crew_run(crew, member ? search_for_rank_0 : work,
-		 member ? search_watch_for_rank_0 : watch, w);
-}
-
-static int by_bound(const void *a, const void *b, void *context)
-{
-	const struct candidate *c = context;
-	const struct candidate *x = &c[*(const size_t *)a], *y = &c[*(const size_t *)b];
-
-	if (x->bound != y->bound)
-		return x->bound < y->bound ? -1 : 1;
-	return x < y ? -1 : x > y;
-}
-
-static void sort_fitting(struct search_job *j)
-{
-	j->order = calloc(j->space.n + 1, sizeof(*j->order));
-	if (!j->order)
-		out_of_memory();
-	for (size_t i = 0; i < j->space.n; i++) {
-		const struct candidate *c = &j->space.candidate[i];
-
-		/* the float may be on the other side of 1: the step itself decides */
-		if (c->memory <= WONT_FIT && c->bound < INFINITY)
-			j->order[j->n_order++] = i;
-	}
-	qsort_r(j->order, j->n_order, sizeof(*j->order), by_bound, j->space.candidate);
+	crew_run(&h->crew, member ? search_for_rank_0 : work,
+		 member ? search_watch_for_rank_0 : watch, h->worker);
 }
 
 bool search_run(struct search_job *j)
 {
-	struct crew crew = crew_open(j->search->threads, j->search->stop_on_signals);
-	struct worker *w;
+	struct hands h = { .crew = crew_open(j->search->threads,
+					     j->search->stop_on_signals) };
 
-	crew.brisk = ranks_shared(j->search->ranks);
-	if ((size_t)crew.threads > j->space.n)
-		crew.threads = (int)j->space.n;
-	w = calloc((size_t)crew.threads + 1, sizeof(*w));
-	if (!w)
+	h.crew.brisk = ranks_shared(j->search->ranks);
+	if ((size_t)h.crew.threads > j->space.n)
+		h.crew.threads = (int)j->space.n;
+	h.worker = calloc((size_t)h.crew.threads + 1, sizeof(*h.worker));
+	if (!h.worker)
 		out_of_memory();
-	for (int i = 0; i <= crew.threads; i++)
-		w[i].job = j;
+	for (int i = 0; i <= h.crew.threads; i++)
+		h.worker[i].job = j;
 	j->begun_s = crew_now_s();
-	run_phase(j, BOUNDING, &crew, w);
-	sort_fitting(j);
-	/* where others take part, they wait for this phase */
-	if (ranks_shared(j->search->ranks) || (!j->stop && !j->broken && j->n_order))
-		run_phase(j, SIMULATING, &crew, w);
-	search_find_front(j, worst_kept(j));
+	search_rounds(j, run_phase, &h);
+	search_find_front(j, search_worst_kept(j));
 	j->wall_s = crew_now_s() - j->begun_s;
-	crew_close(&crew);
-	for (int i = 0; i <= crew.threads; i++)
-		if (w[i].shelf)
-			worker_close(&w[i]);
-	free(w);
+	crew_close(&h.crew);
+	for (int i = 0; i <= h.crew.threads; i++)
+		if (h.worker[i].shelf)
+			search_close(&h.worker[i]);
+	free(h.worker);
 	return !j->broken;
 }
 

@@ -14,6 +14,9 @@
 
 enum { FRONT_MOST = 512, SEARCH_CHUNK = 16 };
 
+/* A share of the memory that rounding cannot bring back to 1. */
+#define SEARCH_WONT_FIT 1.000001F
+
 /* A simulated plan. */
 struct found {
 	size_t at;   /* in the space */
@@ -26,7 +29,9 @@ struct point { /* of the front */
 	double step_s, usd, memory;
 };
 
-enum phase { BOUNDING, SIMULATING };
+enum phase { SKETCHING, BOUNDING, SIMULATING };
+
+struct sketches;
 
 struct search_job {
 	const struct ft_search *search;
@@ -34,8 +39,11 @@ struct search_job {
 	const char *name;
 	struct space space;
 	enum phase phase;
-	size_t *order; /* [n_order] candidates that fit, by bound */
-	size_t n_order;
+	size_t *by_least; /* [space.n] candidates by the least that they can rank by; NULL:
+			   * in the order of the space */
+	size_t n_bounded, round_end; /* of these; those of the round end there */
+	size_t *order; /* [n_order] candidates that fit: simulated ones, the others by bound */
+	size_t n_order, n_done;
 	double begun_s, wall_s;
 
 	pthread_mutex_t lock; /* of all below */
@@ -64,6 +72,7 @@ struct worker {
 	struct ft_scenario *open;
 	struct ft_bom *bom;
 	struct ft_memo *memo;
+	struct sketches *sketches;
 	int64_t *layers; /* room for stage_layers */
 };
 
@@ -77,6 +86,23 @@ bool search_run(struct search_job *j);
 /* The lock is held: nothing more is started. */
 void search_fail(struct search_job *j, const struct ft_error *why);
 
+/* study/search_rounds.c: bounds and simulations in rounds, so that only those are bounded
+ * whose least may still win. */
+typedef void search_run_phase(struct search_job *j, enum phase phase, void *context);
+void search_rounds(struct search_job *j, search_run_phase *run, void *context);
+/* Not simulated, and not ruled out. */
+size_t search_open_plans(const struct search_job *j, double *least);
+/* The rank that a plan has to come up to. */
+double search_worst_kept(const struct search_job *j);
+
+/* study/search_sketch.c: what a candidate can rank by at least, into it. */
+struct sketches *sketches_new(void);
+void sketches_free(struct sketches *s);
+void search_sketch(struct worker *w, struct candidate *c);
+/* Dollars per million tokens of a bound, or its seconds: what the search ranks by. */
+double search_rank_bound(const struct worker *w, const struct ft_bound *bound,
+			 struct ft_error *err);
+
 /* study/search.c, for search_ranks.c: what a candidate is, into it; why it is none. */
 bool search_bound(struct worker *w, struct candidate *c, struct ft_error *err);
 /* Of a candidate; NULL: *err. Its nodes are in mem. */
@@ -89,6 +115,7 @@ void search_refuse(struct search_job *j, size_t n, const struct ft_error *why);
 /* The next item of the phase that nobody was given: a chunk, or a candidate. */
 bool search_next(void *job, size_t *item);
 bool search_open(struct worker *w, struct search_job *j);
+void search_close(struct worker *w);
 
 /* study/search_front.c: a plan that fits was simulated, the lock held; and the front of them in
  * the end. */

@@ -297,14 +297,8 @@ bool space_plan(const struct space *sp, const struct candidate *c, struct ft_pla
 }
 
 /* Does a place other than the first of an axis say nothing beside the others? */
-static bool idle_pipeline(const struct space *sp, const struct candidate *c,
-			  const struct ft_plan *p)
+static bool idle_pipeline(const struct candidate *c, const struct ft_plan *p)
 {
-	int64_t layers = sp->scenario->model->n_layers, chunks = p->pp * p->vpp;
-	bool uneven = p->vpp > 1 && layers % chunks && (layers + 2) % chunks;
-
-	if (uneven && !sp->axis[AXIS_VPP].stated)
-		return true;
 	if (p->pp == 1)
 		return c->at[AXIS_VPP] || c->at[AXIS_SCHEDULE] ||
 		       c->at[AXIS_OVERLAP_PP];
@@ -342,7 +336,7 @@ static bool idle_recompute(const struct space *sp, const struct candidate *c,
 static bool says_nothing(const struct space *sp, const struct candidate *c,
 			 const struct ft_plan *p)
 {
-	return idle_pipeline(sp, c, p) || idle_sharding(sp, c, p) ||
+	return idle_pipeline(c, p) || idle_sharding(sp, c, p) ||
 	       idle_recompute(sp, c, p) || (c->at[AXIS_OVERLAP_TP] && p->tp == 1) ||
 	       (c->at[AXIS_OVERLAP_EP] && p->ep == 1);
 }
@@ -362,6 +356,19 @@ static bool add(struct space *sp, const struct candidate *c)
 	return sp->n <= MOST_CANDIDATES;
 }
 
+/* Chunks of layers that are none, or not as long as the others. */
+static bool no_chunks(const struct space *sp, const struct candidate *c)
+{
+	int64_t layers = sp->scenario->model->n_layers;
+	int64_t pp = space_value(sp, c, AXIS_PP), vpp = space_value(sp, c, AXIS_VPP);
+	int64_t chunks = pp * vpp;
+
+	if (c->at[AXIS_VPP] && (pp == 1 || chunks > layers + 2))
+		return true;
+	return pp > 1 && vpp > 1 && layers % chunks && (layers + 2) % chunks &&
+	       !sp->axis[AXIS_VPP].stated;
+}
+
 /* What can be said of a plan before all of its axes are set. */
 static bool hopeless(const struct space *sp, const struct candidate *c, int axis)
 {
@@ -375,10 +382,7 @@ static bool hopeless(const struct space *sp, const struct candidate *c, int axis
 	    sp->scenario->plan->global_batch %
 		    (ranks / each * space_value(sp, c, AXIS_MICRO_BATCH)))
 		return true;
-	return axis >= AXIS_VPP && c->at[AXIS_VPP] &&
-	       (space_value(sp, c, AXIS_PP) == 1 ||
-		space_value(sp, c, AXIS_PP) * space_value(sp, c, AXIS_VPP) >
-			sp->scenario->model->n_layers + 2);
+	return axis >= AXIS_VPP && no_chunks(sp, c);
 }
 
 static bool descend(struct space *sp, struct candidate *c, int axis, int64_t *layers)

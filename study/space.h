@@ -48,8 +48,9 @@ struct space_axis {
 struct candidate {
 	uint8_t at[AXES];
 	bool pairs;   /* its micro-batches run in pairs: a looser bound */
-	float memory; /* of the GPU's, what a rank takes at its peak */
-	double bound; /* the least that it can rank by: seconds, dollars */
+	float memory; /* of the GPU's, what a rank takes at its peak; once bounded */
+	double least; /* it can rank by: seconds, dollars; as its sketch says */
+	double bound; /* the same, higher; once bounded */
 };
 
 struct space {

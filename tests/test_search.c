@@ -89,13 +89,15 @@ static void a_search_finds_what_simulating_every_plan_finds(void **state)
 		a = found(root, by, true, 2);
 		b = found(root, by, false, 1 + i % 2);
 		assert_int_equal(a->simulated, a->feasible);
-		assert_int_equal(a->feasible, b->feasible);
+		assert_int_equal(a->bounded, a->considered);
+		assert_true(b->bounded <= b->considered && b->feasible <= a->feasible);
+		assert_int_equal(b->open, 0);
 		assert_true(a->n > 0 && a->n == b->n);
 		for (size_t k = 0; k < a->n; k++)
 			assert_string_equal(text_of(&mem, &a->best[k]),
 					    text_of(&mem, &b->best[k]));
 		simulated += b->simulated;
-		feasible += b->feasible;
+		feasible += a->feasible;
 		ft_plans_free(a);
 		ft_plans_free(b);
 		arena_release(&mem);
@@ -162,6 +164,62 @@ static void every_candidate_is_the_plan_that_its_document_says(void **state)
 		arena_release(&mem);
 	}
 	print_message("%zu candidates\n", n);
+}
+
+/* What plans of a family share is found once, whichever of them comes first: the same as each
+ * alone. */
+static void a_sketch_stands_for_all_plans_of_its_family(void **state)
+{
+	size_t n = 0, told = 0;
+
+	(void)state;
+	for (int i = 0; i < SPACES; i++) {
+		struct arena mem = { 0 };
+		struct ft_error err;
+		struct ft_search s = { .top = 1 };
+		struct search_job j = { .search = &s, .name = "s" };
+		struct worker w = { .job = &j };
+
+		j.root = node_read_text(&mem, "s", spaces[i], strlen(spaces[i]), &err);
+		pthread_mutex_init(&j.lock, NULL);
+		assert_true(search_open(&w, &j));
+		ok_or_say(space_open(&j.space, w.open, NULL, 0, &err), err);
+		for (size_t k = 0; k < j.space.n; k++)
+			search_sketch(&w, &j.space.candidate[k]);
+		for (size_t k = 0; k < j.space.n; k += 1 + j.space.n / 100, n++) {
+			struct candidate alone = j.space.candidate[k];
+
+			sketches_free(w.sketches);
+			w.sketches = sketches_new();
+			search_sketch(&w, &alone);
+			assert_true(alone.least == j.space.candidate[k].least);
+			told += alone.least > 0;
+		}
+		space_close(&j.space);
+		search_close(&w);
+		pthread_mutex_destroy(&j.lock);
+		arena_release(&mem);
+	}
+	print_message("%zu plans, %zu with a bound\n", n, told);
+	assert_true(told > n / 2);
+}
+
+/* A search that ends before its time says what it has not ruled out. */
+static void a_search_that_is_stopped_says_what_is_open(void **state)
+{
+	struct arena mem = { 0 };
+	struct ft_error err;
+	struct ft_search s = { .top = 5, .threads = 1, .at_most_s = 1e-6 };
+	struct node *root =
+		node_read_text(&mem, "s", spaces[0], strlen(spaces[0]), &err);
+	struct ft_plans *p = plans_of(root, "s", &s, &err);
+
+	(void)state;
+	ok_or_say(p, err);
+	assert_true(p->interrupted);
+	assert_true(p->open > 0 && p->open <= p->considered);
+	ft_plans_free(p);
+	arena_release(&mem);
 }
 
 static const int64_t sizes_drawn[] = { 1, 2, 3, 4, 5, 6, 8, 12, 16, 32, 64 };
@@ -332,6 +390,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(both_checks_of_a_plan_agree),
 		cmocka_unit_test(every_candidate_is_the_plan_that_its_document_says),
+		cmocka_unit_test(a_sketch_stands_for_all_plans_of_its_family),
+		cmocka_unit_test(a_search_that_is_stopped_says_what_is_open),
 		cmocka_unit_test(stated_keys_are_held_until_freed),
 		cmocka_unit_test(where_nothing_fits_a_change_is_named),
 		cmocka_unit_test(a_search_finds_what_simulating_every_plan_finds),

@@ -355,7 +355,7 @@ void build_end(struct builder *b)
 	g->host_runs_ahead =
 		p->step_start == FT_STEADY && !b->rules->host_sync && !b->host_waited;
 	g->tokens = (double)p->global_batch * (double)p->sequence;
-	g->bubble_frac = schedule_bubble(p);
+	g->bubble_frac = ft_plan_bubble(p);
 	g->recomputed_flop_per_rank = recomputed(b);
 }
 

@@ -30,7 +30,7 @@ bool plan_splits(const struct ft_plan *p)
 }
 
 /* Equal F, B and W: the closed forms above, in units of a stage's passes. */
-double schedule_bubble(const struct ft_plan *p)
+double ft_plan_bubble(const struct ft_plan *p)
 {
 	double passes = p->schedule == FT_ZBV	      ? 6 :
 			p->schedule == FT_ZERO_BUBBLE ? 3 :

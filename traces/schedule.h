@@ -19,8 +19,6 @@ bool plan_splits(const struct ft_plan *plan);
 /* The slots of a step on one stage, and how many: slot has room for them. */
 size_t schedule_count(const struct ft_plan *plan);
 
-/* Filling and draining of the pipeline, over what a stage's own passes take. */
-double schedule_bubble(const struct ft_plan *plan);
 size_t schedule_slots(const struct ft_plan *plan, int64_t stage, struct ft_slot *slot);
 
 #endif

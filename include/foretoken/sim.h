@@ -202,6 +202,18 @@ bool ft_sim_bound(const struct ft_sim_job *job, const struct ft_outline *outline
 		  struct ft_memo *memo, bool pairs, struct ft_bound *bound,
 		  struct ft_error *err) __attribute__((warn_unused_result));
 
+/* The same, looser and in a small part of the time, for all plans that a sketch stands for.
+ * Proof: docs/plan.md. */
+struct ft_sketched;
+
+struct ft_sketched *ft_sim_sketch(const struct ft_sim_job *job,
+				  const struct ft_sketch *sketch, struct ft_memo *memo,
+				  struct ft_error *err)
+	__attribute__((warn_unused_result));
+void ft_sketched_free(struct ft_sketched *sketched);
+struct ft_bound ft_sketched_bound(const struct ft_sketched *sketched,
+				  const struct ft_plan *plan);
+
 /* The largest memory of a rank, as ft_sim_run finds it. */
 double ft_graph_peak_bytes(const struct ft_graph *graph);
 

@@ -56,10 +56,14 @@ struct ft_plans {
 	const char *label; /* the title or the file, with the GPUs of a list */
 	double combinations, wall_s;
 	size_t considered; /* legal plans, equal ones counted once */
-	size_t feasible;   /* of them, those that fit */
-	size_t simulated;  /* of them, the whole step */
-	size_t known;	   /* answers that the database had */
+	size_t bounded; /* of them, those that could win by what their layers run alone */
+	size_t feasible;  /* of these, those that fit */
+	size_t simulated; /* of these, the whole step */
+	size_t known;	  /* answers that the database had */
 	bool interrupted;
+	size_t open; /* then: plans that may be better than the last that is shown, and by */
+	double open_better_frac; /* how much at most than the best; 0: by nothing, or no
+				  * plan was found */
 	size_t n, n_front, n_ways;
 	size_t simplest;	  /* of those equal to the best */
 	struct ft_planned *best;  /* [n] the best first */

@@ -258,6 +258,38 @@ struct ft_outline *ft_outline_build(const struct ft_model *model,
 	__attribute__((warn_unused_result));
 void ft_outline_free(struct ft_outline *outline);
 
+/* Filling and draining of a plan's pipeline, over what a stage's own passes take. */
+double ft_plan_bubble(const struct ft_plan *plan);
+
+/* What each micro-batch runs, one way and the other, whatever the pipeline that a model is cut
+ * into: of its ends and of its layers. */
+struct ft_sketch_calls {
+	size_t begin, end; /* of class 0, in order */
+};
+
+struct ft_sketch_unit {
+	struct ft_sketch_calls forward, backward;
+	struct ft_sketch_calls first; /* the backward of the first micro-batch */
+};
+
+struct ft_sketch {
+	struct ft_graph graph;
+	size_t n_units;
+	size_t n_layers;
+	/* embedding; head; then, of each shape of layers, one that does not run again under
+	 * full recomputation and one that does */
+	struct ft_sketch_unit *unit;
+	size_t *unit_of; /* [n_layers] the first of the two */
+};
+
+/* For all plans that differ in pp, vpp, stages, schedules that split backwards or do not,
+ * and in how replicas share weights. */
+struct ft_sketch *ft_sketch_build(const struct ft_model *model,
+				  const struct ft_plan *plan,
+				  const struct ft_stack *stack, struct ft_error *err)
+	__attribute__((warn_unused_result));
+void ft_sketch_free(struct ft_sketch *sketch);
+
 /* What a rank holds all through the step, of the fullest stage; nothing else is built. */
 double ft_plan_held_bytes(const struct ft_model *model, const struct ft_plan *plan,
 			  const struct ft_stack *stack);

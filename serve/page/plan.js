@@ -40,7 +40,7 @@ function words(b) {
 }
 
 function summary(found) {
-	const all = `${show.count(found.considered)} legal plans, ${show.count(found.feasible)} fit, ${show.count(found.simulated)} simulated`;
+	const all = `${show.count(found.considered)} legal plans, ${show.count(found.bounded)} looked at closely, ${show.count(found.feasible)} fit, ${show.count(found.simulated)} simulated`;
 	return found.interrupted ? all + "; the time was up: a better one may be left. The command foretoken plan searches to the end." : all + "; no other can be among the best.";
 }
 

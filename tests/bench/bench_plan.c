@@ -36,10 +36,10 @@ int main(void)
 			return 1;
 		}
 		t = now_s() - t;
-		printf("plan %-24s %6zu plans, %5zu fit, %4zu simulated: %6.1f s on one "
+		printf("plan %-24s %6zu plans, %5zu bounded, %5zu fit, %4zu simulated: %6.1f s on one "
 		       "core, %6.0f plans/s\n",
-		       cases[i].name, p->considered, p->feasible, p->simulated, t,
-		       (double)p->considered / t);
+		       cases[i].name, p->considered, p->bounded, p->feasible,
+		       p->simulated, t, (double)p->considered / t);
 		ft_plans_free(p);
 		arena_release(&mem);
 	}

@@ -1,0 +1,159 @@
+/* study/search_sketch.c - loose bounds: what is the same of many plans is timed once */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "study/search.h"
+#include "study/traits.h"
+
+/* What a sketch depends on: the places on all axes but those of the pipeline and of how
+ * replicas share weights. */
+struct family {
+	uint8_t at[AXES];
+	bool used;
+	struct ft_sketched *sketched; /* NULL: it has none */
+};
+
+struct sketches {
+	struct family *slot;
+	size_t n, cap; /* cap: a power of two */
+};
+
+enum { FIRST_FAMILIES = 256 };
+
+struct sketches *sketches_new(void)
+{
+	struct sketches *s = calloc(1, sizeof(*s));
+
+	if (s)
+		s->slot = calloc(FIRST_FAMILIES, sizeof(*s->slot));
+	if (!s || !s->slot)
+		out_of_memory();
+	s->cap = FIRST_FAMILIES;
+	return s;
+}
+
+void sketches_free(struct sketches *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->cap; i++)
+		ft_sketched_free(s->slot[i].sketched);
+	free(s->slot);
+	free(s);
+}
+
+static struct family *place(const struct sketches *s, const uint8_t at[AXES])
+{
+	uint64_t h = 14695981039346656037u;
+	size_t i;
+
+	for (int k = 0; k < AXES; k++)
+		h = (h ^ at[k]) * 1099511628211u;
+	for (i = (size_t)(h ^ h >> 32) & (s->cap - 1);
+	     s->slot[i].used && memcmp(s->slot[i].at, at, AXES) != 0;
+	     i = (i + 1) & (s->cap - 1))
+		;
+	return &s->slot[i];
+}
+
+static void grow(struct sketches *s)
+{
+	struct sketches old = *s;
+
+	s->cap *= 2;
+	s->slot = calloc(s->cap, sizeof(*s->slot));
+	if (!s->slot)
+		out_of_memory();
+	for (size_t i = 0; i < old.cap; i++)
+		if (old.slot[i].used)
+			*place(s, old.slot[i].at) = old.slot[i];
+	free(old.slot);
+}
+
+static struct ft_sketched *sketch(struct worker *w, const struct ft_plan *p)
+{
+	const struct ft_scenario *s = w->open;
+	struct ft_sim_job job = { .cluster = s->cluster,
+				  .stack = s->stack,
+				  .ccl = s->ccl,
+				  .start = p->step_start };
+	struct ft_error
+		err; /* a plan that cannot be built says so when it is bounded */
+	struct ft_sketch *k = ft_sketch_build(s->model, p, s->stack, &err);
+	struct ft_sketched *timed = k ? ft_sim_sketch(&job, k, w->memo, &err) : NULL;
+
+	ft_sketch_free(k);
+	return timed;
+}
+
+static const struct ft_sketched *sketched_of(struct worker *w,
+					     const struct candidate *c,
+					     const struct ft_plan *p)
+{
+	static const enum axis left_out[] = { AXIS_PP, AXIS_VPP, AXIS_ZERO_GROUP,
+					      AXIS_SHARD, AXIS_LAYERS };
+	struct sketches *s = w->sketches;
+	uint8_t at[AXES];
+	struct family *f;
+
+	memcpy(at, c->at, sizeof(at));
+	for (size_t i = 0; i < sizeof(left_out) / sizeof(*left_out); i++)
+		at[left_out[i]] = 0;
+	at[AXIS_SCHEDULE] =
+		p->pp > 1 && (p->schedule == FT_ZERO_BUBBLE || p->schedule == FT_ZBV);
+	f = place(s, at);
+	if (f->used)
+		return f->sketched;
+	memcpy(f->at, at, sizeof(at));
+	f->used = true;
+	f->sketched = sketch(w, p);
+	if (2 * ++s->n > s->cap) {
+		grow(s);
+		f = place(s, at);
+	}
+	return f->sketched;
+}
+
+/* Dollars per million tokens at best: as fast as the bound, with GPUs that are busy for no
+ * longer than their kernels take alone, at the power of those bound by memory, and idle
+ * else. */
+static double usd_bound(const struct worker *w, const struct ft_bound *of,
+			struct ft_error *err)
+{
+	const struct ft_scenario *s = w->open;
+	double step_s = ft_s_from_ps(of->step), busy = of->busy_s / step_s;
+	double rate =
+		(double)s->plan->global_batch * (double)s->plan->sequence / step_s;
+	struct ft_purchase purchase = { s->cluster, s->prices, w->bom, &s->terms,
+					true };
+	struct ft_throughput best = {
+		rate, rate, rate, busy, busy, 0, checkpoint_bytes(s), 0
+	};
+	struct ft_cost cost;
+
+	return ft_cost_compute(&purchase, &best, &cost, err) ?
+		       cost.usd_per_million_tokens :
+		       0;
+}
+
+double search_rank_bound(const struct worker *w, const struct ft_bound *bound,
+			 struct ft_error *err)
+{
+	return w->job->search->rank_by == FT_RANK_USD ? usd_bound(w, bound, err) :
+							ft_s_from_ps(bound->step);
+}
+
+void search_sketch(struct worker *w, struct candidate *c)
+{
+	const struct ft_sketched *of;
+	struct ft_bound bound = { 0, 0 };
+	struct ft_error err;
+	struct ft_plan p;
+
+	of = space_plan(&w->job->space, c, &p, w->layers) ? sketched_of(w, c, &p) :
+							    NULL;
+	if (of)
+		bound = ft_sketched_bound(of, &p);
+	c->least = bound.step > 0 ? search_rank_bound(w, &bound, &err) : 0;
+}
