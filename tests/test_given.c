@@ -16,7 +16,9 @@ static const struct {
 } figures[] = {
 #define TERM(x) offsetof(struct ft_cost_terms, x)
 #define BOOK(x) offsetof(struct ft_prices, x)
-	{ "electricity", TERM(electricity_usd_per_kwh), BOOK(electricity_usd_per_kwh),
+	{ "electricity",
+	  TERM(electricity_usd_per_kwh),
+	  BOOK(electricity_usd_per_kwh),
 	  { 0, 0.3 } },
 	{ "pue", TERM(pue), BOOK(pue), { 1, 1.7 } },
 	{ "checkpoint", TERM(failures.checkpoint_s), BOOK(checkpoint_s), { 0, 600 } },
@@ -41,8 +43,12 @@ static struct ft_cost cost_of(enum ft_recovery recovery, size_t figure, double g
 	struct ft_part_line line = { .count = 1, .part = &all };
 	struct ft_parts parts = { .n = 1, .line = &line };
 	struct ft_fabric fabric = { .name = "none" };
-	struct ft_cluster cluster = { .gpu = &gpu, .node = &node, .fabric = &fabric,
-				      .parts = &parts, .gpus = 512, .nodes = 64 };
+	struct ft_cluster cluster = { .gpu = &gpu,
+				      .node = &node,
+				      .fabric = &fabric,
+				      .parts = &parts,
+				      .gpus = 512,
+				      .nodes = 64 };
 	struct ft_bom bom = { .total_usd = 2e7, .low_usd = 2e7, .high_usd = 2e7 };
 	struct ft_prices prices = { .failure_factor = { 1, 1, 1, NULL } };
 	struct ft_cost_terms t = { .horizon_years = 4, .utilization_frac = 0.9 };
@@ -75,8 +81,8 @@ static struct ft_cost cost_of(enum ft_recovery recovery, size_t figure, double g
 static bool equal(const struct ft_cost *a, const struct ft_cost *b)
 {
 	return a->usd_per_million_tokens == b->usd_per_million_tokens &&
-	       a->usd_per_gpu_hour == b->usd_per_gpu_hour &&
-	       a->goodput == b->goodput && a->average_power_w == b->average_power_w &&
+	       a->usd_per_gpu_hour == b->usd_per_gpu_hour && a->goodput == b->goodput &&
+	       a->average_power_w == b->average_power_w &&
 	       fabs(a->usd_per_million_tokens_low / b->usd_per_million_tokens_low - 1) <
 		       1e-9 &&
 	       fabs(a->usd_per_million_tokens_high / b->usd_per_million_tokens_high -
@@ -99,10 +105,11 @@ static void a_figure_given_is_a_book_with_it(void **state)
 				struct ft_cost booked = cost_of(by, k, -1, value);
 
 				if (!equal(&given, &booked))
-					fail_msg("%s of %g: given %.12g, by the book %.12g",
-						 figures[k].name, value,
-						 given.usd_per_million_tokens,
-						 booked.usd_per_million_tokens);
+					fail_msg(
+						"%s of %g: given %.12g, by the book %.12g",
+						figures[k].name, value,
+						given.usd_per_million_tokens,
+						booked.usd_per_million_tokens);
 				seen |= !equal(&given, &as_is) << v;
 			}
 		}

@@ -95,7 +95,8 @@ static double worth_after(const struct ft_cost_terms *t, int months)
 	return (points[k] * (12 - months % 12) + points[k + 1] * (months % 12)) / 12;
 }
 
-static void pay_evenly(struct ledger *l, enum ft_account a, int from, double usd_per_year)
+static void pay_evenly(struct ledger *l, enum ft_account a, int from,
+		       double usd_per_year)
 {
 	for (int m = from + 1; m <= l->months; m++)
 		l->even[a][m] += usd_per_year / 12;
@@ -294,8 +295,16 @@ static void letting_is_worth_what_the_ledger_says(void **state)
 
 /* ---- the lines that finance gets ------------------------------------------------------ */
 
-enum { FIELDS = 23, BILLED = 0, FROM = 12, CHARGE = 7, EFFECTIVE = 14, PIECES = 17,
-       UNIT = 18, SERVICE = 22 };
+enum {
+	FIELDS = 23,
+	BILLED = 0,
+	FROM = 12,
+	CHARGE = 7,
+	EFFECTIVE = 14,
+	PIECES = 17,
+	UNIT = 18,
+	SERVICE = 22
+};
 
 /* Fields between commas that are not in quotes. */
 static void cut(char *line, char *field[FIELDS])
@@ -348,7 +357,7 @@ static void add_line(char *field[FIELDS], const char *start, struct ledger *bill
 	assert_string_equal(field[UNIT], tax ? "" : "Month");
 	assert_true(tax ? a == FT_ACCOUNT_TAX || a == FT_ACCOUNT_DUTY : true);
 	assert_string_equal(field[10], a >= FT_ACCOUNT_RENT || usd == 0 ? "Recurring" :
-									 "One-Time");
+									  "One-Time");
 	assert_true(usd != 0 || !strcmp(field[CHARGE], "Usage"));
 	billed->even[a][m] += usd;
 	used[a] += atof(field[EFFECTIVE]);
