@@ -3,7 +3,9 @@
 
 #include "base/arena.h"
 #include "base/csv.h"
+#include "base/digest.h"
 #include "base/plain.h"
+#include "base/quantity.h"
 
 /* ---- numbers: strtod -------------------------------------------------------------- */
 
@@ -198,12 +200,120 @@ static void an_array_alone_grows_where_it_lies(void **state)
 }
 #endif
 
+/* ---- fingerprints and units -------------------------------------------------------------- */
+
+static bool equal(const char *a, size_t n_a, const char *b, size_t n_b)
+{
+	struct ft_digest x = { 0 }, y = { 0 };
+
+	digest_bytes(&x, a, n_a);
+	digest_bytes(&y, b, n_b);
+	/* either lane tells them apart: they are two fingerprints, not one */
+	assert_int_equal(x.low == y.low, x.high == y.high);
+	return x.low == y.low;
+}
+
+/* Equal bytes have one digest; one bit changed, one byte more or less, has another. */
+static void a_digest_sees_every_bit(void **state)
+{
+	enum { MOST = 40 };
+	struct ft_digest joined = { 0 }, apart = { 0 };
+	uint64_t seed = 1;
+
+	(void)state;
+	for (size_t n = 0; n < MOST; n++) {
+		char a[MOST + 1], b[MOST + 1] = { 0 };
+
+		for (size_t i = 0; i <= MOST; i++)
+			a[i] = (char)rnd(&seed);
+		memcpy(b, a, n);
+		assert_true(equal(a, n, b, n));
+		assert_false(equal(b, n, b, n + 1));
+		for (size_t bit = 0; bit < 8 * n; bit++) {
+			b[bit / 8] ^= (char)(1 << bit % 8);
+			assert_false(equal(a, n, b, n));
+			b[bit / 8] ^= (char)(1 << bit % 8);
+		}
+	}
+	digest_text(&joined, "ab");
+	digest_text(&apart, "a");
+	digest_text(&apart, "b");
+	assert_true(joined.low != apart.low && joined.high != apart.high);
+}
+
+/* What one of each unit is, and a thousand and 1,024 of those that take prefixes. */
+static void one_of_each_unit_is_so_much(void **state)
+{
+	static const struct {
+		enum dimension dim;
+		const char *unit;
+		double si;
+		bool prefixed;
+	} units[] = {
+		{ DIM_NONE, "", 1, false },
+		{ DIM_COUNT, "", 1, true },
+		{ DIM_FRAC, "", 1, false },
+		{ DIM_FRAC, "%", 0.01, false },
+		{ DIM_BYTES, "B", 1, true },
+		{ DIM_BYTES, "b", 1 / 8., true },
+		{ DIM_BYTES_PER_S, "B/s", 1, true },
+		{ DIM_BYTES_PER_S, "b/s", 1 / 8., true },
+		{ DIM_FLOP_PER_S, "FLOP/s", 1, true },
+		{ DIM_S, "ps", 1e-12, false },
+		{ DIM_S, "ns", 1e-9, false },
+		{ DIM_S, "us", 1e-6, false },
+		{ DIM_S, "ms", 1e-3, false },
+		{ DIM_S, "s", 1, false },
+		{ DIM_S, "min", 60, false },
+		{ DIM_S, "h", 60 * 60, false },
+		{ DIM_S, "d", 24 * 60 * 60, false },
+		{ DIM_S, "y", 365 * 24 * 60 * 60, false },
+		{ DIM_W, "W", 1, true },
+		{ DIM_J, "J", 1, true },
+		{ DIM_M, "m", 1, false },
+		{ DIM_USD, "USD", 1, true },
+		{ DIM_USD_PER_HOUR, "USD/h", 1, false },
+		{ DIM_USD_PER_YEAR, "USD/y", 1, true },
+		{ DIM_USD_PER_KWH, "USD/kWh", 1, false },
+		{ DIM_USD_PER_KW_MONTH, "USD/kW-month", 1, false },
+	};
+	static const struct {
+		const char *prefix;
+		double times;
+	} prefixes[] = { { "", 1 },	   { "k", 1e3 },     { "M", 1e6 },
+			 { "G", 1e9 },	   { "T", 1e12 },    { "P", 1e15 },
+			 { "Ki", 0x1p10 }, { "Mi", 0x1p20 }, { "Gi", 0x1p30 },
+			 { "Ti", 0x1p40 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++)
+		for (size_t k = 0; k < sizeof(prefixes) / sizeof(*prefixes); k++) {
+			char text[64], why[200];
+			double v;
+			bool taken;
+
+			snprintf(text, sizeof(text), "3.5 %s%s", prefixes[k].prefix,
+				 units[i].unit);
+			taken = quantity_parse(text, units[i].dim, &v, why,
+					       sizeof(why));
+			if (k && !units[i].prefixed)
+				assert_false(taken);
+			else if (!taken)
+				fail_msg("%s: %s", text, why);
+			else
+				near_frac(v, 3.5 * prefixes[k].times * units[i].si,
+					  1e-15);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(numbers_are_those_of_strtod),
 		cmocka_unit_test(cells_are_what_lies_between_commas),
 		cmocka_unit_test(arrays_that_grow_keep_what_they_hold),
+		cmocka_unit_test(a_digest_sees_every_bit),
+		cmocka_unit_test(one_of_each_unit_is_so_much),
 #ifndef __SANITIZE_ADDRESS__
 		cmocka_unit_test(an_array_alone_grows_where_it_lies),
 #endif

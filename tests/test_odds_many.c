@@ -28,11 +28,12 @@ static struct ft_cost cost_of(size_t n, double low_usd, double high_usd)
 				      .gpus = 8,
 				      .nodes = 1 };
 	struct ft_prices prices = { 0 };
-	struct ft_bom bom = { .n_items = n, .item = item, .total_usd = 1e6 * (double)n };
-	struct ft_cost_terms terms = { .horizon_years = 4,
-				       .pue = 1,
-				       .utilization_frac = 1,
-				       .goodput = 1 };
+	struct ft_bom bom = { .n_items = n,
+			      .item = item,
+			      .total_usd = 1e6 * (double)n };
+	struct ft_cost_terms terms = {
+		.horizon_years = 4, .pue = 1, .utilization_frac = 1, .goodput = 1
+	};
 	struct ft_cost cost;
 	struct ft_error err;
 
@@ -47,10 +48,10 @@ static struct ft_cost cost_of(size_t n, double low_usd, double high_usd)
 						.part_class = FT_PART_NETWORK,
 						.network = true };
 	}
-	ok_or_say(ft_cost_compute(
-			  &(struct ft_purchase){ &cluster, &prices, &bom, &terms, false },
-			  &(struct ft_throughput){ 1e6, 0, 0, 1, 0, 0, 0, 0 }, &cost,
-			  &err),
+	ok_or_say(ft_cost_compute(&(struct ft_purchase){ &cluster, &prices, &bom,
+							 &terms, false },
+				  &(struct ft_throughput){ 1e6, 0, 0, 1, 0, 0, 0, 0 },
+				  &cost, &err),
 		  err);
 	return cost;
 }
