@@ -15,7 +15,7 @@ enum { LINES_MOST = 120, DRAWS = 20000 };
 /* A cluster without power that costs its bill: n lines of a million USD. */
 static struct ft_cost cost_of(size_t n, double low_usd, double high_usd)
 {
-	static char name[LINES_MOST][16];
+	static char name[LINES_MOST][32];
 	static struct ft_bom_item item[LINES_MOST];
 	struct ft_gpu gpu = { .vendor = "x", .ranks_per_gpu = 1 };
 	struct ft_node node = { .gpus = 8 };
