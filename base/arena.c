@@ -55,15 +55,21 @@ static void new_block(struct arena *mem, size_t want)
 	mem->end = b->data + size;
 }
 
-void *arena_alloc(struct arena *mem, size_t n, size_t size)
+static size_t aligned(size_t bytes)
 {
 	const size_t align = EACH_ALONE ? 1 : alignof(max_align_t);
+
+	return (bytes + align - 1) / align * align;
+}
+
+void *arena_alloc(struct arena *mem, size_t n, size_t size)
+{
 	size_t want;
 	char *p;
 
 	if (size && n > (SIZE_MAX / 4) / size)
 		out_of_memory();
-	want = (n * size + align - 1) / align * align;
+	want = aligned(n * size);
 	if (!mem->top || EACH_ALONE || (size_t)(mem->end - mem->next) < want)
 		new_block(mem, want);
 	p = mem->next;
@@ -85,12 +91,27 @@ void arena_release(struct arena *mem)
 	}
 }
 
+/* The piece that was handed out last becomes longer where it lies, if its block has room. */
+static bool lengthen(struct arena *mem, const void *piece, size_t had, size_t want)
+{
+	const char *end = (const char *)piece + aligned(had);
+
+	if (EACH_ALONE || end != mem->next ||
+	    (size_t)(mem->end - mem->next) < aligned(want) - aligned(had))
+		return false;
+	mem->next += aligned(want) - aligned(had);
+	return true;
+}
+
 void *arena_grow(struct arena *mem, const void *old, size_t *cap, size_t size)
 {
 	size_t had = *cap;
 	void *p;
 
 	*cap = had ? 2 * had : 16;
+	if (had && size && *cap <= (SIZE_MAX / 4) / size &&
+	    lengthen(mem, old, had * size, *cap * size))
+		return (void *)(uintptr_t)old;
 	p = arena_alloc(mem, *cap, size);
 	if (had)
 		memcpy(p, old, had * size);

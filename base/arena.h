@@ -31,7 +31,8 @@ void arena_release(struct arena *mem);
 #define ARENA_NEW(mem, type) ((type *)arena_alloc(mem, 1, sizeof(type)))
 #define ARENA_ARRAY(mem, n, type) ((type *)arena_alloc(mem, n, sizeof(type)))
 
-/* Double *cap (16 at first); the old array is copied and stays behind. */
+/* Double *cap (16 at first). The array becomes longer where it lies if nothing was handed out since and
+ * its block has room; otherwise it is copied and stays behind. */
 void *arena_grow(struct arena *mem, const void *old, size_t *cap, size_t size);
 #define ARENA_GROW(mem, old, cap) arena_grow(mem, old, cap, sizeof(*(old)))
 

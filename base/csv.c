@@ -72,14 +72,16 @@ static char *quoted_cell(struct scan *s)
 	return text;
 }
 
-/* Where a cell without quotes ends, before the \r of a line's end. */
+/* Where a cell without quotes ends, before the \r of a line's end. The text holds no NUL and is
+ * ended by one; most of its characters are above the comma. */
 static char *plain_end(struct scan *s)
 {
-	char *text = s->p;
+	char *text = s->p, *p = text;
 
-	while (next_of(s) != ',' && next_of(s) != '\n')
-		s->p++;
-	return s->p > text && s->p[-1] == '\r' && next_of(s) == '\n' ? s->p - 1 : s->p;
+	while ((unsigned char)*p > ',' || (*p != ',' && *p != '\n' && *p))
+		p++;
+	s->p = p;
+	return p > text && p[-1] == '\r' && *p != ',' ? p - 1 : p;
 }
 
 /* Take one cell; *last when the line ended behind it. NULL on error. */
@@ -106,10 +108,12 @@ static void skip_blank(struct scan *s)
 	while (s->p < s->end) {
 		char *eol = memchr(s->p, '\n', (size_t)(s->end - s->p));
 
+		if (!eol)
+			eol = s->end;
 		if (*s->p != '#' && *s->p != '\n' &&
 		    !(*s->p == '\r' && s->p + 1 == eol))
 			return;
-		s->p = eol ? eol + 1 : s->end;
+		s->p = eol < s->end ? eol + 1 : eol;
 		s->line++;
 		s->line_start = s->p;
 	}

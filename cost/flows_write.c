@@ -57,6 +57,8 @@ struct writing {
 static void line(const struct writing *w, enum ft_account a, int month, double billed,
 		 double effective)
 {
+	/* of what was paid before, a month uses up a share */
+	const char *charge = billed == 0 ? "Usage" : filed[a].charge;
 	char from[32], to[32];
 
 	if (billed == 0 && effective == 0)
@@ -66,12 +68,12 @@ static void line(const struct writing *w, enum ft_account a, int month, double b
 	fprintf(w->out, "%.2f,foretoken,", billed);
 	csv_cell(w->out, w->name);
 	fprintf(w->out, ",forecast,USD,%s,%s,%s,,\"%s%s\",%s,%s,%s,%.2f,%.2f,", to,
-		from, billed == 0 ? "Usage" : filed[a].charge, ft_account_name(a),
+		from, charge, ft_account_name(a),
 		billed == 0 ? ", its share of the month" : "",
-		filed[a].charge[0] == 'U' || billed == 0 ? "Recurring" : "One-Time", to,
-		from, billed, effective);
+		charge[0] == 'U' ? "Recurring" : "One-Time", to, from, billed,
+		effective);
 	fprintf(w->out, "foretoken forecast,%.2f,%s,foretoken,foretoken,%s,%s\n",
-		billed, filed[a].charge[0] == 'T' ? "," : "1,Month", filed[a].category,
+		billed, charge[0] == 'T' ? "," : "1,Month", filed[a].category,
 		ft_account_name(a));
 }
 

@@ -8,7 +8,8 @@
 Each mutant changes one place (an operator, a constant, a condition, a statement) in a copy
 of the tree; the file is compiled, one shared library linked, and unit and shell tests run
 until one fails. Only the tests that run the line (build/cov/covered.json, which `make
-coverage` writes) are started, the fastest first; a line that none runs is a survivor. The
+coverage` writes) are started, first those that are fast and run little but the line's file;
+a line that none runs is a survivor. The
 examples' golden output is left out: it sees everything and says nothing. So are the tests
 that build the tree anew.
 
@@ -235,6 +236,12 @@ class Covered:
         return {n for n, ran in self.ran.items() if ran.get(path, set()).intersection(near)}
 
 
+    def far(self, path, name):
+        """How many lines a test runs for each line that it runs of a file."""
+        ran = self.ran[name]
+        return sum(map(len, ran.values())) / max(1, len(ran.get(path, ())))
+
+
 def durations(trees, names):
     """Seconds of each test without a mutant; those that fail are told and left out."""
     spent = {}
@@ -379,7 +386,7 @@ def main():
 
     def tests_of(mutant):
         tests = sorted(((n, spent[n]) for n in covered.tests(*mutant[:2]) if n in spent),
-                       key=lambda t: t[1])
+                       key=lambda t: t[1] * covered.far(mutant[0], t[0]))
         return [t for t in tests if t[1] <= a.slowest] or tests
 
     free = queue.Queue()

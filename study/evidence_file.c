@@ -54,8 +54,11 @@ static bool find_columns(const struct csv *rows, struct columns *c,
 	return true;
 }
 
-static size_t source_of(struct ft_evidence *e, const char *name)
+/* Rows of one source follow each other: the one that the row before had is asked first. */
+static size_t source_of(struct ft_evidence *e, size_t before, const char *name)
 {
+	if (before < e->n_sources && !strcmp(e->source[before], name))
+		return before;
 	for (size_t i = 0; i < e->n_sources; i++)
 		if (!strcmp(e->source[i], name))
 			return i;
@@ -105,7 +108,8 @@ static bool read_runs(const char *path, struct ft_evidence *e, struct ft_error *
 
 		r->id = csv_text(rows, i, c.other[ID]);
 		r->group = csv_text(rows, i, c.other[GROUP]);
-		r->source = source_of(e, csv_text(rows, i, c.other[SOURCE]));
+		r->source = source_of(e, i ? r[-1].source : 0,
+				      csv_text(rows, i, c.other[SOURCE]));
 		if (!read_traits(rows, i, c.trait, &r->traits, err) ||
 		    !csv_number(rows, i, c.other[SPREAD], 0,
 				&r->traits.kernel_spread_frac, err) ||

@@ -30,6 +30,16 @@ ok "a book of tomorrow" whole "mine.yaml:2:.*date: 2999-01 lies in the future" "
 ok "a book without a date" whole "mine.yaml:1:.*lacks the key 'date'" "title: mine" "fiber: {usd: 5 USD, $of}"
 ok "a book upon one of another year" whole "mine.yaml:3:.*extends: a book of 2025-01 cannot extend neocloud-2026-09, which is of 2026-09" "date: 2025-01
 extends: neocloud-2026-09" "fiber: {usd: 5 USD, $of}"
+chain() { # N: a book upon a book upon ... hyperscaler-2025-08, which is upon another; N of ours
+	below=hyperscaler-2025-08
+	for n in $(seq $1); do
+		printf 'name: b%d\nextends: %s\nprovenance: {kind: assumed}\nprices: {}\nfacility: {}\noperation: {}\n' $n $below >"$tmp/b$n.yaml"
+		below=$tmp/b$n.yaml
+	done
+	$f bom $a --set cost.prices="$below"
+}
+ok "eight books behind one" chain 7
+ok "nine behind one are too many" refused "hyperscaler-2025-08.yaml:[0-9]*:[0-9]*: error: one book cannot lead to more than 8 others" chain 8
 ok "a line that is taken and given" book "mine.yaml:5:.*fiber: a line that is taken" "fiber: {from: mixnet-2025, usd: 5 USD}"
 ok "a line that is not there" book "mine.yaml:5:.*book mixnet-2025 has no string in its prices" "string: {from: mixnet-2025}"
 ok "a book that takes from itself" book "leads back to itself" "fiber: {from: $tmp/mine.yaml}"

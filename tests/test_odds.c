@@ -1,14 +1,7 @@
 /* tests/test_odds.c - prices as distributions, draws, odds, reasons and crossovers */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/check.h"
 
-#include <cmocka.h>
+#include <math.h>
 
 #include <gsl/gsl_cdf.h>
 #include <gsl/gsl_randist.h>
@@ -416,9 +409,67 @@ static void crossovers_make_both_equal(void **state)
 	assert_int_equal(servers, 1);
 }
 
+/* Turning any of them makes both equal; what is free, or differs where it should be common, is
+ * not asked. */
+static void every_crossover_makes_both_equal(void **state)
+{
+	const double per_gpu_tflop = 4e11 * 1e-12;
+	uint64_t seed = 5;
+	size_t seen = 0, free = 0, apart = 0;
+
+	(void)state;
+	for (int k = 0; k < 300; k++) {
+		struct ft_deal a = a_deal(1024), b = a_deal(1024);
+		struct ft_crossover x[FT_CROSSOVERS_MOST];
+		size_t n;
+
+		b.tokens_per_s *= 0.7 + 0.01 * (rnd(&seed) % 60);
+		b.capital_usd[FT_CAPITAL_SERVERS] *= 0.7 + 0.01 * (rnd(&seed) % 60);
+		b.capital_usd[FT_CAPITAL_NETWORK] *= rnd(&seed) % 2;
+		b.it_w *= 0.5 + 0.01 * (rnd(&seed) % 60);
+		a.electricity_usd_per_kwh *= rnd(&seed) % 3;
+		if (rnd(&seed) % 2)
+			b.electricity_usd_per_kwh = a.electricity_usd_per_kwh;
+		b.terms.horizon_years += rnd(&seed) % 2;
+		n = ft_deals_crossovers(&a, &b, 128, 4e11, x);
+		for (size_t i = 0; i < n; i++, seen++) {
+			struct ft_deal c = a, d = b;
+			double times = x[i].value / x[i].now;
+			const char *what = x[i].what;
+
+			if (!strcmp(what, "price of a server")) {
+				d.capital_usd[FT_CAPITAL_SERVERS] = 128 * x[i].value;
+			} else if (!strcmp(what, "price of the network")) {
+				d.capital_usd[FT_CAPITAL_NETWORK] = x[i].value;
+			} else if (!strcmp(what, "model FLOP/s per GPU")) {
+				d.tokens_per_s = x[i].value * d.gpus / per_gpu_tflop;
+			} else if (!strcmp(what, "electricity of both")) {
+				assert_true(a.electricity_usd_per_kwh ==
+					    b.electricity_usd_per_kwh);
+				c.electricity_usd_per_kwh = x[i].value;
+				d.electricity_usd_per_kwh = x[i].value;
+			} else {
+				assert_string_equal(what, "years of use of both");
+				assert_true(a.terms.horizon_years ==
+					    b.terms.horizon_years);
+				c.terms.horizon_years = d.terms.horizon_years =
+					x[i].value;
+			}
+			assert_true(x[i].now > 0 && times > 0);
+			assert_near(ft_deal_usd_per_million_tokens(&d) /
+					    ft_deal_usd_per_million_tokens(&c),
+				    1, 1e-5);
+		}
+		free += !b.capital_usd[FT_CAPITAL_NETWORK];
+		apart += a.terms.horizon_years != b.terms.horizon_years;
+	}
+	assert_true(seen > 500 && free > 50 && apart > 50);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_crossover_makes_both_equal),
 		cmocka_unit_test(megawatts_are_as_uncertain_as_their_parts),
 		cmocka_unit_test(quantiles_are_those_asked_for),
 		cmocka_unit_test(the_likely_price_is_the_mode),

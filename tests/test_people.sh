@@ -28,6 +28,7 @@ ok "an open range" sh -c "test \$($f runs 'gpus=..8' --json | jq '.runs | length
 ok "no run is like that" sh -c "$f runs gpu=tpu | grep -q 'no measured run is like that'"
 ok "a filter that is none" refused "write KEY=VALUE" $f runs h100
 ok "a key that runs have not" refused "runs have no 'color'; they have gpu," $f runs color=red
+ok "a key as long as one that they have" refused "runs have no 'colour'; they have gpu," $f runs colour=red
 ok "a range that is none" refused "write a number, or a range as 64..512" $f runs gpus=many
 ok "predicted against measured, drawn" sh -c "$f runs gpu=h200 --plot $tmp/r.svg && grep -q '<svg' $tmp/r.svg && test -s $tmp/r.dat && test -s $tmp/r.gp"
 ok "a plot that is no SVG" refused "a plot is a file NAME.svg" $f runs --plot "$tmp/r.png"

@@ -51,6 +51,36 @@ ok "diff wants two runs" wrong "diff needs two runs" $f calibrate diff --store "
 ok "a run is a number" wrong "run" $f calibrate diff --store "$tmp/s.db" 1 x
 ok "a run must be there" refused "7" $f calibrate diff --store "$tmp/s.db" 1 7
 
+# ---- measured runs --------------------------------------------------------------------
+browsed() { # rows that a filter leaves, with all that is said of them; each once, under the stack that it ran on
+	for filter in id=amd* source=llm-foundry* gpu=h?00* stack=nemo-24 gpus=64 gpus=64..512 gpus=..8 pp=2.. \
+		flop_per_token=1e11..1e12 "gpu=a100-80g tp=8 sharding=zero1"; do
+		echo "$filter"
+		$f runs $filter --json | jq -c .
+	done >"$tmp/browsed" && python3 -c 'import csv, fnmatch, json, math, sys
+rows = [r for r in csv.DictReader(l for l in open(sys.argv[1]) if l[0] != "#") if r["stack_root"] != "generic"]
+def left(row, word):
+    key, want = word.split("=")
+    if key in ("id", "source", "gpu", "stack", "sharding"):
+        return fnmatch.fnmatchcase(row[key], want)
+    low, dots, high = want.partition("..")
+    return float(low or 0) <= float(row[key]) <= float((high or "inf") if dots else low)
+told = open(sys.argv[2]).read().splitlines()
+for words, answer in zip(told[::2], told[1::2], strict=True):
+    want = sorted((r for r in rows if all(left(r, w) for w in words.split())),
+                  key=lambda r: (r["id"], -float(r["log_ratio"])))
+    runs = sorted(json.loads(answer)["runs"], key=lambda r: (r["id"], r["error_frac"]))
+    assert 0 < len(want) < len(rows) and len(runs) == len(want), (words, len(want), len(runs))
+    for row, run in zip(want, runs):
+        assert (run["id"], run["source"]) == (row["id"], row["source"])
+        assert abs(run["error_frac"] - math.expm1(-float(row["log_ratio"]))) < 1e-9, run
+        assert run["tokens_per_s_per_gpu"] == float(row["tokens_per_s_per_gpu"])
+        for key, value in run["traits"].items():
+            assert value == (row[key] if isinstance(value, str) else float(row[key])), (key, run)' \
+		study/residuals.csv "$tmp/browsed"
+}
+ok "measured runs are those that the filter says" browsed
+
 # ---- a recorded step -----------------------------------------------------------------
 kernels() { # count, sum, shortest and longest of each name
 	$f trace show tests/data/kineto-step.json --json >"$tmp/t.json" && python3 -c 'import json, sys

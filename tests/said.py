@@ -1,0 +1,211 @@
+"""tests/said.py - the numbers of a printed table against those of the JSON
+
+said.py FOLDER: each number that FOLDER/WHAT.CASE.text shows must be that of FOLDER/WHAT.CASE.json, rounded to
+as many digits as are shown; FOLDER/WHAT.CASE.csv is there where the command writes one. A row of the text that
+has no number to be held against is an error. Prints the cases that are as they should be.
+"""
+import csv
+import glob
+import json
+import os
+import re
+import sys
+import traceback
+
+UNITS = {"": 1, "%": 0.01, "ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1, "min": 60, "h": 3600, "B": 1, "kB": 1e3,
+         "MB": 1e6, "GB": 1e9, "TB": 1e12, "W": 1, "kW": 1e3, "MW": 1e6, "J": 1, "kJ": 1e3, "USD": 1,
+         "million USD": 1e6, "TFLOP/s": 1e12, "PFLOP/s": 1e15, "million": 1e6}
+seen = 0
+
+
+def same(text, value, unit=""):
+    """The text is the value, rounded."""
+    global seen
+    m = re.fullmatch(r"([+-]?)([\d,]+)(\.\d+)?(?: (.+))?", text.strip())
+    assert m, "'%s' is no number" % text
+    number = float((m[1] + m[2] + (m[3] or "")).replace(",", ""))
+    scale = UNITS[m[4] or unit]
+    digits = len(m[3]) - 1 if m[3] else 0
+    assert abs(number * scale - value) <= 0.5000001 * scale * 10 ** -digits, (text, value)
+    seen += 1
+
+
+def cells(line):
+    return re.split(r"  +", line.strip())
+
+
+def tables(path):
+    """{first word of the header: (header, rows)} of a text whose tables end with an empty line."""
+    found = {}
+    for block in open(path).read().split("\n\n"):
+        lines = [l for l in block.split("\n") if l.strip()]
+        if lines:
+            found[cells(lines[0])[0]] = [cells(l) for l in lines]
+    return found
+
+
+def simulated(text, answer):
+    t, c, i = tables(text), answer["cost"], answer["interval"]
+    rows = {"step": ("step_s", 1), "tokens/s": ("tokens_per_s", 1)}
+    one = {"tokens/s per GPU": answer["tokens_per_s_per_gpu"], "MFU": answer["mfu"], "HFU": answer["hfu"],
+           "model FLOP/s per GPU": answer["model_flop_per_s_per_gpu"],
+           "MFU, attention counted whole": answer["mfu_full"],
+           "extrapolated share of kernel time": answer["extrapolated_frac"], "capital": c["capex_usd"],
+           "of which network": c["capex_network_usd"], "at quoted prices": c["quoted_frac"],
+           "at derived prices": c["derived_frac"], "at guessed prices": c["guessed_frac"],
+           "at prices given": c["given_frac"], "goodput": c["goodput"]}
+    ranges = {"step": (answer["step_s"], "step_s"), "tokens/s": (answer["tokens_per_s"], "tokens_per_s"),
+              "USD per GPU-hour": (c["usd_per_gpu_hour"], "usd_per_gpu_hour"),
+              "USD per million tokens": (c["usd_per_million_tokens"], "usd_per_million_tokens"),
+              "energy per token": (c["joules_per_token"], "joules_per_token"),
+              "power at full load": (c["facility_provisioned_w"], "facility_provisioned_w")}
+    assert t["result"][0] == ["result", "value", "P10", "P90"]
+    for row in t["result"][1:]:
+        if row[0] in ranges:
+            value, key = ranges[row[0]]
+            for shown, is_ in zip(row[1:], [value] + i[key], strict=True):
+                same(shown, is_)
+        else:
+            same(row[1], one[row[0]])
+    parts = dict(answer["breakdown_s"], step=answer["step_s"])
+    assert len(t["where a step goes"]) == 7
+    for name, time, share in t["where a step goes"][1:]:
+        value = parts.get(name.replace("pipeline ", "").replace(" ", "_"))
+        same(time, value)
+        same(share, value / answer["step_s"])
+    items = t["largest items (a rank's time)"][1:]
+    assert len(items) == min(10, len(answer["items"]))
+    for row, item in zip(items, answer["items"]):
+        assert row[0] == item["name"]
+        same(row[1], item["count"])
+        same(row[2], item["time_s"])
+        if item["communication"]:
+            assert row[3] == "communication"
+        else:
+            same(row[3], item["roofline_s"] / item["time_s"])
+    memory = t["memory per GPU"]
+    assert memory[0][1] == "bytes"
+    for row in memory[1:]:
+        if row[0] != "it fits in":
+            same(row[1], answer["memory_bytes_per_gpu"][row[0]])
+    for row, run in zip(t["nearest measured runs"][1:], answer["nearest_runs"], strict=True):
+        assert row[0] == run["id"] and row[3] == run["differs"] and row[4] == run["source"], row
+        same(row[1], run["error_frac"])
+        same(row[2], run["distance"])
+
+
+def financed(text, answer, flows):
+    """Forms of an hour, and what is paid: JSON, and the CSV that finance gets."""
+    t, forms = tables(text), answer["finance"]
+    keys = ["annuity", "levelised", "straight_line", "warehouse", "semianalysis"]
+    for row, key in zip(t["an hour of a GPU, by form"][1:], keys, strict=True):
+        same(row[1], forms[key + "_usd_per_gpu_hour"])
+    paid = {}
+    for line in csv.DictReader(open(flows)):
+        paid[line["ServiceName"]] = paid.get(line["ServiceName"], 0) + float(line["BilledCost"])
+    for row in t["paid over the horizon"][1:]:
+        if row[0].startswith("net present value"):
+            same(row[1], forms["npv_usd"])
+        else:
+            same(row[1], round(paid.pop(row[0]), 0))
+    assert not paid, paid
+    words = open(text).read()
+    m = re.search(r"Against a rent of (\S+) USD per GPU-hour: (?:owning is cheaper when more than (\S+ %) of the hours "
+                  r"are used|owning is not cheaper, however many hours are used); "
+                  r"it is (?:not paid back within the horizon|paid back in month (\d+))"
+                  r"(?:; let at that rent it returns (\S+ %) a year)?\.\n", words)
+    assert m, "no word on the rent"
+    same(m[1], forms["rent_usd_per_gpu_hour"])
+    assert (m[2] is None) == (forms["break_even_utilization_frac"] >= 1)
+    assert int(m[3] or 0) == forms["break_even_months"]
+    assert (m[4] is None) == (forms["irr_frac"] is None)
+    if m[2]:
+        same(m[2], forms["break_even_utilization_frac"])
+    if m[4]:
+        same(m[4], forms["irr_frac"])
+
+
+def billed(text, answer, table):
+    """The bill as text, JSON and CSV."""
+    rows = [r for r in tables(text)["role"][1:]]
+    *lines, total = csv.DictReader(open(table))
+    assert total["role"] == "total"
+    for key in ("total_usd", "low_usd", "high_usd"):
+        same(total[key], answer[key])
+    assert len(answer["items"]) == len(lines) == len(rows) - 2
+    for row, item, line in zip(rows, answer["items"], lines):
+        assert row[0] == item["what"] == line["role"] and row[1] == item["item"] == line["item"]
+        same(row[2], item["count"])
+        same(row[3], item["unit_usd"])
+        same(row[4], item["total_usd"])
+        assert row[5:8] == [item["kind"], item["date"], item["book"]], row
+        assert (row[8] if len(row) > 8 else "") == item["source"] == line["source"]
+        for key in ("count", "unit_usd", "total_usd", "low_usd", "high_usd"):
+            same(line[key], item[key])
+        for key in ("kind", "date", "book", "vendor", "address", "class"):
+            assert line[key] == item[key], (key, line)
+    assert [r[0] for r in rows[-2:]] == ["network", "total"]
+    same(rows[-2][1], answer["network_usd"])
+    same(rows[-1][1], answer["total_usd"])
+    for key in ("total_usd", "low_usd", "high_usd"):
+        same("%.2f" % sum(i[key] for i in answer["items"]), answer[key])
+    f = answer["fabric"]
+    head = open(text).readline()
+    m = re.search(r"in (\d+) nodes, fabric (\S+): (\d+) tiers, (\d+) leaf, (\d+) spine, (\d+) core; cables (\d+) / "
+                  r"(\d+) / (\d+)", head)
+    assert list(map(str, (f["nodes"], f["name"], f["tiers"], f["leaf"], f["spine"], f["core"], f["cables_node_leaf"],
+                          f["cables_leaf_spine"], f["cables_spine_core"]))) == list(m.groups()), head
+
+
+def planned(text, answer):
+    words = open(text).read()
+    head = re.match(r"([\d,]+) legal plans, ([\d,]+) fit, (\d+) simulated", words)
+    for shown, key in zip(head.groups(), ("considered", "feasible", "simulated"), strict=True):
+        same(shown, answer[key])
+    rows = [cells(l) for l in words.split("\n\n")[1].split("\n")]
+    names = rows[0]
+    for n, (row, best) in enumerate(zip(rows[1:], answer["best"], strict=True), 1):
+        r, plan = dict(zip(["rank"] + names, row, strict=True)), best["training"]
+        assert r["rank"] == str(n)
+        for key in ("tp", "pp", "vpp", "cp", "ep", "etp"):
+            assert r[key] == str(plan["parallel"][key]), (key, r)
+        assert r["dp"] == str(best["dp"]) and r["micro"] == str(plan["micro_batch_size"])
+        assert r["sharding"] == plan["sharding"] and r["recompute"].startswith(plan["recompute"])
+        same(r["step"], best["step_s"])
+        same(r["tokens/s/GPU"], best["tokens_per_s_per_gpu"])
+        same(r["MFU"], best["mfu"])
+        same(r["USD/Mtokens"], best["usd_per_million_tokens"])
+        same(r["memory"], best["memory_bytes_per_gpu"]["total"])
+    m = re.search(r"(\d+) of these (\d+) are within .*; the simplest of them is number (\d+)|(\d+) of these (\d+) are",
+                  words)
+    equal = [b["equal"] for b in answer["best"]]
+    assert m and int(m[1] or m[4]) == sum(equal) and int(m[2] or m[5]) == len(equal), m
+
+
+def collected(text, answer):
+    rows = [cells(l) for l in open(text).read().strip().split("\n")]
+    names = ["op", "gpus", "bytes", "time us", "algbw GB/s", "busbw GB/s", "algorithm", "protocol", "regret"]
+    assert rows[0] == names, rows[0]
+    for row, r in zip(rows[1:], answer["rows"], strict=True):
+        assert row[0] == r["op"] and row[6] == r["algorithm"] and row[7] == r["protocol"], row
+        for shown, key in zip(row[1:6], ("gpus", "bytes", "time_us", "algbw_gb_per_s", "busbw_gb_per_s")):
+            same(shown, r[key])
+        same(row[8], r["regret_frac"])
+        # what nccl-tests calls these: bytes a second; all-reduce moves 2 (n - 1) / n of them
+        same("%.2f" % (r["bytes"] / r["time_us"] / 1e3), r["algbw_gb_per_s"])
+        n = r["gpus"]
+        factor = {"all_reduce": 2 * (n - 1) / n, "all_gather": (n - 1) / n, "reduce_scatter": (n - 1) / n,
+                  "all_to_all": (n - 1) / n, "broadcast": 1, "sendrecv": 1}[r["op"]]
+        same("%.2f" % (r["algbw_gb_per_s"] * factor), r["busbw_gb_per_s"])
+
+
+for text in sorted(glob.glob(sys.argv[1] + "/*.*.text")):
+    stem, seen = text[:-len("text")], 0
+    case = os.path.basename(stem)[:-1]
+    try:
+        table = [stem + "csv"] if os.path.exists(stem + "csv") else []
+        globals()[case.split(".")[0]](text, json.load(open(stem + "json")), *table)
+        assert seen > 9, "only %d numbers" % seen
+        print(case)
+    except Exception:
+        traceback.print_exc()

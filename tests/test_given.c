@@ -1,0 +1,128 @@
+/*
+ * tests/test_given.c - figures that a scenario gives in place of its price book's
+ *
+ * The oracle is a twin: a book with that figure, and a scenario without it. Zero is a figure.
+ */
+#include "tests/check.h"
+
+#include <math.h>
+
+#include "foretoken/cost.h"
+
+static const struct {
+	const char *name;
+	size_t term, book; /* where the figure is in each */
+	double value[2];
+} figures[] = {
+#define TERM(x) offsetof(struct ft_cost_terms, x)
+#define BOOK(x) offsetof(struct ft_prices, x)
+	{ "electricity",
+	  TERM(electricity_usd_per_kwh),
+	  BOOK(electricity_usd_per_kwh),
+	  { 0, 0.3 } },
+	{ "pue", TERM(pue), BOOK(pue), { 1, 1.7 } },
+	{ "checkpoint", TERM(failures.checkpoint_s), BOOK(checkpoint_s), { 0, 600 } },
+	{ "restart", TERM(failures.restart_s), BOOK(restart_s), { 0, 3000 } },
+	{ "repair", TERM(failures.repair_s), BOOK(repair_s), { 0, 9e5 } },
+	{ "failover", TERM(failures.failover_s), BOOK(failover_s), { 0, 5000 } },
+	{ "flap", TERM(failures.flap_s), BOOK(flap_s), { 0, 800 } },
+};
+
+static struct ft_cost cost_of(enum ft_recovery recovery, size_t figure, double given,
+			      double of_book)
+{
+	static const struct ft_number book[] = {
+		{ 0.1, 0.1, 0.1, NULL }, { 1.3, 1.3, 1.3, NULL }, { 60, 60, 60, NULL },
+		{ 300, 300, 300, NULL }, { 9e4, 9e4, 9e4, NULL }, { 90, 90, 90, NULL },
+		{ 20, 20, 20, NULL },
+	};
+	struct ft_gpu gpu = { .ranks_per_gpu = 1 };
+	struct ft_node node = { .gpus = 8 };
+	struct ft_part all = { .max_w = { 1e5, 1e5, 1e5, NULL },
+			       .typical_frac = { 1, 1, 1, NULL } };
+	struct ft_part_line line = { .count = 1, .part = &all };
+	struct ft_parts parts = { .n = 1, .line = &line };
+	struct ft_fabric fabric = { .name = "none" };
+	struct ft_cluster cluster = { .gpu = &gpu,
+				      .node = &node,
+				      .fabric = &fabric,
+				      .parts = &parts,
+				      .gpus = 512,
+				      .nodes = 64 };
+	struct ft_bom bom = { .total_usd = 2e7, .low_usd = 2e7, .high_usd = 2e7 };
+	struct ft_prices prices = { .failure_factor = { 1, 1, 1, NULL } };
+	struct ft_cost_terms t = { .horizon_years = 4, .utilization_frac = 0.9 };
+	struct ft_cost cost;
+	struct ft_error err;
+
+	t.failures.recovery = recovery;
+	t.failures.failures_per_1000_node_days = 9;
+	t.failures.flaps_per_1000_node_days = 30;
+	for (size_t k = 0; k < sizeof(figures) / sizeof(*figures); k++) {
+		const double none = -1;
+
+		memcpy((char *)&t + figures[k].term, &none, sizeof(none));
+		memcpy((char *)&prices + figures[k].book, &book[k], sizeof(book[k]));
+	}
+	if (of_book >= 0) {
+		struct ft_number n = { of_book, of_book, of_book, NULL };
+
+		memcpy((char *)&prices + figures[figure].book, &n, sizeof(n));
+	}
+	memcpy((char *)&t + figures[figure].term, &given, sizeof(given));
+	ok_or_say(ft_cost_compute(
+			  &(struct ft_purchase){ &cluster, &prices, &bom, &t, false },
+			  &(struct ft_throughput){ 1e6, 9e5, 11e5, 1, 0, 0, 1e12, 0 },
+			  &cost, &err),
+		  err);
+	return cost;
+}
+
+static bool equal(const struct ft_cost *a, const struct ft_cost *b)
+{
+	return a->usd_per_million_tokens == b->usd_per_million_tokens &&
+	       a->usd_per_gpu_hour == b->usd_per_gpu_hour && a->goodput == b->goodput &&
+	       a->average_power_w == b->average_power_w &&
+	       fabs(a->usd_per_million_tokens_low / b->usd_per_million_tokens_low - 1) <
+		       1e-9 &&
+	       fabs(a->usd_per_million_tokens_high / b->usd_per_million_tokens_high -
+		    1) < 1e-9;
+}
+
+static void a_figure_given_is_a_book_with_it(void **state)
+{
+	(void)state;
+	for (size_t k = 0; k < sizeof(figures) / sizeof(*figures); k++) {
+		int seen = 0;
+
+		for (int r = 0; r < FT_RECOVERIES; r++) {
+			enum ft_recovery by = (enum ft_recovery)r;
+			struct ft_cost as_is = cost_of(by, k, -1, -1);
+
+			for (int v = 0; v < 2; v++) {
+				double value = figures[k].value[v];
+				struct ft_cost given = cost_of(by, k, value, -1);
+				struct ft_cost booked = cost_of(by, k, -1, value);
+
+				if (!equal(&given, &booked))
+					fail_msg(
+						"%s of %g: given %.12g, by the book %.12g",
+						figures[k].name, value,
+						given.usd_per_million_tokens,
+						booked.usd_per_million_tokens);
+				seen |= !equal(&given, &as_is) << v;
+			}
+		}
+		if (seen != 3)
+			fail_msg("%s has no effect", figures[k].name);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_figure_given_is_a_book_with_it),
+	};
+
+	return cmocka_run_group_tests_name("given", tests, NULL, NULL);
+}

@@ -1,0 +1,30 @@
+#!/bin/sh
+# tests/test_said.sh - what the tables say is what the JSON says, number by number (tests/said.py)
+. "$(dirname "$0")/tap.sh"
+
+cases=
+both() { # CASE command...: as text and as JSON
+	cases="$cases $1"
+	out=$tmp/$1
+	shift
+	"$@" >"$out.text" && "$@" --json >"$out.json"
+}
+both simulated.dense $f simulate examples/01-first-answer/h100.yaml
+both simulated.experts $f simulate examples/08-mixture-of-experts/mixtral.yaml
+for op in all_reduce all_gather all_to_all broadcast; do
+	both collected.$op $f collective examples/01-first-answer/mi300x.yaml --op $op --bytes 64KiB,1MiB,1GiB
+done
+both planned.adapters $f plan examples/17-best-plan/lora.yaml --top 4 --threads 1 --set training.schedule=1f1b \
+	--set 'training.parallel={pp: 1, vpp: 1, cp: 1, ep: 1, etp: 1}' --set training.recompute=none
+$f bom examples/05-bill-of-materials/superpod.yaml --csv >"$tmp/billed.superpod.csv"
+both billed.superpod $f bom examples/05-bill-of-materials/superpod.yaml
+for rent in 0.5 3.99 9; do
+	owned="$f simulate examples/13-rent-or-own/own.yaml --finance --set cost.against=$rent"
+	both financed.$rent $owned\ USD/h --flows "$tmp/financed.$rent.csv"
+done
+python3 tests/said.py "$tmp" >"$tmp/good" 2>"$tmp/bad"
+for case in $cases; do
+	ok "$case" grep -qx "$case" "$tmp/good"
+done
+cat "$tmp/bad" >&2
+finish
