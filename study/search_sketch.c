@@ -7,7 +7,7 @@
 #include "study/traits.h"
 
 /* What a sketch depends on: the places on all axes but those of the pipeline and of how
- * replicas share weights. */
+ * replicas share weights; of this, whether a rank has a shard for itself. */
 struct family {
 	uint8_t at[AXES];
 	bool used;
@@ -100,6 +100,8 @@ static const struct ft_sketched *sketched_of(struct worker *w,
 	memcpy(at, c->at, sizeof(at));
 	for (size_t i = 0; i < sizeof(left_out) / sizeof(*left_out); i++)
 		at[left_out[i]] = 0;
+	if (p->sharding == FT_FSDP || p->sharding == FT_HSDP)
+		at[AXIS_SHARD] = (uint8_t)((p->shard == 1) + 2 * (p->edp == 1));
 	at[AXIS_SCHEDULE] =
 		p->pp > 1 && (p->schedule == FT_ZERO_BUBBLE || p->schedule == FT_ZBV);
 	f = place(s, at);
