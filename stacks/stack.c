@@ -39,7 +39,6 @@ static const char *const hosts[FT_HOSTS] = {
 	"expert",
 	"sync",
 	"pair",
-	"shard_pack",
 };
 
 const char *ft_host_name(enum ft_host activity)
@@ -83,7 +82,6 @@ static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 	l->fsdp_copy_in_bytes = read_quantity(&r, "fsdp_copy_in", DIM_BYTES, 0);
 	l->fsdp_copy_out_bytes = read_quantity(&r, "fsdp_copy_out", DIM_BYTES, 0);
 	l->fsdp_copy_grad_bytes = read_quantity(&r, "fsdp_copy_gradient", DIM_BYTES, 0);
-	l->shard_packed = read_quantity(&r, "shard_packed", DIM_NONE, 0);
 	l->optimizer_bytes = read_quantity(&r, "optimizer", DIM_BYTES, 0);
 	l->optimizer_kernels = read_int(&r, "optimizer_kernels", 1, 100000, 8);
 	l->expert_imbalance = read_quantity(&r, "expert_imbalance", DIM_NONE, 1);

@@ -59,9 +59,6 @@ static const char experts_grouped[] =
 static const char fsdp_eager[] = LLAMA IB "stack: torch-2.11-eager, " TRAIN(
 	"4096",
 	"32") "sharding: fsdp, recompute: selective, overlap: {dp: true}}, " COST;
-static const char fsdp_few_eager[] =
-	LLAMA ON("h100-sxm", "2", "none") "hgx-h100}, stack: torch-2.11-eager, " TRAIN(
-		"512", "2") "sharding: fsdp, step_start: together}, " COST;
 static const char hsdp_tp_eager[] = LLAMA IB "stack: torch-2.11-eager, " TRAIN(
 	"4096",
 	"32") "parallel: {tp: 2}, sharding: hsdp, shard: 4, overlap: {tp: false}}, " COST;
@@ -171,8 +168,8 @@ static const struct key_part parts[] = {
 	{ "stack",
 	  "stacks",
 	  "torch-2.11-eager",
-	  { fsdp_eager, fsdp_few_eager, hsdp_tp_eager, hsdp_by_default, ddp_eager,
-	    ddp_tp_eager, split_eager } },
+	  { fsdp_eager, hsdp_tp_eager, hsdp_by_default, ddp_eager, ddp_tp_eager,
+	    split_eager } },
 	{ "stack", "stacks", "llm-foundry-2023", { ragged, windowed } },
 	{ "",
 	  NULL,

@@ -82,40 +82,6 @@ static void a_library_without_copies_keeps_gradients_where_they_are(void **state
 	drop(&p);
 }
 
-/* Seconds of the host in all segments of a step of one micro-batch, by activity. */
-static double host_of(const struct ft_graph *g, enum ft_host activity)
-{
-	double sum = 0;
-
-	for (size_t c = 0; c < g->rank_class[0].n_calls; c++) {
-		const struct ft_call *call = &g->rank_class[0].call[c];
-
-		sum += call->repeat * g->segment[call->segment].host[activity];
-	}
-	return sum;
-}
-
-static void only_large_shards_take_the_host_long_to_pack(void **state)
-{
-	static const int64_t ranks[] = { 1, 2, 4, 8 };
-	static const char *const plans[] = { PLAN("1") "sharding: fsdp}",
-					     PLAN("2") "sharding: fsdp}",
-					     PLAN("4") "sharding: fsdp}",
-					     PLAN("8") "sharding: fsdp}" };
-
-	(void)state;
-	for (int i = 0; i < 4; i++) {
-		double n = (double)ranks[i], more;
-		struct parts p;
-
-		build(&p, MODEL, plans[i], "torch-2.11-eager", ranks[i]);
-		more = fmax(0, root / n - 200e6) + 2 * fmax(0, layer / n - 200e6);
-		assert_true(fabs(host_of(p.graph, FT_HOST_SHARD_PACK) - more / 1e8) <
-			    1e-9 * (1 + more));
-		drop(&p);
-	}
-}
-
 /* DTensor runs the loss over a split vocabulary op by op, whether blocks are compiled or not:
  * 36 and 34 bytes a logit, casts aside. Whole vocabularies keep the stack's own loss. */
 static void a_split_vocabulary_takes_the_loss_apart(void **state)
@@ -254,7 +220,6 @@ int main(void)
 		cmocka_unit_test(ranks_of_a_group_copy_beside_the_products),
 		cmocka_unit_test(
 			a_library_without_copies_keeps_gradients_where_they_are),
-		cmocka_unit_test(only_large_shards_take_the_host_long_to_pack),
 		cmocka_unit_test(a_split_vocabulary_takes_the_loss_apart),
 		cmocka_unit_test(copies_that_stay_are_sorted_once),
 		cmocka_unit_test(compiled_narrow_products_keep_no_inputs),

@@ -139,24 +139,12 @@ static void keep_reduced(struct builder *b, double bytes)
 	put_wait(put_op(b, &w, FT_STREAM_REDUCE, 0), FT_TAIL + FT_STREAM_COMPUTE);
 }
 
-/* To pack gradients the host writes a table of the blocks that a rank receives. Source:
- * aten::_chunk_cat of 26 recordings: 0.3 to 1.8 ms up to 220 million parameters of a rank,
- * 8 ms at 430, 11 at 530 (4 to 17), 28 at 1,050. */
-static void host_packs(struct builder *b, struct held unit)
-{
-	double n = unit.dense / (double)b->plan->shard +
-		   unit.experts / (double)b->plan->edp;
-
-	host(b, FT_HOST_SHARD_BACKWARD, 1);
-	host(b, FT_HOST_SHARD_PACK, fmax(0, n - b->rules->shard_packed) / 1e8);
-}
-
 void reduce_unit(struct builder *b, struct held unit)
 {
 	double width = gradient_width(b), shard = (double)b->plan->shard;
 	double pack = b->rules->fsdp_copy_grad_bytes;
 
-	host_packs(b, unit);
+	host(b, FT_HOST_SHARD_BACKWARD, 1);
 	if (pack > 0) {
 		need(b, FT_STREAM_REDUCE); /* one reduction in flight */
 		put_memory(b, "fsdp_pack", "multi_copy",

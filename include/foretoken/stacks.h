@@ -47,7 +47,6 @@ enum ft_host {
 	FT_HOST_EXPERT,	  /* one expert of a routed MLP where each has its own calls */
 	FT_HOST_SYNC,	  /* the host asks the GPU for token counts, and waits */
 	FT_HOST_PAIR, /* a layer of two micro-batches side by side, beyond what each takes */
-	FT_HOST_SHARD_PACK, /* 100 million parameters of a shard beyond `shard_packed` */
 	FT_HOSTS
 };
 
@@ -98,15 +97,13 @@ struct ft_layout_rules {
 	double fsdp_copy_out_bytes;  /* per parameter, after it */
 	double fsdp_copy_grad_bytes; /* per parameter, before a reduction, beside
 				      * the gradient's own width */
-	double shard_packed; /* parameters of a unit's shard that the host packs within
-			      * shard_backward; more take shard_pack */
-	double optimizer_bytes;	   /* moved per parameter; 0: by the formats */
-	double expert_imbalance;   /* copies of the fullest rank / the mean's */
-	double bucket_bytes;	   /* of a gradient reduction; 0: Megatron's rule */
-	int64_t optimizer_kernels; /* launches of one update */
-	bool windows;		   /* fused attention leaves out what no window sees */
-	bool fp8_windows_back;	   /* its backward in 8 bit, too */
-	const char *attention;	   /* impl: cudnn fa2 fa3 aiter ...; "": the GPU's */
+	double optimizer_bytes;	     /* moved per parameter; 0: by the formats */
+	double expert_imbalance;     /* copies of the fullest rank / the mean's */
+	double bucket_bytes;	     /* of a gradient reduction; 0: Megatron's rule */
+	int64_t optimizer_kernels;   /* launches of one update */
+	bool windows;	       /* fused attention leaves out what no window sees */
+	bool fp8_windows_back; /* its backward in 8 bit, too */
+	const char *attention; /* impl: cudnn fa2 fa3 aiter ...; "": the GPU's */
 };
 
 /* ---- Communication library ---------------------------------------------- */
