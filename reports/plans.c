@@ -104,6 +104,8 @@ static void put_flatness(FILE *out, const struct ft_plans *p)
 	const struct ft_outcome *b = p->best[0].outcome;
 	size_t equal = 0;
 
+	if (p->n < 2)
+		return;
 	for (size_t i = 0; i < p->n; i++)
 		equal += p->best[i].equal;
 	fprintf(out,

@@ -8,8 +8,9 @@
  *           + m sum over u of n(s, u) t(u)
  *           + sum over stages before s of a first chunk back
  *
- * where what awaits another stage counts from its first compute op on; the last not where a schedule splits backwards. t depends on the clock, which falls the
- * less the more a stage waits, so that the bound follows from itself: durations.c has
+ * where what awaits another stage counts from its first compute op on. The last sum is left
+ * out where a schedule splits backwards. t depends on the clock, which falls the less the
+ * more a stage waits, so that the bound follows from itself: durations.c has
  * longest = max L + b mean L <= (1 + b) step, and what a step of length z allows to be the
  * least, phi(z), falls as z grows. step >= phi(step), so that step >= z for any z with
  * phi(z) >= z. docs/plan.md has the proof.

@@ -16,6 +16,7 @@
 #include "cost/goodput.h"
 #include "cost/power.h"
 #include "foretoken/cost.h"
+#include "tests/bare_cluster.h"
 
 static void assert_near(double got, double want, double within)
 {
@@ -36,19 +37,7 @@ struct plain {
 
 static struct ft_cost cost_of(const struct plain *p)
 {
-	struct ft_gpu gpu = { .ranks_per_gpu = 1 };
-	struct ft_node node = { .gpus = p->gpus };
-	struct ft_part all = { .max_w = { p->it_w, p->it_w, p->it_w, NULL },
-			       .typical_frac = { 1, 1, 1, NULL } };
-	struct ft_part_line line = { .count = 1, .part = &all };
-	struct ft_parts parts = { .n = 1, .line = &line };
-	struct ft_fabric fabric = { .name = "none" };
-	struct ft_cluster cluster = { .gpu = &gpu,
-				      .node = &node,
-				      .fabric = &fabric,
-				      .parts = &parts,
-				      .gpus = p->gpus,
-				      .nodes = 1 };
+	struct bare_cluster bare;
 	struct ft_prices prices = {
 		.colocation_usd_per_kw_month = { p->colocation, 0, 0, NULL },
 		.colocation_includes_power = p->includes_power,
@@ -68,8 +57,9 @@ static struct ft_cost cost_of(const struct plain *p)
 	struct ft_cost cost;
 	struct ft_error err;
 
+	bare_cluster(&bare, p->gpus, 1, p->it_w);
 	assert_true(ft_cost_compute(
-		&(struct ft_purchase){ &cluster, &prices, &bom, &terms, false },
+		&(struct ft_purchase){ &bare.cluster, &prices, &bom, &terms, false },
 		&(struct ft_throughput){ p->tokens_per_s, p->low, p->high, 1, 0, 0, 0,
 					 0 },
 		&cost, &err));

@@ -4,6 +4,7 @@
  * The oracle is a twin: a book with that figure, and a scenario without it. Zero is a figure.
  */
 #include "tests/check.h"
+#include "tests/bare_cluster.h"
 
 #include <math.h>
 
@@ -36,25 +37,14 @@ static struct ft_cost cost_of(enum ft_recovery recovery, size_t figure, double g
 		{ 300, 300, 300, NULL }, { 9e4, 9e4, 9e4, NULL }, { 90, 90, 90, NULL },
 		{ 20, 20, 20, NULL },
 	};
-	struct ft_gpu gpu = { .ranks_per_gpu = 1 };
-	struct ft_node node = { .gpus = 8 };
-	struct ft_part all = { .max_w = { 1e5, 1e5, 1e5, NULL },
-			       .typical_frac = { 1, 1, 1, NULL } };
-	struct ft_part_line line = { .count = 1, .part = &all };
-	struct ft_parts parts = { .n = 1, .line = &line };
-	struct ft_fabric fabric = { .name = "none" };
-	struct ft_cluster cluster = { .gpu = &gpu,
-				      .node = &node,
-				      .fabric = &fabric,
-				      .parts = &parts,
-				      .gpus = 512,
-				      .nodes = 64 };
+	struct bare_cluster bare;
 	struct ft_bom bom = { .total_usd = 2e7, .low_usd = 2e7, .high_usd = 2e7 };
 	struct ft_prices prices = { .failure_factor = { 1, 1, 1, NULL } };
 	struct ft_cost_terms t = { .horizon_years = 4, .utilization_frac = 0.9 };
 	struct ft_cost cost;
 	struct ft_error err;
 
+	bare_cluster(&bare, 8, 64, 1e5);
 	t.failures.recovery = recovery;
 	t.failures.failures_per_1000_node_days = 9;
 	t.failures.flaps_per_1000_node_days = 30;
@@ -71,7 +61,8 @@ static struct ft_cost cost_of(enum ft_recovery recovery, size_t figure, double g
 	}
 	memcpy((char *)&t + figures[figure].term, &given, sizeof(given));
 	ok_or_say(ft_cost_compute(
-			  &(struct ft_purchase){ &cluster, &prices, &bom, &t, false },
+			  &(struct ft_purchase){ &bare.cluster, &prices, &bom, &t,
+						 false },
 			  &(struct ft_throughput){ 1e6, 9e5, 11e5, 1, 0, 0, 1e12, 0 },
 			  &cost, &err),
 		  err);

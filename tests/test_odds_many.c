@@ -1,5 +1,6 @@
 /* tests/test_odds_many.c - a bill of many uncertain lines, against plain draws of them */
 #include "tests/check.h"
+#include "tests/bare_cluster.h"
 
 #include <math.h>
 
@@ -17,16 +18,7 @@ static struct ft_cost cost_of(size_t n, double low_usd, double high_usd)
 {
 	static char name[LINES_MOST][32];
 	static struct ft_bom_item item[LINES_MOST];
-	struct ft_gpu gpu = { .vendor = "x", .ranks_per_gpu = 1 };
-	struct ft_node node = { .gpus = 8 };
-	struct ft_fabric fabric = { .name = "none" };
-	struct ft_parts parts = { 0 };
-	struct ft_cluster cluster = { .gpu = &gpu,
-				      .node = &node,
-				      .fabric = &fabric,
-				      .parts = &parts,
-				      .gpus = 8,
-				      .nodes = 1 };
+	struct bare_cluster bare;
 	struct ft_prices prices = { 0 };
 	struct ft_bom bom = { .n_items = n,
 			      .item = item,
@@ -37,6 +29,7 @@ static struct ft_cost cost_of(size_t n, double low_usd, double high_usd)
 	struct ft_cost cost;
 	struct ft_error err;
 
+	bare_cluster(&bare, 8, 1, 0);
 	for (size_t i = 0; i < n; i++) {
 		snprintf(name[i], sizeof(name[i]), "line-%zu", i);
 		item[i] = (struct ft_bom_item){ .item = name[i],
@@ -48,7 +41,7 @@ static struct ft_cost cost_of(size_t n, double low_usd, double high_usd)
 						.part_class = FT_PART_NETWORK,
 						.network = true };
 	}
-	ok_or_say(ft_cost_compute(&(struct ft_purchase){ &cluster, &prices, &bom,
+	ok_or_say(ft_cost_compute(&(struct ft_purchase){ &bare.cluster, &prices, &bom,
 							 &terms, false },
 				  &(struct ft_throughput){ 1e6, 0, 0, 1, 0, 0, 0, 0 },
 				  &cost, &err),

@@ -125,6 +125,7 @@ double layer_deferred_bytes(const struct builder *b, int64_t layer);
 double layer_recomputed_flop(const struct builder *b, int64_t layer);
 
 /* casts.c: formats of 8 and 4 bit */
+bool splits_by_dtensor(const struct builder *b);
 bool is_narrow(const struct builder *b);
 void put_cast(struct builder *b, double elements, int launches);
 /* The same behind a norm, where the recipe does not let the norm do it. */
@@ -171,8 +172,7 @@ struct held ends_held(const struct builder *b, bool first, bool last);
 struct held predicted_held(const struct builder *b);
 struct held outputs_held(const struct builder *b, bool first); /* tied: embedding */
 int64_t layer_tensors(const struct builder *b, int64_t layer);
-
-/* sharding.c: gathers and reductions of weights and gradients */
+/* sharding.c: weights and gradients */
 bool is_fsdp(const struct ft_plan *plan);
 bool gathers_ahead(const struct builder *b);	/* zero1, under the next forward */
 double gradient_width(const struct builder *b); /* bytes */

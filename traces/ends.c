@@ -80,14 +80,9 @@ struct loss {
 	const char *curve;
 };
 
-static bool by_tensor_ops(const struct builder *b)
-{
-	return b->rules->tensor_parallel == FT_TP_DTENSOR && b->plan->tp > 1;
-}
-
 static struct loss loss_of(const struct builder *b)
 {
-	if (by_tensor_ops(b))
+	if (splits_by_dtensor(b))
 		return (struct loss){ 36, 34, 9, 6, 6, "copy" };
 	if (b->rules->fused_loss)
 		return (struct loss){ 2, 4, 0, 0, 2, "cross_entropy" };

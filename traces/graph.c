@@ -125,6 +125,11 @@ static void put_needs(struct builder *b, struct ft_op *op)
 		}
 }
 
+bool splits_by_dtensor(const struct builder *b)
+{
+	return b->rules->tensor_parallel == FT_TP_DTENSOR && b->plan->tp > 1;
+}
+
 struct ft_op *put_op(struct builder *b, const struct ft_work *work,
 		     enum ft_stream stream, int launches)
 {
@@ -144,8 +149,7 @@ struct ft_op *put_op(struct builder *b, const struct ft_work *work,
 	memset(op->wait, FT_EVENT_NONE, sizeof(op->wait));
 	if (stream == FT_STREAM_COMPUTE)
 		put_needs(b, op);
-	if (stream == FT_STREAM_COMPUTE && b->plan->tp > 1 &&
-	    b->rules->tensor_parallel == FT_TP_DTENSOR &&
+	if (stream == FT_STREAM_COMPUTE && splits_by_dtensor(b) &&
 	    b->rules->fusion == FT_FUSION_EAGER && !b->of_shards)
 		host(b, FT_HOST_TENSOR_OP, launches);
 	if (stream == FT_STREAM_COMPUTE && b->record_next != FT_EVENT_NONE) {

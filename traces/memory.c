@@ -105,7 +105,7 @@ void layer_bytes(struct builder *b, int64_t layer, bool backward)
 /* Bytes per logit at the loss's fullest moment, with no unit gathered. */
 static double loss_width(const struct builder *b)
 {
-	if (b->rules->tensor_parallel == FT_TP_DTENSOR && b->plan->tp > 1)
+	if (splits_by_dtensor(b))
 		return 16;
 	if (b->rules->fused_loss)
 		return 4;
