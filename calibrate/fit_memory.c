@@ -353,9 +353,9 @@ size_t fit_memory_yaml(const struct fit_input *in, int fold, FILE *out,
 		       size_t *outliers)
 {
 	static const char *const kernels[] = {
-		"copy", "add",	  "rmsnorm", "layernorm",     "swiglu",
-		"gelu", "rope",	  "softmax", "cross_entropy", "adamw",
-		"cast", "concat", "mul",     "silu",	      "adamw_bf16",
+		"copy", "add",	   "rmsnorm",	    "layernorm", "swiglu", "gelu",
+		"rope", "softmax", "cross_entropy", "adamw",	 "cast",   "concat",
+		"mul",	"silu",	   "adamw_bf16",    "dropout",
 	};
 	struct fit_curve c;
 	size_t used = 0;

@@ -13,11 +13,12 @@ static const struct {
 	const char *kernel;
 	double own, torch;
 } traffic[] = {
-	{ "copy", 2, 2 },      { "add", 3, 3 },	     { "rmsnorm", 2, 2 },
-	{ "layernorm", 2, 2 }, { "swiglu", 3, 5 },   { "gelu", 2, 2 },
-	{ "rope", 2, 2 },      { "softmax", 2, 2 },  { "cross_entropy", 2, 2 },
-	{ "adamw", 7, 7 },     { "cast", 1.5, 1.5 }, { "concat", 2, 4 },
-	{ "mul", 3, 3 },       { "silu", 2, 2 },     { "adamw_bf16", 7, 7 },
+	{ "copy", 2, 2 },	 { "add", 3, 3 },      { "rmsnorm", 2, 2 },
+	{ "layernorm", 2, 2 },	 { "swiglu", 3, 5 },   { "gelu", 2, 2 },
+	{ "rope", 2, 2 },	 { "softmax", 2, 2 },  { "cross_entropy", 2, 2 },
+	{ "adamw", 7, 7 },	 { "cast", 1.5, 1.5 }, { "concat", 2, 4 },
+	{ "mul", 3, 3 },	 { "silu", 2, 2 },     { "adamw_bf16", 7, 7 },
+	{ "dropout", 2.5, 2.5 },
 };
 
 bool fit_from_torch(const struct ft_measurement *m)

@@ -1,8 +1,14 @@
 #!/usr/bin/env python3
-"""scripts/derive_memory.py FROM.yaml TO.yaml [ROWS.csv.gz GPU...] - memory-bound curves of a
-GPU from a measured one: starts as they are, rates in the proportion of the two data sheets;
-of the same die (no ROWS) rates out of the cache as they are.  ROWS are what others published
-(measurements/published/memory.csv.gz), taken of the GPUs named, whose profiles lie beside FROM:
+"""scripts/derive_memory.py [--twin TWIN.yaml] FROM.yaml TO.yaml [ROWS.csv.gz GPU...] - memory-bound
+curves of a GPU from a measured one: starts as they are, rates in the proportion of the two data
+sheets; of the same die (no ROWS) rates out of the cache as they are.
+
+TWIN was measured too and has FROM's die with another memory, so that the two tell which kernels
+memory holds back and which the die: where memory of b times the bandwidth makes a kernel b^a times
+as fast, it is taken to go with bandwidth^a x (compute units x clock)^(1 - a), 0 <= a <= 1.
+
+ROWS are what others published (measurements/published/memory.csv.gz), taken of the GPUs named,
+whose profiles lie beside FROM:
 
   cold copies and adds   say which share of the data sheet this kin of GPUs reaches: all
                          rates are multiplied by the geometric mean of curve / rows;
@@ -30,6 +36,25 @@ def block(text):
 def terabytes(text):
     found = re.search(r"^memory: \{.*bandwidth: ([\d.]+) ([TG])B/s", text, re.M)
     return float(found[1]) / (1000 if found[2] == "G" else 1)
+
+
+def cycles(text):
+    """Compute units x clock: fp32 outside the matrix units is 2 x lanes of it."""
+    vector = re.search(r"fp32:(?:\s+value:| \{value:)? ([\d.]+) TFLOP/s", text)
+    return float(vector[1]) / (64 if "ccl_generation: ampere" in text else 128)
+
+
+def exponents(curve, twin, ratio):
+    """By kernel: how a rate goes with the memory alone; the mean over its rows' lengths."""
+    rates = {k: [float(x) for x in re.findall(r"bandwidth: ([\d.]+) GB/s", line)]
+             for k, line in curve.items()}
+    found = {}
+    for key, line in twin.items():
+        theirs = [float(x) for x in re.findall(r"bandwidth: ([\d.]+) GB/s", line)]
+        logs = [math.log(a / b) / math.log(ratio) for a, b in zip(rates.get(key, []), theirs)]
+        if logs:
+            found[key] = min(max(sum(logs) / len(logs), 0), 1)
+    return found
 
 
 def number(line, key, fallback=None):
@@ -108,7 +133,8 @@ def fitted(line, rows):
 
 
 def with_rows(curve, rows, ratio):
-    """Curves of TO where there are published rows; and what the note says of them."""
+    """Curves of TO where there are published rows; and what the note says of them. ratio: of
+    a kernel's rate, before rows are seen."""
     reached, n = share(curve, rows)
     own = {}
     for key, line in curve.items():
@@ -118,11 +144,11 @@ def with_rows(curve, rows, ratio):
         if kernel == "rope":  # fused, as no eager PyTorch has it
             line = re.sub(r"traffic: [\d.]+", "traffic: 2", line)
         if len(here) >= OWN_ROWS:
-            line = times(fitted(line, here), ratio)
+            line = times(fitted(line, here), ratio(key))
         elif mine and (here or kernel not in ("copy", "add")):
-            line = times(line, ratio * met(line, here or mine))
+            line = times(line, ratio(key) * met(line, here or mine))
         else:
-            line = times(line, ratio * reached)
+            line = times(line, ratio(key) * reached)
             here = []
         if here:
             own[kernel] = len(mine)
@@ -133,24 +159,42 @@ def with_rows(curve, rows, ratio):
     return note
 
 
+def curves(text):
+    begin, end = block(text)
+    found = {}
+    for line in text[begin:end].splitlines():
+        key = re.match(r"    (\w[\w.]*): \{start", line)
+        if key:
+            found[key[1]] = re.sub(r", provenance: \{.*?\}", "", line)  # here it is derived
+    return found
+
+
 def main():
-    source, target = (open(path).read() for path in sys.argv[1:3])
-    folder, derived = os.path.dirname(sys.argv[1]) or ".", len(sys.argv) > 3
+    arguments = sys.argv[1:]
+    twin = arguments.pop(1) if arguments[0] == "--twin" else None
+    if twin:
+        arguments.pop(0)
+    path, target_path, *published = arguments
+    source, target = open(path).read(), open(target_path).read()
+    folder, curve = os.path.dirname(path) or ".", curves(source)
     ratio = terabytes(target) / terabytes(source)
+    of = f"{terabytes(target):g} of {terabytes(source):g} TB/s"
     begin, end = block(source)
     provenance = re.search(r'source: "([^":]*)', source[begin:end])[1]
     date = re.search(r'date: "([^"]*)"', source[begin:end])[1]
-    curve = {}
-    for line in source[begin:end].splitlines():
-        found = re.match(r"    (\w[\w.]*): \{start", line)
-        if found:
-            curve[found[1]] = re.sub(r", provenance: \{.*?\}", "", line)  # here it is derived
-    of = f"{terabytes(target):g} of {terabytes(source):g} TB/s"
-    if derived:
-        rows = read_rows(sys.argv[3], sys.argv[4:], folder, source)
+    if twin:
+        other = open(twin).read()
+        dies = cycles(target) / cycles(source)
+        a = exponents(curve, curves(other), terabytes(source) / terabytes(other))
+        provenance += f" and {os.path.basename(twin)[:-5]}"
+        note = (f"starts as there; a kernel's rate by memory bandwidth, {of}, to the power that "
+                f"these two say, and by units x clock, {dies:.3f} of theirs, to the rest")
+        note += with_rows(curve, [], lambda k: ratio ** a.get(k, 1) * dies ** (1 - a.get(k, 1)))
+    elif published:
+        rows = read_rows(published[0], published[1:], folder, source)
         note = f"starts as there, rates by memory bandwidth, {of}"
-        note += with_rows(curve, rows, ratio)
-        note += f"; rows of {', '.join(sys.argv[4:])}" if rows else ""
+        note += with_rows(curve, rows, lambda key: ratio)
+        note += f"; rows of {', '.join(published[1:])}" if rows else ""
     else:
         note = f"the same die: starts and warm rates as there, cold rates by memory bandwidth, {of}"
         curve = {k: v if k.endswith(".warm") else times(v, ratio) for k, v in curve.items()}
@@ -159,7 +203,7 @@ def main():
     head = ("memory_bound:\n"
             f'  provenance: {{kind: derived, source: "{provenance}", date: "{date}", note: "{note}"}}\n'
             f"{spread}\n  curves:\n")
-    open(sys.argv[2], "w").write(target[:begin] + head + "\n".join(curve.values()) + "\n" +
+    open(target_path, "w").write(target[:begin] + head + "\n".join(curve.values()) + "\n" +
                                  target[end:])
 
 

@@ -2,7 +2,7 @@
 #
 # Imports measurements/published/*.csv.gz into a store of its own and fits each GPU over its
 # profile in the tree: rows, error bars, held-out errors. DIR hw/gpus writes the tree's own.
-# The memory-bound curves of AMD's GPUs and of Blackwell are then derived of H200's and published rows.
+# The memory-bound curves of NVIDIA's are then derived of H100's and H200's, those of AMD's of H200's and published rows.
 set -eu
 f=$1 out=$2
 shift 2
@@ -36,10 +36,11 @@ memory() {
 	[ ! -f "$to" ] || python3 "$root/scripts/derive_memory.py" "$root/hw/gpus/h200.yaml" \
 		"$to" "$root/measurements/published/memory.csv.gz" "$@"
 }
-memory b200
-memory b300
-memory gb200
-memory gb300
+twin=$root/hw/gpus/h100-sxm.yaml
+for gpu in a100-40g a100-80g b200 b300 gb200 gb300; do
+	[ ! -f "$out/$gpu.yaml" ] || python3 "$root/scripts/derive_memory.py" --twin "$twin" \
+		"$root/hw/gpus/h200.yaml" "$out/$gpu.yaml"
+done
 memory mi100 mi100
 memory mi210 mi210
 memory mi250 mi210

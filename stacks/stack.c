@@ -15,29 +15,14 @@ struct whole {
 };
 
 static const char *const hosts[FT_HOSTS] = {
-	"launch",
-	"collective",
-	"block_forward",
-	"block_backward",
-	"shard_forward",
-	"shard_backward",
-	"gradient_hook",
-	"tensor_forward",
-	"tensor_backward",
-	"ends_forward",
-	"ends_backward",
-	"micro_batch",
-	"pipeline",
-	"optimizer",
-	"step",
-	"adapter",
-	"tensor_op",
-	"graph",
-	"experts_forward",
-	"experts_backward",
-	"exchange",
-	"expert",
-	"sync",
+	"launch",	  "collective",	     "block_forward",
+	"block_backward", "shard_forward",   "shard_backward",
+	"gradient_hook",  "tensor_forward",  "tensor_backward",
+	"ends_forward",	  "ends_backward",   "micro_batch",
+	"pipeline",	  "optimizer",	     "step",
+	"adapter",	  "tensor_op",	     "operation",
+	"graph",	  "experts_forward", "experts_backward",
+	"exchange",	  "expert",	     "sync",
 	"pair",
 };
 
@@ -71,13 +56,16 @@ static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 	l->dropout = read_bool(&r, "dropout", false);
 	l->gradient_fusion = read_bool(&r, "gradient_fusion", true);
 	l->sync_each_micro_batch = read_bool(&r, "sync_each_micro_batch", true);
+	l->whole_gradients = read_bool(&r, "whole_gradients", false);
 	l->gather_under_forward = read_bool(&r, "gather_under_forward", false);
 	l->split_backward = read_bool(&r, "split_backward", false);
 	l->host_sync = read_bool(&r, "host_sync", false);
+	l->receive_sync = read_bool(&r, "receive_sync", false);
 	l->ragged_batch = read_bool(&r, "ragged_batch", false);
 	l->gather_root_again = read_bool(&r, "gather_root_again", false);
 	l->keeps_outputs = read_bool(&r, "keeps_outputs", false);
 	l->narrow_parameters = read_bool(&r, "narrow_parameters", false);
+	l->scatter_gather = read_bool(&r, "scatter_gather", false);
 	l->scaled_gradients = read_bool(&r, "scaled_gradients", true);
 	l->fsdp_copy_in_bytes = read_quantity(&r, "fsdp_copy_in", DIM_BYTES, 0);
 	l->fsdp_copy_out_bytes = read_quantity(&r, "fsdp_copy_out", DIM_BYTES, 0);

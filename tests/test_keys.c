@@ -51,6 +51,12 @@ static const char adapters_cp[] = LLAMA IB "stack: nemo-24, " TRAIN(
 static const char unfused[] = GPT
 	ON("a100-80g", "8", "ib-hdr-rail") "hgx-a100}, stack: megatron-lm-2022, " TRAIN(
 		"2048", "128") "micro_batch_size: 8, sharding: ddp}, " COST;
+static const char unfused_stages[] = LLAMA
+	ON("a100-80g", "8", "ib-hdr-rail") "hgx-a100}, stack: megatron-lm-2022, " TRAIN(
+		"512", "8") "micro_batch_size: 1, parallel: {tp: 2, pp: 2}}, " COST;
+static const char unfused_odd[] = GPT
+	ON("a100-80g", "8", "ib-hdr-rail") "hgx-a100}, stack: megatron-lm-2022, " TRAIN(
+		"512", "8") "micro_batch_size: 1, sharding: ddp}, " COST;
 static const char windowed[] =
 	"{model: {name: mistral-7b, num_hidden_layers: 2, sliding_window: 512}, " IB
 	"stack: llm-foundry-2023, " TRAIN("4096", "16") "sharding: ddp}, " COST;
@@ -164,7 +170,10 @@ static const struct key_part parts[] = {
 	  "megatron-core",
 	  { plain, zero1_pipeline, tp_overlapped, experts_fp8, experts_wide,
 	    experts_paired, adapters_cp } },
-	{ "stack", "stacks", "megatron-lm-2022", { unfused } },
+	{ "stack",
+	  "stacks",
+	  "megatron-lm-2022",
+	  { unfused, unfused_stages, unfused_odd } },
 	{ "stack",
 	  "stacks",
 	  "torch-2.11-eager",

@@ -102,7 +102,7 @@ static void one(struct builder *b, const struct adapter *a, bool backward)
 	if (a->row)
 		out /= (double)b->plan->tp;
 	if (!backward) {
-		put_memory(b, "lora_dropout", "default", dropout ? 5 * in : 0, 1);
+		put_memory(b, "lora_dropout", "dropout", dropout ? 5 * in : 0, 1);
 		down_product(b, a, FT_FORWARD);
 		between(b, a, false);
 		up_product(b, a, FT_FORWARD);
@@ -114,7 +114,7 @@ static void one(struct builder *b, const struct adapter *a, bool backward)
 	between(b, a, true);
 	down_product(b, a, FT_DGRAD);
 	down_product(b, a, FT_WGRAD);
-	put_memory(b, "lora_dropout", "default", dropout ? 5 * in : 0, 1);
+	put_memory(b, "lora_dropout", "mul", dropout ? 5 * in : 0, 1);
 	put_memory(b, "lora_add", "add", 6 * in, 1);
 }
 

@@ -26,10 +26,11 @@ static void softmax(struct builder *b, const struct layer_sizes *s, bool backwar
 
 	if (b->model->score_cap)
 		put_memory(b, "score_cap", "default", scores * (backward ? 6 : 4), 1);
-	if (!b->rules->fused_softmax || !fits)
+	if (!b->rules->fused_softmax || !fits) {
 		put_rows(b, "softmax", "softmax", scores * (backward ? 32 : 37),
 			 backward ? 4 : 5, row);
-	else if (b->model->causal)
+		host(b, FT_HOST_OPERATION, backward ? 3 : 4);
+	} else if (b->model->causal)
 		put_rows(b, "softmax", "softmax", scores * (backward ? 4 : 3), 1, row);
 	else
 		put_rows(b, "softmax", "softmax", scores * (backward ? 6 : 4), 1, row);
@@ -48,7 +49,8 @@ void unfused_attention(struct builder *b, const struct layer_sizes *s, bool back
 			    (struct edges){ m, seq, s->l->qk_head_dim }, groups);
 	softmax(b, s, backward, scores);
 	if (b->rules->dropout)
-		put_memory(b, "attention_dropout", "default", 5 * scores, 1);
+		put_memory(b, "attention_dropout", backward ? "mul" : "dropout",
+			   5 * scores, 1);
 	for (int i = 0; i < times; i++)
 		put_grouped(b, "context", FT_FORWARD,
 			    (struct edges){ m, s->l->v_head_dim, seq }, groups);

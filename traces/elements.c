@@ -154,7 +154,7 @@ void put_norm(struct builder *b, const struct layer_sizes *s, const char *name,
 void put_dropout(struct builder *b, const struct layer_sizes *s, bool backward)
 {
 	if (b->rules->dropout)
-		put_memory(b, "dropout", "default",
+		put_memory(b, "dropout", backward ? "mul" : "dropout",
 			   (backward ? 5 : 1) * (double)(s->h * s->part),
 			   backward ? 1 : 0);
 }

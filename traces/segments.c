@@ -78,6 +78,18 @@ void segment_done(struct stage *st)
 	call(st, segment_end(st->b));
 }
 
+/* Is each rank of a tensor group sent its slice alone, of a tensor that all of them hold? */
+static bool sends_slices(const struct builder *b)
+{
+	return b->rules->scatter_gather && !b->plan->sequence_parallel &&
+	       b->plan->tp > 1;
+}
+
+static double boundary_bytes(const struct builder *b)
+{
+	return 2 * (double)(b->tokens * b->model->hidden_size);
+}
+
 void segment_transfer(struct stage *st, int64_t chunk, bool receive, bool backward)
 {
 	struct builder *b = st->b;
@@ -89,7 +101,7 @@ void segment_transfer(struct stage *st, int64_t chunk, bool receive, bool backwa
 		receive ?
 			(backward ? FT_STREAM_RECV_BACKWARD : FT_STREAM_RECV_FORWARD) :
 			(backward ? FT_STREAM_SEND_BACKWARD : FT_STREAM_SEND_FORWARD);
-	double slice = p->sequence_parallel ? (double)p->tp : 1;
+	double slice = p->sequence_parallel || sends_slices(b) ? (double)p->tp : 1;
 	bool reverse = p->schedule == FT_ZBV && chunk % 2;
 	struct ft_op *op;
 
@@ -100,13 +112,26 @@ void segment_transfer(struct stage *st, int64_t chunk, bool receive, bool backwa
 	w.communication.op = FT_SENDRECV;
 	w.communication.copy_engine = on_copy_engine(b, FT_SENDRECV);
 	w.communication.group = FT_GROUP_PP;
-	w.communication.bytes = 2 * (double)(b->tokens * b->model->hidden_size) / slice;
+	w.communication.bytes = boundary_bytes(b) / slice;
 	host(b, FT_HOST_PIPELINE, 1);
 	op = put_op(b, &w, stream, 0);
 	op->reverse = reverse;
 	if (!receive)
 		put_wait(op, FT_TAIL + FT_STREAM_COMPUTE);
+	else if (b->rules->receive_sync && !p->overlap_pp)
+		b->host_waited = op->host_waits = true;
 	segment_done(st);
+}
+
+/* What came in slices is made whole. */
+static void gather_slices(struct builder *b, enum ft_stream received)
+{
+	struct ft_op *o = put_collective(b, "pp_all_gather", FT_STREAM_TP,
+					 FT_ALL_GATHER, FT_GROUP_TP, boundary_bytes(b));
+
+	if (o)
+		put_wait(o, FT_TAIL + received);
+	need(b, FT_STREAM_TP);
 }
 
 /* The compute that follows waits for what was received; without overlap for what
@@ -114,9 +139,13 @@ void segment_transfer(struct stage *st, int64_t chunk, bool receive, bool backwa
 static void await_neighbour(struct stage *st, bool backward, bool received)
 {
 	struct builder *b = st->b;
+	enum ft_stream stream =
+		backward ? FT_STREAM_RECV_BACKWARD : FT_STREAM_RECV_FORWARD;
 
 	if (received)
-		need(b, backward ? FT_STREAM_RECV_BACKWARD : FT_STREAM_RECV_FORWARD);
+		need(b, stream);
+	if (received && sends_slices(b))
+		gather_slices(b, stream);
 	if (b->plan->pp > 1 && !b->plan->overlap_pp && !backward)
 		need(b, FT_STREAM_SEND_BACKWARD);
 	if (b->plan->pp > 1 && !b->plan->overlap_pp && backward)

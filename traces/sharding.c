@@ -193,10 +193,19 @@ void set_buckets(struct builder *b)
 	b->layers_per_bucket = n < 1 ? 1 : n > 1000 ? 1000 : (int64_t)n;
 }
 
+/* Does each rank get whole gradients, also those that another one's update needs? */
+static bool reduces_whole(const struct builder *b)
+{
+	const struct ft_plan *p = b->plan;
+
+	return p->sharding == FT_DDP ||
+	       (b->rules->whole_gradients && p->sharding == FT_ZERO1 &&
+		p->precision == FT_BF16);
+}
+
 void reduce_gradients(struct builder *b, struct held unit)
 {
-	enum ft_collective op =
-		b->plan->sharding == FT_DDP ? FT_ALL_REDUCE : FT_REDUCE_SCATTER;
+	enum ft_collective op = reduces_whole(b) ? FT_ALL_REDUCE : FT_REDUCE_SCATTER;
 	double width = gradient_width(b);
 	bool any;
 

@@ -40,6 +40,7 @@ enum ft_host {
 	FT_HOST_STEP,	   /* the loop around one step */
 	FT_HOST_ADAPTER,   /* one adapter, in one pass */
 	FT_HOST_TENSOR_OP, /* a launch of eager DTensor, beside the launch itself */
+	FT_HOST_OPERATION, /* one more operation in a block than the usual ones */
 	FT_HOST_GRAPH,	   /* one CUDA or HIP graph, launched */
 	FT_HOST_EXPERTS_FORWARD, /* a routed MLP, without its launches */
 	FT_HOST_EXPERTS_BACKWARD,
@@ -85,15 +86,18 @@ struct ft_layout_rules {
 	bool dropout;	      /* masks are drawn and kept */
 	bool gradient_fusion; /* wgrad adds into the fp32 gradient itself */
 	bool sync_each_micro_batch; /* fsdp: gradients reduced after each one */
+	bool whole_gradients;	    /* zero1 in bf16: all-reduced, not scattered */
 	bool gather_under_forward;  /* zero1: weights gathered during forward */
-	bool split_backward;	   /* schedules that cut a backward in two can be run */
-	bool host_sync;		   /* the host waits for the GPU in every step */
-	bool ragged_batch;	   /* the last micro-batch may be smaller */
-	bool gather_root_again;	   /* fsdp: root unit resharded after forward */
-	bool keeps_outputs;	   /* the logits of all micro-batches stay */
-	bool narrow_parameters;	   /* weights are kept and gathered in 8 bit */
-	bool scaled_gradients;	   /* a pass over gradients for loss scale or norm */
-	double fsdp_copy_in_bytes; /* per local parameter, before a gather */
+	bool split_backward;	/* schedules that cut a backward in two can be run */
+	bool host_sync;		/* the host waits for the GPU in every step */
+	bool receive_sync;	/* and, without overlap.pp, for what a stage receives */
+	bool ragged_batch;	/* the last micro-batch may be smaller */
+	bool gather_root_again; /* fsdp: root unit resharded after forward */
+	bool keeps_outputs;	/* the logits of all micro-batches stay */
+	bool narrow_parameters; /* weights are kept and gathered in 8 bit */
+	bool scatter_gather;	/* stages send slices of what a tensor group holds */
+	bool scaled_gradients;	/* a pass over gradients for loss scale or norm */
+	double fsdp_copy_in_bytes;   /* per local parameter, before a gather */
 	double fsdp_copy_out_bytes;  /* per parameter, after it */
 	double fsdp_copy_grad_bytes; /* per parameter, before a reduction, beside
 				      * the gradient's own width */

@@ -4,7 +4,7 @@ PyTorch runs them (its own elementwise and norm kernels, its choice of attention
 of matrix library).  Optional: needs torch and one GPU.
 
   python3 calibrate/probes/torch/kernels.py --out torch.jsonl [--seconds 240]
-                         [--only memory,rows,attention,gemm,grouped,long,optimizer]
+                         [--only memory,rows,unfused,attention,gemm,grouped,long,optimizer]
                          [--plan PLAN]   PLAN: lines of `foretoken-probe --plan`, whose
                                          matrix products are then timed as well
 
@@ -109,6 +109,8 @@ def memory_operation(kernel, m, n):
         return lambda: F.gelu(x), "bf16", size
     if kernel == "softmax":
         return lambda: torch.softmax(x, -1), "bf16", size
+    if kernel == "dropout":  # writes its mask, a byte each, too
+        return lambda: torch.ops.aten.native_dropout(x, 0.1, True), "bf16", size
     if kernel == "cross_entropy":
         t = torch.randint(0, n, (m,), device=DEV)
         return lambda: F.cross_entropy(x, t), "bf16", size
@@ -151,6 +153,13 @@ def row_cells():
             for power in range(34, 47):  # half octaves, 2^17 to 2^23 elements
                 cells.append(("memory", kernel, max(1, int(2 ** (power / 2)) // n), n))
     return cells
+
+
+def unfused_cells():
+    """What attention without a fused kernel has beside its products: short rows, and dropout."""
+    short = [("memory", "softmax", max(1, int(2 ** (power / 2)) // n), n)
+             for n in (512, 1024) for power in range(34, 56)]
+    return short + [c for c in memory_cells(("dropout",)) if c[2] * c[3] >= 2 ** 18]
 
 
 def run_memory(p, kernel, m, n):
@@ -360,6 +369,8 @@ def main():
             cells += memory_cells()
         elif "optimizer" in kinds:
             cells += memory_cells(OPTIMIZERS)
+        if "unfused" in kinds:
+            cells += unfused_cells()
         if "rows" in kinds:
             cells += row_cells()
         if "attention" in kinds:
