@@ -59,6 +59,7 @@ static void rephase(struct engine *e, struct part_state *r)
 	if (r->drawn) {
 		draw_phase(e, r, was);
 		draw_links(e, r);
+		draw_power(e, r);
 	}
 }
 

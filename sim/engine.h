@@ -54,11 +54,17 @@ struct engine_part {
 	const char *name;
 };
 
+/* What a card draws: in kernels bound by arithmetic, by memory, in waiting for others. */
+struct engine_watts {
+	double idle, product, memory, waiting;
+};
+
 struct engine_input {
 	const struct engine_part *part;
 	size_t n_parts, n_pipelines, n_teams, n_links;
-	bool run_all;	/* jump over no pass (sim/engine_jump.c) */
-	FILE *timeline; /* may be NULL */
+	bool run_all;		   /* jump over no pass (sim/engine_jump.c) */
+	FILE *timeline;		   /* may be NULL */
+	struct engine_watts watts; /* of a counter of the timeline */
 	enum ft_timeline form;
 	int64_t drawn_rank; /* of FT_TIMELINE_KINETO; it is of this part, */
 	size_t drawn_part;

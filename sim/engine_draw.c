@@ -188,7 +188,7 @@ void draw_op(struct engine *e, const struct stream *s)
 	}
 }
 
-/* ---- phases, links -------------------------------------------------------------------- */
+/* ---- phases, links, power -------------------------------------------------------------------- */
 
 static void put_phase(struct engine *e, struct part_state *r, uint8_t phase, ft_ps to)
 {
@@ -231,9 +231,51 @@ void draw_links(struct engine *e, struct part_state *r)
 	r->nic_frac = nic;
 }
 
+static double watts_of(const struct engine *e, const struct part_state *r)
+{
+	const struct stream *s = &r->stream[FT_STREAM_COMPUTE];
+	const struct engine_watts *w = &e->in->watts;
+	const struct engine_part *p = part_of(e, r);
+
+	if (s->state == RUNNING)
+		return p->job->graph->work[head(r, s)->op->work].kind ==
+				       FT_MEMORY_BOUND ?
+			       w->memory :
+			       w->product;
+	return r->state == EXPOSED || r->state == BUBBLE ? w->waiting : w->idle;
+}
+
+/* What was drawn since the last change, unless it lasted no time. */
+static void put_power(struct engine *e, struct part_state *r, ft_ps to)
+{
+	bool differs = r->watts < r->watts_drawn || r->watts > r->watts_drawn;
+
+	if (to <= r->watts_from || !differs)
+		return;
+	timeline_power(e->in->timeline, (size_t)(r - e->part), r->watts_from, r->watts);
+	r->watts_drawn = r->watts;
+}
+
+void draw_power(struct engine *e, struct part_state *r)
+{
+	double watts = watts_of(e, r);
+
+	if (watts >= r->watts && watts <= r->watts)
+		return;
+	put_power(e, r, e->q.now);
+	r->watts = watts;
+	r->watts_from = e->q.now;
+}
+
 void draw_rest(struct engine *e)
 {
-	for (size_t p = 0; p < e->in->n_parts; p++)
-		if (e->part[p].drawn)
-			put_phase(e, &e->part[p], e->part[p].state, e->part[p].since);
+	for (size_t p = 0; p < e->in->n_parts; p++) {
+		struct part_state *r = &e->part[p];
+
+		if (!r->drawn)
+			continue;
+		put_phase(e, r, r->state, r->since);
+		put_power(e, r, r->since);
+		timeline_power(e->in->timeline, p, r->since, e->in->watts.idle);
+	}
 }

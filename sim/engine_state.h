@@ -72,6 +72,8 @@ struct part_state {
 	struct pass_call **passes; /* of its graph */
 	ft_ps call_from, phase_from;
 	double port_frac, nic_frac; /* as drawn last */
+	double watts, watts_drawn;  /* since watts_from; as drawn last */
+	ft_ps watts_from;
 };
 
 enum phase { OPTIMIZER, COMPUTE, EXPOSED, BUBBLE, HOST };
@@ -139,6 +141,7 @@ void draw_op(struct engine *e, const struct stream *s);
 /* It was in state `was` and now is in r->state. */
 void draw_phase(struct engine *e, struct part_state *r, uint8_t was);
 void draw_links(struct engine *e, struct part_state *r);
+void draw_power(struct engine *e, struct part_state *r);
 /* What is still open when all is over. */
 void draw_rest(struct engine *e);
 

@@ -295,11 +295,22 @@ static void find_drawn(const struct ft_graph *g, struct engine_input *in)
 		in->drawn_from += g->rank_class[in->drawn_part++].ranks;
 }
 
+static struct engine_watts watts_of(const struct ft_cluster *c)
+{
+	const struct ft_part *part = ft_parts_gpu(c->parts);
+	double idle = c->gpu->idle_w.value, above = c->gpu->limit_w.value - idle;
+
+	return (struct engine_watts){ idle, idle + above,
+				      idle + above * part->memory_frac.value,
+				      idle + above * part->waiting_frac.value };
+}
+
 static bool simulate(struct setting *s, const struct ft_sim_job *const *given,
 		     FILE *timeline, struct ft_run *run, struct ft_error *err)
 {
 	struct engine_input in = { .timeline = timeline,
 				   .form = given[0]->timeline,
+				   .watts = watts_of(s->job[0].cluster),
 				   .drawn_rank = given[0]->drawn_rank,
 				   .run_all = given[0]->run_all };
 	struct engine_output out = { 0 };

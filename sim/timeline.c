@@ -170,6 +170,12 @@ void timeline_links(FILE *out, size_t part, ft_ps at, double port_frac, double n
 		100 * nic_frac);
 }
 
+void timeline_power(FILE *out, size_t part, ft_ps at, double watts)
+{
+	begin_counter(out, part, at, "power, W");
+	fprintf(out, "\"GPU\":%.1f}},\n", watts);
+}
+
 void timeline_finish(FILE *out, ft_ps end)
 {
 	fputs("{\"ph\":\"M\",\"pid\":0,\"tid\":0,\"ts\":0,\"name\":"

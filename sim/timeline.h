@@ -5,7 +5,7 @@
  * as; the host with the calls that it launches; a row per stream with complete events ("X").
  * A receive's row shows when its data was on the way. Flows ("s" to "f") go from the launch
  * to the operation and from the send to the receive; each has its own id and ends in the
- * slice that encloses it (bp "e"). Counters ("C"): memory by category, use of links.
+ * slice that encloses it (bp "e"). Counters ("C"): memory by category, use of links, power.
  * Times are microseconds with six decimals: picoseconds, exactly.
  */
 #ifndef SIM_TIMELINE_H
@@ -55,6 +55,8 @@ void timeline_flow(FILE *out, const char *what, uint64_t id,
 void timeline_memory(FILE *out, size_t part, ft_ps at, const double bytes[FT_MEMORIES]);
 void timeline_links(FILE *out, size_t part, ft_ps at, double port_frac,
 		    double nic_frac);
+/* What a card of the part draws from then on. */
+void timeline_power(FILE *out, size_t part, ft_ps at, double watts);
 void timeline_finish(FILE *out, ft_ps end);
 
 #endif

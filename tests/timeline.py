@@ -3,6 +3,7 @@
 #
 # Rules: Trace Event Format (Google, "Trace Event Format" document): X with ts and dur, M, C with numbers in
 # args, s and f joined by id; f with bp "e" binds to the slice that encloses it, as s does.
+import bisect
 import json
 import sys
 from fractions import Fraction
@@ -126,3 +127,24 @@ assert links and max(max(c["args"].values()) for c in links) <= 100
 for (pid, name), of in counters.items():
     if name.startswith("links"):
         assert not any(sorted(of, key=lambda c: c["ts"])[-1]["args"].values()) # idle at the end
+
+# power: one level in products, one in kernels bound by memory, one while the rank waits for others
+levels = {}
+for (pid, name), of in counters.items():
+    if not name.startswith("power"):
+        continue
+    of = sorted(of, key=lambda c: c["ts"])
+    at, watts = [c["ts"] for c in of], [c["args"]["GPU"] for c in of]
+    assert at[0] == 0 and watts[-1] == min(watts) and len(set(at[:-1])) == len(at) - 1
+    for row, slices_of in slices.items():
+        if row[0] != pid or rows[row] not in ("compute", "phase"):
+            continue
+        for e in slices_of:
+            kind = e.get("cat", "") if rows[row] == "compute" else e["name"]
+            if e["dur"] and kind in ("gemm", "attention", "memory", "exposed communication", "bubble", "host"):
+                kind = {"attention": "gemm", "bubble": "exposed communication"}.get(kind, kind)
+                middle = bisect.bisect_right(at, e["ts"] + e["dur"] / 2) - 1
+                levels.setdefault(kind, set()).add(watts[middle])
+assert levels and all(len(v) == 1 for v in levels.values()), levels
+low = {k: min(v) for k, v in levels.items()}
+assert low["gemm"] == max(low.values()) and low.get("host", 0) <= low["memory"] < low["gemm"], low
