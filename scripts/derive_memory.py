@@ -24,7 +24,8 @@ import os
 import re
 import sys
 
-TRAFFIC = {"copy": 2, "add": 3, "layernorm": 2, "rmsnorm": 2, "rope": 2}
+TRAFFIC = {"copy": 2, "add": 3, "layernorm": 2, "rmsnorm": 2, "rope": 2,
+           "permute": 2, "cross_entropy": 3}
 OWN_ROWS = 8
 
 
@@ -132,9 +133,10 @@ def fitted(line, rows):
                   f"sharpness: {sharpness:g}", line)
 
 
-def with_rows(curve, rows, ratio):
+def with_rows(curve, rows, ratio, plain=False):
     """Curves of TO where there are published rows; and what the note says of them. ratio: of
-    a kernel's rate, before rows are seen."""
+    a kernel's rate, before rows are seen. plain: rows go where a map says as fast as a copy,
+    for want of a measurement."""
     reached, n = share(curve, rows)
     own = {}
     for key, line in curve.items():
@@ -143,6 +145,10 @@ def with_rows(curve, rows, ratio):
         here = [r for r in mine if r["warm"] == warm]
         if kernel == "rope":  # fused, as no eager PyTorch has it
             line = re.sub(r"traffic: [\d.]+", "traffic: 2", line)
+        if key == "permute" and plain:
+            line = curve["copy"].replace("copy", "permute")  # rates are TO's already
+            curve[key] = line
+            continue
         if len(here) >= OWN_ROWS:
             line = times(fitted(line, here), ratio(key))
         elif mine and (here or kernel not in ("copy", "add")):
@@ -189,11 +195,16 @@ def main():
         provenance += f" and {os.path.basename(twin)[:-5]}"
         note = (f"starts as there; a kernel's rate by memory bandwidth, {of}, to the power that "
                 f"these two say, and by units x clock, {dies:.3f} of theirs, to the rest")
-        note += with_rows(curve, [], lambda k: ratio ** a.get(k, 1) * dies ** (1 - a.get(k, 1)))
+        rows = read_rows(published[0], published[1:], folder, source) if published else []
+        for r in rows:
+            row_a, lent = a.get(r["kernel"], 1), open(os.path.join(folder, r["gpu"] + ".yaml")).read()
+            r["scale"] **= row_a
+            r["scale"] *= (cycles(lent) / cycles(source)) ** (1 - row_a)
+        note += with_rows(curve, rows, lambda k: ratio ** a.get(k, 1) * dies ** (1 - a.get(k, 1)))
     elif published:
         rows = read_rows(published[0], published[1:], folder, source)
         note = f"starts as there, rates by memory bandwidth, {of}"
-        note += with_rows(curve, rows, lambda key: ratio)
+        note += with_rows(curve, rows, lambda key: ratio, True)
         note += f"; rows of {', '.join(published[1:])}" if rows else ""
     else:
         note = f"the same die: starts and warm rates as there, cold rates by memory bandwidth, {of}"

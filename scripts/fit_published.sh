@@ -37,10 +37,19 @@ memory() {
 		"$to" "$root/measurements/published/memory.csv.gz" "$@"
 }
 twin=$root/hw/gpus/h100-sxm.yaml
-for gpu in a100-40g a100-80g b200 b300 gb200 gb300; do
-	[ ! -f "$out/$gpu.yaml" ] || python3 "$root/scripts/derive_memory.py" --twin "$twin" \
-		"$root/hw/gpus/h200.yaml" "$out/$gpu.yaml"
-done
+two() { # GPU, then those whose rows it goes by
+	to=$out/$1.yaml
+	shift
+	[ $# -eq 0 ] || set -- "$root/measurements/published/memory.csv.gz" "$@"
+	[ ! -f "$to" ] || python3 "$root/scripts/derive_memory.py" --twin "$twin" \
+		"$root/hw/gpus/h200.yaml" "$to" "$@"
+}
+two a100-40g
+two a100-80g
+two b200 b200
+two b300 b200
+two gb200 b200
+two gb300 b200
 memory mi100 mi100
 memory mi210 mi210
 memory mi250 mi210

@@ -28,6 +28,7 @@ struct coefficients {
 struct moved {
 	double bytes; /* of a feature of a token's copy */
 	int launches;
+	bool by_map; /* each row goes where a map says, as Transformer Engine's kernels do */
 };
 
 /* Of tokens on their way to experts and back. */

@@ -95,20 +95,23 @@ static void by_rank(struct builder *b, const struct routed *r, const char *name,
 		    struct moved c)
 {
 	if (!r->direct)
-		put_memory(b, name, "copy", c.bytes * (double)(r->copies * r->h),
-			   c.launches);
+		put_memory(b, name, c.by_map ? "permute" : "copy",
+			   c.bytes * (double)(r->copies * r->h), c.launches);
 }
 
 /* The same, the order of the experts: only a rank with several needs it, or one that a
- * token was sent to once. */
+ * token was sent to once; hybridep's own kernels bring copies into it, deepep's do not. */
 static void by_expert(struct builder *b, const struct routed *r, const char *name,
 		      struct moved c)
 {
-	bool stays = b->plan->ep == 1 && recipe_of(b)->routing->exchanged_only;
+	const struct routing *routing = recipe_of(b)->routing;
+	bool stays = b->plan->ep == 1 && routing->exchanged_only;
+	bool by_map =
+		b->plan->dispatcher == FT_DISPATCH_DEEPEP && routing->permute.by_map;
 
 	if (r->direct || (r->local > 1 && !stays))
-		put_memory(b, name, "copy", c.bytes * (double)(r->copies * r->h),
-			   c.launches);
+		put_memory(b, name, by_map ? "permute" : "copy",
+			   c.bytes * (double)(r->copies * r->h), c.launches);
 }
 
 /* Small kernels that find the order: a sort of expert numbers, and what leads to it. */
