@@ -84,7 +84,8 @@ ft_ps engine_launched(const struct engine *e, const struct stream *s)
 
 	if (job->host_free)
 		return l->began;
-	segment = job->graph->rank_class[part_of(e, r)->rank_class].call[l->call].segment;
+	segment =
+		job->graph->rank_class[part_of(e, r)->rank_class].call[l->call].segment;
 	return l->began + job->host[job->host_begin[segment] + head(r, s)->place];
 }
 

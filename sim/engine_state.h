@@ -70,8 +70,8 @@ struct part_state {
 	ft_ps since;
 	ft_ps spent[5];
 	ft_ps end;
-	unsigned queued;   /* bit i: stream i has ops launched and not over */
-	unsigned running;  /* bit i: stream i is RUNNING */
+	unsigned queued;  /* bit i: stream i has ops launched and not over */
+	unsigned running; /* bit i: stream i is RUNNING */
 	/* of a timeline: */
 	struct drawn_call *drawn;  /* [n_calls] of its program; NULL: none is drawn */
 	struct pass_call **passes; /* of its graph */
