@@ -222,7 +222,8 @@ static void hold_again(const char *text, struct ft_shelf *shelf, struct ft_memo 
 
 		p.offload_layers = s->model->n_layers * part / 2;
 		g = ft_graph_build(s->model, &p, s->stack, &err);
-		if (g) {
+		for (int edit = 0; g && edit < 3;
+		     edit++) { /* then other ops: other steps */
 			struct ft_sim_job job = { .graph = g,
 						  .cluster = s->cluster,
 						  .stack = s->stack,
@@ -240,6 +241,7 @@ static void hold_again(const char *text, struct ft_shelf *shelf, struct ft_memo 
 			t->steps += a != NULL;
 			ft_run_free(a);
 			ft_run_free(b);
+			change(g);
 		}
 		ft_graph_free(g);
 	}
@@ -264,7 +266,7 @@ static void so_is_one_that_differs_in_memory_from_one_before(void **state)
 	}
 	print_message("%d steps, %zu recalled\n", t.steps,
 		      again_recalled(memo_again(memo)));
-	assert_true((int)again_recalled(memo_again(memo)) > t.steps / 4);
+	assert_true((int)again_recalled(memo_again(memo)) > t.steps / 8);
 	ft_memo_free(memo);
 	ft_shelf_free(shelf);
 }
