@@ -230,8 +230,9 @@ static bool body(struct scan *s, struct csv *t)
 	return true;
 }
 
-struct csv *csv_read_text(struct arena *mem, const char *name, const char *text,
-			  size_t len, struct ft_error *err)
+/* text lies in mem, and becomes the cells. */
+static struct csv *cut(struct arena *mem, const char *name, char *text, size_t len,
+		       struct ft_error *err)
 {
 	struct csv *t = ARENA_NEW(mem, struct csv);
 	struct scan s = { .mem = mem, .line = 1, .err = err };
@@ -247,9 +248,15 @@ struct csv *csv_read_text(struct arena *mem, const char *name, const char *text,
 		ft_fail(err, &at, "is binary, not CSV text");
 		return NULL;
 	}
-	s.p = s.line_start = arena_text_n(mem, text, len);
+	s.p = s.line_start = text;
 	s.end = s.p + len;
 	return header(&s, t) && body(&s, t) ? t : NULL;
+}
+
+struct csv *csv_read_text(struct arena *mem, const char *name, const char *text,
+			  size_t len, struct ft_error *err)
+{
+	return cut(mem, name, arena_text_n(mem, text, len), len, err);
 }
 
 struct csv *csv_read_file(struct arena *mem, const char *path, struct ft_error *err)
@@ -257,7 +264,7 @@ struct csv *csv_read_file(struct arena *mem, const char *path, struct ft_error *
 	size_t len;
 	char *text = file_read(mem, path, LIMIT_CSV_BYTES, &len, err);
 
-	return text ? csv_read_text(mem, path, text, len, err) : NULL;
+	return text ? cut(mem, path, text, len, err) : NULL;
 }
 
 int csv_column(const struct csv *t, const char *name)

@@ -15,11 +15,19 @@ enum { SIDE_INPUTS = 192 }; /* uncertain amounts of a side, at most */
 
 /* ---- the model ---------------------------------------------------------------------- */
 
+static struct split_table *table_of(struct odds_model *m, double low, double high)
+{
+	struct split_table *table = ARENA_NEW(&m->mem, struct split_table);
+
+	table->of = split_of(low, 1, high);
+	table->grid = m->grid;
+	return table;
+}
+
 static size_t input_of(struct odds_model *m, const char *key, enum cause cause,
 		       double low, double high)
 {
 	struct input *in;
-	struct split split;
 	double squares = 0;
 
 	for (size_t i = 0; i < m->n_inputs; i++)
@@ -28,11 +36,10 @@ static size_t input_of(struct odds_model *m, const char *key, enum cause cause,
 			return i;
 	in = &m->input[m->n_inputs];
 	*in = (struct input){ .key = key, .cause = cause, .low = low, .high = high };
+	in->table = table_of(m, low, high);
 	for (size_t k = 0; m->factors && k < m->factors->n; k++)
 		squares += pow(m->factors->loading[cause][k], 2);
 	in->own = sqrt(fmax(0, 1 - squares));
-	split = split_of(low, 1, high);
-	split_tabulate(&split, &in->table);
 	return m->n_inputs++;
 }
 
@@ -355,6 +362,7 @@ struct odds_model *odds_model_of(const struct ft_side *side, size_t n,
 
 	m->mem = mem;
 	m->n = n;
+	m->grid = ARENA_NEW(&m->mem, struct split_grid);
 	m->most = SIDE_INPUTS * n;
 	m->input = ARENA_ARRAY(&m->mem, m->most, struct input);
 	m->use = ARENA_ARRAY(&m->mem, m->most, struct use);

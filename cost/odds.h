@@ -50,7 +50,7 @@ struct input {
 	double low, high;
 	double own; /* loading of its own cause */
 	size_t dimension;
-	struct split_table table;
+	struct split_table *table;
 };
 
 struct use {
@@ -69,6 +69,7 @@ struct odds_model {
 	struct input *input;
 	struct use *use;
 	const struct factors *factors;
+	struct split_grid *grid;
 };
 
 struct odds_model *odds_model_of(const struct ft_side *side, size_t n,

@@ -81,7 +81,7 @@ void odds_model_at(const struct odds_model *m, const double *z,
 
 			if (!isnan(z[use->input]))
 				apply(&d, use,
-				      split_look_up(&m->input[use->input].table,
+				      split_look_up(m->input[use->input].table,
 						    z[use->input]));
 		}
 		power_set(&d);

@@ -14,10 +14,18 @@ struct source {
 	gsl_qrng *sobol;
 	gsl_rng *rest;
 	size_t quasi, all;
+	/* The first n points of Sobol's sequence are, in each dimension, other orders of the
+	 * same few fractions: normal[i] is what i / n_normals becomes; 0: not asked for yet. */
+	double *normal;
+	size_t n_normals;
 };
 
-static bool source_open(struct source *s, size_t dimensions, struct ft_error *err)
+static bool source_open(struct source *s, size_t dimensions, size_t draws,
+			struct arena *mem, struct ft_error *err)
 {
+	for (s->n_normals = 2; s->n_normals <= draws; s->n_normals *= 2)
+		;
+	s->normal = ARENA_ARRAY(mem, s->n_normals, double);
 	s->all = dimensions;
 	s->quasi = dimensions < SOBOL_MOST ? dimensions : SOBOL_MOST;
 	s->sobol = s->quasi ? gsl_qrng_alloc(gsl_qrng_sobol, (unsigned)s->quasi) : NULL;
@@ -36,6 +44,23 @@ static void source_close(struct source *s)
 		gsl_rng_free(s->rest);
 }
 
+static double normal_at(double p)
+{
+	return gsl_cdf_ugaussian_Pinv(fmin(1 - 1e-9, fmax(1e-9, p)));
+}
+
+static double normal_of(struct source *s, double p)
+{
+	double at = p * (double)s->n_normals;
+	size_t i = (size_t)at;
+
+	if ((double)i != at || i >= s->n_normals)
+		return normal_at(p);
+	if (s->normal[i] == 0)
+		s->normal[i] = normal_at(p);
+	return s->normal[i];
+}
+
 static void source_next(struct source *s, double *z)
 {
 	if (s->sobol)
@@ -43,7 +68,7 @@ static void source_next(struct source *s, double *z)
 	for (size_t i = s->quasi; i < s->all; i++)
 		z[i] = gsl_rng_uniform_pos(s->rest);
 	for (size_t i = 0; i < s->all; i++)
-		z[i] = gsl_cdf_ugaussian_Pinv(fmin(1 - 1e-9, fmax(1e-9, z[i])));
+		z[i] = i < s->quasi ? normal_of(s, z[i]) : normal_at(z[i]);
 }
 
 /* Each input's normal from those of its factors and its own. */
@@ -213,7 +238,7 @@ bool ft_odds_of(const struct ft_side *side, size_t n, size_t draws,
 	z = ARENA_ARRAY(&m->mem, m->n_inputs + 1, double);
 	for (int k = 0; k < FT_DRAWN; k++)
 		all.of[k] = ARENA_ARRAY(&m->mem, n * draws, double);
-	ok = source_open(&s, m->n_dimensions, err);
+	ok = source_open(&s, m->n_dimensions, draws, &m->mem, err);
 	for (size_t k = 0; ok && k < draws; k++) {
 		source_next(&s, draw);
 		mix(m, draw, z);

@@ -59,23 +59,27 @@ double split_quantile(const struct split *s, double p)
 							       (2 * (1 - a))));
 }
 
-void split_tabulate(const struct split *s, struct split_table *table)
+static double amount(struct split_table *t, int i)
 {
-	for (int i = 0; i < SPLIT_TABLE; i++) {
-		double z = FAR * (2.0 * i / (SPLIT_TABLE - 1) - 1);
+	double *p = &t->grid->p[i];
 
-		table->amount[i] = split_quantile(s, gsl_cdf_ugaussian_P(z));
-	}
+	if (t->amount[i] > 0)
+		return t->amount[i];
+	if (!(*p > 0))
+		*p = gsl_cdf_ugaussian_P(FAR * (2.0 * i / (SPLIT_TABLE - 1) - 1));
+	t->amount[i] = split_quantile(&t->of, *p);
+	return t->amount[i];
 }
 
-double split_look_up(const struct split_table *table, double z)
+double split_look_up(struct split_table *table, double z)
 {
-	double at = (z / FAR + 1) / 2 * (SPLIT_TABLE - 1);
+	double at = (z / FAR + 1) / 2 * (SPLIT_TABLE - 1), below;
 	int i = (int)at;
 
 	if (!(at > 0))
-		return table->amount[0];
+		return amount(table, 0);
 	if (i >= SPLIT_TABLE - 1)
-		return table->amount[SPLIT_TABLE - 1];
-	return table->amount[i] + (table->amount[i + 1] - table->amount[i]) * (at - i);
+		return amount(table, SPLIT_TABLE - 1);
+	below = amount(table, i);
+	return below + (amount(table, i + 1) - below) * (at - i);
 }

@@ -26,11 +26,17 @@ double split_quantile(const struct split *s, double p);
 /* A table of it over z, for many draws: within 1e-4 of the amount between -4 and 4. */
 enum { SPLIT_TABLE = 257 };
 
-struct split_table {
-	double amount[SPLIT_TABLE];
+/* The probabilities of its z, for all tables; 0: not asked for yet. */
+struct split_grid {
+	double p[SPLIT_TABLE];
 };
 
-void split_tabulate(const struct split *s, struct split_table *table);
-double split_look_up(const struct split_table *table, double z);
+struct split_table {
+	struct split of;
+	struct split_grid *grid;
+	double amount[SPLIT_TABLE]; /* 0: not looked up yet */
+};
+
+double split_look_up(struct split_table *table, double z);
 
 #endif

@@ -37,11 +37,30 @@ static bool experts_fit(struct ft_plan *p, const struct ft_model *m)
 	return true;
 }
 
-static bool layers_split(const struct ft_plan *p, const struct ft_model *m)
+static bool unlike_before(const struct ft_model *m, int64_t layer)
 {
+	return !layer ||
+	       memcmp(&m->layer[layer], &m->layer[layer - 1], sizeof(*m->layer)) != 0;
+}
+
+size_t ft_model_unlike(const struct ft_model *m, int64_t *unlike)
+{
+	size_t n = 0;
+
 	for (int64_t i = 0; i < m->n_layers; i++)
-		if ((!i || memcmp(&m->layer[i], &m->layer[i - 1], sizeof(*m->layer))) &&
-		    !layer_splits(&m->layer[i], p))
+		if (unlike_before(m, i))
+			unlike[n++] = i;
+	return n;
+}
+
+static bool layers_split(const struct ft_plan *p, const struct ft_model *m,
+			 const struct ft_plan_context *context)
+{
+	for (size_t i = 0; i < context->n_unlike; i++)
+		if (!layer_splits(&m->layer[context->unlike[i]], p))
+			return false;
+	for (int64_t i = 0; !context->unlike && i < m->n_layers; i++)
+		if (unlike_before(m, i) && !layer_splits(&m->layer[i], p))
 			return false;
 	return true;
 }
@@ -141,7 +160,7 @@ bool ft_plan_vary(struct ft_plan *p, const struct ft_model *m,
 	if (!experts_fit(p, m) || !sequence_splits(p) ||
 	    !batch_divides(p, context->ragged_batch) || !recipe_fits(p, m) ||
 	    !schedule_fits(p) || !shard_fits(p, context->ranks_per_node) ||
-	    !layers_split(p, m))
+	    !layers_split(p, m, context))
 		return false;
 	p->stage_layers = stage_layers;
 	return stages_even_into(stage_layers, m->n_layers, p->pp * p->vpp);

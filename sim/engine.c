@@ -72,11 +72,14 @@ static void rerate(struct engine *e, struct part_state *r)
 	double rate[FT_STREAMS];
 	int n = 0;
 
-	for (int i = 0; i < FT_STREAMS; i++)
-		if (r->stream[i].state == RUNNING) {
-			owner[n] = &r->stream[i];
-			run[n++] = &r->stream[i].run;
-		}
+	if (!r->running)
+		return;
+
+	for (unsigned left = r->running; left; left &= left - 1) {
+		owner[n] = &r->stream[__builtin_ctz(left)];
+		run[n] = &owner[n]->run;
+		n++;
+	}
 	rates_of(run, n, part_of(e, r)->job->copy_beside_gemm, rate);
 	for (int i = 0; i < n; i++)
 		if (rate[i] != run[i]->rate)
@@ -123,40 +126,52 @@ static void start(struct engine *e, struct stream *s)
 	s->began = e->q.now;
 	running_begin(&s->run, c, s->id, op->optimizer, e->q.now);
 	evq_put(&e->q, &s->event, e->q.now + c->duration);
-	r->n_running++;
+	r->running |= 1u << s->id;
 	if (s->id >= FT_STREAM_GATHER)
 		rates_enter(&e->rates, &s->run, s->part, c);
-	if (r->n_running > 1 || s->run.share < 1)
+	if (r->running != 1u << s->id || s->run.share < 1)
 		rerate(e, r);
 	if (s->id >= FT_STREAM_GATHER)
 		rerate_others(e, r);
 }
 
-static bool met(const struct part_state *r, const struct stream *s)
+/* What the head waits for is over, as far as it was looked at last. */
+static bool let_go(const struct part_state *r, const struct stream *s)
+{
+	return r->stream[s->held_by].completed >= s->held_to;
+}
+
+/* The first wait of the head that is not over is kept. */
+static bool met(const struct part_state *r, struct stream *s)
 {
 	const struct launch *l = launch_at(r, s->at);
 	const struct piece_op *op = head(r, s);
 
 	for (uint32_t i = 0; i < op->n_waits; i++) {
-		uint32_t stream = op->wait[i].stream, after = op->wait[i].after;
+		uint32_t stream = op->wait[i].stream, to = op->wait[i].after;
 
 		if (stream == PIECE_EVENT) {
-			const struct wait *w = &l->event[after];
+			const struct wait *w = &l->event[to];
 
-			if (w->stream < FT_STREAMS &&
-			    r->stream[w->stream].completed <= w->number)
-				return false;
-		} else if (r->stream[stream].completed < l->base[stream] + after) {
+			if (w->stream == FT_STREAMS)
+				continue;
+			stream = w->stream;
+			to = w->number + 1;
+		} else {
+			to += l->base[stream];
+		}
+		if (r->stream[stream].completed < to) {
+			s->held_by = (uint8_t)stream;
+			s->held_to = to;
 			return false;
 		}
 	}
 	return true;
 }
 
-static const struct ft_work *work_of(const struct engine *e, const struct part_state *r,
-				     const struct stream *s)
+static const struct ft_work *work_of(const struct part_state *r, const struct stream *s)
 {
-	return &part_of(e, r)->job->graph->work[head(r, s)->op->work];
+	return &r->of->job->graph->work[head(r, s)->op->work];
 }
 
 /* The first of the two tied stages waits; the second starts both. */
@@ -244,7 +259,7 @@ static void try_start(struct engine *e, struct stream *s)
 			engine_finish(e, s);
 		return;
 	}
-	w = work_of(e, r, s);
+	w = work_of(r, s);
 	if (must_meet(e, s, w))
 		meet(e, s, w);
 	else
@@ -258,7 +273,7 @@ static void wake_all(struct engine *e, struct part_state *r)
 	for (unsigned left = r->queued; left; left &= left - 1) {
 		struct stream *s = &r->stream[__builtin_ctz(left)];
 
-		if (s->state == IDLE)
+		if (s->state == IDLE && let_go(r, s))
 			try_start(e, s);
 	}
 }
@@ -326,11 +341,12 @@ void engine_finish(struct engine *e, struct stream *s)
 	e->rates.n_changed = 0;
 	if (ran) {
 		count(e, s);
-		r->n_running--;
+		r->running &= ~(1u << s->id);
 		rates_leave(&e->rates, &s->run);
 	}
 	s->taken[reverse] += is_receive(s->id);
 	s->state = IDLE;
+	s->held_to = 0;
 	rerate_others(e, r);
 	s->number++;
 	if (++s->completed == s->launched)
@@ -344,7 +360,7 @@ void engine_finish(struct engine *e, struct stream *s)
 			jump_note_launched(e, r);
 	}
 	wake_all(e, r);
-	if (ran && r->n_running)
+	if (ran && r->running)
 		rerate(e, r);
 	if (is_send(s->id))
 		engine_deliver(e, s, reverse);
@@ -367,7 +383,7 @@ static bool stuck(struct engine *e, struct ft_error *err)
 			ft_fail(err, NULL,
 				"%s cannot finish: '%s' on stream "
 				"%s waits for an op that is never launched",
-				e->in->part[p].name, work_of(e, r, s)->name,
+				e->in->part[p].name, work_of(r, s)->name,
 				ft_stream_name((enum ft_stream)i));
 			return true;
 		}

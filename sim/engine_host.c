@@ -8,8 +8,8 @@
 
 enum { WAIT_NUMBER = (1 << 28) - 1 };
 
-/* Room for one more: launches behind which all streams are come off the ring. */
-static struct launch *new_launch(struct engine *e, struct part_state *r)
+/* The first launch of which some stream has ops left. */
+static uint32_t first_queued(const struct part_state *r)
 {
 	uint32_t first = r->n_launches;
 
@@ -18,10 +18,18 @@ static struct launch *new_launch(struct engine *e, struct part_state *r)
 
 		first = r->n_launches - at > r->n_launches - first ? at : first;
 	}
-	if (r->n_launches - first == r->cap) {
+	return first;
+}
+
+/* Room for one more: launches behind which all streams are come off the ring. */
+static struct launch *new_launch(struct engine *e, struct part_state *r)
+{
+	if (r->n_launches - r->first == r->cap)
+		r->first = first_queued(r);
+	if (r->n_launches - r->first == r->cap) {
 		struct launch *ring = ARENA_ARRAY(e->mem, 2 * r->cap, struct launch);
 
-		for (uint32_t i = first; i != r->n_launches; i++)
+		for (uint32_t i = r->first; i != r->n_launches; i++)
 			ring[i & (2 * r->cap - 1)] = r->ring[i & (r->cap - 1)];
 		r->ring = ring;
 		r->cap *= 2;
@@ -72,13 +80,13 @@ ft_ps engine_launched(const struct engine *e, const struct stream *s)
 	const struct part_state *r = &e->part[s->part];
 	const struct engine_job *job = part_of(e, r)->job;
 	const struct launch *l = launch_at(r, s->at);
-	uint32_t class = (uint32_t)part_of(e, r)->rank_class;
-	uint32_t segment = job->graph->rank_class[class].call[l->call].segment;
+	uint32_t segment;
 
-	return l->began +
-	       (job->host_free ?
-			0 :
-			job->host[job->host_begin[segment] + head(r, s)->place]);
+	if (job->host_free)
+		return l->began;
+	segment =
+		job->graph->rank_class[part_of(e, r)->rank_class].call[l->call].segment;
+	return l->began + job->host[job->host_begin[segment] + head(r, s)->place];
 }
 
 void engine_find_head(const struct part_state *r, struct stream *s)
@@ -226,6 +234,7 @@ static void init_rank(struct engine *e, size_t part)
 	}
 	r->cap = 64;
 	r->ring = ARENA_ARRAY(e->mem, r->cap, struct launch);
+	r->of = &e->in->part[part];
 	r->program = find_program(e, part);
 	r->state = HOST;
 	e->n_going += !e->in->part[part].job->again;

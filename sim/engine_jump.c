@@ -58,6 +58,7 @@ static void move_to(struct part_state *r, struct stream *s, uint32_t completed)
 {
 	s->number += completed - s->completed;
 	s->completed = completed;
+	s->held_to = 0;
 	r->queued &= ~(1u << s->id);
 	if (s->completed != s->launched) {
 		r->queued |= 1u << s->id;
@@ -82,7 +83,7 @@ static void set_up(struct engine *e, struct part_state *r, struct stream *s,
 	if (s->id >= FT_STREAM_GATHER)
 		rates_enter(&e->rates, &s->run, s->part,
 			    &part_of(e, r)->timing[head(r, s)->op->work]);
-	r->n_running++;
+	r->running |= 1u << s->id;
 }
 
 /* What the host launched while the pass ran, each time that there was room or what it waited
@@ -112,7 +113,7 @@ static void land(struct engine *e, struct part_state *r)
 	struct jump *j = r->jump;
 
 	launch_meanwhile(e, r);
-	r->n_running = 1;
+	r->running = 1u << FT_STREAM_COMPUTE;
 	for (int i = 0; i < FT_STREAMS; i++)
 		if (!is_receive(i))
 			set_up(e, r, &r->stream[i], &j->end[i]);

@@ -5,7 +5,8 @@
  * over, a part's streams depend on nothing but the state in which they are then: how far each
  * is, what of the op that it runs is left, and, where the host has not yet launched all of
  * the pass, where the host is. That holds where nothing behind the pass can start before it
- * is over and the pass awaits no receive once it runs (sim/program.h), and where its ops
+ * is over (but what started by itself, as gathers of weights do, and was over before it
+ * began) and the pass awaits no receive once it runs (sim/program.h), and where its ops
  * cross no link that others use. So the first time that a pass goes on from a state it is
  * recorded, and each further time, on any part with the same durations, it is the moments at
  * which its sends arrive, and its end. Receives and launches go on as they would. Times are

@@ -125,12 +125,23 @@ static bool add_host(struct jump_key *k, const struct engine *e,
 	return add_late(k, e, r);
 }
 
+/* Is all over that would start by itself while the pass runs? */
+static bool free_are_over(const struct part_state *r, const struct program_pass *pass)
+{
+	for (int i = 0; pass->free_to && i < FT_STREAMS; i++)
+		if ((int32_t)(r->stream[i].completed - pass->free_to[i]) < 0)
+			return false;
+	return true;
+}
+
 static bool make_key(const struct engine *e, const struct part_state *r,
 		     const struct program_pass *pass, struct jump_key *k)
 {
 	const struct launch *l = launch_at(r, r->stream[FT_STREAM_COMPUTE].at);
 	bool held_up = !all_launched(e, r, pass, l);
 
+	if (!free_are_over(r, pass))
+		return false;
 	k->n = 0;
 	add(k, &part_of(e, r)->timing);
 	add_number(k, (uint64_t)pass->kind << 1 | held_up);

@@ -42,14 +42,19 @@ struct stream {
 	uint32_t arrived[2], taken[2]; /* receive: what peers have sent; reverse */
 	struct running run;
 	ft_ps began;
+	/* where it is idle, its head waits for another stream to complete so many: */
+	uint8_t held_by;
+	uint32_t held_to;
 };
 
 struct part_state {
+	const struct engine_part *of;
 	const struct program *program; /* of its job */
 	struct stream stream[FT_STREAMS];
 	struct wait event[FT_EVENTS];
 	struct launch *ring;	      /* [cap], a power of two */
-	uint32_t cap, n_launches;     /* since the start */
+	uint32_t cap, n_launches;     /* since the start; */
+	uint32_t first;		      /* none of those before it is queued */
 	size_t next_call, next_piece; /* next_piece: of a call that is half launched */
 	size_t next_slot;	      /* the first that begins behind next_call */
 	uint32_t slot;		      /* of what is being launched */
@@ -65,8 +70,8 @@ struct part_state {
 	ft_ps since;
 	ft_ps spent[5];
 	ft_ps end;
-	unsigned queued;   /* bit i: stream i has ops launched and not over */
-	int64_t n_running; /* streams RUNNING or MEETING */
+	unsigned queued;  /* bit i: stream i has ops launched and not over */
+	unsigned running; /* bit i: stream i is RUNNING */
 	/* of a timeline: */
 	struct drawn_call *drawn;  /* [n_calls] of its program; NULL: none is drawn */
 	struct pass_call **passes; /* of its graph */
@@ -98,7 +103,8 @@ struct engine {
 static inline const struct engine_part *part_of(const struct engine *e,
 						const struct part_state *r)
 {
-	return &e->in->part[r - e->part];
+	(void)e;
+	return r->of;
 }
 
 static inline const struct launch *launch_at(const struct part_state *r, uint32_t at)

@@ -57,11 +57,29 @@ void evq_init(struct evq *q, struct arena *mem)
 	*q = (struct evq){ .mem = mem };
 }
 
+/* What took the place of the event that was taken: the last. */
+static void fill(struct evq *q)
+{
+	struct evq_slot last = q->heap[q->n--];
+
+	q->hole = false;
+	if (q->n)
+		settle(q, ROOT, last);
+}
+
 void evq_put(struct evq *q, struct event *ev, ft_ps at)
 {
-	size_t slot = ev->slot;
+	size_t slot;
 
 	assert(at >= q->now);
+	if (q->hole && !ev->slot) {
+		q->hole = false;
+		settle(q, ROOT, (struct evq_slot){ at, q->seq++, ev });
+		return;
+	}
+	if (q->hole)
+		fill(q);
+	slot = ev->slot;
 	if (!slot) {
 		if (q->n + 2 > q->cap)
 			q->heap = ARENA_GROW(q->mem, q->heap, &q->cap);
@@ -72,11 +90,14 @@ void evq_put(struct evq *q, struct event *ev, ft_ps at)
 
 void evq_drop(struct evq *q, struct event *ev)
 {
-	size_t slot = ev->slot;
 	struct evq_slot last;
+	size_t slot;
 
-	if (!slot)
+	if (!ev->slot)
 		return;
+	if (q->hole)
+		fill(q);
+	slot = ev->slot;
 	assert(q->heap[slot].ev == ev); /* else: of another queue */
 	last = q->heap[q->n--];
 	ev->slot = 0;
@@ -88,10 +109,13 @@ struct event *evq_take(struct evq *q)
 {
 	struct event *ev;
 
+	if (q->hole)
+		fill(q);
 	if (!q->n)
 		return NULL;
 	ev = q->heap[ROOT].ev;
 	q->now = q->heap[ROOT].at;
-	evq_drop(q, ev);
+	q->hole = true;
+	ev->slot = 0;
 	return ev;
 }

@@ -24,7 +24,8 @@ struct evq_slot { /* keys beside the pointer: no chase while sifting */
 };
 
 struct evq {
-	struct evq_slot *heap; /* heap[1..n] */
+	struct evq_slot *heap; /* heap[1..n]; */
+	bool hole;	       /* but heap[1] was taken: what is put next goes there */
 	size_t n, cap;
 	uint64_t seq;
 	ft_ps now;	   /* time of the event taken last */

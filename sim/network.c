@@ -38,6 +38,8 @@ struct network *network_new(struct arena *mem, const struct ft_cluster *c,
 	if (c->imperfections.scattered)
 		gsl_ran_shuffle(rng, w->order, (size_t)nodes, sizeof(*w->order));
 	links_lay_out(w, rng);
+	w->weight = ARENA_ARRAY(mem, w->n_links, double);
+	w->met = ARENA_ARRAY(mem, w->n_links, uint32_t);
 	gsl_rng_free(rng);
 	return links_join_all(w, err) ? w : NULL;
 }
@@ -49,16 +51,23 @@ size_t network_links(const struct network *w)
 
 /* ---- flows ------------------------------------------------------------------------- */
 
-struct solving {
+/* What the flows so far put on each link that they meet. */
+struct sending {
 	struct network *w;
-	struct share share;
 	gsl_rng *rng;
 };
 
-/* weight flows of line rate from the i-th node to the j-th, over every rail. */
-static void send(struct solving *s, int64_t i, int64_t j, double weight)
+static void load(struct network *w, uint32_t link, double weight)
 {
-	const struct network *w = s->w;
+	if (w->weight[link] <= 0)
+		w->met[w->n_met++] = link;
+	w->weight[link] += weight;
+}
+
+/* weight flows of line rate from the i-th node to the j-th, over every rail. */
+static void send(struct sending *s, int64_t i, int64_t j, double weight)
+{
+	struct network *w = s->w;
 	int64_t from = w->order[i], to = w->order[j];
 	int64_t split = links_split(w, from, to);
 
@@ -68,12 +77,12 @@ static void send(struct solving *s, int64_t i, int64_t j, double weight)
 					((double)(n % split) + 0.5) / (double)split };
 		size_t hops = links_route(w, s->rng, &f, link);
 
-		share_add(&s->share, link, NULL, hops, weight / (double)split,
-			  INFINITY);
+		for (size_t k = 0; k < hops; k++)
+			load(w, link[k], weight / (double)split);
 	}
 }
 
-static void send_from(struct solving *s, const struct network_part *part,
+static void send_from(struct sending *s, const struct network_part *part,
 		      const struct network_sends *x, int64_t i)
 {
 	int64_t at = i - part->first_node, m = x->members;
@@ -101,39 +110,38 @@ static void send_from(struct solving *s, const struct network_part *part,
 	}
 }
 
-/* A split flow is as slow as its slowest part: rate per weight, least of all. */
-static double slowest(const struct solving *s)
+/*
+ * A split flow is as slow as its slowest part: the least rate per weight. Of max-min shares
+ * the least is that of the link which has the least capacity per weight on it, the first
+ * that filling from below meets; no other needs to be solved for.
+ */
+static double slowest(const struct network *w)
 {
-	double least = 1;
+	double least = w->line;
 
-	for (size_t f = 0; f < s->share.n_flows; f++) {
-		const struct share_flow *x = &s->share.flow[f];
-
-		least = fmin(least, x->rate / (x->weight * s->w->line));
-	}
-	return fmax(least, LEAST_SHARE);
+	for (size_t i = 0; i < w->n_met; i++)
+		least = fmin(least, w->capacity[w->met[i]] / w->weight[w->met[i]]);
+	return fmax(least / w->line, LEAST_SHARE);
 }
 
 void network_find(struct network *w, size_t part, const struct network_sends *x,
 		  struct network_path *out)
 {
-	struct arena mem = { 0 };
-	struct solving s = { .w = w, .rng = gsl_rng_alloc(gsl_rng_mt19937) };
+	struct sending s = { .w = w, .rng = gsl_rng_alloc(gsl_rng_mt19937) };
 	const struct network_part *p = &w->part[part];
 	int64_t senders = p->nodes < MOST_SENDERS ? p->nodes : MOST_SENDERS;
 
 	*out = (struct network_path){ .share = 1 };
 	gsl_rng_set(s.rng, (unsigned long)(w->c->imperfections.seed + part));
-	share_init(&s.share, &mem, w->capacity, w->n_links);
 	for (int64_t i = 0; i < senders; i++)
 		send_from(&s, p, x, p->first_node + i);
-	if (s.share.n_flows) {
-		share_solve(&s.share);
-		out->share = slowest(&s);
-		links_note_uses(w, &s.share, out->share * w->line, out);
+	if (w->n_met) {
+		out->share = slowest(w);
+		links_note_uses(w, out->share * w->line, out);
 	}
+	while (w->n_met)
+		w->weight[w->met[--w->n_met]] = 0;
 	gsl_rng_free(s.rng);
-	arena_release(&mem);
 }
 
 bool network_share(const struct ft_cluster *c, const struct network_sends *x,

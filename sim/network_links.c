@@ -369,29 +369,19 @@ static void note_use(struct network_path *out, uint32_t link, double use)
 	out->use[i] = fmaxf(out->use[i], (float)fmin(1, use));
 }
 
-static double weight_on(const struct share *s, uint32_t link)
-{
-	const struct share_link *l = &s->link[link];
-	double weight = 0;
-
-	for (uint32_t k = 0; k < l->n; k++)
-		weight += s->flow[l->on[k] / SHARE_HOPS].weight;
-	return weight;
-}
-
 /* How full a leaf's links are, at a pace: the fullest, and all together. */
 struct fullness {
 	double fullest, load, room;
 };
 
-static void add_link(struct fullness *f, const struct network *w, const struct share *s,
-		     double pace, uint32_t at)
+static void add_link(struct fullness *f, const struct network *w, double pace,
+		     uint32_t at)
 {
-	double load = pace * weight_on(s, at);
+	double load = pace * w->weight[at];
 
 	f->load += load;
 	f->room += w->capacity[at];
-	if (w->capacity[at] > 0)
+	if (load > 0 && w->capacity[at] > 0)
 		f->fullest = fmax(f->fullest, load / w->capacity[at]);
 }
 
@@ -403,8 +393,7 @@ static double taken(const struct fullness *f)
 	return f->room > 0 ? (2 * f->fullest + f->load / f->room) / 3 : 0;
 }
 
-static void note_graph(const struct network *w, const struct share *s, double pace,
-		       struct network_path *out)
+static void note_graph(const struct network *w, double pace, struct network_path *out)
 {
 	for (size_t i = 0; i < w->graph->n_switches; i++) {
 		struct fullness f = { 0 };
@@ -413,32 +402,30 @@ static void note_graph(const struct network *w, const struct share *s, double pa
 		nodes_below(w, (int64_t)i, 0, &from, &to);
 		for (size_t c = 0; to > from && c < w->graph->n_cables; c++)
 			if (w->graph->cable[c].a == i || w->graph->cable[c].b == i)
-				add_link(&f, w, s, pace,
+				add_link(&f, w, pace,
 					 cable(w, c, w->graph->cable[c].b == i));
 		note_use(out, w->leaf_link[i], taken(&f));
 	}
 }
 
-void links_note_uses(const struct network *w, const struct share *s, double pace,
-		     struct network_path *out)
+void links_note_uses(const struct network *w, double pace, struct network_path *out)
 {
 	int64_t pooled = w->c->fabric->adaptive ? 1 : w->uplinks;
 
 	if (w->graph) {
-		note_graph(w, s, pace, out);
+		note_graph(w, pace, out);
 		return;
 	}
 	for (int64_t leaf = 0; leaf < w->leaves; leaf++) {
 		struct fullness f = { 0 };
 
 		for (int64_t u = 0; u < pooled; u++)
-			add_link(&f, w, s, pace, uplink(w, leaf, u, false));
+			add_link(&f, w, pace, uplink(w, leaf, u, false));
 		note_use(out, w->leaf_link[leaf], taken(&f));
 	}
 	for (int64_t pod = 0; pod < w->pods; pod++) {
 		uint32_t at = core(w, pod, false);
 
-		note_use(out, w->pod_link[pod],
-			 pace * weight_on(s, at) / w->capacity[at]);
+		note_use(out, w->pod_link[pod], pace * w->weight[at] / w->capacity[at]);
 	}
 }

@@ -26,6 +26,9 @@ struct network {
 	double line;	  /* bytes/s of a NIC */
 	double *capacity; /* [n_links] */
 	uint32_t *leaf_link, *pod_link; /* the shared link each is */
+	double *weight; /* [n_links] of flows while network_find looks at some; else zero */
+	uint32_t *met; /* [n_met] which have any */
+	size_t n_met;
 };
 
 /* Sizes, capacities with the faults drawn from rng, and what parts share. */
@@ -48,9 +51,8 @@ struct links_flow {
 size_t links_route(const struct network *w, gsl_rng *rng, const struct links_flow *f,
 		   uint32_t link[SHARE_HOPS]);
 
-/* What the flows of a solved system take of each shared link at pace bytes/s a unit of
+/* What the flows that are on the links take of each shared link at pace bytes/s a unit of
  * weight. */
-void links_note_uses(const struct network *w, const struct share *solved, double pace,
-		     struct network_path *out);
+void links_note_uses(const struct network *w, double pace, struct network_path *out);
 
 #endif

@@ -53,7 +53,10 @@ static void lay_op(struct piece *p, struct laid *l, const struct ft_op *op,
 	*to = (struct piece_op){ op, kept, n, place };
 	l->n[op->stream]++;
 	l->held[op->stream] = held;
-	p->held &= held || is_receive(op->stream);
+	if (!held && !is_receive(op->stream)) {
+		p->free |= 1u << op->stream;
+		p->free_to[op->stream] = l->n[op->stream];
+	}
 	p->host_waits |= op->host_waits;
 	if (op->record < FT_EVENTS) {
 		l->event[op->record] =
@@ -70,8 +73,7 @@ static void lay_piece(struct piece *p, const struct ft_segment *seg, size_t from
 
 	lay_nothing(&l);
 	*p = (struct piece){ .op = ARENA_ARRAY(mem, to - from, struct piece_op),
-			     .last = (uint32_t)to - 1,
-			     .held = true };
+			     .last = (uint32_t)to - 1 };
 	for (size_t i = from; i < to; i++) {
 		p->begin[seg->op[i].stream + 1]++;
 		p->streams |= 1u << seg->op[i].stream;
@@ -192,47 +194,128 @@ static double compute_ops(const struct program *p, const struct ft_call *call)
 	return n * call->repeat;
 }
 
-static bool is_held(const struct program *p, const struct ft_call *call)
-{
-	for (size_t i = p->begin[call->segment]; i < p->begin[call->segment + 1]; i++)
-		if (!p->piece[i].held)
-			return false;
-	return true;
-}
+/* Ops that may start before the compute launched ahead of their call is over: with those of
+ * the calls before it, so many of each stream are to be over. */
+struct free_call {
+	size_t call;
+	uint32_t to[FT_STREAMS];
+};
 
 /* A class while its passes are looked for. */
 struct looked {
 	const struct program *program;
 	const struct ft_class *class;
-	double *before;	   /* [n_calls + 1] compute ops of the calls before */
-	size_t *free_from; /* [n_calls + 1] the first call from here on that is not held */
+	double *before;		/* [n_calls + 1] compute ops of the calls before */
+	struct free_call *free; /* [n_free] calls with such ops */
+	size_t n_free, cap_free;
 	double depth;
 };
+
+/* Ops of a stream in one call. */
+static uint32_t ops_of(const struct program *p, const struct ft_call *call, int stream)
+{
+	uint32_t n = 0;
+
+	for (size_t i = p->begin[call->segment]; i < p->begin[call->segment + 1]; i++)
+		n += p->piece[i].begin[stream + 1] - p->piece[i].begin[stream];
+	return n;
+}
+
+/* Where the last free op of a stream stands among those of one call; 0: it has none. */
+static uint32_t free_in(const struct program *p, const struct ft_call *call, int stream)
+{
+	uint32_t n = 0, to = 0;
+
+	for (size_t i = p->begin[call->segment]; i < p->begin[call->segment + 1]; i++) {
+		const struct piece *piece = &p->piece[i];
+
+		if (piece->free >> stream & 1)
+			to = n + piece->free_to[stream];
+		n += piece->begin[stream + 1] - piece->begin[stream];
+	}
+	return to;
+}
+
+static struct free_call *next_free(struct looked *l, struct arena *mem)
+{
+	if (l->n_free == l->cap_free)
+		l->free = ARENA_GROW(mem, l->free, &l->cap_free);
+	l->n_free++;
+	return &l->free[l->n_free - 1];
+}
+
+/* Of all the calls, on streams that have any. */
+static void find_free(struct looked *l, uint32_t streams, struct arena *mem)
+{
+	const struct program *p = l->program;
+	uint32_t launched[FT_STREAMS] = { 0 };
+	struct free_call so_far = { 0 };
+
+	for (size_t i = 0; streams && i < l->class->n_calls; i++) {
+		const struct ft_call *call = &l->class->call[i];
+		bool any = false;
+
+		for (uint32_t left = streams; left; left &= left - 1) {
+			int s = __builtin_ctz(left);
+			uint32_t to = free_in(p, call, s), each = ops_of(p, call, s);
+
+			if (to)
+				so_far.to[s] =
+					launched[s] + (call->repeat - 1) * each + to;
+			launched[s] += call->repeat * each;
+			any |= to > 0;
+		}
+		so_far.call = i;
+		if (any)
+			*next_free(l, mem) = so_far;
+	}
+}
+
+static uint32_t free_streams(const struct program *p, size_t n_pieces)
+{
+	uint32_t streams = 0;
+
+	for (size_t i = 0; i < n_pieces; i++)
+		streams |= p->piece[i].free;
+	return streams;
+}
 
 static struct looked look_at(const struct program *p, const struct ft_class *c,
 			     uint32_t depth, struct arena *mem)
 {
-	struct looked l = { p, c, ARENA_ARRAY(mem, c->n_calls + 1, double),
-			    ARENA_ARRAY(mem, c->n_calls + 1, size_t), depth };
+	struct looked l = { p, c,    ARENA_ARRAY(mem, c->n_calls + 1, double), NULL, 0,
+			    0, depth };
 
 	for (size_t i = 0; i < c->n_calls; i++)
 		l.before[i + 1] = l.before[i] + compute_ops(p, &c->call[i]);
-	l.free_from[c->n_calls] = c->n_calls;
-	for (size_t i = c->n_calls; i-- > 0;)
-		l.free_from[i] = is_held(p, &c->call[i]) ? l.free_from[i + 1] : i;
 	return l;
 }
 
-/* The host launches a call once it is no more than `depth` compute ops ahead. */
-static bool is_alone(const struct looked *l, const struct program_pass *pass)
+/* The last call with free ops that may be launched by the end of the pass: the host launches
+ * a call once it is no more than `depth` compute ops ahead. NULL: none that is not over when
+ * the pass begins. */
+static const uint32_t *free_to(const struct looked *l, const struct program_pass *pass)
 {
-	size_t free_from = l->free_from[pass->first];
+	double reach = l->before[pass->last + 1] + l->depth;
+	size_t low = 0, high = l->n_free; /* the answer is the one before low */
 
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (l->before[l->free[mid].call] <= reach)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low && l->free[low - 1].call >= pass->first ? l->free[low - 1].to : NULL;
+}
+
+static bool receives(const struct looked *l, const struct program_pass *pass)
+{
 	for (size_t i = pass->first; i <= pass->last; i++)
 		if (streams_of(l->program, &l->class->call[i]) & RECEIVES)
-			return false;
-	return free_from == l->class->n_calls ||
-	       l->before[free_from] > l->before[pass->last + 1] + l->depth;
+			return true;
+	return false;
 }
 
 /* The calls of a mark, [from, to), that compute; false: none. */
@@ -252,7 +335,8 @@ static bool find_pass(const struct looked *l, size_t from, size_t to,
 		for (size_t k = l->program->begin[call[i].segment];
 		     k < l->program->begin[call[i].segment + 1]; k++)
 			pass->awaits |= l->program->piece[k].awaits;
-	pass->alone = is_alone(l, pass);
+	pass->receives = receives(l, pass);
+	pass->free_to = free_to(l, pass);
 	return true;
 }
 
@@ -276,7 +360,7 @@ static void find_passes(const struct looked *l, struct program_class *to,
 		pass->kind = kind_of(kinds, &c->call[pass->first],
 				     pass->last - pass->first + 1);
 		pass->ahead = hash_of(&c->call[pass->last + 1], ahead - pass->last - 1);
-		for (size_t k = pass->first; pass->alone && k <= pass->last; k++)
+		for (size_t k = pass->first; !pass->receives && k <= pass->last; k++)
 			to->pass_of[k] = n;
 		n++;
 	}
@@ -301,12 +385,19 @@ struct program *program_of(const struct ft_graph *g, uint32_t depth, struct aren
 {
 	struct program *p = ARENA_NEW(mem, struct program);
 	struct kinds kinds = kinds_for(g, mem);
+	uint32_t streams;
 
 	lay_segments(p, g, mem);
+	streams = free_streams(p, p->begin[g->n_segments]);
 	p->of = ARENA_ARRAY(mem, g->n_classes, struct program_class);
 	for (size_t c = 0; c < g->n_classes; c++) {
 		struct looked l = look_at(p, &g->rank_class[c], depth, mem);
 
+		if (c && g->rank_class[c].call == g->rank_class[c - 1].call) {
+			p->of[c] = p->of[c - 1];
+			continue;
+		}
+		find_free(&l, streams, mem);
 		find_passes(&l, &p->of[c], &kinds, mem);
 		count_launches(&l, &p->of[c], mem);
 	}

@@ -46,8 +46,9 @@ struct piece {
 	uint32_t last;			  /* place of its last op */
 	uint32_t awaits; /* bit s: an op of it awaits stream s, a receive */
 	bool host_waits; /* for its last op */
-	bool held; /* but for receives, nothing of it starts before the compute op that
-		    * was launched ahead of it is over */
+	uint32_t free;	 /* bit s: some op of it on s, no receive, may start before the
+			  * compute op that was launched ahead of the piece is over; */
+	uint32_t free_to[FT_STREAMS]; /* the last such op is the one before this */
 };
 
 /* Calls [first, last] of a class: of a pass those from the first that computes to the
@@ -57,13 +58,16 @@ struct program_pass {
 	uint32_t kind;	 /* equal: the same calls */
 	uint32_t awaits; /* receives, as of a piece */
 	uint64_t ahead;	 /* hash of the calls behind it, with the next two passes */
-	bool alone; /* it has no receives, and while it runs nothing behind it starts */
+	bool receives;	 /* it has some of its own */
+	/* Once so many ops of each stream are over, nothing behind the pass starts while it
+	 * runs; NULL: nothing does. */
+	const uint32_t *free_to; /* [FT_STREAMS] */
 };
 
 enum { NO_PASS = UINT32_MAX };
 
 struct program_class {
-	uint32_t *pass_of; /* [n_calls] the pass, if that is alone, or NO_PASS */
+	uint32_t *pass_of; /* [n_calls] the pass, if that has no receives, or NO_PASS */
 	struct program_pass *pass;
 	uint32_t *launches; /* [n_calls + 1] pieces of the calls before */
 };

@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "base/plain.h"
 #include "foretoken/sim.h"
+#include "sim/again.h"
 #include "sim/engine.h"
 #include "sim/job.h"
 #include "sim/timeline.h"
@@ -236,14 +237,9 @@ static void make_parts(struct setting *s, struct engine_input *in)
 
 /* ---- the whole ------------------------------------------------------------------ */
 
-static bool run_engine(struct setting *s, struct engine_input *in,
-		       struct engine_output *out, struct ft_error *err)
+static bool run_drawn(struct setting *s, struct engine_input *in,
+		      struct engine_output *out, struct ft_error *err)
 {
-	size_t works = s->job[0].graph->n_works;
-
-	out->part = ARENA_ARRAY(s->mem, in->n_parts, struct ft_class_result);
-	out->work_time = ARENA_ARRAY(s->mem, works, ft_ps);
-	out->work_count = ARENA_ARRAY(s->mem, works, uint64_t);
 	if (in->timeline && in->form == FT_TIMELINE_SVG)
 		in->gantt = gantt_new(s->mem, s->job[0].graph);
 	else if (in->timeline && in->form == FT_TIMELINE_MEMORY)
@@ -259,6 +255,27 @@ static bool run_engine(struct setting *s, struct engine_input *in,
 		kineto_end(in->timeline, out->last_launch, out->end, out->drawn + 1);
 	else if (in->timeline && in->form == FT_TIMELINE_CHROME)
 		timeline_finish(in->timeline, out->end);
+	return true;
+}
+
+static bool run_engine(struct setting *s, struct engine_input *in,
+		       struct engine_output *out, struct ft_error *err)
+{
+	struct again *again = s->jobs == 1 ? memo_again(s->job[0].memo) : NULL;
+	size_t works = s->job[0].graph->n_works;
+	struct ft_digest key;
+
+	out->part = ARENA_ARRAY(s->mem, in->n_parts, struct ft_class_result);
+	out->work_time = ARENA_ARRAY(s->mem, works, ft_ps);
+	out->work_count = ARENA_ARRAY(s->mem, works, uint64_t);
+	if (again && !again_key(&s->job[0], in, &key))
+		again = NULL;
+	if (again && again_recall(again, &key, works, in->n_parts, out))
+		return true;
+	if (!run_drawn(s, in, out, err))
+		return false;
+	if (again)
+		again_keep(again, &key, works, in->n_parts, out);
 	return true;
 }
 

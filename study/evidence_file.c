@@ -66,8 +66,10 @@ static size_t source_of(struct ft_evidence *e, size_t before, const char *name)
 	return e->n_sources++;
 }
 
+/* Rows that follow each other have most of their traits in common: before, or NULL. */
 static bool read_traits(const struct csv *rows, size_t row, const int *columns,
-			struct ft_traits *out, struct ft_error *err)
+			const struct ft_traits *before, struct ft_traits *out,
+			struct ft_error *err)
 {
 	const struct ft_trait *t;
 	size_t n = ft_trait_table(&t);
@@ -78,7 +80,10 @@ static bool read_traits(const struct csv *rows, size_t row, const int *columns,
 		const char *word = csv_text(rows, row, column);
 		double number = 0;
 
-		if (t[i].number && !csv_number(rows, row, column, 0, &number, err))
+		if (t[i].number && before &&
+		    !strcmp(word, csv_text(rows, row - 1, column)))
+			memcpy(&number, (const char *)before + t[i].at, sizeof(number));
+		else if (t[i].number && !csv_number(rows, row, column, 0, &number, err))
 			return false;
 		if (t[i].number && number <= 0) {
 			struct ft_mark mark = csv_mark(rows, row, column);
@@ -110,7 +115,8 @@ static bool read_runs(const char *path, struct ft_evidence *e, struct ft_error *
 		r->group = csv_text(rows, i, c.other[GROUP]);
 		r->source = source_of(e, i ? r[-1].source : 0,
 				      csv_text(rows, i, c.other[SOURCE]));
-		if (!read_traits(rows, i, c.trait, &r->traits, err) ||
+		if (!read_traits(rows, i, c.trait, i ? &r[-1].traits : NULL, &r->traits,
+				 err) ||
 		    !csv_number(rows, i, c.other[SPREAD], 0,
 				&r->traits.kernel_spread_frac, err) ||
 		    !csv_number(rows, i, c.other[RATIO], 0, &r->log_ratio, err) ||

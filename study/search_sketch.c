@@ -6,8 +6,8 @@
 #include "study/search.h"
 #include "study/traits.h"
 
-/* What a sketch depends on: the places on all axes but those of the pipeline and of how
- * replicas share weights; of this, whether a rank has a shard for itself. */
+/* What a sketch depends on: the places on all axes but those of the pipeline, of host memory
+ * and of how replicas share weights; of this, whether a rank has a shard for itself. */
 struct family {
 	uint8_t at[AXES];
 	bool used;
@@ -43,14 +43,35 @@ void sketches_free(struct sketches *s)
 	free(s);
 }
 
-static struct family *place(const struct sketches *s, const uint8_t at[AXES])
+static size_t hash_of(const uint8_t at[AXES])
 {
 	uint64_t h = 14695981039346656037u;
-	size_t i;
 
 	for (int k = 0; k < AXES; k++)
 		h = (h ^ at[k]) * 1099511628211u;
-	for (i = (size_t)(h ^ h >> 32) & (s->cap - 1);
+	return (size_t)(h ^ h >> 32);
+}
+
+struct twin *search_twin(struct worker *w, const struct candidate *c)
+{
+	struct twin *t;
+	uint8_t at[AXES];
+
+	memcpy(at, c->at, sizeof(at));
+	at[AXIS_OFFLOAD] = 0;
+	t = &w->twin[hash_of(at) % TWINS];
+	if (memcmp(t->at, at, sizeof(at)) != 0) {
+		*t = (struct twin){ .sketched = false };
+		memcpy(t->at, at, sizeof(at));
+	}
+	return t;
+}
+
+static struct family *place(const struct sketches *s, const uint8_t at[AXES])
+{
+	size_t i;
+
+	for (i = hash_of(at) & (s->cap - 1);
 	     s->slot[i].used && memcmp(s->slot[i].at, at, AXES) != 0;
 	     i = (i + 1) & (s->cap - 1))
 		;
@@ -91,8 +112,8 @@ static const struct ft_sketched *sketched_of(struct worker *w,
 					     const struct candidate *c,
 					     const struct ft_plan *p)
 {
-	static const enum axis left_out[] = { AXIS_PP, AXIS_VPP, AXIS_ZERO_GROUP,
-					      AXIS_SHARD, AXIS_LAYERS };
+	static const enum axis left_out[] = { AXIS_PP,	  AXIS_VPP,    AXIS_ZERO_GROUP,
+					      AXIS_SHARD, AXIS_LAYERS, AXIS_OFFLOAD };
 	struct sketches *s = w->sketches;
 	uint8_t at[AXES];
 	struct family *f;
@@ -148,14 +169,20 @@ double search_rank_bound(const struct worker *w, const struct ft_bound *bound,
 
 void search_sketch(struct worker *w, struct candidate *c)
 {
+	struct twin *twin = search_twin(w, c);
 	const struct ft_sketched *of;
 	struct ft_bound bound = { 0, 0 };
 	struct ft_error err;
 	struct ft_plan p;
 
+	c->least = twin->least;
+	if (twin->sketched)
+		return;
 	of = space_plan(&w->job->space, c, &p, w->layers) ? sketched_of(w, c, &p) :
 							    NULL;
 	if (of)
 		bound = ft_sketched_bound(of, &p);
 	c->least = bound.step > 0 ? search_rank_bound(w, &bound, &err) : 0;
+	twin->sketched = true;
+	twin->least = c->least;
 }

@@ -431,13 +431,16 @@ bool space_open(struct space *sp, const struct ft_scenario *s,
 	struct candidate c = { .memory = 0 };
 	bool ok;
 
-	if (!layers)
-		out_of_memory();
 	*sp = (struct space){ .scenario = s, .combinations = 1 };
-	sp->context =
-		(struct ft_plan_context){ s->cluster->ranks, s->cluster->ranks_per_node,
-					  s->stack->layout.ragged_batch,
-					  s->cluster->gpus_mark };
+	sp->unlike = calloc((size_t)s->model->n_layers + 1, sizeof(*sp->unlike));
+	if (!layers || !sp->unlike)
+		out_of_memory();
+	sp->context = (struct ft_plan_context){ s->cluster->ranks,
+						s->cluster->ranks_per_node,
+						s->stack->layout.ragged_batch,
+						s->cluster->gpus_mark,
+						sp->unlike,
+						ft_model_unlike(s->model, sp->unlike) };
 	if (node_is_null(sequence))
 		sequence = node_get(s->stack->defaults, "sequence_parallel");
 	sp->wants_sequence_parallel = node_is_null(sequence) || !sequence->text ||
@@ -463,5 +466,6 @@ bool space_open(struct space *sp, const struct ft_scenario *s,
 void space_close(struct space *sp)
 {
 	free(sp->candidate);
+	free(sp->unlike);
 	*sp = (struct space){ .n = 0 };
 }

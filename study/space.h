@@ -56,6 +56,7 @@ struct candidate {
 struct space {
 	const struct ft_scenario *scenario; /* open */
 	struct ft_plan_context context;
+	int64_t *unlike; /* the context's */
 	struct space_axis axis[AXES];
 	bool wants_sequence_parallel,
 		gather_follows; /* sequence_parallel; overlap.dp */

@@ -394,6 +394,79 @@ static void a_drawn_cable_is_taken_whole(void **state)
 	arena_release(&mem);
 }
 
+/* The slowest of all max-min shares, each solved for; the i-th node sends to the one `by`
+ * further on. */
+static double slowest_solved(const struct network *w, size_t part, int64_t by)
+{
+	const struct network_part *p = &w->part[part];
+	gsl_rng *rng = gsl_rng_alloc(gsl_rng_mt19937);
+	struct arena mem = { 0 };
+	struct share s;
+	double least = 1;
+
+	gsl_rng_set(rng, (unsigned long)(w->c->imperfections.seed + part));
+	share_init(&s, &mem, w->capacity, w->n_links);
+	for (int64_t i = p->first_node; i < p->first_node + p->nodes; i++) {
+		int64_t from = w->order[i], to, split;
+
+		if (i + by >= w->nodes)
+			break;
+		to = w->order[i + by];
+		split = links_split(w, from, to);
+		for (int64_t k = 0; k < w->rails * split; k++) {
+			struct links_flow f = { from, to, k / split, 0.5 };
+			uint32_t link[SHARE_HOPS];
+			size_t hops = links_route(w, rng, &f, link);
+
+			share_add(&s, link, NULL, hops, 1. / (double)split, INFINITY);
+		}
+	}
+	share_solve(&s);
+	for (size_t f = 0; f < s.n_flows; f++)
+		least = fmin(least, s.flow[f].rate / (s.flow[f].weight * w->line));
+	gsl_rng_free(rng);
+	arena_release(&mem);
+	return fmax(least, 1e-3);
+}
+
+static void the_slowest_flow_is_that_of_the_whole_solution(void **state)
+{
+	int below = 0;
+
+	(void)state;
+	for (uint64_t i = 1; i <= 60; i++) {
+		const struct ft_imperfections im = {
+			.given = true,
+			.seed = i,
+			.scattered = i % 3 > 0,
+			.failed_uplinks_frac = i % 5 ? 0 : 0.1,
+			.slow_nics_frac = i % 4 ? 0 : 0.1,
+			.slow_nic_rate_frac = 0.5,
+		};
+		int64_t nodes = 20 + (int64_t)(i % 7) * 9;
+		struct ft_fabric fabric = clos;
+		struct network_path p;
+		struct ft_error err;
+		struct network *w;
+		struct laid l;
+
+		fabric.wiring = i % 2 ? FT_WIRING_RAIL : FT_WIRING_TOR;
+		fabric.adaptive = i % 6 == 0;
+		lay(&l, &fabric, nodes, 2, &im);
+		w = network_new(&l.mem, &l.c, nodes, l.part, 2, &err);
+		for (size_t part = 0; w && part < 2; part++)
+			for (int64_t by = 1; by < nodes; by += 5) {
+				const struct network_sends x = { NETWORK_SHIFT, by, 1 };
+
+				network_find(w, part, &x, &p);
+				near_frac(p.share, slowest_solved(w, part, by), 1e-12);
+				below += p.share < 1;
+			}
+		gone(&l);
+	}
+	assert_true(below > 100);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -404,6 +477,7 @@ int main(void)
 		cmocka_unit_test(leaves_of_the_same_parts_are_one),
 		cmocka_unit_test(a_drawn_network_is_walked_by_its_cables),
 		cmocka_unit_test(a_drawn_cable_is_taken_whole),
+		cmocka_unit_test(the_slowest_flow_is_that_of_the_whole_solution),
 	};
 
 	return cmocka_run_group_tests_name("network links", tests, NULL, NULL);

@@ -241,6 +241,9 @@ struct ft_plan_context {
 	int64_t ranks, ranks_per_node;
 	bool ragged_batch; /* the last micro-batch may be smaller, dp need not divide */
 	struct ft_mark gpus; /* where the cluster's size was written */
+	const int64_t
+		*unlike; /* [n_unlike] layers that differ from the one before, for */
+	size_t n_unlike; /* ft_plan_vary; NULL: it finds them each time */
 };
 
 /* node: the `training` map with all defaults laid under it. NULL on error: a
@@ -249,6 +252,9 @@ struct ft_plan *ft_plan_load(const struct node *node, const struct ft_model *mod
 			     const struct ft_plan_context *context,
 			     struct ft_error *err) __attribute__((warn_unused_result));
 void ft_plan_free(struct ft_plan *plan);
+
+/* Layers that differ from the one before, into unlike, which has room for all; how many. */
+size_t ft_model_unlike(const struct ft_model *model, int64_t *unlike);
 
 /* The same rules for a plan that is changed in place, thousands of times: sizes, words and
  * flags are the caller's (sequence_parallel: wanted where tp > 1; zero_group 0 and shard 0:

@@ -53,6 +53,8 @@ struct ft_memo;
 
 struct ft_memo *ft_memo_new(void);
 void ft_memo_free(struct ft_memo *memo);
+/* From now on the last few steps as well: plans that differ in memory alone take the same. */
+void ft_memo_remember_steps(struct ft_memo *memo);
 bool ft_kernel_recall(struct ft_memo *memo, const struct ft_gpu *gpu,
 		      const struct ft_work *work, enum ft_clock clock,
 		      struct ft_prediction *out, struct ft_error *err)
@@ -196,7 +198,8 @@ struct ft_bound {
 };
 
 /* What can be said of the step of that outline (whose graph job->graph need not be) without
- * running it, whatever else is true of the cluster. pairs: its micro-batches run in pairs,
+ * running it, whatever else is true of the cluster. false, too: it never ends, as passes of its
+ * schedule wait for each other. pairs: its micro-batches run in pairs,
  * and the outline is of the same plan without. Proof: docs/plan.md. */
 bool ft_sim_bound(const struct ft_sim_job *job, const struct ft_outline *outline,
 		  struct ft_memo *memo, bool pairs, struct ft_bound *bound,
