@@ -130,7 +130,7 @@ static void gather_slices(struct builder *b, enum ft_stream received)
 					 FT_ALL_GATHER, FT_GROUP_TP, boundary_bytes(b));
 
 	if (o)
-		put_wait(o, FT_TAIL + received);
+		put_wait(o, FT_TAIL + (int)received);
 	need(b, FT_STREAM_TP);
 }
 
