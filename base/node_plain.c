@@ -7,7 +7,7 @@
 #include "base/arena.h"
 #include "base/limits.h"
 
-enum { DEEPEST = 32, LONGEST_KEY = 500 };
+enum { DEEPEST = 32, LONGEST_KEY = 500, BLOCK = 16 };
 
 struct plain {
 	struct arena *mem;
@@ -311,25 +311,35 @@ static struct node *block_value(struct plain *r, const struct node *within, int 
 	return n && (!*r->p || column(r) <= indent) ? n : NULL;
 }
 
-/* Is all of it characters that can be seen, blanks and ends of lines? */
+/* A character that can be seen, a blank or an end of line? 1: none of these. */
+static unsigned char is_odd(char c)
+{
+	return ((unsigned char)(c - ' ') > '~' - ' ') & (c != '\n');
+}
+
+/* In blocks, which compilers turn into vectors. */
 static bool is_plain(const char *text, size_t len)
 {
-	bool odd = false;
+	unsigned char odd = 0;
+	size_t i = 0;
 
-	for (size_t i = 0; i < len; i++)
-		odd |= (unsigned char)(text[i] - ' ') > '~' - ' ' && text[i] != '\n';
+	for (; len - i >= BLOCK; i += BLOCK)
+		for (size_t j = 0; j < BLOCK; j++)
+			odd |= is_odd(text[i + j]);
+	for (; i < len; i++)
+		odd |= is_odd(text[i]);
 	return !odd;
 }
 
 struct node *node_plain_text(struct arena *mem, const char *name, const char *text,
 			     size_t len)
 {
-	struct plain r = { .mem = mem, .name = name, .number = 1 };
+	struct plain r = { .mem = mem, .name = name, .p = text, .line = text };
 	struct node *root;
 
 	if (!is_plain(text, len))
 		return NULL;
-	r.p = r.line = arena_text_n(mem, text, len);
+	r.number = 1;
 	to_token(&r);
 	if (*r.p == '{' || *r.p == '[')
 		root = flow_value(&r, false, 0);

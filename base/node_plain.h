@@ -11,7 +11,7 @@
 
 #include "base/node.h"
 
-/* NULL: declined. name must outlive the nodes. */
+/* NULL: declined. name must outlive the nodes; behind text's len bytes stands a NUL. */
 struct node *node_plain_text(struct arena *mem, const char *name, const char *text,
 			     size_t len) __attribute__((warn_unused_result));
 

@@ -285,13 +285,20 @@ struct node *node_read_events(struct arena *mem, const char *name, const char *t
 	return root;
 }
 
+/* Of text that ends with a NUL. */
+static struct node *read_ended(struct arena *mem, const char *name, const char *text,
+			       size_t len, struct ft_error *err)
+{
+	struct node *root = node_plain_text(mem, name, text, len);
+
+	return root ? root : node_read_events(mem, name, text, len, err);
+}
+
 struct node *node_read_text(struct arena *mem, const char *name, const char *text,
 			    size_t len, struct ft_error *err)
 {
-	const char *kept = arena_text(mem, name);
-	struct node *root = node_plain_text(mem, kept, text, len);
-
-	return root ? root : node_read_events(mem, kept, text, len, err);
+	return read_ended(mem, arena_text(mem, name), arena_text_n(mem, text, len), len,
+			  err);
 }
 
 struct node *node_read_file(struct arena *mem, const char *path, struct ft_error *err)
@@ -299,5 +306,5 @@ struct node *node_read_file(struct arena *mem, const char *path, struct ft_error
 	size_t len;
 	char *text = file_read(mem, path, LIMIT_YAML_BYTES, &len, err);
 
-	return text ? node_read_text(mem, path, text, len, err) : NULL;
+	return text ? read_ended(mem, arena_text(mem, path), text, len, err) : NULL;
 }

@@ -22,8 +22,9 @@ static bool same(const struct node *a, const struct node *b)
 		return !strcmp(a->text, b->text);
 	for (size_t i = 0; i < a->n; i++)
 		if (!same(a->item[i], b->item[i]) ||
-		    (a->kind == NODE_MAP && (strcmp(a->key[i], b->key[i]) != 0 ||
-					     !same_mark(&a->key_mark[i], &b->key_mark[i]))))
+		    (a->kind == NODE_MAP &&
+		     (strcmp(a->key[i], b->key[i]) != 0 ||
+		      !same_mark(&a->key_mark[i], &b->key_mark[i]))))
 			return false;
 	return true;
 }
@@ -82,7 +83,8 @@ static void files_of_the_tree_are_read_as_by_libyaml(void **state)
 	(void)state;
 	find_files();
 	for (size_t i = 0; i < files; i++) {
-		bool preset = !strncmp(file[i], "hw/", 3) || !strncmp(file[i], "cost/", 5);
+		bool preset =
+			!strncmp(file[i], "hw/", 3) || !strncmp(file[i], "cost/", 5);
 		struct arena mem = { 0 };
 		struct ft_error err;
 		size_t len;
@@ -122,8 +124,8 @@ static void spoilt_pieces_of_files_are_read_as_by_libyaml(void **state)
 		struct arena mem = { 0 };
 		struct ft_error err;
 		size_t len, from;
-		char *text = file_read(&mem, file[rnd(&seed) % files], 1 << 20, &len,
-				       &err);
+		char *text =
+			file_read(&mem, file[rnd(&seed) % files], 1 << 20, &len, &err);
 		char piece[700];
 
 		ok_or_say(text, err);
@@ -144,12 +146,13 @@ static void spoilt_pieces_of_files_are_read_as_by_libyaml(void **state)
 static void texts_of_tokens_are_read_as_by_libyaml(void **state)
 {
 	static const char *const token[] = {
-		"a: ", "b: ",  "key: ", "\"q\": ", "'s': ", "- ",   "- ",  "-",	   "\n",
-		"\n",  "\n",   "\n  ",	"\n  ",	   "\n    ", "\n ", "x",   "1.5 s", "-3",
-		"{",   "}",    "[",	"]",	   ", ",     ",",   ": ",  ":",	   " # c",
-		"#",   "'t'",  "\"u\"", "?",	   "a:b",    " ",   "--", "...",  "---",
-		"{}",  "[]",   "~",	"\"\"",	   "''",     "\"",  "c:\n", "{a: 1}", "[x, 2]",
-		"'", "a b: ", "\"k\":",
+		"a: ",	"b: ",	  "key: ",  "\"q\": ", "'s': ", "- ",	  "- ",
+		"-",	"\n",	  "\n",	    "\n",      "\n  ",	"\n  ",	  "\n    ",
+		"\n ",	"x",	  "1.5 s",  "-3",      "{",	"}",	  "[",
+		"]",	", ",	  ",",	    ": ",      ":",	" # c",	  "#",
+		"'t'",	"\"u\"",  "?",	    "a:b",     " ",	"--",	  "...",
+		"---",	"{}",	  "[]",	    "~",       "\"\"",	"''",	  "\"",
+		"c:\n", "{a: 1}", "[x, 2]", "'",       "a b: ", "\"k\":",
 	};
 	uint64_t seed = 5;
 	int taken = 0;
@@ -159,7 +162,8 @@ static void texts_of_tokens_are_read_as_by_libyaml(void **state)
 		char text[200] = "";
 
 		for (uint32_t n = 1 + rnd(&seed) % 14; n-- > 0;)
-			strcat(text, token[rnd(&seed) % (sizeof(token) / sizeof(*token))]);
+			strcat(text,
+			       token[rnd(&seed) % (sizeof(token) / sizeof(*token))]);
 		taken += text_taken(text);
 	}
 	assert_true(taken > 1500);
@@ -177,10 +181,30 @@ static void what_is_plain_is_taken(void **state)
 		"at: ../x.yaml\n'q u': a:b#c\n",
 	};
 	static const char *const declined[] = {
-		"",	  "a",	       "a:",	    "a: &x 1",	  "a: |\n  b\n", "a: b\n  c",
-		"a: b: c", "a: 1\na: 2", "{a: 1,}",   "[a, b",	  "a: 'it''s'",	 "a: \"\\n\"",
-		"\ta: 1",  "a: \x7f",   "a: \xc3\xa9", "--- \na: 1", "a: 1\n...\n",  "? a\n: b",
-		"{a: b\n c: d}", "[a: b]", "a: [b]c", "a: 'b' c", "- a\nb: c", "%x\na: 1",
+		"",
+		"a",
+		"a:",
+		"a: &x 1",
+		"a: |\n  b\n",
+		"a: b\n  c",
+		"a: b: c",
+		"a: 1\na: 2",
+		"{a: 1,}",
+		"[a, b",
+		"a: 'it''s'",
+		"a: \"\\n\"",
+		"\ta: 1",
+		"a: \x7f",
+		"a: \xc3\xa9",
+		"--- \na: 1",
+		"a: 1\n...\n",
+		"? a\n: b",
+		"{a: b\n c: d}",
+		"[a: b]",
+		"a: [b]c",
+		"a: 'b' c",
+		"- a\nb: c",
+		"%x\na: 1",
 	};
 
 	(void)state;
