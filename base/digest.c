@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { LANES = 4, LONG = 256 };
+
 /* Eight bytes at a time; a multiplication carries them upwards, a shift back down. */
 static void step(struct ft_digest *d, uint64_t word)
 {
@@ -16,12 +18,40 @@ static void step(struct ft_digest *d, uint64_t word)
 	d->high ^= d->high >> 29;
 }
 
+/* Four digests, each of every fourth word, then theirs: a processor takes the four steps at
+ * once. Returns how many bytes that was. */
+static size_t by_fours(struct ft_digest *digest, const uint8_t *p, size_t n)
+{
+	struct ft_digest lane[LANES];
+	uint64_t word[LANES];
+	size_t done = 0;
+
+	for (int i = 0; i < LANES; i++)
+		lane[i] = (struct ft_digest){ (uint64_t)i, digest->low };
+	for (; n - done >= sizeof(word); done += sizeof(word)) {
+		memcpy(word, p + done, sizeof(word));
+		for (int i = 0; i < LANES; i++)
+			step(&lane[i], word[i]);
+	}
+	for (int i = 0; i < LANES; i++) {
+		step(digest, lane[i].low);
+		step(digest, lane[i].high);
+	}
+	return done;
+}
+
 void digest_bytes(struct ft_digest *digest, const void *bytes, size_t n)
 {
 	const uint8_t *p = bytes;
 	uint64_t word;
 
 	step(digest, n);
+	if (n >= LONG) {
+		size_t done = by_fours(digest, p, n);
+
+		p += done;
+		n -= done;
+	}
 	for (; n >= sizeof(word); n -= sizeof(word), p += sizeof(word)) {
 		memcpy(&word, p, sizeof(word));
 		step(digest, word);

@@ -33,7 +33,7 @@ struct node *node_scalar(struct arena *mem, const struct ft_mark *at, const char
 }
 
 /* Maps larger than this are looked up by hash. */
-enum { INDEX_FROM = 16 };
+enum { INDEX_FROM = 16, FEW_KEYS = 4 };
 
 static uint32_t hash_of(const char *key)
 {
@@ -122,6 +122,24 @@ struct node *node_path(const struct node *root, const char *dotted)
 	return NULL;
 }
 
+/* Room for more keys: four at first, as most maps have few. */
+static void widen(struct arena *mem, struct node *map)
+{
+	size_t cap = map->cap, same = cap, again = cap;
+
+	if (!cap) {
+		map->cap = FEW_KEYS;
+		map->item = ARENA_ARRAY(mem, FEW_KEYS, struct node *);
+		map->key = ARENA_ARRAY(mem, FEW_KEYS, const char *);
+		map->key_mark = ARENA_ARRAY(mem, FEW_KEYS, struct ft_mark);
+		return;
+	}
+	map->item = ARENA_GROW(mem, map->item, &cap);
+	map->key = ARENA_GROW(mem, map->key, &same);
+	map->key_mark = ARENA_GROW(mem, map->key_mark, &again);
+	map->cap = cap;
+}
+
 void node_put(struct arena *mem, struct node *map, const char *key,
 	      const struct ft_mark *key_mark, struct node *value)
 {
@@ -130,14 +148,8 @@ void node_put(struct arena *mem, struct node *map, const char *key,
 	assert(map->kind == NODE_MAP);
 	i = slot(map, key);
 	if (i == map->n) {
-		if (map->n == map->cap) {
-			size_t cap = map->cap, same = cap, again = cap;
-
-			map->item = ARENA_GROW(mem, map->item, &cap);
-			map->key = ARENA_GROW(mem, map->key, &same);
-			map->key_mark = ARENA_GROW(mem, map->key_mark, &again);
-			map->cap = cap;
-		}
+		if (map->n == map->cap)
+			widen(mem, map);
 		map->key[map->n++] = arena_text(mem, key);
 		note_last(mem, map);
 	}

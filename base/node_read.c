@@ -1,5 +1,6 @@
 /*
- * base/node_read.c - YAML (and so JSON) text to nodes, through libyaml's events
+ * base/node_read.c - YAML (and so JSON) text to nodes, through libyaml's events where
+ * base/node_plain.c declines
  *
  * Events come one by one, so that depth and number are bounded while reading: a
  * document that nests without end, or whose aliases multiply, stops at the limit.
@@ -12,6 +13,7 @@
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/node.h"
+#include "base/node_plain.h"
 #include "base/text.h"
 
 struct anchor {
@@ -267,10 +269,10 @@ static bool over(struct reading *r, const struct node *root)
 	       ft_fail(r->err, &root->mark, "holds more than one document");
 }
 
-struct node *node_read_text(struct arena *mem, const char *name, const char *text,
-			    size_t len, struct ft_error *err)
+struct node *node_read_events(struct arena *mem, const char *name, const char *text,
+			      size_t len, struct ft_error *err)
 {
-	struct reading r = { .mem = mem, .err = err, .name = arena_text(mem, name) };
+	struct reading r = { .mem = mem, .err = err, .name = name };
 	struct node *root;
 
 	if (!yaml_parser_initialize(&r.parser))
@@ -283,10 +285,26 @@ struct node *node_read_text(struct arena *mem, const char *name, const char *tex
 	return root;
 }
 
+/* Of text that ends with a NUL. */
+static struct node *read_ended(struct arena *mem, const char *name, const char *text,
+			       size_t len, struct ft_error *err)
+{
+	struct node *root = node_plain_text(mem, name, text, len);
+
+	return root ? root : node_read_events(mem, name, text, len, err);
+}
+
+struct node *node_read_text(struct arena *mem, const char *name, const char *text,
+			    size_t len, struct ft_error *err)
+{
+	return read_ended(mem, arena_text(mem, name), arena_text_n(mem, text, len), len,
+			  err);
+}
+
 struct node *node_read_file(struct arena *mem, const char *path, struct ft_error *err)
 {
 	size_t len;
 	char *text = file_read(mem, path, LIMIT_YAML_BYTES, &len, err);
 
-	return text ? node_read_text(mem, path, text, len, err) : NULL;
+	return text ? read_ended(mem, arena_text(mem, path), text, len, err) : NULL;
 }

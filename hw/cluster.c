@@ -44,7 +44,7 @@ static bool load_parts(struct owned *owned, struct reader *r, int rows,
 
 	if (r->failed)
 		return false;
-	owned->gpu = ft_gpu_load_value(gpu, rows, err);
+	owned->gpu = ft_gpu_load_value(gpu, rows | FT_GPU_ROWS_LATER, err);
 	if (!owned->gpu)
 		return false;
 	owned->node = ft_node_load_value(

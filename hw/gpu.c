@@ -7,10 +7,12 @@
 #include "base/plain.h"
 #include "base/reader.h"
 #include "hw/gpu.h"
+#include "hw/gpu_later.h"
 
 struct owned {
 	struct ft_gpu gpu;
 	struct arena mem;
+	struct rows_desk desk;
 };
 
 enum { LARGEST_CARD = 64 };
@@ -150,54 +152,55 @@ static bool read_profile(const struct node *map, struct arena *mem, struct ft_gp
 	return true;
 }
 
-/* The rows that lie beside a profile: its file, what it names, which of them, on what they
- * were measured. */
+/* The rows that lie beside a profile: what it names, and which of them. */
 struct beside {
 	const char *path;
 	const struct gpu_wanted *wanted;
 	int parts;
-	const struct ft_gpu *on;
 };
 
-static bool load_rows(struct arena *mem, const struct beside *b, struct ft_gpu *gpu,
+typedef bool load_file(const struct gpu_file *f, struct ft_error *err);
+
+/* file: whose they become, and what they were measured on. */
+static bool load_rows(const struct gpu_file *file, const struct beside *b,
 		      struct ft_error *err)
 {
-	const struct gpu_rows *rows = &b->wanted->gemm;
-	const char *path = b->path;
-	int parts = b->parts;
+	static load_file *const load[] = { gpu_load_gemm, gpu_load_attention,
+					   gpu_load_collectives };
+	const struct gpu_rows *rows[] = { &b->wanted->gemm, &b->wanted->attention,
+					  &b->wanted->collectives };
 
-	if (parts & FT_GPU_GEMM_ROWS && rows->file &&
-	    !gpu_load_gemm(mem, file_beside(mem, path, rows->file), b->on, rows->from,
-			   gpu, err))
-		return false;
-	rows = &b->wanted->attention;
-	if (parts & FT_GPU_ATTENTION_ROWS && rows->file &&
-	    !gpu_load_attention(mem, file_beside(mem, path, rows->file), b->on,
-				rows->from, gpu, err))
-		return false;
-	rows = &b->wanted->collectives;
-	return !(parts & FT_GPU_COLLECTIVE_ROWS) || !rows->file ||
-	       gpu_load_collectives(mem, file_beside(mem, path, rows->file), b->on,
-				    rows->from, gpu, err);
+	for (int i = 0; i < 3; i++) {
+		struct gpu_file f = *file;
+
+		if (!(b->parts & 1 << i) || !rows[i]->file)
+			continue;
+		f.path = file_beside(f.mem, b->path, rows[i]->file);
+		f.from = rows[i]->from;
+		if (!load[i](&f, err))
+			return false;
+	}
+	return true;
 }
 
 /* The head of a kin: what arithmetic needs. Its rows go to the taker. */
-static bool take_from(struct arena *mem, const char *name, const struct ft_mark *at,
-		      int parts, struct ft_gpu *gpu, struct ft_error *err)
+static bool take_from(const struct gpu_file *taker, const char *name,
+		      const struct ft_mark *at, int parts, struct ft_error *err)
 {
-	struct ft_gpu *kin = ARENA_NEW(mem, struct ft_gpu);
+	struct ft_gpu *kin = ARENA_NEW(taker->mem, struct ft_gpu);
 	struct gpu_wanted wanted = { 0 };
+	struct gpu_file f = *taker;
 	const struct node *map;
 
-	map = extends_file(mem, "hw/gpus", name, at, EXTENDS_DERIVED, err);
-	return map && read_profile(map, mem, kin, &wanted, err) &&
-	       load_rows(mem, &(struct beside){ map->mark.file, &wanted, parts, kin },
-			 gpu, err);
+	f.on = kin;
+	map = extends_file(f.mem, "hw/gpus", name, at, EXTENDS_DERIVED, err);
+	return map && read_profile(map, f.mem, kin, &wanted, err) &&
+	       load_rows(&f, &(struct beside){ map->mark.file, &wanted, parts }, err);
 }
 
 /* Blocks that name the same kin read it once. */
-static bool take_from_kin(struct arena *mem, const struct gpu_wanted *wanted, int asked,
-			  int k, struct ft_gpu *gpu, struct ft_error *err)
+static bool take_from_kin(const struct gpu_file *taker, const struct gpu_wanted *wanted,
+			  int asked, int k, struct ft_error *err)
 {
 	const struct gpu_rows *rows[] = { &wanted->gemm, &wanted->attention,
 					  &wanted->collectives };
@@ -214,8 +217,8 @@ static bool take_from_kin(struct arena *mem, const struct gpu_wanted *wanted, in
 				parts |= 1 << j;
 		done |= parts;
 		if (parts & asked &&
-		    !take_from(mem, rows[i]->kin[k], &rows[i]->kin_mark[k],
-			       parts & asked, gpu, err))
+		    !take_from(taker, rows[i]->kin[k], &rows[i]->kin_mark[k],
+			       parts & asked, err))
 			return false;
 	}
 	return true;
@@ -225,18 +228,36 @@ struct ft_gpu *ft_gpu_load(const char *name, const struct ft_mark *at,
 			   struct ft_error *err)
 {
 	PLAIN_NUMBERS;
-	return ft_gpu_load_rows(name, FT_GPU_ALL_ROWS, at, err);
-}
-
-struct ft_gpu *ft_gpu_load_rows(const char *name, int rows, const struct ft_mark *at,
-				struct ft_error *err)
-{
-	PLAIN_NUMBERS;
 	struct node what = { .kind = NODE_SCALAR, .text = name };
 
 	if (at)
 		what.mark = *at;
-	return ft_gpu_load_value(&what, rows, err);
+	return ft_gpu_load_value(&what, FT_GPU_ALL_ROWS, err);
+}
+
+/* All that wait to be asked for. */
+static bool read_rows(struct ft_gpu *gpu, struct ft_error *err)
+{
+	bool ok = true;
+
+	for (int d = 0; ok && d < FT_DTYPES; d++) {
+		const struct ft_gemm_table *t = ft_gemm_rows(&gpu->gemm[d], err);
+
+		ok = t;
+		if (ok)
+			gpu->gemm[d] = *t;
+	}
+	for (size_t i = 0; ok && i < gpu->n_attention; i++) {
+		const struct ft_attention_table *t =
+			ft_attention_rows(&gpu->attention[i], err);
+
+		ok = t;
+		if (ok)
+			gpu->attention[i] = *t;
+	}
+	if (!ok)
+		err->of_system = false; /* of a file that is read at once */
+	return ok;
 }
 
 struct ft_gpu *ft_gpu_load_value(const struct node *what, int rows,
@@ -245,31 +266,38 @@ struct ft_gpu *ft_gpu_load_value(const struct node *what, int rows,
 	PLAIN_NUMBERS;
 	struct arena mem = { 0 };
 	struct owned *owned = ARENA_NEW(&mem, struct owned);
+	struct gpu_file own = {
+		.mem = &mem, .on = &owned->gpu, .gpu = &owned->gpu, .desk = &owned->desk
+	};
 	struct gpu_wanted wanted = { 0 };
 	const struct node *map =
 		extends_value(&mem, "hw/gpus", what, EXTENDS_DERIVED, err);
 
+	rows_desk_open(&owned->desk, &mem);
 	if (map && read_profile(map, &mem, &owned->gpu, &wanted, err) &&
-	    load_rows(&mem,
-		      &(struct beside){ map->mark.file, &wanted, rows, &owned->gpu },
-		      &owned->gpu, err) &&
-	    take_from_kin(&mem, &wanted, rows, 0, &owned->gpu, err) &&
-	    take_from_kin(&mem, &wanted, rows, 1, &owned->gpu, err)) {
+	    load_rows(&own, &(struct beside){ map->mark.file, &wanted, rows }, err) &&
+	    take_from_kin(&own, &wanted, rows, 0, err) &&
+	    take_from_kin(&own, &wanted, rows, 1, err) &&
+	    (rows & FT_GPU_ROWS_LATER || read_rows(&owned->gpu, err))) {
 		owned->gpu.digest = mem.read;
 		owned->mem = mem;
+		owned->desk.mem = &owned->mem;
 		return &owned->gpu;
 	}
+	rows_desk_close(&owned->desk);
 	arena_release(&mem);
 	return NULL;
 }
 
 void ft_gpu_free(struct ft_gpu *gpu)
 {
+	struct owned *owned = (struct owned *)gpu;
 	struct arena mem;
 
 	if (!gpu)
 		return;
-	mem = ((struct owned *)gpu)->mem;
+	rows_desk_close(&owned->desk);
+	mem = owned->mem;
 	arena_release(&mem);
 }
 

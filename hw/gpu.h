@@ -15,6 +15,7 @@
 
 struct arena;
 struct reader;
+struct rows_desk;
 
 enum { GPU_KINS = 2 };
 
@@ -42,15 +43,21 @@ void gpu_read_memory(struct reader *outer, struct arena *mem, struct ft_gpu *gpu
 void gpu_read_collectives(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
 			  struct gpu_rows *rows);
 
-/* hw/gpu_rows.c: CSV to tables; on is the GPU the rows were measured on. */
-bool gpu_load_gemm(struct arena *mem, const char *path, const struct ft_gpu *on,
-		   const struct ft_provenance *from, struct ft_gpu *gpu,
-		   struct ft_error *err);
-bool gpu_load_attention(struct arena *mem, const char *path, const struct ft_gpu *on,
-			const struct ft_provenance *from, struct ft_gpu *gpu,
-			struct ft_error *err);
-bool gpu_load_collectives(struct arena *mem, const char *path, const struct ft_gpu *on,
-			  const struct ft_provenance *from, struct ft_gpu *gpu,
-			  struct ft_error *err);
+/* A file of rows beside a profile, and whose they become: gpu's, measured on `on`. */
+struct gpu_file {
+	struct arena *mem;
+	const char *path;
+	const struct ft_gpu *on;
+	const struct ft_provenance *from;
+	struct ft_gpu *gpu;
+	struct rows_desk *desk;
+};
+
+/* hw/gpu_rows.c: CSV to tables. */
+bool gpu_load_gemm(const struct gpu_file *f, struct ft_error *err);
+bool gpu_load_attention(const struct gpu_file *f, struct ft_error *err);
+
+/* hw/gpu_collectives.c: the same, read at once. */
+bool gpu_load_collectives(const struct gpu_file *f, struct ft_error *err);
 
 #endif

@@ -108,25 +108,11 @@ static int wrong_width(const struct sheet *s)
 	return -1;
 }
 
-static bool is_passed_over(const struct sheet *s, const char *p)
-{
-	for (size_t i = 0; i < s->pass_over; i++) {
-		const struct sheet_cell *c = &s->cell[i];
-
-		if (!c->text || strncmp(p, c->text, c->len) || p[c->len] != ',')
-			return false;
-		p += c->len + 1;
-	}
-	return s->pass_over;
-}
-
 int sheet_next(struct sheet *s)
 {
 	char *p = to_row(s, s->next);
 	bool words = false; /* others than in the row before */
 
-	while (is_passed_over(s, p))
-		p = to_row(s, after_row(p + strcspn(p, "\r\n")));
 	s->start = p;
 	if (!*p)
 		return 0;
@@ -151,6 +137,86 @@ int sheet_next(struct sheet *s)
 		if (!s->cell[i].number && !s->cell[i].same)
 			s->cell[i].text[s->cell[i].len] = '\0';
 	return 1;
+}
+
+/* ---- runs of rows ---------------------------------------------------------------- */
+
+/* Notes the words of this row through cell `last`; returns where they end, NULL: mistaken. */
+static char *leading_words(struct sheet *s, size_t last)
+{
+	char *p = s->start;
+
+	for (size_t i = 0;; i++) {
+		struct sheet_cell *c = &s->cell[i];
+
+		c->begin = c->text = p;
+		c->len = cell_bytes(p);
+		p += c->len;
+		if (i + 1 < s->width ? *p != ',' : !ends_row(*p)) {
+			wrong_width(s);
+			return NULL;
+		}
+		if (i == last)
+			return p;
+		p++;
+	}
+}
+
+static char *row_end(const struct sheet *s, char *p)
+{
+	return s->returns ? p + strcspn(p, "\r\n") : strchrnul(p, '\n');
+}
+
+int sheet_run(struct sheet *s, size_t n_keys, struct sheet_run *run)
+{
+	size_t last = 0, lead;
+	char *p;
+
+	s->line += s->passed;
+	s->passed = 0;
+	s->start = to_row(s, s->next);
+	*run = (struct sheet_run){ s->start, s->line, 0 };
+	if (!*s->start)
+		return 0;
+	for (size_t i = 0; i < n_keys; i++)
+		if (s->at[i] > last)
+			last = s->at[i];
+	p = leading_words(s, last);
+	if (!p)
+		return -1;
+	lead = (size_t)(p - s->start);
+	do {
+		run->n_rows++;
+		p = to_row(s, after_row(row_end(s, p)));
+	} while (*p && !strncmp(p, s->start, lead) && ends_cell(p[lead]));
+	s->next = p;
+	s->passed = s->line - 1 - run->line;
+	s->line = run->line;
+	return 1;
+}
+
+const char *sheet_word(const struct sheet *s, int i, char to[SHEET_WORD])
+{
+	const struct sheet_cell *c = &s->cell[s->at[i]];
+	size_t len = c->len < SHEET_WORD ? c->len : SHEET_WORD - 1;
+
+	memcpy(to, c->text, len);
+	to[len] = '\0';
+	return to;
+}
+
+static void forget_words(struct sheet *s)
+{
+	for (size_t c = 0; c < s->width; c++)
+		s->cell[c].text = NULL;
+}
+
+void sheet_to_run(struct sheet *s, const struct sheet_run *run)
+{
+	s->next = run->begin;
+	s->line = run->line - 1;
+	s->passed = 0;
+	forget_words(s);
 }
 
 /* ---- the file ------------------------------------------------------------------ */
@@ -185,6 +251,7 @@ bool sheet_open(struct sheet *s, struct arena *mem, const char *path,
 		return false;
 	if (strlen(text) != len)
 		return ft_fail(err, &top, "is binary, not CSV text");
+	s->returns = memchr(text, '\r', len);
 	s->start = to_row(s, text);
 	if (!*s->start)
 		return ft_fail(err, &top, "is empty: a header line is needed");
@@ -203,8 +270,7 @@ bool sheet_open(struct sheet *s, struct arena *mem, const char *path,
 		s->at[i] = c;
 		s->cell[c].number = columns[i].number;
 	}
-	for (size_t c = 0; c < s->width; c++)
-		s->cell[c].text = NULL; /* the header is no row before */
+	forget_words(s); /* the header is no row before */
 	return true;
 }
 

@@ -38,9 +38,16 @@ struct sheet {
 	size_t width;
 	struct sheet_cell cell[SHEET_CELLS]; /* as they stand in the file */
 	size_t at[SHEET_CELLS];		     /* where the columns asked for are */
-	/* rows whose first so many cells are words as in the row before are passed over */
-	size_t pass_over;
+	bool returns; /* it has an end of line that is not \n alone */
+	int passed;   /* lines between this row and the next that is to be read */
 	struct ft_error *err;
+};
+
+/* Rows that follow each other and begin with the same words. */
+struct sheet_run {
+	char *begin;
+	int line;
+	size_t n_rows;
 };
 
 /* The n columns that are wanted, later asked for by their index here. */
@@ -49,6 +56,17 @@ bool sheet_open(struct sheet *s, struct arena *mem, const char *path,
 
 /* 1: a row is there, and its numbers are above zero; 0: the end; -1: a mistake. */
 int sheet_next(struct sheet *s);
+
+/* The next run: rows are the same from their first cell through the last of the n_keys
+ * columns asked for first, which are words; the rest is not looked at. As sheet_next. */
+int sheet_run(struct sheet *s, size_t n_keys, struct sheet_run *run);
+
+/* A word of a run that sheet_run found; longer ones are cut. */
+enum { SHEET_WORD = 64 };
+const char *sheet_word(const struct sheet *s, int i, char to[SHEET_WORD]);
+
+/* sheet_next reads the run next; it may be asked for its n_rows rows, and only once. */
+void sheet_to_run(struct sheet *s, const struct sheet_run *run);
 
 static inline const char *sheet_text(const struct sheet *s, int i)
 {

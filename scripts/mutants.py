@@ -3,7 +3,7 @@
 
     scripts/mutants.py [--seed N] [--count N] [--minutes N] [--folders "sim traces ..."]
                        [--jobs N] [--budget SECONDS] [--slowest SECONDS]
-                       [--unchecked] [--again] [--at FILE:LINE]
+                       [--unchecked] [--sanitized] [--again] [--at FILE:LINE]
 
 Each mutant changes one place (an operator, a constant, a condition, a statement) in a copy
 of the tree; the file is compiled, one shared library linked, and unit and shell tests run
@@ -17,6 +17,10 @@ A mutant that does not compile, or makes the same object code, is no mutant. A t
 takes five times as long as without the mutant, or 4 GiB, has seen it. Tests that take longer
 than --slowest are started only for lines that no other test runs. After --budget seconds of tests a mutant counts as a survivor,
 and is printed with what was left.
+
+--sanitized: a survivor is built under ASan and UBSan as well, as `make SAN=1 check-only` does,
+and its tests run again there: memory that is lost, and steps beyond an array. A test counts
+there only if it passes without the mutant.
 
 The tests run without a mutant first, for their times, and those that fail are left out;
 --unchecked takes the times of `make coverage` instead, for tests that are known to pass.
@@ -109,11 +113,11 @@ def bounded():
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def run(command, seconds, bound=False, **more):
+def run(command, seconds, bound=None, **more):
     """Its status; 124 when it takes longer. What it started ends with it."""
     p = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                          stdin=subprocess.DEVNULL, start_new_session=True,
-                         preexec_fn=bounded if bound else None, **more)
+                         preexec_fn=bound, **more)
     try:
         status = p.wait(seconds)
     except subprocess.TimeoutExpired:
@@ -129,8 +133,11 @@ def run(command, seconds, bound=False, **more):
 class Tree:
     """A copy of the tree in which a mutant lives, built with one shared library."""
 
-    def __init__(self, number, model=None):
-        self.at = os.path.abspath("build/mutants/%d" % number)
+    def __init__(self, number, model=None, sanitized=False):
+        self.at = os.path.abspath("build/mutants/%d%s" % (number, "s" if sanitized else ""))
+        self.sanitized = sanitized
+        self.b = "build/san" if sanitized else "build/rel"
+        self.passes = {}  # tests without a mutant, when they were asked for
         shutil.rmtree(self.at, ignore_errors=True)
         if model:
             shutil.copytree(model.at, self.at, symlinks=True)
@@ -140,9 +147,11 @@ class Tree:
             self.make()
         self.temporary = self.at + ".tmp"
         os.makedirs(self.temporary, exist_ok=True)
-        self.env = dict(os.environ, FORETOKEN=self.at + "/build/rel/foretoken",
-                        B=self.at + "/build/rel", CMOCKA_MESSAGE_OUTPUT="TAP",
+        self.env = dict(os.environ, FORETOKEN=self.at + "/" + self.b + "/foretoken",
+                        B=self.at + "/" + self.b, CMOCKA_MESSAGE_OUTPUT="TAP",
                         TMPDIR=self.temporary)
+        if sanitized:  # shadow memory counts as data
+            self.env["ASAN_OPTIONS"] = "hard_rss_limit_mb=4096"
 
     def make(self):
         os.makedirs(self.at)
@@ -152,9 +161,10 @@ class Tree:
         subprocess.check_call(["sed", "-i", "s,^$B/base/version.o: .*,$B/base/version.o: "
                                "base/version.c,", self.at + "/Makefile"])
         env = dict(os.environ, CFLAGS=CFLAGS)
-        tests = ["build/rel/tests/" + n[:-2] for n in sorted(os.listdir("tests"))
+        tests = [self.b + "/tests/" + n[:-2] for n in sorted(os.listdir("tests"))
                  if re.match(r"test_.*\.c$", n)]
-        goals = ["build/foretoken", "build/rel/tests/mutate", "build/rel/foretoken-probe"] + tests
+        goals = [self.b + n for n in ("/foretoken", "/tests/mutate", "/foretoken-probe")] + tests
+        goals += ["SAN=1"] if self.sanitized else []
         subprocess.check_call(["make", "-s", "-j%d" % os.cpu_count()] + goals, cwd=self.at,
                               env=env, stdout=subprocess.DEVNULL)
         said = subprocess.check_output(["make", "-n", "-B", "V=1"] + goals, cwd=self.at, env=env,
@@ -170,16 +180,18 @@ class Tree:
             m = re.match(r".* -o (\S+) (?:\S+\.o )+\S+libforetoken\.a ", command)
             if m:
                 links[m.group(1)] = command
-        cc = links["build/rel/foretoken"].split()[0]
-        libraries = links["build/rel/foretoken"].split("libforetoken.a ")[1]
-        self.library = "%s -shared -Wl,-soname,libforetoken.so -o build/rel/libforetoken.so %s %s" % (
-            cc, " ".join(objects), libraries)
+        cc = links[self.b + "/foretoken"].split()[0]
+        libraries = links[self.b + "/foretoken"].split("libforetoken.a ")[1]
+        if self.sanitized:
+            cc += " -fsanitize=address,undefined"
+        self.library = "%s -shared -Wl,-soname,libforetoken.so -o %s/libforetoken.so %s %s" % (
+            cc, self.b, " ".join(objects), libraries)
         for goal in links:
-            above = "/.." if goal.startswith("build/rel/tests/") else ""
+            above = "/.." if goal.startswith(self.b + "/tests/") else ""
             links[goal] = links[goal].replace(
-                "build/rel/libforetoken.a",
-                "build/rel/libforetoken.so -Wl,-rpath,'$ORIGIN%s'" % above)
-        self.program = links["build/rel/foretoken"]
+                self.b + "/libforetoken.a",
+                self.b + "/libforetoken.so -Wl,-rpath,'$ORIGIN%s'" % above)
+        self.program = links[self.b + "/foretoken"]
         for command in [self.library] + list(links.values()):
             subprocess.check_call(command, shell=True, cwd=self.at)
 
@@ -189,15 +201,16 @@ class Tree:
 
     def test(self, name, seconds):
         command = (["sh", "tests/" + name] if name.endswith(".sh")
-                   else ["build/rel/tests/" + name])
-        status = run(command, seconds, bound=True, cwd=self.at, env=self.env)
+                   else [self.b + "/tests/" + name])
+        status = run(command, seconds, bound=None if self.sanitized else bounded, cwd=self.at,
+                     env=self.env)
         for left in os.listdir(self.temporary):
             shutil.rmtree(self.temporary + "/" + left, ignore_errors=True)
         return status
 
     def mutant(self, path, number, line, new):
         """Makes it; false when it is none."""
-        o = "%s/build/rel/%s.o" % (self.at, path[:-2])
+        o = "%s/%s/%s.o" % (self.at, self.b, path[:-2])
         source = self.at + "/" + path
         shutil.copyfile(o, o + ".kept")
         shutil.copyfile(source, source + ".kept")
@@ -211,7 +224,7 @@ class Tree:
             open(o, "rb").read() != open(o + ".kept", "rb").read() and self.link(path)
 
     def restore(self, path):
-        o = "%s/build/rel/%s.o" % (self.at, path[:-2])
+        o = "%s/%s/%s.o" % (self.at, self.b, path[:-2])
         os.replace(self.at + "/" + path + ".kept", self.at + "/" + path)
         os.replace(o + ".kept", o)
         if path.startswith("cli/"):
@@ -294,6 +307,30 @@ def tried(tree, mutant, tests, budget):
     return found
 
 
+def tried_sanitized(tree, mutant, tests, budget, found):
+    """A survivor once more; found is told what became of it. Those that take longer, or fail
+    without the mutant, say nothing."""
+    seen = []
+    try:
+        if not tree.mutant(*mutant):
+            return
+        for name, seconds in tests:
+            if budget <= 0 or len(seen) == 3:
+                break
+            begun = time.time()
+            if tree.passes.get(name, True) and tree.test(name, 60 + 20 * seconds) not in (0, 124):
+                seen.append(name)
+            budget -= time.time() - begun
+    finally:
+        tree.restore(mutant[0])
+    for name in seen:
+        if name not in tree.passes:
+            tree.passes[name] = tree.test(name, 600) == 0
+        if tree.passes[name]:
+            found["by"] = name + " (sanitized)"
+            return
+
+
 def tell(found, numbers):
     with SAID:
         says = "killed by %s:" % found["by"] if found["by"] else "SURVIVES"
@@ -355,6 +392,7 @@ def arguments():
     p.add_argument("--budget", type=float, default=120)
     p.add_argument("--slowest", type=float, default=45)
     p.add_argument("--unchecked", action="store_true")
+    p.add_argument("--sanitized", action="store_true")
     p.add_argument("--again", action="store_true")
     p.add_argument("--at")
     return p.parse_args()
@@ -381,6 +419,10 @@ def main():
     drawn = drawn[:a.count * 3]  # some do not compile, or change nothing
     trees = [Tree(0)]
     trees += [Tree(j, trees[0]) for j in range(1, a.jobs)]
+    if a.sanitized:
+        trees[0].beside = Tree(0, sanitized=True)
+        for j in range(1, a.jobs):
+            trees[j].beside = Tree(j, trees[0].beside, sanitized=True)
     needed = {n for path, number, *_ in drawn for n in covered.tests(path, number)}
     spent = told_seconds(needed) if a.unchecked else durations(trees, sorted(needed))
 
@@ -405,6 +447,8 @@ def main():
         tree = free.get()
         try:
             found = tried(tree, mutant, tests_of(mutant), a.budget)
+            if found and not found["by"] and a.sanitized:
+                tried_sanitized(tree.beside, mutant, tests_of(mutant), a.budget, found)
         finally:
             free.put(tree)
         if found:

@@ -283,6 +283,8 @@ bool attention_predict(const struct ft_gpu *gpu, const struct ft_work *work,
 	if (!impl || !impl[0])
 		impl = gpu->attention_impl;
 	t = table_for(gpu, impl, &a, &wrong);
+	if (t && !(t = ft_attention_rows(t, err)))
+		return false;
 	if (t) {
 		struct kernel_estimate e = attention_estimate(gpu, t, &a, NULL);
 

@@ -301,6 +301,8 @@ bool gemm_predict(const struct ft_gpu *gpu, const struct ft_work *work,
 
 	if (!(gpu->peak_flop_per_s[work->dtype].value > 0))
 		return no_format(gpu, work->dtype, err);
+	if (t && !(t = ft_gemm_rows(t, err)))
+		return false;
 	if (t) {
 		bool same = t->dtype == work->dtype || work->dtype == FT_FP16;
 		struct kernel_estimate e = gemm_estimate(gpu, t, work->dtype, &p, NULL);

@@ -11,6 +11,7 @@
 #ifndef SIM_KERNEL_H
 #define SIM_KERNEL_H
 
+#include "foretoken/hw_rows.h"
 #include "foretoken/sim.h"
 
 /* ---- sim/kernel_kriging.c ----------------------------------------------- */

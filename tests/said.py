@@ -199,6 +199,51 @@ def collected(text, answer):
         same("%.2f" % (r["algbw_gb_per_s"] * factor), r["busbw_gb_per_s"])
 
 
+def differs(row, recorded, predicted, step_s):
+    """recorded, predicted, difference, its share of the step."""
+    for shown, value in zip(row[:3], (recorded, predicted, predicted - recorded), strict=True):
+        same(shown, value, "ms")
+    same(row[3], (predicted - recorded) / step_s, "%")
+
+
+def gapped(text, answer):
+    """A recorded step beside a predicted one."""
+    t, step_s = tables(text), answer["recorded_step_s"]
+    rows = t["where the step goes"][1:] + t["durations, added up"][1:]
+    total = rows.pop(len(t["where the step goes"]) - 2)
+    assert total[0] == "step"
+    differs(total[1:], step_s, answer["predicted_step_s"], step_s)
+    parts = [g for g in answer["gaps"] if g["part_of_step"]]
+    for key in ("recorded", "predicted"):
+        added = sum(g[key + "_s"] for g in parts)
+        assert abs(added - answer[key + "_step_s"]) < 1e-6 * step_s, (key, added)
+    named = {"idle: host and launch": "host"}
+    for row, gap in zip(rows, sorted(answer["gaps"], key=lambda g: not g["part_of_step"]), strict=True):
+        differs(row[1:], gap["recorded_s"], gap["predicted_s"], step_s)
+        assert named.get(row[0], row[0]).split()[0] in gap["what"], (row, gap["what"])
+    both, words = answer["by_layer"], open(text).read()
+    for key in ("recorded", "predicted"):
+        b = both[key]
+        assert "%s step has %d layers, found where products and attention repeat: %d of them in a layer forward, %d backward" % (
+            key, len(b["layers"]), b["in_forward"], b["in_backward"]) in words, key
+        whole = b["outside"]["time_s"]
+        for p in [b["outside"]] + [l[d] for l in b["layers"] for d in ("forward", "backward")]:
+            # kernels that run at once count each
+            more = sum(p["kinds_s"].values()) - p["time_s"]
+            assert -1e-6 * step_s < more, p
+        whole += sum(l[d]["time_s"] for l in b["layers"] for d in ("forward", "backward"))
+        assert abs(whole - answer[key + "_step_s"]) < 1e-6 * step_s, (key, whole)
+    rows, n = t["layer"][1:], min(len(both[k]["layers"]) for k in ("recorded", "predicted"))
+    assert len(rows) == 2 * n + 1
+    for i, row in enumerate(rows[:-1]):
+        assert row[:2] == [str(i % n), "backward" if i >= n else "forward"], row
+        differs(row[2:], *(both[k]["layers"][i % n][row[1]]["time_s"] for k in ("recorded", "predicted")), step_s)
+    differs(rows[-1][2:], both["recorded"]["outside"]["time_s"], both["predicted"]["outside"]["time_s"], step_s)
+    for row in t["in layers"][1:]:
+        differs(row[2:], *(sum(l[row[1]]["kinds_s"][row[0]] for l in both[k]["layers"][:n])
+                           for k in ("recorded", "predicted")), step_s)
+
+
 for text in sorted(glob.glob(sys.argv[1] + "/*.*.text")):
     stem, seen = text[:-len("text")], 0
     case = os.path.basename(stem)[:-1]

@@ -268,7 +268,7 @@ static void put(struct shelf *x, const char *impl, int pass, enum ft_dtype dtype
 
 	x->row[i] = row_of(on, &a, times);
 	x->table[i] = (struct ft_attention_table){ impl,       pass, dtype, 1,
-						   &x->row[i], on,   NULL };
+						   &x->row[i], on,   NULL,  NULL };
 	x->gpu.attention = x->table;
 }
 

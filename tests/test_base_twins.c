@@ -235,6 +235,26 @@ static void a_digest_sees_every_bit(void **state)
 			b[bit / 8] ^= (char)(1 << bit % 8);
 		}
 	}
+	for (size_t n = 200; n < 400; n += 7) {
+		char a[400], b[400];
+
+		for (size_t i = 0; i < n; i++)
+			a[i] = b[i] = (char)rnd(&seed);
+		assert_true(equal(a, n, b, n));
+		assert_false(equal(a, n, b, n - 1));
+		for (size_t bit = 0; bit < 8 * n; bit += 3) {
+			b[bit / 8] ^= (char)(1 << bit % 8);
+			assert_false(equal(a, n, b, n));
+			b[bit / 8] ^= (char)(1 << bit % 8);
+		}
+		/* words that change places: of one lane, of two */
+		for (size_t far = 8; far <= 32; far += 8) {
+			memcpy(b, a + far, 8);
+			memcpy(b + far, a, 8);
+			assert_false(equal(a, n, b, n));
+			memcpy(b, a, n);
+		}
+	}
 	digest_text(&joined, "ab");
 	digest_text(&apart, "a");
 	digest_text(&apart, "b");

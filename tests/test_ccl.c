@@ -42,7 +42,7 @@ static void every_stack_serves_its_gpus(void **state)
 	(void)state;
 	for (size_t i = 0; i < n_gpus; i++) {
 		struct ft_error err;
-		struct ft_gpu *g = ft_gpu_load_rows(gpu[i], 0, NULL, &err);
+		struct ft_gpu *g = ft_gpu_load(gpu[i], NULL, &err);
 
 		ok_or_say(g, err);
 		for (size_t j = 0; j < n_stacks; j++) {

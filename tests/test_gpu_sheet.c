@@ -174,23 +174,71 @@ static void words_of_the_row_before_stay(void **state)
 	arena_release(&mem);
 }
 
-static void rows_like_the_one_before_can_be_passed_over(void **state)
+/* Runs hold every row once, in order, and the words of their first row; they end where these
+ * change. The mark of a mistake in one is the row's. */
+static void runs_are_the_rows_that_begin_alike(void **state)
 {
-	char *path;
+	static const char *const ends[] = { "\n", "\r\n", "\r", "\n\n# x\n" };
+	uint64_t seed = 9;
+
+	(void)state;
+	for (int k = 0; k < 400; k++) {
+		const char *end = ends[rnd(&seed) % 4];
+		char text[1200] = "", want[64][8], word[SHEET_WORD];
+		size_t rows = 1 + rnd(&seed) % 30, at = 0;
+		struct arena mem = { 0 };
+		struct sheet_run run;
+		struct ft_error err;
+		struct sheet s, again;
+		char *path;
+
+		snprintf(text, sizeof(text), "op,bytes,time%s", end);
+		for (size_t i = 0; i < rows; i++) {
+			size_t have = strlen(text);
+
+			snprintf(want[i], sizeof(want[i]), "%.*s",
+				 (int)(rnd(&seed) % 3), "aa");
+			snprintf(text + have, sizeof(text) - have, "%s,%zu,1%s",
+				 want[i], i + 1, end);
+		}
+		path = file_of(text);
+		ok_or_say(sheet_open(&s, &mem, path, columns, 3, &err), err);
+		while (sheet_run(&s, 1, &run) == 1) {
+			assert_string_equal(sheet_word(&s, 0, word), want[at]);
+			assert_true(!at || strcmp(want[at - 1], want[at]) != 0);
+			assert_false(sheet_refuse(&s, 0, "x"));
+			again = s;
+			sheet_to_run(&again, &run);
+			for (size_t i = 0; i < run.n_rows; i++, at++) {
+				assert_string_equal(want[at], word);
+				assert_int_equal(sheet_next(&again), 1);
+				assert_true(sheet_number(&again, 1) == (double)at + 1);
+				if (!i)
+					assert_int_equal(err.line, again.line);
+			}
+		}
+		assert_int_equal(at, rows);
+		gone(path);
+		arena_release(&mem);
+	}
+}
+
+static void a_run_needs_its_words(void **state)
+{
+	char *path = file_of("bytes,op,time\n1,a,1\n2\n"), word[SHEET_WORD];
 	struct arena mem = { 0 };
+	struct sheet_run run;
 	struct ft_error err;
 	struct sheet s;
 
 	(void)state;
-	path = file_of("op,bytes,time\na,1,1\na,2,2\n\n# x\na,3,x\nab,4,4\na,5,5\n");
 	ok_or_say(sheet_open(&s, &mem, path, columns, 3, &err), err);
-	assert_int_equal(sheet_next(&s), 1);
-	s.pass_over = 1;
-	assert_int_equal(sheet_next(&s), 1);
-	assert_true(sheet_number(&s, 1) == 4 && s.line == 7);
-	assert_int_equal(sheet_next(&s), 1);
-	assert_true(sheet_number(&s, 1) == 5);
-	assert_int_equal(sheet_next(&s), 0);
+	assert_int_equal(sheet_run(&s, 1, &run), 1);
+	assert_string_equal(sheet_word(&s, 0, word), "a");
+	assert_int_equal(run.n_rows, 1);
+	assert_int_equal(sheet_run(&s, 1, &run), -1);
+	assert_int_equal(err.line, 3);
+	assert_non_null(strstr(err.text, "this row has 1 cells, the header 3"));
 	gone(path);
 	arena_release(&mem);
 }
@@ -201,7 +249,8 @@ int main(void)
 		cmocka_unit_test(files_are_read_as_csv_is),
 		cmocka_unit_test(mistakes_have_line_and_column),
 		cmocka_unit_test(words_of_the_row_before_stay),
-		cmocka_unit_test(rows_like_the_one_before_can_be_passed_over),
+		cmocka_unit_test(runs_are_the_rows_that_begin_alike),
+		cmocka_unit_test(a_run_needs_its_words),
 	};
 
 	return cmocka_run_group_tests_name("gpu_sheet", tests, NULL, NULL);

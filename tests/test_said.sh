@@ -22,6 +22,9 @@ for rent in 0.5 3.99 9; do
 	owned="$f simulate examples/13-rent-or-own/own.yaml --finance --set cost.against=$rent"
 	both financed.$rent $owned\ USD/h --flows "$tmp/financed.$rent.csv"
 done
+recorded=measurements/traces/h100-eight-8b16L-fsdp8-s2048-b1-compile.rank0.kineto.json.gz
+both gapped.few $f trace compare $recorded examples/15-recorded-step/scenario.yaml
+both gapped.all $f trace compare $recorded examples/15-recorded-step/scenario.yaml --set model.num_hidden_layers=16
 python3 tests/said.py "$tmp" >"$tmp/good" 2>"$tmp/bad"
 for case in $cases; do
 	ok "$case" grep -qx "$case" "$tmp/good"

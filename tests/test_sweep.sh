@@ -73,6 +73,12 @@ elsewhere() { FORETOKEN_DATA=$tmp/data $f sweep $a --vary cluster.gpus=256 --db 
 ok "data elsewhere" says "1 run, 0 already in the database, 0 failed" elsewhere
 sed -i 's/bandwidth: 3.35 TB/bandwidth: 3.45 TB/' "$tmp/data/hw/gpus/h100-sxm.yaml"
 ok "an edited GPU profile is run again" says "1 run, 0 already in the database, 0 failed" elsewhere
+rows=$tmp/data/hw/gpus/h100-sxm.gemm.csv
+sed -i '$s/^\(.*\),[0-9.]*,/\1,9999,/' "$rows"
+ok "an edited row beside it is run again" says "1 run, 0 already in the database, 0 failed" elsewhere
+cp "$rows" "$tmp/rows" && sed -i 's/^bf16,forward,/bf16,forwards,/' "$rows"
+ok "rows that cannot be read, of a kernel that is needed, are not stored" says "0 run, 0 already in the database, 0 failed, 1 could not be read and are not stored" elsewhere
+cp "$tmp/rows" "$rows"
 echo "# a remark" >>"$tmp/data/cost/prices/hyperscaler-2025-08.yaml"
 ok "an edited price book is run again" says "1 run, 0 already in the database, 0 failed" elsewhere
 ok "a book that is not there is not stored" says "0 run, 0 already in the database, 0 failed, 1 could not be read and are not stored" $f sweep $a --vary cost.prices="$tmp/book.yaml" --db "$tmp/b.db"

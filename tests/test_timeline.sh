@@ -129,4 +129,12 @@ for s in 01-first-answer/h100 08-mixture-of-experts/mixtral 17-best-plan/lora; d
 	ok "memory over the step of $s" memory examples/$s.yaml
 done
 ok "a format that is none" fails 64 "takes chrome, kineto, svg or memory, not 'png'" $f simulate examples/01-first-answer/h100.yaml --timeline "$tmp/t" --timeline-format png
+
+charted() { # SCENARIO OPTION...: both charts, against the timeline and the answer
+	$f simulate "$@" --timeline "$tmp/c.svg" >"$tmp/o" && $f simulate "$@" --timeline "$tmp/m.svg" --timeline-format memory >"$tmp/o" &&
+		$f simulate "$@" --timeline "$tmp/c.json" >"$tmp/o" && $f simulate "$@" --json >"$tmp/a.json" &&
+		python3 tests/charts.py "$tmp/c.svg" "$tmp/m.svg" "$tmp/c.json" "$tmp/a.json"
+}
+ok "boxes, lanes and bands stand where their times and bytes are" charted examples/01-first-answer/h100.yaml --set training.global_batch_size=256
+ok "with one chunk, and backwards cut in two" charted examples/01-first-answer/h100.yaml --set training.global_batch_size=512 --set training.parallel.vpp=1 --set training.schedule=zero-bubble --set stack=torch-2.11-eager
 finish

@@ -55,6 +55,7 @@ struct ft_gemm_table {
 		dtype; /* measured in; bf16 and fp16 are one where their peaks are */
 	const struct ft_gpu *on; /* measured on: this GPU or a kin of it */
 	const struct ft_provenance *from;
+	struct ft_rows_later *later; /* NULL: rows are there; else hw_rows.h */
 };
 
 /* Rows of tuners: of many kernels the best for each shape, timed in the tuner's way. They
@@ -92,6 +93,7 @@ struct ft_attention_table {
 	struct ft_attention_row *row;
 	const struct ft_gpu *on;
 	const struct ft_provenance *from;
+	struct ft_rows_later *later; /* as of products */
 };
 
 /* Rate of an implementation without rows, against the one with the most. */
@@ -215,20 +217,17 @@ enum {
 	FT_GPU_ATTENTION_ROWS = 2,
 	FT_GPU_COLLECTIVE_ROWS = 4,
 	FT_GPU_ALL_ROWS = 7,
+	FT_GPU_ROWS_LATER = 8, /* kernels' when they are asked for: hw_rows.h */
 };
 
 /* name: of hw/gpus/NAME.yaml, or a path. */
 struct ft_gpu *ft_gpu_load(const char *name, const struct ft_mark *at,
 			   struct ft_error *err) __attribute__((warn_unused_result));
 
-/* The same with some of its rows; of families left out, arithmetic answers. */
-struct ft_gpu *ft_gpu_load_rows(const char *name, int rows, const struct ft_mark *at,
-				struct ft_error *err)
-	__attribute__((warn_unused_result));
-
-/* The same of a scenario's value: a name, a path, or a map {extends: NAME, key: value}.
- * What extends another takes its rows by their ratio to arithmetic, and its memory-bound
- * curves scaled by memory bandwidth, all of it marked derived. */
+/* The same of a scenario's value, a name, a path, or a map {extends: NAME, key: value}, with
+ * some rows; of families left out, arithmetic answers. What extends another takes its rows
+ * by their ratio to arithmetic, and its memory-bound curves scaled by memory bandwidth, all
+ * of it marked derived. */
 struct ft_gpu *ft_gpu_load_value(const struct node *value, int rows,
 				 struct ft_error *err)
 	__attribute__((warn_unused_result));

@@ -1,0 +1,25 @@
+#!/bin/sh
+# tests/test_page.sh - a report says what the JSON, the bills and the payments say, number by number (tests/page.py)
+. "$(dirname "$0")/tap.sh"
+
+page() { # SCENARIO...: the report that compares them
+	bills=
+	flows=
+	for s in "$@"; do
+		n=$tmp/$(basename "$s" .yaml)
+		$f bom "$s" --json >"$n.json" && $f simulate "$s" --finance --flows "$n.csv" >"$tmp/o" || return 1
+		bills=${bills:+$bills,}$n.json
+		flows=${flows:+$flows,}$n.csv
+	done
+	rm -rf "$tmp/report"
+	$f compare "$@" --json >"$tmp/answer.json" && $f compare "$@" --report "$tmp/report" >"$tmp/text" &&
+		python3 tests/page.py "$tmp/report/index.html" "$tmp/answer.json" "$tmp/text" "$bills" "$flows"
+}
+if command -v gnuplot >/dev/null; then
+	ok "of two vendors" page examples/01-first-answer/h100.yaml examples/01-first-answer/mi300x.yaml
+	sed 's/gpus: 1024/gpus: 512/' examples/01-first-answer/h100.yaml >"$tmp/half.yaml"
+	ok "of three sizes and vendors" page examples/01-first-answer/h100.yaml examples/01-first-answer/mi300x.yaml "$tmp/half.yaml"
+else
+	skip "of two vendors" "no gnuplot"
+fi
+finish
