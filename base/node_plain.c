@@ -281,32 +281,43 @@ static bool is_key(struct plain *r)
 	return end && *end == ':';
 }
 
+/* A value on lines of its own. */
+static struct node *block_below(struct plain *r, const struct node *within, int depth)
+{
+	bool map = within->kind == NODE_MAP, dash = is_entry(r);
+	int indent = indent_of(within);
+
+	/* the entries of a list may stand below their key */
+	if (!*r->p || column(r) < indent || (column(r) == indent && !(map && dash)))
+		return NULL;
+	return dash ? block_list(r, depth) : block_map(r, depth);
+}
+
+/* A value that is no block, alone on the rest of its line. */
+static struct node *value_beside(struct plain *r, int depth)
+{
+	struct node *n = flow_value(r, false, depth);
+	int number = r->number;
+
+	if (!n)
+		return NULL;
+	to_token(r);
+	return *r->p && r->number == number ? NULL : n;
+}
+
 /* What follows a key of a map or the dash of a list, up to the next token. */
 static struct node *block_value(struct plain *r, const struct node *within, int depth)
 {
 	int indent = indent_of(within), number = r->number;
-	bool map = within->kind == NODE_MAP, dash;
 	struct node *n;
 
 	to_token(r);
-	dash = is_entry(r);
-	if (r->number != number) {
-		/* the entries of a list may stand below their key */
-		if (!*r->p || column(r) < indent ||
-		    (column(r) == indent && !(map && dash)))
-			return NULL;
-		n = dash ? block_list(r, depth) : block_map(r, depth);
-	} else if (!map && is_key(r)) {
+	if (r->number != number)
+		n = block_below(r, within, depth);
+	else if (within->kind != NODE_MAP && is_key(r))
 		n = block_map(r, depth);
-	} else {
-		n = flow_value(r, false, depth);
-		if (!n)
-			return NULL;
-		number = r->number;
-		to_token(r);
-		if (*r->p && r->number == number)
-			return NULL;
-	}
+	else
+		n = value_beside(r, depth);
 	/* what stands further in belongs to this value, or nowhere */
 	return n && (!*r->p || column(r) <= indent) ? n : NULL;
 }

@@ -259,7 +259,10 @@ static bool find_attention(const struct gpu_file *f, struct sheet *s)
 			return false;
 		if (same_kernel(gpu->attention, had, &kernel))
 			continue;
-		t = same_kernel(gpu->attention + had, gpu->n_attention - had, &kernel);
+		t = NULL;
+		if (gpu->n_attention > had)
+			t = same_kernel(gpu->attention + had, gpu->n_attention - had,
+					&kernel);
 		if (!t) {
 			if (gpu->n_attention == cap)
 				gpu->attention =
