@@ -281,6 +281,18 @@ static bool is_key(struct plain *r)
 	return end && *end == ':';
 }
 
+/* A value that is no block, and nothing else behind it on its line. */
+static struct node *line_value(struct plain *r, int depth)
+{
+	struct node *n = flow_value(r, false, depth);
+	int number = r->number;
+
+	if (!n)
+		return NULL;
+	to_token(r);
+	return !*r->p || r->number != number ? n : NULL;
+}
+
 /* What follows a key of a map or the dash of a list, up to the next token. */
 static struct node *block_value(struct plain *r, const struct node *within, int depth)
 {
@@ -290,22 +302,13 @@ static struct node *block_value(struct plain *r, const struct node *within, int 
 
 	to_token(r);
 	dash = is_entry(r);
-	if (r->number != number) {
+	if (r->number == number) {
+		n = !map && is_key(r) ? block_map(r, depth) : line_value(r, depth);
+	} else {
 		/* the entries of a list may stand below their key */
-		if (!*r->p || column(r) < indent ||
-		    (column(r) == indent && !(map && dash)))
+		if (!*r->p || column(r) < indent + !(map && dash))
 			return NULL;
 		n = dash ? block_list(r, depth) : block_map(r, depth);
-	} else if (!map && is_key(r)) {
-		n = block_map(r, depth);
-	} else {
-		n = flow_value(r, false, depth);
-		if (!n)
-			return NULL;
-		number = r->number;
-		to_token(r);
-		if (*r->p && r->number == number)
-			return NULL;
 	}
 	/* what stands further in belongs to this value, or nowhere */
 	return n && (!*r->p || column(r) <= indent) ? n : NULL;
