@@ -323,6 +323,8 @@ def tried_sanitized(tree, mutant, tests, budget, found):
             budget -= time.time() - begun
     finally:
         tree.restore(mutant[0])
+    if seen:
+        tree.link(mutant[0])
     for name in seen:
         if name not in tree.passes:
             tree.passes[name] = tree.test(name, 600) == 0
