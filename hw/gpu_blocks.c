@@ -226,7 +226,23 @@ static void scale_rate(const struct reader *r, struct ft_number *rate, double sc
 	rate->high *= scale;
 }
 
-/* by_row: {4096: {start, bandwidth}, ...}, row lengths in bytes. */
+/* Into its place among the rows, which rise by length. false: such a row is there. */
+static bool place_row(struct ft_memory_curve *c, const struct ft_memory_row *row)
+{
+	size_t i = c->n_rows;
+
+	for (; i && c->row[i - 1].row_bytes >= row->row_bytes; i--) {
+		if (c->row[i - 1].row_bytes <= row->row_bytes)
+			return false;
+		c->row[i] = c->row[i - 1];
+	}
+	c->row[i] = *row;
+	c->n_rows++;
+	return true;
+}
+
+/* by_row: {4096: {start, bandwidth}, ...}, row lengths in bytes, in any order: what extends a
+ * profile may add some. */
 static void read_curve_rows(struct reader *outer, struct arena *mem, double scale,
 			    struct ft_memory_curve *c)
 {
@@ -239,7 +255,7 @@ static void read_curve_rows(struct reader *outer, struct arena *mem, double scal
 	}
 	c->row = ARENA_ARRAY(mem, r.map->n + 1, struct ft_memory_row);
 	for (size_t i = 0; i < r.map->n; i++) {
-		struct ft_memory_row *row = &c->row[c->n_rows];
+		struct ft_memory_row row;
 		const char *key = r.map->key[i];
 		struct reader in;
 		char *end;
@@ -247,18 +263,15 @@ static void read_curve_rows(struct reader *outer, struct arena *mem, double scal
 		if (!strcmp(key, "provenance"))
 			continue;
 		in = open_block(&r, mem, read_node(&r, key));
-		row->row_bytes = strtod(key, &end);
-		row->start_s = read_number(&in, mem, "start", DIM_S);
-		row->bytes_per_s =
-			read_positive(&in, mem, "bandwidth", DIM_BYTES_PER_S);
-		scale_rate(&in, &row->bytes_per_s, scale);
-		if (!in.failed && (*end || !(row->row_bytes > 0) ||
-				   (c->n_rows && row->row_bytes <= row[-1].row_bytes)))
-			reader_fail(&in, NULL,
-				    "should be a row length in "
-				    "bytes, above the one before");
+		row.row_bytes = strtod(key, &end);
+		row.start_s = read_number(&in, mem, "start", DIM_S);
+		row.bytes_per_s = read_positive(&in, mem, "bandwidth", DIM_BYTES_PER_S);
+		scale_rate(&in, &row.bytes_per_s, scale);
+		if (!in.failed && (*end || !(row.row_bytes > 0)))
+			reader_fail(&in, NULL, "should be a row length in bytes");
+		else if (!in.failed && !place_row(c, &row))
+			reader_fail(&in, NULL, "is a row length that was given before");
 		close_block(&in, &r);
-		c->n_rows++;
 	}
 	close_block(&r, outer);
 }

@@ -32,6 +32,7 @@ static const struct {
 	{ "rms_norm", "rmsnorm" },
 	{ "silu", "silu" },
 	{ "gelu", "gelu" },
+	{ "dropout", "dropout" },
 	{ "Functor_add", "add" },
 	{ "MulFunctor", "mul" },
 	{ "_copy_kernel", "copy" },

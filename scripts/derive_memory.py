@@ -40,7 +40,8 @@ def terabytes(text):
 
 
 def cycles(text):
-    """Compute units x clock: fp32 outside the matrix units is 2 x lanes of it."""
+    """Compute units x clock, in some unit: the fp32 peak over the lanes of a unit, of which A100
+    has 64 and what came later 128 (NVIDIA's architecture white papers)."""
     vector = re.search(r"fp32:(?:\s+value:| \{value:)? ([\d.]+) TFLOP/s", text)
     return float(vector[1]) / (64 if "ccl_generation: ampere" in text else 128)
 
@@ -197,9 +198,10 @@ def main():
                 f"these two say, and by units x clock, {dies:.3f} of theirs, to the rest")
         rows = read_rows(published[0], published[1:], folder, source) if published else []
         for r in rows:
-            row_a, lent = a.get(r["kernel"], 1), open(os.path.join(folder, r["gpu"] + ".yaml")).read()
-            r["scale"] **= row_a
-            r["scale"] *= (cycles(lent) / cycles(source)) ** (1 - row_a)
+            theirs = open(os.path.join(folder, r["gpu"] + ".yaml")).read()
+            power = a.get(r["kernel"], 1)
+            r["scale"] = (r["scale"] ** power *
+                          (cycles(theirs) / cycles(source)) ** (1 - power))
         note += with_rows(curve, rows, lambda k: ratio ** a.get(k, 1) * dies ** (1 - a.get(k, 1)))
     elif published:
         rows = read_rows(published[0], published[1:], folder, source)

@@ -80,7 +80,7 @@ static void rerate(struct engine *e, struct part_state *r)
 		run[n] = &owner[n]->run;
 		n++;
 	}
-	rates_of(run, n, part_of(e, r)->job->copy_beside_gemm, rate);
+	rates_of(run, n, r->of->job->copy_beside_gemm, rate);
 	for (int i = 0; i < n; i++)
 		if (rate[i] != run[i]->rate)
 			evq_put(&e->q, &owner[i]->event,
@@ -116,9 +116,9 @@ static void start(struct engine *e, struct stream *s)
 {
 	struct part_state *r = &e->part[s->part];
 	const struct ft_op *op = head(r, s)->op;
-	const struct work_timing *c = &part_of(e, r)->timing[op->work];
+	const struct work_timing *c = &r->of->timing[op->work];
 
-	if (e->jumps && s->id == FT_STREAM_COMPUTE && begins_call(r, part_of(e, r), s))
+	if (e->jumps && s->id == FT_STREAM_COMPUTE && begins_call(r, r->of, s))
 		e->anchored[e->n_anchored++] = r;
 	if (c->path)
 		r->recording = NULL; /* others may change its pace */
@@ -312,10 +312,10 @@ static void count(struct engine *e, struct stream *s)
 /* Its program has run, for the first time. */
 static void note_over(struct engine *e, struct part_state *r)
 {
-	const struct engine_job *job = part_of(e, r)->job;
+	const struct engine_job *job = r->of->job;
 
 	if (r->over || r->queued || r->host_blocked || job->again ||
-	    r->next_call < job->graph->rank_class[part_of(e, r)->rank_class].n_calls)
+	    r->next_call < job->graph->rank_class[r->of->rank_class].n_calls)
 		return;
 	r->over = true;
 	e->n_going--;

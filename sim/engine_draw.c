@@ -48,24 +48,22 @@ void draw_part(struct engine *e, size_t part)
 	timeline_part(e->in->timeline, part, p->name, passes_fold(g));
 }
 
-static const struct ft_segment *segment_of(const struct engine *e,
-					   const struct part_state *r, uint32_t call)
+static const struct ft_segment *segment_of(const struct part_state *r, uint32_t call)
 {
-	const struct engine_part *p = part_of(e, r);
+	const struct engine_part *p = r->of;
 	const struct ft_graph *g = p->job->graph;
 
 	return &g->segment[g->rank_class[p->rank_class].call[call].segment];
 }
 
-static struct timeline_place place_of(const struct engine *e,
-				      const struct part_state *r, uint32_t call,
+static struct timeline_place place_of(const struct part_state *r, uint32_t call,
 				      uint32_t turn)
 {
-	size_t class = part_of(e, r)->rank_class;
+	size_t class = r->of->rank_class;
 	const struct pass_call *p = &r->passes[class][call];
 
 	return (struct timeline_place){
-		.segment = segment_of(e, r, call)->name,
+		.segment = segment_of(r, call)->name,
 		.pass = p->pass,
 		.micro_batch = p->micro_batch,
 		.layer = p->layer + p->step * turn,
@@ -76,7 +74,7 @@ static struct timeline_place place_of(const struct engine *e,
 
 void draw_call(struct engine *e, struct part_state *r, uint32_t call, uint32_t turn)
 {
-	struct timeline_place at = place_of(e, r, call, turn);
+	struct timeline_place at = place_of(r, call, turn);
 
 	timeline_call(e->in->timeline, (size_t)(r - e->part), &at, r->call_from,
 		      r->host_now);
@@ -87,7 +85,7 @@ static void draw_memory(struct engine *e, const struct stream *s,
 			const struct entry *in)
 {
 	const struct part_state *r = &e->part[s->part];
-	const struct ft_segment *seg = segment_of(e, r, in->call);
+	const struct ft_segment *seg = segment_of(r, in->call);
 	const struct ft_op *first = seg->op;
 	double bytes[FT_MEMORIES];
 
@@ -118,10 +116,9 @@ static void draw_receive(struct engine *e, const struct stream *s, bool reverse,
 }
 
 /* When the host began to launch it. */
-static ft_ps launch_began(const struct engine *e, const struct part_state *r,
-			  const struct entry *in)
+static ft_ps launch_began(const struct part_state *r, const struct entry *in)
 {
-	const struct engine_part *p = part_of(e, r);
+	const struct engine_part *p = r->of;
 	const struct ft_graph *g = p->job->graph;
 	uint32_t segment = g->rank_class[p->rank_class].call[in->call].segment;
 	size_t i = (size_t)(in->op - g->segment[segment].op);
@@ -134,8 +131,8 @@ static void draw_chrome(struct engine *e, const struct stream *s,
 			const struct entry *in, const struct ft_work *w)
 {
 	const struct part_state *r = &e->part[s->part];
-	const struct engine_job *job = part_of(e, r)->job;
-	struct timeline_place at = place_of(e, r, in->call, in->turn);
+	const struct engine_job *job = r->of->job;
+	struct timeline_place at = place_of(r, in->call, in->turn);
 	struct timeline_op op = { w, &at, s->part, s->id, s->began, e->q.now };
 
 	timeline_op(e->in->timeline, &op);
@@ -143,7 +140,7 @@ static void draw_chrome(struct engine *e, const struct stream *s,
 	if (!job->host_free && op.to > op.from)
 		timeline_flow(e->in->timeline, "launch", ++e->out->drawn,
 			      &(struct timeline_end){ s->part, TIMELINE_HOST,
-						      launch_began(e, r, in) },
+						      launch_began(r, in) },
 			      &(struct timeline_end){ s->part, s->id, op.from });
 	if ((s->id == FT_STREAM_SEND_FORWARD || s->id == FT_STREAM_SEND_BACKWARD) &&
 	    op.to > op.from)
@@ -188,7 +185,7 @@ void draw_op(struct engine *e, const struct stream *s)
 	}
 }
 
-/* ---- phases, links, power -------------------------------------------------------------------- */
+/* ---- phases, links, power ------------------------------------------------------------- */
 
 static void put_phase(struct engine *e, struct part_state *r, uint8_t phase, ft_ps to)
 {
@@ -210,7 +207,7 @@ void draw_phase(struct engine *e, struct part_state *r, uint8_t was)
 
 void draw_links(struct engine *e, struct part_state *r)
 {
-	const struct engine_part *p = part_of(e, r);
+	const struct engine_part *p = r->of;
 	double port = 0, nic = 0;
 
 	for (int i = FT_STREAM_GATHER; i < FT_STREAMS; i++) {
@@ -235,7 +232,7 @@ static double watts_of(const struct engine *e, const struct part_state *r)
 {
 	const struct stream *s = &r->stream[FT_STREAM_COMPUTE];
 	const struct engine_watts *w = &e->in->watts;
-	const struct engine_part *p = part_of(e, r);
+	const struct engine_part *p = r->of;
 
 	if (s->state == RUNNING)
 		return p->job->graph->work[head(r, s)->op->work].kind ==

@@ -78,14 +78,13 @@ static void put(struct engine *e, struct part_state *r, const struct piece *p)
 ft_ps engine_launched(const struct engine *e, const struct stream *s)
 {
 	const struct part_state *r = &e->part[s->part];
-	const struct engine_job *job = part_of(e, r)->job;
+	const struct engine_job *job = r->of->job;
 	const struct launch *l = launch_at(r, s->at);
 	uint32_t segment;
 
 	if (job->host_free)
 		return l->began;
-	segment =
-		job->graph->rank_class[part_of(e, r)->rank_class].call[l->call].segment;
+	segment = job->graph->rank_class[r->of->rank_class].call[l->call].segment;
 	return l->began + job->host[job->host_begin[segment] + head(r, s)->place];
 }
 
@@ -132,7 +131,7 @@ static void find_slot(const struct ft_class *c, struct part_state *r)
 /* true: all of it was launched. */
 static bool launch_call(struct engine *e, struct part_state *r, uint32_t segment)
 {
-	const struct engine_job *job = part_of(e, r)->job;
+	const struct engine_job *job = r->of->job;
 	const struct ft_segment *seg = &job->graph->segment[segment];
 	const ft_ps *offset = job->host + job->host_begin[segment];
 	const struct program *program = r->program;
@@ -190,7 +189,7 @@ static bool ends_step(const struct engine_part *p, const struct part_state *r)
 
 void engine_launch(struct engine *e, struct part_state *r, ft_ps now)
 {
-	const struct engine_part *p = part_of(e, r);
+	const struct engine_part *p = r->of;
 
 	if (!arrived(r, now))
 		return;

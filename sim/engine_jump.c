@@ -82,7 +82,7 @@ static void set_up(struct engine *e, struct part_state *r, struct stream *s,
 	s->began = e->q.now + end->began;
 	if (s->id >= FT_STREAM_GATHER)
 		rates_enter(&e->rates, &s->run, s->part,
-			    &part_of(e, r)->timing[head(r, s)->op->work]);
+			    &r->of->timing[head(r, s)->op->work]);
 	r->running |= 1u << s->id;
 }
 
@@ -126,7 +126,7 @@ static void land(struct engine *e, struct part_state *r)
 	r->since = e->q.now;
 	e->out->events += j->n_over;
 	e->out->jumped += j->n_over;
-	j->times += part_of(e, r)->pipeline == 0;
+	j->times += r->of->pipeline == 0;
 	r->jump = NULL;
 	engine_finish(e, compute);
 }
@@ -150,7 +150,7 @@ void jump_on(struct engine *e, struct part_state *r)
 void jump_or_record(struct engine *e, struct part_state *r)
 {
 	const struct stream *compute = &r->stream[FT_STREAM_COMPUTE];
-	const struct program_class *c = &r->program->of[part_of(e, r)->rank_class];
+	const struct program_class *c = &r->program->of[r->of->rank_class];
 	const struct program_pass *pass =
 		&c->pass[c->pass_of[launch_at(r, compute->at)->call]];
 	struct jump_key k;

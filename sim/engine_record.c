@@ -32,7 +32,7 @@ static bool add_stream(struct jump_key *k, const struct engine *e,
 	if (s->state != RUNNING)
 		return true;
 	op = head(r, s)->op;
-	if (part_of(e, r)->timing[op->work].path)
+	if (r->of->timing[op->work].path)
 		return false;
 	add_number(k, (uint64_t)op->work << 1 | op->reverse);
 	add(k, &s->run.left);
@@ -63,7 +63,7 @@ static bool add_events(struct jump_key *k, const struct part_state *r,
 static bool all_launched(const struct engine *e, const struct part_state *r,
 			 const struct program_pass *pass, const struct launch *l)
 {
-	const struct engine_part *p = part_of(e, r);
+	const struct engine_part *p = r->of;
 	const struct ft_class *c = &p->job->graph->rank_class[p->rank_class];
 	const uint32_t *launches = r->program->of[p->rank_class].launches;
 	uint32_t each =
@@ -85,7 +85,7 @@ static bool all_launched(const struct engine *e, const struct part_state *r,
 static bool add_late(struct jump_key *k, const struct engine *e,
 		     const struct part_state *r)
 {
-	const struct engine_part *p = part_of(e, r);
+	const struct engine_part *p = r->of;
 	const struct ft_call *call = p->job->graph->rank_class[p->rank_class].call;
 	uint32_t at = r->n_launches, first = r->stream[FT_STREAM_COMPUTE].at;
 
@@ -143,7 +143,7 @@ static bool make_key(const struct engine *e, const struct part_state *r,
 	if (!free_are_over(r, pass))
 		return false;
 	k->n = 0;
-	add(k, &part_of(e, r)->timing);
+	add(k, &r->of->timing);
 	add_number(k, (uint64_t)pass->kind << 1 | held_up);
 	add_number(k, (uint64_t)(l->call - pass->first) << 32 | l->turn);
 	for (int i = 0; i < FT_STREAMS; i++) {
@@ -323,10 +323,9 @@ static bool close_recording(struct engine *e, struct part_state *r)
 	return true;
 }
 
-static bool is_last(const struct engine *e, const struct part_state *r,
-		    const struct stream *s)
+static bool is_last(const struct part_state *r, const struct stream *s)
 {
-	const struct engine_part *p = part_of(e, r);
+	const struct engine_part *p = r->of;
 	const struct ft_class *c = &p->job->graph->rank_class[p->rank_class];
 	const struct launch *l = launch_at(r, s->at);
 
@@ -340,7 +339,7 @@ void jump_note_over(struct engine *e, struct stream *s)
 	struct part_state *r = &e->part[s->part];
 	struct recording *rec = r->recording;
 
-	if (is_last(e, r, s)) {
+	if (is_last(r, s)) {
 		rec->into->usable = close_recording(e, r);
 		r->recording = NULL;
 		return;

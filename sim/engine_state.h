@@ -100,13 +100,6 @@ struct engine {
 	size_t n_anchored;
 };
 
-static inline const struct engine_part *part_of(const struct engine *e,
-						const struct part_state *r)
-{
-	(void)e;
-	return r->of;
-}
-
 static inline const struct launch *launch_at(const struct part_state *r, uint32_t at)
 {
 	return &r->ring[at & (r->cap - 1)];

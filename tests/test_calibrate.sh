@@ -158,6 +158,27 @@ ok "fp8 products less their quantization are those that we measured" alone
 untouched() { gunzip -c measurements/published/gemm.csv.gz | grep -E ',(bf16|fp16),|,mi|^#|^kernel' >"$tmp/a" && grep -E ',(bf16|fp16),|,mi|^#|^kernel' "$tmp/alone.csv" | cmp - "$tmp/a"; }
 ok "other rows stay as they were" untouched
 
+# ---- two memories on one die: the twin, derived from the other, is what was measured of it
+twin() { # the mean of a kernel's rates over its row lengths; what a power of 0 to 1 cannot say is let be
+	cp hw/gpus/h100-sxm.yaml "$tmp/h100-sxm.yaml" &&
+		python3 scripts/derive_memory.py --twin hw/gpus/h100-sxm.yaml hw/gpus/h200.yaml "$tmp/h100-sxm.yaml" &&
+		python3 - hw/gpus/h100-sxm.yaml hw/gpus/h200.yaml "$tmp/h100-sxm.yaml" <<'P'
+import math, re, sys
+def rates(path):
+    text = open(path).read()
+    text = text[text.index("memory_bound:"):text.index("collectives:")]
+    found = {m[1]: [float(x) for x in re.findall(r"bandwidth: ([\d.]+) GB/s", m[0])]
+             for m in re.finditer(r"^    (\w[\w.]*): \{start.*$", text, re.M)}
+    return {k: math.exp(sum(map(math.log, v)) / len(v)) for k, v in found.items()}
+h100, h200, derived = map(rates, sys.argv[1:])
+told = [k for k in derived if 1 <= h200[k] / h100[k] <= 4.8 / 3.35]
+assert len(told) > 15 and {"copy", "dropout", "rmsnorm", "adamw"} <= set(told), told
+for k in told:
+    assert abs(derived[k] / h100[k] - 1) < 1e-3, (k, derived[k], h100[k])
+P
+}
+ok "a twin derived from the other is what was measured" twin
+
 # ---- measured profiles: those in the tree, made again
 measured() {
 	sh scripts/fit_measured.sh "$f" "$tmp/measured" || return 1

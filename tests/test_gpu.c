@@ -199,8 +199,8 @@ static void mistakes_are_found_where_they_stand(void **state)
 	       "is not between 1 and 1000");
 	expect("mi210.yaml", "    copy: {",
 	       "    copy: {by_row: {4096: {start: 1 us, "
-	       "bandwidth: 1 TB/s}, 64: {start: 1 us, bandwidth: 1 TB/s}}, ",
-	       0, "above the one before");
+	       "bandwidth: 1 TB/s}, 4096.0: {start: 1 us, bandwidth: 1 TB/s}}, ",
+	       0, "was given before");
 	expect("mi210.yaml", "    copy: {",
 	       "    copy: {by_row: {long: {start: 1 us, "
 	       "bandwidth: 1 TB/s}}, ",

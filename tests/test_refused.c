@@ -88,8 +88,8 @@ static void a_gpu_by_another_is_held_to_its_bounds(void **state)
 		  "GB/s}}",
 		  "should be a row length" },
 		{ "memory_bound.curves.copy.by_row: {2048: {start: 1 us, bandwidth: 1 "
-		  "GB/s}, 1024: {start: 1 us, bandwidth: 1 GB/s}}",
-		  "above the one before" },
+		  "GB/s}, 2048.0: {start: 1 us, bandwidth: 1 GB/s}}",
+		  "was given before" },
 		{ "memory_bound.curves.copy.by_row: {1024: {start: 1 us}}",
 		  "bandwidth" },
 		{ "collectives.nvlink.mesh: true", "lacks the key 'link'" },

@@ -120,6 +120,18 @@ documented() { # every key of a scenario is in foretoken-scenario(5)
 	done <"$tmp/keys"
 }
 ok "every key of a scenario is in its page" documented
+laid_out() { # every key of a stack's layout, and each host activity, is in foretoken-stack(5)
+	sed 's/\\f[BIRP]//g; s/\\-/-/g' man/foretoken-stack.5 >"$tmp/stack"
+	{
+		sed -n '/^static bool read_layout/,/^}/s/.*read_[a-z]*(&r, "\([a-z0-9_]*\)".*/\1/p' stacks/stack.c
+		sed -n '/hosts\[FT_HOSTS\]/,/};/p' stacks/stack.c | grep -o '"[a-z_]*"' | tr -d '"'
+	} >"$tmp/laid"
+	[ "$(wc -l <"$tmp/laid")" -gt 50 ] || return 1
+	while read -r k; do
+		grep -qw -e "$k" "$tmp/stack" || { echo "$k is not in foretoken-stack(5)" >&2; return 1; }
+	done <"$tmp/laid"
+}
+ok "every key of a stack's layout is in its page" laid_out
 pointed() { # every page of section 1 and 5 points at the two pages
 	for m in man/*.[15]; do
 		grep -q 'reading-the-output' "$m" && grep -q 'glossary' "$m" || { echo "$m does not point at $reading and $glossary" >&2; return 1; }
