@@ -217,20 +217,20 @@ static void write_gemm(const struct fit_input *in, const struct ft_fit *fit, FIL
 	}
 }
 
-/* By size, over the cells: value, least and largest. */
-static void put_factor(FILE *out, const char *name, double *v, size_t n)
+/* By size, over the cells: value, least and largest; at least `least`. */
+static void put_median(FILE *out, const char *name, double least, double *v, size_t n)
 {
 	double value;
 
 	stats_sort(v, n);
-	value = fmax(1, stats_median(v, n));
+	value = fmax(least, stats_median(v, n));
 	fprintf(out, "  %s: {value: %.3f, low: %.3f, high: %.3f}\n", name, value,
 		fmin(value, v[0]), fmax(value, v[n - 1]));
 }
 
 static void write_interference(const struct fit_input *in, FILE *out)
 {
-	double product[64], collective[64];
+	double units[64], collective[64];
 	size_t n = 0;
 
 	for (size_t i = 0; i < in->n && n < 64; i++) {
@@ -240,7 +240,9 @@ static void write_interference(const struct fit_input *in, FILE *out)
 		if (!measurement_is(m, "beside") || !(m->alone_us > 0) ||
 		    m->other_alone_us < 0.5 * m->alone_us)
 			continue;
-		product[n] = m->time_us / m->alone_us;
+		/* of many waves, so that a unit lost is a share of the rate lost */
+		units[n] = (double)in->base->compute_units *
+			   fmax(0, 1 - m->alone_us / m->time_us);
 		collective[n++] = m->other_us / m->other_alone_us;
 	}
 	if (!n)
@@ -249,8 +251,8 @@ static void write_interference(const struct fit_input *in, FILE *out)
 	provenance(in, "beside", NULL, out,
 		   "a large product beside collectives "
 		   "at least half as long");
-	put_factor(out, "compute_beside_collective", product, n);
-	put_factor(out, "collective_beside_compute", collective, n);
+	put_median(out, "collective_units", 0, units, n);
+	put_median(out, "collective_beside_compute", 1, collective, n);
 }
 
 static double cell_us(const struct fit_input *in, const char *kind, const char *kernel)

@@ -105,10 +105,10 @@ double measurement_predict_us(const struct ft_gpu *gpu, const struct ft_measurem
 			.bytes = m->bytes,
 			.shape = { (int64_t)m->gpus, 1 },
 		};
+		struct ft_links links = { m->fabric[0] ? m->fabric : NULL, 0 };
 
 		if (!ft_collective_find(m->kernel, &call.op) ||
-		    !ft_collective_inside(gpu, m->fabric[0] ? m->fabric : NULL, NULL,
-					  &call, &c, &ignored))
+		    !ft_collective_inside(gpu, &links, NULL, &call, &c, &ignored))
 			return 0;
 		return c.duration.time_s * 1e6;
 	}

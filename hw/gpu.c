@@ -81,17 +81,22 @@ static void read_interference(struct reader *outer, struct arena *mem,
 	r.failed = r.failed || outer->failed;
 	r.from = outer->from;
 	read_provenance(&r, mem);
-	gpu->compute_beside_collective =
-		read_number(&r, mem, "compute_beside_collective", DIM_NONE);
+	gpu->collective_units = read_number(&r, mem, "collective_units", DIM_NONE);
+	gpu->collective_units_per_nic =
+		read_number(&r, mem, "collective_units_per_nic", DIM_NONE);
+	gpu->persistent_products = read_bool(&r, "persistent_products", false);
 	gpu->memory_beside_collective =
 		read_number(&r, mem, "memory_beside_collective", DIM_NONE);
 	gpu->collective_beside_compute =
 		read_number(&r, mem, "collective_beside_compute", DIM_NONE);
 	gpu->copy_beside_gemm = read_number(&r, mem, "copy_beside_gemm", DIM_NONE);
-	reader_bound(&r, "compute_beside_collective", &gpu->compute_beside_collective,
-		     0.01, 1000);
-	reader_bound(&r, "memory_beside_collective", &gpu->memory_beside_collective,
-		     0.01, 1000);
+	if (gpu->compute_units > 1)
+		reader_bound(&r, "collective_units", &gpu->collective_units, 0,
+			     (double)gpu->compute_units / 2);
+	reader_bound(&r, "collective_units_per_nic", &gpu->collective_units_per_nic, 0,
+		     1000);
+	reader_bound(&r, "memory_beside_collective", &gpu->memory_beside_collective, 1,
+		     1000);
 	reader_bound(&r, "collective_beside_compute", &gpu->collective_beside_compute,
 		     0.01, 1000);
 	reader_bound(&r, "copy_beside_gemm", &gpu->copy_beside_gemm, 0.01, 1000);

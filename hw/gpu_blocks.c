@@ -382,6 +382,7 @@ static void read_scale_up(struct reader *outer, struct arena *mem, const char *k
 	s->mesh = read_bool(&r, "mesh", false);
 	s->bus_bytes_per_s = read_number_or(&r, mem, "bus", DIM_BYTES_PER_S, 0);
 	s->link_bytes_per_s = read_number_or(&r, mem, "link", DIM_BYTES_PER_S, 0);
+	s->port_bytes_per_s = read_number(&r, mem, "port", DIM_BYTES_PER_S);
 	s->efficiency = read_number_or(&r, mem, "efficiency", DIM_FRAC, 1);
 	reader_bound(&r, "efficiency", &s->efficiency, 0.001, 10);
 	s->start_s = read_number(&r, mem, "start", DIM_S);

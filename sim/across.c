@@ -141,13 +141,14 @@ double across_hierarchical_s(const struct group *g, enum ft_protocol p,
 			.bytes = bytes,
 			.shape = { (int64_t)g->per_domain, 1 },
 		};
+		struct ft_links links = links_of(g->cluster);
 		struct ft_collective_result in;
 		struct ft_error ignored;
 
 		if (op != FT_ALL_REDUCE && op != call.op)
 			continue;
-		if (!ft_collective_inside(g->cluster->gpu, g->cluster->node->scale_up,
-					  g->ccl, &call, &in, &ignored))
+		if (!ft_collective_inside(g->cluster->gpu, &links, g->ccl, &call, &in,
+					  &ignored))
 			return INFINITY;
 		inside_s += in.duration.time_s;
 	}

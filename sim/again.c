@@ -101,9 +101,13 @@ static void add_timing(struct ft_digest *d, const struct ft_graph *g,
 		       const struct work_timing *t)
 {
 	for (size_t i = 0; i < g->n_works; i++) {
-		const float frac[] = { t[i].port_frac, t[i].nic_frac, t[i].beside };
+		const float frac[] = { t[i].port_frac,	t[i].nic_frac,
+				       t[i].beside[0],	t[i].beside[1],
+				       t[i].beside[2],	t[i].beside_compute,
+				       (float)t[i].held };
 
-		add_number(d, (uint64_t)t[i].duration << 1 | t[i].copy_engine);
+		add_number(d, (uint64_t)t[i].duration << 2 | t[i].holds_all << 1 |
+				      t[i].copy_engine);
 		digest_bytes(d, frac, sizeof(frac));
 	}
 }

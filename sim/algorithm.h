@@ -75,6 +75,9 @@ static inline int size_index(double bytes)
 	return (int)fmin(FT_CCL_SIZES - 1, fmax(0, floor(log2(bytes / 64))));
 }
 
+/* What joins the ranks of the cluster's domains. */
+struct ft_links links_of(const struct ft_cluster *cluster);
+
 /* One cell of the table. algorithm NULL: nothing can run. */
 struct choice {
 	const struct algorithm *algorithm;

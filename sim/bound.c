@@ -92,8 +92,16 @@ static ft_ps later(ft_ps a, ft_ps b)
 	return a > b ? a : b;
 }
 
+/* A block that goes on: compute of any kind is in it. */
+static struct block going_on(const struct front_of *of, struct block b)
+{
+	b.least = of->least;
+	return b;
+}
+
 /* The stage's streams, and when its neighbour's part is there. */
-static struct front front_at(const struct stage_state *s, ft_ps input)
+static struct front front_at(const struct front_of *of, const struct stage_state *s,
+			     ft_ps input)
 {
 	struct front f;
 
@@ -102,9 +110,9 @@ static struct front front_at(const struct stage_state *s, ft_ps input)
 	f.stream[FT_STREAM_GATHER] = s->gather;
 	f.stream[FT_STREAM_REDUCE] = s->reduce;
 	f.stream[FT_STREAM_RECV_FORWARD] = f.stream[FT_STREAM_RECV_BACKWARD] = input;
-	front_open_block(&f, FT_STREAM_GATHER, s->gathers);
+	front_open_block(&f, FT_STREAM_GATHER, going_on(of, s->gathers));
 	if (s->reduces_any)
-		front_open_block(&f, FT_STREAM_REDUCE, s->reduces);
+		front_open_block(&f, FT_STREAM_REDUCE, going_on(of, s->reduces));
 	return f;
 }
 
@@ -119,7 +127,7 @@ static void run_put(const struct bounding *b, size_t stage,
 		    const struct ft_pass_calls *pass, ft_ps input,
 		    struct stage_state *s)
 {
-	struct front f = front_at(s, input);
+	struct front f = front_at(&b->of[stage], s, input);
 	const struct block *reduces;
 
 	bound_put_pass(&f, b, stage, pass);
@@ -231,7 +239,7 @@ static ft_ps over_tails(const struct bounding *b, const struct progress *g)
 
 	for (size_t s = 0; s < o->graph.n_classes; s++) {
 		const struct ft_class *k = &o->graph.rank_class[s];
-		struct front f = front_at(&g->before[s], g->input[s]);
+		struct front f = front_at(&b->of[s], &g->before[s], g->input[s]);
 
 		bound_put_pass(&f, b, s, &o->pass[s][o->order[s][o->n_order - 1].pass]);
 		for (size_t i = o->last_call[s]; i < k->n_calls; i++)
@@ -341,8 +349,7 @@ bool ft_sim_bound(const struct ft_sim_job *given, const struct ft_outline *o,
 	if (ok) {
 		b.of = ARENA_ARRAY(&mem, o->graph.n_classes, struct front_of);
 		for (size_t c = 0; c < o->graph.n_classes; c++)
-			b.of[c] = (struct front_of){ &o->graph, j.timing[c],
-						     front_tolls(given->cluster->gpu) };
+			b.of[c] = front_of(given->cluster->gpu, &o->graph, j.timing[c]);
 		*bound = of_streams(&b);
 	}
 	if (ok && !pairs) {

@@ -2,24 +2,45 @@
 #include "sim/bound_front.h"
 
 #include <math.h>
+#include <string.h>
 
 /* A little less, so that the rounding of a rate is on the other side. */
 static const double LESS = 1 - 1e-9;
 
-struct tolls front_tolls(const struct ft_gpu *gpu)
+struct front_of front_of(const struct ft_gpu *gpu, const struct ft_graph *graph,
+			 const struct work_timing *timing)
 {
-	/* as the engine has them (sim/rates.h) */
-	double b = (double)(float)gpu->collective_beside_compute.value;
-	double products = (double)(float)gpu->compute_beside_collective.value;
-	double memory = (double)(float)gpu->memory_beside_collective.value;
-	double of_products = LESS * fmin(1, b * (1 - 1 / products));
+	/* as the engine has it (sim/rates.h) */
+	struct front_of of = { .graph = graph,
+			       .timing = timing,
+			       .b = (double)(float)gpu->collective_beside_compute.value,
+			       .least = INFINITY };
 
-	return (struct tolls){
-		.of_products = of_products,
-		.of_any = fmin(of_products, LESS * fmin(1, b * (1 - 1 / memory))),
-		.on_products = LESS * fmin(1, products * (1 - 1 / b)),
-		.on_memory = LESS * fmin(1, memory * (1 - 1 / b)),
-	};
+	memset(of.held, HELD_BY_DOMAIN, sizeof(of.held));
+	for (size_t i = 0; i < graph->n_segments; i++)
+		for (size_t j = 0; j < graph->segment[i].n_ops; j++) {
+			const struct ft_op *op = &graph->segment[i].op[j];
+			enum holds held = timing[op->work].held;
+
+			if (op->stream >= FT_STREAM_GATHER &&
+			    held < of.held[op->stream])
+				of.held[op->stream] = (uint8_t)held;
+			if (op->stream == FT_STREAM_COMPUTE)
+				of.least = fminf(of.least, timing[op->work].beside[0]);
+		}
+	return of;
+}
+
+/* x: what a collective costs compute that takes c times as long beside it. */
+static double of_compute(const struct front_of *of, double c)
+{
+	return LESS * fmin(1, of->b * (1 - 1 / c));
+}
+
+/* y: what such compute costs the collective. */
+static double on_collective(const struct front_of *of, double c)
+{
+	return LESS * fmin(1, c * (1 - 1 / of->b));
 }
 
 void front_open(struct front *f)
@@ -51,14 +72,13 @@ static ft_ps toll(ft_ps of, double rate)
 
 ft_ps block_compute(const struct front_of *of, const struct block *b)
 {
-	return b->compute + toll(b->alone, of->tolls.of_any);
+	return b->compute + toll(b->alone, of_compute(of, (double)of->least));
 }
 
 /* When compute and the block's collectives can both be over. */
 static ft_ps block_end(const struct front_of *of, const struct block *b)
 {
-	ft_ps compute = b->compute + toll(b->alone, b->memory ? of->tolls.of_any :
-								of->tolls.of_products);
+	ft_ps compute = b->compute + toll(b->alone, of_compute(of, (double)b->least));
 
 	return compute > b->collective ? compute : b->collective;
 }
@@ -86,13 +106,13 @@ static void put_collective(struct front *f, const struct front_of *of,
 	if (t->copy_engine || (!(f->open & bit) && (!behind || from == NOT_YET)))
 		return;
 	if (!(f->open & bit)) {
-		*b = (struct block){ from, from, 0, 0, false };
+		*b = (struct block){ from, from, 0, 0, INFINITY };
 		f->open |= bit;
 	} else if (behind) {
 		if (from >= block_end(of, b)) {
 			b->compute = from;
 			b->alone = 0;
-			b->memory = false;
+			b->least = INFINITY;
 		}
 		if (from > b->collective)
 			b->collective = from;
@@ -105,16 +125,16 @@ static void put_collective(struct front *f, const struct front_of *of,
 static void put_compute(struct front *f, const struct front_of *of,
 			const struct ft_op *op)
 {
-	bool memory = of->graph->work[op->work].kind == FT_MEMORY_BOUND;
-	ft_ps t = of->timing[op->work].duration;
-	ft_ps y = toll(t, memory ? of->tolls.on_memory : of->tolls.on_products);
+	const struct work_timing *t = &of->timing[op->work];
 
 	for (unsigned left = f->open; left; left &= left - 1) {
-		struct block *b = &f->block[__builtin_ctz(left) - FT_STREAM_GATHER];
+		int stream = __builtin_ctz(left);
+		struct block *b = &f->block[stream - FT_STREAM_GATHER];
+		float c = stream < FRONT_WORK ? t->beside[of->held[stream]] : of->least;
 
-		b->compute += t;
-		b->collective += y;
-		b->memory |= memory;
+		b->compute += t->duration;
+		b->collective += toll(t->duration, on_collective(of, (double)c));
+		b->least = fminf(b->least, c);
 	}
 }
 
@@ -241,7 +261,8 @@ static bool blocks_moved_on(const struct front *was, const struct front *is,
 		m->block[i].collective = b->collective - a->collective;
 		m->block[i].all = b->all - a->all;
 		if (touched >> (FIRST_BLOCK + i) & 1 &&
-		    (a->alone != b->alone || a->memory != b->memory ||
+		    (a->alone != b->alone || a->least < b->least ||
+		     a->least > b->least ||
 		     m->block[i].compute != m->block[i].collective))
 			return false;
 	}

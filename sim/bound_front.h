@@ -9,8 +9,8 @@
  *   window >= C + x K,  x = min(1, b (1 - 1/c))
  *   window >= K + y C,  y = min(1, c (1 - 1/b))
  *
- * where compute beside a collective takes c times as long, a collective beside compute b
- * times. docs/plan.md has the proof. A block is such a window that is still open.
+ * where compute beside such a collective takes c times as long or more, a collective beside
+ * compute b times. docs/plan.md has the proof. A block is such a window that is still open.
  */
 #ifndef SIM_BOUND_FRONT_H
 #define SIM_BOUND_FRONT_H
@@ -29,12 +29,7 @@ struct block {
 	ft_ps collective; /* a moment, the collectives since, and y of compute */
 	ft_ps alone;	  /* those since the first moment, */
 	ft_ps all;	  /* and since the block began */
-	bool memory;	  /* kernels bound by memory were among that compute */
-};
-
-/* x and y of products and of kernels bound by memory. */
-struct tolls {
-	double of_products, of_any, on_products, on_memory;
+	float least;	  /* c of that compute */
 };
 
 /* When each stream has done what was put on it. */
@@ -51,10 +46,13 @@ struct front {
 struct front_of {
 	const struct ft_graph *graph;
 	const struct work_timing *timing; /* of its class */
-	struct tolls tolls;
+	double b;
+	float least;		  /* c of any compute beside any collective */
+	uint8_t held[FT_STREAMS]; /* the least that collectives of a stream hold */
 };
 
-struct tolls front_tolls(const struct ft_gpu *gpu);
+struct front_of front_of(const struct ft_gpu *gpu, const struct ft_graph *graph,
+			 const struct work_timing *timing);
 /* Nothing is known of any stream. */
 void front_open(struct front *f);
 /* Of a stream from FT_STREAM_GATHER on a block goes on; FRONT_WORK: one begins, of compute. */

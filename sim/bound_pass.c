@@ -1,4 +1,5 @@
 /* sim/bound_pass.c - the passes of an outline, each timed once */
+#include <math.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -45,7 +46,7 @@ static struct pass_time time_pass(const struct bounding *b, size_t class,
 	t.awaits = f.awaits[0] || f.awaits[1];
 	front_open(&f);
 	f.stream[FT_STREAM_COMPUTE] = 0;
-	front_open_block(&f, FRONT_WORK, (struct block){ 0 });
+	front_open_block(&f, FRONT_WORK, (struct block){ .least = INFINITY });
 	bound_put_pass(&f, b, class, pass);
 	t.length = f.stream[FT_STREAM_COMPUTE];
 	t.reduced = f.stream[FT_STREAM_REDUCE];

@@ -46,6 +46,12 @@ struct network_sends collective_sends(const struct ft_cluster *c, enum ft_collec
 	return x;
 }
 
+struct ft_links links_of(const struct ft_cluster *c)
+{
+	return (struct ft_links){ c->node->scale_up,
+				  c->node->scale_up_bytes_per_s.value };
+}
+
 /* What a ring reaches in a domain, reduction in the switch aside. */
 static bool find_bus(const struct ft_cluster *c, struct group *g, struct ft_error *err)
 {
@@ -56,10 +62,12 @@ static bool find_bus(const struct ft_cluster *c, struct group *g, struct ft_erro
 		.bytes = large,
 		.shape = { (int64_t)g->per_domain, (int64_t)g->stride },
 	};
+	struct ft_links links = links_of(c);
 	struct ft_collective_result in;
 
-	if (!ft_collective_inside(c->gpu, nvlink ? "nvlink-no-nvls" : c->node->scale_up,
-				  NULL, &call, &in, err))
+	if (nvlink)
+		links.fabric = "nvlink-no-nvls";
+	if (!ft_collective_inside(c->gpu, &links, NULL, &call, &in, err))
 		return false;
 	g->bus_bytes_per_s =
 		large * 2 * (g->per_domain - 1) / g->per_domain / in.duration.time_s;
@@ -187,7 +195,9 @@ static bool inside(const struct ft_cluster *c, const struct ft_ccl *ccl,
 		   const struct ft_collective_call *call,
 		   struct ft_collective_result *out, struct ft_error *err)
 {
-	if (!ft_collective_inside(c->gpu, c->node->scale_up, ccl, call, out, err))
+	struct ft_links links = links_of(c);
+
+	if (!ft_collective_inside(c->gpu, &links, ccl, call, out, err))
 		return false;
 	if ((call->algorithm && strcmp(out->algorithm, call->algorithm)) ||
 	    (call->protocol && strcmp(out->protocol, call->protocol)))

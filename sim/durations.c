@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "sim/collective.h"
 #include "sim/job.h"
+#include "sim/kernel.h"
 
 /* ---- durations ------------------------------------------------------------- */
 
@@ -53,6 +54,30 @@ static double stack_factor(const struct ft_stack *k, enum ft_work_kind kind)
 	}
 }
 
+/* Between nodes rings run through all ranks of a node, one or more for each of their NICs. */
+static void set_beside(const struct ft_cluster *c, const struct ft_work *w,
+		       struct work_timing *t)
+{
+	const struct ft_gpu *gpu = c->gpu;
+	double inside = gpu->collective_units.value;
+	double nics = (double)c->nics_per_node, ranks = (double)c->ranks_per_node;
+	double node = nics * gpu->collective_units_per_nic.value;
+	double port = c->node->scale_up_bytes_per_s.value;
+	const double units[HELD_KINDS] = { fmin(inside, node / ranks),
+					   fmin(inside, node), inside };
+	const double rate[HELD_KINDS] = { fmin(1, c->nic_bytes_per_s / port),
+					  fmin(1, c->nic_bytes_per_s * ranks / port),
+					  1 };
+
+	for (int i = 0; i < HELD_KINDS; i++)
+		t->beside[i] = (float)kernel_beside(gpu, w, units[i], rate[i]);
+	/* copies of packed gradients run where collectives do */
+	t->beside_compute = (float)gpu->collective_beside_compute.value;
+	/* groups are often launched one by one, and then let others in */
+	t->holds_all = gpu->persistent_products && w->kind == FT_GEMM &&
+		       w->gemm.groups <= 1 && t->beside[HELD_BY_DOMAIN] > 1;
+}
+
 static bool compute_clocks(struct job *s, size_t i, double launches, struct clocks *out,
 			   struct ft_error *err)
 {
@@ -71,9 +96,7 @@ static bool compute_clocks(struct job *s, size_t i, double launches, struct cloc
 	out->burst_s = out->sustained_s = times * (factor * p.time_s + gap_s(s));
 	s->spread[i] = p.spread_frac;
 	s->extrapolated[i] = p.extrapolated;
-	s->timing[0][i].beside = (float)(w.kind == FT_MEMORY_BOUND ?
-						 gpu->memory_beside_collective.value :
-						 gpu->compute_beside_collective.value);
+	set_beside(s->cluster, &w, &s->timing[0][i]);
 	if (w.kind == FT_MEMORY_BOUND)
 		return true;
 	if (!ft_kernel_recall(s->memo, gpu, &w, FT_CLOCK_SUSTAINED, &p, err))
@@ -156,7 +179,10 @@ static bool time_collective(struct job *s, size_t class, size_t i,
 	t = r.duration.time_s - saved_by_sending_once(cl, w, call.shape.size, &r);
 	t *= s->stack->collective_factor.value;
 	c->duration = ft_ps_from_s(t);
-	c->beside = (float)cl->gpu->collective_beside_compute.value;
+	c->beside_compute = (float)cl->gpu->collective_beside_compute.value;
+	c->held = r.domains <= 1	       ? HELD_BY_DOMAIN :
+		  call.shape.size <= r.domains ? HELD_BY_RAIL :
+						 HELD_BY_NODE;
 	c->copy_engine = w->communication.copy_engine;
 	c->path = path && path->n_uses ? path : NULL;
 	if (r.nic_bytes > 0 && cl->nic_bytes_per_s > 0)

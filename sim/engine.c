@@ -234,6 +234,22 @@ static void meet(struct engine *e, struct stream *s, const struct ft_work *w)
 		meet_team(e, s);
 }
 
+/* A product whose blocks stay until they are done leaves a collective no room before it ends;
+ * one that begins now finds it there. */
+static bool finds_no_unit(const struct engine *e, const struct part_state *r,
+			  struct stream *s)
+{
+	const struct stream *c = &r->stream[FT_STREAM_COMPUTE];
+
+	if (s->id < FT_STREAM_GATHER || c->state != RUNNING || c->began >= e->q.now ||
+	    !c->run.of->holds_all || r->of->timing[head(r, s)->op->work].copy_engine)
+		return false;
+	s->held_by = FT_STREAM_COMPUTE;
+	s->held_to = c->completed + 1;
+	s->state = IDLE;
+	return true;
+}
+
 /* Start the op at the head if nothing holds it; note why not, else. */
 static void try_start(struct engine *e, struct stream *s)
 {
@@ -259,6 +275,8 @@ static void try_start(struct engine *e, struct stream *s)
 			engine_finish(e, s);
 		return;
 	}
+	if (finds_no_unit(e, r, s))
+		return;
 	w = work_of(r, s);
 	if (must_meet(e, s, w))
 		meet(e, s, w);

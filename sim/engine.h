@@ -22,12 +22,19 @@
 #include "foretoken/sim.h"
 #include "sim/network.h"
 
+/* How much of a GPU a collective holds: the more, the slower what runs beside it. */
+enum holds { HELD_BY_RAIL, HELD_BY_NODE, HELD_BY_DOMAIN, HELD_KINDS };
+
 /* What the engine knows of one work on this machine. */
 struct work_timing {
 	ft_ps duration;		   /* alone */
 	float port_frac, nic_frac; /* of the rank's scale-up port, of its NIC */
-	float beside;		   /* factor beside a collective (or compute) */
+	float beside
+		[HELD_KINDS]; /* compute: its factor beside a collective that holds so much */
+	float beside_compute; /* a collective's */
+	enum holds held;      /* by it */
 	bool copy_engine;
+	bool holds_all; /* a product: no collective begins before it is over */
 	const struct network_path *path; /* other links; NULL: none */
 	float path_frac; /* of what the path says, as its sends have pauses */
 };

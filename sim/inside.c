@@ -233,7 +233,8 @@ static double time_s(struct asked *q)
 
 /* What the library's prices take; in a mesh all links serve at once, whatever the ring. */
 static bool name_algorithm(const struct asked *q, const struct ft_ccl *ccl,
-			   struct ft_collective_result *out, struct ft_error *err)
+			   double bytes, double speed, struct ft_collective_result *out,
+			   struct ft_error *err)
 {
 	double n = (double)q->n;
 	struct group g = { .ccl = ccl,
@@ -241,15 +242,15 @@ static bool name_algorithm(const struct asked *q, const struct ft_ccl *ccl,
 			   .per_domain = n,
 			   .domains = 1,
 			   .mesh = q->scale_up->mesh };
-	struct ft_collective_call call = { .op = q->op, .bytes = q->bytes };
+	struct ft_collective_call call = { .op = q->op, .bytes = bytes };
 	struct choice c;
 
 	g.tuning = ft_ccl_tuning(ccl, q->gpu->ccl_generation);
 	if (!g.tuning)
 		return ft_ccl_unknown(ccl, q->gpu->ccl_generation, NULL, err);
 	tuner_search(&g,
-		     g.mesh ? (n - 1) * q->scale_up->link_bytes_per_s.value :
-			      q->scale_up->bus_bytes_per_s.value,
+		     speed * (g.mesh ? (n - 1) * q->scale_up->link_bytes_per_s.value :
+				       q->scale_up->bus_bytes_per_s.value),
 		     0);
 	if (!q->scale_up->nvls_from)
 		g.nvls.channels = 0;
@@ -287,7 +288,7 @@ static const struct ft_scale_up *without_nvls(const struct ft_gpu *gpu,
 	return s;
 }
 
-bool ft_collective_inside(const struct ft_gpu *gpu, const char *fabric,
+bool ft_collective_inside(const struct ft_gpu *gpu, const struct ft_links *links,
 			  const struct ft_ccl *ccl,
 			  const struct ft_collective_call *call,
 			  struct ft_collective_result *out, struct ft_error *err)
@@ -295,26 +296,30 @@ bool ft_collective_inside(const struct ft_gpu *gpu, const char *fabric,
 	struct asked q = { .gpu = gpu,
 			   .op = call->op,
 			   .n = call->shape.size,
-			   .stride = call->shape.stride,
-			   .bytes = call->bytes };
+			   .stride = call->shape.stride };
+	double speed = 1;
 
 	*out = (struct ft_collective_result){ .domains = 1, .chosen_by = "table" };
-	q.scale_up = find_fabric(gpu, fabric, err);
+	q.scale_up = find_fabric(gpu, links->fabric, err);
 	if (!q.scale_up)
 		return false;
 	out->algorithm = out->protocol = "none";
-	if (q.n <= 1 || !(q.bytes > 0))
+	if (q.n <= 1 || !(call->bytes > 0))
 		return true;
+	if (links->port_bytes_per_s > 0)
+		speed = links->port_bytes_per_s / q.scale_up->port_bytes_per_s.value;
+	q.bytes = call->bytes / speed;
 	if (ccl && !ccl->nvls)
 		q.scale_up = without_nvls(gpu, q.scale_up);
-	if (ccl && !name_algorithm(&q, ccl, out, err))
+	if (ccl && !name_algorithm(&q, ccl, call->bytes, speed, out, err))
 		return false;
 	out->duration.time_s = time_s(&q);
 	out->duration.spread_frac =
 		gpu->collective_spread.value * (q.derived ? 1.5 : 1);
 	out->duration.extrapolated = q.derived;
-	out->scale_up_bytes = strcmp(out->algorithm, "nvls") ?
-				      q.bytes * ft_collective_bus_factor(q.op, q.n) :
-				      q.bytes;
+	out->scale_up_bytes =
+		strcmp(out->algorithm, "nvls") ?
+			call->bytes * ft_collective_bus_factor(q.op, q.n) :
+			call->bytes;
 	return true;
 }

@@ -52,3 +52,25 @@ bool ft_kernel_predict(const struct ft_gpu *gpu, const struct ft_work *work,
 		apply_clock(gpu, work, out);
 	return true;
 }
+
+/*
+ * Of a kernel beside a collective that holds `units` of the GPU and moves `rate` of what a
+ * rank's port carries: a product loses waves (sim/gemm.c), attention with its many short blocks
+ * the units, and what is bound by memory the bytes. Source: measured beside 2 to 24 channels
+ * of NCCL on two H100; docs/networks.md has the table.
+ */
+double kernel_beside(const struct ft_gpu *gpu, const struct ft_work *w, double units,
+		     double rate)
+{
+	struct product p;
+
+	switch (w->kind) {
+	case FT_GEMM:
+		p = product_of(w);
+		return gemm_beside(gpu, &p, units);
+	case FT_ATTENTION:
+		return 1 + units / (double)gpu->compute_units;
+	default:
+		return 1 + (gpu->memory_beside_collective.value - 1) * rate;
+	}
+}

@@ -89,6 +89,12 @@ struct product product_of(const struct ft_work *work);
 /* Tiles of tile_m x tile_n that cover m x n; the waves they take. */
 double gemm_tiles(double m, double n, double tile_m, double tile_n);
 double gemm_waves(double tiles, int64_t compute_units);
+/* Time of a kernel beside a collective over its time alone; the collective holds so many units and
+ * moves `rate` of what a port carries. */
+double kernel_beside(const struct ft_gpu *gpu, const struct ft_work *work, double units,
+		     double rate);
+/* Time of a product while other kernels hold so many compute units, over its time alone. */
+double gemm_beside(const struct ft_gpu *gpu, const struct product *p, double held);
 
 double gemm_arithmetic_s(const struct ft_gpu *gpu, enum ft_dtype dtype,
 			 const struct product *p);

@@ -14,7 +14,7 @@ void running_begin(struct running *r, const struct work_timing *c, int stream,
 			       .share = 1,
 			       .at = now,
 			       .flow = NO_FLOW,
-			       .beside = c->beside,
+			       .of = c,
 			       .stream = (uint8_t)stream,
 			       .optimizer = optimizer,
 			       .copy_engine = c->copy_engine };
@@ -107,19 +107,22 @@ static bool is_collective(const struct running *r)
 
 void rates_of(struct running *const *run, int n, double copy_beside_gemm, double *rate)
 {
-	bool compute = false, collective = false;
+	bool compute = false;
+	int held = -1;
 
 	for (int i = 0; i < n; i++) {
 		compute |= run[i]->stream == FT_STREAM_COMPUTE;
-		collective |= is_collective(run[i]) && !run[i]->copy_engine;
+		if (is_collective(run[i]) && !run[i]->copy_engine &&
+		    (int)run[i]->of->held > held)
+			held = (int)run[i]->of->held;
 	}
 	for (int i = 0; i < n; i++) {
 		rate[i] = run[i]->share;
-		if (run[i]->stream == FT_STREAM_COMPUTE && collective)
-			rate[i] /= (double)run[i]->beside;
+		if (run[i]->stream == FT_STREAM_COMPUTE && held >= 0)
+			rate[i] /= (double)run[i]->of->beside[held];
 		else if (run[i]->stream == FT_STREAM_COPY && compute)
 			rate[i] /= copy_beside_gemm;
 		else if (is_collective(run[i]) && compute && !run[i]->copy_engine)
-			rate[i] /= (double)run[i]->beside;
+			rate[i] /= (double)run[i]->of->beside_compute;
 	}
 }

@@ -5,12 +5,13 @@
  *   collectives         max-min (sim/share.h): the sum of rate * fraction is at most 1
  *                       on a rank's scale-up port, on its NIC, and on each link that it
  *                       shares with other parts, other groups or another job
- *   compute op beside a collective:   1 / its factor (SMs and bandwidth taken)
+ *   compute op beside a collective:   1 / its factor beside the one that holds most units
  *   collective beside a compute op:   its share / its factor
  *   low-priority copy beside compute: 1 / copy_beside_gemm
  * A collective on copy engines takes nothing from compute and loses nothing to it.
- * Source: recorded steps (see the H200 profile's interference block) and
- * ConCCL, arXiv 2412.14335. Limit: factors do not depend on shape.
+ * Source: products, attention and copies beside 2 to 24 channels on H100, recorded steps (the
+ * profiles' interference blocks) and ConCCL, arXiv 2412.14335; the factors are found in
+ * sim/durations.c.
  */
 #ifndef SIM_RATES_H
 #define SIM_RATES_H
@@ -27,7 +28,7 @@ struct running {
 	double rate;
 	double share; /* max-min, of what it would have alone */
 	ft_ps at;     /* when left was true */
-	float beside;
+	const struct work_timing *of;
 	uint32_t flow; /* in the solver; NO_FLOW: crosses no link */
 	uint8_t stream;
 	bool optimizer, copy_engine;

@@ -150,7 +150,7 @@ static void stop_copies(struct job *j)
 static void time_units(struct ft_sketched *s, const struct ft_sketch *sketch,
 		       struct job *j, struct clocks *t)
 {
-	struct front_of of = { j->graph, j->timing[0], front_tolls(s->cluster->gpu) };
+	struct front_of of = front_of(s->cluster->gpu, j->graph, j->timing[0]);
 
 	for (size_t u = 0; u < s->n_units; u++)
 		add_loads(s, j->graph, t, &sketch->unit[u], &s->unit[u]);

@@ -350,14 +350,14 @@ static bool predict_collective(struct tally *t, const struct collective_row *r,
 			       struct ft_error *err)
 {
 	const struct ft_mark *at = &r->gpu_at;
+	struct ft_links links = { r->fabric, 0 };
 	const struct ft_cluster *cluster;
 	const struct ft_stack *stack;
 	const struct ft_ccl *ccl;
 	struct node *node;
 
 	if (r->nodes <= 1 && is_scale_up(r->fabric))
-		return ft_collective_inside(r->gpu, r->fabric, NULL, &r->call, out,
-					    err);
+		return ft_collective_inside(r->gpu, &links, NULL, &r->call, out, err);
 	node = node_map(t->mem, at);
 	node_put(t->mem, node, "gpu", at, node_scalar(t->mem, at, r->gpu->name));
 	node_put(t->mem, node, "gpus", at, node_scalar(t->mem, at, gpus));

@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "sim/engine.h"
 #include "traces/build.h"
+#include "tests/timing.h"
 
 enum { WORK_F, WORK_B, WORK_W, WORK_SEND, WORKS };
 enum { SEG_F, SEG_B, SEG_W, SEG_RECV_F, SEG_RECV_B, SEG_SEND_F, SEG_SEND_B, SEGS };
@@ -180,7 +181,7 @@ static double pipeline_s(const struct pipeline *pl)
 	cost[WORKS].duration = ft_ps_from_s(pl->factor / pl->vpp);
 	cost[WORKS + 1].duration = ft_ps_from_s(2 * pl->factor / pl->vpp);
 	for (size_t i = 0; i < WORKS + 2; i++)
-		cost[i].beside = 1;
+		set_beside(&cost[i], 1);
 	add_pipeline(&in, ARENA_ARRAY(&mem, (size_t)pl->p, struct engine_part),
 		     free_job(&mem, pipeline_graph(&mem, pl)), cost, 0);
 	s = run(&mem, &in, &out);
@@ -265,8 +266,8 @@ static double pair_s(struct pair p, double *end_a)
 static void collectives_share_a_nic_fluidly(void **state)
 {
 	/* 50 GB/s: 100 MB at 0 and 50 MB at 1 ms both end at 3 ms */
-	struct work_timing a = { ft_ps_from_s(2e-3), 0, 1, 1, false, NULL, 0 };
-	struct work_timing b = { ft_ps_from_s(1e-3), 0, 1, 1, false, NULL, 0 };
+	struct work_timing a = takes(ft_ps_from_s(2e-3), 0, 1, 1, NULL, 0);
+	struct work_timing b = takes(ft_ps_from_s(1e-3), 0, 1, 1, NULL, 0);
 	double end_a;
 
 	(void)state;
@@ -292,10 +293,8 @@ static void collectives_share_a_nic_fluidly(void **state)
 
 static void compute_and_collective_slow_each_other(void **state)
 {
-	struct work_timing gemm = { ft_ps_from_s(1e-3), 0, 0, 1.5f, false, NULL, 0 };
-	struct work_timing gather = {
-		ft_ps_from_s(10e-3), 0, 0, 1.25f, false, NULL, 0
-	};
+	struct work_timing gemm = takes(ft_ps_from_s(1e-3), 0, 0, 1.5f, NULL, 0);
+	struct work_timing gather = takes(ft_ps_from_s(10e-3), 0, 0, 1.25f, NULL, 0);
 	double end_a;
 
 	(void)state;
@@ -307,13 +306,39 @@ static void compute_and_collective_slow_each_other(void **state)
 	near_frac(end_a, 1.5e-3, 1e-9);
 }
 
-static void copy_engines_leave_compute_alone(void **state)
+/* A product whose blocks stay until it is over: launched into it, a collective waits for it;
+ * with it, it runs beside it. */
+static void a_collective_waits_for_a_product_that_holds_all(void **state)
 {
-	struct work_timing gemm = { ft_ps_from_s(1e-3), 0, 0, 1.5f, false, NULL, 0 };
-	struct work_timing gather = { ft_ps_from_s(10e-3), 0, 0, 1.25f, true, NULL, 0 };
+	struct work_timing gemm = takes(ft_ps_from_s(1e-3), 0, 0, 1, NULL, 0);
+	struct work_timing gather = takes(ft_ps_from_s(10e-3), 0, 0, 1, NULL, 0);
 	double end_a;
 
 	(void)state;
+	for (int holds = 0; holds < 2; holds++)
+		for (int late = 0; late < 2; late++) {
+			struct pair p = { gemm,
+					  FT_STREAM_COMPUTE,
+					  gather,
+					  FT_STREAM_GATHER,
+					  ft_ps_from_s(late * 4e-4),
+					  1 };
+
+			p.a.holds_all = holds;
+			near_frac(pair_s(p, &end_a),
+				  10e-3 + late * (holds ? 1e-3 : 4e-4), 1e-9);
+			near_frac(end_a, 1e-3, 1e-9);
+		}
+}
+
+static void copy_engines_leave_compute_alone(void **state)
+{
+	struct work_timing gemm = takes(ft_ps_from_s(1e-3), 0, 0, 1.5f, NULL, 0);
+	struct work_timing gather = takes(ft_ps_from_s(10e-3), 0, 0, 1.25f, NULL, 0);
+	double end_a;
+
+	(void)state;
+	gather.copy_engine = true;
 	near_frac(pair_s((struct pair){ gemm, FT_STREAM_COMPUTE, gather,
 					FT_STREAM_GATHER, 0, 1 },
 			 &end_a),
@@ -349,8 +374,8 @@ static void jobs_slow_each_other_on_a_shared_link(void **state)
 	struct ft_graph *g = lone_op(&mem, w, FT_STREAM_GATHER);
 	struct network_path all = { 1, 1, { 0 }, { 1 } },
 			    half = { 1, 1, { 0 }, { 0.5f } };
-	struct work_timing a = { ft_ps_from_s(3e-3), 0, 0, 1, false, &all, 1 };
-	struct work_timing b = { ft_ps_from_s(1e-3), 0, 0, 1, false, &half, 1 };
+	struct work_timing a = takes(ft_ps_from_s(3e-3), 0, 0, 1, &all, 1);
+	struct work_timing b = takes(ft_ps_from_s(1e-3), 0, 0, 1, &half, 1);
 	struct engine_job *first = free_job(&mem, g), *second = free_job(&mem, g);
 	struct engine_input in = { .n_links = 1 };
 	struct engine_part part[2];
@@ -387,10 +412,10 @@ static void a_team_waits_for_its_slow_member(void **state)
 			      .segment = &seg,
 			      .n_classes = 1,
 			      .rank_class = &class };
-	struct work_timing fast[2] = { { ft_ps_from_s(2), 0, 0, 1, false, NULL, 0 },
-				       { ft_ps_from_s(1), 0, 1, 1, false, NULL, 0 } };
-	struct work_timing slow[2] = { { ft_ps_from_s(2.5), 0, 0, 1, false, NULL, 0 },
-				       { ft_ps_from_s(1), 0, 1, 1, false, NULL, 0 } };
+	struct work_timing fast[2] = { takes(ft_ps_from_s(2), 0, 0, 1, NULL, 0),
+				       takes(ft_ps_from_s(1), 0, 1, 1, NULL, 0) };
+	struct work_timing slow[2] = { takes(ft_ps_from_s(2.5), 0, 0, 1, NULL, 0),
+				       takes(ft_ps_from_s(1), 0, 1, 1, NULL, 0) };
 	struct engine_job *job = free_job(&mem, &g);
 	struct engine_input in = { 0 };
 	struct engine_part part[2];
@@ -410,8 +435,8 @@ static void a_team_waits_for_its_slow_member(void **state)
 
 static void a_copy_crawls_beside_compute(void **state)
 {
-	struct work_timing gemm = { ft_ps_from_s(4e-3), 0, 0, 1.5f, false, NULL, 0 };
-	struct work_timing copy = { ft_ps_from_s(2e-3), 0, 0, 1, false, NULL, 0 };
+	struct work_timing gemm = takes(ft_ps_from_s(4e-3), 0, 0, 1.5f, NULL, 0);
+	struct work_timing copy = takes(ft_ps_from_s(2e-3), 0, 0, 1, NULL, 0);
 	double end_a;
 
 	(void)state;
@@ -463,6 +488,7 @@ int main(void)
 		cmocka_unit_test(pipelines_take_their_known_time),
 		cmocka_unit_test(collectives_share_a_nic_fluidly),
 		cmocka_unit_test(compute_and_collective_slow_each_other),
+		cmocka_unit_test(a_collective_waits_for_a_product_that_holds_all),
 		cmocka_unit_test(copy_engines_leave_compute_alone),
 		cmocka_unit_test(jobs_slow_each_other_on_a_shared_link),
 		cmocka_unit_test(a_team_waits_for_its_slow_member),

@@ -3,6 +3,7 @@
 
 #include "base/arena.h"
 #include "sim/engine.h"
+#include "tests/timing.h"
 
 enum { MOST_OPS = 12, MOST_CALLS = 4, STREAMS = 2 };
 
@@ -83,7 +84,7 @@ static void make_segment(const struct program *p, int s, struct made *m)
 		memset(op->wait, FT_EVENT_NONE, sizeof(op->wait));
 		m->work[w] = (struct ft_work){ .kind = FT_MEMORY_BOUND, .name = "w" };
 		m->timing[w].duration = ms(p->op[s][i].duration);
-		m->timing[w].beside = 1;
+		set_beside(&m->timing[w], 1);
 		m->host[w] = ms(p->op[s][i].offset);
 	}
 }

@@ -34,7 +34,9 @@ static struct ft_collective_result run_by(const struct ft_gpu *gpu, const char *
 	struct ft_error err;
 
 	ccl->nvls = ccl->nvls && nvls;
-	ok_or_say(ft_collective_inside(gpu, fabric, ccl, &call, &r, &err), err);
+	ok_or_say(ft_collective_inside(gpu, &(struct ft_links){ fabric, 0 }, ccl, &call,
+				       &r, &err),
+		  err);
 	ft_ccl_free(ccl);
 	return r;
 }
@@ -203,7 +205,8 @@ static void an_unknown_fabric_names_those_there_are(void **state)
 	struct ft_error err;
 
 	(void)state;
-	assert_false(ft_collective_inside(g, "nvlink", NULL, &call, &r, &err));
+	assert_false(ft_collective_inside(g, &(struct ft_links){ "nvlink", 0 }, NULL,
+					  &call, &r, &err));
 	assert_non_null(strstr(err.text, "xgmi"));
 	ft_gpu_free(g);
 }

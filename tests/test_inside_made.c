@@ -35,7 +35,7 @@ static struct ft_number sure(double x)
 	return (struct ft_number){ x, x, x, NULL };
 }
 
-/* A fabric of eight: 100 GB/s on the bus, 20 GB/s a link at 0.9, 10 us of start. */
+/* A fabric of eight: 100 GB/s on the bus and a port, 20 GB/s a link at 0.9, 10 us of start. */
 static void add_fabric(struct machine *m, const char *name, bool mesh)
 {
 	m->gpu.scale_up = m->fabric;
@@ -46,6 +46,7 @@ static void add_fabric(struct machine *m, const char *name, bool mesh)
 		.mesh = mesh,
 		.bus_bytes_per_s = sure(100e9),
 		.link_bytes_per_s = sure(20e9),
+		.port_bytes_per_s = sure(100e9),
 		.efficiency = sure(0.9),
 		.start_s = sure(10e-6),
 		.n_full = 8,
@@ -74,7 +75,9 @@ static struct ft_collective_result run(const struct machine *m, const char *fabr
 	struct ft_collective_result r;
 	struct ft_error err;
 
-	ok_or_say(ft_collective_inside(&m->gpu, fabric, NULL, &call, &r, &err), err);
+	ok_or_say(ft_collective_inside(&m->gpu, &(struct ft_links){ fabric, 0 }, NULL,
+				       &call, &r, &err),
+		  err);
 	return r;
 }
 
@@ -182,6 +185,32 @@ static void a_table_of_these_ranks_is_followed(void **state)
 		takes(&m, FT_ALL_REDUCE, 4, bytes, at(reduce, bytes), false);
 }
 
+/* Links of half the speed take for S bytes what the measured ones take for 2 S: latencies
+ * stay, and the pipeline's share grows by the square root. */
+static void links_of_another_speed_keep_the_latency(void **state)
+{
+	struct ft_collective_call call = call_of(FT_ALL_REDUCE, 64 * MIB, 4, 1);
+	struct ft_collective_result r;
+	struct machine m = { 0 };
+	struct ft_error err;
+
+	(void)state;
+	add_fabric(&m, "nvlink", false);
+	add_table(&m, "nvlink", FT_ALL_REDUCE, 4, 16, reduce);
+	for (double port = 25e9; port < 1e12; port *= 2) {
+		double k = port / 100e9;
+		double want = reduce.a + reduce.c * sqrt(call.bytes / k) +
+			      reduce.d * call.bytes / k;
+
+		ok_or_say(ft_collective_inside(&m.gpu,
+					       &(struct ft_links){ "nvlink", port },
+					       NULL, &call, &r, &err),
+			  err);
+		near_frac(r.duration.time_s, want, 1e-5);
+		near_frac(r.scale_up_bytes, 1.5 * call.bytes, 1e-12);
+	}
+}
+
 /* In a mesh what a full node's all-reduce takes beyond its links is overhead, of which fewer
  * peers have less and one-way operations half; rings of these n tell their own. */
 static void a_mesh_adds_the_overhead_seen_in_all_reduces(void **state)
@@ -266,6 +295,7 @@ int main(void)
 		cmocka_unit_test(a_ring_without_tables_is_a_start_and_a_pipeline),
 		cmocka_unit_test(members_have_the_links_among_them),
 		cmocka_unit_test(a_table_of_these_ranks_is_followed),
+		cmocka_unit_test(links_of_another_speed_keep_the_latency),
 		cmocka_unit_test(a_mesh_adds_the_overhead_seen_in_all_reduces),
 		cmocka_unit_test(a_switch_makes_one_operation_of_others),
 		cmocka_unit_test(without_the_switch_it_is_the_same_links),

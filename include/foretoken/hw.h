@@ -155,19 +155,20 @@ int64_t ft_mesh_rings(const struct ft_mesh *mesh, const int *member, int n);
 double ft_mesh_exchange(const struct ft_mesh *mesh, const int *member, int n);
 bool ft_mesh_connected(const struct ft_mesh *mesh);
 
-/* What is known of a fabric in addition to its tables. A mesh joins each pair by a
- * separate link, so that bus bandwidth is (n-1) links; a switch gives all of it to
- * any n; an irregular mesh as much as rings fit. */
+/* Of a fabric in addition to its tables. A mesh joins each pair by a separate link: bus bandwidth
+ * is (n-1) links; a switch gives all of it to any n; an irregular mesh as much as rings fit. */
 struct ft_scale_up {
 	const char *fabric;
 	bool mesh;
 	struct ft_number bus_bytes_per_s;  /* ring plateau of a rank (switch) */
 	struct ft_number link_bytes_per_s; /* one pair, as protocols leave it */
-	const struct ft_mesh *pairs;	   /* links of an irregular mesh, or NULL */
-	struct ft_number efficiency;	   /* of the links, at large sizes */
-	struct ft_number start_s;	   /* smallest all-reduce of n_full ranks */
-	int64_t n_full;			   /* ranks of a full node */
-	int64_t nvls_from; /* all-reduce in the switch from n; 0 never */
+	struct ft_number
+		port_bytes_per_s; /* of a rank, one direction, where all this holds */
+	const struct ft_mesh *pairs; /* links of an irregular mesh, or NULL */
+	struct ft_number efficiency; /* of the links, at large sizes */
+	struct ft_number start_s;    /* smallest all-reduce of n_full ranks */
+	int64_t n_full;		     /* ranks of a full node */
+	int64_t nvls_from;	     /* all-reduce in the switch from n; 0 never */
 };
 
 struct ft_gpu {
@@ -192,11 +193,11 @@ struct ft_gpu {
 	struct ft_gemm_tuned gemm_tuned;
 	struct ft_number sustained[FT_DTYPES]; /* rate of long runs / of short bursts */
 	struct ft_attention_model attention_model;
-	const char *attention_impl;		    /* what impl NULL means */
-	struct ft_number compute_beside_collective; /* time factors while both run */
-	struct ft_number memory_beside_collective;
-	struct ft_number collective_beside_compute;
-	struct ft_number copy_beside_gemm;    /* a low-priority copy's */
+	const char *attention_impl; /* what impl NULL means */
+	struct ft_number collective_units, collective_units_per_nic; /* held by it */
+	bool persistent_products;		   /* whose blocks stay until the end */
+	struct ft_number memory_beside_collective, /* time factors while both run */
+		collective_beside_compute, copy_beside_gemm;
 	struct ft_gemm_table gemm[FT_DTYPES]; /* n_rows 0: none measured */
 	size_t n_attention, n_impls, n_memory, n_collective, n_scale_ups;
 	struct ft_attention_table *attention;

@@ -94,11 +94,18 @@ bool ft_collective_predict(const struct ft_cluster *cluster, const struct ft_ccl
 /* The names of the table of algorithms: the i-th, and what it is; NULL: no more. */
 const char *ft_collective_algorithm(size_t i, const char **what);
 
-/* Inside one node from the profile's tables; fabric NULL: the first that it has. The stride
- * matters in irregular meshes alone. ccl names algorithm and protocol, and may keep
- * reductions out of the NVLink switch; NULL: they are "none". false when the profile knows
- * nothing of this op over this fabric. */
-bool ft_collective_inside(const struct ft_gpu *gpu, const char *fabric,
+/* What joins the ranks of a domain; fabric NULL: the first that the profile has. A port is a
+ * rank's, one direction; 0: the profile's. Links k times as fast with the same latencies take for
+ * S bytes what the profile's take for S / k. */
+struct ft_links {
+	const char *fabric;
+	double port_bytes_per_s;
+};
+
+/* Inside one domain from the profile's tables. The stride matters in irregular meshes alone. ccl
+ * names algorithm and protocol, and may keep reductions out of the NVLink switch; NULL: they are
+ * "none". false when the profile knows nothing of this op over this fabric. */
+bool ft_collective_inside(const struct ft_gpu *gpu, const struct ft_links *links,
 			  const struct ft_ccl *ccl,
 			  const struct ft_collective_call *call,
 			  struct ft_collective_result *out, struct ft_error *err)
