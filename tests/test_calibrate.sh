@@ -28,7 +28,7 @@ ok "the bandwidth of warm copies is found again" near copy.warm bandwidth 5000
 ok "the start of add is found again" near add start 2
 ok "a backward product costs what a forward one of its sizes does" near dgrad value 1
 ok "and says how far products scatter" grep -q '^    wgrad: {value: [01].*low: 0.9.*high: 1.0' "$tmp/fit/fake.yaml"
-ok "interference is found again, both ways" sh -c "grep -q '^  collective_units: {value: 26' $tmp/fit/fake.yaml && grep -q '^  collective_beside_compute: {value: 1.1' $tmp/fit/fake.yaml"
+ok "interference is found again, both ways" sh -c "grep -q '^  collective_units: {value: 2[4-9]' $tmp/fit/fake.yaml && grep -q '^  collective_beside_compute: {value: 1.1' $tmp/fit/fake.yaml"
 held() { # FAMILY most
 	python3 -c 'import json,sys
 g={e["family"]:e for e in json.load(open(sys.argv[1]))["held_out"]}
