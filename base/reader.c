@@ -75,7 +75,7 @@ bool reader_fail_node(struct reader *r, const char *key, const struct node *node
 static bool is_known(const struct reader *r, const char *key)
 {
 	for (size_t i = 0; i < r->n_known; i++)
-		if (!strcmp(r->known[i], key))
+		if (text_same(r->known[i], key))
 			return true;
 	return false;
 }

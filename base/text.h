@@ -7,8 +7,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 struct arena;
+
+/* The same words? Most that are compared differ in their first letter. */
+static inline bool text_same(const char *a, const char *b)
+{
+	return *a == *b && !strcmp(a, b);
+}
 
 /* The word of list that was probably meant: the same but for case and for - _ . and blanks,
  * the shortest that begins with it, the nearest by edit distance, one that holds it. NULL
