@@ -30,7 +30,8 @@ enum {
 	LARGEST_BLOCK = 4 * 1024 * 1024,
 	KEPT = 64 * 1024 * 1024,   /* as much stays with the process */
 	AT_ONCE = 8 * 1024 * 1024, /* what it asks the system for */
-	PAGE = 4096
+	PAGE = 4096,
+	LARGE_PAGE = 2 * 1024 * 1024
 };
 
 struct arena_block {
@@ -50,14 +51,17 @@ void out_of_memory(void)
 void arena_keep_pages(void)
 {
 #if defined(__GLIBC__) && !EACH_ALONE
-	uintptr_t from, to;
+	uintptr_t from = (uintptr_t)sbrk(0), to;
 	void *first;
 
+	/* the heap begins a page ahead of a large one, which the first piece then leaves alone */
+	if (from != (uintptr_t)-1)
+		(void)sbrk((intptr_t)(2 * LARGE_PAGE - PAGE - from % LARGE_PAGE));
 	mallopt(M_MMAP_THRESHOLD, KEPT / 2);
 	mallopt(M_TRIM_THRESHOLD, KEPT);
 	mallopt(M_TOP_PAD, AT_ONCE);
 	first = malloc(1);
-	from = ((uintptr_t)first + PAGE - 1) / PAGE * PAGE;
+	from = ((uintptr_t)first + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE;
 	to = (uintptr_t)sbrk(0);
 	/* a wish: without large pages it is as it was */
 	if (first && to > from && to - from <= 2 * (uintptr_t)AT_ONCE)

@@ -1,4 +1,7 @@
 /* tests/test_base_twins.c - what base/ does fast, against the obvious way */
+#include <math.h>
+#include <time.h>
+
 #include "tests/check.h"
 
 #include "base/arena.h"
@@ -6,6 +9,7 @@
 #include "base/digest.h"
 #include "base/plain.h"
 #include "base/quantity.h"
+#include "base/text.h"
 
 /* ---- numbers: strtod -------------------------------------------------------------- */
 
@@ -93,6 +97,22 @@ static void numbers_are_those_of_strtod(void **state)
 		for (uint32_t n = rnd(&seed) % 20; n-- > 0;)
 			text[n] = letters[rnd(&seed) % (sizeof(letters) - 1)];
 		reads_as_strtod_does(text);
+	}
+}
+
+/* ---- dates: gmtime_r ----------------------------------------------------------------- */
+
+static void dates_are_those_of_the_calendar(void **state)
+{
+	(void)state;
+	for (int64_t day = 0; day < 366 * 450; day++) {
+		time_t at = day * 86400;
+		char text[16], want[16];
+		struct tm tm;
+
+		strftime(want, sizeof(want), "%Y-%m-%d", gmtime_r(&at, &tm));
+		text_date(day, text);
+		assert_string_equal(text, want);
 	}
 }
 
@@ -412,6 +432,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(numbers_are_those_of_strtod),
+		cmocka_unit_test(dates_are_those_of_the_calendar),
 		cmocka_unit_test(rows_say_what_they_repeat),
 		cmocka_unit_test(cells_are_what_lies_between_commas),
 		cmocka_unit_test(what_is_handed_out_is_zero),
