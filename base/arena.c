@@ -7,7 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
+
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #if defined(__SANITIZE_ADDRESS__)
 #define EACH_ALONE 1
@@ -20,7 +25,14 @@
 #define EACH_ALONE 0
 #endif
 
-enum { FIRST_BLOCK = 16 * 1024, LARGEST_BLOCK = 4 * 1024 * 1024 };
+enum {
+	FIRST_BLOCK = 16 * 1024,
+	LARGEST_BLOCK = 4 * 1024 * 1024,
+	KEPT = 64 * 1024 * 1024,   /* as much stays with the process */
+	AT_ONCE = 8 * 1024 * 1024, /* what it asks the system for */
+	PAGE = 4096,
+	LARGE_PAGE = 2 * 1024 * 1024
+};
 
 struct arena_block {
 	struct arena_block *below;
@@ -36,6 +48,28 @@ void out_of_memory(void)
 	_exit(1);
 }
 
+void arena_keep_pages(void)
+{
+#if defined(__GLIBC__) && !EACH_ALONE
+	uintptr_t from = (uintptr_t)sbrk(0), to;
+	void *first;
+
+	/* the heap begins a page ahead of a large one, which the first piece then leaves alone */
+	if (from != (uintptr_t)-1)
+		(void)sbrk((intptr_t)(2 * LARGE_PAGE - PAGE - from % LARGE_PAGE));
+	mallopt(M_MMAP_THRESHOLD, KEPT / 2);
+	mallopt(M_TRIM_THRESHOLD, KEPT);
+	mallopt(M_TOP_PAD, AT_ONCE);
+	first = malloc(1);
+	from = ((uintptr_t)first + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE;
+	to = (uintptr_t)sbrk(0);
+	/* a wish: without large pages it is as it was */
+	if (first && to > from && to - from <= 2 * (uintptr_t)AT_ONCE)
+		madvise((void *)from, to - from, MADV_HUGEPAGE);
+	free(first);
+#endif
+}
+
 static void new_block(struct arena *mem, size_t want)
 {
 	size_t size = mem->top ? 2 * mem->top->size : FIRST_BLOCK;
@@ -45,7 +79,7 @@ static void new_block(struct arena *mem, size_t want)
 		size = LARGEST_BLOCK;
 	if (size < want || EACH_ALONE)
 		size = want;
-	b = calloc(1, sizeof(*b) + size);
+	b = malloc(sizeof(*b) + size);
 	if (!b)
 		out_of_memory();
 	b->below = mem->top;
@@ -62,19 +96,23 @@ static size_t aligned(size_t bytes)
 	return (bytes + align - 1) / align * align;
 }
 
-void *arena_alloc(struct arena *mem, size_t n, size_t size)
+void *arena_bytes(struct arena *mem, size_t n)
 {
-	size_t want;
+	size_t want = aligned(n);
 	char *p;
 
-	if (size && n > (SIZE_MAX / 4) / size)
-		out_of_memory();
-	want = aligned(n * size);
 	if (!mem->top || EACH_ALONE || (size_t)(mem->end - mem->next) < want)
 		new_block(mem, want);
 	p = mem->next;
 	mem->next += want;
 	return p;
+}
+
+void *arena_alloc(struct arena *mem, size_t n, size_t size)
+{
+	if (size && n > (SIZE_MAX / 4) / size)
+		out_of_memory();
+	return memset(arena_bytes(mem, n * size), 0, n * size);
 }
 
 void arena_release(struct arena *mem)
@@ -100,6 +138,7 @@ static bool lengthen(struct arena *mem, const void *piece, size_t had, size_t wa
 	    (size_t)(mem->end - mem->next) < aligned(want) - aligned(had))
 		return false;
 	mem->next += aligned(want) - aligned(had);
+	memset((char *)(uintptr_t)piece + had, 0, want - had);
 	return true;
 }
 
@@ -112,17 +151,21 @@ void *arena_grow(struct arena *mem, const void *old, size_t *cap, size_t size)
 	if (had && size && *cap <= (SIZE_MAX / 4) / size &&
 	    lengthen(mem, old, had * size, *cap * size))
 		return (void *)(uintptr_t)old;
-	p = arena_alloc(mem, *cap, size);
+	if (size && *cap > (SIZE_MAX / 4) / size)
+		out_of_memory();
+	p = arena_bytes(mem, *cap * size);
 	if (had)
 		memcpy(p, old, had * size);
+	memset((char *)p + had * size, 0, (*cap - had) * size);
 	return p;
 }
 
 char *arena_text_n(struct arena *mem, const char *text, size_t len)
 {
-	char *p = arena_alloc(mem, len + 1, 1);
+	char *p = arena_bytes(mem, len + 1);
 
 	memcpy(p, text, len);
+	p[len] = '\0';
 	return p;
 }
 
@@ -142,7 +185,7 @@ char *arena_printf(struct arena *mem, const char *fmt, ...)
 	va_end(args);
 	if (len < 0)
 		out_of_memory();
-	p = arena_alloc(mem, (size_t)len + 1, 1);
+	p = arena_bytes(mem, (size_t)len + 1);
 	va_start(args, fmt);
 	vsnprintf(p, (size_t)len + 1, fmt, args);
 	va_end(args);

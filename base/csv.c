@@ -84,23 +84,45 @@ static char *plain_end(struct scan *s)
 	return p > text && p[-1] == '\r' && *p != ',' ? p - 1 : p;
 }
 
-/* Take one cell; *last when the line ended behind it. NULL on error. */
-static char *cell(struct scan *s, bool *last)
+/* c holds the cell above, unquoted; is it here again? */
+static bool is_again(const struct scan *s, const struct csv_cell *c)
+{
+	const char *end;
+
+	if (!c->plain || *s->p != *c->text || (size_t)(s->end - s->p) < c->len ||
+	    memcmp(s->p, c->text, c->len) != 0)
+		return false;
+	end = s->p + c->len;
+	return *end == ',' || (*end == '\n' && end[-1] != '\r');
+}
+
+/* Take one cell into what holds the one above; *last when the line ended behind it. */
+static bool take(struct scan *s, struct csv_cell *c, bool *last)
 {
 	char *text = s->p, *stop = NULL;
 
-	if (next_of(s) == '"')
+	c->place = here(s, s->p).column;
+	c->same = is_again(s, c);
+	if (c->same) {
+		s->p += c->len;
+	} else if (next_of(s) == '"') {
 		text = quoted_cell(s);
-	else
+		if (!text)
+			return false;
+		c->plain = false;
+	} else {
 		stop = plain_end(s);
-	if (!text)
-		return NULL;
+		c->len = (size_t)(stop - text);
+		c->plain = true;
+	}
 	*last = next_of(s) == '\n';
 	if (stop)
 		*stop = '\0';
+	if (!c->same)
+		c->text = text;
 	if (s->p < s->end)
 		s->p++;
-	return text;
+	return true;
 }
 
 static void skip_blank(struct scan *s)
@@ -119,38 +141,34 @@ static void skip_blank(struct scan *s)
 	}
 }
 
-/* One line of cells into row[], places into place[]; the count, or -1. */
-static int row_of(struct scan *s, const char **row, int *place, size_t most)
+/* One line of cells; the count, or -1. */
+static int row_of(struct scan *s, struct csv_cell *row, size_t most)
 {
 	bool last = false;
 	size_t n = 0;
-	int line;
 
 	while (!last) {
-		struct ft_mark at = here(s, s->p);
-
 		if (n == most) {
+			struct ft_mark at = here(s, s->p);
+
 			ft_fail(s->err, &at,
 				"this row has more than the "
 				"header's %zu columns",
 				most);
 			return -1;
 		}
-		place[n] = at.column;
-		row[n] = cell(s, &last);
-		if (!row[n++])
+		if (!take(s, &row[n++], &last))
 			return -1;
 	}
-	line = s->line + 1;
-	s->line = line;
+	s->line++;
 	s->line_start = s->p;
 	return (int)n;
 }
 
-static bool header(struct scan *s, struct csv *t)
+static bool header(struct csv_rows *t)
 {
-	const char **name = ARENA_ARRAY(s->mem, LIMIT_CSV_COLUMNS, const char *);
-	int *place = ARENA_ARRAY(s->mem, LIMIT_CSV_COLUMNS, int);
+	struct scan *s = t->scan;
+	struct csv_cell *cell = ARENA_ARRAY(s->mem, LIMIT_CSV_COLUMNS, struct csv_cell);
 	struct ft_mark at;
 	int n;
 
@@ -158,86 +176,37 @@ static bool header(struct scan *s, struct csv *t)
 	at = here(s, s->p);
 	if (s->p >= s->end)
 		return ft_fail(s->err, &at, "is empty: a header line is needed");
-	n = row_of(s, name, place, LIMIT_CSV_COLUMNS);
+	n = row_of(s, cell, LIMIT_CSV_COLUMNS);
 	if (n < 0)
 		return false;
+	t->n_columns = (size_t)n;
+	t->column = ARENA_ARRAY(s->mem, t->n_columns, const char *);
 	for (int i = 0; i < n; i++) {
-		at.column = place[i];
+		t->column[i] = cell[i].text;
+		at.column = cell[i].place;
 		for (int j = 0; j < i; j++)
-			if (!strcmp(name[i], name[j]))
+			if (!strcmp(cell[i].text, cell[j].text))
 				return ft_fail(s->err, &at,
 					       "column '%.60s' is "
 					       "given twice",
-					       name[i]);
-		if (!name[i][0])
+					       cell[i].text);
+		if (!cell[i].text[0])
 			return ft_fail(s->err, &at, "a column has no name");
 	}
-	t->column = name;
-	t->n_columns = (size_t)n;
-	return true;
-}
-
-/* Room for one more row. */
-static bool make_room(struct scan *s, struct csv *t, size_t *cap)
-{
-	struct ft_mark at = here(s, s->p);
-	size_t w = t->n_columns, rows = *cap ? 2 * *cap : 64;
-	const char **cell;
-	int *place, *line;
-
-	if (t->n_rows < *cap)
-		return true;
-	if ((t->n_rows + 1) * w > LIMIT_CSV_CELLS)
-		return ft_fail(s->err, &at, "holds too many cells: more than %d",
-			       (int)LIMIT_CSV_CELLS);
-	cell = ARENA_ARRAY(s->mem, rows * w, const char *);
-	place = ARENA_ARRAY(s->mem, rows * w, int);
-	line = ARENA_ARRAY(s->mem, rows, int);
-	if (*cap) {
-		memcpy(cell, t->cell, *cap * w * sizeof(*cell));
-		memcpy(place, t->place, *cap * w * sizeof(*place));
-		memcpy(line, t->line, *cap * sizeof(*line));
-	}
-	t->cell = cell;
-	t->place = place;
-	t->line = line;
-	*cap = rows;
-	return true;
-}
-
-static bool body(struct scan *s, struct csv *t)
-{
-	size_t cap = 0, w = t->n_columns;
-
-	for (skip_blank(s); s->p < s->end; skip_blank(s)) {
-		struct ft_mark at = here(s, s->p);
-		size_t r = t->n_rows;
-		int n;
-
-		if (!make_room(s, t, &cap))
-			return false;
-		t->line[r] = s->line;
-		n = row_of(s, t->cell + r * w, t->place + r * w, w);
-		if (n < 0)
-			return false;
-		if ((size_t)n != w)
-			return ft_fail(s->err, &at,
-				       "this row has %d cells, the "
-				       "header %zu",
-				       n, w);
-		t->n_rows++;
-	}
+	t->cell = ARENA_ARRAY(s->mem, t->n_columns, struct csv_cell);
 	return true;
 }
 
 /* text lies in mem, and becomes the cells. */
-static struct csv *cut(struct arena *mem, const char *name, char *text, size_t len,
-		       struct ft_error *err)
+static struct csv_rows *cut(struct arena *mem, const char *name, char *text, size_t len,
+			    struct ft_error *err)
 {
-	struct csv *t = ARENA_NEW(mem, struct csv);
-	struct scan s = { .mem = mem, .line = 1, .err = err };
+	struct csv_rows *t = ARENA_NEW(mem, struct csv_rows);
+	struct scan *s = ARENA_NEW(mem, struct scan);
 
-	t->file = s.file = arena_text(mem, name);
+	*s = (struct scan){ .mem = mem, .line = 1, .err = err };
+	t->scan = s;
+	t->file = s->file = arena_text(mem, name);
 	if (len >= 3 && !memcmp(text, "\xef\xbb\xbf", 3)) {
 		text += 3;
 		len -= 3;
@@ -248,18 +217,19 @@ static struct csv *cut(struct arena *mem, const char *name, char *text, size_t l
 		ft_fail(err, &at, "is binary, not CSV text");
 		return NULL;
 	}
-	s.p = s.line_start = text;
-	s.end = s.p + len;
-	return header(&s, t) && body(&s, t) ? t : NULL;
+	s->p = s->line_start = text;
+	s->end = s->p + len;
+	return header(t) ? t : NULL;
 }
 
-struct csv *csv_read_text(struct arena *mem, const char *name, const char *text,
-			  size_t len, struct ft_error *err)
+struct csv_rows *csv_open_text(struct arena *mem, const char *name, const char *text,
+			       size_t len, struct ft_error *err)
 {
 	return cut(mem, name, arena_text_n(mem, text, len), len, err);
 }
 
-struct csv *csv_read_file(struct arena *mem, const char *path, struct ft_error *err)
+struct csv_rows *csv_open_file(struct arena *mem, const char *path,
+			       struct ft_error *err)
 {
 	size_t len;
 	char *text = file_read(mem, path, LIMIT_CSV_BYTES, &len, err);
@@ -267,12 +237,111 @@ struct csv *csv_read_file(struct arena *mem, const char *path, struct ft_error *
 	return text ? cut(mem, path, text, len, err) : NULL;
 }
 
-int csv_column(const struct csv *t, const char *name)
+int csv_next(struct csv_rows *t)
 {
-	for (size_t i = 0; i < t->n_columns; i++)
-		if (!strcmp(t->column[i], name))
+	struct scan *s = t->scan;
+	struct ft_mark at;
+	int n;
+
+	skip_blank(s);
+	if (s->p >= s->end)
+		return 0;
+	at = here(s, s->p);
+	if ((t->n_rows + 1) * t->n_columns > LIMIT_CSV_CELLS) {
+		ft_fail(s->err, &at, "holds too many cells: more than %d",
+			(int)LIMIT_CSV_CELLS);
+		return -1;
+	}
+	t->line = s->line;
+	n = row_of(s, t->cell, t->n_columns);
+	if (n >= 0 && (size_t)n != t->n_columns)
+		ft_fail(s->err, &at,
+			"this row has %d cells, the "
+			"header %zu",
+			n, t->n_columns);
+	if (n < 0 || (size_t)n != t->n_columns)
+		return -1;
+	t->n_rows++;
+	return 1;
+}
+
+/* ---- whole tables ---------------------------------------------------------------- */
+
+/* Room for one more row. */
+static void make_room(struct arena *mem, struct csv *t, size_t *cap)
+{
+	size_t w = t->n_columns, rows = *cap ? 2 * *cap : 64;
+	const char **cell;
+	int *place, *line;
+
+	if (t->n_rows < *cap)
+		return;
+	cell = ARENA_ARRAY(mem, rows * w, const char *);
+	place = ARENA_ARRAY(mem, rows * w, int);
+	line = ARENA_ARRAY(mem, rows, int);
+	if (*cap) {
+		memcpy(cell, t->cell, *cap * w * sizeof(*cell));
+		memcpy(place, t->place, *cap * w * sizeof(*place));
+		memcpy(line, t->line, *cap * sizeof(*line));
+	}
+	t->cell = cell;
+	t->place = place;
+	t->line = line;
+	*cap = rows;
+}
+
+static struct csv *all_of(struct arena *mem, struct csv_rows *rows)
+{
+	struct csv *t;
+	size_t cap = 0;
+	int more;
+
+	if (!rows)
+		return NULL;
+	t = ARENA_NEW(mem, struct csv);
+	t->file = rows->file;
+	t->n_columns = rows->n_columns;
+	t->column = rows->column;
+	while ((more = csv_next(rows)) > 0) {
+		size_t at = t->n_rows * t->n_columns;
+
+		make_room(mem, t, &cap);
+		t->line[t->n_rows++] = rows->line;
+		for (size_t i = 0; i < t->n_columns; i++) {
+			t->cell[at + i] = rows->cell[i].text;
+			t->place[at + i] = rows->cell[i].place;
+		}
+	}
+	return more < 0 ? NULL : t;
+}
+
+struct csv *csv_read_text(struct arena *mem, const char *name, const char *text,
+			  size_t len, struct ft_error *err)
+{
+	return all_of(mem, csv_open_text(mem, name, text, len, err));
+}
+
+struct csv *csv_read_file(struct arena *mem, const char *path, struct ft_error *err)
+{
+	return all_of(mem, csv_open_file(mem, path, err));
+}
+
+static int column_of(const char *const *column, size_t n, const char *name)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(column[i], name))
 			return (int)i;
 	return -1;
+}
+
+int csv_column(const struct csv *t, const char *name)
+{
+	return column_of(t->column, t->n_columns, name);
+}
+
+int csv_rows_column(const struct csv_rows *t, const char *name)
+{
+	return column_of(t->column, t->n_columns, name);
 }
 
 const char *csv_text(const struct csv *t, size_t row, int column)
@@ -287,21 +356,42 @@ struct ft_mark csv_mark(const struct csv *t, size_t row, int column)
 	return (struct ft_mark){ t->file, t->line[row], place };
 }
 
+static bool number_of(const char *text, const struct ft_mark *at, double *value,
+		      struct ft_error *err)
+{
+	char *end;
+
+	*value = plain_number(text, &end);
+	if (!*end && isfinite(*value))
+		return true;
+	return ft_fail(err, at, "'%.40s' is not a number", text);
+}
+
 bool csv_number(const struct csv *t, size_t row, int column, double fallback,
 		double *value, struct ft_error *err)
 {
 	const char *text = csv_text(t, row, column);
 	struct ft_mark at;
-	char *end;
 
 	*value = fallback;
 	if (!text[0])
 		return true;
-	*value = plain_number(text, &end);
-	if (!*end && isfinite(*value))
-		return true;
 	at = csv_mark(t, row, column);
-	return ft_fail(err, &at, "'%.40s' is not a number", text);
+	return number_of(text, &at, value, err);
+}
+
+struct ft_mark csv_rows_mark(const struct csv_rows *t, size_t column)
+{
+	return (struct ft_mark){ t->file, t->line, t->cell[column].place };
+}
+
+bool csv_rows_number(const struct csv_rows *t, size_t column, double *value)
+{
+	struct ft_mark at = csv_rows_mark(t, column);
+
+	*value = 0;
+	return !t->cell[column].text[0] ||
+	       number_of(t->cell[column].text, &at, value, t->scan->err);
 }
 
 void csv_put(FILE *out, const char *text, bool last)

@@ -1,5 +1,5 @@
 /*
- * base/csv.h - tables of text with a header line, read whole (RFC 4180)
+ * base/csv.h - tables of text with a header line (RFC 4180), read whole or row by row
  *
  * Cells may be quoted ("" is a quote inside). Rows shorter or longer than the
  * header are errors with their line, as are duplicate column names, NUL bytes
@@ -43,6 +43,42 @@ bool csv_number(const struct csv *t, size_t row, int column, double fallback,
 	__attribute__((warn_unused_result));
 
 struct ft_mark csv_mark(const struct csv *t, size_t row, int column);
+
+/* ---- row by row ------------------------------------------------------------------ */
+
+/* A cell of the row that was read last. Texts stay when further rows are read. */
+struct csv_cell {
+	const char *text;
+	size_t len; /* of a plain one */
+	int place;  /* column in its line */
+	bool plain; /* no quotes */
+	bool same; /* as in the row above; of plain ones alone, and never of the first row's */
+};
+
+struct csv_rows {
+	const char *file;
+	size_t n_columns, n_rows; /* n_rows: were read so far */
+	const char **column;	  /* [n_columns] names */
+	struct csv_cell *cell;	  /* [n_columns] */
+	int line;		  /* where the row begins */
+	struct scan *scan;
+};
+
+/* err is kept, and told what is wrong in a row. */
+struct csv_rows *csv_open_file(struct arena *mem, const char *path,
+			       struct ft_error *err)
+	__attribute__((warn_unused_result));
+struct csv_rows *csv_open_text(struct arena *mem, const char *name, const char *text,
+			       size_t len, struct ft_error *err)
+	__attribute__((warn_unused_result));
+
+/* 1: a row is there; 0: the end; -1: a mistake. */
+int csv_next(struct csv_rows *rows) __attribute__((warn_unused_result));
+
+int csv_rows_column(const struct csv_rows *rows, const char *name);
+bool csv_rows_number(const struct csv_rows *rows, size_t column, double *value)
+	__attribute__((warn_unused_result));
+struct ft_mark csv_rows_mark(const struct csv_rows *rows, size_t column);
 
 /* Write one cell, quoted when it must be. */
 #include <stdio.h>

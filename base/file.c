@@ -41,20 +41,41 @@ struct asked {
 	size_t cap, limit;
 };
 
-/* All of f, ended with a NUL; NULL on error, which is told. */
-static char *read_all(struct arena *mem, FILE *f, struct asked a, size_t *len,
+/* What is left to read, up to n bytes of it; -1: an error, with errno. */
+static ssize_t read_most(int fd, char *to, size_t n)
+{
+	size_t done = 0;
+
+	while (done < n) {
+		ssize_t k = read(fd, to + done, n - done);
+
+		if (k < 0 && errno == EINTR)
+			continue;
+		if (k < 0)
+			return -1;
+		if (!k)
+			break;
+		done += (size_t)k;
+	}
+	return (ssize_t)done;
+}
+
+/* All of the file, ended with a NUL; NULL on error, which is told. */
+static char *read_all(struct arena *mem, int fd, struct asked a, size_t *len,
 		      struct ft_error *err)
 {
 	struct ft_mark at = { a.path, 0, 0 };
-	char *text = arena_alloc(mem, a.cap, 1), *more;
+	char *text = arena_bytes(mem, a.cap), *more;
 	size_t n = 0;
 
 	for (;;) {
-		n += fread(text + n, 1, a.cap - n, f);
-		if (ferror(f)) {
+		ssize_t k = read_most(fd, text + n, a.cap - n);
+
+		if (k < 0) {
 			fail_errno(err, &at, "cannot be read: ", errno);
 			return NULL;
 		}
+		n += (size_t)k;
 		if (n > a.limit) {
 			ft_fail(err, &at,
 				"is too large: more than "
@@ -63,11 +84,12 @@ static char *read_all(struct arena *mem, FILE *f, struct asked a, size_t *len,
 			return NULL;
 		}
 		if (n < a.cap) {
+			text[n] = '\0';
 			*len = n;
 			return text;
 		}
 		a.cap = 2 * a.cap > a.limit + 2 ? a.limit + 2 : 2 * a.cap;
-		more = arena_alloc(mem, a.cap, 1);
+		more = arena_bytes(mem, a.cap);
 		memcpy(more, text, n);
 		text = more;
 	}
@@ -76,30 +98,30 @@ static char *read_all(struct arena *mem, FILE *f, struct asked a, size_t *len,
 char *file_read(struct arena *mem, const char *path, size_t limit, size_t *len,
 		struct ft_error *err)
 {
-	FILE *f = fopen(path, "rbe");
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	struct asked a = { path, 4096, limit };
 	struct stat st;
 	char *text;
 
-	if (!f) {
+	if (fd < 0) {
 		struct ft_mark at = { path, 0, 0 };
 
 		fail_errno(err, &at, "", errno);
 		return NULL;
 	}
-	if (fstat(fileno(f), &st))
+	if (fstat(fd, &st))
 		st.st_mode = S_IFIFO;
 	if (S_ISDIR(st.st_mode)) {
 		fail_path(err, path, "is a folder, not a file");
-		fclose(f);
+		close(fd);
 		return NULL;
 	}
 	if (!S_ISREG(st.st_mode) && limit > LIMIT_STREAM_BYTES)
 		a.limit = LIMIT_STREAM_BYTES;
 	else if (st.st_size > 0 && (uintmax_t)st.st_size <= limit)
 		a.cap = (size_t)st.st_size + 2;
-	text = read_all(mem, f, a, len, err);
-	fclose(f);
+	text = read_all(mem, fd, a, len, err);
+	close(fd);
 	if (text)
 		digest_bytes(&mem->read, text, *len);
 	return text;

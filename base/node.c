@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/text.h"
 
 static struct node *new_node(struct arena *mem, enum node_kind kind,
 			     const struct ft_mark *at)
@@ -62,7 +63,7 @@ static size_t slot(const struct node *map, const char *key)
 		return at ? at - 1 : map->n;
 	}
 	for (size_t i = 0; i < map->n; i++)
-		if (!strcmp(map->key[i], key))
+		if (text_same(map->key[i], key))
 			return i;
 	return map->n;
 }
@@ -298,8 +299,8 @@ bool node_is_null(const struct node *n)
 {
 	return !n ||
 	       (n->kind == NODE_SCALAR && !n->quoted &&
-		(!n->text[0] || !strcmp(n->text, "~") || !strcmp(n->text, "null") ||
-		 !strcmp(n->text, "Null") || !strcmp(n->text, "NULL")));
+		(!n->text[0] || text_same(n->text, "~") || text_same(n->text, "null") ||
+		 text_same(n->text, "Null") || text_same(n->text, "NULL")));
 }
 
 void node_put_quoted(FILE *out, const char *text)

@@ -7,14 +7,22 @@
 #include "base/arena.h"
 #include "base/limits.h"
 
-enum { DEEPEST = 32, LONGEST_KEY = 500, BLOCK = 16 };
+enum { DEEPEST = 32, LONGEST_KEY = 500, BLOCK = 16, MOST_ANCHORS = 8 };
+
+/* A value that has a name. */
+struct anchor {
+	const char *name; /* [len] */
+	size_t len;
+	const struct node *value;
+};
 
 struct plain {
 	struct arena *mem;
 	const char *name;
 	const char *p, *line; /* where we are, and where that line begins */
 	int number;	      /* of the line, from 1 */
-	size_t made;
+	size_t made, n_anchors;
+	struct anchor anchor[MOST_ANCHORS];
 };
 
 static struct ft_mark here(const struct plain *r)
@@ -305,6 +313,81 @@ static struct node *value_beside(struct plain *r, int depth)
 	return *r->p && r->number == number ? NULL : n;
 }
 
+/* ---- names of values ------------------------------------------------------------- */
+
+/* Over the name behind & or *, and the blanks behind it; its length, 0: it is declined. */
+static size_t name_here(struct plain *r, const char **name)
+{
+	const char *end = *name = ++r->p;
+
+	while (isalnum((unsigned char)*end) || *end == '_' || *end == '-')
+		end++;
+	r->p = end;
+	return is_blank(*end) ? (size_t)(end - *name) : 0;
+}
+
+/* A node of its own for each use, as base/node_read.c makes them; NULL: too many. */
+static struct node *copy(struct plain *r, const struct node *n, int depth)
+{
+	struct node *c = new_node(r, n->kind, depth);
+
+	if (!c)
+		return NULL;
+	c->mark = n->mark;
+	c->text = n->text;
+	c->quoted = n->quoted;
+	for (size_t i = 0; i < n->n; i++) {
+		struct node *item = copy(r, n->item[i], depth + 1);
+
+		if (!item)
+			return NULL;
+		if (n->kind == NODE_MAP)
+			node_put(r->mem, c, n->key[i], &n->key_mark[i], item);
+		else
+			node_append(r->mem, c, item);
+	}
+	return c;
+}
+
+/* *NAME, alone on the rest of its line; the last value of that name. */
+static struct node *value_again(struct plain *r, int depth)
+{
+	int number = r->number;
+	const char *name;
+	size_t len = name_here(r, &name);
+
+	to_token(r);
+	if (!len || (*r->p && r->number == number))
+		return NULL;
+	for (size_t i = r->n_anchors; i-- > 0;)
+		if (r->anchor[i].len == len && !memcmp(r->anchor[i].name, name, len))
+			return copy(r, r->anchor[i].value, depth);
+	return NULL;
+}
+
+/* A map that &NAME stands in front of. It begins there. */
+static struct node *value_named(struct plain *r, const struct node *within, int depth)
+{
+	struct ft_mark at = here(r);
+	int number = r->number;
+	struct node *n;
+	const char *name;
+	size_t len = name_here(r, &name);
+
+	to_token(r);
+	if (!len || r->n_anchors == MOST_ANCHORS)
+		return NULL;
+	if (r->number == number)
+		n = *r->p == '{' ? value_beside(r, depth) : NULL;
+	else
+		n = is_entry(r) ? NULL : block_below(r, within, depth);
+	if (!n)
+		return NULL;
+	n->mark = at;
+	r->anchor[r->n_anchors++] = (struct anchor){ name, len, n };
+	return n;
+}
+
 /* What follows a key of a map or the dash of a list, up to the next token. */
 static struct node *block_value(struct plain *r, const struct node *within, int depth)
 {
@@ -314,6 +397,10 @@ static struct node *block_value(struct plain *r, const struct node *within, int 
 	to_token(r);
 	if (r->number != number)
 		n = block_below(r, within, depth);
+	else if (within->kind == NODE_MAP && *r->p == '&')
+		n = value_named(r, within, depth);
+	else if (within->kind == NODE_MAP && *r->p == '*')
+		n = value_again(r, depth);
 	else if (within->kind != NODE_MAP && is_key(r))
 		n = block_map(r, depth);
 	else

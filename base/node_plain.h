@@ -1,8 +1,8 @@
 /*
  * base/node_plain.h - the plain part of YAML, read without libyaml
  *
- * Block maps and lists, brackets, words, and quoted text on one line without escapes: what
- * most files and all JSON of ours consist of, six times as fast as by libyaml. What is taken
+ * Block maps and lists, brackets, words, quoted text on one line without escapes, and maps with a
+ * name (&x) that keys have again (*x): what our files and all our JSON consist of, six times as fast as by libyaml. What is taken
  * gives the same nodes at the same places; all else is declined, mistakes as well, and
  * base/node_read.c begins again: errors are told there alone.
  */

@@ -6,9 +6,17 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 struct arena;
+
+/* The same words? Most that are compared differ in their first letter. */
+static inline bool text_same(const char *a, const char *b)
+{
+	return *a == *b && !strcmp(a, b);
+}
 
 /* The word of list that was probably meant: the same but for case and for - _ . and blanks,
  * the shortest that begins with it, the nearest by edit distance, one that holds it. NULL
@@ -36,5 +44,8 @@ bool text_ends_with(const char *text, const char *tail);
 
 /* The year and month of "2026-11" or "2026-11-22"; of "2026" its first month. false: none. */
 bool text_month(const char *text, int *year, int *month);
+
+/* Days since 1970 as "2026-11-22". gmtime_r would read the time zone's file to say so. */
+void text_date(int64_t day, char to[16]);
 
 #endif

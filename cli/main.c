@@ -78,6 +78,7 @@ int main(int argc, char **argv)
 {
 	char name[64];
 
+	arena_keep_pages();
 	gsl_set_error_handler_off();
 	json_set_alloc_funcs(alloc_or_end, free);
 	if (atexit(check_output))

@@ -15,10 +15,15 @@ enum { SIDE_INPUTS = 192 }; /* uncertain amounts of a side, at most */
 
 /* ---- the model ---------------------------------------------------------------------- */
 
+/* One for all inputs of the same width. */
 static struct split_table *table_of(struct odds_model *m, double low, double high)
 {
-	struct split_table *table = ARENA_NEW(&m->mem, struct split_table);
+	struct split_table *table;
 
+	for (size_t i = 0; i < m->n_inputs; i++)
+		if (m->input[i].low == low && m->input[i].high == high)
+			return m->input[i].table;
+	table = ARENA_NEW(&m->mem, struct split_table);
 	table->of = split_of(low, 1, high);
 	table->grid = m->grid;
 	return table;
@@ -28,17 +33,23 @@ static size_t input_of(struct odds_model *m, const char *key, enum cause cause,
 		       double low, double high)
 {
 	struct input *in;
+	struct split_table *table;
 	double squares = 0;
 
 	for (size_t i = 0; i < m->n_inputs; i++)
 		if (!strcmp(m->input[i].key, key) && m->input[i].low == low &&
 		    m->input[i].high == high)
 			return i;
+	table = table_of(m, low, high);
 	in = &m->input[m->n_inputs];
-	*in = (struct input){ .key = key, .cause = cause, .low = low, .high = high };
-	in->table = table_of(m, low, high);
-	for (size_t k = 0; m->factors && k < m->factors->n; k++)
-		squares += pow(m->factors->loading[cause][k], 2);
+	*in = (struct input){ key, cause, low, high, .table = table };
+	for (size_t k = 0; m->factors && k < m->factors->n; k++) {
+		double loading = m->factors->loading[cause][k];
+
+		squares += pow(loading, 2);
+		if (loading != 0)
+			in->moved_by[in->n_factors++] = (struct loading){ k, loading };
+	}
 	in->own = sqrt(fmax(0, 1 - squares));
 	return m->n_inputs++;
 }

@@ -43,6 +43,12 @@ enum target {
 	OF_TOKENS,
 };
 
+/* What a factor has to do with an amount. */
+struct loading {
+	size_t factor;
+	double is;
+};
+
 /* An amount over its likely value. */
 struct input {
 	const char *key; /* inputs of one key share the cause of their own */
@@ -50,6 +56,8 @@ struct input {
 	double low, high;
 	double own; /* loading of its own cause */
 	size_t dimension;
+	size_t n_factors;
+	struct loading moved_by[FACTORS_MOST];
 	struct split_table *table;
 };
 

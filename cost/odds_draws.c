@@ -78,8 +78,8 @@ static void mix(const struct odds_model *m, const double *draw, double *z)
 		const struct input *in = &m->input[i];
 
 		z[i] = in->own * draw[in->dimension];
-		for (size_t k = 0; m->factors && k < m->factors->n; k++)
-			z[i] += m->factors->loading[in->cause][k] * draw[k];
+		for (size_t k = 0; k < in->n_factors; k++)
+			z[i] += in->moved_by[k].is * draw[in->moved_by[k].factor];
 	}
 }
 

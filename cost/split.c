@@ -59,16 +59,19 @@ double split_quantile(const struct split *s, double p)
 							       (2 * (1 - a))));
 }
 
-static double amount(struct split_table *t, int i)
+static double look_up_first(struct split_table *t, int i)
 {
 	double *p = &t->grid->p[i];
 
-	if (t->amount[i] > 0)
-		return t->amount[i];
 	if (!(*p > 0))
 		*p = gsl_cdf_ugaussian_P(FAR * (2.0 * i / (SPLIT_TABLE - 1) - 1));
 	t->amount[i] = split_quantile(&t->of, *p);
 	return t->amount[i];
+}
+
+static inline double amount(struct split_table *t, int i)
+{
+	return t->amount[i] > 0 ? t->amount[i] : look_up_first(t, i);
 }
 
 double split_look_up(struct split_table *table, double z)

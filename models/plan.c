@@ -9,6 +9,7 @@
 #include "base/reader.h"
 #include "models/recipe.h"
 #include "models/lora.h"
+#include "models/interleave.h"
 #include "models/stages.h"
 
 struct owned {
@@ -280,6 +281,27 @@ static bool set_batches(struct draft *d)
 	return true;
 }
 
+/* The batch that gives the nearest number of micro-batches that all end. */
+static bool check_circle(struct draft *d)
+{
+	const struct ft_plan *plan = d->plan;
+	int64_t nearest;
+
+	if (interleave_ends(plan))
+		return true;
+	nearest = interleave_nearest(plan);
+	return reader_fail(
+		&d->top, "global_batch_size",
+		"%lld is %lld micro-batches of each replica, which vpp %lld has in "
+		"groups of pp %lld: passes of the %lld left over wait for each other "
+		"without end; nearest is %lld micro-batches, global_batch_size %lld, or "
+		"another micro_batch_size, vpp or pp",
+		(long long)plan->global_batch, (long long)plan->micro_batches,
+		(long long)plan->vpp, (long long)plan->pp,
+		(long long)(plan->micro_batches % plan->pp), (long long)nearest,
+		(long long)(nearest * plan->micro_batch * plan->dp));
+}
+
 static bool set_schedule(struct draft *d)
 {
 	struct ft_plan *plan = d->plan;
@@ -298,7 +320,7 @@ static bool set_schedule(struct draft *d)
 			     "schedule zbv runs two chunks a stage, not %lld; set "
 			     "vpp: 2",
 			     (long long)plan->vpp);
-	return true;
+	return check_circle(d);
 }
 
 /* The largest divisor of n that is at most limit. */

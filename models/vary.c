@@ -2,7 +2,7 @@
  * models/vary.c - a plan from another by changing sizes and words, without a document
  *
  * The rules are those of models/plan.c and models/recipe.c, which say what is wrong and
- * where; here a plan is legal or not, in under a microsecond. tests/test_vary.c holds the
+ * where; here a plan is legal or not, in under a microsecond. tests/test_search.c holds the
  * two against each other.
  */
 #include "foretoken/models.h"
@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/limits.h"
+#include "models/interleave.h"
 #include "models/stages.h"
 
 static bool layer_splits(const struct ft_layer *l, const struct ft_plan *p)
@@ -110,7 +111,7 @@ static bool schedule_fits(struct ft_plan *p)
 		p->schedule = FT_1F1B;
 	if (p->schedule == FT_ZBV && p->pp > 1)
 		return p->vpp == 2;
-	return p->schedule != FT_GPIPE || p->vpp == 1;
+	return p->schedule == FT_GPIPE ? p->vpp == 1 : interleave_ends(p);
 }
 
 /* What a shard group is without a word on it: as many ranks of dp x cp as a node has. */

@@ -3,7 +3,7 @@
  *
  * Names are those of the frameworks' own sources and documentation, read on 2026-11-22:
  * Megatron-LM's megatron/training/arguments.py and the parallelism guide of Megatron Core
- * 0.18 (docs.nvidia.com/megatron-core); torchtitan/config/job_config.py (pytorch/torchtitan,
+ * 0.18 (docs.nvidia.com/megatron-core), which has the layout of a pipeline, too; torchtitan/config/job_config.py (pytorch/torchtitan,
  * commit 000204a4); NeMo and Megatron Bridge take the fields of Megatron Core's
  * ModelParallelConfig and TransformerConfig; Primus takes Megatron-LM's arguments, with
  * underscores, as overrides of its module pre_trainer. What has no name there is said in a
@@ -12,8 +12,10 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/plain.h"
 #include "foretoken/reports.h"
 
@@ -37,7 +39,7 @@ const char *ft_framework_name(enum ft_framework framework)
 __attribute__((format(printf, 3, 4))) static void put(struct sheet *t, const char *name,
 						      const char *fmt, ...)
 {
-	char value[256];
+	char value[1024];
 	va_list args;
 
 	va_start(args, fmt);
@@ -100,23 +102,67 @@ static bool ends_count(const struct ft_plan *p)
 
 /* ---- Megatron Core and those who use it ------------------------------------------------ */
 
+/* A chunk's letters, and how many chunks from it on are like it, the last apart. */
+static int64_t layout_run(const struct ft_plan *p, int64_t chunk)
+{
+	int64_t n = 1;
+
+	while (chunk + n < p->pp * p->vpp - 1 &&
+	       p->stage_layers[chunk + n] == p->stage_layers[chunk])
+		n++;
+	return n;
+}
+
+/* The chunks in the order of the model, as in "Et|(tt|)*30tmL": t is a layer, m what predicts
+ * a further token, E the embedding, L the head. */
+static void megatron_layout(struct sheet *t)
+{
+	const struct ft_plan *p = t->p;
+	int64_t last = p->pp * p->vpp - 1;
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	if (!out)
+		out_of_memory();
+	putc('E', out);
+	for (int64_t c = 0, n; c < last; c += n) {
+		n = layout_run(p, c);
+		fputs(n > 1 ? "(" : "", out);
+		for (int64_t i = 0; i < p->stage_layers[c]; i++)
+			putc('t', out);
+		putc('|', out);
+		if (n > 1)
+			fprintf(out, ")*%" PRId64, n);
+	}
+	for (int64_t i = 0; i < p->stage_layers[last]; i++)
+		putc('t', out);
+	for (int64_t i = 0; i < t->s->model->predicted; i++)
+		putc('m', out);
+	putc('L', out);
+	if (fclose(out))
+		out_of_memory();
+	put(t, "pipeline_model_parallel_layout", "\"%s\"", text);
+	free(text);
+}
+
 static void megatron_split(struct sheet *t)
 {
 	const struct ft_plan *p = t->p;
+	bool even = p->pp == 1 || all_alike(p) || ends_count(p);
 
 	put_int(t, "tensor_model_parallel_size", p->tp);
 	put_int(t, "pipeline_model_parallel_size", p->pp);
-	if (p->vpp > 1)
+	if (p->vpp > 1 && even) /* a layout says it */
 		put_int(t,
 			t->of == FT_NEMO ? "virtual_pipeline_model_parallel_size" :
 					   "num_virtual_stages_per_pipeline_rank",
 			p->vpp);
-	if (p->pp > 1 && !all_alike(p) && ends_count(p)) {
+	if (!even) {
+		megatron_layout(t);
+	} else if (p->pp > 1 && !all_alike(p)) {
 		put(t, "account_for_embedding_in_pipeline_split", "%s", "");
 		put(t, "account_for_loss_in_pipeline_split", "%s", "");
-	} else if (p->pp > 1 && !all_alike(p)) {
-		unknown(t, "layers are not even over the pipeline's chunks; write them "
-			   "as pipeline_model_parallel_layout");
 	}
 	put_int(t, "context_parallel_size", p->cp);
 	if (p->ep > 1 || p->etp > 1) {

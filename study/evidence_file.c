@@ -1,6 +1,7 @@
 /* study/evidence_file.c - study/ranges.yaml and study/residuals.csv read */
 #include "study/evidence_file.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "base/csv.h"
@@ -21,110 +22,118 @@ static bool read_distances(const struct node *node, struct ft_evidence *e,
 	return reader_close(&r);
 }
 
-/* Columns beside those of the traits. */
-enum { ID, GROUP, SOURCE, SPREAD, RATIO, RATE, OTHERS };
+/* ---- runs ------------------------------------------------------------------------------ */
 
-struct columns {
-	int trait[MOST_TRAITS], other[OTHERS];
+#define AT(field) offsetof(struct run, field)
+
+/* What a column of study/residuals.csv becomes. */
+struct column {
+	const char *name;
+	size_t at; /* in a run */
+	enum { NOTHING, WORD, NUMBER, ABOVE_ZERO, SOURCE } is;
 };
 
-/* A table without one of these says nothing. */
-static bool find_columns(const struct csv *rows, struct columns *c,
-			 struct ft_error *err)
+static const struct column others[] = {
+	{ "id", AT(id), WORD },
+	{ "group", AT(group), WORD },
+	{ "source", AT(source), SOURCE },
+	{ "kernel_spread_frac", AT(traits.kernel_spread_frac), NUMBER },
+	{ "log_ratio", AT(log_ratio), NUMBER },
+	{ "tokens_per_s_per_gpu", AT(tokens_per_s_per_gpu), NUMBER },
+};
+
+enum { OTHERS = sizeof(others) / sizeof(*others) };
+
+/* What each column of the table is. A table without one of ours says nothing. */
+static struct column *find_columns(struct ft_evidence *e, const struct csv_rows *rows,
+				   struct ft_error *err)
 {
-	static const char *const others[OTHERS] = {
-		"id",	     "group",
-		"source",    "kernel_spread_frac",
-		"log_ratio", "tokens_per_s_per_gpu"
-	};
+	struct column *c = ARENA_ARRAY(&e->mem, rows->n_columns, struct column);
+	struct ft_mark top = { rows->file, 1, 1 };
 	const struct ft_trait *t;
 	size_t n = ft_trait_table(&t);
-	struct ft_mark at = { rows->file, 1, 1 };
 
 	for (size_t i = 0; i < n + OTHERS; i++) {
-		const char *name = i < n ? t[i].name : others[i - n];
-		int *column = i < n ? &c->trait[i] : &c->other[i - n];
+		const char *name = i < n ? t[i].name : others[i - n].name;
+		int at = csv_rows_column(rows, name);
 
-		*column = csv_column(rows, name);
-		if (*column < 0)
-			return ft_fail(err, &at,
-				       "lacks the column %s: run `make residuals`",
-				       name);
+		if (at < 0) {
+			ft_fail(err, &top, "lacks the column %s: run `make residuals`",
+				name);
+			return NULL;
+		}
+		if (i < n)
+			c[at] = (struct column){ name, AT(traits) + t[i].at,
+						 t[i].number ? ABOVE_ZERO : WORD };
+		else
+			c[at] = others[i - n];
 	}
-	return true;
+	return c;
 }
 
-/* Rows of one source follow each other: the one that the row before had is asked first. */
-static size_t source_of(struct ft_evidence *e, size_t before, const char *name)
+static size_t source_of(struct ft_evidence *e, const char *name)
 {
-	if (before < e->n_sources && !strcmp(e->source[before], name))
-		return before;
 	for (size_t i = 0; i < e->n_sources; i++)
 		if (!strcmp(e->source[i], name))
 			return i;
+	if (e->n_sources == e->sources_cap)
+		e->source = ARENA_GROW(&e->mem, e->source, &e->sources_cap);
 	e->source[e->n_sources] = name;
 	return e->n_sources++;
 }
 
-/* Rows that follow each other have most of their traits in common: before, or NULL. */
-static bool read_traits(const struct csv *rows, size_t row, const int *columns,
-			const struct ft_traits *before, struct ft_traits *out,
-			struct ft_error *err)
+static bool number_in(const struct csv_rows *rows, size_t i, const struct column *c,
+		      double *value, struct ft_error *err)
 {
-	const struct ft_trait *t;
-	size_t n = ft_trait_table(&t);
+	struct ft_mark at;
 
-	for (size_t i = 0; i < n; i++) {
-		int column = columns[i];
-		char *at = (char *)out + t[i].at;
-		const char *word = csv_text(rows, row, column);
-		double number = 0;
+	if (!csv_rows_number(rows, i, value))
+		return false;
+	if (c->is != ABOVE_ZERO || *value > 0)
+		return true;
+	at = csv_rows_mark(rows, i);
+	return ft_fail(err, &at, "%s should be above 0", c->name);
+}
 
-		if (t[i].number && before &&
-		    !strcmp(word, csv_text(rows, row - 1, column)))
-			memcpy(&number, (const char *)before + t[i].at, sizeof(number));
-		else if (t[i].number && !csv_number(rows, row, column, 0, &number, err))
+/* r begins as the run before: rows that follow each other have most of theirs in common. */
+static bool read_run(struct ft_evidence *e, const struct csv_rows *rows,
+		     const struct column *column, struct run *r, struct ft_error *err)
+{
+	for (size_t i = 0; i < rows->n_columns; i++) {
+		const struct csv_cell *cell = &rows->cell[i];
+		const struct column *c = &column[i];
+		void *at = (char *)r + c->at;
+
+		if (cell->same || c->is == NOTHING)
+			continue;
+		if (c->is == WORD)
+			memcpy(at, &cell->text, sizeof(cell->text));
+		else if (c->is == SOURCE)
+			r->source = source_of(e, cell->text);
+		else if (!number_in(rows, i, c, at, err))
 			return false;
-		if (t[i].number && number <= 0) {
-			struct ft_mark mark = csv_mark(rows, row, column);
-
-			return ft_fail(err, &mark, "%s should be above 0", t[i].name);
-		}
-		if (t[i].number)
-			memcpy(at, &number, sizeof(number));
-		else
-			memcpy(at, &word, sizeof(word));
 	}
 	return true;
 }
 
 static bool read_runs(const char *path, struct ft_evidence *e, struct ft_error *err)
 {
-	struct csv *rows = csv_read_file(&e->mem, path, err);
-	struct columns c;
+	struct csv_rows *rows = csv_open_file(&e->mem, path, err);
+	struct column *column = rows ? find_columns(e, rows, err) : NULL;
+	size_t cap = 0;
+	int more;
 
-	if (!rows || !find_columns(rows, &c, err))
+	if (!column)
 		return false;
-	e->n = rows->n_rows;
-	e->run = ARENA_ARRAY(&e->mem, e->n + 1, struct run);
-	e->source = ARENA_ARRAY(&e->mem, e->n + 1, const char *);
-	for (size_t i = 0; i < e->n; i++) {
-		struct run *r = &e->run[i];
-
-		r->id = csv_text(rows, i, c.other[ID]);
-		r->group = csv_text(rows, i, c.other[GROUP]);
-		r->source = source_of(e, i ? r[-1].source : 0,
-				      csv_text(rows, i, c.other[SOURCE]));
-		if (!read_traits(rows, i, c.trait, i ? &r[-1].traits : NULL, &r->traits,
-				 err) ||
-		    !csv_number(rows, i, c.other[SPREAD], 0,
-				&r->traits.kernel_spread_frac, err) ||
-		    !csv_number(rows, i, c.other[RATIO], 0, &r->log_ratio, err) ||
-		    !csv_number(rows, i, c.other[RATE], 0, &r->tokens_per_s_per_gpu,
-				err))
+	while ((more = csv_next(rows)) > 0) {
+		if (e->n == cap)
+			e->run = ARENA_GROW(&e->mem, e->run, &cap);
+		if (e->n)
+			e->run[e->n] = e->run[e->n - 1];
+		if (!read_run(e, rows, column, &e->run[e->n++], err))
 			return false;
 	}
-	return true;
+	return !more;
 }
 
 static bool read_all(struct ft_evidence *e, struct ft_error *err)

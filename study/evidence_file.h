@@ -21,7 +21,7 @@ struct ft_evidence {
 	struct arena mem;
 	double distance[MOST_TRAITS]; /* by ft_trait_table */
 	double widening, missing_sources;
-	size_t n, n_sources;
+	size_t n, n_sources, sources_cap;
 	struct run *run;
 	const char **source; /* [n_sources] */
 };

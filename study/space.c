@@ -7,7 +7,7 @@
 #include "base/arena.h"
 #include "base/node.h"
 
-enum { MOST_MICRO_BATCH = 16, LEAST_TOKENS_OF_CP = 1024 };
+enum { MOST_MICRO_BATCH = 16, LEAST_TOKENS_OF_CP = 1024, MOST_UNEVEN = 4 };
 
 static const size_t MOST_CANDIDATES = 4000000, MOST_TRIED = 40000000;
 
@@ -356,17 +356,27 @@ static bool add(struct space *sp, const struct candidate *c)
 	return sp->n <= MOST_CANDIDATES;
 }
 
-/* Chunks of layers that are none, or not as long as the others. */
+/* Are so many chunks as long as each other, the embedding and the head counted or not? */
+static bool even(int64_t layers, int64_t chunks)
+{
+	return layers % chunks == 0 || (layers + 2) % chunks == 0;
+}
+
+/* Chunks of layers that are none, or not as long as the others though some number would be;
+ * where none would, a few chunks that are not are tried. */
 static bool no_chunks(const struct space *sp, const struct candidate *c)
 {
 	int64_t layers = sp->scenario->model->n_layers;
 	int64_t pp = space_value(sp, c, AXIS_PP), vpp = space_value(sp, c, AXIS_VPP);
-	int64_t chunks = pp * vpp;
+	int64_t other = 2;
 
-	if (c->at[AXIS_VPP] && (pp == 1 || chunks > layers + 2))
+	if (c->at[AXIS_VPP] && (pp == 1 || pp * vpp > layers + 2))
 		return true;
-	return pp > 1 && vpp > 1 && layers % chunks && (layers + 2) % chunks &&
-	       !sp->axis[AXIS_VPP].stated;
+	if (pp == 1 || vpp == 1 || sp->axis[AXIS_VPP].stated || even(layers, pp * vpp))
+		return false;
+	while (pp * other <= layers + 2 && !even(layers, pp * other))
+		other++;
+	return vpp > MOST_UNEVEN || pp * other <= layers + 2;
 }
 
 /* What can be said of a plan before all of its axes are set. */

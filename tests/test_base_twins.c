@@ -1,4 +1,7 @@
 /* tests/test_base_twins.c - what base/ does fast, against the obvious way */
+#include <math.h>
+#include <time.h>
+
 #include "tests/check.h"
 
 #include "base/arena.h"
@@ -6,6 +9,7 @@
 #include "base/digest.h"
 #include "base/plain.h"
 #include "base/quantity.h"
+#include "base/text.h"
 
 /* ---- numbers: strtod -------------------------------------------------------------- */
 
@@ -56,19 +60,59 @@ static void numbers_are_those_of_strtod(void **state)
 		"0.000000000000001",
 		"0.00000000000001",
 		"99999999999999.9",
+		"1e22",
+		"1e23",
+		"1.5e-21",
+		"1.5e-22",
+		"123456789012345e22",
+		"1e+5",
+		"1e-",
+		"1e+-5",
+		"1e005",
+		"1.e5",
+		".5e1",
+		".e1",
+		"-0e3",
+		"5e-324",
+		"1e99999999999999999999",
+		"1.05256E+12,",
 	};
-	static const char letters[] = "0123456789012345678901234567890123456789.,e-x";
+	static const char letters[] = "0123456789012345678901234567890123456789.,ee+-x";
 	uint64_t seed = 7;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(odd) / sizeof(*odd); i++)
 		reads_as_strtod_does(odd[i]);
+	for (int i = 0; i < 100000; i++) {
+		char text[40];
+
+		snprintf(text, sizeof(text), "%.*g%c", (int)(rnd(&seed) % 18),
+			 exp2((double)(rnd(&seed) % 200) - 100) * (rnd(&seed) + 1.0),
+			 i % 3 ? '\0' : ',');
+		reads_as_strtod_does(text);
+	}
 	for (int i = 0; i < 200000; i++) {
 		char text[24] = "";
 
 		for (uint32_t n = rnd(&seed) % 20; n-- > 0;)
 			text[n] = letters[rnd(&seed) % (sizeof(letters) - 1)];
 		reads_as_strtod_does(text);
+	}
+}
+
+/* ---- dates: gmtime_r ----------------------------------------------------------------- */
+
+static void dates_are_those_of_the_calendar(void **state)
+{
+	(void)state;
+	for (int64_t day = 0; day < 366 * 450; day++) {
+		time_t at = day * 86400;
+		char text[16], want[16];
+		struct tm tm;
+
+		strftime(want, sizeof(want), "%Y-%m-%d", gmtime_r(&at, &tm));
+		text_date(day, text);
+		assert_string_equal(text, want);
 	}
 }
 
@@ -127,6 +171,41 @@ static void reads_as_cut_up(const char *text)
 	arena_release(&mem);
 }
 
+/* Row by row: what is called the same is, and words of earlier rows stay. */
+static void rows_say_what_they_repeat(void **state)
+{
+	static const char text[] = "a,b,c\nx,1,\nx,12,\n\"x\",12,y\nx,1,y\r\nx,1,yy\n";
+	static const bool same[5][3] = {
+		{ false }, { true }, { false, true }, { false }, { true, true },
+	};
+	const char *first;
+	struct arena mem = { 0 };
+	struct ft_error err;
+	struct csv_rows *t = csv_open_text(&mem, "x", text, sizeof(text) - 1, &err);
+	double number;
+
+	(void)state;
+	ok_or_say(t, err);
+	assert_int_equal(csv_rows_column(t, "c"), 2);
+	assert_int_equal(csv_rows_column(t, "d"), -1);
+	for (int i = 0; i < 5; i++) {
+		assert_int_equal(csv_next(t), 1);
+		for (int k = 0; k < 3; k++)
+			assert_int_equal(t->cell[k].same, same[i][k]);
+		first = i ? first : t->cell[0].text;
+		assert_string_equal(first, "x");
+		assert_string_equal(t->cell[0].text, "x");
+		ok_or_say(csv_rows_number(t, 1, &number), err);
+		assert_true(number == (i == 1 || i == 2 ? 12 : 1));
+	}
+	assert_false(csv_rows_number(t, 2, &number));
+	assert_int_equal(err.line, 6);
+	assert_int_equal(err.column, 5);
+	assert_int_equal(csv_next(t), 0);
+	assert_int_equal(t->n_rows, 5);
+	arena_release(&mem);
+}
+
 static void cells_are_what_lies_between_commas(void **state)
 {
 	static const char letters[] = "aaaaa1 -.#,,,,,\r\n\n\n";
@@ -140,6 +219,29 @@ static void cells_are_what_lies_between_commas(void **state)
 		for (uint32_t n = 4 + rnd(&seed) % 14; n-- > 4;)
 			text[n] = letters[rnd(&seed) % (sizeof(letters) - 1)];
 		reads_as_cut_up(text);
+	}
+}
+
+/* Memory that was used before is zero when it is handed out again. */
+static void what_is_handed_out_is_zero(void **state)
+{
+	uint64_t seed = 5;
+
+	(void)state;
+	arena_keep_pages();
+	for (int i = 0; i < 200; i++) {
+		struct arena mem = { 0 };
+
+		for (int k = 0; k < 20; k++) {
+			size_t n = 1 + rnd(&seed) % (k ? 5000 : 100000);
+			char *p = arena_alloc(&mem, n, 1);
+
+			for (size_t j = 0; j < n; j++)
+				assert_int_equal(p[j], 0);
+			memset(p, 0xff, n);
+			memset(arena_bytes(&mem, n), 0xff, n);
+		}
+		arena_release(&mem);
 	}
 }
 
@@ -330,7 +432,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(numbers_are_those_of_strtod),
+		cmocka_unit_test(dates_are_those_of_the_calendar),
+		cmocka_unit_test(rows_say_what_they_repeat),
 		cmocka_unit_test(cells_are_what_lies_between_commas),
+		cmocka_unit_test(what_is_handed_out_is_zero),
 		cmocka_unit_test(arrays_that_grow_keep_what_they_hold),
 		cmocka_unit_test(a_digest_sees_every_bit),
 		cmocka_unit_test(one_of_each_unit_is_so_much),

@@ -92,23 +92,36 @@ static void megatron_is_told_how_ranks_are_split(void **state)
 		{ FT_MEGATRON,
 		  { "training.parallel.pp=2", "training.sharding=ddp",
 		    "training.parallel.stage_layers=[10,22]" },
-		  { "# not mapped: layers are not even over the pipeline's chunks; "
-		    "write them as pipeline_model_parallel_layout",
+		  { "--pipeline-model-parallel-layout "
+		    "\"Etttttttttt|ttttttttttttttttttttttL\"",
 		    "!--num-virtual-stages-per-pipeline-rank 1" } },
 		{ FT_MEGATRON,
 		  { "training.parallel.pp=4", "training.sharding=ddp",
 		    "training.micro_batch_size=1",
 		    "training.parallel.stage_layers=[7,9,9,7]" },
-		  { "# not mapped: layers are not even over the pipeline's chunks; "
-		    "write them as pipeline_model_parallel_layout" } },
+		  { "--pipeline-model-parallel-layout "
+		    "\"Ettttttt|(ttttttttt|)*2tttttttL\"" } },
+		{ FT_MEGATRON,
+		  { "training.parallel.pp=4", "training.sharding=ddp",
+		    "training.parallel.vpp=3", "model=deepseek-v3",
+		    "training.micro_batch_size=1", "model.num_hidden_layers=15",
+		    "model.num_nextn_predict_layers=1" },
+		  { "--pipeline-model-parallel-layout "
+		    "\"Et|(tt|)*3(t|)*7tmL\"",
+		    "!--num-virtual-stages-per-pipeline-rank 3" } },
+		{ FT_NEMO,
+		  { "training.parallel.pp=2", "training.sharding=ddp",
+		    "training.parallel.stage_layers=[15,17]" },
+		  { "pipeline_model_parallel_layout: "
+		    "\"Ettttttttttttttt|tttttttttttttttttL\"" } },
 		{ FT_MEGATRON,
 		  { "training.parallel.pp=4", "training.sharding=ddp",
 		    "training.micro_batch_size=1", "model.num_hidden_layers=30",
 		    "training.parallel.stage_layers=[7,8,8,7]" },
 		  { "--account-for-embedding-in-pipeline-split",
 		    "--account-for-loss-in-pipeline-split",
-		    "!# not mapped: layers are not even over the pipeline's chunks; "
-		    "write them as pipeline_model_parallel_layout" } },
+		    "!--pipeline-model-parallel-layout "
+		    "\"Ettttttt|(tttttttt|)*2tttttttL\"" } },
 		{ FT_MEGATRON,
 		  { "training.parallel.pp=2", "training.sharding=ddp",
 		    "training.schedule=gpipe", "training.overlap.pp=false" },

@@ -95,14 +95,14 @@ static void files_of_the_tree_are_read_as_by_libyaml(void **state)
 		taken += taken_as_by_libyaml(text, len) && preset;
 		arena_release(&mem);
 	}
-	/* those of the tree are plain, but for two with anchors */
-	assert_true(ours > 60 && taken + 3 >= ours);
+	/* those of the tree are plain, but for one whose notes go on for lines */
+	assert_true(ours > 60 && taken + 1 >= ours);
 }
 
 /* A line lost, doubled or further in, a character put in or lost. */
 static void spoil(char *text, size_t cap, uint64_t *seed)
 {
-	static const char put[] = "  \n\n\n::--#,,[]{}'\"?!&*|>%.ab1\t\\";
+	static const char put[] = "&x*x  \n\n\n::--#,,[]{}'\"?!&*|>%.ab1\t\\";
 	size_t len = strlen(text), at = rnd(seed) % (len + 1);
 	char c = put[rnd(seed) % (sizeof(put) - 1)];
 
@@ -146,13 +146,17 @@ static void spoilt_pieces_of_files_are_read_as_by_libyaml(void **state)
 static void texts_of_tokens_are_read_as_by_libyaml(void **state)
 {
 	static const char *const token[] = {
-		"a: ",	"b: ",	  "key: ",  "\"q\": ", "'s': ", "- ",	  "- ",
-		"-",	"\n",	  "\n",	    "\n",      "\n  ",	"\n  ",	  "\n    ",
-		"\n ",	"x",	  "1.5 s",  "-3",      "{",	"}",	  "[",
-		"]",	", ",	  ",",	    ": ",      ":",	" # c",	  "#",
-		"'t'",	"\"u\"",  "?",	    "a:b",     " ",	"--",	  "...",
-		"---",	"{}",	  "[]",	    "~",       "\"\"",	"''",	  "\"",
-		"c:\n", "{a: 1}", "[x, 2]", "'",       "a b: ", "\"k\":",
+		"a: ", "b: ",	"key: ",  "\"q\": ", "'s': ",
+		"- ",  "- ",	"-",	  "\n",	     "\n",
+		"\n",  "\n  ",	"\n  ",	  "\n    ",  "\n ",
+		"x",   "1.5 s", "-3",	  "{",	     "}",
+		"[",   "]",	", ",	  ",",	     ": ",
+		":",   " # c",	"#",	  "'t'",     "\"u\"",
+		"?",   "a:b",	" ",	  "--",	     "...",
+		"---", "{}",	"[]",	  "~",	     "\"\"",
+		"''",  "\"",	"c:\n",	  "{a: 1}",  "[x, 2]",
+		"'",   "a b: ", "\"k\":", "&x",	     "&x ",
+		"*x",  "*x\n",	"&y-1\n", "d: *y-1", "e: &x\n  f: ",
 	};
 	uint64_t seed = 5;
 	int taken = 0;
@@ -179,12 +183,22 @@ static void what_is_plain_is_taken(void **state)
 		"{\"a\":1,\"b\":[{\"c\":\"d, e: f\"}],\n\"g\": {}}",
 		"# top\n\nlist:\n  - {a: b}\n  - [c,\n     d]\nlast: -1\n",
 		"at: ../x.yaml\n'q u': a:b#c\n",
+		"a: &x\n  b: 1\nc: *x # again\nd: &x {e: [2]}\nf: *x\n",
 	};
 	static const char *const declined[] = {
 		"",
 		"a",
 		"a:",
 		"a: &x 1",
+		"a: &x\n- 1\n",
+		"a: &x\n  b: *x\n",
+		"a: *x\n",
+		"a: &x {}\nb: *x y\n",
+		"a: &x {}\nb: *x: y\n",
+		"a: &x {}\nb: [*x]\n",
+		"a: &x {}\nb: &y *x\n",
+		"a: &x {}\n*x : 1\n",
+		"a: & {}\n",
 		"a: |\n  b\n",
 		"a: b\n  c",
 		"a: b: c",

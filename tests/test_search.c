@@ -40,6 +40,10 @@ static const char *const spaces[] = {
 	"training: {sequence_length: 1024, global_batch_size: 16, recompute: none}}",
 	"{model: llama3-8b, cluster: {gpu: h100-sxm, gpus: 2}, training: {sequence_length: "
 	"8192, global_batch_size: 8, lora: {rank: 16, targets: attention}}}",
+	/* no number of chunks divides 13 or 15 layers over 2 or 4 stages */
+	"{model: {name: llama3-8b, num_hidden_layers: 13}, cluster: {gpu: h100-sxm, gpus: 8}, "
+	"stack: nemo-24, training: {sequence_length: 2048, global_batch_size: 16, "
+	"micro_batch_size: 1, recompute: none, parallel: {cp: 1}}}",
 	"{model: {name: llama3-8b, num_hidden_layers: 8}, cluster: {gpu: h200, gpus: 8}, "
 	"stack: torch-2.11-eager, training: {sequence_length: 4096, "
 	"global_batch_size: 16, micro_batch_size: 1, sharding: ddp, recompute: none, "

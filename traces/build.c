@@ -188,16 +188,6 @@ static void pair_slot(struct stage *st, const struct ft_slot *back,
 	leave_forward(st, &f);
 }
 
-/* Do these two run side by side? In a pipeline only if it is interleaved: else the
- * next stage's backward waits for this one, and this one's forward for the stage before,
- * so that stages take turns. Megatron Core, too, has pairs without pipelines and in
- * interleaved ones; its one more forward ahead is the one before the first pair. */
-bool plan_pairs(const struct ft_plan *p)
-{
-	return p->overlap_ep && p->ep > 1 && !is_fsdp(p) && !plan_splits(p) &&
-	       (p->pp == 1 || p->vpp > 1);
-}
-
 static bool is_pair(const struct builder *b, const struct ft_slot *back,
 		    const struct ft_slot *forward)
 {
@@ -206,7 +196,7 @@ static bool is_pair(const struct builder *b, const struct ft_slot *back,
 	bool ragged = p->last_micro_batch != p->micro_batch &&
 		      (back->micro_batch == last || forward->micro_batch == last);
 
-	return plan_pairs(p) && !ragged && back->kind == FT_SLOT_BACKWARD &&
+	return ft_plan_pairs(p) && !ragged && back->kind == FT_SLOT_BACKWARD &&
 	       forward->kind == FT_SLOT_FORWARD &&
 	       (back->micro_batch != forward->micro_batch ||
 		back->chunk != forward->chunk);

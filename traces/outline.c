@@ -153,7 +153,7 @@ struct ft_outline *ft_outline_build(const struct ft_model *model,
 
 	*err = (struct ft_error){ 0 };
 	w->mem = mem;
-	if (plan_pairs(plan) || !build_begin(&b, model, plan, stack, err)) {
+	if (ft_plan_pairs(plan) || !build_begin(&b, model, plan, stack, err)) {
 		ft_outline_free(o);
 		return NULL;
 	}

@@ -66,7 +66,5 @@ void build_end(struct builder *b);
 struct stage stage_begin(struct builder *b, int64_t number);
 void stage_slot(struct stage *st, const struct ft_slot *slot);
 void stage_finish(struct stage *st); /* the update */
-/* May a backward and a forward run side by side under this plan? */
-bool plan_pairs(const struct ft_plan *plan);
 
 #endif

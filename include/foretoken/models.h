@@ -264,6 +264,9 @@ bool ft_plan_vary(struct ft_plan *plan, const struct ft_model *model,
 		  const struct ft_plan_context *context, int64_t *stage_layers)
 	__attribute__((warn_unused_result));
 
+/* Do a backward and the forward of another micro-batch behind it run side by side? */
+bool ft_plan_pairs(const struct ft_plan *plan);
+
 /* Where in the model a stage's chunk is, from 0: chunk c of stage s at c pp + s; under zbv the
  * second chunks run back, so that stage 0 has both ends. And whose a place is. */
 int64_t ft_plan_place(const struct ft_plan *plan, int64_t stage, int64_t chunk);

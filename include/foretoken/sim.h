@@ -205,9 +205,8 @@ struct ft_bound {
 };
 
 /* What can be said of the step of that outline (whose graph job->graph need not be) without
- * running it, whatever else is true of the cluster. false, too: it never ends, as passes of its
- * schedule wait for each other. pairs: its micro-batches run in pairs,
- * and the outline is of the same plan without. Proof: docs/plan.md. */
+ * running it, whatever else is true of the cluster. pairs: its micro-batches run in pairs, and
+ * the outline is of the same plan without. Proof: docs/plan.md. */
 bool ft_sim_bound(const struct ft_sim_job *job, const struct ft_outline *outline,
 		  struct ft_memo *memo, bool pairs, struct ft_bound *bound,
 		  struct ft_error *err) __attribute__((warn_unused_result));

@@ -70,6 +70,7 @@ static bool once(const char *text, double *events, double *step)
 
 int main(void)
 {
+	arena_keep_pages();
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		double best = 1e9, events = 0, step = 0;
 		struct rusage use;

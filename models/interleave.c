@@ -1,0 +1,46 @@
+/* models/interleave.c - which remainders of micro-batches wait for themselves */
+#include "models/interleave.h"
+
+/* In a pipeline only if it is interleaved: else the next stage's backward waits for this one,
+ * and this one's forward for the stage before, so that stages take turns. Megatron Core, too,
+ * has pairs without pipelines and in interleaved ones; its one more forward ahead is the one
+ * before the first pair. */
+bool ft_plan_pairs(const struct ft_plan *p)
+{
+	bool splits = p->schedule == FT_ZERO_BUBBLE || p->schedule == FT_ZBV;
+
+	return p->overlap_ep && p->ep > 1 && p->sharding != FT_FSDP &&
+	       p->sharding != FT_HSDP && (p->pp == 1 || (p->vpp > 1 && !splits));
+}
+
+/* Remainders that do not end: from least to most, which may be below it. */
+static void circle_of(const struct ft_plan *p, int64_t *least, int64_t *most)
+{
+	bool ragged = p->last_micro_batch != p->micro_batch;
+
+	*least = p->vpp == 2 ? 2 : 1;
+	*most = p->pp - 3;
+	if (ft_plan_pairs(p) && !(ragged && *least == p->pp - 2))
+		*most = p->pp - 2;
+}
+
+bool interleave_ends(const struct ft_plan *p)
+{
+	int64_t least, most, left = p->micro_batches % p->pp;
+
+	if (p->vpp == 1 || p->schedule == FT_ZBV || p->micro_batches < p->pp)
+		return true;
+	circle_of(p, &least, &most);
+	return left < least || left > most;
+}
+
+int64_t interleave_nearest(const struct ft_plan *p)
+{
+	int64_t least, most, left = p->micro_batches % p->pp;
+
+	if (interleave_ends(p))
+		return p->micro_batches;
+	circle_of(p, &least, &most);
+	return left - least <= most - left ? p->micro_batches - (left - least + 1) :
+					     p->micro_batches + (most - left + 1);
+}
