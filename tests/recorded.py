@@ -92,11 +92,55 @@ def shown(program, path, ran):
         same(m[2], 1 - told["breakdown_s"]["exposed_communication"] / told["communication_s"], 100)
 
 
+def replayed(program, path, *options):
+    """`trace replay` as text and JSON."""
+    command = [program, "trace", "replay", path, *options]
+    text = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout
+    told = answer(program, [path], *options)
+    m = re.match(r"recorded (\S+) ms, replayed (\S+) ms \((\S+) %\)(?:, P10 (\S+), P90 (\S+))?\n", text)
+    same(m[1], told["recorded_step_s"], 1e3)
+    same(m[2], told["step_s"], 1e3)
+    same(m[3], told["step_s"] / told["recorded_step_s"] - 1, 100)
+    low, high = told["interval"]["step_s"]
+    assert low <= told["step_s"] <= high, told["interval"]
+    if m[4]:
+        same(m[4], low, 1e3)
+        same(m[5], high, 1e3)
+    else:
+        assert low == high
+    table = lambda head: [re.split(r"  +", l.strip()) for b in text.split("\n\n") if b.startswith(head)
+                          for l in b.split("\n")[1:] if l]
+    *rows, step = table("where the step goes")
+    names = {"compute kernels": "compute", "optimizer kernels": "optimizer", "exposed communication": "exposed_communication",
+             "bubble (send and receive)": "bubble", "idle": "host"}
+    assert [names[r[0]] for r in rows] == ["compute", "optimizer", "exposed_communication", "bubble", "host"], rows
+    for name, before, after in rows:
+        same(before, told["recorded_breakdown_s"][names[name]], 1e3)
+        same(after, told["breakdown_s"][names[name]], 1e3)
+    same(step[1], sum(told["recorded_breakdown_s"].values()), 1e3)
+    same(step[2], sum(told["breakdown_s"].values()), 1e3)
+    parts = table("part ")
+    assert parts or told["step_s"] == told["recorded_step_s"]
+    for row, c in zip(parts, told["changes"] if parts else [], strict=True):
+        assert row[0] == c["what"]
+        for shown, key in zip(row[1:], ("recorded_s", "replayed_s", "step_s"), strict=True):
+            same(shown, c[key], 1e3)
+    m = re.search(r"(\S+) % is classified(?:; re-timed by recorded shapes (\S+) %, by stand-ins (\S+) %, not (\S+) %)?", text)
+    same(m[1], told["classified_frac"], 100)
+    if m[2]:
+        same(m[2], told["by_work_frac"], 100)
+        same(m[3], told["by_stand_in_frac"], 100)
+    for note in told["notes"]:
+        assert note in text.replace("\n", " "), note
+
+
 def held(program, path):
     events = json.load(gzip.open(path))["traceEvents"]
     ran = [e for e in events if e.get("ph") == "X" and e.get("cat") in GPU]
     seconds = lambda some: sum(e["dur"] for e in some) * 1e-6
     shown(program, path, ran)
+    for options in ((), ("--speedup", "gemm=2"), ("--gpu", "h200"), ("--gpu", "mi300x", "--without", "waiting")):
+        replayed(program, path, *options)
     told = answer(program, [path])
     changes = {c["what"]: c for c in told["changes"]}
     near(sum(c["recorded_s"] for c in changes.values()), seconds(ran), "all")

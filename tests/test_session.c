@@ -33,8 +33,8 @@ static void a_question_has_one_answer(void **state)
 	(void)state;
 	for (int i = 0; i < 4; i++) {
 		struct ft_session *fresh = ft_session_new();
-		char *text = ft_session_simulate(i % 2 ? s : fresh,
-						 CASE("h100-sxm", ""));
+		char *text =
+			ft_session_simulate(i % 2 ? s : fresh, CASE("h100-sxm", ""));
 
 		assert_non_null(text);
 		assert_string_equal(ft_session_error(i % 2 ? s : fresh), "");
@@ -80,8 +80,9 @@ static void a_run_is_answered(void **state)
 {
 	struct ft_session *s = ft_session_new();
 	json_t *j = read_json(ft_session_simulate(
-		s, "{model: llama3-8b, cluster: {gpu: h100-sxm, gpus: 8}, run: {tokens: 1T, days: 400}, "
-		   "training: {sequence_length: 2048, global_batch_size: 16}}"));
+		s,
+		"{model: llama3-8b, cluster: {gpu: h100-sxm, gpus: 8}, run: {tokens: 1T, days: 400}, "
+		"training: {sequence_length: 2048, global_batch_size: 16}}"));
 
 	(void)state;
 	assert_string_equal(ft_session_error(s), "");
