@@ -19,6 +19,8 @@ mutant. Not drawn, because they cannot change an answer:
   asserts               taken away or changed they see less, and no answer of a right program
   char NAME[N];         sizes of buffers of text: snprintf cuts, whoever is longest is far off
   T NAME[N + 1]         room for one more than fits is never seen; one less is drawn
+  ALLOC(..., n + 2)     the same of what is allocated
+  h ^ h >> 28           what a hash mixes by; any other mixes as well
   ? -2 : 1              a comparison's sign counts, not its size; -0 is drawn
  A test that
 takes five times as long as without the mutant, or 4 GiB, has seen it. Tests that take longer
@@ -85,7 +87,8 @@ def code_lines(path):
         if comment or bare.strip().startswith("/*"):
             comment = "*/" not in bare
             continue
-        if re.match(r"^\t+(static )?char .*\[\d+\].*;$", bare):
+        if re.match(r"^\t+(static )?char .*\[\d+\].*;$", bare) or \
+                re.search(r"\b(\w+) \^=? ?(\1 )?>> \d+;", bare):
             continue
         if inside and bare.strip() and "assert" not in bare and not bare.startswith("#"):
             yield number, line.rstrip("\n"), bare.split("/*")[0]
@@ -96,8 +99,9 @@ def mutations(line, bare):
         for m in re.finditer(re.escape(a), bare):
             yield line[:m.start()] + b + line[m.end():]
     array = re.match(r"^\t+(static )?(const )?(struct |enum |unsigned )?\w+ .*\w\[(\d+)\]( = .*)?;$", bare)
+    allocates = re.search(r"\b(ARENA_ARRAY|arena_alloc|malloc|calloc|realloc)\(", bare)
     for m in re.finditer(r"(?<![\w.])(\d+)(?![\w.])", bare):
-        room = array and m.span() == array.span(4)
+        room = (array and m.span() == array.span(4)) or allocates
         sign = bare[:m.start()].endswith("? -") and m.group() == "1"
         if not room and not sign:
             yield line[:m.start()] + str(int(m.group()) + 1) + line[m.end():]
