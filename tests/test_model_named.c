@@ -155,8 +155,9 @@ static void so_large_a_model_may_be(void **state)
 			snprintf(yaml, sizeof(yaml), "{name: %s, %s: %lld%s}",
 				 keys[i].of, keys[i].key,
 				 (long long)keys[i].most + more,
-				 strcmp(keys[i].key, "head_dim") ? ", head_dim: 128" :
-								   "");
+				 strcmp(keys[i].key, "head_dim") ?
+					 ", head_dim: 128, num_key_value_heads: 1" :
+					 "");
 			err.text[0] = '\0';
 			model = model_of(yaml, &err);
 			large = strstr(err.text, "is larger than") != NULL;
