@@ -101,6 +101,7 @@ ok "--timeline-rank 7" $limit $f simulate $a --timeline-format kineto --timeline
 ok "a timeline is JSON or SVG" wrong "name it FILE.json or FILE.svg, not '.*.png'" $f simulate $a --timeline "$tmp/t.png"
 ok "nor in a format of its own" wrong "chrome, kineto, svg or memory, not 'gif'" $f simulate $a --timeline "$tmp/t.json" --timeline-format gif
 ok "explain takes one key" wrong "one KEY at a time" $f explain title name
+ok "explain tells of each key what list, simulate and the sources say" python3 tests/explain.py $f
 ok "calibrate dances not" wrong "calibrate has no action 'dance'; known: probe, import" $f calibrate dance
 defaults() { # what the help states is what counts
 	$f plan --help | grep -q "How many plans to show (default: 5)" && $f plan "$a" --free sharding --free recompute --json | jq -S 'del(.command, .wall_s)' >"$tmp/1" &&
