@@ -1,7 +1,6 @@
 /* base/text.c - edit distance and joined lists */
 #include "base/text.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -152,21 +151,32 @@ bool text_ends_with(const char *text, const char *tail)
 	return n >= t && !strcmp(text + n - t, tail);
 }
 
+/* So many digits; -1: other signs, or fewer. */
+static int digits_of(const char *text, int n)
+{
+	int value = 0;
+
+	for (int i = 0; i < n; i++) {
+		if (text[i] < '0' || text[i] > '9')
+			return -1;
+		value = 10 * value + (text[i] - '0');
+	}
+	return value;
+}
+
 bool text_month(const char *text, int *year, int *month)
 {
-	char *end;
-	long y = strtol(text, &end, 10), m = 1;
+	int y = digits_of(text, 4), m = 1;
 
-	if (end != text + 4 || y < 1970 || (*end && *end != '-'))
+	if (y < 1970 || (text[4] && text[4] != '-'))
 		return false;
-	if (*end == '-') {
-		text = end + 1;
-		m = strtol(text, &end, 10);
-		if (end != text + 2 || m < 1 || m > 12 || (*end && *end != '-'))
+	if (text[4] == '-') {
+		m = digits_of(text + 5, 2);
+		if (m < 1 || m > 12 || (text[7] && text[7] != '-'))
 			return false;
 	}
-	*year = (int)y;
-	*month = (int)m;
+	*year = y;
+	*month = m;
 	return true;
 }
 

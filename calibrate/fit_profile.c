@@ -217,15 +217,20 @@ static void write_gemm(const struct fit_input *in, const struct ft_fit *fit, FIL
 	}
 }
 
-/* By size, over the cells: value, least and largest; at least `least`. */
-static void put_median(FILE *out, const char *name, double least, double *v, size_t n)
+/* Over the cells: value, least and largest; at least `least`. It has a provenance of its own, as
+ * the base's number may. */
+static void put_median(const struct fit_input *in, FILE *out, const char *name,
+		       double least, double *v, size_t n)
 {
 	double value;
 
 	stats_sort(v, n);
 	value = fmax(least, stats_median(v, n));
-	fprintf(out, "  %s: {value: %.3f, low: %.3f, high: %.3f}\n", name, value,
+	fprintf(out, "  %s: {value: %.3f, low: %.3f, high: %.3f, ", name, value,
 		fmin(value, v[0]), fmax(value, v[n - 1]));
+	fit_put_measured(in, "beside", out,
+			 "a large product beside collectives at least half as long",
+			 "}}\n");
 }
 
 static void write_interference(const struct fit_input *in, FILE *out)
@@ -251,8 +256,8 @@ static void write_interference(const struct fit_input *in, FILE *out)
 	provenance(in, "beside", NULL, out,
 		   "a large product beside collectives "
 		   "at least half as long");
-	put_median(out, "collective_units", 0, units, n);
-	put_median(out, "collective_beside_compute", 1, collective, n);
+	put_median(in, out, "collective_units", 0, units, n);
+	put_median(in, out, "collective_beside_compute", 1, collective, n);
 }
 
 static double cell_us(const struct fit_input *in, const char *kind, const char *kernel)

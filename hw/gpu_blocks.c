@@ -390,6 +390,8 @@ static void read_scale_up(struct reader *outer, struct arena *mem, const char *k
 	s->pairs = read_pairs(&r, mem, s->n_full);
 	if (!strcmp(key, "nvlink")) /* no other fabric reduces in its switch */
 		s->nvls_from = read_int(&r, "nvls_from", 0, 4096, 0);
+	if (!r.failed && !(s->port_bytes_per_s.value > 0))
+		reader_fail(&r, "port", "should be above 0");
 	if (!r.failed && (s->mesh || s->pairs) && !(s->link_bytes_per_s.value > 0))
 		reader_fail(&r, NULL, "a mesh lacks the key 'link'");
 	if (!r.failed && !s->mesh && !s->pairs && !(s->bus_bytes_per_s.value > 0))

@@ -3,7 +3,7 @@
 
     scripts/mutants.py [--seed N] [--count N] [--minutes N] [--folders "sim traces ..."]
                        [--jobs N] [--budget SECONDS] [--slowest SECONDS]
-                       [--unchecked] [--sanitized] [--again] [--at FILE:LINE]
+                       [--sanitized] [--again] [--at FILE:LINE]
 
 Each mutant changes one place (an operator, a constant, a condition, a statement) in a copy
 of the tree; the file is compiled, one shared library linked, and unit and shell tests run
@@ -11,9 +11,18 @@ until one fails. Only the tests that run the line (build/cov/covered.json, which
 coverage` writes) are started, first those that are fast and run little but the line's file;
 a line that none runs is a survivor. The
 examples' golden output is left out: it sees everything and says nothing. So are the tests
-that build the tree anew.
+that build the tree anew. Tests that hold figures and words of the tree against the program
+(DERIVED) are something between, so they run last and are counted apart.
 
-A mutant that does not compile, or makes the same object code, is no mutant. A test that
+A mutant that does not compile, or makes the same object code (of survivors: at -O2, too), is no
+mutant. Not drawn, because they cannot change an answer:
+  asserts               taken away or changed they see less, and no answer of a right program
+  char NAME[N];         sizes of buffers of text: snprintf cuts, whoever is longest is far off
+  T NAME[N + 1]         room for one more than fits is never seen; one less is drawn
+  ALLOC(..., n + 2)     the same of what is allocated
+  h ^ h >> 28           what a hash mixes by; any other mixes as well
+  ? -2 : 1              a comparison's sign counts, not its size; -0 is drawn
+ A test that
 takes five times as long as without the mutant, or 4 GiB, has seen it. Tests that take longer
 than --slowest are started only for lines that no other test runs. After --budget seconds of tests a mutant counts as a survivor,
 and is printed with what was left.
@@ -22,8 +31,8 @@ and is printed with what was left.
 and its tests run again there: memory that is lost, and steps beyond an array. A test counts
 there only if it passes without the mutant.
 
-The tests run without a mutant first, for their times, and those that fail are left out;
---unchecked takes the times of `make coverage` instead, for tests that are known to pass.
+The tests run without a mutant first, for their times, and those that fail are left out. The
+copies of the tree and the times are kept in build/mutants, for later runs.
 
 Results are kept in build/mutants/results.jsonl as they come. A later run with the same
 arguments goes on where the last one ended; --again tries the survivors of that file once
@@ -32,6 +41,7 @@ more (after tests were written), --at all mutants of one line. Takes an hour or 
 import argparse
 import bisect
 import concurrent.futures
+import hashlib
 import json
 import os
 import queue
@@ -51,9 +61,12 @@ SWAPS = [("<=", "<"), (">=", ">"), ("==", "!="), ("!=", "=="), ("&&", "||"), ("|
 NOT_RUN = {"test_examples.sh", "test_valgrind.sh", "test_tutorial.sh", "test_install.sh",
            "test_packages.sh", "test_probe_gpu.sh", "test_probe_shim.sh", "test_probe.sh",
            "test_simgrid.sh"}
+# their words are the tree's derived files: told apart, and run last
+DERIVED = {"test_derived.sh", "test_profiles.sh", "test_key_ranges"}
 FOLDERS = "base hw models stacks traces sim recorded cost study calibrate reports serve cli"
 CFLAGS = "-O1 -DTESTS_FEW"  # no optimiser: it compiles faster
 KEPT = "build/mutants/results.jsonl"
+TIMES = "build/mutants/times.json"
 SAID = threading.Lock()
 
 
@@ -74,7 +87,8 @@ def code_lines(path):
         if comment or bare.strip().startswith("/*"):
             comment = "*/" not in bare
             continue
-        if re.match(r"^\t+(static )?char .*\[\d+\].*;$", bare):
+        if re.match(r"^\t+(static )?char .*\[\d+\].*;$", bare) or \
+                re.search(r"\b(\w+) \^=? ?(\1 )?>> \d+;", bare):
             continue
         if inside and bare.strip() and "assert" not in bare and not bare.startswith("#"):
             yield number, line.rstrip("\n"), bare.split("/*")[0]
@@ -84,8 +98,13 @@ def mutations(line, bare):
     for a, b in SWAPS:
         for m in re.finditer(re.escape(a), bare):
             yield line[:m.start()] + b + line[m.end():]
+    array = re.match(r"^\t+(static )?(const )?(struct |enum |unsigned )?\w+ .*\w\[(\d+)\]( = .*)?;$", bare)
+    allocates = re.search(r"\b(ARENA_ARRAY|arena_alloc|malloc|calloc|realloc)\(", bare)
     for m in re.finditer(r"(?<![\w.])(\d+)(?![\w.])", bare):
-        yield line[:m.start()] + str(int(m.group()) + 1) + line[m.end():]
+        room = (array and m.span() == array.span(4)) or allocates
+        sign = bare[:m.start()].endswith("? -") and m.group() == "1"
+        if not room and not sign:
+            yield line[:m.start()] + str(int(m.group()) + 1) + line[m.end():]
         if int(m.group()) > 0:
             yield line[:m.start()] + str(int(m.group()) - 1) + line[m.end():]
     m = re.match(r"^(\s*(?:else )?if \()(.*)\)( \{)?$", bare)
@@ -113,10 +132,10 @@ def bounded():
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def run(command, seconds, bound=None, **more):
+def run(command, seconds, bound=None, given=subprocess.DEVNULL, **more):
     """Its status; 124 when it takes longer. What it started ends with it."""
     p = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                         stdin=subprocess.DEVNULL, start_new_session=True,
+                         stdin=given, start_new_session=True,
                          preexec_fn=bound, **more)
     try:
         status = p.wait(seconds)
@@ -138,9 +157,9 @@ class Tree:
         self.sanitized = sanitized
         self.b = "build/san" if sanitized else "build/rel"
         self.passes = {}  # tests without a mutant, when they were asked for
-        shutil.rmtree(self.at, ignore_errors=True)
         if model:
-            shutil.copytree(model.at, self.at, symlinks=True)
+            shutil.rmtree(self.at, ignore_errors=True)
+            subprocess.check_call(["cp", "-a", model.at, self.at])
             self.compile, self.library, self.program = (model.compile, model.library,
                                                         model.program)
         else:
@@ -153,13 +172,34 @@ class Tree:
         if sanitized:  # shadow memory counts as data
             self.env["ASAN_OPTIONS"] = "hard_rss_limit_mb=4096"
 
+    def copy(self):
+        """What differs from an earlier run's copy, so that only that is built."""
+        names = subprocess.check_output(["git", "ls-files", "-zco", "--exclude-standard"],
+                                        text=True).split("\0")
+        names = {n for n in names if os.path.exists(n) and n}
+        for folder, _, files in os.walk(self.at):
+            if not os.path.relpath(folder, self.at).startswith("build"):
+                for n in files:
+                    path = os.path.join(folder, n)
+                    if os.path.relpath(path, self.at) not in names:
+                        os.remove(path)
+        for n in names:
+            text = open(n, "rb").read() if not os.path.islink(n) else b""
+            if n == "Makefile":  # no digest of the sources: only one file is built anew
+                text = re.sub(rb"(?m)^\$B/base/version.o: .*", b"$B/base/version.o: "
+                              b"base/version.c", text)
+            to = os.path.join(self.at, n)
+            if os.path.lexists(to) and not os.path.islink(n) and open(to, "rb").read() == text:
+                continue
+            os.makedirs(os.path.dirname(to), exist_ok=True)
+            if os.path.lexists(to):
+                os.remove(to)
+            shutil.copy(n, to, follow_symlinks=False)
+            if n == "Makefile":
+                open(to, "wb").write(text)
+
     def make(self):
-        os.makedirs(self.at)
-        subprocess.check_call("git ls-files -z | xargs -0 tar -cf - | tar -C %s -xf -" % self.at,
-                              shell=True)
-        # no digest of the sources: only one file is built anew
-        subprocess.check_call(["sed", "-i", "s,^$B/base/version.o: .*,$B/base/version.o: "
-                               "base/version.c,", self.at + "/Makefile"])
+        self.copy()
         env = dict(os.environ, CFLAGS=CFLAGS)
         tests = [self.b + "/tests/" + n[:-2] for n in sorted(os.listdir("tests"))
                  if re.match(r"test_.*\.c$", n)]
@@ -223,6 +263,20 @@ class Tree:
         return run(command, 120, cwd=self.at) == 0 and \
             open(o, "rb").read() != open(o + ".kept", "rb").read() and self.link(path)
 
+    def same_optimised(self, path):
+        """Its -O2 is that of the code as it was: an equivalent mutant."""
+        out = []
+        for source in (path, path + ".kept"):
+            command = [x for x in self.compile[path] if x not in ("-MMD", "-MP", "-g")]
+            o = "%s/%s.o2" % (self.at, self.b)
+            command[command.index("-o") + 1] = o
+            command[-1:] = ["-O2", "-g0", "-x", "c", "-"]
+            with open(self.at + "/" + source) as text:
+                if run(command, 120, cwd=self.at, given=text):
+                    return False
+            out.append(open(o, "rb").read())
+        return out[0] == out[1]
+
     def restore(self, path):
         o = "%s/%s/%s.o" % (self.at, self.b, path[:-2])
         os.replace(self.at + "/" + path + ".kept", self.at + "/" + path)
@@ -232,6 +286,10 @@ class Tree:
 
 
 # ---- which tests, and how long they take -----------------------------------------------------
+
+def source_of(name):
+    return "tests/" + name + ("" if name.endswith(".sh") else ".c")
+
 
 class Covered:
     """Which tests run a line, by `make coverage`."""
@@ -256,8 +314,11 @@ class Covered:
 
 
 def durations(trees, names):
-    """Seconds of each test without a mutant; those that fail are told and left out."""
-    spent = {}
+    """Seconds of each test without a mutant; those that fail are told and left out. Kept for
+    later runs, while a test is as it was."""
+    was = json.load(open(TIMES)) if os.path.exists(TIMES) else {}
+    digest = {n: hashlib.md5(open(source_of(n), "rb").read()).hexdigest() for n in names}
+    spent = {n: was[n][1] for n in names if n in was and was[n][0] == digest[n]}
 
     def one(tree, left):
         while left:
@@ -269,19 +330,15 @@ def durations(trees, names):
             else:
                 spent[name] = time.time() - begun
 
-    left = list(names)
+    left = [n for n in names if n not in spent]
     threads = [threading.Thread(target=one, args=(t, left)) for t in trees]
     for t in threads:
         t.start()
     for t in threads:
         t.join()
+    was.update({n: (digest[n], s) for n, s in spent.items()})
+    json.dump(was, open(TIMES, "w"))
     return spent
-
-
-def told_seconds(names):
-    """As the run that counted coverage took."""
-    tests = json.load(open("build/cov/covered.json"))["tests"]
-    return {n: tests[n]["seconds"] or 1 for n in names}
 
 
 def tried(tree, mutant, tests, budget):
@@ -289,21 +346,26 @@ def tried(tree, mutant, tests, budget):
     path, number, line, new = mutant
     found = {"path": path, "line": number, "old": line, "new": new, "by": "", "left": 0,
              "tests": len(tests)}
+    at = time.time()
     made = tree.mutant(*mutant)
+    found["made_s"] = round(time.time() - at, 2)
     try:
         if not made:
             return None
-        for i, (name, seconds) in enumerate(tests):
-            if budget <= 0:
-                found["left"] = len(tests) - i
-                break
+        for name, seconds in tests:
+            if budget <= 0 and name not in DERIVED:
+                found["left"] += 1
+                continue
             begun = time.time()
             if tree.test(name, 5 + 5 * seconds):
                 found["by"] = name
                 break
             budget -= time.time() - begun
+        if not found["by"] and tree.same_optimised(path):
+            return None
     finally:
         tree.restore(path)
+        found["s"] = round(time.time() - at, 2)
     return found
 
 
@@ -353,8 +415,9 @@ def summary(results, seed):
     for folder, (killed, n) in sorted(by.items()):
         print("%-10s %3d of %3d killed  %3.0f %%" % (folder, killed, n, 100 * killed / n))
     killed, n = sum(k for k, _ in by.values()), len(results)
-    print("%d of %d mutants killed (%.0f %%), seed %d" % (killed, n, 100 * killed / max(1, n),
-                                                         seed))
+    derived = sum(r["by"].split(" ")[0] in DERIVED for r in results)
+    print("%d of %d mutants killed (%.0f %%), seed %d; %d of them only by derived files (%.0f %% without)"
+          % (killed, n, 100 * killed / max(1, n), seed, derived, 100 * (killed - derived) / max(1, n)))
 
 
 def key(r):
@@ -393,7 +456,6 @@ def arguments():
     p.add_argument("--jobs", type=int, default=os.cpu_count())
     p.add_argument("--budget", type=float, default=120)
     p.add_argument("--slowest", type=float, default=45)
-    p.add_argument("--unchecked", action="store_true")
     p.add_argument("--sanitized", action="store_true")
     p.add_argument("--again", action="store_true")
     p.add_argument("--at")
@@ -426,11 +488,11 @@ def main():
         for j in range(1, a.jobs):
             trees[j].beside = Tree(j, trees[0].beside, sanitized=True)
     needed = {n for path, number, *_ in drawn for n in covered.tests(path, number)}
-    spent = told_seconds(needed) if a.unchecked else durations(trees, sorted(needed))
+    spent = durations(trees, sorted(needed))
 
     def tests_of(mutant):
         tests = sorted(((n, spent[n]) for n in covered.tests(*mutant[:2]) if n in spent),
-                       key=lambda t: t[1] * covered.far(mutant[0], t[0]))
+                       key=lambda t: (t[0] in DERIVED, t[1] * covered.far(mutant[0], t[0])))
         return [t for t in tests if t[1] <= a.slowest] or tests
 
     free = queue.Queue()

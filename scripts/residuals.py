@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""scripts/residuals.py PROGRAM [FILE...] - study/residuals.csv: every measured step, what it is
+"""scripts/residuals.py [--check EVERY] PROGRAM [FILE...] - study/residuals.csv: every measured step, what it is
 like, and ln(measured / predicted)
 
 FILE...: measurements/steps/*.csv unless given. Each row appears twice: under the stack that it
 was run with, and under the one that foretoken takes when nobody names a stack (generic;
 generic-2022 where the row's own stack has no fused attention). measurements/sources.csv says which
 groups are one source. A file that cannot be read ends this; rows that cannot be
-simulated are counted and told."""
+simulated are counted and told.
+
+--check writes nothing: every EVERY-th row of each file must be in study/residuals.csv as it stands, with
+what PROGRAM predicts now."""
 import concurrent.futures
 import csv
 import fnmatch
@@ -16,6 +19,7 @@ import math
 import os
 import subprocess
 import sys
+import tempfile
 
 UNNAMED = (("generic", ""), ("generic-2022", "megatron-lm-2022"))  # stack, root of those it stands for
 
@@ -72,18 +76,46 @@ def rows_of(program, path, patterns):
              "tokens_per_s_per_gpu": tokens_per_s_per_gpu(r)} for r in own + unnamed]
 
 
+def some_of(path, every, folder):
+    """Every so many rows of a file, from a place that depends on its name, as a file of their own."""
+    head, *rows = text_of(path)
+    with open(os.path.join(folder, os.path.basename(path)), "w") as f:
+        f.writelines([head] + rows[sum(map(ord, os.path.basename(path))) % min(every, len(rows))::every])
+    return f.name
+
+
+def check(program, paths, patterns, every):
+    kept = {}
+    for r in csv.DictReader(text_of("study/residuals.csv")):
+        kept.setdefault(r["id"], []).append(r)
+    with tempfile.TemporaryDirectory() as folder:
+        rows = predicted(program, [some_of(p, every, folder) for p in paths], patterns)
+    other = [r for r in rows if {k: str(shown(v)) for k, v in r.items()} not in kept.get(r["id"], [])]
+    for r in other:
+        print("study/residuals.csv has not: %s" % ",".join(str(shown(v)) for v in r.values()), file=sys.stderr)
+    print("%d rows" % len(rows))
+    if other or not rows:
+        raise SystemExit("study/residuals.csv is of another program: run `make residuals`")
+
+
 def shown(value):
     return "%.6g" % value if isinstance(value, float) else value
 
 
+def predicted(program, paths, patterns):
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        return [r for some in pool.map(lambda path: rows_of(program, path, patterns), paths) for r in some]
+
+
 def main():
-    program = os.path.abspath(sys.argv[1])
-    given = [os.path.abspath(f) for f in sys.argv[2:]]
+    every = int(sys.argv[2]) if sys.argv[1] == "--check" else 0
+    program, *given = [os.path.abspath(f) for f in sys.argv[3 if every else 1:]]
     os.chdir(os.path.dirname(os.path.abspath(__file__)) + "/..")
     patterns = list(csv.DictReader(text_of("measurements/sources.csv")))
     paths = given or sorted(glob.glob("measurements/steps/*.csv"))
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        rows = [r for some in pool.map(lambda path: rows_of(program, path, patterns), paths) for r in some]
+    if every:
+        return check(program, paths, patterns, every)
+    rows = predicted(program, paths, patterns)
     with open("study/residuals.csv.part", "w", newline="") as out:
         out.write("# written by `make residuals`; do not edit. log_ratio: ln(measured / predicted) of a step; "
                   "tokens_per_s_per_gpu: measured\n")

@@ -446,8 +446,8 @@ static bool holds_keys(const struct flips *f, const char *path)
 
 /* How many keys of a kind are without effect in all of its files, or took no value; each
  * is printed. */
-static int flip_kind(struct flips *f, const char *kind, const struct key_part *part,
-		     size_t n)
+static inline int flip_kind(struct flips *f, const char *kind,
+			    const struct key_part *part, size_t n)
 {
 	int bad = 0, changed = 0;
 

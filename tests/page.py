@@ -102,6 +102,8 @@ class Page(html.parser.HTMLParser):
     def handle_data(self, data):
         if self.open and self.open[-1] == "script":
             self.script += data
+        elif self.open and self.open[-1] == "title":
+            self.head["title"] = data
         elif self.open and self.open[-1] == "small":
             self.cell += "|" + data
         elif self.cell is not None:
@@ -250,7 +252,7 @@ def money(page, answers, flows):
         for row in rows[1:-1]:
             if row[1 + i] != "-":
                 # of cents, each rounded
-                assert abs(number(row[1 + i]) - paid.pop(row[0])) < 1, row
+                assert abs(number(row[1 + i]) - paid.pop(row[0], 0)) < 1, row
         assert not paid, paid
         assert rows[-1][0].startswith("net present value")
         same(rows[-1][1 + i], a["finance"]["npv_usd"])
@@ -363,6 +365,44 @@ def text_of(path, page, answer, answers):
             close(cell, value)
 
 
+def residual(d):
+    """What is left at the end, as a share of the purchase."""
+    by_year, years = d["residual_by_year"], d["years"]
+    if not by_year:
+        return d["residual_frac"]
+    if years >= len(by_year):
+        return by_year[-1]
+    points = [1] + by_year
+    whole = int(years)
+    return points[whole] + (points[whole + 1] - points[whole]) * (years - whole)
+
+
+def deals(text, answers):
+    """What the sliders begin with: from it the closed form of docs/money.md gives the dollars of the JSON."""
+    told = json.loads(re.search(r'<script type="application/json" id="deals">(.*?)</script>', text, re.S)[1])
+    for d, a in zip(told, answers, strict=True):
+        c, s, hours = a["cost"], a["scenario"]["cost"], d["gpus"] * 8760
+        rate, years, used = d["cost_of_capital_frac"], d["years"], d["utilization_frac"]
+        recovery = rate / (1 - (1 + rate) ** -years) if rate else 1 / years
+        if d["rent_usd_per_gpu_hour"]:
+            owed = max(0, (1 if d["take_or_pay"] else used) - d["prepaid_frac"])
+            hour = d["rent_usd_per_gpu_hour"] * (owed + d["prepaid_frac"] * years * recovery)
+            hour += d["staff_and_licences_usd_per_year"] / hours
+        else:
+            capital = d["capital_usd"] * (1 + d["extra_frac"] - residual(d) * (1 + rate) ** -years) * recovery
+            kw = used * d["used_kw"] + (1 - used) * d["idle_kw"]
+            hour = (capital + d["capital_usd"] * d["upkeep_frac"] + d["colocation_usd_per_year"]
+                    + kw * 8760 * d["electricity_usd_per_kwh"] + d["staff_and_licences_usd_per_year"]) / hours
+            assert abs(d["capital_usd"] / c["capex_usd"] - 1) < 1e-9, d
+            assert abs(d["used_kw"] * 1e3 / c["facility_power_w"] - 1) < 1e-9, d
+            assert abs(d["colocation_usd_per_year"] / hours / c["colocation_usd_per_gpu_hour"] - 1) < 1e-9, d
+        assert abs(hour / c["usd_per_gpu_hour"] - 1) < 1e-9 and d["usd_per_gpu_hour"] == c["usd_per_gpu_hour"], (hour, c)
+        assert d["name"] == a["name"] and d["gpus"] == a["scenario"]["cluster"]["gpus"]
+        assert d["goodput"] == c["goodput"] and d["years"] == float(s["horizon"].split()[0]), (d, s)
+        tokens = hour * 1e6 / (3600 * d["tokens_per_s_per_gpu"] * used * d["goodput"])
+        assert abs(tokens / c["usd_per_million_tokens"] - 1) < 1e-9, tokens
+
+
 def main():
     path, json_path, text_path, bill_paths, flow_paths = sys.argv[1:]
     text, answer = open(path).read(), json.load(open(json_path))
@@ -373,6 +413,11 @@ def main():
     assert all(a["name"] in text for a in answers)
     assert any(json.loads(s) == answers for s in re.findall(r'<script type="application/json"[^>]*>(.*?)</script>',
                                                             text, re.S))
+    assert page.head["title"] == ", ".join(a["name"] for a in answers) + ": foretoken report", page.head
+    model = answers[0]["scenario"]["model"]
+    model = model if isinstance(model, str) else model["name"]
+    assert page.title == model + ": what it trains at, why, and what it costs", page.title
+    deals(text, answers)
     short(page, answers, bills)
     results(page, answers)
     parts_add_up(page, answers)

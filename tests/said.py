@@ -157,6 +157,128 @@ def billed(text, answer, table):
                           f["cables_leaf_spine"], f["cables_spine_core"]))) == list(m.groups()), head
 
 
+def at(value, path):
+    for part in path.split("."):
+        value = value[part]
+    return value
+
+
+COMPARED = {  # rows of `compare`, in order: a key, or of a range, and the row's indented name
+    "step": "step_s", "tokens/s": "tokens_per_s", "tokens/s per GPU": "tokens_per_s_per_gpu",
+    "model FLOP/s per GPU": "model_flop_per_s_per_gpu", "MFU": "mfu", "MFU, attention counted whole": "mfu_full",
+    "HFU": "hfu", "memory per GPU": "memory_bytes_per_gpu.total", "compute": "breakdown_s.compute",
+    "exposed communication": "breakdown_s.exposed_communication", "pipeline bubble": "breakdown_s.bubble",
+    "host": "breakdown_s.host", "optimizer": "breakdown_s.optimizer",
+    "extrapolated share of kernel time": "extrapolated_frac", "capital": "cost.capex_usd",
+    "of which network": "cost.capex_network_usd", "at quoted prices": "cost.quoted_frac",
+    "at derived prices": "cost.derived_frac", "at guessed prices": "cost.guessed_frac",
+    "USD per GPU-hour": "cost.usd_per_gpu_hour", "USD per million tokens": "cost.usd_per_million_tokens",
+    "energy per token": "cost.joules_per_token", "power at full load": "cost.facility_provisioned_w",
+    "goodput": "cost.goodput"}
+FLEET = ["tokens", "days.p10", "days.p50", "days.p90", "usd.p10", "usd.p50", "usd.p90", "megawatts", "megawatts.p10",
+         "megawatts.p90", "energy_mwh", "failures", "tokens_per_s"]
+
+
+def of_range(side, key, which):
+    return side["interval"][key.rsplit(".", 1)[-1]][which == "p90"]
+
+
+def of_csv(answer, i, row):
+    """What a row of the CSV is in the JSON, of the i-th scenario; None: an empty cell."""
+    side, v, group = answer["scenarios"][i], answer["verdict"], row.split(".")[0]
+    if group == "difference":
+        parts = answer["cost_differences"][i - 1]["parts"] if i else []
+        return next((p["usd_per_million_tokens"] for p in parts if p["part"] == row.split(".", 1)[1]), 0)
+    if group == "verdict":
+        return v[row.split(".")[-1]][i]
+    if group == "cause":
+        return next(c for c in v["causes"] if c["cause"] == row[6:-4])[row[-3:]][i]
+    if group == "crossover":
+        value = next(c for c in v["crossovers"] if c["what"] == row[10:])["value"]
+        return value if v["crossovers_of"] == side["name"] else None
+    if group == "fleet":
+        fleet = [side["run"]] + side["run"]["fleets"]
+        name, key = re.fullmatch(r"fleet\.(.*?)\.((?:gpus|%s))" % "|".join(map(re.escape, FLEET)), row).groups()
+        f = next(f for f in fleet if f["for"] == name)
+        return f[key.replace(".", "_")] if key.startswith("megawatts") else at(f, key)
+    if row[-4:] in (".p10", ".p90"):
+        return of_range(side, row[:-4], row[-3:])
+    return at(side, row)
+
+
+def compared(text, answer, table):
+    """Scenarios beside each other, as text, JSON and CSV."""
+    sides, words = answer["scenarios"], open(text).read()
+    (key, *names), *rows = csv.reader(open(table))
+    assert key == "key" and names == [s["name"] for s in sides], names
+    for row, *values in rows:
+        for i, shown in enumerate(values):
+            value = of_csv(answer, i, row)
+            assert (shown == "") == (value is None), (row, shown, value)
+            if value is not None:
+                assert abs(float(shown) - value) <= 1e-11 * abs(value), (row, shown, value)
+    for group in ("step_s", "difference.", "cause.", "crossover.", "fleet."):
+        assert any(r[0].startswith(group) for r in rows), group
+    t, last, seen_rows = tables(text), None, set()
+    for name, *values in t["result"][1:-1]:
+        name, unit = re.fullmatch(r"(.*?)(?:, (%s))?" % "|".join(u for u in UNITS if u), name).groups()
+        for shown, side in zip(values, sides, strict=True):
+            value = of_range(side, last, name.lower()) if name in ("P10", "P90") else at(side, COMPARED[name])
+            same(shown, value, unit or "")
+        last = last if name in ("P10", "P90") else COMPARED[name]
+        seen_rows.add(name)
+    assert seen_rows == set(COMPARED) | {"P10", "P90"}, set(COMPARED) - seen_rows
+    assert t["result"][-1] == ["fits in memory"] + ["yes" if s["fits"] else "no" for s in sides]
+    for row, d in zip(t["what differs"][1:], answer["differs"], strict=True):
+        assert row == [d["key"]] + d["values"], row
+    whys = [b.split("\n") for b in words.split("\n\n") if b.startswith("Why ") or b.startswith("What moves")]
+    rows = [cells(l) for l in whys[0][2:]]
+    for row, d in zip(rows, answer["differences"], strict=True):
+        assert row[0] == d["what"], row
+        for shown, value in zip(row[1:], (d["first_ns_per_token"], d["this_ns_per_token"],
+                                          d["this_ns_per_token"] - d["first_ns_per_token"]), strict=True):
+            same(shown, value)
+    whole = sum(d["this_ns_per_token"] - d["first_ns_per_token"] for d in answer["differences"])
+    for d in answer["differences"]:
+        assert abs(d["share_frac"] * whole - d["this_ns_per_token"] + d["first_ns_per_token"]) < 1e-9 * abs(whole), d
+    parts = answer["cost_differences"][0]["parts"]
+    added = sum(p["usd_per_million_tokens"] for p in parts)
+    for row, (name, value) in zip([cells(l) for l in whys[1][2:]], [
+            (p["part"], p["usd_per_million_tokens"]) for p in parts] + [("all", added)], strict=True):
+        assert row[0] == name
+        same(row[1], value)
+    cost = [s["cost"]["usd_per_million_tokens"] for s in sides]
+    assert abs(added - cost[1] + cost[0]) < 1e-9 * cost[0]
+    near = lambda shown, value: float(shown.replace(",", "")) == float("%.4g" % value)
+    assert whys[2][-1] == "first: %s; second: %s" % tuple(names)
+    for line, c in zip(whys[2][2:-1], answer["verdict"]["causes"]):
+        row = cells(line)
+        assert row[0] == c["cause"], row
+        for shown, value in zip(row[1:], (c["p10"][0], c["p90"][0], c["p10"][1], c["p90"][1]), strict=True):
+            assert near(shown, value), (row, value)
+    ways = words[words.index("\none of "):].split("\n\n")[0].strip().split("\n")
+    for row, c in zip([cells(l) for l in ways[1:]], answer["verdict"]["crossovers"], strict=True):
+        assert row[0] == c["what"] and (row[3:] or [""]) == [c["unit"]], row
+        for shown, value in zip(row[1:3], (c["value"], c["now"])):
+            digits = shown.replace(",", "")
+            assert float(digits) == float("%.4g" % value) or float(digits) == round(value), (row, value)
+    fleets = [b.strip().split("\n") for b in words.split("\n\n") if "\nfleet " in "\n" + b]
+    for block, side in zip(fleets, sides, strict=True):
+        head, *rows = [cells(l) for l in block if not l.endswith(":")]
+        for row, f in zip(rows, [side["run"]] + side["run"]["fleets"], strict=True):
+            shown = dict(zip(["for", "gpus", "tokens", "50", "90", "usd50", "usd90", "mw", "mw90", "mwh", "failures"], row,
+                             strict=True))
+            assert shown["for"] == f["for"] and shown["gpus"] == str(f["gpus"]), row
+            for key, value, scale in (("tokens", f["tokens"], 1e12), ("50", f["days"]["p50"], 1), ("90", f["days"]["p90"], 1),
+                                      ("usd50", f["usd"]["p50"], 1e6), ("usd90", f["usd"]["p90"], 1e6),
+                                      ("mw", f["megawatts"], 1), ("mw90", f["megawatts_p90"], 1),
+                                      ("mwh", f["energy_mwh"], 1), ("failures", f["failures"], 1)):
+                same(shown[key], value / scale)
+    v = answer["verdict"]
+    assert abs(sum(v["cheapest_frac"]) - 1) < 1e-9 and v["probability"] == max(v["cheapest_frac"])
+    assert v["best"] == names[v["cheapest_frac"].index(v["probability"])]
+
+
 def planned(text, answer):
     words = open(text).read()
     head = re.match(r"([\d,]+) legal plans, ([\d,]+) fit, (\d+) simulated", words)

@@ -111,6 +111,39 @@ def plans():
         assert status == 422 and head["Content-Type"] == "application/json" and words in json.loads(got)["error"]["text"], (body, status, got)
 
 
+def plans_of_sizes():
+    """cluster.gpus may be a list: the sizes beside each other, as the command has them."""
+    sizes = SMALL.replace("gpus: 8", "gpus: [8, 16]")
+    status, _, got = ask("POST", "/api/plan", json.dumps({"scenario": sizes, "top": 2}))
+    *_, last = events(got)
+    assert status == 200 and last[0] == "plans", (status, last)
+    want = json.loads(command("plan", "-", "--json", "--top", "2", stdin=sizes.encode()).stdout)
+
+    def timeless(value):
+        if isinstance(value, dict):
+            return {k: timeless(v) for k, v in value.items() if k not in ("wall_s", "simulated", "command")}
+        return [timeless(v) for v in value] if isinstance(value, list) else value
+    assert timeless(json.loads(last[1])) == timeless(want), "other plans than the command's"
+
+
+def mistakes():
+    """What cannot be: as the command says it, for each call."""
+    stuck = ("{model: llama3-8b, cluster: {gpu: h100-sxm, gpus: 32}, stack: nemo-24, training: {sequence_length: 2048, "
+             "global_batch_size: 12, micro_batch_size: 1, parallel: {tp: 4, pp: 8, vpp: 4}}}")
+    said = command("simulate", "-", "--json", stdin=stuck.encode()).stderr.decode()
+    for call in ("simulate", "timeline"):
+        status, _, got = ask("POST", "/api/" + call, stuck)
+        assert status == 422 and json.loads(got)["error"]["text"] in said, (call, status, got)
+    for sides in ([stuck, titled(a)], [titled(a), stuck], [titled(a), "x: 1"], [titled(a)], [titled(a)] * 17, [titled(a), 3], "x", {}):
+        status, _, got = ask("POST", "/api/compare", json.dumps({"scenarios": sides}))
+        assert status == 422 and json.loads(got)["error"]["text"], (sides, status, got)
+    for body in ({"scenario": SMALL, "free": [["tp"]]}, {"scenario": SMALL, "free": {"tp": 1}},
+                 {"scenario": SMALL, "free": ["parallel.tp"] * 100}, {"scenario": SMALL, "top": 0}, {"scenario": SMALL, "rank_by": "luck"},
+                 {"scenario": SMALL, "colour": 1}, {"scenario": ["x"]}, {"scenario": stuck.replace("{tp: 4, pp: 8, vpp: 4}", "{tp: 7}")}):
+        status, _, got = ask("POST", "/api/plan", json.dumps(body))
+        assert status == 422 and json.loads(got)["error"]["text"], (body, status, got)
+
+
 def plans_left():
     """Two searches at once; a third is told so; those whose clients leave end, and make room."""
     body = json.dumps({"scenario": LONG})

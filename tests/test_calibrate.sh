@@ -15,6 +15,23 @@ ok "a second run finds all cells done" sh -c "$f calibrate probe --store $tmp/s.
 ok "runs lists it" sh -c "$f calibrate runs --store $tmp/s.db --json | grep -q 'Fake GPU'"
 mkdir "$tmp/fit"
 ok "a profile is fitted" sh -c "$f calibrate fit --store $tmp/s.db --name fake --base h100-sxm --out $tmp/fit --json >$tmp/fit.json"
+ok "its title is the device's" grep -q '^title: "Fake GPU"$' "$tmp/fit/fake.yaml"
+ok "it says of itself what the fit says, whose parts make up the whole" python3 -c 'import json, re, sys
+told = {e["family"]: e for e in json.load(open(sys.argv[1]))["held_out"]}
+lines = [re.match(r"#   (.*?) +n +(\d+)  MAPE +(\S+) %  p90 +(\S+) %  bias +(\S+) %", l) for l in open(sys.argv[2])]
+lines = [m for m in lines if m]
+assert len(lines) > 30, lines
+for m in lines:
+    e = told[m[1]]
+    assert int(m[2]) == e["n"], m
+    for shown, key in ((m[3], "mape"), (m[4], "p90"), (m[5], "bias")):
+        assert abs(float(shown) - 100 * e[key]) <= 0.0501, (m, e)
+for family in ("gemm", "memory", "attention", "collective"):
+    whole, parts = told[family], [e for n, e in told.items() if n.startswith(family + " ") and "unfused" not in n]
+    assert whole["n"] == sum(e["n"] for e in parts), family
+    for key in ("mape", "bias"):
+        assert abs(sum(e["n"] * e[key] for e in parts) - whole["n"] * whole[key]) < 1e-9 * whole["n"], (family, key)' \
+	"$tmp/fit.json" "$tmp/fit/fake.yaml"
 near() { # CURVE KEY UNIT-less value tolerance
 	awk -v c="    $1:" -v k="$2: " -v want="$3" 'index($0, c) == 1 {
 		v = substr($0, index($0, k) + length(k)) + 0
@@ -28,7 +45,7 @@ ok "the bandwidth of warm copies is found again" near copy.warm bandwidth 5000
 ok "the start of add is found again" near add start 2
 ok "a backward product costs what a forward one of its sizes does" near dgrad value 1
 ok "and says how far products scatter" grep -q '^    wgrad: {value: [01].*low: 0.9.*high: 1.0' "$tmp/fit/fake.yaml"
-ok "interference is found again, both ways" sh -c "grep -q '^  collective_units: {value: 2[4-9]' $tmp/fit/fake.yaml && grep -q '^  collective_beside_compute: {value: 1.1' $tmp/fit/fake.yaml"
+ok "interference is found again, both ways" sh -c "grep -A1 '^  collective_units:' $tmp/fit/fake.yaml | grep -q 'value: 2[4-9]' && grep -q '^  collective_beside_compute: {value: 1.1' $tmp/fit/fake.yaml"
 held() { # FAMILY most
 	python3 -c 'import json,sys
 g={e["family"]:e for e in json.load(open(sys.argv[1]))["held_out"]}

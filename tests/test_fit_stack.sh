@@ -51,5 +51,13 @@ sed '3s/torch-2.11-compile/torch-2.11-eager/' "$tmp/runs.csv" >"$tmp/two.csv"
 ok "two stacks are refused" fails "fit one stack at a time" $f validate "$tmp/two.csv" --fit-stack "$tmp/none"
 sed '3s/,8,torch/,7,torch/' "$tmp/runs.csv" >"$tmp/bad.csv"
 ok "a row that cannot be used is told" sh -c "$f validate $tmp/bad.csv --fit-stack $tmp/seven >$tmp/text && grep -q '1 rows could not be used' $tmp/text"
+counted() { # FILE N FAILED: as many rows were used, and not
+	$f validate "$tmp/$1.csv" --fit-stack "$tmp/counted.$1" --json | python3 -c 'import json, sys
+d = json.load(sys.stdin)
+assert [d["n"], d["failed"]] == [int(x) for x in sys.argv[2:]] and d["stack"] == sys.argv[1] + ".yaml", d
+assert d["folds"] == d["n"] and d["after"]["n"] == d["before"]["n"] == d["held_out"]["n"] == d["n"], d' "$tmp/counted.$1" "$2" "$3"
+}
+ok "rows are counted" counted runs 8 0
+ok "and those that cannot be used" counted bad 7 1
 ok "a folder that is not there" fails "none" $f validate "$tmp/runs.csv" --fit-stack "$tmp/nowhere/none"
 finish

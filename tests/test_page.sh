@@ -19,6 +19,10 @@ if command -v gnuplot >/dev/null; then
 	ok "of two vendors" page examples/01-first-answer/h100.yaml examples/01-first-answer/mi300x.yaml
 	sed 's/gpus: 1024/gpus: 512/' examples/01-first-answer/h100.yaml >"$tmp/half.yaml"
 	ok "of three sizes and vendors" page examples/01-first-answer/h100.yaml examples/01-first-answer/mi300x.yaml "$tmp/half.yaml"
+	more="cost: {residual_by_year: [0.7, 0.5, 0.3], horizon: 2.5 y, tax_frac: 0.05, insurance_frac: 0.01, staff: 0.2 MUSD/y}"
+	sed "s/^cost:.*/x:/;/^x:/,\$d" examples/01-first-answer/h100.yaml >"$tmp/own.yaml"
+	echo "$more" | sed 's/{/{prices: neocloud-2026-09, /' >>"$tmp/own.yaml"
+	ok "of unlike deals" page "$tmp/own.yaml" examples/01-first-answer/h100.yaml
 else
 	skip "of two vendors" "no gnuplot"
 fi

@@ -30,7 +30,10 @@ static struct ft_model *model_of(const char *yaml)
 static struct ft_plan *plan_of(const char *model_yaml, int64_t ranks, bool ragged,
 			       const char *yaml, struct ft_error *err)
 {
-	struct ft_plan_context context = { ranks, 8, ragged, { "cluster.yaml", 7, 9 } };
+	struct ft_plan_context context = { .ranks = ranks,
+					   .ranks_per_node = 8,
+					   .ragged_batch = ragged,
+					   .gpus = { "cluster.yaml", 7, 9 } };
 	struct ft_model *model = model_of(model_yaml);
 	struct arena mem = { 0 };
 	struct node *node = node_read_text(&mem, "test.yaml", yaml, strlen(yaml), err);

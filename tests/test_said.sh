@@ -22,6 +22,10 @@ for rent in 0.5 3.99 9; do
 	owned="$f simulate examples/13-rent-or-own/own.yaml --finance --set cost.against=$rent"
 	both financed.$rent $owned\ USD/h --flows "$tmp/financed.$rent.csv"
 done
+pair="examples/10-h100-or-mi300x-2024/h100.yaml examples/10-h100-or-mi300x-2024/mi300x.yaml --draws 64"
+pair="$pair --days 60 --tokens 1T --set training.global_batch_size=128"
+$f compare $pair --csv >"$tmp/compared.two.csv"
+both compared.two $f compare $pair
 recorded=measurements/traces/h100-eight-8b16L-fsdp8-s2048-b1-compile.rank0.kineto.json.gz
 both gapped.few $f trace compare $recorded examples/15-recorded-step/scenario.yaml
 both gapped.all $f trace compare $recorded examples/15-recorded-step/scenario.yaml --set model.num_hidden_layers=16

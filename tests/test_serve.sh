@@ -36,7 +36,8 @@ ok "it says where it is" up here
 trap 'kill "$(cat "$tmp/here.pid")" 2>/dev/null; rm -rf "$tmp"' EXIT
 for t in bytes_of_simulate:"the API simulates as the command" bytes_of_json:"an answer's scenario gives the answer again" \
 	bytes_of_compare:"it compares as the command" bytes_of_bom:"its bill is the command's" \
-	plans:"it searches as the command, with events" plans_left:"searches are few, and end with their clients" \
+	plans:"it searches as the command, with events" plans_of_sizes:"sizes of a cluster beside each other, too" mistakes:"mistakes are the command's" \
+	plans_left:"searches are few, and end with their clients" \
 	bytes_of_timeline:"its timeline is the command's" lists:"names and keys are those of list" \
 	openapi:"every path of the OpenAPI document is there" refusals:"mistakes have line, column, the command's words and a hint" \
 	paths:"what names a file is refused, there or not" other_pages:"other hosts and origins are kept out" \
@@ -61,6 +62,19 @@ out, err = p.communicate(timeout=20)
 assert p.returncode == 0 and not err, (p.returncode, err)' "$f"
 }
 ok "an interrupt ends it" interrupted
+if grep -q '^0*1 ' /proc/net/if_inet6 2>/dev/null; then
+	ok "it listens to IPv6" up six --listen ::1
+	ok "as a page's address has it" grep -q '^http://\[::1\]:[0-9]*/' "$tmp/six"
+	six() { python3 -c 'import sys, urllib.request
+at = sys.argv[1]
+page = urllib.request.urlopen(at).read()
+body = open("examples/01-first-answer/h100.yaml", "rb").read()
+assert b"<title>" in page and b"step_s" in urllib.request.urlopen(at + "api/simulate", body).read()' "$(cat "$tmp/six")"; }
+	ok "and answers there" six
+	ok "it ends when told" down six
+else
+	skip "it listens to IPv6" "no IPv6 here"
+fi
 up open --listen 0.0.0.0
 ok "beyond loopback it wants a token" python3 tests/serve_api.py token "$(cat "$tmp/open")" "$f"
 ok "the open one ends when told" down open

@@ -107,4 +107,9 @@ ok "an unknown step is refused" fails 1 "has no step '9'" $f trace replay $eager
 ok "a recording has no --graph" fails 64 "is of a SCENARIO" $f trace replay $eager --graph x
 ok "a scenario has no --gpu" fails 64 "are of a recording" $f trace show examples/01-first-answer/h100.yaml --gpu h200
 ok "no data-parallel group, no scaling" fails 1 "cannot be scaled by dp" $f trace replay $t/h100-bert-small.tracelens.json.gz --scale dp=2
+steps="h100-8b4L-fsdp2-s4096-b1-eager h100-8b8L-fsdp1-s8192-b1-fp8-compile h100-mixtral4L-ep2-s4096-b1 h100-two-8b16L-pp2v2-s4096-m8-compile"
+! sanitized || steps=h100-8b8L-fsdp1-s8192-b1-fp8-compile
+for step in $steps; do
+	ok "added up, $step is what the profiler wrote" python3 tests/recorded.py $f $t/$step.rank0.kineto.json.gz
+done
 finish

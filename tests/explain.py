@@ -1,0 +1,66 @@
+"""tests/explain.py - `foretoken explain` of each key, against the list of keys, the answer's scenario and the sources
+
+explain.py PROGRAM
+"""
+import json
+import os
+import re
+import subprocess
+import sys
+
+program = sys.argv[1]
+PLAIN = ("{model: llama3-8b, cluster: {gpu: h100-sxm, gpus: 8}, "
+         "training: {sequence_length: 8192, global_batch_size: 16}}")
+
+
+def said(*words, **more):
+    return subprocess.run([program, *words], capture_output=True, text=True, check=True, **more).stdout
+
+
+def blocks(word):
+    found = {}
+    for block in said("explain", word).strip().split("\n\n"):
+        path, about, default, reader, more = block.split("\n")
+        assert more == "  more      man foretoken-scenario" and about.startswith("  "), block
+        value = re.fullmatch(r"  default   (.*?)( \(Llama 3 8B on 8 H100; a stack, GPU or node may say another\))?", default)
+        assert value[2] or value[1] == "none", default
+        found[path] = about.strip(), value[1], re.fullmatch(r"  read by   (.*)", reader)[1]
+    return found
+
+
+about = dict(re.split(r"  +", line.strip(), maxsplit=1) for line in said("list", "keys").strip().split("\n")[1:])
+resolved = json.loads(said("simulate", "-", "--json", input=PLAIN))["scenario"]
+
+
+def value_at(path):
+    at = resolved
+    for part in path.split("."):
+        at = at.get(part) if isinstance(at, dict) else None
+    return at
+
+
+assert len(about) > 80, about
+words = {w for key in about for w in [key, key.split(".")[0], key.split(".")[-1]]}
+for word in sorted(words):
+    meant = {k for k in about if k == word or k.startswith(word + ".") or k.endswith("." + word)}
+    got = blocks(word)
+    assert set(got) == meant, (word, set(got) ^ meant)
+    for path, (what, default, reader) in got.items():
+        assert what == about[path], path
+        value = value_at(path)
+        if not isinstance(value, (dict, list)):
+            shown = "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+            assert default == shown or float(default) == float(shown), (path, default, shown)
+        # the sources that are named hold the key, in quotes
+        files = re.match(r"[^:]+", reader)[0].split(", ")
+        folder = os.path.dirname(files[0])
+        sources = [folder + "/" + n for n in os.listdir(folder)] if files[0].endswith("/") else [
+            os.path.join(folder, os.path.basename(f)) for f in files]
+        assert all(os.path.exists(f) for f in sources), reader
+        if path in ("model", "stack", "ccl", "cluster.gpu"):
+            continue
+        # a part of a map is read beside its fellows
+        whole = [folder + "/" + n for n in os.listdir(folder) if n.endswith((".c", ".h"))]
+        text = "".join(open(f).read() for f in whole)
+        assert '"%s"' % path.split(".")[-1] in text, (folder, path)
+print(len(words), "words")

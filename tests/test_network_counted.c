@@ -1,0 +1,117 @@
+/* tests/test_network_counted.c - shares of links, against flows counted one by one */
+#include <math.h>
+
+#include "base/arena.h"
+#include "foretoken/hw.h"
+#include "sim/network.h"
+#include "tests/check.h"
+
+/* Two tiers of leaves with 12 nodes of a NIC each and 4 uplinks, which any flow may take: what
+ * each node sends, and through which leaf, counted one by one. */
+static double counted(const struct network_part *part, const struct network_sends *x)
+{
+	enum { LEAF = 12, UPLINKS = 4, NODES = 60 };
+	double out[NODES] = { 0 }, in[NODES] = { 0 }, up[NODES / LEAF] = { 0 },
+	       down[NODES / LEAF] = { 0 }, most = 1;
+	int64_t end = part->first_node + part->nodes, m = x->members;
+
+	for (int64_t i = part->first_node; i < end; i++) {
+		int64_t first = i - (i - part->first_node) / x->stride % m * x->stride;
+		int64_t partners =
+			x->pattern == NETWORK_PAIRS ? (m - 1 < 8 ? m - 1 : 8) : 1;
+
+		for (int64_t k = 1; k <= partners; k++) {
+			int64_t on = x->pattern == NETWORK_PAIRS ?
+					     k * m / (partners + 1) :
+					     1;
+			int64_t to =
+				first + ((i - first) / x->stride + on) % m * x->stride;
+
+			if (x->pattern == NETWORK_SHIFT)
+				to = i + x->stride;
+			if (to == i ||
+			    to >= (x->pattern == NETWORK_SHIFT ? NODES : end))
+				continue;
+			out[i] += 1.0 / (double)partners;
+			in[to] += 1.0 / (double)partners;
+			if (i / LEAF == to / LEAF)
+				continue;
+			up[i / LEAF] += 1.0 / (double)partners;
+			down[to / LEAF] += 1.0 / (double)partners;
+		}
+	}
+	for (int i = 0; i < NODES; i++) {
+		most = fmax(most, fmax(out[i], in[i]));
+		most = fmax(most, fmax(up[i / LEAF], down[i / LEAF]) / UPLINKS);
+	}
+	return 1 / most;
+}
+
+static void shares_are_those_of_flows_counted(void **state)
+{
+	struct ft_fabric fabric = { .name = "t",
+				    .wiring = FT_WIRING_RAIL,
+				    .radix = 16,
+				    .planes = 1,
+				    .tiers = 2,
+				    .port_bytes_per_s = { .value = 50e9 },
+				    .adaptive = true,
+				    .oversubscription = 3,
+				    .core_oversubscription = 1,
+				    .ports_per_optic = 1,
+				    .nic_ports_per_optic = 1,
+				    .queue_pairs = 1 };
+	struct ft_cluster c = { .fabric = &fabric,
+				.nodes = 60,
+				.ranks_per_node = 1,
+				.nics_per_node = 1,
+				.nic_bytes_per_s = 50e9,
+				.imperfections = { .given = true } };
+	struct ft_error err;
+	uint64_t seed = 11;
+	int narrow = 0;
+
+	(void)state;
+	ok_or_say(ft_topology_build(&fabric, 60, 1, 0, &c.topology, &err), err);
+	assert_int_equal(c.topology.nodes_per_leaf, 12);
+	for (int i = 0; i < 400; i++) {
+		const struct network_sends x = {
+			(enum network_pattern)(rnd(&seed) % 3),
+			1 + rnd(&seed) % 5,
+			2 + rnd(&seed) % 14,
+		};
+		int64_t span = x.stride * x.members, fit = 60 / span;
+		struct arena mem = { 0 };
+		struct network_part part;
+		struct network_path p;
+		struct network *w;
+		double want;
+
+		if (!fit)
+			continue;
+		part.nodes = span * (1 + rnd(&seed) % fit);
+		part.first_node = rnd(&seed) % (61 - part.nodes);
+		w = network_new(&mem, &c, 60, &part, 1, &err);
+		ok_or_say(w, err);
+		network_find(w, 0, &x, &p);
+		want = counted(&part, &x);
+		if (fabs(p.share - want) > 1e-9)
+			fail_msg(
+				"pattern %d, stride %d, %d members, nodes %d to %d: %.9g, counted %.9g",
+				(int)x.pattern, (int)x.stride, (int)x.members,
+				(int)part.first_node,
+				(int)(part.first_node + part.nodes - 1), p.share, want);
+		narrow += want < 1;
+		arena_release(&mem);
+	}
+	assert_true(narrow > 100);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(shares_are_those_of_flows_counted),
+	};
+
+	return cmocka_run_group_tests_name("sim/network, counted", tests, NULL, NULL);
+}

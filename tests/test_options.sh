@@ -1,0 +1,112 @@
+#!/bin/sh
+# tests/test_options.sh - numbers and words of options: each bound is taken, and what is beyond it is wrong usage
+. "$(dirname "$0")/tap.sh"
+limit="timeout 20"
+a=$tmp/plan.yaml
+cat >"$a" <<'Y'
+model: {name: llama3-8b, num_hidden_layers: 2}
+cluster: {gpu: h100-sxm, gpus: 8}
+training: {sequence_length: 2048, global_batch_size: 8, micro_batch_size: 1, parallel: {tp: 2, pp: 1, cp: 1},
+  sharding: zero1, recompute: none}
+Y
+takes() {
+	$limit "$@" >"$tmp/o" && [ -s "$tmp/o" ]
+}
+t=measurements/traces/h100-8b4L-fsdp2-s4096-b1-eager.rank0.kineto.json.gz
+
+for n in 15 4194305 16.5 x -16 99999999999999999999; do
+	ok "--draws $n" wrong "draws: a whole number from 16 to 4194304" $f compare $a $a "--draws=$n"
+done
+ok "--draws 16" takes $f compare $a $a --draws=16
+for at in gpus money megawatts time; do
+	ok "--at $at" takes $f compare $a $a --draws=16 --at $at
+done
+ok "--at hope" wrong "at hope: write gpus, money, megawatts or time" $f compare $a $a --at hope
+
+most=$($f plan "$a" --top 0 2>&1 | sed -n 's/.*--top takes 1 to //p')
+ok "--top has a bound" [ "$most" -gt 1 ]
+for n in 0 -1 $((most + 1)) 2x ''; do
+	ok "--top '$n'" wrong "top takes 1 to $most" $f plan "$a" "--top=$n"
+done
+for n in 1 $most; do
+	ok "--top $n" takes $f plan "$a" --top $n
+done
+for n in 0 257; do
+	ok "plan --threads $n" wrong "threads takes 1 to 256" $f plan "$a" --threads $n
+done
+same() {
+	for n in 1 256; do
+		$f plan "$a" --json --threads $n | jq 'del(.command, .wall_s)' >"$tmp/$n" || return 1
+	done
+	[ -s "$tmp/1" ] && cmp "$tmp/1" "$tmp/256"
+}
+ok "1 and 256 threads find the same" same
+for by in tokens usd days; do
+	ok "--rank-by $by" takes $f plan "$a" --rank-by $by --tokens 1G
+done
+ok "--rank-by luck" wrong "tokens, usd or days, not 'luck'" $f plan "$a" --rank-by luck
+ok "--emit makefile" wrong "megatron, torchtitan, nemo or primus, not 'makefile'" $f plan "$a" --emit makefile
+for to in megatron torchtitan nemo primus; do
+	ok "--emit $to" takes $f plan "$a" --emit $to
+done
+
+for n in 65536 -1 x 1e3 ''; do
+	ok "--port '$n'" wrong "port: a whole number from 0 to 65535" $f serve "--port=$n"
+done
+ok "serve of a file" wrong "serve takes no files" $f serve $a
+
+sweep="$f sweep $a --vary training.sequence_length=1024,2048,4096"
+for s in 0/3 4/3 3 1/ /2 1/100001 1/2/3 a/b -1/2; do
+	ok "--shard $s" wrong "shard takes K/N, as 3/64" $sweep --db "$tmp/no.db" --shard "$s"
+done
+shards() { # of three, each has what no other has; the last shard of the most there can be may have nothing
+	for s in 1/3 2/3 3/3; do
+		$sweep --db "$tmp/shard.db" --shard $s || return 1
+		sqlite3 "$tmp/shard.db" 'select count(*) from runs' >>"$tmp/counts"
+	done
+	[ "$(tr '\n' ' ' <"$tmp/counts")" = "1 2 3 " ]
+}
+ok "three shards have a third each" shards
+for n in 1 256; do
+	ok "sweep --threads $n" $limit $sweep --db "$tmp/t$n.db" --threads $n
+done
+
+replay="$f trace replay $t"
+for v in gemm gemm= gemm=0 gemm=-1 gemm=inf gemm=1x wheels=2 =2; do
+	ok "--speedup $v" wrong "speedup" $replay --speedup "$v"
+done
+for v in dp dp=0 dp=-1 dp=1.5 dp=67108865 pp=2 tp=0 tp=x 8; do
+	ok "--scale $v" wrong "scale" $replay --scale "$v"
+done
+for v in 0 1.01 -0.5 nan x ''; do
+	ok "--pace '$v'" wrong "pace: .* is not a fraction above 0, at most 1" $f trace compare $t $a --fit-stack "$tmp/x.yaml" "--pace=$v"
+done
+for v in 0 -5 x inf; do
+	ok "--tokens-per-step $v" wrong "tokens-per-step: .* is not a number above 0" $replay --tokens-per-step "$v"
+done
+for c in gemm attention memory optimizer collective copy other; do
+	ok "--speedup $c=1 changes nothing" takes sh -c "$replay --json --speedup $c=1 | jq -e '.step_s == .recorded_step_s'"
+done
+ok "--without prayer" wrong "or waiting; not 'prayer'" $replay --without prayer
+ok "prices import takes no --plot" wrong "plot and --json belong to show" $f prices import neocloud-2026-09 --db "$tmp/p.db" --plot "$tmp/p.svg"
+ok "nor --json" wrong "plot and --json belong to show" $f prices import neocloud-2026-09 --db "$tmp/p.db" --json
+ok "show takes one item" wrong "show takes one ITEM" $f prices show a b
+ok "import wants a database" wrong "db FILE is missing" $f prices import neocloud-2026-09
+ok "import wants a book" wrong "BOOK is missing" $f prices import --db "$tmp/p.db"
+ok "show wants an item" wrong "ITEM is missing" $f prices show
+for n in -1 x 8 99999999999; do
+	ok "--timeline-rank $n" sh -c "! $f simulate $a --timeline $tmp/t.json --timeline-rank=$n && [ ! -e $tmp/t.json ]"
+done
+ok "--timeline-rank 7" $limit $f simulate $a --timeline-format kineto --timeline "$tmp/t.json" --timeline-rank=7
+ok "a timeline is JSON or SVG" wrong "name it FILE.json or FILE.svg, not '.*.png'" $f simulate $a --timeline "$tmp/t.png"
+ok "nor in a format of its own" wrong "chrome, kineto, svg or memory, not 'gif'" $f simulate $a --timeline "$tmp/t.json" --timeline-format gif
+ok "explain takes one key" wrong "one KEY at a time" $f explain title name
+ok "explain tells of each key what list, simulate and the sources say" python3 tests/explain.py $f
+ok "calibrate dances not" wrong "calibrate has no action 'dance'; known: probe, import" $f calibrate dance
+defaults() { # what the help states is what counts
+	$f plan --help | grep -q "How many plans to show (default: 5)" && $f plan "$a" --free sharding --free recompute --json | jq -S 'del(.command, .wall_s)' >"$tmp/1" &&
+	$f plan "$a" --free sharding --free recompute --json --top 5 | jq -S 'del(.command, .wall_s)' >"$tmp/2" &&
+	[ "$(jq '.best | length' "$tmp/1")" = 5 ] && cmp "$tmp/1" "$tmp/2"
+}
+ok "plan shows five" defaults
+finish

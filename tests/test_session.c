@@ -1,0 +1,161 @@
+/* tests/test_session.c - answers as text, for programs that link the library */
+#include <jansson.h>
+
+#include "foretoken/reports_session.h"
+#include "foretoken/study.h"
+#include "tests/check.h"
+
+#define CASE(gpu, more) \
+	"{model: llama3-8b, cluster: {gpu: " gpu ", gpus: 8},\n" \
+	" training: {sequence_length: 2048, global_batch_size: 16, parallel: {tp: 2}" more \
+	"}}"
+
+static json_t *read_json(char *text)
+{
+	json_error_t e;
+	json_t *j = text ? json_loads(text, 0, &e) : NULL;
+
+	ft_session_release(text);
+	return j;
+}
+
+static double step_of(const json_t *answer)
+{
+	return json_real_value(json_object_get(answer, "step_s"));
+}
+
+/* What a session has read before changes no answer, byte by byte. */
+static void a_question_has_one_answer(void **state)
+{
+	struct ft_session *s = ft_session_new();
+	char *first = NULL;
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		struct ft_session *fresh = ft_session_new();
+		char *text =
+			ft_session_simulate(i % 2 ? s : fresh, CASE("h100-sxm", ""));
+
+		assert_non_null(text);
+		assert_string_equal(ft_session_error(i % 2 ? s : fresh), "");
+		if (first)
+			assert_string_equal(text, first);
+		else
+			first = strdup(text);
+		ft_session_release(text);
+		ft_session_release(ft_session_simulate(s, CASE("mi300x", "")));
+		ft_session_free(fresh);
+	}
+	free(first);
+	ft_session_free(s);
+	ft_session_free(NULL);
+}
+
+static void compared_is_each_alone(void **state)
+{
+	static const char *const both[] = { CASE("h100-sxm", ""), CASE("mi300x", "") };
+	struct ft_session *s = ft_session_new();
+	json_t *compare = read_json(ft_session_compare(s, both, 2));
+	json_t *sides = json_object_get(compare, "scenarios"), *side;
+	size_t i, n = 0;
+
+	(void)state;
+	assert_string_equal(ft_session_error(s), "");
+	json_array_foreach(sides, i, side)
+	{
+		json_t *alone = read_json(ft_session_simulate(s, both[i]));
+
+		assert_true(step_of(alone) > 0);
+		assert_true(step_of(side) == step_of(alone));
+		json_decref(alone);
+		n++;
+	}
+	assert_int_equal(n, 2);
+	json_decref(compare);
+	ft_session_free(s);
+}
+
+/* What is asked of a run is answered with it. */
+static void a_run_is_answered(void **state)
+{
+	struct ft_session *s = ft_session_new();
+	json_t *j = read_json(ft_session_simulate(
+		s,
+		"{model: llama3-8b, cluster: {gpu: h100-sxm, gpus: 8}, run: {tokens: 1T, days: 400}, "
+		"training: {sequence_length: 2048, global_batch_size: 16}}"));
+
+	(void)state;
+	assert_string_equal(ft_session_error(s), "");
+	assert_true(json_is_object(json_object_get(j, "run")) ||
+		    json_is_array(json_object_get(j, "run")));
+	json_decref(j);
+	ft_session_free(s);
+}
+
+static void mistakes_are_told_with_their_place(void **state)
+{
+	static const struct {
+		const char *text, *says;
+	} bad[] = {
+		{ "", "scenario 1:1:1: error: is empty" },
+		{ "- 1\n", "scenario 1:1:1: error: a scenario is a map of model" },
+		{ "{model: [}", "scenario 1:1:" },
+		{ CASE("h100-sxm", ", colour: 1"), "scenario 1:2:" },
+		{ CASE("h100-zzz", ""), "scenario 1:1:" },
+		{ CASE("h100-sxm", ", parallel: {tp: 3}"), "scenario 1:2:" },
+	};
+	struct ft_session *s = ft_session_new();
+	const char *pair[2] = { CASE("h100-sxm", ""), NULL };
+	char *text;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		assert_null(ft_session_simulate(s, bad[i].text));
+		if (strncmp(ft_session_error(s), bad[i].says, strlen(bad[i].says)) != 0)
+			fail_msg("%s, wanted %s", ft_session_error(s), bad[i].says);
+		pair[1] = bad[i].text;
+		assert_null(ft_session_compare(s, pair, 2));
+		if (!strncmp(bad[i].says, "scenario 1", 10))
+			assert_memory_equal(ft_session_error(s), "scenario 2", 10);
+	}
+	text = ft_session_simulate(s, pair[0]);
+	assert_non_null(text);
+	assert_string_equal(ft_session_error(s), "");
+	ft_session_release(text);
+	ft_session_free(s);
+}
+
+static void so_many_are_compared(void **state)
+{
+	struct ft_session *s = ft_session_new();
+	const char *many[FT_SIDES_MOST + 1];
+	json_t *j;
+
+	(void)state;
+	for (int i = 0; i <= FT_SIDES_MOST; i++)
+		many[i] = CASE("h100-sxm", "");
+	assert_null(ft_session_compare(s, many, 1));
+	assert_string_equal(ft_session_error(s),
+			    "error: two to 16 scenarios can be compared, not 1");
+	assert_null(ft_session_compare(s, many, FT_SIDES_MOST + 1));
+	assert_string_equal(ft_session_error(s),
+			    "error: two to 16 scenarios can be compared, not 17");
+	j = read_json(ft_session_compare(s, many, FT_SIDES_MOST));
+	assert_int_equal(json_array_size(json_object_get(j, "scenarios")),
+			 FT_SIDES_MOST);
+	json_decref(j);
+	ft_session_free(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_question_has_one_answer),
+		cmocka_unit_test(compared_is_each_alone),
+		cmocka_unit_test(a_run_is_answered),
+		cmocka_unit_test(mistakes_are_told_with_their_place),
+		cmocka_unit_test(so_many_are_compared),
+	};
+
+	return cmocka_run_group_tests_name("reports/session", tests, NULL, NULL);
+}
