@@ -12,4 +12,4 @@ sqlite3 -header -column "$tmp/all.db" "
 select \"cluster.gpus\" as gpus, \"training.parallel.tp\" as tp, \"training.micro_batch_size\" as micro,
        printf('%.0f', tokens_per_s_per_gpu) as tokens_per_s_per_gpu,
        printf('%.4f', usd_per_million_tokens) as usd_per_million_tokens
-from runs where fits order by usd_per_million_tokens limit 6"
+from runs where fits order by runs.usd_per_million_tokens limit 6"
