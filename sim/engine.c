@@ -186,6 +186,7 @@ static void meet_tied(struct engine *e, struct stream *s)
 		return;
 	}
 	*tied = NULL;
+	jump_interrupt(e, &e->part[first->part]);
 	start(e, first);
 	start(e, s);
 	rephase(e, &e->part[first->part]);
@@ -205,6 +206,7 @@ static void meet_team(struct engine *e, struct stream *s)
 	for (uint32_t i = from; i < to; i++) {
 		struct part_state *r = &e->part[e->team_of[i]];
 
+		jump_interrupt(e, r);
 		start(e, &r->stream[s->id]);
 		rephase(e, r);
 	}
@@ -304,6 +306,10 @@ void engine_deliver(struct engine *e, const struct stream *s, bool reverse)
 	struct stream *to =
 		&r->stream[forward ? FT_STREAM_RECV_FORWARD : FT_STREAM_RECV_BACKWARD];
 
+	if (e->part[s->part].n_sent_before) {
+		e->part[s->part].n_sent_before--;
+		return;
+	}
 	if (e->part[s->part].recording)
 		jump_note_sent(e, s, reverse);
 	to->arrived[reverse]++;
@@ -448,16 +454,10 @@ static void begin(struct engine *e)
 	note_calls(e);
 }
 
-/* The next event; false: there is none. */
-static bool step(struct engine *e)
+static void happen(struct engine *e, struct stream *s)
 {
-	struct event *ev = evq_take(&e->q);
-	struct stream *s = (struct stream *)ev;
-	struct part_state *r;
+	struct part_state *r = &e->part[s->part];
 
-	if (!ev)
-		return false;
-	r = &e->part[s->part];
 	e->out->events++;
 	if (r->jump && s->id == FT_STREAM_COMPUTE) {
 		jump_on(e, r);
@@ -469,6 +469,27 @@ static bool step(struct engine *e)
 		if (!r->jump)
 			rephase(e, r);
 	}
+}
+
+void engine_replay(struct engine *e, ft_ps then)
+{
+	size_t n_anchored = e->n_anchored;
+
+	while (evq_is_before(&e->q, then)) {
+		happen(e, (struct stream *)evq_take(&e->q));
+		e->n_anchored = n_anchored;
+	}
+	e->q.now = then;
+}
+
+/* The next event; false: there is none. */
+static bool step(struct engine *e)
+{
+	struct event *ev = evq_take(&e->q);
+
+	if (!ev)
+		return false;
+	happen(e, (struct stream *)ev);
 	note_calls(e);
 	return true;
 }

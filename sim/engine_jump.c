@@ -35,15 +35,29 @@ static void await_next(struct engine *e, struct part_state *r)
 	evq_put(&e->q, &r->stream[FT_STREAM_COMPUTE].event, rec->from + after);
 }
 
+/* Would its streams share their links as before, if they came back to them? */
+static bool may_come_back(const struct part_state *r)
+{
+	for (unsigned left = r->running; left; left &= left - 1)
+		if (r->stream[__builtin_ctz(left)].run.share < 1)
+			return false;
+	return true;
+}
+
 static void leave(struct engine *e, struct part_state *r,
 		  const struct program_pass *pass, struct jump *j)
 {
+	struct stood *stood = recording_of(e, r)->stood;
+
 	jump_note_begin(e, r, pass, j);
 	for (int i = 0; i < FT_STREAMS; i++) {
 		struct stream *s = &r->stream[i];
 
 		if (is_receive(i))
 			continue;
+		stood[i].run = s->run;
+		if (s->state == RUNNING || s->state == TO_LAUNCH)
+			stood[i].due = evq_due(&e->q, &s->event);
 		evq_drop(&e->q, &s->event);
 		if (s->state == RUNNING)
 			rates_leave(&e->rates, &s->run);
@@ -72,7 +86,7 @@ static void set_up(struct engine *e, struct part_state *r, struct stream *s,
 {
 	move_to(r, s, recording_of(e, r)->base[s->id] + (uint32_t)end->done);
 	s->state = end->state;
-	if (s->state != IDLE)
+	if (s->state == RUNNING || s->state == TO_LAUNCH)
 		evq_put(&e->q, &s->event, e->q.now + end->due);
 	if (s->state != RUNNING)
 		return;
@@ -147,6 +161,42 @@ void jump_on(struct engine *e, struct part_state *r)
 	engine_deliver(e, &r->stream[sent->stream], sent->reverse);
 }
 
+/* The stream as it was when its part left. */
+static void come_back(struct engine *e, struct part_state *r, struct stream *s,
+		      const struct stood *stood)
+{
+	if (s->state != RUNNING && s->state != TO_LAUNCH)
+		return;
+	evq_put(&e->q, &s->event, stood->due);
+	if (s->state != RUNNING)
+		return;
+	s->run = stood->run;
+	s->run.flow = NO_FLOW;
+	if (s->id >= FT_STREAM_GATHER)
+		rates_enter(&e->rates, &s->run, s->part,
+			    &r->of->timing[head(r, s)->op->work]);
+}
+
+void jump_interrupt(struct engine *e, struct part_state *r)
+{
+	const struct recording *rec;
+	ft_ps now = e->q.now;
+
+	r->recording = NULL;
+	if (!r->jump)
+		return;
+	rec = recording_of(e, r);
+	evq_drop(&e->q, &r->stream[FT_STREAM_COMPUTE].event);
+	e->q.now = rec->from;
+	r->jump = NULL;
+	r->n_sent_before = rec->next_sent;
+	for (int i = 0; i < FT_STREAMS; i++)
+		if (!is_receive(i))
+			come_back(e, r, &r->stream[i], &rec->stood[i]);
+	e->rates.n_changed = 0;
+	engine_replay(e, now);
+}
+
 void jump_or_record(struct engine *e, struct part_state *r)
 {
 	const struct stream *compute = &r->stream[FT_STREAM_COMPUTE];
@@ -160,7 +210,7 @@ void jump_or_record(struct engine *e, struct part_state *r)
 	slot = jump_find(e, r, pass, &k);
 	if (!slot)
 		return;
-	if (*slot && (*slot)->usable)
+	if (*slot && (*slot)->usable && may_come_back(r))
 		leave(e, r, pass, *slot);
 	else if (!*slot && e->jumps->n < MOST_JUMPS)
 		jump_record(e, r, pass, &k, slot);

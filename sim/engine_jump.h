@@ -13,6 +13,10 @@
  * whole picoseconds from the beginning on, and what is left of an op is compared bit by bit,
  * so that a step comes out as if all of it had been run: tests/test_jump.c does both.
  *
+ * A collective that waits for other parts when the pass goes on may go on waiting: what is
+ * behind it on its stream waits, too. If the others come while the pass is jumped over, the
+ * part goes back to where it left and runs up to that moment, without what it has sent.
+ *
  * Time in which a part waits for its neighbour or its host only is a bubble or not by what
  * has arrived; a pass with such moments is used again only if no receive was launched by
  * then. Not used again is one that ends while its collectives share a link.
@@ -66,6 +70,12 @@ struct jump {
 	uint64_t times; /* jumped over, in pipeline 0 */
 };
 
+/* A stream when its part left: as it ran, and when its event was due. */
+struct stood {
+	struct running run;
+	ft_ps due;
+};
+
 /* A part's pass while it is run, or jumped over. */
 struct recording {
 	struct jump *into;
@@ -82,6 +92,7 @@ struct recording {
 	size_t n_sent, cap_sent, next_sent;
 	ft_ps *done_at; /* [n_done] */
 	size_t n_done, cap_done;
+	struct stood stood[FT_STREAMS]; /* when it was left to be jumped over */
 };
 
 struct jumps {

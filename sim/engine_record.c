@@ -24,9 +24,11 @@ static bool add_stream(struct jump_key *k, const struct engine *e,
 	int32_t done = (int32_t)(s->completed - base);
 	const struct ft_op *op;
 
-	if (s->state == MEETING || done < -1 || (done < 0 && s->state != RUNNING))
-		return false;
 	add_number(k, (uint64_t)(uint32_t)done << 8 | s->state);
+	if (s->state == MEETING)
+		return true;
+	if (done < -1 || (done < 0 && s->state != RUNNING))
+		return false;
 	if (s->state == TO_LAUNCH)
 		add_number(k, (uint64_t)(evq_due(&e->q, &s->event) - e->q.now));
 	if (s->state != RUNNING)
@@ -129,7 +131,8 @@ static bool add_host(struct jump_key *k, const struct engine *e,
 static bool free_are_over(const struct part_state *r, const struct program_pass *pass)
 {
 	for (int i = 0; pass->free_to && i < FT_STREAMS; i++)
-		if ((int32_t)(r->stream[i].completed - pass->free_to[i]) < 0)
+		if (r->stream[i].state != MEETING &&
+		    (int32_t)(r->stream[i].completed - pass->free_to[i]) < 0)
 			return false;
 	return true;
 }
@@ -242,8 +245,6 @@ static bool note_end(const struct engine *e, const struct stream *s, uint32_t ba
 {
 	to->done = (int32_t)(s->completed - base);
 	to->state = s->state;
-	if (s->state == MEETING)
-		return false;
 	if (s->state == TO_LAUNCH)
 		to->due = evq_due(&e->q, &s->event) - e->q.now;
 	if (s->state != RUNNING)

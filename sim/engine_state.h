@@ -66,7 +66,8 @@ struct part_state {
 	struct recording
 		*recording; /* sim/engine_jump.c: of the pass that runs, or NULL */
 	struct jump *jump;  /* the pass that is jumped over, or NULL */
-	uint8_t state;	    /* enum phase */
+	size_t n_sent_before; /* sends that arrived while it was, before it was interrupted */
+	uint8_t state;	      /* enum phase */
 	ft_ps since;
 	ft_ps spent[5];
 	ft_ps end;
@@ -160,6 +161,9 @@ void engine_finish(struct engine *e, struct stream *s);
 /* A send arrives: the next (previous) stage's receive may end. */
 void engine_deliver(struct engine *e, const struct stream *s, bool reverse);
 
+/* What is due before then, which is all of one part, is run again. */
+void engine_replay(struct engine *e, ft_ps then);
+
 /* ---- engine_limits.c ---------------------------------------------------------------- */
 
 bool engine_small_enough(const struct engine_input *in, struct ft_error *err);
@@ -179,6 +183,8 @@ void jump_note_over(struct engine *e, struct stream *s);
 void jump_note_launched(struct engine *e, struct part_state *r);
 /* A send of it arrives. */
 void jump_note_sent(struct engine *e, const struct stream *s, bool reverse);
+/* Others come to a collective that the part waits with. */
+void jump_interrupt(struct engine *e, struct part_state *r);
 /* Its time has come: what it sends, or its end. */
 void jump_on(struct engine *e, struct part_state *r);
 /* What was jumped over is added to the works' times. */

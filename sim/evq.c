@@ -105,6 +105,13 @@ void evq_drop(struct evq *q, struct event *ev)
 		settle(q, slot, last);
 }
 
+bool evq_is_before(struct evq *q, ft_ps at)
+{
+	if (q->hole)
+		fill(q);
+	return q->n && q->heap[ROOT].at < at;
+}
+
 struct event *evq_take(struct evq *q)
 {
 	struct event *ev;

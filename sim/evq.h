@@ -46,6 +46,9 @@ static inline ft_ps evq_due(const struct evq *q, const struct event *ev)
 /* Forget ev; harmless while idle. */
 void evq_drop(struct evq *q, struct event *ev);
 
+/* Is an event due before that? */
+bool evq_is_before(struct evq *q, ft_ps at);
+
 /* Take the next event and advance q->now to it; NULL when none is left. */
 struct event *evq_take(struct evq *q);
 

@@ -9,9 +9,9 @@
 #include "tests/plan_drawn.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(TESTS_FEW)
-enum { PLANS = 60, SCENARIOS = 30, AGAIN = 30 };
+enum { PLANS = 60, SCENARIOS = 30, AGAIN = 30, UNEVEN = 20 };
 #else
-enum { PLANS = 800, SCENARIOS = 200, AGAIN = 200 };
+enum { PLANS = 800, SCENARIOS = 200, AGAIN = 200, UNEVEN = 150 };
 #endif
 
 struct tally {
@@ -207,6 +207,50 @@ static void so_is_that_of_any_scenario(void **state)
 	ft_shelf_free(shelf);
 }
 
+/* Pipelines with slow GPUs, whose collectives wait for each other while passes run. */
+static const char *drawn_uneven(struct arena *mem)
+{
+	const char *slow = "";
+
+	for (int64_t n = 1 + below(3); n-- > 0;)
+		slow = arena_printf(mem, "%s%s{gpu: %d, speed_frac: 0.%d}", slow,
+				    *slow ? ", " : "", (int)below(64),
+				    (int)(5 + below(5)));
+	return arena_printf(
+		mem,
+		"{model: {name: %s, num_hidden_layers: %s}, cluster: {gpu: h100-sxm, gpus: "
+		"64, fabric: %s, imperfections: {%sslow_gpus: [%s]}}, stack: %s, training: "
+		"{sequence_length: %s, global_batch_size: %s, micro_batch_size: 1, "
+		"sharding: %s, schedule: %s, overlap: {dp: %s}, "
+		"parallel: {tp: %s, pp: %s, vpp: %s}}}",
+		ANY("llama3-8b", "gpt3-175b", "llama3-70b"), ANY("8", "16"),
+		ANY("ib-ndr-rail", "roce-400-rail", "roce-400-rail"),
+		ANY("", "placement: scattered, "), slow,
+		ANY("nemo-24", "nemo-24.11", "generic", "torchtitan-2024"),
+		ANY("2048", "8192"), ANY("64", "128", "256"),
+		ANY("zero1", "zero1", "ddp", "zero2"),
+		ANY("1f1b", "1f1b", "zero-bubble", "gpipe"),
+		ANY("true", "true", "false"), ANY("2", "4", "8"), ANY("2", "4"),
+		ANY("1", "2", "4"));
+}
+
+static void so_is_one_whose_pipelines_wait_for_each_other(void **state)
+{
+	struct tally t = { 0 };
+	struct ft_shelf *shelf = ft_shelf_new();
+
+	(void)state;
+	for (seed = 13; t.steps < UNEVEN;) {
+		struct arena mem = { 0 };
+
+		hold(drawn_uneven(&mem), shelf, below(3) ? 0 : 1 + below(4), &t);
+		arena_release(&mem);
+	}
+	tell(&t);
+	assert_true(t.jumped > t.steps / 2);
+	ft_shelf_free(shelf);
+}
+
 /* As a plan of other layers in host memory, after one that was run: the same as if run. */
 static void hold_again(const char *text, struct ft_shelf *shelf, struct ft_memo *memo,
 		       struct tally *t)
@@ -277,6 +321,7 @@ int main(void)
 		cmocka_unit_test(a_step_is_the_same_as_if_all_of_it_had_been_run),
 		cmocka_unit_test(so_is_one_that_was_edited),
 		cmocka_unit_test(so_is_that_of_any_scenario),
+		cmocka_unit_test(so_is_one_whose_pipelines_wait_for_each_other),
 		cmocka_unit_test(so_is_one_that_differs_in_memory_from_one_before),
 	};
 
