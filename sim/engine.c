@@ -169,11 +169,6 @@ static bool met(const struct part_state *r, struct stream *s)
 	return true;
 }
 
-static const struct ft_work *work_of(const struct part_state *r, const struct stream *s)
-{
-	return &r->of->job->graph->work[head(r, s)->op->work];
-}
-
 /* The first of the two tied stages waits; the second starts both. */
 static void meet_tied(struct engine *e, struct stream *s)
 {
@@ -395,25 +390,6 @@ void engine_finish(struct engine *e, struct stream *s)
 
 /* ---- the whole ----------------------------------------------------------------- */
 
-static bool stuck(struct engine *e, struct ft_error *err)
-{
-	for (size_t p = 0; e->n_going && p < e->in->n_parts; p++)
-		for (int i = 0; i < FT_STREAMS; i++) {
-			struct part_state *r = &e->part[p];
-			struct stream *s = &r->stream[i];
-
-			if (empty(s))
-				continue;
-			ft_fail(err, NULL,
-				"%s cannot finish: '%s' on stream "
-				"%s waits for an op that is never launched",
-				e->in->part[p].name, work_of(r, s)->name,
-				ft_stream_name((enum ft_stream)i));
-			return true;
-		}
-	return false;
-}
-
 static void collect(struct engine *e)
 {
 	struct engine_output *out = e->out;
@@ -507,7 +483,7 @@ bool engine_run(struct arena *mem, const struct engine_input *in,
 		;
 	if (e.jumps)
 		jumps_count(&e);
-	if (engine_beyond(&e, err) || stuck(&e, err))
+	if (engine_beyond(&e, err) || engine_stuck(&e, err))
 		return false;
 	if (in->timeline)
 		draw_rest(&e);

@@ -1,4 +1,4 @@
-/* sim/engine_limits.c - what is too large to run, or to draw */
+/* sim/engine_limits.c - what is too large to run, or to draw, and what cannot finish */
 #include "base/limits.h"
 #include "sim/engine_state.h"
 
@@ -55,4 +55,23 @@ bool engine_beyond(const struct engine *e, struct ft_error *err)
 	else
 		return false;
 	return true;
+}
+
+bool engine_stuck(const struct engine *e, struct ft_error *err)
+{
+	for (size_t p = 0; e->n_going && p < e->in->n_parts; p++)
+		for (int i = 0; i < FT_STREAMS; i++) {
+			const struct part_state *r = &e->part[p];
+			const struct stream *s = &r->stream[i];
+
+			if (s->launched == s->completed)
+				continue;
+			ft_fail(err, NULL,
+				"%s cannot finish: '%s' on stream "
+				"%s waits for an op that is never launched",
+				e->in->part[p].name, work_of(r, s)->name,
+				ft_stream_name((enum ft_stream)i));
+			return true;
+		}
+	return false;
 }

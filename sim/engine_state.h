@@ -115,6 +115,12 @@ static inline const struct piece_op *head(const struct part_state *r,
 	return &p->op[p->begin[s->id] + s->number];
 }
 
+static inline const struct ft_work *work_of(const struct part_state *r,
+					    const struct stream *s)
+{
+	return &r->of->job->graph->work[head(r, s)->op->work];
+}
+
 /* The time up to now counts as what the part is at. */
 static inline void engine_account(const struct engine *e, struct part_state *r)
 {
@@ -165,6 +171,8 @@ void engine_deliver(struct engine *e, const struct stream *s, bool reverse);
 void engine_replay(struct engine *e, ft_ps then);
 
 /* ---- engine_limits.c ---------------------------------------------------------------- */
+/* All has run that can: true if some part is not over, with what it waits for. */
+bool engine_stuck(const struct engine *e, struct ft_error *err);
 
 bool engine_small_enough(const struct engine_input *in, struct ft_error *err);
 /* Has it gone on for too long? */
@@ -185,8 +193,7 @@ void jump_note_launched(struct engine *e, struct part_state *r);
 void jump_note_sent(struct engine *e, const struct stream *s, bool reverse);
 /* Others come to a collective that the part waits with. */
 void jump_interrupt(struct engine *e, struct part_state *r);
-/* Its time has come: what it sends, or its end. */
-void jump_on(struct engine *e, struct part_state *r);
+void jump_on(struct engine *e, struct part_state *r); /* its time has come */
 /* What was jumped over is added to the works' times. */
 void jumps_count(struct engine *e);
 
