@@ -5,6 +5,7 @@
 #include <gsl/gsl_errno.h>
 #include <gsl/gsl_roots.h>
 
+#include "base/arena.h"
 #include "foretoken/cost.h"
 
 const char *ft_part_of_cost_name(enum ft_part_of_cost part)
@@ -177,7 +178,7 @@ static double equal_at(struct knob *k)
 		return NAN;
 	s = gsl_root_fsolver_alloc(gsl_root_fsolver_brent);
 	if (!s)
-		return NAN;
+		out_of_memory();
 	gsl_root_fsolver_set(s, &f, low, high);
 	for (int i = 0; i < 100 && high - low > 1e-9; i++) {
 		gsl_root_fsolver_iterate(s);

@@ -5,6 +5,7 @@
 #include <gsl/gsl_errno.h>
 #include <gsl/gsl_roots.h>
 
+#include "base/arena.h"
 #include "cost/finance.h"
 #include "foretoken/cost.h"
 
@@ -246,7 +247,7 @@ static double internal_rate(struct letting *l)
 		return NAN;
 	s = gsl_root_fsolver_alloc(gsl_root_fsolver_brent);
 	if (!s)
-		return NAN;
+		out_of_memory();
 	gsl_root_fsolver_set(s, &f, low, high);
 	for (int k = 0; k < 200 && high - low > 1e-10; k++) {
 		gsl_root_fsolver_iterate(s);

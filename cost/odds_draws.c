@@ -20,8 +20,8 @@ struct source {
 	size_t n_normals;
 };
 
-static bool source_open(struct source *s, size_t dimensions, size_t draws,
-			struct arena *mem, struct ft_error *err)
+static void source_open(struct source *s, size_t dimensions, size_t draws,
+			struct arena *mem)
 {
 	for (s->n_normals = 2; s->n_normals <= draws; s->n_normals *= 2)
 		;
@@ -31,9 +31,8 @@ static bool source_open(struct source *s, size_t dimensions, size_t draws,
 	s->sobol = s->quasi ? gsl_qrng_alloc(gsl_qrng_sobol, (unsigned)s->quasi) : NULL;
 	s->rest = gsl_rng_alloc(gsl_rng_mt19937);
 	if (!s->rest || (s->quasi && !s->sobol))
-		return ft_fail(err, NULL, "out of memory");
+		out_of_memory();
 	gsl_rng_set(s->rest, SEED);
-	return true;
 }
 
 static void source_close(struct source *s)
@@ -229,7 +228,6 @@ bool ft_odds_of(const struct ft_side *side, size_t n, size_t draws,
 	struct draws all;
 	double *draw, *z;
 	struct source s;
-	bool ok;
 
 	*odds = (struct ft_odds){ .n = n, .draws = draws };
 	if (!m)
@@ -238,8 +236,8 @@ bool ft_odds_of(const struct ft_side *side, size_t n, size_t draws,
 	z = ARENA_ARRAY(&m->mem, m->n_inputs + 1, double);
 	for (int k = 0; k < FT_DRAWN; k++)
 		all.of[k] = ARENA_ARRAY(&m->mem, n * draws, double);
-	ok = source_open(&s, m->n_dimensions, draws, &m->mem, err);
-	for (size_t k = 0; ok && k < draws; k++) {
+	source_open(&s, m->n_dimensions, draws, &m->mem);
+	for (size_t k = 0; k < draws; k++) {
 		source_next(&s, draw);
 		mix(m, draw, z);
 		odds_model_at(m, z, of);
@@ -247,10 +245,8 @@ bool ft_odds_of(const struct ft_side *side, size_t n, size_t draws,
 		keep(&all, odds, k, of);
 	}
 	source_close(&s);
-	if (ok) {
-		conclude(odds, &all);
-		add_causes(m, z, odds);
-	}
+	conclude(odds, &all);
+	add_causes(m, z, odds);
 	odds_model_free(m);
-	return ok;
+	return true;
 }

@@ -281,27 +281,6 @@ static bool set_batches(struct draft *d)
 	return true;
 }
 
-/* The batch that gives the nearest number of micro-batches that all end. */
-static bool check_circle(struct draft *d)
-{
-	const struct ft_plan *plan = d->plan;
-	int64_t nearest;
-
-	if (interleave_ends(plan))
-		return true;
-	nearest = interleave_nearest(plan);
-	return reader_fail(
-		&d->top, "global_batch_size",
-		"%lld is %lld micro-batches of each replica, which vpp %lld has in "
-		"groups of pp %lld: passes of the %lld left over wait for each other "
-		"without end; nearest is %lld micro-batches, global_batch_size %lld, or "
-		"another micro_batch_size, vpp or pp",
-		(long long)plan->global_batch, (long long)plan->micro_batches,
-		(long long)plan->vpp, (long long)plan->pp,
-		(long long)(plan->micro_batches % plan->pp), (long long)nearest,
-		(long long)(nearest * plan->micro_batch * plan->dp));
-}
-
 static bool set_schedule(struct draft *d)
 {
 	struct ft_plan *plan = d->plan;
@@ -320,7 +299,7 @@ static bool set_schedule(struct draft *d)
 			     "schedule zbv runs two chunks a stage, not %lld; set "
 			     "vpp: 2",
 			     (long long)plan->vpp);
-	return check_circle(d);
+	return true;
 }
 
 /* The largest divisor of n that is at most limit. */
@@ -378,6 +357,36 @@ static bool set_stages(struct draft *d)
 		     (long long)plan->pp, (long long)plan->vpp, (long long)layers);
 }
 
+/* Has some chunk nothing to run? Its passes wait for none. */
+static bool some_are_empty(const struct ft_plan *plan)
+{
+	for (int64_t c = 1; c < plan->pp * plan->vpp - 1; c++)
+		if (!plan->stage_layers[c])
+			return true;
+	return false;
+}
+
+static bool check_circle(struct draft *d)
+{
+	const struct ft_plan *plan = d->plan;
+	int64_t nearest;
+
+	/* of those with empty chunks the engine says it */
+	if (interleave_ends(plan) || some_are_empty(plan))
+		return true;
+	nearest = interleave_nearest(plan);
+	return reader_fail(
+		&d->top, "global_batch_size",
+		"%lld is %lld micro-batches of each replica, which vpp %lld has in "
+		"groups of pp %lld: passes of the %lld left over wait for each other "
+		"without end; nearest is %lld micro-batches, global_batch_size %lld, or "
+		"another micro_batch_size, vpp or pp",
+		(long long)plan->global_batch, (long long)plan->micro_batches,
+		(long long)plan->vpp, (long long)plan->pp,
+		(long long)(plan->micro_batches % plan->pp), (long long)nearest,
+		(long long)(nearest * plan->micro_batch * plan->dp));
+}
+
 static bool close_all(struct draft *d)
 {
 	bool top, parallel, overlap;
@@ -406,7 +415,7 @@ static bool load(struct draft *d)
 		return false;
 	return set_dp(d) && check_layers(d) && check_sequence(d) && set_batches(d) &&
 	       recipe_check(&d->top, d->model, d->plan) && set_schedule(d) &&
-	       set_shard(d) && set_stages(d) && close_all(d);
+	       set_shard(d) && set_stages(d) && check_circle(d) && close_all(d);
 }
 
 struct ft_plan *ft_plan_load(const struct node *node, const struct ft_model *model,

@@ -160,11 +160,43 @@ static void the_error_names_keys_and_the_nearest_batch(void **state)
 	ft_shelf_free(shelf);
 }
 
+/* A chunk with nothing to run waits for nothing: what the rule refuses may end. */
+static void empty_chunks_are_left_to_the_engine(void **state)
+{
+	static const char text[] =
+		"{model: {name: llama3-8b, num_hidden_layers: 12}, cluster: {gpu: h100-sxm, "
+		"gpus: 6}, stack: megatron-core, training: {sequence_length: 2048, "
+		"global_batch_size: 9, micro_batch_size: 1, sharding: ddp, parallel: {pp: "
+		"6, vpp: 2, stage_layers: [%s]}}}";
+	static const char *const layers[] = { "1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1",
+					      "4, 0, 1, 0, 1, 0, 1, 1, 1, 1, 1, 1" };
+	struct ft_shelf *shelf = ft_shelf_new();
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct arena mem = { 0 };
+		const char *one = arena_printf(&mem, text, layers[i]);
+		struct ft_error err;
+		struct node *n = node_read_text(&mem, "s", one, strlen(one), &err);
+		struct ft_scenario *s = ft_scenario_from(shelf, n, "s", true, &err);
+
+		assert_int_equal(s != NULL, i);
+		if (s) {
+			assert_false(interleave_ends(s->plan));
+			assert_true(runs(s, s->plan, s->memo));
+		}
+		ft_scenario_free(s);
+		arena_release(&mem);
+	}
+	ft_shelf_free(shelf);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_refused_does_not_end_and_all_else_does),
 		cmocka_unit_test(the_nearest_number_ends),
+		cmocka_unit_test(empty_chunks_are_left_to_the_engine),
 		cmocka_unit_test(the_error_names_keys_and_the_nearest_batch),
 	};
 
