@@ -93,6 +93,31 @@ void node_append(struct arena *mem, struct node *list, struct node *value)
 	list->item[list->n++] = value;
 }
 
+struct node *node_copy(struct arena *mem, const struct node *n, int depth,
+		       bool (*may)(void *of, const struct node *node, int depth),
+		       void *of)
+{
+	struct node *c;
+
+	if (!may(of, n, depth))
+		return NULL;
+	c = ARENA_NEW(mem, struct node);
+	*c = (struct node){
+		.kind = n->kind, .mark = n->mark, .text = n->text, .quoted = n->quoted
+	};
+	for (size_t i = 0; i < n->n; i++) {
+		struct node *item = node_copy(mem, n->item[i], depth + 1, may, of);
+
+		if (!item)
+			return NULL;
+		if (n->kind == NODE_MAP)
+			node_put(mem, c, n->key[i], &n->key_mark[i], item);
+		else
+			node_append(mem, c, item);
+	}
+	return c;
+}
+
 struct node *node_get(const struct node *map, const char *key)
 {
 	size_t i;

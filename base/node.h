@@ -59,6 +59,12 @@ void node_put(struct arena *mem, struct node *map, const char *key,
 /* Put value behind the last of a list. */
 void node_append(struct arena *mem, struct node *list, struct node *value);
 
+/* A value of its own for each use of an anchor: what is changed in one stays out of the others.
+ * may is asked for each value at its depth; NULL where it says no. */
+struct node *node_copy(struct arena *mem, const struct node *node, int depth,
+		       bool (*may)(void *of, const struct node *node, int depth),
+		       void *of);
+
 /* Put text at "a.b.c", making maps on the way; a scalar in the way becomes a
  * map {name: scalar}. false (with *err) when the path is no path. */
 bool node_put_path(struct arena *mem, struct node *root, const char *dotted,

@@ -61,11 +61,16 @@ static bool is_entry(const struct plain *r)
 }
 
 /* One more value, so deep; NULL: too many. */
+static bool may_hold(struct plain *r, int depth)
+{
+	return depth <= DEEPEST && ++r->made <= LIMIT_YAML_VALUES;
+}
+
 static struct node *new_node(struct plain *r, enum node_kind kind, int depth)
 {
 	struct node *n;
 
-	if (depth > DEEPEST || ++r->made > LIMIT_YAML_VALUES)
+	if (!may_hold(r, depth))
 		return NULL;
 	n = ARENA_NEW(r->mem, struct node);
 	n->kind = kind;
@@ -326,27 +331,10 @@ static size_t name_here(struct plain *r, const char **name)
 	return is_blank(*end) ? (size_t)(end - *name) : 0;
 }
 
-/* A node of its own for each use, as base/node_read.c makes them; NULL: too many. */
-static struct node *copy(struct plain *r, const struct node *n, int depth)
+static bool may_copy(void *plain, const struct node *n, int depth)
 {
-	struct node *c = new_node(r, n->kind, depth);
-
-	if (!c)
-		return NULL;
-	c->mark = n->mark;
-	c->text = n->text;
-	c->quoted = n->quoted;
-	for (size_t i = 0; i < n->n; i++) {
-		struct node *item = copy(r, n->item[i], depth + 1);
-
-		if (!item)
-			return NULL;
-		if (n->kind == NODE_MAP)
-			node_put(r->mem, c, n->key[i], &n->key_mark[i], item);
-		else
-			node_append(r->mem, c, item);
-	}
-	return c;
+	(void)n;
+	return may_hold(plain, depth);
 }
 
 /* *NAME, alone on the rest of its line; the last value of that name. */
@@ -361,7 +349,8 @@ static struct node *value_again(struct plain *r, int depth)
 		return NULL;
 	for (size_t i = r->n_anchors; i-- > 0;)
 		if (r->anchor[i].len == len && !memcmp(r->anchor[i].name, name, len))
-			return copy(r, r->anchor[i].value, depth);
+			return node_copy(r->mem, r->anchor[i].value, depth, may_copy,
+					 r);
 	return NULL;
 }
 

@@ -85,28 +85,9 @@ static void remember(struct reading *r, const yaml_char_t *name, const struct no
 		(struct anchor){ arena_text(r->mem, (const char *)name), n };
 }
 
-/* A node of its own for each alias: what --set changes in one stays out of others. */
-static struct node *copy(struct reading *r, const struct node *n, int depth)
+static bool may_copy(void *reading, const struct node *n, int depth)
 {
-	struct node *c;
-
-	if (!within(r, &n->mark, depth))
-		return NULL;
-	c = ARENA_NEW(r->mem, struct node);
-	*c = (struct node){
-		.kind = n->kind, .mark = n->mark, .text = n->text, .quoted = n->quoted
-	};
-	for (size_t i = 0; i < n->n; i++) {
-		struct node *item = copy(r, n->item[i], depth + 1);
-
-		if (!item)
-			return NULL;
-		if (n->kind == NODE_MAP)
-			node_put(r->mem, c, n->key[i], &n->key_mark[i], item);
-		else
-			node_append(r->mem, c, item);
-	}
-	return c;
+	return within(reading, &n->mark, depth);
 }
 
 static struct node *alias(struct reading *r, const yaml_event_t *e, int depth)
@@ -116,7 +97,7 @@ static struct node *alias(struct reading *r, const yaml_event_t *e, int depth)
 
 	for (size_t i = r->n_anchors; i-- > 0;)
 		if (!strcmp(r->anchor[i].name, name))
-			return copy(r, r->anchor[i].node, depth);
+			return node_copy(r->mem, r->anchor[i].node, depth, may_copy, r);
 	ft_fail(r->err, &at, "is not valid YAML: found undefined alias");
 	return NULL;
 }

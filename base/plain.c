@@ -26,10 +26,8 @@ static const char *read_digits(const char *p, uint64_t *digits)
 	return p;
 }
 
-enum {
-	MOST = 15,
-	TENS = 23
-}; /* digits, and powers of ten, that a double holds exactly */
+/* Digits, and powers of ten, that a double holds exactly. */
+enum { MOST = 15, TENS = 23 };
 
 /* *p is behind the e of an exponent; false: none of one or two digits stands there. */
 static bool read_exponent(const char **p, int *exponent)

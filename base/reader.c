@@ -247,12 +247,13 @@ int read_choice(struct reader *r, const char *key, const char *const *names, siz
  * that was never set knows no future. */
 static bool in_future(const char *date)
 {
-	int64_t day = (int64_t)time(NULL) / 86400 + 1;
-	char today[16];
+	time_t now = time(NULL) + 86400;
+	char today[32];
+	struct tm tm;
 
-	if (strspn(date, "0123456789-") != strlen(date) || day < 20454) /* of 2026 */
+	if (strspn(date, "0123456789-") != strlen(date) || !gmtime_r(&now, &tm) ||
+	    tm.tm_year < 126 || !strftime(today, sizeof(today), "%Y-%m-%d", &tm))
 		return false;
-	text_date(day, today);
 	return strncmp(date, today, strlen(date)) > 0;
 }
 

@@ -205,24 +205,3 @@ void text_put_xml(FILE *out, const char *text)
 			putc(c, out);
 	}
 }
-
-static int days_of(int year, int month)
-{
-	static const uint8_t days[] = {
-		31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31
-	};
-	bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-
-	return days[month] + (leap && month == 1);
-}
-
-void text_date(int64_t day, char to[16])
-{
-	int year = 1970, month = 0, length;
-
-	for (; day >= (length = 337 + days_of(year, 1)) && year < 9999; year++)
-		day -= length;
-	for (; month < 11 && day >= (length = days_of(year, month)); month++)
-		day -= length;
-	snprintf(to, 16, "%04d-%02d-%02d", year, month + 1, (int)day % 31 + 1);
-}

@@ -45,7 +45,4 @@ bool text_ends_with(const char *text, const char *tail);
 /* The year and month of "2026-11" or "2026-11-22"; of "2026" its first month. false: none. */
 bool text_month(const char *text, int *year, int *month);
 
-/* Days since 1970 as "2026-11-22". gmtime_r would read the time zone's file to say so. */
-void text_date(int64_t day, char to[16]);
-
 #endif

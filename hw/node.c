@@ -14,6 +14,26 @@ struct owned {
 
 static const char *const scale_ups[] = { "nvlink", "nvlink-no-nvls", "xgmi", "pcie" };
 
+/* NVLink with and without reduction in the switch is one. */
+static bool one_fabric(const char *a, const char *b)
+{
+	return !strcmp(a, b) || (!strncmp(a, "nvlink", 6) && !strncmp(b, "nvlink", 6));
+}
+
+/* Another fabric than that of the node that is extended, at that one's bandwidth. */
+static bool keeps_another_bandwidth(const struct node *node, const char *fabric)
+{
+	const struct node *base =
+		node->below ? node_get(node->below, "scale_up") : NULL;
+	const struct node *was = base ? node_get(base, "fabric") : NULL;
+	const struct node *old = base ? node_get(base, "bandwidth") : NULL;
+	const struct node *now = node_get(node_get(node, "scale_up"), "bandwidth");
+
+	return was && was->text && !one_fabric(was->text, fabric) && old && now &&
+	       !strcmp(old->mark.file, now->mark.file) &&
+	       old->mark.line == now->mark.line;
+}
+
 static void read_scale_up(struct arena *mem, struct reader *outer, struct ft_node *node)
 {
 	struct reader r = reader_open(read_need(outer, "scale_up"), outer->err);
@@ -27,6 +47,11 @@ static void read_scale_up(struct arena *mem, struct reader *outer, struct ft_nod
 		read_positive(&r, mem, "bandwidth", DIM_BYTES_PER_S);
 	node->scale_up_switch = read_name(&r, "switch_item", "");
 	node->scale_up_switches = read_int(&r, "switches", 1, 1024, 1);
+	if (!r.failed && keeps_another_bandwidth(outer->map, node->scale_up))
+		reader_fail(&r, "fabric",
+			    "%s needs a bandwidth of its own: that of the node it "
+			    "extends is of another fabric",
+			    node->scale_up);
 	outer->failed = !reader_close(&r) || outer->failed;
 }
 

@@ -9,7 +9,8 @@
  * and the forward behind it (overlap.ep) ends when both can, so that pp - 2 waits as well;
  * unless that is the only r, when the micro-batch of another size, the last, is in each such
  * pair and so not paired. A chunk that has neither layers nor an end of the model waits for
- * nothing: the rule is not for plans with such chunks. tests/test_interleave.c holds the rule to the engine, both ways.
+ * nothing: the rule is not for plans with such chunks. tests/test_interleave.c holds the rule
+ * to the engine, both ways.
  */
 #ifndef MODELS_INTERLEAVE_H
 #define MODELS_INTERLEAVE_H

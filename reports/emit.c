@@ -3,11 +3,11 @@
  *
  * Names are those of the frameworks' own sources and documentation, read on 2026-11-22:
  * Megatron-LM's megatron/training/arguments.py and the parallelism guide of Megatron Core
- * 0.18 (docs.nvidia.com/megatron-core), which has the layout of a pipeline, too; torchtitan/config/job_config.py (pytorch/torchtitan,
- * commit 000204a4); NeMo and Megatron Bridge take the fields of Megatron Core's
- * ModelParallelConfig and TransformerConfig; Primus takes Megatron-LM's arguments, with
- * underscores, as overrides of its module pre_trainer. What has no name there is said in a
- * comment, and nothing is made up for it.
+ * 0.18 (docs.nvidia.com/megatron-core), which has the layout of a pipeline, too;
+ * torchtitan/config/job_config.py (pytorch/torchtitan, commit 000204a4); NeMo and Megatron
+ * Bridge take the fields of Megatron Core's ModelParallelConfig and TransformerConfig; Primus
+ * takes Megatron-LM's arguments, with underscores, as overrides of its module pre_trainer.
+ * What has no name there is said in a comment, and nothing is made up for it.
  */
 #include <inttypes.h>
 #include <math.h>

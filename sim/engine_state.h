@@ -171,9 +171,9 @@ void engine_deliver(struct engine *e, const struct stream *s, bool reverse);
 void engine_replay(struct engine *e, ft_ps then);
 
 /* ---- engine_limits.c ---------------------------------------------------------------- */
+
 /* All has run that can: true if some part is not over, with what it waits for. */
 bool engine_stuck(const struct engine *e, struct ft_error *err);
-
 bool engine_small_enough(const struct engine_input *in, struct ft_error *err);
 /* Has it gone on for too long? */
 bool engine_beyond(const struct engine *e, struct ft_error *err);

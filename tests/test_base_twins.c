@@ -100,22 +100,6 @@ static void numbers_are_those_of_strtod(void **state)
 	}
 }
 
-/* ---- dates: gmtime_r ----------------------------------------------------------------- */
-
-static void dates_are_those_of_the_calendar(void **state)
-{
-	(void)state;
-	for (int64_t day = 0; day < 366 * 450; day++) {
-		time_t at = day * 86400;
-		char text[16], want[16];
-		struct tm tm;
-
-		strftime(want, sizeof(want), "%Y-%m-%d", gmtime_r(&at, &tm));
-		text_date(day, text);
-		assert_string_equal(text, want);
-	}
-}
-
 /* ---- CSV: cut at every comma -------------------------------------------------------- */
 
 /* The next line of text that is neither empty nor a comment, without its end; NULL: none. */
@@ -432,7 +416,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(numbers_are_those_of_strtod),
-		cmocka_unit_test(dates_are_those_of_the_calendar),
 		cmocka_unit_test(rows_say_what_they_repeat),
 		cmocka_unit_test(cells_are_what_lies_between_commas),
 		cmocka_unit_test(what_is_handed_out_is_zero),
