@@ -137,8 +137,11 @@ void gpu_read_gemm(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
 	read_by_dtype(&r, mem, "efficiency", 0.6, gpu->gemm_efficiency);
 	read_by_dtype(&r, mem, "sustained", 1, gpu->sustained);
 	read_tuned(&r, mem, &gpu->gemm_tuned);
+	gpu->any_layout = read_bool(&r, "any_layout", false);
 	gpu->gemm_grouped = read_number_or(&r, mem, "grouped", DIM_NONE, 1.08);
 	reader_bound(&r, "grouped", &gpu->gemm_grouped, 0.01, 100);
+	gpu->gemm_mxfp8 = read_number_or(&r, mem, "mxfp8_time", DIM_NONE, 1);
+	reader_bound(&r, "mxfp8_time", &gpu->gemm_mxfp8, 0.01, 100);
 	gpu->gemm_unaligned = read_number_or(&r, mem, "unaligned_rate", DIM_FRAC, 1);
 	reader_bound(&r, "unaligned_rate", &gpu->gemm_unaligned, 0.01, 1);
 	gpu->gemm_odd = read_number_or(&r, mem, "odd_rate", DIM_FRAC,

@@ -429,6 +429,7 @@ struct ft_plan *ft_plan_load(const struct node *node, const struct ft_model *mod
 		.mem = &mem, .model = model, .context = context, .plan = &owned->plan
 	};
 
+	owned->plan.any_layout = context->any_layout;
 	d.top = reader_open(node, err);
 	d.parallel = reader_open(read_node(&d.top, "parallel"), err);
 	d.overlap = reader_open(read_node(&d.top, "overlap"), err);

@@ -327,6 +327,8 @@ bool gemm_predict(const struct ft_gpu *gpu, const struct ft_work *work,
 		struct kernel_estimate e = gemm_estimate(gpu, t, work->dtype, &p, NULL);
 
 		out->time_s = e.time_s;
+		if (work->dtype == FT_MXFP8 && t->dtype == FT_FP8)
+			out->time_s *= gpu->gemm_mxfp8.value;
 		out->extrapolated = e.far;
 		left = e.left;
 		spread *= same ? 1 : 2;

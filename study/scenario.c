@@ -104,6 +104,7 @@ static bool load_plan(struct whole *w, const struct node *training,
 		.ranks = s->cluster->ranks,
 		.ranks_per_node = s->cluster->ranks_per_node,
 		.ragged_batch = s->stack->layout.ragged_batch,
+		.any_layout = s->cluster->gpu->any_layout,
 		.gpus = s->cluster->gpus_mark,
 	};
 	const struct node *laid = node_overlay(&w->mem, s->stack->defaults, training);
@@ -324,6 +325,7 @@ static bool load_open_plan(struct whole *w, const struct node *training,
 	struct ft_scenario *s = &w->scenario;
 	struct ft_plan_context context = { .ranks = 1,
 					   .ranks_per_node = 1,
+					   .any_layout = s->cluster->gpu->any_layout,
 					   .gpus = s->cluster->gpus_mark };
 	struct node *laid = node_overlay(&w->mem, s->stack->defaults, training);
 

@@ -445,12 +445,15 @@ bool space_open(struct space *sp, const struct ft_scenario *s,
 	sp->unlike = calloc((size_t)s->model->n_layers + 1, sizeof(*sp->unlike));
 	if (!layers || !sp->unlike)
 		out_of_memory();
-	sp->context = (struct ft_plan_context){ s->cluster->ranks,
-						s->cluster->ranks_per_node,
-						s->stack->layout.ragged_batch,
-						s->cluster->gpus_mark,
-						sp->unlike,
-						ft_model_unlike(s->model, sp->unlike) };
+	sp->context = (struct ft_plan_context){
+		.ranks = s->cluster->ranks,
+		.ranks_per_node = s->cluster->ranks_per_node,
+		.ragged_batch = s->stack->layout.ragged_batch,
+		.any_layout = s->cluster->gpu->any_layout,
+		.gpus = s->cluster->gpus_mark,
+		.unlike = sp->unlike,
+		.n_unlike = ft_model_unlike(s->model, sp->unlike),
+	};
 	if (node_is_null(sequence))
 		sequence = node_get(s->stack->defaults, "sequence_parallel");
 	sp->wants_sequence_parallel = node_is_null(sequence) || !sequence->text ||

@@ -22,9 +22,9 @@ static const struct {
 	  2 * (1 + 4. / 128), true },
 	{ "fp8-block128", "blockwise", 2 + 2 * (1 + 4. / 128), 2 + 1 + 4. / 128,
 	  1 + 4. / 128, 2 * (1 + 4. / 128), true },
-	{ "mxfp8", "mxfp8", 2 * (2 + 1 + 1. / 32), 2 + 1 + 1. / 32, 1 + 1. / 32,
+	{ "mxfp8", "mxfp8", 2 + 2 * (1 + 1. / 32), 2 + 1 + 1. / 32, 1 + 1. / 32,
 	  2 * (1 + 1. / 32), true },
-	{ "mxfp4", "mxfp8", 2 * (2 + .5 + 1. / 32), 2 + .5 + 1. / 32, .5 + 1. / 32,
+	{ "mxfp4", "mxfp8", 2 + 2 * (.5 + 1. / 32), 2 + .5 + 1. / 32, .5 + 1. / 32,
 	  2 * (.5 + 1. / 32), true },
 	{ "nvfp4", "nvfp4", 2 + 2 + .5 + 2 + .5 + 2. / 16, 2 + 2 + .5 + 1. / 16,
 	  .5 + 1. / 16, 2 * (.5 + 1. / 16), true },
@@ -81,6 +81,68 @@ static void frozen_weights_want_rows_alone(void **state)
 		near_frac(sum_of(p.graph, "cast_fp8").bytes,
 			  PASSES * LAYERS * n * recipes[i].rows, 1e-12);
 		assert_true(sum_of(p.graph, "transpose_fp8").n == 0);
+		drop(&p);
+	}
+}
+
+static bool has_one_scale(int i)
+{
+	return recipes[i].recipe && (!strcmp(recipes[i].recipe, "delayed") ||
+				     !strcmp(recipes[i].recipe, "tensorwise"));
+}
+
+/* A GPU whose products take any layout wants no copy along columns of what has one scale:
+ * neither casts nor norms' outputs are turned, and one narrow copy of a weight is kept. */
+static void nothing_is_turned_where_products_take_any_layout(void **state)
+{
+	(void)state;
+	for (int i = 0; i < RECIPES; i++) {
+		double n = elements + (recipes[i].norm_casts ? norm_elements : 0);
+		double weights, with;
+		struct parts p;
+
+		build_recipe(&p, i, "", "megatron-core");
+		weights = p.graph->rank_class[0].base_bytes[FT_MEMORY_WEIGHTS];
+		p.plan->any_layout = true;
+		rebuild(&p);
+		with = has_one_scale(i) ? recipes[i].rows : recipes[i].all;
+		near_frac(sum_of(p.graph, "cast_fp8").bytes, PASSES * LAYERS * n * with,
+			  1e-12);
+		assert_true(sum_of(p.graph, "transpose_fp8").n == 0);
+		near_frac(weights -
+				  p.graph->rank_class[0].base_bytes[FT_MEMORY_WEIGHTS],
+			  has_one_scale(i) ? ft_model_parameters(p.model, 1) : 0, 1e-9);
+		drop(&p);
+	}
+}
+
+/* Under sequence parallelism slices are cast, and gathered narrow: two inputs and two
+ * gradients a layer are cast by halves. What has one scale is turned when it is whole, all
+ * four; a scale that is found first is agreed on before each of the four casts. */
+static void slices_are_cast_before_they_are_gathered(void **state)
+{
+	const double whole = (double)S * ((Q + F) / 2. + (2 * F + Q + KV) / 2.);
+	const double slices = (double)S * 4 * H / 2;
+
+	(void)state;
+	for (int i = 0; i < RECIPES; i++) {
+		bool one = has_one_scale(i), delayed = one && !recipes[i].norm_casts;
+		bool found_first = recipes[i].norm_casts &&
+				   (one || !strcmp(recipes[i].recipe, "nvfp4"));
+		double cast_slices = delayed ? slices / 2 : slices;
+		const double passes = 2 * PASSES * LAYERS; /* dp 4 */
+		struct parts p;
+
+		build_recipe(&p, i, ", parallel: {tp: 2}", "megatron-core");
+		near_frac(sum_of(p.graph, "cast_fp8").bytes,
+			  passes * (whole * recipes[i].all +
+				    cast_slices *
+					    (one ? recipes[i].rows : recipes[i].all)),
+			  1e-12);
+		near_frac(sum_of(p.graph, "transpose_fp8").bytes,
+			  one ? passes * 2 * (double)S * 4 * H : 0, 1e-12);
+		near_frac(sum_of(p.graph, "tp_amax").bytes,
+			  found_first ? passes * 4 * 4 : 0, 1e-12);
 		drop(&p);
 	}
 }
@@ -183,6 +245,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(casts_read_and_write_what_the_recipe_says),
 		cmocka_unit_test(frozen_weights_want_rows_alone),
+		cmocka_unit_test(nothing_is_turned_where_products_take_any_layout),
+		cmocka_unit_test(slices_are_cast_before_they_are_gathered),
 		cmocka_unit_test(what_travels_under_tp_has_the_format_of_the_product),
 		cmocka_unit_test(weights_are_gathered_in_a_byte_if_one_scale_serves),
 		cmocka_unit_test(recipes_that_do_not_fit_a_format_are_refused),

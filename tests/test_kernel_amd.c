@@ -1,4 +1,4 @@
-/* tests/test_kernel_amd.c - products as AMD's rows have them: tuners, formats, few rows */
+/* tests/test_kernel_amd.c - products of formats and sources of their own: tuners, mxfp8, few rows */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -77,6 +77,39 @@ static void rows_of_tuners_are_taken_by_their_factor(void **state)
 		found += fabs(r->time_s * 1e6 / 340.1 - 1) < 1e-9;	    /* hkf */
 	}
 	assert_int_equal(found, 2);
+	ft_gpu_free(g);
+}
+
+/* Without rows of mxfp8 those of fp8 serve, times what a library takes longer. */
+static void mxfp8_takes_fp8_times_its_factor(void **state)
+{
+	struct ft_gpu *g = with_gemm("b200", "gemm.mxfp8_time: 1.25");
+	struct ft_work fp8 = product(FT_FP8, 8192, 8192, 8192);
+	struct ft_work mx = product(FT_MXFP8, 8192, 8192, 8192);
+
+	(void)state;
+	assert_true(fabs(burst_s(g, mx) / burst_s(g, fp8) - 1.25) < 1e-12);
+	ft_gpu_free(g);
+}
+
+/* TensorRT-LLM's kernels of nvfp4 are not those that a framework calls. */
+static void nvfp4_goes_by_the_library_of_frameworks(void **state)
+{
+	static const struct {
+		double edge, us; /* torch._scaled_mm, published as ao1 */
+	} told[] = { { 4096, 30.8 }, { 6144, 84.4 }, { 8192, 205 } };
+	struct ft_error err;
+	struct ft_gpu *g = ft_gpu_load("b200", NULL, &err);
+
+	(void)state;
+	assert_true(ft_gpu_source_factor(g, "s4q", FT_NVFP4) > 1.1);
+	assert_true(ft_gpu_source_factor(g, "s4q", FT_FP8) == 1);
+	for (size_t i = 0; i < 3; i++) {
+		int64_t e = (int64_t)told[i].edge;
+		double us = 1e6 * burst_s(g, product(FT_NVFP4, e, e, e));
+
+		assert_true(fabs(us / told[i].us - 1) < 0.15);
+	}
 	ft_gpu_free(g);
 }
 
@@ -171,6 +204,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rows_of_tuners_are_taken_by_their_factor),
+		cmocka_unit_test(mxfp8_takes_fp8_times_its_factor),
+		cmocka_unit_test(nvfp4_goes_by_the_library_of_frameworks),
 		cmocka_unit_test(a_list_of_tuners_is_needed_and_is_of_words),
 		cmocka_unit_test(stretched_axes_leave_measured_shapes_alone),
 		cmocka_unit_test(mxfp4_has_a_table_of_its_own),

@@ -34,6 +34,7 @@ static const struct key_exempt exempt[] = {
 	  "an allowance with a provenance of its own: test_bom.c" },
 	{ "cluster.fabric", "graph", "test_topology.c, test_network.sh draw networks" },
 	{ "cluster.gpu", "gemm.tuned", "of tuners' rows: test_kernel_amd.c" },
+	{ "cluster.gpu", "gemm.mxfp8_time", "of mxfp8: test_kernel_amd.c" },
 	{ "cluster.gpu", "gemm.distance", "of tuners' rows: test_kernel_amd.c" },
 	{ "cluster.gpu", "collectives.*.nvls_from",
 	  "of libraries that keep out of the switch: test_inside.c" },

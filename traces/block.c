@@ -1,5 +1,6 @@
 /* traces/block.c - the two halves of a layer, attention and MLP, as a rank sees them */
 #include "traces/block.h"
+#include "traces/casts.h"
 
 /* ---- tensor-parallel collectives ---------------------------------------- */
 
@@ -95,10 +96,7 @@ static void column_back(struct builder *b, const struct layer_sizes *s,
 	leave_split(b, s);
 	if (megatron && b->part == PART_WHOLE)
 		b->needs[FT_STREAM_TP] = false; /* wgrad need not wait */
-	of_weights(b, true);
-	if (!b->plan->lora.rank)
-		put_norm_transpose(b, (double)(s->tokens * s->h));
-	of_weights(b, false);
+	put_input_transpose(b, (double)(s->tokens * s->h));
 	products(b, s, FT_WGRAD);
 	if (megatron && b->part != PART_WEIGHTS)
 		join_split(b);
@@ -108,9 +106,17 @@ static void column_back(struct builder *b, const struct layer_sizes *s,
 static void row_back(struct builder *b, const struct layer_sizes *s, const char *name,
 		     int64_t n, int64_t k)
 {
+	bool slices = casts_slices(b);
+
+	if (slices)
+		put_slice_cast(b, (double)s->part * (double)n);
 	enter_split(b, s, true);
-	put_cast(b, (double)s->tokens * (double)n, 1);
-	linear_back(b, name, s->tokens, n, k);
+	if (!slices)
+		put_cast(b, (double)s->tokens * (double)n, 1);
+	put_gemm(b, name, FT_DGRAD, s->tokens, n, k);
+	if (slices)
+		put_transpose(b, (double)s->tokens * (double)n);
+	put_gemm(b, name, FT_WGRAD, s->tokens, n, k);
 	if (b->plan->overlap_tp)
 		join_split(b);
 }

@@ -72,6 +72,7 @@ bool segment_known(struct builder *b, struct segment_key key, uint32_t *id);
 void segment_begin(struct builder *b, struct segment_key key, const char *name);
 uint32_t segment_end(struct builder *b);
 
+bool splits_by_dtensor(const struct builder *b);
 bool left_out(const struct builder *b); /* is what is put not of the part? */
 
 /* Ops of the segment being written; what is left out comes back, too, and is nowhere. */
@@ -123,18 +124,6 @@ double layer_saved_bytes(const struct builder *b, int64_t layer, enum ft_recompu
 /* What of it, or computed again, stays until its weights' gradients are computed. */
 double layer_deferred_bytes(const struct builder *b, int64_t layer);
 double layer_recomputed_flop(const struct builder *b, int64_t layer);
-
-/* casts.c: formats of 8 and 4 bit */
-bool splits_by_dtensor(const struct builder *b);
-bool is_narrow(const struct builder *b);
-void put_cast(struct builder *b, double elements, int launches);
-/* The same behind a norm, where the recipe does not let the norm do it. */
-void put_norm_cast(struct builder *b, double elements);
-void put_norm_transpose(struct builder *b, double elements);
-/* Bytes of an activation's element on its way between ranks of tp (both: a gradient,
- * along rows and columns), and of a weight that is gathered. */
-double gathered_width(const struct builder *b, bool both);
-double parameter_width(const struct builder *b);
 
 /* recompute.c: what runs again before a layer's backward */
 enum ft_recompute layer_recompute(const struct builder *b, int64_t layer);

@@ -3,68 +3,112 @@
  *
  * A product wants its 16-bit input in the narrow format along rows, and for the
  * backward pass along columns as well. Bytes per element, read and written:
- *   delayed     2 + 1 + 1      scales are known; the norm before writes them itself
- *   tensorwise  2 + 2 + 1 + 1  the largest value is found first
+ *   delayed     2 + 1 (+ 1)      scales are known; the norm before writes rows itself
+ *   tensorwise  2 + 2 + 1 (+ 1)  the largest value is found first
  *   blockwise   2 + 1 + 1 and scales
- *   mxfp8       2 (2 + 1) and scales: rows and columns are quantized apart; mxfp4 with 1/2
+ *   mxfp8       2 + 2 x 1 and scales: one kernel writes rows and columns; mxfp4 with 1/2
  *   nvfp4       2 + 2 (2 + 1/2) and scales: largest value, rows, rotated columns
- * Under tensor parallelism Transformer Engine gathers what goes into a product in its
- * narrow format with the scales; a gradient goes into two products, along rows and
- * along columns, and where these have scales of their own both travel.
- * Source: the recipes' definitions in Transformer Engine's documentation; counted.
+ * With one scale a tensor the columns are the rows turned, and only where products want
+ * them so: Transformer Engine turns nothing on a GPU whose products take any layout.
+ *
+ * Under sequence parallelism it quantizes a slice, and gathers the slices in the narrow
+ * format with the scales; a gradient goes into two products, along rows and along columns,
+ * and where these have scales of their own both travel. What has one scale is turned when
+ * it is whole. A scale that is found first is the group's: the largest value is reduced
+ * over its ranks before each such cast.
+ * Source: Transformer Engine's documentation of its recipes and its Linear module (2.14,
+ * read 2026-11-23); counted.
  */
-#include "traces/build.h"
+#include "traces/casts.h"
 
 bool is_narrow(const struct builder *b)
 {
 	return ft_dtype_bytes(b->plan->precision) < 2;
 }
 
-/* Bytes of a cast along rows, and of what the gradient of a weight needs besides. */
-static double cast_bytes(const struct builder *b)
-{
-	bool frozen = b->plan->lora.rank > 0;
-
-	switch (b->plan->scaling) {
-	case FT_SCALING_TENSORWISE:
-		return frozen ? 5 : 6;
-	case FT_SCALING_BLOCKWISE:
-		return frozen ? 3 + 4.0 / 128 : 4 + 8.0 / 128;
-	case FT_SCALING_MX:
-		return (frozen ? 1 : 2) *
-		       (2 + ft_dtype_bytes(b->plan->precision) + 1.0 / 32);
-	case FT_SCALING_NV:
-		return frozen ? 4.5 + 1.0 / 16 : 7 + 2.0 / 16;
-	default:
-		return frozen ? 3 : 4;
-	}
-}
-
-void put_cast(struct builder *b, double elements, int launches)
-{
-	if (is_narrow(b))
-		put_memory(b, "cast_fp8", "cast", cast_bytes(b) * elements, launches);
-}
-
-/* A norm that writes the narrow format writes rows; their transpose is made when the
- * gradient of the weights asks for it. */
-void put_norm_transpose(struct builder *b, double elements)
-{
-	if (is_narrow(b) && b->plan->scaling == FT_SCALING_DELAYED)
-		put_memory(b, "transpose_fp8", "cast", 2 * elements, 1);
-}
-
-void put_norm_cast(struct builder *b, double elements)
-{
-	if (b->plan->scaling != FT_SCALING_DELAYED)
-		put_cast(b, elements, 1);
-}
-
-/* One scale for a whole tensor: its transpose is made where it is needed. */
+/* One scale for a whole tensor: what is wanted along columns are its rows, turned. */
 static bool one_scale(const struct builder *b)
 {
 	return is_narrow(b) && (b->plan->scaling == FT_SCALING_DELAYED ||
 				b->plan->scaling == FT_SCALING_TENSORWISE);
+}
+
+bool is_turned(const struct builder *b)
+{
+	return one_scale(b) &&
+	       !(b->plan->any_layout && b->rules->tensor_parallel == FT_TP_MEGATRON);
+}
+
+/* Bytes of an element that is cast along rows, and along columns as well. */
+static double cast_bytes(const struct builder *b, bool columns)
+{
+	switch (b->plan->scaling) {
+	case FT_SCALING_TENSORWISE:
+		return columns && is_turned(b) ? 6 : 5;
+	case FT_SCALING_BLOCKWISE:
+		return columns ? 4 + 8.0 / 128 : 3 + 4.0 / 128;
+	case FT_SCALING_MX:
+		return 2 + (columns ? 2 : 1) *
+				   (ft_dtype_bytes(b->plan->precision) + 1.0 / 32);
+	case FT_SCALING_NV:
+		return columns ? 7 + 2.0 / 16 : 4.5 + 1.0 / 16;
+	default:
+		return columns && is_turned(b) ? 4 : 3;
+	}
+}
+
+static void put_cast_of(struct builder *b, double elements, bool columns, int launches)
+{
+	if (is_narrow(b))
+		put_memory(b, "cast_fp8", "cast", cast_bytes(b, columns) * elements,
+			   launches);
+}
+
+void put_cast(struct builder *b, double elements, int launches)
+{
+	put_cast_of(b, elements, !b->plan->lora.rank, launches);
+}
+
+bool casts_slices(const struct builder *b)
+{
+	return is_narrow(b) && b->plan->sequence_parallel && b->plan->tp > 1 &&
+	       b->rules->tensor_parallel == FT_TP_MEGATRON;
+}
+
+void put_slice_cast(struct builder *b, double elements)
+{
+	if ((b->plan->scaling == FT_SCALING_TENSORWISE ||
+	     b->plan->scaling == FT_SCALING_NV) &&
+	    put_collective(b, "tp_amax", FT_STREAM_TP, FT_ALL_REDUCE, FT_GROUP_TP, 4))
+		need(b, FT_STREAM_TP);
+	put_cast_of(b, elements, !b->plan->lora.rank && !one_scale(b), 1);
+}
+
+void put_transpose(struct builder *b, double elements)
+{
+	bool was = of_weights(b, true);
+
+	if (is_turned(b) && !b->plan->lora.rank)
+		put_memory(b, "transpose_fp8", "cast", 2 * elements, 1);
+	of_weights(b, was);
+}
+
+/* What a norm or a slice wrote along rows is wanted along columns for the gradient of
+ * the weights. */
+void put_input_transpose(struct builder *b, double elements)
+{
+	if (b->plan->scaling == FT_SCALING_DELAYED || casts_slices(b))
+		put_transpose(b, elements);
+}
+
+void put_norm_cast(struct builder *b, double elements)
+{
+	if (b->plan->scaling == FT_SCALING_DELAYED)
+		return;
+	if (casts_slices(b))
+		put_slice_cast(b, elements);
+	else
+		put_cast(b, elements, 1);
 }
 
 double gathered_width(const struct builder *b, bool both)

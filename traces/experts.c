@@ -14,6 +14,7 @@
 #include <math.h>
 
 #include "traces/block.h"
+#include "traces/casts.h"
 
 struct routed {
 	int64_t tokens, copies; /* this rank routes; copies it computes */

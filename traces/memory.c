@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "traces/build.h"
+#include "traces/casts.h"
 
 /* Frameworks that give each gradient its memory when it is computed, and take it back
  * before the next step; others have buffers that stay. Autocast's were counted as staying. */
@@ -20,6 +21,20 @@ bool gradients_come(const struct builder *b)
 {
 	return is_fsdp(b->plan) ||
 	       (b->rules->tensor_parallel == FT_TP_DTENSOR && !b->autocast);
+}
+
+/* Of a weight: in 16 bit, or in the narrow format alone, or that beside 16 bit; a narrow
+ * one along rows, and along columns where products want it so or its scales do. */
+static double weight_bytes(const struct builder *b)
+{
+	double narrow = b->plan->scaling == FT_SCALING_DELAYED ||
+					b->plan->scaling == FT_SCALING_TENSORWISE ?
+				1 + is_turned(b) :
+				2;
+
+	if (!is_narrow(b))
+		return 2;
+	return b->rules->narrow_parameters ? narrow : 2 + narrow;
 }
 
 void base_bytes(const struct builder *b, struct held stage, double bytes[FT_MEMORIES])
@@ -49,12 +64,7 @@ void base_bytes(const struct builder *b, struct held stage, double bytes[FT_MEMO
 		bytes[FT_MEMORY_OTHER] = 2 * all + (p->dp > 1 ? 4 * all : 0);
 		return;
 	}
-	/* two narrow copies, along rows and along columns, beside the 16-bit weight */
-	bytes[FT_MEMORY_WEIGHTS] = (!is_narrow(b)		? 2 :
-				    b->rules->narrow_parameters ? 2 :
-								  4) *
-					   all +
-				   frozen;
+	bytes[FT_MEMORY_WEIGHTS] = weight_bytes(b) * all + frozen;
 	bytes[FT_MEMORY_OPTIMIZER] = optimizer * (p->sharding == FT_DDP ? all : shared);
 }
 

@@ -14,6 +14,7 @@
  * FSDP in bf16 and tensorwise fp8 on 8 H100, 13.0 h apart a token and layer at f = 3.5 h.
  */
 #include "traces/block.h"
+#include "traces/casts.h"
 
 static bool casts_again(const struct builder *b)
 {

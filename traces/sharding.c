@@ -16,6 +16,7 @@
 #include <math.h>
 
 #include "traces/build.h"
+#include "traces/casts.h"
 
 bool is_fsdp(const struct ft_plan *plan)
 {

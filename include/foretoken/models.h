@@ -234,12 +234,14 @@ struct ft_plan {
 	bool overlap_tp, overlap_dp, overlap_pp;
 	struct ft_lora lora;
 	bool copy_engines; /* what moves and does not add up takes no compute units */
+	bool any_layout;   /* of the GPU: narrow products want no operand turned */
 };
 
 /* What the plan needs to know of the cluster and of the stack. */
 struct ft_plan_context {
 	int64_t ranks, ranks_per_node;
 	bool ragged_batch; /* the last micro-batch may be smaller, dp need not divide */
+	bool any_layout;   /* as of the plan */
 	struct ft_mark gpus; /* where the cluster's size was written */
 	const int64_t
 		*unlike; /* [n_unlike] layers that differ from the one before, for */

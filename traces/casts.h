@@ -1,0 +1,27 @@
+/*
+ * traces/casts.h - formats of 8 and 4 bit: casts before products, and what travels in them
+ *
+ * What a cast reads and writes by recipe, and the source, stand in traces/casts.c.
+ */
+#ifndef TRACES_CASTS_H
+#define TRACES_CASTS_H
+
+#include "traces/build.h"
+
+bool is_narrow(const struct builder *b);
+void put_cast(struct builder *b, double elements, int launches);
+/* The same behind a norm, where the recipe does not let the norm do it. */
+void put_norm_cast(struct builder *b, double elements);
+/* Are slices of the sequence cast before they are gathered? One such cast. */
+bool casts_slices(const struct builder *b);
+void put_slice_cast(struct builder *b, double elements);
+/* For the gradient of weights, where a copy along columns is rows turned; of an input. */
+bool is_turned(const struct builder *b);
+void put_transpose(struct builder *b, double elements);
+void put_input_transpose(struct builder *b, double elements);
+/* Bytes of an activation's element on its way between ranks of tp (both: a gradient,
+ * along rows and columns), and of a weight that is gathered. */
+double gathered_width(const struct builder *b, bool both);
+double parameter_width(const struct builder *b);
+
+#endif
