@@ -33,10 +33,16 @@ static bool one_scale(const struct builder *b)
 				b->plan->scaling == FT_SCALING_TENSORWISE);
 }
 
-bool is_turned(const struct builder *b)
+/* Is a copy along columns made, where one scale serves both? */
+static bool is_turned(const struct builder *b)
 {
 	return one_scale(b) &&
 	       !(b->plan->any_layout && b->rules->tensor_parallel == FT_TP_MEGATRON);
+}
+
+double narrow_copies(const struct builder *b)
+{
+	return one_scale(b) && !is_turned(b) ? 1 : 2;
 }
 
 /* Bytes of an element that is cast along rows, and along columns as well. */

@@ -16,12 +16,13 @@ void put_norm_cast(struct builder *b, double elements);
 bool casts_slices(const struct builder *b);
 void put_slice_cast(struct builder *b, double elements);
 /* For the gradient of weights, where a copy along columns is rows turned; of an input. */
-bool is_turned(const struct builder *b);
 void put_transpose(struct builder *b, double elements);
 void put_input_transpose(struct builder *b, double elements);
 /* Bytes of an activation's element on its way between ranks of tp (both: a gradient,
  * along rows and columns), and of a weight that is gathered. */
 double gathered_width(const struct builder *b, bool both);
 double parameter_width(const struct builder *b);
+/* How many narrow copies of a weight are kept: along rows, and along columns if need be. */
+double narrow_copies(const struct builder *b);
 
 #endif

@@ -23,18 +23,12 @@ bool gradients_come(const struct builder *b)
 	       (b->rules->tensor_parallel == FT_TP_DTENSOR && !b->autocast);
 }
 
-/* Of a weight: in 16 bit, or in the narrow format alone, or that beside 16 bit; a narrow
- * one along rows, and along columns where products want it so or its scales do. */
+/* Of a weight: in 16 bit, or in the narrow format, a byte a copy, alone or beside that. */
 static double weight_bytes(const struct builder *b)
 {
-	double narrow = b->plan->scaling == FT_SCALING_DELAYED ||
-					b->plan->scaling == FT_SCALING_TENSORWISE ?
-				1 + is_turned(b) :
-				2;
-
 	if (!is_narrow(b))
 		return 2;
-	return b->rules->narrow_parameters ? narrow : 2 + narrow;
+	return narrow_copies(b) + (b->rules->narrow_parameters ? 0 : 2);
 }
 
 void base_bytes(const struct builder *b, struct held stage, double bytes[FT_MEMORIES])

@@ -189,13 +189,13 @@ struct ft_gpu {
 	struct ft_number
 		gemm_unaligned, /* rate where rows are not of 16 bytes' multiples */
 		gemm_odd;	/* and not of 4 bytes' either */
-	struct ft_number gemm_grouped, gemm_mxfp8; /* time over one's; over fp8's */
+	struct ft_number gemm_grouped, gemm_mxfp8; /* of one product's; fp8's time */
 	struct ft_gemm_tuned gemm_tuned;
 	struct ft_number sustained[FT_DTYPES]; /* rate of long runs / of short bursts */
 	struct ft_attention_model attention_model;
 	const char *attention_impl; /* what impl NULL means */
 	struct ft_number collective_units, collective_units_per_nic; /* held by it */
-	bool persistent_products, any_layout;	   /* blocks that stay; of operands */
+	bool persistent_products, any_layout;	   /* as foretoken-gpu(5) says */
 	struct ft_number memory_beside_collective, /* time factors while both run */
 		collective_beside_compute, copy_beside_gemm;
 	struct ft_gemm_table gemm[FT_DTYPES]; /* n_rows 0: none measured */

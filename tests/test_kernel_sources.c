@@ -1,4 +1,4 @@
-/* tests/test_kernel_amd.c - products of formats and sources of their own: tuners, mxfp8, few rows */
+/* tests/test_kernel_sources.c - products of sources and formats of their own: tuners, nvfp4, mxfp8 */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
