@@ -48,6 +48,13 @@ void out_of_memory(void)
 	_exit(1);
 }
 
+void *allocated(void *p)
+{
+	if (!p)
+		out_of_memory();
+	return p;
+}
+
 void arena_keep_pages(void)
 {
 #if defined(__GLIBC__) && !EACH_ALONE

@@ -24,6 +24,8 @@ struct arena {
 
 /* One line on stderr and exit 1, at once: nothing half-written is completed. */
 void out_of_memory(void) __attribute__((noreturn));
+/* What a library allocated, if it could. */
+void *allocated(void *p) __attribute__((returns_nonnull));
 
 /* For a program's main, ahead of all else: memory that was used once stays the process's, and comes
  * in pages as large as there are. A step touches some thousand small pages, for the first time

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/stats.h"
 #include "calibrate/fit.h"
 #include "calibrate/store.h"
@@ -52,16 +53,14 @@ static int residuals(const gsl_vector *v, void *data, gsl_vector *f)
 static bool solve(struct points *p, double x[2])
 {
 	gsl_multifit_nlinear_parameters how = gsl_multifit_nlinear_default_parameters();
-	gsl_multifit_nlinear_workspace *w = gsl_multifit_nlinear_alloc(
-		gsl_multifit_nlinear_trust, &how, p->n + 2, 2);
+	gsl_multifit_nlinear_workspace *w = allocated(gsl_multifit_nlinear_alloc(
+		gsl_multifit_nlinear_trust, &how, p->n + 2, 2));
 	gsl_multifit_nlinear_fdf f = {
 		.f = residuals, .n = p->n + 2, .p = 2, .params = p
 	};
 	gsl_vector_view at = gsl_vector_view_array(x, 2);
 	int info, code;
 
-	if (!w)
-		return false;
 	code = gsl_multifit_nlinear_init(&at.vector, &f, w);
 	if (code == GSL_SUCCESS)
 		code = gsl_multifit_nlinear_driver(100, 1e-8, 1e-8, 1e-8, NULL, NULL,

@@ -176,9 +176,7 @@ static double equal_at(struct knob *k)
 
 	if (!(gap(low, k) * gap(high, k) < 0))
 		return NAN;
-	s = gsl_root_fsolver_alloc(gsl_root_fsolver_brent);
-	if (!s)
-		out_of_memory();
+	s = allocated(gsl_root_fsolver_alloc(gsl_root_fsolver_brent));
 	gsl_root_fsolver_set(s, &f, low, high);
 	for (int i = 0; i < 100 && high - low > 1e-9; i++) {
 		gsl_root_fsolver_iterate(s);

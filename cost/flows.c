@@ -245,9 +245,7 @@ static double internal_rate(struct letting *l)
 
 	if (!(letting_usd(low, l) > 0) || !(letting_usd(high, l) < 0))
 		return NAN;
-	s = gsl_root_fsolver_alloc(gsl_root_fsolver_brent);
-	if (!s)
-		out_of_memory();
+	s = allocated(gsl_root_fsolver_alloc(gsl_root_fsolver_brent));
 	gsl_root_fsolver_set(s, &f, low, high);
 	for (int k = 0; k < 200 && high - low > 1e-10; k++) {
 		gsl_root_fsolver_iterate(s);

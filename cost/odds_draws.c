@@ -5,6 +5,7 @@
 #include <gsl/gsl_qrng.h>
 #include <gsl/gsl_rng.h>
 
+#include "base/arena.h"
 #include "base/stats.h"
 #include "cost/odds.h"
 
@@ -28,10 +29,11 @@ static void source_open(struct source *s, size_t dimensions, size_t draws,
 	s->normal = ARENA_ARRAY(mem, s->n_normals, double);
 	s->all = dimensions;
 	s->quasi = dimensions < SOBOL_MOST ? dimensions : SOBOL_MOST;
-	s->sobol = s->quasi ? gsl_qrng_alloc(gsl_qrng_sobol, (unsigned)s->quasi) : NULL;
-	s->rest = gsl_rng_alloc(gsl_rng_mt19937);
-	if (!s->rest || (s->quasi && !s->sobol))
-		out_of_memory();
+	s->sobol = NULL;
+	if (s->quasi)
+		s->sobol =
+			allocated(gsl_qrng_alloc(gsl_qrng_sobol, (unsigned)s->quasi));
+	s->rest = allocated(gsl_rng_alloc(gsl_rng_mt19937));
 	gsl_rng_set(s->rest, SEED);
 }
 

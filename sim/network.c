@@ -26,7 +26,7 @@ struct network *network_new(struct arena *mem, const struct ft_cluster *c,
 			    size_t n_parts, struct ft_error *err)
 {
 	struct network *w = ARENA_NEW(mem, struct network);
-	gsl_rng *rng = gsl_rng_alloc(gsl_rng_mt19937);
+	gsl_rng *rng = allocated(gsl_rng_alloc(gsl_rng_mt19937));
 
 	*w = (struct network){
 		.mem = mem, .c = c, .part = part, .n_parts = n_parts, .nodes = nodes
@@ -127,7 +127,7 @@ static double slowest(const struct network *w)
 void network_find(struct network *w, size_t part, const struct network_sends *x,
 		  struct network_path *out)
 {
-	struct sending s = { .w = w, .rng = gsl_rng_alloc(gsl_rng_mt19937) };
+	struct sending s = { .w = w, .rng = allocated(gsl_rng_alloc(gsl_rng_mt19937)) };
 	const struct network_part *p = &w->part[part];
 	int64_t senders = p->nodes < MOST_SENDERS ? p->nodes : MOST_SENDERS;
 

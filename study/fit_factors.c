@@ -1,4 +1,5 @@
 /* study/fit_factors.c - factors of a stack by least absolute error, held to 1 */
+#include "base/arena.h"
 #include "study/fit_factors.h"
 
 #include <gsl/gsl_multimin.h>
@@ -57,9 +58,9 @@ static double loss(const gsl_vector *x, void *data)
 /* From where the last round ended, with a fresh simplex: its corners may have met early. */
 static void one_round(gsl_multimin_function *f, gsl_vector *x)
 {
-	gsl_vector *size = gsl_vector_alloc(FT_FIT_FACTORS);
-	gsl_multimin_fminimizer *m = gsl_multimin_fminimizer_alloc(
-		gsl_multimin_fminimizer_nmsimplex2, FT_FIT_FACTORS);
+	gsl_vector *size = allocated(gsl_vector_alloc(FT_FIT_FACTORS));
+	gsl_multimin_fminimizer *m = allocated(gsl_multimin_fminimizer_alloc(
+		gsl_multimin_fminimizer_nmsimplex2, FT_FIT_FACTORS));
 
 	gsl_vector_set_all(size, 0.1);
 	gsl_multimin_fminimizer_set(m, f, x, size);
@@ -79,7 +80,7 @@ void fit_factors(const struct fit_run *run, size_t n, size_t without,
 {
 	struct problem p = { run, n, without };
 	gsl_multimin_function f = { .f = loss, .n = FT_FIT_FACTORS, .params = &p };
-	gsl_vector *x = gsl_vector_calloc(FT_FIT_FACTORS);
+	gsl_vector *x = allocated(gsl_vector_calloc(FT_FIT_FACTORS));
 
 	for (int i = 0; i < ROUNDS; i++)
 		one_round(&f, x);

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/file.h"
 #include "base/node.h"
 #include "base/plain.h"
@@ -89,8 +90,9 @@ struct solution {
 /* Of M = U S V', of n columns: V S^-1 U' y, and the squares of V's rows. */
 static void solve(gsl_matrix *m, const gsl_vector *y, struct solution *out)
 {
-	gsl_matrix *v = gsl_matrix_alloc(FT_HOSTS, FT_HOSTS);
-	gsl_vector *s = gsl_vector_alloc(FT_HOSTS), *work = gsl_vector_alloc(FT_HOSTS);
+	gsl_matrix *v = allocated(gsl_matrix_alloc(FT_HOSTS, FT_HOSTS));
+	gsl_vector *s = allocated(gsl_vector_alloc(FT_HOSTS));
+	gsl_vector *work = allocated(gsl_vector_alloc(FT_HOSTS));
 
 	*out = (struct solution){ { 0 }, { 0 } };
 	gsl_linalg_SV_decomp(m, v, s, work);
@@ -136,8 +138,8 @@ static bool fit_once(const struct ft_host_fit_request *asked,
 		     struct solution *x, struct ft_host_fit *fit)
 {
 	size_t m = rows->n > FT_HOSTS ? rows->n : FT_HOSTS;
-	gsl_matrix *a = gsl_matrix_calloc(m, FT_HOSTS);
-	gsl_vector *y = gsl_vector_calloc(m);
+	gsl_matrix *a = allocated(gsl_matrix_calloc(m, FT_HOSTS));
+	gsl_vector *y = allocated(gsl_vector_calloc(m));
 	double crowded = crowd(asked->scenario);
 	bool below = false;
 

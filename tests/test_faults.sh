@@ -32,6 +32,14 @@ whole_report() {
 command_validate() { "$@" $f validate "$tmp/rows.csv" --json; }
 before_validate() { :; }
 whole_validate() { :; }
+printf 'model: llama3-8b\ncluster: {gpu: h100-sxm, gpus: 64, fabric: roce-400-rail, imperfections: {placement: scattered}}\ntraining: {sequence_length: 2048, global_batch_size: 64, parallel: {tp: 8}}\n' >"$tmp/scattered.yaml"
+command_network() { "$@" $f simulate "$tmp/scattered.yaml" --json; }
+before_network() { :; }
+whole_network() { :; }
+sed -n "1p; /torch-2.11-compile/p" "$root/measurements/steps/h200-two-steps.csv" | head -6 >"$tmp/runs.csv"
+command_fitted() { "$@" $f validate "$tmp/runs.csv" --fit-stack mine; }
+before_fitted() { rm -f "$w/mine.yaml"; }
+whole_fitted() { [ ! -e "$w/mine.yaml" ] || cmp -s "$w/mine.yaml" "$w/good/mine.yaml"; }
 command_import() { "$@" $f calibrate import --store s.db "$root/tests/fuzz/corpus/import-probe/fake.jsonl"; }
 before_import() { rm -f "$w"/s.db*; cp "$tmp/full.db" "$w/s.db"; }
 whole_import() { # one run as before, or two
@@ -119,7 +127,7 @@ leg() { # LEG: tries them; "tried" lines and faults into $tmp/LEG
 	before_$1
 	(cd "$w" && command_$1 env) >"$w/good.out" 2>"$w/err" || { echo "$1: fails without a fault"; return; }
 	mkdir "$w/good"
-	for x in r o t.json et.0.et; do [ ! -e "$w/$x" ] || cp -r "$w/$x" "$w/good/"; done
+	for x in r o t.json et.0.et mine.yaml; do [ ! -e "$w/$x" ] || cp -r "$w/$x" "$w/good/"; done
 	for kind in malloc read write open rename sync; do
 		before_$1
 		rm -f "$w/count"
@@ -138,7 +146,7 @@ leg() { # LEG: tries them; "tried" lines and faults into $tmp/LEG
 	done
 }
 
-first='report timeline sweep nsight chakra' second='validate import export fit merge prices history packed'
+first='report timeline sweep nsight chakra network' second='validate fitted import export fit merge prices history packed'
 (for l in $first; do leg $l >"$tmp/$l" 2>&1; done) &
 for l in $second; do leg $l >"$tmp/$l" 2>&1; done
 wait
