@@ -64,7 +64,7 @@ NOT_RUN = {"test_examples.sh", "test_valgrind.sh", "test_tutorial.sh", "test_ins
 # their words are the tree's derived files: told apart, and run last
 DERIVED = {"test_derived.sh", "test_profiles.sh", "test_key_ranges"}
 FOLDERS = "base hw models stacks traces sim recorded cost study calibrate reports serve cli"
-CFLAGS = "-O1 -DTESTS_FEW"  # no optimiser: it compiles faster
+CFLAGS = "-O1 -DTESTS_FEW"  # it compiles faster
 KEPT = "build/mutants/results.jsonl"
 TIMES = "build/mutants/times.json"
 SAID = threading.Lock()
