@@ -3,14 +3,14 @@
 
 /* In a pipeline only if it is interleaved: else the next stage's backward waits for this one,
  * and this one's forward for the stage before, so that stages take turns. Megatron Core, too,
- * has pairs without pipelines and in interleaved ones; its one more forward ahead is the one
+ * has pairs without pipelines and in interleaved ones, and dualpipev is made of them; its one more forward ahead is the one
  * before the first pair. */
 bool ft_plan_pairs(const struct ft_plan *p)
 {
-	bool splits = p->schedule == FT_ZERO_BUBBLE || p->schedule == FT_ZBV;
+	bool alone = ft_schedule_splits(p->schedule) && p->schedule != FT_DUALPIPEV;
 
 	return p->overlap_ep && p->ep > 1 && p->sharding != FT_FSDP &&
-	       p->sharding != FT_HSDP && (p->pp == 1 || (p->vpp > 1 && !splits));
+	       p->sharding != FT_HSDP && (p->pp == 1 || (p->vpp > 1 && !alone));
 }
 
 /* Remainders that do not end: from least to most, which may be below it. */
@@ -28,7 +28,7 @@ bool interleave_ends(const struct ft_plan *p)
 {
 	int64_t least, most, left = p->micro_batches % p->pp;
 
-	if (p->vpp == 1 || p->schedule == FT_ZBV || p->micro_batches < p->pp)
+	if (p->vpp == 1 || ft_schedule_folds(p->schedule) || p->micro_batches < p->pp)
 		return true;
 	circle_of(p, &least, &most);
 	return left < least || left > most;

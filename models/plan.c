@@ -28,8 +28,9 @@ struct draft {
 
 static const char *const sharding_names[] = { "ddp",  "zero1", "zero2",
 					      "fsdp", "hsdp",  "zero3" };
-static const char *const schedule_names[] = { "1f1b", "interleaved", "gpipe",
-					      "zero-bubble", "zbv" };
+static const char *const schedule_names[] = {
+	"1f1b", "interleaved", "gpipe", "zero-bubble", "zbv", "dualpipev"
+};
 static const char *const recompute_names[] = { "none", "selective", "full" };
 static const char *const start_names[] = { "steady", "together" };
 
@@ -43,9 +44,19 @@ const char *ft_schedule_name(enum ft_schedule schedule)
 	return schedule_names[schedule];
 }
 
+bool ft_schedule_folds(enum ft_schedule schedule)
+{
+	return schedule == FT_ZBV || schedule == FT_DUALPIPEV;
+}
+
+bool ft_schedule_splits(enum ft_schedule schedule)
+{
+	return schedule == FT_ZERO_BUBBLE || ft_schedule_folds(schedule);
+}
+
 int64_t ft_plan_place(const struct ft_plan *p, int64_t stage, int64_t chunk)
 {
-	bool back = p->schedule == FT_ZBV && chunk % 2;
+	bool back = ft_schedule_folds(p->schedule) && chunk % 2;
 
 	return chunk * p->pp + (back ? p->pp - 1 - stage : stage);
 }
@@ -54,7 +65,8 @@ int64_t ft_plan_stage(const struct ft_plan *p, int64_t place)
 {
 	int64_t at = place % p->pp;
 
-	return p->schedule == FT_ZBV && place / p->pp % 2 ? p->pp - 1 - at : at;
+	return ft_schedule_folds(p->schedule) && place / p->pp % 2 ? p->pp - 1 - at :
+								     at;
 }
 
 const char *ft_recompute_name(enum ft_recompute recompute)
@@ -104,8 +116,8 @@ static void read_words(struct draft *d)
 	int sharding = read_choice(r, "sharding", sharding_names, 6, FT_ZERO1);
 
 	plan->sharding = sharding == 5 ? FT_FSDP : (enum ft_sharding)sharding;
-	plan->schedule = (enum ft_schedule)read_choice(r, "schedule", schedule_names, 5,
-						       FT_1F1B);
+	plan->schedule = (enum ft_schedule)read_choice(r, "schedule", schedule_names,
+						       FT_SCHEDULES, FT_1F1B);
 	plan->recompute = (enum ft_recompute)read_choice(
 		r, "recompute", recompute_names, 3, FT_RECOMPUTE_NONE);
 	plan->step_start = (enum ft_step_start)read_choice(r, "step_start", start_names,
@@ -281,6 +293,31 @@ static bool set_batches(struct draft *d)
 	return true;
 }
 
+/* Its forwards and backwards of different micro-batches meet only in a pipeline that has
+ * enough of them. */
+static bool check_dualpipe(struct draft *d)
+{
+	const struct ft_plan *plan = d->plan;
+	long long least = 2 * plan->pp;
+
+	if (d->context->open)
+		return true;
+	if (plan->pp == 1)
+		return BLAME(
+			d, at_pp,
+			"schedule dualpipev runs in a pipeline, pp 2 or more; with "
+			"pp 1 set schedule: 1f1b");
+	if (plan->micro_batches >= least)
+		return true;
+	return reader_fail(&d->top, "global_batch_size",
+			   "%lld is %lld micro-batches of each replica, schedule "
+			   "dualpipev needs 2 x pp = %lld or more: global_batch_size "
+			   "%lld, or a smaller micro_batch_size or pp",
+			   (long long)plan->global_batch,
+			   (long long)plan->micro_batches, least,
+			   least * (long long)(plan->micro_batch * plan->dp));
+}
+
 static bool set_schedule(struct draft *d)
 {
 	struct ft_plan *plan = d->plan;
@@ -294,12 +331,12 @@ static bool set_schedule(struct draft *d)
 				   "schedule gpipe runs one chunk a stage, not "
 				   "%lld",
 				   (long long)plan->vpp);
-	if (plan->schedule == FT_ZBV && plan->pp > 1 && plan->vpp != 2)
+	if (ft_schedule_folds(plan->schedule) && plan->pp > 1 && plan->vpp != 2)
 		return BLAME(d, at_vpp,
-			     "schedule zbv runs two chunks a stage, not %lld; set "
+			     "schedule %s runs two chunks a stage, not %lld; set "
 			     "vpp: 2",
-			     (long long)plan->vpp);
-	return true;
+			     ft_schedule_name(plan->schedule), (long long)plan->vpp);
+	return plan->schedule != FT_DUALPIPEV || check_dualpipe(d);
 }
 
 /* The largest divisor of n that is at most limit. */

@@ -109,7 +109,9 @@ static bool schedule_fits(struct ft_plan *p)
 		p->schedule = FT_INTERLEAVED;
 	if (p->schedule == FT_INTERLEAVED && p->vpp == 1)
 		p->schedule = FT_1F1B;
-	if (p->schedule == FT_ZBV && p->pp > 1)
+	if (p->schedule == FT_DUALPIPEV && (p->pp == 1 || p->micro_batches < 2 * p->pp))
+		return false;
+	if (ft_schedule_folds(p->schedule) && p->pp > 1)
 		return p->vpp == 2;
 	return p->schedule == FT_GPIPE ? p->vpp == 1 : interleave_ends(p);
 }

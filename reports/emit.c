@@ -349,6 +349,7 @@ static void titan_pipeline(struct sheet *t)
 	    p->schedule == FT_GPIPE	  ? "GPipe" :
 	    p->schedule == FT_ZERO_BUBBLE ? "InterleavedZeroBubble" :
 	    p->schedule == FT_ZBV	  ? "ZBVZeroBubble" :
+	    p->schedule == FT_DUALPIPEV	  ? "DualPipeV" :
 	    p->schedule == FT_INTERLEAVED ? "Interleaved1F1B" :
 					    "1F1B");
 	put_int(t, "pipeline_parallel_microbatch_size", p->micro_batch);

@@ -60,7 +60,7 @@ static void put_choices(json_t *key, const char *path)
 		for (int i = 0; i <= (int)(last); i++) \
 	word[n++] = function((enum kind)i)
 	OF("sharding", ft_sharding_name, ft_sharding, FT_HSDP);
-	OF("schedule", ft_schedule_name, ft_schedule, FT_ZBV);
+	OF("schedule", ft_schedule_name, ft_schedule, FT_SCHEDULES - 1);
 	OF("recompute", ft_recompute_name, ft_recompute, FT_RECOMPUTE_FULL);
 	OF("cuda_graphs", ft_graphs_name, ft_graphs, FT_GRAPHS_FULL);
 	OF("moe_dispatcher", ft_dispatcher_name, ft_dispatcher, FT_DISPATCH_HYBRIDEP);

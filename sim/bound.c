@@ -51,14 +51,16 @@ struct progress {
 	struct stage_state *is;	    /* [stages] */
 	struct stage_state *before; /* [stages] its last pass, */
 	ft_ps *input;		    /* [stages] and when that one's input was there */
-	ft_ps **end;		    /* [stages][3 * vpp * m], NOT_YET: not over */
+	ft_ps **end;		    /* [stages][4 * vpp * m], NOT_YET: not over */
 	struct source *from; /* [stages][2 * vpp]: of forwards, and of backwards */
 };
 
 static size_t end_at(const struct ft_plan *p, uint8_t kind, uint32_t micro_batch,
 		     int64_t chunk)
 {
-	return (size_t)((chunk * FT_SLOT_UPDATE + kind) * p->micro_batches +
+	int slot = kind == FT_SLOT_WHOLE ? FT_SLOT_BACKWARD : kind;
+
+	return (size_t)((chunk * FT_SLOT_UPDATE + slot) * p->micro_batches +
 			micro_batch);
 }
 
@@ -187,14 +189,14 @@ static bool advance(const struct bounding *b, struct progress *g, size_t stage)
 	struct stage_state *s = &g->is[stage];
 	bool moved = false;
 
-	while (g->next[stage] < o->n_order) {
+	while (g->next[stage] < o->n_order[stage]) {
 		const struct ft_outline_slot *t = &o->order[stage][g->next[stage]];
 		const struct pass_time *d = &b->pass[stage][t->pass];
 		ft_ps from = d->awaits ? input(b, g, stage, t) : 0;
 
 		if (from == NOT_YET)
 			break;
-		if (++g->next[stage] == o->n_order) {
+		if (++g->next[stage] == o->n_order[stage]) {
 			g->before[stage] = *s;
 			g->input[stage] = from;
 		}
@@ -242,7 +244,8 @@ static ft_ps over_tails(const struct bounding *b, const struct progress *g)
 		const struct ft_class *k = &o->graph.rank_class[s];
 		struct front f = front_at(&b->of[s], &g->before[s], g->input[s]);
 
-		bound_put_pass(&f, b, s, &o->pass[s][o->order[s][o->n_order - 1].pass]);
+		bound_put_pass(&f, b, s,
+			       &o->pass[s][o->order[s][o->n_order[s] - 1].pass]);
 		for (size_t i = o->last_call[s]; i < k->n_calls; i++)
 			front_call(&f, &b->of[s], k->call[i].segment,
 				   (int64_t)k->call[i].repeat);
@@ -267,7 +270,7 @@ static ft_ps over_passes(struct bounding *b)
 			moved |= advance(b, &g, s);
 	}
 	for (size_t s = 0; s < n; s++)
-		assert(g.next[s] == b->o->n_order); /* a plan's passes all end */
+		assert(g.next[s] == b->o->n_order[s]); /* a plan's passes all end */
 	return over_tails(b, &g);
 }
 

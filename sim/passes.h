@@ -3,7 +3,7 @@
  *
  * The marks of a class (ft_slot_mark) tell the pass and the micro-batch; layers are counted
  * from them: a forward pass runs its chunk's layers in order, a backward one in reverse, and
- * chunks follow each other from stage to stage, or back where data is sent in reverse (zbv).
+ * chunks follow each other from stage to stage, or back where data is sent in reverse (zbv, dualpipev).
  * Not known of a graph without marks, nor where two passes run side by side (overlap.ep).
  */
 #ifndef SIM_PASSES_H
@@ -21,7 +21,7 @@ struct pass_call {
 	int64_t step;	     /* of the next one: +1 or -1 */
 };
 
-/* Are the stages folded into a V, whose second half sends back (zbv)? */
+/* Are the stages folded into a V, whose second half sends back (zbv, dualpipev)? */
 bool passes_fold(const struct ft_graph *graph);
 
 /* [n_classes][n_calls], in mem. */

@@ -332,7 +332,7 @@ static double phi(const struct placing *x, double z)
 {
 	struct stage_times t = { .forward = 0 };
 	double before = 0, behind = 0, most = 0;
-	bool turns = x->p->schedule != FT_ZERO_BUBBLE && x->p->schedule != FT_ZBV;
+	bool turns = !ft_schedule_splits(x->p->schedule);
 
 	for (int64_t s = 0; s < x->p->pp; s++) {
 		const struct stage_sums *of = &x->stage[s];
@@ -381,7 +381,8 @@ static double busiest(const struct placing *x, double *mean)
 struct ft_bound ft_sketched_bound(const struct ft_sketched *s, const struct ft_plan *p)
 {
 	PLAIN_NUMBERS;
-	bool pairs = p->overlap_ep && p->ep > 1; /* passes run side by side */
+	/* passes run side by side, or backwards are cut in two now and whole then */
+	bool mixed = (p->overlap_ep && p->ep > 1) || p->schedule == FT_DUALPIPEV;
 	struct placing x = { .s = s, .p = p };
 	struct ft_bound bound = { 0, 0 };
 	struct arena mem = { 0 };
@@ -392,7 +393,7 @@ struct ft_bound ft_sketched_bound(const struct ft_sketched *s, const struct ft_p
 		return bound;
 	place_all(&x, &mem);
 	step = busiest(&x, &bound.busy_s);
-	if (!pairs)
+	if (!mixed)
 		step = fmax(step, fixed_point(&x));
 	bound.step = ft_ps_from_s(step * (1 - 1e-9));
 	arena_release(&mem);

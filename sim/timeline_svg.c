@@ -106,7 +106,9 @@ struct drawing {
 	const char *unit;
 };
 
-static const char *const kind_class[FT_SLOT_KINDS + 1] = { "f", "b", "w", "u", "o" };
+static const char *const kind_class[FT_SLOT_KINDS + 1] = {
+	"f", "b", "w", "v", "u", "o"
+};
 
 static double x_of(const struct drawing *d, ft_ps t)
 {
@@ -136,7 +138,7 @@ static void say_pass(const struct drawing *d, const struct ft_class *class,
 {
 	static const char *const words[FT_SLOT_KINDS] = { "forward", "backward",
 							  "gradients of weights",
-							  "update" };
+							  "whole backward", "update" };
 
 	fputs("<title>", d->out);
 	text_put_xml(d->out, class->name);
@@ -256,7 +258,8 @@ static void legend_item(const struct drawing *d, double *x, const char *class,
 static void draw_legend(const struct drawing *d)
 {
 	static const char *const words[FT_SLOT_KINDS + 1] = {
-		"forward", "backward", "gradients of weights", "optimizer", "of no pass"
+		"forward",	  "backward",  "gradients of weights",
+		"whole backward", "optimizer", "of no pass"
 	};
 	double x = LEFT;
 
@@ -286,8 +289,8 @@ static void draw_head(const struct drawing *d, const char *title,
 		"sans-serif;fill:#222}.name{text-anchor:end}.axis,.n{text-anchor:middle}"
 		".n{font-size:9px}.title{font-size:15px;font-weight:bold}"
 		".grid{stroke:#999;stroke-width:.5;stroke-dasharray:2 3}"
-		".f,.b,.w,.u,.o{stroke:#fff;stroke-width:.6}"
-		".f{fill:#8ecae6}.b{fill:#7fc97f}.w{fill:#f6c667}.u{fill:#cc79a7}"
+		".f,.b,.w,.v,.u,.o{stroke:#fff;stroke-width:.6}"
+		".f{fill:#8ecae6}.b{fill:#7fc97f}.w{fill:#f6c667}.v{fill:#c5b358}.u{fill:#cc79a7}"
 		".o{fill:#bbb}.idle{fill:#eee}.c{fill:#d55e00}.s{fill:#33579a}"
 		"</style>\n<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n"
 		"<text class=\"title\" x=\"%d\" y=\"22\">",

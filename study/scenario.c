@@ -326,6 +326,7 @@ static bool load_open_plan(struct whole *w, const struct node *training,
 	struct ft_plan_context context = { .ranks = 1,
 					   .ranks_per_node = 1,
 					   .any_layout = s->cluster->gpu->any_layout,
+					   .open = true,
 					   .gpus = s->cluster->gpus_mark };
 	struct node *laid = node_overlay(&w->mem, s->stack->defaults, training);
 

@@ -123,8 +123,7 @@ static const struct ft_sketched *sketched_of(struct worker *w,
 		at[left_out[i]] = 0;
 	if (p->sharding == FT_FSDP || p->sharding == FT_HSDP)
 		at[AXIS_SHARD] = (uint8_t)((p->shard == 1) + 2 * (p->edp == 1));
-	at[AXIS_SCHEDULE] =
-		p->pp > 1 && (p->schedule == FT_ZERO_BUBBLE || p->schedule == FT_ZBV);
+	at[AXIS_SCHEDULE] = p->pp > 1 && ft_schedule_splits(p->schedule);
 	f = place(s, at);
 	if (f->used)
 		return f->sketched;

@@ -65,4 +65,29 @@ static const char *drawn(struct arena *mem)
 		ANY("1", "1", "2", "4"), ANY("1", "1", "2"));
 }
 
+/* Of DualPipeV, most of them with pairs. */
+static inline const char *drawn_dual(struct arena *mem)
+{
+	int64_t pp = 2 << below(2);
+
+	return arena_printf(
+		mem,
+		"{model: %s, cluster: {gpu: %s, gpus: %s}, stack: %s, training: "
+		"{sequence_length: 2048, global_batch_size: %s, micro_batch_size: 1, "
+		"sharding: %s, recompute: %s, schedule: dualpipev, step_start: %s, "
+		"overlap: {tp: %s, dp: %s, pp: %s, ep: %s}, "
+		"parallel: {tp: %s, pp: %d, cp: %s, ep: %s, vpp: 2}}}",
+		ANY("{name: llama3-8b, num_hidden_layers: 16}",
+		    "{name: mixtral-8x7b, num_hidden_layers: 8}",
+		    "{name: qwen3-30b-a3b, num_hidden_layers: 12}"),
+		ANY("h100-sxm", "h200"), ANY("8", "16"),
+		ANY("torch-2.11-eager", "torchtitan-2024-eager"),
+		ANY("32", "64", "128", "256"),
+		ANY("ddp", "zero1", "zero2", "fsdp", "hsdp"),
+		ANY("none", "selective", "full"), ANY("steady", "together"),
+		ANY("true", "false"), ANY("true", "false"), ANY("true", "false"),
+		ANY("true", "false"), ANY("1", "2"), (int)pp, ANY("1", "1", "2"),
+		ANY("1", "2", "4"));
+}
+
 #endif

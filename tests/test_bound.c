@@ -8,9 +8,9 @@
 #include "tests/plan_drawn.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(TESTS_FEW)
-enum { FEW = 60, PLANS = FEW };
+enum { FEW = 60, PLANS = FEW, DUALS = 10 };
 #else
-enum { FEW = 60, PLANS = 1500 };
+enum { FEW = 60, PLANS = 1500, DUALS = 150 };
 #endif
 
 struct tally {
@@ -153,10 +153,31 @@ static void no_step_is_shorter_than_its_bound(void **state)
 	ft_shelf_free(shelf);
 }
 
+/* DualPipeV, in which some backwards are whole and others in two parts. */
+static void nor_is_one_of_dualpipev(void **state)
+{
+	struct tally t = { .least = 1 };
+	struct ft_shelf *shelf = ft_shelf_new();
+
+	(void)state;
+	for (seed = 7; t.steps < DUALS;) {
+		struct arena mem = { 0 };
+
+		hold(drawn_dual(&mem), shelf, &t);
+		arena_release(&mem);
+	}
+	print_message("%d steps, %d bounded: %.3f of the step on average, at least "
+		      "%.3f\n",
+		      t.steps, t.bounded, t.sum / t.bounded, t.least);
+	assert_true(t.bounded > t.steps / 2 && t.bounded < t.steps);
+	ft_shelf_free(shelf);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_step_is_shorter_than_its_bound),
+		cmocka_unit_test(nor_is_one_of_dualpipev),
 	};
 
 	return cmocka_run_group_tests_name("bound", tests, NULL, NULL);

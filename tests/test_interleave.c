@@ -17,7 +17,8 @@ static const struct way ways[] = {
 	{ "1f1b", 1, 1, false, false },	       { "gpipe", 1, 1, false, false },
 	{ "interleaved", 2, 4, false, false }, { "interleaved", 2, 4, true, false },
 	{ "interleaved", 2, 4, true, true },   { "zero-bubble", 1, 4, false, false },
-	{ "zbv", 2, 2, false, false },
+	{ "zbv", 2, 2, false, false },	       { "dualpipev", 2, 2, false, false },
+	{ "dualpipev", 2, 2, true, false },    { "dualpipev", 2, 2, true, true },
 };
 
 enum { WAYS = sizeof(ways) / sizeof(*ways), MOST_PP = 7 };
@@ -77,7 +78,7 @@ static int rule_is_the_engine(struct ft_shelf *shelf, const struct way *way, int
 			      int64_t vpp)
 {
 	struct ft_error err;
-	struct ft_scenario *s = scenario_of(shelf, way, pp, vpp, 4 * pp, &err);
+	struct ft_scenario *s = scenario_of(shelf, way, pp, vpp, 8 * pp, &err);
 	struct ft_memo *memo = ft_memo_new();
 	int refused = 0;
 
@@ -114,7 +115,9 @@ static void what_is_refused_does_not_end_and_all_else_does(void **state)
 				refused[w] +=
 					rule_is_the_engine(shelf, &ways[w], pp, vpp);
 	assert_true(refused[2] > 30 && refused[3] > refused[2] && refused[5] > 30);
-	assert_int_equal(refused[0] + refused[1] + refused[6], 0);
+	assert_int_equal(refused[0] + refused[1] + refused[6] + refused[7] +
+				 refused[8] + refused[9],
+			 0);
 	ft_shelf_free(shelf);
 }
 

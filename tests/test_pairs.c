@@ -186,6 +186,59 @@ static void pairs_hide_exchanges(void **state)
 		0.98 * simulated_s(SCENARIO("false", "{pp: 2, vpp: 2, ep: 16}"), NULL));
 }
 
+/* Stage s of dualpipev runs m - 2 pp + s + 1 times two pairs, and pp - 1 - s more where it
+ * drains; the first of the last stage is none. Chunks here are of two layers. */
+static void dualpipev_pairs_as_its_order_says(void **state)
+{
+	enum { PP = 2, M = 8, LAYERS = 2 };
+	struct parts alone, pairs;
+
+	(void)state;
+	for (int k = 0; k < 2; k++) {
+		char plan[300];
+
+		snprintf(
+			plan, sizeof(plan),
+			"{sequence_length: 512, global_batch_size: 32, sharding: zero1, "
+			"schedule: dualpipev, parallel: {pp: 2, vpp: 2, ep: 4}, "
+			"overlap: {ep: %s}}",
+			k ? "true" : "false");
+		build(k ? &pairs : &alone,
+		      "{name: qwen3-30b-a3b, num_hidden_layers: 8}", plan,
+		      "torch-2.11-eager", 8);
+	}
+	same_step(pairs.graph, alone.graph);
+	assert_int_equal(pairs.plan->micro_batches, M);
+	for (int s = 0; s < PP; s++) {
+		const struct ft_class *c = &pairs.graph->rank_class[s];
+		int ran = 0,
+		    want = 2 * (M - 2 * PP + s + 1) + (PP - 1 - s) - (s == PP - 1);
+
+		for (size_t i = 0; i < c->n_calls; i++)
+			if (!strncmp(pairs.graph->segment[c->call[i].segment].name,
+				     "pair.", 5))
+				ran += (int)c->call[i].repeat;
+		assert_int_equal(ran, LAYERS * want);
+	}
+	assert_false(has_segment(alone.graph, "pair"));
+	drop(&alone);
+	drop(&pairs);
+}
+
+#define DUAL(overlap) \
+	"{model: qwen3-30b-a3b, cluster: {gpu: h100-sxm, gpus: 32}, " \
+	"stack: torch-2.11-eager, training: {sequence_length: 4096, " \
+	"global_batch_size: 256, moe_force_balance: true, sharding: zero1, " \
+	"schedule: dualpipev, parallel: {pp: 2, vpp: 2, ep: 16}, " \
+	"overlap: {ep: " overlap "}}}"
+
+static void dualpipev_hides_exchanges(void **state)
+{
+	(void)state;
+	assert_true(simulated_s(DUAL("true"), NULL) <
+		    0.98 * simulated_s(DUAL("false"), NULL));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -195,6 +248,8 @@ int main(void)
 		cmocka_unit_test(pairing_costs_the_host_unless_a_graph_does_it),
 		cmocka_unit_test(what_cannot_be_paired_is_not),
 		cmocka_unit_test(pairs_hide_exchanges),
+		cmocka_unit_test(dualpipev_pairs_as_its_order_says),
+		cmocka_unit_test(dualpipev_hides_exchanges),
 	};
 
 	return cmocka_run_group_tests_name("traces/pairs", tests, NULL, NULL);

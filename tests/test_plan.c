@@ -287,9 +287,25 @@ static void impossible_plans_point_at_the_key_to_change(void **state)
 		{ "llama3-8b", SIZES "schedule: gpipe\nparallel: {pp: 2, vpp: 2}", 4,
 		  24, "one chunk a stage" },
 		{ "llama3-8b", SIZES "schedule: fifo", 3, 11,
-		  "1f1b, interleaved, gpipe, zero-bubble, zbv" },
+		  "1f1b, interleaved, gpipe, zero-bubble, zbv, dualpipev" },
 		{ "llama3-8b", SIZES "schedule: zbv\nparallel: {pp: 2}", 4, 16,
-		  "two chunks a stage, not 1; set vpp: 2" },
+		  "schedule zbv runs two chunks a stage, not 1; set vpp: 2" },
+		{ "llama3-8b", SIZES "schedule: dualpipev\nparallel: {pp: 2}", 4, 16,
+		  "schedule dualpipev runs two chunks a stage, not 1; set vpp: 2" },
+		{ "llama3-8b", SIZES "schedule: dualpipev\nparallel: {pp: 1}", 4, 16,
+		  "schedule dualpipev runs in a pipeline, pp 2 or more; with pp 1 set "
+		  "schedule: 1f1b" },
+		{ "llama3-8b",
+		  SIZES "schedule: dualpipev\nmicro_batch_size: 8\n"
+			"parallel: {tp: 8, pp: 4, vpp: 2}",
+		  2, 20,
+		  "64 is 4 micro-batches of each replica, schedule dualpipev needs 2 x "
+		  "pp = 8 or more: global_batch_size 128, or a smaller "
+		  "micro_batch_size or pp" },
+		{ "llama3-8b",
+		  "sequence_length: 4096\nglobal_batch_size: 128\n"
+		  "schedule: dualpipev\nparallel: {pp: 32, vpp: 2}",
+		  4, 16, "pp 32 x vpp 2 wants more stages than the model's 32 layers" },
 		{ "llama3-8b", SIZES "precission: bf16", 3, 1,
 		  "did you mean 'precision'" },
 		{ "llama3-8b", SIZES "parallel: {dp: 4}", 3, 12, "unknown key 'dp'" },

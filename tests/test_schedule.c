@@ -1,25 +1,23 @@
 /*
- * tests/test_schedule.c - orders of passes against what must hold of each, against closed
- * forms of their length, and what a step keeps under them
+ * tests/test_schedule.c - orders of passes against what must hold of each, and against
+ * closed forms of their length and of what a stage keeps
  *
  * The clock here is the obvious one: a pass takes its time once its stage is free and its
  * input is there. Sends take none.
  */
 #include "tests/check.h"
-#include "tests/simulated.h"
-#include "tests/works.h"
 
 #include "base/arena.h"
 #include "traces/build.h"
 
 static const enum ft_slot_kind F = FT_SLOT_FORWARD, B = FT_SLOT_BACKWARD,
-			       W = FT_SLOT_WEIGHTS;
+			       W = FT_SLOT_WEIGHTS, WHOLE = FT_SLOT_WHOLE;
 
 struct drawn_schedule {
 	struct arena mem;
 	struct ft_plan plan;
 	struct ft_slot **slot; /* [pp][n] */
-	size_t n;
+	size_t *n;
 };
 
 static void lay(struct drawn_schedule *d, enum ft_schedule schedule, int64_t pp,
@@ -29,11 +27,17 @@ static void lay(struct drawn_schedule *d, enum ft_schedule schedule, int64_t pp,
 						.vpp = vpp,
 						.micro_batches = m,
 						.schedule = schedule } };
-	d->n = schedule_count(&d->plan);
+	d->n = ARENA_ARRAY(&d->mem, (size_t)pp, size_t);
 	d->slot = ARENA_ARRAY(&d->mem, (size_t)pp, struct ft_slot *);
 	for (int64_t s = 0; s < pp; s++) {
-		d->slot[s] = ARENA_ARRAY(&d->mem, d->n, struct ft_slot);
-		assert_int_equal(schedule_slots(&d->plan, s, d->slot[s]), d->n);
+		size_t room = schedule_count(&d->plan);
+
+		d->slot[s] = ARENA_ARRAY(&d->mem, room, struct ft_slot);
+		d->n[s] = schedule_slots(&d->plan, s, d->slot[s]);
+		if (schedule == FT_DUALPIPEV)
+			assert_true(d->n[s] <= room);
+		else
+			assert_int_equal(d->n[s], room);
 	}
 }
 
@@ -62,14 +66,70 @@ static double input_of(double *end, const struct ft_plan *p, const struct ft_slo
 	return own < 0 || other < 0 ? -1 : own > other ? own : other;
 }
 
-/* The step's length; fails where a pass comes twice, never, or can never begin. */
-static double length_of(const struct drawn_schedule *d, const double takes[3])
+/* Every pass ran: forward, backward, and the part for weights where there is one. */
+static void all_ran(double *end, const struct ft_plan *p)
+{
+	for (int64_t at = 0; at < p->pp * p->vpp; at++)
+		for (int64_t m = 0; m < p->micro_batches; m++)
+			assert_true(*end_of(end, p, F, at, m) >= 0 &&
+				    *end_of(end, p, B, at, m) >= 0 &&
+				    (*end_of(end, p, W, at, m) >= 0) == plan_splits(p));
+}
+
+/* A pass is over; one that is whole is both parts of a backward. */
+static void over(double *end, const struct ft_plan *p, const struct ft_slot *t,
+		 int64_t at, double when)
+{
+	double *to = end_of(end, p, t->kind == WHOLE ? B : t->kind, at, t->micro_batch);
+
+	assert_true(*to < 0); /* once */
+	*to = when;
+	if (t->kind != WHOLE)
+		return;
+	to = end_of(end, p, W, at, t->micro_batch);
+	assert_true(*to < 0);
+	*to = when;
+}
+
+/* Of the slots of a stage from this one on, how many run as one: a forward and the whole
+ * backward behind it, but the first two on the stage where a V turns. */
+static size_t as_one(const struct drawn_schedule *d, int64_t s, size_t i, double both)
+{
+	const struct ft_slot *t = &d->slot[s][i];
+
+	if (both <= 0 || i + 1 == d->n[s] || t[0].kind != F || t[1].kind != WHOLE)
+		return 1;
+	return s == d->plan.pp - 1 && t[1].micro_batch == 0 && t[1].chunk == 1 ? 1 : 2;
+}
+
+/* When all inputs of these slots are there, or -1. */
+static double inputs_of(double *end, const struct ft_plan *p, int64_t s,
+			const struct ft_slot *t, size_t n)
+{
+	double from = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		double one = input_of(end, p, &t[i], ft_plan_place(p, s, t[i].chunk));
+
+		if (one < 0)
+			return -1;
+		from = from > one ? from : one;
+	}
+	return from;
+}
+
+/* The step's length, and how long the last stage waits in it; fails where a pass comes
+ * twice, never, or can never begin. both: what a forward takes with a backward beside it,
+ * 0 for one after the other. */
+static double length_in_pairs(const struct drawn_schedule *d, const double takes[3],
+			      double both, double *idle)
 {
 	const struct ft_plan *p = &d->plan;
 	size_t ends = (size_t)(3 * p->pp * p->vpp * p->micro_batches);
 	size_t *next = calloc((size_t)p->pp, sizeof(*next)), left;
 	double *end = malloc(ends * sizeof(*end)), longest = 0;
 	double *free_at = calloc((size_t)p->pp, sizeof(*free_at));
+	double *work = calloc((size_t)p->pp, sizeof(*work));
 	bool moved = true;
 
 	for (size_t i = 0; i < ends; i++)
@@ -77,29 +137,46 @@ static double length_of(const struct drawn_schedule *d, const double takes[3])
 	while (moved) {
 		moved = false;
 		for (int64_t s = 0; s < p->pp; s++)
-			for (; next[s] < d->n; next[s]++, moved = true) {
+			while (next[s] < d->n[s]) {
 				const struct ft_slot *t = &d->slot[s][next[s]];
-				int64_t at = ft_plan_place(p, s, t->chunk);
-				double from = input_of(end, p, t, at);
-				double *to =
-					end_of(end, p, t->kind, at, t->micro_batch);
+				size_t n = as_one(d, s, next[s], both);
+				double from = inputs_of(end, p, s, t, n);
+				double length = n == 2		 ? both :
+						t->kind == WHOLE ? takes[B] + takes[W] :
+								   takes[t->kind];
 
 				if (from < 0)
 					break;
-				assert_true(*to < 0); /* once */
 				from = from > free_at[s] ? from : free_at[s];
-				*to = free_at[s] = from + takes[t->kind];
-				longest = *to > longest ? *to : longest;
+				free_at[s] = from + length;
+				work[s] += length;
+				for (size_t i = 0; i < n; i++)
+					over(end, p, &t[i],
+					     ft_plan_place(p, s, t[i].chunk),
+					     free_at[s]);
+				longest = free_at[s] > longest ? free_at[s] : longest;
+				next[s] += n;
+				moved = true;
 			}
 	}
 	left = 0;
 	for (int64_t s = 0; s < p->pp; s++)
-		left += d->n - next[s];
-	assert_int_equal(left, 0); /* all ran; d->n of them, no two alike: each once */
+		left += d->n[s] - next[s];
+	assert_int_equal(left, 0);
+	all_ran(end, p);
+	*idle = longest - work[p->pp - 1];
 	free(next);
 	free(end);
 	free(free_at);
+	free(work);
 	return longest;
+}
+
+static double length_of(const struct drawn_schedule *d, const double takes[3])
+{
+	double idle;
+
+	return length_in_pairs(d, takes, 0, &idle);
 }
 
 /* The most micro-batches of all chunks whose activations a stage keeps at once. */
@@ -108,12 +185,12 @@ static int64_t most_kept(const struct drawn_schedule *d, int64_t stage)
 	bool splits = plan_splits(&d->plan);
 	int64_t kept = 0, most = 0;
 
-	for (size_t i = 0; i < d->n; i++) {
+	for (size_t i = 0; i < d->n[stage]; i++) {
 		enum ft_slot_kind kind = d->slot[stage][i].kind;
 
 		kept += kind == FT_SLOT_FORWARD;
 		most = kept > most ? kept : most;
-		kept -= kind == (splits ? W : B);
+		kept -= kind == (splits ? W : B) || kind == WHOLE;
 	}
 	assert_int_equal(kept, 0);
 	return most;
@@ -132,18 +209,19 @@ static void every_pass_runs_once_in_a_legal_order(void **state)
 	(void)state;
 	for (int i = 0; i < 600; i++) {
 		enum ft_schedule how =
-			(enum ft_schedule)from_to(&seed, FT_1F1B, FT_ZBV);
+			(enum ft_schedule)from_to(&seed, FT_1F1B, FT_SCHEDULES - 1);
 		int64_t pp = from_to(&seed, 1, 9), m = from_to(&seed, 1, 24);
 		bool chunks = how == FT_INTERLEAVED || how == FT_ZERO_BUBBLE;
 		int64_t vpp = chunks ? from_to(&seed, 1, 3) : 1;
 		struct drawn_schedule d;
 
-		if (how == FT_ZBV)
+		if (ft_schedule_folds(how))
 			vpp = 2;
 		if (pp == 1)
 			vpp = 1;
 		if (vpp > 1 &&
-		    how != FT_ZBV) /* groups of pp micro-batches, as Megatron has them */
+		    !ft_schedule_folds(
+			    how)) /* groups of pp micro-batches, as Megatron has them */
 			m = (m + pp - 1) / pp * pp;
 		lay(&d, how, pp, vpp, m);
 		length_of(&d, ones);
@@ -212,6 +290,53 @@ static void a_v_has_no_bubble(void **state)
 		}
 }
 
+/* dualpipev with F = B >= W and pairs that take no longer than their halves: the last stage
+ * waits for (pp - 1) (F&B + (B + W) - 3 W), which is what DeepSeek states for 2 pp ranks.
+ * Without pairs and with equal parts it is zbv's step. Each stage keeps one chunk more than
+ * under zbv. */
+static void dualpipe_is_its_closed_form(void **state)
+{
+	uint64_t seed = 33;
+
+	(void)state;
+	for (int i = 0; i < 600; i++) {
+		int64_t pp = from_to(&seed, 2, 9), m = from_to(&seed, 2 * pp, 40);
+		double f = (double)from_to(&seed, 1, 9);
+		double w = (double)from_to(&seed, 1, (int64_t)f);
+		double both = f + f + w - 0.25 * (double)from_to(&seed, 0, 4) * w;
+		const double takes[] = { f, f, w }, equal[] = { f, f, f };
+		double ramp = (double)(pp - 1), idle;
+		struct drawn_schedule d;
+
+		lay(&d, FT_DUALPIPEV, pp, 2, m);
+		length_in_pairs(&d, takes, both, &idle);
+		near_frac(1 + idle, 1 + ramp * (both + (f + w) - 3 * w), 1e-12);
+		near_frac(length_of(&d, equal), 6 * (double)m * f + ramp * f, 1e-12);
+		for (int64_t s = 0; s < pp; s++)
+			assert_int_equal(most_kept(&d, s), 2 * pp + 1);
+		arena_release(&d.mem);
+	}
+}
+
+/* What the plan says of its bubble is that of equal parts, in pairs and not. */
+static void dualpipe_says_its_bubble(void **state)
+{
+	static const double ones[] = { 1, 1, 1 };
+
+	(void)state;
+	for (int pairs = 0; pairs < 2; pairs++) {
+		struct drawn_schedule d;
+		double idle, t;
+
+		lay(&d, FT_DUALPIPEV, 4, 2, 11);
+		d.plan.overlap_ep = pairs;
+		d.plan.ep = 8;
+		t = length_in_pairs(&d, ones, pairs ? 3 : 0, &idle);
+		near_frac(ft_plan_bubble(&d.plan), idle / (t - idle), 1e-12);
+		arena_release(&d.mem);
+	}
+}
+
 /* Weights that take longer than a forward or a backward cannot all hide: then it is no
  * shorter than the closed form, and no longer than 1f1b. */
 static void long_weights_stay_between(void **state)
@@ -236,174 +361,15 @@ static void long_weights_stay_between(void **state)
 	}
 }
 
-/* ---- a step whose backwards are cut in two --------------------------------------- */
-
-#define LLAMA "{name: llama3-8b, num_hidden_layers: 8}"
-#define ROUTED "{name: qwen3-30b-a3b, num_hidden_layers: 8}"
-#define MTP "{name: deepseek-v3, num_hidden_layers: 8}"
-
-static const struct {
-	const char *model, *plan;
-} steps[] = {
-	{ LLAMA, "sharding: ddp, parallel: {pp: 4}" },
-	{ LLAMA, "sharding: ddp, gradient_dtype: bf16, parallel: {pp: 4, tp: 2}" },
-	{ LLAMA, "sharding: zero1, parallel: {pp: 2, vpp: 2, tp: 2}" },
-	{ LLAMA, "sharding: fsdp, parallel: {pp: 2}, recompute: selective" },
-	{ LLAMA, "sharding: hsdp, parallel: {pp: 2, tp: 2}, recompute: full" },
-	{ LLAMA, "sharding: ddp, parallel: {pp: 4, cp: 2}, precision: fp8" },
-	{ LLAMA, "sharding: ddp, parallel: {pp: 2}, offload_layers: 3" },
-	{ LLAMA, "sharding: ddp, parallel: {pp: 2, tp: 2}, lora: {rank: 16}" },
-	{ ROUTED, "sharding: zero1, parallel: {pp: 2, ep: 4}" },
-	{ ROUTED, "sharding: ddp, parallel: {pp: 2, ep: 2, tp: 2}, cuda_graphs: full" },
-	{ MTP, "sharding: zero1, parallel: {pp: 2, ep: 8}, recompute: full" },
-	/* as a V: */
-	{ LLAMA, "sharding: ddp, parallel: {pp: 4, vpp: 2, tp: 2}" },
-	{ ROUTED,
-	  "sharding: zero1, parallel: {pp: 2, vpp: 2, ep: 4}, recompute: full" },
-};
-
-enum { STEPS = sizeof(steps) / sizeof(*steps), VEES = 2 };
-
-static const char *const stacks[] = { "torch-2.11-eager", "megatron-core", "generic" };
-
-/* A V has fewer transfers, as the two chunks of its last stage follow each other, and both
- * ends on one stage, whose update is the larger: all else is the same. */
-static bool is_of_layers(const struct ft_work *w)
-{
-	return w->kind == FT_GEMM || w->kind == FT_ATTENTION;
-}
-
-static bool has_part(const struct ft_graph *g)
-{
-	for (size_t i = 0; i < g->n_segments; i++)
-		if (strstr(g->segment[i].name, ".weights"))
-			return true;
-	return false;
-}
-
-static void build_both(struct parts *whole, struct parts *split, size_t step,
-		       const char *stack)
-{
-	char plan[400];
-
-	for (int k = 0; k < 2; k++) {
-		struct parts *p = k ? split : whole;
-
-		snprintf(plan, sizeof(plan),
-			 "{sequence_length: 512, global_batch_size: 64, %s}",
-			 steps[step].plan);
-		build(p, steps[step].model, plan, stack, 16);
-		if (!k)
-			continue;
-		p->plan->schedule = step < STEPS - VEES ? FT_ZERO_BUBBLE : FT_ZBV;
-		p->stack->layout.split_backward = true;
-		rebuild(p);
-	}
-}
-
-static void the_two_parts_do_the_whole_work(void **state)
-{
-	(void)state;
-	for (size_t i = 0; i < 3 * STEPS; i++) {
-		struct parts whole, split;
-
-		build_both(&whole, &split, i / 3, stacks[i % 3]);
-		assert_true(has_part(split.graph) && !has_part(whole.graph));
-		if (i / 3 < STEPS - VEES)
-			assert_int_equal(whole.graph->n_works, split.graph->n_works);
-		for (size_t k = 0; k < whole.graph->n_works; k++)
-			if (i / 3 < STEPS - VEES || is_of_layers(&whole.graph->work[k]))
-				near_frac(times_of(split.graph, &whole.graph->work[k]),
-					  times_of(whole.graph, &whole.graph->work[k]),
-					  1e-12);
-		for (int h = 0; h < FT_HOSTS; h++)
-			if (h != FT_HOST_GRAPH &&
-			    (i / 3 < STEPS - VEES ||
-			     h != FT_HOST_PIPELINE)) /* each part is a graph of its own */
-				near_frac(host_times(split.graph, (enum ft_host)h),
-					  host_times(whole.graph, (enum ft_host)h),
-					  1e-12);
-		for (int m = 0; m < FT_MEMORIES; m++)
-			near_frac(1e9 + left_over(split.graph, (enum ft_memory)m),
-				  1e9 + left_over(whole.graph, (enum ft_memory)m),
-				  1e-9);
-		drop(&whole);
-		drop(&split);
-	}
-}
-
-/* Products of gradients of weights are in the second part and nowhere else. */
-static void the_parts_are_what_they_say(void **state)
-{
-	(void)state;
-	for (size_t i = 0; i < STEPS; i++) {
-		struct parts whole, split;
-
-		build_both(&whole, &split, i, "torch-2.11-eager");
-		for (size_t k = 0; k < split.graph->n_segments; k++) {
-			const struct ft_segment *s = &split.graph->segment[k];
-			bool weights = strstr(s->name, ".weights") != NULL;
-
-			for (size_t j = 0; j < s->n_ops; j++) {
-				const struct ft_work *w =
-					&split.graph->work[s->op[j].work];
-
-				if (w->kind == FT_GEMM)
-					assert_true((w->gemm.layout == FT_WGRAD) ==
-						    weights);
-				assert_false(weights && w->kind == FT_ATTENTION);
-			}
-		}
-		drop(&whole);
-		drop(&split);
-	}
-}
-
-/* Bytes of activations that a stage keeps at most between its calls. */
-static double most_kept_bytes(const struct ft_graph *g, size_t c)
-{
-	double kept = 0, most = 0;
-
-	for (size_t i = 0; i < g->rank_class[c].n_calls; i++) {
-		const struct ft_call *call = &g->rank_class[c].call[i];
-
-		kept += call->repeat *
-			g->segment[call->segment].net_bytes[FT_MEMORY_ACTIVATIONS];
-		most = kept > most ? kept : most;
-	}
-	return most;
-}
-
-/* All stages keep as much as the first, and the first as much as under 1f1b. */
-static void activations_are_those_of_1f1b(void **state)
-{
-	(void)state;
-	for (int i = 0; i < 3; i++) {
-		struct parts whole, split;
-
-		build_both(&whole, &split, 0, stacks[i]);
-		for (size_t c = 0; c < whole.graph->n_classes; c++) {
-			near_frac(most_kept_bytes(split.graph, c),
-				  most_kept_bytes(whole.graph, 0), 1e-12);
-			near_frac(most_kept_bytes(whole.graph, c),
-				  most_kept_bytes(whole.graph, 0) * (4 - (double)c) / 4,
-				  1e-12);
-		}
-		drop(&whole);
-		drop(&split);
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_pass_runs_once_in_a_legal_order),
 		cmocka_unit_test(lengths_are_the_closed_forms),
 		cmocka_unit_test(a_v_has_no_bubble),
+		cmocka_unit_test(dualpipe_is_its_closed_form),
+		cmocka_unit_test(dualpipe_says_its_bubble),
 		cmocka_unit_test(long_weights_stay_between),
-		cmocka_unit_test(the_two_parts_do_the_whole_work),
-		cmocka_unit_test(the_parts_are_what_they_say),
-		cmocka_unit_test(activations_are_those_of_1f1b),
 	};
 
 	return cmocka_run_group_tests_name("traces/schedule", tests, NULL, NULL);

@@ -48,6 +48,10 @@ static const char *const spaces[] = {
 	"stack: torch-2.11-eager, training: {sequence_length: 4096, "
 	"global_batch_size: 16, micro_batch_size: 1, sharding: ddp, recompute: none, "
 	"parallel: {tp: 1, cp: 1}}}",
+	"{model: {name: qwen3-30b-a3b, num_hidden_layers: 8}, cluster: {gpu: h200, gpus: 8}, "
+	"stack: torch-2.11-eager, training: {sequence_length: 4096, "
+	"global_batch_size: 64, sharding: zero1, schedule: dualpipev, recompute: none, "
+	"overlap: {ep: true}, parallel: {tp: 1, cp: 1}}}",
 };
 
 enum { SPACES = sizeof(spaces) / sizeof(*spaces) };
@@ -240,8 +244,9 @@ static void both_checks_of_a_plan_agree(void **state)
 					      "mixtral-8x7b", "qwen3-next-80b-a3b" };
 	static const char *const shardings[] = { "ddp", "zero1", "zero2", "fsdp",
 						 "hsdp" };
-	static const char *const schedules[] = { "1f1b", "interleaved", "gpipe",
-						 "zero-bubble" };
+	static const char *const schedules[] = { "1f1b",  "interleaved",
+						 "gpipe", "zero-bubble",
+						 "zbv",	  "dualpipev" };
 	static const char *const again[] = { "none", "selective", "full" };
 	int legal = 0, refused = 0;
 	uint64_t seed = 5;
@@ -264,7 +269,8 @@ static void both_checks_of_a_plan_agree(void **state)
 			struct ft_plan p = { .sequence = 4096,
 					     .global_batch = 32 * drawn(&seed, 8) };
 			int64_t layers[300], zero, shard, again_layers;
-			int sh = (int)(rnd(&seed) % 5), sc = (int)(rnd(&seed) % 4),
+			int sh = (int)(rnd(&seed) % 5),
+			    sc = (int)(rnd(&seed) % FT_SCHEDULES),
 			    re = (int)(rnd(&seed) % 3);
 			char *text;
 			struct node *n;

@@ -62,11 +62,11 @@ chart() { # FILE SETTING...
 	shift
 	$f simulate examples/01-first-answer/h100.yaml $pipeline --set 'training.overlap={}' "$@" --timeline "$file"
 }
-boxes() { # FILE STAGES PASSES: as many rows, as many numbered boxes in each
+boxes() { # FILE STAGES PASSES...: as many rows, as many numbered boxes in each, or in the first, second ...
 	python3 - "$@" <<'P'
 import sys, xml.etree.ElementTree as T
 root = T.parse(sys.argv[1]).getroot()
-stages, passes = int(sys.argv[2]), int(sys.argv[3])
+stages, each = int(sys.argv[2]), [int(n) for n in sys.argv[3:]]
 ns = "{http://www.w3.org/2000/svg}"
 rows = {}
 for r in root.iter(ns + "rect"):
@@ -77,7 +77,8 @@ for r in root.iter(ns + "rect"):
     assert w >= 0 and x >= 0 and x + w <= float(root.get("width")), title.text
     rows.setdefault(float(r.get("y")), []).append((x, x + w, title.text))
 assert len(rows) == stages, rows.keys()
-for row in rows.values():
+for i, y in enumerate(sorted(rows)):
+    row, passes = rows[y], each[min(i, len(each) - 1)]
     numbered = [t for _, _, t in row if "micro-batch" in t]
     assert len(numbered) == len(set(t.split(",")[0] + t.split(",")[1] for t in numbered)) == passes, len(numbered)
     assert len(row) == passes + 1, len(row)  # and the optimizer
@@ -101,6 +102,12 @@ svg_split() {
 ok "with backwards cut in two" svg_split
 svg_vee() { chart "$tmp/v.svg" --set stack=torch-2.11-eager --set training.schedule=zbv --set training.parallel.vpp=2 && boxes "$tmp/v.svg" 8 192; }
 ok "and as a V" svg_vee
+# each stage of 8: 2 x 32 forwards and backwards, and the weights of 2 x 8 - 1 - stage that are split
+svg_dual() {
+	chart "$tmp/d.svg" --set stack=torch-2.11-eager --set training.schedule=dualpipev --set training.parallel.vpp=2 &&
+		boxes "$tmp/d.svg" 8 143 142 141 140 139 138 137 136 && grep -q ">whole backward<" "$tmp/d.svg"
+}
+ok "and as DualPipeV" svg_dual
 svg_beside() { chart "$tmp/s.svg" --beside examples/01-first-answer/h100.yaml && boxes "$tmp/s.svg" 8 64; }
 ok "a job beside it is not drawn" svg_beside
 svg_named() {
@@ -137,4 +144,5 @@ charted() { # SCENARIO OPTION...: both charts, against the timeline and the answ
 }
 ok "boxes, lanes and bands stand where their times and bytes are" charted examples/01-first-answer/h100.yaml --set training.global_batch_size=256
 ok "with one chunk, and backwards cut in two" charted examples/01-first-answer/h100.yaml --set training.global_batch_size=512 --set training.parallel.vpp=1 --set training.schedule=zero-bubble --set stack=torch-2.11-eager
+ok "with some of them whole" charted examples/01-first-answer/h100.yaml --set training.global_batch_size=1024 --set training.parallel.vpp=2 --set training.schedule=dualpipev --set stack=torch-2.11-eager
 finish

@@ -156,14 +156,14 @@ void stage_slot(struct stage *st, const struct ft_slot *slot)
 		stage_forward(st, slot);
 		return;
 	}
-	st->part = slot->kind == FT_SLOT_WEIGHTS ? PART_WEIGHTS :
-		   splits			 ? PART_INPUTS :
-						   PART_WHOLE;
+	st->part = slot->kind == FT_SLOT_WEIGHTS	 ? PART_WEIGHTS :
+		   splits && slot->kind != FT_SLOT_WHOLE ? PART_INPUTS :
+							   PART_WHOLE;
 	stage_backward(st, slot);
 	st->part = PART_WHOLE;
 }
 
-/* A backward and the forward that follows it, of another micro-batch: their layers
+/* A backward and the forward next to it, of another micro-batch: their layers
  * in pairs, as long as both have some. */
 static void pair_slot(struct stage *st, const struct ft_slot *back,
 		      const struct ft_slot *forward)
@@ -188,6 +188,8 @@ static void pair_slot(struct stage *st, const struct ft_slot *back,
 	leave_forward(st, &f);
 }
 
+/* May they be? Under dualpipev all but the first on the stage where the V turns, which
+ * leaves its neighbour's wait the shorter. */
 static bool is_pair(const struct builder *b, const struct ft_slot *back,
 		    const struct ft_slot *forward)
 {
@@ -196,7 +198,11 @@ static bool is_pair(const struct builder *b, const struct ft_slot *back,
 	bool ragged = p->last_micro_batch != p->micro_batch &&
 		      (back->micro_batch == last || forward->micro_batch == last);
 
-	return ft_plan_pairs(p) && !ragged && back->kind == FT_SLOT_BACKWARD &&
+	if (p->schedule == FT_DUALPIPEV &&
+	    (back->kind != FT_SLOT_WHOLE || (back->chunk == 1 && !back->micro_batch)))
+		return false;
+	return ft_plan_pairs(p) && !ragged &&
+	       (back->kind == FT_SLOT_BACKWARD || back->kind == FT_SLOT_WHOLE) &&
 	       forward->kind == FT_SLOT_FORWARD &&
 	       (back->micro_batch != forward->micro_batch ||
 		back->chunk != forward->chunk);
@@ -274,10 +280,11 @@ static void build_stage(struct builder *b, int64_t number)
 	struct stage st = stage_begin(b, number);
 	struct ft_slot *slot = ARENA_ARRAY(b->mem, schedule_count(p), struct ft_slot);
 	size_t n = schedule_slots(p, number, slot);
+	bool ahead = p->schedule != FT_DUALPIPEV; /* a pair's backward is */
 
 	for (size_t i = 0; i < n; i++)
-		if (i + 1 < n && is_pair(b, &slot[i], &slot[i + 1])) {
-			pair_slot(&st, &slot[i], &slot[i + 1]);
+		if (i + 1 < n && is_pair(b, &slot[i + !ahead], &slot[i + ahead])) {
+			pair_slot(&st, &slot[i + !ahead], &slot[i + ahead]);
 			i++;
 		} else {
 			stage_slot(&st, &slot[i]);
@@ -325,10 +332,10 @@ bool build_begin(struct builder *b, const struct ft_model *model,
 	if (plan_splits(plan) && !stack->layout.split_backward)
 		return ft_fail(
 			err, NULL,
-			"schedule: zero-bubble cuts a backward in two, which stack "
+			"schedule: %s cuts a backward in two, which stack "
 			"%s does not; use 1f1b, interleaved or gpipe, or a stack "
 			"with split_backward: true",
-			stack->name);
+			ft_schedule_name(plan->schedule), stack->name);
 	builder_init(b, model, plan, stack);
 	group_shapes(plan, g->group);
 	set_buckets(b);

@@ -29,13 +29,6 @@ static enum ft_turn turn_of(const struct ft_plan *p, int64_t micro_batch)
 						     FT_TURN_MIDDLE;
 }
 
-static int64_t times_of(const struct ft_plan *p, enum ft_turn turn)
-{
-	if (turn == FT_TURN_MIDDLE)
-		return p->micro_batches > 2 ? p->micro_batches - 2 : 0;
-	return turn == FT_TURN_FIRST || p->micro_batches > 1;
-}
-
 static void put_pass(struct stage *st, enum ft_turn turn, enum ft_slot_kind kind,
 		     int64_t chunk, struct ft_pass_calls *pass)
 {
@@ -46,9 +39,6 @@ static void put_pass(struct stage *st, enum ft_turn turn, enum ft_slot_kind kind
 	struct ft_slot slot = { kind, chunk, micro_batch };
 	struct ft_class *c = st->rank_class;
 
-	if (kind == FT_SLOT_WEIGHTS && !plan_splits(p))
-		return;
-	pass->times = times_of(p, turn);
 	pass->begin = pass->end = c->n_calls;
 	if (!pass->times)
 		return;
@@ -64,6 +54,8 @@ static void put_passes(struct stage *st, struct ft_outline *o)
 	struct ft_pass_calls *pass =
 		ARENA_ARRAY(st->b->mem, o->n_passes, struct ft_pass_calls);
 
+	for (size_t i = 0; i < o->n_order[st->number]; i++)
+		pass[o->order[st->number][i].pass].times++;
 	for (int turn = 0; turn < FT_TURNS; turn++)
 		for (int64_t c = 0; c < p->vpp; c++)
 			for (int kind = 0; kind < KINDS; kind++)
@@ -83,6 +75,8 @@ static bool are_alike(const struct stage *a, const struct stage *b)
 	const struct ft_plan *p = a->b->plan;
 	const int64_t *kind = a->b->kind;
 
+	if (p->schedule == FT_DUALPIPEV) /* each has a part of its backwards whole */
+		return false;
 	if (a->number == 0 || b->number == 0 || a->number == p->pp - 1 ||
 	    b->number == p->pp - 1)
 		return false;
@@ -101,9 +95,8 @@ static void put_order(struct builder *b, struct ft_outline *o, size_t number,
 		      struct ft_slot *slot)
 {
 	const struct ft_plan *p = b->plan;
-	struct ft_outline_slot *order =
-		ARENA_ARRAY(b->mem, o->n_order, struct ft_outline_slot);
 	size_t n = schedule_slots(p, (int64_t)number, slot);
+	struct ft_outline_slot *order = ARENA_ARRAY(b->mem, n, struct ft_outline_slot);
 
 	for (size_t i = 0; i < n; i++) {
 		const struct ft_slot *s = &slot[i];
@@ -116,17 +109,20 @@ static void put_order(struct builder *b, struct ft_outline *o, size_t number,
 						     (uint8_t)s->kind };
 	}
 	o->order[number] = order;
+	o->n_order[number] = n;
 }
 
 /* Stages that are like the one before share its calls. */
 static void put_stages(struct builder *b, struct ft_outline *o)
 {
-	struct ft_slot *slot = ARENA_ARRAY(b->mem, o->n_order, struct ft_slot);
+	struct ft_slot *slot =
+		ARENA_ARRAY(b->mem, schedule_count(b->plan), struct ft_slot);
 	struct stage before = { .b = b };
 
 	for (size_t s = 0; s < o->graph.n_classes; s++) {
 		struct stage st = stage_begin(b, (int64_t)s);
 
+		put_order(b, o, s, slot);
 		if (s && are_alike(&before, &st)) {
 			o->like[s] = o->like[s - 1];
 			o->pass[s] = o->pass[s - 1];
@@ -137,7 +133,6 @@ static void put_stages(struct builder *b, struct ft_outline *o)
 			o->like[s] = s;
 			put_passes(&st, o);
 		}
-		put_order(b, o, s, slot);
 		before = st;
 	}
 }
@@ -158,7 +153,7 @@ struct ft_outline *ft_outline_build(const struct ft_model *model,
 		return NULL;
 	}
 	o->plan = plan;
-	o->n_order = schedule_count(plan);
+	o->n_order = ARENA_ARRAY(&w->mem, o->graph.n_classes, size_t);
 	o->n_passes = (size_t)(plan->vpp * FT_TURNS * KINDS);
 	o->like = ARENA_ARRAY(&w->mem, o->graph.n_classes, size_t);
 	o->pass = ARENA_ARRAY(&w->mem, o->graph.n_classes, struct ft_pass_calls *);
@@ -252,7 +247,7 @@ static double peak_of_class(const struct ft_outline *o, size_t c,
 	const struct ft_class *class = &o->graph.rank_class[c];
 	struct swing all = { sum(class->base_bytes), sum(class->base_bytes) };
 
-	for (size_t i = 0; i < o->n_order; i++) {
+	for (size_t i = 0; i < o->n_order[c]; i++) {
 		const struct swing *s = &of[o->order[c][i].pass];
 
 		if (all.net + s->peak > all.peak)

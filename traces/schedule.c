@@ -21,24 +21,37 @@
  * last, and stage s begins s F late: step = 6 m F + (pp-1) F. It keeps what 2 pp chunks
  * need, as much as 1f1b's first stage. A step of fewer micro-batches is that of 2 pp - 1
  * less the passes that it does not have.
+ *
+ * dualpipev (DualPipe of DeepSeek-V3, arXiv 2412.19437, cut in half: DualPipeV of
+ * github.com/deepseek-ai/DualPipe): chunks as under zbv. Between ramps a stage runs a forward
+ * of one chunk with a backward of the other, whole, of another micro-batch: side by side
+ * where micro-batches run in pairs (overlap.ep), else in this order. Backwards are cut in two
+ * where the pipeline fills and where it drains. With times F = B >= W of a chunk, F&B of a
+ * pair, no more than F + B + W, and m >= 2 pp, the last stage waits
+ *
+ *   (pp-1) (F&B + (B + W) - 3 W)
+ *
+ * and none waits longer. Without pairs, and F = B = W, the step is that of zbv, 6 m F +
+ * (pp-1) F: inputs of a pair need not both be there. Each stage keeps what 2 pp + 1 chunks
+ * need.
  */
 #include "traces/build.h"
 
 bool plan_splits(const struct ft_plan *p)
 {
-	return (p->schedule == FT_ZERO_BUBBLE || p->schedule == FT_ZBV) && p->pp > 1;
+	return ft_schedule_splits(p->schedule) && p->pp > 1;
 }
 
 /* Equal F, B and W: the closed forms above, in units of a stage's passes. */
 double ft_plan_bubble(const struct ft_plan *p)
 {
-	double passes = p->schedule == FT_ZBV	      ? 6 :
-			p->schedule == FT_ZERO_BUBBLE ? 3 :
-							1;
+	bool folds = ft_schedule_folds(p->schedule);
+	double passes = folds ? 6 : p->schedule == FT_ZERO_BUBBLE ? 3 : 1;
+	double waits = p->schedule == FT_DUALPIPEV && ft_plan_pairs(p) ? 2 : 1;
 
-	if (p->schedule != FT_ZBV)
+	if (!folds)
 		passes *= (double)p->vpp;
-	return (double)(p->pp - 1) / (passes * (double)p->micro_batches);
+	return waits * (double)(p->pp - 1) / (passes * (double)p->micro_batches);
 }
 
 size_t schedule_count(const struct ft_plan *p)
@@ -78,17 +91,17 @@ static struct ft_slot turned(const struct ft_plan *p, size_t i, enum ft_slot_kin
 	return (struct ft_slot){ kind, p->vpp - 1 - s.chunk, s.micro_batch };
 }
 
-/* zbv's passes as they are put: the next micro-batch of each kind and chunk. */
+/* Passes of a V as they are put: the next micro-batch of each kind and chunk. */
 struct vee {
 	struct ft_slot *slot;
-	size_t n;
+	size_t n, owed; /* put; before it no weights are left to do (dualpipev) */
 	int64_t micro_batches;
 	int64_t next[FT_SLOT_UPDATE][2];
 };
 
 static void vee_put(struct vee *v, enum ft_slot_kind kind, int64_t chunk)
 {
-	int64_t m = v->next[kind][chunk]++;
+	int64_t m = v->next[kind == FT_SLOT_WHOLE ? FT_SLOT_BACKWARD : kind][chunk]++;
 
 	if (m < v->micro_batches)
 		v->slot[v->n++] = (struct ft_slot){ kind, chunk, m };
@@ -135,6 +148,62 @@ static size_t vee_slots(const struct ft_plan *p, int64_t stage, struct ft_slot *
 	return v.n;
 }
 
+/* Weights' gradients of the split backward that has waited longest, if one does. */
+static bool vee_oldest_weights(struct vee *v)
+{
+	while (v->owed < v->n && v->slot[v->owed].kind != FT_SLOT_BACKWARD)
+		v->owed++;
+	if (v->owed == v->n)
+		return false;
+	v->slot[v->n] = v->slot[v->owed++];
+	v->slot[v->n++].kind = FT_SLOT_WEIGHTS;
+	return true;
+}
+
+/* A forward of one chunk, and beside it a backward of the other. */
+static void vee_both(struct vee *v, int64_t forward)
+{
+	vee_put(v, FT_SLOT_FORWARD, forward);
+	vee_put(v, FT_SLOT_WHOLE, 1 - forward);
+}
+
+static size_t dualpipe_slots(const struct ft_plan *p, int64_t stage,
+			     struct ft_slot *slot)
+{
+	int64_t least = 2 * p->pp, behind = p->pp - 1 - stage;
+	int64_t m = p->micro_batches > least ? p->micro_batches : least;
+	struct vee v = { .slot = slot, .micro_batches = p->micro_batches };
+
+	for (int64_t i = 0; i < 2 * behind; i++)
+		vee_put(&v, FT_SLOT_FORWARD, 0);
+	for (int64_t i = 0; i <= stage; i++) {
+		vee_put(&v, FT_SLOT_FORWARD, 0);
+		vee_put(&v, FT_SLOT_FORWARD, 1);
+	}
+	for (int64_t i = 0; i < behind; i++) {
+		vee_put(&v, FT_SLOT_BACKWARD, 1);
+		vee_oldest_weights(&v);
+		vee_put(&v, FT_SLOT_FORWARD, 1);
+	}
+	for (int64_t i = 0; i < m - least + stage + 1; i++) {
+		vee_both(&v, 0);
+		vee_both(&v, 1);
+	}
+	for (int64_t i = 0; i < behind; i++) {
+		vee_put(&v, FT_SLOT_WHOLE, 1);
+		vee_both(&v, 1);
+	}
+	for (int64_t i = 0; i < 2 * (stage + 1); i++)
+		vee_put(&v, i > stage ? FT_SLOT_BACKWARD : FT_SLOT_WHOLE, 1 - i % 2);
+	for (int64_t i = 0; i < behind; i++) {
+		vee_oldest_weights(&v);
+		vee_put(&v, FT_SLOT_BACKWARD, 0);
+	}
+	while (vee_oldest_weights(&v))
+		;
+	return v.n;
+}
+
 size_t schedule_slots(const struct ft_plan *p, int64_t stage, struct ft_slot *slot)
 {
 	size_t total = (size_t)(p->micro_batches * p->vpp), n = 0, weights = 0;
@@ -143,6 +212,8 @@ size_t schedule_slots(const struct ft_plan *p, int64_t stage, struct ft_slot *sl
 
 	if (p->schedule == FT_ZBV && p->pp > 1)
 		return vee_slots(p, stage, slot);
+	if (p->schedule == FT_DUALPIPEV && p->pp > 1)
+		return dualpipe_slots(p, stage, slot);
 	for (size_t f = 0, back = 0; back < total;) {
 		/* in turn: forward number warm+i comes before backward number i */
 		if (f < total && (f < warm || f - warm <= back)) {

@@ -102,7 +102,7 @@ void segment_transfer(struct stage *st, int64_t chunk, bool receive, bool backwa
 			(backward ? FT_STREAM_RECV_BACKWARD : FT_STREAM_RECV_FORWARD) :
 			(backward ? FT_STREAM_SEND_BACKWARD : FT_STREAM_SEND_FORWARD);
 	double slice = p->sequence_parallel || sends_slices(b) ? (double)p->tp : 1;
-	bool reverse = p->schedule == FT_ZBV && chunk % 2;
+	bool reverse = ft_schedule_folds(p->schedule) && chunk % 2;
 	struct ft_op *op;
 
 	if (!fresh(st, receive ? ROLE_RECEIVE : ROLE_SEND, backward + 2 * reverse,

@@ -200,7 +200,8 @@ const char *ft_event_name(enum ft_event event)
 const char *ft_slot_name(enum ft_slot_kind kind)
 {
 	static const char *const names[FT_SLOT_KINDS] = { "forward", "backward",
-							  "weights", "update" };
+							  "weights", "whole",
+							  "update" };
 
 	return names[kind];
 }

@@ -130,7 +130,15 @@ double ft_model_flop_per_token(const struct ft_model *model, int64_t tp,
 double ft_model_product_parameters(const struct ft_model *model, int64_t tp);
 
 enum ft_sharding { FT_DDP, FT_ZERO1, FT_ZERO2, FT_FSDP, FT_HSDP };
-enum ft_schedule { FT_1F1B, FT_INTERLEAVED, FT_GPIPE, FT_ZERO_BUBBLE, FT_ZBV };
+enum ft_schedule {
+	FT_1F1B,
+	FT_INTERLEAVED,
+	FT_GPIPE,
+	FT_ZERO_BUBBLE,
+	FT_ZBV,
+	FT_DUALPIPEV,
+	FT_SCHEDULES
+};
 enum ft_recompute { FT_RECOMPUTE_NONE, FT_RECOMPUTE_SELECTIVE, FT_RECOMPUTE_FULL };
 enum ft_step_start { FT_STEADY, FT_TOGETHER };
 
@@ -242,6 +250,7 @@ struct ft_plan_context {
 	int64_t ranks, ranks_per_node;
 	bool ragged_batch; /* the last micro-batch may be smaller, dp need not divide */
 	bool any_layout;   /* as of the plan */
+	bool open; /* for a search, which sets sizes later: those here are not meant */
 	struct ft_mark gpus; /* where the cluster's size was written */
 	const int64_t
 		*unlike; /* [n_unlike] layers that differ from the one before, for */
@@ -266,11 +275,16 @@ bool ft_plan_vary(struct ft_plan *plan, const struct ft_model *model,
 		  const struct ft_plan_context *context, int64_t *stage_layers)
 	__attribute__((warn_unused_result));
 
-/* Do a backward and the forward of another micro-batch behind it run side by side? */
+/* Do a backward and the forward of another micro-batch next to it run side by side? */
 bool ft_plan_pairs(const struct ft_plan *plan);
 
-/* Where in the model a stage's chunk is, from 0: chunk c of stage s at c pp + s; under zbv the
- * second chunks run back, so that stage 0 has both ends. And whose a place is. */
+/* Does the schedule cut backwards in two, and does it fold the stages into a V (zbv,
+ * dualpipev), so that second chunks run back and stage 0 has both ends of the model? */
+bool ft_schedule_splits(enum ft_schedule schedule);
+bool ft_schedule_folds(enum ft_schedule schedule);
+
+/* Where in the model a stage's chunk is, from 0: chunk c of stage s at c pp + s, but where
+ * the stages are folded. And whose a place is. */
 int64_t ft_plan_place(const struct ft_plan *plan, int64_t stage, int64_t chunk);
 int64_t ft_plan_stage(const struct ft_plan *plan, int64_t place);
 

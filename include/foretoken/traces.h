@@ -168,7 +168,8 @@ enum ft_slot_kind {
 	FT_SLOT_FORWARD,
 	FT_SLOT_BACKWARD, /* backward; where a schedule splits it, gradients of inputs */
 	FT_SLOT_WEIGHTS,  /* the rest of a split backward: gradients of weights */
-	FT_SLOT_UPDATE,	  /* the optimizer; of no micro-batch */
+	FT_SLOT_WHOLE, /* a backward that is not split where the schedule splits others */
+	FT_SLOT_UPDATE, /* the optimizer; of no micro-batch */
 	FT_SLOT_KINDS
 };
 
@@ -247,7 +248,7 @@ struct ft_outline {
 	size_t *last_call; /* [n_classes]: the update, behind all passes */
 	size_t *like; /* [n_classes]: the first class whose calls and bytes are the same */
 	const struct ft_outline_slot **order; /* [n_classes][n_order] */
-	size_t n_order;
+	size_t *n_order;		      /* [n_classes] */
 };
 
 /* The plan must outlive it. NULL with *err empty: there is none, as micro-batches run in

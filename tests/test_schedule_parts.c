@@ -1,0 +1,208 @@
+/* tests/test_schedule_parts.c - steps whose backwards are cut in two: work and memory */
+#include "tests/check.h"
+#include "tests/simulated.h"
+#include "tests/works.h"
+
+#include "traces/build.h"
+
+#define LLAMA "{name: llama3-8b, num_hidden_layers: 8}"
+#define ROUTED "{name: qwen3-30b-a3b, num_hidden_layers: 8}"
+#define MTP "{name: deepseek-v3, num_hidden_layers: 8}"
+
+static const struct {
+	const char *model, *plan;
+} steps[] = {
+	{ LLAMA, "sharding: ddp, parallel: {pp: 4}" },
+	{ LLAMA, "sharding: ddp, gradient_dtype: bf16, parallel: {pp: 4, tp: 2}" },
+	{ LLAMA, "sharding: zero1, parallel: {pp: 2, vpp: 2, tp: 2}" },
+	{ LLAMA, "sharding: fsdp, parallel: {pp: 2}, recompute: selective" },
+	{ LLAMA, "sharding: hsdp, parallel: {pp: 2, tp: 2}, recompute: full" },
+	{ LLAMA, "sharding: ddp, parallel: {pp: 4, cp: 2}, precision: fp8" },
+	{ LLAMA, "sharding: ddp, parallel: {pp: 2}, offload_layers: 3" },
+	{ LLAMA, "sharding: ddp, parallel: {pp: 2, tp: 2}, lora: {rank: 16}" },
+	{ ROUTED, "sharding: zero1, parallel: {pp: 2, ep: 4}" },
+	{ ROUTED, "sharding: ddp, parallel: {pp: 2, ep: 2, tp: 2}, cuda_graphs: full" },
+	{ MTP, "sharding: zero1, parallel: {pp: 2, ep: 8}, recompute: full" },
+	/* as a V: */
+	{ LLAMA, "sharding: ddp, parallel: {pp: 4, vpp: 2, tp: 2}" },
+	{ ROUTED,
+	  "sharding: zero1, parallel: {pp: 2, vpp: 2, ep: 4}, recompute: full" },
+	/* and as dualpipev, */
+	{ LLAMA, "sharding: ddp, parallel: {pp: 4, vpp: 2, tp: 2}" },
+	{ ROUTED,
+	  "sharding: zero1, parallel: {pp: 2, vpp: 2, ep: 4}, recompute: full" },
+	/* in pairs */
+	{ ROUTED, "sharding: zero1, parallel: {pp: 2, vpp: 2, ep: 4}, "
+		  "overlap: {ep: true}" },
+};
+
+enum { STEPS = sizeof(steps) / sizeof(*steps), VEES = 5, DUALS = 3 };
+
+static const char *const stacks[] = { "torch-2.11-eager", "megatron-core", "generic" };
+
+/* A V has fewer transfers, as the two chunks of its last stage follow each other, and both
+ * ends on one stage, whose update is the larger: all else is the same. */
+static bool is_of_layers(const struct ft_work *w)
+{
+	return w->kind == FT_GEMM || w->kind == FT_ATTENTION;
+}
+
+static bool has_part(const struct ft_graph *g)
+{
+	for (size_t i = 0; i < g->n_segments; i++)
+		if (strstr(g->segment[i].name, ".weights"))
+			return true;
+	return false;
+}
+
+static void build_both(struct parts *whole, struct parts *split, size_t step,
+		       const char *stack)
+{
+	char plan[400];
+
+	for (int k = 0; k < 2; k++) {
+		struct parts *p = k ? split : whole;
+
+		snprintf(plan, sizeof(plan),
+			 "{sequence_length: 512, global_batch_size: 64, %s}",
+			 steps[step].plan);
+		build(p, steps[step].model, plan, stack, 16);
+		if (!k)
+			continue;
+		p->plan->schedule = step < STEPS - VEES	 ? FT_ZERO_BUBBLE :
+				    step < STEPS - DUALS ? FT_ZBV :
+							   FT_DUALPIPEV;
+		p->stack->layout.split_backward = true;
+		rebuild(p);
+	}
+}
+
+static void the_two_parts_do_the_whole_work(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < 3 * STEPS; i++) {
+		struct parts whole, split;
+
+		build_both(&whole, &split, i / 3, stacks[i % 3]);
+		assert_true(has_part(split.graph) && !has_part(whole.graph));
+		if (i / 3 < STEPS - VEES)
+			assert_int_equal(whole.graph->n_works, split.graph->n_works);
+		for (size_t k = 0; k < whole.graph->n_works; k++)
+			if (i / 3 < STEPS - VEES || is_of_layers(&whole.graph->work[k]))
+				near_frac(times_of(split.graph, &whole.graph->work[k]),
+					  times_of(whole.graph, &whole.graph->work[k]),
+					  1e-12);
+		for (int h = 0; h < FT_HOSTS; h++)
+			if (h != FT_HOST_GRAPH &&
+			    (i / 3 < STEPS - VEES ||
+			     (h != FT_HOST_PIPELINE &&
+			      h != FT_HOST_PAIR))) /* each part is a graph of its own */
+				near_frac(host_times(split.graph, (enum ft_host)h),
+					  host_times(whole.graph, (enum ft_host)h),
+					  1e-12);
+		for (int m = 0; m < FT_MEMORIES; m++)
+			near_frac(1e9 + left_over(split.graph, (enum ft_memory)m),
+				  1e9 + left_over(whole.graph, (enum ft_memory)m),
+				  1e-9);
+		drop(&whole);
+		drop(&split);
+	}
+}
+
+/* Products of gradients of weights are in the second part and nowhere else but in backwards
+ * that are whole. */
+static void the_parts_are_what_they_say(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < STEPS; i++) {
+		struct parts whole, split;
+
+		build_both(&whole, &split, i, "torch-2.11-eager");
+		for (size_t k = 0; k < split.graph->n_segments; k++) {
+			const struct ft_segment *s = &split.graph->segment[k];
+			bool weights = strstr(s->name, ".weights") != NULL;
+			bool both = i >= STEPS - DUALS && !weights &&
+				    !strstr(s->name, ".inputs");
+
+			for (size_t j = 0; j < s->n_ops; j++) {
+				const struct ft_work *w =
+					&split.graph->work[s->op[j].work];
+
+				if (w->kind == FT_GEMM && !both)
+					assert_true((w->gemm.layout == FT_WGRAD) ==
+						    weights);
+				assert_false(weights && w->kind == FT_ATTENTION);
+			}
+		}
+		drop(&whole);
+		drop(&split);
+	}
+}
+
+/* Bytes of activations that a stage keeps at most between its calls. */
+static double most_kept_bytes(const struct ft_graph *g, size_t c)
+{
+	double kept = 0, most = 0;
+
+	for (size_t i = 0; i < g->rank_class[c].n_calls; i++) {
+		const struct ft_call *call = &g->rank_class[c].call[i];
+
+		kept += call->repeat *
+			g->segment[call->segment].net_bytes[FT_MEMORY_ACTIVATIONS];
+		most = kept > most ? kept : most;
+	}
+	return most;
+}
+
+/* All stages keep as much as the first, and the first as much as under 1f1b. */
+static void activations_are_those_of_1f1b(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		struct parts whole, split;
+
+		build_both(&whole, &split, 0, stacks[i]);
+		for (size_t c = 0; c < whole.graph->n_classes; c++) {
+			near_frac(most_kept_bytes(split.graph, c),
+				  most_kept_bytes(whole.graph, 0), 1e-12);
+			near_frac(most_kept_bytes(whole.graph, c),
+				  most_kept_bytes(whole.graph, 0) * (4 - (double)c) / 4,
+				  1e-12);
+		}
+		drop(&whole);
+		drop(&split);
+	}
+}
+
+/* All stages of dualpipev keep 2 pp + 1 chunks of half a stage: what pp + 1/2 stages are. */
+static void dualpipev_keeps_half_a_stage_more(void **state)
+{
+	struct parts one, dual;
+
+	(void)state;
+	build(&one, LLAMA,
+	      "{sequence_length: 512, global_batch_size: 64, sharding: ddp, "
+	      "parallel: {pp: 4}}",
+	      "torch-2.11-eager", 16);
+	build(&dual, LLAMA,
+	      "{sequence_length: 512, global_batch_size: 64, sharding: ddp, "
+	      "schedule: dualpipev, parallel: {pp: 4, vpp: 2}}",
+	      "torch-2.11-eager", 16);
+	for (size_t c = 0; c < 4; c++)
+		near_frac(most_kept_bytes(dual.graph, c),
+			  most_kept_bytes(one.graph, 0) * 4.5 / 4, 1e-12);
+	drop(&one);
+	drop(&dual);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_two_parts_do_the_whole_work),
+		cmocka_unit_test(the_parts_are_what_they_say),
+		cmocka_unit_test(activations_are_those_of_1f1b),
+		cmocka_unit_test(dualpipev_keeps_half_a_stage_more),
+	};
+
+	return cmocka_run_group_tests_name("traces/schedule: parts", tests, NULL, NULL);
+}
