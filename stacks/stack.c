@@ -59,6 +59,7 @@ static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 	l->whole_gradients = read_bool(&r, "whole_gradients", false);
 	l->gather_under_forward = read_bool(&r, "gather_under_forward", false);
 	l->split_backward = read_bool(&r, "split_backward", false);
+	l->dual_pipe = read_bool(&r, "dual_pipe", false);
 	l->host_sync = read_bool(&r, "host_sync", false);
 	l->receive_sync = read_bool(&r, "receive_sync", false);
 	l->ragged_batch = read_bool(&r, "ragged_batch", false);

@@ -140,7 +140,8 @@ static void words(struct space *sp)
 	if (sp->scenario->stack->layout.split_backward) {
 		put(&sp->axis[AXIS_SCHEDULE], FT_ZERO_BUBBLE);
 		put(&sp->axis[AXIS_SCHEDULE], FT_ZBV);
-		put(&sp->axis[AXIS_SCHEDULE], FT_DUALPIPEV);
+		if (sp->scenario->stack->layout.dual_pipe)
+			put(&sp->axis[AXIS_SCHEDULE], FT_DUALPIPEV);
 	}
 	put(&sp->axis[AXIS_ZERO_GROUP], 0);
 	put(&sp->axis[AXIS_ZERO_GROUP], sp->scenario->cluster->ranks_per_node);

@@ -62,7 +62,7 @@ static bool runs(const struct ft_scenario *s, const struct ft_plan *plan,
 				  .start = plan->step_start };
 	struct ft_run *run;
 
-	stack.layout.split_backward = true;
+	stack.layout.split_backward = stack.layout.dual_pipe = true;
 	job.graph = g = ft_graph_build(s->model, plan, &stack, &err);
 	ok_or_say(g, err);
 	run = ft_sim_run(&job, NULL, NULL, memo, &err);

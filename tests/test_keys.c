@@ -13,6 +13,7 @@
 static const struct key_exempt exempt[] = {
 	{ "stack", "defaults.parallel",
 	  "a map of numbers that the scenario's own test has" },
+	{ "stack", "layout.dual_pipe", "a schedule is refused or not: test_usage.sh" },
 	{ "stack", "defaults.lora", "a map that the scenario's own test has" },
 	{ "stack", "defaults.sequence_length", "all scenarios here say it themselves" },
 	{ "stack", "defaults.global_batch_size",

@@ -73,6 +73,7 @@ static void build_both(struct parts *whole, struct parts *split, size_t step,
 				    step < STEPS - DUALS ? FT_ZBV :
 							   FT_DUALPIPEV;
 		p->stack->layout.split_backward = true;
+		p->stack->layout.dual_pipe = true;
 		rebuild(p);
 	}
 }

@@ -15,6 +15,7 @@ ok "a graph that is not there" fails 1 "No such file" $f trace replay $a --graph
 ok "a graph that is none" fails 1 "$tmp/g:1:" sh -c "echo hello >$tmp/g; $f trace replay $a --graph $tmp/g"
 ok "a schedule that the stack does not have" fails 1 "zero-bubble cuts a backward in two, which stack" $f trace show $a --set training.schedule=zero-bubble --set training.parallel.vpp=1
 ok "nor is dualpipev one of each stack" fails 1 "dualpipev cuts a backward in two, which stack" $f trace show $a --set training.schedule=dualpipev --set training.parallel.vpp=2
+ok "nor of a stack that is older" fails 1 "dualpipev is not in stack torchtitan-2024-eager" $f trace show $a --set stack=torchtitan-2024-eager --set training.schedule=dualpipev --set training.parallel.vpp=2
 same_as_simulate() { # what is built, shown and read back gives the same bytes
 	$f trace show $a $small >"$tmp/step.graph" &&
 	$f trace replay $a $small --graph "$tmp/step.graph" $1 >"$tmp/replayed" &&

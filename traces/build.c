@@ -336,6 +336,11 @@ bool build_begin(struct builder *b, const struct ft_model *model,
 			"%s does not; use 1f1b, interleaved or gpipe, or a stack "
 			"with split_backward: true",
 			ft_schedule_name(plan->schedule), stack->name);
+	if (plan->schedule == FT_DUALPIPEV && !stack->layout.dual_pipe)
+		return ft_fail(err, NULL,
+			       "schedule: dualpipev is not in stack %s; use zbv, or a "
+			       "stack with dual_pipe: true",
+			       stack->name);
 	builder_init(b, model, plan, stack);
 	group_shapes(plan, g->group);
 	set_buckets(b);

@@ -89,6 +89,7 @@ struct ft_layout_rules {
 	bool whole_gradients;	    /* zero1 in bf16: all-reduced, not scattered */
 	bool gather_under_forward;  /* zero1: weights gathered during forward */
 	bool split_backward;	/* schedules that cut a backward in two can be run */
+	bool dual_pipe;		/* and dualpipev */
 	bool host_sync;		/* the host waits for the GPU in every step */
 	bool receive_sync;	/* and, without overlap.pp, for what a stage receives */
 	bool ragged_batch;	/* the last micro-batch may be smaller */
