@@ -69,6 +69,12 @@ int64_t ft_plan_stage(const struct ft_plan *p, int64_t place)
 								     at;
 }
 
+bool ft_plan_reshards(const struct ft_plan *p)
+{
+	return p->reshard_stated ? p->reshard_after_forward :
+				   !(p->unsharded_pipeline && p->pp > 1);
+}
+
 const char *ft_recompute_name(enum ft_recompute recompute)
 {
 	return recompute_names[recompute];
@@ -125,7 +131,9 @@ static void read_words(struct draft *d)
 	plan->precision = read_dtype(r, "precision", 8, precisions);
 	plan->gradient_dtype = read_dtype(r, "gradient_dtype", 3, gradients);
 	plan->master_weights = read_bool(r, "master_weights", true);
-	plan->reshard_after_forward = read_bool(r, "reshard_after_forward", true);
+	plan->reshard_stated = read_has(r, "reshard_after_forward");
+	plan->reshard_after_forward =
+		read_bool(r, "reshard_after_forward", ft_plan_reshards(plan));
 	plan->sequence_parallel =
 		read_bool(r, "sequence_parallel", plan->tp > 1) && plan->tp > 1;
 	plan->overlap_tp = read_bool(o, "tp", false);
@@ -467,6 +475,7 @@ struct ft_plan *ft_plan_load(const struct node *node, const struct ft_model *mod
 	};
 
 	owned->plan.any_layout = context->any_layout;
+	owned->plan.unsharded_pipeline = context->unsharded_pipeline;
 	d.top = reader_open(node, err);
 	d.parallel = reader_open(read_node(&d.top, "parallel"), err);
 	d.overlap = reader_open(read_node(&d.top, "overlap"), err);

@@ -56,6 +56,7 @@ static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 	l->dropout = read_bool(&r, "dropout", false);
 	l->gradient_fusion = read_bool(&r, "gradient_fusion", true);
 	l->sync_each_micro_batch = read_bool(&r, "sync_each_micro_batch", true);
+	l->unsharded_pipeline = read_bool(&r, "unsharded_pipeline", false);
 	l->whole_gradients = read_bool(&r, "whole_gradients", false);
 	l->gather_under_forward = read_bool(&r, "gather_under_forward", false);
 	l->split_backward = read_bool(&r, "split_backward", false);

@@ -105,6 +105,7 @@ static bool load_plan(struct whole *w, const struct node *training,
 		.ranks_per_node = s->cluster->ranks_per_node,
 		.ragged_batch = s->stack->layout.ragged_batch,
 		.any_layout = s->cluster->gpu->any_layout,
+		.unsharded_pipeline = s->stack->layout.unsharded_pipeline,
 		.gpus = s->cluster->gpus_mark,
 	};
 	const struct node *laid = node_overlay(&w->mem, s->stack->defaults, training);
@@ -326,6 +327,8 @@ static bool load_open_plan(struct whole *w, const struct node *training,
 	struct ft_plan_context context = { .ranks = 1,
 					   .ranks_per_node = 1,
 					   .any_layout = s->cluster->gpu->any_layout,
+					   .unsharded_pipeline =
+						   s->stack->layout.unsharded_pipeline,
 					   .open = true,
 					   .gpus = s->cluster->gpus_mark };
 	struct node *laid = node_overlay(&w->mem, s->stack->defaults, training);

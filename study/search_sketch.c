@@ -7,7 +7,8 @@
 #include "study/traits.h"
 
 /* What a sketch depends on: the places on all axes but those of the pipeline, of host memory
- * and of how replicas share weights; of this, whether a rank has a shard for itself. */
+ * and of how replicas share weights; of this, whether a rank has a shard for itself, and
+ * whether a pipeline keeps weights whole. */
 struct family {
 	uint8_t at[AXES];
 	bool used;
@@ -122,7 +123,8 @@ static const struct ft_sketched *sketched_of(struct worker *w,
 	for (size_t i = 0; i < sizeof(left_out) / sizeof(*left_out); i++)
 		at[left_out[i]] = 0;
 	if (p->sharding == FT_FSDP || p->sharding == FT_HSDP)
-		at[AXIS_SHARD] = (uint8_t)((p->shard == 1) + 2 * (p->edp == 1));
+		at[AXIS_SHARD] = (uint8_t)((p->shard == 1) + 2 * (p->edp == 1) +
+					   4 * (p->unsharded_pipeline && p->pp > 1));
 	at[AXIS_SCHEDULE] = p->pp > 1 && ft_schedule_splits(p->schedule);
 	f = place(s, at);
 	if (f->used)

@@ -67,7 +67,8 @@ static const char ddp_eager[] = GPT IB "stack: torch-2.11-eager, " TRAIN(
 static const char ddp_tp_eager[] = LLAMA IB "stack: torch-2.11-eager, " TRAIN(
 	"2048", "32") "parallel: {tp: 2, pp: 2}, sharding: ddp}, " COST;
 static const char split_eager[] = LLAMA IB "stack: torch-2.11-eager, " TRAIN(
-	"2048", "32") "parallel: {pp: 2}, sharding: ddp, schedule: zero-bubble}, " COST;
+	"2048",
+	"32") "parallel: {pp: 2}, sharding: fsdp, schedule: zero-bubble}, " COST;
 static const char adapters[] = LLAMA IB "stack: nemo-24, " TRAIN(
 	"4096",
 	"16") "lora: {rank: 8, targets: mlp, dropout: true, frozen_precision: bf16}}, " COST;

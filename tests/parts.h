@@ -31,6 +31,7 @@ static inline void build(struct parts *p, const char *model, const char *trainin
 	ok_or_say(p->model, err);
 	p->stack = ft_stack_load(stack, NULL, &err);
 	ok_or_say(p->stack, err);
+	context.unsharded_pipeline = p->stack->layout.unsharded_pipeline;
 	p->plan = ft_plan_load(node_overlay(&p->mem, p->stack->defaults, t), p->model,
 			       &context, &err);
 	ok_or_say(p->plan, err);

@@ -264,9 +264,11 @@ static void both_checks_of_a_plan_agree(void **state)
 			struct ft_plan_context context = {
 				.ranks = 8 * drawn(&seed, 11),
 				.ranks_per_node = 8,
-				.ragged_batch = rnd(&seed) % 4 == 0
+				.ragged_batch = rnd(&seed) % 4 == 0,
+				.unsharded_pipeline = i % 2
 			};
-			struct ft_plan p = { .sequence = 4096,
+			struct ft_plan p = { .unsharded_pipeline = i % 2,
+					     .sequence = 4096,
 					     .global_batch = 32 * drawn(&seed, 8) };
 			int64_t layers[300], zero, shard, again_layers;
 			int sh = (int)(rnd(&seed) % 5),

@@ -213,6 +213,122 @@ static void a_pipeline_keeps_its_outputs_twice_in_the_end(void **state)
 	drop(&p);
 }
 
+/* Pipelines of two stages, eight micro-batches on each of two replicas, four layers. */
+#define PIPELINE(more) \
+	"{sequence_length: 128, micro_batch_size: 1, global_batch_size: 16, " \
+	"sharding: fsdp, gradient_dtype: fp32, " more "}"
+#define FOUR "{name: llama3-8b, num_hidden_layers: 4}"
+
+static const char *const pipelines[] = {
+	PIPELINE("parallel: {pp: 2}"),
+	PIPELINE("parallel: {pp: 2, vpp: 2}, schedule: interleaved"),
+	PIPELINE("parallel: {pp: 2, vpp: 2}, schedule: zbv"),
+	PIPELINE("parallel: {pp: 2, vpp: 2}, schedule: dualpipev"),
+	PIPELINE("parallel: {pp: 2}, schedule: zero-bubble"),
+};
+enum { PIPELINES = sizeof(pipelines) / sizeof(*pipelines), MICRO_BATCHES = 8 };
+
+/* The same plan where weights are to be gathered for each pass. */
+static const char *resharding(char room[400], const char *plan)
+{
+	snprintf(room, 400, "{reshard_after_forward: true, %s", plan + 1);
+	return room;
+}
+
+/* Each layer is gathered for the forward and for the backward of each micro-batch, also the
+ * one that no layer before it has gathered: behind a transfer, and where a V turns. So is the
+ * head; the embedding's table is needed forward alone. */
+static void a_pipeline_gathers_each_layer_for_each_pass(void **state)
+{
+	const double table = 128256.0 * 4096, head = table + 4096;
+
+	(void)state;
+	for (int i = 0; i < PIPELINES; i++) {
+		/* zbv and dualpipev: both ends are one unit, on the first stage */
+		double ends = i == 2 || i == 3 ? 2 * (table + head) : table + 2 * head;
+		char room[400];
+		struct parts p;
+
+		build(&p, FOUR, resharding(room, pipelines[i]), "torch-2.11-eager", 4);
+		near_frac(sum_in(p.graph, NULL, "fsdp_gather").bytes,
+			  MICRO_BATCHES * 2 * (2 * 4 * layer + ends), 1e-9);
+		near_frac(sum_in(p.graph, NULL, "fsdp_reduce").bytes,
+			  4 * (4 * layer + table + head), 1e-9);
+		drop(&p);
+	}
+}
+
+/* PyTorch's pipelines gather once and reduce once, in the format of gradients, in which those
+ * of other micro-batches have been added up. */
+static void a_pipeline_that_stays_whole_gathers_and_reduces_once(void **state)
+{
+	const double all = 4 * layer + root;
+
+	(void)state;
+	for (int i = 0; i < PIPELINES; i++) {
+		struct parts p;
+
+		build(&p, FOUR, pipelines[i], "torch-2.11-eager", 4);
+		near_frac(sum_in(p.graph, NULL, "fsdp_gather").bytes, 2 * all, 1e-9);
+		near_frac(sum_in(p.graph, NULL, "fsdp_reduce").bytes, 4 * all, 1e-9);
+		near_frac(sum_in(p.graph, NULL, "fsdp_pack").bytes, 8 * all, 1e-9);
+		near_frac(sum_in(p.graph, NULL, "gradient_cast").bytes,
+			  6 * (all - 4096), 1e-3);
+		near_frac(sum_in(p.graph, NULL, "accumulate").bytes,
+			  (MICRO_BATCHES - 1) * 10 * (all - 4096), 1e-3);
+		drop(&p);
+	}
+}
+
+/* What all segments of a class keep of a category. */
+static double kept_in_all(const struct ft_graph *g, size_t class,
+			  enum ft_memory category)
+{
+	const struct ft_class *c = &g->rank_class[class];
+	double sum = c->base_bytes[category];
+
+	for (size_t i = 0; i < c->n_calls; i++)
+		sum += c->call[i].repeat *
+		       g->segment[c->call[i].segment].net_bytes[category];
+	return sum;
+}
+
+/* Of two replicas: half of what is kept in fp32, and all of it in 16 bit; gradients in fp32,
+ * whole. */
+static void a_pipeline_that_stays_whole_holds_it(void **state)
+{
+	const double table = 128256.0 * 4096;
+	const double stage[] = { 2 * layer + table, 2 * layer + table + 4096 };
+	struct parts p;
+
+	(void)state;
+	build(&p, FOUR, pipelines[0], "torch-2.11-eager", 4);
+	for (size_t s = 0; s < 2; s++) {
+		near_frac(kept_in_all(p.graph, s, FT_MEMORY_WEIGHTS),
+			  (4. / 2 + 2) * stage[s], 1e-9);
+		near_frac(kept_in_all(p.graph, s, FT_MEMORY_GRADIENTS), 4 * stage[s],
+			  1e-9);
+	}
+	drop(&p);
+}
+
+/* Weights that are not freed behind a forward are there until the backward has run: of a
+ * layer, 2 bytes each. Over a step nothing is left. */
+static void weights_that_stay_are_held_until_backward(void **state)
+{
+	struct parts p;
+
+	(void)state;
+	build(&p, MODEL, PLAN("8") "sharding: fsdp, reshard_after_forward: false}",
+	      "torch-2.11-eager", 8);
+	near_frac(most(p.graph, "forward", FT_MEMORY_WEIGHTS, true), 2 * layer, 1e-9);
+	near_frac(most(p.graph, "embed.", FT_MEMORY_WEIGHTS, true), 2 * root, 1e-9);
+	near_frac(kept_in_all(p.graph, 0, FT_MEMORY_WEIGHTS),
+		  4 * (2 * layer + root) / 8, 1e-9);
+	assert_true(sum_in(p.graph, NULL, "fsdp_gather").n == 3);
+	drop(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -225,6 +341,10 @@ int main(void)
 		cmocka_unit_test(compiled_narrow_products_keep_no_inputs),
 		cmocka_unit_test(a_pipeline_keeps_its_outputs_twice_in_the_end),
 		cmocka_unit_test(the_last_reduction_is_held_beside_what_it_reduces),
+		cmocka_unit_test(a_pipeline_gathers_each_layer_for_each_pass),
+		cmocka_unit_test(a_pipeline_that_stays_whole_gathers_and_reduces_once),
+		cmocka_unit_test(a_pipeline_that_stays_whole_holds_it),
+		cmocka_unit_test(weights_that_stay_are_held_until_backward),
 	};
 
 	return cmocka_run_group_tests_name("sharding", tests, NULL, NULL);

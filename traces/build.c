@@ -22,7 +22,7 @@ static unsigned variant_of(struct stage *st, const struct ft_slot *slot)
 	b->tokens = b->sequences * p->sequence / p->cp;
 	if (slot->micro_batch == 0)
 		v |= V_FIRST;
-	if (slot->kind != FT_SLOT_FORWARD &&
+	if (slot->kind != FT_SLOT_FORWARD && !reduces_last(b) &&
 	    (last || (is_fsdp(p) && b->rules->sync_each_micro_batch)))
 		v |= V_SYNC;
 	if (ragged)
@@ -65,27 +65,34 @@ static struct layer_call forward_call(struct stage *st, const struct pass *p, in
 	};
 }
 
+/* Of a chunk's first layer to go back: behind the head it is gathered beside that. */
+static unsigned gathers_own(const struct builder *b, const struct pass *p)
+{
+	return !p->last && b->plan->reshard_after_forward ? V_GATHER : 0;
+}
+
 static struct layer_call backward_call(struct stage *st, struct pass *p, int64_t l)
 {
 	struct builder *b = st->b;
 	bool fsdp = is_fsdp(b->plan), edge = l == st->begin[p->chunk];
+	bool top = l == st->end[p->chunk] - 1;
 	unsigned v = p->variant, own = v & ~(unsigned)V_FIRST;
 
 	if (v & V_FIRST && (!b->rules->gradient_fusion || fsdp))
 		own |= V_FIRST;
-	if (edge && fsdp)
-		own |= V_EDGE;
+	if (fsdp)
+		own |= (edge ? V_EDGE : 0) | (top ? gathers_own(b, p) : 0);
 	if (v & V_SYNC && !fsdp && (++p->since == b->layers_per_bucket || edge)) {
 		own |= V_BUCKET | V_LAYERS * (unsigned)p->since;
 		p->since = 0;
 	}
 	if (st->part == PART_INPUTS)
-		own &= V_EDGE | V_RAGGED;
+		own &= V_EDGE | V_RAGGED | V_GATHER;
 	else if (st->part == PART_WEIGHTS)
-		own &= ~(unsigned)V_EDGE;
-	return (struct layer_call){ l, own,
-				    l == st->end[p->chunk] - 1 && !p->last &&
-					    !p->to_self && st->part != PART_WEIGHTS };
+		own &= ~(unsigned)(V_EDGE | V_GATHER);
+	return (struct layer_call){
+		l, own, top && !p->last && !p->to_self && st->part != PART_WEIGHTS
+	};
 }
 
 static void enter_forward(struct stage *st, const struct pass *p)
@@ -109,10 +116,11 @@ static void leave_forward(struct stage *st, const struct pass *p)
 static void enter_backward(struct stage *st, const struct pass *p)
 {
 	unsigned ragged = p->variant & V_RAGGED;
+	bool empty = st->begin[p->chunk] == st->end[p->chunk];
 
 	if (p->last)
 		segment_head_back(st, st->part == PART_INPUTS ? ragged : p->variant,
-				  st->end[p->chunk] - 1);
+				  empty ? -1 : st->end[p->chunk] - 1);
 	else if (st->part != PART_WEIGHTS && !p->to_self)
 		segment_transfer(st, p->chunk, true, true);
 }
@@ -124,6 +132,8 @@ static void leave_backward(struct stage *st, const struct pass *p)
 		segment_transfer(st, p->chunk, false, true);
 	else if (p->first && st->part != PART_INPUTS)
 		segment_embed_back(st, p->variant);
+	if (p->last && !st->first && st->part != PART_INPUTS && is_fsdp(st->b->plan))
+		segment_root_back(st, p->variant);
 }
 
 static void stage_forward(struct stage *st, const struct ft_slot *slot)
@@ -222,6 +232,8 @@ void stage_finish(struct stage *st)
 	b->sequences = p->micro_batch;
 	b->tokens = p->micro_batch * p->sequence / p->cp;
 	segment_slot(st, (struct ft_slot){ .kind = FT_SLOT_UPDATE });
+	if (reduces_last(b))
+		segment_reduce(st);
 	if (!segment_fresh(st,
 			   (struct segment_key){ ROLE_OPTIMIZER, st->number, 0, 0,
 						 PART_WHOLE },

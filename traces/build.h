@@ -21,7 +21,8 @@ enum variant {
 	V_EDGE = 4,    /* no neighbour to gather ahead */
 	V_RAGGED = 8,  /* the smaller last micro-batch */
 	V_BUCKET = 16, /* a gradient bucket is full behind this layer */
-	V_GATHER = 32, /* weights of a bucket are gathered ahead of this layer */
+	V_GATHER = 32, /* weights of a bucket are gathered ahead of this layer; backward
+			* under fsdp: its own, which no layer before gathered */
 	V_LAYERS = 64, /* times this: so many layers are in that bucket */
 };
 
@@ -163,7 +164,9 @@ struct held outputs_held(const struct builder *b, bool first); /* tied: embeddin
 int64_t layer_tensors(const struct builder *b, int64_t layer);
 /* sharding.c: weights and gradients */
 bool is_fsdp(const struct ft_plan *plan);
-bool gathers_ahead(const struct builder *b);	/* zero1, under the next forward */
+bool keeps_units(const struct builder *b);   /* whole to the end of the step */
+bool reduces_last(const struct builder *b);  /* fsdp: once, behind the last backward */
+bool gathers_ahead(const struct builder *b); /* zero1, under the next forward */
 double gradient_width(const struct builder *b); /* bytes */
 void gather_unit(struct builder *b, struct held unit, enum ft_event behind);
 void unshard_unit(struct builder *b, struct held unit);
@@ -181,9 +184,11 @@ bool gradients_come(const struct builder *b);
 void base_bytes(const struct builder *b, struct held stage, double bytes[FT_MEMORIES]);
 void head_bytes(struct builder *b, struct held root, bool backward);
 void layer_bytes(struct builder *b, int64_t layer, bool backward);
-void outputs_bytes(struct builder *b); /* of all micro-batches */
+void reduced_bytes(struct builder *b, struct held unit); /* while it is reduced */
+void outputs_bytes(struct builder *b);			 /* of all micro-batches */
 double kept_gradient_width(const struct builder *b);
-void root_bytes(struct builder *b, struct held root);
+void unit_comes(struct builder *b, struct held unit, bool gathered); /* for a forward */
+void unit_goes(struct builder *b, struct held unit); /* behind a backward */
 void reduce_bytes(struct builder *b, struct held root);
 
 #endif

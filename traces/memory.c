@@ -3,7 +3,8 @@
  *
  * Per parameter of a rank (P dense or expert, n ranks share sharded state):
  *   mixed precision  2 weight + g gradient + 12 optimizer (/dp under zero1)
- *   fsdp             4/n weight + 8/n optimizer + 4/n gradient, two units whole
+ *   fsdp             4/n weight + 8/n optimizer + 4/n gradient, two units whole; in pipelines
+ *                    that keep them 2 weight and g gradient besides, and no 4/n gradient
  *   autocast ddp     4 weight + 2 cached + 4 gradient + 8 optimizer, buckets 4
  *   all 16 bit       2 + 2 + 4
  *   frozen           its format's width alone (/n under fsdp)
@@ -31,6 +32,12 @@ static double weight_bytes(const struct builder *b)
 	return narrow_copies(b) + (b->rules->narrow_parameters ? 0 : 2);
 }
 
+/* The weights of a unit, gathered. */
+static double whole_bytes(struct held unit)
+{
+	return 2 * (unit.dense + unit.experts) + unit.frozen + unit.frozen_experts;
+}
+
 void base_bytes(const struct builder *b, struct held stage, double bytes[FT_MEMORIES])
 {
 	const struct ft_plan *p = b->plan;
@@ -47,6 +54,8 @@ void base_bytes(const struct builder *b, struct held stage, double bytes[FT_MEMO
 					   stage.frozen_experts / (double)p->edp;
 		bytes[FT_MEMORY_OPTIMIZER] =
 			(p->master_weights ? 4 : 2) * moments * shared;
+		if (keeps_units(b))
+			bytes[FT_MEMORY_WEIGHTS] += whole_bytes(stage);
 		return; /* gradients come and go with the units */
 	}
 	if (!gradients_come(b))
@@ -71,11 +80,26 @@ static void take(struct builder *b, enum ft_memory category, double net, double 
 /* Whole weights of one unit while it runs: gathered, and copied out. */
 static double unit_bytes(const struct builder *b, struct held unit)
 {
-	double width = b->rules->fsdp_copy_out_bytes > 0 ? 4 : 2;
+	double copied =
+		b->rules->fsdp_copy_out_bytes > 0 ? 2 * (unit.dense + unit.experts) : 0;
 
-	return is_fsdp(b->plan) ? width * (unit.dense + unit.experts) + unit.frozen +
-					  unit.frozen_experts :
-				  0;
+	return is_fsdp(b->plan) ? copied + whole_bytes(unit) : 0;
+}
+
+void unit_comes(struct builder *b, struct held unit, bool gathered)
+{
+	double whole = b->plan->reshard_after_forward ? 0 : whole_bytes(unit);
+
+	if (gathered)
+		take(b, FT_MEMORY_OTHER, 0, unit_bytes(b, unit) - whole);
+	if (!keeps_units(b)) /* else counted as held all step long */
+		take(b, FT_MEMORY_WEIGHTS, whole, whole);
+}
+
+void unit_goes(struct builder *b, struct held unit)
+{
+	if (!b->plan->reshard_after_forward && !keeps_units(b))
+		take(b, FT_MEMORY_WEIGHTS, -whole_bytes(unit), 0);
 }
 
 /* A split backward: what weights' gradients need stays until they are computed. */
@@ -91,7 +115,7 @@ void layer_bytes(struct builder *b, int64_t layer, bool backward)
 {
 	double saved = layer_saved_bytes(b, layer, layer_recompute(b, layer));
 	double whole = layer_saved_bytes(b, layer, FT_RECOMPUTE_NONE);
-	double unit = unit_bytes(b, layer_held(b, layer)), again = whole - saved;
+	double again = whole - saved;
 
 	if (b->offload[layer]) { /* on its way out, or back again */
 		take(b, FT_MEMORY_ACTIVATIONS, 0, b->part == PART_WEIGHTS ? 0 : whole);
@@ -102,8 +126,6 @@ void layer_bytes(struct builder *b, int64_t layer, bool backward)
 	else
 		take(b, FT_MEMORY_ACTIVATIONS, backward ? -saved : saved,
 		     backward ? again : saved);
-	if (b->part != PART_WEIGHTS)
-		take(b, FT_MEMORY_OTHER, 0, unit);
 }
 
 /* Bytes per logit at the loss's fullest moment, with no unit gathered. */
@@ -120,7 +142,8 @@ static double loss_width(const struct builder *b)
  * and their gradient, then the root gathered again beside the gradient. */
 void head_bytes(struct builder *b, struct held root, bool backward)
 {
-	double logits = head_logits(b), whole = unit_bytes(b, root), peak;
+	double logits = head_logits(b), peak;
+	double whole = b->plan->reshard_after_forward ? unit_bytes(b, root) : 0;
 
 	if (b->part != PART_WHOLE) /* the gradient of the logits waits for the head's */
 		take(b, FT_MEMORY_OTHER, (b->part == PART_INPUTS ? 2 : -2) * logits, 0);
@@ -147,10 +170,12 @@ void outputs_bytes(struct builder *b)
 		     2 * head_logits(b) * (double)b->plan->micro_batches);
 }
 
-/* The root unit, whole while the embedding runs. */
-void root_bytes(struct builder *b, struct held root)
+/* Packed, one unit behind the other. */
+void reduced_bytes(struct builder *b, struct held unit)
 {
-	take(b, FT_MEMORY_OTHER, 0, unit_bytes(b, root));
+	double *peak = &b->seg->peak_bytes[FT_MEMORY_OTHER];
+
+	*peak = fmax(*peak, gradient_width(b) * (unit.dense + unit.experts));
 }
 
 /* Of shards in fp32 the optimizer wants gradients in fp32, in whatever they were reduced. */

@@ -152,6 +152,18 @@ static void await_neighbour(struct stage *st, bool backward, bool received)
 		need(b, FT_STREAM_SEND_FORWARD);
 }
 
+/* fsdp: a unit's weights, unless they are there from the step's first micro-batch. */
+static void forward_unit(struct builder *b, struct held unit, unsigned variant)
+{
+	bool gathers = !keeps_units(b) || variant & V_FIRST;
+
+	unit_comes(b, unit, gathers);
+	if (!gathers)
+		return;
+	gather_unit(b, unit, FT_EVENT_UNSHARDED);
+	unshard_unit(b, unit);
+}
+
 void segment_embed(struct stage *st, unsigned variant)
 {
 	struct builder *b = st->b;
@@ -160,13 +172,10 @@ void segment_embed(struct stage *st, unsigned variant)
 		return;
 	host(b, FT_HOST_MICRO_BATCH, 1);
 	await_neighbour(st, false, false);
-	if (is_fsdp(b->plan)) {
-		gather_unit(b, st->root, FT_EVENT_UNSHARDED);
-		unshard_unit(b, st->root);
-		root_bytes(b, st->root);
-	} else if (gathers_ahead(b) && (variant & V_FIRST)) {
+	if (is_fsdp(b->plan))
+		forward_unit(b, st->root, variant);
+	else if (gathers_ahead(b) && (variant & V_FIRST))
 		gather_weights(b, ends_held(b, true, st->last));
-	}
 	cast_weights(b, ends_held(b, true, false));
 	embedding_forward(b);
 	segment_done(st);
@@ -181,8 +190,7 @@ static void before_forward(struct stage *st, struct layer_call f)
 	if (f.received)
 		await_neighbour(st, false, true);
 	if (is_fsdp(b->plan)) {
-		gather_unit(b, unit, FT_EVENT_UNSHARDED);
-		unshard_unit(b, unit);
+		forward_unit(b, unit, f.variant);
 	} else if (f.variant & V_GATHER) {
 		double n = f.variant / V_LAYERS;
 
@@ -216,25 +224,29 @@ void segment_head(struct stage *st, unsigned variant, bool received)
 		return;
 	if (received)
 		await_neighbour(st, false, true);
+	if (is_fsdp(b->plan) && !st->first)
+		forward_unit(b, st->root, variant);
 	cast_weights(b, ends_held(b, false, true));
 	outputs_forward(b);
 	head_bytes(b, st->root, false);
 	segment_done(st);
 }
 
-/* Gradients of a unit are kept from its first backward on (fsdp: its shard). */
+/* Gradients of a unit are kept from its first backward on (fsdp: its shard, but where it is
+ * reduced last). */
 static void keep_gradients(struct stage *st, struct held unit, bool first)
 {
 	struct builder *b = st->b;
 	const struct ft_plan *p = b->plan;
 
-	double over = is_fsdp(p) ? (double)p->shard : 1;
-	double expert_over = is_fsdp(p) ? (double)p->edp : 1;
+	bool sharded = is_fsdp(p) && !reduces_last(b);
+	double over = sharded ? (double)p->shard : 1;
+	double expert_over = sharded ? (double)p->edp : 1;
 
 	if (!gradients_come(b) || !first)
 		return;
 	b->seg->net_bytes[FT_MEMORY_GRADIENTS] +=
-		kept_gradient_width(b) *
+		(sharded ? kept_gradient_width(b) : gradient_width(b)) *
 		(unit.dense / over + unit.experts / expert_over);
 }
 
@@ -267,17 +279,17 @@ static void behind_head(struct stage *st, unsigned variant)
 void segment_head_back(struct stage *st, unsigned variant, int64_t next)
 {
 	struct builder *b = st->b;
-	bool fsdp = is_fsdp(b->plan);
+	bool again = is_fsdp(b->plan) && b->plan->reshard_after_forward;
 
 	if (!fresh_back(st, ROLE_HEAD_BACK, st->number, variant, "head_back"))
 		return;
 	if (st->part != PART_WEIGHTS) {
 		await_neighbour(st, true, false);
-		if (fsdp && b->rules->gather_root_again) {
+		if (again && b->rules->gather_root_again) {
 			gather_unit(b, st->root, FT_EVENT_HEAD);
 			unshard_unit(b, st->root);
 		}
-		if (fsdp && b->plan->reshard_after_forward)
+		if (again && next >= 0)
 			gather_unit(b, layer_held(b, next), FT_EVENT_UNSHARDED);
 	}
 	outputs_backward(b);
@@ -294,9 +306,14 @@ static void before_backward(struct stage *st, struct layer_call k)
 
 	if (k.received)
 		await_neighbour(st, true, true);
-	if (!is_fsdp(b->plan) || !b->plan->reshard_after_forward)
+	if (!is_fsdp(b->plan))
 		return;
-	if (k.received)
+	if (!b->plan->reshard_after_forward) {
+		unit_goes(b, unit);
+		return;
+	}
+	unit_comes(b, unit, true);
+	if (k.variant & V_GATHER)
 		gather_unit(b, unit, FT_EVENT_UNSHARDED);
 	unshard_unit(b, unit);
 	if (!(k.variant & V_EDGE)) /* of the layer below, as large */
@@ -362,6 +379,18 @@ void segment_pair(struct stage *st, struct layer_call f, struct layer_call k)
 	segment_done(st);
 }
 
+/* Behind the root unit's last backward of a micro-batch. */
+static void root_done(struct stage *st, unsigned variant)
+{
+	struct builder *b = st->b;
+
+	unit_goes(b, st->root);
+	if (!(variant & V_SYNC))
+		return;
+	reduce_unit(b, st->root);
+	reduce_bytes(b, st->root);
+}
+
 void segment_embed_back(struct stage *st, unsigned variant)
 {
 	struct builder *b = st->b;
@@ -372,12 +401,43 @@ void segment_embed_back(struct stage *st, unsigned variant)
 	embedding_backward(b);
 	accumulate_gradients(b, ends_held(b, true, false), variant & V_FIRST);
 	keep_root(st, variant & V_FIRST);
-	if (variant & V_SYNC && is_fsdp(b->plan)) {
-		reduce_unit(b, st->root);
-		reduce_bytes(b, st->root);
-	} else if (variant & V_SYNC) {
+	if (is_fsdp(b->plan))
+		root_done(st, variant);
+	else if (variant & V_SYNC)
 		reduce_gradients(b, ends_held(b, true, false));
-	}
 	of_weights(b, false);
+	segment_done(st);
+}
+
+void segment_root_back(struct stage *st, unsigned variant)
+{
+	struct builder *b = st->b;
+
+	if (!fresh_back(st, ROLE_ROOT_BACK, st->number, variant, "root_back"))
+		return;
+	of_weights(b, true);
+	keep_root(st, variant & V_FIRST);
+	root_done(st, variant);
+	of_weights(b, false);
+	segment_done(st);
+}
+
+static void reduce_in_the_end(struct builder *b, struct held unit)
+{
+	reduce_unit(b, unit);
+	reduced_bytes(b, unit);
+}
+
+void segment_reduce(struct stage *st)
+{
+	struct builder *b = st->b;
+
+	if (!fresh(st, ROLE_REDUCE, st->number, 0, "reduce"))
+		return;
+	if (st->first || st->last)
+		reduce_in_the_end(b, st->root);
+	for (int64_t c = 0; c < b->plan->vpp; c++)
+		for (int64_t l = st->begin[c]; l < st->end[c]; l++)
+			reduce_in_the_end(b, layer_held(b, l));
 	segment_done(st);
 }

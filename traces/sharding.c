@@ -23,6 +23,16 @@ bool is_fsdp(const struct ft_plan *plan)
 	return plan->sharding == FT_FSDP || plan->sharding == FT_HSDP;
 }
 
+bool keeps_units(const struct builder *b)
+{
+	return reduces_last(b) && !b->plan->reshard_after_forward;
+}
+
+bool reduces_last(const struct builder *b)
+{
+	return is_fsdp(b->plan) && b->rules->unsharded_pipeline && b->plan->pp > 1;
+}
+
 bool gathers_ahead(const struct builder *b)
 {
 	return b->rules->gather_under_forward && b->plan->overlap_gather &&
@@ -145,6 +155,10 @@ void reduce_unit(struct builder *b, struct held unit)
 	double width = gradient_width(b), shard = (double)b->plan->shard;
 	double pack = b->rules->fsdp_copy_grad_bytes;
 
+	if (pack > 0 &&
+	    reduces_last(b)) /* of sums, in the format they are reduced in */
+		pack = width;
+
 	host(b, FT_HOST_SHARD_BACKWARD, 1);
 	if (pack > 0) {
 		need(b, FT_STREAM_REDUCE); /* one reduction in flight */
@@ -231,7 +245,7 @@ void accumulate_gradients(struct builder *b, struct held unit, bool first)
 {
 	double width = gradient_width(b), n = unit.dense + unit.experts;
 
-	if (b->rules->gradient_fusion || is_fsdp(b->plan))
+	if (b->rules->gradient_fusion || (is_fsdp(b->plan) && !reduces_last(b)))
 		return;
 	if (!first)
 		put_memory(b, "accumulate", "add", (2 + 2 * width) * n, 4);

@@ -19,6 +19,8 @@ enum role {
 	ROLE_RECEIVE, /* kind 0 forward, 1 backward */
 	ROLE_SEND,
 	ROLE_SCALE,
+	ROLE_ROOT_BACK,
+	ROLE_REDUCE,
 	ROLE_OPTIMIZER,
 };
 
@@ -43,8 +45,13 @@ void segment_done(struct stage *st);
 void segment_transfer(struct stage *st, int64_t chunk, bool receive, bool backward);
 void segment_embed(struct stage *st, unsigned variant);
 void segment_head(struct stage *st, unsigned variant, bool received);
-void segment_head_back(struct stage *st, unsigned variant, int64_t next);
+void segment_head_back(struct stage *st, unsigned variant,
+		       int64_t next); /* < 0: none */
 void segment_embed_back(struct stage *st, unsigned variant);
+/* fsdp: gradients of a head without an embedding, behind its chunk's layers; those of all the
+ * stage, in the end. */
+void segment_root_back(struct stage *st, unsigned variant);
+void segment_reduce(struct stage *st);
 
 /* One layer in one pass, as a chunk's loop asks for it. */
 struct layer_call {

@@ -238,18 +238,20 @@ struct ft_plan {
 	bool fused_experts; /* products, activation and casts of experts in one kernel */
 	bool overlap_ep; /* exchanges of one micro-batch beside another's computation */
 	bool overlap_gather; /* weights gathered beside the next forward */
-	bool sequence_parallel, master_weights, reshard_after_forward;
+	bool sequence_parallel, master_weights;
+	bool reshard_after_forward, reshard_stated; /* stated: else pp decides */
 	bool overlap_tp, overlap_dp, overlap_pp;
 	struct ft_lora lora;
 	bool copy_engines; /* what moves and does not add up takes no compute units */
 	bool any_layout;   /* of the GPU: narrow products want no operand turned */
+	bool unsharded_pipeline; /* of the stack, as foretoken-stack(5) says */
 };
 
 /* What the plan needs to know of the cluster and of the stack. */
 struct ft_plan_context {
 	int64_t ranks, ranks_per_node;
 	bool ragged_batch; /* the last micro-batch may be smaller, dp need not divide */
-	bool any_layout;   /* as of the plan */
+	bool any_layout, unsharded_pipeline; /* as of the plan */
 	bool open; /* for a search, which sets sizes later: those here are not meant */
 	struct ft_mark gpus; /* where the cluster's size was written */
 	const int64_t
@@ -282,6 +284,10 @@ bool ft_plan_pairs(const struct ft_plan *plan);
  * dualpipev), so that second chunks run back and stage 0 has both ends of the model? */
 bool ft_schedule_splits(enum ft_schedule schedule);
 bool ft_schedule_folds(enum ft_schedule schedule);
+
+/* Does fsdp free gathered weights behind a forward: as stated; else it does, but in the
+ * pipelines of a stack that keeps them there. */
+bool ft_plan_reshards(const struct ft_plan *plan);
 
 /* Where in the model a stage's chunk is, from 0: chunk c of stage s at c pp + s, but where
  * the stages are folded. And whose a place is. */

@@ -86,11 +86,12 @@ struct ft_layout_rules {
 	bool dropout;	      /* masks are drawn and kept */
 	bool gradient_fusion; /* wgrad adds into the fp32 gradient itself */
 	bool sync_each_micro_batch; /* fsdp: gradients reduced after each one */
-	bool whole_gradients;	    /* zero1 in bf16: all-reduced, not scattered */
-	bool gather_under_forward;  /* zero1: weights gathered during forward */
-	bool split_backward;	/* schedules that cut a backward in two can be run */
-	bool dual_pipe;		/* and dualpipev */
-	bool host_sync;		/* the host waits for the GPU in every step */
+	bool unsharded_pipeline; /* fsdp in a pipeline: once in a step, in whole tensors */
+	bool whole_gradients;	 /* zero1 in bf16: all-reduced, not scattered */
+	bool gather_under_forward; /* zero1: weights gathered during forward */
+	bool split_backward;	   /* schedules that cut a backward in two can be run */
+	bool dual_pipe;		   /* and dualpipev */
+	bool host_sync;		   /* the host waits for the GPU in every step */
 	bool receive_sync;	/* and, without overlap.pp, for what a stage receives */
 	bool ragged_batch;	/* the last micro-batch may be smaller */
 	bool gather_root_again; /* fsdp: root unit resharded after forward */
