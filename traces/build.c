@@ -65,10 +65,14 @@ static struct layer_call forward_call(struct stage *st, const struct pass *p, in
 	};
 }
 
-/* Of a chunk's first layer to go back: behind the head it is gathered beside that. */
-static unsigned gathers_own(const struct builder *b, const struct pass *p)
+/* fsdp: the last layer to go back has none below it to gather, and the first gathers itself;
+ * the model's last is gathered beside the head. */
+static unsigned unit_variant(const struct builder *b, const struct pass *p, bool edge,
+			     bool top)
 {
-	return !p->last && b->plan->reshard_after_forward ? V_GATHER : 0;
+	bool alone = top && !p->last && b->plan->reshard_after_forward;
+
+	return (edge ? V_EDGE : 0) | (alone ? V_GATHER : 0);
 }
 
 static struct layer_call backward_call(struct stage *st, struct pass *p, int64_t l)
@@ -81,7 +85,7 @@ static struct layer_call backward_call(struct stage *st, struct pass *p, int64_t
 	if (v & V_FIRST && (!b->rules->gradient_fusion || fsdp))
 		own |= V_FIRST;
 	if (fsdp)
-		own |= (edge ? V_EDGE : 0) | (top ? gathers_own(b, p) : 0);
+		own |= unit_variant(b, p, edge, top);
 	if (v & V_SYNC && !fsdp && (++p->since == b->layers_per_bucket || edge)) {
 		own |= V_BUCKET | V_LAYERS * (unsigned)p->since;
 		p->since = 0;
