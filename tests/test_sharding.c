@@ -329,6 +329,45 @@ static void weights_that_stay_are_held_until_backward(void **state)
 	drop(&p);
 }
 
+/* Is there a work of this name that waits for the tail of that stream, in segments so named? */
+static bool waits(const struct ft_graph *g, const char *segment, const char *name,
+		  enum ft_stream stream)
+{
+	for (size_t s = 0; s < g->n_segments; s++)
+		for (size_t i = 0; i < g->segment[s].n_ops; i++) {
+			const struct ft_op *op = &g->segment[s].op[i];
+
+			if (strcmp(g->segment[s].name, segment) ||
+			    strcmp(g->work[op->work].name, name))
+				continue;
+			for (int w = 0; w < FT_OP_WAITS; w++)
+				if (op->wait[w] == FT_TAIL + (int)stream)
+					return true;
+		}
+	return false;
+}
+
+/* Of eight micro-batches: what each brings is added to the rank's shard in fp32, but for the
+ * first, and the next one's compute waits for it. Sums of whole gradients are another thing. */
+static void micro_batches_add_up_in_the_shards(void **state)
+{
+	const double all = 2 * layer + root;
+	struct parts p;
+
+	(void)state;
+	build(&p, MODEL, PLAN("16") "sharding: fsdp}", "torch-2.11-eager", 2);
+	near_frac(sum_in(p.graph, NULL, "fsdp_accumulate").bytes, 7 * 12 * all / 2,
+		  1e-9);
+	assert_true(sum_in(p.graph, NULL, "accumulate").n == 0);
+	assert_true(waits(p.graph, "embed.0", "fsdp_copy_out", FT_STREAM_REDUCE));
+	assert_false(
+		waits(p.graph, "embed.0.first", "fsdp_copy_out", FT_STREAM_REDUCE));
+	drop(&p);
+	build(&p, FOUR, pipelines[0], "torch-2.11-eager", 4);
+	assert_true(sum_in(p.graph, NULL, "fsdp_accumulate").n == 0);
+	drop(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -345,6 +384,7 @@ int main(void)
 		cmocka_unit_test(a_pipeline_that_stays_whole_gathers_and_reduces_once),
 		cmocka_unit_test(a_pipeline_that_stays_whole_holds_it),
 		cmocka_unit_test(weights_that_stay_are_held_until_backward),
+		cmocka_unit_test(micro_batches_add_up_in_the_shards),
 	};
 
 	return cmocka_run_group_tests_name("sharding", tests, NULL, NULL);

@@ -170,7 +170,8 @@ bool gathers_ahead(const struct builder *b); /* zero1, under the next forward */
 double gradient_width(const struct builder *b); /* bytes */
 void gather_unit(struct builder *b, struct held unit, enum ft_event behind);
 void unshard_unit(struct builder *b, struct held unit);
-void reduce_unit(struct builder *b, struct held unit);
+/* first: nothing is there yet that the rank's shard is added to */
+void reduce_unit(struct builder *b, struct held unit, bool first);
 void gather_weights(struct builder *b, struct held unit); /* zero1, ahead */
 void reduce_gradients(struct builder *b, struct held unit);
 void set_buckets(struct builder *b);

@@ -138,35 +138,47 @@ void unshard_unit(struct builder *b, struct held unit)
 	b->of_shards = false;
 }
 
-/* The packed gradients of one rank alone, to where they stay. */
-static void keep_reduced(struct builder *b, double bytes)
+/* A kernel behind a reduction, on its stream. */
+static struct ft_op *reduced_kernel(struct builder *b, const char *name,
+				    const char *curve, double bytes, int launches)
 {
-	struct ft_work w = { .kind = FT_MEMORY_BOUND,
-			     .name = "fsdp_keep",
-			     .dtype = FT_BF16 };
+	struct ft_work w = { .kind = FT_MEMORY_BOUND, .name = name, .dtype = FT_BF16 };
 
-	w.memory.kernel = "copy";
-	w.memory.bytes = 2 * bytes;
-	put_wait(put_op(b, &w, FT_STREAM_REDUCE, 0), FT_TAIL + FT_STREAM_COMPUTE);
+	w.memory.kernel = curve;
+	w.memory.bytes = bytes;
+	return put_op(b, &w, FT_STREAM_REDUCE, launches);
 }
 
-void reduce_unit(struct builder *b, struct held unit)
+/* Of earlier micro-batches a rank has its shard's gradients: it adds those that came, a kernel a
+ * tensor. */
+static void add_reduced(struct builder *b, struct held unit)
+{
+	double n = unit.dense / (double)b->plan->shard +
+		   unit.experts / (double)b->plan->edp;
+
+	if (n > 0)
+		reduced_kernel(b, "fsdp_accumulate", "add",
+			       3 * kept_gradient_width(b) * n, (int)unit.tensors);
+}
+
+void reduce_unit(struct builder *b, struct held unit, bool first)
 {
 	double width = gradient_width(b), shard = (double)b->plan->shard;
 	double pack = b->rules->fsdp_copy_grad_bytes;
-
-	if (pack > 0 &&
-	    reduces_last(b)) /* of sums, in the format they are reduced in */
-		pack = width;
+	bool sums = reduces_last(b); /* in the format that they are reduced in */
 
 	host(b, FT_HOST_SHARD_BACKWARD, 1);
 	if (pack > 0) {
 		need(b, FT_STREAM_REDUCE); /* one reduction in flight */
-		put_memory(b, "fsdp_pack", "multi_copy",
-			   (pack + width) * (unit.dense + unit.experts), 1);
+		put_memory(b, "fsdp_pack", sums ? "copy" : "multi_copy",
+			   (sums ? 2 * width : pack + width) *
+				   (unit.dense + unit.experts),
+			   1);
 	}
 	if (pack > 0 && !has_peers(b, unit))
-		keep_reduced(b, width * (unit.dense + unit.experts));
+		put_wait(reduced_kernel(b, "fsdp_keep", "copy",
+					2 * width * (unit.dense + unit.experts), 0),
+			 FT_TAIL + FT_STREAM_COMPUTE);
 	put_collective(b, "fsdp_reduce", FT_STREAM_REDUCE, FT_REDUCE_SCATTER,
 		       FT_GROUP_SHARD, width * unit.dense);
 	put_collective(b, "fsdp_reduce_experts", FT_STREAM_REDUCE, FT_REDUCE_SCATTER,
@@ -174,6 +186,8 @@ void reduce_unit(struct builder *b, struct held unit)
 	if (b->plan->sharding == FT_HSDP)
 		put_collective(b, "hsdp_reduce", FT_STREAM_REDUCE, FT_ALL_REDUCE,
 			       FT_GROUP_REPLICA, width * unit.dense / shard);
+	if (!first)
+		add_reduced(b, unit);
 }
 
 void gather_weights(struct builder *b, struct held unit)

@@ -27,8 +27,9 @@ enum ft_host {
 	FT_HOST_COLLECTIVE,    /* one collective call */
 	FT_HOST_BLOCK_FORWARD, /* a transformer block, without its launches */
 	FT_HOST_BLOCK_BACKWARD,
-	FT_HOST_SHARD_FORWARD, /* hooks of one sharded unit (FSDP) */
+	FT_HOST_SHARD_FORWARD, /* hooks of one sharded unit (FSDP) that is gathered */
 	FT_HOST_SHARD_BACKWARD,
+	FT_HOST_SHARD_KEPT,	/* and of one whose weights are there still */
 	FT_HOST_GRADIENT_HOOK,	/* one parameter's gradient hook (DDP) */
 	FT_HOST_TENSOR_FORWARD, /* a block under tensor parallelism (DTensor) */
 	FT_HOST_TENSOR_BACKWARD,
