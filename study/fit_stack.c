@@ -8,6 +8,7 @@
 #include "base/plain.h"
 #include "base/stats.h"
 #include "study/fit_factors.h"
+#include "study/shelf.h"
 #include "study/tally.h"
 
 enum { LEAST_ROWS = 4, LEAST_GROUPS = 4 };
@@ -93,8 +94,7 @@ static bool begin_row(struct fitting *f, const struct csv *rows, size_t i,
 
 	*r = (struct fitted_row){ .group = csv_text(rows, i,
 						    csv_column(rows, "group")) };
-	r->scenario =
-		root ? ft_scenario_from(f->t.shelf, root, rows->file, true, err) : NULL;
+	r->scenario = root ? scenario_lenient(f->t.shelf, root, rows->file, err) : NULL;
 	if (!r->scenario)
 		return false;
 	r->stack = r->scenario->stack;

@@ -57,7 +57,7 @@ NUMBER(ep, s->plan->ep)
 NUMBER(etp, s->plan->etp)
 NUMBER(vpp, s->plan->vpp)
 VALUE(sharding, ft_sharding_name(s->plan->sharding))
-VALUE(shard, s->plan->sharding == FT_HSDP ? whole(mem, s->plan->shard) : NULL)
+NUMBER(shard, s->plan->shard)
 VALUE(schedule, ft_schedule_name(s->plan->schedule))
 TRUTH(sequence_parallel, s->plan->sequence_parallel)
 VALUE(recompute, ft_recompute_name(s->plan->recompute))
@@ -68,8 +68,7 @@ TRUTH(overlap_tp, s->plan->overlap_tp)
 TRUTH(overlap_dp, s->plan->overlap_dp)
 TRUTH(overlap_pp, s->plan->overlap_pp)
 VALUE(graphs, ft_graphs_name(s->plan->graphs))
-VALUE(scaling,
-      ft_dtype_bytes(s->plan->precision) < 2 ? ft_scaling_name(s->plan->scaling) : NULL)
+VALUE(scaling, ft_scaling_name(s->plan->scaling))
 VALUE(attention_precision, s->plan->attention_precision == FT_FP8 ? "fp8" : "bf16")
 VALUE(optimizer, ft_optimizer_name(s->plan->optimizer))
 NUMBER(recompute_layers, s->plan->recompute_layers)
@@ -338,7 +337,8 @@ struct node *scenario_resolve(struct arena *mem, const struct ft_scenario *s)
 		bool given = !node_is_null(node_path(s->given, k->path));
 		const char *text;
 
-		if (!k->value || (given && k->flags & KEY_FILE))
+		if (!k->value || (given && k->flags & KEY_FILE) ||
+		    scenario_key_idle(s, k->path))
 			continue;
 		text = k->value(mem, s);
 		/* a scalar in the way is what was given: it stays */

@@ -81,7 +81,7 @@ static bool tell_plan(struct whole *w, const struct search_job *j, size_t at,
 	struct node *root = space_document(&j->space, &j->space.candidate[at], &w->mem);
 	struct ft_outcome *o = ARENA_NEW(&w->mem, struct ft_outcome);
 	struct ft_scenario *s =
-		root ? ft_scenario_from(w->shelf, root, j->name, true, err) : NULL;
+		root ? scenario_lenient(w->shelf, root, j->name, err) : NULL;
 
 	if (!s)
 		return false;
@@ -135,8 +135,7 @@ static bool none_legal(struct whole *w, const struct search_job *j,
 		       struct ft_error *err)
 {
 	struct ft_error why = { .text = "" };
-	struct ft_scenario *s =
-		ft_scenario_from(w->shelf, j->root, j->name, true, &why);
+	struct ft_scenario *s = scenario_lenient(w->shelf, j->root, j->name, &why);
 
 	ft_scenario_free(s);
 	*err = why;
@@ -400,8 +399,7 @@ static bool find(struct ft_shelf *shelf, const struct node *root, const char *na
 		const char *text = node_flow(mem, plans->best[0].scenario->given);
 		struct node *own = node_read_text(mem, name, text, strlen(text), err);
 
-		to->scenario =
-			own ? ft_scenario_from(shelf, own, name, true, err) : NULL;
+		to->scenario = own ? scenario_lenient(shelf, own, name, err) : NULL;
 		ok = to->scenario != NULL;
 	}
 	ft_plans_free(plans);

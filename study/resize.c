@@ -24,7 +24,7 @@ struct ft_scenario *ft_scenario_resized(const struct ft_scenario *s, int64_t gpu
 	if (batch_times != 1 && !node_put_path(mem, root, "training.global_batch_size",
 					       &at, arena_text(mem, text), err))
 		return NULL;
-	return ft_scenario_from(s->shelf, root, s->label, true, err);
+	return scenario_lenient(s->shelf, root, s->label, err);
 }
 
 /* So many replicas fill whole nodes, and each has whole micro-batches. */

@@ -27,7 +27,8 @@ static void tell_assumed(struct whole *w)
 
 	s->assumed = ARENA_ARRAY(&w->mem, n, const char *);
 	for (size_t i = 0; i < n; i++)
-		if (key[i].flags & KEY_TOLD && key[i].value(&w->mem, s) &&
+		if (key[i].flags & KEY_TOLD && !scenario_key_idle(s, key[i].path) &&
+		    key[i].value(&w->mem, s) &&
 		    node_is_null(node_path(s->given, key[i].path)))
 			s->assumed[s->n_assumed++] = key[i].path;
 }
@@ -70,34 +71,8 @@ static void find_digest(struct whole *w)
 	add_digest(&s->digest, evidence_digest(s->evidence));
 }
 
-/* What the scenario itself says of a recomputation that it does not choose would do nothing;
- * a stack's defaults may. "recompute_layers: 0" is what an answer in JSON says. */
-static bool no_idle_key(const struct ft_plan *plan, const struct node *training,
-			struct ft_error *err)
-{
-	static const struct {
-		const char *key;
-		enum ft_recompute of;
-	} keys[] = {
-		{ "recompute_layers", FT_RECOMPUTE_FULL },
-		{ "recompute_modules", FT_RECOMPUTE_SELECTIVE },
-	};
-
-	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
-		const struct node *n = node_get(training, keys[i].key);
-
-		if (!n || plan->recompute == keys[i].of ||
-		    (n->kind == NODE_SCALAR && !strcmp(n->text, "0")))
-			continue;
-		return ft_fail(err, &n->mark,
-			       "%s has an effect under 'recompute: %s' only",
-			       keys[i].key, ft_recompute_name(keys[i].of));
-	}
-	return true;
-}
-
 static bool load_plan(struct whole *w, const struct node *training,
-		      struct ft_error *err)
+		      enum scenario_depth depth, struct ft_error *err)
 {
 	struct ft_scenario *s = &w->scenario;
 	struct ft_plan_context context = {
@@ -114,7 +89,8 @@ static bool load_plan(struct whole *w, const struct node *training,
 	s->plan = w->plan;
 	if (w->plan)
 		ft_model_stretch(w->model, w->plan->sequence);
-	return w->plan != NULL && no_idle_key(w->plan, training, err);
+	return w->plan &&
+	       (depth == SCENARIO_LENIENT || scenario_no_idle_key(s, training, err));
 }
 
 /* A framework's build is one vendor's: NeMo does not run on an MI300X. */
@@ -367,7 +343,7 @@ static bool load(struct whole *w, enum scenario_depth depth, struct scenario_see
 		return reader_fail(&r, "training", "should be a map");
 	if (!r.failed && depth == SCENARIO_OPEN)
 		return load_open_plan(w, training, err) && reader_close(&r);
-	if (r.failed || !load_plan(w, training, err) || !reader_close(&r))
+	if (r.failed || !load_plan(w, training, depth, err) || !reader_close(&r))
 		return false;
 	tell_assumed(w);
 	s->resolved = scenario_resolve(&w->mem, s);
@@ -409,6 +385,15 @@ struct ft_scenario *scenario_open(struct ft_shelf *shelf, const struct node *roo
 	struct scenario_seen seen;
 
 	return from(shelf, root, name, SCENARIO_OPEN, &seen, err);
+}
+
+struct ft_scenario *scenario_lenient(struct ft_shelf *shelf, const struct node *root,
+				     const char *name, struct ft_error *err)
+{
+	PLAIN_NUMBERS;
+	struct scenario_seen seen;
+
+	return from(shelf, root, name, SCENARIO_LENIENT, &seen, err);
 }
 
 /* "a.b=c", or "--price ITEM=USD" as cli/shared.c puts it. */

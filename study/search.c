@@ -127,7 +127,7 @@ struct ft_scenario *search_scenario(struct worker *w, size_t at, struct arena *m
 	struct search_job *j = w->job;
 	struct node *root = space_document(&j->space, &j->space.candidate[at], mem);
 
-	return root ? ft_scenario_from(w->shelf, root, j->name, true, err) : NULL;
+	return root ? scenario_lenient(w->shelf, root, j->name, err) : NULL;
 }
 
 /* Simulate; true: *found is filled, and its outcome is the caller's to release. */

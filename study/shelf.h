@@ -36,7 +36,12 @@ struct scenario_seen {
 
 /* How much of a scenario is loaded: its cluster and cost; all but the sizes of its plan,
  * which are those of one rank; all. */
-enum scenario_depth { SCENARIO_CLUSTER, SCENARIO_OPEN, SCENARIO_WHOLE };
+enum scenario_depth {
+	SCENARIO_CLUSTER,
+	SCENARIO_OPEN,
+	SCENARIO_LENIENT,
+	SCENARIO_WHOLE
+};
 
 /* The document of a scenario, --set applied. */
 struct node *scenario_read(struct arena *mem, const char *path, const char *const *sets,
@@ -45,6 +50,11 @@ struct node *scenario_read(struct arena *mem, const char *path, const char *cons
 /* --set, applied to a document. */
 bool scenario_set(struct arena *mem, struct node *root, const char *const *sets,
 		  size_t n, struct ft_error *err);
+
+/* A whole one that nobody wrote as it is: a row of measurements, a plan that was found. Keys
+ * that do nothing may stand in it. */
+struct ft_scenario *scenario_lenient(struct ft_shelf *shelf, const struct node *root,
+				     const char *name, struct ft_error *err);
 
 /* A scenario whose plan is left open: `plan` has no sizes of use, `resolved` is NULL. */
 struct ft_scenario *scenario_open(struct ft_shelf *shelf, const struct node *root,

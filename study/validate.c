@@ -4,6 +4,7 @@
 #include "base/node.h"
 #include "base/plain.h"
 #include "study/keys.h"
+#include "study/shelf.h"
 #include "study/tally.h"
 #include "study/traits.h"
 
@@ -230,7 +231,7 @@ bool validate_row(struct tally *t, const struct csv *rows, size_t row,
 {
 	struct node *root = row_scenario(t, rows, row, err);
 	struct ft_scenario *s =
-		root ? ft_scenario_from(t->shelf, root, rows->file, true, err) : NULL;
+		root ? scenario_lenient(t->shelf, root, rows->file, err) : NULL;
 	struct ft_outcome o;
 	bool ok;
 

@@ -125,6 +125,29 @@ static void the_fullest_rank_has_its_copies(void **state)
 	}
 }
 
+/* Of each copy of a token: 6 bytes a feature of the experts' width, 4 of hidden_size. */
+static void padding_is_kept_for_backward(void **state)
+{
+	static const char *const plans[] = {
+		PLAN("parallel: {ep: 4}, moe_capacity_factor: 1"),
+		PLAN("parallel: {ep: 4}, moe_capacity_factor: 1.75"),
+	};
+	double kept[2], width = 0;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct parts p;
+
+		build(&p, MOE, plans[i], "megatron-core", 8);
+		kept[i] = segment_of(p.graph, "forward")
+				  ->net_bytes[FT_MEMORY_ACTIVATIONS];
+		width = (double)p.model->layer[0].expert_intermediate;
+		width = 6 * width + 4 * (double)p.model->hidden_size;
+		drop(&p);
+	}
+	near_frac(kept[1] - kept[0], 0.75 * 512 * 4 * width, 1e-9);
+}
+
 static void the_host_waits_for_counts_unless_they_are_known(void **state)
 {
 	static const struct {
@@ -348,6 +371,7 @@ int main(void)
 		cmocka_unit_test(exchanges_move_what_their_dispatcher_sends),
 		cmocka_unit_test(copies_are_sorted_as_often_as_the_dispatcher_needs),
 		cmocka_unit_test(the_fullest_rank_has_its_copies),
+		cmocka_unit_test(padding_is_kept_for_backward),
 		cmocka_unit_test(the_host_waits_for_counts_unless_they_are_known),
 		cmocka_unit_test(experts_apart_do_the_same_work),
 		cmocka_unit_test(split_experts_gather_their_tokens),

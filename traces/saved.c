@@ -39,10 +39,13 @@ static double mlp_bytes(const struct builder *b, const struct layer_sizes *s,
 	double width = (double)s->f, h = 0;
 	double each = gated ? (b->rules->fusion == FT_FUSION_EAGER ? 8 : 6) : 4;
 
-	if (l->experts) {
-		width = (double)(l->expert_intermediate * l->experts_per_token) *
-			sliced;
-		h = (double)(s->h * l->experts_per_token) * sliced;
+	if (l->experts) { /* padded inputs are kept padded */
+		double capacity = b->plan->capacity_factor;
+		double copies = (double)l->experts_per_token * sliced *
+				(capacity > 0 ? capacity : 1);
+
+		width = (double)l->expert_intermediate * copies;
+		h = (double)s->h * copies;
 		each = b->rules->fusion == FT_FUSION_EAGER ? each : 6;
 		set &= ~(unsigned)(FT_MODULE_MLP_UP | FT_MODULE_MLP_DOWN);
 	}

@@ -1,0 +1,100 @@
+/* study/idle_keys.c - keys of a plan that would do nothing in it, which are refused */
+#include <string.h>
+
+#include "base/node.h"
+#include "study/keys.h"
+
+static bool narrow(const struct ft_scenario *s)
+{
+	return ft_dtype_bytes(s->plan->precision) < 2;
+}
+
+static bool sharded_units(const struct ft_scenario *s)
+{
+	return s->plan->sharding == FT_FSDP || s->plan->sharding == FT_HSDP;
+}
+
+static bool shard_groups(const struct ft_scenario *s)
+{
+	return s->plan->sharding == FT_HSDP;
+}
+
+static bool zero(const struct ft_scenario *s)
+{
+	return s->plan->sharding == FT_ZERO1 || s->plan->sharding == FT_ZERO2;
+}
+
+static bool routed(const struct ft_scenario *s)
+{
+	for (int64_t l = 0; l < s->model->n_layers; l++)
+		if (s->model->layer[l].experts)
+			return true;
+	return false;
+}
+
+static bool again_whole(const struct ft_scenario *s)
+{
+	return s->plan->recompute == FT_RECOMPUTE_FULL;
+}
+
+static bool again_some(const struct ft_scenario *s)
+{
+	return s->plan->recompute == FT_RECOMPUTE_SELECTIVE;
+}
+
+#define NARROW narrow, "with an 8-bit or 4-bit precision"
+#define ROUTED routed, "in models with experts"
+
+/* What is stated as `nothing` asks for nothing, and may stand anywhere. */
+static const struct {
+	const char *path; /* below training */
+	bool (*counts)(const struct ft_scenario *s);
+	const char *where, *nothing;
+} keys[] = {
+	{ "recompute_layers", again_whole, "under 'recompute: full'", "0" },
+	{ "recompute_modules", again_some, "under 'recompute: selective'", NULL },
+	{ "fp8_recipe", NARROW, NULL },
+	{ "attention_precision", NARROW, "bf16" },
+	{ "shard", shard_groups, "under 'sharding: hsdp'", NULL },
+	{ "zero_group", zero, "under 'sharding: zero1' and zero2", NULL },
+	{ "overlap.param_gather", zero, "under 'sharding: zero1' and zero2", "false" },
+	{ "reshard_after_forward", sharded_units, "under 'sharding: fsdp' and hsdp",
+	  "true" },
+	{ "parallel.ep", ROUTED, "1" },
+	{ "parallel.etp", ROUTED, "1" },
+	{ "overlap.ep", ROUTED, "false" },
+	{ "moe_dispatcher", ROUTED, NULL },
+	{ "moe_capacity_factor", ROUTED, "0" },
+	{ "moe_force_balance", ROUTED, "false" },
+	{ "grouped_experts", ROUTED, NULL },
+	{ "fused_experts", ROUTED, "false" },
+};
+enum { KEYS = sizeof(keys) / sizeof(*keys) };
+
+bool scenario_key_idle(const struct ft_scenario *s, const char *path)
+{
+	static const char below[] = "training.";
+
+	if (strncmp(path, below, sizeof(below) - 1) != 0)
+		return false;
+	for (size_t i = 0; i < KEYS; i++)
+		if (!strcmp(path + sizeof(below) - 1, keys[i].path))
+			return !keys[i].counts(s);
+	return false;
+}
+
+bool scenario_no_idle_key(const struct ft_scenario *s, const struct node *training,
+			  struct ft_error *err)
+{
+	for (size_t i = 0; i < KEYS; i++) {
+		const struct node *n = node_path(training, keys[i].path);
+
+		if (node_is_null(n) || keys[i].counts(s) ||
+		    (n->kind == NODE_SCALAR && keys[i].nothing &&
+		     !strcmp(n->text, keys[i].nothing)))
+			continue;
+		return ft_fail(err, &n->mark, "%s has an effect %s only", keys[i].path,
+			       keys[i].where);
+	}
+	return true;
+}

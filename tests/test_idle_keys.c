@@ -1,0 +1,139 @@
+/*
+ * tests/test_idle_keys.c - a key that would do nothing in a plan is refused where it was written,
+ * and is not among what the answer says
+ */
+#include "tests/check.h"
+
+#include "base/arena.h"
+#include "base/node.h"
+#include "foretoken/study.h"
+#include "study/keys.h"
+#include "study/shelf.h"
+
+/* Dense, bf16, zero1, nothing recomputed; and the same where each of the keys counts. */
+#define DENSE "llama3-8b"
+#define ROUTED "mixtral-8x7b"
+static const struct {
+	const char *key, *value;
+	const char *model, *with; /* where it counts */
+	const char *nothing;	  /* a value that may stand anywhere, or NULL */
+} row[] = {
+	{ "fp8_recipe", "tensorwise", DENSE, "precision: fp8", NULL },
+	{ "attention_precision", "fp8", DENSE, "precision: fp8", "bf16" },
+	{ "shard", "4", DENSE, "sharding: hsdp", NULL },
+	{ "zero_group", "4", DENSE, "sharding: zero2", NULL },
+	{ "overlap", "{param_gather: true}", DENSE, "sharding: zero1",
+	  "{param_gather: false}" },
+	{ "reshard_after_forward", "false", DENSE, "sharding: fsdp", "true" },
+	{ "recompute_layers", "4", DENSE, "recompute: full", "0" },
+	{ "recompute_modules", "mlp", DENSE, "recompute: selective", NULL },
+	{ "parallel", "{ep: 2}", ROUTED, "sharding: zero1", "{ep: 1}" },
+	{ "parallel", "{etp: 2, tp: 2}", ROUTED, "sharding: zero1", "{etp: 1, tp: 2}" },
+	{ "overlap", "{ep: true}", ROUTED, "sharding: zero1", "{ep: false}" },
+	{ "moe_dispatcher", "deepep", ROUTED, "sharding: zero1", NULL },
+	{ "moe_capacity_factor", "1.5", ROUTED, "sharding: zero1", "0" },
+	{ "moe_force_balance", "true", ROUTED, "sharding: zero1", "false" },
+	{ "grouped_experts", "false", ROUTED, "sharding: zero1", NULL },
+	{ "fused_experts", "true", ROUTED, "sharding: zero1", "false" },
+};
+enum { ROWS = sizeof(row) / sizeof(*row) };
+
+/* A model, a key's value, and what else the plan says. */
+struct said {
+	const char *model, *key, *value, *with;
+};
+
+static struct ft_scenario *load(struct ft_shelf *shelf, struct arena *mem,
+				struct said x, bool lenient, struct ft_error *err)
+{
+	const char *text = arena_printf(
+		mem,
+		"model: %s\ncluster: {gpu: h100-sxm, gpus: 16}\nstack: megatron-core\n"
+		"training:\n  sequence_length: 4096\n  global_batch_size: 32\n"
+		"  %s\n  %s: %s\n",
+		x.model, x.with, x.key, x.value);
+	struct node *root = node_read_text(mem, "s", text, strlen(text), err);
+
+	ok_or_say(root, *err);
+	return lenient ? scenario_lenient(shelf, root, "s", err) :
+			 ft_scenario_from(shelf, root, "s", true, err);
+}
+
+static void taken(struct ft_shelf *shelf, struct said x, bool lenient)
+{
+	struct arena mem = { 0 };
+	struct ft_error err = { .text = "" };
+	struct ft_scenario *s = load(shelf, &mem, x, lenient, &err);
+
+	ok_or_say(s, err);
+	ft_scenario_free(s);
+	arena_release(&mem);
+}
+
+static void what_would_do_nothing_is_refused(void **state)
+{
+	struct ft_shelf *shelf = ft_shelf_new();
+
+	(void)state;
+	for (size_t i = 0; i < ROWS; i++) {
+		struct said idle = { DENSE, row[i].key, row[i].value,
+				     i == 3 || i == 4 ? "sharding: ddp" :
+							"precision: bf16" };
+		struct said counts = { row[i].model, row[i].key, row[i].value,
+				       row[i].with };
+		struct said nothing = idle;
+		struct arena mem = { 0 };
+		struct ft_error err = { .text = "" };
+
+		assert_null(load(shelf, &mem, idle, false, &err));
+		assert_non_null(strstr(err.text, "has an effect"));
+		assert_int_equal(err.line, 8);
+		taken(shelf, counts, false);
+		taken(shelf, idle, true);
+		nothing.value = row[i].nothing;
+		if (nothing.value)
+			taken(shelf, nothing, false);
+		arena_release(&mem);
+	}
+	ft_shelf_free(shelf);
+}
+
+static void an_answer_does_not_say_it(void **state)
+{
+	struct ft_shelf *shelf = ft_shelf_new();
+	struct ft_error err = { .text = "" };
+	struct arena mem = { 0 };
+	struct ft_scenario *dense =
+		load(shelf, &mem, (struct said){ DENSE, "precision", "bf16", "" },
+		     false, &err);
+	struct ft_scenario *routed =
+		load(shelf, &mem, (struct said){ ROUTED, "precision", "fp8", "" },
+		     false, &err);
+
+	(void)state;
+	ok_or_say(dense, err);
+	ok_or_say(routed, err);
+	assert_true(scenario_key_idle(dense, "training.moe_dispatcher"));
+	assert_false(scenario_key_idle(routed, "training.moe_dispatcher"));
+	assert_false(scenario_key_idle(dense, "cluster.gpu"));
+	assert_null(node_path(dense->resolved, "training.moe_dispatcher"));
+	assert_null(node_path(dense->resolved, "training.fp8_recipe"));
+	assert_non_null(node_path(routed->resolved, "training.moe_dispatcher"));
+	assert_non_null(node_path(routed->resolved, "training.fp8_recipe"));
+	assert_false(ft_scenario_assumes(dense, "training.moe_dispatcher"));
+	assert_true(ft_scenario_assumes(routed, "training.moe_dispatcher"));
+	ft_scenario_free(dense);
+	ft_scenario_free(routed);
+	ft_shelf_free(shelf);
+	arena_release(&mem);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_would_do_nothing_is_refused),
+		cmocka_unit_test(an_answer_does_not_say_it),
+	};
+
+	return cmocka_run_group_tests_name("idle keys", tests, NULL, NULL);
+}
