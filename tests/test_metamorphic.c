@@ -3,9 +3,9 @@
  *
  * A right answer is not known, but how two answers stand to each other is: a better part is
  * never slower, more work never faster, higher prices never cheaper, by more than SLACK.
- * Machines are drawn by seed, so that each violation is told with its scenario and comes
- * again. A reason that is understood is proved one by taking it away: with algorithms chosen by
- * time, say, the relation has to hold. How often and how far it may break so is bounded.
+ * Machines are drawn by seed, so that each violation comes again. A reason that is understood is
+ * proved one by taking it away: with algorithms chosen by time, say, the relation has to hold.
+ * How often and how far it may break so is bounded.
  */
 #include <math.h>
 #include <sys/wait.h>
@@ -52,7 +52,7 @@ static const struct {
 	double worst;
 } relation[RELATIONS] = {
 	[PORT_TWICE] = { "links inside a domain twice as fast", 0, 0 },
-	/* a collective that ends sooner lets another begin beside products that ran alone */
+	/* what ends sooner lets another begin beside products that ran alone */
 	[NIC_TWICE] = { "NICs and ports twice as fast", 3, 1.03 },
 	[LATENCY_HALF] = { "fabric latencies halved", 1, 1.02 },
 	[UPLINKS_WHOLE] = { "no uplink failed, against a fifth", 0, 0 },
