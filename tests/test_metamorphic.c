@@ -3,9 +3,8 @@
  *
  * A right answer is not known, but how two answers stand to each other is: a better part is
  * never slower, more work never faster, higher prices never cheaper, by more than SLACK.
- * Machines are drawn by seed, so that each violation comes again. A reason that is understood is
- * proved one by taking it away: with algorithms chosen by time, say, the relation has to hold.
- * How often and how far it may break so is bounded.
+ * Machines are drawn by seed. A reason that is understood is proved one by taking it away: with
+ * algorithms chosen by time, say, the relation has to hold. How often it may break so is bounded.
  */
 #include <math.h>
 #include <sys/wait.h>
