@@ -56,6 +56,29 @@ static void products_of_every_family_add_up(void **state)
 
 /* Products of a delta rule, written out: 3 C dk + 2 C dv + 3 dk dv a token and head,
  * once forward and three times backward. */
+static double kept_with(int heads)
+{
+	char model[200];
+	struct parts p;
+	double kept;
+
+	snprintf(model, sizeof(model),
+		 "{name: qwen3-next-80b-a3b, linear_num_key_heads: %d}", heads);
+	build(&p, model,
+	      "{sequence_length: 4096, global_batch_size: 8, parallel: {ep: 8}}",
+	      "nemo-24", 8);
+	kept = segment_of(p.graph, "forward")->net_bytes[FT_MEMORY_ACTIVATIONS];
+	drop(&p);
+	return kept;
+}
+
+/* Its q and its k in 16 bit, of 128 features a head. */
+static void a_delta_rule_keeps_its_queries(void **state)
+{
+	(void)state;
+	near_frac(kept_with(32) - kept_with(16), 4096 * (2 + 2) * 16 * 128., 1e-9);
+}
+
 static void a_delta_rule_takes_the_place_of_attention(void **state)
 {
 	struct parts p;
@@ -330,6 +353,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(products_of_every_family_add_up),
 		cmocka_unit_test(a_delta_rule_takes_the_place_of_attention),
+		cmocka_unit_test(a_delta_rule_keeps_its_queries),
 		cmocka_unit_test(parallel_halves_are_summed_once),
 		cmocka_unit_test(local_layers_see_their_window_and_others_all),
 		cmocka_unit_test(chunks_are_short_sequences),

@@ -287,6 +287,8 @@ static void a_line_from_another_book_is_that_books_line(void **state)
 		    taken->usd.high == there->usd.high);
 	assert_string_equal(taken->usd.from->date, there->usd.from->date);
 	assert_true(p->n_taken > 0 && !o->n_taken);
+	for (size_t i = 0; i < p->n_taken; i++)
+		assert_string_not_equal(p->taken[i].figure, "provenance");
 	ft_prices_free(p);
 	ft_prices_free(o);
 }

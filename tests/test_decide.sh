@@ -30,6 +30,7 @@ ok "days times rate is tokens" jq -e '(.run.days.p50 * 86400 * .tokens_per_s * .
 ok "in the scenario it is the same question" sh -c "jq .scenario $tmp/f.json | $f simulate - --json | jq 'del(.run.fleets).run' >$tmp/o && jq 'del(.run.fleets).run' $tmp/f.json | cmp - $tmp/o"
 ok "FLOPs instead of tokens" sh -c "t=\$($f simulate $a --flop 3.1e24 --json | jq .run.tokens) && awk \"BEGIN { exit !($t > 6e12 && $t < 8e12) }\" t=\$t || test \$(printf '%.0f' \$t) -gt 6000000000000"
 ok "what a budget trains" sh -c "$f simulate $a --budget 2M --json | jq -e '(.run.usd.p50 / 2e6 - 1) | fabs < 1e-6'"
+ok "a budget's cheapest size trains more for the same money" sh -c "$f simulate $a --budget 2M --json | jq -e '.run | .fleets[0].tokens > .tokens and .fleets[0].gpus < .gpus and (.fleets[0].usd.p50 / 2e6 - 1 | fabs) < 1e-6'"
 ok "what megawatts hold" sh -c "$f simulate $a --megawatts 4 --days 30 --json | jq -e '.run.fleets[0] | .megawatts <= 4 and .gpus > 1024'"
 ok "no fleet is fast enough" sh -c "$f simulate $a --tokens 15T --days 1 | grep -q 'no size that the batch allows is done in time'"
 ok "a budget below the smallest size" sh -c "$f simulate $a --budget 10 --days 30 | grep -q 'the budget pays for no size that fits'"

@@ -25,6 +25,13 @@ ok "of the probes, too" sh -c "$f doctor | grep -q '^probes  *.*: measuring this
 ok "runs are browsed" sh -c "$f runs | tail -1 | grep -q '^[0-9]* runs; errors in time'"
 ok "words and ranges filter them" sh -c "$f runs gpu=h100* gpus=256..1024 --json | jq -e '.runs | length > 3 and all(.traits.gpus >= 256 and .traits.gpus <= 1024 and .tokens_per_s_per_gpu > 0)'"
 ok "an open range" sh -c "test \$($f runs 'gpus=..8' --json | jq '.runs | length') -gt \$($f runs 'gpus=1024..' --json | jq '.runs | length')"
+table_says_it() { # each run's line in the table has what the JSON has
+	$f runs gpu=h200 --json | jq -r '.runs[] | [.id, .traits.gpu, .traits.gpus, .traits.stack, .traits.precision, .tokens_per_s_per_gpu] | map(tostring) | join(" ")' >"$tmp/want"
+	$f runs gpu=h200 | awk '$2 == "h200" { print $1, $2, $3, $4, $10, $11 }' >"$tmp/have"
+	paste -d ' ' "$tmp/want" "$tmp/have" | awk '{ for (i = 1; i < 6; i++) bad += $i != $(i + 6); bad += ($6 - $12) ^ 2 > 0.26 } END { exit bad || NR < 20 }'
+}
+ok "the table and the JSON say the same of each run" table_says_it
+ok "a mixture's active parameters stand beside all" sh -c "$f simulate examples/08-mixture-of-experts/mixtral.yaml | grep -q '46.7 B parameters (12.88 B active)' && ! $f simulate examples/01-first-answer/h100.yaml | grep -q ' active)'"
 ok "no run is like that" sh -c "$f runs gpu=tpu | grep -q 'no measured run is like that'"
 ok "a filter that is none" refused "write KEY=VALUE" $f runs h100
 ok "a key that runs have not" refused "runs have no 'color'; they have gpu," $f runs color=red

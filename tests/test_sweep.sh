@@ -73,6 +73,10 @@ elsewhere() { FORETOKEN_DATA=$tmp/data $f sweep $a --vary cluster.gpus=256 --db 
 ok "data elsewhere" says "1 run, 0 already in the database, 0 failed" elsewhere
 sed -i 's/bandwidth: 3.35 TB/bandwidth: 3.45 TB/' "$tmp/data/hw/gpus/h100-sxm.yaml"
 ok "an edited GPU profile is run again" says "1 run, 0 already in the database, 0 failed" elsewhere
+echo '# looked at again' >>"$tmp/data/hw/nodes/hgx-h100.yaml"
+ok "an edited node is run again" says "1 run, 0 already in the database, 0 failed" elsewhere
+echo '# looked at again' >>"$tmp/data/hw/fabrics/$(awk '$1 == "fabric:" { print $2 }' $a).yaml"
+ok "an edited fabric is run again" says "1 run, 0 already in the database, 0 failed" elsewhere
 rows=$tmp/data/hw/gpus/h100-sxm.gemm.csv
 sed -i '$s/^\(.*\),[0-9.]*,/\1,9999,/' "$rows"
 ok "an edited row beside it is run again" says "1 run, 0 already in the database, 0 failed" elsewhere

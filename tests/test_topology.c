@@ -368,14 +368,24 @@ static void modules_are_counted_per_link_end(void **state)
 	assert_int_equal(build(&fabric, 128, 0).transceivers, 0);
 }
 
-static void one_node_needs_no_network(void **state)
+/* Of four tiers, the largest: two ends a cable, those of nodes one in a switch. */
+static void modules_of_every_tier_are_two_a_cable(void **state)
 {
-	struct ft_fabric fabric = recipe(64);
-	struct ft_topology t = build(&fabric, 1, 0);
+	struct ft_fabric fabric = recipe(16);
+	struct ft_topology t = build(&fabric, 16 * 16 * 16 / 32 + 1, 0);
+	int64_t per = fabric.ports_per_optic;
 
 	(void)state;
-	assert_int_equal(
-		t.tiers + t.leaf + t.spine + t.cables_node_leaf + t.transceivers, 0);
+	assert_int_equal(t.tiers, 4);
+	assert_true(t.cables_core_top > 0 && t.cables_spine_core > 0);
+	assert_int_equal(t.optics_leaf_node,
+			 (t.planes * t.cables_node_leaf + per - 1) / per);
+	assert_int_equal(t.optics_leaf_spine,
+			 (2 * t.planes * t.cables_leaf_spine + per - 1) / per);
+	assert_int_equal(t.optics_spine_core,
+			 (2 * t.planes * t.cables_spine_core + per - 1) / per);
+	assert_int_equal(t.optics_core_top,
+			 (2 * t.planes * t.cables_core_top + per - 1) / per);
 }
 
 /* Whatever the size: ports are enough, and links in balance. */
@@ -409,56 +419,14 @@ static void no_switch_has_more_links_than_ports(void **state)
 		}
 }
 
-/* The dies of four MI250: rings of 2 links (0 1 3 2 4 5 7 6) and of 1 (0 1 5 4 6 7 3 2). */
-static struct ft_mesh mi250(void)
+static void one_node_needs_no_network(void **state)
 {
-	static const int pair[][3] = {
-		{ 0, 1, 4 }, { 2, 3, 4 }, { 4, 5, 4 }, { 6, 7, 4 },
-		{ 0, 6, 2 }, { 1, 3, 2 }, { 2, 4, 2 }, { 5, 7, 2 },
-		{ 0, 2, 1 }, { 1, 5, 1 }, { 3, 7, 1 }, { 4, 6, 1 },
-	};
-	struct ft_mesh m = { .n = 8 };
-
-	for (int i = 0; i < 12; i++)
-		m.links[pair[i][0]][pair[i][1]] = m.links[pair[i][1]][pair[i][0]] =
-			pair[i][2];
-	return m;
-}
-
-static void an_irregular_mesh_holds_its_rings(void **state)
-{
-	static const int all[] = { 0, 1, 2, 3, 4, 5, 6, 7 }, far[] = { 0, 4 },
-			 odd[] = { 0, 2, 4, 6 };
-	struct ft_mesh m = mi250();
+	struct ft_fabric fabric = recipe(64);
+	struct ft_topology t = build(&fabric, 1, 0);
 
 	(void)state;
-	assert_int_equal(ft_mesh_rings(&m, all, 8), 3);
-	assert_int_equal(ft_mesh_rings(&m, all, 2), 4);
-	assert_int_equal(ft_mesh_rings(&m, all, 4), 1); /* 0-2 is one link */
-	assert_int_equal(ft_mesh_rings(&m, odd, 4), 1);
-	assert_int_equal(ft_mesh_rings(&m, far, 2), 0); /* no way among these two */
-	assert_true(ft_mesh_connected(&m));
-	m.links[0][6] = m.links[6][0] = m.links[5][7] = m.links[7][5] = 0;
-	m.links[3][7] = m.links[7][3] = m.links[4][6] = m.links[6][4] = 0;
-	assert_false(ft_mesh_connected(&m));
-}
-
-static void an_exchange_fills_the_fullest_link(void **state)
-{
-	static const int all[] = { 0, 1, 2, 3, 4, 5, 6, 7 };
-	struct ft_mesh ring = { .n = 4 }, full = { .n = 4 };
-
-	(void)state;
-	for (int i = 0; i < 4; i++)
-		for (int j = 0; j < 4; j++) {
-			full.links[i][j] = i != j;
-			ring.links[i][j] = (i + 1) % 4 == j || (j + 1) % 4 == i;
-		}
-	assert_true(ft_mesh_exchange(&full, all, 4) == 3);
-	/* 4 opposite pairs of ordered ends, two hops each: a link carries 1 and 2 */
-	assert_true(ft_mesh_exchange(&ring, all, 4) >= 1);
-	assert_true(ft_mesh_exchange(&ring, all, 4) <= 1.5);
-	assert_int_equal(ft_mesh_rings(&full, all, 4), 1);
+	assert_int_equal(
+		t.tiers + t.leaf + t.spine + t.cables_node_leaf + t.transceivers, 0);
 }
 
 int main(void)
@@ -477,9 +445,8 @@ int main(void)
 		cmocka_unit_test(split_ports_are_more_ports),
 		cmocka_unit_test(nothing_doubles_with_one_node_more),
 		cmocka_unit_test(modules_are_counted_per_link_end),
+		cmocka_unit_test(modules_of_every_tier_are_two_a_cable),
 		cmocka_unit_test(one_node_needs_no_network),
-		cmocka_unit_test(an_irregular_mesh_holds_its_rings),
-		cmocka_unit_test(an_exchange_fills_the_fullest_link),
 		cmocka_unit_test(no_switch_has_more_links_than_ports),
 	};
 
