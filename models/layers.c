@@ -78,6 +78,12 @@ static void read_experts(struct reader *r, enum expert_kind kind,
 			    "%lld is more than the %lld experts there are",
 			    (long long)layer->experts_per_token,
 			    (long long)layer->experts);
+	layer->groups = read_int(r, "n_group", 1, layer->experts, 1);
+	layer->groups_per_token =
+		read_int(r, "topk_group", 1, layer->groups, layer->groups);
+	if (layer->experts % layer->groups)
+		reader_fail(r, "n_group", "%lld does not divide the %lld experts",
+			    (long long)layer->groups, (long long)layer->experts);
 	layer->expert_intermediate = kind == EXPERTS_ALL ?
 					     read_width(r, model) :
 					     need(r, "moe_intermediate_size");

@@ -105,26 +105,20 @@ static bool compute_clocks(struct job *s, size_t i, double launches, struct cloc
 	return true;
 }
 
-/* Of n places, those that c copies reach, each as likely. */
-static double reached(double copies, double n)
-{
-	return n * (1 - pow(1 - 1 / n, copies));
-}
-
 /*
  * A token goes once to each rank that has one of its experts, and across the network once
- * to each domain: of its c copies over n ranks in k domains reached(c, k) (k-1)/k cross
- * instead of reached(c, n) (k-1)/k.
+ * to each domain: of the n ranks that its copies reach, the domains that they reach remain.
  */
 static double saved_by_sending_once(const struct ft_cluster *c, const struct ft_work *w,
 				    int64_t n, const struct ft_collective_result *r)
 {
-	double copies = w->communication.fanout;
+	struct ft_fanout f = w->communication.fanout;
 
-	if (copies <= 0 || r->domains < 2 || c->nic_bytes_per_s <= 0)
+	if (f.copies <= 0 || r->domains < 2 || c->nic_bytes_per_s <= 0)
 		return 0;
 	return r->nic_bytes *
-	       (1 - reached(copies, (double)r->domains) / reached(copies, (double)n)) /
+	       (1 - ft_fanout_reached(f, (double)r->domains) /
+			    ft_fanout_reached(f, (double)n)) /
 	       c->nic_bytes_per_s;
 }
 

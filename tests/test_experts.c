@@ -51,7 +51,8 @@ static void exchanges_move_what_their_dispatcher_sends(void **state)
 				near_frac(s.bytes, each * want, direct ? 0.01 : 1e-12);
 		}
 		if (d.ep > 1)
-			assert_true(work_of(p.graph, names[0])->communication.fanout ==
+			assert_true(work_of(p.graph, names[0])
+					    ->communication.fanout.copies ==
 				    (direct ? (double)d.per_token : 0));
 		drop(&p);
 	}
@@ -309,6 +310,88 @@ static void graphs_hold_what_they_say(void **state)
 	}
 }
 
+/* One token's routing, drawn: so many groups of all, and so many different experts in them; at how
+ * many of n places they are. */
+static int drawn_places(uint64_t *seed, int experts, int copies, int of, int groups,
+			int n)
+{
+	int place[512] = { 0 }, group[64], reached = 0, each = experts / of;
+
+	for (int i = 0; i < of; i++)
+		group[i] = i;
+	for (int i = 0; i < groups; i++) {
+		int k = i + (int)(rnd(seed) % (uint64_t)(of - i)), swap = group[i];
+
+		group[i] = group[k];
+		group[k] = swap;
+	}
+	for (bool seen[512] = { false }; copies;) {
+		int e = (int)(rnd(seed) % (uint64_t)(groups * each));
+
+		if (seen[e])
+			continue;
+		seen[e] = true;
+		copies--;
+		place[(group[e / each] * each + e % each) / (experts / n)] = 1;
+	}
+	for (int i = 0; i < n; i++)
+		reached += place[i];
+	return reached;
+}
+
+/* As many places as groups, more, fewer, one; routing that is limited and not. Experts are
+ * thrown one by one, as if a token could have one twice: 3 %. */
+static void limited_routing_reaches_fewer_places(void **state)
+{
+	static const struct {
+		int experts, copies, of, groups, n;
+	} row[] = {
+		{ 256, 8, 8, 4, 8 },  { 256, 8, 8, 4, 64 }, { 256, 8, 8, 4, 32 },
+		{ 256, 8, 8, 4, 4 },  { 256, 8, 8, 4, 2 },  { 256, 8, 8, 4, 1 },
+		{ 160, 6, 8, 3, 8 },  { 160, 6, 8, 3, 16 }, { 160, 6, 8, 3, 2 },
+		{ 256, 8, 1, 1, 64 }, { 256, 8, 1, 1, 8 },  { 256, 8, 16, 16, 8 },
+	};
+	uint64_t seed = 11;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++) {
+		struct ft_fanout f = { row[i].copies, 0, 0 };
+		double sum = 0;
+
+		if (row[i].groups < row[i].of)
+			f.groups = row[i].groups, f.of = row[i].of;
+		for (int k = 0; k < 20000; k++)
+			sum += drawn_places(&seed, row[i].experts, row[i].copies,
+					    row[i].of, row[i].groups, row[i].n);
+		near_frac(ft_fanout_reached(f, row[i].n), sum / 20000, 0.03);
+	}
+}
+
+/* DeepSeek-V3's tokens go to at most four nodes of eight: fewer cross the network. */
+static void a_model_says_how_far_its_tokens_go(void **state)
+{
+	static const char plan[] =
+		"{sequence_length: 512, global_batch_size: 64, moe_dispatcher: deepep, "
+		"parallel: {ep: 64}}";
+	struct ft_fanout f;
+	struct parts p;
+
+	(void)state;
+	build(&p, "{name: deepseek-v3, num_hidden_layers: 4}", plan, "megatron-core",
+	      64);
+	f = work_of(p.graph, "ep_dispatch")->communication.fanout;
+	assert_true(f.copies == 8 && f.groups == 4 && f.of == 8);
+	near_frac(work_of(p.graph, "ep_dispatch")->communication.bytes,
+		  2. * 512 * 7168 * ft_fanout_reached(f, 64), 1e-12);
+	assert_true(ft_fanout_reached(f, 8) < 4);
+	drop(&p);
+	build(&p, "{name: deepseek-v3, num_hidden_layers: 4, topk_group: 8}", plan,
+	      "megatron-core", 64);
+	f = work_of(p.graph, "ep_dispatch")->communication.fanout;
+	assert_true(f.copies == 8 && f.of == 0);
+	drop(&p);
+}
+
 /* Seconds of one ep_dispatch whose works have this fanout. */
 static double dispatch_s(const struct ft_scenario *s, double fanout, double *bytes)
 {
@@ -320,8 +403,8 @@ static double dispatch_s(const struct ft_scenario *s, double fanout, double *byt
 	ok_or_say(g, err);
 	for (size_t i = 0; i < g->n_works; i++)
 		if (g->work[i].kind == FT_COMMUNICATION &&
-		    g->work[i].communication.fanout > 0) {
-			g->work[i].communication.fanout = fanout;
+		    g->work[i].communication.fanout.copies > 0) {
+			g->work[i].communication.fanout.copies = fanout;
 			*bytes = g->work[i].communication.bytes;
 		}
 	ok_or_say(ft_study_simulate(s, g, NULL, &o, &err), err);
@@ -372,6 +455,8 @@ int main(void)
 		cmocka_unit_test(copies_are_sorted_as_often_as_the_dispatcher_needs),
 		cmocka_unit_test(the_fullest_rank_has_its_copies),
 		cmocka_unit_test(padding_is_kept_for_backward),
+		cmocka_unit_test(limited_routing_reaches_fewer_places),
+		cmocka_unit_test(a_model_says_how_far_its_tokens_go),
 		cmocka_unit_test(the_host_waits_for_counts_unless_they_are_known),
 		cmocka_unit_test(experts_apart_do_the_same_work),
 		cmocka_unit_test(split_experts_gather_their_tokens),

@@ -29,7 +29,7 @@ static const char *const whole[] = {
 	"work 2 memory norm dtype=fp32 kernel=rmsnorm bytes=0.5 row_bytes=64 warm=true "
 	"low_priority=true",
 	"work 3 communication gather dtype=bf16 op=all_gather group=dp bytes=4096 "
-	"fanout=1.5 copy_engine=true",
+	"fanout=1.5 fanout_of=8 fanout_groups=4 copy_engine=true",
 	"segment 0 forward",
 	"  host collective 0.25",
 	"  net gradients -64",

@@ -20,16 +20,10 @@ struct routed {
 	int64_t tokens, copies; /* this rank routes; copies it computes */
 	int64_t h, width, local, shared;
 	double bytes; /* of one exchange, this rank's buffer */
-	double fanout;
+	struct ft_fanout fanout;
 	bool gated, direct; /* direct: by a kernel that sends a token once */
 	int calls;	    /* launches where each local expert has its own */
 };
-
-/* Ranks that c copies of a token go to, of n, each as likely. */
-static double distinct(double c, double n)
-{
-	return n * (1 - pow(1 - 1 / n, c));
-}
 
 static double uneven(const struct builder *b)
 {
@@ -45,8 +39,14 @@ static struct routed routed_of(const struct builder *b, const struct ft_layer *l
 	double sent = (double)l->experts_per_token;
 
 	r.direct = p->dispatcher != FT_DISPATCH_ALLTOALL;
-	if (r.direct)
-		sent = distinct(sent, (double)p->ep);
+	if (r.direct) {
+		r.fanout.copies = sent;
+		if (l->groups_per_token < l->groups)
+			r.fanout =
+				(struct ft_fanout){ sent, (double)l->groups_per_token,
+						    (double)l->groups };
+		sent = ft_fanout_reached(r.fanout, (double)p->ep);
+	}
 	r.tokens = p->sequence_parallel ? b->tokens / p->tp : b->tokens;
 	r.copies = (int64_t)((double)(r.tokens * l->experts_per_token * p->etp) *
 			     uneven(b));
@@ -56,7 +56,6 @@ static struct routed routed_of(const struct builder *b, const struct ft_layer *l
 	r.bytes = 2 * (double)(r.tokens * r.h) * sent;
 	if (!r.direct && b->plan->capacity_factor > 0)
 		r.bytes *= b->plan->capacity_factor;
-	r.fanout = r.direct ? (double)l->experts_per_token : 0;
 	r.gated = b->model->activation == FT_SWIGLU;
 	r.calls = (int)(p->fused_experts || r.local < 1 ? 1 : r.local);
 	return r;

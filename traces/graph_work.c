@@ -116,7 +116,11 @@ static bool read_communication(struct graph_line *l, struct ft_work *w)
 	w->communication.group = (enum ft_group)group;
 	return graph_truth(l, "copy_engine", &w->communication.copy_engine) &&
 	       graph_number_of(l, "fanout", 0, LIMIT_EXPERTS,
-			       &w->communication.fanout) &&
+			       &w->communication.fanout.copies) &&
+	       graph_number_of(l, "fanout_of", 0, LIMIT_EXPERTS,
+			       &w->communication.fanout.of) &&
+	       graph_number_of(l, "fanout_groups", 0, w->communication.fanout.of,
+			       &w->communication.fanout.groups) &&
 	       read_bytes(l, &w->communication.bytes);
 }
 

@@ -31,6 +31,14 @@ static void name(FILE *out, const char *text)
 		putc(*text == ' ' ? '_' : *text, out);
 }
 
+static void write_fanout(FILE *out, const struct ft_fanout *f)
+{
+	if (f->copies > 0)
+		fprintf(out, " fanout=%.17g", f->copies);
+	if (f->of > 0)
+		fprintf(out, " fanout_of=%.17g fanout_groups=%.17g", f->of, f->groups);
+}
+
 static void write_work(FILE *out, size_t i, const struct ft_work *w)
 {
 	static const char *const kinds[] = { "gemm", "attention", "memory",
@@ -80,8 +88,7 @@ static void write_work(FILE *out, size_t i, const struct ft_work *w)
 		fprintf(out, " op=%s group=%s bytes=%.17g",
 			ft_collective_name(w->communication.op),
 			ft_group_name(w->communication.group), w->communication.bytes);
-		if (w->communication.fanout > 0)
-			fprintf(out, " fanout=%.17g", w->communication.fanout);
+		write_fanout(out, &w->communication.fanout);
 		if (w->communication.copy_engine)
 			fputs(" copy_engine=true", out);
 	}

@@ -91,12 +91,17 @@ static bool same_memory(const struct ft_work *a, const struct ft_work *b)
 	       same_text(a->memory.kernel, b->memory.kernel);
 }
 
+static bool same_fanout(const struct ft_fanout *a, const struct ft_fanout *b)
+{
+	return a->copies == b->copies && a->groups == b->groups && a->of == b->of;
+}
+
 static bool same_communication(const struct ft_work *a, const struct ft_work *b)
 {
 	return a->communication.op == b->communication.op &&
 	       a->communication.group == b->communication.group &&
 	       a->communication.bytes == b->communication.bytes &&
-	       a->communication.fanout == b->communication.fanout &&
+	       same_fanout(&a->communication.fanout, &b->communication.fanout) &&
 	       a->communication.copy_engine == b->communication.copy_engine;
 }
 

@@ -43,6 +43,8 @@ struct ft_layer {
 	int64_t intermediate; /* width of a dense MLP; 0 in a routed layer */
 	int64_t experts;      /* routed experts; 0: dense */
 	int64_t experts_per_token;
+	int64_t groups,
+		groups_per_token; /* of experts; a token's are in so few: 1, 1 */
 	int64_t expert_intermediate;
 	int64_t shared_intermediate; /* of the shared experts together; 0: none */
 };

@@ -51,6 +51,19 @@ enum ft_group {
 	FT_GROUPS
 };
 
+/*
+ * Copies of each token that an all_to_all sends to experts. Its bytes count a token once for each
+ * rank that its copies reach, and it crosses the network once for each domain; copies of 0: every
+ * copy travels. Where routing is limited they go to so many groups of experts, of so many; of 0:
+ * to any. ft_fanout_reached: of n places (ranks, domains) with as many experts each, how many a
+ * token reaches on the average.
+ */
+struct ft_fanout {
+	double copies, groups, of;
+};
+
+double ft_fanout_reached(struct ft_fanout fanout, double n);
+
 struct ft_work {
 	enum ft_work_kind kind;
 	const char *name; /* "qkv", "rmsnorm", "fsdp_copy_in": says what it is */
@@ -82,11 +95,8 @@ struct ft_work {
 		struct {
 			enum ft_collective op;
 			enum ft_group group;
-			double bytes;  /* as nccl-tests counts them */
-			double fanout; /* all_to_all: copies of each token; bytes count
-					     * it once for each rank they reach, and it
-					     * crosses the network once for each domain;
-					     * 0: every copy travels */
+			double bytes; /* as nccl-tests counts them */
+			struct ft_fanout fanout;
 			bool copy_engine; /* takes no compute units */
 		} communication;
 	};

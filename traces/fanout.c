@@ -1,0 +1,32 @@
+/* traces/fanout.c - how many ranks, or domains, the copies of a token reach */
+#include <math.h>
+
+#include <gsl/gsl_sf_gamma.h>
+
+#include "foretoken/traces.h"
+
+/* Of n places, those that c copies reach, each as likely each time. */
+static double thrown(double c, double n)
+{
+	return n * (1 - pow(1 - 1 / n, c));
+}
+
+/* The probability that d groups, drawn from `of`, are none of s: C(of - s, d) / C(of, d). */
+static double missed(double of, double s, double d)
+{
+	if (d > of - s)
+		return 0;
+	return exp(gsl_sf_lngamma(of - s + 1) + gsl_sf_lngamma(of - d + 1) -
+		   gsl_sf_lngamma(of - s - d + 1) - gsl_sf_lngamma(of + 1));
+}
+
+/* The copies are thrown into the groups that a token may go to. Where a group is spread over
+ * places they are thrown into these; where a place has several groups, it is reached by each. */
+double ft_fanout_reached(struct ft_fanout f, double n)
+{
+	if (f.of <= 0)
+		return thrown(f.copies, n);
+	if (n >= f.of)
+		return thrown(f.copies, n * f.groups / f.of);
+	return n * (1 - missed(f.of, f.of / n, thrown(f.copies, f.groups)));
+}
