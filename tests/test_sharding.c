@@ -371,6 +371,32 @@ static void micro_batches_add_up_in_the_shards(void **state)
 	drop(&p);
 }
 
+/* DeepSpeed's BF16_Optimizer: of each of four micro-batches, also the first, 2 bytes a parameter
+ * are cleared, 6 added up in 16 bit, 6 copied to fp32 and 12 added there; both sets stay. In
+ * fp16 there is one, to which the second micro-batch and the later ones are added. */
+static void deepspeed_has_two_sets_of_gradients(void **state)
+{
+	const double all = 2 * layer + root - 4096;
+	struct parts p;
+
+	(void)state;
+	build(&p, MODEL,
+	      PLAN("8") "sharding: zero1, precision: bf16, gradient_dtype: fp32}",
+	      "megatron-deepspeed-2022", 2);
+	near_frac(sum_in(p.graph, NULL, "gradient_clear").bytes, 4 * 2 * all, 1e-3);
+	near_frac(sum_in(p.graph, NULL, "accumulate").bytes, 4 * 18 * all, 1e-3);
+	near_frac(sum_in(p.graph, NULL, "gradient_cast").bytes, 4 * 6 * all, 1e-3);
+	near_frac(kept_in_all(p.graph, 0, FT_MEMORY_GRADIENTS), 6 * all, 1e-3);
+	drop(&p);
+	build(&p, MODEL,
+	      PLAN("8") "sharding: zero1, precision: fp16, gradient_dtype: fp16}",
+	      "megatron-deepspeed-2022", 2);
+	assert_true(sum_in(p.graph, NULL, "gradient_clear").n == 0);
+	near_frac(sum_in(p.graph, NULL, "accumulate").bytes, 3 * 6 * all, 1e-3);
+	near_frac(kept_in_all(p.graph, 0, FT_MEMORY_GRADIENTS), 2 * all, 1e-3);
+	drop(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -388,6 +414,7 @@ int main(void)
 		cmocka_unit_test(a_pipeline_that_stays_whole_holds_it),
 		cmocka_unit_test(weights_that_stay_are_held_until_backward),
 		cmocka_unit_test(micro_batches_add_up_in_the_shards),
+		cmocka_unit_test(deepspeed_has_two_sets_of_gradients),
 	};
 
 	return cmocka_run_group_tests_name("sharding", tests, NULL, NULL);

@@ -8,6 +8,7 @@
  *   autocast ddp     4 weight + 2 cached + 4 gradient + 8 optimizer, buckets 4
  *   all 16 bit       2 + 2 + 4
  *   frozen           its format's width alone (/n under fsdp)
+ *   DeepSpeed's BF16_Optimizer: 2 more, a micro-batch's gradients
  * Checked against allocator peaks of measured steps by `make validate`.
  */
 #include <math.h>
@@ -60,7 +61,8 @@ void base_bytes(const struct builder *b, struct held stage, double bytes[FT_MEMO
 	}
 	if (!gradients_come(b))
 		bytes[FT_MEMORY_GRADIENTS] =
-			width * (p->sharding == FT_ZERO2 ? shared : all);
+			width * (p->sharding == FT_ZERO2 ? shared : all) +
+			(has_two_gradients(b) ? 2 * all : 0);
 	if (b->autocast) {
 		bytes[FT_MEMORY_WEIGHTS] = 4 * all + frozen;
 		bytes[FT_MEMORY_OPTIMIZER] = 4 * moments * all;

@@ -222,14 +222,17 @@ void set_buckets(struct builder *b)
 	b->layers_per_bucket = n < 1 ? 1 : n > 1000 ? 1000 : (int64_t)n;
 }
 
+/* DeepSpeed's BF16_Optimizer. */
+bool has_two_gradients(const struct builder *b)
+{
+	return b->rules->whole_gradients && b->plan->sharding == FT_ZERO1 &&
+	       b->plan->precision == FT_BF16;
+}
+
 /* Does each rank get whole gradients, also those that another one's update needs? */
 static bool reduces_whole(const struct builder *b)
 {
-	const struct ft_plan *p = b->plan;
-
-	return p->sharding == FT_DDP ||
-	       (b->rules->whole_gradients && p->sharding == FT_ZERO1 &&
-		p->precision == FT_BF16);
+	return b->plan->sharding == FT_DDP || has_two_gradients(b);
 }
 
 void reduce_gradients(struct builder *b, struct held unit)
@@ -255,12 +258,29 @@ void reduce_gradients(struct builder *b, struct held unit)
 		need(b, FT_STREAM_REDUCE);
 }
 
+/* A micro-batch's gradients in 16 bit are cleared and come as sums, then are added to the set that
+ * is reduced, by way of a copy where that is wider. */
+static void accumulate_in_two_sets(struct builder *b, double n)
+{
+	double width = gradient_width(b);
+
+	put_memory(b, "gradient_clear", "copy", 2 * n, 4);
+	put_memory(b, "accumulate", "add", 6 * n, 4);
+	if (width > 2)
+		put_memory(b, "gradient_cast", "cast", (2 + width) * n, 4);
+	put_memory(b, "accumulate", "add", 3 * width * n, 4);
+}
+
 void accumulate_gradients(struct builder *b, struct held unit, bool first)
 {
 	double width = gradient_width(b), n = unit.dense + unit.experts;
 
 	if (b->rules->gradient_fusion || (is_fsdp(b->plan) && !reduces_last(b)))
 		return;
+	if (has_two_gradients(b)) {
+		accumulate_in_two_sets(b, n);
+		return;
+	}
 	if (!first)
 		put_memory(b, "accumulate", "add", (2 + 2 * width) * n, 4);
 	else if (width > 2)

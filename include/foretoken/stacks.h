@@ -88,7 +88,7 @@ struct ft_layout_rules {
 	bool gradient_fusion; /* wgrad adds into the fp32 gradient itself */
 	bool sync_each_micro_batch; /* fsdp: gradients reduced after each one */
 	bool unsharded_pipeline; /* fsdp in a pipeline: once in a step, in whole tensors */
-	bool whole_gradients;	 /* zero1 in bf16: all-reduced, not scattered */
+	bool whole_gradients; /* zero1 in bf16: all-reduced, and another set besides */
 	bool gather_under_forward; /* zero1: weights gathered during forward */
 	bool split_backward;	   /* schedules that cut a backward in two can be run */
 	bool dual_pipe;		   /* and dualpipev */
