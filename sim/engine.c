@@ -75,6 +75,7 @@ static void rerate(struct engine *e, struct part_state *r)
 	if (!r->running)
 		return;
 
+	r->rated = true;
 	for (unsigned left = r->running; left; left &= left - 1) {
 		owner[n] = &r->stream[__builtin_ctz(left)];
 		run[n] = &owner[n]->run;
@@ -268,8 +269,12 @@ static void try_start(struct engine *e, struct stream *s)
 	if (is_receive(s->id)) {
 		bool reverse = head(r, s)->op->reverse;
 
-		if (s->arrived[reverse] > s->taken[reverse])
+		if (s->arrived[reverse] > s->taken[reverse]) {
 			engine_finish(e, s);
+			return;
+		}
+		s->held_by = s->id; /* what arrives tries it again, and nothing else */
+		s->held_to = s->completed + 1;
 		return;
 	}
 	if (finds_no_unit(e, r, s))
@@ -358,6 +363,7 @@ void engine_finish(struct engine *e, struct stream *s)
 	bool ran = s->state == RUNNING, reverse = head(r, s)->op->reverse;
 
 	e->rates.n_changed = 0;
+	r->rated = false;
 	if (ran) {
 		count(e, s);
 		r->running &= ~(1u << s->id);
@@ -379,7 +385,7 @@ void engine_finish(struct engine *e, struct stream *s)
 			jump_note_launched(e, r);
 	}
 	wake_all(e, r);
-	if (ran && r->running)
+	if (ran && r->running && !r->rated)
 		rerate(e, r);
 	if (is_send(s->id))
 		engine_deliver(e, s, reverse);

@@ -60,9 +60,8 @@ struct part_state {
 	uint32_t slot;		      /* of what is being launched */
 	uint32_t repeat_done;
 	ft_ps host_now, call_began;
-	struct wait awaited; /* an op that the host waits for */
-	bool host_blocked;
-	bool over; /* its program, once */
+	struct wait awaited;	 /* an op that the host waits for */
+	bool host_blocked, over; /* over: its program, once */
 	struct recording
 		*recording; /* sim/engine_jump.c: of the pass that runs, or NULL */
 	struct jump *jump;  /* the pass that is jumped over, or NULL */
@@ -73,6 +72,7 @@ struct part_state {
 	ft_ps end;
 	unsigned queued;  /* bit i: stream i has ops launched and not over */
 	unsigned running; /* bit i: stream i is RUNNING */
+	bool rated;	  /* what runs was given its rates since an op was over last */
 	/* of a timeline: */
 	struct drawn_call *drawn;  /* [n_calls] of its program; NULL: none is drawn */
 	struct pass_call **passes; /* of its graph */
