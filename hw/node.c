@@ -100,6 +100,8 @@ static bool read_all(struct arena *mem, struct node *map, struct ft_node *node,
 	node->title = read_text(&r, "title", node->name);
 	node->gpus = read_need(&r, "gpus") ? read_int(&r, "gpus", 1, 1024, 1) : 1;
 	node->host_factor = read_number(&r, mem, "host_factor", DIM_NONE);
+	node->host_link_bytes_per_s =
+		read_number_or(&r, mem, "host_link", DIM_BYTES_PER_S, 0);
 	node->gpu_speed_spread_frac =
 		read_number_or(&r, mem, "gpu_speed_spread", DIM_FRAC, 0);
 	node->power_w = read_number(&r, mem, "power", DIM_W);

@@ -19,6 +19,7 @@ static const char *recompute_text(const struct ft_planned *p,
 {
 	const struct ft_plan *plan = p->scenario->plan;
 	char set[FT_MODULES_TEXT];
+	size_t n;
 
 	if (plan->recompute == FT_RECOMPUTE_FULL &&
 	    plan->recompute_layers < p->scenario->model->n_layers)
@@ -30,6 +31,10 @@ static const char *recompute_text(const struct ft_planned *p,
 	else
 		snprintf(text, FT_MODULES_TEXT, "%s",
 			 ft_recompute_name(plan->recompute));
+	n = strlen(text);
+	if (plan->offload_layers)
+		snprintf(text + n, FT_MODULES_TEXT - n, ", %" PRId64 " offloaded",
+			 plan->offload_layers);
 	return text;
 }
 

@@ -78,6 +78,22 @@ static void set_beside(const struct ft_cluster *c, const struct ft_work *w,
 		       w->gemm.groups <= 1 && t->beside[HELD_BY_DOMAIN] > 1;
 }
 
+/* A copy engine's: at one pace, whatever the clock. */
+static bool host_copy(struct job *s, size_t i, struct clocks *out, struct ft_error *err)
+{
+	const struct ft_node *node = s->cluster->node;
+	double link = node->host_link_bytes_per_s.value;
+
+	if (link <= 0)
+		return ft_fail(err, NULL,
+			       "training.offload_layers: node '%s' has no host_link, "
+			       "the bandwidth of a GPU to host memory",
+			       node->name);
+	out->burst_s = out->sustained_s =
+		s->graph->work[i].memory.bytes / link + gap_s(s);
+	return true;
+}
+
 static bool compute_clocks(struct job *s, size_t i, double launches, struct clocks *out,
 			   struct ft_error *err)
 {
@@ -87,6 +103,8 @@ static bool compute_clocks(struct job *s, size_t i, double launches, struct cloc
 	struct ft_prediction p;
 	double times = 1;
 
+	if (ft_work_is_host_copy(&w))
+		return host_copy(s, i, out, err);
 	if (w.kind == FT_MEMORY_BOUND && launches > 1) {
 		times = launches;
 		w.memory.bytes /= launches;
@@ -218,7 +236,8 @@ static struct load load_of(const struct job *s, size_t class, const struct clock
 			sum.products += count[i] * t[i].burst_s;
 			sum.sustained += count[i] * t[i].sustained_s;
 		}
-		sum.all += count[i] * t[i].burst_s;
+		if (!ft_work_is_host_copy(&g->work[i]))
+			sum.all += count[i] * t[i].burst_s;
 	}
 	return sum;
 }
@@ -371,7 +390,8 @@ struct work_timing *job_slowed(const struct job *s, size_t class, double speed_f
 
 	memcpy(c, s->timing[class], n * sizeof(*c));
 	for (size_t i = 0; i < n; i++)
-		if (s->graph->work[i].kind != FT_COMMUNICATION)
+		if (s->graph->work[i].kind != FT_COMMUNICATION &&
+		    !ft_work_is_host_copy(&s->graph->work[i]))
 			c[i].duration =
 				ft_ps_from_double((double)c[i].duration / speed_frac);
 	return c;

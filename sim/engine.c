@@ -35,6 +35,8 @@ static enum phase phase_of(const struct engine *e, struct part_state *r)
 		return compute->run.optimizer ? OPTIMIZER : COMPUTE;
 	if (r->stream[FT_STREAM_COPY].state == RUNNING)
 		return COMPUTE;
+	if (r->running & (1u << FT_STREAM_OFFLOAD | 1u << FT_STREAM_FETCH))
+		return EXPOSED;
 	for (unsigned left = r->queued >> FT_STREAM_GATHER << FT_STREAM_GATHER; left;
 	     left &= left - 1) {
 		int i = __builtin_ctz(left);

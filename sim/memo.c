@@ -3,7 +3,6 @@
 
 #include "base/arena.h"
 #include "foretoken/sim.h"
-#include "sim/again.h"
 #include "sim/collective.h"
 
 struct recall {
@@ -31,7 +30,6 @@ struct ft_memo {
 	size_t n, cap; /* cap: a power of two */
 	struct met *met;
 	size_t n_met, met_cap; /* likewise */
-	struct again *again;   /* NULL: steps are not remembered */
 };
 
 enum { FIRST_SLOTS = 1024 };
@@ -55,20 +53,8 @@ void ft_memo_free(struct ft_memo *memo)
 
 	if (!memo)
 		return;
-	again_free(memo->again);
 	mem = memo->mem;
 	arena_release(&mem);
-}
-
-void ft_memo_remember_steps(struct ft_memo *m)
-{
-	if (!m->again)
-		m->again = again_new(&m->mem);
-}
-
-struct again *memo_again(struct ft_memo *m)
-{
-	return m ? m->again : NULL;
 }
 
 static struct recall *place(struct ft_memo *m, const struct ft_gpu *gpu,

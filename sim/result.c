@@ -77,10 +77,13 @@ static void of_optimizer(const struct ft_graph *g, bool *of)
 }
 
 /* What one work takes where only the GPU's peaks hold it up. */
-static double roofline_s(const struct ft_gpu *gpu, const struct ft_work *w)
+static double roofline_s(const struct ft_cluster *c, const struct ft_work *w)
 {
+	const struct ft_gpu *gpu = c->gpu;
 	double flop = ft_work_flop(w), peak = gpu->peak_flop_per_s[w->dtype].value;
 
+	if (ft_work_is_host_copy(w))
+		return ft_work_bytes(w) / c->node->host_link_bytes_per_s.value;
 	if (w->kind == FT_COMMUNICATION || (flop > 0 && !(peak > 0)))
 		return 0;
 	return fmax(flop > 0 ? flop / peak : 0,
@@ -115,7 +118,7 @@ static void shares(const struct job *s, const struct engine_output *out,
 		run->share[j].count += count;
 		run->share[j].flop += count * ft_work_flop(w);
 		run->share[j].bytes += count * ft_work_bytes(w);
-		run->share[j].roofline_s += count * roofline_s(s->cluster->gpu, w);
+		run->share[j].roofline_s += count * roofline_s(s->cluster, w);
 		run->share[j].optimizer &= optimizer[i];
 		run->share[j].extrapolated |= s->extrapolated[i];
 	}
@@ -180,16 +183,20 @@ static void breakdown(size_t stages, ft_ps steady_extra, struct ft_run *run)
 }
 
 /* Of the time with a kernel that of kernels bound by memory. */
-static void memory_bound(struct ft_run *run)
+static void memory_bound(const struct job *s, const struct engine_output *out,
+			 struct ft_run *run)
 {
 	double memory_s = 0, all_s = 0;
 
-	for (size_t i = 0; i < run->n_shares; i++) {
-		if (run->share[i].kind == FT_COMMUNICATION)
+	for (size_t i = 0; i < s->graph->n_works; i++) {
+		const struct ft_work *w = &s->graph->work[i];
+		double took_s = ft_s_from_ps(out->work_time[i]);
+
+		if (w->kind == FT_COMMUNICATION || ft_work_is_host_copy(w))
 			continue;
-		all_s += run->share[i].time_s;
-		if (run->share[i].kind == FT_MEMORY_BOUND)
-			memory_s += run->share[i].time_s;
+		all_s += took_s;
+		if (w->kind == FT_MEMORY_BOUND)
+			memory_s += took_s;
 	}
 	run->gpu_memory_frac = all_s > 0 ? run->gpu_busy_frac * memory_s / all_s : 0;
 }
@@ -200,5 +207,5 @@ void result_fill(const struct job *job, const struct engine_output *out,
 	breakdown(job->graph->n_classes, steady_extra, run);
 	certainty(job, out, run);
 	shares(job, out, run);
-	memory_bound(run);
+	memory_bound(job, out, run);
 }

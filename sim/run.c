@@ -6,7 +6,6 @@
 #include "base/limits.h"
 #include "base/plain.h"
 #include "foretoken/sim.h"
-#include "sim/again.h"
 #include "sim/engine.h"
 #include "sim/job.h"
 #include "sim/timeline.h"
@@ -261,22 +260,12 @@ static bool run_drawn(struct setting *s, struct engine_input *in,
 static bool run_engine(struct setting *s, struct engine_input *in,
 		       struct engine_output *out, struct ft_error *err)
 {
-	struct again *again = s->jobs == 1 ? memo_again(s->job[0].memo) : NULL;
 	size_t works = s->job[0].graph->n_works;
-	struct ft_digest key;
 
 	out->part = ARENA_ARRAY(s->mem, in->n_parts, struct ft_class_result);
 	out->work_time = ARENA_ARRAY(s->mem, works, ft_ps);
 	out->work_count = ARENA_ARRAY(s->mem, works, uint64_t);
-	if (again && !again_key(&s->job[0], in, &key))
-		again = NULL;
-	if (again && again_recall(again, &key, works, in->n_parts, out))
-		return true;
-	if (!run_drawn(s, in, out, err))
-		return false;
-	if (again)
-		again_keep(again, &key, works, in->n_parts, out);
-	return true;
+	return run_drawn(s, in, out, err);
 }
 
 /* The parts of the first job, with their ranks, names and memory. */

@@ -71,16 +71,18 @@ static const struct {
 };
 enum { KEYS = sizeof(keys) / sizeof(*keys) };
 
-bool scenario_key_idle(const struct ft_scenario *s, const char *path)
+const char *scenario_idle_value(const struct ft_scenario *s, const char *path)
 {
 	static const char below[] = "training.";
 
 	if (strncmp(path, below, sizeof(below) - 1) != 0)
-		return false;
+		return NULL;
 	for (size_t i = 0; i < KEYS; i++)
 		if (!strcmp(path + sizeof(below) - 1, keys[i].path))
-			return !keys[i].counts(s);
-	return false;
+			return keys[i].counts(s) ? NULL :
+			       keys[i].nothing	 ? keys[i].nothing :
+						   "null";
+	return NULL;
 }
 
 bool scenario_no_idle_key(const struct ft_scenario *s, const struct node *training,

@@ -335,12 +335,12 @@ struct node *scenario_resolve(struct arena *mem, const struct ft_scenario *s)
 	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
 		const struct scenario_key *k = &keys[i];
 		bool given = !node_is_null(node_path(s->given, k->path));
-		const char *text;
+		const char *text, *idle;
 
-		if (!k->value || (given && k->flags & KEY_FILE) ||
-		    scenario_key_idle(s, k->path))
+		if (!k->value || (given && k->flags & KEY_FILE))
 			continue;
-		text = k->value(mem, s);
+		idle = scenario_idle_value(s, k->path);
+		text = idle ? idle : k->value(mem, s);
 		/* a scalar in the way is what was given: it stays */
 		if (text && !node_put_path(mem, root, k->path, &here, text, &ignored))
 			continue;

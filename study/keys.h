@@ -31,9 +31,10 @@ size_t scenario_keys(const struct scenario_key **key);
 /* The scenario with every key's value in it, fit to be read again: the same answer. */
 struct node *scenario_resolve(struct arena *mem, const struct ft_scenario *s);
 
-/* Would the key do nothing in this scenario, as it is about experts, say, of which its model has
- * none? And: none such is stated in its `training` (study/idle_keys.c). */
-bool scenario_key_idle(const struct ft_scenario *s, const char *path);
+/* Where the key does nothing in this scenario, as it is about experts, say, of which its model has
+ * none: the value that may stand there ("null": none), else NULL. And: none other is stated in its
+ * `training` (study/idle_keys.c). */
+const char *scenario_idle_value(const struct ft_scenario *s, const char *path);
 bool scenario_no_idle_key(const struct ft_scenario *s, const struct node *training,
 			  struct ft_error *err);
 

@@ -27,7 +27,7 @@ static void tell_assumed(struct whole *w)
 
 	s->assumed = ARENA_ARRAY(&w->mem, n, const char *);
 	for (size_t i = 0; i < n; i++)
-		if (key[i].flags & KEY_TOLD && !scenario_key_idle(s, key[i].path) &&
+		if (key[i].flags & KEY_TOLD && !scenario_idle_value(s, key[i].path) &&
 		    key[i].value(&w->mem, s) &&
 		    node_is_null(node_path(s->given, key[i].path)))
 			s->assumed[s->n_assumed++] = key[i].path;

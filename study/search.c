@@ -23,8 +23,6 @@
 #include "study/shelf.h"
 #include "study/traits.h"
 
-enum { ALIKE_MOST = 32 };
-
 /* ---- one candidate -------------------------------------------------------------- */
 
 /* The peak of a rank, of the GPU's memory. What pairs hold together is counted on the whole
@@ -57,7 +55,6 @@ static bool bound(struct worker *w, const struct ft_plan *p, struct candidate *c
 	struct ft_plan apart = *p; /* a pair's work is that of its halves */
 	struct ft_outline *o;
 	struct ft_bound least = { 0, 0 };
-	struct twin *twin;
 	bool ok;
 
 	c->memory = (float)(ft_plan_held_bytes(s->model, p, s->stack) /
@@ -71,15 +68,11 @@ static bool bound(struct worker *w, const struct ft_plan *p, struct candidate *c
 		o = ft_outline_build(s->model, &apart, s->stack, err);
 	}
 	ok = o && peak(s, p, o, c, err);
-	twin = search_twin(w, c);
-	if (ok && c->memory <= SEARCH_WONT_FIT && !twin->bounded) {
+	if (ok && c->memory <= SEARCH_WONT_FIT) {
 		ok = ft_sim_bound(&job, o, w->memo, c->pairs, &least, err);
 		if (ok)
-			twin->bound = search_rank_bound(w, &least, err);
-		twin->bounded = ok;
+			c->bound = fmax(c->least, search_rank_bound(w, &least, err));
 	}
-	if (ok && c->memory <= SEARCH_WONT_FIT)
-		c->bound = fmax(c->least, twin->bound);
 	ft_outline_free(o);
 	return ok;
 }
@@ -289,21 +282,6 @@ void search_take_in(struct search_job *j, struct found *f, bool ok,
 		search_refuse(j, 1, why);
 }
 
-/* Those behind it that have its bound: plans that differ in memory alone, of which the steps
- * are then remembered (sim/again.h). */
-static size_t take_alike(struct search_job *j, size_t at, size_t alike[ALIKE_MOST])
-{
-	const struct candidate *all = j->space.candidate;
-	size_t n = 0;
-
-	pthread_mutex_lock(&j->lock);
-	while (!j->search->ranks && n < ALIKE_MOST && j->next < j->n_order &&
-	       all[j->order[j->next]].bound == all[at].bound)
-		alike[n++] = j->order[j->next++];
-	pthread_mutex_unlock(&j->lock);
-	return n;
-}
-
 static void simulate_into(struct worker *w, size_t at)
 {
 	struct search_job *j = w->job;
@@ -320,15 +298,10 @@ static void simulate_into(struct worker *w, size_t at)
 
 static void simulate_all(struct worker *w)
 {
-	size_t at, alike[ALIKE_MOST];
+	size_t at;
 
-	while (take(w->job, &at)) {
-		size_t n = take_alike(w->job, at, alike);
-
+	while (take(w->job, &at))
 		simulate_into(w, at);
-		for (size_t i = 0; i < n; i++)
-			simulate_into(w, alike[i]);
-	}
 }
 
 bool search_open(struct worker *w, struct search_job *j)
@@ -341,7 +314,6 @@ bool search_open(struct worker *w, struct search_job *j)
 		w->bom = ft_bom_build(w->open->cluster, w->open->prices, &why);
 	if (w->bom) {
 		w->memo = w->open->memo;
-		ft_memo_remember_steps(w->memo);
 		w->sketches = sketches_new();
 		w->layers = calloc((size_t)w->open->model->n_layers + 3,
 				   sizeof(*w->layers));

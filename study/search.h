@@ -66,12 +66,12 @@ struct search_job {
 	double committed_s;
 };
 
-/* What was found last of candidates whose axes but that of host memory, of which no time
- * depends, are at the same places. */
+/* What was found last of candidates whose axes but that of host memory, which only adds time, are
+ * at the same places. */
 struct twin {
 	uint8_t at[AXES];
-	bool sketched, bounded;
-	double least, bound;
+	bool sketched;
+	double least;
 };
 
 enum { TWINS = 256 };
@@ -110,8 +110,6 @@ double search_worst_kept(const struct search_job *j);
 struct sketches *sketches_new(void);
 void sketches_free(struct sketches *s);
 void search_sketch(struct worker *w, struct candidate *c);
-/* Where a candidate's twins are noted; what another had there is gone. */
-struct twin *search_twin(struct worker *w, const struct candidate *c);
 /* Dollars per million tokens of a bound, or its seconds: what the search ranks by. */
 double search_rank_bound(const struct worker *w, const struct ft_bound *bound,
 			 struct ft_error *err);

@@ -53,7 +53,8 @@ static size_t hash_of(const uint8_t at[AXES])
 	return (size_t)(h ^ h >> 32);
 }
 
-struct twin *search_twin(struct worker *w, const struct candidate *c)
+/* Where a candidate's twins are noted; what another had there is gone. */
+static struct twin *twin_of(struct worker *w, const struct candidate *c)
 {
 	struct twin *t;
 	uint8_t at[AXES];
@@ -170,7 +171,7 @@ double search_rank_bound(const struct worker *w, const struct ft_bound *bound,
 
 void search_sketch(struct worker *w, struct candidate *c)
 {
-	struct twin *twin = search_twin(w, c);
+	struct twin *twin = twin_of(w, c);
 	const struct ft_sketched *of;
 	struct ft_bound bound = { 0, 0 };
 	struct ft_error err;

@@ -99,7 +99,7 @@ static const char mesh_node[] =
 		"2048", "16") "sharding: ddp}, " COST;
 static const char mesh_racks[] =
 	GPT ON("mi250", "128", "ib-mi250-800") "mi250-4x}, stack: rocm-5.7, " TRAIN(
-		"2048", "256") "sharding: ddp}, " COST;
+		"2048", "256") "sharding: ddp, offload_layers: 4}, " COST;
 static const char site_large[] =
 	GPT ON("h100-sxm", "2048", "ib-ndr-rail") "hgx-h100}, stack: nemo-24, " TRAIN(
 		"1024", "2048") "sharding: ddp}, " COST;

@@ -3,15 +3,14 @@
 
 #include "base/node.h"
 #include "foretoken/study.h"
-#include "sim/again.h"
 #include "tests/check.h"
 #include "tests/drawn.h"
 #include "tests/plan_drawn.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(TESTS_FEW)
-enum { PLANS = 60, SCENARIOS = 30, AGAIN = 30, UNEVEN = 20 };
+enum { PLANS = 60, SCENARIOS = 30, UNEVEN = 20 };
 #else
-enum { PLANS = 800, SCENARIOS = 200, AGAIN = 200, UNEVEN = 150 };
+enum { PLANS = 800, SCENARIOS = 200, UNEVEN = 150 };
 #endif
 
 struct tally {
@@ -269,70 +268,6 @@ static void so_is_one_whose_pipelines_wait_for_each_other(void **state)
 	ft_shelf_free(shelf);
 }
 
-/* As a plan of other layers in host memory, after one that was run: the same as if run. */
-static void hold_again(const char *text, struct ft_shelf *shelf, struct ft_memo *memo,
-		       struct tally *t)
-{
-	struct arena mem = { 0 };
-	struct ft_error err;
-	struct node *n = node_read_text(&mem, "drawn", text, strlen(text), &err);
-	struct ft_scenario *s = ft_scenario_from(shelf, n, "drawn", true, &err);
-
-	for (int64_t part = 0; s && part <= 2; part++) {
-		struct ft_plan p = *s->plan;
-		struct ft_graph *g;
-
-		p.offload_layers = s->model->n_layers * part / 2;
-		g = ft_graph_build(s->model, &p, s->stack, &err);
-		for (int edit = 0; g && edit < 3;
-		     edit++) { /* then other ops: other steps */
-			struct ft_sim_job job = { .graph = g,
-						  .cluster = s->cluster,
-						  .stack = s->stack,
-						  .ccl = s->ccl,
-						  .start = p.step_start };
-			struct ft_run *a = ft_sim_run(&job, NULL, NULL, memo, &err);
-			struct ft_run *b = ft_sim_run(&job, NULL, NULL, NULL, &err);
-
-			assert_true(!a == !b);
-			if (a && b)
-				same_run(a, b);
-			for (size_t i = 0; a && b && i < a->n_classes; i++)
-				assert_true(a->rank_class[i].peak_total_bytes ==
-					    b->rank_class[i].peak_total_bytes);
-			t->steps += a != NULL;
-			ft_run_free(a);
-			ft_run_free(b);
-			change(g);
-		}
-		ft_graph_free(g);
-	}
-	ft_scenario_free(s);
-	arena_release(&mem);
-}
-
-static void so_is_one_that_differs_in_memory_from_one_before(void **state)
-{
-	struct tally t = { 0 };
-	struct ft_shelf *shelf = ft_shelf_new();
-	struct ft_memo *memo = ft_memo_new();
-
-	(void)state;
-	ft_memo_remember_steps(memo);
-	seed = 11;
-	while (t.steps < AGAIN) {
-		struct arena mem = { 0 };
-
-		hold_again(drawn(&mem), shelf, memo, &t);
-		arena_release(&mem);
-	}
-	print_message("%d steps, %zu recalled\n", t.steps,
-		      again_recalled(memo_again(memo)));
-	assert_true((int)again_recalled(memo_again(memo)) > t.steps / 8);
-	ft_memo_free(memo);
-	ft_shelf_free(shelf);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -341,7 +276,6 @@ int main(void)
 		cmocka_unit_test(so_is_one_of_dualpipev),
 		cmocka_unit_test(so_is_that_of_any_scenario),
 		cmocka_unit_test(so_is_one_whose_pipelines_wait_for_each_other),
-		cmocka_unit_test(so_is_one_that_differs_in_memory_from_one_before),
 	};
 
 	return cmocka_run_group_tests_name("jump", tests, NULL, NULL);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/limits.h"
+#include "traces/offload.h"
 #include "traces/stage.h"
 
 struct whole {
@@ -86,14 +87,15 @@ static struct layer_call backward_call(struct stage *st, struct pass *p, int64_t
 		own |= V_FIRST;
 	if (fsdp)
 		own |= unit_variant(b, p, edge, top);
+	own |= fetch_variant(b, edge, top);
 	if (v & V_SYNC && !fsdp && (++p->since == b->layers_per_bucket || edge)) {
 		own |= V_BUCKET | V_LAYERS * (unsigned)p->since;
 		p->since = 0;
 	}
 	if (st->part == PART_INPUTS)
-		own &= V_EDGE | V_RAGGED | V_GATHER;
+		own &= V_EDGE | V_RAGGED | V_GATHER | V_FETCH | V_FETCH_BELOW;
 	else if (st->part == PART_WEIGHTS)
-		own &= ~(unsigned)(V_EDGE | V_GATHER);
+		own &= ~(unsigned)(V_EDGE | V_GATHER | V_FETCH | V_FETCH_BELOW);
 	return (struct layer_call){
 		l, own, top && !p->last && !p->to_self && st->part != PART_WEIGHTS
 	};
@@ -360,6 +362,7 @@ bool build_begin(struct builder *b, const struct ft_model *model,
 	builder_init(b, model, plan, stack);
 	group_shapes(plan, g->group);
 	set_buckets(b);
+	b->sent_frac = (double)plan->offload_layers / (double)model->n_layers;
 	g->n_classes = (size_t)plan->pp;
 	g->rank_class = ARENA_ARRAY(b->mem, g->n_classes, struct ft_class);
 	return true;

@@ -23,7 +23,9 @@ enum variant {
 	V_BUCKET = 16, /* a gradient bucket is full behind this layer */
 	V_GATHER = 32, /* weights of a bucket are gathered ahead of this layer; backward
 			* under fsdp: its own, which no layer before gathered */
-	V_LAYERS = 64, /* times this: so many layers are in that bucket */
+	V_FETCH = 64,  /* its share comes back from host memory first */
+	V_FETCH_BELOW = 128, /* and that of the layer below meanwhile */
+	V_LAYERS = 256,	     /* times this: so many layers are in that bucket */
 };
 
 struct segment_key {
@@ -58,8 +60,9 @@ struct builder {
 	int64_t tokens;		 /* of a rank in this micro-batch: mbs * s / cp */
 	int64_t sequences;	 /* mbs of it */
 	int64_t *kind;		 /* [n_layers] first layer that runs the same */
-	bool *again;   /* [n_layers] under full recomputation: this one, too */
-	bool *offload; /* [n_layers] what it keeps waits in host memory */
+	bool *again;	  /* [n_layers] under full recomputation: this one, too */
+	bool *offload;	  /* [n_layers] what it keeps waits in host memory */
+	double sent_frac; /* of what each layer keeps; 0: there are no transfers */
 	int64_t layers_per_bucket; /* of gradients, */
 	int64_t layers_per_gather; /* of weights */
 };

@@ -3,6 +3,7 @@
  * what runs again, and two micro-batches side by side
  */
 #include "traces/block.h"
+#include "traces/offload.h"
 
 /* Attention, and the MLP up to where tokens leave for their experts. */
 static void forward_begin(struct builder *b, const struct layer_sizes *s)
@@ -65,7 +66,12 @@ void layer_forward(struct builder *b, int64_t layer)
 
 	begin_layer(b, false);
 	b->graphed = b->plan->graphs != FT_GRAPHS_NONE;
-	forward_ops(b, &s);
+	forward_begin(b, &s);
+	if (s.l->experts)
+		experts_run(b, s.l);
+	offload_await(b);
+	forward_end(b, &s);
+	offload_layer(b, layer);
 }
 
 /* All but every second product, attention and reductions. */
@@ -234,6 +240,8 @@ void layer_pair(struct builder *b, int64_t forward, int64_t backward)
 	take_up(b, true, routed_back);
 	backward_end(b, &k);
 	take_up(b, false, routed);
+	offload_await(b);
 	forward_end(b, &f);
+	offload_layer(b, forward);
 	b->exchanged = FT_EVENTS;
 }

@@ -1,4 +1,5 @@
 /* traces/segments.c - the segments of a stage: what runs between two calls of its host */
+#include "traces/offload.h"
 #include "traces/stage.h"
 
 static void call(struct stage *st, uint32_t segment)
@@ -28,8 +29,10 @@ void segment_slot(struct stage *st, struct ft_slot slot)
 bool segment_fresh(struct stage *st, struct segment_key key, const char *name)
 {
 	unsigned variant = key.variant;
-	static const char *const tags[] = { "first",  "sync",	"edge",
-					    "ragged", "bucket", "gather" };
+	static const char *const tags[] = {
+		"first",  "sync",   "edge",  "ragged",
+		"bucket", "gather", "fetch", "fetch_below"
+	};
 	struct builder *b = st->b;
 	char *full;
 	uint32_t id;
@@ -39,7 +42,7 @@ bool segment_fresh(struct stage *st, struct segment_key key, const char *name)
 		return false;
 	}
 	full = arena_printf(b->mem, "%s.%d", name, (int)key.kind);
-	for (int i = 0; i < 6; i++)
+	for (int i = 0; i < 8; i++)
 		if (variant & (1u << i))
 			full = arena_printf(b->mem, "%s.%s", full, tags[i]);
 	if (variant >= V_LAYERS)
@@ -319,6 +322,7 @@ static void before_backward(struct stage *st, struct layer_call k)
 
 	if (k.received)
 		await_neighbour(st, true, true);
+	fetch_await(b, k.layer, k.variant);
 	if (!is_fsdp(b->plan))
 		return;
 	if (!b->plan->reshard_after_forward) {
@@ -368,6 +372,7 @@ void segment_backward(struct stage *st, struct layer_call k)
 	if (st->part != PART_WEIGHTS)
 		before_backward(st, k);
 	layer_backward(b, k.layer);
+	fetch_below(b, k.layer, k.variant);
 	layer_bytes(b, k.layer, true);
 	if (st->part != PART_INPUTS)
 		behind_backward(st, k);
@@ -389,6 +394,7 @@ void segment_pair(struct stage *st, struct layer_call f, struct layer_call k)
 	before_forward(st, f);
 	before_backward(st, k);
 	layer_pair(b, f.layer, k.layer);
+	fetch_below(b, k.layer, k.variant);
 	layer_bytes(b, f.layer, false);
 	layer_bytes(b, k.layer, true);
 	behind_backward(st, k);

@@ -121,6 +121,12 @@ bool ft_work_same(const struct ft_work *a, const struct ft_work *b)
 	}
 }
 
+bool ft_work_is_host_copy(const struct ft_work *w)
+{
+	return w->kind == FT_MEMORY_BOUND && w->memory.kernel &&
+	       !strcmp(w->memory.kernel, FT_HOST_LINK);
+}
+
 static uint64_t mix(uint64_t h, uint64_t v)
 {
 	h ^= v;
@@ -180,6 +186,8 @@ const char *ft_stream_name(enum ft_stream stream)
 	static const char *const names[FT_STREAMS] = {
 		"compute",
 		"copy",
+		"offload",
+		"fetch",
 		"gather",
 		"reduce",
 		"tp",

@@ -248,9 +248,8 @@ double ft_gpu_source_factor(const struct ft_gpu *gpu, const char *source,
 struct ft_node {
 	struct ft_digest digest; /* of its files */
 	const char *name, *title;
-	int64_t gpus,
-		scale_up_gpus; /* cards; joined by the scale-up fabric: 8, or 72 */
-	const char *scale_up;  /* nvlink, nvlink-no-nvls, xgmi, pcie */
+	int64_t gpus, scale_up_gpus; /* joined by the scale-up fabric: 8, or 72 */
+	const char *scale_up;	     /* nvlink, nvlink-no-nvls, xgmi, pcie */
 	const char *scale_up_switch; /* bought apart, scale_up_switches a domain; "" */
 	const char *dpu_item;	     /* dpus in each node; "": none */
 	int64_t scale_up_switches, dpus;
@@ -258,6 +257,7 @@ struct ft_node {
 	int64_t nics, nic_ports_per_optic;	/* 2 ports: twin-port cages (DGX) */
 	struct ft_number nic_bytes_per_s;	/* each, one direction */
 	struct ft_number host_factor;		/* host seconds / the reference's */
+	struct ft_number host_link_bytes_per_s; /* a rank's, each way; 0: unknown */
 	struct ft_number gpu_speed_spread_frac; /* of its GPUs: standard deviation */
 	struct ft_number power_w;		/* without the GPUs, at full load */
 	struct ft_number rack_units;		/* 0: as hosts without a line */

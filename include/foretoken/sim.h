@@ -53,8 +53,6 @@ struct ft_memo;
 
 struct ft_memo *ft_memo_new(void);
 void ft_memo_free(struct ft_memo *memo);
-/* From now on the last few steps as well: plans that differ in memory alone take the same. */
-void ft_memo_remember_steps(struct ft_memo *memo);
 bool ft_kernel_recall(struct ft_memo *memo, const struct ft_gpu *gpu,
 		      const struct ft_work *work, enum ft_clock clock,
 		      struct ft_prediction *out, struct ft_error *err)

@@ -102,11 +102,17 @@ struct ft_work {
 	};
 };
 
+/* Is it a copy to or from host memory: one of the kernel FT_HOST_LINK? It takes no compute units. */
+#define FT_HOST_LINK "host_link"
+bool ft_work_is_host_copy(const struct ft_work *work);
+
 enum ft_stream {
 	FT_STREAM_COMPUTE,
-	FT_STREAM_COPY,	  /* FSDP's copy-in */
-	FT_STREAM_GATHER, /* parameter all-gathers */
-	FT_STREAM_REDUCE, /* gradient reductions */
+	FT_STREAM_COPY,	   /* FSDP's copy-in */
+	FT_STREAM_OFFLOAD, /* to host memory */
+	FT_STREAM_FETCH,   /* and back */
+	FT_STREAM_GATHER,  /* parameter all-gathers */
+	FT_STREAM_REDUCE,  /* gradient reductions */
 	FT_STREAM_TP,
 	FT_STREAM_CP,
 	FT_STREAM_EP,

@@ -1,0 +1,138 @@
+/* tests/test_offload.c - what waits in host memory goes there and comes back, and takes its time */
+#include <math.h>
+
+#include "tests/simulated.h"
+#include "tests/works.h"
+
+#define MODEL \
+	"{model_type: llama, hidden_size: 4096, num_hidden_layers: 8, " \
+	"num_attention_heads: 32, num_key_value_heads: 8, vocab_size: 32000, " \
+	"intermediate_size: 14336}"
+
+enum { LAYERS = 8, MICRO_BATCHES = 4, RANKS = 4 };
+
+/* Bytes that the layers of one rank keep for one micro-batch. */
+static double kept(const struct ft_graph *g)
+{
+	return LAYERS * segment_of(g, "forward")->net_bytes[FT_MEMORY_ACTIVATIONS];
+}
+
+static void as_many_bytes_leave_and_come_back(void **state)
+{
+	static const char *const ways[] = {
+		"parallel: {tp: 4}",
+		"parallel: {tp: 4}, recompute: full",
+		"parallel: {pp: 2, tp: 2}",
+		"parallel: {pp: 2, vpp: 2, tp: 2}, schedule: interleaved",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++)
+		for (int layers = 0; layers <= LAYERS; layers += 2) {
+			struct parts without, with;
+			char plan[300];
+			double sent;
+
+			snprintf(plan, sizeof(plan),
+				 "{sequence_length: 4096, global_batch_size: 4, "
+				 "micro_batch_size: 1, %s}",
+				 ways[i]);
+			build(&without, MODEL, plan, "megatron-core", RANKS);
+			snprintf(strrchr(plan, '}'), 30, ", offload_layers: %d}",
+				 layers);
+			build(&with, MODEL, plan, "megatron-core", RANKS);
+			sent = MICRO_BATCHES * kept(without.graph) * layers / LAYERS;
+			near_frac(sum_of(with.graph, "offload").bytes, sent, 1e-12);
+			near_frac(sum_of(with.graph, "fetch").bytes, sent, 1e-12);
+			drop(&without);
+			drop(&with);
+		}
+}
+
+/* Seconds of a step (item NULL) or of its items so called, over a link of so many bytes/s. */
+static double took_s(int layers, double link, const char *item)
+{
+	char text[700];
+
+	snprintf(text, sizeof(text),
+		 "model: " MODEL "\ncluster: {gpu: h100-sxm, gpus: 4, "
+		 "node: {extends: hgx-h100, host_link: %g GB/s}}\n"
+		 "stack: megatron-core\ntraining: {sequence_length: 4096, "
+		 "global_batch_size: 4, micro_batch_size: 1, parallel: {tp: 4}, "
+		 "recompute: none, offload_layers: %d}\n",
+		 link * 1e-9, layers);
+	return simulated_s(text, item);
+}
+
+/* A link as fast as memory hides all but what a copy costs to begin; a slow one sets the pace. */
+static void the_link_sets_the_pace_where_it_is_slow(void **state)
+{
+	double alone = took_s(0, 54e9, NULL), before = alone;
+
+	(void)state;
+	for (int layers = 2; layers <= LAYERS; layers += 2) {
+		double bytes = took_s(layers, 1e9, "offload") * 1e9; /* of the step */
+		double slow = took_s(layers, 1e9, NULL);
+
+		near_frac(took_s(layers, 1e15, NULL), alone, 0.01);
+		near_frac(took_s(layers, 1e9, "fetch") * 1e9, bytes, 1e-9);
+		/* a last layer's share comes back as it leaves */
+		assert_true(slow > (2 - 1.1 / LAYERS) * bytes / 1e9);
+		assert_true(slow < 2 * bytes / 1e9 + alone);
+		assert_true(slow > before);
+		before = slow;
+	}
+}
+
+/* Copies in each direction that take a third of the step, all in all, are hidden in forward, a
+ * third of it, and in backward but for what the first layer of a backward waits for. */
+static void copies_are_hidden_behind_the_layers(void **state)
+{
+	double alone = took_s(0, 54e9, NULL);
+
+	(void)state;
+	for (int layers = 2; layers <= LAYERS; layers += 2) {
+		double bytes = took_s(layers, 1e9, "offload") * 1e9;
+		double third = 0.3 * alone, link = bytes / third;
+
+		assert_true(took_s(layers, link, NULL) <
+			    alone + third * 1.2 / LAYERS + 0.03 * alone);
+	}
+}
+
+/* A node must say what its link carries. */
+static void a_node_without_a_link_is_refused(void **state)
+{
+	static const char text[] =
+		"model: {name: llama3-8b, num_hidden_layers: 4}\n"
+		"cluster: {gpu: h100-sxm, gpus: 8, "
+		"node: {extends: hgx-h100, host_link: null}}\n"
+		"training: {sequence_length: 4096, global_batch_size: 8, "
+		"offload_layers: 1}\n";
+	struct ft_shelf *shelf = ft_shelf_new();
+	struct arena mem = { 0 };
+	struct ft_error err;
+	struct ft_outcome o;
+	struct node *root = node_read_text(&mem, "s", text, strlen(text), &err);
+	struct ft_scenario *s = ft_scenario_from(shelf, root, "s", true, &err);
+
+	(void)state;
+	ok_or_say(s, err);
+	assert_false(ft_study_simulate(s, NULL, NULL, &o, &err));
+	assert_non_null(strstr(err.text, "has no host_link"));
+	ft_scenario_free(s);
+	ft_shelf_free(shelf);
+	arena_release(&mem);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(as_many_bytes_leave_and_come_back),
+		cmocka_unit_test(the_link_sets_the_pace_where_it_is_slow),
+		cmocka_unit_test(copies_are_hidden_behind_the_layers),
+		cmocka_unit_test(a_node_without_a_link_is_refused),
+	};
+
+	return cmocka_run_group_tests_name("traces/offload", tests, NULL, NULL);
+}
