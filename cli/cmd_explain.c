@@ -87,14 +87,16 @@ static void tell(struct arena *mem, const struct ft_scenario *s, const char *pat
 		 const char *about)
 {
 	const struct node *n = node_path(s->resolved, path);
-	const char *value = !n			   ? "none" :
+	const char *value = node_is_null(n)	   ? "none" :
 			    n->kind == NODE_SCALAR ? n->text :
 						     node_flow(mem, n);
 
 	printf("%s\n  %s\n  default   %s%s\n  read by   %s\n  more      man "
 	       "foretoken-scenario\n",
 	       path, about, value,
-	       n ? " (Llama 3 8B on 8 H100; a stack, GPU or node may say another)" : "",
+	       !node_is_null(n) ?
+		       " (Llama 3 8B on 8 H100; a stack, GPU or node may say another)" :
+		       "",
 	       reader_of(path));
 }
 

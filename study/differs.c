@@ -18,9 +18,13 @@ struct whole {
 	size_t cap;
 };
 
-static const char *value_of(struct arena *mem, const struct node *n)
+/* A key that does nothing there has no value. */
+static const char *value_of(struct arena *mem, const struct ft_scenario *s,
+			    const char *path)
 {
-	if (!n)
+	const struct node *n = node_path(s->resolved, path);
+
+	if (!n || scenario_idle_value(s, path))
 		return "-";
 	return n->kind == NODE_SCALAR ? n->text : node_flow(mem, n);
 }
@@ -37,6 +41,7 @@ static void put(struct whole *w, const char *path, const struct ft_scenario *con
 		size_t n)
 {
 	struct ft_setting *x;
+	bool any = false;
 
 	if (known(w, path))
 		return;
@@ -46,9 +51,11 @@ static void put(struct whole *w, const char *path, const struct ft_scenario *con
 	x->key = path;
 	x->value = ARENA_ARRAY(&w->mem, n, const char *);
 	for (size_t i = 0; i < n; i++) {
-		x->value[i] = value_of(&w->mem, node_path(s[i]->resolved, path));
+		x->value[i] = value_of(&w->mem, s[i], path);
 		x->differs |= strcmp(x->value[i], x->value[0]) != 0;
+		any |= strcmp(x->value[i], "-") != 0;
 	}
+	w->settings.n -= !any;
 }
 
 /* Every leaf below a map; a list is a leaf. */

@@ -7,6 +7,8 @@ timeline, prefix = sys.argv[1], sys.argv[2]
 events = json.load(open(timeline))
 events = events["traceEvents"] if isinstance(events, dict) else events
 stages = sorted({e["pid"] for e in events if e["ph"] == "M" and e["name"] == "process_name" and e["args"]["name"].startswith("stage")})
+NEXT = ("send_forward", "recv_backward")  # streams that reach the next stage
+name_of = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["ph"] == "M" and e["name"] == "thread_name"}
 launch = {}  # of a kernel: when the host began it
 begun = {e["id"]: e["ts"] for e in events if e["ph"] == "s" and e["cat"] == "launch"}
 for e in events:
@@ -21,8 +23,9 @@ for stage in stages:
         stream, begin, args = e["tid"], e["ts"], {}
         stop, posted = begin + e["dur"], begin
         if e["cat"] == "communication":
-            sends = stream in (7, 8)
-            peer = stage + (1 if stream in (7, 10) else -1)
+            named = name_of[stage, stream].split(",")[0]
+            sends = named.startswith("send")
+            peer = stage + (1 if named in NEXT else -1)
             if not sends:  # posted before the kernel that waits for it
                 waits = next(k for k in compute if k["ts"] >= stop - 1e-3)
                 posted = launch[stage, 0, waits["ts"]]
