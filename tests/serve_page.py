@@ -67,7 +67,7 @@ def search(page):
     page.run("window.seen = []; new MutationObserver(() => seen.push(document.getElementById('plan-said').textContent))"
              ".observe(document.getElementById('plan-said'), {childList: true}); document.getElementById('plan-start').click()")
     page.until("document.querySelectorAll('#plans tbody tr').length === 5")
-    assert page.run("document.getElementById('plan-progress').hidden && !document.getElementById('plan-start').disabled")
+    page.until("document.getElementById('plan-progress').hidden && !document.getElementById('plan-start').disabled")
     assert page.run("seen.some((t) => /legal plans: .* of .* s left/.test(t))"), page.run("seen")
     with open(os.path.join(page.folder.name, "small.yaml"), "w") as f:
         f.write(small)
