@@ -372,15 +372,13 @@ enum ft_retimed_by ft_retime(struct ft_retiming *t, const struct ft_recording *r
 			     const struct ft_rec_op *op, const struct ft_rec_left *left,
 			     double *ratio, double *spread_frac)
 {
-	static const char *const hosts[] = { "HtoD", "DtoH", "HostToDevice",
-					     "DeviceToHost", NULL };
 	const struct ft_rec_work *w = ft_recording_work(r, op);
 
 	*ratio = 1;
 	*spread_frac = 0;
 	if (op->rec_class == FT_REC_OTHER || op->rec_class == FT_REC_COLLECTIVE)
 		return FT_RETIMED_NOT;
-	if (op->is_copy && has(ft_recording_text(r, op->name), hosts))
+	if (recording_host_copy(r, op))
 		return FT_RETIMED_NOT;
 	if (w && !op->is_copy && w->work.kind == kind_for(op) &&
 	    (w->exact || w->work.kind != FT_MEMORY_BOUND) &&

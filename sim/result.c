@@ -77,14 +77,17 @@ static void of_optimizer(const struct ft_graph *g, bool *of)
 }
 
 /* What one work takes where only the GPU's peaks hold it up. */
-static double roofline_s(const struct ft_cluster *c, const struct ft_work *w)
+/* A copy to host memory is as much communication as one to another GPU. */
+static enum ft_work_kind kind_of(const struct ft_work *w)
 {
-	const struct ft_gpu *gpu = c->gpu;
+	return ft_work_is_host_copy(w) ? FT_COMMUNICATION : w->kind;
+}
+
+static double roofline_s(const struct ft_gpu *gpu, const struct ft_work *w)
+{
 	double flop = ft_work_flop(w), peak = gpu->peak_flop_per_s[w->dtype].value;
 
-	if (ft_work_is_host_copy(w))
-		return ft_work_bytes(w) / c->node->host_link_bytes_per_s.value;
-	if (w->kind == FT_COMMUNICATION || (flop > 0 && !(peak > 0)))
+	if (kind_of(w) == FT_COMMUNICATION || (flop > 0 && !(peak > 0)))
 		return 0;
 	return fmax(flop > 0 ? flop / peak : 0,
 		    ft_work_bytes(w) / gpu->memory_bytes_per_s.value);
@@ -102,23 +105,24 @@ static void shares(const struct job *s, const struct engine_output *out,
 	for (size_t i = 0; i < n; i++) {
 		const struct ft_work *w = &s->graph->work[i];
 		const char *name = share_name(s, w);
+		enum ft_work_kind kind = kind_of(w);
 		double count = (double)out->work_count[i] / classes;
 		size_t j = 0;
 
 		if (!out->work_count[i])
 			continue;
-		while (j < run->n_shares && (run->share[j].kind != w->kind ||
-					     strcmp(run->share[j].name, name)))
+		while (j < run->n_shares &&
+		       (run->share[j].kind != kind || strcmp(run->share[j].name, name)))
 			j++;
 		if (j == run->n_shares)
 			run->share[run->n_shares++] = (struct ft_share){
-				.name = name, .kind = w->kind, .optimizer = true
+				.name = name, .kind = kind, .optimizer = true
 			};
 		run->share[j].time_s += ft_s_from_ps(out->work_time[i]) / classes;
 		run->share[j].count += count;
 		run->share[j].flop += count * ft_work_flop(w);
 		run->share[j].bytes += count * ft_work_bytes(w);
-		run->share[j].roofline_s += count * roofline_s(s->cluster, w);
+		run->share[j].roofline_s += count * roofline_s(s->cluster->gpu, w);
 		run->share[j].optimizer &= optimizer[i];
 		run->share[j].extrapolated |= s->extrapolated[i];
 	}
@@ -189,13 +193,13 @@ static void memory_bound(const struct job *s, const struct engine_output *out,
 	double memory_s = 0, all_s = 0;
 
 	for (size_t i = 0; i < s->graph->n_works; i++) {
-		const struct ft_work *w = &s->graph->work[i];
+		enum ft_work_kind kind = kind_of(&s->graph->work[i]);
 		double took_s = ft_s_from_ps(out->work_time[i]);
 
-		if (w->kind == FT_COMMUNICATION || ft_work_is_host_copy(w))
+		if (kind == FT_COMMUNICATION)
 			continue;
 		all_s += took_s;
-		if (w->kind == FT_MEMORY_BOUND)
+		if (kind == FT_MEMORY_BOUND)
 			memory_s += took_s;
 	}
 	run->gpu_memory_frac = all_s > 0 ? run->gpu_busy_frac * memory_s / all_s : 0;

@@ -143,22 +143,40 @@ static const char *kind_of(const struct kineto_op *op)
 	return op->optimizer ? "optimizer" : kinds[op->work->kind];
 }
 
-void kineto_put(FILE *out, const struct kineto_op *op)
+static void put_name(FILE *out, const struct kineto_op *op)
 {
-	if (op->work->kind == FT_GEMM && op->work->gemm.groups <= 1)
-		put_product(out, op);
-	put_call(out, "cudaLaunchKernel", op->launched, op->launched, op->number);
-	put_flow(out, 's', HOST, HOST, op->launched, op->number);
-	put_flow(out, 'f', 0, op->stream, op->from, op->number);
+	if (ft_work_is_host_copy(op->work)) {
+		fprintf(out,
+			"{\"ph\":\"X\",\"cat\":\"gpu_memcpy\",\"name\":\"Memcpy %s\"",
+			op->stream == FT_STREAM_OFFLOAD ? "DtoH (Device -> Pinned)" :
+							  "HtoD (Pinned -> Device)");
+		return;
+	}
 	fprintf(out, "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"foretoken::%s<",
 		kind_of(op));
 	quoted(out, op->work->name);
-	fprintf(out, ">\",\"pid\":0,\"tid\":%d,", op->stream);
+	fputs(">\"", out);
+}
+
+void kineto_put(FILE *out, const struct kineto_op *op)
+{
+	bool copies = ft_work_is_host_copy(op->work);
+
+	if (op->work->kind == FT_GEMM && op->work->gemm.groups <= 1)
+		put_product(out, op);
+	put_call(out, copies ? "cudaMemcpyAsync" : "cudaLaunchKernel", op->launched,
+		 op->launched, op->number);
+	put_flow(out, 's', HOST, HOST, op->launched, op->number);
+	put_flow(out, 'f', 0, op->stream, op->from, op->number);
+	put_name(out, op);
+	fprintf(out, ",\"pid\":0,\"tid\":%d,", op->stream);
 	put_times(out, op->from, op->to);
 	fprintf(out,
 		",\"args\":{\"External id\":%" PRIu64 ",\"device\":0,\"stream\":%d,"
 		"\"correlation\":%" PRIu64,
 		op->number, op->stream, op->number);
+	if (copies)
+		fprintf(out, ",\"bytes\":%.0f", op->work->memory.bytes);
 	if (op->work->kind == FT_COMMUNICATION)
 		put_collective(out, op);
 	fputs("}},\n", out);

@@ -55,6 +55,8 @@ assert kernels and all({"stream", "correlation", "device", "External id"} <= set
 assert all(calls[x["args"]["correlation"]]["ts"] <= x["ts"] for x in kernels)
 assert sum(x["name"] == "ProfilerStep#0" for x in e) == 1
 P
+ok "and with copies to and from host memory" same examples/01-first-answer/h100.yaml --set training.global_batch_size=256 --set training.parallel.pp=1 --set training.step_start=together --set training.offload_layers=40
+ok "which are copies" sh -c "grep -q 'Memcpy DtoH' $tmp/k.json && grep -q 'Memcpy HtoD' $tmp/k.json && grep -q cudaMemcpyAsync $tmp/k.json"
 # the Gantt chart: well formed, one box a pass, boxes of a row one after another, the same bytes
 pipeline='--set cluster.gpus=64 --set training.global_batch_size=32 --set training.parallel.tp=8 --set training.parallel.pp=8 --set training.parallel.vpp=1'
 chart() { # FILE SETTING...

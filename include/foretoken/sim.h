@@ -123,8 +123,8 @@ struct ft_share {
 	/* roofline: the sum of max(flop / peak of the format, bytes / bandwidth); 0: of
 	 * communication, and where the GPU has no peak for the format */
 	double roofline_s;
-	enum ft_work_kind kind;
-	bool optimizer; /* all of it is the optimizer's */
+	enum ft_work_kind kind; /* copies to and from host memory: communication */
+	bool optimizer;		/* all of it is the optimizer's */
 	bool extrapolated;
 };
 
