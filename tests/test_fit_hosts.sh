@@ -108,5 +108,13 @@ ok "a file that is there stays" fails 1 "mine.yaml exists" $f trace compare "$tm
 ok "the option is of compare" fails 64 "is of compare" $f trace show "$tmp/alone.json" --fit-stack "$tmp/none"
 ok "what would change the step is not taken" fails 64 "alone" $f trace compare "$tmp/alone.json" "$tmp/alone.yaml" --fit-stack "$tmp/none" --scale dp=2
 ok "a date that is none" fails 64 "no date" $f trace compare "$tmp/alone.json" "$tmp/alone.yaml" --fit-stack "$tmp/none" --date yesterday
+said() { # SENTENCE OPTION...
+	sentence=$1
+	shift
+	$f trace compare "$tmp/alone.json" "$tmp/alone.yaml" --fit-stack "$tmp/told" --date 2026-11-22 "$@" | grep -qF "$sentence"
+}
+ok "a time that is shortened is told" said "The recorded time is shortened by --pace." --pace 0.9
+rm -f "$tmp/told.yaml"
+ok "and one that is not" said "The recorded time counts whole"
 ok "a pace above 1" fails 64 "not a fraction above 0, at most 1" $f trace compare "$tmp/alone.json" "$tmp/alone.yaml" --fit-stack "$tmp/none" --pace 2
 finish

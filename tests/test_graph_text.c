@@ -95,6 +95,25 @@ static void every_word_comes_back_as_it_was(void **state)
 	free(text);
 }
 
+/* What the writer leaves out may stand there all the same. */
+static void what_is_usual_may_be_said(void **state)
+{
+	static const char said[] =
+		"work 1 attention core dtype=fp8 pass=both batch=2 heads=8 kv_heads=4 "
+		"queries=16 keys=32 qk_head_dim=64 v_head_dim=32 window=0 causal=true "
+		"impl=fa3";
+	struct ft_error err;
+	size_t n;
+	char *text = with(17, said, &n);
+	struct ft_graph *g = read_back(text, n, &err);
+
+	(void)state;
+	ok_or_say(g, err);
+	assert_int_equal(g->work[1].attention.window, 0);
+	ft_graph_free(g);
+	free(text);
+}
+
 /* Spaces, tabs, returns and comments say nothing. */
 static void spaces_do_not_matter(void **state)
 {
@@ -299,6 +318,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_word_comes_back_as_it_was),
+		cmocka_unit_test(what_is_usual_may_be_said),
 		cmocka_unit_test(spaces_do_not_matter),
 		cmocka_unit_test(each_line_is_refused_where_it_stands),
 		cmocka_unit_test(binary_is_no_graph),

@@ -118,10 +118,14 @@ static void published_rows_keep_gpu_source_and_status(void **state)
 			 "all_reduce,a,8,1,xgmi,8000,3.5,s1,2025-01,,\n"
 			 "all_reduce,b,8,1,xgmi,8000,7,s1,,left-out,a guess\n"
 			 "all_reduce,a,8,1,xgmi,8000,7,s1,,,\n"
-			 "all_reduce,a,16,2,xgmi,8000,7,s2,,,\n");
+			 "all_reduce,a,16,2,xgmi,8000,7,s2,,,\n"
+			 "all_reduce,c,2,1,xgmi,8,0.02,s2,,,\n"); /* 0.4 us */
 	s = ft_store_open(x->path, true, &err);
 	assert_true(ft_store_import(s, FT_IMPORT_CSV, path, &published, &n, &err));
-	assert_int_equal(n, 4);
+	assert_int_equal(n, 5);
+	m = ft_store_measurements(s, "c", 0, &n, &err);
+	assert_int_equal(n, 1);
+	assert_true(m->time_us > 0.399 && m->time_us < 0.401);
 	m = ft_store_measurements(s, "a", 0, &n, &err);
 	assert_int_equal(n, 3); /* the same shape of the same source twice */
 	assert_string_equal(m[1].source, "s1");

@@ -52,6 +52,29 @@ static void each_target_has_its_own_shape(void **state)
 	}
 }
 
+/* Under DDP a hook a tensor that has gradients: two matrices for each adapter of each layer. */
+static void hooks_are_of_the_adapters_alone(void **state)
+{
+	static const struct {
+		const char *targets;
+		int adapters; /* of a layer */
+	} cases[] = { { "linear_qkv", 1 }, { "attention", 2 }, { "all", 4 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct parts p;
+		char plan[300];
+
+		snprintf(plan, sizeof(plan),
+			 PLAN("sharding: ddp, lora: {rank: 8, targets: %s}"),
+			 cases[i].targets);
+		build(&p, "llama3-8b", plan, "torch-2.11-compile", 8);
+		assert_true(host_times(p.graph, FT_HOST_GRADIENT_HOOK) ==
+			    32. * 2 * cases[i].adapters);
+		drop(&p);
+	}
+}
+
 /* 4 N for the frozen products and 6 for each of the adapters' parameters; attention as
  * without them. Under any split. */
 static void frozen_products_run_twice_and_adapters_three_times(void **state)
@@ -267,6 +290,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(adapters_have_the_parameters_that_mlperf_logs),
+		cmocka_unit_test(hooks_are_of_the_adapters_alone),
 		cmocka_unit_test(each_target_has_its_own_shape),
 		cmocka_unit_test(frozen_products_run_twice_and_adapters_three_times),
 		cmocka_unit_test(flops_are_those_that_nvidia_states_by_its_own_rule),

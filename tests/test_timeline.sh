@@ -57,6 +57,16 @@ assert sum(x["name"] == "ProfilerStep#0" for x in e) == 1
 P
 ok "and with copies to and from host memory" same examples/01-first-answer/h100.yaml --set training.global_batch_size=256 --set training.parallel.pp=1 --set training.step_start=together --set training.offload_layers=40
 ok "which are copies" sh -c "grep -q 'Memcpy DtoH' $tmp/k.json && grep -q 'Memcpy HtoD' $tmp/k.json && grep -q cudaMemcpyAsync $tmp/k.json"
+overlap() { # a second step begins before the first is over
+	python3 - "$tmp/k.json" "$tmp/two.json" <<'P' && $f trace show "$tmp/two.json" | grep -qF '1 steps overlap; each ends where the next begins'
+import json, sys
+d = json.load(open(sys.argv[1]))
+step = next(x for x in d["traceEvents"] if x["name"] == "ProfilerStep#0")
+d["traceEvents"].append({**step, "name": "ProfilerStep#1", "ts": step["ts"] + step["dur"] / 2})
+json.dump(d, open(sys.argv[2], "w"))
+P
+}
+ok "steps that overlap are told, and cut" overlap
 # the Gantt chart: well formed, one box a pass, boxes of a row one after another, the same bytes
 pipeline='--set cluster.gpus=64 --set training.global_batch_size=32 --set training.parallel.tp=8 --set training.parallel.pp=8 --set training.parallel.vpp=1'
 chart() { # FILE SETTING...
