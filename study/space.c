@@ -298,19 +298,10 @@ bool space_plan(const struct space *sp, const struct candidate *c, struct ft_pla
 	return ft_plan_vary(p, sp->scenario->model, &sp->context, stage_layers);
 }
 
-/* Does a place other than the first of an axis say nothing beside the others? */
-static bool idle_pipeline(const struct candidate *c, const struct ft_plan *p)
-{
-	if (p->pp == 1)
-		return c->at[AXIS_VPP] || c->at[AXIS_SCHEDULE] ||
-		       c->at[AXIS_OVERLAP_PP];
-	return false;
-}
-
+/* What sharding says that is nothing, all axes set. */
 static bool idle_sharding(const struct space *sp, const struct candidate *c,
 			  const struct ft_plan *p)
 {
-	bool zero = p->sharding == FT_ZERO1 || p->sharding == FT_ZERO2;
 	bool autocast = sp->scenario->stack->layout.autocast;
 	int64_t same = p->dp * p->cp;
 
@@ -318,29 +309,10 @@ static bool idle_sharding(const struct space *sp, const struct candidate *c,
 		return !(autocast && p->sharding == FT_DDP);
 	if (same == 1 && c->at[AXIS_OVERLAP_DP])
 		return true;
-	if (c->at[AXIS_ZERO_GROUP] && (!zero || p->zero_group >= same))
+	if (c->at[AXIS_ZERO_GROUP] && p->zero_group >= same)
 		return true;
-	if (p->sharding != FT_HSDP)
-		return c->at[AXIS_SHARD];
-	return p->shard == same && !sp->axis[AXIS_SHARDING].stated;
-}
-
-static bool idle_recompute(const struct space *sp, const struct candidate *c,
-			   const struct ft_plan *p)
-{
-	bool modules = c->at[AXIS_MODULES] || sp->axis[AXIS_MODULES].stated;
-	bool layers = c->at[AXIS_LAYERS] || sp->axis[AXIS_LAYERS].stated;
-
-	return (modules && p->recompute != FT_RECOMPUTE_SELECTIVE) ||
-	       (layers && p->recompute != FT_RECOMPUTE_FULL);
-}
-
-static bool says_nothing(const struct space *sp, const struct candidate *c,
-			 const struct ft_plan *p)
-{
-	return idle_pipeline(c, p) || idle_sharding(sp, c, p) ||
-	       idle_recompute(sp, c, p) || (c->at[AXIS_OVERLAP_TP] && p->tp == 1) ||
-	       (c->at[AXIS_OVERLAP_EP] && p->ep == 1);
+	return p->sharding == FT_HSDP && p->shard == same &&
+	       !sp->axis[AXIS_SHARDING].stated;
 }
 
 static bool add(struct space *sp, const struct candidate *c)
@@ -381,6 +353,37 @@ static bool no_chunks(const struct space *sp, const struct candidate *c)
 	return vpp > MOST_UNEVEN || pp * other <= layers + 2;
 }
 
+/* Does the place on this axis say nothing beside those that are set before it? */
+static bool says_nothing(const struct space *sp, const struct candidate *c,
+			 enum axis axis)
+{
+	int64_t sharding = space_value(sp, c, AXIS_SHARDING);
+	int64_t recompute = space_value(sp, c, AXIS_RECOMPUTE);
+	bool stated = sp->axis[axis].stated;
+
+	if (axis == AXIS_MODULES && (c->at[axis] || stated))
+		return recompute != FT_RECOMPUTE_SELECTIVE;
+	if (axis == AXIS_LAYERS && (c->at[axis] || stated))
+		return recompute != FT_RECOMPUTE_FULL;
+	if (!c->at[axis])
+		return false;
+	switch (axis) {
+	case AXIS_ZERO_GROUP:
+		return sharding != FT_ZERO1 && sharding != FT_ZERO2;
+	case AXIS_SHARD:
+		return sharding != FT_HSDP;
+	case AXIS_SCHEDULE:
+	case AXIS_OVERLAP_PP:
+		return space_value(sp, c, AXIS_PP) == 1;
+	case AXIS_OVERLAP_TP:
+		return space_value(sp, c, AXIS_TP) == 1;
+	case AXIS_OVERLAP_EP:
+		return space_value(sp, c, AXIS_EP) == 1;
+	default:
+		return false;
+	}
+}
+
 /* What can be said of a plan before all of its axes are set. */
 static bool hopeless(const struct space *sp, const struct candidate *c, int axis)
 {
@@ -394,7 +397,8 @@ static bool hopeless(const struct space *sp, const struct candidate *c, int axis
 	    sp->scenario->plan->global_batch %
 		    (ranks / each * space_value(sp, c, AXIS_MICRO_BATCH)))
 		return true;
-	return axis >= AXIS_VPP && no_chunks(sp, c);
+	return says_nothing(sp, c, (enum axis)axis) ||
+	       (axis >= AXIS_VPP && no_chunks(sp, c));
 }
 
 static bool descend(struct space *sp, struct candidate *c, int axis, int64_t *layers)
@@ -404,7 +408,7 @@ static bool descend(struct space *sp, struct candidate *c, int axis, int64_t *la
 	if (axis == AXES && ++sp->n_tried > MOST_TRIED)
 		return false;
 	if (axis == AXES)
-		return !space_plan(sp, c, &p, layers) || says_nothing(sp, c, &p) ||
+		return !space_plan(sp, c, &p, layers) || idle_sharding(sp, c, &p) ||
 		       add(sp, c);
 	for (size_t i = 0; i < sp->axis[axis].n; i++) {
 		c->at[axis] = (uint8_t)i;

@@ -13,6 +13,7 @@
 #include "clock.h"
 #include "foretoken/study.h"
 #include "study/search.h"
+#include "study/shelf.h"
 #include "study/tally.h"
 
 static const char *const left_open[] = {
@@ -65,8 +66,7 @@ static bool one(struct tally *t, const struct csv *rows, size_t i, double second
 {
 	const char *id = row_id(t, rows, i);
 	struct node *root = row_scenario(t, rows, i, err);
-	struct ft_scenario *s =
-		root ? ft_scenario_from(t->shelf, root, id, true, err) : NULL;
+	struct ft_scenario *s = root ? scenario_lenient(t->shelf, root, id, err) : NULL;
 	struct ft_outcome o;
 	bool ok = s && ft_study_simulate(s, NULL, NULL, &o, err);
 
