@@ -138,6 +138,44 @@ static void put_ways(FILE *out, const struct ft_plans *p)
 		      out);
 }
 
+/* zero_group is of ZeRO, shard of sharded parameters: which says nothing here. */
+static const char *not_of(const struct ft_plan *p)
+{
+	return p->sharding == FT_HSDP || p->sharding == FT_FSDP ? "zero_group" :
+								  "shard";
+}
+
+/* What the table has no column for, where it is not as in the first plan. */
+static void put_unseen(FILE *out, const struct ft_plan *p, const struct ft_plan *first)
+{
+	bool alike = p->sharding == first->sharding &&
+		     p->dp * p->cp == first->dp * first->cp;
+	const struct {
+		const char *key;
+		int64_t is, was;
+	} unseen[] = {
+		{ "overlap.tp", p->overlap_tp, first->overlap_tp },
+		{ "overlap.dp", p->overlap_dp, first->overlap_dp },
+		{ "overlap.pp", p->overlap_pp, first->overlap_pp },
+		{ "overlap.ep", p->overlap_ep, first->overlap_ep },
+		{ "zero_group", p->zero_group,
+		  alike ? first->zero_group : p->zero_group },
+		{ "shard", p->shard, alike ? first->shard : p->shard },
+	};
+	int n = 0;
+
+	for (size_t i = 0; i < sizeof(unseen) / sizeof(*unseen); i++) {
+		if (unseen[i].is == unseen[i].was || !strcmp(unseen[i].key, not_of(p)))
+			continue;
+		fprintf(out, "%s%s ", n++ ? ", " : "; ", unseen[i].key);
+		if (i < 4)
+			fputs(unseen[i].is ? "true" : "false", out);
+		else
+			fprintf(out, "%" PRId64, unseen[i].is);
+	}
+	putc('\n', out);
+}
+
 static void put_plans(FILE *out, const struct ft_plans *p, enum ft_rank_by by)
 {
 	struct table t;
@@ -157,8 +195,10 @@ static void put_plans(FILE *out, const struct ft_plans *p, enum ft_rank_by by)
 	}
 	table_close(&t);
 	fprintf(out, "\nWhy the first: %s\n", p->best[0].why);
-	for (size_t i = 1; i < p->n; i++)
-		fprintf(out, "  %3zu  %s\n", i + 1, p->best[i].why);
+	for (size_t i = 1; i < p->n; i++) {
+		fprintf(out, "  %3zu  %s", i + 1, p->best[i].why);
+		put_unseen(out, p->best[i].scenario->plan, p->best[0].scenario->plan);
+	}
 	put_flatness(out, p);
 	if (by != FT_RANK_TOKENS && p->best[0].outcome->asked.n)
 		fprintf(out, "The run takes %.1f days and %.3g USD under the first.\n",
