@@ -31,7 +31,7 @@ static void kernels_of(const struct ft_trace_predicted *p,
 
 	for (size_t i = 0; i < sizeof(as) / sizeof(*as); i++)
 		class_s[as[i]] = of_kind(p->outcome.run, (enum ft_work_kind)i, false);
-	if (!p->replay || p->outcome.run->n_classes == 1)
+	if (!p->replay)
 		return;
 	for (int c = 0; c < FT_REC_CLASSES; c++)
 		class_s[c] = 0;
