@@ -7,6 +7,7 @@
  * torchtitan/config/job_config.py (pytorch/torchtitan, commit 000204a4); NeMo and Megatron
  * Bridge take the fields of Megatron Core's ModelParallelConfig and TransformerConfig; Primus
  * takes Megatron-LM's arguments, with underscores, as overrides of its module pre_trainer.
+ * Those of experts, optimizers and host memory were read on 2026-11-23.
  * What has no name there is said in a comment, and nothing is made up for it.
  */
 #include <inttypes.h>
@@ -17,14 +18,7 @@
 
 #include "base/arena.h"
 #include "base/plain.h"
-#include "foretoken/reports.h"
-
-struct sheet {
-	FILE *out;
-	enum ft_framework of;
-	const struct ft_scenario *s;
-	const struct ft_plan *p;
-};
+#include "reports/emit.h"
 
 static const char *const names[FT_FRAMEWORKS] = { "megatron", "torchtitan", "nemo",
 						  "primus" };
@@ -34,10 +28,7 @@ const char *ft_framework_name(enum ft_framework framework)
 	return names[framework];
 }
 
-/* A name as the framework writes it: --a-b VALUE, a_b: VALUE, a_b = VALUE. value "" is a
- * flag. */
-__attribute__((format(printf, 3, 4))) static void put(struct sheet *t, const char *name,
-						      const char *fmt, ...)
+void emit(struct sheet *t, const char *name, const char *fmt, ...)
 {
 	char value[1024];
 	va_list args;
@@ -63,14 +54,12 @@ __attribute__((format(printf, 3, 4))) static void put(struct sheet *t, const cha
 	}
 }
 
-static void put_int(struct sheet *t, const char *name, int64_t value)
+void emit_int(struct sheet *t, const char *name, int64_t value)
 {
-	put(t, name, "%" PRId64, value);
+	emit(t, name, "%" PRId64, value);
 }
 
-/* What the framework has no name for. */
-__attribute__((format(printf, 2, 3))) static void unknown(struct sheet *t,
-							  const char *fmt, ...)
+void emit_unknown(struct sheet *t, const char *fmt, ...)
 {
 	va_list args;
 
@@ -81,7 +70,7 @@ __attribute__((format(printf, 2, 3))) static void unknown(struct sheet *t,
 	putc('\n', t->out);
 }
 
-static bool all_alike(const struct ft_plan *p)
+bool emit_even_stages(const struct ft_plan *p)
 {
 	for (int64_t c = 1; c < p->pp * p->vpp; c++)
 		if (p->stage_layers[c] != p->stage_layers[0])
@@ -98,6 +87,14 @@ static bool ends_count(const struct ft_plan *p)
 		if (p->stage_layers[c] != p->stage_layers[0] + 1)
 			return false;
 	return last > 0 && p->stage_layers[last] == p->stage_layers[0];
+}
+
+bool emit_routed(const struct sheet *t)
+{
+	for (int64_t i = 0; i < t->s->model->n_layers; i++)
+		if (t->s->model->layer[i].experts)
+			return true;
+	return false;
 }
 
 /* ---- Megatron Core and those who use it ------------------------------------------------ */
@@ -142,38 +139,38 @@ static void megatron_layout(struct sheet *t)
 	putc('L', out);
 	if (fclose(out))
 		out_of_memory();
-	put(t, "pipeline_model_parallel_layout", "\"%s\"", text);
+	emit(t, "pipeline_model_parallel_layout", "\"%s\"", text);
 	free(text);
 }
 
 static void megatron_split(struct sheet *t)
 {
 	const struct ft_plan *p = t->p;
-	bool even = p->pp == 1 || all_alike(p) || ends_count(p);
+	bool even = p->pp == 1 || emit_even_stages(p) || ends_count(p);
 
-	put_int(t, "tensor_model_parallel_size", p->tp);
-	put_int(t, "pipeline_model_parallel_size", p->pp);
+	emit_int(t, "tensor_model_parallel_size", p->tp);
+	emit_int(t, "pipeline_model_parallel_size", p->pp);
 	if (p->vpp > 1 && even) /* a layout says it */
-		put_int(t,
-			t->of == FT_NEMO ? "virtual_pipeline_model_parallel_size" :
-					   "num_virtual_stages_per_pipeline_rank",
-			p->vpp);
+		emit_int(t,
+			 t->of == FT_NEMO ? "virtual_pipeline_model_parallel_size" :
+					    "num_virtual_stages_per_pipeline_rank",
+			 p->vpp);
 	if (!even) {
 		megatron_layout(t);
-	} else if (p->pp > 1 && !all_alike(p)) {
-		put(t, "account_for_embedding_in_pipeline_split", "%s", "");
-		put(t, "account_for_loss_in_pipeline_split", "%s", "");
+	} else if (p->pp > 1 && !emit_even_stages(p)) {
+		emit(t, "account_for_embedding_in_pipeline_split", "%s", "");
+		emit(t, "account_for_loss_in_pipeline_split", "%s", "");
 	}
-	put_int(t, "context_parallel_size", p->cp);
+	emit_int(t, "context_parallel_size", p->cp);
 	if (p->ep > 1 || p->etp > 1) {
-		put_int(t, "expert_model_parallel_size", p->ep);
-		put_int(t, "expert_tensor_parallel_size", p->etp);
+		emit_int(t, "expert_model_parallel_size", p->ep);
+		emit_int(t, "expert_tensor_parallel_size", p->etp);
 	}
 	if (p->sequence_parallel)
-		put(t, "sequence_parallel", "%s", "");
+		emit(t, "sequence_parallel", "%s", "");
 	if (p->pp > 1 && p->schedule != FT_1F1B && p->schedule != FT_INTERLEAVED)
-		unknown(t, "schedule: %s; Megatron Core runs 1F1B",
-			ft_schedule_name(p->schedule));
+		emit_unknown(t, "schedule: %s; Megatron Core runs 1F1B",
+			     ft_schedule_name(p->schedule));
 }
 
 static void megatron_replicas(struct sheet *t)
@@ -181,9 +178,9 @@ static void megatron_replicas(struct sheet *t)
 	const struct ft_plan *p = t->p;
 
 	if (p->overlap_dp)
-		put(t, "overlap_grad_reduce", "%s", "");
+		emit(t, "overlap_grad_reduce", "%s", "");
 	if (p->overlap_gather && p->sharding != FT_DDP)
-		put(t, "overlap_param_gather", "%s", "");
+		emit(t, "overlap_param_gather", "%s", "");
 }
 
 static void megatron_overlaps(struct sheet *t)
@@ -191,13 +188,13 @@ static void megatron_overlaps(struct sheet *t)
 	const struct ft_plan *p = t->p;
 
 	if (p->overlap_tp && p->tp > 1)
-		put(t, "tp_comm_overlap", "%s", "");
+		emit(t, "tp_comm_overlap", "%s", "");
 	if (p->pp > 1 && t->of == FT_NEMO)
-		put(t, "overlap_p2p_comm", "%s", p->overlap_pp ? "true" : "false");
+		emit(t, "overlap_p2p_comm", "%s", p->overlap_pp ? "true" : "false");
 	else if (p->pp > 1 && !p->overlap_pp)
-		put(t, "no_overlap_p2p_communication", "%s", "");
+		emit(t, "no_overlap_p2p_communication", "%s", "");
 	if (p->overlap_ep && p->ep > 1)
-		put(t, "overlap_moe_expert_parallel_comm", "%s", "");
+		emit(t, "overlap_moe_expert_parallel_comm", "%s", "");
 }
 
 static void megatron_sharding(struct sheet *t)
@@ -207,14 +204,14 @@ static void megatron_sharding(struct sheet *t)
 	bool zero = p->sharding == FT_ZERO1, fsdp = !zero && p->sharding != FT_DDP;
 
 	if (zero)
-		put(t, "use_distributed_optimizer", "%s", "");
+		emit(t, "use_distributed_optimizer", "%s", "");
 	if (fsdp) {
-		put(t, "use_megatron_fsdp", "%s", "");
-		put(t, "data_parallel_sharding_strategy", "%s",
-		    p->sharding == FT_ZERO2 ? "optim_grads" : "optim_grads_params");
+		emit(t, "use_megatron_fsdp", "%s", "");
+		emit(t, "data_parallel_sharding_strategy", "%s",
+		     p->sharding == FT_ZERO2 ? "optim_grads" : "optim_grads_params");
 	}
 	if (p->sharding != FT_DDP && p->shard < same)
-		put_int(t, "num_distributed_optimizer_instances", same / p->shard);
+		emit_int(t, "num_distributed_optimizer_instances", same / p->shard);
 	if (same > 1)
 		megatron_replicas(t);
 	megatron_overlaps(t);
@@ -224,7 +221,7 @@ static void megatron_sharding(struct sheet *t)
 static void megatron_modules(struct sheet *t)
 {
 	unsigned set = t->p->recompute_modules;
-	bool routed = false, list = t->of != FT_MEGATRON;
+	bool routed = emit_routed(t), list = t->of != FT_MEGATRON;
 	char text[160] = "";
 	static const struct {
 		unsigned module;
@@ -238,8 +235,6 @@ static void megatron_modules(struct sheet *t)
 		{ FT_MODULE_EXPERTS, "moe" },
 	};
 
-	for (int64_t i = 0; i < t->s->model->n_layers; i++)
-		routed |= t->s->model->layer[i].experts > 0;
 	for (int i = 0; i < 6; i++) {
 		size_t n = strlen(text);
 		bool has = known[i].module == FT_MODULE_ACTIVATION && !routed;
@@ -251,13 +246,14 @@ static void megatron_modules(struct sheet *t)
 					"",
 				 known[i].name);
 		if (set & known[i].module && has)
-			unknown(t, "recompute_modules: the activation of a dense MLP");
+			emit_unknown(
+				t, "recompute_modules: the activation of a dense MLP");
 		set &= ~known[i].module;
 	}
 	if (*text)
-		put(t, "recompute_modules", "%s%s", text, list ? "]" : "");
+		emit(t, "recompute_modules", "%s%s", text, list ? "]" : "");
 	if (set)
-		unknown(t, "recompute_modules: names of another framework");
+		emit_unknown(t, "recompute_modules: names of another framework");
 }
 
 static void megatron_recompute(struct sheet *t)
@@ -267,17 +263,17 @@ static void megatron_recompute(struct sheet *t)
 
 	if (p->recompute == FT_RECOMPUTE_NONE)
 		return;
-	put(t, "recompute_granularity", "%s", ft_recompute_name(p->recompute));
+	emit(t, "recompute_granularity", "%s", ft_recompute_name(p->recompute));
 	if (p->recompute == FT_RECOMPUTE_SELECTIVE && p->recompute_modules)
 		megatron_modules(t);
 	if (p->recompute != FT_RECOMPUTE_FULL)
 		return;
-	put(t, "recompute_method", "%s",
-	    p->recompute_layers < layers ? "block" : "uniform");
-	put_int(t, "recompute_num_layers",
-		p->recompute_layers < layers ?
-			llround((double)p->recompute_layers / (double)p->pp) :
-			1);
+	emit(t, "recompute_method", "%s",
+	     p->recompute_layers < layers ? "block" : "uniform");
+	emit_int(t, "recompute_num_layers",
+		 p->recompute_layers < layers ?
+			 llround((double)p->recompute_layers / (double)p->pp) :
+			 1);
 }
 
 static void megatron_precision(struct sheet *t)
@@ -285,22 +281,86 @@ static void megatron_precision(struct sheet *t)
 	const struct ft_plan *p = t->p;
 
 	if (p->precision == FT_FP16)
-		put(t, "fp16", "%s", "");
+		emit(t, "fp16", "%s", "");
 	else if (p->precision != FT_FP32)
-		put(t, "bf16", "%s", "");
+		emit(t, "bf16", "%s", "");
 	if (p->precision == FT_FP8 || p->precision == FT_FP8_BLOCK128 ||
 	    p->precision == FT_MXFP8) {
-		put(t, t->of == FT_NEMO ? "fp8" : "fp8_format", "hybrid");
-		put(t, "fp8_recipe", "%s", ft_scaling_name(p->scaling));
+		emit(t, t->of == FT_NEMO ? "fp8" : "fp8_format", "hybrid");
+		emit(t, "fp8_recipe", "%s", ft_scaling_name(p->scaling));
 	} else if (ft_dtype_bytes(p->precision) < 1) {
-		unknown(t, "precision: %s", ft_dtype_name(p->precision));
+		emit_unknown(t, "precision: %s", ft_dtype_name(p->precision));
 	}
 	if (p->gradient_dtype == FT_FP32 && t->of != FT_NEMO)
-		put(t, "accumulate_allreduce_grads_in_fp32", "%s", "");
+		emit(t, "accumulate_allreduce_grads_in_fp32", "%s", "");
+}
+
+/* Megatron Core's model configuration has names for it, of one stage. */
+static void megatron_offload(struct sheet *t)
+{
+	const struct ft_plan *p = t->p;
+
+	if (!p->offload_layers)
+		return;
+	if (t->of != FT_NEMO || p->pp > 1) {
+		emit_unknown(t, "offload_layers: %" PRId64, p->offload_layers);
+		return;
+	}
+	emit(t, "cpu_offloading", "true");
+	emit_int(t, "cpu_offloading_num_layers", p->offload_layers);
+	emit(t, "cpu_offloading_activations", "true");
+	emit(t, "cpu_offloading_weights", "false");
+}
+
+static void megatron_experts(struct sheet *t)
+{
+	const struct ft_plan *p = t->p;
+
+	if (!emit_routed(t))
+		return;
+	emit(t, "moe_token_dispatcher_type", "%s",
+	     p->dispatcher == FT_DISPATCH_ALLTOALL ? "alltoall" : "flex");
+	if (p->dispatcher != FT_DISPATCH_ALLTOALL)
+		emit(t, "moe_flex_dispatcher_backend", "%s",
+		     p->dispatcher == FT_DISPATCH_DEEPEP ? "deepep" : "hybridep");
+	if (p->grouped_experts)
+		emit(t, "moe_grouped_gemm", "%s", "");
+	if (p->capacity_factor > 0) {
+		emit(t, "moe_expert_capacity_factor", "%g", p->capacity_factor);
+		emit(t, "moe_pad_expert_input_to_capacity", "%s", "");
+	}
+	if (p->force_balance)
+		emit(t, "moe_router_force_load_balancing", "%s", "");
+	if (p->fused_experts)
+		emit_unknown(t, "fused_experts: true");
+}
+
+/* What the scenario has and no argument says. */
+static void megatron_rest(struct sheet *t)
+{
+	const struct ft_plan *p = t->p;
+	bool fp8 = ft_dtype_bytes(p->attention_precision) < 2;
+
+	if (fp8 && t->of == FT_NEMO)
+		emit(t, "fp8_dot_product_attention", "true");
+	else if (fp8)
+		emit_unknown(t, "attention_precision: %s",
+			     ft_dtype_name(p->attention_precision));
 	if (p->graphs != FT_GRAPHS_NONE)
-		unknown(t, "cuda_graphs: %s", ft_graphs_name(p->graphs));
-	if (p->offload_layers)
-		unknown(t, "offload_layers: %" PRId64, p->offload_layers);
+		emit_unknown(t, "cuda_graphs: %s", ft_graphs_name(p->graphs));
+	if (p->optimizer == FT_MUON && t->of != FT_NEMO)
+		emit(t, "optimizer", "muon");
+	else if (p->optimizer == FT_MUON)
+		emit_unknown(t, "optimizer: muon");
+	if (!p->master_weights)
+		emit_unknown(t, "master_weights: false");
+	if ((p->sharding == FT_FSDP || p->sharding == FT_HSDP) &&
+	    !p->reshard_after_forward)
+		emit_unknown(t, "reshard_after_forward: false");
+	if (p->copy_engines)
+		emit_unknown(t, "overlap.copy_engines: true");
+	if (p->lora.rank)
+		emit_unknown(t, "lora: rank %" PRId64, p->lora.rank);
 }
 
 static void megatron(struct sheet *t)
@@ -319,99 +379,30 @@ static void megatron(struct sheet *t)
 	if (t->of != FT_NEMO)
 		megatron_sharding(t);
 	megatron_recompute(t);
+	megatron_offload(t);
+	megatron_experts(t);
+	megatron_rest(t);
 	if (t->of == FT_NEMO) {
-		put_int(t, "seq_length", p->sequence);
+		emit_int(t, "seq_length", p->sequence);
 		fputs("ddp:\n", t->out);
 		megatron_sharding(t);
+		emit(t, "grad_reduce_in_fp32", "%s",
+		     p->gradient_dtype == FT_FP32 ? "true" : "false");
 		fputs("train:\n", t->out);
 	}
-	put_int(t, "micro_batch_size", p->micro_batch);
-	put_int(t, "global_batch_size", p->global_batch);
+	emit_int(t, "micro_batch_size", p->micro_batch);
+	emit_int(t, "global_batch_size", p->global_batch);
 	if (t->of != FT_NEMO) {
-		put_int(t, "seq_length", p->sequence);
+		emit_int(t, "seq_length", p->sequence);
 		megatron_precision(t);
 	} else {
-		unknown(t, "precision %s: choose the recipe's mixed_precision",
-			ft_dtype_name(p->precision));
+		emit_unknown(t, "precision %s%s%s: choose the recipe's mixed_precision",
+			     ft_dtype_name(p->precision),
+			     ft_dtype_bytes(p->precision) < 2 ? ", scaling " : "",
+			     ft_dtype_bytes(p->precision) < 2 ?
+				     ft_scaling_name(p->scaling) :
+				     "");
 	}
-}
-
-/* ---- torchtitan -------------------------------------------------------------------------- */
-
-static void titan_pipeline(struct sheet *t)
-{
-	const struct ft_plan *p = t->p;
-
-	put_int(t, "pipeline_parallel_degree", p->pp);
-	if (p->pp == 1)
-		return;
-	put(t, "pipeline_parallel_schedule", "\"%s\"",
-	    p->schedule == FT_GPIPE	  ? "GPipe" :
-	    p->schedule == FT_ZERO_BUBBLE ? "InterleavedZeroBubble" :
-	    p->schedule == FT_ZBV	  ? "ZBVZeroBubble" :
-	    p->schedule == FT_DUALPIPEV	  ? "DualPipeV" :
-	    p->schedule == FT_INTERLEAVED ? "Interleaved1F1B" :
-					    "1F1B");
-	put_int(t, "pipeline_parallel_microbatch_size", p->micro_batch);
-	if (all_alike(p))
-		put_int(t, "pipeline_parallel_layers_per_stage", p->stage_layers[0]);
-	else
-		unknown(t, "layers are not even over the pipeline's stages");
-}
-
-static void titan_sharding(struct sheet *t)
-{
-	const struct ft_plan *p = t->p;
-	bool fsdp = p->sharding == FT_FSDP || p->sharding == FT_HSDP;
-	int64_t shard = fsdp ? p->shard / (p->shard % p->cp ? 1 : p->cp) : 1;
-
-	if (fsdp && p->shard % p->cp)
-		unknown(t,
-			"a shard group of %" PRId64 " ranks, which cp %" PRId64
-			" does not divide",
-			p->shard, p->cp);
-	put_int(t, "data_parallel_replicate_degree", p->dp / (shard ? shard : 1));
-	put_int(t, "data_parallel_shard_degree", shard);
-	if (fsdp)
-		put(t, "fsdp_reshard_after_forward", "\"%s\"",
-		    p->reshard_after_forward ? "always" : "never");
-	if (p->sharding == FT_ZERO1 || p->sharding == FT_ZERO2)
-		unknown(t, "sharding: %s", ft_sharding_name(p->sharding));
-}
-
-static void titan(struct sheet *t)
-{
-	const struct ft_plan *p = t->p;
-
-	fputs("[training]\n", t->out);
-	put_int(t, "local_batch_size",
-		p->pp > 1 ? p->micro_batch * p->micro_batches : p->micro_batch);
-	put_int(t, "global_batch_size", p->global_batch);
-	put_int(t, "seq_len", p->sequence);
-	fputs("\n[parallelism]\n", t->out);
-	put_int(t, "tensor_parallel_degree", p->tp);
-	if (p->overlap_tp && p->tp > 1)
-		put(t, "enable_async_tensor_parallel", "%s", "");
-	titan_pipeline(t);
-	put_int(t, "context_parallel_degree", p->cp);
-	if (p->ep > 1)
-		put_int(t, "expert_parallel_degree", p->ep);
-	if (p->etp > 1)
-		unknown(t, "etp %" PRId64, p->etp);
-	titan_sharding(t);
-	fputs("\n[activation_checkpoint]\n", t->out);
-	put(t, "mode", "\"%s\"", ft_recompute_name(p->recompute));
-	if (p->recompute == FT_RECOMPUTE_SELECTIVE)
-		put(t, "selective_ac_option", "\"op\"");
-	if (p->recompute == FT_RECOMPUTE_SELECTIVE && p->recompute_modules)
-		unknown(t, "recompute_modules");
-	if (p->recompute == FT_RECOMPUTE_FULL &&
-	    p->recompute_layers < t->s->model->n_layers)
-		unknown(t, "recompute_layers: %" PRId64, p->recompute_layers);
-	if (p->precision != FT_BF16)
-		unknown(t, "precision: %s", ft_dtype_name(p->precision));
-	if (p->offload_layers)
-		unknown(t, "offload_layers: %" PRId64, p->offload_layers);
 }
 
 void ft_report_plan_arguments(FILE *out, const struct ft_scenario *s,
@@ -421,7 +412,7 @@ void ft_report_plan_arguments(FILE *out, const struct ft_scenario *s,
 	struct sheet t = { out, framework, s, s->plan };
 
 	if (framework == FT_TORCHTITAN)
-		titan(&t);
+		emit_titan(&t);
 	else
 		megatron(&t);
 }

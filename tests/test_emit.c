@@ -308,7 +308,8 @@ static void torchtitan_is_told_the_same(void **state)
 		{ FT_TORCHTITAN,
 		  { "training.sharding=zero2", "training.precision=fp8",
 		    "training.offload_layers=2" },
-		  { "# not mapped: sharding: zero2", "# not mapped: precision: fp8",
+		  { "# not mapped: sharding: zero2",
+		    "# not mapped: precision: fp8, scaling delayed",
 		    "# not mapped: offload_layers: 2" } },
 		{ FT_TORCHTITAN,
 		  { "training.recompute=selective",
@@ -329,6 +330,87 @@ static void torchtitan_is_told_the_same(void **state)
 	ALL_HOLD(cases);
 }
 
+/* Nothing of a plan is dropped: what has no name is said. */
+static void experts_and_the_rest_are_told_too(void **state)
+{
+	static const struct emitted cases[] = {
+		{ FT_MEGATRON,
+		  { "model=mixtral-8x7b", "training.parallel.ep=4",
+		    "training.moe_dispatcher=deepep",
+		    "training.moe_capacity_factor=1.5",
+		    "training.moe_force_balance=true", "training.grouped_experts=true",
+		    "training.fused_experts=true" },
+		  { "--moe-token-dispatcher-type flex",
+		    "--moe-flex-dispatcher-backend deepep",
+		    "--moe-expert-capacity-factor 1.5",
+		    "--moe-pad-expert-input-to-capacity",
+		    "--moe-router-force-load-balancing", "--moe-grouped-gemm",
+		    "# not mapped: fused_experts: true" } },
+		{ FT_PRIMUS,
+		  { "model=mixtral-8x7b", "training.parallel.ep=4",
+		    "training.moe_dispatcher=alltoall",
+		    "training.grouped_experts=false" },
+		  { "moe_token_dispatcher_type: alltoall", "!moe_grouped_gemm: true",
+		    "!moe_flex_dispatcher_backend: deepep" } },
+		{ FT_NEMO,
+		  { "model=mixtral-8x7b", "training.parallel.ep=4",
+		    "training.moe_dispatcher=hybridep", "training.precision=fp8",
+		    "training.attention_precision=fp8",
+		    "training.fp8_recipe=tensorwise", "training.gradient_dtype=fp32",
+		    "training.offload_layers=2" },
+		  { "moe_flex_dispatcher_backend: hybridep",
+		    "fp8_dot_product_attention: true", "grad_reduce_in_fp32: true",
+		    "cpu_offloading: true", "cpu_offloading_num_layers: 2",
+		    "# not mapped: precision fp8, scaling tensorwise: choose the recipe's "
+		    "mixed_precision" } },
+		{ FT_MEGATRON,
+		  { "training.lora={rank: 8, targets: attention}",
+		    "training.optimizer=muon", "training.master_weights=false",
+		    "training.overlap.copy_engines=true" },
+		  { "--optimizer muon", "# not mapped: lora: rank 8",
+		    "# not mapped: master_weights: false",
+		    "# not mapped: overlap.copy_engines: true" } },
+		{ FT_NEMO,
+		  { "training.optimizer=muon", "training.gradient_dtype=bf16",
+		    "training.parallel.pp=2", "training.sharding=ddp",
+		    "training.offload_layers=2" },
+		  { "# not mapped: optimizer: muon", "grad_reduce_in_fp32: false",
+		    "# not mapped: offload_layers: 2", "!cpu_offloading: true" } },
+		{ FT_TORCHTITAN,
+		  { "model=mixtral-8x7b", "training.parallel.ep=4",
+		    "training.moe_dispatcher=deepep",
+		    "training.moe_capacity_factor=1.5",
+		    "training.moe_force_balance=true", "training.grouped_experts=false",
+		    "training.fused_experts=true", "training.overlap.ep=true" },
+		  { "expert_parallel_comm_backend = \"deepep\"",
+		    "moe_force_load_balance = true",
+		    "# not mapped: moe_capacity_factor: 1.5",
+		    "# not mapped: grouped_experts: false",
+		    "# not mapped: fused_experts: true",
+		    "# not mapped: overlap.ep: true" } },
+		{ FT_TORCHTITAN,
+		  { "training.lora={rank: 8, targets: attention}",
+		    "training.optimizer=muon", "training.master_weights=false",
+		    "training.gradient_dtype=bf16", "training.parallel.tp=2",
+		    "training.sequence_parallel=false", "training.overlap.dp=false" },
+		  { "dtype = \"bfloat16\"", "# not mapped: lora: rank 8",
+		    "# not mapped: optimizer: muon",
+		    "# not mapped: gradient_dtype: bf16",
+		    "# not mapped: sequence_parallel: false",
+		    "# not mapped: overlap.dp: false" } },
+		{ FT_TORCHTITAN,
+		  { "training.parallel.pp=2", "training.sharding=ddp",
+		    "training.overlap.pp=false", "training.cuda_graphs=full",
+		    "training.overlap.copy_engines=true" },
+		  { "# not mapped: overlap.pp: false",
+		    "# not mapped: cuda_graphs: full",
+		    "# not mapped: overlap.copy_engines: true" } },
+	};
+
+	(void)state;
+	ALL_HOLD(cases);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -337,6 +419,7 @@ int main(void)
 		cmocka_unit_test(megatron_is_told_what_runs_again),
 		cmocka_unit_test(megatron_is_told_the_formats),
 		cmocka_unit_test(torchtitan_is_told_the_same),
+		cmocka_unit_test(experts_and_the_rest_are_told_too),
 	};
 
 	return cmocka_run_group_tests_name("emit", tests, NULL, NULL);

@@ -1,0 +1,145 @@
+/*
+ * reports/emit_titan.c - a plan as sections of torchtitan's configuration
+ *
+ * Names: torchtitan/config/job_config.py (pytorch/torchtitan, commit 000204a4, read on
+ * 2026-11-22; expert_parallel_comm_backend, moe_force_load_balance and dtype on 2026-11-23).
+ */
+#include <inttypes.h>
+
+#include "reports/emit.h"
+
+static void titan_pipeline(struct sheet *t)
+{
+	const struct ft_plan *p = t->p;
+
+	emit_int(t, "pipeline_parallel_degree", p->pp);
+	if (p->pp == 1)
+		return;
+	emit(t, "pipeline_parallel_schedule", "\"%s\"",
+	     p->schedule == FT_GPIPE	   ? "GPipe" :
+	     p->schedule == FT_ZERO_BUBBLE ? "InterleavedZeroBubble" :
+	     p->schedule == FT_ZBV	   ? "ZBVZeroBubble" :
+	     p->schedule == FT_DUALPIPEV   ? "DualPipeV" :
+	     p->schedule == FT_INTERLEAVED ? "Interleaved1F1B" :
+					     "1F1B");
+	emit_int(t, "pipeline_parallel_microbatch_size", p->micro_batch);
+	if (emit_even_stages(p))
+		emit_int(t, "pipeline_parallel_layers_per_stage", p->stage_layers[0]);
+	else
+		emit_unknown(t, "layers are not even over the pipeline's stages");
+}
+
+static void titan_sharding(struct sheet *t)
+{
+	const struct ft_plan *p = t->p;
+	bool fsdp = p->sharding == FT_FSDP || p->sharding == FT_HSDP;
+	int64_t shard = fsdp ? p->shard / (p->shard % p->cp ? 1 : p->cp) : 1;
+
+	if (fsdp && p->shard % p->cp)
+		emit_unknown(t,
+			     "a shard group of %" PRId64 " ranks, which cp %" PRId64
+			     " does not divide",
+			     p->shard, p->cp);
+	emit_int(t, "data_parallel_replicate_degree", p->dp / (shard ? shard : 1));
+	emit_int(t, "data_parallel_shard_degree", shard);
+	if (fsdp)
+		emit(t, "fsdp_reshard_after_forward", "\"%s\"",
+		     p->reshard_after_forward ? "always" : "never");
+	if (p->sharding == FT_ZERO1 || p->sharding == FT_ZERO2)
+		emit_unknown(t, "sharding: %s", ft_sharding_name(p->sharding));
+}
+
+static void titan_experts(struct sheet *t)
+{
+	static const char *const backend[] = {
+		[FT_DISPATCH_ALLTOALL] = "standard",
+		[FT_DISPATCH_DEEPEP] = "deepep",
+		[FT_DISPATCH_HYBRIDEP] = "hybridep",
+	};
+	const struct ft_plan *p = t->p;
+
+	if (!emit_routed(t))
+		return;
+	emit(t, "expert_parallel_comm_backend", "\"%s\"", backend[p->dispatcher]);
+	if (p->capacity_factor > 0)
+		emit_unknown(t, "moe_capacity_factor: %g", p->capacity_factor);
+	if (!p->grouped_experts)
+		emit_unknown(t, "grouped_experts: false");
+	if (p->fused_experts)
+		emit_unknown(t, "fused_experts: true");
+	if (p->overlap_ep)
+		emit_unknown(t, "overlap.ep: true");
+}
+
+/* What the scenario has and no key says. */
+static void titan_rest(struct sheet *t)
+{
+	const struct ft_plan *p = t->p;
+	const struct {
+		bool is;
+		const char *what;
+	} flags[] = {
+		{ p->optimizer == FT_MUON, "optimizer: muon" },
+		{ p->tp > 1 && !p->sequence_parallel, "sequence_parallel: false" },
+		{ p->dp * p->cp > 1 && !p->overlap_dp, "overlap.dp: false" },
+		{ p->pp > 1 && !p->overlap_pp, "overlap.pp: false" },
+		{ p->copy_engines, "overlap.copy_engines: true" },
+	};
+
+	if (ft_dtype_bytes(p->precision) < 2)
+		emit_unknown(t, "precision: %s, scaling %s",
+			     ft_dtype_name(p->precision), ft_scaling_name(p->scaling));
+	else if (p->precision != FT_BF16)
+		emit_unknown(t, "precision: %s", ft_dtype_name(p->precision));
+	if (ft_dtype_bytes(p->attention_precision) < 2)
+		emit_unknown(t, "attention_precision: %s",
+			     ft_dtype_name(p->attention_precision));
+	if (p->gradient_dtype != FT_FP32)
+		emit_unknown(t, "gradient_dtype: %s", ft_dtype_name(p->gradient_dtype));
+	if (p->offload_layers)
+		emit_unknown(t, "offload_layers: %" PRId64, p->offload_layers);
+	if (p->graphs != FT_GRAPHS_NONE)
+		emit_unknown(t, "cuda_graphs: %s", ft_graphs_name(p->graphs));
+	for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++)
+		if (flags[i].is)
+			emit_unknown(t, "%s", flags[i].what);
+	if (p->lora.rank)
+		emit_unknown(t, "lora: rank %" PRId64, p->lora.rank);
+}
+
+void emit_titan(struct sheet *t)
+{
+	const struct ft_plan *p = t->p;
+
+	fputs("[training]\n", t->out);
+	emit_int(t, "local_batch_size",
+		 p->pp > 1 ? p->micro_batch * p->micro_batches : p->micro_batch);
+	emit_int(t, "global_batch_size", p->global_batch);
+	emit_int(t, "seq_len", p->sequence);
+	if (!p->master_weights)
+		emit(t, "dtype", "\"bfloat16\"");
+	fputs("\n[parallelism]\n", t->out);
+	emit_int(t, "tensor_parallel_degree", p->tp);
+	if (p->overlap_tp && p->tp > 1)
+		emit(t, "enable_async_tensor_parallel", "%s", "");
+	titan_pipeline(t);
+	emit_int(t, "context_parallel_degree", p->cp);
+	if (p->ep > 1)
+		emit_int(t, "expert_parallel_degree", p->ep);
+	if (p->etp > 1)
+		emit_unknown(t, "etp %" PRId64, p->etp);
+	titan_sharding(t);
+	titan_experts(t);
+	fputs("\n[activation_checkpoint]\n", t->out);
+	emit(t, "mode", "\"%s\"", ft_recompute_name(p->recompute));
+	if (p->recompute == FT_RECOMPUTE_SELECTIVE)
+		emit(t, "selective_ac_option", "\"op\"");
+	if (p->recompute == FT_RECOMPUTE_SELECTIVE && p->recompute_modules)
+		emit_unknown(t, "recompute_modules");
+	if (p->recompute == FT_RECOMPUTE_FULL &&
+	    p->recompute_layers < t->s->model->n_layers)
+		emit_unknown(t, "recompute_layers: %" PRId64, p->recompute_layers);
+	if (emit_routed(t) && p->force_balance)
+		fputs("\n[debug]\nmoe_force_load_balance = true\n", t->out);
+	titan_rest(t);
+}
