@@ -1,5 +1,5 @@
 /* tests/test_network.c - flows of a group on links that collide, fail and lag */
-#include "tests/check.h"
+#include "tests/clos.h"
 
 #include <math.h>
 
@@ -116,31 +116,13 @@ static void parts_share_the_leaves_that_hold_both(void **state)
 	const struct network_part part[] = { { 0, 12 }, { 12, 12 } };
 	const struct network_sends far = { NETWORK_SHIFT, 12, 1 };
 	const struct network_sends ring = { NETWORK_RING, 1, 12 };
-	struct ft_fabric fabric = { .name = "t",
-				    .wiring = FT_WIRING_RAIL,
-				    .radix = 16,
-				    .planes = 1,
-				    .tiers = 2,
-				    .port_bytes_per_s = { .value = 50e9 },
-				    .adaptive = true,
-				    .oversubscription = 1,
-				    .core_oversubscription = 1,
-				    .ports_per_optic = 1,
-				    .nic_ports_per_optic = 1,
-				    .queue_pairs = 1 };
-	struct ft_cluster c = { .fabric = &fabric,
-				.nodes = 24,
-				.ranks_per_node = 1,
-				.nics_per_node = 1,
-				.nic_bytes_per_s = 50e9,
-				.imperfections = { .given = true } };
+	struct ft_fabric fabric = clos(16);
+	struct ft_cluster c = clos_cluster(&fabric, 24, 1);
 	struct arena mem = { 0 };
 	struct network_path p, q;
-	struct ft_error err;
 	struct network *w;
 
 	(void)state;
-	ok_or_say(ft_topology_build(&fabric, 24, 1, 0, &c.topology, &err), err);
 	assert_int_equal(c.topology.nodes_per_leaf, 8);
 	w = new_network(&mem, &c, 24, part, 2);
 	assert_int_equal(network_links(w), 3 + 1); /* leaves A, AB, B; one pod */
@@ -161,18 +143,11 @@ static double half_way(struct ft_fabric fabric, int64_t n)
 {
 	const struct network_part part = { 0, n };
 	const struct network_sends far = { NETWORK_SHIFT, n / 2, 1 };
-	struct ft_cluster c = { .fabric = &fabric,
-				.nodes = n,
-				.ranks_per_node = 4,
-				.nics_per_node = 4,
-				.nic_bytes_per_s = 50e9,
-				.imperfections = { .given = true } };
+	struct ft_cluster c = clos_cluster(&fabric, n, 4);
 	struct arena mem = { 0 };
 	struct network_path p;
-	struct ft_error err;
 	struct network *w;
 
-	ok_or_say(ft_topology_build(&fabric, n, 4, 0, &c.topology, &err), err);
 	w = new_network(&mem, &c, n, &part, 1);
 	network_find(w, 0, &far, &p);
 	arena_release(&mem);
@@ -183,18 +158,7 @@ static double half_way(struct ft_fabric fabric, int64_t n)
  * at full rate, or as the oversubscription leaves, however they are laid. */
 static void each_wiring_carries_what_its_cables_can(void **state)
 {
-	struct ft_fabric fabric = { .name = "t",
-				    .wiring = FT_WIRING_RAIL,
-				    .radix = 16,
-				    .planes = 1,
-				    .port_bytes_per_s = { .value = 50e9 },
-				    .adaptive = true,
-				    .oversubscription = 1,
-				    .core_oversubscription = 1,
-				    .rails_per_leaf = 1,
-				    .ports_per_optic = 1,
-				    .nic_ports_per_optic = 1,
-				    .queue_pairs = 1 };
+	struct ft_fabric fabric = clos(16);
 	struct ft_fabric f = fabric;
 
 	(void)state;
@@ -224,17 +188,12 @@ static void each_wiring_carries_what_its_cables_can(void **state)
 /* A Clos of ECMP with n nodes of one NIC, as many uplinks as nodes below a leaf. */
 static struct ft_fabric hashed(int64_t queue_pairs)
 {
-	return (struct ft_fabric){ .name = "t",
-				   .wiring = FT_WIRING_RAIL,
-				   .radix = 64,
-				   .planes = 1,
-				   .tiers = 2,
-				   .port_bytes_per_s = { .value = 50e9 },
-				   .oversubscription = 1,
-				   .core_oversubscription = 1,
-				   .ports_per_optic = 1,
-				   .nic_ports_per_optic = 1,
-				   .queue_pairs = queue_pairs };
+	struct ft_fabric f = clos(64);
+
+	f.adaptive = false;
+	f.tiers = 2;
+	f.queue_pairs = queue_pairs;
+	return f;
 }
 
 /* Mean over seeds of line rate / slowest, where `senders` nodes of each leaf of 32 send
@@ -242,19 +201,12 @@ static struct ft_fabric hashed(int64_t queue_pairs)
 static double slowdown(int64_t queue_pairs, int64_t senders, bool two, int seeds)
 {
 	struct ft_fabric fabric = hashed(queue_pairs);
-	struct ft_cluster c = { .fabric = &fabric,
-				.nodes = 64,
-				.ranks_per_node = 1,
-				.nics_per_node = 1,
-				.nic_bytes_per_s = 50e9,
-				.imperfections = { .given = true } };
+	struct ft_cluster c = clos_cluster(&fabric, 64, 1);
 	const struct network_part part[] = { { 0, senders },
 					     { 32 - senders, senders } };
 	const struct network_sends x = { NETWORK_SHIFT, 32, 1 };
-	struct ft_error err;
 	double sum = 0;
 
-	ok_or_say(ft_topology_build(&fabric, 64, 1, 0, &c.topology, &err), err);
 	assert_int_equal(c.topology.leaf_up, 32);
 	for (int i = 0; i < seeds; i++) {
 		struct arena mem = { 0 };
@@ -275,20 +227,12 @@ static double slowdown(int64_t queue_pairs, int64_t senders, bool two, int seeds
 /* Every node sends to the next leaf: what is left of the spines is what is left. */
 static void a_failed_spine_takes_its_part(void **state)
 {
-	struct ft_fabric fabric = hashed(1);
-	struct ft_cluster c = { .fabric = &fabric,
-				.nodes = 256,
-				.ranks_per_node = 1,
-				.nics_per_node = 1,
-				.nic_bytes_per_s = 50e9,
-				.imperfections = { .given = true } };
+	struct ft_fabric fabric = clos(64);
+	struct ft_cluster c = clos_cluster(&fabric, 256, 1);
 	const struct network_part part = { 0, 256 };
 	const struct network_sends next = { NETWORK_SHIFT, 32, 1 };
-	struct ft_error err;
 
 	(void)state;
-	fabric.adaptive = true;
-	ok_or_say(ft_topology_build(&fabric, 256, 1, 0, &c.topology, &err), err);
 	for (int64_t failed = 0; failed < c.topology.spine; failed++) {
 		struct arena mem = { 0 };
 		struct network_path p;

@@ -2,9 +2,8 @@
 #include <math.h>
 
 #include "base/arena.h"
-#include "foretoken/hw.h"
 #include "sim/network.h"
-#include "tests/check.h"
+#include "tests/clos.h"
 
 /* Two tiers of leaves with 12 nodes of a NIC each and 4 uplinks, which any flow may take: what
  * each node sends, and through which leaf, counted one by one. */
@@ -49,30 +48,15 @@ static double counted(const struct network_part *part, const struct network_send
 
 static void shares_are_those_of_flows_counted(void **state)
 {
-	struct ft_fabric fabric = { .name = "t",
-				    .wiring = FT_WIRING_RAIL,
-				    .radix = 16,
-				    .planes = 1,
-				    .tiers = 2,
-				    .port_bytes_per_s = { .value = 50e9 },
-				    .adaptive = true,
-				    .oversubscription = 3,
-				    .core_oversubscription = 1,
-				    .ports_per_optic = 1,
-				    .nic_ports_per_optic = 1,
-				    .queue_pairs = 1 };
-	struct ft_cluster c = { .fabric = &fabric,
-				.nodes = 60,
-				.ranks_per_node = 1,
-				.nics_per_node = 1,
-				.nic_bytes_per_s = 50e9,
-				.imperfections = { .given = true } };
+	struct ft_fabric fabric = clos(16);
+	struct ft_cluster c;
 	struct ft_error err;
 	uint64_t seed = 11;
 	int narrow = 0;
 
 	(void)state;
-	ok_or_say(ft_topology_build(&fabric, 60, 1, 0, &c.topology, &err), err);
+	fabric.oversubscription = 3;
+	c = clos_cluster(&fabric, 60, 1);
 	assert_int_equal(c.topology.nodes_per_leaf, 12);
 	for (int i = 0; i < 400; i++) {
 		const struct network_sends x = {
