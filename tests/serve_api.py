@@ -395,7 +395,12 @@ def together():
 
 
 def slow():
-    """A client that drips is ended after half a minute; others are answered meanwhile."""
+    """A client that drips is ended after half a minute, as is one that says no more after its
+    answer; others are answered meanwhile."""
+    silent = http.client.HTTPConnection(host, port, timeout=60)
+    silent.request("POST", "/api/simulate", titled(a))
+    answer = silent.getresponse()
+    assert answer.status == 200 and answer.read()
     s = socket.create_connection((host, port))
     s.sendall(b"POST /api/simulate HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n")
     began, ended = time.time(), None
@@ -412,6 +417,7 @@ def slow():
             ended = time.time() - began
             break
     assert ended and 20 < ended < 45, ended
+    assert silent.sock.recv(1) == b""
 
 
 def busy():

@@ -28,6 +28,26 @@ static void a_curve_is_found_again_despite_an_outlier(void **state)
 	assert_true(c.bytes_per_s > 1.9e12 && c.bytes_per_s < 2.1e12);
 }
 
+/* Times that rise with the bytes, and times of the start alone, whose bandwidth is bounded by
+ * the largest that was seen. */
+static void rows_in_another_order_are_the_same_curve(void **state)
+{
+	(void)state;
+	for (int rises = 0; rises < 2; rises++) {
+		double bytes[6], time_s[6], back_bytes[6], back_s[6];
+		struct fit_curve forth, back;
+
+		for (int i = 0; i < 6; i++) {
+			bytes[i] = back_bytes[5 - i] = 1e4 * (double)(1 << i);
+			time_s[i] = back_s[5 - i] = 1e-5 + rises * bytes[i] / 1e10;
+		}
+		assert_true(fit_curve(bytes, time_s, 6, &forth));
+		assert_true(fit_curve(back_bytes, back_s, 6, &back));
+		assert_true(fabs(back.start_s / forth.start_s - 1) < 1e-6);
+		assert_true(fabs(back.bytes_per_s / forth.bytes_per_s - 1) < 1e-6);
+	}
+}
+
 static double noise(uint64_t *state)
 {
 	double u[2];
@@ -97,6 +117,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_error_bar_widens_for_few_shapes),
 		cmocka_unit_test(a_curve_is_found_again_despite_an_outlier),
+		cmocka_unit_test(rows_in_another_order_are_the_same_curve),
 		cmocka_unit_test(noise_makes_no_endless_bandwidth),
 		cmocka_unit_test(of_repeated_collectives_the_fastest_counts),
 	};

@@ -24,6 +24,23 @@ ok "and one with chunks and tensor-parallel ranks" near -1e-3 1e-4 --set cluster
 ok "gathers under kernels take less, as nothing slows them" near -0.08 0
 ok "and among eight" near -0.08 0 --set cluster.gpus=8 --set training.global_batch_size=8
 ok "each ring's message is written on both sides" sh -c "$f trace export $s --set cluster.gpus=8 --set training.global_batch_size=8 --goal $tmp/r.goal >/dev/null && [ \$(grep -c ' send ' $tmp/r.goal) = \$(grep -c ' recv ' $tmp/r.goal) ] && grep -q 'chosen ring' $tmp/r.goal"
+summed() { # RANKS: under DDP a ring passes 2 (N - 1) / N of the gradients, 4 bytes a parameter, through each rank
+	set -- "$1" --set cluster.gpus="$1" --set training.global_batch_size="$1" --set training.sharding=ddp
+	ranks=$1
+	shift
+	$f trace export $s "$@" --goal "$tmp/d.goal" >/dev/null && $f simulate $s "$@" --json >"$tmp/d.json" && python3 - "$tmp/d.goal" "$tmp/d.json" "$ranks" <<'P2'
+import json, re, sys
+text, n = open(sys.argv[1]).read(), int(sys.argv[3])
+want = 2 * (n - 1) / n * 4 * json.load(open(sys.argv[2]))["derived"]["trained_parameters"]
+ranks = re.split(r"rank \d+ \{", text)[1:]
+assert len(ranks) == n
+for rank in ranks:
+    sent = sum(int(x) for x in re.findall(r" send (\d+)b", rank))
+    assert abs(sent / want - 1) < 1e-6, (sent, want)
+P2
+}
+ok "gradients are summed by a ring of two" summed 2
+ok "and by a ring of eight" summed 8
 ok "an exchange of experts is written" sh -c "$f trace export examples/08-mixture-of-experts/mixtral.yaml --set training.global_batch_size=128 --set cluster.gpus=64 --set model.num_hidden_layers=1 --goal $tmp/m.goal >/dev/null && grep -q 'all_to_all.*written as an exchange' $tmp/m.goal && python3 tests/goal.py $tmp/m.goal 0.004 0"
 # what the checker is for: it refuses a receive that is missing, and a circle
 sed '0,/ recv /{/ recv /s/tag [0-9]*/tag 77777/}' "$tmp/r.goal" >"$tmp/bad.goal"

@@ -4,6 +4,7 @@
  */
 #include "tests/check.h"
 
+#include "base/limits.h"
 #include "foretoken/traces.h"
 
 /* All of the format, as it is written. */
@@ -46,7 +47,7 @@ static const char *const whole[] = {
 	"  pass update",
 	"  call 0 x1",
 };
-enum { LINES = sizeof(whole) / sizeof(*whole) };
+enum { LINES = sizeof(whole) / sizeof(*whole), COUNTED = 8 };
 
 /* The text with one line replaced, NULL: left out; as bytes, to be freed. */
 static char *with(int line, const char *by, size_t *n)
@@ -112,6 +113,33 @@ static void what_is_usual_may_be_said(void **state)
 	assert_int_equal(g->work[1].attention.window, 0);
 	ft_graph_free(g);
 	free(text);
+}
+
+/* As many ops, passes and calls as may be, with the 4, 2 and 2 of the whole text. */
+static void one_call_more_than_the_most_is_refused(void **state)
+{
+	(void)state;
+	for (int more = 0; more < 2; more++) {
+		struct ft_error err;
+		struct ft_graph *g;
+		char *text;
+		size_t n;
+		FILE *out = open_memstream(&text, &n);
+
+		for (int i = 0; i < LINES; i++)
+			fprintf(out, "%s\n", whole[i]);
+		for (int i = 0; i < LIMIT_GRAPH_OPS - COUNTED + more; i++)
+			fputs("  call 0 x1\n", out);
+		fclose(out);
+		g = read_back(text, n, &err);
+		if (more)
+			assert_non_null(strstr(err.text, "too many ops or calls"));
+		else
+			ok_or_say(g, err);
+		assert_int_equal(!g, more);
+		ft_graph_free(g);
+		free(text);
+	}
 }
 
 /* Spaces, tabs, returns and comments say nothing. */
@@ -319,6 +347,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_word_comes_back_as_it_was),
 		cmocka_unit_test(what_is_usual_may_be_said),
+		cmocka_unit_test(one_call_more_than_the_most_is_refused),
 		cmocka_unit_test(spaces_do_not_matter),
 		cmocka_unit_test(each_line_is_refused_where_it_stands),
 		cmocka_unit_test(binary_is_no_graph),

@@ -11,6 +11,15 @@ ok "the verdict is its first sentence" sh -c "grep -q '<p class=\"verdict\">.* w
 ok "every number of the first screen has a range" sh -c "sed -n '/class=\"numbers\"/,/<.div>/p' $page >$tmp/five && [ \$(grep -o '<td>' $tmp/five | wc -l) = 10 ] && [ \$(grep -o '<small>[0-9.,]* to [0-9.,]*</small>' $tmp/five | wc -l) = 10 ]"
 ok "what was assumed is told with its value" grep -q 'cost.horizon 4 y, cost.cost_of_capital_frac 0.08,' "$page"
 ok "and what the book says beside prices, once, with its source" sh -c "[ \$(grep -o '>failover, s<' $page | wc -l) = 1 ] && grep -A1 '>failover, s<' $page | grep -q '<td>60</td><td>10</td><td>300</td>.*assumed'"
+items() { # each scenario's first item of the JSON stands under the heading
+	$f compare $a $b --json | python3 -c 'import json, sys
+page = open(sys.argv[1], encoding="utf-8").read()
+head, under = page.split("<h3>Largest items of a rank\x27s step</h3>")
+for s in json.load(sys.stdin)["scenarios"]:
+    name = s["items"][0]["name"]
+    assert name in under.split("<h3>")[0], name' "$page"
+}
+ok "the largest items of a step have a heading" items
 ok "simulate writes one, too" sh -c "$f simulate $a --report $tmp/one && test -s $tmp/one/index.html"
 charts() { # FOLDER N: so many charts of memory, and nothing is said to be missing
 	[ "$(grep -o 'alt="Memory of the fullest rank' "$1/index.html" | wc -l)" = "$2" ] && ! grep 'is not drawn' "$1/index.html"
