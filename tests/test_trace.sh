@@ -58,12 +58,6 @@ fi
 head -c 60000 $eager >"$tmp/cut.json.gz"
 ok "a cut gzip file is told" fails 1 "the gzip file ends in the middle" $f trace show "$tmp/cut.json.gz"
 head -c 500000 "$tmp/plain.json" >"$tmp/cut.json"
-# a regular file, of which nothing is at 0
-if [ -r /proc/self/mem ]; then
-	ok "a file that cannot be read is told in the system's words" fails 1 "/proc/self/mem.*Input/output error" $f trace show /proc/self/mem
-else
-	skip "a file that cannot be read is told in the system's words" "no /proc/self/mem"
-fi
 ok "cut JSON is told" fails 1 "was cut off" $f trace show "$tmp/cut.json"
 sed '20i ]]]' "$tmp/plain.json" >"$tmp/bad.json"
 ok "damage is told with its line" fails 1 "bad.json:20:" $f trace show "$tmp/bad.json"
