@@ -41,7 +41,7 @@ ok "steps are told apart" json 'd["recorded_step_s"]>0' replay $t/h100-bert-smal
 ok "what-ifs come as near to what was measured as pairs.csv says" python3 scripts/whatif.py $f --check
 
 # 950 launches in a row behind attention of 2 ms: the last waits for a place in the queue, which is there when the kernel
-# behind attention begins; what it launches, on another stream, ends the step
+# behind attention begins; what the next call launches, on another stream, ends the step
 python3 - >"$tmp/full.json" <<'P'
 import json, sys
 events = []
@@ -53,7 +53,8 @@ def launch(i, at, takes, name, stream, begins, runs):
 launch(1, 0, 0.5, "flash_fwd_kernel", 7, 10, 2000)
 for i in range(2, 950):
     launch(i, i, 0.5, "vectorized_elementwise_kernel", 7, 2008 + i, 1)
-launch(950, 950, 1060, "gemm", 9, 2011, 5000)
+launch(950, 950, 1060, "vectorized_elementwise_kernel", 7, 2958, 1)
+launch(951, 2011, 5, "gemm", 9, 2020.5, 5000)
 json.dump({"deviceProperties": [{"id": 0, "name": "NVIDIA H200"}], "traceEvents": events}, sys.stdout)
 P
 ok "a launch waits for a place in the queue, also in another time" json 'abs(d["recorded_step_s"]-d["step_s"]-1e-3)<1e-9' replay "$tmp/full.json" --speedup attention=2
