@@ -74,10 +74,13 @@ static double time_of(const struct csv *t, size_t i, const struct ft_measurement
 	double us = import_number(t, i, "measured.time_us");
 	double tflops = import_number(t, i, "measured.tflops");
 	double busbw = import_number(t, i, "measured.busbw_gb_per_s");
+	double gbps = import_number(t, i, "measured.gb_per_s");
 	enum ft_collective op;
 
 	if (us > 0)
 		return us;
+	if (gbps > 0 && measurement_is(m, "memory"))
+		return m->bytes / gbps * 1e-3;
 	if (tflops > 0 && measurement_is(m, "attention"))
 		return attention_flop_of(m) / tflops * 1e-6;
 	if (tflops > 0 && measurement_is(m, "gemm"))
@@ -139,8 +142,22 @@ static void row_of(const struct csv *t, size_t i, struct ft_measurement *m)
 	m->time_us = time_of(t, i, m);
 }
 
+/* Of a published rate without a size calibrate/fit_published_rates.c makes something. */
+static bool check_time(const struct csv *t, size_t i, const struct ft_measurement *m,
+		       bool published, struct ft_error *err)
+{
+	struct ft_mark at = csv_mark(t, i, 0);
+
+	return m->time_us > 0 || m->status[0] ||
+	       (published && import_number(t, i, "measured.gb_per_s") > 0) ||
+	       ft_fail(err, &at,
+		       "the row has no time: measured.time_us, or a rate and what it is "
+		       "of");
+}
+
 /* What a row of its kind cannot do without: positive numbers, or words. */
-static bool check_row(const struct csv *t, size_t i, struct ft_error *err)
+static bool check_row(const struct csv *t, size_t i, bool published,
+		      struct ft_error *err)
 {
 	static const char *const gemm[] = { "m", "n", "k", NULL };
 	static const char *const attention[] = { "batch",    "heads",
@@ -175,7 +192,7 @@ static bool check_row(const struct csv *t, size_t i, struct ft_error *err)
 			return ft_fail(err, &at, "'gpus' is not between 2 and %d",
 				       LIMIT_GPUS);
 	}
-	return true;
+	return check_time(t, i, &m, published, err);
 }
 
 static bool check(const struct csv *t, bool published, struct ft_error *err)
@@ -184,7 +201,8 @@ static bool check(const struct csv *t, bool published, struct ft_error *err)
 	static const char *const time_column[] = { "measured.time_us" };
 	struct ft_mark top = { t->file, 1, 1 };
 	bool rate = csv_column(t, "measured.tflops") >= 0 ||
-		    csv_column(t, "measured.busbw_gb_per_s") >= 0;
+		    csv_column(t, "measured.busbw_gb_per_s") >= 0 ||
+		    csv_column(t, "measured.gb_per_s") >= 0;
 
 	if (!rate && !import_need(t, time_column, 1, err))
 		return false;
@@ -193,7 +211,7 @@ static bool check(const struct csv *t, bool published, struct ft_error *err)
 	if (published && !import_need(t, published_columns, 1, err))
 		return false;
 	for (size_t i = 0; i < t->n_rows; i++) {
-		if (!check_row(t, i, err))
+		if (!check_row(t, i, published, err))
 			return false;
 		if (published && !cell(t, i, "source")[0]) {
 			struct ft_mark at = csv_mark(t, i, csv_column(t, "source"));
@@ -225,11 +243,9 @@ static bool add_rows(struct ft_store *s, const struct csv *t, struct ft_probe_ru
 		if (!(m.time_us > 0))
 			continue;
 		import_name(&m, id);
-		if (m.source[0]) { /* a source may have a shape twice */
-			snprintf(named, sizeof(named), "%s %.32s:%d", id, m.source,
-				 t->line[i]);
-			m.cell = named;
-		}
+		/* a table may have a shape twice: by another source, or measured again */
+		snprintf(named, sizeof(named), "%s %.32s:%d", id, m.source, t->line[i]);
+		m.cell = named;
 		ok = ft_store_add(s, &m, err);
 		*n += ok;
 	}

@@ -94,6 +94,47 @@ static void missing_columns_are_named(void **state)
 	ft_store_close(s);
 }
 
+/* No row of a table is dropped: the same shape in another clock or again is a cell of its own,
+ * and a row without a time is a mistake. */
+static void each_row_is_a_cell_of_its_own(void **state)
+{
+	static const char *const timeless[] = {
+		"kernel,m,n,k,measured.time_us\ngemm,8,8,8,\n",
+		"kernel,m,n,k,measured.tflops\ngemm,8,8,8,0\n",
+		"kernel,bytes,measured.gb_per_s\ncopy,,5600\n",
+	};
+	struct scratch *x = *state;
+	struct ft_probe_run run = { .backend = "csv", .device = "D" };
+	const struct ft_measurement *m;
+	struct ft_store *s;
+	struct ft_error err;
+	char path[128];
+	size_t n;
+
+	snprintf(path, sizeof(path), "%s/r.csv", x->folder);
+	s = ft_store_open(x->path, true, &err);
+	write_text(path, "kernel,dtype,m,n,k,clock,measured.time_us\n"
+			 "gemm,bf16,64,64,64,burst,5\ngemm,bf16,64,64,64,sustained,7\n"
+			 "gemm,bf16,64,64,64,burst,6\n");
+	assert_true(ft_store_import(s, FT_IMPORT_CSV, path, &run, &n, &err));
+	assert_int_equal(n, 3);
+	m = ft_store_measurements(s, NULL, 0, &n, &err);
+	assert_int_equal(n, 3);
+	assert_true(m[0].time_us + m[1].time_us + m[2].time_us == 18);
+	for (size_t i = 0; i < sizeof(timeless) / sizeof(*timeless); i++) {
+		write_text(path, timeless[i]);
+		assert_false(ft_store_import(s, FT_IMPORT_CSV, path, &run, &n, &err));
+		assert_non_null(strstr(err.text, "the row has no time"));
+		assert_int_equal(err.line, 2);
+	}
+	write_text(path, "kernel,bytes,measured.gb_per_s\ncopy,4000,2\n");
+	assert_true(ft_store_import(s, FT_IMPORT_CSV, path, &run, &n, &err));
+	m = ft_store_measurements(s, NULL, 0, &n, &err);
+	assert_int_equal(n, 4);
+	assert_true(m[0].time_us + m[1].time_us + m[2].time_us + m[3].time_us == 20);
+	ft_store_close(s);
+}
+
 static const struct ft_probe_run published = { .backend = "csv",
 					       .device = "",
 					       .date = "2026-11",
@@ -216,6 +257,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(nccl_tests_text_is_read),
 		TEST(imported_attention_keeps_its_format),
+		TEST(each_row_is_a_cell_of_its_own),
 		TEST(missing_columns_are_named),
 		TEST(published_rows_keep_gpu_source_and_status),
 		TEST(an_import_is_whole_or_nothing),
