@@ -273,6 +273,11 @@ bool ft_cost_terms_load(const struct node *node, struct ft_cost_terms *terms,
 	terms->cost_of_capital_frac =
 		read_quantity(&r, "cost_of_capital_frac", DIM_FRAC, 0.08);
 	read_finance(&r, terms);
+	if (terms->n_residuals && (double)terms->n_residuals < terms->horizon_years)
+		reader_fail(
+			&r, "residual_by_year",
+			"has no share for the last year of the horizon; give one for "
+			"each of its years, 0 where nothing is left");
 	terms->electricity_usd_per_kwh = read_own(&r, "electricity", DIM_USD_PER_KWH);
 	terms->pue = read_own(&r, "pue", DIM_NONE);
 	terms->utilization_frac = read_share(&r, "utilization_frac", 0.9);

@@ -282,7 +282,7 @@ static void megatron_precision(struct sheet *t)
 
 	if (p->precision == FT_FP16)
 		emit(t, "fp16", "%s", "");
-	else if (p->precision != FT_FP32)
+	else
 		emit(t, "bf16", "%s", "");
 	if (p->precision == FT_FP8 || p->precision == FT_FP8_BLOCK128 ||
 	    p->precision == FT_MXFP8) {

@@ -24,6 +24,11 @@ static bool zero(const struct ft_scenario *s)
 	return s->plan->sharding == FT_ZERO1 || s->plan->sharding == FT_ZERO2;
 }
 
+static bool buckets(const struct ft_scenario *s)
+{
+	return !sharded_units(s);
+}
+
 static bool routed(const struct ft_scenario *s)
 {
 	for (int64_t l = 0; l < s->model->n_layers; l++)
@@ -57,6 +62,7 @@ static const struct {
 	{ "attention_precision", NARROW, "bf16" },
 	{ "shard", shard_groups, "under 'sharding: hsdp'", NULL },
 	{ "zero_group", zero, "under 'sharding: zero1' and zero2", NULL },
+	{ "overlap.dp", buckets, "under 'sharding: ddp', zero1 and zero2", "true" },
 	{ "overlap.param_gather", zero, "under 'sharding: zero1' and zero2", "false" },
 	{ "reshard_after_forward", sharded_units, "under 'sharding: fsdp' and hsdp",
 	  "true" },

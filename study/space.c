@@ -114,11 +114,16 @@ static void modules(struct space *sp)
 	unsigned up = routed && routed->kv_lora_rank ? FT_MODULE_MLA_UP : 0;
 
 	put(a, sp->scenario->plan->recompute_modules);
+	if (!routed) { /* no framework recomputes a dense MLP's activation alone */
+		put(a, FT_MODULE_NORM);
+		put(a, FT_MODULE_CORE_ATTENTION | FT_MODULE_NORM);
+		put(a, FT_MODULE_MLP);
+		return;
+	}
 	put(a, FT_MODULE_ACTIVATION);
 	put(a, FT_MODULE_ACTIVATION | FT_MODULE_NORM | up);
 	put(a, FT_MODULE_CORE_ATTENTION | FT_MODULE_ACTIVATION | FT_MODULE_NORM | up);
-	if (routed)
-		put(a, FT_MODULE_EXPERTS | FT_MODULE_NORM | up);
+	put(a, FT_MODULE_EXPERTS | FT_MODULE_NORM | up);
 }
 
 static void words(struct space *sp)
@@ -375,6 +380,8 @@ static bool says_nothing(const struct space *sp, const struct candidate *c,
 	case AXIS_SCHEDULE:
 	case AXIS_OVERLAP_PP:
 		return space_value(sp, c, AXIS_PP) == 1;
+	case AXIS_OVERLAP_DP:
+		return sharding == FT_FSDP || sharding == FT_HSDP;
 	case AXIS_OVERLAP_TP:
 		return space_value(sp, c, AXIS_TP) == 1;
 	case AXIS_OVERLAP_EP:

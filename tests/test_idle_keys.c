@@ -22,6 +22,7 @@ static const struct {
 	{ "attention_precision", "fp8", DENSE, "precision: fp8", "bf16" },
 	{ "shard", "4", DENSE, "sharding: hsdp", NULL },
 	{ "zero_group", "4", DENSE, "sharding: zero2", NULL },
+	{ "overlap", "{dp: false}", DENSE, "sharding: zero1", "{dp: true}" },
 	{ "overlap", "{param_gather: true}", DENSE, "sharding: zero1",
 	  "{param_gather: false}" },
 	{ "reshard_after_forward", "false", DENSE, "sharding: fsdp", "true" },
@@ -77,8 +78,9 @@ static void what_would_do_nothing_is_refused(void **state)
 	(void)state;
 	for (size_t i = 0; i < ROWS; i++) {
 		struct said idle = { DENSE, row[i].key, row[i].value,
-				     i == 3 || i == 4 ? "sharding: ddp" :
-							"precision: bf16" };
+				     strstr(row[i].value, "dp:") ? "sharding: fsdp" :
+				     i == 3 || i == 5		 ? "sharding: ddp" :
+								   "precision: bf16" };
 		struct said counts = { row[i].model, row[i].key, row[i].value,
 				       row[i].with };
 		struct said nothing = idle;

@@ -4,6 +4,7 @@
 
 #include "base/limits.h"
 #include "traces/offload.h"
+#include "traces/sharding.h"
 #include "traces/stage.h"
 
 struct whole {
@@ -24,7 +25,8 @@ static unsigned variant_of(struct stage *st, const struct ft_slot *slot)
 	if (slot->micro_batch == 0)
 		v |= V_FIRST;
 	if (slot->kind != FT_SLOT_FORWARD && !reduces_last(b) &&
-	    (last || (is_fsdp(p) && b->rules->sync_each_micro_batch)))
+	    (last || p->sharding == FT_ZERO2 ||
+	     (is_fsdp(p) && b->rules->sync_each_micro_batch)))
 		v |= V_SYNC;
 	if (ragged)
 		v |= V_RAGGED;
@@ -238,7 +240,7 @@ void stage_finish(struct stage *st)
 	b->sequences = p->micro_batch;
 	b->tokens = p->micro_batch * p->sequence / p->cp;
 	segment_slot(st, (struct ft_slot){ .kind = FT_SLOT_UPDATE });
-	if (reduces_last(b))
+	if (reduces_last(b) || reduces_at_once(b))
 		segment_reduce(st);
 	if (!segment_fresh(st,
 			   (struct segment_key){ ROLE_OPTIMIZER, st->number, 0, 0,

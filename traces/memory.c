@@ -16,6 +16,7 @@
 
 #include "traces/build.h"
 #include "traces/casts.h"
+#include "traces/sharding.h"
 
 /* Frameworks that give each gradient its memory when it is computed, and take it back
  * before the next step; others have buffers that stay. Autocast's were counted as staying. */

@@ -127,15 +127,17 @@ double layer_saved_bytes(const struct builder *b, int64_t layer, enum ft_recompu
 	unsigned set = how == FT_RECOMPUTE_SELECTIVE ? recomputed_modules(b) : 0;
 	double tokens = (double)s.tokens, h = (double)s.h;
 	double tp = (double)b->plan->tp, sliced = (double)s.part / tokens;
-	double kv = 2 * (double)(s.k + s.v), rest, whole;
+	double kv = 2 * (double)(s.k + s.v), rest, whole, into;
 
 	if (how == FT_RECOMPUTE_FULL)
 		return 2 * h * (double)s.part;
-	rest = (gated ? 10 : b->autocast ? 14 : 8) * h / tp;
+	/* inputs of products that are split by columns: outputs of norms */
+	into = b->plan->sequence_parallel ? h / tp : h;
+	rest = (gated ? 6 : b->autocast ? 10 : 4) * h / tp + 4 * into;
 	whole = 4 * h * (b->rules->tensor_parallel == FT_TP_MEGATRON ? sliced : 1);
-	rest -= inputs_not_kept(b) * h / tp;
+	rest -= inputs_not_kept(b) * (2 * into + h / tp) / 3;
 	if (set & FT_MODULE_NORM)
-		rest -= (byte ? 2 : 4) * h / tp;
+		rest -= (byte ? 2 : 4) * into;
 	if (set & FT_MODULE_OUT_PROJECTION) /* its input, and the sum behind it */
 		rest -= 4 * h / tp;
 	if (set & FT_MODULE_MLA_UP && s.l->kv_lora_rank) {

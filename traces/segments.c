@@ -1,5 +1,6 @@
 /* traces/segments.c - the segments of a stage: what runs between two calls of its host */
 #include "traces/offload.h"
+#include "traces/sharding.h"
 #include "traces/stage.h"
 
 static void call(struct stage *st, uint32_t segment)
@@ -256,8 +257,9 @@ static void keep_gradients(struct stage *st, struct held unit, bool first)
 	const struct ft_plan *p = b->plan;
 
 	bool sharded = is_fsdp(p) && !reduces_last(b);
-	double over = sharded ? (double)p->shard : 1;
-	double expert_over = sharded ? (double)p->edp : 1;
+	bool parts = sharded || p->sharding == FT_ZERO2;
+	double over = parts ? (double)p->shard : 1;
+	double expert_over = parts ? (double)p->edp : 1;
 
 	if (!gradients_come(b) || !first)
 		return;
@@ -288,7 +290,7 @@ static void behind_head(struct stage *st, unsigned variant)
 	if (!is_fsdp(b->plan))
 		keep_gradients(st, outputs, variant & V_FIRST);
 	if (variant & V_SYNC && !is_fsdp(b->plan))
-		reduce_gradients(b, outputs);
+		reduce_gradients(b, outputs, variant & V_FIRST);
 	of_weights(b, false);
 }
 
@@ -323,6 +325,7 @@ static void before_backward(struct stage *st, struct layer_call k)
 	if (k.received)
 		await_neighbour(st, true, true);
 	fetch_await(b, k.layer, k.variant);
+	await_reductions(b);
 	if (!is_fsdp(b->plan))
 		return;
 	if (!b->plan->reshard_after_forward) {
@@ -356,8 +359,10 @@ static void behind_backward(struct stage *st, struct layer_call k)
 	if (k.variant & V_BUCKET) {
 		double n = k.variant / V_LAYERS;
 
-		reduce_gradients(b, (struct held){ .dense = n * unit.dense,
-						   .experts = n * unit.experts });
+		reduce_gradients(b,
+				 (struct held){ .dense = n * unit.dense,
+						.experts = n * unit.experts },
+				 k.variant & V_FIRST);
 	}
 	of_weights(b, false);
 }
@@ -420,13 +425,14 @@ void segment_embed_back(struct stage *st, unsigned variant)
 	if (!fresh_back(st, ROLE_EMBED_BACK, st->number, variant, "embed_back"))
 		return;
 	of_weights(b, true);
+	await_reductions(b);
 	embedding_backward(b);
 	accumulate_gradients(b, ends_held(b, true, false), variant & V_FIRST);
 	keep_root(st, variant & V_FIRST);
 	if (is_fsdp(b->plan))
 		root_done(st, variant);
 	else if (variant & V_SYNC)
-		reduce_gradients(b, ends_held(b, true, false));
+		reduce_gradients(b, ends_held(b, true, false), variant & V_FIRST);
 	of_weights(b, false);
 	segment_done(st);
 }
@@ -456,6 +462,11 @@ void segment_reduce(struct stage *st)
 
 	if (!fresh(st, ROLE_REDUCE, st->number, 0, "reduce"))
 		return;
+	if (!is_fsdp(b->plan)) {
+		put_reductions(b, st->held);
+		segment_done(st);
+		return;
+	}
 	if (st->first || st->last)
 		reduce_in_the_end(b, st->root);
 	for (int64_t c = 0; c < b->plan->vpp; c++)

@@ -17,6 +17,7 @@
 
 #include "traces/build.h"
 #include "traces/casts.h"
+#include "traces/sharding.h"
 
 bool is_fsdp(const struct ft_plan *plan)
 {
@@ -235,27 +236,50 @@ static bool reduces_whole(const struct builder *b)
 	return b->plan->sharding == FT_DDP || has_two_gradients(b);
 }
 
-void reduce_gradients(struct builder *b, struct held unit)
+/* Megatron without overlap: one bucket, when the last backward is over. */
+bool reduces_at_once(const struct builder *b)
+{
+	return !b->plan->overlap_dp && b->rules->bucket_bytes <= 0 &&
+	       (b->plan->sharding == FT_DDP || b->plan->sharding == FT_ZERO1);
+}
+
+/* Where nothing may run beside them, what comes next waits for those that were put. */
+void await_reductions(struct builder *b)
+{
+	if (!b->plan->overlap_dp && !is_fsdp(b->plan) && !left_out(b))
+		need(b, FT_STREAM_REDUCE);
+}
+
+void put_reductions(struct builder *b, struct held unit)
 {
 	enum ft_collective op = reduces_whole(b) ? FT_ALL_REDUCE : FT_REDUCE_SCATTER;
 	double width = gradient_width(b);
-	bool any;
 
 	if (b->autocast && b->plan->dp > 1)
 		put_memory(b, "bucket_scale", "copy",
 			   2 * width * (unit.dense + unit.experts), 1);
-	any = put_collective(b, "gradient_reduce", FT_STREAM_REDUCE, op,
-			     op == FT_ALL_REDUCE ? FT_GROUP_DP : FT_GROUP_SHARD,
-			     width * unit.dense) != NULL;
+	put_collective(b, "gradient_reduce", FT_STREAM_REDUCE, op,
+		       op == FT_ALL_REDUCE ? FT_GROUP_DP : FT_GROUP_SHARD,
+		       width * unit.dense);
 	if (op != FT_ALL_REDUCE)
-		any |= put_collective(b, "gradient_copies", FT_STREAM_REDUCE,
-				      FT_ALL_REDUCE, FT_GROUP_REPLICA,
-				      width * unit.dense / (double)b->plan->shard) !=
-		       NULL;
-	any |= put_collective(b, "gradient_reduce_experts", FT_STREAM_REDUCE, op,
-			      FT_GROUP_EDP, width * unit.experts) != NULL;
-	if (any && !b->plan->overlap_dp)
-		need(b, FT_STREAM_REDUCE);
+		put_collective(b, "gradient_copies", FT_STREAM_REDUCE, FT_ALL_REDUCE,
+			       FT_GROUP_REPLICA,
+			       width * unit.dense / (double)b->plan->shard);
+	put_collective(b, "gradient_reduce_experts", FT_STREAM_REDUCE, op, FT_GROUP_EDP,
+		       width * unit.experts);
+}
+
+void reduce_gradients(struct builder *b, struct held unit, bool first)
+{
+	if (reduces_at_once(b))
+		return;
+	put_reductions(b, unit);
+	if (b->plan->sharding == FT_ZERO2 && !first)
+		put_memory(b, "accumulate", "add",
+			   3 * gradient_width(b) *
+				   (unit.dense / (double)b->plan->shard +
+				    unit.experts / (double)b->plan->edp),
+			   1);
 }
 
 /* A micro-batch's gradients in 16 bit are cleared and come as sums, then are added to the set that
@@ -275,6 +299,7 @@ void accumulate_gradients(struct builder *b, struct held unit, bool first)
 {
 	double width = gradient_width(b), n = unit.dense + unit.experts;
 
+	first |= b->plan->sharding == FT_ZERO2; /* those of before are shards */
 	if (b->rules->gradient_fusion || (is_fsdp(b->plan) && !reduces_last(b)))
 		return;
 	if (has_two_gradients(b)) {

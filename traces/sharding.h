@@ -1,0 +1,30 @@
+/* traces/sharding.h - weights that are gathered, gradients that are reduced, the update */
+#ifndef TRACES_SHARDING_H
+#define TRACES_SHARDING_H
+
+#include "traces/build.h"
+
+bool is_fsdp(const struct ft_plan *plan);
+bool keeps_units(const struct builder *b);   /* whole to the end of the step */
+bool reduces_last(const struct builder *b);  /* fsdp: once, behind the last backward */
+bool gathers_ahead(const struct builder *b); /* zero1, under the next forward */
+double gradient_width(const struct builder *b);	 /* bytes */
+bool has_two_gradients(const struct builder *b); /* in 16 bit, and to be reduced */
+void gather_unit(struct builder *b, struct held unit, enum ft_event behind);
+void unshard_unit(struct builder *b, struct held unit);
+/* first: nothing is there yet that the rank's shard is added to */
+void reduce_unit(struct builder *b, struct held unit, bool first);
+void gather_weights(struct builder *b, struct held unit); /* zero1, ahead */
+void await_reductions(struct builder *b);
+void put_reductions(struct builder *b, struct held unit);
+/* Nothing where all come at once in the end. first: of the first micro-batch. */
+void reduce_gradients(struct builder *b, struct held unit, bool first);
+bool reduces_at_once(const struct builder *b);
+void set_buckets(struct builder *b);
+unsigned gather_variant(const struct builder *b, int64_t before, int64_t left,
+			unsigned variant);
+void accumulate_gradients(struct builder *b, struct held unit, bool first);
+void cast_weights(struct builder *b, struct held unit);
+void optimizer_ops(struct builder *b, struct held stage, double tied);
+
+#endif
