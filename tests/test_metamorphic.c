@@ -2,9 +2,8 @@
  * tests/test_metamorphic.c - what must hold of any scenario, asked of many drawn at random
  *
  * A right answer is not known, but how two answers stand to each other is: a better part is
- * never slower, more work never faster, higher prices never cheaper, by more than SLACK. A reason
- * that is understood is proved one by taking it away: with algorithms chosen by time, say, the
- * relation has to hold. How often it may break so is bounded.
+ * never slower, higher prices never cheaper, by more than SLACK. A reason that is understood is
+ * proved one by taking it away, and how often it may break a relation is bounded.
  */
 #include <math.h>
 #include <sys/wait.h>
