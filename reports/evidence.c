@@ -70,8 +70,33 @@ const char *evidence_search(const struct ft_scenario *s, const struct ft_outcome
 	return text;
 }
 
+/* Does a failed server's place go to one that nobody has bought? */
+static bool lacks_spares(const struct ft_scenario *s)
+{
+	const struct ft_failure_terms *f = &s->terms.failures;
+
+	return f->recovery == FT_RECOVERY_HOT && f->spares &&
+	       !(s->terms.usd_per_gpu_hour > 0) && s->cluster->parts &&
+	       !s->cluster->parts->spare_nodes;
+}
+
+/* Experts that take less than what is sent to them drop the rest. */
+static const char *on_dropped(const struct ft_scenario *s, char text[SENTENCE])
+{
+	double most = s->plan->capacity_factor;
+
+	if (!(most > 0 && most < 1))
+		return "";
+	snprintf(text, SENTENCE,
+		 "moe_capacity_factor %.3g drops at least %.0f %% of what is sent to "
+		 "experts; model FLOPs and MFU count it all the same.",
+		 most, 100 * (1 - most));
+	return text;
+}
+
 /* Where the time goes that is not kept, as others tell it apart. */
-static const char *on_time(const struct ft_outcome *o, char text[SENTENCE])
+static const char *on_time(const struct ft_scenario *s, const struct ft_outcome *o,
+			   char text[SENTENCE])
 {
 	const struct ft_time_use *u = &o->cost.time;
 	const struct {
@@ -98,6 +123,11 @@ static const char *on_time(const struct ft_outcome *o, char text[SENTENCE])
 	if (u->interval_s > 0)
 		n += snprintf(text + n, (size_t)(SENTENCE - n),
 			      "; a checkpoint every %.0f min", u->interval_s / 60);
+	if (u->recovery > 0 && lacks_spares(s))
+		n += snprintf(
+			text + n, (size_t)(SENTENCE - n),
+			"; a spare server takes a failed one's place, and the bill "
+			"has none");
 	snprintf(text + n, (size_t)(SENTENCE - n), ".");
 	return any ? text : "";
 }
@@ -105,12 +135,13 @@ static const char *on_time(const struct ft_outcome *o, char text[SENTENCE])
 const char *evidence_sentence(const struct ft_scenario *s, const struct ft_outcome *o,
 			      int k, char text[SENTENCE])
 {
-	for (int i = 0; i < 5; i++) {
+	for (int i = 0; i < 6; i++) {
 		const char *said = i == 0 ? evidence_search(s, o, text) :
 				   i == 1 ? on_stack(s, o, text) :
 				   i == 2 ? on_unmeasured(s, o, text) :
 				   i == 3 ? on_kernels(o, text) :
-					    on_time(o, text);
+				   i == 4 ? on_dropped(s, text) :
+					    on_time(s, o, text);
 
 		if (said[0] && k-- == 0)
 			return said;

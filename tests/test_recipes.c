@@ -189,7 +189,7 @@ static void groups_of_optimizer_state_hold_a_part_each(void **state)
 		const struct ft_class *c;
 		struct parts p;
 		char plan[300];
-		double n;
+		double n, times;
 
 		snprintf(plan, sizeof(plan),
 			 PLAN("sharding: %s, zero_group: %d, gradient_dtype: fp32"),
@@ -202,11 +202,15 @@ static void groups_of_optimizer_state_hold_a_part_each(void **state)
 		near_frac(c->base_bytes[FT_MEMORY_OPTIMIZER], 12 * n / each, 1e-9);
 		near_frac(c->base_bytes[FT_MEMORY_GRADIENTS],
 			  4 * n / (i % 2 ? 1 : each), 1e-9);
-		/* each part is summed within a group, then over the groups' copies */
+		/* each part is summed within a group, then over the groups' copies; zero2, which
+		 * keeps parts alone, does so for each micro-batch, and adds up the parts */
+		times = i % 2 ? 1 : (double)p.plan->micro_batches;
 		near_frac(sum_of(p.graph, "gradient_reduce").bytes,
-			  each > 1 ? 4 * n : 0, 1e-9);
+			  each > 1 ? 4 * n * times : 0, 1e-9);
 		near_frac(sum_of(p.graph, "gradient_copies").bytes,
-			  each < 8 ? 4 * n / each : 0, 1e-9);
+			  each < 8 ? 4 * n / each * times : 0, 1e-9);
+		near_frac(sum_of(p.graph, "accumulate").bytes,
+			  3 * 4 * n / each * (times - 1), 1e-9);
 		near_frac(sum_of(p.graph, "zero_gather").bytes, each > 1 ? 2 * n : 0,
 			  1e-9);
 		drop(&p);

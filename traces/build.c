@@ -85,7 +85,7 @@ static struct layer_call backward_call(struct stage *st, struct pass *p, int64_t
 	bool top = l == st->end[p->chunk] - 1;
 	unsigned v = p->variant, own = v & ~(unsigned)V_FIRST;
 
-	if (v & V_FIRST && (!b->rules->gradient_fusion || fsdp))
+	if (v & V_FIRST && (!b->rules->gradient_fusion || sums_shards(b)))
 		own |= V_FIRST;
 	if (fsdp)
 		own |= unit_variant(b, p, edge, top);

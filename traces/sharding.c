@@ -236,6 +236,11 @@ static bool reduces_whole(const struct builder *b)
 	return b->plan->sharding == FT_DDP || has_two_gradients(b);
 }
 
+bool sums_shards(const struct builder *b)
+{
+	return is_fsdp(b->plan) || b->plan->sharding == FT_ZERO2;
+}
+
 /* Megatron without overlap: one bucket, when the last backward is over. */
 bool reduces_at_once(const struct builder *b)
 {

@@ -20,6 +20,7 @@ void put_reductions(struct builder *b, struct held unit);
 /* Nothing where all come at once in the end. first: of the first micro-batch. */
 void reduce_gradients(struct builder *b, struct held unit, bool first);
 bool reduces_at_once(const struct builder *b);
+bool sums_shards(const struct builder *b); /* of micro-batches, each reduced */
 void set_buckets(struct builder *b);
 unsigned gather_variant(const struct builder *b, int64_t before, int64_t left,
 			unsigned variant);

@@ -1,0 +1,115 @@
+/* tests/test_reductions.c - gradients that nothing hides; what a layer keeps without sequence parallelism */
+#include <math.h>
+
+#include "tests/simulated.h"
+#include "tests/works.h"
+
+#define TEXT \
+	"model: {name: llama3-8b, num_hidden_layers: 8}\n" \
+	"cluster: {gpu: h100-sxm, gpus: 64, node: {extends: hgx-h100, " \
+	"nics.speed: %s Gb/s}}\nstack: %s\n" \
+	"training: {sequence_length: 4096, global_batch_size: %d, " \
+	"micro_batch_size: 1, recompute: none, sharding: %s, overlap: {dp: %s}}\n"
+
+struct run {
+	const char *stack, *sharding, *overlap;
+	int batch;
+};
+
+/* What a slower network adds to the step, over what it adds to the reductions (or other items). */
+static double shown(const struct run *r, const char *item)
+{
+	double slow[2], fast[2];
+	char text[900];
+
+	for (int i = 0; i < 2; i++) {
+		snprintf(text, sizeof(text), TEXT, "25", r->stack, r->batch,
+			 r->sharding, r->overlap);
+		slow[i] = simulated_s(text, i ? item : NULL);
+		snprintf(text, sizeof(text), TEXT, "400", r->stack, r->batch,
+			 r->sharding, r->overlap);
+		fast[i] = simulated_s(text, i ? item : NULL);
+	}
+	return (slow[0] - fast[0]) / (slow[1] - fast[1]);
+}
+
+static void reductions_without_overlap_are_exposed(void **state)
+{
+	static const char *const stacks[] = { "generic", "megatron-core",
+					      "torch-2.11-compile" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(stacks) / sizeof(*stacks); i++) {
+		const struct run hidden = { stacks[i], "ddp", "true", 1024 };
+		const struct run bare = { stacks[i], "ddp", "false", 1024 };
+
+		assert_true(shown(&hidden, "gradient_reduce") < 0.98);
+		near_frac(shown(&bare, "gradient_reduce"), 1, 0.01);
+	}
+}
+
+/* zero1 reduces once a step, zero2 for each of its micro-batches. */
+static void parts_of_gradients_are_reduced_each_micro_batch(void **state)
+{
+	double once = 0;
+
+	(void)state;
+	for (int micro_batches = 1; micro_batches <= 4; micro_batches *= 2) {
+		char text[900];
+
+		snprintf(text, sizeof(text), TEXT, "400", "megatron-core",
+			 64 * micro_batches, "zero2", "true");
+		if (micro_batches == 1)
+			once = simulated_s(text, "gradient_reduce");
+		/* beside other kernels they take longer */
+		near_frac(simulated_s(text, "gradient_reduce") / once, micro_batches,
+			  0.2);
+		snprintf(text, sizeof(text), TEXT, "400", "megatron-core",
+			 64 * micro_batches, "zero1", "true");
+		near_frac(simulated_s(text, "gradient_reduce") / once, 1, 0.2);
+	}
+}
+
+/* Bytes of a layer of GPT: s b h (10 + 24 / t + 5 a s / (h t)), and with sequence parallelism
+ * s b h (34 / t + 5 a s / (h t)). Source: arXiv 2205.05198, equations 2 and 4. */
+static void inputs_of_products_are_whole_without_sequence_parallelism(void **state)
+{
+	enum { S = 2048, B = 2, H = 4096, A = 32 };
+	const double sbh = (double)S * B * H;
+
+	(void)state;
+	for (int t = 1; t <= 8; t *= 2)
+		for (int parts = 0; parts < 2; parts++) {
+			double scores = 5. * A * S / (H * (double)t);
+			char plan[300];
+			struct parts p;
+
+			snprintf(plan, sizeof(plan),
+				 "{sequence_length: %d, micro_batch_size: %d, "
+				 "global_batch_size: 16, sharding: ddp, "
+				 "sequence_parallel: %s, parallel: {tp: %d}}",
+				 S, B, parts ? "true" : "false", t);
+			build(&p,
+			      "{model_type: gpt2, hidden_size: 4096, "
+			      "num_hidden_layers: 2, num_attention_heads: 32, "
+			      "vocab_size: 51200}",
+			      plan, "megatron-lm-2022", 8);
+			near_frac(segment_of(p.graph, "forward")
+					  ->net_bytes[FT_MEMORY_ACTIVATIONS],
+				  sbh * ((parts ? 34. / t : 10 + 24. / t) + scores),
+				  1e-3);
+			drop(&p);
+		}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(reductions_without_overlap_are_exposed),
+		cmocka_unit_test(parts_of_gradients_are_reduced_each_micro_batch),
+		cmocka_unit_test(
+			inputs_of_products_are_whole_without_sequence_parallelism),
+	};
+
+	return cmocka_run_group_tests_name("reductions", tests, NULL, NULL);
+}
