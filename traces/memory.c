@@ -2,7 +2,7 @@
  * traces/memory.c - bytes a rank holds all step long, and what segments take
  *
  * Per parameter of a rank (P dense or expert, n ranks share sharded state):
- *   mixed precision  2 weight + g gradient + 12 optimizer (/dp under zero1)
+ *   mixed precision  2 weight + g gradient (/n under zero2) + 12 optimizer (/n under zero1, zero2)
  *   fsdp             4/n weight + 8/n optimizer + 4/n gradient, two units whole; in pipelines
  *                    that keep them 2 weight and g gradient besides, and no 4/n gradient
  *   autocast ddp     4 weight + 2 cached + 4 gradient + 8 optimizer, buckets 4
