@@ -66,9 +66,11 @@ static void put_choices(json_t *key, const char *path)
 	OF("moe_dispatcher", ft_dispatcher_name, ft_dispatcher, FT_DISPATCH_HYBRIDEP);
 	OF("fp8_recipe", ft_scaling_name, ft_scaling, FT_SCALING_NV);
 	OF("optimizer", ft_optimizer_name, ft_optimizer, FT_MUON);
-	OF("precision", ft_dtype_name, ft_dtype, FT_DTYPES - 1);
 	OF("gradient_dtype", ft_dtype_name, ft_dtype, FT_FP32);
 #undef OF
+	for (int i = 0; !strcmp(path, "training.precision") && i < FT_DTYPES; i++)
+		if (i != FT_FP32)
+			word[n++] = ft_dtype_name((enum ft_dtype)i);
 	if (!strcmp(path, "training.step_start"))
 		for (; n < 2; n++)
 			word[n] = starts[n];
@@ -88,7 +90,7 @@ static json_t *key_of(const struct ft_scenario *s, const char *path, const char 
 
 	json_object_set_new(key, "name", json_string(path));
 	json_object_set_new(key, "title", json_string(about));
-	if (value && value->kind == NODE_SCALAR) {
+	if (value && value->kind == NODE_SCALAR && !node_is_null(value)) {
 		json_object_set_new(key, "default", json_string(value->text));
 		if (node_is_bool(value)) {
 			static const char *const truth[] = { "true", "false" };
