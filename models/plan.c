@@ -129,6 +129,9 @@ static void read_words(struct draft *d)
 		r, "recompute", recompute_names, 3, FT_RECOMPUTE_NONE);
 	plan->step_start = (enum ft_step_start)read_choice(r, "step_start", start_names,
 							   2, FT_STEADY);
+	if (!strcmp(read_text(r, "precision", ""), "fp32"))
+		reader_fail(r, "precision",
+			    "training in fp32 is not simulated; use bf16");
 	plan->precision = read_dtype(r, "precision", 7, precisions);
 	plan->gradient_dtype = read_dtype(r, "gradient_dtype", 3, gradients);
 	plan->master_weights = read_bool(r, "master_weights", true);
