@@ -113,7 +113,6 @@ static void read_sizes(struct draft *d)
 
 static void read_words(struct draft *d)
 {
-	/* in fp32 all that is kept and sent would be twice as wide: not simulated */
 	static const enum ft_dtype precisions[] = { FT_BF16,	     FT_FP16,  FT_FP8,
 						    FT_FP8_BLOCK128, FT_MXFP8, FT_NVFP4,
 						    FT_MXFP4 };
@@ -130,8 +129,7 @@ static void read_words(struct draft *d)
 	plan->step_start = (enum ft_step_start)read_choice(r, "step_start", start_names,
 							   2, FT_STEADY);
 	if (!strcmp(read_text(r, "precision", ""), "fp32"))
-		reader_fail(r, "precision",
-			    "training in fp32 is not simulated; use bf16");
+		reader_fail(r, "precision", "fp32 is not simulated; use bf16");
 	plan->precision = read_dtype(r, "precision", 7, precisions);
 	plan->gradient_dtype = read_dtype(r, "gradient_dtype", 3, gradients);
 	plan->master_weights = read_bool(r, "master_weights", true);

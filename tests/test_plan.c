@@ -316,7 +316,7 @@ static void impossible_plans_point_at_the_key_to_change(void **state)
 		{ "llama3-8b", SIZES "precision: mxfp8\nfp8_recipe: delayed", 4, 13,
 		  "precision mxfp8 is not scaled by recipe delayed" },
 		{ "llama3-8b", SIZES "precision: fp32", 3, 12,
-		  "training in fp32 is not simulated; use bf16" },
+		  "fp32 is not simulated; use bf16" },
 		{ "llama3-8b", SIZES "zero_group: 3", 3, 13,
 		  "3 does not divide the 64 ranks of dp x cp" },
 		{ "llama3-8b", SIZES "offload_layers: 33", 3, 17,
