@@ -95,6 +95,9 @@ static bool has_one_scale(int i)
  * neither casts nor norms' outputs are turned, and one narrow copy of a weight is kept. */
 static void nothing_is_turned_where_products_take_any_layout(void **state)
 {
+	/* embedding, head and the last norm, which have no narrow copies */
+	const double ends = (2. * 1024 + 1) * H;
+
 	(void)state;
 	for (int i = 0; i < RECIPES; i++) {
 		double n = elements + (recipes[i].norm_casts ? norm_elements : 0);
@@ -111,7 +114,8 @@ static void nothing_is_turned_where_products_take_any_layout(void **state)
 		assert_true(sum_of(p.graph, "transpose_fp8").n == 0);
 		near_frac(weights -
 				  p.graph->rank_class[0].base_bytes[FT_MEMORY_WEIGHTS],
-			  has_one_scale(i) ? ft_model_parameters(p.model, 1) : 0, 1e-9);
+			  has_one_scale(i) ? ft_model_parameters(p.model, 1) - ends : 0,
+			  1e-9);
 		drop(&p);
 	}
 }

@@ -290,7 +290,7 @@ struct stage stage_begin(struct builder *b, int64_t number)
 	st.rank_class->name = arena_printf(b->mem, "stage %d", (int)number);
 	st.rank_class->ranks = p->ranks / p->pp;
 	stage_layers(&st);
-	base_bytes(b, st.held, st.rank_class->base_bytes);
+	base_bytes(b, st.held, st.root, st.rank_class->base_bytes);
 	return st;
 }
 

@@ -167,7 +167,9 @@ struct held outputs_held(const struct builder *b, bool first); /* tied: embeddin
 int64_t layer_tensors(const struct builder *b, int64_t layer);
 /* memory.c: bytes held, and taken by segments */
 bool gradients_come(const struct builder *b);
-void base_bytes(const struct builder *b, struct held stage, double bytes[FT_MEMORIES]);
+/* ends: of it, embedding and head */
+void base_bytes(const struct builder *b, struct held stage, struct held ends,
+		double bytes[FT_MEMORIES]);
 void head_bytes(struct builder *b, struct held root, bool backward);
 void layer_bytes(struct builder *b, int64_t layer, bool backward);
 void reduced_bytes(struct builder *b, struct held unit); /* while it is reduced */

@@ -40,7 +40,8 @@ static double whole_bytes(struct held unit)
 	return 2 * (unit.dense + unit.experts) + unit.frozen + unit.frozen_experts;
 }
 
-void base_bytes(const struct builder *b, struct held stage, double bytes[FT_MEMORIES])
+void base_bytes(const struct builder *b, struct held stage, struct held ends,
+		double bytes[FT_MEMORIES])
 {
 	const struct ft_plan *p = b->plan;
 	double all = stage.dense + stage.experts, width = gradient_width(b);
@@ -70,7 +71,9 @@ void base_bytes(const struct builder *b, struct held stage, double bytes[FT_MEMO
 		bytes[FT_MEMORY_OTHER] = 2 * all + (p->dp > 1 ? 4 * all : 0);
 		return;
 	}
-	bytes[FT_MEMORY_WEIGHTS] = weight_bytes(b) * all + frozen;
+	/* embedding and head have no narrow copies */
+	bytes[FT_MEMORY_WEIGHTS] =
+		weight_bytes(b) * (all - ends.dense) + 2 * ends.dense + frozen;
 	bytes[FT_MEMORY_OPTIMIZER] = optimizer * (p->sharding == FT_DDP ? all : shared);
 }
 
