@@ -74,13 +74,10 @@ static double time_of(const struct csv *t, size_t i, const struct ft_measurement
 	double us = import_number(t, i, "measured.time_us");
 	double tflops = import_number(t, i, "measured.tflops");
 	double busbw = import_number(t, i, "measured.busbw_gb_per_s");
-	double gbps = import_number(t, i, "measured.gb_per_s");
 	enum ft_collective op;
 
 	if (us > 0)
 		return us;
-	if (gbps > 0 && measurement_is(m, "memory"))
-		return m->bytes / gbps * 1e-3;
 	if (tflops > 0 && measurement_is(m, "attention"))
 		return attention_flop_of(m) / tflops * 1e-6;
 	if (tflops > 0 && measurement_is(m, "gemm"))
@@ -142,7 +139,7 @@ static void row_of(const struct csv *t, size_t i, struct ft_measurement *m)
 	m->time_us = time_of(t, i, m);
 }
 
-/* Of a published rate without a size calibrate/fit_published_rates.c makes something. */
+/* A published rate of copies is not a measurement: scripts/derive_memory.py reads it. */
 static bool check_time(const struct csv *t, size_t i, const struct ft_measurement *m,
 		       bool published, struct ft_error *err)
 {
@@ -151,8 +148,8 @@ static bool check_time(const struct csv *t, size_t i, const struct ft_measuremen
 	return m->time_us > 0 || m->status[0] ||
 	       (published && import_number(t, i, "measured.gb_per_s") > 0) ||
 	       ft_fail(err, &at,
-		       "the row has no time: measured.time_us, or a rate and what it is "
-		       "of");
+		       "the row has no time: measured.time_us, measured.tflops or "
+		       "measured.busbw_gb_per_s");
 }
 
 /* What a row of its kind cannot do without: positive numbers, or words. */
@@ -201,8 +198,7 @@ static bool check(const struct csv *t, bool published, struct ft_error *err)
 	static const char *const time_column[] = { "measured.time_us" };
 	struct ft_mark top = { t->file, 1, 1 };
 	bool rate = csv_column(t, "measured.tflops") >= 0 ||
-		    csv_column(t, "measured.busbw_gb_per_s") >= 0 ||
-		    csv_column(t, "measured.gb_per_s") >= 0;
+		    csv_column(t, "measured.busbw_gb_per_s") >= 0;
 
 	if (!rate && !import_need(t, time_column, 1, err))
 		return false;

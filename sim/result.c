@@ -187,20 +187,16 @@ static void breakdown(size_t stages, ft_ps steady_extra, struct ft_run *run)
 }
 
 /* Of the time with a kernel that of kernels bound by memory. */
-static void memory_bound(const struct job *s, const struct engine_output *out,
-			 struct ft_run *run)
+static void memory_bound(struct ft_run *run)
 {
 	double memory_s = 0, all_s = 0;
 
-	for (size_t i = 0; i < s->graph->n_works; i++) {
-		enum ft_work_kind kind = kind_of(&s->graph->work[i]);
-		double took_s = ft_s_from_ps(out->work_time[i]);
-
-		if (kind == FT_COMMUNICATION)
+	for (size_t i = 0; i < run->n_shares; i++) {
+		if (run->share[i].kind == FT_COMMUNICATION)
 			continue;
-		all_s += took_s;
-		if (kind == FT_MEMORY_BOUND)
-			memory_s += took_s;
+		all_s += run->share[i].time_s;
+		if (run->share[i].kind == FT_MEMORY_BOUND)
+			memory_s += run->share[i].time_s;
 	}
 	run->gpu_memory_frac = all_s > 0 ? run->gpu_busy_frac * memory_s / all_s : 0;
 }
@@ -211,5 +207,5 @@ void result_fill(const struct job *job, const struct engine_output *out,
 	breakdown(job->graph->n_classes, steady_extra, run);
 	certainty(job, out, run);
 	shares(job, out, run);
-	memory_bound(job, out, run);
+	memory_bound(run);
 }

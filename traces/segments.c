@@ -189,6 +189,7 @@ void segment_embed(struct stage *st, unsigned variant)
 	await_neighbour(st, false, false);
 	if (waits_for_reductions(b, variant))
 		need(b, FT_STREAM_REDUCE);
+	await_reductions(b); /* zero2's, of the micro-batch before */
 	if (is_fsdp(b->plan))
 		forward_unit(b, st->root, variant);
 	else if (gathers_ahead(b) && (variant & V_FIRST))

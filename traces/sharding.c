@@ -241,7 +241,9 @@ bool sums_shards(const struct builder *b)
 	return is_fsdp(b->plan) || b->plan->sharding == FT_ZERO2;
 }
 
-/* Megatron without overlap: one bucket, when the last backward is over. */
+/* Megatron without overlap: one bucket, when the last backward is over. Source: its
+ * DistributedDataParallel, which then has no bucket size (read 2026-11-24); DeepSpeed of 2022 is
+ * taken to do so. */
 bool reduces_at_once(const struct builder *b)
 {
 	return !b->plan->overlap_dp && b->rules->bucket_bytes <= 0 &&
@@ -251,7 +253,8 @@ bool reduces_at_once(const struct builder *b)
 /* Where nothing may run beside them, what comes next waits for those that were put. */
 void await_reductions(struct builder *b)
 {
-	if (!b->plan->overlap_dp && !is_fsdp(b->plan) && !left_out(b))
+	if (!b->plan->overlap_dp && !is_fsdp(b->plan) && !reduces_at_once(b) &&
+	    !left_out(b))
 		need(b, FT_STREAM_REDUCE);
 }
 
