@@ -17,9 +17,18 @@ static size_t parent(size_t slot)
 	return (slot - ROOT - 1) / KIDS + ROOT;
 }
 
+__extension__ typedef unsigned __int128 both_keys;
+
+/* Times are not negative. Both keys are one number: which of two events comes first cannot be
+ * foreseen, and a branch would be wrong half of the time. */
+static both_keys keys(const struct evq_slot *a)
+{
+	return (both_keys)(uint64_t)a->at << 64 | a->seq;
+}
+
 static bool before(const struct evq_slot *a, const struct evq_slot *b)
 {
-	return a->at < b->at || (a->at == b->at && a->seq < b->seq);
+	return keys(a) < keys(b);
 }
 
 static void set(struct evq *q, size_t slot, struct evq_slot what)
@@ -28,9 +37,12 @@ static void set(struct evq *q, size_t slot, struct evq_slot what)
 	what.ev->slot = (uint32_t)slot;
 }
 
-/* Put what where it belongs, given one free slot in an otherwise sound heap. */
-static void settle(struct evq *q, size_t slot, struct evq_slot what)
+/* Put an event where it belongs, given one free slot in an otherwise sound heap. Its keys come
+ * one by one: they stay in registers. */
+static void settle(struct evq *q, size_t slot, ft_ps at, uint64_t seq, struct event *ev)
 {
+	const struct evq_slot what = { at, seq, ev };
+
 	for (; slot > ROOT && before(&what, &q->heap[parent(slot)]);
 	     slot = parent(slot))
 		set(q, slot, q->heap[parent(slot)]);
@@ -64,7 +76,7 @@ static void fill(struct evq *q)
 
 	q->hole = false;
 	if (q->n)
-		settle(q, ROOT, last);
+		settle(q, ROOT, last.at, last.seq, last.ev);
 }
 
 void evq_put(struct evq *q, struct event *ev, ft_ps at)
@@ -74,7 +86,7 @@ void evq_put(struct evq *q, struct event *ev, ft_ps at)
 	assert(at >= q->now);
 	if (q->hole && !ev->slot) {
 		q->hole = false;
-		settle(q, ROOT, (struct evq_slot){ at, q->seq++, ev });
+		settle(q, ROOT, at, q->seq++, ev);
 		return;
 	}
 	if (q->hole)
@@ -85,7 +97,7 @@ void evq_put(struct evq *q, struct event *ev, ft_ps at)
 			q->heap = ARENA_GROW(q->mem, q->heap, &q->cap);
 		slot = ++q->n;
 	}
-	settle(q, slot, (struct evq_slot){ at, q->seq++, ev });
+	settle(q, slot, at, q->seq++, ev);
 }
 
 void evq_drop(struct evq *q, struct event *ev)
@@ -102,7 +114,7 @@ void evq_drop(struct evq *q, struct event *ev)
 	last = q->heap[q->n--];
 	ev->slot = 0;
 	if (last.ev != ev)
-		settle(q, slot, last);
+		settle(q, slot, last.at, last.seq, last.ev);
 }
 
 bool evq_is_before(struct evq *q, ft_ps at)
