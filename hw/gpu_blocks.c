@@ -202,6 +202,7 @@ void gpu_read_attention(struct reader *outer, struct arena *mem, struct ft_gpu *
 
 	gpu->attention_spread = read_number(&r, mem, "spread", DIM_FRAC);
 	gpu->attention_impl = read_name(&r, "impl", "");
+	gpu->attention_plain = read_name(&r, "plain_impl", gpu->attention_impl);
 	m->start_s = read_number(&r, mem, "start", DIM_S);
 	read_passes(&r, mem, "efficiency", m->efficiency);
 	read_passes(&r, mem, "ramp_tokens", m->ramp);

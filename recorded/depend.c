@@ -82,6 +82,9 @@ static struct lags least_lags(const struct rank *k, const int32_t *before)
 			stream[m++] = o->start - end_of(b);
 	}
 	l = (struct lags){ tenths(launch, n, 1), tenths(stream, m, 5) };
+	if (l.launch >
+	    LATER_PS) /* most were sends and receives, which waited for a rank */
+		l.launch = LATER_PS;
 	arena_release(&scratch);
 	return l;
 }

@@ -1,188 +1,259 @@
 /*
  * recorded/stage_passes.c - the forward and backward passes of a recorded stage
  *
- * They are told by what is sent: a stage sends a forward pass's result on and a backward
- * pass's back. The first sends nothing back: there receives and numbers of kernels tell.
+ * Kernels up to a send are a pass, whose result is sent. The first stage's last backward passes
+ * and the last stage's last forward passes send nothing: they stand before a pass that does,
+ * which has its usual number of kernels, or before the update. What is received is asked for
+ * between passes: where that parts them all, it tells.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "recorded/stages.h"
 
-const struct ft_rec_collective *transfer_of(const struct ft_recording *r, size_t op)
-{
-	const struct ft_rec_collective *c = ft_recording_collective(r, op_of(r, op));
+/* Slots whose kernels stand together: the last one sends, or none does (at the end). */
+struct region {
+	size_t slot, n_slots; /* the first; */
+	size_t from, to;      /* kernels */
+	size_t cut, n_cuts;   /* between them, the last one a send */
+	bool sent;
+};
 
-	return c && c->op == FT_SENDRECV && c->peer != FT_REC_NONE ? c : NULL;
+/* The next region; false: there is none. */
+static bool next_region(const struct layout *l, int64_t here, struct region *r)
+{
+	const struct stage *s = &l->stage[here];
+	int64_t to, chunk;
+
+	r->slot += r->n_slots;
+	r->cut += r->n_cuts;
+	r->from = r->to;
+	r->n_slots = r->n_cuts = 0;
+	if (r->slot == l->n_slots)
+		return false;
+	do
+		r->sent = neighbour(l, here, &s->slot[r->slot + r->n_slots++], true,
+				    &to, &chunk);
+	while (!r->sent && r->slot + r->n_slots < l->n_slots);
+	while (r->cut + r->n_cuts < s->n_cuts && !s->cut[r->cut + r->n_cuts].sends)
+		r->n_cuts++;
+	r->to = s->kernel.n;
+	if (r->sent)
+		r->to = s->cut[r->cut + r->n_cuts++].at;
+	return true;
 }
 
-static int64_t place_of(const struct layout *l, int64_t number)
+/* Kernels of a pass, by direction and chunk; 0: not known. */
+struct usual {
+	size_t n[2][CHUNKS_MOST];
+};
+
+static size_t *usual_of(struct usual *u, const struct ft_slot *s)
 {
-	for (size_t s = 0; s < l->n; s++)
-		if (l->number[s] == number)
-			return (int64_t)s;
-	return NO_RANK;
+	return &u->n[is_back(s)][s->chunk];
 }
 
-/* ---- passes -------------------------------------------------------- */
-
-static void append(struct layout *l, struct ops *to, uint32_t op)
+/* Where receives part all slots of a region; at[i]: where the i-th of them ends. */
+static bool parted_by_receives(const struct stage *s, const struct region *r,
+			       size_t *at)
 {
-	if (to->n == to->cap)
-		to->op = ARENA_GROW(&l->scratch, to->op, &to->cap);
-	to->op[to->n++] = op;
+	size_t n = 0, last = r->from;
+
+	for (size_t i = r->cut; i < r->cut + r->n_cuts; i++) {
+		if (s->cut[i].at == last || s->cut[i].at >= r->to)
+			continue;
+		if (n + 1 == r->n_slots)
+			return false;
+		at[n++] = last = s->cut[i].at;
+	}
+	at[n] = r->to;
+	return n + 1 == r->n_slots;
 }
 
-static void add_pass(struct layout *l, struct stage *s, int back, const uint32_t *op,
-		     size_t n)
+/* By numbers of kernels: the one that sends has its usual one, the others share the rest. */
+static bool parted_by_numbers(const struct stage *s, const struct region *r,
+			      struct usual *u, size_t *at)
+{
+	size_t last = r->slot + r->n_slots - 1, silent = r->n_slots - r->sent;
+	size_t sends = r->sent ? *usual_of(u, &s->slot[last]) : 0, each;
+
+	if (r->sent && (!sends || r->to - r->from <= sends))
+		return false;
+	each = r->sent ? (r->to - r->from - sends) / silent :
+			 *usual_of(u, &s->slot[r->slot]);
+	for (size_t i = 0; i < silent; i++)
+		at[i] = r->from + (i + 1) * each;
+	if (r->sent) {
+		at[silent - 1] = r->to - sends;
+		at[silent] = r->to;
+	}
+	return each > 0;
+}
+
+/* Of the last, behind which there is the update, no more than usual. */
+static bool part(const struct stage *s, const struct region *r, struct usual *u,
+		 size_t *at)
+{
+	size_t last = r->n_slots - 1, most;
+
+	if (r->n_slots == 1 && r->sent) {
+		at[0] = r->to;
+		return r->to > r->from;
+	}
+	if (r->n_slots > 1 && parted_by_receives(s, r, at)) {
+		most = r->sent ? 0 : at[0] - r->from;
+		if (most && at[last] - at[last - 1] > most)
+			at[last] = at[last - 1] + most;
+		return true;
+	}
+	return parted_by_numbers(s, r, u, at);
+}
+
+/* From passes that stand alone, the last of each kind. */
+static void find_usual(const struct layout *l, int64_t here, struct usual *u)
+{
+	struct region r = { 0 };
+
+	memset(u, 0, sizeof(*u));
+	while (next_region(l, here, &r))
+		if (r.n_slots == 1 && r.sent)
+			*usual_of(u, &l->stage[here].slot[r.slot]) = r.to - r.from;
+}
+
+/* ---- what is kept ------------------------------------------------------------------- */
+
+static size_t add_pass(struct layout *l, const struct stage *s, size_t from, size_t to)
 {
 	struct ft_replay *p = l->p;
 	const struct ft_recording *r = p->rank[s->rank].r;
-	const struct ft_rec_op *first = op_of(r, op[0]), *last = op_of(r, op[n - 1]);
+	const uint32_t *op = s->kernel.op + from;
+	const struct ft_rec_op *first = op_of(r, op[0]),
+			       *last = op_of(r, op[to - from - 1]);
 	struct pass *pass;
 
 	if (p->n_passes == p->pass_cap)
 		p->pass = ARENA_GROW(&p->mem, p->pass, &p->pass_cap);
 	pass = &p->pass[p->n_passes];
-	*pass = (struct pass){ (size_t)s->rank, n, ARENA_ARRAY(&p->mem, n, uint32_t),
+	*pass = (struct pass){ (size_t)s->rank, to - from,
+			       ARENA_ARRAY(&p->mem, to - from, uint32_t),
 			       last->start + last->duration - first->start };
-	memcpy(pass->op, op, n * sizeof(*op));
-	if (s->n[back] == s->cap[back])
-		s->pass[back] = ARENA_GROW(&l->scratch, s->pass[back], &s->cap[back]);
-	s->pass[back][s->n[back]++] = p->n_passes++;
-	if (!back && !s->n[BACKWARD])
-		s->ahead++;
+	memcpy(pass->op, op, (to - from) * sizeof(*op));
+	return p->n_passes++;
 }
 
-static size_t ops_of_pass(const struct layout *l, const struct stage *s, int back)
+/* Its passes that end at at[], and its send. */
+static void keep_region(struct layout *l, struct stage *s, const struct region *r,
+			const size_t *at, bool parted)
 {
-	return s->n[back] ? l->p->pass[s->pass[back][0]].n : 0;
+	const struct ft_slot *of = &s->slot[r->slot];
+
+	for (size_t i = 0; parted && i < r->n_slots; i++)
+		s->pass[is_back(&of[i])][place_of(l, &of[i])] =
+			add_pass(l, s, i ? at[i - 1] : r->from, at[i]);
+	of += r->n_slots - 1;
+	if (r->sent)
+		s->send[is_back(of)][place_of(l, of)] =
+			s->cut[r->cut + r->n_cuts - 1].op;
 }
 
-/* Of a stage behind the first: kernels up to a send; receives may be posted at any time. */
-static void close_pass(struct layout *l, struct stage *s, struct ops *region,
-		       enum way by)
-{
-	if (by != SEND_FORWARD && by != SEND_BACKWARD)
-		return;
-	if (region->n)
-		add_pass(l, s, by == SEND_BACKWARD, region->op, region->n);
-	region->n = 0;
-}
+/* ---- all regions -------------------------------------------------------------------- */
 
-/* Of the first stage, up to a send or receive (WAYS: up to the end). Nothing is sent between
- * a backward pass and the forward pass, or the update, behind it: it is told by the number
- * of kernels. */
-static void close_region(struct layout *l, struct stage *s, struct ops *region,
-			 enum way by)
-{
-	size_t forward = ops_of_pass(l, s, FORWARD), back = ops_of_pass(l, s, BACKWARD);
-	size_t n = region->n;
-
-	region->n = 0;
-	if (!n || (by == WAYS && !back))
-		return;
-	if (by != SEND_FORWARD) {
-		add_pass(l, s, BACKWARD, region->op, by == WAYS && back < n ? back : n);
-	} else if (!s->way[RECEIVE_BACKWARD].n || n <= forward) {
-		add_pass(l, s, FORWARD, region->op, n);
-	} else {
-		add_pass(l, s, BACKWARD, region->op, n - forward);
-		add_pass(l, s, FORWARD, region->op + n - forward, forward);
-	}
-}
-
-struct launched {
-	ft_ps at;
-	uint32_t op;
+/* The kernels of all passes, and by how many they differ from their usual number. */
+struct tally {
+	size_t all, off;
 };
 
-static int by_launch(const void *a, const void *b)
+/* false: a pass would end behind its region. */
+static bool count(const struct stage *s, const struct region *r, const size_t *at,
+		  struct usual *u, struct tally *t)
 {
-	const struct launched *x = a, *y = b;
+	for (size_t i = 0; i < r->n_slots; i++) {
+		size_t *of = usual_of(u, &s->slot[r->slot + i]);
+		size_t n = at[i] - (i ? at[i - 1] : r->from);
 
-	if (x->at != y->at)
-		return x->at < y->at ? -1 : 1;
-	return x->op < y->op ? -1 : x->op > y->op;
-}
-
-static struct launched *in_launch_order(struct layout *l, const struct rank *k,
-					size_t *n)
-{
-	struct launched *to = ARENA_ARRAY(&l->scratch, k->r->op.n, struct launched);
-
-	*n = 0;
-	for (size_t i = 0; i < k->r->op.n; i++) {
-		const struct ft_rec_op *op = op_of(k->r, i);
-
-		if (k->step[i] == (int32_t)l->step && op->call != FT_REC_NONE)
-			to[(*n)++] = (struct launched){
-				call_of(k->r, (size_t)op->call)->start, (uint32_t)i
-			};
+		if (at[i] > r->to)
+			return false;
+		if (!*of)
+			*of = n;
+		t->all += n;
+		t->off += n > *of ? n - *of : *of - n;
 	}
-	qsort(to, *n, sizeof(*to), by_launch);
-	return to;
-}
-
-/* false: it sends or receives otherwise than to and from its neighbours. */
-static bool way_of(const struct layout *l, int64_t here,
-		   const struct ft_rec_collective *c, enum way *way)
-{
-	int64_t peer = place_of(l, c->peer);
-
-	if (peer == NO_RANK || (peer != here - 1 && peer != here + 1))
-		return false;
-	*way = peer > here ? (c->sends ? SEND_FORWARD : RECEIVE_BACKWARD) :
-			     (c->sends ? SEND_BACKWARD : RECEIVE_FORWARD);
 	return true;
 }
 
-/* A send closes a pass; so what a kernel sends comes before what it receives. */
-static bool read_transfer(struct layout *l, int64_t here, uint32_t op,
-			  struct ops *region)
+/* A region that cannot be parted though the number of what sends is known. */
+static bool contradicts(const struct stage *s, const struct region *r, struct usual *u)
+{
+	return r->n_slots == 1 ||
+	       (r->sent && *usual_of(u, &s->slot[r->slot + r->n_slots - 1]));
+}
+
+static double walk(struct layout *l, int64_t here, bool keep)
 {
 	struct stage *s = &l->stage[here];
-	const struct ft_recording *r = l->p->rank[s->rank].r;
-	const struct ft_rec_collective *first = transfer_of(r, op), *c;
-	enum way way;
+	size_t *at = ARENA_ARRAY(&l->scratch, l->n_slots, size_t);
+	struct tally t = { 0, 0 };
+	struct region r = { 0 };
+	struct usual u;
 
-	for (int receives = 0; receives < 2; receives++)
-		for (c = first; c; c = c->also) {
-			if (c->sends == receives)
-				continue;
-			if (!way_of(l, here, c, &way))
-				return false;
-			if (here)
-				close_pass(l, s, region, way);
-			else
-				close_region(l, s, region, way);
-			append(l, &s->way[way], op);
-		}
-	if (first->sends && op_of(r, op)->duration < l->transfer)
-		l->transfer = op_of(r, op)->duration;
-	return true;
+	find_usual(l, here, &u);
+	while (next_region(l, here, &r)) {
+		bool parted = part(s, &r, &u, at);
+
+		if (parted ? !count(s, &r, at, &u, &t) : contradicts(s, &r, &u))
+			return 2;
+		if (keep)
+			keep_region(l, s, &r, at, parted);
+	}
+	return t.all ? (double)t.off / (double)t.all : 0;
 }
 
-bool stage_read(struct layout *l, int64_t here)
+double passes_unlike(struct layout *l, int64_t here)
+{
+	return walk(l, here, false);
+}
+
+/* The peer's sends come in its order. */
+static void take_receives(struct layout *l, int64_t here, int64_t peer)
 {
 	struct stage *s = &l->stage[here];
-	const struct rank *k = &l->p->rank[s->rank];
-	struct ops region = { NULL, 0, 0 };
-	int16_t stream = busiest_stream(k->r, &l->scratch);
-	size_t n;
-	const struct launched *at = in_launch_order(l, k, &n);
+	size_t i = 0;
 
-	for (size_t i = 0; i < n; i++) {
-		const struct ft_rec_op *op = op_of(k->r, at[i].op);
+	for (size_t k = 0; k < l->n_slots; k++) {
+		struct ft_slot of = l->stage[peer].slot[k];
+		int64_t to;
 
-		if (transfer_of(k->r, at[i].op)) {
-			if (!read_transfer(l, here, at[i].op, &region))
-				return false;
-		} else if (op->stream == stream && op->rec_class != FT_REC_COLLECTIVE) {
-			append(l, &region, at[i].op);
+		if (!neighbour(l, peer, &of, true, &to, &of.chunk) || to != here)
+			continue;
+		while (i < s->n_cuts && (s->cut[i].sends || s->cut[i].peer != peer))
+			i++;
+		if (i == s->n_cuts)
+			return;
+		s->receive[is_back(&of)][place_of(l, &of)] = s->cut[i++].op;
+	}
+}
+
+static void prepare(struct layout *l, struct stage *s)
+{
+	for (int back = 0; back < 2; back++) {
+		s->pass[back] = ARENA_ARRAY(&l->scratch, l->n_places, size_t);
+		s->send[back] = ARENA_ARRAY(&l->scratch, l->n_places, uint32_t);
+		s->receive[back] = ARENA_ARRAY(&l->scratch, l->n_places, uint32_t);
+		for (size_t i = 0; i < l->n_places; i++) {
+			s->pass[back][i] = NO_PASS;
+			s->send[back][i] = s->receive[back][i] = NO_OP;
 		}
 	}
-	if (!here)
-		close_region(l, s, &region, WAYS);
-	return true;
+}
+
+void passes_take(struct layout *l, int64_t here)
+{
+	int64_t before = (here + (int64_t)l->n - 1) % (int64_t)l->n;
+	int64_t behind = (here + 1) % (int64_t)l->n;
+
+	prepare(l, &l->stage[here]);
+	walk(l, here, true);
+	take_receives(l, here, before);
+	if (behind != before)
+		take_receives(l, here, behind);
 }

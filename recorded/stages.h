@@ -1,19 +1,26 @@
 /*
  * recorded/stages.h - a pipeline of which some stages were recorded, inside
+ *
+ * A pass of a chunk and micro-batch has the number chunk * micro_batches + micro-batch, its
+ * place, among the forward passes of its stage and among the backward ones.
  */
 #ifndef RECORDED_STAGES_H
 #define RECORDED_STAGES_H
 
+#include "foretoken/traces.h"
 #include "recorded/replay.h"
 
-enum way { SEND_FORWARD, SEND_BACKWARD, RECEIVE_FORWARD, RECEIVE_BACKWARD, WAYS };
 enum {
 	STAGES_MOST = 1024,
+	CHUNKS_MOST = 16,
 	PASSES_MOST = 1 << 20,
 	NO_RANK = -1,
 	FORWARD = 0,
 	BACKWARD = 1
 };
+
+#define NO_OP UINT32_MAX
+#define NO_PASS SIZE_MAX
 
 /* Operations, in the order of launch. */
 struct ops {
@@ -21,13 +28,24 @@ struct ops {
 	size_t n, cap;
 };
 
+/* A send or receive of a stage. */
+struct cut {
+	uint32_t op;
+	size_t at;    /* so many kernels were launched before it */
+	int64_t peer; /* the stage at its other end */
+	bool sends;
+};
+
 struct stage {
-	int64_t rank;	       /* of the files given, or NO_RANK */
-	int64_t like;	       /* the stage whose passes it runs, or NO_RANK */
-	struct ops way[WAYS];  /* sends and receives */
-	size_t *pass[2], n[2]; /* forward, backward: numbers in ft_replay.pass */
-	size_t cap[2], ahead;  /* forward passes before the first backward */
-	uint32_t *event[2];    /* of a missing one: each pass's begin */
+	int64_t rank;	   /* of the files given, or NO_RANK */
+	int64_t like;	   /* the stage whose passes it runs, or NO_RANK */
+	struct ops kernel; /* of the rank's busiest stream */
+	struct cut *cut;
+	size_t n_cuts, cut_cap, n_sends;
+	struct ft_slot *slot; /* [layout.n_slots] its passes in order */
+	size_t *pass[2];      /* recorded: numbers in ft_replay.pass, or NO_PASS */
+	uint32_t *send[2], *receive[2]; /* recorded: operations, or NO_OP */
+	uint32_t *event[2];		/* missing: each pass's begin */
 };
 
 struct layout {
@@ -35,16 +53,49 @@ struct layout {
 	struct arena scratch;
 	int64_t number[STAGES_MOST]; /* ranks of the pipeline */
 	struct stage *stage;
-	size_t n, step, micro_batches;
+	size_t n, step;
+	struct ft_plan plan; /* its schedule, pp, vpp and micro_batches alone */
+	size_t n_slots, n_places;
 	ft_ps transfer;
-	bool forwards_first;
 };
 
-/* recorded/stage_passes.c: a send or receive that tells its other end; or NULL. */
+static inline int is_back(const struct ft_slot *s)
+{
+	return s->kind == FT_SLOT_FORWARD ? FORWARD : BACKWARD;
+}
+
+static inline size_t place_of(const struct layout *l, const struct ft_slot *s)
+{
+	return (size_t)(s->chunk * l->plan.micro_batches + s->micro_batch);
+}
+
+/* ---- recorded/stage_read.c ------------------------------------------------------------ */
+
+/* A send or receive that tells its other end; or NULL. */
 const struct ft_rec_collective *transfer_of(const struct ft_recording *r, size_t op);
 
-/* The passes, sends and receives of a recorded stage. false: it sends or receives otherwise
- * than to and from its neighbours. */
+/* The kernels, sends and receives of a recorded stage. false: it sends or receives otherwise
+ * than to and from stages of the pipeline. */
 bool stage_read(struct layout *l, int64_t here);
+
+/* ---- recorded/stage_order.c ------------------------------------------------------------ */
+
+/* The stage and chunk that a pass's result goes to (to), or its input comes from. false: the
+ * pass is the last or the first one of its way. */
+bool neighbour(const struct layout *l, int64_t here, const struct ft_slot *s, bool to,
+	       int64_t *stage, int64_t *chunk);
+
+/* The schedule under which the recorded stages send what they send, and are most alike from
+ * pass to pass; the slots of all stages. false: there is none. */
+bool order_find(struct layout *l);
+
+/* ---- recorded/stage_passes.c ------------------------------------------------------------ */
+
+/* How unlike the passes of one kind and chunk are, in kernels, if the layout's order is that of
+ * the stage: 0 where all have the same number, more than 1 where the order cannot be. */
+double passes_unlike(struct layout *l, int64_t here);
+
+/* The passes of a recorded stage, what each sends and what it receives. */
+void passes_take(struct layout *l, int64_t here);
 
 #endif

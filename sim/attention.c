@@ -282,6 +282,8 @@ bool attention_predict(const struct ft_gpu *gpu, const struct ft_work *work,
 			       gpu->name);
 	if (!impl || !impl[0])
 		impl = gpu->attention_impl;
+	else if (!strcmp(impl, "plain"))
+		impl = gpu->attention_plain;
 	t = table_for(gpu, impl, &a, &wrong);
 	if (t && !(t = ft_attention_rows(t, err)))
 		return false;

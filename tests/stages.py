@@ -25,7 +25,7 @@ for stage in stages:
         if e["cat"] == "communication":
             named = name_of[stage, stream].split(",")[0]
             sends = named.startswith("send")
-            peer = stage + (1 if named in NEXT else -1)
+            peer = (stage + (1 if named in NEXT else -1)) % len(stages)
             if not sends:  # posted before the kernel that waits for it
                 waits = next(k for k in compute if k["ts"] >= stop - 1e-3)
                 posted = launch[stage, 0, waits["ts"]]

@@ -79,12 +79,12 @@ static struct ft_graph *pipeline_graph(struct arena *mem, const struct pipeline 
 	g->rank_class = ARENA_ARRAY(mem, g->n_classes, struct ft_class);
 	for (int s = 0; s < pl->p; s++) {
 		struct ft_class *c = &g->rank_class[s];
-		size_t n = schedule_count(&plan);
+		size_t n = ft_plan_most_slots(&plan);
 		struct ft_slot *slot = ARENA_ARRAY(mem, n, struct ft_slot);
 
 		c->name = "stage";
 		c->call = ARENA_ARRAY(mem, 3 * n, struct ft_call);
-		assert_int_equal(schedule_slots(&plan, s, slot), n);
+		assert_int_equal(ft_plan_slots(&plan, s, slot), n);
 		for (size_t i = 0; i < n; i++) {
 			bool first = s == 0 && slot[i].chunk == 0;
 			bool last = s == pl->p - 1 && slot[i].chunk == pl->vpp - 1;

@@ -30,10 +30,10 @@ static void lay(struct drawn_schedule *d, enum ft_schedule schedule, int64_t pp,
 	d->n = ARENA_ARRAY(&d->mem, (size_t)pp, size_t);
 	d->slot = ARENA_ARRAY(&d->mem, (size_t)pp, struct ft_slot *);
 	for (int64_t s = 0; s < pp; s++) {
-		size_t room = schedule_count(&d->plan);
+		size_t room = ft_plan_most_slots(&d->plan);
 
 		d->slot[s] = ARENA_ARRAY(&d->mem, room, struct ft_slot);
-		d->n[s] = schedule_slots(&d->plan, s, d->slot[s]);
+		d->n[s] = ft_plan_slots(&d->plan, s, d->slot[s]);
 		if (schedule == FT_DUALPIPEV)
 			assert_true(d->n[s] <= room);
 		else

@@ -22,6 +22,8 @@ record r
 record g --set training.schedule=gpipe
 $f simulate "$tmp/s.yaml" --set stack="$tmp/fast.yaml" --json >"$tmp/fast.told"
 $f simulate "$tmp/s.yaml" --set stack="$tmp/fast.yaml" --set training.schedule=gpipe --json >"$tmp/gfast.told"
+record i --set training.schedule=interleaved --set training.parallel.vpp=2
+$f simulate "$tmp/s.yaml" --set stack="$tmp/fast.yaml" --set training.schedule=interleaved --set training.parallel.vpp=2 --json >"$tmp/ifast.told"
 of() { # NAME STAGE...: their files
 	name=$1
 	shift
@@ -45,6 +47,16 @@ ok "what stands for what is said" sh -c "$f trace replay $(of r 0 3 | tr '\n' ' 
 ok "the nearest stands in" sh -c "$f trace replay $(of r 0 2 3 | tr '\n' ' ') | grep -qF 'not recorded: 1 (as stage 2).'"
 ok "all forward passes first" near g 1e-6 $(of g 0 3)
 ok "and faster products there" near gfast 0.03 $(of g 0 3) --speedup gemm=2
+ok "two chunks a stage: all stages, with products twice as fast" near ifast 0.02 $(of i 0 1 2 3) --speedup gemm=2
+ok "first and last stand for all: the interleaved step" near i 1e-6 $(of i 0 3)
+ok "and what faster products make of it" near ifast 0.02 $(of i 0 3) --speedup gemm=2
+ok "so do the last and a middle one" near ifast 0.05 $(of i 1 3) --speedup gemm=2
+ok "chunks are told" sh -c "$f trace replay $(of i 0 3 | tr '\n' ' ') | grep -qF 'Pipeline of 4 stages of 2 chunks, 8 micro-batches, 1F1B; not recorded: 1 to 2 (as stage 0).'"
+long() { # the ranks of a long group are written by their first two
+	for s in 0 3; do sed 's/\[0, 1, 2, 3\]/[0, 1, ...]/g' "$tmp/i.$s.json" >"$tmp/long.$s.json"; done
+	! grep -q '2, 3\]' "$tmp/long.0.json" && near ifast 0.02 "$tmp/long.0.json" "$tmp/long.3.json" --speedup gemm=2
+}
+ok "ranks that are left out are found" long
 ok "that order is told" sh -c "$f trace replay $(of g 0 3 | tr '\n' ' ') | grep -qF 'forward passes first; not recorded: 1 to 2'"
 ok "the last alone cannot stand for others, and that is said" sh -c "$f trace replay $tmp/r.3.json --speedup gemm=2 | grep -q 'cannot be laid out'"
 ok "clocks of stages that never meet the first are aligned" sh -c "
@@ -144,6 +156,8 @@ Y
 ok "recorded 1F1B: all of them meet" sh -c "$f trace show ${real}0.kineto.json.gz ${real}1.kineto.json.gz | grep -q 'Collectives: 18 found on all ranks given, 0 whose'"
 ok "interleaved: all but the last" sh -c "$f trace show ${inter}0.kineto.json.gz ${inter}1.kineto.json.gz | grep -q 'Collectives: 92 found on all ranks given, 4 whose'"
 ok "its first stage stands for the second" sh -c "$f trace replay ${real}0.kineto.json.gz | grep -qF 'Pipeline of 2 stages, 8 micro-batches, 1F1B; not recorded: 1 (as stage 0).'"
+ok "so it does with two chunks" sh -c "$f trace replay ${inter}0.kineto.json.gz | grep -qF 'Pipeline of 2 stages of 2 chunks, 8 micro-batches, 1F1B; not recorded: 1 (as stage 0).'"
+ok "both are recorded: nothing is laid out" sh -c "! $f trace replay ${inter}0.kineto.json.gz ${inter}1.kineto.json.gz | grep -q 'laid out'"
 ok "what is exchanged at once is two messages of GOAL" sh -c "$f trace export ${real}0.kineto.json.gz ${real}1.kineto.json.gz --goal $tmp/x.goal | grep -q ': 16 collectives as sends and receives, 0 with' && python3 tests/goal.py $tmp/x.goal 0.004 0 | grep -q ' 16$'"
 stage() { # RANK: a stage's products, and all layers, are near those of that stage
 	$f trace compare ${real}$1.kineto.json.gz "$tmp/real.yaml" --json | python3 -c '

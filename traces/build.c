@@ -298,8 +298,9 @@ static void build_stage(struct builder *b, int64_t number)
 {
 	const struct ft_plan *p = b->plan;
 	struct stage st = stage_begin(b, number);
-	struct ft_slot *slot = ARENA_ARRAY(b->mem, schedule_count(p), struct ft_slot);
-	size_t n = schedule_slots(p, number, slot);
+	struct ft_slot *slot =
+		ARENA_ARRAY(b->mem, ft_plan_most_slots(p), struct ft_slot);
+	size_t n = ft_plan_slots(p, number, slot);
 	bool ahead = p->schedule != FT_DUALPIPEV; /* a pair's backward is */
 
 	for (size_t i = 0; i < n; i++)

@@ -95,7 +95,7 @@ static void put_order(struct builder *b, struct ft_outline *o, size_t number,
 		      struct ft_slot *slot)
 {
 	const struct ft_plan *p = b->plan;
-	size_t n = schedule_slots(p, (int64_t)number, slot);
+	size_t n = ft_plan_slots(p, (int64_t)number, slot);
 	struct ft_outline_slot *order = ARENA_ARRAY(b->mem, n, struct ft_outline_slot);
 
 	for (size_t i = 0; i < n; i++) {
@@ -116,7 +116,7 @@ static void put_order(struct builder *b, struct ft_outline *o, size_t number,
 static void put_stages(struct builder *b, struct ft_outline *o)
 {
 	struct ft_slot *slot =
-		ARENA_ARRAY(b->mem, schedule_count(b->plan), struct ft_slot);
+		ARENA_ARRAY(b->mem, ft_plan_most_slots(b->plan), struct ft_slot);
 	struct stage before = { .b = b };
 
 	for (size_t s = 0; s < o->graph.n_classes; s++) {

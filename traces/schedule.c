@@ -54,7 +54,7 @@ double ft_plan_bubble(const struct ft_plan *p)
 	return waits * (double)(p->pp - 1) / (passes * (double)p->micro_batches);
 }
 
-size_t schedule_count(const struct ft_plan *p)
+size_t ft_plan_most_slots(const struct ft_plan *p)
 {
 	return (size_t)((plan_splits(p) ? 3 : 2) * p->micro_batches * p->vpp);
 }
@@ -204,7 +204,7 @@ static size_t dualpipe_slots(const struct ft_plan *p, int64_t stage,
 	return v.n;
 }
 
-size_t schedule_slots(const struct ft_plan *p, int64_t stage, struct ft_slot *slot)
+size_t ft_plan_slots(const struct ft_plan *p, int64_t stage, struct ft_slot *slot)
 {
 	size_t total = (size_t)(p->micro_batches * p->vpp), n = 0, weights = 0;
 	size_t warm = forwards_ahead(p, stage, total);

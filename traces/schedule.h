@@ -1,5 +1,5 @@
 /*
- * traces/schedule.h - the order of passes on one stage of a pipeline
+ * traces/schedule.h - what else a schedule says of backwards (ft_plan_slots: their order)
  */
 #ifndef TRACES_SCHEDULE_H
 #define TRACES_SCHEDULE_H
@@ -15,11 +15,5 @@ enum part {
 
 /* Are backwards cut in two? */
 bool plan_splits(const struct ft_plan *plan);
-
-/* The slots of a step on one stage, and how many: slot has room for schedule_count() of them,
- * which is how many there are but under dualpipev, where it is the most. */
-size_t schedule_count(const struct ft_plan *plan);
-
-size_t schedule_slots(const struct ft_plan *plan, int64_t stage, struct ft_slot *slot);
 
 #endif

@@ -184,8 +184,7 @@ struct ft_gpu {
 	struct ft_gemm_model gemm_model;
 	struct ft_number gemm_efficiency[FT_DTYPES]; /* of peak, large products */
 	struct ft_number gemm_layout[FT_LAYOUTS];    /* time against forward */
-	struct ft_number
-		gemm_accumulate; /* extra time factor of adding to an fp32 result */
+	struct ft_number gemm_accumulate; /* extra time factor of adding to fp32 */
 	struct ft_number
 		gemm_unaligned, /* rate where rows are not of 16 bytes' multiples */
 		gemm_odd;	/* and not of 4 bytes' either */
@@ -193,7 +192,8 @@ struct ft_gpu {
 	struct ft_gemm_tuned gemm_tuned;
 	struct ft_number sustained[FT_DTYPES]; /* rate of long runs / of short bursts */
 	struct ft_attention_model attention_model;
-	const char *attention_impl; /* what impl NULL means */
+	/* What impl NULL means, and "plain": without a vendor's library. */
+	const char *attention_impl, *attention_plain;
 	struct ft_number collective_units, collective_units_per_nic; /* held by it */
 	bool persistent_products, any_layout;	   /* as foretoken-gpu(5) says */
 	struct ft_number memory_beside_collective, /* time factors while both run */

@@ -275,6 +275,12 @@ struct ft_outline *ft_outline_build(const struct ft_model *model,
 	__attribute__((warn_unused_result));
 void ft_outline_free(struct ft_outline *outline);
 
+/* The order of passes on one stage of a plan's pipeline (of the plan: schedule, pp, vpp and
+ * micro_batches), and how many. slot has room for ft_plan_most_slots() of them, which is how
+ * many there are but under dualpipev, where it is the most. */
+size_t ft_plan_most_slots(const struct ft_plan *plan);
+size_t ft_plan_slots(const struct ft_plan *plan, int64_t stage, struct ft_slot *slot);
+
 /* Filling and draining of a plan's pipeline, over what a stage's own passes take. */
 double ft_plan_bubble(const struct ft_plan *plan);
 
