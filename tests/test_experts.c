@@ -228,6 +228,16 @@ static void split_experts_gather_their_tokens(void **state)
 	near_frac(sum_of(split.graph, "etp_exchange").bytes,
 		  4. * 2 * 4 * 2 * (2. * 512 * 512 * 4), 1e-12);
 	assert_true(sum_of(one.graph, "etp_exchange").n == 0);
+	/* a rank permutes its own copies, orders all, and keeps all as input */
+	near_frac(sum_of(split.graph, "permute").bytes,
+		  sum_of(one.graph, "permute").bytes, 1e-12);
+	near_frac(sum_of(split.graph, "sort_by_expert").bytes,
+		  2 * sum_of(one.graph, "sort_by_expert").bytes, 1e-12);
+	near_frac(segment_of(split.graph, "forward")
+				  ->net_bytes[FT_MEMORY_ACTIVATIONS] -
+			  segment_of(one.graph, "forward")
+				  ->net_bytes[FT_MEMORY_ACTIVATIONS],
+		  2. * 512 * 512 * 4, 1e-12);
 	drop(&one);
 	drop(&split);
 }

@@ -17,7 +17,8 @@
 #include "traces/casts.h"
 
 struct routed {
-	int64_t tokens, copies; /* this rank routes; copies it computes */
+	int64_t tokens, copies; /* this rank routes; copies it computes: */
+	int64_t gathered;	/* of so many ranks' (etp) */
 	int64_t h, width, local, shared;
 	double bytes; /* of one exchange, this rank's buffer */
 	struct ft_fanout fanout;
@@ -50,6 +51,7 @@ static struct routed routed_of(const struct builder *b, const struct ft_layer *l
 	r.tokens = p->sequence_parallel ? b->tokens / p->tp : b->tokens;
 	r.copies = (int64_t)((double)(r.tokens * l->experts_per_token * p->etp) *
 			     uneven(b));
+	r.gathered = p->etp;
 	r.local = l->experts / p->ep;
 	r.width = l->expert_intermediate / p->etp;
 	r.shared = l->shared_intermediate / p->tp;
@@ -90,17 +92,19 @@ static void exchange(struct builder *b, const struct routed *r, const char *name
 		need(b, FT_STREAM_EP);
 }
 
-/* Copies moved to or from the order of the ranks: only the library's all-to-all needs it. */
+/* This rank's copies moved to or from the order of the ranks: only the library's all-to-all needs
+ * it. */
 static void by_rank(struct builder *b, const struct routed *r, const char *name,
 		    struct moved c)
 {
 	if (!r->direct)
 		put_memory(b, name, c.by_map ? "permute" : "copy",
-			   c.bytes * (double)(r->copies * r->h), c.launches);
+			   c.bytes * (double)(r->copies / r->gathered * r->h),
+			   c.launches);
 }
 
-/* The same, the order of the experts: only a rank with several needs it, or one that a
- * token was sent to once; hybridep's own kernels bring copies into it, deepep's do not. */
+/* All that it computes, in the order of the experts: only a rank with several needs it, or one
+ * that a token was sent to once; hybridep's own kernels bring copies into it, deepep's do not. */
 static void by_expert(struct builder *b, const struct routed *r, const char *name,
 		      struct moved c)
 {
@@ -317,6 +321,7 @@ void experts_send_back(struct builder *b, const struct ft_layer *l)
 void experts_run_back(struct builder *b, const struct ft_layer *l)
 {
 	struct routed r = routed_of(b, l);
+	struct moved join = recipe_of(b)->routing->join_back;
 
 	host_of_experts(b, &r, FT_HOST_EXPERTS_BACKWARD);
 	by_expert(b, &r, "unsort_back", recipe_of(b)->routing->unsort_back);
@@ -328,8 +333,9 @@ void experts_run_back(struct builder *b, const struct ft_layer *l)
 	expert_cast(b, &r, (r.gated ? 2 : 1) * r.width);
 	up(b, &r, FT_DGRAD);
 	up(b, &r, FT_WGRAD);
-	if (r.gated)
-		by_rank(b, &r, "expert_join_back", recipe_of(b)->routing->join_back);
+	if (r.gated && !r.direct)
+		put_memory(b, "expert_join_back", "copy",
+			   join.bytes * (double)(r.copies * r.h), join.launches);
 	by_expert(b, &r, "sort_back", recipe_of(b)->routing->sort_back);
 	exchange(b, &r, "ep_dispatch_back");
 }

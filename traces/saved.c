@@ -59,7 +59,9 @@ static double mlp_bytes(const struct builder *b, const struct layer_sizes *s,
 		each -= gated ? 4 : 2;
 	if (set & (l->experts ? FT_MODULE_EXPERTS : FT_MODULE_MLP))
 		each = 0;
-	return (each > 0 ? each : 0) * width + (byte ? 3 : 4) * h +
+	/* the first product's input is gathered over etp, the second's output is scattered */
+	h *= (byte ? 1 : 2) * (double)b->plan->etp + 2;
+	return (each > 0 ? each : 0) * width + h +
 	       6 * (double)l->shared_intermediate / (double)b->plan->tp;
 }
 
