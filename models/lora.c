@@ -177,15 +177,15 @@ void lora_read(struct reader *top, const struct ft_model *model, struct ft_plan 
 {
 	static const enum ft_dtype formats[] = { FT_BF16, FT_FP16,	   FT_FP32,
 						 FT_FP8,  FT_FP8_BLOCK128, FT_MXFP8,
-						 FT_NVFP4 };
+						 FT_NVFP4, FT_MXFP4 };
 	const struct node *node = read_node(top, "lora");
 	struct reader r = reader_open(node, top->err);
-	const char *name[7];
+	const char *name[8];
 	int own = 0;
 
 	if (!node || top->failed)
 		return;
-	for (int i = 0; i < 7; i++) {
+	for (int i = 0; i < 8; i++) {
 		name[i] = ft_dtype_name(formats[i]);
 		own = formats[i] == plan->precision ? i : own;
 	}
@@ -193,7 +193,7 @@ void lora_read(struct reader *top, const struct ft_model *model, struct ft_plan 
 		plan->lora.rank = read_int(&r, "rank", 1, 1 << 16, 1);
 	plan->lora.targets = read_targets(&r);
 	plan->lora.dropout = read_bool(&r, "dropout", false);
-	plan->lora.frozen = formats[read_choice(&r, "frozen_precision", name, 7, own)];
+	plan->lora.frozen = formats[read_choice(&r, "frozen_precision", name, 8, own)];
 	if (!r.failed)
 		(void)fits(&r, model, plan->lora.targets);
 	if (!r.failed && model->predicted)

@@ -166,6 +166,7 @@ static void frozen_weights_are_as_wide_as_their_format(void **state)
 		{ PLAN(LORA ", sharding: ddp, precision: fp8"), 1 },
 		{ PLAN(LORA ", sharding: ddp, precision: mxfp8"), 1.03125 },
 		{ PLAN(LORA ", sharding: ddp, precision: nvfp4"), 0.5625 },
+		{ PLAN(LORA ", sharding: ddp, precision: mxfp4"), 0.53125 },
 		{ PLAN("lora: {rank: 16, frozen_precision: bf16}, sharding: ddp, "
 		       "precision: fp8"),
 		  2 },
@@ -189,6 +190,26 @@ static void frozen_weights_are_as_wide_as_their_format(void **state)
 			  1e-9);
 		drop(&p);
 	}
+}
+
+/* Weights of another format than the products' are read and written before each of them. */
+static void frozen_weights_are_unpacked_for_each_product(void **state)
+{
+	struct parts own, p;
+	double products;
+
+	(void)state;
+	build(&own, "llama2-70b", PLAN(LORA ", sharding: ddp"), "nemo-24", 8);
+	build(&p, "llama2-70b",
+	      PLAN("lora: {rank: 16, frozen_precision: nvfp4}, sharding: ddp"),
+	      "nemo-24", 8);
+	products = 80 * (ft_layer_attention_parameters(p.model, 0) +
+			 ft_layer_dense_parameters(p.model, 0));
+	assert_true(sum_of(own.graph, "unpack_weights").n == 0);
+	near_frac(sum_of(p.graph, "unpack_weights").bytes,
+		  2 * (double)p.plan->micro_batches * (0.5625 + 2) * products, 1e-9);
+	drop(&own);
+	drop(&p);
 }
 
 /* fsdp gathers frozen weights too, and reduces adapters alone. */
@@ -296,6 +317,7 @@ int main(void)
 		cmocka_unit_test(flops_are_those_that_nvidia_states_by_its_own_rule),
 		cmocka_unit_test(only_adapters_have_gradients_and_optimizer_state),
 		cmocka_unit_test(frozen_weights_are_as_wide_as_their_format),
+		cmocka_unit_test(frozen_weights_are_unpacked_for_each_product),
 		cmocka_unit_test(fsdp_gathers_all_and_reduces_adapters),
 		cmocka_unit_test(inputs_of_frozen_products_are_not_kept),
 		cmocka_unit_test(mistakes_are_told_with_their_place),

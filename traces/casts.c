@@ -139,3 +139,27 @@ double parameter_width(const struct builder *b)
 {
 	return one_scale(b) && b->rules->narrow_parameters ? 1 : 2;
 }
+
+double stored_width(enum ft_dtype format)
+{
+	switch (format) {
+	case FT_MXFP8:
+	case FT_MXFP4:
+		return ft_dtype_bytes(format) + 1. / 32;
+	case FT_NVFP4:
+		return 0.5 + 1. / 16;
+	default:
+		return ft_dtype_bytes(format);
+	}
+}
+
+void put_unpack(struct builder *b, double elements)
+{
+	const struct ft_plan *p = b->plan;
+
+	if (p->lora.rank && !b->adapting && p->lora.frozen != p->precision)
+		put_memory(b, "unpack_weights", "cast",
+			   (stored_width(p->lora.frozen) + stored_width(p->precision)) *
+				   elements,
+			   1);
+}

@@ -22,6 +22,10 @@ void put_input_transpose(struct builder *b, double elements);
  * along rows and columns), and of a weight that is gathered. */
 double gathered_width(const struct builder *b, bool both);
 double parameter_width(const struct builder *b);
+/* Bytes of a weight kept in a format, its scales included. */
+double stored_width(enum ft_dtype format);
+/* Frozen weights that are kept in another format than products want: into that, for each use. */
+void put_unpack(struct builder *b, double elements);
 /* How many narrow copies of a weight are kept: along rows, and along columns if need be. */
 double narrow_copies(const struct builder *b);
 

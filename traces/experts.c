@@ -130,6 +130,8 @@ static void ordering(struct builder *b, const struct routed *r, const char *name
 static void products(struct builder *b, const struct routed *r, const char *name,
 		     enum ft_layout layout, struct edges e)
 {
+	if (layout != FT_WGRAD)
+		put_unpack(b, (double)(r->local * e.n * e.k));
 	if (b->plan->grouped_experts) {
 		put_grouped(b, name, layout, e, r->local);
 		return;

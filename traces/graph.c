@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "traces/build.h"
+#include "traces/casts.h"
 
 static uint32_t add_work(struct builder *b, const struct ft_work *work)
 {
@@ -218,6 +219,8 @@ void put_grouped(struct builder *b, const char *name, enum ft_layout layout,
 void put_gemm(struct builder *b, const char *name, enum ft_layout layout, int64_t m,
 	      int64_t n, int64_t k)
 {
+	if (layout != FT_WGRAD)
+		put_unpack(b, (double)n * (double)k);
 	put_grouped(b, name, layout, (struct edges){ m, n, k }, 1);
 }
 

@@ -1,5 +1,6 @@
 /* traces/parameters.c - how many parameters a rank holds before sharding */
 #include "traces/build.h"
+#include "traces/casts.h"
 
 struct held layer_weights(const struct builder *b, int64_t layer)
 {
@@ -26,24 +27,11 @@ void held_add(struct held *sum, struct held more)
 	sum->tensors += more.tensors;
 }
 
-/* Bytes of a frozen weight, its scales included. */
-static double frozen_width(enum ft_dtype format)
-{
-	switch (format) {
-	case FT_MXFP8:
-		return 1 + 1. / 32;
-	case FT_NVFP4:
-		return 0.5 + 1. / 16;
-	default:
-		return ft_dtype_bytes(format);
-	}
-}
-
 struct held layer_held(const struct builder *b, int64_t layer)
 {
 	const struct ft_lora *lora = &b->plan->lora;
 	struct held all = layer_weights(b, layer);
-	double width = frozen_width(lora->frozen);
+	double width = stored_width(lora->frozen);
 
 	if (!lora->rank)
 		return all;
