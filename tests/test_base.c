@@ -90,6 +90,26 @@ static void what_is_shown_reads_back_near(void **state)
 	}
 }
 
+/* Each unit begins where a thousandth of it is told: below the last digit that is shown. */
+static void long_times_are_in_their_unit(void **state)
+{
+	static const struct {
+		double s;
+		const char *text;
+	} cases[] = {
+		{ 617.28, "10.3 min" }, { 3617.28, "1 h" },	 { 3619, "1.01 h" },
+		{ 86399, "24 h" },	{ 86816, "1 d" },	 { 86840, "1.01 d" },
+		{ 31536000, "1 y" },	{ 1.5 * 31536000, "1.5 y" },
+	};
+	char text[64];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		quantity_text(cases[i].s, DIM_S, text, sizeof(text));
+		assert_string_equal(text, cases[i].text);
+	}
+}
+
 static void seconds_round_up_to_picoseconds(void **state)
 {
 	(void)state;
@@ -323,6 +343,7 @@ int main(void)
 		cmocka_unit_test(units_become_si),
 		cmocka_unit_test(what_is_no_quantity_is_refused),
 		cmocka_unit_test(what_is_shown_reads_back_near),
+		cmocka_unit_test(long_times_are_in_their_unit),
 		cmocka_unit_test(seconds_round_up_to_picoseconds),
 		cmocka_unit_test(the_nearest_word_is_suggested),
 		cmocka_unit_test(csv_keeps_cells_and_places),

@@ -126,6 +126,8 @@ static void parallel_halves_are_summed_once(void **state)
 		assert_true(one > 0 && two == 2 * one);
 		assert_true(sum_over_ranks(behind.graph, NULL, FT_GROUP_TP).n >
 			    sum_over_ranks(beside.graph, NULL, FT_GROUP_TP).n + ends);
+		near_frac(sum_over_ranks(beside.graph, "join", -1).bytes,
+			  2. * 6144 * 2048 * 44 * 4 * (sp ? 1 : 2), 1e-12);
 		assert_true(sum_over_ranks(beside.graph, NULL, -1).flop ==
 			    sum_over_ranks(behind.graph, NULL, -1).flop);
 		drop(&beside);

@@ -375,6 +375,12 @@ static void memory_bound_kernels_keep_to_the_memory(void **state)
 	w.memory.kernel = "copy";
 	w.memory.bytes = 16;
 	assert_true(burst_us(w) >= 2 && burst_us(w) < 5);
+	w.memory.kernel = "copy";
+	assert_true(predict(h200, w, FT_CLOCK_BURST).spread_frac ==
+		    h200->memory_spread.value);
+	w.memory.kernel = "unheard_of"; /* as the default one, and less sure */
+	assert_true(predict(h200, w, FT_CLOCK_BURST).spread_frac ==
+		    1.5 * h200->memory_spread.value);
 }
 
 /* Between two measured lengths start and bandwidth lie between theirs; beyond the
