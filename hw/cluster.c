@@ -37,6 +37,22 @@ static const struct node *value_or(struct arena *mem, struct reader *r, const ch
 	return n ? n : node_scalar(mem, &at, name);
 }
 
+/* A server that is sold with one GPU holds no other; one of the user's own may. */
+static bool holds(const struct owned *owned, const struct node *gpu,
+		  const struct node *node, struct ft_error *err)
+{
+	const struct ft_node *n = owned->node;
+	const struct ft_gpu *g = owned->gpu;
+
+	if (!node || node->kind != NODE_SCALAR || gpu->kind != NODE_SCALAR ||
+	    !*n->gpu || !strcmp(n->gpu, g->name) || !strcmp(n->name, g->default_node))
+		return true;
+	return ft_fail(err, &node->mark,
+		       "%s is a server of %s; that of %s is %s: leave out node, or write "
+		       "node: {extends: %s} for a server of your own",
+		       n->name, n->gpu, g->name, g->default_node, n->name);
+}
+
 static bool load_parts(struct owned *owned, struct reader *r, int rows,
 		       struct ft_error *err)
 {
@@ -49,7 +65,7 @@ static bool load_parts(struct owned *owned, struct reader *r, int rows,
 		return false;
 	owned->node = ft_node_load_value(
 		value_or(&owned->mem, r, "node", owned->gpu->default_node), err);
-	if (r->failed || !owned->node)
+	if (r->failed || !owned->node || !holds(owned, gpu, read_node(r, "node"), err))
 		return false;
 	owned->fabric = ft_fabric_load_value(
 		value_or(&owned->mem, r, "fabric", owned->node->default_fabric), err);

@@ -98,6 +98,7 @@ static bool read_all(struct arena *mem, struct node *map, struct ft_node *node,
 	read_provenance(&r, mem);
 	node->name = read_name(&r, "name", "");
 	node->title = read_text(&r, "title", node->name);
+	node->gpu = read_text(&r, "gpu", "");
 	node->gpus = read_need(&r, "gpus") ? read_int(&r, "gpus", 1, 1024, 1) : 1;
 	node->host_factor = read_number(&r, mem, "host_factor", DIM_NONE);
 	node->host_link_bytes_per_s =

@@ -175,8 +175,8 @@ static bool fits(struct reader *r, const struct ft_model *model, unsigned target
 
 void lora_read(struct reader *top, const struct ft_model *model, struct ft_plan *plan)
 {
-	static const enum ft_dtype formats[] = { FT_BF16, FT_FP16,	   FT_FP32,
-						 FT_FP8,  FT_FP8_BLOCK128, FT_MXFP8,
+	static const enum ft_dtype formats[] = { FT_BF16,  FT_FP16,	    FT_FP32,
+						 FT_FP8,   FT_FP8_BLOCK128, FT_MXFP8,
 						 FT_NVFP4, FT_MXFP4 };
 	const struct node *node = read_node(top, "lora");
 	struct reader r = reader_open(node, top->err);

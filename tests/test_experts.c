@@ -233,8 +233,7 @@ static void split_experts_gather_their_tokens(void **state)
 		  sum_of(one.graph, "permute").bytes, 1e-12);
 	near_frac(sum_of(split.graph, "sort_by_expert").bytes,
 		  2 * sum_of(one.graph, "sort_by_expert").bytes, 1e-12);
-	near_frac(segment_of(split.graph, "forward")
-				  ->net_bytes[FT_MEMORY_ACTIVATIONS] -
+	near_frac(segment_of(split.graph, "forward")->net_bytes[FT_MEMORY_ACTIVATIONS] -
 			  segment_of(one.graph, "forward")
 				  ->net_bytes[FT_MEMORY_ACTIVATIONS],
 		  2. * 512 * 512 * 4, 1e-12);
