@@ -16,18 +16,83 @@
 #include "sim/collective.h"
 #include "sim/tuner.h"
 
-/* Ranks of the group per domain, and domains it touches. */
-static void spread_over(const struct ft_cluster *c, struct ft_group_shape shape,
+/* Ranks of a group from rank `start` on that lie before a place. */
+static int64_t ranks_before(struct ft_group_shape s, int64_t start, int64_t place)
+{
+	int64_t n = place > start ? (place - start + s.stride - 1) / s.stride : 0;
+
+	return n < s.size ? n : s.size;
+}
+
+/* The fewest ranks of a group in a domain that it touches, and how many it touches. What lies
+ * between its first and its last domain repeats after `stride` of them. */
+static void spread_from(int64_t domain, struct ft_group_shape s, int64_t start,
+			int64_t *fewest, int64_t *touched)
+{
+	int64_t first = start / domain, n = 0;
+	int64_t last = (start + (s.size - 1) * s.stride) / domain;
+
+	*fewest = s.size;
+	for (int64_t d = first; d <= last; d++) {
+		if (d - first > s.stride && d < last)
+			d = last;
+		n = ranks_before(s, start, (d + 1) * domain) -
+		    ranks_before(s, start, d * domain);
+		*fewest = n && n < *fewest ? n : *fewest;
+	}
+	*touched = last - first + 1;
+}
+
+static int64_t greatest_divisor(int64_t a, int64_t b)
+{
+	return b ? greatest_divisor(b, a % b) : a;
+}
+
+/* Of groups that do not fill domains alike, the one with the fewest ranks in a domain, and so
+ * with the fewest NICs there: rings and trees of a library have as many channels everywhere. */
+static void spread_unevenly(const struct ft_cluster *c, struct ft_group_shape s,
+			    struct group *g)
+{
+	int64_t domain = c->domain_ranks, span = s.size * s.stride;
+	int64_t bases = s.tiles ? domain / greatest_divisor(span, domain) : 1;
+	int64_t fewest = s.size, most = 1;
+
+	if (s.tiles && (bases > c->ranks / span))
+		bases = c->ranks / span > 1 ? c->ranks / span : 1;
+	for (int64_t b = 0; b < bases && fewest > 1; b++)
+		for (int64_t o = 0; o < (s.tiles ? s.stride : 1) && fewest > 1; o++) {
+			int64_t n, k;
+
+			spread_from(domain, s, b * span + o, &n, &k);
+			if (k > 1 && (most == 1 || n < fewest ||
+				      (n == fewest && k > most))) {
+				fewest = n;
+				most = k;
+			}
+		}
+	g->per_domain = (double)fewest;
+	g->domains = (double)most;
+}
+
+/* Ranks of the group per domain, and domains it touches. Of a rack that is a domain, schedulers
+ * give a job segments of nodes in which its groups lie; of a server a job has all GPUs. */
+static void spread_over(const struct ft_cluster *c, struct ft_group_shape s,
 			struct group *g)
 {
-	int64_t per =
-		shape.stride < c->domain_ranks ? c->domain_ranks / shape.stride : 1;
-	int64_t n = shape.size < per ? shape.size : per;
+	int64_t domain = c->domain_ranks, per = domain / s.stride;
+	int64_t span = s.size * s.stride;
 
-	g->ranks = (double)shape.size;
-	g->stride = (double)shape.stride;
-	g->per_domain = (double)n;
-	g->domains = (double)((shape.size + n - 1) / n);
+	g->ranks = (double)s.size;
+	g->stride = (double)s.stride;
+	if (domain <= c->ranks_per_node && s.stride < domain &&
+	    (domain % s.stride || (domain % span && span % domain))) {
+		spread_unevenly(c, s, g);
+		return;
+	}
+	per = per > 1 ? per : 1;
+	per = s.size < per ? s.size : per;
+	g->per_domain = (double)per;
+	g->domains = (double)((s.size + per - 1) / per);
 }
 
 struct network_sends collective_sends(const struct ft_cluster *c, enum ft_collective op,

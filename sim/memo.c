@@ -137,7 +137,8 @@ static struct met *met_place(struct ft_memo *m, const struct ft_cluster *cluster
 		if (!x->used ||
 		    (x->cluster == cluster && x->ccl == ccl && x->op == c->op &&
 		     x->bytes == c->bytes && x->shape.size == c->shape.size &&
-		     x->shape.stride == c->shape.stride))
+		     x->shape.stride == c->shape.stride &&
+		     x->shape.tiles == c->shape.tiles))
 			return x;
 	}
 }

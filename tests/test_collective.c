@@ -245,7 +245,7 @@ static void each_algorithm_can_be_asked_for(void **state)
 	call.algorithm = "pat";
 	ok_or_say(ft_collective_predict(c, ccl, &call, &r, &err), err);
 	assert_string_equal(r.algorithm, "pat");
-	call.shape = (struct ft_group_shape){ 64, 1 };
+	call.shape = (struct ft_group_shape){ 64, 1, false };
 	assert_false(ft_collective_predict(c, ccl, &call, &r, &err));
 	assert_non_null(strstr(err.text, "cannot run as 'pat'"));
 	ft_ccl_free(ccl);
@@ -267,6 +267,75 @@ static void a_rail_group_has_one_nic_a_rank(void **state)
 	assert_true(r.duration.time_s < 1.15 * least);
 	near_frac(r.nic_bytes, GiB * 31 / 32, 1e-9);
 	near_frac(r.scale_up_bytes, 0, 0);
+	ft_cluster_free(c);
+	arena_release(&mem);
+}
+
+/* Of all groups, rank by rank, the one whose poorest server has the fewest ranks; then that of
+ * most servers. false: each lies in one server. */
+static bool poorest(struct ft_group_shape s, int64_t *fewest, int64_t *most)
+{
+	enum { RANKS = 384, PER = 8 };
+
+	*fewest = *most = 0;
+	for (int64_t g = 0; g < (s.tiles ? RANKS / s.size : 1); g++) {
+		int64_t in[RANKS / PER + 1] = { 0 }, n = s.size, k = 0;
+		int64_t from = g / s.stride * s.stride * s.size + g % s.stride;
+
+		if (from + (s.size - 1) * s.stride >= RANKS)
+			continue;
+		for (int64_t i = 0; i < s.size; i++)
+			in[(from + i * s.stride) / PER]++;
+		for (int64_t d = 0; d <= RANKS / PER; d++) {
+			k += in[d] > 0;
+			n = in[d] && in[d] < n ? in[d] : n;
+		}
+		if (k > 1 && (!*fewest || n < *fewest || (n == *fewest && k > *most))) {
+			*fewest = n;
+			*most = k;
+		}
+	}
+	return *fewest > 0;
+}
+
+/* A gather goes at the pace of the server with the fewest NICs. */
+static void groups_need_not_fill_servers(void **state)
+{
+	static const int64_t sizes[] = { 2, 3, 4, 6, 8, 9, 12, 16, 20, 24, 48 };
+	struct arena mem = { 0 };
+	struct ft_cluster *c = cluster(&mem, "{gpu: h100-sxm, gpus: 384, "
+					     "fabric: ib-ndr-rail}");
+	double nic = GiB * 47 / 48 / predict(c, FT_ALL_GATHER, GiB, 48, 8).duration.time_s;
+	struct ft_ccl *ccl = ccl_named("nccl-2.27");
+	struct ft_error err;
+
+	(void)state;
+	for (size_t i = 0; i < 11 * 10 * 2; i++) {
+		struct ft_collective_call call = {
+			.op = FT_ALL_GATHER,
+			.bytes = 64 * GiB,
+			.algorithm = "ring",
+			.shape = { sizes[i % 11], (int64_t)(i / 11 % 10) + 1, i >= 110 },
+		};
+		struct ft_collective_result r;
+		int64_t fewest, most;
+		double n = (double)call.shape.size;
+		bool across = poorest(call.shape, &fewest, &most);
+
+		if (call.shape.size * call.shape.stride > 384)
+			continue;
+		if (!across)
+			call.algorithm = NULL;
+		ok_or_say(ft_collective_predict(c, ccl, &call, &r, &err), err);
+		assert_int_equal(r.domains > 1, across);
+		if (!across)
+			continue;
+		if (fewest > 1)
+			assert_int_equal(r.domains, most);
+		near_frac(r.duration.time_s,
+			  call.bytes * (n - 1) / n / ((double)fewest * nic), 0.06);
+	}
+	ft_ccl_free(ccl);
 	ft_cluster_free(c);
 	arena_release(&mem);
 }
@@ -335,6 +404,7 @@ int main(void)
 		cmocka_unit_test(laws_reproduce_worked_numbers),
 		cmocka_unit_test(each_algorithm_can_be_asked_for),
 		cmocka_unit_test(a_rail_group_has_one_nic_a_rank),
+		cmocka_unit_test(groups_need_not_fill_servers),
 		cmocka_unit_test(nodes_without_a_fabric_are_refused),
 		cmocka_unit_test(multi_node_ratios_follow_the_published_table),
 	};

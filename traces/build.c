@@ -313,24 +313,28 @@ static void build_stage(struct builder *b, int64_t number)
 	stage_finish(&st);
 }
 
+static struct ft_group_shape tiling(int64_t size, int64_t stride)
+{
+	return (struct ft_group_shape){ .size = size, .stride = stride, .tiles = true };
+}
+
 /* Rank order, fastest first: tp, cp, dp; the expert grid is laid over the same
  * ranks as etp, ep, edp; pp is outermost. */
 static void group_shapes(const struct ft_plan *p, struct ft_group_shape *g)
 {
 	int64_t dp = p->dp * p->cp, shard = p->shard > 0 ? p->shard : dp;
 
-	g[FT_GROUP_TP] = (struct ft_group_shape){ p->tp, 1 };
-	g[FT_GROUP_CP] = (struct ft_group_shape){ p->cp, p->tp };
-	g[FT_GROUP_DP] = (struct ft_group_shape){ dp, p->tp };
-	g[FT_GROUP_SHARD] = (struct ft_group_shape){ shard, p->tp };
-	g[FT_GROUP_REPLICA] = (struct ft_group_shape){ dp / shard, p->tp * shard };
-	g[FT_GROUP_ETP] = (struct ft_group_shape){ p->etp, 1 };
-	g[FT_GROUP_EP] = (struct ft_group_shape){ p->ep, p->etp };
-	g[FT_GROUP_EDP] = (struct ft_group_shape){ p->edp, p->etp * p->ep };
-	g[FT_GROUP_PP] = (struct ft_group_shape){ p->pp > 1 ? 2 : 1, p->ranks / p->pp };
-	g[FT_GROUP_EMBEDDING] = (struct ft_group_shape){
-		p->pp > 1 ? 2 : 1, p->pp > 1 ? p->ranks / p->pp * (p->pp - 1) : 1
-	};
+	g[FT_GROUP_TP] = tiling(p->tp, 1);
+	g[FT_GROUP_CP] = tiling(p->cp, p->tp);
+	g[FT_GROUP_DP] = tiling(dp, p->tp);
+	g[FT_GROUP_SHARD] = tiling(shard, p->tp);
+	g[FT_GROUP_REPLICA] = tiling(dp / shard, p->tp * shard);
+	g[FT_GROUP_ETP] = tiling(p->etp, 1);
+	g[FT_GROUP_EP] = tiling(p->ep, p->etp);
+	g[FT_GROUP_EDP] = tiling(p->edp, p->etp * p->ep);
+	g[FT_GROUP_PP] = tiling(p->pp > 1 ? 2 : 1, p->ranks / p->pp);
+	g[FT_GROUP_EMBEDDING] = tiling(
+		p->pp > 1 ? 2 : 1, p->pp > 1 ? p->ranks / p->pp * (p->pp - 1) : 1);
 }
 
 static double recomputed(struct builder *b)

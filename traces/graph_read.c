@@ -431,7 +431,7 @@ struct ft_graph *ft_graph_read(const char *path, int64_t ranks, struct ft_error 
 	l->line.err = err;
 	l->line.at.file = arena_text(&w->mem, path);
 	for (int i = 0; i < FT_GROUPS; i++)
-		w->graph.group[i] = (struct ft_group_shape){ 1, 1 };
+		w->graph.group[i] = (struct ft_group_shape){ 1, 1, true };
 	text = file_read(&w->mem, path, LIMIT_GRAPH_BYTES, &len, err);
 	if (text && read_all(l, text, len))
 		return &w->graph;

@@ -216,6 +216,7 @@ struct ft_class {
 struct ft_group_shape {
 	int64_t size;	/* ranks; 1: no communication */
 	int64_t stride; /* distance between neighbours, in ranks */
+	bool tiles; /* such groups hold all ranks, and run at once; else one, from rank 0 */
 };
 
 struct ft_graph {
