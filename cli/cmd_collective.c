@@ -197,6 +197,8 @@ static bool lines(const struct args *a, struct sweep *s, struct ft_error *err)
 		return false;
 	if (a->stride && !list(a->stride, "--stride", stride, &n_strides, err))
 		return false;
+	if (n_strides > 1)
+		return ft_fail(err, NULL, "--stride takes one value");
 	if (!a->gpus)
 		s->gpus[s->n_gpus++] = floor((double)s->cluster->ranks / stride[0]);
 	else if (!list(a->gpus, "--gpus", s->gpus, &s->n_gpus, err))

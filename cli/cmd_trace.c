@@ -56,8 +56,8 @@ static const struct argp_option options[] = {
 	{ 0 },
 };
 
-/* Is the recorded step to be different, or to be written? */
-static bool asks_change(const struct trace_args *a)
+/* Is the recorded step to be different, or priced? */
+static bool asks_what_if(const struct trace_args *a)
 {
 	for (int c = 0; c < FT_REC_CLASSES; c++)
 		if (a->ask.speedup[c] > 0)
@@ -65,8 +65,13 @@ static bool asks_change(const struct trace_args *a)
 	for (int c = 0; c < FT_COLLECTIVES; c++)
 		if (a->ask.without[c])
 			return true;
-	return a->timeline || a->ask.without_waiting || a->ask.gpu || a->ask.fabric ||
-	       a->ask.dp || a->ask.tp || a->ask.from || a->ask.tokens_per_step > 0;
+	return a->ask.without_waiting || a->ask.gpu || a->ask.fabric || a->ask.dp ||
+	       a->ask.tp || a->ask.tokens_per_step > 0;
+}
+
+static bool asks_change(const struct trace_args *a)
+{
+	return asks_what_if(a) || a->timeline || a->ask.from;
 }
 
 /* Options of a recording that were given. */
@@ -269,7 +274,17 @@ static const char *misused_options(const struct trace_args *a)
 /* What does not go together, of a recording and of a scenario; NULL: all does. */
 static const char *misused_recording(const struct trace_args *a)
 {
-	return a->graph ? "--graph is of a SCENARIO; a recording has its own" : NULL;
+	if (a->graph)
+		return "--graph is of a SCENARIO; a recording has its own";
+	if (strcmp(a->verb, "replay") && asks_what_if(a))
+		return "--gpu, --fabric, --scale, --speedup, --without and "
+		       "--tokens-per-step are of replay";
+	if (!strcmp(a->verb, "replay") && a->ask.from && !a->ask.gpu && !a->ask.fabric &&
+	    !a->ask.dp && !a->ask.tp && !(a->ask.tokens_per_step > 0) &&
+	    !a->shared.set.n && !a->ask.without_waiting)
+		return "--from is the recording's GPU, for another machine: add --gpu, "
+		       "--fabric, --scale or --tokens-per-step";
+	return NULL;
 }
 
 static const char *misused_scenario(const struct trace_args *a)

@@ -41,6 +41,10 @@ bool trace_speedup(struct trace_args *a, const char *word,
 			   word + n + 1);
 		return false;
 	}
+	if (a->ask.speedup[c] > 0) {
+		argp_error(state, "--speedup %s is given twice", name);
+		return false;
+	}
 	a->ask.speedup[c] = by;
 	return true;
 }
@@ -64,6 +68,10 @@ bool trace_scale(struct trace_args *a, const char *word, const struct argp_state
 		argp_error(state,
 			   "--scale %.2s: '%s' is not a whole number from 1 to %d",
 			   word, word + 3, (int)LIMIT_GPUS);
+		return false;
+	}
+	if (tensor ? a->ask.tp : a->ask.dp) {
+		argp_error(state, "--scale %.2s is given twice", word);
 		return false;
 	}
 	*(tensor ? &a->ask.tp : &a->ask.dp) = n;

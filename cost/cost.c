@@ -180,7 +180,7 @@ static void set_rates(const struct ft_deal *d, struct ft_cost *cost)
 static bool set_interval(const struct ft_purchase *p, const struct ft_throughput *t,
 			 struct ft_cost *cost, struct ft_error *err)
 {
-	const struct ft_side side = { *p, *t };
+	const struct ft_side side = { .purchase = *p, .throughput = *t };
 	struct ft_odds odds;
 
 	cost->usd_per_million_tokens_low = cost->usd_per_million_tokens_high =

@@ -84,17 +84,35 @@ static void mix(const struct odds_model *m, const double *draw, double *z)
 	}
 }
 
-static void count(struct ft_odds *odds, const struct drawn *of)
+/* Those that can run, or all where none can. */
+static bool counts(const struct ft_side *side, size_t n, size_t i)
 {
-	size_t best = 0;
+	for (size_t k = 0; side[i].cannot_run && k < n; k++)
+		if (!side[k].cannot_run)
+			return false;
+	return true;
+}
+
+/* Sides of the same dollars share a draw. */
+static void count(struct ft_odds *odds, const struct ft_side *side,
+		  const struct drawn *of)
+{
+	double least = INFINITY;
+	size_t alike = 0;
 
 	for (size_t i = 0; i < odds->n; i++) {
-		best = of[i].of[FT_DRAWN_USD] < of[best].of[FT_DRAWN_USD] ? i : best;
+		double usd = of[i].of[FT_DRAWN_USD];
+
 		for (size_t j = 0; j < odds->n; j++)
-			odds->below[i][j] +=
-				of[i].of[FT_DRAWN_USD] < of[j].of[FT_DRAWN_USD];
+			odds->below[i][j] += usd < of[j].of[FT_DRAWN_USD];
+		if (!counts(side, odds->n, i) || usd > least)
+			continue;
+		alike = usd < least ? 1 : alike + 1;
+		least = usd;
 	}
-	odds->cheapest_frac[best]++;
+	for (size_t i = 0; i < odds->n; i++)
+		if (counts(side, odds->n, i) && of[i].of[FT_DRAWN_USD] <= least)
+			odds->cheapest_frac[i] += 1. / (double)alike;
 }
 
 /* P10, P50 and P90 of what was drawn, whose order is lost. */
@@ -243,7 +261,7 @@ bool ft_odds_of(const struct ft_side *side, size_t n, size_t draws,
 		source_next(&s, draw);
 		mix(m, draw, z);
 		odds_model_at(m, z, of);
-		count(odds, of);
+		count(odds, side, of);
 		keep(&all, odds, k, of);
 	}
 	source_close(&s);

@@ -47,10 +47,11 @@ static bool holds(const struct owned *owned, const struct node *gpu,
 	if (!node || node->kind != NODE_SCALAR || gpu->kind != NODE_SCALAR ||
 	    !*n->gpu || !strcmp(n->gpu, g->name) || !strcmp(n->name, g->default_node))
 		return true;
-	return ft_fail(err, &node->mark,
-		       "%s is a server of %s; that of %s is %s: leave out node, or write "
-		       "node: {extends: %s} for a server of your own",
-		       n->name, n->gpu, g->name, g->default_node, n->name);
+	return ft_fail(
+		err, &node->mark,
+		"%s is a server of %s; that of %s is %s: leave out node, or write "
+		"node: {extends: %s} for a server of your own",
+		n->name, n->gpu, g->name, g->default_node, n->name);
 }
 
 static bool load_parts(struct owned *owned, struct reader *r, int rows,

@@ -173,9 +173,22 @@ static void how_alike(FILE *out, const struct ft_answers *a)
 		[FT_EQUAL_TIME] = { "time", "tokens/s kept", 1 },
 	};
 
+	double apart = 0;
+
 	if (a->basis == FT_EQUAL_GPUS)
 		return;
-	fprintf(out, "Sizes alike in %s:", said[a->basis].what);
+	for (size_t i = 1; i < a->n; i++)
+		apart = fmax(apart, fabs(ft_study_measure(a->scenario[i],
+							  &a->outcome[i], a->basis) /
+						 ft_study_measure(a->scenario[0],
+								  &a->outcome[0],
+								  a->basis) -
+					 1));
+	if (apart > 0.1)
+		fprintf(out, "No sizes are alike in %s; the nearest, up to %.0f %% apart:",
+			said[a->basis].what, 100 * apart);
+	else
+		fprintf(out, "Sizes alike in %s:", said[a->basis].what);
 	for (size_t i = 0; i < a->n; i++)
 		fprintf(out, "%s %s with %.0f GPUs, %.4g %s", i ? ";" : "", a->label[i],
 			(double)a->scenario[i]->cluster->gpus,
@@ -190,7 +203,7 @@ void ft_report_compare(FILE *out, const struct ft_answers *a)
 {
 	PLAIN_NUMBERS;
 	struct ft_settings *all = ft_study_settings(a->scenario, a->n);
-	char text[SENTENCE], verdict[FT_SENTENCE];
+	char text[WARNINGS], verdict[FT_SENTENCE];
 
 	if (a->verdict)
 		fprintf(out, "%s%s%s\n\n", terminal_begin(out, TERMINAL_WINNER),
@@ -226,6 +239,12 @@ void ft_report_compare_csv(FILE *out, const struct ft_answers *a)
 		putc(',', out);
 		csv_cell(out, a->label[i]);
 	}
+	fputs("\ncluster.gpus", out);
+	for (size_t i = 0; i < a->n; i++)
+		fprintf(out, ",%.0f", (double)a->scenario[i]->cluster->gpus);
+	fputs("\nfits", out);
+	for (size_t i = 0; i < a->n; i++)
+		fprintf(out, ",%d", a->outcome[i].fits);
 	putc('\n', out);
 	for (size_t k = 0; k < n; k++) {
 		const size_t at[] = { f[k].value, f[k].low, f[k].high };

@@ -149,7 +149,41 @@ const char *evidence_sentence(const struct ft_scenario *s, const struct ft_outco
 	return NULL;
 }
 
-const char *evidence_warning(const struct ft_answers *a, char text[SENTENCE])
+/* Those whose plan does not fit. */
+static const char *on_memory(const struct ft_answers *a, char text[SENTENCE])
+{
+	int n = 0;
+
+	for (size_t i = 0; i < a->n; i++)
+		if (!a->outcome[i].fits && n < SENTENCE - 160)
+			n += snprintf(text + n, (size_t)(SENTENCE - n), "%s%.60s",
+				      n ? ", " : "", a->label[i]);
+	if (n)
+		snprintf(text + n, (size_t)(SENTENCE - n),
+			 ": the plan does not fit in the GPU's memory and cannot run; its "
+			 "dollars count in no verdict.");
+	return n ? text : "";
+}
+
+static const char *on_models(const struct ft_answers *a, char text[SENTENCE])
+{
+	const struct ft_model *first = a->scenario[0]->model;
+
+	for (size_t i = 1; i < a->n; i++) {
+		const struct ft_model *other = a->scenario[i]->model;
+
+		if (ft_model_parameters(other, 1) == ft_model_parameters(first, 1))
+			continue;
+		snprintf(text, SENTENCE,
+			 "The models differ (%.60s, %.60s): a token of one is not worth a "
+			 "token of the other.",
+			 first->name, other->name);
+		return text;
+	}
+	return "";
+}
+
+static const char *on_stacks(const struct ft_answers *a, char text[SENTENCE])
 {
 	const char *first = a->scenario[0]->stack->name;
 	size_t absent = 0, other = a->n;
@@ -159,21 +193,38 @@ const char *evidence_warning(const struct ft_answers *a, char text[SENTENCE])
 		if (other == a->n && strcmp(a->scenario[i]->stack->name, first))
 			other = i;
 	}
-	if (other < a->n) {
+	if (other < a->n)
 		snprintf(
 			text, SENTENCE,
 			"The stacks differ (%s, %s): part of the difference is software.",
 			first, a->scenario[other]->stack->name);
-		return text;
+	else if (absent)
+		snprintf(
+			text, SENTENCE,
+			"%s no stack: all run under %s here, though different GPUs are "
+			"run with different software. Name each one's stack.",
+			absent == a->n ? "The scenarios name" : "Some scenarios name",
+			first);
+	return other < a->n || absent ? text : "";
+}
+
+const char *evidence_warning(const struct ft_answers *a, char text[WARNINGS])
+{
+	const char *(*const all[])(const struct ft_answers *, char *) = {
+		on_memory, on_models, on_stacks
+	};
+	char one[SENTENCE];
+	size_t n = 0;
+
+	text[0] = '\0';
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+		const char *said = all[i](a, one);
+
+		if (*said)
+			n += (size_t)snprintf(text + n, WARNINGS - n, "%s%s",
+					      n ? " " : "", said);
 	}
-	if (!absent)
-		return NULL;
-	snprintf(
-		text, SENTENCE,
-		"%s no stack: all run under %s here, though different GPUs are run with "
-		"different software. Name each one's stack.",
-		absent == a->n ? "The scenarios name" : "Some scenarios name", first);
-	return text;
+	return n ? text : NULL;
 }
 
 void evidence_table(FILE *out, const struct ft_outcome *o)

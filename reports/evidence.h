@@ -7,7 +7,7 @@
 #include "foretoken/reports.h"
 #include "reports/table.h"
 
-enum { SENTENCE = 400 };
+enum { SENTENCE = 400, WARNINGS = 3 * SENTENCE };
 
 /* The k-th sentence on the range of an answer; NULL: no more. text has room for it. */
 const char *evidence_sentence(const struct ft_scenario *scenario,
@@ -19,7 +19,7 @@ const char *evidence_search(const struct ft_scenario *scenario,
 			    const struct ft_outcome *outcome, char text[SENTENCE]);
 
 /* What to mind when answers are compared; NULL: nothing. */
-const char *evidence_warning(const struct ft_answers *answers, char text[SENTENCE]);
+const char *evidence_warning(const struct ft_answers *answers, char text[WARNINGS]);
 
 /* The measured runs nearest, as a table. */
 void evidence_table(FILE *out, const struct ft_outcome *outcome);

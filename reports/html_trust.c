@@ -58,7 +58,7 @@ static void nearest(const struct page *p, size_t i)
 
 bool html_trust(struct page *p)
 {
-	char words[SENTENCE];
+	char words[WARNINGS];
 	const char *said;
 
 	if (p->a->n > 1 && evidence_warning(p->a, words))

@@ -333,7 +333,7 @@ void ft_report_compare_json(FILE *out, const struct ft_answers *a)
 {
 	PLAIN_NUMBERS;
 	json_t *j = json_object(), *list = json_array(), *diffs = json_array();
-	char text[SENTENCE];
+	char text[WARNINGS];
 
 	for (size_t i = 0; i < a->n; i++)
 		json_array_append_new(

@@ -64,8 +64,8 @@ static void spread_unevenly(const struct ft_cluster *c, struct ft_group_shape s,
 			int64_t n, k;
 
 			spread_from(domain, s, b * span + o, &n, &k);
-			if (k > 1 && (most == 1 || n < fewest ||
-				      (n == fewest && k > most))) {
+			if (k > 1 &&
+			    (most == 1 || n < fewest || (n == fewest && k > most))) {
 				fewest = n;
 				most = k;
 			}

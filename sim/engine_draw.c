@@ -266,12 +266,20 @@ void draw_power(struct engine *e, struct part_state *r)
 
 void draw_rest(struct engine *e)
 {
+	ft_ps end = 0;
+
+	for (size_t p = 0; p < e->in->n_parts; p++)
+		if (e->part[p].end > end && !e->part[p].of->job->again)
+			end = e->part[p].end;
 	for (size_t p = 0; p < e->in->n_parts; p++) {
 		struct part_state *r = &e->part[p];
+		/* what is done waits for the others, as the breakdown has it */
+		uint8_t waits = r->of->job->graph->n_classes > 1 ? BUBBLE : EXPOSED;
 
 		if (!r->drawn)
 			continue;
 		put_phase(e, r, r->state, r->since);
+		put_phase(e, r, waits, end);
 		put_power(e, r, r->since);
 		timeline_power(e->in->timeline, p, r->since, e->in->watts.idle);
 	}

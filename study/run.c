@@ -361,6 +361,7 @@ int64_t ft_study_fleet_like(const struct ft_scenario *first,
 			    struct ft_error *err)
 {
 	double wanted = ft_study_measure(first, of_first, basis), slack = 1e-6 * wanted;
+	double nearest = INFINITY;
 	struct asking a = { .s = s, .err = err };
 	int64_t found = 0;
 	bool ok = true;
@@ -381,8 +382,11 @@ int64_t ft_study_fleet_like(const struct ft_scenario *first,
 			found = a.size[i].gpus;
 			break;
 		}
-		if (fits && basis != FT_EQUAL_TIME && has <= wanted + slack)
+		if (fits && basis != FT_EQUAL_TIME &&
+		    fabs(log(has / wanted)) < nearest - 1e-6) {
+			nearest = fabs(log(has / wanted));
 			found = a.size[i].gpus;
+		}
 	}
 	release(&a);
 	if (ok && !found)

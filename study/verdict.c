@@ -46,12 +46,15 @@ bool ft_study_verdict(const struct ft_scenario *const *s, const struct ft_outcom
 		side[i] = ft_outcome_side(s[i], &o[i]);
 		deal[i] = ft_deal_of(&side[i].purchase, &side[i].throughput);
 		ft_deals_explain(&deal[0], &deal[i], v->part_usd[i]);
+		v->n_fit += o[i].fits;
 	}
 	if (!ft_odds_of(side, n, draws, &v->odds, err))
 		return false;
 	v->best = most_often(&v->odds, n);
 	v->second = most_often(&v->odds, v->best);
-	v->tie = v->odds.cheapest_frac[v->best] < FT_ODDS_DECIDED;
+	v->tie = !v->n_fit || v->odds.cheapest_frac[v->best] < FT_ODDS_DECIDED;
+	if (v->n_fit < 2)
+		return true;
 	v->n_crossovers = ft_deals_crossovers(
 		&deal[v->best], &deal[v->second], servers_of(s[v->second]),
 		ft_plan_flop_per_token(s[v->second]->model, s[v->second]->plan,
@@ -82,7 +85,16 @@ const char *ft_verdict_sentence(const struct ft_verdict *v, const char *const *l
 	size_t a = v->best, b = v->second;
 	int first = shown_bytes(label[a]), second = shown_bytes(label[b]);
 
-	snprintf(
+	if (!v->n_fit)
+		snprintf(text, FT_SENTENCE,
+			 "No plan fits in its GPUs' memory, so none is the cheaper one.");
+	else if (v->n_fit == 1)
+		snprintf(text, FT_SENTENCE,
+			 "%.*s alone has a plan that fits in its GPUs' memory. USD per "
+			 "million tokens, P50 (P10 to P90): %.4g (%.4g to %.4g).",
+			 first, label[a], p50[a], p10[a], p90[a]);
+	else
+		snprintf(
 		text, FT_SENTENCE,
 		"%.*s is %s with probability %.2f: %s. USD per million tokens, P50 (P10 "
 		"to P90): %.4g (%.4g to %.4g), against %.4g (%.4g to %.4g) with %.*s.",

@@ -210,10 +210,30 @@ static void retime_kernels(struct whatif *w)
 	a->kept_frac = told.by_s[FT_RETIMED_NOT] / told.all_s;
 }
 
+/* Is there something of what is to be faster, or left out? */
+static bool can_apply(const struct whatif *w, const bool *has, const bool *has_op,
+		      struct ft_error *err)
+{
+	for (int c = 0; c < FT_REC_CLASSES; c++)
+		if (w->asked->speedup[c] > 0 && !has[c])
+			return ft_fail(err, NULL,
+				       "--speedup %s changes nothing: the recorded step "
+				       "has no such operation",
+				       ft_rec_class_name((enum ft_rec_class)c));
+	for (int c = 0; c < FT_COLLECTIVES; c++)
+		if (w->asked->without[c] && !has_op[c])
+			return ft_fail(err, NULL,
+				       "--without %s changes nothing: the recorded step "
+				       "has no such collective",
+				       ft_collective_name((enum ft_collective)c));
+	return true;
+}
+
 /* --speedup and --without, on top of what the machine changes. */
-static void apply_wishes(struct whatif *w)
+static bool apply_wishes(struct whatif *w, struct ft_error *err)
 {
 	const struct ft_replay *p = w->asked->replay;
+	bool has[FT_REC_CLASSES] = { false }, has_op[FT_COLLECTIVES] = { false };
 
 	for (size_t k = 0; k < ft_replay_ranks(p); k++) {
 		const struct ft_recording *r = ft_replay_recording(p, k);
@@ -227,10 +247,15 @@ static void apply_wishes(struct whatif *w)
 
 			if (by > 0)
 				*t = (ft_ps)((double)*t / by);
-			if (c && c->op != FT_COLLECTIVES && w->asked->without[c->op])
-				*t = 0;
+			has[op->rec_class] = true;
+			if (c && c->op != FT_COLLECTIVES) {
+				has_op[c->op] = true;
+				if (w->asked->without[c->op])
+					*t = 0;
+			}
 		}
 	}
+	return can_apply(w, has, has_op, err);
 }
 
 /* ---- parts ----------------------------------------------------------------------------- */
@@ -377,7 +402,8 @@ static bool run(struct whatif *w, struct ft_error *err)
 		retime_kernels(w);
 	else if (!move(w, err))
 		return false;
-	apply_wishes(w);
+	if (!apply_wishes(w, err))
+		return false;
 	add_up(w);
 	attribute(w);
 	after = ft_replay_run(q->replay, &w->changed, &w->mem);

@@ -70,6 +70,29 @@ static struct node *document(struct whatif *w, const char *gpu, int64_t gpus,
 	return root;
 }
 
+/* The recording has its own model, plan and software; its machine and prices can be others. */
+static bool may_set(const struct whatif *w, const char *set, bool is_price,
+		    struct ft_error *err)
+{
+	static const char *const may[] = { "cluster.", "cluster=", "cost.", "cost=", "ccl." , "ccl=" };
+	bool money = is_price || !strncmp(set, "cost", 4);
+	bool ok = is_price;
+
+	for (size_t i = 0; i < sizeof(may) / sizeof(*may); i++)
+		ok |= !strncmp(set, may[i], strlen(may[i]));
+	if (!ok)
+		return ft_fail(err, NULL,
+			       "--set %s: of a recording only cluster, ccl and cost can be "
+			       "set; what ran is recorded",
+			       set);
+	if (money && !(w->asked->tokens_per_step > 0))
+		return ft_fail(err, NULL,
+			       "%s%s changes dollars, and there are none: add "
+			       "--tokens-per-step",
+			       is_price ? "" : "--set ", set);
+	return true;
+}
+
 static bool set_all(struct whatif *w, struct node *root, struct ft_error *err)
 {
 	static const char price[] = "--price ";
@@ -78,6 +101,8 @@ static bool set_all(struct whatif *w, struct node *root, struct ft_error *err)
 		const char *set = w->asked->sets[i];
 		bool is_price = !strncmp(set, price, strlen(price));
 
+		if (!may_set(w, set, is_price, err))
+			return false;
 		if (!(is_price ? node_set_below(&w->mem, root, "cost.price_of.", price,
 						set + strlen(price), err) :
 				 node_set(&w->mem, root, set, err)))
@@ -175,9 +200,11 @@ bool machines_load(struct whatif *w, struct ft_error *err)
 			 w->to.scenario->cluster->fabric->name :
 			 w->to.scenario->cluster->node->scale_up);
 	a->gpus = w->to.scenario->cluster->gpus;
-	if (w->to.scenario->cluster->ranks < a->ranks)
+	if (w->to.scenario->cluster->ranks / w->to.gpu->ranks_per_gpu !=
+	    (a->ranks + w->to.gpu->ranks_per_gpu - 1) / w->to.gpu->ranks_per_gpu)
 		return ft_fail(err, &w->to.scenario->cluster->gpus_mark,
-			       "the step has %lld ranks, the cluster only %lld",
+			       "the step has %lld ranks, the cluster %lld: leave out "
+			       "cluster.gpus, or say --scale dp=N",
 			       (long long)a->ranks,
 			       (long long)w->to.scenario->cluster->ranks);
 	if (!same_gpu(w))

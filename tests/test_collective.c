@@ -305,7 +305,8 @@ static void groups_need_not_fill_servers(void **state)
 	struct arena mem = { 0 };
 	struct ft_cluster *c = cluster(&mem, "{gpu: h100-sxm, gpus: 384, "
 					     "fabric: ib-ndr-rail}");
-	double nic = GiB * 47 / 48 / predict(c, FT_ALL_GATHER, GiB, 48, 8).duration.time_s;
+	double nic =
+		GiB * 47 / 48 / predict(c, FT_ALL_GATHER, GiB, 48, 8).duration.time_s;
 	struct ft_ccl *ccl = ccl_named("nccl-2.27");
 	struct ft_error err;
 
@@ -315,7 +316,8 @@ static void groups_need_not_fill_servers(void **state)
 			.op = FT_ALL_GATHER,
 			.bytes = 64 * GiB,
 			.algorithm = "ring",
-			.shape = { sizes[i % 11], (int64_t)(i / 11 % 10) + 1, i >= 110 },
+			.shape = { sizes[i % 11], (int64_t)(i / 11 % 10) + 1,
+				   i >= 110 },
 		};
 		struct ft_collective_result r;
 		int64_t fewest, most;

@@ -125,10 +125,7 @@ typedef void check(struct bench *b, size_t m, const struct ft_ccl *ccl,
 static void over_the_grid(check *holds)
 {
 	static const struct ft_group_shape shape[] = {
-		{ 144, 1, true },
-		{ 288, 1, true },
-		{ 1152, 1, true },
-		{ 16, 72, true }
+		{ 144, 1, true }, { 288, 1, true }, { 1152, 1, true }, { 16, 72, true }
 	};
 
 	for (size_t m = 0; m < MACHINES; m++) {

@@ -333,8 +333,8 @@ static void group_shapes(const struct ft_plan *p, struct ft_group_shape *g)
 	g[FT_GROUP_EP] = tiling(p->ep, p->etp);
 	g[FT_GROUP_EDP] = tiling(p->edp, p->etp * p->ep);
 	g[FT_GROUP_PP] = tiling(p->pp > 1 ? 2 : 1, p->ranks / p->pp);
-	g[FT_GROUP_EMBEDDING] = tiling(
-		p->pp > 1 ? 2 : 1, p->pp > 1 ? p->ranks / p->pp * (p->pp - 1) : 1);
+	g[FT_GROUP_EMBEDDING] = tiling(p->pp > 1 ? 2 : 1,
+				       p->pp > 1 ? p->ranks / p->pp * (p->pp - 1) : 1);
 }
 
 static double recomputed(struct builder *b)

@@ -406,6 +406,7 @@ void ft_flows_write(FILE *out, const struct ft_deal *deal, const struct ft_price
 struct ft_side {
 	struct ft_purchase purchase;
 	struct ft_throughput throughput;
+	bool cannot_run; /* is the cheapest in no draw, where another can */
 };
 
 /* FT_DRAWS: when nobody says how many */

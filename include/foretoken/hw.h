@@ -246,10 +246,10 @@ double ft_gpu_source_factor(const struct ft_gpu *gpu, const char *source,
 /* ---- Node -------------------------------------------------------------- */
 
 struct ft_node {
-	struct ft_digest digest; /* of its files */
+	struct ft_digest digest;	/* of its files */
 	const char *name, *title, *gpu; /* gpu: that it is sold with; "": any */
 	int64_t gpus, scale_up_gpus;	/* joined by the scale-up fabric: 8, or 72 */
-	const char *scale_up;	     /* nvlink, nvlink-no-nvls, xgmi, pcie */
+	const char *scale_up;		/* nvlink, nvlink-no-nvls, xgmi, pcie */
 	const char *scale_up_switch; /* bought apart, scale_up_switches a domain; "" */
 	const char *dpu_item;	     /* dpus in each node; "": none */
 	int64_t scale_up_switches, dpus;

@@ -13,6 +13,7 @@ extern "C" {
 /* Whose dollars are fewer, with which odds, why, and what would change it. */
 struct ft_verdict {
 	struct ft_odds odds;
+	size_t n_fit; /* whose plans fit in memory: the others are never the cheapest */
 	size_t best, second; /* the most often cheapest, and the next */
 	bool tie; /* the best is the cheapest in fewer than FT_ODDS_DECIDED */
 	/* [i]: of scenario i's dollars against the first's */
@@ -67,8 +68,8 @@ const char *ft_basis_name(enum ft_basis basis); /* "gpus" ... */
 double ft_study_measure(const struct ft_scenario *scenario,
 			const struct ft_outcome *outcome, enum ft_basis basis);
 
-/* The size that fits and is worth the same as the first: at most its dollars an hour or its
- * megawatts, at least its kept tokens/s. 0 with *err when there is none. */
+/* The size that fits and is worth the same as the first: nearest to its dollars an hour or its
+ * megawatts, by ratio; the smallest of at least its kept tokens/s. 0 with *err when there is none. */
 int64_t ft_study_fleet_like(const struct ft_scenario *first,
 			    const struct ft_outcome *of_first,
 			    const struct ft_scenario *scenario, enum ft_basis basis,
