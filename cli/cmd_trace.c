@@ -279,9 +279,10 @@ static const char *misused_recording(const struct trace_args *a)
 	if (strcmp(a->verb, "replay") && asks_what_if(a))
 		return "--gpu, --fabric, --scale, --speedup, --without and "
 		       "--tokens-per-step are of replay";
-	if (!strcmp(a->verb, "replay") && a->ask.from && !a->ask.gpu && !a->ask.fabric &&
-	    !a->ask.dp && !a->ask.tp && !(a->ask.tokens_per_step > 0) &&
-	    !a->shared.set.n && !a->ask.without_waiting)
+	if (!strcmp(a->verb, "replay") && a->ask.from && !a->ask.gpu &&
+	    !a->ask.fabric && !a->ask.dp && !a->ask.tp &&
+	    !(a->ask.tokens_per_step > 0) && !a->shared.set.n &&
+	    !a->ask.without_waiting)
 		return "--from is the recording's GPU, for another machine: add --gpu, "
 		       "--fabric, --scale or --tokens-per-step";
 	return NULL;

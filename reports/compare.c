@@ -178,14 +178,15 @@ static void how_alike(FILE *out, const struct ft_answers *a)
 	if (a->basis == FT_EQUAL_GPUS)
 		return;
 	for (size_t i = 1; i < a->n; i++)
-		apart = fmax(apart, fabs(ft_study_measure(a->scenario[i],
-							  &a->outcome[i], a->basis) /
-						 ft_study_measure(a->scenario[0],
-								  &a->outcome[0],
-								  a->basis) -
-					 1));
+		apart = fmax(apart,
+			     fabs(ft_study_measure(a->scenario[i], &a->outcome[i],
+						   a->basis) /
+					  ft_study_measure(a->scenario[0],
+							   &a->outcome[0], a->basis) -
+				  1));
 	if (apart > 0.1)
-		fprintf(out, "No sizes are alike in %s; the nearest, up to %.0f %% apart:",
+		fprintf(out,
+			"No sizes are alike in %s; the nearest, up to %.0f %% apart:",
 			said[a->basis].what, 100 * apart);
 	else
 		fprintf(out, "Sizes alike in %s:", said[a->basis].what);

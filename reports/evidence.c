@@ -159,9 +159,10 @@ static const char *on_memory(const struct ft_answers *a, char text[SENTENCE])
 			n += snprintf(text + n, (size_t)(SENTENCE - n), "%s%.60s",
 				      n ? ", " : "", a->label[i]);
 	if (n)
-		snprintf(text + n, (size_t)(SENTENCE - n),
-			 ": the plan does not fit in the GPU's memory and cannot run; its "
-			 "dollars count in no verdict.");
+		snprintf(
+			text + n, (size_t)(SENTENCE - n),
+			": the plan does not fit in the GPU's memory and cannot run; its "
+			"dollars count in no verdict.");
 	return n ? text : "";
 }
 
@@ -174,10 +175,11 @@ static const char *on_models(const struct ft_answers *a, char text[SENTENCE])
 
 		if (ft_model_parameters(other, 1) == ft_model_parameters(first, 1))
 			continue;
-		snprintf(text, SENTENCE,
-			 "The models differ (%.60s, %.60s): a token of one is not worth a "
-			 "token of the other.",
-			 first->name, other->name);
+		snprintf(
+			text, SENTENCE,
+			"The models differ (%.60s, %.60s): a token of one is not worth a "
+			"token of the other.",
+			first->name, other->name);
 		return text;
 	}
 	return "";
@@ -210,9 +212,8 @@ static const char *on_stacks(const struct ft_answers *a, char text[SENTENCE])
 
 const char *evidence_warning(const struct ft_answers *a, char text[WARNINGS])
 {
-	const char *(*const all[])(const struct ft_answers *, char *) = {
-		on_memory, on_models, on_stacks
-	};
+	const char *(*const all[])(const struct ft_answers *,
+				   char *) = { on_memory, on_models, on_stacks };
 	char one[SENTENCE];
 	size_t n = 0;
 

@@ -431,6 +431,16 @@ static bool says(const struct node *root, const char *key)
 	return n && !node_is_null(n) && !(n->kind == NODE_MAP && !n->n);
 }
 
+static bool leaves_plan(const struct node *root)
+{
+	return says(root, "run") && !says(root, "training.parallel");
+}
+
+bool scenario_leaves_plan(const struct ft_scenario *s)
+{
+	return leaves_plan(s->given);
+}
+
 struct ft_scenario *ft_scenario_to_run_from(struct ft_shelf *shelf,
 					    const struct node *root, const char *name,
 					    const struct ft_search *search,
@@ -438,8 +448,7 @@ struct ft_scenario *ft_scenario_to_run_from(struct ft_shelf *shelf,
 {
 	struct best_plan best = { 0 };
 
-	if (says(root, "run") && !says(root, "training.parallel") &&
-	    !find(shelf, root, name, search, &best, err))
+	if (leaves_plan(root) && !find(shelf, root, name, search, &best, err))
 		return NULL;
 	if (!best.scenario)
 		best.scenario = ft_scenario_from(shelf, root, name, true, err);

@@ -67,6 +67,9 @@ struct scenario_text {
 	size_t n_sets;
 };
 
+/* Does it ask for the best plan: run without training.parallel? */
+bool scenario_leaves_plan(const struct ft_scenario *scenario);
+
 /* ft_scenario_load of a whole scenario from a text, which also tells that. */
 struct ft_scenario *scenario_load_text(struct ft_shelf *shelf,
 				       const struct scenario_text *of,

@@ -116,6 +116,13 @@ static bool load(const struct job *j, struct ft_shelf *shelf, const char **sets,
 
 	a->scenario = scenario_load_text(shelf, &text, &seen, &a->why);
 	digest_hex(&seen.digest, a->row.key);
+	if (a->scenario && scenario_leaves_plan(a->scenario)) {
+		ft_fail(&a->why, NULL,
+			"run without training.parallel asks for the best plan, which a "
+			"sweep does not search: say training.parallel, or use plan");
+		ft_scenario_free((struct ft_scenario *)a->scenario);
+		a->scenario = NULL;
+	}
 	a->kept = seen.parts_read;
 	return seen.parts_read;
 }
@@ -213,6 +220,12 @@ static void one(struct job *j, struct ft_shelf *shelf, struct arena *mem, size_t
 		if (a.kept)
 			keep_row(j, &a.row);
 		tally(j, &a, a.row.settings);
+		pthread_mutex_unlock(&j->lock);
+	}
+	if (there && a.scenario) { /* its columns of keys that no sweep before had */
+		a.row.value = values(&j->grid, mem, a.scenario, sets);
+		pthread_mutex_lock(&j->lock);
+		keep_row(j, &a.row);
 		pthread_mutex_unlock(&j->lock);
 	}
 	if (a.ok)

@@ -181,14 +181,15 @@ static bool make_columns(struct sweep_db *d, const char *const *keys, size_t n,
 	return true;
 }
 
-/* INSERT with the columns by name: the fixed ones, the numbers, the keys. */
+/* INSERT with the columns by name: the fixed ones, the numbers, the keys. Of a row that is there,
+ * those of its keys that no sweep before had. */
 static const char *insertion(struct arena *mem, const char *const *keys, size_t n_keys)
 {
 	const struct ft_outcome_field *f;
 	size_t n = ft_outcome_fields(&f), parameters = 7;
 	sqlite3_str *sql = sqlite3_str_new(NULL);
 
-	sqlite3_str_appendf(sql, "INSERT OR IGNORE INTO runs (key, scenario, label, "
+	sqlite3_str_appendf(sql, "INSERT INTO runs (key, scenario, label, "
 				 "settings, version, error, fits");
 	for (size_t i = 0; i < n; i++) {
 		const char *name = column_of(mem, f[i].key);
@@ -204,7 +205,13 @@ static const char *insertion(struct arena *mem, const char *const *keys, size_t 
 	sqlite3_str_appendf(sql, ") VALUES (?");
 	for (size_t i = 1; i < parameters + n_keys; i++)
 		sqlite3_str_appendf(sql, ",?");
-	sqlite3_str_appendf(sql, ")");
+	sqlite3_str_appendf(sql, ") ON CONFLICT (key) DO ");
+	for (size_t i = 0; i < n_keys; i++)
+		sqlite3_str_appendf(sql, "%s\"%w\" = coalesce(\"%w\", excluded.\"%w\")",
+				    i ? ", " : "UPDATE SET ", keys[i], keys[i],
+				    keys[i]);
+	if (!n_keys)
+		sqlite3_str_appendf(sql, "NOTHING");
 	return finished(mem, sql);
 }
 

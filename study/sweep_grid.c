@@ -26,6 +26,24 @@ static bool cut(struct grid *g, const char *text, struct grid_axis *a,
 				       (int)GRID_VALUES, a->key);
 		a->value[a->n++] = p + 1;
 	}
+	for (size_t i = 0; i < a->n; i++)
+		for (size_t k = 0; k < i; k++)
+			if (!strcmp(a->value[i], a->value[k]))
+				return ft_fail(err, NULL, "%s=%.60s is given twice",
+					       a->key, a->value[i]);
+	return true;
+}
+
+/* What is asked of a run changes no row: a table has no column for it. */
+static bool is_told(const struct grid *g, struct ft_error *err)
+{
+	for (size_t i = 0; i < g->n_keys; i++)
+		if (!strcmp(g->key[i], "run") || !strncmp(g->key[i], "run.", 4))
+			return ft_fail(
+				err, NULL,
+				"%s changes nothing that a sweep tells; simulate "
+				"and compare answer it",
+				g->key[i]);
 	return true;
 }
 
@@ -54,6 +72,8 @@ bool grid_open(struct grid *g, const struct ft_sweep *s, struct ft_error *err)
 		add_key(g, g->axis[i].key);
 		total *= (double)g->axis[i].n;
 	}
+	if (!is_told(g, err))
+		return false;
 	if (total > MOST_RUNS)
 		return ft_fail(err, NULL,
 			       "%.0f combinations are too many: %.0f at most", total,

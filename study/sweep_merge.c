@@ -97,22 +97,29 @@ static bool count(struct merge *m, const char *path, const char *sql, size_t *n)
 	return ok;
 }
 
-/* INSERT of all rows, the columns by name. */
+/* INSERT of all rows, the columns by name; of those that are there what is missing. */
 static bool take_rows(struct merge *m, const char *path, const char *const *name,
 		      size_t n)
 {
-	sqlite3_str *list = sqlite3_str_new(NULL);
-	char *names, *sql;
+	sqlite3_str *list = sqlite3_str_new(NULL), *both = sqlite3_str_new(NULL);
+	char *names, *kept, *sql;
 	bool ok;
 
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		sqlite3_str_appendf(list, "%s\"%w\"", i ? ", " : "", name[i]);
+		sqlite3_str_appendf(both,
+				    "%s\"%w\" = coalesce(\"%w\", excluded.\"%w\")",
+				    i ? ", " : "", name[i], name[i], name[i]);
+	}
 	names = sqlite3_str_finish(list);
-	sql = sqlite3_mprintf("INSERT OR IGNORE INTO main.runs (%s) SELECT %s FROM "
-			      "part.runs",
-			      names, names);
-	ok = names && sql && exec(m, path, sql);
+	kept = sqlite3_str_finish(both);
+	sql = sqlite3_mprintf(
+		"INSERT INTO main.runs (%s) SELECT %s FROM part.runs WHERE "
+		"true ON CONFLICT (key) DO UPDATE SET %s",
+		names, names, kept);
+	ok = names && kept && sql && exec(m, path, sql);
 	sqlite3_free(names);
+	sqlite3_free(kept);
 	sqlite3_free(sql);
 	return ok;
 }

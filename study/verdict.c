@@ -86,8 +86,9 @@ const char *ft_verdict_sentence(const struct ft_verdict *v, const char *const *l
 	int first = shown_bytes(label[a]), second = shown_bytes(label[b]);
 
 	if (!v->n_fit)
-		snprintf(text, FT_SENTENCE,
-			 "No plan fits in its GPUs' memory, so none is the cheaper one.");
+		snprintf(
+			text, FT_SENTENCE,
+			"No plan fits in its GPUs' memory, so none is the cheaper one.");
 	else if (v->n_fit == 1)
 		snprintf(text, FT_SENTENCE,
 			 "%.*s alone has a plan that fits in its GPUs' memory. USD per "
@@ -95,12 +96,13 @@ const char *ft_verdict_sentence(const struct ft_verdict *v, const char *const *l
 			 first, label[a], p50[a], p10[a], p90[a]);
 	else
 		snprintf(
-		text, FT_SENTENCE,
-		"%.*s is %s with probability %.2f: %s. USD per million tokens, P50 (P10 "
-		"to P90): %.4g (%.4g to %.4g), against %.4g (%.4g to %.4g) with %.*s.",
-		first, label[a], p->n > 2 ? "the cheapest" : "cheaper",
-		p->cheapest_frac[a], v->tie ? "no clear winner" : "a clear winner",
-		p50[a], p10[a], p90[a], p50[b], p10[b], p90[b], second, label[b]);
+			text, FT_SENTENCE,
+			"%.*s is %s with probability %.2f: %s. USD per million tokens, P50 (P10 "
+			"to P90): %.4g (%.4g to %.4g), against %.4g (%.4g to %.4g) with %.*s.",
+			first, label[a], p->n > 2 ? "the cheapest" : "cheaper",
+			p->cheapest_frac[a],
+			v->tie ? "no clear winner" : "a clear winner", p50[a], p10[a],
+			p90[a], p50[b], p10[b], p90[b], second, label[b]);
 	return text;
 }
 

@@ -216,16 +216,18 @@ static bool can_apply(const struct whatif *w, const bool *has, const bool *has_o
 {
 	for (int c = 0; c < FT_REC_CLASSES; c++)
 		if (w->asked->speedup[c] > 0 && !has[c])
-			return ft_fail(err, NULL,
-				       "--speedup %s changes nothing: the recorded step "
-				       "has no such operation",
-				       ft_rec_class_name((enum ft_rec_class)c));
+			return ft_fail(
+				err, NULL,
+				"--speedup %s changes nothing: the recorded step "
+				"has no such operation",
+				ft_rec_class_name((enum ft_rec_class)c));
 	for (int c = 0; c < FT_COLLECTIVES; c++)
 		if (w->asked->without[c] && !has_op[c])
-			return ft_fail(err, NULL,
-				       "--without %s changes nothing: the recorded step "
-				       "has no such collective",
-				       ft_collective_name((enum ft_collective)c));
+			return ft_fail(
+				err, NULL,
+				"--without %s changes nothing: the recorded step "
+				"has no such collective",
+				ft_collective_name((enum ft_collective)c));
 	return true;
 }
 

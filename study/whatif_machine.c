@@ -74,17 +74,19 @@ static struct node *document(struct whatif *w, const char *gpu, int64_t gpus,
 static bool may_set(const struct whatif *w, const char *set, bool is_price,
 		    struct ft_error *err)
 {
-	static const char *const may[] = { "cluster.", "cluster=", "cost.", "cost=", "ccl." , "ccl=" };
+	static const char *const may[] = { "cluster.", "cluster=", "cost.",
+					   "cost=",    "ccl.",	   "ccl=" };
 	bool money = is_price || !strncmp(set, "cost", 4);
 	bool ok = is_price;
 
 	for (size_t i = 0; i < sizeof(may) / sizeof(*may); i++)
 		ok |= !strncmp(set, may[i], strlen(may[i]));
 	if (!ok)
-		return ft_fail(err, NULL,
-			       "--set %s: of a recording only cluster, ccl and cost can be "
-			       "set; what ran is recorded",
-			       set);
+		return ft_fail(
+			err, NULL,
+			"--set %s: of a recording only cluster, ccl and cost can be "
+			"set; what ran is recorded",
+			set);
 	if (money && !(w->asked->tokens_per_step > 0))
 		return ft_fail(err, NULL,
 			       "%s%s changes dollars, and there are none: add "

@@ -136,4 +136,28 @@ two() {
 	wait $one && wait $two && is "$runs|$runs" "$tmp/t.db" 'select count(*), count(step_s) from runs'
 }
 ok "two sweeps write into one file" two
+
+# ---- a key that an earlier sweep did not have
+column() { # FILE: the values of a key that varied
+	python3 -c 'import sqlite3, sys; print(sorted(r[0] for r in sqlite3.connect(sys.argv[1]).execute("select \"training.parallel.tp\" from runs")))' "$1"
+}
+again() {
+	rm -f "$tmp/again.db" "$tmp/part.db" "$tmp/all.db"
+	$f sweep $again --vary cluster.gpus=256 --db "$tmp/again.db" -q &&
+		cp "$tmp/again.db" "$tmp/part.db" &&
+		$f sweep $again --vary cluster.gpus=256 --vary training.parallel.tp=4,8 --db "$tmp/again.db" -q &&
+		test "$(column "$tmp/again.db")" = "[4, 8]" &&
+		$f merge "$tmp/all.db" "$tmp/part.db" "$tmp/again.db" &&
+		test "$(column "$tmp/all.db")" = "[4, 8]"
+}
+again=examples/01-first-answer/h100.yaml
+ok "a row that is there gets the columns of new keys, in a merged table too" again
+ok "what is asked of a run is no key of a sweep" fails 1 "run.tokens changes nothing that a sweep tells" $f sweep $again --vary run.tokens=1T,2T --db "$tmp/q.db"
+ok "nor is a value twice" fails 1 "cluster.gpus=256 is given twice" $f sweep $again --vary cluster.gpus=256,512,256 --db "$tmp/q.db"
+open() {
+	sed '/parallel:/d; /sharding:/d' $again >"$tmp/open.yaml" && printf 'run: {tokens: 1T}\n' >>"$tmp/open.yaml" &&
+		! $f sweep "$tmp/open.yaml" --vary cluster.gpus=256,512 --db "$tmp/q.db" 2>"$tmp/e"
+	grep -q 'which a sweep does not search' "$tmp/e"
+}
+ok "a plan that is left open is not guessed" open
 finish
