@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/file.h"
+#include "base/terminal.h"
 #include "cli/trace.h"
 #include "foretoken/reports.h"
 
@@ -154,6 +155,24 @@ static bool put_compared(const struct trace_args *a, const struct ft_trace_gap *
 	return !a->plot || ft_report_trace_gaps_plot(a->plot, gap, l, err);
 }
 
+/* A step of another machine explains no gap. */
+static void warn_of_machine(const struct trace_args *a, const struct ft_scenario *s)
+{
+	const struct ft_recording *r = ft_replay_recording(a->ask.replay, 0);
+	const char *gpu = ft_study_gpu_named(ft_recording_device(r));
+	int64_t ranks = ft_recording_world(r);
+
+	if (a->shared.quiet || ((!gpu || !strcmp(gpu, s->cluster->gpu->name)) &&
+				(ranks < 1 || ranks == s->cluster->ranks)))
+		return;
+	fprintf(stderr,
+		"foretoken: %swarning:%s the recording is of %lld ranks on %s, the "
+		"scenario of %lld on %s\n",
+		terminal_begin(stderr, TERMINAL_WARNING), terminal_end(stderr),
+		(long long)ranks, gpu ? gpu : "an unknown GPU",
+		(long long)s->cluster->ranks, s->cluster->gpu->name);
+}
+
 /* The recorded step beside the scenario's. */
 static bool compare(const struct trace_args *a, struct ft_shelf *shelf,
 		    const struct ft_whatif *w, struct ft_error *err)
@@ -167,6 +186,7 @@ static bool compare(const struct trace_args *a, struct ft_shelf *shelf,
 	bool ok = s && ft_study_trace_predict(s, a->ask.replay, &p, err);
 
 	if (ok) {
+		warn_of_machine(a, s);
 		ft_study_trace_gaps(w, &p, gap);
 		l.recorded = ft_study_trace_layers(&a->ask, &mem);
 		l.predicted = predicted_layers(&p, &mem);

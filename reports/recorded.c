@@ -190,7 +190,12 @@ static void put_kernels(FILE *out, const struct ft_replay *p)
 	size_t n, last = ft_recording_steps(r) - 1;
 	struct ft_rec_kernel *k =
 		ft_replay_kernels(p, 0, &t, ft_replay_step(p, &t, 0, last), &mem, &n);
-	struct table table = TABLE_OPEN(out, "kernel", "class", ">count", ">ms",
+	bool one = ft_replay_ranks(p) == 1 && last == 0;
+	struct table table;
+
+	if (!one)
+		fputs("Of the first file's last step:\n", out);
+	table = TABLE_OPEN(out, "kernel", "class", ">count", ">ms",
 					">mean us", ">shortest us", ">longest us");
 
 	for (size_t i = 0; i < n && i < KERNELS; i++) {

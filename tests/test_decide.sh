@@ -127,4 +127,17 @@ ok "checkpoints nobody goes back to" refused "has no effect under 'recovery: fau
 ok "where nothing fails nothing is lost" sh -c "$f simulate $a --set 'cost.goodput={failures_per_1000_node_days: 0, spares: false}' --json | jq -e '.cost.goodput == 1 and .cost.repair_frac == 0'"
 ok "a way to recover that is none" refused "recovery" $f simulate $a --set 'cost.goodput={recovery: warm}'
 ok "the map of failures survives a round trip" sh -c "$f simulate $a --set 'cost.goodput={recovery: cold, repair: 2 h}' --json >$tmp/j && jq .scenario $tmp/j | $f simulate - --json | jq .cost >$tmp/o && jq .cost $tmp/j | cmp - $tmp/o"
+# ---- what is compared
+$f compare $a $a --json >"$tmp/same.json"
+ok "equal dollars share each draw" jq -e '.verdict | .cheapest_frac == [0.5, 0.5] and .tie' "$tmp/same.json"
+unfit() {
+	$f compare $a $a --set training.parallel.tp=4 --csv >/dev/null && sed 's/tp: 4, pp: 4, vpp: 5/tp: 1, pp: 1, vpp: 1/; s/^stack/title: too large\nstack/' $a >"$tmp/unfit.yaml" &&
+		$f compare $a "$tmp/unfit.yaml" --json | jq -e '.verdict.best != "too large" and .verdict.cheapest_frac == [1, 0] and (.verdict.sentence | test("alone has a plan that fits")) and (.warning | test("does not fit"))' &&
+		$f compare $a "$tmp/unfit.yaml" --csv | grep -q '^fits,1,0$' &&
+		$f compare "$tmp/unfit.yaml" "$tmp/unfit.yaml" | grep -q 'No plan fits'
+}
+ok "a plan that does not fit wins nothing" unfit
+ok "models that differ are told" sh -c "$f compare $a $a --set model=llama3-8b | grep -q 'The models differ' && exit 1; sed 's/llama3-70b/llama2-70b/' $a >$tmp/other.yaml && $f compare $a $tmp/other.yaml | grep -q 'The models differ (llama3-70b, llama2-70b)'"
+ok "a server of another GPU is refused" refused "hgx-h100 is a server of h100-sxm; that of b200 is hgx-b200" $f simulate $a --set cluster.gpu=b200
+ok "but one of the user's own holds it" sh -c "$f simulate $a --set cluster.gpu=b200 --set 'cluster.node={extends: hgx-h100}'"
 finish

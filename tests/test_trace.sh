@@ -131,4 +131,13 @@ steps="h100-8b4L-fsdp2-s4096-b1-eager h100-8b8L-fsdp1-s8192-b1-fp8-compile h100-
 for step in $steps; do
 	ok "added up, $step is what the profiler wrote" python3 tests/recorded.py $f $t/$step.rank0.kineto.json.gz
 done
+one=measurements/traces/h200-8b4L-fsdp2-s4096-b1-eager.rank0.kineto.json.gz
+ok "show and compare change nothing" fails 64 "are of replay" $f trace show $one --speedup gemm=2
+ok "a collective that is not there cannot be left out" fails 1 "the recorded step has no such collective" $f trace replay $one --without all_reduce
+ok "nor what is not there be faster" fails 1 "the recorded step has no such operation" $f trace replay $one --speedup other=2
+ok "what ran cannot be set" fails 1 "only cluster, ccl and cost can be set" $f trace replay $one --set training.micro_batch_size=2
+ok "a bill is of the step's ranks" fails 1 "the step has 2 ranks, the cluster 16" $f trace replay $one --set cluster.gpus=16 --tokens-per-step 8192
+ok "prices without dollars" fails 1 "add --tokens-per-step" $f trace replay $one --price h100-server=1
+ok "the recording's GPU alone changes nothing" fails 64 "add --gpu" $f trace replay $one --from mi300x
+ok "a wish twice" fails 64 "is given twice" $f trace replay $one --speedup attention=2 --speedup attention=3
 finish

@@ -52,4 +52,5 @@ else
 fi
 ok "a figure is an SVG" told 1 "should be the name of an SVG file" $f trace compare $eager $scenario --plot "$tmp/gap.png"
 ok "a figure is of compare" wrong "is of compare" $f trace show $eager --plot "$tmp/gap.svg"
+ok "another machine's step is held against it with a warning" sh -c "$f trace compare $eager $scenario 2>$tmp/e >/dev/null && ! grep -q warning $tmp/e && $f trace compare $eager $scenario --set cluster.gpu=mi300x --set stack=generic 2>$tmp/e >/dev/null; grep -q 'the recording is of 2 ranks on h200, the scenario of 2 on mi300x' $tmp/e"
 finish
