@@ -195,8 +195,8 @@ static void put_kernels(FILE *out, const struct ft_replay *p)
 
 	if (!one)
 		fputs("Of the first file's last step:\n", out);
-	table = TABLE_OPEN(out, "kernel", "class", ">count", ">ms",
-					">mean us", ">shortest us", ">longest us");
+	table = TABLE_OPEN(out, "kernel", "class", ">count", ">ms", ">mean us",
+			   ">shortest us", ">longest us");
 
 	for (size_t i = 0; i < n && i < KERNELS; i++) {
 		table_row(&table);

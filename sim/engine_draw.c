@@ -281,6 +281,10 @@ void draw_rest(struct engine *e)
 		put_phase(e, r, r->state, r->since);
 		put_phase(e, r, waits, end);
 		put_power(e, r, r->since);
-		timeline_power(e->in->timeline, p, r->since, e->in->watts.idle);
+		if (end > r->since)
+			timeline_power(e->in->timeline, p, r->since,
+				       e->in->watts.waiting);
+		timeline_power(e->in->timeline, p, end > r->since ? end : r->since,
+			       e->in->watts.idle);
 	}
 }

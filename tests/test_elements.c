@@ -28,14 +28,14 @@ static void each_kernel_touches_what_it_must(void **state)
 	static const char gpt[] = "{name: gpt3-175b, num_hidden_layers: 2}";
 	const double f = 14336, h = 4096, qk = 4096 + 1024, gpt_f = 4 * 12288;
 	const struct kernel cases[] = {
-		{ llama, "generic", "activation", f, 6 },
-		{ llama, "generic", "activation_back", f, 10 },
-		{ llama, "generic", "rope", qk, 4 },
-		{ llama, "generic", "rope_back", qk, 4 },
+		{ llama, "megatron-core", "activation", f, 6 },
+		{ llama, "megatron-core", "activation_back", f, 10 },
+		{ llama, "megatron-core", "rope", qk, 4 },
+		{ llama, "megatron-core", "rope_back", qk, 4 },
 		{ llama, "torch-2.11-eager", "transpose", 1.5 * h, 4 },
 		{ llama, "torch-2.11-compile", "transpose", 1.5 * h, 4 },
-		{ gpt, "generic", "activation", gpt_f, 4 },
-		{ gpt, "generic", "activation_back", gpt_f, 6 },
+		{ gpt, "megatron-core", "activation", gpt_f, 4 },
+		{ gpt, "megatron-core", "activation_back", gpt_f, 6 },
 		{ llama, "torch-2.11-compile", "activation", f, 6 },
 		{ llama, "torch-2.11-compile", "rope", qk, 4 },
 		{ gpt, "torch-2.11-compile", "activation", gpt_f, 4 },
@@ -44,7 +44,9 @@ static void each_kernel_touches_what_it_must(void **state)
 		{ gpt, "torch-2.11-eager", "activation_back", gpt_f, 6 },
 		{ llama, "torch-2.11-compile", "add", h, 9 },
 		{ llama, "torch-2.11-eager", "add", h, 9 },
+		{ llama, "megatron-core", "add", h, 6 },
 		{ llama, "generic", "add", h, 6 },
+		{ llama, "generic", "activation", f, 4 + 6 },
 	};
 	size_t bad = 0;
 

@@ -24,6 +24,7 @@ static const struct key_exempt exempt[] = {
 	{ "cost.prices", "prices.*.included", "permits a price of zero, else refused" },
 	{ "cluster.fabric", "planes",
 	  "more than a NIC can use are refused: test_cluster.c" },
+	{ "cluster.node", "gpu", "of a node that is named: test_decide.sh" },
 	{ "cluster.node", "dpus", "of the bill's table alone: test_parts.c" },
 	{ "cluster.node", "scale_up.switches", "of a switch_item: test_parts.c" },
 	{ "cluster.site", "front_end.hall_nodes", "of large clusters: test_parts.c" },
