@@ -203,7 +203,7 @@ def of_csv(answer, i, row):
         return f[key.replace(".", "_")] if key.startswith("megawatts") else at(f, key)
     if row[-4:] in (".p10", ".p90"):
         return of_range(side, row[:-4], row[-3:])
-    return at(side, row)
+    return side["scenario"]["cluster"]["gpus"] if row == "cluster.gpus" else at(side, row)
 
 
 def compared(text, answer, table):

@@ -84,7 +84,7 @@ done
 for v in 0 -5 x inf; do
 	ok "--tokens-per-step $v" wrong "tokens-per-step: .* is not a number above 0" $replay --tokens-per-step "$v"
 done
-for c in gemm attention memory optimizer collective copy other; do
+for c in gemm attention memory optimizer collective copy; do
 	ok "--speedup $c=1 changes nothing" takes sh -c "$replay --json --speedup $c=1 | jq -e '.step_s == .recorded_step_s'"
 done
 ok "--without prayer" wrong "or waiting; not 'prayer'" $replay --without prayer
