@@ -150,6 +150,21 @@ void head_forward(struct builder *b)
 			need(b, FT_STREAM_TP);
 }
 
+/* Megatron keeps a slice of the head's input and gathers it again beside dgrad, as it does
+ * before the blocks' products. */
+static void gather_input_again(struct builder *b)
+{
+	if (b->rules->tensor_parallel != FT_TP_MEGATRON ||
+	    !b->plan->sequence_parallel || b->plan->lora.rank)
+		return;
+	of_weights(b, true);
+	if (put_collective(b, "tp_all_gather", FT_STREAM_TP, FT_ALL_GATHER, FT_GROUP_TP,
+			   wide(b)) &&
+	    b->part == PART_WEIGHTS)
+		need(b, FT_STREAM_TP); /* no dgrad runs beside it */
+	of_weights(b, false);
+}
+
 void head_backward(struct builder *b)
 {
 	struct loss loss = loss_of(b);
@@ -165,6 +180,7 @@ void head_backward(struct builder *b)
 		put_memory(b, "loss_cast_back", "cast", loss.cast_back * head_logits(b),
 			   2);
 	logit_cap(b, true);
+	gather_input_again(b);
 	head_product(b, FT_DGRAD, rows);
 	tensor_sum(b, "tp_reduce", wide(b));
 	if (b->rules->tensor_parallel == FT_TP_MEGATRON && b->part == PART_WHOLE)
