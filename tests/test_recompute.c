@@ -64,7 +64,7 @@ static const struct module modules[] = {
 	  "moe",
 	  { "router", "top_k", "permute", "sort_by_expert", "expert_up",
 	    "expert_activation", "expert_down", "unsort", "unpermute" },
-	  6 * 256 * 4 },
+	  (6 * 256 + 4 * H) * 4 },
 	{ LATENT, "mla_up_proj", { "q_up", "kv_up" }, 0 },
 	{ LATENT,
 	  "'mla_up_proj,mlp'",

@@ -397,10 +397,33 @@ static void deepspeed_has_two_sets_of_gradients(void **state)
 	drop(&p);
 }
 
+/* Gathered ahead of the layers that need them, or all at the end: the same weights, of each stage. */
+static void each_stage_gathers_all_that_it_holds(void **state)
+{
+	static const char *const plans[] = {
+		PLAN("16") "sharding: zero1, parallel: {pp: 2}, "
+			   "overlap: {param_gather: true}}",
+		PLAN("16") "sharding: zero1, parallel: {pp: 2}, "
+			   "overlap: {param_gather: false}}",
+	};
+	struct parts p[2];
+	double bytes[2];
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		build(&p[i], MODEL, plans[i], "megatron-core", 8);
+		bytes[i] = sum_over_ranks(p[i].graph, "zero_gather", -1).bytes;
+		drop(&p[i]);
+	}
+	near_frac(bytes[0], bytes[1], 1e-12);
+	near_frac(bytes[0], 4 * 2 * (2 * layer + root), 1e-12);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_rank_alone_copies_on_the_compute_stream),
+		cmocka_unit_test(each_stage_gathers_all_that_it_holds),
 		cmocka_unit_test(ranks_of_a_group_copy_beside_the_products),
 		cmocka_unit_test(
 			a_library_without_copies_keeps_gradients_where_they_are),

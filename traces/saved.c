@@ -47,7 +47,8 @@ static double mlp_bytes(const struct builder *b, const struct layer_sizes *s,
 		width = (double)l->expert_intermediate * copies;
 		h = (double)s->h * copies;
 		each = b->rules->fusion == FT_FUSION_EAGER ? each : 6;
-		set &= ~(unsigned)(FT_MODULE_MLP_UP | FT_MODULE_MLP_DOWN);
+		set &= ~(unsigned)(FT_MODULE_MLP_UP | FT_MODULE_MLP_DOWN |
+				   FT_MODULE_OPS);
 	}
 	if (set & FT_MODULE_OPS)
 		each /= 2;
@@ -58,7 +59,7 @@ static double mlp_bytes(const struct builder *b, const struct layer_sizes *s,
 	if (set & FT_MODULE_MLP_UP)
 		each -= gated ? 4 : 2;
 	if (set & (l->experts ? FT_MODULE_EXPERTS : FT_MODULE_MLP))
-		each = 0;
+		return 0; /* a mixture from router to shared expert, from the layer's input */
 	/* the first product's input is gathered over etp, the second's output is scattered */
 	h *= (byte ? 1 : 2) * (double)b->plan->etp + 2;
 	return (each > 0 ? each : 0) * width + h +

@@ -244,6 +244,8 @@ void segment_head(struct stage *st, unsigned variant, bool received)
 		await_neighbour(st, false, true);
 	if (is_fsdp(b->plan) && !st->first)
 		forward_unit(b, st->root, variant);
+	else if (!st->first && gathers_ahead(b) && (variant & V_FIRST))
+		gather_weights(b, ends_held(b, false, true));
 	cast_weights(b, ends_held(b, false, true));
 	outputs_forward(b);
 	head_bytes(b, st->root, false);
