@@ -46,6 +46,8 @@ ok "the start of add is found again" near add start 2
 ok "a backward product costs what a forward one of its sizes does" near dgrad value 1
 ok "and says how far products scatter" grep -q '^    wgrad: {value: [01].*low: 0.9.*high: 1.0' "$tmp/fit/fake.yaml"
 ok "interference is found again, both ways" sh -c "grep -A1 '^  collective_units:' $tmp/fit/fake.yaml | grep -q 'value: 2[4-9]' && grep -A1 '^  collective_beside_compute:' $tmp/fit/fake.yaml | grep -q 'value: 1.1'"
+ok "its kernels scatter by the machine's noise, not as the base's do" awk '/^[a-z]/ { family = $1 }
+	/^  spread:/ { n++; bad += family ~ /memory|collective/ && $2 > 0.02 } END { exit n != 4 || bad }' "$tmp/fit/fake.yaml"
 held() { # FAMILY most
 	python3 -c 'import json,sys
 g={e["family"]:e for e in json.load(open(sys.argv[1]))["held_out"]}

@@ -75,6 +75,14 @@ assert b["known"] > 0 and b["simulated"] <= a["simulated"] // 4 + 4, (b["known"]
 assert a["best"] == b["best"]' "$tmp/1" "$tmp/2" "$tmp/p.db"
 }
 ok "--db keeps what was simulated, and the same search goes on from it" db
+unkept() { # a table that takes no row, as on a full disk
+	python3 -c 'import sqlite3, sys
+c = sqlite3.connect(sys.argv[1])
+c.execute("delete from runs")
+c.execute("create trigger t before insert on runs begin select raise(abort, \"no room\"); end")
+c.commit()' "$tmp/p.db" && fails 1 "no room" $f plan "$tmp/a.yaml" --db "$tmp/p.db"
+}
+ok "what cannot be kept ends the search, and is told" unkept
 held=
 if sanitized; then held="--set training.parallel.tp=8 --set training.recompute=full"; fi
 ok "nothing fits: a change that helps is named" prints "fits with " $f plan "$tmp/large.yaml" --set cluster.gpu=h100-sxm $held
