@@ -34,6 +34,21 @@ static const struct {
 
 enum { MODULES = sizeof(modules) / sizeof(*modules) };
 
+int64_t ft_plan_expert_shard(const struct ft_plan *p)
+{
+	int64_t a = p->edp, b = p->dp * p->cp / (p->shard > 0 ? p->shard : 1);
+
+	if (p->sharding == FT_DDP)
+		return 1;
+	while (b) { /* greatest common divisor */
+		int64_t rest = a % b;
+
+		a = b;
+		b = rest;
+	}
+	return p->edp / a;
+}
+
 const char *ft_modules_text(unsigned set, char text[FT_MODULES_TEXT])
 {
 	size_t n = 0;

@@ -202,6 +202,19 @@ static void slow_down(struct setting *s, const size_t *of, struct engine_part *p
 	}
 }
 
+/* Those that every pipeline takes part in: replicas, and what they share. */
+static unsigned meeting_groups(const struct ft_graph *g)
+{
+	unsigned meeting = 1u << FT_GROUP_DP | 1u << FT_GROUP_REPLICA |
+			   1u << FT_GROUP_EDP | 1u << FT_GROUP_EXPERT_REPLICA;
+
+	if (g->group[FT_GROUP_SHARD].size >= g->group[FT_GROUP_DP].size)
+		meeting |= 1u << FT_GROUP_SHARD;
+	if (g->group[FT_GROUP_EXPERT_SHARD].size >= g->group[FT_GROUP_EDP].size)
+		meeting |= 1u << FT_GROUP_EXPERT_SHARD;
+	return meeting;
+}
+
 static void make_parts(struct setting *s, struct engine_input *in)
 {
 	size_t *of = ARENA_ARRAY(s->mem, s->n_slow + 1, size_t);
@@ -225,11 +238,7 @@ static void make_parts(struct setting *s, struct engine_input *in)
 		in->n_teams += beside;
 		s->job[1].engine.again = true;
 	}
-	s->job[0].engine.meeting = 1u << FT_GROUP_DP | 1u << FT_GROUP_REPLICA |
-				   1u << FT_GROUP_EDP | 1u << FT_GROUP_SHARD;
-	if (s->job[0].graph->group[FT_GROUP_SHARD].size <
-	    s->job[0].graph->group[FT_GROUP_DP].size)
-		s->job[0].engine.meeting &= ~(1u << FT_GROUP_SHARD);
+	s->job[0].engine.meeting = meeting_groups(s->job[0].graph);
 	in->part = part;
 	in->n_links = s->job[0].network ? network_links(s->job[0].network) : 0;
 }

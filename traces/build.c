@@ -39,7 +39,8 @@ struct pass {
 	unsigned variant;
 	bool first, last;	 /* of the model */
 	bool from_self, to_self; /* the chunk before, behind it is of the same stage */
-	int64_t since;		 /* backward: layers since a bucket was full */
+	struct held since;	 /* backward: gradients since a bucket was full */
+	struct ahead ahead;	 /* forward: weights that were gathered ahead */
 };
 
 static struct pass pass_of(struct stage *st, const struct ft_slot *slot)
@@ -58,14 +59,14 @@ static struct pass pass_of(struct stage *st, const struct ft_slot *slot)
 	};
 }
 
-static struct layer_call forward_call(struct stage *st, const struct pass *p, int64_t l)
+static struct layer_call forward_call(struct stage *st, struct pass *p, int64_t l)
 {
-	int64_t begin = st->begin[p->chunk], end = st->end[p->chunk];
+	bool edge = l == st->begin[p->chunk];
+	unsigned v = p->variant;
 
-	return (struct layer_call){
-		l, gather_variant(st->b, l - begin, end - l, p->variant),
-		l == begin && !p->first && !p->from_self
-	};
+	if (v & V_FIRST && gathers_ahead(st->b))
+		v |= bucket_ahead(st->b, &p->ahead, l, st->end[p->chunk]);
+	return (struct layer_call){ l, v, edge && !p->first && !p->from_self };
 }
 
 /* fsdp: the last layer to go back has none below it to gather, and the first gathers itself;
@@ -90,10 +91,8 @@ static struct layer_call backward_call(struct stage *st, struct pass *p, int64_t
 	if (fsdp)
 		own |= unit_variant(b, p, edge, top);
 	own |= fetch_variant(b, edge, top);
-	if (v & V_SYNC && !fsdp && (++p->since == b->layers_per_bucket || edge)) {
-		own |= V_BUCKET | V_LAYERS * (unsigned)p->since;
-		p->since = 0;
-	}
+	if (v & V_SYNC && !fsdp)
+		own |= bucket_behind(b, &p->since, l, edge);
 	if (st->part == PART_INPUTS)
 		own &= V_EDGE | V_RAGGED | V_GATHER | V_FETCH | V_FETCH_BELOW;
 	else if (st->part == PART_WEIGHTS)
@@ -323,6 +322,7 @@ static struct ft_group_shape tiling(int64_t size, int64_t stride)
 static void group_shapes(const struct ft_plan *p, struct ft_group_shape *g)
 {
 	int64_t dp = p->dp * p->cp, shard = p->shard > 0 ? p->shard : dp;
+	int64_t expert = p->etp * p->ep, expert_shard = ft_plan_expert_shard(p);
 
 	g[FT_GROUP_TP] = tiling(p->tp, 1);
 	g[FT_GROUP_CP] = tiling(p->cp, p->tp);
@@ -331,7 +331,10 @@ static void group_shapes(const struct ft_plan *p, struct ft_group_shape *g)
 	g[FT_GROUP_REPLICA] = tiling(dp / shard, p->tp * shard);
 	g[FT_GROUP_ETP] = tiling(p->etp, 1);
 	g[FT_GROUP_EP] = tiling(p->ep, p->etp);
-	g[FT_GROUP_EDP] = tiling(p->edp, p->etp * p->ep);
+	g[FT_GROUP_EDP] = tiling(p->edp, expert);
+	g[FT_GROUP_EXPERT_SHARD] = tiling(expert_shard, expert);
+	g[FT_GROUP_EXPERT_REPLICA] =
+		tiling(p->edp / expert_shard, expert * expert_shard);
 	g[FT_GROUP_PP] = tiling(p->pp > 1 ? 2 : 1, p->ranks / p->pp);
 	g[FT_GROUP_EMBEDDING] = tiling(p->pp > 1 ? 2 : 1,
 				       p->pp > 1 ? p->ranks / p->pp * (p->pp - 1) : 1);

@@ -25,7 +25,14 @@ enum variant {
 			* under fsdp: its own, which no layer before gathered */
 	V_FETCH = 64,  /* its share comes back from host memory first */
 	V_FETCH_BELOW = 128, /* and that of the layer below meanwhile */
-	V_LAYERS = 256,	     /* times this: so many layers are in that bucket */
+	V_BUCKETS = 256,     /* times this: the number of that bucket */
+};
+
+/* What a rank holds. */
+struct held {
+	double dense, experts; /* parameters that are trained, before sharding */
+	double frozen, frozen_experts; /* bytes of weights that are not */
+	int64_t tensors;	       /* that the parameters are kept in */
 };
 
 struct segment_key {
@@ -60,11 +67,12 @@ struct builder {
 	int64_t tokens;		 /* of a rank in this micro-batch: mbs * s / cp */
 	int64_t sequences;	 /* mbs of it */
 	int64_t *kind;		 /* [n_layers] first layer that runs the same */
-	bool *again;	  /* [n_layers] under full recomputation: this one, too */
-	bool *offload;	  /* [n_layers] what it keeps waits in host memory */
-	double sent_frac; /* of what each layer keeps; 0: there are no transfers */
-	int64_t layers_per_bucket; /* of gradients, */
-	int64_t layers_per_gather; /* of weights */
+	bool *again;	     /* [n_layers] under full recomputation: this one, too */
+	bool *offload;	     /* [n_layers] what it keeps waits in host memory */
+	double sent_frac;    /* of what each layer keeps; 0: there are no transfers */
+	struct held *unit;   /* [n_layers] what each layer holds */
+	struct held *bucket; /* [n_buckets] what those of the step hold */
+	size_t n_buckets, bucket_cap;
 };
 
 /* graph.c */
@@ -152,12 +160,7 @@ double head_logits(const struct builder *b);
 void outputs_forward(struct builder *b);
 void outputs_backward(struct builder *b);
 
-/* parameters.c: what a rank holds */
-struct held {
-	double dense, experts; /* parameters that are trained, before sharding */
-	double frozen, frozen_experts; /* bytes of weights that are not */
-	int64_t tensors;	       /* that the parameters are kept in */
-};
+/* parameters.c */
 void held_add(struct held *sum, struct held more);
 struct held layer_weights(const struct builder *b, int64_t layer); /* all, as trained */
 struct held layer_held(const struct builder *b, int64_t layer);

@@ -45,16 +45,18 @@ void base_bytes(const struct builder *b, struct held stage, struct held ends,
 {
 	const struct ft_plan *p = b->plan;
 	double all = stage.dense + stage.experts, width = gradient_width(b);
-	double shared = stage.dense / (double)p->shard + stage.experts / (double)p->edp;
+	double shared = stage.dense / (double)p->shard +
+			stage.experts / (double)ft_plan_expert_shard(p);
 	double frozen = stage.frozen + stage.frozen_experts;
 	double moments = p->optimizer == FT_MUON ? 1 : 2;
 	double optimizer = p->master_weights ? 4 + 4 * moments : 2 * moments;
 
 	memset(bytes, 0, FT_MEMORIES * sizeof(*bytes));
 	if (is_fsdp(p)) {
-		bytes[FT_MEMORY_WEIGHTS] = (p->master_weights ? 4 : 2) * shared +
-					   stage.frozen / (double)p->shard +
-					   stage.frozen_experts / (double)p->edp;
+		bytes[FT_MEMORY_WEIGHTS] =
+			(p->master_weights ? 4 : 2) * shared +
+			stage.frozen / (double)p->shard +
+			stage.frozen_experts / (double)ft_plan_expert_shard(p);
 		bytes[FT_MEMORY_OPTIMIZER] =
 			(p->master_weights ? 4 : 2) * moments * shared;
 		if (keeps_units(b))
@@ -199,7 +201,7 @@ void reduce_bytes(struct builder *b, struct held root)
 {
 	double n = root.dense + root.experts, width = gradient_width(b);
 	double shard = root.dense / (double)b->plan->shard +
-		       root.experts / (double)b->plan->edp;
+		       root.experts / (double)ft_plan_expert_shard(b->plan);
 	double kept = kept_gradient_width(b), behind = kept > width ? width * shard : 0;
 
 	if (b->g->group[FT_GROUP_SHARD].size > 1)

@@ -46,8 +46,8 @@ bool segment_fresh(struct stage *st, struct segment_key key, const char *name)
 	for (int i = 0; i < 8; i++)
 		if (variant & (1u << i))
 			full = arena_printf(b->mem, "%s.%s", full, tags[i]);
-	if (variant >= V_LAYERS)
-		full = arena_printf(b->mem, "%s.%u", full, variant / V_LAYERS);
+	if (variant >= V_BUCKETS)
+		full = arena_printf(b->mem, "%s.%u", full, variant / V_BUCKETS);
 	if (key.role == ROLE_PAIR)
 		full = arena_printf(b->mem, "%s.%x", full, key.beside);
 	if (key.part != PART_WHOLE)
@@ -210,10 +210,7 @@ static void before_forward(struct stage *st, struct layer_call f)
 	if (is_fsdp(b->plan)) {
 		forward_unit(b, unit, f.variant);
 	} else if (f.variant & V_GATHER) {
-		double n = f.variant / V_LAYERS;
-
-		gather_weights(b, (struct held){ .dense = n * unit.dense,
-						 .experts = n * unit.experts });
+		gather_weights(b, bucket_of(b, f.variant));
 	}
 	cast_weights(b, unit);
 }
@@ -262,7 +259,7 @@ static void keep_gradients(struct stage *st, struct held unit, bool first)
 	bool sharded = is_fsdp(p) && !reduces_last(b);
 	bool parts = sharded || p->sharding == FT_ZERO2;
 	double over = parts ? (double)p->shard : 1;
-	double expert_over = parts ? (double)p->edp : 1;
+	double expert_over = parts ? (double)ft_plan_expert_shard(p) : 1;
 
 	if (!gradients_come(b) || !first)
 		return;
@@ -359,14 +356,8 @@ static void behind_backward(struct stage *st, struct layer_call k)
 		host(b, FT_HOST_SHARD_BACKWARD, 1);
 	if (k.variant & V_SYNC && b->plan->sharding == FT_DDP)
 		host(b, FT_HOST_GRADIENT_HOOK, (double)layer_tensors(b, k.layer));
-	if (k.variant & V_BUCKET) {
-		double n = k.variant / V_LAYERS;
-
-		reduce_gradients(b,
-				 (struct held){ .dense = n * unit.dense,
-						.experts = n * unit.experts },
-				 k.variant & V_FIRST);
-	}
+	if (k.variant & V_BUCKET)
+		reduce_gradients(b, bucket_of(b, k.variant), k.variant & V_FIRST);
 	of_weights(b, false);
 }
 

@@ -40,16 +40,6 @@ bool gathers_ahead(const struct builder *b)
 	       (b->plan->sharding == FT_ZERO1 || b->plan->sharding == FT_ZERO2);
 }
 
-unsigned gather_variant(const struct builder *b, int64_t before, int64_t left,
-			unsigned variant)
-{
-	int64_t each = b->layers_per_gather;
-
-	if (!gathers_ahead(b) || !(variant & V_FIRST) || before % each)
-		return variant;
-	return variant | V_GATHER | V_LAYERS * (unsigned)(left < each ? left : each);
-}
-
 double gradient_width(const struct builder *b)
 {
 	return ft_dtype_bytes(b->plan->gradient_dtype);
@@ -72,17 +62,18 @@ static bool has_peers(const struct builder *b, struct held unit)
 {
 	return b->g->group[FT_GROUP_SHARD].size > 1 ||
 	       (unit.experts + unit.frozen_experts > 0 &&
-		b->g->group[FT_GROUP_EDP].size > 1);
+		b->g->group[FT_GROUP_EXPERT_SHARD].size > 1);
 }
 
 /* What a rank casts and copies of its own shard before a gather. */
 static double copied_in(const struct builder *b, struct held unit)
 {
-	double shard = (double)b->plan->shard, edp = (double)b->plan->edp;
+	double shard = (double)b->plan->shard;
+	double expert_shard = (double)ft_plan_expert_shard(b->plan);
 
 	return b->rules->fsdp_copy_in_bytes *
-		       (unit.dense / shard + unit.experts / edp) +
-	       2 * (unit.frozen / shard + unit.frozen_experts / edp);
+		       (unit.dense / shard + unit.experts / expert_shard) +
+	       2 * (unit.frozen / shard + unit.frozen_experts / expert_shard);
 }
 
 static struct ft_op *side_collective(struct builder *b, const char *name,
@@ -114,7 +105,7 @@ void gather_unit(struct builder *b, struct held unit, enum ft_event behind)
 	if (gather)
 		put_wait(gather, copy ? FT_TAIL + FT_STREAM_COPY : (int)behind);
 	gather = side_collective(b, "fsdp_gather_experts", FT_STREAM_GATHER,
-				 FT_ALL_GATHER, FT_GROUP_EDP,
+				 FT_ALL_GATHER, FT_GROUP_EXPERT_SHARD,
 				 2 * unit.experts + unit.frozen_experts);
 	if (gather)
 		put_wait(gather, copy ? FT_TAIL + FT_STREAM_COPY : (int)behind);
@@ -155,7 +146,7 @@ static struct ft_op *reduced_kernel(struct builder *b, const char *name,
 static void add_reduced(struct builder *b, struct held unit)
 {
 	double n = unit.dense / (double)b->plan->shard +
-		   unit.experts / (double)b->plan->edp;
+		   unit.experts / (double)ft_plan_expert_shard(b->plan);
 
 	if (n > 0)
 		reduced_kernel(b, "fsdp_accumulate", "add",
@@ -165,6 +156,7 @@ static void add_reduced(struct builder *b, struct held unit)
 void reduce_unit(struct builder *b, struct held unit, bool first)
 {
 	double width = gradient_width(b), shard = (double)b->plan->shard;
+	double expert_shard = (double)ft_plan_expert_shard(b->plan);
 	double pack = b->rules->fsdp_copy_grad_bytes;
 	bool sums = reduces_last(b); /* in the format that they are reduced in */
 
@@ -183,10 +175,14 @@ void reduce_unit(struct builder *b, struct held unit, bool first)
 	put_collective(b, "fsdp_reduce", FT_STREAM_REDUCE, FT_REDUCE_SCATTER,
 		       FT_GROUP_SHARD, width * unit.dense);
 	put_collective(b, "fsdp_reduce_experts", FT_STREAM_REDUCE, FT_REDUCE_SCATTER,
-		       FT_GROUP_EDP, width * unit.experts);
-	if (b->plan->sharding == FT_HSDP)
+		       FT_GROUP_EXPERT_SHARD, width * unit.experts);
+	if (b->plan->sharding == FT_HSDP) {
 		put_collective(b, "hsdp_reduce", FT_STREAM_REDUCE, FT_ALL_REDUCE,
 			       FT_GROUP_REPLICA, width * unit.dense / shard);
+		put_collective(b, "hsdp_reduce_experts", FT_STREAM_REDUCE,
+			       FT_ALL_REDUCE, FT_GROUP_EXPERT_REPLICA,
+			       width * unit.experts / expert_shard);
+	}
 	if (!first)
 		add_reduced(b, unit);
 }
@@ -199,28 +195,8 @@ void gather_weights(struct builder *b, struct held unit)
 			    FT_GROUP_SHARD, width * unit.dense))
 		need(b, FT_STREAM_GATHER);
 	if (side_collective(b, "zero_gather_experts", FT_STREAM_GATHER, FT_ALL_GATHER,
-			    FT_GROUP_EDP, width * unit.experts))
+			    FT_GROUP_EXPERT_SHARD, width * unit.experts))
 		need(b, FT_STREAM_GATHER);
-}
-
-/* Megatron's rule: a bucket is closed once it holds 40 million parameters, or a
- * million for each replica. */
-static double megatron_bucket(const struct builder *b)
-{
-	return fmax(40e6, 1e6 * (double)(b->plan->dp * b->plan->cp));
-}
-
-void set_buckets(struct builder *b)
-{
-	struct held h = layer_held(b, b->model->n_layers - 1);
-	double held = fmax(1, h.dense + h.experts), n;
-
-	n = ceil(megatron_bucket(b) / held);
-	b->layers_per_gather = b->layers_per_bucket = n > 1000 ? 1000 : (int64_t)n;
-	if (b->rules->bucket_bytes <= 0)
-		return;
-	n = b->rules->bucket_bytes / (gradient_width(b) * held);
-	b->layers_per_bucket = n < 1 ? 1 : n > 1000 ? 1000 : (int64_t)n;
 }
 
 /* DeepSpeed's BF16_Optimizer. */
@@ -273,8 +249,14 @@ void put_reductions(struct builder *b, struct held unit)
 		put_collective(b, "gradient_copies", FT_STREAM_REDUCE, FT_ALL_REDUCE,
 			       FT_GROUP_REPLICA,
 			       width * unit.dense / (double)b->plan->shard);
-	put_collective(b, "gradient_reduce_experts", FT_STREAM_REDUCE, op, FT_GROUP_EDP,
+	put_collective(b, "gradient_reduce_experts", FT_STREAM_REDUCE, op,
+		       op == FT_ALL_REDUCE ? FT_GROUP_EDP : FT_GROUP_EXPERT_SHARD,
 		       width * unit.experts);
+	if (op != FT_ALL_REDUCE)
+		put_collective(b, "gradient_copies_experts", FT_STREAM_REDUCE,
+			       FT_ALL_REDUCE, FT_GROUP_EXPERT_REPLICA,
+			       width * unit.experts /
+				       (double)ft_plan_expert_shard(b->plan));
 }
 
 void reduce_gradients(struct builder *b, struct held unit, bool first)
@@ -283,11 +265,12 @@ void reduce_gradients(struct builder *b, struct held unit, bool first)
 		return;
 	put_reductions(b, unit);
 	if (b->plan->sharding == FT_ZERO2 && !first)
-		put_memory(b, "accumulate", "add",
-			   3 * gradient_width(b) *
-				   (unit.dense / (double)b->plan->shard +
-				    unit.experts / (double)b->plan->edp),
-			   1);
+		put_memory(
+			b, "accumulate", "add",
+			3 * gradient_width(b) *
+				(unit.dense / (double)b->plan->shard +
+				 unit.experts / (double)ft_plan_expert_shard(b->plan)),
+			1);
 }
 
 /* A micro-batch's gradients in 16 bit are cleared and come as sums, then are added to the set that
@@ -380,7 +363,7 @@ void optimizer_ops(struct builder *b, struct held stage, double tied)
 {
 	enum ft_sharding how = b->plan->sharding;
 	double over = how == FT_DDP ? 1 : (double)b->plan->shard;
-	double expert_over = how == FT_DDP ? 1 : (double)b->plan->edp;
+	double expert_over = how == FT_DDP ? 1 : (double)ft_plan_expert_shard(b->plan);
 	double local = stage.dense / over + stage.experts / expert_over;
 	size_t from = b->seg->n_ops;
 
@@ -410,6 +393,7 @@ void optimizer_ops(struct builder *b, struct held stage, double tied)
 		put_collective(b, "zero_gather", FT_STREAM_GATHER, FT_ALL_GATHER,
 			       FT_GROUP_SHARD, width * stage.dense);
 		put_collective(b, "zero_gather_experts", FT_STREAM_GATHER,
-			       FT_ALL_GATHER, FT_GROUP_EDP, width * stage.experts);
+			       FT_ALL_GATHER, FT_GROUP_EXPERT_SHARD,
+			       width * stage.experts);
 	}
 }

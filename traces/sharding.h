@@ -21,11 +21,21 @@ void put_reductions(struct builder *b, struct held unit);
 void reduce_gradients(struct builder *b, struct held unit, bool first);
 bool reduces_at_once(const struct builder *b);
 bool sums_shards(const struct builder *b); /* of micro-batches, each reduced */
-void set_buckets(struct builder *b);
-unsigned gather_variant(const struct builder *b, int64_t before, int64_t left,
-			unsigned variant);
 void accumulate_gradients(struct builder *b, struct held unit, bool first);
 void cast_weights(struct builder *b, struct held unit);
 void optimizer_ops(struct builder *b, struct held stage, double tied);
+
+/* buckets.c */
+struct ahead { /* the first layer of a chunk whose weights are not yet gathered */
+	int64_t dense, experts;
+};
+void set_buckets(struct builder *b);
+/* Bits of a layer's variant: the bucket that is full behind its backward. since: gradients in those
+ * that are not; edge: it is the chunk's last to go back. */
+unsigned bucket_behind(struct builder *b, struct held *since, int64_t layer, bool edge);
+/* The same of weights that are gathered ahead of its forward. */
+unsigned bucket_ahead(struct builder *b, struct ahead *ahead, int64_t layer,
+		      int64_t end);
+struct held bucket_of(const struct builder *b, unsigned variant);
 
 #endif

@@ -174,8 +174,9 @@ uint64_t ft_work_hash(const struct ft_work *w)
 const char *ft_group_name(enum ft_group group)
 {
 	static const char *const names[FT_GROUPS] = {
-		"tp",	 "cp",	    "ep",  "etp", "dp",
-		"shard", "replica", "edp", "pp",  "embedding",
+		"tp",	 "cp",	      "ep",  "etp",	     "dp",
+		"shard", "replica",   "edp", "expert_shard", "expert_replica",
+		"pp",	 "embedding",
 	};
 
 	return names[group];

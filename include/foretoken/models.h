@@ -287,6 +287,10 @@ bool ft_plan_pairs(const struct ft_plan *plan);
 bool ft_schedule_splits(enum ft_schedule schedule);
 bool ft_schedule_folds(enum ft_schedule schedule);
 
+/* Ranks that share one copy of an expert's sharded state: its replicas keep as many copies as
+ * there are of the rest (dp cp / shard), as far as these divide them; 1 under ddp. */
+int64_t ft_plan_expert_shard(const struct ft_plan *plan);
+
 /* Does fsdp free gathered weights behind a forward: as stated; else it does, but in the
  * pipelines of a stack that keeps them there. */
 bool ft_plan_reshards(const struct ft_plan *plan);
