@@ -147,6 +147,31 @@ double ft_layer_norm_parameters(const struct ft_model *model, int64_t i)
 	       norm(model, l->q_lora_rank + l->kv_lora_rank);
 }
 
+/* Down-projections, and the router and the gate of the shared expert. */
+static double never_split(const struct ft_model *model, int64_t i)
+{
+	const struct ft_layer *l = at(model, i);
+	double latents =
+		(double)(l->q_lora_rank + l->kv_lora_rank + l->qk_rope_head_dim);
+
+	return router_matrix(model, i) + (model->router_bias ? (double)l->experts : 0) +
+	       (l->kv_lora_rank ? (double)model->hidden_size * latents : 0);
+}
+
+double ft_layer_rank_parameters(const struct ft_model *model, int64_t i, int64_t tp)
+{
+	const struct ft_layer *l = at(model, i);
+	double all = ft_layer_attention_parameters(model, i) +
+		     ft_layer_dense_parameters(model, i);
+	double whole = never_split(model, i), copied = 0;
+
+	if (!l->linear_heads && !l->kv_lora_rank && l->kv_heads < tp)
+		copied = (double)((tp - l->kv_heads) * model->hidden_size *
+				  (l->qk_head_dim + l->v_head_dim));
+	return (all - whole + copied) / (double)tp + whole +
+	       ft_layer_norm_parameters(model, i);
+}
+
 double ft_model_embedding_parameters(const struct ft_model *model, int64_t tp)
 {
 	int64_t rows = ft_model_vocab(model, tp) + model->max_positions;

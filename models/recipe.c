@@ -216,10 +216,24 @@ static bool check_recompute_layers(struct reader *r, const struct ft_model *mode
 	return true;
 }
 
+static bool has_experts(const struct ft_model *model)
+{
+	for (int64_t i = 0; i < model->n_layers; i++)
+		if (model->layer[i].experts)
+			return true;
+	return false;
+}
+
 bool recipe_check(struct reader *r, const struct ft_model *model, struct ft_plan *plan)
 {
 	int64_t same = plan->dp * plan->cp;
 
+	if (plan->tp > 1 && !plan->sequence_parallel && has_experts(model))
+		return reader_fail(
+			r, "sequence_parallel",
+			"experts under tp %lld want it true: without it each "
+			"rank would send all tokens to them",
+			(long long)plan->tp);
 	if (plan->capacity_factor > 16)
 		return reader_fail(r, "moe_capacity_factor",
 				   "%g is not between 0 (dropless) and 16",

@@ -32,6 +32,8 @@ static bool experts_fit(struct ft_plan *p, const struct ft_model *m)
 		routed = m->layer[i].experts;
 	if (!routed)
 		p->ep = p->etp = 1;
+	else if (p->tp > 1 && !p->sequence_parallel)
+		return false;
 	if (p->ep * p->etp > within || within % (p->ep * p->etp))
 		return false;
 	p->edp = within / (p->ep * p->etp);

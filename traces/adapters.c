@@ -121,7 +121,7 @@ static void one(struct builder *b, const struct adapter *a, bool backward)
 void adapters(struct builder *b, const struct layer_sizes *s, enum adapter_site site,
 	      bool backward)
 {
-	for (int t = 0; t < FT_LORA_TARGETS; t++) {
+	for (int t = 0; t < FT_LORA_TARGETS && !s->shared; t++) {
 		struct adapter a;
 
 		if (!ft_lora_has(&b->plan->lora, (enum ft_lora_target)t) ||

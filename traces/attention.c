@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "traces/block.h"
+#include "traces/casts.h"
 
 bool is_unfused(const struct builder *b)
 {
@@ -56,11 +57,46 @@ void unfused_attention(struct builder *b, const struct layer_sizes *s, bool back
 			    (struct edges){ m, s->l->v_head_dim, seq }, groups);
 }
 
+/*
+ * Latent attention under tensor parallelism. Megatron keeps the down-projections whole on each
+ * rank, which projects its slice of the sequence; latents and the rope key are gathered in front
+ * of the up-projections. DTensor (torchtitan) gathers the hidden state, and all ranks project all
+ * of it. Source: Megatron Core's MLASelfAttention, torchtitan's deepseek_v3 (read 2026-11-24).
+ */
+static bool splits_latents(const struct builder *b, const struct layer_sizes *s)
+{
+	return s->l->kv_lora_rank && b->rules->tensor_parallel == FT_TP_MEGATRON;
+}
+
+/* Tokens that a rank's down-projections take. */
+static int64_t latent_tokens(const struct builder *b, const struct layer_sizes *s)
+{
+	return splits_latents(b, s) ? s->part : s->tokens;
+}
+
+int64_t qkv_features(const struct builder *b, const struct layer_sizes *s)
+{
+	const struct ft_layer *l = s->l;
+
+	if (!splits_latents(b, s))
+		return s->h;
+	return (l->q_lora_rank ? l->q_lora_rank : s->h) + l->kv_lora_rank +
+	       l->qk_rope_head_dim;
+}
+
+void qkv_enter(struct builder *b, const struct layer_sizes *s)
+{
+	if (!splits_latents(b, s))
+		enter_split(b, s, s->h, false);
+}
+
 void latent_up(struct builder *b, const struct layer_sizes *s)
 {
 	const struct ft_layer *l = s->l;
 	int64_t up = s->heads * (l->qk_head_dim - l->qk_rope_head_dim + l->v_head_dim);
 
+	if (splits_latents(b, s))
+		enter_split(b, s, qkv_features(b, s), false);
 	put_gemm(b, "q_up", FT_FORWARD, s->tokens, s->q,
 		 l->q_lora_rank ? l->q_lora_rank : s->h);
 	put_gemm(b, "kv_up", FT_FORWARD, s->tokens, up, l->kv_lora_rank);
@@ -69,13 +105,14 @@ void latent_up(struct builder *b, const struct layer_sizes *s)
 static void latent_forward(struct builder *b, const struct layer_sizes *s)
 {
 	const struct ft_layer *l = s->l;
+	int64_t rows = latent_tokens(b, s), latents = l->q_lora_rank + l->kv_lora_rank;
 
 	if (l->q_lora_rank)
-		put_gemm(b, "q_down", FT_FORWARD, s->part, l->q_lora_rank, s->h);
-	put_gemm(b, "kv_down", FT_FORWARD, s->part,
-		 l->kv_lora_rank + l->qk_rope_head_dim, s->h);
-	put_memory(b, "latent_norm", "rmsnorm",
-		   4 * (double)s->part * (double)(l->q_lora_rank + l->kv_lora_rank), 2);
+		put_gemm(b, "q_down", FT_FORWARD, rows, l->q_lora_rank, s->h);
+	put_gemm(b, "kv_down", FT_FORWARD, rows, l->kv_lora_rank + l->qk_rope_head_dim,
+		 s->h);
+	put_memory(b, "latent_norm", "rmsnorm", 4 * (double)(rows * latents), 2);
+	put_norm_cast(b, (double)(rows * latents));
 	latent_up(b, s);
 }
 
@@ -119,12 +156,14 @@ void qkv_products(struct builder *b, const struct layer_sizes *s, enum ft_layout
 void latent_back(struct builder *b, const struct layer_sizes *s)
 {
 	const struct ft_layer *l = s->l;
+	int64_t rows = latent_tokens(b, s), latents = l->q_lora_rank + l->kv_lora_rank;
 
 	if (!l->kv_lora_rank)
 		return;
-	put_memory(b, "latent_norm_back", "rmsnorm",
-		   8 * (double)s->part * (double)(l->q_lora_rank + l->kv_lora_rank), 4);
+	put_memory(b, "latent_norm_back", "rmsnorm", 8 * (double)(rows * latents), 4);
+	put_cast(b, (double)(rows * (latents + l->qk_rope_head_dim)), 2);
+	put_input_transpose(b, (double)(rows * s->h));
 	if (l->q_lora_rank)
-		linear_back(b, "q_down", s->part, l->q_lora_rank, s->h);
-	linear_back(b, "kv_down", s->part, l->kv_lora_rank + l->qk_rope_head_dim, s->h);
+		linear_back(b, "q_down", rows, l->q_lora_rank, s->h);
+	linear_back(b, "kv_down", rows, l->kv_lora_rank + l->qk_rope_head_dim, s->h);
 }

@@ -4,36 +4,32 @@
 
 /* ---- tensor-parallel collectives ---------------------------------------- */
 
-static double activation_bytes(const struct layer_sizes *s)
-{
-	return 2 * (double)(s->tokens * s->h);
-}
-
 /* What is gathered goes into a product, and travels in its format if it can. */
 static double gathered_bytes(const struct builder *b, const struct layer_sizes *s,
-			     bool both)
+			     int64_t features, bool both)
 {
-	return gathered_width(b, both) * (double)(s->tokens * s->h);
+	return gathered_width(b, both) * (double)(s->tokens * features);
 }
 
-/* Before a column-split product: slices of the sequence become whole. */
-static void enter_split(struct builder *b, const struct layer_sizes *s, bool gradient)
+void enter_split(struct builder *b, const struct layer_sizes *s, int64_t features,
+		 bool gradient)
 {
 	if (b->plan->sequence_parallel &&
 	    put_collective(b, "tp_all_gather", FT_STREAM_TP, FT_ALL_GATHER, FT_GROUP_TP,
-			   gathered_bytes(b, s, gradient)) &&
+			   gathered_bytes(b, s, features, gradient)) &&
 	    !b->plan->overlap_tp)
 		need(b, FT_STREAM_TP);
 }
 
 /* Around a row-split product: partial sums become slices, or whole sums. */
-static void leave_split(struct builder *b, const struct layer_sizes *s)
+static void leave_split(struct builder *b, const struct layer_sizes *s,
+			int64_t features)
 {
 	bool sp = b->plan->sequence_parallel;
 
 	if (put_collective(b, sp ? "tp_reduce_scatter" : "tp_all_reduce", FT_STREAM_TP,
 			   sp ? FT_REDUCE_SCATTER : FT_ALL_REDUCE, FT_GROUP_TP,
-			   activation_bytes(s)))
+			   2 * (double)(s->tokens * features)))
 		need(b, FT_STREAM_TP);
 }
 
@@ -50,7 +46,7 @@ static void row_product(struct builder *b, const struct layer_sizes *s,
 	if (b->plan->overlap_tp) {
 		bool more = b->plan->tp > 1;
 
-		leave_split(b, s);
+		leave_split(b, s, n);
 		b->needs[FT_STREAM_TP] = false;
 		put_gemm(b, name, FT_FORWARD, s->tokens, n, k);
 		if (more)
@@ -58,7 +54,7 @@ static void row_product(struct builder *b, const struct layer_sizes *s,
 		return;
 	}
 	put_gemm(b, name, FT_FORWARD, s->tokens, n, k);
-	leave_split(b, s);
+	leave_split(b, s, n);
 }
 
 void up_products(struct builder *b, const struct layer_sizes *s, enum ft_layout layout)
@@ -66,18 +62,24 @@ void up_products(struct builder *b, const struct layer_sizes *s, enum ft_layout 
 	bool gated = b->model->activation == FT_SWIGLU;
 
 	if (gated && !b->rules->fused_gate_up) {
-		put_gemm(b, "gate", layout, s->tokens, s->f, s->h);
-		put_gemm(b, "up", layout, s->tokens, s->f, s->h);
+		put_gemm(b, s->shared ? "shared_up" : "gate", layout, s->tokens, s->f,
+			 s->h);
+		put_gemm(b, s->shared ? "shared_up" : "up", layout, s->tokens, s->f,
+			 s->h);
 	} else {
-		put_gemm(b, gated ? "gate_up" : "up", layout, s->tokens,
-			 gated ? 2 * s->f : s->f, s->h);
+		put_gemm(b,
+			 s->shared ? "shared_up" :
+			 gated	   ? "gate_up" :
+				     "up",
+			 layout, s->tokens, gated ? 2 * s->f : s->f, s->h);
 	}
 }
 
-/* Backward of a column-split product: dgrad, its sum over ranks, wgrad. Megatron
- * gathers the input again beside dgrad and reduces beside wgrad; a frozen weight needs
- * no input. */
+/* Backward of products of `features` split by columns: dgrad, its sum over ranks, wgrad.
+ * Megatron gathers the input again beside dgrad and reduces beside wgrad; a frozen weight
+ * needs no input. */
 static void column_back(struct builder *b, const struct layer_sizes *s,
+			int64_t features,
 			void (*products)(struct builder *, const struct layer_sizes *,
 					 enum ft_layout))
 {
@@ -87,16 +89,17 @@ static void column_back(struct builder *b, const struct layer_sizes *s,
 	if (megatron && sp && !b->plan->lora.rank) {
 		of_weights(b, true);
 		if (put_collective(b, "tp_all_gather", FT_STREAM_TP, FT_ALL_GATHER,
-				   FT_GROUP_TP, gathered_bytes(b, s, false)) &&
+				   FT_GROUP_TP,
+				   gathered_bytes(b, s, features, false)) &&
 		    b->part == PART_WEIGHTS)
 			need(b, FT_STREAM_TP); /* no dgrad runs beside it */
 		of_weights(b, false);
 	}
 	products(b, s, FT_DGRAD);
-	leave_split(b, s);
+	leave_split(b, s, features);
 	if (megatron && b->part == PART_WHOLE)
 		b->needs[FT_STREAM_TP] = false; /* wgrad need not wait */
-	put_input_transpose(b, (double)(s->tokens * s->h));
+	put_input_transpose(b, (double)(s->tokens * features));
 	products(b, s, FT_WGRAD);
 	if (megatron && b->part != PART_WEIGHTS)
 		join_split(b);
@@ -110,7 +113,7 @@ static void row_back(struct builder *b, const struct layer_sizes *s, const char 
 
 	if (slices)
 		put_slice_cast(b, (double)s->part * (double)n);
-	enter_split(b, s, true);
+	enter_split(b, s, n, true);
 	if (!slices)
 		put_cast(b, (double)s->tokens * (double)n, 1);
 	put_gemm(b, name, FT_DGRAD, s->tokens, n, k);
@@ -150,7 +153,7 @@ void attention_half(struct builder *b, const struct layer_sizes *s)
 	if (s->beside && b->model->norms > 1)
 		put_norm(b, s, "norm", r->norm);
 	put_norm_cast(b, (double)(s->h * s->part));
-	enter_split(b, s, false);
+	qkv_enter(b, s);
 	qkv_forward(b, s);
 	if (b->plan->overlap_tp)
 		join_split(b);
@@ -176,16 +179,16 @@ void mlp_half(struct builder *b, const struct layer_sizes *s)
 
 	if (!s->beside) {
 		put_norm_cast(b, (double)(s->h * s->part));
-		enter_split(b, s, false);
+		enter_split(b, s, s->h, false);
 	}
 	up_products(b, s, FT_FORWARD);
 	if (b->plan->overlap_tp)
 		join_split(b);
 	adapters(b, s, SITE_UP, false);
-	put_element(b, s, "activation", gated ? "swiglu" : "gelu",
-		    gated ? r->gated : r->plain);
+	put_element(b, s, s->shared ? "shared_activation" : "activation",
+		    gated ? "swiglu" : "gelu", gated ? r->gated : r->plain);
 	put_cast(b, (double)(s->tokens * s->f), 1);
-	row_product(b, s, "down", s->h, s->f);
+	row_product(b, s, s->shared ? "shared_down" : "down", s->h, s->f);
 	adapters(b, s, SITE_DOWN, false);
 }
 
@@ -212,14 +215,14 @@ void mlp_back(struct builder *b, const struct layer_sizes *s)
 	const struct recipe *r = recipe_of(b);
 	bool gated = b->model->activation == FT_SWIGLU;
 
-	row_back(b, s, "down", s->h, s->f);
+	row_back(b, s, s->shared ? "shared_down" : "down", s->h, s->f);
 	adapters(b, s, SITE_DOWN, true);
-	put_element(b, s, "activation_back", gated ? "swiglu" : "gelu",
-		    gated ? r->gated_back : r->plain_back);
+	put_element(b, s, s->shared ? "shared_activation" : "activation_back",
+		    gated ? "swiglu" : "gelu", gated ? r->gated_back : r->plain_back);
 	put_cast(b, (double)(s->tokens * s->f * (gated ? 2 : 1)), 1);
 	adapters(b, s, SITE_UP, true);
 	if (!s->beside) {
-		column_back(b, s, up_products);
+		column_back(b, s, s->h, up_products);
 		return;
 	}
 	/* its input's gradient is summed with attention's */
@@ -258,7 +261,7 @@ void attention_back(struct builder *b, const struct layer_sizes *s)
 	middle_back(b, s);
 	adapters(b, s, SITE_QKV, true);
 	put_cast(b, (double)(s->tokens * (s->q + s->gate + s->k + s->v)), 1);
-	column_back(b, s, qkv_products);
+	column_back(b, s, qkv_features(b, s), qkv_products);
 	latent_back(b, s);
 	put_norm(b, s, "norm_back", r->norm_back);
 	if (s->beside && b->model->norms > 1)

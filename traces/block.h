@@ -14,6 +14,7 @@ struct layer_sizes {
 	int64_t gate; /* of attention's output, as wide as q; 0: none */
 	bool fp8;
 	bool beside; /* attention and MLP read the same input, and are summed once */
+	bool shared; /* f is the shared expert's */
 };
 
 struct layer_sizes sizes_of(const struct builder *b, int64_t layer);
@@ -61,7 +62,10 @@ void put_norm(struct builder *b, const struct layer_sizes *s, const char *name,
 void put_norm_behind(struct builder *b, const struct layer_sizes *s, bool backward);
 void put_dropout(struct builder *b, const struct layer_sizes *s, bool backward);
 
-/* block.c: the two halves of a layer */
+/* block.c: the two halves of a layer. enter_split: before a product that is split by columns,
+ * slices of the sequence become whole. */
+void enter_split(struct builder *b, const struct layer_sizes *s, int64_t features,
+		 bool gradient);
 void attention_half(struct builder *b, const struct layer_sizes *s);
 void mlp_half(struct builder *b, const struct layer_sizes *s);
 void attention_back(struct builder *b, const struct layer_sizes *s);
@@ -83,6 +87,10 @@ void attention_core(struct builder *b, const struct layer_sizes *s, bool backwar
 bool is_unfused(const struct builder *b);
 int64_t window_of(const struct builder *b, const struct ft_layer *l); /* as computed */
 void unfused_attention(struct builder *b, const struct layer_sizes *s, bool backward);
+/* Features of what tensor parallelism makes whole for these products: a hidden state, or latents
+ * and the key that is turned; and the former, made so. */
+int64_t qkv_features(const struct builder *b, const struct layer_sizes *s);
+void qkv_enter(struct builder *b, const struct layer_sizes *s);
 void qkv_forward(struct builder *b, const struct layer_sizes *s);
 void qkv_products(struct builder *b, const struct layer_sizes *s,
 		  enum ft_layout layout);

@@ -19,7 +19,7 @@
 struct routed {
 	int64_t tokens, copies; /* this rank routes; copies it computes: */
 	int64_t gathered;	/* of so many ranks' (etp) */
-	int64_t h, width, local, shared;
+	int64_t h, width, local;
 	double bytes; /* of one exchange, this rank's buffer */
 	struct ft_fanout fanout;
 	bool gated, direct; /* direct: by a kernel that sends a token once */
@@ -54,7 +54,6 @@ static struct routed routed_of(const struct builder *b, const struct ft_layer *l
 	r.gathered = p->etp;
 	r.local = l->experts / p->ep;
 	r.width = l->expert_intermediate / p->etp;
-	r.shared = l->shared_intermediate / p->tp;
 	r.bytes = 2 * (double)(r.tokens * r.h) * sent;
 	if (!r.direct && b->plan->capacity_factor > 0)
 		r.bytes *= b->plan->capacity_factor;
@@ -154,30 +153,39 @@ static void down(struct builder *b, const struct routed *r, enum ft_layout layou
 		 (struct edges){ r->copies, r->h, r->width });
 }
 
-/* The shared expert's output times a gate: a dot product and a scaling, a row each. */
-static void shared_gate(struct builder *b, const struct routed *r, bool backward)
+/* The shared expert is an MLP of all tokens, narrower than a dense layer's. */
+static struct layer_sizes shared_sizes(const struct builder *b,
+				       const struct ft_layer *l)
+{
+	struct layer_sizes s = sizes_of(b, l - b->model->layer);
+
+	s.f = l->shared_intermediate / b->plan->tp;
+	s.shared = true;
+	return s;
+}
+
+/* Its output times a gate: a dot product and a scaling, a row each. */
+static void shared_gate(struct builder *b, const struct layer_sizes *s, bool backward)
 {
 	if (b->model->shared_gate)
 		put_memory(b, "shared_gate", "default",
-			   (backward ? 10 : 6) * (double)(b->tokens * r->h),
+			   (backward ? 10 : 6) * (double)(s->part * s->h),
 			   backward ? 4 : 3);
 }
 
-static void shared_expert(struct builder *b, const struct routed *r,
-			  enum ft_layout layout)
+static void shared_expert(struct builder *b, const struct ft_layer *l, bool backward)
 {
-	if (!r->shared)
+	struct layer_sizes s = shared_sizes(b, l);
+
+	if (!l->shared_intermediate)
 		return;
-	put_gemm(b, "shared_up", layout, b->tokens,
-		 r->gated ? 2 * r->shared : r->shared, r->h);
-	put_gemm(b, "shared_down", layout, b->tokens, r->h, r->shared);
-	if (layout != FT_WGRAD)
-		shared_gate(b, r, layout == FT_DGRAD);
-	if (layout != FT_WGRAD)
-		put_memory(b, "shared_activation", "swiglu",
-			   (layout == FT_FORWARD ? 6 : 10) *
-				   (double)(b->tokens * r->shared),
-			   1);
+	if (backward) {
+		shared_gate(b, &s, true);
+		mlp_back(b, &s);
+	} else {
+		mlp_half(b, &s);
+		shared_gate(b, &s, false);
+	}
 }
 
 /* The activation, and the casts of what goes into and comes out of it: kernels of
@@ -307,15 +315,14 @@ void experts_return(struct builder *b, const struct ft_layer *l)
 	struct routed r = routed_of(b, l);
 
 	by_rank(b, &r, "unpermute", recipe_of(b)->routing->unpermute);
-	shared_expert(b, &r, FT_FORWARD);
+	shared_expert(b, l, false);
 }
 
 void experts_send_back(struct builder *b, const struct ft_layer *l)
 {
 	struct routed r = routed_of(b, l);
 
-	shared_expert(b, &r, FT_DGRAD);
-	shared_expert(b, &r, FT_WGRAD);
+	shared_expert(b, l, true);
 	by_rank(b, &r, "unpermute_back", recipe_of(b)->routing->unpermute_back);
 	exchange(b, &r, "ep_combine_back");
 }

@@ -6,10 +6,7 @@ struct held layer_weights(const struct builder *b, int64_t layer)
 {
 	const struct ft_model *m = b->model;
 	struct held held = {
-		.dense = (ft_layer_attention_parameters(m, layer) +
-			  ft_layer_dense_parameters(m, layer)) /
-				 (double)b->plan->tp +
-			 ft_layer_norm_parameters(m, layer),
+		.dense = ft_layer_rank_parameters(m, layer, b->plan->tp),
 		.experts = ft_layer_expert_parameters(m, layer) /
 			   (double)(b->plan->ep * b->plan->etp),
 		.tensors = layer_tensors(b, layer),

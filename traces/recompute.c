@@ -151,8 +151,9 @@ double layer_recomputed_flop(const struct builder *b, int64_t layer)
 	if (b->plan->recompute == FT_RECOMPUTE_SELECTIVE)
 		return 2 * selected_products(b, &s, set) * (double)s.tokens +
 		       (set & FT_MODULE_CORE_ATTENTION ? attention_flop(b, &s) : 0);
-	products = layer_weights(b, layer).dense -
-		   ft_layer_norm_parameters(b->model, layer) +
+	products = (ft_layer_attention_parameters(b->model, layer) +
+		    ft_layer_dense_parameters(b->model, layer)) /
+			   (double)b->plan->tp +
 		   (s.l->experts ? expert_products(b, &s) : 0);
 	return 2 * products * (double)s.tokens + attention_flop(b, &s);
 }

@@ -105,6 +105,9 @@ double ft_layer_dense_parameters(const struct ft_model *model, int64_t i);
 double ft_layer_expert_parameters(const struct ft_model *model, int64_t i);
 /* all routed experts together */
 double ft_layer_norm_parameters(const struct ft_model *model, int64_t i);
+/* Of all that but routed experts, what each of tp ranks holds: the router, latent attention's
+ * down-projections and norms whole, at least one key-value head, the rest divided. */
+double ft_layer_rank_parameters(const struct ft_model *model, int64_t i, int64_t tp);
 double ft_model_predicted_parameters(const struct ft_model *model, bool active);
 /* what one predicted token adds: a layer like the last, a projection, three norms */
 double ft_model_embedding_parameters(const struct ft_model *model, int64_t tp);
