@@ -136,13 +136,9 @@ void adapters(struct builder *b, const struct layer_sizes *s, enum adapter_site 
 
 /* The input of a frozen product is kept for an adapter's gradient alone, once for all of a
  * site, or dropped and masked for each. */
-double adapters_saved(const struct builder *b, const struct layer_sizes *s)
+double adapters_saved(const struct builder *b, const struct layer_sizes *s,
+		      const double input[SITES])
 {
-	bool whole = b->rules->tensor_parallel != FT_TP_MEGATRON;
-	double slice = whole ? 1 : (double)s->part / (double)s->tokens;
-	double input[SITES] = { [SITE_QKV] = 2 * (double)s->h * slice,
-				[SITE_UP] = 2 * (double)s->h * slice,
-				[SITE_DOWN] = 2 * (double)s->f };
 	double sum = 0;
 
 	if (!b->plan->lora.rank)

@@ -106,8 +106,10 @@ enum adapter_site { SITE_QKV, SITE_OUT, SITE_UP, SITE_DOWN, SITES };
 
 void adapters(struct builder *b, const struct layer_sizes *s, enum adapter_site site,
 	      bool backward);
-double adapters_saved(const struct builder *b,
-		      const struct layer_sizes *s); /* bytes a token, may be negative */
+/* What they add to a layer's kept bytes a token, and what of its inputs need not be kept, by site,
+ * which may be more. */
+double adapters_saved(const struct builder *b, const struct layer_sizes *s,
+		      const double input[SITES]);
 
 void linear_back(struct builder *b, const char *name, int64_t m, int64_t n, int64_t k);
 

@@ -34,6 +34,34 @@ static double weight_bytes(const struct builder *b)
 	return narrow_copies(b) + (b->rules->narrow_parameters ? 0 : 2);
 }
 
+/* Products that add gradients up themselves still hand autograd a tensor of the weight's shape, in
+ * 16 bit; Transformer Engine keeps one of each shape. Source: its get_dummy_wgrad (2.11); peaks of
+ * Llama on B200 hold 2.1 bytes for each weight of one layer, and 1.7 for the head's. */
+static bool hands_stand_ins(const struct builder *b)
+{
+	return b->rules->gradient_fusion && b->rules->fusion == FT_FUSION_KERNELS &&
+	       !b->plan->lora.rank && !is_fsdp(b->plan);
+}
+
+/* Of one layer's weights, the largest layer's, and of one expert. They come with the first
+ * backward, and so are beside a peak from the second micro-batch on. */
+static double stand_in_bytes(const struct builder *b)
+{
+	const struct ft_model *m = b->model;
+	double most = 0;
+
+	for (int64_t l = 0; l < m->n_layers; l++) {
+		int64_t experts = m->layer[l].experts;
+		double n = b->unit[l].dense;
+
+		if (experts)
+			n += ft_layer_expert_parameters(m, l) /
+			     (double)(experts * b->plan->etp);
+		most = fmax(most, n);
+	}
+	return hands_stand_ins(b) && b->plan->micro_batches > 1 ? 2 * most : 0;
+}
+
 /* The weights of a unit, gathered. */
 static double whole_bytes(struct held unit)
 {
@@ -73,6 +101,7 @@ void base_bytes(const struct builder *b, struct held stage, struct held ends,
 		bytes[FT_MEMORY_OTHER] = 2 * all + (p->dp > 1 ? 4 * all : 0);
 		return;
 	}
+	bytes[FT_MEMORY_GRADIENTS] += stand_in_bytes(b);
 	/* embedding and head have no narrow copies */
 	bytes[FT_MEMORY_WEIGHTS] =
 		weight_bytes(b) * (all - ends.dense) + 2 * ends.dense + frozen;
@@ -146,6 +175,19 @@ static double loss_width(const struct builder *b)
 	return b->rules->fusion == FT_FUSION_KERNELS ? 10 : 12;
 }
 
+/* Beside the logits, where gradients are added up by the products: a stand-in for the gradient of
+ * the head's weights in 16 bit, and the head's input and its gradient, whole. */
+static double head_beside(const struct builder *b)
+{
+	double weights = (double)(b->model->hidden_size *
+				  ft_model_vocab(b->model, b->plan->tp)) /
+			 (double)b->plan->tp;
+
+	return hands_stand_ins(b) ?
+		       2 * weights + 4 * (double)(b->tokens * b->model->hidden_size) :
+		       0;
+}
+
 /* Forward holds the root's weights and 16-bit logits; backward first the logits
  * and their gradient, then the root gathered again beside the gradient. */
 void head_bytes(struct builder *b, struct held root, bool backward)
@@ -165,8 +207,8 @@ void head_bytes(struct builder *b, struct held root, bool backward)
 	peak = whole / 2 + 2 * logits;
 	if (backward && whole + 2 * logits > peak)
 		peak = whole + 2 * logits;
-	if (backward && loss_width(b) * logits > peak)
-		peak = loss_width(b) * logits;
+	if (backward)
+		peak = fmax(peak, loss_width(b) * logits + head_beside(b));
 	take(b, FT_MEMORY_OTHER, 0, peak);
 }
 

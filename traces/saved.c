@@ -6,13 +6,16 @@
  *   plain    4f + 16h        (fp32 residuals of autocast: 4f + 22h)
  *   full recomputation 2h
  * Of PyTorch's h, 2 are q's and 4 attention's output, in its own order and in the product's:
- * they go by the heads' width where that is not h.
+ * they go by the heads' width where that is not h. Megatron's kernels leave one order: 12h, as ten
+ * peaks of Llama's layers on B200 say (8 h of 8.3 fitted, 4 in slices; see docs/accuracy.md).
  * Split layers keep 4h whole (2h slices under Megatron's scheme) and 1/tp of the rest.
  * Hand-written kernels keep the inputs of narrow products in one byte: of the MLP's
  * second product f less, of the other three h each. A compiler casts them again in the
  * backward pass from what is kept besides, and keeps none: 2f and 6h less. Source: steps of
  * FSDP in bf16 and tensorwise fp8 on 8 H100, 13.0 h apart a token and layer at f = 3.5 h.
  */
+#include <math.h>
+
 #include "traces/block.h"
 #include "traces/casts.h"
 
@@ -21,49 +24,67 @@ static bool casts_again(const struct builder *b)
 	return is_narrow(b) && b->rules->fusion == FT_FUSION_COMPILED;
 }
 
-/* Bytes per feature of the input of the MLP's second product. */
-static double second_input_not_kept(const struct builder *b, const struct ft_layer *l,
-				    unsigned set)
+/* Bytes per feature of the MLP's second product's input. */
+static double second_kept(const struct builder *b, const struct ft_layer *l,
+			  unsigned set)
 {
+	if (set & (FT_MODULE_ACTIVATION | FT_MODULE_MLP_DOWN))
+		return 0;
 	if (keeps_a_byte(b))
 		return 1;
-	return casts_again(b) && !l->experts && !(set & FT_MODULE_OPS) ? 2 : 0;
+	return casts_again(b) && !l->experts && !(set & FT_MODULE_OPS) ? 0 : 2;
 }
 
-/* The MLP's part: what its activation and its second product need. */
+/* Bytes per feature of an MLP's width: what its activation and its second product need. */
+static double width_kept(const struct builder *b, const struct ft_layer *l,
+			 unsigned set)
+{
+	bool gated = b->model->activation == FT_SWIGLU;
+	double first = gated ? (b->rules->fusion == FT_FUSION_EAGER ? 6 : 4) : 2;
+	double second = second_kept(b, l, set);
+
+	if (l->experts && b->rules->fusion != FT_FUSION_EAGER)
+		first = 4;
+	if (set & FT_MODULE_OPS)
+		return (first + 2) / 2 - (2 - second);
+	if (set & FT_MODULE_MLP_UP)
+		first -= gated ? 4 : 2;
+	return first + second;
+}
+
+/* A mixture's part: padded inputs are kept padded. The first product's input is gathered over etp,
+ * the second's output is scattered; those of frozen products are not kept. */
+static double experts_bytes(const struct builder *b, const struct layer_sizes *s,
+			    double sliced, unsigned set)
+{
+	const struct ft_layer *l = s->l;
+	double capacity = b->plan->capacity_factor;
+	double copies =
+		(double)l->experts_per_token * sliced * (capacity > 0 ? capacity : 1);
+	double input = (keeps_a_byte(b) ? 1 : 2) * (double)b->plan->etp;
+	double width, shared;
+
+	set &= ~(unsigned)(FT_MODULE_MLP_UP | FT_MODULE_MLP_DOWN | FT_MODULE_OPS);
+	if (set & FT_MODULE_EXPERTS)
+		return 0; /* from router to shared expert, from the layer's input */
+	width = shared = width_kept(b, l, set);
+	if (b->plan->lora.rank) {
+		input = 0;
+		width = shared = width - second_kept(b, l, set);
+	}
+	return copies * (width * (double)l->expert_intermediate +
+			 (input + 2) * (double)s->h) +
+	       shared * (double)l->shared_intermediate / (double)b->plan->tp;
+}
+
 static double mlp_bytes(const struct builder *b, const struct layer_sizes *s,
 			double sliced, unsigned set)
 {
-	const struct ft_layer *l = s->l;
-	bool gated = b->model->activation == FT_SWIGLU, byte = keeps_a_byte(b);
-	double width = (double)s->f, h = 0;
-	double each = gated ? (b->rules->fusion == FT_FUSION_EAGER ? 8 : 6) : 4;
+	double each = width_kept(b, s->l, set);
 
-	if (l->experts) { /* padded inputs are kept padded */
-		double capacity = b->plan->capacity_factor;
-		double copies = (double)l->experts_per_token * sliced *
-				(capacity > 0 ? capacity : 1);
-
-		width = (double)l->expert_intermediate * copies;
-		h = (double)s->h * copies;
-		each = b->rules->fusion == FT_FUSION_EAGER ? each : 6;
-		set &= ~(unsigned)(FT_MODULE_MLP_UP | FT_MODULE_MLP_DOWN |
-				   FT_MODULE_OPS);
-	}
-	if (set & FT_MODULE_OPS)
-		each /= 2;
-	if (set & (FT_MODULE_ACTIVATION | FT_MODULE_MLP_DOWN))
-		each -= 2;
-	else
-		each -= second_input_not_kept(b, l, set);
-	if (set & FT_MODULE_MLP_UP)
-		each -= gated ? 4 : 2;
-	if (set & (l->experts ? FT_MODULE_EXPERTS : FT_MODULE_MLP))
-		return 0; /* a mixture from router to shared expert, from the layer's input */
-	/* the first product's input is gathered over etp, the second's output is scattered */
-	h *= (byte ? 1 : 2) * (double)b->plan->etp + 2;
-	return (each > 0 ? each : 0) * width + h +
-	       6 * (double)l->shared_intermediate / (double)b->plan->tp;
+	if (s->l->experts)
+		return experts_bytes(b, s, sliced, set);
+	return set & FT_MODULE_MLP || each < 0 ? 0 : each * (double)s->f;
 }
 
 bool keeps_a_byte(const struct builder *b)
@@ -71,10 +92,48 @@ bool keeps_a_byte(const struct builder *b)
 	return is_narrow(b) && b->rules->fusion == FT_FUSION_KERNELS;
 }
 
-/* Bytes per feature of the inputs of a layer's products, but for the MLP's second. */
-static double inputs_not_kept(const struct builder *b)
+/* Bytes per feature of the input of a product split by columns, the output of a norm. */
+static double first_kept(const struct builder *b, unsigned set)
 {
-	return keeps_a_byte(b) ? 3 : casts_again(b) ? 6 : 0;
+	if (set & FT_MODULE_NORM || casts_again(b))
+		return 0;
+	return keeps_a_byte(b) ? 1 : 2;
+}
+
+/* How wide it is on a rank. */
+static double first_width(const struct builder *b, const struct layer_sizes *s)
+{
+	return (double)s->h / (double)(b->plan->sequence_parallel ? b->plan->tp : 1);
+}
+
+/* Bytes a token of inputs that products keep, by the adapters beside them; without those that are
+ * where a part of the layer begins again, which frozen products do not save. */
+static double frozen_inputs(const struct builder *b, const struct layer_sizes *s,
+			    unsigned set)
+{
+	double first = first_kept(b, set) * first_width(b, s), input[SITES] = { 0 };
+	unsigned again =
+		s->l->experts ? FT_MODULE_EXPERTS : FT_MODULE_MLP | FT_MODULE_MLP_UP;
+
+	input[SITE_QKV] = set & FT_MODULE_OPS ? 0 : first;
+	input[SITE_UP] = set & (again | FT_MODULE_OPS) ? 0 : first;
+	if (!s->l->experts && !(set & FT_MODULE_MLP))
+		input[SITE_DOWN] = fmin(second_kept(b, s->l, set),
+					fmax(0, width_kept(b, s->l, set))) *
+				   (double)s->f;
+	return adapters_saved(b, s, input);
+}
+
+/* Bytes per feature of attention's output: 2 as attention keeps it, and what the product
+ * behind it does not share with that: PyTorch's in another order, a narrow one. */
+static double output_kept(const struct builder *b)
+{
+	bool kernels = b->rules->fusion == FT_FUSION_KERNELS;
+	bool reordered = b->model->activation == FT_SWIGLU && !kernels;
+
+	if (keeps_a_byte(b))
+		return 3;
+	return reordered && !casts_again(b) ? 4 : 2;
 }
 
 /* Scores and their dropout mask, kept by attention that is not fused. */
@@ -88,8 +147,8 @@ static double score_bytes(const struct builder *b, const struct layer_sizes *s,
 }
 
 /* What blocks other than llama's and GPT-2's keep more, or less, a token: no sum between
- * halves side by side, nor its norm's output; the inputs of norms behind the halves; the
- * gate of attention's output; a delta rule's q, which is wider than hidden_size. */
+ * halves side by side, nor its norm's output; the inputs of norms behind the halves
+ * and of those of q and k; the gate of attention's output; a delta rule's q, which is wider than hidden_size. */
 static double other_saved(const struct builder *b, const struct layer_sizes *s)
 {
 	double h = 2 * (double)s->h / (double)b->plan->tp, more = 2 * (double)s->gate;
@@ -98,7 +157,8 @@ static double other_saved(const struct builder *b, const struct layer_sizes *s)
 		more -= b->model->norms > 1 ? h : 2 * h;
 	if (b->model->norms > 2)
 		more += 2 * h;
-	more += adapters_saved(b, s);
+	if (b->model->qk_norm && !s->l->linear_heads) /* norms' inputs */
+		more += 2 * (double)(s->q + s->k);
 	return more + (s->l->linear_heads ? 2 * (double)s->q : 0);
 }
 
@@ -113,43 +173,54 @@ double layer_deferred_bytes(const struct builder *b, int64_t layer)
 	       (double)s.tokens * score_bytes(b, &s, 0);
 }
 
-/* What q and attention's output take beyond hidden_size's width. */
-static double wide_heads(const struct builder *b, const struct layer_sizes *s)
+/* Attention's q and output, by the heads' width, of a sum over ranks; fp32 under autocast. A delta
+ * rule counts the rest as its own. */
+static double heads_kept(const struct builder *b, const struct layer_sizes *s)
 {
 	double h = (double)s->h / (double)b->plan->tp;
+	double more = b->autocast && b->model->activation != FT_SWIGLU ? 6 * h : 0;
 
-	if (b->rules->fusion == FT_FUSION_KERNELS || s->l->linear_heads)
+	if (s->l->linear_heads)
+		return (2 + output_kept(b)) * h + more;
+	return 2 * (double)s->q + output_kept(b) * (double)s->out + more;
+}
+
+/* Latents in front of their norms and behind, and the key that is turned. Where they are gathered
+ * a rank keeps its slice. */
+static double latents_kept(const struct builder *b, const struct layer_sizes *s)
+{
+	const struct ft_layer *l = s->l;
+	double normed = keeps_a_byte(b) ? 1 : 2;
+	bool sliced = b->rules->tensor_parallel == FT_TP_MEGATRON;
+
+	if (!l->kv_lora_rank)
 		return 0;
-	return 2 * ((double)s->q - h) + 4 * ((double)s->out - h);
+	return ((2 + normed) * (double)(l->q_lora_rank + l->kv_lora_rank) +
+		2 * (double)l->qk_rope_head_dim) *
+	       (sliced ? (double)s->part / (double)s->tokens : 1);
 }
 
 double layer_saved_bytes(const struct builder *b, int64_t layer, enum ft_recompute how)
 {
 	struct layer_sizes s = sizes_of(b, layer);
-	bool gated = b->model->activation == FT_SWIGLU, byte = keeps_a_byte(b);
 	unsigned set = how == FT_RECOMPUTE_SELECTIVE ? recomputed_modules(b) : 0;
 	double tokens = (double)s.tokens, h = (double)s.h;
 	double tp = (double)b->plan->tp, sliced = (double)s.part / tokens;
-	double kv = 2 * (double)(s.k + s.v), rest, whole, into;
+	double kv = 2 * (double)(s.k + s.v), rest, whole;
 
 	if (how == FT_RECOMPUTE_FULL)
 		return 2 * h * (double)s.part;
-	/* inputs of products that are split by columns: outputs of norms */
-	into = b->plan->sequence_parallel ? h / tp : h;
-	rest = (gated ? 6 : b->autocast ? 10 : 4) * h / tp + 4 * into;
+	rest = heads_kept(b, &s) + 2 * first_kept(b, set) * first_width(b, &s);
 	whole = 4 * h * (b->rules->tensor_parallel == FT_TP_MEGATRON ? sliced : 1);
-	rest -= inputs_not_kept(b) * (2 * into + h / tp) / 3;
-	if (set & FT_MODULE_NORM)
-		rest -= (byte ? 2 : 4) * into;
 	if (set & FT_MODULE_OUT_PROJECTION) /* its input, and the sum behind it */
 		rest -= 4 * h / tp;
 	if (set & FT_MODULE_MLA_UP && s.l->kv_lora_rank) {
 		rest -= 2 * (double)s.q;
 		kv = 0;
 	}
-	rest += wide_heads(b, &s);
 	rest = rest > 2 * h / tp ? rest : 2 * h / tp;
 	return tokens *
-	       (mlp_bytes(b, &s, sliced, set) + whole + rest + kv + other_saved(b, &s) +
+	       (mlp_bytes(b, &s, sliced, set) + whole + rest + kv +
+		latents_kept(b, &s) + other_saved(b, &s) + frozen_inputs(b, &s, set) +
 		score_bytes(b, &s, set) + (b->rules->dropout ? 2 * h * sliced : 0));
 }
