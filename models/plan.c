@@ -116,7 +116,6 @@ static void read_words(struct draft *d)
 	static const enum ft_dtype precisions[] = { FT_BF16,	     FT_FP16,  FT_FP8,
 						    FT_FP8_BLOCK128, FT_MXFP8, FT_NVFP4,
 						    FT_MXFP4 };
-	static const enum ft_dtype gradients[] = { FT_FP32, FT_BF16, FT_FP16 };
 	struct reader *r = &d->top, *o = &d->overlap;
 	struct ft_plan *plan = d->plan;
 	int sharding = read_choice(r, "sharding", sharding_names, 6, FT_ZERO1);
@@ -131,8 +130,6 @@ static void read_words(struct draft *d)
 	if (!strcmp(read_text(r, "precision", ""), "fp32"))
 		reader_fail(r, "precision", "fp32 is not simulated; use bf16");
 	plan->precision = read_dtype(r, "precision", 7, precisions);
-	plan->gradient_dtype = read_dtype(r, "gradient_dtype", 3, gradients);
-	plan->master_weights = read_bool(r, "master_weights", true);
 	plan->reshard_stated = read_has(r, "reshard_after_forward");
 	plan->reshard_after_forward =
 		read_bool(r, "reshard_after_forward", ft_plan_reshards(plan));

@@ -179,8 +179,24 @@ static void read_scaling(struct reader *r, struct ft_plan *plan)
 					     FT_BF16;
 }
 
+/* Without master weights all is in 16 bit. */
+static void read_gradients(struct reader *r, struct ft_plan *plan)
+{
+	static const enum ft_dtype formats[] = { FT_FP32, FT_BF16, FT_FP16 };
+	const char *names[3];
+	int usual;
+
+	plan->master_weights = read_bool(r, "master_weights", true);
+	usual = plan->master_weights ? 0 : plan->precision == FT_FP16 ? 2 : 1;
+	for (int i = 0; i < 3; i++)
+		names[i] = ft_dtype_name(formats[i]);
+	plan->gradient_dtype =
+		formats[read_choice(r, "gradient_dtype", names, 3, usual)];
+}
+
 void recipe_read(struct reader *r, struct reader *overlap, struct ft_plan *plan)
 {
+	read_gradients(r, plan);
 	plan->graphs = (enum ft_graphs)read_choice(r, "cuda_graphs", graphs_names, 3,
 						   FT_GRAPHS_NONE);
 	plan->optimizer = (enum ft_optimizer)read_choice(r, "optimizer",
@@ -216,29 +232,48 @@ static bool check_recompute_layers(struct reader *r, const struct ft_model *mode
 	return true;
 }
 
-static bool has_experts(const struct ft_model *model)
+/* Which of these does some layer have? */
+static unsigned modules_of(const struct ft_model *model)
 {
+	unsigned set = 0;
+
 	for (int64_t i = 0; i < model->n_layers; i++)
-		if (model->layer[i].experts)
-			return true;
-	return false;
+		set |= (model->layer[i].experts ? FT_MODULE_EXPERTS : 0) |
+		       (model->layer[i].kv_lora_rank ? FT_MODULE_MLA_UP : 0);
+	return set;
+}
+
+/* What depends on the kinds of layers that the model has. */
+static bool check_layers_for(struct reader *r, const struct ft_model *model,
+			     const struct ft_plan *plan)
+{
+	unsigned has = modules_of(model), asked = plan->recompute_modules;
+
+	if (asked & FT_MODULE_EXPERTS & ~has)
+		return reader_fail(r, "recompute_modules",
+				   "moe: the model has no experts");
+	if (asked & FT_MODULE_MLA_UP & ~has)
+		return reader_fail(r, "recompute_modules",
+				   "mla_up_proj: the model has no latent attention");
+	if (plan->tp > 1 && !plan->sequence_parallel && has & FT_MODULE_EXPERTS)
+		return reader_fail(
+			r, "sequence_parallel",
+			"experts under tp %lld want it true: without it each "
+			"rank would send all tokens to them",
+			(long long)plan->tp);
+	return true;
 }
 
 bool recipe_check(struct reader *r, const struct ft_model *model, struct ft_plan *plan)
 {
 	int64_t same = plan->dp * plan->cp;
 
-	if (plan->tp > 1 && !plan->sequence_parallel && has_experts(model))
-		return reader_fail(
-			r, "sequence_parallel",
-			"experts under tp %lld want it true: without it each "
-			"rank would send all tokens to them",
-			(long long)plan->tp);
 	if (plan->capacity_factor > 16)
 		return reader_fail(r, "moe_capacity_factor",
 				   "%g is not between 0 (dropless) and 16",
 				   plan->capacity_factor);
-	if (!check_recompute_layers(r, model, plan))
+	if (!check_layers_for(r, model, plan) ||
+	    !check_recompute_layers(r, model, plan))
 		return false;
 	if (plan->offload_layers > model->n_layers)
 		return reader_fail(r, "offload_layers",
