@@ -336,12 +336,11 @@ static const char *update_kernel(const struct builder *b)
  * Muon makes each matrix orthogonal by five Newton-Schulz steps. For n x m, n the
  * smaller, a step is X X' (2 n n m), its square (2 n n n) and a product with X (2 n n m):
  * about 4 n n m, so two products of the matrix with n x n.
- * Source: the method's definition (Jordan et al., 2024). Each rank does its share.
+ * Source: the method's definition (Jordan et al., 2024). Each rank does its share. n: taken as
+ * hidden_size, or an expert's width where that is less.
  */
-static void orthogonalize(struct builder *b, double parameters)
+static void orthogonalize(struct builder *b, double parameters, int64_t n)
 {
-	int64_t n = b->model->hidden_size;
-
 	for (int i = 0; i < 10 && b->plan->optimizer == FT_MUON; i++)
 		put_product(b, &(struct ft_work){ .kind = FT_GEMM,
 						  .name = "newton_schulz",
@@ -350,6 +349,17 @@ static void orthogonalize(struct builder *b, double parameters)
 						  .gemm.n = n,
 						  .gemm.k = n,
 						  .gemm.groups = 1 });
+}
+
+/* The smaller side of an expert's matrices. */
+static int64_t expert_side(const struct ft_model *m)
+{
+	int64_t n = m->hidden_size;
+
+	for (int64_t l = 0; l < m->n_layers; l++)
+		if (m->layer[l].experts && m->layer[l].expert_intermediate < n)
+			n = m->layer[l].expert_intermediate;
+	return n;
 }
 
 static void mark_optimizer(struct builder *b, size_t from)
@@ -380,7 +390,8 @@ void optimizer_ops(struct builder *b, struct held stage, double tied)
 				   FT_GROUP_DP, 8))
 			need(b, FT_STREAM_REDUCE);
 	}
-	orthogonalize(b, local);
+	orthogonalize(b, stage.dense / over, b->model->hidden_size);
+	orthogonalize(b, stage.experts / expert_over, expert_side(b->model));
 	put_memory(b, "adam", update_kernel(b), update_bytes(b) * local,
 		   (int)b->rules->optimizer_kernels);
 	if (ft_dtype_bytes(b->plan->precision) < 2)
