@@ -124,8 +124,9 @@ static const struct ft_sketched *sketched_of(struct worker *w,
 	for (size_t i = 0; i < sizeof(left_out) / sizeof(*left_out); i++)
 		at[left_out[i]] = 0;
 	if (p->sharding == FT_FSDP || p->sharding == FT_HSDP)
-		at[AXIS_SHARD] = (uint8_t)((p->shard == 1) + 2 * (ft_plan_expert_shard(p) == 1) +
-					   4 * (p->unsharded_pipeline && p->pp > 1));
+		at[AXIS_SHARD] =
+			(uint8_t)((p->shard == 1) + 2 * (ft_plan_expert_shard(p) == 1) +
+				  4 * (p->unsharded_pipeline && p->pp > 1));
 	at[AXIS_SCHEDULE] = p->pp > 1 && ft_schedule_splits(p->schedule);
 	f = place(s, at);
 	if (f->used)

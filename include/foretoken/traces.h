@@ -42,14 +42,14 @@ enum ft_group {
 	FT_GROUP_CP,
 	FT_GROUP_EP,
 	FT_GROUP_ETP,
-	FT_GROUP_DP,	    /* data parallel, with cp folded in: gradients */
-	FT_GROUP_SHARD,	    /* the ranks that share one copy (fsdp, hsdp, zero) */
-	FT_GROUP_REPLICA,   /* the same shard in other copies (hsdp) */
-	FT_GROUP_EDP,	    /* replicas of an expert */
+	FT_GROUP_DP,		 /* data parallel, with cp folded in: gradients */
+	FT_GROUP_SHARD,		 /* the ranks that share one copy (fsdp, hsdp, zero) */
+	FT_GROUP_REPLICA,	 /* the same shard in other copies (hsdp) */
+	FT_GROUP_EDP,		 /* replicas of an expert */
 	FT_GROUP_EXPERT_SHARD,	 /* those that share one copy of its state, */
 	FT_GROUP_EXPERT_REPLICA, /* and the same shard in other copies */
-	FT_GROUP_PP,	    /* the neighbour stage */
-	FT_GROUP_EMBEDDING, /* first and last stage share a tied embedding */
+	FT_GROUP_PP,		 /* the neighbour stage */
+	FT_GROUP_EMBEDDING,	 /* first and last stage share a tied embedding */
 	FT_GROUPS
 };
 
