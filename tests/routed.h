@@ -34,7 +34,7 @@ static inline void draw(struct drawn *d, uint64_t *seed, const char *more)
 	d->tp = 1 << rnd(seed) % 3;
 	d->ep = 1 << rnd(seed) % 5;
 	d->micro_batches = 1 + rnd(seed) % 3;
-	d->sliced = rnd(seed) % 2;
+	d->sliced = rnd(seed) % 2 || d->tp > 1; /* experts under tp want it */
 	d->dispatcher = dispatchers[rnd(seed) % 3];
 	snprintf(d->model, sizeof(d->model),
 		 "{model_type: qwen3_moe, hidden_size: %d, num_hidden_layers: %d, "

@@ -260,6 +260,58 @@ static void inputs_of_frozen_products_are_not_kept(void **state)
 		  1e-9);
 }
 
+/* Bytes that the first layer keeps under a plan. */
+static double kept_under(const char *model, const char *more, const char *stack)
+{
+	struct parts p;
+	char plan[300];
+	double kept;
+
+	snprintf(plan, sizeof(plan),
+		 "{sequence_length: 1024, global_batch_size: 8, %s}", more);
+	build(&p, model, plan, stack, 8);
+	kept = segment_of(p.graph, "forward")->net_bytes[FT_MEMORY_ACTIVATIONS];
+	drop(&p);
+	return kept / 1024;
+}
+
+/* What a recomputed part or a narrow format keeps already is not taken off again. Adapters on
+ * attention alone: fc1's input (2 h) and fc2's (2 f) are not needed. */
+static void nothing_is_taken_off_twice(void **state)
+{
+	static const struct {
+		const char *how;
+		double less; /* bytes a token, but for the adapters' own */
+	} cases[] = {
+		{ "recompute: none", 2 * 4096 + 2 * 14336 },
+		{ "precision: fp8", 4096 + 14336 },
+		{ "recompute: selective, recompute_modules: norm", 2 * 14336 },
+		{ "recompute: selective, recompute_modules: act", 2 * 4096 },
+		{ "recompute: selective, recompute_modules: [norm, act]", 0 },
+		{ "recompute: selective, recompute_modules: mlp", 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		char with[200];
+
+		snprintf(with, sizeof(with), "%s, lora: {rank: 16}", cases[i].how);
+		near_frac(kept_under("llama3-8b", cases[i].how, "nemo-24") -
+				  kept_under("llama3-8b", with, "nemo-24"),
+			  cases[i].less - 2 * 2 * 16., 1e-9);
+	}
+}
+
+/* Of two copies of each token: inputs of both products; and the router's of the token. */
+static void frozen_experts_keep_no_inputs(void **state)
+{
+	(void)state;
+	near_frac(kept_under("mixtral-8x7b", "recompute: none", "nemo-24") -
+			  kept_under("mixtral-8x7b",
+				     "recompute: none, lora: {rank: 16}", "nemo-24"),
+		  2 * (2. * 4096 + 2. * 14336) + 2 * 4096 - 2 * 2 * 16., 1e-9);
+}
+
 static void mistakes_are_told_with_their_place(void **state)
 {
 	static const struct {
@@ -320,6 +372,8 @@ int main(void)
 		cmocka_unit_test(frozen_weights_are_unpacked_for_each_product),
 		cmocka_unit_test(fsdp_gathers_all_and_reduces_adapters),
 		cmocka_unit_test(inputs_of_frozen_products_are_not_kept),
+		cmocka_unit_test(nothing_is_taken_off_twice),
+		cmocka_unit_test(frozen_experts_keep_no_inputs),
 		cmocka_unit_test(mistakes_are_told_with_their_place),
 	};
 

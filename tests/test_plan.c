@@ -323,6 +323,9 @@ static void impossible_plans_point_at_the_key_to_change(void **state)
 		  "33 is more than the model's 32 layers" },
 		{ "llama3-8b", SIZES "moe_capacity_factor: 17", 3, 22,
 		  "is not between 0 (dropless) and 16" },
+		{ "mixtral-8x7b",
+		  SIZES "sequence_parallel: false\nparallel: {tp: 2, ep: 8}", 3, 20,
+		  "experts under tp 2 want it true" },
 		{ "llama3-8b", SIZES "gradient_dtype: fp8", 3, 17, "fp32, bf16, fp16" },
 		{ "llama3-8b", "global_batch_size: 4", 1, 1,
 		  "lacks the key 'sequence_length'" },
@@ -397,10 +400,38 @@ static void agrees_with_the_obvious_rule(void **state)
 			}
 }
 
+/* Without master weights all is in 16 bit, unless gradients are said to be wider. */
+static void sixteen_bit_throughout_means_gradients_too(void **state)
+{
+	static const struct {
+		const char *words;
+		enum ft_dtype gradients;
+	} cases[] = {
+		{ "master_weights: false", FT_BF16 },
+		{ "master_weights: false\nprecision: fp16", FT_FP16 },
+		{ "master_weights: false\ngradient_dtype: fp32", FT_FP32 },
+		{ "precision: fp16", FT_FP32 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		char text[200];
+		struct ft_plan *p;
+
+		snprintf(text, sizeof(text),
+			 "sequence_length: 4096\nglobal_batch_size: 64\n%s",
+			 cases[i].words);
+		p = good("llama3-8b", 16, text);
+		assert_int_equal(p->gradient_dtype, cases[i].gradients);
+		ft_plan_free(p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(missing_keys_take_their_defaults),
+		cmocka_unit_test(sixteen_bit_throughout_means_gradients_too),
 		cmocka_unit_test(a_full_plan_is_read_as_written),
 		cmocka_unit_test(sharding_in_a_node_leaves_tensor_ranks_out),
 		cmocka_unit_test(experts_are_split_over_the_ranks_of_a_stage),

@@ -102,6 +102,21 @@ static void adapters_may_have_a_way_of_their_own(void **state)
 	drop(&p);
 }
 
+/* Sixteen heads over tp 8: two for each rank, which a context group of four cannot share. */
+static void heads_that_cannot_be_dealt_are_refused(void **state)
+{
+	struct parts p;
+	struct ft_error err = { 0 };
+
+	(void)state;
+	build(&p, DENSE, PLAN("sharding: ddp, lora: {rank: 8}, parallel: {cp: 4}"),
+	      "mlperf-nemo-2025", 16);
+	p.plan->tp = 8;
+	assert_null(ft_graph_build(p.model, p.plan, p.stack, &err));
+	assert_non_null(strstr(err.text, "cp 4 does not divide the 2 heads"));
+	drop(&p);
+}
+
 /* Blocks of a ring are those of a causal square cut in 2 cp pieces; windows are not cut. */
 static void a_ring_runs_a_causal_block_and_full_ones(void **state)
 {
@@ -200,8 +215,11 @@ static void groups_of_optimizer_state_hold_a_part_each(void **state)
 		assert_int_equal(p.graph->group[FT_GROUP_SHARD].size, each);
 		assert_int_equal(p.graph->group[FT_GROUP_REPLICA].size, 8 / each);
 		near_frac(c->base_bytes[FT_MEMORY_OPTIMIZER], 12 * n / each, 1e-9);
+		/* and a stand-in of a layer's shapes in 16 bit */
 		near_frac(c->base_bytes[FT_MEMORY_GRADIENTS],
-			  4 * n / (i % 2 ? 1 : each), 1e-9);
+			  4 * n / (i % 2 ? 1 : each) +
+				  2 * ft_layer_rank_parameters(p.model, 0, 1),
+			  1e-9);
 		/* each part is summed within a group, then over the groups' copies; zero2, which
 		 * keeps parts alone, does so for each micro-batch, and adds up the parts */
 		times = i % 2 ? 1 : (double)p.plan->micro_batches;
@@ -304,6 +322,7 @@ int main(void)
 		cmocka_unit_test(a_context_group_does_the_work_of_one_rank),
 		cmocka_unit_test(a_context_group_exchanges_what_its_way_needs),
 		cmocka_unit_test(adapters_may_have_a_way_of_their_own),
+		cmocka_unit_test(heads_that_cannot_be_dealt_are_refused),
 		cmocka_unit_test(a_ring_runs_a_causal_block_and_full_ones),
 		cmocka_unit_test(a_softmax_moves_what_its_kernels_touch),
 		cmocka_unit_test(groups_of_optimizer_state_hold_a_part_each),

@@ -205,20 +205,21 @@ double layer_saved_bytes(const struct builder *b, int64_t layer, enum ft_recompu
 	struct layer_sizes s = sizes_of(b, layer);
 	unsigned set = how == FT_RECOMPUTE_SELECTIVE ? recomputed_modules(b) : 0;
 	double tokens = (double)s.tokens, h = (double)s.h;
-	double tp = (double)b->plan->tp, sliced = (double)s.part / tokens;
+	double sliced = (double)s.part / tokens;
 	double kv = 2 * (double)(s.k + s.v), rest, whole;
 
 	if (how == FT_RECOMPUTE_FULL)
 		return 2 * h * (double)s.part;
 	rest = heads_kept(b, &s) + 2 * first_kept(b, set) * first_width(b, &s);
 	whole = 4 * h * (b->rules->tensor_parallel == FT_TP_MEGATRON ? sliced : 1);
-	if (set & FT_MODULE_OUT_PROJECTION) /* its input, and the sum behind it */
-		rest -= 4 * h / tp;
+	if (set & FT_MODULE_OUT_PROJECTION) { /* its input, and the sum behind it */
+		rest -= output_kept(b) * (double)s.out;
+		whole /= 2;
+	}
 	if (set & FT_MODULE_MLA_UP && s.l->kv_lora_rank) {
 		rest -= 2 * (double)s.q;
 		kv = 0;
 	}
-	rest = rest > 2 * h / tp ? rest : 2 * h / tp;
 	return tokens *
 	       (mlp_bytes(b, &s, sliced, set) + whole + rest + kv +
 		latents_kept(b, &s) + other_saved(b, &s) + frozen_inputs(b, &s, set) +
