@@ -58,6 +58,26 @@ static void dtensor_gathers_in_front_of_the_latents(void **state)
 	drop(&p);
 }
 
+/* Selective recomputation by operation saves no gathers: a layer's two run again. */
+static void gathers_run_again_with_the_operations_behind_them(void **state)
+{
+	double gathered[2];
+
+	(void)state;
+	for (int again = 0; again < 2; again++) {
+		struct parts p;
+
+		build(&p, "{name: llama3-8b, num_hidden_layers: 1}",
+		      again ? PLAN("sharding: fsdp, parallel: {tp: 8}, recompute: selective, "
+				   "recompute_modules: op") :
+			      PLAN("sharding: fsdp, parallel: {tp: 8}, recompute: none"),
+		      "torch-2.11-compile", 8);
+		gathered[again] = sum_in(p.graph, "backward", "tp_all_gather").bytes;
+		drop(&p);
+	}
+	near_frac(gathered[1] - gathered[0], 8 * 2. * TOKENS * 2 * 4096, 1e-12);
+}
+
 /* A shared expert is split over the group like an MLP: it gathers and scatters as one. */
 static void a_shared_expert_exchanges_as_an_mlp_does(void **state)
 {
@@ -223,6 +243,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(latents_are_gathered_and_hidden_states_are_not),
 		cmocka_unit_test(dtensor_gathers_in_front_of_the_latents),
+		cmocka_unit_test(gathers_run_again_with_the_operations_behind_them),
 		cmocka_unit_test(a_shared_expert_exchanges_as_an_mlp_does),
 		cmocka_unit_test(what_is_not_split_is_held_whole),
 		cmocka_unit_test(hsdp_keeps_as_many_copies_of_experts_as_of_the_rest),

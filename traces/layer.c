@@ -74,16 +74,19 @@ void layer_forward(struct builder *b, int64_t layer)
 	offload_layer(b, layer);
 }
 
-/* All but every second product, attention and reductions. */
+/* All but every second product, attention and reductions: what tensor parallelism gathers is
+ * gathered again. Source: torchtitan's list of what its selective recomputation saves. */
 static void every_op(struct builder *b, const struct layer_sizes *s)
 {
 	const struct recipe *r = recipe_of(b);
 
 	put_norm(b, s, "norm", r->norm);
+	qkv_enter(b, s);
 	qkv_forward(b, s);
 	put_element(b, s, "rope", "default", rope_recipe(b)->rope);
 	put_norm(b, s, "add_norm", r->add_norm);
 	if (!s->l->experts) {
+		enter_split(b, s, s->h, false);
 		put_gemm(b, "up", FT_FORWARD, s->tokens, s->f, s->h);
 		put_element(b, s, "activation", "swiglu", r->gated);
 	}
