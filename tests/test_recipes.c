@@ -87,6 +87,32 @@ static void a_context_group_exchanges_what_its_way_needs(void **state)
 	}
 }
 
+/* Keys and values of the whole sequence, backward their gradients as well, for as long as a layer
+ * runs. */
+static void a_gathered_context_is_held(void **state)
+{
+	struct parts p;
+	double back[2];
+
+	(void)state;
+	build(&p, DENSE, PLAN("sharding: ddp, parallel: {cp: 4}"), "megatron-core", 8);
+	for (int gathered = 0; gathered < 2; gathered++) {
+		const struct ft_segment *forward, *backward;
+
+		p.stack->layout.context_parallel =
+			gathered ? FT_CP_ALL_GATHER : FT_CP_RING;
+		rebuild(&p);
+		forward = segment_of(p.graph, "forward");
+		backward = segment_of(p.graph, "backward");
+		near_frac(forward->peak_bytes[FT_MEMORY_ACTIVATIONS] -
+				  forward->net_bytes[FT_MEMORY_ACTIVATIONS],
+			  gathered * 2. * S * KV, 1e-12);
+		back[gathered] = backward->peak_bytes[FT_MEMORY_ACTIVATIONS];
+	}
+	near_frac(back[1] - back[0], 2 * 2. * S * KV, 1e-12);
+	drop(&p);
+}
+
 static void adapters_may_have_a_way_of_their_own(void **state)
 {
 	struct parts p;
@@ -321,6 +347,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_context_group_does_the_work_of_one_rank),
 		cmocka_unit_test(a_context_group_exchanges_what_its_way_needs),
+		cmocka_unit_test(a_gathered_context_is_held),
 		cmocka_unit_test(adapters_may_have_a_way_of_their_own),
 		cmocka_unit_test(heads_that_cannot_be_dealt_are_refused),
 		cmocka_unit_test(a_ring_runs_a_causal_block_and_full_ones),

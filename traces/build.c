@@ -355,9 +355,7 @@ static double recomputed(struct builder *b)
 static bool heads_can_be_dealt(const struct ft_model *model, const struct ft_plan *plan,
 			       const struct ft_stack *stack, struct ft_error *err)
 {
-	enum ft_context_parallel how = plan->lora.rank ?
-					       stack->layout.context_parallel_lora :
-					       stack->layout.context_parallel;
+	enum ft_context_parallel how = context_parallel(stack, plan);
 
 	for (int64_t l = 0; l < model->n_layers && how == FT_CP_ALL_TO_ALL; l++)
 		if (model->layer[l].heads / plan->tp % plan->cp)

@@ -137,6 +137,12 @@ double layer_saved_bytes(const struct builder *b, int64_t layer, enum ft_recompu
 double layer_deferred_bytes(const struct builder *b, int64_t layer);
 double layer_recomputed_flop(const struct builder *b, int64_t layer);
 
+/* context.c: how a context group shares attention, and what of other ranks' keys and values a
+ * layer holds with its own while it runs. */
+enum ft_context_parallel context_parallel(const struct ft_stack *stack,
+					  const struct ft_plan *plan);
+double gathered_context_bytes(const struct builder *b, int64_t layer);
+
 /* recompute.c: what runs again before a layer's backward */
 enum ft_recompute layer_recompute(const struct builder *b, int64_t layer);
 void choose_layers(struct builder *b); /* fills again, offload and kind */

@@ -140,12 +140,27 @@ static void all_to_all(struct builder *b, const struct layer_sizes *s,
 	need(b, FT_STREAM_CP);
 }
 
+enum ft_context_parallel context_parallel(const struct ft_stack *stack,
+					  const struct ft_plan *plan)
+{
+	return plan->lora.rank ? stack->layout.context_parallel_lora :
+				 stack->layout.context_parallel;
+}
+
+double gathered_context_bytes(const struct builder *b, int64_t layer)
+{
+	struct layer_sizes s = sizes_of(b, layer);
+
+	if (b->plan->cp == 1 || is_unfused(b) || s.l->linear_heads ||
+	    context_parallel(b->stack, b->plan) != FT_CP_ALL_GATHER)
+		return 0;
+	return 2 * own_kv(&s) * (double)b->plan->cp;
+}
+
 void attention_core(struct builder *b, const struct layer_sizes *s, bool backward)
 {
 	enum ft_pass pass = backward ? FT_PASS_BACKWARD : FT_PASS_FORWARD;
-	enum ft_context_parallel how = b->plan->lora.rank ?
-					       b->rules->context_parallel_lora :
-					       b->rules->context_parallel;
+	enum ft_context_parallel how = context_parallel(b->stack, b->plan);
 
 	if (is_unfused(b)) {
 		unfused_attention(b, s, backward);

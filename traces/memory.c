@@ -152,7 +152,7 @@ void layer_bytes(struct builder *b, int64_t layer, bool backward)
 {
 	double saved = layer_saved_bytes(b, layer, layer_recompute(b, layer));
 	double whole = layer_saved_bytes(b, layer, FT_RECOMPUTE_NONE);
-	double again = whole - saved;
+	double again = whole - saved, context = gathered_context_bytes(b, layer);
 
 	if (b->offload[layer]) { /* on its way out, or back again */
 		take(b, FT_MEMORY_ACTIVATIONS, 0, b->part == PART_WEIGHTS ? 0 : whole);
@@ -162,7 +162,7 @@ void layer_bytes(struct builder *b, int64_t layer, bool backward)
 		split_bytes(b, layer_deferred_bytes(b, layer), saved, saved + again);
 	else
 		take(b, FT_MEMORY_ACTIVATIONS, backward ? -saved : saved,
-		     backward ? again : saved);
+		     backward ? again + 2 * context : saved + context);
 }
 
 /* Bytes per logit at the loss's fullest moment, with no unit gathered. */
