@@ -116,6 +116,25 @@ static void a_shared_expert_exchanges_as_an_mlp_does(void **state)
 	near_frac(scattered[1][1] - scattered[0][1], 8 * 2. * TOKENS * H, 1e-12);
 }
 
+/* A predicted token adds a layer, and the inputs and outputs of two norms: 8 h a token. */
+static void a_predicted_token_keeps_what_it_joins(void **state)
+{
+	struct parts p;
+	double net;
+
+	(void)state;
+	build(&p,
+	      "{name: deepseek-v3, num_hidden_layers: 1, first_k_dense_replace: 0, "
+	      "num_nextn_predict_layers: 1}",
+	      PLAN("parallel: {tp: 2, ep: 8}"), "megatron-core", 8);
+	net = segment_of(p.graph, "head")->net_bytes[FT_MEMORY_ACTIVATIONS];
+	near_frac(
+		net - segment_of(p.graph, "forward")->net_bytes[FT_MEMORY_ACTIVATIONS],
+		8. * H * TOKENS / 2, 1e-12);
+	near_frac(left_over(p.graph, FT_MEMORY_ACTIVATIONS), 0, 1e-12);
+	drop(&p);
+}
+
 /* Router and down-projections are whole on each rank, and a rank has a key-value head. */
 static void what_is_not_split_is_held_whole(void **state)
 {
@@ -245,6 +264,7 @@ int main(void)
 		cmocka_unit_test(dtensor_gathers_in_front_of_the_latents),
 		cmocka_unit_test(gathers_run_again_with_the_operations_behind_them),
 		cmocka_unit_test(a_shared_expert_exchanges_as_an_mlp_does),
+		cmocka_unit_test(a_predicted_token_keeps_what_it_joins),
 		cmocka_unit_test(what_is_not_split_is_held_whole),
 		cmocka_unit_test(hsdp_keeps_as_many_copies_of_experts_as_of_the_rest),
 		cmocka_unit_test(buckets_hold_layers_of_both_kinds),

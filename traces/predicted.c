@@ -48,6 +48,18 @@ static void norms(struct builder *b, bool backward)
 	put_memory(b, "mtp_join", "copy", 8 * bytes, backward ? 2 : 1);
 }
 
+/* What a predicted token's norms and projection keep: both inputs, and both outputs side by side. */
+static void joined_bytes(struct builder *b, bool backward)
+{
+	int64_t part = b->plan->sequence_parallel ? b->tokens / b->plan->tp : b->tokens;
+	double kept = 8 * (double)(part * b->model->hidden_size);
+
+	if (!backward)
+		b->seg->peak_bytes[FT_MEMORY_ACTIVATIONS] += kept;
+	if (!backward || b->part != PART_INPUTS)
+		b->seg->net_bytes[FT_MEMORY_ACTIVATIONS] += backward ? -kept : kept;
+}
+
 static void whole(struct builder *b, enum ft_collective op)
 {
 	if (put_collective(b, "tp_mtp", FT_STREAM_TP, op, FT_GROUP_TP,
@@ -63,6 +75,7 @@ void outputs_forward(struct builder *b)
 	for (int64_t i = 0; i < b->model->predicted; i++) {
 		embedding_forward(b);
 		norms(b, false);
+		joined_bytes(b, false);
 		projection(b, FT_FORWARD);
 		whole(b, FT_ALL_GATHER);
 		layer_forward(b, last);
@@ -85,6 +98,7 @@ void outputs_backward(struct builder *b)
 		whole(b, FT_REDUCE_SCATTER);
 		projection(b, FT_WGRAD);
 		norms(b, true);
+		joined_bytes(b, true);
 		embedding_backward(b);
 	}
 	head_backward(b);
