@@ -164,7 +164,7 @@ double across_direct_s(const struct group *g, enum ft_protocol p, enum ft_collec
 		       double bytes)
 {
 	const struct ft_ccl_tuning *t = g->tuning;
-	double net = bytes * (g->ranks - g->per_domain) / g->ranks;
+	double net = bytes * (g->ranks - g->per_domain) / g->ranks * (1 - g->kept_frac);
 	double in = bytes * (g->per_domain - 1) / g->ranks;
 
 	(void)p;

@@ -75,12 +75,13 @@ static void spread_unevenly(const struct ft_cluster *c, struct ft_group_shape s,
 }
 
 /* Ranks of the group per domain, and domains it touches. Of a rack that is a domain, schedulers
- * give a job segments of nodes in which its groups lie; of a server a job has all GPUs. */
+ * give a job segments of nodes in which its groups lie, equal ones of groups that no rack
+ * holds; of a server a job has all GPUs. */
 static void spread_over(const struct ft_cluster *c, struct ft_group_shape s,
 			struct group *g)
 {
 	int64_t domain = c->domain_ranks, per = domain / s.stride;
-	int64_t span = s.size * s.stride;
+	int64_t span = s.size * s.stride, domains;
 
 	g->ranks = (double)s.size;
 	g->stride = (double)s.stride;
@@ -91,8 +92,9 @@ static void spread_over(const struct ft_cluster *c, struct ft_group_shape s,
 	}
 	per = per > 1 ? per : 1;
 	per = s.size < per ? s.size : per;
-	g->per_domain = (double)per;
-	g->domains = (double)((s.size + per - 1) / per);
+	domains = (s.size + per - 1) / per;
+	g->domains = (double)domains;
+	g->per_domain = (double)(s.size / domains);
 }
 
 struct network_sends collective_sends(const struct ft_cluster *c, enum ft_collective op,
@@ -232,6 +234,18 @@ static double scale_up_bytes(const struct group *g,
 	return call->bytes * ft_collective_bus_factor(call->op, (int64_t)g->ranks);
 }
 
+/*
+ * A token goes once to each rank that has one of its experts, and across the network once
+ * to each domain: of the n ranks that its copies reach, the domains that they reach remain.
+ */
+static double kept_frac(const struct group *g, const struct ft_collective_call *call)
+{
+	if (call->op != FT_ALL_TO_ALL || call->fanout.copies <= 0)
+		return 0;
+	return 1 - ft_fanout_reached(call->fanout, g->domains) /
+			   ft_fanout_reached(call->fanout, g->ranks);
+}
+
 static bool outside(const struct group *g, const struct ft_collective_call *call,
 		    struct ft_collective_result *out, struct ft_error *err)
 {
@@ -251,7 +265,8 @@ static bool outside(const struct group *g, const struct ft_collective_call *call
 	out->regret_frac = fmax(0, out->duration.time_s / best.time_s - 1);
 	out->best_algorithm = best.algorithm->name;
 	out->best_protocol = ft_protocol_name(best.protocol);
-	out->nic_bytes = c.algorithm->nic_bytes(g, call->op, call->bytes);
+	out->nic_bytes =
+		c.algorithm->nic_bytes(g, call->op, call->bytes) * (1 - g->kept_frac);
 	out->scale_up_bytes = scale_up_bytes(g, call);
 	return true;
 }
@@ -283,6 +298,7 @@ bool collective_at(const struct ft_cluster *c, const struct ft_ccl *ccl,
 	spread_over(c, call->shape, &g);
 	if (g.domains <= 1)
 		return inside(c, ccl, call, out, err);
+	g.kept_frac = kept_frac(&g, call);
 	return group_of(c, ccl, share, &g, err) && outside(&g, call, out, err);
 }
 

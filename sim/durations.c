@@ -123,21 +123,17 @@ static bool compute_clocks(struct job *s, size_t i, double launches, struct cloc
 	return true;
 }
 
-/*
- * A token goes once to each rank that has one of its experts, and across the network once
- * to each domain: of the n ranks that its copies reach, the domains that they reach remain.
- */
-static double saved_by_sending_once(const struct ft_cluster *c, const struct ft_work *w,
-				    int64_t n, const struct ft_collective_result *r)
+/* Neighbours in a pipeline that no domain holds are taken to be in different ones: the slowest
+ * boundary of stages sets its pace. */
+static struct ft_group_shape shape_of(const struct job *s, const struct ft_work *w)
 {
-	struct ft_fanout f = w->communication.fanout;
+	struct ft_group_shape x = s->graph->group[w->communication.group];
+	int64_t domain = s->cluster->domain_ranks;
 
-	if (f.copies <= 0 || r->domains < 2 || c->nic_bytes_per_s <= 0)
-		return 0;
-	return r->nic_bytes *
-	       (1 - ft_fanout_reached(f, (double)r->domains) /
-			    ft_fanout_reached(f, (double)n)) /
-	       c->nic_bytes_per_s;
+	if (w->communication.group == FT_GROUP_PP && s->cluster->ranks > domain &&
+	    x.stride < domain)
+		x.stride = domain;
+	return x;
 }
 
 /* What the sends of a work meet: found once for a class, group and pattern. */
@@ -145,27 +141,34 @@ struct path_cache {
 	struct network_path *path[FT_GROUPS][NETWORK_SHIFT + 1];
 };
 
+/* The last stage's sends go back to where those that reach it come from. */
+static size_t sender_of(const struct job *s, size_t class, enum ft_group group)
+{
+	if (!class || class + 1 < s->graph->n_classes || group != FT_GROUP_PP)
+		return group == FT_GROUP_EMBEDDING ? 0 : class;
+	return class - 1;
+}
+
 static const struct network_path *path_of(const struct job *s, size_t class,
 					  const struct ft_work *w,
 					  struct path_cache *cache)
 {
 	enum ft_group group = w->communication.group;
-	bool neighbour = group == FT_GROUP_PP;
-	struct network_sends x = collective_sends(s->cluster, w->communication.op,
-						  s->graph->group[group]);
+	struct network_sends x =
+		collective_sends(s->cluster, w->communication.op, shape_of(s, w));
 	struct network_path **at;
 
-	if (neighbour) {
+	if (group == FT_GROUP_PP || group == FT_GROUP_EMBEDDING) {
 		x.pattern = NETWORK_SHIFT;
-		x.stride =
-			s->graph->rank_class[class].ranks / s->cluster->ranks_per_node;
+		x.stride = shape_of(s, w).stride / s->cluster->ranks_per_node;
 	}
 	if (!s->network || x.members < 2 || x.stride < 1)
 		return NULL;
 	at = &cache->path[group][x.pattern];
 	if (!*at) {
 		*at = ARENA_NEW(s->mem, struct network_path);
-		network_find(s->network, s->first_part + class, &x, *at);
+		network_find(s->network, s->first_part + sender_of(s, class, group), &x,
+			     *at);
 	}
 	return *at;
 }
@@ -179,7 +182,8 @@ static bool time_collective(struct job *s, size_t class, size_t i,
 	struct ft_collective_call call = {
 		.op = w->communication.op,
 		.bytes = w->communication.bytes,
-		.shape = s->graph->group[w->communication.group],
+		.shape = shape_of(s, w),
+		.fanout = w->communication.fanout,
 	};
 	struct ft_collective_result r;
 	struct work_timing *c = &s->timing[class][i];
@@ -188,8 +192,7 @@ static bool time_collective(struct job *s, size_t class, size_t i,
 	if (!(path ? collective_at(cl, s->ccl, &call, path->share, &r, err) :
 		     collective_recall(s->memo, cl, s->ccl, &call, &r, err)))
 		return false;
-	t = r.duration.time_s - saved_by_sending_once(cl, w, call.shape.size, &r);
-	t *= s->stack->collective_factor.value;
+	t = r.duration.time_s * s->stack->collective_factor.value;
 	c->duration = ft_ps_from_s(t);
 	c->beside_compute = (float)cl->gpu->collective_beside_compute.value;
 	c->held = r.domains <= 1	       ? HELD_BY_DOMAIN :

@@ -20,6 +20,7 @@ struct met {
 	enum ft_collective op;
 	double bytes;
 	struct ft_group_shape shape;
+	struct ft_fanout fanout;
 	struct ft_collective_result result;
 	bool used;
 };
@@ -138,7 +139,10 @@ static struct met *met_place(struct ft_memo *m, const struct ft_cluster *cluster
 		    (x->cluster == cluster && x->ccl == ccl && x->op == c->op &&
 		     x->bytes == c->bytes && x->shape.size == c->shape.size &&
 		     x->shape.stride == c->shape.stride &&
-		     x->shape.tiles == c->shape.tiles))
+		     x->shape.tiles == c->shape.tiles &&
+		     x->fanout.copies == c->fanout.copies &&
+		     x->fanout.groups == c->fanout.groups &&
+		     x->fanout.of == c->fanout.of))
 			return x;
 	}
 }
@@ -154,7 +158,8 @@ static void met_grow(struct ft_memo *m)
 		if (old[i].used) {
 			struct ft_collective_call c = { .op = old[i].op,
 							.bytes = old[i].bytes,
-							.shape = old[i].shape };
+							.shape = old[i].shape,
+							.fanout = old[i].fanout };
 
 			*met_place(m, old[i].cluster, old[i].ccl, &c) = old[i];
 		}
@@ -174,7 +179,8 @@ bool collective_recall(struct ft_memo *m, const struct ft_cluster *cluster,
 
 		if (!collective_at(cluster, ccl, c, 1, &r, err))
 			return false;
-		*x = (struct met){ cluster, ccl, c->op, c->bytes, c->shape, r, true };
+		*x = (struct met){ cluster,  ccl,	c->op, c->bytes,
+				   c->shape, c->fanout, r,     true };
 		if (2 * ++m->n_met > m->met_cap) {
 			met_grow(m);
 			x = met_place(m, cluster, ccl, c);

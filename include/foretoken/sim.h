@@ -66,6 +66,7 @@ struct ft_collective_call {
 	double bytes;
 	struct ft_group_shape shape;
 	const char *algorithm, *protocol;
+	struct ft_fanout fanout; /* of an all-to-all: what crosses the network */
 };
 
 /* One collective alone, on its own ranks. */
