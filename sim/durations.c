@@ -141,12 +141,10 @@ struct path_cache {
 	struct network_path *path[FT_GROUPS][NETWORK_SHIFT + 1];
 };
 
-/* The last stage's sends go back to where those that reach it come from. */
-static size_t sender_of(const struct job *s, size_t class, enum ft_group group)
+/* A tied embedding's ends send to each other: the first's sends stand for both. */
+static size_t sender_of(size_t class, enum ft_group group)
 {
-	if (!class || class + 1 < s->graph->n_classes || group != FT_GROUP_PP)
-		return group == FT_GROUP_EMBEDDING ? 0 : class;
-	return class - 1;
+	return group == FT_GROUP_EMBEDDING ? 0 : class;
 }
 
 static const struct network_path *path_of(const struct job *s, size_t class,
@@ -167,7 +165,7 @@ static const struct network_path *path_of(const struct job *s, size_t class,
 	at = &cache->path[group][x.pattern];
 	if (!*at) {
 		*at = ARENA_NEW(s->mem, struct network_path);
-		network_find(s->network, s->first_part + sender_of(s, class, group), &x,
+		network_find(s->network, s->first_part + sender_of(class, group), &x,
 			     *at);
 	}
 	return *at;
