@@ -6,6 +6,7 @@
 
 #include "base/limits.h"
 #include "base/reader.h"
+#include "base/whole.h"
 
 static const char *const graphs_names[] = { "none", "partial", "full" };
 static const char *const dispatcher_names[] = { "alltoall", "deepep", "hybridep" };
@@ -33,21 +34,6 @@ static const struct {
 };
 
 enum { MODULES = sizeof(modules) / sizeof(*modules) };
-
-int64_t ft_plan_expert_shard(const struct ft_plan *p)
-{
-	int64_t a = p->edp, b = p->dp * p->cp / (p->shard > 0 ? p->shard : 1);
-
-	if (p->sharding == FT_DDP)
-		return 1;
-	while (b) { /* greatest common divisor */
-		int64_t rest = a % b;
-
-		a = b;
-		b = rest;
-	}
-	return p->edp / a;
-}
 
 const char *ft_modules_text(unsigned set, char text[FT_MODULES_TEXT])
 {
@@ -232,7 +218,7 @@ static bool check_recompute_layers(struct reader *r, const struct ft_model *mode
 	return true;
 }
 
-/* Which of these does some layer have? */
+/* Modules that not every model has: those of this one. */
 static unsigned modules_of(const struct ft_model *model)
 {
 	unsigned set = 0;
@@ -287,4 +273,11 @@ bool recipe_check(struct reader *r, const struct ft_model *model, struct ft_plan
 	if (!plan->zero_group)
 		plan->zero_group = same;
 	return true;
+}
+
+int64_t ft_plan_expert_shard(const struct ft_plan *p)
+{
+	int64_t copies = p->dp * p->cp / p->shard;
+
+	return p->sharding == FT_DDP ? 1 : p->edp / whole_divisor(p->edp, copies);
 }

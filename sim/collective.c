@@ -11,6 +11,7 @@
 
 #include "base/arena.h"
 #include "base/text.h"
+#include "base/whole.h"
 #include "foretoken/sim.h"
 #include "sim/algorithm.h"
 #include "sim/collective.h"
@@ -43,18 +44,13 @@ static void spread_from(int64_t domain, struct ft_group_shape s, int64_t start,
 	*touched = last - first + 1;
 }
 
-static int64_t greatest_divisor(int64_t a, int64_t b)
-{
-	return b ? greatest_divisor(b, a % b) : a;
-}
-
 /* Of groups that do not fill domains alike, the one with the fewest ranks in a domain, and so
  * with the fewest NICs there: rings and trees of a library have as many channels everywhere. */
 static void spread_unevenly(const struct ft_cluster *c, struct ft_group_shape s,
 			    struct group *g)
 {
 	int64_t domain = c->domain_ranks, span = s.size * s.stride;
-	int64_t bases = s.tiles ? domain / greatest_divisor(span, domain) : 1;
+	int64_t bases = s.tiles ? domain / whole_divisor(span, domain) : 1;
 	int64_t fewest = s.size, most = 1;
 
 	if (s.tiles && (bases > c->ranks / span))

@@ -141,32 +141,29 @@ struct path_cache {
 	struct network_path *path[FT_GROUPS][NETWORK_SHIFT + 1];
 };
 
-/* A tied embedding's ends send to each other: the first's sends stand for both. */
-static size_t sender_of(size_t class, enum ft_group group)
-{
-	return group == FT_GROUP_EMBEDDING ? 0 : class;
-}
-
 static const struct network_path *path_of(const struct job *s, size_t class,
 					  const struct ft_work *w,
 					  struct path_cache *cache)
 {
 	enum ft_group group = w->communication.group;
+	struct ft_group_shape shape = shape_of(s, w);
 	struct network_sends x =
-		collective_sends(s->cluster, w->communication.op, shape_of(s, w));
+		collective_sends(s->cluster, w->communication.op, shape);
 	struct network_path **at;
 
 	if (group == FT_GROUP_PP || group == FT_GROUP_EMBEDDING) {
 		x.pattern = NETWORK_SHIFT;
-		x.stride = shape_of(s, w).stride / s->cluster->ranks_per_node;
+		x.stride = shape.stride / s->cluster->ranks_per_node;
 	}
 	if (!s->network || x.members < 2 || x.stride < 1)
 		return NULL;
 	at = &cache->path[group][x.pattern];
 	if (!*at) {
 		*at = ARENA_NEW(s->mem, struct network_path);
-		network_find(s->network, s->first_part + sender_of(class, group), &x,
-			     *at);
+		/* the ends of a tied embedding send to each other: the first stands for both */
+		network_find(s->network,
+			     s->first_part + (group == FT_GROUP_EMBEDDING ? 0 : class),
+			     &x, *at);
 	}
 	return *at;
 }

@@ -95,18 +95,33 @@ static bool lay_network(struct setting *s, struct ft_error *err)
 
 /* ---- slow GPUs ----------------------------------------------------------------- */
 
+/* Those that every pipeline takes part in: replicas, and what they share. */
+static unsigned meeting_groups(const struct ft_graph *g)
+{
+	unsigned meeting = 1u << FT_GROUP_DP | 1u << FT_GROUP_REPLICA |
+			   1u << FT_GROUP_EDP | 1u << FT_GROUP_EXPERT_REPLICA;
+
+	if (g->group[FT_GROUP_SHARD].size >= g->group[FT_GROUP_DP].size)
+		meeting |= 1u << FT_GROUP_SHARD;
+	if (g->group[FT_GROUP_EXPERT_SHARD].size >= g->group[FT_GROUP_EDP].size)
+		meeting |= 1u << FT_GROUP_EXPERT_SHARD;
+	return meeting;
+}
+
 /* Ranks that wait for each other at every layer, within a stage: tensor and context
  * groups, experts' replicas, the ranks that shard weights among themselves alone. */
 static int64_t unit_of(const struct ft_graph *g)
 {
-	static const enum ft_group blocking[] = { FT_GROUP_TP, FT_GROUP_CP, FT_GROUP_EP,
-						  FT_GROUP_ETP, FT_GROUP_SHARD };
+	static const enum ft_group blocking[] = {
+		FT_GROUP_TP,  FT_GROUP_CP,    FT_GROUP_EP,
+		FT_GROUP_ETP, FT_GROUP_SHARD, FT_GROUP_EXPERT_SHARD
+	};
+	unsigned meeting = meeting_groups(g);
 	int64_t unit = 1;
 
-	for (int i = 0; i < 5; i++) {
+	for (size_t i = 0; i < sizeof(blocking) / sizeof(*blocking); i++) {
 		const struct ft_group_shape *s = &g->group[blocking[i]];
-		bool all = blocking[i] == FT_GROUP_SHARD &&
-			   s->size >= g->group[FT_GROUP_DP].size;
+		bool all = meeting >> blocking[i] & 1;
 
 		if (s->size > 1 && !all && s->size * s->stride > unit)
 			unit = s->size * s->stride;
@@ -200,19 +215,6 @@ static void slow_down(struct setting *s, const size_t *of, struct engine_part *p
 				       j->graph->rank_class[p->rank_class].name,
 				       (long long)s->slow[i].gpu, speed);
 	}
-}
-
-/* Those that every pipeline takes part in: replicas, and what they share. */
-static unsigned meeting_groups(const struct ft_graph *g)
-{
-	unsigned meeting = 1u << FT_GROUP_DP | 1u << FT_GROUP_REPLICA |
-			   1u << FT_GROUP_EDP | 1u << FT_GROUP_EXPERT_REPLICA;
-
-	if (g->group[FT_GROUP_SHARD].size >= g->group[FT_GROUP_DP].size)
-		meeting |= 1u << FT_GROUP_SHARD;
-	if (g->group[FT_GROUP_EXPERT_SHARD].size >= g->group[FT_GROUP_EDP].size)
-		meeting |= 1u << FT_GROUP_EXPERT_SHARD;
-	return meeting;
 }
 
 static void make_parts(struct setting *s, struct engine_input *in)

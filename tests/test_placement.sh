@@ -33,7 +33,7 @@ embedding() { # RATE
 	at 16 "$1" "{model_type: gpt2, hidden_size: 2048, num_hidden_layers: 2, num_attention_heads: 16, vocab_size: 50304, max_position_embeddings: 1024, tie_word_embeddings: true}" \
 		"{sequence_length: 1024, global_batch_size: 16, sharding: ddp, gradient_dtype: fp32, parallel: {pp: 2}}" tied_embedding
 }
-# 51,328 rows with the positions or 50,304 without: 4 bytes each
+# 50,304 x 2048 gradients of 4 bytes
 ok "a tied embedding goes over NICs as they are" near 8497 4 embedding 1
 ok "and slow ones take four times as long" near 33988 4 embedding 0.25
 
@@ -60,4 +60,17 @@ for x in json.load(sys.stdin)["rows"]:
 # half of 1 GiB leaves each of two segments
 ok "80 GPUs of two racks are two segments of 40" near 11070 1 segments 80
 ok "as 144 are two of 72" near 11070 1 segments 144
+
+# three ranks share an expert's state, eight apart: slow GPUs 0 and 13 hold up the same 24 ranks
+cat >"$tmp/slow.yaml" <<Y
+model: {name: mixtral-8x7b, num_hidden_layers: 2}
+cluster: {gpu: h100-sxm, gpus: 96, node: hgx-h100, fabric: ib-ndr-rail, imperfections: {slow_gpus: [{gpu: 0, speed_frac: 0.5}, {gpu: 13, speed_frac: 0.5}]}}
+stack: torch-2.11-compile
+training: {sequence_length: 1024, global_batch_size: 96, sharding: hsdp, shard: 12, parallel: {ep: 8}}
+Y
+apart() { # how many pipelines are simulated apart
+	$f simulate "$tmp/slow.yaml" --timeline "$tmp/t.json" -q >/dev/null && python3 -c 'import json, sys
+print(sum(e.get("name") == "process_name" and "with GPU" in e["args"]["name"] for e in json.load(open(sys.argv[1]))["traceEvents"]))' "$tmp/t.json"
+}
+ok "ranks that share experts wait for each other's slow GPUs" near 1 0 apart
 finish

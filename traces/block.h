@@ -106,8 +106,8 @@ enum adapter_site { SITE_QKV, SITE_OUT, SITE_UP, SITE_DOWN, SITES };
 
 void adapters(struct builder *b, const struct layer_sizes *s, enum adapter_site site,
 	      bool backward);
-/* What they add to a layer's kept bytes a token, and what of its inputs need not be kept, by site,
- * which may be more. */
+/* Bytes a token that they make a layer keep, less the inputs that no adapter of a site needs: input
+ * says what those of a site's products take. May be negative. */
 double adapters_saved(const struct builder *b, const struct layer_sizes *s,
 		      const double input[SITES]);
 

@@ -321,7 +321,7 @@ static struct ft_group_shape tiling(int64_t size, int64_t stride)
  * ranks as etp, ep, edp; pp is outermost. */
 static void group_shapes(const struct ft_plan *p, struct ft_group_shape *g)
 {
-	int64_t dp = p->dp * p->cp, shard = p->shard > 0 ? p->shard : dp;
+	int64_t dp = p->dp * p->cp, shard = p->shard;
 	int64_t expert = p->etp * p->ep, expert_shard = ft_plan_expert_shard(p);
 
 	g[FT_GROUP_TP] = tiling(p->tp, 1);

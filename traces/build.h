@@ -168,6 +168,8 @@ void outputs_backward(struct builder *b);
 
 /* parameters.c */
 void held_add(struct held *sum, struct held more);
+/* Of trained parameters, a rank's share where they are sharded. */
+double held_share(const struct builder *b, struct held of);
 struct held layer_weights(const struct builder *b, int64_t layer); /* all, as trained */
 struct held layer_held(const struct builder *b, int64_t layer);
 struct held ends_held(const struct builder *b, bool first, bool last);

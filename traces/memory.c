@@ -73,8 +73,7 @@ void base_bytes(const struct builder *b, struct held stage, struct held ends,
 {
 	const struct ft_plan *p = b->plan;
 	double all = stage.dense + stage.experts, width = gradient_width(b);
-	double shared = stage.dense / (double)p->shard +
-			stage.experts / (double)ft_plan_expert_shard(p);
+	double shared = held_share(b, stage);
 	double frozen = stage.frozen + stage.frozen_experts;
 	double moments = p->optimizer == FT_MUON ? 1 : 2;
 	double optimizer = p->master_weights ? 4 + 4 * moments : 2 * moments;
@@ -152,8 +151,11 @@ void layer_bytes(struct builder *b, int64_t layer, bool backward)
 {
 	double saved = layer_saved_bytes(b, layer, layer_recompute(b, layer));
 	double whole = layer_saved_bytes(b, layer, FT_RECOMPUTE_NONE);
-	double again = whole - saved, context = gathered_context_bytes(b, layer);
+	double again = whole - saved;
 
+	if (b->part != PART_WEIGHTS)
+		take(b, FT_MEMORY_ACTIVATIONS, 0,
+		     (backward ? 2 : 1) * gathered_context_bytes(b, layer));
 	if (b->offload[layer]) { /* on its way out, or back again */
 		take(b, FT_MEMORY_ACTIVATIONS, 0, b->part == PART_WEIGHTS ? 0 : whole);
 		saved = again = 0;
@@ -162,7 +164,7 @@ void layer_bytes(struct builder *b, int64_t layer, bool backward)
 		split_bytes(b, layer_deferred_bytes(b, layer), saved, saved + again);
 	else
 		take(b, FT_MEMORY_ACTIVATIONS, backward ? -saved : saved,
-		     backward ? again + 2 * context : saved + context);
+		     backward ? again : saved);
 }
 
 /* Bytes per logit at the loss's fullest moment, with no unit gathered. */
@@ -242,8 +244,7 @@ double kept_gradient_width(const struct builder *b)
 void reduce_bytes(struct builder *b, struct held root)
 {
 	double n = root.dense + root.experts, width = gradient_width(b);
-	double shard = root.dense / (double)b->plan->shard +
-		       root.experts / (double)ft_plan_expert_shard(b->plan);
+	double shard = held_share(b, root);
 	double kept = kept_gradient_width(b), behind = kept > width ? width * shard : 0;
 
 	if (b->g->group[FT_GROUP_SHARD].size > 1)

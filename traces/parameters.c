@@ -24,6 +24,12 @@ void held_add(struct held *sum, struct held more)
 	sum->tensors += more.tensors;
 }
 
+double held_share(const struct builder *b, struct held of)
+{
+	return of.dense / (double)b->plan->shard +
+	       of.experts / (double)ft_plan_expert_shard(b->plan);
+}
+
 struct held layer_held(const struct builder *b, int64_t layer)
 {
 	const struct ft_lora *lora = &b->plan->lora;

@@ -9,8 +9,9 @@
  * they go by the heads' width where that is not h. Megatron's kernels leave one order: 12h, as ten
  * peaks of Llama's layers on B200 say (8 h of 8.3 fitted, 4 in slices; see docs/accuracy.md).
  * Split layers keep 4h whole (2h slices under Megatron's scheme) and 1/tp of the rest.
- * Hand-written kernels keep the inputs of narrow products in one byte: of the MLP's
- * second product f less, of the other three h each. A compiler casts them again in the
+ * Hand-written kernels keep the inputs of narrow products in one byte: of the MLP's second
+ * product f less, of those behind norms h each; of the output projection h beside what attention
+ * keeps. A compiler casts them again in the
  * backward pass from what is kept besides, and keeps none: 2f and 6h less. Source: steps of
  * FSDP in bf16 and tensorwise fp8 on 8 H100, 13.0 h apart a token and layer at f = 3.5 h.
  */
@@ -62,19 +63,19 @@ static double experts_bytes(const struct builder *b, const struct layer_sizes *s
 	double copies =
 		(double)l->experts_per_token * sliced * (capacity > 0 ? capacity : 1);
 	double input = (keeps_a_byte(b) ? 1 : 2) * (double)b->plan->etp;
-	double width, shared;
+	double each;
 
 	set &= ~(unsigned)(FT_MODULE_MLP_UP | FT_MODULE_MLP_DOWN | FT_MODULE_OPS);
 	if (set & FT_MODULE_EXPERTS)
 		return 0; /* from router to shared expert, from the layer's input */
-	width = shared = width_kept(b, l, set);
+	each = width_kept(b, l, set);
 	if (b->plan->lora.rank) {
 		input = 0;
-		width = shared = width - second_kept(b, l, set);
+		each -= second_kept(b, l, set);
 	}
-	return copies * (width * (double)l->expert_intermediate +
+	return copies * (each * (double)l->expert_intermediate +
 			 (input + 2) * (double)s->h) +
-	       shared * (double)l->shared_intermediate / (double)b->plan->tp;
+	       each * (double)l->shared_intermediate / (double)b->plan->tp;
 }
 
 static double mlp_bytes(const struct builder *b, const struct layer_sizes *s,
@@ -106,8 +107,8 @@ static double first_width(const struct builder *b, const struct layer_sizes *s)
 	return (double)s->h / (double)(b->plan->sequence_parallel ? b->plan->tp : 1);
 }
 
-/* Bytes a token of inputs that products keep, by the adapters beside them; without those that are
- * where a part of the layer begins again, which frozen products do not save. */
+/* What adapters add to it, less the inputs that frozen products do not need. Where a part of the
+ * layer is computed again, its input stays whatever is trained. */
 static double frozen_inputs(const struct builder *b, const struct layer_sizes *s,
 			    unsigned set)
 {
@@ -147,8 +148,9 @@ static double score_bytes(const struct builder *b, const struct layer_sizes *s,
 }
 
 /* What blocks other than llama's and GPT-2's keep more, or less, a token: no sum between
- * halves side by side, nor its norm's output; the inputs of norms behind the halves
- * and of those of q and k; the gate of attention's output; a delta rule's q, which is wider than hidden_size. */
+ * halves side by side, nor its norm's output; the inputs of norms behind the halves and of
+ * those of q and k; the gate of attention's output; a delta rule's q, which is wider than
+ * hidden_size. */
 static double other_saved(const struct builder *b, const struct layer_sizes *s)
 {
 	double h = 2 * (double)s->h / (double)b->plan->tp, more = 2 * (double)s->gate;

@@ -258,14 +258,12 @@ static void keep_gradients(struct stage *st, struct held unit, bool first)
 
 	bool sharded = is_fsdp(p) && !reduces_last(b);
 	bool parts = sharded || p->sharding == FT_ZERO2;
-	double over = parts ? (double)p->shard : 1;
-	double expert_over = parts ? (double)ft_plan_expert_shard(p) : 1;
+	double n = parts ? held_share(st->b, unit) : unit.dense + unit.experts;
 
 	if (!gradients_come(b) || !first)
 		return;
 	b->seg->net_bytes[FT_MEMORY_GRADIENTS] +=
-		(sharded ? kept_gradient_width(b) : gradient_width(b)) *
-		(unit.dense / over + unit.experts / expert_over);
+		(sharded ? kept_gradient_width(b) : gradient_width(b)) * n;
 }
 
 /* Those of the root unit, while its whole gradient is there. */

@@ -68,12 +68,9 @@ static bool has_peers(const struct builder *b, struct held unit)
 /* What a rank casts and copies of its own shard before a gather. */
 static double copied_in(const struct builder *b, struct held unit)
 {
-	double shard = (double)b->plan->shard;
-	double expert_shard = (double)ft_plan_expert_shard(b->plan);
-
-	return b->rules->fsdp_copy_in_bytes *
-		       (unit.dense / shard + unit.experts / expert_shard) +
-	       2 * (unit.frozen / shard + unit.frozen_experts / expert_shard);
+	return b->rules->fsdp_copy_in_bytes * held_share(b, unit) +
+	       2 * (unit.frozen / (double)b->plan->shard +
+		    unit.frozen_experts / (double)ft_plan_expert_shard(b->plan));
 }
 
 static struct ft_op *side_collective(struct builder *b, const char *name,
@@ -145,8 +142,7 @@ static struct ft_op *reduced_kernel(struct builder *b, const char *name,
  * tensor. */
 static void add_reduced(struct builder *b, struct held unit)
 {
-	double n = unit.dense / (double)b->plan->shard +
-		   unit.experts / (double)ft_plan_expert_shard(b->plan);
+	double n = held_share(b, unit);
 
 	if (n > 0)
 		reduced_kernel(b, "fsdp_accumulate", "add",
@@ -265,12 +261,8 @@ void reduce_gradients(struct builder *b, struct held unit, bool first)
 		return;
 	put_reductions(b, unit);
 	if (b->plan->sharding == FT_ZERO2 && !first)
-		put_memory(
-			b, "accumulate", "add",
-			3 * gradient_width(b) *
-				(unit.dense / (double)b->plan->shard +
-				 unit.experts / (double)ft_plan_expert_shard(b->plan)),
-			1);
+		put_memory(b, "accumulate", "add",
+			   3 * gradient_width(b) * held_share(b, unit), 1);
 }
 
 /* A micro-batch's gradients in 16 bit are cleared and come as sums, then are added to the set that
@@ -372,9 +364,7 @@ static void mark_optimizer(struct builder *b, size_t from)
 void optimizer_ops(struct builder *b, struct held stage, double tied)
 {
 	enum ft_sharding how = b->plan->sharding;
-	double over = how == FT_DDP ? 1 : (double)b->plan->shard;
-	double expert_over = how == FT_DDP ? 1 : (double)ft_plan_expert_shard(b->plan);
-	double local = stage.dense / over + stage.experts / expert_over;
+	double local = held_share(b, stage);
 	size_t from = b->seg->n_ops;
 
 	host(b, FT_HOST_OPTIMIZER, 1);
@@ -390,8 +380,10 @@ void optimizer_ops(struct builder *b, struct held stage, double tied)
 				   FT_GROUP_DP, 8))
 			need(b, FT_STREAM_REDUCE);
 	}
-	orthogonalize(b, stage.dense / over, b->model->hidden_size);
-	orthogonalize(b, stage.experts / expert_over, expert_side(b->model));
+	orthogonalize(b, held_share(b, (struct held){ .dense = stage.dense }),
+		      b->model->hidden_size);
+	orthogonalize(b, held_share(b, (struct held){ .experts = stage.experts }),
+		      expert_side(b->model));
 	put_memory(b, "adam", update_kernel(b), update_bytes(b) * local,
 		   (int)b->rules->optimizer_kernels);
 	if (ft_dtype_bytes(b->plan->precision) < 2)
