@@ -244,7 +244,7 @@ static bool check_layers_for(struct reader *r, const struct ft_model *model,
 	if (plan->tp > 1 && !plan->sequence_parallel && has & FT_MODULE_EXPERTS)
 		return reader_fail(
 			r, "sequence_parallel",
-			"experts under tp %lld want it true: without it each "
+			"experts under tp %lld need it to be true: without it each "
 			"rank would send all tokens to them",
 			(long long)plan->tp);
 	return true;

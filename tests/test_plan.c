@@ -325,7 +325,7 @@ static void impossible_plans_point_at_the_key_to_change(void **state)
 		  "is not between 0 (dropless) and 16" },
 		{ "mixtral-8x7b",
 		  SIZES "sequence_parallel: false\nparallel: {tp: 2, ep: 8}", 3, 20,
-		  "experts under tp 2 want it true" },
+		  "experts under tp 2 need it to be true" },
 		{ "llama3-8b", SIZES "gradient_dtype: fp8", 3, 17, "fp32, bf16, fp16" },
 		{ "llama3-8b", "global_batch_size: 4", 1, 1,
 		  "lacks the key 'sequence_length'" },
