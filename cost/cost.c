@@ -46,16 +46,15 @@ static struct ft_reliability reliability_of(const struct ft_purchase *p,
 {
 	const struct ft_failure_terms *f = &p->terms->failures;
 	const struct ft_cluster *c = p->cluster;
-	double nodes = (double)c->nodes;
-	double mtbf_s = mtbf_of(p);
+	int64_t per =
+		c->node->nodes_per_price_item > 0 ? c->node->nodes_per_price_item : 1;
+	double nodes = (double)c->nodes, mtbf_s = mtbf_of(p);
 
 	return (struct ft_reliability){
 		.recovery = f->recovery,
 		.gpus = (double)c->gpus,
-		.blast_gpus = (double)c->node->gpus *
-			      (double)(c->node->nodes_per_price_item > 0 ?
-					       c->node->nodes_per_price_item :
-					       1),
+		/* no more than the job has */
+		.blast_gpus = fmin((double)(c->node->gpus * per), (double)c->gpus),
 		.mtbf_s = mtbf_s,
 		.save_s = f->storage_bytes_per_s > 0 ?
 				  t->checkpoint_bytes / f->storage_bytes_per_s :

@@ -36,7 +36,7 @@ static const struct set {
 /* times: the amount over its likely value. */
 static void apply(struct ft_deal *d, const struct use *u, double times)
 {
-	double amount = u->likely * times, *at;
+	double amount = u->likely * times, used = d->terms.utilization_frac, *at;
 
 	if (u->target < OF_RENT) {
 		d->capital_usd[u->target - OF_CAPITAL] += amount - u->likely;
@@ -45,8 +45,7 @@ static void apply(struct ft_deal *d, const struct use *u, double times)
 	} else if (u->target == OF_FAILURES) {
 		d->failures.mtbf_s /= times;
 	} else if (u->target == OF_UTILIZATION) {
-		d->terms.utilization_frac =
-			fmax(0.01, 1 - (1 - d->terms.utilization_frac) * times);
+		d->terms.utilization_frac = used / (used + (1 - used) * times);
 	} else {
 		at = (double *)((char *)d + sets[u->target].at);
 		*at = sets[u->target].adds ? *at + amount - u->likely : amount;

@@ -11,7 +11,8 @@ static double share(double frac)
 static void set_gpu(struct ft_power *p, const struct ft_gpu *gpu,
 		    const struct ft_part_line *line)
 {
-	p->gpus += (double)line->count;
+	p->gpus += (double)(line->count - line->idle);
+	p->idle_gpus += (double)line->idle;
 	p->idle_w = gpu->idle_w.value;
 	p->limit_w = gpu->limit_w.value;
 	p->sustained_frac = gpu->sustained[FT_BF16].value;
@@ -54,7 +55,8 @@ static double drawn_w(const struct ft_power *p, double gpu)
 {
 	double spares_idle = p->limit_w > 0 ? p->idle_w / p->limit_w : 0;
 
-	return p->gpus * (p->idle_w + (p->limit_w - p->idle_w) * gpu) +
+	return p->gpus * (p->limit_w - p->idle_w) * gpu +
+	       (p->gpus + p->idle_gpus) * p->idle_w +
 	       fmin(p->others_w, p->others_typical_w) + p->spares_w * spares_idle;
 }
 
@@ -64,5 +66,6 @@ void power_set(struct ft_deal *d)
 
 	d->it_w = drawn_w(p, p->gpus > 0 ? gpu_frac(p) : 0);
 	d->idle_w = drawn_w(p, 0);
-	d->provisioned_w = p->gpus * p->limit_w + p->others_w + p->spares_w;
+	d->provisioned_w =
+		(p->gpus + p->idle_gpus) * p->limit_w + p->others_w + p->spares_w;
 }

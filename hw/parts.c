@@ -116,6 +116,7 @@ static void add_servers(struct table *t)
 	struct ft_part *gpu = copy_of(t, *c->gpu->name ? c->gpu->name : "gpu", "gpu");
 	struct ft_part *host = copy_of(t, *node->name ? node->name : "host", "host");
 	struct ft_part *spare = ARENA_NEW(t->mem, struct ft_part);
+	int64_t gpus = c->nodes * node->gpus, idle = gpus - c->gpus;
 	struct ft_part_line *line;
 
 	bought->item = node->price_item;
@@ -124,16 +125,18 @@ static void add_servers(struct table *t)
 	put(t, node->price_item, per > 1 ? "rack" : "server", count, bought);
 	gpu->title = c->gpu->title;
 	gpu->max_w = c->gpu->limit_w;
-	line = put(t, gpu->item, "GPU", c->nodes * node->gpus, gpu);
+	line = put(t, gpu->item, "GPU", gpus, gpu);
 	line->included = line->gpu = true;
+	line->idle = idle;
 	host->max_w = node->power_w;
 	if (node->rack_units.value > 0)
 		host->rack_units = node->rack_units;
 	line = put(t, host->item, "host", c->nodes, host);
 	line->included = true;
-	put(t, "software", "software", c->nodes * node->gpus,
-	    catalogue_find(&t->site->catalogue, "software"))
-		->included = true;
+	line = put(t, "software", "software", gpus,
+		   catalogue_find(&t->site->catalogue, "software"));
+	line->included = true;
+	line->idle = idle;
 	*spare = *bought;
 	spare->max_w = c->gpu->limit_w;
 	scale(&spare->max_w, (double)node->gpus);
@@ -450,7 +453,8 @@ double ft_parts_failures_per_hour(const struct ft_parts *parts,
 
 		if (l->part && l->part_class == part_class &&
 		    l->part->mttf_years.value > 0)
-			rate += (double)l->count / (8760 * l->part->mttf_years.value);
+			rate += (double)(l->count - l->idle) /
+				(8760 * l->part->mttf_years.value);
 	}
 	return rate;
 }

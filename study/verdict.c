@@ -31,7 +31,7 @@ static double servers_of(const struct ft_scenario *s)
 	int64_t per = s->cluster->node->nodes_per_price_item;
 
 	return (double)((s->cluster->nodes + per - 1) / per +
-			s->cluster->parts->spare_nodes);
+			s->cluster->parts->spare_nodes / per);
 }
 
 bool ft_study_verdict(const struct ft_scenario *const *s, const struct ft_outcome *o,

@@ -237,6 +237,12 @@ static void power_is_by_what_gpus_do(void **state)
 			    still,
 		    1e-9);
 	assert_near(drawn(&c, &all).provisioned_w, 700 + 500 + 1200, 1e-9);
+	/* three more in the server, which the job leaves idle, but which could work */
+	line[0].count = 4;
+	line[0].idle = 3;
+	assert_near(drawn(&c, &all).it_w, 700 + 3 * 100 + still, 1e-9);
+	assert_near(drawn(&c, &all).idle_w, 4 * 100 + still, 1e-9);
+	assert_near(drawn(&c, &all).provisioned_w, 4 * 700 + 500 + 1200, 1e-9);
 }
 
 /* Throughput alone: dollars go as its inverse. */

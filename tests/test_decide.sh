@@ -13,6 +13,19 @@ ok "asked again, the same bytes" sh -c "$f compare $a $b --json | cmp - $tmp/c.j
 ok "it decides where it can" sh -c "$f compare $a $b --price mi300x-server=60000 --json | jq -e '.verdict | .best == \"mi300x\" and .tie == false and .probability > 0.8'"
 ok "a scenario beside itself is a tie that all share" sh -c "$f compare $a $a --json | jq -e '.verdict.crossovers == [] and .verdict.p50[0] > 0'"
 ok "a crossover makes both equal" sh -c "x=\$(jq '.verdict.crossovers[] | select(.what == \"price of a server\") | .value' $tmp/c.json) && i=\$(jq -r .verdict.crossovers_of $tmp/c.json) && $f compare $a $b --json --price \$(test \$i = mi300x && echo mi300x-server || echo hgx-h100-server)=\$x | jq -e '(.scenarios[0].cost.usd_per_million_tokens / .scenarios[1].cost.usd_per_million_tokens - 1) | fabs < 2e-3'"
+cat >"$tmp/hgx.yaml" <<END
+model: llama3-70b
+cluster: {gpu: b200, gpus: 3600, node: hgx-b200}
+training: {sequence_length: 8192, global_batch_size: 3600, micro_batch_size: 1, sharding: zero1, parallel: {tp: 4, pp: 4}}
+END
+sed 's/b200, gpus: 3600, node: hgx-b200/gb200, gpus: 3600, node: gb200-nvl72/; $ a cost: {price_of: {gb200-nvl72-rack: 9000000 USD}}' "$tmp/hgx.yaml" >"$tmp/nvl.yaml"
+racks() { # the price at which a rack is worth it makes both equal; spare racks are counted as racks
+	$f compare "$tmp/hgx.yaml" "$tmp/nvl.yaml" --json >"$tmp/r.json" &&
+		jq -e '.verdict | .crossovers_of == "nvl" and ([.crossovers[] | select(.what == "price of a server") | .now] == [9000000])' "$tmp/r.json" >/dev/null &&
+		x=$(jq '.verdict.crossovers[] | select(.what == "price of a server") | .value' "$tmp/r.json") &&
+		$f compare "$tmp/hgx.yaml" "$tmp/nvl.yaml" --price "gb200-nvl72-rack=$x" --json | jq -e '(.scenarios[0].cost.usd_per_million_tokens / .scenarios[1].cost.usd_per_million_tokens - 1) | fabs < 2e-3' >/dev/null
+}
+ok "a crossover of what is sold by the rack" racks
 ok "the CSV has all of it" sh -c "$f compare $a $b --csv >$tmp/c.csv && grep -q '^step_s,' $tmp/c.csv && grep -q '^step_s.p10,' $tmp/c.csv && grep -q '^difference.GPU price,0,' $tmp/c.csv && grep -q '^verdict.cheapest_frac,' $tmp/c.csv && sed 's/\"[^\"]*\"/quoted/' $tmp/c.csv | awk -F, 'NF != 3 { exit 1 }'"
 ok "and the causes, crossovers and fleets" sh -c "$f compare $a $b --csv --set run.tokens=1T --set run.days=60 >$tmp/c.csv && grep -q '^cause\..*\.p90,' $tmp/c.csv && grep -q '^crossover.price of a server,' $tmp/c.csv && [ \$(grep -c '^.*fleet\..*\.gpus' $tmp/c.csv) = 3 ] && grep -q '^fleet.the cluster as given.days.p50,' $tmp/c.csv && sed 's/\"[^\"]*\"/quoted/' $tmp/c.csv | awk -F, 'NF != 3 { exit 1 }'"
 ok "a crossover says what it is now" jq -e '.verdict as $v | (.scenarios[] | select(.name == $v.crossovers_of)) as $s | ($v.crossovers[] | select(.what == "model FLOP/s per GPU") | .now) / ($s.model_flop_per_s_per_gpu / 1e12) - 1 | fabs < 1e-9' "$tmp/c.json"

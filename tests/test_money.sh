@@ -104,6 +104,27 @@ ok "likewise of a PUE of 1" refused "pue: has a range that begins at 1" sh -c "p
 ok "a PUE below 1, of a book" refused "pue: 0.9 is not between 1 and 10" sh -c "printf 'name: mine\nextends: neocloud-2026-09\nprovenance: {kind: assumed}\nprices: {}\nfacility: {pue: {value: 0.9, $of}}\noperation: {}\n' >$tmp/mine.yaml && $f simulate $a --set cost.prices=$tmp/mine.yaml"
 ok "an item without a price" sh -c "sed '/^  ufm-licence:/,/^  aec/{/^  aec/!d}' cost/prices/neocloud-2026-09.yaml >$tmp/b.yaml && $one $f bom $a --set cluster.ufm_ports=4 --set cost.prices=$tmp/b.yaml >$tmp/o 2>$tmp/e && grep -q 'b.yaml:[0-9]*:[0-9]*: error: price book .* no price for ufm-licence' $tmp/e && test ! -s $tmp/o"
 ok "a cluster that only fails" operation "goodput is 0: a cluster of 1024 GPUs fails every [0-9] s" "failure_factor: {value: 30000, $of}"
+cat >"$tmp/one.yaml" <<END
+model: gpt-1.5b
+cluster: {gpu: h200, gpus: 1, node: hgx-h200}
+stack: torch-2.11-eager
+training: {sequence_length: 1024, global_batch_size: 64, micro_batch_size: 2, sharding: fsdp}
+END
+rarely() { # idle hours that are 1.6 times as long leave 0.3 / (0.3 + 0.7 x 1.6) = 0.21 of use, not nothing
+	$f simulate "$tmp/one.yaml" --set cost.utilization_frac=0.3 --json | jq -e '.interval.usd_per_million_tokens as [$low, $high] | .cost.usd_per_million_tokens as $x | $high / $x > 1.3 and $high / $x < 2 and $low / $x < 0.85 and $low / $x > 0.5' >/dev/null
+}
+ok "a cluster that is used rarely has dollars that end somewhere" rarely
+repaired() { # one GPU: a failure takes that one out for four hours, not eight of them
+	for spares in true false; do
+		$f simulate "$tmp/one.yaml" --set cost.goodput.spares=$spares --json | jq .cost.goodput
+	done | jq -es '.[0] / .[1] - 1 | . > 0.00005 and . < 0.0003' >/dev/null
+}
+ok "a failure takes out no more GPUs than a job has" repaired
+idle() { # seven GPUs of the server draw what idle ones do, and are provisioned for all the same
+	$f simulate "$tmp/one.yaml" --json >"$tmp/1" && $f simulate "$tmp/one.yaml" --set cluster.gpus=8 --json >"$tmp/8" &&
+		jq -e --slurpfile e "$tmp/8" '.cost | .provisioned_w == $e[0].cost.provisioned_w and .facility_power_w < 0.85 * $e[0].cost.facility_power_w' "$tmp/1" >/dev/null
+}
+ok "GPUs that a job leaves in a server idle" idle
 ok "a goodput of 0" refused "goodput: should be above 0" $f simulate $a --set cost.goodput=0
 ok "a goodput below 0" refused "goodput: -1 is negative" $f simulate $a --set cost.goodput=-1
 twenty=$(seq -s, 20 | sed 's/[0-9][0-9]*/0.1/g')

@@ -168,6 +168,25 @@ static void failures_add_up_to_those_of_llama_3(void **state)
 	ft_cluster_free(c);
 }
 
+/* One GPU of eight: the seven others fail for nobody, the host fails for all. */
+static void idle_gpus_stop_no_job(void **state)
+{
+	struct ft_cluster *one = good("{gpu: h100-sxm, gpus: 1}");
+	struct ft_cluster *all = good("{gpu: h100-sxm, gpus: 8}");
+	double of_one = ft_parts_failures_per_hour(one->parts, FT_PART_SERVER);
+	double of_all = ft_parts_failures_per_hour(all->parts, FT_PART_SERVER);
+	const struct ft_part *gpu = ft_parts_gpu(all->parts);
+
+	(void)state;
+	assert_true(fabs((of_all - of_one) * 8760 * gpu->mttf_years.value - 7) < 1e-9);
+	assert_true(fabs(ft_parts_failures_per_hour(all->parts, FT_PART_SERVICE) -
+			 8 * ft_parts_failures_per_hour(one->parts, FT_PART_SERVICE)) <
+		    1e-15);
+	assert_true(full_w(one->parts) == full_w(all->parts));
+	ft_cluster_free(one);
+	ft_cluster_free(all);
+}
+
 /* SuperPOD: 4 DGX H100 or 2 DGX B200 a rack; NVL72 is bought as racks. */
 static void racks_hold_what_units_and_power_allow(void **state)
 {
@@ -400,6 +419,7 @@ int main(void)
 		cmocka_unit_test(full_load_is_the_published_power),
 		cmocka_unit_test(a_hundred_thousand_take_150_megawatts),
 		cmocka_unit_test(failures_add_up_to_those_of_llama_3),
+		cmocka_unit_test(idle_gpus_stop_no_job),
 		cmocka_unit_test(racks_hold_what_units_and_power_allow),
 		cmocka_unit_test(modules_reach_as_far_as_they_must),
 		cmocka_unit_test(a_site_says_what_is_around),

@@ -22,11 +22,12 @@
  *   with c, m and w the shares of time in kernels bound by arithmetic, by memory, and in
  *   waiting for others (collectives that nothing hides, bubbles: that spins), and p what
  *   products ask for at the full clock: limit / sustained^clock_exponent, which the limit
- *   holds down; every other part its power times typical_frac (hw/parts); spares idle. The facility takes PUE times that: average_power_w over a
- *   year, in which GPUs idle where utilization says so. Electricity is paid for that,
- *   colocation for what is provisioned: all parts at full load. joules_per_token is
- *   average_power_w over the tokens that are kept (utilization * goodput); provisioned_joules_per_token, as some publish it, the
- *   provisioned power times PUE over all tokens.
+ *   holds down; every other part its power times typical_frac (hw/parts); spares idle, and so
+ *   do GPUs of a server that a job leaves over. The facility takes PUE times that:
+ *   average_power_w over a year, in which GPUs idle where utilization says so. Electricity is
+ *   paid for that, colocation for what is provisioned: all parts at full load.
+ *   joules_per_token is average_power_w over the tokens that are kept (utilization * goodput);
+ *   provisioned_joules_per_token, as some publish it, provisioned power times PUE over all.
  * Intervals and odds come from draws of all that is uncertain: cost/odds.h.
  */
 #ifndef FORETOKEN_COST_H
@@ -244,7 +245,8 @@ enum ft_capital {
 
 /* What a cluster's power depends on, in numbers: the equation is at the top. */
 struct ft_power {
-	double gpus, idle_w, limit_w, sustained_frac; /* of each, but their number */
+	double gpus, idle_gpus; /* that work; beside them in their servers */
+	double idle_w, limit_w, sustained_frac; /* of each */
 	double products, copies, waits; /* shares of the time in a step: c, m, w */
 	double memory_frac, waiting_frac, clock_exponent;
 	double others_w,
