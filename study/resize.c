@@ -42,11 +42,12 @@ size_t ft_study_fleets(const struct ft_scenario *s, int64_t gpus[FT_FLEETS])
 	const struct ft_plan *p = s->plan;
 	int64_t replica = p->tp * p->pp * p->cp,
 		most = p->global_batch / p->micro_batch;
+	int64_t per_gpu = s->cluster->gpu->ranks_per_gpu;
 	size_t n = 0;
 
 	for (int64_t dp = 1; dp <= most && n < FT_FLEETS; dp++)
-		if (can_be(s, dp, dp * replica) &&
-		    dp * replica % s->cluster->gpu->ranks_per_gpu == 0)
-			gpus[n++] = dp * replica / s->cluster->gpu->ranks_per_gpu;
+		if (dp * replica == s->cluster->gpus * per_gpu ||
+		    (can_be(s, dp, dp * replica) && dp * replica % per_gpu == 0))
+			gpus[n++] = dp * replica / per_gpu;
 	return n;
 }

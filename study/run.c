@@ -20,7 +20,7 @@
 #include "foretoken/study_decide.h"
 #include "foretoken/study_plan.h"
 
-enum { DRAWS = 2048, MOST_TRIED = 48 };
+enum { DRAWS = 2048 };
 
 static const double DAY_S = 86400;
 
@@ -36,7 +36,8 @@ struct asking {
 	const struct ft_scenario *s;
 	struct ft_asked asked; /* tokens filled in from flop */
 	size_t n;
-	struct size size[MOST_TRIED]; /* rising */
+	struct size *size; /* rising */
+	struct arena mem;  /* of which they are */
 	struct ft_error *err;
 };
 
@@ -88,14 +89,14 @@ static bool fleet_of(const struct asking *a, const struct ft_scenario *s,
 
 /* ---- all sizes ------------------------------------------------------------------------ */
 
-/* Sizes that the plan cannot have are left out; of very many, every so manieth is tried. */
+/* Sizes that the plan cannot have are left out. */
 static void gather(struct asking *a)
 {
 	int64_t gpus[FT_FLEETS];
 	size_t n = ft_study_fleets(a->s, gpus);
-	size_t stride = (n + MOST_TRIED - 1) / MOST_TRIED;
 
-	for (size_t i = 0; i < n; i += stride) {
+	a->size = ARENA_ARRAY(&a->mem, n, struct size);
+	for (size_t i = 0; i < n; i++) {
 		struct ft_error ignored;
 		struct ft_scenario *s = ft_scenario_resized(a->s, gpus[i], 1, &ignored);
 
@@ -109,6 +110,7 @@ static void release(struct asking *a)
 {
 	for (size_t i = 0; i < a->n; i++)
 		ft_scenario_free(a->size[i].scenario);
+	arena_release(&a->mem);
 }
 
 static bool know(struct asking *a, size_t i)
@@ -133,23 +135,16 @@ static bool in_time(const struct asking *a, const struct size *z, int quantile)
 	return z->fits && z->fleet.days[quantile] <= a->asked.days;
 }
 
-/* The smallest that is done in time; a->n: none. More GPUs are never slower by enough to
- * matter, so halving finds it. */
+/* The smallest that is done in time; a->n: none. One after the other, since more GPUs may be
+ * slower where they leave a fast domain. */
 static bool smallest(struct asking *a, int quantile, size_t *found)
 {
-	size_t low = 0, high = a->n;
-
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (!know(a, middle))
+	for (*found = 0; *found < a->n; ++*found) {
+		if (!know(a, *found))
 			return false;
-		if (in_time(a, &a->size[middle], quantile))
-			high = middle;
-		else
-			low = middle + 1;
+		if (in_time(a, &a->size[*found], quantile))
+			break;
 	}
-	*found = low;
 	return true;
 }
 
@@ -307,7 +302,8 @@ void ft_plans_run(struct ft_plans *const *plans, size_t n, struct ft_run_answer 
 	struct asking a = { .err = &unused };
 
 	*to = (struct ft_run_answer){ 0 };
-	for (size_t i = 0; i < n && a.n < MOST_TRIED; i++) {
+	a.size = ARENA_ARRAY(&a.mem, n, struct size);
+	for (size_t i = 0; i < n; i++) {
 		const struct ft_planned *best = plans[i]->best;
 
 		if (!plans[i]->n || !best->outcome->asked.n)
@@ -324,6 +320,7 @@ void ft_plans_run(struct ft_plans *const *plans, size_t n, struct ft_run_answer 
 	qsort(a.size, a.n, sizeof(*a.size), by_gpus);
 	if (a.n)
 		(void)search(&a, to);
+	arena_release(&a.mem);
 }
 
 /* ---- alike in money, megawatts or time ------------------------------------------------- */

@@ -41,6 +41,20 @@ ok "the fleet for so many tokens in so many days" jq -e '.run | .tokens == 15e12
 ok "the next smaller one takes longer" sh -c "n=\$(jq '.run.fleets[0].gpus / 2' $tmp/f.json) && $f simulate $a --set cluster.gpus=\$n --tokens 15T --json | jq -e '.run.days.p50 > 60'"
 ok "days times rate is tokens" jq -e '(.run.days.p50 * 86400 * .tokens_per_s * .cost.goodput / 15e12 - 1) | fabs < 0.15' "$tmp/f.json"
 ok "in the scenario it is the same question" sh -c "jq .scenario $tmp/f.json | $f simulate - --json | jq 'del(.run.fleets).run' >$tmp/o && jq 'del(.run.fleets).run' $tmp/f.json | cmp - $tmp/o"
+cat >"$tmp/odd.yaml" <<END
+model: {name: two-layers, model_type: llama, num_hidden_layers: 2, hidden_size: 4096, intermediate_size: 14336, num_attention_heads: 32, num_key_value_heads: 8, vocab_size: 32000}
+cluster: {gpu: h100-sxm, gpus: 112}
+stack: torchtitan-2024
+training: {sequence_length: 4096, global_batch_size: 5040, micro_batch_size: 1, sharding: fsdp, parallel: {tp: 8}}
+END
+sixty() { # sizes: ..., 96, 112, 120, ...: none is passed over; the oracle: each alone
+	days=$($f simulate "$tmp/odd.yaml" --tokens 4T --json | jq '.run.days.p50 * 1.0001') mw=$($f simulate "$tmp/odd.yaml" --json | jq '.cost.facility_provisioned_w * 1.0001e-6')
+	$f simulate "$tmp/odd.yaml" --set cluster.gpus=96 --tokens 4T --json | jq -e ".run.days.p50 > $days" >/dev/null &&
+		$f simulate "$tmp/odd.yaml" --set cluster.gpus=120 --json | jq -e ".cost.facility_provisioned_w * 1e-6 > $mw" >/dev/null &&
+		$f simulate "$tmp/odd.yaml" --tokens 4T --days "$days" --megawatts "$mw" --json | jq -e '[.run.fleets[] | select(.for | test("P50|megawatts")) | .gpus] == [112, 112]' >/dev/null &&
+		$f compare "$tmp/odd.yaml" "$tmp/odd.yaml" --at time --json | jq -e '.scenarios[1].scenario.cluster.gpus == 112' >/dev/null
+}
+ok "of sixty sizes none is passed over" sixty
 ok "FLOPs instead of tokens" sh -c "t=\$($f simulate $a --flop 3.1e24 --json | jq .run.tokens) && awk \"BEGIN { exit !($t > 6e12 && $t < 8e12) }\" t=\$t || test \$(printf '%.0f' \$t) -gt 6000000000000"
 ok "what a budget trains" sh -c "$f simulate $a --budget 2M --json | jq -e '(.run.usd.p50 / 2e6 - 1) | fabs < 1e-6'"
 ok "a budget's cheapest size trains more for the same money" sh -c "$f simulate $a --budget 2M --json | jq -e '.run | .fleets[0].tokens > .tokens and .fleets[0].gpus < .gpus and (.fleets[0].usd.p50 / 2e6 - 1 | fabs) < 1e-6'"

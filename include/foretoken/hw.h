@@ -419,9 +419,8 @@ struct ft_part {
 struct ft_part_line {
 	const char *item, *role; /* what price books call it; "leaf switch" */
 	enum ft_part_class part_class;
-	int64_t count,
-		idle;	    /* idle: of them, those of GPUs that the job does not use */
-	bool included, gpu; /* in another line's price; power is by what GPUs do */
+	int64_t count, idle; /* idle: of it, unused GPUs' */
+	bool included, gpu;  /* in another line's price; power is by what GPUs do */
 	const struct ft_part *part; /* NULL: hw/parts does not know the item */
 };
 

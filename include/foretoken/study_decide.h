@@ -36,9 +36,10 @@ const char *ft_verdict_sentence(const struct ft_verdict *verdict,
 
 /* ---- fleets, and the planner's questions -------------------------------------- */
 
-/* The sizes that a scenario's plan can have: replicas that divide its batch, whole nodes.
- * Rising; the batch stays what it is. n at most FT_FLEETS. */
-enum { FT_FLEETS = 256 };
+/* The sizes that a scenario's plan can have, its own among them: replicas that divide its
+ * batch, whole nodes. Rising; the batch stays what it is. FT_FLEETS is more than a batch below
+ * 17 million sequences has divisors; of a larger one the smallest sizes. */
+enum { FT_FLEETS = 512 };
 size_t ft_study_fleets(const struct ft_scenario *scenario, int64_t gpus[FT_FLEETS]);
 
 /* The scenario on another number of GPUs, its batch times batch_times (1: as it is). Its
