@@ -238,6 +238,7 @@ static void set_power(const struct ft_deal *d, struct ft_cost *cost)
 	cost->facility_provisioned_w = d->provisioned_w * d->terms.pue;
 	cost->it_power_w = d->it_w;
 	cost->facility_power_w = d->it_w * d->terms.pue;
+	cost->gpu_power_w = d->power.gpus > 0 ? power_of_gpu_w(&d->power) : 0;
 	cost->average_power_w = ft_deal_average_w(d) * d->terms.pue;
 	cost->provisioned_w = d->provisioned_w;
 }

@@ -50,6 +50,11 @@ static double gpu_frac(const struct ft_power *p)
 			       p->waits * p->waiting_frac);
 }
 
+double power_of_gpu_w(const struct ft_power *p)
+{
+	return p->idle_w + (p->limit_w - p->idle_w) * gpu_frac(p);
+}
+
 /* A GPU somewhere between idle and its limit; spares idle as GPUs do, their hosts too. */
 static double drawn_w(const struct ft_power *p, double gpu)
 {

@@ -8,6 +8,9 @@
 
 #include "foretoken/cost.h"
 
+/* Of a GPU that works, while steps run. */
+double power_of_gpu_w(const struct ft_power *power);
+
 struct ft_power power_of(const struct ft_cluster *cluster,
 			 const struct ft_throughput *during);
 

@@ -73,6 +73,7 @@ static const struct ft_outcome_field fields[] = {
 	{ "cost.joules_per_token", "energy per token", FT_SHOW_J,
 	  AT(cost.joules_per_token), AT(cost.joules_per_token_low),
 	  AT(cost.joules_per_token_high) },
+	{ "cost.gpu_power_w", NULL, FT_SHOW_W, AT(cost.gpu_power_w), 0, 0 },
 	{ "cost.facility_power_w", NULL, FT_SHOW_W, AT(cost.facility_power_w), 0, 0 },
 	{ "cost.average_power_w", NULL, FT_SHOW_W, AT(cost.average_power_w),
 	  AT(cost.average_power_w_low), AT(cost.average_power_w_high) },

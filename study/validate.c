@@ -119,7 +119,7 @@ static void set_interval(struct ft_check *c, const struct ft_outcome *o)
 {
 	double slow = o->step_high_s / o->step_s, fast = o->step_low_s / o->step_s;
 
-	/* memory: the allocator's own slack, assumed */
+	/* memory, by the allocator's own slack, and power: assumed */
 	c->low = c->predicted * 0.95;
 	c->high = c->predicted * 1.05;
 	if (!strcmp(c->key, "step_s")) {

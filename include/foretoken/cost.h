@@ -281,7 +281,7 @@ struct ft_cost {
 	double usd_per_gpu_hour;
 	double goodput, utilization_frac;
 	struct ft_time_use time; /* productive: goodput; the rest 0 where it is given */
-	double it_power_w, facility_power_w; /* of the cluster, while steps run */
+	double it_power_w, facility_power_w, gpu_power_w; /* in steps */
 	double average_power_w, average_power_w_low,
 		average_power_w_high; /* of the facility, over a year */
 	double provisioned_w;	      /* IT power, all at full load */
