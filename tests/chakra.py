@@ -40,7 +40,7 @@ while at < len(data):
     messages.append(data[at:at + size])
     at += size
 assert dict(fields(messages[0]))[1] == b"0.0.4"
-depends, gpu, collectives, begun = {}, 0, 0, set()
+depends, gpu, collectives, begun, calls, rows, times = {}, 0, 0, set(), {}, {}, []
 events = {}
 for e in json.load(gzip.open(sys.argv[5]))["traceEvents"]:
     if e.get("ph") == "X" and "correlation" in e.get("args", {}):
@@ -70,12 +70,24 @@ for message in messages[1:]:
     assert attributes["foretoken.external_id"] == of[0]["args"].get("External id", -1) % 2**64, (attributes, of)
     begun.add(round(of[0]["ts"] * 1e3) - round(start / 1e3))
     depends[node.get(1, 0)] = on
+    times.append((start, attributes["is_cpu_op"] == 0))
+    if attributes["is_cpu_op"]:
+        calls[attributes["foretoken.correlation"]] = node.get(1, 0)
+    else:
+        rows.setdefault(tuple(attributes[k] for k in where), []).append(
+            (start, node.get(1, 0), attributes["foretoken.correlation"]))
     gpu += not attributes["is_cpu_op"]
     if node[3] == 7:
         collectives += 1
         assert attributes["comm_size"] > 0 and attributes["comm_type"] in range(10)
 assert [len(depends), gpu, collectives] == [int(x) for x in sys.argv[2:5]], (len(depends), gpu, collectives)
 assert max(begun) - min(begun) <= 1, begun # nanoseconds that all were moved by
+assert times == sorted(times), "nodes do not stand by their begin, calls first"
+assert all(len(set(on)) == len(on) for on in depends.values())
+for row in rows.values(): # an operation waits for its launch, and for the one before it on its stream
+    row.sort()
+    assert all(calls[c] in depends[n] for _, n, c in row)
+    assert all(a[1] in depends[b[1]] for a, b in zip(row, row[1:]))
 left = {n: set(on) for n, on in depends.items()}
 assert all(on <= set(depends) for on in left.values())
 waits = {n: [] for n in depends}
