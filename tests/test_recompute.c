@@ -7,6 +7,9 @@
 	"{model_type: llama, hidden_size: 512, num_hidden_layers: 8, " \
 	"num_attention_heads: 8, num_key_value_heads: 4, vocab_size: 1024, " \
 	"intermediate_size: 1536}"
+#define PLAIN \
+	"{model_type: gpt2, n_embd: 512, n_layer: 8, n_head: 8, vocab_size: 1024, " \
+	"n_positions: 1024}"
 #define ROUTED \
 	"{model_type: qwen3_moe, hidden_size: 512, num_hidden_layers: 8, " \
 	"num_attention_heads: 8, vocab_size: 512, intermediate_size: 512, " \
@@ -285,6 +288,38 @@ static void offloaded_layers_are_held_one_at_a_time(void **state)
 	}
 }
 
+/* Autocast keeps a plain layer's residuals in fp32 beside: 6 h a token, of split features a part
+ * (traces/saved.c); a gated layer's are among what it keeps anyway. */
+static void autocast_keeps_residuals_of_plain_layers(void **state)
+{
+	static const struct {
+		const char *model;
+		double more;
+	} kinds[] = { { PLAIN, 6 }, { DENSE, 0 } };
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++)
+		for (int tp = 1; tp <= 2; tp++) {
+			double bytes[2];
+
+			for (int cast = 0; cast < 2; cast++) {
+				struct parts p;
+				char plan[200];
+
+				snprintf(plan, sizeof(plan),
+					 PLAN("recompute: none, master_weights: %s, "
+					      "parallel: {tp: %d}"),
+					 cast ? "true" : "false", tp);
+				build(&p, kinds[i].model, plan, "torch-2.11-eager", 8);
+				bytes[cast] = kept(p.graph);
+				drop(&p);
+			}
+			assert_true(bytes[0] > 0);
+			near_frac(1 + bytes[1] - bytes[0],
+				  1 + S * kinds[i].more * H / tp, 1e-9);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -293,6 +328,7 @@ int main(void)
 		cmocka_unit_test(recomputed_flops_are_those_that_run_more),
 		cmocka_unit_test(some_layers_run_again_an_equal_share_of_each_stage),
 		cmocka_unit_test(offloaded_layers_are_held_one_at_a_time),
+		cmocka_unit_test(autocast_keeps_residuals_of_plain_layers),
 	};
 
 	return cmocka_run_group_tests_name("traces/recompute", tests, NULL, NULL);
