@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "base/arena.h"
+#include "base/node.h"
 #include "sim/network.h"
 #include "tests/clos.h"
 
