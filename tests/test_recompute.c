@@ -320,6 +320,29 @@ static void autocast_keeps_residuals_of_plain_layers(void **state)
 		}
 }
 
+/* Of a layer that runs again whole only the input stays, 2 h a token. What is held all step long
+ * under autocast, a parameter: 4 weight, 4 gradient, 8 optimizer, and beside 2 cached in 16 bit,
+ * and buckets of 4 where there are others to reduce with (traces/memory.c). */
+static void autocast_holds_what_its_table_says(void **state)
+{
+	(void)state;
+	for (int ranks = 1; ranks <= 8; ranks += 7) {
+		const double *base;
+		struct parts p;
+		double n;
+
+		build(&p, DENSE, PLAN("recompute: full"), "torch-2.11-eager", ranks);
+		n = ft_model_parameters(p.model, 1);
+		base = p.graph->rank_class[0].base_bytes;
+		near_frac(base[FT_MEMORY_WEIGHTS], 4 * n, 1e-9);
+		near_frac(base[FT_MEMORY_GRADIENTS], 4 * n, 1e-9);
+		near_frac(base[FT_MEMORY_OPTIMIZER], 8 * n, 1e-9);
+		near_frac(base[FT_MEMORY_OTHER], (ranks > 1 ? 6 : 2) * n, 1e-9);
+		near_frac(kept(p.graph), 2. * H * S, 1e-9);
+		drop(&p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -329,6 +352,7 @@ int main(void)
 		cmocka_unit_test(some_layers_run_again_an_equal_share_of_each_stage),
 		cmocka_unit_test(offloaded_layers_are_held_one_at_a_time),
 		cmocka_unit_test(autocast_keeps_residuals_of_plain_layers),
+		cmocka_unit_test(autocast_holds_what_its_table_says),
 	};
 
 	return cmocka_run_group_tests_name("traces/recompute", tests, NULL, NULL);
