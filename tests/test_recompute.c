@@ -343,6 +343,60 @@ static void autocast_holds_what_its_table_says(void **state)
 	}
 }
 
+/* A gather of a shard begins when its copy is there; without one, when memory is free for it.
+ * Tails are waited for of streams that run something. */
+static void what_is_waited_for_was_put_there(void **state)
+{
+	static const char *const plans[] = {
+		"sharding: fsdp",    "parallel: {tp: 2}, overlap: {tp: true}",
+		"parallel: {cp: 2}", "sharding: zero1, parallel: {pp: 2}",
+		"parallel: {tp: 1}",
+	};
+	static const char *const stacks[] = { "torch-2.11-eager", "megatron-core" };
+
+	(void)state;
+	for (size_t i = 0; i < 10; i++) {
+		unsigned used = 0, awaited = 0;
+		int gathers = 0;
+		char plan[200];
+		struct parts p;
+
+		snprintf(plan, sizeof(plan),
+			 "{sequence_length: 1024, global_batch_size: 8, %s}",
+			 plans[i / 2]);
+		build(&p, DENSE, plan, stacks[i % 2], 8);
+		for (size_t k = 0; k < p.graph->n_segments; k++) {
+			const struct ft_segment *seg = &p.graph->segment[k];
+			bool copied = false;
+
+			for (size_t j = 0; j < seg->n_ops; j++) {
+				const struct ft_op *op = &seg->op[j];
+
+				used |= 1u << op->stream;
+				for (int w = 0;
+				     w < FT_OP_WAITS && op->wait[w] != FT_EVENT_NONE;
+				     w++)
+					if (op->wait[w] >= FT_TAIL)
+						awaited |= 1u
+							   << (op->wait[w] - FT_TAIL);
+				if (!strcmp(p.graph->work[op->work].name,
+					    "fsdp_gather")) {
+					assert_int_equal(
+						op->wait[0] == FT_TAIL + FT_STREAM_COPY,
+						copied);
+					gathers++;
+				}
+				copied = op->stream == FT_STREAM_COPY;
+			}
+		}
+		if (awaited & ~used)
+			fail_msg("%s: streams %x are awaited, %x run", plan, awaited,
+				 used);
+		assert_int_equal(gathers > 0, i / 2 == 0);
+		drop(&p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -353,6 +407,7 @@ int main(void)
 		cmocka_unit_test(offloaded_layers_are_held_one_at_a_time),
 		cmocka_unit_test(autocast_keeps_residuals_of_plain_layers),
 		cmocka_unit_test(autocast_holds_what_its_table_says),
+		cmocka_unit_test(what_is_waited_for_was_put_there),
 	};
 
 	return cmocka_run_group_tests_name("traces/recompute", tests, NULL, NULL);
