@@ -12,6 +12,8 @@ static const struct {
 	{ "{gpu: h100-sxm, gpus: 16}", "parallel: {tp: 2}" },
 	{ "{gpu: h100-sxm, gpus: 8}", "parallel: {tp: 2, pp: 2}, micro_batch_size: 2" },
 	{ "{gpu: mi250, gpus: 8}", "parallel: {tp: 1}" },
+	{ "{gpu: mi250, gpus: 3}",
+	  "parallel: {tp: 1}" }, /* no even part: as it is given */
 	{ "{gpu: mi250, gpus: 4}", "parallel: {tp: 4}, micro_batch_size: 4" },
 	{ "{gpu: h100-sxm, gpus: 32}", "parallel: {tp: 8, cp: 2}" },
 };
@@ -55,6 +57,15 @@ static void a_size_is_told_where_the_job_can_have_it(void **state)
 			ft_scenario_free(other);
 		}
 		assert_int_equal(seen, n_told);
+		for (int times = 1; times <= 2; times++) { /* and the batch with it */
+			struct ft_scenario *other =
+				ft_scenario_resized(s, own * times, times, &err);
+
+			ok_or_say(other, err);
+			assert_int_equal(other->cluster->gpus, own * times);
+			assert_int_equal(other->plan->global_batch, 48 * times);
+			ft_scenario_free(other);
+		}
 		assert_true(n_told > 2);
 		ft_scenario_free(s);
 		ft_shelf_free(shelf);
