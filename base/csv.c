@@ -254,13 +254,15 @@ int csv_next(struct csv_rows *t)
 	}
 	t->line = s->line;
 	n = row_of(s, t->cell, t->n_columns);
-	if (n >= 0 && (size_t)n != t->n_columns)
+	if (n < 0)
+		return -1;
+	if ((size_t)n != t->n_columns) {
 		ft_fail(s->err, &at,
 			"this row has %d cells, the "
 			"header %zu",
 			n, t->n_columns);
-	if (n < 0 || (size_t)n != t->n_columns)
 		return -1;
+	}
 	t->n_rows++;
 	return 1;
 }

@@ -192,10 +192,10 @@ static size_t find(const struct ladder *l, double time_s, double *past)
 
 	while (i + 2 < l->n && l->from_s[i + 1] < time_s)
 		i++;
-	*past = l->from_s[i + 1] > l->from_s[i] && time_s > 0 ?
+	*past = l->from_s[i + 1] > l->from_s[i] ?
 			log(time_s / l->from_s[i]) /
 				log(l->from_s[i + 1] / l->from_s[i]) :
-			0;
+			0; /* of no time at all: far before the first */
 	*past = fmin(1, fmax(0, *past));
 	return i;
 }

@@ -169,7 +169,9 @@ bool html_sources(struct page *p)
 
 bool html_words(struct page *p)
 {
-	static const char *const words[][2] = {
+	static const struct {
+		const char *word, *means;
+	} words[] = {
 		{ "P10, P50, P90",
 		  "one in ten is below P10, half below P50, one in ten "
 		  "above P90" },
@@ -195,7 +197,8 @@ bool html_words(struct page *p)
 
 	fputs("<dl>\n", p->out);
 	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
-		fprintf(p->out, "<dt>%s</dt><dd>%s</dd>\n", words[i][0], words[i][1]);
+		fprintf(p->out, "<dt>%s</dt><dd>%s</dd>\n", words[i].word,
+			words[i].means);
 	fputs("</dl>\n", p->out);
 	return true;
 }

@@ -100,7 +100,7 @@ struct drawing {
 	const struct gantt *g;
 	ft_ps end;
 	double width;		     /* of the axis */
-	int64_t chunks;		     /* of the schedule */
+	int64_t chunks;		     /* of the schedule; 0: no slots */
 	bool ran[FT_SLOT_KINDS + 1]; /* what the legend explains */
 	double unit_ps;		     /* of the axis */
 	const char *unit;
@@ -319,7 +319,6 @@ static void survey(struct drawing *d)
 	const struct ft_graph *g = d->g->graph;
 	size_t most = 0;
 
-	d->chunks = 1;
 	for (size_t c = 0; c < g->n_classes; c++) {
 		const struct ft_class *k = &g->rank_class[c];
 

@@ -52,6 +52,9 @@ begins = {p: sorted(e["ts"] for e in k) for p, k in kernels.items()}
 ends = {p: sorted(e["ts"] + e["dur"] for e in k) for p, k in kernels.items()}
 idle = {get(r, "y"): r for r in gantt.getElementsByTagName("rect") if r.getAttribute("class") == "idle"}
 found = {}
+chunks = answer["scenario"]["training"]["parallel"]["vpp"]
+(legend,) = [w for _, w in texts(gantt) if w.startswith("numbers: micro-batches")]
+assert ("paler" in legend) == (chunks > 1), legend
 for box in gantt.getElementsByTagName("rect"):
     if not box.getElementsByTagName("title"):
         continue
@@ -66,6 +69,9 @@ for box in gantt.getElementsByTagName("rect"):
     # it begins as one of the stage's kernels does, and ends as one does
     assert min(abs(t - begin) for t in begins[stage]) < 1e-5 * step_us, m[0]
     assert min(abs(t - end) for t in ends[stage]) < 1e-5 * step_us, m[0]
+    # later chunks are paler, and only they have a number
+    assert m[3] is None or bool(m[5]) == (chunks > 1)
+    near(get(box, "fill-opacity"), 1 - 0.6 * (int(m[5]) - 1) / (chunks - 1) if m[5] else 1, 0.0051)
     if m[3]:
         assert (stage, m[3], m[4], m[5]) not in found
         found[stage, m[3], m[4], m[5]] = begin, end

@@ -250,6 +250,7 @@ def money(page, answers, flows):
         for line in csv.DictReader(open(path)):
             paid[line["ServiceName"]] = paid.get(line["ServiceName"], 0) + float(line["BilledCost"])
         for row in rows[1:-1]:
+            assert row[1 + i] != "-0" or paid.get(row[0], 0) < 0, row
             if row[1 + i] != "-":
                 # of cents, each rounded
                 assert abs(number(row[1 + i]) - paid.pop(row[0], 0)) < 1, row

@@ -2,6 +2,7 @@
 
     terminal.py columns FORETOKEN ARGUMENT...   exits 1 when a row of a table is wider than that
     terminal.py print FORETOKEN ARGUMENT...     prints what it prints there, stderr with it
+    terminal.py bar COMMAND...                  a long command shows how far it is, and how long it will take
 """
 import fcntl, os, pty, re, struct, subprocess, sys, termios
 
@@ -30,6 +31,16 @@ what, *command = sys.argv[1:]
 text = on_a_terminal(command)
 if what == "print":
     sys.stdout.write(text)
+    sys.exit()
+if what == "bar":
+    shown = re.findall("\r\\[([#.]*)\\] [a-z]+ (\\d+) of (\\d+)(, (?:\\d+ s|[\\d:]+) left)?\033\\[K", text)
+    assert len(shown) == text.count("\r[") > 2, text[:300]
+    for bar, done, whole, left in shown:
+        assert len(bar) == 30 and bar == ("#" * (30 * int(done) // int(whole))).ljust(30, "."), bar
+    assert any(left for *_, left in shown), shown
+    for total in {whole for _, _, whole, _ in shown}:  # bounds, then steps
+        done = [int(n) for _, n, whole, _ in shown if whole == total]
+        assert done == sorted(done), shown
     sys.exit()
 plain = re.sub("\033\\[[0-9;]*[mK]", "", text)
 # a row has cells two blanks or more apart; what is prose is for the terminal to wrap

@@ -81,7 +81,7 @@ ok "the profile says where it comes from" grep -q 'kind: measured.*Fake GPU' "$t
 cal export --gpu "$tmp/fit/fake.yaml" >"$tmp/k.csv" 2>/dev/null
 ok "validate reads the export" "$f" validate "$tmp/k.csv"
 if command -v gnuplot >/dev/null; then
-	plot() { cal plot --gpu "$tmp/fit/fake.yaml" --out "$tmp/plots" && grep -q '<svg' "$tmp/plots/gemm.svg" "$tmp/plots/busbw.svg" "$tmp/plots/residuals.svg"; }
+	plot() { cal plot --gpu "$tmp/fit/fake.yaml" --out "$tmp/plots" && grep -q '<svg' "$tmp/plots/gemm.svg" "$tmp/plots/busbw.svg" "$tmp/plots/residuals.svg" && mkdir "$tmp/usual" && [ "$(stat -c %a "$tmp/plots")" = "$(stat -c %a "$tmp/usual")" ]; }
 	ok "plots are drawn" plot
 else
 	skip "plots are drawn" "no gnuplot"

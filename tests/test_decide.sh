@@ -68,6 +68,19 @@ ok "a budget below the smallest size" sh -c "$f simulate $a --budget 10 --days 3
 ok "days of zero" refused "run.days=0:1:16: .*days: should be above 0" $f simulate $a --days 0
 ok "tokens below zero" refused "tokens: -5 is negative" $f simulate $a --tokens -5
 ok "tokens and FLOPs" refused "run has tokens and flop; give one of the two" $f simulate $a --tokens 1T --flop 1e24
+wishes() { # of all sets of wishes, those are refused that have two sizes of the run, or megawatts and nothing to train
+	for set in $(seq 1 31); do
+		said=
+		for wish in 1:tokens=1T 2:flop=1e24 4:days=30 8:budget=2M 16:megawatts=5; do
+			[ $((set & ${wish%%:*})) = 0 ] || said="$said --${wish#*:}"
+		done
+		want=0
+		[ $((set & 3)) != 3 ] && [ $set != 16 ] || want=1
+		$f simulate $a $said >"$tmp/o" 2>"$tmp/e"
+		[ $? = $want ] || { echo "$said: wanted $want" >&2; return 1; }
+	done
+}
+ok "every set of wishes is answered, or refused for its reason" wishes
 ok "megawatts alone" refused "run.megawatts alone trains nothing" $f simulate $a --megawatts 5
 ok "a budget in another currency" refused "not a unit of an amount" $f simulate $a --set "run.budget=5 EUR"
 ok "a key of run that is none" refused "'dyas'" $f simulate $a --set run.dyas=3

@@ -5,7 +5,7 @@
 #include "foretoken/reports.h"
 #include "foretoken/study.h"
 
-enum { SETS = 8, LINES = 8 };
+enum { SETS = 8, LINES = 9 };
 
 /* Of examples/07-edit-a-step with these keys set; "!" before a line: it must not be there. */
 struct emitted {
@@ -245,6 +245,23 @@ static void megatron_is_told_the_formats(void **state)
 		    "training.cuda_graphs=full", "stack=nemo-25.07" },
 		  { "# not mapped: precision: nvfp4",
 		    "# not mapped: cuda_graphs: full" } },
+		{ FT_MEGATRON,
+		  { "training.sharding=fsdp", "training.reshard_after_forward=false" },
+		  { "# not mapped: reshard_after_forward: false" } },
+		{ FT_MEGATRON,
+		  { "training.sharding=hsdp", "training.shard=4",
+		    "training.reshard_after_forward=false" },
+		  { "# not mapped: reshard_after_forward: false" } },
+		{ FT_NEMO,
+		  { "training.precision=bf16" },
+		  { "!fp8_dot_product_attention: true" } },
+		{ FT_MEGATRON,
+		  { "training.precision=fp8", "training.attention_precision=fp8" },
+		  { "# not mapped: attention_precision: fp8" } },
+		{ FT_MEGATRON,
+		  { "training.sharding=fsdp" },
+		  { "!# not mapped: attention_precision: bf16",
+		    "!# not mapped: reshard_after_forward: false" } },
 		{ FT_MEGATRON,
 		  { "training.offload_layers=4", "training.recompute=none" },
 		  { "# not mapped: offload_layers: 4" } },

@@ -109,10 +109,48 @@ static void a_figure_given_is_a_book_with_it(void **state)
 	}
 }
 
+/* Beside what the book has: its prices stay, and its rents give way to the one. */
+static void a_rent_given_is_the_only_one(void **state)
+{
+	struct bare_cluster bare;
+	struct ft_price priced = { .item = "a server", .usd = { 5, 4, 6, NULL } };
+	struct ft_price rents[] = { { .item = "x" }, { .item = "y" }, { .item = "z" } };
+	struct ft_prices book = {
+		.price = &priced, .n_prices = 1, .rent = rents, .n_rents = 3
+	};
+	struct ft_cost_terms t = { .usd_per_gpu_hour_mark = { "a scenario", 1, 1 } };
+
+	(void)state;
+	bare_cluster(&bare, 8, 64, 1e5);
+	bare.gpu.name = "a GPU";
+	for (int given = 0; given < 2; given++) {
+		struct ft_error err;
+		struct ft_prices *p;
+
+		t.usd_per_gpu_hour = given ? 0.5 : 0;
+		p = ft_prices_given(&book, &bare.cluster, &t, &err);
+		ok_or_say(p, err);
+		assert_int_equal(p->n_prices, 1);
+		assert_string_equal(p->price[0].item, "a server");
+		assert_true(p->price[0].usd.high == 6);
+		assert_int_equal(p->n_rents, given ? 1 : 3);
+		if (given) {
+			assert_string_equal(p->rent[0].item, bare.cluster.gpu->name);
+			assert_true(p->rent[0].usd.value == 0.5 &&
+				    p->rent[0].usd.low == 0.5 &&
+				    p->rent[0].usd.high == 0.5);
+		} else {
+			assert_ptr_equal(p->rent, rents);
+		}
+		ft_prices_free(p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_figure_given_is_a_book_with_it),
+		cmocka_unit_test(a_rent_given_is_the_only_one),
 	};
 
 	return cmocka_run_group_tests_name("given", tests, NULL, NULL);

@@ -117,6 +117,31 @@ static void what_is_usual_may_be_said(void **state)
 	free(text);
 }
 
+/* A file whose groups are left out: each rank is alone in all. */
+static void a_group_that_is_not_told_is_of_one(void **state)
+{
+	char *text = NULL;
+	struct ft_error err;
+	struct ft_graph *g;
+	size_t n;
+	FILE *out = open_memstream(&text, &n);
+
+	(void)state;
+	for (int i = 0; i < LINES; i++)
+		if (strncmp(whole[i], "group ", 6) && strncmp(whole[i], "work 3", 6) &&
+		    !strstr(whole[i], "work=3"))
+			fprintf(out, "%s\n", whole[i]);
+	fclose(out);
+	g = read_back(text, n, &err);
+	ok_or_say(g, err);
+	for (int i = 0; i < FT_GROUPS; i++) {
+		assert_int_equal(g->group[i].size, 1);
+		assert_int_equal(g->group[i].stride, 1);
+	}
+	ft_graph_free(g);
+	free(text);
+}
+
 /* As many ops, passes and calls as may be, with the 4, 2 and 2 of the whole text. */
 static void one_call_more_than_the_most_is_refused(void **state)
 {
@@ -349,6 +374,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_word_comes_back_as_it_was),
 		cmocka_unit_test(what_is_usual_may_be_said),
+		cmocka_unit_test(a_group_that_is_not_told_is_of_one),
 		cmocka_unit_test(one_call_more_than_the_most_is_refused),
 		cmocka_unit_test(spaces_do_not_matter),
 		cmocka_unit_test(each_line_is_refused_where_it_stands),

@@ -247,6 +247,96 @@ static void foreign_files_say_what_they_lack(void **state)
 	ft_store_close(s);
 }
 
+#define FIELD(x) offsetof(struct ft_measurement, x)
+
+/* Each number of a probe's line where it belongs; what the line lacks is 0, or -1: not known. */
+static void a_line_says_each_number_of_its_cell(void **state)
+{
+	static const struct {
+		const char *key;
+		size_t at;
+		double lacking;
+	} numbers[] = {
+		{ "m", FIELD(m), 0 },
+		{ "n", FIELD(n), 0 },
+		{ "k", FIELD(k), 0 },
+		{ "batch", FIELD(batch), 0 },
+		{ "heads", FIELD(heads), 0 },
+		{ "kv_heads", FIELD(kv_heads), 0 },
+		{ "sequence_length", FIELD(sequence), 0 },
+		{ "head_dim", FIELD(head_dim), 0 },
+		{ "bytes", FIELD(bytes), 0 },
+		{ "gpus", FIELD(gpus), 0 },
+		{ "from", FIELD(from), 0 },
+		{ "to", FIELD(to), 0 },
+		{ "time_us", FIELD(time_us), 0 },
+		{ "p10_us", FIELD(p10_us), 0 },
+		{ "p90_us", FIELD(p90_us), 0 },
+		{ "reps", FIELD(reps), 0 },
+		{ "relative_error", FIELD(relative_error), -1 },
+		{ "alone_us", FIELD(alone_us), 0 },
+		{ "other_us", FIELD(other_us), 0 },
+		{ "other_alone_us", FIELD(other_alone_us), 0 },
+		{ "clock_mhz", FIELD(clock_mhz), -1 },
+		{ "power_w", FIELD(power_w), -1 },
+		{ "temperature_c", FIELD(temperature_c), -1 },
+	};
+	static const struct {
+		const char *key;
+		size_t at;
+	} truths[] = {
+		{ "causal", FIELD(causal) },
+		{ "warm", FIELD(warm) },
+		{ "accumulate", FIELD(accumulate) },
+		{ "in_step", FIELD(in_step) },
+	};
+	enum {
+		NUMBERS = sizeof(numbers) / sizeof(*numbers),
+		TRUTHS = sizeof(truths) / sizeof(*truths)
+	};
+	struct scratch *x = *state;
+	struct ft_error err;
+	struct ft_store *s = ft_store_open(x->path, true, &err);
+	const struct ft_measurement *m;
+	char line[2048];
+	bool broken;
+	size_t n;
+
+	assert_true(ft_store_line(s,
+				  "{\"record\":\"run\",\"format\":1,\"device\":\"D\"}",
+				  "", &broken, &err));
+	/* none, then all of the numbers, then each of the truths alone */
+	for (int i = 0; i < 2 + TRUTHS; i++) {
+		int len = snprintf(line, sizeof(line),
+				   "{\"record\":\"measurement\",\"cell\":\"%c\","
+				   "\"kind\":\"gemm\",\"status\":\"ok\"",
+				   'a' + i);
+
+		for (int k = 0; i == 1 && k < NUMBERS; k++)
+			len += snprintf(line + len, sizeof(line) - (size_t)len,
+					",\"%s\":%d.5", numbers[k].key, 10 + k);
+		snprintf(line + len, sizeof(line) - (size_t)len, "%s%s%s}",
+			 i > 1 ? ",\"" : "", i > 1 ? truths[i - 2].key : "",
+			 i > 1 ? "\":true" : "");
+		assert_true(ft_store_line(s, line, "", &broken, &err) && !broken);
+	}
+	assert_true(ft_store_end(s, &err));
+	m = ft_store_measurements(s, NULL, 0, &n, &err);
+	assert_int_equal(n, 2 + TRUTHS);
+	for (int i = 0; i < 2 + TRUTHS; i++) {
+		const char *at = (const char *)&m[i];
+
+		assert_int_equal(m[i].cell[0], 'a' + i);
+		for (int k = 0; k < NUMBERS; k++)
+			assert_true(*(const double *)(at + numbers[k].at) ==
+				    (i == 1 ? 10.5 + k : numbers[k].lacking));
+		for (int k = 0; k < TRUTHS; k++)
+			assert_int_equal(*(const bool *)(at + truths[k].at),
+					 i == 2 + k);
+	}
+	ft_store_close(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -257,6 +347,7 @@ int main(void)
 		TEST(published_rows_keep_gpu_source_and_status),
 		TEST(an_import_is_whole_or_nothing),
 		TEST(foreign_files_say_what_they_lack),
+		TEST(a_line_says_each_number_of_its_cell),
 	};
 
 	gsl_set_error_handler_off();

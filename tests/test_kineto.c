@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "calibrate/store.h"
+#include "recorded/kineto.h"
 
 static const struct ft_probe_run run = { .backend = "kineto",
 					 .device = "",
@@ -137,6 +138,48 @@ static void collectives_count_bytes_as_nccl_tests(void **state)
 	ft_store_close(s);
 }
 
+/* Microseconds and picoseconds of a number as JSON may write it. */
+static void a_moment_is_read_to_the_picosecond(void **state)
+{
+	static const struct {
+		const char *text;
+		int64_t us, ps;
+		bool negative;
+	} known[] = {
+		{ "0", 0, 0, false },
+		{ "7", 7, 0, false },
+		{ "-7.25", 7, 250000, true },
+		{ "1234567890123456.123456", 1234567890123456, 123456, false },
+		{ "12.0000019", 12, 1, false }, /* what is less is cut */
+		{ "12.000001", 12, 1, false },
+		{ "1.5e3", 1500, 0, false },
+		{ "-25e-1", 2, 500000, true },
+		{ "12.5E0", 12, 500000, false },
+		{ "3e15", 3000000000000000, 0, false },
+		{ "8.5e18", 8500000000000000000, 0, false },
+		{ "1e19", INT64_MAX, 0, false },
+		{ "-1e300", INT64_MAX, 0, true },
+		{ "461168601842738790", 461168601842738790, 0, false },
+		/* more digits than fit are read as a double is */
+		{ "4611686018427387904", 4611686018427387904, 0, false },
+		{ "99999999999999999999", INT64_MAX, 0, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
+		const char *text = known[i].text;
+		bool negative;
+		struct moment m = moment_of(text, strlen(text), &negative);
+
+		if (m.us != known[i].us || m.ps != known[i].ps ||
+		    negative != known[i].negative)
+			fail_msg("%s: %lld us %lld ps %d", text, (long long)m.us,
+				 (long long)m.ps, negative);
+		assert_true(whole_of(text, strlen(text)) ==
+			    (negative ? -known[i].us : known[i].us));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -144,6 +187,7 @@ int main(void)
 		cmocka_unit_test(attention_knows_heads_and_pass),
 		cmocka_unit_test(memory_kernels_count_rows_and_guess_nothing),
 		cmocka_unit_test(collectives_count_bytes_as_nccl_tests),
+		cmocka_unit_test(a_moment_is_read_to_the_picosecond),
 	};
 
 	return cmocka_run_group_tests_name("calibrate/kineto", tests, NULL, NULL);

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "base/arena.h"
+#include "base/node.h"
 #include "sim/network.h"
 #include "tests/clos.h"
 
@@ -91,10 +92,59 @@ static void shares_are_those_of_flows_counted(void **state)
 	assert_true(narrow > 100);
 }
 
+/* A chain of eight with a few more cables: each distance by Floyd and Warshall. */
+static void switches_are_as_far_as_the_shortest_way(void **state)
+{
+	enum { N = 8 };
+
+	(void)state;
+	for (int round = 0; round < 20; round++) {
+		int far[N][N];
+		struct arena mem = { 0 };
+		struct ft_error err;
+		struct node *n;
+		struct ft_cluster *c;
+		const char *text =
+			"{gpu: h100-sxm, gpus: 16, fabric: {extends: roce-400-rail, wiring: "
+			"graph, graph: {switches: [a, b, c, d, e, f, g, h], attach: "
+			"[{nodes: [0, 0], switch: a}, {nodes: [1, 1], switch: d}], cables: [";
+
+		for (int i = 0; i < N * N; i++) {
+			int a = i / N, b = i % N;
+			bool joined =
+				b == a + 1 ||
+				(b > a + 1 && (round * 37 + i * i * 11) % 13 == 0);
+
+			if (a <= b)
+				far[a][b] = far[b][a] = a == b ? 0 : joined ? 1 : 99;
+			if (joined)
+				text = arena_printf(&mem, "%s{from: %c, to: %c}, ",
+						    text, 'a' + a, 'a' + b);
+		}
+		for (int k = 0; k < N; k++)
+			for (int i = 0; i < N * N; i++)
+				if (far[i / N][k] + far[k][i % N] < far[i / N][i % N])
+					far[i / N][i % N] =
+						far[i / N][k] + far[k][i % N];
+		text = arena_printf(&mem, "%s]}}}", text);
+		n = node_read_text(&mem, "c", text, strlen(text), &err);
+		ok_or_say(n, err);
+		c = ft_cluster_load(n, &err);
+		ok_or_say(c, err);
+		for (int i = 0; i < N * N; i++)
+			assert_int_equal(c->fabric->graph->distance[i],
+					 far[i / N][i % N]);
+		assert_int_equal(c->fabric->graph->diameter, far[0][3]);
+		ft_cluster_free(c);
+		arena_release(&mem);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(shares_are_those_of_flows_counted),
+		cmocka_unit_test(switches_are_as_far_as_the_shortest_way),
 	};
 
 	return cmocka_run_group_tests_name("sim/network, counted", tests, NULL, NULL);

@@ -11,7 +11,7 @@
 
 #include "base/arena.h"
 #include "base/node.h"
-#include "sim/network_links.h"
+#include "tests/laid.h"
 
 enum { MOST_LINKS = 20000 };
 
@@ -46,60 +46,6 @@ static int64_t met(const struct network *w, char kind)
 	return n;
 }
 
-static const struct ft_fabric clos = { .name = "t",
-				       .wiring = FT_WIRING_RAIL,
-				       .radix = 8,
-				       .planes = 1,
-				       .port_bytes_per_s = { .value = 50e9 },
-				       .oversubscription = 1,
-				       .core_oversubscription = 1,
-				       .rails_per_leaf = 1,
-				       .ports_per_optic = 1,
-				       .nic_ports_per_optic = 1,
-				       .queue_pairs = 4 };
-
-struct laid {
-	struct arena mem;
-	struct ft_fabric fabric;
-	struct ft_cluster c;
-	struct network w;
-	struct network_part part[2];
-	gsl_rng *rng;
-};
-
-static void lay(struct laid *l, const struct ft_fabric *fabric, int64_t nodes, int nics,
-		const struct ft_imperfections *im)
-{
-	struct ft_error err;
-
-	*l = (struct laid){ .fabric = *fabric };
-	l->c = (struct ft_cluster){ .fabric = &l->fabric,
-				    .nodes = nodes,
-				    .ranks_per_node = 2 * nics,
-				    .nics_per_node = nics,
-				    .nic_bytes_per_s = 25e9 };
-	if (im)
-		l->c.imperfections = *im;
-	ok_or_say(ft_topology_build(&l->fabric, nodes, nics, 0, &l->c.topology, &err),
-		  err);
-	l->part[0] = (struct network_part){ 0, nodes / 2 };
-	l->part[1] = (struct network_part){ nodes / 2, nodes - nodes / 2 };
-	l->w = (struct network){ .mem = &l->mem,
-				 .c = &l->c,
-				 .nodes = nodes,
-				 .part = l->part,
-				 .n_parts = 2 };
-	l->rng = gsl_rng_alloc(gsl_rng_taus);
-	links_lay_out(&l->w, l->rng);
-	memset(ledger, 0, sizeof(ledger));
-}
-
-static void gone(struct laid *l)
-{
-	gsl_rng_free(l->rng);
-	arena_release(&l->mem);
-}
-
 /* Do the leaves of these uplinks have a spine in common to which both are joined? */
 static bool could(const struct network *w, uint32_t up, uint32_t down)
 {
@@ -123,6 +69,7 @@ static void walk_all(struct laid *l)
 		pod = t->tiers > 2 ? t->nodes_per_pod : w->nodes;
 	uint32_t link[SHARE_HOPS];
 
+	memset(ledger, 0, sizeof(ledger));
 	for (int64_t a = 0; a < w->nodes; a++)
 		for (int64_t b = 0; b < w->nodes; b++)
 			for (int64_t k = 0; a != b && k < 8; k++) {
@@ -261,6 +208,40 @@ static void faults_take_their_part(void **state)
 	}
 	walk_all(&l);
 	gone(&l);
+}
+
+/* All leaves are joined where each pair has a spine that both reach; pooled, where none is cut off. */
+static void joined_are_leaves_with_a_spine_in_common(void **state)
+{
+	int joined = 0, cut = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < 60; i++) {
+		struct ft_imperfections im = { .failed_uplinks_frac = 0.2 + 0.01 * i,
+					       .seed = i };
+		struct ft_fabric f = clos;
+		struct ft_error err;
+		struct laid l;
+		bool all = true;
+
+		f.adaptive = i % 2;
+		lay(&l, &f, 24, 1, &im);
+		for (int64_t p = 0; p < l.w.leaves * l.w.leaves; p++) {
+			const double *up = &l.w.capacity[2 * l.w.nodes];
+			int64_t n = l.w.uplinks, a = p / l.w.leaves * n,
+				b = p % l.w.leaves * n;
+			bool one = a == b;
+
+			for (int64_t u = 0; u < (f.adaptive ? 1 : n); u++)
+				one |= up[2 * (a + u)] > 0 && up[2 * (b + u)] > 0;
+			all &= one;
+		}
+		assert_int_equal(links_join_all(&l.w, &err), all);
+		joined += all;
+		cut += !all;
+		gone(&l);
+	}
+	assert_true(joined > 5 && cut > 5);
 }
 
 /* Adaptive routing: a leaf's uplinks are one, with all their rates. */
@@ -473,6 +454,7 @@ int main(void)
 		cmocka_unit_test(ways_of_a_clos_are_those_of_its_drawing),
 		cmocka_unit_test(links_carry_what_the_drawing_says),
 		cmocka_unit_test(faults_take_their_part),
+		cmocka_unit_test(joined_are_leaves_with_a_spine_in_common),
 		cmocka_unit_test(a_pool_has_what_its_links_have),
 		cmocka_unit_test(leaves_of_the_same_parts_are_one),
 		cmocka_unit_test(a_drawn_network_is_walked_by_its_cables),

@@ -13,7 +13,20 @@ page() { # SCENARIO...: the report that compares them
 	done
 	rm -rf "$tmp/report"
 	$f compare "$@" --json >"$tmp/answer.json" && $f compare "$@" --report "$tmp/report" >"$tmp/text" &&
-		python3 tests/page.py "$tmp/report/index.html" "$tmp/answer.json" "$tmp/text" "$bills" "$flows"
+		python3 tests/page.py "$tmp/report/index.html" "$tmp/answer.json" "$tmp/text" "$bills" "$flows" && plots "$1"
+}
+plots() { # SCENARIO: the report's first; what gnuplot was given
+	$f simulate "$1" --set cluster.gpus=512 --set training.global_batch_size=512 --json >"$tmp/sized.json" &&
+		python3 tests/plots.py "$tmp/report" "$tmp/answer.json" "$flows" "$tmp/sized.json" 512
+}
+rent() { # beside a purchase: there is no bill. So dear that by price alone the slow one would cost less than nothing
+	sed '/^cost:/,$d' examples/01-first-answer/h100.yaml >"$tmp/rent.yaml"
+	echo "cost: {usd_per_gpu_hour: 40 USD/h, prepaid_frac: 0.2, horizon: 3 y}" >>"$tmp/rent.yaml"
+	sed 's/  sharding: zero1/&\n  recompute: full/' "$tmp/own.yaml" >"$tmp/slow.yaml"
+	set -- "$tmp/rent.yaml" "$tmp/slow.yaml"
+	flows=$tmp/rent.csv,$tmp/slow.csv
+	$f simulate "$1" --flows "$tmp/rent.csv" >"$tmp/o" && $f simulate "$2" --flows "$tmp/slow.csv" >"$tmp/o" && $f compare "$@" --json >"$tmp/answer.json" &&
+		$f compare "$@" --report "$tmp/report" >"$tmp/text" && plots "$1" && grep -q 'yrange \[-' "$tmp/report/waterfall-1.gp"
 }
 if command -v gnuplot >/dev/null; then
 	ok "of two vendors" page examples/01-first-answer/h100.yaml examples/01-first-answer/mi300x.yaml
@@ -23,6 +36,7 @@ if command -v gnuplot >/dev/null; then
 	sed "s/^cost:.*/x:/;/^x:/,\$d" examples/01-first-answer/h100.yaml >"$tmp/own.yaml"
 	echo "$more" | sed 's/{/{prices: neocloud-2026-09, /' >>"$tmp/own.yaml"
 	ok "of unlike deals" page "$tmp/own.yaml" examples/01-first-answer/h100.yaml
+	ok "and the plots of a rent beside a purchase" rent
 else
 	skip "of two vendors" "no gnuplot"
 fi

@@ -11,6 +11,15 @@ ok "and come out of it as from the tree" sh -c "$f prices import neocloud-2026-0
 ok "twice is once" sh -c "$f prices import neocloud-2024-10 --db $db >/dev/null && $f prices show switch-ndr-64 --db $db --json | cmp - $tmp/a"
 sed 's/^date: 2024-10/date: 2024-11/; s/value: 50000 USD/value: 49000 USD/' cost/prices/neocloud-2024-10.yaml >"$tmp/next.yaml"
 ok "the same book of another date is kept beside it" sh -c "$f prices import $tmp/next.yaml --db $db >/dev/null && $f prices show switch-ndr-64 --db $db | grep -c neocloud-2024-10 | grep -qx 2"
+kinds() { # numbers of kinds in the file; what is none of them was guessed
+	for kind in -1:guessed 0:quoted 1:derived 2:guessed 3:given 4:guessed 99:guessed; do
+		cp "$db" "$tmp/k.db"
+		sqlite3 "$tmp/k.db" "UPDATE prices SET kind = ${kind%:*}" &&
+			$f prices show switch-ndr-64 --db "$tmp/k.db" --json >"$tmp/k.json" &&
+			jq -e "[.prices[].kind] | length > 3 and all(. == \"${kind#*:}\")" "$tmp/k.json" || return 1
+	done
+}
+ok "kinds of prices, and one that is none" kinds
 ok "a plot over time" sh -c "$f prices show switch-ndr-64 --plot $tmp/s.svg >/dev/null && grep -q '</svg>' $tmp/s.svg && grep -q '^2024.* 50000 ' $tmp/s.dat && test -s $tmp/s.gp"
 ok "a plot that is no SVG" refused "should be the name of an SVG file" $f prices show switch-ndr-64 --plot "$tmp/s.png"
 ok "a plot of a name that scripts would have to quote" refused "has a name with other than" $f prices show switch-ndr-64 --plot "$tmp/s'; x.svg"

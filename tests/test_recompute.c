@@ -7,6 +7,9 @@
 	"{model_type: llama, hidden_size: 512, num_hidden_layers: 8, " \
 	"num_attention_heads: 8, num_key_value_heads: 4, vocab_size: 1024, " \
 	"intermediate_size: 1536}"
+#define PLAIN \
+	"{model_type: gpt2, n_embd: 512, n_layer: 8, n_head: 8, vocab_size: 1024, " \
+	"n_positions: 1024}"
 #define ROUTED \
 	"{model_type: qwen3_moe, hidden_size: 512, num_hidden_layers: 8, " \
 	"num_attention_heads: 8, vocab_size: 512, intermediate_size: 512, " \
@@ -285,6 +288,115 @@ static void offloaded_layers_are_held_one_at_a_time(void **state)
 	}
 }
 
+/* Autocast keeps a plain layer's residuals in fp32 beside: 6 h a token, of split features a part
+ * (traces/saved.c); a gated layer's are among what it keeps anyway. */
+static void autocast_keeps_residuals_of_plain_layers(void **state)
+{
+	static const struct {
+		const char *model;
+		double more;
+	} kinds[] = { { PLAIN, 6 }, { DENSE, 0 } };
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++)
+		for (int tp = 1; tp <= 2; tp++) {
+			double bytes[2];
+
+			for (int cast = 0; cast < 2; cast++) {
+				struct parts p;
+				char plan[200];
+
+				snprintf(plan, sizeof(plan),
+					 PLAN("recompute: none, master_weights: %s, "
+					      "parallel: {tp: %d}"),
+					 cast ? "true" : "false", tp);
+				build(&p, kinds[i].model, plan, "torch-2.11-eager", 8);
+				bytes[cast] = kept(p.graph);
+				drop(&p);
+			}
+			assert_true(bytes[0] > 0);
+			near_frac(1 + bytes[1] - bytes[0],
+				  1 + S * kinds[i].more * H / tp, 1e-9);
+		}
+}
+
+/* Of a layer that runs again whole only the input stays, 2 h a token. What is held all step long
+ * under autocast, a parameter: 4 weight, 4 gradient, 8 optimizer, and beside 2 cached in 16 bit,
+ * and buckets of 4 where there are others to reduce with (traces/memory.c). */
+static void autocast_holds_what_its_table_says(void **state)
+{
+	(void)state;
+	for (int ranks = 1; ranks <= 8; ranks += 7) {
+		const double *base;
+		struct parts p;
+		double n;
+
+		build(&p, DENSE, PLAN("recompute: full"), "torch-2.11-eager", ranks);
+		n = ft_model_parameters(p.model, 1);
+		base = p.graph->rank_class[0].base_bytes;
+		near_frac(base[FT_MEMORY_WEIGHTS], 4 * n, 1e-9);
+		near_frac(base[FT_MEMORY_GRADIENTS], 4 * n, 1e-9);
+		near_frac(base[FT_MEMORY_OPTIMIZER], 8 * n, 1e-9);
+		near_frac(base[FT_MEMORY_OTHER], (ranks > 1 ? 6 : 2) * n, 1e-9);
+		near_frac(kept(p.graph), 2. * H * S, 1e-9);
+		drop(&p);
+	}
+}
+
+/* A gather of a shard begins when its copy is there; without one, when memory is free for it.
+ * Tails are waited for of streams that run something. */
+static void what_is_waited_for_was_put_there(void **state)
+{
+	static const char *const plans[] = {
+		"sharding: fsdp",    "parallel: {tp: 2}, overlap: {tp: true}",
+		"parallel: {cp: 2}", "sharding: zero1, parallel: {pp: 2}",
+		"parallel: {tp: 1}",
+	};
+	static const char *const stacks[] = { "torch-2.11-eager", "megatron-core" };
+
+	(void)state;
+	for (size_t i = 0; i < 10; i++) {
+		unsigned used = 0, awaited = 0;
+		int gathers = 0;
+		char plan[200];
+		struct parts p;
+
+		snprintf(plan, sizeof(plan),
+			 "{sequence_length: 1024, global_batch_size: 8, %s}",
+			 plans[i / 2]);
+		build(&p, DENSE, plan, stacks[i % 2], 8);
+		for (size_t k = 0; k < p.graph->n_segments; k++) {
+			const struct ft_segment *seg = &p.graph->segment[k];
+			bool copied = false;
+
+			for (size_t j = 0; j < seg->n_ops; j++) {
+				const struct ft_op *op = &seg->op[j];
+
+				used |= 1u << op->stream;
+				for (int w = 0;
+				     w < FT_OP_WAITS && op->wait[w] != FT_EVENT_NONE;
+				     w++)
+					if (op->wait[w] >= FT_TAIL)
+						awaited |= 1u
+							   << (op->wait[w] - FT_TAIL);
+				if (!strcmp(p.graph->work[op->work].name,
+					    "fsdp_gather")) {
+					assert_int_equal(
+						op->wait[0] == FT_TAIL + FT_STREAM_COPY,
+						copied);
+					gathers++;
+				}
+				copied = op->stream == FT_STREAM_COPY;
+			}
+		}
+		if (awaited & ~used)
+			fail_msg("%s: streams %x are awaited, %x run", plan, awaited,
+				 used);
+		assert_int_equal(gathers > 0, i / 2 == 0);
+		drop(&p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -293,6 +405,9 @@ int main(void)
 		cmocka_unit_test(recomputed_flops_are_those_that_run_more),
 		cmocka_unit_test(some_layers_run_again_an_equal_share_of_each_stage),
 		cmocka_unit_test(offloaded_layers_are_held_one_at_a_time),
+		cmocka_unit_test(autocast_keeps_residuals_of_plain_layers),
+		cmocka_unit_test(autocast_holds_what_its_table_says),
+		cmocka_unit_test(what_is_waited_for_was_put_there),
 	};
 
 	return cmocka_run_group_tests_name("traces/recompute", tests, NULL, NULL);

@@ -15,6 +15,13 @@ done
 plan() { fits plan examples/17-best-plan/h200.yaml --set cluster.gpus=16 --set model=llama3-8b --set training.global_batch_size=64 --top 2 --threads 1; }
 ok "80 columns: plan" plan
 
+progress() { # of a search that is stopped
+	printf '%s\n' 'model: llama3-8b' 'cluster: {gpu: h200, gpus: 1024}' \
+		'training: {sequence_length: 2048, global_batch_size: 1024, recompute: none}' >"$tmp/long.yaml"
+	python3 tests/terminal.py bar timeout -s TERM 4 $f plan "$tmp/long.yaml" --exhaustive --threads 1
+}
+ok "a long search shows how far it is" progress
+
 esc=$(printf '\033')
 
 ok "an error is red on a terminal" sh -c "TERM=xterm python3 tests/terminal.py print $f simulate $tmp/none.yaml | grep -q '$esc\\[1;31merror:'"

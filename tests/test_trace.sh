@@ -109,7 +109,7 @@ chakra() { # what is exported is read back, and replays to the same step
 }
 ok "a Chakra trace that is written is read, and replays the same" chakra
 ok "what-ifs on it are the same" sh -c "$f trace replay $eager $peer --gpu mi300x --json | grep '\"step_s\": 0' >$tmp/1; $f trace replay $tmp/et.0.et $tmp/et.1.et --gpu mi300x --json | grep '\"step_s\": 0' | diff - $tmp/1"
-ok "its nodes are those of the schema" python3 tests/chakra.py "$tmp/et.0.et" 1673 731 15
+ok "its nodes are those of the schema" python3 tests/chakra.py "$tmp/et.0.et" 1673 731 15 $eager
 head -c 5000 "$tmp/et.0.et" >"$tmp/cut.et"
 ok "a cut one is refused" fails 1 "ends in the middle" $f trace show "$tmp/cut.et"
 ok "so is what is none" fails 1 "its metadata cannot be read" sh -c "cp $tmp/plain.json $tmp/no.et; $f trace show $tmp/no.et"

@@ -44,13 +44,10 @@ static void row_product(struct builder *b, const struct layer_sizes *s,
 			const char *name, int64_t n, int64_t k)
 {
 	if (b->plan->overlap_tp) {
-		bool more = b->plan->tp > 1;
-
 		leave_split(b, s, n);
 		b->needs[FT_STREAM_TP] = false;
 		put_gemm(b, name, FT_FORWARD, s->tokens, n, k);
-		if (more)
-			need(b, FT_STREAM_TP);
+		join_split(b);
 		return;
 	}
 	put_gemm(b, name, FT_FORWARD, s->tokens, n, k);
