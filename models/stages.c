@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/reader.h"
+#include "foretoken/models.h"
 
 bool stages_even_into(int64_t *n, int64_t layers, int64_t chunks)
 {
@@ -55,4 +56,36 @@ int64_t *stages_read(struct arena *mem, struct reader *r, const char *key,
 		reader_fail(r, key, "adds up to %lld, the model has %lld layers",
 			    (long long)sum, (long long)layers);
 	return n;
+}
+
+static int64_t layers_of(const struct ft_plan *p, int64_t stage)
+{
+	int64_t n = 0;
+
+	for (int64_t c = 0; c < p->vpp; c++)
+		n += p->stage_layers[ft_plan_place(p, stage, c)];
+	return n;
+}
+
+void ft_plan_deal(const struct ft_plan *p, int64_t n, int64_t *of_stage)
+{
+	int64_t layers = 0, left = n;
+
+	for (int64_t s = 0; s < p->pp; s++)
+		layers += layers_of(p, s);
+	for (int64_t s = 0; s < p->pp; s++)
+		left -= of_stage[s] = layers_of(p, s) * n / layers;
+	for (; left > 0; left--) { /* to the stage that lacks most of its share */
+		int64_t most = 0, lacks = INT64_MIN;
+
+		for (int64_t s = 0; s < p->pp; s++) {
+			int64_t lack = layers_of(p, s) * n - of_stage[s] * layers;
+
+			if (lack > lacks) {
+				lacks = lack;
+				most = s;
+			}
+		}
+		of_stage[most]++;
+	}
 }

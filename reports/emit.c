@@ -256,24 +256,34 @@ static void megatron_modules(struct sheet *t)
 		emit_unknown(t, "recompute_modules: names of another framework");
 }
 
+/* Megatron counts them by chunk of each stage. */
+static void megatron_layers_again(struct sheet *t)
+{
+	int64_t n = t->p->recompute_layers, chunks = t->p->pp * t->p->vpp;
+
+	if (n == t->s->model->n_layers) {
+		emit(t, "recompute_method", "%s", "uniform");
+		emit_int(t, "recompute_num_layers", 1);
+		return;
+	}
+	if (n % chunks)
+		emit_unknown(t, "recompute_layers: %" PRId64 " over %" PRId64 " chunks",
+			     n, chunks);
+	emit(t, "recompute_method", "%s", "block");
+	emit_int(t, "recompute_num_layers", (n + chunks - 1) / chunks);
+}
+
 static void megatron_recompute(struct sheet *t)
 {
 	const struct ft_plan *p = t->p;
-	int64_t layers = t->s->model->n_layers;
 
 	if (p->recompute == FT_RECOMPUTE_NONE)
 		return;
 	emit(t, "recompute_granularity", "%s", ft_recompute_name(p->recompute));
 	if (p->recompute == FT_RECOMPUTE_SELECTIVE && p->recompute_modules)
 		megatron_modules(t);
-	if (p->recompute != FT_RECOMPUTE_FULL)
-		return;
-	emit(t, "recompute_method", "%s",
-	     p->recompute_layers < layers ? "block" : "uniform");
-	emit_int(t, "recompute_num_layers",
-		 p->recompute_layers < layers ?
-			 llround((double)p->recompute_layers / (double)p->pp) :
-			 1);
+	if (p->recompute == FT_RECOMPUTE_FULL)
+		megatron_layers_again(t);
 }
 
 static void megatron_precision(struct sheet *t)

@@ -64,6 +64,9 @@ static bool serves(const struct asked *q, const struct ft_collective_table *t)
 	       !strcmp(t->fabric, "nvlink") && !nvls && t->n_rows > 3;
 }
 
+/* So many times the largest size of a table, and more, is extrapolated. */
+static const double BEYOND = 16;
+
 /* From the tables of this op at other n; 0 when there are none. */
 static double between_tables_s(struct asked *q)
 {
@@ -74,8 +77,10 @@ static double between_tables_s(struct asked *q)
 
 		if (!serves(q, t))
 			continue;
-		if (t->n == q->n)
+		if (t->n == q->n) {
+			q->derived = q->bytes > BEYOND * t->row[t->n_rows - 1].bytes;
 			return inside_table_s(q->gpu, t, q->bytes, NULL);
+		}
 		inside_enclose(&e, t);
 	}
 	if (q->scale_up->mesh || (!e.below && !e.above))
@@ -200,7 +205,7 @@ static double switched_s(const struct asked *q)
 		       ft_collective_bus_factor(FT_ALL_GATHER, q->n);
 	case FT_SENDRECV: /* half an exchange of two, at the links' rate */
 		if (t)
-			law = inside_fit(t, NULL);
+			law = inside_law_of(q->gpu, t, NULL);
 		return law.a_s + 0.5 * law.c_s * sqrt(q->bytes) +
 		       q->bytes / (0.96 * q->scale_up->bus_bytes_per_s.value);
 	default:

@@ -4,7 +4,8 @@
  * T(S) = a + c sqrt(S) + S f / B is fitted to a table's rows (it holds within about
  * 6 %), and what they deviate from it is carried along by kriging over log2(S);
  * small messages with the scatter that the rows themselves show. Above the last row
- * the law goes on from that row: the plateau. A table of less than ten sizes is held
+ * the law goes on from that row: the plateau. Where a table ends before it, f / B is that
+ * of the fuller ones. A table of less than ten sizes is held
  * against the fuller ones of its op at other n, not against a law of its own: with
  * every second size left out, 6 sizes from 1 KiB to 1 GiB among 3, 5, 6, 7 H200 are
  * then found again within 10.5 %, 21 % otherwise.
@@ -53,28 +54,31 @@ static bool solve(double a[3][3], const double b[3], int mask, double x[3])
 	return true;
 }
 
-struct inside_law inside_fit(const struct ft_collective_table *t, const bool *skip)
+/* least: of s_per_byte. */
+static struct inside_law fit(const struct ft_collective_table *t, const bool *skip,
+			     double least_s_per_byte)
 {
 	static const double unit[3] = { 1e-6, 1e-9, 1e-12 };
 	struct inside_law law = { 0, 0, 0 };
-	double a[3][3] = { { 0 } }, b[3] = { 0 }, least = INFINITY, count = 0;
+	double a[3][3] = { { 0 } }, b[3] = { 0 }, least = INFINITY, all = 0;
 
 	for (size_t i = 0; i < t->n_rows; i++) {
 		double S = t->row[i].bytes, time = t->row[i].time_s;
+		double rest = 1 - least_s_per_byte * S / time;
 		double g[3] = { unit[0] / time, unit[1] * sqrt(S) / time,
 				unit[2] * S / time };
 
 		if (skip && skip[i])
 			continue;
-		count++;
+		all += rest * rest;
 		for (int p = 0; p < 3; p++) {
-			b[p] += g[p];
+			b[p] += g[p] * rest;
 			for (int q = 0; q < 3; q++)
 				a[p][q] += g[p] * g[q];
 		}
 	}
 	for (int mask = 1; mask < 8; mask++) {
-		double x[3], error = count;
+		double x[3], error = all;
 
 		if (!solve(a, b, mask, x))
 			continue;
@@ -83,7 +87,7 @@ struct inside_law inside_fit(const struct ft_collective_table *t, const bool *sk
 		if (error < least - 1e-9) {
 			least = error;
 			law = (struct inside_law){ x[0] * unit[0], x[1] * unit[1],
-						   x[2] * unit[2] };
+						   x[2] * unit[2] + least_s_per_byte };
 		}
 	}
 	return law;
@@ -100,8 +104,14 @@ static double law_s(const struct inside_law *law, double bytes)
  * squared. */
 static const double VARIANCE = 150 * 1e-4, NOISE = 0.0004;
 
-/* A table with fewer rows borrows from one that has as many. */
+/* A full table has as many rows, and such sizes; others borrow from it. */
 enum { FULL_ROWS = 10 };
+static const double FULL_BYTES = 64 * 1048576.0;
+
+static bool reaches_plateau(const struct ft_collective_table *t)
+{
+	return t->n_rows && t->row[t->n_rows - 1].bytes >= FULL_BYTES;
+}
 
 static float near_size(double a, double b)
 {
@@ -135,7 +145,8 @@ double inside_between_s(const struct inside_between *e, double bytes)
 	bus = bus_of(e->gpu, below, bytes);
 	w = log2(n / (double)below->n);
 	if (!above)
-		return bytes * f / bus + 0.5 * w * inside_fit(below, NULL).a_s;
+		return bytes * f / bus +
+		       0.5 * w * inside_law_of(e->gpu, below, NULL).a_s;
 	w /= log2((double)above->n / (double)below->n);
 	bus *= pow(bus_of(e->gpu, above, bytes) / bus, w);
 	return bytes * f / bus;
@@ -163,21 +174,45 @@ struct expected {
 	struct inside_law law; /* where there is no fuller table */
 };
 
+/* The full tables of its op next to one that is not. */
+static struct inside_between fuller_than(const struct ft_gpu *gpu,
+					 const struct ft_collective_table *t)
+{
+	struct inside_between fuller = { gpu, t->op, t->n, NULL, NULL };
+
+	for (size_t i = 0; !is_mesh(gpu, t->fabric) && i < gpu->n_collective; i++) {
+		const struct ft_collective_table *o = &gpu->collective[i];
+
+		if (o->n_rows >= FULL_ROWS && reaches_plateau(o) && o->op == t->op &&
+		    !strcmp(o->fabric, t->fabric))
+			inside_enclose(&fuller, o);
+	}
+	return fuller;
+}
+
+struct inside_law inside_law_of(const struct ft_gpu *gpu,
+				const struct ft_collective_table *t, const bool *skip)
+{
+	struct inside_between fuller;
+	double large = 16 * FULL_BYTES, least = 0;
+
+	if (!reaches_plateau(t)) {
+		fuller = fuller_than(gpu, t);
+		if (fuller.below || fuller.above)
+			least = inside_between_s(&fuller, large) / large;
+	}
+	return fit(t, skip, least);
+}
+
 static struct expected expect(const struct ft_gpu *gpu,
 			      const struct ft_collective_table *t, const bool *skip)
 {
-	struct expected e = { .fuller = { gpu, t->op, t->n, NULL, NULL } };
-	bool few = t->n_rows < FULL_ROWS && !is_mesh(gpu, t->fabric);
+	struct expected e = { 0 };
 
-	for (size_t i = 0; few && i < gpu->n_collective; i++) {
-		const struct ft_collective_table *o = &gpu->collective[i];
-
-		if (o->n_rows >= FULL_ROWS && o->op == t->op &&
-		    !strcmp(o->fabric, t->fabric))
-			inside_enclose(&e.fuller, o);
-	}
+	if (t->n_rows < FULL_ROWS)
+		e.fuller = fuller_than(gpu, t);
 	if (!e.fuller.below && !e.fuller.above)
-		e.law = inside_fit(t, skip);
+		e.law = inside_law_of(gpu, t, skip);
 	return e;
 }
 

@@ -135,11 +135,13 @@ double inside_mesh_s(enum ft_collective op, int64_t n, double bytes,
 		     double link_bytes_per_s);
 
 /* sim/inside_table.c. T = a + c sqrt(S) + S f / B, fitted to rows by least relative squares with
- * a, c, 1/B >= 0; skip as above. */
+ * a, c >= 0 and f/B >= 0, or that of fuller tables where the rows end before the plateau; skip
+ * as above. */
 struct inside_law {
 	double a_s, c_s, s_per_byte;
 };
-struct inside_law inside_fit(const struct ft_collective_table *t, const bool *skip);
+struct inside_law inside_law_of(const struct ft_gpu *gpu,
+				const struct ft_collective_table *t, const bool *skip);
 double inside_table_s(const struct ft_gpu *gpu, const struct ft_collective_table *t,
 		      double bytes, const bool *skip);
 

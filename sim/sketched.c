@@ -220,28 +220,16 @@ struct placing {
 	const struct ft_sketched *s;
 	const struct ft_plan *p;
 	struct stage_sums *stage; /* [pp] */
+	int64_t *again;		  /* [pp] layers of each that run again */
 	double m;		  /* micro-batches that are whole */
 };
-
-/* So many of its layers, the first of each stage, run again. */
-static int64_t layers_again(const struct placing *x, int64_t layers)
-{
-	double share = (double)x->p->recompute_layers / (double)x->s->n_layers;
-
-	return x->p->recompute == FT_RECOMPUTE_FULL ?
-		       (int64_t)llround(share * (double)layers) :
-		       0;
-}
 
 static void place_layers(const struct placing *x, const int64_t *begin, int64_t stage)
 {
 	const struct ft_plan *p = x->p;
 	struct stage_sums *t = &x->stage[stage];
-	int64_t layers = 0, again;
+	int64_t again = x->again[stage];
 
-	for (int64_t c = 0; c < p->vpp; c++)
-		layers += p->stage_layers[ft_plan_place(p, stage, c)];
-	again = layers_again(x, layers);
 	for (int64_t c = 0; c < p->vpp; c++) {
 		int64_t place = ft_plan_place(p, stage, c), from = begin[place];
 
@@ -262,6 +250,9 @@ static void place_all(struct placing *x, struct arena *mem)
 	int64_t *begin = ARENA_ARRAY(mem, (size_t)chunks, int64_t);
 
 	x->stage = ARENA_ARRAY(mem, (size_t)p->pp, struct stage_sums);
+	x->again = ARENA_ARRAY(mem, (size_t)p->pp, int64_t);
+	if (p->recompute == FT_RECOMPUTE_FULL)
+		ft_plan_deal(p, p->recompute_layers, x->again);
 	for (int64_t c = 0; c < chunks; at += p->stage_layers[c++])
 		begin[c] = at;
 	for (int64_t s = 0; s < p->pp; s++)

@@ -197,6 +197,49 @@ static void every_op_has_a_time_everywhere(void **state)
 	}
 }
 
+/* A rank sends what the bus factor says through its port, and no faster; a switch that reduces
+ * saves up to half of it. */
+static void nothing_goes_faster_than_its_port(void **state)
+{
+	static const char *const names[] = { "a100-40g", "a100-80g", "h100-sxm",
+					     "h200",	 "b200",     "b300",
+					     "gb200",	 "gb300",    "mi250",
+					     "mi300x",	 "mi325x",   "mi355x" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		struct ft_gpu *g = load(names[i]);
+		double port = g->scale_up[0].port_bytes_per_s.value * 1e-9;
+
+		for (int op = 0; op < FT_COLLECTIVES; op++)
+			for (int64_t n = 2; n <= 8; n++)
+				for (double s = MIB; s < 32 * GIB; s *= 2) {
+					enum ft_collective o = (enum ft_collective)op;
+					double most =
+						port * (o == FT_ALL_REDUCE ? 2 : 1);
+
+					if (bus(g, NULL, o, n, s) > most)
+						fail_msg("%s, op %d among %d: %g GB/s",
+							 names[i], op, (int)n,
+							 bus(g, NULL, o, n, s));
+				}
+		ft_gpu_free(g);
+	}
+}
+
+/* 16 MiB is the largest that was measured among two. */
+static void far_beyond_its_table_is_extrapolated(void **state)
+{
+	struct ft_gpu *g = load("b200");
+
+	(void)state;
+	for (double s = MIB; s <= 4 * GIB; s *= 2)
+		assert_true(run(g, NULL, FT_ALL_TO_ALL, 2, s).duration.extrapolated ==
+			    (s > 256 * MIB));
+	assert_false(run(g, NULL, FT_ALL_TO_ALL, 4, 4 * GIB).duration.extrapolated);
+	ft_gpu_free(g);
+}
+
 static void an_unknown_fabric_names_those_there_are(void **state)
 {
 	struct ft_collective_call call = call_of(FT_ALL_REDUCE, 1e6, 8, 1);
@@ -319,6 +362,8 @@ int main(void)
 		cmocka_unit_test(a_library_may_keep_out_of_the_switch),
 		cmocka_unit_test(algorithms_are_as_nccl_chooses),
 		cmocka_unit_test(every_op_has_a_time_everywhere),
+		cmocka_unit_test(nothing_goes_faster_than_its_port),
+		cmocka_unit_test(far_beyond_its_table_is_extrapolated),
 		cmocka_unit_test(an_unknown_fabric_names_those_there_are),
 		cmocka_unit_test(sizes_held_out_are_found_again),
 		cmocka_unit_test(measured_sizes_stay),

@@ -49,6 +49,61 @@ static void as_many_bytes_leave_and_come_back(void **state)
 		}
 }
 
+/* Bytes that a stage's forward passes keep in a step. */
+static double stage_keeps(const struct ft_graph *g, size_t stage)
+{
+	const struct ft_class *c = &g->rank_class[stage];
+	double bytes = 0;
+
+	for (size_t i = 0; i < c->n_calls; i++) {
+		const struct ft_segment *s = &g->segment[c->call[i].segment];
+
+		if (!strncmp(s->name, "forward", 7))
+			bytes +=
+				s->net_bytes[FT_MEMORY_ACTIVATIONS] * c->call[i].repeat;
+	}
+	return bytes;
+}
+
+/* Whatever does not stay in a stage leaves it and comes back, and so many layers in all do. */
+static void each_stage_sends_what_it_does_not_keep(void **state)
+{
+	static const char *const ways[] = { "{pp: 4}", "{pp: 2}", "{pp: 2, vpp: 2}" };
+
+	(void)state;
+	for (size_t i = 0; i < 3 * (LAYERS + 1); i++) {
+		int layers = (int)(i % (LAYERS + 1));
+		struct parts without, with;
+		char plan[300];
+		double all = 0;
+
+		snprintf(plan, sizeof(plan),
+			 "{sequence_length: 4096, global_batch_size: 4, "
+			 "micro_batch_size: 1, recompute: none, parallel: %s}",
+			 ways[i / (LAYERS + 1)]);
+		build(&without, MODEL, plan, "megatron-core", RANKS);
+		snprintf(strrchr(plan, '}'), 30, ", offload_layers: %d}", layers);
+		build(&with, MODEL, plan, "megatron-core", RANKS);
+		for (size_t c = 0; c < with.graph->n_classes; c++) {
+			double bytes = stage_keeps(without.graph, c);
+			double stays = stage_keeps(with.graph, c);
+			struct ft_graph one = *with.graph;
+
+			one.rank_class += c;
+			one.n_classes = 1;
+			assert_true(fabs(sum_of(&one, "offload").bytes + stays -
+					 bytes) < 1e-9 * bytes);
+			assert_true(fabs(sum_of(&one, "fetch").bytes + stays - bytes) <
+				    1e-9 * bytes);
+			all += bytes - stays;
+		}
+		assert_true(fabs(all - (double)without.plan->micro_batches * layers *
+					       kept(without.graph) / LAYERS) < 1);
+		drop(&without);
+		drop(&with);
+	}
+}
+
 /* Seconds of a step (item NULL) or of its items so called, over a link of so many bytes/s. */
 static double took_s(int layers, double link, const char *item)
 {
@@ -129,6 +184,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(as_many_bytes_leave_and_come_back),
+		cmocka_unit_test(each_stage_sends_what_it_does_not_keep),
 		cmocka_unit_test(the_link_sets_the_pace_where_it_is_slow),
 		cmocka_unit_test(copies_are_hidden_behind_the_layers),
 		cmocka_unit_test(a_node_without_a_link_is_refused),

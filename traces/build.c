@@ -392,7 +392,6 @@ bool build_begin(struct builder *b, const struct ft_model *model,
 	builder_init(b, model, plan, stack);
 	group_shapes(plan, g->group);
 	set_buckets(b);
-	b->sent_frac = (double)plan->offload_layers / (double)model->n_layers;
 	g->n_classes = (size_t)plan->pp;
 	g->rank_class = ARENA_ARRAY(b->mem, g->n_classes, struct ft_class);
 	return true;

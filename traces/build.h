@@ -69,7 +69,8 @@ struct builder {
 	int64_t *kind;		 /* [n_layers] first layer that runs the same */
 	bool *again;	     /* [n_layers] under full recomputation: this one, too */
 	bool *offload;	     /* [n_layers] what it keeps waits in host memory */
-	double sent_frac;    /* of what each layer keeps; 0: there are no transfers */
+	double *sent_frac;   /* [n_layers] of what each keeps, so much is transferred */
+	bool transfers;	     /* to host memory, and back */
 	struct held *unit;   /* [n_layers] what each layer holds */
 	struct held *bucket; /* [n_buckets] what those of the step hold */
 	size_t n_buckets, bucket_cap;

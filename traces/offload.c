@@ -1,7 +1,7 @@
 /*
  * traces/offload.c - what layers keep for backward, on its way to host memory and back
  *
- * Of n layers k keep nothing on the GPU. Their bytes are spread over all n, so that copies run
+ * Of a stage's n layers k keep nothing on the GPU. Their bytes are spread over all n, so that copies run
  * beside the whole of forward and backward: a layer's k / n of them go out behind its forward, and
  * the next layer ends when they have left; they come back while the layer above runs back, and
  * those of a chunk's last layer before its own backward. A stream in each direction, by copy
@@ -16,34 +16,38 @@
  */
 #include "traces/offload.h"
 
-static void transfer(struct builder *b, const char *name, enum ft_stream stream,
+/* false: nothing of the layer is to go. */
+static bool transfer(struct builder *b, const char *name, enum ft_stream stream,
 		     int64_t layer)
 {
 	struct ft_work w = { .kind = FT_MEMORY_BOUND, .name = name, .dtype = FT_BF16 };
 	struct ft_op *op;
 
 	w.memory.kernel = FT_HOST_LINK;
-	w.memory.bytes =
-		b->sent_frac * layer_saved_bytes(b, layer, layer_recompute(b, layer));
+	w.memory.bytes = b->sent_frac[layer] *
+			 layer_saved_bytes(b, layer, layer_recompute(b, layer));
+	if (!(w.memory.bytes > 0))
+		return false;
 	op = put_op(b, &w, stream, 1);
 	put_wait(op, FT_TAIL + FT_STREAM_COMPUTE);
+	return true;
 }
 
 void offload_await(struct builder *b)
 {
-	if (b->sent_frac > 0)
+	if (b->transfers)
 		need(b, FT_STREAM_OFFLOAD);
 }
 
 void offload_layer(struct builder *b, int64_t layer)
 {
-	if (b->sent_frac > 0)
+	if (b->transfers)
 		transfer(b, "offload", FT_STREAM_OFFLOAD, layer);
 }
 
 unsigned fetch_variant(const struct builder *b, bool last, bool first)
 {
-	if (!(b->sent_frac > 0))
+	if (!b->transfers)
 		return 0;
 	return (first ? V_FETCH : 0) | (last ? 0 : V_FETCH_BELOW);
 }
@@ -52,7 +56,7 @@ void fetch_await(struct builder *b, int64_t layer, unsigned variant)
 {
 	if (variant & V_FETCH)
 		transfer(b, "fetch", FT_STREAM_FETCH, layer);
-	if (b->sent_frac > 0)
+	if (b->transfers)
 		need(b, FT_STREAM_FETCH);
 }
 
@@ -69,9 +73,8 @@ void fetch_below(struct builder *b, int64_t layer, unsigned variant)
 	struct ft_op *op, fetch;
 	size_t i;
 
-	if (!(variant & V_FETCH_BELOW))
+	if (!(variant & V_FETCH_BELOW) || !transfer(b, "fetch", FT_STREAM_FETCH, layer))
 		return;
-	transfer(b, "fetch", FT_STREAM_FETCH, layer);
 	op = b->seg->op;
 	i = b->seg->n_ops - 1;
 	for (fetch = op[i]; i && !awaits_fetch(&op[i - 1]); i--)

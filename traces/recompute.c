@@ -1,8 +1,8 @@
 /*
  * traces/recompute.c - what a layer computes again before its backward, and which do
  *
- * full: the whole forward, of all layers or of as many as the plan says, the first of
- * each stage. selective: what the stack saves out of habit, or the modules that the
+ * full: the whole forward, of all layers or of as many as the plan says, dealt to the
+ * stages, of each the first. selective: what the stack saves out of habit, or the modules that the
  * plan names. MaxText's names (out_proj, mlpwi, mlpwo) are of products; with them,
  * attention's core and the norms, which have no name to be saved by, run again too. What a
  * compiler makes again it makes if the backward needs it (docs.jax.dev, gradient-checkpointing):
@@ -20,29 +20,33 @@ enum ft_recompute layer_recompute(const struct builder *b, int64_t layer)
 	return how == FT_RECOMPUTE_FULL && !b->again[layer] ? FT_RECOMPUTE_NONE : how;
 }
 
-/* The first n layers of the model, an equal share of them in each stage. */
-static void first_of_stages(const struct builder *b, int64_t n, bool *chosen)
+/* The first of each stage's layers, n of the model's in all; frac: of those of its stage, for
+ * each layer. */
+static void first_of_stages(const struct builder *b, int64_t n, bool *chosen,
+			    double *frac)
 {
 	const struct ft_plan *p = b->plan;
-	double share = (double)n / (double)b->model->n_layers;
+	int64_t *most = ARENA_ARRAY(b->mem, (size_t)p->pp, int64_t);
+	int64_t *all = ARENA_ARRAY(b->mem, (size_t)p->pp, int64_t);
+	int64_t *seen = ARENA_ARRAY(b->mem, (size_t)p->pp, int64_t);
 
-	for (int64_t stage = 0; stage < p->pp; stage++) {
-		int64_t all = 0, at = 0, seen = 0, most;
+	ft_plan_deal(p, n, most);
+	for (int64_t c = 0; c < p->pp * p->vpp; c++)
+		all[ft_plan_stage(p, c)] += p->stage_layers[c];
+	for (int64_t c = 0, at = 0; c < p->pp * p->vpp; at += p->stage_layers[c++]) {
+		int64_t s = ft_plan_stage(p, c);
 
-		for (int64_t c = 0; c < p->vpp; c++)
-			all += p->stage_layers[ft_plan_place(p, stage, c)];
-		most = (int64_t)llround(share * (double)all);
-		for (int64_t c = 0; c < p->pp * p->vpp; at += p->stage_layers[c++])
-			for (int64_t l = 0;
-			     ft_plan_stage(p, c) == stage && l < p->stage_layers[c];
-			     l++)
-				chosen[at + l] = seen++ < most;
+		for (int64_t l = at; l < at + p->stage_layers[c]; l++) {
+			chosen[l] = seen[s]++ < most[s];
+			frac[l] = (double)most[s] / (double)all[s];
+		}
 	}
 }
 
 static bool runs_alike(const struct builder *b, int64_t i, int64_t j)
 {
 	return b->again[i] == b->again[j] && b->offload[i] == b->offload[j] &&
+	       b->sent_frac[i] == b->sent_frac[j] &&
 	       !memcmp(&b->model->layer[i], &b->model->layer[j],
 		       sizeof(*b->model->layer));
 }
@@ -54,9 +58,12 @@ void choose_layers(struct builder *b)
 	b->kind = ARENA_ARRAY(b->mem, n, int64_t);
 	b->again = ARENA_ARRAY(b->mem, n, bool);
 	b->offload = ARENA_ARRAY(b->mem, n, bool);
+	b->sent_frac = ARENA_ARRAY(b->mem, n, double);
 	if (b->plan->recompute == FT_RECOMPUTE_FULL)
-		first_of_stages(b, b->plan->recompute_layers, b->again);
-	first_of_stages(b, b->plan->offload_layers, b->offload);
+		first_of_stages(b, b->plan->recompute_layers, b->again,
+				ARENA_ARRAY(b->mem, n, double));
+	first_of_stages(b, b->plan->offload_layers, b->offload, b->sent_frac);
+	b->transfers = b->plan->offload_layers > 0;
 	for (int64_t i = 0; i < (int64_t)n; i++) {
 		int64_t j = 0;
 

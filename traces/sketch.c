@@ -103,7 +103,7 @@ struct ft_sketch *ft_sketch_build(const struct ft_model *model,
 		ft_sketch_free(s);
 		return NULL;
 	}
-	b.sent_frac = 0; /* transfers only add to it */
+	b.transfers = false; /* they only add to it */
 	s->n_layers = n;
 	s->graph.n_classes = 1;
 	st.rank_class = &s->graph.rank_class[0];

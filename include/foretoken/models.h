@@ -229,8 +229,8 @@ struct ft_plan {
 	enum ft_recompute recompute;
 	enum ft_step_start step_start;
 	unsigned recompute_modules; /* of enum ft_module; 0: as the stack has it */
-	int64_t recompute_layers;   /* of the model, under full recomputation */
-	int64_t offload_layers;	    /* whose saved activations wait in host memory */
+	int64_t recompute_layers; /* of the model, under full recomputation: ft_plan_deal */
+	int64_t offload_layers; /* whose saved activations wait in host memory */
 	int64_t zero_group; /* ranks that share zero1's or zero2's state; else dp x cp */
 	enum ft_graphs graphs;
 	enum ft_scaling scaling;
@@ -302,6 +302,10 @@ bool ft_plan_reshards(const struct ft_plan *plan);
  * the stages are folded. And whose a place is. */
 int64_t ft_plan_place(const struct ft_plan *plan, int64_t stage, int64_t chunk);
 int64_t ft_plan_stage(const struct ft_plan *plan, int64_t place);
+
+/* n of the model's layers, dealt to the stages by their numbers of layers: each its share
+ * rounded down, and one more to those that lack most of it, the first of equals first. */
+void ft_plan_deal(const struct ft_plan *plan, int64_t n, int64_t *of_stage /* [pp] */);
 
 bool ft_lora_has(const struct ft_lora *lora, enum ft_lora_target target);
 struct ft_lora_shape ft_lora_shape(const struct ft_model *model, int64_t layer,
