@@ -88,7 +88,10 @@ bool whole_argument(const char *what, const char *text, int64_t least, int64_t *
 struct progress {
 	const char *what; /* "run", "row" */
 	double begun_s, told_s;
-	bool quiet; /* nothing is told */
+	double pace_s; /* since when the work so far has gone at one pace: counts that fall */
+	size_t from,
+		last; /* begin another phase; fresh ones then, and when told last */
+	bool quiet;   /* nothing is told */
 	bool lines; /* a line each half minute instead, terminal or not: mpirun hides it */
 };
 

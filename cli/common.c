@@ -203,7 +203,9 @@ static double now_s(void)
 
 struct progress progress_begin(const char *what)
 {
-	return (struct progress){ what, now_s(), 0, false, false };
+	double now = now_s();
+
+	return (struct progress){ .what = what, .begun_s = now, .pace_s = now };
 }
 
 /* "1:02:03", "4 s" */
@@ -219,13 +221,25 @@ static void put_time(double s)
 		fprintf(stderr, "%ld:%02ld:%02ld", t / 3600, t / 60 % 60, t % 60);
 }
 
-static void put_left(double spent, size_t finished, size_t fresh, size_t total)
+/* At the pace of this phase. */
+static void put_left(const struct progress *p, size_t finished, size_t fresh,
+		     size_t total)
 {
-	if (!fresh)
+	if (fresh <= p->from)
 		return;
 	fputs(", ", stderr);
-	put_time(spent * (double)(total - finished) / (double)fresh);
+	put_time((now_s() - p->pace_s) * (double)(total - finished) /
+		 (double)(fresh - p->from));
 	fputs(" left", stderr);
+}
+
+static void note_phase(struct progress *p, size_t fresh, double now)
+{
+	if (fresh < p->last) {
+		p->pace_s = now;
+		p->from = fresh;
+	}
+	p->last = fresh;
 }
 
 void progress_tell(void *context, size_t finished, size_t fresh, size_t total)
@@ -235,13 +249,14 @@ void progress_tell(void *context, size_t finished, size_t fresh, size_t total)
 	double now = now_s(), spent = now - p->begun_s;
 	size_t full = total ? WIDTH * finished / total : WIDTH;
 
+	note_phase(p, fresh, now);
 	if (p->quiet)
 		return;
 	if (p->lines && finished < total && now - p->told_s >= LINE_S &&
 	    spent >= LINE_S) {
 		p->told_s = now;
 		fprintf(stderr, "foretoken: %s %zu of %zu", p->what, finished, total);
-		put_left(spent, finished, fresh, total);
+		put_left(p, finished, fresh, total);
 		putc('\n', stderr);
 	}
 	if (p->lines || !isatty(STDERR_FILENO) || spent < 1)
@@ -258,6 +273,6 @@ void progress_tell(void *context, size_t finished, size_t fresh, size_t total)
 	for (size_t i = 0; i < WIDTH; i++)
 		putc(i < full ? '#' : '.', stderr);
 	fprintf(stderr, "] %s %zu of %zu", p->what, finished, total);
-	put_left(spent, finished, fresh, total);
+	put_left(p, finished, fresh, total);
 	fputs("\033[K", stderr);
 }

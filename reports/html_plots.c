@@ -426,7 +426,7 @@ static double in_year(const struct ft_flow *f, int year)
 {
 	double from = 12.0 * year, to = from + 12, a, b;
 
-	if (f->months == 0) /* what is paid at the very end belongs to the last year */
+	if (f->months == 0)
 		return f->month >= from && f->month < to ? f->usd : 0;
 	a = fmax(from, f->month);
 	b = fmin(to, f->month + f->months);
