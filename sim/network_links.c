@@ -67,11 +67,12 @@ static bool spine_failed(const struct network *w, int64_t up)
 }
 
 /* A failed uplink has no capacity: ECMP passes it by (pick), adaptive routing loses
- * its part of the pool. */
+ * its part of the pool. Planes lie side by side: one uplink stands for theirs, as a NIC's line does. */
 static void set_clos(struct network *w, gsl_rng *rng)
 {
 	const struct ft_topology *t = &w->c->topology;
-	double port = w->c->fabric->port_bytes_per_s.value, pod = INFINITY;
+	double port = (double)t->planes * w->c->fabric->port_bytes_per_s.value;
+	double pod = INFINITY;
 	int64_t above = t->tiers > 3 ? t->cables_core_top : t->cables_spine_core;
 
 	for (int64_t i = 0; i < w->leaves * w->uplinks; i++) {

@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/digest.h"
+#include "base/node.h"
 #include "base/plain.h"
 #include "foretoken/study.h"
 #include "study/evidence.h"
@@ -278,6 +279,22 @@ static bool as_told(const struct ft_imperfections *x, const struct ft_imperfecti
 			  x->slow_nic_rate_frac == y->slow_nic_rate_frac);
 }
 
+/* By its files and what else a scenario says of it: those that are changed share a name. */
+static bool same_fabric(const struct ft_scenario *s, const struct ft_scenario *other)
+{
+	const struct ft_fabric *a = s->cluster->fabric, *b = other->cluster->fabric;
+	const struct node *x = node_path(s->given, "cluster.fabric");
+	const struct node *y = node_path(other->given, "cluster.fabric");
+	struct arena mem = { 0 };
+	bool same = !strcmp(a->name, b->name) && a->digest.low == b->digest.low &&
+		    a->digest.high == b->digest.high;
+
+	if (same && x && y && x->kind == NODE_MAP && y->kind == NODE_MAP)
+		same = !strcmp(node_flow(&mem, x), node_flow(&mem, y));
+	arena_release(&mem);
+	return same;
+}
+
 /* One network under both: the first scenario tells what it is and what has failed. */
 static bool share_a_network(const struct ft_scenario *s,
 			    const struct ft_scenario *other, struct ft_error *err)
@@ -285,10 +302,10 @@ static bool share_a_network(const struct ft_scenario *s,
 	const struct ft_cluster *a = s->cluster, *b = other->cluster;
 	const struct ft_mark *at = &b->gpus_mark;
 
-	if (strcmp(a->fabric->name, b->fabric->name))
+	if (!same_fabric(s, other))
 		return ft_fail(err, at,
 			       "jobs beside each other share one fabric, "
-			       "but %s is on %s and %s on %s",
+			       "but %s is on %s and %s on %s, which are not alike",
 			       s->file, a->fabric->name, other->file, b->fabric->name);
 	if (a->nics_per_node != b->nics_per_node ||
 	    a->nic_bytes_per_s != b->nic_bytes_per_s)

@@ -47,6 +47,23 @@ sed "s|fabric.yaml|$PWD/$drawn/fabric.yaml|" $drawn/packed.yaml >"$tmp/packed.ya
 sed 's/h100-sxm/b300/' "$tmp/packed.yaml" >"$tmp/nics.yaml"
 sed '/fabric:/a\  imperfections: {slow_nics_frac: 0.1}' "$tmp/packed.yaml" >"$tmp/faults.yaml"
 sed '/fabric:/a\  imperfections: {slow_gpus: [{gpu: 1, speed_frac: 0.9}]}' "$tmp/packed.yaml" >"$tmp/slow.yaml"
+under() { # OVERSUBSCRIPTION: a fabric that is called as the other is
+	printf 'model: llama3-8b\ncluster: {gpu: h100-sxm, gpus: 128, fabric: {extends: roce-400-rail, oversubscription: %s, switch: {radix: 16}}, imperfections: {placement: scattered}}\nstack: nemo-24\ntraining: {sequence_length: 4096, global_batch_size: 128, sharding: fsdp}\n' "$1" >"$tmp/under$1.yaml"
+}
+under 8 && under 1
+ok "neighbours under fabrics of one name that differ" says "share one fabric" $f simulate "$tmp/under8.yaml" --beside "$tmp/under1.yaml"
+ok "and the same fabric said twice" $f simulate "$tmp/under8.yaml" --beside "$tmp/under8.yaml"
+all_to_all() { # FABRIC [OPTION...]: microseconds among 1,024
+	fabric=$1 && shift
+	$f collective examples/01-first-answer/h100.yaml --op all_to_all --bytes 1GiB --gpus 1024 --set "cluster.fabric=$fabric" "$@" --json | jq '.. | objects | .time_us? // empty' | head -1
+}
+planes() { # two planes of ports half as fast carry as much, imperfections without faults change nothing
+	one=$(all_to_all roce-400-rail) two=$(all_to_all "{extends: roce-400-rail, planes: 2, switch: {split: 2, radix: 64}}")
+	hdr=$(all_to_all ib-hdr-rail) seeded=$(all_to_all ib-hdr-rail --set 'cluster.imperfections={seed: 1}')
+	half=$(all_to_all "{extends: ib-hdr-rail, oversubscription: 2}") ndr=$(all_to_all "{extends: ib-ndr-rail, oversubscription: 2}")
+	python3 -c "import sys; one, two, hdr, seeded, half, ndr = map(float, sys.argv[1:]); assert abs(two / one - 1) < 0.1 and abs(seeded / hdr - 1) < 0.02 and abs(half / ndr - 1) < 0.1, sys.argv" $one $two $hdr $seeded $half $ndr
+}
+ok "planes carry what one plane of their ports' rate does" planes
 ok "neighbours have one kind of NIC" says "different NICs" $f simulate $s --beside "$tmp/nics.yaml"
 ok "a neighbour with other faults" says "other faults" $f simulate $s --beside "$tmp/faults.yaml"
 ok "a neighbour with slow GPUs" says "first job alone" $f simulate $s --beside "$tmp/slow.yaml"
