@@ -1,9 +1,10 @@
-/* sim/network_links.c - capacities, routes and shared links of Clos and hand-drawn networks */
+/* sim/network_links.c - capacities, routes and shared links of Clos networks, and uses of all */
 #include "sim/network_links.h"
 
 #include <math.h>
 
 #include "base/arena.h"
+#include "sim/network_drawn.h"
 
 enum { MOST_PAIRS = 64, POOLED_FLOWS = 16 };
 
@@ -21,11 +22,6 @@ static uint32_t uplink(const struct network *w, int64_t leaf, int64_t up, bool d
 	int64_t first = 2 * w->nodes * w->rails;
 
 	return (uint32_t)(first + (leaf * w->uplinks + up) * 2 + down);
-}
-
-static uint32_t cable(const struct network *w, size_t c, bool back)
-{
-	return (uint32_t)(2 * (w->nodes * w->rails + (int64_t)c) + back);
 }
 
 static uint32_t core(const struct network *w, int64_t pod, bool down)
@@ -47,8 +43,7 @@ static void set_nics(struct network *w, gsl_rng *rng)
 	}
 }
 
-/* Of count links those that work. */
-static int64_t working(const struct network *w, gsl_rng *rng, int64_t count)
+int64_t links_working(const struct network *w, gsl_rng *rng, int64_t count)
 {
 	int64_t n = 0;
 
@@ -77,7 +72,7 @@ static void set_clos(struct network *w, gsl_rng *rng)
 
 	for (int64_t i = 0; i < w->leaves * w->uplinks; i++) {
 		uint32_t at = uplink(w, i / w->uplinks, i % w->uplinks, false);
-		int64_t up = working(w, rng, 1);
+		int64_t up = links_working(w, rng, 1);
 
 		w->capacity[at] = w->capacity[at + 1] =
 			spine_failed(w, i % w->uplinks) ? 0 : port * (double)up;
@@ -87,18 +82,6 @@ static void set_clos(struct network *w, gsl_rng *rng)
 		      (double)w->c->nics_per_node;
 	for (int64_t i = 0; i < w->pods; i++)
 		w->capacity[core(w, i, false)] = w->capacity[core(w, i, true)] = pod;
-}
-
-/* At least one of a group of cables is left: the graph stays in one piece. */
-static void set_cables(struct network *w, gsl_rng *rng)
-{
-	for (size_t i = 0; i < w->graph->n_cables; i++) {
-		const struct ft_cable *c = &w->graph->cable[i];
-		int64_t n = working(w, rng, c->count);
-
-		w->capacity[cable(w, i, false)] = w->capacity[cable(w, i, true)] =
-			c->bytes_per_s * (double)(n ? n : 1);
-	}
 }
 
 /* Adaptive routing: all uplinks of a leaf are one. */
@@ -116,34 +99,15 @@ static void pool(struct network *w)
 
 /* ---- what parts share ------------------------------------------------------------- */
 
-/* First and last part with a node in [from, to) in order of placement. */
-static void parts_in(const struct network *w, int64_t from, int64_t to, size_t *first,
-		     size_t *last)
+void links_parts_in(const struct network *w, int64_t from, int64_t to, size_t *first,
+		    size_t *last)
 {
-	*first = w->n_parts;
-	*last = 0;
 	for (size_t p = 0; p < w->n_parts; p++)
 		if (w->part[p].first_node < to &&
 		    w->part[p].first_node + w->part[p].nodes > from) {
 			*first = p < *first ? p : *first;
-			*last = p;
+			*last = p > *last ? p : *last;
 		}
-}
-
-/* The nodes [from, to) below the i-th leaf, pod or switch. */
-static void nodes_below(const struct network *w, int64_t i, int64_t per, int64_t *from,
-			int64_t *to)
-{
-	*from = w->graph ? w->nodes : i * per;
-	*to = w->graph ? 0 : (i + 1) * per;
-	for (size_t k = 0; w->graph && k < w->graph->n_attaches; k++) {
-		const struct ft_attach *a = &w->graph->attach[k];
-
-		if (a->to != (uint32_t)i)
-			continue;
-		*from = a->first_node < *from ? a->first_node : *from;
-		*to = a->last_node + 1 > *to ? a->last_node + 1 : *to;
-	}
 }
 
 /* Leaves (or pods) that hold the same parts are one shared link; scattered parts are
@@ -151,13 +115,12 @@ static void nodes_below(const struct network *w, int64_t i, int64_t per, int64_t
 static uint32_t *find_kinds(struct network *w, int64_t n, int64_t per)
 {
 	uint32_t *link = ARENA_ARRAY(w->mem, (size_t)n + 1, uint32_t);
-	size_t first = 0, last = 0, f, l;
+	size_t first = 0, last = 0;
 
 	for (int64_t i = 0; i < n; i++) {
-		int64_t from, to;
+		size_t f = w->n_parts, l = 0;
 
-		nodes_below(w, i, per, &from, &to);
-		parts_in(w, from, to, &f, &l);
+		links_parts_in(w, i * per, (i + 1) * per, &f, &l);
 		if (i == 0 ||
 		    (!w->c->imperfections.scattered && (f != first || l != last)))
 			w->n_shared++;
@@ -200,8 +163,8 @@ void links_lay_out(struct network *w, gsl_rng *rng)
 	w->capacity = ARENA_ARRAY(w->mem, w->n_links, double);
 	set_nics(w, rng);
 	if (w->graph) {
-		set_cables(w, rng);
-		w->leaf_link = find_kinds(w, (int64_t)w->graph->n_switches, 0);
+		drawn_set_cables(w, rng);
+		drawn_find_bundles(w);
 		return;
 	}
 	set_clos(w, rng);
@@ -294,56 +257,12 @@ static size_t route_clos(const struct network *w, gsl_rng *rng, int64_t from,
 	return hops;
 }
 
-/* One cable nearer each time, by lot over those that lead there; adaptive routing deals
- * the parts of a flow out evenly instead: the digits of `even`. */
-static size_t route_graph(const struct network *w, gsl_rng *rng,
-			  const struct links_flow *f, uint32_t *link)
-{
-	const struct ft_switch_graph *g = w->graph;
-	size_t at = (size_t)ft_graph_switch_of(g, f->from, f->rail), hops = 0;
-	size_t end = (size_t)ft_graph_switch_of(g, f->to, f->rail);
-	double even = f->even;
-
-	while (at != end) {
-		const uint8_t *left = g->distance + end * g->n_switches;
-		int64_t ways = 0, lot;
-		size_t c;
-
-		for (c = 0; c < g->n_cables; c++)
-			if ((g->cable[c].a == at &&
-			     left[g->cable[c].b] + 1 == left[at]) ||
-			    (g->cable[c].b == at &&
-			     left[g->cable[c].a] + 1 == left[at]))
-				ways += g->cable[c].count;
-		even *= (double)ways;
-		lot = w->c->fabric->adaptive ?
-			      (int64_t)even :
-			      (int64_t)gsl_rng_uniform_int(rng, (unsigned long)ways);
-		even -= floor(even);
-		for (c = 0;; c++) {
-			bool back = g->cable[c].b == at;
-			size_t next = back ? g->cable[c].a : g->cable[c].b;
-
-			if ((g->cable[c].a != at && !back) ||
-			    left[next] + 1 != left[at])
-				continue;
-			lot -= g->cable[c].count;
-			if (lot >= 0)
-				continue;
-			link[hops++] = cable(w, c, back);
-			at = next;
-			break;
-		}
-	}
-	return hops;
-}
-
 size_t links_route(const struct network *w, gsl_rng *rng, const struct links_flow *f,
 		   uint32_t link[SHARE_HOPS])
 {
 	link[0] = nic(w, f->from, f->rail, false);
 	link[1] = nic(w, f->to, f->rail, true);
-	return 2 + (w->graph ? route_graph(w, rng, f, link + 2) :
+	return 2 + (w->graph ? drawn_route(w, rng, f, link + 2) :
 			       route_clos(w, rng, f->from, f->to, link + 2));
 }
 
@@ -394,18 +313,15 @@ static double taken(const struct fullness *f)
 	return f->room > 0 ? (2 * f->fullest + f->load / f->room) / 3 : 0;
 }
 
-static void note_graph(const struct network *w, double pace, struct network_path *out)
+static void note_drawn(const struct network *w, double pace, struct network_path *out)
 {
-	for (size_t i = 0; i < w->graph->n_switches; i++) {
+	for (size_t b = 0; b < w->n_bundles; b++) {
+		const struct bundle *bundle = &w->bundle[b];
 		struct fullness f = { 0 };
-		int64_t from, to;
 
-		nodes_below(w, (int64_t)i, 0, &from, &to);
-		for (size_t c = 0; to > from && c < w->graph->n_cables; c++)
-			if (w->graph->cable[c].a == i || w->graph->cable[c].b == i)
-				add_link(&f, w, pace,
-					 cable(w, c, w->graph->cable[c].b == i));
-		note_use(out, w->leaf_link[i], taken(&f));
+		for (size_t i = 0; i < bundle->n; i++)
+			add_link(&f, w, pace, bundle->way[i]);
+		note_use(out, bundle->link, taken(&f));
 	}
 }
 
@@ -414,7 +330,7 @@ void links_note_uses(const struct network *w, double pace, struct network_path *
 	int64_t pooled = w->c->fabric->adaptive ? 1 : w->uplinks;
 
 	if (w->graph) {
-		note_graph(w, pace, out);
+		note_drawn(w, pace, out);
 		return;
 	}
 	for (int64_t leaf = 0; leaf < w->leaves; leaf++) {

@@ -13,6 +13,13 @@
 #include "sim/network.h"
 #include "sim/share.h"
 
+/* Ways of a drawing (links of cables, in one direction) that serve alike: network_drawn.c. */
+struct bundle {
+	const uint32_t *way; /* [n] */
+	size_t n;
+	uint32_t link; /* the shared link they are */
+};
+
 /* One rail of the fabric: with rail wiring they are alike but for their draws, so one is
  * laid out; with ToR wiring a node's NICs share a leaf, and all are, as in a graph. */
 struct network {
@@ -26,10 +33,18 @@ struct network {
 	double line;	  /* bytes/s of a NIC */
 	double *capacity; /* [n_links] */
 	uint32_t *leaf_link, *pod_link; /* the shared link each is */
+	struct bundle *bundle;		/* [n_bundles] of a drawing */
+	size_t n_bundles;
 	double *weight; /* [n_links] of flows while network_find looks at some; else zero */
 	uint32_t *met; /* [n_met] which have any */
 	size_t n_met;
 };
+
+/* Widen *first and *last to the parts with a node in [from, to) in order of placement. */
+void links_parts_in(const struct network *network, int64_t from, int64_t to,
+		    size_t *first, size_t *last);
+/* Of count links those that work. */
+int64_t links_working(const struct network *network, gsl_rng *rng, int64_t count);
 
 /* Sizes, capacities with the faults drawn from rng, and what parts share. */
 void links_lay_out(struct network *w, gsl_rng *rng);

@@ -64,6 +64,21 @@ planes() { # two planes of ports half as fast carry as much, imperfections witho
 	python3 -c "import sys; one, two, hdr, seeded, half, ndr = map(float, sys.argv[1:]); assert abs(two / one - 1) < 0.1 and abs(seeded / hdr - 1) < 0.02 and abs(half / ndr - 1) < 0.1, sys.argv" $one $two $hdr $seeded $half $ndr
 }
 ok "planes carry what one plane of their ports' rate does" planes
+drawing() { # NAME SWITCHES CABLES NODES_OF...: a job on the first four of eight nodes
+	printf 'model: llama3-8b\ncluster:\n  gpu: h100-sxm\n  gpus: 32\n  fabric: {extends: roce-400-rail, routing: adaptive, wiring: graph, graph: {switches: [%s], cables: [%s], attach: [%s]}}\nstack: nemo-24\ntraining: {sequence_length: 4096, global_batch_size: 32, sharding: fsdp}\n' "$2" "$3" "$4" >"$tmp/$1.yaml"
+}
+longer() { # NAME: a step beside the same job, a step alone
+	$f simulate "$tmp/$1.yaml" --beside "$tmp/$1.yaml" --json | jq -c '[.step_s, .beside.step_alone_s]'
+}
+four='{nodes: [0, 1], switch: a}, {nodes: [2, 3], switch: b}, {nodes: [4, 5], switch: c}, {nodes: [6, 7], switch: d}'
+drawing thin "a, b, c, d, m, n" "{from: a, to: m, count: 16}, {from: c, to: m, count: 16}, {from: b, to: n, count: 16}, {from: d, to: n, count: 16}, {from: m, to: n, count: 4}" "$four"
+drawing merged "a, b" "{from: a, to: b, count: 4}" '{nodes: [0, 1], switch: a}, {nodes: [2, 3], switch: b}, {nodes: [4, 5], switch: a}, {nodes: [6, 7], switch: b}'
+drawing apart "a, b, c" "{from: a, to: b, count: 4}, {from: a, to: c, count: 4}" '{nodes: [0, 1], switch: a}, {nodes: [6, 7], switch: a}, {nodes: [2, 3], switch: b}, {nodes: [4, 5], switch: c}'
+middle() { # four cables that all cross, between switches without nodes or between leaves: the same but for two hops
+	longer thin >"$tmp/thin" && longer merged >"$tmp/merged" && jq -es '(.[0][0] / .[1][0] - 1 | fabs < 1e-3) and (.[0][1] / .[1][1] - 1 | fabs < 1e-3) and .[0][0] > 1.1 * .[0][1]' "$tmp/thin" "$tmp/merged"
+}
+ok "cables in the middle of a drawing are shared" middle
+ok "cables to two neighbours are two links" sh -c "$f simulate $tmp/apart.yaml --beside $tmp/apart.yaml --json | jq -e '.step_s == .beside.step_alone_s'"
 ok "neighbours have one kind of NIC" says "different NICs" $f simulate $s --beside "$tmp/nics.yaml"
 ok "a neighbour with other faults" says "other faults" $f simulate $s --beside "$tmp/faults.yaml"
 ok "a neighbour with slow GPUs" says "first job alone" $f simulate $s --beside "$tmp/slow.yaml"

@@ -1,0 +1,193 @@
+/* sim/network_drawn.c - cables of a drawing: their capacities, bundles and ways */
+#include "sim/network_drawn.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/arena.h"
+
+static uint32_t way_of(const struct network *w, size_t c, bool back)
+{
+	return (uint32_t)(2 * (w->nodes * w->rails + (int64_t)c) + back);
+}
+
+/* At least one of a group of cables is left: the graph stays in one piece. */
+void drawn_set_cables(struct network *w, gsl_rng *rng)
+{
+	for (size_t i = 0; i < w->graph->n_cables; i++) {
+		const struct ft_cable *c = &w->graph->cable[i];
+		int64_t n = links_working(w, rng, c->count);
+
+		w->capacity[way_of(w, i, false)] = w->capacity[way_of(w, i, true)] =
+			c->bytes_per_s * (double)(n ? n : 1);
+	}
+}
+
+/* ---- bundles ---------------------------------------------------------------------- */
+
+/* A bundle that is being gathered: the switch it leaves, the first switch like those it
+ * leads to, and the parts below it. */
+struct gathered {
+	uint32_t from, to;
+	size_t first, last; /* first > last: no leaf's */
+	size_t n, cap;
+	uint32_t *way;
+};
+
+static bool has_nodes(const struct ft_switch_graph *g, size_t s)
+{
+	for (size_t i = 0; i < g->n_attaches; i++)
+		if (g->attach[i].to == s)
+			return true;
+	return false;
+}
+
+/* Are both as far from every leaf? */
+static bool alike(const struct ft_switch_graph *g, const bool *leaf, size_t s, size_t t)
+{
+	for (size_t i = 0; i < g->n_switches; i++)
+		if (leaf[i] && g->distance[i * g->n_switches + s] !=
+				       g->distance[i * g->n_switches + t])
+			return false;
+	return true;
+}
+
+/* For each switch the first that is like it; a leaf is like none. */
+static uint32_t *find_classes(const struct network *w, const bool *leaf)
+{
+	const struct ft_switch_graph *g = w->graph;
+	uint32_t *like = ARENA_ARRAY(w->mem, g->n_switches, uint32_t);
+
+	for (size_t s = 0; s < g->n_switches; s++) {
+		size_t t = leaf[s] ? s : 0;
+
+		while (t < s && (leaf[t] || like[t] != t || !alike(g, leaf, s, t)))
+			t++;
+		like[s] = (uint32_t)t;
+	}
+	return like;
+}
+
+/* The parts below a leaf whose cables lead to switches without nodes. */
+static void find_parts(const struct network *w, struct gathered *b)
+{
+	const struct ft_switch_graph *g = w->graph;
+
+	for (size_t i = 0; i < g->n_attaches; i++)
+		if (g->attach[i].to == b->from)
+			links_parts_in(w, g->attach[i].first_node,
+				       g->attach[i].last_node + 1, &b->first, &b->last);
+}
+
+/* The i-th bundle's shared link: that of one before it, or a new one. */
+static uint32_t link_of(struct network *w, const struct gathered *all, size_t i)
+{
+	const struct gathered *b = &all[i];
+
+	for (size_t k = 0; b->first <= b->last && k < i; k++)
+		if (all[k].to == b->to && all[k].first <= all[k].last &&
+		    (w->c->imperfections.scattered ||
+		     (all[k].first == b->first && all[k].last == b->last)))
+			return w->bundle[k].link;
+	return (uint32_t)w->n_shared++;
+}
+
+struct gathering {
+	struct network *w;
+	const bool *leaf;
+	struct gathered *all; /* [n] */
+	size_t n, cap;
+};
+
+/* The bundle between two classes of switches. */
+static struct gathered *bundle_of(struct gathering *g, uint32_t from, uint32_t to)
+{
+	struct gathered *b;
+
+	for (size_t k = 0; k < g->n; k++)
+		if (g->all[k].from == from && g->all[k].to == to)
+			return &g->all[k];
+	if (g->n == g->cap)
+		g->all = ARENA_GROW(g->w->mem, g->all, &g->cap);
+	b = &g->all[g->n++];
+	*b = (struct gathered){ .from = from, .to = to, .first = g->w->n_parts };
+	if (g->leaf[from] && !g->leaf[to])
+		find_parts(g->w, b);
+	return b;
+}
+
+void drawn_find_bundles(struct network *w)
+{
+	const struct ft_switch_graph *g = w->graph;
+	bool *leaf = ARENA_ARRAY(w->mem, g->n_switches, bool);
+	struct gathering all = { .w = w, .leaf = leaf };
+	uint32_t *like;
+
+	for (size_t s = 0; s < g->n_switches; s++)
+		leaf[s] = has_nodes(g, s);
+	like = find_classes(w, leaf);
+	for (size_t i = 0; i < 2 * g->n_cables; i++) {
+		const struct ft_cable *c = &g->cable[i / 2];
+		uint32_t from = like[i % 2 ? c->b : c->a];
+		uint32_t to = like[i % 2 ? c->a : c->b];
+		struct gathered *b;
+
+		if (leaf[to] && !leaf[from])
+			continue;
+		b = bundle_of(&all, from, to);
+		if (b->n == b->cap)
+			b->way = ARENA_GROW(w->mem, b->way, &b->cap);
+		b->way[b->n++] = way_of(w, i / 2, i % 2);
+	}
+	w->bundle = ARENA_ARRAY(w->mem, all.n, struct bundle);
+	w->n_bundles = all.n;
+	for (size_t i = 0; i < all.n; i++)
+		w->bundle[i] = (struct bundle){ all.all[i].way, all.all[i].n,
+						link_of(w, all.all, i) };
+}
+
+/* ---- ways --------------------------------------------------------------------------- */
+
+/* One cable nearer each time, by lot over those that lead there; adaptive routing deals
+ * the parts of a flow out evenly instead: the digits of `even`. */
+size_t drawn_route(const struct network *w, gsl_rng *rng, const struct links_flow *f,
+		   uint32_t *link)
+{
+	const struct ft_switch_graph *g = w->graph;
+	size_t at = (size_t)ft_graph_switch_of(g, f->from, f->rail), hops = 0;
+	size_t end = (size_t)ft_graph_switch_of(g, f->to, f->rail);
+	double even = f->even;
+
+	while (at != end) {
+		const uint8_t *left = g->distance + end * g->n_switches;
+		int64_t ways = 0, lot;
+		size_t c;
+
+		for (c = 0; c < g->n_cables; c++)
+			if ((g->cable[c].a == at &&
+			     left[g->cable[c].b] + 1 == left[at]) ||
+			    (g->cable[c].b == at &&
+			     left[g->cable[c].a] + 1 == left[at]))
+				ways += g->cable[c].count;
+		even *= (double)ways;
+		lot = w->c->fabric->adaptive ?
+			      (int64_t)even :
+			      (int64_t)gsl_rng_uniform_int(rng, (unsigned long)ways);
+		even -= floor(even);
+		for (c = 0;; c++) {
+			bool back = g->cable[c].b == at;
+			size_t next = back ? g->cable[c].a : g->cable[c].b;
+
+			if ((g->cable[c].a != at && !back) ||
+			    left[next] + 1 != left[at])
+				continue;
+			lot -= g->cable[c].count;
+			if (lot >= 0)
+				continue;
+			link[hops++] = way_of(w, c, back);
+			at = next;
+			break;
+		}
+	}
+	return hops;
+}

@@ -1,0 +1,26 @@
+/*
+ * sim/network_drawn.h - networks drawn by hand: cables, ways over them, and what parts share
+ *
+ * A drawing has switches, those with nodes (leaves) and others, and groups of cables between
+ * two, each a link in either direction. Which cables a flow takes is by lot over all that lead
+ * nearer, so that cables of one switch to others that are as far from every leaf (the spines of
+ * a Clos) serve alike: those, in one direction, are a bundle. Bundles of leaves that hold the
+ * same parts and lead to the same switches are one shared link; every other bundle is its own.
+ * What comes down to a leaf from a switch without nodes is not looked at, as in a Clos.
+ */
+#ifndef SIM_NETWORK_DRAWN_H
+#define SIM_NETWORK_DRAWN_H
+
+#include "sim/network_links.h"
+
+/* Capacities of the cables, with the faults drawn from rng. */
+void drawn_set_cables(struct network *network, gsl_rng *rng);
+
+/* Bundles, and the shared link each is. */
+void drawn_find_bundles(struct network *network);
+
+/* The cables of a flow; how many. */
+size_t drawn_route(const struct network *network, gsl_rng *rng,
+		   const struct links_flow *flow, uint32_t *link);
+
+#endif
