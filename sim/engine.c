@@ -67,7 +67,8 @@ static void rephase(struct engine *e, struct part_state *r)
 
 /* ---- rates ----------------------------------------------------------------- */
 
-static void rerate(struct engine *e, struct part_state *r)
+/* What runs on a part takes the rates that it has by now. `begun` has no event yet: null, or what begins. */
+static void rerate_with(struct engine *e, struct part_state *r, struct stream *begun)
 {
 	struct running *run[FT_STREAMS];
 	struct stream *owner[FT_STREAMS];
@@ -84,10 +85,19 @@ static void rerate(struct engine *e, struct part_state *r)
 		n++;
 	}
 	rates_of(run, n, r->of->job->copy_beside_gemm, rate);
+	for (int i = 0; begun && i < n; i++)
+		if (owner[i] == begun && rate[i] == begun->run.rate)
+			evq_put(&e->q, &begun->event,
+				e->q.now + begun->run.of->duration);
 	for (int i = 0; i < n; i++)
 		if (rate[i] != run[i]->rate)
 			evq_put(&e->q, &owner[i]->event,
 				running_change(run[i], e->q.now, rate[i]));
+}
+
+static void rerate(struct engine *e, struct part_state *r)
+{
+	rerate_with(e, r, NULL);
 }
 
 /* Others whose share of a link has changed. */
@@ -118,7 +128,7 @@ static bool begins_call(const struct part_state *r, const struct engine_part *p,
 static void start(struct engine *e, struct stream *s)
 {
 	struct part_state *r = &e->part[s->part];
-	const struct ft_op *op = head(r, s)->op;
+	const struct ft_op *op = s->head->op;
 	const struct work_timing *c = &r->of->timing[op->work];
 
 	if (e->jumps && s->id == FT_STREAM_COMPUTE && begins_call(r, r->of, s))
@@ -128,12 +138,13 @@ static void start(struct engine *e, struct stream *s)
 	s->state = RUNNING;
 	s->began = e->q.now;
 	running_begin(&s->run, c, s->id, op->optimizer, e->q.now);
-	evq_put(&e->q, &s->event, e->q.now + c->duration);
 	r->running |= 1u << s->id;
 	if (s->id >= FT_STREAM_GATHER)
 		rates_enter(&e->rates, &s->run, s->part, c);
 	if (r->running != 1u << s->id || s->run.share < 1)
-		rerate(e, r);
+		rerate_with(e, r, s);
+	else
+		evq_put(&e->q, &s->event, e->q.now + c->duration);
 	if (s->id >= FT_STREAM_GATHER)
 		rerate_others(e, r);
 }
@@ -148,7 +159,7 @@ static bool let_go(const struct part_state *r, const struct stream *s)
 static bool met(const struct part_state *r, struct stream *s)
 {
 	const struct launch *l = launch_at(r, s->at);
-	const struct piece_op *op = head(r, s);
+	const struct piece_op *op = s->head;
 
 	for (uint32_t i = 0; i < op->n_waits; i++) {
 		uint32_t stream = op->wait[i].stream, to = op->wait[i].after;
@@ -242,7 +253,7 @@ static bool finds_no_unit(const struct engine *e, const struct part_state *r,
 	const struct stream *c = &r->stream[FT_STREAM_COMPUTE];
 
 	if (s->id < FT_STREAM_GATHER || c->state != RUNNING || c->began >= e->q.now ||
-	    !c->run.of->holds_all || r->of->timing[head(r, s)->op->work].copy_engine)
+	    !c->run.of->holds_all || r->of->timing[s->head->op->work].copy_engine)
 		return false;
 	s->held_by = FT_STREAM_COMPUTE;
 	s->held_to = c->completed + 1;
@@ -269,7 +280,7 @@ static void try_start(struct engine *e, struct stream *s)
 		return;
 	}
 	if (is_receive(s->id)) {
-		bool reverse = head(r, s)->op->reverse;
+		bool reverse = s->head->op->reverse;
 
 		if (s->arrived[reverse] > s->taken[reverse]) {
 			engine_finish(e, s);
@@ -321,7 +332,7 @@ void engine_deliver(struct engine *e, const struct stream *s, bool reverse)
 static void count(struct engine *e, struct stream *s)
 {
 	const struct engine_part *p = &e->in->part[s->part];
-	const struct ft_op *op = head(&e->part[s->part], s)->op;
+	const struct ft_op *op = s->head->op;
 
 	if (e->part[s->part].recording)
 		jump_note_over(e, s);
@@ -362,7 +373,7 @@ static void note_over(struct engine *e, struct part_state *r)
 void engine_finish(struct engine *e, struct stream *s)
 {
 	struct part_state *r = &e->part[s->part];
-	bool ran = s->state == RUNNING, reverse = head(r, s)->op->reverse;
+	bool ran = s->state == RUNNING, reverse = s->head->op->reverse;
 
 	e->rates.n_changed = 0;
 	r->rated = false;
@@ -397,25 +408,6 @@ void engine_finish(struct engine *e, struct stream *s)
 }
 
 /* ---- the whole ----------------------------------------------------------------- */
-
-static void collect(struct engine *e)
-{
-	struct engine_output *out = e->out;
-
-	for (size_t p = 0; p < e->in->n_parts; p++) {
-		struct part_state *r = &e->part[p];
-		struct ft_class_result *to = &out->part[p];
-
-		to->end = r->end;
-		to->compute = r->spent[COMPUTE];
-		to->exposed = r->spent[EXPOSED];
-		to->bubble = r->spent[BUBBLE];
-		to->host = r->spent[HOST];
-		to->optimizer = r->spent[OPTIMIZER];
-		if (r->end > out->end && !e->in->part[p].job->again)
-			out->end = r->end;
-	}
-}
 
 /* Calls that have begun, with all that began at the same moment. */
 static void note_calls(struct engine *e)
@@ -495,6 +487,6 @@ bool engine_run(struct arena *mem, const struct engine_input *in,
 		return false;
 	if (in->timeline)
 		draw_rest(&e);
-	collect(&e);
+	engine_collect(&e);
 	return true;
 }

@@ -153,7 +153,7 @@ static struct entry entry_of(const struct engine *e, const struct stream *s)
 	const struct part_state *r = &e->part[s->part];
 	const struct launch *l = launch_at(r, s->at);
 
-	return (struct entry){ head(r, s)->op, engine_launched(e, s), l->slot, l->call,
+	return (struct entry){ s->head->op, engine_launched(e, s), l->slot, l->call,
 			       l->turn };
 }
 
@@ -216,7 +216,7 @@ void draw_links(struct engine *e, struct part_state *r)
 
 		if (s->state != RUNNING)
 			continue;
-		t = &p->timing[head(r, s)->op->work];
+		t = &p->timing[s->head->op->work];
 		port += s->run.rate * (double)t->port_frac;
 		nic += s->run.rate * (double)t->nic_frac;
 	}
@@ -235,8 +235,7 @@ static double watts_of(const struct engine *e, const struct part_state *r)
 	const struct engine_part *p = r->of;
 
 	if (s->state == RUNNING)
-		return p->job->graph->work[head(r, s)->op->work].kind ==
-				       FT_MEMORY_BOUND ?
+		return p->job->graph->work[s->head->op->work].kind == FT_MEMORY_BOUND ?
 			       w->memory :
 			       w->product;
 	return r->state == EXPOSED || r->state == BUBBLE ? w->waiting : w->idle;

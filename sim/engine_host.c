@@ -49,12 +49,14 @@ static void note_records(struct part_state *r, const struct launch *l)
 							     WAIT_NUMBER };
 }
 
-static void put(struct engine *e, struct part_state *r, const struct piece *p)
+static void put(struct engine *e, struct part_state *r, const struct piece *p,
+		const ft_ps *host)
 {
 	struct launch *l = new_launch(e, r);
 
 	l->piece = p;
 	l->began = r->call_began;
+	l->host = host;
 	l->call = (uint32_t)r->next_call;
 	l->turn = r->repeat_done;
 	l->slot = r->slot;
@@ -67,6 +69,7 @@ static void put(struct engine *e, struct part_state *r, const struct piece *p)
 		if (s->launched == s->completed) {
 			s->at = r->n_launches - 1;
 			s->number = 0;
+			s->head = &p->op[p->begin[s->id]];
 		}
 		s->launched += ops_on(p, s->id);
 		e->crowded |= s->launched - s->completed > LIMIT_STREAM_OPS;
@@ -77,15 +80,9 @@ static void put(struct engine *e, struct part_state *r, const struct piece *p)
 
 ft_ps engine_launched(const struct engine *e, const struct stream *s)
 {
-	const struct part_state *r = &e->part[s->part];
-	const struct engine_job *job = r->of->job;
-	const struct launch *l = launch_at(r, s->at);
-	uint32_t segment;
+	const struct launch *l = launch_at(&e->part[s->part], s->at);
 
-	if (job->host_free)
-		return l->began;
-	segment = job->graph->rank_class[r->of->rank_class].call[l->call].segment;
-	return l->began + job->host[job->host_begin[segment] + head(r, s)->place];
+	return l->began + (l->host ? l->host[s->head->place] : 0);
 }
 
 void engine_find_head(const struct part_state *r, struct stream *s)
@@ -94,6 +91,11 @@ void engine_find_head(const struct part_state *r, struct stream *s)
 	       s->number >= ops_on(launch_at(r, s->at)->piece, s->id)) {
 		s->number -= ops_on(launch_at(r, s->at)->piece, s->id);
 		s->at++;
+	}
+	if (s->at != r->n_launches) {
+		const struct piece *p = launch_at(r, s->at)->piece;
+
+		s->head = &p->op[p->begin[s->id] + s->number];
 	}
 }
 
@@ -133,7 +135,8 @@ static bool launch_call(struct engine *e, struct part_state *r, uint32_t segment
 {
 	const struct engine_job *job = r->of->job;
 	const struct ft_segment *seg = &job->graph->segment[segment];
-	const ft_ps *offset = job->host + job->host_begin[segment];
+	const ft_ps *host =
+		job->host_free ? NULL : job->host + job->host_begin[segment];
 	const struct program *program = r->program;
 	size_t n = program->begin[segment + 1] - program->begin[segment];
 
@@ -143,17 +146,16 @@ static bool launch_call(struct engine *e, struct part_state *r, uint32_t segment
 		const struct piece *p =
 			&program->piece[program->begin[segment] + r->next_piece++];
 
-		put(e, r, p);
+		put(e, r, p, host);
 		if (p->host_waits) {
-			r->host_now =
-				r->call_began + (job->host_free ? 0 : offset[p->last]);
+			r->host_now = r->call_began + (host ? host[p->last] : 0);
 			await(r, &r->stream[seg->op[p->last].stream]);
 			return false;
 		}
 	}
 	r->next_piece = 0;
-	r->host_now = r->call_began + (job->host_free ? 0 : job->host_total[segment]);
-	if (r->drawn && !job->host_free)
+	r->host_now = r->call_began + (host ? job->host_total[segment] : 0);
+	if (r->drawn && host)
 		draw_call(e, r, (uint32_t)r->next_call, r->repeat_done);
 	return true;
 }
@@ -269,4 +271,23 @@ void engine_init(struct engine *e)
 		init_rank(e, p);
 	e->anchored = ARENA_ARRAY(e->mem, in->n_parts, struct part_state *);
 	e->jumps = jumps_new(e);
+}
+
+void engine_collect(struct engine *e)
+{
+	struct engine_output *out = e->out;
+
+	for (size_t p = 0; p < e->in->n_parts; p++) {
+		struct part_state *r = &e->part[p];
+		struct ft_class_result *to = &out->part[p];
+
+		to->end = r->end;
+		to->compute = r->spent[COMPUTE];
+		to->exposed = r->spent[EXPOSED];
+		to->bubble = r->spent[BUBBLE];
+		to->host = r->spent[HOST];
+		to->optimizer = r->spent[OPTIMIZER];
+		if (r->end > out->end && !e->in->part[p].job->again)
+			out->end = r->end;
+	}
 }

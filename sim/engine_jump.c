@@ -96,7 +96,7 @@ static void set_up(struct engine *e, struct part_state *r, struct stream *s,
 	s->began = e->q.now + end->began;
 	if (s->id >= FT_STREAM_GATHER)
 		rates_enter(&e->rates, &s->run, s->part,
-			    &r->of->timing[head(r, s)->op->work]);
+			    &r->of->timing[s->head->op->work]);
 	r->running |= 1u << s->id;
 }
 
@@ -174,7 +174,7 @@ static void come_back(struct engine *e, struct part_state *r, struct stream *s,
 	s->run.flow = NO_FLOW;
 	if (s->id >= FT_STREAM_GATHER)
 		rates_enter(&e->rates, &s->run, s->part,
-			    &r->of->timing[head(r, s)->op->work]);
+			    &r->of->timing[s->head->op->work]);
 }
 
 void jump_interrupt(struct engine *e, struct part_state *r)

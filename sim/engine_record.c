@@ -33,7 +33,7 @@ static bool add_stream(struct jump_key *k, const struct engine *e,
 		add_number(k, (uint64_t)(evq_due(&e->q, &s->event) - e->q.now));
 	if (s->state != RUNNING)
 		return true;
-	op = head(r, s)->op;
+	op = s->head->op;
 	if (r->of->timing[op->work].path)
 		return false;
 	add_number(k, (uint64_t)op->work << 1 | op->reverse);
@@ -353,7 +353,7 @@ void jump_note_over(struct engine *e, struct stream *s)
 		rec->done_at[rec->n_done++] = e->q.now - rec->from;
 	}
 	rec->over[rec->n_over++] =
-		(struct spent_on){ head(r, s)->op->work, 1, e->q.now - s->began };
+		(struct spent_on){ s->head->op->work, 1, e->q.now - s->began };
 }
 
 void jump_note_sent(struct engine *e, const struct stream *s, bool reverse)

@@ -17,7 +17,9 @@ struct wait {
 /* A piece of a call that was launched. Its ops are numbered from base on. */
 struct launch {
 	const struct piece *piece;
-	ft_ps began;	     /* the call */
+	ft_ps began; /* the call */
+	const ft_ps *
+		host; /* [ops of its segment] launched after that; NULL: no host time */
 	uint32_t call, turn; /* of its class's program; which of its repeats */
 	uint32_t slot;	     /* of the class: that of its call; n_slots: of none */
 	uint32_t base[FT_STREAMS];    /* ops launched on each stream before */
@@ -38,7 +40,8 @@ struct stream {
 	uint8_t id, state;
 	uint32_t part;
 	uint32_t launched, completed; /* launched - completed are queued; */
-	uint32_t at, number; /* the first of them: of which launch, which of its ops */
+	uint32_t at, number; /* the first of them: of which launch, which of its ops; */
+	const struct piece_op *head;   /* that op */
 	uint32_t arrived[2], taken[2]; /* receive: what peers have sent; reverse */
 	struct running run;
 	ft_ps began;
@@ -106,19 +109,10 @@ static inline const struct launch *launch_at(const struct part_state *r, uint32_
 	return &r->ring[at & (r->cap - 1)];
 }
 
-/* The op at the head of a stream that is not empty. */
-static inline const struct piece_op *head(const struct part_state *r,
-					  const struct stream *s)
-{
-	const struct piece *p = launch_at(r, s->at)->piece;
-
-	return &p->op[p->begin[s->id] + s->number];
-}
-
 static inline const struct ft_work *work_of(const struct part_state *r,
 					    const struct stream *s)
 {
-	return &r->of->job->graph->work[head(r, s)->op->work];
+	return &r->of->job->graph->work[s->head->op->work];
 }
 
 /* The time up to now counts as what the part is at. */
@@ -154,6 +148,8 @@ void draw_rest(struct engine *e);
 /* ---- engine_host.c ----------------------------------------------------------------- */
 
 void engine_init(struct engine *e);
+/* How the parts spent their time, to the output. */
+void engine_collect(struct engine *e);
 /* Launch calls until the compute queue is full or the program is over. */
 void engine_launch(struct engine *e, struct part_state *r, ft_ps now);
 /* When the op at the head is launched. */

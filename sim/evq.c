@@ -37,6 +37,24 @@ static void set(struct evq *q, size_t slot, struct evq_slot what)
 	what.ev->slot = (uint32_t)slot;
 }
 
+/* The first of a slot's kids, of which all or some are there. Of four, two pairs are compared beside each
+ * other: a chain of three waits for itself. */
+static size_t first_of(const struct evq_slot *heap, size_t kid, size_t last)
+{
+	size_t best = kid;
+
+	if (kid + KIDS - 1 <= last) {
+		size_t a = kid + before(&heap[kid + 1], &heap[kid]);
+		size_t b = kid + 2 + before(&heap[kid + 3], &heap[kid + 2]);
+
+		return before(&heap[b], &heap[a]) ? b : a;
+	}
+	for (size_t i = kid + 1; i <= last; i++)
+		if (before(&heap[i], &heap[best]))
+			best = i;
+	return best;
+}
+
 /* Put an event where it belongs, given one free slot in an otherwise sound heap. Its keys come
  * one by one: they stay in registers. */
 static void settle(struct evq *q, size_t slot, ft_ps at, uint64_t seq, struct event *ev)
@@ -47,15 +65,11 @@ static void settle(struct evq *q, size_t slot, ft_ps at, uint64_t seq, struct ev
 	     slot = parent(slot))
 		set(q, slot, q->heap[parent(slot)]);
 	for (;;) {
-		size_t kid = first_kid(slot), best = kid, end = kid + KIDS;
+		size_t kid = first_kid(slot), best;
 
 		if (kid > q->n)
 			break;
-		if (end > q->n + 1)
-			end = q->n + 1;
-		for (size_t i = kid + 1; i < end; i++)
-			if (before(&q->heap[i], &q->heap[best]))
-				best = i;
+		best = first_of(q->heap, kid, q->n);
 		if (!before(&q->heap[best], &what))
 			break;
 		set(q, slot, q->heap[best]);

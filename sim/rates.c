@@ -110,6 +110,10 @@ void rates_of(struct running *const *run, int n, double copy_beside_gemm, double
 	bool compute = false;
 	int held = -1;
 
+	if (n == 1) { /* nothing runs beside it */
+		rate[0] = run[0]->share;
+		return;
+	}
 	for (int i = 0; i < n; i++) {
 		compute |= run[i]->stream == FT_STREAM_COMPUTE;
 		if (is_collective(run[i]) && !run[i]->copy_engine &&
