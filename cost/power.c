@@ -24,10 +24,13 @@ static void set_gpu(struct ft_power *p, const struct ft_gpu *gpu,
 struct ft_power power_of(const struct ft_cluster *c, const struct ft_throughput *t)
 {
 	double busy = share(t->busy_frac), memory = fmin(busy, share(t->memory_frac));
+	double waits = fmin(1 - busy, share(t->waiting_frac));
+	double bubbles = fmin(waits, share(t->bubble_frac));
 	struct ft_power p = {
 		.products = busy - memory,
 		.copies = memory,
-		.waits = fmin(1 - busy, share(t->waiting_frac)),
+		.waits = waits - bubbles,
+		.bubbles = bubbles,
 		.others_w = ft_parts_w(c->parts),
 		.others_typical_w = ft_parts_typical_w(c->parts),
 		.spares_w = ft_parts_spares_w(c->parts),
@@ -46,8 +49,10 @@ static double gpu_frac(const struct ft_power *p)
 	double asked_w = p->limit_w * pow(p->sustained_frac, -p->clock_exponent);
 	double products = fmax(1, (asked_w - p->idle_w) / (p->limit_w - p->idle_w));
 
-	return fmin(1, p->products * products + p->copies * p->memory_frac +
-			       p->waits * p->waiting_frac);
+	return fmin(1 - p->bubbles, p->products * products +
+					    p->copies * p->memory_frac +
+					    p->waits * p->waiting_frac) +
+	       p->bubbles * p->waiting_frac;
 }
 
 double power_of_gpu_w(const struct ft_power *p)

@@ -184,6 +184,7 @@ static void breakdown(size_t stages, ft_ps steady_extra, struct ft_run *run)
 	run->gpu_waiting_frac = run->step ? (b->exposed_communication_s + b->bubble_s) /
 						    ft_s_from_ps(run->step) :
 					    0;
+	run->gpu_bubble_frac = run->step ? b->bubble_s / ft_s_from_ps(run->step) : 0;
 }
 
 /* Of the time with a kernel that of kernels bound by memory. */

@@ -61,7 +61,7 @@ static struct ft_cost cost_of(const struct plain *p)
 	assert_true(ft_cost_compute(
 		&(struct ft_purchase){ &bare.cluster, &prices, &bom, &terms, false },
 		&(struct ft_throughput){ p->tokens_per_s, p->low, p->high, 1, 0, 0, 0,
-					 0 },
+					 0, 0 },
 		&cost, &err));
 	return cost;
 }
@@ -219,6 +219,10 @@ static void power_is_by_what_gpus_do(void **state)
 			     mixed = { .busy_frac = 0.7,
 				       .memory_frac = 0.2,
 				       .waiting_frac = 0.2 },
+			     piped = { .busy_frac = 0.7,
+				       .waiting_frac = 0.3,
+				       .bubble_frac = 0.3 },
+			     alone = { .busy_frac = 0.7, .waiting_frac = 0.3 },
 			     none = { 0 };
 
 	(void)state;
@@ -236,6 +240,10 @@ static void power_is_by_what_gpus_do(void **state)
 		    100 + 600 * fmin(1, 0.5 * 993.75 / 600 + 0.2 * 0.6 + 0.2 * 0.4) +
 			    still,
 		    1e-9);
+	/* a pipeline's waits are longer than what the limit averages over */
+	assert_near(drawn(&c, &piped).it_w, 100 + 600 * (0.7 + 0.3 * 0.4) + still,
+		    1e-9);
+	assert_near(drawn(&c, &alone).it_w, 700 + still, 1e-9);
 	assert_near(drawn(&c, &all).provisioned_w, 700 + 500 + 1200, 1e-9);
 	/* three more in the server, which the job leaves idle, but which could work */
 	line[0].count = 4;
@@ -301,7 +309,8 @@ static struct ft_cost whole(const char *cluster_yaml, const char *book)
 	assert_true(ft_cost_terms_load(NULL, &terms, &err));
 	assert_true(ft_cost_compute(
 		&(struct ft_purchase){ cluster, prices, bom, &terms, false },
-		&(struct ft_throughput){ 1e6, 0, 0, 1, 0, 0, 0, 0 }, &cost, &err));
+		&(struct ft_throughput){ .tokens_per_s = 1e6, .busy_frac = 1 }, &cost,
+		&err));
 	ft_bom_free(bom);
 	ft_prices_free(prices);
 	ft_cluster_free(cluster);

@@ -60,11 +60,11 @@ static struct ft_cost cost_of(enum ft_recovery recovery, size_t figure, double g
 		memcpy((char *)&prices + figures[figure].book, &n, sizeof(n));
 	}
 	memcpy((char *)&t + figures[figure].term, &given, sizeof(given));
-	ok_or_say(ft_cost_compute(
-			  &(struct ft_purchase){ &bare.cluster, &prices, &bom, &t,
-						 false },
-			  &(struct ft_throughput){ 1e6, 9e5, 11e5, 1, 0, 0, 1e12, 0 },
-			  &cost, &err),
+	ok_or_say(ft_cost_compute(&(struct ft_purchase){ &bare.cluster, &prices, &bom,
+							 &t, false },
+				  &(struct ft_throughput){ 1e6, 9e5, 11e5, 1, 0, 0, 0,
+							   1e12, 0 },
+				  &cost, &err),
 		  err);
 	return cost;
 }

@@ -43,7 +43,8 @@ static struct ft_cost cost_of(size_t n, double low_usd, double high_usd)
 	}
 	ok_or_say(ft_cost_compute(&(struct ft_purchase){ &bare.cluster, &prices, &bom,
 							 &terms, false },
-				  &(struct ft_throughput){ 1e6, 0, 0, 1, 0, 0, 0, 0 },
+				  &(struct ft_throughput){ .tokens_per_s = 1e6,
+							   .busy_frac = 1 },
 				  &cost, &err),
 		  err);
 	return cost;

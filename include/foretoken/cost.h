@@ -18,11 +18,11 @@
  * A purchase C with residual value S is (C - S / (1+i)^n) * CRF(i, n) a year.
  * Rented, the rent and its prepayment are all, and the tokens are inside it.
  * Goodput: exact for exponential failures, cost/goodput.h.
- * Power: a GPU draws idle + (limit - idle) min(1, p c + memory_frac m + waiting_frac w),
- *   with c, m and w the shares of time in kernels bound by arithmetic, by memory, and in
- *   waiting for others (collectives that nothing hides, bubbles: that spins), and p what
- *   products ask for at the full clock: limit / sustained^clock_exponent, which the limit
- *   holds down; every other part its power times typical_frac (hw/parts); spares idle, and so
+ * Power: a GPU draws idle + (limit - idle) (min(1 - b, p c + memory_frac m + waiting_frac w) +
+ *   waiting_frac b), with c, m, w and b the shares of time in kernels bound by arithmetic, by memory,
+ *   in collectives that nothing hides, and in waiting for neighbours in a pipeline (both spin): the
+ *   limit averages over short waits, not over a pipeline's. p is what products ask for at the full
+ *   clock: limit / sustained^clock_exponent, which the limit holds down; every other part its power times typical_frac (hw/parts); spares idle, and so
  *   do GPUs of a server that a job leaves over. The facility takes PUE times that:
  *   average_power_w over a year, in which GPUs idle where utilization says so. Electricity is
  *   paid for that, colocation for what is provisioned: all parts at full load.
@@ -246,8 +246,8 @@ enum ft_capital {
 /* What a cluster's power depends on, in numbers: the equation is at the top. */
 struct ft_power {
 	double gpus, idle_gpus; /* that work; beside them in their servers */
-	double idle_w, limit_w, sustained_frac; /* of each */
-	double products, copies, waits; /* shares of the time in a step: c, m, w */
+	double idle_w, limit_w, sustained_frac;	 /* of each */
+	double products, copies, waits, bubbles; /* shares of a step: c, m, w, b */
 	double memory_frac, waiting_frac, clock_exponent;
 	double others_w,
 		others_typical_w; /* all other parts: at full load, in a step */
@@ -311,10 +311,10 @@ struct ft_purchase {
 
 /* What the whole cluster does: tokens per second with P10 and P90 (0: not known); for the
  * power of GPUs, shares of a step: in kernels, in those bound by memory (part of it),
- * waiting for other GPUs; and what a checkpoint holds. */
+ * waiting for other GPUs, for neighbours in a pipeline (part of it); and what a checkpoint holds. */
 struct ft_throughput {
 	double tokens_per_s, low, high;
-	double busy_frac, memory_frac, waiting_frac;
+	double busy_frac, memory_frac, waiting_frac, bubble_frac;
 	double checkpoint_bytes;
 	uint64_t job; /* predictions of equal jobs are wrong alike; 0: like no other */
 };

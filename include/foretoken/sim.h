@@ -148,8 +148,8 @@ struct ft_run {
 	struct ft_class_result *rank_class;
 	struct ft_share *share;
 	/* Of the step: compute and optimizer; the part of that in kernels bound by memory (as
-	 * of all kernels' time); waiting for peers and pipeline neighbours, which spins. */
-	double gpu_busy_frac, gpu_memory_frac, gpu_waiting_frac;
+	 * of all kernels' time); waiting for peers and pipeline neighbours, which spins; the latter alone. */
+	double gpu_busy_frac, gpu_memory_frac, gpu_waiting_frac, gpu_bubble_frac;
 };
 
 /* In which form a step is written as it ran: Chrome trace JSON of all parts; a rank
