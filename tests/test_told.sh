@@ -108,4 +108,20 @@ bottleneck() { # the sentence of the JSON is a line of the text
 ok "what a step waits for is told" bottleneck
 ok "of two one is cheaper" sh -c "$f compare $a $h | head -1 | grep -q ' is cheaper with probability'"
 ok "of three one is the cheapest" sh -c "$f compare $a $h examples/01-first-answer/mi300x.yaml | head -1 | grep -q ' is the cheapest with probability'"
+
+# under GPipe the last stage has four losses in flight, under 1F1B one; each keeps its softmax in fp32
+in_flight() { # STACK BYTES-A-LOGIT
+	for schedule in gpipe 1f1b; do
+		$f simulate - --json -q --set stack="$1" --set training.schedule=$schedule <<'Y' >"$tmp/$schedule" || return 1
+model: {name: llama3-8b, num_hidden_layers: 8}
+cluster: {gpu: h100-sxm, gpus: 2, fabric: none}
+training: {sequence_length: 4096, micro_batch_size: 1, global_batch_size: 4, sharding: ddp, parallel: {pp: 2}, gradient_dtype: bf16, master_weights: false}
+Y
+	done
+	python3 -c 'import json, sys
+more, less = (json.load(open(f))["memory_bytes_per_gpu"]["other"] for f in sys.argv[1:3])
+assert more - less == 3 * 4096 * 128256 * float(sys.argv[3]), (more, less)' "$tmp/gpipe" "$tmp/1f1b" "$2"
+}
+ok "an eager loss keeps its softmax for each micro-batch in flight" in_flight torch-2.11-eager 4
+ok "a compiled one keeps nothing beside the logits" in_flight torch-2.11-compile 0
 finish
