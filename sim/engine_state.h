@@ -17,9 +17,8 @@ struct wait {
 /* A piece of a call that was launched. Its ops are numbered from base on. */
 struct launch {
 	const struct piece *piece;
-	ft_ps began; /* the call */
-	const ft_ps *
-		host; /* [ops of its segment] launched after that; NULL: no host time */
+	ft_ps began;	     /* the call */
+	const ft_ps *host;   /* [its segment's ops] launched so much later; NULL: 0 */
 	uint32_t call, turn; /* of its class's program; which of its repeats */
 	uint32_t slot;	     /* of the class: that of its call; n_slots: of none */
 	uint32_t base[FT_STREAMS];    /* ops launched on each stream before */

@@ -19,10 +19,10 @@
  * Rented, the rent and its prepayment are all, and the tokens are inside it.
  * Goodput: exact for exponential failures, cost/goodput.h.
  * Power: a GPU draws idle + (limit - idle) (min(1 - b, p c + memory_frac m + waiting_frac w) +
- *   waiting_frac b), with c, m, w and b the shares of time in kernels bound by arithmetic, by memory,
- *   in collectives that nothing hides, and in waiting for neighbours in a pipeline (both spin): the
- *   limit averages over short waits, not over a pipeline's. p is what products ask for at the full
- *   clock: limit / sustained^clock_exponent, which the limit holds down; every other part its power times typical_frac (hw/parts); spares idle, and so
+ *   waiting_frac b), with c, m, w and b the shares of time in kernels bound by arithmetic, by
+ *   memory, in bare collectives, and in waiting in a pipeline (both spin; the limit averages over
+ *   the former, not the latter). p is what products ask for at the full clock, limit /
+ *   sustained^clock_exponent, which the limit holds down; every other part its power times typical_frac; spares idle, and so
  *   do GPUs of a server that a job leaves over. The facility takes PUE times that:
  *   average_power_w over a year, in which GPUs idle where utilization says so. Electricity is
  *   paid for that, colocation for what is provisioned: all parts at full load.
