@@ -1,6 +1,8 @@
 /*
- * tests/bench/bench_plan.c - searches: plans a second, and what an outline and a bound cost
+ * tests/bench/bench_plan.c - searches: plans a second, and exact simulations of the best of them
  */
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -20,8 +22,30 @@ static const struct {
 	  "1024}}" },
 };
 
+/* The best plans of a search, each simulated whole once more as the search does it, without ranges of
+ * dollars: s each. */
+static double exact_s(const struct ft_plans *p)
+{
+	struct ft_error err;
+	double t = now_s();
+
+	for (size_t i = 0; i < p->n; i++) {
+		struct ft_scenario scenario = *p->best[i].scenario;
+		struct ft_outcome o;
+
+		scenario.point = true;
+		if (!ft_study_simulate(&scenario, NULL, NULL, &o, &err)) {
+			fprintf(stderr, "%s\n", err.text);
+			exit(1);
+		}
+		ft_outcome_release(&o);
+	}
+	return (now_s() - t) / (double)p->n;
+}
+
 int main(void)
 {
+	arena_keep_pages();
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct arena mem = { 0 };
 		struct ft_error err;
@@ -40,6 +64,16 @@ int main(void)
 		       "core, %6.0f plans/s\n",
 		       cases[i].name, p->considered, p->bounded, p->feasible,
 		       p->simulated, t, (double)p->considered / t);
+		ft_plans_free(p);
+		s.top = 50;
+		p = plans_of(root, "bench", &s, &err);
+		if (!p || !p->n) {
+			fprintf(stderr, "%s\n", p ? "nothing fits" : err.text);
+			return 1;
+		}
+		t = exact_s(p);
+		printf("plan %-24s the best %zu simulated whole: %.2f ms each, %.0f a second on one core\n",
+		       cases[i].name, p->n, t * 1e3, 1 / t);
 		ft_plans_free(p);
 		arena_release(&mem);
 	}
