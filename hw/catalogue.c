@@ -45,6 +45,8 @@ static bool read_part(struct arena *mem, const struct node *map,
 	reader_bound(&r, "waiting_frac", &part->waiting_frac, 0, 1);
 	part->clock_exponent = read_number_or(&r, mem, "clock_exponent", DIM_NONE, 1);
 	reader_bound(&r, "clock_exponent", &part->clock_exponent, 1, 4);
+	part->limit_window_s = read_number_or(&r, mem, "limit_window", DIM_S, 0);
+	reader_bound(&r, "limit_window", &part->limit_window_s, 0, 10);
 	part->mttf_years = read_number_or(&r, mem, "mttf_years", DIM_NONE, 0);
 	part->rack_units = read_number_or(&r, mem, "rack_units", DIM_NONE, 0);
 	part->life_years = read_number_or(&r, mem, "life_years", DIM_NONE, 0);

@@ -208,123 +208,6 @@ static bool time_collective(struct job *s, size_t class, size_t i,
 	return true;
 }
 
-/* What a class's kernels take in a step, in bursts. */
-struct load {
-	double products, sustained, all; /* attention is among products */
-};
-
-static struct load load_of(const struct job *s, size_t class, const struct clocks *t,
-			   double *count)
-{
-	const struct ft_graph *g = s->graph;
-	struct load sum = { 0, 0, 0 };
-
-	memset(count, 0, g->n_works * sizeof(*count));
-	for (size_t i = 0; i < g->rank_class[class].n_calls; i++) {
-		const struct ft_call *call = &g->rank_class[class].call[i];
-		const struct ft_segment *seg = &g->segment[call->segment];
-
-		for (size_t j = 0; j < seg->n_ops; j++)
-			count[seg->op[j].work] += call->repeat;
-	}
-	for (size_t i = 0; i < g->n_works; i++) {
-		enum ft_work_kind kind = g->work[i].kind;
-
-		if (kind == FT_GEMM || kind == FT_ATTENTION) {
-			sum.products += count[i] * t[i].burst_s;
-			sum.sustained += count[i] * t[i].sustained_s;
-		}
-		if (!ft_work_is_host_copy(&g->work[i]))
-			sum.all += count[i] * t[i].burst_s;
-	}
-	return sum;
-}
-
-double job_clock_fall(const struct ft_cluster *c, double products, double others,
-		      double slower)
-{
-	const struct ft_part *gpu = ft_parts_gpu(c->parts);
-	double e = gpu->clock_exponent.value;
-	double idle = fmin(1, c->gpu->idle_w.value / c->gpu->limit_w.value);
-	double memory = idle + (1 - idle) * gpu->memory_frac.value;
-	double waiting = idle + (1 - idle) * gpu->waiting_frac.value;
-	double left = 1 - others * memory - (1 - products - others) * waiting;
-	double asked = products * pow(slower, e);
-
-	return slower > 1 && asked > left ?
-		       (pow(asked / left, 1 / e) - 1) / (slower - 1) :
-		       0;
-}
-
-void job_set_clock(struct job *s, size_t class, const struct clocks *t, double fall)
-{
-	for (size_t i = 0; i < s->graph->n_works; i++)
-		if (s->graph->work[i].kind != FT_COMMUNICATION)
-			s->timing[class][i].duration =
-				ft_ps_from_s(t[i].burst_s +
-					     fall * (t[i].sustained_s - t[i].burst_s));
-}
-
-static bool same_load(const struct load *a, const struct load *b)
-{
-	return !memcmp(a, b, sizeof(*a));
-}
-
-/*
- * Products and attention run into the card's power limit, which holds its mean power. In
- * units of the limit they ask for g at the full clock, memory-bound kernels take m, and a
- * card that waits takes w. With d, o and 1 - d - o the shares of the step of these three,
- * and power as clock^e, the clock c is that of
- *
- *	d g c^e + o m + (1 - d - o) w = 1,  g = sustained^-e
- *
- * Alone (d = 1) c is the sustained rate; where all ask for less than 1 it is 1.
- * Source: 8192^3 in bf16 beside copies on an H100: at d = 0.9, 0.75, 0.6, 0.45, 0.3
- * measured 0.870, 0.881, 0.944, 0.992, 1.000, this 0.874, 0.897, 0.930, 0.981, 1.
- *
- * How long a stage of a pipeline waits is known before the step is run: with L(s) what its
- * kernels take and b the pipeline's share of filling and draining,
- *
- *	step = max L + b mean L
- *
- * Limit: what waits for collectives that nothing hides, and for the host, is not counted.
- */
-static void mix_clocks(struct job *s, const struct clocks *t)
-{
-	const struct ft_graph *g = s->graph;
-	double *count = ARENA_ARRAY(s->mem, g->n_works, double), longest = 0, sum = 0;
-	struct load *load = ARENA_ARRAY(s->mem, g->n_classes, struct load);
-
-	for (size_t c = 0; c < g->n_classes; c++) {
-		load[c] = c && g->rank_class[c].call == g->rank_class[c - 1].call ?
-				  load[c - 1] :
-				  load_of(s, c, t, count);
-		longest = fmax(longest, load[c].all);
-		sum += load[c].all / (double)g->n_classes;
-	}
-	longest += g->bubble_frac * sum;
-	for (size_t c = 0; c < g->n_classes; c++) {
-		const struct load *l = &load[c];
-
-		if (c && !s->network && same_load(l, l - 1)) {
-			s->timing[c] = s->timing[c - 1];
-			continue;
-		}
-		if (c)
-			s->timing[c] =
-				ARENA_ARRAY(s->mem, g->n_works, struct work_timing);
-		if (c)
-			memcpy(s->timing[c], s->timing[0],
-			       g->n_works * sizeof(struct work_timing));
-		job_set_clock(s, c, t,
-			      l->products > 0 ?
-				      job_clock_fall(s->cluster, l->products / longest,
-						     (l->all - l->products) / longest,
-						     l->sustained / l->products) :
-				      0);
-	}
-}
-
 /* Without a network all classes meet the same links. */
 static bool time_communication(struct job *s, struct ft_error *err)
 {
@@ -377,7 +260,7 @@ static bool time_works(struct job *s, struct ft_error *err)
 
 	if (!clocks)
 		return false;
-	mix_clocks(s, clocks);
+	job_mix_clocks(s, clocks);
 	return time_communication(s, err);
 }
 

@@ -33,21 +33,27 @@ struct clocks {
 	double burst_s, sustained_s; /* of one op, stack's factor included */
 };
 
-/* The first part of job_time: those of each work, NULL: *err. Then what works take on a
- * class whose clock makes so much of its fall, and a collective. */
+/* The first part of job_time: those of each work, NULL: *err. Then a collective. */
 struct clocks *job_clocks(struct job *job, struct ft_error *err);
-void job_set_clock(struct job *job, size_t class, const struct clocks *clocks,
-		   double fall);
 bool job_time_collective(struct job *job, size_t work, struct ft_error *err)
 	__attribute__((warn_unused_result));
 
-/* A class's costs with its compute 1 / speed_frac as long. */
-struct work_timing *job_slowed(const struct job *job, size_t class, double speed_frac);
+/* ---- sim/clocks.c ----------------------------------------------------------- */
+
+/* What kernels take on each class, at its clock. */
+void job_mix_clocks(struct job *job, const struct clocks *clocks);
+void job_set_clock(struct job *job, size_t class, const struct clocks *clocks,
+		   double fall);
 
 /* How much of its fall from burst to sustained the clock of products makes, 0 to 1, where
  * they and other kernels are these shares of a step, and alone would take `slower` as long. */
 double job_clock_fall(const struct ft_cluster *cluster, double products, double others,
 		      double slower);
+
+/* ---- sim/durations.c -------------------------------------------------------- */
+
+/* A class's costs with its compute 1 / speed_frac as long. */
+struct work_timing *job_slowed(const struct job *job, size_t class, double speed_frac);
 
 /* The longest host time of one step over the classes. */
 ft_ps job_host_longest(const struct job *job);
