@@ -409,11 +409,8 @@ struct ft_part {
 	const char *item, *title;
 	enum ft_part_class part_class;
 	struct ft_number max_w, typical_frac; /* at full load; of it, in a step */
-	struct ft_number memory_frac, waiting_frac,
-		clock_exponent; /* of a GPU: cost.h */
-	struct ft_number
-		limit_window_s;	     /* of a GPU: the part of one wait that its power
-					  * limit averages over at most */
+	struct ft_number memory_frac, waiting_frac, clock_exponent,
+		limit_window_s;	     /* of a GPU: cost.h, sim/clocks.c */
 	struct ft_number mttf_years; /* to a failure that stops a job; 0: none does */
 	struct ft_number rack_units, life_years, carbon_kg;
 	struct ft_number reach_m;
