@@ -104,16 +104,21 @@ static bool same_load(const struct load *a, const struct load *b)
 	return !memcmp(a, b, sizeof(*a));
 }
 
+double clocks_filling_s(const struct ft_part *gpu)
+{
+	return 2 * gpu->limit_window_s.value;
+}
+
 /* Of a class's step: what its kernels take, and what of its waits the limit averages over.
  * longest: the slowest stage's; bubble: what filling and draining take. */
 static double averaged_s(const struct job *s, const struct load *l, double longest,
 			 double bubble)
 {
-	double window = ft_parts_gpu(s->cluster->parts)->limit_window_s.value;
-	double waits = fmax(1, l->receives);
+	const struct ft_part *gpu = ft_parts_gpu(s->cluster->parts);
+	double waits = fmax(1, l->receives) * gpu->limit_window_s.value;
 
-	return l->all + fmin(longest - l->all, waits * window) +
-	       fmin(bubble, 2 * window);
+	return l->all + fmin(longest - l->all, waits) +
+	       fmin(bubble, clocks_filling_s(gpu));
 }
 
 void job_mix_clocks(struct job *s, const struct clocks *t)
