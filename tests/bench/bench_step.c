@@ -35,6 +35,10 @@ static const struct {
 	  "roce-400-rail, imperfections: {placement: scattered}}, stack: nemo-24, "
 	  "training: {sequence_length: 2048, global_batch_size: 25088, "
 	  "parallel: {tp: 8, pp: 16}}}" },
+	{ "DeepSeek-V3, 256 experts, 2,048 H100, pp 16 ep 64",
+	  "{model: deepseek-v3, cluster: {gpu: h100-sxm, gpus: 2048}, training: "
+	  "{sequence_length: 4096, global_batch_size: 8192, parallel: {pp: 16, ep: "
+	  "64}}}" },
 	{ "Llama 3 8B, 8 H200, fsdp, compiled",
 	  "{model: llama3-8b, cluster: {gpu: h200, gpus: 8, fabric: none}, stack: "
 	  "torch-2.11-compile, training: {sequence_length: 4096, "
