@@ -80,6 +80,7 @@ static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 	l->dual_pipe = read_bool(&r, "dual_pipe", false);
 	l->host_sync = read_bool(&r, "host_sync", false);
 	l->receive_sync = read_bool(&r, "receive_sync", false);
+	l->receive_buffers = read_bool(&r, "receive_buffers", false);
 	l->ragged_batch = read_bool(&r, "ragged_batch", false);
 	l->gather_root_again = read_bool(&r, "gather_root_again", false);
 	l->keeps_outputs = read_bool(&r, "keeps_outputs", false);

@@ -139,9 +139,51 @@ static void an_update_is_divided_and_gradients_are_not(void **state)
 	}
 }
 
+/* Of four micro-batches, by hand: gradients of all arrive in tensors of their own, and inputs but
+ * those that are open at most, of each chunk that has a neighbour there. */
+static void stages_hold_what_they_receive(void **state)
+{
+	static const struct {
+		const char *plan;
+		double tensors[2]; /* of the two stages */
+	} row[] = {
+		{ PLAN("schedule: 1f1b, parallel: {pp: 2}"), { 4, 4 - 1 } },
+		{ PLAN("schedule: gpipe, parallel: {pp: 2}"), { 4, 4 - 4 } },
+		{ PLAN("parallel: {pp: 2, vpp: 2}"),
+		  { 4 + (4 - 2) + 4, (4 - 3) + 4 + (4 - 1) } },
+		{ PLAN("schedule: zbv, parallel: {pp: 2, vpp: 2}"),
+		  { 4 + (4 - 1), (4 - 3) + 4 } },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		struct ft_graph *without;
+		struct ft_error err;
+		struct parts p;
+
+		build(&p, MODEL, row[i].plan, "torch-2.11-eager", 2);
+		p.stack->layout.receive_buffers = false;
+		without = ft_graph_build(p.model, p.plan, p.stack, &err);
+		ok_or_say(without, err);
+		for (int s = 0; s < 2; s++) {
+			double more =
+				p.graph->rank_class[s].base_bytes[FT_MEMORY_OTHER] -
+				without->rank_class[s].base_bytes[FT_MEMORY_OTHER];
+
+			if (fabs(more / whole - row[i].tensors[s]) > 1e-9)
+				fail_msg("%s, stage %d: %g tensors, not %g",
+					 row[i].plan, s, more / whole,
+					 row[i].tensors[s]);
+		}
+		ft_graph_free(without);
+		drop(&p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(stages_hold_what_they_receive),
 		cmocka_unit_test(tensor_ranks_send_slices_that_are_gathered_again),
 		cmocka_unit_test(hosts_wait_for_what_they_receive),
 		cmocka_unit_test(a_host_bound_pipeline_fills_at_the_hosts_pace),

@@ -277,6 +277,49 @@ static void stage_layers(struct stage *st)
 	held_add(&st->held, st->root);
 }
 
+/* Of each chunk, the most micro-batches between their forward and their backward. */
+static void most_open(const struct builder *b, int64_t number, int64_t *most)
+{
+	const struct ft_plan *p = b->plan;
+	struct ft_slot *slot =
+		ARENA_ARRAY(b->mem, ft_plan_most_slots(p), struct ft_slot);
+	int64_t *open = ARENA_ARRAY(b->mem, (size_t)p->vpp, int64_t);
+	size_t n = ft_plan_slots(p, number, slot);
+
+	for (size_t i = 0; i < n; i++) {
+		int64_t c = slot[i].chunk;
+
+		if (slot[i].kind == FT_SLOT_FORWARD)
+			open[c]++;
+		else if (slot[i].kind != FT_SLOT_WEIGHTS)
+			open[c]--;
+		most[c] = open[c] > most[c] ? open[c] : most[c];
+	}
+}
+
+/* torch.distributed.pipelining makes, for each micro-batch, what its input and its gradient are to
+ * arrive in, and keeps them. Inputs that wait for their backward are counted as activations.
+ * Source: its stage.py, _prepare_forward_infra and _prepare_backward_infra. */
+static double receive_buffers(const struct stage *st)
+{
+	struct builder *b = st->b;
+	const struct ft_plan *p = b->plan;
+	int64_t *most = ARENA_ARRAY(b->mem, (size_t)p->vpp, int64_t);
+	int64_t end = p->pp * p->vpp - 1, buffers = 0;
+
+	most_open(b, st->number, most);
+	for (int64_t c = 0; c < p->vpp; c++) {
+		int64_t at = ft_plan_place(p, st->number, c);
+
+		if (at > 0 && ft_plan_stage(p, at - 1) != st->number)
+			buffers += p->micro_batches - most[c];
+		if (at < end && ft_plan_stage(p, at + 1) != st->number)
+			buffers += p->micro_batches;
+	}
+	b->tokens = p->micro_batch * p->sequence / p->cp;
+	return (double)buffers * segment_boundary_bytes(b);
+}
+
 struct stage stage_begin(struct builder *b, int64_t number)
 {
 	const struct ft_plan *p = b->plan;
@@ -290,6 +333,8 @@ struct stage stage_begin(struct builder *b, int64_t number)
 	st.rank_class->ranks = p->ranks / p->pp;
 	stage_layers(&st);
 	base_bytes(b, st.held, st.root, st.rank_class->base_bytes);
+	if (b->rules->receive_buffers && p->pp > 1)
+		st.rank_class->base_bytes[FT_MEMORY_OTHER] += receive_buffers(&st);
 	return st;
 }
 

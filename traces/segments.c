@@ -94,6 +94,13 @@ static double boundary_bytes(const struct builder *b)
 	return 2 * (double)(b->tokens * b->model->hidden_size);
 }
 
+double segment_boundary_bytes(const struct builder *b)
+{
+	bool sliced = b->plan->sequence_parallel || sends_slices(b);
+
+	return boundary_bytes(b) / (sliced ? (double)b->plan->tp : 1);
+}
+
 void segment_transfer(struct stage *st, int64_t chunk, bool receive, bool backward)
 {
 	struct builder *b = st->b;
@@ -105,7 +112,6 @@ void segment_transfer(struct stage *st, int64_t chunk, bool receive, bool backwa
 		receive ?
 			(backward ? FT_STREAM_RECV_BACKWARD : FT_STREAM_RECV_FORWARD) :
 			(backward ? FT_STREAM_SEND_BACKWARD : FT_STREAM_SEND_FORWARD);
-	double slice = p->sequence_parallel || sends_slices(b) ? (double)p->tp : 1;
 	bool reverse = ft_schedule_folds(p->schedule) && chunk % 2;
 	struct ft_op *op;
 
@@ -116,7 +122,7 @@ void segment_transfer(struct stage *st, int64_t chunk, bool receive, bool backwa
 	w.communication.op = FT_SENDRECV;
 	w.communication.copy_engine = on_copy_engine(b, FT_SENDRECV);
 	w.communication.group = FT_GROUP_PP;
-	w.communication.bytes = boundary_bytes(b) / slice;
+	w.communication.bytes = segment_boundary_bytes(b);
 	host(b, FT_HOST_PIPELINE, 1);
 	op = put_op(b, &w, stream, 0);
 	op->reverse = reverse;

@@ -41,6 +41,8 @@ struct stage {
 void segment_slot(struct stage *st, struct ft_slot slot); /* what follows is of it */
 bool segment_fresh(struct stage *st, struct segment_key key, const char *name);
 void segment_done(struct stage *st);
+double segment_boundary_bytes(
+	const struct builder *b); /* sent by a rank, of b->tokens */
 /* of the chunk */
 void segment_transfer(struct stage *st, int64_t chunk, bool receive, bool backward);
 void segment_embed(struct stage *st, unsigned variant);

@@ -94,6 +94,7 @@ struct ft_layout_rules {
 	bool dual_pipe;		   /* and dualpipev */
 	bool host_sync;		   /* the host waits for the GPU in every step */
 	bool receive_sync;	/* and, without overlap.pp, for what a stage receives */
+	bool receive_buffers;	/* of a stage, for each micro-batch, all step long */
 	bool ragged_batch;	/* the last micro-batch may be smaller */
 	bool gather_root_again; /* fsdp: root unit resharded after forward */
 	bool keeps_outputs;	/* the logits of all micro-batches stay */
