@@ -180,10 +180,52 @@ static void stages_hold_what_they_receive(void **state)
 	}
 }
 
+/* Few tokens and a large head: its gradient of a further micro-batch comes beside that of the
+ * logits and is added up; that of a first one does not. */
+static void a_gradient_that_is_added_up_is_there_twice(void **state)
+{
+	static const struct {
+		const char *stack, *plan;
+		bool adds;
+	} row[] = {
+		{ "torch-2.11-compile",
+		  "{sequence_length: 128, micro_batch_size: 1, "
+		  "global_batch_size: 2, sharding: ddp, parallel: {pp: 2}}",
+		  true },
+		{ "torch-2.11-compile",
+		  "{sequence_length: 128, micro_batch_size: 1, "
+		  "global_batch_size: 1, sharding: ddp, parallel: {pp: 2}}",
+		  false },
+	};
+	const double logits = 128.0 * 51200, head = 1024.0 * 51200;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		double most = 0;
+		struct parts p;
+
+		build(&p,
+		      "{name: gpt, num_hidden_layers: 4, hidden_size: 1024, num_attention_heads: 16, "
+		      "intermediate_size: 4096, vocab_size: 51200}",
+		      row[i].plan, row[i].stack, 2);
+		for (size_t s = 0; s < p.graph->n_segments; s++)
+			if (!strncmp(p.graph->segment[s].name, "head_back", 9))
+				most = fmax(most, p.graph->segment[s]
+							  .peak_bytes[FT_MEMORY_OTHER]);
+		assert_true(most > 0);
+		if (row[i].adds)
+			near_frac(most, 2 * logits + 2 * head, 1e-9);
+		else
+			assert_true(most < 2 * head);
+		drop(&p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(stages_hold_what_they_receive),
+		cmocka_unit_test(a_gradient_that_is_added_up_is_there_twice),
 		cmocka_unit_test(tensor_ranks_send_slices_that_are_gathered_again),
 		cmocka_unit_test(hosts_wait_for_what_they_receive),
 		cmocka_unit_test(a_host_bound_pipeline_fills_at_the_hosts_pace),

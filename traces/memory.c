@@ -177,16 +177,31 @@ static double loss_width(const struct builder *b)
 	return b->rules->fusion == FT_FUSION_KERNELS ? 10 : 12;
 }
 
+static double head_weights(const struct builder *b)
+{
+	return (double)(b->model->hidden_size * ft_model_vocab(b->model, b->plan->tp)) /
+	       (double)b->plan->tp;
+}
+
+/* While the head's gradient is computed: that of the logits, in 16 bit; and where autograd adds up
+ * the gradients of micro-batches, the one to be added to those of before. Source: the peak of two
+ * layers and the head of a 70B in a pipeline of two H100. */
+static double head_product_bytes(const struct builder *b, double logits)
+{
+	const struct ft_plan *p = b->plan;
+	bool adds = p->micro_batches > 1 && !b->rules->gradient_fusion &&
+		    !p->lora.rank && (!is_fsdp(p) || keeps_units(b));
+
+	return 2 * logits + (adds ? 2 * head_weights(b) : 0);
+}
+
 /* Beside the logits, where gradients are added up by the products: a stand-in for the gradient of
  * the head's weights in 16 bit, and the head's input and its gradient, whole. */
 static double head_beside(const struct builder *b)
 {
-	double weights = (double)(b->model->hidden_size *
-				  ft_model_vocab(b->model, b->plan->tp)) /
-			 (double)b->plan->tp;
-
 	return hands_stand_ins(b) ?
-		       2 * weights + 4 * (double)(b->tokens * b->model->hidden_size) :
+		       2 * head_weights(b) +
+			       4 * (double)(b->tokens * b->model->hidden_size) :
 		       0;
 }
 
@@ -211,15 +226,19 @@ void head_bytes(struct builder *b, struct held root, bool backward)
 	if (b->rules->keeps_outputs && b->plan->pp > 1) {
 		double kept = loss_kept(b);
 
-		take(b, FT_MEMORY_OTHER, (backward ? -kept : 2 + kept) * logits,
-		     (backward ? loss_width(b) - kept : 2 + kept) * logits);
+		peak = (backward ? loss_width(b) - kept : 2 + kept) * logits;
+		if (backward)
+			peak = fmax(peak,
+				    head_product_bytes(b, logits) - kept * logits);
+		take(b, FT_MEMORY_OTHER, (backward ? -kept : 2 + kept) * logits, peak);
 		return;
 	}
 	peak = whole / 2 + 2 * logits;
 	if (backward && whole + 2 * logits > peak)
 		peak = whole + 2 * logits;
 	if (backward)
-		peak = fmax(peak, loss_width(b) * logits + head_beside(b));
+		peak = fmax(fmax(peak, loss_width(b) * logits + head_beside(b)),
+			    head_product_bytes(b, logits));
 	take(b, FT_MEMORY_OTHER, 0, peak);
 }
 
