@@ -131,6 +131,10 @@ steps="h100-8b4L-fsdp2-s4096-b1-eager h100-8b8L-fsdp1-s8192-b1-fp8-compile h100-
 for step in $steps; do
 	ok "added up, $step is what the profiler wrote" python3 tests/recorded.py $f $t/$step.rank0.kineto.json.gz
 done
+for gpu in h100 h200; do
+	two="$t/$gpu-8b4L-fsdp2-s4096-b1-eager.rank0.kineto.json.gz $t/$gpu-8b4L-fsdp2-s4096-b1-eager.rank1.kineto.json.gz"
+	ok "ranks of $gpu wait for each other as their kernels say" python3 tests/skew.py $f $two
+done
 one=measurements/traces/h200-8b4L-fsdp2-s4096-b1-eager.rank0.kineto.json.gz
 ok "show and compare change nothing" fails 64 "are of replay" $f trace show $one --speedup gemm=2
 ok "a collective that is not there cannot be left out" fails 1 "the recorded step has no such collective" $f trace replay $one --without all_reduce
