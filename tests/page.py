@@ -96,7 +96,8 @@ class Page(html.parser.HTMLParser):
         elif tag == "table" and self.caption:
             assert self.caption not in self.tables, self.caption
             for row in self.rows:
-                assert len(row) == len(self.rows[0]), (self.caption, row)
+                wide = sum(int(a.get("colspan", 1)) for _, a in row)
+                assert wide == len(self.rows[0]), (self.caption, row)
             self.tables[self.caption] = self.rows
 
     def handle_data(self, data):
@@ -404,6 +405,30 @@ def deals(text, answers):
         assert abs(tokens / c["usd_per_million_tokens"] - 1) < 1e-9, tokens
 
 
+def fleets(page, answers):
+    told = {c: rows for c, rows in page.tables.items() if c.startswith("Fleets, as ")}
+    assert len(told) == sum("run" in a for a in answers), list(told)
+    for a in answers:
+        if "run" not in a:
+            continue
+        (first, *rows) = page.table("Fleets, as %s; ranges end at P90" % a["name"])
+        assert first == ["fleet", "GPUs", "T tokens", "days", "million USD", "MW", "MWh", "failures"], first
+        for row, f in zip(rows, [a["run"]] + a["run"]["fleets"], strict=True):
+            assert row[0] == f["for"], (row, f["for"])
+            if "none" in f:
+                assert row[1] == "none: " + f["none"], (row, f)
+                continue
+            same(row[1], f["gpus"])
+            close(row[2], f["tokens"] * 1e-12)
+            for cell, of_it, scale in ((row[3], f["days"], 1), (row[4], f["usd"], 1e6)):
+                for shown, value in zip(cell.split(" to "), (of_it["p50"], of_it["p90"]), strict=True):
+                    same(shown, value, scale)
+            for shown, value in zip(row[5].split(" to "), (f["megawatts"], f["megawatts_p90"]), strict=True):
+                same(shown, value)
+            close(row[6], f["energy_mwh"])
+            same(row[7], f["failures"])
+
+
 def main():
     path, json_path, text_path, bill_paths, flow_paths = sys.argv[1:]
     text, answer = open(path).read(), json.load(open(json_path))
@@ -424,6 +449,7 @@ def main():
     parts_add_up(page, answers)
     items(page, answers)
     memory(page, answers)
+    fleets(page, answers)
     trust(page, answers)
     bills_of(page, answers, bills)
     money(page, answers, flow_paths.split(","))

@@ -30,6 +30,11 @@ rent() { # beside a purchase: there is no bill. So dear that by price alone the 
 }
 if command -v gnuplot >/dev/null; then
 	ok "of two vendors" page examples/01-first-answer/h100.yaml examples/01-first-answer/mi300x.yaml
+	sed '$a\
+run: {tokens: 15 T, days: 60, budget: 300 MUSD, megawatts: 30}' examples/01-first-answer/h100.yaml >"$tmp/asked.yaml"
+	sed '$a\
+run: {tokens: 15 T, days: 1, budget: 1 USD}' examples/01-first-answer/mi300x.yaml >"$tmp/never.yaml"
+	ok "of fleets that are asked for, and of none" page "$tmp/asked.yaml" "$tmp/never.yaml"
 	sed 's/gpus: 1024/gpus: 512/' examples/01-first-answer/h100.yaml >"$tmp/half.yaml"
 	ok "of three sizes and vendors" page examples/01-first-answer/h100.yaml examples/01-first-answer/mi300x.yaml "$tmp/half.yaml"
 	more="cost: {residual_by_year: [0.7, 0.5, 0.3], horizon: 2.5 y, tax_frac: 0.05, insurance_frac: 0.01, staff: 0.2 MUSD/y}"
