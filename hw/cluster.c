@@ -262,8 +262,8 @@ static bool load(struct owned *owned, struct reader *r, int rows, struct ft_erro
 			       (long long)c->gpus, (long long)c->nodes,
 			       owned->node->name);
 	}
-	if (!ft_topology_build(owned->fabric, c->nodes, c->nics_per_node,
-			       c->nodes > 1 ? c->ufm_ports : 0, &c->topology, err)) {
+	if (!ft_topology_build(owned->fabric, c->nodes, c->nics_per_node, c->ufm_ports,
+			       &c->topology, err)) {
 		struct ft_error told = *err;
 
 		return ft_fail(err, &c->gpus_mark, "%s", told.text);

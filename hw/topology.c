@@ -293,7 +293,8 @@ bool ft_topology_build(const struct ft_fabric *fabric, int64_t nodes,
 	assert(nodes > 0 && nics_per_node > 0 && extra_ports >= 0);
 	*topology = (struct ft_topology){ .planes = fabric->planes };
 	topology->nodes_per_leaf = topology->nodes_per_pod = nodes;
-	if (nodes == 1 || fabric->wiring == FT_WIRING_NONE)
+	if (fabric->wiring == FT_WIRING_NONE ||
+	    (nodes == 1 && fabric->planned_nodes <= 1))
 		return true;
 	if (fabric->wiring == FT_WIRING_GRAPH) {
 		if (!graph_topology(fabric, nodes, nics, topology, err))

@@ -306,6 +306,26 @@ static void spines_may_be_bought_ahead(void **state)
 	assert_int_equal(t.core, build(&fabric, 5000, 0).core);
 }
 
+/* One node takes no network, but the first of 32 that are planned takes what it is to
+ * be joined to. */
+static void the_first_node_of_a_plan_has_its_network(void **state)
+{
+	struct ft_fabric fabric = recipe(144);
+	struct ft_topology t = build(&fabric, 1, 0);
+
+	(void)state;
+	assert_int_equal(t.tiers, 0);
+	fabric.planned_nodes = 1;
+	assert_int_equal(build(&fabric, 1, 0).tiers, 0);
+	fabric.planned_nodes = 32;
+	t = build(&fabric, 1, 0);
+	assert_int_equal(t.tiers, 2);
+	assert_int_equal(t.leaf, 8);
+	assert_int_equal(t.spine, build(&fabric, 2, 0).spine);
+	assert_int_equal(t.cables_node_leaf, 8);
+	assert_int_equal(t.endpoints, 8);
+}
+
 /* BasePOD: 16 nodes of 8 NICs at 200 Gb/s on the split ports of one QM9700. */
 static void split_ports_are_more_ports(void **state)
 {
@@ -442,6 +462,7 @@ int main(void)
 		cmocka_unit_test(small_clusters_pack_rails),
 		cmocka_unit_test(a_scheduled_fabric_mixes_radixes),
 		cmocka_unit_test(spines_may_be_bought_ahead),
+		cmocka_unit_test(the_first_node_of_a_plan_has_its_network),
 		cmocka_unit_test(split_ports_are_more_ports),
 		cmocka_unit_test(nothing_doubles_with_one_node_more),
 		cmocka_unit_test(modules_are_counted_per_link_end),
