@@ -113,6 +113,26 @@ static void read_links(struct arena *mem, struct reader *outer,
 	outer->failed = !reader_close(&r) || outer->failed;
 }
 
+/* What a recipe makes of a size has no say in a drawing. */
+static void check_drawn(struct reader *r, const struct ft_fabric *f)
+{
+	const struct {
+		const char *key;
+		bool stated;
+	} of[] = {
+		{ "oversubscription", f->oversubscription != 1 },
+		{ "core_oversubscription", f->core_oversubscription != 1 },
+		{ "tiers", f->tiers != 0 },
+		{ "planned_nodes", f->planned_nodes != 0 },
+		{ "spare_spines", f->spare_spines != 0 },
+	};
+
+	for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++)
+		if (!r->failed && of[i].stated)
+			reader_fail(r, of[i].key,
+				    "has no effect with wiring: graph; draw it");
+}
+
 static bool read_graph(struct arena *mem, struct reader *r, struct ft_fabric *fabric)
 {
 	const struct node *map = read_node(r, "graph");
@@ -126,6 +146,9 @@ static bool read_graph(struct arena *mem, struct reader *r, struct ft_fabric *fa
 					 "lacks the key 'graph' beside it");
 	if (!map)
 		return true;
+	check_drawn(r, fabric);
+	if (r->failed)
+		return false;
 	g = ARENA_NEW(mem, struct ft_switch_graph);
 	fabric->graph = g;
 	return graph_read(mem, map, fabric->port_bytes_per_s.value, g, r->err);
