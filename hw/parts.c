@@ -159,6 +159,14 @@ static void add_servers(struct table *t)
 
 /* ---- back-end network ---------------------------------------------------------------- */
 
+/* Of so many at the NICs, those of GPUs that the job leaves over. */
+static int64_t idle_of(const struct table *t, int64_t count)
+{
+	int64_t gpus = t->c->nodes * t->c->node->gpus;
+
+	return count * (gpus - t->c->gpus) / gpus;
+}
+
 /* Is there something longer? What does not go further than this is not. */
 static bool goes_further(const struct table *t, const struct ft_part *part)
 {
@@ -174,6 +182,7 @@ static bool goes_further(const struct table *t, const struct ft_part *part)
 static void add_reach(struct table *t, enum link_class class, const char *item,
 		      const char *maker, const char *role, int64_t count)
 {
+	struct ft_part_line *line;
 	int64_t left = count;
 
 	while (left > 0 && *item) {
@@ -186,8 +195,10 @@ static void add_reach(struct table *t, enum link_class class, const char *item,
 		int64_t n = last ? left : so_far - (count - left);
 
 		n = n < 0 ? 0 : n > left ? left : n;
-		put(t, maker ? arena_printf(t->mem, "%s-%s", item, maker) : item, role,
-		    n, part);
+		line = put(t, maker ? arena_printf(t->mem, "%s-%s", item, maker) : item,
+			   role, n, part);
+		if (line && class == NODE_LEAF)
+			line->idle = idle_of(t, n);
 		left -= n;
 		item = last ? "" : part->longer;
 	}
@@ -236,8 +247,10 @@ static void add_network(struct table *t)
 	struct ft_part_line *nics =
 		add(t, c->fabric->nic_item, "NIC", c->nodes * c->nics_per_node);
 
-	if (nics)
+	if (nics) {
 		nics->included = true;
+		nics->idle = idle_of(t, nics->count);
+	}
 	add_switches(t);
 	add_links(t);
 	if (c->ufm_ports) /* licensed by endpoint where the fabric is managed */

@@ -187,6 +187,40 @@ static void idle_gpus_stop_no_job(void **state)
 	ft_cluster_free(all);
 }
 
+static double network_per_year(const char *yaml)
+{
+	struct ft_cluster *c = good(yaml);
+	double rate = ft_parts_failures_per_hour(c->parts, FT_PART_NETWORK);
+
+	ft_cluster_free(c);
+	return 8760 * rate;
+}
+
+static double mttf_years(const struct ft_parts *parts, const char *role)
+{
+	for (size_t i = 0; i < parts->n; i++)
+		if (!strcmp(parts->line[i].role, role))
+			return parts->line[i].part->mttf_years.value;
+	fail_msg("no %s", role);
+	return 0;
+}
+
+/* Half a node of two: its four NICs fail for nobody, nor do the modules and cables that
+ * lead to them, two ports of a leaf to a module; the switch fails for all. */
+static void nics_of_idle_gpus_stop_no_job(void **state)
+{
+	struct ft_cluster *all = good("{gpu: h100-sxm, gpus: 16}");
+	double less = 4 / mttf_years(all->parts, "NIC") +
+		      4 / mttf_years(all->parts, "optics in nodes") +
+		      2 / mttf_years(all->parts, "optics in leaves, to nodes");
+
+	(void)state;
+	assert_true(mttf_years(all->parts, "cables node to leaf") == 0);
+	assert_true(fabs(network_per_year("{gpu: h100-sxm, gpus: 16}") -
+			 network_per_year("{gpu: h100-sxm, gpus: 12}") - less) < 1e-12);
+	ft_cluster_free(all);
+}
+
 /* SuperPOD: 4 DGX H100 or 2 DGX B200 a rack; NVL72 is bought as racks. */
 static void racks_hold_what_units_and_power_allow(void **state)
 {
@@ -420,6 +454,7 @@ int main(void)
 		cmocka_unit_test(a_hundred_thousand_take_150_megawatts),
 		cmocka_unit_test(failures_add_up_to_those_of_llama_3),
 		cmocka_unit_test(idle_gpus_stop_no_job),
+		cmocka_unit_test(nics_of_idle_gpus_stop_no_job),
 		cmocka_unit_test(racks_hold_what_units_and_power_allow),
 		cmocka_unit_test(modules_reach_as_far_as_they_must),
 		cmocka_unit_test(a_site_says_what_is_around),
