@@ -126,6 +126,18 @@ static void the_fullest_rank_has_its_copies(void **state)
 	}
 }
 
+/* Where each rank has all experts, its own tokens stay with it: none is fuller. */
+static void a_rank_with_all_experts_has_its_own_copies(void **state)
+{
+	struct parts p;
+
+	(void)state;
+	build(&p, MOE, PLAN("parallel: {ep: 1}"), "megatron-core", 8);
+	assert_true(p.stack->layout.expert_imbalance == 1.1);
+	assert_int_equal(work_of(p.graph, "expert_up")->gemm.m, 512 * 4);
+	drop(&p);
+}
+
 /* Of each copy of a token: 6 bytes a feature of the experts' width, 4 of hidden_size. */
 static void padding_is_kept_for_backward(void **state)
 {
@@ -467,6 +479,7 @@ int main(void)
 		cmocka_unit_test(exchanges_move_what_their_dispatcher_sends),
 		cmocka_unit_test(copies_are_sorted_as_often_as_the_dispatcher_needs),
 		cmocka_unit_test(the_fullest_rank_has_its_copies),
+		cmocka_unit_test(a_rank_with_all_experts_has_its_own_copies),
 		cmocka_unit_test(padding_is_kept_for_backward),
 		cmocka_unit_test(limited_routing_reaches_fewer_places),
 		cmocka_unit_test(a_model_says_how_far_its_tokens_go),

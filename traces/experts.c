@@ -30,7 +30,9 @@ static double uneven(const struct builder *b)
 {
 	if (b->plan->capacity_factor > 0)
 		return b->plan->capacity_factor;
-	return b->plan->force_balance ? 1 : b->rules->expert_imbalance;
+	if (b->plan->force_balance || b->plan->ep == 1) /* each rank has all experts */
+		return 1;
+	return b->rules->expert_imbalance;
 }
 
 static struct routed routed_of(const struct builder *b, const struct ft_layer *l)
