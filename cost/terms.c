@@ -61,6 +61,18 @@ static void check_recovery(struct reader *r, const struct ft_failure_terms *f)
 		reader_fail(r, "straggler_frac", "should be below 1");
 }
 
+/* Times of what does not come, or of what nothing waits for. */
+static void check_waits(struct reader *r, const struct ft_failure_terms *f)
+{
+	if (f->recovery != FT_RECOVERY_COLD && f->spares && read_has(r, "repair"))
+		reader_fail(r, "repair",
+			    "has an effect under 'recovery: cold' and 'spares: false' "
+			    "only: else a spare node is there meanwhile");
+	if (!read_has(r, "flaps_per_1000_node_days") && read_has(r, "flap"))
+		reader_fail(r, "flap",
+			    "has an effect with flaps_per_1000_node_days only");
+}
+
 static void read_failures(const struct node *map, struct ft_failure_terms *f,
 			  struct ft_error *err, bool *ok)
 {
@@ -87,6 +99,7 @@ static void read_failures(const struct node *map, struct ft_failure_terms *f,
 	f->flap_s = read_own(&r, "flap", DIM_S);
 	f->straggler_frac = read_quantity(&r, "straggler_frac", DIM_FRAC, 0);
 	check_recovery(&r, f);
+	check_waits(&r, f);
 	*ok = reader_close(&r);
 }
 
