@@ -141,6 +141,30 @@ static void add_up(struct ft_bom *bom)
 	}
 }
 
+static bool has_line(const struct ft_bom *bom, const char *item)
+{
+	for (size_t i = 0; i < bom->n_items; i++)
+		if (!strcmp(bom->item[i].item, item))
+			return true;
+	return false;
+}
+
+/* Prices that the scenario gives of what a server's price includes, or of another
+ * cluster's parts: no dollar depends on them. */
+static const char *given_in_vain(const struct bill *b)
+{
+	const char *items = "";
+
+	for (size_t i = 0; i < b->prices->n_prices; i++) {
+		const struct ft_price *p = &b->prices->price[i];
+
+		if (p->kind == FT_PRICE_GIVEN && !has_line(b->bom, p->item))
+			items = arena_printf(b->mem, "%s%s%s", items,
+					     *items ? ", " : "", p->item);
+	}
+	return items;
+}
+
 /* Rented: the GPUs, at USD per hour. */
 static void add_rent(struct bill *b, const struct ft_cluster *c)
 {
@@ -203,6 +227,7 @@ struct ft_bom *ft_bom_build(const struct ft_cluster *cluster,
 	bom->book_date = arena_text(&mem, prices->date);
 	bom->buyer = arena_text(&mem, prices->buyer);
 	add_up(bom);
+	bom->in_vain = given_in_vain(&b);
 	owned->mem = mem;
 	return bom;
 }

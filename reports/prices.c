@@ -87,6 +87,9 @@ char *prices_said(struct arena *mem, const struct ft_bom *bom,
 		if (*item && first_of(bom, prices, i, book))
 			said = arena_printf(mem, "%s\n%s", said,
 					    of_book(mem, bom, prices, book));
+	if (*bom->in_vain)
+		said = arena_printf(mem, "%s\nGiven, but on no line of the bill: %s.",
+				    said, bom->in_vain);
 	return said;
 }
 
@@ -125,6 +128,7 @@ json_t *prices_json(const struct ft_bom *bom, const struct ft_prices *prices)
 	json_put_text(j, "buyer", bom->buyer);
 	json_put_text(j, "first_date", bom->first_date);
 	json_put_text(j, "last_date", bom->last_date);
+	json_put_text(j, "given_in_vain", bom->in_vain);
 	for (int k = 0; k < FT_PRICE_KINDS; k++) {
 		snprintf(key, sizeof(key), "%s_frac",
 			 ft_price_kind_name((enum ft_price_kind)k));
