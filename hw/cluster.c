@@ -89,6 +89,17 @@ static void set_sizes(struct owned *owned)
 	c->domain_ranks = domain < c->ranks ? domain : c->ranks;
 }
 
+/* Domains of a single node meet through its NICs, which are on a network then as those of
+ * two nodes are. */
+static void join_domains(struct owned *owned)
+{
+	const struct ft_cluster *c = &owned->cluster;
+
+	if (c->nodes == 1 && c->domain_ranks < c->ranks &&
+	    owned->fabric->planned_nodes < 2)
+		owned->fabric->planned_nodes = 2;
+}
+
 /* Fit the recipe to the node: a NIC faster than a port is served by several
  * planes, twin-port cages are the node's, and a fabric may use fewer NICs. */
 static bool fit_fabric(struct owned *owned, const struct ft_mark *at,
@@ -251,6 +262,7 @@ static bool load(struct owned *owned, struct reader *r, int rows, struct ft_erro
 				&c->imperfections, err))
 		return false;
 	set_sizes(owned);
+	join_domains(owned);
 	at = reader_mark(r, "fabric");
 	if (!fit_fabric(owned, &at, err))
 		return false;

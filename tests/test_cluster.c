@@ -109,6 +109,24 @@ static void a_rack_is_one_scale_up_domain(void **state)
 	ft_cluster_free(rack);
 }
 
+/* Two domains of four GPUs in a node exchange through its NICs: their switch is bought. One
+ * domain, and a job that has one of the two, need none. */
+static void domains_of_one_node_are_on_a_network(void **state)
+{
+#define HALVES "node: {extends: hgx-h100, scale_up.gpus: 4}}"
+	struct ft_cluster *two = good("{gpu: h100-sxm, gpus: 8, " HALVES);
+	struct ft_cluster *half = good("{gpu: h100-sxm, gpus: 4, " HALVES);
+#undef HALVES
+
+	(void)state;
+	assert_int_equal(two->topology.tiers, 1);
+	assert_int_equal(two->topology.leaf, 1);
+	assert_int_equal(two->topology.endpoints, 8);
+	assert_int_equal(half->topology.tiers, 0);
+	ft_cluster_free(two);
+	ft_cluster_free(half);
+}
+
 /* 800 Gb/s NICs on 400 Gb/s ports: two planes, as in NVIDIA's B300 design. */
 static void fast_nics_are_served_by_planes(void **state)
 {
@@ -210,6 +228,7 @@ int main(void)
 		cmocka_unit_test(whole_nodes_are_bought),
 		cmocka_unit_test(a_card_of_two_dies_is_two_ranks),
 		cmocka_unit_test(a_rack_is_one_scale_up_domain),
+		cmocka_unit_test(domains_of_one_node_are_on_a_network),
 		cmocka_unit_test(fast_nics_are_served_by_planes),
 		cmocka_unit_test(slow_ports_bound_the_nics),
 		cmocka_unit_test(mistakes_point_at_their_key),
