@@ -221,6 +221,31 @@ static void a_predicted_token_costs_the_last_stage_a_layer_and_a_head(void **sta
 	drop(&one);
 }
 
+/* A vocabulary that tp does not divide: the rank with one row more sets the pace. */
+static void a_rank_has_its_rows_of_the_head(void **state)
+{
+	static const int64_t vocab[] = { 128256, 128257, 128258, 128260, 128261 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(vocab) / sizeof(*vocab); i++) {
+		char model[80];
+		struct parts p;
+		int64_t most = 0;
+
+		snprintf(model, sizeof(model),
+			 "{name: llama3-8b, num_hidden_layers: 2, vocab_size: %lld}",
+			 (long long)vocab[i]);
+		build(&p, model,
+		      "{sequence_length: 1024, global_batch_size: 8, parallel: "
+		      "{tp: 4}}",
+		      "torchtitan-2024", 8);
+		for (int64_t row = 0; row < vocab[i]; row += 4)
+			most++;
+		assert_int_equal(work_of(p.graph, "head")->gemm.n, most);
+		drop(&p);
+	}
+}
+
 /* Element-wise work that only some families have is there for them alone. */
 static void each_family_has_its_own_small_work(void **state)
 {
@@ -361,6 +386,7 @@ int main(void)
 		cmocka_unit_test(chunks_are_short_sequences),
 		cmocka_unit_test(
 			a_predicted_token_costs_the_last_stage_a_layer_and_a_head),
+		cmocka_unit_test(a_rank_has_its_rows_of_the_head),
 		cmocka_unit_test(each_family_has_its_own_small_work),
 		cmocka_unit_test(a_cap_is_a_pass_unless_compiled),
 		cmocka_unit_test(what_sees_all_attends_to_the_whole_square),

@@ -58,10 +58,17 @@ void embedding_backward(struct builder *b)
 	of_weights(b, was);
 }
 
+/* Of the vocabulary, as the fullest rank of a tensor group has them. */
+static int64_t head_rows(const struct builder *b)
+{
+	int64_t tp = b->plan->tp;
+
+	return (ft_model_vocab(b->model, tp) + tp - 1) / tp;
+}
+
 double head_logits(const struct builder *b)
 {
-	return (double)b->tokens * (double)ft_model_vocab(b->model, b->plan->tp) /
-	       (double)b->plan->tp;
+	return (double)b->tokens * (double)head_rows(b);
 }
 
 /* Bytes per logit at the rate of a whole cross-entropy, and of copies around it. Eager: a
@@ -124,7 +131,7 @@ static void head_product(struct builder *b, enum ft_layout layout, int64_t rows)
 void head_forward(struct builder *b)
 {
 	struct loss loss = loss_of(b);
-	int64_t rows = ft_model_vocab(b->model, b->plan->tp) / b->plan->tp;
+	int64_t rows = head_rows(b);
 	bool rms = b->model->norm == FT_RMS_NORM;
 
 	host(b, FT_HOST_ENDS_FORWARD, 1);
@@ -168,7 +175,7 @@ static void gather_input_again(struct builder *b)
 void head_backward(struct builder *b)
 {
 	struct loss loss = loss_of(b);
-	int64_t rows = ft_model_vocab(b->model, b->plan->tp) / b->plan->tp;
+	int64_t rows = head_rows(b);
 	bool rms = b->model->norm == FT_RMS_NORM;
 
 	host(b, FT_HOST_ENDS_BACKWARD, 1);
