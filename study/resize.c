@@ -8,6 +8,23 @@
 #include "foretoken/study_decide.h"
 #include "study/shelf.h"
 
+/* A ZeRO group of all replicas, which an answer's scenario states, is one of all at another
+ * size, too. */
+static bool resize_group(const struct ft_scenario *s, struct node *root, int64_t gpus,
+			 const struct ft_mark *at, struct ft_error *err)
+{
+	const struct ft_plan *p = s->plan;
+	int64_t ranks = gpus * s->cluster->gpu->ranks_per_gpu;
+	char text[32];
+
+	if (node_is_null(node_path(root, "training.zero_group")) ||
+	    p->zero_group != p->dp * p->cp)
+		return true;
+	snprintf(text, sizeof(text), "%" PRId64, ranks / (p->tp * p->pp));
+	return node_put_path(shelf_memory(s->shelf), root, "training.zero_group", at,
+			     arena_text(shelf_memory(s->shelf), text), err);
+}
+
 struct ft_scenario *ft_scenario_resized(const struct ft_scenario *s, int64_t gpus,
 					double batch_times, struct ft_error *err)
 {
@@ -21,6 +38,8 @@ struct ft_scenario *ft_scenario_resized(const struct ft_scenario *s, int64_t gpu
 		return NULL;
 	snprintf(text, sizeof(text), "%.0f",
 		 batch_times * (double)s->plan->global_batch);
+	if (!resize_group(s, root, gpus, &at, err))
+		return NULL;
 	if (batch_times != 1 && !node_put_path(mem, root, "training.global_batch_size",
 					       &at, arena_text(mem, text), err))
 		return NULL;

@@ -16,6 +16,8 @@ static const struct {
 	  "parallel: {tp: 1}" }, /* no even part: as it is given */
 	{ "{gpu: mi250, gpus: 4}", "parallel: {tp: 4}, micro_batch_size: 4" },
 	{ "{gpu: h100-sxm, gpus: 32}", "parallel: {tp: 8, cp: 2}" },
+	{ "{gpu: h100-sxm, gpus: 64}", "parallel: {tp: 4}, zero_group: 16" }, /* all */
+	{ "{gpu: mi250, gpus: 32}", "parallel: {tp: 2, cp: 2}, zero_group: 32" },
 };
 
 static void a_size_is_told_where_the_job_can_have_it(void **state)
