@@ -91,17 +91,27 @@ static struct ft_part *copy_of(struct table *t, const char *item, const char *ot
 	return part;
 }
 
+/* Those of whole racks, where these are sold: what a job leaves over stands there, too. */
+static int64_t bought_nodes(const struct ft_cluster *c)
+{
+	int64_t per = c->node->nodes_per_price_item;
+
+	return ceil_div(c->nodes, per) * per;
+}
+
 /* DPUs are in the server's price and power; scale-up switches that are bought apart are
  * not: so many for each domain. */
 static void add_inside(struct table *t)
 {
 	const struct ft_node *node = t->c->node;
-	struct ft_part_line *dpus =
-		add(t, node->dpu_item, "DPU", t->c->nodes * node->dpus);
+	int64_t nodes = bought_nodes(t->c);
+	struct ft_part_line *dpus = add(t, node->dpu_item, "DPU", nodes * node->dpus);
 	int64_t domains = ceil_div(t->c->nodes * node->gpus, node->scale_up_gpus);
 
-	if (dpus)
+	if (dpus) {
 		dpus->included = true;
+		dpus->idle = (nodes - t->c->nodes) * node->dpus;
+	}
 	add(t, node->scale_up_switch, "scale-up switch",
 	    domains * node->scale_up_switches);
 }
@@ -116,7 +126,8 @@ static void add_servers(struct table *t)
 	struct ft_part *gpu = copy_of(t, *c->gpu->name ? c->gpu->name : "gpu", "gpu");
 	struct ft_part *host = copy_of(t, *node->name ? node->name : "host", "host");
 	struct ft_part *spare = ARENA_NEW(t->mem, struct ft_part);
-	int64_t gpus = c->nodes * node->gpus, idle = gpus - c->gpus;
+	int64_t nodes = bought_nodes(c), gpus = nodes * node->gpus;
+	int64_t idle = gpus - c->gpus;
 	struct ft_part_line *line;
 
 	bought->item = node->price_item;
@@ -131,8 +142,9 @@ static void add_servers(struct table *t)
 	host->max_w = node->power_w;
 	if (node->rack_units.value > 0)
 		host->rack_units = node->rack_units;
-	line = put(t, host->item, "host", c->nodes, host);
+	line = put(t, host->item, "host", nodes, host);
 	line->included = true;
+	line->idle = nodes - c->nodes;
 	line = put(t, "software", "software", gpus,
 		   catalogue_find(&t->site->catalogue, "software"));
 	line->included = true;
@@ -345,7 +357,8 @@ static void add_racks(struct table *t)
 		    ceil_div(ports + racks * s->racks.pdus, s->out_of_band.ports));
 	add(t, s->racks.item, "equipment rack", racks);
 	add(t, s->racks.pdu_item, "power distribution", racks * s->racks.pdus);
-	add(t, s->integration_item, "integration", t->c->nodes * t->c->node->gpus);
+	add(t, s->integration_item, "integration",
+	    bought_nodes(t->c) * t->c->node->gpus);
 }
 
 const struct ft_parts *parts_build(struct arena *mem, const struct ft_cluster *c,

@@ -187,6 +187,44 @@ static void idle_gpus_stop_no_job(void **state)
 	ft_cluster_free(all);
 }
 
+static const struct ft_part_line *line_of(const struct ft_parts *parts,
+					  const char *role)
+{
+	for (size_t i = 0; i < parts->n; i++)
+		if (!strcmp(parts->line[i].role, role))
+			return &parts->line[i];
+	fail_msg("no %s", role);
+	return NULL;
+}
+
+static double mttf_years(const struct ft_parts *parts, const char *role)
+{
+	return line_of(parts, role)->part->mttf_years.value;
+}
+
+/* 80 GPUs take two racks of 72: the 64 left over draw power as those of a node do, and stop
+ * no job; nor do their 16 hosts and the DPUs
+ * in these. */
+static void a_rack_is_bought_whole(void **state)
+{
+	struct ft_cluster *some = good("{gpu: gb200, gpus: 80, site: bare}");
+	struct ft_cluster *all = good("{gpu: gb200, gpus: 144, site: bare}");
+	const struct ft_part *gpu = ft_parts_gpu(all->parts);
+	double more = ft_parts_failures_per_hour(all->parts, FT_PART_SERVER) -
+		      ft_parts_failures_per_hour(some->parts, FT_PART_SERVER);
+
+	(void)state;
+	assert_true(fabs(ft_parts_gpus_w(some->parts) - 144 * gpu->max_w.value) < 1);
+	assert_int_equal(line_of(some->parts, "host")->count, 36);
+	assert_int_equal(line_of(some->parts, "host")->idle, 16);
+	assert_true(fabs(more * 8760 - 64 / gpu->mttf_years.value -
+			 16 / mttf_years(all->parts, "host") -
+			 16 * (double)all->node->dpus / mttf_years(all->parts, "DPU")) <
+		    1e-9);
+	ft_cluster_free(some);
+	ft_cluster_free(all);
+}
+
 static double network_per_year(const char *yaml)
 {
 	struct ft_cluster *c = good(yaml);
@@ -194,15 +232,6 @@ static double network_per_year(const char *yaml)
 
 	ft_cluster_free(c);
 	return 8760 * rate;
-}
-
-static double mttf_years(const struct ft_parts *parts, const char *role)
-{
-	for (size_t i = 0; i < parts->n; i++)
-		if (!strcmp(parts->line[i].role, role))
-			return parts->line[i].part->mttf_years.value;
-	fail_msg("no %s", role);
-	return 0;
 }
 
 /* Half a node of two: its four NICs fail for nobody, nor do the modules and cables that
@@ -454,6 +483,7 @@ int main(void)
 		cmocka_unit_test(a_hundred_thousand_take_150_megawatts),
 		cmocka_unit_test(failures_add_up_to_those_of_llama_3),
 		cmocka_unit_test(idle_gpus_stop_no_job),
+		cmocka_unit_test(a_rack_is_bought_whole),
 		cmocka_unit_test(nics_of_idle_gpus_stop_no_job),
 		cmocka_unit_test(racks_hold_what_units_and_power_allow),
 		cmocka_unit_test(modules_reach_as_far_as_they_must),
