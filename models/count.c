@@ -237,13 +237,23 @@ double ft_model_active_parameters(const struct ft_model *model, int64_t tp)
 	return parameters(model, tp, true);
 }
 
+double ft_layer_pairs(const struct ft_layer *l, int64_t sequence, int64_t window,
+		      bool causal)
+{
+	int64_t length = l->chunk && l->chunk < sequence ? l->chunk : sequence;
+	double each = (double)length, left = (double)(sequence % length);
+	double w = (double)window;
+
+	return (double)(sequence / length) * ft_attention_pairs(each, each, w, causal) +
+	       (left > 0 ? ft_attention_pairs(left, left, w, causal) : 0);
+}
+
 /* Multiply-adds of attention itself, forward, a token: scores and values. */
 static double attention_products(const struct ft_layer *l, int64_t sequence,
 				 bool causal)
 {
-	double length = (double)(l->chunk && l->chunk < sequence ? l->chunk : sequence);
 	double pairs =
-		ft_attention_pairs(length, length, (double)l->window, causal) / length;
+		ft_layer_pairs(l, sequence, l->window, causal) / (double)sequence;
 
 	if (l->linear_heads)
 		return 4 * (double)(l->linear_heads * l->linear_key_dim *

@@ -184,6 +184,34 @@ static void chunks_are_short_sequences(void **state)
 	drop(&chunks);
 }
 
+/* 5,120 tokens in chunks of 2,048 are two of these and one of 1,024, on ranks of a context
+ * group, too, and in what runs again. */
+static void what_is_left_of_a_sequence_is_a_shorter_chunk(void **state)
+{
+	static const char *const parallel[] = { "{ep: 8}", "{ep: 8, cp: 2}" };
+	const double seen = 2 * 2048. * 2048 + 1024. * 1024;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct parts p;
+		char plan[160];
+
+		snprintf(plan, sizeof(plan),
+			 "{sequence_length: 5120, global_batch_size: 8, parallel: %s, "
+			 "recompute: none}",
+			 parallel[i]);
+		build(&p,
+		      "{name: llama4-scout, layer_types: [chunked_attention], "
+		      "attention_chunk_size: 2048}",
+		      plan, "torch-2.11-compile", 8);
+		near_frac(sum_over_ranks(p.graph, "attention", -1).flop,
+			  3.5 * 8 * 48 * 40 * 128. * 2 * seen, 1e-3);
+		near_frac(ft_layer_pairs(&p.model->layer[0], 5120, 0, true), seen / 2,
+			  1e-3);
+		drop(&p);
+	}
+}
+
 /* The last stage alone predicts ahead: a layer, a projection, a head, and a copy of the
  * embedding there. */
 static void a_predicted_token_costs_the_last_stage_a_layer_and_a_head(void **state)
@@ -384,6 +412,7 @@ int main(void)
 		cmocka_unit_test(parallel_halves_are_summed_once),
 		cmocka_unit_test(local_layers_see_their_window_and_others_all),
 		cmocka_unit_test(chunks_are_short_sequences),
+		cmocka_unit_test(what_is_left_of_a_sequence_is_a_shorter_chunk),
 		cmocka_unit_test(
 			a_predicted_token_costs_the_last_stage_a_layer_and_a_head),
 		cmocka_unit_test(a_rank_has_its_rows_of_the_head),

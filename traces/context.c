@@ -57,16 +57,32 @@ static void attend(struct builder *b, const struct layer_sizes *s, enum ft_pass 
 	put_op(b, &w, FT_STREAM_COMPUTE, pass == FT_PASS_FORWARD ? 1 : 5);
 }
 
-/* All of a rank's own: in chunks, each is a sequence of its own. */
+/* All whole chunks of a rank's own, each a sequence of its own. */
 static struct blocks whole(const struct builder *b, const struct layer_sizes *s)
 {
 	int64_t all = b->plan->sequence;
 	int64_t length = s->l->chunk && s->l->chunk < all ? s->l->chunk : all;
 
-	return (struct blocks){
-		b->sequences * ((all + length - 1) / length), s->heads, s->kv_heads,
-		(length + b->plan->cp - 1) / b->plan->cp,     length,	b->model->causal
-	};
+	return (struct blocks){ b->sequences * (all / length),
+				s->heads,
+				s->kv_heads,
+				(length + b->plan->cp - 1) / b->plan->cp,
+				length,
+				b->model->causal };
+}
+
+/* Whole chunks, and what is left of the sequence behind them. */
+static void attend_chunks(struct builder *b, const struct layer_sizes *s,
+			  enum ft_pass pass, struct blocks x)
+{
+	int64_t left = b->plan->sequence % x.keys;
+
+	attend(b, s, pass, x);
+	x.batch = b->sequences;
+	x.queries = (left * x.queries + x.keys - 1) / x.keys;
+	x.keys = left;
+	if (left)
+		attend(b, s, pass, x);
 }
 
 /* Elements of keys and values that a rank has. */
@@ -87,7 +103,7 @@ static void ring(struct builder *b, const struct layer_sizes *s, enum ft_pass pa
 			   backward ? 2 * kv : kv))
 		host(b, FT_HOST_COLLECTIVE, (double)(cp - 2));
 	if (window_of(b, s->l) || s->l->chunk || !x.causal) {
-		attend(b, s, pass, x);
+		attend_chunks(b, s, pass, x);
 	} else {
 		x.keys = x.queries;
 		attend(b, s, pass, x);
@@ -111,7 +127,7 @@ static void all_gather(struct builder *b, const struct layer_sizes *s,
 	put_collective(b, "cp_all_gather", FT_STREAM_CP, FT_ALL_GATHER, FT_GROUP_CP,
 		       bytes);
 	need(b, FT_STREAM_CP);
-	attend(b, s, pass, whole(b, s));
+	attend_chunks(b, s, pass, whole(b, s));
 	if (pass == FT_PASS_BACKWARD) {
 		put_collective(b, "cp_reduce_scatter", FT_STREAM_CP, FT_REDUCE_SCATTER,
 			       FT_GROUP_CP, bytes);
@@ -134,7 +150,7 @@ static void all_to_all(struct builder *b, const struct layer_sizes *s,
 	x.queries = x.keys;
 	x.heads = (x.heads + cp - 1) / cp;
 	x.kv_heads = (x.kv_heads + cp - 1) / cp;
-	attend(b, s, pass, x);
+	attend_chunks(b, s, pass, x);
 	put_collective(b, "cp_all_to_all", FT_STREAM_CP, FT_ALL_TO_ALL, FT_GROUP_CP,
 		       backward ? qkv : out);
 	need(b, FT_STREAM_CP);
@@ -167,7 +183,7 @@ void attention_core(struct builder *b, const struct layer_sizes *s, bool backwar
 		return;
 	}
 	if (b->plan->cp == 1)
-		attend(b, s, pass, whole(b, s));
+		attend_chunks(b, s, pass, whole(b, s));
 	else if (how == FT_CP_ALL_GATHER)
 		all_gather(b, s, pass);
 	else if (how == FT_CP_ALL_TO_ALL)

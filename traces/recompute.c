@@ -95,18 +95,14 @@ bool output_is_needed(const struct builder *b)
 
 static double attention_flop(const struct builder *b, const struct layer_sizes *s)
 {
-	double length = (double)b->plan->sequence;
-	double reach = s->l->chunk ? fmin((double)s->l->chunk, length) : length;
-
 	if (s->l->linear_heads)
 		return 8 * (double)(s->tokens * s->out * s->l->linear_key_dim);
-	return ft_attention_flop(FT_PASS_FORWARD,
-				 (double)(s->heads * b->sequences) /
-					 (double)b->plan->cp * length / reach *
-					 ft_attention_pairs(reach, reach,
-							    (double)window_of(b, s->l),
-							    b->model->causal),
-				 (double)s->l->qk_head_dim, (double)s->l->v_head_dim);
+	return ft_attention_flop(
+		FT_PASS_FORWARD,
+		(double)(s->heads * b->sequences) / (double)b->plan->cp *
+			ft_layer_pairs(s->l, b->plan->sequence, window_of(b, s->l),
+				       b->model->causal),
+		(double)s->l->qk_head_dim, (double)s->l->v_head_dim);
 }
 
 /* Parameters of the experts' products that a token uses, as this rank's share of tokens has

@@ -98,6 +98,11 @@ void ft_model_stretch(struct ft_model *model, int64_t sequence);
 /* Rows of embedding and head once padded for this tensor split. */
 int64_t ft_model_vocab(const struct ft_model *model, int64_t tp);
 
+/* Queries times keys that they see, of a sequence: in chunks each is one of its own, the
+ * last what is left. */
+double ft_layer_pairs(const struct ft_layer *layer, int64_t sequence, int64_t window,
+		      bool causal);
+
 /* Parameter counts. Embedding and head rows are counted padded for tp. */
 double ft_layer_attention_parameters(const struct ft_model *model, int64_t i);
 double ft_layer_dense_parameters(const struct ft_model *model, int64_t i);
