@@ -128,16 +128,37 @@ static void add_where(struct ft_rec_where *sum, const struct ft_rec_where *x, do
 		sum->queued_most = x->queued_most;
 }
 
+/* Which operations count, by when they began as recorded. */
+static void count_steps(struct whatif *w, const struct ft_replayed *t)
+{
+	const struct ft_replay *p = w->asked->replay;
+
+	w->counted = ARENA_ARRAY(&w->mem, ft_replay_ranks(p), bool *);
+	for (size_t k = 0; k < ft_replay_ranks(p); k++) {
+		const struct ft_recording *r = ft_replay_recording(p, k);
+		size_t n = ft_recording_ops(r);
+
+		w->counted[k] = ARENA_ARRAY(&w->mem, n, bool);
+		for (size_t s = 0; s < ft_recording_steps(r); s++) {
+			struct ft_rec_window x;
+
+			if (!is_step(w, r, s))
+				continue;
+			w->n_steps++;
+			x = ft_replay_step(p, t, k, s);
+			for (size_t i = 0; i < n; i++)
+				w->counted[k][i] |= t->op_begin[k][i] >= x.from &&
+						    t->op_begin[k][i] < x.to;
+		}
+	}
+}
+
 static struct ft_rec_where where(const struct whatif *w, const struct ft_replayed *t)
 {
 	const struct ft_replay *p = w->asked->replay;
 	struct ft_rec_where sum = { .step_s = 0 };
-	int64_t n = 0;
+	int64_t n = w->n_steps;
 
-	for (size_t k = 0; k < ft_replay_ranks(p); k++)
-		for (size_t s = 0; s < ft_recording_steps(ft_replay_recording(p, k));
-		     s++)
-			n += is_step(w, ft_replay_recording(p, k), s);
 	for (size_t k = 0; k < ft_replay_ranks(p); k++) {
 		const struct ft_recording *r = ft_replay_recording(p, k);
 
@@ -184,7 +205,8 @@ static void retime_kernel(struct whatif *w, size_t rank, size_t i, struct told *
 	told->by_s[by] += time_s;
 	if (ratio < 1 || ratio > 1)
 		w->changed.op[rank][i] = ft_ps_from_s(time_s * ratio);
-	w->spread_s[part_of(op)] += time_s * ratio * spread;
+	if (w->counted[rank][i])
+		w->spread_s[part_of(op)] += time_s * ratio * spread;
 }
 
 /* A GPU's own ladder serves where only the size of shards or products changes. */
@@ -262,10 +284,11 @@ static bool apply_wishes(struct whatif *w, struct ft_error *err)
 
 /* ---- parts ----------------------------------------------------------------------------- */
 
+/* Durations of a step, the mean over ranks and steps. */
 static void add_up(struct whatif *w)
 {
 	const struct ft_replay *p = w->asked->replay;
-	double ranks = (double)ft_replay_ranks(p);
+	double n = (double)w->n_steps;
 
 	for (size_t k = 0; k < ft_replay_ranks(p); k++) {
 		const struct ft_recording *r = ft_replay_recording(p, k);
@@ -274,9 +297,11 @@ static void add_up(struct whatif *w)
 			struct ft_whatif_change *c =
 				&w->answer->change[part_of(ft_recording_op(r, i))];
 
-			c->recorded_s += (double)w->recorded.op[k][i] * 1e-12 / ranks;
-			c->replayed_s += (double)w->changed.op[k][i] * 1e-12 / ranks;
 			c->changed |= w->recorded.op[k][i] != w->changed.op[k][i];
+			if (!w->counted[k][i])
+				continue;
+			c->recorded_s += (double)w->recorded.op[k][i] * 1e-12 / n;
+			c->replayed_s += (double)w->changed.op[k][i] * 1e-12 / n;
 		}
 	}
 	w->answer->change[FT_PART_HOST].changed =
@@ -353,7 +378,7 @@ static void range(struct whatif *w)
 	for (int i = 0; i < FT_PARTS; i++) {
 		double busy = a->change[i].replayed_s;
 		double share = busy > 0 ? fmin(1, a->replayed.step_s / busy) : 0;
-		double s = w->spread_s[i] / (double)ft_replay_ranks(w->asked->replay);
+		double s = w->spread_s[i] / (double)w->n_steps;
 
 		square += share * s * share * s;
 	}
@@ -394,10 +419,11 @@ static bool run(struct whatif *w, struct ft_error *err)
 	w->recorded = ft_replay_recorded(q->replay, &w->mem);
 	w->changed = ft_replay_recorded(q->replay, &w->mem);
 	before = ft_replay_as_recorded(q->replay, &w->mem);
-	a->recorded_step_s = step_s(w, &before);
-	a->recorded = where(w, &before);
 	if (!has_step(w, err) || !groups_find(w, err))
 		return false;
+	count_steps(w, &before);
+	a->recorded_step_s = step_s(w, &before);
+	a->recorded = where(w, &before);
 	if (ft_replay_stages(q->replay)[0])
 		whatif_note(w, "%s", ft_replay_stages(q->replay));
 	if (!is_moved(q))

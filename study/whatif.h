@@ -34,8 +34,9 @@ struct whatif {
 	struct tensor tensor;
 	bool sharded; /* its data-parallel ranks hold parts of the weights */
 	struct ft_replay_times recorded, changed;
-	double part_recorded_s[FT_PARTS], part_replayed_s[FT_PARTS];
-	double spread_s[FT_PARTS]; /* one standard deviation of its sum */
+	bool **counted;	 /* [rank][op]: it begins in a step that is asked for */
+	int64_t n_steps; /* of those, over all ranks */
+	double spread_s[FT_PARTS]; /* one standard deviation of the sum over them */
 };
 
 /* One sentence for the reader; what is beyond the list's end is left out. */

@@ -59,6 +59,12 @@ json.dump({"deviceProperties": [{"id": 0, "name": "NVIDIA H200"}], "traceEvents"
 P
 ok "a launch waits for a place in the queue, also in another time" json 'abs(d["recorded_step_s"]-d["step_s"]-1e-3)<1e-9' replay "$tmp/full.json" --speedup attention=2
 
+python3 tests/small.py ahead >"$tmp/ahead.json"
+ok "of several steps a part's durations are those of one" json '[(c["what"], round(c["recorded_s"], 12), round(c["replayed_s"], 12)) for c in d["changes"]] == [("gemm", 1.5e-3, 7.5e-4), ("memory", 5e-4, 5e-4)]' replay "$tmp/ahead.json" --speedup gemm=2
+python3 tests/small.py ahead 1 >"$tmp/alone.json"
+above() { $f trace replay "$1" --gpu h200 --json | python3 -c 'import json, sys; d = json.load(sys.stdin); print(round(d["interval"]["step_s"][1] / d["step_s"], 2))'; }
+ok "and its range is that of one" [ "$(above "$tmp/ahead.json")" = "$(above "$tmp/alone.json")" ]
+
 for n in 4096 4097; do
 	python3 tests/lanes.py $n "$tmp/streams.$n"
 done

@@ -1,0 +1,31 @@
+#!/usr/bin/env python3
+"""Small recordings of known answers: python3 tests/small.py KIND > FILE."""
+import json
+import sys
+
+events = []
+
+
+def event(category, name, at, takes, lane, **args):
+    events.append({"ph": "X", "cat": category, "name": name, "pid": 1, "tid": lane, "ts": at, "dur": takes, "args": args})
+
+
+def launch(i, at, name, stream, begins, runs, **args):
+    """Operation i: asked for at a time, which takes the host 5 us, and run at another."""
+    event("cuda_runtime", "cudaLaunchKernel", at, 5, 1, correlation=i)
+    event("kernel", name, begins, runs, stream, stream=stream, correlation=i, **args)
+
+
+def ahead(steps="3"):
+    """Steps of 2 ms: three products and an addition of 500 us each, all launched in the first 100 us of
+    the host's."""
+    for step in range(int(steps)):
+        event("user_annotation", "ProfilerStep#%d" % step, 100 * step, 100, 1)
+        for i in range(4):
+            n = 4 * step + i
+            launch(n + 1, 100 * step + 10 + 20 * i, "gemm" if i else "elementwise_kernel", 7, 20 + 500 * n, 500)
+
+
+kinds = {"ahead": ahead}
+rank = dict(kinds[sys.argv[1]](*sys.argv[2:]) or {})
+json.dump({"deviceProperties": [{"id": 0, "name": "NVIDIA H100 80GB HBM3"}], **rank, "traceEvents": events}, sys.stdout)
