@@ -137,7 +137,7 @@ static int by_at(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Launched and not begun: two sorted lists, walked together. */
+/* Launched and not begun within the window: two sorted lists, walked together. */
 static void queue(const struct rank *k, const struct ft_replayed *t, size_t rank,
 		  struct ft_rec_window w, struct ft_rec_where *to)
 {
@@ -149,13 +149,16 @@ static void queue(const struct rank *k, const struct ft_replayed *t, size_t rank
 
 	for (size_t i = 0; i < k->r->op.n; i++) {
 		int32_t call = op_of(k->r, i)->call;
+		ft_ps from = call == FT_REC_NONE ? w.to : t->call_begin[rank][call];
+		ft_ps begin = t->op_begin[rank][i];
 
-		if (call == FT_REC_NONE || t->call_begin[rank][call] < w.from ||
-		    t->call_begin[rank][call] >= w.to)
+		from = from < w.from ? w.from : from;
+		begin = begin > w.to ? w.to : begin;
+		if (begin <= from)
 			continue;
-		in[n] = t->call_begin[rank][call];
-		out[n++] = t->op_begin[rank][i];
-		waited_s += (double)(out[n - 1] - in[n - 1]) * 1e-12;
+		in[n] = from;
+		out[n++] = begin;
+		waited_s += (double)(begin - from) * 1e-12;
 	}
 	qsort(in, n, sizeof(*in), by_at);
 	qsort(out, n, sizeof(*out), by_at);
@@ -167,24 +170,6 @@ static void queue(const struct rank *k, const struct ft_replayed *t, size_t rank
 	}
 	to->queued_mean = to->step_s > 0 ? waited_s / to->step_s : 0;
 	arena_release(&scratch);
-}
-
-static void calls(const struct rank *k, const struct ft_replayed *t, size_t rank,
-		  struct ft_rec_window w, struct ft_rec_where *to)
-{
-	for (size_t i = 0; i < k->r->call.n; i++) {
-		ft_ps begin = t->call_begin[rank][i];
-		double s = (double)(t->call_end[rank][i] - begin) * 1e-12;
-
-		if (begin < w.from || begin >= w.to)
-			continue;
-		if (call_of(k->r, i)->kind == FT_REC_LAUNCH) {
-			to->launches++;
-			to->call_s += s;
-		} else if (call_of(k->r, i)->kind >= FT_REC_SYNC_EVENT) {
-			to->sync_s += s;
-		}
-	}
 }
 
 struct ft_rec_where ft_replay_where(const struct ft_replay *p,
@@ -206,11 +191,34 @@ struct ft_rec_where ft_replay_where(const struct ft_replay *p,
 			(double)(t->op_end[rank][i] - begin) * 1e-12;
 		to.class_n[op_of(k->r, i)->rec_class]++;
 	}
-	calls(k, t, rank, w, &to);
 	latency(k, t, rank, w, &to);
 	queue(k, t, rank, w, &to);
 	arena_release(&scratch);
 	return to;
+}
+
+void ft_replay_calls(const struct ft_replay *p, const struct ft_replayed *t,
+		     size_t rank, size_t step, struct ft_rec_where *to)
+{
+	const struct rank *k = &p->rank[rank];
+	const struct ft_rec_step *of = &k->r->step[step];
+	struct ft_rec_window w = ft_replay_step(p, t, rank, step);
+
+	for (size_t i = 0; i < k->r->call.n; i++) {
+		const struct ft_rec_call *c = call_of(k->r, i);
+		ft_ps begin = t->call_begin[rank][i];
+		double s = (double)(t->call_end[rank][i] - begin) * 1e-12;
+
+		if (of->marked ? c->start < of->begin || c->start >= of->end :
+				 begin < w.from || begin >= w.to)
+			continue;
+		if (c->kind == FT_REC_LAUNCH) {
+			to->launches++;
+			to->call_s += s;
+		} else if (c->kind >= FT_REC_SYNC_EVENT) {
+			to->sync_s += s;
+		}
+	}
 }
 
 const char *ft_rec_cause_name(enum ft_rec_cause cause)

@@ -168,6 +168,7 @@ static struct ft_rec_where where(const struct whatif *w, const struct ft_replaye
 			if (!is_step(w, r, s))
 				continue;
 			x = ft_replay_where(p, t, k, ft_replay_step(p, t, k, s));
+			ft_replay_calls(p, t, k, s, &x);
 			add_where(&sum, &x, (double)n);
 		}
 	}

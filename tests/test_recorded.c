@@ -421,6 +421,7 @@ static void every_instant_counts_once(void **state)
 	ok_or_say(p, err);
 	t = ft_replay_as_recorded(p, &mem);
 	w = ft_replay_where(p, &t, 0, ft_replay_step(p, &t, 0, 0));
+	ft_replay_calls(p, &t, 0, 0, &w);
 	near_frac(w.step_s, 350e-6, 1e-12);
 	near_frac(w.compute_s, 100e-6, 1e-12);
 	near_frac(w.exposed_s, 50e-6, 1e-9);

@@ -348,8 +348,8 @@ struct ft_rec_where {
 	double collective_s;		/* some collective runs, hidden or not */
 	double class_s[FT_REC_CLASSES]; /* durations, added up */
 	int64_t class_n[FT_REC_CLASSES];
-	int64_t launches;      /* calls */
-	double call_s, sync_s; /* in launches; in synchronisations */
+	int64_t launches;      /* calls, of ft_replay_calls; 0 without */
+	double call_s, sync_s; /* likewise: in launches; in synchronisations */
 	double latency_s;      /* launch to begin where the stream was idle: median */
 	double queued_mean;    /* operations launched and not begun, over time */
 	int64_t queued_most;
@@ -358,6 +358,11 @@ struct ft_rec_where {
 struct ft_rec_where ft_replay_where(const struct ft_replay *replay,
 				    const struct ft_replayed *times, size_t rank,
 				    struct ft_rec_window window);
+
+/* Adds a step's calls, those between its marks: where the host runs ahead, they are made
+ * before its window. */
+void ft_replay_calls(const struct ft_replay *replay, const struct ft_replayed *times,
+		     size_t rank, size_t step, struct ft_rec_where *to);
 
 /* Of one rank in the collectives that all ranks given recorded: how long it waited for
  * the last to come, how long it then took; how often it was the last; by how much its
