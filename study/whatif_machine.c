@@ -224,18 +224,32 @@ void machines_release(struct whatif *w)
 	ft_gpu_free(w->to.gpu);
 }
 
+/* Of the time with a kernel that of kernels bound by memory, as durations are. */
+static double memory_frac(const struct ft_rec_where *at)
+{
+	double memory_s = at->class_s[FT_REC_MEMORY] + at->class_s[FT_REC_OPTIMIZER];
+	double all_s = memory_s + at->class_s[FT_REC_GEMM] +
+		       at->class_s[FT_REC_ATTENTION] + at->class_s[FT_REC_OTHER];
+
+	return all_s > 0 ? memory_s / all_s : 0;
+}
+
 bool machine_price(struct whatif *w, struct ft_error *err)
 {
 	struct ft_whatif *a = w->answer;
+	const struct ft_rec_where *at = &a->replayed;
 	struct ft_scenario *s = w->to.scenario;
+	double busy = (at->compute_s + at->optimizer_s) / at->step_s;
 	double tokens = w->asked->tokens_per_step *
 			(a->dp_recorded ? (double)a->dp / (double)a->dp_recorded : 1);
 	struct ft_throughput rate = {
 		.tokens_per_s = tokens / a->step_s,
 		.low = tokens / a->high_s,
 		.high = tokens / a->low_s,
-		.busy_frac = (a->replayed.compute_s + a->replayed.optimizer_s) /
-			     a->replayed.step_s,
+		.busy_frac = busy,
+		.memory_frac = busy * memory_frac(at),
+		.waiting_frac = (at->exposed_s + at->bubble_s) / at->step_s,
+		.bubble_frac = at->bubble_s / at->step_s,
 	};
 	const struct ft_prices *prices = ft_scenario_prices(s, err);
 	struct ft_bom *bom = prices ? ft_bom_build(s->cluster, prices, err) : NULL;

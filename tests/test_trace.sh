@@ -68,6 +68,10 @@ ok "and its range is that of one" [ "$(above "$tmp/ahead.json")" = "$(above "$tm
 ok "launches are told of a step that the host was ahead of" json 'd["launches"]["count"] == 4 and abs(d["launches"]["host_s"] - 2e-5) < 1e-12' show "$tmp/ahead.json"
 ok "and what is launched and not begun, from its begin to its end" json 'abs(d["launches"]["queued_mean"] - (5.5 + 1.5) / 2) < 1e-9 and d["launches"]["queued_most"] == 7' show "$tmp/ahead.json"
 
+# at full power, at 0.66 and at 0.37 of the way from idle to it (parts of a GPU, hw/parts/compute.yaml)
+watts() { python3 tests/small.py one "$1" >"$tmp/one.json" && $f trace replay "$tmp/one.json" --tokens-per-step 1000 --json | grep -o 'joules_per_token": [0-9.]*' | cut -d' ' -f2; }
+ok "kernels bound by memory and waiting draw less than products, as in simulate" python3 -c 'import sys; a, b, c, d = map(float, sys.argv[1:]); assert abs((b - c) / (a - c) / (0.29 / 0.63) - 1) < 1e-3 and c == d, (a, b, c, d)' "$(watts gemm)" "$(watts elementwise_kernel)" "$(watts ncclDevKernel_AllReduce)" "$(watts ncclDevKernel_SendRecv)"
+
 for n in 4096 4097; do
 	python3 tests/lanes.py $n "$tmp/streams.$n"
 done
