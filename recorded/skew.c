@@ -30,7 +30,8 @@ static struct last *find_last(const struct ft_replay *p, const struct ft_replaye
 }
 
 struct ft_rec_skew ft_replay_skew(const struct ft_replay *p,
-				  const struct ft_replayed *t, size_t rank)
+				  const struct ft_replayed *t, size_t rank,
+				  struct ft_rec_window w)
 {
 	struct ft_rec_skew s = { .clock_s = -(double)p->rank[rank].shift * 1e-12 };
 	struct arena scratch = { 0 };
@@ -39,12 +40,13 @@ struct ft_rec_skew ft_replay_skew(const struct ft_replay *p,
 
 	for (size_t i = 0; i < k->r->op.n; i++) {
 		int32_t m = k->meeting[i];
+		ft_ps begin = t->op_begin[rank][i];
 
-		if (m == FT_REC_NONE)
+		if (m == FT_REC_NONE || begin < w.from || begin >= w.to)
 			continue;
 		s.met++;
 		s.last += last[m].rank == rank;
-		s.waiting_s += (double)(last[m].begin - t->op_begin[rank][i]) * 1e-12;
+		s.waiting_s += (double)(last[m].begin - begin) * 1e-12;
 		s.transfer_s += (double)(t->op_end[rank][i] - last[m].begin) * 1e-12;
 	}
 	/* recordings begin at 0 each; what they began at tells the rest */

@@ -146,24 +146,25 @@ static void put_launches(FILE *out, const struct ft_rec_where *w)
 			1e6 * w->latency_s, w->queued_mean, w->queued_most);
 }
 
-static void put_skew(FILE *out, const struct ft_replay *p)
+static void put_skew(FILE *out, const struct ft_replay *p, const char *step)
 {
 	struct arena mem = { 0 };
 	struct ft_replayed t = ft_replay_as_recorded(p, &mem);
 	struct table table = TABLE_OPEN(out, "rank", ">collectives", ">waiting ms",
 					">transfer ms", ">came last", ">clock us");
-	int64_t most = -1, straggler = 0, met = 0;
+	double most = -1, met = 0;
+	int64_t straggler = 0;
 
 	for (size_t k = 0; k < ft_replay_ranks(p); k++) {
-		struct ft_rec_skew s = ft_replay_skew(p, &t, k);
+		struct ft_rec_skew s = ft_study_skew(p, &t, k, step);
 		int64_t rank = ft_recording_rank(ft_replay_recording(p, k));
 
 		table_row(&table);
 		table_put(&table, "%" PRId64, rank);
-		table_put(&table, "%" PRId64, s.met);
+		table_put(&table, "%g", s.met);
 		table_put(&table, "%.3f", 1e3 * s.waiting_s);
 		table_put(&table, "%.3f", 1e3 * s.transfer_s);
-		table_put(&table, "%" PRId64, s.last);
+		table_put(&table, "%g", s.last);
 		table_put(&table, "%+.1f", 1e6 * s.clock_s);
 		met += s.met;
 		if (s.last > most) {
@@ -171,7 +172,7 @@ static void put_skew(FILE *out, const struct ft_replay *p)
 			straggler = rank;
 		}
 	}
-	if (met) {
+	if (met > 0) {
 		table_close(&table);
 		fprintf(out, "Others wait for rank %" PRId64 " most often.\n\n",
 			straggler);
@@ -182,19 +183,19 @@ static void put_skew(FILE *out, const struct ft_replay *p)
 }
 
 /* Templates make names of hundreds of letters; what tells them apart comes first. */
-static void put_kernels(FILE *out, const struct ft_replay *p)
+static void put_kernels(FILE *out, const struct ft_replay *p, const char *step)
 {
 	struct arena mem = { 0 };
 	const struct ft_recording *r = ft_replay_recording(p, 0);
 	struct ft_replayed t = ft_replay_as_recorded(p, &mem);
-	size_t n, last = ft_recording_steps(r) - 1;
+	size_t n, last = ft_study_last_step(p, step);
 	struct ft_rec_kernel *k =
 		ft_replay_kernels(p, 0, &t, ft_replay_step(p, &t, 0, last), &mem, &n);
-	bool one = ft_replay_ranks(p) == 1 && last == 0;
+	bool one = ft_replay_ranks(p) == 1 && ft_recording_steps(r) == 1;
 	struct table table;
 
 	if (!one)
-		fputs("Of the first file's last step:\n", out);
+		fprintf(out, "Of the first file's %s:\n", step ? "step" : "last step");
 	table = TABLE_OPEN(out, "kernel", "class", ">count", ">ms", ">mean us",
 			   ">shortest us", ">longest us");
 
@@ -227,8 +228,8 @@ void ft_report_recorded(FILE *out, const struct ft_replay *p, const struct ft_wh
 	put_launches(out, &a->recorded);
 	putc('\n', out);
 	if (ft_replay_ranks(p) > 1)
-		put_skew(out, p);
-	put_kernels(out, p);
+		put_skew(out, p, a->step);
+	put_kernels(out, p, a->step);
 }
 
 /* ---- what if ------------------------------------------------------------------------------ */

@@ -97,21 +97,21 @@ static json_t *files(const struct ft_replay *p)
 	return list;
 }
 
-static json_t *skew(const struct ft_replay *p)
+static json_t *skew(const struct ft_replay *p, const char *step)
 {
 	struct arena mem = { 0 };
 	struct ft_replayed t = ft_replay_as_recorded(p, &mem);
 	json_t *list = json_array();
 
 	for (size_t k = 0; k < ft_replay_ranks(p); k++) {
-		struct ft_rec_skew s = ft_replay_skew(p, &t, k);
+		struct ft_rec_skew s = ft_study_skew(p, &t, k, step);
 		json_t *o = json_object();
 
 		json_put_int(o, "rank", ft_recording_rank(ft_replay_recording(p, k)));
-		json_put_int(o, "collectives", s.met);
+		json_put(o, "collectives", s.met);
 		json_put(o, "waiting_s", s.waiting_s);
 		json_put(o, "transfer_s", s.transfer_s);
-		json_put_int(o, "came_last", s.last);
+		json_put(o, "came_last", s.last);
 		json_put(o, "clock_s", s.clock_s);
 		json_array_append_new(list, o);
 	}
@@ -119,12 +119,12 @@ static json_t *skew(const struct ft_replay *p)
 	return list;
 }
 
-static json_t *kernels(const struct ft_replay *p)
+static json_t *kernels(const struct ft_replay *p, const char *step)
 {
 	struct arena mem = { 0 };
 	const struct ft_recording *r = ft_replay_recording(p, 0);
 	struct ft_replayed t = ft_replay_as_recorded(p, &mem);
-	size_t n, last = ft_recording_steps(r) - 1;
+	size_t n, last = ft_study_last_step(p, step);
 	struct ft_rec_kernel *k =
 		ft_replay_kernels(p, 0, &t, ft_replay_step(p, &t, 0, last), &mem, &n);
 	json_t *list = json_array();
@@ -159,8 +159,8 @@ void ft_report_recorded_json(FILE *out, const struct ft_replay *p,
 	json_object_set_new(o, "order", order(ft_replay_counts(p)));
 	json_object_set_new(o, "files", files(p));
 	if (ft_replay_ranks(p) > 1)
-		json_object_set_new(o, "skew", skew(p));
-	json_object_set_new(o, "kernels", kernels(p));
+		json_object_set_new(o, "skew", skew(p, a->step));
+	json_object_set_new(o, "kernels", kernels(p, a->step));
 	json_print(out, o);
 }
 

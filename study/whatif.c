@@ -43,16 +43,6 @@ enum ft_whatif_part part_of(const struct ft_rec_op *op)
 
 /* ---- steps -------------------------------------------------------------------------- */
 
-bool whatif_is_step(const char *asked, const struct ft_recording *r, size_t s)
-{
-	const char *name = ft_recording_text(r, ft_recording_step(r, s)->name);
-	const char *number = strchr(name, '#');
-
-	if (!asked)
-		return s || ft_recording_steps(r) == 1;
-	return !strcmp(asked, name) || (number && !strcmp(asked, number + 1));
-}
-
 static bool is_step(const struct whatif *w, const struct ft_recording *r, size_t s)
 {
 	return whatif_is_step(w->asked->step, r, s);
@@ -455,7 +445,7 @@ bool ft_study_whatif(struct ft_shelf *shelf, const struct ft_whatif_request *ask
 	struct arena mem = { 0 };
 	bool ok;
 
-	*answer = (struct ft_whatif){ 0 };
+	*answer = (struct ft_whatif){ .step = asked->step };
 	w = ARENA_NEW(&mem, struct whatif);
 	w->shelf = shelf;
 	w->asked = asked;

@@ -73,11 +73,13 @@ struct ft_rec_left tensor_left(struct whatif *w, const struct ft_recording *reco
 			       const struct ft_rec_op *op);
 void tensor_end(struct whatif *w);
 
+enum ft_whatif_part part_of(const struct ft_rec_op *op);
+
+/* ---- study/whatif_steps.c ----------------------------------------------------------- */
+
 /* Is this step of a recording one of those that are asked for? asked NULL: all but a first
  * of several. */
 bool whatif_is_step(const char *asked, const struct ft_recording *recording,
 		    size_t step);
-
-enum ft_whatif_part part_of(const struct ft_rec_op *op);
 
 #endif

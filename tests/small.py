@@ -31,6 +31,24 @@ def one(name):
     launch(1, 0, name, 7, 5, 100000)
 
 
-kinds = {"ahead": ahead, "one": one}
+def late(rank):
+    """One of two ranks: three steps of a product of 100 us (rank 1: 150 in step 1, 130 in step 2, where another
+    kernel follows) and an all-reduce, in which the first step's first rank waits 1 s."""
+    more = [1000000, 50, 30] if rank == "1" else [0, 0, 0]
+    at = 0
+    for step in range(3):
+        event("user_annotation", "ProfilerStep#%d" % step, at, 10, 1)
+        met = at + [1000100, 150, 130][step]
+        launch(3 * step + 1, at, "gemm", 7, at, 100 + more[step])
+        launch(3 * step + 2, at + 5, "ncclDevKernel_AllReduce", 7, at + 100 + more[step], met - at - 100 - more[step] + 20,
+               **{"Collective name": "allreduce", "In msg nelems": 1000, "Out msg nelems": 1000, "Group size": 2, "dtype": "Float",
+                  "Process Group Name": "0", "Process Group Description": "default_pg", "Process Group Ranks": "[0, 1]"})
+        at = met + 20
+        if step == 2:
+            launch(9, at - 20, "softmax", 7, at, 5)
+    return {"distributedInfo": {"rank": int(rank), "world_size": 2}}
+
+
+kinds = {"ahead": ahead, "one": one, "late": late}
 rank = dict(kinds[sys.argv[1]](*sys.argv[2:]) or {})
 json.dump({"deviceProperties": [{"id": 0, "name": "NVIDIA H100 80GB HBM3"}], **rank, "traceEvents": events}, sys.stdout)

@@ -72,6 +72,18 @@ ok "and what is launched and not begun, from its begin to its end" json 'abs(d["
 watts() { python3 tests/small.py one "$1" >"$tmp/one.json" && $f trace replay "$tmp/one.json" --tokens-per-step 1000 --json | grep -o 'joules_per_token": [0-9.]*' | cut -d' ' -f2; }
 ok "kernels bound by memory and waiting draw less than products, as in simulate" python3 -c 'import sys; a, b, c, d = map(float, sys.argv[1:]); assert abs((b - c) / (a - c) / (0.29 / 0.63) - 1) < 1e-3 and c == d, (a, b, c, d)' "$(watts gemm)" "$(watts elementwise_kernel)" "$(watts ncclDevKernel_AllReduce)" "$(watts ncclDevKernel_SendRecv)"
 
+for k in 0 1; do
+	python3 tests/small.py late $k >"$tmp/late.$k.json"
+done
+skew() { # STEPS' WAITING us OPTION...
+	us=$1
+	shift
+	json '[(round(1e6*s["waiting_s"], 6), round(1e6*s["transfer_s"], 6), s["collectives"], s["came_last"]) for s in d["skew"]] == [('$us', 20, 1, 0), (0, 20, 1, 1)]' show "$tmp/late.0.json" "$tmp/late.1.json" "$@"
+}
+ok "ranks wait for each other as long as in the mean of the steps, the first left out" skew 40
+ok "or in the one asked for" skew 50 --step 1
+ok "whose kernels are shown" json '[k["class"] for k in d["kernels"]] == ["gemm", "collective"]' show "$tmp/late.0.json" --step 1
+
 for n in 4096 4097; do
 	python3 tests/lanes.py $n "$tmp/streams.$n"
 done

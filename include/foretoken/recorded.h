@@ -364,17 +364,17 @@ struct ft_rec_where ft_replay_where(const struct ft_replay *replay,
 void ft_replay_calls(const struct ft_replay *replay, const struct ft_replayed *times,
 		     size_t rank, size_t step, struct ft_rec_where *to);
 
-/* Of one rank in the collectives that all ranks given recorded: how long it waited for
- * the last to come, how long it then took; how often it was the last; by how much its
+/* Of one rank in the collectives of a window that all ranks given recorded: how long it
+ * waited for the last to come, how long it then took; how often it was the last; by how much its
  * clock runs ahead of the first rank's, from the ends. */
 struct ft_rec_skew {
-	double waiting_s, transfer_s;
-	int64_t met, last;
+	double waiting_s, transfer_s, met, last;
 	double clock_s;
 };
 
 struct ft_rec_skew ft_replay_skew(const struct ft_replay *replay,
-				  const struct ft_replayed *times, size_t rank);
+				  const struct ft_replayed *times, size_t rank,
+				  struct ft_rec_window window);
 
 /* The name of a cause, as printed: "host", "stream" ... */
 const char *ft_rec_cause_name(enum ft_rec_cause cause);

@@ -52,6 +52,7 @@ struct ft_whatif_change {
 enum { FT_WHATIF_NOTES = 16 };
 
 struct ft_whatif {
+	const char *step; /* as asked */
 	double recorded_step_s, step_s, low_s,
 		high_s;				/* P10, P90: of what was re-timed */
 	struct ft_rec_where recorded, replayed; /* mean over ranks and steps */
@@ -71,6 +72,14 @@ struct ft_whatif {
 bool ft_study_whatif(struct ft_shelf *shelf, const struct ft_whatif_request *asked,
 		     struct ft_whatif *answer, struct ft_error *err)
 	__attribute__((warn_unused_result));
+
+/* Of one rank as recorded, the mean over the steps that were asked for. */
+struct ft_rec_skew ft_study_skew(const struct ft_replay *replay,
+				 const struct ft_replayed *recorded, size_t rank,
+				 const char *step);
+
+/* The last of these steps, of the first rank. */
+size_t ft_study_last_step(const struct ft_replay *replay, const char *step);
 
 /* The step of a scenario, and the same as profilers would have recorded it on the stages of
  * a pipeline of which there are recordings. */

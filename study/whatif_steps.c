@@ -1,0 +1,48 @@
+/* study/whatif_steps.c - which steps of a recording are asked for, and what is said of them */
+#include <string.h>
+
+#include "study/whatif.h"
+
+bool whatif_is_step(const char *asked, const struct ft_recording *r, size_t s)
+{
+	const char *name = ft_recording_text(r, ft_recording_step(r, s)->name);
+	const char *number = strchr(name, '#');
+
+	if (!asked)
+		return s || ft_recording_steps(r) == 1;
+	return !strcmp(asked, name) || (number && !strcmp(asked, number + 1));
+}
+
+struct ft_rec_skew ft_study_skew(const struct ft_replay *p, const struct ft_replayed *t,
+				 size_t rank, const char *step)
+{
+	const struct ft_recording *r = ft_replay_recording(p, rank);
+	struct ft_rec_skew sum = { .clock_s = 0 };
+	double n = 0;
+
+	for (size_t s = 0; s < ft_recording_steps(r); s++)
+		n += whatif_is_step(step, r, s);
+	for (size_t s = 0; s < ft_recording_steps(r); s++) {
+		struct ft_rec_skew x;
+
+		if (!whatif_is_step(step, r, s))
+			continue;
+		x = ft_replay_skew(p, t, rank, ft_replay_step(p, t, rank, s));
+		sum.waiting_s += x.waiting_s / n;
+		sum.transfer_s += x.transfer_s / n;
+		sum.met += x.met / n;
+		sum.last += x.last / n;
+		sum.clock_s = x.clock_s;
+	}
+	return sum;
+}
+
+size_t ft_study_last_step(const struct ft_replay *p, const char *step)
+{
+	const struct ft_recording *r = ft_replay_recording(p, 0);
+	size_t s = ft_recording_steps(r) - 1;
+
+	while (s > 0 && !whatif_is_step(step, r, s))
+		s--;
+	return s;
+}
