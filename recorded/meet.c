@@ -2,7 +2,7 @@
  * recorded/meet.c - collectives that several ranks recorded, found by group and order
  *
  * A group is told by its number and its ranks; the i-th collective that a rank launched
- * in a group meets the i-th of the others if name and bytes agree. The i-th send of a rank
+ * in a group since its recording began meets the i-th of the others if name and bytes agree. The i-th send of a rank
  * to another meets the other's i-th receive from it; where one kernel does several, all are to
  * meet the same one. Clocks are aligned by the ends of what
  * meets: a rank is moved by the median of its ends' lateness. A send that then ended before its
@@ -88,16 +88,42 @@ static bool is_told(const struct ft_recording *r, const struct ft_rec_collective
 		(c->peer != FT_REC_NONE && r->rank != FT_REC_NONE));
 }
 
+/* When each stream begins what was launched in the recording; INT64_MAX: it never does. */
+static ft_ps *first_launched(const struct ft_recording *r, struct arena *scratch)
+{
+	ft_ps *first = ARENA_ARRAY(scratch, r->stream.n, ft_ps);
+
+	for (size_t s = 0; s < r->stream.n; s++)
+		first[s] = INT64_MAX;
+	for (size_t i = 0; i < r->op.n; i++) {
+		const struct ft_rec_op *o = op_of(r, i);
+
+		if (o->call != FT_REC_NONE && o->start < first[o->stream])
+			first[o->stream] = o->start;
+	}
+	return first;
+}
+
+/* Was it launched before the recording began? Of those each rank has as many as it was
+ * behind, so that they would shift the order of all others. */
+static bool was_launched_before(const struct ft_rec_op *o, const ft_ps *first)
+{
+	return o->call == FT_REC_NONE && first[o->stream] < INT64_MAX &&
+	       o->start < first[o->stream];
+}
+
 /* The collectives of a rank whose group, or other end, is told, in the order of launch. */
 static size_t list(struct ft_replay *p, size_t rank, struct arena *scratch,
 		   struct seen *to)
 {
 	const struct ft_recording *r = p->rank[rank].r;
 	struct launched *l = ARENA_ARRAY(scratch, r->op.n, struct launched);
+	const ft_ps *first = first_launched(r, scratch);
 	size_t n = 0, kept = 0;
 
 	for (size_t i = 0; i < r->op.n; i++)
-		if (op_of(r, i)->rec_class == FT_REC_COLLECTIVE)
+		if (op_of(r, i)->rec_class == FT_REC_COLLECTIVE &&
+		    !was_launched_before(op_of(r, i), first))
 			l[n++] = (struct launched){ launch_of(r, op_of(r, i)),
 						    (uint32_t)i };
 	qsort(l, n, sizeof(*l), by_at);

@@ -31,6 +31,22 @@ def one(name):
     launch(1, 0, name, 7, 5, 100000)
 
 
+reduces = {"Collective name": "allreduce", "In msg nelems": 1000, "Out msg nelems": 1000, "Group size": 2, "dtype": "Float",
+           "Process Group Name": "0", "Process Group Description": "default_pg", "Process Group Ranks": "[0, 1]"}
+
+
+def behind(rank):
+    """One of two ranks: four times 100 us of a product and an all-reduce. Rank 0 has not done with one
+    that was launched before the recording began."""
+    if rank == "0":
+        event("kernel", "ncclDevKernel_AllReduce", 1, 9, 7, stream=7, correlation=999, **reduces)
+    for i in range(4):
+        wait = 30 if rank == "0" else 0
+        launch(2 * i + 1, 10 + 7 * i, "gemm", 7, 20 + 100 * i, 80 - wait)
+        launch(2 * i + 2, 16 + 7 * i, "ncclDevKernel_AllReduce", 7, 100 + 100 * i - wait, 10 + wait, **reduces)
+    return {"distributedInfo": {"rank": int(rank), "world_size": 2}}
+
+
 def late(rank):
     """One of two ranks: three steps of a product of 100 us (rank 1: 150 in step 1, 130 in step 2, where another
     kernel follows) and an all-reduce, in which the first step's first rank waits 1 s."""
@@ -41,14 +57,13 @@ def late(rank):
         met = at + [1000100, 150, 130][step]
         launch(3 * step + 1, at, "gemm", 7, at, 100 + more[step])
         launch(3 * step + 2, at + 5, "ncclDevKernel_AllReduce", 7, at + 100 + more[step], met - at - 100 - more[step] + 20,
-               **{"Collective name": "allreduce", "In msg nelems": 1000, "Out msg nelems": 1000, "Group size": 2, "dtype": "Float",
-                  "Process Group Name": "0", "Process Group Description": "default_pg", "Process Group Ranks": "[0, 1]"})
+               **reduces)
         at = met + 20
         if step == 2:
             launch(9, at - 20, "softmax", 7, at, 5)
     return {"distributedInfo": {"rank": int(rank), "world_size": 2}}
 
 
-kinds = {"ahead": ahead, "one": one, "late": late}
+kinds = {"ahead": ahead, "one": one, "late": late, "behind": behind}
 rank = dict(kinds[sys.argv[1]](*sys.argv[2:]) or {})
 json.dump({"deviceProperties": [{"id": 0, "name": "NVIDIA H100 80GB HBM3"}], **rank, "traceEvents": events}, sys.stdout)

@@ -83,6 +83,10 @@ skew() { # STEPS' WAITING us OPTION...
 ok "ranks wait for each other as long as in the mean of the steps, the first left out" skew 40
 ok "or in the one asked for" skew 50 --step 1
 ok "whose kernels are shown" json '[k["class"] for k in d["kernels"]] == ["gemm", "collective"]' show "$tmp/late.0.json" --step 1
+for k in 0 1; do
+	python3 tests/small.py behind $k >"$tmp/behind.$k.json"
+done
+ok "what was launched before the recording meets nothing" json '[(round(1e6*s["waiting_s"], 6), round(1e6*s["transfer_s"], 6), s["collectives"], s["came_last"]) for s in d["skew"]] == [(120, 40, 4, 0), (0, 40, 4, 4)]' show "$tmp/behind.0.json" "$tmp/behind.1.json"
 
 for n in 4096 4097; do
 	python3 tests/lanes.py $n "$tmp/streams.$n"
