@@ -131,9 +131,11 @@ static bool is_dp(const struct group *x, bool told, bool fsdp)
 		      !x->gathers && !says_tp(x->about);
 }
 
+/* Two dimensions of one mesh have groups whose ranks lie differently far apart (HSDP's
+ * shards and replicas): which of them is to be scaled nothing tells. */
 static int64_t mark_dp(struct groups *g)
 {
-	int64_t size = 0;
+	int64_t size = 0, stride = 0;
 	bool told = false, fsdp = false;
 
 	for (size_t i = 0; i < g->n; i++) {
@@ -143,9 +145,10 @@ static int64_t mark_dp(struct groups *g)
 	for (size_t i = 0; i < g->n; i++) {
 		if (!is_dp(&g->of[i], told, fsdp))
 			continue;
-		if (size && size != g->of[i].size)
+		if (size && (size != g->of[i].size || stride != g->of[i].stride))
 			return 0;
 		size = g->of[i].size;
+		stride = g->of[i].stride;
 		g->of[i].dp = true;
 	}
 	return size;

@@ -35,6 +35,21 @@ reduces = {"Collective name": "allreduce", "In msg nelems": 1000, "Out msg nelem
            "Process Group Name": "0", "Process Group Description": "default_pg", "Process Group Ranks": "[0, 1]"}
 
 
+def collective(name, about, ranks, elements):
+    """Arguments of a collective in bf16, and of an annotation around its call."""
+    return {"Collective name": name, "In msg nelems": elements, "Out msg nelems": elements, "Group size": len(ranks),
+            "dtype": "BFloat16", "Process Group Name": about, "Process Group Description": about, "Process Group Ranks": str(ranks)}
+
+
+def groups(*told):
+    """Rank 0: a product of 1 ms and a collective of 100 us in each of these groups: NAME:DESCRIPTION:RANK,RANK."""
+    for i, words in enumerate(told):
+        name, about, ranks = words.split(":")
+        launch(2 * i + 1, 20 * i, "gemm", 7, 10 + 1100 * i, 1000)
+        launch(2 * i + 2, 20 * i + 10, "ncclDevKernel_" + name, 7, 1010 + 1100 * i, 100,
+               **collective(name, about, [int(r) for r in ranks.split(",")], 1 << 24))
+
+
 def behind(rank):
     """One of two ranks: four times 100 us of a product and an all-reduce. Rank 0 has not done with one
     that was launched before the recording began."""
@@ -64,6 +79,6 @@ def late(rank):
     return {"distributedInfo": {"rank": int(rank), "world_size": 2}}
 
 
-kinds = {"ahead": ahead, "one": one, "late": late, "behind": behind}
+kinds = {"ahead": ahead, "one": one, "late": late, "behind": behind, "groups": groups}
 rank = dict(kinds[sys.argv[1]](*sys.argv[2:]) or {})
 json.dump({"deviceProperties": [{"id": 0, "name": "NVIDIA H100 80GB HBM3"}], **rank, "traceEvents": events}, sys.stdout)

@@ -87,6 +87,8 @@ for k in 0 1; do
 	python3 tests/small.py behind $k >"$tmp/behind.$k.json"
 done
 ok "what was launched before the recording meets nothing" json '[(round(1e6*s["waiting_s"], 6), round(1e6*s["transfer_s"], 6), s["collectives"], s["came_last"]) for s in d["skew"]] == [(120, 40, 4, 0), (0, 40, 4, 4)]' show "$tmp/behind.0.json" "$tmp/behind.1.json"
+python3 tests/small.py groups _reduce_scatter_base:mesh_dp_shard:0,1 allreduce:mesh_dp_replicate:0,2 >"$tmp/hsdp.json"
+ok "of shards and replicas of one size nothing tells which is to be scaled" fails 1 "neither descriptions nor use tell" $f trace replay "$tmp/hsdp.json" --scale dp=4
 
 for n in 4096 4097; do
 	python3 tests/lanes.py $n "$tmp/streams.$n"
