@@ -26,9 +26,10 @@ def ahead(steps="3"):
             launch(n + 1, 100 * step + 10 + 20 * i, "gemm" if i else "elementwise_kernel", 7, 20 + 500 * n, 500)
 
 
-def one(name):
-    """One kernel of 100 ms."""
-    launch(1, 0, name, 7, 5, 100000)
+def kernels(*names):
+    """One behind another, 100 ms each."""
+    for i, name in enumerate(names):
+        launch(i + 1, 7 * i, name, 7, 5 + 100000 * i, 100000)
 
 
 reduces = {"Collective name": "allreduce", "In msg nelems": 1000, "Out msg nelems": 1000, "Group size": 2, "dtype": "Float",
@@ -79,6 +80,6 @@ def late(rank):
     return {"distributedInfo": {"rank": int(rank), "world_size": 2}}
 
 
-kinds = {"ahead": ahead, "one": one, "late": late, "behind": behind, "groups": groups}
+kinds = {"ahead": ahead, "kernels": kernels, "late": late, "behind": behind, "groups": groups}
 rank = dict(kinds[sys.argv[1]](*sys.argv[2:]) or {})
 json.dump({"deviceProperties": [{"id": 0, "name": "NVIDIA H100 80GB HBM3"}], **rank, "traceEvents": events}, sys.stdout)

@@ -69,7 +69,7 @@ ok "launches are told of a step that the host was ahead of" json 'd["launches"][
 ok "and what is launched and not begun, from its begin to its end" json 'abs(d["launches"]["queued_mean"] - (5.5 + 1.5) / 2) < 1e-9 and d["launches"]["queued_most"] == 7' show "$tmp/ahead.json"
 
 # at full power, at 0.66 and at 0.37 of the way from idle to it (parts of a GPU, hw/parts/compute.yaml)
-watts() { python3 tests/small.py one "$1" >"$tmp/one.json" && $f trace replay "$tmp/one.json" --tokens-per-step 1000 --json | grep -o 'joules_per_token": [0-9.]*' | cut -d' ' -f2; }
+watts() { python3 tests/small.py kernels "$1" >"$tmp/one.json" && $f trace replay "$tmp/one.json" --tokens-per-step 1000 --json | grep -o 'joules_per_token": [0-9.]*' | cut -d' ' -f2; }
 ok "kernels bound by memory and waiting draw less than products, as in simulate" python3 -c 'import sys; a, b, c, d = map(float, sys.argv[1:]); assert abs((b - c) / (a - c) / (0.29 / 0.63) - 1) < 1e-3 and c == d, (a, b, c, d)' "$(watts gemm)" "$(watts elementwise_kernel)" "$(watts ncclDevKernel_AllReduce)" "$(watts ncclDevKernel_SendRecv)"
 
 for k in 0 1; do
@@ -89,6 +89,17 @@ done
 ok "what was launched before the recording meets nothing" json '[(round(1e6*s["waiting_s"], 6), round(1e6*s["transfer_s"], 6), s["collectives"], s["came_last"]) for s in d["skew"]] == [(120, 40, 4, 0), (0, 40, 4, 4)]' show "$tmp/behind.0.json" "$tmp/behind.1.json"
 python3 tests/small.py groups _reduce_scatter_base:mesh_dp_shard:0,1 allreduce:mesh_dp_replicate:0,2 >"$tmp/hsdp.json"
 ok "of shards and replicas of one size nothing tells which is to be scaled" fails 1 "neither descriptions nor use tell" $f trace replay "$tmp/hsdp.json" --scale dp=4
+
+class() { # CLASS NAME...: all of these kernels are
+	is=$1
+	shift
+	python3 tests/small.py kernels "$@" >"$tmp/kernels.json" && json '{k["class"] for k in d["kernels"]} == {"'$is'"} and len(d["kernels"]) == '$# show "$tmp/kernels.json"
+}
+ok "what Inductor fuses with others is none of them" class memory triton_red_fused__fused_rms_norm_add_all_reduce_3 \
+	triton_poi_fused__scaled_dot_product_flash_attention_2 triton_poi_fused_bmm_5
+ok "its templates are" class gemm triton_tem_fused_addmm_3 triton_tem_fused_bmm_1
+ok "attention of flex_attention, of Composable Kernel" class attention triton_tem_fused_flex_attention_0 _ZN7ck_tile6kentryILi2ENS_13FmhaFwdKernelINS_9BlockFmhaEEEEEvT1_
+ok "an optimizer of 8 bits" class optimizer "void kOptimizerStatic8bit2StateBlockwise<float, 0, 256, 1>"
 
 for n in 4096 4097; do
 	python3 tests/lanes.py $n "$tmp/streams.$n"
