@@ -6,10 +6,14 @@
 #include "base/node.h"
 #include "study/whatif.h"
 
-/* By a word of the name that the driver gives; the first that fits. */
+/* By a word of the name that the driver gives; the first that fits. Without a profile are
+ * cards that are slower than those whose name theirs holds. */
 static const struct {
 	const char *word, *profile;
 } devices[] = {
+	{ "PCIe", NULL },
+	{ "H200 NVL", NULL },
+	{ "GH200", NULL },
 	{ "GB300", "gb300" },
 	{ "GB200", "gb200" },
 	{ "B300", "b300" },

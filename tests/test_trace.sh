@@ -161,6 +161,10 @@ ok "an unknown GPU is refused" fails 1 "h900" $f trace replay $eager --gpu h900
 sed 's/NVIDIA H200/Some GPU/' "$tmp/plain.json" >"$tmp/some.json"
 ok "an unknown device wants --from" fails 1 "name the nearest" $f trace replay "$tmp/some.json" --gpu h200
 ok "and takes it" $f trace replay "$tmp/some.json" --gpu h200 --from h200
+for name in "GH200 480GB" "H200 NVL" "H800 PCIe"; do
+	sed "s/NVIDIA H200/NVIDIA $name/" "$tmp/plain.json" >"$tmp/some.json"
+	ok "so does $name, which is no SXM card" fails 1 "name the nearest" $f trace replay "$tmp/some.json" --gpu h100-sxm
+done
 ok "a class has a name" fails 64 "takes CLASS=TIMES" $f trace replay $eager --speedup wheels=2
 ok "a factor is a number" fails 64 "not a number above 0" $f trace replay $eager --speedup gemm=-1
 ok "only dp and tp scale" fails 64 "not .pp=4" $f trace replay $eager --scale pp=4
