@@ -178,15 +178,62 @@ static int64_t mark_tp(struct groups *g)
 	return size;
 }
 
-static int64_t world_of(const struct ft_replay *p, const struct groups *g)
+/* "[0, 4, 8]": one more than the highest; 0: not told. */
+static int64_t ranks_up_to(const char *ranks)
 {
+	int64_t most = 0;
+
+	for (ranks += strcspn(ranks, "0123456789"); *ranks;
+	     ranks += strcspn(ranks, "0123456789")) {
+		char *end;
+		long long rank = strtoll(ranks, &end, 10);
+
+		if (rank < INT32_MAX && rank >= most)
+			most = rank + 1;
+		ranks = end;
+	}
+	return most;
+}
+
+static int64_t common_divisor(int64_t a, int64_t b)
+{
+	return b ? common_divisor(b, a % b) : a;
+}
+
+/* So many that all groups told are among them, and that groups of each size fill them. */
+static int64_t world_by_groups(const struct groups *g)
+{
+	int64_t most = 0, step = 1;
+
+	for (size_t i = 0; i < g->n; i++) {
+		int64_t size = g->of[i].size, up = ranks_up_to(g->of[i].ranks);
+
+		most = up > most ? up : most;
+		if (size < INT32_MAX && step < INT32_MAX)
+			step = step / common_divisor(step, size) * size;
+	}
+	return step > most ? step : (most + step - 1) / step * step;
+}
+
+static int64_t world_of(struct whatif *w, const struct groups *g)
+{
+	const struct ft_replay *p = w->asked->replay;
 	int64_t world = ft_recording_world(ft_replay_recording(p, 0));
+	bool told = world > 0;
 
 	if (world < (int64_t)ft_replay_ranks(p))
 		world = (int64_t)ft_replay_ranks(p);
 	for (size_t i = 0; i < g->n; i++)
 		if (g->of[i].size > world)
 			world = g->of[i].size;
+	if (told || !g->n)
+		return world;
+	if (world_by_groups(g) > world)
+		world = world_by_groups(g);
+	whatif_note(w,
+		    "How many ranks there were is not recorded: %lld, by the groups of "
+		    "its collectives.",
+		    (long long)world);
 	return world;
 }
 
@@ -257,7 +304,7 @@ bool groups_find(struct whatif *w, struct ft_error *err)
 	struct groups *g = ARENA_NEW(&w->mem, struct groups);
 
 	collect(p, g);
-	a->ranks = a->ranks_recorded = world_of(p, g);
+	a->ranks = a->ranks_recorded = world_of(w, g);
 	a->dp = a->dp_recorded = mark_dp(g);
 	a->tp = a->tp_recorded = mark_tp(g);
 	for (size_t i = 0; i < g->n; i++)
