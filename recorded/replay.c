@@ -196,9 +196,11 @@ enum ft_rec_cause ft_replay_cause(const struct ft_replay *p, size_t rank, size_t
 	return (enum ft_rec_cause)p->rank[rank].cause[op];
 }
 
-bool ft_replay_meets(const struct ft_replay *p, size_t rank, size_t op)
+size_t ft_replay_meets(const struct ft_replay *p, size_t rank, size_t op)
 {
-	return p->rank[rank].meeting[op] != FT_REC_NONE;
+	int32_t m = p->rank[rank].meeting[op];
+
+	return m == FT_REC_NONE ? 0 : p->meeting[m].n;
 }
 
 /* ---- times ---------------------------------------------------------------------------- */

@@ -4,8 +4,8 @@
  *
  *   time = waiting + transfer * predicted(target) / predicted(recorded)
  *
- * Of a collective that several ranks recorded, waiting is known. Of a single rank's it
- * is what exceeds the quickest of its kind (or the prediction, if there is but one)
+ * Of a collective that all its ranks recorded, waiting is known. Of others it is, beside the
+ * waiting for ranks that did, what exceeds the quickest of its kind (or the prediction, if there is but one)
  * times what collectives slow down beside kernels; it stays as it is, unless asked to go. Data-parallel
  * groups grow and shrink with --scale, all to all and send and receive excepted; the
  * message, as nccl-tests counts it, stays. Tensor-parallel groups likewise; the messages of
@@ -393,6 +393,15 @@ static struct asked scaled(const struct whatif *w, const struct group *g,
 	return is;
 }
 
+/* Was it recorded by all of its ranks, so that no other can have come late? */
+static bool all_recorded(const struct whatif *w, const struct ft_rec_collective *c,
+			 size_t rank, size_t i)
+{
+	int64_t ranks = c->op == FT_SENDRECV ? 2 : c->size;
+
+	return (int64_t)ft_replay_meets(w->asked->replay, rank, i) >= ranks;
+}
+
 static bool retime_one(struct retiming *t, size_t rank, size_t i, struct ft_error *err)
 {
 	struct whatif *w = t->w;
@@ -408,7 +417,7 @@ static bool retime_one(struct retiming *t, size_t rank, size_t i, struct ft_erro
 	if (!predict(&w->from, c, of, &before, err) ||
 	    !predict(&w->to, c, to, &after, err))
 		return false;
-	if (!ft_replay_meets(w->asked->replay, rank, i))
+	if (!all_recorded(w, c, rank, i))
 		moving_s = transfer_s(t, quick_of(t, c), was_s, before.time_s);
 	if (to.size < 2)
 		is_s = 0;
@@ -452,8 +461,8 @@ bool groups_retime(struct whatif *w, struct ft_error *err)
 			struct quick *q = known(c) ? quick_of(t, c) : NULL;
 
 			unknown += op->rec_class == FT_REC_COLLECTIVE && !q;
-			if (q && op->duration < q->least)
-				q->least = op->duration;
+			if (q && w->recorded.op[k][i] < q->least)
+				q->least = w->recorded.op[k][i];
 			if (q)
 				q->n++;
 		}

@@ -51,6 +51,18 @@ def groups(*told):
                **collective(name, about, [int(r) for r in ranks.split(",")], 1 << 24))
 
 
+def partly(rank):
+    """One of four ranks: three times a product of 1 ms and an all-gather, which one of the ranks makes wait for 900 us once."""
+    at = 0
+    for i in range(3):
+        runs = 1000 if i == 1 else 100
+        launch(2 * i + 1, 20 * i, "gemm", 7, at + 10, 1000)
+        launch(2 * i + 2, 20 * i + 10, "ncclDevKernel_AllGather", 7, at + 1010, runs,
+               **collective("_allgather_base", "mesh_dp", [0, 1, 2, 3], 1 << 24))
+        at += 1000 + runs
+    return {"distributedInfo": {"rank": int(rank), "world_size": 4}}
+
+
 def behind(rank):
     """One of two ranks: four times 100 us of a product and an all-reduce. Rank 0 has not done with one
     that was launched before the recording began."""
@@ -80,6 +92,6 @@ def late(rank):
     return {"distributedInfo": {"rank": int(rank), "world_size": 2}}
 
 
-kinds = {"ahead": ahead, "kernels": kernels, "late": late, "behind": behind, "groups": groups}
+kinds = {"ahead": ahead, "kernels": kernels, "late": late, "behind": behind, "partly": partly, "groups": groups}
 rank = dict(kinds[sys.argv[1]](*sys.argv[2:]) or {})
 json.dump({"deviceProperties": [{"id": 0, "name": "NVIDIA H100 80GB HBM3"}], **rank, "traceEvents": events}, sys.stdout)

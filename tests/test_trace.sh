@@ -103,6 +103,14 @@ ok "an optimizer of 8 bits" class optimizer "void kOptimizerStatic8bit2StateBloc
 python3 tests/small.py groups _reduce_scatter_base:mesh_dp:0,2 allreduce:mesh_tp:0,1 >"$tmp/mesh.json"
 ok "ranks that are not told are as many as groups fill" json 'd["machine"]["ranks_recorded"] == 4 and d["machine"]["ranks"] == 8 and "4, by the groups" in str(d["notes"])' replay "$tmp/mesh.json" --scale dp=4
 
+for k in 0 1; do
+	python3 tests/small.py partly $k >"$tmp/partly.$k.json"
+done
+step() { $f trace replay "$@" --json | grep '"step_s": [0-9]'; }
+same_by_two() { [ "$(step "$tmp/partly.0.json" "$@")" = "$(step "$tmp/partly.0.json" "$tmp/partly.1.json" "$@")" ]; }
+ok "two of four ranks that come together tell what one does of waiting for the others" same_by_two --scale dp=8
+ok "which is left out if that is asked" same_by_two --scale dp=8 --without waiting
+
 for n in 4096 4097; do
 	python3 tests/lanes.py $n "$tmp/streams.$n"
 done

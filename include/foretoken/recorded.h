@@ -240,8 +240,8 @@ const struct ft_replay_counts *ft_replay_counts(const struct ft_replay *replay);
 enum ft_rec_cause ft_replay_cause(const struct ft_replay *replay, size_t rank,
 				  size_t op);
 
-/* Was this collective found on all ranks of its group that are given? */
-bool ft_replay_meets(const struct ft_replay *replay, size_t rank, size_t op);
+/* On how many ranks this collective was found: all of its group that are given; or 0. */
+size_t ft_replay_meets(const struct ft_replay *replay, size_t rank, size_t op);
 
 /* What is replayed instead of what was recorded. Of a collective found on all ranks a
  * time counts from when the last of them begins; of all else it is the whole duration. */
