@@ -180,11 +180,32 @@ static size_t begun_by(const struct ft_recording *r, const struct ft_rec_call *c
 	return begun;
 }
 
+/* Operations that were launched before the recording began: how many; last on each stream. */
+static size_t launched_before(const struct ft_recording *r, int32_t *last)
+{
+	struct arena scratch = { 0 };
+	bool *launched = ARENA_ARRAY(&scratch, r->stream.n, bool);
+	size_t n = 0;
+
+	for (size_t i = 0; i < r->op.n; i++) {
+		const struct ft_rec_op *o = op_of(r, r->op_order[i]);
+
+		launched[o->stream] |= o->call != FT_REC_NONE;
+		if (launched[o->stream])
+			continue;
+		last[o->stream] = (int32_t)r->op_order[i];
+		n++;
+	}
+	arena_release(&scratch);
+	return n;
+}
+
 bool *ft_recording_host_waits(const struct ft_recording *r, struct arena *mem)
 {
 	bool *waits = ARENA_ARRAY(mem, r->call.n, bool);
 	size_t *launches = ARENA_ARRAY(mem, r->call.n, size_t);
-	size_t launched = 0, begun = 0;
+	int32_t *last = ARENA_ARRAY(mem, r->stream.n, int32_t);
+	size_t launched = launched_before(r, last), begun = 0;
 
 	for (size_t i = 0; i < r->op.n; i++) {
 		const struct ft_rec_op *op = op_of(r, i);
@@ -297,6 +318,7 @@ void hosts_depend(struct ft_replay *p, struct rank *k)
 	};
 
 	list_ops(&h);
+	h.launched = launched_before(r, h.last_on_stream);
 	for (size_t i = 0; i < r->call.n; i++) {
 		size_t c = r->call_order[i];
 		enum ft_rec_call_kind kind = (enum ft_rec_call_kind)call_of(r, c)->kind;

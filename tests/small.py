@@ -63,6 +63,13 @@ def partly(rank):
     return {"distributedInfo": {"rank": int(rank), "world_size": 4}}
 
 
+def unfinished():
+    """A product of 1 ms that was launched before the recording began; the host waits for it and launches another."""
+    event("kernel", "gemm", 0, 1000, 7, stream=7, correlation=999)
+    event("cuda_runtime", "cudaDeviceSynchronize", 5, 998, 1, correlation=1)
+    launch(2, 1010, "gemm", 7, 1015, 1000)
+
+
 def behind(rank):
     """One of two ranks: four times 100 us of a product and an all-reduce. Rank 0 has not done with one
     that was launched before the recording began."""
@@ -92,6 +99,6 @@ def late(rank):
     return {"distributedInfo": {"rank": int(rank), "world_size": 2}}
 
 
-kinds = {"ahead": ahead, "kernels": kernels, "late": late, "behind": behind, "partly": partly, "groups": groups}
+kinds = {"ahead": ahead, "kernels": kernels, "late": late, "behind": behind, "unfinished": unfinished, "partly": partly, "groups": groups}
 rank = dict(kinds[sys.argv[1]](*sys.argv[2:]) or {})
 json.dump({"deviceProperties": [{"id": 0, "name": "NVIDIA H100 80GB HBM3"}], **rank, "traceEvents": events}, sys.stdout)

@@ -110,6 +110,8 @@ step() { $f trace replay "$@" --json | grep '"step_s": [0-9]'; }
 same_by_two() { [ "$(step "$tmp/partly.0.json" "$@")" = "$(step "$tmp/partly.0.json" "$tmp/partly.1.json" "$@")" ]; }
 ok "two of four ranks that come together tell what one does of waiting for the others" same_by_two --scale dp=8
 ok "which is left out if that is asked" same_by_two --scale dp=8 --without waiting
+python3 tests/small.py unfinished >"$tmp/unfinished.json"
+ok "the host waits for what was launched before the recording, too" json 'abs(d["recorded_step_s"] - 2.015e-3) < 1e-12 and abs(d["step_s"] - 1.015e-3) < 1e-12' replay "$tmp/unfinished.json" --speedup gemm=2
 
 for n in 4096 4097; do
 	python3 tests/lanes.py $n "$tmp/streams.$n"
