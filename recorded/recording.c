@@ -298,10 +298,10 @@ int64_t ft_recording_stream(const struct ft_recording *r, int16_t stream)
 	return ((const struct lane *)table_at(&r->stream, (size_t)stream))->number;
 }
 
-bool recording_host_copy(const struct ft_recording *r, const struct ft_rec_op *op)
+bool recording_far_copy(const struct ft_recording *r, const struct ft_rec_op *op)
 {
 	static const char *const words[] = { "HtoD", "DtoH", "HostToDevice",
-					     "DeviceToHost" };
+					     "DeviceToHost", "PtoP" };
 	const char *name = op->is_copy ? ft_recording_text(r, op->name) : "";
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)

@@ -115,7 +115,7 @@ void recording_collectives(struct ft_recording *r);
 /* recorded/transfers.c: arguments for kernels that send and receive and have none. */
 void recording_transfers(struct ft_recording *r);
 
-/* Is it a copy to or from host memory, by its name? */
-bool recording_host_copy(const struct ft_recording *r, const struct ft_rec_op *op);
+/* Is it a copy to or from host memory or another GPU, by its name? */
+bool recording_far_copy(const struct ft_recording *r, const struct ft_rec_op *op);
 
 #endif

@@ -4,7 +4,7 @@
  * Stand-ins form a ladder, predicted once on both GPUs; a recorded time between two
  * rungs takes the ratio between theirs, straight in logarithms. What is shorter than the
  * lowest or longer than the highest takes that one's. Caches count as cold on both. Copies within the GPU move bytes;
- * those to and from the host keep their time.
+ * those to and from the host and other GPUs keep their time.
  */
 #include <math.h>
 #include <string.h>
@@ -378,7 +378,7 @@ enum ft_retimed_by ft_retime(struct ft_retiming *t, const struct ft_recording *r
 	*spread_frac = 0;
 	if (op->rec_class == FT_REC_OTHER || op->rec_class == FT_REC_COLLECTIVE)
 		return FT_RETIMED_NOT;
-	if (recording_host_copy(r, op))
+	if (recording_far_copy(r, op))
 		return FT_RETIMED_NOT;
 	if (w && !op->is_copy && w->work.kind == kind_for(op) &&
 	    (w->exact || w->work.kind != FT_MEMORY_BOUND) &&

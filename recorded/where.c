@@ -2,7 +2,7 @@
  * recorded/where.c - where a step's time went: every instant once, launches, queues
  *
  * Begins and ends are sorted; between two of them the same operations run. Idle time is
- * of the cause of the operation that ends it. Copies to and from host memory, which copy
+ * of the cause of the operation that ends it. Copies to and from host memory and other GPUs, which copy
  * engines do, are communication.
  */
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static enum kind kind_of(const struct ft_recording *r, const struct ft_rec_op *o
 
 	if (op->rec_class == FT_REC_OPTIMIZER)
 		return OPTIMIZER;
-	if (recording_host_copy(r, op))
+	if (recording_far_copy(r, op))
 		return EXPOSED;
 	if (op->rec_class != FT_REC_COLLECTIVE)
 		return COMPUTE;

@@ -70,6 +70,12 @@ def unfinished():
     launch(2, 1010, "gemm", 7, 1015, 1000)
 
 
+def copy(name):
+    """A copy of 1 ms."""
+    event("cuda_runtime", "cudaMemcpyAsync", 0, 5, 1, correlation=1)
+    event("gpu_memcpy", name, 0, 1000, 7, stream=7, correlation=1)
+
+
 def behind(rank):
     """One of two ranks: four times 100 us of a product and an all-reduce. Rank 0 has not done with one
     that was launched before the recording began."""
@@ -99,6 +105,6 @@ def late(rank):
     return {"distributedInfo": {"rank": int(rank), "world_size": 2}}
 
 
-kinds = {"ahead": ahead, "kernels": kernels, "late": late, "behind": behind, "unfinished": unfinished, "partly": partly, "groups": groups}
+kinds = {"ahead": ahead, "kernels": kernels, "late": late, "behind": behind, "copy": copy, "unfinished": unfinished, "partly": partly, "groups": groups}
 rank = dict(kinds[sys.argv[1]](*sys.argv[2:]) or {})
 json.dump({"deviceProperties": [{"id": 0, "name": "NVIDIA H100 80GB HBM3"}], **rank, "traceEvents": events}, sys.stdout)

@@ -112,6 +112,10 @@ ok "two of four ranks that come together tell what one does of waiting for the o
 ok "which is left out if that is asked" same_by_two --scale dp=8 --without waiting
 python3 tests/small.py unfinished >"$tmp/unfinished.json"
 ok "the host waits for what was launched before the recording, too" json 'abs(d["recorded_step_s"] - 2.015e-3) < 1e-12 and abs(d["step_s"] - 1.015e-3) < 1e-12' replay "$tmp/unfinished.json" --speedup gemm=2
+python3 tests/small.py copy "Memcpy PtoP (Device -> Device)" >"$tmp/copy.json"
+ok "a copy to another GPU is communication" json 'd["recorded_breakdown_s"]["exposed_communication"] == 1e-3 and d["step_s"] == d["recorded_step_s"]' replay "$tmp/copy.json" --gpu h200
+python3 tests/small.py copy "Memcpy DtoD (Device -> Device)" >"$tmp/copy.json"
+ok "within one it moves memory" json 'd["recorded_breakdown_s"]["compute"] == 1e-3 and d["step_s"] < d["recorded_step_s"]' replay "$tmp/copy.json" --gpu h200
 
 for n in 4096 4097; do
 	python3 tests/lanes.py $n "$tmp/streams.$n"
