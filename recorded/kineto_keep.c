@@ -125,6 +125,14 @@ static int keep_sync(struct reader *k)
 	return 1;
 }
 
+/* Old profilers mark steps among operators. */
+static bool marks_step(const struct reader *k)
+{
+	static const char begin[] = "ProfilerStep#";
+
+	return k->e.name_len >= strlen(begin) && !memcmp(k->name, begin, strlen(begin));
+}
+
 static int keep_as(struct reader *k, ft_ps start, ft_ps duration)
 {
 	switch (k->e.category) {
@@ -134,7 +142,8 @@ static int keep_as(struct reader *k, ft_ps start, ft_ps duration)
 	case C_RUNTIME:
 		return keep_call(k, start, duration);
 	case C_OPERATOR:
-		return keep_span(k, &k->r->span, start, duration);
+		return keep_span(k, marks_step(k) ? &k->r->annotation : &k->r->span,
+				 start, duration);
 	case C_ANNOTATION:
 		return keep_span(k, &k->r->annotation, start, duration);
 	case C_SYNC:

@@ -16,11 +16,11 @@ def launch(i, at, name, stream, begins, runs, **args):
     event("kernel", name, begins, runs, stream, stream=stream, correlation=i, **args)
 
 
-def ahead(steps="3"):
+def ahead(steps="3", marked="user_annotation"):
     """Steps of 2 ms: three products and an addition of 500 us each, all launched in the first 100 us of
     the host's."""
     for step in range(int(steps)):
-        event("user_annotation", "ProfilerStep#%d" % step, 100 * step, 100, 1)
+        event(marked, "ProfilerStep#%d" % step, 100 * step, 100, 1)
         for i in range(4):
             n = 4 * step + i
             launch(n + 1, 100 * step + 10 + 20 * i, "gemm" if i else "elementwise_kernel", 7, 20 + 500 * n, 500)

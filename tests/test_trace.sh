@@ -64,6 +64,8 @@ ok "of several steps a part's durations are those of one" json '[(c["what"], rou
 python3 tests/small.py ahead 1 >"$tmp/alone.json"
 above() { $f trace replay "$1" --gpu h200 --json | python3 -c 'import json, sys; d = json.load(sys.stdin); print(round(d["interval"]["step_s"][1] / d["step_s"], 2))'; }
 ok "and its range is that of one" [ "$(above "$tmp/ahead.json")" = "$(above "$tmp/alone.json")" ]
+python3 tests/small.py ahead 3 cpu_op >"$tmp/old.json"
+ok "old profilers mark steps among operators" json 'd["recorded_step_s"] == 2e-3' show "$tmp/old.json"
 # steps 1 and 2 begin when the GPU has done with the one before: seven operations wait, then three, the last of each for 1500 us
 ok "launches are told of a step that the host was ahead of" json 'd["launches"]["count"] == 4 and abs(d["launches"]["host_s"] - 2e-5) < 1e-12' show "$tmp/ahead.json"
 ok "and what is launched and not begun, from its begin to its end" json 'abs(d["launches"]["queued_mean"] - (5.5 + 1.5) / 2) < 1e-9 and d["launches"]["queued_most"] == 7' show "$tmp/ahead.json"
