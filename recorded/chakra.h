@@ -13,6 +13,10 @@
 /* Values of Node.type. */
 enum { CHAKRA_COMPUTE = 4, CHAKRA_SEND = 5, CHAKRA_RECEIVE = 6, CHAKRA_COLLECTIVE = 7 };
 
+/* An attribute of the metadata for each annotation: "START DURATION PROCESS THREAD NAME",
+ * times in picoseconds. */
+#define CHAKRA_ANNOTATION "foretoken.annotation"
+
 /* Of the attribute comm_type, by enum ft_collective; -1: none. */
 int chakra_comm_type(enum ft_collective op);
 

@@ -168,6 +168,19 @@ static bool times(struct reader *k, const Chakra__Node *n, ft_ps *start,
 	       *duration >= 0 && *duration < most_us * 1000000;
 }
 
+/* What the profiler told of a call that waits. */
+static void take_told(struct reader *k, const Chakra__Node *n)
+{
+	struct told_sync told = {
+		number_of(n, "foretoken.correlation", FT_REC_NONE),
+		number_of(n, "foretoken.stream", FT_REC_NONE),
+		number_of(n, "foretoken.record", FT_REC_NONE),
+	};
+
+	if (told.stream != FT_REC_NONE || told.record != FT_REC_NONE)
+		*(struct told_sync *)table_add(&k->r->mem, &k->r->sync) = told;
+}
+
 static void take_call(struct reader *k, const Chakra__Node *n, int64_t kind,
 		      ft_ps start, ft_ps duration)
 {
@@ -186,6 +199,7 @@ static void take_call(struct reader *k, const Chakra__Node *n, int64_t kind,
 		.stream = FT_REC_NONE,
 		.kind = (uint8_t)kind,
 	};
+	take_told(k, n);
 }
 
 static void take_operator(struct reader *k, int64_t id, const char *name,
@@ -282,12 +296,47 @@ static bool take(struct reader *k, const Chakra__Node *n, struct ft_error *err)
 
 /* ---- the file ------------------------------------------------------------------------------ */
 
+static bool take_annotation(struct reader *k, const char *told, struct ft_error *err)
+{
+	const int64_t most = 1000000000LL * 1000000;
+	long long start, duration, process, thread;
+	struct ft_rec_span *s;
+	int name = 0;
+
+	if (!told ||
+	    sscanf(told, "%lld %lld %lld %lld %n", &start, &duration, &process, &thread,
+		   &name) != 4 ||
+	    start < -most || start > most || duration < 0 || duration > most)
+		return fail(k, err, "one of its annotations cannot be read");
+	if (++k->r->counts.kept > LIMIT_TRACE_EVENTS)
+		return fail(k, err, "there are too many annotations");
+	s = table_add(&k->r->mem, &k->r->annotation);
+	*s = (struct ft_rec_span){ .start = start,
+				   .duration = duration,
+				   .id = FT_REC_NONE,
+				   .name = text_of(k, told + name),
+				   .args = FT_REC_NONE,
+				   .thread = lane_number(k->r, &k->r->thread, process,
+							 thread) };
+	return lanes_fit(k->r) || fail(k, err, "there are too many threads");
+}
+
+static bool take_annotations(struct reader *k, const Chakra__Metadata *m,
+			     struct ft_error *err)
+{
+	for (size_t i = 0; i < m->n_attr; i++)
+		if (m->attr[i]->name && !strcmp(m->attr[i]->name, CHAKRA_ANNOTATION) &&
+		    !take_annotation(k, words(m->attr[i]), err))
+			return false;
+	return true;
+}
+
 static bool read_metadata(struct reader *k, struct ft_error *err)
 {
 	Chakra__Metadata *m;
 	const char *device;
 	size_t len;
-	bool end;
+	bool end, ok;
 
 	if (!next_message(k, &len, &end, err))
 		return false;
@@ -298,8 +347,9 @@ static bool read_metadata(struct reader *k, struct ft_error *err)
 	k->r->world = whole(named(m->attr, m->n_attr, "foretoken.world"), FT_REC_NONE);
 	device = words(named(m->attr, m->n_attr, "foretoken.device"));
 	k->r->device = arena_text(&k->r->mem, device ? device : "");
+	ok = take_annotations(k, m, err);
 	chakra__metadata__free_unpacked(m, NULL);
-	return true;
+	return ok;
 }
 
 static bool read_nodes(struct reader *k, struct ft_error *err)

@@ -156,6 +156,20 @@ static void put_node(struct writer *w, uint64_t node, const char *name, int type
 	w->n = 0;
 }
 
+/* What the profiler told of a call that waits. */
+static void put_told(struct writer *w, const struct ft_rec_call *c)
+{
+	const struct ft_recording *r = w->k->r;
+
+	if (c->stream != FT_REC_NONE)
+		put_number(w, "foretoken.stream",
+			   ((struct lane *)table_at(&r->stream, (size_t)c->stream))
+				   ->number);
+	if (c->waits_for != FT_REC_NONE)
+		put_number(w, "foretoken.record",
+			   call_of(r, (size_t)c->waits_for)->correlation);
+}
+
 static void put_call(struct writer *w, size_t i)
 {
 	const struct ft_recording *r = w->k->r;
@@ -168,6 +182,7 @@ static void put_call(struct writer *w, size_t i)
 	put_number(w, "foretoken.correlation", c->correlation);
 	put_number(w, "foretoken.external_id", c->external_id);
 	put_number(w, "foretoken.call", c->kind);
+	put_told(w, c);
 	put_node(w, i, ft_recording_text(r, c->name), CHAKRA_COMPUTE, c->start,
 		 c->duration);
 }
@@ -224,16 +239,36 @@ static void put_nodes(struct writer *w)
 	}
 }
 
+/* Steps and what the host was about are no nodes, which others would run. */
+static Chakra__Attribute *annotation(struct writer *w, const struct ft_rec_span *s)
+{
+	const struct lane *thread = table_at(&w->k->r->thread, (size_t)s->thread);
+	Chakra__Attribute *a = ARENA_NEW(&w->mem, Chakra__Attribute);
+
+	chakra__attribute__init(a);
+	a->name = (char *)CHAKRA_ANNOTATION;
+	a->value_case = CHAKRA__ATTRIBUTE__VALUE_STRING_VAL;
+	a->string_val = arena_printf(&w->mem, "%lld %lld %lld %lld %s",
+				     (long long)s->start, (long long)s->duration,
+				     (long long)thread->of, (long long)thread->number,
+				     ft_recording_text(w->k->r, s->name));
+	return a;
+}
+
 static void put_metadata(struct writer *w)
 {
+	const struct table_rows *spans = &w->k->r->annotation;
 	Chakra__Metadata m = CHAKRA__METADATA__INIT;
 
 	m.version = (char *)"0.0.4";
 	put_number(w, "foretoken.rank", w->k->r->rank);
 	put_number(w, "foretoken.world", w->k->r->world);
 	put_words(w, "foretoken.device", w->k->r->device);
-	m.n_attr = w->n;
-	m.attr = w->list;
+	m.attr = ARENA_ARRAY(&w->mem, w->n + spans->n, Chakra__Attribute *);
+	for (size_t i = 0; i < w->n; i++)
+		m.attr[m.n_attr++] = w->list[i];
+	for (size_t i = 0; i < spans->n; i++)
+		m.attr[m.n_attr++] = annotation(w, table_at(spans, i));
 	put_sized(w->out, &m.base, &w->mem);
 	w->n = 0;
 }

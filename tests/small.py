@@ -76,6 +76,15 @@ def copy(name):
     event("gpu_memcpy", name, 0, 1000, 7, stream=7, correlation=1)
 
 
+def told():
+    """A stream waits for another's product, and the profiler says for which."""
+    launch(1, 0, "gemm", 7, 10, 1000)
+    event("cuda_runtime", "cudaEventRecord", 6, 1, 1, correlation=2)
+    event("cuda_runtime", "cudaStreamWaitEvent", 8, 1, 1, correlation=3)
+    event("cuda_sync", "Stream Wait Event", 8, 1, 9, stream=9, correlation=3, wait_on_cuda_event_record_corr_id=2)
+    launch(4, 10, "softmax", 9, 1020, 100)
+
+
 def behind(rank):
     """One of two ranks: four times 100 us of a product and an all-reduce. Rank 0 has not done with one
     that was launched before the recording began."""
@@ -105,6 +114,6 @@ def late(rank):
     return {"distributedInfo": {"rank": int(rank), "world_size": 2}}
 
 
-kinds = {"ahead": ahead, "kernels": kernels, "late": late, "behind": behind, "copy": copy, "unfinished": unfinished, "partly": partly, "groups": groups}
+kinds = {"ahead": ahead, "kernels": kernels, "late": late, "behind": behind, "told": told, "copy": copy, "unfinished": unfinished, "partly": partly, "groups": groups}
 rank = dict(kinds[sys.argv[1]](*sys.argv[2:]) or {})
 json.dump({"deviceProperties": [{"id": 0, "name": "NVIDIA H100 80GB HBM3"}], **rank, "traceEvents": events}, sys.stdout)

@@ -170,6 +170,11 @@ chakra() { # what is exported is read back, and replays to the same step
 ok "a Chakra trace that is written is read, and replays the same" chakra
 ok "what-ifs on it are the same" sh -c "$f trace replay $eager $peer --gpu mi300x --json | grep '\"step_s\": 0' >$tmp/1; $f trace replay $tmp/et.0.et $tmp/et.1.et --gpu mi300x --json | grep '\"step_s\": 0' | diff - $tmp/1"
 ok "its nodes are those of the schema" python3 tests/chakra.py "$tmp/et.0.et" 1673 731 15 $eager
+ok "so are those by what only annotations tell" sh -c "$f trace replay $eager $peer --scale dp=4 --json | grep '\"step_s\": 0' >$tmp/1; $f trace replay $tmp/et.0.et $tmp/et.1.et --scale dp=4 --json | grep '\"step_s\": 0' | diff - $tmp/1 && [ -s $tmp/1 ]"
+python3 tests/small.py ahead >"$tmp/marked.json"
+python3 tests/small.py told >"$tmp/told.json"
+ok "waits that the profiler told" sh -c "$f trace export $tmp/told.json --chakra $tmp/told && $f trace show $tmp/told.0.et --json | grep -q 'waits_told.: 1'"
+ok "and steps" sh -c "$f trace export $tmp/marked.json --chakra $tmp/marked && $f trace show $tmp/marked.json --json | grep -v file >$tmp/1 && $f trace show $tmp/marked.0.et --json | grep -v file | diff - $tmp/1"
 head -c 5000 "$tmp/et.0.et" >"$tmp/cut.et"
 ok "a cut one is refused" fails 1 "ends in the middle" $f trace show "$tmp/cut.et"
 ok "so is what is none" fails 1 "its metadata cannot be read" sh -c "cp $tmp/plain.json $tmp/no.et; $f trace show $tmp/no.et"
