@@ -115,6 +115,33 @@ static void put_ops(struct writer *w)
 	}
 }
 
+/* What the profiler told of calls that wait. */
+static void put_syncs(struct writer *w)
+{
+	const struct ft_recording *r = w->k->r;
+
+	for (size_t i = 0; i < r->call.n; i++) {
+		const struct ft_rec_call *c = call_of(r, i);
+		const struct lane *s = c->stream == FT_REC_NONE ?
+					       NULL :
+					       table_at(&r->stream, (size_t)c->stream);
+
+		if (!s && c->waits_for == FT_REC_NONE)
+			continue;
+		begin_event(w, "cuda_sync", c->name);
+		put_times(w, w->t->call_begin[w->rank][i], w->t->call_end[w->rank][i]);
+		put_lane(w, &r->thread, c->thread);
+		fprintf(w->out, ",\"args\":{\"correlation\":%" PRId64, c->correlation);
+		if (s)
+			fprintf(w->out, ",\"stream\":%" PRId64, s->number);
+		if (c->waits_for != FT_REC_NONE)
+			fprintf(w->out,
+				",\"wait_on_cuda_event_record_corr_id\":%" PRId64,
+				call_of(r, (size_t)c->waits_for)->correlation);
+		fputs("}}", w->out);
+	}
+}
+
 /* Once each, at the launch of the first of its operations in the file's order. */
 static void put_operators(struct writer *w)
 {
@@ -197,6 +224,7 @@ void ft_replay_write(const struct ft_replay *p, const struct ft_replayed *t,
 		w.k->r->rank, w.k->r->world);
 	put_calls(&w);
 	put_ops(&w);
+	put_syncs(&w);
 	put_operators(&w);
 	put_annotations(&w);
 	fputs("\n]}\n", out);
