@@ -461,8 +461,8 @@ bool groups_retime(struct whatif *w, struct ft_error *err)
 			struct quick *q = known(c) ? quick_of(t, c) : NULL;
 
 			unknown += op->rec_class == FT_REC_COLLECTIVE && !q;
-			if (q && w->recorded.op[k][i] < q->least)
-				q->least = w->recorded.op[k][i];
+			if (q && op->duration < q->least)
+				q->least = op->duration;
 			if (q)
 				q->n++;
 		}
