@@ -355,6 +355,26 @@ static size_t transfers(const struct ft_recording *r)
 	return n;
 }
 
+/* Collectives of other steps would meet. */
+static bool begin_alike(const struct ft_replay *p, struct ft_error *err)
+{
+	const struct ft_recording *a = p->rank[0].r;
+
+	for (size_t i = 1; i < p->n_ranks; i++) {
+		const struct ft_recording *b = p->rank[i].r;
+
+		if (a->step[0].marked && b->step[0].marked &&
+		    strcmp(ft_recording_text(a, a->step[0].name),
+			   ft_recording_text(b, b->step[0].name)))
+			return ft_fail(err, &(struct ft_mark){ b->file, 0, 0 },
+				       "begins with %.60s, and %.100s with %.60s: give "
+				       "recordings of the same steps",
+				       ft_recording_text(b, b->step[0].name), a->file,
+				       ft_recording_text(a, a->step[0].name));
+	}
+	return true;
+}
+
 bool ranks_meet(struct ft_replay *p, struct ft_error *err)
 {
 	struct arena scratch = { 0 };
@@ -370,6 +390,8 @@ bool ranks_meet(struct ft_replay *p, struct ft_error *err)
 					"is rank %lld, and so is %.100s",
 					(long long)p->rank[i].r->rank,
 					p->rank[j].r->file);
+	if (!begin_alike(p, err))
+		return false;
 	for (size_t i = 0; i < p->n_ranks; i++)
 		most += transfers(p->rank[i].r);
 	s = ARENA_ARRAY(&scratch, most, struct seen);
