@@ -264,6 +264,14 @@ against() {
 }
 ok "but are held against it" against
 ok "a store of nothing else is told" told 1 "with-in-step" sh -c "$f calibrate import --store $tmp/only.db --format kineto tests/data/kineto-step.json && $f calibrate fit --store $tmp/only.db --name fake --base h100-sxm --out $tmp"
+torn() { # a measurement without a cell, and one of no kind that is known
+	printf '%s\n' '{"record":"run","format":1,"backend":"cuda","device":"X","date":"2026-11-01","driver":"x","fabric":"nvlink"}' \
+		'{"record":"measurement","cell":"","kind":"gemm","time_us":10,"status":"ok"}' \
+		'{"record":"measurement","cell":"a","kind":"dance","time_us":10,"status":"ok"}' >"$tmp/torn.jsonl" &&
+		"$f" calibrate import --store "$tmp/torn.db" "$tmp/torn.jsonl" >"$tmp/o" 2>"$tmp/e" && grep -q "torn.jsonl: 0 measurements" "$tmp/o" &&
+		grep -q "torn.jsonl:2: warning: a broken line is left out" "$tmp/e" && grep -q "torn.jsonl:3: warning" "$tmp/e"
+}
+ok "lines that are no measurement are told and left out" torn
 ok "a trace without kernels is told" told 1 "holds no kernels" sh -c "echo '{\"traceEvents\": []}' >$tmp/t.json; $f calibrate import --store $tmp/step.db --format kineto $tmp/t.json"
 gzip -c tests/data/kineto-step.json >"$tmp/t.json.gz"
 ok "a packed trace is read as it is" $f calibrate import --store "$tmp/packed.db" --format kineto "$tmp/t.json.gz"
