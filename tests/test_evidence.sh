@@ -25,9 +25,9 @@ ok "its range as well" py 'd[0]["interval"] == d[1]["interval"]' "$tmp/a.json" "
 ok "three runs of three sources, nearest first" py 'len({n["source"] for n in d[0]["nearest_runs"]}) == 3 and [n["distance"] for n in d[0]["nearest_runs"]] == sorted(n["distance"] for n in d[0]["nearest_runs"])' "$tmp/a.json"
 ok "the prediction is in its range" py 'd[0]["interval"]["step_s"][0] <= d[0]["step_s"] <= d[0]["interval"]["step_s"][1]' "$tmp/a.json"
 far() { # on a GPU with few rows most kernels are far from any
-	$f simulate - --set cluster.gpu=mi250 --json <"$tmp/b.yaml" >"$tmp/far.json" 2>/dev/null &&
+	$f simulate - --set cluster.gpu=mi250 --set cluster.node=mi250-4x --json <"$tmp/b.yaml" >"$tmp/far.json" 2>/dev/null &&
 		share=$(python3 -c 'import json, sys; print("%.0f" % (100 * json.load(sys.stdin)["extrapolated_frac"]))' <"$tmp/far.json") &&
-		[ "$share" -gt 5 ] && says "$share % of the kernel time is for shapes far from anything measured" $f simulate - --set cluster.gpu=mi250 <"$tmp/b.yaml"
+		[ "$share" -gt 5 ] && says "$share % of the kernel time is for shapes far from anything measured" $f simulate - --set cluster.gpu=mi250 --set cluster.node=mi250-4x <"$tmp/b.yaml"
 }
 ok "how much is far from anything measured is told" far
 ok "compare warns where no stack was given" says "name no stack" $f compare "$tmp/a.yaml" "$tmp/b.yaml"
