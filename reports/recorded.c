@@ -129,7 +129,12 @@ static void put_classes(FILE *out, const struct ft_rec_where *w)
 static void put_launches(FILE *out, const struct ft_rec_where *w)
 {
 	double hidden = w->collective_s - w->exposed_s - w->bubble_s;
+	char late[80] = "";
 
+	if (w->latency_s > 0) /* else it was never so */
+		snprintf(late, sizeof(late),
+			 "from launch to begin %.2f us where nothing was before; ",
+			 1e6 * w->latency_s);
 	if (w->collective_s > 0)
 		fprintf(out,
 			"Communication runs %.3f ms of the step, %.1f %% of it under "
@@ -138,12 +143,11 @@ static void put_launches(FILE *out, const struct ft_rec_where *w)
 	if (w->launches)
 		fprintf(out,
 			"%" PRId64 " launches took the host %.3f ms (%.2f us each), "
-			"synchronising %.3f ms;\nfrom launch to begin %.2f us where "
-			"nothing was before; %.1f launched and not begun on average, "
-			"%" PRId64 " at most.\n",
+			"synchronising %.3f ms;\n%s%.1f launched and not begun on "
+			"average, %" PRId64 " at most.\n",
 			w->launches, 1e3 * w->call_s,
-			1e6 * w->call_s / (double)w->launches, 1e3 * w->sync_s,
-			1e6 * w->latency_s, w->queued_mean, w->queued_most);
+			1e6 * w->call_s / (double)w->launches, 1e3 * w->sync_s, late,
+			w->queued_mean, w->queued_most);
 }
 
 static void put_skew(FILE *out, const struct ft_replay *p, const char *step)

@@ -433,6 +433,10 @@ static bool run(struct whatif *w, struct ft_error *err)
 					    ft_recording_device(
 						    ft_replay_recording(q->replay, 0)),
 				q->timeline);
+	if (q->timeline && (a->dp != a->dp_recorded || a->tp != a->tp_recorded))
+		whatif_note(w,
+			    "The timeline's groups have the sizes that were recorded: "
+			    "ask what-ifs of the recording, not of it.");
 	range(w);
 	return !(q->tokens_per_step > 0) || machine_price(w, err);
 }

@@ -176,6 +176,7 @@ ok "so are those by what only annotations tell" sh -c "$f trace replay $eager $p
 python3 tests/small.py ahead >"$tmp/marked.json"
 python3 tests/small.py told >"$tmp/told.json"
 ok "waits that the profiler told" sh -c "$f trace export $tmp/told.json --chakra $tmp/told && $f trace show $tmp/told.0.et --json | grep -q 'waits_told.: 1'"
+ok "a timeline's groups are those of the recording, which is told" sh -c "$f trace replay $eager --scale dp=4 --timeline $tmp/w.json | grep -q 'have the sizes that were recorded' && ! $f trace replay $eager --speedup gemm=2 --timeline $tmp/w.json | grep -q 'have the sizes'"
 ok "which a timeline tells again" sh -c "$f trace replay $tmp/told.json --timeline $tmp/w.json && $f trace show $tmp/w.json --json | grep -q 'waits_told.: 1'"
 ok "and steps" sh -c "$f trace export $tmp/marked.json --chakra $tmp/marked && $f trace show $tmp/marked.json --json | grep -v file >$tmp/1 && $f trace show $tmp/marked.0.et --json | grep -v file | diff - $tmp/1"
 head -c 5000 "$tmp/et.0.et" >"$tmp/cut.et"
