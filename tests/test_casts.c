@@ -201,6 +201,41 @@ static void weights_are_gathered_in_a_byte_if_one_scale_serves(void **state)
 	}
 }
 
+/* What a layer leaves for its backward. */
+static double kept_by_a_layer(const struct ft_graph *g)
+{
+	return segment_of(g, "forward")->net_bytes[FT_MEMORY_ACTIVATIONS];
+}
+
+/* Two copies of a weight beside 16 bit, and the inputs of products, as long as the format says,
+ * with its scales; those of weights in blocks of 128 x 128 are too few to count. */
+static void copies_are_kept_in_the_width_of_the_format(void **state)
+{
+	const double ends = (2. * 1024 + 1) * H;
+
+	(void)state;
+	for (int i = 0; i < RECIPES; i++) {
+		const char *recipe = recipes[i].recipe;
+		double w = recipes[i].gathered, copies, bf16, n;
+		bool blocks = recipe && !strcmp(recipe, "blockwise");
+		struct parts p;
+
+		if (!recipe)
+			continue;
+		build_recipe(&p, RECIPES - 1, "", "megatron-core");
+		bf16 = kept_by_a_layer(p.graph);
+		drop(&p);
+		build_recipe(&p, i, "", "megatron-core");
+		n = ft_model_parameters(p.model, 1);
+		copies = 2 * (blocks ? 1 : w);
+		near_frac(p.graph->rank_class[0].base_bytes[FT_MEMORY_WEIGHTS],
+			  2 * n + copies * (n - ends), 1e-12);
+		near_frac(bf16 - kept_by_a_layer(p.graph),
+			  (double)S * ((2 - w) * (2 * H + F) - w * Q), 1e-12);
+		drop(&p);
+	}
+}
+
 static void recipes_that_do_not_fit_a_format_are_refused(void **state)
 {
 	static const struct {
@@ -255,6 +290,7 @@ int main(void)
 		cmocka_unit_test(slices_are_cast_before_they_are_gathered),
 		cmocka_unit_test(what_travels_under_tp_has_the_format_of_the_product),
 		cmocka_unit_test(weights_are_gathered_in_a_byte_if_one_scale_serves),
+		cmocka_unit_test(copies_are_kept_in_the_width_of_the_format),
 		cmocka_unit_test(recipes_that_do_not_fit_a_format_are_refused),
 	};
 

@@ -77,9 +77,6 @@ void up_products(struct builder *b, const struct layer_sizes *s, enum ft_layout 
 unsigned recomputed_modules(const struct builder *b);
 bool output_is_needed(const struct builder *b); /* of an MLP, by a backward */
 
-/* saved.c: inputs of products are kept in 8 bit */
-bool keeps_a_byte(const struct builder *b);
-
 /* context.c: core attention, over the ranks of a context group if there is one */
 void attention_core(struct builder *b, const struct layer_sizes *s, bool backward);
 

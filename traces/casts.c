@@ -117,22 +117,29 @@ void put_norm_cast(struct builder *b, double elements)
 		put_cast(b, elements, 1);
 }
 
+double input_width(const struct builder *b)
+{
+	if (!is_narrow(b))
+		return 2;
+	switch (b->plan->scaling) {
+	case FT_SCALING_BLOCKWISE:
+		return 1 + 4.0 / 128;
+	case FT_SCALING_MX:
+		return ft_dtype_bytes(b->plan->precision) + 1.0 / 32;
+	case FT_SCALING_NV:
+		return 0.5 + 1.0 / 16;
+	default:
+		return 1;
+	}
+}
+
 double gathered_width(const struct builder *b, bool both)
 {
 	double times = both && !one_scale(b) ? 2 : 1;
 
 	if (!is_narrow(b) || b->rules->tensor_parallel != FT_TP_MEGATRON)
 		return 2;
-	switch (b->plan->scaling) {
-	case FT_SCALING_BLOCKWISE:
-		return times * (1 + 4.0 / 128);
-	case FT_SCALING_MX:
-		return times * (ft_dtype_bytes(b->plan->precision) + 1.0 / 32);
-	case FT_SCALING_NV:
-		return times * (0.5 + 1.0 / 16);
-	default:
-		return 1;
-	}
+	return times * input_width(b);
 }
 
 double parameter_width(const struct builder *b)

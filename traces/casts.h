@@ -18,6 +18,9 @@ void put_slice_cast(struct builder *b, double elements);
 /* For the gradient of weights, where a copy along columns is rows turned; of an input. */
 void put_transpose(struct builder *b, double elements);
 void put_input_transpose(struct builder *b, double elements);
+/* Bytes of an element of a product's input as it is cast along rows, or along columns, its
+ * scales included; 2 in 16 bit. */
+double input_width(const struct builder *b);
 /* Bytes of an activation's element on its way between ranks of tp (both: a gradient,
  * along rows and columns), and of a weight that is gathered. */
 double gathered_width(const struct builder *b, bool both);

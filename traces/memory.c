@@ -26,12 +26,13 @@ bool gradients_come(const struct builder *b)
 	       (b->rules->tensor_parallel == FT_TP_DTENSOR && !b->autocast);
 }
 
-/* Of a weight: in 16 bit, or in the narrow format, a byte a copy, alone or beside that. */
+/* Of a weight: in 16 bit, or copies in the narrow format, alone or beside that. */
 static double weight_bytes(const struct builder *b)
 {
 	if (!is_narrow(b))
 		return 2;
-	return narrow_copies(b) + (b->rules->narrow_parameters ? 0 : 2);
+	return narrow_copies(b) * stored_width(b->plan->precision) +
+	       (b->rules->narrow_parameters ? 0 : 2);
 }
 
 /* Products that add gradients up themselves still hand autograd a tensor of the weight's shape, in

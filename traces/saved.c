@@ -9,9 +9,9 @@
  * they go by the heads' width where that is not h. Megatron's kernels leave one order: 12h, as ten
  * peaks of Llama's layers on B200 say (8 h of 8.3 fitted, 4 in slices; see docs/accuracy.md).
  * Split layers keep 4h whole (2h slices under Megatron's scheme) and 1/tp of the rest.
- * Hand-written kernels keep the inputs of narrow products in one byte: of the MLP's second
- * product f less, of those behind norms h each; of the output projection h beside what attention
- * keeps. A compiler casts them again in the
+ * Hand-written kernels keep the inputs of narrow products in that format, along columns: in 8 bit
+ * f less of the MLP's second product, h less of each behind a norm, h more of the output projection
+ * beside what attention keeps. A compiler casts them again in the
  * backward pass from what is kept besides, and keeps none: 2f and 6h less. Source: steps of
  * FSDP in bf16 and tensorwise fp8 on 8 H100, 13.0 h apart a token and layer at f = 3.5 h.
  */
@@ -25,15 +25,25 @@ static bool casts_again(const struct builder *b)
 	return is_narrow(b) && b->rules->fusion == FT_FUSION_COMPILED;
 }
 
+static bool keeps_narrow(const struct builder *b)
+{
+	return is_narrow(b) && b->rules->fusion == FT_FUSION_KERNELS;
+}
+
+/* Bytes per feature of a product's input that is kept for the gradient of its weights. */
+static double input_kept(const struct builder *b)
+{
+	return keeps_narrow(b) ? input_width(b) : 2;
+}
+
 /* Bytes per feature of the MLP's second product's input. */
 static double second_kept(const struct builder *b, const struct ft_layer *l,
 			  unsigned set)
 {
 	if (set & (FT_MODULE_ACTIVATION | FT_MODULE_MLP_DOWN))
 		return 0;
-	if (keeps_a_byte(b))
-		return 1;
-	return casts_again(b) && !l->experts && !(set & FT_MODULE_OPS) ? 0 : 2;
+	return casts_again(b) && !l->experts && !(set & FT_MODULE_OPS) ? 0 :
+									 input_kept(b);
 }
 
 /* Bytes per feature of an MLP's width: what its activation and its second product need. */
@@ -62,7 +72,7 @@ static double experts_bytes(const struct builder *b, const struct layer_sizes *s
 	double capacity = b->plan->capacity_factor;
 	double copies =
 		(double)l->experts_per_token * sliced * (capacity > 0 ? capacity : 1);
-	double input = (keeps_a_byte(b) ? 1 : 2) * (double)b->plan->etp;
+	double input = input_kept(b) * (double)b->plan->etp;
 	double each;
 
 	set &= ~(unsigned)(FT_MODULE_MLP_UP | FT_MODULE_MLP_DOWN | FT_MODULE_OPS);
@@ -88,17 +98,12 @@ static double mlp_bytes(const struct builder *b, const struct layer_sizes *s,
 	return set & FT_MODULE_MLP || each < 0 ? 0 : each * (double)s->f;
 }
 
-bool keeps_a_byte(const struct builder *b)
-{
-	return is_narrow(b) && b->rules->fusion == FT_FUSION_KERNELS;
-}
-
 /* Bytes per feature of the input of a product split by columns, the output of a norm. */
 static double first_kept(const struct builder *b, unsigned set)
 {
 	if (set & FT_MODULE_NORM || casts_again(b))
 		return 0;
-	return keeps_a_byte(b) ? 1 : 2;
+	return input_kept(b);
 }
 
 /* How wide it is on a rank. */
@@ -132,8 +137,8 @@ static double output_kept(const struct builder *b)
 	bool kernels = b->rules->fusion == FT_FUSION_KERNELS;
 	bool reordered = b->model->activation == FT_SWIGLU && !kernels;
 
-	if (keeps_a_byte(b))
-		return 3;
+	if (keeps_narrow(b))
+		return 2 + input_width(b);
 	return reordered && !casts_again(b) ? 4 : 2;
 }
 
@@ -192,12 +197,11 @@ static double heads_kept(const struct builder *b, const struct layer_sizes *s)
 static double latents_kept(const struct builder *b, const struct layer_sizes *s)
 {
 	const struct ft_layer *l = s->l;
-	double normed = keeps_a_byte(b) ? 1 : 2;
 	bool sliced = b->rules->tensor_parallel == FT_TP_MEGATRON;
 
 	if (!l->kv_lora_rank)
 		return 0;
-	return ((2 + normed) * (double)(l->q_lora_rank + l->kv_lora_rank) +
+	return ((2 + input_kept(b)) * (double)(l->q_lora_rank + l->kv_lora_rank) +
 		2 * (double)l->qk_rope_head_dim) *
 	       (sliced ? (double)s->part / (double)s->tokens : 1);
 }
