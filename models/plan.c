@@ -346,26 +346,14 @@ static bool set_schedule(struct draft *d)
 	return plan->schedule != FT_DUALPIPEV || check_dualpipe(d);
 }
 
-/* The largest divisor of n that is at most limit. */
-static int64_t divisor_up_to(int64_t n, int64_t limit)
-{
-	int64_t best = 1;
-
-	for (int64_t i = 1; i <= limit && i <= n; i++)
-		if (n % i == 0)
-			best = i;
-	return best;
-}
-
 /* One copy of sharded state lies over dp x cp ranks: those that hold the same
  * part of the model. hsdp: over as many of them as a node has. */
 static bool set_shard(struct draft *d)
 {
 	struct ft_plan *plan = d->plan;
 	int64_t same = plan->dp * plan->cp;
-	int64_t near = d->context->ranks_per_node / plan->tp;
-	int64_t shard =
-		read_int(&d->top, "shard", 1, LIMIT_BATCH, divisor_up_to(same, near));
+	int64_t near = ft_plan_near_shard(plan, d->context->ranks_per_node);
+	int64_t shard = read_int(&d->top, "shard", 1, LIMIT_BATCH, near);
 
 	plan->shard = plan->sharding == FT_DDP ? 1 :
 		      plan->sharding == FT_ZERO1 || plan->sharding == FT_ZERO2 ?

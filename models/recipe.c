@@ -281,3 +281,13 @@ int64_t ft_plan_expert_shard(const struct ft_plan *p)
 
 	return p->sharding == FT_DDP ? 1 : p->edp / whole_divisor(p->edp, copies);
 }
+
+int64_t ft_plan_near_shard(const struct ft_plan *p, int64_t ranks_per_node)
+{
+	int64_t same = p->dp * p->cp, best = 1;
+
+	for (int64_t i = 1; i <= ranks_per_node / p->tp && i <= same; i++)
+		if (same % i == 0)
+			best = i;
+	return best;
+}

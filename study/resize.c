@@ -25,6 +25,19 @@ static bool resize_group(const struct ft_scenario *s, struct node *root, int64_t
 			     arena_text(shelf_memory(s->shelf), text), err);
 }
 
+/* So is an hsdp group that fills a node, as far as replicas do: what it is where it is not stated. */
+static bool resize_shard(const struct ft_scenario *s, struct node *root,
+			 const struct ft_mark *at, struct ft_error *err)
+{
+	const struct ft_plan *p = s->plan;
+
+	if (node_is_null(node_path(root, "training.shard")) ||
+	    p->shard != ft_plan_near_shard(p, s->cluster->ranks_per_node))
+		return true;
+	return node_put_path(shelf_memory(s->shelf), root, "training.shard", at, "null",
+			     err);
+}
+
 struct ft_scenario *ft_scenario_resized(const struct ft_scenario *s, int64_t gpus,
 					double batch_times, struct ft_error *err)
 {
@@ -38,7 +51,7 @@ struct ft_scenario *ft_scenario_resized(const struct ft_scenario *s, int64_t gpu
 		return NULL;
 	snprintf(text, sizeof(text), "%.0f",
 		 batch_times * (double)s->plan->global_batch);
-	if (!resize_group(s, root, gpus, &at, err))
+	if (!resize_group(s, root, gpus, &at, err) || !resize_shard(s, root, &at, err))
 		return NULL;
 	if (batch_times != 1 && !node_put_path(mem, root, "training.global_batch_size",
 					       &at, arena_text(mem, text), err))

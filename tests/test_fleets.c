@@ -18,6 +18,8 @@ static const struct {
 	{ "{gpu: h100-sxm, gpus: 32}", "parallel: {tp: 8, cp: 2}" },
 	{ "{gpu: h100-sxm, gpus: 64}", "parallel: {tp: 4}, zero_group: 16" }, /* all */
 	{ "{gpu: mi250, gpus: 32}", "parallel: {tp: 2, cp: 2}, zero_group: 32" },
+	{ "{gpu: h100-sxm, gpus: 16}", "sharding: hsdp, parallel: {tp: 1}, shard: 8" },
+	{ "{gpu: h100-sxm, gpus: 24}", "sharding: hsdp, parallel: {tp: 2}, shard: 4" },
 };
 
 static void a_size_is_told_where_the_job_can_have_it(void **state)

@@ -298,6 +298,8 @@ bool ft_schedule_folds(enum ft_schedule schedule);
 /* Ranks that share one copy of an expert's sharded state: its replicas keep as many copies as
  * there are of the rest (dp cp / shard), as far as these divide them; 1 under ddp. */
 int64_t ft_plan_expert_shard(const struct ft_plan *plan);
+/* As many ranks of dp x cp as divide them and are on one node: hsdp's group unless stated. */
+int64_t ft_plan_near_shard(const struct ft_plan *plan, int64_t ranks_per_node);
 
 /* Does fsdp free gathered weights behind a forward: as stated; else it does, but in the
  * pipelines of a stack that keeps them there. */
