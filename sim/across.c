@@ -111,7 +111,7 @@ double across_sharp_s(const struct group *g, enum ft_protocol p, enum ft_collect
 	if (op == FT_ALL_REDUCE)
 		return latency_s + fmax(net_s, inside_s);
 	/* nothing is added up: each NIC takes in what other domains hold of its part */
-	net_s *= (g->domains - 1) / g->domains;
+	net_s *= (g->ranks - n) / g->ranks;
 	return hypot(latency_s, fmax(net_s, inside_s));
 }
 

@@ -15,7 +15,7 @@
  *             no more than g <channel_most>
  *   sharp     L = <start> + 2 (<hop> + (g-1) <arity>) + <hop_net>, then
  *             all_reduce: L + max(S / (g NIC), 2 (g-1)/g S / bus)
- *             all_gather, reduce_scatter: sqrt(L^2 + max(S (k-1)/k / (g NIC), (g-1)/g S / bus)^2)
+ *             all_gather, reduce_scatter: sqrt(L^2 + max(S (n-g)/n / (g NIC), (g-1)/g S / bus)^2)
  *   pat       <base> + log2(k) <hop_net> / <overlap> + <rank> n + S f / (<share> B)
  *   hierarchical  reduce-scatter inside, all_reduce of S/g across, all_gather inside;
  *             the two networks overlap by chunks: max + (1 - o) min

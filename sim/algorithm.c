@@ -83,7 +83,7 @@ static double nic_of_wire(const struct group *g, enum ft_collective op, double b
 static double nic_of_sharp(const struct group *g, enum ft_collective op, double bytes)
 {
 	return bytes / g->per_domain *
-	       (op == FT_ALL_REDUCE ? 1 : (g->domains - 1) / g->domains);
+	       (op == FT_ALL_REDUCE ? 1 : (g->ranks - g->per_domain) / g->ranks);
 }
 
 static double nic_of_domains(const struct group *g, enum ft_collective op, double bytes)

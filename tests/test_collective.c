@@ -342,6 +342,39 @@ static void groups_need_not_fill_servers(void **state)
 	arena_release(&mem);
 }
 
+/* However few ranks a server has, they take in what all others hold. */
+static void switches_gather_no_faster_than_the_poorest_server(void **state)
+{
+	static const int64_t sizes[] = { 9, 12, 13, 16, 17, 31, 64 };
+	struct arena mem = { 0 };
+	struct ft_cluster *c = cluster(&mem, "{gpu: h100-sxm, gpus: 384, "
+					     "fabric: ib-ndr-rail-sharp}");
+	struct ft_ccl *ccl = ccl_named("nccl-2.27");
+	struct ft_error err;
+
+	(void)state;
+	for (size_t i = 0; i < 7 * 4 * 2; i++) {
+		struct ft_collective_call call = {
+			.op = i % 2 ? FT_ALL_GATHER : FT_REDUCE_SCATTER,
+			.bytes = 64 * GiB,
+			.algorithm = "sharp",
+			.shape = { sizes[i / 8], (int64_t)(i / 2 % 4) + 1, false },
+		};
+		double n = (double)call.shape.size, carried;
+		struct ft_collective_result r;
+		int64_t fewest, most;
+
+		assert_true(poorest(call.shape, &fewest, &most));
+		ok_or_say(ft_collective_predict(c, ccl, &call, &r, &err), err);
+		carried = call.bytes * (n - (double)fewest) / n / (double)fewest;
+		near_frac(r.nic_bytes, carried, 1e-12);
+		assert_true(r.duration.time_s >= carried / 50e9);
+	}
+	ft_ccl_free(ccl);
+	ft_cluster_free(c);
+	arena_release(&mem);
+}
+
 static void nodes_without_a_fabric_are_refused(void **state)
 {
 	struct arena mem = { 0 };
@@ -407,6 +440,7 @@ int main(void)
 		cmocka_unit_test(each_algorithm_can_be_asked_for),
 		cmocka_unit_test(a_rail_group_has_one_nic_a_rank),
 		cmocka_unit_test(groups_need_not_fill_servers),
+		cmocka_unit_test(switches_gather_no_faster_than_the_poorest_server),
 		cmocka_unit_test(nodes_without_a_fabric_are_refused),
 		cmocka_unit_test(multi_node_ratios_follow_the_published_table),
 	};
