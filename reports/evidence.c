@@ -94,6 +94,25 @@ static const char *on_dropped(const struct ft_scenario *s, char text[SENTENCE])
 	return text;
 }
 
+/* Faults of what this size has none of: a sweep over sizes may state them all the same. */
+static const char *on_faults(const struct ft_scenario *s, char text[SENTENCE])
+{
+	const struct ft_cluster *c = s->cluster;
+	const struct ft_imperfections *x = &c->imperfections;
+	bool network = c->topology.tiers > 0;
+	bool uplinks = c->topology.tiers > 1 || c->fabric->graph;
+	bool failed = x->failed_uplinks_frac > 0 && !uplinks;
+	bool slow = x->slow_nics_frac > 0 && !network;
+
+	if (!failed && !slow)
+		return "";
+	snprintf(text, SENTENCE, "%s, so that %s%s%s change%s nothing.",
+		 network ? "The network has no uplinks" : "There is no network",
+		 failed ? "failed_uplinks_frac" : "", failed && slow ? " and " : "",
+		 slow ? "slow_nics_frac" : "", failed && slow ? "" : "s");
+	return text;
+}
+
 /* Where the time goes that is not kept, as others tell it apart. */
 static const char *on_time(const struct ft_scenario *s, const struct ft_outcome *o,
 			   char text[SENTENCE])
@@ -135,12 +154,13 @@ static const char *on_time(const struct ft_scenario *s, const struct ft_outcome 
 const char *evidence_sentence(const struct ft_scenario *s, const struct ft_outcome *o,
 			      int k, char text[SENTENCE])
 {
-	for (int i = 0; i < 6; i++) {
+	for (int i = 0; i < 7; i++) {
 		const char *said = i == 0 ? evidence_search(s, o, text) :
 				   i == 1 ? on_stack(s, o, text) :
 				   i == 2 ? on_unmeasured(s, o, text) :
 				   i == 3 ? on_kernels(o, text) :
 				   i == 4 ? on_dropped(s, text) :
+				   i == 5 ? on_faults(s, text) :
 					    on_time(s, o, text);
 
 		if (said[0] && k-- == 0)

@@ -43,6 +43,12 @@ ok "a GPU slow twice" says "twice" $f simulate $s --set 'cluster.imperfections.s
 ok "a GPU that stands still" says "above 0" $f simulate $s --set 'cluster.imperfections.slow_gpus=[{gpu: 1, speed_frac: 0}]'
 ok "more failed spines than there are" says "spine switches, and some must be left" $f collective examples/03-infiniband-roce-spectrum-x/ib.yaml --set cluster.imperfections.failed_spines=16
 ok "a failed spine of a drawing" says "leave the switch out" $f collective $s --set cluster.imperfections.failed_spines=1
+failed() { # GPUS: what is said of failed uplinks
+	$f simulate examples/03-infiniband-roce-spectrum-x/ib.yaml --set "cluster.gpus=$1" --set "cluster.imperfections={failed_uplinks_frac: 0.1, slow_nics_frac: 0.1}" 2>&1 | grep failed_uplinks
+}
+ok "no uplink fails under one switch" sh -c "[ '$(failed 64)' = 'The network has no uplinks, so that failed_uplinks_frac changes nothing.' ]"
+ok "nor in a single node" sh -c "[ '$(failed 8)' = 'There is no network, so that failed_uplinks_frac and slow_nics_frac change nothing.' ]"
+ok "one among leaves does" sh -c "[ -z '$(failed 128)' ]"
 ok "a neighbour among the same leaves is felt" sh -c "$f simulate $s --beside $s --json | python3 -c 'import json,sys; d=json.load(sys.stdin); assert d[\"step_s\"] > 1.02*d[\"beside\"][\"step_alone_s\"], d'"
 ok "a packed neighbour under its own leaves is not" sh -c "$f simulate $drawn/packed.yaml --beside $drawn/packed.yaml --json | python3 -c 'import json,sys; d=json.load(sys.stdin); assert d[\"step_s\"] < 1.005*d[\"beside\"][\"step_alone_s\"], d[\"step_s\"]/d[\"beside\"][\"step_alone_s\"]'"
 ok "neighbours share one fabric" says "share one fabric" $f simulate $s --beside examples/01-first-answer/h100.yaml
