@@ -214,7 +214,6 @@ static void megatron_sharding(struct sheet *t)
 		emit_int(t, "num_distributed_optimizer_instances", same / p->shard);
 	if (same > 1)
 		megatron_replicas(t);
-	megatron_overlaps(t);
 }
 
 /* The names that Megatron Core's list has. */
@@ -286,6 +285,24 @@ static void megatron_recompute(struct sheet *t)
 		megatron_layers_again(t);
 }
 
+/* Weights in 8 bit alone, as the stack keeps them; the plan's memory has no room for others. */
+static void megatron_narrow_weights(struct sheet *t)
+{
+	const struct ft_plan *p = t->p;
+
+	if (!t->s->stack->layout.narrow_parameters || p->sharding == FT_FSDP ||
+	    p->sharding == FT_HSDP)
+		return;
+	if (p->sharding == FT_DDP) {
+		emit_unknown(t,
+			     "weights in 8 bit alone, without a distributed optimizer");
+		return;
+	}
+	emit(t, "fp8_param_gather", "%s", "");
+	if (p->precision == FT_MXFP8)
+		emit(t, "reuse_grad_buf_for_mxfp8_param_ag", "%s", "");
+}
+
 static void megatron_precision(struct sheet *t)
 {
 	const struct ft_plan *p = t->p;
@@ -298,6 +315,7 @@ static void megatron_precision(struct sheet *t)
 	    p->precision == FT_MXFP8) {
 		emit(t, t->of == FT_NEMO ? "fp8" : "fp8_format", "hybrid");
 		emit(t, "fp8_recipe", "%s", ft_scaling_name(p->scaling));
+		megatron_narrow_weights(t);
 	} else if (ft_dtype_bytes(p->precision) < 1) {
 		emit_unknown(t, "precision: %s", ft_dtype_name(p->precision));
 	}
@@ -388,6 +406,7 @@ static void megatron(struct sheet *t)
 	megatron_split(t);
 	if (t->of != FT_NEMO)
 		megatron_sharding(t);
+	megatron_overlaps(t);
 	megatron_recompute(t);
 	megatron_offload(t);
 	megatron_experts(t);

@@ -183,6 +183,27 @@ static void megatron_is_told_what_is_sharded(void **state)
 	ALL_HOLD(cases);
 }
 
+/* Overlaps of tensors and stages are fields of the model, not of ddp. */
+static void nemo_has_each_overlap_where_it_belongs(void **state)
+{
+	static const struct emitted e = {
+		FT_NEMO,
+		{ "training.parallel.tp=2", "training.parallel.pp=2",
+		  "training.overlap.tp=true", "training.sharding=zero1" },
+		{ NULL }
+	};
+	char *text = arguments_of(&e), *ddp = strstr(text, "\nddp:\n");
+
+	(void)state;
+	assert_non_null(ddp);
+	assert_non_null(strstr(ddp, "overlap_grad_reduce: true"));
+	*ddp = '\0';
+	assert_non_null(strstr(text, "tp_comm_overlap: true"));
+	assert_non_null(strstr(text, "overlap_p2p_comm: true"));
+	assert_null(strstr(text, "overlap_grad_reduce"));
+	free(text);
+}
+
 static void megatron_is_told_what_runs_again(void **state)
 {
 	static const struct emitted cases[] = {
@@ -248,6 +269,24 @@ static void megatron_is_told_the_formats(void **state)
 		{ FT_MEGATRON,
 		  { "training.precision=fp8", "training.fp8_recipe=delayed" },
 		  { "--bf16", "--fp8-format hybrid", "--fp8-recipe delayed" } },
+		{ FT_MEGATRON,
+		  { "training.precision=fp8", "training.fp8_recipe=delayed",
+		    "stack=megatron-core", "training.sharding=zero1" },
+		  { "!--fp8-param-gather" } },
+		{ FT_MEGATRON,
+		  { "training.precision=fp8", "stack=nemo-25.07",
+		    "training.sharding=zero1" },
+		  { "--fp8-param-gather", "!--reuse-grad-buf-for-mxfp8-param-ag" } },
+		{ FT_MEGATRON,
+		  { "training.precision=mxfp8", "stack=nemo-25.07", "cluster.gpu=b200",
+		    "training.sharding=zero1" },
+		  { "--fp8-param-gather", "--reuse-grad-buf-for-mxfp8-param-ag" } },
+		{ FT_MEGATRON,
+		  { "training.precision=fp8", "stack=nemo-25.07",
+		    "training.sharding=ddp" },
+		  { "!--fp8-param-gather",
+		    "# not mapped: weights in 8 bit alone, without a distributed "
+		    "optimizer" } },
 		{ FT_PRIMUS,
 		  { "training.precision=fp8", "training.fp8_recipe=tensorwise" },
 		  { "fp8_format: hybrid", "fp8_recipe: tensorwise", "bf16: true" } },
@@ -441,6 +480,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(megatron_is_told_how_ranks_are_split),
 		cmocka_unit_test(megatron_is_told_what_is_sharded),
+		cmocka_unit_test(nemo_has_each_overlap_where_it_belongs),
 		cmocka_unit_test(megatron_is_told_what_runs_again),
 		cmocka_unit_test(megatron_is_told_the_formats),
 		cmocka_unit_test(torchtitan_is_told_the_same),
