@@ -293,9 +293,13 @@ static int do_export(const struct calibrate_args *a, struct ft_store *store)
 {
 	struct ft_error err;
 
+	if (!a->gpu) {
+		fputs("foretoken: error: export needs --gpu\n", stderr);
+		return 64;
+	}
 	if (!ft_store_export(
 		    store,
-		    &(struct ft_export){ a->device, a->run, a->gpu ? a->gpu : "h200",
+		    &(struct ft_export){ a->device, a->run, a->gpu,
 					 a->collectives ? "collectives" : "kernels" },
 		    stdout, &err))
 		return complain(&err);

@@ -80,6 +80,7 @@ ok "where nothing is fused the profile says so" alone
 ok "the profile says where it comes from" grep -q 'kind: measured.*Fake GPU' "$tmp/fit/fake.yaml"
 cal export --gpu "$tmp/fit/fake.yaml" >"$tmp/k.csv" 2>/dev/null
 ok "validate reads the export" "$f" validate "$tmp/k.csv"
+ok "an export of no named GPU" wrong "export needs --gpu" cal export
 if command -v gnuplot >/dev/null; then
 	plot() { cal plot --gpu "$tmp/fit/fake.yaml" --out "$tmp/plots" && grep -q '<svg' "$tmp/plots/gemm.svg" "$tmp/plots/busbw.svg" "$tmp/plots/residuals.svg" && mkdir "$tmp/usual" && [ "$(stat -c %a "$tmp/plots")" = "$(stat -c %a "$tmp/usual")" ]; }
 	ok "plots are drawn" plot

@@ -46,7 +46,7 @@ whole_import() { # one run as before, or two
 	n=$($f calibrate runs --store "$w/s.db" --json 2>"$w/why" | grep -c '"cells": 13') || true
 	[ "$n" = 1 ] && [ "$got" != 0 ] || [ "$n" = 2 ]
 }
-command_export() { "$@" $f calibrate export --store s.db; }
+command_export() { "$@" $f calibrate export --gpu h200 --store s.db; }
 before_export() { [ -e "$w/s.db" ] || cp "$tmp/full.db" "$w/s.db"; }
 whole_export() { cmp -s "$w/s.db" "$tmp/full.db"; }
 command_fit() { "$@" $f calibrate fit --store s.db --name mine --base h100-sxm --only gemm,memory --out o; }

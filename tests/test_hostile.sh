@@ -116,5 +116,5 @@ if command -v readelf >/dev/null && ! nm -D "$f" | grep -q __asan_init; then
 else
 	skip "the program is hardened" "no readelf, or a sanitized build"
 fi
-ok "a damaged store is told" sh -c "head -c 5000 $tmp/s.db >$tmp/cut.db; $one $f calibrate export --store $tmp/cut.db >$tmp/o 2>$tmp/e && test -s $tmp/e && test ! -s $tmp/o"
+ok "a damaged store is told" sh -c "head -c 5000 $tmp/s.db >$tmp/cut.db; $one $f calibrate export --gpu h200 --store $tmp/cut.db >$tmp/o 2>$tmp/e && test -s $tmp/e && test ! -s $tmp/o"
 finish
