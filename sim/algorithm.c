@@ -64,12 +64,13 @@ static bool pat_runs(const struct group *g, enum ft_protocol p, enum ft_collecti
 	return across(g) && g->ranks == g->domains && g->tuning->pat.share_frac > 0;
 }
 
-static bool across_runs(const struct group *g, enum ft_protocol p,
-			enum ft_collective op)
+/* Its calls across have a rank of each domain, and so as many in each. */
+static bool hierarchical_runs(const struct group *g, enum ft_protocol p,
+			      enum ft_collective op)
 {
 	(void)p;
 	(void)op;
-	return across(g);
+	return across(g) && g->ranks == g->domains * g->per_domain;
 }
 
 /* ---- what a NIC carries ------------------------------------------------------- */
@@ -152,7 +153,7 @@ const struct algorithm algorithms[] = {
 	  .ops = OF_REDUCE | OF_GATHER,
 	  .protocols = BY_SIMPLE,
 	  .on_request = true,
-	  .eligible = across_runs,
+	  .eligible = hierarchical_runs,
 	  .time_s = across_hierarchical_s,
 	  .nic_bytes = nic_of_domains },
 	{ .name = "direct",

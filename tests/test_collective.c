@@ -248,6 +248,11 @@ static void each_algorithm_can_be_asked_for(void **state)
 	call.shape = (struct ft_group_shape){ 64, 1, false };
 	assert_false(ft_collective_predict(c, ccl, &call, &r, &err));
 	assert_non_null(strstr(err.text, "cannot run as 'pat'"));
+	call.algorithm = "hierarchical"; /* of as many ranks in each server */
+	ok_or_say(ft_collective_predict(c, ccl, &call, &r, &err), err);
+	call.shape = (struct ft_group_shape){ 9, 1, false };
+	assert_false(ft_collective_predict(c, ccl, &call, &r, &err));
+	assert_non_null(strstr(err.text, "cannot run as 'hierarchical'"));
 	ft_ccl_free(ccl);
 	ft_cluster_free(c);
 	arena_release(&mem);
