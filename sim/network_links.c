@@ -31,12 +31,14 @@ static uint32_t core(const struct network *w, int64_t pod, bool down)
 	return (uint32_t)(first + pod * 2 + down);
 }
 
+/* The slowest rail sets the pace: a NIC is slow where that of any rail is, for which it stands. */
 static void set_nics(struct network *w, gsl_rng *rng)
 {
 	const struct ft_imperfections *im = &w->c->imperfections;
+	double any = 1 - pow(1 - im->slow_nics_frac, (double)w->alike);
 
 	for (int64_t i = 0; i < w->nodes * w->rails; i++) {
-		bool slow = gsl_rng_uniform(rng) < im->slow_nics_frac;
+		bool slow = gsl_rng_uniform(rng) < any;
 
 		w->capacity[2 * i] = w->capacity[2 * i + 1] =
 			w->line * (slow ? im->slow_nic_rate_frac : 1);
@@ -61,22 +63,32 @@ static bool spine_failed(const struct network *w, int64_t up)
 		       (double)(w->c->topology.spine ? w->c->topology.spine : 1);
 }
 
+static double port_bytes_per_s(const struct network *w)
+{
+	return (double)w->c->topology.planes * w->c->fabric->port_bytes_per_s.value;
+}
+
 /* A failed uplink has no capacity: ECMP passes it by (pick), adaptive routing loses
  * its part of the pool. Planes lie side by side: one uplink stands for theirs, as a NIC's line does. */
-static void set_clos(struct network *w, gsl_rng *rng)
+static void draw_uplinks(struct network *w, gsl_rng *rng, int64_t leaf)
 {
-	const struct ft_topology *t = &w->c->topology;
-	double port = (double)t->planes * w->c->fabric->port_bytes_per_s.value;
-	double pod = INFINITY;
-	int64_t above = t->tiers > 3 ? t->cables_core_top : t->cables_spine_core;
-
-	for (int64_t i = 0; i < w->leaves * w->uplinks; i++) {
-		uint32_t at = uplink(w, i / w->uplinks, i % w->uplinks, false);
+	for (int64_t u = 0; u < w->uplinks; u++) {
+		uint32_t at = uplink(w, leaf, u, false);
 		int64_t up = links_working(w, rng, 1);
 
 		w->capacity[at] = w->capacity[at + 1] =
-			spine_failed(w, i % w->uplinks) ? 0 : port * (double)up;
+			spine_failed(w, u) ? 0 : port_bytes_per_s(w) * (double)up;
 	}
+}
+
+static void set_clos(struct network *w, gsl_rng *rng)
+{
+	const struct ft_topology *t = &w->c->topology;
+	double port = port_bytes_per_s(w), pod = INFINITY;
+	int64_t above = t->tiers > 3 ? t->cables_core_top : t->cables_spine_core;
+
+	for (int64_t i = 0; i < w->leaves; i++)
+		draw_uplinks(w, rng, i);
 	if (t->tiers > 2) /* the laid out rail's part of a pod's links to the core */
 		pod = (double)above / (double)w->pods * port * (double)w->rails /
 		      (double)w->c->nics_per_node;
@@ -84,17 +96,26 @@ static void set_clos(struct network *w, gsl_rng *rng)
 		w->capacity[core(w, i, false)] = w->capacity[core(w, i, true)] = pod;
 }
 
-/* Adaptive routing: all uplinks of a leaf are one. */
-static void pool(struct network *w)
+/* Adaptive routing: all uplinks of a leaf are one, as fast as those of the rail with the fewest. */
+static void pool(struct network *w, gsl_rng *rng)
 {
-	for (int64_t leaf = 0; leaf < w->leaves; leaf++)
-		for (int down = 0; down < 2; down++) {
+	bool fail = w->c->imperfections.failed_uplinks_frac > 0;
+
+	for (int64_t leaf = 0; leaf < w->leaves; leaf++) {
+		double least = INFINITY;
+
+		for (int64_t rail = 0; rail < (fail ? w->alike : 1); rail++) {
 			double sum = 0;
 
+			if (rail)
+				draw_uplinks(w, rng, leaf);
 			for (int64_t u = 0; u < w->uplinks; u++)
-				sum += w->capacity[uplink(w, leaf, u, down)];
-			w->capacity[uplink(w, leaf, 0, down)] = sum;
+				sum += w->capacity[uplink(w, leaf, u, false)];
+			least = fmin(least, sum);
 		}
+		w->capacity[uplink(w, leaf, 0, false)] = least;
+		w->capacity[uplink(w, leaf, 0, true)] = least;
+	}
 }
 
 /* ---- what parts share ------------------------------------------------------------- */
@@ -144,6 +165,9 @@ static void set_sizes(struct network *w)
 
 		w->rails = shared < 2 ? 1 : shared < w->rails ? shared : w->rails;
 	}
+	w->alike = w->graph || c->fabric->wiring == FT_WIRING_TOR ?
+			   1 :
+			   c->nics_per_node / w->rails;
 	w->per_leaf =
 		t->tiers > 1 && t->nodes_per_leaf > 0 ? t->nodes_per_leaf : w->nodes;
 	w->leaves = (w->nodes + w->per_leaf - 1) / w->per_leaf;
@@ -169,7 +193,7 @@ void links_lay_out(struct network *w, gsl_rng *rng)
 	}
 	set_clos(w, rng);
 	if (w->c->fabric->adaptive)
-		pool(w);
+		pool(w, rng);
 	w->leaf_link = find_kinds(w, w->leaves, w->per_leaf);
 	w->pod_link = find_kinds(w, w->pods, w->per_pod);
 }

@@ -29,6 +29,7 @@ struct network {
 	const struct network_part *part;
 	size_t n_parts, n_links, n_shared;
 	int64_t nodes, rails, per_leaf, leaves, uplinks, per_pod, pods;
+	int64_t alike;	  /* rails, or packs of them, that those laid out stand for */
 	uint32_t *order;  /* [nodes] where the i-th node in order of placement stands */
 	double line;	  /* bytes/s of a NIC */
 	double *capacity; /* [n_links] */

@@ -19,7 +19,7 @@
 #define ROCE \
 	ON("mi300x", "1024", "roce-400-rail") \
 	"mi300x-8x, imperfections: {seed: 2, " \
-	"failed_uplinks_frac: 0.3, slow_nics_frac: 0.2, slow_gpus: [{gpu: 400, speed_frac: 0.8}]}}, "
+	"failed_uplinks_frac: 0.3, slow_nics_frac: 0.02, slow_gpus: [{gpu: 400, speed_frac: 0.8}]}}, "
 #define TRAIN(sequence, batch) \
 	"training: {sequence_length: " sequence ", global_batch_size: " batch ", "
 
