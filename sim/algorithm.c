@@ -64,9 +64,9 @@ static bool pat_runs(const struct group *g, enum ft_protocol p, enum ft_collecti
 	return across(g) && g->ranks == g->domains && g->tuning->pat.share_frac > 0;
 }
 
-/* Its calls across have a rank of each domain, and so as many in each. */
-static bool hierarchical_runs(const struct group *g, enum ft_protocol p,
-			      enum ft_collective op)
+/* Across domains with as many ranks in each, as calls want that have a rank of each domain. */
+static bool even_across_runs(const struct group *g, enum ft_protocol p,
+			     enum ft_collective op)
 {
 	(void)p;
 	(void)op;
@@ -153,7 +153,7 @@ const struct algorithm algorithms[] = {
 	  .ops = OF_REDUCE | OF_GATHER,
 	  .protocols = BY_SIMPLE,
 	  .on_request = true,
-	  .eligible = hierarchical_runs,
+	  .eligible = even_across_runs,
 	  .time_s = across_hierarchical_s,
 	  .nic_bytes = nic_of_domains },
 	{ .name = "direct",
