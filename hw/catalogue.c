@@ -1,4 +1,5 @@
 /* hw/catalogue.c - physical facts of parts, read from hw/parts */
+#include <stddef.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -60,6 +61,39 @@ static bool read_part(struct arena *mem, const struct node *map,
 	return reader_close(&r);
 }
 
+/* What is said of a part that is known stands beside what is known of it. */
+static void inherit(const struct node *map, const struct ft_part *was,
+		    struct ft_part *part)
+{
+	static const struct {
+		const char *key;
+		size_t at;
+	} of[] = {
+		{ "power", offsetof(struct ft_part, max_w) },
+		{ "typical_frac", offsetof(struct ft_part, typical_frac) },
+		{ "memory_frac", offsetof(struct ft_part, memory_frac) },
+		{ "waiting_frac", offsetof(struct ft_part, waiting_frac) },
+		{ "clock_exponent", offsetof(struct ft_part, clock_exponent) },
+		{ "limit_window", offsetof(struct ft_part, limit_window_s) },
+		{ "mttf_years", offsetof(struct ft_part, mttf_years) },
+		{ "rack_units", offsetof(struct ft_part, rack_units) },
+		{ "life_years", offsetof(struct ft_part, life_years) },
+		{ "carbon_kg", offsetof(struct ft_part, carbon_kg) },
+		{ "reach", offsetof(struct ft_part, reach_m) },
+	};
+
+	for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++)
+		if (!node_get(map, of[i].key))
+			memcpy((char *)part + of[i].at, (const char *)was + of[i].at,
+			       sizeof(struct ft_number));
+	if (!node_get(map, "title"))
+		part->title = was->title;
+	if (!node_get(map, "class"))
+		part->part_class = was->part_class;
+	if (!node_get(map, "longer"))
+		part->longer = was->longer;
+}
+
 static bool read_list(struct arena *mem, const struct node *list,
 		      const struct ft_provenance *from, struct catalogue *to,
 		      struct ft_error *err)
@@ -71,9 +105,13 @@ static bool read_list(struct arena *mem, const struct node *list,
 	all = ARENA_ARRAY(mem, to->n + list->n, struct ft_part);
 	/* what is read last is found first */
 	for (size_t i = 0; i < list->n; i++) {
+		const struct ft_part *was = catalogue_find(to, list->key[i]);
+
 		all[i].item = list->key[i];
 		if (!read_part(mem, list->item[i], from, &all[i], err))
 			return false;
+		if (was)
+			inherit(list->item[i], was, &all[i]);
 	}
 	if (to->n)
 		memcpy(all + list->n, to->part, to->n * sizeof(*all));

@@ -104,7 +104,7 @@ static bool same_load(const struct load *a, const struct load *b)
 	return !memcmp(a, b, sizeof(*a));
 }
 
-double clocks_filling_s(const struct ft_part *gpu)
+double job_filling_s(const struct ft_part *gpu)
 {
 	return 2 * gpu->limit_window_s.value;
 }
@@ -118,7 +118,7 @@ static double averaged_s(const struct job *s, const struct load *l, double longe
 	double waits = fmax(1, l->receives) * gpu->limit_window_s.value;
 
 	return l->all + fmin(longest - l->all, waits) +
-	       fmin(bubble, clocks_filling_s(gpu));
+	       fmin(bubble, job_filling_s(gpu));
 }
 
 void job_mix_clocks(struct job *s, const struct clocks *t)

@@ -46,7 +46,7 @@ void job_set_clock(struct job *job, size_t class, const struct clocks *clocks,
 		   double fall);
 
 /* So much of a pipeline's filling and draining does the limit average over. */
-double clocks_filling_s(const struct ft_part *gpu);
+double job_filling_s(const struct ft_part *gpu);
 
 /* How much of its fall from burst to sustained the clock of products makes, 0 to 1, where
  * they and other kernels are these shares of a step, and alone would take `slower` as long. */

@@ -278,7 +278,7 @@ static void place_all(struct placing *x, struct arena *mem)
 static int fall_at(const struct placing *x, const struct stage_sums *t, double z)
 {
 	const struct ft_part *gpu = ft_parts_gpu(x->s->cluster->parts);
-	double filling = fmin(z * ft_plan_bubble(x->p), clocks_filling_s(gpu));
+	double filling = fmin(z * ft_plan_bubble(x->p), job_filling_s(gpu));
 	double longest = (z + filling) * x->s->hidden / x->m;
 	double fall;
 

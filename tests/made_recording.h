@@ -9,18 +9,23 @@
 #include "foretoken/recorded.h"
 #include "tests/check.h"
 
+static inline const char *made_path(void)
+{
+	static char path[64];
+
+	snprintf(path, sizeof(path), "/tmp/foretoken-recorded-%d", (int)getpid());
+	return path;
+}
+
 /* Into a file, whose path it is; main unlinks it. */
 static inline const char *put(const void *data, size_t n)
 {
-	static char path[64];
-	FILE *f;
+	FILE *f = fopen(made_path(), "wb");
 
-	snprintf(path, sizeof(path), "/tmp/foretoken-recorded-%d", (int)getpid());
-	f = fopen(path, "wb");
 	assert_non_null(f);
 	assert_int_equal(fwrite(data, 1, n, f), n);
 	fclose(f);
-	return path;
+	return made_path();
 }
 
 static inline struct ft_recording *read_text(const char *text)

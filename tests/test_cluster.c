@@ -220,9 +220,34 @@ static void every_node_and_fabric_loads(void **state)
 	arena_release(&mem);
 }
 
+/* What a site says of a part that is known leaves the rest of it as it is. */
+static void a_fact_of_a_part_leaves_the_others(void **state)
+{
+	struct ft_cluster *was = good("{gpu: h100-sxm, gpus: 8}");
+	struct ft_cluster *is =
+		good("{gpu: h100-sxm, gpus: 8, site: {extends: standard, "
+		     "parts: {gpu: {life_years: 4}}}}");
+	const struct ft_part *a = ft_parts_gpu(was->parts),
+			     *b = ft_parts_gpu(is->parts);
+
+	(void)state;
+	assert_true(b->life_years.value == 4 && a->life_years.value == 5);
+	assert_true(a->mttf_years.value == b->mttf_years.value &&
+		    a->memory_frac.value == b->memory_frac.value &&
+		    a->waiting_frac.value == b->waiting_frac.value &&
+		    a->clock_exponent.value == b->clock_exponent.value &&
+		    a->limit_window_s.value == b->limit_window_s.value &&
+		    a->typical_frac.value == b->typical_frac.value &&
+		    a->part_class == b->part_class);
+	assert_string_equal(a->title, b->title);
+	ft_cluster_free(was);
+	ft_cluster_free(is);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_fact_of_a_part_leaves_the_others),
 		cmocka_unit_test(a_gpu_names_its_node_and_that_its_fabric),
 		cmocka_unit_test(a_node_of_twin_port_cages_needs_fewer_modules),
 		cmocka_unit_test(whole_nodes_are_bought),

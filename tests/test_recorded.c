@@ -319,10 +319,8 @@ int main(void)
 		cmocka_unit_test(one_rank_twice_is_refused),
 		cmocka_unit_test(every_instant_counts_once),
 	};
-	char path[64];
 	int failed = cmocka_run_group_tests_name("recorded", tests, NULL, NULL);
 
-	snprintf(path, sizeof(path), "/tmp/foretoken-recorded-%d", (int)getpid());
-	unlink(path);
+	unlink(made_path());
 	return failed;
 }

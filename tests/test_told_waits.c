@@ -66,10 +66,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_profiler_tells_what_is_waited_for),
 	};
-	char path[64];
 	int failed = cmocka_run_group_tests_name("told waits", tests, NULL, NULL);
 
-	snprintf(path, sizeof(path), "/tmp/foretoken-recorded-%d", (int)getpid());
-	unlink(path);
+	unlink(made_path());
 	return failed;
 }
