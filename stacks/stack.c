@@ -22,6 +22,8 @@ static const char *const hosts[FT_HOSTS] = {
 	"shard_forward",
 	"shard_backward",
 	"shard_kept",
+	"table",
+	"table_fresh",
 	"gradient_hook",
 	"tensor_forward",
 	"tensor_backward",
@@ -90,6 +92,8 @@ static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 	l->fsdp_copy_in_bytes = read_quantity(&r, "fsdp_copy_in", DIM_BYTES, 0);
 	l->fsdp_copy_out_bytes = read_quantity(&r, "fsdp_copy_out", DIM_BYTES, 0);
 	l->fsdp_copy_grad_bytes = read_quantity(&r, "fsdp_copy_gradient", DIM_BYTES, 0);
+	l->table_block_bytes = read_quantity(&r, "table_block", DIM_BYTES, 0);
+	l->table_kept_bytes = read_quantity(&r, "table_kept", DIM_BYTES, 0);
 	l->optimizer_bytes = read_quantity(&r, "optimizer", DIM_BYTES, 0);
 	l->optimizer_kernels = read_int(&r, "optimizer_kernels", 1, 100000, 8);
 	l->expert_imbalance = read_quantity(&r, "expert_imbalance", DIM_NONE, 1);

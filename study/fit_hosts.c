@@ -196,6 +196,26 @@ static void fit_rows(const struct ft_host_fit_request *asked,
 
 /* ---- what is told ---------------------------------------------------------------------------- */
 
+/* The list of a unit's blocks is made within its hooks: of the sections that are most. */
+static double listing_s(const struct ft_stack *s, const struct host_rows *rows)
+{
+	double found = 0;
+	size_t most = 0;
+
+	for (size_t i = 0; i < rows->n; i++) {
+		const struct host_row *row = &rows->row[i];
+
+		if (row->n <= most || !(row->times[FT_HOST_SHARD_BACKWARD] > 0))
+			continue;
+		most = row->n;
+		found = (row->times[FT_HOST_TABLE] * s->host_s[FT_HOST_TABLE].value +
+			 row->times[FT_HOST_TABLE_FRESH] *
+				 s->host_s[FT_HOST_TABLE_FRESH].value) /
+			row->times[FT_HOST_SHARD_BACKWARD];
+	}
+	return found;
+}
+
 static void begin(const struct ft_host_fit_request *asked, const struct host_rows *rows,
 		  struct ft_host_fit *fit)
 {
@@ -212,7 +232,10 @@ static void begin(const struct ft_host_fit_request *asked, const struct host_row
 			c->n += rows->row[i].times[h] > 0 ? rows->row[i].n : 0;
 		if (!alone->n)
 			continue;
-		c->is_s = fmax(0, alone->time_s * asked->pace / crowded);
+		c->is_s = alone->time_s * asked->pace / crowded;
+		if (h == FT_HOST_SHARD_BACKWARD)
+			c->is_s -= listing_s(asked->scenario->stack, rows);
+		c->is_s = fmax(0, c->is_s);
 		c->n = alone->n;
 		c->told = FT_HOST_SPAN;
 	}

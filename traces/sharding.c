@@ -149,6 +149,19 @@ static void add_reduced(struct builder *b, struct held unit)
 			       3 * kept_gradient_width(b) * n, (int)unit.tensors);
 }
 
+/* The host lists the blocks of a rank's share before they are packed. */
+static void list_blocks(struct builder *b, struct held unit)
+{
+	double bytes = gradient_width(b) * held_share(b, unit);
+	double blocks = b->rules->table_block_bytes > 0 ?
+				ceil(bytes / b->rules->table_block_bytes) :
+				0;
+
+	host(b, FT_HOST_TABLE, blocks);
+	if (bytes > b->rules->table_kept_bytes)
+		host(b, FT_HOST_TABLE_FRESH, blocks);
+}
+
 void reduce_unit(struct builder *b, struct held unit, bool first)
 {
 	double width = gradient_width(b), shard = (double)b->plan->shard;
@@ -158,6 +171,7 @@ void reduce_unit(struct builder *b, struct held unit, bool first)
 
 	host(b, FT_HOST_SHARD_BACKWARD, 1);
 	if (pack > 0) {
+		list_blocks(b, unit);
 		need(b, FT_STREAM_REDUCE); /* one reduction in flight */
 		put_memory(b, "fsdp_pack", sums ? "copy" : "multi_copy",
 			   (sums ? 2 * width : pack + width) *

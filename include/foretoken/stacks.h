@@ -30,6 +30,8 @@ enum ft_host {
 	FT_HOST_SHARD_FORWARD, /* hooks of one sharded unit (FSDP) that is gathered */
 	FT_HOST_SHARD_BACKWARD,
 	FT_HOST_SHARD_KEPT,	/* and of one whose weights are there still */
+	FT_HOST_TABLE,		/* one block of the table before gradients are packed */
+	FT_HOST_TABLE_FRESH,	/* beyond that: of a table whose memory is new each time */
 	FT_HOST_GRADIENT_HOOK,	/* one parameter's gradient hook (DDP) */
 	FT_HOST_TENSOR_FORWARD, /* a block under tensor parallelism (DTensor) */
 	FT_HOST_TENSOR_BACKWARD,
@@ -105,6 +107,8 @@ struct ft_layout_rules {
 	double fsdp_copy_out_bytes;  /* per parameter, after it */
 	double fsdp_copy_grad_bytes; /* per parameter, before a reduction, beside
 				      * the gradient's own width */
+	double table_block_bytes; /* packed gradients of one block; 0: no table */
+	double table_kept_bytes;  /* of gradients: a larger table's memory is new */
 	double optimizer_bytes;	     /* moved per parameter; 0: by the formats */
 	double expert_imbalance;     /* copies of the fullest rank / the mean's */
 	double bucket_bytes;	     /* of a gradient reduction; 0: Megatron's rule */
