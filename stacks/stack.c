@@ -32,6 +32,8 @@ static const char *const hosts[FT_HOSTS] = {
 	"micro_batch",
 	"pipeline",
 	"optimizer",
+	"optimizer_tensor",
+	"shard_tensor",
 	"step",
 	"adapter",
 	"tensor_op",

@@ -196,23 +196,29 @@ static void fit_rows(const struct ft_host_fit_request *asked,
 
 /* ---- what is told ---------------------------------------------------------------------------- */
 
-/* The list of a unit's blocks is made within its hooks: of the sections that are most. */
-static double listing_s(const struct ft_stack *s, const struct host_rows *rows)
+/* What an annotation tells holds other activities, too. */
+static const struct {
+	enum ft_host outer, inner;
+} within[] = {
+	{ FT_HOST_SHARD_BACKWARD, FT_HOST_TABLE },
+	{ FT_HOST_SHARD_BACKWARD, FT_HOST_TABLE_FRESH },
+	{ FT_HOST_OPTIMIZER, FT_HOST_OPTIMIZER_TENSOR },
+	{ FT_HOST_OPTIMIZER, FT_HOST_SHARD_TENSOR },
+};
+
+/* Seconds of those in one `outer`, in the sections that are most. */
+static double within_s(const struct ft_stack *s, const struct host_rows *rows, int outer)
 {
+	const struct host_row *most = NULL;
 	double found = 0;
-	size_t most = 0;
 
-	for (size_t i = 0; i < rows->n; i++) {
-		const struct host_row *row = &rows->row[i];
-
-		if (row->n <= most || !(row->times[FT_HOST_SHARD_BACKWARD] > 0))
-			continue;
-		most = row->n;
-		found = (row->times[FT_HOST_TABLE] * s->host_s[FT_HOST_TABLE].value +
-			 row->times[FT_HOST_TABLE_FRESH] *
-				 s->host_s[FT_HOST_TABLE_FRESH].value) /
-			row->times[FT_HOST_SHARD_BACKWARD];
-	}
+	for (size_t i = 0; i < rows->n; i++)
+		if (rows->row[i].times[outer] > 0 && (!most || rows->row[i].n > most->n))
+			most = &rows->row[i];
+	for (size_t k = 0; most && k < sizeof(within) / sizeof(*within); k++)
+		if ((int)within[k].outer == outer)
+			found += s->host_s[within[k].inner].value *
+				 most->times[within[k].inner] / most->times[outer];
 	return found;
 }
 
@@ -232,9 +238,8 @@ static void begin(const struct ft_host_fit_request *asked, const struct host_row
 			c->n += rows->row[i].times[h] > 0 ? rows->row[i].n : 0;
 		if (!alone->n)
 			continue;
-		c->is_s = alone->time_s * asked->pace / crowded;
-		if (h == FT_HOST_SHARD_BACKWARD)
-			c->is_s -= listing_s(asked->scenario->stack, rows);
+		c->is_s = alone->time_s * asked->pace / crowded -
+			  within_s(asked->scenario->stack, rows, h);
 		c->is_s = fmax(0, c->is_s);
 		c->n = alone->n;
 		c->told = FT_HOST_SPAN;

@@ -382,6 +382,9 @@ void optimizer_ops(struct builder *b, struct held stage, double tied)
 	size_t from = b->seg->n_ops;
 
 	host(b, FT_HOST_OPTIMIZER, 1);
+	host(b, FT_HOST_OPTIMIZER_TENSOR, (double)stage.tensors);
+	if (is_fsdp(b->plan))
+		host(b, FT_HOST_SHARD_TENSOR, (double)stage.tensors);
 	if (put_collective(b, "tied_embedding", FT_STREAM_REDUCE, FT_ALL_REDUCE,
 			   FT_GROUP_EMBEDDING, gradient_width(b) * tied))
 		need(b, FT_STREAM_REDUCE);

@@ -40,6 +40,8 @@ enum ft_host {
 	FT_HOST_MICRO_BATCH, /* the loop around one micro-batch */
 	FT_HOST_PIPELINE,    /* one send or receive */
 	FT_HOST_OPTIMIZER,
+	FT_HOST_OPTIMIZER_TENSOR, /* one parameter tensor of an update */
+	FT_HOST_SHARD_TENSOR,	  /* beyond that: of a tensor that FSDP wraps */
 	FT_HOST_STEP,	   /* the loop around one step */
 	FT_HOST_ADAPTER,   /* one adapter, in one pass */
 	FT_HOST_TENSOR_OP, /* a launch of eager DTensor, beside the launch itself */
