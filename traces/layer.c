@@ -194,9 +194,33 @@ static void backward_end(struct builder *b, const struct layer_sizes *s)
 	b->graphed = false;
 }
 
+/* A compiled block under DDP is cut where a bucket of its gradients is full, as backward makes
+ * them, and the host runs each piece by itself: how many more than one. */
+static double cuts(const struct builder *b, size_t from)
+{
+	double bytes = 0, n = 0;
+
+	if (!b->rules->cut_blocks || b->plan->sharding != FT_DDP)
+		return 0;
+	for (size_t i = from; i < b->seg->n_ops; i++) {
+		const struct ft_work *w = &b->g->work[b->seg->op[i].work];
+
+		if (w->kind != FT_GEMM || w->gemm.layout != FT_WGRAD)
+			continue;
+		if (bytes >= b->rules->bucket_bytes) {
+			bytes = 0;
+			n++;
+		}
+		bytes += kept_gradient_width(b) * (double)(w->gemm.m * w->gemm.n) *
+			 (double)(w->gemm.groups ? w->gemm.groups : 1);
+	}
+	return n;
+}
+
 void layer_backward(struct builder *b, int64_t layer)
 {
 	struct layer_sizes s = sizes_of(b, layer);
+	size_t from = b->seg->n_ops;
 
 	begin_layer(b, true);
 	begin_weights(b);
@@ -206,6 +230,7 @@ void layer_backward(struct builder *b, int64_t layer)
 	if (s.l->experts)
 		experts_run_back(b, s.l);
 	backward_end(b, &s);
+	host(b, FT_HOST_BLOCK_BACKWARD, cuts(b, from));
 }
 
 /* Tokens that are on their way are of this pass; what follows waits for them. */

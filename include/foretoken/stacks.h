@@ -97,6 +97,7 @@ struct ft_layout_rules {
 	bool split_backward;	   /* schedules that cut a backward in two can be run */
 	bool dual_pipe;		   /* and dualpipev */
 	bool host_sync;		   /* the host waits for the GPU in every step */
+	bool cut_blocks;	   /* compiled blocks under ddp, at each bucket */
 	bool receive_sync;	/* and, without overlap.pp, for what a stage receives */
 	bool receive_buffers;	/* of a stage, for each micro-batch, all step long */
 	bool ragged_batch;	/* the last micro-batch may be smaller */
