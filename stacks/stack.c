@@ -19,6 +19,7 @@ static const char *const hosts[FT_HOSTS] = {
 	"collective",
 	"block_forward",
 	"block_backward",
+	"piece",
 	"shard_forward",
 	"shard_backward",
 	"shard_kept",

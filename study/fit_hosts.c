@@ -207,13 +207,15 @@ static const struct {
 };
 
 /* Seconds of those in one `outer`, in the sections that are most. */
-static double within_s(const struct ft_stack *s, const struct host_rows *rows, int outer)
+static double within_s(const struct ft_stack *s, const struct host_rows *rows,
+		       int outer)
 {
 	const struct host_row *most = NULL;
 	double found = 0;
 
 	for (size_t i = 0; i < rows->n; i++)
-		if (rows->row[i].times[outer] > 0 && (!most || rows->row[i].n > most->n))
+		if (rows->row[i].times[outer] > 0 &&
+		    (!most || rows->row[i].n > most->n))
 			most = &rows->row[i];
 	for (size_t k = 0; most && k < sizeof(within) / sizeof(*within); k++)
 		if ((int)within[k].outer == outer)

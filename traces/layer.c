@@ -2,6 +2,8 @@
  * traces/layer.c - one transformer layer, forward and backward: its halves, its experts,
  * what runs again, and two micro-batches side by side
  */
+#include <math.h>
+
 #include "traces/block.h"
 #include "traces/offload.h"
 
@@ -211,8 +213,8 @@ static double cuts(const struct builder *b, size_t from)
 			bytes = 0;
 			n++;
 		}
-		bytes += kept_gradient_width(b) * (double)(w->gemm.m * w->gemm.n) *
-			 (double)(w->gemm.groups ? w->gemm.groups : 1);
+		bytes += kept_gradient_width(b) * (double)w->gemm.n *
+			 (double)w->gemm.k * fmax(1, (double)w->gemm.groups);
 	}
 	return n;
 }
@@ -230,7 +232,7 @@ void layer_backward(struct builder *b, int64_t layer)
 	if (s.l->experts)
 		experts_run_back(b, s.l);
 	backward_end(b, &s);
-	host(b, FT_HOST_BLOCK_BACKWARD, cuts(b, from));
+	host(b, FT_HOST_PIECE, cuts(b, from));
 }
 
 /* Tokens that are on their way are of this pass; what follows waits for them. */

@@ -27,11 +27,12 @@ enum ft_host {
 	FT_HOST_COLLECTIVE,    /* one collective call */
 	FT_HOST_BLOCK_FORWARD, /* a transformer block, without its launches */
 	FT_HOST_BLOCK_BACKWARD,
+	FT_HOST_PIECE, /* one more graph that a compiled block is cut into, backward */
 	FT_HOST_SHARD_FORWARD, /* hooks of one sharded unit (FSDP) that is gathered */
 	FT_HOST_SHARD_BACKWARD,
-	FT_HOST_SHARD_KEPT,	/* and of one whose weights are there still */
-	FT_HOST_TABLE,		/* one block of the table before gradients are packed */
-	FT_HOST_TABLE_FRESH,	/* beyond that: of a table whose memory is new each time */
+	FT_HOST_SHARD_KEPT,  /* and of one whose weights are there still */
+	FT_HOST_TABLE,	     /* one block of the table before gradients are packed */
+	FT_HOST_TABLE_FRESH, /* beyond that: of a table whose memory is new each time */
 	FT_HOST_GRADIENT_HOOK,	/* one parameter's gradient hook (DDP) */
 	FT_HOST_TENSOR_FORWARD, /* a block under tensor parallelism (DTensor) */
 	FT_HOST_TENSOR_BACKWARD,
@@ -42,8 +43,8 @@ enum ft_host {
 	FT_HOST_OPTIMIZER,
 	FT_HOST_OPTIMIZER_TENSOR, /* one parameter tensor of an update */
 	FT_HOST_SHARD_TENSOR,	  /* beyond that: of a tensor that FSDP wraps */
-	FT_HOST_STEP,	   /* the loop around one step */
-	FT_HOST_ADAPTER,   /* one adapter, in one pass */
+	FT_HOST_STEP,		  /* the loop around one step */
+	FT_HOST_ADAPTER,	  /* one adapter, in one pass */
 	FT_HOST_TENSOR_OP, /* a launch of eager DTensor, beside the launch itself */
 	FT_HOST_OPERATION, /* one more operation in a block than the usual ones */
 	FT_HOST_GRAPH,	   /* one CUDA or HIP graph, launched */
@@ -110,8 +111,8 @@ struct ft_layout_rules {
 	double fsdp_copy_out_bytes;  /* per parameter, after it */
 	double fsdp_copy_grad_bytes; /* per parameter, before a reduction, beside
 				      * the gradient's own width */
-	double table_block_bytes; /* packed gradients of one block; 0: no table */
-	double table_kept_bytes;  /* of gradients: a larger table's memory is new */
+	double table_block_bytes;    /* packed gradients of one block; 0: no table */
+	double table_kept_bytes;     /* of gradients: a larger table's memory is new */
 	double optimizer_bytes;	     /* moved per parameter; 0: by the formats */
 	double expert_imbalance;     /* copies of the fullest rank / the mean's */
 	double bucket_bytes;	     /* of a gradient reduction; 0: Megatron's rule */

@@ -1,0 +1,165 @@
+/*
+ * tests/test_host_work.c - what a step asks of the host, counted by hand: lists of blocks before gradients are
+ * packed, tensors of an update, pieces of a compiled block under DDP
+ */
+#include <math.h>
+
+#include "tests/works.h"
+
+#define LLAMA "{name: llama3-8b, num_hidden_layers: 2}"
+#define GPT "{name: gpt-1.5b, num_hidden_layers: 3, tie_word_embeddings: false}"
+#define PLAN(batch) \
+	"{sequence_length: 128, micro_batch_size: 1, global_batch_size: " batch ", "
+
+static const double layer =
+	2 * 4096.0 * 4096 + 2 * 1024.0 * 4096 + 3 * 4096.0 * 14336 + 2 * 4096;
+static const double root = 2 * 128256.0 * 4096 + 4096;
+
+static double counted(const char *model, const char *plan, const char *stack, int gpus,
+		      enum ft_host activity)
+{
+	struct parts p;
+	double n;
+
+	build(&p, model, plan, stack, gpus);
+	n = host_times(p.graph, activity);
+	drop(&p);
+	return n;
+}
+
+/* Under a stack that changes one rule. */
+static double counted_by(const char *model, const char *plan, const char *stack,
+			 int gpus, enum ft_host activity)
+{
+	char name[64];
+	const char *path = own_path(name, "host_work.yaml");
+	FILE *f = fopen(path, "w");
+	double n;
+
+	fputs(stack, f);
+	fclose(f);
+	n = counted(model, plan, path, gpus, activity);
+	unlink(path);
+	return n;
+}
+
+/* FSDP2: two layers and the root, a block for each 2 KiB of a rank's share. */
+static void the_host_lists_each_block_of_what_is_packed(void **state)
+{
+	static const char *const wide =
+		PLAN("8") "sharding: fsdp, gradient_dtype: fp32}";
+	static const char *const narrow =
+		PLAN("8") "sharding: fsdp, gradient_dtype: bf16}";
+	const double blocks =
+		2 * ceil(4 * layer / 8 / 2048) + ceil(4 * root / 8 / 2048);
+
+	(void)state;
+	near_frac(counted(LLAMA, wide, "torch-2.11-eager", 8, FT_HOST_TABLE), blocks,
+		  1e-12);
+	near_frac(counted(LLAMA, narrow, "torch-2.11-compile", 8, FT_HOST_TABLE),
+		  blocks / 2, 1e-3);
+	assert_true(counted(LLAMA, wide, "torch-2.11-eager", 8, FT_HOST_TABLE_FRESH) ==
+		    0);
+}
+
+static void what_packs_nothing_lists_nothing(void **state)
+{
+	(void)state;
+	assert_true(counted(LLAMA, PLAN("8") "sharding: ddp}", "torch-2.11-eager", 8,
+			    FT_HOST_TABLE) == 0);
+	assert_true(counted(LLAMA, PLAN("8") "sharding: fsdp}", "maxtext-2025", 8,
+			    FT_HOST_TABLE) == 0);
+	assert_true(
+		counted_by(LLAMA, PLAN("8") "sharding: fsdp}",
+			   "{extends: torch-2.11-eager, layout: {table_block: 0 B}}", 8,
+			   FT_HOST_TABLE) == 0);
+}
+
+/* Of one rank the layers' 0.9 GB are below table_kept (1 GB), the root's 4.2 GB are not. */
+static void only_a_long_list_has_new_memory(void **state)
+{
+	static const char *const plan =
+		PLAN("1") "sharding: fsdp, gradient_dtype: fp32}";
+
+	(void)state;
+	near_frac(counted(LLAMA, plan, "torch-2.11-eager", 1, FT_HOST_TABLE_FRESH),
+		  ceil(4 * root / 2048), 1e-12);
+	near_frac(counted(LLAMA, plan, "torch-2.11-eager", 1, FT_HOST_TABLE),
+		  2 * ceil(4 * layer / 2048) + ceil(4 * root / 2048), 1e-12);
+	near_frac(
+		counted_by(LLAMA, plan,
+			   "{extends: torch-2.11-eager, layout: {table_kept: 0.8 GB}}",
+			   1, FT_HOST_TABLE_FRESH),
+		2 * ceil(4 * layer / 2048) + ceil(4 * root / 2048), 1e-12);
+}
+
+/* With full gradients each micro-batch packs, with `sync_each_micro_batch: false` the last. */
+static void each_reduction_lists_anew(void **state)
+{
+	static const char *const plan =
+		PLAN("24") "sharding: fsdp, gradient_dtype: fp32}";
+	const double blocks =
+		2 * ceil(4 * layer / 8 / 2048) + ceil(4 * root / 8 / 2048);
+
+	(void)state;
+	near_frac(counted(LLAMA, plan, "torch-2.11-eager", 8, FT_HOST_TABLE),
+		  3 * blocks, 1e-12);
+	near_frac(counted_by(
+			  LLAMA, plan,
+			  "{extends: torch-2.11-eager, layout: {sync_each_micro_batch: "
+			  "false}}",
+			  8, FT_HOST_TABLE),
+		  blocks, 1e-12);
+}
+
+/* Nine tensors a layer, embedding, head and norm; DTensors under FSDP alone. */
+static void an_update_counts_its_tensors(void **state)
+{
+	static const char *const plain = PLAN("24") "sharding: ddp}";
+	static const char *const wrapped = PLAN("24") "sharding: fsdp}";
+
+	(void)state;
+	assert_true(counted(LLAMA, plain, "torch-2.11-eager", 8,
+			    FT_HOST_OPTIMIZER_TENSOR) == 21);
+	assert_true(counted(LLAMA, plain, "torch-2.11-eager", 8,
+			    FT_HOST_SHARD_TENSOR) == 0);
+	assert_true(counted(LLAMA, wrapped, "torch-2.11-eager", 8,
+			    FT_HOST_OPTIMIZER_TENSOR) == 21);
+	assert_true(counted(LLAMA, wrapped, "torch-2.11-eager", 8,
+			    FT_HOST_SHARD_TENSOR) == 21);
+}
+
+/*
+ * GPT of 1.5B: down 41 MB, up 41, out and v and k 31, q 10 in fp32, of a bucket of 26 MB: four pieces a layer, so three cuts,
+ * as a recording has them. Of Llama's 235, 235, 235, 67, 67, 17 and 17 the last two share a bucket.
+ */
+static void a_compiled_block_is_cut_where_a_bucket_is_full(void **state)
+{
+	static const char *const plan = PLAN("16") "sharding: ddp}";
+	static const char *const sharded = PLAN("16") "sharding: fsdp}";
+
+	(void)state;
+	assert_true(counted(GPT, plan, "torch-2.11-compile", 8, FT_HOST_PIECE) ==
+		    2 * 3 * 3);
+	assert_true(counted(LLAMA, plan, "torch-2.11-compile", 8, FT_HOST_PIECE) ==
+		    2 * 2 * 5);
+	assert_true(counted(GPT, plan, "torch-2.11-eager", 8, FT_HOST_PIECE) == 0);
+	assert_true(counted(GPT, sharded, "torch-2.11-compile", 8, FT_HOST_PIECE) == 0);
+	assert_true(counted_by(GPT, plan,
+			       "{extends: torch-2.11-compile, layout: {bucket: 1 GB}}",
+			       8, FT_HOST_PIECE) == 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_host_lists_each_block_of_what_is_packed),
+		cmocka_unit_test(what_packs_nothing_lists_nothing),
+		cmocka_unit_test(only_a_long_list_has_new_memory),
+		cmocka_unit_test(each_reduction_lists_anew),
+		cmocka_unit_test(an_update_counts_its_tensors),
+		cmocka_unit_test(a_compiled_block_is_cut_where_a_bucket_is_full),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
