@@ -65,6 +65,8 @@ static bool takes_rest(const struct host_rows *rows, const struct ft_plan *plan,
 		return experts;
 	case FT_HOST_ENDS_FORWARD:
 	case FT_HOST_ENDS_BACKWARD:
+	case FT_HOST_TABLE_FRESH: /* the root's, mostly */
+	case FT_HOST_OPTIMIZER:	  /* unless an annotation tells it */
 	case FT_HOST_MICRO_BATCH:
 		return true;
 	default:
@@ -180,7 +182,8 @@ static void fit_rows(const struct ft_host_fit_request *asked,
 			moves[h] = in_rows(rows, h) &&
 				   fit->of[h].told != FT_HOST_BELOW &&
 				   (rows->by_op ||
-				    takes_rest(rows, asked->scenario->plan, h));
+				    (fit->of[h].told != FT_HOST_SPAN &&
+				     takes_rest(rows, asked->scenario->plan, h)));
 	} while (fit_once(asked, rows, moves, &x, fit));
 	for (int h = 0; h < FT_HOSTS; h++) {
 		struct ft_host_constant *c = &fit->of[h];
