@@ -66,7 +66,8 @@ static bool takes_rest(const struct host_rows *rows, const struct ft_plan *plan,
 	case FT_HOST_ENDS_FORWARD:
 	case FT_HOST_ENDS_BACKWARD:
 	case FT_HOST_TABLE_FRESH: /* the root's, mostly */
-	case FT_HOST_OPTIMIZER:	  /* unless an annotation tells it */
+	case FT_HOST_STEP:
+	case FT_HOST_OPTIMIZER: /* unless an annotation tells it */
 	case FT_HOST_MICRO_BATCH:
 		return true;
 	default:

@@ -137,6 +137,8 @@ static void a_compiled_block_is_cut_where_a_bucket_is_full(void **state)
 {
 	static const char *const plan = PLAN("16") "sharding: ddp}";
 	static const char *const sharded = PLAN("16") "sharding: fsdp}";
+	static const char *const stages =
+		PLAN("16") "sharding: ddp, parallel: {pp: 2}}";
 
 	(void)state;
 	assert_true(counted(GPT, plan, "torch-2.11-compile", 8, FT_HOST_PIECE) ==
@@ -144,6 +146,7 @@ static void a_compiled_block_is_cut_where_a_bucket_is_full(void **state)
 	assert_true(counted(LLAMA, plan, "torch-2.11-compile", 8, FT_HOST_PIECE) ==
 		    2 * 2 * 5);
 	assert_true(counted(GPT, plan, "torch-2.11-eager", 8, FT_HOST_PIECE) == 0);
+	assert_true(counted(GPT, stages, "torch-2.11-compile", 8, FT_HOST_PIECE) == 0);
 	assert_true(counted(GPT, sharded, "torch-2.11-compile", 8, FT_HOST_PIECE) == 0);
 	assert_true(counted_by(GPT, plan,
 			       "{extends: torch-2.11-compile, layout: {bucket: 1 GB}}",
