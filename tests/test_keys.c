@@ -14,6 +14,8 @@ static const struct key_exempt exempt[] = {
 	{ "stack", "defaults.parallel",
 	  "a map of numbers that the scenario's own test has" },
 	{ "stack", "layout.dual_pipe", "a schedule is refused or not: test_usage.sh" },
+	{ "stack", "layout.cut_blocks", "takes rates.host.piece: test_host_work.c" },
+	{ "stack", "rates.host.piece", "of layout.cut_blocks: test_host_work.c" },
 	{ "stack", "defaults.lora", "a map that the scenario's own test has" },
 	{ "stack", "defaults.sequence_length", "all scenarios here say it themselves" },
 	{ "stack", "defaults.global_batch_size",
