@@ -271,6 +271,7 @@ void engine_init(struct engine *e)
 		init_rank(e, p);
 	e->anchored = ARENA_ARRAY(e->mem, in->n_parts, struct part_state *);
 	e->jumps = jumps_new(e);
+	e->periods = e->jumps ? periods_new(e) : NULL;
 }
 
 void engine_collect(struct engine *e)

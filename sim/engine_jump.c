@@ -17,6 +17,7 @@ struct jumps *jumps_new(struct engine *e)
 	j = ARENA_NEW(e->mem, struct jumps);
 	j->n_slots = 2 * MOST_JUMPS;
 	j->slot = ARENA_ARRAY(e->mem, j->n_slots, struct jump *);
+	j->all = ARENA_ARRAY(e->mem, MOST_JUMPS, struct jump *);
 	j->of = ARENA_ARRAY(e->mem, in->n_parts, struct recording);
 	j->sum = ARENA_ARRAY(e->mem, in->part[0].job->graph->n_works, struct spent_on);
 	return j;
@@ -207,6 +208,8 @@ void jump_or_record(struct engine *e, struct part_state *r)
 	struct jump **slot;
 
 	r->recording = NULL;
+	if (e->periods)
+		period_or_note(e, r, pass);
 	slot = jump_find(e, r, pass, &k);
 	if (!slot)
 		return;
@@ -220,10 +223,10 @@ void jumps_count(struct engine *e)
 {
 	struct engine_output *out = e->out;
 
-	for (size_t i = 0; i < e->jumps->n_slots; i++) {
-		const struct jump *j = e->jumps->slot[i];
+	for (size_t i = 0; i < e->jumps->n; i++) {
+		const struct jump *j = e->jumps->all[i];
 
-		for (size_t k = 0; j && k < j->n_on; k++) {
+		for (size_t k = 0; k < j->n_on; k++) {
 			ft_ps *sum = &out->work_time[j->on[k].work],
 			      each = j->on[k].time;
 

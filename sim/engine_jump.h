@@ -98,6 +98,7 @@ struct recording {
 struct jumps {
 	struct jump **slot; /* [n_slots] by the hash of their keys */
 	size_t n_slots, n;
+	struct jump **all;    /* [n] in their order */
 	struct recording *of; /* [n_parts] */
 	struct spent_on *sum; /* [n_works] all zero between uses */
 };
@@ -126,5 +127,12 @@ void jump_record(struct engine *e, struct part_state *r,
 /* Note where and when the part is. */
 void jump_note_begin(const struct engine *e, struct part_state *r,
 		     const struct program_pass *pass, struct jump *into);
+
+/* ---- engine_period.c ------------------------------------------------------------------ */
+
+/* The part begins a call of a pass, with all that this set off: if it is the first of the pass, and a pass
+ * before began alike, so many micro-batches later; else what it is like is noted. */
+void period_or_note(struct engine *e, struct part_state *r,
+		    const struct program_pass *pass);
 
 #endif

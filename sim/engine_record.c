@@ -210,7 +210,7 @@ void jump_record(struct engine *e, struct part_state *r,
 	*slot = ARENA_NEW(e->mem, struct jump);
 	(*slot)->key = key;
 	(*slot)->n_key = k->n;
-	e->jumps->n++;
+	e->jumps->all[e->jumps->n++] = *slot;
 	jump_note_begin(e, r, pass, *slot);
 	r->recording = recording_of(e, r);
 	r->recording->held_up = k->word[1] & 1;

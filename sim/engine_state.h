@@ -98,6 +98,7 @@ struct engine {
 	size_t n_going;			/* parts that are to end and have not */
 	bool crowded;			/* more waits on a stream than may */
 	struct jumps *jumps;		/* NULL: every pass is run */
+	struct periods *periods; /* NULL: of several parts, or every pass is run */
 	struct part_state *
 		*anchored; /* [n_anchored] whose compute began a call just now */
 	size_t n_anchored;
@@ -178,6 +179,8 @@ bool engine_beyond(const struct engine *e, struct ft_error *err);
 /* Passes that begin in a state in which one of their kind began before are not run again:
  * NULL where that cannot be told. */
 struct jumps *jumps_new(struct engine *e);
+/* Micro-batches that come to go as those before are added instead: NULL where other parts take part. */
+struct periods *periods_new(struct engine *e);
 /* The part's compute has begun a call of a pass, and all that this set off has begun. */
 void jump_or_record(struct engine *e, struct part_state *r);
 /* An op of a pass that is recorded is over; before anything follows from it. */

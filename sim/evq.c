@@ -152,3 +152,10 @@ struct event *evq_take(struct evq *q)
 	ev->slot = 0;
 	return ev;
 }
+
+void evq_later(struct evq *q, ft_ps by)
+{
+	for (size_t i = ROOT; i <= q->n; i++)
+		q->heap[i].at += by;
+	q->now += by;
+}

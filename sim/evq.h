@@ -43,6 +43,18 @@ static inline ft_ps evq_due(const struct evq *q, const struct event *ev)
 	return q->heap[ev->slot].at;
 }
 
+/* Of two pending events. */
+static inline bool evq_comes_before(const struct evq *q, const struct event *a,
+				    const struct event *b)
+{
+	const struct evq_slot *x = &q->heap[a->slot], *y = &q->heap[b->slot];
+
+	return x->at < y->at || (x->at == y->at && x->seq < y->seq);
+}
+
+/* All that is pending, and now, by so much later. */
+void evq_later(struct evq *q, ft_ps by);
+
 /* Forget ev; harmless while idle. */
 void evq_drop(struct evq *q, struct event *ev);
 

@@ -59,6 +59,34 @@ static void agrees_with_the_obvious_queue(void **state)
 	arena_release(&mem);
 }
 
+/* As if all had been put so much later. */
+static void what_is_pending_moves_on_together(void **state)
+{
+	struct arena mem = { 0 };
+	struct event ev[4] = { { 0 } };
+	struct evq q;
+
+	(void)state;
+	evq_init(&q, &mem);
+	for (int i = 0; i < 4; i++)
+		evq_put(&q, &ev[i], 5 + 3 * (i / 2));
+	assert_ptr_equal(evq_take(&q), &ev[0]);
+	assert_true(evq_comes_before(&q, &ev[1], &ev[2]) &&
+		    evq_comes_before(&q, &ev[2], &ev[3]) &&
+		    !evq_comes_before(&q, &ev[3], &ev[2]));
+	evq_later(&q, 100);
+	assert_int_equal(q.now, 105);
+	assert_int_equal(evq_due(&q, &ev[3]), 108);
+	evq_put(&q, &ev[0], 108); /* the newest of its time */
+	assert_ptr_equal(evq_take(&q), &ev[1]);
+	assert_int_equal(q.now, 105);
+	assert_ptr_equal(evq_take(&q), &ev[2]);
+	assert_ptr_equal(evq_take(&q), &ev[3]);
+	assert_ptr_equal(evq_take(&q), &ev[0]);
+	assert_int_equal(q.now, 108);
+	arena_release(&mem);
+}
+
 static void equal_times_keep_their_order(void **state)
 {
 	struct arena mem = { 0 };
@@ -83,6 +111,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(equal_times_keep_their_order),
+		cmocka_unit_test(what_is_pending_moves_on_together),
 		cmocka_unit_test(agrees_with_the_obvious_queue),
 	};
 

@@ -268,6 +268,34 @@ static void so_is_one_whose_pipelines_wait_for_each_other(void **state)
 	ft_shelf_free(shelf);
 }
 
+/* 128 of one part: gathers ahead, or the host that sets the pace; few are run. */
+static void micro_batches_without_a_pipeline_are_added(void **state)
+{
+	static const char *const how[] = {
+		"stack: torchtitan-2024, training: {sequence_length: 8192, sharding: fsdp, ",
+		"stack: torch-2.11-eager, training: {sequence_length: 256, sharding: fsdp, ",
+		"stack: torch-2.11-compile, training: {sequence_length: 512, sharding: ddp, ",
+	};
+	struct ft_shelf *shelf = ft_shelf_new();
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(how) / sizeof(*how); i++) {
+		struct arena mem = { 0 };
+		struct tally t = { 0 };
+
+		hold(arena_printf(&mem,
+				  "{model: {name: llama3-8b, num_hidden_layers: 8}, "
+				  "cluster: {gpu: h100-sxm, gpus: 16}, %s"
+				  "global_batch_size: 2048, micro_batch_size: 1}}",
+				  how[i]),
+		     shelf, 0, &t);
+		assert_int_equal(t.steps, 1);
+		assert_true(t.events_jumped * 10 > t.events * 9);
+		arena_release(&mem);
+	}
+	ft_shelf_free(shelf);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -276,6 +304,7 @@ int main(void)
 		cmocka_unit_test(so_is_one_of_dualpipev),
 		cmocka_unit_test(so_is_that_of_any_scenario),
 		cmocka_unit_test(so_is_one_whose_pipelines_wait_for_each_other),
+		cmocka_unit_test(micro_batches_without_a_pipeline_are_added),
 	};
 
 	return cmocka_run_group_tests_name("jump", tests, NULL, NULL);
