@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/arena.h"
 #include "base/file.h"
@@ -380,6 +381,18 @@ bool csv_number(const struct csv *t, size_t row, int column, double fallback,
 		return true;
 	at = csv_mark(t, row, column);
 	return number_of(text, &at, value, err);
+}
+
+bool csv_truth(const struct csv *t, size_t row, int column, bool *value,
+	       struct ft_error *err)
+{
+	const char *text = csv_text(t, row, column);
+	struct ft_mark at = csv_mark(t, row, column);
+
+	*value = !strcasecmp(text, "true") || !strcmp(text, "1");
+	return *value || !text[0] || !strcasecmp(text, "false") || !strcmp(text, "0") ||
+	       ft_fail(err, &at, "%s should be true or false, not '%.40s'",
+		       t->column[column], text);
 }
 
 struct ft_mark csv_rows_mark(const struct csv_rows *t, size_t column)

@@ -42,6 +42,11 @@ bool csv_number(const struct csv *t, size_t row, int column, double fallback,
 		double *value, struct ft_error *err)
 	__attribute__((warn_unused_result));
 
+/* true or false, or 1 or 0, as C, Python and spreadsheets write them; an empty cell is
+ * false. */
+bool csv_truth(const struct csv *t, size_t row, int column, bool *value,
+	       struct ft_error *err) __attribute__((warn_unused_result));
+
 struct ft_mark csv_mark(const struct csv *t, size_t row, int column);
 
 /* ---- row by row ------------------------------------------------------------------ */

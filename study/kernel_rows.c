@@ -1,7 +1,6 @@
 /* study/kernel_rows.c - rows of single kernels and single collectives */
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/node.h"
 #include "base/plain.h"
@@ -83,33 +82,25 @@ static void garage_close(struct garage *g)
 		ft_gpu_free(g->gpu[i]);
 }
 
-/* true or false, as Python and C write them; false where the cell is empty. */
 static bool truth(const struct csv *t, size_t row, const char *column, bool *out,
 		  struct ft_error *err)
 {
-	const char *text = csv_text(t, row, csv_column(t, column));
-	struct ft_mark at = csv_mark(t, row, csv_column(t, column));
-
-	*out = !strcasecmp(text, "true") || !strcmp(text, "1");
-	return *out || !text[0] || !strcasecmp(text, "false") || !strcmp(text, "0") ||
-	       ft_fail(err, &at, "%s should be true or false, not '%.40s'", column,
-		       text);
+	return csv_truth(t, row, csv_column(t, column), out, err);
 }
 
 static bool whole(const struct csv *t, size_t row, const char *column, int64_t fallback,
 		  int64_t *out, struct ft_error *err)
 {
+	struct ft_mark at = csv_mark(t, row, csv_column(t, column));
 	double v;
 
 	if (!csv_number(t, row, csv_column(t, column), (double)fallback, &v, err))
 		return false;
-	if (v < 0 || v > 1e15) {
-		struct ft_mark at = csv_mark(t, row, csv_column(t, column));
-
+	if (v < 0 || v > 1e15)
 		return ft_fail(err, &at, "%s is out of range", column);
-	}
 	*out = (int64_t)v;
-	return true;
+	return (double)*out == v ||
+	       ft_fail(err, &at, "%s should be a whole number", column);
 }
 
 static bool need_positive(int64_t v, const char *name, struct ft_error *err)
@@ -170,7 +161,8 @@ static bool attention_row(const struct csv *t, size_t row, struct ft_work *w,
 		return false;
 	w->attention.keys = w->attention.queries;
 	w->attention.qk_head_dim = dim;
-	return true;
+	return w->attention.heads % w->attention.kv_heads == 0 ||
+	       ft_fail(err, NULL, "heads is not a multiple of kv_heads");
 }
 
 /* The row counts the source buffer; the work counts bytes read and written: the
@@ -211,6 +203,14 @@ static bool work_of_row(const struct csv *t, size_t row, const struct ft_gpu *gp
 	return memory_row(t, row, gpu, w, err);
 }
 
+static bool read_clock(const char *word, enum ft_clock *clock, struct ft_error *err)
+{
+	*clock = strcmp(word, "sustained") ? FT_CLOCK_BURST : FT_CLOCK_SUSTAINED;
+	return !word[0] || *clock == FT_CLOCK_SUSTAINED || !strcmp(word, "burst") ||
+	       ft_fail(err, NULL, "clock should be burst or sustained, not '%.40s'",
+		       word);
+}
+
 /* A tuner's row is held against a tuner's kernel. */
 static void as_in_source(const struct csv *t, size_t row, const struct ft_gpu *gpu,
 			 const struct ft_work *w, struct ft_prediction *p)
@@ -226,14 +226,12 @@ static bool predict_row(struct garage *g, const struct csv *t, size_t row,
 {
 	int column = csv_column(t, "gpu");
 	struct ft_mark at = csv_mark(t, row, column);
-	const char *clock = csv_text(t, row, csv_column(t, "clock"));
 	const struct ft_gpu *gpu = gpu_named(g, csv_text(t, row, column), &at, err);
+	enum ft_clock clock;
 
 	if (!gpu || !work_of_row(t, row, gpu, w, err) ||
-	    !ft_kernel_predict(gpu, w,
-			       !strcmp(clock, "sustained") ? FT_CLOCK_SUSTAINED :
-							     FT_CLOCK_BURST,
-			       p, err))
+	    !read_clock(csv_text(t, row, csv_column(t, "clock")), &clock, err) ||
+	    !ft_kernel_predict(gpu, w, clock, p, err))
 		return false;
 	as_in_source(t, row, gpu, w, p);
 	return true;

@@ -143,8 +143,11 @@ static bool measured(struct tally *t, const struct measured_row *r, const char *
 		     double *out, struct ft_error *err)
 {
 	int column = csv_column(r->rows, arena_printf(t->mem, "measured.%s", key));
+	struct ft_mark at = csv_mark(r->rows, r->row, column);
 
-	return csv_number(r->rows, r->row, column, 0, out, err);
+	return csv_number(r->rows, r->row, column, 0, out, err) &&
+	       (*out >= 0 ||
+		ft_fail(err, &at, "measured.%s should not be below 0", key));
 }
 
 static bool check(struct tally *t, const struct measured_row *r, struct ft_check c,
@@ -232,6 +235,7 @@ bool validate_row(struct tally *t, const struct csv *rows, size_t row,
 	struct node *root = row_scenario(t, rows, row, err);
 	struct ft_scenario *s =
 		root ? scenario_lenient(t->shelf, root, rows->file, err) : NULL;
+	size_t n_checks = t->v->n_checks, n_side = t->n_side;
 	struct ft_outcome o;
 	bool ok;
 
@@ -241,6 +245,10 @@ bool validate_row(struct tally *t, const struct csv *rows, size_t row,
 	if (ok) {
 		ok = check_measured(t, &(struct measured_row){ rows, row, &o }, err);
 		ft_outcome_release(&o);
+	}
+	if (!ok) { /* none of it counts */
+		t->v->n_checks = n_checks;
+		t->n_side = n_side;
 	}
 	ft_scenario_free(s);
 	return ok;

@@ -273,6 +273,12 @@ static void a_bad_kernel_row_says_why(void **state)
 		{ "copy,h100-sxm,bf16,,,,x,,,,,,,,,,,,9,", "is not a number" },
 		{ "copy,h100-sxm,bf16,,,,4,x,,,,,,,,,,,9,", "is not a number" },
 		{ "copy,h100-sxm,bf16,,,,,,,,,,,,,,,-1,9,", "neither bytes nor m, n" },
+		{ "gemm,h100-sxm,bf16,,,,64.5,64,64,,,,,,,,,,9,",
+		  "m should be a whole number" },
+		{ "attention,h100-sxm,bf16,,,,,,,,,1,8,3,4096,128,,,9,",
+		  "heads is not a multiple of kv_heads" },
+		{ "gemm,h100-sxm,bf16,,boost,,64,64,64,,,,,,,,,,9,",
+		  "clock should be burst or sustained, not 'boost'" },
 	};
 
 	(void)state;
@@ -359,11 +365,48 @@ static void a_broken_list_has_its_place(void **state)
 	}
 }
 
+/* A row with one value that cannot be held against anything is not scored by its others:
+ * rows scored and rows that failed add up to the rows of the file. */
+static void a_row_is_scored_or_it_failed(void **state)
+{
+	static const struct {
+		const char *column, *good, *bad, *says;
+	} wrong[] = {
+		{ "measured.mfu", "0.4", "40", "is a fraction, 0 to 1" },
+		{ "measured.speed", "", "3", "no prediction for measured.speed" },
+		{ "measured.cost.gpu_power_w", "600", "-600", "not be below 0" },
+		{ "measured.tokens_per_s_per_gpu", "900", "-900", "not be below 0" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		const char *row = ",llama3-8b,h100-sxm,8,4096,64,3.5,6e10,";
+		struct ft_validation *v;
+		char text[900];
+
+		snprintf(text, sizeof(text),
+			 "id,model,cluster.gpu,cluster.gpus,training.sequence_length,"
+			 "training.global_batch_size,measured.step_s,"
+			 "measured.memory_bytes_per_gpu.total,%s\n"
+			 "good%s%s\nbad%s%s\n",
+			 wrong[i].column, row, wrong[i].good, row, wrong[i].bad);
+		v = valid(text);
+		assert_int_equal(v->n_failures, 1);
+		if (!strstr(v->failure[0].reason, wrong[i].says))
+			fail_msg("%s: %s", wrong[i].column, v->failure[0].reason);
+		assert_int_equal(v->n_checks, 1);
+		assert_int_equal(v->summary.n, 1);
+		assert_int_equal(v->by_key[0].n, 1);
+		ft_validation_free(v);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_cell_may_hold_a_list),
 		cmocka_unit_test(a_broken_list_has_its_place),
+		cmocka_unit_test(a_row_is_scored_or_it_failed),
 		cmocka_unit_test(a_collective_row_says_time_or_bandwidth),
 		cmocka_unit_test(a_bad_collective_row_says_why),
 		cmocka_unit_test(each_column_of_a_kernel_row_counts),
