@@ -5,7 +5,8 @@
  * Beside those columns: source (a code of hw/gpus/SOURCES.md) and date of the row,
  * status (ok when empty; anything else keeps the row out of a fit) and why. Rows of
  * several GPUs become a run each, the device being the GPU's name, unless the
- * import names the device. All rows are checked before the first is stored.
+ * import names the device. All rows are checked before the first is stored; of those
+ * that a status keeps out, the words are not.
  */
 #include <string.h>
 
@@ -89,20 +90,40 @@ static double time_of(const struct csv *t, size_t i, const struct ft_measurement
 	return 0;
 }
 
-/* Tables of a profile are of one node: wider collectives are kept, not fitted. */
+/* What tables of a profile are not of is kept, not fitted. */
 static void judge(const struct csv *t, size_t i, struct ft_measurement *m)
 {
+	double v_head_dim = import_number(t, i, "v_head_dim");
+	const char *why = NULL;
+
+	if (import_number(t, i, "nodes") > 1)
+		why = "several nodes";
+	else if (measurement_is(m, "gemm") && import_number(t, i, "groups") > 1)
+		why = "grouped: tables are of single products";
+	else if (measurement_is(m, "attention") && v_head_dim > 0 &&
+		 v_head_dim != m->head_dim)
+		why = "values of another size: tables have one for all";
 	m->status = cell(t, i, "status");
 	m->why = cell(t, i, "why");
-	if (!m->status[0] && import_number(t, i, "nodes") > 1) {
+	if (!m->status[0] && why) {
 		m->status = "left-out";
-		m->why = "several nodes";
+		m->why = why;
 	}
+}
+
+static bool read_truths(const struct csv *t, size_t i, struct ft_measurement *m,
+			struct ft_error *err)
+{
+	return csv_truth(t, i, csv_column(t, "causal"), &m->causal, err) &&
+	       csv_truth(t, i, csv_column(t, "warm"), &m->warm, err) &&
+	       csv_truth(t, i, csv_column(t, "accumulate"), &m->accumulate, err) &&
+	       csv_truth(t, i, csv_column(t, "in_step"), &m->in_step, err);
 }
 
 static void row_of(const struct csv *t, size_t i, struct ft_measurement *m)
 {
 	const char *kernel = cell(t, i, "kernel"), *op = cell(t, i, "op");
+	struct ft_error told; /* by check_words() */
 
 	*m = (struct ft_measurement){
 		.kind = op[0] ? "collective" :
@@ -123,10 +144,6 @@ static void row_of(const struct csv *t, size_t i, struct ft_measurement *m)
 		.head_dim = import_number(t, i, "head_dim"),
 		.bytes = import_number(t, i, "bytes"),
 		.gpus = import_number(t, i, "gpus"),
-		.causal = !strcmp(cell(t, i, "causal"), "true"),
-		.warm = !strcmp(cell(t, i, "warm"), "true"),
-		.accumulate = !strcmp(cell(t, i, "accumulate"), "true"),
-		.in_step = !strcmp(cell(t, i, "in_step"), "true"),
 		.sustained = !strcmp(cell(t, i, "clock"), "sustained"),
 		.fabric = cell(t, i, "fabric"),
 		.source = cell(t, i, "source"),
@@ -135,6 +152,9 @@ static void row_of(const struct csv *t, size_t i, struct ft_measurement *m)
 	m->kernel = op[0] ? op : measurement_is(m, "memory") ? kernel : "";
 	if (measurement_is(m, "gemm") && !m->layout[0])
 		m->layout = "forward";
+	if (measurement_is(m, "attention") && !m->pass[0])
+		m->pass = "forward";
+	(void)read_truths(t, i, m, &told);
 	judge(t, i, m);
 	m->time_us = time_of(t, i, m);
 }
@@ -150,6 +170,31 @@ static bool check_time(const struct csv *t, size_t i, const struct ft_measuremen
 	       ft_fail(err, &at,
 		       "the row has no time: measured.time_us, measured.tflops or "
 		       "measured.busbw_gb_per_s");
+}
+
+/* A word that none of the tables has would count as another one. */
+static bool check_words(const struct csv *t, size_t i, struct ft_measurement *m,
+			struct ft_error *err)
+{
+	struct ft_mark at = csv_mark(t, i, 0);
+	const char *clock = cell(t, i, "clock");
+	enum ft_layout layout;
+	enum ft_dtype dtype;
+	enum ft_pass pass;
+
+	if (m->status[0] && strcmp(m->status, "ok"))
+		return true;
+	if (m->dtype[0] && !ft_dtype_find(m->dtype, &dtype))
+		return ft_fail(err, &at, "unknown dtype '%.40s'", m->dtype);
+	if (measurement_is(m, "gemm") && !ft_layout_find(m->layout, &layout))
+		return ft_fail(err, &at, "unknown layout '%.40s'", m->layout);
+	if (measurement_is(m, "attention") && !ft_pass_find(m->pass, &pass))
+		return ft_fail(err, &at, "unknown pass '%.40s'", m->pass);
+	if (clock[0] && strcmp(clock, "burst") && !m->sustained)
+		return ft_fail(err, &at,
+			       "clock should be burst or sustained, not '%.40s'",
+			       clock);
+	return read_truths(t, i, m, err);
 }
 
 /* What a row of its kind cannot do without: positive numbers, or words. */
@@ -189,7 +234,7 @@ static bool check_row(const struct csv *t, size_t i, bool published,
 			return ft_fail(err, &at, "'gpus' is not between 2 and %d",
 				       LIMIT_GPUS);
 	}
-	return check_time(t, i, &m, published, err);
+	return check_words(t, i, &m, err) && check_time(t, i, &m, published, err);
 }
 
 static bool check(const struct csv *t, bool published, struct ft_error *err)

@@ -3,7 +3,8 @@
  *
  * nccl-tests, rccl-tests: lines "size count type redop root time algbw busbw ...";
  * the op is in the comment that names the program (all_reduce_perf), or in the
- * collective line; ranks are the "Rank" lines. Out of place counts.
+ * collective line; ranks are the "Rank" lines, which name their hosts. Out of place
+ * counts. Runs of several hosts are kept, not fitted: a profile is of one node.
  *
  * Attention: cuDNN's and AITER's benchmark CSV, by what their columns are called:
  *   batch_size|batch|b, num_q_heads|nheads|heads|h, num_kv_heads|nheads_k|hkv,
@@ -42,7 +43,22 @@ static int fields(char *line, char **field, int most)
 struct nccl_log {
 	const char *op; /* ours; NULL until the log names one */
 	int ranks, line;
+	char host[64]; /* of the first rank */
+	bool several;  /* a rank has another */
 };
+
+/* "#  Rank  0 Group  0 Pid  1 on  HOST device  0 [0x1b] NAME" */
+static void read_rank(struct nccl_log *log, const char *text)
+{
+	const char *on = strstr(text, " on ");
+	char host[64];
+
+	log->ranks++;
+	if (!on || sscanf(on, " on %63s", host) != 1)
+		return;
+	log->several |= log->host[0] && strcmp(log->host, host) != 0;
+	memcpy(log->host, host, sizeof(host));
+}
 
 /* What a line of the head says. */
 static void read_head(struct nccl_log *log, const char *text)
@@ -51,10 +67,18 @@ static void read_head(struct nccl_log *log, const char *text)
 		if ((text[0] == '#' || strstr(text, "_perf")) &&
 		    strstr(text, ops[i][0]))
 			log->op = ops[i][1];
-	log->ranks += text[0] == '#' && strstr(text, " Rank ") != NULL;
+	if (text[0] == '#' && strstr(text, " Rank "))
+		read_rank(log, text);
 }
 
-/* size count type [redop] root | time algbw busbw wrong | ...  1: a result, 0: another
+/* Of so many fields: which is the time, out of place. Old versions have no root, or no
+ * redop, where the operation has none; and there may be one block of four, or two. */
+static int time_field(int fields)
+{
+	return fields >= 13 ? 5 : fields >= 11 ? fields - 8 : fields - 4;
+}
+
+/* size count type [redop] [root] | time algbw busbw wrong | ...  1: a result, 0: another
  * line, -1: a mistake. */
 static int read_result(const struct nccl_log *log, const char *path, char *text,
 		       struct ft_measurement *m, struct ft_error *err)
@@ -81,10 +105,9 @@ static int read_result(const struct nccl_log *log, const char *path, char *text,
 		.pass = "",
 		.bytes = strtod(field[0], NULL),
 		.gpus = log->ranks,
-		.time_us = strtod(field[k >= 13 ? 5 :
-					k >= 12 ? 4 :
-						  k - 4],
-				  NULL),
+		.time_us = strtod(field[time_field(k)], NULL),
+		.status = log->several ? "left-out" : "ok",
+		.why = log->several ? "several nodes" : "",
 	};
 	if (isfinite(m->time_us) && isfinite(m->bytes))
 		return m->time_us > 0;
@@ -202,9 +225,15 @@ static bool find_columns(const struct csv *t, const char *path, int at[COLUMNS],
 	return true;
 }
 
-static bool is_true(const char *word)
+/* What benchmarks write of a mask: a truth, causal or padding_causal, or from which corner
+ * its diagonal starts, top_left or bottom_right (t, b; 1, 2), the same where there are as
+ * many keys as queries. false: none of these. */
+static bool mask_of(const char *word, bool *causal)
 {
-	return word[0] && strchr("tT1c", word[0]);
+	bool none = !word[0] || strchr("nNfF0", word[0]) || !strcmp(word, "padding");
+
+	*causal = !none;
+	return none || strchr("tTbB12", word[0]) || strstr(word, "causal");
 }
 
 /* A benchmark's table, where its columns are, and what implementation it timed. */
@@ -232,8 +261,8 @@ static bool add_attention(struct ft_store *s, const struct attention_log *log, s
 		.kv_heads = value(t, i, at[at[KV] < 0 ? HEADS : KV]),
 		.sequence = value(t, i, at[SEQUENCE]),
 		.head_dim = value(t, i, at[DIM]),
-		.causal = is_true(csv_text(t, i, at[CAUSAL])),
 	};
+	const char *mask = csv_text(t, i, at[CAUSAL]);
 
 	if (!dtype) {
 		struct ft_mark top = { t->file, 1, 1 };
@@ -242,6 +271,14 @@ static bool add_attention(struct ft_store *s, const struct attention_log *log, s
 			       "row %zu: '%s' is not one of bf16, "
 			       "fp16, fp8",
 			       i + 1, csv_text(t, i, at[DTYPE]));
+	}
+	if (!mask_of(mask, &m.causal)) {
+		struct ft_mark place = csv_mark(t, i, at[CAUSAL]);
+
+		return ft_fail(err, &place,
+			       "'%.40s' is no mask that is known: true, false, "
+			       "causal, top_left, bottom_right, no_mask",
+			       mask);
 	}
 	return add_pass(s, m, value(t, i, at[FORWARD]), "forward", n, err) &&
 	       add_pass(s, m, value(t, i, at[BACKWARD]), "backward", n, err);

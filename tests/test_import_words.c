@@ -1,0 +1,230 @@
+/* tests/test_import_words.c - words that others write in their tables and logs, each taken for what it says */
+#include "tests/check.h"
+#include "tests/scratch.h"
+
+/* Into a store of its own; NULL: refused, as err says. */
+static const struct ft_measurement *imported(struct ft_store *s, enum ft_import format,
+					     const char *path, const char *text,
+					     size_t *n, struct ft_error *err)
+{
+	struct ft_probe_run run = { .backend = "csv",
+				    .device = "D",
+				    .fabric = "nvlink" };
+
+	FILE *out = fopen(path, "w");
+
+	assert_non_null(out);
+	fputs(text, out);
+	assert_int_equal(fclose(out), 0);
+	return ft_store_import(s, format, path, &run, n, err) ?
+		       ft_store_measurements(s, NULL, 0, n, err) :
+		       NULL;
+}
+
+/* Python writes True: half the work of a causal pass, by whoever reads the rate. A word
+ * that is none is no false. */
+static void a_truth_is_what_validate_takes_for_one(void **state)
+{
+	static const char *const head =
+		"kernel,dtype,impl,pass,batch,heads,kv_heads,sequence_length,head_dim,"
+		"causal,measured.tflops\n";
+	static const struct {
+		const char *word;
+		bool causal;
+	} words[] = { { "true", true }, { "True", true }, { "TRUE", true },
+		      { "1", true },	{ "", false },	  { "False", false },
+		      { "0", false } };
+	struct scratch *x = *state;
+	const struct ft_measurement *m;
+	struct ft_error err;
+	struct ft_store *s = ft_store_open(x->path, true, &err);
+	char path[128], text[1024];
+	size_t n;
+
+	snprintf(path, sizeof(path), "%s/t.csv", x->folder);
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+		snprintf(text, sizeof(text),
+			 "%sattention,bf16,cudnn,,1,32,8,4096,%zu,%s,400\n", head,
+			 8 * (i + 1), words[i].word);
+		m = imported(s, FT_IMPORT_CSV, path, text, &n, &err);
+		ok_or_say(m, err);
+		for (size_t k = 0; k < n; k++)
+			if (m[k].head_dim == 8 * ((double)i + 1)) {
+				double flop = 4. * 32 * 4096 * 4096 * m[k].head_dim;
+
+				assert_int_equal(m[k].causal, words[i].causal);
+				assert_string_equal(m[k].pass, "forward");
+				near_frac(m[k].time_us * 1e-6,
+					  flop / 400e12 * (words[i].causal ? 0.5 : 1),
+					  1e-9);
+			}
+	}
+	assert_int_equal(n, sizeof(words) / sizeof(*words));
+	ft_store_close(s);
+}
+
+static void a_word_that_no_table_has_is_refused(void **state)
+{
+	static const struct {
+		const char *text, *says;
+	} bad[] = {
+		{ "kernel,heads,kv_heads,batch,sequence_length,head_dim,causal,"
+		  "measured.time_us\nattention,8,8,1,512,128,maybe,9\n",
+		  "causal should be true or false, not 'maybe'" },
+		{ "kernel,heads,kv_heads,batch,sequence_length,head_dim,pass,"
+		  "measured.time_us\nattention,8,8,1,512,128,back,9\n",
+		  "unknown pass 'back'" },
+		{ "kernel,m,n,k,layout,measured.time_us\ngemm,8,8,8,TN,9\n",
+		  "unknown layout 'TN'" },
+		{ "kernel,m,n,k,dtype,measured.time_us\ngemm,8,8,8,bfloat,9\n",
+		  "unknown dtype 'bfloat'" },
+		{ "kernel,m,n,k,clock,measured.time_us\ngemm,8,8,8,boost,9\n",
+		  "clock should be burst or sustained, not 'boost'" },
+	};
+	struct scratch *x = *state;
+	struct ft_error err;
+	struct ft_store *s = ft_store_open(x->path, true, &err);
+	char path[128];
+	size_t n;
+
+	snprintf(path, sizeof(path), "%s/w.csv", x->folder);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		assert_null(imported(s, FT_IMPORT_CSV, path, bad[i].text, &n, &err));
+		if (!strstr(err.text, bad[i].says))
+			fail_msg("'%s' is not in '%s'", bad[i].says, err.text);
+		assert_int_equal(err.line, 2);
+	}
+	ft_store_close(s);
+}
+
+/* A profile's tables are of single products, of heads of one size and of one node. */
+static void what_no_table_is_of_is_kept_and_not_fitted(void **state)
+{
+	static const struct {
+		enum ft_import format;
+		const char *text, *why;
+	} rows[] = {
+		{ FT_IMPORT_CSV,
+		  "kernel,dtype,m,n,k,groups,measured.tflops\n"
+		  "gemm,bf16,8192,64,64,8,300\n",
+		  "grouped" },
+		{ FT_IMPORT_CSV,
+		  "kernel,dtype,batch,heads,kv_heads,sequence_length,head_dim,"
+		  "v_head_dim,measured.time_us\nattention,bf16,1,8,8,512,192,128,9\n",
+		  "values of another size" },
+		{ FT_IMPORT_NCCL_TESTS,
+		  "# all_reduce_perf\n"
+		  "#  Rank  0 Group  0 Pid 1 on  one device  0 [0x18] X\n"
+		  "#  Rank  1 Group  0 Pid 1 on  two device  0 [0x18] X\n"
+		  " 1024 256 float sum -1 52.1 1 1 0 51.9 1 1 0\n",
+		  "several nodes" },
+	};
+	struct scratch *x = *state;
+	struct ft_error err;
+	struct ft_store *s = ft_store_open(x->path, true, &err);
+	char path[128];
+	size_t n;
+
+	snprintf(path, sizeof(path), "%s/k", x->folder);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		const struct ft_measurement *m =
+			imported(s, rows[i].format, path, rows[i].text, &n, &err);
+		bool found = false;
+
+		ok_or_say(m, err);
+		assert_int_equal(n, i + 1);
+		for (size_t k = 0; k < n; k++) {
+			assert_string_equal(m[k].status, "left-out");
+			found |= strstr(m[k].why, rows[i].why) != NULL;
+		}
+		assert_true(found);
+	}
+	ft_store_close(s);
+}
+
+/* Of an operation without a root or a redop old logs have no such column. */
+static void out_of_place_counts_in_logs_of_any_age(void **state)
+{
+	static const char *const results[] = {
+		"1024 256 float sum -1 52.5 1 1 0 51.9 1 1 0\n",
+		"2048 256 float sum 52.5 1 1 0e+00 51.9 1 1 0e+00\n",
+		"4096 256 float 52.5 1 1 0e+00 51.9 1 1 0e+00\n",
+		"8192 256 float sum -1 52.5 1 1 0\n",
+		"16384 256 float sum 52.5 1 1 0\n",
+	};
+	struct scratch *x = *state;
+	struct ft_error err;
+	struct ft_store *s = ft_store_open(x->path, true, &err);
+	const struct ft_measurement *m;
+	char path[128], text[1024] =
+				"# all_gather_perf\n#  Rank  0 Pid 1 on h device  0\n"
+				"#  Rank  1 Pid 1 on h device  1\n";
+	size_t n;
+
+	snprintf(path, sizeof(path), "%s/o", x->folder);
+	for (size_t i = 0; i < sizeof(results) / sizeof(*results); i++)
+		strcat(text, results[i]);
+	m = imported(s, FT_IMPORT_NCCL_TESTS, path, text, &n, &err);
+	ok_or_say(m, err);
+	assert_int_equal(n, 5);
+	for (size_t i = 0; i < n; i++) {
+		assert_true(m[i].time_us == 52.5);
+		assert_string_equal(m[i].status, "ok");
+	}
+	ft_store_close(s);
+}
+
+/* cuDNN's, CK's and AITER's benchmarks each have words of their own for a mask. */
+static void a_mask_has_many_names(void **state)
+{
+	static const struct {
+		const char *word;
+		bool causal;
+	} words[] = { { "top_left", true }, { "bottom_right", true },
+		      { "causal", true },   { "padding_causal", true },
+		      { "t", true },	    { "b", true },
+		      { "2", true },	    { "True", true },
+		      { "no_mask", false }, { "non_causal", false },
+		      { "padding", false }, { "0", false },
+		      { "False", false },   { "", false } };
+	struct scratch *x = *state;
+	struct ft_error err;
+	struct ft_store *s = ft_store_open(x->path, true, &err);
+	const struct ft_measurement *m = NULL;
+	char path[128], text[300];
+	size_t n;
+
+	snprintf(path, sizeof(path), "%s/m.csv", x->folder);
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+		snprintf(text, sizeof(text),
+			 "batch,heads,seqlen,head_dim,attn_mask,fwd_time_ms\n"
+			 "%zu,2,512,128,%s,1\n",
+			 i + 1, words[i].word);
+		m = imported(s, FT_IMPORT_ATTENTION, path, text, &n, &err);
+		ok_or_say(m, err);
+	}
+	assert_int_equal(n, sizeof(words) / sizeof(*words));
+	for (size_t i = 0; i < n; i++)
+		if (m[i].causal != words[(int)m[i].batch - 1].causal)
+			fail_msg("%s", words[(int)m[i].batch - 1].word);
+	assert_null(imported(s, FT_IMPORT_ATTENTION, path,
+			     "batch,heads,seqlen,head_dim,mask,fwd_time_ms\n"
+			     "1,2,512,128,sliding,1\n",
+			     &n, &err));
+	assert_non_null(strstr(err.text, "'sliding' is no mask"));
+	ft_store_close(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_truth_is_what_validate_takes_for_one),
+		TEST(a_word_that_no_table_has_is_refused),
+		TEST(what_no_table_is_of_is_kept_and_not_fitted),
+		TEST(out_of_place_counts_in_logs_of_any_age),
+		TEST(a_mask_has_many_names),
+	};
+
+	gsl_set_error_handler_off();
+	return cmocka_run_group_tests_name("calibrate/import words", tests, NULL, NULL);
+}
