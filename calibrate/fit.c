@@ -50,8 +50,9 @@ uint64_t fit_shape(const struct ft_measurement *m)
 	if (measurement_is(m, "attention"))
 		return shape_of(m->heads * 1000 + m->kv_heads,
 				m->head_dim * 1000003 + m->sequence);
-	if (measurement_is(m, "memory"))
-		return shape_of(m->m * m->n, m->n + (double)strlen(m->kernel));
+	if (measurement_is(m, "memory")) /* its size, by rows or in bytes */
+		return shape_of(m->m > 0 ? m->m * m->n : m->bytes,
+				m->n + (double)strlen(m->kernel));
 	return shape_of(m->bytes + m->gpus, m->kernel[0] * 256 + m->kernel[4]);
 }
 

@@ -112,6 +112,32 @@ static void of_repeated_collectives_the_fastest_counts(void **state)
 	assert_int_equal(fit_fastest(row, 3), 3);
 }
 
+/* Held out is a size, whether a row says it by its rows or in bytes: else a kernel whose rows
+ * say bytes is in one fold, and predicted by the base alone. */
+static void sizes_in_bytes_are_dealt_into_all_folds(void **state)
+{
+	(void)state;
+	for (int in_bytes = 0; in_bytes < 2; in_bytes++) {
+		uint64_t shape[32];
+		int of_fold[FIT_FOLDS] = { 0 };
+
+		for (int i = 0; i < 32; i++) {
+			struct ft_measurement m = { .kind = "memory",
+						    .kernel = "copy" };
+
+			m.m = in_bytes ? 0 : 1000 * (i + 1);
+			m.n = in_bytes ? 0 : 4096;
+			m.bytes = in_bytes ? 8192e3 * (i + 1) : 0;
+			shape[i] = fit_shape(&m);
+			for (int k = 0; k < i; k++)
+				assert_true(shape[k] != shape[i]);
+			of_fold[fit_fold(&m)]++;
+		}
+		for (int i = 0; i < FIT_FOLDS; i++)
+			assert_in_range(of_fold[i], 1, 16);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -120,6 +146,7 @@ int main(void)
 		cmocka_unit_test(rows_in_another_order_are_the_same_curve),
 		cmocka_unit_test(noise_makes_no_endless_bandwidth),
 		cmocka_unit_test(of_repeated_collectives_the_fastest_counts),
+		cmocka_unit_test(sizes_in_bytes_are_dealt_into_all_folds),
 	};
 
 	gsl_set_error_handler_off();
