@@ -14,7 +14,8 @@
  * x = b h ceil(s / 128) / compute units is the number of waves; edge counts
  * only under a causal mask (tiles on the diagonal are computed whole), ramp
  * always (the first tiles of a row fill the pipeline). Heads of 64 and 256
- * have rates of their own; flop is that of the next multiple of 32 as head size. Both passes are the sum of the two. Ramp and edge of
+ * have rates of their own; flop is that of the next multiple of 32 as head size. Both passes are the sum of the two. As with
+ * products, no pass is faster than what it reads and writes once at the whole bandwidth. Ramp and edge of
  * H200 cuDNN follow from its published rates at s = 2048 to 32768. The log of
  * measured / t is a field over log2(s, b, h, kv, d) and the mask; constants by
  * 5-fold cross-validation on the published grids of five GPU formats.
@@ -100,6 +101,17 @@ double attention_arithmetic_s(const struct ft_gpu *gpu, const struct attention_s
 		time += one_pass_s(gpu, &one, pass);
 	}
 	return time;
+}
+
+/* A forward pass reads q, k and v and writes the output; a backward one reads these and the
+ * output's gradient and writes three. */
+static double least_s(const struct ft_gpu *gpu, const struct attention_shape *a)
+{
+	static const double times[FT_PASSES] = { 1, 2, 3 };
+	double rows = a->heads * a->queries + a->kv_heads * a->keys;
+	double bytes = 2 * ft_dtype_bytes(a->dtype) * a->batch * rows * a->head_dim;
+
+	return times[a->pass] * bytes / gpu->memory_bytes_per_s.value;
 }
 
 /* ---- the ratio ---------------------------------------------------------- */
@@ -302,7 +314,8 @@ bool attention_predict(const struct ft_gpu *gpu, const struct ft_work *work,
 		out->extrapolated = true;
 		spread = fmax(2 * spread, 0.2);
 	}
-	out->time_s = fmax(out->time_s, gpu->kernel_floor_s.value);
+	out->time_s =
+		fmax(out->time_s, fmax(gpu->kernel_floor_s.value, least_s(gpu, &a)));
 	out->spread_frac = krige_spread(spread, left, noise);
 	return true;
 }

@@ -34,6 +34,7 @@ static struct ft_gpu any_gpu(uint64_t *s)
 {
 	struct ft_gpu g = { .name = "any", .compute_units = 60 + pick(s, 100) };
 
+	g.memory_bytes_per_s.value = INFINITY;
 	for (int d = 0; d < FT_DTYPES; d++)
 		g.peak_flop_per_s[d] = about(s, 1e15);
 	for (int pass = 0; pass < 2; pass++) {
