@@ -40,9 +40,11 @@ static void kernel_row(const struct ft_measurement *m, const char *gpu, FILE *ou
 	words(out, first, 6);
 	fprintf(out, "%.0f,%.0f,%.0f,", rows, m->n, m->k);
 	words(out, second, 2);
-	fprintf(out, "%.0f,%.0f,%.0f,%.0f,%.0f,%s,%.5g,", m->batch, m->heads,
-		m->kv_heads, m->sequence, m->head_dim, m->causal ? "true" : "false",
-		m->time_us);
+	fprintf(out, "%.0f,%.0f,%.0f,%.0f,%.0f,%s,", m->batch, m->heads, m->kv_heads,
+		m->sequence, m->head_dim, m->causal ? "true" : "false");
+	if (memory && !(m->m > 0)) /* its size is in bytes alone */
+		fprintf(out, "%.0f", m->bytes);
+	fprintf(out, ",%.5g,", m->time_us);
 	group(out, m, m->in_step ? m->kind : m->backend, memory ? m->kernel : m->dtype);
 }
 
@@ -73,7 +75,7 @@ bool ft_store_export(struct ft_store *s, const struct ft_export *x, FILE *out,
 	fputs(collectives ? "op,gpu,gpus,fabric,bytes,measured.time_us,group\n" :
 			    "kernel,gpu,dtype,warm,clock,layout,m,n,k,impl,pass,"
 			    "batch,heads,kv_heads,sequence_length,head_dim,"
-			    "causal,measured.time_us,group\n",
+			    "causal,bytes,measured.time_us,group\n",
 	      out);
 	for (size_t i = 0; i < n; i++) {
 		if (strcmp(m[i].status, "ok"))

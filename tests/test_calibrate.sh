@@ -80,6 +80,18 @@ ok "where nothing is fused the profile says so" alone
 ok "the profile says where it comes from" grep -q 'kind: measured.*Fake GPU' "$tmp/fit/fake.yaml"
 cal export --gpu "$tmp/fit/fake.yaml" >"$tmp/k.csv" 2>/dev/null
 ok "validate reads the export" "$f" validate "$tmp/k.csv"
+in_bytes() { # sizes of buffers alone come back as they went in
+	printf 'kernel,dtype,bytes,measured.time_us\ncopy,bf16,134217728,%s\n' 95.5 >"$tmp/bytes.csv" &&
+	"$f" calibrate import --store "$tmp/bytes.db" --format csv --device B "$tmp/bytes.csv" &&
+	"$f" calibrate export --store "$tmp/bytes.db" --gpu h200 >"$tmp/bytes.out" &&
+	"$f" validate "$tmp/bytes.out" --json >"$tmp/bytes.json" &&
+	python3 -c 'import csv, json, sys
+row, = csv.DictReader(open(sys.argv[1]))
+summary = json.load(open(sys.argv[2]))["summary"]
+assert row["bytes"] == "134217728" and row["measured.time_us"] == "95.5", row
+assert summary["n"] == 1 and summary["failed"] == 0, summary' "$tmp/bytes.out" "$tmp/bytes.json"
+}
+ok "kernels whose size is in bytes are exported with it" in_bytes
 ok "an export of no named GPU" wrong "export needs --gpu" cal export
 if command -v gnuplot >/dev/null; then
 	plot() { cal plot --gpu "$tmp/fit/fake.yaml" --out "$tmp/plots" && grep -q '<svg' "$tmp/plots/gemm.svg" "$tmp/plots/busbw.svg" "$tmp/plots/residuals.svg" && mkdir "$tmp/usual" && [ "$(stat -c %a "$tmp/plots")" = "$(stat -c %a "$tmp/usual")" ]; }
@@ -163,7 +175,7 @@ ok "one of them can be" sh -c "$f calibrate import --store $tmp/ab.db --format c
 beside_ours() { # FACTOR: published products, so many times ours
 	cp "$tmp/s.db" "$tmp/two.db" && mkdir -p "$tmp/two" &&
 	awk -F, -v x="$1" 'NR == 1 { print "kernel,dtype,layout,m,n,k,measured.time_us,source" }
-		$1 == "gemm" && $5 == "burst" && $6 == "forward" { print $1 "," $3 "," $6 "," $7 "," $8 "," $9 "," x * $18 ",s1" }' "$tmp/k.csv" >"$tmp/two.csv" &&
+		$1 == "gemm" && $5 == "burst" && $6 == "forward" { print $1 "," $3 "," $6 "," $7 "," $8 "," $9 "," x * $19 ",s1" }' "$tmp/k.csv" >"$tmp/two.csv" &&
 	cal_two import --format csv --published --device "Fake GPU" "$tmp/two.csv" &&
 	cal_two fit --name fake --base h100-sxm --out "$tmp/two"
 }
