@@ -23,8 +23,26 @@ static const struct {
 	{ "title", "study/scenario.c: names the answer" },
 };
 
-static const char plain[] = "{model: llama3-8b, cluster: {gpu: h100-sxm, gpus: 8}, "
-			    "training: {sequence_length: 8192, global_batch_size: 16}}";
+/* Scenarios that leave all they can to defaults: each key's is told from the first that has
+ * a use for it. */
+static const struct {
+	const char *name, *text;
+} usual[] = {
+	{ "Llama 3 8B on 8 H100",
+	  "{model: llama3-8b, cluster: {gpu: h100-sxm, gpus: 8}, "
+	  "training: {sequence_length: 8192, global_batch_size: 16}}" },
+	{ "Mixtral 8x7B in fp8 on 8 H100",
+	  "{model: mixtral-8x7b, cluster: {gpu: h100-sxm, gpus: 8}, training: "
+	  "{sequence_length: 8192, global_batch_size: 16, precision: fp8}}" },
+};
+
+enum { USUAL = sizeof(usual) / sizeof(*usual) };
+
+struct explainer {
+	struct arena mem;
+	struct ft_shelf *shelf;
+	struct ft_scenario *usual[USUAL];
+};
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -83,25 +101,26 @@ static const char *reader_of(const char *path)
 	return "study/scenario.c";
 }
 
-static void tell(struct arena *mem, const struct ft_scenario *s, const char *path,
-		 const char *about)
+static void tell(struct explainer *e, const char *path, const char *about)
 {
-	const struct node *n = node_path(s->resolved, path);
-	const char *value = node_is_null(n)	   ? "none" :
-			    n->kind == NODE_SCALAR ? n->text :
-						     node_flow(mem, n);
+	const char *value = "none", *of = NULL;
 
-	printf("%s\n  %s\n  default   %s%s\n  read by   %s\n  more      man "
-	       "foretoken-scenario\n",
-	       path, about, value,
-	       !node_is_null(n) ?
-		       " (Llama 3 8B on 8 H100; a stack, GPU or node may say another)" :
-		       "",
+	for (int i = 0; i < USUAL && !of; i++) {
+		const struct node *n = node_path(e->usual[i]->resolved, path);
+
+		if (node_is_null(n))
+			continue;
+		of = usual[i].name;
+		value = n->kind == NODE_SCALAR ? n->text : node_flow(&e->mem, n);
+	}
+	printf("%s\n  %s\n  default   %s", path, about, value);
+	if (of)
+		printf(" (%s; a stack, GPU or node may say another)", of);
+	printf("\n  read by   %s\n  more      man foretoken-scenario\n",
 	       reader_of(path));
 }
 
-static bool explain(struct arena *mem, const struct ft_scenario *s, const char *word,
-		    struct ft_error *err)
+static bool explain(struct explainer *e, const char *word, struct ft_error *err)
 {
 	const char *names[256], *path, *about, *near;
 	size_t n = 0, told = 0;
@@ -113,7 +132,7 @@ static bool explain(struct arena *mem, const struct ft_scenario *s, const char *
 			continue;
 		if (told++)
 			putchar('\n');
-		tell(mem, s, path, about);
+		tell(e, path, about);
 	}
 	if (told)
 		return true;
@@ -126,23 +145,35 @@ static bool explain(struct arena *mem, const struct ft_scenario *s, const char *
 		near ? "'?" : "");
 }
 
+static bool open_usual(struct explainer *e, struct ft_error *err)
+{
+	e->shelf = ft_shelf_new();
+	for (int i = 0; i < USUAL; i++) {
+		const char *text = usual[i].text;
+		struct node *root =
+			node_read_text(&e->mem, "usual", text, strlen(text), err);
+
+		e->usual[i] =
+			root ? ft_scenario_from(e->shelf, root, "usual", true, err) :
+			       NULL;
+		if (!e->usual[i])
+			return false;
+	}
+	return true;
+}
+
 int cmd_explain(int argc, char **argv)
 {
 	const char *word = NULL;
-	struct ft_shelf *shelf;
-	struct arena mem = { 0 };
+	struct explainer e = { 0 };
 	struct ft_error err;
-	struct ft_scenario *s;
-	struct node *root;
 	bool ok;
 
 	parse_arguments(&argp, argc, argv, &word);
-	shelf = ft_shelf_new();
-	root = node_read_text(&mem, "plain", plain, strlen(plain), &err);
-	s = root ? ft_scenario_from(shelf, root, "plain", true, &err) : NULL;
-	ok = s && explain(&mem, s, word, &err);
-	ft_scenario_free(s);
-	ft_shelf_free(shelf);
-	arena_release(&mem);
+	ok = open_usual(&e, &err) && explain(&e, word, &err);
+	for (int i = 0; i < USUAL; i++)
+		ft_scenario_free(e.usual[i]);
+	ft_shelf_free(e.shelf);
+	arena_release(&e.mem);
 	return ok ? finish_output() : complain(&err);
 }

@@ -244,7 +244,7 @@ static const struct scenario_key keys[] = {
 	{ "training.lora.rank", KEY_COLUMN, lora_rank,
 	  "adapters of this rank beside frozen weights (LoRA)" },
 	{ "training.lora.targets", KEY_COLUMN, NULL,
-	  "what has adapters: attention, mlp, all, or a list of modules" },
+	  "what has adapters: attention (default), mlp, all, or a list of modules" },
 	{ "training.lora.dropout", KEY_COLUMN, NULL, "a mask on the adapters' inputs" },
 	{ "training.lora.frozen_precision", KEY_COLUMN, lora_frozen,
 	  "number format in which the frozen weights are kept" },

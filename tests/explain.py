@@ -9,8 +9,12 @@ import subprocess
 import sys
 
 program = sys.argv[1]
-PLAIN = ("{model: llama3-8b, cluster: {gpu: h100-sxm, gpus: 8}, "
-         "training: {sequence_length: 8192, global_batch_size: 16}}")
+USUAL = {  # scenarios whose defaults are told: the first that has a use for the key
+    "Llama 3 8B on 8 H100": "{model: llama3-8b, cluster: {gpu: h100-sxm, gpus: 8}, "
+                            "training: {sequence_length: 8192, global_batch_size: 16}}",
+    "Mixtral 8x7B in fp8 on 8 H100": "{model: mixtral-8x7b, cluster: {gpu: h100-sxm, gpus: 8}, "
+                                     "training: {sequence_length: 8192, global_batch_size: 16, precision: fp8}}",
+}
 
 
 def said(*words, **more):
@@ -22,21 +26,23 @@ def blocks(word):
     for block in said("explain", word).strip().split("\n\n"):
         path, about, default, reader, more = block.split("\n")
         assert more == "  more      man foretoken-scenario" and about.startswith("  "), block
-        value = re.fullmatch(r"  default   (.*?)( \(Llama 3 8B on 8 H100; a stack, GPU or node may say another\))?", default)
+        value = re.fullmatch(r"  default   (.*?)(?: \(([^();]*); a stack, GPU or node may say another\))?", default)
         assert value[2] or value[1] == "none", default
-        found[path] = about.strip(), value[1], re.fullmatch(r"  read by   (.*)", reader)[1]
+        found[path] = about.strip(), (value[1], value[2]), re.fullmatch(r"  read by   (.*)", reader)[1]
     return found
 
 
 about = dict(re.split(r"  +", line.strip(), maxsplit=1) for line in said("list", "keys").strip().split("\n")[1:])
-resolved = json.loads(said("simulate", "-", "--json", input=PLAIN))["scenario"]
+resolved = {name: json.loads(said("simulate", "-", "--json", input=text))["scenario"] for name, text in USUAL.items()}
 
 
 def value_at(path):
-    at = resolved
-    for part in path.split("."):
-        at = at.get(part) if isinstance(at, dict) else None
-    return at
+    for name, at in resolved.items():
+        for part in path.split("."):
+            at = at.get(part) if isinstance(at, dict) else None
+        if at is not None:
+            return at, name
+    return None, None
 
 
 assert len(about) > 80, about
@@ -47,7 +53,9 @@ for word in sorted(words):
     assert set(got) == meant, (word, set(got) ^ meant)
     for path, (what, default, reader) in got.items():
         assert what == about[path], path
-        value = value_at(path)
+        value, of = value_at(path)
+        assert default[1] == of, (path, default, of)
+        default = default[0]
         if not isinstance(value, (dict, list)):
             shown = "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
             assert default == shown or float(default) == float(shown), (path, default, shown)
@@ -63,4 +71,6 @@ for word in sorted(words):
         whole = [folder + "/" + n for n in os.listdir(folder) if n.endswith((".c", ".h"))]
         text = "".join(open(f).read() for f in whole)
         assert '"%s"' % path.split(".")[-1] in text, (folder, path)
+for path, default in (("training.moe_dispatcher", "alltoall"), ("training.grouped_experts", "true"), ("training.fp8_recipe", "delayed")):
+    assert blocks(path)[path][1][0] == default, path  # no use for these in a dense model in 16 bit
 print(len(words), "words")
