@@ -43,11 +43,11 @@ struct ft_power power_of(const struct ft_cluster *c, const struct ft_throughput 
 }
 
 /* Of the way from idle to the limit, which products and attention would pass: at the full
- * clock they ask for the limit / sustained^e. */
+ * clock they ask for the limit / sustained^e, which is less where sustained is above 1. */
 static double gpu_frac(const struct ft_power *p)
 {
 	double asked_w = p->limit_w * pow(p->sustained_frac, -p->clock_exponent);
-	double products = fmax(1, (asked_w - p->idle_w) / (p->limit_w - p->idle_w));
+	double products = fmax(0, (asked_w - p->idle_w) / (p->limit_w - p->idle_w));
 
 	return fmin(1 - p->bubbles, p->products * products +
 					    p->copies * p->memory_frac +

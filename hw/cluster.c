@@ -1,4 +1,5 @@
 /* hw/cluster.c - a `cluster` map made whole: GPU, node, fabric, topology */
+#include <math.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -242,6 +243,27 @@ static bool read_optics(struct owned *owned, struct reader *r)
 	return !r->failed;
 }
 
+/* What products ask for at the full clock, limit x sustained^-e, is the chip's: under another
+ * limit they run at a clock of which the power, as clock^e, is as much less. Above 1 is a rate
+ * whose limit is more than they ask for. */
+static void follow_limit(struct ft_gpu *gpu, const struct ft_number *e)
+{
+	for (int d = 0; d < FT_DTYPES; d++) {
+		struct ft_number *rate = &gpu->sustained[d];
+		double was = gpu->sustained_at_w[d], more, steep, flat;
+
+		if (!(was > 0) || was == gpu->limit_w.value)
+			continue;
+		more = gpu->limit_w.value / was;
+		steep = pow(more, 1 / e->low);
+		flat = pow(more, 1 / e->high);
+		rate->value *= pow(more, 1 / e->value);
+		rate->low *= fmin(steep, flat);
+		rate->high *= fmax(steep, flat);
+		gpu->sustained_at_w[d] = 0;
+	}
+}
+
 static bool load(struct owned *owned, struct reader *r, int rows, struct ft_error *err)
 {
 	const struct node *imperfections = read_node(r, "imperfections");
@@ -283,7 +305,10 @@ static bool load(struct owned *owned, struct reader *r, int rows, struct ft_erro
 	if (!check_spines(c, imperfections, err))
 		return false;
 	c->parts = parts_build(&owned->mem, c, site, err);
-	return c->parts != NULL;
+	if (!c->parts)
+		return false;
+	follow_limit(owned->gpu, &ft_parts_gpu(c->parts)->clock_exponent);
+	return true;
 }
 
 struct ft_cluster *ft_cluster_load(const struct node *node, struct ft_error *err)

@@ -103,20 +103,42 @@ static void read_interference(struct reader *outer, struct arena *mem,
 	outer->failed = !reader_close(&r) || outer->failed;
 }
 
+/* A number of one of a profile's blocks; 0: it is not given. */
+static double given(const struct node *map, struct arena *mem, const char *block,
+		    const char *key, enum dimension dim)
+{
+	struct ft_error ignored;
+	struct reader r = reader_open(node_path(map, block), &ignored);
+	struct ft_number x = read_number_or(&r, mem, key, dim, 0);
+
+	return r.failed ? 0 : x.value;
+}
+
 /* Memory bandwidth against that of the GPU that is extended; 1: none is. */
 static double memory_ratio(const struct node *map, struct arena *mem,
 			   const struct ft_gpu *gpu)
 {
-	struct ft_error ignored;
-	struct reader r = reader_open(node_get(map->below, "memory"), &ignored);
-	struct ft_number below;
+	double below = map->below ? given(map->below, mem, "memory", "bandwidth",
+					  DIM_BYTES_PER_S) :
+				    0;
 
-	if (!map->below)
-		return 1;
-	below = read_number_or(&r, mem, "bandwidth", DIM_BYTES_PER_S, 0);
-	return !r.failed && below.value > 0 ?
-		       gpu->memory_bytes_per_s.value / below.value :
-		       1;
+	return below > 0 ? gpu->memory_bytes_per_s.value / below : 1;
+}
+
+/* The limit under which a format's sustained rate holds: that of the profile that gives the
+ * rate, if the peak is still the same. */
+static double sustained_at_w(const struct node *map, struct arena *mem,
+			     const char *format)
+{
+	static const char block[] = "gemm.sustained";
+	double rate = given(map, mem, block, format, DIM_FRAC);
+	double peak = given(map, mem, "peak", format, DIM_FLOP_PER_S);
+
+	while (map->below && given(map->below, mem, block, format, DIM_FRAC) == rate)
+		map = map->below;
+	return rate > 0 && given(map, mem, "peak", format, DIM_FLOP_PER_S) == peak ?
+		       given(map, mem, "power", "limit", DIM_W) :
+		       0;
 }
 
 static bool read_profile(const struct node *map, struct arena *mem, struct ft_gpu *gpu,
@@ -137,6 +159,9 @@ static bool read_profile(const struct node *map, struct arena *mem, struct ft_gp
 	read_power(&r, mem, gpu);
 	read_launch(&r, mem, gpu);
 	gpu_read_gemm(&r, mem, gpu, &wanted->gemm);
+	for (int d = 0; d < FT_DTYPES; d++)
+		gpu->sustained_at_w[d] =
+			sustained_at_w(map, mem, ft_dtype_name((enum ft_dtype)d));
 	gpu_read_attention(&r, mem, gpu, &wanted->attention);
 	gpu_read_memory(&r, mem, gpu, memory_ratio(map, mem, gpu));
 	gpu_read_collectives(&r, mem, gpu, &wanted->collectives);

@@ -22,7 +22,8 @@
  * stage before each of its n receives, (max L - L) / n, and while the pipeline is filled and
  * drained, with b its share, b mean L in two waits.
  *
- * Limit: what waits for collectives that nothing hides, and for the host, is not counted.
+ * Limit: what waits for collectives that nothing hides, and for the host, is not counted. m and w are shares
+ * of the limit, whatever it is; products ask for the same watts under any (hw/cluster.c).
  */
 #include <math.h>
 #include <string.h>

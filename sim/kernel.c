@@ -8,7 +8,8 @@
  *
  *   1 + (1 / sustained - 1) min(1, u / 0.5)^2 t / (t + 20 us)
  *
- * so small and memory-bound kernels, which leave power unused, do not slow.
+ * so small and memory-bound kernels, which leave power unused, do not slow. Where the limit is
+ * more than products ask for (sustained above 1) none does.
  */
 #include <math.h>
 
@@ -21,7 +22,7 @@ static void apply_clock(const struct ft_gpu *gpu, const struct ft_work *work,
 	double rate = gpu->sustained[work->dtype].value;
 	double busy, time = out->time_s;
 
-	if (!(peak > 0) || !(rate > 0))
+	if (!(peak > 0) || !(rate > 0) || rate >= 1)
 		return;
 	busy = fmin(1, ft_work_flop(work) / time / peak / 0.5);
 	out->time_s *= 1 + (1 / rate - 1) * busy * busy * time / (time + 20e-6);

@@ -1,4 +1,5 @@
 /* tests/test_cluster.c - a cluster map, its defaults, what it refuses */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -6,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -244,9 +246,80 @@ static void a_fact_of_a_part_leaves_the_others(void **state)
 	ft_cluster_free(is);
 }
 
+/* h100-sxm with these keys laid upon it: what a format's products run at for seconds. */
+static struct ft_number sustained(const char *keys, enum ft_dtype d, double *e)
+{
+	char yaml[300];
+	struct ft_cluster *c;
+	struct ft_number rate;
+
+	snprintf(yaml, sizeof(yaml), "{gpu: {extends: h100-sxm%s}, gpus: 8}", keys);
+	c = good(yaml);
+	rate = c->gpu->sustained[d];
+	*e = ft_parts_gpu(c->parts)->clock_exponent.value;
+	ft_cluster_free(c);
+	return rate;
+}
+
+/* They are a chip's: under another limit it is the clock that gives way. */
+static void products_ask_for_the_same_watts_under_any_limit(void **state)
+{
+	static const int limits[] = { 200, 350, 699, 701, 1400 };
+	static const enum ft_dtype formats[] = { FT_BF16, FT_FP8 };
+
+	(void)state;
+	for (int k = 0; k < 2; k++) {
+		double e, usual = sustained("", formats[k], &e).value;
+
+		assert_true(usual > 0.8 && usual < 1 && e > 2 && e < 3);
+		for (int i = 0; i < 5; i++) {
+			char keys[60];
+			struct ft_number rate;
+			double asked;
+
+			snprintf(keys, sizeof(keys), ", power.limit: %d W", limits[i]);
+			rate = sustained(keys, formats[k], &e);
+			asked = limits[i] * pow(rate.value, -e);
+			assert_true(fabs(asked / (700 * pow(usual, -e)) - 1) < 1e-9);
+			assert_true(rate.low <= rate.value && rate.value <= rate.high);
+		}
+	}
+}
+
+/* A rate that is given holds under the limit beside it, and of another peak nothing is known. */
+static void a_rate_holds_under_the_limit_that_it_was_given_with(void **state)
+{
+	char path[] = "/tmp/foretoken-cluster-XXXXXX.yaml", yaml[200];
+	double e, usual = sustained("", FT_BF16, &e).value, half;
+	FILE *f = fdopen(mkstemps(path, 5), "w");
+	struct ft_cluster *c;
+
+	(void)state;
+	assert_true(
+		sustained(", power.limit: 350 W, gemm.sustained.bf16: 0.8", FT_BF16, &e)
+			.value == 0.8);
+	assert_true(
+		sustained(", power.limit: 350 W, peak.bf16: 1200 TFLOP/s", FT_BF16, &e)
+			.value == usual);
+	half = sustained(", power.limit: 350 W", FT_BF16, &e).value;
+	assert_true(half < 0.8 * usual);
+	fputs("extends: h100-sxm\nname: half\nprovenance: {kind: assumed}\n"
+	      "power: {limit: 350 W}\n",
+	      f);
+	fclose(f);
+	snprintf(yaml, sizeof(yaml),
+		 "{gpu: {extends: %s, memory.capacity: 90 GB}, gpus: 8}", path);
+	c = good(yaml); /* the limit of the file between */
+	assert_true(fabs(c->gpu->sustained[FT_BF16].value / half - 1) < 1e-12);
+	ft_cluster_free(c);
+	unlink(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(products_ask_for_the_same_watts_under_any_limit),
+		cmocka_unit_test(a_rate_holds_under_the_limit_that_it_was_given_with),
 		cmocka_unit_test(a_fact_of_a_part_leaves_the_others),
 		cmocka_unit_test(a_gpu_names_its_node_and_that_its_fabric),
 		cmocka_unit_test(a_node_of_twin_port_cages_needs_fewer_modules),

@@ -83,9 +83,35 @@ static void all_wait_for_the_slowest_of_so_many(void **state)
 			  1 + 0.05 * largest_of(gpus[i]), 0.003);
 }
 
+/* A card held to half its power is slower by what clocks lose, not by nothing; one held to
+ * more than its products ask for is as fast as one without a limit. */
+static void steps_follow_the_power_limit(void **state)
+{
+	static const int limits[] = { 200, 350, 500, 700, 1400, 2800 };
+	double before = INFINITY, step[6];
+
+	(void)state;
+	for (int i = 0; i < 6; i++) {
+		char text[400];
+
+		snprintf(
+			text, sizeof(text),
+			"{model: llama3-8b, stack: torch-2.11-compile, cluster: {gpus: 8, "
+			"gpu: {extends: h100-sxm, power.limit: %d W}}, training: "
+			"{sequence_length: 4096, global_batch_size: 32}}",
+			limits[i]);
+		step[i] = simulated_s(text, NULL);
+		assert_true(step[i] <= before);
+		before = step[i];
+	}
+	assert_true(step[1] / step[3] > 1.15 && step[1] / step[3] < 1.34);
+	near_frac(step[5], step[4], 1e-9);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(steps_follow_the_power_limit),
 		cmocka_unit_test(the_node_says_how_far_its_gpus_differ),
 		cmocka_unit_test(all_wait_for_the_slowest_of_so_many),
 	};

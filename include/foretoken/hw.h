@@ -185,12 +185,12 @@ struct ft_gpu {
 	struct ft_number gemm_efficiency[FT_DTYPES]; /* of peak, large products */
 	struct ft_number gemm_layout[FT_LAYOUTS];    /* time against forward */
 	struct ft_number gemm_accumulate; /* extra time factor of adding to fp32 */
-	struct ft_number
-		gemm_unaligned, /* rate where rows are not of 16 bytes' multiples */
-		gemm_odd;	/* and not of 4 bytes' either */
+	struct ft_number gemm_unaligned;  /* rate of rows not of 16 bytes' multiples */
+	struct ft_number gemm_odd;	  /* and not of 4 bytes' either */
 	struct ft_number gemm_grouped, gemm_mxfp8; /* of one product's; fp8's time */
 	struct ft_gemm_tuned gemm_tuned;
 	struct ft_number sustained[FT_DTYPES]; /* rate of long runs / of short bursts */
+	double sustained_at_w[FT_DTYPES]; /* under this limit of the card; 0: its own */
 	struct ft_attention_model attention_model;
 	/* What impl NULL means, and "plain": without a vendor's library. */
 	const char *attention_impl, *attention_plain;
