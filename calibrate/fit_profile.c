@@ -114,9 +114,28 @@ void fit_put_measured(const struct fit_input *in, const char *kind, FILE *out,
 	arena_release(&mem);
 }
 
+/* Are rows of ours of this kind from a table or a log, of which nobody said how they were
+ * taken? */
+static bool imported(const struct fit_input *in, const char *kind)
+{
+	static const char *const formats[] = { "csv", "nccl-tests", "attention",
+					       "kineto" };
+
+	for (size_t i = 0; i < in->n; i++)
+		for (int k = 0; k < 4; k++)
+			if (measurement_is(&in->row[i], kind) &&
+			    !fit_published(&in->row[i]) &&
+			    !strcmp(in->row[i].backend, formats[k]))
+				return true;
+	return false;
+}
+
+/* note: how the probe takes them. */
 static void provenance(const struct fit_input *in, const char *kind,
 		       const struct ft_provenance *base, FILE *out, const char *note)
 {
+	if (imported(in, kind))
+		note = "imported: how they were taken, whoever took them knows";
 	if (fit_origin(in, kind) == FIT_PUBLISHED) {
 		fit_published_provenance(in, kind, base, out);
 		return;

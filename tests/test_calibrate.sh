@@ -92,6 +92,13 @@ assert row["bytes"] == "134217728" and row["measured.time_us"] == "95.5", row
 assert summary["n"] == 1 and summary["failed"] == 0, summary' "$tmp/bytes.out" "$tmp/bytes.json"
 }
 ok "kernels whose size is in bytes are exported with it" in_bytes
+imported() { # nobody said how rows of a table were taken; of the probe's it is known
+	"$f" calibrate import --store "$tmp/table.db" --format csv --device T "$tmp/k.csv" &&
+	mkdir "$tmp/table" && "$f" calibrate fit --store "$tmp/table.db" --name table --base h100-sxm --out "$tmp/table" --only memory,attention &&
+	awk '/^[a-z]/ { family = $1 } /^  provenance: / && family ~ /memory_bound|attention/ { n += /note: "imported/ } END { exit n != 2 }' "$tmp/table/table.yaml" &&
+	awk '/^[a-z]/ { family = $1 } /^  provenance: / && family ~ /memory_bound|attention/ { n += /stream events|isolated/ && !/imported/ } END { exit n != 2 }' "$tmp/fit/fake.yaml"
+}
+ok "a profile of imported rows does not say how they were taken" imported
 ok "an export of no named GPU" wrong "export needs --gpu" cal export
 if command -v gnuplot >/dev/null; then
 	plot() { cal plot --gpu "$tmp/fit/fake.yaml" --out "$tmp/plots" && grep -q '<svg' "$tmp/plots/gemm.svg" "$tmp/plots/busbw.svg" "$tmp/plots/residuals.svg" && mkdir "$tmp/usual" && [ "$(stat -c %a "$tmp/plots")" = "$(stat -c %a "$tmp/usual")" ]; }
