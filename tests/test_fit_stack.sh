@@ -44,6 +44,18 @@ a, b = json.load(open(\"$tmp/fit.json\"))[\"after\"][\"mape\"], json.load(open(\
 assert b[\"n\"] == 8 and abs(a - b[\"mape\"]) < 1e-3, (a, b)'"
 ok "the same runs give the same bytes" sh -c "mv $tmp/mine.yaml $tmp/first.yaml && $f validate $tmp/runs.csv --fit-stack $tmp/mine >$tmp/text && cmp $tmp/first.yaml $tmp/mine.yaml"
 ok "provenance says which runs" grep -q '8 runs of' "$tmp/mine.yaml"
+elsewhere() { # runs and their stack in one folder, the fit in another, used from a third
+	mkdir "$tmp/runs" "$tmp/fits" || return
+	printf 'extends: torch-2.11-compile\nprovenance: {kind: assumed}\nrates: {gemm: 1.1}\n' >"$tmp/runs/own.yaml"
+	printf 'extends: torch-2.11-compile\nprovenance: {kind: assumed}\nrates: {attention: 3}\n' >"$tmp/own.yaml"
+	sed 's|,torch-2.11-compile,|,./own.yaml,|' "$tmp/runs.csv" >"$tmp/runs/runs.csv"
+	(cd "$tmp/fits" && "$f" validate ../runs/runs.csv --fit-stack fitted --json) >"$tmp/fits/fit.json" &&
+	(cd "$tmp" && "$f" validate runs.csv --set stack=fits/fitted.yaml --json) >"$tmp/fits/used.json" &&
+	python3 -c 'import json, sys
+a, b = json.load(open(sys.argv[1]))["after"]["mape"], json.load(open(sys.argv[2]))["summary"]
+assert b["n"] == 8 and abs(a - b["mape"]) < 1e-3, (a, b)' "$tmp/fits/fit.json" "$tmp/fits/used.json"
+}
+ok "what it extends is the stack of the runs, wherever it is used" elsewhere
 ok "a file that is there stays" sh -c "! $f validate $tmp/runs.csv --fit-stack $tmp/mine 2>$tmp/e && grep -q 'exists' $tmp/e && cmp $tmp/first.yaml $tmp/mine.yaml"
 head -4 "$tmp/runs.csv" >"$tmp/few.csv"
 ok "three rows are too few" fails "a fit needs 4" $f validate "$tmp/few.csv" --fit-stack "$tmp/none"
