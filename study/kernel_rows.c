@@ -6,6 +6,7 @@
 #include "base/plain.h"
 #include "base/stats.h"
 #include "study/shelf.h"
+#include "study/spread.h"
 #include "study/tally.h"
 
 static const char *const kernel_columns[] = {
@@ -332,7 +333,9 @@ static bool read_collective(struct garage *g, const struct csv *rows, size_t i,
 		return false;
 	if (!ft_collective_find(op, &r->call.op))
 		return ft_fail(err, NULL, "unknown op '%s'", op);
-	return (r->call.shape.size >= 1 && r->call.bytes > 0) ||
+	if (r->call.shape.size == 1)
+		return ft_fail(err, NULL, "a collective takes at least 2 GPUs");
+	return (r->call.shape.size > 1 && r->call.bytes > 0) ||
 	       ft_fail(err, NULL, "the row lacks gpus or bytes");
 }
 
@@ -343,7 +346,7 @@ static bool is_scale_up(const char *fabric)
 }
 
 /* Inside one node: the profile's tables. Across nodes: a cluster of that many. */
-static bool predict_collective(struct tally *t, const struct collective_row *r,
+static bool predict_collective(struct tally *t, struct collective_row *r,
 			       const char *gpus, struct ft_collective_result *out,
 			       struct ft_error *err)
 {
@@ -363,6 +366,16 @@ static bool predict_collective(struct tally *t, const struct collective_row *r,
 		node_put(t->mem, node, "fabric", at,
 			 node_scalar(t->mem, at, r->fabric));
 	cluster = shelf_cluster(t->shelf, node, FT_GPU_COLLECTIVE_ROWS, err);
+	if (cluster && r->nodes > 0) {
+		if (!spread_over(cluster, r->nodes, &r->call.shape, err))
+			return false;
+		node_put(t->mem, node, "gpus", at,
+			 node_scalar(t->mem, at,
+				     arena_printf(t->mem, "%lld",
+						  (long long)(r->nodes *
+							      cluster->node->gpus))));
+		cluster = shelf_cluster(t->shelf, node, FT_GPU_COLLECTIVE_ROWS, err);
+	}
 	if (!cluster)
 		return false;
 	stack = shelf_stack(t->shelf, FT_STACK_UNNAMED, NULL, err);

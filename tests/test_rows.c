@@ -65,6 +65,35 @@ static void a_collective_row_says_time_or_bandwidth(void **state)
 	ft_validation_free(v);
 }
 
+/* A ring through NICs of 50 GB/s, one for each GPU of a node that takes part: 2 (n-1) / n S
+ * by as many; in one node the links are faster. */
+static void a_collective_runs_on_as_many_nodes_as_its_row_says(void **state)
+{
+	static const int nodes[] = { 1, 2, 4, 8 };
+	double us[4];
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		char text[300];
+		struct ft_validation *v;
+
+		snprintf(text, sizeof(text),
+			 COLLECTIVES
+			 "all_reduce,h100-sxm,8,%d,ib-ndr-rail,1073741824,9,\n",
+			 nodes[i]);
+		v = valid(text);
+		assert_int_equal(v->n_checks, 1);
+		us[i] = v->check[0].predicted;
+		ft_validation_free(v);
+	}
+	for (int i = 1; i < 4; i++) {
+		double least = 1.75 * 1073741824 / (50e9 * 8 / nodes[i]) * 1e6;
+
+		assert_true(us[i] > least && us[i] < 1.2 * least);
+	}
+	assert_true(us[0] < 0.6 * us[1]);
+}
+
 static void failures_say(const char *head, const char *const (*row)[2], size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -89,6 +118,13 @@ static void a_bad_collective_row_says_why(void **state)
 		{ "all_reduce,h100-sxm,,1,nvlink,1024,9,", "lacks gpus or bytes" },
 		{ "all_reduce,h100-sxm,8,1,nvlink,,9,", "lacks gpus or bytes" },
 		{ "all_reduce,h100-sxm,-8,1,nvlink,1024,9,", "out of range" },
+		{ "all_reduce,h100-sxm,1,1,nvlink,1024,9,", "at least 2 GPUs" },
+		{ "all_reduce,h100-sxm,16,1,ib-ndr-rail,1024,9,",
+		  "1 node of 8 GPUs cannot hold 16" },
+		{ "all_reduce,h100-sxm,2,4,ib-ndr-rail,1024,9,",
+		  "2 GPUs are not as many on each of 4 nodes" },
+		{ "all_reduce,h100-sxm,6,2,ib-ndr-rail,1024,9,",
+		  "3 of the 8 GPUs of each node are not simulated" },
 		{ "all_reduce,h100-sxm,8,2e15,nvlink,1024,9,", "out of range" },
 		{ "all_reduce,h100-sxm,8,1,nvlink,1024,,",
 		  "no measured.time_us and no" },
@@ -408,6 +444,7 @@ int main(void)
 		cmocka_unit_test(a_broken_list_has_its_place),
 		cmocka_unit_test(a_row_is_scored_or_it_failed),
 		cmocka_unit_test(a_collective_row_says_time_or_bandwidth),
+		cmocka_unit_test(a_collective_runs_on_as_many_nodes_as_its_row_says),
 		cmocka_unit_test(a_bad_collective_row_says_why),
 		cmocka_unit_test(each_column_of_a_kernel_row_counts),
 		cmocka_unit_test(groups_gradients_and_values_count),
