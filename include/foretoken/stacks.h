@@ -27,7 +27,7 @@ enum ft_host {
 	FT_HOST_COLLECTIVE,    /* one collective call */
 	FT_HOST_BLOCK_FORWARD, /* a transformer block, without its launches */
 	FT_HOST_BLOCK_BACKWARD,
-	FT_HOST_PIECE, /* one more graph that a compiled block is cut into, backward */
+	FT_HOST_PIECE, /* one more graph that a compiled block is cut into: both passes */
 	FT_HOST_SHARD_FORWARD, /* hooks of one sharded unit (FSDP) that is gathered */
 	FT_HOST_SHARD_BACKWARD,
 	FT_HOST_SHARD_KEPT,  /* and of one whose weights are there still */
