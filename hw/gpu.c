@@ -331,6 +331,20 @@ void ft_gpu_free(struct ft_gpu *gpu)
 	arena_release(&mem);
 }
 
+/* How well a curve's name fits: as it is, or without what stands behind the last underscore (rmsnorm_mixed,
+ * where no curve is its own, goes by rmsnorm). */
+static int name_score(const char *curve, const char *kernel)
+{
+	const char *variant = kernel ? strrchr(kernel, '_') : NULL;
+
+	if (kernel && !strcmp(curve, kernel))
+		return 6;
+	if (variant && strlen(curve) == (size_t)(variant - kernel) &&
+	    !strncmp(curve, kernel, (size_t)(variant - kernel)))
+		return 4;
+	return strcmp(curve, "default") ? -1 : 2;
+}
+
 const struct ft_memory_curve *ft_gpu_memory_curve(const struct ft_gpu *gpu,
 						  const char *kernel, bool warm)
 {
@@ -339,17 +353,11 @@ const struct ft_memory_curve *ft_gpu_memory_curve(const struct ft_gpu *gpu,
 
 	for (size_t i = 0; i < gpu->n_memory; i++) {
 		const struct ft_memory_curve *c = &gpu->memory[i];
-		int score = c->warm == warm;
+		int score = name_score(c->kernel, kernel);
 
-		if (kernel && !strcmp(c->kernel, kernel))
-			score += 4;
-		else if (!strcmp(c->kernel, "default"))
-			score += 2;
-		else
-			continue;
-		if (score > best_score) {
+		if (score >= 0 && score + (c->warm == warm) > best_score) {
 			best = c;
-			best_score = score;
+			best_score = score + (c->warm == warm);
 		}
 	}
 	return best;

@@ -84,6 +84,7 @@ static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 	l->split_backward = read_bool(&r, "split_backward", false);
 	l->dual_pipe = read_bool(&r, "dual_pipe", false);
 	l->host_sync = read_bool(&r, "host_sync", false);
+	l->mixed_norms = read_bool(&r, "mixed_norms", false);
 	l->cut_blocks = read_bool(&r, "cut_blocks", false);
 	l->receive_sync = read_bool(&r, "receive_sync", false);
 	l->receive_buffers = read_bool(&r, "receive_buffers", false);

@@ -138,11 +138,67 @@ static void a_unit_that_is_copied_out_is_held_twice(void **state)
 	drop(&b);
 }
 
+/* Of a layer's two norms the first, backward. */
+static uint64_t mixed(const char *model, const char *stack, const char *training,
+		      int gpus)
+{
+	struct arena mem = { 0 };
+	uint64_t n = 0;
+	struct parts p;
+
+	build(&p, model,
+	      arena_printf(&mem, "{global_batch_size: 16, sharding: fsdp, %s}",
+			   training),
+	      stack, gpus);
+	for (size_t i = 0; i < p.graph->n_works; i++)
+		if (p.graph->work[i].kind == FT_MEMORY_BOUND &&
+		    !strcmp(p.graph->work[i].memory.kernel, "rmsnorm_mixed"))
+			n += (uint64_t)times_of(p.graph, &p.graph->work[i]);
+	drop(&p);
+	arena_release(&mem);
+	return n;
+}
+
+/* Only in 8 bit, with one sequence of at least two tokens a feature, whole and compiled. */
+static void a_compiler_joins_a_norm_with_its_casts_where_rows_are_many(void **state)
+{
+	static const char llama[] =
+		"{name: llama3-8b, num_hidden_layers: 3}"; /* 4096 */
+	static const char gpt[] = "{name: gpt-1.5b, num_hidden_layers: 3}";
+	static const char c[] = "torch-2.11-compile";
+	static const char is[] =
+		"sequence_length: 8192, micro_batch_size: 1, precision: fp8";
+
+	(void)state;
+	assert_int_equal(mixed(llama, c, is, 8), 2 * 3);
+	assert_int_equal(mixed(llama, "torch-2.11-eager", is, 8), 0);
+	assert_int_equal(mixed(gpt, c, is, 8), 0);
+	assert_int_equal(
+		mixed(llama, c,
+		      "sequence_length: 8190, micro_batch_size: 1, precision: fp8", 8),
+		0);
+	assert_int_equal(
+		mixed(llama, c,
+		      "sequence_length: 8192, micro_batch_size: 2, precision: fp8", 8),
+		0);
+	assert_int_equal(
+		mixed(llama, c,
+		      "sequence_length: 8192, micro_batch_size: 1, precision: bf16", 8),
+		0);
+	assert_int_equal(mixed(llama, c,
+			       "sequence_length: 8192, micro_batch_size: 1, precision: "
+			       "fp8, parallel: {tp: 2}",
+			       8),
+			 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_kernel_touches_what_it_must),
 		cmocka_unit_test(a_unit_that_is_copied_out_is_held_twice),
+		cmocka_unit_test(
+			a_compiler_joins_a_norm_with_its_casts_where_rows_are_many),
 		cmocka_unit_test(kernels_of_the_stream_do_not_grow_with_the_mlp),
 	};
 

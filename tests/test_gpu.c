@@ -123,6 +123,13 @@ static void a_kernel_without_a_curve_has_the_default(void **state)
 	assert_true(ft_gpu_memory_curve(g, "rmsnorm", true)->warm);
 	assert_string_equal(ft_gpu_memory_curve(g, "no_such", true)->kernel, "default");
 	assert_string_equal(ft_gpu_memory_curve(g, NULL, false)->kernel, "default");
+	/* a variant without one goes by what it is a variant of */
+	assert_string_equal(ft_gpu_memory_curve(g, "rmsnorm_mixed", false)->kernel,
+			    "rmsnorm_mixed");
+	assert_string_equal(ft_gpu_memory_curve(g, "rmsnorm_other", false)->kernel,
+			    "rmsnorm");
+	assert_string_equal(ft_gpu_memory_curve(g, "rms_norm", false)->kernel,
+			    "default");
 	/* no warm curve of its own: its cold one before another kernel's */
 	assert_string_equal(ft_gpu_memory_curve(g, "adamw", true)->kernel, "adamw");
 	ft_gpu_free(g);

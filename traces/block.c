@@ -260,7 +260,7 @@ void attention_back(struct builder *b, const struct layer_sizes *s)
 	put_cast(b, (double)(s->tokens * (s->q + s->gate + s->k + s->v)), 1);
 	column_back(b, s, qkv_features(b, s), qkv_products);
 	latent_back(b, s);
-	put_norm(b, s, "norm_back", r->norm_back);
+	put_first_norm_back(b, s);
 	if (s->beside && b->model->norms > 1)
 		put_norm(b, s, "norm_back", r->norm_back);
 	put_element(b, s, "add_back", "add", r->add_back);

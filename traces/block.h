@@ -58,6 +58,8 @@ void put_element(struct builder *b, const struct layer_sizes *s, const char *nam
 		 const char *curve, struct coefficients c);
 void put_norm(struct builder *b, const struct layer_sizes *s, const char *name,
 	      struct coefficients c);
+/* Of the first norm of a layer, which a compiler may join with the casts behind it. */
+void put_first_norm_back(struct builder *b, const struct layer_sizes *s);
 /* The norms that a layer has beyond the two before its halves: gemma's, behind them. */
 void put_norm_behind(struct builder *b, const struct layer_sizes *s, bool backward);
 void put_dropout(struct builder *b, const struct layer_sizes *s, bool backward);

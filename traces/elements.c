@@ -162,6 +162,22 @@ void put_norm(struct builder *b, const struct layer_sizes *s, const char *name,
 		 element_bytes(b, s, c), c.launches, 2 * (double)s->h);
 }
 
+/* Behind the products of q, k and v. A compiler joins it with their casts, and sums rows and columns in one
+ * kernel where there are twice as many: Inductor does so for one sequence (stacks/torch-2.11-compile.yaml). */
+void put_first_norm_back(struct builder *b, const struct layer_sizes *s)
+{
+	struct coefficients c = recipe_of(b)->norm_back;
+	bool rms = b->model->norm == FT_RMS_NORM;
+
+	if (b->rules->mixed_norms && rms && b->plan->precision == FT_FP8 &&
+	    b->sequences == 1 && b->plan->tp * b->plan->cp == 1 &&
+	    s->tokens >= 2 * s->h)
+		put_memory(b, "norm_back", "rmsnorm_mixed", element_bytes(b, s, c),
+			   c.launches);
+	else
+		put_norm(b, s, "norm_back", c);
+}
+
 /* Forward it is fused with the addition that follows and writes a mask; backward
  * it is a kernel that reads gradient and mask and writes a gradient. */
 void put_dropout(struct builder *b, const struct layer_sizes *s, bool backward)

@@ -98,16 +98,17 @@ struct ft_layout_rules {
 	bool split_backward;	   /* schedules that cut a backward in two can be run */
 	bool dual_pipe;		   /* and dualpipev */
 	bool host_sync;		   /* the host waits for the GPU in every step */
-	bool cut_blocks;	   /* compiled blocks under ddp, at each bucket */
-	bool receive_sync;	/* and, without overlap.pp, for what a stage receives */
-	bool receive_buffers;	/* of a stage, for each micro-batch, all step long */
-	bool ragged_batch;	/* the last micro-batch may be smaller */
-	bool gather_root_again; /* fsdp: root unit resharded after forward */
-	bool keeps_outputs;	/* the logits of all micro-batches stay */
-	bool narrow_parameters; /* weights are kept and gathered in 8 bit */
-	bool scatter_gather;	/* stages send slices of what a tensor group holds */
-	bool scaled_gradients;	/* a pass over gradients for loss scale or norm */
-	double fsdp_copy_in_bytes;   /* per local parameter, before a gather */
+	bool mixed_norms;     /* rows and columns of a norm's backward in one kernel */
+	bool cut_blocks;      /* compiled blocks under ddp, at each bucket */
+	bool receive_sync;    /* and, without overlap.pp, for what a stage receives */
+	bool receive_buffers; /* of a stage, for each micro-batch, all step long */
+	bool ragged_batch;    /* the last micro-batch may be smaller */
+	bool gather_root_again;	   /* fsdp: root unit resharded after forward */
+	bool keeps_outputs;	   /* the logits of all micro-batches stay */
+	bool narrow_parameters;	   /* weights are kept and gathered in 8 bit */
+	bool scatter_gather;	   /* stages send slices of what a tensor group holds */
+	bool scaled_gradients;	   /* a pass over gradients for loss scale or norm */
+	double fsdp_copy_in_bytes; /* per local parameter, before a gather */
 	double fsdp_copy_out_bytes;  /* per parameter, after it */
 	double fsdp_copy_grad_bytes; /* per parameter, before a reduction, beside
 				      * the gradient's own width */
