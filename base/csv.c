@@ -213,7 +213,7 @@ static struct csv_rows *cut(struct arena *mem, const char *name, char *text, siz
 		len -= 3;
 	}
 	if (memchr(text, '\0', len)) {
-		struct ft_mark at = { t->file, 0, 0 };
+		struct ft_mark at = { .file = t->file };
 
 		ft_fail(err, &at, "is binary, not CSV text");
 		return NULL;

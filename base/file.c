@@ -30,7 +30,7 @@ static bool fail_errno(struct ft_error *err, const struct ft_mark *at, const cha
 
 static bool fail_path(struct ft_error *err, const char *path, const char *what)
 {
-	struct ft_mark at = { path, 0, 0 };
+	struct ft_mark at = { .file = path };
 
 	return ft_fail(err, &at, "%s", what);
 }
@@ -64,7 +64,7 @@ static ssize_t read_most(int fd, char *to, size_t n)
 static char *read_all(struct arena *mem, int fd, struct asked a, size_t *len,
 		      struct ft_error *err)
 {
-	struct ft_mark at = { a.path, 0, 0 };
+	struct ft_mark at = { .file = a.path };
 	char *text = arena_bytes(mem, a.cap), *more;
 	size_t n = 0;
 
@@ -104,7 +104,7 @@ char *file_read(struct arena *mem, const char *path, size_t limit, size_t *len,
 	char *text;
 
 	if (fd < 0) {
-		struct ft_mark at = { path, 0, 0 };
+		struct ft_mark at = { .file = path };
 
 		fail_errno(err, &at, "", errno);
 		return NULL;
@@ -183,7 +183,7 @@ static int open_out(struct file_out *f)
 
 bool file_begin(struct file_out *f, const char *path, struct ft_error *err)
 {
-	struct ft_mark at = { path, 0, 0 };
+	struct ft_mark at = { .file = path };
 	int fd;
 
 	*f = (struct file_out){ 0 };
@@ -258,7 +258,7 @@ static bool take_place(const struct file_out *f)
 
 bool file_commit(struct file_out *f, struct ft_error *err)
 {
-	struct ft_mark at = { f->path, 0, 0 };
+	struct ft_mark at = { .file = f->path };
 	int why = is_written(f) ? 0 : errno;
 
 	if (fclose(f->out) && !why)
@@ -293,7 +293,7 @@ char *file_temporary(struct arena *mem, const char *leaf)
 
 bool file_folder(const char *path, struct ft_error *err)
 {
-	struct ft_mark at = { path, 0, 0 };
+	struct ft_mark at = { .file = path };
 
 	if (!mkdir(path, 0777) || errno == EEXIST)
 		return true;
@@ -371,7 +371,7 @@ const char **file_list(struct arena *mem, const char *folder, size_t *n,
 		       struct ft_error *err)
 {
 	const char *path = arena_printf(mem, "%s/%s", data_root(mem), folder);
-	struct ft_mark at = { path, 0, 0 };
+	struct ft_mark at = { .file = path };
 	DIR *dir = opendir(path);
 	const char **name;
 	struct dirent *e;

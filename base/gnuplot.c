@@ -84,7 +84,7 @@ static int run(const char *folder, int out, char *const argv[], int *status)
 bool gnuplot_run(struct arena *mem, const char *folder, const char *name,
 		 struct ft_error *err)
 {
-	struct ft_mark at = { arena_printf(mem, "%s/%s.gp", folder, name), 0, 0 };
+	struct ft_mark at = { .file = arena_printf(mem, "%s/%s.gp", folder, name) };
 	char program[] = "gnuplot", plain[] = "-d", e[] = "-e", set[] = "to_stdout = 1";
 	char *argv[] = {
 		program, plain, e, set, arena_printf(mem, "%s.gp", name), NULL

@@ -59,7 +59,7 @@ static const char from_version_1[] =
 
 bool store_fail(struct ft_store *s, const char *what, struct ft_error *err)
 {
-	struct ft_mark at = { s->path, 0, 0 };
+	struct ft_mark at = { .file = s->path };
 	int code = sqlite3_errcode(s->db);
 	const char *advice = "";
 
@@ -102,7 +102,7 @@ static bool check_sound(struct ft_store *s, struct ft_error *err)
 {
 	static const char *const checks[] = { "PRAGMA integrity_check(1)",
 					      "PRAGMA foreign_key_check" };
-	struct ft_mark at = { s->path, 0, 0 };
+	struct ft_mark at = { .file = s->path };
 
 	for (int i = 0; i < 2; i++) {
 		sqlite3_stmt *q = NULL;
@@ -149,7 +149,7 @@ static bool change(struct ft_store *s, const char *sql, const char *what,
 
 static bool check_version(struct ft_store *s, struct ft_error *err)
 {
-	struct ft_mark at = { s->path, 0, 0 };
+	struct ft_mark at = { .file = s->path };
 	int64_t tables, version, id;
 
 	/* in this order: they are written at once */
@@ -196,7 +196,7 @@ struct ft_store *ft_store_open(const char *path, bool create, struct ft_error *e
 	PLAIN_NUMBERS;
 	struct arena mem = { 0 };
 	struct ft_store *s = ARENA_NEW(&mem, struct ft_store);
-	struct ft_mark at = { path, 0, 0 };
+	struct ft_mark at = { .file = path };
 
 	s->mem = mem;
 	snprintf(s->path, sizeof(s->path), "%s", path);

@@ -37,7 +37,7 @@ bool store_sensible(struct ft_store *s, const struct ft_measurement *m,
 				   m->clock_mhz, m->power_w,  m->temperature_c,
 				   m->from,	 m->to };
 	enum { SHAPES = 11 }; /* of the numbers: shapes and the time, not below 0 */
-	struct ft_mark at = { s->path, 0, 0 };
+	struct ft_mark at = { .file = s->path };
 	const char *status = m->status ? m->status : "";
 
 	if (!store_kind(m->kind))
@@ -154,7 +154,7 @@ static struct ft_measurement read_row(struct ft_store *s, sqlite3_stmt *q)
 
 static bool has_run(struct ft_store *s, int64_t run, struct ft_error *err)
 {
-	struct ft_mark at = { s->path, 0, 0 };
+	struct ft_mark at = { .file = s->path };
 	const struct ft_probe_run *r;
 	size_t n;
 
@@ -170,7 +170,7 @@ static bool has_run(struct ft_store *s, int64_t run, struct ft_error *err)
 
 static bool room_for_one(struct ft_store *s, size_t n, struct ft_error *err)
 {
-	struct ft_mark at = { s->path, 0, 0 };
+	struct ft_mark at = { .file = s->path };
 
 	return n < LIMIT_STORE_ROWS ||
 	       ft_fail(err, &at,

@@ -146,7 +146,7 @@ static struct ft_price_history *of_books(const char *item, struct ft_error *err)
 
 static bool db_fail(const char *path, sqlite3 *db, struct ft_error *err)
 {
-	struct ft_mark at = { path, 0, 0 };
+	struct ft_mark at = { .file = path };
 
 	return ft_fail(err, &at, "SQLite: %s",
 		       db ? sqlite3_errmsg(db) : "out of memory");
@@ -167,7 +167,7 @@ static bool ask(sqlite3 *db, const char *sql, int *value)
 /* Ours, or empty. */
 static bool ours(const char *path, sqlite3 *db, struct ft_error *err)
 {
-	struct ft_mark at = { path, 0, 0 };
+	struct ft_mark at = { .file = path };
 	int tables, application, version;
 
 	if (!ask(db, "SELECT count(*) FROM sqlite_schema", &tables) ||

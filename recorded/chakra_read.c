@@ -30,7 +30,7 @@ struct reader {
 
 static bool fail(const struct reader *k, struct ft_error *err, const char *why)
 {
-	return ft_fail(err, &(struct ft_mark){ k->path, 0, 0 }, "node %lld: %s",
+	return ft_fail(err, &(struct ft_mark){ .file = k->path }, "node %lld: %s",
 		       (long long)k->number, why);
 }
 
@@ -381,7 +381,7 @@ static bool has_times(const struct reader *k, struct ft_error *err)
 		if (op_of(k->r, i)->duration > 0)
 			return true;
 	return !k->r->op.n ||
-	       ft_fail(err, &(struct ft_mark){ k->path, 0, 0 },
+	       ft_fail(err, &(struct ft_mark){ .file = k->path },
 		       "its nodes have no times: it was not recorded, so there is nothing "
 		       "to replay");
 }

@@ -259,7 +259,7 @@ static void order(struct ft_recording *r, struct keyed *k)
 
 bool recording_finish(struct ft_recording *r, struct ft_error *err)
 {
-	struct ft_mark at = { r->file, 0, 0 };
+	struct ft_mark at = { .file = r->file };
 	size_t most = r->op.n > r->call.n ? r->op.n : r->call.n;
 	struct arena scratch = { 0 };
 	struct keyed *k;

@@ -27,7 +27,7 @@ struct input {
 
 static bool fail(const struct input *in, struct ft_error *err, const char *why)
 {
-	return ft_fail(err, &(struct ft_mark){ in->path, 0, 0 }, "%s", why);
+	return ft_fail(err, &(struct ft_mark){ .file = in->path }, "%s", why);
 }
 
 static bool fill(struct input *in, size_t *n, struct ft_error *err)
@@ -43,7 +43,7 @@ static bool fill(struct input *in, size_t *n, struct ft_error *err)
 
 static bool within_bounds(const struct input *in, struct ft_error *err)
 {
-	struct ft_mark at = { in->path, 0, 0 };
+	struct ft_mark at = { .file = in->path };
 
 	if (in->unpacked / MIB >= LIMIT_TRACE_MIB)
 		return ft_fail(err, &at, "unpacks to more than %d MiB",
@@ -94,7 +94,7 @@ struct input *input_of(struct arena *mem, FILE *from, const char *called,
 
 struct input *input_open(struct arena *mem, const char *path, struct ft_error *err)
 {
-	struct ft_mark at = { path, 0, 0 };
+	struct ft_mark at = { .file = path };
 	struct stat st;
 	FILE *file;
 

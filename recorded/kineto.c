@@ -255,7 +255,7 @@ static void count_lines(struct reader *k, size_t n)
 /* Of a packed file the place is told in words: the user's file has no such line. */
 static bool refuse(struct reader *k, const char *path, size_t n, struct ft_error *err)
 {
-	struct ft_mark at = { path, 0, 0 };
+	struct ft_mark at = { .file = path };
 	unsigned char *said = NULL;
 
 	count_lines(k, n);
@@ -275,7 +275,7 @@ static bool refuse(struct reader *k, const char *path, size_t n, struct ft_error
 
 static bool parse(struct reader *k, const char *path, struct ft_error *err)
 {
-	struct ft_mark at = { path, 0, 0 };
+	struct ft_mark at = { .file = path };
 	yajl_status status = yajl_status_ok;
 	size_t n;
 

@@ -366,7 +366,7 @@ static bool begin_alike(const struct ft_replay *p, struct ft_error *err)
 		if (a->step[0].marked && b->step[0].marked &&
 		    strcmp(ft_recording_text(a, a->step[0].name),
 			   ft_recording_text(b, b->step[0].name)))
-			return ft_fail(err, &(struct ft_mark){ b->file, 0, 0 },
+			return ft_fail(err, &(struct ft_mark){ .file = b->file },
 				       "begins with %.60s, and %.100s with %.60s: give "
 				       "recordings of the same steps",
 				       ft_recording_text(b, b->step[0].name), a->file,

@@ -23,12 +23,12 @@ struct nsight {
 
 static bool fail(const struct nsight *n, struct ft_error *err, const char *why)
 {
-	return ft_fail(err, &(struct ft_mark){ n->path, 0, 0 }, "%s", why);
+	return ft_fail(err, &(struct ft_mark){ .file = n->path }, "%s", why);
 }
 
 static bool sql_fail(const struct nsight *n, const char *what, struct ft_error *err)
 {
-	return ft_fail(err, &(struct ft_mark){ n->path, 0, 0 }, "%s: %s", what,
+	return ft_fail(err, &(struct ft_mark){ .file = n->path }, "%s: %s", what,
 		       sqlite3_errmsg(n->db));
 }
 

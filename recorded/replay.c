@@ -56,7 +56,7 @@ static bool number_events(struct ft_replay *p, struct ft_error *err)
 		k->first_op = (uint32_t)(n + 2 * k->r->call.n);
 		n += 2 * (k->r->call.n + k->r->op.n);
 		if (n > UINT32_MAX / 2)
-			return ft_fail(err, &(struct ft_mark){ k->r->file, 0, 0 },
+			return ft_fail(err, &(struct ft_mark){ .file = k->r->file },
 				       "is more than can be replayed with the files "
 				       "before it: give fewer ranks");
 	}
@@ -114,7 +114,7 @@ static bool has_no_circle(struct ft_replay *p, struct ft_error *err)
 	bool ok = schedule(p, &times, at, &scratch);
 
 	arena_release(&scratch);
-	return ok || ft_fail(err, &(struct ft_mark){ p->rank[0].r->file, 0, 0 },
+	return ok || ft_fail(err, &(struct ft_mark){ .file = p->rank[0].r->file },
 			     "what its operations wait for goes round in a circle: "
 			     "the times of its launches and operations contradict "
 			     "each other");

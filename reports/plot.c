@@ -18,7 +18,7 @@ bool plot_begin(struct plot *p, struct arena *mem, const char *dir, const char *
 bool plot_begin_as(struct plot *p, struct arena *mem, const char *file,
 		   struct ft_error *err)
 {
-	struct ft_mark at = { file, 0, 0 };
+	struct ft_mark at = { .file = file };
 	const char *slash = strrchr(file, '/'), *leaf = slash ? slash + 1 : file;
 	size_t n = strlen(leaf);
 	const char *name;

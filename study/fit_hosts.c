@@ -402,7 +402,7 @@ bool ft_study_fit_hosts(const struct ft_host_fit_request *asked,
 		return ft_fail(err, NULL, "%s exists: give another name, or remove it",
 			       out->path);
 	if (asked->scenario->plan->pp > 1)
-		return ft_fail(err, &(struct ft_mark){ asked->scenario->file, 0, 0 },
+		return ft_fail(err, &(struct ft_mark){ .file = asked->scenario->file },
 			       "has a pipeline: hosts are fitted to steps without one");
 	ok = fit(asked, out, &mem, err);
 	arena_release(&mem);

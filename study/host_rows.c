@@ -268,12 +268,12 @@ static bool not_the_same(const struct host_side *s, const struct moments *record
 
 	if (!recorded->n || !drawn->n)
 		return ft_fail(
-			err, &(struct ft_mark){ file, 0, 0 },
+			err, &(struct ft_mark){ .file = file },
 			"the layers of the %s step cannot be told, so that its host "
 			"cannot be held against the scenario's",
 			recorded->n ? "predicted" : "recorded");
 	return ft_fail(
-		err, &(struct ft_mark){ file, 0, 0 },
+		err, &(struct ft_mark){ .file = file },
 		"its step has %zu passes through layers and updates, the "
 		"scenario's %zu, or in another order: name the model, the layers "
 		"and the micro-batches that were recorded",
@@ -318,7 +318,7 @@ bool host_rows_find(const struct ft_host_fit_request *asked,
 	f->mem = mem;
 	if (compute_ops(graph) > MOMENTS_MOST)
 		return ft_fail(
-			err, &(struct ft_mark){ asked->scenario->file, 0, 0 },
+			err, &(struct ft_mark){ .file = asked->scenario->file },
 			"has more than %d operations a rank: take fewer layers or "
 			"micro-batches, as recorded",
 			(int)MOMENTS_MOST);

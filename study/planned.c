@@ -412,7 +412,7 @@ struct ft_scenario *ft_scenario_at_best(struct ft_shelf *shelf, const char *path
 {
 	struct node *root = scenario_read(shelf_memory(shelf), path, search->sets,
 					  search->n_sets, err);
-	struct ft_mark at = { path, 0, 0 };
+	struct ft_mark at = { .file = path };
 	struct best_plan best;
 
 	if (!root || !find(shelf, root, path, search, &best, err))

@@ -21,7 +21,7 @@ struct sweep_db {
 
 static bool db_fail(const struct sweep_db *d, struct ft_error *err)
 {
-	struct ft_mark at = { d->path, 0, 0 };
+	struct ft_mark at = { .file = d->path };
 
 	return ft_fail(err, &at, "SQLite: %s",
 		       d->db ? sqlite3_errmsg(d->db) : "out of memory");
@@ -29,7 +29,7 @@ static bool db_fail(const struct sweep_db *d, struct ft_error *err)
 
 static bool refuse(const struct sweep_db *d, struct ft_error *err, const char *why)
 {
-	struct ft_mark at = { d->path, 0, 0 };
+	struct ft_mark at = { .file = d->path };
 
 	return ft_fail(err, &at, "%s", why);
 }

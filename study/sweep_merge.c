@@ -16,7 +16,7 @@ struct merge {
 
 static bool fails(struct merge *m, const char *path)
 {
-	struct ft_mark at = { path, 0, 0 };
+	struct ft_mark at = { .file = path };
 
 	return ft_fail(m->err, &at, "SQLite: %s", sqlite3_errmsg(m->db));
 }
@@ -152,7 +152,7 @@ static bool merge_one(struct merge *m, const char *path, struct ft_merge_result 
 /* Ours, whole, and there: sweep_db_open would make a file that is not. */
 static bool readable(const char *path, struct ft_error *err)
 {
-	struct ft_mark at = { path, 0, 0 };
+	struct ft_mark at = { .file = path };
 	struct sweep_db *d;
 	struct stat st;
 

@@ -254,7 +254,7 @@ static bool scale_dp(struct whatif *w, const struct groups *g, struct ft_error *
 
 	if (!a->dp_recorded)
 		return ft_fail(
-			err, &(struct ft_mark){ file, 0, 0 },
+			err, &(struct ft_mark){ .file = file },
 			g->n ? "cannot be scaled by dp: which of its groups is "
 			       "data-parallel, neither descriptions nor use tell" :
 			       "cannot be scaled by dp: it has no collective of "
@@ -263,7 +263,7 @@ static bool scale_dp(struct whatif *w, const struct groups *g, struct ft_error *
 	a->dp = w->asked->dp;
 	a->ranks = a->ranks_recorded * a->dp / a->dp_recorded;
 	return a->ranks * a->dp_recorded == a->ranks_recorded * a->dp ||
-	       ft_fail(err, &(struct ft_mark){ file, 0, 0 },
+	       ft_fail(err, &(struct ft_mark){ .file = file },
 		       "has %lld ranks, %lld of them data-parallel: dp=%lld "
 		       "makes no whole number of ranks",
 		       (long long)a->ranks_recorded, (long long)a->dp_recorded,
@@ -277,7 +277,7 @@ static bool scale_tp(struct whatif *w, const struct groups *g, struct ft_error *
 	int64_t ranks = a->ranks;
 
 	if (!a->tp_recorded)
-		return ft_fail(err, &(struct ft_mark){ file, 0, 0 },
+		return ft_fail(err, &(struct ft_mark){ .file = file },
 			       "cannot be scaled by tp: no group of its collectives is "
 			       "described as tensor-parallel, and none other than "
 			       "FSDP's gathers as often as it scatters");
@@ -291,7 +291,7 @@ static bool scale_tp(struct whatif *w, const struct groups *g, struct ft_error *
 				fmax(w->tensor.elements, g->of[i].elements);
 		}
 	return a->ranks * a->tp_recorded == ranks * a->tp ||
-	       ft_fail(err, &(struct ft_mark){ file, 0, 0 },
+	       ft_fail(err, &(struct ft_mark){ .file = file },
 		       "has %lld ranks, %lld of them tensor-parallel: tp=%lld "
 		       "makes no whole number of ranks",
 		       (long long)ranks, (long long)a->tp_recorded, (long long)a->tp);
