@@ -118,17 +118,6 @@ static bool schedule_fits(struct ft_plan *p)
 	return p->schedule == FT_GPIPE ? p->vpp == 1 : interleave_ends(p);
 }
 
-/* What a shard group is without a word on it: as many ranks of dp x cp as a node has. */
-static int64_t near_shard(const struct ft_plan *p, int64_t ranks_per_node)
-{
-	int64_t same = p->dp * p->cp, best = 1;
-
-	for (int64_t i = 1; i <= ranks_per_node / p->tp && i <= same; i++)
-		if (same % i == 0)
-			best = i;
-	return best;
-}
-
 static bool shard_fits(struct ft_plan *p, int64_t ranks_per_node)
 {
 	int64_t same = p->dp * p->cp, given = p->shard;
@@ -145,7 +134,7 @@ static bool shard_fits(struct ft_plan *p, int64_t ranks_per_node)
 		p->shard = same;
 		return true;
 	default:
-		p->shard = given > 0 ? given : near_shard(p, ranks_per_node);
+		p->shard = given > 0 ? given : ft_plan_near_shard(p, ranks_per_node);
 		return same % p->shard == 0;
 	}
 }
