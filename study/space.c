@@ -316,12 +316,10 @@ static bool idle_sharding(const struct space *sp, const struct candidate *c,
 		return true;
 	if (c->at[AXIS_ZERO_GROUP] && p->zero_group >= same)
 		return true;
-	if (p->sharding != FT_HSDP)
-		return false;
-	if (c->at[AXIS_SHARD] &&
-	    p->shard == ft_plan_near_shard(p, sp->context.ranks_per_node))
-		return true; /* is what goes without saying */
-	return p->shard == same && !sp->axis[AXIS_SHARDING].stated;
+	return p->sharding == FT_HSDP &&
+	       ((c->at[AXIS_SHARD] && /* is what goes without saying */
+		 p->shard == ft_plan_near_shard(p, sp->context.ranks_per_node)) ||
+		(p->shard == same && !sp->axis[AXIS_SHARDING].stated));
 }
 
 static bool add(struct space *sp, const struct candidate *c)
