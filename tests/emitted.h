@@ -1,0 +1,417 @@
+/* tests/emitted.h - the lines that a framework's arguments must have, by conditions on the plan */
+#ifndef TESTS_EMITTED_H
+#define TESTS_EMITTED_H
+
+#include "base/arena.h"
+#include "foretoken/reports.h"
+#include "foretoken/study.h"
+#include "tests/check.h"
+
+enum { LINES = 80 };
+
+struct lines {
+	struct arena *mem;
+	enum ft_framework of;
+	const struct ft_scenario *s;
+	const struct ft_plan *p;
+	bool routed;
+	size_t n;
+	const char *line[LINES];
+};
+
+static void line(struct lines *l, const char *text)
+{
+	assert_true(l->n < LINES);
+	l->line[l->n++] = text;
+}
+
+/* "name value" as the framework writes it; value "": a flag. */
+static void is(struct lines *l, bool when, const char *name, const char *value)
+{
+	char *dashed = (char *)arena_text(l->mem, name);
+
+	if (!when)
+		return;
+	for (char *c = dashed; *c; c++)
+		*c = *c == '_' ? '-' : *c;
+	if (l->of == FT_MEGATRON)
+		line(l, arena_printf(l->mem, "--%s%s%s", dashed, *value ? " " : "",
+				     value));
+	else
+		line(l, arena_printf(l->mem, "%s%s %s", name,
+				     l->of == FT_TORCHTITAN ? " =" : ":",
+				     *value ? value : "true"));
+}
+
+static void is_int(struct lines *l, bool when, const char *name, int64_t value)
+{
+	is(l, when, name, arena_printf(l->mem, "%lld", (long long)value));
+}
+
+static void no_name(struct lines *l, bool when, const char *what)
+{
+	if (when)
+		line(l, arena_printf(l->mem, "# not mapped: %s", what));
+}
+
+static void no_name_of(struct lines *l, bool when, const char *key, int64_t value)
+{
+	no_name(l, when, arena_printf(l->mem, "%s%lld", key, (long long)value));
+}
+
+static bool all_chunks_are(const struct ft_plan *p, int64_t first, int64_t between)
+{
+	int64_t last = p->pp * p->vpp - 1;
+
+	for (int64_t c = 0; c <= last; c++)
+		if (p->stage_layers[c] != (c && c < last ? between : first))
+			return false;
+	return true;
+}
+
+/* Without repeats: "Ett|tt|tL". */
+static const char *layout(struct lines *l)
+{
+	const char *text = "\"E";
+
+	for (int64_t c = 0; c < l->p->pp * l->p->vpp; c++) {
+		if (c)
+			text = arena_printf(l->mem, "%s|", text);
+		for (int64_t i = 0; i < l->p->stage_layers[c]; i++)
+			text = arena_printf(l->mem, "%st", text);
+	}
+	for (int64_t i = 0; i < l->s->model->predicted; i++)
+		text = arena_printf(l->mem, "%sm", text);
+	return arena_printf(l->mem, "%sL\"", text);
+}
+
+static void megatron_split(struct lines *l)
+{
+	const struct ft_plan *p = l->p;
+	int64_t first = p->stage_layers[0];
+	bool even = all_chunks_are(p, first, first);
+	bool ends = !even && all_chunks_are(p, first, first + 1);
+
+	is_int(l, true, "tensor_model_parallel_size", p->tp);
+	is_int(l, true, "pipeline_model_parallel_size", p->pp);
+	is_int(l, p->vpp > 1 && (even || ends),
+	       l->of == FT_NEMO ? "virtual_pipeline_model_parallel_size" :
+				  "num_virtual_stages_per_pipeline_rank",
+	       p->vpp);
+	is(l, !even && !ends, "pipeline_model_parallel_layout", layout(l));
+	is(l, ends, "account_for_embedding_in_pipeline_split", "");
+	is(l, ends, "account_for_loss_in_pipeline_split", "");
+	is_int(l, true, "context_parallel_size", p->cp);
+	is_int(l, p->ep > 1 || p->etp > 1, "expert_model_parallel_size", p->ep);
+	is_int(l, p->ep > 1 || p->etp > 1, "expert_tensor_parallel_size", p->etp);
+	is(l, p->sequence_parallel, "sequence_parallel", "");
+	no_name(l, p->pp > 1 && p->schedule != FT_1F1B && p->schedule != FT_INTERLEAVED,
+		arena_printf(l->mem, "schedule: %s; Megatron Core runs 1F1B",
+			     ft_schedule_name(p->schedule)));
+	is(l, p->tp > 1 && p->overlap_tp, "tp_comm_overlap", "");
+	is(l, p->pp > 1 && l->of == FT_NEMO, "overlap_p2p_comm",
+	   p->overlap_pp ? "true" : "false");
+	is(l, p->pp > 1 && l->of != FT_NEMO && !p->overlap_pp,
+	   "no_overlap_p2p_communication", "");
+	is(l, p->ep > 1 && p->overlap_ep, "overlap_moe_expert_parallel_comm", "");
+}
+
+static void megatron_sharding(struct lines *l)
+{
+	const struct ft_plan *p = l->p;
+	int64_t same = p->dp * p->cp;
+	bool fsdp = p->sharding == FT_FSDP || p->sharding == FT_HSDP;
+	bool megatron_fsdp = fsdp || p->sharding == FT_ZERO2;
+
+	is(l, p->sharding == FT_ZERO1, "use_distributed_optimizer", "");
+	is(l, megatron_fsdp, "use_megatron_fsdp", "");
+	is(l, megatron_fsdp, "data_parallel_sharding_strategy",
+	   fsdp ? "optim_grads_params" : "optim_grads");
+	is_int(l, p->sharding != FT_DDP && same / p->shard > 1,
+	       "num_distributed_optimizer_instances", same / p->shard);
+	is(l, same > 1 && p->overlap_dp, "overlap_grad_reduce", "");
+	is(l, same > 1 && p->overlap_gather && p->sharding != FT_DDP,
+	   "overlap_param_gather", "");
+}
+
+static void megatron_modules(struct lines *l)
+{
+	static const struct {
+		unsigned module;
+		const char *name;
+	} known[] = {
+		{ FT_MODULE_CORE_ATTENTION, "core_attn" },
+		{ FT_MODULE_ACTIVATION, "moe_act" },
+		{ FT_MODULE_NORM, "layernorm" },
+		{ FT_MODULE_MLA_UP, "mla_up_proj" },
+		{ FT_MODULE_MLP, "mlp" },
+		{ FT_MODULE_EXPERTS, "moe" },
+	};
+	const char *list = "";
+	bool plain = l->of == FT_MEGATRON;
+
+	for (int i = 0; i < 6; i++) {
+		bool dense_activation =
+			known[i].module == FT_MODULE_ACTIVATION && !l->routed;
+
+		if (!(l->p->recompute_modules & known[i].module))
+			continue;
+		no_name(l, dense_activation,
+			"recompute_modules: the activation of a dense MLP");
+		if (!dense_activation)
+			list = arena_printf(l->mem, "%s%s%s", list,
+					    !*list ? "" :
+					    plain  ? " " :
+						     ", ",
+					    known[i].name);
+	}
+	is(l, *list, "recompute_modules",
+	   plain ? list : arena_printf(l->mem, "[%s]", list));
+}
+
+static void megatron_recompute(struct lines *l)
+{
+	const struct ft_plan *p = l->p;
+	bool full = p->recompute == FT_RECOMPUTE_FULL;
+	bool all = p->recompute_layers == l->s->model->n_layers;
+	int64_t chunks = p->pp * p->vpp, each = p->recompute_layers / chunks;
+
+	is(l, p->recompute != FT_RECOMPUTE_NONE, "recompute_granularity",
+	   full ? "full" : "selective");
+	is(l, full, "recompute_method", all ? "uniform" : "block");
+	if (each * chunks < p->recompute_layers) {
+		no_name(l, full && !all,
+			arena_printf(l->mem, "recompute_layers: %lld over %lld chunks",
+				     (long long)p->recompute_layers,
+				     (long long)chunks));
+		each++;
+	}
+	is_int(l, full, "recompute_num_layers", all ? 1 : each);
+	if (p->recompute == FT_RECOMPUTE_SELECTIVE)
+		megatron_modules(l);
+}
+
+static void megatron_experts(struct lines *l)
+{
+	const struct ft_plan *p = l->p;
+	bool flex = p->dispatcher != FT_DISPATCH_ALLTOALL;
+
+	if (!l->routed)
+		return;
+	is(l, true, "moe_token_dispatcher_type", flex ? "flex" : "alltoall");
+	is(l, flex, "moe_flex_dispatcher_backend",
+	   p->dispatcher == FT_DISPATCH_DEEPEP ? "deepep" : "hybridep");
+	is(l, p->grouped_experts, "moe_grouped_gemm", "");
+	is(l, p->capacity_factor > 0, "moe_expert_capacity_factor",
+	   arena_printf(l->mem, "%g", p->capacity_factor));
+	is(l, p->capacity_factor > 0, "moe_pad_expert_input_to_capacity", "");
+	is(l, p->force_balance, "moe_router_force_load_balancing", "");
+	no_name(l, p->fused_experts, "fused_experts: true");
+}
+
+static void megatron_formats(struct lines *l)
+{
+	const struct ft_plan *p = l->p;
+	bool fp8 = p->precision == FT_FP8 || p->precision == FT_MXFP8 ||
+		   p->precision == FT_FP8_BLOCK128;
+	bool fsdp = p->sharding == FT_FSDP || p->sharding == FT_HSDP;
+	bool alone = fp8 && l->s->stack->layout.narrow_parameters && !fsdp;
+
+	is(l, true, p->precision == FT_FP16 ? "fp16" : "bf16", "");
+	is(l, fp8, "fp8_format", "hybrid");
+	is(l, fp8, "fp8_recipe", ft_scaling_name(p->scaling));
+	no_name(l, alone && p->sharding == FT_DDP,
+		"weights in 8 bit alone, without a distributed optimizer");
+	is(l, alone && p->sharding != FT_DDP, "fp8_param_gather", "");
+	is(l, alone && p->sharding != FT_DDP && p->precision == FT_MXFP8,
+	   "reuse_grad_buf_for_mxfp8_param_ag", "");
+	no_name(l, p->precision == FT_NVFP4, "precision: nvfp4");
+	is(l, p->gradient_dtype == FT_FP32, "accumulate_allreduce_grads_in_fp32", "");
+}
+
+static void megatron_rest(struct lines *l)
+{
+	const struct ft_plan *p = l->p;
+	bool nemo = l->of == FT_NEMO, fsdp = p->sharding == FT_FSDP;
+	bool narrow = p->attention_precision == FT_FP8, waits = p->offload_layers > 0;
+
+	is(l, narrow && nemo, "fp8_dot_product_attention", "true");
+	no_name(l, narrow && !nemo, "attention_precision: fp8");
+	is(l, waits && nemo && p->pp == 1, "cpu_offloading", "true");
+	is_int(l, waits && nemo && p->pp == 1, "cpu_offloading_num_layers",
+	       p->offload_layers);
+	is(l, waits && nemo && p->pp == 1, "cpu_offloading_activations", "true");
+	is(l, waits && nemo && p->pp == 1, "cpu_offloading_weights", "false");
+	no_name_of(l, waits && !(nemo && p->pp == 1),
+		   "offload_layers: ", p->offload_layers);
+	no_name(l, p->graphs != FT_GRAPHS_NONE,
+		arena_printf(l->mem, "cuda_graphs: %s", ft_graphs_name(p->graphs)));
+	is(l, p->optimizer == FT_MUON && !nemo, "optimizer", "muon");
+	no_name(l, p->optimizer == FT_MUON && nemo, "optimizer: muon");
+	no_name(l, !p->master_weights, "master_weights: false");
+	no_name(l, (fsdp || p->sharding == FT_HSDP) && !p->reshard_after_forward,
+		"reshard_after_forward: false");
+	no_name(l, p->copy_engines, "overlap.copy_engines: true");
+	no_name_of(l, p->lora.rank > 0, "lora: rank ", p->lora.rank);
+	is_int(l, true, "seq_length", p->sequence);
+	is_int(l, true, "micro_batch_size", p->micro_batch);
+	is_int(l, true, "global_batch_size", p->global_batch);
+}
+
+static void nemo_alone(struct lines *l)
+{
+	const struct ft_plan *p = l->p;
+	bool wide = p->precision == FT_BF16 || p->precision == FT_FP16;
+
+	line(l, "# fields of the model's and of the training's configuration");
+	line(l, "model:"), line(l, "ddp:"), line(l, "train:");
+	is(l, true, "grad_reduce_in_fp32",
+	   p->gradient_dtype == FT_FP32 ? "true" : "false");
+	no_name(l, true,
+		arena_printf(l->mem,
+			     "precision %s%s%s: choose the recipe's mixed_precision",
+			     ft_dtype_name(p->precision), wide ? "" : ", scaling ",
+			     wide ? "" : ft_scaling_name(p->scaling)));
+}
+
+static void titan_pipeline(struct lines *l)
+{
+	static const char *const schedule[FT_SCHEDULES] = {
+		[FT_1F1B] = "\"1F1B\"",
+		[FT_INTERLEAVED] = "\"Interleaved1F1B\"",
+		[FT_GPIPE] = "\"GPipe\"",
+		[FT_ZERO_BUBBLE] = "\"InterleavedZeroBubble\"",
+		[FT_ZBV] = "\"ZBVZeroBubble\"",
+		[FT_DUALPIPEV] = "\"DualPipeV\"",
+	};
+	const struct ft_plan *p = l->p;
+	bool even = all_chunks_are(p, p->stage_layers[0], p->stage_layers[0]);
+
+	is_int(l, true, "local_batch_size",
+	       p->pp > 1 ? p->global_batch / p->dp : p->micro_batch);
+	is_int(l, true, "pipeline_parallel_degree", p->pp);
+	is(l, p->pp > 1, "pipeline_parallel_schedule", schedule[p->schedule]);
+	is_int(l, p->pp > 1, "pipeline_parallel_microbatch_size", p->micro_batch);
+	is_int(l, p->pp > 1 && even, "pipeline_parallel_layers_per_stage",
+	       p->stage_layers[0]);
+	no_name(l, p->pp > 1 && !even,
+		"layers are not even over the pipeline's stages");
+}
+
+static void titan_sharding(struct lines *l)
+{
+	const struct ft_plan *p = l->p;
+	bool fsdp = p->sharding == FT_FSDP || p->sharding == FT_HSDP;
+	bool odd = fsdp && p->shard % p->cp;
+	int64_t shard = !fsdp ? 1 : odd ? p->shard : p->shard / p->cp;
+
+	no_name(l, odd,
+		arena_printf(l->mem,
+			     "a shard group of %lld ranks, which cp %lld does not "
+			     "divide",
+			     (long long)p->shard, (long long)p->cp));
+	is_int(l, true, "data_parallel_replicate_degree", p->dp / shard);
+	is_int(l, true, "data_parallel_shard_degree", shard);
+	is(l, fsdp, "fsdp_reshard_after_forward",
+	   p->reshard_after_forward ? "\"always\"" : "\"never\"");
+	no_name(l, p->sharding == FT_ZERO1, "sharding: zero1");
+	no_name(l, p->sharding == FT_ZERO2, "sharding: zero2");
+}
+
+static void titan_experts(struct lines *l)
+{
+	const struct ft_plan *p = l->p;
+
+	is_int(l, p->ep > 1, "expert_parallel_degree", p->ep);
+	no_name_of(l, p->etp > 1, "etp ", p->etp);
+	if (!l->routed)
+		return;
+	is(l, true, "expert_parallel_comm_backend",
+	   p->dispatcher == FT_DISPATCH_ALLTOALL ? "\"standard\"" :
+	   p->dispatcher == FT_DISPATCH_DEEPEP	 ? "\"deepep\"" :
+						   "\"hybridep\"");
+	no_name(l, p->capacity_factor > 0,
+		arena_printf(l->mem, "moe_capacity_factor: %g", p->capacity_factor));
+	no_name(l, !p->grouped_experts, "grouped_experts: false");
+	no_name(l, p->fused_experts, "fused_experts: true");
+	no_name(l, p->overlap_ep, "overlap.ep: true");
+	if (p->force_balance)
+		line(l, "[debug]");
+	is(l, p->force_balance, "moe_force_load_balance", "true");
+}
+
+static void titan_recompute(struct lines *l)
+{
+	const struct ft_plan *p = l->p;
+	bool selective = p->recompute == FT_RECOMPUTE_SELECTIVE;
+
+	is(l, true, "mode",
+	   selective			     ? "\"selective\"" :
+	   p->recompute == FT_RECOMPUTE_FULL ? "\"full\"" :
+					       "\"none\"");
+	is(l, selective, "selective_ac_option", "\"op\"");
+	no_name(l, selective && p->recompute_modules, "recompute_modules");
+	no_name_of(l,
+		   p->recompute == FT_RECOMPUTE_FULL &&
+			   p->recompute_layers != l->s->model->n_layers,
+		   "recompute_layers: ", p->recompute_layers);
+}
+
+static void titan(struct lines *l)
+{
+	const struct ft_plan *p = l->p;
+	bool wide = p->precision == FT_BF16 || p->precision == FT_FP16;
+
+	line(l, "[training]"), line(l, "[parallelism]");
+	line(l, "[activation_checkpoint]");
+	titan_pipeline(l);
+	titan_sharding(l);
+	titan_experts(l);
+	titan_recompute(l);
+	is_int(l, true, "global_batch_size", p->global_batch);
+	is_int(l, true, "seq_len", p->sequence);
+	is(l, !p->master_weights, "dtype", "\"bfloat16\"");
+	is_int(l, true, "tensor_parallel_degree", p->tp);
+	is(l, p->tp > 1 && p->overlap_tp, "enable_async_tensor_parallel", "");
+	is_int(l, true, "context_parallel_degree", p->cp);
+	no_name(l, !wide,
+		arena_printf(l->mem, "precision: %s, scaling %s",
+			     ft_dtype_name(p->precision), ft_scaling_name(p->scaling)));
+	no_name(l, p->precision == FT_FP16, "precision: fp16");
+	no_name(l, p->attention_precision == FT_FP8, "attention_precision: fp8");
+	no_name(l, p->gradient_dtype == FT_BF16, "gradient_dtype: bf16");
+	no_name(l, p->gradient_dtype == FT_FP16, "gradient_dtype: fp16");
+	no_name_of(l, p->offload_layers > 0, "offload_layers: ", p->offload_layers);
+	no_name(l, p->graphs != FT_GRAPHS_NONE,
+		arena_printf(l->mem, "cuda_graphs: %s", ft_graphs_name(p->graphs)));
+	no_name(l, p->optimizer == FT_MUON, "optimizer: muon");
+	no_name(l, p->tp > 1 && !p->sequence_parallel, "sequence_parallel: false");
+	no_name(l, p->dp * p->cp > 1 && !p->overlap_dp, "overlap.dp: false");
+	no_name(l, p->pp > 1 && !p->overlap_pp, "overlap.pp: false");
+	no_name(l, p->copy_engines, "overlap.copy_engines: true");
+	no_name_of(l, p->lora.rank > 0, "lora: rank ", p->lora.rank);
+}
+
+/* All of them, in no order. */
+static void expect(struct lines *l)
+{
+	if (l->of == FT_TORCHTITAN) {
+		titan(l);
+		return;
+	}
+	megatron_split(l);
+	megatron_sharding(l);
+	megatron_recompute(l);
+	megatron_experts(l);
+	megatron_rest(l);
+	if (l->of == FT_NEMO)
+		nemo_alone(l);
+	else
+		megatron_formats(l);
+	if (l->of == FT_PRIMUS) {
+		line(l, "modules:"), line(l, "pre_trainer:");
+		line(l, "framework: megatron"), line(l, "overrides:");
+	}
+}
+
+#endif
