@@ -1,0 +1,187 @@
+/*
+ * tests/test_memory_bound.c - kernels that only move bytes, and the clock that a power limit
+ * leaves, against their equations, with constants that are drawn
+ */
+#include "tests/check.h"
+
+#include <math.h>
+
+#include "sim/job.h"
+#include "sim/kernel.h"
+
+enum { DRAWS = 3000, ROWS = 4, CURVES = 4 };
+
+static uint64_t seed = 2;
+
+static double draw(void)
+{
+	return rnd(&seed) / 2147483648.0;
+}
+
+static int pick(int n)
+{
+	return (int)(draw() * n);
+}
+
+static struct ft_number about(double x)
+{
+	double v = x * (0.5 + draw());
+
+	return (struct ft_number){ v, v, v, NULL };
+}
+
+/* ---- bytes ---------------------------------------------------------------------------------- */
+
+struct curves {
+	struct ft_gpu gpu;
+	struct ft_memory_curve curve[CURVES];
+	struct ft_memory_row row[CURVES][ROWS];
+};
+
+static void any_curves(struct curves *x)
+{
+	static const char *const name[CURVES] = { "default", "copy", "copy",
+						  "rmsnorm" };
+
+	*x = (struct curves){ .gpu = { .memory = x->curve, .n_memory = CURVES } };
+	x->gpu.memory_spread = about(0.05);
+	x->gpu.kernel_floor_s = about(pick(4) ? 1e-7 : 1e-5);
+	for (int i = 0; i < CURVES; i++) {
+		struct ft_memory_curve *c = &x->curve[i];
+
+		c->kernel = name[i];
+		c->warm = i == 2;
+		c->start_s = about(3e-6), c->bytes_per_s = about(3e12);
+		c->half_bytes = about(1e5);
+		c->sharpness.value = pick(2) ? 1 : 1 + 4 * draw();
+		c->row_sharpness.value = pick(2) ? 1 : 1 + 4 * draw();
+		c->row = x->row[i];
+		c->n_rows = (size_t)pick(ROWS + 1);
+		for (size_t r = 0; r < c->n_rows; r++)
+			x->row[i][r] =
+				(struct ft_memory_row){ 1024 << (2 * r), about(3e-6),
+							about(2e12) };
+	}
+}
+
+/* Straight in logarithms between the lengths on either side. */
+static double at_row(const struct ft_memory_curve *c, double row_bytes, size_t field)
+{
+	const struct ft_memory_row *r = c->row;
+	size_t n = c->n_rows, i = 1;
+	double low, high, w;
+
+#define OF(which) (((const struct ft_number *)((const char *)(which) + field))->value)
+	if (row_bytes <= r[0].row_bytes)
+		return OF(&r[0]);
+	if (row_bytes >= r[n - 1].row_bytes)
+		return OF(&r[n - 1]);
+	while (r[i].row_bytes < row_bytes)
+		i++;
+	low = log(OF(&r[i - 1])), high = log(OF(&r[i]));
+	w = (log(row_bytes) - log(r[i - 1].row_bytes)) /
+	    (log(r[i].row_bytes) - log(r[i - 1].row_bytes));
+	return exp(low + w * (high - low));
+}
+
+static void bytes_take_what_their_curve_says(void **state)
+{
+	static const char *const asked[] = { "copy", "rmsnorm", "unknown", NULL };
+
+	(void)state;
+	for (int i = 0; i < DRAWS; i++) {
+		struct curves x;
+		struct ft_work w = { .kind = FT_MEMORY_BOUND, .name = "w" };
+		const struct ft_memory_curve *c;
+		struct ft_prediction got;
+		double start, rate, p, s;
+		int name = pick(4);
+
+		any_curves(&x);
+		w.memory.kernel = asked[name];
+		w.memory.warm = pick(2);
+		w.memory.bytes = pow(10, 2 + 8 * draw());
+		w.memory.row_bytes = pick(3) ? pow(2, 8 + 12 * draw()) : 0;
+		c = &x.curve[name == 0 ? (w.memory.warm ? 2 : 1) : name == 1 ? 3 : 0];
+		start = c->start_s.value, rate = c->bytes_per_s.value;
+		p = c->sharpness.value;
+		if (c->n_rows && w.memory.row_bytes > 0) {
+			p = c->row_sharpness.value;
+			start = at_row(c, w.memory.row_bytes,
+				       offsetof(struct ft_memory_row, start_s));
+			rate = at_row(c, w.memory.row_bytes,
+				      offsetof(struct ft_memory_row, bytes_per_s));
+		}
+		s = pow(pow(start, p) +
+				pow((w.memory.bytes + c->half_bytes.value) / rate, p),
+			1 / p);
+		memory_bound_predict(&x.gpu, &w, &got);
+		near_frac(got.time_s, fmax(s, x.gpu.kernel_floor_s.value), 1e-9);
+		near_frac(got.spread_frac,
+			  x.gpu.memory_spread.value * (name < 2 ? 1 : 1.5), 1e-12);
+		assert_false(got.extrapolated);
+	}
+}
+
+/* ---- clocks --------------------------------------------------------------------------------- */
+
+/* What a card asks for at a clock, its limit being 1. */
+static double asked_w(const struct ft_cluster *c, double products, double others,
+		      double slower, double clock)
+{
+	const struct ft_part *gpu = c->parts->line[0].part;
+	double idle = fmin(1, c->gpu->idle_w.value / c->gpu->limit_w.value);
+	double waits = idle + gpu->waiting_frac.value * (1 - idle);
+	double moves = idle + gpu->memory_frac.value * (1 - idle);
+
+	return products * pow(clock * slower, gpu->clock_exponent.value) +
+	       others * moves + (1 - products - others) * waits;
+}
+
+/* By halving: the highest clock at which the card asks for no more than its limit. */
+static void the_clock_is_where_power_meets_its_limit(void **state)
+{
+	int below = 0;
+
+	(void)state;
+	for (int i = 0; i < DRAWS; i++) {
+		struct ft_gpu gpu = { .limit_w = about(700), .idle_w = about(80) };
+		struct ft_part part = { .clock_exponent = about(2.5),
+					.memory_frac = about(0.4),
+					.waiting_frac = about(0.2) };
+		struct ft_part_line line = { .gpu = true, .part = &part };
+		struct ft_parts parts = { .n = 1, .line = &line };
+		struct ft_cluster c = { .gpu = &gpu, .parts = &parts };
+		double products = 0.05 + 0.95 * draw(),
+		       others = (1 - products) * draw();
+		double slower = pick(5) ? 1 + draw() * 0.3 : 1;
+		double low = 0, high = 1, fall;
+
+		if (asked_w(&c, products, others, slower, 1) <= 1)
+			low = 1;
+		for (int k = 0; k < 60; k++) {
+			double clock = (low + high) / 2;
+
+			*(asked_w(&c, products, others, slower, clock) <= 1 ? &low :
+									      &high) =
+				clock;
+		}
+		below += low < 1;
+		fall = job_clock_fall(&c, products, others, slower);
+		if (slower <= 1) /* no clock is known to fall */
+			assert_true(fall <= 0 && fall >= 0);
+		else
+			near_frac(1 / (1 + fall * (slower - 1)), low, 1e-9);
+	}
+	assert_true(below > DRAWS / 10);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(bytes_take_what_their_curve_says),
+		cmocka_unit_test(the_clock_is_where_power_meets_its_limit),
+	};
+
+	return cmocka_run_group_tests_name("memory bound", tests, NULL, NULL);
+}
