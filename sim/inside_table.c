@@ -59,7 +59,7 @@ static struct inside_law fit(const struct ft_collective_table *t, const bool *sk
 			     double least_s_per_byte)
 {
 	static const double unit[3] = { 1e-6, 1e-9, 1e-12 };
-	struct inside_law law = { 0, 0, least_s_per_byte };
+	struct inside_law law = { .s_per_byte = least_s_per_byte };
 	double a[3][3] = { { 0 } }, b[3] = { 0 }, least = INFINITY, all = 0;
 
 	for (size_t i = 0; i < t->n_rows; i++) {
