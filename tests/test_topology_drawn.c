@@ -124,6 +124,22 @@ static void modules_are_at_ends_without_copper(const struct asked *a)
 	assert_int_equal(t->transceivers, t->optics_switch + t->optics_node);
 }
 
+/* Of three tiers and more: uplinks as the oversubscription asks, and pods as large as half the
+ * ports of a spine let them be; of four, as many of those as half the ports of a core. */
+static void pods_are_below_half_the_ports(const struct asked *a)
+{
+	int64_t half = (a->f.upper_radix ? a->f.upper_radix : a->f.radix) / 2, u = 0;
+	int64_t nics = a->f.wiring == FT_WIRING_RAIL_ONLY ? 1 : nics_of(a);
+	int64_t pod = a->t.leaf_down * half / nics;
+
+	while (u < a->f.radix - a->t.leaf_down &&
+	       (double)u * a->f.oversubscription < (double)a->t.leaf_down * (1 - 1e-9))
+		u++;
+	assert_int_equal(a->t.leaf_up, u);
+	pod = pod > 1 ? pod : 1;
+	assert_int_equal(a->t.nodes_per_pod, a->t.tiers == 4 ? pod * half : pod);
+}
+
 /* Of all numbers of uplinks and spines; even: each leaf has as many to each spine. 0: none. */
 static int64_t fewest_spines(const struct asked *a, int64_t leaves, bool even)
 {
@@ -175,6 +191,10 @@ static void no_switch_has_more_cables_than_ports(void **state)
 		tiers[a.t.tiers]++;
 		switches_have_the_ports(&a);
 		modules_are_at_ends_without_copper(&a);
+		if (a.t.tiers >= 3)
+			pods_are_below_half_the_ports(&a);
+		else
+			assert_true(a.t.nodes_per_pod == a.nodes);
 		if (a.t.tiers == 2 && !a.extra && a.f.planned_nodes <= a.nodes &&
 		    a.t.leaf < 200)
 			spines_are_as_few_as_can_be(&a);
