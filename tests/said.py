@@ -240,7 +240,7 @@ def compared(text, answer, table):
             same(shown, value)
     whole = sum(d["this_ns_per_token"] - d["first_ns_per_token"] for d in answer["differences"])
     for d in answer["differences"]:
-        assert abs(d["share_frac"] * whole - d["this_ns_per_token"] + d["first_ns_per_token"]) < 1e-9 * abs(whole), d
+        assert abs(d["share_frac"] * abs(whole) - d["this_ns_per_token"] + d["first_ns_per_token"]) < 1e-9 * abs(whole), d
     parts = answer["cost_differences"][0]["parts"]
     added = sum(p["usd_per_million_tokens"] for p in parts)
     for row, (name, value) in zip([cells(l) for l in whys[1][2:]], [
