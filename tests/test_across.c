@@ -6,6 +6,8 @@
 
 #include <math.h>
 
+#include "base/arena.h"
+#include "base/node.h"
 #include "sim/across.h"
 
 enum { DRAWS = 4000 };
@@ -253,6 +255,64 @@ static void times_are_those_of_the_equations(void **state)
 	}
 }
 
+static double inside_s(const struct ft_cluster *c, enum ft_collective op, double bytes)
+{
+	struct ft_collective_call call = { .op = op,
+					   .bytes = bytes,
+					   .shape = { 8, 1 } };
+	struct ft_links links = links_of(c);
+	struct ft_collective_result in;
+	struct ft_error err;
+
+	ok_or_say(ft_collective_inside(c->gpu, &links, NULL, &call, &in, &err), err);
+	return in.duration.time_s;
+}
+
+/* Calls inside, and one of one rank of each domain; as far as chunks are full they overlap. */
+static void three_calls_overlap_by_chunks(void **state)
+{
+	static const char yaml[] = "{gpu: h100-sxm, gpus: 64}";
+	struct arena mem = { 0 };
+	struct ft_error err;
+	struct node *n = node_read_text(&mem, "c", yaml, strlen(yaml), &err);
+	struct ft_cluster *c;
+
+	(void)state;
+	ok_or_say(n, err);
+	c = ft_cluster_load(n, &err);
+	ok_or_say(c, err);
+	for (int i = 0; i < 60; i++) {
+		struct ft_ccl_tuning t = any_library();
+		struct group g = any_group(&t), rail;
+		enum ft_collective op =
+			(enum ft_collective[]){ FT_ALL_REDUCE, FT_ALL_GATHER,
+						FT_REDUCE_SCATTER }[i % 3];
+		double S = pow(2, 10 + 24 * draw()), inside = 0, net, o;
+
+		t.hierarchical.overlap_frac = draw();
+		t.hierarchical.chunk_bytes = 1 << (16 + pick(8));
+		g.cluster = c, g.per_domain = 8, g.ranks = 8 * g.domains;
+		if (op != FT_ALL_GATHER)
+			inside += inside_s(c, FT_REDUCE_SCATTER, S);
+		if (op != FT_REDUCE_SCATTER)
+			inside += inside_s(c, FT_ALL_GATHER, S);
+		rail = g;
+		rail.ranks = g.domains, rail.per_domain = 1;
+		rail.bus_bytes_per_s = INFINITY;
+		net = across_ring_s(&rail, FT_SIMPLE, op, S / 8);
+		o = t.hierarchical.overlap_frac *
+		    least(1, S / 8 / t.hierarchical.chunk_bytes);
+		near_frac(across_hierarchical_s(&g, FT_SIMPLE, op, S),
+			  most(inside, net) + (1 - o) * least(inside, net), 1e-9);
+		g.cluster = NULL, g.per_domain = 1, g.ranks = g.domains;
+		rail.ranks = g.domains;
+		near_frac(across_hierarchical_s(&g, FT_SIMPLE, op, S),
+			  across_ring_s(&rail, FT_SIMPLE, op, S), 1e-9);
+	}
+	ft_cluster_free(c);
+	arena_release(&mem);
+}
+
 static void networks_overlap_by_the_shorter_one(void **state)
 {
 	(void)state;
@@ -268,6 +328,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(times_are_those_of_the_equations),
+		cmocka_unit_test(three_calls_overlap_by_chunks),
 		cmocka_unit_test(networks_overlap_by_the_shorter_one),
 	};
 
