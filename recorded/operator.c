@@ -179,7 +179,8 @@ static bool grouped(const json_t *op, struct ft_rec_work *w)
 	double groups = dim(op, 2, 0);
 	bool inner = rank_of(op, 1) == 2;
 
-	if (rank_of(op, 0) != 2 || !dtype_of(op, 0, &w->work.dtype))
+	if (rank_of(op, 0) != 2 || (!inner && rank_of(op, 1) != 3) ||
+	    !dtype_of(op, 0, &w->work.dtype))
 		return false;
 	if (!inner)
 		groups = dim(op, 1, 0);

@@ -184,6 +184,46 @@ static void products_of_another_shape_count_their_bytes(void **state)
 	ALL_ARE(r);
 }
 
+/* A factor of one dimension more is none of these products. */
+static void no_product_has_a_dimension_more(void **state)
+{
+	static const struct {
+		const char *name, *dims;
+		size_t factor
+			[2]; /* which of them; the same twice: the other may be any */
+	} r[] = {
+		{ "aten::mm", "[[64, 32], [32, 16]]", { 0, 1 } },
+		{ "aten::_scaled_mm", "[[64, 32], [32, 16]]", { 0, 1 } },
+		{ "aten::addmm", "[[16], [64, 32], [32, 16]]", { 1, 2 } },
+		{ "aten::linear", "[[2, 8, 32], [16, 32], [16]]", { 1, 1 } },
+		{ "aten::bmm", "[[4, 64, 32], [4, 32, 16]]", { 0, 1 } },
+		{ "aten::baddbmm",
+		  "[[4, 64, 16], [4, 64, 32], [4, 32, 16]]",
+		  { 1, 2 } },
+		{ "aten::_grouped_mm", "[[64, 32], [4, 32, 16], [4]]", { 0, 1 } },
+		{ "aten::_grouped_mm", "[[32, 64], [64, 16], [4]]", { 0, 0 } },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < 2 * sizeof(r) / sizeof(*r); i++) {
+		json_t *dims = json_loads(r[i / 2].dims, 0, NULL);
+		json_t *args = json_pack("{s:o, s:[s, s, s]}", "Input Dims", dims,
+					 "Input type", "c10::BFloat16", "c10::BFloat16",
+					 "c10::BFloat16");
+		struct ft_rec_work w;
+
+		assert_true(operator_work(r[i / 2].name, args, "", &w));
+		assert_int_equal(w.work.kind, FT_GEMM);
+		json_array_append_new(json_array_get(dims, r[i / 2].factor[i % 2]),
+				      json_integer(16));
+		assert_true(operator_work(r[i / 2].name, args, "", &w));
+		if (w.work.kind == FT_GEMM)
+			fail_msg("%s %s with 16 more in %zu", r[i / 2].name,
+				 r[i / 2].dims, r[i / 2].factor[i % 2]);
+		json_decref(args);
+	}
+}
+
 static void attention_is_told_by_its_kernel_and_shape(void **state)
 {
 #define QKV(q, k) \
@@ -331,6 +371,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(products_are_told_by_shape_and_stride),
 		cmocka_unit_test(products_of_another_shape_count_their_bytes),
+		cmocka_unit_test(no_product_has_a_dimension_more),
 		cmocka_unit_test(attention_is_told_by_its_kernel_and_shape),
 		cmocka_unit_test(kernels_bound_by_memory_are_told_by_rows),
 	};
