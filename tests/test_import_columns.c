@@ -44,11 +44,11 @@ static struct row any_row(void)
 	r.bytes = 1 + pick(1 << 30);
 	r.causal = pick(2), r.warm = pick(2), r.accumulate = pick(2);
 	r.in_step = pick(2), r.sustained = pick(2);
-	r.us = pick(2) ? 1 + pick(1000) : 0;
+	r.us = pick(2) ? (1 + pick(1000)) / 8.0 : 0;
 	if (!r.us && r.op[0])
-		r.busbw = 1 + pick(400);
+		r.busbw = (1 + pick(400)) / 8.0;
 	else if (!r.us && (r.kernel[0] == 'g' || r.kernel[0] == 'a'))
-		r.tflops = 1 + pick(900);
+		r.tflops = (1 + pick(90)) / 8.0;
 	else if (!r.us)
 		r.us = 7;
 	return r;
