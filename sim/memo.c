@@ -174,18 +174,15 @@ bool collective_recall(struct ft_memo *m, const struct ft_cluster *cluster,
 	if (!m || c->algorithm || c->protocol)
 		return collective_at(cluster, ccl, c, 1, out, err);
 	x = met_place(m, cluster, ccl, c);
-	if (!x->used) {
-		struct ft_collective_result r;
-
-		if (!collective_at(cluster, ccl, c, 1, &r, err))
-			return false;
-		*x = (struct met){ cluster,  ccl,	c->op, c->bytes,
-				   c->shape, c->fanout, r,     true };
-		if (2 * ++m->n_met > m->met_cap) {
-			met_grow(m);
-			x = met_place(m, cluster, ccl, c);
-		}
+	if (x->used) {
+		*out = x->result;
+		return true;
 	}
-	*out = x->result;
+	if (!collective_at(cluster, ccl, c, 1, out, err))
+		return false;
+	*x = (struct met){ cluster,  ccl,	c->op, c->bytes,
+			   c->shape, c->fanout, *out,  true };
+	if (2 * ++m->n_met > m->met_cap)
+		met_grow(m);
 	return true;
 }
