@@ -100,6 +100,8 @@ static void add_stream(struct engine *e, struct moment *m, const struct part_sta
 	add_number(e, m, (uint64_t)s->state << 32 | (s->launched - s->completed));
 	add_number(e, m, (uint64_t)s->number << 32 | held);
 	add_number(e, m, s->held_to ? s->held_by : FT_STREAMS);
+	for (int i = 0; i < 2; i++)
+		add_number(e, m, s->arrived[i] - s->taken[i]);
 	add_number(e, m, r->queued >> s->id & 1 ? r->n_launches - s->at : 0);
 	if (s->event.slot) {
 		add_number(e, m, (uint64_t)(evq_due(&e->q, &s->event) - e->q.now));

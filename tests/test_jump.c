@@ -8,9 +8,9 @@
 #include "tests/plan_drawn.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(TESTS_FEW)
-enum { PLANS = 60, SCENARIOS = 30, UNEVEN = 20 };
+enum { PLANS = 60, SCENARIOS = 30, UNEVEN = 20, ALONE = 20 };
 #else
-enum { PLANS = 800, SCENARIOS = 200, UNEVEN = 150 };
+enum { PLANS = 800, SCENARIOS = 200, UNEVEN = 150, ALONE = 150 };
 #endif
 
 struct tally {
@@ -113,9 +113,9 @@ static void change(struct ft_graph *g)
 	}
 }
 
-/* A drawn plan's step; changes: so many places of it are other than it was built. */
-static void hold(const char *text, struct ft_shelf *shelf, int64_t changes,
-		 struct tally *t)
+/* A drawn plan's step, edited so often. */
+static void hold_edited(const char *text, struct ft_shelf *shelf,
+			void (*edit)(struct ft_graph *), int64_t times, struct tally *t)
 {
 	struct arena mem = { 0 };
 	struct ft_error err;
@@ -134,13 +134,20 @@ static void hold(const char *text, struct ft_shelf *shelf, int64_t changes,
 					  .ccl = s->ccl,
 					  .start = s->plan->step_start };
 
-		for (int64_t i = 0; i < changes; i++)
-			change(g);
+		for (int64_t i = 0; i < times; i++)
+			edit(g);
 		same_both_ways(&job, s->memo, text, t);
 		ft_graph_free(g);
 	}
 	ft_scenario_free(s);
 	arena_release(&mem);
+}
+
+/* changes: so many places of it are other than it was built. */
+static void hold(const char *text, struct ft_shelf *shelf, int64_t changes,
+		 struct tally *t)
+{
+	hold_edited(text, shelf, change, changes, t);
 }
 
 static void tell(const struct tally *t)
@@ -296,6 +303,86 @@ static void micro_batches_without_a_pipeline_are_added(void **state)
 	ft_shelf_free(shelf);
 }
 
+/* Many micro-batches of one part: what the host does, what leaves for host memory, experts on
+ * ranks of their own, adapters and graphs. */
+static const char *drawn_alone(struct arena *mem)
+{
+	static const char *const small[] = {
+		"llama3-8b, num_hidden_layers: 4",
+		"gpt3-175b, num_hidden_layers: 2",
+		"mixtral-8x7b, num_hidden_layers: 3",
+		"deepseek-v2, num_hidden_layers: 3",
+		"qwen3-30b-a3b, num_hidden_layers: 3",
+	};
+	int at = (int)below(5);
+
+	return arena_printf(
+		mem,
+		"{model: {name: %s}, cluster: {gpu: %s, gpus: %s}, stack: %s, "
+		"training: {sequence_length: %s, global_batch_size: %s, "
+		"micro_batch_size: 1, sharding: %s, recompute: %s, overlap: {tp: %s, "
+		"dp: %s, ep: %s}, offload_layers: %s%s%s%s, parallel: {tp: %s, cp: "
+		"%s%s}}}",
+		small[at], ANY("h100-sxm", "h200", "b200"), ANY("8", "16", "32"),
+		ANY("generic", "torch-2.11-eager", "torch-2.11-compile",
+		    "torchtitan-2024", "torchtitan-2024-eager", "megatron-bridge-26",
+		    "nemo-25.02", "megatron-core-moe-2025"),
+		ANY("256", "512", "2048", "8192"), ANY("512", "1024", "992"),
+		ANY("ddp", "zero1", "zero2", "fsdp", "hsdp"),
+		ANY("none", "selective", "full"), ANY("true", "false"),
+		ANY("true", "false"), ANY("true", "false"), ANY("0", "0", "1", "2"),
+		ANY("", "", ", cuda_graphs: full", ", cuda_graphs: partial"),
+		at ? "" : ANY("", "", ", lora: {rank: 16}"),
+		ANY("", "", ", step_start: together"), ANY("1", "1", "2", "4"),
+		ANY("1", "1", "2"), at < 2 ? "" : ANY("", ", ep: 2", ", ep: 4"));
+}
+
+static void so_is_one_of_many_micro_batches_of_one_part(void **state)
+{
+	struct tally t = { 0 };
+	struct ft_shelf *shelf = ft_shelf_new();
+
+	(void)state;
+	for (seed = 17; t.steps < ALONE;) {
+		struct arena mem = { 0 };
+
+		hold(drawn_alone(&mem), shelf, below(2) ? 0 : 1 + below(8), &t);
+		arena_release(&mem);
+	}
+	tell(&t);
+	assert_true(t.jumped > t.steps / 2);
+	ft_shelf_free(shelf);
+}
+
+/* Its gathers become sends to its own stage, of which the update takes some hundred. */
+static void send_to_itself(struct ft_graph *g)
+{
+	struct ft_segment *last = &g->segment[g->n_segments - 1];
+
+	for (size_t i = 0; i < g->n_segments; i++)
+		for (size_t k = 0; k < g->segment[i].n_ops; k++)
+			if (g->segment[i].op[k].stream == FT_STREAM_GATHER)
+				g->segment[i].op[k].stream = FT_STREAM_SEND_FORWARD;
+	for (size_t k = 0; k < last->n_ops; k++)
+		last->op[k].stream = FT_STREAM_RECV_FORWARD;
+	g->rank_class[0].call[g->rank_class[0].n_calls - 1].repeat = 100;
+}
+
+static void what_was_sent_and_not_yet_taken_tells_states_apart(void **state)
+{
+	struct tally t = { 0 };
+	struct ft_shelf *shelf = ft_shelf_new();
+
+	(void)state;
+	hold_edited("{model: {name: llama3-8b, num_hidden_layers: 2}, cluster: {gpu: "
+		    "h100-sxm, gpus: 8}, stack: torch-2.11-eager, training: "
+		    "{sequence_length: 512, global_batch_size: 512, "
+		    "micro_batch_size: 1, sharding: fsdp}}",
+		    shelf, send_to_itself, 1, &t);
+	assert_int_equal(t.steps, 1);
+	ft_shelf_free(shelf);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -305,6 +392,8 @@ int main(void)
 		cmocka_unit_test(so_is_that_of_any_scenario),
 		cmocka_unit_test(so_is_one_whose_pipelines_wait_for_each_other),
 		cmocka_unit_test(micro_batches_without_a_pipeline_are_added),
+		cmocka_unit_test(so_is_one_of_many_micro_batches_of_one_part),
+		cmocka_unit_test(what_was_sent_and_not_yet_taken_tells_states_apart),
 	};
 
 	return cmocka_run_group_tests_name("jump", tests, NULL, NULL);
