@@ -47,6 +47,27 @@ static bool is_told(const struct grid *g, struct ft_error *err)
 	return true;
 }
 
+/* Is key `inner` the key `outer` or one within it? */
+static bool is_within(const char *inner, const char *outer)
+{
+	size_t n = strlen(outer);
+
+	return !strncmp(inner, outer, n) && (!inner[n] || inner[n] == '.');
+}
+
+/* A later value replaces an earlier one, which would then make no difference. */
+static bool is_replaced(const struct grid *g, size_t last, struct ft_error *err)
+{
+	for (size_t i = 0; i < last; i++)
+		if (is_within(g->axis[i].key, g->axis[last].key))
+			return !ft_fail(
+				err, NULL,
+				"--vary %s replaces what --vary %s says: vary a "
+				"key once, and a map before what is in it",
+				g->axis[last].key, g->axis[i].key);
+	return false;
+}
+
 static void add_key(struct grid *g, const char *key)
 {
 	for (size_t i = 0; i < g->n_keys; i++)
@@ -67,7 +88,7 @@ bool grid_open(struct grid *g, const struct ft_sweep *s, struct ft_error *err)
 	for (size_t i = 0; i < s->n_sets; i++)
 		add_key(g, arena_text_n(&g->mem, s->sets[i], strcspn(s->sets[i], "=")));
 	for (size_t i = 0; i < s->n_vary; i++) {
-		if (!cut(g, s->vary[i], &g->axis[i], err))
+		if (!cut(g, s->vary[i], &g->axis[i], err) || is_replaced(g, i, err))
 			return false;
 		add_key(g, g->axis[i].key);
 		total *= (double)g->axis[i].n;
