@@ -369,6 +369,16 @@ void reader_bound(struct reader *r, const char *key, const struct ft_number *n,
 			    n->low < least ? n->low : n->high, least, most);
 }
 
+void reader_range(struct reader *r, const char *key, const struct ft_number *n,
+		  double nothing)
+{
+	if (!r->failed && n->low < n->high && !(n->low > nothing))
+		reader_fail(r, key,
+			    "has a range that begins at %g, where a logarithm has no "
+			    "end; write a low above it, or no range",
+			    nothing);
+}
+
 struct ft_number read_positive(struct reader *r, struct arena *mem, const char *key,
 			       enum dimension dim)
 {

@@ -85,6 +85,10 @@ struct ft_number read_positive(struct reader *r, struct arena *mem, const char *
 void reader_bound(struct reader *r, const char *key, const struct ft_number *n,
 		  double least, double most);
 
+/* A range that is drawn from is one of logarithms, which do not reach the amount of nothing. */
+void reader_range(struct reader *r, const char *key, const struct ft_number *n,
+		  double nothing);
+
 /* Record a mistake of meaning at key (or at the map when key is NULL). */
 bool reader_fail_node(struct reader *r, const char *key, const struct node *node,
 		      const char *fmt, ...) __attribute__((format(printf, 4, 5)));

@@ -31,23 +31,12 @@ const char *ft_price_kind_name(enum ft_price_kind kind)
 	return names[kind];
 }
 
-/* A range is one of logarithms, which do not reach the amount of nothing. */
-static void check_range(struct reader *r, const char *key, const struct ft_number *n,
-			double nothing)
-{
-	if (!r->failed && n->low < n->high && !(n->low > nothing))
-		reader_fail(r, key,
-			    "has a range that begins at %g, where a logarithm has no "
-			    "end; write a low above it, or no range",
-			    nothing);
-}
-
 static struct ft_number read_figure(struct reader *r, struct arena *mem,
 				    const char *key, enum dimension dim)
 {
 	struct ft_number n = read_number(r, mem, key, dim);
 
-	check_range(r, key, &n, 0);
+	reader_range(r, key, &n, 0);
 	return n;
 }
 
@@ -55,7 +44,7 @@ static struct ft_number read_figure(struct reader *r, struct arena *mem,
 static void finish_price(struct reader *r, const struct reading *in, const char *key,
 			 const struct node *line, struct ft_price *price)
 {
-	check_range(r, key, &price->usd, 0);
+	reader_range(r, key, &price->usd, 0);
 	if (r->failed)
 		return;
 	price->book = books_whose(in->books, line);
@@ -172,7 +161,7 @@ static bool read_facility(const struct reading *in, const struct node *node)
 	}
 	p->pue = read_figure(&r, mem, "pue", DIM_NONE);
 	reader_bound(&r, "pue", &p->pue, 1, 10);
-	check_range(&r, "pue", &p->pue, 1);
+	reader_range(&r, "pue", &p->pue, 1);
 	return reader_close(&r);
 }
 

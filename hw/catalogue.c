@@ -38,12 +38,16 @@ static bool read_part(struct arena *mem, const struct node *map,
 	part->part_class = (enum ft_part_class)read_choice(&r, "class", classes,
 							   FT_PART_CLASSES, 0);
 	part->max_w = read_number_or(&r, mem, "power", DIM_W, 0);
+	reader_range(&r, "power", &part->max_w, 0);
 	part->typical_frac = read_number_or(&r, mem, "typical_frac", DIM_FRAC, 1);
 	reader_bound(&r, "typical_frac", &part->typical_frac, 0, 1);
+	reader_range(&r, "typical_frac", &part->typical_frac, 0);
 	part->memory_frac = read_number_or(&r, mem, "memory_frac", DIM_FRAC, 1);
 	part->waiting_frac = read_number_or(&r, mem, "waiting_frac", DIM_FRAC, 1);
 	reader_bound(&r, "memory_frac", &part->memory_frac, 0, 1);
 	reader_bound(&r, "waiting_frac", &part->waiting_frac, 0, 1);
+	reader_range(&r, "memory_frac", &part->memory_frac, 0);
+	reader_range(&r, "waiting_frac", &part->waiting_frac, 0);
 	part->clock_exponent = read_number_or(&r, mem, "clock_exponent", DIM_NONE, 1);
 	reader_bound(&r, "clock_exponent", &part->clock_exponent, 1, 4);
 	part->limit_window_s = read_number_or(&r, mem, "limit_window", DIM_S, 0);

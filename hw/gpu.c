@@ -58,6 +58,8 @@ static void read_power(struct reader *outer, struct arena *mem, struct ft_gpu *g
 	read_provenance(&r, mem);
 	gpu->idle_w = read_number(&r, mem, "idle", DIM_W);
 	gpu->limit_w = read_positive(&r, mem, "limit", DIM_W);
+	reader_range(&r, "idle", &gpu->idle_w, 0);
+	reader_range(&r, "limit", &gpu->limit_w, 0);
 	outer->failed = !reader_close(&r) || outer->failed;
 }
 

@@ -106,6 +106,7 @@ static bool read_all(struct arena *mem, struct node *map, struct ft_node *node,
 	node->gpu_speed_spread_frac =
 		read_number_or(&r, mem, "gpu_speed_spread", DIM_FRAC, 0);
 	node->power_w = read_number(&r, mem, "power", DIM_W);
+	reader_range(&r, "power", &node->power_w, 0);
 	node->rack_units = read_number_or(&r, mem, "rack_units", DIM_NONE, 0);
 	reader_bound(&r, "rack_units", &node->rack_units, 0, 60);
 	node->default_fabric = read_text(&r, "default_fabric", "none");

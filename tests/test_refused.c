@@ -274,6 +274,42 @@ static void a_cluster_is_held_to_its_bounds(void **state)
 	assert_true(is_refused("{gpus: 8}", "gpu"));
 }
 
+/* Watts are drawn as logarithms: a range from 0 on would count as none. */
+static void no_range_of_watts_begins_at_nothing(void **state)
+{
+#define FROM(unit, provenance) \
+	"{value: 0.5" unit ", low: 0" unit ", high: 0.9" unit provenance "}"
+#define ASSUMED ", provenance: {kind: assumed, date: 2026-11-25}"
+#define SITE(fact) \
+	{ \
+		"gpu: h100-sxm, site: {extends: standard, parts: {gpu: {class: server, " fact \
+		"}}}", \
+			"has a range that begins at 0" \
+	}
+	static const struct mistake m[] = {
+		{ "gpu: {extends: h100-sxm, power.idle: " FROM(" kW", "") "}",
+		  "idle: has a range that begins at 0" },
+		{ "gpu: {extends: h100-sxm, power.limit: " FROM(" kW", "") "}",
+		  "limit: has a range that begins at 0" },
+		{ "gpu: h100-sxm, node: {extends: hgx-h100, power: " FROM(" kW",
+									  "") "}",
+		  "power: has a range that begins at 0" },
+		SITE("power: " FROM(" kW", ASSUMED)),
+		SITE("typical_frac: " FROM("", ASSUMED)),
+		SITE("memory_frac: " FROM("", ASSUMED)),
+		SITE("waiting_frac: " FROM("", ASSUMED)),
+	};
+
+	(void)state;
+	taken("{gpu: {extends: h100-sxm, power.idle: {value: 90 W, low: 1 W, high: 95 W}}, "
+	      "gpus: 8}");
+	taken("{gpu: {extends: h100-sxm, power.idle: 0 W}, gpus: 8}");
+	ALL_REFUSED("{gpus: 8, @}", m);
+#undef FROM
+#undef ASSUMED
+#undef SITE
+}
+
 /* Of a list, the item that is wrong. */
 static void an_item_is_pointed_at(void **state)
 {
@@ -298,6 +334,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_item_is_pointed_at),
+		cmocka_unit_test(no_range_of_watts_begins_at_nothing),
 		cmocka_unit_test(a_gpu_by_another_is_held_to_its_bounds),
 		cmocka_unit_test(a_drawn_network_is_whole),
 		cmocka_unit_test(a_fabric_is_held_to_its_bounds),
