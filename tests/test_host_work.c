@@ -129,6 +129,27 @@ static void an_update_counts_its_tensors(void **state)
 			    FT_HOST_SHARD_TENSOR) == 21);
 }
 
+/* GPT has 16 a layer (six products and two norms, each with its bias), words, learned positions, a norm
+ * with its bias and a head; a recording of 48 layers has 16 x 48 + 5. A head that is the embedding is
+ * none of its own, and behind adapters all but those stays as it is: two for each of two targets. */
+static void an_update_counts_what_is_trained(void **state)
+{
+	static const char *const plain = PLAN("24") "sharding: ddp}";
+	static const char *const adapters =
+		PLAN("24") "sharding: fsdp, lora: {rank: 16}}";
+
+	(void)state;
+	assert_true(counted(GPT, plain, "torch-2.11-eager", 8,
+			    FT_HOST_OPTIMIZER_TENSOR) == 3 * 16 + 5);
+	assert_true(counted("{name: gpt-1.5b, num_hidden_layers: 3}", plain,
+			    "torch-2.11-eager", 8,
+			    FT_HOST_OPTIMIZER_TENSOR) == 3 * 16 + 4);
+	assert_true(counted(LLAMA, adapters, "torch-2.11-eager", 8,
+			    FT_HOST_OPTIMIZER_TENSOR) == 2 * 2 * 2);
+	assert_true(counted(LLAMA, adapters, "torch-2.11-eager", 8,
+			    FT_HOST_SHARD_TENSOR) == 2 * 2 * 2);
+}
+
 /*
  * GPT of 1.5B: down 41 MB, up 41, out and v and k 31, q 10 in fp32, of a bucket of 26 MB: four pieces a layer, so three cuts,
  * as a recording has them. Of Llama's 235, 235, 235, 67, 67, 17 and 17 the last two share a bucket.
@@ -161,6 +182,7 @@ int main(void)
 		cmocka_unit_test(only_a_long_list_has_new_memory),
 		cmocka_unit_test(each_reduction_lists_anew),
 		cmocka_unit_test(an_update_counts_its_tensors),
+		cmocka_unit_test(an_update_counts_what_is_trained),
 		cmocka_unit_test(a_compiled_block_is_cut_where_a_bucket_is_full),
 	};
 

@@ -32,7 +32,8 @@ enum variant {
 struct held {
 	double dense, experts; /* parameters that are trained, before sharding */
 	double frozen, frozen_experts; /* bytes of weights that are not */
-	int64_t tensors;	       /* that the parameters are kept in */
+	int64_t tensors;	       /* that trained parameters are kept in, */
+	int64_t frozen_tensors;	       /* and frozen ones */
 };
 
 struct segment_key {

@@ -111,7 +111,8 @@ void gather_unit(struct builder *b, struct held unit, enum ft_event behind)
 void unshard_unit(struct builder *b, struct held unit)
 {
 	double out = b->rules->fsdp_copy_out_bytes;
-	int launches = has_peers(b, unit) ? 1 : (int)unit.tensors;
+	int launches =
+		has_peers(b, unit) ? 1 : (int)(unit.tensors + unit.frozen_tensors);
 
 	b->of_shards = true;
 	host(b, FT_HOST_SHARD_FORWARD, 0.5);
