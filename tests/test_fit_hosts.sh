@@ -7,7 +7,7 @@ cat >"$tmp/truth.yaml" <<Y
 extends: torch-2.11-eager
 provenance: {kind: assumed, source: a test}
 rates: {host: {launch: 20 us, collective: 31 us, block_forward: 0.5 ms, block_backward: 0.9 ms, shard_forward: 1 ms,
-  shard_backward: 1.1 ms, ends_forward: 0.4 ms, ends_backward: 2 ms, optimizer: 2 ms, step: 3 ms}}
+  shard_backward: 1.1 ms, ends_forward: 0.4 ms, ends_backward: 2 ms, optimizer: 2 ms, optimizer_tensor: 7 us, step: 3 ms}}
 Y
 sed 's/gpus: 2/gpus: 1/; s/global_batch_size: 2/global_batch_size: 1/; s/sharding: fsdp/sharding: ddp/' $sharded >"$tmp/alone.yaml"
 for s in $sharded "$tmp/alone.yaml"; do
