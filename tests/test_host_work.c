@@ -150,6 +150,31 @@ static void an_update_counts_what_is_trained(void **state)
 			    FT_HOST_SHARD_TENSOR) == 2 * 2 * 2);
 }
 
+/* Of a layer: Qwen3's four of attention, two norms on q and k, a router and three of experts, two norms; Mixtral's
+ * without norms on q and k; DeepSeek-V3's first three q_a, q_b, kv_a, kv_b, o, two norms of latents, three of the MLP and
+ * two norms; OLMo 2's two norms on q and k; Qwen2.5's three biases. */
+static void a_layer_of_each_family_has_its_tensors(void **state)
+{
+	static const char *const plain = PLAN("24") "sharding: ddp}";
+	static const struct {
+		const char *model;
+		int of_layers, ends;
+	} cases[] = {
+		{ "{name: qwen3-30b-a3b, num_hidden_layers: 2}", 2 * 12, 3 },
+		{ "{name: mixtral-8x7b, num_hidden_layers: 2}", 2 * 10, 3 },
+		{ "{name: deepseek-v3, num_hidden_layers: 3, num_nextn_predict_layers: 0}",
+		  3 * 12, 3 },
+		{ "{name: olmo2-7b, num_hidden_layers: 2}", 2 * 11, 3 },
+		{ "{name: qwen2.5-7b, num_hidden_layers: 2}", 2 * 12, 3 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		assert_int_equal((int)counted(cases[i].model, plain, "torch-2.11-eager",
+					      8, FT_HOST_OPTIMIZER_TENSOR),
+				 cases[i].of_layers + cases[i].ends);
+}
+
 /*
  * GPT of 1.5B: down 41 MB, up 41, out and v and k 31, q 10 in fp32, of a bucket of 26 MB: four pieces a layer, so three cuts,
  * as a recording has them. Of Llama's 235, 235, 235, 67, 67, 17 and 17 the last two share a bucket.
@@ -183,6 +208,7 @@ int main(void)
 		cmocka_unit_test(each_reduction_lists_anew),
 		cmocka_unit_test(an_update_counts_its_tensors),
 		cmocka_unit_test(an_update_counts_what_is_trained),
+		cmocka_unit_test(a_layer_of_each_family_has_its_tensors),
 		cmocka_unit_test(a_compiled_block_is_cut_where_a_bucket_is_full),
 	};
 

@@ -12,20 +12,40 @@ static int64_t adapter_tensors(const struct ft_lora *lora)
 	return n;
 }
 
+/* q, k and v, or latents with their norms, and the output; norms on q and k. */
+static int64_t attention_tensors(const struct builder *b, const struct ft_layer *l)
+{
+	const struct ft_model *m = b->model;
+	int64_t inputs = b->rules->fused_qkv ? 1 : 3;
+	int64_t n = inputs + 1;
+
+	if (l->kv_lora_rank)
+		n = (l->q_lora_rank ? 3 : 1) + 4;
+	return n + (m->qkv_bias ? inputs : 0) + m->out_bias + m->sinks +
+	       (m->qk_norm == FT_QK_HEAD || m->qk_norm == FT_QK_WHOLE ? 2 : 0);
+}
+
+/* Experts of a rank lie in one tensor a matrix. */
+static int64_t mlp_tensors(const struct builder *b, const struct ft_layer *l)
+{
+	const struct ft_model *m = b->model;
+	bool gated = m->activation == FT_SWIGLU;
+	int64_t matrices = 2 + (gated && !b->rules->fused_gate_up);
+	int64_t n = matrices * (1 + m->mlp_bias);
+
+	if (!l->experts)
+		return n;
+	return n + 1 + m->router_bias +
+	       (l->shared_intermediate ? matrices + m->shared_gate : 0);
+}
+
 /* Of a layer without adapters. */
 static int64_t weight_tensors(const struct builder *b, int64_t layer)
 {
 	const struct ft_model *m = b->model;
-	int64_t linear = 6 + (m->activation == FT_SWIGLU);
-	int64_t biases = (m->qkv_bias ? (b->rules->fused_qkv ? 1 : 3) : 0) +
-			 m->out_bias +
-			 (m->mlp_bias ? 2 + (m->activation == FT_SWIGLU) : 0);
+	const struct ft_layer *l = &m->layer[layer];
 
-	if (b->rules->fused_qkv)
-		linear -= 2;
-	if (m->layer[layer].experts)
-		linear += 3;
-	return linear + biases + m->norms * m->norm_vectors;
+	return attention_tensors(b, l) + mlp_tensors(b, l) + m->norms * m->norm_vectors;
 }
 
 int64_t layer_tensors(const struct builder *b, int64_t layer)
