@@ -175,6 +175,20 @@ static void a_layer_of_each_family_has_its_tensors(void **state)
 				 cases[i].of_layers + cases[i].ends);
 }
 
+/* Of the last micro-batch: DDP's, which wraps no stage of a pipeline. */
+static void gradients_have_hooks_where_ddp_wraps_the_model(void **state)
+{
+	static const char *const whole = PLAN("24") "sharding: ddp}";
+	static const char *const stages =
+		PLAN("24") "sharding: ddp, parallel: {pp: 2}}";
+
+	(void)state;
+	assert_true(counted(LLAMA, whole, "torch-2.11-eager", 8,
+			    FT_HOST_GRADIENT_HOOK) == 2 * 9);
+	assert_true(counted(LLAMA, stages, "torch-2.11-eager", 8,
+			    FT_HOST_GRADIENT_HOOK) == 0);
+}
+
 /*
  * GPT of 1.5B: down 41 MB, up 41, out and v and k 31, q 10 in fp32, of a bucket of 26 MB: four pieces a layer, so three cuts,
  * as a recording has them. Of Llama's 235, 235, 235, 67, 67, 17 and 17 the last two share a bucket.
@@ -209,6 +223,7 @@ int main(void)
 		cmocka_unit_test(an_update_counts_its_tensors),
 		cmocka_unit_test(an_update_counts_what_is_trained),
 		cmocka_unit_test(a_layer_of_each_family_has_its_tensors),
+		cmocka_unit_test(gradients_have_hooks_where_ddp_wraps_the_model),
 		cmocka_unit_test(a_compiled_block_is_cut_where_a_bucket_is_full),
 	};
 

@@ -358,7 +358,7 @@ static void behind_backward(struct stage *st, struct layer_call k)
 		reduce_unit(b, unit, k.variant & V_FIRST);
 	else if (reduces_last(b)) /* hooks sum up what comes */
 		host(b, FT_HOST_SHARD_BACKWARD, 1);
-	if (k.variant & V_SYNC && b->plan->sharding == FT_DDP)
+	if (k.variant & V_SYNC && b->plan->sharding == FT_DDP && b->plan->pp == 1)
 		host(b, FT_HOST_GRADIENT_HOOK, (double)layer_tensors(b, k.layer));
 	if (k.variant & V_BUCKET)
 		reduce_gradients(b, bucket_of(b, k.variant), k.variant & V_FIRST);
