@@ -4,6 +4,12 @@
 #include "reports/json.h"
 #include "reports/table.h"
 
+/* What is done for each block of a list takes nanoseconds, what is done once a layer a thousand microseconds. */
+static void put_us(struct table *t, double time_s)
+{
+	table_put(t, time_s > 0 && time_s < 1e-7 ? "%.4f" : "%.1f", 1e6 * time_s);
+}
+
 void ft_report_host_fit(FILE *out, const struct ft_host_fit *fit)
 {
 	PLAIN_NUMBERS;
@@ -17,8 +23,8 @@ void ft_report_host_fit(FILE *out, const struct ft_host_fit *fit)
 			continue;
 		table_row(&t);
 		table_put(&t, "%s", ft_host_name((enum ft_host)h));
-		table_put(&t, "%.1f", 1e6 * c->was_s);
-		table_put(&t, "%.1f", 1e6 * c->is_s);
+		put_us(&t, c->was_s);
+		put_us(&t, c->is_s);
 		table_put(&t, "%s", ft_host_told_name(c->told));
 		table_put(&t, "%zu", c->n);
 	}

@@ -337,9 +337,9 @@ static void count(struct engine *e, struct stream *s)
 	if (e->part[s->part].recording)
 		jump_note_over(e, s);
 	if (p->pipeline == 0) {
-		ft_ps *sum = &e->out->work_time[op->work], t = e->q.now - s->began;
+		ft_ps *sum = &e->out->work_time[op->work];
 
-		*sum = t > INT64_MAX - *sum ? INT64_MAX : *sum + t;
+		*sum = engine_add_up(*sum, 1, e->q.now - s->began);
 		e->out->work_count[op->work]++;
 	}
 	if (e->in->timeline)

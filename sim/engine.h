@@ -90,6 +90,14 @@ struct engine_output {
 	ft_ps last_launch; /* and when the last was launched */
 };
 
+/* n times as much more; no sum passes the largest time. */
+static inline ft_ps engine_add_up(ft_ps sum, uint64_t n, ft_ps each)
+{
+	return each && (uint64_t)(INT64_MAX - sum) / (uint64_t)each < n ?
+		       INT64_MAX :
+		       sum + (ft_ps)n * each;
+}
+
 struct arena;
 
 /* How many compute ops a host may be ahead of its GPU. */

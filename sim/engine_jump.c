@@ -227,13 +227,9 @@ void jumps_count(struct engine *e)
 		const struct jump *j = e->jumps->all[i];
 
 		for (size_t k = 0; k < j->n_on; k++) {
-			ft_ps *sum = &out->work_time[j->on[k].work],
-			      each = j->on[k].time;
+			ft_ps *sum = &out->work_time[j->on[k].work];
 
-			*sum = each && (uint64_t)(INT64_MAX - *sum) / (uint64_t)each <
-						       j->times ?
-				       INT64_MAX :
-				       *sum + (ft_ps)j->times * each;
+			*sum = engine_add_up(*sum, j->times, j->on[k].time);
 			out->work_count[j->on[k].work] += j->times * j->on[k].count;
 		}
 	}

@@ -295,21 +295,14 @@ static void move_on(struct engine *e, struct part_state *r, const struct moment 
 		r->spent[i] += (ft_ps)n * (to->spent[i] - from->spent[i]);
 }
 
-static ft_ps sum_of(ft_ps sum, uint64_t n, ft_ps each)
-{
-	return each && (uint64_t)(INT64_MAX - sum) / (uint64_t)each < n ?
-		       INT64_MAX :
-		       sum + (ft_ps)n * each;
-}
-
 static void count_more(const struct engine *e, const struct part_state *r,
 		       const struct moment *from, const struct moment *to, uint64_t n)
 {
 	struct engine_output *out = e->out;
 
 	for (size_t i = 0; i < r->of->job->graph->n_works; i++) {
-		out->work_time[i] = sum_of(out->work_time[i], n,
-					   to->work_time[i] - from->work_time[i]);
+		out->work_time[i] = engine_add_up(
+			out->work_time[i], n, to->work_time[i] - from->work_time[i]);
 		out->work_count[i] += n * (to->work_count[i] - from->work_count[i]);
 	}
 	for (size_t i = 0; i < to->n_jumps; i++)

@@ -96,6 +96,7 @@ P
 ok "two ranks are one fit" sh -c "
 	$f trace compare $t/h200-8b4L-fsdp2-s4096-b1-eager.rank0.kineto.json.gz $t/h200-8b4L-fsdp2-s4096-b1-eager.rank1.kineto.json.gz \
 		$sharded --fit-stack $tmp/two >$tmp/said && grep -q '16 sections' $tmp/said && grep -q 'counts whole' $tmp/said &&
+	grep -q 'table  *0\.0035  *0\.0035' $tmp/said &&
 	grep -q 'times 1 for the profiler' $tmp/two.yaml"
 none() { # PATTERN COMMAND...: refused so, and no file is there
 	fails 1 "$@" && ! [ -e "$tmp/none.yaml" ]

@@ -5,6 +5,7 @@
  * solved by elimination.
  */
 #include "tests/check.h"
+#include "tests/eliminate.h"
 
 #include <math.h>
 
@@ -226,25 +227,6 @@ static double covariance(const double *a, const double *b)
 	return sum;
 }
 
-/* x of a x = b, by elimination; a and b are spoilt. */
-static void solve(size_t n, double a[KRIGE_NEAR][KRIGE_NEAR], double *b, double *x)
-{
-	for (size_t i = 0; i < n; i++)
-		for (size_t j = i + 1; j < n; j++) {
-			double by = a[j][i] / a[i][i];
-
-			for (size_t k = i; k < n; k++)
-				a[j][k] -= by * a[i][k];
-			b[j] -= by * b[i];
-		}
-	for (size_t i = n; i-- > 0;) {
-		x[i] = b[i];
-		for (size_t k = i + 1; k < n; k++)
-			x[i] -= a[i][k] * x[k];
-		x[i] /= a[i][i];
-	}
-}
-
 /* The rows that say most, most first: place in row[], how many. */
 static size_t that_say_most(const struct table *x, const double *at,
 			    double with[KRIGE_NEAR], size_t row[KRIGE_NEAR])
@@ -308,7 +290,7 @@ static struct kernel_estimate wanted(const struct ft_gpu *g, const struct table 
 		sum += with[i];
 	}
 	level /= sum;
-	solve(n, a, b, w);
+	eliminate(n, KRIGE_NEAR, &a[0][0], b, w);
 	ratio = level;
 	for (size_t i = 0; i < n; i++) {
 		ratio += w[i] * (value[i] - level);

@@ -5,6 +5,7 @@
  * by is carried by a system of equations that is solved by elimination.
  */
 #include "tests/check.h"
+#include "tests/eliminate.h"
 
 #include <math.h>
 
@@ -110,24 +111,6 @@ static double covariance(double a, double b)
 	return 0.015 / far / far;
 }
 
-static void solve(size_t n, double a[MOST_ROWS][MOST_ROWS], double *b, double *x)
-{
-	for (size_t i = 0; i < n; i++)
-		for (size_t j = i + 1; j < n; j++) {
-			double by = a[j][i] / a[i][i];
-
-			for (size_t k = i; k < n; k++)
-				a[j][k] -= by * a[i][k];
-			b[j] -= by * b[i];
-		}
-	for (size_t i = n; i-- > 0;) {
-		x[i] = b[i];
-		for (size_t k = i + 1; k < n; k++)
-			x[i] -= a[i][k] * x[k];
-		x[i] /= a[i][i];
-	}
-}
-
 /* Of rows up to half a MiB: each against the mean of its neighbours. */
 static double scatter(const struct table *x)
 {
@@ -167,7 +150,7 @@ static double carried_s(const struct table *x, double bytes, expects *expected,
 		sum += b[i];
 	}
 	ratio = level /= sum;
-	solve(n, a, b, w);
+	eliminate(n, MOST_ROWS, &a[0][0], b, w);
 	for (size_t i = 0; i < n; i++)
 		ratio += w[i] * (value[i] - level);
 	return expected(of, bytes) * exp(ratio);
