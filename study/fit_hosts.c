@@ -319,7 +319,9 @@ static void write_constant(FILE *out, const struct ft_host_fit_request *asked,
 		mem, "%s: %s, %zu samples, times %.4g for the profiler",
 		source_of(asked, mem), ft_host_told_name(c->told), c->n, asked->pace);
 
-	fprintf(out, "    %s: {value: %.6g us, provenance: {kind: %s, source: ",
+	/* a range of the stack below is of another value */
+	fprintf(out,
+		"    %s: {value: %.6g us, low: null, high: null, provenance: {kind: %s, source: ",
 		ft_host_name((enum ft_host)h), 1e6 * c->is_s,
 		measured ? "measured" : "derived");
 	node_put_quoted(out, said);
