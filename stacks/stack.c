@@ -19,6 +19,8 @@ static const char *const hosts[FT_HOSTS] = {
 	"collective",
 	"block_forward",
 	"block_backward",
+	"split_weight",
+	"split_below",
 	"piece",
 	"shard_forward",
 	"shard_backward",
@@ -83,6 +85,7 @@ static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 	l->gather_under_forward = read_bool(&r, "gather_under_forward", false);
 	l->split_backward = read_bool(&r, "split_backward", false);
 	l->dual_pipe = read_bool(&r, "dual_pipe", false);
+	l->autograd_split = read_bool(&r, "autograd_split", false);
 	l->host_sync = read_bool(&r, "host_sync", false);
 	l->mixed_norms = read_bool(&r, "mixed_norms", false);
 	l->cut_blocks = read_bool(&r, "cut_blocks", false);
@@ -94,6 +97,7 @@ static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 	l->narrow_parameters = read_bool(&r, "narrow_parameters", false);
 	l->scatter_gather = read_bool(&r, "scatter_gather", false);
 	l->scaled_gradients = read_bool(&r, "scaled_gradients", true);
+	l->scaled_in_pipeline = read_bool(&r, "scaled_in_pipeline", false);
 	l->fsdp_copy_in_bytes = read_quantity(&r, "fsdp_copy_in", DIM_BYTES, 0);
 	l->fsdp_copy_out_bytes = read_quantity(&r, "fsdp_copy_out", DIM_BYTES, 0);
 	l->fsdp_copy_grad_bytes = read_quantity(&r, "fsdp_copy_gradient", DIM_BYTES, 0);

@@ -56,8 +56,8 @@ static bool has_part(const struct ft_graph *g)
 	return false;
 }
 
-static void build_both(struct parts *whole, struct parts *split, size_t step,
-		       const char *stack)
+static void build_how(struct parts *whole, struct parts *split, size_t step,
+		      const char *stack, bool autograd)
 {
 	char plan[400];
 
@@ -75,8 +75,15 @@ static void build_both(struct parts *whole, struct parts *split, size_t step,
 							   FT_DUALPIPEV;
 		p->stack->layout.split_backward = true;
 		p->stack->layout.dual_pipe = true;
+		p->stack->layout.autograd_split = autograd;
 		rebuild(p);
 	}
+}
+
+static void build_both(struct parts *whole, struct parts *split, size_t step,
+		       const char *stack)
+{
+	build_how(whole, split, step, stack, false);
 }
 
 static void the_two_parts_do_the_whole_work(void **state)
@@ -190,11 +197,135 @@ static void dualpipev_keeps_half_a_stage_more(void **state)
 	      "{sequence_length: 512, global_batch_size: 64, sharding: ddp, "
 	      "schedule: dualpipev, parallel: {pp: 4, vpp: 2}}",
 	      "torch-2.11-eager", 16);
+	dual.stack->layout.autograd_split = false;
+	rebuild(&dual);
 	for (size_t c = 0; c < 4; c++)
 		near_frac(most_kept_bytes(dual.graph, c),
 			  most_kept_bytes(one.graph, 0) * 4.5 / 4, 1e-12);
 	drop(&one);
 	drop(&dual);
+}
+
+/* ---- cut by autograd ------------------------------------------------------------------ */
+
+/* Bytes of the outputs' gradients that are summed up, over all calls of a stage, and their number: by
+ * the products of gradients of weights in the parts that are cut off, and norms. */
+static struct sum sums_expected(const struct ft_graph *g, size_t c, int64_t h,
+				double norms)
+{
+	const struct ft_class *k = &g->rank_class[c];
+	struct sum t = { 0, 0, 0 };
+
+	for (size_t i = 0; i < k->n_calls; i++) {
+		const struct ft_segment *s = &g->segment[k->call[i].segment];
+		double times = k->call[i].repeat, of = strstr(s->name, "head") ? 1 : norms;
+
+		if (!strstr(s->name, ".weights"))
+			continue;
+		t.n += times * of;
+		for (size_t j = 0; j < s->n_ops; j++) {
+			const struct ft_work *w = &g->work[s->op[j].work];
+
+			if (w->kind != FT_GEMM)
+				continue;
+			t.n += times;
+			t.bytes += times * 4 * (double)(w->gemm.m * w->gemm.n);
+		}
+		t.bytes += times * of * 4 * (double)(512 * h);
+	}
+	return t;
+}
+
+static double host_of_class(const struct ft_graph *g, size_t c, enum ft_host h)
+{
+	double t = 0;
+
+	for (size_t i = 0; i < g->rank_class[c].n_calls; i++)
+		t += g->rank_class[c].call[i].repeat *
+		     g->segment[g->rank_class[c].call[i].segment].host[h];
+	return t;
+}
+
+static bool has_slot(const struct ft_class *c, enum ft_slot_kind kind, int64_t chunk)
+{
+	for (size_t i = 0; i < c->n_slots; i++)
+		if (c->slot[i].slot.kind == kind && c->slot[i].slot.chunk == chunk)
+			return true;
+	return false;
+}
+
+/* Two layers a stage of 9 tensors each, the last with the head and its norm: 18 and 20 tensors
+ * of 16 micro-batches, of which 153 and 190 pairs lie above each other. */
+static void autograd_sums_what_it_cut(void **state)
+{
+	static const double n[] = { 0, 18, 18, 20 }, below[] = { 0, 153, 153, 190 };
+	struct parts whole, split;
+
+	(void)state;
+	build_how(&whole, &split, 0, "torch-2.11-eager", true);
+	assert_int_equal(split.plan->micro_batches, 16);
+	for (size_t c = 0; c < 4; c++) {
+		struct sum want = sums_expected(split.graph, c, 4096, 2);
+
+		near_frac(1 + want.n, 1 + 16 * n[c], 1e-12);
+		near_frac(1 + host_of_class(split.graph, c, FT_HOST_SPLIT_WEIGHT),
+			  1 + 16 * n[c], 1e-12);
+		near_frac(1 + host_of_class(split.graph, c, FT_HOST_SPLIT_BELOW),
+			  1 + 16 * below[c], 1e-12);
+		for (int kind = 0; kind < FT_SLOT_UPDATE; kind++)
+			assert_int_equal(has_slot(&split.graph->rank_class[c],
+						  (enum ft_slot_kind)kind, 0),
+					 kind == FT_SLOT_FORWARD ||
+						 (kind == FT_SLOT_WHOLE) == !c);
+	}
+	near_frac(sum_in(split.graph, NULL, "gradient_sum").bytes,
+		  sums_expected(split.graph, 1, 4096, 2).bytes * 2 +
+			  sums_expected(split.graph, 3, 4096, 2).bytes,
+		  1e-12);
+	drop(&whole);
+	drop(&split);
+}
+
+/* All else is what a whole backward runs, and nothing is left in memory. */
+static void autograd_does_the_whole_work(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < STEPS; i++) {
+		struct parts whole, split;
+		bool lora = strstr(steps[i].plan, "lora") != NULL;
+
+		build_how(&whole, &split, i, "torch-2.11-eager", true);
+		for (size_t k = 0; k < whole.graph->n_works; k++)
+			if (is_of_layers(&whole.graph->work[k]))
+				near_frac(times_of(split.graph, &whole.graph->work[k]),
+					  times_of(whole.graph, &whole.graph->work[k]),
+					  1e-12);
+		assert_int_equal(sum_in(split.graph, NULL, "gradient_sum").n == 0, lora);
+		for (int m = 0; m < FT_MEMORIES; m++)
+			near_frac(1e9 + left_over(split.graph, (enum ft_memory)m),
+				  1e9 + left_over(whole.graph, (enum ft_memory)m),
+				  1e-9);
+		drop(&whole);
+		drop(&split);
+	}
+}
+
+/* A stage keeps what its layers saved until weights' gradients are computed, and with it the
+ * gradients of 43,008 features a token and of two norms, of 4,096 each, a layer: stage s of s + 1
+ * backwards. */
+static void autograd_keeps_the_graph(void **state)
+{
+	struct parts whole, split;
+	double gradients = 2.0 * 2 * 512 * (43008 + 2 * 4096), kept;
+
+	(void)state;
+	build_how(&whole, &split, 0, "torch-2.11-eager", true);
+	kept = most_kept_bytes(whole.graph, 3);
+	near_frac(most_kept_bytes(split.graph, 0), 4 * kept, 1e-12);
+	near_frac(most_kept_bytes(split.graph, 1), 4 * kept + 2 * gradients, 1e-12);
+	near_frac(most_kept_bytes(split.graph, 2), 4 * kept + 3 * gradients, 1e-12);
+	drop(&whole);
+	drop(&split);
 }
 
 int main(void)
@@ -204,6 +335,9 @@ int main(void)
 		cmocka_unit_test(the_parts_are_what_they_say),
 		cmocka_unit_test(activations_are_those_of_1f1b),
 		cmocka_unit_test(dualpipev_keeps_half_a_stage_more),
+		cmocka_unit_test(autograd_sums_what_it_cut),
+		cmocka_unit_test(autograd_does_the_whole_work),
+		cmocka_unit_test(autograd_keeps_the_graph),
 	};
 
 	return cmocka_run_group_tests_name("traces/schedule: parts", tests, NULL, NULL);

@@ -163,6 +163,7 @@ static void stage_backward(struct stage *st, const struct ft_slot *slot)
 	for (int64_t l = st->end[p.chunk] - 1; l >= st->begin[p.chunk]; l--)
 		segment_backward(st, backward_call(st, &p, l));
 	leave_backward(st, &p);
+	segment_walks(st);
 }
 
 void stage_slot(struct stage *st, const struct ft_slot *slot)
@@ -246,10 +247,9 @@ void stage_finish(struct stage *st)
 						 PART_WHOLE },
 			   "optimizer"))
 		return;
+	pipeline_end(b, st->held, st->last);
 	optimizer_ops(b, st->held, tied);
 	host(b, FT_HOST_STEP, 1);
-	if (st->last)
-		outputs_bytes(b);
 	segment_done(st);
 }
 
@@ -284,7 +284,7 @@ static void most_open(const struct builder *b, int64_t number, int64_t *most)
 	struct ft_slot *slot =
 		ARENA_ARRAY(b->mem, ft_plan_most_slots(p), struct ft_slot);
 	int64_t *open = ARENA_ARRAY(b->mem, (size_t)p->vpp, int64_t);
-	size_t n = ft_plan_slots(p, number, slot);
+	size_t n = stage_order(b, number, slot);
 
 	for (size_t i = 0; i < n; i++) {
 		int64_t c = slot[i].chunk;
@@ -344,7 +344,7 @@ static void build_stage(struct builder *b, int64_t number)
 	struct stage st = stage_begin(b, number);
 	struct ft_slot *slot =
 		ARENA_ARRAY(b->mem, ft_plan_most_slots(p), struct ft_slot);
-	size_t n = ft_plan_slots(p, number, slot);
+	size_t n = stage_order(b, number, slot);
 	bool ahead = p->schedule != FT_DUALPIPEV; /* a pair's backward is */
 
 	for (size_t i = 0; i < n; i++)

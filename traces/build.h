@@ -115,6 +115,10 @@ void put_gemm(struct builder *b, const char *name, enum ft_layout layout, int64_
 void put_memory(struct builder *b, const char *name, const char *curve, double bytes,
 		int launches);
 
+/* Where autograd cuts a backward, a tensor of weights begins its part by summing up gradients of its
+ * output: one, in 16 bit (torch/distributed/pipelining/_backward.py, stage_backward_weight). */
+void put_gradient_sum(struct builder *b, double elements);
+
 /* The same over rows of that many bytes each: norms, softmax, loss. */
 void put_rows(struct builder *b, const char *name, const char *curve, double bytes,
 	      int launches, double row_bytes);
@@ -185,8 +189,9 @@ void base_bytes(const struct builder *b, struct held stage, struct held ends,
 		double bytes[FT_MEMORIES]);
 void head_bytes(struct builder *b, struct held root, bool backward);
 void layer_bytes(struct builder *b, int64_t layer, bool backward);
+void gradient_waits(struct builder *b, double elements); /* from one part to the other */
 void reduced_bytes(struct builder *b, struct held unit); /* while it is reduced */
-void outputs_bytes(struct builder *b);			 /* of all micro-batches */
+void outputs_join(struct builder *b); /* of all micro-batches, and its time */
 double kept_gradient_width(const struct builder *b);
 void unit_comes(struct builder *b, struct held unit, bool gathered); /* for a forward */
 void unit_goes(struct builder *b, struct held unit); /* behind a backward */

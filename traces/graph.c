@@ -187,6 +187,19 @@ void host(struct builder *b, enum ft_host activity, double times)
 		b->seg->host[activity] += times;
 }
 
+void put_gradient_sum(struct builder *b, double elements)
+{
+	bool was;
+
+	if (!b->rules->autograd_split || b->part == PART_WHOLE || b->plan->lora.rank)
+		return;
+	gradient_waits(b, elements);
+	was = of_weights(b, true);
+	host(b, FT_HOST_SPLIT_WEIGHT, 1);
+	put_memory(b, "gradient_sum", "copy", 4 * elements, 1);
+	of_weights(b, was);
+}
+
 void put_product(struct builder *b, const struct ft_work *product)
 {
 	struct ft_work w = *product;
@@ -198,6 +211,8 @@ void put_product(struct builder *b, const struct ft_work *product)
 		return; /* the weight is frozen */
 	w.gemm.accumulate = w.gemm.layout == FT_WGRAD && b->rules->gradient_fusion &&
 			    b->plan->gradient_dtype == FT_FP32;
+	if (w.gemm.layout == FT_WGRAD)
+		put_gradient_sum(b, (double)w.gemm.m * (double)w.gemm.n);
 	was = of_weights(b, b->of_weights || w.gemm.layout == FT_WGRAD);
 	put_op(b, &w, FT_STREAM_COMPUTE, 1);
 	of_weights(b, was);

@@ -53,13 +53,20 @@ static void begin_layer(struct builder *b, bool backward)
 		host(b, FT_HOST_GRAPH, 1);
 }
 
-/* The part of a backward that comes later is a graph of its own. */
-static void begin_weights(struct builder *b)
+/* The part of a backward that comes later is a graph of its own. The gradients of norms are
+ * there already, as one kernel makes both. */
+static void begin_weights(struct builder *b, const struct layer_sizes *s)
 {
 	of_weights(b, true);
 	host(b, FT_HOST_GRAPH,
 	     b->part == PART_WEIGHTS && b->plan->graphs != FT_GRAPHS_NONE);
 	of_weights(b, false);
+	for (int64_t i = 0; i < b->model->norms; i++)
+		put_gradient_sum(b, (double)(s->h * s->part));
+	if (b->model->qk_norm) {
+		put_gradient_sum(b, (double)(s->tokens * s->q));
+		put_gradient_sum(b, (double)(s->tokens * s->k));
+	}
 }
 
 void layer_forward(struct builder *b, int64_t layer)
@@ -226,7 +233,7 @@ void layer_backward(struct builder *b, int64_t layer)
 	size_t from = b->seg->n_ops;
 
 	begin_layer(b, true);
-	begin_weights(b);
+	begin_weights(b, &s);
 	b->graphed = b->plan->graphs != FT_GRAPHS_NONE;
 	run_again(b, &s);
 	backward_begin(b, &s);

@@ -148,6 +148,12 @@ static void split_bytes(struct builder *b, double later, double saved, double wh
 		take(b, FT_MEMORY_ACTIVATIONS, later - saved, whole - saved);
 }
 
+void gradient_waits(struct builder *b, double elements)
+{
+	take(b, FT_MEMORY_ACTIVATIONS,
+	     (b->part == PART_INPUTS ? 2 : -2) * elements, 0);
+}
+
 void layer_bytes(struct builder *b, int64_t layer, bool backward)
 {
 	double saved = layer_saved_bytes(b, layer, layer_recompute(b, layer));
@@ -220,7 +226,8 @@ void head_bytes(struct builder *b, struct held root, bool backward)
 	double logits = head_logits(b), peak;
 	double whole = b->plan->reshard_after_forward ? unit_bytes(b, root) : 0;
 
-	if (b->part != PART_WHOLE) /* the gradient of the logits waits for the head's */
+	if (b->part != PART_WHOLE && !b->rules->autograd_split)
+		/* the gradient of the logits waits for the head's */
 		take(b, FT_MEMORY_OTHER, (b->part == PART_INPUTS ? 2 : -2) * logits, 0);
 	if (b->part == PART_WEIGHTS)
 		return;
@@ -244,11 +251,14 @@ void head_bytes(struct builder *b, struct held root, bool backward)
 }
 
 /* Behind the last pass what was kept of all micro-batches becomes one tensor. */
-void outputs_bytes(struct builder *b)
+void outputs_join(struct builder *b)
 {
-	if (b->rules->keeps_outputs && b->plan->pp > 1)
-		take(b, FT_MEMORY_OTHER, 0,
-		     2 * head_logits(b) * (double)b->plan->micro_batches);
+	double logits = head_logits(b) * (double)b->plan->micro_batches;
+
+	if (!b->rules->keeps_outputs || b->plan->pp == 1)
+		return;
+	take(b, FT_MEMORY_OTHER, 0, 2 * logits);
+	put_memory(b, "join_outputs", "copy", 4 * logits, (int)b->plan->micro_batches);
 }
 
 /* Packed, one unit behind the other. */

@@ -95,7 +95,7 @@ static void put_order(struct builder *b, struct ft_outline *o, size_t number,
 		      struct ft_slot *slot)
 {
 	const struct ft_plan *p = b->plan;
-	size_t n = ft_plan_slots(p, (int64_t)number, slot);
+	size_t n = stage_order(b, (int64_t)number, slot);
 	struct ft_outline_slot *order = ARENA_ARRAY(b->mem, n, struct ft_outline_slot);
 
 	for (size_t i = 0; i < n; i++) {

@@ -170,12 +170,15 @@ static double other_saved(const struct builder *b, const struct layer_sizes *s)
 }
 
 /* Inputs of products and gradients of their outputs take what the layer keeps, within a
- * twentieth (32 s b h of 34 in arXiv 2401.10241, table 1), but for scores and masks. */
+ * twentieth (32 s b h of 34 in arXiv 2401.10241, table 1), but for scores and masks. Autograd
+ * keeps all of it, as the graph is there until its last part is done, and gradients besides. */
 double layer_deferred_bytes(const struct builder *b, int64_t layer)
 {
 	struct layer_sizes s = sizes_of(b, layer);
 	double h = b->rules->dropout ? 2 * (double)(s.h * s.part) : 0;
 
+	if (b->rules->autograd_split)
+		return layer_saved_bytes(b, layer, FT_RECOMPUTE_NONE);
 	return layer_saved_bytes(b, layer, FT_RECOMPUTE_NONE) - h -
 	       (double)s.tokens * score_bytes(b, &s, 0);
 }

@@ -35,7 +35,7 @@
  * (pp-1) F: inputs of a pair need not both be there. Each stage keeps what 2 pp + 1 chunks
  * need.
  */
-#include "traces/build.h"
+#include "traces/stage.h"
 
 bool plan_splits(const struct ft_plan *p)
 {
@@ -227,4 +227,24 @@ size_t ft_plan_slots(const struct ft_plan *p, int64_t stage, struct ft_slot *slo
 	while (splits && weights < total)
 		slot[n++] = turned(p, weights++, FT_SLOT_WEIGHTS);
 	return n;
+}
+
+/* Autograd has no gradient of the model's inputs to compute first: the backward of the model's
+ * first chunk comes whole, when it is its weights' turn. Source: torch/distributed/pipelining/
+ * stage.py, backward_weight_one_chunk. */
+size_t stage_order(const struct builder *b, int64_t number, struct ft_slot *slot)
+{
+	size_t n = ft_plan_slots(b->plan, number, slot), kept = 0;
+	bool whole = number == 0 && plan_splits(b->plan) && b->rules->autograd_split;
+
+	for (size_t i = 0; i < n; i++) {
+		struct ft_slot s = slot[i];
+
+		if (whole && s.chunk == 0 && s.kind == FT_SLOT_BACKWARD)
+			continue;
+		if (whole && s.chunk == 0 && s.kind == FT_SLOT_WEIGHTS)
+			s.kind = FT_SLOT_WHOLE;
+		slot[kept++] = s;
+	}
+	return kept;
 }

@@ -185,6 +185,22 @@ static bool waits_for_reductions(const struct builder *b, unsigned variant)
 	       b->rules->sync_each_micro_batch && b->rules->fsdp_copy_in_bytes > 0;
 }
 
+/* Of n tensors, n (n - 1) / 2 lie below another. Source: autograd's engine counts what each node
+ * depends on, from the roots of every call (torch/csrc/autograd/engine.cpp). */
+void segment_walks(struct stage *st)
+{
+	const struct ft_class *c = st->rank_class;
+	double n = 0;
+
+	for (size_t i = c->slot[c->n_slots - 1].call; i < c->n_calls; i++)
+		n += c->call[i].repeat *
+		     st->b->g->segment[c->call[i].segment].host[FT_HOST_SPLIT_WEIGHT];
+	if (n < 2 || !fresh(st, ROLE_WALKS, (int64_t)n, 0, "walks"))
+		return;
+	host(st->b, FT_HOST_SPLIT_BELOW, n * (n - 1) / 2);
+	segment_done(st);
+}
+
 void segment_embed(struct stage *st, unsigned variant)
 {
 	struct builder *b = st->b;

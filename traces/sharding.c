@@ -376,6 +376,16 @@ static void mark_optimizer(struct builder *b, size_t from)
 			b->seg->op[i].optimizer = true;
 }
 
+void pipeline_end(struct builder *b, struct held stage, bool last)
+{
+	if (last)
+		outputs_join(b);
+	if (b->rules->scaled_in_pipeline && b->plan->pp > 1)
+		put_memory(b, "gradient_scale", "copy",
+			   2 * gradient_width(b) * held_share(b, stage),
+			   (int)stage.tensors);
+}
+
 void optimizer_ops(struct builder *b, struct held stage, double tied)
 {
 	enum ft_sharding how = b->plan->sharding;

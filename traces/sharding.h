@@ -23,6 +23,8 @@ bool reduces_at_once(const struct builder *b);
 bool sums_shards(const struct builder *b); /* of micro-batches, each reduced */
 void accumulate_gradients(struct builder *b, struct held unit, bool first);
 void cast_weights(struct builder *b, struct held unit);
+/* Of a pipeline: the last stage's outputs joined, a stage's gradients divided by the micro-batches. */
+void pipeline_end(struct builder *b, struct held stage, bool last);
 void optimizer_ops(struct builder *b, struct held stage, double tied);
 
 /* buckets.c */

@@ -23,12 +23,13 @@ static struct ft_sketch_calls begin(const struct stage *st)
 					 st->rank_class->n_calls };
 }
 
-/* One way or the other in one go, or in the two parts of a split backward. */
+/* One way or the other in one go, or in the two parts of a split backward. Where autograd splits
+ * it, the first chunk is not split, and runs less. */
 static struct ft_sketch_calls put_back(struct stage *st, int64_t layer,
 				       unsigned variant)
 {
 	struct ft_sketch_calls calls = begin(st);
-	bool splits = plan_splits(st->b->plan);
+	bool splits = plan_splits(st->b->plan) && !st->b->rules->autograd_split;
 
 	for (enum part part = splits ? PART_INPUTS : PART_WHOLE;; part = PART_WEIGHTS) {
 		st->part = part;

@@ -19,6 +19,7 @@ enum role {
 	ROLE_RECEIVE, /* kind 0 forward, 1 backward */
 	ROLE_SEND,
 	ROLE_SCALE,
+	ROLE_WALKS,
 	ROLE_ROOT_BACK,
 	ROLE_REDUCE,
 	ROLE_OPTIMIZER,
@@ -55,6 +56,10 @@ void segment_embed_back(struct stage *st, unsigned variant);
 void segment_root_back(struct stage *st, unsigned variant);
 void segment_reduce(struct stage *st);
 
+/* Of the gradients of weights that autograd cut off and the slot computed: for each tensor the
+ * host walked as much of the graph as lies below. */
+void segment_walks(struct stage *st);
+
 /* One layer in one pass, as a chunk's loop asks for it. */
 struct layer_call {
 	int64_t layer;
@@ -73,6 +78,8 @@ bool build_begin(struct builder *b, const struct ft_model *model,
 		 struct ft_error *err);
 void build_end(struct builder *b);
 struct stage stage_begin(struct builder *b, int64_t number);
+/* The stage's slots, as many as ft_plan_slots gives or fewer. */
+size_t stage_order(const struct builder *b, int64_t number, struct ft_slot *slot);
 void stage_slot(struct stage *st, const struct ft_slot *slot);
 void stage_finish(struct stage *st); /* the update */
 
