@@ -309,6 +309,29 @@ static void recomputation_sees_the_window_too(void **state)
 	drop(&p);
 }
 
+/* Of 33 sequences 4 replicas have 9, 8, 8 and 8, in micro-batches of 8 and a smaller one: a token
+ * is computed again once, as in batches that come out even. */
+static void recomputation_counts_a_smaller_micro_batch_as_it_is(void **state)
+{
+	double each[2];
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct parts p;
+		char training[200];
+
+		snprintf(training, sizeof(training),
+			 "{sequence_length: 1024, global_batch_size: %d, sharding: "
+			 "fsdp, micro_batch_size: 8, recompute: full}",
+			 i ? 33 : 32);
+		build(&p, "{name: mpt-1b, num_hidden_layers: 2}", training,
+		      "llm-foundry-2023", 4);
+		each[i] = p.graph->recomputed_flop_per_rank * 4 / p.graph->tokens;
+		drop(&p);
+	}
+	assert_float_equal(each[1] / each[0], 1, 1e-12);
+}
+
 /* Each field by itself tells two works apart; the name alone does not. */
 static void works_are_the_same_when_all_but_their_names_is(void **state)
 {
@@ -340,6 +363,7 @@ int main(void)
 		cmocka_unit_test(every_parameter_is_reduced_once),
 		cmocka_unit_test(every_sharding_is_built_without_overlap),
 		cmocka_unit_test(recomputation_sees_the_window_too),
+		cmocka_unit_test(recomputation_counts_a_smaller_micro_batch_as_it_is),
 		cmocka_unit_test(memory_comes_back),
 		cmocka_unit_test(text_reads_back_the_same),
 		cmocka_unit_test(bad_graph_text_has_line_and_column),

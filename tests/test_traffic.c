@@ -210,6 +210,62 @@ static void gradients_are_reduced_once(void **state)
 		}
 }
 
+#define PREDICTS(tied)                                               \
+	"{model_type: llama, hidden_size: 512, num_hidden_layers: 8, " \
+	"num_attention_heads: 8, vocab_size: 32000, intermediate_size: 1536, " \
+	"num_nextn_predict_layers: 1, tie_word_embeddings: " tied "}"
+
+/* Of each weight of a stage one gradient, wherever tokens are predicted: at the end of a
+ * pipeline, which has a copy of the embedding, or of a V, which is back where that lies. */
+static void a_stage_reduces_what_it_holds(void **state)
+{
+	static const char *const schedules[] = { "1f1b, parallel: {pp: 4}",
+						 "zbv, parallel: {pp: 4, vpp: 2}",
+						 "dualpipev, parallel: {pp: 4, vpp: 2}" };
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		struct parts p;
+		char training[200];
+
+		snprintf(training, sizeof(training),
+			 "{sequence_length: 1024, global_batch_size: 16, sharding: "
+			 "zero1, schedule: %s}",
+			 schedules[i]);
+		build(&p, PREDICTS("false"), training, "torch-2.11-eager", 8);
+		for (size_t stage = 0; stage < 4; stage++) {
+			const double *base = p.graph->rank_class[stage].base_bytes;
+			double times;
+
+			near_frac(
+				bytes_of(p.graph, stage, "gradient_reduce", &times) / 4,
+				base[FT_MEMORY_WEIGHTS] / 2, 1e-4);
+		}
+		drop(&p);
+	}
+}
+
+/* A tied head is the copy that predicted tokens are looked up in: one table less, of 32,000 x 512
+ * weights in 2 bytes. */
+static void a_tied_end_that_predicts_has_one_table(void **state)
+{
+	static const char *const models[] = { PREDICTS("true"), PREDICTS("false") };
+	double last[2];
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct parts p;
+
+		build(&p, models[i],
+		      "{sequence_length: 1024, global_batch_size: 16, sharding: zero1, "
+		      "parallel: {pp: 2}}",
+		      "megatron-core", 4);
+		last[i] = p.graph->rank_class[1].base_bytes[FT_MEMORY_WEIGHTS];
+		drop(&p);
+	}
+	near_frac(last[1] - last[0], 2.0 * 32000 * 512, 1e-9);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -219,6 +275,8 @@ int main(void)
 		cmocka_unit_test(the_host_is_asked_once_a_block),
 		cmocka_unit_test(work_counts_its_bytes),
 		cmocka_unit_test(gradients_are_reduced_once),
+		cmocka_unit_test(a_stage_reduces_what_it_holds),
+		cmocka_unit_test(a_tied_end_that_predicts_has_one_table),
 	};
 
 	return cmocka_run_group_tests_name("traffic", tests, NULL, NULL);

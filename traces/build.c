@@ -385,15 +385,18 @@ static void group_shapes(const struct ft_plan *p, struct ft_group_shape *g)
 				       p->pp > 1 ? p->ranks / p->pp * (p->pp - 1) : 1);
 }
 
+/* On the mean rank: the last micro-batch may be a smaller one, and replicas may lack it. */
 static double recomputed(struct builder *b)
 {
+	const struct ft_plan *p = b->plan;
+	double times = (double)p->global_batch / (double)(p->dp * p->micro_batch);
 	double flop = 0;
 
 	for (int64_t l = 0; l < b->model->n_layers; l++)
 		flop += layer_recomputed_flop(b, l);
 	flop += (double)b->model->predicted *
 		layer_recomputed_flop(b, b->model->n_layers - 1);
-	return flop * (double)b->plan->micro_batches / (double)b->plan->pp;
+	return flop * times / (double)p->pp;
 }
 
 /* All-to-all deals a rank's heads over the context group. */

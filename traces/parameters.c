@@ -108,16 +108,24 @@ static int64_t ends_tensors(const struct ft_model *m, bool first, bool last)
 	return (first ? words : 0) + (last ? head : 0);
 }
 
+/* Does the last stage look tokens up that it predicts, in a copy? A V ends where it began. */
+static bool copies_words(const struct builder *b)
+{
+	return b->model->predicted && b->plan->pp > 1 &&
+	       !ft_schedule_folds(b->plan->schedule);
+}
+
 struct held ends_held(const struct builder *b, bool first, bool last)
 {
 	const struct ft_model *m = b->model;
 	double tp = (double)b->plan->tp;
 	double head = (double)(m->hidden_size * ft_model_vocab(m, b->plan->tp));
 	struct held held = last ? predicted_held(b) : (struct held){ 0 };
+	bool words = first || (last && copies_words(b));
 
-	if (first || (last && m->predicted && b->plan->pp > 1))
+	if (words)
 		held.dense += ft_model_embedding_parameters(m, b->plan->tp) / tp;
-	if (last && !(m->tied && first)) /* tied: a copy of its own at the end */
+	if (last && !(m->tied && words)) /* tied: a copy of its own at the end */
 		held.dense += head / tp;
 	if (last)
 		held.dense += (double)m->hidden_size;
