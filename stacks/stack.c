@@ -220,6 +220,11 @@ void ft_stack_free(struct ft_stack *stack)
 	arena_release(&mem);
 }
 
+bool ft_stack_unfused(const struct ft_stack *stack)
+{
+	return !strcmp(stack->layout.attention, "unfused");
+}
+
 struct ft_ccl *ft_stack_ccl(const struct ft_stack *stack, const char *generation,
 			    struct ft_error *err)
 {

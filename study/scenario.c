@@ -71,18 +71,24 @@ static void find_digest(struct whole *w)
 	add_digest(&s->digest, evidence_digest(s->evidence));
 }
 
-static bool load_plan(struct whole *w, const struct node *training,
-		      enum scenario_depth depth, struct ft_error *err)
+struct ft_plan_context scenario_plan_context(const struct ft_scenario *s)
 {
-	struct ft_scenario *s = &w->scenario;
-	struct ft_plan_context context = {
+	return (struct ft_plan_context){
 		.ranks = s->cluster->ranks,
 		.ranks_per_node = s->cluster->ranks_per_node,
 		.ragged_batch = s->stack->layout.ragged_batch,
+		.unfused = ft_stack_unfused(s->stack),
 		.any_layout = s->cluster->gpu->any_layout,
 		.unsharded_pipeline = s->stack->layout.unsharded_pipeline,
 		.gpus = s->cluster->gpus_mark,
 	};
+}
+
+static bool load_plan(struct whole *w, const struct node *training,
+		      enum scenario_depth depth, struct ft_error *err)
+{
+	struct ft_scenario *s = &w->scenario;
+	struct ft_plan_context context = scenario_plan_context(s);
 	const struct node *laid = node_overlay(&w->mem, s->stack->defaults, training);
 
 	w->plan = ft_plan_load(laid, s->model, &context, err);
@@ -300,15 +306,11 @@ static bool load_open_plan(struct whole *w, const struct node *training,
 			   struct ft_error *err)
 {
 	struct ft_scenario *s = &w->scenario;
-	struct ft_plan_context context = { .ranks = 1,
-					   .ranks_per_node = 1,
-					   .any_layout = s->cluster->gpu->any_layout,
-					   .unsharded_pipeline =
-						   s->stack->layout.unsharded_pipeline,
-					   .open = true,
-					   .gpus = s->cluster->gpus_mark };
+	struct ft_plan_context context = scenario_plan_context(s);
 	struct node *laid = node_overlay(&w->mem, s->stack->defaults, training);
 
+	context.ranks = context.ranks_per_node = 1;
+	context.open = true;
 	w->plan = ft_plan_load(without_sizes(&w->mem, laid), s->model, &context, err);
 	s->plan = w->plan;
 	if (w->plan)

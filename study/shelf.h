@@ -67,6 +67,9 @@ struct scenario_text {
 	size_t n_sets;
 };
 
+/* What its plan needs to know of its cluster and its stack. */
+struct ft_plan_context scenario_plan_context(const struct ft_scenario *scenario);
+
 /* Does it ask for the best plan: run without training.parallel? */
 bool scenario_leaves_plan(const struct ft_scenario *scenario);
 

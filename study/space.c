@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/node.h"
+#include "study/shelf.h"
 
 enum { MOST_MICRO_BATCH = 16, LEAST_TOKENS_OF_CP = 1024, MOST_UNEVEN = 4 };
 
@@ -460,16 +461,9 @@ bool space_open(struct space *sp, const struct ft_scenario *s,
 	sp->unlike = calloc((size_t)s->model->n_layers + 1, sizeof(*sp->unlike));
 	if (!layers || !sp->unlike)
 		out_of_memory();
-	sp->context = (struct ft_plan_context){
-		.ranks = s->cluster->ranks,
-		.ranks_per_node = s->cluster->ranks_per_node,
-		.ragged_batch = s->stack->layout.ragged_batch,
-		.any_layout = s->cluster->gpu->any_layout,
-		.unsharded_pipeline = s->stack->layout.unsharded_pipeline,
-		.gpus = s->cluster->gpus_mark,
-		.unlike = sp->unlike,
-		.n_unlike = ft_model_unlike(s->model, sp->unlike),
-	};
+	sp->context = scenario_plan_context(s);
+	sp->context.unlike = sp->unlike;
+	sp->context.n_unlike = ft_model_unlike(s->model, sp->unlike);
 	if (node_is_null(sequence))
 		sequence = node_get(s->stack->defaults, "sequence_parallel");
 	sp->wants_sequence_parallel = node_is_null(sequence) || !sequence->text ||

@@ -247,6 +247,33 @@ static void a_ragged_batch_needs_a_stack_that_takes_it(void **state)
 	assert_null(plan_of("mpt-7b", 24, false, yaml, &err));
 }
 
+/* Whole rows of scores do not lie on one rank of a context group. */
+static void unfused_attention_has_no_context_group(void **state)
+{
+	const struct ft_plan_context context = { .ranks = 8,
+						 .ranks_per_node = 8,
+						 .unfused = true };
+	const char *yaml[] = { "{sequence_length: 2048, global_batch_size: 8, "
+			       "parallel: {cp: 2}}",
+			       "{sequence_length: 2048, global_batch_size: 8}" };
+	struct ft_model *model = model_of("gpt3-175b");
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct ft_error err;
+		struct arena mem = { 0 };
+		struct node *node =
+			node_read_text(&mem, "t", yaml[i], strlen(yaml[i]), &err);
+		struct ft_plan *plan = ft_plan_load(node, model, &context, &err);
+
+		assert_int_equal(plan != NULL, i);
+		assert_true(i || (err.column == 62 && strstr(err.text, "unfused")));
+		ft_plan_free(plan);
+		arena_release(&mem);
+	}
+	ft_model_free(model);
+}
+
 #define SIZES "sequence_length: 4096\nglobal_batch_size: 64\n"
 
 static void impossible_plans_point_at_the_key_to_change(void **state)
@@ -439,6 +466,7 @@ int main(void)
 		cmocka_unit_test(stages_are_whole_and_even),
 		cmocka_unit_test(stage_layers_may_be_given),
 		cmocka_unit_test(a_ragged_batch_needs_a_stack_that_takes_it),
+		cmocka_unit_test(unfused_attention_has_no_context_group),
 		cmocka_unit_test(impossible_plans_point_at_the_key_to_change),
 		cmocka_unit_test(a_default_is_not_blamed),
 		cmocka_unit_test(agrees_with_the_obvious_rule),

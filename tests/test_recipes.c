@@ -113,6 +113,28 @@ static void a_gathered_context_is_held(void **state)
 	drop(&p);
 }
 
+/* 16 heads of queries and 8 of keys and values: over 16 ranks the latter cannot be dealt. */
+static void all_to_all_deals_heads_of_keys_too(void **state)
+{
+	(void)state;
+	for (int cp = 8; cp <= 16; cp *= 2) {
+		struct ft_error err;
+		struct ft_graph *g;
+		struct parts p;
+		char plan[200];
+
+		snprintf(plan, sizeof(plan), PLAN("sharding: ddp, parallel: {cp: %d}"),
+			 cp);
+		build(&p, DENSE, plan, "megatron-core", 16);
+		p.stack->layout.context_parallel = FT_CP_ALL_TO_ALL;
+		g = ft_graph_build(p.model, p.plan, p.stack, &err);
+		assert_int_equal(g != NULL, cp == 8);
+		assert_true(g || strstr(err.text, "the 8 key-value heads of a rank"));
+		ft_graph_free(g);
+		drop(&p);
+	}
+}
+
 static void adapters_may_have_a_way_of_their_own(void **state)
 {
 	struct parts p;
@@ -348,6 +370,7 @@ int main(void)
 		cmocka_unit_test(a_context_group_does_the_work_of_one_rank),
 		cmocka_unit_test(a_context_group_exchanges_what_its_way_needs),
 		cmocka_unit_test(a_gathered_context_is_held),
+		cmocka_unit_test(all_to_all_deals_heads_of_keys_too),
 		cmocka_unit_test(adapters_may_have_a_way_of_their_own),
 		cmocka_unit_test(heads_that_cannot_be_dealt_are_refused),
 		cmocka_unit_test(a_ring_runs_a_causal_block_and_full_ones),

@@ -6,7 +6,7 @@
 
 bool is_unfused(const struct builder *b)
 {
-	return !strcmp(b->rules->attention, "unfused");
+	return ft_stack_unfused(b->stack);
 }
 
 /*

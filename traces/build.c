@@ -399,43 +399,13 @@ static double recomputed(struct builder *b)
 	return flop * times / (double)p->pp;
 }
 
-/* All-to-all deals a rank's heads over the context group. */
-static bool heads_can_be_dealt(const struct ft_model *model, const struct ft_plan *plan,
-			       const struct ft_stack *stack, struct ft_error *err)
-{
-	enum ft_context_parallel how = context_parallel(stack, plan);
-
-	for (int64_t l = 0; l < model->n_layers && how == FT_CP_ALL_TO_ALL; l++)
-		if (model->layer[l].heads / plan->tp % plan->cp)
-			return ft_fail(err, NULL,
-				       "cp %lld does not divide the %lld heads of a "
-				       "rank, which stack %s deals over it by "
-				       "all-to-all",
-				       (long long)plan->cp,
-				       (long long)(model->layer[l].heads / plan->tp),
-				       stack->name);
-	return true;
-}
-
 bool build_begin(struct builder *b, const struct ft_model *model,
 		 const struct ft_plan *plan, const struct ft_stack *stack,
 		 struct ft_error *err)
 {
 	struct ft_graph *g = b->g;
 
-	if (plan_splits(plan) && !stack->layout.split_backward)
-		return ft_fail(
-			err, NULL,
-			"schedule: %s cuts a backward in two, which stack "
-			"%s does not; use 1f1b, interleaved or gpipe, or a stack "
-			"with split_backward: true",
-			ft_schedule_name(plan->schedule), stack->name);
-	if (plan->schedule == FT_DUALPIPEV && !stack->layout.dual_pipe)
-		return ft_fail(err, NULL,
-			       "schedule: dualpipev is not in stack %s; use zbv, or a "
-			       "stack with dual_pipe: true",
-			       stack->name);
-	if (!heads_can_be_dealt(model, plan, stack, err))
+	if (!stack_runs(model, plan, stack, err))
 		return false;
 	builder_init(b, model, plan, stack);
 	group_shapes(plan, g->group);

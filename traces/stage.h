@@ -77,6 +77,10 @@ bool build_begin(struct builder *b, const struct ft_model *model,
 		 const struct ft_plan *plan, const struct ft_stack *stack,
 		 struct ft_error *err);
 void build_end(struct builder *b);
+
+/* stack_runs.c */
+bool stack_runs(const struct ft_model *model, const struct ft_plan *plan,
+		const struct ft_stack *stack, struct ft_error *err);
 struct stage stage_begin(struct builder *b, int64_t number);
 /* The stage's slots, as many as ft_plan_slots gives or fewer. */
 size_t stage_order(const struct builder *b, int64_t number, struct ft_slot *slot);

@@ -266,6 +266,9 @@ struct ft_stack *ft_stack_load(const char *name, const struct ft_mark *at,
 	__attribute__((warn_unused_result));
 void ft_stack_free(struct ft_stack *stack);
 
+/* Does its attention write scores to memory and read them again? */
+bool ft_stack_unfused(const struct ft_stack *stack);
+
 /* The stack's library for a generation of GPUs, loaded; the caller frees it. */
 struct ft_ccl *ft_stack_ccl(const struct ft_stack *stack, const char *generation,
 			    struct ft_error *err) __attribute__((warn_unused_result));
