@@ -56,7 +56,7 @@ static bool is_within(const char *inner, const char *outer)
 }
 
 /* A later value replaces an earlier one, which would then make no difference. */
-static bool is_replaced(const struct grid *g, size_t last, struct ft_error *err)
+static bool is_replaced(struct grid *g, size_t last, struct ft_error *err)
 {
 	for (size_t i = 0; i < last; i++)
 		if (is_within(g->axis[i].key, g->axis[last].key))
@@ -65,6 +65,16 @@ static bool is_replaced(const struct grid *g, size_t last, struct ft_error *err)
 				"--vary %s replaces what --vary %s says: vary a "
 				"key once, and a map before what is in it",
 				g->axis[last].key, g->axis[i].key);
+	for (size_t i = 0; i < g->sweep->n_sets; i++) {
+		const char *set = arena_text_n(&g->mem, g->sweep->sets[i],
+					       strcspn(g->sweep->sets[i], "="));
+
+		if (is_within(set, g->axis[last].key))
+			return !ft_fail(err, NULL,
+					"--vary %s replaces what --set %s says: leave "
+					"one of them out",
+					g->axis[last].key, set);
+	}
 	return false;
 }
 

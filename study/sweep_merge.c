@@ -11,6 +11,7 @@
 struct merge {
 	struct arena mem;
 	sqlite3 *db;
+	const char *into;
 	struct ft_error *err;
 };
 
@@ -165,12 +166,24 @@ static bool readable(const char *path, struct ft_error *err)
 	return d != NULL;
 }
 
+/* A file that waits for itself would wait in vain. */
+static bool apart(const char *into, const char *from, struct ft_error *err)
+{
+	struct ft_mark at = { .file = from };
+	struct stat a, b;
+
+	if (stat(into, &a) || stat(from, &b) || a.st_dev != b.st_dev ||
+	    a.st_ino != b.st_ino)
+		return true;
+	return ft_fail(err, &at, "is the file that the others are put into");
+}
+
 static bool merge_file(struct merge *m, const char *path, struct ft_merge_result *r)
 {
 	sqlite3_stmt *q = NULL;
 	bool ok;
 
-	if (!readable(path, m->err))
+	if (!apart(m->into, path, m->err) || !readable(path, m->err))
 		return false;
 	ok = sqlite3_prepare_v2(m->db, "ATTACH ?1 AS part", -1, &q, NULL) == SQLITE_OK;
 	if (ok) {
@@ -187,7 +200,7 @@ static bool merge_file(struct merge *m, const char *path, struct ft_merge_result
 bool ft_study_merge(const char *into, const char *const *from, size_t n,
 		    struct ft_merge_result *r, struct ft_error *err)
 {
-	struct merge m = { .err = err };
+	struct merge m = { .into = into, .err = err };
 	struct sweep_db *made = sweep_db_open(into, "", NULL, 0, err);
 	bool ok = made != NULL;
 

@@ -36,6 +36,7 @@ echo text >"$tmp/text.db"
 ok "a file that is no database" refused "text.db" $f merge "$tmp/x.db" "$tmp/text.db"
 sqlite3 "$tmp/alien.db" "CREATE TABLE t (a)"
 ok "another program's database" refused "is the database of another program" $f merge "$tmp/x.db" "$tmp/alien.db"
+ok "into itself nothing is put" refused "is the file that the others are put into" timeout 20 $f merge "$tmp/all.db" "$tmp/../$(basename "$tmp")/all.db"
 ok "a shard that is none" sh -c "$f sweep $a $grid --shard 4/3 --db $tmp/y.db 2>&1 | grep -q 'takes K/N, as 3/64'"
 ok "a shard larger than numbers are" sh -c "$f sweep $a $grid --shard 1/4294967297 --db $tmp/y.db 2>&1 | grep -q 'takes K/N, as 3/64'"
 finish

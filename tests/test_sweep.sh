@@ -156,6 +156,7 @@ ok "what is asked of a run is no key of a sweep" fails 1 "run.tokens changes not
 ok "nor is a value twice" fails 1 "cluster.gpus=256 is given twice" $f sweep $again --vary cluster.gpus=256,512,256 --db "$tmp/q.db"
 ok "nor is a key varied twice" fails 1 "training.parallel.tp replaces what --vary training.parallel.tp says" $f sweep $again --vary training.parallel.tp=1,2 --vary training.parallel.tp=2,4 --db "$tmp/q.db"
 ok "nor a map behind what is in it" fails 1 "training.parallel replaces what --vary training.parallel.tp says" $f sweep $again --vary training.parallel.tp=4,8 --vary "training.parallel={pp: 1},{pp: 2}" --db "$tmp/q.db"
+ok "nor a key that is set" fails 1 "training.parallel replaces what --set training.parallel.tp says" $f sweep $again --set training.parallel.tp=4 --vary "training.parallel={pp: 1},{pp: 2}" --db "$tmp/q.db"
 ok "before it, it is" $f sweep $again --vary "training.parallel={pp: 1},{pp: 2}" --vary training.parallel.tp=4,8 --db "$tmp/r.db" -q
 open() {
 	sed '/parallel:/d; /sharding:/d' $again >"$tmp/open.yaml" && printf 'run: {tokens: 1T}\n' >>"$tmp/open.yaml" &&
