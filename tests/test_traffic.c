@@ -266,6 +266,32 @@ static void a_tied_end_that_predicts_has_one_table(void **state)
 	near_frac(last[1] - last[0], 2.0 * 32000 * 512, 1e-9);
 }
 
+/* Both ends of a pipeline sum what each rank keeps of a tied table's gradient, 32,000 x 512 in
+ * 4 bytes: all of it, or its shard among 4 replicas. */
+static void tied_ends_sum_what_a_rank_keeps(void **state)
+{
+	static const struct {
+		const char *sharding;
+		int shards;
+	} rows[] = { { "ddp", 1 }, { "zero1", 1 }, { "zero2", 4 }, { "fsdp", 4 } };
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		struct parts p;
+		char training[200];
+		double times;
+
+		snprintf(training, sizeof(training),
+			 "{sequence_length: 1024, global_batch_size: 16, sharding: %s, "
+			 "gradient_dtype: fp32, parallel: {pp: 2}}",
+			 rows[i].sharding);
+		build(&p, PREDICTS("true"), training, "generic", 8);
+		near_frac(bytes_of(p.graph, 1, "tied_embedding", &times),
+			  4.0 * 32000 * 512 / rows[i].shards, 1e-9);
+		drop(&p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -277,6 +303,7 @@ int main(void)
 		cmocka_unit_test(gradients_are_reduced_once),
 		cmocka_unit_test(a_stage_reduces_what_it_holds),
 		cmocka_unit_test(a_tied_end_that_predicts_has_one_table),
+		cmocka_unit_test(tied_ends_sum_what_a_rank_keeps),
 	};
 
 	return cmocka_run_group_tests_name("traffic", tests, NULL, NULL);

@@ -390,6 +390,7 @@ void optimizer_ops(struct builder *b, struct held stage, double tied)
 {
 	enum ft_sharding how = b->plan->sharding;
 	double local = held_share(b, stage);
+	double parts = sums_shards(b) ? (double)b->plan->shard : 1;
 	size_t from = b->seg->n_ops;
 
 	host(b, FT_HOST_OPTIMIZER, 1);
@@ -397,7 +398,7 @@ void optimizer_ops(struct builder *b, struct held stage, double tied)
 	if (is_fsdp(b->plan))
 		host(b, FT_HOST_SHARD_TENSOR, (double)stage.tensors);
 	if (put_collective(b, "tied_embedding", FT_STREAM_REDUCE, FT_ALL_REDUCE,
-			   FT_GROUP_EMBEDDING, gradient_width(b) * tied))
+			   FT_GROUP_EMBEDDING, gradient_width(b) * tied / parts))
 		need(b, FT_STREAM_REDUCE);
 	if (b->plan->dp * b->plan->cp > 1 || is_fsdp(b->plan))
 		need(b, FT_STREAM_REDUCE);
