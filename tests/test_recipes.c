@@ -135,6 +135,30 @@ static void all_to_all_deals_heads_of_keys_too(void **state)
 	}
 }
 
+/* 36 layers of 16 key heads and 32 value heads of 128: q and k of 2,048 features, v and the gate of
+ * 4,096, two numbers a value head, there, and 4,096 back; backward the other way. 16 ranks
+ * cannot share them under tp 2. */
+static void a_delta_rule_deals_its_heads_over_a_context_group(void **state)
+{
+	static const char model[] =
+		"{name: qwen3-next-80b-a3b, num_nextn_predict_layers: 0}";
+	double there = 2 * 2048 + 2 * 4096 + 64, back = 4096;
+	struct ft_error err;
+	struct parts p;
+
+	(void)state;
+	build(&p, model, PLAN("parallel: {cp: 2, ep: 8}"), "nemo-24", 8);
+	/* 4 micro-batches of 2,048 tokens a rank, in 2 bytes */
+	near_frac(sum_of(p.graph, "cp_all_to_all").bytes,
+		  4 * 36 * 2 * (there + back) * (S / 2) * 2, 1e-12);
+	drop(&p);
+	build(&p, model, PLAN("parallel: {tp: 2, cp: 8}"), "nemo-24", 16);
+	p.plan->cp = 16;
+	assert_null(ft_graph_build(p.model, p.plan, p.stack, &err));
+	assert_non_null(strstr(err.text, "the 8 key heads of a delta rule"));
+	drop(&p);
+}
+
 static void adapters_may_have_a_way_of_their_own(void **state)
 {
 	struct parts p;
@@ -371,6 +395,7 @@ int main(void)
 		cmocka_unit_test(a_context_group_exchanges_what_its_way_needs),
 		cmocka_unit_test(a_gathered_context_is_held),
 		cmocka_unit_test(all_to_all_deals_heads_of_keys_too),
+		cmocka_unit_test(a_delta_rule_deals_its_heads_over_a_context_group),
 		cmocka_unit_test(adapters_may_have_a_way_of_their_own),
 		cmocka_unit_test(heads_that_cannot_be_dealt_are_refused),
 		cmocka_unit_test(a_ring_runs_a_causal_block_and_full_ones),

@@ -210,7 +210,7 @@ static void gradients_are_reduced_once(void **state)
 		}
 }
 
-#define PREDICTS(tied)                                               \
+#define PREDICTS(tied) \
 	"{model_type: llama, hidden_size: 512, num_hidden_layers: 8, " \
 	"num_attention_heads: 8, vocab_size: 32000, intermediate_size: 1536, " \
 	"num_nextn_predict_layers: 1, tie_word_embeddings: " tied "}"
@@ -219,9 +219,10 @@ static void gradients_are_reduced_once(void **state)
  * pipeline, which has a copy of the embedding, or of a V, which is back where that lies. */
 static void a_stage_reduces_what_it_holds(void **state)
 {
-	static const char *const schedules[] = { "1f1b, parallel: {pp: 4}",
-						 "zbv, parallel: {pp: 4, vpp: 2}",
-						 "dualpipev, parallel: {pp: 4, vpp: 2}" };
+	static const char *const schedules[] = {
+		"1f1b, parallel: {pp: 4}", "zbv, parallel: {pp: 4, vpp: 2}",
+		"dualpipev, parallel: {pp: 4, vpp: 2}"
+	};
 
 	(void)state;
 	for (int i = 0; i < 3; i++) {
@@ -237,9 +238,9 @@ static void a_stage_reduces_what_it_holds(void **state)
 			const double *base = p.graph->rank_class[stage].base_bytes;
 			double times;
 
-			near_frac(
-				bytes_of(p.graph, stage, "gradient_reduce", &times) / 4,
-				base[FT_MEMORY_WEIGHTS] / 2, 1e-4);
+			near_frac(bytes_of(p.graph, stage, "gradient_reduce", &times) /
+					  4,
+				  base[FT_MEMORY_WEIGHTS] / 2, 1e-4);
 		}
 		drop(&p);
 	}

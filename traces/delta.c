@@ -8,8 +8,11 @@
  *   w = T k, u = T v, (q k') v         C dk + 2 C dv
  *   w S, k' (u - w S), q S             3 dk dv
  * multiply-adds, in 16 bit. Backward runs them again and then two gradients of each. Not
- * modelled: that chunks of one head wait for each other, so that few heads fill no GPU; nor
- * that ranks of one sequence (cp) pass the state on.
+ * modelled: that chunks of one head wait for each other, so that few heads fill no GPU.
+ *
+ * Over a context group a rank gets all tokens of its share of the heads, whatever attention
+ * does: q, k, v, the gate and two numbers a head there, the output back, backward the other way.
+ * Source: Megatron Core (github.com/NVIDIA/Megatron-LM, pull request 2614, read 2026-11-25).
  */
 #include "traces/block.h"
 
@@ -42,12 +45,28 @@ static void delta_rule(struct builder *b, const struct layer_sizes *s)
 		product(b, "delta_state", (struct edges){ m, dv, dk }, groups);
 }
 
+/* Two numbers for each value head of a rank. */
+static int64_t few_features(const struct builder *b, const struct layer_sizes *s)
+{
+	return 2 * s->l->linear_heads / b->plan->tp;
+}
+
+/* From a part of the tokens to a part of the heads, or back. */
+static void deal(struct builder *b, const struct layer_sizes *s, int64_t features)
+{
+	if (put_collective(b, "cp_all_to_all", FT_STREAM_CP, FT_ALL_TO_ALL, FT_GROUP_CP,
+			   2 * (double)(s->tokens * features)))
+		need(b, FT_STREAM_CP);
+}
+
 /* The convolution and its activation, the rule, and a norm times a gate. */
 void delta_core(struct builder *b, const struct layer_sizes *s, bool backward)
 {
 	double channels = (double)(s->tokens * (s->q + s->k + s->v));
 	double out = (double)(s->tokens * s->v);
+	int64_t in = s->q + s->k + s->v + s->gate + few_features(b, s);
 
+	deal(b, s, backward ? s->out : in);
 	if (backward)
 		put_memory(b, "delta_norm_back", "rmsnorm", 10 * out, 2);
 	put_memory(b, backward ? "delta_conv_back" : "delta_conv", "default",
@@ -56,6 +75,7 @@ void delta_core(struct builder *b, const struct layer_sizes *s, bool backward)
 		delta_rule(b, s);
 	if (!backward)
 		put_memory(b, "delta_norm", "rmsnorm", 6 * out, 1);
+	deal(b, s, backward ? in : s->out);
 }
 
 /* q, k, v and the gate; and two numbers a head, which fused stacks take along. */
@@ -63,7 +83,7 @@ void delta_products(struct builder *b, const struct layer_sizes *s,
 		    enum ft_layout layout)
 {
 	int64_t wide = s->q + s->k + s->v + s->gate;
-	int64_t few = 2 * s->l->linear_heads / b->plan->tp;
+	int64_t few = few_features(b, s);
 
 	if (b->rules->fused_qkv) {
 		put_gemm(b, "delta_in", layout, s->tokens, wide + few, s->h);

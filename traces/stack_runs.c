@@ -1,27 +1,38 @@
 /* traces/stack_runs.c - plans that a stack does not run, which are refused */
 #include "traces/stage.h"
 
-/* All-to-all deals a rank's heads over the context group, those of keys and values like those of
- * queries. Source: Transformer Engine, which asserts both (context_parallel.py, read 2026-11-25). */
+/* Heads that an all-to-all deals over the context group. */
+static bool dealt(const struct ft_plan *plan, const struct ft_stack *stack,
+		  int64_t heads, const char *what, struct ft_error *err)
+{
+	int64_t mine = heads > plan->tp ? heads / plan->tp : 1;
+
+	return mine % plan->cp == 0 ||
+	       ft_fail(err, NULL,
+		       "cp %lld does not divide the %lld %s of a rank, which stack %s "
+		       "deals over it by all-to-all",
+		       (long long)plan->cp, (long long)mine, what, stack->name);
+}
+
+/* Those of a delta rule, and with that way of attention those of queries and of keys. Source:
+ * Transformer Engine, which asserts both (context_parallel.py, read 2026-11-25). */
 static bool heads_can_be_dealt(const struct ft_model *model, const struct ft_plan *plan,
 			       const struct ft_stack *stack, struct ft_error *err)
 {
-	enum ft_context_parallel how = context_parallel(stack, plan);
+	bool all = context_parallel(stack, plan) == FT_CP_ALL_TO_ALL;
 
-	for (int64_t l = 0; l < model->n_layers && how == FT_CP_ALL_TO_ALL; l++) {
-		const struct ft_layer *x = &model->layer[l];
-		int64_t heads = x->heads / plan->tp;
-		int64_t few = x->kv_heads > plan->tp ? x->kv_heads / plan->tp : 1;
-		bool all = heads % plan->cp == 0;
+	for (int64_t i = 0; i < model->n_layers; i++) {
+		const struct ft_layer *l = &model->layer[i];
 
-		if (!all || (!x->linear_heads && few % plan->cp))
-			return ft_fail(err, NULL,
-				       "cp %lld does not divide the %lld %sheads of a "
-				       "rank, which stack %s deals over it by "
-				       "all-to-all",
-				       (long long)plan->cp,
-				       (long long)(all ? few : heads),
-				       all ? "key-value " : "", stack->name);
+		if (l->linear_heads ?
+			    !dealt(plan, stack, l->linear_heads,
+				   "value heads of a delta rule", err) ||
+				    !dealt(plan, stack, l->linear_key_heads,
+					   "key heads of a delta rule", err) :
+			    all && (!dealt(plan, stack, l->heads, "heads", err) ||
+				    !dealt(plan, stack, l->kv_heads, "key-value heads",
+					   err)))
+			return false;
 	}
 	return true;
 }
