@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "cost/goodput.h"
 #include "cost/price.h"
 #include "foretoken/cost.h"
 
@@ -226,6 +227,7 @@ struct ft_bom *ft_bom_build(const struct ft_cluster *cluster,
 	bom->book = arena_text(&mem, prices->name);
 	bom->book_date = arena_text(&mem, prices->date);
 	bom->buyer = arena_text(&mem, prices->buyer);
+	bom->job_failures_per_hour = goodput_failures_per_hour(cluster, prices);
 	add_up(bom);
 	bom->in_vain = given_in_vain(&b);
 	owned->mem = mem;

@@ -29,12 +29,18 @@ double ft_cost_pue(const struct ft_cost_terms *terms, const struct ft_prices *pr
 	return or_book(terms->pue, &prices->pue);
 }
 
-/* Of the whole cluster: by its parts, times how well they are looked after; 0: none fails. */
+double goodput_failures_per_hour(const struct ft_cluster *cluster,
+				 const struct ft_prices *prices)
+{
+	return ft_parts_job_failures_per_hour(cluster->parts) *
+	       prices->failure_factor.value;
+}
+
+/* Of the whole cluster; 0: none fails. */
 static double mtbf_of(const struct ft_purchase *p)
 {
 	double given = p->terms->failures.failures_per_1000_node_days;
-	double per_hour = ft_parts_job_failures_per_hour(p->cluster->parts) *
-			  p->prices->failure_factor.value;
+	double per_hour = goodput_failures_per_hour(p->cluster, p->prices);
 
 	if (given >= 0)
 		return given > 0 ? goodput_mtbf_s(given, (double)p->cluster->nodes) : 0;

@@ -25,6 +25,10 @@
 /* Mean time between failures of so many nodes. */
 double goodput_mtbf_s(double failures_per_1000_node_days, double nodes);
 
+/* Of a job on all of a cluster: by its parts, times how well they are looked after. */
+double goodput_failures_per_hour(const struct ft_cluster *cluster,
+				 const struct ft_prices *prices);
+
 /* The best interval between checkpoints that cost save_s each: Young's, and the exact one. */
 double goodput_young_s(double save_s, double mtbf_s);
 double goodput_best_s(double save_s, double mtbf_s);

@@ -49,10 +49,9 @@ static void put_sum(struct table *t, const char *name, double usd)
 }
 
 /* What is around the money: power, racks, failures, carbon. */
-static void put_physics(FILE *out, const struct ft_cluster *c)
+static void put_physics(FILE *out, const struct ft_cluster *c, const struct ft_bom *bom)
 {
 	const struct ft_parts *p = c->parts;
-	double failures = ft_parts_job_failures_per_hour(p);
 	char w[32];
 
 	fprintf(out,
@@ -60,9 +59,9 @@ static void put_physics(FILE *out, const struct ft_cluster *c)
 		" rack%s, %.0f t of CO2e embodied",
 		p->site, quantity_text(full_w(p), DIM_W, w, sizeof(w)), p->racks,
 		p->racks == 1 ? "" : "s", ft_parts_carbon_kg(p) / 1000);
-	if (failures > 0)
+	if (bom->job_failures_per_hour > 0)
 		fprintf(out, "; a job is stopped by a failure every %.3g h",
-			1 / failures);
+			1 / bom->job_failures_per_hour);
 	fputs(".\n", out);
 	if (*c->fabric->optic_leaf_item && c->topology.transceivers)
 		fprintf(out, "Optical modules are %s ones (cluster.optics).\n",
@@ -95,7 +94,7 @@ void ft_report_bom(FILE *out, const struct ft_cluster *c, const struct ft_bom *b
 	put_sum(&t, "network", bom->network_usd);
 	put_sum(&t, "total", bom->total_usd);
 	table_close(&t);
-	put_physics(out, c);
+	put_physics(out, c, bom);
 	fprintf(out, "%s\n", prices_said(&mem, bom, NULL));
 	arena_release(&mem);
 }
