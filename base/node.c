@@ -193,7 +193,7 @@ static struct node *enter(struct arena *mem, struct node *parent, const char *ke
 		return n;
 	if (n && n->kind == NODE_LIST)
 		return NULL;
-	map = node_map(mem, n ? &n->mark : at);
+	map = node_map(mem, at);
 	if (n && !node_is_null(n))
 		node_put(mem, map, "name", &n->mark, n);
 	node_put(mem, parent, key, at, map);
@@ -231,6 +231,13 @@ bool node_put_path(struct arena *mem, struct node *root, const char *dotted,
 	return node_put_node(mem, root, dotted, at, node_scalar(mem, at, text), err);
 }
 
+/* A value behind as many blanks as stand before it, so that all in it is read at its column. */
+static const char *placed(struct arena *mem, int before, const char *value)
+{
+	return strchr(value, '\n') ? value :
+				     arena_printf(mem, "%*s%s", before, "", value);
+}
+
 bool node_set_below(struct arena *mem, struct node *root, const char *head,
 		    const char *option, const char *assignment, struct ft_error *err)
 {
@@ -249,7 +256,10 @@ bool node_set_below(struct arena *mem, struct node *root, const char *head,
 			       option);
 	key = arena_printf(mem, "%s%.*s", head, (int)(eq - assignment), assignment);
 	if (eq[1]) {
-		value = node_read_text(mem, at.file, eq + 1, strlen(eq + 1), err);
+		const char *text =
+			placed(mem, at.column + (int)(eq - assignment), eq + 1);
+
+		value = node_read_text(mem, at.file, text, strlen(text), err);
 		if (!value)
 			return false;
 		value->mark = at;

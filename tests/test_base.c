@@ -264,6 +264,7 @@ static void set_overrides_and_makes_maps(void **state)
 	struct arena mem = { 0 };
 	struct ft_error err;
 	struct node *n = yaml(&mem, "model: llama3-8b\nt: {p: {tp: 1}}\n", &err);
+	const struct node *list;
 
 	(void)state;
 	ok_or_say(n, err);
@@ -273,6 +274,12 @@ static void set_overrides_and_makes_maps(void **state)
 	assert_string_equal(node_path(n, "t.p.tp")->text, "4");
 	assert_string_equal(node_path(n, "model.name")->text, "llama3-8b");
 	assert_int_equal(node_path(n, "t.list")->n, 2);
+	/* each stands where the command line has it: "--set " is six characters */
+	list = node_path(n, "t.list");
+	assert_int_equal(list->mark.column, 14);
+	assert_int_equal(list->item[1]->mark.column, 18);
+	assert_false(node_set(&mem, n, "t.p={a: 1, a: 2}", &err));
+	assert_int_equal(err.column, 18);
 	assert_false(node_set(&mem, n, "nonsense", &err));
 	assert_false(node_set(&mem, n, "a..b=1", &err));
 	arena_release(&mem);
