@@ -206,10 +206,9 @@ struct ft_bom {
 	const char *book, *book_date, *buyer; /* the price book asked for */
 	size_t n_items;
 	struct ft_bom_item *item;
-	double total_usd, low_usd, high_usd, network_usd;
+	double total_usd, low_usd, high_usd, network_usd, job_failures_per_hour;
 	double by_class_usd[FT_PART_CLASSES]; /* of the total; rented: all server */
 	double by_kind_usd[FT_PRICE_KINDS];   /* of the total */
-	double job_failures_per_hour; /* of the table of parts, times the book's factor */
 	/* of the prices used, "" when all are given; items given that no line is, or "" */
 	const char *first_date, *last_date, *in_vain;
 };
