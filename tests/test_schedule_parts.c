@@ -218,7 +218,8 @@ static struct sum sums_expected(const struct ft_graph *g, size_t c, int64_t h,
 
 	for (size_t i = 0; i < k->n_calls; i++) {
 		const struct ft_segment *s = &g->segment[k->call[i].segment];
-		double times = k->call[i].repeat, of = strstr(s->name, "head") ? 1 : norms;
+		double times = k->call[i].repeat,
+		       of = strstr(s->name, "head") ? 1 : norms;
 
 		if (!strstr(s->name, ".weights"))
 			continue;
@@ -300,7 +301,8 @@ static void autograd_does_the_whole_work(void **state)
 				near_frac(times_of(split.graph, &whole.graph->work[k]),
 					  times_of(whole.graph, &whole.graph->work[k]),
 					  1e-12);
-		assert_int_equal(sum_in(split.graph, NULL, "gradient_sum").n == 0, lora);
+		assert_int_equal(sum_in(split.graph, NULL, "gradient_sum").n == 0,
+				 lora);
 		for (int m = 0; m < FT_MEMORIES; m++)
 			near_frac(1e9 + left_over(split.graph, (enum ft_memory)m),
 				  1e9 + left_over(whole.graph, (enum ft_memory)m),

@@ -189,7 +189,7 @@ void base_bytes(const struct builder *b, struct held stage, struct held ends,
 		double bytes[FT_MEMORIES]);
 void head_bytes(struct builder *b, struct held root, bool backward);
 void layer_bytes(struct builder *b, int64_t layer, bool backward);
-void gradient_waits(struct builder *b, double elements); /* from one part to the other */
+void gradient_waits(struct builder *b, double elements); /* for its part */
 void reduced_bytes(struct builder *b, struct held unit); /* while it is reduced */
 void outputs_join(struct builder *b); /* of all micro-batches, and its time */
 double kept_gradient_width(const struct builder *b);

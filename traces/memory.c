@@ -150,8 +150,7 @@ static void split_bytes(struct builder *b, double later, double saved, double wh
 
 void gradient_waits(struct builder *b, double elements)
 {
-	take(b, FT_MEMORY_ACTIVATIONS,
-	     (b->part == PART_INPUTS ? 2 : -2) * elements, 0);
+	take(b, FT_MEMORY_ACTIVATIONS, (b->part == PART_INPUTS ? 2 : -2) * elements, 0);
 }
 
 void layer_bytes(struct builder *b, int64_t layer, bool backward)

@@ -28,7 +28,7 @@ enum ft_host {
 	FT_HOST_BLOCK_FORWARD, /* a transformer block, without its launches */
 	FT_HOST_BLOCK_BACKWARD,
 	FT_HOST_SPLIT_WEIGHT, /* a tensor of weights whose gradient autograd computes later */
-	FT_HOST_SPLIT_BELOW,  /* beyond that: for each other such tensor below it in a chunk */
+	FT_HOST_SPLIT_BELOW, /* beyond that: for each other such tensor below it in a chunk */
 	FT_HOST_PIECE, /* one more graph that a compiled block is cut into: both passes */
 	FT_HOST_SHARD_FORWARD, /* hooks of one sharded unit (FSDP) that is gathered */
 	FT_HOST_SHARD_BACKWARD,
@@ -101,19 +101,19 @@ struct ft_layout_rules {
 	bool dual_pipe;		   /* and dualpipev */
 	bool autograd_split; /* by autograd: for each tensor of weights its output's gradient
 			      * is copied, and the model's first chunk is not cut */
-	bool host_sync;		   /* the host waits for the GPU in every step */
+	bool host_sync;	     /* the host waits for the GPU in every step */
 	bool mixed_norms;     /* rows and columns of a norm's backward in one kernel */
 	bool cut_blocks;      /* compiled blocks under ddp, at each bucket */
 	bool receive_sync;    /* and, without overlap.pp, for what a stage receives */
 	bool receive_buffers; /* of a stage, for each micro-batch, all step long */
 	bool ragged_batch;    /* the last micro-batch may be smaller */
-	bool gather_root_again;	   /* fsdp: root unit resharded after forward */
-	bool keeps_outputs;	   /* the logits of all micro-batches stay */
-	bool narrow_parameters;	   /* weights are kept and gathered in 8 bit */
-	bool scatter_gather;	   /* stages send slices of what a tensor group holds */
-	bool scaled_gradients;	   /* a pass over gradients for loss scale or norm */
+	bool gather_root_again; /* fsdp: root unit resharded after forward */
+	bool keeps_outputs;	/* the logits of all micro-batches stay */
+	bool narrow_parameters; /* weights are kept and gathered in 8 bit */
+	bool scatter_gather;	/* stages send slices of what a tensor group holds */
+	bool scaled_gradients;	/* a pass over gradients for loss scale or norm */
 	bool scaled_in_pipeline; /* each is divided by the micro-batches, a kernel a tensor */
-	double fsdp_copy_in_bytes; /* per local parameter, before a gather */
+	double fsdp_copy_in_bytes;   /* per local parameter, before a gather */
 	double fsdp_copy_out_bytes;  /* per parameter, after it */
 	double fsdp_copy_grad_bytes; /* per parameter, before a reduction, beside
 				      * the gradient's own width */
