@@ -29,12 +29,12 @@ static bool next_region(const struct layout *l, int64_t here, struct region *r)
 	r->cut += r->n_cuts;
 	r->from = r->to;
 	r->n_slots = r->n_cuts = 0;
-	if (r->slot == l->n_slots)
+	if (r->slot == s->n_slots)
 		return false;
 	do
 		r->sent = neighbour(l, here, &s->slot[r->slot + r->n_slots++], true,
 				    &to, &chunk);
-	while (!r->sent && r->slot + r->n_slots < l->n_slots);
+	while (!r->sent && r->slot + r->n_slots < s->n_slots);
 	while (r->cut + r->n_cuts < s->n_cuts && !s->cut[r->cut + r->n_cuts].sends)
 		r->n_cuts++;
 	r->to = s->kernel.n;
@@ -43,14 +43,14 @@ static bool next_region(const struct layout *l, int64_t here, struct region *r)
 	return true;
 }
 
-/* Kernels of a pass, by direction and chunk; 0: not known. */
+/* Kernels of a pass, by kind and chunk; 0: not known. */
 struct usual {
-	size_t n[2][CHUNKS_MOST];
+	size_t n[FT_SLOT_UPDATE][CHUNKS_MOST];
 };
 
 static size_t *usual_of(struct usual *u, const struct ft_slot *s)
 {
-	return &u->n[is_back(s)][s->chunk];
+	return &u->n[s->kind][s->chunk];
 }
 
 /* Where receives part all slots of a region; at[i]: where the i-th of them ends. */
@@ -122,38 +122,40 @@ static void find_usual(const struct layout *l, int64_t here, struct usual *u)
 
 /* ---- what is kept ------------------------------------------------------------------- */
 
-static size_t add_pass(struct layout *l, const struct stage *s, size_t from, size_t to)
+static size_t add_pass(struct layout *l, const struct stage *s, const uint32_t *op,
+		       size_t n)
 {
 	struct ft_replay *p = l->p;
 	const struct ft_recording *r = p->rank[s->rank].r;
-	const uint32_t *op = s->kernel.op + from;
-	const struct ft_rec_op *first = op_of(r, op[0]),
-			       *last = op_of(r, op[to - from - 1]);
+	const struct ft_rec_op *first = op_of(r, op[0]), *last = op_of(r, op[n - 1]);
 	struct pass *pass;
 
 	if (p->n_passes == p->pass_cap)
 		p->pass = ARENA_GROW(&p->mem, p->pass, &p->pass_cap);
 	pass = &p->pass[p->n_passes];
-	*pass = (struct pass){ (size_t)s->rank, to - from,
-			       ARENA_ARRAY(&p->mem, to - from, uint32_t),
+	*pass = (struct pass){ (size_t)s->rank, n, ARENA_ARRAY(&p->mem, n, uint32_t),
 			       last->start + last->duration - first->start };
-	memcpy(pass->op, op, (to - from) * sizeof(*op));
+	memcpy(pass->op, op, n * sizeof(*op));
 	return p->n_passes++;
 }
 
-/* Its passes that end at at[], and its send. */
-static void keep_region(struct layout *l, struct stage *s, const struct region *r,
-			const size_t *at, bool parted)
+static void keep(struct layout *l, struct stage *s, const struct ft_slot *of,
+		 const uint32_t *op, size_t n)
 {
-	const struct ft_slot *of = &s->slot[r->slot];
+	s->pass[of->kind][place_of(l, of)] = add_pass(l, s, op, n);
+}
 
-	for (size_t i = 0; parted && i < r->n_slots; i++)
-		s->pass[is_back(&of[i])][place_of(l, &of[i])] =
-			add_pass(l, s, i ? at[i - 1] : r->from, at[i]);
-	of += r->n_slots - 1;
-	if (r->sent)
-		s->send[is_back(of)][place_of(l, of)] =
-			s->cut[r->cut + r->n_cuts - 1].op;
+/* Its passes that end at at[]. */
+static void keep_region(struct layout *l, struct stage *s, const struct region *r,
+			const size_t *at)
+{
+	for (size_t i = 0; i < r->n_slots; i++) {
+		size_t from = i ? at[i - 1] : r->from;
+
+		if (at[i] > from)
+			keep(l, s, &s->slot[r->slot + i], s->kernel.op + from,
+			     at[i] - from);
+	}
 }
 
 /* ---- all regions -------------------------------------------------------------------- */
@@ -188,10 +190,10 @@ static bool contradicts(const struct stage *s, const struct region *r, struct us
 	       (r->sent && *usual_of(u, &s->slot[r->slot + r->n_slots - 1]));
 }
 
-static double walk(struct layout *l, int64_t here, bool keep)
+static double walk(struct layout *l, int64_t here, bool keeps)
 {
 	struct stage *s = &l->stage[here];
-	size_t *at = ARENA_ARRAY(&l->scratch, l->n_slots, size_t);
+	size_t *at = ARENA_ARRAY(&l->scratch, s->n_slots, size_t);
 	struct tally t = { 0, 0 };
 	struct region r = { 0 };
 	struct usual u;
@@ -202,8 +204,8 @@ static double walk(struct layout *l, int64_t here, bool keep)
 
 		if (parted ? !count(s, &r, at, &u, &t) : contradicts(s, &r, &u))
 			return 2;
-		if (keep)
-			keep_region(l, s, &r, at, parted);
+		if (keeps && parted)
+			keep_region(l, s, &r, at);
 	}
 	return t.all ? (double)t.off / (double)t.all : 0;
 }
@@ -213,13 +215,30 @@ double passes_unlike(struct layout *l, int64_t here)
 	return walk(l, here, false);
 }
 
-/* The peer's sends come in its order. */
+/* A stage's sends come in its order. */
+static void take_sends(struct layout *l, int64_t here)
+{
+	struct stage *s = &l->stage[here];
+	size_t i = 0;
+
+	for (size_t k = 0; k < s->n_slots; k++) {
+		const struct ft_slot *of = &s->slot[k];
+		int64_t to, chunk;
+
+		if (!neighbour(l, here, of, true, &to, &chunk))
+			continue;
+		while (!s->cut[i].sends) /* there is one: sends_fit */
+			i++;
+		s->send[is_back(of)][place_of(l, of)] = s->cut[i++].op;
+	}
+}
+
 static void take_receives(struct layout *l, int64_t here, int64_t peer)
 {
 	struct stage *s = &l->stage[here];
 	size_t i = 0;
 
-	for (size_t k = 0; k < l->n_slots; k++) {
+	for (size_t k = 0; k < l->stage[peer].n_slots; k++) {
 		struct ft_slot of = l->stage[peer].slot[k];
 		int64_t to;
 
@@ -235,24 +254,31 @@ static void take_receives(struct layout *l, int64_t here, int64_t peer)
 
 static void prepare(struct layout *l, struct stage *s)
 {
+	for (int kind = 0; kind < FT_SLOT_UPDATE; kind++) {
+		s->pass[kind] = ARENA_ARRAY(&l->scratch, l->n_places, size_t);
+		for (size_t i = 0; i < l->n_places; i++)
+			s->pass[kind][i] = NO_PASS;
+	}
 	for (int back = 0; back < 2; back++) {
-		s->pass[back] = ARENA_ARRAY(&l->scratch, l->n_places, size_t);
 		s->send[back] = ARENA_ARRAY(&l->scratch, l->n_places, uint32_t);
 		s->receive[back] = ARENA_ARRAY(&l->scratch, l->n_places, uint32_t);
-		for (size_t i = 0; i < l->n_places; i++) {
-			s->pass[back][i] = NO_PASS;
+		for (size_t i = 0; i < l->n_places; i++)
 			s->send[back][i] = s->receive[back][i] = NO_OP;
-		}
 	}
 }
 
 void passes_take(struct layout *l, int64_t here)
 {
+	struct stage *s = &l->stage[here];
 	int64_t before = (here + (int64_t)l->n - 1) % (int64_t)l->n;
 	int64_t behind = (here + 1) % (int64_t)l->n;
 
-	prepare(l, &l->stage[here]);
-	walk(l, here, true);
+	prepare(l, s);
+	for (size_t i = 0; l->marked && i < s->n_marks; i++)
+		keep(l, s, &s->slot[i], s->marked.op + s->mark[i].from, s->mark[i].n);
+	if (!l->marked)
+		walk(l, here, true);
+	take_sends(l, here);
 	take_receives(l, here, before);
 	if (behind != before)
 		take_receives(l, here, behind);

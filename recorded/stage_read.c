@@ -52,13 +52,6 @@ static struct launched *in_launch_order(struct layout *l, const struct rank *k,
 	return to;
 }
 
-static void add_kernel(struct layout *l, struct ops *to, uint32_t op)
-{
-	if (to->n == to->cap)
-		to->op = ARENA_GROW(&l->scratch, to->op, &to->cap);
-	to->op[to->n++] = op;
-}
-
 /* What a kernel sends comes before what it receives. */
 static bool add_transfer(struct layout *l, struct stage *s, uint32_t op)
 {
@@ -99,7 +92,7 @@ bool stage_read(struct layout *l, int64_t here)
 			if (!add_transfer(l, s, at[i].op))
 				return false;
 		} else if (op->stream == stream && op->rec_class != FT_REC_COLLECTIVE) {
-			add_kernel(l, &s->kernel, at[i].op);
+			add_kernel(&l->scratch, &s->kernel, at[i].op);
 		}
 	}
 	return true;

@@ -1,10 +1,11 @@
 /*
  * recorded/stages.c - stages of a pipeline that no file is of, laid out from those recorded
  *
- * A recorded rank's passes are the kernels of its busiest stream between its sends, in the
- * order of launch (stage_passes.c). A stage that is missing runs the passes of the nearest
- * recorded stage but the last, chunk by chunk, in the order of the schedule that the recorded
- * stages show (stage_order.c: 1F1B, interleaved, or all forward passes first):
+ * A recorded rank's passes are the kernels of its busiest stream that its program marked
+ * (stage_marks.c), else those between its sends, in the order of launch (stage_passes.c). A stage
+ * that is missing runs the passes of the nearest recorded stage without the model's head, chunk by
+ * chunk, in the order of the schedule that the recorded stages show (stage_order.c: 1F1B,
+ * interleaved, all forward passes first, and those that cut backwards or fold the stages):
  *
  *   begin(pass) = latest of the end of the pass before it on the stage and of what it
  *                 receives, a transfer later;  end = begin + the recorded pass's time
@@ -55,28 +56,44 @@ static const struct ft_rec_collective *find_group(const struct ft_replay *p)
 
 /* ---- what stands for what ---------------------------------------------------------------- */
 
-/* Can other stages run its passes: all of them? The last one's hold the model's head. */
-static bool can_stand_in(const struct layout *l, int64_t here)
+/* The pass of a recorded stage that one of another stage is like: of the same micro-batch, or of
+ * another. NO_PASS: none is of that kind. */
+static size_t pass_like(const struct layout *l, int64_t here, const struct ft_slot *of)
 {
-	const struct stage *s = &l->stage[here];
+	const size_t *pass =
+		l->stage[here].pass[of->kind] + of->chunk * l->plan.micro_batches;
 
-	if (s->rank == NO_RANK || here + 1 == (int64_t)l->n)
+	if (pass[of->micro_batch] != NO_PASS)
+		return pass[of->micro_batch];
+	for (int64_t m = 0; m < l->plan.micro_batches; m++)
+		if (pass[m] != NO_PASS)
+			return pass[m];
+	return NO_PASS;
+}
+
+/* Can another stage run its passes? Not where they hold the model's head. */
+static bool can_stand_in(const struct layout *l, int64_t here, int64_t there)
+{
+	int64_t head = l->plan.pp * l->plan.vpp - 1;
+	const struct stage *to = &l->stage[there];
+
+	if (l->stage[here].rank == NO_RANK || ft_plan_stage(&l->plan, head) == here)
 		return false;
-	for (size_t i = 0; i < l->n_places; i++)
-		if (s->pass[FORWARD][i] == NO_PASS || s->pass[BACKWARD][i] == NO_PASS)
+	for (size_t i = 0; i < to->n_slots; i++)
+		if (pass_like(l, here, &to->slot[i]) == NO_PASS)
 			return false;
 	return true;
 }
 
 /* The nearest; of two as near, one in the middle. */
-static int64_t nearest(const struct layout *l, int64_t here)
+static int64_t nearest(const struct layout *l, int64_t there)
 {
 	int64_t best = NO_RANK;
 
 	for (int64_t t = 0; t < (int64_t)l->n; t++)
-		if (can_stand_in(l, t) &&
-		    (best == NO_RANK || llabs(t - here) < llabs(best - here) ||
-		     (llabs(t - here) == llabs(best - here) && best == 0)))
+		if (can_stand_in(l, t, there) &&
+		    (best == NO_RANK || llabs(t - there) < llabs(best - there) ||
+		     (llabs(t - there) == llabs(best - there) && best == 0)))
 			best = t;
 	return best;
 }
@@ -99,20 +116,19 @@ static bool choose(struct layout *l)
 static void run_stage(struct layout *l, int64_t here)
 {
 	struct stage *s = &l->stage[here];
-	const struct stage *like = &l->stage[s->like];
-	const struct rank *k = &l->p->rank[like->rank];
+	const struct rank *k = &l->p->rank[l->stage[s->like].rank];
 	uint32_t last = call_event(k, k->r->call_order[0], false);
 
 	for (int back = 0; back < 2; back++)
 		s->event[back] = ARENA_ARRAY(&l->scratch, l->n_places, uint32_t);
-	for (size_t i = 0; i < l->n_slots; i++) {
-		int back = is_back(&s->slot[i]);
-		size_t place = place_of(l, &s->slot[i]);
+	for (size_t i = 0; i < s->n_slots; i++) {
+		const struct ft_slot *of = &s->slot[i];
 		uint32_t begin = (uint32_t)l->p->n_events, end = begin + 1;
 
 		l->p->n_events += 2;
-		s->event[back][place] = begin;
-		edge_add(l->p, begin, end, (ft_ps)like->pass[back][place], LAG_PASS);
+		if (of->kind != FT_SLOT_WEIGHTS)
+			s->event[is_back(of)][place_of(l, of)] = begin;
+		edge_add(l->p, begin, end, (ft_ps)pass_like(l, s->like, of), LAG_PASS);
 		edge_add(l->p, last, begin, 0, LAG_FIXED);
 		last = end;
 	}
@@ -137,7 +153,7 @@ static void receive(struct layout *l, int64_t here)
 {
 	const struct stage *s = &l->stage[here];
 
-	for (size_t i = 0; i < l->n_slots; i++) {
+	for (size_t i = 0; i < s->n_slots; i++) {
 		struct ft_slot of = s->slot[i];
 		uint32_t to = s->event[is_back(&of)][place_of(l, &of)], event;
 		int64_t from;
@@ -173,7 +189,7 @@ static void deliver(struct layout *l, int64_t here, const ft_ps *at)
 	const struct stage *s = &l->stage[here];
 	const struct rank *k = &l->p->rank[s->rank];
 
-	for (size_t i = 0; i < l->n_slots; i++) {
+	for (size_t i = 0; i < s->n_slots; i++) {
 		struct ft_slot of = s->slot[i];
 		int back = is_back(&of);
 		uint32_t op = s->receive[back][place_of(l, &of)], end, by;
@@ -206,7 +222,9 @@ static void say(const struct layout *l)
 		text, room,
 		"Pipeline of %zu stages%s, %lld micro-batches, %s; not recorded:", l->n,
 		chunks, (long long)l->plan.micro_batches,
-		l->plan.schedule == FT_GPIPE ? "forward passes first" : "1F1B");
+		l->plan.schedule == FT_GPIPE ? "forward passes first" :
+		l->plan.schedule == FT_1F1B  ? "1F1B" :
+					       ft_schedule_name(l->plan.schedule));
 	for (size_t s = 0; s < l->n && n + 60 < room; s = to + 1) {
 		to = s;
 		if (l->stage[s].rank != NO_RANK)
@@ -240,9 +258,15 @@ static void find_stages(struct layout *l, const struct ft_rec_collective *group)
 
 static bool read_all(struct layout *l)
 {
-	for (size_t s = 0; s < l->n; s++)
-		if (l->stage[s].rank != NO_RANK && !stage_read(l, (int64_t)s))
+	l->marked = true;
+	for (size_t s = 0; s < l->n; s++) {
+		if (l->stage[s].rank == NO_RANK)
+			continue;
+		if (!stage_read(l, (int64_t)s))
 			return false;
+		marks_read(l, (int64_t)s);
+		l->marked = l->marked && l->stage[s].n_marks;
+	}
 	if (!order_find(l))
 		return false;
 	for (size_t s = 0; s < l->n; s++)

@@ -2,7 +2,8 @@
  * recorded/stages.h - a pipeline of which some stages were recorded, inside
  *
  * A pass of a chunk and micro-batch has the number chunk * micro_batches + micro-batch, its
- * place, among the forward passes of its stage and among the backward ones.
+ * place, among the passes of its kind on its stage. What it sends and receives goes forward or
+ * backward; gradients of weights that a schedule cuts off go nowhere.
  */
 #ifndef RECORDED_STAGES_H
 #define RECORDED_STAGES_H
@@ -36,14 +37,25 @@ struct cut {
 	bool sends;
 };
 
+/* A pass that the program marked. */
+struct mark {
+	struct ft_slot slot; /* its chunk: the place in the model */
+	size_t from, n;	     /* of stage.marked */
+};
+
 struct stage {
 	int64_t rank;	   /* of the files given, or NO_RANK */
 	int64_t like;	   /* the stage whose passes it runs, or NO_RANK */
 	struct ops kernel; /* of the rank's busiest stream */
 	struct cut *cut;
 	size_t n_cuts, cut_cap, n_sends;
-	struct ft_slot *slot; /* [layout.n_slots] its passes in order */
-	size_t *pass[2];      /* recorded: numbers in ft_replay.pass, or NO_PASS */
+	struct ops marked; /* kernels of marked passes, one pass behind the other */
+	struct mark *mark;
+	size_t n_marks, mark_cap;
+	struct ft_slot *slot; /* [n_slots] its passes in order */
+	size_t n_slots;
+	size_t *pass
+		[FT_SLOT_UPDATE]; /* recorded: numbers in ft_replay.pass, or NO_PASS */
 	uint32_t *send[2], *receive[2]; /* recorded: operations, or NO_OP */
 	uint32_t *event[2];		/* missing: each pass's begin */
 };
@@ -55,13 +67,21 @@ struct layout {
 	struct stage *stage;
 	size_t n, step;
 	struct ft_plan plan; /* its schedule, pp, vpp and micro_batches alone */
-	size_t n_slots, n_places;
+	bool marked;	     /* all recorded stages have marks */
+	size_t n_places;
 	ft_ps transfer;
 };
 
 static inline int is_back(const struct ft_slot *s)
 {
 	return s->kind == FT_SLOT_FORWARD ? FORWARD : BACKWARD;
+}
+
+static inline void add_kernel(struct arena *mem, struct ops *to, uint32_t op)
+{
+	if (to->n == to->cap)
+		to->op = ARENA_GROW(mem, to->op, &to->cap);
+	to->op[to->n++] = op;
 }
 
 static inline size_t place_of(const struct layout *l, const struct ft_slot *s)
@@ -78,15 +98,21 @@ const struct ft_rec_collective *transfer_of(const struct ft_recording *r, size_t
  * than to and from stages of the pipeline. */
 bool stage_read(struct layout *l, int64_t here);
 
+/* ---- recorded/stage_marks.c ------------------------------------------------------------ */
+
+/* The passes of a recorded stage that its program marked, if it did. */
+void marks_read(struct layout *l, int64_t here);
+
 /* ---- recorded/stage_order.c ------------------------------------------------------------ */
 
 /* The stage and chunk that a pass's result goes to (to), or its input comes from. false: the
- * pass is the last or the first one of its way. */
+ * pass is the last or the first one of its way, its neighbour is on its own stage, or it is of
+ * weights' gradients alone. */
 bool neighbour(const struct layout *l, int64_t here, const struct ft_slot *s, bool to,
 	       int64_t *stage, int64_t *chunk);
 
-/* The schedule under which the recorded stages send what they send, and are most alike from
- * pass to pass; the slots of all stages. false: there is none. */
+/* The schedule whose passes the recorded stages marked; or under which they send what they send,
+ * and are most alike from pass to pass; the slots of all stages. false: there is none. */
 bool order_find(struct layout *l);
 
 /* ---- recorded/stage_passes.c ------------------------------------------------------------ */

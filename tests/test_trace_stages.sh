@@ -52,6 +52,29 @@ ok "first and last stand for all: the interleaved step" near i 1e-6 $(of i 0 3)
 ok "and what faster products make of it" near ifast 0.02 $(of i 0 3) --speedup gemm=2
 ok "so do the last and a middle one" near ifast 0.05 $(of i 1 3) --speedup gemm=2
 ok "chunks are told" sh -c "$f trace replay $(of i 0 3 | tr '\n' ' ') | grep -qF 'Pipeline of 4 stages of 2 chunks, 8 micro-batches, 1F1B; not recorded: 1 to 2 (as stage 0).'"
+# schedules that cut backwards, and fold the stages to a V: their passes are marked as PyTorch's are
+cat >"$tmp/split.yaml" <<Y
+extends: megatron-core
+provenance: {kind: assumed, source: a test}
+layout: {split_backward: true, dual_pipe: true}
+Y
+sed "s#extends: megatron-core#extends: $tmp/split.yaml#" "$tmp/fast.yaml" >"$tmp/splitfast.yaml"
+for kind in "zb zero-bubble 1" "zbv zbv 2" "dual dualpipev 2"; do
+	set -- $kind
+	plan="--set training.schedule=$2 --set training.parallel.vpp=$3"
+	$f simulate "$tmp/s.yaml" --set stack="$tmp/split.yaml" $plan --timeline "$tmp/$1.timeline" --json >"$tmp/$1.told"
+	$f simulate "$tmp/s.yaml" --set stack="$tmp/splitfast.yaml" $plan --json >"$tmp/$1fast.told"
+	python3 tests/stages.py "$tmp/$1.timeline" "$tmp/$1" $((2 / $3))
+	$f trace replay $(of $1 0 1 2 3) --speedup gemm=2 --json >"$tmp/$1all.told"
+	ok "$2: all stages replay to the step" near $1 1e-6 $(of $1 0 1 2 3)
+	ok "$2: with products twice as fast it is the simulated step" near $1fast 0.03 $(of $1 0 1 2 3) --speedup gemm=2
+	ok "$2: first and last stand for all" near $1 1e-6 $(of $1 0 3)
+	ok "$2: and what faster products make of it" near $1all 1e-6 $(of $1 0 3) --speedup gemm=2
+	ok "$2: a middle one stands for its neighbour" near $1all 1e-6 $(of $1 0 2 3) --speedup gemm=2
+	ok "$2: that schedule is told" sh -c "$f trace replay $(of $1 0 3 | tr '\n' ' ') | grep -qF '8 micro-batches, $2; not recorded: 1 to 2 (as stage '"
+done
+ok "in a V the first stage has the head, and stands for none" sh -c "$f trace replay $tmp/zbv.0.json | grep -q 'cannot be laid out'"
+ok "marks of no known order lay out nothing" sh -c "sed 's/PP:3F3/PP:3F4/' $tmp/zbv.3.json >$tmp/odd.3.json && $f trace replay $tmp/zbv.0.json $tmp/odd.3.json | grep -q 'cannot be laid out'"
 long() { # the ranks of a long group are written by their first two
 	for s in 0 3; do sed 's/\[0, 1, 2, 3\]/[0, 1, ...]/g' "$tmp/i.$s.json" >"$tmp/long.$s.json"; done
 	! grep -q '2, 3\]' "$tmp/long.0.json" && near ifast 0.02 "$tmp/long.0.json" "$tmp/long.3.json" --speedup gemm=2
@@ -157,6 +180,10 @@ ok "recorded 1F1B: all of them meet" sh -c "$f trace show ${real}0.kineto.json.g
 ok "interleaved: all but the last" sh -c "$f trace show ${inter}0.kineto.json.gz ${inter}1.kineto.json.gz | grep -q 'Collectives: 92 found on all ranks given, 4 whose'"
 ok "its first stage stands for the second" sh -c "$f trace replay ${real}0.kineto.json.gz | grep -qF 'Pipeline of 2 stages, 8 micro-batches, 1F1B; not recorded: 1 (as stage 0).'"
 ok "so it does with two chunks" sh -c "$f trace replay ${inter}0.kineto.json.gz | grep -qF 'Pipeline of 2 stages of 2 chunks, 8 micro-batches, 1F1B; not recorded: 1 (as stage 0).'"
+cut=measurements/traces/h100-two-8b4L-pp2
+ok "a V as PyTorch ran it: the stage without the head stands for the other" sh -c "$f trace replay $cut-zbv.rank1.kineto.json.gz | grep -qF 'Pipeline of 2 stages of 2 chunks, 4 micro-batches, zbv; not recorded: 0 (as stage 1).'"
+ok "so it does where a forward and a backward are marked as one" sh -c "$f trace replay $cut-dualpipev.rank1.kineto.json.gz | grep -qF '4 micro-batches, dualpipev; not recorded: 0 (as stage 1).'"
+ok "autograd did not cut the first chunk, so that nothing stands for what it cut" sh -c "$f trace replay $cut-zero-bubble.rank0.kineto.json.gz | grep -q 'cannot be laid out'"
 ok "both are recorded: nothing is laid out" sh -c "! $f trace replay ${inter}0.kineto.json.gz ${inter}1.kineto.json.gz | grep -q 'laid out'"
 ok "what is exchanged at once is two messages of GOAL" sh -c "$f trace export ${real}0.kineto.json.gz ${real}1.kineto.json.gz --goal $tmp/x.goal | grep -q ': 16 collectives as sends and receives, 0 with' && python3 tests/goal.py $tmp/x.goal 0.004 0 | grep -q ' 16$'"
 stage() { # RANK: a stage's products, and all layers, are near those of that stage

@@ -229,22 +229,28 @@ size_t ft_plan_slots(const struct ft_plan *p, int64_t stage, struct ft_slot *slo
 	return n;
 }
 
-/* Autograd has no gradient of the model's inputs to compute first: the backward of the model's
- * first chunk comes whole, when it is its weights' turn. Source: torch/distributed/pipelining/
- * stage.py, backward_weight_one_chunk. */
-size_t stage_order(const struct builder *b, int64_t number, struct ft_slot *slot)
+size_t ft_slots_by_autograd(int64_t stage, struct ft_slot *slot, size_t n)
 {
-	size_t n = ft_plan_slots(b->plan, number, slot), kept = 0;
-	bool whole = number == 0 && plan_splits(b->plan) && b->rules->autograd_split;
+	size_t kept = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		struct ft_slot s = slot[i];
+		bool whole = stage == 0 && s.chunk == 0;
 
-		if (whole && s.chunk == 0 && s.kind == FT_SLOT_BACKWARD)
+		if (whole && s.kind == FT_SLOT_BACKWARD)
 			continue;
-		if (whole && s.chunk == 0 && s.kind == FT_SLOT_WEIGHTS)
+		if (whole && s.kind == FT_SLOT_WEIGHTS)
 			s.kind = FT_SLOT_WHOLE;
 		slot[kept++] = s;
 	}
 	return kept;
+}
+
+size_t stage_order(const struct builder *b, int64_t number, struct ft_slot *slot)
+{
+	size_t n = ft_plan_slots(b->plan, number, slot);
+
+	return plan_splits(b->plan) && b->rules->autograd_split ?
+		       ft_slots_by_autograd(number, slot, n) :
+		       n;
 }

@@ -284,6 +284,11 @@ void ft_outline_free(struct ft_outline *outline);
 size_t ft_plan_most_slots(const struct ft_plan *plan);
 size_t ft_plan_slots(const struct ft_plan *plan, int64_t stage, struct ft_slot *slot);
 
+/* Of these, what is left where autograd cuts backwards: it has no gradient of the model's inputs to
+ * compute first, so that the backward of the model's first chunk comes whole, when it is its
+ * weights' turn. Source: torch/distributed/pipelining/stage.py, backward_weight_one_chunk. */
+size_t ft_slots_by_autograd(int64_t stage, struct ft_slot *slot, size_t n);
+
 /* Filling and draining of a plan's pipeline, over what a stage's own passes take. */
 double ft_plan_bubble(const struct ft_plan *plan);
 
