@@ -73,6 +73,7 @@ struct engine_input {
 	FILE *timeline;		   /* may be NULL */
 	struct engine_watts watts; /* of a counter of the timeline */
 	enum ft_timeline form;
+	ft_ps hosts_end; /* of launches that run ahead: the step is as long at least */
 	int64_t drawn_rank; /* of FT_TIMELINE_KINETO; it is of this part, */
 	size_t drawn_part;
 	int64_t drawn_from;	     /* whose first rank is this */

@@ -279,6 +279,7 @@ void draw_rest(struct engine *e)
 			continue;
 		put_phase(e, r, r->state, r->since);
 		put_phase(e, r, waits, end);
+		put_phase(e, r, HOST, e->in->hosts_end);
 		put_power(e, r, r->since);
 		if (end > r->since)
 			timeline_power(e->in->timeline, p, r->since,

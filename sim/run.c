@@ -247,6 +247,12 @@ static void make_parts(struct setting *s, struct engine_input *in)
 
 /* ---- the whole ------------------------------------------------------------------ */
 
+/* Launches that run ahead still set the pace when they are the slower. */
+static ft_ps step_of(const struct engine_input *in, const struct engine_output *out)
+{
+	return in->hosts_end > out->end ? in->hosts_end : out->end;
+}
+
 static bool run_drawn(struct setting *s, struct engine_input *in,
 		      struct engine_output *out, struct ft_error *err)
 {
@@ -262,9 +268,10 @@ static bool run_drawn(struct setting *s, struct engine_input *in,
 	if (!engine_run(s->mem, in, out, err))
 		return false;
 	if (in->timeline && in->form == FT_TIMELINE_KINETO)
-		kineto_end(in->timeline, out->last_launch, out->end, out->drawn + 1);
+		kineto_end(in->timeline, out->last_launch, step_of(in, out),
+			   out->drawn + 1);
 	else if (in->timeline && in->form == FT_TIMELINE_CHROME)
-		timeline_finish(in->timeline, out->end);
+		timeline_finish(in->timeline, step_of(in, out));
 	return true;
 }
 
@@ -331,7 +338,6 @@ static bool simulate(struct setting *s, const struct ft_sim_job *const *given,
 				   .drawn_rank = given[0]->drawn_rank,
 				   .run_all = given[0]->run_all };
 	struct engine_output out = { 0 };
-	ft_ps host = 0;
 
 	find_drawn(given[0]->graph, &in);
 	if (!lay_network(s, err))
@@ -341,12 +347,11 @@ static bool simulate(struct setting *s, const struct ft_sim_job *const *given,
 			return false;
 	find_slow(s);
 	make_parts(s, &in);
+	if (s->job[0].engine.host_free)
+		in.hosts_end = job_host_longest(&s->job[0]);
 	if (!run_engine(s, &in, &out, err))
 		return false;
-	/* launches that run ahead still set the pace when they are the slower */
-	if (s->job[0].engine.host_free)
-		host = job_host_longest(&s->job[0]);
-	run->step = host > out.end ? host : out.end;
+	run->step = step_of(&in, &out);
 	if (run->step >= FT_PS_LONGEST)
 		return ft_fail(err, NULL, "a step takes longer than %d days",
 			       (int)LIMIT_STEP_DAYS);
