@@ -194,8 +194,9 @@ static void retime_kernel(struct whatif *w, size_t rank, size_t i, struct told *
 	if (w->retiming)
 		by = ft_retime(w->retiming, r, op, &left, &ratio, &spread);
 	told->by_s[by] += time_s;
-	if (ratio < 1 || ratio > 1)
-		w->changed.op[rank][i] = ft_ps_from_s(time_s * ratio);
+	if (!(ratio < 1 || ratio > 1))
+		return; /* as it was recorded, and as sure */
+	w->changed.op[rank][i] = ft_ps_from_s(time_s * ratio);
 	if (w->counted[rank][i])
 		w->spread_s[part_of(op)] += time_s * ratio * spread;
 }
