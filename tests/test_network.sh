@@ -98,4 +98,13 @@ ok "bandwidth is drawn by size and by GPUs" sh -c "$f collective $s --gpus 8,16,
 ok "sizes of 0" says "whole number" $f collective $s --bytes 0
 ok "sizes of 2^62" says "10^18" $f collective $s --bytes 4611686018427387904
 ok "a group larger than the cluster" says "but the cluster has" $f collective $s --gpus 4096
+drawn_as_billed() { # SCENARIO [OPTION...]: the picture is of the bill's switches, nodes and cables
+	"$f" bom "$@" --plot "$tmp/net.svg" >"$tmp/o" && "$f" bom "$@" --json >"$tmp/bill.json" && python3 tests/network_drawn.py "$tmp/net.svg" "$tmp/bill.json"
+}
+ok "a network of two tiers is drawn as it is billed" drawn_as_billed examples/05-bill-of-materials/superpod.yaml
+ok "one of few switches" drawn_as_billed $s
+ok "and of few nodes" drawn_as_billed examples/01-first-answer/h100.yaml --set cluster.gpus=24
+ok "and one of a single switch" drawn_as_billed examples/01-first-answer/h100.yaml --set cluster.gpus=16
+ok "three tiers" drawn_as_billed examples/01-first-answer/h100.yaml --set cluster.gpus=65536
+ok "and four" drawn_as_billed examples/01-first-answer/h100.yaml --set cluster.gpus=4096 --set "cluster.fabric={extends: roce-400-rail, switch: {radix: 16}}"
 finish
