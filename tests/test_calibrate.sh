@@ -103,6 +103,12 @@ ok "an export of no named GPU" wrong "export needs --gpu" cal export
 if command -v gnuplot >/dev/null; then
 	plot() { cal plot --gpu "$tmp/fit/fake.yaml" --out "$tmp/plots" && grep -q '<svg' "$tmp/plots/gemm.svg" "$tmp/plots/busbw.svg" "$tmp/plots/residuals.svg" && mkdir "$tmp/usual" && [ "$(stat -c %a "$tmp/plots")" = "$(stat -c %a "$tmp/usual")" ]; }
 	ok "plots are drawn" plot
+	plotted() { # what gnuplot was given are the rows of the store and their predictions
+		cal export --collectives --gpu "$tmp/fit/fake.yaml" >"$tmp/c.csv" && "$f" validate "$tmp/c.csv" --json >"$tmp/c.json" &&
+			"$f" validate "$tmp/k.csv" --json >"$tmp/k.json" &&
+			python3 tests/fitted.py "$tmp/plots" "$tmp/s.db" "$tmp/k.csv" "$tmp/k.json" "$tmp/c.csv" "$tmp/c.json"
+	}
+	ok "each point and bar is of measured rows and their predictions" plotted
 else
 	skip "plots are drawn" "no gnuplot"
 fi
