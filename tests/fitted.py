@@ -1,15 +1,17 @@
 """tests/fitted.py - what `calibrate plot` gives gnuplot, against the export of the same store and its validation
 
-fitted.py FOLDER STORE KERNELS.csv KERNELS.json COLLECTIVES.csv COLLECTIVES.json: each point of gemm.dat and busbw.dat is
-a measured row with its prediction, in the units of the axes; residuals.dat counts the rows by how far off they are.
+fitted.py FOLDER STORE PROFILE.yaml KERNELS.csv KERNELS.json COLLECTIVES.csv COLLECTIVES.json: each point of gemm.dat and busbw.dat is
+a measured row with its prediction, in the units of the axes; residuals.dat counts the rows by how far off they are. Layouts of the profile are ratios of
+rows of the same sizes.
 """
 import csv
 import json
 import re
 import sqlite3
+import statistics
 import sys
 
-folder, store, *files = sys.argv[1:]
+folder, store, profile, *files = sys.argv[1:]
 SIZES = {"bf16": 2, "fp8": 1, "fp32": 4}
 OPS = {"all_reduce": lambda n: 2 * (n - 1) / n, "all_gather": lambda n: (n - 1) / n, "reduce_scatter": lambda n: (n - 1) / n,
        "all_to_all": lambda n: (n - 1) / n, "broadcast": lambda n: 1, "sendrecv": lambda n: 1}
@@ -104,5 +106,24 @@ def bandwidths():
     return len(of)
 
 
+def layouts():
+    """Backward products against forward ones of the same sizes; of weights the shorter side comes first."""
+    of = [(r["layout"], r["dtype"], *(int(r[x]) for x in "mnk"), r["us"]) for r in kernels
+          if r["kernel"] == "gemm" and r["clock"] == "burst"]
+    forward = {}
+    for layout, *cell, us in of:
+        if layout == "forward":
+            forward.setdefault(tuple(cell), []).append(us)
+    for name, turned in (("dgrad", lambda m, n, k: (m, k, n)), ("wgrad", lambda m, n, k: (min(n, k), max(n, k), m))):
+        cells = [(forward.get((dtype, *turned(*sizes))), us) for layout, dtype, *sizes, us in of if layout == name]
+        ratios = sorted(us * len(like) / sum(like) for like, us in cells if like)
+        told = re.search(r"    %s: \{value: (\S+), low: (\S+), high: (\S+), .*of (\d+) products" % name, open(profile).read())
+        assert int(told[4]) == len(ratios), (name, told[4], len(ratios))
+        last = len(ratios) - 1
+        for shown, p in zip(told.groups(), (statistics.median(ratios), ratios[last // 10], ratios[9 * last // 10])):
+            assert abs(float(shown) - p) <= 0.00055, (name, shown, p)
+
+
+layouts()
 print(products(), "products,", bandwidths(), "curves")
 residuals()

@@ -106,7 +106,7 @@ if command -v gnuplot >/dev/null; then
 	plotted() { # what gnuplot was given are the rows of the store and their predictions
 		cal export --collectives --gpu "$tmp/fit/fake.yaml" >"$tmp/c.csv" && "$f" validate "$tmp/c.csv" --json >"$tmp/c.json" &&
 			"$f" validate "$tmp/k.csv" --json >"$tmp/k.json" &&
-			python3 tests/fitted.py "$tmp/plots" "$tmp/s.db" "$tmp/k.csv" "$tmp/k.json" "$tmp/c.csv" "$tmp/c.json"
+			python3 tests/fitted.py "$tmp/plots" "$tmp/s.db" "$tmp/fit/fake.yaml" "$tmp/k.csv" "$tmp/k.json" "$tmp/c.csv" "$tmp/c.json"
 	}
 	ok "each point and bar is of measured rows and their predictions" plotted
 else
