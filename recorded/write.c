@@ -7,8 +7,11 @@
  * replayed. Bytes of names that are no ASCII become "?".
  */
 #include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "recorded/replay.h"
 
 struct writer {
@@ -35,12 +38,17 @@ static void put_text(struct writer *w, const char *text)
 	putc('"', w->out);
 }
 
-static void begin_event(struct writer *w, const char *category, int32_t name)
+static void begin_named(struct writer *w, const char *category, const char *name)
 {
 	fputs(w->comma ? ",\n" : "", w->out);
 	w->comma = true;
 	fprintf(w->out, "{\"ph\":\"X\",\"cat\":\"%s\",\"name\":", category);
-	put_text(w, ft_recording_text(w->k->r, name));
+	put_text(w, name);
+}
+
+static void begin_event(struct writer *w, const char *category, int32_t name)
+{
+	begin_named(w, category, ft_recording_text(w->k->r, name));
 }
 
 static void put_times(struct writer *w, ft_ps from, ft_ps to)
@@ -83,13 +91,19 @@ static void put_calls(struct writer *w)
 	}
 }
 
+/* Of a kernel that sends and receives several times at once arguments are a list. */
+static bool is_list(const char *args)
+{
+	return args[0] == '[';
+}
+
 /* Arguments were kept as JSON: without their braces they follow others. */
 static void put_args(struct writer *w, int32_t args)
 {
 	const char *text = ft_recording_text(w->k->r, args);
 	size_t len = strlen(text);
 
-	if (len > 2)
+	if (len > 2 && !is_list(text))
 		fprintf(w->out, ",%.*s", (int)(len - 2), text + 1);
 }
 
@@ -140,6 +154,30 @@ static void put_syncs(struct writer *w)
 				call_of(r, (size_t)c->waits_for)->correlation);
 		fputs("}}", w->out);
 	}
+}
+
+/* What such a kernel sends and receives is told where it is asked for, as PyTorch does
+ * (recorded/transfers.c): at its launch. */
+static void put_transfers(struct writer *w, const struct ft_rec_op *op)
+{
+	const struct ft_recording *r = w->k->r;
+	const char *text = ft_recording_text(r, op->args);
+	json_t *all = is_list(text) ? json_loads(text, 0, NULL) : NULL, *one;
+	size_t i;
+
+	json_array_foreach(all, i, one) {
+		char *args = json_dumps(one, JSON_COMPACT | JSON_ENSURE_ASCII);
+		ft_ps when = w->t->call_begin[w->rank][op->call];
+
+		if (!args)
+			out_of_memory();
+		begin_named(w, "cpu_op", "record_param_comms");
+		put_times(w, when, when);
+		put_lane(w, &r->thread, call_of(r, (size_t)op->call)->thread);
+		fprintf(w->out, ",\"args\":%s}", args);
+		free(args);
+	}
+	json_decref(all);
 }
 
 /* Once each, at the launch of the first of its operations in the file's order. */
@@ -226,6 +264,8 @@ void ft_replay_write(const struct ft_replay *p, const struct ft_replayed *t,
 	put_ops(&w);
 	put_syncs(&w);
 	put_operators(&w);
+	for (size_t i = 0; i < w.k->r->op.n; i++)
+		put_transfers(&w, op_of(w.k->r, i));
 	put_annotations(&w);
 	fputs("\n]}\n", out);
 }
