@@ -53,4 +53,46 @@ fi
 ok "a figure is an SVG" told 1 "should be the name of an SVG file" $f trace compare $eager $scenario --plot "$tmp/gap.png"
 ok "a figure is of compare" wrong "is of compare" $f trace show $eager --plot "$tmp/gap.svg"
 ok "another machine's step is held against it with a warning" sh -c "$f trace compare $eager $scenario 2>$tmp/e >/dev/null && ! grep -q warning $tmp/e && $f trace compare $eager $scenario --set cluster.gpu=mi300x --set stack=generic 2>$tmp/e >/dev/null; grep -q 'the recording is of 2 ranks on h200, the scenario of 2 on mi300x' $tmp/e"
+# parts of both sides are those of the answer; a scenario that is recorded by all its stages has no gap
+gaps_are() { # RANKS SCENARIO [OPTION...]: of recordings of these ranks
+	ranks=$1 of=
+	shift
+	for rank in $ranks; do
+		$f simulate -q "$@" --timeline "$tmp/own.$rank.json" --timeline-format kineto --timeline-rank "$rank" >"$tmp/o" || return 1
+		of="$of $tmp/own.$rank.json"
+	done
+	$f simulate -q "$@" --json >"$tmp/a.json" && $f trace compare $of "$@" --json >"$tmp/c.json" && python3 -c '
+import json, sys
+a, c = (json.load(open(p)) for p in sys.argv[1:])
+step, parts = a["step_s"], {g["what"]: (g["recorded_s"], g["predicted_s"]) for g in c["gaps"]}
+pauses = [sum(x) for x in zip(parts["bubble"], parts["idle: host and launch"])] # no receives are in the shape of Kineto
+for what, (recorded, predicted) in [*parts.items(), ("pauses", pauses)]:
+    assert what in ("bubble", "idle: host and launch") and a["breakdown_s"]["bubble"] or abs(recorded - predicted) < 1e-8 * step, (what, recorded, predicted)
+for side in ("recorded_step_s", "predicted_step_s"):
+    assert abs(c[side] - step) < 1e-8 * step, (side, c[side], step)
+whole = ("compute", "optimizer", "exposed communication", "bubble", "idle: host and launch")
+assert abs(sum(parts[w][0] for w in whole) - step) < 1e-8 * step, parts
+for what in whole[:3]:
+    assert abs(parts[what][1] - a["breakdown_s"][what.replace(" ", "_")]) < 1e-8 * step or a["breakdown_s"]["bubble"], what
+' "$tmp/a.json" "$tmp/c.json"
+}
+ok "no part of a recorded scenario has a gap" gaps_are 0 $scenario
+ok "nor where hosts set the pace" gaps_are 3 examples/15-recorded-step/scenario.yaml --set model=gpt-1.5b --set stack=torch-2.11-compile --set cluster.gpus=8 --set training.global_batch_size=8 --set training.sequence_length=1024
+ok "nor of two stages" gaps_are "0 1" $scenario --set training.sharding=ddp --set training.parallel.pp=2 --set training.global_batch_size=8
+items_of() { # of a step with too many operations to be drawn, by the items of its answer
+	set -- $scenario --set training.global_batch_size=4000 --set model.num_hidden_layers=32
+	$f simulate -q "$@" --json >"$tmp/a.json" && $f trace compare $eager "$@" --json >"$tmp/c.json" && python3 -c '
+import json, re, sys
+a, c = (json.load(open(p)) for p in sys.argv[1:])
+parts, sums = {g["what"]: g["predicted_s"] for g in c["gaps"]}, {}
+for i in a["items"]:
+    kind = "collectives" if i["communication"] else "attention" if i["name"] == "attention" else \
+        "matrix products" if re.search(r"\((forward|dgrad|wgrad)\)$", i["name"]) else "memory-bound kernels"
+    sums[kind] = sums.get(kind, 0) + i["time_s"]
+for kind, s in sums.items(): # the items are the largest forty, of the update none
+    assert 0.95 < s / parts[kind] < 1 + 1e-9 and (kind == "memory-bound kernels" or abs(s / parts[kind] - 1) < 1e-9), (kind, s, parts)
+assert len(sums) == 4
+' "$tmp/a.json" "$tmp/c.json"
+}
+ok "of a step that cannot be drawn kernels are the items of its answer" items_of
 finish
