@@ -3,6 +3,7 @@
 whatif.py FORETOKEN RECORDING FOLDER: what each part adds is its mean over all orders of parts, from a replay of each
 set of them; collectives of drawn recordings take, in other groups and on other machines, what `collective` predicts.
 """
+import csv
 import itertools
 import json
 import math
@@ -75,12 +76,13 @@ class Drawn:
         self.put({"op": op, "group": group, "dtype": dtype, "elements": elements, "us": []},
                  float(of.randrange(50, 4000)))
 
-    def put(self, call, us):
+    def put(self, call, us, behind=True):
         size, stride = (self.tp, 1) if call["group"] == "tp" else (self.dp, self.tp)
         name, kernel = OPS[call["op"]]
         part = call["elements"] // size
         about = self.about[call["group"] == "dp"]
-        self.run("gemm", 300.0)
+        if behind:
+            self.run("gemm", 300.0)
         self.run("ncclDevKernel_" + kernel, us, **{
             "Collective name": name, "dtype": call["dtype"], "Group size": size, "Process Group Name": about,
             "In msg nelems": part if call["op"] == "all_gather" else call["elements"],
@@ -172,8 +174,52 @@ def ranges(answer, change, s):
     near(low, step / (1 + P90 * s / step), 1e-5)
 
 
+# ---- products of a tensor-parallel step
+def products(of):
+    """Weights have the hidden features, which messages tell, on one side: the other is divided. What has them on both or
+    on neither side keeps its time, which is told."""
+    tokens, hidden, tp, to = 2048, of.choice([4096, 5120]), of.choice([2, 4]), of.choice([1, 8, 16])
+    d = Drawn.__new__(Drawn)
+    d.tp, d.dp, d.about, d.n, d.at, d.events, d.calls = tp, 1, ("tp", "dp"), 0, 10.0, [], []
+    d.put({"op": "all_reduce", "group": "tp", "dtype": "BFloat16", "elements": tokens * hidden, "us": []}, 100.0,
+          behind=False)
+    shapes = [(of.choice([2048, 7168, 8192]), hidden) for _ in range(4)] + [(hidden, 1024 * of.randrange(6, 9))]
+    shapes += [(hidden, hidden), (2048, 8192)] * of.randrange(2)
+    of.shuffle(shapes)
+    kept_us, rows = [], []
+    for n, k in shapes:
+        us = float(of.randrange(100, 900))
+        cut = [(n * tp // to, k), (n, k * tp // to)][n == hidden] if (n == hidden) != (k == hidden) else (n, k)
+        kept_us += [us] if cut == (n, k) else []
+        d.run("gemm", us, **{"External id": d.n + 1000})
+        d.events[-2]["args"]["External id"] = d.n + 999
+        d.events.append({"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": d.n * 2.0, "dur": 1.5,
+                         "args": {"External id": d.n + 999, "Input Dims": [[tokens, k], [k, n]],
+                                  "Input Strides": [[k, 1], [1, k]], "Input type": ["c10::BFloat16"] * 2}})
+        rows.append((us, (n, k), cut))
+    d.write(folder + "/drawn.json")
+    answer = asked("trace", "replay", folder + "/drawn.json", "--scale", "tp=%d" % to)
+    with open(folder + "/products.csv", "w") as out:
+        out.write("kernel,gpu,dtype,clock,m,n,k\n")
+        for _, *sides in rows:
+            for n, k in sides:
+                out.write("gemm,h100-sxm,bf16,sustained,%d,%d,%d\n" % (tokens, n, k))
+    said = subprocess.run([program, "kernel", "--gpu", "h100-sxm", "--csv", folder + "/products.csv"], check=True, stdout=subprocess.PIPE,
+                          text=True).stdout
+    times = [float(r["predicted.time_us"]) for r in csv.DictReader(said.splitlines())]
+    want = sum(us * after / before for (us, _, _), before, after in zip(rows, times[::2], times[1::2]))
+    (change,) = [c for c in answer["changes"] if c["what"] == "gemm"]
+    near(change["recorded_s"], sum(us for us, _, _ in rows) * 1e-6)
+    near(change["replayed_s"], want * 1e-6, 1e-5)  # times are told to a tenth of a nanosecond
+    said = [n for n in answer["notes"] if "may be divided" in n]
+    assert [n.split(" of all")[0] for n in said] == \
+        (["%d kernels and copies (%.1f ms" % (len(kept_us), sum(kept_us) * 1e-3)] if kept_us else []), (said, kept_us)
+    return len(rows)
+
+
 print(parts({"gemm": 2, "attention": 3, "memory": 1.5, "collective": 4}), "sets of parts")
 of = random.Random(7)
 drawn = [collectives(of) for _ in range(40)]
+print(sum(products(of) for _ in range(12)), "products")
 print(sum(n or 0 for n in drawn), "collectives in", sum(n is not None for n in drawn), "recordings")
 assert sum(n is not None for n in drawn) > 30
