@@ -162,11 +162,11 @@ static void put_transfers(struct writer *w, const struct ft_rec_op *op)
 {
 	const struct ft_recording *r = w->k->r;
 	const char *text = ft_recording_text(r, op->args);
-	json_t *all = is_list(text) ? json_loads(text, 0, NULL) : NULL, *one;
-	size_t i;
+	json_t *all = is_list(text) ? json_loads(text, 0, NULL) : NULL;
 
-	json_array_foreach(all, i, one) {
-		char *args = json_dumps(one, JSON_COMPACT | JSON_ENSURE_ASCII);
+	for (size_t i = 0; i < json_array_size(all); i++) {
+		char *args = json_dumps(json_array_get(all, i),
+					JSON_COMPACT | JSON_ENSURE_ASCII);
 		ft_ps when = w->t->call_begin[w->rank][op->call];
 
 		if (!args)
