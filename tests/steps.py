@@ -50,7 +50,6 @@ class Graph:
                 self.classes[-1]["marks"].append((len(self.classes[-1]["calls"]), w[1], pairs(w)))
             elif w[0] == "call":
                 self.classes[-1]["calls"].append((self.segment[int(w[1])], int(w[2][1:])))
-        self.pairs = any(a[0] == b[0] for c in self.classes for a, b in zip(c["marks"], c["marks"][1:]))
 
 
 def turns(c):
@@ -288,7 +287,11 @@ def boxes(path, g, parts, step_us, phases):
     want, end = {}, max(r[-1]["ts"] + r[-1]["dur"] for r in phases.values())
     for c, part in zip(g.classes, parts):
         chunks = max([1] + [int(m[2]["chunk"]) + 1 for c in g.classes for m in c["marks"] if "chunk" in m[2]])
-        for mark, (begin, over) in part.passes().items():
+        spans = part.passes()
+        for mark in range(len(c["marks"]) - 1):  # two that begin at one call run side by side
+            if c["marks"][mark][0] == c["marks"][mark + 1][0] and mark + 1 in spans:
+                spans[mark] = spans[mark + 1]
+        for mark, (begin, over) in spans.items():
             _, kind, at = c["marks"][mark] if mark >= 0 else (0, "of no pass", {})
             name = c["name"].replace("_", " ") + ": " + words.get(kind, kind)
             if kind not in ("update", "of no pass"):

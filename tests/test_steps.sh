@@ -24,5 +24,6 @@ ok "some backwards of them whole" drawn 2 "$tmp/folded.yaml" --set training.sche
 ok "chunks of layers" drawn 0 "$tmp/folded.yaml" --set training.schedule=1f1b --set training.parallel.pp=2
 ok "shards, copies to host memory, halves of a sequence, products of FP8" drawn 3 "$tmp/copies.yaml"
 ok "experts and tensor parallel" drawn 0 "$tmp/experts.yaml"
+ok "micro-batches side by side" drawn 8 "$tmp/experts.yaml" --set training.overlap.ep=true --set training.global_batch_size=64 --set training.parallel.pp=1
 ok "adapters, one rank" drawn 0 examples/17-best-plan/lora.yaml --set training.global_batch_size=16
 finish
