@@ -313,7 +313,28 @@ def boxes(path, g, parts, step_us, phases):
         waited = sum(e["dur"] for e in phases[number] if e["name"] == "bubble")
         assert abs(shown - 100 * float(waited / step_us)) < 0.0501, (number, shown)
     assert len(idle) == len(parts) and end == step_us
+    legend(svg, len(parts))
     return len(want)
+
+
+def legend(svg, stages):
+    """What is drawn is explained, and nothing else, in a row without an overlap."""
+    words = {"f": "forward", "b": "backward", "w": "gradients of weights", "v": "whole backward", "u": "optimizer",
+             "o": "of no pass", "idle": "idle", "c": "collectives", "s": "sends to neighbours"}
+    rects = svg.getElementsByTagName("rect")
+    drawn = {r.getAttribute("class") for r in rects if r.getElementsByTagName("title")} | {"idle", "c"}
+    drawn |= {"s"} if stages > 1 else set()
+    words["b"] = "gradients of inputs" if "w" in drawn else "backward"
+    at = [(float(t.getAttribute("x")), float(t.getAttribute("y")), w) for t, w in texts(svg)]
+    keys = [r for r in rects if r.getAttribute("width") == "14"]
+    assert {r.getAttribute("class") for r in keys} == drawn and len(keys) == len(drawn), drawn
+    ends = 0
+    for r in keys:
+        x, y = float(r.getAttribute("x")), float(r.getAttribute("y"))
+        assert x > ends, r.toxml()
+        (beside,) = [a for a in at if a[2] == words[r.getAttribute("class")] and x + 14 < a[0] < x + 24]
+        assert y < beside[1] <= y + float(r.getAttribute("height"))
+        ends = beside[0] + 5.5 * len(beside[2])  # an average letter of 12 pixels
 
 
 def main():

@@ -143,10 +143,11 @@ tuners() {
 		}
 	}' >"$tmp/tuners.csv"
 	mkdir -p "$tmp/tuners" &&
-	"$f" calibrate import --store "$tmp/tuners.db" --format csv --published "$tmp/tuners.csv" &&
+	"$f" calibrate import --store "$tmp/tuners.db" --format csv --published --date 2026-11-05 "$tmp/tuners.csv" &&
 	"$f" calibrate fit --store "$tmp/tuners.db" --name mi355x --base mi355x --only gemm,sustained --out "$tmp/tuners"
 }
 ok "rows of tuners and of seconds are fitted" tuners
+ok "what is derived of them has their date" sh -c "[ \$(grep -c 'kind: derived, source: \"published rows.*date: \"2026-11-05\"' $tmp/tuners/mi355x.yaml) = 4 ]"
 factor() { # KEY LOW HIGH: the bf16 of that map
 	awk -v key="  $1:" -v low="$2" -v high="$3" '
 		/^  [a-z]/ { in_it = index($0, key) == 1 }
