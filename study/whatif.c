@@ -194,9 +194,10 @@ static void retime_kernel(struct whatif *w, size_t rank, size_t i, struct told *
 	if (w->retiming)
 		by = ft_retime(w->retiming, r, op, &left, &ratio, &spread);
 	told->by_s[by] += time_s;
-	if (!(ratio < 1 || ratio > 1))
+	if (ratio < 1 || ratio > 1)
+		w->changed.op[rank][i] = ft_ps_from_s(time_s * ratio);
+	else if (w->same_gpu)
 		return; /* as it was recorded, and as sure */
-	w->changed.op[rank][i] = ft_ps_from_s(time_s * ratio);
 	if (w->counted[rank][i])
 		w->spread_s[part_of(op)] += time_s * ratio * spread;
 }
@@ -208,7 +209,8 @@ static void retime_kernels(struct whatif *w)
 	struct ft_whatif *a = w->answer;
 	struct told told = { .all_s = 0 };
 
-	if (!w->retiming &&
+	w->same_gpu = !w->retiming;
+	if (w->same_gpu &&
 	    (a->tp != a->tp_recorded || (w->sharded && a->dp != a->dp_recorded)))
 		w->retiming = ft_retiming_new(w->from.gpu, w->to.gpu);
 	tensor_begin(w);

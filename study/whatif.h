@@ -31,6 +31,7 @@ struct whatif {
 	struct ft_whatif *answer;
 	struct machine from, to;
 	struct ft_retiming *retiming; /* NULL: GPUs are the same */
+	bool same_gpu;		      /* as recorded: what keeps its time is sure */
 	struct tensor tensor;
 	bool sharded; /* its data-parallel ranks hold parts of the weights */
 	struct ft_replay_times recorded, changed;
