@@ -59,6 +59,8 @@ def products():
     script = open(folder + "/gemm.gp").read()
     top = float(re.search(r"yrange \[0.1:([\d.]+)\]", script)[1])
     roofs = [float(x) for x in re.findall(r"roof\(x, ([\d.]+)\)", script)]
+    # of the H100 SXM, whose data sheet the fake machine's profile is based on: 3.35 TB/s
+    assert re.findall(r"x \* ([\d.]+)", script) == ["3.35", "3.35"]
     assert len(roofs) == 2 and abs(top - 2 * max(roofs) - 1) <= 1e-5 * top, (top, roofs)
     return seen
 
