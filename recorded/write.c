@@ -162,7 +162,8 @@ static void put_transfers(struct writer *w, const struct ft_rec_op *op)
 {
 	const struct ft_recording *r = w->k->r;
 	const char *text = ft_recording_text(r, op->args);
-	json_t *all = is_list(text) ? json_loads(text, 0, NULL) : NULL;
+	bool told = is_list(text) && op->call != FT_REC_NONE;
+	json_t *all = told ? json_loads(text, 0, NULL) : NULL;
 
 	for (size_t i = 0; i < json_array_size(all); i++) {
 		char *args = json_dumps(json_array_get(all, i),
