@@ -63,8 +63,7 @@ static bool read_told(const char *name, struct told *t)
 	name++;
 	return read_pass(&name, &t->slot[0]) && *name++ == ';' &&
 	       read_pass(&name, &t->slot[1]) && !strcmp(name, behind) &&
-	       t->slot[0].kind == FT_SLOT_FORWARD &&
-	       t->slot[1].kind != FT_SLOT_FORWARD;
+	       t->slot[0].kind == FT_SLOT_FORWARD && t->slot[1].kind != FT_SLOT_FORWARD;
 }
 
 static int by_begin(const void *a, const void *b)
