@@ -141,6 +141,8 @@ static struct ft_trace_side predicted_layers(const struct ft_trace_predicted *p,
 {
 	if (!p->replay)
 		return (struct ft_trace_side){ .why = arena_text(mem, p->why.text) };
+	if (p->cut)
+		return (struct ft_trace_side){ .why = FT_LAYERS_CUT };
 	return ft_study_trace_layers(&(struct ft_whatif_request){ .replay = p->replay },
 				     mem);
 }

@@ -349,6 +349,10 @@ struct ft_rec_layers ft_replay_layers(const struct ft_replay *p,
 		.r = p->rank[rank].r, .t = t, .rank = rank, .window = window, .mem = mem
 	};
 
+	if (marks_cut(f.r)) {
+		to.why = FT_LAYERS_CUT;
+		return to;
+	}
 	collect(&f, busiest_stream(f.r, mem));
 	find_runs(&f);
 	merge(&f);

@@ -102,6 +102,9 @@ void stages_lay_out(struct ft_replay *p);
  * replay's memory. */
 ft_ps *replay_as_recorded(struct ft_replay *p);
 
+/* recorded/stage_marks.c: do marks say that backward passes are cut in two? */
+bool marks_cut(const struct ft_recording *r);
+
 /* recorded/layers.c: the stream on which products and attention run longest. */
 int16_t busiest_stream(const struct ft_recording *r, struct arena *scratch);
 

@@ -66,6 +66,20 @@ static bool read_told(const char *name, struct told *t)
 	       t->slot[0].kind == FT_SLOT_FORWARD && t->slot[1].kind != FT_SLOT_FORWARD;
 }
 
+bool marks_cut(const struct ft_recording *r)
+{
+	for (size_t i = 0; i < r->annotation.n; i++) {
+		const struct ft_rec_span *a = table_at(&r->annotation, i);
+		struct told t;
+
+		if (read_told(ft_recording_text(r, a->name), &t) &&
+		    (t.slot[0].kind == FT_SLOT_BACKWARD ||
+		     t.slot[0].kind == FT_SLOT_WEIGHTS))
+			return true;
+	}
+	return false;
+}
+
 static int by_begin(const void *a, const void *b)
 {
 	const struct told *x = a, *y = b;

@@ -87,7 +87,9 @@ bool ft_study_trace_predict(struct ft_scenario *s, const struct ft_replay *recor
 {
 	int64_t a_stage = s->plan->ranks / s->plan->pp;
 
-	*to = (struct ft_trace_predicted){ .n = 0 };
+	*to = (struct ft_trace_predicted){
+		.cut = ft_schedule_splits(s->plan->schedule) && s->plan->pp > 1
+	};
 	if (!find_stages(s, recorded, to, err))
 		return false;
 	for (size_t i = 0; i < to->n; i++) {

@@ -414,6 +414,8 @@ struct ft_rec_layer {
 	struct ft_rec_window window;
 };
 
+#define FT_LAYERS_CUT "backward passes are cut in two, so that no layer repeats whole"
+
 struct ft_rec_layers {
 	size_t n;
 	struct ft_rec_layer *layer; /* by time; all passes of the step */

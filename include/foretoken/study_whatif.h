@@ -90,6 +90,7 @@ struct ft_trace_predicted {
 	struct ft_recording **of; /* [n] */
 	struct ft_replay *replay; /* of them; NULL: it cannot be drawn, */
 	struct ft_error why;	  /* as this says */
+	bool cut; /* its backward passes are cut in two: no layer repeats whole */
 };
 
 /* recorded: whose stages; NULL: the first alone. To be released, also after an error. */
