@@ -104,6 +104,16 @@ static void put_counts(FILE *out, const struct ft_plans *p)
 	fputs(".\n", out);
 }
 
+static void put_left_out(FILE *out, const struct ft_plans *p)
+{
+	for (size_t i = 0; i < p->n_left_out; i++)
+		fprintf(out, "%s%s",
+			i ? ", " : "Not searched, as the stack does not run them: ",
+			p->left_out[i]);
+	if (p->n_left_out)
+		fputs(".\n", out);
+}
+
 static void put_flatness(FILE *out, const struct ft_plans *p)
 {
 	const struct ft_outcome *b = p->best[0].outcome;
@@ -182,6 +192,7 @@ static void put_plans(FILE *out, const struct ft_plans *p, enum ft_rank_by by)
 	char rank[24];
 
 	put_counts(out, p);
+	put_left_out(out, p);
 	putc('\n', out);
 	if (!p->n) {
 		if (!p->interrupted)
@@ -267,7 +278,7 @@ static json_t *plan_json(const struct ft_planned *p)
 static json_t *plans_json(const struct ft_plans *p)
 {
 	json_t *o = json_object(), *best = json_array(), *front = json_array(),
-	       *ways = json_array();
+	       *ways = json_array(), *left = json_array();
 
 	json_put_text(o, "name", p->label);
 	json_put(o, "combinations", p->combinations);
@@ -277,6 +288,9 @@ static json_t *plans_json(const struct ft_plans *p)
 	json_put_int(o, "simulated", (int64_t)p->simulated);
 	json_put_int(o, "known", (int64_t)p->known);
 	json_put(o, "wall_s", p->wall_s);
+	for (size_t i = 0; i < p->n_left_out; i++)
+		json_array_append_new(left, json_string(p->left_out[i]));
+	json_object_set_new(o, "left_out", left);
 	json_put_bool(o, "interrupted", p->interrupted);
 	json_put_int(o, "open", (int64_t)p->open);
 	if (p->n && p->open)

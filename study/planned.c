@@ -152,6 +152,8 @@ static void count(struct ft_plans *p, const struct search_job *j)
 
 	p->combinations = j->space.combinations;
 	p->considered = j->space.n;
+	p->n_left_out = j->space.n_left_out;
+	memcpy(p->left_out, j->space.left_out, sizeof(p->left_out));
 	p->bounded = j->n_bounded;
 	p->feasible = j->n_order;
 	p->simulated = j->n_simulated - j->n_known;

@@ -8,7 +8,7 @@
 #ifndef STUDY_SPACE_H
 #define STUDY_SPACE_H
 
-#include "foretoken/study.h"
+#include "foretoken/study_plan.h"
 
 struct arena;
 struct node;
@@ -61,6 +61,8 @@ struct space {
 	bool wants_sequence_parallel,
 		gather_follows; /* sequence_parallel; overlap.dp */
 	double combinations;	/* before any rule */
+	size_t n_left_out;	/* words that would be tried, had the framework them */
+	const char *left_out[FT_LEFT_OUT];
 	size_t n, cap, n_tried;
 	struct candidate *candidate; /* the legal ones, in the order of the axes */
 };
@@ -76,6 +78,12 @@ static inline int64_t space_value(const struct space *space, const struct candid
 {
 	return space->axis[axis].value[c->at[axis]];
 }
+
+/* space_values.c: what the axes are tried with; more of one that is freed; and 1 of a size, or
+ * none of the shardings, that the stack's framework does not have. */
+void space_values(struct space *space);
+void space_on_demand(struct space *space, enum axis axis);
+void space_leave_out(struct space *space, enum axis axis);
 
 /* The first layer with experts, or NULL. */
 const struct ft_layer *space_routed_layer(const struct ft_model *model);

@@ -56,6 +56,35 @@ static const struct open {
 	  "recompute: none, sharding: ddp}}",
 	  { "offload_layers" },
 	  -1 },
+	{ "{model: {name: llama3-8b, num_hidden_layers: 8}, cluster: {gpu: h100-sxm, "
+	  "gpus: 16}, stack: llm-foundry-2023, " TRAINING "}}",
+	  { NULL },
+	  -1 },
+	{ "{model: {name: mixtral-8x7b, num_hidden_layers: 4}, cluster: {gpu: h100-sxm, "
+	  "gpus: 8}, stack: nanotron-2025, " TRAINING
+	  "micro_batch_size: 1, recompute: none}}",
+	  { "sharding" },
+	  -1 },
+};
+
+/* What frameworks lack, by the sources that their stacks name. */
+static const struct lack {
+	const char *stack;
+	enum axis size[6];
+	enum ft_sharding sharding[4];
+	int sizes, shardings;
+} lacks[] = {
+	{ "llm-foundry-2023",
+	  { AXIS_TP, AXIS_PP, AXIS_CP, AXIS_EP, AXIS_ETP, AXIS_VPP },
+	  { FT_ZERO1 },
+	  6,
+	  1 },
+	{ "torchtitan-2024", { AXIS_EP, AXIS_ETP }, { FT_ZERO1, FT_ZERO2 }, 2, 2 },
+	{ "nanotron-2025",
+	  { AXIS_VPP, AXIS_ETP },
+	  { FT_ZERO2, FT_FSDP, FT_HSDP },
+	  2,
+	  3 },
 };
 
 struct plans {
@@ -144,7 +173,9 @@ static void add_sizes(struct all *a, const struct ft_scenario *s)
 static void add_words(struct all *a, const struct ft_scenario *s, bool all_shardings)
 {
 	const struct ft_stack *k = s->stack;
-	bool torch = !strncmp(k->name, "torch", 5), named = strcmp(k->name, "generic");
+	bool foundry = !strcmp(k->name, "llm-foundry-2023");
+	bool torch = !strncmp(k->name, "torch", 5) || foundry;
+	bool named = strcmp(k->name, "generic");
 	bool routed = s->model->layer[s->model->n_layers - 1].experts > 0;
 	unsigned up = s->model->layer[0].kv_lora_rank ? FT_MODULE_MLA_UP : 0;
 	unsigned norm = FT_MODULE_NORM, core = FT_MODULE_CORE_ATTENTION;
@@ -157,7 +188,7 @@ static void add_words(struct all *a, const struct ft_scenario *s, bool all_shard
 	}
 	if (k->layout.split_backward && k->layout.dual_pipe)
 		add(&a->axis[AXIS_SCHEDULE], FT_DUALPIPEV);
-	all_shardings |= !named;
+	all_shardings |= !named || foundry; /* its stack lists zero2, too */
 	for (int i = FT_DDP; i <= FT_HSDP; i++)
 		if (all_shardings || i == FT_DDP || i == (int)s->plan->sharding ||
 		    (torch ? i == FT_FSDP || i == FT_HSDP : i == FT_ZERO1))
@@ -210,6 +241,28 @@ static int64_t stated(const struct ft_plan *p, int axis, const struct node *n)
 					atoll(n->text);
 }
 
+static void leave_out(struct all *a, const char *stack)
+{
+	for (size_t i = 0; i < sizeof(lacks) / sizeof(*lacks); i++) {
+		const struct lack *l = &lacks[i];
+		struct values *v = &a->axis[AXIS_SHARDING], kept = { .n = 0 };
+
+		if (strcmp(l->stack, stack) != 0)
+			continue;
+		for (int k = 0; k < l->sizes; k++)
+			a->axis[l->size[k]] = (struct values){ .of = { 1 }, .n = 1 };
+		for (size_t k = 0; k < v->n; k++) {
+			bool has = true;
+
+			for (int x = 0; x < l->shardings; x++)
+				has &= v->of[k] != (int64_t)l->sharding[x];
+			if (has)
+				add(&kept, v->of[k]);
+		}
+		*v = kept;
+	}
+}
+
 static void fill(struct all *a, const struct open *o, const struct ft_scenario *s)
 {
 	bool freed[AXES] = { false };
@@ -223,6 +276,7 @@ static void fill(struct all *a, const struct open *o, const struct ft_scenario *
 	add_sizes(a, s);
 	add_words(a, s, freed[AXIS_SHARDING]);
 	add_others(a, s, freed);
+	leave_out(a, s->stack->name);
 	for (int i = 0; i < AXES; i++) {
 		const struct node *n = node_path(s->given, space_key((size_t)i));
 

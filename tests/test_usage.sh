@@ -15,6 +15,18 @@ ok "a graph that is not there" fails 1 "No such file" $f trace replay $a --graph
 ok "a graph that is none" fails 1 "$tmp/g:1:" sh -c "echo hello >$tmp/g; $f trace replay $a --graph $tmp/g"
 ok "a schedule that the stack does not have" fails 1 "zero-bubble cuts a backward in two, which stack" $f trace show $a --set training.schedule=zero-bubble --set training.parallel.vpp=1
 ok "nor is dualpipev one of each stack" fails 1 "dualpipev cuts a backward in two, which stack" $f trace show $a --set training.schedule=dualpipev --set training.parallel.vpp=2
+foundry="--set stack=llm-foundry-2023 --set training.parallel={}"
+ok "a framework that splits data alone refuses a split of the model" fails 1 "parallel.cp 2: stack llm-foundry-2023 has no cp" $f simulate $a $foundry --set training.parallel.cp=2
+ok "and a sharding that it lacks" fails 1 "sharding: zero1 is not in stack llm-foundry-2023" $f simulate $a $foundry --set training.sharding=zero1
+ok "and so does a search of what is stated" fails 1 "stack llm-foundry-2023 has no tp" $f plan $a $foundry --set training.parallel.tp=8
+own="provenance: {kind: assumed, source: a test, date: 2026-11-25}"
+echo "{extends: llm-foundry-2023, $own, runs: {parallel: [cp]}}" >"$tmp/cp.yaml"
+echo "{extends: generic, $own, runs: {parallel: [tp, dp]}}" >"$tmp/dp.yaml"
+echo "{extends: generic, $own, runs: {sharding: []}}" >"$tmp/none.yaml"
+ok "a stack of one's own may have it" sh -c "$f simulate $a $foundry --set training.parallel.cp=2 --set training.sharding=fsdp --set stack=$tmp/cp.yaml | grep -q MFU"
+ok "words that are none are shown at their place" fails 1 "dp.yaml:1:.*'dp' is not one of tp, pp, vpp, cp, ep, etp" $f simulate $a --set stack=$tmp/dp.yaml
+ok "and a stack shards in some way" fails 1 "should hold a word at least" $f simulate $a --set stack=$tmp/none.yaml
+ok "a search says what it leaves out for it" sh -c "sed '/sharding:/d' $a >$tmp/open.yaml && $f plan $tmp/open.yaml $foundry --set cluster.gpus=8 --set model=mpt-7b --json | jq -e '.left_out == [\"tp\", \"pp\", \"cp\", \"vpp\", \"zero1\"]'"
 ok "nor of a stack that is older" fails 1 "dualpipev is not in stack torchtitan-2024-eager" $f trace show $a --set stack=torchtitan-2024-eager --set training.schedule=dualpipev --set training.parallel.vpp=2
 same_as_simulate() { # what is built, shown and read back gives the same bytes
 	$f trace show $a $small >"$tmp/step.graph" &&

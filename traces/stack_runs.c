@@ -37,6 +37,31 @@ static bool heads_can_be_dealt(const struct ft_model *model, const struct ft_pla
 	return true;
 }
 
+/* What its framework does not have at all. */
+static bool framework_has(const struct ft_plan *plan, const struct ft_stack *stack,
+			  struct ft_error *err)
+{
+	const struct {
+		const char *word;
+		int64_t size;
+	} split[] = { { "tp", plan->tp }, { "pp", plan->pp }, { "vpp", plan->vpp },
+		      { "cp", plan->cp }, { "ep", plan->ep }, { "etp", plan->etp } };
+	const char *sharding = ft_sharding_name(plan->sharding);
+
+	for (size_t i = 0; i < sizeof(split) / sizeof(*split); i++)
+		if (split[i].size > 1 && !ft_stack_runs(stack, split[i].word))
+			return ft_fail(
+				err, NULL,
+				"parallel.%s %lld: stack %s has no %s (its runs.parallel "
+				"says what it has); leave it at 1, or take another stack",
+				split[i].word, (long long)split[i].size, stack->name,
+				split[i].word);
+	return ft_stack_runs(stack, sharding) ||
+	       ft_fail(err, NULL,
+		       "sharding: %s is not in stack %s (its runs.sharding says what is)",
+		       sharding, stack->name);
+}
+
 bool stack_runs(const struct ft_model *model, const struct ft_plan *plan,
 		const struct ft_stack *stack, struct ft_error *err)
 {
@@ -52,5 +77,6 @@ bool stack_runs(const struct ft_model *model, const struct ft_plan *plan,
 			       "schedule: dualpipev is not in stack %s; use zbv, or a "
 			       "stack with dual_pipe: true",
 			       stack->name);
-	return heads_can_be_dealt(model, plan, stack, err);
+	return framework_has(plan, stack, err) &&
+	       heads_can_be_dealt(model, plan, stack, err);
 }

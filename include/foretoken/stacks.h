@@ -240,6 +240,14 @@ const char *ft_protocol_name(enum ft_protocol protocol);
 
 enum { FT_STACK_CCLS = 4 };
 
+#define FT_RUNS_ALL (~0U)
+
+/* What a framework can run, for ft_stack_runs: a bit for each word that its stack lists; all
+ * where it lists none. */
+struct ft_stack_has {
+	unsigned parallel, sharding;
+};
+
 struct ft_stack {
 	struct ft_digest digest; /* of its files */
 	const char *vendor;	 /* whose GPUs it runs on; "any": all */
@@ -248,6 +256,7 @@ struct ft_stack {
 	size_t n_ccls; /* libraries; the first that knows the GPU's generation serves */
 	const char *ccl[FT_STACK_CCLS];
 	struct ft_mark ccl_mark;
+	struct ft_stack_has runs; /* what its framework has: ft_stack_runs */
 	struct ft_layout_rules layout;
 	struct ft_number host_s[FT_HOSTS];   /* seconds each */
 	struct ft_number host_crowding_frac; /* slower per further rank of a node */
@@ -265,6 +274,10 @@ struct ft_stack *ft_stack_load(const char *name, const struct ft_mark *at,
 			       struct ft_error *err)
 	__attribute__((warn_unused_result));
 void ft_stack_free(struct ft_stack *stack);
+
+/* Does its framework have this way to split a model (tp, pp, vpp, cp, ep, etp: the words of
+ * training.parallel), or this sharding? */
+bool ft_stack_runs(const struct ft_stack *stack, const char *word);
 
 /* Does its attention write scores to memory and read them again? */
 bool ft_stack_unfused(const struct ft_stack *stack);

@@ -11,7 +11,13 @@ extern "C" {
 #endif
 
 enum ft_rank_by { FT_RANK_TOKENS, FT_RANK_USD, FT_RANK_DAYS };
-enum { FT_PLANS_MOST = 100, FT_SIZES_MOST = 32, FT_WAYS_MOST = 8, FT_WHY = 256 };
+enum {
+	FT_PLANS_MOST = 100,
+	FT_SIZES_MOST = 32,
+	FT_WAYS_MOST = 8,
+	FT_WHY = 256,
+	FT_LEFT_OUT = 16
+};
 
 /* How far a search is. */
 struct ft_search_state {
@@ -60,6 +66,8 @@ struct ft_plans {
 	size_t feasible;  /* of these, those that fit */
 	size_t simulated; /* of these, the whole step */
 	size_t known;	  /* answers that the database had */
+	size_t n_left_out; /* words of training.parallel, and shardings, that would have been */
+	const char *left_out[FT_LEFT_OUT]; /* tried, but that the stack does not run */
 	bool interrupted;
 	size_t open; /* then: plans that may be better than the last that is shown, and by */
 	double open_better_frac; /* how much at most than the best; 0: by nothing, or no
