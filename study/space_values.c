@@ -171,11 +171,12 @@ void space_leave_out(struct space *sp, enum axis axis)
 	size_t n = 0;
 
 	for (size_t i = 0; i < a->n && (size || axis == AXIS_SHARDING); i++) {
-		const char *word = size ?
-					   strrchr(space_key(axis), '.') + 1 :
-					   ft_sharding_name((enum ft_sharding)a->value[i]);
+		const char *word =
+			size ? strrchr(space_key(axis), '.') + 1 :
+			       ft_sharding_name((enum ft_sharding)a->value[i]);
 
-		if ((size && a->value[i] == 1) || ft_stack_runs(sp->scenario->stack, word))
+		if ((size && a->value[i] == 1) ||
+		    ft_stack_runs(sp->scenario->stack, word))
 			a->value[n++] = a->value[i];
 		else
 			note(sp, word);
