@@ -136,6 +136,20 @@ static const struct argp argp = {
 };
 
 /* The report's files, and the answer on stdout. */
+static void remark(const struct ft_scenario *s, const struct ft_outcome *o)
+{
+	const char *key, *where;
+
+	for (size_t i = 0; (key = ft_scenario_idle(s, i, &where)); i++)
+		fprintf(stderr, "foretoken: training.%s has an effect %s only\n", key,
+			where);
+	if (!o->fits)
+		fprintf(stderr,
+			"foretoken: %swarning:%s this plan does not fit in the GPU's "
+			"memory\n",
+			terminal_begin(stderr, TERMINAL_WARNING), terminal_end(stderr));
+}
+
 static bool print_answer(const struct args *a, const struct ft_scenario *s,
 			 const struct ft_outcome *o, struct ft_error *err)
 {
@@ -155,11 +169,8 @@ static bool print_answer(const struct args *a, const struct ft_scenario *s,
 		putchar('\n');
 		ft_report_finance(stdout, s, o);
 	}
-	if (!o->fits && !a->shared.quiet)
-		fprintf(stderr,
-			"foretoken: %swarning:%s this plan does not fit in the GPU's "
-			"memory\n",
-			terminal_begin(stderr, TERMINAL_WARNING), terminal_end(stderr));
+	if (!a->shared.quiet)
+		remark(s, o);
 	return true;
 }
 

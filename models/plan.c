@@ -170,7 +170,13 @@ static const char *const at_vpp[] = { "vpp", "pp", NULL };
 static const char *const at_cp[] = { "cp", NULL };
 static const char *const at_ep[] = { "ep", "etp", NULL };
 static const char *const at_etp[] = { "etp", "ep", NULL };
-static const char *const at_split[] = { "tp", "pp", "cp", NULL };
+/* The first of them at which their product stops to divide the ranks. */
+static const char *const *at_split(const struct ft_plan *p, long long ranks)
+{
+	if (ranks % p->tp)
+		return at_tp;
+	return ranks % (p->tp * p->pp) ? at_pp : at_cp;
+}
 
 static bool set_dp(struct draft *d)
 {
@@ -182,7 +188,7 @@ static bool set_dp(struct draft *d)
 
 	plan->ranks = ranks;
 	if (!fits || ranks % (tp * pp * cp))
-		return BLAME(d, at_split,
+		return BLAME(d, at_split(plan, ranks),
 			     "tp %lld x pp %lld x cp %lld does not divide the "
 			     "%lld ranks of the cluster",
 			     tp, pp, cp, ranks);

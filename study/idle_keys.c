@@ -47,15 +47,27 @@ static bool again_some(const struct ft_scenario *s)
 	return s->plan->recompute == FT_RECOMPUTE_SELECTIVE;
 }
 
+static bool split(const struct ft_scenario *s)
+{
+	return s->plan->tp > 1;
+}
+
+static bool staged(const struct ft_scenario *s)
+{
+	return s->plan->pp > 1;
+}
+
 #define NARROW narrow, "with an 8-bit or 4-bit precision"
 #define ROUTED routed, "in models with experts"
 
 /* What is stated as `nothing` asks for nothing, and may stand anywhere. */
-static const struct {
+struct idle_key {
 	const char *path; /* below training */
 	bool (*counts)(const struct ft_scenario *s);
 	const char *where, *nothing;
-} keys[] = {
+};
+
+static const struct idle_key keys[] = {
 	{ "recompute_layers", again_whole, "under 'recompute: full'", "0" },
 	{ "recompute_modules", again_some, "under 'recompute: selective'", NULL },
 	{ "fp8_recipe", NARROW, NULL },
@@ -77,6 +89,40 @@ static const struct {
 };
 enum { KEYS = sizeof(keys) / sizeof(*keys) };
 
+/* These may stand: a sweep of tp or pp begins at 1. They are told. */
+static const struct idle_key told[] = {
+	{ "sequence_parallel", split, "with tp above 1", "false" },
+	{ "overlap.tp", split, "with tp above 1", "false" },
+	{ "overlap.pp", staged, "with pp above 1", "false" },
+	{ "parallel.vpp", staged, "with pp above 1", "1" },
+	{ "schedule", staged, "with pp above 1", "1f1b" },
+};
+enum { TOLD = sizeof(told) / sizeof(*told) };
+
+/* Stated in a `training` map, and of no effect. */
+static const struct node *idle(const struct ft_scenario *s, const struct node *training,
+			       const struct idle_key *key)
+{
+	const struct node *n = node_path(training, key->path);
+
+	if (node_is_null(n) || key->counts(s) ||
+	    (n->kind == NODE_SCALAR && key->nothing && !strcmp(n->text, key->nothing)))
+		return NULL;
+	return n;
+}
+
+const char *ft_scenario_idle(const struct ft_scenario *s, size_t i, const char **where)
+{
+	const struct node *training = node_get(s->given, "training");
+
+	for (size_t k = 0; k < TOLD; k++)
+		if (idle(s, training, &told[k]) && !i--) {
+			*where = told[k].where;
+			return told[k].path;
+		}
+	return NULL;
+}
+
 const char *scenario_idle_value(const struct ft_scenario *s, const char *path)
 {
 	static const char below[] = "training.";
@@ -95,14 +141,11 @@ bool scenario_no_idle_key(const struct ft_scenario *s, const struct node *traini
 			  struct ft_error *err)
 {
 	for (size_t i = 0; i < KEYS; i++) {
-		const struct node *n = node_path(training, keys[i].path);
+		const struct node *n = idle(s, training, &keys[i]);
 
-		if (node_is_null(n) || keys[i].counts(s) ||
-		    (n->kind == NODE_SCALAR && keys[i].nothing &&
-		     !strcmp(n->text, keys[i].nothing)))
-			continue;
-		return ft_fail(err, &n->mark, "%s has an effect %s only", keys[i].path,
-			       keys[i].where);
+		if (n)
+			return ft_fail(err, &n->mark, "%s has an effect %s only",
+				       keys[i].path, keys[i].where);
 	}
 	return true;
 }

@@ -72,8 +72,8 @@ static bool whole(struct sweep_db *d, struct ft_error *err)
 	return ok;
 }
 
-/* Ours, or empty. */
-static bool ours(struct sweep_db *d, struct ft_error *err)
+/* Ours, or, where it may be made, empty. */
+static bool ours(struct sweep_db *d, bool may_make, struct ft_error *err)
 {
 	int tables, application, version;
 
@@ -82,8 +82,8 @@ static bool ours(struct sweep_db *d, struct ft_error *err)
 	    !ask(d, "PRAGMA application_id", &application, err) ||
 	    !ask(d, "PRAGMA user_version", &version, err))
 		return false;
-	if (!tables && !application)
-		return true;
+	if (!tables && !application && !version)
+		return may_make || refuse(d, err, "holds no sweep");
 	if (application != APPLICATION)
 		return refuse(d, err,
 			      "is the database of another program, or a sweep "
@@ -270,12 +270,27 @@ struct sweep_db *sweep_db_open(const char *path, const char *scenario,
 		ok = db_fail(d, err);
 	else {
 		sqlite3_busy_timeout(d->db, PATIENCE_MS);
-		ok = ours(d, err) && prepare(d, keys, n_keys, err);
+		ok = ours(d, true, err) && prepare(d, keys, n_keys, err);
 	}
 	if (ok)
 		return d;
 	sweep_db_close(d);
 	return NULL;
+}
+
+bool sweep_db_readable(const char *path, struct ft_error *err)
+{
+	struct sweep_db d = { .path = path };
+	bool ok = sqlite3_open_v2(path, &d.db, SQLITE_OPEN_READWRITE, NULL) ==
+			  SQLITE_OK ||
+		  db_fail(&d, err);
+
+	if (ok) {
+		sqlite3_busy_timeout(d.db, PATIENCE_MS);
+		ok = ours(&d, false, err);
+	}
+	sqlite3_close(d.db);
+	return ok;
 }
 
 void sweep_db_close(struct sweep_db *d)

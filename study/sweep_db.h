@@ -36,6 +36,9 @@ struct sweep_db *sweep_db_open(const char *path, const char *scenario,
 			       struct ft_error *err);
 void sweep_db_close(struct sweep_db *db);
 
+/* Does a file hold a sweep, whole and of this version? Nothing is made of it. */
+bool sweep_db_readable(const char *path, struct ft_error *err);
+
 /* Are there no rows? */
 bool sweep_db_empty(struct sweep_db *db, bool *empty, struct ft_error *err)
 	__attribute__((warn_unused_result));

@@ -150,20 +150,17 @@ static bool merge_one(struct merge *m, const char *path, struct ft_merge_result 
 	return true;
 }
 
-/* Ours, whole, and there: sweep_db_open would make a file that is not. */
+/* A sweep, whole, and there. */
 static bool readable(const char *path, struct ft_error *err)
 {
 	struct ft_mark at = { .file = path };
-	struct sweep_db *d;
 	struct stat st;
 
 	if (stat(path, &st))
 		return ft_fail(err, &at, "cannot be read: %s", strerror(errno));
 	if (!st.st_size)
 		return ft_fail(err, &at, "is empty: no sweep has written it");
-	d = sweep_db_open(path, "", NULL, 0, err);
-	sweep_db_close(d);
-	return d != NULL;
+	return sweep_db_readable(path, err);
 }
 
 /* A file that waits for itself would wait in vain. */

@@ -287,6 +287,8 @@ static void impossible_plans_point_at_the_key_to_change(void **state)
 		  "tp 3 x pp 1 x cp 1 does not divide the 64 ranks" },
 		{ "llama3-8b", SIZES "parallel: {pp: 128}", 3, 16,
 		  "does not divide the 64 ranks" },
+		{ "llama3-8b", SIZES "parallel: {tp: 2, pp: 2, cp: 3}", 3, 30,
+		  "tp 2 x pp 2 x cp 3 does not divide the 64 ranks" },
 		{ "llama3-8b", SIZES "parallel: {tp: 64}", 3, 16,
 		  "does not divide the 32 attention heads" },
 		{ "qwen2.5-7b", SIZES "parallel: {tp: 8}", 3, 16,

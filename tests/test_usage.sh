@@ -27,6 +27,15 @@ ok "a stack of one's own may have it" sh -c "$f simulate $a $foundry --set train
 ok "words that are none are shown at their place" fails 1 "dp.yaml:1:.*'dp' is not one of tp, pp, vpp, cp, ep, etp" $f simulate $a --set stack=$tmp/dp.yaml
 ok "and a stack shards in some way" fails 1 "should hold a word at least" $f simulate $a --set stack=$tmp/none.yaml
 ok "a search says what it leaves out for it" sh -c "sed '/sharding:/d' $a >$tmp/open.yaml && $f plan $tmp/open.yaml $foundry --set cluster.gpus=8 --set model=mpt-7b --json | jq -e '.left_out == [\"tp\", \"pp\", \"cp\", \"vpp\", \"zero1\"]'"
+idle_told() { # COMMAND ...: what of a plan without tp and pp does nothing is said, once
+	"$@" --set 'training.parallel={tp: 1, pp: 1, vpp: 2}' --set training.sequence_parallel=true --set model=llama3-8b $small 2>"$tmp/said" >/dev/null &&
+		test "$(grep -c 'has an effect with .. above 1 only' "$tmp/said")" = "$told_keys"
+}
+told_keys=2
+ok "keys of a split that is not there are told" idle_told $f simulate $a
+told_keys=0
+ok "not to who wants none" idle_told $f simulate $a --quiet
+ok "nor of a plan that is split" sh -c "! $f simulate $a 2>&1 >/dev/null | grep 'has an effect'"
 ok "nor of a stack that is older" fails 1 "dualpipev is not in stack torchtitan-2024-eager" $f trace show $a --set stack=torchtitan-2024-eager --set training.schedule=dualpipev --set training.parallel.vpp=2
 same_as_simulate() { # what is built, shown and read back gives the same bytes
 	$f trace show $a $small >"$tmp/step.graph" &&
