@@ -159,4 +159,22 @@ charted() { # SCENARIO OPTION...: both charts, against the timeline and the answ
 ok "boxes, lanes and bands stand where their times and bytes are" charted examples/01-first-answer/h100.yaml --set training.global_batch_size=256
 ok "with one chunk, and backwards cut in two" charted examples/01-first-answer/h100.yaml --set training.global_batch_size=512 --set training.parallel.vpp=1 --set training.schedule=zero-bubble --set stack=torch-2.11-eager
 ok "with some of them whole" charted examples/01-first-answer/h100.yaml --set training.global_batch_size=1024 --set training.parallel.vpp=2 --set training.schedule=dualpipev --set stack=torch-2.11-eager
+# A step that the host paces, its launches running ahead: kernels end sooner than it does.
+cat >"$tmp/paced.yaml" <<EOF
+model: {name: llama3-8b, num_hidden_layers: 4}
+stack: torch-2.11-eager
+cluster: {gpu: h100-sxm, gpus: 2}
+training: {sequence_length: 1024, global_batch_size: 1, micro_batch_size: 1, sharding: fsdp, parallel: {tp: 2}}
+EOF
+paced() { # each form of the timeline is as long as the step
+	"$f" simulate "$tmp/paced.yaml" --json --timeline "$tmp/k.json" --timeline-format kineto >"$tmp/answer.json" &&
+		"$f" simulate "$tmp/paced.yaml" --timeline "$tmp/c.json" >/dev/null &&
+		jq -es '(.[0].step_s * 1e6) as $step | (.[1].traceEvents[] | select(.name == "ProfilerStep#0").dur) as $k |
+			(.[2].otherData.step_us | tonumber) as $c |
+			([.[1].traceEvents[] | select(.cat == "kernel") | .ts + .dur] | max) < 0.9 * $step and
+			($k / $step - 1 | fabs) < 1e-9 and ($c / $step - 1 | fabs) < 1e-9' \
+			"$tmp/answer.json" "$tmp/k.json" "$tmp/c.json" >/dev/null
+}
+ok "a step that the host paces is drawn as long as it is" paced
+
 finish
