@@ -118,17 +118,19 @@ static void add_where(struct ft_rec_where *sum, const struct ft_rec_where *x, do
 		sum->queued_most = x->queued_most;
 }
 
-/* Which operations count, by when they began as recorded. */
+/* Which operations count, by when they began as recorded; no time is uncertain yet. */
 static void count_steps(struct whatif *w, const struct ft_replayed *t)
 {
 	const struct ft_replay *p = w->asked->replay;
 
 	w->counted = ARENA_ARRAY(&w->mem, ft_replay_ranks(p), bool *);
+	w->spread_s = ARENA_ARRAY(&w->mem, ft_replay_ranks(p), double *);
 	for (size_t k = 0; k < ft_replay_ranks(p); k++) {
 		const struct ft_recording *r = ft_replay_recording(p, k);
 		size_t n = ft_recording_ops(r);
 
 		w->counted[k] = ARENA_ARRAY(&w->mem, n, bool);
+		w->spread_s[k] = ARENA_ARRAY(&w->mem, n, double);
 		for (size_t s = 0; s < ft_recording_steps(r); s++) {
 			struct ft_rec_window x;
 
@@ -175,6 +177,18 @@ struct told {
 	double other_s;
 };
 
+static bool is_whole(const struct ft_rec_left *left)
+{
+	const double of[] = { left->bytes_frac, left->columns_frac, left->inner_frac,
+			      left->heads_frac };
+
+	for (int i = 0; i < 4; i++)
+		if (of[i] < 1 || of[i] > 1)
+			return false;
+	return true;
+}
+
+/* On its own GPU a kernel that does what it did takes what it took, for certain. */
 static void retime_kernel(struct whatif *w, size_t rank, size_t i, struct told *told)
 {
 	const struct ft_recording *r = ft_replay_recording(w->asked->replay, rank);
@@ -191,15 +205,14 @@ static void retime_kernel(struct whatif *w, size_t rank, size_t i, struct told *
 		told->other_s += time_s;
 	if (op->rec_class == FT_REC_COLLECTIVE)
 		return;
-	if (w->retiming)
+	if (w->retiming && (w->other_gpu || !is_whole(&left)))
 		by = ft_retime(w->retiming, r, op, &left, &ratio, &spread);
 	told->by_s[by] += time_s;
 	if (ratio < 1 || ratio > 1)
 		w->changed.op[rank][i] = ft_ps_from_s(time_s * ratio);
-	else if (w->same_gpu)
+	else if (!w->other_gpu)
 		return; /* as it was recorded, and as sure */
-	if (w->counted[rank][i])
-		w->spread_s[part_of(op)] += time_s * ratio * spread;
+	w->spread_s[rank][i] = time_s * ratio * spread;
 }
 
 /* A GPU's own ladder serves where only the size of shards or products changes. */
@@ -209,8 +222,7 @@ static void retime_kernels(struct whatif *w)
 	struct ft_whatif *a = w->answer;
 	struct told told = { .all_s = 0 };
 
-	w->same_gpu = !w->retiming;
-	if (w->same_gpu &&
+	if (!w->retiming &&
 	    (a->tp != a->tp_recorded || (w->sharded && a->dp != a->dp_recorded)))
 		w->retiming = ft_retiming_new(w->from.gpu, w->to.gpu);
 	tensor_begin(w);
@@ -263,13 +275,15 @@ static bool apply_wishes(struct whatif *w, struct ft_error *err)
 			double by = w->asked->speedup[op->rec_class];
 			ft_ps *t = &w->changed.op[k][i];
 
-			if (by > 0)
+			if (by > 0) {
 				*t = (ft_ps)((double)*t / by);
+				w->spread_s[k][i] /= by;
+			}
 			has[op->rec_class] = true;
 			if (c && c->op != FT_COLLECTIVES) {
 				has_op[c->op] = true;
 				if (w->asked->without[c->op])
-					*t = 0;
+					*t = 0, w->spread_s[k][i] = 0;
 			}
 		}
 	}
@@ -288,14 +302,15 @@ static void add_up(struct whatif *w)
 		const struct ft_recording *r = ft_replay_recording(p, k);
 
 		for (size_t i = 0; i < ft_recording_ops(r); i++) {
-			struct ft_whatif_change *c =
-				&w->answer->change[part_of(ft_recording_op(r, i))];
+			enum ft_whatif_part part = part_of(ft_recording_op(r, i));
+			struct ft_whatif_change *c = &w->answer->change[part];
 
 			c->changed |= w->recorded.op[k][i] != w->changed.op[k][i];
 			if (!w->counted[k][i])
 				continue;
 			c->recorded_s += (double)w->recorded.op[k][i] * 1e-12 / n;
 			c->replayed_s += (double)w->changed.op[k][i] * 1e-12 / n;
+			w->part_spread_s[part] += w->spread_s[k][i];
 		}
 	}
 	w->answer->change[FT_PART_HOST].changed =
@@ -372,7 +387,7 @@ static void range(struct whatif *w)
 	for (int i = 0; i < FT_PARTS; i++) {
 		double busy = a->change[i].replayed_s;
 		double share = busy > 0 ? fmin(1, a->replayed.step_s / busy) : 0;
-		double s = w->spread_s[i] / (double)w->n_steps;
+		double s = w->part_spread_s[i] / (double)w->n_steps;
 
 		square += share * s * share * s;
 	}

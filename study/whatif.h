@@ -30,14 +30,15 @@ struct whatif {
 	const struct ft_whatif_request *asked;
 	struct ft_whatif *answer;
 	struct machine from, to;
-	struct ft_retiming *retiming; /* NULL: GPUs are the same */
-	bool same_gpu;		      /* as recorded: what keeps its time is sure */
+	struct ft_retiming *retiming; /* NULL: no kernel is another */
+	bool other_gpu;
 	struct tensor tensor;
 	bool sharded; /* its data-parallel ranks hold parts of the weights */
 	struct ft_replay_times recorded, changed;
-	bool **counted;	 /* [rank][op]: it begins in a step that is asked for */
-	int64_t n_steps; /* of those, over all ranks */
-	double spread_s[FT_PARTS]; /* one standard deviation of the sum over them */
+	bool **counted;	   /* [rank][op]: it begins in a step that is asked for */
+	int64_t n_steps;   /* of those, over all ranks */
+	double **spread_s; /* [rank][op]: one standard deviation of what it now takes */
+	double part_spread_s[FT_PARTS]; /* of the sums over the steps */
 };
 
 /* One sentence for the reader; what is beyond the list's end is left out. */

@@ -427,10 +427,8 @@ static bool retime_one(struct retiming *t, size_t rank, size_t i, struct ft_erro
 	if (!(is_s < was_s || is_s > was_s))
 		return true;
 	w->changed.op[rank][i] = ft_ps_from_s(is_s);
-	if (w->counted[rank][i])
-		w->spread_s[FT_PART_COLLECTIVE] +=
-			moving_s * after.time_s / before.time_s *
-			hypot(before.spread_frac, after.spread_frac);
+	w->spread_s[rank][i] = moving_s * after.time_s / before.time_s *
+			       hypot(before.spread_frac, after.spread_frac);
 	return true;
 }
 

@@ -213,7 +213,8 @@ bool machines_load(struct whatif *w, struct ft_error *err)
 			       "cluster.gpus, or say --scale dp=N",
 			       (long long)a->ranks,
 			       (long long)w->to.scenario->cluster->ranks);
-	if (!same_gpu(w))
+	w->other_gpu = !same_gpu(w);
+	if (w->other_gpu)
 		w->retiming = ft_retiming_new(w->from.gpu, w->to.gpu);
 	set_hosts(w);
 	return true;

@@ -21,6 +21,10 @@ ok "two ranks replay together, and meet" json 'd["order"]["collectives_matched"]
 ok "the breakdown adds up to the step" json 'abs(sum(d["breakdown_s"].values())/d["recorded_step_s"]-1)<1e-9' show $eager
 ok "idle time adds up by cause" json 'abs(sum(d["idle_s"].values())-d["breakdown_s"]["host"])<1e-12' show $eager
 ok "what parts add to the step adds up to its change" json 'abs(sum(c["step_s"] for c in d["changes"])-(d["step_s"]-d["recorded_step_s"]))<1e-9' replay $eager --gpu mi300x --scale dp=8
+certain='max(abs(x/d["step_s"]-1) for x in d["interval"]["step_s"])<1e-6'
+ok "kernels that another number of ranks leaves as they are are certain" json "$certain" replay $eager --scale dp=8 --speedup collective=1000000 --speedup memory=1000000 --speedup optimizer=1000000
+ok "and so is on another GPU what takes no time" json "$certain" replay $eager --gpu mi300x --speedup gemm=1000000 --speedup attention=1000000 --speedup memory=1000000 --speedup optimizer=1000000 --speedup copy=1000000 --speedup collective=1000000
+ok "not what takes some" json "not $certain" replay $eager --gpu mi300x
 ok "its own GPU changes nothing" json 'abs(d["step_s"]/d["recorded_step_s"]-1)<1e-9' replay $eager --gpu h200
 ok "a faster kernel helps by less than it saves" json '0 < d["recorded_step_s"]-d["step_s"] <= sum(c["recorded_s"]-c["replayed_s"] for c in d["changes"])+1e-12' replay $eager --speedup attention=2
 ok "without a collective the step is shorter" json 'd["step_s"]<d["recorded_step_s"]' replay $eager --without all_gather
