@@ -167,12 +167,13 @@ static void warn_of_machine(const struct trace_args *a, const struct ft_scenario
 	if (a->shared.quiet || ((!gpu || !strcmp(gpu, s->cluster->gpu->name)) &&
 				(ranks < 1 || ranks == s->cluster->ranks)))
 		return;
-	fprintf(stderr,
-		"foretoken: %swarning:%s the recording is of %lld ranks on %s, the "
-		"scenario of %lld on %s\n",
-		terminal_begin(stderr, TERMINAL_WARNING), terminal_end(stderr),
-		(long long)ranks, gpu ? gpu : "an unknown GPU",
-		(long long)s->cluster->ranks, s->cluster->gpu->name);
+	fprintf(stderr, "foretoken: %swarning:%s the recording is of ",
+		terminal_begin(stderr, TERMINAL_WARNING), terminal_end(stderr));
+	if (ranks > 0)
+		fprintf(stderr, "%lld ranks on ", (long long)ranks);
+	fprintf(stderr, "%s, the scenario of %lld on %s\n",
+		gpu ? gpu : "an unknown GPU", (long long)s->cluster->ranks,
+		s->cluster->gpu->name);
 }
 
 /* The recorded step beside the scenario's. */

@@ -257,6 +257,34 @@ static void order(struct ft_recording *r, struct keyed *k)
 	r->span_by_id = order_of(r, k, r->span.n);
 }
 
+static int64_t device_of(const struct ft_recording *r, const struct ft_rec_op *op)
+{
+	return ((const struct lane *)table_at(&r->stream, (size_t)op->stream))->of;
+}
+
+/* Kernels of two GPUs are two ranks', or one's that the rest does not understand; their
+ * processes may number calls alike. Copies may be of a peer. */
+static bool of_one_gpu(const struct ft_recording *r, struct ft_error *err)
+{
+	const struct ft_rec_op *first = NULL;
+
+	for (size_t i = 0; i < r->op.n; i++) {
+		const struct ft_rec_op *op = op_of(r, i);
+
+		if (op->is_copy)
+			continue;
+		if (first && device_of(r, op) != device_of(r, first))
+			return ft_fail(
+				err, &(struct ft_mark){ .file = r->file },
+				"holds kernels of GPUs %lld and %lld: a recording is "
+				"of one rank; record each by itself",
+				(long long)device_of(r, first),
+				(long long)device_of(r, op));
+		first = op;
+	}
+	return true;
+}
+
 bool recording_finish(struct ft_recording *r, struct ft_error *err)
 {
 	struct ft_mark at = { .file = r->file };
@@ -268,6 +296,8 @@ bool recording_finish(struct ft_recording *r, struct ft_error *err)
 		return ft_fail(err, &at,
 			       "holds no kernels; record it with the accelerator's "
 			       "activities");
+	if (!of_one_gpu(r, err))
+		return false;
 	if (r->span.n > most)
 		most = r->span.n;
 	k = ARENA_ARRAY(&scratch, most, struct keyed);

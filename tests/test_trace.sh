@@ -155,6 +155,10 @@ print('{\"traceEvents\":[' + ' ' * 200000000 + ']}')" | gzip >"$tmp/bomb.json.gz
 ok "so is one that is JSON" fails 1 "times its size" $f trace show "$tmp/bomb.json.gz"
 python3 tests/nsight.py $eager "$tmp/n.sqlite"
 ok "Nsight's export of the same shows the same" sh -c "$f trace show $tmp/n.sqlite | sed -n '/^where/,/^kernel/p' >$tmp/n; $f trace show $eager | sed -n '/^where/,/^kernel/p' | diff - $tmp/n"
+cp "$tmp/n.sqlite" "$tmp/node.sqlite"
+python3 -c "import sqlite3; c = sqlite3.connect('$tmp/node.sqlite'); c.execute('UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET deviceId = 1 WHERE rowid % 2'); c.commit()"
+ok "a report of all GPUs of a node is not taken for one rank" fails 1 "holds kernels of GPUs" $f trace show "$tmp/node.sqlite"
+ok "nor is a trace of two GPUs" sh -c "sed '0,/\"device\": 0/s//\"device\": 1/' $tmp/plain.json >$tmp/two.json; ! cmp -s $tmp/plain.json $tmp/two.json && ! $f trace show $tmp/two.json 2>$tmp/said && grep -q 'holds kernels of GPUs' $tmp/said"
 python3 -c "import sqlite3; c = sqlite3.connect('$tmp/n.sqlite'); c.execute('DROP TABLE CUPTI_ACTIVITY_KIND_KERNEL'); c.commit()"
 ok "an export without kernels is refused" fails 1 "holds no table" $f trace show "$tmp/n.sqlite"
 round() { # OPTION...: what is written is read, and replays to the step that was told
