@@ -7,7 +7,8 @@
  * Of a collective that all its ranks recorded, waiting is known. Of others it is, beside the
  * waiting for ranks that did, what exceeds the quickest of its kind (or the prediction, if there is but one)
  * times what collectives slow down beside kernels; it stays as it is, unless asked to go. Data-parallel
- * groups grow and shrink with --scale, all to all and send and receive excepted; the
+ * groups grow and shrink with --scale, all to all and send and receive excepted, and ranks of
+ * groups that lie around them, as a pipeline's do, are farther apart or nearer by as much; the
  * message, as nccl-tests counts it, stays. Tensor-parallel groups likewise; the messages of
  * data-parallel ones, which are of weights, are then divided as weights are, and their
  * ranks lie as many apart as the tensor-parallel group has.
@@ -327,6 +328,7 @@ struct retiming {
 	struct groups groups;
 	struct quick *quick;
 	size_t n_quick;
+	int64_t dp_stride; /* of the data-parallel groups */
 };
 
 static struct quick *quick_of(struct retiming *t, const struct ft_rec_collective *c)
@@ -371,24 +373,34 @@ static double transfer_s(const struct retiming *t, const struct quick *q, double
 	return fmin(time_s, alone * fmax(1, beside));
 }
 
+/* How far its ranks lie apart in groups of the sizes that are asked for: those of a group around
+ * others are as far as these are wide. */
+static int64_t apart(const struct retiming *t, const struct group *g, int64_t stride)
+{
+	const struct ft_whatif *a = t->w->answer;
+
+	if (a->dp != a->dp_recorded && stride % (t->dp_stride * a->dp_recorded) == 0)
+		stride = stride / a->dp_recorded * a->dp;
+	if (a->tp != a->tp_recorded && !(g && g->tp) && stride % a->tp_recorded == 0)
+		stride = stride / a->tp_recorded * a->tp;
+	return stride;
+}
+
 /* The same in the groups that are asked for. */
-static struct asked scaled(const struct whatif *w, const struct group *g,
+static struct asked scaled(const struct retiming *t, const struct group *g,
 			   struct asked was)
 {
-	const struct ft_whatif *a = w->answer;
+	const struct ft_whatif *a = t->w->answer;
 	struct asked is = was;
 
+	is.stride = apart(t, g, was.stride);
 	if (!g)
 		return is;
 	if (g->tp && was.size == a->tp_recorded)
 		is.size = a->tp;
 	if (g->dp && was.size == a->dp_recorded)
 		is.size = a->dp;
-	if (g->tp || a->tp == a->tp_recorded)
-		return is;
-	if (was.stride % a->tp_recorded == 0)
-		is.stride = was.stride / a->tp_recorded * a->tp;
-	if (g->dp)
+	if (g->dp && !g->tp && a->tp != a->tp_recorded)
 		is.bytes *= (double)a->tp_recorded / (double)a->tp;
 	return is;
 }
@@ -410,7 +422,7 @@ static bool retime_one(struct retiming *t, size_t rank, size_t i, struct ft_erro
 		ft_recording_collective(r, ft_recording_op(r, i));
 	const struct group *g = can_be_dp(c) ? group_of(&t->groups, c) : NULL;
 	struct asked of = { c->size, stride_of(c->ranks), c->bytes };
-	struct asked to = scaled(w, g, of);
+	struct asked to = scaled(t, g, of);
 	double was_s = (double)w->recorded.op[rank][i] * 1e-12, moving_s = was_s, is_s;
 	struct ft_prediction before, after;
 
@@ -447,6 +459,10 @@ bool groups_retime(struct whatif *w, struct ft_error *err)
 	collect(p, &t->groups);
 	mark_dp(&t->groups);
 	mark_tp(&t->groups);
+	t->dp_stride = 1;
+	for (size_t i = 0; i < t->groups.n; i++)
+		if (t->groups.of[i].dp)
+			t->dp_stride = t->groups.of[i].stride;
 	for (size_t k = 0; k < ft_replay_ranks(p); k++) {
 		const struct ft_recording *r = ft_replay_recording(p, k);
 

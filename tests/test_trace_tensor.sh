@@ -42,6 +42,16 @@ import json, sys
 d = json.load(sys.stdin)
 assert d[\"breakdown_s\"][\"exposed_communication\"] == 0 and d[\"machine\"][\"ranks\"] == 1, d'"
 ok "a tensor-parallel group is not data-parallel" fails 1 "neither descriptions nor use tell" $f trace replay "$tmp/2.plain.json" --scale dp=4
+# 4 data-parallel ranks of each of two stages on a node: with 8, the stages are a node apart; with 2 they are not
+$f simulate "$tmp/s.yaml" --set training.sharding=zero1 --set training.parallel.pp=2 --set training.global_batch_size=16 --timeline "$tmp/pp.json" --timeline-format kineto >/dev/null
+sends() { # DP: what collectives take over two networks, and how they differ
+	for net in ib-ndr-rail roce-100-x4; do
+		$f trace replay "$tmp/pp.json" --scale dp=$1 --set cluster.fabric=$net --json >"$tmp/$net.json" || return 1
+	done
+	jq -s '[.[].changes[] | select(.what == "collective").replayed_s] | .[1] / .[0]' "$tmp/ib-ndr-rail.json" "$tmp/roce-100-x4.json"
+}
+ok "stages are farther apart with more replicas" sh -c "test $(sends 8 | cut -c1) -ge 2"
+ok "and nearer with fewer" test "$(sends 2)" = 1
 t=measurements/traces
 ok "real recordings: no shapes, and that is said" sh -c "
 	$f trace replay $t/h100-8b8L-tp4-s4096-b1-eager.rank0.kineto.json.gz --scale tp=8 >$tmp/real &&
