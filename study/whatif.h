@@ -65,6 +65,17 @@ bool groups_find(struct whatif *w, struct ft_error *err)
 bool groups_retime(struct whatif *w, struct ft_error *err)
 	__attribute__((warn_unused_result));
 
+/* ---- study/whatif_words.c ------------------------------------------------------------ */
+
+/* "[0, 4, 8]": the distance of the first two; one more than the highest, 0: not told. */
+int64_t ranks_stride(const char *ranks);
+int64_t ranks_up_to(const char *ranks);
+
+/* Does a description say that its ranks are tensor-parallel, data-parallel, replicas of experts? */
+bool says_tp(const char *about);
+bool says_dp(const char *about);
+bool says_expert_dp(const char *about);
+
 /* ---- study/whatif_tensor.c ---------------------------------------------------------- */
 
 /* Before kernels are re-timed: which features are not sharded. */

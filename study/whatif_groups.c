@@ -7,14 +7,14 @@
  * Of a collective that all its ranks recorded, waiting is known. Of others it is, beside the
  * waiting for ranks that did, what exceeds the quickest of its kind (or the prediction, if there is but one)
  * times what collectives slow down beside kernels; it stays as it is, unless asked to go. Data-parallel
- * groups grow and shrink with --scale, all to all and send and receive excepted, and ranks of
+ * groups, those of experts among them, grow and shrink with --scale, all to all and send and
+ * receive excepted, and ranks of
  * groups that lie around them, as a pipeline's do, are farther apart or nearer by as much; the
  * message, as nccl-tests counts it, stays. Tensor-parallel groups likewise; the messages of
  * data-parallel ones, which are of weights, are then divided as weights are, and their
  * ranks lie as many apart as the tensor-parallel group has.
  */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "study/whatif.h"
@@ -24,8 +24,8 @@ struct group {
 	const char *ranks, *about;
 	int64_t size, stride;
 	int64_t n_gathers, n_scatters;
-	double elements; /* of its largest message */
-	bool dp, tp, gathers, fsdp;
+	double elements;		 /* of its largest message */
+	bool dp, tp, edp, gathers, fsdp; /* edp: data-parallel ranks of experts */
 };
 
 enum { GROUPS = 1024 };
@@ -36,19 +36,6 @@ struct groups {
 };
 
 /* ---- groups ------------------------------------------------------------------------- */
-
-/* "[0, 4, 8]": the distance of the first two. */
-static int64_t stride_of(const char *ranks)
-{
-	char *end;
-	long long a, b;
-
-	a = strtoll(ranks + strcspn(ranks, "0123456789"), &end, 10);
-	if (*end != ',')
-		return 1;
-	b = strtoll(end + 1, &end, 10);
-	return b > a && b - a < INT32_MAX ? b - a : 1;
-}
 
 static struct group *group_of(struct groups *g, const struct ft_rec_collective *c)
 {
@@ -61,28 +48,8 @@ static struct group *group_of(struct groups *g, const struct ft_rec_collective *
 	g->of[g->n] = (struct group){ .ranks = c->ranks,
 				      .about = c->about,
 				      .size = c->size,
-				      .stride = stride_of(c->ranks) };
+				      .stride = ranks_stride(c->ranks) };
 	return &g->of[g->n++];
-}
-
-static bool says_tp(const char *about)
-{
-	return strstr(about, "tp") || strstr(about, "tensor") ||
-	       strstr(about, "TENSOR");
-}
-
-/* Does a description say that its ranks are data-parallel? */
-static bool says_dp(const char *about)
-{
-	static const char *const words[] = { "dp",   "DP",   "data",  "DATA",
-					     "Data", "fsdp", "shard", "replicate" };
-
-	if (says_tp(about) || strstr(about, "expert"))
-		return false;
-	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
-		if (strstr(about, words[i]))
-			return true;
-	return false;
 }
 
 static bool can_be_dp(const struct ft_rec_collective *c)
@@ -127,9 +94,10 @@ static void collect(const struct ft_replay *p, struct groups *g)
 /* Those that say so; else those that FSDP uses; else those that only reduce. */
 static bool is_dp(const struct group *x, bool told, bool fsdp)
 {
-	return told ? says_dp(x->about) :
-	       fsdp ? x->fsdp :
-		      !x->gathers && !says_tp(x->about);
+	return x->edp ? false :
+	       told   ? says_dp(x->about) :
+	       fsdp   ? x->fsdp :
+			!x->gathers && !says_tp(x->about);
 }
 
 /* Two dimensions of one mesh have groups whose ranks lie differently far apart (HSDP's
@@ -142,6 +110,7 @@ static int64_t mark_dp(struct groups *g)
 	for (size_t i = 0; i < g->n; i++) {
 		told |= says_dp(g->of[i].about);
 		fsdp |= g->of[i].fsdp;
+		g->of[i].edp = says_expert_dp(g->of[i].about);
 	}
 	for (size_t i = 0; i < g->n; i++) {
 		if (!is_dp(&g->of[i], told, fsdp))
@@ -168,7 +137,7 @@ static int64_t mark_tp(struct groups *g)
 		struct group *x = &g->of[i];
 
 		if (told ? !says_tp(x->about) :
-			   x->dp || x->fsdp || !x->n_gathers ||
+			   x->dp || x->edp || x->fsdp || !x->n_gathers ||
 				    x->n_gathers != x->n_scatters)
 			continue;
 		if (size && (!told || size != x->size))
@@ -177,23 +146,6 @@ static int64_t mark_tp(struct groups *g)
 		x->tp = true;
 	}
 	return size;
-}
-
-/* "[0, 4, 8]": one more than the highest; 0: not told. */
-static int64_t ranks_up_to(const char *ranks)
-{
-	int64_t most = 0;
-
-	for (ranks += strcspn(ranks, "0123456789"); *ranks;
-	     ranks += strcspn(ranks, "0123456789")) {
-		char *end;
-		long long rank = strtoll(ranks, &end, 10);
-
-		if (rank < INT32_MAX && rank >= most)
-			most = rank + 1;
-		ranks = end;
-	}
-	return most;
 }
 
 static int64_t common_divisor(int64_t a, int64_t b)
@@ -263,6 +215,14 @@ static bool scale_dp(struct whatif *w, const struct groups *g, struct ft_error *
 	name_groups(w, g, false);
 	a->dp = w->asked->dp;
 	a->ranks = a->ranks_recorded * a->dp / a->dp_recorded;
+	for (size_t i = 0; i < g->n; i++)
+		if (g->of[i].edp && g->of[i].size * a->dp % a->dp_recorded)
+			return ft_fail(
+				err, &(struct ft_mark){ .file = file },
+				"has %lld replicas of its experts: dp=%lld for %lld "
+				"makes no whole number of them",
+				(long long)g->of[i].size, (long long)a->dp,
+				(long long)a->dp_recorded);
 	return a->ranks * a->dp_recorded == a->ranks_recorded * a->dp ||
 	       ft_fail(err, &(struct ft_mark){ .file = file },
 		       "has %lld ranks, %lld of them data-parallel: dp=%lld "
@@ -400,6 +360,8 @@ static struct asked scaled(const struct retiming *t, const struct group *g,
 		is.size = a->tp;
 	if (g->dp && was.size == a->dp_recorded)
 		is.size = a->dp;
+	if (g->edp && a->dp != a->dp_recorded)
+		is.size = was.size * a->dp / a->dp_recorded;
 	if (g->dp && !g->tp && a->tp != a->tp_recorded)
 		is.bytes *= (double)a->tp_recorded / (double)a->tp;
 	return is;
@@ -421,7 +383,7 @@ static bool retime_one(struct retiming *t, size_t rank, size_t i, struct ft_erro
 	const struct ft_rec_collective *c =
 		ft_recording_collective(r, ft_recording_op(r, i));
 	const struct group *g = can_be_dp(c) ? group_of(&t->groups, c) : NULL;
-	struct asked of = { c->size, stride_of(c->ranks), c->bytes };
+	struct asked of = { c->size, ranks_stride(c->ranks), c->bytes };
 	struct asked to = scaled(t, g, of);
 	double was_s = (double)w->recorded.op[rank][i] * 1e-12, moving_s = was_s, is_s;
 	struct ft_prediction before, after;

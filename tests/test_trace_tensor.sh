@@ -52,6 +52,28 @@ sends() { # DP: what collectives take over two networks, and how they differ
 }
 ok "stages are farther apart with more replicas" sh -c "test $(sends 8 | cut -c1) -ge 2"
 ok "and nearer with fewer" test "$(sends 2)" = 1
+# a mixture of experts: 8 of 16 ranks share the experts, so that 2 have the same; with twice the ranks 4 have
+cat >"$tmp/moe.yaml" <<Y
+model: {name: mixtral-8x7b, num_hidden_layers: 4}
+cluster: {gpu: h100-sxm, gpus: 16, fabric: ib-ndr-rail}
+stack: megatron-core
+training: {sequence_length: 4096, global_batch_size: 16, micro_batch_size: 1, sharding: zero1, step_start: together, parallel: {ep: 8}}
+Y
+$f simulate "$tmp/moe.yaml" --timeline "$tmp/moe.json" --timeline-format kineto >/dev/null
+$f simulate "$tmp/moe.yaml" --set cluster.gpus=32 --set training.global_batch_size=32 --timeline "$tmp/moe32.json" --timeline-format kineto >/dev/null
+experts() { # what the replicas of experts reduce takes as it is simulated with 32 ranks
+	$f trace replay "$tmp/moe.json" --scale dp=32 --timeline "$tmp/moe.32.json" >/dev/null && python3 - "$tmp/moe.json" "$tmp/moe.32.json" "$tmp/moe32.json" <<'P'
+import json, sys
+was, got, want = ([e["dur"] for e in json.load(open(x))["traceEvents"] if e.get("cat") == "kernel" and "reduce_experts" in e["name"]] for x in sys.argv[1:])
+assert len(was) == len(got) == len(want) == 4, (was, got, want)
+assert max(was) < 0.8 * min(want) and all(abs(a / b - 1) < 0.05 for a, b in zip(got, want)), (was, got, want)
+P
+}
+ok "replicas of experts are as many as the others" experts
+ok "and a whole number" fails 1 "has 2 replicas of its experts: dp=4 for 16" $f trace replay "$tmp/moe.json" --scale dp=4
+ok "they are not tensor-parallel" fails 1 "cannot be scaled by tp" $f trace replay "$tmp/moe.json" --scale tp=4
+$f simulate "$tmp/moe.yaml" --set model=llama3-8b --set model.num_hidden_layers=2 --set training.parallel.ep=1 --set training.sharding=hsdp --timeline "$tmp/hsdp.json" --timeline-format kineto >/dev/null
+ok "of shards and their replicas nothing tells which is to be scaled" fails 1 "neither descriptions nor use tell" $f trace replay "$tmp/hsdp.json" --scale dp=32
 t=measurements/traces
 ok "real recordings: no shapes, and that is said" sh -c "
 	$f trace replay $t/h100-8b8L-tp4-s4096-b1-eager.rank0.kineto.json.gz --scale tp=8 >$tmp/real &&
