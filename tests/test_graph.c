@@ -272,8 +272,8 @@ static void bad_graph_text_has_line_and_column(void **state)
 /* Whatever is sharded, split and not overlapped: ops have room for all they wait for. */
 static void every_sharding_is_built_without_overlap(void **state)
 {
-	static const char *const stacks[] = { "nanotron-2025", "megatron-core-te-2.11",
-					      "torch-2.11-eager", "maxtext-2025" };
+	static const char *const stacks[] = { "internevo-2024", "megatron-core-te-2.11",
+					      "torch-2.11-eager", "nemo-25.02" };
 	static const char *const shardings[] = { "ddp", "zero1", "zero2", "fsdp",
 						 "hsdp" };
 	static const char *const models[] = { "llama3-8b", "mixtral-8x7b" };

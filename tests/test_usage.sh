@@ -19,6 +19,14 @@ foundry="--set stack=llm-foundry-2023 --set training.parallel={}"
 ok "a framework that splits data alone refuses a split of the model" fails 1 "parallel.cp 2: stack llm-foundry-2023 has no cp" $f simulate $a $foundry --set training.parallel.cp=2
 ok "and a sharding that it lacks" fails 1 "sharding: zero1 is not in stack llm-foundry-2023" $f simulate $a $foundry --set training.sharding=zero1
 ok "and so does a search of what is stated" fails 1 "stack llm-foundry-2023 has no tp" $f plan $a $foundry --set training.parallel.tp=8
+own_defaults() { # what a stack says of itself it runs, of one GPU as of eight
+	for s in $("$f" list stacks | awk 'NR > 1 && $1 != "name" { print $1 }'); do
+		case $s in mi300x-* | primus-* | mlperf-rocm-*) gpu=mi300x ;; rocm-*) gpu=mi250 ;; *) gpu=h100-sxm ;; esac
+		echo "{model: {name: llama3-8b, num_hidden_layers: 2}, stack: $s, cluster: {gpu: $gpu, gpus: 8}, training: {sequence_length: 2048, global_batch_size: 64}}" >"$tmp/own.yaml"
+		"$f" simulate "$tmp/own.yaml" --quiet >/dev/null && "$f" simulate "$tmp/own.yaml" --quiet --set cluster.gpus=1 >/dev/null || return 1
+	done
+}
+ok "a stack runs its own defaults" own_defaults
 own="provenance: {kind: assumed, source: a test, date: 2026-11-25}"
 echo "{extends: llm-foundry-2023, $own, runs: {parallel: [cp]}}" >"$tmp/cp.yaml"
 echo "{extends: generic, $own, runs: {parallel: [tp, dp]}}" >"$tmp/dp.yaml"
