@@ -1,0 +1,254 @@
+/*
+ * tests/test_elements_counted.c - kernels that only move bytes: how often in a step, how many
+ * bytes, and how many kernels the host launches, counted by hand from the model's own sizes
+ *
+ * A feature is 2 bytes. A norm reads and writes it (4), its gradient reads two, writes one, and
+ * sums another up (8); a sum of two reads both and writes one (6). One micro-batch, one stage.
+ */
+#include "tests/works.h"
+
+enum { SEQUENCE = 1024, LAYERS = 3 };
+
+static double launches_of(const struct ft_graph *g, const char *name)
+{
+	double n = 0;
+
+	for (size_t i = 0; i < g->rank_class[0].n_calls; i++) {
+		const struct ft_call *call = &g->rank_class[0].call[i];
+		const struct ft_segment *s = &g->segment[call->segment];
+
+		for (size_t j = 0; j < s->n_ops; j++)
+			if (!strcmp(g->work[s->op[j].work].name, name))
+				n += (double)call->repeat * s->op[j].launches;
+	}
+	return n;
+}
+
+/* So many of them, each of these bytes and launches. */
+static void expect(const struct parts *p, const char *name, double times, double bytes,
+		   double launches)
+{
+	struct sum s = sum_of(p->graph, name);
+	double l = launches_of(p->graph, name);
+
+	if (s.n != times || l != times * launches ||
+	    !(s.bytes >= times * bytes * (1 - 1e-12) &&
+	      s.bytes <= times * bytes * (1 + 1e-12))) {
+		print_error(
+			"%s: %g times, %.12g bytes, %g launches; wanted %g of %.12g "
+			"and %g\n",
+			name, s.n, s.n > 0 ? s.bytes / s.n : 0, s.n > 0 ? l / s.n : 0,
+			times, bytes, launches);
+		fail();
+	}
+}
+
+/* One micro-batch of 2 sequences on each of 8 / (tp cp) replicas. */
+static void step(struct parts *p, const char *model, const char *stack, int tp, int cp,
+		 const char *more)
+{
+	struct arena mem = { 0 };
+
+	build(p, arena_printf(&mem, "{name: %s, num_hidden_layers: %d}", model, LAYERS),
+	      arena_printf(&mem,
+			   "{sequence_length: %d, global_batch_size: %d, "
+			   "micro_batch_size: 2, sharding: ddp, recompute: none, "
+			   "parallel: {tp: %d, cp: %d, %s}",
+			   SEQUENCE, 2 * 8 / tp / cp, tp, cp, *more ? more : "ep: 1}"),
+	      stack, 8);
+	arena_release(&mem);
+}
+
+static double tokens_of(const struct parts *p)
+{
+	return 2 * SEQUENCE / (double)p->plan->cp;
+}
+
+static double slice_of(const struct parts *p)
+{
+	return tokens_of(p) / (p->plan->sequence_parallel ? (double)p->plan->tp : 1);
+}
+
+static void norms_of_heads_are_of_queries_and_keys(void **state)
+{
+	(void)state;
+	for (int tp = 1; tp <= 4; tp *= 2) {
+		struct parts p;
+		double features;
+
+		step(&p, "qwen3-30b-a3b", "megatron-core", tp, 1, "");
+		features = (double)((p.model->layer[0].heads +
+				     p.model->layer[0].kv_heads) *
+				    p.model->layer[0].qk_head_dim) /
+			   tp;
+		expect(&p, "qk_norm", LAYERS, 4 * tokens_of(&p) * features, 2);
+		expect(&p, "qk_norm_back", LAYERS, 8 * tokens_of(&p) * features, 4);
+		drop(&p);
+	}
+}
+
+/* Megatron's ranks have a slice of the latents each, DTensor's all of them. */
+static void norms_of_latents_are_of_both(void **state)
+{
+	static const char *const stacks[] = { "megatron-core", "torchtitan-2024" };
+
+	(void)state;
+	for (int i = 0; i < 2; i++)
+		for (int tp = 1; tp <= 4; tp *= 2) {
+			struct parts p;
+			double latents, rows;
+
+			step(&p, "deepseek-v2", stacks[i], tp, 1, "");
+			latents = (double)(p.model->layer[0].q_lora_rank +
+					   p.model->layer[0].kv_lora_rank);
+			rows = i ? tokens_of(&p) : slice_of(&p);
+			assert_true(latents == 1536 + 512);
+			expect(&p, "latent_norm", LAYERS, 4 * rows * latents, 2);
+			expect(&p, "latent_norm_back", LAYERS, 8 * rows * latents, 4);
+			drop(&p);
+		}
+}
+
+/* Of q, k and v, of the output, of the MLP's first and second product: each reads its output's
+ * gradient. */
+static void biases_read_each_gradient_once(void **state)
+{
+	(void)state;
+	for (int tp = 1; tp <= 4; tp *= 2) {
+		struct parts p;
+		double h = 12288;
+
+		step(&p, "gpt3-175b", "megatron-core", tp, 1, "");
+		expect(&p, "bias_gradient", LAYERS,
+		       2 * tokens_of(&p) * (3 * h / tp + h + h + 4 * h / tp), 4);
+		drop(&p);
+		step(&p, "llama3-8b", "megatron-core", tp, 1, "");
+		expect(&p, "bias_gradient", 0, 0, 0);
+		drop(&p);
+	}
+}
+
+/* Beside q (4096 of 4096), k (1024) and the second product (4096 of 14336), whose input is split:
+ * a mask of a byte with two features in front; a scaling and a sum behind. */
+static void adapters_mask_and_add(void **state)
+{
+	static const char with[] =
+		"ep: 1}, lora: {rank: 8, dropout: %s, targets: [q_proj, k_proj, down_proj]}";
+
+	(void)state;
+	for (int tp = 1; tp <= 4; tp *= 2)
+		for (int dropped = 0; dropped < 2; dropped++) {
+			struct arena mem = { 0 };
+			double t, wide = 4096, f = 14336.0 / tp, outs;
+			struct parts p;
+
+			step(&p, "llama3-8b", "megatron-core", tp, 1,
+			     arena_printf(&mem, with, dropped ? "true" : "false"));
+			t = tokens_of(&p);
+			outs = (4096.0 + 1024 + 4096) /
+			       tp; /* the last: of its tokens */
+			near_frac(sum_of(p.graph, "lora_add").bytes,
+				  LAYERS * 6 * t * (outs + 2 * wide + f), 1e-12);
+			assert_true(launches_of(p.graph, "lora_add") == LAYERS * 3 * 3);
+			assert_true(sum_of(p.graph, "lora_dropout").n ==
+				    (dropped ? LAYERS * 3 * 2 : 0));
+			near_frac(sum_of(p.graph, "lora_dropout").bytes,
+				  dropped * LAYERS * 2 * 5 * t * (2 * wide + f), 1e-12);
+			assert_true(sum_of(p.graph, "tp_lora").n ==
+				    (tp > 1 ? LAYERS * 3 * 2 : 0));
+			drop(&p);
+			arena_release(&mem);
+		}
+}
+
+/* Each of cp - 1 further blocks: a partial result read, a sum in fp32 read and written, of three
+ * quarters of the output; backward of keys and values, too. */
+static void a_ring_corrects_behind_each_further_block(void **state)
+{
+	(void)state;
+	for (int cp = 2; cp <= 8; cp *= 2) {
+		struct parts p;
+		double t, out = 4096, kv = 2048, further = cp - 1;
+
+		step(&p, "llama3-8b", "megatron-core", 1, cp, "");
+		t = tokens_of(&p);
+		near_frac(sum_of(p.graph, "cp_correction").bytes,
+			  LAYERS * 0.75 * (2 + 4 + 4) * t * (2 * out + kv) * further,
+			  1e-12);
+		assert_true(sum_of(p.graph, "cp_correction").n == 2 * LAYERS);
+		assert_true(launches_of(p.graph, "cp_correction") ==
+			    2 * LAYERS * 2 * further);
+		assert_true(sum_of(p.graph, "attention").n == 2 * LAYERS * cp);
+		drop(&p);
+	}
+}
+
+/* Table and head. A gradient of the table is cleared in 16 bit. */
+static void ends_touch_tables_and_logits(void **state)
+{
+	(void)state;
+	for (int tp = 1; tp <= 4; tp *= 2) {
+		struct parts p;
+		double t, h = 4096, vocab = 128256.0 / tp;
+
+		step(&p, "llama3-8b", "megatron-core", tp, 1, "");
+		t = tokens_of(&p);
+		expect(&p, "embedding", 1, 4 * t * h, 1);
+		expect(&p, "embedding_fill", 1, 2 * vocab * h, 1);
+		expect(&p, "embedding_back", 1, 40 * t * h, 8);
+		expect(&p, "final_norm", 1, 4 * slice_of(&p) * h, 1);
+		expect(&p, "final_norm_back", 1, 8 * slice_of(&p) * h, 2);
+		drop(&p);
+		step(&p, "llama3-8b", "megatron-core-te-2.11", tp, 1,
+		     ""); /* one kernel's */
+		expect(&p, "loss", 1, 2 * t * vocab, 2);
+		expect(&p, "loss_back", 1, 4 * t * vocab, 2);
+		drop(&p);
+		step(&p, "gpt3-175b", "megatron-core", tp, 1, "");
+		expect(&p, "embedding", 1, 4 * t * 12288, 3); /* of places, too */
+		drop(&p);
+	}
+}
+
+static void routed_copies_move_as_often_as_they_are_put_in_order(void **state)
+{
+	static const char *const both[] = { "permute", "unpermute", "permute_back",
+					    "unpermute_back" };
+	static const char *const sorts[] = { "sort_by_expert", "unsort", "sort_back",
+					     "unsort_back" };
+
+	(void)state;
+	for (int ep = 1; ep <= 8; ep *= 2) {
+		struct arena mem = { 0 };
+		double h = 4096, t, f = 14336;
+		struct parts p;
+
+		step(&p, "mixtral-8x7b", "megatron-core", 1, 1,
+		     arena_printf(&mem, "ep: %d}, moe_force_balance: true", ep));
+		t = tokens_of(&p);
+		expect(&p, "top_k", LAYERS, 12 * t * 8, 6);
+		for (int i = 0; i < 4; i++) {
+			expect(&p, both[i], LAYERS, 4 * 2 * t * h, 2);
+			expect(&p, sorts[i], ep < 8 ? LAYERS : 0, 4 * 2 * t * h, 2);
+		}
+		expect(&p, "expert_activation", LAYERS, 6 * 2 * t * f, 1);
+		expect(&p, "expert_activation_back", LAYERS, 10 * 2 * t * f, 1);
+		drop(&p);
+		arena_release(&mem);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(norms_of_heads_are_of_queries_and_keys),
+		cmocka_unit_test(norms_of_latents_are_of_both),
+		cmocka_unit_test(biases_read_each_gradient_once),
+		cmocka_unit_test(adapters_mask_and_add),
+		cmocka_unit_test(a_ring_corrects_behind_each_further_block),
+		cmocka_unit_test(ends_touch_tables_and_logits),
+		cmocka_unit_test(routed_copies_move_as_often_as_they_are_put_in_order),
+	};
+
+	return cmocka_run_group_tests_name("traces/elements", tests, NULL, NULL);
+}
