@@ -170,7 +170,8 @@ class Tree:
         os.makedirs(self.temporary, exist_ok=True)
         self.env = dict(os.environ, FORETOKEN=self.at + "/" + self.b + "/foretoken",
                         B=self.at + "/" + self.b, CMOCKA_MESSAGE_OUTPUT="TAP",
-                        TMPDIR=self.temporary)
+                        TMPDIR=self.temporary,  # a program that a test copies finds its library:
+                        LD_LIBRARY_PATH=self.at + "/" + self.b)
         if sanitized:  # shadow memory counts as data
             self.env["ASAN_OPTIONS"] = "hard_rss_limit_mb=4096"
 

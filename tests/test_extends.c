@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/extends.h"
 #include "base/node.h"
 #include "foretoken/hw.h"
 #include "foretoken/sim.h"
@@ -116,6 +117,104 @@ static void each_number_says_where_it_comes_from(void **state)
 	arena_release(&mem);
 }
 
+/* Its own words, or what is said of who says nothing. */
+static void what_is_not_said_is_named_after_what_it_extends(void **state)
+{
+	(void)state;
+	for (int given = 0; given < 16; given++) {
+		struct arena mem = { 0 };
+		struct ft_error err;
+		bool name = given & 1, title = given & 2, from = given & 4;
+		bool extends = given & 8; /* else by name alone, which is not its own */
+		struct node *v = extends_value(
+			&mem, "hw/gpus",
+			value(&mem,
+			      arena_printf(
+				      &mem, "{%s%s%s%s, power.limit: 1 kW}",
+				      extends ? "extends: h200" : "name: h200",
+				      name && extends ? ", name: mine" : "",
+				      title ? ", title: Mine" : "",
+				      from ? ", provenance: {kind: measured, source: "
+					     "a meter, date: 2026}" :
+					     "")),
+			EXTENDS_DERIVED, &err);
+		const char *called = name && extends ? "mine" : "h200 modified";
+		const struct node *is;
+
+		ok_or_say(v, err);
+		assert_string_equal(node_get(v, "name")->text, called);
+		assert_string_equal(node_get(v, "title")->text,
+				    title ? "Mine" : called);
+		is = node_path(v, "power.limit");
+		assert_string_equal(is->text, "1 kW");
+		assert_false(is->inherited);
+		assert_string_equal(node_get(is->provenance, "kind")->text,
+				    from ? "measured" : "assumed");
+		assert_string_equal(node_get(is->provenance, "source")->text,
+				    from ? "a meter" : "the scenario");
+		assert_true(node_path(v, "memory.capacity")->inherited);
+		arena_release(&mem);
+	}
+}
+
+static void has(const struct node *v, const char *path, const char *text,
+		const char *kind, const char *source, const char *date)
+{
+	const struct node *n = node_path(v, path), *from = n->provenance;
+	const char *keys[] = { "kind", "source", "date" };
+	const char *words[] = { kind, source, date };
+
+	assert_string_equal(n->kind == NODE_MAP ? node_get(n, "value")->text : n->text,
+			    text);
+	for (int i = 0; i < 3; i++) {
+		const struct node *is = node_get(from, keys[i]);
+
+		assert_string_equal(is ? is->text : "", words[i]);
+	}
+}
+
+/* A file upon a file: each number has the provenance that is nearest above it in its own file;
+ * what comes from below is of the same thing, or derived from another one's. */
+static void a_number_keeps_the_nearest_provenance_of_its_file(void **state)
+{
+	char low[64], high[64];
+	FILE *f = fopen(own_path(low, "low.yaml"), "w");
+
+	(void)state;
+	fputs("name: low\nprovenance: {kind: measured, source: s1, date: 2025}\na: 1\nb: 2\n"
+	      "m: {x: 3, y: 4, provenance: {kind: published, source: s2, date: 2024}}\n"
+	      "v: {value: 5, provenance: {kind: assumed}}\n",
+	      f);
+	fclose(f);
+	f = fopen(own_path(high, "high.yaml"), "w");
+	fprintf(f,
+		"name: high\nextends: %s\nprovenance: {kind: published, source: s3, date: "
+		"2026}\na: 6\nm: {y: 7}\n",
+		low);
+	fclose(f);
+	for (int as = EXTENDS_SAME; as <= EXTENDS_DERIVED; as++) {
+		struct arena mem = { 0 };
+		struct ft_error err;
+		struct node *v =
+			extends_file(&mem, ".", high, NULL, (enum extends_as)as, &err);
+		bool same = as == EXTENDS_SAME;
+
+		ok_or_say(v, err);
+		assert_string_equal(node_get(v, "name")->text, "high");
+		has(v, "a", "6", "published", "s3", "2026");
+		has(v, "m.y", "7", "published", "s3", "2026");
+		has(v, "b", "2", same ? "measured" : "derived",
+		    same ? "s1" : "low (measured: s1)", "2025");
+		has(v, "m.x", "3", same ? "published" : "derived",
+		    same ? "s2" : "low (published: s2)", "2024");
+		has(v, "v.value", "5", same ? "assumed" : "derived",
+		    same ? "" : "low (assumed)", "");
+		arena_release(&mem);
+	}
+	unlink(low);
+	unlink(high);
+}
+
 /* The ten lines of a data sheet, in a file, and a file upon that one. */
 static void a_data_sheet_is_enough(void **state)
 {
@@ -208,6 +307,8 @@ int main(void)
 		cmocka_unit_test(curves_follow_memory_bandwidth),
 		cmocka_unit_test(a_curve_that_is_given_is_not_scaled),
 		cmocka_unit_test(each_number_says_where_it_comes_from),
+		cmocka_unit_test(what_is_not_said_is_named_after_what_it_extends),
+		cmocka_unit_test(a_number_keeps_the_nearest_provenance_of_its_file),
 		cmocka_unit_test(a_data_sheet_is_enough),
 		cmocka_unit_test(nodes_and_fabrics_are_changed_in_place),
 		cmocka_unit_test(mistakes_point_at_their_place),

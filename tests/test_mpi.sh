@@ -10,6 +10,16 @@ mkdir "$tmp/alone"
 cp "$f" "$tmp/alone/foretoken"
 ok "without the plug-in, one of several ranks says what to do" told 1 "built without MPI; install openmpi-bin.*--shard K/N" as_part "$tmp/alone/foretoken" sweep $a $grid --db "$tmp/x.db"
 ok "and alone it runs" sh -c "FORETOKEN_DATA=$PWD $tmp/alone/foretoken sweep $a --vary cluster.gpus=256 --db $tmp/alone.db"
+ok "and as one of one, whoever says so" sh -c "
+	for one in OMPI_COMM_WORLD_SIZE=1 PMI_SIZE=1 OMPI_COMM_WORLD_SIZE=0 SLURM_STEP_NUM_TASKS=4 'PMIX_RANK=0 SLURM_STEP_NUM_TASKS=1'; do
+		rm -f $tmp/alone.db
+		env \$one FORETOKEN_DATA=$PWD $tmp/alone/foretoken sweep $a --vary cluster.gpus=256 --db $tmp/alone.db || exit
+	done"
+ok "one of several is one by each launcher's word" sh -c "
+	for many in PMI_SIZE=2 'PMIX_RANK=0 SLURM_STEP_NUM_TASKS=2'; do
+		! env \$many FORETOKEN_DATA=$PWD $tmp/alone/foretoken sweep $a --vary cluster.gpus=256 --db $tmp/x.db 2>$tmp/e &&
+			grep -q 'one of 2 processes' $tmp/e || exit
+	done"
 ok "the program itself is linked with no MPI" sh -c "! readelf -d $f | grep -i 'NEEDED.*mpi'"
 why=
 command -v mpirun >/dev/null || why="no mpirun"

@@ -51,6 +51,36 @@ static void a_question_has_one_answer(void **state)
 	ft_session_free(NULL);
 }
 
+/* Every answer, but for names and numbers, of which no two are alike, and ranges of money: those are drawn
+ * together. */
+static void is_as_alone(const json_t *side, const json_t *alone)
+{
+	const char *key;
+	json_t *value;
+	size_t n = 0;
+
+	json_object_foreach((json_t *)alone, key, value)
+	{
+		if (!strcmp(key, "version") || !strcmp(key, "command") ||
+		    !strcmp(key, "name") || !strcmp(key, "id") ||
+		    !strcmp(key, "interval"))
+			continue;
+		if (!json_equal(value, json_object_get(side, key)))
+			fail_msg("%s is another one than alone", key);
+		n++;
+	}
+	assert_true(n > 20);
+	json_object_foreach(json_object_get(alone, "interval"), key, value)
+	{
+		json_t *is = json_object_get(json_object_get(side, "interval"), key);
+
+		for (size_t i = 0; i < json_array_size(value); i++)
+			near_frac(json_number_value(json_array_get(is, i)),
+				  json_number_value(json_array_get(value, i)),
+				  strcmp(key, "step_s") != 0 ? 0.1 : 0);
+	}
+}
+
 static void compared_is_each_alone(void **state)
 {
 	static const char *const both[] = { CASE("h100-sxm", ""), CASE("mi300x", "") };
@@ -67,6 +97,7 @@ static void compared_is_each_alone(void **state)
 
 		assert_true(step_of(alone) > 0);
 		assert_true(step_of(side) == step_of(alone));
+		is_as_alone(side, alone);
 		json_decref(alone);
 		n++;
 	}
