@@ -164,6 +164,46 @@ static void another_program_s_database_is_left_alone(void **state)
 	assert_non_null(strstr(err.text, "another program"));
 }
 
+/* By what it says of itself: ours, and of which version. Whoever is refused stays as it was. */
+static void a_database_is_taken_by_what_it_says_of_itself(void **state)
+{
+	static const int versions[] = { -1, 0, 1, 2, 3, 100 };
+	static const int ids[] = { 0, 1179927627, 7 };
+	struct scratch *x = *state;
+
+	for (int i = 0; i < 6 * 3 * 2; i++) {
+		int version = versions[i % 6], id = ids[i / 6 % 3];
+		bool tables = i >= 18, fresh = !version && !tables;
+		struct arena mem = { 0 };
+		struct ft_error err = { 0 };
+		struct ft_store *s;
+		sqlite3 *db;
+
+		unlink(x->path);
+		assert_int_equal(sqlite3_open(x->path, &db), SQLITE_OK);
+		assert_int_equal(
+			sqlite3_exec(db,
+				     arena_printf(&mem,
+						  "PRAGMA user_version=%d; PRAGMA "
+						  "application_id=%d;%s",
+						  version, id,
+						  tables ? "CREATE TABLE t (a);" : ""),
+				     NULL, NULL, NULL),
+			SQLITE_OK);
+		sqlite3_close(db);
+		s = ft_store_open(x->path, true, &err);
+		assert_int_equal(s != NULL, fresh);
+		if (version > 2 || (version <= 0 && !fresh && id == ids[1]))
+			assert_non_null(
+				strstr(err.text,
+				       arena_printf(&mem, "of version %d,", version)));
+		else if (!fresh && id != ids[1])
+			assert_non_null(strstr(err.text, "another program"));
+		ft_store_close(s);
+		arena_release(&mem);
+	}
+}
+
 /* The rows of a store that may be damaged; -1 when it is refused. */
 static long rows_of(const char *path)
 {
@@ -312,6 +352,7 @@ int main(void)
 		TEST(another_version_is_refused),
 		TEST(a_store_of_version_1_is_brought_up),
 		TEST(another_program_s_database_is_left_alone),
+		TEST(a_database_is_taken_by_what_it_says_of_itself),
 		TEST(a_damaged_store_never_holds_fewer_rows),
 		TEST(a_missing_store_says_what_makes_one),
 		TEST(a_full_disk_is_told_and_costs_one_batch),
