@@ -117,4 +117,6 @@ check='d["summary"]["n"]==1 and d["summary"]["failed"]==2 and len(d["failed"])==
 ok "rows that cannot be simulated are counted" json validate "$tmp/r.csv"
 cp $a "$tmp/$(printf 'bad\377name').yaml"
 ok "a name that is no UTF-8 is in the JSON, with a question mark" sh -c "$f simulate $tmp/bad*name.yaml --json | grep -qF '\"name\": \"bad?name\"'"
+ok "an error shows its line as it is, with a mark below its column" python3 tests/pointed.py pointed "$f" "$tmp"
+ok "a command that an answer tells is the one that was given" python3 tests/pointed.py quoted "$f" "$tmp"
 finish
