@@ -81,6 +81,19 @@ static void is_as_alone(const json_t *side, const json_t *alone)
 	}
 }
 
+/* The range of a side's dollars is that of the draws by which it is compared. */
+static void is_as_drawn(const json_t *side, const json_t *verdict, size_t i)
+{
+	static const char *const ends[] = { "p10", "p90" };
+	const json_t *range = json_object_get(json_object_get(side, "interval"),
+					      "usd_per_million_tokens");
+
+	for (size_t k = 0; k < 2; k++)
+		assert_true(json_real_value(json_array_get(range, k)) ==
+			    json_real_value(json_array_get(
+				    json_object_get(verdict, ends[k]), i)));
+}
+
 static void compared_is_each_alone(void **state)
 {
 	static const char *const both[] = { CASE("h100-sxm", ""), CASE("mi300x", "") };
@@ -98,6 +111,7 @@ static void compared_is_each_alone(void **state)
 		assert_true(step_of(alone) > 0);
 		assert_true(step_of(side) == step_of(alone));
 		is_as_alone(side, alone);
+		is_as_drawn(side, json_object_get(compare, "verdict"), i);
 		json_decref(alone);
 		n++;
 	}
