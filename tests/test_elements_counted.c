@@ -238,6 +238,67 @@ static void routed_copies_move_as_often_as_they_are_put_in_order(void **state)
 	}
 }
 
+/* Gated delta rules: a convolution over queries, keys and values, read and written; a norm times a
+ * gate. 16 heads of keys and 32 of values, of 128. */
+static void linear_attention_touches_its_channels(void **state)
+{
+	(void)state;
+	for (int tp = 1; tp <= 4; tp *= 2) {
+		struct parts p;
+		double t, out = 32 * 128.0 / tp, channels = 2 * 16 * 128.0 / tp + out;
+
+		step(&p, "qwen3-next-80b-a3b", "megatron-core", tp, 1, "");
+		t = tokens_of(&p);
+		expect(&p, "delta_conv", LAYERS, 4 * t * channels, 1);
+		expect(&p, "delta_conv_back", LAYERS, 8 * t * channels, 2);
+		expect(&p, "delta_norm", LAYERS, 6 * t * out, 1);
+		expect(&p, "delta_norm_back", LAYERS, 10 * t * out, 2);
+		expect(&p, "output_gate", 0, 0, 0);
+		expect(&p, "shared_gate", 2 * LAYERS, 16 * slice_of(&p) * 2048 / 2,
+		       7 / 2.0);
+		drop(&p);
+	}
+}
+
+/* Two read and one written, its gradient three and two: of 16 heads of 256. */
+static void a_gated_output_is_an_activation_as_wide(void **state)
+{
+	(void)state;
+	for (int tp = 1; tp <= 4; tp *= 2) {
+		struct parts p;
+
+		step(&p, "qwen3-next-80b-a3b, full_attention_interval: 1",
+		     "megatron-core", tp, 1, "");
+		expect(&p, "output_gate", LAYERS, 6 * tokens_of(&p) * 16 * 256 / tp, 1);
+		expect(&p, "output_gate_back", LAYERS,
+		       10 * tokens_of(&p) * 16 * 256 / tp, 1);
+		expect(&p, "delta_conv", 0, 0, 0);
+		drop(&p);
+	}
+}
+
+/* A fused softmax reads the triangle of scores and writes the square; backward two triangles. A
+ * mask of dropout is a byte. */
+static void scores_are_as_many_as_pairs_of_tokens(void **state)
+{
+	(void)state;
+	for (int tp = 1; tp <= 4; tp *= 2) {
+		struct parts p;
+		double scores = 2 * 96.0 / tp * SEQUENCE * SEQUENCE;
+
+		step(&p, "gpt3-175b", "megatron-lm-2022", tp, 1, "");
+		near_frac(sum_of(p.graph, "softmax").bytes, LAYERS * (3 + 4) * scores,
+			  1e-12);
+		assert_true(launches_of(p.graph, "softmax") == LAYERS * 2);
+		expect(&p, "attention_dropout", 2 * LAYERS, 5 * scores, 1);
+		near_frac(sum_of(p.graph, "scores").flop, LAYERS * 3 * 2 * 128 * scores,
+			  1e-12);
+		near_frac(sum_of(p.graph, "context").flop,
+			  LAYERS * 3 * 2 * 128 * scores, 1e-12);
+		drop(&p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -248,6 +309,9 @@ int main(void)
 		cmocka_unit_test(a_ring_corrects_behind_each_further_block),
 		cmocka_unit_test(ends_touch_tables_and_logits),
 		cmocka_unit_test(routed_copies_move_as_often_as_they_are_put_in_order),
+		cmocka_unit_test(linear_attention_touches_its_channels),
+		cmocka_unit_test(a_gated_output_is_an_activation_as_wide),
+		cmocka_unit_test(scores_are_as_many_as_pairs_of_tokens),
 	};
 
 	return cmocka_run_group_tests_name("traces/elements", tests, NULL, NULL);
