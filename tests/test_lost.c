@@ -15,6 +15,7 @@
 #include "foretoken/reports_session.h"
 #include "foretoken/study_plan.h"
 #include "foretoken/study_whatif.h"
+#include "serve/api.h"
 #include "tests/check.h"
 
 enum { WARM = 2, TIMES = 3 };
@@ -191,6 +192,39 @@ static void ask_plans(void)
 	}
 }
 
+/* Each call of the API, with what it takes and what it refuses. */
+static void ask_api(void)
+{
+	static const char *const bodies[] = {
+		CASE("h100-sxm", ""),
+		CASE("h100-sxm", ", colour: 1"),
+		"{scenarios: [" CASE("h100-sxm", "") ", " CASE("h200",
+							       "") "], draws: 16}",
+		"{scenarios: [" CASE("h100-sxm", "") ", " CASE("h200",
+							       ", colour: 1") "]}",
+		"{scenarios: [1, 2]}",
+		"{scenario: " CASE("h100-sxm", ", recompute: none") ", top: 1}",
+		"[",
+		"",
+	};
+	static const char *const paths[] = { "simulate", "compare", "bom",  "timeline",
+					     "document", "names",   "keys", "plan" };
+
+	for (size_t p = 0; p < sizeof(paths) / sizeof(*paths); p++)
+		for (size_t i = 0; i < sizeof(bodies) / sizeof(*bodies); i++) {
+			char path[64], *text = NULL;
+			size_t n = 0;
+			struct api_text body = { bodies[i], strlen(bodies[i]) };
+			struct api_stream to = { open_memstream(&text, &n), -1, 60 };
+
+			snprintf(path, sizeof(path), "/api/%s", paths[p]);
+			(void)!api_answer(api_find(path), &body, &to);
+			fclose(to.out);
+			assert_true(n > 0);
+			free(text);
+		}
+}
+
 static void answers(void **state)
 {
 	(void)state;
@@ -199,6 +233,7 @@ static void answers(void **state)
 	holds("rows", ask_rows);
 	holds("runs", ask_runs);
 	holds("plans", ask_plans);
+	holds("the API", ask_api);
 }
 
 /* ---- recorded ------------------------------------------------------------------------ */
