@@ -268,10 +268,11 @@ static void *plan(void *rank)
 
 static void four_ranks_find_the_plans_of_one(void **state)
 {
-	static const char text[] = "{model: {name: llama3-8b, num_hidden_layers: 4}, "
-				   "cluster: {gpu: h200, gpus: [4, 8]}, training: "
-				   "{sequence_length: 4096, global_batch_size: 16, "
-				   "sharding: zero1, recompute: none}}\n";
+	static const char text[] =
+		"{model: {name: llama3-8b, num_hidden_layers: 32}, "
+		"cluster: {gpu: h200, gpus: [8, 16], imperfections: {slow_gpus: [{gpu: 5, speed_frac: 0.9}]}}, training: "
+		"{sequence_length: 4096, global_batch_size: 16, "
+		"sharding: zero1, recompute: none}}\n";
 	struct rank one[RANKS], four[RANKS], again[RANKS];
 	char path[64], db[64];
 	FILE *f;
