@@ -38,6 +38,10 @@ if what == "bar":
     for bar, done, whole, left in shown:
         assert len(bar) == 30 and bar == ("#" * (30 * int(done) // int(whole))).ljust(30, "."), bar
     assert any(left for *_, left in shown), shown
+    for time in (left[2:-5] for *_, left in shown if left):
+        seconds, *more = [int(x) for x in time.removesuffix(" s").split(":")[::-1]]
+        assert seconds < 60 and (not more or more[0] < 60), time
+        assert re.fullmatch(r"\d+ s|\d+:\d\d|\d+:\d\d:\d\d", time), time
     for total in {whole for _, _, whole, _ in shown}:  # bounds, then steps
         done = [int(n) for _, n, whole, _ in shown if whole == total]
         assert done == sorted(done), shown
