@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/extends.h"
+#include "foretoken/cost.h"
 #include "foretoken/hw.h"
 #include "foretoken/stacks.h"
 #include "tests/check.h"
@@ -14,38 +15,41 @@
 struct files {
 	const char *folder;
 	enum extends_as as;
-	bool (*taken)(const char *text, struct ft_error *err);
+	bool (*taken)(const char *name, const char *text, struct ft_error *err);
 	size_t maps; /* at least so many are tried */
 };
 
-static bool gpu(const char *text, struct ft_error *err)
+static bool gpu(const char *name, const char *text, struct ft_error *err)
 {
 	struct arena mem = { 0 };
 	struct node *n = node_read_text(&mem, "t", text, strlen(text), err);
 	struct ft_gpu *g = n ? ft_gpu_load_value(n, FT_GPU_ALL_ROWS, err) : NULL;
 
+	(void)name;
 	ft_gpu_free(g);
 	arena_release(&mem);
 	return g != NULL;
 }
 
-static bool node(const char *text, struct ft_error *err)
+static bool node(const char *name, const char *text, struct ft_error *err)
 {
 	struct arena mem = { 0 };
 	struct node *n = node_read_text(&mem, "t", text, strlen(text), err);
 	struct ft_node *x = n ? ft_node_load_value(n, err) : NULL;
 
+	(void)name;
 	ft_node_free(x);
 	arena_release(&mem);
 	return x != NULL;
 }
 
-static bool fabric(const char *text, struct ft_error *err)
+static bool fabric(const char *name, const char *text, struct ft_error *err)
 {
 	struct arena mem = { 0 };
 	struct node *n = node_read_text(&mem, "t", text, strlen(text), err);
 	struct ft_fabric *x = n ? ft_fabric_load_value(n, err) : NULL;
 
+	(void)name;
 	ft_fabric_free(x);
 	arena_release(&mem);
 	return x != NULL;
@@ -61,23 +65,44 @@ static const char *written(char path[64], const char *text)
 	return path;
 }
 
-static bool stack(const char *text, struct ft_error *err)
+static bool stack(const char *name, const char *text, struct ft_error *err)
 {
 	char path[64];
 	struct ft_stack *x = ft_stack_load(written(path, text), NULL, err);
 
+	(void)name;
 	unlink(path);
 	ft_stack_free(x);
 	return x != NULL;
 }
 
-static bool ccl(const char *text, struct ft_error *err)
+static bool ccl(const char *name, const char *text, struct ft_error *err)
 {
 	char path[64];
 	struct ft_ccl *x = ft_ccl_load(written(path, text), NULL, err);
 
+	(void)name;
 	unlink(path);
 	ft_ccl_free(x);
+	return x != NULL;
+}
+
+/* A book extends none: the words are laid upon it. */
+static bool book(const char *name, const char *text, struct ft_error *err)
+{
+	struct arena mem = { 0 };
+	char path[64];
+	struct node *own = node_read_text(&mem, "t", text, strlen(text), err);
+	struct node *below = node_read_file(
+		&mem, arena_printf(&mem, "cost/prices/%s.yaml", name), err);
+	struct ft_prices *x;
+
+	assert_true(own && below);
+	text = node_flow(&mem, node_overlay(&mem, below, own));
+	x = ft_prices_load(written(path, text), NULL, err);
+	unlink(path);
+	ft_prices_free(x);
+	arena_release(&mem);
 	return x != NULL;
 }
 
@@ -87,6 +112,7 @@ static const struct files all[] = {
 	{ "hw/fabrics", EXTENDS_DERIVED, fabric, 20 },
 	{ "stacks", EXTENDS_SAME, stack, 100 },
 	{ "stacks/ccl", EXTENDS_SAME, ccl, 30 },
+	{ "cost/prices", EXTENDS_SAME, book, 300 },
 };
 
 struct walk {
@@ -103,6 +129,12 @@ static bool is_open(const char *head)
 	return strstr(head, "\"impl_rate\"") || strstr(head, "\"defaults\"");
 }
 
+static bool is_told(const struct ft_error *err)
+{
+	return strstr(err->text, "zqx") || strstr(err->text, "should be a map") ||
+	       strstr(err->text, "and nothing else");
+}
+
 /* head and tail: the file's words up to this map, and what closes them. */
 static void each_map(struct walk *w, const struct node *map, const char *head,
 		     const char *tail)
@@ -110,9 +142,7 @@ static void each_map(struct walk *w, const struct node *map, const char *head,
 	struct ft_error err = { 0 };
 	const char *text = arena_printf(&w->mem, "%szqx: 1%s", head, tail);
 
-	if (w->files->taken(text, &err) ?
-		    !is_open(head) :
-		    !strstr(err.text, "zqx") && !strstr(err.text, "should be a map"))
+	if (w->files->taken(w->name, text, &err) ? !is_open(head) : !is_told(&err))
 		fail_msg("%s: %s", text, err.text[0] ? err.text : "is taken");
 	w->maps++;
 	for (size_t i = 0; i < map->n; i++)
@@ -143,12 +173,14 @@ static void each_file(const struct files *files)
 		map = extends_file(&w.mem, files->folder, w.name, NULL, files->as,
 				   &err);
 		ok_or_say(map, err);
-		head = arena_printf(
-			&w.mem,
-			"{extends: %s, name: x, provenance: {kind: assumed, "
-			"source: a test}, ",
-			w.name);
-		ok_or_say(files->taken(arena_printf(&w.mem, "%s}", head), &err), err);
+		head = files->taken == book ?
+			       "{" :
+			       arena_printf(&w.mem,
+					    "{extends: %s, name: x, provenance: {kind: "
+					    "assumed, source: a test}, ",
+					    w.name);
+		ok_or_say(files->taken(w.name, arena_printf(&w.mem, "%s}", head), &err),
+			  err);
 		each_map(&w, map, head, "}");
 	}
 	closedir(d);
