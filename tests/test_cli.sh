@@ -117,6 +117,21 @@ check='d["summary"]["n"]==1 and d["summary"]["failed"]==2 and len(d["failed"])==
 ok "rows that cannot be simulated are counted" json validate "$tmp/r.csv"
 cp $a "$tmp/$(printf 'bad\377name').yaml"
 ok "a name that is no UTF-8 is in the JSON, with a question mark" sh -c "$f simulate $tmp/bad*name.yaml --json | grep -qF '\"name\": \"bad?name\"'"
+indented() { # each line of a JSON answer by as many blanks as it is deep
+	for c in "simulate $a" "compare $a $a" "bom $a" "collective $a --op all_reduce" "prices show fiber"; do
+		$f $c --json >"$tmp/deep.json" && python3 - "$tmp/deep.json" <<'P' || return 1
+import json, sys
+text, deep = open(sys.argv[1]).read(), 0
+json.loads(text)
+for line in text.splitlines():
+    bare = line.strip()
+    deep -= bare[0] in "]}"
+    assert line == " " * deep + bare and (deep or bare in "{}[]"), line
+    deep += bare[-1] in "[{"
+P
+	done
+}
+ok "JSON is indented" indented
 ok "an error shows its line as it is, with a mark below its column" python3 tests/pointed.py pointed "$f" "$tmp"
 ok "a command that an answer tells is the one that was given" python3 tests/pointed.py quoted "$f" "$tmp"
 finish
