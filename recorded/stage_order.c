@@ -172,11 +172,22 @@ static bool find_way(struct layout *l)
 	return best && set_order(l, best, chunks);
 }
 
+/* Do marks say that backward passes are cut in two? */
+static bool any_cut(const struct layout *l)
+{
+	for (size_t s = 0; s < l->n; s++)
+		for (size_t i = 0; i < l->stage[s].n_marks; i++)
+			if (l->stage[s].mark[i].slot.kind == FT_SLOT_BACKWARD ||
+			    l->stage[s].mark[i].slot.kind == FT_SLOT_WEIGHTS)
+				return true;
+	return false;
+}
+
 bool order_find(struct layout *l)
 {
 	if (find_way(l))
 		return true;
-	if (!l->marked)
+	if (!l->marked || any_cut(l))
 		return false;
 	l->marked = false; /* in an order of their own */
 	return find_way(l);

@@ -1,4 +1,5 @@
 /* tests/test_import.c - what others wrote: taken whole, or refused with what it lacks */
+#include "tests/published.h"
 #include "tests/scratch.h"
 
 static void write_text(const char *path, const char *text)
@@ -129,15 +130,6 @@ static void each_row_is_a_cell_of_its_own(void **state)
 	}
 	ft_store_close(s);
 }
-
-static const struct ft_probe_run published = { .backend = "csv",
-					       .device = "",
-					       .date = "2026-11",
-					       .driver = "",
-					       .fabric = "",
-					       .libraries = "",
-					       .source = "a table",
-					       .provenance = "published" };
 
 static void published_rows_keep_gpu_source_and_status(void **state)
 {

@@ -17,6 +17,7 @@
 #include "foretoken/study_whatif.h"
 #include "serve/api.h"
 #include "tests/check.h"
+#include "tests/published.h"
 
 enum { WARM = 2, TIMES = 3 };
 
@@ -286,14 +287,6 @@ static void ask_store(void)
 	static const char *const files[] = { "measurements/steps/h100-steps.csv",
 					     "measurements/kernels/simumax-b200.csv",
 					     "README.md", "none-such.csv" };
-	static const struct ft_probe_run run = { .backend = "csv",
-						 .device = "D",
-						 .date = "2026-11",
-						 .driver = "",
-						 .fabric = "",
-						 .libraries = "",
-						 .source = "a table",
-						 .provenance = "published" };
 	char path[64];
 	struct ft_error err;
 	struct ft_store *s = ft_store_open(own_path(path, "lost.db"), true, &err);
@@ -304,7 +297,7 @@ static void ask_store(void)
 			size_t n;
 
 			(void)!ft_store_import(s, (enum ft_import)format, files[i],
-					       &run, &n, &err);
+					       &published, &n, &err);
 		}
 	ft_store_close(s);
 	unlink(path);

@@ -86,6 +86,21 @@ static void build_both(struct parts *whole, struct parts *split, size_t step,
 	build_how(whole, split, step, stack, false);
 }
 
+/* All works, or those of layers, run as often in both, and leave as much in memory. */
+static void as_often(const struct parts *whole, const struct parts *split, bool all)
+{
+	for (size_t k = 0; k < whole->graph->n_works; k++) {
+		const struct ft_work *w = &whole->graph->work[k];
+
+		if (all || is_of_layers(w))
+			near_frac(times_of(split->graph, w), times_of(whole->graph, w),
+				  1e-12);
+	}
+	for (int m = 0; m < FT_MEMORIES; m++)
+		near_frac(1e9 + left_over(split->graph, (enum ft_memory)m),
+			  1e9 + left_over(whole->graph, (enum ft_memory)m), 1e-9);
+}
+
 static void the_two_parts_do_the_whole_work(void **state)
 {
 	(void)state;
@@ -96,11 +111,7 @@ static void the_two_parts_do_the_whole_work(void **state)
 		assert_true(has_part(split.graph) && !has_part(whole.graph));
 		if (i / 3 < STEPS - VEES)
 			assert_int_equal(whole.graph->n_works, split.graph->n_works);
-		for (size_t k = 0; k < whole.graph->n_works; k++)
-			if (i / 3 < STEPS - VEES || is_of_layers(&whole.graph->work[k]))
-				near_frac(times_of(split.graph, &whole.graph->work[k]),
-					  times_of(whole.graph, &whole.graph->work[k]),
-					  1e-12);
+		as_often(&whole, &split, i / 3 < STEPS - VEES);
 		for (int h = 0; h < FT_HOSTS; h++)
 			if (h != FT_HOST_GRAPH &&
 			    (i / 3 < STEPS - VEES ||
@@ -109,10 +120,6 @@ static void the_two_parts_do_the_whole_work(void **state)
 				near_frac(host_times(split.graph, (enum ft_host)h),
 					  host_times(whole.graph, (enum ft_host)h),
 					  1e-12);
-		for (int m = 0; m < FT_MEMORIES; m++)
-			near_frac(1e9 + left_over(split.graph, (enum ft_memory)m),
-				  1e9 + left_over(whole.graph, (enum ft_memory)m),
-				  1e-9);
 		drop(&whole);
 		drop(&split);
 	}
@@ -296,17 +303,9 @@ static void autograd_does_the_whole_work(void **state)
 		bool lora = strstr(steps[i].plan, "lora") != NULL;
 
 		build_how(&whole, &split, i, "torch-2.11-eager", true);
-		for (size_t k = 0; k < whole.graph->n_works; k++)
-			if (is_of_layers(&whole.graph->work[k]))
-				near_frac(times_of(split.graph, &whole.graph->work[k]),
-					  times_of(whole.graph, &whole.graph->work[k]),
-					  1e-12);
+		as_often(&whole, &split, false);
 		assert_int_equal(sum_in(split.graph, NULL, "gradient_sum").n == 0,
 				 lora);
-		for (int m = 0; m < FT_MEMORIES; m++)
-			near_frac(1e9 + left_over(split.graph, (enum ft_memory)m),
-				  1e9 + left_over(whole.graph, (enum ft_memory)m),
-				  1e-9);
 		drop(&whole);
 		drop(&split);
 	}

@@ -1,18 +1,10 @@
 /* tests/test_store.c - the measurement store: batches, versions, full disks */
+#include "tests/published.h"
 #include "tests/scratch.h"
 
 static const char run_line[] =
 	"{\"record\":\"run\",\"format\":1,\"backend\":\"fake\",\"device\":\"D\","
 	"\"date\":\"2026-01-02\"}";
-
-static const struct ft_probe_run published = { .backend = "csv",
-					       .device = "",
-					       .date = "2026-11",
-					       .driver = "",
-					       .fabric = "",
-					       .libraries = "",
-					       .source = "a table",
-					       .provenance = "published" };
 
 static void add_line(struct ft_store *s, const char *line, bool want_broken)
 {

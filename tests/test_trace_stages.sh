@@ -74,6 +74,11 @@ for kind in "zb zero-bubble 1" "zbv zbv 2" "dual dualpipev 2"; do
 	ok "$2: that schedule is told" sh -c "$f trace replay $(of $1 0 3 | tr '\n' ' ') | grep -qF '8 micro-batches, $2; not recorded: 1 to 2 (as stage '"
 done
 ok "in a V the first stage has the head, and stands for none" sh -c "$f trace replay $tmp/zbv.0.json | grep -q 'cannot be laid out'"
+swapped() { # two weights' passes in turn: no order of ours, though the sends would do for 1F1B
+	for s in 0 3; do sed 's/PP:\([03]\)W2"/PP:\1W_"/; s/PP:\([03]\)W3"/PP:\1W2"/; s/PP:\([03]\)W_"/PP:\1W3"/' "$tmp/zb.$s.json" >"$tmp/swap.$s.json"; done
+	! cmp -s "$tmp/zb.3.json" "$tmp/swap.3.json" && $f trace replay "$tmp/swap.0.json" "$tmp/swap.3.json" | grep -q 'cannot be laid out'
+}
+ok "what is marked as cut in two is never taken for 1F1B" swapped
 ok "marks of no known order lay out nothing" sh -c "sed 's/PP:3F3/PP:3F4/' $tmp/zbv.3.json >$tmp/odd.3.json && $f trace replay $tmp/zbv.0.json $tmp/odd.3.json | grep -q 'cannot be laid out'"
 long() { # the ranks of a long group are written by their first two
 	for s in 0 3; do sed 's/\[0, 1, 2, 3\]/[0, 1, ...]/g' "$tmp/i.$s.json" >"$tmp/long.$s.json"; done
