@@ -16,11 +16,14 @@
 
 #include "recorded/replay.h"
 
-enum { LONGEST_LAYER = 2048 };
+/* A layer whose attention is not fused has its products of queries, keys and values, scores, their
+ * sums, the output and two of an MLP. */
+enum { LONGEST_LAYER = 2048, LEAST_PLAIN = 6 };
 
-struct mark { /* a product or attention */
+struct mark { /* a product or attention: all of its kernels side by side are one */
 	uint32_t op;
-	int32_t name;
+	int32_t name;	  /* of the longest */
+	ft_ps longest;
 	uint32_t at;	  /* its place among all operations of the stream */
 	uint64_t between; /* what ran between it and the one before, as a hash */
 	bool attention, taken;
@@ -63,6 +66,20 @@ int16_t busiest_stream(const struct ft_recording *r, struct arena *scratch)
 	return most;
 }
 
+/* Is this one more kernel of the attention before it? How many there are goes by masks and heads. */
+static bool joins(struct finder *f, const struct ft_rec_op *op)
+{
+	struct mark *last = f->n_marks ? &f->mark[f->n_marks - 1] : NULL;
+
+	if (!last || !last->attention || op->rec_class != FT_REC_ATTENTION)
+		return false;
+	if (op->duration > last->longest) {
+		last->longest = op->duration;
+		last->name = op->name;
+	}
+	return true;
+}
+
 static void collect(struct finder *f, int16_t stream)
 {
 	uint64_t between = 0;
@@ -84,9 +101,12 @@ static void collect(struct finder *f, int16_t stream)
 					  UINT64_C(0x9e3779b97f4a7c15);
 			continue;
 		}
+		if (!between && joins(f, op))
+			continue;
 		f->mark[f->n_marks++] = (struct mark){
 			.op = number,
 			.name = op->name,
+			.longest = op->duration,
 			.at = (uint32_t)f->n_ops - 1,
 			.between = between,
 			.attention = op->rec_class == FT_REC_ATTENTION,
@@ -190,7 +210,8 @@ static void find_runs(struct finder *f)
 {
 	size_t left = f->n_marks;
 
-	for (size_t p = 1; 2 * p <= left && p <= LONGEST_LAYER; p++)
+	for (size_t p = f->attention ? 1 : LEAST_PLAIN;
+	     2 * p <= left && p <= LONGEST_LAYER; p++)
 		left -= take_all(f, p);
 	if (f->n_runs)
 		qsort(f->run, f->n_runs, sizeof(*f->run), by_begin);

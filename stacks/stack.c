@@ -122,16 +122,29 @@ bool ft_stack_runs(const struct ft_stack *stack, const char *word)
 	return stack->runs.sharding >> at & 1;
 }
 
+/* Bytes that move, or are listed, for each parameter. */
+static void read_copies(struct reader *r, struct ft_layout_rules *l)
+{
+	l->fsdp_copy_in_bytes = read_quantity(r, "fsdp_copy_in", DIM_BYTES, 0);
+	l->fsdp_copy_out_bytes = read_quantity(r, "fsdp_copy_out", DIM_BYTES, 0);
+	l->fsdp_copy_grad_bytes = read_quantity(r, "fsdp_copy_gradient", DIM_BYTES, 0);
+	l->table_block_bytes = read_quantity(r, "table_block", DIM_BYTES, 0);
+	l->table_kept_bytes = read_quantity(r, "table_kept", DIM_BYTES, 0);
+	l->optimizer_bytes = read_quantity(r, "optimizer", DIM_BYTES, 0);
+	l->bucket_bytes = read_quantity(r, "bucket", DIM_BYTES, 0);
+}
+
 static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 			struct ft_error *err)
 {
-	static const char *const fusions[] = { "eager", "compiled", "kernels" };
+	static const char *const fusions[] = { "eager", "compiled", "kernels",
+					       "operations" };
 	static const char *const tps[] = { "megatron", "dtensor" };
 	static const char *const contexts[] = { "ring", "all_gather", "all_to_all" };
 	static const char *const kept[] = { "attention", "ops" };
 	struct reader r = reader_open(node, err);
 
-	l->fusion = (enum ft_fusion)read_choice(&r, "fusion", fusions, 3, 2);
+	l->fusion = (enum ft_fusion)read_choice(&r, "fusion", fusions, 4, 2);
 	l->tensor_parallel =
 		(enum ft_tensor_parallel)read_choice(&r, "tensor_parallel", tps, 2, 0);
 	l->selective = (enum ft_selective)read_choice(&r, "selective", kept, 2, 0);
@@ -153,6 +166,7 @@ static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 	l->split_backward = read_bool(&r, "split_backward", false);
 	l->dual_pipe = read_bool(&r, "dual_pipe", false);
 	l->autograd_split = read_bool(&r, "autograd_split", false);
+	l->asks_inputs = read_bool(&r, "asks_inputs", false);
 	l->host_sync = read_bool(&r, "host_sync", false);
 	l->mixed_norms = read_bool(&r, "mixed_norms", false);
 	l->cut_blocks = read_bool(&r, "cut_blocks", false);
@@ -160,23 +174,20 @@ static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 	l->receive_buffers = read_bool(&r, "receive_buffers", false);
 	l->ragged_batch = read_bool(&r, "ragged_batch", false);
 	l->gather_root_again = read_bool(&r, "gather_root_again", false);
+	l->loss_in_root = read_bool(&r, "loss_in_root", false);
 	l->keeps_outputs = read_bool(&r, "keeps_outputs", false);
 	l->narrow_parameters = read_bool(&r, "narrow_parameters", false);
 	l->scatter_gather = read_bool(&r, "scatter_gather", false);
 	l->scaled_gradients = read_bool(&r, "scaled_gradients", true);
 	l->scaled_in_pipeline = read_bool(&r, "scaled_in_pipeline", false);
-	l->fsdp_copy_in_bytes = read_quantity(&r, "fsdp_copy_in", DIM_BYTES, 0);
-	l->fsdp_copy_out_bytes = read_quantity(&r, "fsdp_copy_out", DIM_BYTES, 0);
-	l->fsdp_copy_grad_bytes = read_quantity(&r, "fsdp_copy_gradient", DIM_BYTES, 0);
-	l->table_block_bytes = read_quantity(&r, "table_block", DIM_BYTES, 0);
-	l->table_kept_bytes = read_quantity(&r, "table_kept", DIM_BYTES, 0);
-	l->optimizer_bytes = read_quantity(&r, "optimizer", DIM_BYTES, 0);
+	read_copies(&r, l);
 	l->optimizer_kernels = read_int(&r, "optimizer_kernels", 1, 100000, 8);
 	l->expert_imbalance = read_quantity(&r, "expert_imbalance", DIM_NONE, 1);
-	l->bucket_bytes = read_quantity(&r, "bucket", DIM_BYTES, 0);
 	l->windows = read_bool(&r, "windows", true);
 	l->fp8_windows_back = read_bool(&r, "fp8_windows_back", l->windows);
+	l->plain_sinks = read_bool(&r, "plain_sinks", false);
 	l->attention = read_text(&r, "attention", "");
+	l->masked_attention = read_text(&r, "masked_attention", "");
 	return reader_close(&r);
 }
 
@@ -289,9 +300,10 @@ void ft_stack_free(struct ft_stack *stack)
 	arena_release(&mem);
 }
 
-bool ft_stack_unfused(const struct ft_stack *stack)
+bool ft_stack_unfused(const struct ft_stack *stack, bool sinks)
 {
-	return !strcmp(stack->layout.attention, "unfused");
+	return !strcmp(stack->layout.attention, "unfused") ||
+	       (stack->layout.plain_sinks && sinks);
 }
 
 struct ft_ccl *ft_stack_ccl(const struct ft_stack *stack, const char *generation,

@@ -77,7 +77,7 @@ struct ft_plan_context scenario_plan_context(const struct ft_scenario *s)
 		.ranks = s->cluster->ranks,
 		.ranks_per_node = s->cluster->ranks_per_node,
 		.ragged_batch = s->stack->layout.ragged_batch,
-		.unfused = ft_stack_unfused(s->stack),
+		.unfused = ft_stack_unfused(s->stack, s->model->sinks),
 		.any_layout = s->cluster->gpu->any_layout,
 		.unsharded_pipeline = s->stack->layout.unsharded_pipeline,
 		.gpus = s->cluster->gpus_mark,

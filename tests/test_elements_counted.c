@@ -5,43 +5,9 @@
  * A feature is 2 bytes. A norm reads and writes it (4), its gradient reads two, writes one, and
  * sums another up (8); a sum of two reads both and writes one (6). One micro-batch, one stage.
  */
-#include "tests/works.h"
+#include "tests/counted.h"
 
 enum { SEQUENCE = 1024, LAYERS = 3 };
-
-static double launches_of(const struct ft_graph *g, const char *name)
-{
-	double n = 0;
-
-	for (size_t i = 0; i < g->rank_class[0].n_calls; i++) {
-		const struct ft_call *call = &g->rank_class[0].call[i];
-		const struct ft_segment *s = &g->segment[call->segment];
-
-		for (size_t j = 0; j < s->n_ops; j++)
-			if (!strcmp(g->work[s->op[j].work].name, name))
-				n += (double)call->repeat * s->op[j].launches;
-	}
-	return n;
-}
-
-/* So many of them, each of these bytes and launches. */
-static void expect(const struct parts *p, const char *name, double times, double bytes,
-		   double launches)
-{
-	struct sum s = sum_of(p->graph, name);
-	double l = launches_of(p->graph, name);
-
-	if (s.n != times || l != times * launches ||
-	    !(s.bytes >= times * bytes * (1 - 1e-12) &&
-	      s.bytes <= times * bytes * (1 + 1e-12))) {
-		print_error(
-			"%s: %g times, %.12g bytes, %g launches; wanted %g of %.12g "
-			"and %g\n",
-			name, s.n, s.n > 0 ? s.bytes / s.n : 0, s.n > 0 ? l / s.n : 0,
-			times, bytes, launches);
-		fail();
-	}
-}
 
 /* One micro-batch of 2 sequences on each of 8 / (tp cp) replicas. */
 static void step(struct parts *p, const char *model, const char *stack, int tp, int cp,

@@ -6,7 +6,7 @@
 
 bool is_unfused(const struct builder *b)
 {
-	return ft_stack_unfused(b->stack);
+	return ft_stack_unfused(b->stack, b->model->sinks);
 }
 
 /*
@@ -37,6 +37,19 @@ static void softmax(struct builder *b, const struct layer_sizes *s, bool backwar
 		put_rows(b, "softmax", "softmax", scores * (backward ? 6 : 4), 1, row);
 }
 
+/*
+ * Scores with a sink (gpt-oss) are scaled, masked, joined with it, lowered by their maximum, and
+ * normalized by kernels of their own in 16 bit: they touch 28 bytes and 36 backward, of which joining
+ * and masking are slow; 55 and 46 as the curve `add` moves them. Measured:
+ * measurements/traces/h100-transformers-gpt-oss-20b.
+ */
+static void softmax_with_sinks(struct builder *b, bool backward, double scores)
+{
+	put_memory(b, "softmax", "add", scores * (backward ? 46 : 55),
+		   backward ? 14 : 9);
+	host(b, FT_HOST_OPERATION, backward ? 13 : 8);
+}
+
 /* Products and softmax over the full square of scores, one kernel each. */
 void unfused_attention(struct builder *b, const struct layer_sizes *s, bool backward)
 {
@@ -48,7 +61,10 @@ void unfused_attention(struct builder *b, const struct layer_sizes *s, bool back
 	for (int i = 0; i < times; i++)
 		put_grouped(b, "scores", FT_FORWARD,
 			    (struct edges){ m, seq, s->l->qk_head_dim }, groups);
-	softmax(b, s, backward, scores);
+	if (b->rules->plain_sinks && b->model->sinks)
+		softmax_with_sinks(b, backward, scores);
+	else
+		softmax(b, s, backward, scores);
 	if (b->rules->dropout)
 		put_memory(b, "attention_dropout", backward ? "mul" : "dropout",
 			   5 * scores, 1);
@@ -111,7 +127,7 @@ static void latent_forward(struct builder *b, const struct layer_sizes *s)
 		put_gemm(b, "q_down", FT_FORWARD, rows, l->q_lora_rank, s->h);
 	put_gemm(b, "kv_down", FT_FORWARD, rows, l->kv_lora_rank + l->qk_rope_head_dim,
 		 s->h);
-	put_memory(b, "latent_norm", "rmsnorm", 4 * (double)(rows * latents), 2);
+	put_bare_norms(b, "latent_norm", (double)(rows * latents), 0, 2, false);
 	put_norm_cast(b, (double)(rows * latents));
 	latent_up(b, s);
 }
@@ -160,7 +176,7 @@ void latent_back(struct builder *b, const struct layer_sizes *s)
 
 	if (!l->kv_lora_rank)
 		return;
-	put_memory(b, "latent_norm_back", "rmsnorm", 8 * (double)(rows * latents), 4);
+	put_bare_norms(b, "latent_norm_back", (double)(rows * latents), 0, 2, true);
 	put_cast(b, (double)(rows * (latents + l->qk_rope_head_dim)), 2);
 	put_input_transpose(b, (double)(rows * s->h));
 	if (l->q_lora_rank)

@@ -123,6 +123,17 @@ static void row_back(struct builder *b, const struct layer_sizes *s, const char 
 
 /* ---- forward -------------------------------------------------------------- */
 
+/* Latent attention's queries and keys are made of two parts each. */
+static void latent_join(struct builder *b, const struct layer_sizes *s, bool backward)
+{
+	const struct recipe *r = recipe_of(b);
+	struct moved joined = backward ? r->latent_back : r->latent;
+
+	if (s->l->kv_lora_rank)
+		put_memory(b, backward ? "latent_join_back" : "latent_join", "copy",
+			   joined.bytes * (double)(s->tokens * s->q), joined.launches);
+}
+
 /* Attention from the products of q, k and v to its own output. */
 static void attention_middle(struct builder *b, const struct layer_sizes *s)
 {
@@ -133,10 +144,11 @@ static void attention_middle(struct builder *b, const struct layer_sizes *s)
 		return;
 	}
 	if (b->model->qk_norm)
-		put_memory(b, "qk_norm", "rmsnorm",
-			   4 * (double)(s->tokens * (s->q + s->k)), 2);
+		put_bare_norms(b, "qk_norm", (double)(s->tokens * (s->q + s->k)), 0, 2,
+			       false);
 	if (b->model->positions == FT_ROPE)
 		put_element(b, s, "rope", "default", rope_recipe(b)->rope);
+	latent_join(b, s, false);
 	attention_core(b, s, false);
 	put_memory(b, "output_gate", "swiglu", 6 * (double)(s->tokens * s->gate), 1);
 	put_element(b, s, "transpose", "copy", r->shuffle);
@@ -144,7 +156,7 @@ static void attention_middle(struct builder *b, const struct layer_sizes *s)
 
 void attention_half(struct builder *b, const struct layer_sizes *s)
 {
-	const struct recipe *r = recipe_of(b);
+	const struct recipe *r = norm_recipe(b);
 
 	put_norm(b, s, "norm", r->norm);
 	if (s->beside && b->model->norms > 1)
@@ -236,11 +248,12 @@ static void middle_back(struct builder *b, const struct layer_sizes *s)
 	put_memory(b, "output_gate_back", "swiglu", 10 * (double)(s->tokens * s->gate),
 		   1);
 	attention_core(b, s, true);
+	latent_join(b, s, true);
 	if (b->model->positions == FT_ROPE)
 		put_element(b, s, "rope_back", "default", rope_recipe(b)->rope_back);
 	if (b->model->qk_norm)
-		put_memory(b, "qk_norm_back", "rmsnorm",
-			   8 * (double)(s->tokens * (s->q + s->k)), 4);
+		put_bare_norms(b, "qk_norm_back", (double)(s->tokens * (s->q + s->k)),
+			       0, 2, true);
 }
 
 void attention_back(struct builder *b, const struct layer_sizes *s)
@@ -262,6 +275,6 @@ void attention_back(struct builder *b, const struct layer_sizes *s)
 	latent_back(b, s);
 	put_first_norm_back(b, s);
 	if (s->beside && b->model->norms > 1)
-		put_norm(b, s, "norm_back", r->norm_back);
+		put_norm(b, s, "norm_back", norm_recipe(b)->norm_back);
 	put_element(b, s, "add_back", "add", r->add_back);
 }

@@ -38,7 +38,9 @@ struct routing {
 	struct moved permute, sort, unsort, unpermute;
 	struct moved permute_back, sort_back, unsort_back, unpermute_back;
 	struct moved join_back; /* gradients of what two products read, added */
-	bool exchanged_only; /* copies that stay on their rank are not sorted twice */
+	struct moved fill;	/* of each product's output, forward and backward */
+	bool exchanged_only; /* copies that stay on their rank are not sorted twice, and the
+			      * host does not ask for their numbers */
 };
 
 struct recipe {
@@ -46,11 +48,17 @@ struct recipe {
 	struct coefficients gated, plain; /* activation */
 	struct coefficients norm_back, rope_back, add_back;
 	struct coefficients gated_back, plain_back;
+	struct moved latent,
+		latent_back; /* a feature of q: its and k's parts joined, all laid
+					   * out for attention, and its output for the product */
 	const struct routing *routing;
 };
 
 /* elements.c: element-wise kernels of a block */
 const struct recipe *recipe_of(const struct builder *b);
+/* Of norms: those with a mean are one call in any framework. */
+const struct recipe *norm_recipe(const struct builder *b);
+bool norms_in_operations(const struct builder *b);
 /* Of rotary positions: the hand-written kernel cannot scale what it turns (YaRN's factor on q
  * and k), which plain operations then do. */
 const struct recipe *rope_recipe(const struct builder *b);
@@ -75,6 +83,15 @@ void mlp_back(struct builder *b, const struct layer_sizes *s);
 void bias_gradients(struct builder *b, const struct layer_sizes *s);
 void up_products(struct builder *b, const struct layer_sizes *s, enum ft_layout layout);
 
+/* experts.c: a routed MLP inside a layer, cut where tokens travel */
+void experts_send(struct builder *b, const struct ft_layer *l);
+void experts_run(struct builder *b, const struct ft_layer *l);
+void experts_return(struct builder *b, const struct ft_layer *l);
+void experts_send_back(struct builder *b, const struct ft_layer *l);
+void experts_run_back(struct builder *b, const struct ft_layer *l);
+void experts_return_back(struct builder *b, const struct ft_layer *l);
+void experts_activate(struct builder *b, const struct ft_layer *l); /* again */
+
 /* recompute.c: modules that selective recomputation runs again */
 unsigned recomputed_modules(const struct builder *b);
 bool output_is_needed(const struct builder *b); /* of an MLP, by a backward */
@@ -85,6 +102,8 @@ void attention_core(struct builder *b, const struct layer_sizes *s, bool backwar
 /* attention.c: attention that is not fused, and the products in front of it */
 bool is_unfused(const struct builder *b);
 int64_t window_of(const struct builder *b, const struct ft_layer *l); /* as computed */
+/* Is a layer's window, or are its chunks, given to the kernel as a mask? */
+bool is_masked(const struct builder *b, const struct ft_layer *l);
 void unfused_attention(struct builder *b, const struct layer_sizes *s, bool backward);
 /* Features of what tensor parallelism makes whole for these products: a hidden state, or latents
  * and the key that is turned; and the former, made so. */

@@ -123,6 +123,12 @@ void put_gradient_sum(struct builder *b, double elements);
 void put_rows(struct builder *b, const char *name, const char *curve, double bytes,
 	      int launches, double row_bytes);
 
+/* elements.c: is each operation of a model's text a kernel? */
+bool by_operation(const struct builder *b);
+/* Norms with which nothing else is done, of numbers in all; rows of 0 bytes: several at once. */
+void put_bare_norms(struct builder *b, const char *name, double numbers,
+		    double row_bytes, int norms, bool backward);
+
 /* Does this one go by copy engines, as the plan has it? */
 bool on_copy_engine(const struct builder *b, enum ft_collective op);
 
@@ -152,15 +158,6 @@ double gathered_context_bytes(const struct builder *b, int64_t layer);
 /* recompute.c: what runs again before a layer's backward */
 enum ft_recompute layer_recompute(const struct builder *b, int64_t layer);
 void choose_layers(struct builder *b); /* fills again, offload and kind */
-
-/* experts.c: a routed MLP inside a layer, cut where tokens travel */
-void experts_send(struct builder *b, const struct ft_layer *l);
-void experts_run(struct builder *b, const struct ft_layer *l);
-void experts_return(struct builder *b, const struct ft_layer *l);
-void experts_send_back(struct builder *b, const struct ft_layer *l);
-void experts_run_back(struct builder *b, const struct ft_layer *l);
-void experts_return_back(struct builder *b, const struct ft_layer *l);
-void experts_activate(struct builder *b, const struct ft_layer *l); /* again */
 
 /* ends.c: embedding, head and loss */
 void embedding_forward(struct builder *b);

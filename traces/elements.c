@@ -23,6 +23,23 @@ static const struct routing eager_routing = {
 	.join_back = { 6, 1 },
 	.exchanged_only = true,
 };
+/* As Transformers' experts are written for grouped products, whose outputs are copied and zeroed
+ * behind the last row; no copy is sorted twice. Bytes as a copy moves them, measured:
+ * measurements/traces/h100-transformers-qwen3-30b-a3b. */
+static const struct routing operations_routing = {
+	.order = 38,
+	.order_back = 30,
+	.permute = { 11.2, 2 },
+	.sort = { 7.5, 1 },
+	.unsort = { 7.5, 1 },
+	.fill = { 11.9, 2 },
+	.unpermute = { 13.9, 5 },
+	.permute_back = { 19, 3 },
+	.sort_back = { 7.5, 1 },
+	.unsort_back = { 7.5, 1 },
+	.unpermute_back = { 30.8, 7 },
+	.exchanged_only = true,
+};
 /* Assumed: bf16 features are read and written once, by two kernels. */
 static const struct routing fused_routing = {
 	.permute = { 4, 2 },
@@ -47,6 +64,12 @@ static const struct routing mapped_routing = {
 	.unsort_back = { 4, 2 },
 	.unpermute_back = { 4, 2, true },
 };
+
+/* An RMS norm in single operations on fp32: cast, square, mean, its root, product, cast, weights;
+ * bytes a number as the curve `add` moves them. They touch 36 and 92; a cast to fp32 and what
+ * spreads a row's or a column's numbers run at 0.5 to 0.7 of that rate. Measured:
+ * measurements/traces/h100-transformers-llama3-8b; see docs/accuracy.md. */
+enum { RMS_BYTES = 47, RMS_KERNELS = 8, RMS_BACK_BYTES = 110, RMS_BACK_KERNELS = 18 };
 
 static const struct recipe recipes[] = {
 	[FT_FUSION_EAGER] = {
@@ -94,11 +117,49 @@ static const struct recipe recipes[] = {
 		.plain_back = { 0, 6, 0, 1 },
 		.routing = &mapped_routing,
 	},
+	/* as eager: but what rotates queries and keys is written otherwise, its gradient comes
+	 * transposed, and attention's output lies as the product behind it reads it */
+	[FT_FUSION_OPERATIONS] = {
+		.norm = { RMS_BYTES, 0, 0, RMS_KERNELS },
+		.rope = { 0, 0, 31, 10 },
+		.add_norm = { RMS_BYTES + 6, 0, 0, RMS_KERNELS + 1 },
+		.add = { 6, 0, 0, 1 },
+		.gated = { 0, 10, 0, 2 },
+		.plain = { 0, 4, 0, 1 },
+		.norm_back = { RMS_BACK_BYTES + 8, 0, 0, RMS_BACK_KERNELS + 2 },
+		.rope_back = { 0, 0, 45, 20 },
+		.add_back = { 6, 0, 0, 1 },
+		.gated_back = { 0, 20, 0, 4 },
+		.plain_back = { 0, 6, 0, 1 },
+		.latent = { 25, 4 }, /* measured: -deepseek-v3 */
+		.latent_back = { 72, 11 },
+		.routing = &operations_routing,
+	},
 };
+
+bool by_operation(const struct builder *b)
+{
+	return b->rules->fusion == FT_FUSION_EAGER ||
+	       b->rules->fusion == FT_FUSION_OPERATIONS;
+}
+
+bool norms_in_operations(const struct builder *b)
+{
+	return b->rules->fusion == FT_FUSION_OPERATIONS &&
+	       b->model->norm == FT_RMS_NORM;
+}
 
 const struct recipe *recipe_of(const struct builder *b)
 {
 	return &recipes[b->rules->fusion];
+}
+
+const struct recipe *norm_recipe(const struct builder *b)
+{
+	bool called =
+		b->rules->fusion == FT_FUSION_OPERATIONS && !norms_in_operations(b);
+
+	return called ? &recipes[FT_FUSION_EAGER] : recipe_of(b);
 }
 
 const struct recipe *rope_recipe(const struct builder *b)
@@ -158,15 +219,33 @@ void put_element(struct builder *b, const struct layer_sizes *s, const char *nam
 void put_norm(struct builder *b, const struct layer_sizes *s, const char *name,
 	      struct coefficients c)
 {
-	put_rows(b, name, b->model->norm == FT_RMS_NORM ? "rmsnorm" : "layernorm",
-		 element_bytes(b, s, c), c.launches, 2 * (double)s->h);
+	if (norms_in_operations(b))
+		put_element(b, s, name, "add", c);
+	else
+		put_rows(b, name,
+			 b->model->norm == FT_RMS_NORM ? "rmsnorm" : "layernorm",
+			 element_bytes(b, s, c), c.launches, 2 * (double)s->h);
+}
+
+void put_bare_norms(struct builder *b, const char *name, double numbers,
+		    double row_bytes, int norms, bool backward)
+{
+	if (norms_in_operations(b))
+		put_memory(b, name, "add",
+			   (backward ? RMS_BACK_BYTES : RMS_BYTES) * numbers,
+			   (backward ? RMS_BACK_KERNELS : RMS_KERNELS) * norms);
+	else
+		put_rows(b, name,
+			 b->model->norm == FT_RMS_NORM ? "rmsnorm" : "layernorm",
+			 (backward ? 8 : 4) * numbers, (backward ? 2 : 1) * norms,
+			 row_bytes);
 }
 
 /* Behind the products of q, k and v. A compiler joins it with their casts, and sums rows and columns in one
  * kernel where there are twice as many: Inductor does so for one sequence (stacks/torch-2.11-compile.yaml). */
 void put_first_norm_back(struct builder *b, const struct layer_sizes *s)
 {
-	struct coefficients c = recipe_of(b)->norm_back;
+	struct coefficients c = norm_recipe(b)->norm_back;
 	bool rms = b->model->norm == FT_RMS_NORM;
 
 	if (b->rules->mixed_norms && rms && b->plan->precision == FT_FP8 &&
@@ -190,7 +269,7 @@ void put_dropout(struct builder *b, const struct layer_sizes *s, bool backward)
 
 void put_norm_behind(struct builder *b, const struct layer_sizes *s, bool backward)
 {
-	const struct recipe *r = recipe_of(b);
+	const struct recipe *r = norm_recipe(b);
 
 	if (b->model->norms > 2)
 		put_norm(b, s, backward ? "norm_behind_back" : "norm_behind",

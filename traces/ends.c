@@ -32,6 +32,8 @@ void embedding_forward(struct builder *b)
 	put_memory(b, "embedding", "embedding", 2 * wide(b),
 		   b->model->positions == FT_LEARNED ? 3 : 1);
 	tensor_sum(b, "tp_embedding", wide(b));
+	if (b->rules->asks_inputs)
+		host_waits(b);
 }
 
 static void table_gradient(struct builder *b, double table)
@@ -102,9 +104,10 @@ static struct loss loss_of(const struct builder *b)
 /* A tanh on the logits; a compiled loss does it on the way. */
 static void logit_cap(struct builder *b, bool backward)
 {
-	bool eager = b->rules->fusion == FT_FUSION_EAGER;
+	bool compiled = b->rules->fusion == FT_FUSION_COMPILED;
+	bool eager = by_operation(b) || compiled;
 
-	if (b->model->logit_cap && b->rules->fusion != FT_FUSION_COMPILED)
+	if (b->model->logit_cap && !(compiled && b->rules->fused_loss))
 		put_memory(b, backward ? "logit_cap_back" : "logit_cap", "default",
 			   (eager    ? 12 :
 			    backward ? 6 :
@@ -133,14 +136,12 @@ void head_forward(struct builder *b)
 {
 	struct loss loss = loss_of(b);
 	int64_t rows = head_rows(b);
-	bool rms = b->model->norm == FT_RMS_NORM;
 
 	host(b, FT_HOST_ENDS_FORWARD, 1);
 	if (b->plan->tp > 1)
 		host(b, FT_HOST_TENSOR_FORWARD, 4);
-	put_rows(b, "final_norm", rms ? "rmsnorm" : "layernorm",
-		 4 * (double)(slice(b) * b->model->hidden_size), 1,
-		 2 * (double)b->model->hidden_size);
+	put_bare_norms(b, "final_norm", (double)(slice(b) * b->model->hidden_size),
+		       2 * (double)b->model->hidden_size, 1, false);
 	if (b->plan->sequence_parallel &&
 	    put_collective(b, "tp_all_gather", FT_STREAM_TP, FT_ALL_GATHER, FT_GROUP_TP,
 			   wide(b)))
@@ -177,7 +178,6 @@ void head_backward(struct builder *b)
 {
 	struct loss loss = loss_of(b);
 	int64_t rows = head_rows(b);
-	bool rms = b->model->norm == FT_RMS_NORM;
 
 	host(b, FT_HOST_ENDS_BACKWARD, 1);
 	if (b->plan->tp > 1)
@@ -197,6 +197,6 @@ void head_backward(struct builder *b)
 	head_product(b, FT_WGRAD, rows);
 	if (b->plan->tp > 1 && b->part != PART_WEIGHTS)
 		need(b, FT_STREAM_TP);
-	put_memory(b, "final_norm_back", rms ? "rmsnorm" : "layernorm",
-		   8 * (double)(slice(b) * b->model->hidden_size), 2);
+	put_bare_norms(b, "final_norm_back", (double)(slice(b) * b->model->hidden_size),
+		       0, 1, true);
 }

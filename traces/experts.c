@@ -104,17 +104,22 @@ static void by_rank(struct builder *b, const struct routed *r, const char *name,
 			   c.launches);
 }
 
+/* Do copies stay where they are, all experts being on the rank? */
+static bool stays(const struct builder *b)
+{
+	return b->plan->ep == 1 && recipe_of(b)->routing->exchanged_only;
+}
+
 /* All that it computes, in the order of the experts: only a rank with several needs it, or one
  * that a token was sent to once; hybridep's own kernels bring copies into it, deepep's do not. */
 static void by_expert(struct builder *b, const struct routed *r, const char *name,
 		      struct moved c)
 {
 	const struct routing *routing = recipe_of(b)->routing;
-	bool stays = b->plan->ep == 1 && routing->exchanged_only;
 	bool by_map =
 		b->plan->dispatcher == FT_DISPATCH_DEEPEP && routing->permute.by_map;
 
-	if (r->direct || (r->local > 1 && !stays))
+	if (r->direct || (r->local > 1 && !stays(b)))
 		put_memory(b, name, by_map ? "permute" : "copy",
 			   c.bytes * (double)(r->copies * r->h), c.launches);
 }
@@ -125,6 +130,16 @@ static void ordering(struct builder *b, const struct routed *r, const char *name
 {
 	if (launches)
 		put_memory(b, name, "copy", 16 * (double)r->copies, launches);
+}
+
+/* What is done to the outputs of both products, or to their gradients. */
+static void fill_outputs(struct builder *b, const struct routed *r, bool backward)
+{
+	struct moved fill = recipe_of(b)->routing->fill;
+	int64_t features = r->h + (r->gated ? 2 : 1) * r->width;
+
+	put_memory(b, backward ? "expert_fill_back" : "expert_fill", "copy",
+		   fill.bytes * (double)(r->copies * features), 2 * fill.launches);
 }
 
 /* One product for all local experts, or one for each. */
@@ -289,7 +304,7 @@ void experts_send(struct builder *b, const struct ft_layer *l)
 	router(b, &r, l->experts, FT_FORWARD);
 	put_memory(b, "top_k", "softmax", 12 * (double)(r.tokens * l->experts), 6);
 	b->graphed = b->plan->graphs == FT_GRAPHS_FULL;
-	if (!(b->plan->capacity_factor > 0) && !b->graphed)
+	if (!(b->plan->capacity_factor > 0) && !b->graphed && !stays(b))
 		host_waits(b);
 	ordering(b, &r, "order", recipe_of(b)->routing->order);
 	by_rank(b, &r, "permute", recipe_of(b)->routing->permute);
@@ -308,6 +323,7 @@ void experts_run(struct builder *b, const struct ft_layer *l)
 	expert_cast(b, &r, r.width);
 	down(b, &r, FT_FORWARD);
 	expert_biases(b, &r, false);
+	fill_outputs(b, &r, false);
 	by_expert(b, &r, "unsort", recipe_of(b)->routing->unsort);
 	exchange(b, &r, "ep_combine");
 }
@@ -337,6 +353,7 @@ void experts_run_back(struct builder *b, const struct ft_layer *l)
 	host_of_experts(b, &r, FT_HOST_EXPERTS_BACKWARD);
 	by_expert(b, &r, "unsort_back", recipe_of(b)->routing->unsort_back);
 	expert_biases(b, &r, true);
+	fill_outputs(b, &r, true);
 	expert_cast(b, &r, r.h);
 	down(b, &r, FT_DGRAD);
 	down(b, &r, FT_WGRAD);

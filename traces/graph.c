@@ -150,8 +150,8 @@ struct ft_op *put_op(struct builder *b, const struct ft_work *work,
 	memset(op->wait, FT_EVENT_NONE, sizeof(op->wait));
 	if (stream == FT_STREAM_COMPUTE)
 		put_needs(b, op);
-	if (stream == FT_STREAM_COMPUTE && splits_by_dtensor(b) &&
-	    b->rules->fusion == FT_FUSION_EAGER && !b->of_shards)
+	if (stream == FT_STREAM_COMPUTE && splits_by_dtensor(b) && by_operation(b) &&
+	    !b->of_shards)
 		host(b, FT_HOST_TENSOR_OP, launches);
 	if (stream == FT_STREAM_COMPUTE && b->record_next != FT_EVENT_NONE) {
 		op->record = (uint8_t)b->record_next;

@@ -89,11 +89,11 @@ static void every_op(struct builder *b, const struct layer_sizes *s)
 {
 	const struct recipe *r = recipe_of(b);
 
-	put_norm(b, s, "norm", r->norm);
+	put_norm(b, s, "norm", norm_recipe(b)->norm);
 	qkv_enter(b, s);
 	qkv_forward(b, s);
 	put_element(b, s, "rope", "default", rope_recipe(b)->rope);
-	put_norm(b, s, "add_norm", r->add_norm);
+	put_norm(b, s, "add_norm", norm_recipe(b)->add_norm);
 	if (!s->l->experts) {
 		enter_split(b, s, s->h, false);
 		put_gemm(b, "up", FT_FORWARD, s->tokens, s->f, s->h);
@@ -140,7 +140,7 @@ static void mlp_again(struct builder *b, const struct layer_sizes *s, unsigned s
 /* What selective recomputation runs again. */
 static void selective_ops(struct builder *b, const struct layer_sizes *s)
 {
-	const struct recipe *r = recipe_of(b);
+	const struct recipe *r = norm_recipe(b);
 	unsigned set = recomputed_modules(b);
 
 	if (set & FT_MODULE_OPS)
@@ -195,7 +195,7 @@ static void backward_end(struct builder *b, const struct layer_sizes *s)
 		experts_return_back(b, s->l);
 	b->graphed = b->plan->graphs != FT_GRAPHS_NONE;
 	if (!s->beside) {
-		put_norm(b, s, "norm_back", r->norm_back);
+		put_norm(b, s, "norm_back", norm_recipe(b)->norm_back);
 		put_element(b, s, "add_back", "add", r->add_back);
 	}
 	attention_back(b, s);

@@ -180,7 +180,9 @@ static double loss_width(const struct builder *b)
 		return 16;
 	if (b->rules->fused_loss)
 		return 4;
-	return b->rules->fusion == FT_FUSION_KERNELS ? 10 : 12;
+	/* what a tanh on the logits gave stays for its gradient */
+	return (b->rules->fusion == FT_FUSION_KERNELS ? 10 : 12) +
+	       (b->model->logit_cap ? 2 : 0);
 }
 
 static double head_weights(const struct builder *b)
@@ -219,11 +221,13 @@ static double loss_kept(const struct builder *b)
 }
 
 /* Forward holds the root's weights and 16-bit logits; backward first the logits
- * and their gradient, then the root gathered again beside the gradient. */
+ * and their gradient, then the root gathered again beside the gradient; where the loss is a part of
+ * the root, it is gathered before. */
 void head_bytes(struct builder *b, struct held root, bool backward)
 {
 	double logits = head_logits(b), peak;
 	double whole = b->plan->reshard_after_forward ? unit_bytes(b, root) : 0;
+	double beside = head_beside(b) + (b->rules->loss_in_root ? whole / 2 : 0);
 
 	if (b->part != PART_WHOLE && !b->rules->autograd_split)
 		/* the gradient of the logits waits for the head's */
@@ -244,7 +248,7 @@ void head_bytes(struct builder *b, struct held root, bool backward)
 	if (backward && whole + 2 * logits > peak)
 		peak = whole + 2 * logits;
 	if (backward)
-		peak = fmax(fmax(peak, loss_width(b) * logits + head_beside(b)),
+		peak = fmax(fmax(peak, loss_width(b) * logits + beside),
 			    head_product_bytes(b, logits));
 	take(b, FT_MEMORY_OTHER, 0, peak);
 }

@@ -39,13 +39,11 @@ static void projection(struct builder *b, enum ft_layout layout)
 static void norms(struct builder *b, bool backward)
 {
 	int64_t part = b->plan->sequence_parallel ? b->tokens / b->plan->tp : b->tokens;
-	double bytes = (double)(part * b->model->hidden_size);
+	double numbers = (double)(part * b->model->hidden_size);
 
-	put_rows(b, backward ? "mtp_norm_back" : "mtp_norm",
-		 b->model->norm == FT_RMS_NORM ? "rmsnorm" : "layernorm",
-		 2 * (backward ? 8 : 4) * bytes, backward ? 4 : 2,
-		 2 * (double)b->model->hidden_size);
-	put_memory(b, "mtp_join", "copy", 8 * bytes, backward ? 2 : 1);
+	put_bare_norms(b, backward ? "mtp_norm_back" : "mtp_norm", 2 * numbers,
+		       2 * (double)b->model->hidden_size, 2, backward);
+	put_memory(b, "mtp_join", "copy", 8 * numbers, backward ? 2 : 1);
 }
 
 /* What a predicted token's norms and projection keep: both inputs, and both outputs side by side. */

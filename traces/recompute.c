@@ -101,7 +101,7 @@ static double attention_flop(const struct builder *b, const struct layer_sizes *
 		FT_PASS_FORWARD,
 		(double)(s->heads * b->sequences) / (double)b->plan->cp *
 			ft_layer_pairs(s->l, b->plan->sequence, window_of(b, s->l),
-				       b->model->causal),
+				       b->model->causal && !is_masked(b, s->l)),
 		(double)s->l->qk_head_dim, (double)s->l->v_head_dim);
 }
 

@@ -51,10 +51,10 @@ static double width_kept(const struct builder *b, const struct ft_layer *l,
 			 unsigned set)
 {
 	bool gated = b->model->activation == FT_SWIGLU;
-	double first = gated ? (b->rules->fusion == FT_FUSION_EAGER ? 6 : 4) : 2;
+	double first = gated ? (by_operation(b) ? 6 : 4) : 2;
 	double second = second_kept(b, l, set);
 
-	if (l->experts && b->rules->fusion != FT_FUSION_EAGER)
+	if (l->experts && !by_operation(b))
 		first = 4;
 	if (set & FT_MODULE_OPS)
 		return (first + 2) / 2 - (2 - second);
@@ -155,17 +155,23 @@ static double score_bytes(const struct builder *b, const struct layer_sizes *s,
 /* What blocks other than llama's and GPT-2's keep more, or less, a token: no sum between
  * halves side by side, nor its norm's output; the inputs of norms behind the halves and of
  * those of q and k; the gate of attention's output; a delta rule's q, which is wider than
- * hidden_size. */
+ * hidden_size. An RMS norm in single operations keeps its input in fp32, and what its weights
+ * multiply if they are trained, where a kernel keeps its input. */
 static double other_saved(const struct builder *b, const struct layer_sizes *s)
 {
 	double h = 2 * (double)s->h / (double)b->plan->tp, more = 2 * (double)s->gate;
+	double trained = b->plan->lora.rank ? 0 : 2;
+	double operations = norms_in_operations(b) ? 2 + trained : 0;
 
 	if (s->beside)
 		more -= b->model->norms > 1 ? h : 2 * h;
 	if (b->model->norms > 2)
 		more += 2 * h;
 	if (b->model->qk_norm && !s->l->linear_heads) /* norms' inputs */
-		more += 2 * (double)(s->q + s->k);
+		more += (2 + operations) * (double)(s->q + s->k);
+	more += operations / 2 * h * (double)b->model->norms;
+	if (is_masked(b, s->l)) /* the mask, and what keys and values are repeated to */
+		more += 2 * (double)(b->plan->sequence + s->q - s->k + s->out - s->v);
 	return more + (s->l->linear_heads ? 2 * (double)s->q : 0);
 }
 

@@ -61,9 +61,15 @@ enum ft_host {
 
 const char *ft_host_name(enum ft_host activity);
 
-/* How element-wise work is fused: not at all, by a compiler, or by hand-written
- * kernels as Megatron and Transformer Engine have them. */
-enum ft_fusion { FT_FUSION_EAGER, FT_FUSION_COMPILED, FT_FUSION_KERNELS };
+/* How element-wise work is fused: a kernel an operation, norms a kernel each; by a compiler; by
+ * hand-written kernels as Megatron and Transformer Engine have them; or, in operations, as eager
+ * but for RMS norms, which are written in single operations in fp32 and run so. */
+enum ft_fusion {
+	FT_FUSION_EAGER,
+	FT_FUSION_COMPILED,
+	FT_FUSION_KERNELS,
+	FT_FUSION_OPERATIONS
+};
 
 /* How tensor-parallel collectives overlap the products around them. */
 enum ft_tensor_parallel {
@@ -101,14 +107,16 @@ struct ft_layout_rules {
 	bool dual_pipe;		   /* and dualpipev */
 	bool autograd_split; /* by autograd: for each tensor of weights its output's gradient
 			      * is copied, and the model's first chunk is not cut */
-	bool host_sync;	     /* the host waits for the GPU in every step */
+	bool asks_inputs;     /* each forward asks the GPU for a number of its inputs */
+	bool host_sync;	      /* the host waits for the GPU in every step */
 	bool mixed_norms;     /* rows and columns of a norm's backward in one kernel */
 	bool cut_blocks;      /* compiled blocks under ddp, at each bucket */
 	bool receive_sync;    /* and, without overlap.pp, for what a stage receives */
 	bool receive_buffers; /* of a stage, for each micro-batch, all step long */
 	bool ragged_batch;    /* the last micro-batch may be smaller */
 	bool gather_root_again; /* fsdp: root unit resharded after forward */
-	bool keeps_outputs;	/* the logits of all micro-batches stay */
+	bool loss_in_root;  /* fsdp: the root is gathered before its loss's backward */
+	bool keeps_outputs; /* the logits of all micro-batches stay */
 	bool narrow_parameters; /* weights are kept and gathered in 8 bit */
 	bool scatter_gather;	/* stages send slices of what a tensor group holds */
 	bool scaled_gradients;	/* a pass over gradients for loss scale or norm */
@@ -125,7 +133,10 @@ struct ft_layout_rules {
 	int64_t optimizer_kernels;   /* launches of one update */
 	bool windows;	       /* fused attention leaves out what no window sees */
 	bool fp8_windows_back; /* its backward in 8 bit, too */
+	bool plain_sinks;      /* attention with sinks is not fused */
 	const char *attention; /* impl: cudnn fa2 fa3 aiter ...; "": the GPU's */
+	const char *
+		masked_attention; /* impl that is given a window as a mask; "": none is */
 };
 
 /* ---- Communication library ---------------------------------------------- */
@@ -279,8 +290,8 @@ void ft_stack_free(struct ft_stack *stack);
  * training.parallel), or this sharding? */
 bool ft_stack_runs(const struct ft_stack *stack, const char *word);
 
-/* Does its attention write scores to memory and read them again? */
-bool ft_stack_unfused(const struct ft_stack *stack);
+/* Does its attention, of a model with sinks or without, write scores to memory and read them again? */
+bool ft_stack_unfused(const struct ft_stack *stack, bool sinks);
 
 /* The stack's library for a generation of GPUs, loaded; the caller frees it. */
 struct ft_ccl *ft_stack_ccl(const struct ft_stack *stack, const char *generation,

@@ -4,7 +4,7 @@ PyTorch runs them (its own elementwise and norm kernels, its choice of attention
 of matrix library).  Optional: needs torch and one GPU.
 
   python3 calibrate/probes/torch/kernels.py --out torch.jsonl [--seconds 240]
-                         [--only memory,rows,unfused,attention,gemm,grouped,long,optimizer]
+                         [--only memory,rows,unfused,attention,masked,gemm,grouped,long,optimizer]
                          [--plan PLAN]   PLAN: lines of `foretoken-probe --plan`, whose
                                          matrix products are then timed as well
 
@@ -216,6 +216,37 @@ def run_attention(p, b, h, kv, s, d, causal):
                lambda: torch.autograd.grad(o, (q, k, v), g, retain_graph=True))
 
 
+def masked_cells():
+    """Attention that is given its mask as a tensor, as a sliding window is where no kernel knows it."""
+    return [("masked", b, h, s, d) for h, d in ((32, 64), (32, 96), (32, 128), (16, 128), (16, 256))
+            for s in (1024, 2048, 4096, 8192, 16384) for b in (1, 2, 4)
+            if b * s <= 16384 and b * h * s * s <= 2 ** 33.1]
+
+
+def run_masked(p, b, h, s, d):
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    q, k, v = (normal(b, s, h, d).transpose(1, 2).requires_grad_() for _ in range(3))
+    at = torch.arange(s, device=DEV)
+    near = (at[:, None] >= at) & (at[:, None] - at < s // 2)
+    mask = torch.where(near, 0.0, float("-inf")).to(torch.bfloat16)[None, None].expand(b, 1, s, s)
+    for impl, given in (("cudnn-masked", mask), ("cudnn", None)):
+        def forward():
+            with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
+                return F.scaled_dot_product_attention(q, k, v, attn_mask=given)
+        cell = dict(kind="attention", dtype="bf16", impl=impl, batch=b, heads=h, kv_heads=h,
+                    sequence_length=s, head_dim=d, causal=False)
+        with torch.no_grad():
+            p.time(dict(cell, **{"pass": "forward"}), forward)
+        try:
+            o = forward()
+        except RuntimeError:
+            continue
+        g = torch.randn_like(o)
+        p.time(dict(cell, **{"pass": "backward"}),
+               lambda: torch.autograd.grad(o, (q, k, v), g, retain_graph=True))
+
+
 def run_gemm(p, dtype, layout, m, n, k):
     cell = dict(kind="gemm", impl="torch", dtype=dtype, layout=layout, m=m, n=n, k=k)
     if dtype == "fp8":
@@ -375,6 +406,8 @@ def main():
             cells += row_cells()
         if "attention" in kinds:
             cells += attention_cells()
+        if "masked" in kinds:
+            cells += masked_cells()
         if "gemm" in kinds and a.plan:
             cells += gemm_cells(a.plan)
         if "grouped" in kinds:
@@ -383,7 +416,8 @@ def main():
             cells += long_cells()
         random.Random(1).shuffle(cells)
         p = Probe(out, a.cell, a.rest)
-        run = dict(memory=run_memory, attention=run_attention, gemm=run_gemm, grouped=run_grouped, long=run_long)
+        run = dict(memory=run_memory, attention=run_attention, masked=run_masked, gemm=run_gemm,
+                   grouped=run_grouped, long=run_long)
         for i, (kind, *shape) in enumerate(cells):
             if time.monotonic() - start > a.seconds:
                 print(f"stopped after {i} of {len(cells)} cells")

@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+"""calibrate/probes/torch/transformers_steps.py - training steps of Hugging Face Transformers' own
+models, one JSON line a case.  Optional: needs torch, transformers and GPUs; loads no weights.
+
+  torchrun --nproc-per-node N calibrate/probes/torch/transformers_steps.py CASES.json OUT.jsonl
+
+CASES.json is a list of maps: `name`; `model`, keys of a config.json with its model_type; `seq`;
+`mbs`, sequences a micro-batch and rank; and, where they differ from the default, `ga` (1)
+micro-batches a step; `shard` (true) FSDP2 around each layer, weights in fp32 and computation in
+bf16, or all of one rank in bf16; `reshard` (true); `attention` (the library's choice);
+`compile` (false) each layer; `recompute` (false) each layer; `lora`, a map of `rank`, `targets` (names
+of modules) and `wide` (false: adapters in bf16; true: in fp32, as PEFT has them), with `shard` false;
+`autocast` (false) to bf16; `trace` (false).
+
+A step is forward and backward of all micro-batches, the loss by the library, and a fused AdamW.
+`step_s` is the mean of steps one behind the other, `alone_s` the median of steps after a wait,
+`peak_bytes` what the allocator held at most. With `trace` and TRACES in the environment rank 0
+writes TRACES/NAME.rank0.kineto.json.gz of one more step.
+"""
+import datetime
+import gc
+import json
+import os
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+import transformers
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+
+WARM, STEPS = 4, 8
+
+
+def layers_of(model):
+    """Its decoder layers: the longest list of modules."""
+    lists = [m for m in model.modules() if isinstance(m, torch.nn.ModuleList)]
+    return max(lists, key=lambda m: sum(p.numel() for p in m.parameters()))
+
+
+def build(case, device):
+    keys = dict(case["model"])
+    config = transformers.AutoConfig.for_model(keys.pop("model_type"), **keys)
+    config.use_cache = False
+    shard = case.get("shard", True)
+    with torch.device(device):
+        model = transformers.AutoModelForCausalLM.from_config(
+            config, dtype=torch.float32 if shard else torch.bfloat16,
+            **({"attn_implementation": case["attention"]} if "attention" in case else {}))
+    model.train()
+    if case.get("recompute"):
+        model.gradient_checkpointing_enable({"use_reentrant": False})
+    layers = layers_of(model)
+    if "lora" in case:
+        import peft
+        adapters = peft.LoraConfig(r=case["lora"]["rank"], lora_alpha=2 * case["lora"]["rank"],
+                                   target_modules=case["lora"]["targets"], task_type="CAUSAL_LM")
+        model.enable_input_require_grads()
+        model = peft.get_peft_model(model, adapters,
+                                    autocast_adapter_dtype=case["lora"].get("wide", False))
+    if case.get("compile"):
+        for layer in layers:
+            layer.compile()
+    if shard:
+        policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+        more = {"mesh": init_device_mesh("cuda", (dist.get_world_size(),)), "mp_policy": policy,
+                "reshard_after_forward": case.get("reshard", True)}
+        for layer in layers:
+            fully_shard(layer, **more)
+        fully_shard(model, **more)
+    return model, len(layers), config
+
+
+def measured(case, device):
+    torch.manual_seed(1)
+    model, layers, config = build(case, device)
+    parameters = sum(p.numel() for p in model.parameters())
+    trained = [p for p in model.parameters() if p.requires_grad]
+    optimizer = torch.optim.AdamW(trained, lr=1e-5, fused=True)
+    context = torch.autocast("cuda", torch.bfloat16, enabled=case.get("autocast", False))
+    shape = (case["mbs"], case["seq"])
+    x = torch.randint(0, config.vocab_size, shape, device=device)
+
+    def step():
+        for _ in range(case.get("ga", 1)):
+            with context:
+                loss = model(input_ids=x, labels=x).loss
+            loss.backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+    for _ in range(WARM):
+        step()
+    torch.cuda.reset_peak_memory_stats()
+    alone = []
+    for _ in range(STEPS):
+        torch.cuda.synchronize()
+        dist.barrier()
+        torch.cuda.synchronize()
+        begun = time.perf_counter()
+        step()
+        torch.cuda.synchronize()
+        alone.append(time.perf_counter() - begun)
+    begun = time.perf_counter()
+    for _ in range(STEPS):
+        step()
+    torch.cuda.synchronize()
+    behind = (time.perf_counter() - begun) / STEPS
+    peak = torch.cuda.max_memory_allocated()
+    if case.get("trace") and "TRACES" in os.environ:
+        record(case, step)
+    slowest = torch.tensor([sorted(alone)[STEPS // 2], behind, peak], dtype=torch.float64, device=device)
+    dist.all_reduce(slowest, op=dist.ReduceOp.MAX)
+    alone_s, step_s, peak = slowest.tolist()
+    return {"parameters": parameters, "trained": sum(p.numel() for p in trained), "layers": layers, "step_s": step_s, "alone_s": alone_s,
+            "peak_bytes": int(peak), "attention_of": config._attn_implementation}
+
+
+def record(case, step):
+    from torch.profiler import ProfilerActivity, profile
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiler:
+        step()
+        torch.cuda.synchronize()
+    if dist.get_rank() == 0:
+        profiler.export_chrome_trace("%s/%s.rank0.kineto.json.gz" % (os.environ["TRACES"], case["name"]))
+
+
+def main():
+    device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+    torch.cuda.set_device(device)
+    dist.init_process_group("nccl", device_id=device, timeout=datetime.timedelta(seconds=60))
+    until = time.time() + float(os.environ.get("BUDGET_S", "500"))
+    for case in json.load(open(sys.argv[1])):
+        late = torch.tensor([float(time.time() > until)], device=device)
+        dist.all_reduce(late)
+        if late.item():
+            break
+        begun = time.time()
+        try:
+            found = measured(case, device)
+        except Exception as e:  # told in its row: a model that the library has not, no memory left
+            found = {"error": "%s: %s" % (type(e).__name__, str(e)[:300])}
+        gc.collect()
+        torch.cuda.empty_cache()
+        torch._dynamo.reset()
+        if dist.get_rank() == 0:
+            row = dict(case, **found, gpus=dist.get_world_size(), gpu=torch.cuda.get_device_name(),
+                       torch=torch.__version__, transformers=transformers.__version__,
+                       wall_s=round(time.time() - begun, 1))
+            with open(sys.argv[2], "a") as out:
+                out.write(json.dumps(row) + "\n")
+            print(row["name"], row.get("step_s"), row.get("peak_bytes"), row.get("attention_of"),
+                  row["wall_s"], row.get("error", ""), flush=True)
+    dist.destroy_process_group()
+
+
+main()

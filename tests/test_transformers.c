@@ -1,0 +1,295 @@
+/*
+ * tests/test_transformers.c - steps as Hugging Face Transformers writes its models: what is a single
+ * operation there, windows that are masks, sinks beside plain scores, what is kept for the backward
+ * pass, and what the host asks for
+ *
+ * Beside each stands the same step of the stack for a plain PyTorch loop.
+ */
+#include <math.h>
+
+#include "tests/counted.h"
+
+enum { SEQUENCE = 4096, LAYERS = 2, BATCH = 2 };
+#define EAGER "transformers-5-eager"
+#define PLAIN "torch-2.11-eager"
+#define TOKENS ((double)(BATCH * SEQUENCE))
+
+static void step(struct parts *p, const char *model, const char *stack, const char *more)
+{
+	struct arena mem = { 0 };
+
+	build(p, arena_printf(&mem, "{name: %s, num_hidden_layers: %d}", model, LAYERS),
+	      arena_printf(&mem,
+			   "{sequence_length: %d, global_batch_size: %d, "
+			   "micro_batch_size: %d, sharding: fsdp, recompute: none, "
+			   "gradient_dtype: fp32, %s}",
+			   SEQUENCE, 2 * BATCH, BATCH, *more ? more : "parallel: {ep: 1}"),
+	      stack, 2);
+	arena_release(&mem);
+}
+
+/* 47 bytes a number forward and 110 backward, of 8 and 18 kernels; a residual's addition 6, and
+ * 8 for gradients that products share. */
+static void an_rms_norm_is_single_operations(void **state)
+{
+	struct parts p;
+	double h = TOKENS * 4096;
+
+	(void)state;
+	step(&p, "llama3-8b", EAGER, "");
+	expect(&p, "norm", LAYERS, 47 * h, 8);
+	expect(&p, "add_norm", LAYERS, 53 * h, 9);
+	expect(&p, "norm_back", 2 * LAYERS, 118 * h, 20);
+	expect(&p, "final_norm", 1, 47 * h, 8);
+	expect(&p, "final_norm_back", 1, 110 * h, 18);
+	expect(&p, "rope", LAYERS, 31 * TOKENS * (4096 + 1024), 10);
+	expect(&p, "rope_back", LAYERS, 45 * TOKENS * (4096 + 1024), 20);
+	expect(&p, "transpose", 0, 0, 0);
+	drop(&p);
+	step(&p, "olmo2-7b", EAGER, "");
+	expect(&p, "qk_norm", LAYERS, 2 * 47 * h, 16);
+	expect(&p, "qk_norm_back", LAYERS, 2 * 110 * h, 36);
+	drop(&p);
+}
+
+/* One call of any framework. */
+static void a_layer_norm_is_one_kernel(void **state)
+{
+	static const char *const names[] = { "norm",	   "add_norm",	      "norm_back",
+					     "final_norm", "final_norm_back", "add" };
+	struct parts a, b;
+
+	(void)state;
+	step(&a, "starcoder2-15b", EAGER, "");
+	step(&b, "starcoder2-15b", PLAIN, "");
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		near_frac(sum_of(a.graph, names[i]).bytes,
+			  sum_of(b.graph, names[i]).bytes, 1e-12);
+		assert_true(launches_of(a.graph, names[i]) ==
+			    launches_of(b.graph, names[i]));
+	}
+	drop(&a);
+	drop(&b);
+}
+
+/* Starcoder2's 48 heads share 4 of keys; its window of 4,096 is a mask as soon as a sequence fills
+ * it. One token less, and nobody sees a window. */
+static void a_window_that_is_filled_is_a_mask(void **state)
+{
+	double square = BATCH * (double)SEQUENCE * SEQUENCE;
+	double heads = TOKENS * 2 * 48 * 128;
+	const struct ft_work *w;
+	struct parts p;
+
+	(void)state;
+	step(&p, "starcoder2-15b", EAGER, "");
+	w = work_of(p.graph, "attention");
+	assert_string_equal(w->attention.impl, "cudnn-masked");
+	assert_false(w->attention.causal);
+	assert_true(w->attention.window == 0 && w->attention.kv_heads == 48);
+	assert_true(w->attention.queries == SEQUENCE && w->attention.keys == SEQUENCE);
+	expect(&p, "mask", LAYERS, 8 * square, 3);
+	expect(&p, "repeat", LAYERS, 8 * heads, 2);
+	expect(&p, "repeat_back", LAYERS, 3 * heads, 2);
+	drop(&p);
+	step(&p, "starcoder2-15b, sliding_window: 4097", EAGER, "");
+	w = work_of(p.graph, "attention");
+	assert_string_equal(w->attention.impl, "cudnn");
+	assert_true(w->attention.causal && w->attention.kv_heads == 4);
+	expect(&p, "mask", 0, 0, 0);
+	expect(&p, "repeat", 0, 0, 0);
+	drop(&p);
+}
+
+/* Phi-3 has as many heads of keys as of queries; of Gemma 2's layers every second has a window;
+ * Llama 4's chunks are masks, too, and its other layers are whole. */
+static void only_layers_with_a_window_and_shared_heads_pay(void **state)
+{
+	struct parts p;
+
+	(void)state;
+	step(&p, "phi3-mini", EAGER, "");
+	assert_true(sum_of(p.graph, "mask").n == LAYERS);
+	expect(&p, "repeat", 0, 0, 0);
+	drop(&p);
+	step(&p, "gemma2-9b", EAGER, "");
+	assert_true(sum_of(p.graph, "mask").n == LAYERS / 2);
+	drop(&p);
+	step(&p, "llama4-scout, attention_chunk_size: 1024", EAGER,
+	     "moe_force_balance: true");
+	assert_true(sum_of(p.graph, "mask").n == LAYERS);
+	assert_true(work_of(p.graph, "attention")->attention.keys == SEQUENCE);
+	drop(&p);
+	step(&p, "llama4-scout, attention_chunk_size: 4096", EAGER,
+	     "moe_force_balance: true");
+	assert_true(sum_of(p.graph, "mask").n == 0);
+	drop(&p);
+}
+
+/* Scores of 64 heads: 55 bytes each and 46 for their gradients, beside the products. */
+static void sinks_leave_scores_plain(void **state)
+{
+	double scores = BATCH * 64.0 * SEQUENCE * SEQUENCE;
+	struct parts p;
+
+	(void)state;
+	step(&p, "gpt-oss-20b", EAGER, "moe_force_balance: true");
+	near_frac(sum_of(p.graph, "softmax").bytes, LAYERS * (55 + 46) * scores, 1e-12);
+	assert_true(sum_of(p.graph, "scores").n == 3 * LAYERS);
+	assert_true(sum_of(p.graph, "attention").n == 0);
+	assert_true(ft_stack_unfused(p.stack, true) && !ft_stack_unfused(p.stack, false));
+	drop(&p);
+	step(&p, "gpt-oss-20b", PLAIN, "moe_force_balance: true");
+	assert_true(sum_of(p.graph, "softmax").n == 0);
+	drop(&p);
+}
+
+/* 128 experts, 8 of which see each token: 11.9 bytes for each number of both products' outputs. */
+static void outputs_of_experts_are_filled(void **state)
+{
+	double copies = 8 * TOKENS, h = 2048, f = 768;
+	struct parts p;
+
+	(void)state;
+	step(&p, "qwen3-30b-a3b", EAGER, "moe_force_balance: true");
+	expect(&p, "expert_fill", LAYERS, 11.9 * copies * (h + 2 * f), 4);
+	expect(&p, "expert_fill_back", LAYERS, 11.9 * copies * (h + 2 * f), 4);
+	expect(&p, "permute", LAYERS, 11.2 * copies * h, 2);
+	expect(&p, "unpermute", LAYERS, 13.9 * copies * h, 5);
+	expect(&p, "unpermute_back", LAYERS, 30.8 * copies * h, 7);
+	expect(&p, "permute_back", LAYERS, 19 * copies * h, 3);
+	expect(&p, "expert_join_back", 0, 0, 0);
+	drop(&p);
+}
+
+/* 128 heads of 192 for queries and keys. */
+static void latent_queries_are_joined(void **state)
+{
+	double q = TOKENS * 128 * 192;
+	struct parts p;
+
+	(void)state;
+	step(&p, "deepseek-v3", EAGER, "");
+	expect(&p, "latent_join", LAYERS, 25 * q, 4);
+	expect(&p, "latent_join_back", LAYERS, 72 * q, 11);
+	expect(&p, "latent_norm", LAYERS, 47 * TOKENS * (1536 + 512), 16);
+	expect(&p, "latent_norm_back", LAYERS, 110 * TOKENS * (1536 + 512), 36);
+	drop(&p);
+}
+
+static double waits_of(const struct ft_graph *g)
+{
+	double n = 0;
+
+	for (size_t i = 0; i < g->rank_class[0].n_calls; i++) {
+		const struct ft_call *call = &g->rank_class[0].call[i];
+		const struct ft_segment *s = &g->segment[call->segment];
+
+		for (size_t j = 0; j < s->n_ops; j++)
+			n += (double)call->repeat * s->op[j].host_waits;
+	}
+	return n;
+}
+
+/* A number of each micro-batch's inputs; experts whose numbers of tokens stay on the GPU add none. */
+static void the_host_asks_once_a_forward(void **state)
+{
+	struct parts p;
+
+	(void)state;
+	for (int n = 1; n <= 3; n++) {
+		struct arena mem = { 0 };
+
+		build(&p, "{name: qwen3-30b-a3b, num_hidden_layers: 2}",
+		      arena_printf(&mem,
+				   "{sequence_length: 4096, global_batch_size: %d, "
+				   "micro_batch_size: 1, sharding: fsdp}",
+				   2 * n),
+		      EAGER, 2);
+		assert_true(waits_of(p.graph) == n);
+		drop(&p);
+		arena_release(&mem);
+	}
+	step(&p, "llama3-8b", PLAIN, "");
+	assert_true(waits_of(p.graph) == 0);
+	drop(&p);
+}
+
+/* Bytes of activations that the step holds at its fullest, by the graph's own segments. */
+static double kept(const struct ft_graph *g)
+{
+	double now = 0, most = 0;
+
+	for (size_t i = 0; i < g->rank_class[0].n_calls; i++) {
+		const struct ft_call *call = &g->rank_class[0].call[i];
+		const struct ft_segment *s = &g->segment[call->segment];
+
+		now += (double)call->repeat * s->net_bytes[FT_MEMORY_ACTIVATIONS];
+		most = now > most ? now : most;
+	}
+	return most;
+}
+
+static void keeps_more(const char *model, const char *more, double bytes_a_token)
+{
+	struct parts a, b;
+
+	step(&a, model, EAGER, more);
+	step(&b, model, PLAIN, more);
+	near_frac(kept(a.graph) - kept(b.graph), LAYERS * TOKENS * bytes_a_token, 1e-9);
+	drop(&a);
+	drop(&b);
+}
+
+/* A norm's input in fp32 and what its weights multiply, if they are trained, for its input in 16 bit:
+ * 4 or 2 bytes more a number. A mask is 2 bytes for each key; keys and values are repeated. */
+static void what_norms_and_masks_keep(void **state)
+{
+	(void)state;
+	keeps_more("llama3-8b", "", 2 * 4 * 4096.0);
+	keeps_more("olmo2-7b", "", 2 * 4 * 4096.0 + 4 * 2 * 4096.0);
+	keeps_more("starcoder2-15b", "", 2 * SEQUENCE + 2 * 2 * (48 - 4) * 128.0);
+	keeps_more("llama3-8b", "lora: {rank: 8}", 2 * 2 * 4096.0);
+	keeps_more("phi3-mini", "", 2 * 4 * 3072.0 + 2 * SEQUENCE);
+}
+
+/* Beside logits of 12 bytes: the gathered weights of embedding, head and last norm, in 16 bit. */
+static void the_root_is_there_for_the_loss(void **state)
+{
+	const double root = 2 * 128256.0 * 4096 + 4096, logits = TOKENS * 128256;
+	double peak[2];
+	struct parts p;
+
+	(void)state;
+	step(&p, "llama3-8b", EAGER, "");
+	for (int inside = 0; inside < 2; inside++) {
+		p.stack->layout.loss_in_root = inside;
+		rebuild(&p);
+		peak[inside] = 0;
+		for (size_t i = 0; i < p.graph->n_segments; i++)
+			peak[inside] = fmax(
+				peak[inside],
+				p.graph->segment[i].peak_bytes[FT_MEMORY_OTHER]);
+	}
+	near_frac(peak[0], 12 * logits, 1e-9);
+	near_frac(peak[1], 12 * logits + 2 * root, 1e-9);
+	drop(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_rms_norm_is_single_operations),
+		cmocka_unit_test(a_layer_norm_is_one_kernel),
+		cmocka_unit_test(a_window_that_is_filled_is_a_mask),
+		cmocka_unit_test(only_layers_with_a_window_and_shared_heads_pay),
+		cmocka_unit_test(sinks_leave_scores_plain),
+		cmocka_unit_test(outputs_of_experts_are_filled),
+		cmocka_unit_test(latent_queries_are_joined),
+		cmocka_unit_test(the_host_asks_once_a_forward),
+		cmocka_unit_test(what_norms_and_masks_keep),
+		cmocka_unit_test(the_root_is_there_for_the_loss),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
