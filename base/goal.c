@@ -96,7 +96,8 @@ int64_t goal_collective(struct goal *g, const struct goal_call *call, int64_t af
 	const struct goal_ring *ring = &call->ring;
 	int64_t steps = goal_tags(op, ring->size), tag = call->tag;
 	int64_t sent = after, got = after, end;
-	double part = call->bytes / (double)ring->size;
+	double part =
+		call->bytes / (double)(op == FT_SENDRECV ? ring->size - 1 : ring->size);
 	int cpu = call->cpu;
 
 	if (op == FT_BROADCAST)

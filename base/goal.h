@@ -55,6 +55,7 @@ void goal_require(struct goal *g, int64_t what, int64_t on); /* on 0: nothing */
  *   all_reduce                   ring: 2 (n - 1) of them
  *   all_to_all                   n - 1 sends of S/n, to the k-th next rank
  *   broadcast                    chain from the first: S to the next
+ *   sendrecv                     ring: n - 1 steps of S/(n - 1), as context parallelism's
  * Its messages have tag to tag + goal_tags - 1.
  */
 int64_t goal_collective(struct goal *g, const struct goal_call *call, int64_t after);

@@ -348,21 +348,24 @@ static ft_ps run_times(ft_ps t, ft_ps each, uint32_t n)
 	return each && n > (FT_PS_LONGEST - t) / each ? FT_PS_LONGEST : t + n * each;
 }
 
+ft_ps job_host(const struct job *s, size_t class)
+{
+	const struct ft_class *c = &s->graph->rank_class[class];
+	ft_ps t = 0;
+
+	for (size_t i = 0; i < c->n_calls; i++)
+		t = run_times(t, s->engine.host_total[c->call[i].segment],
+			      c->call[i].repeat);
+	return t;
+}
+
 ft_ps job_host_longest(const struct job *s)
 {
-	const struct ft_graph *g = s->graph;
-	const ft_ps *total = s->engine.host_total;
 	ft_ps longest = 0;
 
-	for (size_t c = 0; c < g->n_classes; c++) {
-		ft_ps t = 0;
-
-		for (size_t i = 0; i < g->rank_class[c].n_calls; i++)
-			t = run_times(t, total[g->rank_class[c].call[i].segment],
-				      g->rank_class[c].call[i].repeat);
-		if (t > longest)
-			longest = t;
-	}
+	for (size_t c = 0; c < s->graph->n_classes; c++)
+		if (job_host(s, c) > longest)
+			longest = job_host(s, c);
 	return longest;
 }
 

@@ -3,10 +3,12 @@
  *
  * The host is a chain of launches; an operation requires its launch, the operation before it
  * on its stream, and what it waits for, as the engine would have it. Kernels take the time
- * that they take alone. Not in GOAL: what runs together slows each other; the host's queue
- * is endless.
+ * that they take alone. A host that runs ahead holds no operation up, but no step is shorter
+ * than its launches: they are one statement that nothing requires. Not in GOAL: what runs
+ * together slows each other; the host's queue is endless.
  */
 #include <inttypes.h>
+#include <math.h>
 
 #include "base/arena.h"
 #include "base/goal.h"
@@ -14,21 +16,34 @@
 #include "base/plain.h"
 #include "sim/job.h"
 
-/* Tags of collectives count from 0; of what crosses stages, from these. */
-enum { TAG_FORWARD = 1 << 28, TAG_BACKWARD = 2 << 28, TAG_TIED = 3 << 28 };
+/* Tags of collectives count from 0; of what crosses stages, from these. What a V sends the
+ * other way (ft_op.reverse) has tags of its own. */
+enum {
+	TAG_REVERSE = 1 << 27,
+	TAG_FORWARD = 1 << 28,
+	TAG_BACKWARD = 2 << 28,
+	TAG_TIED = 3 << 28
+};
 
 struct writer {
 	struct goal goal;
 	const struct job *job;
 	size_t class;
+	const struct work_timing *timing; /* of its class, or of a slow GPU there */
 	int64_t rank, ranks;
 	int64_t tail[FT_STREAMS], event[FT_EVENTS], host, host_waits_for;
-	int64_t tag, sent[2], received[2], tied;
+	int64_t tag, sent[2][2], received[2][2], tied; /* [backward][reverse] */
 };
 
 static bool is_tied(const struct ft_work *w)
 {
 	return w->communication.group == FT_GROUP_EMBEDDING;
+}
+
+/* Among the ranks of a group; not to a neighbour stage. */
+static bool in_group(const struct ft_work *w)
+{
+	return w->kind == FT_COMMUNICATION && w->communication.group != FT_GROUP_PP;
 }
 
 /* ---- how much there is to write ----------------------------------------------------------- */
@@ -38,7 +53,7 @@ static double lines_of_op(const struct ft_graph *g, const struct ft_op *op)
 	const struct ft_work *w = &g->work[op->work];
 	double lines = 6; /* launch, operation, what they require */
 
-	if (w->kind == FT_COMMUNICATION && w->communication.op != FT_SENDRECV)
+	if (in_group(w))
 		lines += 5 * (double)goal_tags(w->communication.op,
 					       g->group[w->communication.group].size);
 	return lines;
@@ -90,7 +105,7 @@ static bool put_chosen(struct writer *w, const struct ft_work *work,
 					   .shape = shape };
 	struct ft_collective_result r;
 
-	if (call.op == FT_SENDRECV || shape.size < 2)
+	if (!in_group(work) || shape.size < 2)
 		return true;
 	if (!ft_collective_predict(j->cluster, j->ccl, &call, &r, err))
 		return false;
@@ -113,7 +128,9 @@ static bool put_comments(struct writer *w, struct ft_error *err)
 	      "cpu 1 and on are\n// streams. Kernels take the time that they take alone.\n",
 	      w->goal.out);
 	if (w->job->engine.host_free)
-		fputs("// The host runs ahead: launches cost nothing.\n", w->goal.out);
+		fputs("// The host runs ahead: nothing waits for a launch; all of a rank's "
+		      "launches are one calc.\n",
+		      w->goal.out);
 	for (size_t i = 0; i < g->n_works; i++)
 		if (g->work[i].kind == FT_COMMUNICATION &&
 		    !put_chosen(w, &g->work[i], err))
@@ -139,16 +156,28 @@ static void put_waits(struct writer *w, const struct ft_op *op, int64_t what)
 		goal_require(&w->goal, what, resolve(w, op->wait[i]));
 }
 
+/* A rank as far on in the next stage, or in the one before. */
+static int64_t neighbour(const struct writer *w, bool next)
+{
+	int64_t each = w->ranks / (int64_t)w->job->graph->n_classes;
+
+	return (w->rank + (next ? each : w->ranks - each)) % w->ranks;
+}
+
+static int64_t tag_of(bool back, bool reverse, int64_t number)
+{
+	return (back ? TAG_BACKWARD : TAG_FORWARD) + (reverse ? TAG_REVERSE : 0) +
+	       number;
+}
+
 static int64_t put_receive(struct writer *w, const struct ft_op *op,
 			   const struct ft_work *work)
 {
 	bool back = op->stream == FT_STREAM_RECV_BACKWARD;
-	int64_t each = w->ranks / (int64_t)w->job->graph->n_classes;
-	int64_t from = (w->rank + (back ? each : w->ranks - each)) % w->ranks;
+	int64_t tag = tag_of(back, op->reverse, w->received[back][op->reverse]++);
 	int64_t what =
-		goal_recv(&w->goal, work->communication.bytes, from,
-			  (back ? TAG_BACKWARD : TAG_FORWARD) + w->received[back]++,
-			  1 + op->stream);
+		goal_recv(&w->goal, work->communication.bytes,
+			  neighbour(w, back != op->reverse), tag, 1 + op->stream);
 
 	put_waits(w, op, what);
 	return what;
@@ -158,11 +187,10 @@ static int64_t put_send(struct writer *w, const struct ft_op *op,
 			const struct ft_work *work)
 {
 	bool back = op->stream == FT_STREAM_SEND_BACKWARD;
-	int64_t each = w->ranks / (int64_t)w->job->graph->n_classes;
-	int64_t to = (w->rank + (back ? w->ranks - each : each)) % w->ranks;
-	int64_t what = goal_send(&w->goal, work->communication.bytes, to,
-				 (back ? TAG_BACKWARD : TAG_FORWARD) + w->sent[back]++,
-				 1 + op->stream);
+	int64_t tag = tag_of(back, op->reverse, w->sent[back][op->reverse]++);
+	int64_t what =
+		goal_send(&w->goal, work->communication.bytes,
+			  neighbour(w, back == op->reverse), tag, 1 + op->stream);
 
 	put_waits(w, op, what);
 	return what;
@@ -196,9 +224,6 @@ static int64_t put_collective(struct writer *w, const struct ft_op *op,
 static int64_t put_op(struct writer *w, const struct ft_op *op)
 {
 	const struct ft_work *work = &w->job->graph->work[op->work];
-	bool alone = work->kind != FT_COMMUNICATION ||
-		     (work->communication.op != FT_SENDRECV &&
-		      w->job->graph->group[work->communication.group].size < 2);
 	int64_t what;
 
 	if (op->stream == FT_STREAM_RECV_FORWARD ||
@@ -207,27 +232,31 @@ static int64_t put_op(struct writer *w, const struct ft_op *op)
 	if (op->stream == FT_STREAM_SEND_FORWARD ||
 	    op->stream == FT_STREAM_SEND_BACKWARD)
 		return put_send(w, op, work);
-	if (!alone && work->communication.op != FT_SENDRECV)
+	if (in_group(work) && w->job->graph->group[work->communication.group].size > 1)
 		return put_collective(w, op, work);
-	what = goal_calc(&w->goal, w->job->timing[w->class][op->work].duration,
-			 1 + op->stream);
+	what = goal_calc(&w->goal, w->timing[op->work].duration, 1 + op->stream);
 	put_waits(w, op, what);
 	return what;
+}
+
+/* The host goes on, behind what it waits for. */
+static void put_host(struct writer *w, ft_ps time)
+{
+	int64_t launch = goal_calc(&w->goal, time, 0);
+
+	goal_require(&w->goal, launch, w->host);
+	goal_require(&w->goal, launch, w->host_waits_for);
+	w->host = launch;
+	w->host_waits_for = 0;
 }
 
 static void put_launch(struct writer *w, size_t segment, size_t op)
 {
 	const struct engine_job *e = &w->job->engine;
 	const ft_ps *at = &e->host[e->host_begin[segment]];
-	int64_t launch;
 
-	if (e->host_free)
-		return;
-	launch = goal_calc(&w->goal, op ? at[op] - at[op - 1] : at[op], 0);
-	goal_require(&w->goal, launch, w->host);
-	goal_require(&w->goal, launch, w->host_waits_for);
-	w->host = launch;
-	w->host_waits_for = 0;
+	if (!e->host_free)
+		put_host(w, op ? at[op] - at[op - 1] : at[op]);
 }
 
 static void put_call(struct writer *w, size_t segment)
@@ -247,13 +276,22 @@ static void put_call(struct writer *w, size_t segment)
 			w->host_waits_for = what;
 	}
 	if (!s->n_ops && w->job->engine.host_total[segment] &&
-	    !w->job->engine.host_free) {
-		int64_t launch =
-			goal_calc(&w->goal, w->job->engine.host_total[segment], 0);
+	    !w->job->engine.host_free)
+		put_host(w, w->job->engine.host_total[segment]);
+}
 
-		goal_require(&w->goal, launch, w->host);
-		w->host = launch;
-	}
+/* A slow GPU's kernels take longer; the slower pace of two that name it counts. */
+static const struct work_timing *timing_of(const struct writer *w)
+{
+	const struct ft_imperfections *x = &w->job->cluster->imperfections;
+	int64_t gpu = w->rank / w->job->cluster->gpu->ranks_per_gpu;
+	double speed = 1;
+
+	for (size_t i = 0; i < x->n_slow_gpus; i++)
+		if (x->slow_gpu[i].gpu == gpu)
+			speed = fmin(speed, x->slow_gpu[i].speed_frac);
+	return speed < 1 ? job_slowed(w->job, w->class, speed) :
+			   w->job->timing[w->class];
 }
 
 static void put_rank(struct writer *w)
@@ -262,10 +300,13 @@ static void put_rank(struct writer *w)
 	struct writer fresh = { .goal = w->goal,
 				.job = w->job,
 				.class = w->class,
+				.timing = timing_of(w),
 				.rank = w->rank,
 				.ranks = w->ranks };
 
 	goal_rank(&fresh.goal, w->rank);
+	if (w->job->engine.host_free)
+		goal_calc(&fresh.goal, job_host(w->job, w->class), 0);
 	for (size_t i = 0; i < c->n_calls; i++)
 		for (uint32_t r = 0; r < c->call[i].repeat; r++)
 			put_call(&fresh, c->call[i].segment);

@@ -58,7 +58,8 @@ double job_clock_fall(const struct ft_cluster *cluster, double products, double 
 /* A class's costs with its compute 1 / speed_frac as long. */
 struct work_timing *job_slowed(const struct job *job, size_t class, double speed_frac);
 
-/* The longest host time of one step over the classes. */
+/* The host's time of one step on a class; the longest over the classes. */
+ft_ps job_host(const struct job *job, size_t class);
 ft_ps job_host_longest(const struct job *job);
 
 /* ---- sim/result.c ----------------------------------------------------------- */

@@ -42,6 +42,40 @@ P2
 ok "gradients are summed by a ring of two" summed 2
 ok "and by a ring of eight" summed 8
 ok "an exchange of experts is written" sh -c "$f trace export examples/08-mixture-of-experts/mixtral.yaml --set training.global_batch_size=128 --set cluster.gpus=64 --set model.num_hidden_layers=1 --goal $tmp/m.goal >/dev/null && grep -q 'all_to_all.*written as an exchange' $tmp/m.goal && python3 tests/goal.py $tmp/m.goal 0.004 0"
+# each rank's statements against the program of its stage: `trace show`'s text, read by tests/goal_graph.py
+held() { # SETTING...
+	$f trace export $s "$@" --goal "$tmp/g.goal" >/dev/null && $f trace show $s "$@" >"$tmp/g.graph" &&
+		python3 tests/goal_graph.py "$tmp/g.graph" "$tmp/g.goal" $slow >"$tmp/held" && python3 tests/goal.py "$tmp/g.goal" 0.003 1000 >"$tmp/ran" &&
+		[ "$(cut -d' ' -f1 "$tmp/held")" = "$(cut -d' ' -f2 "$tmp/ran")" ]
+}
+set_all() { # KEY=VALUE... behind what each of these plans has
+	rest=
+	for x; do rest="$rest --set training.$x"; done
+	held --set training.sharding=ddp --set model.num_hidden_layers=8 --set cluster.gpus=$gpus --set training.global_batch_size=8 $rest
+}
+slow=
+gpus=4
+ok "a V's sends go down and back up again: zbv" set_all schedule=zbv parallel.pp=4 parallel.vpp=2
+ok "dualpipev" set_all schedule=dualpipev parallel.pp=4 parallel.vpp=2
+ok "zero-bubble" set_all schedule=zero-bubble parallel.pp=4
+ok "context parallelism's exchange goes round a ring" set_all parallel.cp=4
+gpus=8
+ok "beside tensor-parallel ranks, in pipelines" set_all parallel.cp=2 parallel.tp=2 parallel.pp=2 parallel.vpp=2
+ok "hsdp" set_all sharding=hsdp parallel.tp=2 parallel.pp=2
+ok "a V of four stages, twice, with shards" set_all sharding=zero2 schedule=zbv parallel.pp=4 parallel.vpp=2
+s=examples/08-mixture-of-experts/mixtral.yaml
+ok "experts" set_all sharding=zero1 parallel.tp=2 parallel.ep=2 parallel.pp=2
+s=examples/15-recorded-step/scenario.yaml
+exchanged() { # one layer's keys and values, 2 bytes each of 8 heads of 128 and 1024 tokens, to 3 ranks; back twice that
+	held --set training.sharding=ddp --set cluster.gpus=4 --set training.parallel.cp=4 &&
+		[ "$(sed -n '/^rank 0 /,/^}/s/.* send \([0-9]*\)b to 1 .* cpu 8$/\1/p' "$tmp/g.goal" | sort | uniq -c | tr -s ' \n' ' ')" = " 24 4194304 24 8388608 " ]
+}
+ok "each rank's keys and values to all others" exchanged
+slow="3 0.5"
+ok "a slow GPU's kernels take longer" held --set cluster.gpus=8 --set training.global_batch_size=8 --set "cluster.imperfections.slow_gpus=[{gpu: 3, speed_frac: 0.5}]"
+slow=
+ok "and all wait for it" near -0.08 0 --set cluster.gpus=8 --set training.global_batch_size=8 --set training.sharding=ddp --set "cluster.imperfections.slow_gpus=[{gpu: 3, speed_frac: 0.5}]"
+ok "a step is not shorter than launches that run ahead" near -1e-4 1e-4 --set training.step_start=steady --set training.sharding=ddp --set cluster.gpus=1 --set training.global_batch_size=1 --set training.sequence_length=128
 # what the checker is for: it refuses a receive that is missing, and a circle
 sed '0,/ recv /{/ recv /s/tag [0-9]*/tag 77777/}' "$tmp/r.goal" >"$tmp/bad.goal"
 ok "the checker sees that a receive is missing" fails 1 "AssertionError" python3 tests/goal.py "$tmp/bad.goal" 0.004 0
