@@ -377,6 +377,8 @@ void engine_finish(struct engine *e, struct stream *s)
 
 	e->rates.n_changed = 0;
 	r->rated = false;
+	if (!ran && e->in->timeline)
+		draw_received(e, s);
 	if (ran) {
 		count(e, s);
 		r->running &= ~(1u << s->id);

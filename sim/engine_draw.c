@@ -2,11 +2,11 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "sim/engine_kineto.h"
 #include "sim/engine_state.h"
 #include "sim/memory_svg.h"
 #include "sim/passes.h"
 #include "sim/timeline.h"
-#include "sim/timeline_kineto.h"
 #include "sim/timeline_svg.h"
 
 /* Memory before a call of a part's program. */
@@ -175,14 +175,17 @@ void draw_op(struct engine *e, const struct stream *s)
 							     s->began });
 	} else if (e->in->form == FT_TIMELINE_CHROME) {
 		draw_chrome(e, s, in, w);
-	} else if (s->part == e->in->drawn_part) {
-		kineto_put(e->in->timeline,
-			   &(struct kineto_op){ p->job->graph, w, in->op->optimizer,
-						s->id, in->launched, s->began, e->q.now,
-						++e->out->drawn, e->in->drawn_from });
-		if (in->launched > e->out->last_launch)
-			e->out->last_launch = in->launched;
+	} else {
+		rank_op(e, s, in);
 	}
+}
+
+void draw_received(struct engine *e, const struct stream *s)
+{
+	const struct entry entry = entry_of(e, s);
+
+	if (e->in->form == FT_TIMELINE_KINETO)
+		rank_received(e, s, &entry);
 }
 
 /* ---- phases, links, power ------------------------------------------------------------- */
@@ -267,6 +270,8 @@ void draw_rest(struct engine *e)
 {
 	ft_ps end = 0;
 
+	if (e->in->form == FT_TIMELINE_KINETO)
+		rank_rest(e);
 	for (size_t p = 0; p < e->in->n_parts; p++)
 		if (e->part[p].end > end && !e->part[p].of->job->again)
 			end = e->part[p].end;

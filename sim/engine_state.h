@@ -102,6 +102,7 @@ struct engine {
 	struct part_state *
 		*anchored; /* [n_anchored] whose compute began a call just now */
 	size_t n_anchored;
+	struct drawn_rank *rank; /* of a timeline of Kineto's shape */
 };
 
 static inline const struct launch *launch_at(const struct part_state *r, uint32_t at)
@@ -138,6 +139,7 @@ static inline size_t receiver(const struct engine_part *p, enum ft_stream send,
 void draw_part(struct engine *e, size_t part);
 void draw_call(struct engine *e, struct part_state *r, uint32_t call, uint32_t turn);
 void draw_op(struct engine *e, const struct stream *s);
+void draw_received(struct engine *e, const struct stream *s); /* it has come */
 /* It was in state `was` and now is in r->state. */
 void draw_phase(struct engine *e, struct part_state *r, uint8_t was);
 void draw_links(struct engine *e, struct part_state *r);

@@ -38,11 +38,16 @@ struct places {
 	bool back;	/* every other chunk runs from the last stage to the first */
 };
 
+int64_t passes_place(int64_t stages, bool folded, int64_t stage, int64_t chunk)
+{
+	bool back = folded && chunk % 2;
+
+	return chunk * stages + (back ? stages - 1 - stage : stage);
+}
+
 static size_t place(const struct places *p, size_t stages, size_t stage, int64_t chunk)
 {
-	bool back = p->back && chunk % 2;
-
-	return (size_t)chunk * stages + (back ? stages - 1 - stage : stage);
+	return (size_t)passes_place((int64_t)stages, p->back, (int64_t)stage, chunk);
 }
 
 bool passes_fold(const struct ft_graph *g)

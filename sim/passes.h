@@ -21,6 +21,9 @@ struct pass_call {
 	int64_t step;	     /* of the next one: +1 or -1 */
 };
 
+/* The place in the model of a stage's chunk, of n stages: data goes from place to place. */
+int64_t passes_place(int64_t stages, bool folded, int64_t stage, int64_t chunk);
+
 /* Are the stages folded into a V, whose second half sends back (zbv, dualpipev)? */
 bool passes_fold(const struct ft_graph *graph);
 

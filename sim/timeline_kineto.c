@@ -97,6 +97,35 @@ static void put_product(FILE *out, const struct kineto_op *op)
 
 /* ---- the GPU -------------------------------------------------------------------------- */
 
+static void put_group(FILE *out, const struct kineto_op *op)
+{
+	enum ft_group group = op->work->communication.group;
+	const struct ft_group_shape *g = &op->graph->group[group];
+	bool stages = group == FT_GROUP_PP;
+	int64_t size = stages ? (int64_t)op->graph->n_classes : g->size;
+	int64_t first = op->rank - op->rank / g->stride % size * g->stride;
+
+	if (!stages && op->work->communication.op == FT_SENDRECV)
+		size = 2; /* of an exchange with neighbours */
+	fprintf(out,
+		"\"Group size\":%" PRId64
+		",\"dtype\":\"%s\",\"Process Group Name\":\"%d\","
+		"\"Process Group Description\":\"%s\",\"Process Group Ranks\":"
+		"\"[%" PRId64 ", %" PRId64 ", ...]\"",
+		size,
+		op->work->dtype == FT_BF16 ? "BFloat16" :
+		op->work->dtype == FT_FP16 ? "Half" :
+		op->work->dtype == FT_FP32 ? "Float" :
+					     "Float8_e4m3fn",
+		(int)group, ft_group_name(group), first, first + g->stride);
+}
+
+static bool receives(const struct kineto_op *op)
+{
+	return op->stream % KINETO_OTHER_SIDE == FT_STREAM_RECV_FORWARD ||
+	       op->stream % KINETO_OTHER_SIDE == FT_STREAM_RECV_BACKWARD;
+}
+
 static void put_collective(FILE *out, const struct kineto_op *op)
 {
 	static const struct {
@@ -113,27 +142,18 @@ static void put_collective(FILE *out, const struct kineto_op *op)
 	const struct ft_work *w = op->work;
 	const struct ft_group_shape *g = &op->graph->group[w->communication.group];
 	double elements = w->communication.bytes / ft_dtype_bytes(w->dtype);
-	bool across = w->communication.group == FT_GROUP_PP ||
-		      w->communication.group == FT_GROUP_EMBEDDING;
-	int64_t first = across ? 0 : op->first; /* of the group shown */
 	double part = g->size > 1 ? elements / (double)g->size : elements;
 
 	fprintf(out,
 		",\"Collective name\":\"%s\",\"In msg nelems\":%.0f,"
-		"\"Out msg nelems\":%.0f,\"Group size\":%" PRId64
-		",\"dtype\":\"%s\",\"Process Group Name\":\"%d\","
-		"\"Process Group Description\":\"%s\",\"Process Group Ranks\":"
-		"\"[%" PRId64 ", %" PRId64 ", ...]\"",
-		as[w->communication.op].name,
+		"\"Out msg nelems\":%.0f,",
+		receives(op) ? "recv" : as[w->communication.op].name,
 		as[w->communication.op].gathers ? round(part) : round(elements),
-		as[w->communication.op].scatters ? round(part) : round(elements),
-		w->communication.op == FT_SENDRECV ? 2 : g->size,
-		w->dtype == FT_BF16 ? "BFloat16" :
-		w->dtype == FT_FP16 ? "Half" :
-		w->dtype == FT_FP32 ? "Float" :
-				      "Float8_e4m3fn",
-		(int)w->communication.group, ft_group_name(w->communication.group),
-		first, first + g->stride);
+		as[w->communication.op].scatters ? round(part) : round(elements));
+	if (w->communication.group == FT_GROUP_PP)
+		fprintf(out, "\"%s Rank\":%" PRId64 ",", receives(op) ? "Src" : "Dst",
+			op->peer);
+	put_group(out, op);
 }
 
 static const char *kind_of(const struct kineto_op *op)
@@ -180,6 +200,16 @@ void kineto_put(FILE *out, const struct kineto_op *op)
 	if (op->work->kind == FT_COMMUNICATION)
 		put_collective(out, op);
 	fputs("}},\n", out);
+}
+
+void kineto_put_pass(FILE *out, const struct kineto_pass *pass)
+{
+	fprintf(out,
+		"{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":"
+		"\"PP:%" PRId64 "%c%" PRId64 "\",\"pid\":%d,\"tid\":%d,",
+		pass->place, pass->letter, pass->micro_batch, HOST, HOST);
+	put_times(out, pass->from, pass->to);
+	fprintf(out, ",\"args\":{\"External id\":%" PRIu64 "}},\n", pass->number);
 }
 
 void kineto_end(FILE *out, ft_ps last, ft_ps end, uint64_t number)

@@ -40,7 +40,7 @@ class Graph:
             elif w[0] in ("net", "peak"):
                 self.segment[-1][w[0]][w[1]] = float(w[2])
             elif w[0] == "op":
-                self.segment[-1]["ops"].append({"optimizer": "optimizer=true" in w, **pairs(w[1:2] + w[2:3])})
+                self.segment[-1]["ops"].append({"optimizer": "optimizer=true" in w, "reverse": "reverse=true" in w, **pairs(w[1:2] + w[2:3])})
             elif w[0] == "class":
                 self.classes.append({"name": w[1], "ranks": int(w[2].split("=")[1]), "base": {}, "calls": [],
                                      "marks": []})
@@ -100,13 +100,14 @@ class Part:
         c = g.classes[number]
         streams = {s: iter(rows.get((number, i), [])) for i, s in enumerate(STREAMS)}
         host = iter(rows.get((number, 101), []))
-        self.ops, self.samples, want = [], [], []
+        self.ops, self.samples, self.receives, want = [], [], [], []
         for segment, mark, held in turns(c):
             call = next(host, None)
             assert call is None or call["name"] == segment["name"], (call, segment["name"])
             first = True
             for op in segment["ops"]:
                 if op["stream"] not in streams:
+                    self.receives.append((op, g.work[int(op["work"])]))
                     continue
                 e, work = next(streams[op["stream"]]), g.work[int(op["work"])]
                 slice_is(e, op, work, segment)
@@ -177,20 +178,27 @@ def product_is(mm, work):
     assert args["Input type"] == 2 * [TYPES[work["dtype"]][0]]
 
 
-def collective_is(args, work, g, stage_rank):
-    """Groups are those of the stage's first rank, for which all of its ranks stand."""
+def collective_is(args, op, work, g, rank):
+    """Groups are the rank's own; what goes to a neighbour stage tells whose rank it is."""
     group = g.group[work["group"]]
     _, name, size = TYPES[work["dtype"]]
     whole, n = float(work["bytes"]) / size, group["size"]
     part = whole / n if n > 1 else whole
-    assert args["Collective name"] == COLLECTIVES[work["op"]] and args["dtype"] == name
+    receives = op["stream"].startswith("recv")
+    assert args["Collective name"] == ("recv" if receives else COLLECTIVES[work["op"]]) and args["dtype"] == name
     assert abs(args["In msg nelems"] - (part if work["op"] == "all_gather" else whole)) <= 0.51, (args, work)
     assert abs(args["Out msg nelems"] - (part if work["op"] == "reduce_scatter" else whole)) <= 0.51, (args, work)
-    assert args["Group size"] == (2 if work["op"] == "sendrecv" else n)
+    members = len(g.classes) if work["group"] == "pp" else n
+    assert args["Group size"] == (2 if work["op"] == "sendrecv" and work["group"] != "pp" else members)
     assert (args["Process Group Name"], args["Process Group Description"]) == \
         (str(GROUPS.index(work["group"])), work["group"])
-    first = 0 if work["group"] in ("pp", "embedding") else stage_rank
+    first = rank - rank // group["stride"] % members * group["stride"]
     assert args["Process Group Ranks"] == "[%d, %d, ...]" % (first, first + group["stride"])
+    if work["group"] == "pp":
+        down = op["stream"] in ("send_forward", "recv_backward")
+        world = sum(c["ranks"] for c in g.classes)
+        peer = (rank + (1 if down != op["reverse"] else -1) * group["stride"]) % world
+        assert args["Src Rank" if receives else "Dst Rank"] == peer, (args, op)
 
 
 def kernel_is(e, op, work, like, number):
@@ -208,6 +216,44 @@ def kernel_is(e, op, work, like, number):
     return "cudaLaunchKernel"
 
 
+def received(g, part, row, of, rank):
+    """Each receive runs from when it is asked for, or from when the one before it there is over, until what it
+    waits for has come; what comes from one rank is asked for in the order in which that one sends it."""
+    left, last = {tid: iter(r) for tid, r in row.items()}, {}
+    for op, work in part.receives:
+        tid = STREAMS.index("send_backward") + (1 if op["stream"] == "recv_forward" else 2) + 100 * op["reverse"]
+        e = next(left[tid])
+        launch = of["cuda_runtime", e["args"]["External id"]]
+        assert kernel_is(e, op, work, e, e["args"]["External id"]) == launch["name"]
+        assert e["ts"] == min(max(launch["ts"], last.get(tid, 0)), e["ts"] + e["dur"])
+        last[tid] = e["ts"] + e["dur"]
+        collective_is(e["args"], op, work, g, rank)
+    assert all(next(i, None) is None for i in left.values())
+    return len(part.receives)
+
+
+def marked(g, part, stage, of):
+    """Each pass from the launch of its first kernel to that of its last, named by its place in the model."""
+    marks = g.classes[stage]["marks"]
+    cut = any(m[1] == "weights" for c in g.classes for m in c["marks"])
+    folded = any(op["reverse"] for s in g.segment for op in s["ops"])
+    launches = {}
+    for op, _, mark, e in part.ops:
+        if op["stream"] == "compute":
+            launches.setdefault(mark, []).append(of["cuda_runtime", part.number[id(e)]]["ts"])
+    want = set()
+    for i, (at, kind, where) in enumerate(marks if len(g.classes) > 1 else []):
+        if kind == "update" or i not in launches or [m[0] for m in marks].count(at) > 1:
+            continue
+        chunk, stages = int(where["chunk"]), len(g.classes)
+        place = chunk * stages + (stages - 1 - stage if folded and chunk % 2 else stage)
+        letter = {"forward": "F", "weights": "W", "backward": "I" if cut else "B"}.get(kind, "B")
+        want.add(("PP:%d%s%s" % (place, letter, where["micro_batch"]), min(launches[i]), max(launches[i]) + Fraction(1, 10**6)))
+    found = [e for k, e in of.items() if k[0] == "user_annotation" and e["name"].startswith("PP:")]
+    assert {(e["name"], e["ts"], e["ts"] + e["dur"]) for e in found} == want and len(found) == len(want)
+    return len(want)
+
+
 def recorded(g, part, events, rank, step_us, world):
     assert events["distributedInfo"] == {"backend": "nccl", "rank": rank, "world_size": world}
     of = {}
@@ -220,11 +266,12 @@ def recorded(g, part, events, rank, step_us, world):
     for e in sorted((e for k, e in of.items() if k[0] in ("kernel", "gpu_memcpy")),
                     key=lambda e: (e["ts"], e["ts"] + e["dur"])):
         rows.setdefault(e["tid"], []).append(e)
+    waits = {tid: rows.pop(tid) for tid in list(rows) if tid > STREAMS.index("send_backward")}
     left = {tid: iter(row) for tid, row in rows.items()}
-    calls, products, last = 0, 0, 0
+    calls, products, last, part.number = 0, 0, 0, {}
     for op, work, _, like in part.ops:
         e = next(left[STREAMS.index(op["stream"])])
-        number = e["args"]["External id"]
+        number = part.number[id(like)] = e["args"]["External id"]
         launch = of["cuda_runtime", number]
         assert launch["name"] == kernel_is(e, op, work, like, number) and launch["dur"] == 0
         assert last <= launch["ts"] <= e["ts"], (launch, e)
@@ -233,18 +280,20 @@ def recorded(g, part, events, rank, step_us, world):
         assert (start["pid"], start["tid"], start["ts"]) == (launch["pid"], launch["tid"], launch["ts"])
         assert (end["pid"], end["tid"], end["ts"], end["bp"]) == (0, e["tid"], e["ts"], "e") and "bp" not in start
         if work["kind"] == "communication":
-            collective_is(e["args"], work, g, rank - rank % g.classes[0]["ranks"])
+            collective_is(e["args"], op, work, g, rank)
         if work["kind"] == "gemm" and int(work.get("groups", 0)) <= 1:
             mm = of["cpu_op", number]
             assert (mm["name"], mm["ts"], mm["dur"]) == ("aten::mm", launch["ts"], 0)
             product_is(mm, work)
             products += 1
+    calls += received(g, part, waits, of, rank)
     kinds = [k for k, _ in of]
+    passes = marked(g, part, rank // g.classes[0]["ranks"], of)
     assert all(next(i, None) is None for i in left.values())
     assert [kinds.count(k) for k in ("s", "f", "cpu_op", "cuda_runtime", "user_annotation")] == \
-        [calls, calls, products, calls + 1, 1]
+        [calls, calls, products, calls + 1, 1 + passes]
     (end,) = [e for k, e in of.items() if k[0] == "cuda_runtime" and e["name"] == "cudaDeviceSynchronize"]
-    (step,) = [e for k, e in of.items() if k[0] == "user_annotation"]
+    (step,) = [e for k, e in of.items() if k[0] == "user_annotation" and e["name"] == "ProfilerStep#0"]
     assert (end["ts"], end["ts"] + end["dur"]) == (last, step_us) and (step["ts"], step["dur"]) == (0, step_us)
     return calls
 
