@@ -69,7 +69,9 @@ int64_t goal_tags(enum ft_collective op, int64_t size)
 /* The k-th rank behind it in the group; -1: the one before it. */
 static int64_t behind(const struct goal_ring *r, int64_t k)
 {
-	return r->base + (r->place + k + r->size) % r->size * r->stride;
+	int64_t at = (r->place + k + r->size) % r->size;
+
+	return r->rank ? r->rank[at] : r->base + at * r->stride;
 }
 
 static int64_t broadcast(struct goal *g, const struct goal_call *c, int64_t after)

@@ -26,9 +26,10 @@ struct goal {
 	int64_t n; /* the last number of this rank */
 };
 
-/* A rank's place in a group, by its neighbours. */
+/* A rank's place in a group, by its neighbours: ranks base, base + stride ..., or as listed. */
 struct goal_ring {
 	int64_t base, stride, size, place;
+	const int64_t *rank; /* [size], or NULL */
 };
 
 /* A rank's part in a collective. */

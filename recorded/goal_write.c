@@ -22,6 +22,7 @@ struct writer {
 	uint32_t *after;
 	int64_t *statement; /* that an event ends with */
 	int64_t *tag;	    /* of each meeting */
+	int64_t **member;   /* the ranks of each meeting, as given */
 	struct goal goal;
 	int64_t messages, kept;
 	ft_ps origin; /* when the first of all begins */
@@ -53,9 +54,8 @@ static const struct ft_rec_collective *message(const struct writer *w, uint32_t 
 	c = ft_recording_collective(w->k->r, op_of(w->k->r, op));
 	if (*meeting == FT_REC_NONE || !c || !(c->bytes > 0))
 		return NULL;
-	return c->op == FT_SENDRECV || (c->op < FT_SENDRECV && w->p->n_ranks > 1 &&
-					c->size == (int64_t)w->p->n_ranks &&
-					w->p->meeting[*meeting].n == w->p->n_ranks) ?
+	return c->op == FT_SENDRECV || (c->op < FT_SENDRECV &&
+					c->size == (int64_t)w->p->meeting[*meeting].n) ?
 		       c :
 		       NULL;
 }
@@ -91,6 +91,23 @@ static int64_t put_transfer(struct writer *w, const struct ft_rec_collective *c,
 	for (; first <= last; first++)
 		goal_require(&w->goal, all, first);
 	return all;
+}
+
+/* By the ranks that recorded it, in the order given: they are all there are. */
+static int64_t put_collective(struct writer *w, const struct ft_rec_collective *c,
+			      int32_t meeting, int cpu, int64_t begun)
+{
+	struct goal_call call = { .op = c->op,
+				  .bytes = c->bytes,
+				  .ring = { .size = c->size,
+					    .rank = w->member[meeting] },
+				  .tag = w->tag[meeting],
+				  .cpu = cpu };
+
+	while (call.ring.rank[call.ring.place] != (int64_t)w->number)
+		call.ring.place++;
+	w->messages += !call.ring.place;
+	return goal_collective(&w->goal, &call, begun);
 }
 
 /* ---- dependencies ---------------------------------------------------------------------- */
@@ -182,18 +199,8 @@ static void put_event(struct writer *w, uint32_t event)
 		return;
 	}
 	if (c) {
-		w->messages += w->number == 0;
 		w->statement[event] =
-			goal_collective(&w->goal,
-					&(struct goal_call){
-						.op = c->op,
-						.bytes = c->bytes,
-						.ring = { 0, 1, (int64_t)w->p->n_ranks,
-							  (int64_t)w->number },
-						.tag = w->tag[meeting],
-						.cpu = cpu,
-					},
-					w->statement[event - 1]);
+			put_collective(w, c, meeting, cpu, w->statement[event - 1]);
 		return;
 	}
 	w->kept += event >= w->n_calls && (event & 1) &&
@@ -258,8 +265,25 @@ static void number_tags(struct writer *w, struct arena *mem)
 	w->tag = ARENA_ARRAY(mem, w->p->n_meetings + 1, int64_t);
 	for (size_t m = 0; m < w->p->n_meetings; m++) {
 		w->tag[m] = next;
-		next += 2 * (int64_t)w->p->n_ranks; /* no collective has more steps */
+		next += 2 *
+			(int64_t)w->p->meeting[m].n; /* no collective has more steps */
 	}
+}
+
+static void list_members(struct writer *w, struct arena *mem)
+{
+	size_t *n = ARENA_ARRAY(mem, w->p->n_meetings + 1, size_t);
+
+	w->member = ARENA_ARRAY(mem, w->p->n_meetings + 1, int64_t *);
+	for (size_t m = 0; m < w->p->n_meetings; m++)
+		w->member[m] = ARENA_ARRAY(mem, w->p->meeting[m].n, int64_t);
+	for (size_t k = 0; k < w->p->n_ranks; k++)
+		for (size_t i = 0; i < w->p->rank[k].r->op.n; i++) {
+			int32_t m = w->p->rank[k].meeting[i];
+
+			if (m != FT_REC_NONE && n[m] < w->p->meeting[m].n)
+				w->member[m][n[m]++] = (int64_t)k;
+		}
 }
 
 void ft_replay_write_goal(const struct ft_replay *p, FILE *out, int64_t *messages,
@@ -276,6 +300,7 @@ void ft_replay_write_goal(const struct ft_replay *p, FILE *out, int64_t *message
 	      out);
 	find_origin(&w);
 	number_tags(&w, &mem);
+	list_members(&w, &mem);
 	goal_begin(&w.goal, (int64_t)p->n_ranks);
 	for (size_t k = 0; k < p->n_ranks; k++) {
 		w.number = k;

@@ -2,7 +2,8 @@
  * recorded/meet.c - collectives that several ranks recorded, found by group and order
  *
  * A group is told by its number and its ranks; the i-th collective that a rank launched
- * in a group since its recording began meets the i-th of the others if name and bytes agree. The i-th send of a rank
+ * in a group since its recording began meets the i-th of the others if name and bytes agree, and they are no
+ * more than the group has ranks. The i-th send of a rank
  * to another meets the other's i-th receive from it; where one kernel does several, all are to
  * meet the same one. Clocks are aligned by the ends of what
  * meets: a rank is moved by the median of its ends' lateness. A send that then ended before its
@@ -164,6 +165,8 @@ static bool agree(const struct seen *s, size_t n)
 		return n == 2 && s[0].what->sends != s[1].what->sends &&
 		       !(s[0].what->bytes < s[1].what->bytes ||
 			 s[0].what->bytes > s[1].what->bytes);
+	if (s->what->size > 0 && (int64_t)n > s->what->size)
+		return false; /* no group has more ranks than it says */
 	for (size_t i = 1; i < n; i++)
 		if (s[i].rank == s[i - 1].rank ||
 		    strcmp(s[i].what->name, s[0].what->name) ||

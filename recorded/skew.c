@@ -3,12 +3,12 @@
  *
  * A collective begins to move data when the last of its ranks has begun: what a rank
  * spends in it before that is waiting. Of ranks that begin at the same moment the first
- * given counts as the last.
+ * given counts as the last; where all do, none waits and none comes last.
  */
 #include "recorded/replay.h"
 
 struct last {
-	ft_ps begin;
+	ft_ps begin, first; /* of the last, and of the first to come */
 	size_t rank;
 };
 
@@ -18,13 +18,20 @@ static struct last *find_last(const struct ft_replay *p, const struct ft_replaye
 	struct last *last = ARENA_ARRAY(scratch, p->n_meetings, struct last);
 
 	for (size_t m = 0; m < p->n_meetings; m++)
-		last[m].begin = INT64_MIN;
+		last[m] = (struct last){ INT64_MIN, INT64_MAX, 0 };
 	for (size_t k = 0; k < p->n_ranks; k++)
 		for (size_t i = 0; i < p->rank[k].r->op.n; i++) {
 			int32_t m = p->rank[k].meeting[i];
+			ft_ps begin = t->op_begin[k][i];
 
-			if (m != FT_REC_NONE && t->op_begin[k][i] > last[m].begin)
-				last[m] = (struct last){ t->op_begin[k][i], k };
+			if (m == FT_REC_NONE)
+				continue;
+			if (begin < last[m].first)
+				last[m].first = begin;
+			if (begin > last[m].begin) {
+				last[m].begin = begin;
+				last[m].rank = k;
+			}
 		}
 	return last;
 }
@@ -45,7 +52,7 @@ struct ft_rec_skew ft_replay_skew(const struct ft_replay *p,
 		if (m == FT_REC_NONE || begin < w.from || begin >= w.to)
 			continue;
 		s.met++;
-		s.last += last[m].rank == rank;
+		s.last += last[m].rank == rank && last[m].first < last[m].begin;
 		s.waiting_s += (double)(last[m].begin - begin) * 1e-12;
 		s.transfer_s += (double)(t->op_end[rank][i] - last[m].begin) * 1e-12;
 	}

@@ -178,8 +178,11 @@ static void put_skew(FILE *out, const struct ft_replay *p, const char *step)
 	}
 	if (met > 0) {
 		table_close(&table);
-		fprintf(out, "Others wait for rank %" PRId64 " most often.\n\n",
-			straggler);
+		if (most > 0)
+			fprintf(out, "Others wait for rank %" PRId64 " most often.\n\n",
+				straggler);
+		else
+			fputs("No rank waits for another.\n\n", out);
 	} else {
 		table_drop(&table);
 	}

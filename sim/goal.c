@@ -203,7 +203,7 @@ static int64_t put_collective(struct writer *w, const struct ft_op *op,
 	struct goal_call call = {
 		.op = work->communication.op,
 		.bytes = work->communication.bytes,
-		.ring = { 0, s.stride, s.size, w->rank / s.stride % s.size },
+		.ring = { 0, s.stride, s.size, w->rank / s.stride % s.size, NULL },
 		.cpu = 1 + op->stream,
 	};
 	int64_t tags = goal_tags(call.op, s.size);

@@ -110,4 +110,20 @@ assert two[1] == "30" and abs(float(two[0]) / float(one[0]) - 1) < 0.02, (one, t
 }
 gap=0.00367 # ns a byte: the first all_gather of examples/15-recorded-step
 ok "two meet, and take as long to 2 %" met
+apart() { # two tensor-parallel groups of two, and their shards: of groups smaller than the job, too, the transfer is messages
+	for r in 0 1 2 3; do
+		$f simulate $s --set cluster.gpus=4 --set training.parallel.tp=2 --timeline "$tmp/a.$r.json" --timeline-format kineto --timeline-rank $r --json >"$tmp/a.told" || return 1
+	done
+	$f trace export "$tmp"/a.[0-3].json --goal "$tmp/a.goal" | grep -q ": 108 collectives as sends and receives, 0 with" &&
+		python3 tests/goal.py "$tmp/a.goal" "$gap" 0 >"$tmp/ran" && python3 - "$tmp/a.goal" "$tmp/ran" "$tmp/a.told" <<'P2'
+import json, re, sys
+ranks = re.split(r"rank \d+ \{", open(sys.argv[1]).read())[1:]
+for n, rank in enumerate(ranks):  # to the other of its tensor-parallel group, and to the one with the same slice
+    assert {int(x) for x in re.findall(r" send \d+b to (\d+)", rank)} == {n ^ 1, n ^ 2}
+ran, told = float(open(sys.argv[2]).read().split()[0]), json.load(open(sys.argv[3]))["step_s"]
+assert abs(ran / told - 1) < 0.04, (ran, told)
+P2
+}
+ok "so do groups of some of the ranks" apart
+ok "where all come at once none is waited for" sh -c "$f trace show $tmp/a.0.json $tmp/a.1.json $tmp/a.2.json $tmp/a.3.json | grep -q 'No rank waits for another.'"
 finish
