@@ -110,7 +110,7 @@ json_t *money_verdict_json(const struct ft_answers *a)
 	json_put_text(o, "metric", "usd_per_million_tokens");
 	json_put_text(o, "basis", ft_basis_name(a->basis));
 	json_put_text(o, "best", a->label[v->best]);
-	json_put(o, "probability", v->odds.cheapest_frac[v->best]);
+	json_put(o, "probability", v->probability);
 	json_put_bool(o, "tie", v->tie);
 	json_put_text(o, "sentence", ft_verdict_sentence(v, a->label, text));
 	json_put_int(o, "draws", (int64_t)v->odds.draws);

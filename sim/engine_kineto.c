@@ -22,7 +22,7 @@ struct received {
 	const struct ft_op *op;
 	struct moment {
 		ft_ps launched, over;
-	} *at;
+	} * at;
 	size_t n, cap, ordered;
 	ft_ps last; /* when the one before is over */
 };
@@ -158,7 +158,10 @@ static struct moment **sent_by(struct engine *e, size_t part, size_t *n)
 	to = ARENA_ARRAY(e->mem, most + 1, struct moment *);
 	*n = 0;
 	for (size_t i = 0; i < c->n_calls; i++)
-		for (size_t k = 0; k < c->call[i].repeat * (size_t)g->segment[c->call[i].segment].n_ops; k++) {
+		for (size_t k = 0;
+		     k <
+		     c->call[i].repeat * (size_t)g->segment[c->call[i].segment].n_ops;
+		     k++) {
 			const struct ft_segment *of = &g->segment[c->call[i].segment];
 			const struct ft_op *op = &of->op[k % of->n_ops];
 			bool back = op->stream == FT_STREAM_SEND_BACKWARD;
@@ -225,10 +228,10 @@ static bool splits(const struct ft_graph *g)
 
 static char letter_of(enum ft_slot_kind kind, bool split)
 {
-	return kind == FT_SLOT_FORWARD			? 'F' :
-	       kind == FT_SLOT_WEIGHTS			? 'W' :
-	       kind == FT_SLOT_BACKWARD && split	? 'I' :
-							  'B';
+	return kind == FT_SLOT_FORWARD		 ? 'F' :
+	       kind == FT_SLOT_WEIGHTS		 ? 'W' :
+	       kind == FT_SLOT_BACKWARD && split ? 'I' :
+						   'B';
 }
 
 static bool side_by_side(const struct ft_class *c, size_t slot)
@@ -252,13 +255,14 @@ static void put_passes(struct engine *e)
 		if (s->kind == FT_SLOT_UPDATE || at->last < at->first ||
 		    side_by_side(c, i))
 			continue;
-		kineto_put_pass(e->in->timeline,
-				&(struct kineto_pass){
-					letter_of(s->kind, split),
-					passes_place((int64_t)g->n_classes, rank->folded,
-						     (int64_t)p->rank_class, s->chunk),
-					s->micro_batch, at->first, at->last + 1,
-					++e->out->drawn });
+		kineto_put_pass(
+			e->in->timeline,
+			&(struct kineto_pass){
+				letter_of(s->kind, split),
+				passes_place((int64_t)g->n_classes, rank->folded,
+					     (int64_t)p->rank_class, s->chunk),
+				s->micro_batch, at->first, at->last + 1,
+				++e->out->drawn });
 	}
 }
 

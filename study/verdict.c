@@ -6,23 +6,65 @@
 #include "base/plain.h"
 #include "foretoken/study_decide.h"
 
+/* Do both cost the same in every draw, so that they share those in which they are the cheapest? */
+static bool twins(const struct ft_odds *odds, size_t i, size_t k)
+{
+	return i != k && odds->cheapest_frac[i] > 0 && odds->cheapest_frac[k] > 0 &&
+	       odds->below[i][k] <= 0 && odds->below[k][i] <= 0;
+}
+
+static size_t twins_of(const struct ft_odds *odds, size_t i)
+{
+	size_t n = 0;
+
+	for (size_t k = 0; k < odds->n; k++)
+		n += twins(odds, i, k);
+	return n;
+}
+
+/* In how many draws it is the cheapest, beside its twins. */
+static double often(const struct ft_odds *odds, size_t i)
+{
+	return odds->cheapest_frac[i] * (double)(1 + twins_of(odds, i));
+}
+
 /* Of two that are equally often the cheapest, the one of fewer dollars. */
 static bool more_often(const struct ft_odds *odds, size_t i, size_t k)
 {
-	if (odds->cheapest_frac[i] != odds->cheapest_frac[k])
-		return odds->cheapest_frac[i] > odds->cheapest_frac[k];
+	double x = often(odds, i), y = often(odds, k);
+
+	if (x < y || x > y)
+		return x > y;
 	return odds->p50[FT_DRAWN_USD][i] < odds->p50[FT_DRAWN_USD][k];
 }
 
-/* The scenario that is the cheapest most often, other than one; n: none. */
+/* The scenario that is the cheapest most often, other than one and its twins; n: none. */
 static size_t most_often(const struct ft_odds *odds, size_t except)
 {
 	size_t best = odds->n;
 
 	for (size_t i = 0; i < odds->n; i++)
-		if (i != except && (best == odds->n || more_often(odds, i, best)))
+		if (i != except && !(except < odds->n && twins(odds, i, except)) &&
+		    (best == odds->n || more_often(odds, i, best)))
 			best = i;
 	return best;
+}
+
+/* A twin is no rival, unless there is no other. */
+static void decide(struct ft_verdict *v)
+{
+	const struct ft_odds *odds = &v->odds;
+
+	v->best = most_often(odds, odds->n);
+	v->second = most_often(odds, v->best);
+	v->probability = often(odds, v->best);
+	v->n_twins = twins_of(odds, v->best);
+	if (v->second == odds->n) {
+		v->second = !v->best;
+		v->probability = odds->cheapest_frac[v->best];
+		v->n_twins = 0;
+	}
+	v->tie = !v->n_fit || v->probability < FT_ODDS_DECIDED;
 }
 
 /* Servers (or racks) that the bill lists, spares too. */
@@ -50,9 +92,7 @@ bool ft_study_verdict(const struct ft_scenario *const *s, const struct ft_outcom
 	}
 	if (!ft_odds_of(side, n, draws, &v->odds, err))
 		return false;
-	v->best = most_often(&v->odds, n);
-	v->second = most_often(&v->odds, v->best);
-	v->tie = !v->n_fit || v->odds.cheapest_frac[v->best] < FT_ODDS_DECIDED;
+	decide(v);
 	if (v->n_fit < 2)
 		return true;
 	v->n_crossovers = ft_deals_crossovers(
@@ -97,10 +137,10 @@ const char *ft_verdict_sentence(const struct ft_verdict *v, const char *const *l
 	else
 		snprintf(
 			text, FT_SENTENCE,
-			"%.*s is %s with probability %.2f: %s. USD per million tokens, P50 (P10 "
+			"%.*s%s is %s with probability %.2f: %s. USD per million tokens, P50 (P10 "
 			"to P90): %.4g (%.4g to %.4g), against %.4g (%.4g to %.4g) with %.*s.",
-			first, label[a], p->n > 2 ? "the cheapest" : "cheaper",
-			p->cheapest_frac[a],
+			first, label[a], v->n_twins ? " (and what costs the same)" : "",
+			p->n > 2 ? "the cheapest" : "cheaper", v->probability,
 			v->tie ? "no clear winner" : "a clear winner", p50[a], p10[a],
 			p90[a], p50[b], p10[b], p90[b], second, label[b]);
 	return text;

@@ -10,6 +10,16 @@ ok "the parts add up to the difference" jq -e '(.cost_differences[0].parts | map
 ok "the best is the most often cheapest" jq -e '.verdict | .probability == (.cheapest_frac | max) and (.cheapest_frac | add) > 0.999 and .tie == (.probability < 0.8)' "$tmp/c.json"
 ok "intervals are those of the odds" jq -e '.scenarios[0].interval.usd_per_million_tokens == [.verdict.p10[0], .verdict.p90[0]]' "$tmp/c.json"
 ok "asked again, the same bytes" sh -c "$f compare $a $b --json | cmp - $tmp/c.json"
+# the same one twice is one, and no rival of itself
+twice() { # of "$a $a $b" and "$a $b $b" they are those of "$a $b"
+	$f compare $a $a $b --json >"$tmp/aab.json" && $f compare $a $b $b --json >"$tmp/abb.json" && $f compare $a $a --json >"$tmp/aa.json" &&
+		jq -e --slurpfile c "$tmp/c.json" --slurpfile x "$tmp/abb.json" '$c[0].verdict as $v | (.verdict, $x[0].verdict) |
+			((.probability - $v.probability) | fabs) < 0.02 and .tie == $v.tie and (.best | startswith($v.best)) and
+			.crossovers_of != .best and ((.cheapest_frac | add) - 1 | fabs) < 1e-9' "$tmp/aab.json" &&
+		jq -e '.verdict | .probability == 0.5 and .tie' "$tmp/aa.json" &&
+		jq -e '.verdict.sentence | test(" \\(and what costs the same\\) is the cheapest with probability")' "$tmp/aab.json"
+}
+ok "a scenario given twice has the odds of one" twice
 ok "it decides where it can" sh -c "$f compare $a $b --price mi300x-server=60000 --json | jq -e '.verdict | .best == \"mi300x\" and .tie == false and .probability > 0.8'"
 ok "a scenario beside itself is a tie that all share" sh -c "$f compare $a $a --json | jq -e '.verdict.crossovers == [] and .verdict.p50[0] > 0'"
 ok "a crossover makes both equal" sh -c "x=\$(jq '.verdict.crossovers[] | select(.what == \"price of a server\") | .value' $tmp/c.json) && i=\$(jq -r .verdict.crossovers_of $tmp/c.json) && $f compare $a $b --json --price \$(test \$i = mi300x && echo mi300x-server || echo hgx-h100-server)=\$x | jq -e '(.scenarios[0].cost.usd_per_million_tokens / .scenarios[1].cost.usd_per_million_tokens - 1) | fabs < 2e-3'"

@@ -15,7 +15,11 @@ struct ft_verdict {
 	struct ft_odds odds;
 	size_t n_fit; /* whose plans fit in memory: the others are never the cheapest */
 	size_t best, second; /* the most often cheapest, and the next */
-	bool tie; /* the best is the cheapest in fewer than FT_ODDS_DECIDED */
+	/* of draws in which the best is the cheapest, with those that it shares with others
+	 * of the same dollars in every draw: so many, if there are any of other dollars */
+	double probability;
+	size_t n_twins;
+	bool tie; /* the probability is less than FT_ODDS_DECIDED */
 	/* [i]: of scenario i's dollars against the first's */
 	double part_usd[FT_SIDES_MOST][FT_COST_PARTS];
 	/* what would make `second` as cheap as `best` */
