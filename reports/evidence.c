@@ -297,7 +297,10 @@ void ft_report_stack_fit(FILE *out, const struct ft_stack_fit *fit)
 	errors_row(&t, "as fitted, on runs left out", &fit->held_out);
 	table_close(&t);
 	fprintf(out, "%s written; %zu times one %s was left out.\n", fit->path,
-		fit->folds, fit->by_group ? "group" : "run");
+		fit->folds,
+		fit->by_group	    ? "group" :
+		fit->folds < fit->n ? "scenario" :
+				      "run");
 	if (fit->n_failed)
 		fprintf(out, "%zu rows could not be used; the first: %s\n",
 			fit->n_failed, fit->why.text);

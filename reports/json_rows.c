@@ -113,7 +113,10 @@ void ft_report_stack_fit_json(FILE *out, const struct ft_stack_fit *fit)
 	json_object_set_new(j, "after", summary(&fit->after));
 	json_object_set_new(j, "held_out", summary(&fit->held_out));
 	json_put_int(j, "folds", (int64_t)fit->folds);
-	json_put_text(j, "fold", fit->by_group ? "group" : "run");
+	json_put_text(j, "fold",
+		      fit->by_group	  ? "group" :
+		      fit->folds < fit->n ? "scenario" :
+					    "run");
 	json_print(out, j);
 }
 

@@ -20,6 +20,7 @@ struct fitted_row {
 	struct ft_graph *graph;
 	const struct ft_stack *stack; /* as it was given */
 	const char *group;
+	size_t at;     /* in the file */
 	double step_s; /* under it */
 };
 
@@ -93,8 +94,8 @@ static bool begin_row(struct fitting *f, const struct csv *rows, size_t i,
 	double measured, predicted;
 	struct ft_outcome o;
 
-	*r = (struct fitted_row){ .group = csv_text(rows, i,
-						    csv_column(rows, "group")) };
+	*r = (struct fitted_row){ .group = csv_text(rows, i, csv_column(rows, "group")),
+				  .at = i };
 	r->scenario = root ? scenario_lenient(f->t.shelf, root, rows->file, err) : NULL;
 	if (!r->scenario)
 		return false;
@@ -154,8 +155,23 @@ static bool find_replies(struct fitting *f, struct ft_error *err)
 	return true;
 }
 
+/* Rows of one scenario are left out together: what was run again tells of the other run. */
+static size_t find_scenarios(struct fitting *f, const struct csv *rows)
+{
+	size_t folds = 0;
+
+	for (size_t i = 0; i < f->n; i++) {
+		size_t j = 0;
+
+		while (j < i && !rows_alike(rows, f->row[j].at, f->row[i].at))
+			j++;
+		f->run[i].fold = j < i ? f->run[j].fold : folds++;
+	}
+	return folds;
+}
+
 /* Groups when there are enough of them; else each row alone. */
-static size_t find_folds(struct fitting *f, bool *by_group)
+static size_t find_folds(struct fitting *f, const struct csv *rows, bool *by_group)
 {
 	size_t groups = 0;
 
@@ -167,11 +183,7 @@ static size_t find_folds(struct fitting *f, bool *by_group)
 		f->run[i].fold = j < i ? f->run[j].fold : groups++;
 	}
 	*by_group = groups >= LEAST_GROUPS;
-	if (*by_group)
-		return groups;
-	for (size_t i = 0; i < f->n; i++)
-		f->run[i].fold = i;
-	return f->n;
+	return *by_group ? groups : find_scenarios(f, rows);
 }
 
 /* Errors in time, positive too slow: exp(-(ln measured - ln predicted)) - 1. */
@@ -209,14 +221,15 @@ static bool left_under(struct fitting *f, size_t i,
 	return true;
 }
 
-static bool judge(struct fitting *f, struct ft_stack_fit *out, struct ft_error *err)
+static bool judge(struct fitting *f, const struct csv *rows, struct ft_stack_fit *out,
+		  struct ft_error *err)
 {
 	double *before = ARENA_ARRAY(f->t.mem, f->n, double);
 	double *after = ARENA_ARRAY(f->t.mem, f->n, double);
 	double *held = ARENA_ARRAY(f->t.mem, f->n, double);
 	double ln_factor[FT_FIT_FACTORS];
 
-	out->folds = find_folds(f, &out->by_group);
+	out->folds = find_folds(f, rows, &out->by_group);
 	for (size_t fold = 0; fold < out->folds; fold++) {
 		fit_factors(f->run, f->n, fold, ln_factor);
 		for (size_t i = 0; i < f->n; i++)
@@ -333,8 +346,8 @@ static bool fit(struct fitting *f, const struct csv *rows, struct ft_stack_fit *
 			rows->file, f->n, LEAST_ROWS,
 			out->n_failed ? "; the first that cannot: " : "",
 			out->n_failed ? out->why.text : "");
-	return one_stack(f, rows, err) && find_replies(f, err) && judge(f, out, err) &&
-	       write_stack(f, rows, out, err);
+	return one_stack(f, rows, err) && find_replies(f, err) &&
+	       judge(f, rows, out, err) && write_stack(f, rows, out, err);
 }
 
 bool ft_study_fit_stack(const struct ft_stack_request *asked, struct ft_stack_fit *out,

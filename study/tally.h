@@ -51,6 +51,9 @@ bool rows_are_steps(struct tally *t, const struct csv *rows, struct ft_error *er
 struct node *row_scenario(struct tally *t, const struct csv *rows, size_t row,
 			  struct ft_error *err);
 
+/* Do two rows describe the same scenario? */
+bool rows_alike(const struct csv *rows, size_t row, size_t other);
+
 /* One row, predicted and checked. */
 bool validate_row(struct tally *t, const struct csv *rows, size_t row,
 		  struct ft_error *err);

@@ -92,6 +92,15 @@ static bool put_cell(struct arena *mem, struct node *root, const char *key,
 	return node_put_node(mem, root, key, at, list, err);
 }
 
+bool rows_alike(const struct csv *rows, size_t row, size_t other)
+{
+	for (size_t i = 0; i < rows->n_columns; i++)
+		if (!measured_key(rows->column[i]) && !is_about(rows->column[i]) &&
+		    strcmp(csv_text(rows, row, (int)i), csv_text(rows, other, (int)i)))
+			return false;
+	return true;
+}
+
 struct node *row_scenario(struct tally *t, const struct csv *rows, size_t row,
 			  struct ft_error *err)
 {
