@@ -18,6 +18,8 @@
 
 enum { MESSAGE_BYTES = 1 << 24, BUFFER = 1 << 16 };
 
+#define NONE INT64_MIN /* no origin is told */
+
 struct reader {
 	struct ft_recording *r;
 	struct input *in;
@@ -215,29 +217,40 @@ static void take_operator(struct reader *k, int64_t id, const char *name,
 				   .thread = lane_number(k->r, &k->r->thread, 0, 0) };
 }
 
-/* Chakra's own words of a collective, as the profiler's arguments. */
-static const char *args_of(struct reader *k, const Chakra__Node *n, char *to,
-			   size_t room)
+static const char *name_of(const Chakra__Node *n)
 {
 	static const char *const names[FT_COLLECTIVES] = {
 		"allreduce",  "allgather", "reduce_scatter",
 		"all_to_all", "broadcast", "send",
 	};
 	int64_t type = number_of(n, "comm_type", -1);
-	const char *ours = words_of(n, "foretoken.args");
 
-	if (ours || n->type != CHAKRA_COLLECTIVE)
-		return ours;
-	for (int op = 0; op < FT_COLLECTIVES; op++)
-		if (chakra_comm_type((enum ft_collective)op) == type && type >= 0) {
-			snprintf(to, room,
-				 "{\"Collective name\":\"%s\",\"In msg nelems\":%lld,"
-				 "\"dtype\":\"Byte\",\"Group size\":%lld}",
-				 names[op], (long long)number_of(n, "comm_size", 0),
-				 (long long)k->r->world);
-			return to;
-		}
+	if (n->type == CHAKRA_SEND || n->type == CHAKRA_RECEIVE)
+		return n->type == CHAKRA_SEND ? "send" : "recv";
+	for (int op = 0; op < FT_SENDRECV; op++)
+		if (chakra_comm_type((enum ft_collective)op) == type && type >= 0)
+			return names[op];
 	return NULL;
+}
+
+/* Chakra's own words of a collective, as the profiler's arguments. */
+static const char *args_of(struct reader *k, const Chakra__Node *n, char *to,
+			   size_t room)
+{
+	const char *ours = words_of(n, "foretoken.args"), *name;
+	bool sends = n->type == CHAKRA_SEND;
+
+	if (ours || n->type < CHAKRA_SEND)
+		return ours;
+	name = name_of(n);
+	if (name)
+		snprintf(to, room,
+			 "{\"Collective name\":\"%s\",\"In msg nelems\":%lld,"
+			 "\"dtype\":\"Byte\",\"Group size\":%lld,\"%s Rank\":%lld}",
+			 name, (long long)number_of(n, "comm_size", 0),
+			 (long long)k->r->world, sends ? "Dst" : "Src",
+			 (long long)number_of(n, sends ? "comm_dst" : "comm_src", -1));
+	return name ? to : NULL;
 }
 
 static void take_op(struct reader *k, const Chakra__Node *n, ft_ps start,
@@ -264,6 +277,7 @@ static void take_op(struct reader *k, const Chakra__Node *n, ft_ps start,
 				      number_of(n, "foretoken.device", 0),
 				      number_of(n, "stream", n->type)),
 		.is_copy = number_of(n, "foretoken.is_copy", 0) != 0,
+		.rec_class = n->type >= CHAKRA_SEND ? FT_REC_COLLECTIVE : FT_REC_OTHER,
 	};
 	if (operator)
 		take_operator(k, op->external_id, operator,
@@ -345,6 +359,7 @@ static bool read_metadata(struct reader *k, struct ft_error *err)
 		return fail(k, err, "its metadata cannot be read");
 	k->r->rank = whole(named(m->attr, m->n_attr, "foretoken.rank"), FT_REC_NONE);
 	k->r->world = whole(named(m->attr, m->n_attr, "foretoken.world"), FT_REC_NONE);
+	k->r->origin_us = whole(named(m->attr, m->n_attr, "foretoken.origin_us"), NONE);
 	device = words(named(m->attr, m->n_attr, "foretoken.device"));
 	k->r->device = arena_text(&k->r->mem, device ? device : "");
 	ok = take_annotations(k, m, err);
@@ -397,6 +412,8 @@ bool chakra_read(struct ft_recording *r, const char *path, struct ft_error *err)
 	k->message = ARENA_ARRAY(&mem, MESSAGE_BYTES + 1, uint8_t);
 	k->in = input_open(&mem, path, err);
 	ok = k->in && read_metadata(k, err) && read_nodes(k, err) && has_times(k, err);
+	if (r->origin_us == NONE)
+		r->origin_us = k->base_us; /* from which others' times count */
 	input_close(k->in);
 	arena_release(&mem);
 	return ok;

@@ -187,9 +187,36 @@ static void put_call(struct writer *w, size_t i)
 		 c->duration);
 }
 
-static void put_collective(struct writer *w, const struct ft_rec_collective *c)
+/* A collective; or one send or receive whose other end is told, but not a kernel that does several. */
+static int type_of(const struct ft_rec_collective *c)
 {
-	put_number(w, "comm_type", chakra_comm_type(c->op));
+	if (c && chakra_comm_type(c->op) >= 0)
+		return CHAKRA_COLLECTIVE;
+	if (c && c->op == FT_SENDRECV && c->peer != FT_REC_NONE && !c->also)
+		return c->sends ? CHAKRA_SEND : CHAKRA_RECEIVE;
+	return CHAKRA_COMPUTE;
+}
+
+/* What meets has one tag on both sides. */
+static void put_transfer(struct writer *w, const struct ft_rec_collective *c, size_t op)
+{
+	int64_t rank = w->k->r->rank;
+	int32_t meeting = w->k->meeting[op];
+
+	put_number(w, c->sends ? "comm_dst" : "comm_src", c->peer);
+	if (rank != FT_REC_NONE)
+		put_number(w, c->sends ? "comm_src" : "comm_dst", rank);
+	if (meeting != FT_REC_NONE)
+		put_number(w, "comm_tag", meeting);
+}
+
+static void put_communication(struct writer *w, const struct ft_rec_collective *c,
+			      size_t op)
+{
+	if (type_of(c) == CHAKRA_COLLECTIVE)
+		put_number(w, "comm_type", chakra_comm_type(c->op));
+	else
+		put_transfer(w, c, op);
 	put_number(w, "comm_size", (int64_t)c->bytes);
 	put_words(w, "pg_name", c->group);
 }
@@ -201,7 +228,7 @@ static void put_op(struct writer *w, size_t i)
 	const struct lane *stream = table_at(&r->stream, (size_t)op->stream);
 	const struct ft_rec_collective *c = ft_recording_collective(r, op);
 	const struct ft_rec_span *o = ft_recording_operator(r, op);
-	bool known = c && chakra_comm_type(c->op) >= 0;
+	int type = type_of(c);
 
 	put_flag(w, "is_cpu_op", false);
 	put_number(w, "stream", stream->number);
@@ -209,16 +236,16 @@ static void put_op(struct writer *w, size_t i)
 	put_number(w, "foretoken.correlation", op->correlation);
 	put_number(w, "foretoken.external_id", op->external_id);
 	put_flag(w, "foretoken.is_copy", op->is_copy);
-	if (known)
-		put_collective(w, c);
+	if (type != CHAKRA_COMPUTE)
+		put_communication(w, c, i);
 	if (op->args != FT_REC_NONE)
 		put_words(w, "foretoken.args", ft_recording_text(r, op->args));
 	if (o)
 		put_words(w, "foretoken.operator", ft_recording_text(r, o->name));
 	if (o && o->args != FT_REC_NONE)
 		put_words(w, "foretoken.operator_args", ft_recording_text(r, o->args));
-	put_node(w, r->call.n + i, ft_recording_text(r, op->name),
-		 known ? CHAKRA_COLLECTIVE : CHAKRA_COMPUTE, op->start, op->duration);
+	put_node(w, r->call.n + i, ft_recording_text(r, op->name), type, op->start,
+		 op->duration);
 }
 
 /* Calls and operations by their begin, calls first. */
@@ -263,6 +290,7 @@ static void put_metadata(struct writer *w)
 	m.version = (char *)"0.0.4";
 	put_number(w, "foretoken.rank", w->k->r->rank);
 	put_number(w, "foretoken.world", w->k->r->world);
+	put_number(w, "foretoken.origin_us", w->k->r->origin_us);
 	put_words(w, "foretoken.device", w->k->r->device);
 	m.attr = ARENA_ARRAY(&w->mem, w->n + spans->n, Chakra__Attribute *);
 	for (size_t i = 0; i < w->n; i++)

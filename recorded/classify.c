@@ -248,6 +248,9 @@ static enum ft_rec_class class_of(const struct ft_recording *r, struct judged *k
 
 	if (op->is_copy)
 		return FT_REC_COPY;
+	if (op->rec_class ==
+	    FT_REC_COLLECTIVE) /* the file says so, whatever its name */
+		return FT_REC_COLLECTIVE;
 	if (o)
 		by_operator = judge(r, known->operator, of_operators, o->name);
 	if (by_operator == FT_REC_COLLECTIVE)

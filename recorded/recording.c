@@ -138,15 +138,22 @@ static struct ft_recording *whole(struct ft_recording *r, bool was_read,
 	return NULL;
 }
 
+/* An execution trace, plain or packed. */
+static bool is_chakra(const char *path)
+{
+	return text_ends_with(path, ".et") || text_ends_with(path, ".et.gz") ||
+	       text_ends_with(path, ".et.zst");
+}
+
 struct ft_recording *ft_recording_read(const char *path, struct ft_error *err)
 {
 	struct ft_recording *r = empty(path);
 	bool sqlite = begins_with(path, sqlite_magic, sizeof(sqlite_magic));
 
 	return whole(r,
-		     sqlite			 ? nsight_read(r, path, err) :
-		     text_ends_with(path, ".et") ? chakra_read(r, path, err) :
-						   kineto_read(r, NULL, path, err),
+		     sqlite	     ? nsight_read(r, path, err) :
+		     is_chakra(path) ? chakra_read(r, path, err) :
+				       kineto_read(r, NULL, path, err),
 		     err);
 }
 
@@ -179,7 +186,7 @@ bool ft_recording_is(const char *path)
 		   !memcmp(text, sqlite_magic, sizeof(sqlite_magic))) ||
 		  (n > 3 && (!memcmp(text, "\x1f\x8b", 2) ||
 			     !memcmp(text, "\x28\xb5\x2f\xfd", 4))) ||
-		  (n && text_ends_with(path, ".et")) ||
+		  (n && is_chakra(path)) ||
 		  (n && text[strspn(text, " \t\r\n")] == '{' &&
 		   (strstr(text, "\"traceEvents\"") ||
 		    strstr(text, "\"schemaVersion\"")));

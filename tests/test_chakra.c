@@ -225,6 +225,62 @@ static void a_collective_is_told_by_its_type(void **state)
 	}
 }
 
+/* The node's type says what it is; its name may say anything. */
+static void what_communicates_is_told_by_the_node_s_type(void **state)
+{
+	static const struct node of[] = {
+		{ 1,
+		  "an all_gather of theirs",
+		  7,
+		  1000,
+		  40,
+		  0,
+		  0,
+		  { { "comm_type", INT64, 2, NULL },
+		    { "comm_size", INT64, 64, NULL } } },
+		{ 2,
+		  "COMM_SEND_NODE",
+		  5,
+		  1050,
+		  30,
+		  0,
+		  0,
+		  { { "comm_dst", INT32, 3, NULL },
+		    { "comm_size", INT64, 4096, NULL } } },
+		{ 3,
+		  "COMM_RECV_NODE",
+		  6,
+		  1090,
+		  20,
+		  0,
+		  0,
+		  { { "comm_src", UINT32, 1, NULL },
+		    { "comm_size", UINT64, 128, NULL } } },
+	};
+	struct bytes file = file_of(of, 3);
+	struct ft_error err;
+	struct ft_recording *r = read_bytes(&file, &err);
+	const struct ft_rec_collective *c[3];
+
+	(void)state;
+	ok_or_say(r, err);
+	for (size_t i = 0; i < 3; i++) {
+		const struct ft_rec_op *op = ft_recording_op(r, i);
+
+		assert_int_equal(op->rec_class, FT_REC_COLLECTIVE);
+		c[i] = ft_recording_collective(r, op);
+		assert_non_null(c[i]);
+	}
+	assert_int_equal(c[0]->op, FT_ALL_GATHER);
+	assert_int_equal(c[1]->op, FT_SENDRECV);
+	assert_true(c[1]->sends && !c[2]->sends);
+	assert_int_equal(c[1]->peer, 3);
+	assert_int_equal(c[2]->peer, 1);
+	assert_int_equal((int)c[1]->bytes, 4096);
+	assert_int_equal((int)c[2]->bytes, 128);
+	ft_recording_free(r);
+}
+
 static void is_refused(const struct bytes *b, const char *says)
 {
 	struct ft_error err = { 0 };
@@ -310,6 +366,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nodes_of_others_become_operations_and_calls),
 		cmocka_unit_test(a_collective_is_told_by_its_type),
+		cmocka_unit_test(what_communicates_is_told_by_the_node_s_type),
 		cmocka_unit_test(what_is_damaged_is_refused),
 		cmocka_unit_test(a_trace_without_times_was_not_recorded),
 	};

@@ -178,6 +178,22 @@ chakra() { # what is exported is read back, and replays to the same step
 		json 'd["order"]["collectives_matched"]==30 and abs(d["step_s"]-0.10918187)<1e-7 and d["recorded_step_s"]==d["step_s"]' replay "$tmp/et.0.et" "$tmp/et.1.et"
 }
 ok "a Chakra trace that is written is read, and replays the same" chakra
+# clocks, too: each file tells when its times begin
+python3 - "$tmp" <<'P'
+import json, sys
+for rank in 0, 1: # two that never meet, the second half a second later
+    d = {"distributedInfo": {"rank": rank, "world_size": 2}, "traceEvents": [
+        {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 1e6 + 5e5 * rank, "dur": 20, "args": {"device": 0, "stream": 7, "correlation": 1}},
+        {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 9, "tid": 9, "ts": 1e6 + 5e5 * rank - 5, "dur": 1, "args": {"correlation": 1}}]}
+    json.dump(d, open("%s/apart.%d.json" % (sys.argv[1], rank), "w"))
+P
+clocks() {
+	$f trace export "$tmp/apart.0.json" "$tmp/apart.1.json" --goal "$tmp/1.goal" >"$tmp/o" && $f trace export "$tmp/apart.0.json" "$tmp/apart.1.json" --chakra "$tmp/apart" >"$tmp/o" &&
+		$f trace export "$tmp/apart.0.et" "$tmp/apart.1.et" --goal "$tmp/2.goal" >"$tmp/o" && grep -q 'calc 500000000 ' "$tmp/1.goal" && cmp "$tmp/1.goal" "$tmp/2.goal"
+}
+ok "so are the ranks' clocks" clocks
+packed() { gzip -c "$tmp/et.0.et" >"$tmp/packed.et.gz" && $f trace show "$tmp/packed.et.gz" --json | grep -v file >"$tmp/1" && $f trace show "$tmp/et.0.et" --json | grep -v file | cmp - "$tmp/1"; }
+ok "a packed one is read as it is" packed
 ok "what-ifs on it are the same" sh -c "$f trace replay $eager $peer --gpu mi300x --json | grep '\"step_s\": 0' >$tmp/1; $f trace replay $tmp/et.0.et $tmp/et.1.et --gpu mi300x --json | grep '\"step_s\": 0' | diff - $tmp/1"
 ok "its nodes are those of the schema" python3 tests/chakra.py "$tmp/et.0.et" 1673 731 15 $eager
 ok "so are those by what only annotations tell" sh -c "$f trace replay $eager $peer --scale dp=4 --json | grep '\"step_s\": 0' >$tmp/1; $f trace replay $tmp/et.0.et $tmp/et.1.et --scale dp=4 --json | grep '\"step_s\": 0' | diff - $tmp/1 && [ -s $tmp/1 ]"

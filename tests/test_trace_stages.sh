@@ -97,6 +97,39 @@ faster() { # SCHEDULE CHUNKS BOUND: first and last, with products twice as fast,
 }
 ok "of own recordings faster products are near what is simulated: zbv" faster zbv 2 0.03
 ok "dualpipev" faster dualpipev 2 0.03
+chakra() { # each send and receive is a node of its kind, which tells both ends; read back, the stages are laid out as before
+	$f trace export $(of own 0 3) --chakra "$tmp/own" >"$tmp/o" && near own 1e-6 "$tmp/own.0.et" "$tmp/own.3.et" && python3 - "$tmp" <<'P'
+import json, sys
+def varint(data, at):
+    value = shift = 0
+    while True:
+        value, shift, at = value | (data[at] & 127) << shift, shift + 7, at + 1
+        if data[at - 1] < 128:
+            return value, at
+def fields(data):
+    at, found = 0, []
+    while at < len(data):
+        key, at = varint(data, at)
+        value, at = varint(data, at)
+        if key & 7 == 2:
+            value, at = data[at:at + value], at + value
+        found.append((key >> 3, value))
+    return found
+for rank in 0, 3:
+    data, at, got = open("%s/own.%d.et" % (sys.argv[1], rank), "rb").read(), 0, []
+    while at < len(data):
+        size, at = varint(data, at)
+        node, at = fields(data[at:at + size]), at + size
+        a = {dict(fields(v))[1].decode(): dict(fields(v)).get(9) for n, v in node if n == 10}
+        if dict(node).get(3) in (5, 6):
+            got.append((dict(node)[3], a["comm_src"], a["comm_dst"], a["comm_size"]))
+    events = [e["args"] for e in json.load(open("%s/own.%d.json" % (sys.argv[1], rank)))["traceEvents"] if e.get("cat") == "kernel"]
+    want = [(5, rank, e["Dst Rank"], 2 * e["In msg nelems"]) if e["Collective name"] == "send" else (6, e["Src Rank"], rank, 2 * e["In msg nelems"])
+            for e in events if "Collective name" in e]
+    assert sorted(got) == sorted(want) and len(want) == 32, (len(got), len(want))
+P
+}
+ok "what a pipeline sends is so in Chakra's traces" chakra
 waited() { # SCHEDULE CHUNKS: what the stages spend their time on, by `show`, is in the mean what `simulate` says
 	plan="--set training.schedule=$1 --set training.parallel.vpp=$2"
 	for r in 0 1 2 3; do
