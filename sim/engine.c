@@ -29,14 +29,13 @@ static bool empty(const struct stream *s)
 static enum phase phase_of(const struct engine *e, struct part_state *r)
 {
 	const struct stream *compute = &r->stream[FT_STREAM_COMPUTE];
+	bool exposed = r->running & (1u << FT_STREAM_OFFLOAD | 1u << FT_STREAM_FETCH);
 	bool bubble = false;
 
 	if (compute->state == RUNNING)
 		return compute->run.optimizer ? OPTIMIZER : COMPUTE;
 	if (r->stream[FT_STREAM_COPY].state == RUNNING)
 		return COMPUTE;
-	if (r->running & (1u << FT_STREAM_OFFLOAD | 1u << FT_STREAM_FETCH))
-		return EXPOSED;
 	for (unsigned left = r->queued >> FT_STREAM_GATHER << FT_STREAM_GATHER; left;
 	     left &= left - 1) {
 		int i = __builtin_ctz(left);
@@ -46,10 +45,12 @@ static enum phase phase_of(const struct engine *e, struct part_state *r)
 			bubble |= engine_launched(e, s) <= e->q.now;
 		else if (is_send(i))
 			bubble |= s->state == RUNNING;
-		else if (s->state == RUNNING || s->state == MEETING)
-			return EXPOSED;
+		else if (s->state == RUNNING && work_of(r, s)->kind != FT_COMMUNICATION)
+			return COMPUTE; /* a sum behind a reduction is a kernel */
+		else
+			exposed |= s->state == RUNNING || s->state == MEETING;
 	}
-	return bubble ? BUBBLE : HOST;
+	return exposed ? EXPOSED : bubble ? BUBBLE : HOST;
 }
 
 static void rephase(struct engine *e, struct part_state *r)

@@ -104,4 +104,14 @@ assert len(sums) == 4
 ' "$tmp/a.json" "$tmp/c.json"
 }
 ok "of a step that cannot be drawn kernels are the items of its answer" items_of
+itself() { # a step's own drawing is where it went: no part differs, sums that run behind reductions among them
+	$f simulate $scenario --set cluster.gpus=4 --set training.parallel.cp=4 --set training.sequence_length=32768 --timeline "$tmp/self.json" --timeline-format kineto >/dev/null &&
+		$f trace compare "$tmp/self.json" $scenario --set cluster.gpus=4 --set training.parallel.cp=4 --set training.sequence_length=32768 --json | python3 -c '
+import json, sys
+gaps = json.load(sys.stdin)["gaps"]
+assert {"compute", "exposed communication", "collectives"} <= {g["what"] for g in gaps}
+for g in gaps:
+    assert abs(g["predicted_s"] - g["recorded_s"]) < 1e-9, g'
+}
+ok "a drawn step is itself, part by part" itself
 finish
