@@ -184,11 +184,14 @@ struct ft_rec_where ft_replay_where(const struct ft_replay *p,
 	sweep(k, turn, turns_of(k, t, rank, w, turn), w, &to);
 	for (size_t i = 0; i < k->r->op.n; i++) {
 		ft_ps begin = t->op_begin[rank][i];
+		double s;
 
 		if (begin < w.from || begin >= w.to)
 			continue;
-		to.class_s[op_of(k->r, i)->rec_class] +=
-			(double)(t->op_end[rank][i] - begin) * 1e-12;
+		s = (double)(t->op_end[rank][i] - begin) * 1e-12;
+		to.class_s[op_of(k->r, i)->rec_class] += s;
+		if (kind_of(k->r, op_of(k->r, i)) == BUBBLE)
+			to.sendrecv_s += s;
 		to.class_n[op_of(k->r, i)->rec_class]++;
 	}
 	latency(k, t, rank, w, &to);

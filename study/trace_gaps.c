@@ -2,7 +2,9 @@
  * study/trace_gaps.c - a recorded step beside a predicted one, part by part
  *
  * Kernels are told apart as the recording's classes are. Collectives' durations hold
- * what they waited in both; a launch that came late is idle time in both.
+ * what they waited in both, and are without those of send and receive, which last for as long as
+ * they are asked for early: what is waited for them is the bubble. A launch that came late is
+ * idle time in both.
  */
 #include "study/whatif.h"
 
@@ -42,6 +44,7 @@ static void kernels_of(const struct ft_trace_predicted *p,
 
 		for (int c = 0; c < FT_REC_CLASSES; c++)
 			class_s[c] += w.class_s[c] / (double)p->n;
+		class_s[FT_REC_COLLECTIVE] -= w.sendrecv_s / (double)p->n;
 	}
 	arena_release(&mem);
 }
@@ -87,8 +90,8 @@ void ft_study_trace_gaps(const struct ft_whatif *a, const struct ft_trace_predic
 		{ "memory-bound kernels",
 		  w->class_s[FT_REC_MEMORY] + w->class_s[FT_REC_COPY],
 		  is[FT_REC_MEMORY] + is[FT_REC_COPY], false },
-		{ "collectives", w->class_s[FT_REC_COLLECTIVE], is[FT_REC_COLLECTIVE],
-		  false },
+		{ "collectives", w->class_s[FT_REC_COLLECTIVE] - w->sendrecv_s,
+		  is[FT_REC_COLLECTIVE], false },
 		{ "compute", w->compute_s, b.compute_s, true },
 		{ "optimizer", w->optimizer_s, b.optimizer_s, true },
 		{ "exposed communication", w->exposed_s, b.exposed_communication_s,

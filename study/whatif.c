@@ -103,6 +103,7 @@ static void add_where(struct ft_rec_where *sum, const struct ft_rec_where *x, do
 	sum->bubble_s += x->bubble_s / n;
 	sum->tail_s += x->tail_s / n;
 	sum->collective_s += x->collective_s / n;
+	sum->sendrecv_s += x->sendrecv_s / n;
 	sum->call_s += x->call_s / n;
 	sum->sync_s += x->sync_s / n;
 	sum->latency_s += x->latency_s / n;

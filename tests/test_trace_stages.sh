@@ -271,7 +271,8 @@ stage() { # RANK: a stage's products, and all layers, are near those of that sta
 import json, sys
 d = json.load(sys.stdin)
 gap = {g["what"]: g for g in d["gaps"]}
-for name in "matrix products", "compute":
+assert gap["collectives"]["recorded_s"] == gap["collectives"]["predicted_s"] == 0, gap  # sends and receives belong to the bubble
+for name in "matrix products", "compute", "bubble":
     assert abs(gap[name]["predicted_s"] / gap[name]["recorded_s"] - 1) < 0.04, gap[name]
 assert [len(d["by_layer"][x]["layers"]) for x in ("recorded", "predicted")] == [8, 8]'
 }

@@ -346,7 +346,8 @@ struct ft_rec_where {
 	double idle_s[FT_REC_CAUSES];	/* FT_REC_BY_LAUNCH: the host was late */
 	double tail_s;			/* idle after the last operation */
 	double collective_s;		/* some collective runs, hidden or not */
-	double class_s[FT_REC_CLASSES]; /* durations, added up */
+	double class_s[FT_REC_CLASSES]; /* durations, added up; */
+	double sendrecv_s;		/* of collectives' those of send and receive */
 	int64_t class_n[FT_REC_CLASSES];
 	int64_t launches;      /* calls, of ft_replay_calls; 0 without */
 	double call_s, sync_s; /* likewise: in launches; in synchronisations */
