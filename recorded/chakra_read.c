@@ -9,6 +9,7 @@
  * read over.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/limits.h"
@@ -20,8 +21,18 @@ enum { MESSAGE_BYTES = 1 << 24, BUFFER = 1 << 16 };
 
 #define NONE INT64_MIN /* no origin is told */
 
+/* An operation of others', and what it depends on: its launch is among that. */
+struct launched {
+	uint32_t op;
+	size_t n;
+	int64_t *on;
+};
+
 struct reader {
 	struct ft_recording *r;
+	struct arena *mem;
+	struct launched *launched;
+	size_t n_launched, cap;
 	struct input *in;
 	const char *path;
 	uint8_t buffer[BUFFER], *message;
@@ -253,22 +264,65 @@ static const char *args_of(struct reader *k, const Chakra__Node *n, char *to,
 	return name ? to : NULL;
 }
 
+/* Of the operation that is taken. */
+static void keep_dependencies(struct reader *k, const Chakra__Node *n)
+{
+	struct launched *l;
+
+	if (k->n_launched == k->cap)
+		k->launched = ARENA_GROW(k->mem, k->launched, &k->cap);
+	l = &k->launched[k->n_launched++];
+	*l = (struct launched){ (uint32_t)k->r->op.n - 1, 0,
+				ARENA_ARRAY(k->mem, n->n_data_deps + n->n_ctrl_deps + 1,
+					    int64_t) };
+	for (size_t i = 0; i < n->n_data_deps; i++)
+		l->on[l->n++] = (int64_t)n->data_deps[i];
+	for (size_t i = 0; i < n->n_ctrl_deps; i++)
+		l->on[l->n++] = (int64_t)n->ctrl_deps[i];
+}
+
+static int by_id(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* By the first launch that each depends on; where there is none, the first of all. */
+static void find_launches(struct reader *k)
+{
+	int64_t *call = ARENA_ARRAY(k->mem, k->r->call.n + 1, int64_t);
+	size_t n = 0;
+
+	for (size_t i = 0; i < k->r->call.n; i++)
+		if (call_of(k->r, i)->kind == FT_REC_LAUNCH)
+			call[n++] = call_of(k->r, i)->correlation;
+	qsort(call, n, sizeof(*call), by_id);
+	for (size_t i = 0; i < k->n_launched; i++) {
+		const struct launched *l = &k->launched[i];
+		struct ft_rec_op *op = op_of(k->r, l->op);
+		size_t at = 0;
+
+		while (at < l->n && !bsearch(&l->on[at], call, n, sizeof(*call), by_id))
+			at++;
+		if (l->n)
+			op->correlation = op->external_id = l->on[at < l->n ? at : 0];
+	}
+}
+
 static void take_op(struct reader *k, const Chakra__Node *n, ft_ps start,
 		    ft_ps duration)
 {
 	struct ft_rec_op *op = table_add(&k->r->mem, &k->r->op);
 	const char *operator= words_of(n, "foretoken.operator");
-	int64_t launched_by = n->n_data_deps ? (int64_t)n->data_deps[0] :
-			      n->n_ctrl_deps ? (int64_t)n->ctrl_deps[0] :
-					       FT_REC_NONE;
 	char room[256];
 	const char *args = args_of(k, n, room, sizeof(room));
 
 	*op = (struct ft_rec_op){
 		.start = start,
 		.duration = duration,
-		.correlation = number_of(n, "foretoken.correlation", launched_by),
-		.external_id = number_of(n, "foretoken.external_id", launched_by),
+		.correlation = number_of(n, "foretoken.correlation", FT_REC_NONE),
+		.external_id = number_of(n, "foretoken.external_id", FT_REC_NONE),
 		.name = text_of(k, n->name),
 		.args = args ? text_of(k, args) : FT_REC_NONE,
 		.call = FT_REC_NONE,
@@ -279,6 +333,8 @@ static void take_op(struct reader *k, const Chakra__Node *n, ft_ps start,
 		.is_copy = number_of(n, "foretoken.is_copy", 0) != 0,
 		.rec_class = n->type >= CHAKRA_SEND ? FT_REC_COLLECTIVE : FT_REC_OTHER,
 	};
+	if (!named(n->attr, n->n_attr, "foretoken.correlation"))
+		keep_dependencies(k, n);
 	if (operator)
 		take_operator(k, op->external_id, operator,
 			      words_of(n, "foretoken.operator_args"), start, 0);
@@ -408,10 +464,12 @@ bool chakra_read(struct ft_recording *r, const char *path, struct ft_error *err)
 	bool ok;
 
 	k->r = r;
+	k->mem = &mem;
 	k->path = path;
 	k->message = ARENA_ARRAY(&mem, MESSAGE_BYTES + 1, uint8_t);
 	k->in = input_open(&mem, path, err);
 	ok = k->in && read_metadata(k, err) && read_nodes(k, err) && has_times(k, err);
+	find_launches(k);
 	if (r->origin_us == NONE)
 		r->origin_us = k->base_us; /* from which others' times count */
 	input_close(k->in);

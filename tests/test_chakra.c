@@ -281,6 +281,47 @@ static void what_communicates_is_told_by_the_node_s_type(void **state)
 	ft_recording_free(r);
 }
 
+/* It waits for the kernel before it as well, and ids are far apart. */
+static void an_operation_is_of_the_launch_among_its_dependencies(void **state)
+{
+	static const struct node of[] = {
+		{ 70,
+		  "cudaLaunchKernel",
+		  4,
+		  1000,
+		  3,
+		  0,
+		  0,
+		  { { "is_cpu_op", BOOL, 1, NULL } } },
+		{ 5000000000,
+		  "cudaLaunchKernel",
+		  4,
+		  1004,
+		  3,
+		  0,
+		  0,
+		  { { "is_cpu_op", BOOL, 1, NULL } } },
+		{ 9, "first", 4, 1010, 50, 70, 0, { { "stream", INT64, 7, NULL } } },
+		{ 3,
+		  "second",
+		  4,
+		  1060,
+		  40,
+		  9,
+		  5000000000,
+		  { { "stream", INT64, 7, NULL } } },
+	};
+	struct bytes file = file_of(of, 4);
+	struct ft_error err;
+	struct ft_recording *r = read_bytes(&file, &err);
+
+	(void)state;
+	ok_or_say(r, err);
+	assert_int_equal(ft_recording_op(r, 0)->call, 0);
+	assert_int_equal(ft_recording_op(r, 1)->call, 1);
+	ft_recording_free(r);
+}
+
 static void is_refused(const struct bytes *b, const char *says)
 {
 	struct ft_error err = { 0 };
@@ -366,6 +407,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nodes_of_others_become_operations_and_calls),
 		cmocka_unit_test(a_collective_is_told_by_its_type),
+		cmocka_unit_test(an_operation_is_of_the_launch_among_its_dependencies),
 		cmocka_unit_test(what_communicates_is_told_by_the_node_s_type),
 		cmocka_unit_test(what_is_damaged_is_refused),
 		cmocka_unit_test(a_trace_without_times_was_not_recorded),
