@@ -252,6 +252,16 @@ static int wrong(const char *why)
 	return 64;
 }
 
+static const char *misused_export(const struct trace_args *a)
+{
+	if (!strcmp(a->verb, "export") && a->shared.json)
+		return "export writes a file, and prints no JSON";
+	if (!strcmp(a->verb, "export") != ((a->chakra != NULL) + (a->goal != NULL)))
+		return "export takes --chakra PREFIX or --goal OUT, and no other verb "
+		       "does";
+	return NULL;
+}
+
 /* Options that belong to one verb; NULL: all do. */
 static const char *misused_options(const struct trace_args *a)
 {
@@ -265,9 +275,18 @@ static const char *misused_options(const struct trace_args *a)
 		return "--pace and --date are of --fit-stack";
 	if (a->date && !reader_is_date(a->date))
 		return "--date is no date: write 2026, 2026-11 or 2026-11-22";
-	if (!strcmp(a->verb, "export") != ((a->chakra != NULL) + (a->goal != NULL)))
-		return "export takes --chakra PREFIX or --goal OUT, and no other verb "
-		       "does";
+	return misused_export(a);
+}
+
+/* Of a recording that is shown or exported as it is. */
+static const char *misused_as_recorded(const struct trace_args *a)
+{
+	if (!strcmp(a->verb, "export") && (a->ask.step || a->timeline))
+		return "export writes all that was recorded: --step and --timeline do "
+		       "nothing there";
+	if (a->ask.from || a->shared.set.n)
+		return "--from, --set and --price change nothing in what is shown or "
+		       "exported of a recording: they are of replay and compare";
 	return NULL;
 }
 
@@ -279,6 +298,8 @@ static const char *misused_recording(const struct trace_args *a)
 	if (strcmp(a->verb, "replay") && asks_what_if(a))
 		return "--gpu, --fabric, --scale, --speedup, --without and "
 		       "--tokens-per-step are of replay";
+	if (!strcmp(a->verb, "show") || !strcmp(a->verb, "export"))
+		return misused_as_recorded(a);
 	if (!strcmp(a->verb, "replay") && a->ask.from && !a->ask.gpu &&
 	    !a->ask.fabric && !a->ask.dp && !a->ask.tp &&
 	    !(a->ask.tokens_per_step > 0) && !a->shared.set.n &&
@@ -301,6 +322,8 @@ static const char *misused_scenario(const struct trace_args *a)
 		return "one SCENARIO at a time; several FILEs must be recordings";
 	if (!strcmp(a->verb, "replay") && !a->graph)
 		return "--graph FILE is missing, or the file is no recording";
+	if (strcmp(a->verb, "replay") && a->graph)
+		return "--graph is of replay: show and export build the scenario's own";
 	return NULL;
 }
 

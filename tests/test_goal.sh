@@ -84,6 +84,14 @@ ok "and sees a circle" fails 1 "a circle" python3 tests/goal.py "$tmp/bad.goal" 
 ok "a step of too many lines is refused" fails 1 "is too much to write" $f trace export examples/01-first-answer/h100.yaml --goal "$tmp/x.goal"
 ok "and leaves no file" test ! -e "$tmp/x.goal"
 ok "export says where to" wrong "export takes --chakra PREFIX or --goal OUT" $f trace export $s
+rec=measurements/traces/h200-8b4L-fsdp2-s4096-b1-eager.rank0.kineto.json.gz
+ok "and of which graph, if not the scenario's" wrong "graph is of replay" $f trace export $s --goal "$tmp/x.goal" --graph "$tmp/g.graph"
+ok "which show builds, too" wrong "graph is of replay" $f trace show $s --graph "$tmp/g.graph"
+ok "what export does not do is refused: a step" wrong "export writes all that was recorded" $f trace export $rec --goal "$tmp/x.goal" --step 1
+ok "JSON" wrong "prints no JSON" $f trace export $s --goal "$tmp/x.goal" --json
+ok "a key" wrong "of replay and compare" $f trace export $rec --goal "$tmp/x.goal" --set cluster.gpus=4
+ok "nor do keys change what is shown" wrong "of replay and compare" $f trace show $rec --set cluster.gpus=2
+ok "nor whose GPU it was" wrong "of replay and compare" $f trace show $rec --from mi300x
 # a recorded rank alone: LogGP ends when the last of its calls and operations did. Not before; and
 # later only by what was recorded to begin before what it waited for had ended (microseconds)
 t=measurements/traces/h200-8b4L-fsdp2-s4096-b1-eager.rank
