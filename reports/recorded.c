@@ -82,7 +82,7 @@ static void put_order(FILE *out, const struct ft_replay_counts *c)
 	if (c->matched || c->unmatched)
 		fprintf(out,
 			"Collectives: %" PRId64 " found on all ranks given, %" PRId64
-			" whose peers are not recorded.\n",
+			" whose peers are not recorded, or do not fit.\n",
 			c->matched, c->unmatched);
 }
 
