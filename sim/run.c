@@ -311,12 +311,23 @@ static void note_parts(const struct setting *s, const struct engine_input *in,
 	}
 }
 
-/* The stage of the rank that is drawn: the last, of what is no rank of the graph. */
-static void find_drawn(const struct ft_graph *g, struct engine_input *in)
+/* The stage of the rank that is drawn: the last, of what is no rank of the graph; in its slow
+ * pipeline, if a slow GPU holds it up. */
+static void find_drawn(struct setting *s, struct engine_input *in)
 {
+	const struct ft_graph *g = s->job[0].graph;
+	size_t *of = ARENA_ARRAY(s->mem, s->n_slow + 1, size_t);
+
+	slow_pipelines(s, of);
 	while (in->drawn_part + 1 < g->n_classes &&
 	       in->drawn_rank >= in->drawn_from + g->rank_class[in->drawn_part].ranks)
 		in->drawn_from += g->rank_class[in->drawn_part++].ranks;
+	for (size_t i = 0; i < s->n_slow; i++)
+		if ((in->drawn_rank - in->drawn_from) / s->unit_ranks ==
+		    s->slow[i].unit) {
+			in->drawn_part += (of[i] + 1) * g->n_classes;
+			return;
+		}
 }
 
 static struct engine_watts watts_of(const struct ft_cluster *c)
@@ -339,7 +350,6 @@ static bool simulate(struct setting *s, const struct ft_sim_job *const *given,
 				   .run_all = given[0]->run_all };
 	struct engine_output out = { 0 };
 
-	find_drawn(given[0]->graph, &in);
 	if (!lay_network(s, err))
 		return false;
 	for (int i = 0; i < s->jobs - s->idle; i++)
@@ -347,6 +357,7 @@ static bool simulate(struct setting *s, const struct ft_sim_job *const *given,
 			return false;
 	find_slow(s);
 	make_parts(s, &in);
+	find_drawn(s, &in);
 	if (s->job[0].engine.host_free)
 		in.hosts_end = job_host_longest(&s->job[0]);
 	if (!run_engine(s, &in, &out, err))

@@ -297,6 +297,18 @@ among_eight() { # rank 5 of two stages of four: its own number and groups; it re
 		grep -q '"Src Rank":1,"Group size":2,.*"Process Group Ranks":"\[1, 5, ...\]"' "$tmp/k.json"
 }
 ok "one of a stage's ranks keeps its number" among_eight
+slowed() { # a rank with a slow GPU is drawn as that one runs, in any stage
+	for r in 0 1 4 5; do
+		$f simulate "$tmp/real.yaml" --set cluster.gpus=8 --set training.global_batch_size=32 --set "cluster.imperfections.slow_gpus=[{gpu: 5, speed_frac: 0.5}]" \
+			--timeline "$tmp/k.json" --timeline-format kineto --timeline-rank $r --json >"$tmp/slow.told" && $f trace show "$tmp/k.json" --json >"$tmp/slow.$r.json" || return 1
+	done
+	python3 -c '
+import json, sys
+first, before, other, slow = (json.load(open(f)) for f in sys.argv[1:])
+assert abs(slow["classes"]["gemm"]["time_s"] / other["classes"]["gemm"]["time_s"] - 2) < 0.02
+assert before["breakdown_s"]["bubble"] > 3 * first["breakdown_s"]["bubble"]  # it waits for the slow one behind it' "$tmp/slow.0.json" "$tmp/slow.1.json" "$tmp/slow.4.json" "$tmp/slow.5.json"
+}
+ok "a rank with a slow GPU is drawn slow" slowed
 ok "a recorded rank that the scenario's pipeline has not is refused" fails 1 "is rank 5, and the scenario's pipeline has ranks 0 to 1" $f trace compare "$tmp/k.json" "$tmp/real.yaml"
 ok "a form, or a rank, of no timeline is refused" fails 1 "of --timeline, which is not given" $f simulate "$tmp/real.yaml" --timeline-format kineto
 ok "a rank that is none is refused" fails 1 "ranks are 0 to 1" $f simulate "$tmp/real.yaml" --timeline "$tmp/n.json" --timeline-format kineto --timeline-rank 2
