@@ -23,7 +23,7 @@ ok "so does a pipeline" near -1e-3 1e-4 --set training.parallel.pp=2 --set train
 ok "and one with chunks and tensor-parallel ranks" near -1e-3 1e-4 --set cluster.gpus=4 --set training.parallel.pp=2 --set training.parallel.tp=2 --set training.parallel.vpp=2 --set training.sharding=ddp --set training.global_batch_size=8
 for kind in "gpipe 1" "zero-bubble 1" "zbv 2" "dualpipev 2" "interleaved 2"; do
 	set -- $kind
-	ok "four stages under $1 take as long, too" near -1e-3 1e-3 --set cluster.gpus=4 --set training.parallel.pp=4 --set training.parallel.vpp=$2 --set training.schedule=$1 --set training.sharding=ddp --set training.global_batch_size=8 --set model.num_hidden_layers=8
+	ok "four stages under $1 take as long, too" near -2e-3 1e-3 --set cluster.gpus=4 --set training.parallel.pp=4 --set training.parallel.vpp=$2 --set training.schedule=$1 --set training.sharding=ddp --set training.global_batch_size=8 --set model.num_hidden_layers=8
 done
 ok "gathers under kernels take less, as nothing slows them" near -0.08 0
 ok "and among eight" near -0.08 0 --set cluster.gpus=8 --set training.global_batch_size=8

@@ -83,6 +83,10 @@ static void make_segment(const struct program *p, int s, struct made *m)
 		op->host_waits = p->op[s][i].waits;
 		memset(op->wait, FT_EVENT_NONE, sizeof(op->wait));
 		m->work[w] = (struct ft_work){ .kind = FT_MEMORY_BOUND, .name = "w" };
+		if (op->stream != FT_STREAM_COMPUTE) {
+			m->work[w].kind = FT_COMMUNICATION;
+			m->work[w].communication.group = FT_GROUP_EP;
+		}
 		m->timing[w].duration = ms(p->op[s][i].duration);
 		set_beside(&m->timing[w], 1);
 		m->host[w] = ms(p->op[s][i].offset);
