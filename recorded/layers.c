@@ -22,7 +22,7 @@ enum { LONGEST_LAYER = 2048, LEAST_PLAIN = 6 };
 
 struct mark { /* a product or attention: all of its kernels side by side are one */
 	uint32_t op;
-	int32_t name;	  /* of the longest */
+	int32_t name; /* of the longest */
 	ft_ps longest;
 	uint32_t at;	  /* its place among all operations of the stream */
 	uint64_t between; /* what ran between it and the one before, as a hash */

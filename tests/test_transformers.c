@@ -14,7 +14,8 @@ enum { SEQUENCE = 4096, LAYERS = 2, BATCH = 2 };
 #define PLAIN "torch-2.11-eager"
 #define TOKENS ((double)(BATCH * SEQUENCE))
 
-static void step(struct parts *p, const char *model, const char *stack, const char *more)
+static void step(struct parts *p, const char *model, const char *stack,
+		 const char *more)
 {
 	struct arena mem = { 0 };
 
@@ -23,7 +24,8 @@ static void step(struct parts *p, const char *model, const char *stack, const ch
 			   "{sequence_length: %d, global_batch_size: %d, "
 			   "micro_batch_size: %d, sharding: fsdp, recompute: none, "
 			   "gradient_dtype: fp32, %s}",
-			   SEQUENCE, 2 * BATCH, BATCH, *more ? more : "parallel: {ep: 1}"),
+			   SEQUENCE, 2 * BATCH, BATCH,
+			   *more ? more : "parallel: {ep: 1}"),
 	      stack, 2);
 	arena_release(&mem);
 }
@@ -55,8 +57,9 @@ static void an_rms_norm_is_single_operations(void **state)
 /* One call of any framework. */
 static void a_layer_norm_is_one_kernel(void **state)
 {
-	static const char *const names[] = { "norm",	   "add_norm",	      "norm_back",
-					     "final_norm", "final_norm_back", "add" };
+	static const char *const names[] = {
+		"norm", "add_norm", "norm_back", "final_norm", "final_norm_back", "add"
+	};
 	struct parts a, b;
 
 	(void)state;
@@ -137,7 +140,8 @@ static void sinks_leave_scores_plain(void **state)
 	near_frac(sum_of(p.graph, "softmax").bytes, LAYERS * (55 + 46) * scores, 1e-12);
 	assert_true(sum_of(p.graph, "scores").n == 3 * LAYERS);
 	assert_true(sum_of(p.graph, "attention").n == 0);
-	assert_true(ft_stack_unfused(p.stack, true) && !ft_stack_unfused(p.stack, false));
+	assert_true(ft_stack_unfused(p.stack, true) &&
+		    !ft_stack_unfused(p.stack, false));
 	drop(&p);
 	step(&p, "gpt-oss-20b", PLAIN, "moe_force_balance: true");
 	assert_true(sum_of(p.graph, "softmax").n == 0);
@@ -267,9 +271,9 @@ static void the_root_is_there_for_the_loss(void **state)
 		rebuild(&p);
 		peak[inside] = 0;
 		for (size_t i = 0; i < p.graph->n_segments; i++)
-			peak[inside] = fmax(
-				peak[inside],
-				p.graph->segment[i].peak_bytes[FT_MEMORY_OTHER]);
+			peak[inside] =
+				fmax(peak[inside],
+				     p.graph->segment[i].peak_bytes[FT_MEMORY_OTHER]);
 	}
 	near_frac(peak[0], 12 * logits, 1e-9);
 	near_frac(peak[1], 12 * logits + 2 * root, 1e-9);
