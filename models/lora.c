@@ -193,6 +193,7 @@ void lora_read(struct reader *top, const struct ft_model *model, struct ft_plan 
 		plan->lora.rank = read_int(&r, "rank", 1, 1 << 16, 1);
 	plan->lora.targets = read_targets(&r);
 	plan->lora.dropout = read_bool(&r, "dropout", false);
+	plan->lora.fp32 = read_bool(&r, "fp32_adapters", false);
 	plan->lora.frozen = formats[read_choice(&r, "frozen_precision", name, 8, own)];
 	if (!r.failed)
 		(void)fits(&r, model, plan->lora.targets);

@@ -246,6 +246,8 @@ static const struct scenario_key keys[] = {
 	{ "training.lora.targets", KEY_COLUMN, NULL,
 	  "what has adapters: attention (default), mlp, all, or a list of modules" },
 	{ "training.lora.dropout", KEY_COLUMN, NULL, "a mask on the adapters' inputs" },
+	{ "training.lora.fp32_adapters", KEY_COLUMN, NULL,
+	  "adapters in fp32 under autocast, as PEFT keeps them unless told otherwise" },
 	{ "training.lora.frozen_precision", KEY_COLUMN, lora_frozen,
 	  "number format in which the frozen weights are kept" },
 	{ "training.step_start", BOTH, step_start,

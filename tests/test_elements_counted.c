@@ -127,6 +127,30 @@ static void adapters_mask_and_add(void **state)
 		}
 }
 
+/* Their input cast to fp32 and back, and its gradient: 15.6 bytes a number each; none where they are
+ * in 16 bit. */
+static void adapters_in_fp32_cast(void **state)
+{
+	(void)state;
+	for (int wide = 0; wide < 2; wide++) {
+		struct arena mem = { 0 };
+		struct parts p;
+
+		step(&p, "llama3-8b", "transformers-5-eager", 1, 1,
+		     arena_printf(&mem,
+				  "ep: 1}, lora: {rank: 8, fp32_adapters: %s, targets: "
+				  "[q_proj, k_proj, down_proj]}",
+				  wide ? "true" : "false"));
+		assert_true(launches_of(p.graph, "lora_cast") ==
+			    wide * LAYERS * 3 * 2 * 4);
+		near_frac(sum_of(p.graph, "lora_cast").bytes,
+			  wide * LAYERS * 2 * 15.6 * tokens_of(&p) * (2 * 4096 + 14336),
+			  1e-12);
+		drop(&p);
+		arena_release(&mem);
+	}
+}
+
 /* Each of cp - 1 further blocks: a partial result read, a sum in fp32 read and written, of three
  * quarters of the output; backward of keys and values, too. */
 static void a_ring_corrects_behind_each_further_block(void **state)
@@ -272,6 +296,7 @@ int main(void)
 		cmocka_unit_test(norms_of_latents_are_of_both),
 		cmocka_unit_test(biases_read_each_gradient_once),
 		cmocka_unit_test(adapters_mask_and_add),
+		cmocka_unit_test(adapters_in_fp32_cast),
 		cmocka_unit_test(a_ring_corrects_behind_each_further_block),
 		cmocka_unit_test(ends_touch_tables_and_logits),
 		cmocka_unit_test(routed_copies_move_as_often_as_they_are_put_in_order),

@@ -257,6 +257,30 @@ static void what_norms_and_masks_keep(void **state)
 	keeps_more("phi3-mini", "", 2 * 4 * 3072.0 + 2 * SEQUENCE);
 }
 
+/* Seven targets of Llama's layer share the outputs of two norms and take attention's and the
+ * gate's; each in fp32 keeps its own input. */
+static void adapters_in_fp32_keep_their_own_input(void **state)
+{
+	static const char with[] = "lora: {rank: 8, targets: [q_proj, k_proj, v_proj, "
+				   "o_proj, gate_proj, up_proj, down_proj], "
+				   "fp32_adapters: %s}";
+	double bytes[2];
+
+	(void)state;
+	for (int wide = 0; wide < 2; wide++) {
+		struct arena mem = { 0 };
+		struct parts p;
+
+		step(&p, "llama3-8b", EAGER,
+		     arena_printf(&mem, with, wide ? "true" : "false"));
+		bytes[wide] = kept(p.graph);
+		drop(&p);
+		arena_release(&mem);
+	}
+	near_frac(bytes[1] - bytes[0],
+		  LAYERS * TOKENS * 2 * (5 * 4096.0 + 4096 - 2 * 4096), 1e-9);
+}
+
 /* Beside logits of 12 bytes: the gathered weights of embedding, head and last norm, in 16 bit. */
 static void the_root_is_there_for_the_loss(void **state)
 {
@@ -292,6 +316,7 @@ int main(void)
 		cmocka_unit_test(latent_queries_are_joined),
 		cmocka_unit_test(the_host_asks_once_a_forward),
 		cmocka_unit_test(what_norms_and_masks_keep),
+		cmocka_unit_test(adapters_in_fp32_keep_their_own_input),
 		cmocka_unit_test(the_root_is_there_for_the_loss),
 	};
 

@@ -205,9 +205,10 @@ enum ft_lora_target {
 };
 
 struct ft_lora {
-	int64_t rank;	      /* 0: no adapters, all is trained */
-	unsigned targets;     /* bits by enum ft_lora_target */
-	bool dropout;	      /* on the adapters' inputs */
+	int64_t rank;	  /* 0: no adapters, all is trained */
+	unsigned targets; /* bits by enum ft_lora_target */
+	bool dropout;	  /* on the adapters' inputs */
+	bool fp32; /* adapters in fp32: each casts its input up, and for its product down */
 	enum ft_dtype frozen; /* in which the blocks' weights are kept */
 };
 
