@@ -17,6 +17,14 @@ static const struct {
 	{ "DeviceSynchronize", FT_REC_SYNC_DEVICE },
 	{ "CtxSynchronize", FT_REC_SYNC_DEVICE },
 	{ "ThreadSynchronize", FT_REC_SYNC_DEVICE },
+	{ "Malloc", FT_REC_ALLOCATION },
+	{ "Free", FT_REC_ALLOCATION },
+	{ "MemAlloc", FT_REC_ALLOCATION },
+	{ "MemFree", FT_REC_ALLOCATION },
+	{ "MemCreate", FT_REC_ALLOCATION },
+	{ "MemMap", FT_REC_ALLOCATION },
+	{ "MemUnmap", FT_REC_ALLOCATION },
+	{ "MemRelease", FT_REC_ALLOCATION },
 };
 
 enum ft_rec_call_kind call_kind(const char *name, size_t len)

@@ -218,6 +218,9 @@ void ft_replay_calls(const struct ft_replay *p, const struct ft_replayed *t,
 		if (c->kind == FT_REC_LAUNCH) {
 			to->launches++;
 			to->call_s += s;
+		} else if (c->kind == FT_REC_ALLOCATION) {
+			to->allocations++;
+			to->allocation_s += s;
 		} else if (c->kind >= FT_REC_SYNC_EVENT) {
 			to->sync_s += s;
 		}

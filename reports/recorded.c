@@ -148,6 +148,12 @@ static void put_launches(FILE *out, const struct ft_rec_where *w)
 			w->launches, 1e3 * w->call_s,
 			1e6 * w->call_s / (double)w->launches, 1e3 * w->sync_s, late,
 			w->queued_mean, w->queued_most);
+	if (w->allocations)
+		fprintf(out,
+			"%" PRId64 " calls that take memory of the GPU or give it back "
+			"took the host %.3f ms:\nthe program's allocator had none left "
+			"to use again.\n",
+			w->allocations, 1e3 * w->allocation_s);
 }
 
 static void put_skew(FILE *out, const struct ft_replay *p, const char *step)

@@ -50,6 +50,8 @@ static json_t *launches(const struct ft_rec_where *w)
 	json_put_int(o, "count", w->launches);
 	json_put(o, "host_s", w->call_s);
 	json_put(o, "synchronising_s", w->sync_s);
+	json_put_int(o, "allocations", w->allocations);
+	json_put(o, "allocating_s", w->allocation_s);
 	json_put(o, "latency_s", w->latency_s);
 	json_put(o, "queued_mean", w->queued_mean);
 	json_put_int(o, "queued_most", w->queued_most);

@@ -106,9 +106,11 @@ static void add_where(struct ft_rec_where *sum, const struct ft_rec_where *x, do
 	sum->sendrecv_s += x->sendrecv_s / n;
 	sum->call_s += x->call_s / n;
 	sum->sync_s += x->sync_s / n;
+	sum->allocation_s += x->allocation_s / n;
 	sum->latency_s += x->latency_s / n;
 	sum->queued_mean += x->queued_mean / n;
 	sum->launches += x->launches;
+	sum->allocations += x->allocations;
 	for (int c = 0; c < FT_REC_CAUSES; c++)
 		sum->idle_s[c] += x->idle_s[c] / n;
 	for (int c = 0; c < FT_REC_CLASSES; c++) {
@@ -166,6 +168,7 @@ static struct ft_rec_where where(const struct whatif *w, const struct ft_replaye
 		}
 	}
 	sum.launches /= n ? n : 1;
+	sum.allocations /= n ? n : 1;
 	for (int c = 0; c < FT_REC_CLASSES; c++)
 		sum.class_n[c] /= n ? n : 1;
 	return sum;

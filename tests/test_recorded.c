@@ -304,6 +304,43 @@ static void every_instant_counts_once(void **state)
 	ft_recording_free(r);
 }
 
+/* Calls for memory, of CUDA, its driver and HIP, that the host makes between two launches; one that asks
+ * how much there is takes none. The step stays as it was recorded. */
+static void calls_for_memory_are_told(void **state)
+{
+	static const char *const names[] = { "cudaMalloc", "cudaFree", "hipMallocAsync",
+					     "cuMemUnmap", "cudaMemGetInfo" };
+	struct made m = begin(0);
+	struct ft_recording *r;
+	struct arena mem = { 0 };
+	struct ft_error err;
+	struct ft_replay *p;
+	struct ft_replayed t;
+	struct ft_rec_where w = { .launches = 0 };
+
+	(void)state;
+	call(&m, "cudaLaunchKernel", 1, 0, 5);
+	for (int i = 0; i < 5; i++)
+		call(&m, names[i], 10 + i, 10 + 20 * i, 11 + i);
+	call(&m, "cudaLaunchKernel", 2, 120, 5);
+	kernel(&m, "gemm", 1, 7, 10, 10);
+	kernel(&m, "gemm", 2, 7, 130, 10);
+	r = end(&m);
+	p = ft_replay_build(one(r), 1, &err);
+	ok_or_say(p, err);
+	is_as_recorded(p);
+	t = ft_replay_as_recorded(p, &mem);
+	ft_replay_calls(p, &t, 0, 0, &w);
+	assert_int_equal(w.allocations, 4);
+	near_frac(w.allocation_s, (11 + 12 + 13 + 14) * 1e-6, 1e-12);
+	assert_int_equal(w.launches, 2);
+	near_frac(w.call_s, 10e-6, 1e-12);
+	assert_true(!(w.sync_s > 0));
+	arena_release(&mem);
+	ft_replay_free(p);
+	ft_recording_free(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -318,6 +355,7 @@ int main(void)
 		cmocka_unit_test(ranks_meet_in_collectives),
 		cmocka_unit_test(one_rank_twice_is_refused),
 		cmocka_unit_test(every_instant_counts_once),
+		cmocka_unit_test(calls_for_memory_are_told),
 	};
 	int failed = cmocka_run_group_tests_name("recorded", tests, NULL, NULL);
 

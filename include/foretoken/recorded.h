@@ -51,6 +51,7 @@ enum ft_rec_call_kind {
 	FT_REC_SYNC_EVENT,
 	FT_REC_SYNC_STREAM,
 	FT_REC_SYNC_DEVICE,
+	FT_REC_ALLOCATION, /* memory of the GPU taken, or given back */
 	FT_REC_CALL_KINDS
 };
 
@@ -351,8 +352,10 @@ struct ft_rec_where {
 	int64_t class_n[FT_REC_CLASSES];
 	int64_t launches;      /* calls, of ft_replay_calls; 0 without */
 	double call_s, sync_s; /* likewise: in launches; in synchronisations */
-	double latency_s;      /* launch to begin where the stream was idle: median */
-	double queued_mean;    /* operations launched and not begun, over time */
+	int64_t allocations;   /* likewise: memory taken or given back; its time */
+	double allocation_s;
+	double latency_s;   /* launch to begin where the stream was idle: median */
+	double queued_mean; /* operations launched and not begun, over time */
 	int64_t queued_most;
 };
 
