@@ -100,4 +100,15 @@ ok "each row's error is the one put in" rows rows
 ok "the summaries are those of the errors" rows summary
 ok "by another class, too" rows by --by gpu
 ok "what lies inside its interval, and beyond which end" rows inside
+# what the probe of Transformers timed, as runs: steps that the tree has by other names, and nothing more
+timed() { # PROBE STEPS
+	gunzip -c "measurements/probes/h100-2026-11-25-$1-unseen.jsonl.gz" >"$tmp/timed.jsonl" &&
+		python3 calibrate/probes/torch/transformers_runs.py --gpu h100-sxm "$tmp/timed.jsonl" >"$tmp/timed.csv" 2>"$tmp/left" &&
+		$f validate -q --rows "$tmp/timed.csv" | awk '/_s /{print $(NF-3), $(NF-2)}' >"$tmp/timed" &&
+		$f validate -q --rows "measurements/steps/$2.csv" | awk '/_s /{print $(NF-3), $(NF-2)}' >"$tmp/kept" &&
+		diff "$tmp/timed" "$tmp/kept" && test "$(wc -l <"$tmp/kept")" -ge 37
+}
+ok "what the probe of Transformers timed becomes runs" timed transformers h100-transformers
+ok "and says what it leaves out" test "$(grep -c ': left out: ' "$tmp/left")" = 4
+ok "those of two GPUs, too" timed two-transformers h100-two-transformers
 finish
