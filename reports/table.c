@@ -1,6 +1,7 @@
 /* reports/table.c - columns and cells handed to libsmartcols */
 #include "reports/table.h"
 
+#include <locale.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -60,6 +61,21 @@ void table_put(struct table *t, const char *fmt, ...)
 
 enum { GAP = 2, NARROW = 24, WIDE = 60 };
 
+/* The table's text. The library writes letters beyond ASCII as they are, and counts them, where
+ * the locale knows them; else \xc3\xa9. Where there is no such locale it is as it was. */
+static int in_utf8(struct libscols_table *table, char **text)
+{
+	locale_t utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+	locale_t before = utf8 ? uselocale(utf8) : (locale_t)0;
+	int failed = scols_print_table_to_string(table, text);
+
+	if (utf8) {
+		uselocale(before);
+		freelocale(utf8);
+	}
+	return failed;
+}
+
 static void print_whole(struct libscols_table *table)
 {
 	FILE *out = scols_table_get_stream(table);
@@ -68,7 +84,7 @@ static void print_whole(struct libscols_table *table)
 	char *text = NULL;
 
 	/* short of memory the library may leave out the first cell and say nothing */
-	if (scols_print_table_to_string(table, &text) || !text || !strstr(text, first))
+	if (in_utf8(table, &text) || !text || !strstr(text, first))
 		out_of_memory();
 	fputs(text, out); /* a stream that does not take it says so at the end */
 	if (!text[0] || text[strlen(text) - 1] != '\n')
