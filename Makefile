@@ -64,7 +64,7 @@ SHTESTS  := $(filter-out $(if $(SAN),tests/test_packages.sh),$(wildcard tests/te
 # two groups of tests of which one runs at a time: those that run make in this folder, and
 # those that start many programs at once
 RUN_MAKE   := install,packages,calibrate,tutorial
-START_MANY := serve,sweep,mpi
+START_MANY := serve,serve_clients,sweep,mpi
 SHELL_RULES := --rules 'seq=tests/test_{$(RUN_MAKE)}.sh' --rules 'seq=tests/test_{$(START_MANY)}.sh' --rules 'par=**'
 CORES    := $(shell nproc)
 # one of them mostly waits: for time to pass, for a browser, for a client

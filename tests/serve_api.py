@@ -1,4 +1,4 @@
-"""tests/serve_api.py - what `foretoken serve` answers; tests/test_serve.sh calls it
+"""tests/serve_api.py - what `foretoken serve` answers; tests/test_serve.sh and test_serve_clients.sh call it
 
     serve_api.py NAME ADDRESS FORETOKEN    one check by its name; exits 1 with a sentence
 

@@ -1,10 +1,7 @@
 #!/bin/sh
-# tests/test_serve.sh - `foretoken serve`: the API is the commands, refusals, slow and hostile clients, the page in a browser
+# tests/test_serve.sh - `foretoken serve`: the API is the commands, refusals, the page in a browser; clients: test_serve_clients.sh
 . "$(dirname "$0")/tap.sh"
-if timeout 10 $f serve --listen nowhere 2>&1 | grep -q 'built without'; then
-	skip "serve" "no libmicrohttpd when it was built"
-	finish
-fi
+. "$PWD/tests/serving.sh"
 ok "no other command waits for its library" sh -c "! ldd $f | grep -E 'microhttpd|gnutls'"
 mkdir "$tmp/broken" && : >"$tmp/broken/libmicrohttpd.so.12"
 without() { env LD_LIBRARY_PATH="$tmp/broken${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" "$@"; }
@@ -14,24 +11,6 @@ missed() {
 ok "where the library cannot be loaded, it says what to install" missed
 ok "and so does doctor" sh -c "LD_LIBRARY_PATH=$tmp/broken:${LD_LIBRARY_PATH:-} $f doctor | grep -q '^serve  *cannot load libmicrohttpd'"
 ok "and the others answer" without "$f" --version
-up() { # NAME ARGUMENT...: a server; its address in $tmp/NAME, its process in $tmp/NAME.pid
-	who=$1
-	shift
-	: >"$tmp/$who" # what one of that name said before
-	"$f" serve --port 0 "$@" >"$tmp/$who" 2>"$tmp/$who.err" &
-	echo $! >"$tmp/$who.pid"
-	for _ in $(seq 100); do
-		grep -q http "$tmp/$who" && return 0
-		sleep 0.1
-	done
-	cat "$tmp/$who.err" >&2
-	return 1
-}
-down() { # NAME: ends with 0, and says nothing on stderr
-	kill "$(cat "$tmp/$1.pid")" && wait "$(cat "$tmp/$1.pid")" && [ ! -s "$tmp/$1.err" ]
-}
-api() { python3 tests/serve_api.py "$1" "$(cat "$tmp/here")" "$f"; }
-
 ok "it says where it is" up here
 trap 'kill "$(cat "$tmp/here.pid")" 2>/dev/null; rm -rf "$tmp"' EXIT
 for t in bytes_of_simulate:"the API simulates as the command" bytes_of_json:"an answer's scenario gives the answer again" \
@@ -41,9 +20,7 @@ for t in bytes_of_simulate:"the API simulates as the command" bytes_of_json:"an 
 	bytes_of_timeline:"its timeline is the command's" lists:"names and keys are those of list" \
 	openapi:"every path of the OpenAPI document is there" refusals:"mistakes have line, column, the command's words and a hint" \
 	paths:"what names a file is refused, there or not" other_pages:"other hosts and origins are kept out" \
-	malformed:"malformed requests are refused" huge:"bodies are bounded" busy:"more work than workers is told" \
-	vanishing:"clients may go" many:"hundreds of silent connections" \
-	together:"connections that end at once" slow:"a client that drips is ended" \
+	malformed:"malformed requests are refused" huge:"bodies are bounded" \
 	page_size:"the page is under 300 KB and names no other host"; do
 	ok "${t#*:}" api "${t%%:*}"
 done
@@ -105,40 +82,5 @@ else
 	ok "axe-core finds nothing serious in page and report" axe
 fi
 
-# killed while it computes: no worker stays
-heavy='{"scenario": "{model: llama3-70b, cluster: {gpu: h200, gpus: 512}, stack: megatron-bridge-26, training: {sequence_length: 8192, global_batch_size: 1024}}"}'
-busy() { [ -n "$(ps -o pid= --ppid "$1")" ]; }
-gone() { # or ended, and nobody has asked how
-	case $(ps -o stat= -p "$1") in "" | Z*) ;; *) return 1 ;; esac
-}
-within() { # SECONDS command...: it succeeds before that
-	tries=$(($1 * 10))
-	shift
-	until "$@"; do
-		tries=$((tries - 1))
-		[ $tries -gt 0 ] || return 1
-		sleep 0.1
-	done
-}
-killed() { # SIGNAL
-	up victim || return 1
-	pid=$(cat "$tmp/victim.pid")
-	python3 - "$(cat "$tmp/victim")" "$heavy" <<'P' &
-import http.client, sys, urllib.request
-try:
-    urllib.request.urlopen(sys.argv[1] + "api/plan", sys.argv[2].encode()).read()
-except (OSError, http.client.HTTPException):
-    pass
-P
-	asker=$!
-	within 20 busy "$pid" || { echo "no worker" >&2; return 1; }
-	worker=$(ps -o pid= --ppid "$pid" | head -1)
-	kill "-$1" "$pid"
-	wait "$pid" 2>/dev/null
-	wait "$asker"
-	within 20 gone "$worker" || { ps -fp "$worker" >&2; return 1; }
-}
-ok "SIGTERM while it computes leaves no worker" killed TERM
-ok "SIGKILL while it computes leaves no worker" killed KILL
 ok "it ends when told, with nothing on stderr" down here
 finish
