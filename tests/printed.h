@@ -67,9 +67,9 @@ static inline void printed_column(struct printed *p, const char *const *line,
 			from++;
 		while (to > from && line[i][to - 1] == ' ')
 			to--;
-		p->cell[i][c] = from < to ? arena_text_n(&p->mem, line[i] + from,
-							 to - from) :
-					    "";
+		p->cell[i][c] =
+			from < to ? arena_text_n(&p->mem, line[i] + from, to - from) :
+				    "";
 		if (from < to) {
 			p->left[c] &= from == begin;
 			p->right[c] &= to == end;

@@ -56,11 +56,13 @@ static void draw_side(struct ft_trace_side *s, struct ft_trace_time of[LAYERS][2
 
 static void draw_gaps(struct gaps *g)
 {
-	static const char *const what[FT_TRACE_GAPS] = { "p", "a",	"mem", "c", "o",
-							 "q", "exposed", "b",	"i", "step" };
+	static const char *const what[FT_TRACE_GAPS] = { "p", "a",   "mem",	"c",
+							 "o", "q",   "exposed", "b",
+							 "i", "step" };
 
 	for (int i = 0; i < FT_TRACE_GAPS; i++)
-		g->gap[i] = (struct ft_trace_gap){ what[i], drawn_s(), drawn_s(), i > 4 };
+		g->gap[i] =
+			(struct ft_trace_gap){ what[i], drawn_s(), drawn_s(), i > 4 };
 	if (below(6))
 		g->gap[FT_TRACE_GAPS - 1].recorded_s += 0.05;
 	else
@@ -338,8 +340,10 @@ static void the_plot_is(const struct gaps *g, const char *folder)
 			     1e3 * g->gap[i].predicted_s);
 	}
 	for (size_t back = 0; back < 2; back++) {
-		at = words_are(at, back ? "\n\n# layer, backward: recorded ms, predicted ms\n" :
-					  "\n\n# layer, forward: recorded ms, predicted ms\n");
+		at = words_are(
+			at,
+			back ? "\n\n# layer, backward: recorded ms, predicted ms\n" :
+			       "\n\n# layer, forward: recorded ms, predicted ms\n");
 		for (int64_t i = 0; i < both_of(g); i++) {
 			snprintf(label, sizeof(label), "%d", (int)i);
 			at = data_is(at, label, 1e3 * g->of[0][i][back].all_s,

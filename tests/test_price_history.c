@@ -40,14 +40,18 @@ static void add(struct all *a, const char *name)
 		/* what a book of rents has of purchases is no price of its own */
 		if (strcmp(p->book, b->name) != 0 || (b->n_rents && i < b->n_prices))
 			continue;
-		a->point[a->n++] = (struct ft_price_point){
-			p->item,	     b->name,
-			b->buyer,	     p->vendor,
-			p->usd.from->date,   p->usd.from->source,
-			p->usd.from->address, p->kind,
-			b->n_rents > 0,	     p->usd.value,
-			p->usd.low,	     p->usd.high
-		};
+		a->point[a->n++] = (struct ft_price_point){ p->item,
+							    b->name,
+							    b->buyer,
+							    p->vendor,
+							    p->usd.from->date,
+							    p->usd.from->source,
+							    p->usd.from->address,
+							    p->kind,
+							    b->n_rents > 0,
+							    p->usd.value,
+							    p->usd.low,
+							    p->usd.high };
 	}
 }
 
@@ -177,8 +181,9 @@ static size_t points_of(const char *db, const char *item, double *usd)
 /* The same book and date takes the place of what was there, line by line; another stands beside. */
 static void a_book_takes_the_place_of_its_date(void **state)
 {
-	static const char gadget[] = "  gadget:\n    usd: 5 USD\n    provenance: {kind: "
-				     "published, source: me, date: 2025-05}\n";
+	static const char gadget[] =
+		"  gadget:\n    usd: 5 USD\n    provenance: {kind: "
+		"published, source: me, date: 2025-05}\n";
 	const struct scratch *s = *state;
 	char path[128];
 	double usd[4];
@@ -246,9 +251,9 @@ static void another_files_tables_are_left_alone(void **state)
 
 		unlink(s->path);
 		set_pragma(s->path, file[i].sql);
-		assert_int_equal(ft_price_history_import(s->path, "mixnet-2025", &n,
-							 &err),
-				 file[i].taken);
+		assert_int_equal(
+			ft_price_history_import(s->path, "mixnet-2025", &n, &err),
+			file[i].taken);
 		if (!file[i].taken) {
 			assert_string_equal(err.text, "is no history of prices of this "
 						      "version; take another file");
@@ -331,8 +336,8 @@ static void draw_history(struct drawn *d)
 static void the_table_is(const struct drawn *d)
 {
 	char *text;
-	const char *head = d->point[0].rent ? "a-thing, a GPU and hour\n\n" :
-					      "a-thing\n\n";
+	const char *head =
+		d->point[0].rent ? "a-thing, a GPU and hour\n\n" : "a-thing\n\n";
 	int digits = d->point[0].rent ? 2 : 0;
 	struct printed p;
 
@@ -374,17 +379,18 @@ static void the_json_is(const struct drawn *d)
 	assert_int_equal(json_array_size(rows), d->h.n);
 	for (size_t i = 0; i < d->h.n; i++) {
 		const struct ft_price_point *x = &d->point[i];
-		json_t *want = json_pack("{s:f, s:f, s:f, s:s, s:s, s:s, s:s, s:s, s:s, "
-					 "s:s}",
-					 "usd", x->usd, "low_usd", x->low, "high_usd",
-					 x->high, "kind", ft_price_kind_name(x->kind),
-					 "book", x->book, "buyer", x->buyer, "vendor",
-					 x->vendor, "source", x->source, "address",
-					 x->address, "date", x->date);
+		json_t *want =
+			json_pack("{s:f, s:f, s:f, s:s, s:s, s:s, s:s, s:s, s:s, "
+				  "s:s}",
+				  "usd", x->usd, "low_usd", x->low, "high_usd", x->high,
+				  "kind", ft_price_kind_name(x->kind), "book", x->book,
+				  "buyer", x->buyer, "vendor", x->vendor, "source",
+				  x->source, "address", x->address, "date", x->date);
 		json_t *got = json_array_get(rows, i);
 
 		for (int k = 0; k < 3; k++) {
-			static const char *const key[] = { "usd", "low_usd", "high_usd" };
+			static const char *const key[] = { "usd", "low_usd",
+							   "high_usd" };
 
 			near_frac(json_number_value(json_object_get(got, key[k])),
 				  json_number_value(json_object_get(want, key[k])),

@@ -32,11 +32,16 @@ struct made {
 
 static void draw_text(char to[TEXT], int words)
 {
-	static const char *const word[] = { "a",	    "of",
-					    "tokens",	    "tp4/pp2,cp1;x:y",
-					    "overlap",	    "gpt-1.5b-long-name",
-					    "\303\251t\303\251",
-					    "measured-by-some-other-program-than-ours" };
+	static const char *const word[] = {
+		"a",
+		"of",
+		"tokens",
+		"tp4/pp2,cp1;x:y",
+		"overlap",
+		"gpt-1.5b-long-name",
+		"\303\251t\303\251",
+		"measured-by-some-other-program-than-ours"
+	};
 	size_t n = 0;
 
 	to[0] = '\0';
@@ -53,10 +58,11 @@ static void draw_cell(struct made *m, int row, int c)
 	char *to = m->cell[row][c];
 
 	if (!row)
-		snprintf(to, TEXT, "%s%d",
-			 (const char *const[]){ "n", "head of", "USD/Mtokens",
-						"a-head-that-is-itself-long" }[below(4)],
-			 c);
+		snprintf(
+			to, TEXT, "%s%d",
+			(const char *const[]){ "n", "head of", "USD/Mtokens",
+					       "a-head-that-is-itself-long" }[below(4)],
+			c);
 	else if (m->right[c])
 		snprintf(to, TEXT, "%d.%d", below(2) ? below(10000000) : below(10),
 			 below(100));
