@@ -54,7 +54,7 @@ static const struct open {
 	{ "{model: {name: llama3-8b, num_hidden_layers: 8}, cluster: {gpu: h100-sxm, "
 	  "gpus: 8}, " TRAINING "micro_batch_size: 2, parallel: {tp: 1, cp: 1}, "
 	  "recompute: none, sharding: ddp}}",
-	  { "offload_layers" },
+	  { "offload_layers", "overlap.dp" },
 	  -1 },
 	{ "{model: {name: llama3-8b, num_hidden_layers: 8}, cluster: {gpu: h100-sxm, "
 	  "gpus: 16}, stack: llm-foundry-2023, " TRAINING "}}",
