@@ -202,8 +202,14 @@ static void meet_tied(struct engine *e, struct stream *s)
 	rephase(e, &e->part[first->part]);
 }
 
-/* The last part of a team to arrive starts all. Streams run in order and the programs
- * are the same, so that streams that wait, wait for the same collective. */
+/* Streams run in order and the programs are the same, so that of a team's streams that wait in
+ * one work none is behind another. (Ends of a pipeline wait for each other at a tied embedding.) */
+static bool waits_there(const struct stream *s, uint32_t work)
+{
+	return s->state == MEETING && s->head->op->work == work;
+}
+
+/* The last part of a team to arrive starts all. */
 static void meet_team(struct engine *e, struct stream *s)
 {
 	uint32_t team = e->in->part[s->part].team;
@@ -211,7 +217,8 @@ static void meet_team(struct engine *e, struct stream *s)
 
 	s->state = MEETING;
 	for (uint32_t i = from; i < to; i++)
-		if (e->part[e->team_of[i]].stream[s->id].state != MEETING)
+		if (!waits_there(&e->part[e->team_of[i]].stream[s->id],
+				 s->head->op->work))
 			return;
 	for (uint32_t i = from; i < to; i++) {
 		struct part_state *r = &e->part[e->team_of[i]];

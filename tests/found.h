@@ -57,8 +57,7 @@ static const struct {
 	  NULL,
 	  2 },
 	{ "sharding: hsdp, shard: 8, recompute: none, offload_layers: 3",
-	  { "1", "1", "1", "16", "1", "1", "1", "1", "hsdp", "-",
-	    "none, 3 offloaded" },
+	  { "1", "1", "1", "16", "1", "1", "1", "1", "hsdp", "-", "none, 3 offloaded" },
 	  { "false", "true", "false", "false" },
 	  NULL,
 	  "8",
@@ -105,8 +104,8 @@ static inline int load(void **state)
 				"" :
 				"micro_batch_size: 1, ",
 			known[i].training);
-		struct node *root = node_read_text(&made.mem, "s", text, strlen(text),
-						   &err);
+		struct node *root =
+			node_read_text(&made.mem, "s", text, strlen(text), &err);
 
 		ok_or_say(root, err);
 		made.of[i] = ft_scenario_from(made.shelf, root, "s", true, &err);

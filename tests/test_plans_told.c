@@ -128,8 +128,16 @@ static void row_is(const struct printed *p, size_t line, int which,
 
 	for (size_t c = 0; c < 11; c++)
 		PRINTED_IS(p, line, c + 1, "%s", known[which].row[c]);
-	PRINTED_IS(p, line, 12, "%.*f %s", s ? 3 : ms ? 2 : 1,
-		   o->step_s * (s ? 1 : ms ? 1e3 : 1e6), s ? "s" : ms ? "ms" : "us");
+	PRINTED_IS(p, line, 12, "%.*f %s",
+		   s  ? 3 :
+		   ms ? 2 :
+			1,
+		   o->step_s * (s  ? 1 :
+				ms ? 1e3 :
+				     1e6),
+		   s  ? "s" :
+		   ms ? "ms" :
+			"us");
 	PRINTED_IS(p, line, 13, "%.1f", o->tokens_per_s_per_gpu);
 	PRINTED_IS(p, line, 14, "%.1f %%", 100 * o->mfu);
 	PRINTED_IS(p, line, 15, "%.4f", o->cost.usd_per_million_tokens);
