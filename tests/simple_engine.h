@@ -2,8 +2,8 @@
  * tests/simple_engine.h - one step in the obvious way: all ops of all parts laid out, and at each
  * moment each of them looked at
  *
- * Parts are stages of pipelines; their hosts wait for nothing. What an op waits for is an op. Times
- * are doubles, in picoseconds. No links are shared.
+ * Parts are stages of pipelines. What an op waits for is an op; what the host waits for, too. Times
+ * are doubles, in picoseconds. Flows on links grow alike until one of their links is full.
  */
 #ifndef TESTS_SIMPLE_ENGINE_H
 #define TESTS_SIMPLE_ENGINE_H
@@ -13,7 +13,7 @@
 #include "sim/engine.h"
 #include "tests/check.h"
 
-enum { SIMPLE_OPS = 2000, SIMPLE_PARTS = 6 };
+enum { SIMPLE_OPS = 2000, SIMPLE_PARTS = 6, SIMPLE_LINKS = 3 * SIMPLE_PARTS };
 
 enum simple_state { SIMPLE_WAITS, SIMPLE_MEETS, SIMPLE_RUNS, SIMPLE_OVER };
 
@@ -21,7 +21,8 @@ struct simple_op {
 	const struct ft_op *op;
 	const struct ft_work *work;
 	const struct work_timing *time;
-	double launched, began, left, rate;
+	double launched; /* had the host waited for nothing */
+	double began, left, rate, share;
 	int n_waits, wait[FT_OP_WAITS]; /* ops of the same part */
 	enum simple_state state;
 };
@@ -34,6 +35,8 @@ struct simple_part {
 	int next[SIMPLE_OPS];			/* on the same stream */
 	int arrived[2][2];			/* [backward][reverse] */
 	double spent[5], end;
+	int host_at;	  /* the op behind which the host waits; n: none */
+	double host_late; /* for what it has waited */
 };
 
 struct simple {
@@ -74,6 +77,14 @@ static inline void simple_add(struct simple_part *p, const struct ft_op *op,
 		event[op->record] = at;
 }
 
+/* The next op behind which the host waits. */
+static inline void simple_go_on(struct simple_part *p, int from)
+{
+	for (p->host_at = from; p->host_at < p->n; p->host_at++)
+		if (p->op[p->host_at].op->host_waits)
+			return;
+}
+
 static inline void simple_lay(struct simple_part *p, const struct engine_part *of)
 {
 	const struct engine_job *job = of->job;
@@ -101,6 +112,7 @@ static inline void simple_lay(struct simple_part *p, const struct engine_part *o
 					   event);
 			host += job->host_free ? 0 : (double)job->host_total[s];
 		}
+	simple_go_on(p, 0);
 }
 
 /* ---- one moment -------------------------------------------------------------------------- */
@@ -108,6 +120,13 @@ static inline void simple_lay(struct simple_part *p, const struct engine_part *o
 static inline struct simple_op *simple_head(struct simple_part *p, int stream)
 {
 	return p->head[stream] < 0 ? NULL : &p->op[p->head[stream]];
+}
+
+/* When it is launched; infinite: the host waits before. */
+static inline double simple_launched(const struct simple_part *p,
+				     const struct simple_op *o)
+{
+	return o - p->op > p->host_at ? INFINITY : o->launched + p->host_late;
 }
 
 static inline bool simple_receives(int stream)
@@ -129,6 +148,10 @@ static inline void simple_over(struct simple *x, struct simple_part *p, int stre
 		x->work_time[o->op->work] += x->now - o->began;
 		x->work_count[o->op->work]++;
 	}
+	if (o - p->op == p->host_at) {
+		p->host_late = fmax(p->host_late, x->now - o->launched);
+		simple_go_on(p, p->host_at + 1);
+	}
 	o->state = SIMPLE_OVER;
 	p->head[stream] = p->next[p->head[stream]];
 	p->end = x->now;
@@ -142,13 +165,14 @@ static inline bool simple_may(const struct simple *x, struct simple_part *p, int
 	const struct simple_op *o = simple_head(p, stream),
 			       *c = simple_head(p, FT_STREAM_COMPUTE);
 
-	if (!o || o->state != SIMPLE_WAITS || o->launched > x->now)
+	if (!o || o->state != SIMPLE_WAITS || simple_launched(p, o) > x->now)
 		return false;
 	for (int i = 0; i < o->n_waits; i++)
 		if (p->op[o->wait[i]].state != SIMPLE_OVER)
 			return false;
 	if (simple_receives(stream))
-		return p->arrived[stream == FT_STREAM_RECV_BACKWARD][o->op->reverse] > 0;
+		return p->arrived[stream == FT_STREAM_RECV_BACKWARD][o->op->reverse] >
+		       0;
 	/* a product that holds all leaves no room to what comes later */
 	return stream < FT_STREAM_GATHER || o->time->copy_engine || !c ||
 	       c->state != SIMPLE_RUNS || !c->time->holds_all || c->began >= x->now;
@@ -239,6 +263,83 @@ static inline struct simple_op *simple_running(struct simple_part *p, int stream
 	return o && o->state == SIMPLE_RUNS ? o : NULL;
 }
 
+/* What a flow takes of a link: of each part's port and NIC, and of those that parts share. */
+static inline double simple_use(const struct simple *x, const struct simple_op *o,
+				size_t part, size_t link)
+{
+	const struct work_timing *t = o->time;
+	size_t n = x->in->n_parts;
+	double use = 0;
+
+	if (link < 2 * n)
+		return link / 2 != part ? 0 :
+		       link % 2		? (double)t->nic_frac :
+					  (double)t->port_frac;
+	for (int i = 0; t->path && i < t->path->n_uses; i++)
+		if (t->path->link[i] == link - 2 * n)
+			use = (double)(t->path->use[i] * t->path_frac);
+	return use;
+}
+
+struct simple_flow {
+	struct simple_op *op;
+	size_t part;
+	bool full; /* one of its links is */
+};
+
+/* All grow alike; those on a link that is full stop. */
+static inline void simple_share(struct simple *x, struct simple_flow *f, int n)
+{
+	size_t links = 2 * x->in->n_parts + x->in->n_links;
+	double level = 0;
+
+	while (level < 1) {
+		double most = 1;
+		size_t narrowest = links;
+
+		for (size_t l = 0; l < links; l++) {
+			double room = 1, grow = 0;
+
+			for (int i = 0; i < n; i++) {
+				double use = simple_use(x, f[i].op, f[i].part, l);
+
+				room -= f[i].full ? use * f[i].op->share : 0;
+				grow += f[i].full ? 0 : use;
+			}
+			if (grow > 0 && room / grow < most) {
+				most = room / grow;
+				narrowest = l;
+			}
+		}
+		level = most;
+		for (int i = 0; i < n; i++) {
+			if (f[i].full)
+				continue;
+			f[i].op->share = level;
+			f[i].full = narrowest < links &&
+				    simple_use(x, f[i].op, f[i].part, narrowest) > 0;
+		}
+	}
+}
+
+static inline void simple_shares(struct simple *x)
+{
+	struct simple_flow flow[SIMPLE_PARTS * FT_STREAMS];
+	int n = 0;
+
+	for (size_t i = 0; i < x->in->n_parts; i++)
+		for (int s = 0; s < FT_STREAMS; s++) {
+			struct simple_op *o = simple_running(&x->part[i], s);
+
+			if (!o)
+				continue;
+			o->share = 1;
+			if (s >= FT_STREAM_GATHER)
+				flow[n++] = (struct simple_flow){ o, i, false };
+		}
+	simple_share(x, flow, n);
+}
+
 static inline void simple_rates(struct simple_part *p)
 {
 	const struct simple_op *c = simple_running(p, FT_STREAM_COMPUTE);
@@ -255,13 +356,13 @@ static inline void simple_rates(struct simple_part *p)
 
 		if (!o)
 			continue;
-		o->rate = 1;
+		o->rate = o->share;
 		if (s == FT_STREAM_COMPUTE && held >= 0)
-			o->rate = 1 / (double)o->time->beside[held];
+			o->rate /= (double)o->time->beside[held];
 		else if (s == FT_STREAM_COPY && c)
-			o->rate = 1 / p->of->job->copy_beside_gemm;
+			o->rate /= p->of->job->copy_beside_gemm;
 		else if (s >= FT_STREAM_GATHER && c && !o->time->copy_engine)
-			o->rate = 1 / (double)o->time->beside_compute;
+			o->rate /= (double)o->time->beside_compute;
 	}
 }
 
@@ -283,7 +384,7 @@ static inline int simple_phase(const struct simple *x, struct simple_part *p)
 		if (!o)
 			continue;
 		if (simple_receives(s))
-			bubble |= o->launched <= x->now;
+			bubble |= simple_launched(p, o) <= x->now;
 		else if (simple_sends(s))
 			bubble |= o->state == SIMPLE_RUNS;
 		else if (o->state == SIMPLE_RUNS || o->state == SIMPLE_MEETS)
@@ -305,8 +406,9 @@ static inline double simple_until(struct simple *x)
 
 			if (o && o->state == SIMPLE_RUNS)
 				until = fmin(until, o->left / o->rate);
-			else if (o && o->launched > x->now)
-				until = fmin(until, o->launched - x->now);
+			else if (o && simple_launched(&x->part[i], o) > x->now)
+				until = fmin(until,
+					     simple_launched(&x->part[i], o) - x->now);
 		}
 	return until;
 }
@@ -348,6 +450,7 @@ static inline bool simple_run(struct simple *x, const struct engine_input *in)
 
 		while (simple_begin(x))
 			;
+		simple_shares(x);
 		for (size_t i = 0; i < in->n_parts; i++)
 			simple_rates(&x->part[i]);
 		until = simple_until(x);
