@@ -39,7 +39,7 @@ struct made {
 	struct ft_call call[STAGES][CALLS];
 	struct ft_slot_mark slot[STAGES][CALLS];
 	struct network_path path[4];
-	bool shares, host_waits;
+	bool shares, host_waits, calm; /* calm: little happens beside compute */
 	struct engine_job job;
 	struct engine_part part[2 * STAGES];
 	struct engine_input in;
@@ -125,7 +125,7 @@ static struct ft_op op_behind(enum ft_stream stream, int waits_for)
 /* A layer computes behind what came from the neighbour, and does this and that beside. */
 static size_t draw_layer(const struct made *m, struct ft_op *op, int received)
 {
-	size_t n = 0, more = (size_t)below(OPS);
+	size_t n = 0, more = (size_t)below(m->calm ? 3 : OPS);
 
 	op[n] = op_behind(FT_STREAM_COMPUTE, received);
 	op[n++].optimizer = false;
@@ -231,6 +231,7 @@ static void draw(struct made *m)
 	memset(m, 0, sizeof(*m));
 	m->stages = 1 + below(STAGES);
 	m->pipelines = 1 + below(2);
+	m->calm = once_in(2);
 	m->shares = once_in(3);
 	m->host_waits = once_in(3);
 	for (int i = 0; i < 4; i++)
@@ -239,7 +240,7 @@ static void draw(struct made *m)
 			.link = { (uint32_t)below(2), 2 },
 			.use = { (float)(1 + below(4)) / 4, (float)(1 + below(4)) / 4 },
 		};
-	m->micro_batches = m->stages + below(once_in(2) ? 12 : 36);
+	m->micro_batches = m->stages + below(m->calm ? 36 : 12);
 	for (int i = 0; i <= WORKS; i++)
 		draw_work(m, i);
 	for (int s = 0; s < m->stages; s++) {
