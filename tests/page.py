@@ -333,6 +333,16 @@ def drawings(page, text, bills):
             assert all(0 < v < 640 for v in x) and y[0] < y[1] <= 200, line.toxml()
 
 
+def common(path, page):
+    """What is the same in all, and the command that made the page, as the command's text has them."""
+    words = " ".join(re.search(r"The same in all:\n((?:  .*\n)+)", open(path).read())[1].split())
+    settings, version, command = re.fullmatch(r"(.*), foretoken (\S+) (foretoken compare .*)", words).groups()
+    (note,) = [p for p in page.paragraphs if "B parameters; foretoken " in p]
+    shown, parameters, made = re.fullmatch(r"(.*); (\S+) B parameters; foretoken (.*)", note).groups()
+    assert made == version + ": " + command and " (%s B parameters)" % parameters in settings, note
+    assert shown.split("; ") == re.sub(r" \([^)]*\)", "", settings).split(", "), (shown, settings)
+
+
 def text_of(path, page, answer, answers):
     """The command's own tables."""
     blocks = [b.split("\n") for b in open(path).read().split("\n\n")]
@@ -457,6 +467,7 @@ def main():
     figures(page, answers)
     drawings(page, text, bills)
     text_of(text_path, page, answer, answers)
+    common(text_path, page)
     print(seen, "numbers")
     assert seen > 400, seen
 

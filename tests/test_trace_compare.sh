@@ -88,6 +88,19 @@ for what in whole[:3]:
 ok "no part of a recorded scenario has a gap" gaps_are 0 $scenario
 ok "nor where hosts set the pace" gaps_are 3 examples/15-recorded-step/scenario.yaml --set model=gpt-1.5b --set stack=torch-2.11-compile --set cluster.gpus=8 --set training.global_batch_size=8 --set training.sequence_length=1024
 ok "nor of two stages" gaps_are "0 1" $scenario --set training.sharding=ddp --set training.parallel.pp=2 --set training.global_batch_size=8
+copied() { # copies to host memory and back are told beside memory-bound kernels, on both sides
+	set -- $scenario --set training.offload_layers=2
+	$f simulate -q "$@" --timeline "$tmp/own.json" --timeline-format kineto >"$tmp/o" && $f trace compare "$tmp/own.json" "$@" --json >"$tmp/c.json" &&
+		$f trace show "$tmp/own.json" --json >"$tmp/t.json" && python3 -c '
+import json, sys
+c, t = (json.load(open(p)) for p in sys.argv[1:])
+(g,), classes = [g for g in c["gaps"] if g["what"] == "memory-bound kernels"], t["classes"]
+both = classes["memory"]["time_s"] + classes["copy"]["time_s"]
+assert classes["copy"]["time_s"] > 0.01 * both, classes
+assert all(abs(g[k] / both - 1) < 1e-8 for k in ("recorded_s", "predicted_s")), (g, classes)
+' "$tmp/c.json" "$tmp/t.json"
+}
+ok "copies to host memory count as much in both" copied
 items_of() { # of a step with too many operations to be drawn, by the items of its answer
 	set -- $scenario --set training.global_batch_size=4000 --set model.num_hidden_layers=32
 	$f simulate -q "$@" --json >"$tmp/a.json" && $f trace compare $eager "$@" --json >"$tmp/c.json" && python3 -c '
