@@ -114,7 +114,8 @@ static void draw(struct drawn *d)
 		for (int k = 0; k < length; k++)
 			d->label[i][k] = (char)('a' + (k + at) % 26);
 		d->label[i][length] = '\0';
-		if (length > 110) /* a letter of two bytes that the hundredth would cut */
+		if (length >
+		    110) /* a letter of two bytes that the hundredth would cut */
 			memcpy(d->label[i] + 99, "\303\251", 2);
 	}
 }
@@ -125,11 +126,12 @@ static size_t winner(const struct ft_odds *p, size_t but)
 	size_t best = p->n;
 
 	for (size_t i = 0; i < p->n; i++) {
-		bool more = best == p->n || p->cheapest_frac[i] > p->cheapest_frac[best];
+		bool more =
+			best == p->n || p->cheapest_frac[i] > p->cheapest_frac[best];
 		bool same = !more && !(p->cheapest_frac[i] < p->cheapest_frac[best]);
 
-		if (i != but &&
-		    (more || (same && p->p50[FT_DRAWN_USD][i] < p->p50[FT_DRAWN_USD][best])))
+		if (i != but && (more || (same && p->p50[FT_DRAWN_USD][i] <
+							  p->p50[FT_DRAWN_USD][best])))
 			best = i;
 	}
 	return best;
@@ -187,7 +189,7 @@ static void crossovers_are(const struct drawn *d, const struct ft_verdict *v)
 			&d->deal[v->best], &d->deal[v->second],
 			(double)(given[d->which[v->second]].servers +
 				 s->cluster->parts->spare_nodes /
-				s->cluster->node->nodes_per_price_item),
+					 s->cluster->node->nodes_per_price_item),
 			ft_plan_flop_per_token(s->model, s->plan, s->model->causal),
 			want);
 	assert_int_equal(v->n_crossovers, n);
@@ -242,7 +244,8 @@ static void a_verdict_is_that_of_its_draws(void **state)
 /* ---- where the time differs ------------------------------------------------------------- */
 
 /* Nanoseconds of a GPU for a token. */
-static double ns_of(const struct ft_scenario *s, const struct ft_outcome *o, double part_s)
+static double ns_of(const struct ft_scenario *s, const struct ft_outcome *o,
+		    double part_s)
 {
 	return 1e9 * part_s / o->step_s * (double)s->cluster->gpus / o->tokens_per_s;
 }
