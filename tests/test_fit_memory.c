@@ -26,14 +26,14 @@ static int below(int n)
 static const struct kernel {
 	const char *name;
 	double torch, own;
-	bool by_row;	  /* has curves for lengths of rows */
-	double from, to;  /* the usual ones, in elements */
+	bool by_row;	 /* has curves for lengths of rows */
+	double from, to; /* the usual ones, in elements */
 } kernels[] = {
 	{ "copy", 2, 2, false, 0, 1e9 },
-	{ "add", 3, 3, false, 0, 1e9 },	     /* two in, one out */
+	{ "add", 3, 3, false, 0, 1e9 }, /* two in, one out */
 	{ "rmsnorm", 2, 2, true, 2048, 8192 },
 	{ "layernorm", 2, 2, true, 2048, 8192 },
-	{ "swiglu", 5, 3, false, 0, 1e9 },   /* two kernels of PyTorch's */
+	{ "swiglu", 5, 3, false, 0, 1e9 }, /* two kernels of PyTorch's */
 	{ "gelu", 2, 2, false, 0, 1e9 },
 	{ "softmax", 2, 2, true, 2048, 8192 },
 	{ "cross_entropy", 2, 2, true, 30000, 1e9 },
@@ -157,7 +157,8 @@ static void curve_is(const char *line, const struct law *l, double traffic)
 	double start, rate, told, sharpness = 1;
 
 	assert_non_null(line);
-	if (sscanf(line, "start: %lf us, bandwidth: %lf GB/s, traffic: %lf, half: null, ",
+	if (sscanf(line,
+		   "start: %lf us, bandwidth: %lf GB/s, traffic: %lf, half: null, ",
 		   &start, &rate, &told) != 3)
 		fail_msg("'%.80s'", line);
 	line = strstr(line, "sharpness: ");
@@ -179,9 +180,8 @@ static void rows_are(const char *line, const struct law *l, const double *width,
 	int used;
 
 	assert_true(at && at < strchr(line, '\n'));
-	assert_int_equal(sscanf(at, ", row_sharpness: %lf, by_row: {%n", &sharpness,
-				&used),
-			 1);
+	assert_int_equal(
+		sscanf(at, ", row_sharpness: %lf, by_row: {%n", &sharpness, &used), 1);
 	if (sharpness != l->sharpness)
 		fail_msg("%g, wanted %g: %.300s", sharpness, l->sharpness, line);
 	at += used;
