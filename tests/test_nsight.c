@@ -39,7 +39,8 @@ static const char schema[] =
 	"INT, globalTid INT);"
 	"CREATE TABLE TARGET_INFO_GPU (name TEXT);";
 
-static void run(sqlite3 *db, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void run(sqlite3 *db, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 
 static void run(sqlite3 *db, const char *fmt, ...)
 {
@@ -56,7 +57,8 @@ static void run(sqlite3 *db, const char *fmt, ...)
 
 /* What stands in the tables, in their order. */
 struct row {
-	long long from, to, correlation, lane; /* ns; a thread, or 100 device + stream */
+	long long from, to, correlation,
+		lane; /* ns; a thread, or 100 device + stream */
 	const char *name;
 	bool copy;
 };
@@ -90,8 +92,9 @@ static void put_kernels(struct drawn *d, sqlite3 *db)
 		int stream = 7 + below(5), device = 0, at = below(4);
 		struct row r = drawn_row(d, name[at], 100 * device + stream);
 
-		run(db, "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (%lld, %lld, %d, "
-			"%d, %lld, %d, 1)",
+		run(db,
+		    "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (%lld, %lld, %d, "
+		    "%d, %lld, %d, 1)",
 		    r.from, r.to, device, stream, r.correlation, at + 1);
 		d->op[d->ops++] = r;
 	}
@@ -134,7 +137,8 @@ static void put_calls(struct drawn *d, sqlite3 *db)
 		     { "cudaGetDevice_v3020", false } };
 
 	for (int i = 0; i < 6; i++)
-		run(db, "INSERT INTO StringIds VALUES (%d, '%s')", i + 10, call[i].name);
+		run(db, "INSERT INTO StringIds VALUES (%d, '%s')", i + 10,
+		    call[i].name);
 	for (int i = 0; i < ROWS; i++) {
 		int at = below(6);
 		size_t negative = d->negative;
@@ -240,7 +244,8 @@ static void rows_come_back(const struct drawn *d, const struct ft_recording *r)
 		assert_int_equal(call->correlation, d->call[i].correlation);
 		assert_string_equal(ft_recording_text(r, call->name), d->call[i].name);
 		for (size_t k = 0; k < i; k++)
-			assert_int_equal(ft_recording_call(r, k)->thread == call->thread,
+			assert_int_equal(ft_recording_call(r, k)->thread ==
+						 call->thread,
 					 d->call[k].lane == d->call[i].lane);
 	}
 	for (size_t i = 0; i < d->ranges; i++) {
@@ -337,7 +342,8 @@ static void what_is_not_there_or_too_far_is_told(void **state)
 	with(s->path, "UPDATE NVTX_EVENTS SET eventType = 59, start = -1", FAR);
 	with(s->path,
 	     "UPDATE NVTX_EVENTS SET eventType = 59, end = start + 1000000000002", FAR);
-	with(s->path, "UPDATE NVTX_EVENTS SET eventType = 59, end = start + 1000000000000",
+	with(s->path,
+	     "UPDATE NVTX_EVENTS SET eventType = 59, end = start + 1000000000000",
 	     NULL);
 }
 

@@ -1,0 +1,314 @@
+/*
+ * tests/test_kernel_rows.c - tables of kernels whose cells are drawn: what `validate` and `kernel --csv`
+ * say of each row is what is predicted of the work that was drawn
+ */
+#include <math.h>
+
+#include "base/arena.h"
+#include "base/stats.h"
+#include "foretoken/hw.h"
+#include "foretoken/sim.h"
+#include "foretoken/study.h"
+#include "tests/check.h"
+
+enum { ROWS = 120 };
+
+static uint64_t seed = 21;
+
+static int below(int n)
+{
+	return (int)(rnd(&seed) % (uint32_t)n);
+}
+
+static const char *const gpus[] = { "h100-sxm", "h200", "b200", "mi300x" };
+
+struct row {
+	struct ft_work work;
+	int gpu;
+	bool sustained, rate;
+	double given; /* us, or TFLOP/s */
+	const char *source, *group;
+	char text[300];
+};
+
+/* A cell: what is said, or nothing, which stands for the same. */
+static const char *or_empty(struct arena *mem, bool say, int64_t value)
+{
+	return say ? arena_printf(mem, "%lld", (long long)value) : "";
+}
+
+static void draw_gemm(struct arena *mem, struct row *r)
+{
+	struct ft_work *w = &r->work;
+	bool say = below(2);
+
+	*w = (struct ft_work){ .kind = FT_GEMM,
+			       .name = "gemm",
+			       .dtype = below(2) ? FT_BF16 : FT_FP8,
+			       .gemm = { .layout = (enum ft_layout)below(3),
+					 .m = 64 * (1 + below(128)),
+					 .n = 128 * (1 + below(64)),
+					 .k = 128 * (1 + below(64)),
+					 .groups = below(4) ? 1 : 4 } };
+	w->gemm.accumulate = w->gemm.layout == FT_WGRAD && below(2);
+	snprintf(r->text, sizeof(r->text), "gemm,%s,%s,%s,%lld,%lld,%lld,%s,%s,,,,,,,,,,",
+		 gpus[r->gpu],
+		 w->dtype == FT_BF16 && say ? "" : ft_dtype_name(w->dtype),
+		 w->gemm.layout == FT_FORWARD && say ? "" :
+						       ft_layout_name(w->gemm.layout),
+		 (long long)w->gemm.m, (long long)w->gemm.n, (long long)w->gemm.k,
+		 or_empty(mem, w->gemm.groups > 1 || say, w->gemm.groups),
+		 w->gemm.accumulate ? "true" :
+		 say		    ? "false" :
+				      "");
+}
+
+static void draw_attention(struct arena *mem, struct row *r)
+{
+	static const char *const pass[] = { "forward", "backward", "both" };
+	static const enum ft_pass of[] = { FT_PASS_FORWARD, FT_PASS_BACKWARD,
+					   FT_PASS_BOTH };
+	struct ft_work *w = &r->work;
+	int at = below(3), ratio = 1 << below(3);
+	bool say = below(2);
+
+	*w = (struct ft_work){ .kind = FT_ATTENTION,
+			       .name = "attention",
+			       .dtype = FT_BF16,
+			       .attention = { .pass = of[at],
+					      .batch = 1 + below(4),
+					      .kv_heads = 1 + below(8),
+					      .queries = 512 * (1 + below(16)),
+					      .qk_head_dim = below(2) ? 128 : 64,
+					      .causal = below(2) } };
+	w->attention.heads = ratio * w->attention.kv_heads;
+	w->attention.keys = w->attention.queries;
+	w->attention.v_head_dim = w->attention.qk_head_dim;
+	snprintf(r->text, sizeof(r->text),
+		 "attention,%s,,,,,,,,,%s,%s,%lld,%s,%lld,%s,%s,%s,", gpus[r->gpu],
+		 at || say ? pass[at] : "",
+		 or_empty(mem, w->attention.batch > 1 || say, w->attention.batch),
+		 (long long)w->attention.heads,
+		 or_empty(mem, ratio > 1 || say, w->attention.kv_heads),
+		 (long long)w->attention.queries,
+		 or_empty(mem, w->attention.qk_head_dim != 128 || say,
+			  w->attention.qk_head_dim),
+		 or_empty(mem, say, w->attention.v_head_dim),
+		 w->attention.causal ? "true" : "");
+}
+
+/* Bytes of the source, or its rows; the work reads and writes as the profile's curve says. */
+static void draw_memory(struct row *r, const struct ft_gpu *gpu)
+{
+	static const char *const kernel[] = { "copy", "rmsnorm", "softmax", "gelu",
+					      "add" };
+	const struct ft_memory_curve *curve;
+	struct ft_work *w = &r->work;
+	bool in_bytes = below(2);
+	int m = 256 * (1 + below(64)), n = 1024 * (1 + below(8));
+	double bytes = in_bytes ? 4096.0 * (1 + below(100000)) : 2.0 * m * n;
+
+	*w = (struct ft_work){ .kind = FT_MEMORY_BOUND,
+			       .name = kernel[below(5)],
+			       .dtype = FT_BF16 };
+	w->memory.kernel = w->name;
+	w->memory.warm = below(3) == 0;
+	w->memory.row_bytes = in_bytes ? 0 : 2.0 * n;
+	curve = ft_gpu_memory_curve(gpu, w->name, w->memory.warm);
+	w->memory.bytes = bytes * (curve ? curve->traffic.value : 2);
+	if (in_bytes)
+		snprintf(r->text, sizeof(r->text), "%s,%s,,,,,,,,,,,,,,,,,%.0f", w->name,
+			 gpus[r->gpu], bytes);
+	else
+		snprintf(r->text, sizeof(r->text), "%s,%s,,,%d,%d,,,,,,,,,,,,,", w->name,
+			 gpus[r->gpu], m, n);
+}
+
+static const char head[] =
+	"kernel,gpu,dtype,layout,m,n,k,groups,accumulate,impl,pass,batch,heads,kv_heads,"
+	"sequence_length,head_dim,v_head_dim,causal,bytes,warm,clock,measured.time_us,"
+	"measured.tflops,id,group,source\n";
+
+static void draw_row(struct arena *mem, struct row *r, struct ft_gpu *const *gpu, int i)
+{
+	static const char *const source[] = { "", "aib", "s35", "mlp" };
+	bool memory;
+	size_t n;
+
+	r->gpu = below(4);
+	switch (below(3)) {
+	case 0:
+		draw_gemm(mem, r);
+		break;
+	case 1:
+		draw_attention(mem, r);
+		break;
+	default:
+		draw_memory(r, gpu[r->gpu]);
+	}
+	memory = r->work.kind == FT_MEMORY_BOUND;
+	r->sustained = below(3) == 0;
+	r->rate = !memory && below(2);
+	r->given = 10 + below(100000) * 0.01;
+	r->source = source[below(4)];
+	r->group = below(2) ? "mine" : "";
+	n = strlen(r->text);
+	snprintf(r->text + n, sizeof(r->text) - n, ",%s,%s,%s,%s,%s,%s,%s\n",
+		 memory && r->work.memory.warm ? "true" : "",
+		 r->sustained ? "sustained" :
+		 i % 2	      ? "burst" :
+				"",
+		 r->rate ? "" : arena_printf(mem, "%.2f", r->given),
+		 r->rate ? arena_printf(mem, "%.2f", r->given) : "",
+		 i % 3 ? arena_printf(mem, "row%d", i) : "", r->group, r->source);
+}
+
+/* Times of a source whose tuner chose the kernel are shorter by what the profile says. */
+static struct ft_prediction predicted(const struct row *r, const struct ft_gpu *gpu,
+				      bool *can)
+{
+	struct ft_prediction p = { 0 };
+	struct ft_error err;
+
+	*can = ft_kernel_predict(gpu, &r->work,
+				 r->sustained ? FT_CLOCK_SUSTAINED : FT_CLOCK_BURST, &p,
+				 &err);
+	if (r->work.kind == FT_GEMM)
+		p.time_s *= ft_gpu_source_factor(gpu, r->source, r->work.dtype);
+	return p;
+}
+
+static void check_is(const struct ft_check *c, const struct row *r, int i,
+		     const struct ft_prediction *p)
+{
+	double reach = NORMAL_P90 * p->spread_frac, want = p->time_s * 1e6, error;
+	char text[64];
+
+	if (r->rate)
+		want = ft_work_flop(&r->work) / p->time_s * 1e-12;
+	error = r->rate ? r->given / want : want / r->given;
+	near_frac(c->predicted, want, 1e-12);
+	near_frac(c->measured, r->given, 1e-12);
+	near_frac(c->low, want / (1 + reach), 1e-12);
+	near_frac(c->high, want * (1 + reach), 1e-12);
+	assert_true(fabs(c->error_frac - (error - 1)) < 1e-9);
+	assert_int_equal(c->is_rate, r->rate);
+	assert_string_equal(c->key, r->rate ? "tflops" : "time_us");
+	assert_true(c->extrapolated_frac == p->extrapolated);
+	assert_int_equal(c->inside, r->given >= c->low && r->given <= c->high);
+	assert_int_equal(c->slow,
+			 r->rate ? r->given < c->low : r->given > c->high);
+	snprintf(text, sizeof(text), i % 3 ? "row%d" : "line %d", i % 3 ? i : i + 2);
+	assert_string_equal(c->id, text);
+	snprintf(text, sizeof(text), "%s %s %s", gpus[r->gpu], r->work.name,
+		 ft_dtype_name(r->work.dtype));
+	assert_string_equal(c->group, *r->group ? r->group : text);
+}
+
+static void write_rows(const char *path, const struct row *row)
+{
+	FILE *f = fopen(path, "w");
+
+	fputs(head, f);
+	for (int i = 0; i < ROWS; i++)
+		fputs(row[i].text, f);
+	fclose(f);
+}
+
+static void rows_are_held_against_their_works(const char *path, const struct row *row,
+					      struct ft_gpu *const *gpu)
+{
+	struct ft_error err;
+	struct ft_validation *v =
+		ft_validate(path, NULL, 0, (struct ft_progress){ 0 }, &err);
+	size_t seen = 0;
+
+	ok_or_say(v, err);
+	for (int i = 0; i < ROWS; i++) {
+		bool can;
+		struct ft_prediction p = predicted(&row[i], gpu[row[i].gpu], &can);
+
+		if (can)
+			check_is(&v->check[seen++], &row[i], i, &p);
+	}
+	assert_int_equal(v->n_checks, seen);
+	assert_int_equal(v->n_failures, ROWS - seen);
+	assert_true(seen > ROWS / 2);
+	ft_validation_free(v);
+}
+
+/* The same table, with two columns more, of one GPU whatever the rows say. */
+static void a_table_is_predicted(const char *path, const struct row *row,
+				 const struct ft_gpu *gpu, const char *name)
+{
+	char *text = NULL, *at, want[400];
+	size_t size, failed, fails = 0;
+	FILE *out = open_memstream(&text, &size);
+	struct ft_error err, why;
+
+	ok_or_say(ft_study_kernels(name, path, out, &failed, &why, &err), err);
+	fclose(out);
+	snprintf(want, sizeof(want), "%.*s,predicted.time_us,extrapolated\n",
+		 (int)strlen(head) - 1, head);
+	assert_int_equal(strncmp(text, want, strlen(want)), 0);
+	at = text + strlen(want);
+	for (int i = 0; i < ROWS; i++) {
+		bool can;
+		struct ft_prediction p = predicted(&row[i], gpu, &can);
+		int n = (int)strlen(row[i].text) - 1;
+
+		if (row[i].work.kind == FT_MEMORY_BOUND) /* bytes by its own curve */
+			n = (int)strcspn(at, "\n");
+		if (row[i].work.kind != FT_MEMORY_BOUND) {
+			fails += !can;
+			if (can)
+				snprintf(want, sizeof(want), "%.*s,%.4f,%s\n", n,
+					 row[i].text, p.time_s * 1e6,
+					 p.extrapolated ? "true" : "false");
+			else
+				snprintf(want, sizeof(want), "%.*s,,\n", n, row[i].text);
+			if (strncmp(at, want, strlen(want)) != 0)
+				fail_msg("%.300s, wanted %s", at, want);
+		}
+		at = strchr(at, '\n') + 1;
+	}
+	assert_string_equal(at, "");
+	assert_true(failed >= fails && failed < ROWS / 2);
+	free(text);
+}
+
+static void rows_are_works(void **state)
+{
+	struct arena mem = { 0 };
+	struct row *row = calloc(ROWS, sizeof(*row));
+	struct ft_gpu *gpu[4];
+	char path[64];
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		struct ft_error err;
+
+		gpu[i] = ft_gpu_load(gpus[i], NULL, &err);
+		ok_or_say(gpu[i], err);
+	}
+	for (int i = 0; i < ROWS; i++)
+		draw_row(&mem, &row[i], gpu, i);
+	write_rows(own_path(path, "rows.csv"), row);
+	rows_are_held_against_their_works(path, row, gpu);
+	for (int i = 0; i < 4; i++)
+		a_table_is_predicted(path, row, gpu[i], gpus[i]);
+	unlink(path);
+	for (int i = 0; i < 4; i++)
+		ft_gpu_free(gpu[i]);
+	free(row);
+	arena_release(&mem);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(rows_are_works),
+	};
+
+	return cmocka_run_group_tests_name("kernel rows", tests, NULL, NULL);
+}
