@@ -51,8 +51,8 @@ static void draw_gemm(struct arena *mem, struct row *r)
 					 .k = 128 * (1 + below(64)),
 					 .groups = below(4) ? 1 : 4 } };
 	w->gemm.accumulate = w->gemm.layout == FT_WGRAD && below(2);
-	snprintf(r->text, sizeof(r->text), "gemm,%s,%s,%s,%lld,%lld,%lld,%s,%s,,,,,,,,,,",
-		 gpus[r->gpu],
+	snprintf(r->text, sizeof(r->text),
+		 "gemm,%s,%s,%s,%lld,%lld,%lld,%s,%s,,,,,,,,,,", gpus[r->gpu],
 		 w->dtype == FT_BF16 && say ? "" : ft_dtype_name(w->dtype),
 		 w->gemm.layout == FT_FORWARD && say ? "" :
 						       ft_layout_name(w->gemm.layout),
@@ -117,11 +117,11 @@ static void draw_memory(struct row *r, const struct ft_gpu *gpu)
 	curve = ft_gpu_memory_curve(gpu, w->name, w->memory.warm);
 	w->memory.bytes = bytes * (curve ? curve->traffic.value : 2);
 	if (in_bytes)
-		snprintf(r->text, sizeof(r->text), "%s,%s,,,,,,,,,,,,,,,,,%.0f", w->name,
-			 gpus[r->gpu], bytes);
+		snprintf(r->text, sizeof(r->text), "%s,%s,,,,,,,,,,,,,,,,,%.0f",
+			 w->name, gpus[r->gpu], bytes);
 	else
-		snprintf(r->text, sizeof(r->text), "%s,%s,,,%d,%d,,,,,,,,,,,,,", w->name,
-			 gpus[r->gpu], m, n);
+		snprintf(r->text, sizeof(r->text), "%s,%s,,,%d,%d,,,,,,,,,,,,,",
+			 w->name, gpus[r->gpu], m, n);
 }
 
 static const char head[] =
@@ -196,8 +196,7 @@ static void check_is(const struct ft_check *c, const struct row *r, int i,
 	assert_string_equal(c->key, r->rate ? "tflops" : "time_us");
 	assert_true(c->extrapolated_frac == p->extrapolated);
 	assert_int_equal(c->inside, r->given >= c->low && r->given <= c->high);
-	assert_int_equal(c->slow,
-			 r->rate ? r->given < c->low : r->given > c->high);
+	assert_int_equal(c->slow, r->rate ? r->given < c->low : r->given > c->high);
 	snprintf(text, sizeof(text), i % 3 ? "row%d" : "line %d", i % 3 ? i : i + 2);
 	assert_string_equal(c->id, text);
 	snprintf(text, sizeof(text), "%s %s %s", gpus[r->gpu], r->work.name,
@@ -266,7 +265,8 @@ static void a_table_is_predicted(const char *path, const struct row *row,
 					 row[i].text, p.time_s * 1e6,
 					 p.extrapolated ? "true" : "false");
 			else
-				snprintf(want, sizeof(want), "%.*s,,\n", n, row[i].text);
+				snprintf(want, sizeof(want), "%.*s,,\n", n,
+					 row[i].text);
 			if (strncmp(at, want, strlen(want)) != 0)
 				fail_msg("%.300s, wanted %s", at, want);
 		}
