@@ -157,8 +157,8 @@ static double fall_of(const struct ft_scenario *s, const struct ft_graph *g,
 	slower = l->products > 0 ? l->sustained / l->products : 1;
 	if (slower <= 1)
 		return 0;
-	return (1 / clock_of(s->cluster, l->products / of,
-			     (l->all - l->products) / of, slower) -
+	return (1 / clock_of(s->cluster, l->products / of, (l->all - l->products) / of,
+			     slower) -
 		1) /
 	       (slower - 1);
 }
@@ -205,7 +205,7 @@ static void collective_is(const struct ft_scenario *s, const struct ft_graph *g,
 					  c->node->scale_up_bytes_per_s.value) :
 			  0,
 		  1e-6);
-	assert_int_equal(t->held, r.domains == 1 ? HELD_BY_DOMAIN :
+	assert_int_equal(t->held, r.domains == 1	       ? HELD_BY_DOMAIN :
 				  call.shape.size == r.domains ? HELD_BY_RAIL :
 								 HELD_BY_NODE);
 	assert_int_equal(t->copy_engine, w->communication.copy_engine);
@@ -275,8 +275,8 @@ static void hold(const struct ft_scenario *s, const struct ft_graph *g,
 				collective_is(s, g, i, x);
 			else
 				near_s("time", w->name, x->duration,
-				       t[i].burst_s +
-					       fall * (t[i].sustained_s - t[i].burst_s));
+				       t[i].burst_s + fall * (t[i].sustained_s -
+							      t[i].burst_s));
 			near_s("time of a slow GPU", w->name, slow[i].duration,
 			       (double)x->duration * 1e-12 /
 				       (compute && !ft_work_is_host_copy(w) ? 0.8 : 1));
@@ -295,7 +295,8 @@ static void a_work_takes_what_it_takes_alone_by_the_clock(void **state)
 		struct arena mem = { 0 };
 		struct ft_error err;
 		const char *text = drawn(&mem);
-		struct node *n = node_read_text(&mem, "drawn", text, strlen(text), &err);
+		struct node *n =
+			node_read_text(&mem, "drawn", text, strlen(text), &err);
 		struct ft_scenario *s;
 		struct ft_graph *g = NULL;
 
