@@ -21,7 +21,7 @@ mutant. Not drawn, because they cannot change an answer:
   T NAME[N + 1]         room for one more than fits is never seen; one less is drawn
   ALLOC(..., n + 2)     the same of what is allocated
   h ^ h >> 28           what a hash mixes by; any other mixes as well
-  ? -2 : 1, ? 1 : -2    a comparison's sign counts, not its size; -0 is drawn
+  ? -2 : 1, ? -1 : 2     a comparison's sign counts, not its size; -0 is drawn
  A test that
 takes five times as long as without the mutant, or 4 GiB, has seen it. Tests that take longer
 than --slowest are started only for lines that no other test runs. After --budget seconds of tests a mutant counts as a survivor,
@@ -103,7 +103,7 @@ def mutations(line, bare):
     for m in re.finditer(r"(?<![\w.])(\d+)(?![\w.])", bare):
         room = (array and m.span() == array.span(4)) or allocates
         before, behind = bare[:m.start()], bare[m.end():]
-        sign = m.group() == "1" and (before.endswith(("? -", "? 1 : -")) or
+        sign = m.group() == "1" and (before.endswith(("? -", "? 1 : -", "? -1 : ")) or
                                      before.endswith("? ") and behind.startswith(" : -1"))
         if not room and not sign:
             yield line[:m.start()] + str(int(m.group()) + 1) + line[m.end():]

@@ -2,6 +2,7 @@
  * tests/test_nsight.c - exports of Nsight Systems with rows that are drawn: each comes back as it was
  * written, one by one; and what is not read is told
  */
+#include <dirent.h>
 #include <math.h>
 
 #include <sqlite3.h>
@@ -256,9 +257,22 @@ static void rows_come_back(const struct drawn *d, const struct ft_recording *r)
 	}
 }
 
+static size_t open_files(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	size_t n = 0;
+
+	assert_non_null(d);
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
 static void each_row_comes_back(void **state)
 {
 	const struct scratch *s = *state;
+	size_t files = open_files();
 
 	for (int i = 0; i < DRAWS; i++) {
 		static struct drawn d;
@@ -275,6 +289,7 @@ static void each_row_comes_back(void **state)
 		assert_string_equal(ft_recording_device(r), i % 2 ? "NVIDIA X1" : "");
 		rows_come_back(&d, r);
 		ft_recording_free(r);
+		assert_int_equal(open_files(), files);
 	}
 }
 

@@ -257,6 +257,49 @@ static void muon_takes_the_smaller_side_of_experts(void **state)
 	drop(&p);
 }
 
+/* What a forward of a layer leaves in memory. */
+static double kept_of(const struct ft_graph *g)
+{
+	const struct ft_class *c = &g->rank_class[0];
+
+	for (size_t i = 0; i < c->n_calls; i++) {
+		const struct ft_segment *s = &g->segment[c->call[i].segment];
+
+		if (!strncmp(s->name, "forward", 7))
+			return s->net_bytes[FT_MEMORY_ACTIVATIONS];
+	}
+	fail_msg("no forward");
+	return 0;
+}
+
+/* Norms behind both halves of a layer keep their inputs, of each token 2 bytes a number. */
+static void norms_behind_the_halves_keep_their_inputs(void **state)
+{
+	(void)state;
+	for (int tp = 1; tp <= 4; tp *= 2) {
+		char training[160];
+		struct parts p;
+		struct ft_graph *more;
+		struct ft_error err;
+
+		snprintf(training, sizeof(training),
+			 "{sequence_length: 1024, micro_batch_size: 3, "
+			 "global_batch_size: 24, recompute: none, sharding: zero1, "
+			 "parallel: {tp: %d}}",
+			 tp);
+		build(&p, "{name: llama3-8b, num_hidden_layers: 2}", training,
+		      "nemo-24", 8);
+		assert_int_equal(p.model->norms, 2);
+		p.model->norms = 4;
+		more = ft_graph_build(p.model, p.plan, p.stack, &err);
+		ok_or_say(more, err);
+		near_frac(kept_of(more) - kept_of(p.graph),
+			  2 * 2 * 4096.0 * 3 * 1024 / tp, 1e-9);
+		ft_graph_free(more);
+		drop(&p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -269,6 +312,7 @@ int main(void)
 		cmocka_unit_test(hsdp_keeps_as_many_copies_of_experts_as_of_the_rest),
 		cmocka_unit_test(buckets_hold_layers_of_both_kinds),
 		cmocka_unit_test(muon_takes_the_smaller_side_of_experts),
+		cmocka_unit_test(norms_behind_the_halves_keep_their_inputs),
 	};
 
 	return cmocka_run_group_tests_name("split", tests, NULL, NULL);
