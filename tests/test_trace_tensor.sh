@@ -32,6 +32,21 @@ ok "without sequence parallelism: 8 to 4" near 8 4 0.02 plain.
 ok "2 to 4, where some kernels keep their time" near 2 4 0.05 plain.
 ok "those are counted" sh -c "$f trace replay $tmp/2.plain.json --scale tp=4 | grep -q '^95 kernels and copies (11.7 ms of all ranks) may be divided'"
 ok "products go by their shapes" sh -c "! $f trace replay $tmp/2.json --scale tp=4 | grep -q 'without recorded shapes'"
+outvoted() { # the last products have as many elements in another shape: most others tell the hidden features
+	python3 -c '
+import json, sys
+d = json.load(open(sys.argv[1]))
+products = [e for e in d["traceEvents"] if e["name"] == "aten::mm"]
+for e in products[-3:]:
+    e["args"]["Input Dims"] = [[8192, 2048], [2048, 6000]]
+    e["args"].pop("Input Strides", None)
+json.dump(d, open(sys.argv[2], "w"))' "$tmp/2.json" "$tmp/odd.json"
+	for of in 2 odd; do
+		$f trace replay "$tmp/$of.json" --scale tp=4 --json | jq .step_s || return 1
+	done >"$tmp/steps"
+	awk 'NR == 1 { a = $1 } END { d = $1 / a - 1; print a, $1; exit !(NR == 2 && d > -0.01 && d < 0.01) }' "$tmp/steps" >&2
+}
+ok "a few products of another shape change little" outvoted
 ok "the group is named" sh -c "$f trace replay $tmp/2.json --scale tp=4 | grep -q \"Tensor-parallel: the group of 2 ranks described as 'tp'\""
 ok "the same size changes nothing" sh -c "$f trace replay $tmp/4.json --scale tp=4 --json | python3 -c '
 import json, sys
