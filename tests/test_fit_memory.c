@@ -81,14 +81,18 @@ static struct ft_measurement *add(struct made *x, const struct kernel *k, bool t
 	return r;
 }
 
+/* Three widths of rows. */
+static const double usual[3] = { 2048, 4096, 8192 }, wide[3] = { 30000, 32000, 128256 };
+static const double narrow[3] = { 512, 512, 512 };
+
 /* Rows on the law, of the widths; those of the fold that is held out do not count. */
 static void add_on(struct made *x, const struct kernel *k, bool torch, bool warm,
-		   const struct law *l, const double *width, int widths)
+		   const struct law *l, const double width[3])
 {
 	double traffic = torch ? k->torch : k->own;
 
-	for (int w = 0; w < widths; w++)
-		for (double m = 128; m <= 524288; m *= 2) {
+	for (int w = 0; w < 3; w++)
+		for (double m = 128 + w; m <= 524288 + w; m = 2 * (m - w) + w) {
 			struct ft_measurement *r = add(x, k, torch, warm, m, width[w]);
 			bool held = fit_fold(r) == FOLD;
 
@@ -172,8 +176,7 @@ static void curve_is(const char *line, const struct law *l, double traffic)
 }
 
 /* Each length in bytes, rising, with the law of all. */
-static void rows_are(const char *line, const struct law *l, const double *width,
-		     int widths)
+static void rows_are(const char *line, const struct law *l, const double width[3])
 {
 	const char *at = strstr(line, ", row_sharpness: ");
 	double sharpness;
@@ -185,7 +188,7 @@ static void rows_are(const char *line, const struct law *l, const double *width,
 	if (sharpness != l->sharpness)
 		fail_msg("%g, wanted %g: %.300s", sharpness, l->sharpness, line);
 	at += used;
-	for (int i = 0; i < widths; i++) {
+	for (int i = 0; i < 3; i++) {
 		double bytes, start, rate;
 
 		assert_int_equal(sscanf(at,
@@ -200,8 +203,6 @@ static void rows_are(const char *line, const struct law *l, const double *width,
 	}
 	assert_int_equal(strncmp(at, "}}\n", 3), 0);
 }
-
-static const double usual[3] = { 2048, 4096, 8192 }, wide[3] = { 30000, 32000, 128256 };
 
 static void curves_are_found_again(void **state)
 {
@@ -222,9 +223,9 @@ static void curves_are_found_again(void **state)
 		FILE *out = open_memstream(&text, &size);
 
 		memset(&x, 0, sizeof(x));
-		add_on(&x, k, torch, warm, &l, width, 3);
+		add_on(&x, k, torch, warm, &l, width);
 		used = x.used;
-		add_on(&x, k, torch, !warm, &other, width, 3);
+		add_on(&x, k, torch, !warm, &other, width);
 		add_beside(&x, k, torch, warm, &l);
 		in.n = x.n;
 		used = fit_memory_yaml(&in, FOLD, out, &outliers);
@@ -245,7 +246,7 @@ static void curves_are_found_again(void **state)
 			assert_non_null(strstr(line, ", by_row: null, row_sharpness: "
 						     "null}\n"));
 		else if (torch)
-			rows_are(line, &l, width, 3);
+			rows_are(line, &l, width);
 		if (!strcmp(k->name, "copy") && !own)
 			curve_is(line_of(text, "default", warm), &l, 2);
 		else
@@ -258,8 +259,6 @@ static void curves_are_found_again(void **state)
  * own curves. */
 static void unusual_rows_have_curves_of_their_own(void **state)
 {
-	static const double narrow[] = { 512 };
-
 	(void)state;
 	for (size_t i = 0; i < KERNELS; i++) {
 		static struct made x;
@@ -274,9 +273,9 @@ static void unusual_rows_have_curves_of_their_own(void **state)
 		if (!k->by_row)
 			continue;
 		memset(&x, 0, sizeof(x));
-		add_on(&x, k, true, false, &l, k->from > 8192 ? wide : usual, 3);
+		add_on(&x, k, true, false, &l, k->from > 8192 ? wide : usual);
 		fitted = x.used;
-		add_on(&x, k, true, false, &slow, narrow, 1);
+		add_on(&x, k, true, false, &slow, narrow);
 		in.n = x.n;
 		used = fit_memory_yaml(&in, FOLD, out, &outliers);
 		fclose(out);
