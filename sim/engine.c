@@ -202,24 +202,21 @@ static void meet_tied(struct engine *e, struct stream *s)
 	rephase(e, &e->part[first->part]);
 }
 
-/* Streams run in order and the programs are the same, so that of a team's streams that wait in
- * one work none is behind another. (Ends of a pipeline wait for each other at a tied embedding.) */
-static bool waits_there(const struct stream *s, uint32_t work)
-{
-	return s->state == MEETING && s->head->op->work == work;
-}
-
-/* The last part of a team to arrive starts all. */
+/* The last part of a team to arrive starts all. Streams run in order and the programs are the
+ * same: what waits in one work is not behind. (A pipeline's ends meet at a tied embedding.) */
 static void meet_team(struct engine *e, struct stream *s)
 {
 	uint32_t team = e->in->part[s->part].team;
 	uint32_t from = e->team_begin[team], to = e->team_begin[team + 1];
 
 	s->state = MEETING;
-	for (uint32_t i = from; i < to; i++)
-		if (!waits_there(&e->part[e->team_of[i]].stream[s->id],
-				 s->head->op->work))
+	for (uint32_t i = from; i < to; i++) {
+		const struct stream *other = &e->part[e->team_of[i]].stream[s->id];
+
+		if (other->state != MEETING ||
+		    other->head->op->work != s->head->op->work)
 			return;
+	}
 	for (uint32_t i = from; i < to; i++) {
 		struct part_state *r = &e->part[e->team_of[i]];
 
