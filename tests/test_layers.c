@@ -114,9 +114,29 @@ static void what_does_not_repeat_has_no_layers(void **state)
 {
 	(void)state;
 	has("qaoh", "no sequence of products repeats");
-	has("Eqqqqh", "f0@1 f1@2 f2@3 f3@4"); /* nothing but products: each one */
 	has("qaoqaohqaoqaoqaohqaoqaohqaoqaoqaoh",
 	    "sequences of products repeat, but passes differ in how often");
+}
+
+/* Every second layer has a mask: its attention backward is one kernel more. */
+static void kernels_of_one_attention_are_one(void **state)
+{
+	(void)state;
+	has("qaoqaoqaoqaohxbbyyxbyyxbbyyxbyy",
+	    "f0@0 f1@3 f2@6 f3@9 b3@13 b2@18 b1@22 b0@27");
+	/* but not across another kernel */
+	has("qaNaoqaNaoh", "f0@0 f1@5");
+}
+
+/* Attention that is not fused: two products within, which may be alike as those of an MLP are. A
+ * layer has six at least, so that two alike, or pairs, are none. */
+static void without_fused_attention_a_layer_has_six_products(void **state)
+{
+	(void)state;
+	has("EqqssonnqqssonnhU", "f0@1 f1@8");
+	has("EpscoudpscoudH", "f0@1 f1@7");
+	has("Eqqqqh", "no sequence of products repeats");
+	has("EqkqkqkhU", "no sequence of products repeats");
 }
 
 int main(void)
@@ -129,6 +149,8 @@ int main(void)
 		cmocka_unit_test(a_layer_with_other_kernels_is_one),
 		cmocka_unit_test(a_pass_that_was_cut_is_numbered_from_its_end),
 		cmocka_unit_test(what_does_not_repeat_has_no_layers),
+		cmocka_unit_test(kernels_of_one_attention_are_one),
+		cmocka_unit_test(without_fused_attention_a_layer_has_six_products),
 	};
 
 	return cmocka_run_group_tests_name("recorded/layers", tests, NULL, NULL);
