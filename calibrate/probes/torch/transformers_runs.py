@@ -24,14 +24,16 @@ def text(value):
 
 
 def run(case, gpu):
-    lora, shard = case.get("lora"), case.get("shard", True)
+    lora, ddp = case.get("lora"), case.get("ddp", False)
+    shard = case.get("shard", True) and not ddp
     row = {"id": case["name"], "cluster.gpu": gpu, "cluster.gpus": case["gpus"],
            "stack": "transformers-5-" + ("compile" if case.get("compile") else "eager"),
            "training.sequence_length": case["seq"], "training.micro_batch_size": case["mbs"],
            "training.global_batch_size": case["mbs"] * case.get("ga", 1) * case["gpus"],
            "training.precision": "bf16", "training.sharding": "fsdp" if shard else "ddp",
            "training.recompute": "full" if case.get("recompute") else "none",
-           "training.gradient_dtype": "fp32" if shard else "bf16", "training.master_weights": shard,
+           "training.gradient_dtype": "fp32" if shard or ddp else "bf16",
+           "training.master_weights": shard or ddp,
            "training.reshard_after_forward": case.get("reshard", True)}
     row.update(("model." + k, v) for k, v in case["model"].items() if k not in NOT_OF_THE_MODEL)
     if lora:

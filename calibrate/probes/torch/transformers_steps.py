@@ -7,14 +7,14 @@ models, one JSON line a case.  Optional: needs torch, transformers and GPUs; loa
 CASES.json is a list of maps: `name`; `model`, keys of a config.json with its model_type; `seq`;
 `mbs`, sequences a micro-batch and rank; and, where they differ from the default, `ga` (1)
 micro-batches a step; `shard` (true) FSDP2 around each layer, weights in fp32 and computation in
-bf16, or all of one rank in bf16; `reshard` (true); `attention` (the library's choice);
+bf16, or all of one rank in bf16; `ddp` (false) instead, weights in fp32 under autocast; `reshard` (true); `attention` (the library's choice);
 `compile` (false) each layer; `recompute` (false) each layer; `lora`, a map of `rank`, `targets` (names
 of modules) and `wide` (false: adapters in bf16; true: in fp32, as PEFT has them), with `shard` false;
 `autocast` (false) to bf16; `trace` (false).
 
 A step is forward and backward of all micro-batches, the loss by the library, and a fused AdamW.
 `step_s` is the mean of steps one behind the other, `alone_s` the median of steps after a wait,
-`peak_bytes` what the allocator held at most. With `trace` and TRACES in the environment rank 0
+`peak_bytes` what the allocator held at most, first steps included (DDP then lays its buckets anew). With `trace` and TRACES in the environment rank 0
 writes TRACES/NAME.rank0.kineto.json.gz of one more step.
 """
 import datetime
@@ -43,10 +43,11 @@ def build(case, device):
     keys = dict(case["model"])
     config = transformers.AutoConfig.for_model(keys.pop("model_type"), **keys)
     config.use_cache = False
-    shard = case.get("shard", True)
+    ddp = case.get("ddp", False)
+    shard = case.get("shard", True) and not ddp
     with torch.device(device):
         model = transformers.AutoModelForCausalLM.from_config(
-            config, dtype=torch.float32 if shard else torch.bfloat16,
+            config, dtype=torch.float32 if shard or ddp else torch.bfloat16,
             **({"attn_implementation": case["attention"]} if "attention" in case else {}))
     model.train()
     if case.get("recompute"):
@@ -69,6 +70,9 @@ def build(case, device):
         for layer in layers:
             fully_shard(layer, **more)
         fully_shard(model, **more)
+    if ddp:
+        model = torch.nn.parallel.DistributedDataParallel(model, device_ids=[device.index],
+                                                          gradient_as_bucket_view=True)
     return model, len(layers), config
 
 
@@ -78,21 +82,23 @@ def measured(case, device):
     parameters = sum(p.numel() for p in model.parameters())
     trained = [p for p in model.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(trained, lr=1e-5, fused=True)
-    context = torch.autocast("cuda", torch.bfloat16, enabled=case.get("autocast", False))
+    context = torch.autocast("cuda", torch.bfloat16, enabled=case.get("autocast", case.get("ddp", False)))
     shape = (case["mbs"], case["seq"])
     x = torch.randint(0, config.vocab_size, shape, device=device)
 
     def step():
-        for _ in range(case.get("ga", 1)):
+        for i in range(case.get("ga", 1)):
+            if case.get("ddp"):
+                model.require_backward_grad_sync = i == case.get("ga", 1) - 1
             with context:
                 loss = model(input_ids=x, labels=x).loss
             loss.backward()
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
 
+    torch.cuda.reset_peak_memory_stats()
     for _ in range(WARM):
         step()
-    torch.cuda.reset_peak_memory_stats()
     alone = []
     for _ in range(STEPS):
         torch.cuda.synchronize()
