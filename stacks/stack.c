@@ -49,6 +49,7 @@ static const char *const hosts[FT_HOSTS] = {
 	"exchange",
 	"expert",
 	"sync",
+	"inputs",
 	"pair",
 };
 

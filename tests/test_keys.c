@@ -17,6 +17,7 @@ static const struct key_exempt exempt[] = {
 	{ "stack", "layout.dual_pipe", "a schedule is refused or not: test_usage.sh" },
 	{ "stack", "layout.cut_blocks", "takes rates.host.piece: test_host_work.c" },
 	{ "stack", "rates.host.piece", "of layout.cut_blocks: test_host_work.c" },
+	{ "stack", "rates.host.inputs", "of layout.asks_inputs: test_transformers.c" },
 	{ "stack", "rates.host.split_weight",
 	  "of layout.autograd_split: test_schedule_parts.c" },
 	{ "stack", "rates.host.split_below",

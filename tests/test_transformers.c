@@ -22,9 +22,10 @@ static void step(struct parts *p, const char *model, const char *stack,
 	build(p, arena_printf(&mem, "{name: %s, num_hidden_layers: %d}", model, LAYERS),
 	      arena_printf(&mem,
 			   "{sequence_length: %d, global_batch_size: %d, "
-			   "micro_batch_size: %d, sharding: fsdp, recompute: none, "
-			   "gradient_dtype: fp32, %s}",
+			   "micro_batch_size: %d, sharding: fsdp, "
+			   "gradient_dtype: fp32, %s%s}",
 			   SEQUENCE, 2 * BATCH, BATCH,
+			   strstr(more, "recompute") ? "" : "recompute: none, ",
 			   *more ? more : "parallel: {ep: 1}"),
 	      stack, 2);
 	arena_release(&mem);
@@ -181,6 +182,19 @@ static void latent_queries_are_joined(void **state)
 	drop(&p);
 }
 
+/* Of an activity of the host, over a step. */
+static double host_of(const struct ft_graph *g, enum ft_host what)
+{
+	double n = 0;
+
+	for (size_t i = 0; i < g->rank_class[0].n_calls; i++) {
+		const struct ft_call *call = &g->rank_class[0].call[i];
+
+		n += (double)call->repeat * g->segment[call->segment].host[what];
+	}
+	return n;
+}
+
 static double waits_of(const struct ft_graph *g)
 {
 	double n = 0;
@@ -215,6 +229,21 @@ static void the_host_asks_once_a_forward(void **state)
 		arena_release(&mem);
 	}
 	step(&p, "llama3-8b", PLAIN, "");
+	assert_true(waits_of(p.graph) == 0);
+	drop(&p);
+	step(&p, "deepseek-v3, num_nextn_predict_layers: 1", EAGER, "");
+	assert_true(waits_of(p.graph) == 1);
+	drop(&p);
+	/* an expert's own product is as large as the host is told, in each layer */
+	step(&p, "qwen3-30b-a3b", PLAIN, "grouped_experts: false");
+	assert_true(waits_of(p.graph) == LAYERS);
+	drop(&p);
+	step(&p, "qwen3-30b-a3b", EAGER, "grouped_experts: false");
+	assert_true(waits_of(p.graph) == LAYERS + 1);
+	assert_true(host_of(p.graph, FT_HOST_INPUTS) == 1);
+	assert_true(host_of(p.graph, FT_HOST_SYNC) == LAYERS);
+	drop(&p);
+	step(&p, "qwen3-30b-a3b", PLAIN, "grouped_experts: true");
 	assert_true(waits_of(p.graph) == 0);
 	drop(&p);
 }
@@ -281,6 +310,101 @@ static void adapters_in_fp32_keep_their_own_input(void **state)
 		  LAYERS * TOKENS * 2 * (5 * 4096.0 + 4096 - 2 * 4096), 1e-9);
 }
 
+/* The most that any part of a step takes beside what is there when it begins. */
+static double most_of_a_part(const struct ft_graph *g)
+{
+	double most = 0;
+
+	for (size_t i = 0; i < g->n_segments; i++)
+		most = fmax(most, g->segment[i].peak_bytes[FT_MEMORY_ACTIVATIONS]);
+	return most;
+}
+
+/* Latents in front of two norms; and a predicted token's layer, with both inputs of its norms. */
+static void latents_and_predicted_tokens_keep_more(void **state)
+{
+	double two = 2 * 4 * 7168.0, layer = two + 4 * (1536 + 512);
+	struct parts a, b;
+
+	(void)state;
+	keeps_more("deepseek-v3", "", layer);
+	step(&a, "deepseek-v3, num_nextn_predict_layers: 1", EAGER, "");
+	step(&b, "deepseek-v3, num_nextn_predict_layers: 1", PLAIN, "");
+	near_frac(most_of_a_part(a.graph) - most_of_a_part(b.graph),
+		  TOKENS * (layer + two), 1e-9);
+	drop(&a);
+	drop(&b);
+	step(&a, "deepseek-v3, q_lora_rank: 0", EAGER, "");
+	expect(&a, "latent_norm", LAYERS, 47 * TOKENS * 512, 8);
+	expect(&a, "latent_norm_back", LAYERS, 110 * TOKENS * 512, 18);
+	drop(&a);
+}
+
+/* What runs again of a layer, and what it keeps less for that. */
+static void again(const char *model, const char *modules, const char *works,
+		  double bytes_a_token)
+{
+	struct arena mem = { 0 };
+	struct parts with, without;
+
+	step(&without, model, EAGER, "");
+	step(&with, model, EAGER,
+	     arena_printf(&mem, "recompute: selective, recompute_modules: %s",
+			  modules));
+	for (const char *at = works; *at; at += strlen(at) + 1)
+		assert_true(sum_of(with.graph, at).n ==
+				    2 * sum_of(without.graph, at).n &&
+			    sum_of(without.graph, at).n > 0);
+	near_frac(kept(without.graph) - kept(with.graph),
+		  LAYERS * TOKENS * bytes_a_token, 1e-9);
+	near_frac(with.graph->recomputed_flop_per_rank,
+		  sum_of(with.graph, NULL).flop - sum_of(without.graph, NULL).flop,
+		  2e-3);
+	drop(&with);
+	drop(&without);
+	arena_release(&mem);
+}
+
+/* Attention alone: the mask and what is repeated. Norms alone: of the first two what is fp32, what
+ * weights multiply, and their outputs. Every operation: all of these but the outputs of norms, and a
+ * gate's half. */
+static void what_runs_again_is_not_kept(void **state)
+{
+	double mask = 2 * SEQUENCE + 2 * 2 * (48 - 4) * 128.0, h = 4096, f = 11008;
+
+	(void)state;
+	again("starcoder2-15b", "core_attn", "mask\0repeat\0", mask);
+	again("starcoder2-15b", "op", "mask\0repeat\0rope\0", mask + 24576 * 2);
+	again("llama3-8b", "norm", "norm\0add_norm\0", 2 * 4 * h + 2 * 2 * h);
+	again("olmo2-7b", "op", "qk_norm\0rope\0", 4 * 4 * h + 4 * f);
+	again("deepseek-v3", "op", "latent_norm\0latent_join\0",
+	      4 * (2 * 7168.0 + 2048) + 4 * 18432.0);
+}
+
+/* A kernel that is given a mask, or chunks as one, computes again all scores; so do plain ones. */
+static void all_scores_are_computed_again(void **state)
+{
+	static const char *const models[] = {
+		"gemma2-9b", "phi3-mini", "llama4-scout, attention_chunk_size: 1024",
+		"gpt-oss-20b", "qwen2.5-7b"
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(models) / sizeof(*models); i++) {
+		struct parts with, without;
+
+		step(&with, models[i], EAGER,
+		     "recompute: full, moe_force_balance: true");
+		step(&without, models[i], EAGER, "moe_force_balance: true");
+		near_frac(with.graph->recomputed_flop_per_rank,
+			  sum_of(with.graph, NULL).flop -
+				  sum_of(without.graph, NULL).flop,
+			  2e-3);
+		drop(&with);
+		drop(&without);
+	}
+}
+
 /* Beside logits of 12 bytes: the gathered weights of embedding, head and last norm, in 16 bit. */
 static void the_root_is_there_for_the_loss(void **state)
 {
@@ -302,6 +426,13 @@ static void the_root_is_there_for_the_loss(void **state)
 	near_frac(peak[0], 12 * logits, 1e-9);
 	near_frac(peak[1], 12 * logits + 2 * root, 1e-9);
 	drop(&p);
+	step(&p, "llama3-8b", EAGER, "lora: {rank: 8}");
+	peak[1] = 0;
+	for (size_t i = 0; i < p.graph->n_segments; i++)
+		peak[1] =
+			fmax(peak[1], p.graph->segment[i].peak_bytes[FT_MEMORY_OTHER]);
+	near_frac(peak[1], 12 * logits + 2 * root, 1e-9); /* frozen, and as large */
+	drop(&p);
 }
 
 int main(void)
@@ -317,6 +448,9 @@ int main(void)
 		cmocka_unit_test(the_host_asks_once_a_forward),
 		cmocka_unit_test(what_norms_and_masks_keep),
 		cmocka_unit_test(adapters_in_fp32_keep_their_own_input),
+		cmocka_unit_test(latents_and_predicted_tokens_keep_more),
+		cmocka_unit_test(what_runs_again_is_not_kept),
+		cmocka_unit_test(all_scores_are_computed_again),
 		cmocka_unit_test(the_root_is_there_for_the_loss),
 	};
 

@@ -106,6 +106,15 @@ void qkv_enter(struct builder *b, const struct layer_sizes *s)
 		enter_split(b, s, s->h, false);
 }
 
+/* Of the latents, one of which q may not have. */
+static void latent_norms(struct builder *b, const struct ft_layer *l, int64_t rows,
+			 bool backward)
+{
+	put_bare_norms(b, backward ? "latent_norm_back" : "latent_norm",
+		       (double)(rows * (l->q_lora_rank + l->kv_lora_rank)), 0,
+		       l->q_lora_rank ? 2 : 1, backward);
+}
+
 void latent_up(struct builder *b, const struct layer_sizes *s)
 {
 	const struct ft_layer *l = s->l;
@@ -127,7 +136,7 @@ static void latent_forward(struct builder *b, const struct layer_sizes *s)
 		put_gemm(b, "q_down", FT_FORWARD, rows, l->q_lora_rank, s->h);
 	put_gemm(b, "kv_down", FT_FORWARD, rows, l->kv_lora_rank + l->qk_rope_head_dim,
 		 s->h);
-	put_bare_norms(b, "latent_norm", (double)(rows * latents), 0, 2, false);
+	latent_norms(b, l, rows, false);
 	put_norm_cast(b, (double)(rows * latents));
 	latent_up(b, s);
 }
@@ -176,7 +185,7 @@ void latent_back(struct builder *b, const struct layer_sizes *s)
 
 	if (!l->kv_lora_rank)
 		return;
-	put_bare_norms(b, "latent_norm_back", (double)(rows * latents), 0, 2, true);
+	latent_norms(b, l, rows, true);
 	put_cast(b, (double)(rows * (latents + l->qk_rope_head_dim)), 2);
 	put_input_transpose(b, (double)(rows * s->h));
 	if (l->q_lora_rank)

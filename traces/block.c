@@ -134,6 +134,16 @@ static void latent_join(struct builder *b, const struct layer_sizes *s, bool bac
 			   joined.bytes * (double)(s->tokens * s->q), joined.launches);
 }
 
+void attention_inputs(struct builder *b, const struct layer_sizes *s)
+{
+	if (b->model->qk_norm)
+		put_bare_norms(b, "qk_norm", (double)(s->tokens * (s->q + s->k)), 0, 2,
+			       false);
+	if (b->model->positions == FT_ROPE)
+		put_element(b, s, "rope", "default", rope_recipe(b)->rope);
+	latent_join(b, s, false);
+}
+
 /* Attention from the products of q, k and v to its own output. */
 static void attention_middle(struct builder *b, const struct layer_sizes *s)
 {
@@ -143,12 +153,7 @@ static void attention_middle(struct builder *b, const struct layer_sizes *s)
 		delta_core(b, s, false);
 		return;
 	}
-	if (b->model->qk_norm)
-		put_bare_norms(b, "qk_norm", (double)(s->tokens * (s->q + s->k)), 0, 2,
-			       false);
-	if (b->model->positions == FT_ROPE)
-		put_element(b, s, "rope", "default", rope_recipe(b)->rope);
-	latent_join(b, s, false);
+	attention_inputs(b, s);
 	attention_core(b, s, false);
 	put_memory(b, "output_gate", "swiglu", 6 * (double)(s->tokens * s->gate), 1);
 	put_element(b, s, "transpose", "copy", r->shuffle);

@@ -98,6 +98,9 @@ bool output_is_needed(const struct builder *b); /* of an MLP, by a backward */
 
 /* context.c: core attention, over the ranks of a context group if there is one */
 void attention_core(struct builder *b, const struct layer_sizes *s, bool backward);
+/* What is done to q and k behind their products; and a mask, and the heads that it wants. */
+void attention_inputs(struct builder *b, const struct layer_sizes *s);
+void attention_mask(struct builder *b, const struct layer_sizes *s);
 
 /* attention.c: attention that is not fused, and the products in front of it */
 bool is_unfused(const struct builder *b);

@@ -98,7 +98,7 @@ void await_event(struct builder *b, enum ft_event event);
 /* From here on what is put is of weights' gradients, or not; what it was. */
 bool of_weights(struct builder *b, bool is);
 /* The host waits for the last compute op that was put. */
-void host_waits(struct builder *b);
+void host_waits(struct builder *b, enum ft_host what);
 void host(struct builder *b, enum ft_host activity, double times);
 
 /* Compute ops; sizes of 0 put nothing. A product accumulates as layout and stack say;
@@ -125,6 +125,9 @@ void put_rows(struct builder *b, const char *name, const char *curve, double byt
 
 /* elements.c: is each operation of a model's text a kernel? */
 bool by_operation(const struct builder *b);
+/* Bytes a number that an RMS norm in single operations keeps more than a kernel, which keeps its
+ * input: that in fp32, and what its weights multiply, if they are trained. */
+double norm_kept(const struct builder *b);
 /* Norms with which nothing else is done, of numbers in all; rows of 0 bytes: several at once. */
 void put_bare_norms(struct builder *b, const char *name, double numbers,
 		    double row_bytes, int norms, bool backward);

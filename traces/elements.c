@@ -149,6 +149,11 @@ bool norms_in_operations(const struct builder *b)
 	       b->model->norm == FT_RMS_NORM;
 }
 
+double norm_kept(const struct builder *b)
+{
+	return norms_in_operations(b) ? (b->plan->lora.rank ? 2 : 4) : 0;
+}
+
 const struct recipe *recipe_of(const struct builder *b)
 {
 	return &recipes[b->rules->fusion];

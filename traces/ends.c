@@ -32,8 +32,6 @@ void embedding_forward(struct builder *b)
 	put_memory(b, "embedding", "embedding", 2 * wide(b),
 		   b->model->positions == FT_LEARNED ? 3 : 1);
 	tensor_sum(b, "tp_embedding", wide(b));
-	if (b->rules->asks_inputs)
-		host_waits(b);
 }
 
 static void table_gradient(struct builder *b, double table)

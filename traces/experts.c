@@ -304,8 +304,9 @@ void experts_send(struct builder *b, const struct ft_layer *l)
 	router(b, &r, l->experts, FT_FORWARD);
 	put_memory(b, "top_k", "softmax", 12 * (double)(r.tokens * l->experts), 6);
 	b->graphed = b->plan->graphs == FT_GRAPHS_FULL;
-	if (!(b->plan->capacity_factor > 0) && !b->graphed && !stays(b))
-		host_waits(b);
+	if (!(b->plan->capacity_factor > 0) && !b->graphed &&
+	    !(stays(b) && b->plan->grouped_experts))
+		host_waits(b, FT_HOST_SYNC);
 	ordering(b, &r, "order", recipe_of(b)->routing->order);
 	by_rank(b, &r, "permute", recipe_of(b)->routing->permute);
 	exchange(b, &r, "ep_dispatch");

@@ -170,13 +170,13 @@ void await_event(struct builder *b, enum ft_event event)
 	b->awaits[event] = true;
 }
 
-void host_waits(struct builder *b)
+void host_waits(struct builder *b, enum ft_host what)
 {
 	for (size_t i = b->seg->n_ops; !left_out(b) && i-- > 0;)
 		if (b->seg->op[i].stream == FT_STREAM_COMPUTE) {
 			b->seg->op[i].host_waits = true;
 			b->host_waited = true;
-			host(b, FT_HOST_SYNC, 1);
+			host(b, what, 1);
 			return;
 		}
 }

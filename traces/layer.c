@@ -92,7 +92,10 @@ static void every_op(struct builder *b, const struct layer_sizes *s)
 	put_norm(b, s, "norm", norm_recipe(b)->norm);
 	qkv_enter(b, s);
 	qkv_forward(b, s);
-	put_element(b, s, "rope", "default", rope_recipe(b)->rope);
+	if (!s->l->linear_heads) {
+		attention_inputs(b, s);
+		attention_mask(b, s);
+	}
 	put_norm(b, s, "add_norm", norm_recipe(b)->add_norm);
 	if (!s->l->experts) {
 		enter_split(b, s, s->h, false);

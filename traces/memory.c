@@ -203,14 +203,24 @@ static double head_product_bytes(const struct builder *b, double logits)
 	return 2 * logits + (adds ? 2 * head_weights(b) : 0);
 }
 
-/* Beside the logits, where gradients are added up by the products: a stand-in for the gradient of
- * the head's weights in 16 bit, and the head's input and its gradient, whole. */
-static double head_beside(const struct builder *b)
+/* The root's weights, gathered for the head. */
+static double gathered_root(const struct builder *b, struct held root)
 {
-	return hands_stand_ins(b) ?
-		       2 * head_weights(b) +
-			       4 * (double)(b->tokens * b->model->hidden_size) :
-		       0;
+	return is_fsdp(b->plan) && b->plan->reshard_after_forward ? whole_bytes(root) :
+								    0;
+}
+
+/* Beside the logits: the root where the loss is a part of it; and where gradients are added up by the
+ * products a stand-in for the gradient of the head's weights in 16 bit, and the head's input and its
+ * gradient, whole. */
+static double head_beside(const struct builder *b, struct held root)
+{
+	double bytes = b->rules->loss_in_root ? gathered_root(b, root) : 0;
+
+	if (hands_stand_ins(b))
+		bytes += 2 * head_weights(b) +
+			 4 * (double)(b->tokens * b->model->hidden_size);
+	return bytes;
 }
 
 /* Bytes per logit that a loss keeps for its backward pass beside the logits: what is not fused
@@ -227,7 +237,7 @@ void head_bytes(struct builder *b, struct held root, bool backward)
 {
 	double logits = head_logits(b), peak;
 	double whole = b->plan->reshard_after_forward ? unit_bytes(b, root) : 0;
-	double beside = head_beside(b) + (b->rules->loss_in_root ? whole / 2 : 0);
+	double beside = head_beside(b, root);
 
 	if (b->part != PART_WHOLE && !b->rules->autograd_split)
 		/* the gradient of the logits waits for the head's */
@@ -244,7 +254,7 @@ void head_bytes(struct builder *b, struct held root, bool backward)
 		take(b, FT_MEMORY_OTHER, (backward ? -kept : 2 + kept) * logits, peak);
 		return;
 	}
-	peak = whole / 2 + 2 * logits;
+	peak = gathered_root(b, root) + 2 * logits;
 	if (backward && whole + 2 * logits > peak)
 		peak = whole + 2 * logits;
 	if (backward)

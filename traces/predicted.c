@@ -50,7 +50,7 @@ static void norms(struct builder *b, bool backward)
 static void joined_bytes(struct builder *b, bool backward)
 {
 	int64_t part = b->plan->sequence_parallel ? b->tokens / b->plan->tp : b->tokens;
-	double kept = 8 * (double)(part * b->model->hidden_size);
+	double kept = (8 + 2 * norm_kept(b)) * (double)(part * b->model->hidden_size);
 
 	if (!backward)
 		b->seg->peak_bytes[FT_MEMORY_ACTIVATIONS] += kept;

@@ -93,16 +93,21 @@ bool output_is_needed(const struct builder *b)
 	return b->model->norms > 2;
 }
 
+/* Of scores that are written, and of those under a mask, all are computed. */
 static double attention_flop(const struct builder *b, const struct layer_sizes *s)
 {
+	double all = (double)b->plan->sequence, pairs;
+
 	if (s->l->linear_heads)
 		return 8 * (double)(s->tokens * s->out * s->l->linear_key_dim);
-	return ft_attention_flop(
-		FT_PASS_FORWARD,
-		(double)(s->heads * b->sequences) / (double)b->plan->cp *
+	pairs = is_unfused(b) || is_masked(b, s->l) ?
+			all * all :
 			ft_layer_pairs(s->l, b->plan->sequence, window_of(b, s->l),
-				       b->model->causal && !is_masked(b, s->l)),
-		(double)s->l->qk_head_dim, (double)s->l->v_head_dim);
+				       b->model->causal);
+	return ft_attention_flop(FT_PASS_FORWARD,
+				 (double)(s->heads * b->sequences) /
+					 (double)b->plan->cp * pairs,
+				 (double)s->l->qk_head_dim, (double)s->l->v_head_dim);
 }
 
 /* Parameters of the experts' products that a token uses, as this rank's share of tokens has

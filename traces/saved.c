@@ -155,13 +155,16 @@ static double score_bytes(const struct builder *b, const struct layer_sizes *s,
 /* What blocks other than llama's and GPT-2's keep more, or less, a token: no sum between
  * halves side by side, nor its norm's output; the inputs of norms behind the halves and of
  * those of q and k; the gate of attention's output; a delta rule's q, which is wider than
- * hidden_size. An RMS norm in single operations keeps its input in fp32, and what its weights
- * multiply if they are trained, where a kernel keeps its input. */
-static double other_saved(const struct builder *b, const struct layer_sizes *s)
+ * hidden_size. What runs again keeps no numbers of a norm's operations, and no mask. */
+static double other_saved(const struct builder *b, const struct layer_sizes *s,
+			  unsigned set)
 {
 	double h = 2 * (double)s->h / (double)b->plan->tp, more = 2 * (double)s->gate;
-	double trained = b->plan->lora.rank ? 0 : 2;
-	double operations = norms_in_operations(b) ? 2 + trained : 0;
+	double operations = set & FT_MODULE_OPS ? 0 : norm_kept(b);
+	int64_t norms = b->model->norms;
+
+	if (set & FT_MODULE_NORM) /* the first two */
+		norms = norms > 2 ? norms - 2 : 0;
 
 	if (s->beside)
 		more -= b->model->norms > 1 ? h : 2 * h;
@@ -169,8 +172,11 @@ static double other_saved(const struct builder *b, const struct layer_sizes *s)
 		more += 2 * h;
 	if (b->model->qk_norm && !s->l->linear_heads) /* norms' inputs */
 		more += (2 + operations) * (double)(s->q + s->k);
-	more += operations / 2 * h * (double)b->model->norms;
-	if (is_masked(b, s->l)) /* the mask, and what keys and values are repeated to */
+	more += operations / 2 * h * (double)norms;
+	if (is_masked(b, s->l) &&
+	    !(set &
+	      (FT_MODULE_CORE_ATTENTION |
+	       FT_MODULE_OPS))) /* the mask, and what keys and values are repeated to */
 		more += 2 * (double)(b->plan->sequence + s->q - s->k + s->out - s->v);
 	return more + (s->l->linear_heads ? 2 * (double)s->q : 0);
 }
@@ -203,14 +209,16 @@ static double heads_kept(const struct builder *b, const struct layer_sizes *s)
 
 /* Latents in front of their norms and behind, and the key that is turned. Where they are gathered
  * a rank keeps its slice. */
-static double latents_kept(const struct builder *b, const struct layer_sizes *s)
+static double latents_kept(const struct builder *b, const struct layer_sizes *s,
+			   unsigned set)
 {
 	const struct ft_layer *l = s->l;
 	bool sliced = b->rules->tensor_parallel == FT_TP_MEGATRON;
 
 	if (!l->kv_lora_rank)
 		return 0;
-	return ((2 + input_kept(b)) * (double)(l->q_lora_rank + l->kv_lora_rank) +
+	return ((2 + input_kept(b) + (set & FT_MODULE_OPS ? 0 : norm_kept(b))) *
+			(double)(l->q_lora_rank + l->kv_lora_rank) +
 		2 * (double)l->qk_rope_head_dim) *
 	       (sliced ? (double)s->part / (double)s->tokens : 1);
 }
@@ -235,8 +243,8 @@ double layer_saved_bytes(const struct builder *b, int64_t layer, enum ft_recompu
 		rest -= 2 * (double)s.q;
 		kv = 0;
 	}
-	return tokens *
-	       (mlp_bytes(b, &s, sliced, set) + whole + rest + kv +
-		latents_kept(b, &s) + other_saved(b, &s) + frozen_inputs(b, &s, set) +
-		score_bytes(b, &s, set) + (b->rules->dropout ? 2 * h * sliced : 0));
+	return tokens * (mlp_bytes(b, &s, sliced, set) + whole + rest + kv +
+			 latents_kept(b, &s, set) + other_saved(b, &s, set) +
+			 frozen_inputs(b, &s, set) + score_bytes(b, &s, set) +
+			 (b->rules->dropout ? 2 * h * sliced : 0));
 }

@@ -218,6 +218,8 @@ void segment_embed(struct stage *st, unsigned variant)
 		gather_weights(b, ends_held(b, true, st->last));
 	cast_weights(b, ends_held(b, true, false));
 	embedding_forward(b);
+	if (b->rules->asks_inputs)
+		host_waits(b, FT_HOST_INPUTS);
 	segment_done(st);
 }
 

@@ -55,6 +55,7 @@ enum ft_host {
 	FT_HOST_EXCHANGE, /* beyond a collective's: one exchange among experts */
 	FT_HOST_EXPERT,	  /* one expert of a routed MLP where each has its own calls */
 	FT_HOST_SYNC,	  /* the host asks the GPU for token counts, and waits */
+	FT_HOST_INPUTS, /* it asks for a number of a micro-batch's inputs (asks_inputs) */
 	FT_HOST_PAIR, /* a layer of two micro-batches side by side, beyond what each takes */
 	FT_HOSTS
 };
