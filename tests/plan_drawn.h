@@ -90,4 +90,42 @@ static inline const char *drawn_dual(struct arena *mem)
 		ANY("1", "2", "4"));
 }
 
+/* Of models as Transformers writes them: masks, plain sinks, single operations, a host that asks; also
+ * under plans that Transformers does not run. */
+static inline const char *drawn_written(struct arena *mem)
+{
+	static const char *const written[] = {
+		"gemma2-9b, num_hidden_layers: 8",
+		"gpt-oss-20b, num_hidden_layers: 8",
+		"starcoder2-15b, num_hidden_layers: 8",
+		"phi3-mini, num_hidden_layers: 8",
+		"qwen3-30b-a3b, num_hidden_layers: 8",
+		"deepseek-v2, num_hidden_layers: 8",
+		"falcon-7b, num_hidden_layers: 8",
+		"qwen3-next-80b-a3b, num_hidden_layers: 8, num_nextn_predict_layers: 1",
+		"llama4-scout, num_hidden_layers: 8, attention_chunk_size: 1024",
+	};
+
+	return arena_printf(
+		mem,
+		"{model: {name: %s}, cluster: {gpu: %s, gpus: %s}, stack: %s, training: "
+		"{sequence_length: %s, global_batch_size: %s, micro_batch_size: %s, "
+		"sharding: %s, recompute: %s, schedule: %s, step_start: %s, "
+		"reshard_after_forward: %s, overlap: {dp: %s, pp: %s}, "
+		"parallel: {tp: %s, pp: %s, cp: %s, ep: %s, vpp: %s}}}",
+		written[below(9)],
+		ANY("h100-sxm", "h200", "b200", "a100-80g", "mi300x"), ANY("8", "16"),
+		ANY("transformers-5-eager", "transformers-5-compile",
+		    "tests/data/transformers-any-plan.yaml",
+		    "tests/data/transformers-any-plan.yaml"),
+		ANY("2048", "4096"), ANY("16", "32", "64", "256"), ANY("1", "1", "2"),
+		ANY("ddp", "zero1", "fsdp", "fsdp", "hsdp"),
+		ANY("none", "selective", "full"),
+		ANY("1f1b", "1f1b", "gpipe", "zero-bubble", "zbv"),
+		ANY("steady", "together"), ANY("true", "true", "false"),
+		ANY("true", "false"), ANY("true", "false"), ANY("1", "1", "1", "2"),
+		ANY("1", "1", "1", "2", "4"), ANY("1", "1", "1", "2"),
+		ANY("1", "1", "1", "4"), ANY("1", "1", "1", "2"));
+}
+
 #endif

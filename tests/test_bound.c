@@ -173,11 +173,32 @@ static void nor_is_one_of_dualpipev(void **state)
 	ft_shelf_free(shelf);
 }
 
+static void nor_is_one_of_models_as_transformers_writes_them(void **state)
+{
+	struct tally t = { .least = 1 };
+	struct ft_shelf *shelf = ft_shelf_new();
+
+	(void)state;
+	for (seed = 17; t.steps < DUALS;) {
+		struct arena mem = { 0 };
+
+		hold(drawn_written(&mem), shelf, &t);
+		arena_release(&mem);
+	}
+	print_message("%d steps, %d bounded: %.3f of the step on average, at least "
+		      "%.3f; sketched %.3f\n",
+		      t.steps, t.bounded, t.sum / t.bounded, t.least,
+		      t.loose / t.steps);
+	assert_true(t.bounded > t.steps / 2);
+	ft_shelf_free(shelf);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_step_is_shorter_than_its_bound),
 		cmocka_unit_test(nor_is_one_of_dualpipev),
+		cmocka_unit_test(nor_is_one_of_models_as_transformers_writes_them),
 	};
 
 	return cmocka_run_group_tests_name("bound", tests, NULL, NULL);

@@ -175,6 +175,24 @@ static void so_is_one_of_dualpipev(void **state)
 	ft_shelf_free(shelf);
 }
 
+/* The host asks in each micro-batch. */
+static void so_is_one_of_models_as_transformers_writes_them(void **state)
+{
+	struct tally t = { 0 };
+	struct ft_shelf *shelf = ft_shelf_new();
+
+	(void)state;
+	for (seed = 19; t.steps < UNEVEN;) {
+		struct arena mem = { 0 };
+
+		hold(drawn_written(&mem), shelf, 0, &t);
+		arena_release(&mem);
+	}
+	tell(&t);
+	assert_true(t.jumped > t.steps / 6);
+	ft_shelf_free(shelf);
+}
+
 static void hold_all(int64_t changes, int plans, struct tally *t)
 {
 	struct ft_shelf *shelf = ft_shelf_new();
@@ -388,6 +406,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_step_is_the_same_as_if_all_of_it_had_been_run),
 		cmocka_unit_test(so_is_one_that_was_edited),
+		cmocka_unit_test(so_is_one_of_models_as_transformers_writes_them),
 		cmocka_unit_test(so_is_one_of_dualpipev),
 		cmocka_unit_test(so_is_that_of_any_scenario),
 		cmocka_unit_test(so_is_one_whose_pipelines_wait_for_each_other),
