@@ -320,7 +320,34 @@ static size_t count_layers(struct finder *f)
 	return most;
 }
 
-/* When the layer that begins at a mark ends. */
+/* The first kernel of an update between two places of the stream, or the second. */
+static size_t update_from(const struct finder *f, size_t from, size_t to)
+{
+	for (; from < to && from < f->n_ops; from++)
+		if (op_of(f->r, f->op[from])->rec_class == FT_REC_OPTIMIZER)
+			return from;
+	return to;
+}
+
+/* Operations before a layer's first mark that are the layer's, as a norm is: as many as before the
+ * first layer of a run are those before its second. */
+static size_t lead_of(const struct finder *f, const struct run *run)
+{
+	size_t a = f->mark[run->begin].at, b = f->mark[run->begin + run->period].at;
+	size_t n = 0;
+
+	for (; n < a; n++) {
+		const struct ft_rec_op *x = op_of(f->r, f->op[a - 1 - n]);
+		const struct ft_rec_op *y = op_of(f->r, f->op[b - 1 - n]);
+
+		if (is_mark(x) || is_mark(y) || x->name != y->name)
+			break;
+	}
+	return n;
+}
+
+/* When the layer that begins at a mark ends. The last one has no more operations than the one
+ * before it, less those that lead the next, and none of the update. */
 static ft_ps end_of(const struct finder *f, const struct run *run, size_t i)
 {
 	size_t first = run->begin + i * run->period, next = first + run->period;
@@ -329,9 +356,10 @@ static ft_ps end_of(const struct finder *f, const struct run *run, size_t i)
 	if (i + 1 < run->n) {
 		at = f->mark[next].at;
 	} else {
-		at += at - f->mark[first - run->period].at;
+		at += at - f->mark[first - run->period].at - lead_of(f, run);
 		if (next < f->n_marks && f->mark[next].at < at)
 			at = f->mark[next].at;
+		at = update_from(f, f->mark[first].at, at);
 	}
 	return at < f->n_ops ? f->t->op_begin[f->rank][f->op[at]] : f->window.to;
 }

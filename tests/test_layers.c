@@ -2,7 +2,7 @@
  * tests/test_layers.c - layers by repetition, on made-up steps whose layers are known
  *
  * A step is a word: a letter a kernel. "a" is attention, "b" attention backward, other
- * letters in lower case products, in capitals kernels bound by memory.
+ * letters in lower case products, in capitals kernels bound by memory, "W" an optimizer's.
  */
 #include <unistd.h>
 
@@ -27,7 +27,10 @@ static struct ft_recording *step_of(const char *word)
 				 word[i] == 'a' ? "fwd" : "bwd");
 		else
 			snprintf(name, sizeof(name), "%s_%c",
-				 word[i] < 'a' ? "elementwise" : "gemm", word[i]);
+				 word[i] == 'W' ? "FusedOptimizer" :
+				 word[i] < 'a'	? "elementwise" :
+						  "gemm",
+				 word[i]);
 		fprintf(f,
 			"{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"%s\",\"pid\":0,"
 			"\"tid\":7,\"ts\":%d,\"dur\":10,\"args\":{\"stream\":7,"
@@ -41,6 +44,8 @@ static struct ft_recording *step_of(const char *word)
 	ok_or_say(r, err);
 	return r;
 }
+
+static ft_ps last_end; /* of the step that was read last, its last layer's */
 
 /* layers: their passes, numbers and begins, as "f0@2 f1@6 b1@12 ..."; or why not. */
 static void has(const char *word, const char *layers)
@@ -64,6 +69,7 @@ static void has(const char *word, const char *layers)
 				      (int)l.layer[i].layer,
 				      (int)(l.layer[i].window.from / 10000000));
 	assert_string_equal(l.layers ? said : l.why, layers);
+	last_end = l.n ? l.layer[l.n - 1].window.to / 10000000 : 0;
 	arena_release(&mem);
 	ft_replay_free(p);
 	ft_recording_free(r);
@@ -88,6 +94,21 @@ static void a_neighbour_of_the_same_name_is_no_layer(void **state)
 	(void)state;
 	has("oENqaoNqaoNqaoHh", "f0@3 f1@7 f2@11");
 	has("NqaoNqaoNqaoHq", "f0@1 f1@5 f2@9");
+}
+
+/* The last layer has as many operations as the others, but for the next one's norms, which lead each
+ * layer, and for what updates its weights. */
+static void what_follows_the_last_layer_is_no_part_of_it(void **state)
+{
+	const char *layers = "f0@0 f1@3 b1@10 b0@20";
+
+	(void)state;
+	has("qaoqaohhHNxbyyRMNNNNxbyyREEEEEEE", layers);
+	assert_int_equal(last_end, 29); /* one norm leads */
+	has("qaoqaohhNNxbyyRMNNNNxbyyREEEEEEE", layers);
+	assert_int_equal(last_end, 28); /* two */
+	has("qaoqaohhHNxbyyRMNNNNxbyyREWWWWWW", layers);
+	assert_int_equal(last_end, 26);
 }
 
 static void micro_batches_are_told_apart_by_the_shortest_run(void **state)
@@ -145,6 +166,7 @@ int main(void)
 		cmocka_unit_test(layers_are_what_repeats),
 		cmocka_unit_test(a_longer_pass_is_backward_without_a_name),
 		cmocka_unit_test(a_neighbour_of_the_same_name_is_no_layer),
+		cmocka_unit_test(what_follows_the_last_layer_is_no_part_of_it),
 		cmocka_unit_test(micro_batches_are_told_apart_by_the_shortest_run),
 		cmocka_unit_test(a_layer_with_other_kernels_is_one),
 		cmocka_unit_test(a_pass_that_was_cut_is_numbered_from_its_end),
