@@ -246,12 +246,28 @@ static const struct ft_attention_table *table_for(const struct ft_gpu *gpu,
 	return best;
 }
 
-static double rate_of(const struct ft_gpu *gpu, const char *impl)
+/* NULL: the profile does not know it, and it counts as 1. */
+static const struct ft_number *rate_of(const struct ft_gpu *gpu, const char *impl)
 {
 	for (size_t i = 0; i < gpu->n_impls; i++)
 		if (!strcmp(gpu->impl[i].name, impl))
-			return gpu->impl[i].rate.value;
-	return 1;
+			return &gpu->impl[i].rate;
+	return NULL;
+}
+
+/* From the rows of one implementation to another, by their rates; how far off they may be adds to
+ * how far off the rows are. */
+static void by_rates(const struct ft_gpu *gpu, const char *from, const char *to,
+		     struct ft_prediction *out)
+{
+	const struct ft_number *a = rate_of(gpu, from), *b = rate_of(gpu, to);
+
+	out->time_s *= (a ? a->value : 1) / (b ? b->value : 1);
+	if (b)
+		out->spread_frac =
+			hypot(out->spread_frac, (b->high - b->low) / (2 * b->value));
+	else
+		out->extrapolated = true;
 }
 
 static struct attention_shape shape_of(const struct ft_gpu *gpu,
@@ -305,17 +321,20 @@ bool attention_predict(const struct ft_gpu *gpu, const struct ft_work *work,
 		out->time_s = e.time_s;
 		out->extrapolated = e.far;
 		left = e.left;
-		if (wrong >= OTHER_VERSION - 2)
-			out->time_s *= rate_of(gpu, t->impl) / rate_of(gpu, impl);
 		spread *= 1 + 0.5 * (wrong != 0) + (wrong > OTHER_DTYPE + OTHER_GPU);
 		out->extrapolated |= wrong >= OTHER_IMPL - 2;
 	} else {
-		out->time_s = attention_arithmetic_s(gpu, &a) / rate_of(gpu, impl);
+		const struct ft_number *rate = rate_of(gpu, impl);
+
+		out->time_s =
+			attention_arithmetic_s(gpu, &a) / (rate ? rate->value : 1);
 		out->extrapolated = true;
 		spread = fmax(2 * spread, 0.2);
 	}
+	out->spread_frac = krige_spread(spread, left, noise);
+	if (t && wrong >= OTHER_VERSION - 2)
+		by_rates(gpu, t->impl, impl, out);
 	out->time_s =
 		fmax(out->time_s, fmax(gpu->kernel_floor_s.value, least_s(gpu, &a)));
-	out->spread_frac = krige_spread(spread, left, noise);
 	return true;
 }
