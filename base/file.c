@@ -1,6 +1,7 @@
 /* base/file.c - reading whole, writing beside and renaming, finding our data */
 #include "base/file.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -469,6 +470,17 @@ const char *file_find(struct arena *mem, const char *folder, const char *name,
 		ft_fail(err, at, "unknown name '%s' in %s/; known: %s", name, folder,
 			known && n ? text_join(mem, known, n) : "none");
 	return NULL;
+}
+
+const char *file_stem(struct arena *mem, const char *path)
+{
+	const char *slash = strrchr(path, '/'), *leaf = slash ? slash + 1 : path;
+	const char *dot = strrchr(leaf, '.');
+
+	for (const char *c = dot; dot && *++c;)
+		if (!isalpha((unsigned char)*c))
+			dot = NULL;
+	return arena_text_n(mem, leaf, dot ? (size_t)(dot - leaf) : strlen(leaf));
 }
 
 char *file_beside(struct arena *mem, const char *path, const char *leaf)

@@ -64,6 +64,9 @@ const char *file_find(struct arena *mem, const char *folder, const char *name,
 const char **file_list(struct arena *mem, const char *folder, size_t *n,
 		       struct ft_error *err) __attribute__((warn_unused_result));
 
+/* The file's own name without what says its format (behind the last dot, letters alone): versions
+ * in a name stay. */
+const char *file_stem(struct arena *mem, const char *path);
 /* "DIR/leaf", DIR being the folder of path. */
 char *file_beside(struct arena *mem, const char *path, const char *leaf);
 

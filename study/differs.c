@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/file.h"
 #include "base/node.h"
 #include "foretoken/study.h"
 #include "study/keys.h"
@@ -149,8 +150,7 @@ const char *scenario_label(struct arena *mem, const struct ft_scenario *s,
 			   struct ft_error *err)
 {
 	static const char *const keys[] = { "title", "name" };
-	const char *slash = strrchr(s->file, '/');
-	const char *leaf = slash ? slash + 1 : s->file, *label = NULL;
+	const char *label = NULL;
 	const struct node *n = NULL;
 
 	for (int i = 0; !label && i < 2; i++) {
@@ -159,7 +159,7 @@ const char *scenario_label(struct arena *mem, const struct ft_scenario *s,
 			label = n->text;
 	}
 	if (!label)
-		label = arena_text_n(mem, leaf, strcspn(leaf, "."));
+		label = file_stem(mem, s->file);
 	for (const char *c = label; *c; c++)
 		if ((unsigned char)*c < ' ' || *c == 127) {
 			ft_fail(err, n ? &n->mark : NULL,

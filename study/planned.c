@@ -263,11 +263,9 @@ static const char *label_of(struct arena *mem, const struct node *root,
 {
 	const struct node *title = node_get(root, "title");
 	const struct node *gpus = node_path(root, "cluster.gpus");
-	const char *slash = strrchr(path, '/'),
-		   *leaf = slash ? slash + 1 : path + strspn(path, FILE_FOREIGN);
 	bool titled = !node_is_null(title) && title->kind == NODE_SCALAR;
-	const char *text =
-		titled ? title->text : arena_text_n(mem, leaf, strcspn(leaf, "."));
+	const char *text = titled ? title->text :
+				    file_stem(mem, path + strspn(path, FILE_FOREIGN));
 
 	return sized && gpus->text ?
 		       arena_printf(mem, "%s, %s GPUs", text, gpus->text) :

@@ -46,7 +46,8 @@ static void an_assumed_rate_is_as_wide_as_it_says(void **state)
 /* Where a profile names no rate of it, it counts as NAME's, and that is told. */
 static void a_rate_that_nobody_names_is_told(void **state)
 {
-	struct ft_work masked = square("cudnn-unknown", false), w = square("cudnn", false);
+	struct ft_work masked = square("cudnn-unknown", false),
+		       w = square("cudnn", false);
 	struct ft_prediction a, b;
 	struct ft_error err;
 	struct ft_gpu *gpu = ft_gpu_load("h200", NULL, &err);

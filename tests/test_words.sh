@@ -198,4 +198,13 @@ cat base/*.c hw/*.c models/*.c stacks/*.c traces/*.c sim/*.c recorded/*.c cost/*
 ok "what the program says is plain" plain "$tmp/strings"
 cat */*.h include/foretoken/*.h >"$tmp/headers"
 ok "the headers are plain" plain "$tmp/headers"
+
+# ---- numbers that README says
+told() { # WHAT N: README says so many
+	grep -q "$2" README.md || { echo "README does not say '$2'" >&2; return 1; }
+}
+n=$($f runs | sed -n 's/^\([0-9]*\) runs;.*/\1/p' | sed 's/\([0-9]\)\([0-9]\{3\}\)$/\1,\2/')
+ok "the measured runs are as many as README says" told runs "the $n measured runs"
+ok "so are the GPUs" told gpus "$(ls hw/gpus/*.yaml | wc -l) GPUs from"
+ok "so are the presets" told presets "$(ls models/*.yaml | xargs grep -L 'shape to be given' | wc -l) presets"
 finish
