@@ -141,6 +141,7 @@ static void read_block(struct reader *r, const struct family *family,
 		family->qk_norm ? family->qk_norm :
 				  FT_QK_HEAD;
 	model->embedding_norm = family->embedding_norm;
+	model->wide_norms = family->wide_norms;
 	model->gated_output = family->gated_output;
 	model->shared_gate = family->shared_gate;
 	model->sinks = family->sinks;

@@ -11,6 +11,8 @@
 #define GPT LAYER_NORM, .activation = FT_GELU
 #define GPT_BIASED GPT, .linear_bias = true
 
+/* wide_norms: where the comment on huggingface/transformers pull request 29402 stands, or gpt-oss's "main diff with
+ * Llama"; and Olmo2RMSNorm (Transformers' modeling files, read 2026-11-25). */
 static const struct family families[] = {
 	/* dense, as llama */
 	{ .type = "llama" },
@@ -19,13 +21,14 @@ static const struct family families[] = {
 	{ "qwen3", .qk_norm = FT_QK_HEAD },
 	{ "qwen3_5_text", .qk_norm = FT_QK_HEAD, .gated_output = true },
 	{ "qwen", .qkv_bias = true, .half_width = true },
-	{ "gemma", .tied = true },
-	{ "gemma2", .tied = true, .norms = 4 },
-	{ "gemma3_text", .tied = true, .norms = 4, .qk_norm = FT_QK_HEAD },
+	{ "gemma", .wide_norms = true, .tied = true },
+	{ "gemma2", .wide_norms = true, .tied = true, .norms = 4 },
+	{ "gemma3_text", .wide_norms = true, .tied = true, .norms = 4,
+	  .qk_norm = FT_QK_HEAD },
 	{ .type = "granite" },
 	{ .type = "phi3" },
 	{ "olmo", .norm = FT_LAYER_NORM, .bare_norms = true },
-	{ "olmo2", .qk_norm = FT_QK_WHOLE },
+	{ "olmo2", .wide_norms = true, .qk_norm = FT_QK_WHOLE },
 	{ .type = "exaone" },
 	{ "exaone4", .qk_norm = FT_QK_HEAD },
 	{ "glm", .qkv_only = true },
@@ -67,13 +70,13 @@ static const struct family families[] = {
 	{ "olmoe", .qk_norm = FT_QK_WHOLE, .experts = EXPERTS_ALL },
 	{ "granitemoe", .experts = EXPERTS_ALL },
 	{ "dbrx", .norm = FT_LAYER_NORM, .experts = EXPERTS_ALL },
-	{ "gpt_oss", .linear_bias = true, .router_bias = true, .sinks = true,
-	  .scaled_rope = true, .experts = EXPERTS_ALL },
+	{ "gpt_oss", .wide_norms = true, .linear_bias = true, .router_bias = true,
+	  .sinks = true, .scaled_rope = true, .experts = EXPERTS_ALL },
 	{ "minimax_m2", .qk_norm = FT_QK_WHOLE, .router_bias = true,
 	  .experts = EXPERTS_ALL },
 	{ "qwen2_moe", .qkv_bias = true, .shared_gate = true, .experts = EXPERTS_SOME },
 	{ "qwen3_moe", .qk_norm = FT_QK_HEAD, .experts = EXPERTS_SOME },
-	{ "qwen3_next", .qk_norm = FT_QK_HEAD, .gated_output = true,
+	{ "qwen3_next", .wide_norms = true, .qk_norm = FT_QK_HEAD, .gated_output = true,
 	  .shared_gate = true, .experts = EXPERTS_SOME },
 	{ "qwen3_5_moe_text", .qk_norm = FT_QK_HEAD, .gated_output = true,
 	  .shared_gate = true, .experts = EXPERTS_SOME },

@@ -45,6 +45,7 @@ struct family {
 	bool router_bias; /* a number for each expert beside the router's matrix */
 	bool norm_bias;	  /* norms have a bias */
 	bool bare_norms;  /* norms have no parameters */
+	bool wide_norms;  /* whose weights multiply before they are 16 bit again */
 	bool embedding_norm;
 	bool latent;	   /* multi-head latent attention */
 	bool gated_output; /* attention's output times a gate */

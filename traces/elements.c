@@ -151,7 +151,9 @@ bool norms_in_operations(const struct builder *b)
 
 double norm_kept(const struct builder *b)
 {
-	return norms_in_operations(b) ? (b->plan->lora.rank ? 2 : 4) : 0;
+	double trained = b->model->wide_norms ? 4 : 2;
+
+	return norms_in_operations(b) ? 2 + (b->plan->lora.rank ? 0 : trained) : 0;
 }
 
 const struct recipe *recipe_of(const struct builder *b)
