@@ -37,3 +37,5 @@ fill() { # FILE
 }
 fill README.md
 fill docs/accuracy.md
+n=$("$f" runs | sed -n 's/^\([0-9]*\) runs;.*/\1/p' | sed 's/\([0-9]\)\([0-9]\{3\}\)$/\1,\2/')
+sed -i "s/the [0-9,]* measured runs/the $n measured runs/" README.md
