@@ -30,7 +30,7 @@ struct drawn {
 
 static struct held any_held(void)
 {
-	struct held h = { (double)below(1 << 20), (double)below(1 << 20), 0, 0, 4 };
+	struct held h = { (double)below(1 << 20), (double)below(1 << 20), 0, 0, 4, 0 };
 
 	if (!below(3)) {
 		h.frozen = (double)below(1 << 20);
