@@ -268,10 +268,11 @@ static void unusual_rows_have_curves_of_their_own(void **state)
 		struct law l = { 2, 1000, 1 }, slow = { 2, 970, 1 };
 		size_t size, outliers = 0, used, fitted;
 		char *text = NULL, want[32];
-		FILE *out = open_memstream(&text, &size);
+		FILE *out;
 
 		if (!k->by_row)
 			continue;
+		out = open_memstream(&text, &size);
 		memset(&x, 0, sizeof(x));
 		add_on(&x, k, true, false, &l, k->from > 8192 ? wide : usual);
 		fitted = x.used;
