@@ -4,9 +4,9 @@
  * Beside a product of k inputs and n outputs: k x rank, rank x n, a scaling and an addition,
  * in 16 bit; with dropout a masked copy of the input. Adapters in fp32 under autocast have their
  * input, and its gradient, cast to fp32 and back: 12 bytes a number, which move as 15.6 of a plain cast
- * (32 layers' worth of both passes, measurements/probes/h100-2026-11-25-transformers-unseen), and their
- * own copy of the input is kept. Backward: two gradients of each of the
- * two, and the addition to the input's gradient. Under tensor parallelism each product is
+ * (read off a recorded step of 16 layers that is not kept; its length is in
+ * measurements/steps/h100-transformers.csv), and their own copy of the input is kept. Backward: two
+ * gradients of each of the two, and the addition to the input's gradient. Under tensor parallelism each product is
  * split once, and the rank-wide tensor between the two is gathered or summed (Megatron's
  * adapters).
  */
