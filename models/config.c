@@ -132,7 +132,9 @@ static void read_block(struct reader *r, const struct family *family,
 
 	model->parallel =
 		later || read_bool(r, "use_parallel_residual", family->parallel);
-	model->norms = family->norms ? family->norms : 2;
+	model->norms = read_bool(r, "use_post_norm", false) ? 4 :
+		       family->norms			    ? family->norms :
+							      2;
 	if (family->joins_norm && model->parallel)
 		model->norms = (int)apart;
 	model->qk_norm =
@@ -218,6 +220,7 @@ bool config_read(struct arena *mem, const struct family *family, const struct no
 	if (model->positions != FT_LEARNED)
 		model->max_positions = 0;
 	model->activation = read_activation(&r, family);
+	model->activation_numbers = family->activation_numbers;
 	model->tied = read_bool(&r, "tie_word_embeddings", family->tied);
 	read_biases(&r, family, model);
 	read_block(&r, family, model);

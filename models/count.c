@@ -110,6 +110,7 @@ double ft_layer_dense_parameters(const struct ft_model *model, int64_t i)
 	       mlp_biases(model, l->intermediate) +
 	       mlp_matrices(model, l->shared_intermediate) +
 	       mlp_biases(model, l->shared_intermediate) + router_matrix(model, i) +
+	       model->activation_numbers +
 	       (model->router_bias ? (double)l->experts : 0);
 }
 

@@ -33,12 +33,13 @@ struct family {
 	enum ft_qk_norm qk_norm;
 	enum expert_kind experts;
 	enum few_heads few_heads;
-	int norms;	  /* of a layer; 0: two */
-	int more_rows;	  /* of a learned position table */
-	bool tied;	  /* these four unless the config says otherwise: */
-	bool linear_bias; /* every linear layer of a block has a bias */
-	bool parallel;	  /* attention and MLP side by side */
-	bool qk_norm_off; /* no norm of q and k unless use_qk_norm */
+	int norms;		/* of a layer; 0: two */
+	int more_rows;		/* of a learned position table */
+	int activation_numbers; /* that a layer's activation learns */
+	bool tied;		/* these four unless the config says otherwise: */
+	bool linear_bias;	/* every linear layer of a block has a bias */
+	bool parallel;		/* attention and MLP side by side */
+	bool qk_norm_off;	/* no norm of q and k unless use_qk_norm */
 	bool qkv_bias;	  /* q, k and v have a bias whatever attention_bias says */
 	bool qkv_only;	  /* attention_bias is of q, k and v, not of the output */
 	bool head_bias;	  /* of the output head */

@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/reader.h"
+#include "base/text.h"
 #include "models/family.h"
 
 enum { MANY = 1 << 30 };
@@ -117,6 +118,41 @@ static const struct node *read_numbers(struct reader *r, const char *key, int64_
 	return list;
 }
 
+/* A list of words of what layers are, of n that are known, or nothing. */
+static const struct node *read_words(struct reader *r, const char *key,
+				     const char *const *known, size_t n)
+{
+	const struct node *list = read_list(r, key);
+	struct arena mem = { 0 };
+
+	for (size_t i = 0; list && i < list->n && !r->failed; i++) {
+		const char *text = list->item[i]->text;
+		size_t k = 0;
+
+		while (k < n && text && strcmp(text, known[k]) != 0)
+			k++;
+		if (!text || k == n)
+			reader_fail_node(r, key, list->item[i],
+					 "%.40s is no layer that is simulated; those "
+					 "are: %s",
+					 text ? text : "a value of this kind",
+					 text_join(&mem, known, n));
+	}
+	arena_release(&mem);
+	return list;
+}
+
+/* Layer i's word of a list, which is repeated when shorter than the model; NULL: no list. */
+static const char *word_of(const struct node *list, int64_t i)
+{
+	const char *text;
+
+	if (!list || !list->n)
+		return NULL;
+	text = list->item[(size_t)i % list->n]->text;
+	return text ? text : "";
+}
+
 /* Is layer i one of a list of numbers? */
 static bool listed(const struct node *list, int64_t i)
 {
@@ -128,15 +164,17 @@ static bool listed(const struct node *list, int64_t i)
 	return false;
 }
 
-/* Which layers are routed: from `first` on, one in `every`, one in `step` counted from
- * 1, unless listed as dense; or those listed as routed. */
+/* Which layers are routed: those called sparse; or those listed as routed; else from
+ * `first` on, one in `every`, one in `step` counted from 1, unless listed as dense. */
 struct routed_rule {
 	int64_t first, every, step;
-	const struct node *dense, *routed;
+	const struct node *types, *dense, *routed;
 };
 
 static bool is_routed(const struct routed_rule *rule, int64_t i)
 {
+	if (rule->types && rule->types->n)
+		return !strcmp(word_of(rule->types, i), "sparse");
 	if (rule->routed)
 		return listed(rule->routed, i);
 	return i >= rule->first && i % rule->every == 0 && (i + 1) % rule->step == 0 &&
@@ -145,9 +183,11 @@ static bool is_routed(const struct routed_rule *rule, int64_t i)
 
 static struct routed_rule routed_rule(struct reader *r)
 {
+	static const char *const mlps[] = { "dense", "sparse" };
 	struct routed_rule rule = {
 		.first = read_int(r, "first_k_dense_replace", 0, MANY, 0),
 		.every = read_int(r, "moe_layer_freq", 1, MANY, 1),
+		.types = read_words(r, "mlp_layer_types", mlps, 2),
 		.dense = read_numbers(r, "mlp_only_layers", MANY),
 		.routed = read_numbers(r, "moe_layers", MANY),
 	};
@@ -187,19 +227,9 @@ struct layer_rule {
 	bool odd;	/* odd layers are local, not even ones */
 };
 
-static const char *type_of(const struct layer_rule *rule, int64_t i)
-{
-	const struct node *list = rule->types;
-
-	if (!list || !list->n)
-		return NULL;
-	list = list->item[(size_t)i % list->n];
-	return list->text ? list->text : "";
-}
-
 static bool is_local(const struct layer_rule *rule, int64_t i)
 {
-	const char *type = type_of(rule, i);
+	const char *type = word_of(rule->types, i);
 	size_t n = rule->rotated ? rule->rotated->n : 0;
 
 	if (type)
@@ -216,7 +246,7 @@ static bool is_local(const struct layer_rule *rule, int64_t i)
 
 static bool is_linear(const struct layer_rule *rule, int64_t i)
 {
-	const char *type = type_of(rule, i);
+	const char *type = word_of(rule->types, i);
 
 	if (type)
 		return !strcmp(type, "linear_attention");
@@ -250,39 +280,19 @@ static void make_linear(struct ft_layer *layer, const struct ft_layer *linear)
 	layer->linear_taps = linear->linear_taps;
 }
 
-static const struct node *read_types(struct reader *r)
-{
-	static const char *const known[] = { "full_attention", "sliding_attention",
-					     "chunked_attention", "linear_attention" };
-	const struct node *list = read_list(r, "layer_types");
-
-	for (size_t i = 0; list && i < list->n; i++) {
-		const char *text = list->item[i]->text;
-		bool is = false;
-
-		for (size_t k = 0; k < sizeof(known) / sizeof(*known); k++)
-			is = is || (text && !strcmp(text, known[k]));
-		if (!is)
-			reader_fail(
-				r, "layer_types",
-				"%.40s is no layer that is simulated; full_attention, "
-				"sliding_attention, chunked_attention and "
-				"linear_attention are",
-				text ? text : "a value of this kind");
-	}
-	return list;
-}
-
 /* Layers that see less than all: by `layer_types` (repeated when shorter than the
  * model), else by the type's custom. */
 static void set_reach(struct reader *r, const struct family *family,
 		      const struct ft_model *model, struct ft_layer *layer)
 {
+	static const char *const reaches[] = { "full_attention", "sliding_attention",
+					       "chunked_attention",
+					       "linear_attention" };
 	int64_t window = read_int(r, "sliding_window", 0, MANY, 0);
 	int64_t chunk = read_int(r, "attention_chunk_size", 0, MANY, 0);
 	bool on = read_bool(r, "use_sliding_window", true), any = false;
 	struct layer_rule rule = {
-		.types = read_types(r),
+		.types = read_words(r, "layer_types", reaches, 4),
 		.rotated = read_numbers(r, "no_rope_layers", 1),
 		.from = read_int(r, "max_window_layers", 0, MANY, 0),
 		.linear = read_int(r, "full_attention_interval", 0, MANY, 0),
@@ -290,7 +300,7 @@ static void set_reach(struct reader *r, const struct family *family,
 	};
 	struct ft_layer linear = { 0 };
 
-	if (!type_of(&rule, 0))
+	if (!word_of(rule.types, 0))
 		rule.pattern = read_int(r, "sliding_window_pattern", 0, MANY,
 					rule.odd ? 2 : 0);
 	for (int64_t i = 0; i < model->n_layers; i++)

@@ -107,6 +107,7 @@ static bool read_runs(const struct node *node, struct ft_stack_has *runs,
 
 	runs->parallel = read_set(&r, "parallel", splits, SPLITS);
 	runs->sharding = read_set(&r, "sharding", shardings, SHARDINGS);
+	runs->predicted_tokens = read_bool(&r, "predicted_tokens", true);
 	if (!runs->sharding)
 		reader_fail(&r, "sharding", "should hold a word at least");
 	return reader_close(&r);

@@ -185,8 +185,12 @@ static void mistakes_are_told_with_their_place(void **state)
 		  "whole numbers from 0 to 1" },
 		{ "name: qwen3-30b-a3b\nmlp_only_layers: 5", 2, 18,
 		  "should be a list" },
-		{ "name: gemma2-9b\nlayer_types: [full_attention, conv]", 2, 14,
-		  "conv is no layer that is simulated" },
+		{ "name: gemma2-9b\nlayer_types: [full_attention, conv]", 2, 31,
+		  "conv is no layer that is simulated; those are: full_attention, "
+		  "sliding_attention, chunked_attention, linear_attention" },
+		{ "name: qwen3-30b-a3b\nmlp_layer_types: [dense, []]", 2, 26,
+		  "a value of this kind is no layer that is simulated; those are: "
+		  "dense, sparse" },
 		{ "name: llama3-8b\nlayer_types: [linear_attention]", 1, 1,
 		  "lacks the key 'linear_num_value_heads'" },
 		{ "[llama3-8b]", 1, 1, "a name, a path or a map" },

@@ -47,6 +47,7 @@ static const struct {
 	{ "max_position_embeddings", "opt-6.7b", "4096" },
 	{ "max_window_layers", "mistral-7b", "4" },
 	{ "mlp_bias", "llama3-8b", "true" },
+	{ "mlp_layer_types", "qwen3-30b-a3b", "[dense, sparse]" },
 	{ "mlp_only_layers", "qwen3-30b-a3b", "[0, 1]" },
 	{ "moe_intermediate_size", "qwen3-30b-a3b", "1024" },
 	{ "moe_layer_freq", "deepseek-v3", "2" },
@@ -77,6 +78,7 @@ static const struct {
 	{ "use_parallel_residual", "gpt-neox-20b", "false" },
 	{ "use_sliding_window", "mistral-7b", "false" },
 	{ "v_head_dim", "deepseek-v3", "64" },
+	{ "use_post_norm", "llama3-8b", "true" },
 	{ "vocab_size", "llama3-8b", "1000" },
 	{ "vocab_size_multiple", "llama3-8b", "1000" },
 	/* names, or read under other names, or refused when they would matter */

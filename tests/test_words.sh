@@ -199,6 +199,15 @@ ok "what the program says is plain" plain "$tmp/strings"
 cat */*.h include/foretoken/*.h >"$tmp/headers"
 ok "the headers are plain" plain "$tmp/headers"
 
+# ---- model types that the manual names
+types_told() {
+	sed -n '/^The model types are/,/^$/p' man/foretoken-scenario.5 | tr ' ;,' '\n\n\n' >"$tmp/named"
+	sed -n '/families\[\] = {/,/refused\[\]/s/^\t{ \(\.type = \)\{0,1\}"\([^"]*\)".*/\2/p' models/families.c |
+		grep -vxF -f "$tmp/named" >"$tmp/untold"
+	[ ! -s "$tmp/untold" ] || { echo "foretoken-scenario(5) lacks $(tr '\n' ' ' <"$tmp/untold")" >&2; return 1; }
+}
+ok "the manual names each model type" types_told
+
 # ---- numbers that README says
 told() { # WHAT N: README says so many
 	grep -q "$2" README.md || { echo "README does not say '$2'" >&2; return 1; }

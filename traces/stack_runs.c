@@ -65,6 +65,12 @@ static bool framework_has(const struct ft_plan *plan, const struct ft_stack *sta
 bool stack_runs(const struct ft_model *model, const struct ft_plan *plan,
 		const struct ft_stack *stack, struct ft_error *err)
 {
+	if (model->predicted && !stack->runs.predicted_tokens)
+		return ft_fail(
+			err, NULL,
+			"num_nextn_predict_layers: stack %s trains no tokens ahead "
+			"of the next one; set model.num_nextn_predict_layers to 0",
+			stack->name);
 	if (plan_splits(plan) && !stack->layout.split_backward)
 		return ft_fail(
 			err, NULL,

@@ -63,6 +63,7 @@ struct ft_model {
 	enum ft_qk_norm qk_norm;
 	int norms;		 /* as wide as hidden_size, of a layer: 1, 2, 4 */
 	int norm_vectors;	 /* parameters of a norm: 0; weight; weight and bias */
+	int activation_numbers;	 /* that a layer's activation learns: 0; xIELU: 2 */
 	bool wide_norms;	 /* whose weights multiply in fp32 */
 	bool tied;		 /* output head shares the embedding */
 	bool qkv_bias, out_bias; /* of q, k and v; of attention's output */

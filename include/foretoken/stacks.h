@@ -258,6 +258,7 @@ enum { FT_STACK_CCLS = 4 };
  * where it lists none. */
 struct ft_stack_has {
 	unsigned parallel, sharding;
+	bool predicted_tokens; /* does it train those ahead of the next (MTP)? */
 };
 
 struct ft_stack {
