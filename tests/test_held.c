@@ -4,7 +4,7 @@
  */
 #include "tests/check.h"
 
-#include "traces/build.h"
+#include "traces/memory.h"
 #include "traces/casts.h"
 #include "traces/sharding.h"
 

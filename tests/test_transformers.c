@@ -231,9 +231,6 @@ static void the_host_asks_once_a_forward(void **state)
 	step(&p, "llama3-8b", PLAIN, "");
 	assert_true(waits_of(p.graph) == 0);
 	drop(&p);
-	step(&p, "deepseek-v3, num_nextn_predict_layers: 1", EAGER, "");
-	assert_true(waits_of(p.graph) == 1);
-	drop(&p);
 	/* an expert's own product is as large as the host is told, in each layer */
 	step(&p, "qwen3-30b-a3b", PLAIN, "grouped_experts: false");
 	assert_true(waits_of(p.graph) == LAYERS);
@@ -263,13 +260,16 @@ static double kept(const struct ft_graph *g)
 	return most;
 }
 
-static void keeps_more(const char *model, const char *more, double bytes_a_token)
+/* More by that many bytes a token: of each layer, and of the norm behind all. */
+static void keeps_more(const char *model, const char *more, double of_layer,
+		       double of_norm)
 {
 	struct parts a, b;
 
 	step(&a, model, EAGER, more);
 	step(&b, model, PLAIN, more);
-	near_frac(kept(a.graph) - kept(b.graph), LAYERS * TOKENS * bytes_a_token, 1e-9);
+	near_frac(kept(a.graph) - kept(b.graph), TOKENS * (LAYERS * of_layer + of_norm),
+		  1e-9);
 	drop(&a);
 	drop(&b);
 }
@@ -279,12 +279,14 @@ static void keeps_more(const char *model, const char *more, double bytes_a_token
 static void what_norms_and_masks_keep(void **state)
 {
 	(void)state;
-	keeps_more("llama3-8b", "", 2 * 4 * 4096.0);
-	keeps_more("olmo2-7b", "", 2 * 6 * 4096.0 + 6 * 2 * 4096.0); /* in fp32 */
-	keeps_more("olmo2-7b", "lora: {rank: 8}", 2 * 2 * 4096.0 + 2 * 2 * 4096.0);
-	keeps_more("starcoder2-15b", "", 2 * SEQUENCE + 2 * 2 * (48 - 4) * 128.0);
-	keeps_more("llama3-8b", "lora: {rank: 8}", 2 * 2 * 4096.0);
-	keeps_more("phi3-mini", "", 2 * 4 * 3072.0 + 2 * SEQUENCE);
+	keeps_more("llama3-8b", "", 2 * 4 * 4096.0, 4 * 4096.0);
+	keeps_more("olmo2-7b", "", 2 * 6 * 4096.0 + 6 * 2 * 4096.0,
+		   6 * 4096.0); /* in fp32 */
+	keeps_more("olmo2-7b", "lora: {rank: 8}", 2 * 2 * 4096.0 + 2 * 2 * 4096.0,
+		   2 * 4096.0);
+	keeps_more("starcoder2-15b", "", 2 * SEQUENCE + 2 * 2 * (48 - 4) * 128.0, 0);
+	keeps_more("llama3-8b", "lora: {rank: 8}", 2 * 2 * 4096.0, 2 * 4096.0);
+	keeps_more("phi3-mini", "", 2 * 4 * 3072.0 + 2 * SEQUENCE, 4 * 3072.0);
 }
 
 /* Seven targets of Llama's layer share the outputs of two norms and take attention's and the
@@ -311,30 +313,13 @@ static void adapters_in_fp32_keep_their_own_input(void **state)
 		  LAYERS * TOKENS * 2 * (5 * 4096.0 + 4096 - 2 * 4096), 1e-9);
 }
 
-/* The most that any part of a step takes beside what is there when it begins. */
-static double most_of_a_part(const struct ft_graph *g)
+/* Latents stand in front of two norms. */
+static void latents_keep_more(void **state)
 {
-	double most = 0;
-
-	for (size_t i = 0; i < g->n_segments; i++)
-		most = fmax(most, g->segment[i].peak_bytes[FT_MEMORY_ACTIVATIONS]);
-	return most;
-}
-
-/* Latents in front of two norms; and a predicted token's layer, with both inputs of its norms. */
-static void latents_and_predicted_tokens_keep_more(void **state)
-{
-	double two = 2 * 4 * 7168.0, layer = two + 4 * (1536 + 512);
-	struct parts a, b;
+	struct parts a;
 
 	(void)state;
-	keeps_more("deepseek-v3", "", layer);
-	step(&a, "deepseek-v3, num_nextn_predict_layers: 1", EAGER, "");
-	step(&b, "deepseek-v3, num_nextn_predict_layers: 1", PLAIN, "");
-	near_frac(most_of_a_part(a.graph) - most_of_a_part(b.graph),
-		  TOKENS * (layer + two), 1e-9);
-	drop(&a);
-	drop(&b);
+	keeps_more("deepseek-v3", "", 2 * 4 * 7168.0 + 4 * (1536 + 512), 4 * 7168.0);
 	step(&a, "deepseek-v3, q_lora_rank: 0", EAGER, "");
 	expect(&a, "latent_norm", LAYERS, 47 * TOKENS * 512, 8);
 	expect(&a, "latent_norm_back", LAYERS, 110 * TOKENS * 512, 18);
@@ -449,7 +434,7 @@ int main(void)
 		cmocka_unit_test(the_host_asks_once_a_forward),
 		cmocka_unit_test(what_norms_and_masks_keep),
 		cmocka_unit_test(adapters_in_fp32_keep_their_own_input),
-		cmocka_unit_test(latents_and_predicted_tokens_keep_more),
+		cmocka_unit_test(latents_keep_more),
 		cmocka_unit_test(what_runs_again_is_not_kept),
 		cmocka_unit_test(all_scores_are_computed_again),
 		cmocka_unit_test(the_root_is_there_for_the_loss),

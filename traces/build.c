@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/limits.h"
+#include "traces/memory.h"
 #include "traces/offload.h"
 #include "traces/sharding.h"
 #include "traces/stage.h"
@@ -75,8 +76,10 @@ static unsigned unit_variant(const struct builder *b, const struct pass *p, bool
 			     bool top)
 {
 	bool alone = top && !p->last && b->plan->reshard_after_forward;
+	bool behind_head = top && p->last && b->rules->fsdp_copy_grad_bytes > 0 &&
+			   b->plan->reshard_after_forward;
 
-	return (edge ? V_EDGE : 0) | (alone ? V_GATHER : 0);
+	return (edge ? V_EDGE : 0) | (alone ? V_GATHER : 0) | (behind_head ? V_TOP : 0);
 }
 
 static struct layer_call backward_call(struct stage *st, struct pass *p, int64_t l)
@@ -94,9 +97,9 @@ static struct layer_call backward_call(struct stage *st, struct pass *p, int64_t
 	if (v & V_SYNC && !fsdp)
 		own |= bucket_behind(b, &p->since, l, edge);
 	if (st->part == PART_INPUTS)
-		own &= V_EDGE | V_RAGGED | V_GATHER | V_FETCH | V_FETCH_BELOW;
+		own &= V_EDGE | V_RAGGED | V_GATHER | V_FETCH | V_FETCH_BELOW | V_TOP;
 	else if (st->part == PART_WEIGHTS)
-		own &= ~(unsigned)(V_EDGE | V_GATHER | V_FETCH | V_FETCH_BELOW);
+		own &= ~(unsigned)(V_EDGE | V_GATHER | V_FETCH | V_FETCH_BELOW | V_TOP);
 	return (struct layer_call){
 		l, own, top && !p->last && !p->to_self && st->part != PART_WEIGHTS
 	};

@@ -25,7 +25,8 @@ enum variant {
 			* under fsdp: its own, which no layer before gathered */
 	V_FETCH = 64,  /* its share comes back from host memory first */
 	V_FETCH_BELOW = 128, /* and that of the layer below meanwhile */
-	V_BUCKETS = 256,     /* times this: the number of that bucket */
+	V_TOP = 256, /* backward under fsdp: the model's last layer, behind the head */
+	V_BUCKETS = 512, /* times this: the number of that bucket */
 };
 
 /* What a rank holds. */
@@ -182,19 +183,5 @@ struct held ends_held(const struct builder *b, bool first, bool last);
 struct held predicted_held(const struct builder *b);
 struct held outputs_held(const struct builder *b, bool first); /* tied: embedding */
 int64_t layer_tensors(const struct builder *b, int64_t layer);
-/* memory.c: bytes held, and taken by segments */
-bool gradients_come(const struct builder *b);
-/* ends: of it, embedding and head */
-void base_bytes(const struct builder *b, struct held stage, struct held ends,
-		double bytes[FT_MEMORIES]);
-void head_bytes(struct builder *b, struct held root, bool backward);
-void layer_bytes(struct builder *b, int64_t layer, bool backward);
-void gradient_waits(struct builder *b, double elements); /* for its part */
-void reduced_bytes(struct builder *b, struct held unit); /* while it is reduced */
-void outputs_join(struct builder *b); /* of all micro-batches, and its time */
-double kept_gradient_width(const struct builder *b);
-void unit_comes(struct builder *b, struct held unit, bool gathered); /* for a forward */
-void unit_goes(struct builder *b, struct held unit); /* behind a backward */
-void reduce_bytes(struct builder *b, struct held root);
 
 #endif

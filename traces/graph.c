@@ -6,6 +6,7 @@
 
 #include "traces/build.h"
 #include "traces/casts.h"
+#include "traces/memory.h"
 
 static uint32_t add_work(struct builder *b, const struct ft_work *work)
 {

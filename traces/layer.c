@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "traces/block.h"
+#include "traces/memory.h"
 #include "traces/offload.h"
 
 /* Attention, and the MLP up to where tokens leave for their experts. */

@@ -9,13 +9,17 @@
  *   all 16 bit       2 + 2 + 4
  *   frozen           its format's width alone (/n under fsdp)
  *   DeepSpeed's BF16_Optimizer: 2 more, a micro-batch's gradients
+ * While a layer of PyTorch's FSDP runs backward (W its parameters, R the root's, E the head's):
+ *   2W + 2W gathered and copied out, 2R + 2E the root's wait, g W what the layer above packed,
+ *   and 2 t (h + f) + 2 h f its own gradients, for t tokens
  * Checked against allocator peaks of measured steps by `make validate`.
  */
 #include <math.h>
 #include <string.h>
 
-#include "traces/build.h"
+#include "traces/block.h"
 #include "traces/casts.h"
+#include "traces/memory.h"
 #include "traces/sharding.h"
 
 /* Frameworks that give each gradient its memory when it is computed, and take it back
@@ -114,13 +118,16 @@ static void take(struct builder *b, enum ft_memory category, double net, double 
 	b->seg->peak_bytes[category] += peak;
 }
 
+/* What a unit is copied out of, or the next one is gathered into. */
+static double copied_bytes(const struct builder *b, struct held unit)
+{
+	return b->rules->fsdp_copy_out_bytes > 0 ? 2 * (unit.dense + unit.experts) : 0;
+}
+
 /* Whole weights of one unit while it runs: gathered, and copied out. */
 static double unit_bytes(const struct builder *b, struct held unit)
 {
-	double copied =
-		b->rules->fsdp_copy_out_bytes > 0 ? 2 * (unit.dense + unit.experts) : 0;
-
-	return is_fsdp(b->plan) ? copied + whole_bytes(unit) : 0;
+	return is_fsdp(b->plan) ? copied_bytes(b, unit) + whole_bytes(unit) : 0;
 }
 
 void unit_comes(struct builder *b, struct held unit, bool gathered)
@@ -153,6 +160,32 @@ void gradient_waits(struct builder *b, double elements)
 	take(b, FT_MEMORY_ACTIVATIONS, (b->part == PART_INPUTS ? 2 : -2) * elements, 0);
 }
 
+/* A rank that gathers from nobody gathers no unit ahead, so that what it copied is gone when
+ * gradients come. */
+static double copied_alone_bytes(const struct builder *b, struct held unit)
+{
+	return is_fsdp(b->plan) && !has_peers(b, unit) ? copied_bytes(b, unit) : 0;
+}
+
+/* Gradients at a layer's fullest moment, behind its MLP's second product in backward: of the
+ * layer's output, of that product's input and of its weights. Megatron's kernels were counted
+ * without, see saved.c. Source: peaks of an H100 at 16,384 to 65,536 tokens, where they are the
+ * largest part that was missing (h100-long-sequences); 299 other peaks of PyTorch. */
+static double layer_gradient_bytes(const struct builder *b, int64_t layer)
+{
+	struct layer_sizes s = sizes_of(b, layer);
+	const struct ft_layer *l = s.l;
+	double tokens = (double)s.tokens, h = (double)s.h, f = (double)s.f;
+	double each = (double)l->expert_intermediate / (double)b->plan->etp;
+	double held = (double)l->experts / (double)b->plan->ep;
+	double copies = (double)l->experts_per_token * (double)s.part;
+	double weights = b->plan->lora.rank ? 0 : h * (f + held * each);
+
+	if (b->rules->fusion == FT_FUSION_KERNELS)
+		return 0;
+	return 2 * (tokens * (h + f) + copies * each + weights);
+}
+
 void layer_bytes(struct builder *b, int64_t layer, bool backward)
 {
 	double saved = layer_saved_bytes(b, layer, layer_recompute(b, layer));
@@ -162,6 +195,10 @@ void layer_bytes(struct builder *b, int64_t layer, bool backward)
 	if (b->part != PART_WEIGHTS)
 		take(b, FT_MEMORY_ACTIVATIONS, 0,
 		     (backward ? 2 : 1) * gathered_context_bytes(b, layer));
+	if (backward && b->part != PART_WEIGHTS)
+		take(b, FT_MEMORY_ACTIVATIONS, 0,
+		     fmax(0, layer_gradient_bytes(b, layer) -
+				     copied_alone_bytes(b, layer_held(b, layer))));
 	if (b->offload[layer]) { /* on its way out, or back again */
 		take(b, FT_MEMORY_ACTIVATIONS, 0, b->part == PART_WEIGHTS ? 0 : whole);
 		saved = again = 0;
@@ -203,6 +240,23 @@ static double head_product_bytes(const struct builder *b, double logits)
 	return 2 * logits + (adds ? 2 * head_weights(b) : 0);
 }
 
+/* Behind the head's backward the root stays gathered until its own, with the head's gradient: a
+ * root unit is not resharded behind its forward, and reduced last (torch.distributed.fsdp). */
+void root_waits(struct builder *b, struct held root, bool head)
+{
+	if (b->rules->fsdp_copy_grad_bytes > 0)
+		take(b, FT_MEMORY_OTHER, 0,
+		     whole_bytes(root) + (head ? 2 * head_weights(b) : 0));
+}
+
+/* Packed gradients are held until those of the next unit are packed. */
+void packed_waits(struct builder *b, struct held unit)
+{
+	if (b->rules->fsdp_copy_grad_bytes > 0)
+		take(b, FT_MEMORY_OTHER, 0,
+		     gradient_width(b) * (unit.dense + unit.experts));
+}
+
 /* The root's weights, gathered for the head. */
 static double gathered_root(const struct builder *b, struct held root)
 {
@@ -223,6 +277,19 @@ static double head_beside(const struct builder *b, struct held root)
 	return bytes;
 }
 
+/* What the last norm keeps for its backward, and the head's product: their inputs, the head's
+ * gathered. Megatron's kernels were counted without; see head_beside. Source: peaks of an H100
+ * with full recomputation, where little else is there (h100-long-sequences). */
+static double last_norm_bytes(const struct builder *b)
+{
+	struct layer_sizes s = sizes_of(b, b->model->n_layers - 1);
+
+	if (b->rules->fusion == FT_FUSION_KERNELS)
+		return 0;
+	return (double)s.h *
+	       ((2 + norm_kept(b)) * (double)s.part + 2 * (double)s.tokens);
+}
+
 /* Bytes per logit that a loss keeps for its backward pass beside the logits: what is not fused
  * keeps its softmax in fp32. Source: the peak of an eager GPipe pipeline on two H100. */
 static double loss_kept(const struct builder *b)
@@ -237,13 +304,14 @@ void head_bytes(struct builder *b, struct held root, bool backward)
 {
 	double logits = head_logits(b), peak;
 	double whole = b->plan->reshard_after_forward ? unit_bytes(b, root) : 0;
-	double beside = head_beside(b, root);
+	double beside = head_beside(b, root), norm = last_norm_bytes(b);
 
 	if (b->part != PART_WHOLE && !b->rules->autograd_split)
 		/* the gradient of the logits waits for the head's */
 		take(b, FT_MEMORY_OTHER, (b->part == PART_INPUTS ? 2 : -2) * logits, 0);
 	if (b->part == PART_WEIGHTS)
 		return;
+	take(b, FT_MEMORY_ACTIVATIONS, backward ? -norm : norm, backward ? 0 : norm);
 	if (b->rules->keeps_outputs && b->plan->pp > 1) {
 		double kept = loss_kept(b);
 

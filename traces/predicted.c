@@ -7,6 +7,7 @@
  * copy of the embedding, whose gradients the two then sum.
  */
 #include "traces/build.h"
+#include "traces/memory.h"
 
 struct held predicted_held(const struct builder *b)
 {

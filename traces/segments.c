@@ -1,4 +1,5 @@
 /* traces/segments.c - the segments of a stage: what runs between two calls of its host */
+#include "traces/memory.h"
 #include "traces/offload.h"
 #include "traces/sharding.h"
 #include "traces/stage.h"
@@ -30,10 +31,9 @@ void segment_slot(struct stage *st, struct ft_slot slot)
 bool segment_fresh(struct stage *st, struct segment_key key, const char *name)
 {
 	unsigned variant = key.variant;
-	static const char *const tags[] = {
-		"first",  "sync",   "edge",  "ragged",
-		"bucket", "gather", "fetch", "fetch_below"
-	};
+	static const char *const tags[] = { "first",  "sync",	     "edge",
+					    "ragged", "bucket",	     "gather",
+					    "fetch",  "fetch_below", "top" };
 	struct builder *b = st->b;
 	char *full;
 	uint32_t id;
@@ -43,7 +43,7 @@ bool segment_fresh(struct stage *st, struct segment_key key, const char *name)
 		return false;
 	}
 	full = arena_printf(b->mem, "%s.%d", name, (int)key.kind);
-	for (int i = 0; i < 8; i++)
+	for (int i = 0; i < 9; i++)
 		if (variant & (1u << i))
 			full = arena_printf(b->mem, "%s.%s", full, tags[i]);
 	if (variant >= V_BUCKETS)
@@ -356,6 +356,10 @@ static void before_backward(struct stage *st, struct layer_call k)
 		return;
 	}
 	unit_comes(b, unit, true);
+	root_waits(b, st->root, st->last);
+	if (k.variant & V_SYNC &&
+	    !(k.variant & (V_GATHER | V_TOP))) /* of the layer above */
+		packed_waits(b, unit);
 	if (k.variant & V_GATHER)
 		gather_unit(b, unit, FT_EVENT_UNSHARDED);
 	unshard_unit(b, unit);

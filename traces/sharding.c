@@ -17,6 +17,7 @@
 
 #include "traces/build.h"
 #include "traces/casts.h"
+#include "traces/memory.h"
 #include "traces/sharding.h"
 
 bool is_fsdp(const struct ft_plan *plan)
@@ -57,8 +58,7 @@ static struct ft_op *side_copy(struct builder *b, double bytes)
 	return put_op(b, &w, FT_STREAM_COPY, 1 + (int)(bytes / 6 / 10e6));
 }
 
-/* Whether there is anybody to gather a unit from. */
-static bool has_peers(const struct builder *b, struct held unit)
+bool has_peers(const struct builder *b, struct held unit)
 {
 	return b->g->group[FT_GROUP_SHARD].size > 1 ||
 	       (unit.experts + unit.frozen_experts > 0 &&

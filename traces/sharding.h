@@ -10,6 +10,8 @@ bool reduces_last(const struct builder *b);  /* fsdp: once, behind the last back
 bool gathers_ahead(const struct builder *b); /* zero1, under the next forward */
 double gradient_width(const struct builder *b);	 /* bytes */
 bool has_two_gradients(const struct builder *b); /* in 16 bit, and to be reduced */
+bool has_peers(const struct builder *b,
+	       struct held unit); /* somebody to gather it from */
 void gather_unit(struct builder *b, struct held unit, enum ft_event behind);
 void unshard_unit(struct builder *b, struct held unit);
 /* first: nothing is there yet that the rank's shard is added to */

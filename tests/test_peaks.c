@@ -1,0 +1,195 @@
+/*
+ * tests/test_peaks.c - what a step written in PyTorch holds at its fullest moments, against closed
+ * forms: a layer's gradients, the root beside a layer's backward, gradients that were packed, and
+ * what stands between the last layer and the loss
+ *
+ * Of Llama 3 8B: h 4,096, f 14,336, 128,256 words; of Qwen3 30B A3B: h 2,048, 128 experts of 768,
+ * eight of them for a token.
+ */
+#include <math.h>
+
+#include "tests/works.h"
+
+enum { TOKENS = 256, LAYERS = 3 };
+#define LLAMA "{name: llama3-8b, num_hidden_layers: 3}"
+#define ROUTED "{name: qwen3-30b-a3b, num_hidden_layers: 3}"
+#define PLAN(batch, more) \
+	"{sequence_length: 256, micro_batch_size: 1, global_batch_size: " batch \
+	", recompute: none, gradient_dtype: fp32, " more "}"
+#define PYTORCH "torch-2.11-eager"
+
+static const double h = 4096, f = 14336;
+static const double layer = 2 * 4096.0 * 4096 + 2 * 1024.0 * 4096 +
+			    3 * 4096.0 * 14336 + 2 * 4096;
+static const double head = 128256.0 * 4096, root = 2 * 128256.0 * 4096 + 4096;
+
+/* The peak of the backward segment whose name ends so: of several the least. */
+static double least(const struct ft_graph *g, const char *end, enum ft_memory category)
+{
+	double least = INFINITY;
+
+	for (size_t i = 0; i < g->n_segments; i++) {
+		const char *name = g->segment[i].name;
+		size_t n = strlen(name), k = strlen(end);
+
+		if (!strncmp(name, "backward", 8) && n >= k && !strcmp(name + n - k, end))
+			least = fmin(least, g->segment[i].peak_bytes[category]);
+	}
+	assert_true(isfinite(least));
+	return least;
+}
+
+static double at_backward(const char *model, const char *plan, const char *stack,
+			  int64_t ranks, const char *end, enum ft_memory category)
+{
+	struct parts p;
+	double bytes;
+
+	build(&p, model, plan, stack, ranks);
+	bytes = least(p.graph, end, category);
+	drop(&p);
+	return bytes;
+}
+
+static double activations(const char *model, const char *plan, const char *stack,
+			  int64_t ranks)
+{
+	return at_backward(model, plan, stack, ranks, "", FT_MEMORY_ACTIVATIONS);
+}
+
+/* Behind the MLP's second product in a layer's backward: the gradients of the layer's output, of
+ * the product's input and of its weights, each in 16 bit. */
+static void a_layer_holds_its_own_gradients(void **state)
+{
+	static const char *const stacks[] = { PYTORCH, "torch-2.11-compile",
+					      "transformers-5-eager" };
+	const double of_tokens = 2 * TOKENS * (h + f), of_weights = 2 * h * f;
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		near_frac(activations(LLAMA, PLAN("8", "sharding: fsdp"), stacks[i], 8),
+			  of_tokens + of_weights, 1e-9);
+		near_frac(activations(LLAMA, PLAN("8", "sharding: ddp"), stacks[i], 8),
+			  of_tokens + of_weights, 1e-9);
+		near_frac(activations(LLAMA, PLAN("8", "sharding: ddp, lora: {rank: 8}"),
+				      stacks[i], 8),
+			  of_tokens, 1e-9);
+	}
+	near_frac(activations(LLAMA, PLAN("4", "sharding: fsdp, parallel: {tp: 2}"),
+			      PYTORCH, 8),
+		  2 * TOKENS * (h + f / 2) + of_weights / 2, 1e-9);
+	assert_true(activations(LLAMA, PLAN("8", "sharding: zero1"), "megatron-core",
+				8) <= 0);
+}
+
+/* Of experts that a rank holds, the weights of all; of its tokens, a copy for each expert. */
+static void experts_hold_theirs(void **state)
+{
+	static const char *const plans[] = {
+		PLAN("8", "sharding: ddp"),
+		PLAN("8", "sharding: ddp, parallel: {ep: 4}"),
+	};
+	const double held[] = { 128, 32 };
+
+	(void)state;
+	for (int i = 0; i < 2; i++)
+		near_frac(activations(ROUTED, plans[i], PYTORCH, 8),
+			  2 * (TOKENS * 2048. + 8. * TOKENS * 768. +
+			       held[i] * 768. * 2048.),
+			  1e-9);
+}
+
+/* A rank that gathers from nobody has no unit come ahead: the room that it was copied through is
+ * larger than the gradients, and free when they come. */
+static void a_rank_alone_has_room_for_them(void **state)
+{
+	(void)state;
+	assert_true(2 * layer > 2 * (TOKENS * (h + f) + h * f));
+	assert_true(activations(LLAMA, PLAN("1", "sharding: fsdp"), PYTORCH, 1) <= 0);
+	assert_true(activations(LLAMA, PLAN("1", "sharding: ddp"), PYTORCH, 1) > 0);
+}
+
+/* Beside a layer's weights, gathered and copied out: the root, gathered until its own backward,
+ * with the head's gradient; and below the topmost layer what the one above packed, in fp32. */
+static void the_root_waits_beside_each_layer(void **state)
+{
+	const char *plan = PLAN("8", "sharding: fsdp");
+	const double both = 2 * 2 * layer + 2 * root + 2 * head;
+
+	(void)state;
+	near_frac(at_backward(LLAMA, plan, PYTORCH, 8, "top", FT_MEMORY_OTHER), both,
+		  1e-9);
+	near_frac(at_backward(LLAMA, plan, PYTORCH, 8, "edge", FT_MEMORY_OTHER),
+		  both + 4 * layer, 1e-9);
+	near_frac(at_backward(LLAMA, plan, PYTORCH, 8, "sync", FT_MEMORY_OTHER),
+		  both + 4 * layer, 1e-9);
+}
+
+/* PyTorch's pipelines reduce behind their last backward, so that none packs. The first stage has
+ * the embedding and no head. */
+static void what_is_not_reduced_is_not_packed(void **state)
+{
+	static const char *const ends[] = { "0.edge", "1.gather", "1.first.gather" };
+	const char *plan = PLAN("16", "sharding: fsdp, reshard_after_forward: true, "
+				      "parallel: {pp: 2}");
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		near_frac(at_backward(LLAMA, plan, PYTORCH, 4, ends[i],
+				      FT_MEMORY_OTHER),
+			  2 * 2 * layer + 2 * head, 1e-9);
+}
+
+/* A library that copies nothing in or out was counted without. */
+static void others_hold_units_alone(void **state)
+{
+	struct parts p;
+
+	(void)state;
+	build(&p, LLAMA, PLAN("8", "sharding: fsdp"), "maxtext-2025", 8);
+	for (size_t i = 0; i < p.graph->n_segments; i++)
+		assert_null(strstr(p.graph->segment[i].name, "top"));
+	near_frac(least(p.graph, "", FT_MEMORY_OTHER), 2 * layer, 1e-9);
+	drop(&p);
+}
+
+/* Between the last layer and the loss: what the norm multiplies and what the head does, each of 2
+ * bytes a number; in single operations the norm keeps 4 more. Behind the backward it is gone. */
+static void the_last_norm_keeps_its_input(void **state)
+{
+	static const struct {
+		const char *stack;
+		double bytes;
+	} row[] = { { PYTORCH, 4 }, { "transformers-5-eager", 8 },
+		    { "megatron-core", 0 } };
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		const struct ft_segment *s;
+		struct parts p;
+
+		build(&p, LLAMA, PLAN("8", "sharding: ddp"), row[i].stack, 8);
+		s = segment_of(p.graph, "head.");
+		near_frac(1 + s->net_bytes[FT_MEMORY_ACTIVATIONS],
+			  1 + row[i].bytes * TOKENS * h, 1e-9);
+		s = segment_of(p.graph, "head_back");
+		near_frac(1 - s->net_bytes[FT_MEMORY_ACTIVATIONS],
+			  1 + row[i].bytes * TOKENS * h, 1e-9);
+		drop(&p);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_layer_holds_its_own_gradients),
+		cmocka_unit_test(experts_hold_theirs),
+		cmocka_unit_test(a_rank_alone_has_room_for_them),
+		cmocka_unit_test(the_root_waits_beside_each_layer),
+		cmocka_unit_test(what_is_not_reduced_is_not_packed),
+		cmocka_unit_test(others_hold_units_alone),
+		cmocka_unit_test(the_last_norm_keeps_its_input),
+	};
+
+	return cmocka_run_group_tests_name("peaks", tests, NULL, NULL);
+}

@@ -1,0 +1,33 @@
+/*
+ * traces/memory.h - bytes a rank holds all step long, and what segments take
+ *
+ * A segment takes, by category, a net and a peak: what it leaves behind it, and what stands at
+ * its fullest moment beside what it found. Each call below adds to the segment being written.
+ */
+#ifndef TRACES_MEMORY_H
+#define TRACES_MEMORY_H
+
+#include "traces/build.h"
+
+/* ends: of it, embedding and head */
+void base_bytes(const struct builder *b, struct held stage, struct held ends,
+		double bytes[FT_MEMORIES]);
+bool gradients_come(const struct builder *b); /* each one when it is computed */
+double kept_gradient_width(const struct builder *b);
+
+void layer_bytes(struct builder *b, int64_t layer, bool backward);
+void head_bytes(struct builder *b, struct held root, bool backward);
+void gradient_waits(struct builder *b, double elements); /* for its part */
+void outputs_join(struct builder *b); /* of all micro-batches, and its time */
+
+/* fsdp: units gathered for a forward, and gone behind a backward. */
+void unit_comes(struct builder *b, struct held unit, bool gathered);
+void unit_goes(struct builder *b, struct held unit);
+/* Beside a layer's backward: the root, and what the unit before it packed. */
+void root_waits(struct builder *b, struct held root, bool head);
+void packed_waits(struct builder *b, struct held unit);
+/* While gradients are reduced: a unit's, and the root's. */
+void reduced_bytes(struct builder *b, struct held unit);
+void reduce_bytes(struct builder *b, struct held root);
+
+#endif
