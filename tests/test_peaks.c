@@ -19,8 +19,8 @@ enum { TOKENS = 256, LAYERS = 3 };
 #define PYTORCH "torch-2.11-eager"
 
 static const double h = 4096, f = 14336;
-static const double layer = 2 * 4096.0 * 4096 + 2 * 1024.0 * 4096 +
-			    3 * 4096.0 * 14336 + 2 * 4096;
+static const double layer =
+	2 * 4096.0 * 4096 + 2 * 1024.0 * 4096 + 3 * 4096.0 * 14336 + 2 * 4096;
 static const double head = 128256.0 * 4096, root = 2 * 128256.0 * 4096 + 4096;
 
 /* The peak of the backward segment whose name ends so: of several the least. */
@@ -32,7 +32,8 @@ static double least(const struct ft_graph *g, const char *end, enum ft_memory ca
 		const char *name = g->segment[i].name;
 		size_t n = strlen(name), k = strlen(end);
 
-		if (!strncmp(name, "backward", 8) && n >= k && !strcmp(name + n - k, end))
+		if (!strncmp(name, "backward", 8) && n >= k &&
+		    !strcmp(name + n - k, end))
 			least = fmin(least, g->segment[i].peak_bytes[category]);
 	}
 	assert_true(isfinite(least));
@@ -71,7 +72,8 @@ static void a_layer_holds_its_own_gradients(void **state)
 			  of_tokens + of_weights, 1e-9);
 		near_frac(activations(LLAMA, PLAN("8", "sharding: ddp"), stacks[i], 8),
 			  of_tokens + of_weights, 1e-9);
-		near_frac(activations(LLAMA, PLAN("8", "sharding: ddp, lora: {rank: 8}"),
+		near_frac(activations(LLAMA,
+				      PLAN("8", "sharding: ddp, lora: {rank: 8}"),
 				      stacks[i], 8),
 			  of_tokens, 1e-9);
 	}
@@ -135,9 +137,9 @@ static void what_is_not_reduced_is_not_packed(void **state)
 
 	(void)state;
 	for (int i = 0; i < 3; i++)
-		near_frac(at_backward(LLAMA, plan, PYTORCH, 4, ends[i],
-				      FT_MEMORY_OTHER),
-			  2 * 2 * layer + 2 * head, 1e-9);
+		near_frac(
+			at_backward(LLAMA, plan, PYTORCH, 4, ends[i], FT_MEMORY_OTHER),
+			2 * 2 * layer + 2 * head, 1e-9);
 }
 
 /* A library that copies nothing in or out was counted without. */
@@ -160,7 +162,8 @@ static void the_last_norm_keeps_its_input(void **state)
 	static const struct {
 		const char *stack;
 		double bytes;
-	} row[] = { { PYTORCH, 4 }, { "transformers-5-eager", 8 },
+	} row[] = { { PYTORCH, 4 },
+		    { "transformers-5-eager", 8 },
 		    { "megatron-core", 0 } };
 
 	(void)state;
