@@ -182,6 +182,44 @@ static void the_last_norm_keeps_its_input(void **state)
 	}
 }
 
+/* Tensor parallel, each rank computes the gradient of the whole table, 2 V h, from the whole one of
+ * its output, and takes its rows, beside the root, the head's gradient and what the lowest layer
+ * packed. Kept gradients are counted where they are kept. */
+static void dtensor_computes_the_whole_table(void **state)
+{
+	const double t = 8, table = 2 * head / t;
+	const char *plan = PLAN("1", "sharding: fsdp, parallel: {tp: 8}");
+	const struct ft_segment *s;
+	struct parts p;
+
+	(void)state;
+	build(&p, LLAMA, plan, PYTORCH, 8);
+	s = segment_of(p.graph, "embed_back");
+	near_frac(s->peak_bytes[FT_MEMORY_OTHER] + s->peak_bytes[FT_MEMORY_GRADIENTS],
+		  2 * head + 2 * TOKENS * h /* whole */ + 2 * table +
+			  2 * 4096 /* the root */ + 2 * table +
+			  4 * ((layer - 2 * h) / t + 2 * h),
+		  1e-9);
+	near_frac(sum_in(p.graph, NULL, "embedding_fill").bytes, 2 * head, 1e-9);
+	near_frac(sum_in(p.graph, NULL, "embedding_rows").bytes, 4 * head / t, 1e-9);
+	drop(&p);
+}
+
+/* Else the root's reduction is more than that. */
+static void a_table_of_its_own_is_no_peak(void **state)
+{
+	const struct ft_segment *s;
+	struct parts p;
+
+	(void)state;
+	build(&p, LLAMA, PLAN("8", "sharding: fsdp"), PYTORCH, 8);
+	s = segment_of(p.graph, "embed_back");
+	near_frac(s->peak_bytes[FT_MEMORY_OTHER] + s->peak_bytes[FT_MEMORY_GRADIENTS],
+		  (4 + 2) * root, 1e-9);
+	assert_true(sum_in(p.graph, NULL, "embedding_rows").n == 0);
+	drop(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -192,6 +230,8 @@ int main(void)
 		cmocka_unit_test(what_is_not_reduced_is_not_packed),
 		cmocka_unit_test(others_hold_units_alone),
 		cmocka_unit_test(the_last_norm_keeps_its_input),
+		cmocka_unit_test(dtensor_computes_the_whole_table),
+		cmocka_unit_test(a_table_of_its_own_is_no_peak),
 	};
 
 	return cmocka_run_group_tests_name("peaks", tests, NULL, NULL);

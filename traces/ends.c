@@ -40,7 +40,13 @@ static void table_gradient(struct builder *b, double table)
 	    put_collective(b, "tp_embedding", FT_STREAM_TP, FT_ALL_GATHER, FT_GROUP_TP,
 			   wide(b)))
 		need(b, FT_STREAM_TP);
-	put_memory(b, "embedding_fill", "copy", 2 * table, 1);
+	if (splits_by_dtensor(b)) { /* all of it, of which a rank takes its rows */
+		put_memory(b, "embedding_fill", "copy", 2 * (double)b->plan->tp * table,
+			   1);
+		put_memory(b, "embedding_rows", "copy", 4 * table, 1);
+	} else {
+		put_memory(b, "embedding_fill", "copy", 2 * table, 1);
+	}
 	/* ids are sorted first: 0.45 ms for 4096 tokens of 4096 features, seen */
 	put_memory(b, "embedding_back", "embedding", 20 * wide(b), 8);
 }

@@ -257,6 +257,27 @@ void packed_waits(struct builder *b, struct held unit)
 		     gradient_width(b) * (unit.dense + unit.experts));
 }
 
+/* The embedding's gradient comes while the root and the head's gradient still wait, beside what the
+ * lowest layer packed. DTensor computes that of the whole table on each rank, from the whole
+ * gradient of its output, and takes the rank's rows of it. Source: the last kernels of
+ * measurements/traces/h100-eight-8b16L-tp8-s4096-b1-compile, a fill of 525 M numbers. */
+void table_bytes(struct builder *b, struct held root, bool head, struct held packed)
+{
+	double rows = (double)ft_model_embedding_parameters(b->model, b->plan->tp);
+	double own = 2 * rows / (double)b->plan->tp;
+	double *peak = &b->seg->peak_bytes[FT_MEMORY_OTHER];
+	double bytes = own + (head ? 2 * head_weights(b) : 0) +
+		       gradient_width(b) * (packed.dense + packed.experts);
+
+	if (b->rules->fsdp_copy_grad_bytes <= 0 || b->plan->lora.rank)
+		return;
+	if (b->plan->reshard_after_forward)
+		bytes += whole_bytes(root);
+	if (splits_by_dtensor(b))
+		bytes += 2 * rows + 2 * (double)(b->tokens * b->model->hidden_size);
+	*peak = fmax(*peak, bytes - b->seg->peak_bytes[FT_MEMORY_GRADIENTS]);
+}
+
 /* The root's weights, gathered for the head. */
 static double gathered_root(const struct builder *b, struct held root)
 {

@@ -29,5 +29,7 @@ void packed_waits(struct builder *b, struct held unit);
 /* While gradients are reduced: a unit's, and the root's. */
 void reduced_bytes(struct builder *b, struct held unit);
 void reduce_bytes(struct builder *b, struct held root);
+/* While the embedding's gradient is computed, if that is more; packed: nothing, or a unit. */
+void table_bytes(struct builder *b, struct held root, bool head, struct held packed);
 
 #endif

@@ -449,9 +449,11 @@ void segment_embed_back(struct stage *st, unsigned variant)
 	embedding_backward(b);
 	accumulate_gradients(b, ends_held(b, true, false), variant & V_FIRST);
 	keep_root(st, variant & V_FIRST);
-	if (is_fsdp(b->plan))
+	if (is_fsdp(b->plan)) {
 		root_done(st, variant);
-	else if (variant & V_SYNC)
+		table_bytes(b, st->root, st->last,
+			    variant & V_SYNC ? layer_held(b, 0) : (struct held){ 0 });
+	} else if (variant & V_SYNC)
 		reduce_gradients(b, ends_held(b, true, false), variant & V_FIRST);
 	of_weights(b, false);
 	segment_done(st);
