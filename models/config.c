@@ -148,6 +148,9 @@ static void read_block(struct reader *r, const struct family *family,
 	model->shared_gate = family->shared_gate;
 	model->sinks = family->sinks;
 	model->scaled_rope = family->scaled_rope;
+	model->joined_qkv = family->joined_qkv;
+	model->joined_gate_up = family->joined_gate_up;
+	model->joined_rotary = family->joined_rotary;
 	model->score_cap = read_quantity(r, "attn_logit_softcapping", DIM_NONE, 0) > 0;
 	model->logit_cap = read_quantity(r, "final_logit_softcapping", DIM_NONE, 0) > 0;
 	model->causal = read_bool(r, "is_causal", true);
@@ -160,6 +163,8 @@ static enum ft_activation read_activation(struct reader *r, const struct family 
 
 	if (family->activation == FT_SWIGLU || !*act)
 		return family->activation;
+	if (!strcmp(act, "relu"))
+		return FT_RELU;
 	return strcmp(act, "relu2") && strcmp(act, "squared_relu") ? FT_GELU :
 								     FT_SQUARED_RELU;
 }

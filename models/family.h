@@ -33,6 +33,7 @@ struct family {
 	enum ft_qk_norm qk_norm;
 	enum expert_kind experts;
 	enum few_heads few_heads;
+	enum ft_joined joined_qkv;
 	int norms;		/* of a layer; 0: two */
 	int more_rows;		/* of a learned position table */
 	int activation_numbers; /* that a layer's activation learns */
@@ -56,6 +57,8 @@ struct family {
 	bool chunks;	   /* local layers see pieces of the sequence, no window */
 	bool joins_norm;   /* one norm only when parallel */
 	bool half_width;   /* intermediate_size counts gate and up together */
+	bool joined_gate_up;
+	bool joined_rotary;
 };
 
 /* By a model_type; NULL: not known. */

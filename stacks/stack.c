@@ -156,6 +156,7 @@ static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 		&r, "context_parallel_lora", contexts, 3, (int)l->context_parallel);
 	l->fused_qkv = read_bool(&r, "fused_qkv", true);
 	l->fused_gate_up = read_bool(&r, "fused_gate_up", true);
+	l->class_weights = read_bool(&r, "class_weights", false);
 	l->fused_softmax = read_bool(&r, "fused_softmax", true);
 	l->fused_loss = read_bool(&r, "fused_loss", false);
 	l->autocast = read_bool(&r, "autocast", false);

@@ -220,6 +220,33 @@ static void a_table_of_its_own_is_no_peak(void **state)
 	drop(&p);
 }
 
+static double layer_keeps(const char *model, const char *stack)
+{
+	struct parts p;
+	double bytes;
+
+	build(&p, model, PLAN("8", "sharding: ddp"), stack, 8);
+	bytes = segment_of(p.graph, "forward")->net_bytes[FT_MEMORY_ACTIVATIONS];
+	drop(&p);
+	return bytes;
+}
+
+/* 16,384 numbers of 16 bit less a token, where an activation needs its output alone, which the
+ * product behind it takes. */
+static void relu_keeps_its_output(void **state)
+{
+	static const char *const stacks[] = { PYTORCH, "torch-2.11-compile",
+					      "megatron-core" };
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		near_frac(1 +
+				  layer_keeps("{name: opt-6.7b, hidden_act: gelu}",
+					      stacks[i]) -
+				  layer_keeps("opt-6.7b", stacks[i]),
+			  1 + (i < 2 ? TOKENS * 2.0 * 16384 : 0), 1e-9);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -232,6 +259,7 @@ int main(void)
 		cmocka_unit_test(the_last_norm_keeps_its_input),
 		cmocka_unit_test(dtensor_computes_the_whole_table),
 		cmocka_unit_test(a_table_of_its_own_is_no_peak),
+		cmocka_unit_test(relu_keeps_its_output),
 	};
 
 	return cmocka_run_group_tests_name("peaks", tests, NULL, NULL);

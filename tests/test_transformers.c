@@ -55,12 +55,12 @@ static void an_rms_norm_is_single_operations(void **state)
 	drop(&p);
 }
 
-/* One call of any framework. */
+/* One call of any framework. Gradients are summed behind q, k and v alone (11 bytes a number), where a
+ * plain loop is given the mean of models with a gate. */
 static void a_layer_norm_is_one_kernel(void **state)
 {
-	static const char *const names[] = {
-		"norm", "add_norm", "norm_back", "final_norm", "final_norm_back", "add"
-	};
+	static const char *const names[] = { "norm", "add_norm", "final_norm",
+					     "final_norm_back", "add" };
 	struct parts a, b;
 
 	(void)state;
@@ -72,6 +72,9 @@ static void a_layer_norm_is_one_kernel(void **state)
 		assert_true(launches_of(a.graph, names[i]) ==
 			    launches_of(b.graph, names[i]));
 	}
+	near_frac(sum_of(a.graph, "norm_back").bytes,
+		  LAYERS * TOKENS * 6144 * (8 + 11 + 8), 1e-12);
+	assert_true(launches_of(a.graph, "norm_back") == LAYERS * (2 + 3 + 2));
 	drop(&a);
 	drop(&b);
 }
@@ -286,7 +289,8 @@ static void what_norms_and_masks_keep(void **state)
 		   2 * 4096.0);
 	keeps_more("starcoder2-15b", "", 2 * SEQUENCE + 2 * 2 * (48 - 4) * 128.0, 0);
 	keeps_more("llama3-8b", "lora: {rank: 8}", 2 * 2 * 4096.0, 2 * 4096.0);
-	keeps_more("phi3-mini", "", 2 * 4 * 3072.0 + 2 * SEQUENCE, 4 * 3072.0);
+	keeps_more("phi3-mini", "", 2 * 4 * 3072.0 + 2 * SEQUENCE + 2 * 2 * 3072.0,
+		   4 * 3072.0); /* q and k, which v holds */
 }
 
 /* Seven targets of Llama's layer share the outputs of two norms and take attention's and the
@@ -324,6 +328,38 @@ static void latents_keep_more(void **state)
 	expect(&a, "latent_norm", LAYERS, 47 * TOKENS * 512, 8);
 	expect(&a, "latent_norm_back", LAYERS, 110 * TOKENS * 512, 18);
 	drop(&a);
+}
+
+/* One product, gradients of whose parts are put together, and heads joined with the rest of them. */
+static void weights_that_a_class_joins(void **state)
+{
+	const double q = TOKENS * 3072, qkv = 3 * q, neox = TOKENS * 6144;
+	struct parts p;
+
+	(void)state;
+	step(&p, "phi3-mini", EAGER, "");
+	expect(&p, "qkv_join_back", LAYERS, 22 * qkv, 8);
+	expect(&p, "gate_up_join_back", LAYERS, 8 * TOKENS * 8192, 1);
+	expect(&p, "rope_join", LAYERS, 4 * 2 * q, 2);
+	expect(&p, "rope_join_back", LAYERS, 14 * 2 * q, 10);
+	expect(&p, "norm_back", 2 * LAYERS, 110 * q, 18); /* nothing to sum up */
+	assert_true(sum_of(p.graph, "qkv").n == 3 * LAYERS);
+	assert_true(sum_of(p.graph, "gate_up").n == 3 * LAYERS);
+	assert_true(sum_of(p.graph, "q").n == 0 && sum_of(p.graph, "up").n == 0);
+	drop(&p);
+	step(&p, "gpt-neox-20b", EAGER, "");
+	expect(&p, "qkv_join_back", LAYERS, 12 * 3 * neox, 2);
+	assert_true(sum_of(p.graph, "gate_up_join_back").n == 0);
+	drop(&p);
+	step(&p, "phi3-mini", PLAIN, "");
+	assert_true(sum_of(p.graph, "q").n == 3 * LAYERS);
+	assert_true(sum_of(p.graph, "qkv_join_back").n == 0);
+	assert_true(sum_of(p.graph, "rope_join").n == 0);
+	drop(&p);
+	step(&p, "llama3-8b", EAGER, "");
+	assert_true(sum_of(p.graph, "qkv_join_back").n == 0);
+	assert_true(sum_of(p.graph, "rope_join").n == 0);
+	drop(&p);
 }
 
 /* What runs again of a layer, and what it keeps less for that. */
@@ -435,6 +471,7 @@ int main(void)
 		cmocka_unit_test(what_norms_and_masks_keep),
 		cmocka_unit_test(adapters_in_fp32_keep_their_own_input),
 		cmocka_unit_test(latents_keep_more),
+		cmocka_unit_test(weights_that_a_class_joins),
 		cmocka_unit_test(what_runs_again_is_not_kept),
 		cmocka_unit_test(all_scores_are_computed_again),
 		cmocka_unit_test(the_root_is_there_for_the_loss),

@@ -168,7 +168,7 @@ void qkv_products(struct builder *b, const struct layer_sizes *s, enum ft_layout
 		put_gemm(b, "kv_up", layout, s->tokens, up, l->kv_lora_rank);
 		put_gemm(b, "q_up", layout, s->tokens, s->q,
 			 l->q_lora_rank ? l->q_lora_rank : s->h);
-	} else if (b->rules->fused_qkv) {
+	} else if (joins_qkv(b)) {
 		put_gemm(b, "qkv", layout, s->tokens, s->q + s->gate + s->k + s->v,
 			 s->h);
 	} else {

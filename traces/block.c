@@ -58,7 +58,7 @@ void up_products(struct builder *b, const struct layer_sizes *s, enum ft_layout 
 {
 	bool gated = b->model->activation == FT_SWIGLU;
 
-	if (gated && !b->rules->fused_gate_up) {
+	if (gated && !joins_gate_up(b)) {
 		put_gemm(b, s->shared ? "shared_up" : "gate", layout, s->tokens, s->f,
 			 s->h);
 		put_gemm(b, s->shared ? "shared_up" : "up", layout, s->tokens, s->f,
@@ -141,6 +141,7 @@ void attention_inputs(struct builder *b, const struct layer_sizes *s)
 			       false);
 	if (b->model->positions == FT_ROPE)
 		put_element(b, s, "rope", "default", rope_recipe(b)->rope);
+	put_rotary_joined(b, s, false);
 	latent_join(b, s, false);
 }
 
@@ -233,6 +234,8 @@ void mlp_back(struct builder *b, const struct layer_sizes *s)
 	adapters(b, s, SITE_DOWN, true);
 	put_element(b, s, s->shared ? "shared_activation" : "activation_back",
 		    gated ? "swiglu" : "gelu", gated ? r->gated_back : r->plain_back);
+	if (gated)
+		put_gate_up_joined(b, s);
 	put_cast(b, (double)(s->tokens * s->f * (gated ? 2 : 1)), 1);
 	adapters(b, s, SITE_UP, true);
 	if (!s->beside) {
@@ -254,11 +257,13 @@ static void middle_back(struct builder *b, const struct layer_sizes *s)
 		   1);
 	attention_core(b, s, true);
 	latent_join(b, s, true);
+	put_rotary_joined(b, s, true);
 	if (b->model->positions == FT_ROPE)
 		put_element(b, s, "rope_back", "default", rope_recipe(b)->rope_back);
 	if (b->model->qk_norm)
 		put_bare_norms(b, "qk_norm_back", (double)(s->tokens * (s->q + s->k)),
 			       0, 2, true);
+	put_qkv_joined(b, s);
 }
 
 void attention_back(struct builder *b, const struct layer_sizes *s)
@@ -280,6 +285,6 @@ void attention_back(struct builder *b, const struct layer_sizes *s)
 	latent_back(b, s);
 	put_first_norm_back(b, s);
 	if (s->beside && b->model->norms > 1)
-		put_norm(b, s, "norm_back", norm_recipe(b)->norm_back);
+		put_norm(b, s, "norm_back", norm_back_of(b, s, true));
 	put_element(b, s, "add_back", "add", r->add_back);
 }

@@ -72,6 +72,18 @@ void put_first_norm_back(struct builder *b, const struct layer_sizes *s);
 void put_norm_behind(struct builder *b, const struct layer_sizes *s, bool backward);
 void put_dropout(struct builder *b, const struct layer_sizes *s, bool backward);
 
+/* joined.c: are these one product? What gradients of its parts take, and of heads turned in part;
+ * and bytes a token that a layer keeps for it. */
+bool joins_qkv(const struct builder *b);
+bool joins_gate_up(const struct builder *b);
+void put_qkv_joined(struct builder *b, const struct layer_sizes *s);
+void put_gate_up_joined(struct builder *b, const struct layer_sizes *s);
+void put_rotary_joined(struct builder *b, const struct layer_sizes *s, bool backward);
+double joined_kept(const struct builder *b, const struct layer_sizes *s);
+/* Of the norm in front of attention, or of the MLP, with the sums of gradients behind it. */
+struct coefficients norm_back_of(const struct builder *b, const struct layer_sizes *s,
+				 bool mlp);
+
 /* block.c: the two halves of a layer. enter_split: before a product that is split by columns,
  * slices of the sequence become whole. */
 void enter_split(struct builder *b, const struct layer_sizes *s, int64_t features,

@@ -252,7 +252,7 @@ void put_bare_norms(struct builder *b, const char *name, double numbers,
  * kernel where there are twice as many: Inductor does so for one sequence (stacks/torch-2.11-compile.yaml). */
 void put_first_norm_back(struct builder *b, const struct layer_sizes *s)
 {
-	struct coefficients c = norm_recipe(b)->norm_back;
+	struct coefficients c = norm_back_of(b, s, false);
 	bool rms = b->model->norm == FT_RMS_NORM;
 
 	if (b->rules->mixed_norms && rms && b->plan->precision == FT_FP8 &&

@@ -199,7 +199,7 @@ static void backward_end(struct builder *b, const struct layer_sizes *s)
 		experts_return_back(b, s->l);
 	b->graphed = b->plan->graphs != FT_GRAPHS_NONE;
 	if (!s->beside) {
-		put_norm(b, s, "norm_back", norm_recipe(b)->norm_back);
+		put_norm(b, s, "norm_back", norm_back_of(b, s, true));
 		put_element(b, s, "add_back", "add", r->add_back);
 	}
 	attention_back(b, s);

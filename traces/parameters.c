@@ -1,5 +1,5 @@
 /* traces/parameters.c - how many parameters a rank holds before sharding */
-#include "traces/build.h"
+#include "traces/block.h"
 #include "traces/casts.h"
 
 /* Two matrices for each adapter. */
@@ -16,7 +16,7 @@ static int64_t adapter_tensors(const struct ft_lora *lora)
 static int64_t attention_tensors(const struct builder *b, const struct ft_layer *l)
 {
 	const struct ft_model *m = b->model;
-	int64_t inputs = b->rules->fused_qkv ? 1 : 3;
+	int64_t inputs = joins_qkv(b) ? 1 : 3;
 	int64_t n = inputs + 1;
 
 	if (l->kv_lora_rank)
@@ -30,7 +30,7 @@ static int64_t mlp_tensors(const struct builder *b, const struct ft_layer *l)
 {
 	const struct ft_model *m = b->model;
 	bool gated = m->activation == FT_SWIGLU;
-	int64_t matrices = 2 + (gated && !b->rules->fused_gate_up);
+	int64_t matrices = 2 + (gated && !joins_gate_up(b));
 	int64_t n = matrices * (1 + m->mlp_bias);
 
 	if (!l->experts)

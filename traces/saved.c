@@ -51,6 +51,8 @@ static double width_kept(const struct builder *b, const struct ft_layer *l,
 			 unsigned set)
 {
 	bool gated = b->model->activation == FT_SWIGLU;
+	bool output = b->model->activation == FT_RELU &&
+		      b->rules->fusion != FT_FUSION_KERNELS && !l->experts;
 	double first = gated ? (by_operation(b) ? 6 : 4) : 2;
 	double second = second_kept(b, l, set);
 
@@ -60,6 +62,8 @@ static double width_kept(const struct builder *b, const struct ft_layer *l,
 		return (first + 2) / 2 - (2 - second);
 	if (set & FT_MODULE_MLP_UP)
 		first -= gated ? 4 : 2;
+	else if (output) /* relu's, which the second product takes, is all it needs */
+		first = 0;
 	return first + second;
 }
 
@@ -178,6 +182,8 @@ static double other_saved(const struct builder *b, const struct layer_sizes *s,
 	      (FT_MODULE_CORE_ATTENTION |
 	       FT_MODULE_OPS))) /* the mask, and what keys and values are repeated to */
 		more += 2 * (double)(b->plan->sequence + s->q - s->k + s->out - s->v);
+	if (!(set & FT_MODULE_OPS))
+		more += joined_kept(b, s);
 	return more + (s->l->linear_heads ? 2 * (double)s->q : 0);
 }
 

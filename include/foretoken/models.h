@@ -20,8 +20,14 @@ struct node;
 
 enum ft_norm { FT_RMS_NORM, FT_LAYER_NORM };
 enum ft_positions { FT_ROPE, FT_LEARNED, FT_ALIBI };
-enum ft_activation { FT_SWIGLU, FT_GELU, FT_SQUARED_RELU };
-/* FT_SWIGLU is gated (three matrices), GEGLU the same; the other two are not (two). */
+enum ft_activation { FT_SWIGLU, FT_GELU, FT_SQUARED_RELU, FT_RELU };
+/* FT_SWIGLU is gated (three matrices), GEGLU the same; the others are not (two). */
+enum ft_joined {		 /* q, k and v, in the model's class: */
+		 FT_APART,	 /* each a product of its own */
+		 FT_SPLIT,	 /* one product, whose output is split, */
+		 FT_SPLIT_HEADS, /* for each head, */
+		 FT_SLICED, /* or sliced, each slice with a gradient as large as the whole */
+};
 enum ft_qk_norm {
 	FT_QK_PLAIN,
 	FT_QK_HEAD,  /* one weight for each dimension of a head */
@@ -61,6 +67,9 @@ struct ft_model {
 	enum ft_positions positions;
 	enum ft_activation activation;
 	enum ft_qk_norm qk_norm;
+	enum ft_joined joined_qkv;
+	bool joined_gate_up;	 /* one product, in the model's class */
+	bool joined_rotary;	 /* what is turned of a head, and the rest of it */
 	int norms;		 /* as wide as hidden_size, of a layer: 1, 2, 4 */
 	int norm_vectors;	 /* parameters of a norm: 0; weight; weight and bias */
 	int activation_numbers;	 /* that a layer's activation learns: 0; xIELU: 2 */
