@@ -3,7 +3,7 @@
 # Imports the probes of measurements/probes/ but those named `unseen`, of H100 without the shapes
 # that scripts/hold_out.py keeps back, of H200 with H100's small collectives among more than four
 # (scripts/lend_collectives.py), and what others published of the same GPU; fits each GPU over its profile in the tree. DIR hw/gpus writes the tree's own.
-# What is sustained, the launch block and interference stay: docs/accuracy.md says why.
+# What is sustained, the launch block and interference stay: docs/findings.md says why.
 set -eu
 f=$1 out=$2
 shift 2

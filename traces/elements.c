@@ -68,7 +68,7 @@ static const struct routing mapped_routing = {
 /* An RMS norm in single operations on fp32: cast, square, mean, its root, product, cast, weights;
  * bytes a number as the curve `add` moves them. They touch 36 and 92; a cast to fp32 and what
  * spreads a row's or a column's numbers run at 0.5 to 0.7 of that rate. Measured:
- * measurements/traces/h100-transformers-llama3-8b; see docs/accuracy.md. */
+ * measurements/traces/h100-transformers-llama3-8b; see docs/findings.md. */
 enum { RMS_BYTES = 47, RMS_KERNELS = 8, RMS_BACK_BYTES = 110, RMS_BACK_KERNELS = 18 };
 
 static const struct recipe recipes[] = {

@@ -7,7 +7,7 @@
  *   full recomputation 2h
  * Of PyTorch's h, 2 are q's and 4 attention's output, in its own order and in the product's:
  * they go by the heads' width where that is not h. Megatron's kernels leave one order: 12h, as ten
- * peaks of Llama's layers on B200 say (8 h of 8.3 fitted, 4 in slices; see docs/accuracy.md).
+ * peaks of Llama's layers on B200 say (8 h of 8.3 fitted, 4 in slices; see docs/findings.md).
  * Split layers keep 4h whole (2h slices under Megatron's scheme) and 1/tp of the rest.
  * Hand-written kernels keep the inputs of narrow products in that format, along columns: in 8 bit
  * f less of the MLP's second product, h less of each behind a norm, h more of the output projection
