@@ -232,6 +232,10 @@ bool config_read(struct arena *mem, const struct family *family, const struct no
 	check_embedding(&r, model);
 	if (!r.failed)
 		model->layer = layers_read(mem, &r, family, model);
+	model->plain = family->plain;
+	if (!r.failed && family->few_heads == HEADS_FALCON &&
+	    model->layer->kv_heads == 1 && model->layer->heads > 1)
+		model->plain = FT_PLAIN_32; /* one head is not spread over all */
 	model->from = r.from;
 	return !r.failed && only_common(map, err);
 }

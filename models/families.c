@@ -12,6 +12,7 @@
 #define GPT_BIASED GPT, .linear_bias = true
 
 /* joined_*: by the modeling files, which name the weights (qkv_proj, query_key_value, gate_up_proj).
+ * plain: those without _supports_sdpa there (bloom, mpt, gptj, gpt_neo; read 2026-11-25).
  * wide_norms: where the comment on huggingface/transformers pull request 29402 stands, or gpt-oss's "main diff with
  * Llama"; and Olmo2RMSNorm (Transformers' modeling files, read 2026-11-25). */
 static const struct family families[] = {
@@ -61,17 +62,19 @@ static const struct family families[] = {
 	  .joined_qkv = FT_SPLIT },
 	{ "gpt_bigcode", GPT_BIASED, .positions = FT_LEARNED, .tied = true,
 	  .few_heads = HEADS_SWITCH, .joined_qkv = FT_SPLIT },
-	{ "gpt_neo", GPT_BIASED, .positions = FT_LEARNED, .tied = true },
+	{ "gpt_neo", GPT_BIASED, .positions = FT_LEARNED, .tied = true,
+	  .plain = FT_PLAIN_SCORES },
 	{ "gpt_neox", GPT_BIASED, .parallel = true, .joined_qkv = FT_SPLIT_HEADS,
 	  .joined_rotary = true },
-	{ "gptj", GPT_BIASED, .parallel = true, .norms = 1, .head_bias = true },
+	{ "gptj", GPT_BIASED, .parallel = true, .norms = 1, .head_bias = true,
+	  .plain = FT_PLAIN_SCORES },
 	{ "phi", GPT_BIASED, .parallel = true, .norms = 1, .head_bias = true,
 	  .qk_norm = FT_QK_HEAD, .qk_norm_off = true, .joined_rotary = true },
 	{ "opt", GPT_BIASED, .positions = FT_LEARNED, .tied = true, .more_rows = 2 },
 	{ "bloom", GPT_BIASED, .positions = FT_ALIBI, .tied = true,
-	  .joined_qkv = FT_SLICED, .embedding_norm = true },
+	  .joined_qkv = FT_SLICED, .embedding_norm = true, .plain = FT_PLAIN_16 },
 	{ "mpt", GPT_BIASED, .positions = FT_LEARNED, .tied = true,
-	  .joined_qkv = FT_SPLIT },
+	  .joined_qkv = FT_SPLIT, .plain = FT_PLAIN_16 },
 	{ "falcon", GPT, .tied = true, .parallel = true, .joins_norm = true,
 	  .few_heads = HEADS_FALCON, .joined_qkv = FT_SLICED },
 	{ "starcoder2", GPT_BIASED, .tied = true },

@@ -34,6 +34,7 @@ struct family {
 	enum expert_kind experts;
 	enum few_heads few_heads;
 	enum ft_joined joined_qkv;
+	enum ft_plain plain;
 	int norms;		/* of a layer; 0: two */
 	int more_rows;		/* of a learned position table */
 	int activation_numbers; /* that a layer's activation learns */

@@ -156,7 +156,7 @@ static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 		&r, "context_parallel_lora", contexts, 3, (int)l->context_parallel);
 	l->fused_qkv = read_bool(&r, "fused_qkv", true);
 	l->fused_gate_up = read_bool(&r, "fused_gate_up", true);
-	l->class_weights = read_bool(&r, "class_weights", false);
+	l->model_classes = read_bool(&r, "model_classes", false);
 	l->fused_softmax = read_bool(&r, "fused_softmax", true);
 	l->fused_loss = read_bool(&r, "fused_loss", false);
 	l->autocast = read_bool(&r, "autocast", false);
@@ -303,10 +303,11 @@ void ft_stack_free(struct ft_stack *stack)
 	arena_release(&mem);
 }
 
-bool ft_stack_unfused(const struct ft_stack *stack, bool sinks)
+bool ft_stack_unfused(const struct ft_stack *stack, bool sinks, bool plain)
 {
 	return !strcmp(stack->layout.attention, "unfused") ||
-	       (stack->layout.plain_sinks && sinks);
+	       (stack->layout.plain_sinks && sinks) ||
+	       (stack->layout.model_classes && plain);
 }
 
 struct ft_ccl *ft_stack_ccl(const struct ft_stack *stack, const char *generation,

@@ -144,8 +144,8 @@ static void sinks_leave_scores_plain(void **state)
 	near_frac(sum_of(p.graph, "softmax").bytes, LAYERS * (55 + 46) * scores, 1e-12);
 	assert_true(sum_of(p.graph, "scores").n == 3 * LAYERS);
 	assert_true(sum_of(p.graph, "attention").n == 0);
-	assert_true(ft_stack_unfused(p.stack, true) &&
-		    !ft_stack_unfused(p.stack, false));
+	assert_true(ft_stack_unfused(p.stack, true, false) &&
+		    !ft_stack_unfused(p.stack, false, false));
 	drop(&p);
 	step(&p, "gpt-oss-20b", PLAIN, "moe_force_balance: true");
 	assert_true(sum_of(p.graph, "softmax").n == 0);

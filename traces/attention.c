@@ -6,7 +6,53 @@
 
 bool is_unfused(const struct builder *b)
 {
-	return ft_stack_unfused(b->stack, b->model->sinks);
+	return ft_stack_unfused(b->stack, b->model->sinks,
+				b->model->plain != FT_PLAIN_NOT);
+}
+
+/*
+ * Attention that a class of Transformers writes plainly. Bytes a score between the products, counted:
+ * a scale, a mask, a softmax from 16 bit to fp32, and a cast (4 + 4 + 4 + 6 + 6, of which BLOOM and
+ * MPT have more and fewer; backward 6 + 10 + 4 + 4); in fp32 a scale, a mask, a softmax and a cast to 16 bit (8 + 8 +
+ * 8 + 6; backward 6 + 12 + 8); all in fp32 a mask and a softmax (8 + 8; backward 12). Kept are the
+ * softmax's output, and its cast; all in fp32 that alone. Two gradients of scores stand beside that.
+ * All in fp32, q, k and v are cast, q and k scaled, k and v spread over all heads, and the output is cast
+ * back: 6 + 8 + 8 + 6 bytes a number of q each way.
+ */
+static const struct plain {
+	double forward, backward, kept, gradients;
+	int launches, launches_back;
+	enum ft_dtype scores, context; /* FT_DTYPES: the plan's */
+} plain[] = {
+	[FT_PLAIN_NOT] = { 0, 0, 2, 4, 0, 0, FT_DTYPES, FT_DTYPES },
+	[FT_PLAIN_16] = { 24, 24, 6, 6, 5, 4, FT_DTYPES, FT_DTYPES },
+	[FT_PLAIN_SCORES] = { 30, 26, 6, 8, 4, 3, FT_FP32, FT_DTYPES },
+	[FT_PLAIN_32] = { 16, 12, 4, 8, 2, 1, FT_FP32, FT_FP32 },
+};
+
+static const struct plain *plain_of(const struct builder *b)
+{
+	return &plain[b->rules->model_classes ? b->model->plain : FT_PLAIN_NOT];
+}
+
+double score_kept(const struct builder *b)
+{
+	return b->rules->dropout ? 5 : plain_of(b)->kept;
+}
+
+double score_gradients(const struct builder *b, const struct layer_sizes *s)
+{
+	bool counted = is_unfused(b) && b->rules->fusion != FT_FUSION_KERNELS &&
+		       !s->l->linear_heads;
+
+	return counted ? plain_of(b)->gradients * (double)s->heads *
+				 (double)b->plan->sequence * (double)s->tokens :
+			 0;
+}
+
+double plain_copies(const struct builder *b, const struct layer_sizes *s)
+{
+	return plain_of(b)->context == FT_FP32 ? 4 * (double)(2 * s->q + s->out) : 0;
 }
 
 /*
@@ -50,27 +96,56 @@ static void softmax_with_sinks(struct builder *b, bool backward, double scores)
 	host(b, FT_HOST_OPERATION, backward ? 13 : 8);
 }
 
+static void plain_softmax(struct builder *b, const struct plain *p, bool backward,
+			  double scores)
+{
+	put_rows(b, "softmax", "softmax",
+		 scores * (backward ? p->backward : p->forward),
+		 backward ? p->launches_back : p->launches,
+		 4 * (double)b->plan->sequence);
+}
+
+static void put_square(struct builder *b, const char *name, enum ft_dtype dtype,
+		       struct edges edges, int64_t groups)
+{
+	put_product(b, &(struct ft_work){
+			       .kind = FT_GEMM,
+			       .name = name,
+			       .dtype = dtype == FT_DTYPES ? b->plan->precision : dtype,
+			       .gemm = { .layout = FT_FORWARD,
+					 .m = edges.m,
+					 .n = edges.n,
+					 .k = edges.k,
+					 .groups = groups } });
+}
+
 /* Products and softmax over the full square of scores, one kernel each. */
 void unfused_attention(struct builder *b, const struct layer_sizes *s, bool backward)
 {
 	int64_t groups = b->sequences * s->heads;
 	int64_t seq = b->plan->sequence, m = groups * (seq / b->plan->cp);
 	double scores = (double)m * (double)seq;
+	const struct plain *p = plain_of(b);
 	int times = backward ? 2 : 1;
 
 	for (int i = 0; i < times; i++)
-		put_grouped(b, "scores", FT_FORWARD,
-			    (struct edges){ m, seq, s->l->qk_head_dim }, groups);
-	if (b->rules->plain_sinks && b->model->sinks)
+		put_square(b, "scores", p->scores,
+			   (struct edges){ m, seq, s->l->qk_head_dim }, groups);
+	if (p->forward > 0)
+		plain_softmax(b, p, backward, scores);
+	else if (b->rules->plain_sinks && b->model->sinks)
 		softmax_with_sinks(b, backward, scores);
 	else
 		softmax(b, s, backward, scores);
+	if (p->context == FT_FP32)
+		put_memory(b, backward ? "attention_casts_back" : "attention_casts",
+			   "copy", 28 * (double)(s->tokens * s->q), 8);
 	if (b->rules->dropout)
 		put_memory(b, "attention_dropout", backward ? "mul" : "dropout",
 			   5 * scores, 1);
 	for (int i = 0; i < times; i++)
-		put_grouped(b, "context", FT_FORWARD,
-			    (struct edges){ m, s->l->v_head_dim, seq }, groups);
+		put_square(b, "context", p->context,
+			   (struct edges){ m, s->l->v_head_dim, seq }, groups);
 }
 
 /*

@@ -120,6 +120,11 @@ int64_t window_of(const struct builder *b, const struct ft_layer *l); /* as comp
 /* Is a layer's window, or are its chunks, given to the kernel as a mask? */
 bool is_masked(const struct builder *b, const struct ft_layer *l);
 void unfused_attention(struct builder *b, const struct layer_sizes *s, bool backward);
+/* Bytes that it keeps of a score; that gradients of scores take while it runs backward; and a token,
+ * that q, k and v take in fp32, for each head. */
+double score_kept(const struct builder *b);
+double score_gradients(const struct builder *b, const struct layer_sizes *s);
+double plain_copies(const struct builder *b, const struct layer_sizes *s);
 /* Features of what tensor parallelism makes whole for these products: a hidden state, or latents
  * and the key that is turned; and the former, made so. */
 int64_t qkv_features(const struct builder *b, const struct layer_sizes *s);

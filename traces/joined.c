@@ -18,18 +18,18 @@
 bool joins_qkv(const struct builder *b)
 {
 	return b->rules->fused_qkv ||
-	       (b->rules->class_weights && b->model->joined_qkv != FT_APART);
+	       (b->rules->model_classes && b->model->joined_qkv != FT_APART);
 }
 
 bool joins_gate_up(const struct builder *b)
 {
 	return b->rules->fused_gate_up ||
-	       (b->rules->class_weights && b->model->joined_gate_up);
+	       (b->rules->model_classes && b->model->joined_gate_up);
 }
 
 double joined_kept(const struct builder *b, const struct layer_sizes *s)
 {
-	return b->rules->class_weights && joins_qkv(b) &&
+	return b->rules->model_classes && joins_qkv(b) &&
 			       b->model->positions == FT_ROPE && !s->l->linear_heads ?
 		       2 * (double)(s->q + s->k) :
 		       0;
@@ -38,7 +38,7 @@ double joined_kept(const struct builder *b, const struct layer_sizes *s)
 /* Each as operations of its own. */
 static bool in_operations(const struct builder *b)
 {
-	return b->rules->class_weights && by_operation(b);
+	return b->rules->model_classes && by_operation(b);
 }
 
 void put_qkv_joined(struct builder *b, const struct layer_sizes *s)

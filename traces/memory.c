@@ -178,7 +178,7 @@ static double copied_alone_bytes(const struct builder *b, struct held unit)
 }
 
 /* Gradients at a layer's fullest moment, behind its MLP's second product in backward: of the
- * layer's output, of that product's input and of its weights. Megatron's kernels were counted
+ * layer's output, of that product's input and of its weights; or those of scores that are written. Megatron's kernels were counted
  * without, see saved.c. Source: peaks of an H100 at 16,384 to 65,536 tokens, where they are the
  * largest part that was missing (h100-long-sequences); 299 other peaks of PyTorch. */
 static double layer_gradient_bytes(const struct builder *b, int64_t layer)
@@ -193,7 +193,8 @@ static double layer_gradient_bytes(const struct builder *b, int64_t layer)
 
 	if (b->rules->fusion == FT_FUSION_KERNELS)
 		return 0;
-	return 2 * (tokens * (h + f) + copies * each + weights);
+	return fmax(2 * (tokens * (h + f) + copies * each + weights),
+		    score_gradients(b, &s));
 }
 
 void layer_bytes(struct builder *b, int64_t layer, bool backward)

@@ -152,8 +152,8 @@ static double score_bytes(const struct builder *b, const struct layer_sizes *s,
 {
 	if (!is_unfused(b) || s->l->linear_heads || set & FT_MODULE_CORE_ATTENTION)
 		return 0;
-	return (b->rules->dropout ? 5 : 2) * (double)s->heads *
-	       (double)b->plan->sequence;
+	return score_kept(b) * (double)s->heads * (double)b->plan->sequence +
+	       plain_copies(b, s);
 }
 
 /* What blocks other than llama's and GPT-2's keep more, or less, a token: no sum between

@@ -95,7 +95,7 @@ struct ft_layout_rules {
 	enum ft_context_parallel context_parallel_lora; /* the same under adapters */
 	bool fused_qkv;					/* q, k, v in one product */
 	bool fused_gate_up;				/* gate and up in one product */
-	bool class_weights;   /* each as the model's class in Transformers has it */
+	bool model_classes;   /* all as the model's class in Transformers has it */
 	bool fused_softmax;   /* of unfused attention: scale, mask, softmax in one */
 	bool fused_loss;      /* no fp32 copy of the logits */
 	bool autocast;	      /* fp32 weights, cast to 16 bit each forward */
@@ -293,8 +293,9 @@ void ft_stack_free(struct ft_stack *stack);
  * training.parallel), or this sharding? */
 bool ft_stack_runs(const struct ft_stack *stack, const char *word);
 
-/* Does its attention, of a model with sinks or without, write scores to memory and read them again? */
-bool ft_stack_unfused(const struct ft_stack *stack, bool sinks);
+/* Does its attention write scores to memory and read them again? Of a model with sinks or without, and
+ * of one whose class has plain attention. */
+bool ft_stack_unfused(const struct ft_stack *stack, bool sinks, bool plain);
 
 /* The stack's library for a generation of GPUs, loaded; the caller frees it. */
 struct ft_ccl *ft_stack_ccl(const struct ft_stack *stack, const char *generation,

@@ -1,0 +1,139 @@
+/*
+ * tests/test_plain_attention.c - attention that writes its scores, as classes of Transformers do that call
+ * no kernel for it: products, what stands between them, and what is kept
+ *
+ * Beside each stands the same step of the stack for a plain PyTorch loop, whose attention is fused.
+ */
+#include <math.h>
+
+#include "tests/works.h"
+
+enum { SEQUENCE = 1024, LAYERS = 2, BATCH = 2 };
+#define EAGER "transformers-5-eager"
+#define FUSED "torch-2.11-eager"
+#define TOKENS ((double)(BATCH * SEQUENCE))
+#define PLAN                                                                              \
+	"{sequence_length: 1024, micro_batch_size: 2, global_batch_size: 2, sharding: " \
+	"fsdp, recompute: none, gradient_dtype: fp32}"
+
+/* Bytes a score forward and backward, kept, and of gradients; formats of both products. */
+static const struct {
+	const char *model;
+	double heads, between, kept, gradients;
+	enum ft_dtype scores, context;
+} rows[] = {
+	{ "{model_type: bloom, hidden_size: 4096, n_head: 32, n_layer: 2, vocab_size: 250880}", 32, 24 + 24, 6, 6, FT_BF16,
+	  FT_BF16 },
+	{ "{name: mpt-7b, num_hidden_layers: 2}", 32, 24 + 24, 6, 6, FT_BF16, FT_BF16 },
+	{ "{name: falcon-7b, num_hidden_layers: 2}", 71, 16 + 12, 4, 8, FT_FP32,
+	  FT_FP32 },
+	{ "{model_type: gptj, n_embd: 4096, n_head: 16, n_layer: 2, vocab_size: 50400, "
+	  "n_positions: 2048}",
+	  16, 30 + 26, 6, 8, FT_FP32, FT_BF16 },
+	{ "{model_type: gpt_neo, hidden_size: 2560, num_heads: 20, num_layers: 2, "
+	  "vocab_size: 50257, max_position_embeddings: 2048}",
+	  20, 30 + 26, 6, 8, FT_FP32, FT_BF16 },
+};
+enum { ROWS = sizeof(rows) / sizeof(*rows) };
+
+static void all_of(const struct ft_graph *g, const char *name, enum ft_dtype dtype)
+{
+	for (size_t i = 0; i < g->n_works; i++)
+		if (!strcmp(g->work[i].name, name))
+			assert_int_equal(g->work[i].dtype, dtype);
+}
+
+static void scores_are_written_as_the_class_does(void **state)
+{
+	(void)state;
+	for (int i = 0; i < ROWS; i++) {
+		double scores = rows[i].heads * TOKENS * SEQUENCE;
+		struct parts p;
+
+		build(&p, rows[i].model, PLAN, EAGER, 1);
+		near_frac(sum_in(p.graph, NULL, "softmax").bytes,
+			  LAYERS * rows[i].between * scores, 1e-12);
+		assert_true(sum_in(p.graph, NULL, "scores").n == 3 * LAYERS &&
+			    sum_in(p.graph, NULL, "context").n == 3 * LAYERS &&
+			    sum_in(p.graph, NULL, "attention").n == 0);
+		all_of(p.graph, "scores", rows[i].scores);
+		all_of(p.graph, "context", rows[i].context);
+		assert_true((sum_in(p.graph, NULL, "attention_casts").n > 0) ==
+			    (rows[i].context == FT_FP32));
+		drop(&p);
+		build(&p, rows[i].model, PLAN, FUSED, 1);
+		assert_true(sum_in(p.graph, NULL, "softmax").n == 0 &&
+			    sum_in(p.graph, NULL, "attention").n == 2 * LAYERS);
+		drop(&p);
+	}
+}
+
+/* What a layer keeps beside the same with a fused kernel: scores; in fp32 q, k and v of all heads; and
+ * what a class that joins them keeps of q and k. */
+static void scores_are_kept(void **state)
+{
+	(void)state;
+	for (int i = 0; i < ROWS; i++) {
+		double scores = rows[i].heads * SEQUENCE, more, other;
+		const struct ft_segment *s;
+		struct parts with, without;
+
+		build(&with, rows[i].model, PLAN, EAGER, 1);
+		build(&without, rows[i].model, PLAN, FUSED, 1);
+		s = segment_of(with.graph, "forward");
+		more = s->net_bytes[FT_MEMORY_ACTIVATIONS] -
+		       segment_of(without.graph, "forward")
+			       ->net_bytes[FT_MEMORY_ACTIVATIONS];
+		other = rows[i].context == FT_FP32 ? 12 * 71 * 64 + 2 * 72 * 64 : 0;
+		near_frac(more, TOKENS * (rows[i].kept * scores + other), 1e-9);
+		drop(&with);
+		drop(&without);
+	}
+}
+
+/* Two gradients of scores, where they are more than an MLP's. */
+static void gradients_of_scores_stand_beside_that(void **state)
+{
+	(void)state;
+	for (int i = 0; i < ROWS; i++) {
+		double scores = rows[i].heads * TOKENS * SEQUENCE, peak;
+		struct parts p;
+
+		build(&p, rows[i].model,
+		      "{sequence_length: 1024, micro_batch_size: 2, "
+		      "global_batch_size: 2, sharding: ddp, recompute: none}",
+		      EAGER, 1);
+		peak = segment_of(p.graph, "backward")
+			       ->peak_bytes[FT_MEMORY_ACTIVATIONS];
+		assert_true(peak >= rows[i].gradients * scores);
+		if (i == 2)
+			near_frac(peak, 8 * scores, 1e-12);
+		drop(&p);
+	}
+}
+
+/* Falcon's later models spread their few heads themselves. */
+static void heads_that_are_spread_are_fused(void **state)
+{
+	struct parts p;
+
+	(void)state;
+	build(&p,
+	      "{name: falcon-7b, num_hidden_layers: 2, new_decoder_architecture: true, "
+	      "num_attention_heads: 64, hidden_size: 4096, num_key_value_heads: 8}",
+	      PLAN, EAGER, 1);
+	assert_true(sum_in(p.graph, NULL, "softmax").n == 0);
+	drop(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(scores_are_written_as_the_class_does),
+		cmocka_unit_test(scores_are_kept),
+		cmocka_unit_test(gradients_of_scores_stand_beside_that),
+		cmocka_unit_test(heads_that_are_spread_are_fused),
+	};
+
+	return cmocka_run_group_tests_name("plain attention", tests, NULL, NULL);
+}
