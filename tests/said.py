@@ -44,7 +44,19 @@ def tables(path):
     return found
 
 
+def follows(answer):
+    """What is derived of a scenario, of nodes of eight GPUs, is what it says."""
+    d, s = answer["derived"], answer["scenario"]
+    t, p = s["training"], s["training"]["parallel"]
+    assert d["ranks"] == s["cluster"]["gpus"] and d["nodes"] == -(-d["ranks"] // 8), d
+    assert d["dp"] * p["tp"] * p["pp"] * p["cp"] == d["ranks"], d
+    assert d["micro_batches"] * d["dp"] * t["micro_batch_size"] == t["global_batch_size"], d
+    assert d["trained_parameters"] == d["parameters"] >= d["active_parameters"], d
+    assert abs(answer["tokens_per_s"] * answer["step_s"] / (t["global_batch_size"] * t["sequence_length"]) - 1) < 1e-9
+
+
 def simulated(text, answer):
+    follows(answer)
     t, c, i = tables(text), answer["cost"], answer["interval"]
     rows = {"step": ("step_s", 1), "tokens/s": ("tokens_per_s", 1)}
     one = {"tokens/s per GPU": answer["tokens_per_s_per_gpu"], "MFU": answer["mfu"], "HFU": answer["hfu"],
