@@ -58,9 +58,9 @@ static void draw(struct arena *mem, struct drawn *d)
 			if (b > a + 1 && below(3))
 				continue;
 			d->cables[a][b] = 1 + below(9);
-			d->text = arena_printf(
-				mem, "%s{from: s%d, to: s%d, count: %d}, ", d->text, a,
-				b, (int)d->cables[a][b]);
+			d->text =
+				arena_printf(mem, "%s{from: s%d, to: s%d, count: %d}, ",
+					     d->text, a, b, (int)d->cables[a][b]);
 		}
 	d->text = arena_printf(mem, "%s]", d->text);
 }

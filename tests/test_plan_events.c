@@ -100,7 +100,8 @@ static void a_search_tells_each_phase_and_four_times_a_second(void **state)
 		assert_false(in_bounds(&e[n - 2]));
 		for (size_t i = 0; i + 1 < n; i++) {
 			left_follows(&e[i], at_most_s);
-			assert_true(number(&e[i], "finished") <= number(&e[i], "total"));
+			assert_true(number(&e[i], "finished") <=
+				    number(&e[i], "total"));
 			assert_false(e[i].plans);
 			if (!i || in_bounds(&e[i]) != in_bounds(&e[i - 1]))
 				continue;
