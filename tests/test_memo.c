@@ -115,8 +115,11 @@ static struct ft_cluster *cluster(const char *text)
 
 static void draw_call(struct ft_collective_call *c)
 {
+	/* of six neighbours those from rank 0 on are in one node, the next ones in two */
+	static const int64_t members[] = { 6, 8, 16, 24 };
+
 	*c = call_of((enum ft_collective)below(4), 65536. * (1 + below(20)),
-		     8 << below(3), 1 + 7 * below(2));
+		     members[below(4)], 1 + 7 * below(2));
 	c->shape.tiles = below(2);
 	if (c->op == FT_ALL_TO_ALL)
 		c->fanout.copies = 8 * below(2);
