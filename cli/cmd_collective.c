@@ -136,7 +136,7 @@ static bool list(const char *text, const char *option, double *out, size_t *n,
 				       option, p);
 		(*n)++;
 	}
-	return true;
+	return *n || ft_fail(err, NULL, "%s: the list is empty", option);
 }
 
 /* What is asked for: every size at every number of ranks, for one op after another. */
@@ -206,6 +206,8 @@ static bool lines(const struct args *a, struct sweep *s, struct ft_error *err)
 	s->call.shape.stride = (int64_t)stride[0];
 	s->call.algorithm = a->algorithm;
 	s->call.protocol = a->protocol;
+	if (a->op && strlen(a->op) >= sizeof(ops))
+		return ft_fail(err, NULL, "--op: the list is too long");
 	snprintf(ops, sizeof(ops), "%s", a->op ? a->op : "all_reduce");
 	for (char *p = strtok_r(ops, ",", &save); p; p = strtok_r(NULL, ",", &save)) {
 		if (!ft_collective_find(p, &s->call.op))
@@ -218,7 +220,7 @@ static bool lines(const struct args *a, struct sweep *s, struct ft_error *err)
 		if (!lines_of_op(s, err))
 			return false;
 	}
-	return true;
+	return s->n || ft_fail(err, NULL, "--op: the list is empty");
 }
 
 int cmd_collective(int argc, char **argv)

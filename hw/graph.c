@@ -250,10 +250,21 @@ int64_t ft_graph_switch_of(const struct ft_switch_graph *g, int64_t node, int64_
 	return -1;
 }
 
-static int64_t held(int64_t first, int64_t last, int64_t n)
+/* The most nodes whose NICs of one number are at one switch; room for a count of each switch. */
+static int64_t most_below(const struct ft_switch_graph *g, int64_t nodes, int64_t nics,
+			  int64_t *below)
 {
-	last = last < n - 1 ? last : n - 1;
-	return last >= first ? last - first + 1 : 0;
+	int64_t most = 0;
+
+	for (int64_t nic = 0; nic < nics; nic++) {
+		memset(below, 0, g->n_switches * sizeof(*below));
+		for (int64_t node = 0; node < nodes; node++) {
+			int64_t n = ++below[ft_graph_switch_of(g, node, nic)];
+
+			most = n > most ? n : most;
+		}
+	}
+	return most;
 }
 
 /* Each NIC has a place, and no switch more cables than ports. */
@@ -316,13 +327,7 @@ bool graph_topology(const struct ft_fabric *fabric, int64_t nodes, int64_t nics,
 	}
 	for (size_t c = 0; c < g->n_cables; c++)
 		t->cables_leaf_spine += g->cable[c].count;
-	for (size_t i = 0; i < g->n_attaches; i++) {
-		int64_t n =
-			held(g->attach[i].first_node, g->attach[i].last_node, nodes);
-
-		if (i == 0 || n > t->nodes_per_leaf)
-			t->nodes_per_leaf = n;
-	}
+	t->nodes_per_leaf = most_below(g, nodes, nics, down);
 	free(down);
 	return true;
 }

@@ -170,6 +170,7 @@ class Tree:
         os.makedirs(self.temporary, exist_ok=True)
         self.env = dict(os.environ, FORETOKEN=self.at + "/" + self.b + "/foretoken",
                         B=self.at + "/" + self.b, CMOCKA_MESSAGE_OUTPUT="TAP",
+                        TAP_ENDS_AT_FIRST="1",
                         TMPDIR=self.temporary,  # a program that a test copies finds its library:
                         LD_LIBRARY_PATH=self.at + "/" + self.b)
         if sanitized:  # shadow memory counts as data

@@ -91,9 +91,8 @@ static void set_up(struct engine *e, struct part_state *r, struct stream *s,
 		evq_put(&e->q, &s->event, e->q.now + end->due);
 	if (s->state != RUNNING)
 		return;
-	s->run = end->run;
+	s->run = end->run; /* its flow is gone, and made again where there was one */
 	s->run.at += e->q.now;
-	s->run.flow = NO_FLOW;
 	s->began = e->q.now + end->began;
 	if (s->id >= FT_STREAM_GATHER)
 		rates_enter(&e->rates, &s->run, s->part,
@@ -172,7 +171,6 @@ static void come_back(struct engine *e, struct part_state *r, struct stream *s,
 	if (s->state != RUNNING)
 		return;
 	s->run = stood->run;
-	s->run.flow = NO_FLOW;
 	if (s->id >= FT_STREAM_GATHER)
 		rates_enter(&e->rates, &s->run, s->part,
 			    &r->of->timing[s->head->op->work]);

@@ -175,10 +175,9 @@ static double level_of(const struct share_link *l)
 	return l->room > 0 ? l->room / l->weight : 0;
 }
 
-/* Room and weight of the links; flows outside keep what they have. */
+/* Room and weight of the links; flows outside keep what they have. The heap is empty. */
 static void prepare(struct share *s)
 {
-	s->n_heap = 0;
 	for (size_t i = 0; i < s->n_some_links; i++) {
 		struct share_link *l = &s->link[s->some_links[i]];
 

@@ -6,7 +6,7 @@ what a scenario says) are told without what is in them, those of results by name
 import json
 import sys
 
-DATA = {"scenario", "prices", "provenance", "derived", "assumed", "differs", "settings", "keys", "set", "given", "by"}
+DATA = {"scenario", "prices", "provenance", "assumed", "differs", "settings", "keys", "set", "given", "by"}
 NAMED = {"groups", "by_key", "classes"}
 
 

@@ -44,7 +44,19 @@ def tables(path):
     return found
 
 
+def follows(answer):
+    """What is derived of a scenario, of nodes of eight GPUs, is what it says."""
+    d, s = answer["derived"], answer["scenario"]
+    t, p = s["training"], s["training"]["parallel"]
+    assert d["ranks"] == s["cluster"]["gpus"] and d["nodes"] == -(-d["ranks"] // 8), d
+    assert d["dp"] * p["tp"] * p["pp"] * p["cp"] == d["ranks"], d
+    assert d["micro_batches"] * d["dp"] * t["micro_batch_size"] == t["global_batch_size"], d
+    assert d["trained_parameters"] == d["parameters"] >= d["active_parameters"], d
+    assert abs(answer["tokens_per_s"] * answer["step_s"] / (t["global_batch_size"] * t["sequence_length"]) - 1) < 1e-9
+
+
 def simulated(text, answer):
+    follows(answer)
     t, c, i = tables(text), answer["cost"], answer["interval"]
     rows = {"step": ("step_s", 1), "tokens/s": ("tokens_per_s", 1)}
     one = {"tokens/s per GPU": answer["tokens_per_s_per_gpu"], "MFU": answer["mfu"], "HFU": answer["hfu"],
@@ -319,6 +331,48 @@ def collected(text, answer):
         factor = {"all_reduce": 2 * (n - 1) / n, "all_gather": (n - 1) / n, "reduce_scatter": (n - 1) / n,
                   "all_to_all": (n - 1) / n, "broadcast": 1, "sendrecv": 1}[r["op"]]
         same("%.2f" % (r["algbw_gb_per_s"] * factor), r["busbw_gb_per_s"])
+
+
+def summed_up(rows):
+    """What an answer says of a group of rows, from each row's own figures; rates are wrong the other way round."""
+    off = sorted(abs(r["error_frac"]) for r in rows)
+    n, middle = len(rows), off[(len(rows) - 1) // 2:len(rows) // 2 + 1]
+    late = [(r["measured"] - r["high"], r["low"] - r["measured"]) for r in rows]
+    late = [(f, s) if "per_s" in r["key"] else (s, f) for r, (s, f) in zip(rows, late)]
+    slow, fast = sum(s > 0 for s, f in late) / n, sum(f > 0 for s, f in late) / n
+    return {"n": n, "mape": sum(off) / n, "bias": sum(r["error_frac"] for r in rows) / n, "median": sum(middle) / len(middle),
+            "p90": off[-(-9 * n // 10) - 1], "max": off[-1], "inside_interval_frac": 1 - slow - fast, "slow_frac": slow,
+            "fast_frac": fast}
+
+
+def validated(text, answer):
+    """Measured rows against predictions: each row's error, what each group adds up to, rows that did not run."""
+    t, by = tables(text), answer["by"]
+    for row, r in zip(t["id"][1:], answer["rows"], strict=True):
+        assert row[:3] == [r["id"], r["group"], r["key"]], row
+        assert float(row[3]) == float("%.5g" % r["measured"]) and float(row[4]) == float("%.5g" % r["predicted"]), row
+        same(row[5], r["error_frac"])
+        ratio = r["predicted"] / r["measured"]
+        assert abs((1 / ratio if "per_s" in r["key"] else ratio) - 1 - r["error_frac"]) < 1e-9, r
+    groups = {}
+    for r in answer["rows"]:
+        groups.setdefault(r["group"] if by == "group" else r["classes"][by], []).append(r)
+    want = [(g, summed_up(rows)) for g, rows in groups.items()] + [("all", summed_up(answer["rows"]))]
+    told = list(answer["groups"].items()) + [("all", answer["summary"])] + list(answer["by_key"].items())
+    assert [n for n, _ in told[:len(want)]] == [n for n, _ in want]
+    for (_, is_), (name, should) in zip(told, want):
+        for key, value in should.items():
+            assert abs(is_[key] - value) < 1e-9, (name, key, is_[key], value)
+    assert t[by][0][1:] == ["n", "MAPE", "bias", "median", "p90", "max", "in P10-P90", "slower", "faster"]
+    rows = [cells(l) for l in open(text).read().split("\n\n")[1].split("\n")[1:]]
+    failed = answer["failed"]
+    for row, (name, group) in zip(rows, told):
+        assert row[0] == name and row[1] == str(group["n"]), row
+        for shown, key in zip(row[2:], list(want[0][1])[1:], strict=True):
+            same(shown, group[key])
+    rest = open(text).read().strip().split("\n")[-len(failed) - 1:] if failed else []
+    assert rest[:-1] == ["%s: not simulated: %s" % (f["id"], f["reason"]) for f in failed], rest
+    assert not failed or rest[-1] == "%d of %d rows could not be simulated." % (len(failed), len(failed) + len(answer["rows"]))
 
 
 def differs(row, recorded, predicted, step_s):

@@ -1,4 +1,5 @@
-# tests/tap.sh - TAP for shell tests: ok "name" command..., skip, plan at the end
+# tests/tap.sh - TAP for shell tests: ok "name" command..., skip, plan at the end. With
+# TAP_ENDS_AT_FIRST in the environment the first that fails is the last (scripts/mutants.py).
 tap_n=0
 tap_bad=0
 limit= # of the commands of told and fails, as "timeout 20"
@@ -18,6 +19,7 @@ ok() {
 		echo "# $0: $name; its stderr ends:" >&2
 		tail -20 "$tmp/err" | sed 's/^/#   /' >&2
 		tap_bad=1
+		[ -z "$TAP_ENDS_AT_FIRST" ] || finish
 	fi
 }
 skip() { # told in the file $FORETOKEN_SKIPPED, too: .ci/run counts them

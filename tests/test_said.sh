@@ -33,6 +33,11 @@ both compared.models $f compare $pair
 recorded=measurements/traces/h100-eight-8b16L-fsdp8-s2048-b1-compile.rank0.kineto.json.gz
 both gapped.few $f trace compare $recorded examples/15-recorded-step/scenario.yaml
 both gapped.all $f trace compare $recorded examples/15-recorded-step/scenario.yaml --set model.num_hidden_layers=16
+# rows slower and faster than their ranges, some that no cluster can run, and rates
+sed '3s/,[0-9]*,slingshot/,7,slingshot/; 5s/,[0-9]*,slingshot/,7,slingshot/' measurements/steps/amd-training.csv >"$tmp/spoilt.csv"
+both validated.steps $f validate "$tmp/spoilt.csv" --rows
+both validated.classes $f validate measurements/steps/torchtitan-benchmarks-2024-12.csv --rows --by gpus
+both validated.kernels $f validate measurements/kernels/collectives-many-nodes.csv --rows
 python3 tests/said.py "$tmp" >"$tmp/good" 2>"$tmp/bad"
 for case in $cases; do
 	ok "$case" grep -qx "$case" "$tmp/good"

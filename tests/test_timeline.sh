@@ -13,7 +13,7 @@ ok "a pipeline with chunks keeps to the format, its layers run once, its phases 
 ok "so does one without" keeps 80 $first --set training.parallel.vpp=1
 ok "and no pipeline, from a standing start" keeps 80 examples/01-first-answer/h100.yaml --set training.global_batch_size=512 --set training.parallel.pp=1 --set training.parallel.vpp=1 --set training.step_start=together
 ok "and sharded weights" keeps 4 examples/15-recorded-step/scenario.yaml
-ok "and experts, in another order of stages" keeps 32 examples/08-mixture-of-experts/mixtral.yaml --set training.global_batch_size=512
+ok "and experts, in another order of stages" keeps 32 examples/08-mixture-of-experts/mixtral.yaml --set training.global_batch_size=256
 cat >"$tmp/v.yaml" <<'Y'
 model: {name: llama3-8b, num_hidden_layers: 16}
 cluster: {gpu: h100-sxm, gpus: 4}
@@ -25,140 +25,6 @@ ok "and a V, whose second half sends back" keeps 128 "$tmp/v.yaml"
 folded=
 ok "a picture's name is refused" wrong "FILE.json or FILE.svg" $f simulate "$tmp/v.yaml" --timeline "$tmp/x.png"
 ok "micro-batches side by side are not told apart" keeps 0 examples/08-mixture-of-experts/mixtral.yaml --set training.overlap.ep=true --set training.global_batch_size=256
-# Kineto's shape: our own reader takes it, finds the same step and the same parts of it
-same() { # SCENARIO SETTING...
-	scenario=$1
-	shift
-	$f simulate "$scenario" "$@" --timeline "$tmp/k.json" --timeline-format kineto --json >"$tmp/s.json" &&
-		$f trace replay "$tmp/k.json" --json >"$tmp/r.json" && python3 - "$tmp/s.json" "$tmp/r.json" <<'P'
-import json, sys
-s, r = (json.load(open(p)) for p in sys.argv[1:])
-for x in (r["step_s"], r["recorded_step_s"]):
-    assert abs(x / s["step_s"] - 1) < 1e-9, (x, s["step_s"])
-if s["breakdown_s"]["bubble"] == 0: # one class of ranks: parts are the same, too
-    for k, v in s["breakdown_s"].items():
-        assert abs(r["breakdown_s"][k] - v) < 1e-6 * s["step_s"], (k, v, r["breakdown_s"])
-assert r["classified_frac"] == 1
-P
-}
-ok "Kineto's shape replays to the same step" same examples/01-first-answer/h100.yaml --set training.global_batch_size=256
-ok "and to the same parts of it without a pipeline" same examples/01-first-answer/h100.yaml --set training.global_batch_size=256 --set training.parallel.pp=1 --set training.step_start=together
-ok "its products are re-timed by their shapes" sh -c "$f trace replay $tmp/k.json --gpu mi300x --json | python3 -c 'import json,sys; assert json.load(sys.stdin)[\"by_work_frac\"]>0.5'"
-ok "it is what the profiler's readers look for" python3 - "$tmp/k.json" <<'P'
-import json, sys
-d = json.load(open(sys.argv[1]))
-e = d["traceEvents"]
-assert d["schemaVersion"] == 1 and d["distributedInfo"]["world_size"] > 0
-kernels = [x for x in e if x["cat"] == "kernel"]
-calls = {x["args"]["correlation"]: x for x in e if x["cat"] == "cuda_runtime"}
-assert kernels and all({"stream", "correlation", "device", "External id"} <= set(x["args"]) for x in kernels)
-assert all(calls[x["args"]["correlation"]]["ts"] <= x["ts"] for x in kernels)
-assert sum(x["name"] == "ProfilerStep#0" for x in e) == 1
-P
-ok "and with copies to and from host memory" same examples/01-first-answer/h100.yaml --set training.global_batch_size=256 --set training.parallel.pp=1 --set training.step_start=together --set training.offload_layers=40
-ok "which are copies" sh -c "grep -q 'Memcpy DtoH' $tmp/k.json && grep -q 'Memcpy HtoD' $tmp/k.json && grep -q cudaMemcpyAsync $tmp/k.json"
-overlap() { # a second step begins before the first is over
-	python3 - "$tmp/k.json" "$tmp/two.json" <<'P' && $f trace show "$tmp/two.json" | grep -qF '1 steps overlap; each ends where the next begins'
-import json, sys
-d = json.load(open(sys.argv[1]))
-step = next(x for x in d["traceEvents"] if x["name"] == "ProfilerStep#0")
-d["traceEvents"].append({**step, "name": "ProfilerStep#1", "ts": step["ts"] + step["dur"] / 2})
-json.dump(d, open(sys.argv[2], "w"))
-P
-}
-ok "steps that overlap are told, and cut" overlap
-# the Gantt chart: well formed, one box a pass, boxes of a row one after another, the same bytes
-pipeline='--set cluster.gpus=64 --set training.global_batch_size=32 --set training.parallel.tp=8 --set training.parallel.pp=8 --set training.parallel.vpp=1'
-chart() { # FILE SETTING...
-	file=$1
-	shift
-	$f simulate examples/01-first-answer/h100.yaml $pipeline --set 'training.overlap={}' "$@" --timeline "$file"
-}
-boxes() { # FILE STAGES PASSES...: as many rows, as many numbered boxes in each, or in the first, second ...
-	python3 - "$@" <<'P'
-import sys, xml.etree.ElementTree as T
-root = T.parse(sys.argv[1]).getroot()
-stages, each = int(sys.argv[2]), [int(n) for n in sys.argv[3:]]
-ns = "{http://www.w3.org/2000/svg}"
-rows = {}
-for r in root.iter(ns + "rect"):
-    title = r.find(ns + "title")
-    if title is None:
-        continue
-    x, w = float(r.get("x")), float(r.get("width"))
-    assert w >= 0 and x >= 0 and x + w <= float(root.get("width")), title.text
-    rows.setdefault(float(r.get("y")), []).append((x, x + w, title.text))
-assert len(rows) == stages, rows.keys()
-for i, y in enumerate(sorted(rows)):
-    row, passes = rows[y], each[min(i, len(each) - 1)]
-    numbered = [t for _, _, t in row if "micro-batch" in t]
-    assert len(numbered) == len(set(t.split(",")[0] + t.split(",")[1] for t in numbered)) == passes, len(numbered)
-    assert len(row) == passes + 1, len(row)  # and the optimizer
-    for a, b in zip(row, row[1:]):
-        assert b[0] >= a[1] - 0.02, (a, b)
-words = [t.text for t in root.iter(ns + "text")]
-assert sum(w.startswith("bubble") for w in words) == stages
-assert any(w.startswith("Pipeline bubble: ") for w in words) and any("time of the step in " in w for w in words)
-P
-}
-svg_is_written() { chart "$tmp/a.svg" && boxes "$tmp/a.svg" 8 64; }
-ok "a Gantt chart of 8 stages and 32 micro-batches" svg_is_written
-svg_again() { chart "$tmp/b.svg" && cmp "$tmp/a.svg" "$tmp/b.svg"; }
-ok "the same bytes again" svg_again
-svg_chunks() { chart "$tmp/c.svg" --set training.parallel.vpp=2 && boxes "$tmp/c.svg" 8 128 && grep -q "paler: later chunks" "$tmp/c.svg"; }
-ok "with two chunks a stage" svg_chunks
-# autograd has nothing to cut in the first chunk, whose input asks for no gradient: its 32 passes stay whole
-svg_split() {
-	chart "$tmp/z.svg" --set stack=torch-2.11-eager --set training.schedule=zero-bubble && boxes "$tmp/z.svg" 8 64 96 &&
-		grep -q "gradients of weights" "$tmp/z.svg" && ! grep -q ">backward<" "$tmp/z.svg"
-}
-ok "with backwards cut in two" svg_split
-svg_vee() { chart "$tmp/v.svg" --set stack=torch-2.11-eager --set training.schedule=zbv --set training.parallel.vpp=2 && boxes "$tmp/v.svg" 8 160 192; }
-ok "and as a V" svg_vee
-# each stage of 8: 2 x 32 forwards and backwards, and the weights of 2 x 8 - 1 - stage that are split, 8 of stage 0's
-# of the first chunk
-svg_dual() {
-	chart "$tmp/d.svg" --set stack=torch-2.11-eager --set training.schedule=dualpipev --set training.parallel.vpp=2 &&
-		boxes "$tmp/d.svg" 8 135 142 141 140 139 138 137 136 && grep -q ">whole backward<" "$tmp/d.svg"
-}
-ok "and as DualPipeV" svg_dual
-svg_beside() { chart "$tmp/s.svg" --beside examples/01-first-answer/h100.yaml && boxes "$tmp/s.svg" 8 64; }
-ok "a job beside it is not drawn" svg_beside
-svg_named() {
-	sed "s/^name:.*/name: '<b>\&amp;\"'/" examples/01-first-answer/h100.yaml >"$tmp/n.yaml"
-	grep -q '^name:' "$tmp/n.yaml" || echo "name: '<b>&amp;\"'" >>"$tmp/n.yaml"
-	$f simulate "$tmp/n.yaml" --set training.global_batch_size=256 --timeline "$tmp/n.svg" && ! grep -q '<b>' "$tmp/n.svg" &&
-		python3 -c 'import sys, xml.etree.ElementTree as T; T.parse(sys.argv[1])' "$tmp/n.svg"
-}
-ok "names are escaped" svg_named
-svg_asked() { chart "$tmp/d.out" --timeline-format svg && cmp "$tmp/a.svg" "$tmp/d.out"; }
-ok "by its name or by --timeline-format" svg_asked
-chrome_asked() { chart "$tmp/e.svg" --timeline-format chrome && grep -q traceEvents "$tmp/e.svg"; }
-ok "what is asked for comes before the name" chrome_asked
-memory() { # SCENARIO: the highest point of the chart is the memory that is told; XML
-	$f simulate "$1" --timeline "$tmp/m.svg" --timeline-format memory --json >"$tmp/m.json" &&
-	python3 -c 'import json, re, sys, xml.dom.minidom
-text = open(sys.argv[1]).read()
-xml.dom.minidom.parseString(text)
-said = re.search(r"at most ([0-9.]+) GB", text).group(1)
-want = json.load(open(sys.argv[2]))["memory_bytes_per_gpu"]
-assert said == "%.1f" % (want["total"] / 1e9), (said, want)
-for k, v in want.items():
-    assert k == "total" or v < 5e5 or "%s %.1f GB" % (k, v / 1e9) in text, k' "$tmp/m.svg" "$tmp/m.json"
-}
-for s in 01-first-answer/h100 08-mixture-of-experts/mixtral 17-best-plan/lora; do
-	ok "memory over the step of $s" memory examples/$s.yaml
-done
-ok "a format that is none" fails 64 "takes chrome, kineto, svg or memory, not 'png'" $f simulate examples/01-first-answer/h100.yaml --timeline "$tmp/t" --timeline-format png
-
-charted() { # SCENARIO OPTION...: both charts, against the timeline and the answer
-	$f simulate "$@" --timeline "$tmp/c.svg" >"$tmp/o" && $f simulate "$@" --timeline "$tmp/m.svg" --timeline-format memory >"$tmp/o" &&
-		$f simulate "$@" --timeline "$tmp/c.json" >"$tmp/o" && $f simulate "$@" --json >"$tmp/a.json" &&
-		python3 tests/charts.py "$tmp/c.svg" "$tmp/m.svg" "$tmp/c.json" "$tmp/a.json"
-}
-ok "boxes, lanes and bands stand where their times and bytes are" charted examples/01-first-answer/h100.yaml --set training.global_batch_size=256
-ok "with one chunk, and backwards cut in two" charted examples/01-first-answer/h100.yaml --set training.global_batch_size=512 --set training.parallel.vpp=1 --set training.schedule=zero-bubble --set stack=torch-2.11-eager
-ok "with some of them whole" charted examples/01-first-answer/h100.yaml --set training.global_batch_size=1024 --set training.parallel.vpp=2 --set training.schedule=dualpipev --set stack=torch-2.11-eager
 # A step that the host paces, its launches running ahead: kernels end sooner than it does.
 cat >"$tmp/paced.yaml" <<EOF
 model: {name: llama3-8b, num_hidden_layers: 4}

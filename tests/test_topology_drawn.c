@@ -203,9 +203,47 @@ static void no_switch_has_more_cables_than_ports(void **state)
 		assert_true(tiers[n] > DRAWS / 200);
 }
 
+/* As few tiers as it takes are T. Fewer are refused, T are the same network, and more are built
+ * as they are asked for, where leaves have the ports. */
+static void tiers_that_are_asked_for_are_built(void **state)
+{
+	int refused[5] = { 0 }, built[5] = { 0 };
+
+	(void)state;
+	for (int i = 0; i < DRAWS; i++) {
+		struct ft_error err;
+		struct asked a, few;
+		bool any;
+
+		draw(&few);
+		few.f.planned_nodes = 0;
+		any = ft_topology_build(&few.f, few.nodes, few.nics, few.extra, &few.t,
+					&err);
+		a = few;
+		for (a.f.tiers = 1; a.f.tiers <= 4; a.f.tiers++) {
+			bool ok = ft_topology_build(&a.f, a.nodes, a.nics, a.extra,
+						    &a.t, &err);
+			bool no_leaf = !ok && strstr(err.text, "do not fit a leaf");
+
+			if (!any || a.f.tiers < few.t.tiers)
+				assert_false(ok);
+			else if (a.f.tiers == few.t.tiers)
+				assert_true(ok && !memcmp(&a.t, &few.t, sizeof(a.t)));
+			else
+				assert_true(ok ? a.t.tiers == a.f.tiers : no_leaf);
+			built[a.f.tiers] += ok;
+			refused[a.f.tiers] += !ok && !no_leaf;
+		}
+	}
+	for (int n = 1; n <= 4; n++)
+		assert_true(built[n] > DRAWS / 50 &&
+			    (n == 4 || refused[n] > DRAWS / 50));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(tiers_that_are_asked_for_are_built),
 		cmocka_unit_test(no_switch_has_more_cables_than_ports),
 	};
 

@@ -6,9 +6,9 @@
 import bisect
 import json
 import sys
-from fractions import Fraction
+from decimal import Decimal
 
-d = json.load(open(sys.argv[1]), parse_float=Fraction)
+d = json.load(open(sys.argv[1]), parse_float=Decimal)
 answer = json.load(open(sys.argv[2]))
 events = d["traceEvents"]
 slices, counters, starts, ends, rows = {}, {}, {}, {}, {}
@@ -24,7 +24,7 @@ for e in events:
         assert e["dur"] >= 0
         slices.setdefault((e["pid"], e["tid"]), []).append(e)
     elif e["ph"] == "C":
-        assert e["args"] and all(isinstance(v, (int, Fraction)) and v >= 0 for v in e["args"].values())
+        assert e["args"] and all(isinstance(v, (int, Decimal)) and v >= 0 for v in e["args"].values())
         counters.setdefault((e["pid"], e["name"]), []).append(e)
     else:
         side = starts if e["ph"] == "s" else ends
@@ -33,7 +33,7 @@ for e in events:
         assert e["ph"] == "s" or e["bp"] == "e"
 
 # no row runs two slices, and none outlasts the step
-step_us = Fraction(d["otherData"]["step_us"])
+step_us = Decimal(d["otherData"]["step_us"])
 last = 0
 for row, of in slices.items():
     at = 0

@@ -23,7 +23,6 @@ struct routed {
 	double bytes; /* of one exchange, this rank's buffer */
 	struct ft_fanout fanout;
 	bool gated, direct; /* direct: by a kernel that sends a token once */
-	int calls;	    /* launches where each local expert has its own */
 };
 
 static double uneven(const struct builder *b)
@@ -60,7 +59,6 @@ static struct routed routed_of(const struct builder *b, const struct ft_layer *l
 	if (!r.direct && b->plan->capacity_factor > 0)
 		r.bytes *= b->plan->capacity_factor;
 	r.gated = b->model->activation == FT_SWIGLU;
-	r.calls = (int)(p->fused_experts || r.local < 1 ? 1 : r.local);
 	return r;
 }
 
@@ -228,7 +226,7 @@ static struct coefficients activation_of(const struct builder *b,
 static void expert_cast(struct builder *b, const struct routed *r, int64_t features)
 {
 	if (!b->plan->fused_experts)
-		put_cast(b, (double)(r->copies * features), r->calls);
+		put_cast(b, (double)(r->copies * features), (int)r->local);
 }
 
 /*
@@ -263,7 +261,7 @@ static void expert_biases(struct builder *b, const struct routed *r, bool backwa
 	else if (!b->plan->fused_experts)
 		put_memory(b, name, "default",
 			   weighted_bias_bytes(w, backward) * copies * (double)r->h,
-			   (backward ? 5 : 2) * r->calls + 1);
+			   (backward ? 5 : 2) * (int)r->local + 1);
 	else if (backward)
 		put_memory(b, name, "default", 2 * copies * outputs, 2);
 }
