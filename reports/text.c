@@ -42,6 +42,16 @@ static void passed_over(FILE *out, const struct ft_model *m)
 	putc('\n', out);
 }
 
+/* A sequence that is longer than what the model was made for. */
+static void stretched(FILE *out, const struct ft_model *m)
+{
+	if (m->stretched_from)
+		fprintf(out,
+			"the model's %" PRId64 " learned positions are taken to be "
+			"%" PRId64 ", as the sequence has so many tokens\n",
+			m->stretched_from, m->max_positions);
+}
+
 static void headline(FILE *out, const struct ft_scenario *s)
 {
 	const struct ft_plan *p = s->plan;
@@ -59,6 +69,7 @@ static void headline(FILE *out, const struct ft_scenario *s)
 		p->micro_batch, p->tp, p->pp, p->dp, p->cp, p->ep,
 		ft_sharding_name(p->sharding), ft_recompute_name(p->recompute));
 	passed_over(out, s->model);
+	stretched(out, s->model);
 	putc('\n', out);
 }
 

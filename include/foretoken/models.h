@@ -57,6 +57,7 @@ struct ft_model {
 	int64_t vocab_multiple; /* padded up to a multiple of this * tp; 0: not */
 	int64_t max_positions;	/* rows of a learned position table; 0 until
 	                              * ft_model_stretch: as the sequence */
+	int64_t stretched_from; /* rows before ft_model_stretch; 0: none were added */
 	enum ft_norm norm;
 	enum ft_positions positions;
 	enum ft_activation activation;
