@@ -6,6 +6,7 @@
 #include "base/digest.h"
 #include "base/plain.h"
 #include "base/reader.h"
+#include "base/text.h"
 #include "foretoken/study.h"
 #include "study/evidence.h"
 #include "study/keys.h"
@@ -84,6 +85,27 @@ struct ft_plan_context scenario_plan_context(const struct ft_scenario *s)
 	};
 }
 
+/* Not every GPU multiplies in every format: refused where the precision was said. */
+static bool multiplies(struct whole *w, const struct node *training,
+		       struct ft_error *err)
+{
+	const struct ft_scenario *s = &w->scenario;
+	const struct ft_number *peak = s->cluster->gpu->peak_flop_per_s;
+	const struct node *at = node_get(training, "precision");
+	const char *has[FT_DTYPES];
+	size_t n = 0;
+
+	if (peak[s->plan->precision].value > 0)
+		return true;
+	for (int d = 0; d < FT_DTYPES; d++)
+		if (peak[d].value > 0 && d != FT_FP32)
+			has[n++] = ft_dtype_name((enum ft_dtype)d);
+	return ft_fail(err, at ? &at->mark : &s->cluster->gpus_mark,
+		       "precision: %s has no matrix products in %s; it has %s",
+		       s->cluster->gpu->name, ft_dtype_name(s->plan->precision),
+		       text_join(&w->mem, has, n));
+}
+
 static bool load_plan(struct whole *w, const struct node *training,
 		      enum scenario_depth depth, struct ft_error *err)
 {
@@ -95,7 +117,7 @@ static bool load_plan(struct whole *w, const struct node *training,
 	s->plan = w->plan;
 	if (w->plan)
 		ft_model_stretch(w->model, w->plan->sequence);
-	return w->plan &&
+	return w->plan && multiplies(w, training, err) &&
 	       (depth == SCENARIO_LENIENT || scenario_no_idle_key(s, training, err));
 }
 
@@ -315,7 +337,7 @@ static bool load_open_plan(struct whole *w, const struct node *training,
 	s->plan = w->plan;
 	if (w->plan)
 		ft_model_stretch(w->model, w->plan->sequence);
-	return w->plan != NULL;
+	return w->plan && multiplies(w, training, err);
 }
 
 static bool load(struct whole *w, enum scenario_depth depth, struct scenario_seen *seen,
