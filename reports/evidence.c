@@ -209,8 +209,11 @@ static const char *on_stacks(const struct ft_answers *a, char text[SENTENCE])
 {
 	const char *first = a->scenario[0]->stack->name;
 	size_t absent = 0, other = a->n;
+	bool alike = true; /* one GPU, so that one stack may serve all */
 
 	for (size_t i = 0; i < a->n; i++) {
+		alike = alike && !strcmp(a->scenario[i]->cluster->gpu->name,
+					 a->scenario[0]->cluster->gpu->name);
 		absent += ft_scenario_assumes(a->scenario[i], "stack");
 		if (other == a->n && strcmp(a->scenario[i]->stack->name, first))
 			other = i;
@@ -223,10 +226,13 @@ static const char *on_stacks(const struct ft_answers *a, char text[SENTENCE])
 	else if (absent)
 		snprintf(
 			text, SENTENCE,
-			"%s no stack: all run under %s here, though different GPUs are "
-			"run with different software. Name each one's stack.",
+			"%s no stack: all run under %s here, %s",
 			absent == a->n ? "The scenarios name" : "Some scenarios name",
-			first);
+			first,
+			alike ? "whose range holds what people run. Name the stack "
+				"for a narrower one." :
+				"though different GPUs are run with different "
+				"software. Name each one's stack.");
 	return other < a->n || absent ? text : "";
 }
 
