@@ -224,15 +224,13 @@ static const char *on_stacks(const struct ft_answers *a, char text[SENTENCE])
 			"The stacks differ (%s, %s): part of the difference is software.",
 			first, a->scenario[other]->stack->name);
 	else if (absent)
-		snprintf(
-			text, SENTENCE,
-			"%s no stack: all run under %s here, %s",
-			absent == a->n ? "The scenarios name" : "Some scenarios name",
-			first,
-			alike ? "whose range holds what people run. Name the stack "
-				"for a narrower one." :
-				"though different GPUs are run with different "
-				"software. Name each one's stack.");
+		snprintf(text, SENTENCE, "%s no stack: all run under %s here, %s",
+			 absent == a->n ? "The scenarios name" : "Some scenarios name",
+			 first,
+			 alike ? "whose range holds what people run. Name the stack "
+				 "for a narrower one." :
+				 "though different GPUs are run with different "
+				 "software. Name each one's stack.");
 	return other < a->n || absent ? text : "";
 }
 

@@ -259,6 +259,9 @@ struct ft_check {
 	const struct ft_traits *traits; /* NULL: a kernel or a collective */
 };
 
+/* Is it so far from what is predicted that another unit is likelier than an error? */
+bool ft_check_doubtful(const struct ft_check *check);
+
 struct ft_failure {
 	const char *id, *reason;
 };
@@ -272,8 +275,10 @@ struct ft_summary {
 
 struct ft_validation {
 	const char *file;
-	size_t n_checks, n_failures, n_groups, n_keys;
-	struct ft_check *check;
+	size_t n_rows, n_checks, n_others, n_failures, n_groups, n_keys;
+	struct ft_check *
+		check; /* of what rows are scored by; [n_others] of what else they have */
+	struct ft_check *other;
 	struct ft_failure *failure;
 	struct ft_summary summary;
 	struct ft_summary *group, *by_key;
