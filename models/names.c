@@ -293,3 +293,8 @@ bool family_is_common(const char *key)
 			return true;
 	return false;
 }
+
+const char *ft_model_key(size_t i)
+{
+	return family_common(i);
+}

@@ -3,6 +3,7 @@
 
 #include "base/node.h"
 #include "base/plain.h"
+#include "base/text.h"
 #include "study/keys.h"
 #include "study/shelf.h"
 #include "study/tally.h"
@@ -230,7 +231,9 @@ static bool check_measured(struct tally *t, const struct measured_row *r,
 			return false;
 	}
 	return check_others(t, r, c, &any, err) &&
-	       (any || ft_fail(err, NULL, "the row has no measured value"));
+	       (any || ft_fail(err, NULL,
+			       "the row has no measured value, such as "
+			       "measured.step_s"));
 }
 
 bool row_scored(struct tally *t, const struct csv *rows, size_t row, const char **key,
@@ -245,7 +248,8 @@ bool row_scored(struct tally *t, const struct csv *rows, size_t row, const char 
 		if (*value > 0)
 			return true;
 	}
-	return ft_fail(err, NULL, "the row has no measured step or rate");
+	return ft_fail(err, NULL, "the row has no measured step or rate: measured.%s",
+		       text_join(t->mem, scored, SCORED));
 }
 
 bool validate_row(struct tally *t, const struct csv *rows, size_t row,

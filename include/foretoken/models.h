@@ -94,6 +94,9 @@ struct ft_model *ft_model_load(const struct node *node, struct ft_error *err)
 	__attribute__((warn_unused_result));
 void ft_model_free(struct ft_model *model);
 
+/* The i-th key that a model's map may have, by its common name; NULL behind the last. */
+const char *ft_model_key(size_t i);
+
 /* A learned position table has at least one row for each token of a sequence:
  * let it grow to that. No change for other positions. */
 void ft_model_stretch(struct ft_model *model, int64_t sequence);
