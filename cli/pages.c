@@ -92,8 +92,12 @@ static void add_key(struct reading *r, const char *name, size_t len)
 {
 	if (r->n == r->cap)
 		r->key = ARENA_GROW(r->mem, r->key, &r->cap);
-	r->key[r->n++] = (struct page_key){ pages[r->page].of, pages[r->page].page,
-					    path_of(r, name, len), NULL, "", "" };
+	r->key[r->n++] = (struct page_key){ pages[r->page].of,
+					    pages[r->page].page,
+					    path_of(r, name, len),
+					    NULL,
+					    "",
+					    "" };
 }
 
 /* "fused_qkv, fused_gate_up (true)": names, and behind them the default of those before. */

@@ -19,12 +19,12 @@ extern const char page_foretoken_stack_5[], page_foretoken_gpu_5[],
 struct arena;
 
 struct page_key {
-	const char *of;	    /* "a stack" */
-	const char *page;   /* "foretoken-stack" */
-	const char *path;   /* "layout.fusion" */
-	const char *usual;  /* its default; NULL: the page says none */
-	const char *about;  /* in plain words, one line */
-	const char *bold;   /* what is bold in it, between spaces: parts of its value */
+	const char *of;	   /* "a stack" */
+	const char *page;  /* "foretoken-stack" */
+	const char *path;  /* "layout.fusion" */
+	const char *usual; /* its default; NULL: the page says none */
+	const char *about; /* in plain words, one line */
+	const char *bold;  /* what is bold in it, between spaces: parts of its value */
 };
 
 /* All keys of all pages, in their order. */

@@ -6,7 +6,6 @@
 #include "base/digest.h"
 #include "base/plain.h"
 #include "base/reader.h"
-#include "base/text.h"
 #include "foretoken/study.h"
 #include "study/evidence.h"
 #include "study/keys.h"
@@ -85,27 +84,6 @@ struct ft_plan_context scenario_plan_context(const struct ft_scenario *s)
 	};
 }
 
-/* Not every GPU multiplies in every format: refused where the precision was said. */
-static bool multiplies(struct whole *w, const struct node *training,
-		       struct ft_error *err)
-{
-	const struct ft_scenario *s = &w->scenario;
-	const struct ft_number *peak = s->cluster->gpu->peak_flop_per_s;
-	const struct node *at = node_get(training, "precision");
-	const char *has[FT_DTYPES];
-	size_t n = 0;
-
-	if (peak[s->plan->precision].value > 0)
-		return true;
-	for (int d = 0; d < FT_DTYPES; d++)
-		if (peak[d].value > 0 && d != FT_FP32)
-			has[n++] = ft_dtype_name((enum ft_dtype)d);
-	return ft_fail(err, at ? &at->mark : &s->cluster->gpus_mark,
-		       "precision: %s has no matrix products in %s; it has %s",
-		       s->cluster->gpu->name, ft_dtype_name(s->plan->precision),
-		       text_join(&w->mem, has, n));
-}
-
 static bool load_plan(struct whole *w, const struct node *training,
 		      enum scenario_depth depth, struct ft_error *err)
 {
@@ -117,7 +95,7 @@ static bool load_plan(struct whole *w, const struct node *training,
 	s->plan = w->plan;
 	if (w->plan)
 		ft_model_stretch(w->model, w->plan->sequence);
-	return w->plan && multiplies(w, training, err) &&
+	return w->plan && scenario_multiplies(s, training, err) &&
 	       (depth == SCENARIO_LENIENT || scenario_no_idle_key(s, training, err));
 }
 
@@ -337,7 +315,7 @@ static bool load_open_plan(struct whole *w, const struct node *training,
 	s->plan = w->plan;
 	if (w->plan)
 		ft_model_stretch(w->model, w->plan->sequence);
-	return w->plan && multiplies(w, training, err);
+	return w->plan && scenario_multiplies(s, training, err);
 }
 
 static bool load(struct whole *w, enum scenario_depth depth, struct scenario_seen *seen,
@@ -432,13 +410,19 @@ static bool set_one(struct arena *mem, struct node *root, const char *set,
 			      err);
 }
 
+#define NEW_SCENARIO "`foretoken new scenario` prints one"
+
 bool scenario_set(struct arena *mem, struct node *root, const char *const *sets,
 		  size_t n, struct ft_error *err)
 {
 	if (root->kind != NODE_MAP)
 		return ft_fail(err, &root->mark,
 			       "a scenario is a map of model, cluster, "
-			       "training ...");
+			       "training ...; " NEW_SCENARIO);
+	if (node_get(root, "model_type") && !node_get(root, "cluster"))
+		return ft_fail(err, &root->mark,
+			       "is a model's config.json; a scenario names it, as "
+			       "model: FILE; " NEW_SCENARIO);
 	for (size_t i = 0; i < n; i++)
 		if (!set_one(mem, root, sets[i], err))
 			return false;
