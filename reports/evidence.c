@@ -94,6 +94,29 @@ static const char *on_dropped(const struct ft_scenario *s, char text[SENTENCE])
 	return text;
 }
 
+/* Servers and racks are sold whole: what of them the job leaves over is paid for. */
+static const char *on_idle(const struct ft_scenario *s, const struct ft_outcome *o,
+			   char text[SENTENCE])
+{
+	const struct ft_parts *parts = s->cluster->parts;
+	bool racks = s->cluster->node->nodes_per_price_item > 1;
+
+	for (size_t i = 0; parts && o->bom && !o->bom->rented && i < parts->n; i++) {
+		const struct ft_part_line *l = &parts->line[i];
+
+		if (!l->gpu || l->idle <= 0)
+			continue;
+		snprintf(text, SENTENCE,
+			 "%" PRId64 " of the %" PRId64
+			 " GPUs that are bought stand idle, as %s are sold whole; USD "
+			 "per GPU-hour is of the %" PRId64 " that work.",
+			 l->idle, l->count, racks ? "racks" : "servers",
+			 s->cluster->gpus);
+		return text;
+	}
+	return "";
+}
+
 /* Faults of what this size has none of: a sweep over sizes may state them all the same. */
 static const char *on_faults(const struct ft_scenario *s, char text[SENTENCE])
 {
@@ -154,13 +177,14 @@ static const char *on_time(const struct ft_scenario *s, const struct ft_outcome 
 const char *evidence_sentence(const struct ft_scenario *s, const struct ft_outcome *o,
 			      int k, char text[SENTENCE])
 {
-	for (int i = 0; i < 7; i++) {
+	for (int i = 0; i < 8; i++) {
 		const char *said = i == 0 ? evidence_search(s, o, text) :
 				   i == 1 ? on_stack(s, o, text) :
 				   i == 2 ? on_unmeasured(s, o, text) :
 				   i == 3 ? on_kernels(o, text) :
 				   i == 4 ? on_dropped(s, text) :
 				   i == 5 ? on_faults(s, text) :
+				   i == 6 ? on_idle(s, o, text) :
 					    on_time(s, o, text);
 
 		if (said[0] && k-- == 0)

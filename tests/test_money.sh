@@ -144,4 +144,6 @@ done
 ok "servers sold for what they cost" refused "residual_frac: should be below 1" $f simulate $a --set cost.residual_frac=1
 ok "a horizon of ages" refused "horizon: should be between" $f simulate $a --set cost.horizon=1e9y
 ok "the smallest interest" same
+ok "GPUs that are bought and idle are told" sh -c "$f simulate examples/01-first-answer/h100.yaml --set cluster.gpus=996 --set 'training.parallel={tp: 4}' --set training.global_batch_size=996 | grep -q '^4 of the 1000 GPUs that are bought stand idle, as servers are sold whole; USD per GPU-hour is of the 996 that work'"
+ok "not where all work, or where they are rented" sh -c "! $f simulate examples/01-first-answer/h100.yaml | grep -q 'stand idle' && ! $f simulate examples/01-first-answer/h100.yaml --set cluster.gpus=996 --set 'training.parallel={tp: 4}' --set training.global_batch_size=996 --set 'cost={usd_per_gpu_hour: 2 USD/h}' | grep -q 'stand idle'"
 finish
