@@ -330,6 +330,6 @@ void ft_report_stack_fit(FILE *out, const struct ft_stack_fit *fit)
 		fit->folds < fit->n ? "scenario" :
 				      "run");
 	if (fit->n_failed)
-		fprintf(out, "%zu rows could not be used; the first: %s\n",
-			fit->n_failed, fit->why.text);
+		fprintf(out, "%zu rows could not be used; the first, of line %d: %s\n",
+			fit->n_failed, fit->why.line, fit->why.text);
 }

@@ -217,6 +217,7 @@ static bool check_measured(struct tally *t, const struct measured_row *r,
 			      .group = group[0] ? group : "-",
 			      .extrapolated_frac = r->o->extrapolated_frac,
 			      .traits = traits };
+	struct ft_mark at = csv_mark(r->rows, r->row, -1);
 	bool found = false, any = false;
 
 	*traits = traits_copy(t->mem, &r->o->traits);
@@ -231,7 +232,7 @@ static bool check_measured(struct tally *t, const struct measured_row *r,
 			return false;
 	}
 	return check_others(t, r, c, &any, err) &&
-	       (any || ft_fail(err, NULL,
+	       (any || ft_fail(err, &at,
 			       "the row has no measured value, such as "
 			       "measured.step_s"));
 }
@@ -240,6 +241,7 @@ bool row_scored(struct tally *t, const struct csv *rows, size_t row, const char 
 		double *value, struct ft_error *err)
 {
 	struct measured_row r = { rows, row, NULL };
+	struct ft_mark at = csv_mark(rows, row, -1);
 
 	for (size_t i = 0; i < SCORED; i++) {
 		*key = scored[i];
@@ -248,7 +250,7 @@ bool row_scored(struct tally *t, const struct csv *rows, size_t row, const char 
 		if (*value > 0)
 			return true;
 	}
-	return ft_fail(err, NULL, "the row has no measured step or rate: measured.%s",
+	return ft_fail(err, &at, "the row has no measured step or rate: measured.%s",
 		       text_join(t->mem, scored, SCORED));
 }
 
