@@ -1,6 +1,7 @@
 /* models/model.c - from a name, a path or a map to a model in its arena */
 #include "foretoken/models.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -29,6 +30,17 @@ struct wish {
 		*outer[MOST_PARTS]; /* what base is a part of, outermost first */
 	size_t n_outer;
 };
+
+/* Behind a mistake about where the model is: what else it may be. */
+static void say_what_else(struct ft_error *err)
+{
+	size_t n = strlen(err->text);
+
+	if (!err->of_system)
+		snprintf(err->text + n, sizeof(err->text) - n, "%s",
+			 "; a model that is no preset is read from its config.json, "
+			 "which is named as model: ./config.json");
+}
 
 /* Does it say what the model is, or only how it differs from another? */
 static bool find_base(struct arena *mem, const struct node *node, struct wish *wish,
@@ -59,6 +71,8 @@ static bool find_base(struct arena *mem, const struct node *node, struct wish *w
 		return true; /* a whole model under a name of its own */
 	}
 	wish->path = file_find(mem, "models", name->text, &name->mark, err);
+	if (!wish->path)
+		say_what_else(err);
 	return wish->path != NULL;
 }
 
@@ -98,6 +112,8 @@ static bool read_base(struct arena *mem, const struct node *node, struct wish *w
 	if (!wish->path)
 		return true;
 	wish->base = node_read_file(mem, wish->path, err);
+	if (!wish->base && !err->line) /* it is no file; else a mistake in it */
+		say_what_else(err);
 	if (!wish->base)
 		return false;
 	while (wish->n_outer < MOST_PARTS && enter_part(mem, wish))

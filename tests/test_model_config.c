@@ -146,7 +146,11 @@ static void mistakes_are_told_with_their_place(void **state)
 		int line, column;
 		const char *text;
 	} wrong[] = {
-		{ "llama3-9b", 1, 1, "llama3-8b" },
+		{ "llama3-9b", 1, 1,
+		  "did you mean 'llama3-8b'?; a model that is no preset is read from "
+		  "its config.json, which is named as model: ./config.json" },
+		{ "meta-llama/Llama-3.1-8B", 1, 1, "is read from its config.json" },
+		{ "./models", 0, 0, "is a folder, not a file; a model that is no" },
 		{ "{name: llama3-8b, num_hiden_layers: 4}", 1, 19,
 		  "did you mean 'num_hidden_layers'" },
 		{ "name: llama3-8b\nnum_attention_heads: 33", 2, 22,
