@@ -56,7 +56,8 @@ static void counts_are_those_of_the_library(void **state)
 		double counted;
 
 		assert_non_null(row);
-		counted = (double)json_integer_value(json_object_get(row, "parameters"));
+		counted =
+			(double)json_integer_value(json_object_get(row, "parameters"));
 		m = load(json_object_get(row, "config"), &err);
 		if (!m || ft_model_parameters(m, 1) != counted)
 			fail_msg("%.300s: %.0f, not %.0f %s", line,
