@@ -82,7 +82,8 @@ static void numbers(FILE *out, const struct ft_outcome *o)
 	char text[SHOWN];
 
 	for (size_t i = 0; i < n; i++) {
-		if (!f[i].label || !strncmp(f[i].key, "breakdown", 9) ||
+		if (!ft_outcome_row(&f[i], o, 1) ||
+		    !strncmp(f[i].key, "breakdown", 9) ||
 		    !strncmp(f[i].key, "memory", 6))
 			continue;
 		table_row(&t);

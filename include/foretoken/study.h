@@ -233,6 +233,10 @@ struct ft_outcome_field {
 	size_t value, low, high; /* offsets into ft_outcome; high 0: no P10 and P90 */
 };
 
+/* Has a table of these n answers a row of it? Of given prices only where there are some. */
+bool ft_outcome_row(const struct ft_outcome_field *field,
+		    const struct ft_outcome *outcome, size_t n);
+
 size_t ft_outcome_fields(const struct ft_outcome_field **field);
 double ft_outcome_at(const struct ft_outcome *outcome, size_t offset);
 
