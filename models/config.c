@@ -90,24 +90,40 @@ bool config_typeless(const struct node *map, struct ft_error *err)
 }
 
 /* Some configs say what all layers share in a list, once for each layer. */
+static const char *const of_layers[] = {
+	"intermediate_size",   "moe_intermediate_size", "n_shared_experts",
+	"num_attention_heads", "num_experts_per_tok",	"num_key_value_heads",
+	"num_local_experts",
+};
+
+enum { OF_LAYERS = sizeof(of_layers) / sizeof(*of_layers) };
+
 static struct node *said_once(struct node *value, const char *common)
 {
-	static const char *const numbers[] = {
-		"intermediate_size",   "moe_intermediate_size", "n_shared_experts",
-		"num_attention_heads", "num_experts_per_tok",	"num_key_value_heads",
-		"num_local_experts"
-	};
-	size_t k = 0, n = sizeof(numbers) / sizeof(*numbers);
+	size_t k = 0;
 
-	while (k < n && strcmp(common, numbers[k]) != 0)
+	while (k < OF_LAYERS && strcmp(common, of_layers[k]) != 0)
 		k++;
-	if (k == n || value->kind != NODE_LIST || !value->n)
+	if (k == OF_LAYERS || value->kind != NODE_LIST || !value->n)
 		return value;
 	for (size_t i = 0; i < value->n; i++)
 		if (value->item[i]->kind != NODE_SCALAR ||
 		    !text_same(value->item[i]->text, value->item[0]->text))
 			return value;
 	return value->item[0];
+}
+
+/* Lists that are left say different things of layers. */
+static void check_alike(struct reader *r)
+{
+	for (size_t i = 0; i < OF_LAYERS; i++) {
+		const struct node *n = node_get(r->map, of_layers[i]);
+
+		if (n && n->kind == NODE_LIST)
+			reader_fail(r, of_layers[i],
+				    "is not the same for all layers; such models are "
+				    "not simulated, but with one number for all");
+	}
 }
 
 /* The keys of maps inside that have a common name of their own. */
@@ -328,6 +344,7 @@ bool config_read(struct arena *mem, const struct family *family, const struct no
 	struct reader r = reader_open(map, err);
 
 	r.lacking = "it is not guessed: add it to the scenario's model";
+	check_alike(&r);
 	read_provenance(&r, mem);
 	model->type = family->type;
 	model->norm = family->norm;

@@ -17,14 +17,16 @@ static int64_t need(struct reader *r, const char *key)
 	return read_need(r, key) ? read_int(r, key, 1, MANY, 1) : 1;
 }
 
-/* Each head has keys and values of its own, made from what all share. */
+/* Each head has keys and values of its own, made from what all share: another number of
+ * them does nothing. */
 static void read_latent(struct reader *r, struct ft_layer *layer)
 {
-	layer->kv_heads = read_int(r, "num_key_value_heads", 1, MANY, layer->heads);
-	if (layer->kv_heads != layer->heads)
-		reader_fail(r, "num_key_value_heads",
-			    "latent attention has as many as num_attention_heads, %lld",
-			    (long long)layer->heads);
+	const struct node *given = node_get(r->map, "num_key_value_heads");
+	int64_t same;
+
+	layer->kv_heads = layer->heads;
+	if (given && node_whole(given, layer->heads, layer->heads, &same))
+		reader_allow(r, "num_key_value_heads");
 	layer->q_lora_rank = read_int(r, "q_lora_rank", 0, MANY, 0);
 	layer->kv_lora_rank = need(r, "kv_lora_rank");
 	layer->qk_rope_head_dim = need(r, "qk_rope_head_dim");
