@@ -303,25 +303,57 @@ bool config_is_idle(const struct config_idle *idle, const char *common)
 	return false;
 }
 
+/* Keys of models with experts or latent attention, which make no sense in one without. */
+static const struct {
+	const char *key;
+	bool latent;
+} of_kinds[] = {
+	{ "num_local_experts", false },
+	{ "num_experts_per_tok", false },
+	{ "moe_intermediate_size", false },
+	{ "n_shared_experts", false },
+	{ "shared_expert_intermediate_size", false },
+	{ "first_k_dense_replace", false },
+	{ "moe_layer_freq", false },
+	{ "decoder_sparse_step", false },
+	{ "mlp_only_layers", false },
+	{ "moe_layers", false },
+	{ "mlp_layer_types", false },
+	{ "n_group", false },
+	{ "topk_group", false },
+	{ "kv_lora_rank", true },
+	{ "q_lora_rank", true },
+	{ "qk_nope_head_dim", true },
+	{ "qk_rope_head_dim", true },
+	{ "v_head_dim", true },
+};
+
+/* A type that has a use for the key, where this family is of another kind; or NULL. */
+static const char *kind_for(const struct family *family, const char *key)
+{
+	for (size_t i = 0; i < sizeof(of_kinds) / sizeof(*of_kinds); i++) {
+		if (strcmp(key, of_kinds[i].key) != 0)
+			continue;
+		if (of_kinds[i].latent)
+			return family->latent ? NULL : "deepseek_v3";
+		return family->experts ? NULL : "mixtral or qwen3_moe";
+	}
+	return NULL;
+}
+
 bool config_no_idle(const struct family *family, const struct node *over,
 		    const struct config_idle *idle, struct ft_error *err)
 {
-	const struct family *like = family_find(likeness(over));
-	bool more = (like->experts && !family->experts) ||
-		    (like->latent && !family->latent);
-
 	for (size_t i = 0; i < over->n; i++) {
-		if (!config_is_idle(idle, family_common_name(family, over->key[i])))
-			continue;
-		if (!more)
+		const char *key = family_common_name(family, over->key[i]);
+		const char *other = kind_for(family, key);
+
+		if (other && config_is_idle(idle, key))
 			return ft_fail(err, &over->key_mark[i],
-				       "%s does nothing in this model of type %s; "
-				       "leave it out",
-				       over->key[i], family->type);
-		return ft_fail(err, &over->key_mark[i],
-			       "%s does nothing in a model of type %s; leave it out, "
-			       "or say a model_type that has it, such as %s",
-			       over->key[i], family->type, like->type);
+				       "%s does nothing in a model of type %s; leave "
+				       "it out, or say a model_type that has it, such "
+				       "as %s",
+				       over->key[i], family->type, other);
 	}
 	return true;
 }

@@ -49,7 +49,7 @@ bool config_read(struct arena *mem, const struct family *family, const struct no
 /* Is common among them? */
 bool config_is_idle(const struct config_idle *idle, const char *common);
 
-/* A key that the scenario lays upon a model, and that does nothing there, is refused. */
+/* A key that the scenario lays upon a model is refused where it is of another kind of model. */
 bool config_no_idle(const struct family *family, const struct node *over,
 		    const struct config_idle *idle, struct ft_error *err)
 	__attribute__((warn_unused_result));

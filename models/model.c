@@ -275,34 +275,44 @@ static void set_passed_over(struct arena *mem, const struct family *family,
 	model->n_passed_over = n;
 }
 
-/* What the keys of a file of the user's say and its type has no use for is told, and
- * left out of what is written down; what a scenario lays upon it is refused. */
+/* Behind those that were passed over: the keys of a map that made no difference. */
+static void pass_over(struct arena *mem, const struct family *family,
+		      const struct node *map, const struct config_idle *idle,
+		      struct ft_model *model)
+{
+	size_t n = model->n_passed_over;
+	const char **all = ARENA_ARRAY(mem, n + map->n + 1, const char *);
+
+	for (size_t i = 0; i < n; i++)
+		all[i] = model->passed_over[i];
+	for (size_t i = 0; i < map->n; i++)
+		if (config_is_idle(idle, family_common_name(family, map->key[i])))
+			all[n++] = map->key[i];
+	model->passed_over = all;
+	model->n_passed_over = n;
+}
+
+/* Keys that make no difference are told, but for those of a preset of ours, and left out of
+ * what is written down; keys of another kind of model that a scenario states are refused. */
 static bool settle_idle(struct arena *mem, const struct family *family,
 			const struct wish *wish, const struct config_idle *idle,
 			struct ft_model *model, struct ft_error *err)
 {
 	struct node *kept = node_map(mem, &model->config->mark);
-	const char **all;
 
 	if (wish->over && !config_no_idle(family, wish->over, idle, err))
 		return false;
-	if (model->preset || !idle->n)
+	if (!idle->n)
 		return true;
 	for (size_t i = 0; i < model->config->n; i++)
 		if (!config_is_idle(idle, model->config->key[i]))
 			node_put(mem, kept, model->config->key[i],
 				 &model->config->key_mark[i], model->config->item[i]);
 	model->config = kept;
-	all = ARENA_ARRAY(mem, model->n_passed_over + wish->base->n, const char *);
-	for (size_t i = 0; i < model->n_passed_over; i++)
-		all[i] = model->passed_over[i];
-	for (size_t i = 0; i < wish->base->n; i++) {
-		const char *key = wish->base->key[i];
-
-		if (config_is_idle(idle, family_common_name(family, key)))
-			all[model->n_passed_over++] = key;
-	}
-	model->passed_over = all;
+	if (!model->preset)
+		pass_over(mem, family, wish->base, idle, model);
+	if (wish->over)
+		pass_over(mem, family, wish->over, idle, model);
 	return true;
 }
 

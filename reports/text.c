@@ -36,7 +36,8 @@ static void passed_over(FILE *out, const struct ft_model *m)
 {
 	if (!m->n_passed_over)
 		return;
-	fputs("keys of the config.json that are not used:", out);
+	fprintf(out, "keys of the %s that are not used:",
+		m->preset ? "model" : "config.json");
 	for (size_t i = 0; i < m->n_passed_over; i++)
 		fprintf(out, "%s %s", i ? "," : "", m->passed_over[i]);
 	putc('\n', out);

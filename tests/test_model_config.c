@@ -199,13 +199,9 @@ static void mistakes_are_told_with_their_place(void **state)
 		  "lacks the key 'linear_num_value_heads'" },
 		{ "name: llama3-8b\nnum_local_experts: 8", 2, 1,
 		  "num_local_experts does nothing in a model of type llama; leave it "
-		  "out, or say a model_type that has it, such as mixtral" },
+		  "out, or say a model_type that has it, such as mixtral or qwen3_moe" },
 		{ "name: llama3-8b\nkv_lora_rank: 512", 2, 1, "such as deepseek_v3" },
-		{ "name: qwen3-30b-a3b\nintermediate_size: 64", 2, 1,
-		  "intermediate_size does nothing in this model of type qwen3_moe; "
-		  "leave it out" },
-		{ "name: deepseek-v3\nnum_key_value_heads: 8", 2, 1,
-		  "num_key_value_heads does nothing in this model of type deepseek_v3" },
+		{ "name: llama3-8b\nnum_experts_per_tok: 2", 2, 1, "such as mixtral" },
 		{ "name: gemma3-27b\nsliding_window_pattern: LLX", 2, 25,
 		  "not a whole number" },
 		{ "[llama3-8b]", 1, 1, "a name, a path or a map" },
@@ -306,6 +302,30 @@ static void keys_of_other_types_are_told(void **state)
 	ft_model_free(m);
 }
 
+/* So are keys that a scenario lays upon a model whose type has them, but no layer of it. */
+static void keys_without_a_layer_are_told(void **state)
+{
+	static const char *const yaml[][2] = {
+		{ "name: qwen3-30b-a3b\nintermediate_size: 64", "intermediate_size" },
+		{ "name: deepseek-v3\nnum_key_value_heads: 8", "num_key_value_heads" },
+		{ "name: gemma2-9b\nlayer_types: [full_attention]\n"
+		  "sliding_window_pattern: 3",
+		  "sliding_window_pattern" },
+	};
+	struct ft_error err;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(yaml) / sizeof(*yaml); i++) {
+		struct ft_model *m = load(yaml[i][0], &err);
+
+		if (!m)
+			fail_msg("%s: %s", yaml[i][0], err.text);
+		assert_int_equal(m->n_passed_over, 1);
+		assert_string_equal(m->passed_over[0], yaml[i][1]);
+		ft_model_free(m);
+	}
+}
+
 /* EXAONE says where windows are in letters, Hunyuan a number once for each layer. */
 static void what_is_said_for_each_layer_is_understood(void **state)
 {
@@ -381,6 +401,7 @@ int main(void)
 		cmocka_unit_test(a_config_without_a_type_is_refused),
 		cmocka_unit_test(a_file_that_is_no_model_is_told_what_it_is),
 		cmocka_unit_test(keys_of_other_types_are_told),
+		cmocka_unit_test(keys_without_a_layer_are_told),
 		cmocka_unit_test(what_is_said_for_each_layer_is_understood),
 		cmocka_unit_test(a_part_inside_a_part_is_read),
 		cmocka_unit_test(positions_that_are_added_are_told),
