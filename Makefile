@@ -87,7 +87,7 @@ all: $(if $(SAN)$(COV),$B/foretoken,build/foretoken) $(MPI)
 
 build/foretoken: build/rel/foretoken $(filter build/rel/%,$(MPI))
 	@ln -sf rel/foretoken $@
-$B/foretoken: $(call OBJ,$(CLI_SRC)) $B/new.o $(COUNTER) $B/libforetoken.a
+$B/foretoken: $(call OBJ,$(CLI_SRC)) $B/new.o $B/pages_5.o $(COUNTER) $B/libforetoken.a
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 $B/foretoken-mpi.so: cli/mpi/plugin.c cli/mpi.h include/foretoken/study_ranks.h
@@ -119,6 +119,13 @@ $B/new.o: $(NEW) scripts/embed.sh cli/new.h
 	@mkdir -p $(@D)
 	@echo "  EMBED cli/new"
 	$(Q)sh scripts/embed.sh cli/new.h new $(NEW) >$(@:.o=.c)
+	$(Q)$(CC) $(ALL_CFLAGS) -c -o $@ $(@:.o=.c)
+# the manual pages of files, which `foretoken explain` reads keys in
+PAGES_5 := $(patsubst %,man/foretoken-%.5,stack gpu node fabric site ccl prices)
+$B/pages_5.o: $(PAGES_5) scripts/embed.sh cli/pages.h
+	@mkdir -p $(@D)
+	@echo "  EMBED man"
+	$(Q)sh scripts/embed.sh cli/pages.h page $(PAGES_5) >$(@:.o=.c)
 	$(Q)$(CC) $(ALL_CFLAGS) -c -o $@ $(@:.o=.c)
 $B/serve_page.o build/fuzz/serve_page.o: $(SERVE_PAGE) scripts/embed.sh serve/page.h
 	@mkdir -p $(@D)

@@ -15,6 +15,7 @@ struct scan {
 	const char *file;
 	char *p, *end, *line_start;
 	int line;
+	char between; /* two cells */
 	struct ft_error *err;
 };
 
@@ -64,7 +65,7 @@ static char *quoted_cell(struct scan *s)
 		return NULL;
 	if (next_of(s) == '\r')
 		s->p++;
-	if (next_of(s) != ',' && next_of(s) != '\n') {
+	if (next_of(s) != s->between && next_of(s) != '\n') {
 		struct ft_mark at = here(s, s->p);
 
 		ft_fail(s->err, &at, "text after a closing quote");
@@ -77,12 +78,16 @@ static char *quoted_cell(struct scan *s)
  * ended by one; most of its characters are above the comma. */
 static char *plain_end(struct scan *s)
 {
-	char *text = s->p, *p = text;
+	char *text = s->p, *p = text, between = s->between;
 
-	while ((unsigned char)*p > ',' || (*p != ',' && *p != '\n' && *p))
-		p++;
+	if (between == ',')
+		while ((unsigned char)*p > ',' || (*p != ',' && *p != '\n' && *p))
+			p++;
+	else
+		while (*p != between && *p != '\n' && *p)
+			p++;
 	s->p = p;
-	return p > text && p[-1] == '\r' && *p != ',' ? p - 1 : p;
+	return p > text && p[-1] == '\r' && *p != between ? p - 1 : p;
 }
 
 /* c holds the cell above, unquoted; is it here again? */
@@ -94,7 +99,7 @@ static bool is_again(const struct scan *s, const struct csv_cell *c)
 	    memcmp(s->p, c->text, c->len) != 0)
 		return false;
 	end = s->p + c->len;
-	return *end == ',' || (*end == '\n' && end[-1] != '\r');
+	return *end == s->between || (*end == '\n' && end[-1] != '\r');
 }
 
 /* Take one cell into what holds the one above; *last when the line ended behind it. */
@@ -166,6 +171,20 @@ static int row_of(struct scan *s, struct csv_cell *row, size_t most)
 	return (int)n;
 }
 
+/* A header without a comma has the semicolons or tabs of a spreadsheet between its cells. */
+static char between_cells(const struct scan *s)
+{
+	size_t left = (size_t)(s->end - s->p);
+	const char *eol = memchr(s->p, '\n', left);
+	size_t len = eol ? (size_t)(eol - s->p) : left;
+	static const char signs[] = ",;\t";
+
+	for (size_t i = 0; signs[i]; i++)
+		if (memchr(s->p, signs[i], len))
+			return signs[i];
+	return ',';
+}
+
 static bool header(struct csv_rows *t)
 {
 	struct scan *s = t->scan;
@@ -177,14 +196,17 @@ static bool header(struct csv_rows *t)
 	at = here(s, s->p);
 	if (s->p >= s->end)
 		return ft_fail(s->err, &at, "is empty: a header line is needed");
+	s->between = between_cells(s);
 	n = row_of(s, cell, LIMIT_CSV_COLUMNS);
 	if (n < 0)
 		return false;
 	t->n_columns = (size_t)n;
 	t->column = ARENA_ARRAY(s->mem, t->n_columns, const char *);
+	t->column_place = ARENA_ARRAY(s->mem, t->n_columns, int);
+	t->header_line = at.line;
 	for (int i = 0; i < n; i++) {
 		t->column[i] = cell[i].text;
-		at.column = cell[i].place;
+		at.column = t->column_place[i] = cell[i].place;
 		for (int j = 0; j < i; j++)
 			if (!strcmp(cell[i].text, cell[j].text))
 				return ft_fail(s->err, &at,
@@ -214,8 +236,12 @@ static struct csv_rows *cut(struct arena *mem, const char *name, char *text, siz
 	}
 	if (memchr(text, '\0', len)) {
 		struct ft_mark at = { .file = t->file };
+		bool wide =
+			!memcmp(text, "\xff\xfe", 2) || !memcmp(text, "\xfe\xff", 2);
 
-		ft_fail(err, &at, "is binary, not CSV text");
+		ft_fail(err, &at,
+			wide ? "is text in UTF-16; save it as CSV in UTF-8" :
+			       "is binary, not CSV text");
 		return NULL;
 	}
 	s->p = s->line_start = text;
@@ -238,7 +264,18 @@ struct csv_rows *csv_open_file(struct arena *mem, const char *path,
 	return text ? cut(mem, path, text, len, err) : NULL;
 }
 
-int csv_next(struct csv_rows *t)
+/* Spreadsheets write rows of nothing but commas; what follows one is as in no row above. */
+static bool says_nothing(struct csv_rows *t)
+{
+	for (size_t i = 0; i < t->n_columns; i++)
+		if (t->cell[i].text[0])
+			return false;
+	for (size_t i = 0; i < t->n_columns; i++)
+		t->cell[i].plain = false;
+	return true;
+}
+
+static int next_row(struct csv_rows *t)
 {
 	struct scan *s = t->scan;
 	struct ft_mark at;
@@ -264,8 +301,18 @@ int csv_next(struct csv_rows *t)
 			n, t->n_columns);
 		return -1;
 	}
-	t->n_rows++;
 	return 1;
+}
+
+int csv_next(struct csv_rows *t)
+{
+	int more;
+
+	do
+		more = next_row(t);
+	while (more > 0 && t->n_columns > 1 && says_nothing(t));
+	t->n_rows += more > 0;
+	return more;
 }
 
 /* ---- whole tables ---------------------------------------------------------------- */
@@ -305,6 +352,8 @@ static struct csv *all_of(struct arena *mem, struct csv_rows *rows)
 	t->file = rows->file;
 	t->n_columns = rows->n_columns;
 	t->column = rows->column;
+	t->column_place = rows->column_place;
+	t->header_line = rows->header_line;
 	while ((more = csv_next(rows)) > 0) {
 		size_t at = t->n_rows * t->n_columns;
 
@@ -352,6 +401,11 @@ const char *csv_text(const struct csv *t, size_t row, int column)
 	return column < 0 ? "" : t->cell[row * t->n_columns + (size_t)column];
 }
 
+struct ft_mark csv_column_mark(const struct csv *t, size_t column)
+{
+	return (struct ft_mark){ t->file, t->header_line, t->column_place[column] };
+}
+
 struct ft_mark csv_mark(const struct csv *t, size_t row, int column)
 {
 	int place = column < 0 ? 1 : t->place[row * t->n_columns + (size_t)column];
@@ -367,6 +421,16 @@ static bool number_of(const char *text, const struct ft_mark *at, double *value,
 	*value = plain_number(text, &end);
 	if (!*end && isfinite(*value))
 		return true;
+	if (end > text && *end == ',')
+		return ft_fail(err, at,
+			       "'%.40s' is not a number; a point stands before "
+			       "decimals, and nothing between thousands",
+			       text);
+	if (end > text)
+		return ft_fail(err, at,
+			       "'%.40s' is not a number; it stands alone, in the unit "
+			       "that its column names",
+			       text);
 	return ft_fail(err, at, "'%.40s' is not a number", text);
 }
 
@@ -407,33 +471,4 @@ bool csv_rows_number(const struct csv_rows *t, size_t column, double *value)
 	*value = 0;
 	return !t->cell[column].text[0] ||
 	       number_of(t->cell[column].text, &at, value, t->scan->err);
-}
-
-void csv_put(FILE *out, const char *text, bool last)
-{
-	if (strpbrk(text, ",\"\n\r")) {
-		putc('"', out);
-		for (; *text; text++) {
-			if (*text == '"')
-				putc('"', out);
-			putc(*text, out);
-		}
-		putc('"', out);
-	} else {
-		fputs(text, out);
-	}
-	putc(last ? '\n' : ',', out);
-}
-
-void csv_cell(FILE *out, const char *text)
-{
-	putc('"', out);
-	if (*text && strchr("=+-@", *text))
-		putc('\'', out);
-	for (; *text; text++) {
-		if (*text == '"')
-			putc('"', out);
-		putc(*text, out);
-	}
-	putc('"', out);
 }

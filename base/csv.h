@@ -3,8 +3,9 @@
  *
  * Cells may be quoted ("" is a quote inside). Rows shorter or longer than the
  * header are errors with their line, as are duplicate column names, NUL bytes
- * and an unterminated quote. Empty lines and lines that start with '#' are
- * skipped.
+ * and an unterminated quote. Empty lines, rows of empty cells and lines that start
+ * with '#' are skipped. A header without a comma may have semicolons or tabs between
+ * its names, as spreadsheets write them; then they are between all cells.
  */
 #ifndef BASE_CSV_H
 #define BASE_CSV_H
@@ -20,9 +21,11 @@ struct csv {
 	const char *file;
 	size_t n_columns, n_rows;
 	const char **column; /* [n_columns] names */
-	const char **cell;   /* [n_rows * n_columns], "" when empty */
-	int *line;	     /* [n_rows] where each row begins */
-	int *place;	     /* [n_rows * n_columns] column in that line */
+	int *column_place;   /* [n_columns] column in the header's line */
+	int header_line;
+	const char **cell; /* [n_rows * n_columns], "" when empty */
+	int *line;	   /* [n_rows] where each row begins */
+	int *place;	   /* [n_rows * n_columns] column in that line */
 };
 
 struct csv *csv_read_file(struct arena *mem, const char *path, struct ft_error *err)
@@ -47,6 +50,9 @@ bool csv_number(const struct csv *t, size_t row, int column, double fallback,
 bool csv_truth(const struct csv *t, size_t row, int column, bool *value,
 	       struct ft_error *err) __attribute__((warn_unused_result));
 
+/* Where a column's name stands. */
+struct ft_mark csv_column_mark(const struct csv *t, size_t column);
+
 struct ft_mark csv_mark(const struct csv *t, size_t row, int column);
 
 /* ---- row by row ------------------------------------------------------------------ */
@@ -64,8 +70,9 @@ struct csv_rows {
 	const char *file;
 	size_t n_columns, n_rows; /* n_rows: were read so far */
 	const char **column;	  /* [n_columns] names */
-	struct csv_cell *cell;	  /* [n_columns] */
-	int line;		  /* where the row begins */
+	int *column_place, header_line;
+	struct csv_cell *cell; /* [n_columns] */
+	int line;	       /* where the row begins */
 	struct scan *scan;
 };
 

@@ -46,7 +46,13 @@ static bool next(struct reading *r, yaml_event_t *event)
 		at.line = at.column = 0;
 	if (r->parser.error == YAML_MEMORY_ERROR)
 		out_of_memory();
-	return ft_fail(r->err, &at, "is not valid YAML: %s",
+	if (r->parser.error == YAML_SCANNER_ERROR && r->parser.problem &&
+	    strstr(r->parser.problem, "start any token") &&
+	    *r->parser.buffer.pointer == '\t')
+		return ft_fail(r->err, &at,
+			       "is not valid YAML: a tab stands where only spaces may");
+	return ft_fail(r->err, &at, "is not valid %s: %s",
+		       text_ends_with(r->name, ".json") ? "JSON" : "YAML",
 		       r->parser.problem ? r->parser.problem : "unreadable");
 }
 

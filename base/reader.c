@@ -72,7 +72,7 @@ bool reader_fail_node(struct reader *r, const char *key, const struct node *node
 	return false;
 }
 
-static bool is_known(const struct reader *r, const char *key)
+bool reader_knows(const struct reader *r, const char *key)
 {
 	for (size_t i = 0; i < r->n_known; i++)
 		if (text_same(r->known[i], key))
@@ -82,7 +82,7 @@ static bool is_known(const struct reader *r, const char *key)
 
 void reader_allow(struct reader *r, const char *key)
 {
-	if (is_known(r, key))
+	if (reader_knows(r, key))
 		return;
 	if (r->n_known < READER_KEYS)
 		r->known[r->n_known++] = key;
@@ -110,7 +110,7 @@ static void lacks(struct reader *r, const char *key)
 	const char *near = r->map ? text_nearest(key, r->map->key, r->map->n) : NULL;
 
 	for (size_t i = 0; near && i < r->map->n; i++)
-		if (r->map->key[i] == near && !is_known(r, near)) {
+		if (r->map->key[i] == near && !reader_knows(r, near)) {
 			r->failed = true;
 			ft_fail(r->err, &r->map->key_mark[i],
 				"unknown key "
@@ -118,7 +118,8 @@ static void lacks(struct reader *r, const char *key)
 				near, key);
 			return;
 		}
-	reader_fail(r, NULL, "lacks the key '%s'", key);
+	reader_fail(r, NULL, "lacks the key '%s'%s%s", key, r->lacking ? "; " : "",
+		    r->lacking ? r->lacking : "");
 }
 
 struct node *read_need(struct reader *r, const char *key)
@@ -431,7 +432,7 @@ bool reader_close(struct reader *r)
 	for (size_t i = 0; !r->failed && r->map && i < r->map->n; i++) {
 		const char *key = r->map->key[i], *near;
 
-		if (is_known(r, key))
+		if (reader_knows(r, key))
 			continue;
 		near = text_nearest(key, r->known, r->n_known);
 		r->failed = true;

@@ -26,6 +26,7 @@ struct reader {
 	struct ft_error *err;
 	bool failed;
 	const struct ft_provenance *from; /* what sourced numbers inherit */
+	const char *lacking; /* what to do about a key that is not there, or NULL */
 	const char *known[READER_KEYS];
 	size_t n_known;
 };
@@ -98,6 +99,9 @@ bool reader_fail(struct reader *r, const char *key, const char *fmt, ...)
 /* Accept keys that this reader does not read itself; more than READER_KEYS of them
  * is an error of the map. */
 void reader_allow(struct reader *r, const char *key);
+
+/* Was it asked for, or accepted, so far? */
+bool reader_knows(const struct reader *r, const char *key);
 
 /* true when all was well; refuses unknown keys. */
 bool reader_close(struct reader *r) __attribute__((warn_unused_result));

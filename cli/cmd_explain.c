@@ -5,6 +5,7 @@
 #include "base/node.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/pages.h"
 #include "foretoken/study.h"
 
 /* Who reads the keys below a word. */
@@ -67,7 +68,9 @@ static const struct argp argp = {
 	parse,
 	"KEY",
 	"What a key of a scenario means, its default, and who reads it. KEY may be the last "
-	"word of one, or a map of several."
+	"word of one, or a map of several. A key of a stack, GPU, node, fabric, site, "
+	"communication library or price book is told from its manual page: "
+	"stack.fusion, gpu.power."
 	"\vExample: foretoken explain training.zero_group",
 	NULL,
 	NULL,
@@ -120,27 +123,107 @@ static void tell(struct explainer *e, const char *path, const char *about)
 	       reader_of(path));
 }
 
-static bool explain(struct explainer *e, const char *word, struct ft_error *err)
+/* In lines of a terminal's width. */
+static void tell_words(const char *words)
 {
-	const char *names[256], *path, *about, *near;
-	size_t n = 0, told = 0;
+	enum { WIDTH = 78 };
+	int column = 0;
+
+	while (*words) {
+		int len = (int)strcspn(words, " ");
+
+		if (column && column + 1 + len > WIDTH) {
+			putchar('\n');
+			column = 0;
+		}
+		column += printf("%s%.*s", column ? " " : "  ", len, words);
+		words += len;
+		words += strspn(words, " ");
+	}
+	putchar('\n');
+}
+
+/* A key of another file than a scenario, as its manual page tells it. */
+static size_t tell_page_keys(const struct page_key *key, size_t n, const char *word,
+			     bool (*is_it)(const struct page_key *, const char *))
+{
+	size_t told = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (!is_it(&key[i], word))
+			continue;
+		printf("%s%s, of %s\n", told++ ? "\n" : "", key[i].path, key[i].of);
+		tell_words(key[i].about);
+		if (key[i].usual)
+			printf("  default   %s\n", key[i].usual);
+		printf("  more      man %s\n", key[i].page);
+	}
+	return told;
+}
+
+/* A number of an answer, or a key of a model, each by its JSON's name. */
+static bool tell_other(const char *word)
+{
+	const struct ft_outcome_field *f;
+	size_t n = ft_outcome_fields(&f);
+	const char *key = strncmp(word, "model.", 6) ? word : word + 6;
+
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(word, f[i].key) || ends_in(f[i].key, word)) {
+			printf("%s\n  a number of an answer%s%s; see its table in "
+			       "docs/reading-the-output.md\n",
+			       f[i].key, f[i].label ? ": " : "",
+			       f[i].label ? f[i].label + strspn(f[i].label, " ") : "");
+			return true;
+		}
+	for (size_t i = 0; ft_model_key(i); i++)
+		if (!strcmp(key, ft_model_key(i))) {
+			printf("model.%s\n  a key of a model, as in a config.json of "
+			       "Hugging Face\n  more      man foretoken-scenario\n",
+			       key);
+			return true;
+		}
+	return false;
+}
+
+static size_t tell_scenario_keys(struct explainer *e, const char *word)
+{
+	const char *path, *about;
+	size_t told = 0;
 
 	for (size_t i = 0; (path = ft_scenario_key(i, &about)); i++) {
-		if (n < sizeof(names) / sizeof(*names))
-			names[n++] = path;
 		if (!is_meant(path, word))
 			continue;
 		if (told++)
 			putchar('\n');
 		tell(e, path, about);
 	}
-	if (told)
+	return told;
+}
+
+static bool explain(struct explainer *e, const char *word, struct ft_error *err)
+{
+	enum { MOST = 512 };
+	const char *names[MOST], *path, *about, *near;
+	size_t n = 0, n_page;
+	struct page_key *page = pages_keys(&e->mem, &n_page);
+
+	if (tell_scenario_keys(e, word) ||
+	    tell_page_keys(page, n_page, word, page_key_meant) || tell_other(word) ||
+	    tell_page_keys(page, n_page, word, page_key_names))
 		return true;
+	for (size_t i = 0; n < MOST && (path = ft_scenario_key(i, &about)); i++)
+		names[n++] = path;
+	for (size_t i = 0; n < MOST && i < n_page; i++) {
+		const char *dot = strrchr(page[i].path, '.');
+
+		names[n++] = dot ? dot + 1 : page[i].path;
+	}
 	near = text_nearest(word, names, n);
 	return ft_fail(
 		err, NULL,
-		"a scenario has no key '%.60s'%s%s%s; 'foretoken list keys' has them "
-		"all",
+		"neither a scenario nor another file has a key '%.60s'%s%s%s; "
+		"'foretoken list keys' has those of a scenario, the manual pages all",
 		word, near ? "; did you mean '" : "", near ? near : "",
 		near ? "'?" : "");
 }

@@ -36,47 +36,73 @@ static FILE *open_regular(const char *path)
 	return f;
 }
 
-/* The line itself, of a file or of a "--set a=b" or "--price a=b" that stands for one. */
-static bool line_of(const struct ft_error *err, char *line, size_t n)
+/* What is shown of a line: its beginning, or, of a place behind that, what is about it. */
+enum { SHOWN_WIDTH = 160, SHOWN_ABOUT = 110, SHOWN_BEFORE = 70 };
+
+static int begin_of(int column)
+{
+	return column > SHOWN_WIDTH ? column - SHOWN_BEFORE : 0;
+}
+
+/* The line from that byte on, of a file or of a "--set a=b" or "--price a=b" that stands
+ * for one. */
+static bool line_of(const struct ft_error *err, int from, char *line, size_t n)
 {
 	FILE *f;
-	bool ok = true;
+	int c = 0;
 
 	if (!strncmp(err->file, "--set ", 6) || !strncmp(err->file, "--price ", 8)) {
-		snprintf(line, n, "%s", err->file);
+		snprintf(line, n, "%s",
+			 (size_t)from < strlen(err->file) ? err->file + from : "");
 		return true;
 	}
 	f = open_regular(err->file);
 	if (!f)
 		return false;
-	for (int i = 0; ok && i < err->line; i++) {
-		size_t len;
-
-		ok = fgets(line, (int)n, f) != NULL;
-		len = ok ? strlen(line) : 0;
-		if (len && line[len - 1] == '\n')
-			line[len - 1] = '\0';
-		else if (len + 1 == n) /* the rest of a very long line */
-			for (int c; (c = getc(f)) != EOF && c != '\n';)
-				;
-	}
+	for (int i = 1; i < err->line && c != EOF; i++)
+		while ((c = getc(f)) != EOF && c != '\n')
+			;
+	for (int i = 0; i < from && c != EOF; i++)
+		if ((c = getc(f)) == '\n')
+			c = EOF;
+	if (c == EOF || !fgets(line, (int)n, f))
+		line[0] = '\0';
+	line[strcspn(line, "\n")] = '\0';
 	fclose(f);
-	return ok;
+	return line[0] || !from;
 }
 
-static void caret(char *line, int column)
+/* The byte that is not inside a letter of several. */
+static char *letter(char *p)
 {
+	while (((unsigned char)*p & 0xc0) == 0x80)
+		p++;
+	return p;
+}
+
+static void caret(char *line, int from, int column)
+{
+	const char *before = from ? "..." : "";
+	char *begin = from ? letter(line) : line, *end = begin;
+	int width = from ? SHOWN_ABOUT : SHOWN_WIDTH;
+
 	for (char *p = line; *p; p++) /* what a terminal would obey */
 		if (((unsigned char)*p < ' ' && *p != '\t') || *p == 127)
 			*p = '?';
-	fprintf(stderr, "  %.160s\n  ", line);
-	for (int i = 0; i + 1 < column && line[i] && i < 160; i++)
-		putc(line[i] == '\t' ? '\t' : ' ', stderr);
+	while (*end && end - line < width)
+		end++;
+	end = letter(end);
+	fprintf(stderr, "  %s%.*s%s\n  %*s", before, (int)(end - begin), begin,
+		from && *end ? "..." : "", (int)strlen(before), "");
+	for (int i = (int)(begin - line); i + 1 < column - from && line + i < end; i++)
+		if (((unsigned char)line[i] & 0xc0) != 0x80)
+			putc(line[i] == '\t' ? '\t' : ' ', stderr);
 	fputs("^\n", stderr);
 }
 
 int complain(const struct ft_error *err)
 {
+	int from = begin_of(err->column);
 	char line[512], file[1024];
 
 	fflush(stdout);
@@ -89,8 +115,8 @@ int complain(const struct ft_error *err)
 		fprintf(stderr, "%s:%d:%d: ", file, err->line, err->column);
 	fprintf(stderr, "%serror:%s %s\n", terminal_begin(stderr, TERMINAL_ERROR),
 		terminal_end(stderr), err->text);
-	if (err->file[0] && err->line > 0 && line_of(err, line, sizeof(line)))
-		caret(line, err->column);
+	if (err->file[0] && err->line > 0 && line_of(err, from, line, sizeof(line)))
+		caret(line, from, err->column);
 	return 1;
 }
 

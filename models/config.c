@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/reader.h"
+#include "base/text.h"
 #include "models/family.h"
 #include "models/layers.h"
 
@@ -23,32 +24,106 @@ static const char *likeness(const struct node *map)
 	return node_get(map, "n_embd") ? "gpt2" : "llama";
 }
 
-const struct family *config_family(const struct node *type, const struct node *map,
-				   struct ft_error *err)
+/* Routed or latent alike: what a name that is nearly another's has to share with it. */
+static bool same_kind(const char *a, const char *b)
 {
-	const char *text = type->kind == NODE_SCALAR ? type->text : "of this kind";
-	const struct family *family =
-		type->kind == NODE_SCALAR ? family_find(type->text) : NULL;
-	const char *why, *near;
+	const struct family *x = family_find(a), *y = family_find(b);
 
-	if (family)
-		return family;
-	why = family_refusal(text);
-	near = family_nearest(text);
+	return (x->experts == EXPERTS_NONE) == (y->experts == EXPERTS_NONE) &&
+	       x->latent == y->latent;
+}
+
+static bool unknown_type(const struct ft_mark *at, const char *text,
+			 const struct node *map, bool published, struct ft_error *err)
+{
+	const char *why = family_refusal(text), *near = family_nearest(text);
+	const char *like = likeness(map);
+
 	if (why)
-		ft_fail(err, &type->mark, "model_type %.60s is not known: %s", text,
-			why);
-	else if (near)
-		ft_fail(err, &type->mark,
-			"model_type %.60s is not known; did you mean '%s'?", text,
-			near);
-	else
-		ft_fail(err, &type->mark,
-			"model_type %.60s is not known; if its layers are those of "
-			"%s, which its keys fit best, say model: {name: FILE, "
-			"model_type: %s}; foretoken-scenario(5) lists all",
-			text, likeness(map), likeness(map));
-	return NULL;
+		return ft_fail(err, at, "model_type %.60s is not known: %s", text, why);
+	if (near && !published)
+		return ft_fail(err, at,
+			       "model_type %.60s is not known; did you mean '%s'?",
+			       text, near);
+	if (near && same_kind(near, like))
+		like = near;
+	return ft_fail(err, at,
+		       "model_type %.60s is not known; if its layers are those of "
+		       "%s, which its keys fit best, say model: {name: FILE, "
+		       "model_type: %s}; foretoken-scenario(5) lists all",
+		       text, like, like);
+}
+
+const struct family *config_family(const struct node *type, const struct node *map,
+				   bool published, struct ft_error *err)
+{
+	bool word = type->kind == NODE_SCALAR;
+	const struct family *family = word ? family_find(type->text) : NULL;
+
+	if (!family)
+		unknown_type(&type->mark, word ? type->text : "of this kind", map,
+			     published, err);
+	return family;
+}
+
+bool config_typeless(const struct node *map, struct ft_error *err)
+{
+	const char *like = likeness(map);
+
+	if (map->kind != NODE_MAP)
+		return ft_fail(err, &map->mark,
+			       "holds no keys and values, as a model's config.json "
+			       "does; is it another file, or a page that was "
+			       "downloaded in its place?");
+	if (node_get(map, "peft_type"))
+		return ft_fail(err, &map->mark,
+			       "is the config of an adapter; name the config.json of "
+			       "its base model, and the adapter in training.lora");
+	if (node_get(map, "dim") && node_get(map, "n_layers"))
+		return ft_fail(err, &map->mark,
+			       "is a params.json of Meta's; take the config.json of "
+			       "the model's form for Hugging Face");
+	return ft_fail(err, &map->mark,
+		       "model_type is missing; if its layers are those of %s, which "
+		       "its keys fit best, say model: {name: FILE, model_type: %s}",
+		       like, like);
+}
+
+/* Some configs say what all layers share in a list, once for each layer. */
+static const char *const of_layers[] = {
+	"intermediate_size",   "moe_intermediate_size", "n_shared_experts",
+	"num_attention_heads", "num_experts_per_tok",	"num_key_value_heads",
+	"num_local_experts",
+};
+
+enum { OF_LAYERS = sizeof(of_layers) / sizeof(*of_layers) };
+
+static struct node *said_once(struct node *value, const char *common)
+{
+	size_t k = 0;
+
+	while (k < OF_LAYERS && strcmp(common, of_layers[k]) != 0)
+		k++;
+	if (k == OF_LAYERS || value->kind != NODE_LIST || !value->n)
+		return value;
+	for (size_t i = 0; i < value->n; i++)
+		if (value->item[i]->kind != NODE_SCALAR ||
+		    !text_same(value->item[i]->text, value->item[0]->text))
+			return value;
+	return value->item[0];
+}
+
+/* Lists that are left say different things of layers. */
+static void check_alike(struct reader *r)
+{
+	for (size_t i = 0; i < OF_LAYERS; i++) {
+		const struct node *n = node_get(r->map, of_layers[i]);
+
+		if (n && n->kind == NODE_LIST)
+			reader_fail(r, of_layers[i],
+				    "is not the same for all layers; such models are "
+				    "not simulated, but with one number for all");
+	}
 }
 
 /* The keys of maps inside that have a common name of their own. */
@@ -75,7 +150,8 @@ struct node *config_rename(struct arena *mem, const struct family *family,
 
 		if (lenient && !family_is_common(key))
 			continue;
-		node_put(mem, out, key, &map->key_mark[i], map->item[i]);
+		node_put(mem, out, key, &map->key_mark[i],
+			 said_once(map->item[i], key));
 	}
 	lift_inner(mem, family, map, out);
 	return out;
@@ -193,7 +269,102 @@ static void check_embedding(struct reader *r, const struct ft_model *model)
 			    (long long)width, (long long)model->hidden_size);
 }
 
-/* Keys that this type has no use for are no mistakes, unknown ones are. */
+/* Said, but to say that there is none. */
+static bool says_something(const struct node *n)
+{
+	static const char *const nothing[] = { "0", "false", "none" };
+
+	for (size_t i = 0; i < 3; i++)
+		if (n->kind == NODE_SCALAR && text_same(n->text, nothing[i]))
+			return false;
+	return !node_is_null(n) && (n->kind == NODE_SCALAR || n->n);
+}
+
+/* Those that nobody asked for, of the ones that some type has a use for. */
+static void find_idle(struct arena *mem, const struct reader *r,
+		      struct config_idle *idle)
+{
+	static const char *const elsewhere[] = { "model_type",	"name",	      "title",
+						 "attn_config", "ffn_config", NULL };
+	const struct node *map = r->map;
+
+	idle->key = ARENA_ARRAY(mem, map->n + 1, const char *);
+	for (size_t i = 0; i < map->n; i++) {
+		size_t k = 0;
+
+		while (elsewhere[k] && strcmp(map->key[i], elsewhere[k]) != 0)
+			k++;
+		if (!elsewhere[k] && family_is_common(map->key[i]) &&
+		    !reader_knows(r, map->key[i]) && says_something(map->item[i]))
+			idle->key[idle->n++] = map->key[i];
+	}
+}
+
+bool config_is_idle(const struct config_idle *idle, const char *common)
+{
+	for (size_t i = 0; i < idle->n; i++)
+		if (!strcmp(idle->key[i], common))
+			return true;
+	return false;
+}
+
+/* Keys of models with experts or latent attention, which make no sense in one without. */
+static const struct {
+	const char *key;
+	bool latent;
+} of_kinds[] = {
+	{ "num_local_experts", false },
+	{ "num_experts_per_tok", false },
+	{ "moe_intermediate_size", false },
+	{ "n_shared_experts", false },
+	{ "shared_expert_intermediate_size", false },
+	{ "first_k_dense_replace", false },
+	{ "moe_layer_freq", false },
+	{ "decoder_sparse_step", false },
+	{ "mlp_only_layers", false },
+	{ "moe_layers", false },
+	{ "mlp_layer_types", false },
+	{ "n_group", false },
+	{ "topk_group", false },
+	{ "kv_lora_rank", true },
+	{ "q_lora_rank", true },
+	{ "qk_nope_head_dim", true },
+	{ "qk_rope_head_dim", true },
+	{ "v_head_dim", true },
+};
+
+/* A type that has a use for the key, where this family is of another kind; or NULL. */
+static const char *kind_for(const struct family *family, const char *key)
+{
+	for (size_t i = 0; i < sizeof(of_kinds) / sizeof(*of_kinds); i++) {
+		if (strcmp(key, of_kinds[i].key) != 0)
+			continue;
+		if (of_kinds[i].latent)
+			return family->latent ? NULL : "deepseek_v3";
+		return family->experts ? NULL : "mixtral or qwen3_moe";
+	}
+	return NULL;
+}
+
+bool config_no_idle(const struct family *family, const struct node *over,
+		    const struct config_idle *idle, struct ft_error *err)
+{
+	for (size_t i = 0; i < over->n; i++) {
+		const char *key = family_common_name(family, over->key[i]);
+		const char *other = kind_for(family, key);
+
+		if (other && config_is_idle(idle, key))
+			return ft_fail(err, &over->key_mark[i],
+				       "%s does nothing in a model of type %s; leave "
+				       "it out, or say a model_type that has it, such "
+				       "as %s",
+				       over->key[i], family->type, other);
+	}
+	return true;
+}
+
+/* Keys that only other types have a use for are told elsewhere, unknown ones are
+ * mistakes. */
 static bool only_common(const struct node *map, struct ft_error *err)
 {
 	struct reader r = reader_open(map, err);
@@ -204,11 +375,13 @@ static bool only_common(const struct node *map, struct ft_error *err)
 }
 
 bool config_read(struct arena *mem, const struct family *family, const struct node *map,
-		 struct ft_model *model, struct ft_error *err)
+		 struct ft_model *model, struct config_idle *idle, struct ft_error *err)
 {
 	enum { MANY = 1 << 30 };
 	struct reader r = reader_open(map, err);
 
+	r.lacking = "it is not guessed: add it to the scenario's model";
+	check_alike(&r);
 	read_provenance(&r, mem);
 	model->type = family->type;
 	model->norm = family->norm;
@@ -237,5 +410,8 @@ bool config_read(struct arena *mem, const struct family *family, const struct no
 	    model->layer->kv_heads == 1 && model->layer->heads > 1)
 		model->plain = FT_PLAIN_32; /* one head is not spread over all */
 	model->from = r.from;
-	return !r.failed && only_common(map, err);
+	if (r.failed || !only_common(map, err))
+		return false;
+	find_idle(mem, &r, idle);
+	return true;
 }

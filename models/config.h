@@ -15,10 +15,13 @@ struct arena;
 struct family;
 
 /* The family of a `model_type`; an unknown one is an error that says which family the
- * keys of its map (may be NULL) fit. */
+ * keys of its map (may be NULL) fit, or, in a file that others wrote, whose layers it may have. */
 const struct family *config_family(const struct node *type, const struct node *map,
-				   struct ft_error *err)
+				   bool published, struct ft_error *err)
 	__attribute__((warn_unused_result));
+
+/* A file without a model_type is refused: what it seems to be, and what to say instead. */
+bool config_typeless(const struct node *map, struct ft_error *err);
 
 /* Keys of a config.json that config_rename leaves out; *n of them. */
 const char **config_passed_over(struct arena *mem, const struct family *family,
@@ -32,9 +35,23 @@ struct node *config_rename(struct arena *mem, const struct family *family,
 /* What the type's class sets where the map (under common names) says nothing. */
 void config_complete(struct arena *mem, const struct family *family, struct node *map);
 
+/* Keys under common names that made no difference to a model of its type. */
+struct config_idle {
+	const char **key;
+	size_t n;
+};
+
 /* Fill the model, but for its name. */
 bool config_read(struct arena *mem, const struct family *family, const struct node *map,
-		 struct ft_model *model, struct ft_error *err)
+		 struct ft_model *model, struct config_idle *idle, struct ft_error *err)
+	__attribute__((warn_unused_result));
+
+/* Is common among them? */
+bool config_is_idle(const struct config_idle *idle, const char *common);
+
+/* A key that the scenario lays upon a model is refused where it is of another kind of model. */
+bool config_no_idle(const struct family *family, const struct node *over,
+		    const struct config_idle *idle, struct ft_error *err)
 	__attribute__((warn_unused_result));
 
 #endif

@@ -17,9 +17,16 @@ static int64_t need(struct reader *r, const char *key)
 	return read_need(r, key) ? read_int(r, key, 1, MANY, 1) : 1;
 }
 
+/* Each head has keys and values of its own, made from what all share: another number of
+ * them does nothing. */
 static void read_latent(struct reader *r, struct ft_layer *layer)
 {
+	const struct node *given = node_get(r->map, "num_key_value_heads");
+	int64_t same;
+
 	layer->kv_heads = layer->heads;
+	if (given && node_whole(given, layer->heads, layer->heads, &same))
+		reader_allow(r, "num_key_value_heads");
 	layer->q_lora_rank = read_int(r, "q_lora_rank", 0, MANY, 0);
 	layer->kv_lora_rank = need(r, "kv_lora_rank");
 	layer->qk_rope_head_dim = need(r, "qk_rope_head_dim");
@@ -223,6 +230,7 @@ struct layer_rule {
 	const struct node *types, *rotated; /* lists, or NULL */
 	int64_t from;			    /* layers before it are whole */
 	int64_t pattern;		    /* one in so many is whole; 0: none */
+	const char *letters;		    /* or L and G for each, repeated; or NULL */
 	int64_t linear; /* one in so many is no delta rule; 0: all */
 	bool odd;	/* odd layers are local, not even ones */
 };
@@ -240,6 +248,8 @@ static bool is_local(const struct layer_rule *rule, int64_t i)
 
 		return text && !strcmp(text, "1");
 	}
+	if (rule->letters)
+		return rule->letters[(size_t)i % strlen(rule->letters)] == 'L';
 	return i >= rule->from &&
 	       (!rule->pattern || (i + 1 + rule->odd) % rule->pattern);
 }
@@ -280,6 +290,19 @@ static void make_linear(struct ft_layer *layer, const struct ft_layer *linear)
 	layer->linear_taps = linear->linear_taps;
 }
 
+/* One in so many is whole; or a letter for each layer, local or global (EXAONE). */
+static void read_pattern(struct reader *r, struct layer_rule *rule)
+{
+	const struct node *n = read_node(r, "sliding_window_pattern");
+	const char *text = n && n->kind == NODE_SCALAR ? n->text : "";
+
+	if (*text && strspn(text, "LG") == strlen(text))
+		rule->letters = text;
+	else
+		rule->pattern = read_int(r, "sliding_window_pattern", 0, MANY,
+					 rule->odd ? 2 : 0);
+}
+
 /* Layers that see less than all: by `layer_types` (repeated when shorter than the
  * model), else by the type's custom. */
 static void set_reach(struct reader *r, const struct family *family,
@@ -301,8 +324,7 @@ static void set_reach(struct reader *r, const struct family *family,
 	struct ft_layer linear = { 0 };
 
 	if (!word_of(rule.types, 0))
-		rule.pattern = read_int(r, "sliding_window_pattern", 0, MANY,
-					rule.odd ? 2 : 0);
+		read_pattern(r, &rule);
 	for (int64_t i = 0; i < model->n_layers; i++)
 		any = any || is_linear(&rule, i);
 	if (any)

@@ -1,6 +1,7 @@
 /* models/model.c - from a name, a path or a map to a model in its arena */
 #include "foretoken/models.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -10,6 +11,7 @@
 #include "base/plain.h"
 #include "base/text.h"
 #include "models/config.h"
+#include "models/family.h"
 
 /* What a handle points at: the model first, and the memory it lies in. */
 struct owned {
@@ -17,13 +19,28 @@ struct owned {
 	struct arena mem;
 };
 
+enum { MOST_PARTS = 2 }; /* maps inside each other */
+
 /* What the scenario says: the preset or file, and the keys laid upon it. */
 struct wish {
 	const char *name, *path; /* path NULL: all given inline */
 	const struct node *base, *over;
 	const struct node *type;
-	const struct node *outer; /* the config that base is the text part of */
+	const struct node
+		*outer[MOST_PARTS]; /* what base is a part of, outermost first */
+	size_t n_outer;
 };
+
+/* Behind a mistake about where the model is: what else it may be. */
+static void say_what_else(struct ft_error *err)
+{
+	size_t n = strlen(err->text);
+
+	if (!err->of_system)
+		snprintf(err->text + n, sizeof(err->text) - n, "%s",
+			 "; a model that is no preset is read from its config.json, "
+			 "which is named as model: ./config.json");
+}
 
 /* Does it say what the model is, or only how it differs from another? */
 static bool find_base(struct arena *mem, const struct node *node, struct wish *wish,
@@ -54,32 +71,35 @@ static bool find_base(struct arena *mem, const struct node *node, struct wish *w
 		return true; /* a whole model under a name of its own */
 	}
 	wish->path = file_find(mem, "models", name->text, &name->mark, err);
+	if (!wish->path)
+		say_what_else(err);
 	return wish->path != NULL;
 }
 
-/* A config of several parts (text, vision) keeps the decoder's in a map inside. Only
- * what the parts share is taken from outside it. */
-static void enter_text_part(struct arena *mem, struct wish *wish)
+/* A config of several parts (text, vision) keeps the decoder's in a map inside, which
+ * may be inside another (Qwen Omni). Only what the parts share is taken from outside. */
+static bool enter_part(struct arena *mem, struct wish *wish)
 {
 	static const char *const parts[] = { "text_config", "llm_config",
-					     "language_config" };
+					     "language_config", "thinker_config" };
 	static const char *const shared[] = { "tie_word_embeddings", "vocab_size" };
 
-	for (size_t i = 0; i < 3; i++) {
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
 		struct node *part = node_get(wish->base, parts[i]);
 
 		if (!part || part->kind != NODE_MAP || !part->n)
 			continue;
-		wish->outer = wish->base;
-		wish->base = part;
 		for (size_t k = 0; k < 2; k++) {
-			struct node *value = node_get(wish->outer, shared[k]);
+			struct node *value = node_get(wish->base, shared[k]);
 
 			if (value && !node_get(part, shared[k]))
 				node_put(mem, part, shared[k], &value->mark, value);
 		}
-		return;
+		wish->outer[wish->n_outer++] = wish->base;
+		wish->base = part;
+		return true;
 	}
+	return false;
 }
 
 static bool read_base(struct arena *mem, const struct node *node, struct wish *wish,
@@ -92,14 +112,17 @@ static bool read_base(struct arena *mem, const struct node *node, struct wish *w
 	if (!wish->path)
 		return true;
 	wish->base = node_read_file(mem, wish->path, err);
+	if (!wish->base && !err->line) /* it is no file; else a mistake in it */
+		say_what_else(err);
 	if (!wish->base)
 		return false;
-	enter_text_part(mem, wish);
+	while (wish->n_outer < MOST_PARTS && enter_part(mem, wish))
+		;
 	type = node_get(wish->base, "model_type");
 	if (!wish->type)
 		wish->type = type;
 	if (!wish->type)
-		return ft_fail(err, &wish->base->mark, "model_type is missing");
+		return config_typeless(wish->base, err);
 	return true;
 }
 
@@ -229,57 +252,118 @@ static bool bounded(const struct node *map, const struct ft_model *m,
 static void set_passed_over(struct arena *mem, const struct family *family,
 			    const struct wish *wish, struct ft_model *model)
 {
-	size_t more = wish->outer ? wish->outer->n : 0, n;
-	const char **in = config_passed_over(mem, family, wish->base, &n);
-	const char **all = ARENA_ARRAY(mem, n + more + 1, const char *);
+	size_t n, more = 0;
+	const char **in = config_passed_over(mem, family, wish->base, &n), **all;
 
+	for (size_t k = 0; k < wish->n_outer; k++)
+		more += wish->outer[k]->n;
+	all = ARENA_ARRAY(mem, n + more + 1, const char *);
 	for (size_t i = 0; i < n; i++)
 		all[i] = in[i];
-	for (size_t i = 0; i < more; i++) {
-		const char *key = wish->outer->key[i];
+	for (size_t k = wish->n_outer; k-- > 0;) {
+		const struct node *outer = wish->outer[k];
+		const struct node *part =
+			k + 1 < wish->n_outer ? wish->outer[k + 1] : wish->base;
 
-		if (wish->outer->item[i] != wish->base && strcmp(key, "model_type") &&
-		    node_get(wish->base, key) != wish->outer->item[i])
-			all[n++] = key;
+		for (size_t i = 0; i < outer->n; i++)
+			if (outer->item[i] != part &&
+			    strcmp(outer->key[i], "model_type") != 0 &&
+			    node_get(part, outer->key[i]) != outer->item[i])
+				all[n++] = outer->key[i];
 	}
 	model->passed_over = all;
 	model->n_passed_over = n;
+}
+
+/* Behind those that were passed over: the keys of a map that made no difference. */
+static void pass_over(struct arena *mem, const struct family *family,
+		      const struct node *map, const struct config_idle *idle,
+		      struct ft_model *model)
+{
+	size_t n = model->n_passed_over;
+	const char **all = ARENA_ARRAY(mem, n + map->n + 1, const char *);
+
+	for (size_t i = 0; i < n; i++)
+		all[i] = model->passed_over[i];
+	for (size_t i = 0; i < map->n; i++)
+		if (config_is_idle(idle, family_common_name(family, map->key[i])))
+			all[n++] = map->key[i];
+	model->passed_over = all;
+	model->n_passed_over = n;
+}
+
+/* Keys that make no difference are told, but for those of a preset of ours, and left out of
+ * what is written down; keys of another kind of model that a scenario states are refused. */
+static bool settle_idle(struct arena *mem, const struct family *family,
+			const struct wish *wish, const struct config_idle *idle,
+			struct ft_model *model, struct ft_error *err)
+{
+	struct node *kept = node_map(mem, &model->config->mark);
+
+	if (wish->over && !config_no_idle(family, wish->over, idle, err))
+		return false;
+	if (!idle->n)
+		return true;
+	for (size_t i = 0; i < model->config->n; i++)
+		if (!config_is_idle(idle, model->config->key[i]))
+			node_put(mem, kept, model->config->key[i],
+				 &model->config->key_mark[i], model->config->item[i]);
+	model->config = kept;
+	if (!model->preset)
+		pass_over(mem, family, wish->base, idle, model);
+	if (wish->over)
+		pass_over(mem, family, wish->over, idle, model);
+	return true;
+}
+
+/* The keys under common names: the file's, and the scenario's upon them. */
+static struct node *lay(struct arena *mem, const struct node *node,
+			const struct wish *wish, const struct family *family,
+			struct ft_model *model)
+{
+	bool json = wish->path && text_ends_with(wish->path, ".json");
+	const struct ft_mark *at = model->preset ? &node->mark : &wish->base->mark;
+	struct node *map = node_map(mem, at), *over;
+
+	if (wish->base)
+		map = config_rename(mem, family, wish->base, json);
+	if (json)
+		set_passed_over(mem, family, wish, model);
+	if (wish->over) {
+		over = config_rename(mem, family, wish->over, false);
+		if (wish->base)
+			settle_vocab(mem, over, map);
+		map = node_overlay(mem, map, over);
+	}
+	map->mark = *at; /* where what is missing should stand */
+	return map;
 }
 
 static bool load(struct arena *mem, const struct node *node, struct ft_model *model,
 		 struct ft_error *err)
 {
 	struct wish wish = { 0 };
+	struct config_idle idle = { 0 };
 	const struct family *family;
 	struct node *map;
-	bool json;
 
 	if (!read_base(mem, node, &wish, err))
 		return false;
-	family = config_family(wish.type, wish.base ? wish.base : wish.over, err);
+	model->preset = !wish.path || !file_is_path(wish.name);
+	family = config_family(
+		wish.type, wish.base ? wish.base : wish.over,
+		!model->preset && wish.type->mark.file == wish.base->mark.file, err);
 	if (!family)
 		return false;
-	json = wish.path && text_ends_with(wish.path, ".json");
-	map = node_map(mem, &node->mark);
-	if (wish.base)
-		map = config_rename(mem, family, wish.base, json);
-	if (json)
-		set_passed_over(mem, family, &wish, model);
-	map->mark = node->mark;
-	if (wish.over) {
-		struct node *over = config_rename(mem, family, wish.over, false);
-
-		if (wish.base)
-			settle_vocab(mem, over, map);
-		map = node_overlay(mem, map, over);
-	}
-	model->preset = !wish.path || !file_is_path(wish.name);
+	map = lay(mem, node, &wish, family, model);
 	model->config = map;
 	map = node_overlay(mem, NULL, map);
 	config_complete(mem, family, map);
 	if (!set_name(mem, node, &wish, model, err))
 		return false;
-	if (!config_read(mem, family, map, model, err) || !bounded(map, model, err))
+	if (!config_read(mem, family, map, model, &idle, err) ||
+	    !bounded(map, model, err) ||
+	    !settle_idle(mem, family, &wish, &idle, model, err))
 		return false;
 	if (!model->from)
 		model->from = without_provenance(mem, &wish);
@@ -313,6 +397,8 @@ void ft_model_free(struct ft_model *model)
 
 void ft_model_stretch(struct ft_model *model, int64_t sequence)
 {
-	if (model->positions == FT_LEARNED && model->max_positions < sequence)
-		model->max_positions = sequence;
+	if (model->positions != FT_LEARNED || model->max_positions >= sequence)
+		return;
+	model->stretched_from = model->max_positions;
+	model->max_positions = sequence;
 }

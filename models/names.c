@@ -92,6 +92,9 @@ static const struct {
 	{ "granitemoe", "shared_intermediate_size", "shared_expert_intermediate_size" },
 	{ "granitemoe_swa", "shared_intermediate_size",
 	  "shared_expert_intermediate_size" },
+	{ "hunyuan_v1_moe", "moe_topk", "num_experts_per_tok" },
+	{ "hunyuan_v1_moe", "num_experts", "num_local_experts" },
+	{ "hunyuan_v1_moe", "num_shared_expert", "n_shared_experts" },
 	{ "hy_v3", "num_experts", "num_local_experts" },
 	{ "hy_v3", "num_shared_experts", "n_shared_experts" },
 	{ "internlm", "bias", "attention_bias" },
@@ -148,9 +151,11 @@ static const struct {
 	{ "gpt_neo", "qkv_bias", "false" },
 	{ "gpt_oss", "sliding_window_pattern", "2" },
 	{ "gptj", "attention_bias", "false" },
+	{ "hunyuan_v1_moe", "n_shared_experts", "1" },
 	{ "llama4_text", "attention_chunk_size", "8192" },
 	{ "llama4_text", "n_shared_experts", "1" },
 	{ "llama4_text", "sliding_window_pattern", "4" },
+	{ "minicpm3", "v_head_dim", "64" },
 	{ "qwen2", "use_sliding_window", "false" },
 	{ "qwen2_moe", "use_sliding_window", "false" },
 	{ "qwen3", "use_sliding_window", "false" },
@@ -287,4 +292,9 @@ bool family_is_common(const char *key)
 		if (!strcmp(key, common_names[i]))
 			return true;
 	return false;
+}
+
+const char *ft_model_key(size_t i)
+{
+	return family_common(i);
 }

@@ -12,6 +12,7 @@
 #include "reports/json.h"
 #include "reports/network_svg.h"
 #include "reports/prices.h"
+#include "reports/show.h"
 #include "reports/table.h"
 
 static double full_w(const struct ft_parts *p)
@@ -52,7 +53,7 @@ static void put_sum(struct table *t, const char *name, double usd)
 static void put_physics(FILE *out, const struct ft_cluster *c, const struct ft_bom *bom)
 {
 	const struct ft_parts *p = c->parts;
-	char w[32];
+	char w[SHOWN];
 
 	fprintf(out,
 		"\nSite %s: %s of IT power at full load, %" PRId64
@@ -60,8 +61,8 @@ static void put_physics(FILE *out, const struct ft_cluster *c, const struct ft_b
 		p->site, quantity_text(full_w(p), DIM_W, w, sizeof(w)), p->racks,
 		p->racks == 1 ? "" : "s", ft_parts_carbon_kg(p) / 1000);
 	if (bom->job_failures_per_hour > 0)
-		fprintf(out, "; a job is stopped by a failure every %.3g h",
-			1 / bom->job_failures_per_hour);
+		fprintf(out, "; a job is stopped by a failure every %s h",
+			shown_digits(1 / bom->job_failures_per_hour, w));
 	fputs(".\n", out);
 	if (*c->fabric->optic_leaf_item && c->topology.transceivers)
 		fprintf(out, "Optical modules are %s ones (cluster.optics).\n",

@@ -120,7 +120,7 @@ static void answers_beside(FILE *out, const struct ft_answers *a)
 	size_t n = ft_outcome_fields(&f);
 
 	for (size_t i = 0; i < n; i++) {
-		if (!f[i].label)
+		if (!ft_outcome_row(&f[i], a->outcome, a->n))
 			continue;
 		beside_row(&t, a, f[i].label, f[i].show, f[i].value);
 		if (!f[i].high)

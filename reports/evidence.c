@@ -94,6 +94,29 @@ static const char *on_dropped(const struct ft_scenario *s, char text[SENTENCE])
 	return text;
 }
 
+/* Servers and racks are sold whole: what of them the job leaves over is paid for. */
+static const char *on_idle(const struct ft_scenario *s, const struct ft_outcome *o,
+			   char text[SENTENCE])
+{
+	const struct ft_parts *parts = s->cluster->parts;
+	bool racks = s->cluster->node->nodes_per_price_item > 1;
+
+	for (size_t i = 0; parts && o->bom && !o->bom->rented && i < parts->n; i++) {
+		const struct ft_part_line *l = &parts->line[i];
+
+		if (!l->gpu || l->idle <= 0)
+			continue;
+		snprintf(text, SENTENCE,
+			 "%" PRId64 " of the %" PRId64
+			 " GPUs that are bought stand idle, as %s are sold whole; USD "
+			 "per GPU-hour is of the %" PRId64 " that work.",
+			 l->idle, l->count, racks ? "racks" : "servers",
+			 s->cluster->gpus);
+		return text;
+	}
+	return "";
+}
+
 /* Faults of what this size has none of: a sweep over sizes may state them all the same. */
 static const char *on_faults(const struct ft_scenario *s, char text[SENTENCE])
 {
@@ -154,13 +177,14 @@ static const char *on_time(const struct ft_scenario *s, const struct ft_outcome 
 const char *evidence_sentence(const struct ft_scenario *s, const struct ft_outcome *o,
 			      int k, char text[SENTENCE])
 {
-	for (int i = 0; i < 7; i++) {
+	for (int i = 0; i < 8; i++) {
 		const char *said = i == 0 ? evidence_search(s, o, text) :
 				   i == 1 ? on_stack(s, o, text) :
 				   i == 2 ? on_unmeasured(s, o, text) :
 				   i == 3 ? on_kernels(o, text) :
 				   i == 4 ? on_dropped(s, text) :
 				   i == 5 ? on_faults(s, text) :
+				   i == 6 ? on_idle(s, o, text) :
 					    on_time(s, o, text);
 
 		if (said[0] && k-- == 0)
@@ -209,8 +233,11 @@ static const char *on_stacks(const struct ft_answers *a, char text[SENTENCE])
 {
 	const char *first = a->scenario[0]->stack->name;
 	size_t absent = 0, other = a->n;
+	bool alike = true; /* one GPU, so that one stack may serve all */
 
 	for (size_t i = 0; i < a->n; i++) {
+		alike = alike && !strcmp(a->scenario[i]->cluster->gpu->name,
+					 a->scenario[0]->cluster->gpu->name);
 		absent += ft_scenario_assumes(a->scenario[i], "stack");
 		if (other == a->n && strcmp(a->scenario[i]->stack->name, first))
 			other = i;
@@ -221,12 +248,13 @@ static const char *on_stacks(const struct ft_answers *a, char text[SENTENCE])
 			"The stacks differ (%s, %s): part of the difference is software.",
 			first, a->scenario[other]->stack->name);
 	else if (absent)
-		snprintf(
-			text, SENTENCE,
-			"%s no stack: all run under %s here, though different GPUs are "
-			"run with different software. Name each one's stack.",
-			absent == a->n ? "The scenarios name" : "Some scenarios name",
-			first);
+		snprintf(text, SENTENCE, "%s no stack: all run under %s here, %s",
+			 absent == a->n ? "The scenarios name" : "Some scenarios name",
+			 first,
+			 alike ? "whose range holds what people run. Name the stack "
+				 "for a narrower one." :
+				 "though different GPUs are run with different "
+				 "software. Name each one's stack.");
 	return other < a->n || absent ? text : "";
 }
 
@@ -302,6 +330,6 @@ void ft_report_stack_fit(FILE *out, const struct ft_stack_fit *fit)
 		fit->folds < fit->n ? "scenario" :
 				      "run");
 	if (fit->n_failed)
-		fprintf(out, "%zu rows could not be used; the first: %s\n",
-			fit->n_failed, fit->why.text);
+		fprintf(out, "%zu rows could not be used; the first, of line %d: %s\n",
+			fit->n_failed, fit->why.line, fit->why.text);
 }

@@ -42,11 +42,13 @@ static void name_row(const struct page *p, const char *name, enum ft_show show,
 /* A PUE of one's own has no range. */
 static void megawatts(const struct page *p, const struct ft_cost *c)
 {
-	fprintf(p->out, "<td>%.3g", c->facility_provisioned_w * 1e-6);
+	char a[SHOWN], b[SHOWN];
+
+	fprintf(p->out, "<td>%s", shown_digits(c->facility_provisioned_w * 1e-6, a));
 	if (c->facility_provisioned_w_low < c->facility_provisioned_w_high)
-		fprintf(p->out, "<small>%.3g to %.3g</small>",
-			c->facility_provisioned_w_low * 1e-6,
-			c->facility_provisioned_w_high * 1e-6);
+		fprintf(p->out, "<small>%s to %s</small>",
+			shown_digits(c->facility_provisioned_w_low * 1e-6, a),
+			shown_digits(c->facility_provisioned_w_high * 1e-6, b));
 	fputs("</td>", p->out);
 }
 
@@ -105,6 +107,8 @@ static const char *plain_number(const struct page *p, double v)
 
 static void fleet(const struct page *p, const struct ft_fleet *f)
 {
+	char a[SHOWN], b[SHOWN];
+
 	html_row(p, f->question);
 	if (f->none) {
 		fputs("<td class=\"text\" colspan=\"7\">none: ", p->out);
@@ -113,10 +117,12 @@ static void fleet(const struct page *p, const struct ft_fleet *f)
 	} else {
 		fprintf(p->out,
 			"<td>%s</td><td>%.3g</td><td>%.1f to %.1f</td><td>%.2f to %.2f</td>"
-			"<td>%.3g to %.3g</td><td>%s</td><td>%.0f</td>",
+			"<td>%s to %s</td><td>%s</td><td>%.0f</td>",
 			plain_number(p, (double)f->gpus), f->tokens * 1e-12, f->days[1],
-			f->days[2], f->usd[1] * 1e-6, f->usd[2] * 1e-6, f->megawatts,
-			f->megawatts_high, plain_number(p, f->energy_mwh), f->failures);
+			f->days[2], f->usd[1] * 1e-6, f->usd[2] * 1e-6,
+			shown_digits(f->megawatts, a),
+			shown_digits(f->megawatts_high, b),
+			plain_number(p, f->energy_mwh), f->failures);
 	}
 	html_row_end(p);
 }
@@ -134,7 +140,8 @@ bool html_fleets(struct page *p)
 			continue;
 		html_heading(p, i);
 		html_columns(p,
-			     arena_printf(p->mem, "Fleets, as %s; ranges end at P90",
+			     arena_printf(p->mem,
+					  "Fleets, as %s; ranges are of P50 to P90",
 					  p->a->label[i]),
 			     columns, sizeof(columns) / sizeof(*columns));
 		for (size_t k = 0; k < asked->n; k++)

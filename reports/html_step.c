@@ -54,7 +54,8 @@ static void rows(const struct page *p, const char *head)
 	for (size_t i = 0; i < n; i++) {
 		bool part = !strncmp(f[i].key, "breakdown_s.", 12);
 
-		if (f[i].label && part == (head != NULL))
+		if (ft_outcome_row(&f[i], p->a->outcome, p->a->n) &&
+		    part == (head != NULL))
 			row(p, &f[i]);
 	}
 }

@@ -225,6 +225,8 @@ static json_t *derived(const struct ft_scenario *s)
 				      ft_model_parameters(m, 1));
 	if (s->searched)
 		json_put_int(o, "plans_searched", (int64_t)s->searched);
+	if (m->stretched_from)
+		json_put_int(o, "positions_stretched_from", m->stretched_from);
 	for (size_t i = 0; i < m->n_passed_over; i++)
 		json_array_append_new(passed, json_of_text(m->passed_over[i]));
 	json_object_set_new(o, "model_keys_passed_over", passed);

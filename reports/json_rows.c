@@ -56,24 +56,32 @@ static json_t *classes(const struct ft_traits *of)
 	return o;
 }
 
+static json_t *check_of(const struct ft_check *c)
+{
+	json_t *o = json_object();
+
+	json_put_text(o, "id", c->id);
+	json_put_text(o, "group", c->group);
+	json_put_text(o, "key", c->key);
+	json_put(o, "measured", c->measured);
+	json_put(o, "predicted", c->predicted);
+	json_put(o, "error_frac", c->error_frac);
+	json_put(o, "low", c->low);
+	json_put(o, "high", c->high);
+	json_object_set_new(o, "doubtful", json_boolean(ft_check_doubtful(c)));
+	return o;
+}
+
 void ft_report_validation_json(FILE *out, const struct ft_validation *v)
 {
 	PLAIN_NUMBERS;
 	json_t *j = json_object(), *rows = json_array(), *failed = json_array();
-	json_t *all = summary(&v->summary);
+	json_t *all = summary(&v->summary), *others = json_array();
 
 	for (size_t i = 0; i < v->n_checks; i++) {
 		const struct ft_check *c = &v->check[i];
-		json_t *o = json_object();
+		json_t *o = check_of(c);
 
-		json_put_text(o, "id", c->id);
-		json_put_text(o, "group", c->group);
-		json_put_text(o, "key", c->key);
-		json_put(o, "measured", c->measured);
-		json_put(o, "predicted", c->predicted);
-		json_put(o, "error_frac", c->error_frac);
-		json_put(o, "low", c->low);
-		json_put(o, "high", c->high);
 		json_put(o, "extrapolated_frac", c->extrapolated_frac);
 		if (c->traits)
 			json_object_set_new(o, "traits", traits(c->traits));
@@ -81,6 +89,8 @@ void ft_report_validation_json(FILE *out, const struct ft_validation *v)
 			json_object_set_new(o, "classes", classes(c->traits));
 		json_array_append_new(rows, o);
 	}
+	for (size_t i = 0; i < v->n_others; i++)
+		json_array_append_new(others, check_of(&v->other[i]));
 	for (size_t i = 0; i < v->n_failures; i++) {
 		json_t *o = json_object();
 
@@ -90,6 +100,7 @@ void ft_report_validation_json(FILE *out, const struct ft_validation *v)
 	}
 	json_put_int(all, "failed", (int64_t)v->n_failures);
 	json_object_set_new(j, "rows", rows);
+	json_object_set_new(j, "other_rows", others);
 	json_object_set_new(j, "failed", failed);
 	json_object_set_new(j, "summary", all);
 	json_put_text(j, "by", v->by);

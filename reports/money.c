@@ -61,8 +61,8 @@ void money_fleets(FILE *out, const struct ft_run_answer *a)
 			table_put(&t, "%.*f", f->days[k] < 100 ? 1 : 0, f->days[k]);
 		for (int k = 1; k < 3; k++)
 			put_millions(&t, f->usd[k]);
-		table_put(&t, "%.3g", f->megawatts);
-		table_put(&t, "%.3g", f->megawatts_high);
+		table_put(&t, "%s", shown_digits(f->megawatts, text));
+		table_put(&t, "%s", shown_digits(f->megawatts_high, text));
 		table_put(
 			&t, "%s",
 			shown_number(&(struct shown){ 1, 0, "" }, f->energy_mwh, text));

@@ -189,7 +189,7 @@ static void put_unseen(FILE *out, const struct ft_plan *p, const struct ft_plan 
 static void put_plans(FILE *out, const struct ft_plans *p, enum ft_rank_by by)
 {
 	struct table t;
-	char rank[24];
+	char rank[24], shown[SHOWN];
 
 	put_counts(out, p);
 	put_left_out(out, p);
@@ -212,9 +212,10 @@ static void put_plans(FILE *out, const struct ft_plans *p, enum ft_rank_by by)
 	}
 	put_flatness(out, p);
 	if (by != FT_RANK_TOKENS && p->best[0].outcome->asked.n)
-		fprintf(out, "The run takes %.1f days and %.3g USD under the first.\n",
+		fprintf(out, "The run takes %.1f days and %s under the first.\n",
 			p->best[0].outcome->asked.fleet[0].days[1],
-			p->best[0].outcome->asked.fleet[0].usd[1]);
+			shown_text(FT_SHOW_USD,
+				   p->best[0].outcome->asked.fleet[0].usd[1], shown));
 }
 
 /* ---- several --------------------------------------------------------------------------- */

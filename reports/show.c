@@ -98,3 +98,12 @@ const char *shown_text(enum ft_show show, double value, char out[SHOWN])
 		snprintf(out + n, SHOWN - n, " %s", as.unit);
 	return out;
 }
+
+const char *shown_digits(double value, char out[SHOWN])
+{
+	int decimals = 0;
+
+	for (double v = fabs(value); v > 0 && v < 99.95 && decimals < 6; v *= 10)
+		decimals++;
+	return shown_number(&(struct shown){ 1, decimals, "" }, value, out);
+}

@@ -36,10 +36,21 @@ static void passed_over(FILE *out, const struct ft_model *m)
 {
 	if (!m->n_passed_over)
 		return;
-	fputs("keys of the config.json that are not used:", out);
+	fprintf(out, "keys of the %s that are not used:",
+		m->preset ? "model" : "config.json");
 	for (size_t i = 0; i < m->n_passed_over; i++)
 		fprintf(out, "%s %s", i ? "," : "", m->passed_over[i]);
 	putc('\n', out);
+}
+
+/* A sequence that is longer than what the model was made for. */
+static void stretched(FILE *out, const struct ft_model *m)
+{
+	if (m->stretched_from)
+		fprintf(out,
+			"the model's %" PRId64 " learned positions are taken to be "
+			"%" PRId64 ", as the sequence has so many tokens\n",
+			m->stretched_from, m->max_positions);
 }
 
 static void headline(FILE *out, const struct ft_scenario *s)
@@ -59,6 +70,7 @@ static void headline(FILE *out, const struct ft_scenario *s)
 		p->micro_batch, p->tp, p->pp, p->dp, p->cp, p->ep,
 		ft_sharding_name(p->sharding), ft_recompute_name(p->recompute));
 	passed_over(out, s->model);
+	stretched(out, s->model);
 	putc('\n', out);
 }
 
@@ -71,7 +83,8 @@ static void numbers(FILE *out, const struct ft_outcome *o)
 	char text[SHOWN];
 
 	for (size_t i = 0; i < n; i++) {
-		if (!f[i].label || !strncmp(f[i].key, "breakdown", 9) ||
+		if (!ft_outcome_row(&f[i], o, 1) ||
+		    !strncmp(f[i].key, "breakdown", 9) ||
 		    !strncmp(f[i].key, "memory", 6))
 			continue;
 		table_row(&t);
@@ -242,6 +255,14 @@ static void summary_row(struct table *t, const char *name, const struct ft_summa
 	table_put(t, "%.0f %%", 100 * s->fast_frac);
 }
 
+static void check_row(struct table *t, const struct ft_check *c)
+{
+	table_row(t);
+	table_put(t, "%s", c->id);
+	table_put(t, "%s", c->group);
+	table_put(t, "%s", c->key);
+}
+
 static void validation_rows(FILE *out, const struct ft_validation *v)
 {
 	struct table t = TABLE_OPEN(out, "id", "group", "key", ">measured",
@@ -250,10 +271,7 @@ static void validation_rows(FILE *out, const struct ft_validation *v)
 	for (size_t i = 0; i < v->n_checks; i++) {
 		const struct ft_check *c = &v->check[i];
 
-		table_row(&t);
-		table_put(&t, "%s", c->id);
-		table_put(&t, "%s", c->group);
-		table_put(&t, "%s", c->key);
+		check_row(&t, c);
 		table_put(&t, "%.5g", c->measured);
 		table_put(&t, "%.5g", c->predicted);
 		table_put(&t, "%+.1f %%", 100 * c->error_frac);
@@ -262,27 +280,81 @@ static void validation_rows(FILE *out, const struct ft_validation *v)
 	putc('\n', out);
 }
 
-void ft_report_validation(FILE *out, const struct ft_validation *v, bool every_row)
+/* How an answer shows what this key measures. */
+static enum ft_show how_shown(const char *key)
 {
-	PLAIN_NUMBERS;
-	struct table t;
+	const struct ft_outcome_field *f;
+	size_t n = ft_outcome_fields(&f), i = 0;
 
-	if (every_row)
-		validation_rows(out, v);
-	t = TABLE_OPEN(out, v->by, ">n", ">MAPE", ">bias", ">median", ">p90", ">max",
-		       ">in P10-P90", ">slower", ">faster");
+	while (i + 1 < n && strcmp(key, f[i].key) != 0)
+		i++;
+	return f[i].show;
+}
+
+/* What rows were measured for beside what they are scored by: in units, as these are of
+ * many kinds. */
+static void other_rows(FILE *out, const struct ft_validation *v)
+{
+	struct table t = TABLE_OPEN(out, "id", "group", "not scored", ">measured",
+				    ">predicted", ">error");
+	char text[SHOWN];
+
+	for (size_t i = 0; i < v->n_others; i++) {
+		const struct ft_check *c = &v->other[i];
+		enum ft_show as = how_shown(c->key);
+
+		check_row(&t, c);
+		table_put(&t, "%s", shown_text(as, c->measured, text));
+		table_put(&t, "%s", shown_text(as, c->predicted, text));
+		table_put(&t, "%+.1f %%", 100 * c->error_frac);
+	}
+	table_close(&t);
+	putc('\n', out);
+}
+
+static void summaries(FILE *out, const struct ft_validation *v)
+{
+	struct table t =
+		TABLE_OPEN(out, v->by, ">n", ">MAPE", ">bias", ">median", ">p90",
+			   ">max", ">in P10-P90", ">slower", ">faster");
+
 	for (size_t i = 0; i < v->n_groups; i++)
 		summary_row(&t, v->group[i].name, &v->group[i]);
-	if (v->summary.n ||
-	    !v->n_keys) /* else only keys that are not scored were measured */
+	if (v->summary.n) /* else only keys that are not scored were measured */
 		summary_row(&t, "all", &v->summary);
 	for (size_t i = 0; i < v->n_keys; i++)
 		summary_row(&t, v->by_key[i].name, &v->by_key[i]);
 	table_close(&t);
+}
+
+static void doubts(FILE *out, const struct ft_check *c, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (ft_check_doubtful(&c[i]))
+			fprintf(out,
+				"%s: %s is measured as %.5g and predicted as %.5g: is it "
+				"in another unit?\n",
+				c[i].id, c[i].key, c[i].measured, c[i].predicted);
+}
+
+void ft_report_validation(FILE *out, const struct ft_validation *v, bool every_row)
+{
+	PLAIN_NUMBERS;
+
+	if (every_row && v->n_checks)
+		validation_rows(out, v);
+	if (every_row && v->n_others)
+		other_rows(out, v);
+	if (v->summary.n || v->n_keys)
+		summaries(out, v);
 	for (size_t i = 0; i < v->n_failures; i++)
 		fprintf(out, "%s: not simulated: %s\n", v->failure[i].id,
 			v->failure[i].reason);
 	if (v->n_failures)
 		fprintf(out, "%zu of %zu rows could not be simulated.\n", v->n_failures,
-			v->n_failures + v->n_checks);
+			v->n_rows);
+	doubts(out, v->check, v->n_checks);
+	doubts(out, v->other, v->n_others);
+	if (!v->n_rows)
+		fprintf(out, "%s has a header and no rows.\n", v->file);
 }

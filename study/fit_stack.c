@@ -83,6 +83,21 @@ static void tell(struct fitting *f)
 				 f->done > f->total ? f->done : f->total);
 }
 
+/* A run in another unit would be fitted to. */
+static bool not_in_doubt(const struct csv *rows, size_t i, const char *key,
+			 double measured, double predicted, struct ft_error *err)
+{
+	struct ft_mark at = csv_mark(rows, i, -1);
+
+	if (!ft_check_doubtful(
+		    &(struct ft_check){ .measured = measured, .predicted = predicted }))
+		return true;
+	return ft_fail(err, &at,
+		       "%s is measured as %.5g and predicted as %.5g: is it in another "
+		       "unit?",
+		       key, measured, predicted);
+}
+
 /* As given: the scenario, its graph, its step, and ln(measured / step). */
 static bool begin_row(struct fitting *f, const struct csv *rows, size_t i,
 		      struct ft_error *err)
@@ -110,7 +125,7 @@ static bool begin_row(struct fitting *f, const struct csv *rows, size_t i,
 	f->run[f->n].ratio = strcmp(key, "step_s") ? log(predicted / measured) :
 						     log(measured / predicted);
 	ft_outcome_release(&o);
-	return true;
+	return not_in_doubt(rows, i, key, measured, predicted, err);
 }
 
 static void drop_row(struct fitted_row *r)

@@ -1,7 +1,9 @@
-/* study/idle_keys.c - keys of a plan that would do nothing in it, which are refused */
+/* study/idle_keys.c - what a plan says in vain: keys that would do nothing, a format that the GPU has not */
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/node.h"
+#include "base/text.h"
 #include "study/keys.h"
 
 static bool narrow(const struct ft_scenario *s)
@@ -148,4 +150,27 @@ bool scenario_no_idle_key(const struct ft_scenario *s, const struct node *traini
 				       keys[i].path, keys[i].where);
 	}
 	return true;
+}
+
+/* Not every GPU multiplies in every format: refused where the precision was said. */
+bool scenario_multiplies(const struct ft_scenario *s, const struct node *training,
+			 struct ft_error *err)
+{
+	const struct ft_number *peak = s->cluster->gpu->peak_flop_per_s;
+	const struct node *at = node_get(training, "precision");
+	const char *has[FT_DTYPES];
+	struct arena mem = { 0 };
+	size_t n = 0;
+
+	if (peak[s->plan->precision].value > 0)
+		return true;
+	for (int d = 0; d < FT_DTYPES; d++)
+		if (peak[d].value > 0 && d != FT_FP32)
+			has[n++] = ft_dtype_name((enum ft_dtype)d);
+	ft_fail(err, at ? &at->mark : &s->cluster->gpus_mark,
+		"precision: %s has no matrix products in %s; it has %s",
+		s->cluster->gpu->name, ft_dtype_name(s->plan->precision),
+		text_join(&mem, has, n));
+	arena_release(&mem);
+	return false;
 }

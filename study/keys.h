@@ -38,6 +38,10 @@ const char *scenario_idle_value(const struct ft_scenario *s, const char *path);
 bool scenario_no_idle_key(const struct ft_scenario *s, const struct node *training,
 			  struct ft_error *err);
 
+/* Does the GPU multiply in the plan's format? */
+bool scenario_multiplies(const struct ft_scenario *s, const struct node *training,
+			 struct ft_error *err);
+
 /* Terms that the price book leaves without effect are refused (study/terms.c). */
 bool terms_count(const struct ft_scenario *s, struct ft_error *err);
 

@@ -49,8 +49,8 @@ static const struct ft_outcome_field fields[] = {
 	  AT(cost.by_kind_frac[FT_PRICE_DERIVED]), 0, 0 },
 	{ "cost.guessed_frac", "  at guessed prices", FT_SHOW_FRAC,
 	  AT(cost.by_kind_frac[FT_PRICE_GUESSED]), 0, 0 },
-	{ "cost.given_frac", NULL, FT_SHOW_FRAC, AT(cost.by_kind_frac[FT_PRICE_GIVEN]),
-	  0, 0 },
+	{ "cost.given_frac", "  at given prices", FT_SHOW_FRAC,
+	  AT(cost.by_kind_frac[FT_PRICE_GIVEN]), 0, 0 },
 	{ "cost.usd_per_gpu_hour", "USD per GPU-hour", FT_SHOW_USD_PER_HOUR,
 	  AT(cost.usd_per_gpu_hour), AT(cost.usd_per_gpu_hour_low),
 	  AT(cost.usd_per_gpu_hour_high) },
@@ -105,6 +105,16 @@ size_t ft_outcome_fields(const struct ft_outcome_field **field)
 double ft_outcome_at(const struct ft_outcome *o, size_t offset)
 {
 	return *(const double *)(const void *)((const char *)o + offset);
+}
+
+bool ft_outcome_row(const struct ft_outcome_field *f, const struct ft_outcome *o,
+		    size_t n)
+{
+	bool any = f->value != AT(cost.by_kind_frac[FT_PRICE_GIVEN]);
+
+	for (size_t i = 0; i < n; i++)
+		any = any || ft_outcome_at(&o[i], f->value) > 0;
+	return f->label && any;
 }
 
 bool ft_outcome_get(const struct ft_outcome *o, const char *key, double *value)

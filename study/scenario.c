@@ -96,7 +96,7 @@ static bool load_plan(struct whole *w, const struct node *training,
 	s->plan = w->plan;
 	if (w->plan)
 		ft_model_stretch(w->model, w->plan->sequence);
-	return w->plan &&
+	return w->plan && scenario_multiplies(s, training, err) &&
 	       (depth == SCENARIO_LENIENT || scenario_no_idle_key(s, training, err));
 }
 
@@ -316,7 +316,7 @@ static bool load_open_plan(struct whole *w, const struct node *training,
 	s->plan = w->plan;
 	if (w->plan)
 		ft_model_stretch(w->model, w->plan->sequence);
-	return w->plan != NULL;
+	return w->plan && scenario_multiplies(s, training, err);
 }
 
 static bool load(struct whole *w, enum scenario_depth depth, struct scenario_seen *seen,
@@ -411,13 +411,19 @@ static bool set_one(struct arena *mem, struct node *root, const char *set,
 			      err);
 }
 
+#define NEW_SCENARIO "`foretoken new scenario` prints one"
+
 bool scenario_set(struct arena *mem, struct node *root, const char *const *sets,
 		  size_t n, struct ft_error *err)
 {
 	if (root->kind != NODE_MAP)
 		return ft_fail(err, &root->mark,
 			       "a scenario is a map of model, cluster, "
-			       "training ...");
+			       "training ...; " NEW_SCENARIO);
+	if (node_get(root, "model_type") && !node_get(root, "cluster"))
+		return ft_fail(err, &root->mark,
+			       "is a model's config.json; a scenario names it, as "
+			       "model: FILE; " NEW_SCENARIO);
 	for (size_t i = 0; i < n; i++)
 		if (!set_one(mem, root, sets[i], err))
 			return false;

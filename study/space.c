@@ -2,6 +2,7 @@
 #include "study/space.h"
 
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -288,13 +289,38 @@ static bool descend(struct space *sp, struct candidate *c, int axis, int64_t *la
 	return true;
 }
 
+/* Of the axes that are searched the one with the most values, but those that were taken. */
+static int widest(const struct space *sp, const bool taken[AXES])
+{
+	int best = -1;
+
+	for (int i = 0; i < AXES; i++)
+		if (!taken[i] && !sp->axis[i].stated &&
+		    (best < 0 || sp->axis[i].n > sp->axis[best].n))
+			best = i;
+	return best;
+}
+
+/* Says which keys are worth stating. */
 static bool too_many(const struct space *sp, struct ft_error *err)
 {
+	enum { TOLD = 4 };
+	bool taken[AXES] = { false };
+	char most[TOLD * 60] = "";
+
+	for (int k = 0, i; k < TOLD && (i = widest(sp, taken)) >= 0; k++) {
+		size_t n = strlen(most);
+
+		taken[i] = true;
+		snprintf(most + n, sizeof(most) - n, "%s%s (%zu)", k ? ", " : "",
+			 keys[i], sp->axis[i].n);
+	}
 	return ft_fail(
 		err, &sp->scenario->given->mark,
 		"%.0e combinations are too many to search, of which more than %zu "
-		"are legal; state some of the keys, or free fewer",
-		sp->combinations, sp->n ? sp->n - 1 : 0);
+		"are legal; state some of the keys, or free fewer: the most values "
+		"have %s",
+		sp->combinations, sp->n ? sp->n - 1 : 0, most);
 }
 
 static bool stages_given(const struct space *sp, struct ft_error *err)

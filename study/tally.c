@@ -33,6 +33,14 @@ void tally_check(struct tally *t, const struct ft_check *check, bool scored)
 	c->slow = c->is_rate ? c->measured < c->low : c->measured > c->high;
 }
 
+bool ft_check_doubtful(const struct ft_check *c)
+{
+	enum { FAR = 20 };
+	double ratio = c->measured / c->predicted;
+
+	return ratio > FAR || ratio < 1. / FAR;
+}
+
 void tally_failure(struct tally *t, const char *id, const struct ft_error *err)
 {
 	struct ft_validation *v = t->v;
@@ -110,6 +118,8 @@ void tally_finish(struct tally *t)
 
 	for (size_t i = 0; i < v->n_checks; i++)
 		group[i] = v->check[i].group;
+	v->other = t->side;
+	v->n_others = t->n_side;
 	for (size_t i = 0; i < t->n_side; i++)
 		key[i] = t->side[i].key;
 	v->summary = summarize(t->mem, v->check, NULL, v->n_checks, NULL);
@@ -130,7 +140,7 @@ bool columns_known(const struct csv *rows, const char *const *names, size_t n,
 {
 	for (size_t i = 0; i < rows->n_columns; i++) {
 		const char *column = rows->column[i], *near;
-		struct ft_mark at = { rows->file, 1, (int)i + 1 };
+		struct ft_mark at = csv_column_mark(rows, i);
 		bool known = false;
 
 		for (size_t j = 0; j < n && !known; j++)

@@ -38,7 +38,8 @@ static const char *without_effect(const struct ft_scenario *s, enum when when)
 	if (!s->prices->n_rents)
 		return when == RENTED ? "the cluster is bought" : NULL;
 	if (when == BOUGHT)
-		return "the cluster is rented, and all is in the rent of the hour";
+		return "the cluster is rented, and all is in the rent of the hour; "
+		       "cost.usd_per_gpu_hour is a rent of your own";
 	return when == AHEAD && !ahead ?
 		       "the cluster is rented, and nothing is paid ahead" :
 		       NULL;

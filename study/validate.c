@@ -3,6 +3,7 @@
 
 #include "base/node.h"
 #include "base/plain.h"
+#include "base/text.h"
 #include "study/keys.h"
 #include "study/shelf.h"
 #include "study/tally.h"
@@ -18,7 +19,7 @@ static const char *const about[] = { "id", "group", "source", "notes" };
 
 enum { ABOUT = sizeof(about) / sizeof(*about) };
 
-static const char *const heads[] = { "model.", "measured." };
+static const char *const heads[] = { "model." };
 
 enum { HEADS = sizeof(heads) / sizeof(*heads) };
 
@@ -62,10 +63,15 @@ static bool is_about(const char *key)
 bool rows_are_steps(struct tally *t, const struct csv *rows, struct ft_error *err)
 {
 	const struct scenario_key *key;
-	size_t n_keys = scenario_keys(&key), n = ABOUT;
-	const char **name = ARENA_ARRAY(t->mem, ABOUT + n_keys, const char *);
+	const struct ft_outcome_field *field;
+	size_t n_keys = scenario_keys(&key), n_fields = ft_outcome_fields(&field);
+	const char **name =
+		ARENA_ARRAY(t->mem, ABOUT + n_fields + n_keys, const char *);
+	size_t n = ABOUT;
 
 	memcpy(name, about, sizeof(about));
+	for (size_t i = 0; i < n_fields; i++)
+		name[n++] = arena_printf(t->mem, "measured.%s", field[i].key);
 	for (size_t i = 0; i < n_keys; i++)
 		if (key[i].flags & KEY_COLUMN)
 			name[n++] = key[i].path;
@@ -147,16 +153,19 @@ struct measured_row {
 	const struct ft_outcome *o;
 };
 
-/* 0: it was not measured. */
+/* 0: it was not measured; what others are divided by is never 0. */
 static bool measured(struct tally *t, const struct measured_row *r, const char *key,
 		     double *out, struct ft_error *err)
 {
 	int column = csv_column(r->rows, arena_printf(t->mem, "measured.%s", key));
 	struct ft_mark at = csv_mark(r->rows, r->row, column);
 
-	return csv_number(r->rows, r->row, column, 0, out, err) &&
-	       (*out >= 0 ||
-		ft_fail(err, &at, "measured.%s should not be below 0", key));
+	if (!csv_number(r->rows, r->row, column, 0, out, err))
+		return false;
+	if (*out < 0)
+		return ft_fail(err, &at, "measured.%s should not be below 0", key);
+	return *out > 0 || !is_scored(key) || !csv_text(r->rows, r->row, column)[0] ||
+	       ft_fail(err, &at, "measured.%s should be above 0", key);
 }
 
 static bool check(struct tally *t, const struct measured_row *r, struct ft_check c,
@@ -181,13 +190,15 @@ static bool check_others(struct tally *t, const struct measured_row *r,
 			 struct ft_check c, bool *any, struct ft_error *err)
 {
 	for (size_t i = 0; i < r->rows->n_columns; i++) {
+		struct ft_mark at = csv_mark(r->rows, r->row, (int)i);
+
 		c.key = measured_key(r->rows->column[i]);
 		if (!c.key || is_scored(c.key))
 			continue;
 		if (!measured(t, r, c.key, &c.measured, err))
 			return false;
 		if (is_share(c.key) && c.measured > 1)
-			return ft_fail(err, NULL, "measured.%s is a fraction, 0 to 1",
+			return ft_fail(err, &at, "measured.%s is a fraction, 0 to 1",
 				       c.key);
 		*any |= c.measured > 0;
 		if (c.measured > 0 && !check(t, r, c, err))
@@ -206,6 +217,7 @@ static bool check_measured(struct tally *t, const struct measured_row *r,
 			      .group = group[0] ? group : "-",
 			      .extrapolated_frac = r->o->extrapolated_frac,
 			      .traits = traits };
+	struct ft_mark at = csv_mark(r->rows, r->row, -1);
 	bool found = false, any = false;
 
 	*traits = traits_copy(t->mem, &r->o->traits);
@@ -220,13 +232,16 @@ static bool check_measured(struct tally *t, const struct measured_row *r,
 			return false;
 	}
 	return check_others(t, r, c, &any, err) &&
-	       (any || ft_fail(err, NULL, "the row has no measured value"));
+	       (any || ft_fail(err, &at,
+			       "the row has no measured value, such as "
+			       "measured.step_s"));
 }
 
 bool row_scored(struct tally *t, const struct csv *rows, size_t row, const char **key,
 		double *value, struct ft_error *err)
 {
 	struct measured_row r = { rows, row, NULL };
+	struct ft_mark at = csv_mark(rows, row, -1);
 
 	for (size_t i = 0; i < SCORED; i++) {
 		*key = scored[i];
@@ -235,7 +250,8 @@ bool row_scored(struct tally *t, const struct csv *rows, size_t row, const char 
 		if (*value > 0)
 			return true;
 	}
-	return ft_fail(err, NULL, "the row has no measured step or rate");
+	return ft_fail(err, &at, "the row has no measured step or rate: measured.%s",
+		       text_join(t->mem, scored, SCORED));
 }
 
 bool validate_row(struct tally *t, const struct csv *rows, size_t row,
@@ -279,6 +295,7 @@ struct ft_validation *ft_validate(const char *path, const char *const *sets, siz
 	rows = csv_read_file(&w->mem, path, err);
 	if (rows) {
 		w->validation.file = rows->file;
+		w->validation.n_rows = rows->n_rows;
 		if (!strcmp(rows->column[0], "kernel"))
 			ok = validate_kernels(&t, rows, err);
 		else if (!strcmp(rows->column[0], "op"))

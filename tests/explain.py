@@ -73,4 +73,37 @@ for word in sorted(words):
         assert '"%s"' % path.split(".")[-1] in text, (folder, path)
 for path, default in (("training.moe_dispatcher", "alltoall"), ("training.grouped_experts", "true"), ("training.fp8_recipe", "delayed")):
     assert blocks(path)[path][1][0] == default, path  # no use for these in a dense model in 16 bit
-print(len(words), "words")
+
+# Keys of other files: each that a file of the tree holds is told, from the manual page of its kind.
+FILES = {"stack": "stacks", "gpu": "hw/gpus", "node": "hw/nodes", "fabric": "hw/fabrics", "site": "hw/sites", "ccl": "stacks/ccl",
+         "prices": "cost/prices"}
+told = 0
+for kind, folder in FILES.items():
+    keys = set()
+    for name in os.listdir(folder):
+        top = None
+        for line in open(os.path.join(folder, name)) if name.endswith(".yaml") else ():
+            if found := re.match(r"([A-Za-z_0-9]+):", line):
+                top = found[1]
+                keys.add(top)
+            elif (found := re.match(r"  ([A-Za-z_0-9]+):", line)) and kind == "stack" and top in ("layout", "rates"):
+                keys.add(top + "." + found[1])
+    assert keys, kind
+    for key in sorted(keys):
+        for block in said("explain", kind + "." + key).strip().split("\n\n"):
+            lines = block.split("\n")
+            assert lines[-1] == "  more      man foretoken-" + kind and len(lines) > 2, (kind, key, block)
+            assert all(len(line) <= 80 and "\\" not in line for line in lines), block
+        told += 1
+for word, path, default in (("fusion", "layout.fusion, of a stack", "kernels"), ("fused_gate_up", "layout.fused_gate_up, of a stack", "true"),
+                            ("context_parallel_lora", "layout.context_parallel_lora, of a stack", "as context_parallel"),
+                            ("gemm.spread", "gemm.spread, of a GPU", None), ("rings_ranks", "rings_ranks, of a fabric", "128"),
+                            ("radix", "switch, of a fabric", None), ("colocation", "facility, of a price book", None)):
+    block = said("explain", word).split("\n\n")[0].strip().split("\n")
+    assert block[0] == path, (word, block)
+    assert ("  default   %s" % default in block) == (default is not None), block
+assert "a number of an answer: MFU" in said("explain", "mfu")
+assert said("explain", "hidden_size").startswith("model.hidden_size\n")
+wrong = subprocess.run([program, "explain", "maskd_attention"], capture_output=True, text=True)
+assert wrong.returncode == 1 and "did you mean 'masked_attention'?" in wrong.stderr, wrong
+print(len(words), "words,", told, "keys of other files")

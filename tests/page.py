@@ -421,7 +421,7 @@ def fleets(page, answers):
     for a in answers:
         if "run" not in a:
             continue
-        (first, *rows) = page.table("Fleets, as %s; ranges end at P90" % a["name"])
+        (first, *rows) = page.table("Fleets, as %s; ranges are of P50 to P90" % a["name"])
         assert first == ["fleet", "GPUs", "T tokens", "days", "million USD", "MW", "MWh", "failures"], first
         for row, f in zip(rows, [a["run"]] + a["run"]["fleets"], strict=True):
             assert row[0] == f["for"], (row, f["for"])

@@ -11,7 +11,7 @@ import sys
 
 part, program, folder = sys.argv[1:]
 draw = random.Random(5)
-SHOWN, READ = 160, 511  # columns of a line that are shown, and that are read
+SHOWN = 160  # columns of a line that are shown; of a mistake behind them, what is about it
 
 
 def mistake():
@@ -35,10 +35,15 @@ def pointed():
         assert p.returncode == 1 and not p.stdout, p
         said, shown, mark = p.stderr.split("\n")[:3]
         assert said.startswith("%s:%d:%d: error: unknown key 'zqx'" % (path, line, column)), (said, line, column)
-        whole = text.split("\n")[line - 1][:READ]
-        assert shown == "  " + whole[:SHOWN], (shown, whole)
-        blanks = "".join("\t" if c == "\t" else " " for c in whole[:min(column - 1, SHOWN)])
-        assert mark == "  " + blanks + "^", (mark, column)
+        whole = text.split("\n")[line - 1]
+        if column <= SHOWN:
+            assert shown == "  " + whole[:SHOWN], (shown, whole)
+            blanks = "".join("\t" if c == "\t" else " " for c in whole[:column - 1])
+            assert mark == "  " + blanks + "^", (mark, column)
+        else: # the mark is below the word, and what is shown is of the line
+            assert shown.startswith("  ...") and shown[len(mark) - 1:].startswith("zqx"), (shown, mark)
+            assert shown.strip().strip(".").strip() in whole and len(shown) <= SHOWN, shown
+            assert mark == "".join("\t" if c == "\t" else " " for c in shown[:len(mark) - 1]) + "^", (shown, mark)
         assert p.stderr.count("\n") == 3, p.stderr
 
 

@@ -224,7 +224,8 @@ static void bad_yaml_is_one_clear_error(void **state)
 		{ "a: \"\\x01\"", 1, 4, "holds a control character" },
 		{ "{a: 1, \"b\\0\": 2}", 1, 8, "holds a NUL byte" },
 		{ "a: {b: \"c\\x7f\"}", 1, 8, "holds a control character" },
-		{ "\t- x", 1, 1, "is not valid YAML" },
+		{ "\t- x", 1, 1,
+		  "is not valid YAML: a tab stands where only spaces may" },
 		{ "*x", 1, 1, "undefined alias" },
 		{ "a:\n  b: 'x\n", 3, 1, "is not valid YAML" },
 	};

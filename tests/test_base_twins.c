@@ -141,6 +141,8 @@ static void reads_as_cut_up(const char *text)
 			assert_int_equal(err.line, number);
 			break;
 		}
+		if (row && !line[strspn(line, ",")]) /* a row of empty cells */
+			continue;
 		/* a wrong row further down is still an error of the whole */
 		for (int i = 0; t && row && (cell = strsep(&place, ",")); i++) {
 			assert_string_equal(csv_text(t, row - 1, i), cell);
@@ -155,12 +157,45 @@ static void reads_as_cut_up(const char *text)
 	arena_release(&mem);
 }
 
+/* With semicolons or tabs for all commas it is the same table, and the same mistake. */
+static void reads_with_other_signs(const char *text)
+{
+	static const char signs[] = ";\t";
+	struct arena mem = { 0 };
+	struct ft_error err = { .text = "" }, other = err;
+	struct csv *t = csv_read_text(&mem, "x", text, strlen(text), &err), *u;
+
+	for (int i = 0; i < 2; i++) {
+		char *as = arena_text(&mem, text);
+
+		for (char *p = as; *p; p++)
+			if (*p == ',')
+				*p = signs[i];
+		u = csv_read_text(&mem, "x", as, strlen(as), &other);
+		assert_int_equal(!t, !u);
+		assert_int_equal(err.line, other.line);
+		assert_string_equal(err.text, other.text);
+		for (size_t k = 0; t && k < t->n_rows; k++)
+			for (int c = 0; c < 2; c++) {
+				assert_string_equal(csv_text(t, k, c),
+						    csv_text(u, k, c));
+				assert_int_equal(csv_mark(t, k, c).column,
+						 csv_mark(u, k, c).column);
+			}
+		assert_true(!t || t->n_rows == u->n_rows);
+	}
+	arena_release(&mem);
+}
+
 /* Row by row: what is called the same is, and words of earlier rows stay. */
 static void rows_say_what_they_repeat(void **state)
 {
-	static const char text[] = "a,b,c\nx,1,\nx,12,\n\"x\",12,y\nx,1,y\r\nx,1,yy\n";
-	static const bool same[5][3] = {
-		{ false }, { true }, { false, true }, { false }, { true, true },
+	static const char text[] =
+		"a,b,c\nx,1,\nx,12,\n\"x\",12,y\nx,1,y\r\nx,1,yy\n,,\nx,1,yy\n";
+	static const bool same[6][3] = {
+		/* behind a row of nothing, nothing is */
+		{ false }, { true },	   { false, true },
+		{ false }, { true, true }, { false },
 	};
 	const char *first;
 	struct arena mem = { 0 };
@@ -172,7 +207,7 @@ static void rows_say_what_they_repeat(void **state)
 	ok_or_say(t, err);
 	assert_int_equal(csv_rows_column(t, "c"), 2);
 	assert_int_equal(csv_rows_column(t, "d"), -1);
-	for (int i = 0; i < 5; i++) {
+	for (int i = 0; i < 6; i++) {
 		assert_int_equal(csv_next(t), 1);
 		for (int k = 0; k < 3; k++)
 			assert_int_equal(t->cell[k].same, same[i][k]);
@@ -183,10 +218,10 @@ static void rows_say_what_they_repeat(void **state)
 		assert_true(number == (i == 1 || i == 2 ? 12 : 1));
 	}
 	assert_false(csv_rows_number(t, 2, &number));
-	assert_int_equal(err.line, 6);
+	assert_int_equal(err.line, 8);
 	assert_int_equal(err.column, 5);
 	assert_int_equal(csv_next(t), 0);
-	assert_int_equal(t->n_rows, 5);
+	assert_int_equal(t->n_rows, 6);
 	arena_release(&mem);
 }
 
@@ -203,6 +238,7 @@ static void cells_are_what_lies_between_commas(void **state)
 		for (uint32_t n = 4 + rnd(&seed) % 14; n-- > 4;)
 			text[n] = letters[rnd(&seed) % (sizeof(letters) - 1)];
 		reads_as_cut_up(text);
+		reads_with_other_signs(text);
 	}
 }
 

@@ -84,6 +84,7 @@ head -c 4096 /dev/urandom >"$tmp/random.yaml"
 ok "a binary file" fails 1 "error:" $f simulate "$tmp/random.yaml"
 head -c 20000000 /dev/zero | tr '\0' 'a' >"$tmp/large.yaml"
 ok "an enormous file" fails 1 "too large" $f simulate "$tmp/large.yaml"
+ok "a config.json that is given as a scenario is told" fails 1 "is a model.s config.json; a scenario names it, as model: FILE" $f simulate examples/06-my-own-model/config.json
 ok "an unknown key names the nearest" bad "did you mean 'training'" 's/^training:/trainig:/'
 ok "an unknown GPU names the nearest" bad "did you mean 'h100-sxm'" 's/gpu: h100-sxm/gpu: h100-smx/'
 ok "a GPU's short name finds it" bad "did you mean 'h100-sxm'" 's/gpu: h100-sxm/gpu: H100/'

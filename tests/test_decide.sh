@@ -40,6 +40,16 @@ ok "the CSV has all of it" sh -c "$f compare $a $b --csv >$tmp/c.csv && grep -q 
 ok "and the causes, crossovers and fleets" sh -c "$f compare $a $b --csv --set run.tokens=1T --set run.days=60 >$tmp/c.csv && grep -q '^cause\..*\.p90,' $tmp/c.csv && grep -q '^crossover.price of a server,' $tmp/c.csv && [ \$(grep -c '^.*fleet\..*\.gpus' $tmp/c.csv) = 3 ] && grep -q '^fleet.the cluster as given.days.p50,' $tmp/c.csv && sed 's/\"[^\"]*\"/quoted/' $tmp/c.csv | awk -F, 'NF != 3 { exit 1 }'"
 ok "a crossover says what it is now" jq -e '.verdict as $v | (.scenarios[] | select(.name == $v.crossovers_of)) as $s | ($v.crossovers[] | select(.what == "model FLOP/s per GPU") | .now) / ($s.model_flop_per_s_per_gpu / 1e12) - 1 | fabs < 1e-9' "$tmp/c.json"
 ok "more draws hardly change the odds" sh -c "$f compare $a $b --draws 131072 --json | jq -e --slurpfile c $tmp/c.json '(.verdict.probability - \$c[0].verdict.probability) | fabs < 0.01'"
+cat >"$tmp/wide.yaml" <<END
+model: llama3-8b
+cluster: {gpu: h100-sxm, gpus: 64}
+training: {sequence_length: 4096, global_batch_size: 128}
+END
+alike() { # one scenario has one range, whoever is asked
+	$f simulate "$tmp/wide.yaml" --json >"$tmp/w.json" && $f compare "$tmp/wide.yaml" $a --json >"$tmp/wa.json" &&
+		jq -e --slurpfile w "$tmp/w.json" '.scenarios[0].interval as $c | $w[0].interval | to_entries | map(select(.value | type == "array") | (.value[0] / $c[.key][0] - 1 | fabs), (.value[1] / $c[.key][1] - 1 | fabs)) | max < 0.01' "$tmp/wa.json"
+}
+ok "simulate and compare say the same range" alike
 ok "too few draws" wrong "draws" $f compare $a $b --draws 3
 ok "a basis that is none" wrong "gpus, money, megawatts or time" $f compare $a $b --at dollars
 ok "for equal money the cheaper one is larger" sh -c "$f compare $a $b --at money --json | jq -e '.scenarios[1].scenario.cluster.gpus >= 1024 and .verdict.basis == \"money\"'"

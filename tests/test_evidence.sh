@@ -31,6 +31,7 @@ far() { # on a GPU with few rows most kernels are far from any
 }
 ok "how much is far from anything measured is told" far
 ok "compare warns where no stack was given" says "name no stack" $f compare "$tmp/a.yaml" "$tmp/b.yaml"
+ok "and says no more of GPUs than is so" says "all run under generic here, whose range holds what people run" $f compare "$tmp/a.yaml" "$tmp/a.yaml" --set cluster.fabric=roce-400-rail
 ok "compare warns where stacks differ" says "The stacks differ" $f compare $a $b
 ok "the JSON has the warning" sh -c "$f compare $a $b --json | grep -q '\"warning\"'"
 ok "the report has the runs" sh -c "$f simulate $tmp/a.yaml --report $tmp/r && grep -q 'How far to trust it' $tmp/r/index.html && grep -q 'stack not given' $tmp/r/index.html"

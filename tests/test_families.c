@@ -349,6 +349,19 @@ static const struct {
 	  "'qk_nope_head_dim': 128, 'qk_rope_head_dim': 64, 'v_head_dim': 128,"
 	  "'vocab_size': 129280, 'num_nextn_predict_layers': 1}",
 	  671e9 + 14e9 - 2. * 129280 * 7168, 0, 0.001 },
+	/* tencent/Hunyuan-A13B-Instruct: 80B, 13B active */
+	{ "{'model_type': 'hunyuan_v1_moe', 'hidden_size': 4096, 'head_dim': 128,"
+	  "'num_hidden_layers': 32, 'num_attention_heads': 32,"
+	  "'num_key_value_heads': 8, 'intermediate_size': 3072,"
+	  "'num_experts': 64, 'moe_topk': [8, 8], 'num_shared_expert': [1, 1],"
+	  "'tie_word_embeddings': true, 'vocab_size': 128167}",
+	  80e9, 13e9, 0.01 },
+	/* openbmb/MiniCPM3-4B, whose config.json leaves v_head_dim out */
+	{ "{'model_type': 'minicpm3', 'hidden_size': 2560, 'num_hidden_layers': 62,"
+	  "'num_attention_heads': 40, 'num_key_value_heads': 40,"
+	  "'intermediate_size': 6400, 'q_lora_rank': 768, 'kv_lora_rank': 256,"
+	  "'qk_nope_head_dim': 64, 'qk_rope_head_dim': 32, 'vocab_size': 73448}",
+	  4.07e9, 0, 0.002 },
 	/* facebook/MobileLLM-R1-950M: the family of Llama 4 without experts, 949M */
 	{ "{'model_type': 'llama4_text', 'hidden_size': 1536, 'num_hidden_layers': 22,"
 	  "'num_attention_heads': 24, 'num_key_value_heads': 6, 'head_dim': 64,"

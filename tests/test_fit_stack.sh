@@ -85,6 +85,15 @@ sed '3s/torch-2.11-compile/torch-2.11-eager/' "$tmp/runs.csv" >"$tmp/two.csv"
 ok "two stacks are refused" fails "fit one stack at a time" $f validate "$tmp/two.csv" --fit-stack "$tmp/none"
 sed '3s/,8,torch/,7,torch/' "$tmp/runs.csv" >"$tmp/bad.csv"
 ok "a row that cannot be used is told" sh -c "$f validate $tmp/bad.csv --fit-stack $tmp/seven >$tmp/text && grep -q '1 rows could not be used' $tmp/text"
+ok "with its line" grep -q 'the first, of line 3: ' "$tmp/text"
+python3 -c 'import csv, sys
+rows = list(csv.DictReader(open(sys.argv[1])))
+key = next(k for k in rows[0] if k.startswith("measured."))
+rows[2][key] = repr(float(rows[2][key]) * 1000)
+w = csv.DictWriter(open(sys.argv[2], "w", newline=""), rows[0])
+w.writeheader()
+w.writerows(rows)' "$tmp/runs.csv" "$tmp/ms.csv"
+ok "a run in another unit is not fitted to" sh -c "$f validate $tmp/ms.csv --fit-stack $tmp/units >$tmp/text && grep -q '1 rows could not be used; the first, of line 4: .* is measured as .*: is it in another unit' $tmp/text"
 counted() { # FILE N FAILED: as many rows were used, and not
 	$f validate "$tmp/$1.csv" --fit-stack "$tmp/counted.$1" --json | python3 -c 'import json, sys
 d = json.load(sys.stdin)

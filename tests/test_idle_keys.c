@@ -137,10 +137,33 @@ static void an_answer_says_that_it_does_nothing(void **state)
 	arena_release(&mem);
 }
 
+/* A format that the GPU has not, too, where it was said. */
+static void a_format_that_the_gpu_has_not_is_refused(void **state)
+{
+	struct ft_shelf *shelf = ft_shelf_new();
+	struct ft_error err = { .text = "" };
+	struct arena mem = { 0 };
+
+	(void)state;
+	for (int lenient = 0; lenient < 2; lenient++) {
+		assert_null(load(shelf, &mem,
+				 (struct said){ DENSE, "precision", "mxfp8", "" },
+				 lenient, &err));
+		assert_string_equal(err.text,
+				    "precision: h100-sxm has no matrix products in "
+				    "mxfp8; it has bf16, fp16, fp8, fp8-block128");
+		assert_int_equal(err.line, 8);
+		assert_int_equal(err.column, 14);
+	}
+	ft_shelf_free(shelf);
+	arena_release(&mem);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_would_do_nothing_is_refused),
+		cmocka_unit_test(a_format_that_the_gpu_has_not_is_refused),
 		cmocka_unit_test(an_answer_says_that_it_does_nothing),
 	};
 

@@ -146,7 +146,11 @@ static void mistakes_are_told_with_their_place(void **state)
 		int line, column;
 		const char *text;
 	} wrong[] = {
-		{ "llama3-9b", 1, 1, "llama3-8b" },
+		{ "llama3-9b", 1, 1,
+		  "did you mean 'llama3-8b'?; a model that is no preset is read from "
+		  "its config.json, which is named as model: ./config.json" },
+		{ "meta-llama/Llama-3.1-8B", 1, 1, "is read from its config.json" },
+		{ "./models", 0, 0, "is a folder, not a file; a model that is no" },
 		{ "{name: llama3-8b, num_hiden_layers: 4}", 1, 19,
 		  "did you mean 'num_hidden_layers'" },
 		{ "name: llama3-8b\nnum_attention_heads: 33", 2, 22,
@@ -193,6 +197,13 @@ static void mistakes_are_told_with_their_place(void **state)
 		  "dense, sparse" },
 		{ "name: llama3-8b\nlayer_types: [linear_attention]", 1, 1,
 		  "lacks the key 'linear_num_value_heads'" },
+		{ "name: llama3-8b\nnum_local_experts: 8", 2, 1,
+		  "num_local_experts does nothing in a model of type llama; leave it "
+		  "out, or say a model_type that has it, such as mixtral or qwen3_moe" },
+		{ "name: llama3-8b\nkv_lora_rank: 512", 2, 1, "such as deepseek_v3" },
+		{ "name: llama3-8b\nnum_experts_per_tok: 2", 2, 1, "such as mixtral" },
+		{ "name: gemma3-27b\nsliding_window_pattern: LLX", 2, 25,
+		  "not a whole number" },
 		{ "[llama3-8b]", 1, 1, "a name, a path or a map" },
 		{ "{num_hidden_layers: 3}", 1, 1, "name or a model_type" },
 	};
@@ -220,6 +231,166 @@ static void a_config_without_a_type_is_refused(void **state)
 	assert_null(load("./no-such-config.json", &err));
 }
 
+/* Files that people have: each is refused where it is wrong, with what to do next. */
+static void a_file_that_is_no_model_is_told_what_it_is(void **state)
+{
+	static const struct {
+		const char *json;
+		int line, column;
+		const char *text;
+	} wrong[] = {
+		{ "<!DOCTYPE html>\n<html></html>", 1, 1, "holds no keys and values" },
+		{ "[{\"model_type\": \"llama\"}]", 1, 1, "holds no keys and values" },
+		{ "{\"peft_type\": \"LORA\", \"r\": 16}", 1, 1,
+		  "name the config.json of its base model, and the adapter in "
+		  "training.lora" },
+		{ "{\"dim\": 4096, \"n_layers\": 32, \"n_heads\": 32}", 1, 1,
+		  "is a params.json of Meta's" },
+		{ "{\"hidden_size\": 64, \"kv_lora_rank\": 8}", 1, 1,
+		  "say model: {name: FILE, model_type: deepseek_v3}" },
+		{ "{\"model_type\": \"llava\", \"text_config\": {\n"
+		  "\"model_type\": \"llama\", \"vocab_size\": 32064}}",
+		  1, 40,
+		  "lacks the key 'hidden_size'; it is not guessed: add it to the "
+		  "scenario's model" },
+		/* in a file that others wrote, a word is seldom mistyped */
+		{ "{\"model_type\": \"mixtrel\",\n\"hidden_size\": 64}", 1, 16,
+		  "if its layers are those of llama, which its keys fit best" },
+		{ "{\"model_type\": \"kimi_k25\", \"kv_lora_rank\": 512,"
+		  "\"n_routed_experts\": 8}",
+		  1, 16, "if its layers are those of kimi_k2, which" },
+		{ "{\"model_type\": \"nemotron-nas\"}", 1, 16,
+		  "its layers of different widths are not simulated" },
+	};
+	struct ft_error err;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		assert_null(load_json(wrong[i].json, "", &err));
+		if (!strstr(err.text, wrong[i].text) || err.line != wrong[i].line ||
+		    err.column != wrong[i].column ||
+		    strncmp(err.file, "/tmp/foretoken-", 15) != 0)
+			fail_msg("%s: %s:%d:%d: %s", wrong[i].json, err.file, err.line,
+				 err.column, err.text);
+	}
+}
+
+#define SHAPE \
+	"\"hidden_size\": 64, \"num_hidden_layers\": 8, \"vocab_size\": 100," \
+	"\"num_attention_heads\": 4, \"intermediate_size\": 96"
+
+/* A file's keys that its type has no use for are listed and left out of what is written
+ * down; those that say that there is none are neither. */
+static void keys_of_other_types_are_told(void **state)
+{
+	struct ft_error err;
+	struct ft_model *m = load_json("{\"model_type\": \"mixtral\", " SHAPE
+				       ", \"num_local_experts\": 8,"
+				       "\"num_experts_per_tok\": 2,"
+				       "\"kv_lora_rank\": null, \"rope_theta\": 1,"
+				       "\"first_k_dense_replace\": 0}",
+				       ", model_type: llama", &err);
+
+	(void)state;
+	assert_non_null(m);
+	assert_int_equal(m->n_passed_over, 3);
+	assert_string_equal(m->passed_over[0], "rope_theta");
+	assert_string_equal(m->passed_over[1], "num_local_experts");
+	assert_string_equal(m->passed_over[2], "num_experts_per_tok");
+	assert_null(node_get(m->config, "num_local_experts"));
+	assert_non_null(node_get(m->config, "intermediate_size"));
+	ft_model_free(m);
+}
+
+/* So are keys that a scenario lays upon a model whose type has them, but no layer of it. */
+static void keys_without_a_layer_are_told(void **state)
+{
+	static const char *const yaml[][2] = {
+		{ "name: qwen3-30b-a3b\nintermediate_size: 64", "intermediate_size" },
+		{ "name: deepseek-v3\nnum_key_value_heads: 8", "num_key_value_heads" },
+		{ "name: gemma2-9b\nlayer_types: [full_attention]\n"
+		  "sliding_window_pattern: 3",
+		  "sliding_window_pattern" },
+	};
+	struct ft_error err;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(yaml) / sizeof(*yaml); i++) {
+		struct ft_model *m = load(yaml[i][0], &err);
+
+		if (!m)
+			fail_msg("%s: %s", yaml[i][0], err.text);
+		assert_int_equal(m->n_passed_over, 1);
+		assert_string_equal(m->passed_over[0], yaml[i][1]);
+		ft_model_free(m);
+	}
+}
+
+/* EXAONE says where windows are in letters, Hunyuan a number once for each layer. */
+static void what_is_said_for_each_layer_is_understood(void **state)
+{
+	struct ft_error err;
+	struct ft_model *m = load_json("{\"model_type\": \"exaone4\", " SHAPE
+				       ", \"sliding_window\": 128,"
+				       "\"sliding_window_pattern\": \"LLG\"}",
+				       "", &err);
+
+	(void)state;
+	assert_non_null(m);
+	for (int64_t i = 0; i < 8; i++)
+		assert_int_equal(m->layer[i].window, i % 3 == 2 ? 0 : 128);
+	ft_model_free(m);
+	m = load_json("{\"model_type\": \"hunyuan_v1_moe\", " SHAPE
+		      ", \"num_experts\": 16, \"moe_topk\": [2, 2, 2],"
+		      "\"num_shared_expert\": [3, 3]}",
+		      "", &err);
+	assert_non_null(m);
+	assert_int_equal(m->layer[7].experts_per_token, 2);
+	assert_int_equal(m->layer[7].shared_intermediate, 3 * 96);
+	ft_model_free(m);
+	assert_null(load_json("{\"model_type\": \"hunyuan_v1_moe\", " SHAPE
+			      ", \"num_experts\": 16, \"moe_topk\": [2, 3]}",
+			      "", &err));
+	assert_non_null(strstr(err.text,
+			       "num_experts_per_tok: is not the same for all layers"));
+}
+
+/* Qwen Omni: a text part inside a part that thinks. */
+static void a_part_inside_a_part_is_read(void **state)
+{
+	struct ft_error err;
+	struct ft_model *m = load_json(
+		"{\"model_type\": \"qwen2_5_omni\", \"talker_config\": {\"a\": 1},"
+		"\"thinker_config\": {\"audio_config\": {\"a\": 1}, \"text_config\": "
+		"{\"model_type\": \"qwen2_5_omni_text\", " SHAPE "}}}",
+		"", &err);
+
+	(void)state;
+	assert_non_null(m);
+	assert_true(m->qkv_bias);
+	assert_int_equal(m->n_passed_over, 2);
+	assert_string_equal(m->passed_over[0], "audio_config");
+	assert_string_equal(m->passed_over[1], "talker_config");
+	ft_model_free(m);
+}
+
+static void positions_that_are_added_are_told(void **state)
+{
+	struct ft_error err;
+	struct ft_model *m = load_json("{\"model_type\": \"gpt2\", " SHAPE
+				       ", \"n_positions\": 1024}",
+				       "", &err);
+
+	(void)state;
+	assert_non_null(m);
+	ft_model_stretch(m, 1024);
+	assert_int_equal(m->stretched_from, 0);
+	ft_model_stretch(m, 4096);
+	assert_int_equal(m->stretched_from, 1024);
+	assert_int_equal(m->max_positions, 4096);
+	ft_model_free(m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -228,6 +399,12 @@ int main(void)
 		cmocka_unit_test(a_whole_model_may_stand_in_the_scenario),
 		cmocka_unit_test(mistakes_are_told_with_their_place),
 		cmocka_unit_test(a_config_without_a_type_is_refused),
+		cmocka_unit_test(a_file_that_is_no_model_is_told_what_it_is),
+		cmocka_unit_test(keys_of_other_types_are_told),
+		cmocka_unit_test(keys_without_a_layer_are_told),
+		cmocka_unit_test(what_is_said_for_each_layer_is_understood),
+		cmocka_unit_test(a_part_inside_a_part_is_read),
+		cmocka_unit_test(positions_that_are_added_are_told),
 	};
 
 	return cmocka_run_group_tests_name("models/config", tests, NULL, NULL);

@@ -144,4 +144,12 @@ done
 ok "servers sold for what they cost" refused "residual_frac: should be below 1" $f simulate $a --set cost.residual_frac=1
 ok "a horizon of ages" refused "horizon: should be between" $f simulate $a --set cost.horizon=1e9y
 ok "the smallest interest" same
+told() { # the shares that a table shows add up to all of the capital
+	$f "$@" | awk '/^  at [a-z]* prices/ { for (i = 4; i <= NF; i++) if ($i ~ /^[0-9.]+$/) { sum += $i; break } } END { exit !(sum > 99.8 && sum < 100.2) }'
+}
+ok "shares of prices add up, with those that were given" told simulate examples/01-first-answer/mi300x.yaml --price mi300x-server=150000
+ok "side by side, too" told compare examples/01-first-answer/mi300x.yaml examples/01-first-answer/h100.yaml --price mi300x-server=150000
+ok "and without" told simulate examples/01-first-answer/mi300x.yaml
+ok "GPUs that are bought and idle are told" sh -c "$f simulate examples/01-first-answer/h100.yaml --set cluster.gpus=996 --set 'training.parallel={tp: 4}' --set training.global_batch_size=996 | grep -q '^4 of the 1000 GPUs that are bought stand idle, as servers are sold whole; USD per GPU-hour is of the 996 that work'"
+ok "not where all work, or where they are rented" sh -c "! $f simulate examples/01-first-answer/h100.yaml | grep -q 'stand idle' && ! $f simulate examples/01-first-answer/h100.yaml --set cluster.gpus=996 --set 'training.parallel={tp: 4}' --set training.global_batch_size=996 --set 'cost={usd_per_gpu_hour: 2 USD/h}' | grep -q 'stand idle'"
 finish

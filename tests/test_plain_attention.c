@@ -12,7 +12,7 @@ enum { SEQUENCE = 1024, LAYERS = 2, BATCH = 2 };
 #define EAGER "transformers-5-eager"
 #define FUSED "torch-2.11-eager"
 #define TOKENS ((double)(BATCH * SEQUENCE))
-#define PLAN                                                                              \
+#define PLAN \
 	"{sequence_length: 1024, micro_batch_size: 2, global_batch_size: 2, sharding: " \
 	"fsdp, recompute: none, gradient_dtype: fp32}"
 
@@ -22,8 +22,8 @@ static const struct {
 	double heads, between, kept, gradients;
 	enum ft_dtype scores, context;
 } rows[] = {
-	{ "{model_type: bloom, hidden_size: 4096, n_head: 32, n_layer: 2, vocab_size: 250880}", 32, 24 + 24, 6, 6, FT_BF16,
-	  FT_BF16 },
+	{ "{model_type: bloom, hidden_size: 4096, n_head: 32, n_layer: 2, vocab_size: 250880}",
+	  32, 24 + 24, 6, 6, FT_BF16, FT_BF16 },
 	{ "{name: mpt-7b, num_hidden_layers: 2}", 32, 24 + 24, 6, 6, FT_BF16, FT_BF16 },
 	{ "{name: falcon-7b, num_hidden_layers: 2}", 71, 16 + 12, 4, 8, FT_FP32,
 	  FT_FP32 },

@@ -159,4 +159,10 @@ for kv in overlap.tp=false overlap.dp=false overlap.pp=false offload_layers=1 sh
 done
 ok "a value that is no number" refused "micro_batch_size" $f plan "$tmp/small.yaml" --set training.micro_batch_size=one
 ok "stages that are given leave nothing to search" refused "stage_layers leaves no pipeline to search" $f plan "$tmp/small.yaml" --set 'training.parallel.stage_layers=[2,2]' --set training.parallel.pp=2
+cat >"$tmp/wide.yaml" <<END
+model: {name: deepseek-v3, num_hidden_layers: 60, first_k_dense_replace: 0, num_nextn_predict_layers: 0}
+cluster: {gpu: gb300, gpus: 1152}
+training: {sequence_length: 4096, global_batch_size: 4608}
+END
+ok "a search that is too wide says which keys are worth stating" fails 1 "the most values have training.parallel.vpp ([0-9]*), training.parallel.tp ([0-9]*)" $f plan "$tmp/wide.yaml"
 finish

@@ -116,8 +116,10 @@ static void add_reasons(char *to, const struct found *f, bool fleets)
 			add(to, "; the first is the simplest of them, too.\n");
 	}
 	if (fleets)
-		add(to, "The run takes %.1f days and %.3g USD under the first.\n",
-		    f->o[0].asked.fleet[0].days[1], f->o[0].asked.fleet[0].usd[1]);
+		add(to,
+		    "The run takes %.1f days and %.2f million USD under the first.\n",
+		    f->o[0].asked.fleet[0].days[1],
+		    f->o[0].asked.fleet[0].usd[1] * 1e-6);
 }
 
 static void row_is(const struct printed *p, size_t line, int which,

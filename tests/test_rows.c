@@ -332,6 +332,11 @@ static void a_table_of_neither_kind_is_refused(void **state)
 	assert_non_null(strstr(err.text, "unknown column 'speed'"));
 	assert_null(validated("op,gpu,speed\nall_reduce,h100-sxm,1\n", &err));
 	assert_non_null(strstr(err.text, "unknown column 'speed'"));
+	assert_null(validated("model,cluster.gpu,measured.step_ms\nx,y,1\n", &err));
+	assert_non_null(strstr(err.text, "did you mean 'measured.step_s'?"));
+	assert_int_equal(err.column, 19); /* of the line, as of all mistakes */
+	assert_null(validated("model,step_s\nx,1\n", &err));
+	assert_non_null(strstr(err.text, "did you mean 'measured.step_s'?"));
 }
 
 static void a_file_holds_so_many_gpus(void **state)
@@ -409,7 +414,9 @@ static void a_row_is_scored_or_it_failed(void **state)
 		const char *column, *good, *bad, *says;
 	} wrong[] = {
 		{ "measured.mfu", "0.4", "40", "is a fraction, 0 to 1" },
-		{ "measured.speed", "", "3", "no prediction for measured.speed" },
+		{ "measured.tokens_per_s_per_gpu", "900", "0", "should be above 0" },
+		{ "measured.mfu", "0.4", "\"0,4\"", "a point stands before decimals" },
+		{ "measured.mfu", "0.4", "40 %", "it stands alone, in the unit" },
 		{ "measured.cost.gpu_power_w", "600", "-600", "not be below 0" },
 		{ "measured.tokens_per_s_per_gpu", "900", "-900", "not be below 0" },
 	};

@@ -100,6 +100,25 @@ ok "each row's error is the one put in" rows rows
 ok "the summaries are those of the errors" rows summary
 ok "by another class, too" rows by --by gpu
 ok "what lies inside its interval, and beyond which end" rows inside
+# a user's own file: memory by row, units that are not those, a spreadsheet's signs
+cat >"$tmp/own.csv" <<END
+id;cluster.gpu;model;cluster.gpus;training.sequence_length;training.global_batch_size;measured.memory_bytes_per_gpu.total;measured.step_s
+a;h200;llama3-8b;8;4096;16;80e9;1.2
+b;h200;llama3-8b;8;4096;16;80;1200
+c;h200;llama3-8b;8;4096;16;80e9;0
+;;;;;;;
+END
+own() { $f validate "$tmp/own.csv" "$@" >"$tmp/own"; }
+has() { own --rows && grep -q -- "$1" "$tmp/own"; }
+ok "semicolons are read; memory by row, in its unit" has '^a   *-   *memory_bytes_per_gpu.total   *80.0 GB'
+ok "the scored key keeps its own table" has '^a   *-   *step_s   *1.2 '
+ok "a value in another unit is told" has '^b: step_s is measured as 1200 and predicted as .*: is it in another unit'
+ok "of memory, too" has '^b: memory_bytes_per_gpu.total is measured as 80 and'
+ok "a step of nothing failed, and a row of nothing is no row" has '^1 of 3 rows could not be simulated'
+ok "the JSON has all of it" sh -c "$f validate $tmp/own.csv --json | jq -e '[.rows[], .other_rows[] | {id, key, doubtful}] | length == 4 and map(.doubtful) == [false, true, false, true]'"
+head -1 "$tmp/own.csv" >"$tmp/none.csv"
+ok "a header alone says so, and no errors of 0" sh -c "$f validate $tmp/none.csv | grep -q 'has a header and no rows' && ! $f validate $tmp/none.csv | grep -q MAPE"
+ok "UTF-16 is named" sh -c "iconv -f UTF-8 -t UTF-16 $tmp/own.csv >$tmp/wide.csv && ! $f validate $tmp/wide.csv 2>$tmp/e && grep -q 'save it as CSV in UTF-8' $tmp/e"
 # what the probe of Transformers timed, as runs: steps that the tree has by other names, and nothing more
 timed() { # PROBE STEPS
 	gunzip -c "measurements/probes/h100-2026-11-25-$1-unseen.jsonl.gz" >"$tmp/timed.jsonl" &&

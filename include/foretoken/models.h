@@ -69,6 +69,7 @@ struct ft_model {
 	int64_t vocab_multiple; /* padded up to a multiple of this * tp; 0: not */
 	int64_t max_positions;	/* rows of a learned position table; 0 until
 	                              * ft_model_stretch: as the sequence */
+	int64_t stretched_from; /* rows before ft_model_stretch; 0: none were added */
 	enum ft_norm norm;
 	enum ft_positions positions;
 	enum ft_activation activation;
@@ -108,6 +109,9 @@ struct ft_model {
 struct ft_model *ft_model_load(const struct node *node, struct ft_error *err)
 	__attribute__((warn_unused_result));
 void ft_model_free(struct ft_model *model);
+
+/* The i-th key that a model's map may have, by its common name; NULL behind the last. */
+const char *ft_model_key(size_t i);
 
 /* A learned position table has at least one row for each token of a sequence:
  * let it grow to that. No change for other positions. */

@@ -233,6 +233,10 @@ struct ft_outcome_field {
 	size_t value, low, high; /* offsets into ft_outcome; high 0: no P10 and P90 */
 };
 
+/* Has a table of these n answers a row of it? Of given prices only where there are some. */
+bool ft_outcome_row(const struct ft_outcome_field *field,
+		    const struct ft_outcome *outcome, size_t n);
+
 size_t ft_outcome_fields(const struct ft_outcome_field **field);
 double ft_outcome_at(const struct ft_outcome *outcome, size_t offset);
 
@@ -259,6 +263,9 @@ struct ft_check {
 	const struct ft_traits *traits; /* NULL: a kernel or a collective */
 };
 
+/* Is it so far from what is predicted that another unit is likelier than an error? */
+bool ft_check_doubtful(const struct ft_check *check);
+
 struct ft_failure {
 	const char *id, *reason;
 };
@@ -272,8 +279,10 @@ struct ft_summary {
 
 struct ft_validation {
 	const char *file;
-	size_t n_checks, n_failures, n_groups, n_keys;
-	struct ft_check *check;
+	size_t n_rows, n_checks, n_others, n_failures, n_groups, n_keys;
+	struct ft_check *
+		check; /* of what rows are scored by; [n_others] of what else they have */
+	struct ft_check *other;
 	struct ft_failure *failure;
 	struct ft_summary summary;
 	struct ft_summary *group, *by_key;
