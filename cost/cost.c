@@ -8,8 +8,8 @@
 #include "cost/power.h"
 #include "foretoken/cost.h"
 
-/* For an interval alone; odds of a comparison take more. */
-enum { INTERVAL_DRAWS = 4096 }; /* as compare's 16384 to the third digit, in 4 ms */
+/* For an interval alone, within 2 % of what a comparison, which takes more, says of one that is wide. */
+enum { INTERVAL_DRAWS = 1024 };
 
 /* A figure of the scenario, or else the book's. */
 static double or_book(double given, const struct ft_number *of_book)
