@@ -55,7 +55,7 @@ with open(d + "alias.yaml", "w") as f:
 with open(d + "self.yaml", "w") as f: f.write("a: &a [*a]\n")
 with open(d + "wide.csv", "w") as f: f.write(",".join("c%d" % i for i in range(1024)) + "\n" * 9000000)
 with open(d + "wide2.csv", "w") as f: f.write(",".join("c%d" % i for i in range(1024)) + "\n" + "x\n" * 4000000)
-with open(d + "cells.csv", "w") as f: f.write(",".join("c%d" % i for i in range(1000)) + "\n" + ("," * 999 + "\n") * 9000)
+with open(d + "cells.csv", "w") as f: f.write(",".join("c%d" % i for i in range(1000)) + "\n" + ("1" + "," * 999 + "\n") * 9000)
 P
 ok "a map of 100,000 keys" bounded 1 "unknown key\|lacks" $f simulate "$tmp/wide.yaml"
 ok "a cluster of 100,000 keys" bounded 1 "error:" $f simulate "$tmp/cluster.yaml"
