@@ -55,8 +55,21 @@ def follows(answer):
     assert abs(answer["tokens_per_s"] * answer["step_s"] / (t["global_batch_size"] * t["sequence_length"]) - 1) < 1e-9
 
 
+def goes_to(answer):
+    """The two parts of a step that are largest, and the largest item, in words."""
+    words = {"compute": "compute kernels", "exposed_communication": "communication that nothing hides",
+             "bubble": "the pipeline bubble", "host": "the host launching kernels", "optimizer": "the optimizer"}
+    first, second = sorted(answer["breakdown_s"].items(), key=lambda p: -p[1])[:2]
+    item = max(answer["items"], key=lambda i: i["time_s"])["name"]
+    assert second[1] > 0 and answer["bottleneck"] == "%.0f %% of the step goes to %s, then %.0f %% to %s; the largest " \
+        "single item is %s." % (100 * first[1] / answer["step_s"], words[first[0]], 100 * second[1] / answer["step_s"],
+                                words[second[0]], item), answer["bottleneck"]
+
+
 def simulated(text, answer):
     follows(answer)
+    goes_to(answer)
+    assert answer["bottleneck"] + "\n" in open(text).read()
     t, c, i = tables(text), answer["cost"], answer["interval"]
     rows = {"step": ("step_s", 1), "tokens/s": ("tokens_per_s", 1)}
     one = {"tokens/s per GPU": answer["tokens_per_s_per_gpu"], "MFU": answer["mfu"], "HFU": answer["hfu"],
