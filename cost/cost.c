@@ -236,7 +236,6 @@ static void set_capital(const struct ft_purchase *p, struct ft_cost *cost)
 		return;
 	cost->capex_usd = p->bom->total_usd;
 	cost->capex_network_usd = p->bom->network_usd;
-	cost->capex_usd_per_gpu = p->bom->total_usd / (double)p->cluster->gpus;
 }
 
 static void set_power(const struct ft_deal *d, struct ft_cost *cost)

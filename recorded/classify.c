@@ -272,7 +272,6 @@ static void classify(struct ft_recording *r, struct judged *known,
 	op->rec_class = (uint8_t)c;
 	op->in_fsdp = gathered || inside(m->reduces, m->n_reduces, call);
 	op->on_shard = c == FT_REC_OPTIMIZER || (c == FT_REC_MEMORY && gathered);
-	r->counts.without_operator += !op->is_copy && !o;
 }
 
 void recording_classify(struct ft_recording *r)

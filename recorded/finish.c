@@ -227,18 +227,6 @@ static void find_steps(struct ft_recording *r)
 
 /* ---- all of it -------------------------------------------------------------------------------- */
 
-static void count_overlaps(struct ft_recording *r)
-{
-	ft_ps *busy = ARENA_ARRAY(&r->mem, r->stream.n, ft_ps);
-
-	for (size_t i = 0; i < r->op.n; i++) {
-		const struct ft_rec_op *op = op_of(r, r->op_order[i]);
-
-		r->counts.overlapping += op->start < busy[op->stream];
-		later(&busy[op->stream], op->start + op->duration);
-	}
-}
-
 static void order(struct ft_recording *r, struct keyed *k)
 {
 	for (size_t i = 0; i < r->op.n; i++)
@@ -305,7 +293,6 @@ bool recording_finish(struct ft_recording *r, struct ft_error *err)
 	join(r, k);
 	order(r, k);
 	arena_release(&scratch);
-	count_overlaps(r);
 	find_steps(r);
 	return true;
 }

@@ -8,8 +8,8 @@
 Each mutant changes one place (an operator, a constant, a condition, a statement) in a copy
 of the tree; the file is compiled, one shared library linked, and unit and shell tests run
 until one fails. Only the tests that run the line (build/cov/covered.json, which `make
-coverage` writes) are started, first those that are fast and run little but the line's file;
-a line that none runs is a survivor. The
+coverage` writes) are started, first those that are fast and run little but the line's file
+(WHOLE: those that look at all of an answer, a third as far); a line that none runs is a survivor. The
 examples' golden output is left out: it sees everything and says nothing. So are the tests
 that build the tree anew. Tests that hold figures and words of the tree against the program
 (DERIVED) are something between, so they run last and are counted apart.
@@ -63,6 +63,9 @@ NOT_RUN = {"test_examples.sh", "test_valgrind.sh", "test_tutorial.sh", "test_ins
            "test_simgrid.sh"}
 # their words are the tree's derived files: told apart, and run last
 DERIVED = {"test_derived.sh", "test_profiles.sh", "test_key_ranges"}
+# hold each number and word of whole answers against another form of them: asked sooner than others
+WHOLE = {"test_said.sh", "test_told.sh", "test_contract.sh", "test_steps.sh", "test_written.sh", "test_page.sh",
+         "test_outcome", "test_document_json", "test_warnings.sh", "test_timeline.sh", "test_timeline_svg.sh"}
 FOLDERS = "base hw models stacks traces sim recorded cost study calibrate reports serve cli"
 CFLAGS = "-O1 -DTESTS_FEW"  # it compiles faster
 KEPT = "build/mutants/results.jsonl"
@@ -496,7 +499,8 @@ def main():
 
     def tests_of(mutant):
         tests = sorted(((n, spent[n]) for n in covered.tests(*mutant[:2]) if n in spent),
-                       key=lambda t: (t[0] in DERIVED, t[1] * covered.far(mutant[0], t[0])))
+                       key=lambda t: (t[0] in DERIVED, t[1] * covered.far(mutant[0], t[0]) /
+                                      (3 if t[0] in WHOLE else 1)))
         return [t for t in tests if t[1] <= a.slowest] or tests
 
     free = queue.Queue()

@@ -210,10 +210,8 @@ bool search_next(void *job, size_t *item)
 	if (j->next >= j->n_order)
 		return false;
 	*item = j->order[j->next];
-	if (!j->search->exhaustive && all[*item].bound > search_worst_kept(j)) {
-		j->pruned = true;
+	if (!j->search->exhaustive && all[*item].bound > search_worst_kept(j))
 		return false;
-	}
 	if (j->n_kept && j->n_bounded < j->space.n &&
 	    all[*item].bound > all[j->by_least[j->n_bounded]].least)
 		return false;

@@ -48,7 +48,7 @@ struct search_job {
 
 	pthread_mutex_t lock; /* of all below */
 	size_t next, finished;
-	bool stop, broken, pruned;
+	bool stop, broken;
 	struct ft_error err;
 	size_t n_refused; /* candidates that could not be built or run */
 	struct ft_error why_refused;

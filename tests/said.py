@@ -55,8 +55,21 @@ def follows(answer):
     assert abs(answer["tokens_per_s"] * answer["step_s"] / (t["global_batch_size"] * t["sequence_length"]) - 1) < 1e-9
 
 
+def goes_to(answer):
+    """The two parts of a step that are largest, and the largest item, in words."""
+    words = {"compute": "compute kernels", "exposed_communication": "communication that nothing hides",
+             "bubble": "the pipeline bubble", "host": "the host launching kernels", "optimizer": "the optimizer"}
+    first, second = sorted(answer["breakdown_s"].items(), key=lambda p: -p[1])[:2]
+    item = max(answer["items"], key=lambda i: i["time_s"])["name"]
+    assert second[1] > 0 and answer["bottleneck"] == "%.0f %% of the step goes to %s, then %.0f %% to %s; the largest " \
+        "single item is %s." % (100 * first[1] / answer["step_s"], words[first[0]], 100 * second[1] / answer["step_s"],
+                                words[second[0]], item), answer["bottleneck"]
+
+
 def simulated(text, answer):
     follows(answer)
+    goes_to(answer)
+    assert answer["bottleneck"] + "\n" in open(text).read()
     t, c, i = tables(text), answer["cost"], answer["interval"]
     rows = {"step": ("step_s", 1), "tokens/s": ("tokens_per_s", 1)}
     one = {"tokens/s per GPU": answer["tokens_per_s_per_gpu"], "MFU": answer["mfu"], "HFU": answer["hfu"],
@@ -218,6 +231,20 @@ def of_csv(answer, i, row):
     return side["scenario"]["cluster"]["gpus"] if row == "cluster.gpus" else at(side, row)
 
 
+def fleets_follow(side):
+    """Ranges of fleets are in order, and those of the cluster as given are its own, by other draws."""
+    run, own = side["run"], side["interval"]
+    for f in [run] + run["fleets"]:
+        assert 0 < f["megawatts_p10"] < f["megawatts"] < f["megawatts_p90"], f
+        for key in ("days", "usd"):
+            assert 0 < f[key]["p10"] < f[key]["p50"] < f[key]["p90"], f
+        assert abs(f["usd"]["p50"] / f["tokens"] / f["usd_per_million_tokens"] * 1e6 - 1) < 0.25, f
+        assert f["days"]["p10"] * 86400 * f["tokens_per_s"] < 1.1 * f["tokens"] < 1.2 * f["days"]["p90"] * 86400 * f["tokens_per_s"], f
+    for which, i in (("p10", 0), ("p90", 1)):
+        assert abs(run["megawatts_" + which] * 1e6 / own["facility_provisioned_w"][i] - 1) < 0.05, (run, own)
+        assert abs(run["usd"][which] / run["tokens"] * 1e6 / own["usd_per_million_tokens"][i] - 1) < 0.1, (run, own)
+
+
 def compared(text, answer, table):
     """Scenarios beside each other, as text, JSON and CSV."""
     sides, words = answer["scenarios"], open(text).read()
@@ -286,6 +313,8 @@ def compared(text, answer, table):
                                       ("mw", f["megawatts"], 1), ("mw90", f["megawatts_p90"], 1),
                                       ("mwh", f["energy_mwh"], 1), ("failures", f["failures"], 1)):
                 same(shown[key], value / scale)
+    for side in sides:
+        fleets_follow(side)
     v = answer["verdict"]
     assert abs(sum(v["cheapest_frac"]) - 1) < 1e-9 and v["probability"] == max(v["cheapest_frac"])
     assert v["best"] == names[v["cheapest_frac"].index(v["probability"])]

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <unistd.h>
 
+#include "foretoken/sim.h"
 #include "tests/works.h"
 
 #define PLAN "{sequence_length: 4096, global_batch_size: 8}"
@@ -358,6 +359,37 @@ static void a_cap_is_a_pass_unless_compiled(void **state)
 	}
 }
 
+/* What the tanh gave is kept for its gradient in 16 bit, beside the logits, where the memory is
+ * fullest at the loss: one layer and 256,000 words. Compiled, it is computed again. */
+static void a_cap_keeps_the_logits_it_gave(void **state)
+{
+	static const char *const stacks[] = { "torch-2.11-eager", "nemo-24",
+					      "torch-2.11-compile" };
+	static const double more[] = { 2, 2, 0 };
+	const double logits = 2048. * 256000;
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		struct parts with, without;
+		char plan[200];
+
+		snprintf(plan, sizeof(plan),
+			 "{sequence_length: 2048, global_batch_size: 8, "
+			 "micro_batch_size: 1, sharding: ddp, recompute: full}");
+		build(&with, "{name: gemma2-9b, num_hidden_layers: 1}", plan, stacks[i],
+		      8);
+		build(&without,
+		      "{name: gemma2-9b, num_hidden_layers: 1, "
+		      "final_logit_softcapping: 0}",
+		      plan, stacks[i], 8);
+		near_frac(1 + ft_graph_peak_bytes(with.graph) -
+				  ft_graph_peak_bytes(without.graph),
+			  1 + more[i] * logits, 1e-9);
+		drop(&with);
+		drop(&without);
+	}
+}
+
 static void what_sees_all_attends_to_the_whole_square(void **state)
 {
 	struct parts causal, whole;
@@ -456,6 +488,7 @@ int main(void)
 		cmocka_unit_test(a_rank_has_its_rows_of_the_head),
 		cmocka_unit_test(each_family_has_its_own_small_work),
 		cmocka_unit_test(a_cap_is_a_pass_unless_compiled),
+		cmocka_unit_test(a_cap_keeps_the_logits_it_gave),
 		cmocka_unit_test(what_sees_all_attends_to_the_whole_square),
 		cmocka_unit_test(a_causal_softmax_reads_half_where_it_can_run),
 		cmocka_unit_test(a_kernel_without_windows_sees_all),

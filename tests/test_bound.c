@@ -120,6 +120,54 @@ static void hold(const char *text, struct ft_shelf *shelf, struct tally *t)
 	arena_release(&mem);
 }
 
+/* On one GPU nothing runs beside the kernels: it is busy for as long as the bound says, and that is
+ * the step but for the host. */
+static void one_gpu_is_busy_for_its_bound(void **state)
+{
+	static const char *const models[] = { "llama3-8b", "gpt-1.5b", "mixtral-8x7b" };
+	static const char *const recompute[] = { "none", "selective", "full" };
+	struct ft_shelf *shelf = ft_shelf_new();
+
+	(void)state;
+	for (int i = 0; i < 3 * 3 * 2; i++) {
+		struct arena mem = { 0 };
+		const char *text = arena_printf(
+			&mem,
+			"{model: {name: %s, num_hidden_layers: 3}, cluster: {gpu: "
+			"h200, gpus: 1}, stack: %s, training: {sequence_length: 1024, "
+			"global_batch_size: 4, micro_batch_size: %d, recompute: %s}}",
+			models[i % 3], i / 9 ? "torch-2.11-eager" : "megatron-core",
+			i % 2 + 1, recompute[i / 3 % 3]);
+		struct ft_error err;
+		struct node *n = node_read_text(&mem, "one", text, strlen(text), &err);
+		struct ft_scenario *s;
+		struct ft_outline *o;
+		struct ft_outcome out;
+		struct ft_bound bound;
+		struct ft_sim_job job;
+
+		ok_or_say(n, err);
+		s = ft_scenario_from(shelf, n, "one", true, &err);
+		ok_or_say(s, err);
+		ok_or_say(ft_study_simulate(s, NULL, NULL, &out, &err), err);
+		o = ft_outline_build(s->model, s->plan, s->stack, &err);
+		ok_or_say(o, err);
+		job = (struct ft_sim_job){ .cluster = s->cluster,
+					   .stack = s->stack,
+					   .ccl = s->ccl,
+					   .start = s->plan->step_start };
+		ok_or_say(ft_sim_bound(&job, o, s->memo, false, &bound, &err), err);
+		near_frac(bound.busy_s,
+			  out.breakdown.compute_s + out.breakdown.optimizer_s, 1e-9);
+		assert_true(ft_s_from_ps(bound.step) > bound.busy_s * (1 - 1e-9));
+		ft_outline_free(o);
+		ft_outcome_release(&out);
+		ft_scenario_free(s);
+		arena_release(&mem);
+	}
+	ft_shelf_free(shelf);
+}
+
 /* A bound that is looser is as right, and a search takes longer by it: when what a step takes
  * changes, these follow; else they only grow. */
 static void is_as_tight_as_ever(const struct tally *t)
@@ -196,6 +244,7 @@ static void nor_is_one_of_models_as_transformers_writes_them(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_gpu_is_busy_for_its_bound),
 		cmocka_unit_test(no_step_is_shorter_than_its_bound),
 		cmocka_unit_test(nor_is_one_of_dualpipev),
 		cmocka_unit_test(nor_is_one_of_models_as_transformers_writes_them),

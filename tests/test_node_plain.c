@@ -243,9 +243,48 @@ static void depth_is_bounded(void **state)
 	}
 }
 
+/* A number within so many maps and lists, the first of them in lines of their own. */
+static const char *nested(struct arena *mem, uint64_t *seed, int levels)
+{
+	int blocks = (int)(rnd(seed) % (uint64_t)(levels + 1));
+	const char *text = "", *end = "";
+
+	for (int i = 0; i < levels; i++) {
+		bool map = rnd(seed) % 2 ||
+			   (!i && blocks); /* a list in lines is not plain */
+
+		if (i < blocks) {
+			text = arena_printf(mem, "%s%s%*s%s", text, i ? "\n" : "", i,
+					    "", map ? "a:" : "-");
+			continue;
+		}
+		text = arena_printf(mem, "%s%s%s", text, i && i == blocks ? " " : "",
+				    map ? "{a: " : "[");
+		end = arena_printf(mem, "%s%s", map ? "}" : "]", end);
+	}
+	return arena_printf(mem, "%s%s1%s", text, blocks == levels ? " " : "", end);
+}
+
+static void depth_is_bounded_in_lines_and_in_brackets(void **state)
+{
+	uint64_t seed = 3;
+
+	(void)state;
+	for (int i = 0; i < 400; i++) {
+		struct arena mem = { 0 };
+		int levels = 27 + i % 11;
+		const char *text = nested(&mem, &seed, levels);
+
+		if (text_taken(text) != (levels <= 32))
+			fail_msg("%d levels:\n%s", levels, text);
+		arena_release(&mem);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(depth_is_bounded_in_lines_and_in_brackets),
 		cmocka_unit_test(files_of_the_tree_are_read_as_by_libyaml),
 		cmocka_unit_test(spoilt_pieces_of_files_are_read_as_by_libyaml),
 		cmocka_unit_test(texts_of_tokens_are_read_as_by_libyaml),

@@ -11,6 +11,14 @@ both() { # CASE command...: as text and as JSON
 }
 both simulated.dense $f simulate examples/01-first-answer/h100.yaml
 both simulated.experts $f simulate examples/08-mixture-of-experts/mixtral.yaml
+# of few tokens the update takes most of a step; of more, less than the products; the host and a pipeline, too
+for tokens in 512 2048; do
+	printf 'model: {name: llama3-8b, num_hidden_layers: 2}\ncluster: {gpu: h100-sxm, gpus: 1}\nstack: torch-2.11-eager\ntraining: {sequence_length: %d, global_batch_size: 1}\n' $tokens >"$tmp/few.yaml"
+	both simulated.$tokens $f simulate "$tmp/few.yaml"
+done
+both simulated.host $f simulate "$tmp/few.yaml" --set training.sequence_length=64 --set model.hidden_size=256 --set model.intermediate_size=512
+both simulated.exposed $f simulate "$tmp/few.yaml" --set training.sequence_length=64 --set cluster.gpus=8 --set training.global_batch_size=8 --set training.sharding=fsdp
+both simulated.bubble $f simulate "$tmp/few.yaml" --set cluster.gpus=8 --set training.parallel.pp=8 --set model.num_hidden_layers=8 --set training.global_batch_size=8
 for op in all_reduce all_gather all_to_all broadcast; do
 	both collected.$op $f collective examples/01-first-answer/mi300x.yaml --op $op --bytes 64KiB,1MiB,1GiB
 done

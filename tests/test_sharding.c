@@ -4,7 +4,7 @@
  */
 #include <math.h>
 
-#include "tests/works.h"
+#include "tests/counted.h"
 
 #define MODEL "{name: llama3-8b, num_hidden_layers: 2}"
 #define MOE "{name: mixtral-8x7b, num_hidden_layers: 2}"
@@ -52,6 +52,9 @@ static void a_rank_alone_copies_on_the_compute_stream(void **state)
 	near_frac(sum_in(p.graph, NULL, "fsdp_keep").bytes, 8 * all, 1e-9);
 	assert_true(sum_in(p.graph, NULL, "fsdp_gather").n == 0);
 	assert_true(sum_in(p.graph, NULL, "fsdp_reduce").n == 0);
+	/* a kernel a tensor: seven products and two norms of a layer; embedding, norm and head */
+	assert_true(launches_of(p.graph, "fsdp_copy_in") == 2 * (2 * 9 + 3));
+	assert_true(launches_of(p.graph, "fsdp_copy_out") == 2 * (2 * 9 + 3));
 	drop(&p);
 }
 
@@ -65,7 +68,9 @@ static void ranks_of_a_group_copy_beside_the_products(void **state)
 	near_frac(sum_in(p.graph, NULL, "fsdp_copy_in").bytes,
 		  6 * 2 * (2 * layer + root) / 8, 1e-9);
 	assert_true(sum_in(p.graph, NULL, "fsdp_keep").n == 0);
-	assert_true(sum_in(p.graph, NULL, "fsdp_gather").n > 0);
+	/* one for all tensors of a unit, two layers and the root, for both passes */
+	assert_true(launches_of(p.graph, "fsdp_copy_out") == 2 * 3);
+	assert_true(sum_in(p.graph, NULL, "fsdp_gather").n == 2 * 3);
 	assert_true(sum_in(p.graph, NULL, "fsdp_reduce").n == 3);
 	drop(&p);
 }

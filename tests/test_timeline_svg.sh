@@ -69,6 +69,29 @@ svg_asked() { chart "$tmp/d.out" --timeline-format svg && cmp "$tmp/a.svg" "$tmp
 ok "by its name or by --timeline-format" svg_asked
 chrome_asked() { chart "$tmp/e.svg" --timeline-format chrome && grep -q traceEvents "$tmp/e.svg"; }
 ok "what is asked for comes before the name" chrome_asked
+heights() { # FILE PAIRS: a box fills its row, two that are of the same time have half each; pairs: are there some?
+	python3 - "$@" <<'P'
+import sys, xml.dom.minidom
+boxes, idle = {}, set()
+for r in xml.dom.minidom.parse(sys.argv[1]).getElementsByTagName("rect"):
+    if "%" in r.getAttribute("width"):
+        continue  # the ground
+    x, y, w, h = (float(r.getAttribute(k) or 0) for k in ("x", "y", "width", "height"))
+    if r.getAttribute("class") == "idle" and h == 24:
+        idle.add(y)
+    if r.getElementsByTagName("title"):
+        row = max(i for i in idle if i <= y)
+        boxes.setdefault((row, x, w), []).append((y - row, h))
+both = [sorted(b) for b in boxes.values() if len(b) > 1]
+assert all(b == [(0, 24)] for b in boxes.values() if len(b) == 1) and all(b == [(0, 12), (12, 12)] for b in both), boxes
+assert bool(both) == (sys.argv[2] == "pairs"), len(both)
+P
+}
+ok "a pass has the height of its row" heights "$tmp/a.svg" none
+pairs() {
+	$f simulate examples/08-mixture-of-experts/mixtral.yaml --set training.overlap.ep=true --timeline "$tmp/p.svg" && heights "$tmp/p.svg" pairs
+}
+ok "and two side by side have half of it each" pairs
 memory() { # SCENARIO: the highest point of the chart is the memory that is told; XML
 	$f simulate "$1" --timeline "$tmp/m.svg" --timeline-format memory --json >"$tmp/m.json" &&
 	python3 -c 'import json, re, sys, xml.dom.minidom

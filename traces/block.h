@@ -12,9 +12,8 @@ struct layer_sizes {
 	int64_t tokens, part; /* of the rank; of its slice under sequence parallelism */
 	int64_t h, heads, kv_heads, q, k, v, out, f;
 	int64_t gate; /* of attention's output, as wide as q; 0: none */
-	bool fp8;
-	bool beside; /* attention and MLP read the same input, and are summed once */
-	bool shared; /* f is the shared expert's */
+	bool beside;  /* attention and MLP read the same input, and are summed once */
+	bool shared;  /* f is the shared expert's */
 };
 
 struct layer_sizes sizes_of(const struct builder *b, int64_t layer);

@@ -198,7 +198,6 @@ struct layer_sizes sizes_of(const struct builder *b, int64_t layer)
 	}
 	s.f = l->intermediate / tp;
 	s.beside = b->model->parallel && !l->experts;
-	s.fp8 = ft_dtype_bytes(b->plan->precision) < 2;
 	return s;
 }
 

@@ -272,7 +272,7 @@ struct ft_deal {
 };
 
 struct ft_cost {
-	double capex_usd, capex_network_usd, capex_usd_per_gpu;
+	double capex_usd, capex_network_usd;
 	double by_kind_frac[FT_PRICE_KINDS]; /* of the capital */
 	double capital_usd_per_gpu_hour, electricity_usd_per_gpu_hour,
 		colocation_usd_per_gpu_hour, maintenance_usd_per_gpu_hour,

@@ -102,9 +102,7 @@ struct ft_rec_counts {
 	int64_t negative;	   /* durations below 0, taken as 0 */
 	int64_t without_call;	   /* operations that no recorded call launched */
 	int64_t before_call;	   /* operations that start before their launch */
-	int64_t overlapping;	   /* on one stream, though one after another runs */
 	int64_t overlapping_steps; /* cut where the next begins */
-	int64_t without_operator;  /* kernels without a recorded operator */
 };
 
 struct ft_recording;

@@ -1,0 +1,199 @@
+/*
+ * tests/test_csv_drawn.c - tables written cell by cell, some of them wrong at one place: what is
+ * read, where each cell stands, and where the mistake is said to be
+ */
+#include "tests/check.h"
+
+#include "base/arena.h"
+#include "base/csv.h"
+
+enum { WIDE = 5, HIGH = 6, ROUNDS = 3000 };
+
+enum wrong { RIGHT, OPEN, BEHIND, SHORT, LONG, WRONGS };
+
+/* A text as it grows, and where its end is. */
+struct written {
+	char text[4000];
+	size_t n;
+	int line, column;
+};
+
+static uint64_t seed = 41;
+
+static int below(int n)
+{
+	return (int)(rnd(&seed) % (uint64_t)n);
+}
+
+static void put(struct written *w, const char *text)
+{
+	for (; *text; text++) {
+		w->text[w->n++] = *text;
+		w->column = *text == '\n' ? 1 : w->column + 1;
+		w->line += *text == '\n';
+	}
+	w->text[w->n] = '\0';
+}
+
+struct cell {
+	char text[40];
+	int line, column;
+};
+
+/* In quotes where it must be, and sometimes else. */
+static void put_cell(struct written *w, struct cell *c)
+{
+	static const char *const pieces[] = { "a", "7",	 ".5", "b c",
+					      ",", "\n", "\"", "#" };
+	bool quoted = below(4) == 0;
+
+	*c = (struct cell){ .line = w->line, .column = w->column };
+	for (int i = below(4); i > 0; i--) {
+		const char *piece = pieces[below(quoted ? 8 : 4)];
+
+		strcat(c->text, piece);
+	}
+	if (!quoted) {
+		put(w, c->text);
+		return;
+	}
+	put(w, "\"");
+	for (const char *p = c->text; *p; p++)
+		put(w, *p == '"' ? "\"\"" : (char[]){ *p, '\0' });
+	put(w, "\"");
+}
+
+static void put_end(struct written *w)
+{
+	put(w, below(5) ? "\n" : "\r\n");
+	if (below(6) == 0)
+		put(w, below(2) ? "\n" : "# a remark, \"open\n");
+}
+
+/* Rows of cells; the first cell of each is no empty line and no remark. */
+struct table {
+	struct written w;
+	struct cell cell[HIGH][WIDE];
+	int width, height;
+	enum wrong wrong;
+	struct cell at; /* the mistake */
+	const char *says;
+};
+
+static void spoil(struct table *t, int row, int column)
+{
+	static const char *const says[WRONGS] = { "", "never closed",
+						  "after a closing quote",
+						  " cells, the header",
+						  "more than the header" };
+	struct written *w = &t->w;
+
+	t->says = says[t->wrong];
+	t->at = (struct cell){ .line = w->line, .column = w->column };
+	if (t->wrong == OPEN) {
+		put(w, "\"open, and so to the end");
+	} else if (t->wrong == BEHIND) {
+		put(w, "\"a\nb\"");
+		t->at = (struct cell){ .line = w->line, .column = w->column };
+		put(w, "c");
+	} else if (t->wrong == SHORT) {
+		t->at.column = 1;
+		t->at.line = t->cell[row][0].line;
+	} else {
+		for (; column < t->width; column++)
+			put(w, "x,");
+		t->at = (struct cell){ .line = w->line, .column = w->column };
+		put(w, "y");
+	}
+}
+
+static void write_table(struct table *t)
+{
+	int row = 0, column = 0;
+
+	*t = (struct table){ .w = { .line = 1, .column = 1 },
+			     .width = 1 + below(WIDE),
+			     .height = 1 + below(HIGH),
+			     .wrong = (enum wrong)below(WRONGS) };
+	for (int i = 0; i < t->width; i++)
+		put(&t->w,
+		    (char[]){ (char)('a' + i), i + 1 < t->width ? ',' : '\0', '\0' });
+	put_end(&t->w);
+	if (t->width == 1 && t->wrong == SHORT)
+		t->wrong = RIGHT; /* it would be an empty line */
+	row = t->wrong ? below(t->height) : HIGH;
+	column = t->wrong == SHORT ? 1 + below(t->width - 1) : below(t->width);
+	for (int i = 0; i < t->height; i++) {
+		for (int k = 0; k < t->width; k++) {
+			if (i == row && k == column && t->wrong != SHORT) {
+				spoil(t, i, k);
+				break;
+			}
+			put_cell(&t->w, &t->cell[i][k]);
+			if (k == 0 && !t->cell[i][k].text[0] &&
+			    t->w.text[t->w.n - 1] != '"')
+				put(&t->w, strcpy(t->cell[i][k].text, "z"));
+			if (i == row && k + 1 == column && t->wrong == SHORT) {
+				spoil(t, i, k);
+				break;
+			}
+			if (k + 1 < t->width)
+				put(&t->w, ",");
+		}
+		if (i == row && t->wrong == OPEN)
+			return; /* the next quote would close it */
+		put_end(&t->w);
+	}
+}
+
+static void cells_are_those_written(const struct table *t, const struct csv *c)
+{
+	assert_int_equal(c->n_rows, t->height);
+	for (int i = 0; i < t->height; i++)
+		for (int k = 0; k < t->width; k++) {
+			struct ft_mark at = csv_mark(c, (size_t)i, k);
+
+			assert_string_equal(csv_text(c, (size_t)i, k),
+					    t->cell[i][k].text);
+			assert_int_equal(at.column, t->cell[i][k].column);
+			assert_int_equal(at.line, t->cell[i][0].line);
+		}
+}
+
+static void tables_are_read_and_mistakes_have_their_place(void **state)
+{
+	int of[WRONGS] = { 0 };
+
+	(void)state;
+	for (int i = 0; i < ROUNDS; i++) {
+		struct arena mem = { 0 };
+		struct ft_error err;
+		struct table t;
+		struct csv *c;
+
+		write_table(&t);
+		of[t.wrong]++;
+		c = csv_read_text(&mem, "x", t.w.text, t.w.n, &err);
+		if (t.wrong == RIGHT) {
+			ok_or_say(c, err);
+			cells_are_those_written(&t, c);
+		} else if (c || !strstr(err.text, t.says) || err.line != t.at.line ||
+			   err.column != t.at.column) {
+			fail_msg("%s:%d:%d, not %s:%d:%d:\n%s", c ? "read" : err.text,
+				 err.line, err.column, t.says, t.at.line, t.at.column,
+				 t.w.text);
+		}
+		arena_release(&mem);
+	}
+	for (int i = 0; i < WRONGS; i++)
+		assert_true(of[i] > ROUNDS / 20);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(tables_are_read_and_mistakes_have_their_place),
+	};
+
+	return cmocka_run_group_tests_name("base/csv", tests, NULL, NULL);
+}

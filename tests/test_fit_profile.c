@@ -1,0 +1,145 @@
+/*
+ * tests/test_fit_profile.c - what a profile says of kernels beside collectives and of launches:
+ * written from made rows, read back, and worked out here from those that count
+ */
+#include <math.h>
+
+#include "calibrate/fit.h"
+#include "foretoken/hw.h"
+#include "tests/scratch.h"
+
+enum { DRAWS = 40, ROWS = 40 };
+
+static uint64_t seed = 3;
+
+static int below(int n)
+{
+	seed = seed * 6364136223846793005u + 1442695040888963407u;
+	return (int)((seed >> 33) % (uint64_t)n);
+}
+
+struct made {
+	struct ft_measurement row[ROWS];
+	size_t n, counted;
+	double units[ROWS], slower[ROWS]; /* of those that count */
+};
+
+static struct ft_measurement *add(struct made *x, const char *kind, const char *kernel)
+{
+	x->row[x->n] = (struct ft_measurement){ .kind = kind,
+						.kernel = kernel,
+						.dtype = "bf16",
+						.layout = "",
+						.impl = "",
+						.pass = "",
+						.status = "ok",
+						.source = "",
+						.date = "2026-11-25",
+						.backend = "cuda",
+						.device = "D",
+						.provenance = "measured" };
+	return &x->row[x->n++];
+}
+
+static int rising(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* A product that collectives slow down, or do not; collectives half as long as it at least. */
+static void draw(struct made *x, double compute_units, bool slowed)
+{
+	*x = (struct made){ .n = 0 };
+	for (int i = 3 + below(12); i > 0; i--) {
+		struct ft_measurement *m = add(x, "beside", "gemm");
+		int part = below(4);
+
+		m->alone_us = 1000 + below(1000);
+		m->other_alone_us = m->alone_us * (0.3 + 0.2 * part);
+		m->time_us = m->alone_us *
+			     (slowed ? 1.05 + below(20) / 100. : 1 - part / 50.);
+		m->other_us =
+			m->other_alone_us * (slowed ? 1.1 + below(30) / 100. : 0.99);
+		if (part == 0) /* it is over while the product runs */
+			continue;
+		x->units[x->counted] =
+			compute_units * fmax(0, 1 - m->alone_us / m->time_us);
+		x->slower[x->counted++] = m->other_us / m->other_alone_us;
+	}
+	add(x, "beside", "gemm")->time_us = 1; /* of no time alone */
+	add(x, "launch", "gap")->time_us = 1 + below(40) / 8.;
+	add(x, "launch", "graph")->time_us = 1 + below(40) / 8.;
+	add(x, "launch", "other")->time_us = 77;
+	qsort(x->units, x->counted, sizeof(double), rising);
+	qsort(x->slower, x->counted, sizeof(double), rising);
+}
+
+static bool near(double is, double want)
+{
+	return fabs(is - want) <= 0.00051 * fmax(1, fabs(want));
+}
+
+/* The median, not below the least, between what was seen. */
+static void is_median(const struct ft_number *is, const double *v, size_t n,
+		      double least)
+{
+	double middle = n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
+	double want = fmax(least, middle);
+
+	assert_true(near(is->value, want));
+	assert_true(near(is->low, fmin(want, v[0])));
+	assert_true(near(is->high, fmax(want, v[n - 1])));
+}
+
+static void what_runs_beside_collectives_is_read_back(void **state)
+{
+	const struct scratch *s = *state;
+	const struct ft_fit_options options = { .name = "made", .base = "h100-sxm" };
+	struct ft_error err;
+	struct ft_gpu *base = ft_gpu_load("h100-sxm", NULL, &err);
+	static struct made x;
+
+	assert_non_null(base);
+	for (int i = 0; i < DRAWS; i++) {
+		struct fit_input in = { .options = &options,
+					.row = x.row,
+					.base = base,
+					.families = FT_FIT_INTERFERENCE | FT_FIT_LAUNCH,
+					.date = "2026-11-25",
+					.device = "D" };
+		struct ft_fit fit = { .n_groups = 0 };
+		char path[128];
+		struct ft_gpu *gpu;
+
+		draw(&x, (double)base->compute_units, i % 3);
+		if (!x.counted)
+			continue;
+		in.n = x.n;
+		assert_true(fit_write_profile(&in, -1, s->folder, &fit, &err));
+		snprintf(path, sizeof(path), "%s/made.yaml", s->folder);
+		gpu = ft_gpu_load(path, NULL, &err);
+		if (!gpu)
+			fail_msg("%s", err.text);
+		is_median(&gpu->collective_units, x.units, x.counted, 0);
+		is_median(&gpu->collective_beside_compute, x.slower, x.counted, 1);
+		assert_true(
+			near(gpu->launch_gap_s.value * 1e6, x.row[x.n - 3].time_us));
+		assert_true(
+			near(gpu->kernel_floor_s.value * 1e6, x.row[x.n - 2].time_us));
+		assert_true(gpu->copy_beside_gemm.value ==
+			    base->copy_beside_gemm.value);
+		ft_gpu_free(gpu);
+	}
+	ft_gpu_free(base);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(what_runs_beside_collectives_is_read_back),
+	};
+
+	return cmocka_run_group_tests_name("calibrate/fit_profile", tests, NULL, NULL);
+}
