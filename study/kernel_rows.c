@@ -474,7 +474,8 @@ bool ft_study_kernels(const char *gpu, const char *path, FILE *out, size_t *fail
 		if (good)
 			as_in_source(rows, i, profile, &w, &p);
 		else if (!(*failed)++)
-			*why = told;
+			ft_fail(why, &(struct ft_mark){ rows->file, rows->line[i], 1 },
+				"%s", told.text);
 		write_row(out, rows, i, good ? &p : NULL);
 	}
 	ft_gpu_free(profile);
