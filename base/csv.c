@@ -17,6 +17,7 @@ struct scan {
 	int line;
 	char between; /* two cells */
 	struct ft_error *err;
+	size_t n_read; /* rows, with those of empty cells */
 };
 
 static struct ft_mark here(const struct scan *s, const char *p)
@@ -285,7 +286,7 @@ static int next_row(struct csv_rows *t)
 	if (s->p >= s->end)
 		return 0;
 	at = here(s, s->p);
-	if ((t->n_rows + 1) * t->n_columns > LIMIT_CSV_CELLS) {
+	if (++s->n_read * t->n_columns > LIMIT_CSV_CELLS) {
 		ft_fail(s->err, &at, "holds too many cells: more than %d",
 			(int)LIMIT_CSV_CELLS);
 		return -1;

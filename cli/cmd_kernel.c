@@ -61,8 +61,8 @@ int cmd_kernel(int argc, char **argv)
 	if (failed)
 		fprintf(stderr,
 			"foretoken: %swarning:%s %zu rows cannot be predicted; "
-			"the first: %s\n",
+			"the first, of line %d: %s\n",
 			terminal_begin(stderr, TERMINAL_WARNING), terminal_end(stderr),
-			failed, why.text);
+			failed, why.line, why.text);
 	return finish_output();
 }

@@ -287,7 +287,7 @@ static void pass_over(struct arena *mem, const struct family *family,
 		all[i] = model->passed_over[i];
 	for (size_t i = 0; i < map->n; i++)
 		if (config_is_idle(idle, family_common_name(family, map->key[i])))
-			all[n++] = map->key[i];
+			all[n++] = arena_text(mem, map->key[i]);
 	model->passed_over = all;
 	model->n_passed_over = n;
 }

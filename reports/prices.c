@@ -60,6 +60,25 @@ static char *of_book(struct arena *mem, const struct ft_bom *bom,
 	return arena_printf(mem, "%s.", said);
 }
 
+/* Where most of a bill is guessed: its largest item, which one quote would mend; "" else. */
+static const char *to_be_asked(struct arena *mem, const struct ft_bom *bom)
+{
+	const struct ft_bom_item *most = NULL;
+
+	for (size_t i = 0; i < bom->n_items; i++)
+		if (bom->item[i].kind == FT_PRICE_GUESSED &&
+		    (!most || bom->item[i].total_usd > most->total_usd))
+			most = &bom->item[i];
+	if (!most || bom->rented ||
+	    bom->by_kind_usd[FT_PRICE_GUESSED] < 0.5 * bom->total_usd)
+		return "";
+	return arena_printf(
+		mem,
+		"\nThe price of %s, %.0f %% of the capital, is guessed: ask "
+		"for a quote, and give it with --price %s=USD.",
+		most->item, 100 * most->total_usd / bom->total_usd, most->item);
+}
+
 char *prices_said(struct arena *mem, const struct ft_bom *bom,
 		  const struct ft_prices *prices)
 {
@@ -82,7 +101,7 @@ char *prices_said(struct arena *mem, const struct ft_bom *bom,
 	if (usd[FT_PRICE_GIVEN] > 0)
 		said = arena_printf(mem, "%s, %.0f %% at prices given to the scenario",
 				    said, 100 * usd[FT_PRICE_GIVEN] / bom->total_usd);
-	said = arena_printf(mem, "%s.", said);
+	said = arena_printf(mem, "%s.%s", said, to_be_asked(mem, bom));
 	for (size_t i = 0; (item = taken(bom, prices, i, &book)); i++)
 		if (*item && first_of(bom, prices, i, book))
 			said = arena_printf(mem, "%s\n%s", said,

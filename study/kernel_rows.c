@@ -5,54 +5,10 @@
 #include "base/node.h"
 #include "base/plain.h"
 #include "base/stats.h"
+#include "study/kernel_columns.h"
 #include "study/shelf.h"
 #include "study/spread.h"
 #include "study/tally.h"
-
-static const char *const kernel_columns[] = {
-	"kernel",
-	"gpu",
-	"dtype",
-	"warm",
-	"clock",
-	"layout",
-	"m",
-	"n",
-	"k",
-	"groups",
-	"accumulate",
-	"impl",
-	"pass",
-	"batch",
-	"heads",
-	"kv_heads",
-	"sequence_length",
-	"head_dim",
-	"v_head_dim",
-	"causal",
-	"bytes",
-	"measured.time_us",
-	"measured.tflops",
-	"id",
-	"group",
-	"source",
-	"notes",
-};
-
-static const char *const collective_columns[] = {
-	"op",
-	"gpu",
-	"gpus",
-	"nodes",
-	"fabric",
-	"bytes",
-	"measured.time_us",
-	"measured.busbw_gb_per_s",
-	"id",
-	"group",
-	"source",
-	"notes",
-};
 
 /* GPUs by name or path as the rows say it, loaded once per file. */
 struct garage {
@@ -125,7 +81,9 @@ static bool gemm_row(const struct csv *t, size_t row, struct ft_work *w,
 	w->kind = FT_GEMM;
 	w->gemm.layout = FT_FORWARD;
 	if (layout[0] && !ft_layout_find(layout, &w->gemm.layout))
-		return ft_fail(err, NULL, "unknown layout '%s'", layout);
+		return ft_fail(err, NULL,
+			       "unknown layout '%s'; it is forward, dgrad or wgrad",
+			       layout);
 	return truth(t, row, "accumulate", &w->gemm.accumulate, err) &&
 	       size(t, row, "groups", 1, &w->gemm.groups, err) &&
 	       size(t, row, "m", 0, &w->gemm.m, err) &&
@@ -140,7 +98,8 @@ static bool read_pass(const char *pass, struct ft_work *w, struct ft_error *err)
 							FT_PASS_FORWARD;
 	return !pass[0] || w->attention.pass != FT_PASS_FORWARD ||
 	       !strcmp(pass, "forward") ||
-	       ft_fail(err, NULL, "unknown pass '%s'", pass);
+	       ft_fail(err, NULL, "unknown pass '%s'; it is forward, backward or both",
+		       pass);
 }
 
 static bool attention_row(const struct csv *t, size_t row, struct ft_work *w,
@@ -166,6 +125,24 @@ static bool attention_row(const struct csv *t, size_t row, struct ft_work *w,
 	       ft_fail(err, NULL, "heads is not a multiple of kv_heads");
 }
 
+/* Any other name is of a memory-bound kernel: not where the row is of products. */
+static bool no_product(const struct csv *t, size_t row, struct ft_error *err)
+{
+	static const char *const of[][2] = { { "layout", "gemm" },
+					     { "k", "gemm" },
+					     { "heads", "attention" } };
+	struct ft_mark at = csv_mark(t, row, 0);
+
+	for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++)
+		if (csv_text(t, row, csv_column(t, of[i][0]))[0] &&
+		    strcmp(csv_text(t, row, csv_column(t, of[i][0])), "0") != 0)
+			return ft_fail(err, &at,
+				       "'%.40s' is a memory-bound kernel, which has no "
+				       "%s; with it the kernel is called %s",
+				       csv_text(t, row, 0), of[i][0], of[i][1]);
+	return true;
+}
+
 /* The row counts the source buffer; the work counts bytes read and written: the
  * profile's curve says how many of those there are to one of the source. */
 static bool memory_row(const struct csv *t, size_t row, const struct ft_gpu *gpu,
@@ -177,7 +154,7 @@ static bool memory_row(const struct csv *t, size_t row, const struct ft_gpu *gpu
 
 	w->kind = FT_MEMORY_BOUND;
 	w->memory.kernel = w->name;
-	if (!truth(t, row, "warm", &w->memory.warm, err) ||
+	if (!no_product(t, row, err) || !truth(t, row, "warm", &w->memory.warm, err) ||
 	    !csv_number(t, row, csv_column(t, "bytes"), 0, &bytes, err) ||
 	    !whole(t, row, "m", 0, &m, err) || !whole(t, row, "n", 1, &n, err))
 		return false;
@@ -196,7 +173,10 @@ static bool work_of_row(const struct csv *t, size_t row, const struct ft_gpu *gp
 
 	*w = (struct ft_work){ .name = csv_text(t, row, 0), .dtype = FT_BF16 };
 	if (dtype[0] && !ft_dtype_find(dtype, &w->dtype))
-		return ft_fail(err, NULL, "unknown dtype '%s'", dtype);
+		return ft_fail(
+			err, NULL,
+			"unknown dtype '%s'; it is one such as bf16, fp8 or mxfp8",
+			dtype);
 	if (!strcmp(w->name, "gemm"))
 		return gemm_row(t, row, w, err);
 	if (!strcmp(w->name, "attention"))
@@ -300,7 +280,7 @@ bool validate_kernels(struct tally *t, const struct csv *rows, struct ft_error *
 		struct ft_error why;
 
 		if (!kernel_check(t, &g, rows, i, &why))
-			tally_failure(t, row_id(t, rows, i), &why);
+			tally_row_failure(t, rows, i, &why);
 	}
 	garage_close(&g);
 	return true;
@@ -332,7 +312,10 @@ static bool read_collective(struct garage *g, const struct csv *rows, size_t i,
 	    !csv_number(rows, i, csv_column(rows, "bytes"), 0, &r->call.bytes, err))
 		return false;
 	if (!ft_collective_find(op, &r->call.op))
-		return ft_fail(err, NULL, "unknown op '%s'", op);
+		return ft_fail(
+			err, NULL,
+			"unknown op '%s'; it is one such as all_reduce or all_to_all",
+			op);
 	if (r->call.shape.size == 1)
 		return ft_fail(err, NULL, "a collective takes at least 2 GPUs");
 	return (r->call.shape.size > 1 && r->call.bytes > 0) ||
@@ -430,7 +413,7 @@ bool validate_collectives(struct tally *t, const struct csv *rows, struct ft_err
 		struct ft_error why;
 
 		if (!collective_check(t, &g, rows, i, &why))
-			tally_failure(t, row_id(t, rows, i), &why);
+			tally_row_failure(t, rows, i, &why);
 	}
 	garage_close(&g);
 	return true;
@@ -491,7 +474,8 @@ bool ft_study_kernels(const char *gpu, const char *path, FILE *out, size_t *fail
 		if (good)
 			as_in_source(rows, i, profile, &w, &p);
 		else if (!(*failed)++)
-			*why = told;
+			ft_fail(why, &(struct ft_mark){ rows->file, rows->line[i], 1 },
+				"%s", told.text);
 		write_row(out, rows, i, good ? &p : NULL);
 	}
 	ft_gpu_free(profile);

@@ -54,6 +54,17 @@ void tally_failure(struct tally *t, const char *id, const struct ft_error *err)
 	v->failure[v->n_failures++] = (struct ft_failure){ id, reason };
 }
 
+void tally_row_failure(struct tally *t, const struct csv *rows, size_t row,
+		       const struct ft_error *err)
+{
+	struct ft_mark at = csv_mark(rows, row, -1);
+	struct ft_error placed = *err;
+
+	if (!err->line)
+		ft_fail(&placed, &at, "%s", err->text);
+	tally_failure(t, row_id(t, rows, row), &placed);
+}
+
 /* Summary of those of n checks whose label is name; NULL: of all. */
 static struct ft_summary summarize(struct arena *mem, const struct ft_check *c,
 				   const char *const *label, size_t n, const char *name)

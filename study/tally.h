@@ -28,6 +28,9 @@ struct tally {
  * scored: it counts in the summary; else only under its key. */
 void tally_check(struct tally *t, const struct ft_check *check, bool scored);
 void tally_failure(struct tally *t, const char *id, const struct ft_error *err);
+/* Of a row, whose line is told where the reason has no place. */
+void tally_row_failure(struct tally *t, const struct csv *rows, size_t row,
+		       const struct ft_error *err);
 void tally_finish(struct tally *t);
 
 /* A summary of each label of n checks, in the order in which they appear. */

@@ -84,7 +84,7 @@ static void *work(void *arg)
 		p->from = mark_of(w);
 		ok = validate_row(&w->t, w->shift->rows, i, &why);
 		if (!ok)
-			tally_failure(&w->t, row_id(&w->t, w->shift->rows, i), &why);
+			tally_row_failure(&w->t, w->shift->rows, i, &why);
 		p->to = mark_of(w);
 		give(w->shift, ok, &why);
 	}

@@ -144,6 +144,13 @@ done
 ok "servers sold for what they cost" refused "residual_frac: should be below 1" $f simulate $a --set cost.residual_frac=1
 ok "a horizon of ages" refused "horizon: should be between" $f simulate $a --set cost.horizon=1e9y
 ok "the smallest interest" same
+cat >"$tmp/guessed.yaml" <<END
+model: llama3-8b
+cluster: {gpu: mi355x, gpus: 64}
+training: {sequence_length: 4096, global_batch_size: 128}
+END
+ok "where most is guessed, whose quote to ask for" sh -c "$f simulate $tmp/guessed.yaml | grep -q '^The price of mi355x-server, [0-9]* % of the capital, is guessed: ask for a quote, and give it with --price mi355x-server=USD'"
+ok "not where it is given" sh -c "! $f simulate $tmp/guessed.yaml --price mi355x-server=280000 | grep -q 'ask for a quote'"
 told() { # the shares that a table shows add up to all of the capital
 	$f "$@" | awk '/^  at [a-z]* prices/ { for (i = 4; i <= NF; i++) if ($i ~ /^[0-9.]+$/) { sum += $i; break } } END { exit !(sum > 99.8 && sum < 100.2) }'
 }

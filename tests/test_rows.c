@@ -271,7 +271,13 @@ static void a_rate_is_the_same_prediction(void **state)
 static void a_bad_kernel_row_says_why(void **state)
 {
 	static const char *const rows[][2] = {
-		{ "gemm,h100-sxm,bf7,,,,64,64,64,,,,,,,,,,9,", "unknown dtype 'bf7'" },
+		{ "gemm,h100-sxm,bf7,,,,64,64,64,,,,,,,,,,9,",
+		  ".csv:2:1: unknown dtype 'bf7'; it is one such as bf16" },
+		{ "gemmm,h100-sxm,bf16,,,,64,64,64,,,,,,,,,,9,",
+		  "'gemmm' is a memory-bound kernel, which has no k; with it the kernel "
+		  "is called gemm" },
+		{ "flash,h100-sxm,bf16,,,,64,64,,,,1,8,8,,,,,9,",
+		  "which has no heads; with it the kernel is called attention" },
 		{ "gemm,h100-sxm,bf16,,,,,64,64,,,,,,,,,,9,", "lacks m" },
 		{ "gemm,h100-sxm,bf16,,,,64,,64,,,,,,,,,,9,", "lacks n" },
 		{ "gemm,h100-sxm,bf16,,,,64,64,,,,,,,,,,,9,", "lacks k" },
