@@ -426,6 +426,41 @@ static void each_stage_gathers_all_that_it_holds(void **state)
 	near_frac(bytes[0], 4 * 2 * (2 * layer + root), 1e-12);
 }
 
+/* Norms of no, one or two vectors, one on the embedding, a bias of the head: what a GPU holds
+ * is what the model has. */
+static void the_ends_hold_all_that_they_learn(void **state)
+{
+	static const char *const type[] = { "olmo", "bloom",	"gptj",
+					    "phi",  "nanochat", "llama" };
+	struct parts p;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(type) / sizeof(*type); i++) {
+		struct arena mem = { 0 };
+		const char *model = arena_printf(
+			&mem,
+			"{model_type: %s, hidden_size: 256, num_hidden_layers: 4, "
+			"num_attention_heads: 4, intermediate_size: 512, "
+			"vocab_size: 1000, tie_word_embeddings: false}",
+			type[i]);
+
+		for (int pp = 1; pp <= 2; pp++) {
+			double held = 0;
+
+			build(&p, model,
+			      arena_printf(&mem, PLAN("8") "parallel: {pp: %d}}", pp),
+			      "megatron-core", pp);
+			for (size_t c = 0; c < p.graph->n_classes; c++)
+				held += p.graph->rank_class[c]
+						.base_bytes[FT_MEMORY_WEIGHTS];
+			if (fabs(held - 2 * ft_model_parameters(p.model, 1)) > 0.5)
+				fail_msg("%s, pp %d: %.0f bytes", type[i], pp, held);
+			drop(&p);
+		}
+		arena_release(&mem);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -444,6 +479,7 @@ int main(void)
 		cmocka_unit_test(a_pipeline_that_stays_whole_holds_it),
 		cmocka_unit_test(weights_that_stay_are_held_until_backward),
 		cmocka_unit_test(micro_batches_add_up_in_the_shards),
+		cmocka_unit_test(the_ends_hold_all_that_they_learn),
 		cmocka_unit_test(deepspeed_has_two_sets_of_gradients),
 	};
 

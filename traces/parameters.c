@@ -99,10 +99,11 @@ struct held layer_held(const struct builder *b, int64_t layer)
 			      .frozen_tensors = all.tensors };
 }
 
-/* Words and learned positions; the last norm, and a head of its own. */
+/* Words and learned positions, and their norm; the last norm, and a head of its own. */
 static int64_t ends_tensors(const struct ft_model *m, bool first, bool last)
 {
-	int64_t words = 1 + (m->max_positions > 0);
+	int64_t words =
+		1 + (m->max_positions > 0) + (m->embedding_norm ? m->norm_vectors : 0);
 	int64_t head = m->norm_vectors + !(m->tied && first) + m->head_bias;
 
 	return (first ? words : 0) + (last ? head : 0);
@@ -119,7 +120,9 @@ struct held ends_held(const struct builder *b, bool first, bool last)
 {
 	const struct ft_model *m = b->model;
 	double tp = (double)b->plan->tp;
-	double head = (double)(m->hidden_size * ft_model_vocab(m, b->plan->tp));
+	int64_t vocab = ft_model_vocab(m, b->plan->tp);
+	double norm = (double)(m->norm_vectors * m->hidden_size);
+	double head = (double)(m->hidden_size * vocab);
 	struct held held = last ? predicted_held(b) : (struct held){ 0 };
 	bool words = first || (last && copies_words(b));
 
@@ -128,7 +131,9 @@ struct held ends_held(const struct builder *b, bool first, bool last)
 	if (last && !(m->tied && words)) /* tied: a copy of its own at the end */
 		held.dense += head / tp;
 	if (last)
-		held.dense += (double)m->hidden_size;
+		held.dense += norm + (m->head_bias ? (double)vocab / tp : 0);
+	if (first && m->embedding_norm)
+		held.dense += norm;
 	held.tensors += ends_tensors(m, first, last);
 	if (b->plan->lora.rank) /* frozen, in 16 bit */
 		return (struct held){ .frozen = 2 * held.dense,
