@@ -70,7 +70,7 @@ static void put_end(struct written *w)
 		put(w, below(2) ? "\n" : "# a remark, \"open\n");
 }
 
-/* Rows of cells; the first cell of each is no empty line and no remark. */
+/* Rows of cells; the first cell of each says something, so that none is skipped. */
 struct table {
 	struct written w;
 	struct cell cell[HIGH][WIDE];
@@ -110,6 +110,7 @@ static void spoil(struct table *t, int row, int column)
 static void write_table(struct table *t)
 {
 	int row = 0, column = 0;
+	struct written before;
 
 	*t = (struct table){ .w = { .line = 1, .column = 1 },
 			     .width = 1 + below(WIDE),
@@ -129,10 +130,12 @@ static void write_table(struct table *t)
 				spoil(t, i, k);
 				break;
 			}
+			before = t->w;
 			put_cell(&t->w, &t->cell[i][k]);
-			if (k == 0 && !t->cell[i][k].text[0] &&
-			    t->w.text[t->w.n - 1] != '"')
-				put(&t->w, strcpy(t->cell[i][k].text, "z"));
+			while (k == 0 && !t->cell[i][k].text[0]) {
+				t->w = before;
+				put_cell(&t->w, &t->cell[i][k]);
+			}
 			if (i == row && k + 1 == column && t->wrong == SHORT) {
 				spoil(t, i, k);
 				break;
