@@ -185,10 +185,30 @@ static bool lines_of_op(struct sweep *s, struct ft_error *err)
 	return true;
 }
 
+static bool lines_of_ops(const char *list_of_ops, struct sweep *s, struct ft_error *err)
+{
+	char ops[256], *save = NULL;
+
+	if (strlen(list_of_ops) >= sizeof(ops))
+		return ft_fail(err, NULL, "--op: the list is too long");
+	memcpy(ops, list_of_ops, strlen(list_of_ops) + 1);
+	for (char *p = strtok_r(ops, ",", &save); p; p = strtok_r(NULL, ",", &save)) {
+		if (!ft_collective_find(p, &s->call.op))
+			return ft_fail(err, NULL,
+				       "there is no collective '%s'; "
+				       "known: all_reduce, all_gather, "
+				       "reduce_scatter, all_to_all, broadcast, "
+				       "sendrecv",
+				       p);
+		if (!lines_of_op(s, err))
+			return false;
+	}
+	return s->n || ft_fail(err, NULL, "--op: the list is empty");
+}
+
 static bool lines(const struct args *a, struct sweep *s, struct ft_error *err)
 {
 	double stride[MOST_VALUES] = { 1 };
-	char ops[256], *save = NULL;
 	size_t n_strides = 0;
 
 	for (double b = 1024; !a->bytes && b <= 1073741824.0; b *= 4)
@@ -206,21 +226,7 @@ static bool lines(const struct args *a, struct sweep *s, struct ft_error *err)
 	s->call.shape.stride = (int64_t)stride[0];
 	s->call.algorithm = a->algorithm;
 	s->call.protocol = a->protocol;
-	if (a->op && strlen(a->op) >= sizeof(ops))
-		return ft_fail(err, NULL, "--op: the list is too long");
-	snprintf(ops, sizeof(ops), "%s", a->op ? a->op : "all_reduce");
-	for (char *p = strtok_r(ops, ",", &save); p; p = strtok_r(NULL, ",", &save)) {
-		if (!ft_collective_find(p, &s->call.op))
-			return ft_fail(err, NULL,
-				       "there is no collective '%s'; "
-				       "known: all_reduce, all_gather, "
-				       "reduce_scatter, all_to_all, broadcast, "
-				       "sendrecv",
-				       p);
-		if (!lines_of_op(s, err))
-			return false;
-	}
-	return s->n || ft_fail(err, NULL, "--op: the list is empty");
+	return lines_of_ops(a->op ? a->op : "all_reduce", s, err);
 }
 
 int cmd_collective(int argc, char **argv)

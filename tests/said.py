@@ -449,6 +449,20 @@ def gapped(text, answer):
                            for k in ("recorded", "predicted")), step_s)
 
 
+def listed(text, answer):
+    """Files of a kind: each cell, what a file lacks left empty."""
+    global seen
+    head, *rows = [l.rstrip("\n") for l in open(text)]
+    begin = [head.index(n) for n in ("name", "title", "provenance", "date", "source")] + [None]
+    assert head.split() == ["name", "title", "provenance", "date", "source"], head
+    for row, file in zip(rows, answer, strict=True):
+        for a, b, key in zip(begin, begin[1:], head.split()):
+            want = " ".join((file.get(key.replace("provenance", "kind")) or "").split())
+            shown = row[a:b].strip()  # long sources are cut
+            assert shown == want or (key == "source" and len(shown) >= 60 and want.startswith(shown)), (key, row, file)
+            seen += 1
+
+
 for text in sorted(glob.glob(sys.argv[1] + "/*.*.text")):
     stem, seen = text[:-len("text")], 0
     case = os.path.basename(stem)[:-1]

@@ -150,11 +150,15 @@ static void hold(const char *text, struct ft_shelf *shelf, int64_t changes,
 	hold_edited(text, shelf, change, changes, t);
 }
 
-static void tell(const struct tally *t)
+/* A pass that is run though it goes on as one before did is as right, and takes longer: when what
+ * passes do changes, the least shares of events that are jumped over follow; else they only grow. */
+static void tell(const struct tally *t, double least)
 {
+	double share = (double)t->events_jumped / (double)t->events;
+
 	print_message("%d steps, %d with jumps; %.3f of all events jumped over\n",
-		      t->steps, t->jumped,
-		      (double)t->events_jumped / (double)t->events);
+		      t->steps, t->jumped, share);
+	assert_true(share > least);
 }
 
 /* DualPipeV's micro-batches in the middle are alike, too. */
@@ -170,7 +174,7 @@ static void so_is_one_of_dualpipev(void **state)
 		hold(drawn_dual(&mem), shelf, 0, &t);
 		arena_release(&mem);
 	}
-	tell(&t);
+	tell(&t, 0.45);
 	assert_true(t.jumped > t.steps / 6);
 	ft_shelf_free(shelf);
 }
@@ -188,12 +192,12 @@ static void so_is_one_of_models_as_transformers_writes_them(void **state)
 		hold(drawn_written(&mem), shelf, 0, &t);
 		arena_release(&mem);
 	}
-	tell(&t);
+	tell(&t, 0.38);
 	assert_true(t.jumped > t.steps / 6);
 	ft_shelf_free(shelf);
 }
 
-static void hold_all(int64_t changes, int plans, struct tally *t)
+static void hold_all(int64_t changes, int plans, struct tally *t, double least)
 {
 	struct ft_shelf *shelf = ft_shelf_new();
 
@@ -203,9 +207,7 @@ static void hold_all(int64_t changes, int plans, struct tally *t)
 		hold(drawn(&mem), shelf, below(changes + 1), t);
 		arena_release(&mem);
 	}
-	print_message("%d steps, %d with jumps; %.3f of all events jumped over\n",
-		      t->steps, t->jumped,
-		      (double)t->events_jumped / (double)t->events);
+	tell(t, least);
 	ft_shelf_free(shelf);
 }
 
@@ -215,7 +217,7 @@ static void a_step_is_the_same_as_if_all_of_it_had_been_run(void **state)
 
 	(void)state;
 	seed = 7;
-	hold_all(0, PLANS, &t);
+	hold_all(0, PLANS, &t, 0.32);
 	assert_true(t.jumped > t.steps / 3);
 }
 
@@ -225,7 +227,7 @@ static void so_is_one_that_was_edited(void **state)
 
 	(void)state;
 	seed = 8;
-	hold_all(8, PLANS / 2, &t);
+	hold_all(8, PLANS / 2, &t, 0.32);
 	assert_true(t.jumped > t.steps / 6);
 }
 
@@ -244,7 +246,7 @@ static void so_is_that_of_any_scenario(void **state)
 		hold(draw(&mem, &seed, &m), shelf, 0, &t);
 		arena_release(&mem);
 	}
-	tell(&t);
+	tell(&t, 0.31);
 	assert_true(t.jumped > t.steps / 6);
 	ft_shelf_free(shelf);
 }
@@ -288,7 +290,7 @@ static void so_is_one_whose_pipelines_wait_for_each_other(void **state)
 		hold(drawn_uneven(&mem), shelf, below(3) ? 0 : 1 + below(4), &t);
 		arena_release(&mem);
 	}
-	tell(&t);
+	tell(&t, 0.6);
 	assert_true(t.jumped > t.steps / 2);
 	ft_shelf_free(shelf);
 }
@@ -367,7 +369,7 @@ static void so_is_one_of_many_micro_batches_of_one_part(void **state)
 		hold(drawn_alone(&mem), shelf, below(2) ? 0 : 1 + below(8), &t);
 		arena_release(&mem);
 	}
-	tell(&t);
+	tell(&t, 0.85);
 	assert_true(t.jumped > t.steps / 2);
 	ft_shelf_free(shelf);
 }

@@ -41,6 +41,9 @@ both compared.models $f compare $pair
 recorded=measurements/traces/h100-eight-8b16L-fsdp8-s2048-b1-compile.rank0.kineto.json.gz
 both gapped.few $f trace compare $recorded examples/15-recorded-step/scenario.yaml
 both gapped.all $f trace compare $recorded examples/15-recorded-step/scenario.yaml --set model.num_hidden_layers=16
+for kind in gpus fabrics ccl prices; do
+	both listed.$kind $f list $kind
+done
 # rows slower and faster than their ranges, some that no cluster can run, and rates
 sed '3s/,[0-9]*,slingshot/,7,slingshot/; 5s/,[0-9]*,slingshot/,7,slingshot/' measurements/steps/amd-training.csv >"$tmp/spoilt.csv"
 both validated.steps $f validate "$tmp/spoilt.csv" --rows
