@@ -80,15 +80,21 @@ static char *letter(char *p)
 	return p;
 }
 
+/* Of what a terminal would obey. */
+static void put_questions(char *line)
+{
+	for (char *p = line; *p; p++)
+		if (((unsigned char)*p < ' ' && *p != '\t') || *p == 127)
+			*p = '?';
+}
+
 static void caret(char *line, int from, int column)
 {
 	const char *before = from ? "..." : "";
 	char *begin = from ? letter(line) : line, *end = begin;
 	int width = from ? SHOWN_ABOUT : SHOWN_WIDTH;
 
-	for (char *p = line; *p; p++) /* what a terminal would obey */
-		if (((unsigned char)*p < ' ' && *p != '\t') || *p == 127)
-			*p = '?';
+	put_questions(line);
 	while (*end && end - line < width)
 		end++;
 	end = letter(end);
