@@ -32,6 +32,19 @@ struct reading {
 	bool in_entry, names_next, section_next;
 };
 
+/* The escape at *line, behind which *line is left at its last character; what it stands for, or 0. */
+static char escaped(const char **line)
+{
+	const char *p = *line;
+
+	if (p[1] == 'f' && p[2]) {
+		*line += 2;
+		return '\0';
+	}
+	*line += p[1] == '(' && p[2] && p[3] ? 3 : 1;
+	return p[1] == '(' && p[2] && p[3] ? '\0' : p[1] == '&' ? '\0' : p[1];
+}
+
 /* A line without its macro, quotes and escapes. tight: of .BR and the like, whose words
  * stand beside each other. */
 static void plain_line(const char *line, char out[LINE])
@@ -46,19 +59,18 @@ static void plain_line(const char *line, char out[LINE])
 		line += len + (line[len] == ' ');
 	}
 	for (; *line && n + 1 < LINE; line++) {
-		if (macro && *line == '"') {
+		char c = *line;
+
+		if (macro && c == '"') {
 			quoted = !quoted;
-		} else if (*line == '\\' && line[1] == 'f' && line[2]) {
-			line += 2;
-		} else if (*line == '\\' && line[1]) {
-			line++;
-			if (*line == '(' && line[1] && line[2])
-				line += 2;
-			else if (*line != '&')
-				out[n++] = *line;
-		} else if (!(tight && *line == ' ' && !quoted)) {
-			out[n++] = *line;
+			continue;
 		}
+		if (c == '\\' && line[1])
+			c = escaped(&line);
+		else if (tight && c == ' ' && !quoted)
+			continue;
+		if (c)
+			out[n++] = c;
 	}
 	out[n] = '\0';
 }

@@ -329,14 +329,36 @@ static double loss_kept(const struct builder *b)
 	return b->rules->fused_loss ? 0 : 4;
 }
 
+/* Of a pipeline that keeps the outputs of all its micro-batches. */
+static void kept_logits(struct builder *b, double logits, bool backward)
+{
+	double kept = loss_kept(b);
+	double peak = (backward ? loss_width(b) - kept : 2 + kept) * logits;
+
+	if (backward)
+		peak = fmax(peak, head_product_bytes(b, logits) - kept * logits);
+	take(b, FT_MEMORY_OTHER, (backward ? -kept : 2 + kept) * logits, peak);
+}
+
 /* Forward holds the root's weights and 16-bit logits; backward first the logits
  * and their gradient, then the root gathered again beside the gradient; where the loss is a part of
  * the root, it is gathered before. */
+static double logits_peak(const struct builder *b, struct held root, double logits,
+			  bool backward)
+{
+	double whole = b->plan->reshard_after_forward ? unit_bytes(b, root) : 0;
+	double peak = gathered_root(b, root) + 2 * logits;
+
+	if (!backward)
+		return peak;
+	peak = fmax(peak, whole + 2 * logits);
+	return fmax(fmax(peak, loss_width(b) * logits + head_beside(b, root)),
+		    head_product_bytes(b, logits));
+}
+
 void head_bytes(struct builder *b, struct held root, bool backward)
 {
-	double logits = head_logits(b), peak;
-	double whole = b->plan->reshard_after_forward ? unit_bytes(b, root) : 0;
-	double beside = head_beside(b, root), norm = last_norm_bytes(b);
+	double logits = head_logits(b), norm = last_norm_bytes(b);
 
 	if (b->part != PART_WHOLE && !b->rules->autograd_split)
 		/* the gradient of the logits waits for the head's */
@@ -344,23 +366,10 @@ void head_bytes(struct builder *b, struct held root, bool backward)
 	if (b->part == PART_WEIGHTS)
 		return;
 	take(b, FT_MEMORY_ACTIVATIONS, backward ? -norm : norm, backward ? 0 : norm);
-	if (b->rules->keeps_outputs && b->plan->pp > 1) {
-		double kept = loss_kept(b);
-
-		peak = (backward ? loss_width(b) - kept : 2 + kept) * logits;
-		if (backward)
-			peak = fmax(peak,
-				    head_product_bytes(b, logits) - kept * logits);
-		take(b, FT_MEMORY_OTHER, (backward ? -kept : 2 + kept) * logits, peak);
-		return;
-	}
-	peak = gathered_root(b, root) + 2 * logits;
-	if (backward && whole + 2 * logits > peak)
-		peak = whole + 2 * logits;
-	if (backward)
-		peak = fmax(fmax(peak, loss_width(b) * logits + beside),
-			    head_product_bytes(b, logits));
-	take(b, FT_MEMORY_OTHER, 0, peak);
+	if (b->rules->keeps_outputs && b->plan->pp > 1)
+		kept_logits(b, logits, backward);
+	else
+		take(b, FT_MEMORY_OTHER, 0, logits_peak(b, root, logits, backward));
 }
 
 /* Behind the last pass what was kept of all micro-batches becomes one tensor. */
