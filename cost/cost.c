@@ -9,7 +9,7 @@
 #include "foretoken/cost.h"
 
 /* For an interval alone, within 2 % of what a comparison, which takes more, says of one that is wide. */
-enum { INTERVAL_DRAWS = 1024 };
+enum { INTERVAL_DRAWS = 768 };
 
 /* A figure of the scenario, or else the book's. */
 static double or_book(double given, const struct ft_number *of_book)
