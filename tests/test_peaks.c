@@ -115,7 +115,10 @@ static void a_rank_alone_has_room_for_them(void **state)
  * with the head's gradient; and below the topmost layer what the one above packed, in fp32. */
 static void the_root_waits_beside_each_layer(void **state)
 {
-	const char *plan = PLAN("8", "sharding: fsdp");
+	/* so many tokens that nothing is more than the layer's own moment */
+	const char *plan = "{sequence_length: 8192, micro_batch_size: 1, "
+			   "global_batch_size: 8, recompute: none, "
+			   "gradient_dtype: fp32, sharding: fsdp}";
 	const double both = 2 * 2 * layer + 2 * root + 2 * head;
 
 	(void)state;
@@ -140,6 +143,38 @@ static void what_is_not_reduced_is_not_packed(void **state)
 		near_frac(
 			at_backward(LLAMA, plan, PYTORCH, 4, ends[i], FT_MEMORY_OTHER),
 			2 * 2 * layer + 2 * head, 1e-9);
+}
+
+/* Experts have many weights for their tokens: while the topmost layer's gradients are packed, they in 16
+ * bit and packed in fp32, the next layer's weights, the root and the head's gradient are there, and
+ * nothing that the layer kept. Of two ranks, 16 tokens. */
+static void packing_is_the_most_of_many_weights(void **state)
+{
+	const char *plan = "{sequence_length: 16, micro_batch_size: 1, "
+			   "global_batch_size: 2, recompute: none, "
+			   "gradient_dtype: fp32, sharding: fsdp}";
+	double w, root_of, head_of;
+	const struct ft_segment *s = NULL;
+	struct parts p;
+
+	(void)state;
+	build(&p, ROUTED, plan, PYTORCH, 2);
+	w = ft_layer_attention_parameters(p.model, 1) +
+	    ft_layer_dense_parameters(p.model, 1) +
+	    ft_layer_expert_parameters(p.model, 1) +
+	    ft_layer_norm_parameters(p.model, 1);
+	head_of = 151936. * 2048;
+	root_of = 2 * head_of + 2048;
+	for (size_t i = 0; i < p.graph->n_segments; i++)
+		if (!strncmp(p.graph->segment[i].name, "backward", 8) &&
+		    strstr(p.graph->segment[i].name, "top"))
+			s = &p.graph->segment[i];
+	assert_non_null(s);
+	near_frac(s->peak_bytes[FT_MEMORY_OTHER] + s->peak_bytes[FT_MEMORY_GRADIENTS] +
+			  s->peak_bytes[FT_MEMORY_ACTIVATIONS] -
+			  s->net_bytes[FT_MEMORY_ACTIVATIONS],
+		  2 * w + 4 * w + 2 * w + 2 * root_of + 2 * head_of, 1e-9);
+	drop(&p);
 }
 
 /* A library that copies nothing in or out was counted without. */
@@ -255,6 +290,7 @@ int main(void)
 		cmocka_unit_test(a_rank_alone_has_room_for_them),
 		cmocka_unit_test(the_root_waits_beside_each_layer),
 		cmocka_unit_test(what_is_not_reduced_is_not_packed),
+		cmocka_unit_test(packing_is_the_most_of_many_weights),
 		cmocka_unit_test(others_hold_units_alone),
 		cmocka_unit_test(the_last_norm_keeps_its_input),
 		cmocka_unit_test(dtensor_computes_the_whole_table),

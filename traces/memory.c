@@ -268,6 +268,27 @@ void packed_waits(struct builder *b, struct held unit)
 		     gradient_width(b) * (unit.dense + unit.experts));
 }
 
+/* While a layer's gradients are packed nothing of its activations is left, nor its weights; all its
+ * gradients are there in 16 bit, with what they are packed into, and the next unit. That is more than the
+ * layer's fullest moment where its weights are many for its tokens. Source: FSDP2's post_backward. */
+void packing_bytes(struct builder *b, int64_t layer, bool lowest, struct held root,
+		   bool head)
+{
+	const double *peak = b->seg->peak_bytes;
+	struct held unit = layer_held(b, layer);
+	double fullest = peak[FT_MEMORY_ACTIVATIONS] + peak[FT_MEMORY_GRADIENTS] +
+			 peak[FT_MEMORY_OTHER];
+	double bytes = (2 + gradient_width(b)) * (unit.dense + unit.experts) +
+		       whole_bytes(root) + (head ? 2 * head_weights(b) : 0) +
+		       b->seg->net_bytes[FT_MEMORY_ACTIVATIONS];
+
+	if (b->rules->fsdp_copy_grad_bytes <= 0 || b->part != PART_WHOLE)
+		return;
+	if (!lowest && has_peers(b, unit))
+		bytes += copied_bytes(b, layer_held(b, layer - 1));
+	take(b, FT_MEMORY_OTHER, 0, fmax(0, bytes - fullest));
+}
+
 /* The embedding's gradient comes while the root and the head's gradient still wait, beside what the
  * lowest layer packed. DTensor computes that of the whole table on each rank, from the whole
  * gradient of its output, and takes the rank's rows of it. Source: the last kernels of

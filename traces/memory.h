@@ -26,6 +26,9 @@ void unit_goes(struct builder *b, struct held unit);
 /* Beside a layer's backward: the root, and what the unit before it packed. */
 void root_waits(struct builder *b, struct held root, bool head);
 void packed_waits(struct builder *b, struct held unit);
+/* While a layer's gradients are packed, if that is more; lowest: no unit is gathered meanwhile. */
+void packing_bytes(struct builder *b, int64_t layer, bool lowest, struct held root,
+		   bool head);
 /* While gradients are reduced: a unit's, and the root's. */
 void reduced_bytes(struct builder *b, struct held unit);
 void reduce_bytes(struct builder *b, struct held root);

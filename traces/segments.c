@@ -401,6 +401,8 @@ void segment_backward(struct stage *st, struct layer_call k)
 	layer_bytes(b, k.layer, true);
 	if (st->part != PART_INPUTS)
 		behind_backward(st, k);
+	if (k.variant & V_SYNC && is_fsdp(b->plan) && b->plan->reshard_after_forward)
+		packing_bytes(b, k.layer, k.variant & V_EDGE, st->root, st->last);
 	segment_done(st);
 }
 
