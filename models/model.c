@@ -31,12 +31,12 @@ struct wish {
 	size_t n_outer;
 };
 
-/* Behind a mistake about where the model is: what else it may be. */
+/* Behind a mistake about where the model is: what else it may be, where no name is near. */
 static void say_what_else(struct ft_error *err)
 {
 	size_t n = strlen(err->text);
 
-	if (!err->of_system)
+	if (!err->of_system && !text_ends_with(err->text, "?"))
 		snprintf(err->text + n, sizeof(err->text) - n, "%s",
 			 "; a model that is no preset is read from its config.json, "
 			 "which is named as model: ./config.json");

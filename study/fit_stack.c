@@ -89,8 +89,8 @@ static bool not_in_doubt(const struct csv *rows, size_t i, const char *key,
 {
 	struct ft_mark at = csv_mark(rows, i, -1);
 
-	if (!ft_check_doubtful(
-		    &(struct ft_check){ .measured = measured, .predicted = predicted }))
+	if (!ft_check_doubtful(&(struct ft_check){
+		    .key = key, .measured = measured, .predicted = predicted }))
 		return true;
 	return ft_fail(err, &at,
 		       "%s is measured as %.5g and predicted as %.5g: is it in another "

@@ -1,44 +1,12 @@
 /* tests/test_families.c - published config.json files of every family, and their counts */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-#include <cmocka.h>
-
-#include "base/arena.h"
-#include "base/node.h"
-#include "foretoken/models.h"
-
-static struct ft_model *load(const char *json, const char *extra, struct ft_error *err)
-{
-	char path[] = "/tmp/foretoken-XXXXXX.json", yaml[300];
-	struct arena mem = { 0 };
-	int fd = mkstemps(path, 5);
-	struct node *node;
-	struct ft_model *model;
-
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, json, strlen(json)), (long)strlen(json));
-	close(fd);
-	snprintf(yaml, sizeof(yaml), "{name: %s%s}", path, extra);
-	node = node_read_text(&mem, "test.yaml", yaml, strlen(yaml), err);
-	assert_non_null(node);
-	model = ft_model_load(node, err);
-	arena_release(&mem);
-	unlink(path);
-	return model;
-}
+#include "tests/config_json.h"
 
 static struct ft_model *must(const char *json)
 {
 	struct ft_error err;
-	struct ft_model *m = load(json, "", &err);
+	struct ft_model *m = model_of_json(json, "", &err);
 
 	if (!m)
 		fail_msg("%s: %s", json, err.text);

@@ -450,6 +450,32 @@ static void a_row_is_scored_or_it_failed(void **state)
 	}
 }
 
+/* Minutes for seconds are told, a step five times as long is not; shares have no other unit, and
+ * nothing is known of what is predicted as nothing. */
+static void another_unit_is_told_from_an_error(void **state)
+{
+	static const struct {
+		const char *key;
+		double measured, predicted;
+		bool doubtful;
+	} row[] = {
+		{ "step_s", 60, 1, true },
+		{ "step_s", 1, 60, true },
+		{ "step_s", 5, 1, false },
+		{ "step_s", 1, 5, false },
+		{ "bubble_frac", 0.5, 0.01, false },
+		{ "breakdown_s.bubble_s", 1, 0, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++)
+		assert_int_equal(ft_check_doubtful(&(struct ft_check){
+					 .key = row[i].key,
+					 .measured = row[i].measured,
+					 .predicted = row[i].predicted }),
+				 row[i].doubtful);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -466,6 +492,7 @@ int main(void)
 		cmocka_unit_test(a_bad_kernel_row_says_why),
 		cmocka_unit_test(a_table_of_neither_kind_is_refused),
 		cmocka_unit_test(a_file_holds_so_many_gpus),
+		cmocka_unit_test(another_unit_is_told_from_an_error),
 	};
 
 	return cmocka_run_group_tests_name("rows", tests, NULL, NULL);

@@ -12,8 +12,8 @@ bool is_unfused(const struct builder *b)
 
 /*
  * Attention that a class of Transformers writes plainly. Bytes a score between the products, counted:
- * a scale, a mask, a softmax from 16 bit to fp32, and a cast (4 + 4 + 4 + 6 + 6, of which BLOOM and
- * MPT have more and fewer; backward 6 + 10 + 4 + 4); in fp32 a scale, a mask, a softmax and a cast to 16 bit (8 + 8 +
+ * a scale, a bias, a mask, a softmax from 16 bit to fp32, and a cast (4 + 4 + 4 + 6 + 6; backward 6 + 10 +
+ * 4 + 4: between BLOOM's, of 16 each way, and MPT's, of 32); in fp32 a scale, a mask, a softmax and a cast to 16 bit (8 + 8 +
  * 8 + 6; backward 6 + 12 + 8); all in fp32 a mask and a softmax (8 + 8; backward 12). Kept are the
  * softmax's output, and its cast; all in fp32 that alone. Two gradients of scores stand beside that.
  * All in fp32, q, k and v are cast, q and k scaled, k and v spread over all heads, and the output is cast
