@@ -4,7 +4,7 @@
     terminal.py print FORETOKEN ARGUMENT...     prints what it prints there, stderr with it
     terminal.py bar COMMAND...                  a long command shows how far it is, and how long it will take
 """
-import fcntl, os, pty, re, struct, subprocess, sys, termios
+import fcntl, os, pty, re, select, struct, subprocess, sys, termios
 
 WIDTH = 80
 
@@ -13,17 +13,15 @@ def on_a_terminal(command):
     parent, child = pty.openpty()
     fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 24, WIDTH, 0, 0))
     running = subprocess.Popen(command, stdout=child, stderr=child, stdin=subprocess.DEVNULL, close_fds=True)
-    os.close(child)
     out = b""
-    while True:
-        try:
-            more = os.read(parent, 65536)
-        except OSError:
+    while True:  # until it has ended and all is read: of a terminal that is closed the last lines can be lost
+        ended = running.poll() is not None
+        if select.select([parent], [], [], 0.05)[0]:
+            out += os.read(parent, 65536)
+        elif ended:
             break
-        if not more:
-            break
-        out += more
-    running.wait()
+    os.close(child)
+    os.close(parent)
     return out.decode().replace("\r\n", "\n")
 
 

@@ -13,7 +13,7 @@
 #include "reports/table.h"
 #include "tests/printed.h"
 
-enum { DRAWS = 400, COLUMNS = 9, ROWS = 5, TEXT = 120, LEAST = 24, MOST = 60 };
+enum { DRAWS = 400, COLUMNS = 9, ROWS = 5, TEXT = 120, LEAST = 24, MOST = 60, END = 1 };
 
 static uint64_t seed = 5;
 
@@ -165,15 +165,17 @@ struct heard {
 	size_t n;
 };
 
+/* Up to the sign that ends it: of a terminal that is closed the last lines can be lost. */
 static void *listen_to(void *state)
 {
 	struct heard *h = state;
 	ssize_t k;
 
-	while (h->n < sizeof(h->text) - 1 &&
+	while (h->n < sizeof(h->text) - 1 && !memchr(h->text, END, h->n) &&
 	       (k = read(h->from, h->text + h->n, sizeof(h->text) - 1 - h->n)) > 0)
 		h->n += (size_t)k;
 	h->text[h->n] = '\0';
+	h->text[strcspn(h->text, (char[]){ END, '\0' })] = '\0';
 	return NULL;
 }
 
@@ -216,8 +218,10 @@ static void on_terminal(const struct made *m, int width, struct heard *h)
 	assert_int_equal(pthread_create(&listener, NULL, listen_to, h), 0);
 	out = fdopen(theirs, "w");
 	put_table(out, m);
-	fclose(out); /* the last that writes: the listener is told */
+	putc(END, out);
+	fflush(out);
 	pthread_join(listener, NULL);
+	fclose(out);
 	close(ours);
 }
 
