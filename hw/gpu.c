@@ -49,6 +49,37 @@ static void read_peak(struct reader *outer, struct arena *mem, struct ft_gpu *gp
 	outer->failed = !reader_close(&r) || outer->failed;
 }
 
+/* kernels: {copy: 500 W, ...}, of curves that have been read. */
+static void read_kernel_watts(struct reader *outer, struct arena *mem,
+			      struct ft_gpu *gpu)
+{
+	const struct node *map = read_node(outer, "kernels");
+	struct reader r;
+
+	if (!map)
+		return;
+	r = reader_open(map, outer->err);
+	r.failed = r.failed || outer->failed;
+	r.from = outer->from;
+	read_provenance(&r, mem);
+	for (size_t i = 0; !r.failed && i < map->n; i++) {
+		struct ft_number w = { 0 };
+		bool any = !strcmp(map->key[i], "provenance");
+
+		if (!any)
+			w = read_positive(&r, mem, map->key[i], DIM_W);
+		for (size_t k = 0; k < gpu->n_memory; k++)
+			if (!strcmp(gpu->memory[k].kernel, map->key[i])) {
+				gpu->memory[k].w = w;
+				any = true;
+			}
+		if (!any)
+			reader_fail(&r, map->key[i],
+				    "has no curve in memory_bound");
+	}
+	outer->failed = !reader_close(&r) || outer->failed;
+}
+
 static void read_power(struct reader *outer, struct arena *mem, struct ft_gpu *gpu)
 {
 	struct reader r = reader_open(read_need(outer, "power"), outer->err);
@@ -60,6 +91,10 @@ static void read_power(struct reader *outer, struct arena *mem, struct ft_gpu *g
 	gpu->limit_w = read_positive(&r, mem, "limit", DIM_W);
 	reader_range(&r, "idle", &gpu->idle_w, 0);
 	reader_range(&r, "limit", &gpu->limit_w, 0);
+	gpu->attention_clock = read_number_or(&r, mem, "attention_clock", DIM_FRAC, 0);
+	if (node_get(r.map, "attention_clock"))
+		reader_bound(&r, "attention_clock", &gpu->attention_clock, 1, 2);
+	read_kernel_watts(&r, mem, gpu);
 	outer->failed = !reader_close(&r) || outer->failed;
 }
 
@@ -158,7 +193,6 @@ static bool read_profile(const struct node *map, struct arena *mem, struct ft_gp
 	gpu->compute_units = read_int(&r, "compute_units", 1, 1 << 20, 0);
 	read_memory(&r, mem, gpu);
 	read_peak(&r, mem, gpu);
-	read_power(&r, mem, gpu);
 	read_launch(&r, mem, gpu);
 	gpu_read_gemm(&r, mem, gpu, &wanted->gemm);
 	for (int d = 0; d < FT_DTYPES; d++)
@@ -166,6 +200,7 @@ static bool read_profile(const struct node *map, struct arena *mem, struct ft_gp
 			sustained_at_w(map, mem, ft_dtype_name((enum ft_dtype)d));
 	gpu_read_attention(&r, mem, gpu, &wanted->attention);
 	gpu_read_memory(&r, mem, gpu, memory_ratio(map, mem, gpu));
+	read_power(&r, mem, gpu);
 	gpu_read_collectives(&r, mem, gpu, &wanted->collectives);
 	read_interference(&r, mem, gpu);
 	gpu->default_node = read_text(&r, "default_node", "");

@@ -112,6 +112,7 @@ static bool compute_clocks(struct job *s, size_t i, double launches, struct cloc
 	if (!ft_kernel_recall(s->memo, gpu, &w, FT_CLOCK_BURST, &p, err))
 		return false;
 	out->burst_s = out->sustained_s = times * (factor * p.time_s + gap_s(s));
+	out->asks = job_asks(s->cluster, &w, p.time_s);
 	s->spread[i] = p.spread_frac;
 	s->extrapolated[i] = p.extrapolated;
 	set_beside(s->cluster, &w, &s->timing[0][i]);

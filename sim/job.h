@@ -28,9 +28,12 @@ struct job {
 bool job_time(struct job *job, enum ft_step_start start, struct ft_error *err)
 	__attribute__((warn_unused_result));
 
-/* A kernel's time at the sustained clock mixed with that of a burst. */
+/* What a kernel takes, stack's factor included, in a short burst and at the clock that products
+ * hold for seconds. */
 struct clocks {
-	double burst_s, sustained_s; /* of one op, stack's factor included */
+	double burst_s, sustained_s;
+	double asks; /* of the limit: kernels bound by memory; attention, at the clock of
+		      * products' bursts, 0: as products */
 };
 
 /* The first part of job_time: those of each work, NULL: *err. Then a collective. */
@@ -42,16 +45,36 @@ bool job_time_collective(struct job *job, size_t work, struct ft_error *err)
 
 /* What kernels take on each class, at its clock. */
 void job_mix_clocks(struct job *job, const struct clocks *clocks);
+
+/* A step's clock, 1 in bursts of products; of what lies between these and sustained ones,
+ * products fall by `fall`, 0 to 1. */
+struct job_clock {
+	double clock, fall;
+};
+
 void job_set_clock(struct job *job, size_t class, const struct clocks *clocks,
-		   double fall);
+		   struct job_clock at);
 
 /* So much of a pipeline's filling and draining does the limit average over. */
 double job_filling_s(const struct ft_part *gpu);
 
-/* How much of its fall from burst to sustained the clock of products makes, 0 to 1, where
- * they and other kernels are these shares of a step, and alone would take `slower` as long. */
-double job_clock_fall(const struct ft_cluster *cluster, double products, double others,
-		      double slower);
+/* Kernels of a step in bursts, s. */
+struct job_load {
+	double products, sustained; /* products alone for seconds */
+	double attention, asked;    /* times what it asks for */
+	double others, drawn;	    /* the same of kernels bound by memory */
+};
+
+void job_load_add(struct job_load *to, enum ft_work_kind kind, const struct clocks *of,
+		  double times);
+/* The clock where the limit averages over so many seconds, in what is left of which the card waits. */
+struct job_clock job_clock_of(const struct ft_cluster *cluster,
+			      const struct job_load *load, double of_s);
+
+/* `asks` of a kernel that takes so long in a burst; of a card that waits. */
+double job_asks(const struct ft_cluster *cluster, const struct ft_work *work,
+		double burst_s);
+double job_waiting_asks(const struct ft_cluster *cluster);
 
 /* ---- sim/durations.c -------------------------------------------------------- */
 

@@ -4,28 +4,43 @@
  * Short isolated kernels run at boost clocks (burst), as the profile's rows
  * were measured. Back to back for seconds, matrix units reach the card's power
  * limit and clocks fall (sustained). How far depends on how busy those units
- * are: with u = rate / peak, a kernel of time t slows by
+ * are: with u = rate / peak, a product of time t slows by
  *
  *   1 + (1 / sustained - 1) min(1, u / 0.5)^2 t / (t + 20 us)
  *
  * so small and memory-bound kernels, which leave power unused, do not slow. Where the limit is
- * more than products ask for (sustained above 1) none does.
+ * more than products ask for (sustained above 1) none does. Attention asks for less than products,
+ * so its bursts run at a higher clock, `attention.clock` times theirs, and it loses more where
+ * products set the clock:
+ *
+ *   1 + (attention.clock / sustained - 1) t / (t + 20 us)
+ *
+ * Source: measurements/README.md, what attention draws.
  */
 #include <math.h>
 
 #include "sim/kernel.h"
+
+bool kernel_has_own_clock(const struct ft_gpu *gpu, const struct ft_work *work)
+{
+	return work->kind == FT_ATTENTION && gpu->attention_clock.value > 0;
+}
 
 static void apply_clock(const struct ft_gpu *gpu, const struct ft_work *work,
 			struct ft_prediction *out)
 {
 	double peak = gpu->peak_flop_per_s[work->dtype].value;
 	double rate = gpu->sustained[work->dtype].value;
-	double busy, time = out->time_s;
+	double time = out->time_s, busy = 1;
 
-	if (!(peak > 0) || !(rate > 0) || rate >= 1)
+	if (!(peak > 0) || !(rate > 0))
 		return;
-	busy = fmin(1, ft_work_flop(work) / time / peak / 0.5);
-	out->time_s *= 1 + (1 / rate - 1) * busy * busy * time / (time + 20e-6);
+	if (kernel_has_own_clock(gpu, work))
+		rate /= gpu->attention_clock.value;
+	else
+		busy = fmin(1, ft_work_flop(work) / time / peak / 0.5);
+	if (rate < 1)
+		out->time_s *= 1 + (1 / rate - 1) * busy * busy * time / (time + 20e-6);
 }
 
 bool ft_kernel_predict(const struct ft_gpu *gpu, const struct ft_work *work,

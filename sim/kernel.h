@@ -156,4 +156,9 @@ struct inside_between {
 void inside_enclose(struct inside_between *e, const struct ft_collective_table *t);
 double inside_between_s(const struct inside_between *e, double bytes);
 
+/* ---- sim/kernel.c ----------------------------------------------------------- */
+
+/* Attention whose clock a profile tells apart from that of products. */
+bool kernel_has_own_clock(const struct ft_gpu *gpu, const struct ft_work *work);
+
 #endif

@@ -29,8 +29,7 @@ enum { FALLS = 16, UNITS_MOST = 18, HALVINGS = 5 };
 struct unit_time {
 	ft_ps forward[FALLS + 1], backward[FALLS + 1], first[FALLS + 1];
 	ft_ps forward_in[FALLS + 1], back_in[FALLS + 1]; /* from the first compute op */
-	double busy_s;			    /* of compute in a micro-batch, in bursts */
-	double products, sustained, others; /* of that; of products at a low clock */
+	struct job_load load; /* of a micro-batch's compute */
 };
 
 struct ft_sketched {
@@ -81,29 +80,37 @@ static void time_unit(struct unit_time *t, const struct front_of *of,
 	t->back_in[fall] = back < first ? back : first;
 }
 
-/* Compute of the calls in bursts. */
-static struct unit_time load(const struct ft_graph *g, const struct clocks *t,
-			     const struct ft_sketch_calls *calls)
+/* Compute of the calls. */
+static struct job_load load_of(const struct ft_graph *g, const struct clocks *t,
+			       const struct ft_sketch_calls *calls)
 {
-	struct unit_time sum = { .busy_s = 0 };
+	struct job_load sum = { .products = 0 };
 
 	for (size_t i = calls->begin; i < calls->end; i++) {
 		const struct ft_call *call = &g->rank_class[0].call[i];
 		const struct ft_segment *seg = &g->segment[call->segment];
 
-		for (size_t k = 0; k < seg->n_ops; k++) {
-			const struct clocks *c = &t[seg->op[k].work];
-
-			if (seg->op[k].stream != FT_STREAM_COMPUTE)
-				continue;
-			sum.busy_s += call->repeat * c->burst_s;
-			if (g->work[seg->op[k].work].kind == FT_MEMORY_BOUND)
-				continue;
-			sum.products += call->repeat * c->burst_s;
-			sum.sustained += call->repeat * c->sustained_s;
-		}
+		for (size_t k = 0; k < seg->n_ops; k++)
+			if (seg->op[k].stream == FT_STREAM_COMPUTE)
+				job_load_add(&sum, g->work[seg->op[k].work].kind,
+					     &t[seg->op[k].work], call->repeat);
 	}
 	return sum;
+}
+
+static void add_load(struct job_load *to, const struct job_load *l, double times)
+{
+	to->products += times * l->products;
+	to->sustained += times * l->sustained;
+	to->attention += times * l->attention;
+	to->asked += times * l->asked;
+	to->others += times * l->others;
+	to->drawn += times * l->drawn;
+}
+
+static double busy_s(const struct job_load *l)
+{
+	return l->products + l->attention + l->others;
 }
 
 /* The first micro-batch adds nothing to gradients: the lesser of both. */
@@ -111,15 +118,14 @@ static void add_loads(struct ft_sketched *s, const struct ft_graph *g,
 		      const struct clocks *t, const struct ft_sketch_unit *u,
 		      struct unit_time *to)
 {
-	struct unit_time forward = load(g, t, &u->forward);
-	struct unit_time back = load(g, t, &u->backward), first = load(g, t, &u->first);
+	struct job_load back = load_of(g, t, &u->backward);
+	struct job_load first = load_of(g, t, &u->first);
 
-	s->clocked &=
-		back.products == first.products && back.sustained == first.sustained;
-	to->products = forward.products + back.products;
-	to->sustained = forward.sustained + back.sustained;
-	to->busy_s = forward.busy_s + fmin(back.busy_s, first.busy_s);
-	to->others = to->busy_s - to->products;
+	s->clocked &= back.products == first.products &&
+		      back.sustained == first.sustained &&
+		      back.attention == first.attention && back.asked == first.asked;
+	to->load = load_of(g, t, &u->forward);
+	add_load(&to->load, busy_s(&back) < busy_s(&first) ? &back : &first, 1);
 }
 
 /* Collectives within a layer; what crosses replicas takes no time here. */
@@ -147,6 +153,13 @@ static void stop_copies(struct job *j)
 					0;
 }
 
+/* Attention at the highest clock at which products have fallen at all. */
+static struct job_clock at_fall(const struct ft_gpu *gpu, int fall)
+{
+	return (struct job_clock){ fall ? 1 : fmax(1, gpu->attention_clock.value),
+				   (double)fall / FALLS };
+}
+
 static void time_units(struct ft_sketched *s, const struct ft_sketch *sketch,
 		       struct job *j, struct clocks *t)
 {
@@ -157,7 +170,7 @@ static void time_units(struct ft_sketched *s, const struct ft_sketch *sketch,
 	for (size_t i = 0; i < j->graph->n_works; i++) /* whatever the clock */
 		t[i].burst_s = fmin(t[i].burst_s, t[i].sustained_s);
 	for (int fall = 0; fall <= FALLS; fall++) {
-		job_set_clock(j, 0, t, (double)fall / FALLS);
+		job_set_clock(j, 0, t, at_fall(s->cluster->gpu, fall));
 		stop_copies(j);
 		for (size_t u = 0; u < s->n_units; u++)
 			time_unit(&s->unit[u], &of, &sketch->unit[u], fall);
@@ -213,7 +226,7 @@ void ft_sketched_free(struct ft_sketched *s)
 struct stage_sums {
 	int32_t all[UNITS_MOST], chunk[UNITS_MOST]; /* units; of the first chunk */
 	bool like;				    /* the one before */
-	double products, sustained, others;	    /* of a micro-batch */
+	struct job_load load;			    /* of a micro-batch */
 };
 
 struct placing {
@@ -264,13 +277,8 @@ static void place_all(struct placing *x, struct arena *mem)
 
 		t->like = s && !memcmp(t[-1].all, t->all, sizeof(t->all)) &&
 			  !memcmp(t[-1].chunk, t->chunk, sizeof(t->chunk));
-		for (size_t u = 0; u < x->s->n_units; u++) {
-			const struct unit_time *of = &x->s->unit[u];
-
-			t->products += t->all[u] * of->products;
-			t->sustained += t->all[u] * of->sustained;
-			t->others += t->all[u] * of->others;
-		}
+		for (size_t u = 0; u < x->s->n_units; u++)
+			add_load(&t->load, &x->s->unit[u].load, t->all[u]);
 	}
 }
 
@@ -279,14 +287,14 @@ static int fall_at(const struct placing *x, const struct stage_sums *t, double z
 {
 	const struct ft_part *gpu = ft_parts_gpu(x->s->cluster->parts);
 	double filling = fmin(z * ft_plan_bubble(x->p), job_filling_s(gpu));
-	double longest = (z + filling) * x->s->hidden / x->m;
+	double longest = fmax((z + filling) * x->s->hidden / x->m, busy_s(&t->load));
 	double fall;
 
-	if (!x->s->clocked || x->m < (double)x->p->micro_batches || t->products <= 0 ||
-	    gpu->memory_frac.value < gpu->waiting_frac.value)
+	if (!x->s->clocked || x->m < (double)x->p->micro_batches ||
+	    t->load.products <= 0 ||
+	    t->load.drawn < t->load.others * job_waiting_asks(x->s->cluster))
 		return 0;
-	fall = job_clock_fall(x->s->cluster, fmin(1, t->products / longest),
-			      fmin(1, t->others / longest), t->sustained / t->products);
+	fall = fmin(1, job_clock_of(x->s->cluster, &t->load, longest).fall);
 	return (int)fmin(FALLS, floor(FALLS * fall * (1 - 1e-9)));
 }
 
@@ -362,7 +370,7 @@ static double busiest(const struct placing *x, double *mean)
 	*mean = 0;
 	for (int64_t s = 0; s < x->p->pp; s++) {
 		const struct stage_sums *t = &x->stage[s];
-		double busy = x->m * (t->products + t->others);
+		double busy = x->m * busy_s(&t->load);
 
 		most = fmax(most, busy);
 		*mean += busy / (double)x->p->pp;

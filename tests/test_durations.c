@@ -39,9 +39,35 @@ static double slowest(const struct ft_cluster *c)
 	return 1 + s * low;
 }
 
+/* What is known of the card's watts in the kernel, of its limit; 0: as products. */
+static double asks_of(const struct ft_cluster *c, const struct ft_work *w,
+		      double burst_s)
+{
+	const struct ft_gpu *gpu = c->gpu;
+	const struct ft_part *part = ft_parts_gpu(c->parts);
+	double idle = fmin(1, gpu->idle_w.value / gpu->limit_w.value);
+	double asks = idle + (1 - idle) * part->memory_frac.value;
+
+	if (w->kind == FT_MEMORY_BOUND) {
+		for (size_t i = 0; i < gpu->n_memory; i++)
+			if (!strcmp(gpu->memory[i].kernel, w->memory.kernel) &&
+			    gpu->memory[i].w.value > 0)
+				asks = fmin(1, gpu->memory[i].w.value /
+						       gpu->limit_w.value);
+		return asks;
+	}
+	if (w->kind != FT_ATTENTION || !(gpu->attention_clock.value > 0))
+		return 0;
+	return fmin(1, ft_work_flop(w) / burst_s /
+			       (gpu->peak_flop_per_s[w->dtype].value *
+				gpu->gemm_efficiency[w->dtype].value)) /
+	       pow(gpu->sustained[w->dtype].value, part->clock_exponent.value);
+}
+
 /* One op of a work, at the full clock and at the sustained one. */
 struct both {
 	double burst_s, sustained_s, times;
+	double asks; /* of the limit: attention at the clock of products, kernels bound by memory */
 };
 
 /* The most launches of an op of it. */
@@ -78,6 +104,7 @@ static struct both alone(const struct ft_scenario *s, const struct ft_graph *g,
 		w.memory.bytes /= times;
 	ok_or_say(ft_kernel_predict(c->gpu, &w, FT_CLOCK_BURST, &p, &err), err);
 	t.burst_s = t.sustained_s = times * (factor * p.time_s + gap);
+	t.asks = asks_of(c, &w, p.time_s);
 	if (w.kind == FT_MEMORY_BOUND)
 		return t;
 	ok_or_say(ft_kernel_predict(c->gpu, &w, FT_CLOCK_SUSTAINED, &p, &err), err);
@@ -87,16 +114,16 @@ static struct both alone(const struct ft_scenario *s, const struct ft_graph *g,
 
 /* ---- clocks -------------------------------------------------------------------------------- */
 
-/* Of a stage's step: kernels in bursts, of which products and attention, these sustained; how
- * many of its calls receive. */
+/* Of a stage's step: kernels in bursts, of which products, these sustained, attention, what it
+ * and kernels bound by memory ask for; how many of its calls receive. */
 struct load {
-	double all, products, sustained, receives;
+	double all, products, sustained, attention, asked, drawn, receives;
 };
 
 static struct load load_of(const struct ft_graph *g, const struct ft_class *k,
 			   const struct both *t)
 {
-	struct load l = { 0, 0, 0, 0 };
+	struct load l = { .all = 0 };
 
 	for (size_t i = 0; i < k->n_calls; i++) {
 		const struct ft_segment *seg = &g->segment[k->call[i].segment];
@@ -111,28 +138,38 @@ static struct load load_of(const struct ft_graph *g, const struct ft_class *k,
 			if (w->kind == FT_COMMUNICATION || ft_work_is_host_copy(w))
 				continue;
 			l.all += n * x->burst_s;
-			l.products += w->kind == FT_MEMORY_BOUND ? 0 : n * x->burst_s;
-			l.sustained +=
-				w->kind == FT_MEMORY_BOUND ? 0 : n * x->sustained_s;
+			if (w->kind == FT_MEMORY_BOUND) {
+				l.drawn += n * x->burst_s * x->asks;
+			} else if (x->asks > 0) {
+				l.attention += n * x->burst_s;
+				l.asked += n * x->burst_s * x->asks;
+			} else {
+				l.products += n * x->burst_s;
+				l.sustained += n * x->sustained_s;
+			}
 		}
 		l.receives += receives ? n : 0;
 	}
 	return l;
 }
 
-/* The clock c at which d g c^e + o m + (1 - d - o) w is the limit, 1 at most. */
-static double clock_of(const struct ft_cluster *c, double d, double o, double slower)
+/* The highest clock at which what a step asks for in `of` seconds is the limit, by halving:
+ * products no more than at 1, attention than in its bursts. */
+static double clock_of(const struct ft_cluster *c, const struct load *l, double of)
 {
 	const struct ft_part *gpu = ft_parts_gpu(c->parts);
 	double idle = fmin(1, c->gpu->idle_w.value / c->gpu->limit_w.value);
-	double m = idle + (1 - idle) * gpu->memory_frac.value;
 	double w = idle + (1 - idle) * gpu->waiting_frac.value;
-	double e = gpu->clock_exponent.value, low = 0, high = 1;
+	double e = gpu->clock_exponent.value, low = 0;
+	double high = fmax(1, c->gpu->attention_clock.value);
+	double slower = l->products > 0 ? l->sustained / l->products : 1;
 
 	for (int i = 0; i < 200; i++) {
 		double x = (low + high) / 2;
 
-		if (d * pow(slower * x, e) + o * m + (1 - d - o) * w < 1)
+		if (l->products * pow(slower * fmin(1, x), e) + l->asked * pow(x, e) +
+			    l->drawn + (of - l->all) * w <
+		    of)
 			low = x;
 		else
 			high = x;
@@ -140,27 +177,32 @@ static double clock_of(const struct ft_cluster *c, double d, double o, double sl
 	return high;
 }
 
-/* How far products fall from bursts to the sustained clock. */
-static double fall_of(const struct ft_scenario *s, const struct ft_graph *g,
-		      const struct load *all, size_t class)
+static double clock_in(const struct ft_scenario *s, const struct ft_graph *g,
+		       const struct load *all, size_t class)
 {
 	const struct load *l = &all[class];
 	double window = ft_parts_gpu(s->cluster->parts)->limit_window_s.value;
-	double longest = 0, mean = 0, of, slower;
+	double longest = 0, mean = 0;
 
 	for (size_t c = 0; c < g->n_classes; c++) {
 		longest = fmax(longest, all[c].all);
 		mean += all[c].all / (double)g->n_classes;
 	}
-	of = l->all + fmin(longest - l->all, fmax(1, l->receives) * window) +
-	     fmin(g->bubble_frac * mean, 2 * window);
-	slower = l->products > 0 ? l->sustained / l->products : 1;
-	if (slower <= 1)
-		return 0;
-	return (1 / clock_of(s->cluster, l->products / of, (l->all - l->products) / of,
-			     slower) -
-		1) /
-	       (slower - 1);
+	return clock_of(s->cluster, l,
+			l->all + fmin(longest - l->all, fmax(1, l->receives) * window) +
+				fmin(g->bubble_frac * mean, 2 * window));
+}
+
+/* How far a work falls from its burst to the clock that products hold alone. */
+static double fall_of(const struct ft_gpu *gpu, const struct ft_work *w,
+		      const struct both *t, const struct load *l, double clock)
+{
+	double slower = l->products > 0 ? l->sustained / l->products : 1;
+	double own = gpu->attention_clock.value, held = gpu->sustained[w->dtype].value;
+
+	if (w->kind == FT_ATTENTION && t->asks > 0)
+		return clock < own ? fmin(1, (own / clock - 1) / (own / held - 1)) : 0;
+	return clock < 1 && slower > 1 ? (1 / clock - 1) / (slower - 1) : 0;
 }
 
 /* ---- held against the job --------------------------------------------------------------------- */
@@ -263,7 +305,7 @@ static void hold(const struct ft_scenario *s, const struct ft_graph *g,
 	for (size_t c = 0; c < g->n_classes; c++)
 		load[c] = load_of(g, &g->rank_class[c], t);
 	for (size_t c = 0; c < g->n_classes; c++) {
-		double fall = fall_of(s, g, load, c);
+		double clock = clock_in(s, g, load, c);
 		struct work_timing *slow = job_slowed(&j, c, 0.8);
 
 		for (size_t i = 0; i < g->n_works; i++) {
@@ -275,8 +317,10 @@ static void hold(const struct ft_scenario *s, const struct ft_graph *g,
 				collective_is(s, g, i, x);
 			else
 				near_s("time", w->name, x->duration,
-				       t[i].burst_s + fall * (t[i].sustained_s -
-							      t[i].burst_s));
+				       t[i].burst_s + fall_of(s->cluster->gpu, w, &t[i],
+							      &load[c], clock) *
+							      (t[i].sustained_s -
+							       t[i].burst_s));
 			near_s("time of a slow GPU", w->name, slow[i].duration,
 			       (double)x->duration * 1e-12 /
 				       (compute && !ft_work_is_host_copy(w) ? 0.8 : 1));

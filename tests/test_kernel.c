@@ -326,26 +326,6 @@ static void odd_heads_cost_what_the_next_does(void **state)
 	near_frac(at[1] / at[2], 1, 0.05);
 }
 
-static void long_busy_kernels_slow_under_sustained_clocks(void **state)
-{
-	struct ft_work big = product(FT_BF16, FT_FORWARD, 8192, 8192, 8192);
-	struct ft_work tiny = product(FT_BF16, FT_FORWARD, 128, 512, 512);
-	struct ft_work copy = { .kind = FT_MEMORY_BOUND };
-	double slow, want = 1 / h200->sustained[FT_BF16].value;
-
-	(void)state;
-	slow = predict(h200, big, FT_CLOCK_SUSTAINED).time_s /
-	       predict(h200, big, FT_CLOCK_BURST).time_s;
-	assert_true(want > 1.02 && fabs(slow / want - 1) < 0.03);
-	slow = predict(h200, tiny, FT_CLOCK_SUSTAINED).time_s /
-	       predict(h200, tiny, FT_CLOCK_BURST).time_s;
-	assert_true(slow >= 1 && slow < 1.005);
-	copy.memory.kernel = "copy";
-	copy.memory.bytes = 1e9;
-	assert_true(predict(h200, copy, FT_CLOCK_SUSTAINED).time_s ==
-		    predict(h200, copy, FT_CLOCK_BURST).time_s);
-}
-
 /* No kernel moves bytes faster than the memory does. Moving 256 MB most reach 40 %
  * of its rate; PyTorch's softmax of 4096 and 8192 columns was measured at 26 and
  * 22 %. */
@@ -489,7 +469,6 @@ int main(void)
 		cmocka_unit_test(accumulation_and_groups_cost_more),
 		cmocka_unit_test(unaligned_rows_are_slow),
 		cmocka_unit_test(odd_heads_cost_what_the_next_does),
-		cmocka_unit_test(long_busy_kernels_slow_under_sustained_clocks),
 		cmocka_unit_test(memory_bound_kernels_keep_to_the_memory),
 		cmocka_unit_test(long_rows_start_later),
 		cmocka_unit_test(far_shapes_say_so),

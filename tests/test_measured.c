@@ -23,6 +23,19 @@ static struct ft_cluster *cluster_of(struct arena *mem, const char *text)
 	return c;
 }
 
+/* Of its fall, of products that are so much of the time; the rest is what others are, and waits. */
+static double fall_of(const struct ft_cluster *c, double products, double others,
+		      double slower)
+{
+	struct ft_work copies = { .kind = FT_MEMORY_BOUND, .memory.kernel = "none" };
+	struct job_load l = { .products = products,
+			      .sustained = products * slower,
+			      .others = others,
+			      .drawn = others * job_asks(c, &copies, 1) };
+
+	return job_clock_of(c, &l, 1).fall;
+}
+
 /* 8192 cubed beside copies, by its share of the time at the full clock. Alone it is what
  * `sustained` says, which is the mean of two machines and not quite this one's. */
 static void the_clock_falls_as_the_limit_asks(void **state)
@@ -38,18 +51,91 @@ static void the_clock_falls_as_the_limit_asks(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
-		double rate =
-			1 / (1 + job_clock_fall(c, at[i][0], 1 - at[i][0], slower) *
-					 (slower - 1));
+		double rate = 1 / (1 + fall_of(c, at[i][0], 1 - at[i][0], slower) *
+					       (slower - 1));
 
 		if (fabs(rate / at[i][1] - 1) > 0.025)
 			fail_msg("%g of the time: %.3f, measured %.3f", at[i][0], rate,
 				 at[i][1]);
 	}
-	assert_true(job_clock_fall(c, 1, 0, slower) > 0.999 &&
-		    job_clock_fall(c, 1, 0, slower) < 1.001);
-	assert_true(job_clock_fall(c, 0, 1, slower) == 0 &&
-		    job_clock_fall(c, 1, 0, 1) == 0);
+	assert_true(fall_of(c, 1, 0, slower) > 0.999 &&
+		    fall_of(c, 1, 0, slower) < 1.001);
+	assert_true(fall_of(c, 0, 1, slower) == 0 && fall_of(c, 1, 0, 1) == 0);
+	ft_cluster_free(c);
+	arena_release(&mem);
+}
+
+/* cuDNN's attention over 16,384 tokens beside 8192 cubed and copies of 512 MB, for seconds: shares
+ * of the time, and rates over those of bursts, means of two H100
+ * (measurements/probes/h100-2026-11-26-watts-unseen.jsonl.gz). */
+static void attention_asks_for_less_and_loses_more(void **state)
+{
+	static const struct {
+		enum ft_pass pass;
+		double attention, products, at[2]; /* of both */
+	} seen[] = {
+		{ FT_PASS_FORWARD, 1, 0, { 0.928, 0 } },
+		{ FT_PASS_BACKWARD, 1, 0, { 0.912, 0 } },
+		{ FT_PASS_FORWARD, 0.721, 0.279, { 0.908, 0.943 } },
+		{ FT_PASS_BACKWARD, 0.715, 0.285, { 0.890, 0.955 } },
+		{ FT_PASS_FORWARD, 0.462, 0.538, { 0.868, 0.939 } },
+		{ FT_PASS_BACKWARD, 0.485, 0.515, { 0.866, 0.954 } },
+		{ FT_PASS_FORWARD, 0.244, 0.756, { 0.880, 0.909 } },
+		{ FT_PASS_FORWARD, 0.769, 0, { 0.942, 0 } },
+		{ FT_PASS_BACKWARD, 0.724, 0, { 0.972, 0 } },
+		{ FT_PASS_FORWARD, 0, 0.777, { 1, 0.921 } },
+	};
+	static const double burst_s[] = {
+		[FT_PASS_FORWARD] = 3.53e-3, [FT_PASS_BACKWARD] = 9.9e-3
+	};
+	struct arena mem = { 0 };
+	struct ft_cluster *c =
+		cluster_of(&mem, "{gpu: h100-sxm, gpus: 1, fabric: none}");
+	struct ft_work copies = { .kind = FT_MEMORY_BOUND, .memory.kernel = "copy" };
+	double own = c->gpu->attention_clock.value, slower = 1 / 0.8775, sum = 0;
+	int n = 0;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(seen) / sizeof(seen[0]); i++) {
+		struct ft_work w = { .kind = FT_ATTENTION,
+				     .dtype = FT_BF16,
+				     .attention = { .batch = 1,
+						    .heads = 32,
+						    .kv_heads = 8,
+						    .queries = 16384,
+						    .keys = 16384,
+						    .qk_head_dim = 128,
+						    .v_head_dim = 128,
+						    .pass = seen[i].pass,
+						    .causal = true } };
+		double others = 1 - seen[i].attention - seen[i].products;
+		struct job_load l = { .products = seen[i].products * seen[i].at[1],
+				      .attention = seen[i].attention * seen[i].at[0],
+				      .others = others };
+		struct job_clock got;
+		double rate[2];
+
+		l.sustained = l.products * slower;
+		l.asked = l.attention * job_asks(c, &w, burst_s[seen[i].pass]);
+		l.drawn = others * job_asks(c, &copies, 1);
+		got = job_clock_of(c, &l, l.products + l.attention + l.others);
+		rate[0] = fmin(1, got.clock / own);
+		rate[1] = 1 / (1 + got.fall * (slower - 1));
+		for (int k = 0; k < 2; k++) {
+			double off = fabs(rate[k] / seen[i].at[k] - 1);
+
+			if (!((k ? l.products : l.attention) > 0))
+				continue;
+			if (off > 0.05)
+				fail_msg("case %zu, %s: %.3f, measured %.3f", i,
+					 k ? "products" : "attention", rate[k],
+					 seen[i].at[k]);
+			sum += off;
+			n++;
+		}
+	}
+	if (sum / n > 0.022)
+		fail_msg("off by %.3f in the mean", sum / n);
 	ft_cluster_free(c);
 	arena_release(&mem);
 }
@@ -85,8 +171,7 @@ static void bursts_rest_for_a_window_at_most(void **state)
 	for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
 		double wait = fmin(at[i][1], window_ms),
 		       busy = at[i][0] / (at[i][0] + wait);
-		double rate =
-			1 / (1 + job_clock_fall(c, busy, 0, slower) * (slower - 1));
+		double rate = 1 / (1 + fall_of(c, busy, 0, slower) * (slower - 1));
 
 		if (fabs(rate / at[i][2] - 1) > 0.035)
 			fail_msg("%g ms and %g of waiting: %.3f, measured %.3f",
@@ -164,7 +249,7 @@ static void two_stages(const uint32_t times[2], uint32_t receives)
 		double of = busy + fmin(bubble, 2 * window) +
 			    fmin(behind, (receives ? receives : 1) * window);
 
-		t *= 1 + job_clock_fall(c, busy / of, 0, slower) * (slower - 1);
+		t *= 1 + fall_of(c, busy / of, 0, slower) * (slower - 1);
 		if (fabs((double)j.timing[s][0].duration * 1e-12 / t - 1) > 0.003)
 			fail_msg("stage %d: %g s, not %g", s,
 				 (double)j.timing[s][0].duration * 1e-12, t);
@@ -361,6 +446,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_clock_falls_as_the_limit_asks),
+		cmocka_unit_test(attention_asks_for_less_and_loses_more),
 		cmocka_unit_test(bursts_rest_for_a_window_at_most),
 		cmocka_unit_test(stages_that_wait_rest_their_cards),
 		cmocka_unit_test(windows_cost_near_what_was_measured),

@@ -1,12 +1,8 @@
-/*
- * tests/test_memory_bound.c - kernels that only move bytes, and the clock that a power limit
- * leaves, against their equations, with constants that are drawn
- */
+/* tests/test_memory_bound.c - kernels that only move bytes, against their equation, with drawn constants */
 #include "tests/check.h"
 
 #include <math.h>
 
-#include "sim/job.h"
 #include "sim/kernel.h"
 
 enum { DRAWS = 3000, ROWS = 4, CURVES = 4 };
@@ -29,8 +25,6 @@ static struct ft_number about(double x)
 
 	return (struct ft_number){ v, v, v, NULL };
 }
-
-/* ---- bytes ---------------------------------------------------------------------------------- */
 
 struct curves {
 	struct ft_gpu gpu;
@@ -123,64 +117,10 @@ static void bytes_take_what_their_curve_says(void **state)
 	}
 }
 
-/* ---- clocks --------------------------------------------------------------------------------- */
-
-/* What a card asks for at a clock, its limit being 1. */
-static double asked_w(const struct ft_cluster *c, double products, double others,
-		      double slower, double clock)
-{
-	const struct ft_part *gpu = c->parts->line[0].part;
-	double idle = fmin(1, c->gpu->idle_w.value / c->gpu->limit_w.value);
-	double waits = idle + gpu->waiting_frac.value * (1 - idle);
-	double moves = idle + gpu->memory_frac.value * (1 - idle);
-
-	return products * pow(clock * slower, gpu->clock_exponent.value) +
-	       others * moves + (1 - products - others) * waits;
-}
-
-/* By halving: the highest clock at which the card asks for no more than its limit. */
-static void the_clock_is_where_power_meets_its_limit(void **state)
-{
-	int below = 0;
-
-	(void)state;
-	for (int i = 0; i < DRAWS; i++) {
-		struct ft_gpu gpu = { .limit_w = about(700), .idle_w = about(80) };
-		struct ft_part part = { .clock_exponent = about(2.5),
-					.memory_frac = about(0.4),
-					.waiting_frac = about(0.2) };
-		struct ft_part_line line = { .gpu = true, .part = &part };
-		struct ft_parts parts = { .n = 1, .line = &line };
-		struct ft_cluster c = { .gpu = &gpu, .parts = &parts };
-		double products = 0.05 + 0.95 * draw(),
-		       others = (1 - products) * draw();
-		double slower = pick(5) ? 1 + draw() * 0.3 : 1;
-		double low = 0, high = 1, fall;
-
-		if (asked_w(&c, products, others, slower, 1) <= 1)
-			low = 1;
-		for (int k = 0; k < 60; k++) {
-			double clock = (low + high) / 2;
-
-			*(asked_w(&c, products, others, slower, clock) <= 1 ? &low :
-									      &high) =
-				clock;
-		}
-		below += low < 1;
-		fall = job_clock_fall(&c, products, others, slower);
-		if (slower <= 1) /* no clock is known to fall */
-			assert_true(fall <= 0 && fall >= 0);
-		else
-			near_frac(1 / (1 + fall * (slower - 1)), low, 1e-9);
-	}
-	assert_true(below > DRAWS / 10);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bytes_take_what_their_curve_says),
-		cmocka_unit_test(the_clock_is_where_power_meets_its_limit),
 	};
 
 	return cmocka_run_group_tests_name("memory bound", tests, NULL, NULL);

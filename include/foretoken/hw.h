@@ -109,9 +109,8 @@ struct ft_memory_row {
 	struct ft_number start_s, bytes_per_s;
 };
 
-/* Time of a memory-bound kernel that moves B bytes: start_s and B / bandwidth, the
- * bandwidth saturating as B / (B + half_bytes); how the two add up is said in
- * sim/memory_bound.c. */
+/* Time of a memory-bound kernel that moves B bytes: start_s and B / bandwidth, which
+ * saturates as B / (B + half_bytes); sim/memory_bound.c says how they add up. */
 struct ft_memory_curve {
 	const char *kernel; /* copy, rmsnorm ... ; "default" serves the rest */
 	bool warm;	    /* its input was just written and is in the cache */
@@ -121,6 +120,7 @@ struct ft_memory_curve {
 	struct ft_memory_row *row;	/* by rising length; none: all alike */
 	struct ft_number row_sharpness; /* of those */
 	struct ft_number traffic;	/* bytes moved per byte of the source buffer */
+	struct ft_number w; /* of the card for seconds; 0: as memory_frac says */
 };
 
 struct ft_collective_row {
@@ -179,8 +179,9 @@ struct ft_gpu {
 	struct ft_number peak_flop_per_s[FT_DTYPES];	   /* of a rank; 0: cannot */
 	int64_t compute_units;				   /* of a rank */
 	struct ft_number idle_w, limit_w;		   /* of the card */
-	struct ft_number kernel_floor_s;		   /* the shortest kernel */
-	struct ft_number launch_gap_s; /* between dependent kernels of a stream */
+	struct ft_number attention_clock; /* in bursts; products 1; 0: as they */
+	struct ft_number kernel_floor_s;  /* the shortest kernel */
+	struct ft_number launch_gap_s;	  /* between dependent kernels of a stream */
 	struct ft_gemm_model gemm_model;
 	struct ft_number gemm_efficiency[FT_DTYPES]; /* of peak, large products */
 	struct ft_number gemm_layout[FT_LAYOUTS];    /* time against forward */
@@ -226,9 +227,8 @@ struct ft_gpu *ft_gpu_load(const char *name, const struct ft_mark *at,
 			   struct ft_error *err) __attribute__((warn_unused_result));
 
 /* The same of a scenario's value, a name, a path, or a map {extends: NAME, key: value}, with
- * some rows; of families left out, arithmetic answers. What extends another takes its rows
- * by their ratio to arithmetic, and its memory-bound curves scaled by memory bandwidth, all
- * of it marked derived. */
+ * some rows; of families left out, arithmetic answers. What extends another takes its rows by their
+ * ratio to arithmetic, and its memory-bound curves by memory bandwidth, marked derived. */
 struct ft_gpu *ft_gpu_load_value(const struct node *value, int rows,
 				 struct ft_error *err)
 	__attribute__((warn_unused_result));

@@ -39,6 +39,7 @@ struct ft_prediction {
 	bool extrapolated;  /* the shape is far from anything measured */
 };
 
+/* In a short burst; at the clock that large products hold for seconds. */
 enum ft_clock { FT_CLOCK_BURST, FT_CLOCK_SUSTAINED };
 
 /* One kernel alone on one rank. false: the GPU has no such format or curve. */

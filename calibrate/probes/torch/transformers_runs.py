@@ -12,7 +12,9 @@ import csv
 import json
 import sys
 
-NOT_OF_THE_MODEL = {"dropout"}  # what it says of training
+# What a config.json says of training, of rotary embeddings and of GPT-Neo's masks changes no shape.
+NOT_OF_THE_MODEL = {"dropout", "attention_dropout", "hidden_dropout", "embd_pdrop", "attn_pdrop", "resid_pdrop",
+                    "embed_dropout", "resid_dropout", "rotary_dim", "rotary_pct", "partial_rotary_factor", "attention_types"}
 
 
 def text(value):
