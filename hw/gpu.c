@@ -74,8 +74,7 @@ static void read_kernel_watts(struct reader *outer, struct arena *mem,
 				any = true;
 			}
 		if (!any)
-			reader_fail(&r, map->key[i],
-				    "has no curve in memory_bound");
+			reader_fail(&r, map->key[i], "has no curve in memory_bound");
 	}
 	outer->failed = !reader_close(&r) || outer->failed;
 }

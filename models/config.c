@@ -233,6 +233,22 @@ static void read_block(struct reader *r, const struct family *family,
 	model->predicted = read_int(r, "num_nextn_predict_layers", 0, 64, 0);
 }
 
+/* GELUs that Transformers computes by operations, and not by a call of PyTorch's
+ * (transformers/activations.py, 5.17). */
+static enum ft_written_gelu writes_gelu(struct reader *r, const struct family *family)
+{
+	static const char *const written[] = { "gelu_new", "gelu_fast", "gelu_accurate",
+					       "quick_gelu", NULL };
+	const char *act = read_text(r, "hidden_act", "");
+
+	if (family->activation != FT_GELU || !*act)
+		return family->written_gelu;
+	for (size_t i = 0; written[i]; i++)
+		if (!strcmp(act, written[i]))
+			return FT_GELU_NEW;
+	return FT_GELU_CALLED;
+}
+
 static enum ft_activation read_activation(struct reader *r, const struct family *family)
 {
 	const char *act = read_text(r, "hidden_act", "");
@@ -406,6 +422,7 @@ bool config_read(struct arena *mem, const struct family *family, const struct no
 	if (!r.failed)
 		model->layer = layers_read(mem, &r, family, model);
 	model->plain = family->plain;
+	model->written_gelu = writes_gelu(&r, family);
 	if (!r.failed && family->few_heads == HEADS_FALCON &&
 	    model->layer->kv_heads == 1 && model->layer->heads > 1)
 		model->plain = FT_PLAIN_32; /* one head is not spread over all */

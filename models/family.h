@@ -35,13 +35,14 @@ struct family {
 	enum few_heads few_heads;
 	enum ft_joined joined_qkv;
 	enum ft_plain plain;
-	int norms;		/* of a layer; 0: two */
-	int more_rows;		/* of a learned position table */
-	int activation_numbers; /* that a layer's activation learns */
-	bool tied;		/* these four unless the config says otherwise: */
-	bool linear_bias;	/* every linear layer of a block has a bias */
-	bool parallel;		/* attention and MLP side by side */
-	bool qk_norm_off;	/* no norm of q and k unless use_qk_norm */
+	int norms;			   /* of a layer; 0: two */
+	int more_rows;			   /* of a learned position table */
+	int activation_numbers;		   /* that a layer's activation learns */
+	enum ft_written_gelu written_gelu; /* unless hidden_act says otherwise */
+	bool tied;	  /* these four unless the config says otherwise: */
+	bool linear_bias; /* every linear layer of a block has a bias */
+	bool parallel;	  /* attention and MLP side by side */
+	bool qk_norm_off; /* no norm of q and k unless use_qk_norm */
 	bool qkv_bias;	  /* q, k and v have a bias whatever attention_bias says */
 	bool qkv_only;	  /* attention_bias is of q, k and v, not of the output */
 	bool head_bias;	  /* of the output head */

@@ -173,6 +173,8 @@ static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 	l->host_sync = read_bool(&r, "host_sync", false);
 	l->mixed_norms = read_bool(&r, "mixed_norms", false);
 	l->cut_blocks = read_bool(&r, "cut_blocks", false);
+	l->scan_layers = read_bool(&r, "scan_layers", false);
+	l->compiled_update = read_bool(&r, "compiled_update", false);
 	l->receive_sync = read_bool(&r, "receive_sync", false);
 	l->receive_buffers = read_bool(&r, "receive_buffers", false);
 	l->ragged_batch = read_bool(&r, "ragged_batch", false);

@@ -152,10 +152,9 @@ static void kernels_ask_for_their_own_watts(void **state)
 	struct ft_memory_curve curve[] = { { .kernel = "default" },
 					   { .kernel = "copy", .w.value = 350 },
 					   { .kernel = "silu", .w.value = 900 } };
-	struct ft_gpu gpu = { .limit_w.value = 700,
-			      .idle_w.value = 70,
-			      .n_memory = 3,
-			      .memory = curve };
+	struct ft_gpu gpu = {
+		.limit_w.value = 700, .idle_w.value = 70, .n_memory = 3, .memory = curve
+	};
 	struct ft_part part = { .clock_exponent.value = 2,
 				.memory_frac.value = 0.5,
 				.waiting_frac.value = 0.1 };

@@ -32,6 +32,8 @@ static const struct key_exempt exempt[] = {
 	{ "cost.prices", "prices.*.included", "permits a price of zero, else refused" },
 	{ "cluster.fabric", "planes",
 	  "more than a NIC can use are refused: test_cluster.c" },
+	{ "cluster.gpu", "power.kernels*",
+	  "of kernels that some steps have: test_clocks.c" },
 	{ "cluster.node", "gpu", "of a node that is named: test_decide.sh" },
 	{ "cluster.node", "dpus", "of the bill's table alone: test_parts.c" },
 	{ "cluster.node", "scale_up.switches", "of a switch_item: test_parts.c" },

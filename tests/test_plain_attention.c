@@ -10,29 +10,31 @@
 
 enum { SEQUENCE = 1024, LAYERS = 2, BATCH = 2 };
 #define EAGER "transformers-5-eager"
+#define COMPILED "transformers-5-compile"
 #define FUSED "torch-2.11-eager"
 #define TOKENS ((double)(BATCH * SEQUENCE))
 #define PLAN \
 	"{sequence_length: 1024, micro_batch_size: 2, global_batch_size: 2, sharding: " \
 	"fsdp, recompute: none, gradient_dtype: fp32}"
 
-/* Bytes a score forward and backward, kept, and of gradients; formats of both products. */
+/* Bytes a score forward and backward, the same compiled, kept, and of gradients; formats of both products. */
 static const struct {
 	const char *model;
-	double heads, between, kept, gradients;
+	double heads, between, fused, kept, fused_kept, gradients;
 	enum ft_dtype scores, context;
 } rows[] = {
 	{ "{model_type: bloom, hidden_size: 4096, n_head: 32, n_layer: 2, vocab_size: 250880}",
-	  32, 24 + 24, 6, 6, FT_BF16, FT_BF16 },
-	{ "{name: mpt-7b, num_hidden_layers: 2}", 32, 24 + 24, 6, 6, FT_BF16, FT_BF16 },
-	{ "{name: falcon-7b, num_hidden_layers: 2}", 71, 16 + 12, 4, 8, FT_FP32,
-	  FT_FP32 },
+	  32, 39 + 40, 9 + 14, 6, 4, 6, FT_BF16, FT_BF16 },
+	{ "{name: mpt-7b, num_hidden_layers: 2}", 32, 52 + 57, 9 + 14, 6, 4, 6, FT_BF16,
+	  FT_BF16 },
+	{ "{name: falcon-7b, num_hidden_layers: 2}", 71, 25 + 24, 8 + 12, 4, 4, 8,
+	  FT_FP32, FT_FP32 },
 	{ "{model_type: gptj, n_embd: 4096, n_head: 16, n_layer: 2, vocab_size: 50400, "
 	  "n_positions: 2048}",
-	  16, 30 + 26, 6, 8, FT_FP32, FT_BF16 },
+	  16, 39 + 38, 9 + 18, 6, 6, 8, FT_FP32, FT_BF16 },
 	{ "{model_type: gpt_neo, hidden_size: 2560, num_heads: 20, num_layers: 2, "
 	  "vocab_size: 50257, max_position_embeddings: 2048}",
-	  20, 30 + 26, 6, 8, FT_FP32, FT_BF16 },
+	  20, 39 + 38, 9 + 18, 6, 6, 8, FT_FP32, FT_BF16 },
 };
 enum { ROWS = sizeof(rows) / sizeof(*rows) };
 
@@ -61,6 +63,10 @@ static void scores_are_written_as_the_class_does(void **state)
 		assert_true((sum_in(p.graph, NULL, "attention_casts").n > 0) ==
 			    (rows[i].context == FT_FP32));
 		drop(&p);
+		build(&p, rows[i].model, PLAN, COMPILED, 1);
+		near_frac(sum_in(p.graph, NULL, "softmax").bytes,
+			  LAYERS * rows[i].fused * scores, 1e-12);
+		drop(&p);
 		build(&p, rows[i].model, PLAN, FUSED, 1);
 		assert_true(sum_in(p.graph, NULL, "softmax").n == 0 &&
 			    sum_in(p.graph, NULL, "attention").n == 2 * LAYERS);
@@ -68,26 +74,72 @@ static void scores_are_written_as_the_class_does(void **state)
 	}
 }
 
-/* What a layer keeps beside the same with a fused kernel: scores; in fp32 q, k and v of all heads; and
- * what a class that joins them keeps of q and k. */
+/* What a layer keeps beside the same with a fused kernel: scores; in fp32 q, k and v of all heads; what
+ * a class that joins them keeps of q and k; and results on the way of a GELU by operations. */
 static void scores_are_kept(void **state)
 {
+	static const char *const stack[][2] = { { EAGER, FUSED },
+						{ COMPILED, "torch-2.11-compile" } };
+	static const double gelu[ROWS] = { 0, 0, 0, 6 * 4 * 4096, 6 * 4 * 2560 };
+
 	(void)state;
-	for (int i = 0; i < ROWS; i++) {
-		double scores = rows[i].heads * SEQUENCE, more, other;
-		const struct ft_segment *s;
+	for (int k = 0; k < 2 * ROWS; k++) {
+		int i = k / 2, compiled = k % 2;
+		double each = compiled ? rows[i].fused_kept : rows[i].kept, more, other;
 		struct parts with, without;
 
-		build(&with, rows[i].model, PLAN, EAGER, 1);
-		build(&without, rows[i].model, PLAN, FUSED, 1);
-		s = segment_of(with.graph, "forward");
-		more = s->net_bytes[FT_MEMORY_ACTIVATIONS] -
+		build(&with, rows[i].model, PLAN, stack[compiled][0], 1);
+		build(&without, rows[i].model, PLAN, stack[compiled][1], 1);
+		more = segment_of(with.graph, "forward")
+			       ->net_bytes[FT_MEMORY_ACTIVATIONS] -
 		       segment_of(without.graph, "forward")
 			       ->net_bytes[FT_MEMORY_ACTIVATIONS];
 		other = rows[i].context == FT_FP32 ? 12 * 71 * 64 + 2 * 72 * 64 : 0;
-		near_frac(more, TOKENS * (rows[i].kept * scores + other), 1e-9);
+		other += compiled ? 0 : gelu[i];
+		near_frac(more, TOKENS * (each * rows[i].heads * SEQUENCE + other),
+			  1e-9);
 		drop(&with);
 		drop(&without);
+	}
+}
+
+/* Bytes a number of the MLP's width, both ways: a call of PyTorch's, or operations of the class, unless
+ * a compiler joins them, or the config names another. */
+static void a_gelu_may_be_operations(void **state)
+{
+	static const struct {
+		const char *model, *stack;
+		double bytes, f;
+	} seen[] = {
+		{ "{model_type: gptj, n_embd: 4096, n_head: 16, n_layer: 2, vocab_size: "
+		  "50400, n_positions: 2048}",
+		  EAGER, 36 + 56, 16384 },
+		{ "{model_type: gptj, n_embd: 4096, n_head: 16, n_layer: 2, vocab_size: "
+		  "50400, n_positions: 2048, activation_function: gelu}",
+		  EAGER, 4 + 6, 16384 },
+		{ "{model_type: gptj, n_embd: 4096, n_head: 16, n_layer: 2, vocab_size: "
+		  "50400, n_positions: 2048}",
+		  COMPILED, 4 + 6, 16384 },
+		{ "{model_type: gptj, n_embd: 4096, n_head: 16, n_layer: 2, vocab_size: "
+		  "50400, n_positions: 2048}",
+		  FUSED, 4 + 6, 16384 },
+		{ "{model_type: bloom, hidden_size: 4096, n_head: 32, n_layer: 2, "
+		  "vocab_size: 250880}",
+		  EAGER, 42 + 88, 16384 },
+		{ "{name: gpt-neox-20b, num_hidden_layers: 2}", EAGER, 4 + 6, 24576 },
+		{ "{name: gpt-neox-20b, num_hidden_layers: 2, hidden_act: gelu_fast}",
+		  EAGER, 36 + 56, 24576 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(seen) / sizeof(seen[0]); i++) {
+		struct parts p;
+
+		build(&p, seen[i].model, PLAN, seen[i].stack, 1);
+		near_frac(sum_in(p.graph, NULL, "activation").bytes +
+				  sum_in(p.graph, NULL, "activation_back").bytes,
+			  LAYERS * seen[i].bytes * seen[i].f * TOKENS, 1e-12);
+		drop(&p);
 	}
 }
 
@@ -131,6 +183,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(scores_are_written_as_the_class_does),
 		cmocka_unit_test(scores_are_kept),
+		cmocka_unit_test(a_gelu_may_be_operations),
 		cmocka_unit_test(gradients_of_scores_stand_beside_that),
 		cmocka_unit_test(heads_that_are_spread_are_fused),
 	};

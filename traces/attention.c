@@ -11,23 +11,57 @@ bool is_unfused(const struct builder *b)
 }
 
 /*
- * Attention that a class of Transformers writes plainly. Bytes a score between the products, counted:
- * a scale, a bias, a mask, a softmax from 16 bit to fp32, and a cast (4 + 4 + 4 + 6 + 6; backward 6 + 10 +
- * 4 + 4: between BLOOM's, of 16 each way, and MPT's, of 32); in fp32 a scale, a mask, a softmax and a cast to 16 bit (8 + 8 +
- * 8 + 6; backward 6 + 12 + 8); all in fp32 a mask and a softmax (8 + 8; backward 12). Kept are the
- * softmax's output, and its cast; all in fp32 that alone. Two gradients of scores stand beside that.
+ * Attention that a class of Transformers writes plainly. Bytes a score between the products, as many as an
+ * addition moves in their time: masks that are spread over heads and casts to fp32 run at 0.5 and 0.64 of its rate, the
+ * softmax at 0.87. In 16 bit (BLOOM, whose product adds a copied bias) a copy, a mask, a cast, a softmax and a cast: 6 + 9 + 9 + 9 + 6;
+ * backward 10 + 12 + 12 + 6, as PyTorch takes the gradient times the output first. MPT scales, adds its bias, copies
+ * and fills: 4 + 10 + 4 + 10 more, less the copied bias; backward 4 + 10 + 4. In fp32 a scale, a
+ * mask, a softmax and a cast to 16 bit: 8 + 16 + 9 + 6; backward 6 + 12 + 12 + 8. All in fp32 a mask and a softmax: 16 +
+ * 9; backward 12 + 12. Compiled it is one kernel each way (9, 9 or 8; backward 14, 18 or 12). Source: recorded steps of BLOOM,
+ * MPT, GPT-J, GPT-Neo and Falcon, measurements/probes/h100-2026-11-26-plain-unseen.jsonl.gz. Kept are the
+ * softmax's output, and its cast; all in fp32 that alone, compiled in 16 bit scores and output. Two gradients of scores stand beside that.
  * All in fp32, q, k and v are cast, q and k scaled, k and v spread over all heads, and the output is cast
  * back: 6 + 8 + 8 + 6 bytes a number of q each way.
  */
 static const struct plain {
-	double forward, backward, kept, gradients;
-	int launches, launches_back;
+	double bytes[2], kept, gradients; /* forward, backward */
+	int launches[2];
 	enum ft_dtype scores, context; /* FT_DTYPES: the plan's */
+	double fused[2], fused_kept;   /* compiled */
 } plain[] = {
-	[FT_PLAIN_NOT] = { 0, 0, 2, 4, 0, 0, FT_DTYPES, FT_DTYPES },
-	[FT_PLAIN_16] = { 24, 24, 6, 6, 5, 4, FT_DTYPES, FT_DTYPES },
-	[FT_PLAIN_SCORES] = { 30, 26, 6, 8, 4, 3, FT_FP32, FT_DTYPES },
-	[FT_PLAIN_32] = { 16, 12, 4, 8, 2, 1, FT_FP32, FT_FP32 },
+	[FT_PLAIN_NOT] = { { 0, 0 },
+			   2,
+			   4,
+			   { 0, 0 },
+			   FT_DTYPES,
+			   FT_DTYPES,
+			   { 0, 0 },
+			   2 },
+	[FT_PLAIN_16] = { { 39, 40 },
+			  6,
+			  6,
+			  { 5, 4 },
+			  FT_DTYPES,
+			  FT_DTYPES,
+			  { 9, 14 },
+			  4 },
+	[FT_PLAIN_FILLED] = { { 52, 57 },
+			      6,
+			      6,
+			      { 7, 7 },
+			      FT_DTYPES,
+			      FT_DTYPES,
+			      { 9, 14 },
+			      4 },
+	[FT_PLAIN_SCORES] = { { 39, 38 },
+			      6,
+			      8,
+			      { 4, 4 },
+			      FT_FP32,
+			      FT_DTYPES,
+			      { 9, 18 },
+			      6 },
+	[FT_PLAIN_32] = { { 25, 24 }, 4, 8, { 2, 2 }, FT_FP32, FT_FP32, { 8, 12 }, 4 },
 };
 
 static const struct plain *plain_of(const struct builder *b)
@@ -37,7 +71,11 @@ static const struct plain *plain_of(const struct builder *b)
 
 double score_kept(const struct builder *b)
 {
-	return b->rules->dropout ? 5 : plain_of(b)->kept;
+	const struct plain *p = plain_of(b);
+
+	if (b->rules->dropout)
+		return 5;
+	return by_operation(b) ? p->kept : p->fused_kept;
 }
 
 double score_gradients(const struct builder *b, const struct layer_sizes *s)
@@ -99,10 +137,11 @@ static void softmax_with_sinks(struct builder *b, bool backward, double scores)
 static void plain_softmax(struct builder *b, const struct plain *p, bool backward,
 			  double scores)
 {
-	put_rows(b, "softmax", "softmax",
-		 scores * (backward ? p->backward : p->forward),
-		 backward ? p->launches_back : p->launches,
-		 4 * (double)b->plan->sequence);
+	bool operations = by_operation(b);
+
+	put_memory(b, "softmax", "add",
+		   scores * (operations ? p->bytes : p->fused)[backward],
+		   operations ? p->launches[backward] : 1);
 }
 
 static void put_square(struct builder *b, const char *name, enum ft_dtype dtype,
@@ -131,7 +170,7 @@ void unfused_attention(struct builder *b, const struct layer_sizes *s, bool back
 	for (int i = 0; i < times; i++)
 		put_square(b, "scores", p->scores,
 			   (struct edges){ m, seq, s->l->qk_head_dim }, groups);
-	if (p->forward > 0)
+	if (p->bytes[0] > 0)
 		plain_softmax(b, p, backward, scores);
 	else if (b->rules->plain_sinks && b->model->sinks)
 		softmax_with_sinks(b, backward, scores);

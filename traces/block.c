@@ -189,9 +189,6 @@ void attention_half(struct builder *b, const struct layer_sizes *s)
 
 void mlp_half(struct builder *b, const struct layer_sizes *s)
 {
-	const struct recipe *r = recipe_of(b);
-	bool gated = b->model->activation == FT_SWIGLU;
-
 	if (!s->beside) {
 		put_norm_cast(b, (double)(s->h * s->part));
 		enter_split(b, s, s->h, false);
@@ -200,8 +197,7 @@ void mlp_half(struct builder *b, const struct layer_sizes *s)
 	if (b->plan->overlap_tp)
 		join_split(b);
 	adapters(b, s, SITE_UP, false);
-	put_element(b, s, s->shared ? "shared_activation" : "activation",
-		    gated ? "swiglu" : "gelu", gated ? r->gated : r->plain);
+	put_activation(b, s, s->shared ? "shared_activation" : "activation", false);
 	put_cast(b, (double)(s->tokens * s->f), 1);
 	row_product(b, s, s->shared ? "shared_down" : "down", s->h, s->f);
 	adapters(b, s, SITE_DOWN, false);
@@ -227,13 +223,11 @@ void bias_gradients(struct builder *b, const struct layer_sizes *s)
 
 void mlp_back(struct builder *b, const struct layer_sizes *s)
 {
-	const struct recipe *r = recipe_of(b);
 	bool gated = b->model->activation == FT_SWIGLU;
 
 	row_back(b, s, s->shared ? "shared_down" : "down", s->h, s->f);
 	adapters(b, s, SITE_DOWN, true);
-	put_element(b, s, s->shared ? "shared_activation" : "activation_back",
-		    gated ? "swiglu" : "gelu", gated ? r->gated_back : r->plain_back);
+	put_activation(b, s, s->shared ? "shared_activation" : "activation_back", true);
 	if (gated)
 		put_gate_up_joined(b, s);
 	put_cast(b, (double)(s->tokens * s->f * (gated ? 2 : 1)), 1);

@@ -63,6 +63,10 @@ bool norms_in_operations(const struct builder *b);
 const struct recipe *rope_recipe(const struct builder *b);
 void put_element(struct builder *b, const struct layer_sizes *s, const char *name,
 		 const char *curve, struct coefficients c);
+/* The MLP's; bytes a feature of its width that it keeps besides. */
+void put_activation(struct builder *b, const struct layer_sizes *s, const char *name,
+		    bool backward);
+double gelu_kept(const struct builder *b);
 void put_norm(struct builder *b, const struct layer_sizes *s, const char *name,
 	      struct coefficients c);
 /* Of the first norm of a layer, which a compiler may join with the casts behind it. */

@@ -76,8 +76,9 @@ static unsigned unit_variant(const struct builder *b, const struct pass *p, bool
 			     bool top)
 {
 	bool alone = top && !p->last && b->plan->reshard_after_forward;
-	bool behind_head = top && p->last && b->rules->fsdp_copy_grad_bytes > 0 &&
-			   b->plan->reshard_after_forward;
+	bool behind_head =
+		top && p->last && b->plan->reshard_after_forward &&
+		(b->rules->fsdp_copy_grad_bytes > 0 || b->rules->scan_layers);
 
 	return (edge ? V_EDGE : 0) | (alone ? V_GATHER : 0) | (behind_head ? V_TOP : 0);
 }

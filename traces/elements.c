@@ -156,6 +156,49 @@ double norm_kept(const struct builder *b)
 	return norms_in_operations(b) ? 2 + (b->plan->lora.rank ? 0 : trained) : 0;
 }
 
+/*
+ * A GELU by operations. gelu_new: x^3, its factor, the sum, sqrt(2 / pi), tanh, 1 + tanh, x / 2 and their product;
+ * backward the gradients of each and two sums of those of x; three results on the way stay beside x. BLOOM's
+ * has nine operations, keeps x alone, and eighteen backward. Counted from Transformers' activations.py and
+ * modeling_bloom.py (5.17).
+ */
+static const struct written {
+	struct coefficients pass[2];
+	double kept;
+} written[] = {
+	[FT_GELU_NEW] = { { { 0, 36, 0, 8, 0 }, { 0, 56, 0, 13, 0 } }, 6 },
+	[FT_GELU_BLOOM] = { { { 0, 42, 0, 9, 0 }, { 0, 88, 0, 18, 0 } }, 0 },
+};
+
+static const struct written *written_gelu(const struct builder *b)
+{
+	bool is = b->model->written_gelu != FT_GELU_CALLED && b->rules->model_classes &&
+		  by_operation(b);
+
+	return is ? &written[b->model->written_gelu] : NULL;
+}
+
+double gelu_kept(const struct builder *b)
+{
+	const struct written *w = written_gelu(b);
+
+	return w ? w->kept : 0;
+}
+
+void put_activation(struct builder *b, const struct layer_sizes *s, const char *name,
+		    bool backward)
+{
+	const struct recipe *r = recipe_of(b);
+	const struct written *w = written_gelu(b);
+
+	if (b->model->activation == FT_SWIGLU)
+		put_element(b, s, name, "swiglu", backward ? r->gated_back : r->gated);
+	else if (w)
+		put_element(b, s, name, "mul", w->pass[backward]);
+	else
+		put_element(b, s, name, "gelu", backward ? r->plain_back : r->plain);
+}
+
 const struct recipe *recipe_of(const struct builder *b)
 {
 	return &recipes[b->rules->fusion];

@@ -81,6 +81,7 @@ void layer_forward(struct builder *b, int64_t layer)
 		experts_run(b, s.l);
 	offload_await(b);
 	forward_end(b, &s);
+	scan_keeps(b, layer);
 	offload_layer(b, layer);
 }
 
@@ -107,14 +108,10 @@ static void every_op(struct builder *b, const struct layer_sizes *s)
 
 static void activate(struct builder *b, const struct layer_sizes *s)
 {
-	const struct recipe *r = recipe_of(b);
-	bool gated = b->model->activation == FT_SWIGLU;
-
 	if (s->l->experts)
 		experts_activate(b, s->l);
 	else
-		put_element(b, s, "activation", gated ? "swiglu" : "gelu",
-			    gated ? r->gated : r->plain);
+		put_activation(b, s, "activation", false);
 }
 
 static void mlp_again(struct builder *b, const struct layer_sizes *s, unsigned set)
@@ -244,6 +241,7 @@ void layer_backward(struct builder *b, int64_t layer)
 	if (s.l->experts)
 		experts_run_back(b, s.l);
 	backward_end(b, &s);
+	scan_gradients(b, layer);
 	host(b, FT_HOST_PIECE, cuts(b, from));
 }
 

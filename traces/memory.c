@@ -202,6 +202,7 @@ void layer_bytes(struct builder *b, int64_t layer, bool backward)
 	double saved = layer_saved_bytes(b, layer, layer_recompute(b, layer));
 	double whole = layer_saved_bytes(b, layer, FT_RECOMPUTE_NONE);
 	double again = whole - saved;
+	double goes = b->rules->scan_layers ? 0 : saved; /* with its own backward */
 
 	if (b->part != PART_WEIGHTS)
 		take(b, FT_MEMORY_ACTIVATIONS, 0,
@@ -212,13 +213,24 @@ void layer_bytes(struct builder *b, int64_t layer, bool backward)
 				     copied_alone_bytes(b, layer_held(b, layer))));
 	if (b->offload[layer]) { /* on its way out, or back again */
 		take(b, FT_MEMORY_ACTIVATIONS, 0, b->part == PART_WEIGHTS ? 0 : whole);
-		saved = again = 0;
+		saved = again = goes = 0;
 	}
 	if (b->part != PART_WHOLE)
 		split_bytes(b, layer_deferred_bytes(b, layer), saved, saved + again);
 	else
-		take(b, FT_MEMORY_ACTIVATIONS, backward ? -saved : saved,
+		take(b, FT_MEMORY_ACTIVATIONS, backward ? -goes : saved,
 		     backward ? again : saved);
+}
+
+/* Behind the scan's backward what its turns kept goes, all of it. */
+void scan_ends(struct builder *b)
+{
+	double kept = 0;
+
+	for (int64_t l = 0; l < b->model->n_layers; l++)
+		kept += layer_saved_bytes(b, l, layer_recompute(b, l));
+	if (b->rules->scan_layers)
+		take(b, FT_MEMORY_ACTIVATIONS, -kept, -kept);
 }
 
 /* Bytes per logit at the loss's fullest moment, with no unit gathered. */
@@ -415,7 +427,8 @@ void reduced_bytes(struct builder *b, struct held unit)
 /* Of shards in fp32 the optimizer wants gradients in fp32, in whatever they were reduced. */
 double kept_gradient_width(const struct builder *b)
 {
-	bool wide = b->rules->fsdp_copy_grad_bytes > 0 && b->plan->master_weights;
+	bool wide = (b->rules->fsdp_copy_grad_bytes > 0 || b->rules->scan_layers) &&
+		    b->plan->master_weights;
 
 	return is_fsdp(b->plan) && wide ? 4 : gradient_width(b);
 }

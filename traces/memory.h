@@ -21,6 +21,7 @@ void gradient_waits(struct builder *b, double elements); /* for its part */
 void outputs_join(struct builder *b); /* of all micro-batches, and its time */
 
 /* fsdp: units gathered for a forward, and gone behind a backward. */
+void scan_ends(struct builder *b);
 void unit_comes(struct builder *b, struct held unit, bool gathered);
 void unit_goes(struct builder *b, struct held unit);
 /* Beside a layer's backward: the root, and what the unit before it packed. */

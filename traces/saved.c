@@ -53,7 +53,7 @@ static double width_kept(const struct builder *b, const struct ft_layer *l,
 	bool gated = b->model->activation == FT_SWIGLU;
 	bool output = b->model->activation == FT_RELU &&
 		      b->rules->fusion != FT_FUSION_KERNELS && !l->experts;
-	double first = gated ? (by_operation(b) ? 6 : 4) : 2;
+	double first = gated ? (by_operation(b) ? 6 : 4) : 2 + gelu_kept(b);
 	double second = second_kept(b, l, set);
 
 	if (l->experts && !by_operation(b))
@@ -252,5 +252,6 @@ double layer_saved_bytes(const struct builder *b, int64_t layer, enum ft_recompu
 	return tokens * (mlp_bytes(b, &s, sliced, set) + whole + rest + kv +
 			 latents_kept(b, &s, set) + other_saved(b, &s, set) +
 			 frozen_inputs(b, &s, set) + score_bytes(b, &s, set) +
-			 (b->rules->dropout ? 2 * h * sliced : 0));
+			 (b->rules->dropout ? 2 * h * sliced : 0)) +
+	       (how == FT_RECOMPUTE_NONE ? scan_saved_bytes(b, layer) : 0);
 }

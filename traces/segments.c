@@ -273,8 +273,7 @@ void segment_head(struct stage *st, unsigned variant, bool received)
 	segment_done(st);
 }
 
-/* Gradients of a unit are kept from its first backward on (fsdp: its shard, but where it is
- * reduced last). */
+/* A unit's gradients stay from its first backward on (fsdp, if not reduced last: its shard's). */
 static void keep_gradients(struct stage *st, struct held unit, bool first)
 {
 	struct builder *b = st->b;
@@ -375,7 +374,7 @@ static void behind_backward(struct stage *st, struct layer_call k)
 
 	of_weights(b, true);
 	accumulate_gradients(b, unit, k.variant & V_FIRST);
-	keep_gradients(st, unit, k.variant & V_FIRST);
+	keep_gradients(st, scan_laid(b, unit, k.variant & V_TOP), k.variant & V_FIRST);
 	if (k.variant & V_SYNC && is_fsdp(b->plan))
 		reduce_unit(b, unit, k.variant & V_FIRST);
 	else if (reduces_last(b)) /* hooks sum up what comes */
@@ -451,6 +450,7 @@ void segment_embed_back(struct stage *st, unsigned variant)
 	embedding_backward(b);
 	accumulate_gradients(b, ends_held(b, true, false), variant & V_FIRST);
 	keep_root(st, variant & V_FIRST);
+	scan_ends(b);
 	if (is_fsdp(b->plan)) {
 		root_done(st, variant);
 		table_bytes(b, st->root, st->last,

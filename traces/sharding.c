@@ -120,6 +120,7 @@ void unshard_unit(struct builder *b, struct held unit)
 		need(b, FT_STREAM_GATHER);
 	else if (b->rules->fsdp_copy_in_bytes > 0)
 		put_memory(b, "fsdp_copy_in", "cast", copied_in(b, unit), launches);
+	scan_casts(b, unit);
 	b->record_next = FT_EVENT_UNSHARDED;
 	put_memory(b, "fsdp_copy_out", "cast",
 		   out * (unit.dense + unit.experts) +
@@ -336,6 +337,8 @@ static const char *update_kernel(const struct builder *b)
 {
 	bool narrow = !b->plan->master_weights && !(b->rules->optimizer_bytes > 0);
 
+	if (b->rules->compiled_update)
+		return "add";
 	return narrow ? "adamw_bf16" : "adamw";
 }
 

@@ -34,9 +34,15 @@ enum ft_qk_norm {
 	FT_QK_WHOLE, /* one for each dimension of all heads */
 	FT_QK_BARE,  /* without weights */
 };
+enum ft_written_gelu { /* of its class, where it is no call of PyTorch's: */
+		       FT_GELU_CALLED, /* (it is) */
+		       FT_GELU_NEW,    /* gelu_new and kin, each result kept; */
+		       FT_GELU_BLOOM,  /* BLOOM's, computed again backward */
+};
 enum ft_plain { /* attention in the model's class, if no kernel of PyTorch's serves it: products of */
 		FT_PLAIN_NOT,	 /* (one does) */
 		FT_PLAIN_16,	 /* 16 bit, with a softmax in fp32; */
+		FT_PLAIN_FILLED, /* the same, scaled, biased and masked by passes; */
 		FT_PLAIN_SCORES, /* fp32 for scores, which are; */
 		FT_PLAIN_32,	 /* fp32, all of it */
 };
@@ -76,6 +82,7 @@ struct ft_model {
 	enum ft_qk_norm qk_norm;
 	enum ft_joined joined_qkv;
 	enum ft_plain plain;
+	enum ft_written_gelu written_gelu;
 	bool joined_gate_up;	 /* one product, in the model's class */
 	bool joined_rotary;	 /* what is turned of a head, and the rest of it */
 	int norms;		 /* as wide as hidden_size, of a layer: 1, 2, 4 */

@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+"""calibrate/probes/jax/steps.py - training steps of Llama-shaped models in JAX, one JSON line a case.
+Optional: needs jax, optax and GPUs.
+
+  python3 calibrate/probes/jax/steps.py CASES.json OUT.jsonl
+
+CASES.json is a list of maps: `name`; `model`, keys of a Llama's config.json; `seq`; `mbs`, sequences a
+GPU; and, where they differ from the default, `remat` ("none", "full", "products": what products with
+weights give is kept), `trace` (false).
+
+Written as MaxText is: weights in fp32 laid over all GPUs (fsdp) and cast to bf16 where they are used, one
+scan over the layers, cuDNN's attention, the loss in fp32, AdamW with moments in fp32, all in one program that XLA compiles.
+`step_s` is the mean of steps one behind the other, `alone_s` the median of steps after a wait,
+`peak_bytes` what XLA plans for: its arguments, results and temporaries. With `trace` and TRACES in the environment a profile of one more step is
+written to TRACES/NAME.
+"""
+import functools
+import gc
+import json
+import os
+import sys
+import time
+
+os.environ.setdefault("XLA_PYTHON_CLIENT_MEM_FRACTION", "0.94")
+os.environ.setdefault("XLA_FLAGS", "--xla_gpu_enable_latency_hiding_scheduler=true")
+import jax
+import jax.numpy as jnp
+import optax
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+
+WARM, STEPS = 3, 8
+KEPT = {"none": jax.checkpoint_policies.everything_saveable, "full": jax.checkpoint_policies.nothing_saveable,
+        "products": jax.checkpoint_policies.dots_with_no_batch_dims_saveable}
+
+
+def shapes(m):
+    h, f, heads, kv = m["hidden_size"], m["intermediate_size"], m["num_attention_heads"], m["num_key_value_heads"]
+    d, n = m.get("head_dim", h // heads), m["num_hidden_layers"]
+    return {"embed": (m["vocab_size"], h), "head": (h, m["vocab_size"]), "norm": (h,),
+            "layers": {"q": (n, h, heads * d), "k": (n, h, kv * d), "v": (n, h, kv * d), "o": (n, heads * d, h),
+                       "gate": (n, h, f), "up": (n, h, f), "down": (n, f, h), "norm1": (n, h), "norm2": (n, h)}}
+
+
+def norm(x, weight):
+    wide = x.astype(jnp.float32)
+    wide = wide * jax.lax.rsqrt(jnp.mean(wide * wide, -1, keepdims=True) + 1e-5)
+    return (wide * weight).astype(jnp.bfloat16)
+
+
+def rotary(x):
+    half = x.shape[-1] // 2
+    angle = jnp.arange(x.shape[1])[:, None] * 5e5 ** (-jnp.arange(half) / half)
+    cos, sin = jnp.cos(angle)[:, None, :], jnp.sin(angle)[:, None, :]
+    a, b = jnp.split(x.astype(jnp.float32), 2, -1)
+    return jnp.concatenate([a * cos - b * sin, b * cos + a * sin], -1).astype(x.dtype)
+
+
+def layer(m, x, w):
+    b, s, h = x.shape
+    heads, kv = m["num_attention_heads"], m["num_key_value_heads"]
+    w = {k: v if k.startswith("norm") else v.astype(jnp.bfloat16) for k, v in w.items()}
+    y = norm(x, w["norm1"])
+    q, k, v = (jnp.dot(y, w[n]).reshape(b, s, c, -1) for n, c in (("q", heads), ("k", kv), ("v", kv)))
+    a = jax.nn.dot_product_attention(rotary(q), rotary(k), v, is_causal=True, implementation="cudnn")
+    x = x + jnp.dot(a.reshape(b, s, -1), w["o"])
+    y = norm(x, w["norm2"])
+    return x + jnp.dot(jax.nn.silu(jnp.dot(y, w["gate"])) * jnp.dot(y, w["up"]), w["down"])
+
+
+def loss(m, remat, batch, weights, tokens):
+    def body(x, w):
+        return jax.lax.with_sharding_constraint(layer(m, x, w), batch), None
+
+    if remat != "none":
+        body = jax.checkpoint(body, policy=KEPT[remat], prevent_cse=False)
+    x = weights["embed"].astype(jnp.bfloat16)[tokens]
+    x, _ = jax.lax.scan(body, jax.lax.with_sharding_constraint(x, batch), weights["layers"])
+    logits = jnp.dot(norm(x, weights["norm"]), weights["head"].astype(jnp.bfloat16)).astype(jnp.float32)
+    return optax.softmax_cross_entropy_with_integer_labels(logits, jnp.roll(tokens, -1, 1)).mean()
+
+
+def measured(case):
+    mesh = Mesh(jax.devices(), ("fsdp",))
+    m, gpus = case["model"], len(jax.devices())
+
+    def laid(shape):  # the longest side that is no layer's is what the GPUs share
+        sides = shape[1:] if len(shape) == 3 else shape
+        at = len(shape) - len(sides) + sides.index(max(sides))
+        return NamedSharding(mesh, P() if len(shape) < 2 or len(sides) < 2 else P(*[None] * at, "fsdp"))
+
+    tree = shapes(m)
+    is_shape = lambda x: isinstance(x, tuple)
+    layout = jax.tree.map(lambda s: NamedSharding(mesh, P()) if len(s) == 1 or len(s) == 2 and s[0] == m["num_hidden_layers"]
+                          else laid(s), tree, is_leaf=is_shape)
+    create = lambda: jax.tree.map(lambda s: jnp.ones(s) if len(s) == 1 or s[0] == m["num_hidden_layers"] and len(s) == 2
+                                  else 0.02 * jax.random.normal(jax.random.key(sum(s)), s), tree, is_leaf=is_shape)
+    weights = jax.jit(create, out_shardings=layout)()
+    optimizer = optax.adamw(1e-5)
+    state = jax.jit(optimizer.init)(weights)
+    batch = NamedSharding(mesh, P("fsdp"))
+    tokens = jax.device_put(jax.random.randint(jax.random.key(1), (case["mbs"] * gpus, case["seq"]), 0, m["vocab_size"]), batch)
+
+    @functools.partial(jax.jit, donate_argnums=(0, 1))
+    def step(weights, state, tokens):
+        value, gradients = jax.value_and_grad(functools.partial(loss, m, case.get("remat", "none"), batch))(weights, tokens)
+        changes, state = optimizer.update(gradients, state, weights)
+        return optax.apply_updates(weights, changes), state, value
+
+    begun = time.time()
+    step = step.lower(weights, state, tokens).compile()
+    compiled = time.time() - begun
+    planned = step.memory_analysis()
+    for _ in range(WARM):
+        weights, state, value = step(weights, state, tokens)
+    jax.block_until_ready(value)
+    alone = []
+    for _ in range(STEPS):
+        begun = time.perf_counter()
+        weights, state, value = step(weights, state, tokens)
+        jax.block_until_ready((weights, value))
+        alone.append(time.perf_counter() - begun)
+    begun = time.perf_counter()
+    for _ in range(STEPS):
+        weights, state, value = step(weights, state, tokens)
+    jax.block_until_ready((weights, value))
+    behind = (time.perf_counter() - begun) / STEPS
+    if case.get("trace") and "TRACES" in os.environ:
+        with jax.profiler.trace(os.environ["TRACES"] + "/" + case["name"], create_perfetto_trace=True):
+            weights, state, value = step(weights, state, tokens)
+            jax.block_until_ready((weights, value))
+    return {"parameters": sum(x.size for x in jax.tree.leaves(weights)), "step_s": behind,
+            "alone_s": sorted(alone)[STEPS // 2], "loss": float(value), "compile_s": round(compiled, 1),
+            "temporary_bytes": planned.temp_size_in_bytes, "argument_bytes": planned.argument_size_in_bytes,
+            "peak_bytes": planned.temp_size_in_bytes + planned.argument_size_in_bytes
+            + planned.output_size_in_bytes - planned.alias_size_in_bytes}
+
+
+def main():
+    until = time.time() + float(os.environ.get("BUDGET_S", "500"))
+    for case in json.load(open(sys.argv[1])):
+        if time.time() > until:
+            break
+        begun = time.time()
+        try:
+            found = measured(case)
+        except Exception as e:  # told in its row
+            found = {"error": "%s: %s" % (type(e).__name__, str(e)[:300])}
+        gc.collect()
+        jax.clear_caches()
+        row = dict(case, **found, gpus=len(jax.devices()), gpu=jax.devices()[0].device_kind, jax=jax.__version__,
+                   flags=os.environ["XLA_FLAGS"], wall_s=round(time.time() - begun, 1))
+        with open(sys.argv[2], "a") as out:
+            out.write(json.dumps(row) + "\n")
+        print(row["name"], row.get("step_s"), row.get("alone_s"), row.get("peak_bytes"), row.get("temporary_bytes"), row["wall_s"],
+              row.get("error", ""), flush=True)
+
+
+main()

@@ -1,0 +1,144 @@
+/*
+ * tests/test_scan.c - layers as turns of a scan (JAX): casts, what is stacked, and the update, by closed forms,
+ * beside a layer of the same model without a scan
+ */
+#include <math.h>
+
+#include "tests/works.h"
+
+#define SCAN "jax-0.11"
+#define MODEL \
+	"{model_type: llama, num_hidden_layers: 3, hidden_size: 4096, num_attention_heads: 32, " \
+	"num_key_value_heads: 8, intermediate_size: 14336, vocab_size: 32000}"
+#define PLAN(more) \
+	"{sequence_length: 4096, micro_batch_size: 2, global_batch_size: 2, sharding: fsdp, " \
+	"gradient_dtype: bf16, " more "}"
+#define FULL PLAN("recompute: full")
+#define NONE PLAN("recompute: none")
+
+enum { LAYERS = 3 };
+
+static const double h = 4096, f = 14336, q = 4096, kv = 1024, tokens = 2 * 4096;
+
+static double layer(void)
+{
+	return h * (2 * q + 2 * kv) + 3 * h * f + 2 * h;
+}
+
+static double root(void)
+{
+	return 2 * 32000 * h + h;
+}
+
+/* 6 bytes a parameter in each pass of each layer, of the root's in one; nothing where weights are in
+ * 16 bit, or where there is no scan. */
+static void weights_are_cast_in_each_pass(void **state)
+{
+	struct parts p;
+
+	(void)state;
+	build(&p, MODEL, FULL, SCAN, 1);
+	near_frac(sum_in(p.graph, NULL, "weight_casts").bytes,
+		  6 * (2 * LAYERS * layer() + root()), 1e-9);
+	drop(&p);
+	build(&p, MODEL, PLAN("recompute: full, master_weights: false"), SCAN, 1);
+	assert_true(sum_in(p.graph, NULL, "weight_casts").n == 0);
+	drop(&p);
+	build(&p, MODEL, FULL, "torch-2.11-compile", 1);
+	assert_true(sum_in(p.graph, NULL, "weight_casts").n == 0 &&
+		    sum_in(p.graph, NULL, "scan_keep").n == 0 &&
+		    sum_in(p.graph, NULL, "scan_gradients").n == 0);
+	drop(&p);
+}
+
+static double kept(const struct ft_graph *g)
+{
+	return segment_of(g, "forward")->net_bytes[FT_MEMORY_ACTIVATIONS];
+}
+
+/* Three bytes for each that a turn keeps: its input alone, or, with nothing computed again, beside what
+ * a compiled layer of PyTorch keeps also a gate's numbers, norms and rotated ones in fp32, and weights. */
+static void what_is_kept_is_stacked(void **state)
+{
+	struct parts p, torch;
+	double more = tokens * (4 * f + 14 * h + 4 * (q + kv)) + 2 * layer();
+
+	(void)state;
+	build(&p, MODEL, FULL, SCAN, 1);
+	near_frac(kept(p.graph), 2 * h * tokens, 1e-12);
+	near_frac(sum_in(p.graph, NULL, "scan_keep").bytes, LAYERS * 3 * 2 * h * tokens,
+		  1e-12);
+	drop(&p);
+	build(&p, MODEL, NONE, SCAN, 1);
+	build(&torch, MODEL, NONE, "torch-2.11-compile", 1);
+	near_frac(kept(p.graph), kept(torch.graph) + more, 1e-9);
+	near_frac(sum_in(p.graph, NULL, "scan_keep").bytes, LAYERS * 3 * kept(p.graph),
+		  1e-9);
+	drop(&torch);
+	drop(&p);
+}
+
+/* Arrays of gradients, in fp32, are laid for all layers with the first turn backward, and what turns kept
+ * goes behind the last. */
+static void gradients_are_stacked(void **state)
+{
+	struct parts p;
+	double first, later = 0, goes;
+
+	(void)state;
+	build(&p, MODEL, FULL, SCAN, 1);
+	near_frac(sum_in(p.graph, NULL, "scan_gradients").bytes, LAYERS * 10 * layer(),
+		  1e-9);
+	first = 0;
+	for (size_t i = 0; i < p.graph->n_segments; i++) {
+		const struct ft_segment *s = &p.graph->segment[i];
+
+		if (strncmp(s->name, "backward", 8))
+			continue;
+		assert_true(fabs(s->net_bytes[FT_MEMORY_ACTIVATIONS]) < 1);
+		if (s->net_bytes[FT_MEMORY_GRADIENTS] > 0)
+			first += s->net_bytes[FT_MEMORY_GRADIENTS];
+		else
+			later++;
+	}
+	near_frac(first, LAYERS * 4 * layer(), 1e-9);
+	assert_true(later > 0);
+	goes = segment_of(p.graph, "embed_back")->net_bytes[FT_MEMORY_ACTIVATIONS];
+	near_frac(-goes, LAYERS * 2 * h * tokens, 1e-9);
+	drop(&p);
+}
+
+/* The update moves as an addition does; PyTorch's has a curve of its own. */
+static void the_update_is_compiled(void **state)
+{
+	static const char *const stack[] = { SCAN, "torch-2.11-compile" };
+	static const char *const curve[] = { "add", "adamw" };
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct parts p;
+		int n = 0;
+
+		build(&p, MODEL, FULL, stack[i], 1);
+		for (size_t k = 0; k < p.graph->n_works; k++)
+			if (!strcmp(p.graph->work[k].name, "adam")) {
+				assert_string_equal(p.graph->work[k].memory.kernel,
+						    curve[i]);
+				n++;
+			}
+		assert_int_equal(n, 1);
+		drop(&p);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(weights_are_cast_in_each_pass),
+		cmocka_unit_test(what_is_kept_is_stacked),
+		cmocka_unit_test(gradients_are_stacked),
+		cmocka_unit_test(the_update_is_compiled),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
