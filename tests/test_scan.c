@@ -108,6 +108,30 @@ static void gradients_are_stacked(void **state)
 	drop(&p);
 }
 
+/* Stages of a pipeline lay and free theirs layer by layer. */
+static void stages_are_not_stacked(void **state)
+{
+	struct parts p;
+	int backward = 0;
+
+	(void)state;
+	build(&p, MODEL, PLAN("recompute: full, parallel: {pp: 3}"), "maxtext-2025", 3);
+	for (size_t i = 0; i < p.graph->n_segments; i++) {
+		const struct ft_segment *s = &p.graph->segment[i];
+
+		if (strncmp(s->name, "backward", 8))
+			continue;
+		near_frac(-s->net_bytes[FT_MEMORY_ACTIVATIONS], 2 * h * tokens, 1e-9);
+		near_frac(s->net_bytes[FT_MEMORY_GRADIENTS], 4 * layer(), 1e-9);
+		backward++;
+	}
+	assert_true(backward > 0);
+	assert_true(
+		!(segment_of(p.graph, "embed_back")->net_bytes[FT_MEMORY_ACTIVATIONS] <
+		  -1));
+	drop(&p);
+}
+
 /* The update moves as an addition does; PyTorch's has a curve of its own. */
 static void the_update_is_compiled(void **state)
 {
@@ -137,6 +161,7 @@ int main(void)
 		cmocka_unit_test(weights_are_cast_in_each_pass),
 		cmocka_unit_test(what_is_kept_is_stacked),
 		cmocka_unit_test(gradients_are_stacked),
+		cmocka_unit_test(stages_are_not_stacked),
 		cmocka_unit_test(the_update_is_compiled),
 	};
 

@@ -161,6 +161,8 @@ double gathered_context_bytes(const struct builder *b, int64_t layer);
 
 /* scan.c: casts of a turn's weights; what it stacks behind its forward and its backward */
 void scan_casts(struct builder *b, struct held unit);
+/* Its arrays hold all layers; stages of a pipeline are taken to lay theirs layer by layer. */
+bool is_stacked(const struct builder *b);
 double scan_saved_bytes(const struct builder *b, int64_t layer);
 void scan_keeps(struct builder *b, int64_t layer);
 void scan_gradients(struct builder *b, int64_t layer);

@@ -202,7 +202,7 @@ void layer_bytes(struct builder *b, int64_t layer, bool backward)
 	double saved = layer_saved_bytes(b, layer, layer_recompute(b, layer));
 	double whole = layer_saved_bytes(b, layer, FT_RECOMPUTE_NONE);
 	double again = whole - saved;
-	double goes = b->rules->scan_layers ? 0 : saved; /* with its own backward */
+	double goes = is_stacked(b) ? 0 : saved; /* with its own backward */
 
 	if (b->part != PART_WEIGHTS)
 		take(b, FT_MEMORY_ACTIVATIONS, 0,
@@ -229,7 +229,7 @@ void scan_ends(struct builder *b)
 
 	for (int64_t l = 0; l < b->model->n_layers; l++)
 		kept += layer_saved_bytes(b, l, layer_recompute(b, l));
-	if (b->rules->scan_layers)
+	if (is_stacked(b))
 		take(b, FT_MEMORY_ACTIVATIONS, -kept, -kept);
 }
 

@@ -13,6 +13,11 @@
  */
 #include "traces/block.h"
 
+bool is_stacked(const struct builder *b)
+{
+	return b->rules->scan_layers && b->plan->pp == 1;
+}
+
 double scan_saved_bytes(const struct builder *b, int64_t layer)
 {
 	struct layer_sizes s = sizes_of(b, layer);
@@ -54,7 +59,7 @@ struct held scan_laid(const struct builder *b, struct held unit, bool top)
 {
 	struct held all = { .dense = 0 };
 
-	if (!b->rules->scan_layers)
+	if (!is_stacked(b))
 		return unit;
 	for (int64_t l = 0; top && l < b->model->n_layers; l++)
 		held_add(&all, layer_held(b, l));
