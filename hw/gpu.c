@@ -49,54 +49,6 @@ static void read_peak(struct reader *outer, struct arena *mem, struct ft_gpu *gp
 	outer->failed = !reader_close(&r) || outer->failed;
 }
 
-/* kernels: {copy: 500 W, ...}, of curves that have been read. */
-static void read_kernel_watts(struct reader *outer, struct arena *mem,
-			      struct ft_gpu *gpu)
-{
-	const struct node *map = read_node(outer, "kernels");
-	struct reader r;
-
-	if (!map)
-		return;
-	r = reader_open(map, outer->err);
-	r.failed = r.failed || outer->failed;
-	r.from = outer->from;
-	read_provenance(&r, mem);
-	for (size_t i = 0; !r.failed && i < map->n; i++) {
-		struct ft_number w = { 0 };
-		bool any = !strcmp(map->key[i], "provenance");
-
-		if (!any)
-			w = read_positive(&r, mem, map->key[i], DIM_W);
-		for (size_t k = 0; k < gpu->n_memory; k++)
-			if (!strcmp(gpu->memory[k].kernel, map->key[i])) {
-				gpu->memory[k].w = w;
-				any = true;
-			}
-		if (!any)
-			reader_fail(&r, map->key[i], "has no curve in memory_bound");
-	}
-	outer->failed = !reader_close(&r) || outer->failed;
-}
-
-static void read_power(struct reader *outer, struct arena *mem, struct ft_gpu *gpu)
-{
-	struct reader r = reader_open(read_need(outer, "power"), outer->err);
-
-	r.failed = r.failed || outer->failed;
-	r.from = outer->from;
-	read_provenance(&r, mem);
-	gpu->idle_w = read_number(&r, mem, "idle", DIM_W);
-	gpu->limit_w = read_positive(&r, mem, "limit", DIM_W);
-	reader_range(&r, "idle", &gpu->idle_w, 0);
-	reader_range(&r, "limit", &gpu->limit_w, 0);
-	gpu->attention_clock = read_number_or(&r, mem, "attention_clock", DIM_FRAC, 0);
-	if (node_get(r.map, "attention_clock"))
-		reader_bound(&r, "attention_clock", &gpu->attention_clock, 1, 2);
-	read_kernel_watts(&r, mem, gpu);
-	outer->failed = !reader_close(&r) || outer->failed;
-}
-
 static void read_launch(struct reader *outer, struct arena *mem, struct ft_gpu *gpu)
 {
 	struct reader r = reader_open(read_need(outer, "launch"), outer->err);
@@ -150,6 +102,75 @@ static double given(const struct node *map, struct arena *mem, const char *block
 	return r.failed ? 0 : x.value;
 }
 
+/* Kernels draw as many watts as on the GPU they were measured on, whatever the limit; on another chip, as
+ * its bf16 peak tells, as much of its own limit. */
+static double watts_scale(const struct node *profile, struct arena *mem)
+{
+	const struct node *of = profile;
+
+	while (of->below && node_path(of->below, "power.kernels"))
+		of = of->below;
+	return given(profile, mem, "peak", "bf16", DIM_FLOP_PER_S) ==
+			       given(of, mem, "peak", "bf16", DIM_FLOP_PER_S) ?
+		       1 :
+		       given(profile, mem, "power", "limit", DIM_W) /
+			       given(of, mem, "power", "limit", DIM_W);
+}
+
+/* kernels: {copy: 500 W, ...}, of curves that have been read. */
+static void read_kernel_watts(struct reader *outer, struct arena *mem,
+			      const struct node *profile, struct ft_gpu *gpu)
+{
+	const struct node *map = read_node(outer, "kernels");
+	struct reader r;
+
+	if (!map)
+		return;
+	r = reader_open(map, outer->err);
+	r.failed = r.failed || outer->failed;
+	r.from = outer->from;
+	read_provenance(&r, mem);
+	for (size_t i = 0; !r.failed && i < map->n; i++) {
+		struct ft_number w = { 0 };
+		bool any = !strcmp(map->key[i], "provenance");
+
+		if (!any)
+			w = read_positive(&r, mem, map->key[i], DIM_W);
+		if (!any && node_get(map, map->key[i])->inherited) {
+			double scale = watts_scale(profile, mem);
+
+			w.value *= scale, w.low *= scale, w.high *= scale;
+		}
+		for (size_t k = 0; k < gpu->n_memory; k++)
+			if (!strcmp(gpu->memory[k].kernel, map->key[i])) {
+				gpu->memory[k].w = w;
+				any = true;
+			}
+		if (!any)
+			reader_fail(&r, map->key[i], "has no curve in memory_bound");
+	}
+	outer->failed = !reader_close(&r) || outer->failed;
+}
+
+static void read_power(struct reader *outer, struct arena *mem,
+		       const struct node *profile, struct ft_gpu *gpu)
+{
+	struct reader r = reader_open(read_need(outer, "power"), outer->err);
+
+	r.failed = r.failed || outer->failed;
+	r.from = outer->from;
+	read_provenance(&r, mem);
+	gpu->idle_w = read_number(&r, mem, "idle", DIM_W);
+	gpu->limit_w = read_positive(&r, mem, "limit", DIM_W);
+	reader_range(&r, "idle", &gpu->idle_w, 0);
+	reader_range(&r, "limit", &gpu->limit_w, 0);
+	gpu->attention_clock = read_number_or(&r, mem, "attention_clock", DIM_FRAC, 0);
+	if (node_get(r.map, "attention_clock"))
+		reader_bound(&r, "attention_clock", &gpu->attention_clock, 1, 2);
+	read_kernel_watts(&r, mem, profile, gpu);
+	outer->failed = !reader_close(&r) || outer->failed;
+}
+
 /* Memory bandwidth against that of the GPU that is extended; 1: none is. */
 static double memory_ratio(const struct node *map, struct arena *mem,
 			   const struct ft_gpu *gpu)
@@ -199,7 +220,7 @@ static bool read_profile(const struct node *map, struct arena *mem, struct ft_gp
 			sustained_at_w(map, mem, ft_dtype_name((enum ft_dtype)d));
 	gpu_read_attention(&r, mem, gpu, &wanted->attention);
 	gpu_read_memory(&r, mem, gpu, memory_ratio(map, mem, gpu));
-	read_power(&r, mem, gpu);
+	read_power(&r, mem, map, gpu);
 	gpu_read_collectives(&r, mem, gpu, &wanted->collectives);
 	read_interference(&r, mem, gpu);
 	gpu->default_node = read_text(&r, "default_node", "");

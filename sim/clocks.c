@@ -101,7 +101,7 @@ void job_load_add(struct job_load *to, enum ft_work_kind kind, const struct cloc
 	}
 }
 
-/* Of the limit, what lies above idle taken so far. */
+/* Of the limit, where so much of what lies above idle is drawn. */
 static double share_of_limit(const struct ft_cluster *c, double above_idle)
 {
 	double idle = fmin(1, c->gpu->idle_w.value / c->gpu->limit_w.value);

@@ -47,7 +47,7 @@ bool job_time_collective(struct job *job, size_t work, struct ft_error *err)
 void job_mix_clocks(struct job *job, const struct clocks *clocks);
 
 /* A step's clock, 1 in bursts of products; of what lies between these and sustained ones,
- * products fall by `fall`, 0 to 1. */
+ * products fall by `fall`: from 0 to 1, more only where attention draws more than they would. */
 struct job_clock {
 	double clock, fall;
 };

@@ -10,12 +10,12 @@
  *
  * so small and memory-bound kernels, which leave power unused, do not slow. Where the limit is
  * more than products ask for (sustained above 1) none does. Attention asks for less than products,
- * so its bursts run at a higher clock, `attention.clock` times theirs, and it loses more where
- * products set the clock:
+ * so its bursts run at a higher clock, `power.attention_clock` times theirs, and it loses more
+ * where products set the clock:
  *
- *   1 + (attention.clock / sustained - 1) t / (t + 20 us)
+ *   1 + (attention_clock / sustained - 1) t / (t + 20 us)
  *
- * Source: measurements/README.md, what attention draws.
+ * Source: "What attention draws" in measurements/README.md.
  */
 #include <math.h>
 

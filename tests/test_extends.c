@@ -81,6 +81,41 @@ static void curves_follow_memory_bandwidth(void **state)
 	arena_release(&mem);
 }
 
+/* The same chip draws the same watts under any limit, another as much of its own, and what a file gives
+ * is what it is. */
+static void watts_of_kernels_follow_the_chip(void **state)
+{
+	static const struct {
+		const char *text;
+		double copy, silu; /* of those of an H100 */
+	} seen[] = {
+		{ "{extends: h100-sxm, power.limit: 350 W}", 1, 1 },
+		{ "{extends: h100-sxm, peak.bf16: 2 PFLOP/s, power.limit: 1400 W}", 2,
+		  2 },
+		{ "{extends: h100-sxm, peak.bf16: 2 PFLOP/s, power.limit: 1400 W, "
+		  "power.kernels.copy: 300 W}",
+		  0.6, 2 },
+	};
+	struct arena mem = { 0 };
+	struct ft_gpu *of = gpu(&mem, "h100-sxm");
+	double copy = ft_gpu_memory_curve(of, "copy", false)->w.value;
+	double silu = ft_gpu_memory_curve(of, "silu", true)->w.value;
+
+	(void)state;
+	assert_true(copy > 400 && silu > copy);
+	for (size_t i = 0; i < sizeof(seen) / sizeof(seen[0]); i++) {
+		struct ft_gpu *g = gpu(&mem, seen[i].text);
+		double want = seen[i].copy < 1 ? 300 : seen[i].copy * copy;
+
+		near_frac(ft_gpu_memory_curve(g, "copy", false)->w.value, want, 1e-9);
+		near_frac(ft_gpu_memory_curve(g, "silu", true)->w.value,
+			  seen[i].silu * silu, 1e-9);
+		ft_gpu_free(g);
+	}
+	ft_gpu_free(of);
+	arena_release(&mem);
+}
+
 static void a_curve_that_is_given_is_not_scaled(void **state)
 {
 	struct arena mem = { 0 };
@@ -305,6 +340,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_changes_nothing_answers_the_same),
 		cmocka_unit_test(curves_follow_memory_bandwidth),
+		cmocka_unit_test(watts_of_kernels_follow_the_chip),
 		cmocka_unit_test(a_curve_that_is_given_is_not_scaled),
 		cmocka_unit_test(each_number_says_where_it_comes_from),
 		cmocka_unit_test(what_is_not_said_is_named_after_what_it_extends),
