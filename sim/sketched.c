@@ -153,11 +153,22 @@ static void stop_copies(struct job *j)
 					0;
 }
 
-/* Attention at the highest clock at which products have fallen at all. */
-static struct job_clock at_fall(const struct ft_gpu *gpu, int fall)
+/* Attention at the highest clock at which the products of any stage have fallen so far: their mean
+ * slowness lies between those of units. */
+static struct job_clock at_fall(const struct ft_sketched *s, int fall)
 {
-	return (struct job_clock){ fall ? 1 : fmax(1, gpu->attention_clock.value),
-				   (double)fall / FALLS };
+	double most = fmax(1, s->cluster->gpu->attention_clock.value);
+	double part = (double)fall / FALLS, least = INFINITY;
+
+	for (size_t u = 0; u < s->n_units; u++) {
+		const struct job_load *l = &s->unit[u].load;
+
+		if (l->products > 0)
+			least = fmin(least, l->sustained / l->products);
+	}
+	return (struct job_clock){ !fall || isinf(least) ? most :
+							   1 / (1 + part * (least - 1)),
+				   part };
 }
 
 static void time_units(struct ft_sketched *s, const struct ft_sketch *sketch,
@@ -170,7 +181,7 @@ static void time_units(struct ft_sketched *s, const struct ft_sketch *sketch,
 	for (size_t i = 0; i < j->graph->n_works; i++) /* whatever the clock */
 		t[i].burst_s = fmin(t[i].burst_s, t[i].sustained_s);
 	for (int fall = 0; fall <= FALLS; fall++) {
-		job_set_clock(j, 0, t, at_fall(s->cluster->gpu, fall));
+		job_set_clock(j, 0, t, at_fall(s, fall));
 		stop_copies(j);
 		for (size_t u = 0; u < s->n_units; u++)
 			time_unit(&s->unit[u], &of, &sketch->unit[u], fall);
