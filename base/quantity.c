@@ -26,7 +26,9 @@ static const struct kind *kind_of(enum dimension dim)
 {
 	static const struct kind kinds[DIMENSIONS] = {
 		[DIM_NONE] = { "a number", "1.5", { { "", 1, false } } },
-		[DIM_COUNT] = { "a number", "15T or 3.1e25", { { "", 1, true } } },
+		[DIM_COUNT] = { "a number",
+				"15T or 3.1e25",
+				{ { "", 1, true }, { "B", 1e9, false } } },
 		[DIM_FRAC] = { "a fraction",
 			       "0.12 or 12 %",
 			       { { "", 1, false }, { "%", 0.01, false } } },
@@ -61,7 +63,8 @@ static const struct kind *kind_of(enum dimension dim)
 				       { { "USD/y", 1, true } } },
 		[DIM_USD_PER_KWH] = { "a price",
 				      "0.087 USD/kWh",
-				      { { "USD/kWh", 1, false } } },
+				      { { "USD/kWh", 1, false },
+					{ "USD/MWh", 1e-3, false } } },
 		[DIM_USD_PER_KW_MONTH] = { "a price",
 					   "180 USD/kW-month",
 					   { { "USD/kW-month", 1, false } } },

@@ -27,7 +27,7 @@ void garage_close(struct garage *g)
 }
 
 bool row_whole(const struct csv *t, size_t row, const char *column, int64_t fallback,
-		  int64_t *out, struct ft_error *err)
+	       int64_t *out, struct ft_error *err)
 {
 	struct ft_mark at = csv_mark(t, row, csv_column(t, column));
 	double v;
@@ -42,8 +42,7 @@ bool row_whole(const struct csv *t, size_t row, const char *column, int64_t fall
 }
 
 void check_time_or_rate(struct tally *t, struct ft_check *c,
-			       const struct ft_prediction *p, double us,
-			       struct rate rate)
+			const struct ft_prediction *p, double us, struct rate rate)
 {
 	double reach = NORMAL_P90 * p->spread_frac;
 

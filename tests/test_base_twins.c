@@ -394,6 +394,7 @@ static void one_of_each_unit_is_so_much(void **state)
 	} units[] = {
 		{ DIM_NONE, "", 1, false },
 		{ DIM_COUNT, "", 1, true },
+		{ DIM_COUNT, "B", 1e9, false },
 		{ DIM_FRAC, "", 1, false },
 		{ DIM_FRAC, "%", 0.01, false },
 		{ DIM_BYTES, "B", 1, true },
@@ -417,6 +418,7 @@ static void one_of_each_unit_is_so_much(void **state)
 		{ DIM_USD_PER_HOUR, "USD/h", 1, false },
 		{ DIM_USD_PER_YEAR, "USD/y", 1, true },
 		{ DIM_USD_PER_KWH, "USD/kWh", 1, false },
+		{ DIM_USD_PER_KWH, "USD/MWh", 1 / 1000., false },
 		{ DIM_USD_PER_KW_MONTH, "USD/kW-month", 1, false },
 	};
 	static const struct {
