@@ -55,7 +55,15 @@ static void what_is_no_quantity_is_refused(void **state)
 		{ "1e999 GB", DIM_BYTES, "out of range" },
 		{ "3 GB/s", DIM_BYTES, "not a unit of a size" },
 		{ "", DIM_S, "is not a time" },
-		{ "5 lightyears", DIM_S, "not a unit of a time" },
+		{ "5 lightyears", DIM_S,
+		  "not a unit of a time; write for example 4.5 us or 4 y" },
+		{ "4 KB", DIM_BYTES,
+		  "'KB' is not a unit of a size; did you mean 'kB' or 'kb'?" },
+		{ "4 tB/s", DIM_BYTES_PER_S, "did you mean 'TB/s' or 'Tb/s'?" },
+		{ "4 Years", DIM_S, "did you mean 'years'?" },
+		{ "2.1 usd/h", DIM_USD_PER_HOUR, "did you mean 'USD/h'?" },
+		{ "15t", DIM_COUNT, "did you mean 'T'?" },
+		{ "700 k", DIM_W, "'k' is not a unit of a power; write for example" },
 	};
 	char why[200];
 	double v;
