@@ -79,11 +79,8 @@ static bool gemm_row(const struct csv *t, size_t row, struct ft_work *w,
 
 static bool read_pass(const char *pass, struct ft_work *w, struct ft_error *err)
 {
-	w->attention.pass = !strcmp(pass, "backward") ? FT_PASS_BACKWARD :
-			    !strcmp(pass, "both")     ? FT_PASS_BOTH :
-							FT_PASS_FORWARD;
-	return !pass[0] || w->attention.pass != FT_PASS_FORWARD ||
-	       !strcmp(pass, "forward") ||
+	w->attention.pass = FT_PASS_FORWARD;
+	return !pass[0] || ft_pass_find(pass, &w->attention.pass) ||
 	       ft_fail(err, NULL, "unknown pass '%s'; it is forward, backward or both",
 		       pass);
 }
