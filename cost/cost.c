@@ -152,7 +152,7 @@ static void set_rates(const struct ft_deal *d, struct ft_cost *cost)
 	for (size_t k = 0; k < f.n; k++) {
 		const struct ft_flow *x = &f.flow[k];
 		double running = x->usd / f.gpu_hours;
-		double capital = running * recovery * exp(-x->month / 12 * log1p(i));
+		double capital = running * recovery * finance_worth(i, x->month);
 
 		switch (x->account) {
 		case FT_ACCOUNT_RENT:
