@@ -104,10 +104,22 @@ bool read_has(struct reader *r, const char *key)
 	return read_node(r, key) != NULL;
 }
 
+/* The key of the map that was probably meant for this one: the nearest, or a part of it
+ * (batch_size for global_batch_size); NULL: there is none. */
+static const char *meant_for(const struct reader *r, const char *key)
+{
+	const char *near = r->map ? text_nearest(key, r->map->key, r->map->n) : NULL;
+
+	for (size_t i = 0; !near && r->map && i < r->map->n; i++)
+		if (strlen(r->map->key[i]) >= 4 && strstr(key, r->map->key[i]))
+			near = r->map->key[i];
+	return near;
+}
+
 /* A missing key is often a misspelt one: then say that instead. */
 static void lacks(struct reader *r, const char *key)
 {
-	const char *near = r->map ? text_nearest(key, r->map->key, r->map->n) : NULL;
+	const char *near = meant_for(r, key);
 
 	for (size_t i = 0; near && i < r->map->n; i++)
 		if (r->map->key[i] == near && !reader_knows(r, near)) {

@@ -275,6 +275,7 @@ static bool load(struct owned *owned, struct reader *r, int rows, struct ft_erro
 	struct ft_cluster *c = &owned->cluster;
 	struct ft_mark at;
 
+	reader_allow(r, "gpus"); /* nobody means "gpu" by it */
 	if (!read_need(r, "gpu") || !read_need(r, "gpus"))
 		return false;
 	c->gpus = read_int(r, "gpus", 1, LIMIT_GPUS, 1);
