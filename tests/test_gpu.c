@@ -201,7 +201,8 @@ static void mistakes_are_found_where_they_stand(void **state)
 	       1, "provenance");
 	expect("mi210.yaml", "compute_units", "compute_unit", 0, "compute_units");
 	expect("mi210.yaml", "1638.4 GB/s", "1638.4", 0, "unit");
-	expect("mi210.yaml", "\n  floor:", "\n  floors:", 0, "floor");
+	expect("mi210.yaml", "\n  floor:", "\n  floors:", 1,
+	       "unknown key 'floors'; did you mean 'floor'?");
 	expect("mi210.yaml", "    copy: {", "    copy: {sharpness: 0.5, ", 0,
 	       "is not between 1 and 1000");
 	expect("mi210.yaml", "    copy: {",
