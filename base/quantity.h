@@ -1,8 +1,9 @@
 /*
  * base/quantity.h - numbers with units; the only place that knows k, Ki, bits
  *
- * "4.8 TB/s" -> 4.8e12 bytes per second, "400 Gb/s" -> 5e10, "80 GiB", "4.5 us",
- * "4 y" (365 days), "700 W", "2.10 USD/h", "989.5 TFLOP/s", "12 %".
+ * "4.8 TB/s" -> 4.8e12 bytes per second, "400 Gb/s" or "400 Gbps" -> 5e10, "80 GiB",
+ * "4.5 us", "4 y" (365 days), "48 months" (twelfths of years), "700 W", "2.10 USD/h",
+ * "989.5 TFLOP/s", "12 %".
  * k M G T P are powers of 1000; Ki Mi Gi Ti powers of 1024; b is a bit, B a
  * byte. A bare number where a unit belongs is an error that says what to write;
  * so are NaN, infinities and what overflows.

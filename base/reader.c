@@ -104,22 +104,60 @@ bool read_has(struct reader *r, const char *key)
 	return read_node(r, key) != NULL;
 }
 
-/* A missing key is often a misspelt one: then say that instead. */
+/* A key of the map that nobody has asked for and that was probably meant for the one that is missing:
+ * the nearest, or one that is a part of it (batch_size for global_batch_size); n: there is none. */
+static size_t misspelt(const struct reader *r)
+{
+	const char *unknown[READER_KEYS] = { NULL }, *near;
+	size_t n = 0, all = r->map ? r->map->n : 0;
+
+	for (size_t i = 0; i < all && n < READER_KEYS; i++)
+		if (!reader_knows(r, r->map->key[i]))
+			unknown[n++] = r->map->key[i];
+	near = text_nearest(r->missing, unknown, n);
+	for (size_t i = 0; !near && i < n; i++)
+		if (strlen(unknown[i]) >= 4 && strstr(r->missing, unknown[i]))
+			near = unknown[i];
+	for (size_t i = 0; near && i < all; i++)
+		if (r->map->key[i] == near)
+			return i;
+	return all;
+}
+
+static bool refuse_key(struct reader *r, size_t i, const char *meant)
+{
+	struct arena mem = { 0 };
+
+	r->failed = true;
+	if (meant)
+		ft_fail(r->err, &r->map->key_mark[i],
+			"unknown key '%.80s'; did you mean '%s'?", r->map->key[i],
+			meant);
+	else
+		ft_fail(r->err, &r->map->key_mark[i], "unknown key '%.80s'; known: %s",
+			r->map->key[i], text_join(&mem, r->known, r->n_known));
+	arena_release(&mem);
+	return false;
+}
+
+/* A missing key is often a misspelt one: then that is said instead. */
+static void tell_missing(struct reader *r)
+{
+	struct ft_mark at = reader_mark(r, NULL);
+	size_t i = misspelt(r);
+
+	if (r->map && i < r->map->n)
+		refuse_key(r, i, r->missing);
+	else
+		ft_fail(r->err, &at, "lacks the key '%s'%s%s", r->missing,
+			r->lacking ? "; " : "", r->lacking ? r->lacking : "");
+	r->failed = true;
+}
+
 static void lacks(struct reader *r, const char *key)
 {
-	const char *near = r->map ? text_nearest(key, r->map->key, r->map->n) : NULL;
-
-	for (size_t i = 0; near && i < r->map->n; i++)
-		if (r->map->key[i] == near && !reader_knows(r, near)) {
-			r->failed = true;
-			ft_fail(r->err, &r->map->key_mark[i],
-				"unknown key "
-				"'%.80s'; did you mean '%s'?",
-				near, key);
-			return;
-		}
-	reader_fail(r, NULL, "lacks the key '%s'%s%s", key, r->lacking ? "; " : "",
-		    r->lacking ? r->lacking : "");
+	r->missing = key;
+	tell_missing(r);
 }
 
 struct node *read_need(struct reader *r, const char *key)
@@ -423,28 +461,20 @@ struct ft_number read_number(struct reader *r, struct arena *mem, const char *ke
 	struct ft_number out = read_number_or(r, mem, key, dim, 0);
 
 	if (!r->failed && node_is_null(node_get(r->map, key)))
-		reader_fail(r, NULL, "lacks the key '%s'", key);
+		lacks(r, key);
 	return out;
 }
 
 bool reader_close(struct reader *r)
 {
+	if (r->missing) /* now that all keys are known that were asked for */
+		tell_missing(r);
 	for (size_t i = 0; !r->failed && r->map && i < r->map->n; i++) {
-		const char *key = r->map->key[i], *near;
+		const char *key = r->map->key[i];
 
-		if (reader_knows(r, key))
-			continue;
-		near = text_nearest(key, r->known, r->n_known);
-		r->failed = true;
-		if (near)
-			return ft_fail(r->err, &r->map->key_mark[i],
-				       "unknown key '%.80s'; did you mean '%s'?", key,
-				       near);
-		struct arena mem = { 0 };
-
-		ft_fail(r->err, &r->map->key_mark[i], "unknown key '%.80s'; known: %s",
-			key, text_join(&mem, r->known, r->n_known));
-		arena_release(&mem);
+		if (!reader_knows(r, key))
+			return refuse_key(r, i,
+					  text_nearest(key, r->known, r->n_known));
 	}
 	return !r->failed;
 }

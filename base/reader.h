@@ -9,7 +9,8 @@
  * Each read_* names a key the map may hold; absent (or null) keys give the
  * fallback. The first mistake is kept with its position and everything after
  * it is skipped, so a caller checks once, at reader_close, which also refuses
- * keys that nobody asked for and names the nearest known one.
+ * keys that nobody asked for and names the nearest known one. Where a needed key is
+ * missing, one that nobody asked for may be meant for it: that is looked at again there.
  */
 #ifndef BASE_READER_H
 #define BASE_READER_H
@@ -27,6 +28,7 @@ struct reader {
 	bool failed;
 	const struct ft_provenance *from; /* what sourced numbers inherit */
 	const char *lacking; /* what to do about a key that is not there, or NULL */
+	const char *missing; /* a needed key that is not there; NULL: none */
 	const char *known[READER_KEYS];
 	size_t n_known;
 };

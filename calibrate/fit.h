@@ -122,7 +122,6 @@ size_t fit_memory_yaml(const struct fit_input *in, int fold, FILE *out,
 		       size_t *outliers);
 
 /* calibrate/fit_rows.c: the CSV files beside a profile */
-double fit_flop(const struct ft_measurement *m); /* of attention */
 /* Of collectives measured more than once, the fastest alone; how many rows are left. */
 size_t fit_fastest(struct ft_measurement *row, size_t n);
 bool fit_write_rows(const struct fit_input *in, int fold, const char *folder,

@@ -19,6 +19,7 @@
 #include "base/stats.h"
 #include "calibrate/fit.h"
 #include "calibrate/store.h"
+#include "foretoken/hw.h"
 
 struct points {
 	const double *bytes, *time_s, *weight;
@@ -252,6 +253,12 @@ static int decimals(const struct fit_curve *c)
 	return c->bytes_per_s < 10e9 ? 6 : 1;
 }
 
+/* A rank was measured; the file says what all ranks of a card have. */
+static double of_card(const struct fit_input *in, const struct fit_curve *c)
+{
+	return c->bytes_per_s * (double)in->base->ranks_per_gpu * 1e-9;
+}
+
 /* The curves by row length, near `like`, into out (if not NULL); returns the sum
  * of squared residuals. */
 static double fit_rows(const struct fit_input *in, int fold, const char *kernel,
@@ -274,7 +281,7 @@ static double fit_rows(const struct fit_input *in, int fold, const char *kernel,
 		if (!out)
 			continue;
 		fprintf(out, "%s%.0f: {start: %.3f us, bandwidth: %.*f GB/s}", sep,
-			length[i], c.start_s * 1e6, decimals(&c), c.bytes_per_s * 1e-9);
+			length[i], c.start_s * 1e6, decimals(&c), of_card(in, &c));
 		sep = ", ";
 	}
 	if (out) /* null: the base's own must go */
@@ -336,7 +343,7 @@ static void print_curve(const struct fit_input *in, const struct choice *of,
 		"    %s%s: {start: %.3f us, bandwidth: %.*f GB/s, traffic: "
 		"%g",
 		name, of->warm ? ".warm" : "", c->start_s * 1e6, decimals(c),
-		c->bytes_per_s * 1e-9, traffic_of(name, of->torch));
+		of_card(in, c), traffic_of(name, of->torch));
 	if (c->sharpness > 1)
 		fprintf(out, ", half: null, sharpness: %g", c->sharpness);
 	else

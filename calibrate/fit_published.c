@@ -116,7 +116,7 @@ static void put_row(const struct ft_measurement *m, FILE *out)
 		fprintf(out, "%s,%s,%s,%s,%.0f,%.0f,%.0f,%.0f,%.0f,", m->dtype, m->impl,
 			m->pass, m->causal ? "true" : "false", m->head_dim, m->sequence,
 			m->batch, m->heads, m->kv_heads);
-		put_number(fit_flop(m) / m->time_us * 1e-6, out);
+		put_number(measurement_attention_flop(m) / m->time_us * 1e-6, out);
 	} else {
 		fprintf(out, "%s,%s,%.0f,%.0f,%.6g", m->fabric, m->kernel, m->gpus,
 			m->bytes, m->time_us);

@@ -38,18 +38,6 @@ static bool row_key(const struct ft_measurement *m, char key[TEXT])
 	return true;
 }
 
-double fit_flop(const struct ft_measurement *m)
-{
-	enum ft_pass pass = FT_PASS_FORWARD;
-
-	(void)ft_pass_find(m->pass, &pass);
-	return ft_attention_flop(
-		pass,
-		m->batch * m->heads *
-			ft_attention_pairs(m->sequence, m->sequence, 0, m->causal),
-		m->head_dim, m->head_dim);
-}
-
 struct keyed {
 	char key[TEXT];
 	const struct ft_measurement *m;
@@ -144,7 +132,8 @@ static void write_measured(const struct fit_input *in, int fold, const char *kin
 			fprintf(out, "%s,%.5g", row[i].key, row[i].m->time_us);
 		else if (!strcmp(kind, "attention"))
 			fprintf(out, "%s,%.5g", row[i].key,
-				fit_flop(row[i].m) / exp(sum / (double)(j - i)) * 1e-6);
+				measurement_attention_flop(row[i].m) /
+					exp(sum / (double)(j - i)) * 1e-6);
 		else
 			fprintf(out, "%s,%.5g", row[i].key, exp(sum / (double)(j - i)));
 		put_source(in, &row[i], j - i, out);

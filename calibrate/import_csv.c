@@ -57,18 +57,6 @@ void import_name(struct ft_measurement *m, char id[256])
 	m->relative_error = m->clock_mhz = m->power_w = m->temperature_c = -1;
 }
 
-static double attention_flop_of(const struct ft_measurement *m)
-{
-	enum ft_pass pass = FT_PASS_FORWARD;
-
-	(void)ft_pass_find(m->pass, &pass);
-	return ft_attention_flop(
-		pass,
-		m->batch * m->heads *
-			ft_attention_pairs(m->sequence, m->sequence, 0, m->causal),
-		m->head_dim, m->head_dim);
-}
-
 /* Microseconds as measured, or out of the rate that stands for them. */
 static double time_of(const struct csv *t, size_t i, const struct ft_measurement *m)
 {
@@ -80,7 +68,7 @@ static double time_of(const struct csv *t, size_t i, const struct ft_measurement
 	if (us > 0)
 		return us;
 	if (tflops > 0 && measurement_is(m, "attention"))
-		return attention_flop_of(m) / tflops * 1e-6;
+		return measurement_attention_flop(m) / tflops * 1e-6;
 	if (tflops > 0 && measurement_is(m, "gemm"))
 		return 2 * m->m * m->n * m->k / tflops * 1e-6;
 	if (busbw > 0 && measurement_is(m, "collective") && m->gpus <= LIMIT_GPUS &&

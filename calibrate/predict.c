@@ -21,6 +21,18 @@ static const struct {
 	{ "dropout", 2.5, 2.5 },
 };
 
+double measurement_attention_flop(const struct ft_measurement *m)
+{
+	enum ft_pass pass = FT_PASS_FORWARD;
+
+	(void)ft_pass_find(m->pass, &pass);
+	return ft_attention_flop(
+		pass,
+		m->batch * m->heads *
+			ft_attention_pairs(m->sequence, m->sequence, 0, m->causal),
+		m->head_dim, m->head_dim);
+}
+
 bool fit_from_torch(const struct ft_measurement *m)
 {
 	return !strcmp(m->impl, "torch") || !strcmp(m->backend, "torch");
@@ -65,16 +77,12 @@ static bool work_of(const struct ft_measurement *m, struct ft_work *w)
 		w->gemm.k = (int64_t)m->k;
 		w->gemm.groups = 1;
 		w->gemm.accumulate = m->accumulate;
-		w->gemm.layout = !strcmp(m->layout, "dgrad") ? FT_DGRAD :
-				 !strcmp(m->layout, "wgrad") ? FT_WGRAD :
-							       FT_FORWARD;
+		(void)ft_layout_find(m->layout, &w->gemm.layout);
 		return m->m > 0 && m->n > 0 && m->k > 0;
 	}
 	if (measurement_is(m, "attention")) {
 		w->kind = FT_ATTENTION;
-		w->attention.pass = !strcmp(m->pass, "backward") ? FT_PASS_BACKWARD :
-				    !strcmp(m->pass, "both")	 ? FT_PASS_BOTH :
-								   FT_PASS_FORWARD;
+		(void)ft_pass_find(m->pass, &w->attention.pass);
 		w->attention.batch = (int64_t)m->batch;
 		w->attention.heads = (int64_t)m->heads;
 		w->attention.kv_heads = (int64_t)m->kv_heads;

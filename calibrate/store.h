@@ -57,4 +57,7 @@ struct ft_gpu;
 double measurement_predict_us(const struct ft_gpu *gpu, const struct ft_measurement *m);
 bool measurement_is(const struct ft_measurement *m, const char *kind);
 
+/* Of a measured attention kernel, all its passes. */
+double measurement_attention_flop(const struct ft_measurement *m);
+
 #endif

@@ -1,5 +1,6 @@
 /* cli/cmd_explain.c - foretoken explain KEY */
 #include <string.h>
+#include <strings.h>
 
 #include "base/arena.h"
 #include "base/node.h"
@@ -70,7 +71,7 @@ static const struct argp argp = {
 	"What a key of a scenario means, its default, and who reads it. KEY may be the last "
 	"word of one, or a map of several. A key of a stack, GPU, node, fabric, site, "
 	"communication library or price book is told from its manual page: "
-	"stack.fusion, gpu.power."
+	"stack.fusion, gpu.power. A number of an answer is told by its name or its row's."
 	"\vExample: foretoken explain training.zero_group",
 	NULL,
 	NULL,
@@ -161,7 +162,13 @@ static size_t tell_page_keys(const struct page_key *key, size_t n, const char *w
 	return told;
 }
 
-/* A number of an answer, or a key of a model, each by its JSON's name. */
+/* What a table calls a number of an answer; "": no table has it. */
+static const char *row_of(const struct ft_outcome_field *f)
+{
+	return f->label ? f->label + strspn(f->label, " ") : "";
+}
+
+/* A number of an answer by its JSON's name or by its row's, or a key of a model. */
 static bool tell_other(const char *word)
 {
 	const struct ft_outcome_field *f;
@@ -169,11 +176,11 @@ static bool tell_other(const char *word)
 	const char *key = strncmp(word, "model.", 6) ? word : word + 6;
 
 	for (size_t i = 0; i < n; i++)
-		if (!strcmp(word, f[i].key) || ends_in(f[i].key, word)) {
+		if (!strcmp(word, f[i].key) || ends_in(f[i].key, word) ||
+		    !strcasecmp(word, row_of(&f[i]))) {
 			printf("%s\n  a number of an answer%s%s; see its table in "
 			       "docs/reading-the-output.md\n",
-			       f[i].key, f[i].label ? ": " : "",
-			       f[i].label ? f[i].label + strspn(f[i].label, " ") : "");
+			       f[i].key, f[i].label ? ": " : "", row_of(&f[i]));
 			return true;
 		}
 	for (size_t i = 0; ft_model_key(i); i++)
@@ -205,7 +212,8 @@ static bool explain(struct explainer *e, const char *word, struct ft_error *err)
 {
 	enum { MOST = 512 };
 	const char *names[MOST], *path, *about, *near;
-	size_t n = 0, n_page;
+	const struct ft_outcome_field *f;
+	size_t n = 0, n_page, n_fields = ft_outcome_fields(&f);
 	struct page_key *page = pages_keys(&e->mem, &n_page);
 
 	if (tell_scenario_keys(e, word) ||
@@ -219,13 +227,22 @@ static bool explain(struct explainer *e, const char *word, struct ft_error *err)
 
 		names[n++] = dot ? dot + 1 : page[i].path;
 	}
+	for (size_t i = 0; n < MOST && i < n_fields; i++) {
+		const char *dot = strrchr(f[i].key, '.');
+
+		names[n++] = dot ? dot + 1 : f[i].key;
+	}
 	near = text_nearest(word, names, n);
+	if (near)
+		return ft_fail(err, NULL,
+			       "neither a scenario nor another file has a key '%.60s'; "
+			       "did you mean '%s'?",
+			       word, near);
 	return ft_fail(
 		err, NULL,
-		"neither a scenario nor another file has a key '%.60s'%s%s%s; "
+		"neither a scenario nor another file has a key '%.60s'; "
 		"'foretoken list keys' has those of a scenario, the manual pages all",
-		word, near ? "; did you mean '" : "", near ? near : "",
-		near ? "'?" : "");
+		word);
 }
 
 static bool open_usual(struct explainer *e, struct ft_error *err)

@@ -10,7 +10,7 @@
 
 /* For an interval alone, within 2 % of what a comparison, which takes more, says of one that is wide. A power of
  * two, so that quantiles of one price alone are exact. */
-enum { INTERVAL_DRAWS = 1024 };
+enum { INTERVAL_DRAWS = 2048 };
 
 /* A figure of the scenario, or else the book's. */
 static double or_book(double given, const struct ft_number *of_book)
@@ -152,7 +152,7 @@ static void set_rates(const struct ft_deal *d, struct ft_cost *cost)
 	for (size_t k = 0; k < f.n; k++) {
 		const struct ft_flow *x = &f.flow[k];
 		double running = x->usd / f.gpu_hours;
-		double capital = running * recovery * exp(-x->month / 12 * log1p(i));
+		double capital = running * recovery * finance_worth(i, x->month);
 
 		switch (x->account) {
 		case FT_ACCOUNT_RENT:

@@ -9,11 +9,9 @@ double finance_recovery(double i, double years)
 	return i == 0 ? 1 / years : i / -expm1(-years * log1p(i));
 }
 
-double finance_per_year_usd(double usd, double residual_frac, double i, double years)
+double finance_worth(double i, double months)
 {
-	double residual_now_usd = usd * residual_frac * exp(-years * log1p(i));
-
-	return (usd - residual_now_usd) * finance_recovery(i, years);
+	return months == 0 ? 1 : exp(-months / 12 * log1p(i));
 }
 
 double finance_interest_usd(double usd, double i, double years)

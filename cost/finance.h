@@ -7,8 +7,8 @@
 /* Capital recovery factor i (1+i)^n / ((1+i)^n - 1), 1/n when i = 0. */
 double finance_recovery(double i, double years);
 
-/* Yearly cost of capital usd with a residual of residual_frac after years. */
-double finance_per_year_usd(double usd, double residual_frac, double i, double years);
+/* The value today of one dollar paid so many months from now. */
+double finance_worth(double i, double months);
 
 /* All interest paid on a loan of usd in equal monthly payments. */
 double finance_interest_usd(double usd, double i, double years);

@@ -163,20 +163,14 @@ static bool is_capital(const struct ft_flow *f)
 	return f->account < FT_ACCOUNT_RENT;
 }
 
-/* The value today of one dollar paid then. */
-static double worth(double i, double month)
-{
-	return month == 0 ? 1 : exp(-month / 12 * log1p(i));
-}
-
 /* Of a flow; even payments come at the ends of their months. */
 static double present_usd(const struct ft_flow *f, double i)
 {
 	double monthly = expm1(log1p(i) / 12);
 
 	if (f->months == 0 || i == 0)
-		return f->usd * worth(i, f->month);
-	return f->usd / f->months * worth(i, f->month) *
+		return f->usd * finance_worth(i, f->month);
+	return f->usd / f->months * finance_worth(i, f->month) *
 	       -expm1(-f->months / 12 * log1p(i)) / monthly;
 }
 
@@ -188,7 +182,7 @@ static void yearly(const struct ft_flows *f, double i, double *capital, double *
 	*capital = *running = 0;
 	for (size_t k = 0; k < f->n; k++)
 		if (is_capital(&f->flow[k]))
-			*capital += f->flow[k].usd * worth(i, f->flow[k].month);
+			*capital += f->flow[k].usd * finance_worth(i, f->flow[k].month);
 		else
 			*running += f->flow[k].usd / years;
 	*capital *= finance_recovery(i, years);

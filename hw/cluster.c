@@ -207,6 +207,10 @@ static bool read_imperfections(struct arena *mem, const struct node *node, int64
 		fraction(&r, "gpu_speed_spread_frac", usual_spread_frac);
 	if (!r.failed && i->slow_nic_rate_frac <= 0)
 		reader_fail(&r, "slow_nic_rate_frac", "should be above 0");
+	if (!r.failed && read_has(&r, "slow_nic_rate_frac") &&
+	    !read_has(&r, "slow_nics_frac"))
+		reader_fail(&r, "slow_nic_rate_frac",
+			    "has an effect with slow_nics_frac only");
 	if (!r.failed && i->failed_uplinks_frac >= 1)
 		reader_fail(&r, "failed_uplinks_frac",
 			    "should be below 1: without "
@@ -271,6 +275,7 @@ static bool load(struct owned *owned, struct reader *r, int rows, struct ft_erro
 	struct ft_cluster *c = &owned->cluster;
 	struct ft_mark at;
 
+	reader_allow(r, "gpus"); /* nobody means "gpu" by it */
 	if (!read_need(r, "gpu") || !read_need(r, "gpus"))
 		return false;
 	c->gpus = read_int(r, "gpus", 1, LIMIT_GPUS, 1);

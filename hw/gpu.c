@@ -171,6 +171,19 @@ static void read_power(struct reader *outer, struct arena *mem,
 	outer->failed = !reader_close(&r) || outer->failed;
 }
 
+/* A rank has its own memory: kernels that move bytes get their share of the card's rates. */
+static void curves_per_rank(struct ft_gpu *gpu)
+{
+	for (size_t i = 0; i < gpu->n_memory; i++) {
+		struct ft_memory_curve *c = &gpu->memory[i];
+
+		per_rank(&c->bytes_per_s, gpu->ranks_per_gpu);
+		per_rank(&c->half_bytes, gpu->ranks_per_gpu);
+		for (size_t k = 0; k < c->n_rows; k++)
+			per_rank(&c->row[k].bytes_per_s, gpu->ranks_per_gpu);
+	}
+}
+
 /* Memory bandwidth against that of the GPU that is extended; 1: none is. */
 static double memory_ratio(const struct node *map, struct arena *mem,
 			   const struct ft_gpu *gpu)
@@ -227,6 +240,7 @@ static bool read_profile(const struct node *map, struct arena *mem, struct ft_gp
 	gpu->ccl_generation = read_text(&r, "ccl_generation", "");
 	per_rank(&gpu->memory_bytes, gpu->ranks_per_gpu);
 	per_rank(&gpu->memory_bytes_per_s, gpu->ranks_per_gpu);
+	curves_per_rank(gpu);
 	for (int d = 0; d < FT_DTYPES; d++)
 		per_rank(&gpu->peak_flop_per_s[d], gpu->ranks_per_gpu);
 	if (!reader_close(&r))

@@ -427,7 +427,10 @@ bool config_read(struct arena *mem, const struct family *family, const struct no
 	    model->layer->kv_heads == 1 && model->layer->heads > 1)
 		model->plain = FT_PLAIN_32; /* one head is not spread over all */
 	model->from = r.from;
-	if (r.failed || !only_common(map, err))
+	if (r.failed)
+		return reader_close(
+			&r); /* of a key that is missing: is another misspelt? */
+	if (!only_common(map, err))
 		return false;
 	find_idle(mem, &r, idle);
 	return true;

@@ -278,15 +278,6 @@ static void launch(struct host *h, size_t c)
 
 /* ---- all calls --------------------------------------------------------------------------- */
 
-static int32_t *nothing(struct arena *mem, size_t n)
-{
-	int32_t *a = ARENA_ARRAY(mem, n, int32_t);
-
-	for (size_t i = 0; i < n; i++)
-		a[i] = FT_REC_NONE;
-	return a;
-}
-
 /* Operations by the call that launched them, in the order of their start. */
 static void list_ops(struct host *h)
 {
@@ -310,10 +301,10 @@ void hosts_depend(struct ft_replay *p, struct rank *k)
 	struct host h = {
 		.p = p,
 		.k = k,
-		.last_of_thread = nothing(&scratch, r->thread.n),
-		.last_on_stream = nothing(&scratch, r->stream.n),
-		.first_op = nothing(&scratch, r->call.n),
-		.next_op = nothing(&scratch, r->op.n),
+		.last_of_thread = rec_nothing(&scratch, r->thread.n),
+		.last_on_stream = rec_nothing(&scratch, r->stream.n),
+		.first_op = rec_nothing(&scratch, r->call.n),
+		.next_op = rec_nothing(&scratch, r->op.n),
 		.last = FT_REC_NONE,
 	};
 

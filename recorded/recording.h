@@ -69,6 +69,16 @@ int16_t lane_number(struct ft_recording *r, struct table_rows *lanes, int64_t of
 /* Are there no more streams and no more threads than may be? To be asked after each row. */
 bool lanes_fit(const struct ft_recording *r);
 
+/* n links that lead nowhere yet: FT_REC_NONE each. */
+static inline int32_t *rec_nothing(struct arena *mem, size_t n)
+{
+	int32_t *a = ARENA_ARRAY(mem, n, int32_t);
+
+	for (size_t i = 0; i < n; i++)
+		a[i] = FT_REC_NONE;
+	return a;
+}
+
 static inline struct ft_rec_op *op_of(const struct ft_recording *r, size_t i)
 {
 	return table_at(&r->op, i);

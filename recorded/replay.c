@@ -12,15 +12,6 @@
 
 /* ---- building --------------------------------------------------------------------- */
 
-static int32_t *nothing(struct arena *mem, size_t n)
-{
-	int32_t *a = ARENA_ARRAY(mem, n, int32_t);
-
-	for (size_t i = 0; i < n; i++)
-		a[i] = FT_REC_NONE;
-	return a;
-}
-
 /* The step in whose marks an operation was launched; of a whole recording, all are. */
 static void find_steps(struct rank *k)
 {
@@ -95,8 +86,8 @@ static struct ft_replay *begin(const struct ft_recording *const *recording, size
 
 		k->r = recording[i];
 		k->cause = ARENA_ARRAY(&p->mem, k->r->op.n, uint8_t);
-		k->meeting = nothing(&p->mem, k->r->op.n);
-		k->step = nothing(&p->mem, k->r->op.n);
+		k->meeting = rec_nothing(&p->mem, k->r->op.n);
+		k->step = rec_nothing(&p->mem, k->r->op.n);
 		find_steps(k);
 	}
 	return p;

@@ -89,9 +89,15 @@ void ft_retiming_free(struct ft_retiming *t)
 
 /* ---- stand-ins ------------------------------------------------------------------------ */
 
+/* From 128 on, five rungs to a doubling, in whole 64. */
+static int64_t size_of(size_t rung)
+{
+	return (int64_t)(128 * pow(2, (double)rung / 5) / 64 + 0.5) * 64;
+}
+
 static struct ft_work cube(enum ft_dtype dtype, size_t rung)
 {
-	int64_t side = (int64_t)(128 * pow(2, (double)rung / 5) / 64 + 0.5) * 64;
+	int64_t side = size_of(rung);
 
 	return (struct ft_work){ .kind = FT_GEMM,
 				 .name = "stand-in",
@@ -105,7 +111,7 @@ static struct ft_work cube(enum ft_dtype dtype, size_t rung)
 
 static struct ft_work heads(enum ft_pass pass, size_t rung)
 {
-	int64_t tokens = (int64_t)(128 * pow(2, (double)rung / 5) / 64 + 0.5) * 64;
+	int64_t tokens = size_of(rung);
 
 	return (struct ft_work){ .kind = FT_ATTENTION,
 				 .name = "stand-in",

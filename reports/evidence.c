@@ -38,8 +38,10 @@ static const char *on_unmeasured(const struct ft_scenario *s,
 	return text;
 }
 
-static const char *on_kernels(const struct ft_outcome *o, char text[SENTENCE])
+static const char *on_kernels(const struct ft_scenario *s, const struct ft_outcome *o,
+			      char text[SENTENCE])
 {
+	(void)s;
 	if (o->extrapolated_frac <= 0.05)
 		return "";
 	snprintf(text, SENTENCE,
@@ -81,10 +83,12 @@ static bool lacks_spares(const struct ft_scenario *s)
 }
 
 /* Experts that take less than what is sent to them drop the rest. */
-static const char *on_dropped(const struct ft_scenario *s, char text[SENTENCE])
+static const char *on_dropped(const struct ft_scenario *s, const struct ft_outcome *o,
+			      char text[SENTENCE])
 {
 	double most = s->plan->capacity_factor;
 
+	(void)o;
 	if (!(most > 0 && most < 1))
 		return "";
 	snprintf(text, SENTENCE,
@@ -108,17 +112,19 @@ static const char *on_idle(const struct ft_scenario *s, const struct ft_outcome 
 			continue;
 		snprintf(text, SENTENCE,
 			 "%" PRId64 " of the %" PRId64
-			 " GPUs that are bought stand idle, as %s are sold whole; USD "
-			 "per GPU-hour is of the %" PRId64 " that work.",
-			 l->idle, l->count, racks ? "racks" : "servers",
-			 s->cluster->gpus);
+			 " GPUs that are bought stand%s idle, as %s are sold whole; "
+			 "USD per GPU-hour is of the %" PRId64 " that work%s.",
+			 l->idle, l->count, l->idle == 1 ? "s" : "",
+			 racks ? "racks" : "servers", s->cluster->gpus,
+			 s->cluster->gpus == 1 ? "s" : "");
 		return text;
 	}
 	return "";
 }
 
 /* Faults of what this size has none of: a sweep over sizes may state them all the same. */
-static const char *on_faults(const struct ft_scenario *s, char text[SENTENCE])
+static const char *on_faults(const struct ft_scenario *s, const struct ft_outcome *o,
+			     char text[SENTENCE])
 {
 	const struct ft_cluster *c = s->cluster;
 	const struct ft_imperfections *x = &c->imperfections;
@@ -127,6 +133,7 @@ static const char *on_faults(const struct ft_scenario *s, char text[SENTENCE])
 	bool failed = x->failed_uplinks_frac > 0 && !uplinks;
 	bool slow = x->slow_nics_frac > 0 && !network;
 
+	(void)o;
 	if (!failed && !slow)
 		return "";
 	snprintf(text, SENTENCE, "%s, so that %s%s%s change%s nothing.",
@@ -174,18 +181,18 @@ static const char *on_time(const struct ft_scenario *s, const struct ft_outcome 
 	return any ? text : "";
 }
 
+/* In the order in which they are told. */
+static const char *(*const sentences[])(const struct ft_scenario *,
+					const struct ft_outcome *, char *) = {
+	evidence_search, on_stack,  on_unmeasured, on_kernels,
+	on_dropped,	 on_faults, on_idle,	   on_time,
+};
+
 const char *evidence_sentence(const struct ft_scenario *s, const struct ft_outcome *o,
 			      int k, char text[SENTENCE])
 {
-	for (int i = 0; i < 8; i++) {
-		const char *said = i == 0 ? evidence_search(s, o, text) :
-				   i == 1 ? on_stack(s, o, text) :
-				   i == 2 ? on_unmeasured(s, o, text) :
-				   i == 3 ? on_kernels(o, text) :
-				   i == 4 ? on_dropped(s, text) :
-				   i == 5 ? on_faults(s, text) :
-				   i == 6 ? on_idle(s, o, text) :
-					    on_time(s, o, text);
+	for (size_t i = 0; i < sizeof(sentences) / sizeof(*sentences); i++) {
+		const char *said = sentences[i](s, o, text);
 
 		if (said[0] && k-- == 0)
 			return said;

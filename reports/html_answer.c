@@ -105,10 +105,15 @@ static const char *plain_number(const struct page *p, double v)
 	return arena_text(p->mem, shown_number(&(struct shown){ 1, 0, "" }, v, text));
 }
 
+static const char *digits(const struct page *p, double v)
+{
+	char text[SHOWN];
+
+	return arena_text(p->mem, shown_digits(v, text));
+}
+
 static void fleet(const struct page *p, const struct ft_fleet *f)
 {
-	char a[SHOWN], b[SHOWN];
-
 	html_row(p, f->question);
 	if (f->none) {
 		fputs("<td class=\"text\" colspan=\"7\">none: ", p->out);
@@ -116,13 +121,13 @@ static void fleet(const struct page *p, const struct ft_fleet *f)
 		fputs("</td>", p->out);
 	} else {
 		fprintf(p->out,
-			"<td>%s</td><td>%.3g</td><td>%.1f to %.1f</td><td>%.2f to %.2f</td>"
-			"<td>%s to %s</td><td>%s</td><td>%.0f</td>",
-			plain_number(p, (double)f->gpus), f->tokens * 1e-12, f->days[1],
-			f->days[2], f->usd[1] * 1e-6, f->usd[2] * 1e-6,
-			shown_digits(f->megawatts, a),
-			shown_digits(f->megawatts_high, b),
-			plain_number(p, f->energy_mwh), f->failures);
+			"<td>%s</td><td>%.3g</td><td>%s to %s</td><td>%s to %s</td>"
+			"<td>%s to %s</td><td>%s</td><td>%s</td>",
+			plain_number(p, (double)f->gpus), f->tokens * 1e-12,
+			digits(p, f->days[1]), digits(p, f->days[2]),
+			digits(p, f->usd[1] * 1e-6), digits(p, f->usd[2] * 1e-6),
+			digits(p, f->megawatts), digits(p, f->megawatts_high),
+			digits(p, f->energy_mwh), digits(p, f->failures));
 	}
 	html_row_end(p);
 }

@@ -14,6 +14,20 @@ static void sentence(const struct page *p, const char *text)
 	fputs("</p>\n", p->out);
 }
 
+/* As in tables: of given prices a row only where there are some. */
+static bool has_row(const struct page *p, enum ft_price_kind kind)
+{
+	const char *key =
+		arena_printf(p->mem, "cost.%s_frac", ft_price_kind_name(kind));
+	const struct ft_outcome_field *f;
+	size_t n = ft_outcome_fields(&f);
+
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(f[i].key, key))
+			return ft_outcome_row(&f[i], p->a->outcome, p->a->n);
+	return true;
+}
+
 /* What the capital stands on. */
 static void kinds(const struct page *p)
 {
@@ -22,6 +36,8 @@ static void kinds(const struct page *p)
 		"Share of the capital (or rent) by how far its prices can be trusted",
 		"prices");
 	for (int k = 0; k < FT_PRICE_KINDS; k++) {
+		if (!has_row(p, (enum ft_price_kind)k))
+			continue;
 		html_row(p, ft_price_kind_name((enum ft_price_kind)k));
 		for (size_t i = 0; i < p->a->n; i++)
 			fprintf(p->out, "<td>%.0f %%</td>",

@@ -31,16 +31,16 @@ static void put_usd(struct table *t, double usd)
 	table_put(t, "%s", shown_text(FT_SHOW_USD, usd, text));
 }
 
-/* Millions of dollars. */
-static void put_millions(struct table *t, double usd)
+static void put_digits(struct table *t, double v)
 {
-	table_put(t, "%.*f", usd < 1e7 ? 2 : usd < 1e9 ? 1 : 0, usd * 1e-6);
+	char text[SHOWN];
+
+	table_put(t, "%s", shown_digits(v, text));
 }
 
 void money_fleets(FILE *out, const struct ft_run_answer *a)
 {
 	struct table t;
-	char text[SHOWN];
 
 	if (!a->n)
 		return;
@@ -58,15 +58,13 @@ void money_fleets(FILE *out, const struct ft_run_answer *a)
 		put_amount(&t, (double)f->gpus);
 		table_put(&t, "%.3g", f->tokens * 1e-12);
 		for (int k = 1; k < 3; k++)
-			table_put(&t, "%.*f", f->days[k] < 100 ? 1 : 0, f->days[k]);
+			put_digits(&t, f->days[k]);
 		for (int k = 1; k < 3; k++)
-			put_millions(&t, f->usd[k]);
-		table_put(&t, "%s", shown_digits(f->megawatts, text));
-		table_put(&t, "%s", shown_digits(f->megawatts_high, text));
-		table_put(
-			&t, "%s",
-			shown_number(&(struct shown){ 1, 0, "" }, f->energy_mwh, text));
-		table_put(&t, "%.0f", f->failures);
+			put_digits(&t, f->usd[k] * 1e-6);
+		put_digits(&t, f->megawatts);
+		put_digits(&t, f->megawatts_high);
+		put_digits(&t, f->energy_mwh);
+		put_digits(&t, f->failures);
 	}
 	table_close(&t);
 	for (size_t i = 0; i < a->n; i++)

@@ -200,10 +200,8 @@ static void put_kernels(FILE *out, const struct ft_replay *p, const char *step)
 {
 	struct arena mem = { 0 };
 	const struct ft_recording *r = ft_replay_recording(p, 0);
-	struct ft_replayed t = ft_replay_as_recorded(p, &mem);
-	size_t n, last = ft_study_last_step(p, step);
-	struct ft_rec_kernel *k =
-		ft_replay_kernels(p, 0, &t, ft_replay_step(p, &t, 0, last), &mem, &n);
+	size_t n;
+	struct ft_rec_kernel *k = ft_study_step_kernels(p, step, &mem, &n);
 	bool one = ft_replay_ranks(p) == 1 && ft_recording_steps(r) == 1;
 	struct table table;
 

@@ -125,10 +125,8 @@ static json_t *kernels(const struct ft_replay *p, const char *step)
 {
 	struct arena mem = { 0 };
 	const struct ft_recording *r = ft_replay_recording(p, 0);
-	struct ft_replayed t = ft_replay_as_recorded(p, &mem);
-	size_t n, last = ft_study_last_step(p, step);
-	struct ft_rec_kernel *k =
-		ft_replay_kernels(p, 0, &t, ft_replay_step(p, &t, 0, last), &mem, &n);
+	size_t n;
+	struct ft_rec_kernel *k = ft_study_step_kernels(p, step, &mem, &n);
 	json_t *list = json_array();
 
 	for (size_t i = 0; i < n; i++) {

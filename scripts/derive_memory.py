@@ -69,6 +69,12 @@ def times(line, factor):
                   lambda m: f"bandwidth: {float(m[1]) * factor:.1f} GB/s", line)
 
 
+def capped(line, most):
+    """Out of the memory nothing comes faster than a copy or an add, whatever the die could do."""
+    return re.sub(r"bandwidth: ([\d.]+) GB/s",
+                  lambda m: f"bandwidth: {min(float(m[1]), most):.1f} GB/s", line)
+
+
 def law_us(moved, start, rate, sharpness):
     return (start ** sharpness + (moved / rate * 1e-3) ** sharpness) ** (1 / sharpness)
 
@@ -203,6 +209,8 @@ def main():
             r["scale"] = (r["scale"] ** power *
                           (cycles(theirs) / cycles(source)) ** (1 - power))
         note += with_rows(curve, rows, lambda k: ratio ** a.get(k, 1) * dies ** (1 - a.get(k, 1)))
+        most = max(number(curve[k], "bandwidth") for k in ("copy", "add"))
+        curve = {k: v if k.endswith(".warm") else capped(v, most) for k, v in curve.items()}
     elif published:
         rows = read_rows(published[0], published[1:], folder, source)
         note = f"starts as there, rates by memory bandwidth, {of}"

@@ -1,5 +1,5 @@
 # scripts/readme.sh PROGRAM - put the first answer and the accuracy tables into README.md and
-# docs/accuracy.md anew
+# docs/accuracy.md anew, and the numbers that README's text says (runs, odds at the best plans)
 #
 # What is between "<!-- NAME -->" and "<!-- end -->" is replaced by the command's output,
 # indented as code; of `make validate` without its tables over all files.
@@ -39,3 +39,8 @@ fill README.md
 fill docs/accuracy.md
 n=$("$f" runs | sed -n 's/^\([0-9]*\) runs;.*/\1/p' | sed 's/\([0-9]\)\([0-9]\{3\}\)$/\1,\2/')
 sed -i "s/the [0-9,]* measured runs/the $n measured runs/" README.md
+odds=$("$f" compare --each-at-best -q examples/01-first-answer/h100.yaml examples/01-first-answer/mi300x.yaml \
+	--set 'training.parallel={}' --set training.overlap.tp=false |
+	sed -n '1s/^mi300x is cheaper with probability \([0-9.]*\): no clear winner.*/\1/p')
+test -n "$odds" # else the text's words are wrong, too
+sed -i "s/^probability [0-9.]*, which is still/probability $odds, which is still/" README.md

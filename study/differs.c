@@ -102,11 +102,40 @@ struct labels {
 	const char *label[]; /* [n] */
 };
 
-/* Another scenario's label, or one already given, is the same. */
-static bool taken(const char *const *label, size_t n, size_t mine, const char *text)
+static const char *leaf_of(const char *file)
+{
+	const char *slash = strrchr(file, '/');
+
+	return slash ? slash + 1 : file;
+}
+
+/* What tells scenario i from the others of its label. */
+struct twins {
+	size_t n, before;      /* others; of them those that come before it */
+	bool by_leaf, by_file; /* no other's file is called so; is it */
+};
+
+static struct twins twins_of(const struct ft_scenario *const *s, size_t n, size_t i)
+{
+	struct twins t = { 0, 0, true, true };
+
+	for (size_t k = 0; k < n; k++) {
+		if (k == i || strcmp(s[k]->label, s[i]->label) != 0)
+			continue;
+		t.n++;
+		t.before += k < i;
+		t.by_leaf &= strcmp(leaf_of(s[k]->file), leaf_of(s[i]->file)) != 0;
+		t.by_file &= strcmp(s[k]->file, s[i]->file) != 0;
+	}
+	return t;
+}
+
+/* Another scenario's label, which stays as it is, or one already given, is the same. */
+static bool taken(const struct ft_scenario *const *s, size_t n,
+		  const char *const *label, size_t given, const char *text)
 {
 	for (size_t i = 0; i < n; i++)
-		if (i != mine && !strcmp(label[i], text))
+		if (!strcmp(i < given ? label[i] : s[i]->label, text))
 			return true;
 	return false;
 }
@@ -116,18 +145,20 @@ const char **ft_study_labels(const struct ft_scenario *const *s, size_t n)
 	struct arena mem = { 0 };
 	struct labels *l = arena_alloc(&mem, 1, sizeof(*l) + n * sizeof(*l->label));
 
-	for (size_t i = 0; i < n; i++)
-		l->label[i] = s[i]->label;
 	for (size_t i = 0; i < n; i++) {
-		const char *slash = strrchr(s[i]->file, '/');
-		const char *text = l->label[i];
+		struct twins t = twins_of(s, n, i);
+		const char *text = NULL;
 
-		if (!taken(l->label, n, i, text))
+		l->label[i] = s[i]->label;
+		if (!t.n)
 			continue;
-		text = arena_printf(&mem, "%s (%s)", s[i]->label,
-				    slash ? slash + 1 : s[i]->file);
-		for (int k = 2; taken(l->label, n, i, text); k++)
-			text = arena_printf(&mem, "%s (%d)", s[i]->label, k);
+		if (t.by_leaf || t.by_file)
+			text = arena_printf(&mem, "%s (%s)", s[i]->label,
+					    t.by_leaf ? leaf_of(s[i]->file) :
+							s[i]->file);
+		for (size_t k = t.before + 1; !text || taken(s, n, l->label, i, text);
+		     k++)
+			text = arena_printf(&mem, "%s (%zu)", s[i]->label, k);
 		l->label[i] = text;
 	}
 	l->mem = mem;

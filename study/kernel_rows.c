@@ -1,43 +1,41 @@
-/* study/kernel_rows.c - rows of single kernels and single collectives */
+/* study/kernel_rows.c - rows of single kernels */
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/node.h"
 #include "base/plain.h"
-#include "base/stats.h"
-#include "study/kernel_columns.h"
-#include "study/shelf.h"
-#include "study/spread.h"
-#include "study/tally.h"
+#include "base/text.h"
+#include "study/single_rows.h"
 
-/* GPUs by name or path as the rows say it, loaded once per file. */
-struct garage {
-	struct arena *mem;
-	struct ft_gpu *gpu[32];
-	const char *asked[32];
-	size_t n;
+/* foretoken-runs(5) */
+static const char *const kernel_columns[] = {
+	"kernel",
+	"gpu",
+	"dtype",
+	"warm",
+	"clock",
+	"layout",
+	"m",
+	"n",
+	"k",
+	"groups",
+	"accumulate",
+	"impl",
+	"pass",
+	"batch",
+	"heads",
+	"kv_heads",
+	"sequence_length",
+	"head_dim",
+	"v_head_dim",
+	"causal",
+	"bytes",
+	"measured.time_us",
+	"measured.tflops",
+	"id",
+	"group",
+	"source",
+	"notes",
 };
-
-static const struct ft_gpu *gpu_named(struct garage *g, const char *name,
-				      const struct ft_mark *at, struct ft_error *err)
-{
-	for (size_t i = 0; i < g->n; i++)
-		if (!strcmp(g->asked[i], name))
-			return g->gpu[i];
-	if (g->n == sizeof(g->gpu) / sizeof(*g->gpu)) {
-		ft_fail(err, at, "too many different GPUs in one file");
-		return NULL;
-	}
-	g->asked[g->n] = name;
-	g->gpu[g->n] = ft_gpu_load(name, at, err);
-	return g->gpu[g->n] ? g->gpu[g->n++] : NULL;
-}
-
-static void garage_close(struct garage *g)
-{
-	for (size_t i = 0; i < g->n; i++)
-		ft_gpu_free(g->gpu[i]);
-}
 
 static bool truth(const struct csv *t, size_t row, const char *column, bool *out,
 		  struct ft_error *err)
@@ -45,32 +43,20 @@ static bool truth(const struct csv *t, size_t row, const char *column, bool *out
 	return csv_truth(t, row, csv_column(t, column), out, err);
 }
 
-static bool whole(const struct csv *t, size_t row, const char *column, int64_t fallback,
-		  int64_t *out, struct ft_error *err)
-{
-	struct ft_mark at = csv_mark(t, row, csv_column(t, column));
-	double v;
-
-	if (!csv_number(t, row, csv_column(t, column), (double)fallback, &v, err))
-		return false;
-	if (v < 0 || v > 1e15)
-		return ft_fail(err, &at, "%s is out of range", column);
-	*out = (int64_t)v;
-	return (double)*out == v ||
-	       ft_fail(err, &at, "%s should be a whole number", column);
-}
-
-static bool need_positive(int64_t v, const char *name, struct ft_error *err)
-{
-	return v > 0 || ft_fail(err, NULL, "the row lacks %s", name);
-}
-
-/* A whole number from 1, or the fallback where the cell is empty. */
+/* A whole number from 1, or the fallback where the cell is empty; fallback 0: there is none. */
 static bool size(const struct csv *t, size_t row, const char *column, int64_t fallback,
 		 int64_t *out, struct ft_error *err)
 {
-	return whole(t, row, column, fallback, out, err) &&
-	       need_positive(*out, column, err);
+	int at = csv_column(t, column);
+	struct ft_mark mark = csv_mark(t, row, at);
+
+	if (!row_whole(t, row, column, fallback, out, err))
+		return false;
+	if (*out > 0)
+		return true;
+	return csv_text(t, row, at)[0] ?
+		       ft_fail(err, &mark, "%s should be above 0", column) :
+		       ft_fail(err, NULL, "the row lacks %s", column);
 }
 
 static bool gemm_row(const struct csv *t, size_t row, struct ft_work *w,
@@ -93,11 +79,8 @@ static bool gemm_row(const struct csv *t, size_t row, struct ft_work *w,
 
 static bool read_pass(const char *pass, struct ft_work *w, struct ft_error *err)
 {
-	w->attention.pass = !strcmp(pass, "backward") ? FT_PASS_BACKWARD :
-			    !strcmp(pass, "both")     ? FT_PASS_BOTH :
-							FT_PASS_FORWARD;
-	return !pass[0] || w->attention.pass != FT_PASS_FORWARD ||
-	       !strcmp(pass, "forward") ||
+	w->attention.pass = FT_PASS_FORWARD;
+	return !pass[0] || ft_pass_find(pass, &w->attention.pass) ||
 	       ft_fail(err, NULL, "unknown pass '%s'; it is forward, backward or both",
 		       pass);
 }
@@ -125,22 +108,74 @@ static bool attention_row(const struct csv *t, size_t row, struct ft_work *w,
 	       ft_fail(err, NULL, "heads is not a multiple of kv_heads");
 }
 
-/* Any other name is of a memory-bound kernel: not where the row is of products. */
-static bool no_product(const struct csv *t, size_t row, struct ft_error *err)
+/* What a row with that cell is a row of. */
+struct telltale {
+	const char *column, *kernel;
+};
+
+/* A cell that rows of memory-bound kernels do not have; NULL: there is none. */
+static const struct telltale *of_product(const struct csv *t, size_t row)
 {
-	static const char *const of[][2] = { { "layout", "gemm" },
-					     { "k", "gemm" },
-					     { "heads", "attention" } };
+	static const struct telltale all[] = { { "layout", "gemm" },
+					       { "k", "gemm" },
+					       { "heads", "attention" } };
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+		const char *cell = csv_text(t, row, csv_column(t, all[i].column));
+
+		if (cell[0] && strcmp(cell, "0") != 0)
+			return &all[i];
+	}
+	return NULL;
+}
+
+/* Of a name that no kernel has: what was probably meant. */
+static bool refuse_name(const struct csv *t, size_t row, const struct ft_gpu *gpu,
+			const struct telltale *product, struct ft_error *err)
+{
+	const char *name = csv_text(t, row, 0), **known, *near;
+	struct ft_mark at = csv_mark(t, row, 0);
+	struct arena mem = { 0 };
+	size_t n = 0;
+
+	known = ARENA_ARRAY(&mem, gpu->n_memory + 2, const char *);
+	known[n++] = "gemm";
+	known[n++] = "attention";
+	for (size_t i = 0; i < gpu->n_memory; i++)
+		if (!gpu->memory[i].warm)
+			known[n++] = gpu->memory[i].kernel;
+	near = text_nearest(name, known, n);
+	if (product)
+		ft_fail(err, &at, "unknown kernel '%.40s'; with %s it is called %s",
+			name, product->column, product->kernel);
+	else if (near)
+		ft_fail(err, &at, "unknown kernel '%.40s'; did you mean '%s'?", name,
+			near);
+	else
+		ft_fail(err, &at,
+			"unknown kernel '%.40s'; known: %s; a memory-bound kernel "
+			"that is none of these is called default",
+			name, text_join(&mem, known, n));
+	arena_release(&mem);
+	return false;
+}
+
+/* A memory-bound kernel has a curve, and no cells of products. */
+static bool check_name(const struct csv *t, size_t row, const struct ft_gpu *gpu,
+		       const struct ft_memory_curve *curve, struct ft_error *err)
+{
+	const struct telltale *product = of_product(t, row);
+	const char *name = csv_text(t, row, 0);
 	struct ft_mark at = csv_mark(t, row, 0);
 
-	for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++)
-		if (csv_text(t, row, csv_column(t, of[i][0]))[0] &&
-		    strcmp(csv_text(t, row, csv_column(t, of[i][0])), "0") != 0)
-			return ft_fail(err, &at,
-				       "'%.40s' is a memory-bound kernel, which has no "
-				       "%s; with it the kernel is called %s",
-				       csv_text(t, row, 0), of[i][0], of[i][1]);
-	return true;
+	if (curve == ft_gpu_memory_curve(gpu, NULL, curve->warm) &&
+	    strcmp(name, curve->kernel) != 0)
+		return refuse_name(t, row, gpu, product, err);
+	return !product ||
+	       ft_fail(err, &at,
+		       "'%.40s' is a memory-bound kernel, which has no %s; with it "
+		       "the kernel is called %s",
+		       name, product->column, product->kernel);
 }
 
 /* The row counts the source buffer; the work counts bytes read and written: the
@@ -150,19 +185,25 @@ static bool memory_row(const struct csv *t, size_t row, const struct ft_gpu *gpu
 {
 	const struct ft_memory_curve *curve;
 	double e = ft_dtype_bytes(w->dtype), bytes;
+	int column = csv_column(t, "bytes");
+	struct ft_mark at = csv_mark(t, row, column);
 	int64_t m, n;
 
 	w->kind = FT_MEMORY_BOUND;
 	w->memory.kernel = w->name;
-	if (!no_product(t, row, err) || !truth(t, row, "warm", &w->memory.warm, err) ||
-	    !csv_number(t, row, csv_column(t, "bytes"), 0, &bytes, err) ||
-	    !whole(t, row, "m", 0, &m, err) || !whole(t, row, "n", 1, &n, err))
+	if (!truth(t, row, "warm", &w->memory.warm, err))
 		return false;
+	curve = ft_gpu_memory_curve(gpu, w->name, w->memory.warm);
+	if (!check_name(t, row, gpu, curve, err) ||
+	    !csv_number(t, row, column, 0, &bytes, err) ||
+	    !row_whole(t, row, "m", 0, &m, err) || !row_whole(t, row, "n", 1, &n, err))
+		return false;
+	if (bytes < 0)
+		return ft_fail(err, &at, "bytes should be above 0");
 	w->memory.row_bytes = m > 0 ? e * (double)n : 0;
 	if (bytes <= 0)
 		bytes = e * (double)m * (double)n;
-	curve = ft_gpu_memory_curve(gpu, w->name, w->memory.warm);
-	w->memory.bytes = bytes * (curve ? curve->traffic.value : 2);
+	w->memory.bytes = bytes * curve->traffic.value;
 	return bytes > 0 || ft_fail(err, NULL, "the row has neither bytes nor m, n");
 }
 
@@ -201,16 +242,13 @@ static void as_in_source(const struct csv *t, size_t row, const struct ft_gpu *g
 			gpu, csv_text(t, row, csv_column(t, "source")), w->dtype);
 }
 
-static bool predict_row(struct garage *g, const struct csv *t, size_t row,
+static bool predict_row(const struct csv *t, size_t row, const struct ft_gpu *gpu,
 			struct ft_work *w, struct ft_prediction *p,
 			struct ft_error *err)
 {
-	int column = csv_column(t, "gpu");
-	struct ft_mark at = csv_mark(t, row, column);
-	const struct ft_gpu *gpu = gpu_named(g, csv_text(t, row, column), &at, err);
 	enum ft_clock clock;
 
-	if (!gpu || !work_of_row(t, row, gpu, w, err) ||
+	if (!work_of_row(t, row, gpu, w, err) ||
 	    !read_clock(csv_text(t, row, csv_column(t, "clock")), &clock, err) ||
 	    !ft_kernel_predict(gpu, w, clock, p, err))
 		return false;
@@ -218,40 +256,19 @@ static bool predict_row(struct garage *g, const struct csv *t, size_t row,
 	return true;
 }
 
-/* A measured rate and how much of its unit the kernel does, by what name. */
-struct rate {
-	const char *key;
-	double measured, work;
-};
-
-/* The prediction against the measured time, and without one (us 0) against the rate.
- * c: the check's id and group. */
-static void check_time_or_rate(struct tally *t, struct ft_check *c,
-			       const struct ft_prediction *p, double us,
-			       struct rate rate)
-{
-	double reach = NORMAL_P90 * p->spread_frac;
-
-	c->is_rate = us <= 0;
-	c->key = c->is_rate ? rate.key : "time_us";
-	c->measured = c->is_rate ? rate.measured : us;
-	c->predicted = c->is_rate ? rate.work / p->time_s : p->time_s * 1e6;
-	c->low = c->predicted / (1 + reach);
-	c->high = c->predicted * (1 + reach);
-	c->extrapolated_frac = p->extrapolated;
-	tally_check(t, c, true);
-}
-
 static bool kernel_check(struct tally *t, struct garage *g, const struct csv *rows,
 			 size_t i, struct ft_error *err)
 {
 	struct ft_check c = { .id = row_id(t, rows, i),
 			      .group = csv_text(rows, i, csv_column(rows, "group")) };
+	int column = csv_column(rows, "gpu");
+	struct ft_mark at = csv_mark(rows, i, column);
+	const struct ft_gpu *gpu = garage_gpu(g, csv_text(rows, i, column), &at, err);
 	struct ft_prediction p;
 	struct ft_work w;
 	double us, tflops;
 
-	if (!predict_row(g, rows, i, &w, &p, err) ||
+	if (!gpu || !predict_row(rows, i, gpu, &w, &p, err) ||
 	    !csv_number(rows, i, csv_column(rows, "measured.time_us"), 0, &us, err) ||
 	    !csv_number(rows, i, csv_column(rows, "measured.tflops"), 0, &tflops, err))
 		return false;
@@ -268,151 +285,23 @@ static bool kernel_check(struct tally *t, struct garage *g, const struct csv *ro
 	return true;
 }
 
+static bool kernel_columns_known(const struct csv *rows, struct ft_error *err)
+{
+	return columns_known(rows, kernel_columns,
+			     sizeof(kernel_columns) / sizeof(*kernel_columns), NULL, 0,
+			     err);
+}
+
 bool validate_kernels(struct tally *t, const struct csv *rows, struct ft_error *err)
 {
-	struct garage g = { .mem = t->mem };
+	struct garage g = { .n = 0 };
 
-	if (!columns_known(rows, kernel_columns,
-			   sizeof(kernel_columns) / sizeof(*kernel_columns), NULL, 0,
-			   err))
+	if (!kernel_columns_known(rows, err))
 		return false;
 	for (size_t i = 0; i < rows->n_rows; i++) {
 		struct ft_error why;
 
 		if (!kernel_check(t, &g, rows, i, &why))
-			tally_row_failure(t, rows, i, &why);
-	}
-	garage_close(&g);
-	return true;
-}
-
-/* What a row of collectives says. */
-struct collective_row {
-	const char *fabric;
-	struct ft_mark gpu_at;
-	const struct ft_gpu *gpu;
-	int64_t nodes;
-	struct ft_collective_call call;
-};
-
-static bool read_collective(struct garage *g, const struct csv *rows, size_t i,
-			    struct collective_row *r, struct ft_error *err)
-{
-	const char *op = csv_text(rows, i, csv_column(rows, "op"));
-	int gpu_column = csv_column(rows, "gpu");
-
-	*r = (struct collective_row){
-		.fabric = csv_text(rows, i, csv_column(rows, "fabric")),
-		.gpu_at = csv_mark(rows, i, gpu_column),
-		.call.shape.stride = 1,
-	};
-	r->gpu = gpu_named(g, csv_text(rows, i, gpu_column), &r->gpu_at, err);
-	if (!r->gpu || !whole(rows, i, "gpus", 0, &r->call.shape.size, err) ||
-	    !whole(rows, i, "nodes", 0, &r->nodes, err) ||
-	    !csv_number(rows, i, csv_column(rows, "bytes"), 0, &r->call.bytes, err))
-		return false;
-	if (!ft_collective_find(op, &r->call.op))
-		return ft_fail(
-			err, NULL,
-			"unknown op '%s'; it is one such as all_reduce or all_to_all",
-			op);
-	if (r->call.shape.size == 1)
-		return ft_fail(err, NULL, "a collective takes at least 2 GPUs");
-	return (r->call.shape.size > 1 && r->call.bytes > 0) ||
-	       ft_fail(err, NULL, "the row lacks gpus or bytes");
-}
-
-static bool is_scale_up(const char *fabric)
-{
-	return !strcmp(fabric, "nvlink") || !strcmp(fabric, "xgmi") ||
-	       !strcmp(fabric, "nvlink-no-nvls") || !strcmp(fabric, "pcie");
-}
-
-/* Inside one node: the profile's tables. Across nodes: a cluster of that many. */
-static bool predict_collective(struct tally *t, struct collective_row *r,
-			       const char *gpus, struct ft_collective_result *out,
-			       struct ft_error *err)
-{
-	const struct ft_mark *at = &r->gpu_at;
-	struct ft_links links = { r->fabric, 0 };
-	const struct ft_cluster *cluster;
-	const struct ft_stack *stack;
-	const struct ft_ccl *ccl;
-	struct node *node;
-
-	if (r->nodes <= 1 && is_scale_up(r->fabric))
-		return ft_collective_inside(r->gpu, &links, NULL, &r->call, out, err);
-	node = node_map(t->mem, at);
-	node_put(t->mem, node, "gpu", at, node_scalar(t->mem, at, r->gpu->name));
-	node_put(t->mem, node, "gpus", at, node_scalar(t->mem, at, gpus));
-	if (r->fabric[0])
-		node_put(t->mem, node, "fabric", at,
-			 node_scalar(t->mem, at, r->fabric));
-	cluster = shelf_cluster(t->shelf, node, FT_GPU_COLLECTIVE_ROWS, err);
-	if (cluster && r->nodes > 0) {
-		if (!spread_over(cluster, r->nodes, &r->call.shape, err))
-			return false;
-		node_put(t->mem, node, "gpus", at,
-			 node_scalar(t->mem, at,
-				     arena_printf(t->mem, "%lld",
-						  (long long)(r->nodes *
-							      cluster->node->gpus))));
-		cluster = shelf_cluster(t->shelf, node, FT_GPU_COLLECTIVE_ROWS, err);
-	}
-	if (!cluster)
-		return false;
-	stack = shelf_stack(t->shelf, FT_STACK_UNNAMED, NULL, err);
-	ccl = stack ? shelf_ccl_of(t->shelf, stack, r->gpu->ccl_generation, err) : NULL;
-	return ccl && ft_collective_predict(cluster, ccl, &r->call, out, err);
-}
-
-static bool collective_check(struct tally *t, struct garage *g, const struct csv *rows,
-			     size_t i, struct ft_error *err)
-{
-	struct ft_check c = { .id = row_id(t, rows, i),
-			      .group = csv_text(rows, i, csv_column(rows, "group")) };
-	const char *gpus = csv_text(rows, i, csv_column(rows, "gpus"));
-	struct ft_collective_result out;
-	struct collective_row r;
-	double us, busbw;
-
-	if (!read_collective(g, rows, i, &r, err) ||
-	    !predict_collective(t, &r, gpus, &out, err) ||
-	    !csv_number(rows, i, csv_column(rows, "measured.time_us"), 0, &us, err) ||
-	    !csv_number(rows, i, csv_column(rows, "measured.busbw_gb_per_s"), 0, &busbw,
-			err))
-		return false;
-	if (!c.group[0])
-		c.group = arena_printf(t->mem, "%s %s x%lld",
-				       csv_text(rows, i, csv_column(rows, "gpu")),
-				       ft_collective_name(r.call.op),
-				       (long long)r.call.shape.size);
-	if (us <= 0 && busbw <= 0)
-		return ft_fail(err, NULL,
-			       "the row has no measured.time_us and no "
-			       "measured.busbw_gb_per_s");
-	check_time_or_rate(
-		t, &c, &out.duration, us,
-		(struct rate){
-			"busbw_gb_per_s", busbw,
-			r.call.bytes *
-				ft_collective_bus_factor(r.call.op, r.call.shape.size) *
-				1e-9 });
-	return true;
-}
-
-bool validate_collectives(struct tally *t, const struct csv *rows, struct ft_error *err)
-{
-	struct garage g = { .mem = t->mem };
-
-	if (!columns_known(rows, collective_columns,
-			   sizeof(collective_columns) / sizeof(*collective_columns),
-			   NULL, 0, err))
-		return false;
-	for (size_t i = 0; i < rows->n_rows; i++) {
-		struct ft_error why;
-
-		if (!collective_check(t, &g, rows, i, &why))
 			tally_row_failure(t, rows, i, &why);
 	}
 	garage_close(&g);
@@ -435,9 +324,7 @@ static bool kernel_table(struct csv *rows, struct ft_error *err)
 {
 	struct ft_mark at;
 
-	if (!columns_known(rows, kernel_columns,
-			   sizeof(kernel_columns) / sizeof(*kernel_columns), NULL, 0,
-			   err))
+	if (!kernel_columns_known(rows, err))
 		return false;
 	at = (struct ft_mark){ rows->file, 1, 1 };
 	return csv_column(rows, "kernel") == 0 ||
@@ -460,20 +347,12 @@ bool ft_study_kernels(const char *gpu, const char *path, FILE *out, size_t *fail
 	if (ok)
 		fputs("predicted.time_us,extrapolated\n", out);
 	for (size_t i = 0; ok && i < rows->n_rows; i++) {
-		const char *clock = csv_text(rows, i, csv_column(rows, "clock"));
 		struct ft_prediction p;
 		struct ft_error told;
 		struct ft_work w;
-		bool good = work_of_row(rows, i, profile, &w, &told) &&
-			    ft_kernel_predict(profile, &w,
-					      !strcmp(clock, "sustained") ?
-						      FT_CLOCK_SUSTAINED :
-						      FT_CLOCK_BURST,
-					      &p, &told);
+		bool good = predict_row(rows, i, profile, &w, &p, &told);
 
-		if (good)
-			as_in_source(rows, i, profile, &w, &p);
-		else if (!(*failed)++)
+		if (!good && !(*failed)++)
 			ft_fail(why, &(struct ft_mark){ rows->file, rows->line[i], 1 },
 				"%s", told.text);
 		write_row(out, rows, i, good ? &p : NULL);

@@ -60,6 +60,8 @@ struct ranks_other {
 /* Rank 0's answers; each is called with the lock of the job held. */
 struct ranks_desk {
 	void *context;
+	pthread_mutex_t *lock;
+	bool (*on)(void *context);		   /* false: stopped, or broken */
 	bool (*next)(void *context, size_t *item); /* false: there is none */
 	size_t (*left)(void *context); /* about so many are not handed out */
 	/* Is it in the table? Then it is finished. NULL: nobody needs to ask. */
@@ -114,10 +116,9 @@ void ranks_say(struct ft_ranks *r, int to, struct ranks_head head, const void *b
 /* ---- ranks_desk.c: rank 0, the lock of the job held ---------------------------------- */
 
 void ranks_tend(struct ft_ranks *r, const struct ranks_desk *desk);
-/* An item that came back, to be done by whoever asks first. */
-bool ranks_back(struct ft_ranks *r, size_t *item);
-/* Does another rank have items? Their results, or the items, are still to come. */
-bool ranks_await(const struct ft_ranks *r);
+/* For a thread of rank 0, or of a process without others (r NULL), and without the lock: the next item,
+ * or one that came back; it waits while another rank has some that may. false: there is none. */
+bool ranks_next(struct ft_ranks *r, const struct ranks_desk *desk, size_t *item);
 /* The phase is over: until all others know. */
 void ranks_finish(struct ft_ranks *r, const struct ranks_desk *desk);
 

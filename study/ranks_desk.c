@@ -28,7 +28,8 @@ static void end_lease(struct ft_ranks *r, struct ranks_lease *l, const bool *don
 	l->id = 0;
 }
 
-bool ranks_back(struct ft_ranks *r, size_t *item)
+/* One that came back, to be done by whoever asks first. */
+static bool came_back(struct ft_ranks *r, size_t *item)
 {
 	if (!r || !r->n_back)
 		return false;
@@ -36,7 +37,8 @@ bool ranks_back(struct ft_ranks *r, size_t *item)
 	return true;
 }
 
-bool ranks_await(const struct ft_ranks *r)
+/* Does another rank have items? Their results, or the items, are still to come. */
+static bool may_come(const struct ft_ranks *r)
 {
 	if (!ranks_shared(r))
 		return false;
@@ -69,7 +71,7 @@ static void lease(struct ft_ranks *r, int to, const struct ranks_desk *desk,
 		size_t most = share_of(r, desk, wanted);
 
 		l->n = 0;
-		while (l->n < most && (ranks_back(r, &l->item[l->n]) ||
+		while (l->n < most && (came_back(r, &l->item[l->n]) ||
 				       desk->next(desk->context, &l->item[l->n])))
 			l->n++;
 		if (!l->n)
@@ -201,6 +203,27 @@ void ranks_tend(struct ft_ranks *r, const struct ranks_desk *desk)
 	}
 	if (beat)
 		r->told_s = now;
+}
+
+bool ranks_next(struct ft_ranks *r, const struct ranks_desk *desk, size_t *item)
+{
+	struct timespec moment = { 0, 1000000 };
+	bool got = false, wait = true;
+
+	while (!got && wait) {
+		bool on;
+
+		pthread_mutex_lock(desk->lock);
+		on = desk->on(desk->context);
+		got = desk->next(desk->context, item) || (on && came_back(r, item));
+		wait = !got && on && may_come(r);
+		if (wait)
+			ranks_tend(r, desk);
+		pthread_mutex_unlock(desk->lock);
+		if (wait)
+			nanosleep(&moment, NULL);
+	}
+	return got;
 }
 
 void ranks_finish(struct ft_ranks *r, const struct ranks_desk *desk)

@@ -16,7 +16,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/plain.h"
 #include "study/crew.h"
@@ -193,6 +192,13 @@ static void keep(struct search_job *j, const struct found *f)
 
 /* ---- workers ------------------------------------------------------------------------ */
 
+bool search_on(void *job)
+{
+	const struct search_job *j = job;
+
+	return !j->stop && !j->broken;
+}
+
 /* Sketches and bounds: chunks. Steps: those that can still be kept, unless some that are not
  * bounded yet may be better; the order is that of bounds. */
 bool search_next(void *job, size_t *item)
@@ -200,7 +206,7 @@ bool search_next(void *job, size_t *item)
 	struct search_job *j = job;
 	const struct candidate *all = j->space.candidate;
 
-	if (j->stop || j->broken)
+	if (!search_on(j))
 		return false;
 	if (j->phase != SIMULATING) {
 		*item = j->next;
@@ -219,35 +225,12 @@ bool search_next(void *job, size_t *item)
 	return true;
 }
 
-/* What other ranks have may come back: then it waits. */
-static bool take(struct search_job *j, size_t *item)
-{
-	struct ft_ranks *ranks = j->search->ranks;
-	struct timespec moment = { 0, 1000000 };
-	bool got = false, wait = true;
-
-	while (!got && wait) {
-		bool on;
-
-		pthread_mutex_lock(&j->lock);
-		on = !j->stop && !j->broken;
-		got = search_next(j, item) || (on && ranks_back(ranks, item));
-		wait = !got && on && ranks_await(ranks);
-		if (wait)
-			ranks_tend(ranks, &j->desk);
-		pthread_mutex_unlock(&j->lock);
-		if (wait)
-			nanosleep(&moment, NULL);
-	}
-	return got;
-}
-
 static void bound_all(struct worker *w)
 {
 	struct search_job *j = w->job;
 	size_t from;
 
-	while (take(j, &from)) {
+	while (ranks_next(j->search->ranks, &j->desk, &from)) {
 		size_t to = from + SEARCH_CHUNK < j->round_end ? from + SEARCH_CHUNK :
 								 j->round_end;
 
@@ -298,7 +281,7 @@ static void simulate_all(struct worker *w)
 {
 	size_t at;
 
-	while (take(w->job, &at))
+	while (ranks_next(w->job->search->ranks, &w->job->desk, &at))
 		simulate_into(w, at);
 }
 
@@ -410,8 +393,7 @@ static void run_phase(struct search_job *j, enum phase phase, void *context)
 	j->next = j->finished = phase == SKETCHING ? 0 :
 				phase == BOUNDING  ? j->n_bounded :
 						     j->n_done;
-	if (j->search->ranks)
-		search_begin_phase(j);
+	search_begin_phase(j);
 	crew_run(&h->crew, member ? search_for_rank_0 : work,
 		 member ? search_watch_for_rank_0 : watch, h->worker);
 }

@@ -123,6 +123,8 @@ struct ft_scenario *search_scenario(struct worker *w, size_t at, struct arena *m
 void search_take_in(struct search_job *j, struct found *f, bool ok,
 		    const struct ft_error *why);
 void search_refuse(struct search_job *j, size_t n, const struct ft_error *why);
+/* Neither stopped nor broken; the lock is held. */
+bool search_on(void *job);
 /* The next item of the phase that nobody was given: a chunk, or a candidate. */
 bool search_next(void *job, size_t *item);
 bool search_open(struct worker *w, struct search_job *j);
@@ -134,7 +136,7 @@ void search_note_point(struct search_job *j, const struct found *f);
 void search_find_front(struct search_job *j, double worst);
 
 /* study/search_ranks.c: a phase with other processes. The identity of a search; rank 0's side
- * of a phase; and a member's thread. */
+ * of a phase, or a process alone's; and a member's thread. */
 uint64_t search_identity(const struct search_job *j);
 void search_begin_phase(struct search_job *j);
 void search_for_rank_0(void *workers, int i);

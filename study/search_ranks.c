@@ -118,12 +118,15 @@ void search_begin_phase(struct search_job *j)
 
 	j->desk = (struct ranks_desk){
 		.context = j,
+		.lock = &j->lock,
+		.on = search_on,
 		.next = search_next,
 		.left = left,
 		.known = !bounds && j->db ? known : NULL,
 		.result = bounds ? take_bounds : take_step,
 	};
-	ranks_begin(j->search->ranks, search_identity(j));
+	if (j->search->ranks)
+		ranks_begin(j->search->ranks, search_identity(j));
 }
 
 /* ---- another rank: for rank 0 ------------------------------------------------------- */

@@ -14,7 +14,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/arena.h"
 #include "base/digest.h"
@@ -233,34 +232,21 @@ static void one(struct job *j, struct ft_shelf *shelf, struct arena *mem, size_t
 	ft_scenario_free((struct ft_scenario *)a.scenario);
 }
 
+static bool goes_on(void *job)
+{
+	const struct job *j = job;
+
+	return !j->broken && !j->stop;
+}
+
 /* The next that nobody was given; the lock is held. */
 static bool next(void *job, size_t *i)
 {
 	struct job *j = job;
-	bool got = !j->broken && !j->stop && j->next < j->grid.total;
+	bool got = goes_on(j) && j->next < j->grid.total;
 
 	if (got)
 		*i = j->next++;
-	return got;
-}
-
-/* What other ranks have may come back: then it waits. */
-static bool take(struct job *j, size_t *i)
-{
-	struct ft_ranks *ranks = j->sweep->ranks;
-	struct timespec moment = { 0, 1000000 };
-	bool got = false, wait = true;
-
-	while (!got && wait) {
-		pthread_mutex_lock(&j->lock);
-		got = next(j, i) || (!j->broken && !j->stop && ranks_back(ranks, i));
-		wait = !got && !j->broken && !j->stop && ranks_await(ranks);
-		if (wait)
-			ranks_tend(ranks, &j->desk);
-		pthread_mutex_unlock(&j->lock);
-		if (wait)
-			nanosleep(&moment, NULL);
-	}
 	return got;
 }
 
@@ -273,7 +259,7 @@ static void work(void *job, int thread)
 	size_t i;
 
 	(void)thread;
-	while (take(j, &i)) {
+	while (ranks_next(j->sweep->ranks, &j->desk, &i)) {
 		one(j, shelf, &mem, i);
 		arena_release(&mem);
 	}
@@ -454,8 +440,15 @@ static bool open_table(struct job *j, struct ft_error *err)
 			      j->grid.n_keys, err);
 	if (!j->db || !sweep_db_empty(j->db, &empty, err))
 		return false;
-	j->desk =
-		(struct ranks_desk){ j, next, left, empty ? NULL : known, take_result };
+	j->desk = (struct ranks_desk){
+		.context = j,
+		.lock = &j->lock,
+		.on = goes_on,
+		.next = next,
+		.left = left,
+		.known = empty ? NULL : known,
+		.result = take_result,
+	};
 	return true;
 }
 

@@ -5,6 +5,23 @@
 
 static const double MOST_RUNS = 1e7;
 
+/* Each value once; none is empty, which would be a run of the default that nobody asked for. */
+static bool check_values(const struct grid_axis *a, struct ft_error *err)
+{
+	for (size_t i = 0; i < a->n; i++) {
+		if (!a->value[i][0])
+			return ft_fail(err, NULL,
+				       "--vary %s has an empty value; null is the "
+				       "default",
+				       a->key);
+		for (size_t k = 0; k < i; k++)
+			if (!strcmp(a->value[i], a->value[k]))
+				return ft_fail(err, NULL, "%s=%.60s is given twice",
+					       a->key, a->value[i]);
+	}
+	return true;
+}
+
 static bool cut(struct grid *g, const char *text, struct grid_axis *a,
 		struct ft_error *err)
 {
@@ -24,14 +41,9 @@ static bool cut(struct grid *g, const char *text, struct grid_axis *a,
 		if (a->n == GRID_VALUES)
 			return ft_fail(err, NULL, "more than %d values of %s",
 				       (int)GRID_VALUES, a->key);
-		a->value[a->n++] = p + 1;
+		a->value[a->n++] = p + 1 + strspn(p + 1, " ");
 	}
-	for (size_t i = 0; i < a->n; i++)
-		for (size_t k = 0; k < i; k++)
-			if (!strcmp(a->value[i], a->value[k]))
-				return ft_fail(err, NULL, "%s=%.60s is given twice",
-					       a->key, a->value[i]);
-	return true;
+	return check_values(a, err);
 }
 
 /* What is asked of a run changes no row: a table has no column for it. */

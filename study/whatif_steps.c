@@ -37,7 +37,8 @@ struct ft_rec_skew ft_study_skew(const struct ft_replay *p, const struct ft_repl
 	return sum;
 }
 
-size_t ft_study_last_step(const struct ft_replay *p, const char *step)
+/* The last of these steps, of the first rank. */
+static size_t last_step(const struct ft_replay *p, const char *step)
 {
 	const struct ft_recording *r = ft_replay_recording(p, 0);
 	size_t s = ft_recording_steps(r) - 1;
@@ -45,4 +46,13 @@ size_t ft_study_last_step(const struct ft_replay *p, const char *step)
 	while (s > 0 && !whatif_is_step(step, r, s))
 		s--;
 	return s;
+}
+
+struct ft_rec_kernel *ft_study_step_kernels(const struct ft_replay *p, const char *step,
+					    struct arena *mem, size_t *n)
+{
+	struct ft_replayed t = ft_replay_as_recorded(p, mem);
+
+	return ft_replay_kernels(p, 0, &t, ft_replay_step(p, &t, 0, last_step(p, step)),
+				 mem, n);
 }

@@ -103,7 +103,12 @@ for word, path, default in (("fusion", "layout.fusion, of a stack", "kernels"), 
     assert block[0] == path, (word, block)
     assert ("  default   %s" % default in block) == (default is not None), block
 assert "a number of an answer: MFU" in said("explain", "mfu")
+for row, key in (("MFU", "mfu"), ("pipeline bubble", "breakdown_s.bubble"), ("USD per GPU-hour", "cost.usd_per_gpu_hour"),
+                 ("at quoted prices", "cost.quoted_frac"), ("Energy per token", "cost.joules_per_token")):
+    assert said("explain", row).split("\n")[0] == key, (row, said("explain", row))
 assert said("explain", "hidden_size").startswith("model.hidden_size\n")
 wrong = subprocess.run([program, "explain", "maskd_attention"], capture_output=True, text=True)
-assert wrong.returncode == 1 and "did you mean 'masked_attention'?" in wrong.stderr, wrong
+assert wrong.returncode == 1 and wrong.stderr.strip().endswith("; did you mean 'masked_attention'?"), wrong
+wrong = subprocess.run([program, "explain", "capex"], capture_output=True, text=True)
+assert wrong.returncode == 1 and wrong.stderr.strip().endswith("; did you mean 'capex_usd'?"), wrong
 print(len(words), "words,", told, "keys of other files")

@@ -435,7 +435,7 @@ def fleets(page, answers):
                     same(shown, value, scale)
             for shown, value in zip(row[5].split(" to "), (f["megawatts"], f["megawatts_p90"]), strict=True):
                 same(shown, value)
-            close(row[6], f["energy_mwh"])
+            same(row[6], f["energy_mwh"])
             same(row[7], f["failures"])
 
 

@@ -55,7 +55,15 @@ static void what_is_no_quantity_is_refused(void **state)
 		{ "1e999 GB", DIM_BYTES, "out of range" },
 		{ "3 GB/s", DIM_BYTES, "not a unit of a size" },
 		{ "", DIM_S, "is not a time" },
-		{ "5 lightyears", DIM_S, "not a unit of a time" },
+		{ "5 lightyears", DIM_S,
+		  "not a unit of a time; write for example 4.5 us or 4 y" },
+		{ "4 KB", DIM_BYTES,
+		  "'KB' is not a unit of a size; did you mean 'kB' or 'kb'?" },
+		{ "4 tB/s", DIM_BYTES_PER_S, "did you mean 'TB/s' or 'Tb/s'?" },
+		{ "4 Years", DIM_S, "did you mean 'years'?" },
+		{ "2.1 usd/h", DIM_USD_PER_HOUR, "did you mean 'USD/h'?" },
+		{ "15t", DIM_COUNT, "did you mean 'T'?" },
+		{ "700 k", DIM_W, "'k' is not a unit of a power; write for example" },
 	};
 	char why[200];
 	double v;
@@ -346,11 +354,56 @@ static void a_failed_write_leaves_the_old_file(void **state)
 	arena_release(&mem);
 }
 
+/* A needed key is missing: a key that is read later is not called a misspelt one, another is. */
+static void what_is_missing_may_be_misspelt(void **state)
+{
+	static const char *const cases[][2] = {
+		{ "{gpus_speed: 1}", "lacks the key 'gpus'" },
+		{ "{gpuss: 8}", "unknown key 'gpuss'; did you mean 'gpus'?" },
+		{ "{gpus_speed: 1, gpuss: 8}", "unknown key 'gpuss'" },
+		{ "{size: 4}", "lacks the key 'gpus'" },
+	};
+	struct ft_error err;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct arena mem = { 0 };
+		struct node *n = node_read_text(&mem, "x", cases[i][0],
+						strlen(cases[i][0]), &err);
+		struct reader r = reader_open(n, &err);
+
+		assert_null(read_need(&r, "gpus"));
+		assert_false(read_has(&r, "gpus_speed"));
+		assert_false(reader_close(&r));
+		if (!strstr(err.text, cases[i][1]))
+			fail_msg("%s: %s", cases[i][0], err.text);
+		arena_release(&mem);
+	}
+}
+
+/* global_batch_size may be said as batch_size, and never reach the end. */
+static void a_part_of_a_key_is_told_at_once(void **state)
+{
+	static const char text[] = "{batch_size: 4}";
+	struct arena mem = { 0 };
+	struct ft_error err;
+	struct node *n = node_read_text(&mem, "x", text, strlen(text), &err);
+	struct reader r = reader_open(n, &err);
+
+	(void)state;
+	assert_null(read_need(&r, "global_batch_size"));
+	assert_string_equal(err.text, "unknown key 'batch_size'; did you mean "
+				      "'global_batch_size'?");
+	arena_release(&mem);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(units_become_si),
 		cmocka_unit_test(what_is_no_quantity_is_refused),
+		cmocka_unit_test(what_is_missing_may_be_misspelt),
+		cmocka_unit_test(a_part_of_a_key_is_told_at_once),
 		cmocka_unit_test(what_is_shown_reads_back_near),
 		cmocka_unit_test(long_times_are_in_their_unit),
 		cmocka_unit_test(seconds_round_up_to_picoseconds),

@@ -92,6 +92,13 @@ assert row["bytes"] == "134217728" and row["measured.time_us"] == "95.5", row
 assert summary["n"] == 1 and summary["failed"] == 0, summary' "$tmp/bytes.out" "$tmp/bytes.json"
 }
 ok "kernels whose size is in bytes are exported with it" in_bytes
+die() { # a rank of a card of two is measured; the file says what the card has, and a rank gets half
+	awk 'BEGIN { print "kernel,dtype,bytes,measured.time_us"; for (b = 2^20; b <= 2^30; b *= 2) printf "copy,bf16,%d,%.4f\n", b, 5 + 2 * b / 1.2e6 }' >"$tmp/die.csv" &&
+	"$f" calibrate import --store "$tmp/die.db" --format csv --device D "$tmp/die.csv" && mkdir "$tmp/die" &&
+	"$f" calibrate fit --store "$tmp/die.db" --name die --base mi250 --out "$tmp/die" --only memory | awk '$1 == "memory" && $2 == "copy" { if ($4 < 0.001) ok = 1 } END { exit !ok }' &&
+	grep -q '^    copy: {start: 5.000 us, bandwidth: 2400.0 GB/s,' "$tmp/die/die.yaml"
+}
+ok "a die's rates are written as its card's" die
 imported() { # nobody said how rows of a table were taken; of the probe's it is known
 	"$f" calibrate import --store "$tmp/table.db" --format csv --device T "$tmp/k.csv" &&
 	mkdir "$tmp/table" && "$f" calibrate fit --store "$tmp/table.db" --name table --base h100-sxm --out "$tmp/table" --only memory,attention &&

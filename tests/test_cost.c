@@ -12,10 +12,10 @@
 
 #include "base/arena.h"
 #include "base/node.h"
-#include "cost/finance.h"
 #include "cost/goodput.h"
 #include "cost/power.h"
 #include "foretoken/cost.h"
+#include "tests/annuity.h"
 #include "tests/bare_cluster.h"
 
 static void assert_near(double got, double want, double within)
@@ -90,7 +90,7 @@ static void payments_clear_the_debt(void **state)
 	(void)state;
 	for (int years = 1; years <= 8; years++)
 		for (double i = 0; i < 0.2; i += 0.04) {
-			double pay = finance_per_year_usd(1000, 0.1, i, years);
+			double pay = per_year_usd(1000, 0.1, i, years);
 			double debt = 1000;
 
 			for (int y = 0; y < years; y++)

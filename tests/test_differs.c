@@ -93,24 +93,53 @@ static void a_label_is_the_first_that_is_given(void **state)
 	ft_shelf_free(shelf);
 }
 
-/* Own label, or that with the file's name or a number behind. */
+/* Its own label where nobody else has it; else that with the file's name or path or a number behind. */
 static void is_named(const char *label, const struct ft_scenario *s, bool alone)
 {
 	const char *slash = strrchr(s->file, '/');
 	const char *leaf = slash ? slash + 1 : s->file;
-	size_t own = strlen(s->label);
+	size_t own = strlen(s->label), n = strlen(label);
 	char *end;
 
-	if (!strcmp(label, s->label))
+	if (alone) {
+		assert_string_equal(label, s->label);
 		return;
-	assert_false(alone);
+	}
+	assert_true(n > own + 3 && label[n - 1] == ')');
 	assert_memory_equal(label, s->label, own);
 	assert_memory_equal(label + own, " (", 2);
 	label += own + 2;
-	if (strncmp(label, leaf, strlen(leaf)) != 0 ||
-	    strcmp(label + strlen(leaf), ")") != 0) {
-		assert_true(strtol(label, &end, 10) >= 2);
-		assert_string_equal(end, ")");
+	n -= own + 3;
+	if ((n == strlen(leaf) && !strncmp(label, leaf, n)) ||
+	    (n == strlen(s->file) && !strncmp(label, s->file, n)))
+		return;
+	assert_true(strtol(label, &end, 10) >= 1);
+	assert_string_equal(end, ")");
+}
+
+/* Of two that are called alike neither keeps the name: a verdict would not say which it means. */
+static void namesakes_are_told_by_their_files(void **state)
+{
+	static const char *const cases[][6] = {
+		/* label and file of two, and what they are called */
+		{ "x", "a.yaml", "x", "b.yaml", "x (a.yaml)", "x (b.yaml)" },
+		{ "x", "d/x.yaml", "x", "e/x.yaml", "x (d/x.yaml)", "x (e/x.yaml)" },
+		{ "x", "x.yaml", "x", "x.yaml", "x (1)", "x (2)" },
+		{ "x", "x.yaml", "y", "x.yaml", "x", "y" },
+		{ "x", "f", "x (f)", "g", "x", "x (f)" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		const char *const *c = cases[i];
+		struct ft_scenario a = { .label = c[0], .file = c[1] };
+		struct ft_scenario b = { .label = c[2], .file = c[3] };
+		const struct ft_scenario *s[] = { &a, &b };
+		const char **label = ft_study_labels(s, 2);
+
+		assert_string_equal(label[0], c[4]);
+		assert_string_equal(label[1], c[5]);
+		ft_labels_free(label);
 	}
 }
 
@@ -259,6 +288,7 @@ int main(void)
 		cmocka_unit_test(a_title_holds_no_control_character),
 		cmocka_unit_test(a_label_is_the_first_that_is_given),
 		cmocka_unit_test(no_two_are_called_alike),
+		cmocka_unit_test(namesakes_are_told_by_their_files),
 		cmocka_unit_test(settings_are_every_leaf_that_says_something),
 	};
 

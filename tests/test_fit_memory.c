@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "calibrate/fit.h"
+#include "foretoken/hw.h"
 #include "tests/scratch.h"
 
 enum { DRAWS = 40, ROWS = 600, FOLD = 2 };
@@ -213,8 +214,11 @@ static void curves_are_found_again(void **state)
 		const double *width = k->from > 8192 ? wide : usual;
 		bool torch = below(3) > 0, warm = below(2), own = below(3) == 0;
 		struct ft_fit_options options = { .families = FT_FIT_MEMORY };
+		/* a rank is measured, and the rates of its card are written */
+		struct ft_gpu base = { .ranks_per_gpu = 1 + below(2) };
 		struct fit_input in = { .options = &options,
 					.row = x.row,
+					.base = &base,
 					.own_base = own };
 		struct law l = drawn_law(), other = drawn_law();
 		size_t size, used, outliers = 0;
@@ -239,6 +243,8 @@ static void curves_are_found_again(void **state)
 		}
 		assert_int_equal(used, x.used);
 		assert_int_equal(outliers, 0);
+		l.gb_per_s *= (double)base.ranks_per_gpu;
+		other.gb_per_s *= (double)base.ranks_per_gpu;
 		curve_is(line, &l, torch ? k->torch : k->own);
 		curve_is(line_of(text, k->name, !warm), &other,
 			 torch ? k->torch : k->own);
@@ -264,7 +270,10 @@ static void unusual_rows_have_curves_of_their_own(void **state)
 		static struct made x;
 		const struct kernel *k = &kernels[i];
 		struct ft_fit_options options = { .families = FT_FIT_MEMORY };
-		struct fit_input in = { .options = &options, .row = x.row };
+		struct ft_gpu base = { .ranks_per_gpu = 1 };
+		struct fit_input in = { .options = &options,
+					.row = x.row,
+					.base = &base };
 		struct law l = { 2, 1000, 1 }, slow = { 2, 970, 1 };
 		size_t size, outliers = 0, used, fitted;
 		char *text = NULL, want[32];

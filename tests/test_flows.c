@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "cost/finance.h"
 #include "foretoken/cost.h"
+#include "tests/annuity.h"
 
 static void assert_near(double got, double want, double within)
 {
@@ -58,7 +58,7 @@ static void an_hour_costs_what_the_textbook_says(void **state)
 {
 	struct ft_deal d = a_deal();
 	double hours = 1024. * 8760, c = 36e6;
-	double capital = finance_per_year_usd(c, 0.1, 0.08, 4);
+	double capital = per_year_usd(c, 0.1, 0.08, 4);
 	double running = 1400 * 130 * 12 + 1300 * 1.25 * 8760 * 0.087 + c * 0.02;
 
 	(void)state;

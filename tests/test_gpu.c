@@ -2,20 +2,10 @@
  * tests/test_gpu.c - every profile loads, says where its numbers come from, and
  * mistakes in one are found where they stand
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
 #include "base/arena.h"
 #include "base/file.h"
 #include "foretoken/hw.h"
+#include "tests/check.h"
 
 static const char *const names[] = {
 	"mi100",    "mi210",	"mi250",    "mi300x",	     "mi325x", "mi355x",
@@ -59,10 +49,33 @@ static void all_profiles_load_and_are_whole(void **state)
 	}
 }
 
-/* 181.05 TFLOP/s, 64 GB, 104 units: halves of the card's. Power is not. */
+/* What is not in a cache comes no faster than a rank's memory gives it. */
+static void no_curve_is_faster_than_the_memory(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		struct ft_gpu *g = load(names[i]);
+		double most = g->memory_bytes_per_s.value;
+
+		for (size_t k = 0; k < g->n_memory; k++) {
+			const struct ft_memory_curve *c = &g->memory[k];
+
+			if (c->warm)
+				continue;
+			if (c->bytes_per_s.value > most)
+				fail_msg("%s %s: %.0f of %.0f GB/s", g->name, c->kernel,
+					 c->bytes_per_s.value * 1e-9, most * 1e-9);
+			for (size_t r = 0; r < c->n_rows; r++)
+				assert_true(c->row[r].bytes_per_s.value <= most);
+		}
+		ft_gpu_free(g);
+	}
+}
+
+/* 181.05 TFLOP/s, 64 GB, 104 units, rates of memory: halves of the card's. Power is not. */
 static void a_card_of_two_dies_is_given_per_rank(void **state)
 {
-	struct ft_gpu *g = load("mi250");
+	struct ft_gpu *g = load("mi250"), *die = load("mi210");
 
 	(void)state;
 	assert_int_equal(g->ranks_per_gpu, 2);
@@ -72,6 +85,12 @@ static void a_card_of_two_dies_is_given_per_rank(void **state)
 	assert_true(g->limit_w.value == 560);
 	/* its rows are those of a die sold alone */
 	assert_string_equal(g->gemm[FT_BF16].on->name, "mi210");
+	near_frac(ft_gpu_memory_curve(g, "copy", false)->bytes_per_s.value,
+		  ft_gpu_memory_curve(die, "copy", false)->bytes_per_s.value, 0.001);
+	near_frac(ft_gpu_memory_curve(g, "softmax", false)->row[0].bytes_per_s.value,
+		  ft_gpu_memory_curve(die, "softmax", false)->row[0].bytes_per_s.value,
+		  0.001);
+	ft_gpu_free(die);
 	ft_gpu_free(g);
 }
 
@@ -201,7 +220,8 @@ static void mistakes_are_found_where_they_stand(void **state)
 	       1, "provenance");
 	expect("mi210.yaml", "compute_units", "compute_unit", 0, "compute_units");
 	expect("mi210.yaml", "1638.4 GB/s", "1638.4", 0, "unit");
-	expect("mi210.yaml", "\n  floor:", "\n  floors:", 0, "floor");
+	expect("mi210.yaml", "\n  floor:", "\n  floors:", 1,
+	       "unknown key 'floors'; did you mean 'floor'?");
 	expect("mi210.yaml", "    copy: {", "    copy: {sharpness: 0.5, ", 0,
 	       "is not between 1 and 1000");
 	expect("mi210.yaml", "    copy: {",
@@ -233,6 +253,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_profiles_load_and_are_whole),
+		cmocka_unit_test(no_curve_is_faster_than_the_memory),
 		cmocka_unit_test(a_card_of_two_dies_is_given_per_rank),
 		cmocka_unit_test(own_rows_come_before_those_of_a_kin),
 		cmocka_unit_test(rows_of_any_layout_become_products),

@@ -304,10 +304,84 @@ static void rows_are_works(void **state)
 	arena_release(&mem);
 }
 
+/* One row after the other, by both readers: what they say of it, and no time for it. */
+static void a_row_that_nobody_means_is_refused(void **state)
+{
+	static const char columns[] =
+		"kernel,gpu,dtype,m,n,k,clock,bytes,measured.time_us\n";
+	static const char *const rows[][2] = {
+		{ "Copy,h200,,,,,,4096,9",
+		  "unknown kernel 'Copy'; did you mean 'copy'?" },
+		{ "copyy,h200,,64,64,,,,9",
+		  "unknown kernel 'copyy'; did you mean 'copy'?" },
+		{ "frobnicate,h200,,64,64,,,,9", "known: gemm, attention, copy, add" },
+		{ "frobnicate,h200,,64,64,,,,9", "none of these is called default" },
+		{ "copy,h200,,64,64,64,,,9",
+		  "'copy' is a memory-bound kernel, which has no k" },
+		{ "copy,h200,,,,,,-4096,9", "bytes should be above 0" },
+		{ "gemm,h200,,0,64,64,,,9", "m should be above 0" },
+		{ "gemm,h200,,64,,64,,,9", "the row lacks n" },
+		{ "gemm,h200,,64,64,64,Sustained,,9",
+		  "clock should be burst or sustained" },
+	};
+	char path[64], *text = NULL;
+	size_t size, failed;
+	struct ft_error err, why;
+
+	(void)state;
+	own_path(path, "refused.csv");
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		FILE *f = fopen(path, "w"), *out = open_memstream(&text, &size);
+		struct ft_validation *v;
+
+		fprintf(f, "%s%s\n", columns, rows[i][0]);
+		fclose(f);
+		ok_or_say(ft_study_kernels("h200", path, out, &failed, &why, &err),
+			  err);
+		fclose(out);
+		assert_int_equal(failed, 1);
+		assert_non_null(strstr(why.text, rows[i][1]));
+		assert_non_null(strstr(text, ",,\n"));
+		v = ft_validate(path, NULL, 0, (struct ft_progress){ 0 }, &err);
+		ok_or_say(v, err);
+		assert_int_equal(v->n_checks, 0);
+		assert_int_equal(v->n_failures, 1);
+		assert_non_null(strstr(v->failure[0].reason, rows[i][1]));
+		ft_validation_free(v);
+		free(text);
+	}
+	unlink(path);
+}
+
+/* A kernel of another name has the curve of all others; rmsnorm_other has that of rmsnorm. */
+static void names_of_curves_are_taken(void **state)
+{
+	static const char *const names[] = { "default", "dropout", "rmsnorm_other",
+					     "adamw_bf16" };
+	char path[64], *text = NULL;
+	struct ft_error err, why;
+	size_t size, failed;
+	FILE *f = fopen(own_path(path, "names.csv"), "w");
+	FILE *out = open_memstream(&text, &size);
+
+	(void)state;
+	fputs("kernel,bytes,warm\n", f);
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		fprintf(f, "%s,4096000,\n%s,4096000,true\n", names[i], names[i]);
+	fclose(f);
+	ok_or_say(ft_study_kernels("h200", path, out, &failed, &why, &err), err);
+	fclose(out);
+	assert_int_equal(failed, 0);
+	free(text);
+	unlink(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rows_are_works),
+		cmocka_unit_test(a_row_that_nobody_means_is_refused),
+		cmocka_unit_test(names_of_curves_are_taken),
 	};
 
 	return cmocka_run_group_tests_name("kernel rows", tests, NULL, NULL);

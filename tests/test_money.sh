@@ -159,4 +159,16 @@ ok "side by side, too" told compare examples/01-first-answer/mi300x.yaml example
 ok "and without" told simulate examples/01-first-answer/mi300x.yaml
 ok "GPUs that are bought and idle are told" sh -c "$f simulate examples/01-first-answer/h100.yaml --set cluster.gpus=996 --set 'training.parallel={tp: 4}' --set training.global_batch_size=996 | grep -q '^4 of the 1000 GPUs that are bought stand idle, as servers are sold whole; USD per GPU-hour is of the 996 that work'"
 ok "not where all work, or where they are rented" sh -c "! $f simulate examples/01-first-answer/h100.yaml | grep -q 'stand idle' && ! $f simulate examples/01-first-answer/h100.yaml --set cluster.gpus=996 --set 'training.parallel={tp: 4}' --set training.global_batch_size=996 --set 'cost={usd_per_gpu_hour: 2 USD/h}' | grep -q 'stand idle'"
+ok "one that works, one that stands" sh -c "$f simulate $a --set cluster.gpus=7 --set 'training.parallel={}' --set training.global_batch_size=7 | grep -q '^1 of the 8 GPUs that are bought stands idle.* of the 7 that work\.' && $f simulate $a --set cluster.gpus=1 --set 'training.parallel={}' | grep -q '^7 of the 8 .* stand idle.* of the 1 that works\.'"
+digits() { # a small job's days, dollars, energy and failures are told in three digits or more
+	$f simulate $a --set cluster.gpus=64 --set training.parallel.pp=1 --tokens 1G | awk '/^the cluster as given/ { for (i = 7; i <= NF; i++) { d = $i; gsub(/[.,]/, "", d); sub(/^0*/, "", d); if (length(d) < 3) bad = $i; n++ } } END { exit bad != "" || n != 8 }'
+}
+ok "a fleet that trains little is told as exactly" digits
+rows() { # N ARGUMENT...: the report's table of prices has so many rows of given ones
+	n=$1
+	shift
+	rm -rf "$tmp/trust" && $f simulate $a "$@" --report "$tmp/trust" >"$tmp/out" && test "$(grep -c '>given</th><td>[0-9]* %' "$tmp/trust/index.html")" = "$n"
+}
+ok "a report has a row of given prices where there are some" rows 1 --price cpu-server=1000
+ok "and none where there are none, as tables have" rows 0
 finish

@@ -98,4 +98,15 @@ ok "list wants a kind" fails 64 Usage $f list
 ok "a kind that is none" fails 1 "gpus" $f list spoons
 ok "bom wants a scenario" fails 64 "a SCENARIO is missing" $f bom
 ok "validate wants rows" fails 64 "RUNS.csv is missing" $f validate
+
+# ---- a scenario's keys
+lacking() { # TEXT EDIT: what is said of the scenario once it is edited
+	sed "$2" $a >"$tmp/lacking.yaml"
+	fails 1 "$1" $f simulate "$tmp/lacking.yaml"
+}
+ok "the GPU that is missing is not what gpus was meant for" lacking "lacks the key 'gpu'" 's/^  gpu:.*//'
+sed '/^gpus:/d' hw/nodes/hgx-h100.yaml >"$tmp/node.yaml"
+ok "nor is a key that a node's file has one for another" fails 1 "lacks the key 'gpus'" $f simulate $a --set "cluster.node=$tmp/node.yaml"
+ok "a key whose name is cut short is told" lacking "unknown key 'batch_size'; did you mean 'global_batch_size'?" 's/global_batch_size/batch_size/'
+ok "at its front, too" lacking "unknown key 'length'; did you mean 'sequence_length'?" 's/sequence_length/length/'
 finish

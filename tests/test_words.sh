@@ -214,6 +214,13 @@ told() { # WHAT N: README says so many
 }
 n=$($f runs | sed -n 's/^\([0-9]*\) runs;.*/\1/p' | sed 's/\([0-9]\)\([0-9]\{3\}\)$/\1,\2/')
 ok "the measured runs are as many as README says" told runs "the $n measured runs"
+each_at_best() { # the odds that README's text gives
+	odds=$($f compare --each-at-best -q examples/01-first-answer/h100.yaml examples/01-first-answer/mi300x.yaml \
+		--set 'training.parallel={}' --set training.overlap.tp=false |
+		sed -n '1s/^mi300x is cheaper with probability \([0-9.]*\): no clear winner.*/\1/p')
+	test -n "$odds" && told odds "^probability $odds, which is still no clear winner"
+}
+ok "and the odds of both at their best plans are those that it says" each_at_best
 ok "so are the GPUs" told gpus "$(ls hw/gpus/*.yaml | wc -l) GPUs from"
 ok "so are the presets" told presets "$(ls models/*.yaml | xargs grep -L 'shape to be given' | wc -l) presets"
 finish

@@ -234,7 +234,7 @@ struct ft_gpu *ft_gpu_load_value(const struct node *value, int rows,
 	__attribute__((warn_unused_result));
 void ft_gpu_free(struct ft_gpu *gpu);
 
-/* The curve of a kernel; the default one when it has none of that name. */
+/* The curve of its name, else of what stands before the name's last underscore, else `default`. */
 const struct ft_memory_curve *ft_gpu_memory_curve(const struct ft_gpu *gpu,
 						  const char *kernel, bool warm);
 

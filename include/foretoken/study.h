@@ -381,8 +381,8 @@ struct ft_settings {
 	struct ft_setting *setting;
 };
 
-/* A label for each of n scenarios, no two alike: where labels are the same, with the
- * file's name or a number. Freed by ft_labels_free. */
+/* A label for each of n scenarios, no two alike: each of those that have the same is told by its file's
+ * name, else by the file's path, else by a number. Freed by ft_labels_free. */
 const char **ft_study_labels(const struct ft_scenario *const *scenario, size_t n);
 void ft_labels_free(const char **labels);
 

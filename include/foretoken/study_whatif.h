@@ -78,8 +78,10 @@ struct ft_rec_skew ft_study_skew(const struct ft_replay *replay,
 				 const struct ft_replayed *recorded, size_t rank,
 				 const char *step);
 
-/* The last of these steps, of the first rank. */
-size_t ft_study_last_step(const struct ft_replay *replay, const char *step);
+/* The kernels of the last of these steps, of the first rank, in mem. */
+struct ft_rec_kernel *ft_study_step_kernels(const struct ft_replay *replay,
+					    const char *step, struct arena *mem,
+					    size_t *n);
 
 /* The step of a scenario, and the same as profilers would have recorded it on the stages of
  * a pipeline of which there are recordings. */
