@@ -15,7 +15,7 @@ struct progress {
 	const char *what; /* "run", "row" */
 	FILE *to;
 	bool terminal, lines;
-	bool quiet; /* nothing is told */
+	bool quiet;		/* nothing is told */
 	double begun_s, told_s; /* all three begin as the time at which the work does */
 	double pace_s; /* since when the work so far has gone at one pace: counts that fall */
 	size_t from,

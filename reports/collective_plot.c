@@ -84,7 +84,7 @@ static bool draw(struct arena *mem, const char *dir,
 	struct plot q;
 
 	return plot_begin(&q, mem, dir, name, err) &&
-	       plot_draw(&q, blocks(&q, line, n, by_gpus, err), 440, err);
+	       plot_draw(&q, blocks(&q, line, n, by_gpus, err), err);
 }
 
 bool ft_report_collectives_plot(const char *dir, const struct ft_collective_line *line,

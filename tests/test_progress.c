@@ -73,8 +73,9 @@ static void tell(struct work *w)
 {
 	char want[256], *text = NULL;
 
-	PRINTED(text, (w->told.to = out, progress_say(&w->told, (double)w->now / 8,
-						      w->finished, w->fresh, w->total)));
+	PRINTED(text,
+		(w->told.to = out, progress_say(&w->told, (double)w->now / 8,
+						w->finished, w->fresh, w->total)));
 	expect(w, want, sizeof(want));
 	assert_string_equal(text, want);
 	free(text);
