@@ -108,6 +108,11 @@ done
 ok "nor in a format of its own" wrong "chrome, kineto, svg or memory, not 'gif'" $f simulate $a --timeline "$tmp/t.json" --timeline-format gif
 ok "explain takes one key" wrong "one KEY at a time" $f explain title name
 ok "explain tells of each key what list, simulate and the sources say" python3 tests/explain.py $f
+if command -v groff >/dev/null; then
+	ok "and of each key of a file what its manual page says, as groff sets it" python3 tests/manual.py $f
+else
+	skip "and of each key of a file what its manual page says" "no groff"
+fi
 ok "calibrate dances not" wrong "calibrate has no action 'dance'; known: probe, import" $f calibrate dance
 defaults() { # what the help states is what counts
 	$f plan --help | grep -q "How many plans to show (default: 5)" && $f plan "$a" --free sharding --free recompute --json | jq -S 'del(.command, .wall_s)' >"$tmp/1" &&
