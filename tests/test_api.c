@@ -39,10 +39,10 @@ static void an_event_is_its_name_and_each_line_of_its_data(void **state)
 					       lines[rnd(&seed) % 5]);
 		/* with and without an end of the last line: the same data */
 		sprintf(given, "%s%s", want, i % 2 ? "\n" : "");
-		PRINTED(text, api_event(&(struct api_stream){ .out = out,
-							      .told = i % 3 ? told[1] :
-									      -1 },
-					"some", given));
+		PRINTED(text,
+			api_event(&(struct api_stream){ .out = out,
+							.told = i % 3 ? told[1] : -1 },
+				  "some", given));
 		len = strlen(text);
 		assert_true(len > 2 && !strcmp(text + len - 2, "\n\n"));
 		assert_ptr_equal(strstr(text, "\n\n"), text + len - 2);
@@ -81,7 +81,8 @@ static void told(struct ft_error err, const char *file, const char *hint)
 	assert_int_equal(json_integer_value(json_object_get(error, "line")), err.line);
 	assert_int_equal(json_integer_value(json_object_get(error, "column")),
 			 err.column);
-	assert_string_equal(text_at(error, "text"), err.text[0] == '\xff' ? "" : err.text);
+	assert_string_equal(text_at(error, "text"),
+			    err.text[0] == '\xff' ? "" : err.text);
 	json_decref(all);
 	free(text);
 }
@@ -93,10 +94,14 @@ static void an_error_has_a_place_and_a_hint(void **state)
 		"GET /api/keys lists every key, GET /api/names every preset";
 
 	(void)state;
-	told((struct ft_error){ .file = "<scenario", .line = 3, .column = 9,
+	told((struct ft_error){ .file = "<scenario",
+				.line = 3,
+				.column = 9,
 				.text = "is wrong; write 2" },
 	     "scenario", "write 2");
-	told((struct ft_error){ .file = "hw/gpus/h100.yaml", .line = 1, .column = 2,
+	told((struct ft_error){ .file = "hw/gpus/h100.yaml",
+				.line = 1,
+				.column = 2,
 				.text = "a; b;c; ; d" },
 	     "h100.yaml", "d");
 	told((struct ft_error){ .file = "h100.yaml", .text = "no hint here" },
@@ -130,9 +135,9 @@ static void an_answer_is_whole_or_none(void **state)
 		bool ok = false;
 		json_t *json;
 
-		PRINTED(text, ok = api_answer(api_find(asked[i].path), &body,
-					      &(struct api_stream){ .out = out,
-								    .told = -1 }));
+		PRINTED(text, ok = api_answer(
+				      api_find(asked[i].path), &body,
+				      &(struct api_stream){ .out = out, .told = -1 }));
 		assert_int_equal(ok, asked[i].answers);
 		assert_true(!strncmp(text, asked[i].begin, strlen(asked[i].begin)));
 		json = json_loads(text, 0, NULL);
