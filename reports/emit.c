@@ -146,7 +146,7 @@ static void megatron_layout(struct sheet *t)
 static void megatron_split(struct sheet *t)
 {
 	const struct ft_plan *p = t->p;
-	bool even = p->pp == 1 || emit_even_stages(p) || ends_count(p);
+	bool even = emit_even_stages(p) || ends_count(p);
 
 	emit_int(t, "tensor_model_parallel_size", p->tp);
 	emit_int(t, "pipeline_model_parallel_size", p->pp);
@@ -157,7 +157,7 @@ static void megatron_split(struct sheet *t)
 			 p->vpp);
 	if (!even) {
 		megatron_layout(t);
-	} else if (p->pp > 1 && !emit_even_stages(p)) {
+	} else if (!emit_even_stages(p)) {
 		emit(t, "account_for_embedding_in_pipeline_split", "%s", "");
 		emit(t, "account_for_loss_in_pipeline_split", "%s", "");
 	}
