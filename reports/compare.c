@@ -54,7 +54,7 @@ static void put_words(FILE *out, const char *text, size_t *column)
 {
 	size_t n = strlen(text);
 
-	if (*column + n + 2 > 80) {
+	if (*column + 1 + n > 80) {
 		fputs("\n  ", out);
 		*column = 2;
 	} else if (*column > 2) {
