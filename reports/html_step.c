@@ -242,7 +242,7 @@ bool html_settings(struct page *p)
 		fputs("</b>; ", p->out);
 	}
 	fprintf(p->out, "%.4g B parameters; foretoken %s: ",
-		ft_model_parameters(p->a->scenario[0]->model, 1) * 1e-9, ft_version());
+		ft_model_parameters(p->a->scenario[0]->model) * 1e-9, ft_version());
 	html_text(p, p->a->command);
 	fputs("</p>\n", p->out);
 	ft_settings_free(all);

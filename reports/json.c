@@ -218,11 +218,11 @@ static json_t *derived(const struct ft_scenario *s)
 	json_put_int(o, "micro_batches", s->plan->micro_batches);
 	json_put_int(o, "nodes", s->cluster->nodes);
 	json_put_int(o, "ranks", s->cluster->ranks);
-	json_put(o, "parameters", ft_model_parameters(m, 1));
-	json_put(o, "active_parameters", ft_model_active_parameters(m, 1));
+	json_put(o, "parameters", ft_model_parameters(m));
+	json_put(o, "active_parameters", ft_model_active_parameters(m));
 	json_put(o, "trained_parameters",
 		 s->plan->lora.rank ? ft_model_lora_parameters(m, &s->plan->lora) :
-				      ft_model_parameters(m, 1));
+				      ft_model_parameters(m));
 	if (s->searched)
 		json_put_int(o, "plans_searched", (int64_t)s->searched);
 	if (m->stretched_from)

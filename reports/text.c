@@ -21,8 +21,7 @@ static const char *show(double v, enum dimension dim, char *buf)
 /* "70.6 B parameters", of which active in a mixture of experts. */
 static void parameters(FILE *out, const struct ft_model *m, const struct ft_lora *lora)
 {
-	double all = ft_model_parameters(m, 1),
-	       active = ft_model_active_parameters(m, 1);
+	double all = ft_model_parameters(m), active = ft_model_active_parameters(m);
 
 	fprintf(out, "%s, %.4g B parameters", m->name, all * 1e-9);
 	if (active < all)

@@ -106,7 +106,7 @@ double checkpoint_bytes(const struct ft_scenario *s)
 {
 	const struct ft_plan *p = s->plan;
 	double trained = p->lora.rank ? ft_model_lora_parameters(s->model, &p->lora) :
-					ft_model_parameters(s->model, 1);
+					ft_model_parameters(s->model);
 	double states = p->optimizer == FT_MUON ? 1 : 2;
 
 	return trained * (p->master_weights ? 2 + 4 + 4 * states : 2 + 2 * states);

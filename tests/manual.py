@@ -1,7 +1,8 @@
-"""tests/manual.py - what `foretoken explain` says of keys of files, against the manual as groff sets it
+"""tests/manual.py - `foretoken explain` of keys of files, and each --help, against the manual as groff sets it
 
 manual.py PROGRAM: each name of an entry of foretoken-KIND(5) is explained by that entry's whole text, and a default
-that stands behind names in the page is the one told. Prints how many entries were held against their page.
+that stands behind names in the page is the one told; the words of each --help are those of its page, in order. Prints
+how many entries and pages were held against the program.
 """
 import re
 import subprocess
@@ -39,6 +40,25 @@ def entries(page):
             yield "".join(w.strip('"') for w in words) if tight else text
 
 
+def helped(command):
+    """The words of --help are those of the page of section 1; foretoken(1) says more between them."""
+    said = subprocess.run([program, *command, "--help"], capture_output=True, text=True, check=True).stdout
+    words = re.sub(r"(?m)^Usage:|^  or:|^Examples:", "", said).split()
+    page = " ".join(paragraphs(open("man/%s.1" % "-".join(["foretoken", *command])).read()))
+    text = re.search(r" SYNOPSIS (.*) SEE ALSO ", page)[1]
+    found = re.sub(r"\b(DESCRIPTION |EXAMPLES |or: (?=foretoken ))", "", text).split()
+    if command:
+        assert words == found, next((w, f) for w, f in zip(words + [""], found + [""]) if w != f)
+    else:
+        left = iter(found)
+        assert all(word in left for word in words), words
+
+
+commands = re.findall(r"(?m)^  ([a-z]+)  ", subprocess.run([program, "--help"], capture_output=True, text=True, check=True).stdout)
+assert len(commands) > 15, commands
+for command in [[]] + [[c] for c in commands]:
+    helped(command)
+
 for kind in ("stack", "gpu", "node", "fabric", "site", "ccl", "prices"):
     page = open("man/foretoken-%s.5" % kind).read()
     lines = paragraphs(page)
@@ -66,4 +86,4 @@ for kind in ("stack", "gpu", "node", "fabric", "site", "ccl", "prices"):
                         found.append(usual)
             assert default in found, (kind, name, default, found)
             checked += 1
-print(checked, "entries of the manual")
+print(checked, "entries and", len(commands) + 1, "pages of the manual")

@@ -109,9 +109,9 @@ ok "nor in a format of its own" wrong "chrome, kineto, svg or memory, not 'gif'"
 ok "explain takes one key" wrong "one KEY at a time" $f explain title name
 ok "explain tells of each key what list, simulate and the sources say" python3 tests/explain.py $f
 if command -v groff >/dev/null; then
-	ok "and of each key of a file what its manual page says, as groff sets it" python3 tests/manual.py $f
+	ok "of each key of a file explain says what the manual does, and each --help its page, as groff sets them" python3 tests/manual.py $f
 else
-	skip "and of each key of a file what its manual page says" "no groff"
+	skip "the manual is what explain and --help say" "no groff"
 fi
 ok "calibrate dances not" wrong "calibrate has no action 'dance'; known: probe, import" $f calibrate dance
 defaults() { # what the help states is what counts
