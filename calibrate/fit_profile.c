@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/node.h"
 #include "base/stats.h"
+#include "base/text.h"
 #include "calibrate/fit.h"
 #include "calibrate/store.h"
 #include "foretoken/hw.h"
@@ -395,7 +396,7 @@ static void write_errors(const struct ft_fit *fit, FILE *out)
 	for (size_t i = 0; i < fit->n_groups; i++) {
 		const struct ft_fit_error *e = &fit->group[i];
 
-		if (!strncmp(e->family, "collective ", 11))
+		if (text_begins_with(e->family, "collective "))
 			continue; /* too many: `fit` prints them */
 		fprintf(out,
 			"#   %-34s n %4zu  MAPE %5.1f %%  p90 %5.1f %%  bias "

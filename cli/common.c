@@ -51,7 +51,8 @@ static bool line_of(const struct ft_error *err, int from, char *line, size_t n)
 	FILE *f;
 	int c = 0;
 
-	if (!strncmp(err->file, "--set ", 6) || !strncmp(err->file, "--price ", 8)) {
+	if (text_begins_with(err->file, "--set ") ||
+	    text_begins_with(err->file, "--price ")) {
 		snprintf(line, n, "%s",
 			 (size_t)from < strlen(err->file) ? err->file + from : "");
 		return true;

@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/file.h"
 #include "base/terminal.h"
+#include "base/text.h"
 #include "cli/trace.h"
 #include "foretoken/reports.h"
 
@@ -52,11 +53,11 @@ bool trace_speedup(struct trace_args *a, const char *word,
 
 bool trace_scale(struct trace_args *a, const char *word, const struct argp_state *state)
 {
-	bool tensor = !strncmp(word, "tp=", 3);
+	bool tensor = text_begins_with(word, "tp=");
 	char *end;
 	long long n;
 
-	if (!tensor && strncmp(word, "dp=", 3)) {
+	if (!tensor && !text_begins_with(word, "dp=")) {
 		argp_error(state,
 			   "--scale takes dp=N, the data-parallel ranks, or tp=N, the "
 			   "tensor-parallel ones; not '%s'",

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/plain.h"
 #include "base/reader.h"
+#include "base/text.h"
 #include "foretoken/reports.h"
 
 /* What of a clause behind the last "; " says what to do. */
@@ -29,7 +30,7 @@ static const char *file_of(const struct ft_error *err)
 {
 	const char *slash = strrchr(err->file, '/');
 
-	if (!strncmp(err->file, FILE_FOREIGN, strlen(FILE_FOREIGN)))
+	if (text_begins_with(err->file, FILE_FOREIGN))
 		return err->file + strlen(FILE_FOREIGN);
 	return slash ? slash + 1 : err->file;
 }
