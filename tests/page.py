@@ -307,6 +307,28 @@ def figures(page, answers):
             assert any(kind in i and words in i for i in page.items), a["provenance"][part]
 
 
+def sources(page, answers):
+    """Six lines on each scenario: whose its figures are, and what nobody gave."""
+    lines = page.items[[i.startswith("GPU profile: ") for i in page.items].index(True):]
+    assert len(lines) == 6 * len(answers)
+    for a, (*_, prices, kernels, assumed) in zip(answers, [lines[i:i + 6] for i in range(0, len(lines), 6)]):
+        p, known = a["prices"], a["scenario"]
+        said = "Prices: book %s (%s, of %s), dated %s to %s; " % tuple(p[k] for k in ("book", "buyer", "date", "first_date", "last_date"))
+        assert prices.startswith(said), (prices, said)
+        shares = re.search(r"; (\d+) % of the capital is at quoted, (\d+) % at derived, (\d+) % at guessed prices\.", prices).groups()
+        for shown, kind in zip(shares, ("quoted", "derived", "guessed"), strict=True):
+            same(shown, p[kind + "_frac"], 0.01)
+        for taken in p["taken_from"]:
+            assert re.search(r"From %s: [^.]*\b%s\b" % (taken["book"], re.escape(taken["item"])), prices), taken
+        same(re.fullmatch(r"(\d+) % of the kernel time is for shapes far from anything measured\.", kernels)[1], a["extrapolated_frac"], 0.01)
+        told = assumed.removeprefix("assumed, as the scenario does not give them: ").split(", ")
+        assert [t.split(" ")[0] for t in told] == a["assumed"], told
+        for key, _, value in (t.partition(" ") for t in told):
+            text = str(of(known, key))
+            assert value == (text.lower() if text in ("True", "False") else text), (key, value, text)
+        assert "Fabric %s; at most eight of a kind are drawn." % known["cluster"]["fabric"] in page.paragraphs, known["cluster"]
+
+
 def drawings(page, text, bills):
     """Pictures are XML that says what is drawn; of a network, switches and what joins them."""
     for image in page.images:
@@ -465,6 +487,7 @@ def main():
     money(page, answers, flow_paths.split(","))
     differences(page, answer, answers)
     figures(page, answers)
+    sources(page, answers)
     drawings(page, text, bills)
     text_of(text_path, page, answer, answers)
     common(text_path, page)
