@@ -1,9 +1,9 @@
 """tests/figures.py - single plots: what gnuplot is given, against the JSON of the same command
 
-    figures.py KIND FOLDER/NAME ANSWER.json      KIND: prices, busbw, busbw-by-gpus, front, gaps, runs
+    figures.py KIND FOLDER/NAME ANSWER.json TEXT      KIND: prices, busbw, busbw-by-gpus, front, gaps, runs
 
-FOLDER/NAME.dat holds the numbers of the answer, block by block, and FOLDER/NAME.gp draws each block once, under its name.
-Prints how many numbers were held against the answer, or ends with what is wrong.
+The table of prices in TEXT, and FOLDER/NAME.dat, hold the numbers of the answer, block by block, and FOLDER/NAME.gp draws
+each block once, under its name. Prints how many numbers were held against the answer, or ends with what is wrong.
 """
 import json
 import math
@@ -11,7 +11,7 @@ import re
 import shlex
 import sys
 
-kind, at, answer = sys.argv[1:]
+kind, at, answer, text = sys.argv[1:]
 answer = json.load(open(answer))
 name = at.rsplit("/", 1)[1]
 lines = open(at + ".gp").read().rstrip("\n").split("\n")
@@ -68,7 +68,19 @@ def year_of(date):
     return year + 0.5  # of two years, as 2025-2026, the first
 
 
+def listed():
+    """The table of prices: in cents by the hour, else in whole dollars."""
+    title, table = open(text).read().rstrip("\n").split("\n\n")
+    head, *rows = [re.split("  +", line.rstrip()) for line in table.split("\n")]
+    assert title == answer["item"] + (", a GPU and hour" if answer["per_hour"] else "")
+    assert head == ["date", "low USD", "likely USD", "high USD", "price", "book", "buyer", "source"], head
+    for row, p in zip(rows, answer["prices"], strict=True):
+        usd = ["%.*f" % (2 if answer["per_hour"] else 0, p[key]) for key in ("low_usd", "usd", "high_usd")]
+        assert row == [p["date"], *usd, p["kind"], p["book"], p["buyer"] or "-"] + [p["source"][:60]] * bool(p["source"]), (row, p)
+
+
 def prices():
+    listed()
     groups = grouped(answer["prices"], lambda p: p["book"])
     years = [math.floor(year_of(p["date"])) for p in answer["prices"]]
     for (book, points), (head, rows) in zip(groups.items(), blocks(), strict=True):

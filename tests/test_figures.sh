@@ -8,10 +8,10 @@ fi
 held() { # KIND NAME OPTION PATH command...: draws $tmp/NAME.svg by that option, and holds it against the JSON
 	kind=$1 svg=$tmp/$2.svg option=$3 path=$4
 	shift 4
-	"$f" "$@" "$option" "$path" >/dev/null && grep -q '</svg>' "$svg" && "$f" "$@" --json >"$tmp/answer.json" &&
-		python3 tests/figures.py "$kind" "${svg%.svg}" "$tmp/answer.json"
+	"$f" "$@" "$option" "$path" >"$tmp/text" && grep -q '</svg>' "$svg" && "$f" "$@" --json >"$tmp/answer.json" &&
+		python3 tests/figures.py "$kind" "${svg%.svg}" "$tmp/answer.json" "$tmp/text"
 }
-for item in hgx-h100-server optic-2x400g-generic switch-sn5600 h100-sxm; do
+for item in hgx-h100-server optic-2x400g-generic switch-sn5600 h100-sxm fiber; do
 	ok "prices of $item" held prices p --plot "$tmp/p.svg" prices show "$item"
 done
 node=examples/01-first-answer/h100.yaml
@@ -20,7 +20,7 @@ busbw() { # of all of the same command
 }
 ok "bandwidth of one size" busbw --op all_reduce --bytes 1000000 --gpus 16
 ok "bandwidth of a row of sizes" busbw --op all_reduce,all_gather,all_to_all --gpus 2,8,16,128 --bytes 1KiB,1000KiB,1MiB,1536KiB,1GiB
-ok "the same, by GPUs" python3 tests/figures.py busbw-by-gpus "$tmp/c/busbw-by-gpus" "$tmp/answer.json"
+ok "the same, by GPUs" python3 tests/figures.py busbw-by-gpus "$tmp/c/busbw-by-gpus" "$tmp/answer.json" "$tmp/text"
 cat >"$tmp/plan.yaml" <<'EOP'
 model: {name: llama3-8b, num_hidden_layers: 4}
 cluster: {gpu: h200, gpus: [2, 4, 8]}
