@@ -299,6 +299,9 @@ def compared(text, answer, table):
     whole = sum(d["this_ns_per_token"] - d["first_ns_per_token"] for d in answer["differences"])
     for d in answer["differences"]:
         assert abs(d["share_frac"] * abs(whole) - d["this_ns_per_token"] + d["first_ns_per_token"]) < 1e-9 * abs(whole), d
+    for d, side in zip(("first_ns_per_token", "this_ns_per_token"), sides):
+        whole = side["scenario"]["cluster"]["gpus"] / side["tokens_per_s"] * 1e9
+        assert abs(sum(x[d] for x in answer["differences"] if x["scenario"] == 1) / whole - 1) < 1e-9, (d, whole)
     parts = answer["cost_differences"][0]["parts"]
     added = sum(p["usd_per_million_tokens"] for p in parts)
     for row, (name, value) in zip([cells(l) for l in whys[1][2:]], [
