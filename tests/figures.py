@@ -2,8 +2,9 @@
 
     figures.py KIND FOLDER/NAME ANSWER.json TEXT      KIND: prices, busbw, busbw-by-gpus, front, gaps, runs
 
-The table of prices in TEXT, and FOLDER/NAME.dat, hold the numbers of the answer, block by block, and FOLDER/NAME.gp draws
-each block once, under its name. Prints how many numbers were held against the answer, or ends with what is wrong.
+The tables of prices and of runs in TEXT, and FOLDER/NAME.dat, hold the numbers of the answer, block by block, and
+FOLDER/NAME.gp draws each block once, under its name. Prints how many numbers were held against the answer, or ends with
+what is wrong.
 """
 import json
 import math
@@ -149,7 +150,23 @@ def gaps():
                          ("2", "2", "1", "6", "backward, recorded"), ("2", "3", "2", "6", "predicted")], found
 
 
+def rows_of_runs():
+    """The table of runs, and below it the errors in sum."""
+    lines = open(text).read().rstrip("\n").split("\n")
+    for line, r in zip(lines[1:-2], answer["runs"], strict=True):
+        t = r["traits"]
+        plan = "%s tp%d pp%d cp%d ep%d" % tuple(t[k] for k in ("sharding", "tp", "pp", "cp", "ep"))
+        assert re.split("  +", line) == [r["id"], t["gpu"], "%d" % t["gpus"], t["stack"], plan, t["precision"],
+                                         "%.0f" % r["tokens_per_s_per_gpu"], "%+.1f %%" % (100 * r["error_frac"])], line
+    off = sorted(abs(r["error_frac"]) for r in answer["runs"])
+    n = len(off)
+    middle = (off[n // 2] + off[(n - 1) // 2]) / 2
+    assert lines[-2] == "" and lines[-1] == "%d runs; errors in time: mean of absolute values %.1f %%, median %.1f %%, P90 %.1f %%" % (
+        n, 100 * sum(off) / n, 100 * middle, 100 * off[math.ceil(0.9 * n) - 1]), lines[-1]
+
+
 def runs():
+    rows_of_runs()
     groups = grouped(answer["runs"], lambda r: r["traits"]["gpu"])
     for (gpu, of), (head, rows) in zip(groups.items(), blocks(), strict=True):
         assert head == gpu + ": measured, predicted, run"
