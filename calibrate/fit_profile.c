@@ -445,14 +445,11 @@ bool fit_write_profile(const struct fit_input *in, int fold, const char *folder,
 	struct file_out f;
 	char *text = NULL;
 	size_t len;
-	FILE *memory = open_memstream(&text, &len);
+	FILE *memory = allocated(open_memstream(&text, &len));
 	bool ok;
 
-	if (!memory)
-		out_of_memory();
 	write_overlay(in, fold, fit, memory);
-	if (ferror(memory) | fclose(memory) || !text)
-		out_of_memory();
+	memory_close(memory);
 	over = node_read_text(&mem, "the fit", text, len, err);
 	ok = base && over && take_from_base(in, &mem, base, over, err) &&
 	     file_begin(&f, arena_printf(&mem, "%s/%s.yaml", folder, o->name), err);

@@ -154,9 +154,7 @@ char *command_line(int argc, char **argv)
 
 	for (int i = 1; i < argc; i++)
 		n += 4 * strlen(argv[i]) + 3; /* at worst all of it quotes */
-	text = malloc(n);
-	if (!text)
-		out_of_memory();
+	text = allocated(malloc(n));
 	to = stpcpy(text, argv[0]);
 	for (int i = 1; i < argc; i++) {
 		*to++ = ' ';

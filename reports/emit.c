@@ -118,10 +118,8 @@ static void megatron_layout(struct sheet *t)
 	int64_t last = p->pp * p->vpp - 1;
 	char *text = NULL;
 	size_t len;
-	FILE *out = open_memstream(&text, &len);
+	FILE *out = allocated(open_memstream(&text, &len));
 
-	if (!out)
-		out_of_memory();
 	putc('E', out);
 	for (int64_t c = 0, n; c < last; c += n) {
 		n = layout_run(p, c);
@@ -137,8 +135,7 @@ static void megatron_layout(struct sheet *t)
 	for (int64_t i = 0; i < t->s->model->predicted; i++)
 		putc('m', out);
 	putc('L', out);
-	if (fclose(out))
-		out_of_memory();
+	memory_close(out);
 	emit(t, "pipeline_model_parallel_layout", "\"%s\"", text);
 	free(text);
 }

@@ -277,14 +277,11 @@ static bool answer_whole(const struct api_call *call, const struct api_text *bod
 {
 	char *text = NULL;
 	size_t n = 0;
-	FILE *whole = open_memstream(&text, &n);
+	FILE *whole = allocated(open_memstream(&text, &n));
 	bool ok;
 
-	if (!whole)
-		out_of_memory();
 	ok = call->answer(body, whole, err);
-	if (fclose(whole))
-		out_of_memory();
+	memory_close(whole);
 	if (ok)
 		fwrite(text, 1, n, out);
 	free(text);

@@ -158,10 +158,8 @@ static struct ft_run *run_charted(const struct ft_scenario *s, struct ft_sim_job
 {
 	struct ft_run *run;
 	size_t n = 0;
-	FILE *out = open_memstream(&o->memory_svg, &n);
+	FILE *out = allocated(open_memstream(&o->memory_svg, &n));
 
-	if (!out)
-		out_of_memory();
 	job.timeline = FT_TIMELINE_MEMORY;
 	run = ft_sim_run(&job, beside, out, s->memo, why);
 	if (fclose(out)) {

@@ -188,11 +188,9 @@ static bool add(struct space *sp, const struct candidate *c)
 {
 	if (sp->n == sp->cap) {
 		size_t cap = sp->cap ? 2 * sp->cap : 1024;
-		void *more = realloc(sp->candidate, cap * sizeof(*sp->candidate));
 
-		if (!more)
-			out_of_memory();
-		sp->candidate = more;
+		sp->candidate =
+			allocated(realloc(sp->candidate, cap * sizeof(*sp->candidate)));
 		sp->cap = cap;
 	}
 	sp->candidate[sp->n++] = *c;
