@@ -38,10 +38,6 @@ static char escaped(const char **line)
 {
 	const char *p = *line;
 
-	if (p[1] == 'f' && p[2]) {
-		*line += 2;
-		return '\0';
-	}
 	*line += p[1] == '(' && p[2] && p[3] ? 3 : 1;
 	return p[1] == '(' && p[2] && p[3] ? '\0' : p[1] == '&' ? '\0' : p[1];
 }
