@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "base/file.h"
+#include "base/json_text.h"
 #include "base/plain.h"
 #include "base/reader.h"
 #include "base/text.h"
@@ -35,20 +36,13 @@ static const char *file_of(const struct ft_error *err)
 	return slash ? slash + 1 : err->file;
 }
 
-static json_t *text_or_empty(const char *text)
-{
-	json_t *j = json_string(text);
-
-	return j ? j : json_string("");
-}
-
 void api_error(FILE *out, const struct ft_error *err)
 {
 	PLAIN_NUMBERS;
 	json_t *j = json_pack("{s:{s:o,s:i,s:i,s:o,s:o}}", "error", "file",
-			      text_or_empty(file_of(err)), "line", err->line, "column",
-			      err->column, "text", text_or_empty(err->text), "hint",
-			      text_or_empty(hint_of(err->text)));
+			      json_of_text(file_of(err)), "line", err->line, "column",
+			      err->column, "text", json_of_text(err->text), "hint",
+			      json_of_text(hint_of(err->text)));
 
 	json_dumpf(j, out, JSON_INDENT(1));
 	putc('\n', out);

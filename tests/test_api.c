@@ -81,8 +81,9 @@ static void told(struct ft_error err, const char *file, const char *hint)
 	assert_int_equal(json_integer_value(json_object_get(error, "line")), err.line);
 	assert_int_equal(json_integer_value(json_object_get(error, "column")),
 			 err.column);
-	assert_string_equal(text_at(error, "text"),
-			    err.text[0] == '\xff' ? "" : err.text);
+	if (err.text[0] == '\xff')
+		err.text[0] = '?';
+	assert_string_equal(text_at(error, "text"), err.text);
 	json_decref(all);
 	free(text);
 }
@@ -109,7 +110,7 @@ static void an_error_has_a_place_and_a_hint(void **state)
 	told((struct ft_error){ .file = "<a/b", .text = "; all" }, "a/b", "all");
 	told((struct ft_error){ .text = "a;b" }, "", keys);
 	told((struct ft_error){ .text = "" }, "", keys);
-	told((struct ft_error){ .text = "\xff; no text" }, "", "no text");
+	told((struct ft_error){ .text = "\xff; a text" }, "", "a text");
 }
 
 /* The words themselves, or nothing of the answer and why there is none. */
