@@ -232,6 +232,19 @@ for gpu in h100 h200; do
 	two="$t/$gpu-8b4L-fsdp2-s4096-b1-eager.rank0.kineto.json.gz $t/$gpu-8b4L-fsdp2-s4096-b1-eager.rank1.kineto.json.gz"
 	ok "ranks of $gpu wait for each other as their kernels say" python3 tests/skew.py $f $two
 done
+python3 tests/small.py odd >"$tmp/odd.json"
+odd() { # what is odd in a recording is said, and only there
+	$f trace show "$tmp/odd.json" >"$tmp/o" && cat >"$tmp/want" <<'END'
+  1 negative durations were taken as 0
+  1 steps overlap; each ends where the next begins
+  1 events of unknown phases were left out
+END
+	sed -n '2,4p' "$tmp/o" | cmp - "$tmp/want" && grep -qx "2 calls that take memory of the GPU or give it back took the host 0.300 ms:" "$tmp/o" &&
+		grep -qx "2 launches took the host 0.010 ms (5.00 us each), synchronising 0.000 ms;" "$tmp/o" &&
+		python3 tests/small.py ahead >"$tmp/even.json" && $f trace show "$tmp/even.json" >"$tmp/o" &&
+		! grep -qE 'negative|overlap|unknown|take memory' "$tmp/o" && [ -z "$(sed -n 2p "$tmp/o")" ]
+}
+ok "what is odd in a recording is said" odd
 one=measurements/traces/h200-8b4L-fsdp2-s4096-b1-eager.rank0.kineto.json.gz
 ok "show and compare change nothing" fails 64 "are of replay" $f trace show $one --speedup gemm=2
 ok "a collective that is not there cannot be left out" fails 1 "the recorded step has no such collective" $f trace replay $one --without all_reduce
