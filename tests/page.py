@@ -217,9 +217,8 @@ def trust(page, answers):
             same(error.split()[0], r["error_frac"], 0.01)
             same(distance, r["distance"])
         c = a["cost"]
-        goodput = [re.fullmatch(r"Goodput (\S+) %: checkpoints (\S+) %, progress that is lost (\S+) %, recovery (\S+) %"
-                                r".*; a checkpoint every (\d+) min\.", p) for p in page.paragraphs]
-        goodput = [m for m in goodput if m]
+        said = re.compile(r"Goodput (\S+) %: checkpoints (\S+) %, progress that is lost (\S+) %, recovery (\S+) %.*; a checkpoint every (\d+) min\.")
+        goodput = [m for p in page.paragraphs if (m := said.fullmatch(p))]
         assert len(goodput) == len(answers)
         m = goodput[answers.index(a)]
         for shown, key in zip(m.groups(), ("goodput", "checkpoint_frac", "wasted_progress_frac", "recovery_frac")):
@@ -263,6 +262,9 @@ def money(page, answers, flows):
     for row, form in zip(rows[1:-1], FORMS, strict=True):
         for cell, a in zip(row[1:], answers, strict=True):
             same(cell, a["finance"][form + "_usd_per_gpu_hour"])
+    for cell, f in zip(rows[-1][1:], (a["finance"] for a in answers), strict=True):
+        rent, used = f.get("rent_usd_per_gpu_hour"), f.get("break_even_utilization_frac")
+        assert cell == ("-" if not rent else "%.1f %% of %.2f USD/h" % (100 * used, rent) if used < 1 else "never"), (cell, f)
 
 
 def differences(page, answer, answers):
