@@ -24,11 +24,6 @@ static double read_share(struct reader *r, const char *key, double fallback)
 	return share;
 }
 
-const char *ft_recovery_name(enum ft_recovery recovery)
-{
-	return recovery_names[recovery];
-}
-
 /* A figure that is the book's unless it is given; 0 only where nothing may be. */
 static double read_own(struct reader *r, const char *key, enum dimension dim)
 {

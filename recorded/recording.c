@@ -249,11 +249,6 @@ size_t ft_recording_streams(const struct ft_recording *r)
 	return r->stream.n;
 }
 
-size_t ft_recording_threads(const struct ft_recording *r)
-{
-	return r->thread.n;
-}
-
 size_t ft_recording_steps(const struct ft_recording *r)
 {
 	return r->n_steps;
@@ -277,11 +272,6 @@ size_t ft_recording_op_at(const struct ft_recording *r, size_t i)
 size_t ft_recording_call_at(const struct ft_recording *r, size_t i)
 {
 	return r->call_order[i];
-}
-
-const struct ft_rec_span *ft_recording_span(const struct ft_recording *r, size_t i)
-{
-	return table_at(&r->span, i);
 }
 
 const struct ft_rec_span *ft_recording_annotation(const struct ft_recording *r,

@@ -227,15 +227,6 @@ void ft_replay_calls(const struct ft_replay *p, const struct ft_replayed *t,
 	}
 }
 
-const char *ft_rec_cause_name(enum ft_rec_cause cause)
-{
-	static const char *const names[FT_REC_CAUSES] = { "host", "between kernels",
-							  "event", "room",
-							  "unexplained" };
-
-	return names[cause];
-}
-
 /* ---- kernels by name ------------------------------------------------------------------------ */
 
 static int by_falling_time(const void *a, const void *b)

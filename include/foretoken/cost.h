@@ -109,8 +109,6 @@ enum ft_recovery {
 	FT_RECOVERIES
 };
 
-const char *ft_recovery_name(enum ft_recovery recovery); /* "hot" ... */
-
 /* What a scenario says of failures beside its price book. Below 0: the book's. */
 struct ft_failure_terms {
 	enum ft_recovery recovery;

@@ -132,7 +132,6 @@ size_t ft_recording_calls(const struct ft_recording *r);
 size_t ft_recording_spans(const struct ft_recording *r); /* operators */
 size_t ft_recording_annotations(const struct ft_recording *r);
 size_t ft_recording_streams(const struct ft_recording *r);
-size_t ft_recording_threads(const struct ft_recording *r);
 size_t ft_recording_steps(const struct ft_recording *r); /* at least one */
 
 /* In the order of the file; ft_recording_op_at and _call_at by start. */
@@ -140,7 +139,6 @@ const struct ft_rec_op *ft_recording_op(const struct ft_recording *r, size_t i);
 const struct ft_rec_call *ft_recording_call(const struct ft_recording *r, size_t i);
 size_t ft_recording_op_at(const struct ft_recording *r, size_t i);
 size_t ft_recording_call_at(const struct ft_recording *r, size_t i);
-const struct ft_rec_span *ft_recording_span(const struct ft_recording *r, size_t i);
 const struct ft_rec_span *ft_recording_annotation(const struct ft_recording *r,
 						  size_t i);
 const struct ft_rec_step *ft_recording_step(const struct ft_recording *r, size_t i);
@@ -379,7 +377,6 @@ struct ft_rec_skew ft_replay_skew(const struct ft_replay *replay,
 				  struct ft_rec_window window);
 
 /* The name of a cause, as printed: "host", "stream" ... */
-const char *ft_rec_cause_name(enum ft_rec_cause cause);
 
 /* Kernels of one name in a window, by falling time; all in mem. */
 struct ft_rec_kernel {
