@@ -233,7 +233,7 @@ static bool export_chakra(const struct trace_args *a, const struct ft_replay *p,
 {
 	for (size_t k = 0; k < ft_replay_ranks(p); k++) {
 		int64_t rank = ft_recording_rank(ft_replay_recording(p, k));
-		struct file_out f = { 0 };
+		struct file_out f;
 		char path[4096];
 
 		snprintf(path, sizeof(path), "%.4000s.%lld.et", a->chakra,
@@ -251,7 +251,7 @@ static bool export_chakra(const struct trace_args *a, const struct ft_replay *p,
 static bool export_goal(const struct trace_args *a, const struct ft_replay *p,
 			struct ft_error *err)
 {
-	struct file_out f = { 0 };
+	struct file_out f;
 	int64_t messages, kept;
 
 	if (!file_begin(&f, a->goal, err))

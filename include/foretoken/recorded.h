@@ -376,8 +376,6 @@ struct ft_rec_skew ft_replay_skew(const struct ft_replay *replay,
 				  const struct ft_replayed *times, size_t rank,
 				  struct ft_rec_window window);
 
-/* The name of a cause, as printed: "host", "stream" ... */
-
 /* Kernels of one name in a window, by falling time; all in mem. */
 struct ft_rec_kernel {
 	int32_t name;
