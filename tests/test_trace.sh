@@ -108,6 +108,10 @@ ok "what Inductor fuses with others is none of them" class memory triton_red_fus
 ok "its templates are" class gemm triton_tem_fused_addmm_3 triton_tem_fused_bmm_1
 ok "attention of flex_attention, of Composable Kernel" class attention triton_tem_fused_flex_attention_0 _ZN7ck_tile6kentryILi2ENS_13FmhaFwdKernelINS_9BlockFmhaEEEEEvT1_
 ok "an optimizer of 8 bits" class optimizer "void kOptimizerStatic8bit2StateBlockwise<float, 0, 256, 1>"
+python3 tests/small.py groups allreduce:mesh_dp:0,1 allreduce:mesh_tp:0,1 >"$tmp/same.json"
+for kind in dp:Data tp:Tensor; do
+	ok "groups of the same ranks are told apart by their descriptions: ${kind%:*}" json 'd["machine"]["'${kind%:*}'"] == 4 and "'${kind#*:}'-parallel: the group of 2 ranks described as '"'mesh_${kind%:*}'"'" in str(d["notes"]).replace("\\", "")' replay "$tmp/same.json" --scale ${kind%:*}=4
+done
 python3 tests/small.py groups _reduce_scatter_base:mesh_dp:0,2 allreduce:mesh_tp:0,1 >"$tmp/mesh.json"
 ok "ranks that are not told are as many as groups fill" json 'd["machine"]["ranks_recorded"] == 4 and d["machine"]["ranks"] == 8 and "4, by the groups" in str(d["notes"])' replay "$tmp/mesh.json" --scale dp=4
 
