@@ -57,7 +57,7 @@ static const char *blocks(struct plot *q, const struct ft_collective_line *l, si
 	for (size_t i = 0; i < n; i++) {
 		size_t before = 0;
 
-		while (before < i && !same_curve(&l[before], &l[i], by_gpus))
+		while (!same_curve(&l[before], &l[i], by_gpus))
 			before++;
 		if (before < i)
 			continue;
