@@ -223,9 +223,9 @@ static void a_window_bounds_what_attention_sees(void **state)
 
 static void a_vocabulary_is_padded_only_when_it_is_the_familys_own(void **state)
 {
-	struct ft_model *own =
-		load("{name: gpt, num_hidden_layers: 2, hidden_size: 64, "
-		     "num_attention_heads: 4}");
+	struct ft_model *preset,
+		*own = load("{name: gpt, num_hidden_layers: 2, hidden_size: 64, "
+			    "num_attention_heads: 4}");
 	struct ft_model *given =
 		load("{name: gpt, num_hidden_layers: 2, hidden_size: 64, "
 		     "num_attention_heads: 4, vocab_size: 50257}");
@@ -235,6 +235,10 @@ static void a_vocabulary_is_padded_only_when_it_is_the_familys_own(void **state)
 	assert_int_equal(ft_model_vocab(own, 4), 50688);
 	assert_int_equal(ft_model_vocab(own, 8), 51200);
 	assert_int_equal(ft_model_vocab(given, 8), 50257);
+	preset = load("llama2-7b"); /* says of no multiple */
+	assert_int_equal(ft_model_vocab(preset, 1), 32000);
+	assert_int_equal(ft_model_vocab(preset, 3), 32000);
+	ft_model_free(preset);
 	assert_int_equal(own->layer[0].intermediate, 256);
 	ft_model_free(own);
 	ft_model_free(given);
