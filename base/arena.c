@@ -77,6 +77,12 @@ void arena_keep_pages(void)
 #endif
 }
 
+void memory_close(FILE *memory)
+{
+	if (ferror(memory) | fclose(memory))
+		out_of_memory();
+}
+
 static void new_block(struct arena *mem, size_t want)
 {
 	size_t size = mem->top ? 2 * mem->top->size : FIRST_BLOCK;
@@ -86,9 +92,7 @@ static void new_block(struct arena *mem, size_t want)
 		size = LARGEST_BLOCK;
 	if (size < want || EACH_ALONE)
 		size = want;
-	b = malloc(sizeof(*b) + size);
-	if (!b)
-		out_of_memory();
+	b = allocated(malloc(sizeof(*b) + size));
 	b->below = mem->top;
 	b->size = size;
 	mem->top = b;

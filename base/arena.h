@@ -11,6 +11,7 @@
 #define BASE_ARENA_H
 
 #include <stddef.h>
+#include <stdio.h>
 
 #include "foretoken/base.h"
 
@@ -26,6 +27,8 @@ struct arena {
 void out_of_memory(void) __attribute__((noreturn));
 /* What a library allocated, if it could. */
 void *allocated(void *p) __attribute__((returns_nonnull));
+/* Ends a stream into memory: its text is whole. */
+void memory_close(FILE *memory);
 
 /* For a program's main, ahead of all else: memory that was used once stays the process's, and comes
  * in pages as large as there are. A step touches some thousand small pages, for the first time

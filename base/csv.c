@@ -148,8 +148,8 @@ static void skip_blank(struct scan *s)
 	}
 }
 
-/* One line of cells; the count, or -1. */
-static int row_of(struct scan *s, struct csv_cell *row, size_t most)
+/* One line of cells; the count, or 0: an error that was told. */
+static size_t row_of(struct scan *s, struct csv_cell *row, size_t most)
 {
 	bool last = false;
 	size_t n = 0;
@@ -162,14 +162,14 @@ static int row_of(struct scan *s, struct csv_cell *row, size_t most)
 				"this row has more than the "
 				"header's %zu columns",
 				most);
-			return -1;
+			return 0;
 		}
 		if (!take(s, &row[n++], &last))
-			return -1;
+			return 0;
 	}
 	s->line++;
 	s->line_start = s->p;
-	return (int)n;
+	return n;
 }
 
 /* A header without a comma has the semicolons or tabs of a spreadsheet between its cells. */
@@ -191,7 +191,7 @@ static bool header(struct csv_rows *t)
 	struct scan *s = t->scan;
 	struct csv_cell *cell = ARENA_ARRAY(s->mem, LIMIT_CSV_COLUMNS, struct csv_cell);
 	struct ft_mark at;
-	int n;
+	size_t n;
 
 	skip_blank(s);
 	at = here(s, s->p);
@@ -199,16 +199,16 @@ static bool header(struct csv_rows *t)
 		return ft_fail(s->err, &at, "is empty: a header line is needed");
 	s->between = between_cells(s);
 	n = row_of(s, cell, LIMIT_CSV_COLUMNS);
-	if (n < 0)
+	if (!n)
 		return false;
-	t->n_columns = (size_t)n;
+	t->n_columns = n;
 	t->column = ARENA_ARRAY(s->mem, t->n_columns, const char *);
 	t->column_place = ARENA_ARRAY(s->mem, t->n_columns, int);
 	t->header_line = at.line;
-	for (int i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		t->column[i] = cell[i].text;
 		at.column = t->column_place[i] = cell[i].place;
-		for (int j = 0; j < i; j++)
+		for (size_t j = 0; j < i; j++)
 			if (!strcmp(cell[i].text, cell[j].text))
 				return ft_fail(s->err, &at,
 					       "column '%.60s' is "
@@ -280,7 +280,7 @@ static int next_row(struct csv_rows *t)
 {
 	struct scan *s = t->scan;
 	struct ft_mark at;
-	int n;
+	size_t n;
 
 	skip_blank(s);
 	if (s->p >= s->end)
@@ -293,11 +293,11 @@ static int next_row(struct csv_rows *t)
 	}
 	t->line = s->line;
 	n = row_of(s, t->cell, t->n_columns);
-	if (n < 0)
+	if (!n)
 		return -1;
-	if ((size_t)n != t->n_columns) {
+	if (n != t->n_columns) {
 		ft_fail(s->err, &at,
-			"this row has %d cells, the "
+			"this row has %zu cells, the "
 			"header %zu",
 			n, t->n_columns);
 		return -1;

@@ -3,31 +3,27 @@
 
 #include <string.h>
 
-void csv_put(FILE *out, const char *text, bool last)
+static void put_quoted(FILE *out, const char *before, const char *text)
 {
-	if (strpbrk(text, ",\"\n\r")) {
-		putc('"', out);
-		for (; *text; text++) {
-			if (*text == '"')
-				putc('"', out);
-			putc(*text, out);
-		}
-		putc('"', out);
-	} else {
-		fputs(text, out);
-	}
-	putc(last ? '\n' : ',', out);
-}
-
-void csv_cell(FILE *out, const char *text)
-{
-	putc('"', out);
-	if (*text && strchr("=+-@", *text))
-		putc('\'', out);
+	fprintf(out, "\"%s", before);
 	for (; *text; text++) {
 		if (*text == '"')
 			putc('"', out);
 		putc(*text, out);
 	}
 	putc('"', out);
+}
+
+void csv_put(FILE *out, const char *text, bool last)
+{
+	if (strpbrk(text, ",\"\n\r"))
+		put_quoted(out, "", text);
+	else
+		fputs(text, out);
+	putc(last ? '\n' : ',', out);
+}
+
+void csv_cell(FILE *out, const char *text)
+{
+	put_quoted(out, *text && strchr("=+-@", *text) ? "'" : "", text);
 }

@@ -413,7 +413,7 @@ static bool look(struct arena *mem, const char *path, const struct ft_mark *at,
 
 bool file_may_name(const struct ft_mark *at)
 {
-	return !at || !at->file || strncmp(at->file, FILE_FOREIGN, 1) != 0;
+	return !at || !at->file || !text_begins_with(at->file, FILE_FOREIGN);
 }
 
 static const char *find_path(struct arena *mem, const char *name,

@@ -75,9 +75,8 @@ static int run(const char *folder, int out, char *const argv[], int *status)
 	posix_spawn_file_actions_destroy(&actions);
 	if (why)
 		return why;
-	while (waitpid(pid, status, 0) != pid)
-		if (errno != EINTR)
-			return errno;
+	while (waitpid(pid, status, 0) < 0 && errno == EINTR)
+		;
 	return 0;
 }
 

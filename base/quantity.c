@@ -187,8 +187,6 @@ static const char *scaled(double value, const char *unit, char *buf, size_t n)
 		i++;
 	}
 	snprintf(buf, n, "%.3g %s%s", v, thousand[i], unit);
-	if (fabs(v) >= 100 && fabs(v) < 1000)
-		snprintf(buf, n, "%.0f %s%s", v, thousand[i], unit);
 	return buf;
 }
 
@@ -216,23 +214,6 @@ static const char *time_text(double s, char *buf, size_t n)
 
 const char *quantity_text(double value, enum dimension dim, char *buf, size_t n)
 {
-	const struct kind *k = &kinds[dim];
-
-	switch (dim) {
-	case DIM_S:
-		return time_text(value, buf, n);
-	case DIM_NONE:
-		snprintf(buf, n, "%.4g", value);
-		return buf;
-	case DIM_FRAC:
-		snprintf(buf, n, "%.1f %%", 100 * value);
-		return buf;
-	case DIM_USD_PER_HOUR:
-	case DIM_USD_PER_KWH:
-	case DIM_USD_PER_KW_MONTH:
-		snprintf(buf, n, "%.3g %s", value, k->unit[0].word);
-		return buf;
-	default:
-		return scaled(value, k->unit[0].word, buf, n);
-	}
+	return dim == DIM_S ? time_text(value, buf, n) :
+			      scaled(value, kinds[dim].unit[0].word, buf, n);
 }

@@ -40,6 +40,10 @@ void text_visible(const char *text, char *to, size_t n);
  * line ends, which XML cannot hold, as ?. */
 void text_put_xml(FILE *out, const char *text);
 
+static inline bool text_begins_with(const char *text, const char *head)
+{
+	return !strncmp(text, head, strlen(head));
+}
 bool text_ends_with(const char *text, const char *tail);
 
 /* The year and month of "2026-11" or "2026-11-22"; of "2026" its first month. false: none. */

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/node.h"
 #include "base/stats.h"
+#include "base/text.h"
 #include "calibrate/fit.h"
 #include "calibrate/store.h"
 #include "foretoken/hw.h"
@@ -395,7 +396,7 @@ static void write_errors(const struct ft_fit *fit, FILE *out)
 	for (size_t i = 0; i < fit->n_groups; i++) {
 		const struct ft_fit_error *e = &fit->group[i];
 
-		if (!strncmp(e->family, "collective ", 11))
+		if (text_begins_with(e->family, "collective "))
 			continue; /* too many: `fit` prints them */
 		fprintf(out,
 			"#   %-34s n %4zu  MAPE %5.1f %%  p90 %5.1f %%  bias "
@@ -444,14 +445,11 @@ bool fit_write_profile(const struct fit_input *in, int fold, const char *folder,
 	struct file_out f;
 	char *text = NULL;
 	size_t len;
-	FILE *memory = open_memstream(&text, &len);
+	FILE *memory = allocated(open_memstream(&text, &len));
 	bool ok;
 
-	if (!memory)
-		out_of_memory();
 	write_overlay(in, fold, fit, memory);
-	if (ferror(memory) | fclose(memory) || !text)
-		out_of_memory();
+	memory_close(memory);
 	over = node_read_text(&mem, "the fit", text, len, err);
 	ok = base && over && take_from_base(in, &mem, base, over, err) &&
 	     file_begin(&f, arena_printf(&mem, "%s/%s.yaml", folder, o->name), err);

@@ -10,6 +10,7 @@
 
 #include "base/node.h"
 #include "base/stats.h"
+#include "base/text.h"
 #include "calibrate/fit.h"
 #include "calibrate/store.h"
 #include "foretoken/hw.h"
@@ -182,7 +183,7 @@ void fit_published_provenance(const struct fit_input *in, const char *kind,
 	const char *more = own ? base->note : "";
 	struct arena mem = { 0 };
 
-	if (!strncmp(more, note, strlen(note)))
+	if (text_begins_with(more, note))
 		note = "";
 	node_put_field(out, "  provenance: {kind: published, source: ",
 		       own ? base->source : "published rows, see SOURCES.md", ", ");

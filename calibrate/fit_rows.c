@@ -13,6 +13,7 @@
 
 #include "base/csv.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "calibrate/fit.h"
 #include "calibrate/store.h"
 #include "foretoken/hw.h"
@@ -157,7 +158,7 @@ static bool stays(const struct fit_input *in, int fold, const char *kind,
 	const char *source = csv_text(t, i, csv_column(t, "source"));
 	enum ft_dtype dtype;
 
-	if (!strncmp(source, "probe-", 6) && fit_origin(in, kind) == FIT_MEASURED)
+	if (text_begins_with(source, "probe-") && fit_origin(in, kind) == FIT_MEASURED)
 		return false;
 	if (fit_has_code(in, source))
 		return false;

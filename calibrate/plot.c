@@ -220,12 +220,9 @@ static bool draw_bus(struct plot *p)
 
 	if (!called || !begin(p, "busbw.dat", &f))
 		return false;
-	script = open_memstream(&panels, &size);
-	if (!script)
-		out_of_memory();
+	script = allocated(open_memstream(&panels, &size));
 	ok = bus_data(p, &f, script, &blocks);
-	if (ferror(script) | fclose(script) || !panels)
-		out_of_memory();
+	memory_close(script);
 	if (ok && blocks) /* else no collectives were measured */
 		ok = draw(
 			p, "busbw", "size 1200,800 dynamic noenhanced",

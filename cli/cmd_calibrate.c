@@ -5,6 +5,7 @@
 
 #include <jansson.h>
 
+#include "base/json_text.h"
 #include "cli/calibrate.h"
 
 enum {
@@ -168,21 +169,6 @@ static int do_import(const struct calibrate_args *a, struct ft_store *store)
 		printf("%s: %zu measurements\n", path, n);
 	}
 	return finish_output();
-}
-
-/* What is no UTF-8 loses the bytes that are not ASCII. */
-static json_t *json_of_text(const char *text)
-{
-	char ascii[512];
-	json_t *t = json_string(text);
-
-	if (t)
-		return t;
-	snprintf(ascii, sizeof(ascii), "%s", text);
-	for (char *p = ascii; *p; p++)
-		if (*p & 0x80)
-			*p = '?';
-	return json_string(ascii);
 }
 
 static int print_json(json_t *top)

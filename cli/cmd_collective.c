@@ -242,9 +242,7 @@ int cmd_collective(int argc, char **argv)
 	shelf = ft_shelf_new();
 	s = ft_scenario_load(shelf, a.shared.word.word[0], a.shared.set.word,
 			     a.shared.set.n, false, &err);
-	w.line = calloc(MOST_LINES, sizeof(*w.line));
-	if (!w.line)
-		out_of_memory();
+	w.line = allocated(calloc(MOST_LINES, sizeof(*w.line)));
 	w.ccl = s ? ft_scenario_ccl(s, &err) : NULL;
 	w.cluster = s ? s->cluster : NULL;
 	ok = w.ccl && lines(&a, &w, &err);

@@ -173,7 +173,7 @@ static bool tell_other(const char *word)
 {
 	const struct ft_outcome_field *f;
 	size_t n = ft_outcome_fields(&f);
-	const char *key = strncmp(word, "model.", 6) ? word : word + 6;
+	const char *key = text_begins_with(word, "model.") ? word + 6 : word;
 
 	for (size_t i = 0; i < n; i++)
 		if (!strcmp(word, f[i].key) || ends_in(f[i].key, word) ||

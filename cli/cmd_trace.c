@@ -216,7 +216,7 @@ static bool replay(const struct trace_args *a, const struct ft_scenario *s,
 static bool export_goal(const struct trace_args *a, const struct ft_scenario *s,
 			struct ft_error *err)
 {
-	struct file_out f = { 0 };
+	struct file_out f;
 
 	if (!file_begin(&f, a->goal, err))
 		return false;

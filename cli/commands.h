@@ -13,6 +13,7 @@
 #include <stdio.h>
 
 #include "base/limits.h"
+#include "base/progress.h"
 #include "foretoken/base.h"
 
 int cmd_simulate(int argc, char **argv);
@@ -84,18 +85,8 @@ void parse_arguments(const struct argp *argp, int argc, char **argv, void *input
 /* A whole number from `least`, or a line on stderr: wrong usage. */
 bool whole_argument(const char *what, const char *text, int64_t least, int64_t *out);
 
-/* A bar on stderr, on a terminal only, from a second on: done, total, time left. */
-struct progress {
-	const char *what; /* "run", "row" */
-	double begun_s, told_s;
-	double pace_s; /* since when the work so far has gone at one pace: counts that fall */
-	size_t from,
-		last; /* begin another phase; fresh ones then, and when told last */
-	bool quiet;   /* nothing is told */
-	bool lines; /* a line each half minute instead, terminal or not: mpirun hides it */
-};
-
+/* Of work that begins now, told on stderr: a bar, where that is a terminal. */
 struct progress progress_begin(const char *what);
-/* context: a struct progress. fresh: of those finished, the ones that took time. */
+/* What progress_say is told; context: a struct progress. */
 void progress_tell(void *context, size_t finished, size_t fresh, size_t total);
 #endif

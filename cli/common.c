@@ -51,7 +51,8 @@ static bool line_of(const struct ft_error *err, int from, char *line, size_t n)
 	FILE *f;
 	int c = 0;
 
-	if (!strncmp(err->file, "--set ", 6) || !strncmp(err->file, "--price ", 8)) {
+	if (text_begins_with(err->file, "--set ") ||
+	    text_begins_with(err->file, "--price ")) {
 		snprintf(line, n, "%s",
 			 (size_t)from < strlen(err->file) ? err->file + from : "");
 		return true;
@@ -153,9 +154,7 @@ char *command_line(int argc, char **argv)
 
 	for (int i = 1; i < argc; i++)
 		n += 4 * strlen(argv[i]) + 3; /* at worst all of it quotes */
-	text = malloc(n);
-	if (!text)
-		out_of_memory();
+	text = allocated(malloc(n));
 	to = stpcpy(text, argv[0]);
 	for (int i = 1; i < argc; i++) {
 		*to++ = ' ';
@@ -237,74 +236,15 @@ struct progress progress_begin(const char *what)
 {
 	double now = now_s();
 
-	return (struct progress){ .what = what, .begun_s = now, .pace_s = now };
-}
-
-/* "1:02:03", "4 s" */
-static void put_time(double s)
-{
-	long t = (long)(s + 0.5);
-
-	if (t < 60)
-		fprintf(stderr, "%ld s", t);
-	else if (t < 3600)
-		fprintf(stderr, "%ld:%02ld", t / 60, t % 60);
-	else
-		fprintf(stderr, "%ld:%02ld:%02ld", t / 3600, t / 60 % 60, t % 60);
-}
-
-/* At the pace of this phase. */
-static void put_left(const struct progress *p, size_t finished, size_t fresh,
-		     size_t total)
-{
-	if (fresh <= p->from)
-		return;
-	fputs(", ", stderr);
-	put_time((now_s() - p->pace_s) * (double)(total - finished) /
-		 (double)(fresh - p->from));
-	fputs(" left", stderr);
-}
-
-static void note_phase(struct progress *p, size_t fresh, double now)
-{
-	if (fresh < p->last) {
-		p->pace_s = now;
-		p->from = fresh;
-	}
-	p->last = fresh;
+	return (struct progress){ .what = what,
+				  .to = stderr,
+				  .terminal = isatty(STDERR_FILENO),
+				  .begun_s = now,
+				  .told_s = now,
+				  .pace_s = now };
 }
 
 void progress_tell(void *context, size_t finished, size_t fresh, size_t total)
 {
-	enum { WIDTH = 30, LINE_S = 30 };
-	struct progress *p = context;
-	double now = now_s(), spent = now - p->begun_s;
-	size_t full = total ? WIDTH * finished / total : WIDTH;
-
-	note_phase(p, fresh, now);
-	if (p->quiet)
-		return;
-	if (p->lines && finished < total && now - p->told_s >= LINE_S &&
-	    spent >= LINE_S) {
-		p->told_s = now;
-		fprintf(stderr, "foretoken: %s %zu of %zu", p->what, finished, total);
-		put_left(p, finished, fresh, total);
-		putc('\n', stderr);
-	}
-	if (p->lines || !isatty(STDERR_FILENO) || spent < 1)
-		return;
-	if (finished == total) {
-		if (p->told_s > 0)
-			fputs("\r\033[K", stderr);
-		return;
-	}
-	if (now - p->told_s < 0.2)
-		return;
-	p->told_s = now;
-	fputs("\r[", stderr);
-	for (size_t i = 0; i < WIDTH; i++)
-		putc(i < full ? '#' : '.', stderr);
-	fprintf(stderr, "] %s %zu of %zu", p->what, finished, total);
-	put_left(p, finished, fresh, total);
-	fputs("\033[K", stderr);
+	progress_say(context, now_s(), finished, fresh, total);
 }

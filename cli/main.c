@@ -67,10 +67,8 @@ static int unknown(const char *name)
 /* A JSON answer never lacks a part for want of memory. */
 static void *alloc_or_end(size_t n)
 {
-	void *p = malloc(n ? n : 1);
+	void *p = allocated(malloc(n ? n : 1));
 
-	if (!p)
-		out_of_memory();
 	return p;
 }
 

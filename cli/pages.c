@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/text.h"
 
 static const struct {
 	const char *kind, *of, *page, *text;
@@ -37,10 +38,6 @@ static char escaped(const char **line)
 {
 	const char *p = *line;
 
-	if (p[1] == 'f' && p[2]) {
-		*line += 2;
-		return '\0';
-	}
 	*line += p[1] == '(' && p[2] && p[3] ? 3 : 1;
 	return p[1] == '(' && p[2] && p[3] ? '\0' : p[1] == '&' ? '\0' : p[1];
 }
@@ -159,7 +156,7 @@ static void add_words(struct reading *r, const char *line)
 		return;
 	plain_line(line, text);
 	put_behind(r->about, text);
-	if (!strncmp(line, ".B ", 3))
+	if (text_begins_with(line, ".B "))
 		put_behind(r->bold, text);
 }
 
@@ -180,7 +177,7 @@ static void settle_section(struct reading *r, const char *line)
 
 	r->section = NULL;
 	r->section_next = false;
-	if (strncmp(line, ".B ", 3) || strcmp(line + 3, own) != 0)
+	if (!text_begins_with(line, ".B ") || strcmp(line + 3, own) != 0)
 		return;
 	open_entry(r, line); /* what the section says before its keys */
 	r->section = own;
@@ -203,7 +200,7 @@ static void take_line(struct reading *r, const char *line)
 	if (r->names_next) {
 		r->names_next = false;
 		open_entry(r, line);
-	} else if (!strncmp(line, ".SH ", 4)) {
+	} else if (text_begins_with(line, ".SH ")) {
 		close_entry(r);
 		begin_section(r, line + 4);
 	} else if (!strcmp(line, ".TP")) {
@@ -212,7 +209,7 @@ static void take_line(struct reading *r, const char *line)
 	} else if (!strcmp(line, ".RS") || !strcmp(line, ".RE")) {
 		close_entry(r);
 		nest(r, line[2] == 'S');
-	} else if (!strncmp(line, ".PP", 3) || !strncmp(line, ".IP", 3)) {
+	} else if (text_begins_with(line, ".PP") || text_begins_with(line, ".IP")) {
 		close_entry(r);
 	} else {
 		add_words(r, line);

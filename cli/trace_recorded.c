@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/file.h"
 #include "base/terminal.h"
+#include "base/text.h"
 #include "cli/trace.h"
 #include "foretoken/reports.h"
 
@@ -52,11 +53,11 @@ bool trace_speedup(struct trace_args *a, const char *word,
 
 bool trace_scale(struct trace_args *a, const char *word, const struct argp_state *state)
 {
-	bool tensor = !strncmp(word, "tp=", 3);
+	bool tensor = text_begins_with(word, "tp=");
 	char *end;
 	long long n;
 
-	if (!tensor && strncmp(word, "dp=", 3)) {
+	if (!tensor && !text_begins_with(word, "dp=")) {
 		argp_error(state,
 			   "--scale takes dp=N, the data-parallel ranks, or tp=N, the "
 			   "tensor-parallel ones; not '%s'",
@@ -232,7 +233,7 @@ static bool export_chakra(const struct trace_args *a, const struct ft_replay *p,
 {
 	for (size_t k = 0; k < ft_replay_ranks(p); k++) {
 		int64_t rank = ft_recording_rank(ft_replay_recording(p, k));
-		struct file_out f = { 0 };
+		struct file_out f;
 		char path[4096];
 
 		snprintf(path, sizeof(path), "%.4000s.%lld.et", a->chakra,
@@ -250,7 +251,7 @@ static bool export_chakra(const struct trace_args *a, const struct ft_replay *p,
 static bool export_goal(const struct trace_args *a, const struct ft_replay *p,
 			struct ft_error *err)
 {
-	struct file_out f = { 0 };
+	struct file_out f;
 	int64_t messages, kept;
 
 	if (!file_begin(&f, a->goal, err))

@@ -66,7 +66,7 @@ static bool read_amount(struct reader *r, const char *item, const struct node *n
 static const struct ft_provenance *from_of(struct arena *mem, const struct ft_mark *at)
 {
 	struct ft_provenance *from = ARENA_NEW(mem, struct ft_provenance);
-	bool typed = at->file && !strncmp(at->file, "--", 2);
+	bool typed = at->file && text_begins_with(at->file, "--");
 
 	*from = (struct ft_provenance){
 		FT_PUBLISHED,

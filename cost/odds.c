@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/stats.h"
+#include "base/text.h"
 #include "cost/capital.h"
 #include "cost/factors.h"
 
@@ -86,7 +87,7 @@ static enum cause cause_of(const struct ft_purchase *p, const struct ft_bom_item
 
 	if (p->bom->rented)
 		return nvidia ? CAUSE_RENT_NVIDIA : CAUSE_RENT_AMD;
-	if (!strncmp(line->item, "optic", 5))
+	if (text_begins_with(line->item, "optic"))
 		return CAUSE_OPTICS;
 	switch (line->part_class) {
 	case FT_PART_SERVER:

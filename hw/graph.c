@@ -306,10 +306,8 @@ bool graph_topology(const struct ft_fabric *fabric, int64_t nodes, int64_t nics,
 		    struct ft_topology *t, struct ft_error *err)
 {
 	const struct ft_switch_graph *g = fabric->graph;
-	int64_t *down = calloc(g->n_switches, sizeof(*down));
+	int64_t *down = allocated(calloc(g->n_switches, sizeof(*down)));
 
-	if (!down)
-		out_of_memory();
 	if (!check_ports(fabric, nodes, nics, down, err)) {
 		free(down);
 		return false;

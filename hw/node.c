@@ -5,6 +5,7 @@
 #include "base/extends.h"
 #include "base/plain.h"
 #include "base/reader.h"
+#include "base/text.h"
 #include "foretoken/hw.h"
 
 struct owned {
@@ -17,7 +18,8 @@ static const char *const scale_ups[] = { "nvlink", "nvlink-no-nvls", "xgmi", "pc
 /* NVLink with and without reduction in the switch is one. */
 static bool one_fabric(const char *a, const char *b)
 {
-	return !strcmp(a, b) || (!strncmp(a, "nvlink", 6) && !strncmp(b, "nvlink", 6));
+	return !strcmp(a, b) ||
+	       (text_begins_with(a, "nvlink") && text_begins_with(b, "nvlink"));
 }
 
 /* Another fabric than that of the node that is extended, at that one's bandwidth. */

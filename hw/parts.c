@@ -330,13 +330,12 @@ static void count_devices(const struct table *t, int64_t *ports, double *units)
 	*units = 0;
 	for (size_t i = 0; i < t->to->n; i++) {
 		const struct ft_part_line *l = &t->line[i];
-		double each = l->part ? l->part->rack_units.value : 0;
 
-		if (!(each > 0))
+		if (!l->part || !(l->part->rack_units.value > 0))
 			continue;
 		*ports += l->count;
 		if (l->part_class != FT_PART_SERVER && l->part_class != FT_PART_SPARE)
-			*units += (double)l->count * each;
+			*units += (double)l->count * l->part->rack_units.value;
 	}
 }
 

@@ -216,10 +216,10 @@ double ft_model_predicted_parameters(const struct ft_model *model, bool active)
 }
 
 /* All of it, or what one token uses. */
-static double parameters(const struct ft_model *model, int64_t tp, bool active)
+static double parameters(const struct ft_model *model, bool active)
 {
-	double sum = ft_model_embedding_parameters(model, tp) +
-		     ft_model_head_parameters(model, tp) +
+	double sum = ft_model_embedding_parameters(model, 1) +
+		     ft_model_head_parameters(model, 1) +
 		     norm(model, model->hidden_size) * (model->embedding_norm ? 2 : 1);
 
 	for (int64_t i = 0; i < model->n_layers; i++)
@@ -228,14 +228,14 @@ static double parameters(const struct ft_model *model, int64_t tp, bool active)
 	       (double)model->predicted * ft_model_predicted_parameters(model, active);
 }
 
-double ft_model_parameters(const struct ft_model *model, int64_t tp)
+double ft_model_parameters(const struct ft_model *model)
 {
-	return parameters(model, tp, false);
+	return parameters(model, false);
 }
 
-double ft_model_active_parameters(const struct ft_model *model, int64_t tp)
+double ft_model_active_parameters(const struct ft_model *model)
 {
-	return parameters(model, tp, true);
+	return parameters(model, true);
 }
 
 double ft_layer_pairs(const struct ft_layer *l, int64_t sequence, int64_t window,

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "recorded/recording.h"
 
 struct sign {
@@ -212,7 +213,7 @@ static struct ft_rec_span *named(const struct ft_recording *r, struct arena *scr
 		const struct ft_rec_span *a = table_at(&r->annotation, i);
 		const char *name = ft_recording_text(r, a->name);
 
-		if (!strncmp(name, begin, strlen(begin)) && !strstr(name, without))
+		if (text_begins_with(name, begin) && !strstr(name, without))
 			u[(*n)++] = *a;
 	}
 	qsort(u, *n, sizeof(*u), by_start);

@@ -7,6 +7,7 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "recorded/recording.h"
 
 static const struct {
@@ -88,7 +89,7 @@ static int64_t peer_in(const json_t *args, bool sends)
 static enum ft_collective op_named(const char *name)
 {
 	for (size_t i = 0; i < sizeof(ops) / sizeof(*ops); i++)
-		if (!strncmp(name, ops[i].begin, strlen(ops[i].begin)))
+		if (text_begins_with(name, ops[i].begin))
 			return ops[i].op;
 	return FT_COLLECTIVES;
 }
@@ -105,7 +106,7 @@ static struct ft_rec_collective *read_one(struct ft_recording *r, const json_t *
 	c = ARENA_NEW(&r->mem, struct ft_rec_collective);
 	c->op = op_named(name);
 	c->name = arena_text(&r->mem, name);
-	c->sends = c->op == FT_SENDRECV && !strncmp(name, "send", 4);
+	c->sends = c->op == FT_SENDRECV && text_begins_with(name, "send");
 	c->peer = c->op == FT_SENDRECV ? peer_in(args, c->sends) : FT_REC_NONE;
 	c->group = text_in(r, args, "Process Group Name");
 	c->about = text_in(r, args, "Process Group Description");

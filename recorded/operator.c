@@ -12,6 +12,8 @@
 
 #include <string.h>
 
+#include "base/text.h"
+
 /* ---- arguments ------------------------------------------------------------- */
 
 static const json_t *argument(const json_t *op, const char *list, size_t i)
@@ -81,9 +83,9 @@ static double element_bytes(const json_t *op, size_t i)
 		return ft_dtype_bytes(dtype);
 	if (!type || !argument(op, "Input Dims", i))
 		return 0;
-	return !strncmp(type, "long", 4) || !strcmp(type, "double") ? 8 :
-	       !strcmp(type, "int")				    ? 4 :
-	       !strcmp(type, "short int")			    ? 2 :
+	return text_begins_with(type, "long") || !strcmp(type, "double") ? 8 :
+	       !strcmp(type, "int")					 ? 4 :
+	       !strcmp(type, "short int")				 ? 2 :
 	       strstr(type, "char") || !strcmp(type, "bool") || strstr(type, "Float8") ?
 					    1 :
 					    0;
@@ -386,5 +388,5 @@ bool operator_work(const char *name, const json_t *args, const char *kernel,
 	if (known(name, args, kernel, w))
 		return true;
 	*w = (struct ft_rec_work){ .exact = false };
-	return !strncmp(name, "aten::", 6) && traffic(args, w);
+	return text_begins_with(name, "aten::") && traffic(args, w);
 }

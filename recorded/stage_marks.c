@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "recorded/stages.h"
 
 enum { MOST_DIGITS = 6 };
@@ -54,7 +55,7 @@ static bool read_told(const char *name, struct told *t)
 	static const char before[] = "PP:", behind[] = ")OVERLAP_F_B";
 
 	t->n = 1;
-	if (strncmp(name, before, strlen(before)))
+	if (!text_begins_with(name, before))
 		return false;
 	name += strlen(before);
 	if (*name != '(')

@@ -166,12 +166,10 @@ static void put_transfers(struct writer *w, const struct ft_rec_op *op)
 	json_t *all = told ? json_loads(text, 0, NULL) : NULL;
 
 	for (size_t i = 0; i < json_array_size(all); i++) {
-		char *args = json_dumps(json_array_get(all, i),
-					JSON_COMPACT | JSON_ENSURE_ASCII);
+		char *args = allocated(json_dumps(json_array_get(all, i),
+						  JSON_COMPACT | JSON_ENSURE_ASCII));
 		ft_ps when = w->t->call_begin[w->rank][op->call];
 
-		if (!args)
-			out_of_memory();
 		begin_named(w, "cpu_op", "record_param_comms");
 		put_times(w, when, when);
 		put_lane(w, &r->thread, call_of(r, (size_t)op->call)->thread);

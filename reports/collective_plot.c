@@ -57,7 +57,7 @@ static const char *blocks(struct plot *q, const struct ft_collective_line *l, si
 	for (size_t i = 0; i < n; i++) {
 		size_t before = 0;
 
-		while (before < i && !same_curve(&l[before], &l[i], by_gpus))
+		while (!same_curve(&l[before], &l[i], by_gpus))
 			before++;
 		if (before < i)
 			continue;
@@ -84,7 +84,7 @@ static bool draw(struct arena *mem, const char *dir,
 	struct plot q;
 
 	return plot_begin(&q, mem, dir, name, err) &&
-	       plot_draw(&q, blocks(&q, line, n, by_gpus, err), 440, err);
+	       plot_draw(&q, blocks(&q, line, n, by_gpus, err), err);
 }
 
 bool ft_report_collectives_plot(const char *dir, const struct ft_collective_line *line,

@@ -54,7 +54,7 @@ static void put_words(FILE *out, const char *text, size_t *column)
 {
 	size_t n = strlen(text);
 
-	if (*column + n + 2 > 80) {
+	if (*column + 1 + n > 80) {
 		fputs("\n  ", out);
 		*column = 2;
 	} else if (*column > 2) {
@@ -81,7 +81,7 @@ static void what_is_common(FILE *out, const struct ft_answers *a,
 		if (!strcmp(x->key, "model") || !strcmp(x->key, "model.name"))
 			snprintf(text, sizeof(text), "%s %s (%.4g B parameters),",
 				 x->key, x->value[0],
-				 ft_model_parameters(a->scenario[0]->model, 1) * 1e-9);
+				 ft_model_parameters(a->scenario[0]->model) * 1e-9);
 		else if (!strcmp(x->key, "cost.prices"))
 			snprintf(text, sizeof(text), "%s %s (%s),", x->key, x->value[0],
 				 p->date);

@@ -118,10 +118,8 @@ static void megatron_layout(struct sheet *t)
 	int64_t last = p->pp * p->vpp - 1;
 	char *text = NULL;
 	size_t len;
-	FILE *out = open_memstream(&text, &len);
+	FILE *out = allocated(open_memstream(&text, &len));
 
-	if (!out)
-		out_of_memory();
 	putc('E', out);
 	for (int64_t c = 0, n; c < last; c += n) {
 		n = layout_run(p, c);
@@ -137,8 +135,7 @@ static void megatron_layout(struct sheet *t)
 	for (int64_t i = 0; i < t->s->model->predicted; i++)
 		putc('m', out);
 	putc('L', out);
-	if (fclose(out))
-		out_of_memory();
+	memory_close(out);
 	emit(t, "pipeline_model_parallel_layout", "\"%s\"", text);
 	free(text);
 }
@@ -146,7 +143,7 @@ static void megatron_layout(struct sheet *t)
 static void megatron_split(struct sheet *t)
 {
 	const struct ft_plan *p = t->p;
-	bool even = p->pp == 1 || emit_even_stages(p) || ends_count(p);
+	bool even = emit_even_stages(p) || ends_count(p);
 
 	emit_int(t, "tensor_model_parallel_size", p->tp);
 	emit_int(t, "pipeline_model_parallel_size", p->pp);
@@ -157,7 +154,7 @@ static void megatron_split(struct sheet *t)
 			 p->vpp);
 	if (!even) {
 		megatron_layout(t);
-	} else if (p->pp > 1 && !emit_even_stages(p)) {
+	} else if (!emit_even_stages(p)) {
 		emit(t, "account_for_embedding_in_pipeline_split", "%s", "");
 		emit(t, "account_for_loss_in_pipeline_split", "%s", "");
 	}

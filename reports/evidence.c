@@ -224,7 +224,7 @@ static const char *on_models(const struct ft_answers *a, char text[SENTENCE])
 	for (size_t i = 1; i < a->n; i++) {
 		const struct ft_model *other = a->scenario[i]->model;
 
-		if (ft_model_parameters(other, 1) == ft_model_parameters(first, 1))
+		if (ft_model_parameters(other) == ft_model_parameters(first))
 			continue;
 		snprintf(
 			text, SENTENCE,

@@ -137,7 +137,7 @@ bool ft_report_price_history_plot(const char *file, const struct ft_price_histor
 	struct arena mem = { 0 };
 	struct plot q;
 	bool ok = plot_begin_as(&q, &mem, file, err) &&
-		  plot_draw(&q, blocks(&q, h, err), 360, err);
+		  plot_draw(&q, blocks(&q, h, err), err);
 
 	arena_release(&mem);
 	return ok;

@@ -45,7 +45,7 @@ char *plot_breakdown(struct plots *p, struct ft_error *err)
 			"'' using 5 ls 3 title 'pipeline bubble', '' using 6 ls 6 title "
 			"'host'",
 			stacked),
-		360, err);
+		err);
 }
 
 /* ---- roofline --------------------------------------------------------------------------- */
@@ -127,7 +127,7 @@ char *plot_roofline(struct plots *p, struct ft_error *err)
 		"%s, dat index 0 using 1:2:3 with labels left offset 0.6,0.5 "
 		"font ',10' notitle",
 		script);
-	return plot_draw(&q, script, 380, err);
+	return plot_draw(&q, script, err);
 }
 
 /* ---- reasons -------------------------------------------------------------------------- */
@@ -173,7 +173,7 @@ char *plot_waterfall(struct plots *p, size_t i, struct ft_error *err)
 			"(color($5)):xtic(2) with boxxyerror lc rgb variable, "
 			"'' using 1:(high($3,$4)):6 with labels offset 0,0.7",
 			fmin(0, 1.1 * low), 1.1 * high, FT_COST_PARTS + 1),
-		360, err);
+		err);
 }
 
 /* ---- what moves the cost -------------------------------------------------------------- */
@@ -245,7 +245,8 @@ char *plot_tornado(struct plots *p, struct ft_error *err)
 			"set yrange [-0.6:%zu - 0.4]\nset grid xtics noytics\n"
 			"set key outside below\nset lmargin 28\n%s",
 			tics, bars, script);
-	return plot_draw(&q, script, (int)(120 + 34 * bars), err);
+	q.height = (int)(120 + 34 * bars);
+	return plot_draw(&q, script, err);
 }
 
 /* ---- scaling --------------------------------------------------------------------------- */
@@ -403,7 +404,7 @@ static char *plot_sizes(struct plots *p, const char *name, const char *axis, boo
 			"index %zu using 1:2 with linespoints ls %zu lw 2 pt %d",
 			script, i ? ", " : "", i, i % 5 + 1, i, i % 5 + 1,
 			shapes[i % 5]);
-	return plot_draw(&q, script, 380, err);
+	return plot_draw(&q, script, err);
 }
 
 char *plot_scaling_usd(struct plots *p, struct ft_error *err)
@@ -476,5 +477,5 @@ char *plot_cash(struct plots *p, size_t i, struct ft_error *err)
 			"using 5 ls 3 title 'electricity', '' using 6 ls 6 title "
 			"'maintenance, staff, licences, insurance'",
 			stacked),
-		320, err);
+		err);
 }

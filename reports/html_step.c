@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "base/quantity.h"
+#include "base/text.h"
 #include "reports/html.h"
 #include "reports/html_plots.h"
 #include "reports/show.h"
@@ -52,7 +53,7 @@ static void rows(const struct page *p, const char *head)
 	size_t n = ft_outcome_fields(&f);
 
 	for (size_t i = 0; i < n; i++) {
-		bool part = !strncmp(f[i].key, "breakdown_s.", 12);
+		bool part = text_begins_with(f[i].key, "breakdown_s.");
 
 		if (ft_outcome_row(&f[i], p->a->outcome, p->a->n) &&
 		    part == (head != NULL))
@@ -242,7 +243,7 @@ bool html_settings(struct page *p)
 		fputs("</b>; ", p->out);
 	}
 	fprintf(p->out, "%.4g B parameters; foretoken %s: ",
-		ft_model_parameters(p->a->scenario[0]->model, 1) * 1e-9, ft_version());
+		ft_model_parameters(p->a->scenario[0]->model) * 1e-9, ft_version());
 	html_text(p, p->a->command);
 	fputs("</p>\n", p->out);
 	ft_settings_free(all);

@@ -27,42 +27,6 @@ void json_put_int(json_t *o, const char *key, int64_t value)
 	json_object_set_new(o, key, json_integer(value));
 }
 
-/* How many bytes the character at s has; 0: it is none of UTF-8. */
-static size_t character(const char *s)
-{
-	for (size_t n = 1; n <= 4; n++) {
-		json_t *one = json_stringn(s, n);
-
-		json_decref(one);
-		if (one)
-			return n;
-		if (!s[n])
-			break;
-	}
-	return 0;
-}
-
-json_t *json_of_text(const char *text)
-{
-	json_t *value = json_string(text);
-	struct arena mem = { 0 };
-	char *copy;
-
-	if (value)
-		return value;
-	copy = arena_text(&mem, text);
-	for (char *s = copy; *s;) {
-		size_t n = character(s);
-
-		if (!n)
-			*s = '?';
-		s += n ? n : 1;
-	}
-	value = json_string(copy);
-	arena_release(&mem);
-	return value;
-}
-
 void json_put_text(json_t *o, const char *key, const char *text)
 {
 	json_object_set_new(o, key, json_of_text(text ? text : ""));
@@ -218,11 +182,11 @@ static json_t *derived(const struct ft_scenario *s)
 	json_put_int(o, "micro_batches", s->plan->micro_batches);
 	json_put_int(o, "nodes", s->cluster->nodes);
 	json_put_int(o, "ranks", s->cluster->ranks);
-	json_put(o, "parameters", ft_model_parameters(m, 1));
-	json_put(o, "active_parameters", ft_model_active_parameters(m, 1));
+	json_put(o, "parameters", ft_model_parameters(m));
+	json_put(o, "active_parameters", ft_model_active_parameters(m));
 	json_put(o, "trained_parameters",
 		 s->plan->lora.rank ? ft_model_lora_parameters(m, &s->plan->lora) :
-				      ft_model_parameters(m, 1));
+				      ft_model_parameters(m));
 	if (s->searched)
 		json_put_int(o, "plans_searched", (int64_t)s->searched);
 	if (m->stretched_from)

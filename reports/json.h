@@ -4,13 +4,13 @@
 
 #include <jansson.h>
 
+#include "base/json_text.h"
 #include "foretoken/reports.h"
 
 /* id: no two answers shown together have the same. */
 json_t *json_of_outcome(const struct ft_scenario *scenario,
 			const struct ft_outcome *outcome, const char *id);
-json_t *json_of_number(double value);	/* null when not finite */
-json_t *json_of_text(const char *text); /* "?" for each byte that is no UTF-8 */
+json_t *json_of_number(double value); /* null when not finite */
 json_t *json_of_node(const struct node *n);
 
 void json_put(json_t *object, const char *key, double value);

@@ -377,7 +377,7 @@ bool ft_report_plans_plot(const char *dir, const struct ft_planning *g,
 	struct arena mem = { 0 };
 	struct plot q;
 	bool ok = file_folder(dir, err) && plot_begin(&q, &mem, dir, "front", err) &&
-		  plot_draw(&q, front_blocks(&q, g, err), 440, err);
+		  plot_draw(&q, front_blocks(&q, g, err), err);
 
 	arena_release(&mem);
 	return ok;

@@ -11,7 +11,9 @@
 bool plot_begin(struct plot *p, struct arena *mem, const char *dir, const char *name,
 		struct ft_error *err)
 {
-	*p = (struct plot){ .mem = mem, .dir = dir, .name = name };
+	*p = (struct plot){
+		.mem = mem, .dir = dir, .name = name, .height = PLOT_HEIGHT
+	};
 	return file_begin(&p->data, arena_printf(mem, "%s/%s.dat", dir, name), err);
 }
 
@@ -36,7 +38,7 @@ bool plot_begin_as(struct plot *p, struct arena *mem, const char *file,
 			  name, err);
 }
 
-char *plot_draw(struct plot *p, const char *script, int height, struct ft_error *err)
+char *plot_draw(struct plot *p, const char *script, struct ft_error *err)
 {
 	size_t len;
 
@@ -50,7 +52,7 @@ char *plot_draw(struct plot *p, const char *script, int height, struct ft_error 
 		    arena_printf(p->mem,
 				 "size 720,%d font 'sans-serif,13' background "
 				 "'#ffffff' noenhanced",
-				 height),
+				 p->height),
 		    arena_printf(p->mem,
 				 "dat = '%s.dat'\n"
 				 "set style line 1 lc rgb '#2a6f97'\n"

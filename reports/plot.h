@@ -16,7 +16,10 @@ struct plot {
 	struct arena *mem;
 	const char *dir, *name;
 	struct file_out data;
+	int height; /* plot_begin sets that of one panel; the width is always 720 */
 };
+
+enum { PLOT_HEIGHT = 380 };
 
 /* Write the rows to plot->data.out, then draw. */
 bool plot_begin(struct plot *p, struct arena *mem, const char *dir, const char *name,
@@ -29,7 +32,7 @@ bool plot_begin_as(struct plot *plot, struct arena *mem, const char *file,
 /* script: gnuplot commands that plot `dat`, which is 'NAME.dat'; terminal and output
  * are set; texts in it went through gnuplot_quote. NULL: an error that has been told.
  * The SVG's text, or NULL: gnuplot is missing or refused the script. */
-char *plot_draw(struct plot *p, const char *script, int height, struct ft_error *err)
+char *plot_draw(struct plot *p, const char *script, struct ft_error *err)
 	__attribute__((warn_unused_result));
 
 #endif

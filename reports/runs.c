@@ -4,12 +4,12 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/file.h"
 #include "base/gnuplot.h"
 #include "base/limits.h"
 #include "base/plain.h"
 #include "base/stats.h"
 #include "reports/json.h"
+#include "reports/plot.h"
 #include "reports/table.h"
 
 /* Median and P90 of the absolute errors, and the share that is too slow. */
@@ -135,38 +135,24 @@ bool ft_report_runs_plot(const char *path, const struct ft_runs *r,
 {
 	PLAIN_NUMBERS;
 	struct arena mem = { 0 };
-	const char *slash = strrchr(path, '/'), *dot = strrchr(path, '.');
-	const char *folder =
-		slash ? arena_text_n(&mem, path, (size_t)(slash - path)) : ".";
-	const char *name = slash ? slash + 1 : path, *script;
-	struct file_out data;
-	bool ok;
+	struct plot q;
+	bool ok = plot_begin_as(&q, &mem, path, err);
 
-	if (!dot || strcmp(dot, ".svg") != 0 || dot <= name) {
-		arena_release(&mem);
-		return ft_fail(err, NULL, "%s: a plot is a file NAME.svg", path);
-	}
-	name = arena_text_n(&mem, name, (size_t)(dot - name));
-	ok = file_begin(&data, arena_printf(&mem, "%s/%s.dat", folder, name), err);
 	if (ok) {
-		script = points(&mem, r, data.out);
-		ok = file_commit(&data, err) &&
-		     gnuplot_script(
-			     &mem, folder, name,
-			     "size 760,620 font 'sans-serif,13' background '#ffffff' "
-			     "noenhanced",
-			     arena_printf(
-				     &mem,
-				     "dat = '%s.dat'\nset logscale xy\nset xlabel "
-				     "'measured tokens/s per GPU'\nset ylabel 'predicted'\n"
-				     "set key outside right\nset grid\nset format xy "
-				     "'%%.0s%%c'\nset autoscale fix\n"
-				     "plot x with lines lc rgb '#555555' title 'exact', "
-				     "1.1*x with lines dt 2 lc rgb '#999999' title '10 %%', "
-				     "x/1.1 with lines dt 2 lc rgb '#999999' notitle%s",
-				     name, script),
-			     err) &&
-		     gnuplot_run(&mem, folder, name, err);
+		q.height = 600; /* nearly a square, beside its key */
+		ok = plot_draw(
+			&q,
+			arena_printf(
+				&mem,
+				"set logscale xy\nset xlabel "
+				"'measured tokens/s per GPU'\nset ylabel 'predicted'\n"
+				"set key outside right\nset format xy "
+				"'%%.0s%%c'\nset autoscale fix\n"
+				"plot x with lines lc rgb '#555555' title 'exact', "
+				"1.1*x with lines dt 2 lc rgb '#999999' title '10 %%', "
+				"x/1.1 with lines dt 2 lc rgb '#999999' notitle%s",
+				points(&mem, r, q.data.out)),
+			err);
 	}
 	arena_release(&mem);
 	return ok;

@@ -17,10 +17,8 @@ struct ft_session {
 
 struct ft_session *ft_session_new(void)
 {
-	struct ft_session *s = calloc(1, sizeof(*s));
+	struct ft_session *s = allocated(calloc(1, sizeof(*s)));
 
-	if (!s)
-		out_of_memory();
 	s->shelf = ft_shelf_new();
 	return s;
 }
@@ -95,43 +93,35 @@ static void tell(struct ft_session *s, const struct ft_error *err)
 }
 
 /* What a report writes, as text of the caller's. */
-static char *written(struct ft_session *s, const struct ft_answers *all)
+static char *written(const struct ft_answers *all)
 {
 	char *text = NULL;
 	size_t n;
-	FILE *out = open_memstream(&text, &n);
+	FILE *out = allocated(open_memstream(&text, &n));
 
-	if (!out)
-		out_of_memory();
 	if (all->n > 1)
 		ft_report_compare_json(out, all);
 	else
 		ft_report_outcome_json(out, all->scenario[0], &all->outcome[0]);
-	if (fclose(out)) {
-		free(text);
-		snprintf(s->error, sizeof(s->error), "error: out of memory");
-		return NULL;
-	}
+	memory_close(out);
 	return text;
 }
 
 static char *compared(struct ft_session *s, struct asked *a, struct ft_error *err)
 {
-	struct ft_verdict *v = calloc(1, sizeof(*v));
+	struct ft_verdict *v = allocated(calloc(1, sizeof(*v)));
 	const char **labels;
 	char *text = NULL;
 
-	if (!v)
-		out_of_memory();
 	if (!ft_study_verdict(a->scenario, a->outcome, a->n, FT_DRAWS, v, err)) {
 		tell(s, err);
 	} else {
 		labels = ft_study_labels(a->scenario, a->n);
 		for (size_t i = 0; i < a->n; i++)
 			ft_odds_ranges(&v->odds, i, &a->outcome[i].cost);
-		text = written(s, &(struct ft_answers){ a->scenario, a->outcome, labels,
-							a->n, "ft_session_compare", v,
-							FT_EQUAL_GPUS });
+		text = written(&(struct ft_answers){ a->scenario, a->outcome, labels,
+						     a->n, "ft_session_compare", v,
+						     FT_EQUAL_GPUS });
 		ft_labels_free(labels);
 	}
 	free(v);
@@ -141,13 +131,11 @@ static char *compared(struct ft_session *s, struct asked *a, struct ft_error *er
 static char *ask(struct ft_session *s, const char *const *scenario, size_t n)
 {
 	PLAIN_NUMBERS;
-	struct asked *a = calloc(1, sizeof(*a));
+	struct asked *a = allocated(calloc(1, sizeof(*a)));
 	struct ft_error err = { 0 };
 	char *text = NULL;
 	bool ok = true;
 
-	if (!a)
-		out_of_memory();
 	s->error[0] = '\0';
 	for (size_t i = 0; ok && i < n; i++)
 		ok = answer(s, a, scenario[i], &err);
@@ -156,9 +144,8 @@ static char *ask(struct ft_session *s, const char *const *scenario, size_t n)
 	else if (n > 1)
 		text = compared(s, a, &err);
 	else
-		text = written(s, &(struct ft_answers){ .scenario = a->scenario,
-							.outcome = a->outcome,
-							.n = 1 });
+		text = written(&(struct ft_answers){
+			.scenario = a->scenario, .outcome = a->outcome, .n = 1 });
 	release(a);
 	return text;
 }

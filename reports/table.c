@@ -14,10 +14,8 @@
 
 struct table table_open(FILE *out, const char *const *names, size_t n)
 {
-	struct table t = { .table = scols_new_table() };
+	struct table t = { .table = allocated(scols_new_table()) };
 
-	if (!t.table)
-		out_of_memory();
 	scols_table_set_stream(t.table, out);
 	scols_table_enable_nowrap(t.table, 1);
 	scols_table_set_termforce(t.table, SCOLS_TERMFORCE_NEVER);
@@ -39,10 +37,8 @@ struct table table_open(FILE *out, const char *const *names, size_t n)
 
 void table_row(struct table *t)
 {
-	t->line = scols_table_new_line(t->table, NULL);
+	t->line = allocated(scols_table_new_line(t->table, NULL));
 	t->column = 0;
-	if (!t->line)
-		out_of_memory();
 }
 
 void table_put(struct table *t, const char *fmt, ...)

@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/plain.h"
 #include "base/quantity.h"
+#include "base/text.h"
 #include "foretoken/reports.h"
 #include "reports/evidence.h"
 #include "reports/money.h"
@@ -21,8 +22,7 @@ static const char *show(double v, enum dimension dim, char *buf)
 /* "70.6 B parameters", of which active in a mixture of experts. */
 static void parameters(FILE *out, const struct ft_model *m, const struct ft_lora *lora)
 {
-	double all = ft_model_parameters(m, 1),
-	       active = ft_model_active_parameters(m, 1);
+	double all = ft_model_parameters(m), active = ft_model_active_parameters(m);
 
 	fprintf(out, "%s, %.4g B parameters", m->name, all * 1e-9);
 	if (active < all)
@@ -84,8 +84,8 @@ static void numbers(FILE *out, const struct ft_outcome *o)
 
 	for (size_t i = 0; i < n; i++) {
 		if (!ft_outcome_row(&f[i], o, 1) ||
-		    !strncmp(f[i].key, "breakdown", 9) ||
-		    !strncmp(f[i].key, "memory", 6))
+		    text_begins_with(f[i].key, "breakdown") ||
+		    text_begins_with(f[i].key, "memory"))
 			continue;
 		table_row(&t);
 		table_put(&t, "%s", f[i].label);

@@ -231,7 +231,7 @@ static const char *blocks(struct plot *q, const struct ft_trace_gap *gap,
 		fprintf(q->data.out, "%s %.6g %.6g\n",
 			gnuplot_cell(q->mem, gap[i].what), 1e3 * gap[i].recorded_s,
 			1e3 * gap[i].predicted_s);
-	for (int pass = 0; pass < 2; pass++) {
+	for (int pass = 0; both(l) && pass < 2; pass++) {
 		fprintf(q->data.out, "\n\n# layer, %s: recorded ms, predicted ms\n",
 			pass ? "backward" : "forward");
 		for (int64_t i = 0; i < both(l); i++)
@@ -257,9 +257,12 @@ bool ft_report_trace_gaps_plot(const char *file,
 	PLAIN_NUMBERS;
 	struct arena mem = { 0 };
 	struct plot q;
-	bool ok = plot_begin_as(&q, &mem, file, err) &&
-		  plot_draw(&q, blocks(&q, gap, l), both(l) ? 720 : 400, err);
+	bool ok = plot_begin_as(&q, &mem, file, err);
 
+	if (ok) {
+		q.height *= both(l) ? 2 : 1;
+		ok = plot_draw(&q, blocks(&q, gap, l), err);
+	}
 	arena_release(&mem);
 	return ok;
 }

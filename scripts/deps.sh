@@ -2,7 +2,7 @@
 set -eu
 need="gcc make pkg-config libyaml-dev libjansson-dev libgsl-dev libsqlite3-dev
 libsmartcols-dev libmicrohttpd-dev libcmocka-dev zlib1g-dev libzstd-dev libprotobuf-c-dev protobuf-c-compiler libyajl-dev libopenblas-dev gnuplot-nox perl sqlite3 python3 jq libopenmpi-dev openmpi-bin"
-[ -z "${CI:-}" ] || need="$need clang libclang-rt-14-dev clang-19 lld-19 chromium valgrind pmccabe clang-format-14 locales g++ libsimgrid-dev lintian"
+[ -z "${CI:-}" ] || need="$need clang libclang-rt-14-dev clang-19 lld-19 chromium valgrind pmccabe clang-format-14 locales g++ libsimgrid-dev lintian groff-base"
 missing=
 for p in $need; do
 	dpkg-query -W -f='${Status}' "$p" 2>/dev/null | grep -q 'ok installed' || missing="$missing $p"
@@ -21,7 +21,7 @@ for p in $missing; do
 	case $p in
 	# what only some tests want may be missing; they say that they are skipped
 	# and without MPI there are no ranks, but all else
-	clang-19|lld-19|libopenmpi-dev|openmpi-bin|chromium|valgrind|pmccabe|clang-format-14|locales|libclang-rt-14-dev|g++|libsimgrid-dev|lintian)
+	clang-19|lld-19|libopenmpi-dev|openmpi-bin|chromium|valgrind|pmccabe|clang-format-14|locales|libclang-rt-14-dev|g++|libsimgrid-dev|lintian|groff-base)
 		DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends "$p" >/dev/null ||
 			echo "no $p here: what wants it is left out, and its tests are skipped" ;;
 	*)

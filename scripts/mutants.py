@@ -65,7 +65,8 @@ NOT_RUN = {"test_examples.sh", "test_valgrind.sh", "test_tutorial.sh", "test_ins
 DERIVED = {"test_derived.sh", "test_profiles.sh", "test_key_ranges"}
 # hold each number and word of whole answers against another form of them: asked sooner than others
 WHOLE = {"test_said.sh", "test_told.sh", "test_contract.sh", "test_steps.sh", "test_written.sh", "test_page.sh",
-         "test_outcome", "test_document_json", "test_warnings.sh", "test_timeline.sh", "test_timeline_svg.sh"}
+         "test_outcome", "test_document_json", "test_warnings.sh", "test_figures.sh", "test_timeline.sh",
+         "test_timeline_svg.sh"}
 FOLDERS = "base hw models stacks traces sim recorded cost study calibrate reports serve cli"
 CFLAGS = "-O1 -DTESTS_FEW"  # it compiles faster
 KEPT = "build/mutants/results.jsonl"

@@ -9,8 +9,10 @@
 
 #include "base/arena.h"
 #include "base/file.h"
+#include "base/json_text.h"
 #include "base/plain.h"
 #include "base/reader.h"
+#include "base/text.h"
 #include "foretoken/reports.h"
 
 /* What of a clause behind the last "; " says what to do. */
@@ -29,25 +31,18 @@ static const char *file_of(const struct ft_error *err)
 {
 	const char *slash = strrchr(err->file, '/');
 
-	if (!strncmp(err->file, FILE_FOREIGN, strlen(FILE_FOREIGN)))
+	if (text_begins_with(err->file, FILE_FOREIGN))
 		return err->file + strlen(FILE_FOREIGN);
 	return slash ? slash + 1 : err->file;
-}
-
-static json_t *text_or_empty(const char *text)
-{
-	json_t *j = json_string(text);
-
-	return j ? j : json_string("");
 }
 
 void api_error(FILE *out, const struct ft_error *err)
 {
 	PLAIN_NUMBERS;
 	json_t *j = json_pack("{s:{s:o,s:i,s:i,s:o,s:o}}", "error", "file",
-			      text_or_empty(file_of(err)), "line", err->line, "column",
-			      err->column, "text", text_or_empty(err->text), "hint",
-			      text_or_empty(hint_of(err->text)));
+			      json_of_text(file_of(err)), "line", err->line, "column",
+			      err->column, "text", json_of_text(err->text), "hint",
+			      json_of_text(hint_of(err->text)));
 
 	json_dumpf(j, out, JSON_INDENT(1));
 	putc('\n', out);
@@ -276,14 +271,11 @@ static bool answer_whole(const struct api_call *call, const struct api_text *bod
 {
 	char *text = NULL;
 	size_t n = 0;
-	FILE *whole = open_memstream(&text, &n);
+	FILE *whole = allocated(open_memstream(&text, &n));
 	bool ok;
 
-	if (!whole)
-		out_of_memory();
 	ok = call->answer(body, whole, err);
-	if (fclose(whole))
-		out_of_memory();
+	memory_close(whole);
 	if (ok)
 		fwrite(text, 1, n, out);
 	free(text);

@@ -8,6 +8,8 @@
 #include <strings.h>
 #include <sys/random.h>
 
+#include "base/text.h"
+
 enum { LONGEST_HOST = 256 };
 
 /* The name of "name:port" or "[address]:port" into to; false: it is neither. */
@@ -53,7 +55,7 @@ bool guard_origin(const struct guard_request *q)
 	if (q->fetch_site && strcmp(q->fetch_site, "same-origin") != 0 &&
 	    strcmp(q->fetch_site, "none") != 0)
 		return false;
-	return !q->origin || (q->host && !strncmp(q->origin, scheme, strlen(scheme)) &&
+	return !q->origin || (q->host && text_begins_with(q->origin, scheme) &&
 			      !strcasecmp(q->origin + strlen(scheme), q->host));
 }
 
@@ -78,8 +80,7 @@ static bool in_cookie(const char *cookie, const char *token)
 
 		cookie += strspn(cookie, "; ");
 		n = strcspn(cookie, ";");
-		if (!strncmp(cookie, key, strlen(key)) &&
-		    n - strlen(key) < sizeof(value)) {
+		if (text_begins_with(cookie, key) && n - strlen(key) < sizeof(value)) {
 			snprintf(value, sizeof(value), "%.*s", (int)(n - strlen(key)),
 				 cookie + strlen(key));
 			return guard_same(value, token);
@@ -94,7 +95,7 @@ bool guard_token(const struct guard_request *q, const char *token)
 	static const char bearer[] = "Bearer ";
 	const char *given = q->authorization;
 
-	if (given && !strncmp(given, bearer, strlen(bearer)) &&
+	if (given && text_begins_with(given, bearer) &&
 	    guard_same(given + strlen(bearer), token))
 		return true;
 	return in_cookie(q->cookie, token);

@@ -136,14 +136,11 @@ void http_stream_fail(struct call *call, const char *why)
 	struct api_stream to = { fd < 0 ? NULL : fdopen(fd, "w"), -1, 0 };
 	char *text = NULL;
 	size_t n = 0;
-	FILE *out = open_memstream(&text, &n);
+	FILE *out = allocated(open_memstream(&text, &n));
 
-	if (!out)
-		out_of_memory();
 	snprintf(err.text, sizeof(err.text), "%s", why);
 	api_error(out, &err);
-	if (fclose(out))
-		out_of_memory();
+	memory_close(out);
 	if (to.out) {
 		api_event(&to, "error", text);
 		fclose(to.out);
@@ -159,17 +156,14 @@ enum MHD_Result http_error(const struct wire *w, unsigned status, const char *fm
 	struct MHD_Response *r;
 	char *text = NULL;
 	size_t n = 0;
-	FILE *out = open_memstream(&text, &n);
+	FILE *out = allocated(open_memstream(&text, &n));
 	va_list args;
 
-	if (!out)
-		out_of_memory();
 	va_start(args, fmt);
 	vsnprintf(err.text, sizeof(err.text), fmt, args);
 	va_end(args);
 	api_error(out, &err);
-	if (fclose(out))
-		out_of_memory();
+	memory_close(out);
 	r = w->mhd->create_response_from_buffer(n, text, MHD_RESPMEM_MUST_FREE);
 	if (!r)
 		free(text);

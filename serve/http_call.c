@@ -32,9 +32,7 @@ void http_connected(void *server, struct MHD_Connection *c, void **context,
 
 	if (what == MHD_CONNECTION_NOTIFY_STARTED) {
 		fd = s->mhd.get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
-		p = calloc(1, sizeof(*p));
-		if (!p)
-			out_of_memory();
+		p = allocated(calloc(1, sizeof(*p)));
 		p->fd = fd ? fd->connect_fd : -1;
 		p->until_s = server_now_s() + LIMIT_SERVE_REQUEST_S;
 		p->next = s->peers;
@@ -121,10 +119,8 @@ static enum MHD_Result routed(const struct wire *w, const char *url, const char 
 
 static struct call *call_new(struct server *s, const struct wire *w, const char *url)
 {
-	struct call *call = calloc(1, sizeof(*call));
+	struct call *call = allocated(calloc(1, sizeof(*call)));
 
-	if (!call)
-		out_of_memory();
 	call->wire = *w;
 	call->peer = peer_of(w);
 	call->api = api_find(url);
@@ -144,9 +140,7 @@ static void add(struct call *call, const char *upload, size_t n)
 		return;
 	if (call->n + n > call->cap) {
 		call->cap = 2 * (call->n + n);
-		call->body = realloc(call->body, call->cap);
-		if (!call->body)
-			out_of_memory();
+		call->body = allocated(realloc(call->body, call->cap));
 	}
 	memcpy(call->body + call->n, upload, n);
 	call->n += n;

@@ -68,9 +68,7 @@ static void tell(void *context, const struct ft_search_state *s)
 		      "considered", (json_int_t)s->considered, "simulated",
 		      (json_int_t)s->simulated, "spent_s", s->spent_s, "at_most_left_s",
 		      left_s(s, t->to->at_most_s), "best", best);
-	text = json_dumps(j, JSON_COMPACT);
-	if (!text)
-		out_of_memory();
+	text = allocated(json_dumps(j, JSON_COMPACT));
 	api_event(t->to, "progress", text);
 	free(text);
 	json_decref(j);
@@ -115,15 +113,12 @@ static void say_plans(struct api_stream *to, struct ft_plans **plans, size_t n,
 	struct ft_planning all = { plans, n, by, &run };
 	char *text = NULL;
 	size_t length = 0;
-	FILE *out = open_memstream(&text, &length);
+	FILE *out = allocated(open_memstream(&text, &length));
 
-	if (!out)
-		out_of_memory();
 	if (n > 1)
 		ft_plans_run(plans, n, &run);
 	ft_report_plans_json(out, &all);
-	if (fclose(out))
-		out_of_memory();
+	memory_close(out);
 	api_event(to, "plans", text);
 	free(text);
 }
@@ -133,13 +128,10 @@ static bool say_error(struct api_stream *to, const struct ft_error *err)
 {
 	char *text = NULL;
 	size_t n = 0;
-	FILE *out = open_memstream(&text, &n);
+	FILE *out = allocated(open_memstream(&text, &n));
 
-	if (!out)
-		out_of_memory();
 	api_error(out, err);
-	if (fclose(out))
-		out_of_memory();
+	memory_close(out);
 	api_event(to, "error", text);
 	free(text);
 	return true;

@@ -177,7 +177,7 @@ static const struct ft_collective_table *nvlink_table(const struct asked *q,
 {
 	const struct ft_collective_table *found = NULL;
 
-	if (strncmp(q->scale_up->fabric, "nvlink", 6))
+	if (!text_begins_with(q->scale_up->fabric, "nvlink"))
 		return NULL;
 	for (size_t i = 0; i < q->gpu->n_collective; i++) {
 		const struct ft_collective_table *t = &q->gpu->collective[i];

@@ -14,11 +14,10 @@ static const double LEAST_SHARE = 1e-3;
 
 bool network_matters(const struct ft_cluster *c)
 {
-	return c->topology.tiers > 0 &&
-	       (c->imperfections.given || c->fabric->graph ||
-		(c->topology.tiers > 1 &&
-		 (!c->fabric->adaptive || c->fabric->oversubscription > 1 ||
-		  c->fabric->core_oversubscription > 1)));
+	return c->imperfections.given || c->fabric->graph ||
+	       (c->topology.tiers > 1 &&
+		(!c->fabric->adaptive || c->fabric->oversubscription > 1 ||
+		 c->fabric->core_oversubscription > 1));
 }
 
 struct network *network_new(struct arena *mem, const struct ft_cluster *c,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/text.h"
 
 /* Where a mark's calls end: where the next begins. */
 static size_t end_of(const struct ft_class *c, size_t mark)
@@ -17,7 +18,7 @@ static bool of_layers(const struct ft_graph *g, const struct ft_call *call,
 {
 	const char *with = forward ? "forward." : "backward.";
 
-	return !strncmp(g->segment[call->segment].name, with, strlen(with));
+	return text_begins_with(g->segment[call->segment].name, with);
 }
 
 static int64_t layers_of(const struct ft_graph *g, const struct ft_class *c,

@@ -339,7 +339,6 @@ void share_update(struct share *s, uint32_t changed)
 
 	s->mark++;
 	s->n_some_flows = s->n_some_links = 0;
-	take_flow(s, changed);
 	if (alone(s, c))
 		return;
 	for (int i = 0; i < c->hops; i++)

@@ -178,7 +178,7 @@ static size_t find_scenarios(struct fitting *f, const struct csv *rows)
 	for (size_t i = 0; i < f->n; i++) {
 		size_t j = 0;
 
-		while (j < i && !rows_alike(rows, f->row[j].at, f->row[i].at))
+		while (!rows_alike(rows, f->row[j].at, f->row[i].at))
 			j++;
 		f->run[i].fold = j < i ? f->run[j].fold : folds++;
 	}
@@ -193,7 +193,7 @@ static size_t find_folds(struct fitting *f, const struct csv *rows, bool *by_gro
 	for (size_t i = 0; i < f->n; i++) {
 		size_t j = 0;
 
-		while (j < i && strcmp(f->row[j].group, f->row[i].group))
+		while (strcmp(f->row[j].group, f->row[i].group) != 0)
 			j++;
 		f->run[i].fold = j < i ? f->run[j].fold : groups++;
 	}

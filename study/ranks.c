@@ -13,10 +13,8 @@ static const double SILENT_S = 10, GIVE_UP_S = 300;
 
 struct ft_ranks *ft_ranks_new(const struct ft_channel *channel)
 {
-	struct ft_ranks *r = calloc(1, sizeof(*r));
+	struct ft_ranks *r = allocated(calloc(1, sizeof(*r)));
 
-	if (!r)
-		out_of_memory();
 	r->channel = channel;
 	r->wanted = 1;
 	r->all_there = true;
@@ -76,10 +74,8 @@ void ranks_begin(struct ft_ranks *r, uint64_t job)
 void ranks_say(struct ft_ranks *r, int to, struct ranks_head head, const void *bytes,
 	       size_t n)
 {
-	char *all = malloc(sizeof(head) + n);
+	char *all = allocated(malloc(sizeof(head) + n));
 
-	if (!all)
-		out_of_memory();
 	if (!head.phase)
 		head.phase = r->phase;
 	memcpy(all, &head, sizeof(head));

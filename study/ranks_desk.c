@@ -12,9 +12,7 @@ static void put_back(struct ft_ranks *r, size_t item)
 {
 	if (r->n_back == r->cap_back) {
 		r->cap_back = 2 * r->cap_back + RANKS_BATCH;
-		r->back = realloc(r->back, r->cap_back * sizeof(*r->back));
-		if (!r->back)
-			out_of_memory();
+		r->back = allocated(realloc(r->back, r->cap_back * sizeof(*r->back)));
 	}
 	r->back[r->n_back++] = item;
 }

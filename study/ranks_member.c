@@ -132,9 +132,7 @@ static void say_done(struct ft_ranks *r)
 
 	for (uint32_t i = 0; i < b->lease.n; i++)
 		n += 2 * sizeof(uint32_t) + b->n_bytes[i];
-	all = malloc(n + 1);
-	if (!all)
-		out_of_memory();
+	all = allocated(malloc(n + 1));
 	for (uint32_t i = 0; i < b->lease.n; i++) {
 		uint32_t place[2] = { i, (uint32_t)b->n_bytes[i] };
 
@@ -206,10 +204,8 @@ void ranks_found(struct ft_ranks *r, uint32_t place, const char *bytes, size_t n
 
 	pthread_mutex_lock(&r->lock);
 	if (bytes) {
-		char *copy = realloc(b->bytes[place], n);
+		char *copy = allocated(realloc(b->bytes[place], n));
 
-		if (!copy)
-			out_of_memory();
 		memcpy(copy, bytes, n);
 		b->bytes[place] = copy;
 		b->n_bytes[place] = n;

@@ -19,9 +19,7 @@ void pack_bytes(struct pack *p, const void *bytes, size_t n)
 {
 	if (p->n + n > p->cap) {
 		p->cap = 2 * (p->n + n);
-		p->bytes = realloc(p->bytes, p->cap);
-		if (!p->bytes)
-			out_of_memory();
+		p->bytes = allocated(realloc(p->bytes, p->cap));
 	}
 	memcpy(p->bytes + p->n, bytes, n);
 	p->n += n;

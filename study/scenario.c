@@ -6,6 +6,7 @@
 #include "base/digest.h"
 #include "base/plain.h"
 #include "base/reader.h"
+#include "base/text.h"
 #include "foretoken/study.h"
 #include "study/evidence.h"
 #include "study/keys.h"
@@ -405,7 +406,7 @@ static bool set_one(struct arena *mem, struct node *root, const char *set,
 {
 	static const char price[] = "--price ";
 
-	if (strncmp(set, price, strlen(price)) != 0)
+	if (!text_begins_with(set, price))
 		return node_set(mem, root, set, err);
 	return node_set_below(mem, root, "cost.price_of.", price, set + strlen(price),
 			      err);

@@ -406,9 +406,7 @@ bool search_run(struct search_job *j)
 	h.crew.brisk = ranks_shared(j->search->ranks);
 	if ((size_t)h.crew.threads > j->space.n)
 		h.crew.threads = (int)j->space.n;
-	h.worker = calloc((size_t)h.crew.threads + 1, sizeof(*h.worker));
-	if (!h.worker)
-		out_of_memory();
+	h.worker = allocated(calloc((size_t)h.crew.threads + 1, sizeof(*h.worker)));
 	for (int i = 0; i <= h.crew.threads; i++)
 		h.worker[i].job = j;
 	j->begun_s = crew_now_s();

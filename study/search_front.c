@@ -16,10 +16,8 @@ void search_note_point(struct search_job *j, const struct found *f)
 
 	if (j->n_points == j->cap_points) {
 		j->cap_points = 2 * j->cap_points + 64;
-		j->simulated =
-			realloc(j->simulated, j->cap_points * sizeof(*j->simulated));
-		if (!j->simulated)
-			out_of_memory();
+		j->simulated = allocated(
+			realloc(j->simulated, j->cap_points * sizeof(*j->simulated)));
 	}
 	j->simulated[j->n_points++] =
 		(struct point){ f->at, o->step_s, o->cost.usd_per_million_tokens,

@@ -37,10 +37,8 @@ static int by_bound(const void *a, const void *b, void *context)
 
 static size_t *indices(size_t n)
 {
-	size_t *i = calloc(n + 1, sizeof(*i));
+	size_t *i = allocated(calloc(n + 1, sizeof(*i)));
 
-	if (!i)
-		out_of_memory();
 	return i;
 }
 

@@ -24,12 +24,9 @@ enum { FIRST_FAMILIES = 256 };
 
 struct sketches *sketches_new(void)
 {
-	struct sketches *s = calloc(1, sizeof(*s));
+	struct sketches *s = allocated(calloc(1, sizeof(*s)));
 
-	if (s)
-		s->slot = calloc(FIRST_FAMILIES, sizeof(*s->slot));
-	if (!s || !s->slot)
-		out_of_memory();
+	s->slot = allocated(calloc(FIRST_FAMILIES, sizeof(*s->slot)));
 	s->cap = FIRST_FAMILIES;
 	return s;
 }
@@ -85,9 +82,7 @@ static void grow(struct sketches *s)
 	struct sketches old = *s;
 
 	s->cap *= 2;
-	s->slot = calloc(s->cap, sizeof(*s->slot));
-	if (!s->slot)
-		out_of_memory();
+	s->slot = allocated(calloc(s->cap, sizeof(*s->slot)));
 	for (size_t i = 0; i < old.cap; i++)
 		if (old.slot[i].used)
 			*place(s, old.slot[i].at) = old.slot[i];

@@ -106,7 +106,7 @@ double checkpoint_bytes(const struct ft_scenario *s)
 {
 	const struct ft_plan *p = s->plan;
 	double trained = p->lora.rank ? ft_model_lora_parameters(s->model, &p->lora) :
-					ft_model_parameters(s->model, 1);
+					ft_model_parameters(s->model);
 	double states = p->optimizer == FT_MUON ? 1 : 2;
 
 	return trained * (p->master_weights ? 2 + 4 + 4 * states : 2 + 2 * states);
@@ -158,10 +158,8 @@ static struct ft_run *run_charted(const struct ft_scenario *s, struct ft_sim_job
 {
 	struct ft_run *run;
 	size_t n = 0;
-	FILE *out = open_memstream(&o->memory_svg, &n);
+	FILE *out = allocated(open_memstream(&o->memory_svg, &n));
 
-	if (!out)
-		out_of_memory();
 	job.timeline = FT_TIMELINE_MEMORY;
 	run = ft_sim_run(&job, beside, out, s->memo, why);
 	if (fclose(out)) {

@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/node.h"
+#include "base/text.h"
 #include "study/shelf.h"
 
 enum { MOST_UNEVEN = 4 };
@@ -79,8 +80,8 @@ static int64_t stated_value(const struct space *sp, enum axis axis,
 static bool is_free(const char *key, const char *const *free_key, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		if (!strcmp(free_key[i], key) ||
-		    (!strncmp(key, "training.", 9) && !strcmp(free_key[i], key + 9)))
+		if (!strcmp(free_key[i], key) || (text_begins_with(key, "training.") &&
+						  !strcmp(free_key[i], key + 9)))
 			return true;
 	return false;
 }
@@ -187,11 +188,9 @@ static bool add(struct space *sp, const struct candidate *c)
 {
 	if (sp->n == sp->cap) {
 		size_t cap = sp->cap ? 2 * sp->cap : 1024;
-		void *more = realloc(sp->candidate, cap * sizeof(*sp->candidate));
 
-		if (!more)
-			out_of_memory();
-		sp->candidate = more;
+		sp->candidate =
+			allocated(realloc(sp->candidate, cap * sizeof(*sp->candidate)));
 		sp->cap = cap;
 	}
 	sp->candidate[sp->n++] = *c;

@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/node.h"
+#include "base/text.h"
 
 enum { APPLICATION = 0x46545357, /* "FTSW" */ SCHEMA = 3, PATIENCE_MS = 60000 };
 
@@ -99,7 +100,7 @@ static bool ours(struct sweep_db *d, bool may_make, struct ft_error *err)
 /* cost.goodput -> goodput, breakdown_s.host -> breakdown_s_host */
 static const char *column_of(struct arena *mem, const char *key)
 {
-	char *name = arena_text(mem, strncmp(key, "cost.", 5) ? key : key + 5);
+	char *name = arena_text(mem, text_begins_with(key, "cost.") ? key + 5 : key);
 
 	for (char *p = name; *p; p++)
 		if (*p == '.')

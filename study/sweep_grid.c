@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/text.h"
+
 static const double MOST_RUNS = 1e7;
 
 /* Each value once; none is empty, which would be a run of the default that nobody asked for. */
@@ -50,7 +52,7 @@ static bool cut(struct grid *g, const char *text, struct grid_axis *a,
 static bool is_told(const struct grid *g, struct ft_error *err)
 {
 	for (size_t i = 0; i < g->n_keys; i++)
-		if (!strcmp(g->key[i], "run") || !strncmp(g->key[i], "run.", 4))
+		if (!strcmp(g->key[i], "run") || text_begins_with(g->key[i], "run."))
 			return ft_fail(
 				err, NULL,
 				"%s changes nothing that a sweep tells; simulate "

@@ -159,7 +159,7 @@ bool columns_known(const struct csv *rows, const char *const *names, size_t n,
 		for (size_t j = 0; j < n && !known; j++)
 			known = !strcmp(column, names[j]);
 		for (size_t j = 0; j < n_heads && !known; j++)
-			known = !strncmp(column, heads[j], strlen(heads[j]));
+			known = text_begins_with(column, heads[j]);
 		if (known)
 			continue;
 		near = text_nearest(column, names, n);

@@ -48,7 +48,7 @@ static const char *measured_key(const char *column)
 
 static bool is_rate(const char *key)
 {
-	return strstr(key, "per_s") != NULL || !strncmp(key, "mfu", 3) ||
+	return strstr(key, "per_s") != NULL || text_begins_with(key, "mfu") ||
 	       !strcmp(key, "hfu");
 }
 
@@ -182,7 +182,7 @@ static bool check(struct tally *t, const struct measured_row *r, struct ft_check
 
 static bool is_share(const char *key)
 {
-	return !strncmp(key, "mfu", 3) || !strcmp(key, "hfu");
+	return text_begins_with(key, "mfu") || !strcmp(key, "hfu");
 }
 
 /* Measured keys beside those that are scored. *any: there is one. */

@@ -29,9 +29,7 @@ static double least_memory(struct ft_shelf *shelf, const struct node *root,
 		ft_scenario_free(s);
 		return INFINITY;
 	}
-	layers = calloc((size_t)s->model->n_layers + 3, sizeof(*layers));
-	if (!layers)
-		out_of_memory();
+	layers = allocated(calloc((size_t)s->model->n_layers + 3, sizeof(*layers)));
 	for (size_t i = 0; i < space.n && least > 1; i++) {
 		struct ft_plan p;
 		struct ft_outline *o = NULL;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/node.h"
+#include "base/text.h"
 #include "study/whatif.h"
 
 /* By a word of the name that the driver gives; the first that fits. Without a profile are
@@ -80,11 +81,11 @@ static bool may_set(const struct whatif *w, const char *set, bool is_price,
 {
 	static const char *const may[] = { "cluster.", "cluster=", "cost.",
 					   "cost=",    "ccl.",	   "ccl=" };
-	bool money = is_price || !strncmp(set, "cost", 4);
+	bool money = is_price || text_begins_with(set, "cost");
 	bool ok = is_price;
 
 	for (size_t i = 0; i < sizeof(may) / sizeof(*may); i++)
-		ok |= !strncmp(set, may[i], strlen(may[i]));
+		ok |= text_begins_with(set, may[i]);
 	if (!ok)
 		return ft_fail(
 			err, NULL,
@@ -105,7 +106,7 @@ static bool set_all(struct whatif *w, struct node *root, struct ft_error *err)
 
 	for (size_t i = 0; i < w->asked->n_sets; i++) {
 		const char *set = w->asked->sets[i];
-		bool is_price = !strncmp(set, price, strlen(price));
+		bool is_price = text_begins_with(set, price);
 
 		if (!may_set(w, set, is_price, err))
 			return false;

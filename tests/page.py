@@ -217,9 +217,8 @@ def trust(page, answers):
             same(error.split()[0], r["error_frac"], 0.01)
             same(distance, r["distance"])
         c = a["cost"]
-        goodput = [re.fullmatch(r"Goodput (\S+) %: checkpoints (\S+) %, progress that is lost (\S+) %, recovery (\S+) %"
-                                r".*; a checkpoint every (\d+) min\.", p) for p in page.paragraphs]
-        goodput = [m for m in goodput if m]
+        said = re.compile(r"Goodput (\S+) %: checkpoints (\S+) %, progress that is lost (\S+) %, recovery (\S+) %.*; a checkpoint every (\d+) min\.")
+        goodput = [m for p in page.paragraphs if (m := said.fullmatch(p))]
         assert len(goodput) == len(answers)
         m = goodput[answers.index(a)]
         for shown, key in zip(m.groups(), ("goodput", "checkpoint_frac", "wasted_progress_frac", "recovery_frac")):
@@ -263,6 +262,9 @@ def money(page, answers, flows):
     for row, form in zip(rows[1:-1], FORMS, strict=True):
         for cell, a in zip(row[1:], answers, strict=True):
             same(cell, a["finance"][form + "_usd_per_gpu_hour"])
+    for cell, f in zip(rows[-1][1:], (a["finance"] for a in answers), strict=True):
+        rent, used = f.get("rent_usd_per_gpu_hour"), f.get("break_even_utilization_frac")
+        assert cell == ("-" if not rent else "%.1f %% of %.2f USD/h" % (100 * used, rent) if used < 1 else "never"), (cell, f)
 
 
 def differences(page, answer, answers):
@@ -305,6 +307,28 @@ def figures(page, answers):
             kind, _, rest = a["provenance"][part].partition(": ")
             words = rest.rpartition(", ")[0] or rest
             assert any(kind in i and words in i for i in page.items), a["provenance"][part]
+
+
+def sources(page, answers):
+    """Six lines on each scenario: whose its figures are, and what nobody gave."""
+    lines = page.items[[i.startswith("GPU profile: ") for i in page.items].index(True):]
+    assert len(lines) == 6 * len(answers)
+    for a, (*_, prices, kernels, assumed) in zip(answers, [lines[i:i + 6] for i in range(0, len(lines), 6)]):
+        p, known = a["prices"], a["scenario"]
+        said = "Prices: book %s (%s, of %s), dated %s to %s; " % tuple(p[k] for k in ("book", "buyer", "date", "first_date", "last_date"))
+        assert prices.startswith(said), (prices, said)
+        shares = re.search(r"; (\d+) % of the capital is at quoted, (\d+) % at derived, (\d+) % at guessed prices\.", prices).groups()
+        for shown, kind in zip(shares, ("quoted", "derived", "guessed"), strict=True):
+            same(shown, p[kind + "_frac"], 0.01)
+        for taken in p["taken_from"]:
+            assert re.search(r"From %s: [^.]*\b%s\b" % (taken["book"], re.escape(taken["item"])), prices), taken
+        same(re.fullmatch(r"(\d+) % of the kernel time is for shapes far from anything measured\.", kernels)[1], a["extrapolated_frac"], 0.01)
+        told = assumed.removeprefix("assumed, as the scenario does not give them: ").split(", ")
+        assert [t.split(" ")[0] for t in told] == a["assumed"], told
+        for key, _, value in (t.partition(" ") for t in told):
+            text = str(of(known, key))
+            assert value == (text.lower() if text in ("True", "False") else text), (key, value, text)
+        assert "Fabric %s; at most eight of a kind are drawn." % known["cluster"]["fabric"] in page.paragraphs, known["cluster"]
 
 
 def drawings(page, text, bills):
@@ -465,6 +489,7 @@ def main():
     money(page, answers, flow_paths.split(","))
     differences(page, answer, answers)
     figures(page, answers)
+    sources(page, answers)
     drawings(page, text, bills)
     text_of(text_path, page, answer, answers)
     common(text_path, page)

@@ -40,6 +40,8 @@ def script(name):
     (plot,) = [line for line in lines if line.startswith("plot ")]
     assert "dat = '%s.dat'" % name in lines and any("set output '%s.svg'" % name in line for line in lines)
     assert os.path.getsize(os.path.join(folder, name + ".svg")) > 2000
+    height = 120 + 34 * len(answer["verdict"]["causes"][:10]) if name == "tornado" else 380
+    assert lines[1].startswith("set terminal svg size 720,%d font " % height), (name, lines[1])
     return lines, re.split(r", (?![^(]*\))", plot[len("plot "):])
 
 
@@ -120,7 +122,6 @@ def tornado():
     lines, pieces = script("tornado")
     taken = {}
     assert "set yrange [-0.6:%d - 0.4]" % len(causes) in lines
-    assert any("size 720,%d " % (120 + 34 * len(causes)) in line for line in lines)
     (tics,) = [line for line in lines if line.startswith("set ytics")]
     assert re.findall(r"'([^']*)' (\d+)", tics) == [(c["cause"], str(len(causes) - 1 - k)) for k, c in enumerate(causes)]
     for i, (block, piece, a) in enumerate(zip(blocks, pieces, answers, strict=True)):

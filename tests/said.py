@@ -245,9 +245,28 @@ def fleets_follow(side):
         assert abs(run["usd"][which] / run["tokens"] * 1e6 / own["usd_per_million_tokens"][i] - 1) < 0.1, (run, own)
 
 
+def in_common(words, answer):
+    """What is the same in all is that of each, in lines as full as 80 columns let them be."""
+    *lines, command = words.split("\nThe same in all:\n")[1].split("\n\n")[0].split("\n")
+    assert command + " --json" == "  " + answer["command"] and all(line.startswith("  ") for line in lines)
+    for line, after in zip(lines, lines[1:]):
+        assert len(line) <= 80 < len(line + " " + after[2:].split(", ")[0].rstrip(",") + ","), (line, after)
+    *items, version = " ".join(line[2:] for line in lines).split(", ")
+    assert version == "foretoken " + answer["version"] and len(items) > 20, version
+    for key, value in (i.split(" ", 1) for i in items):
+        assert key not in [d["key"] for d in answer["differs"]], key
+        for s in answer["scenarios"]:
+            of = at(s["scenario"], key)
+            of = str(of).lower() if isinstance(of, bool) else "%.12g" % of if isinstance(of, float) else str(of)
+            if key in ("model", "model.name"):
+                of += " (%.4g B parameters)" % (s["derived"]["parameters"] * 1e-9)
+            assert value == of + (" (%s)" % s["prices"]["date"] if key == "cost.prices" else ""), (key, value, of)
+
+
 def compared(text, answer, table):
     """Scenarios beside each other, as text, JSON and CSV."""
     sides, words = answer["scenarios"], open(text).read()
+    in_common(words, answer)
     (key, *names), *rows = csv.reader(open(table))
     assert key == "key" and names == [s["name"] for s in sides], names
     for row, *values in rows:
@@ -280,6 +299,9 @@ def compared(text, answer, table):
     whole = sum(d["this_ns_per_token"] - d["first_ns_per_token"] for d in answer["differences"])
     for d in answer["differences"]:
         assert abs(d["share_frac"] * abs(whole) - d["this_ns_per_token"] + d["first_ns_per_token"]) < 1e-9 * abs(whole), d
+    for d, side in zip(("first_ns_per_token", "this_ns_per_token"), sides):
+        whole = side["scenario"]["cluster"]["gpus"] / side["tokens_per_s"] * 1e9
+        assert abs(sum(x[d] for x in answer["differences"] if x["scenario"] == 1) / whole - 1) < 1e-9, (d, whole)
     parts = answer["cost_differences"][0]["parts"]
     added = sum(p["usd_per_million_tokens"] for p in parts)
     for row, (name, value) in zip([cells(l) for l in whys[1][2:]], [

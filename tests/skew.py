@@ -3,6 +3,7 @@ against the kernels of the recordings themselves: the N-th collective of one ran
 of the others, and moves data from when the last of them has begun."""
 import gzip
 import json
+import re
 import subprocess
 import sys
 
@@ -35,3 +36,13 @@ for r, ((kernels, rank), s) in enumerate(zip(ranks, said)):
     assert abs(s["waiting_s"] - waits) < 2e-6, (s, waits)
     assert abs(s["transfer_s"] - moves) < 2e-6, (s, moves)
     assert apart[0] - 1e-6 <= s["clock_s"] <= apart[-1] + 1e-6, (s, apart)
+
+# the table says the same, and below it who comes last most often
+text = subprocess.run([program, "trace", "show", *files], check=True, capture_output=True, text=True).stdout
+head, *rows = re.search(r"^rank  +collectives .*\n(?:.*\n)+?\n", text, re.M)[0].rstrip().split("\n")
+assert head.split("  ")[0] == "rank" and len(rows) == len(said) + 1, rows
+for row, s in zip(rows, said):
+    assert row.split() == [str(s["rank"]), "%g" % s["collectives"], "%.3f" % (1e3 * s["waiting_s"]), "%.3f" % (1e3 * s["transfer_s"]),
+                           "%g" % s["came_last"], "%+.1f" % (1e6 * s["clock_s"])], (row, s)
+most = max(said, key=lambda s: s["came_last"])
+assert rows[-1] == ("Others wait for rank %d most often." % most["rank"] if most["came_last"] else "No rank waits for another."), rows

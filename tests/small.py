@@ -114,6 +114,18 @@ def late(rank):
     return {"distributedInfo": {"rank": int(rank), "world_size": 2}}
 
 
-kinds = {"ahead": ahead, "kernels": kernels, "late": late, "behind": behind, "told": told, "copy": copy, "unfinished": unfinished, "partly": partly, "groups": groups}
+def odd():
+    """Two steps that overlap, of a product of 1 ms each; a product of less than no time, memory taken twice, which takes the
+    host 300 us, and an event of a phase that there is not."""
+    for step in range(2):
+        event("user_annotation", "ProfilerStep#%d" % step, 500 * step, 600, 1)
+        launch(step + 1, 500 * step + 10, "gemm", 7, 20 + 1000 * step, 1000)
+    launch(3, 700, "gemm", 7, 2020, -5)
+    for i, name in enumerate(("cudaMalloc", "cudaFree")):
+        event("cuda_runtime", name, 750 + 160 * i, 150, 1, correlation=4 + i)
+    events.append({"ph": "Y", "cat": "kernel", "name": "none", "ts": 5})
+
+
+kinds = {"odd": odd, "ahead": ahead, "kernels": kernels, "late": late, "behind": behind, "told": told, "copy": copy, "unfinished": unfinished, "partly": partly, "groups": groups}
 rank = dict(kinds[sys.argv[1]](*sys.argv[2:]) or {})
 json.dump({"deviceProperties": [{"id": 0, "name": "NVIDIA H100 80GB HBM3"}], **rank, "traceEvents": events}, sys.stdout)

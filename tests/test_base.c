@@ -99,22 +99,67 @@ static void what_is_shown_reads_back_near(void **state)
 }
 
 /* Each unit begins where a thousandth of it is told: below the last digit that is shown. */
-static void long_times_are_in_their_unit(void **state)
+static void times_are_in_their_unit(void **state)
 {
 	static const struct {
 		double s;
 		const char *text;
 	} cases[] = {
-		{ 617.28, "10.3 min" }, { 3617.28, "1 h" },
-		{ 3619, "1.01 h" },	{ 86399, "24 h" },
-		{ 86816, "1 d" },	{ 86840, "1.01 d" },
-		{ 31536000, "1 y" },	{ 1.5 * 31536000, "1.5 y" },
+		{ 0, "0.00 ns" },
+		{ 1e-9, "1.00 ns" },
+		{ 9.994e-9, "9.99 ns" },
+		{ 1.001e-8, "10.0 ns" },
+		{ 9.994e-8, "99.9 ns" },
+		{ 1.004e-7, "100 ns" },
+		{ 9.994e-7, "999 ns" },
+		{ 9.996e-7, "1.00 us" },
+		{ 9.996e-4, "1.00 ms" },
+		{ 0.9994, "999 ms" },
+		{ 0.9996, "1.00 s" },
+		{ 99.94, "99.9 s" },
+		{ 599.4, "599 s" },
+		{ 599.9, "600 s" },
+		{ 600, "10 min" },
+		{ 3599, "60 min" },
+		{ 3600, "1 h" },
+		{ 86400, "1 d" },
+		{ 31535999, "365 d" },
+		{ 617.28, "10.3 min" },
+		{ 3617.28, "1 h" },
+		{ 3619, "1.01 h" },
+		{ 86399, "24 h" },
+		{ 86816, "1 d" },
+		{ 86840, "1.01 d" },
+		{ 31536000, "1 y" },
+		{ 1.5 * 31536000, "1.5 y" },
 	};
 	char text[64];
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		quantity_text(cases[i].s, DIM_S, text, sizeof(text));
+		assert_string_equal(text, cases[i].text);
+	}
+}
+
+static void others_are_in_thousands(void **state)
+{
+	static const struct {
+		double v;
+		const char *text;
+	} cases[] = {
+		{ 0, "0 B" },	       { 1, "1 B" },	     { 12.34, "12.3 B" },
+		{ 999.4, "999 B" },    { 999.6, "1 kB" },    { 1234, "1.23 kB" },
+		{ 123456, "123 kB" },  { 999600, "1 MB" },   { 80e9, "80 GB" },
+		{ -1234, "-1.23 kB" }, { -999.6, "-1 kB" },  { 4.8e12, "4.8 TB" },
+		{ 2.5e15, "2.5 PB" },  { 9.996e14, "1 PB" }, { 1e18, "1 EB" },
+		{ 5e20, "500 EB" },
+	};
+	char text[64];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		quantity_text(cases[i].v, DIM_BYTES, text, sizeof(text));
 		assert_string_equal(text, cases[i].text);
 	}
 }
@@ -405,7 +450,8 @@ int main(void)
 		cmocka_unit_test(what_is_missing_may_be_misspelt),
 		cmocka_unit_test(a_part_of_a_key_is_told_at_once),
 		cmocka_unit_test(what_is_shown_reads_back_near),
-		cmocka_unit_test(long_times_are_in_their_unit),
+		cmocka_unit_test(times_are_in_their_unit),
+		cmocka_unit_test(others_are_in_thousands),
 		cmocka_unit_test(seconds_round_up_to_picoseconds),
 		cmocka_unit_test(the_nearest_word_is_suggested),
 		cmocka_unit_test(csv_keeps_cells_and_places),

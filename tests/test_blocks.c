@@ -273,8 +273,7 @@ static void a_predicted_token_costs_the_last_stage_a_layer_and_a_head(void **sta
 	near_frac(one.graph->rank_class[3].base_bytes[FT_MEMORY_WEIGHTS] -
 			  none.graph->rank_class[3].base_bytes[FT_MEMORY_WEIGHTS],
 		  2 * (dense + experts / 8 + v * h), 1e-9);
-	near_frac(ft_model_parameters(one.model, 1) -
-			  ft_model_parameters(none.model, 1),
+	near_frac(ft_model_parameters(one.model) - ft_model_parameters(none.model),
 		  dense + experts, 1e-12);
 	more = sum_over_ranks(one.graph, "head", -1).flop -
 	       sum_over_ranks(none.graph, "head", -1).flop;

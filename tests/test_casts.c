@@ -114,7 +114,7 @@ static void nothing_is_turned_where_products_take_any_layout(void **state)
 		assert_true(sum_of(p.graph, "transpose_fp8").n == 0);
 		near_frac(weights -
 				  p.graph->rank_class[0].base_bytes[FT_MEMORY_WEIGHTS],
-			  has_one_scale(i) ? ft_model_parameters(p.model, 1) - ends : 0,
+			  has_one_scale(i) ? ft_model_parameters(p.model) - ends : 0,
 			  1e-9);
 		drop(&p);
 	}
@@ -188,7 +188,7 @@ static void weights_are_gathered_in_a_byte_if_one_scale_serves(void **state)
 		double n;
 
 		build_recipe(&p, i, "", "megatron-core");
-		n = ft_model_parameters(p.model, 1);
+		n = ft_model_parameters(p.model);
 		p.plan->sharding = FT_ZERO1;
 		p.plan->shard = p.plan->zero_group = 8;
 		for (int narrow = 0; narrow < 2; narrow++) {
@@ -226,7 +226,7 @@ static void copies_are_kept_in_the_width_of_the_format(void **state)
 		bf16 = kept_by_a_layer(p.graph);
 		drop(&p);
 		build_recipe(&p, i, "", "megatron-core");
-		n = ft_model_parameters(p.model, 1);
+		n = ft_model_parameters(p.model);
 		copies = 2 * (blocks ? 1 : w);
 		near_frac(p.graph->rank_class[0].base_bytes[FT_MEMORY_WEIGHTS],
 			  2 * n + copies * (n - ends), 1e-12);

@@ -38,9 +38,9 @@ static void counts_are_those_of_the_library(void **state)
 		counted =
 			(double)json_integer_value(json_object_get(row, "parameters"));
 		m = model_of(json_object_get(row, "config"), &err);
-		if (!m || ft_model_parameters(m, 1) != counted)
+		if (!m || ft_model_parameters(m) != counted)
 			fail_msg("%.300s: %.0f, not %.0f %s", line,
-				 m ? ft_model_parameters(m, 1) : 0, counted, err.text);
+				 m ? ft_model_parameters(m) : 0, counted, err.text);
 		ft_model_free(m);
 		json_decref(row);
 	}

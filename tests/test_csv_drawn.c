@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/csv.h"
+#include "tests/printed.h"
 
 enum { WIDE = 5, HIGH = 6, ROUNDS = 3000 };
 
@@ -192,10 +193,94 @@ static void tables_are_read_and_mistakes_have_their_place(void **state)
 		assert_true(of[i] > ROUNDS / 20);
 }
 
+/* What csv_put and csv_cell write is read back; of the latter a formula is a text. */
+static void cells_that_are_written_are_read_back(void **state)
+{
+	static const char *const pieces[] = { "a", "7", "=",  "-",  "@", "+",
+					      " ", ",", "\n", "\"", "#", "\r\n" };
+
+	(void)state;
+	for (int round = 0; round < 500; round++) {
+		struct arena mem = { 0 };
+		struct ft_error err;
+		char cell[3][40] = { "x", "", "" }, *text = NULL;
+		struct csv *c;
+
+		for (int k = 0; k < 3; k++)
+			for (int i = below(4); i > 0; i--)
+				strcat(cell[k], pieces[below(12)]);
+		PRINTED(text, {
+			fputs("one,two,three\n", out);
+			csv_put(out, cell[0], false);
+			csv_cell(out, cell[1]);
+			putc(',', out);
+			csv_put(out, cell[2], true);
+		});
+		c = csv_read_text(&mem, "x", text, strlen(text), &err);
+		ok_or_say(c, err);
+		assert_int_equal(c->n_rows, 1);
+		assert_string_equal(csv_text(c, 0, 0), cell[0]);
+		assert_string_equal(
+			csv_text(c, 0, 1),
+			arena_printf(&mem, "%s%s",
+				     cell[1][0] && strchr("=+-@", cell[1][0]) ? "'" :
+										"",
+				     cell[1]));
+		assert_string_equal(csv_text(c, 0, 2), cell[2]);
+		if (!strpbrk(cell[0], ",\"\n\r")) /* as it is, where it can be */
+			assert_true(!strncmp(text + 14, cell[0], strlen(cell[0])));
+		free(text);
+		arena_release(&mem);
+	}
+}
+
+/* A byte-order mark is none of the first name's letters; other encodings are told apart. */
+static void text_is_utf8_with_or_without_its_mark(void **state)
+{
+	static const struct {
+		const char *text;
+		size_t n;
+		const char *says;
+	} cases[] = {
+		{ "\xef\xbb\xbf"
+		  "a,b\n1,2\n",
+		  11, NULL },
+		{ "\xff\xfe"
+		  "a\0",
+		  4, "is text in UTF-16" },
+		{ "\xfe\xff\0"
+		  "a",
+		  4, "is text in UTF-16" },
+		{ "a,b\n\0,2\n", 8, "is binary, not CSV text" },
+		{ "a,,b\n1,2,3\n", 11, "a column has no name" },
+		{ "a,b,a\n1,2,3\n", 12, "column 'a' is given twice" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct arena mem = { 0 };
+		struct ft_error err = { .text = "" };
+		struct csv *c =
+			csv_read_text(&mem, "x", cases[i].text, cases[i].n, &err);
+
+		if (cases[i].says) {
+			assert_null(c);
+			assert_non_null(strstr(err.text, cases[i].says));
+		} else {
+			ok_or_say(c, err);
+			assert_string_equal(c->column[0], "a");
+			assert_string_equal(csv_text(c, 0, 1), "2");
+		}
+		arena_release(&mem);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(tables_are_read_and_mistakes_have_their_place),
+		cmocka_unit_test(cells_that_are_written_are_read_back),
+		cmocka_unit_test(text_is_utf8_with_or_without_its_mark),
 	};
 
 	return cmocka_run_group_tests_name("base/csv", tests, NULL, NULL);

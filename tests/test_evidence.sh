@@ -67,6 +67,27 @@ ok "and shares to one" py 'd[0]["by"] == "size" and sum(g["n"] for g in d[0]["gr
 ok "an unknown way is refused" sh -c "! $f validate $m --by sise 2>$tmp/e && grep -q 'did you mean size' $tmp/e"
 ok "kernels have no plan" sh -c "! $f validate measurements/kernels/collectives-many-nodes.csv --by plan 2>$tmp/e && grep -q 'only training steps' $tmp/e"
 
+# Remarks that are of some scenarios: there they are said, and at their bounds not.
+says() { # PATTERN ARGUMENT...: a line of simulate is that, whole
+	pattern=$1
+	shift
+	$f simulate "$@" >"$tmp/remarks" 2>"$tmp/e" && grep -qxE "$pattern" "$tmp/remarks"
+}
+quiet() { ! says "$@" && [ -s "$tmp/remarks" ]; }
+mixtral=examples/08-mixture-of-experts/mixtral.yaml
+for few in 0.8:20 0.625:38 0.99:1; do
+	ok "a capacity of ${few%:*} drops tokens" says "moe_capacity_factor ${few%:*} drops at least ${few#*:} % of what is sent to experts; model FLOPs and MFU count it all the same\." \
+		$mixtral --set training.moe_capacity_factor=${few%:*}
+done
+for enough in 1 1.25 0; do
+	ok "a capacity of $enough drops none that must be" quiet ".*drops at least.*" $mixtral --set training.moe_capacity_factor=$enough
+done
+printf 'model: gpt-1.5b\ncluster: {gpu: h100-sxm, gpus: 8}\ntraining: {sequence_length: 1024, global_batch_size: 8}\n' >"$tmp/gpt.yaml"
+ok "learned positions that are too few are stretched" says "the model's 1024 learned positions are taken to be 1025, as the sequence has so many tokens" \
+	"$tmp/gpt.yaml" --set training.sequence_length=1025
+ok "in JSON, too" sh -c "$f simulate $tmp/gpt.yaml --set training.sequence_length=1025 --json | jq -e '.derived.positions_stretched_from == 1024'"
+ok "as many as there are are not" quiet ".*positions are taken.*" "$tmp/gpt.yaml"
+
 # Sources that were left out: the range has about the right size.
 ok "the range holds on sources left out" sh -c "python3 scripts/range_scales.py 6 >$tmp/scales && python3 -c '
 import re

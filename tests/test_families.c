@@ -258,7 +258,7 @@ static void checkpoints_have_the_parameters_that_are_counted(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
 		struct ft_model *m = must(json_of(known[i].json));
-		double got = ft_model_parameters(m, 1);
+		double got = ft_model_parameters(m);
 
 		if (got != known[i].parameters && ++wrong)
 			print_error("%.60s: %.0f, not %.0f (%.0f)\n", known[i].json,
@@ -344,8 +344,8 @@ static void reports_have_the_parameters_that_are_counted(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(rounded) / sizeof(*rounded); i++) {
 		struct ft_model *m = must(json_of(rounded[i].json));
-		double all = ft_model_parameters(m, 1), want = rounded[i].parameters;
-		double active = ft_model_active_parameters(m, 1);
+		double all = ft_model_parameters(m), want = rounded[i].parameters;
+		double active = ft_model_active_parameters(m);
 		double tables = 2 * (double)m->hidden_size * (double)m->vocab_size;
 
 		/* some count embedding and head among the active ones */

@@ -98,7 +98,7 @@ static void every_parameter_is_reduced_once(void **state)
 	      "{sequence_length: 4096, global_batch_size: 32, "
 	      "sharding: fsdp, gradient_dtype: fp32}",
 	      "torch-2.11-compile", 8);
-	n = ft_model_parameters(p.model, 1);
+	n = ft_model_parameters(p.model);
 	/* four micro-batches, reduced after each; gathered twice for each */
 	near_frac(gradient_bytes(p.graph, FT_REDUCE_SCATTER, FT_GROUP_SHARD), 4 * 4 * n,
 		  0.001);

@@ -369,6 +369,100 @@ static void binary_is_no_graph(void **state)
 	assert_non_null(strstr(err.text, "is binary, not a step graph"));
 }
 
+/* The least that each number may be is taken, what is below it is not. */
+static void numbers_begin_where_they_may(void **state)
+{
+#define ATTENTION "work 1 attention core dtype=fp8 pass=both causal=true impl=fa3 "
+#define GATHER "work 3 communication gather dtype=bf16 op=all_gather group=dp "
+	static const struct {
+		int line;
+		const char *text; /* N stands for the number */
+		const char *least, *below;
+	} cases[] = {
+		{ 2, "tokens N", "1", "0.5" },
+		{ 3, "recomputed_flop N", "0", "-1e-9" },
+		{ 5, "bubble N", "0", "-1e-9" },
+		{ 6, "group tp size=N stride=1", "1", "0" },
+		{ 6, "group tp size=1 stride=N", "1", "0" },
+		{ 18, "work 0 gemm up dtype=bf16 layout=wgrad m=N n=1 k=1", "1", "0" },
+		{ 18, "work 0 gemm up dtype=bf16 layout=wgrad m=1 n=N k=1", "1", "0" },
+		{ 18, "work 0 gemm up dtype=bf16 layout=wgrad m=1 n=1 k=N", "1", "0" },
+		{ 18, "work 0 gemm up dtype=bf16 layout=wgrad m=1 n=1 k=1 groups=N",
+		  "1", "0" },
+		{ 19,
+		  ATTENTION "batch=N heads=1 kv_heads=1 queries=1 keys=1 "
+			    "qk_head_dim=1 v_head_dim=1",
+		  "1", "0" },
+		{ 19,
+		  ATTENTION "batch=1 heads=N kv_heads=1 queries=1 keys=1 "
+			    "qk_head_dim=1 v_head_dim=1",
+		  "1", "0" },
+		{ 19,
+		  ATTENTION "batch=1 heads=1 kv_heads=N queries=1 keys=1 "
+			    "qk_head_dim=1 v_head_dim=1",
+		  "1", "0" },
+		{ 19,
+		  ATTENTION "batch=1 heads=1 kv_heads=1 queries=N keys=1 "
+			    "qk_head_dim=1 v_head_dim=1",
+		  "1", "0" },
+		{ 19,
+		  ATTENTION "batch=1 heads=1 kv_heads=1 queries=1 keys=N "
+			    "qk_head_dim=1 v_head_dim=1",
+		  "1", "0" },
+		{ 19,
+		  ATTENTION "batch=1 heads=1 kv_heads=1 queries=1 keys=1 "
+			    "qk_head_dim=N v_head_dim=1",
+		  "1", "0" },
+		{ 19,
+		  ATTENTION "batch=1 heads=1 kv_heads=1 queries=1 keys=1 "
+			    "qk_head_dim=1 v_head_dim=N",
+		  "1", "0" },
+		{ 19,
+		  ATTENTION "batch=1 heads=1 kv_heads=1 queries=1 keys=1 "
+			    "qk_head_dim=1 v_head_dim=1 window=N",
+		  "0", "-1" },
+		{ 20, "work 2 memory norm dtype=fp32 kernel=rmsnorm bytes=N", "0",
+		  "-0.5" },
+		{ 20,
+		  "work 2 memory norm dtype=fp32 kernel=rmsnorm bytes=1 row_bytes=N",
+		  "0", "-0.5" },
+		{ 21, GATHER "bytes=N", "0", "-0.5" },
+		{ 21, GATHER "bytes=1 fanout=N", "0", "-0.5" },
+		{ 21, GATHER "bytes=1 fanout=0 fanout_of=N", "0", "-0.5" },
+		{ 21, GATHER "bytes=1 fanout=0 fanout_of=4 fanout_groups=N", "0",
+		  "-0.5" },
+		{ 23, "  host collective N", "0", "-1e-9" },
+		{ 26, "  op work=3 stream=gather launches=N record=unsharded", "0",
+		  "-1" },
+		{ 31, "  base weights N", "0", "-0.5" },
+		{ 32, "  pass forward chunk=N", "0", "-1" },
+		{ 32, "  pass forward micro_batch=N", "0", "-1" },
+		{ 33, "  call 0 xN", "1", "0" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		for (int below = 0; below < 2; below++) {
+			const char *at = strchr(cases[i].text, 'N');
+			struct ft_error err = { .text = "" };
+			struct ft_graph *g;
+			char line[256], *text;
+			size_t n;
+
+			snprintf(line, sizeof(line), "%.*s%s%s",
+				 (int)(at - cases[i].text), cases[i].text,
+				 below ? cases[i].below : cases[i].least, at + 1);
+			text = with(cases[i].line, line, &n);
+			g = read_back(text, n, &err);
+			if (below && (g || !strstr(err.text, "not between")))
+				fail_msg("%s: %s", line, g ? "taken" : err.text);
+			if (!below && !g)
+				fail_msg("%s: %s", line, err.text);
+			ft_graph_free(g);
+			free(text);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -379,6 +473,7 @@ int main(void)
 		cmocka_unit_test(spaces_do_not_matter),
 		cmocka_unit_test(each_line_is_refused_where_it_stands),
 		cmocka_unit_test(binary_is_no_graph),
+		cmocka_unit_test(numbers_begin_where_they_may),
 	};
 
 	return cmocka_run_group_tests_name("graph text", tests, NULL, NULL);

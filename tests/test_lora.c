@@ -223,7 +223,7 @@ static void fsdp_gathers_all_and_reduces_adapters(void **state)
 	      "{sequence_length: 4096, global_batch_size: 8, sharding: fsdp, "
 	      "gradient_dtype: fp32, lora: {rank: 16, targets: all}}",
 	      "torch-2.11-compile", 8);
-	n = ft_model_parameters(p.model, 1);
+	n = ft_model_parameters(p.model);
 	own = ft_model_lora_parameters(p.model, &p.plan->lora);
 	near_frac(sum_over_ranks(p.graph, "fsdp_reduce", -1).bytes, 8 * 4 * own, 1e-9);
 	near_frac(sum_over_ranks(p.graph, "fsdp_gather", -1).bytes,

@@ -91,7 +91,7 @@ static void presets_have_the_published_parameters(void **state)
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
 		struct ft_model *m = load(known[i].name);
 
-		assert_near(ft_model_parameters(m, 1), known[i].parameters,
+		assert_near(ft_model_parameters(m), known[i].parameters,
 			    known[i].frac + 1e-12, known[i].name);
 		ft_model_free(m);
 	}
@@ -122,7 +122,7 @@ static void a_token_uses_the_published_active_parameters(void **state)
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
 		struct ft_model *m = load(known[i].name);
 
-		assert_near(ft_model_active_parameters(m, 1), known[i].parameters,
+		assert_near(ft_model_active_parameters(m), known[i].parameters,
 			    known[i].frac, known[i].name);
 		ft_model_free(m);
 	}
@@ -149,7 +149,7 @@ static void mpt_counts_its_positions_once_the_sequence_is_known(void **state)
 		struct ft_model *m = load(known[i].name);
 
 		ft_model_stretch(m, known[i].sequence);
-		assert_near(ft_model_parameters(m, 1), known[i].parameters, 1e-12,
+		assert_near(ft_model_parameters(m), known[i].parameters, 1e-12,
 			    known[i].name);
 		ft_model_free(m);
 	}
@@ -198,8 +198,7 @@ static void a_dense_model_costs_what_its_matrices_do(void **state)
 	double norms = 2 * 64;
 
 	(void)state;
-	assert_true(ft_model_parameters(m, 1) ==
-		    2 * 1000 * 64 + 2 * (layer + norms) + 64);
+	assert_true(ft_model_parameters(m) == 2 * 1000 * 64 + 2 * (layer + norms) + 64);
 	assert_true(ft_model_flop_per_token(m, 1, 128, false) ==
 		    6 * (2 * layer + 64 * 1000) + 12 * 2 * 64 * 128);
 	ft_model_free(m);
@@ -224,9 +223,9 @@ static void a_window_bounds_what_attention_sees(void **state)
 
 static void a_vocabulary_is_padded_only_when_it_is_the_familys_own(void **state)
 {
-	struct ft_model *own =
-		load("{name: gpt, num_hidden_layers: 2, hidden_size: 64, "
-		     "num_attention_heads: 4}");
+	struct ft_model *preset,
+		*own = load("{name: gpt, num_hidden_layers: 2, hidden_size: 64, "
+			    "num_attention_heads: 4}");
 	struct ft_model *given =
 		load("{name: gpt, num_hidden_layers: 2, hidden_size: 64, "
 		     "num_attention_heads: 4, vocab_size: 50257}");
@@ -236,6 +235,10 @@ static void a_vocabulary_is_padded_only_when_it_is_the_familys_own(void **state)
 	assert_int_equal(ft_model_vocab(own, 4), 50688);
 	assert_int_equal(ft_model_vocab(own, 8), 51200);
 	assert_int_equal(ft_model_vocab(given, 8), 50257);
+	preset = load("llama2-7b"); /* says of no multiple */
+	assert_int_equal(ft_model_vocab(preset, 1), 32000);
+	assert_int_equal(ft_model_vocab(preset, 3), 32000);
+	ft_model_free(preset);
 	assert_int_equal(own->layer[0].intermediate, 256);
 	ft_model_free(own);
 	ft_model_free(given);
@@ -266,7 +269,7 @@ static void an_override_of_tying_adds_a_head(void **state)
 	(void)state;
 	assert_true(ft_model_head_parameters(tied, 1) == 0);
 	assert_true(ft_model_head_parameters(free_head, 1) == 50304 * 1600);
-	assert_true(ft_model_parameters(free_head, 1) - ft_model_parameters(tied, 1) ==
+	assert_true(ft_model_parameters(free_head) - ft_model_parameters(tied) ==
 		    50304 * 1600);
 	ft_model_free(tied);
 	ft_model_free(free_head);

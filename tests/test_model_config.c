@@ -58,9 +58,9 @@ static void each_type_is_read_under_its_own_names(void **state)
 
 		if (!m)
 			fail_msg("%s", err.text);
-		if (ft_model_parameters(m, 1) != known[i].parameters)
-			fail_msg("case %zu: %.0f, not %.0f", i,
-				 ft_model_parameters(m, 1), known[i].parameters);
+		if (ft_model_parameters(m) != known[i].parameters)
+			fail_msg("case %zu: %.0f, not %.0f", i, ft_model_parameters(m),
+				 known[i].parameters);
 		ft_model_free(m);
 	}
 }

@@ -39,7 +39,7 @@ static void count(struct drawn *d)
 		d->experts += 3. * (double)(l->experts * l->expert_intermediate) *
 			      (double)m->hidden_size;
 	}
-	d->dense = ft_model_parameters(m, 1) - d->experts;
+	d->dense = ft_model_parameters(m) - d->experts;
 	d->own_dense = d->dense / over;
 	/* a rank of so many has its share of the experts, and replicas of that are fewer */
 	d->own_experts = d->experts / (over > 1 ? over : (double)plan->ep);

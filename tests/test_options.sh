@@ -108,6 +108,44 @@ done
 ok "nor in a format of its own" wrong "chrome, kineto, svg or memory, not 'gif'" $f simulate $a --timeline "$tmp/t.json" --timeline-format gif
 ok "explain takes one key" wrong "one KEY at a time" $f explain title name
 ok "explain tells of each key what list, simulate and the sources say" python3 tests/explain.py $f
+if command -v groff >/dev/null; then
+	ok "of each key of a file explain says what the manual does, and each --help its page, as groff sets them" python3 tests/manual.py $f
+else
+	skip "the manual is what explain and --help say" "no groff"
+fi
+# what does not go together, said by name
+s=examples/15-recorded-step/scenario.yaml
+wrongs() { # "WORDS|ARGUMENT...": wrong usage, which says so
+	for line in "$@"; do
+		wrong "${line%%|*}" $f ${line#*|} || { echo "$line" >&2; return 1; }
+	done
+}
+printf 'kernel,dtype,layout,m,n,k,measured.time_us\ngemm,bf16,forward,4096,4096,4096,300\n' >"$tmp/one.csv"
+ok "a store of one row" $f calibrate import --store "$tmp/m.db" --format csv --device one "$tmp/one.csv"
+ok "commands that lack something say what" wrongs "KEY is missing; 'foretoken list keys' has them all|explain" \
+	"INTO.db and a FROM.db are needed|merge $tmp/o.db" "say which: scenario, gpu, node, fabric, stack, prices|new" \
+	"import or show is missing|prices" "fit needs --name; --only takes gemm, attention|calibrate fit --store $tmp/m.db" \
+	"fit needs --name; --only takes gemm, attention|calibrate fit --name x --only luck --store $tmp/m.db" \
+	"plot needs --gpu|calibrate plot --store $tmp/m.db"
+ok "an operation that is none" refused "there is no collective 'gossip'; known: all_reduce, all_gather" $f collective $a --op gossip
+ok "options of trace that do not go together" wrongs \
+	"--fit-stack goes with --step, --pace and --date alone|trace compare $t $s --fit-stack $tmp/x.yaml --plot $tmp/x.svg" \
+	"--fit-stack goes with --step, --pace and --date alone|trace compare $t $s --fit-stack $tmp/x.yaml --gpu h200" \
+	"--pace and --date are of --fit-stack|trace compare $t $s --pace 0.5" "--pace and --date are of --fit-stack|trace compare $t $s --date 2026" \
+	"--date is no date: write 2026, 2026-11 or 2026-11-22|trace compare $t $s --fit-stack $tmp/x.yaml --date 2026-1" \
+	"--plot is of compare|trace show $t --plot $tmp/x.svg" "--fit-stack is of compare|trace show $t --fit-stack $tmp/x.yaml" \
+	"export writes a file, and prints no JSON|trace export $t --chakra $tmp/x --json" \
+	"export takes --chakra PREFIX or --goal OUT|trace export $t" "export takes --chakra PREFIX or --goal OUT|trace show $t --goal $tmp/x" \
+	"export takes --chakra PREFIX or --goal OUT|trace export $t --chakra $tmp/x --goal $tmp/x" \
+	"--step and --timeline do nothing there|trace export $t --chakra $tmp/x --step 1" \
+	"they are of replay and compare|trace show $t --from h200" "they are of replay and compare|trace show $t --set stack=generic" \
+	"--graph is of a SCENARIO; a recording has its own|trace replay $t --graph $tmp/g" \
+	"tokens-per-step are of replay|trace show $t --gpu h200" \
+	"--from is the recording's GPU, for another machine|trace replay $t --from h100-sxm" \
+	"compare and export --chakra take recordings|trace export $s --chakra $tmp/x" "compare and export --chakra take recordings|trace compare $s $s" \
+	"of a recording, and the file is none|trace show $s --gpu h200" "one SCENARIO at a time|trace show $s $s" \
+	"--graph FILE is missing, or the file is no recording|trace replay $s" \
+	"--graph is of replay: show and export build|trace show $s --graph $tmp/g" "compare takes FILE... and then a SCENARIO|trace compare $t"
 ok "calibrate dances not" wrong "calibrate has no action 'dance'; known: probe, import" $f calibrate dance
 defaults() { # what the help states is what counts
 	$f plan --help | grep -q "How many plans to show (default: 5)" && $f plan "$a" --free sharding --free recompute --json | jq -S 'del(.command, .wall_s)' >"$tmp/1" &&

@@ -296,7 +296,7 @@ static void what_dollars_depend_on_is_the_answer(const struct step *t)
 	const struct ft_run *run = t->o->run;
 	double weights = p->lora.rank ?
 				 ft_model_lora_parameters(t->s->model, &p->lora) :
-				 ft_model_parameters(t->s->model, 1);
+				 ft_model_parameters(t->s->model);
 	bool muon = p->optimizer == FT_MUON;
 
 	assert_true(side.throughput.tokens_per_s == t->o->tokens_per_s);

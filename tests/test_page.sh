@@ -40,7 +40,10 @@ run: {tokens: 15 T, days: 1, budget: 1 USD}' examples/01-first-answer/mi300x.yam
 	more="cost: {residual_by_year: [0.7, 0.5, 0.3], horizon: 2.5 y, tax_frac: 0.05, insurance_frac: 0.01, staff: 0.2 MUSD/y}"
 	sed "s/^cost:.*/x:/;/^x:/,\$d" examples/01-first-answer/h100.yaml >"$tmp/own.yaml"
 	echo "$more" | sed 's/{/{prices: neocloud-2026-09, /' >>"$tmp/own.yaml"
-	ok "of unlike deals" page "$tmp/own.yaml" examples/01-first-answer/h100.yaml
+	sed 's/staff:/against: 4.5 USD\/h, staff:/' "$tmp/own.yaml" >"$tmp/against.yaml"
+	sed '/^cost:/,$d' examples/01-first-answer/h100.yaml >"$tmp/cheap.yaml"
+	echo "cost: {prices: neocloud-2026-09, against: 0.5 USD/h}" >>"$tmp/cheap.yaml"
+	ok "of unlike deals" page "$tmp/own.yaml" examples/01-first-answer/h100.yaml "$tmp/against.yaml" "$tmp/cheap.yaml"
 	ok "and the plots of a rent beside a purchase" rent
 else
 	skip "of two vendors" "no gnuplot"

@@ -38,7 +38,7 @@ ok "a key that runs have not" refused "runs have no 'color'; they have gpu," $f 
 ok "a key as long as one that they have" refused "runs have no 'colour'; they have gpu," $f runs colour=red
 ok "a range that is none" refused "write a number, or a range as 64..512" $f runs gpus=many
 ok "predicted against measured, drawn" sh -c "$f runs gpu=h200 --plot $tmp/r.svg && grep -q '<svg' $tmp/r.svg && test -s $tmp/r.dat && test -s $tmp/r.gp"
-ok "a plot that is no SVG" refused "a plot is a file NAME.svg" $f runs --plot "$tmp/r.png"
+ok "a plot that is no SVG" refused "should be the name of an SVG file" $f runs --plot "$tmp/r.png"
 
 ok "a network is drawn" sh -c "$f bom examples/01-first-answer/h100.yaml --plot $tmp/n.svg >/dev/null && grep -q '32 leaf switches' $tmp/n.svg && python3 -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])' $tmp/n.svg"
 ok "no network, no drawing" refused "there is no network to draw" $f bom "$tmp/s.yaml" --set cluster.gpus=8 --plot "$tmp/m.svg"

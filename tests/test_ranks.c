@@ -35,7 +35,8 @@ struct rank {
 	pthread_t thread;
 	const char *db; /* rank 0's */
 	const char *scenario;
-	int grid; /* 1: this rank has another one */
+	int grid;    /* 1: this rank has another one */
+	bool leaves; /* when it is given work */
 	bool ok;
 	struct ft_sweep_result result;
 	struct ft_error err;
@@ -59,6 +60,22 @@ static void put(void *context, int to, const void *bytes, size_t n)
 	pthread_mutex_unlock(&r->post->lock);
 }
 
+/* Work is given back, and it is as if all were over. */
+static void leave(struct rank *r)
+{
+	struct ranks_head h;
+
+	memcpy(&h, r->read->bytes, sizeof(h));
+	if (h.kind != RANKS_WORK)
+		return;
+	h.flag = 0;
+	h.kind = RANKS_GONE;
+	put(r, 0, &h, sizeof(h));
+	h.kind = RANKS_OVER;
+	memcpy(r->read->bytes, &h, sizeof(h));
+	r->read->n = sizeof(h);
+}
+
 static const void *get(void *context, int *from, size_t *n)
 {
 	struct rank *r = context;
@@ -72,6 +89,8 @@ static const void *get(void *context, int *from, size_t *n)
 	pthread_mutex_unlock(&r->post->lock);
 	if (!r->read)
 		return NULL;
+	if (r->leaves)
+		leave(r);
 	*from = r->read->from;
 	*n = r->read->n;
 	return r->read->bytes;
@@ -99,7 +118,7 @@ static void *sweep(void *rank)
 	return NULL;
 }
 
-/* Threads of n ranks; odd: one of them has another grid (0: none). */
+/* Threads of n ranks; odd: one of them has another grid (0: none), or leaves (below 0). */
 static void run(struct rank *rank, int n, void *(*work)(void *rank),
 		const char *scenario, const char *db, int odd)
 {
@@ -109,7 +128,8 @@ static void run(struct rank *rank, int n, void *(*work)(void *rank),
 		rank[i] = (struct rank){ .post = &post,
 					 .scenario = scenario,
 					 .db = db,
-					 .grid = odd && i == odd };
+					 .grid = odd && i == odd,
+					 .leaves = odd && i == -odd };
 		rank[i].channel = (struct ft_channel){ i, n, &rank[i], put, get };
 	}
 	for (int i = 0; i < n; i++)
@@ -222,6 +242,28 @@ static void a_rank_with_another_grid_is_kept_out(void **state)
 	assert_int_equal(r[0].result.done + r[0].result.failed, 12);
 	assert_non_null(strstr(r[0].lost, "rank 2 ended: this rank has another"));
 	unlink(db);
+}
+
+/* What it was given goes to others. */
+static void a_rank_that_leaves_is_not_missed(void **state)
+{
+	struct rank one[RANKS], four[RANKS];
+	char a[64], b[64], *text_a, *text_b;
+
+	(void)state;
+	new_file(a);
+	new_file(b);
+	run(one, 1, sweep, SCENARIO, a, 0);
+	run(four, RANKS, sweep, SCENARIO, b, -2);
+	ok_or_say(four[0].ok, four[0].err);
+	text_a = rows(a);
+	text_b = rows(b);
+	assert_string_equal(text_a, text_b);
+	assert_int_equal(four[0].result.done + four[0].result.failed, 12);
+	free(text_a);
+	free(text_b);
+	unlink(a);
+	unlink(b);
 }
 
 static void a_mistake_of_rank_0_ends_all(void **state)
@@ -338,6 +380,7 @@ int main(void)
 		cmocka_unit_test(four_ranks_fill_the_table_of_one),
 		cmocka_unit_test(what_is_there_is_not_run_again),
 		cmocka_unit_test(a_rank_with_another_grid_is_kept_out),
+		cmocka_unit_test(a_rank_that_leaves_is_not_missed),
 		cmocka_unit_test(a_mistake_of_rank_0_ends_all),
 		cmocka_unit_test(four_ranks_find_the_plans_of_one),
 		cmocka_unit_test(a_row_comes_back_whole_or_not_at_all),

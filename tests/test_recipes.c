@@ -283,7 +283,7 @@ static void groups_of_optimizer_state_hold_a_part_each(void **state)
 			 sharding, each);
 		build(&p, DENSE, plan, "megatron-core", 8);
 		c = &p.graph->rank_class[0];
-		n = ft_model_parameters(p.model, 1);
+		n = ft_model_parameters(p.model);
 		assert_int_equal(p.graph->group[FT_GROUP_SHARD].size, each);
 		assert_int_equal(p.graph->group[FT_GROUP_REPLICA].size, 8 / each);
 		near_frac(c->base_bytes[FT_MEMORY_OPTIMIZER], 12 * n / each, 1e-9);
@@ -371,7 +371,7 @@ static void muon_multiplies_more_and_keeps_less(void **state)
 				 k ? "muon" : "adam");
 		build(&adam, DENSE, plan[0], "megatron-core", 8);
 		build(&muon, DENSE, plan[1], "megatron-core", 8);
-		n = ft_model_parameters(muon.model, 1) / over;
+		n = ft_model_parameters(muon.model) / over;
 		near_frac(sum_of(muon.graph, "newton_schulz").flop, 20. * H * n, 1e-3);
 		assert_true(sum_of(adam.graph, "newton_schulz").n == 0);
 		near_frac(adam.graph->rank_class[0].base_bytes[FT_MEMORY_OPTIMIZER] -

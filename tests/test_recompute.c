@@ -335,7 +335,7 @@ static void autocast_holds_what_its_table_says(void **state)
 		double n;
 
 		build(&p, DENSE, PLAN("recompute: full"), "torch-2.11-eager", ranks);
-		n = ft_model_parameters(p.model, 1);
+		n = ft_model_parameters(p.model);
 		base = p.graph->rank_class[0].base_bytes;
 		near_frac(base[FT_MEMORY_WEIGHTS], 4 * n, 1e-9);
 		near_frac(base[FT_MEMORY_GRADIENTS], 4 * n, 1e-9);

@@ -4,6 +4,8 @@
  * The obvious one beside each: a product's ratio is that of the two predictions of its
  * shape; a stand-in is looked for again by halving.
  */
+#include <math.h>
+
 #include "base/arena.h"
 #include "foretoken/hw.h"
 #include "foretoken/recorded.h"
@@ -193,6 +195,66 @@ static void a_part_of_a_product_goes_by_its_shape(void **state)
 	end(&s);
 }
 
+/* Of one shape: a cube, whose edges grow by a fifth of an octave. */
+static struct ft_work cube(int rung)
+{
+	int64_t side = llround(128 * pow(2, rung / 5.) / 64) * 64;
+
+	return (struct ft_work){ .kind = FT_GEMM,
+				 .dtype = FT_BF16,
+				 .gemm = { .layout = FT_FORWARD,
+					   .m = side,
+					   .n = side,
+					   .k = side,
+					   .groups = 1 } };
+}
+
+/* A product of unknown shape is divided as the cube is that takes most nearly as long. */
+static void a_part_of_an_unknown_product_goes_by_a_cube(void **state)
+{
+	static const char unknown[] =
+		"measurements/traces/"
+		"h100-8b4L-fsdp2-s4096-b1-eager.rank0.kineto.json.gz";
+	static const struct ft_rec_left half = { 1, 0.5, 1, 0.5 };
+	struct setting s = begin();
+	struct ft_error err;
+	size_t n = 0;
+
+	(void)state;
+	ft_recording_free(s.r);
+	s.r = ft_recording_read(unknown, &err);
+	ok_or_say(s.r, err);
+	for (size_t i = 0; i < ft_recording_ops(s.r); i++) {
+		const struct ft_rec_op *op = ft_recording_op(s.r, i);
+		double time_s = (double)op->duration * 1e-12, all, left, spread;
+		double nearest = INFINITY;
+		struct ft_work w = { .kind = FT_GEMM }, part;
+
+		if (op->rec_class != FT_REC_GEMM || ft_recording_work(s.r, op))
+			continue;
+		for (int rung = 0; rung < 40; rung++) {
+			struct ft_work c = cube(rung);
+			double off = fabs(log(predicted_s(s.h100, &c) / time_s));
+
+			if (off < nearest) {
+				nearest = off;
+				w = c;
+			}
+		}
+		part = w;
+		part.gemm.n /= 2;
+		assert_int_equal(ft_retime(s.up, s.r, op, NULL, &all, &spread),
+				 FT_RETIMED_BY_STAND_IN);
+		assert_int_equal(ft_retime(s.up, s.r, op, &half, &left, &spread),
+				 FT_RETIMED_BY_STAND_IN);
+		near_frac(left / all,
+			  predicted_s(s.h200, &part) / predicted_s(s.h200, &w), 1e-9);
+		n++;
+	}
+	assert_true(n > 80);
+	end(&s);
+}
+
 static void one_gpu_is_as_fast_as_itself(void **state)
 {
 	struct setting s = begin();
@@ -217,6 +279,7 @@ int main(void)
 		cmocka_unit_test(shapes_are_those_of_the_model),
 		cmocka_unit_test(stand_ins_take_as_long_as_the_kernel),
 		cmocka_unit_test(a_part_of_a_product_goes_by_its_shape),
+		cmocka_unit_test(a_part_of_an_unknown_product_goes_by_a_cube),
 		cmocka_unit_test(one_gpu_is_as_fast_as_itself),
 	};
 

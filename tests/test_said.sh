@@ -34,7 +34,7 @@ pair="examples/10-h100-or-mi300x-2024/h100.yaml examples/10-h100-or-mi300x-2024/
 pair="$pair --days 60 --tokens 1T --set training.global_batch_size=128"
 $f compare $pair --csv >"$tmp/compared.two.csv"
 both compared.two $f compare $pair
-sed 's/^model: .*/model: {name: llama3-70b, num_hidden_layers: 72}/; s/^title: .*/title: other/' examples/10-h100-or-mi300x-2024/h100.yaml >"$tmp/other.yaml"
+sed 's/^model: .*/model: {name: llama3-70b, num_hidden_layers: 72}/; s/^title: .*/title: other/; s/gpus: 512/gpus: 256/' examples/10-h100-or-mi300x-2024/h100.yaml >"$tmp/other.yaml"
 pair="$tmp/other.yaml examples/10-h100-or-mi300x-2024/mi300x.yaml --draws 64 --days 60 --tokens 1T --set training.global_batch_size=128"
 $f compare $pair --csv >"$tmp/compared.models.csv"
 both compared.models $f compare $pair

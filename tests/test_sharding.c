@@ -453,7 +453,7 @@ static void the_ends_hold_all_that_they_learn(void **state)
 			for (size_t c = 0; c < p.graph->n_classes; c++)
 				held += p.graph->rank_class[c]
 						.base_bytes[FT_MEMORY_WEIGHTS];
-			if (fabs(held - 2 * ft_model_parameters(p.model, 1)) > 0.5)
+			if (fabs(held - 2 * ft_model_parameters(p.model)) > 0.5)
 				fail_msg("%s, pp %d: %.0f bytes", type[i], pp, held);
 			drop(&p);
 		}

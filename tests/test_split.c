@@ -195,7 +195,7 @@ static void hsdp_keeps_as_many_copies_of_experts_as_of_the_rest(void **state)
 			near_frac(
 				p.graph->rank_class[0].base_bytes[FT_MEMORY_OPTIMIZER],
 				8 * (experts / over +
-				     (ft_model_parameters(p.model, 1) -
+				     (ft_model_parameters(p.model) -
 				      ft_layer_expert_parameters(p.model, 0)) /
 					     shards[i]),
 				1e-9);
@@ -251,7 +251,7 @@ static void muon_takes_the_smaller_side_of_experts(void **state)
 	build(&p, "{name: qwen3-30b-a3b, num_hidden_layers: 2}",
 	      PLAN("sharding: ddp, optimizer: muon"), "megatron-core", 8);
 	experts = 2 * ft_layer_expert_parameters(p.model, 0);
-	dense = ft_model_parameters(p.model, 1) - experts;
+	dense = ft_model_parameters(p.model) - experts;
 	near_frac(sum_of(p.graph, "newton_schulz").flop,
 		  20 * (2048 * dense + 768 * experts), 1e-3);
 	drop(&p);

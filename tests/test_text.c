@@ -2,6 +2,7 @@
 #include <regex.h>
 
 #include "base/arena.h"
+#include "base/gnuplot.h"
 #include "base/limits.h"
 #include "base/text.h"
 #include "tests/check.h"
@@ -258,6 +259,56 @@ static void tails(void **state)
 	assert_false(text_ends_with("a.yaml ", ".yaml"));
 }
 
+static void heads(void **state)
+{
+	(void)state;
+	assert_true(text_begins_with("a.yaml", "a."));
+	assert_true(text_begins_with("a.", "a."));
+	assert_true(text_begins_with("a", ""));
+	assert_false(text_begins_with("a", "a."));
+	assert_false(text_begins_with("ba.", "a."));
+}
+
+/* In a script a text is in quotes, those inside doubled; in data, cells cannot be left. */
+static void plots_hold_texts_as_they_are_or_none(void **state)
+{
+	static const char letters[] = "ab'\"\\$`\n\x7f{}@ ";
+	uint64_t seed = 3;
+
+	(void)state;
+	for (int round = 0; round < 3000; round++) {
+		struct arena mem = { 0 };
+		struct ft_error err = { .text = "" };
+		const char *quoted, *cell;
+		char text[9];
+		size_t n = 0;
+
+		draw(&seed, letters, sizeof(text) - 1, text);
+		quoted = gnuplot_quote(&mem, text, &err);
+		assert_int_equal(!quoted, strpbrk(text, "\n\x7f") != NULL);
+		if (!quoted) {
+			assert_string_equal(err.text,
+					    "a plot's text holds a control character");
+		} else {
+			assert_int_equal(quoted[n++], '\'');
+			for (const char *p = text; *p; p++) {
+				assert_int_equal(quoted[n++], *p);
+				if (*p == '\'')
+					assert_int_equal(quoted[n++], '\'');
+			}
+			assert_string_equal(quoted + n, "'");
+		}
+		cell = gnuplot_cell(&mem, text);
+		n = strlen(text);
+		assert_int_equal(strlen(cell), n + 2);
+		assert_true(cell[0] == '"' && cell[n + 1] == '"');
+		for (size_t i = 0; i < n; i++)
+			assert_int_equal(cell[1 + i],
+					 strchr("\"\\\n\x7f", text[i]) ? ' ' : text[i]);
+		arena_release(&mem);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -269,6 +320,8 @@ int main(void)
 		cmocka_unit_test(what_is_invisible_is_shown),
 		cmocka_unit_test(xml_holds_what_it_may),
 		cmocka_unit_test(tails),
+		cmocka_unit_test(heads),
+		cmocka_unit_test(plots_hold_texts_as_they_are_or_none),
 	};
 
 	return cmocka_run_group_tests_name("base/text", tests, NULL, NULL);

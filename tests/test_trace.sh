@@ -108,6 +108,10 @@ ok "what Inductor fuses with others is none of them" class memory triton_red_fus
 ok "its templates are" class gemm triton_tem_fused_addmm_3 triton_tem_fused_bmm_1
 ok "attention of flex_attention, of Composable Kernel" class attention triton_tem_fused_flex_attention_0 _ZN7ck_tile6kentryILi2ENS_13FmhaFwdKernelINS_9BlockFmhaEEEEEvT1_
 ok "an optimizer of 8 bits" class optimizer "void kOptimizerStatic8bit2StateBlockwise<float, 0, 256, 1>"
+python3 tests/small.py groups allreduce:mesh_dp:0,1 allreduce:mesh_tp:0,1 >"$tmp/same.json"
+for kind in dp:Data tp:Tensor; do
+	ok "groups of the same ranks are told apart by their descriptions: ${kind%:*}" json 'd["machine"]["'${kind%:*}'"] == 4 and "'${kind#*:}'-parallel: the group of 2 ranks described as '"'mesh_${kind%:*}'"'" in str(d["notes"]).replace("\\", "")' replay "$tmp/same.json" --scale ${kind%:*}=4
+done
 python3 tests/small.py groups _reduce_scatter_base:mesh_dp:0,2 allreduce:mesh_tp:0,1 >"$tmp/mesh.json"
 ok "ranks that are not told are as many as groups fill" json 'd["machine"]["ranks_recorded"] == 4 and d["machine"]["ranks"] == 8 and "4, by the groups" in str(d["notes"])' replay "$tmp/mesh.json" --scale dp=4
 
@@ -232,6 +236,19 @@ for gpu in h100 h200; do
 	two="$t/$gpu-8b4L-fsdp2-s4096-b1-eager.rank0.kineto.json.gz $t/$gpu-8b4L-fsdp2-s4096-b1-eager.rank1.kineto.json.gz"
 	ok "ranks of $gpu wait for each other as their kernels say" python3 tests/skew.py $f $two
 done
+python3 tests/small.py odd >"$tmp/odd.json"
+odd() { # what is odd in a recording is said, and only there
+	$f trace show "$tmp/odd.json" >"$tmp/o" && cat >"$tmp/want" <<'END'
+  1 negative durations were taken as 0
+  1 steps overlap; each ends where the next begins
+  1 events of unknown phases were left out
+END
+	sed -n '2,4p' "$tmp/o" | cmp - "$tmp/want" && grep -qx "2 calls that take memory of the GPU or give it back took the host 0.300 ms:" "$tmp/o" &&
+		grep -qx "2 launches took the host 0.010 ms (5.00 us each), synchronising 0.000 ms;" "$tmp/o" &&
+		python3 tests/small.py ahead >"$tmp/even.json" && $f trace show "$tmp/even.json" >"$tmp/o" &&
+		! grep -qE 'negative|overlap|unknown|take memory' "$tmp/o" && [ -z "$(sed -n 2p "$tmp/o")" ]
+}
+ok "what is odd in a recording is said" odd
 one=measurements/traces/h200-8b4L-fsdp2-s4096-b1-eager.rank0.kineto.json.gz
 ok "show and compare change nothing" fails 64 "are of replay" $f trace show $one --speedup gemm=2
 ok "a collective that is not there cannot be left out" fails 1 "the recorded step has no such collective" $f trace replay $one --without all_reduce

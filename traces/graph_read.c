@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/file.h"
 #include "base/plain.h"
+#include "base/text.h"
 #include "foretoken/traces.h"
 #include "traces/graph_words.h"
 
@@ -104,7 +105,7 @@ static bool read_waits(struct reading *l, struct ft_op *op)
 		op->wait[i] = FT_EVENT_NONE;
 		if (!text)
 			continue;
-		if (!strncmp(text, "tail:", 5)) {
+		if (text_begins_with(text, "tail:")) {
 			code = graph_find(text + 5, stream_at, FT_STREAMS);
 			code = code < 0 ? -1 : code + FT_TAIL;
 		} else {

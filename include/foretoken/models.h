@@ -148,9 +148,9 @@ double ft_model_embedding_parameters(const struct ft_model *model, int64_t tp);
 /* input table and learned positions */
 double ft_model_head_parameters(const struct ft_model *model, int64_t tp);
 /* 0 when tied */
-double ft_model_parameters(const struct ft_model *model, int64_t tp);
+double ft_model_parameters(const struct ft_model *model);
 /* all, those of predicted tokens included */
-double ft_model_active_parameters(const struct ft_model *model, int64_t tp);
+double ft_model_active_parameters(const struct ft_model *model);
 /* those one token uses: experts_per_token of the routed experts */
 
 /* Model FLOPs of one token, forward and backward:
