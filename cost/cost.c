@@ -10,7 +10,7 @@
 
 /* For an interval alone, within 2 % of what a comparison, which takes more, says of one that is wide. A power of
  * two, so that quantiles of one price alone are exact. */
-enum { INTERVAL_DRAWS = 2048 };
+enum { INTERVAL_DRAWS = 1024 };
 
 /* A figure of the scenario, or else the book's. */
 static double or_book(double given, const struct ft_number *of_book)

@@ -9,13 +9,16 @@
 #include "base/stats.h"
 #include "cost/odds.h"
 
-enum { SOBOL_MOST = 40, SEED = 20261122 };
+/* The first points of Sobol's sequence lie along diagonals in its high dimensions: with those from the
+ * 2,048th on 1,024 draws are within 1.3 % of 262,144 in six clusters, with the first 2.6 %. A block from a power of
+ * two on, as long as that at most, has each fraction of its length once in each dimension. */
+enum { SOBOL_MOST = 40, SEED = 20261122, FIRST_POINT = 2048 };
 
 struct source {
 	gsl_qrng *sobol;
 	gsl_rng *rest;
 	size_t quasi, all;
-	/* The first n points of Sobol's sequence are, in each dimension, other orders of the
+	/* Points of Sobol's sequence are, in each dimension, other orders of the
 	 * same few fractions: normal[i] is what i / n_normals becomes; 0: not asked for yet. */
 	double *normal;
 	size_t n_normals;
@@ -24,8 +27,12 @@ struct source {
 static void source_open(struct source *s, size_t dimensions, size_t draws,
 			struct arena *mem)
 {
-	for (s->n_normals = 2; s->n_normals <= draws; s->n_normals *= 2)
-		;
+	size_t first = FIRST_POINT;
+	double skipped[SOBOL_MOST];
+
+	while (first < draws)
+		first *= 2;
+	s->n_normals = 2 * first;
 	s->normal = ARENA_ARRAY(mem, s->n_normals, double);
 	s->all = dimensions;
 	s->quasi = dimensions < SOBOL_MOST ? dimensions : SOBOL_MOST;
@@ -33,6 +40,8 @@ static void source_open(struct source *s, size_t dimensions, size_t draws,
 	if (s->quasi)
 		s->sobol =
 			allocated(gsl_qrng_alloc(gsl_qrng_sobol, (unsigned)s->quasi));
+	for (size_t i = 1; s->sobol && i < first; i++)
+		gsl_qrng_get(s->sobol, skipped);
 	s->rest = allocated(gsl_rng_alloc(gsl_rng_mt19937));
 	gsl_rng_set(s->rest, SEED);
 }
