@@ -76,14 +76,13 @@ static void of_optimizer(const struct ft_graph *g, bool *of)
 		}
 }
 
-/* What one work takes where only the GPU's peaks hold it up. */
 /* A copy to host memory is as much communication as one to another GPU. */
 static enum ft_work_kind kind_of(const struct ft_work *w)
 {
 	return ft_work_is_host_copy(w) ? FT_COMMUNICATION : w->kind;
 }
 
-static double roofline_s(const struct ft_gpu *gpu, const struct ft_work *w)
+double result_roofline_s(const struct ft_gpu *gpu, const struct ft_work *w)
 {
 	double flop = ft_work_flop(w), peak = gpu->peak_flop_per_s[w->dtype].value;
 
@@ -122,7 +121,8 @@ static void shares(const struct job *s, const struct engine_output *out,
 		run->share[j].count += count;
 		run->share[j].flop += count * ft_work_flop(w);
 		run->share[j].bytes += count * ft_work_bytes(w);
-		run->share[j].roofline_s += count * roofline_s(s->cluster->gpu, w);
+		run->share[j].roofline_s +=
+			count * result_roofline_s(s->cluster->gpu, w);
 		run->share[j].optimizer &= optimizer[i];
 		run->share[j].extrapolated |= s->extrapolated[i];
 	}
