@@ -19,6 +19,8 @@ foundry="--set stack=llm-foundry-2023 --set training.parallel={}"
 ok "a framework that splits data alone refuses a split of the model" fails 1 "parallel.cp 2: stack llm-foundry-2023 has no cp" $f simulate $a $foundry --set training.parallel.cp=2
 ok "and a sharding that it lacks" fails 1 "sharding: zero1 is not in stack llm-foundry-2023" $f simulate $a $foundry --set training.sharding=zero1
 ok "and so does a search of what is stated" fails 1 "stack llm-foundry-2023 has no tp" $f plan $a $foundry --set training.parallel.tp=8
+ok "a scan computes all of its layers again or none" fails 1 "stack jax-0.11 scans its layers, which all recompute or none" $f simulate $a \
+	--set stack=jax-0.11 --set training.parallel.tp=1 --set training.parallel.pp=1 --set training.parallel.vpp=1 --set training.sharding=fsdp --set training.recompute=full --set training.recompute_layers=1
 ok "a library that trains no tokens ahead refuses a model of them" fails 1 "trains no tokens ahead" $f simulate $a \
 	--set 'model={name: glm4.5-air, num_hidden_layers: 4, num_nextn_predict_layers: 1}' --set training.parallel={} --set stack=transformers-5-compile
 own_defaults() { # what a stack says of itself it runs, of one GPU as of eight

@@ -83,6 +83,14 @@ bool stack_runs(const struct ft_model *model, const struct ft_plan *plan,
 			       "schedule: dualpipev is not in stack %s; use zbv, or a "
 			       "stack with dual_pipe: true",
 			       stack->name);
+	if (stack->layout.scan_layers && plan->recompute == FT_RECOMPUTE_FULL &&
+	    plan->recompute_layers < model->n_layers)
+		return ft_fail(
+			err, NULL,
+			"recompute_layers: %lld of %lld: stack %s scans its layers, "
+			"which all recompute or none",
+			(long long)plan->recompute_layers, (long long)model->n_layers,
+			stack->name);
 	return framework_has(plan, stack, err) &&
 	       heads_can_be_dealt(model, plan, stack, err);
 }
