@@ -93,6 +93,9 @@ static void put_counts(FILE *out, const struct ft_plans *p)
 	if (p->bounded < p->considered)
 		fprintf(out, ", %s of them looked at closely",
 			shown_number(&as, (double)p->bounded, shown));
+	if (p->refused)
+		fprintf(out, ", %s refused by the stack or the model",
+			shown_number(&as, (double)p->refused, shown));
 	fprintf(out, ", %s fit", shown_number(&as, (double)p->feasible, shown));
 	fprintf(out, ", %zu simulated", p->simulated);
 	if (p->known)
@@ -285,6 +288,7 @@ static json_t *plans_json(const struct ft_plans *p)
 	json_put(o, "combinations", p->combinations);
 	json_put_int(o, "considered", (int64_t)p->considered);
 	json_put_int(o, "bounded", (int64_t)p->bounded);
+	json_put_int(o, "refused", (int64_t)p->refused);
 	json_put_int(o, "feasible", (int64_t)p->feasible);
 	json_put_int(o, "simulated", (int64_t)p->simulated);
 	json_put_int(o, "known", (int64_t)p->known);

@@ -155,6 +155,7 @@ static void count(struct ft_plans *p, const struct search_job *j)
 	p->n_left_out = j->space.n_left_out;
 	memcpy(p->left_out, j->space.left_out, sizeof(p->left_out));
 	p->bounded = j->n_bounded;
+	p->refused = j->n_refused;
 	p->feasible = j->n_order;
 	p->simulated = j->n_simulated - j->n_known;
 	p->known = j->n_known;

@@ -156,6 +156,7 @@ static void draw_counts(struct ft_plans *p)
 	p->wall_s = drawn_number(10);
 	p->considered = 1 + (size_t)below(30000);
 	p->bounded = below(2) ? p->considered : (size_t)below((int)p->considered);
+	p->refused = below(2) ? 0 : 1 + (size_t)below(9000);
 	p->feasible = (size_t)below(20000);
 	p->simulated = (size_t)below(500);
 	p->known = below(2) ? 0 : 1 + (size_t)below(50);

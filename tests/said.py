@@ -344,8 +344,8 @@ def compared(text, answer, table):
 
 def planned(text, answer):
     words = open(text).read()
-    head = re.match(r"([\d,]+) legal plans, ([\d,]+) fit, (\d+) simulated", words)
-    for shown, key in zip(head.groups(), ("considered", "feasible", "simulated"), strict=True):
+    head = re.match(r"([\d,]+) legal plans(?:, ([\d,]+) refused by the stack or the model)?, ([\d,]+) fit, (\d+) simulated", words)
+    for shown, key in zip(head.groups("0"), ("considered", "refused", "feasible", "simulated"), strict=True):
         same(shown, answer[key])
     rows = [cells(l) for l in words.split("\n\n")[1].split("\n")]
     names = rows[0]

@@ -20,6 +20,7 @@ sed 's/{name: llama3-8b, num.*}/llama3-70b/; s/recompute: none/micro_batch_size:
 sed 's/global_batch_size: 16/global_batch_size: 7/' "$tmp/a.yaml" >"$tmp/seven.yaml"
 
 ok "a table, with the reason" prints "^Why the first: " $f plan "$tmp/a.yaml"
+ok "plans that the stack refuses are counted" prints "legal plans, [0-9]* refused by the stack or the model, [0-9]* fit" $f plan "$tmp/a.yaml" --set stack=jax-0.11 --set training.sharding=fsdp --set training.recompute=full
 ok "a line of reason for each of the others" prints "^    2  .* slower" $f plan "$tmp/a.yaml"
 ok "and what the table has no column for" prints "^    [2-9]  .* slower: .*; zero_group [0-9]*$" $f plan "$tmp/a.yaml" --set training.sharding=zero1 --set training.parallel.tp=1 --set training.parallel.pp=1 --set training.recompute=full --free zero_group --top 6
 ok "the best and the simplest of those like it" prints "within the range of the best's prediction" $f plan "$tmp/a.yaml"
@@ -27,7 +28,7 @@ keys() { # the keys that others rely on, and a document that simulate takes and 
 	$f plan "$tmp/a.yaml" --json --top 2 >"$tmp/j" &&
 	python3 -c 'import json, sys
 d = json.load(open(sys.argv[1]))
-assert d["considered"] >= d["feasible"] >= d["simulated"] > 0 and d["wall_s"] > 0
+assert d["refused"] == 0 and d["considered"] >= d["feasible"] >= d["simulated"] > 0 and d["wall_s"] > 0
 b = d["best"]
 assert len(b) == 2 and b[0]["step_s"] <= b[1]["step_s"]
 for x in b:

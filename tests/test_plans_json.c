@@ -67,6 +67,7 @@ static void json_is(const json_t *j, const struct found *f)
 	number_is(j, "combinations", p->combinations);
 	number_is(j, "considered", (double)p->considered);
 	number_is(j, "bounded", (double)p->bounded);
+	number_is(j, "refused", (double)p->refused);
 	number_is(j, "feasible", (double)p->feasible);
 	number_is(j, "simulated", (double)p->simulated);
 	number_is(j, "known", (double)p->known);
@@ -78,7 +79,7 @@ static void json_is(const json_t *j, const struct found *f)
 		number_is(j, "open_better_frac", p->open_better_frac);
 	if (p->n)
 		number_is(j, "simplest", (double)p->simplest);
-	assert_int_equal(json_object_size(j), 14 + (p->n && p->open) + (p->n > 0));
+	assert_int_equal(json_object_size(j), 15 + (p->n && p->open) + (p->n > 0));
 	for (size_t i = 0; i < p->n_left_out; i++)
 		assert_string_equal(json_string_value(json_array_get(left, i)),
 				    p->left_out[i]);

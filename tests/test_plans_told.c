@@ -36,6 +36,9 @@ static void add_counts(char *to, const struct ft_plans *p)
 	add(to, "%s legal plans", thousands(p->considered, n));
 	if (p->bounded != p->considered)
 		add(to, ", %s of them looked at closely", thousands(p->bounded, n));
+	if (p->refused)
+		add(to, ", %s refused by the stack or the model",
+		    thousands(p->refused, n));
 	add(to, ", %s fit", thousands(p->feasible, n));
 	add(to, ", %zu simulated", p->simulated);
 	if (p->known)

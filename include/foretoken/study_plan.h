@@ -63,6 +63,7 @@ struct ft_plans {
 	double combinations, wall_s;
 	size_t considered; /* legal plans, equal ones counted once */
 	size_t bounded; /* of them, those that could win by what their layers run alone */
+	size_t refused;	  /* of these, those that the stack or the model does not run */
 	size_t feasible;  /* of these, those that fit */
 	size_t simulated; /* of these, the whole step */
 	size_t known;	  /* answers that the database had */
