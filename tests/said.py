@@ -242,7 +242,7 @@ def fleets_follow(side):
         assert f["days"]["p10"] * 86400 * f["tokens_per_s"] < 1.1 * f["tokens"] < 1.2 * f["days"]["p90"] * 86400 * f["tokens_per_s"], f
     for which, i in (("p10", 0), ("p90", 1)):
         assert abs(run["megawatts_" + which] * 1e6 / own["facility_provisioned_w"][i] - 1) < 0.05, (run, own)
-        assert abs(run["usd"][which] / run["tokens"] * 1e6 / own["usd_per_million_tokens"][i] - 1) < 0.1, (run, own)
+        assert abs(run["usd"][which] / run["tokens"] * 1e6 / own["usd_per_million_tokens"][i] - 1) < 0.04, (run, own)
 
 
 def in_common(words, answer):

@@ -30,12 +30,12 @@ for rent in 0.5 3.99 9; do
 	owned="$f simulate examples/13-rent-or-own/own.yaml --finance --set cost.against=$rent"
 	both financed.$rent $owned\ USD/h --flows "$tmp/financed.$rent.csv"
 done
-pair="examples/10-h100-or-mi300x-2024/h100.yaml examples/10-h100-or-mi300x-2024/mi300x.yaml --draws 64"
+pair="examples/10-h100-or-mi300x-2024/h100.yaml examples/10-h100-or-mi300x-2024/mi300x.yaml --draws 1024"
 pair="$pair --days 60 --tokens 1T --set training.global_batch_size=128"
 $f compare $pair --csv >"$tmp/compared.two.csv"
 both compared.two $f compare $pair
 sed 's/^model: .*/model: {name: llama3-70b, num_hidden_layers: 72}/; s/^title: .*/title: other/; s/gpus: 512/gpus: 256/' examples/10-h100-or-mi300x-2024/h100.yaml >"$tmp/other.yaml"
-pair="$tmp/other.yaml examples/10-h100-or-mi300x-2024/mi300x.yaml --draws 64 --days 60 --tokens 1T --set training.global_batch_size=128"
+pair="$tmp/other.yaml examples/10-h100-or-mi300x-2024/mi300x.yaml --draws 1024 --days 60 --tokens 1T --set training.global_batch_size=128"
 $f compare $pair --csv >"$tmp/compared.models.csv"
 both compared.models $f compare $pair
 recorded=measurements/traces/h100-eight-8b16L-fsdp8-s2048-b1-compile.rank0.kineto.json.gz
