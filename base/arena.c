@@ -77,9 +77,9 @@ void arena_keep_pages(void)
 #endif
 }
 
-void memory_close(FILE *memory)
+void memory_close(FILE *memory, char *const *text)
 {
-	if (ferror(memory) | fclose(memory))
+	if (ferror(memory) | fclose(memory) || !*text)
 		out_of_memory();
 }
 

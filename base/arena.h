@@ -28,7 +28,7 @@ void out_of_memory(void) __attribute__((noreturn));
 /* What a library allocated, if it could. */
 void *allocated(void *p) __attribute__((returns_nonnull));
 /* Ends a stream into memory: its text is whole. */
-void memory_close(FILE *memory);
+void memory_close(FILE *memory, char *const *text);
 
 /* For a program's main, ahead of all else: memory that was used once stays the process's, and comes
  * in pages as large as there are. A step touches some thousand small pages, for the first time

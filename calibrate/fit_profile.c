@@ -449,7 +449,7 @@ bool fit_write_profile(const struct fit_input *in, int fold, const char *folder,
 	bool ok;
 
 	write_overlay(in, fold, fit, memory);
-	memory_close(memory);
+	memory_close(memory, &text);
 	over = node_read_text(&mem, "the fit", text, len, err);
 	ok = base && over && take_from_base(in, &mem, base, over, err) &&
 	     file_begin(&f, arena_printf(&mem, "%s/%s.yaml", folder, o->name), err);

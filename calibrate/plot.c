@@ -222,7 +222,7 @@ static bool draw_bus(struct plot *p)
 		return false;
 	script = allocated(open_memstream(&panels, &size));
 	ok = bus_data(p, &f, script, &blocks);
-	memory_close(script);
+	memory_close(script, &panels);
 	if (ok && blocks) /* else no collectives were measured */
 		ok = draw(
 			p, "busbw", "size 1200,800 dynamic noenhanced",

@@ -135,7 +135,7 @@ static void megatron_layout(struct sheet *t)
 	for (int64_t i = 0; i < t->s->model->predicted; i++)
 		putc('m', out);
 	putc('L', out);
-	memory_close(out);
+	memory_close(out, &text);
 	emit(t, "pipeline_model_parallel_layout", "\"%s\"", text);
 	free(text);
 }

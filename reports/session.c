@@ -103,7 +103,7 @@ static char *written(const struct ft_answers *all)
 		ft_report_compare_json(out, all);
 	else
 		ft_report_outcome_json(out, all->scenario[0], &all->outcome[0]);
-	memory_close(out);
+	memory_close(out, &text);
 	return text;
 }
 

@@ -275,7 +275,7 @@ static bool answer_whole(const struct api_call *call, const struct api_text *bod
 	bool ok;
 
 	ok = call->answer(body, whole, err);
-	memory_close(whole);
+	memory_close(whole, &text);
 	if (ok)
 		fwrite(text, 1, n, out);
 	free(text);

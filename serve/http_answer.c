@@ -140,7 +140,7 @@ void http_stream_fail(struct call *call, const char *why)
 
 	snprintf(err.text, sizeof(err.text), "%s", why);
 	api_error(out, &err);
-	memory_close(out);
+	memory_close(out, &text);
 	if (to.out) {
 		api_event(&to, "error", text);
 		fclose(to.out);
@@ -163,7 +163,7 @@ enum MHD_Result http_error(const struct wire *w, unsigned status, const char *fm
 	vsnprintf(err.text, sizeof(err.text), fmt, args);
 	va_end(args);
 	api_error(out, &err);
-	memory_close(out);
+	memory_close(out, &text);
 	r = w->mhd->create_response_from_buffer(n, text, MHD_RESPMEM_MUST_FREE);
 	if (!r)
 		free(text);

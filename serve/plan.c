@@ -118,7 +118,7 @@ static void say_plans(struct api_stream *to, struct ft_plans **plans, size_t n,
 	if (n > 1)
 		ft_plans_run(plans, n, &run);
 	ft_report_plans_json(out, &all);
-	memory_close(out);
+	memory_close(out, &text);
 	api_event(to, "plans", text);
 	free(text);
 }
@@ -131,7 +131,7 @@ static bool say_error(struct api_stream *to, const struct ft_error *err)
 	FILE *out = allocated(open_memstream(&text, &n));
 
 	api_error(out, err);
-	memory_close(out);
+	memory_close(out, &text);
 	api_event(to, "error", text);
 	free(text);
 	return true;

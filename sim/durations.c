@@ -94,20 +94,12 @@ static bool host_copy(struct job *s, size_t i, struct clocks *out, struct ft_err
 	return true;
 }
 
-/* A stack whose kernels are faster than the profile's is not faster than the GPU. */
-static double by_stack(const struct job *s, const struct ft_work *w, double time_s)
-{
-	double factor = stack_factor(s->stack, w->kind);
-	double least = fmin(time_s, result_roofline_s(s->cluster->gpu, w));
-
-	return slowest_gpu(s->cluster) * fmax(factor * time_s, least);
-}
-
 static bool compute_clocks(struct job *s, size_t i, double launches, struct clocks *out,
 			   struct ft_error *err)
 {
 	const struct ft_gpu *gpu = s->cluster->gpu;
 	struct ft_work w = s->graph->work[i];
+	double factor = stack_factor(s->stack, w.kind) * slowest_gpu(s->cluster);
 	struct ft_prediction p;
 	double times = 1;
 
@@ -119,8 +111,7 @@ static bool compute_clocks(struct job *s, size_t i, double launches, struct cloc
 	}
 	if (!ft_kernel_recall(s->memo, gpu, &w, FT_CLOCK_BURST, &p, err))
 		return false;
-	out->burst_s = out->sustained_s =
-		times * (by_stack(s, &w, p.time_s) + gap_s(s));
+	out->burst_s = out->sustained_s = times * (factor * p.time_s + gap_s(s));
 	out->asks = job_asks(s->cluster, &w, p.time_s);
 	s->spread[i] = p.spread_frac;
 	s->extrapolated[i] = p.extrapolated;
@@ -129,7 +120,7 @@ static bool compute_clocks(struct job *s, size_t i, double launches, struct cloc
 		return true;
 	if (!ft_kernel_recall(s->memo, gpu, &w, FT_CLOCK_SUSTAINED, &p, err))
 		return false;
-	out->sustained_s = by_stack(s, &w, p.time_s) + gap_s(s);
+	out->sustained_s = factor * p.time_s + gap_s(s);
 	return true;
 }
 

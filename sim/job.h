@@ -87,9 +87,6 @@ ft_ps job_host_longest(const struct job *job);
 
 /* ---- sim/result.c ----------------------------------------------------------- */
 
-/* What one work takes where only the GPU's peaks hold it up; 0: of communication. */
-double result_roofline_s(const struct ft_gpu *gpu, const struct ft_work *w);
-
 /* Peak of what the host has allocated, in program order. */
 void result_memory(const struct ft_graph *graph, size_t class,
 		   struct ft_class_result *out);

@@ -82,7 +82,7 @@ static enum ft_work_kind kind_of(const struct ft_work *w)
 	return ft_work_is_host_copy(w) ? FT_COMMUNICATION : w->kind;
 }
 
-double result_roofline_s(const struct ft_gpu *gpu, const struct ft_work *w)
+static double roofline_s(const struct ft_gpu *gpu, const struct ft_work *w)
 {
 	double flop = ft_work_flop(w), peak = gpu->peak_flop_per_s[w->dtype].value;
 
@@ -121,8 +121,7 @@ static void shares(const struct job *s, const struct engine_output *out,
 		run->share[j].count += count;
 		run->share[j].flop += count * ft_work_flop(w);
 		run->share[j].bytes += count * ft_work_bytes(w);
-		run->share[j].roofline_s +=
-			count * result_roofline_s(s->cluster->gpu, w);
+		run->share[j].roofline_s += count * roofline_s(s->cluster->gpu, w);
 		run->share[j].optimizer &= optimizer[i];
 		run->share[j].extrapolated |= s->extrapolated[i];
 	}

@@ -132,7 +132,8 @@ static inline bool within(double low, double x, double high)
 	return isfinite(x) && low <= x && x <= high;
 }
 
-static inline const char *wrong_with(const struct ft_outcome *o)
+/* faster: a stack whose products are faster than the profile's may be so above the roofline, too. */
+static inline const char *wrong_with(const struct ft_outcome *o, double faster)
 {
 	const struct ft_breakdown *b = &o->breakdown;
 	double sum = b->compute_s + b->exposed_communication_s + b->bubble_s +
@@ -155,7 +156,8 @@ static inline const char *wrong_with(const struct ft_outcome *o)
 	     i++) { /* caches may be faster than memory */
 		const struct ft_share *s = &o->run->share[i];
 
-		if (s->kind != FT_MEMORY_BOUND && s->roofline_s > s->time_s)
+		if (s->kind != FT_MEMORY_BOUND &&
+		    s->roofline_s * fmin(1, faster) > s->time_s)
 			return "an item above the roofline";
 		if (s->kind == FT_GEMM && !(s->roofline_s > 0 && s->flop > 0))
 			return "a product without a roofline";

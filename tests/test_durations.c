@@ -90,7 +90,7 @@ static struct both alone(const struct ft_scenario *s, const struct ft_graph *g,
 	double gap = s->stack->gap_s.value > 0 ? s->stack->gap_s.value :
 						 c->gpu->launch_gap_s.value;
 	double times = w.kind == FT_MEMORY_BOUND ? fmax(1, launches_of(g, work)) : 1;
-	double factor = factor_of(s->stack, w.kind), slow = slowest(c), least;
+	double factor = factor_of(s->stack, w.kind) * slowest(c);
 	struct ft_prediction p;
 	struct both t;
 	struct ft_error err;
@@ -103,18 +103,12 @@ static struct both alone(const struct ft_scenario *s, const struct ft_graph *g,
 	if (w.kind == FT_MEMORY_BOUND)
 		w.memory.bytes /= times;
 	ok_or_say(ft_kernel_predict(c->gpu, &w, FT_CLOCK_BURST, &p, &err), err);
-	/* no faster than the GPU's peaks, if it was not before */
-	least = fmax(ft_work_bytes(&w) / c->gpu->memory_bytes_per_s.value,
-		     ft_work_flop(&w) > 0 ?
-			     ft_work_flop(&w) / c->gpu->peak_flop_per_s[w.dtype].value :
-			     0);
-	t.burst_s = t.sustained_s =
-		times * (slow * fmax(factor * p.time_s, fmin(p.time_s, least)) + gap);
+	t.burst_s = t.sustained_s = times * (factor * p.time_s + gap);
 	t.asks = asks_of(c, &w, p.time_s);
 	if (w.kind == FT_MEMORY_BOUND)
 		return t;
 	ok_or_say(ft_kernel_predict(c->gpu, &w, FT_CLOCK_SUSTAINED, &p, &err), err);
-	t.sustained_s = slow * fmax(factor * p.time_s, fmin(p.time_s, least)) + gap;
+	t.sustained_s = factor * p.time_s + gap;
 	return t;
 }
 

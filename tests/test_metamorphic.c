@@ -385,7 +385,7 @@ static bool one(struct drawn *d, const struct machine *m)
 		return false;
 	}
 	d->tally->ran++;
-	wrong = wrong_with(&d->base);
+	wrong = wrong_with(&d->base, d->s->stack->gemm_factor.value);
 	if (wrong) {
 		d->tally->bad_answers++;
 		print_message("# %s is wrong: %s\n", wrong, d->text);
