@@ -26,49 +26,37 @@ static void per_rank(struct ft_number *x, int64_t ranks)
 
 static void read_memory(struct reader *outer, struct arena *mem, struct ft_gpu *gpu)
 {
-	struct reader r = reader_open(read_need(outer, "memory"), outer->err);
+	struct reader r = gpu_open_block(outer, mem, read_need(outer, "memory"));
 
-	r.failed = r.failed || outer->failed;
-	r.from = outer->from;
-	read_provenance(&r, mem);
 	gpu->memory_bytes = read_positive(&r, mem, "capacity", DIM_BYTES);
 	gpu->memory_bytes_per_s = read_positive(&r, mem, "bandwidth", DIM_BYTES_PER_S);
-	outer->failed = !reader_close(&r) || outer->failed;
+	gpu_close_block(&r, outer);
 }
 
 static void read_peak(struct reader *outer, struct arena *mem, struct ft_gpu *gpu)
 {
-	struct reader r = reader_open(read_need(outer, "peak"), outer->err);
+	struct reader r = gpu_open_block(outer, mem, read_need(outer, "peak"));
 
-	r.failed = r.failed || outer->failed;
-	r.from = outer->from;
-	read_provenance(&r, mem);
 	for (int d = 0; d < FT_DTYPES; d++)
 		gpu->peak_flop_per_s[d] = read_number_or(
 			&r, mem, ft_dtype_name((enum ft_dtype)d), DIM_FLOP_PER_S, 0);
-	outer->failed = !reader_close(&r) || outer->failed;
+	gpu_close_block(&r, outer);
 }
 
 static void read_launch(struct reader *outer, struct arena *mem, struct ft_gpu *gpu)
 {
-	struct reader r = reader_open(read_need(outer, "launch"), outer->err);
+	struct reader r = gpu_open_block(outer, mem, read_need(outer, "launch"));
 
-	r.failed = r.failed || outer->failed;
-	r.from = outer->from;
-	read_provenance(&r, mem);
 	gpu->kernel_floor_s = read_number(&r, mem, "floor", DIM_S);
 	gpu->launch_gap_s = read_number(&r, mem, "gap", DIM_S);
-	outer->failed = !reader_close(&r) || outer->failed;
+	gpu_close_block(&r, outer);
 }
 
 static void read_interference(struct reader *outer, struct arena *mem,
 			      struct ft_gpu *gpu)
 {
-	struct reader r = reader_open(read_need(outer, "interference"), outer->err);
+	struct reader r = gpu_open_block(outer, mem, read_need(outer, "interference"));
 
-	r.failed = r.failed || outer->failed;
-	r.from = outer->from;
-	read_provenance(&r, mem);
 	gpu->collective_units = read_number(&r, mem, "collective_units", DIM_NONE);
 	gpu->collective_units_per_nic =
 		read_number(&r, mem, "collective_units_per_nic", DIM_NONE);
@@ -88,7 +76,7 @@ static void read_interference(struct reader *outer, struct arena *mem,
 	reader_bound(&r, "collective_beside_compute", &gpu->collective_beside_compute,
 		     0.01, 1000);
 	reader_bound(&r, "copy_beside_gemm", &gpu->copy_beside_gemm, 0.01, 1000);
-	outer->failed = !reader_close(&r) || outer->failed;
+	gpu_close_block(&r, outer);
 }
 
 /* A number of one of a profile's blocks; 0: it is not given. */
@@ -126,10 +114,7 @@ static void read_kernel_watts(struct reader *outer, struct arena *mem,
 
 	if (!map)
 		return;
-	r = reader_open(map, outer->err);
-	r.failed = r.failed || outer->failed;
-	r.from = outer->from;
-	read_provenance(&r, mem);
+	r = gpu_open_block(outer, mem, map);
 	for (size_t i = 0; !r.failed && i < map->n; i++) {
 		struct ft_number w = { 0 };
 		bool any = !strcmp(map->key[i], "provenance");
@@ -149,17 +134,14 @@ static void read_kernel_watts(struct reader *outer, struct arena *mem,
 		if (!any)
 			reader_fail(&r, map->key[i], "has no curve in memory_bound");
 	}
-	outer->failed = !reader_close(&r) || outer->failed;
+	gpu_close_block(&r, outer);
 }
 
 static void read_power(struct reader *outer, struct arena *mem,
 		       const struct node *profile, struct ft_gpu *gpu)
 {
-	struct reader r = reader_open(read_need(outer, "power"), outer->err);
+	struct reader r = gpu_open_block(outer, mem, read_need(outer, "power"));
 
-	r.failed = r.failed || outer->failed;
-	r.from = outer->from;
-	read_provenance(&r, mem);
 	gpu->idle_w = read_number(&r, mem, "idle", DIM_W);
 	gpu->limit_w = read_positive(&r, mem, "limit", DIM_W);
 	reader_range(&r, "idle", &gpu->idle_w, 0);
@@ -168,7 +150,7 @@ static void read_power(struct reader *outer, struct arena *mem,
 	if (node_get(r.map, "attention_clock"))
 		reader_bound(&r, "attention_clock", &gpu->attention_clock, 1, 2);
 	read_kernel_watts(&r, mem, profile, gpu);
-	outer->failed = !reader_close(&r) || outer->failed;
+	gpu_close_block(&r, outer);
 }
 
 /* A rank has its own memory: kernels that move bytes get their share of the card's rates. */

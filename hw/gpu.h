@@ -32,6 +32,11 @@ struct gpu_wanted {
 	struct gpu_rows gemm, attention, collectives;
 };
 
+/* A map within one: provenance goes over, and mistakes go back when it is closed. */
+struct reader gpu_open_block(struct reader *outer, struct arena *mem,
+			     const struct node *map);
+void gpu_close_block(struct reader *block, struct reader *outer);
+
 /* hw/gpu_blocks.c: what the YAML file says beside its head. */
 void gpu_read_gemm(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
 		   struct gpu_rows *rows);

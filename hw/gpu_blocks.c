@@ -10,8 +10,8 @@
 #include "base/text.h"
 #include "hw/gpu.h"
 
-static struct reader open_block(struct reader *outer, struct arena *mem,
-				const struct node *map)
+struct reader gpu_open_block(struct reader *outer, struct arena *mem,
+			     const struct node *map)
 {
 	struct reader r = reader_open(map, outer->err);
 
@@ -21,7 +21,7 @@ static struct reader open_block(struct reader *outer, struct arena *mem,
 	return r;
 }
 
-static void close_block(struct reader *r, struct reader *outer)
+void gpu_close_block(struct reader *r, struct reader *outer)
 {
 	outer->failed = !reader_close(r) || outer->failed;
 }
@@ -58,16 +58,16 @@ static void read_formats(struct reader *r, struct arena *mem, double fallback,
 static void read_by_dtype(struct reader *outer, struct arena *mem, const char *key,
 			  double fallback, struct ft_number out[FT_DTYPES])
 {
-	struct reader r = open_block(outer, mem, read_node(outer, key));
+	struct reader r = gpu_open_block(outer, mem, read_node(outer, key));
 
 	read_formats(&r, mem, fallback, out);
-	close_block(&r, outer);
+	gpu_close_block(&r, outer);
 }
 
 /* {sources: [CODE, ...], FORMAT: time against a framework's product, ...} */
 static void read_tuned(struct reader *outer, struct arena *mem, struct ft_gemm_tuned *t)
 {
-	struct reader r = open_block(outer, mem, read_node(outer, "tuned"));
+	struct reader r = gpu_open_block(outer, mem, read_node(outer, "tuned"));
 	const struct node *list = read_node(&r, "sources");
 
 	read_formats(&r, mem, 1, t->time);
@@ -83,7 +83,7 @@ static void read_tuned(struct reader *outer, struct arena *mem, struct ft_gemm_t
 		else
 			reader_fail(&r, "sources", "is a list of words");
 	}
-	close_block(&r, outer);
+	gpu_close_block(&r, outer);
 }
 
 static void read_gemm_model(struct reader *r, struct arena *mem,
@@ -116,20 +116,20 @@ static void read_distance(struct reader *outer, struct arena *mem,
 			  struct ft_gemm_model *m)
 {
 	static const char *const axes[3] = { "m", "n", "k" };
-	struct reader r = open_block(outer, mem, read_node(outer, "distance"));
+	struct reader r = gpu_open_block(outer, mem, read_node(outer, "distance"));
 
 	for (int i = 0; i < 3; i++) {
 		m->distance[i] = read_number_or(&r, mem, axes[i], DIM_NONE, 1);
 		reader_bound(&r, axes[i], &m->distance[i], 0.01, 100);
 	}
-	close_block(&r, outer);
+	gpu_close_block(&r, outer);
 }
 
 void gpu_read_gemm(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
 		   struct gpu_rows *rows)
 {
 	static const char *const layouts[FT_LAYOUTS] = { "forward", "dgrad", "wgrad" };
-	struct reader r = open_block(outer, mem, read_need(outer, "gemm")), in;
+	struct reader r = gpu_open_block(outer, mem, read_need(outer, "gemm")), in;
 
 	gpu->gemm_spread = read_number(&r, mem, "spread", DIM_FRAC);
 	read_gemm_model(&r, mem, &gpu->gemm_model);
@@ -147,19 +147,19 @@ void gpu_read_gemm(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
 	gpu->gemm_odd = read_number_or(&r, mem, "odd_rate", DIM_FRAC,
 				       gpu->gemm_unaligned.value);
 	reader_bound(&r, "odd_rate", &gpu->gemm_odd, 0.01, 1);
-	in = open_block(&r, mem, read_node(&r, "layout"));
+	in = gpu_open_block(&r, mem, read_node(&r, "layout"));
 	for (int i = 0; i < FT_LAYOUTS; i++)
 		gpu->gemm_layout[i] = read_number_or(&in, mem, layouts[i], DIM_NONE, 1);
 	gpu->gemm_accumulate = read_number_or(&in, mem, "accumulate", DIM_NONE, 1);
-	close_block(&in, &r);
+	gpu_close_block(&in, &r);
 	read_rows(&r, rows);
-	close_block(&r, outer);
+	gpu_close_block(&r, outer);
 }
 
 static void read_passes(struct reader *outer, struct arena *mem, const char *key,
 			struct ft_number out[2])
 {
-	struct reader r = open_block(outer, mem, read_need(outer, key));
+	struct reader r = gpu_open_block(outer, mem, read_need(outer, key));
 
 	out[0] = read_number(&r, mem, "forward", DIM_NONE);
 	out[1] = read_number(&r, mem, "backward", DIM_NONE);
@@ -167,13 +167,13 @@ static void read_passes(struct reader *outer, struct arena *mem, const char *key
 		reader_bound(&r, "forward", &out[0], 0.001, 10);
 		reader_bound(&r, "backward", &out[1], 0.001, 10);
 	}
-	close_block(&r, outer);
+	gpu_close_block(&r, outer);
 }
 
 static void read_impls(struct reader *outer, struct arena *mem, struct ft_gpu *gpu)
 {
 	const struct node *map = read_node(outer, "impl_rate");
-	struct reader r = open_block(outer, mem, map);
+	struct reader r = gpu_open_block(outer, mem, map);
 
 	gpu->n_impls = 0;
 	if (!r.map) {
@@ -191,14 +191,14 @@ static void read_impls(struct reader *outer, struct arena *mem, struct ft_gpu *g
 		reader_bound(&r, impl->name, &impl->rate, 0.001, 100);
 		gpu->n_impls++;
 	}
-	close_block(&r, outer);
+	gpu_close_block(&r, outer);
 }
 
 void gpu_read_attention(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
 			struct gpu_rows *rows)
 {
 	struct ft_attention_model *m = &gpu->attention_model;
-	struct reader r = open_block(outer, mem, read_need(outer, "attention"));
+	struct reader r = gpu_open_block(outer, mem, read_need(outer, "attention"));
 
 	gpu->attention_spread = read_number(&r, mem, "spread", DIM_FRAC);
 	gpu->attention_impl = read_name(&r, "impl", "");
@@ -215,7 +215,7 @@ void gpu_read_attention(struct reader *outer, struct arena *mem, struct ft_gpu *
 	reader_bound(&r, "head_dim_256_rate", &m->wide_frac, 0.01, 10);
 	read_impls(&r, mem, gpu);
 	read_rows(&r, rows);
-	close_block(&r, outer);
+	gpu_close_block(&r, outer);
 }
 
 /* What was measured on the GPU that is extended, by the ratio of memory bandwidths. */
@@ -251,7 +251,7 @@ static void read_curve_rows(struct reader *outer, struct arena *mem, double scal
 			    struct ft_memory_curve *c)
 {
 	const struct node *map = read_node(outer, "by_row");
-	struct reader r = open_block(outer, mem, map);
+	struct reader r = gpu_open_block(outer, mem, map);
 
 	if (!r.map) {
 		outer->failed = r.failed;
@@ -266,7 +266,7 @@ static void read_curve_rows(struct reader *outer, struct arena *mem, double scal
 
 		if (!strcmp(key, "provenance"))
 			continue;
-		in = open_block(&r, mem, read_node(&r, key));
+		in = gpu_open_block(&r, mem, read_node(&r, key));
 		row.row_bytes = strtod(key, &end);
 		row.start_s = read_number(&in, mem, "start", DIM_S);
 		row.bytes_per_s = read_positive(&in, mem, "bandwidth", DIM_BYTES_PER_S);
@@ -275,15 +275,15 @@ static void read_curve_rows(struct reader *outer, struct arena *mem, double scal
 			reader_fail(&in, NULL, "should be a row length in bytes");
 		else if (!in.failed && !place_row(c, &row))
 			reader_fail(&in, NULL, "is a row length that was given before");
-		close_block(&in, &r);
+		gpu_close_block(&in, &r);
 	}
-	close_block(&r, outer);
+	gpu_close_block(&r, outer);
 }
 
 static void read_curve(struct reader *outer, struct arena *mem, const char *key,
 		       double scale, struct ft_memory_curve *c)
 {
-	struct reader r = open_block(outer, mem, read_node(outer, key));
+	struct reader r = gpu_open_block(outer, mem, read_node(outer, key));
 	size_t len = strlen(key);
 
 	c->warm = len > 5 && !strcmp(key + len - 5, ".warm");
@@ -303,17 +303,17 @@ static void read_curve(struct reader *outer, struct arena *mem, const char *key,
 	reader_bound(&r, "traffic", &c->traffic, 0.01, 1000);
 	reader_bound(&r, "sharpness", &c->sharpness, 1, 1000);
 	reader_bound(&r, "row_sharpness", &c->row_sharpness, 1, 1000);
-	close_block(&r, outer);
+	gpu_close_block(&r, outer);
 }
 
 void gpu_read_memory(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
 		     double scale)
 {
 	const struct node *map = read_need(outer, "memory_bound");
-	struct reader r = open_block(outer, mem, map), in;
+	struct reader r = gpu_open_block(outer, mem, map), in;
 
 	gpu->memory_spread = read_number(&r, mem, "spread", DIM_FRAC);
-	in = open_block(&r, mem, read_need(&r, "curves"));
+	in = gpu_open_block(&r, mem, read_need(&r, "curves"));
 	if (in.map) {
 		gpu->memory = ARENA_ARRAY(mem, in.map->n + 1, struct ft_memory_curve);
 		for (size_t i = 0; i < in.map->n; i++)
@@ -323,8 +323,8 @@ void gpu_read_memory(struct reader *outer, struct arena *mem, struct ft_gpu *gpu
 	}
 	if (!in.failed && !node_get(in.map, "default"))
 		reader_fail(&in, NULL, "lacks the key 'default'");
-	close_block(&in, &r);
-	close_block(&r, outer);
+	gpu_close_block(&in, &r);
+	gpu_close_block(&r, outer);
 }
 
 /* [a, b, links] of a pair. */
@@ -380,7 +380,7 @@ static const struct ft_mesh *read_pairs(struct reader *r, struct arena *mem,
 static void read_scale_up(struct reader *outer, struct arena *mem, const char *key,
 			  struct ft_scale_up *s)
 {
-	struct reader r = open_block(outer, mem, read_node(outer, key));
+	struct reader r = gpu_open_block(outer, mem, read_node(outer, key));
 
 	s->fabric = key;
 	s->mesh = read_bool(&r, "mesh", false);
@@ -400,7 +400,7 @@ static void read_scale_up(struct reader *outer, struct arena *mem, const char *k
 		reader_fail(&r, NULL, "a mesh lacks the key 'link'");
 	if (!r.failed && !s->mesh && !s->pairs && !(s->bus_bytes_per_s.value > 0))
 		reader_fail(&r, NULL, "lacks the key 'bus'");
-	close_block(&r, outer);
+	gpu_close_block(&r, outer);
 }
 
 void gpu_read_collectives(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
@@ -408,7 +408,7 @@ void gpu_read_collectives(struct reader *outer, struct arena *mem, struct ft_gpu
 {
 	static const char *const fabrics[] = { "nvlink", "nvlink-no-nvls", "xgmi",
 					       "pcie" };
-	struct reader r = open_block(outer, mem, read_need(outer, "collectives"));
+	struct reader r = gpu_open_block(outer, mem, read_need(outer, "collectives"));
 
 	gpu->collective_spread = read_number(&r, mem, "spread", DIM_FRAC);
 	gpu->scale_up = ARENA_ARRAY(mem, 4, struct ft_scale_up);
@@ -419,5 +419,5 @@ void gpu_read_collectives(struct reader *outer, struct arena *mem, struct ft_gpu
 		else
 			reader_allow(&r, fabrics[i]);
 	read_rows(&r, rows);
-	close_block(&r, outer);
+	gpu_close_block(&r, outer);
 }

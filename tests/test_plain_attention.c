@@ -12,6 +12,9 @@ enum { SEQUENCE = 1024, LAYERS = 2, BATCH = 2 };
 #define EAGER "transformers-5-eager"
 #define COMPILED "transformers-5-compile"
 #define FUSED "torch-2.11-eager"
+#define GPTJ(more) \
+	"{model_type: gptj, n_embd: 4096, n_head: 16, n_layer: 2, vocab_size: 50400, " \
+	"n_positions: 2048" more "}"
 #define TOKENS ((double)(BATCH * SEQUENCE))
 #define PLAN \
 	"{sequence_length: 1024, micro_batch_size: 2, global_batch_size: 2, sharding: " \
@@ -29,9 +32,7 @@ static const struct {
 	  FT_BF16 },
 	{ "{name: falcon-7b, num_hidden_layers: 2}", 71, 25 + 24, 8 + 12, 4, 4, 8,
 	  FT_FP32, FT_FP32 },
-	{ "{model_type: gptj, n_embd: 4096, n_head: 16, n_layer: 2, vocab_size: 50400, "
-	  "n_positions: 2048}",
-	  16, 39 + 38, 9 + 18, 6, 6, 8, FT_FP32, FT_BF16 },
+	{ GPTJ(""), 16, 39 + 38, 9 + 18, 6, 6, 8, FT_FP32, FT_BF16 },
 	{ "{model_type: gpt_neo, hidden_size: 2560, num_heads: 20, num_layers: 2, "
 	  "vocab_size: 50257, max_position_embeddings: 2048}",
 	  20, 39 + 38, 9 + 18, 6, 6, 8, FT_FP32, FT_BF16 },
@@ -111,18 +112,10 @@ static void a_gelu_may_be_operations(void **state)
 		const char *model, *stack;
 		double bytes, f;
 	} seen[] = {
-		{ "{model_type: gptj, n_embd: 4096, n_head: 16, n_layer: 2, vocab_size: "
-		  "50400, n_positions: 2048}",
-		  EAGER, 36 + 56, 16384 },
-		{ "{model_type: gptj, n_embd: 4096, n_head: 16, n_layer: 2, vocab_size: "
-		  "50400, n_positions: 2048, activation_function: gelu}",
-		  EAGER, 4 + 6, 16384 },
-		{ "{model_type: gptj, n_embd: 4096, n_head: 16, n_layer: 2, vocab_size: "
-		  "50400, n_positions: 2048}",
-		  COMPILED, 4 + 6, 16384 },
-		{ "{model_type: gptj, n_embd: 4096, n_head: 16, n_layer: 2, vocab_size: "
-		  "50400, n_positions: 2048}",
-		  FUSED, 4 + 6, 16384 },
+		{ GPTJ(""), EAGER, 36 + 56, 16384 },
+		{ GPTJ(", activation_function: gelu"), EAGER, 4 + 6, 16384 },
+		{ GPTJ(""), COMPILED, 4 + 6, 16384 },
+		{ GPTJ(""), FUSED, 4 + 6, 16384 },
 		{ "{model_type: bloom, hidden_size: 4096, n_head: 32, n_layer: 2, "
 		  "vocab_size: 250880}",
 		  EAGER, 42 + 88, 16384 },
