@@ -39,16 +39,15 @@ static void name_row(const struct page *p, const char *name, enum ft_show show,
 	html_row(p, *as.unit ? arena_printf(p->mem, "%s, %s", name, as.unit) : name);
 }
 
-/* A PUE of one's own has no range. */
-static void megawatts(const struct page *p, const struct ft_cost *c)
+/* Of one GPU or of many: in three digits. What has no range (a PUE of one's own) shows none. */
+static void millions(const struct page *p, double value, double low, double high)
 {
 	char a[SHOWN], b[SHOWN];
 
-	fprintf(p->out, "<td>%s", shown_digits(c->facility_provisioned_w * 1e-6, a));
-	if (c->facility_provisioned_w_low < c->facility_provisioned_w_high)
-		fprintf(p->out, "<small>%s to %s</small>",
-			shown_digits(c->facility_provisioned_w_low * 1e-6, a),
-			shown_digits(c->facility_provisioned_w_high * 1e-6, b));
+	fprintf(p->out, "<td>%s", shown_digits(value * 1e-6, a));
+	if (low < high)
+		fprintf(p->out, "<small>%s to %s</small>", shown_digits(low * 1e-6, a),
+			shown_digits(high * 1e-6, b));
 	fputs("</td>", p->out);
 }
 
@@ -77,13 +76,14 @@ bool html_numbers(struct page *p)
 		if (o[i].bom->rented)
 			fputs("<td>rented</td>", p->out);
 		else
-			fprintf(p->out, "<td>%.1f<small>%.1f to %.1f</small></td>",
-				o[i].bom->total_usd * 1e-6, o[i].bom->low_usd * 1e-6,
-				o[i].bom->high_usd * 1e-6);
+			millions(p, o[i].bom->total_usd, o[i].bom->low_usd,
+				 o[i].bom->high_usd);
 	html_row_end(p);
 	html_row(p, "MW at full load, PUE included");
 	for (size_t i = 0; i < p->a->n; i++)
-		megawatts(p, &o[i].cost);
+		millions(p, o[i].cost.facility_provisioned_w,
+			 o[i].cost.facility_provisioned_w_low,
+			 o[i].cost.facility_provisioned_w_high);
 	html_row_end(p);
 	html_row(p, "USD per GPU-hour");
 	for (size_t i = 0; i < p->a->n; i++)

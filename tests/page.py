@@ -133,6 +133,7 @@ def short(page, answers, bills):
             m = re.fullmatch(r"(\S+)\|(\S+) to (\S+)", cell)
             if name.startswith("capital"):
                 value, pair, scale = a["cost"]["capex_usd"], (bill["low_usd"], bill["high_usd"]), 1e6
+                assert all(len(re.sub(r"\D", "", x).lstrip("0")) >= 3 for x in m.groups()), cell  # of a few GPUs, too
             else:
                 key, scale = RANGES[name]
                 value, pair = a.get(key, a["cost"].get(key)), a["interval"][key]
