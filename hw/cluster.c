@@ -101,8 +101,9 @@ static void join_domains(struct owned *owned)
 		owned->fabric->planned_nodes = 2;
 }
 
-/* Fit the recipe to the node: a NIC faster than a port is served by several
- * planes, twin-port cages are the node's, and a fabric may use fewer NICs. */
+/* Fit the recipe to the node: a NIC that is faster than a port and can be split is served
+ * by several planes, any other runs at the port's rate; twin-port cages are the node's,
+ * and a fabric may use fewer NICs. */
 static bool fit_fabric(struct owned *owned, const struct ft_mark *at,
 		       struct ft_error *err)
 {
@@ -118,7 +119,8 @@ static bool fit_fabric(struct owned *owned, const struct ft_mark *at,
 	if (fabric->wiring == FT_WIRING_NONE)
 		return true;
 	if (fabric->planes == 1 && nic >= 2 * port && !fabric->nics_per_node)
-		fabric->planes = (int64_t)(nic / port + 1e-9);
+		fabric->planes = (int64_t)fmin(nic / port + 1e-9,
+					       (double)owned->node->nic_links);
 	fabric->nic_ports_per_optic = owned->node->nic_ports_per_optic;
 	served = port * (double)fabric->planes;
 	if (fabric->planes > 1 && served > 1.5 * nic)

@@ -78,6 +78,7 @@ static void read_nics(struct arena *mem, struct reader *outer, struct ft_node *n
 	node->nics = read_int(&r, "count", 1, 64, 1);
 	node->nic_bytes_per_s = read_positive(&r, mem, "speed", DIM_BYTES_PER_S);
 	node->nic_ports_per_optic = read_int(&r, "ports_per_optic", 1, 4, 1);
+	node->nic_links = read_int(&r, "links", 1, 16, 1);
 	outer->failed = !reader_close(&r) || outer->failed;
 }
 

@@ -232,11 +232,13 @@ static void add_links(struct table *t)
 {
 	const struct ft_topology *net = &t->c->topology;
 	const struct ft_fabric *f = t->c->fabric;
-	const char *node = f->optic_node_item, *leaf = f->optic_leaf_item;
-	const char *cable = f->cable_leaf_item;
+	const char *leaf = f->optic_leaf_item, *cable = f->cable_leaf_item;
+	const char *at_node, *at_leaf;
 
-	add_reach(t, NODE_LEAF, node, f->optics, "optics in nodes", net->optics_node);
-	add_reach(t, NODE_LEAF, leaf, f->optics, "optics in leaves, to nodes",
+	catalogue_modules(&t->site->catalogue, t->c, &at_node, &at_leaf);
+	add_reach(t, NODE_LEAF, at_node, f->optics, "optics in nodes",
+		  net->optics_node);
+	add_reach(t, NODE_LEAF, at_leaf, f->optics, "optics in leaves, to nodes",
 		  net->optics_leaf_node);
 	add_reach(t, LEAF_SPINE, leaf, f->optics, "optics leaf to spine",
 		  net->optics_leaf_spine);

@@ -23,6 +23,12 @@ bool catalogue_read(struct arena *mem, const struct node *more, struct catalogue
 /* NULL: not known. */
 const struct ft_part *catalogue_find(const struct catalogue *from, const char *item);
 
+/* Modules at both ends of a NIC's links carry what these do: where a port is faster than the
+ * NIC, a NIC has two links or a cage two NICs, they are others than the recipe says, slower
+ * or of twice the ports. */
+void catalogue_modules(const struct catalogue *from, const struct ft_cluster *cluster,
+		       const char **node, const char **leaf);
+
 /* ---- site: hw/sites/NAME.yaml ------------------------------------------------ */
 
 struct site {

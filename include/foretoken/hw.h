@@ -253,9 +253,9 @@ struct ft_node {
 	const char *scale_up_switch; /* bought apart, scale_up_switches a domain; "" */
 	const char *dpu_item;	     /* dpus in each node; "": none */
 	int64_t scale_up_switches, dpus;
-	struct ft_number scale_up_bytes_per_s;	/* a rank, one direction, all peers */
-	int64_t nics, nic_ports_per_optic;	/* 2 ports: twin-port cages (DGX) */
-	struct ft_number nic_bytes_per_s;	/* each, one direction */
+	struct ft_number scale_up_bytes_per_s; /* a rank, one direction, all peers */
+	int64_t nics, nic_ports_per_optic, nic_links; /* cages; a NIC's, in planes */
+	struct ft_number nic_bytes_per_s;	      /* each, one direction */
 	struct ft_number host_factor;		/* host seconds / the reference's */
 	struct ft_number host_link_bytes_per_s; /* a rank's, each way; 0: unknown */
 	struct ft_number gpu_speed_spread_frac; /* of its GPUs: standard deviation */
@@ -413,8 +413,8 @@ struct ft_part {
 		limit_window_s;	     /* of a GPU: cost.h, sim/clocks.c */
 	struct ft_number mttf_years; /* to a failure that stops a job; 0: none does */
 	struct ft_number rack_units, life_years, carbon_kg;
-	struct ft_number reach_m;
-	const char *longer; /* of optics and cables: what goes further */
+	struct ft_number reach_m, bytes_per_s; /* of optics: of all their ports */
+	const char *longer, *slower, *twin; /* reach; half the rate; twice the ports */
 };
 struct ft_part_line {
 	const char *item, *role; /* what price books call it; "leaf switch" */
