@@ -107,8 +107,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		}
 	switch (key) {
 	case 'r':
-		if (!whole_argument("--run", arg, 1, &a->run))
-			exit(64);
+		if (!whole_argument(arg, 1, INT64_MAX, &a->run))
+			argp_error(state, "--run: '%s' is no number of a run", arg);
 		return 0;
 	case ARGP_KEY_ARG:
 		words_add(&a->word, arg, state);
@@ -255,8 +255,12 @@ static int do_diff(const struct calibrate_args *a, struct ft_store *store)
 	for (int i = 0; i < 2; i++) {
 		int64_t run;
 
-		if (!whole_argument("a run", a->word.word[i + 1], 1, &run))
+		if (!whole_argument(a->word.word[i + 1], 1, INT64_MAX, &run)) {
+			fprintf(stderr,
+				"foretoken: error: '%.40s' is no number of a run\n",
+				a->word.word[i + 1]);
 			return 64;
+		}
 		m[i] = ft_store_measurements(store, NULL, run, &n[i], &err);
 		if (!m[i])
 			return complain(&err);

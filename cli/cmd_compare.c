@@ -50,8 +50,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		a->csv = true;
 		return 0;
 	case 'd':
-		if (!whole_argument("--draws", arg, 16, &a->draws) ||
-		    a->draws > FT_DRAWS_MOST)
+		if (!whole_argument(arg, 16, FT_DRAWS_MOST, &a->draws))
 			argp_error(state, "--draws: a whole number from 16 to %d",
 				   FT_DRAWS_MOST);
 		return 0;
