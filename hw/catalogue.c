@@ -65,6 +65,22 @@ void catalogue_modules(const struct catalogue *from, const struct ft_cluster *c,
 			nic / (double)f->planes * (double)f->ports_per_optic);
 }
 
+static void uncap(struct ft_number *frac, double by)
+{
+	frac->value = fmin(1, frac->value * by);
+	frac->low = fmin(1, frac->low * by);
+	frac->high = fmin(1, frac->high * by);
+}
+
+void catalogue_uncap(struct ft_part *part, const struct ft_gpu *gpu)
+{
+	double idle = gpu->idle_w.value;
+	double by = (gpu->rated_w.value - idle) / (gpu->limit_w.value - idle);
+
+	uncap(&part->memory_frac, by);
+	uncap(&part->waiting_frac, by);
+}
+
 /* from: what numbers inherit. */
 static bool read_part(struct arena *mem, const struct node *map,
 		      const struct ft_provenance *from, struct ft_part *part,

@@ -136,6 +136,7 @@ static void add_servers(struct table *t)
 	put(t, node->price_item, per > 1 ? "rack" : "server", count, bought);
 	gpu->title = c->gpu->title;
 	gpu->max_w = c->gpu->limit_w;
+	catalogue_uncap(gpu, c->gpu);
 	line = put(t, gpu->item, "GPU", gpus, gpu);
 	line->included = line->gpu = true;
 	line->idle = idle;

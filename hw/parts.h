@@ -29,6 +29,9 @@ const struct ft_part *catalogue_find(const struct catalogue *from, const char *i
 void catalogue_modules(const struct catalogue *from, const struct ft_cluster *cluster,
 		       const char **node, const char **leaf);
 
+/* Copies and waits take as many watts where a card is capped, not as much of the cap. */
+void catalogue_uncap(struct ft_part *part, const struct ft_gpu *gpu);
+
 /* ---- site: hw/sites/NAME.yaml ------------------------------------------------ */
 
 struct site {
