@@ -118,6 +118,12 @@ static bool fit_fabric(struct owned *owned, const struct ft_mark *at,
 	c->nic_bytes_per_s = nic * (double)c->nics_per_node / (double)c->ranks_per_node;
 	if (fabric->wiring == FT_WIRING_NONE)
 		return true;
+	if (c->nics_per_node > owned->node->nics)
+		return ft_fail(err, at,
+			       "fabric %s takes %lld NICs of a node, %s has %lld "
+			       "(nics.count)",
+			       fabric->name, (long long)c->nics_per_node,
+			       owned->node->name, (long long)owned->node->nics);
 	if (fabric->planes == 1 && nic >= 2 * port && !fabric->nics_per_node)
 		fabric->planes = (int64_t)fmin(nic / port + 1e-9,
 					       (double)owned->node->nic_links);

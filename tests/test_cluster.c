@@ -194,6 +194,8 @@ static void mistakes_point_at_their_key(void **state)
 		{ "gpu: h100-sxm\ngpus: 16\nfabric: ib-ndr-rial", 3, 9, "ib-ndr-rail" },
 		{ "gpu: h100-sxm\ngpus: 16\nfabric: {extends: ib-ndr-rail, planes: 8}",
 		  3, 9, "split each port among the planes (switch.split: 8)" },
+		{ "gpu: mi250\ngpus: 16\nfabric: roce-100-x8", 3, 9,
+		  "fabric roce-100-x8 takes 8 NICs of a node, mi250-4x has 4 (nics.count)" },
 		{ "gpu: h100-sxm\ngpus: 16\nnodes: hgx-h100", 3, 1,
 		  "did you mean 'node'" },
 		{ "gpu: h100-sxm\ngpus: 0", 2, 7, "not between" },
