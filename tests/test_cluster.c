@@ -196,6 +196,14 @@ static void mistakes_point_at_their_key(void **state)
 		  3, 9, "split each port among the planes (switch.split: 8)" },
 		{ "gpu: mi250\ngpus: 16\nfabric: roce-100-x8", 3, 9,
 		  "fabric roce-100-x8 takes 8 NICs of a node, mi250-4x has 4 (nics.count)" },
+		{ "gpu: h100-sxm\ngpus: 16\nfabric: {extends: ib-ndr-rail, "
+		  "links.copper_node: true}",
+		  3, 9,
+		  "fiber has modules at its ends, which links.copper_node leaves out" },
+		{ "gpu: h100-sxm\ngpus: 128\nfabric: {extends: ib-ndr-rail, "
+		  "links.cable_switch_item: dac-400g}",
+		  3, 9,
+		  "has its own ends, but modules are bought: say links.copper_leaf" },
 		{ "gpu: h100-sxm\ngpus: 16\nnodes: hgx-h100", 3, 1,
 		  "did you mean 'node'" },
 		{ "gpu: h100-sxm\ngpus: 0", 2, 7, "not between" },

@@ -34,6 +34,8 @@ static const struct key_exempt exempt[] = {
 	  "more than a NIC can use are refused: test_cluster.c" },
 	{ "cluster.gpu", "power.kernels*",
 	  "of kernels that some steps have: test_clocks.c" },
+	{ "cluster.fabric", "links.copper_leaf",
+	  "refused over fibre: test_cluster.c; counted: test_topology.c" },
 	{ "cluster.node", "nics.links", "of NICs faster than ports: test_cluster.c" },
 	{ "cluster.node", "gpu", "of a node that is named: test_decide.sh" },
 	{ "cluster.node", "dpus", "of the bill's table alone: test_parts.c" },

@@ -415,6 +415,7 @@ struct ft_part {
 	struct ft_number rack_units, life_years, carbon_kg;
 	struct ft_number reach_m, bytes_per_s; /* of optics: of all their ports */
 	const char *longer, *slower, *twin; /* reach; half the rate; twice the ports */
+	int modules; /* at a cable's ends: 1 there are, 2 it has its own; 0: unknown */
 };
 struct ft_part_line {
 	const char *item, *role; /* what price books call it; "leaf switch" */
@@ -470,10 +471,9 @@ struct ft_cluster {
 	const struct ft_node *node;
 	const struct ft_fabric *fabric;
 	struct ft_topology topology;
-	int64_t gpus; /* cards */
-	int64_t ranks, ranks_per_node;
-	int64_t domain_ranks; /* ranks joined by one scale-up fabric */
-	int64_t nodes;	      /* whole nodes, bought */
+	int64_t gpus, ranks, ranks_per_node; /* gpus: cards */
+	int64_t domain_ranks;		     /* ranks joined by one scale-up fabric */
+	int64_t nodes;			     /* whole nodes, bought */
 	int64_t nics_per_node;
 	double nic_bytes_per_s; /* of a rank: NICs of the node / its ranks */
 	int64_t ufm_ports;
