@@ -74,7 +74,9 @@ static void modules_carry_what_their_links_do(void **state)
 		  "optic-2x800g", 256, 128 },
 		{ "gpu: h100-sxm, fabric: {extends: roce-400-rail, planes: 2, switch: "
 		  "{split: 2, radix: 64}}",
-		  "optic-400g", "optic-2x400g", "optic-2x400g", 256, 256 },
+		  "optic-400g", "optic-2x400g", "optic-2x400g", 256, 128 },
+		{ "gpu: h100-sxm, fabric: {extends: ib-xdr-rail, switch: {radix: 64, split: 2}}",
+		  "optic-400g", "optic-2x800g", "optic-2x800g", 256, 64 },
 		{ "gpu: h100-sxm, fabric: ib-ndr-rail, site: {extends: standard, parts: "
 		  "{optic-400g: {rate: 800 Gb/s, slower: optic-400g}}}",
 		  "optic-400g", "optic-2x400g", "optic-2x400g", 256, 128 },

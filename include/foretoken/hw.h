@@ -329,7 +329,7 @@ struct ft_fabric {
 	int64_t rails_per_leaf;	      /* NICs of a node that share a leaf (rail) */
 	int64_t planned_nodes;	      /* spines and above are bought for so many; 0 */
 	int64_t spare_spines;	      /* of each plane, beside those needed */
-	int64_t ports_per_optic;      /* 2: a switch cage holds a twin-port module */
+	int64_t ports_per_optic;      /* of a switch cage's module, once split */
 	int64_t nic_ports_per_optic;	     /* as the node says, once in a cluster */
 	bool copper_node, copper_leaf;	     /* DAC to the leaf, from it: no optics */
 	bool sharp;			     /* reduction in the switches */
