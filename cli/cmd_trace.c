@@ -322,6 +322,9 @@ static const char *misused_scenario(const struct trace_args *a)
 		return "one SCENARIO at a time; several FILEs must be recordings";
 	if (!strcmp(a->verb, "replay") && !a->graph)
 		return "--graph FILE is missing, or the file is no recording";
+	if (!strcmp(a->verb, "show") && a->shared.json)
+		return "show prints the step graph of a SCENARIO as text: --json is of "
+		       "a recording";
 	if (strcmp(a->verb, "replay") && a->graph)
 		return "--graph is of replay: show and export build the scenario's own";
 	return NULL;
