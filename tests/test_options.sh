@@ -100,12 +100,17 @@ done
 once() { # MISTAKE command...: a wrong option is told once, by the command, and where its help is
 	mistake=$1
 	shift
-	! "$@" 2>"$tmp/e" >"$tmp/o" && [ "$(wc -l <"$tmp/e")" -le 3 ] && sed -n 1p "$tmp/e" | grep -q "^foretoken [a-z]*: $mistake" &&
+	! "$@" 2>"$tmp/e" >"$tmp/o" && [ "$(wc -l <"$tmp/e")" -le 3 ] && sed -n 1p "$tmp/e" | grep -q "^foretoken [a-z]*: .*$mistake" &&
 		sed -n 2p "$tmp/e" | grep -q "^Try "
 }
 ok "--timeline-rank x is told as others are" once "--timeline-rank: 'x' is no" $f simulate $a --timeline "$tmp/t.json" --timeline-rank=x
 ok "so is --draws x" once "--draws: a whole" $f compare $a $a --draws x
 ok "so is --run x" once "--run: 'x' is no" $f calibrate runs --run x
+for c in "gpu does nothing in runs|runs --gpu h200" "json does nothing in show|show --json" "name does nothing in probe|probe --name x" \
+	"run does nothing in diff|diff 1 2 --run 3" "quick does nothing in fit|fit --name x --quick" "'x' is too much: runs|runs x" "a FILE is missing|import"; do
+	ok "calibrate ${c#*|}" once "${c%%|*}" $f calibrate ${c#*|}
+done
+ok "doctor takes nothing" once "'x' is too much" $f doctor x
 ok "so is --port x" once "--port: a whole" $f serve --port x
 ok "--timeline-rank 7" $limit $f simulate $a --timeline-format kineto --timeline "$tmp/t.json" --timeline-rank=7
 ok "a timeline is JSON or SVG" wrong "name it FILE.json or FILE.svg, not '.*.png'" $f simulate $a --timeline "$tmp/t.png"
