@@ -62,6 +62,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			}
 		argp_error(state, "--at %s: write gpus, money, megawatts or time", arg);
 		return 0;
+	case ARGP_KEY_END:
+		if (a->csv && a->shared.json)
+			argp_error(state, "--csv or --json, not both");
+		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}

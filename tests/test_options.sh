@@ -110,6 +110,9 @@ for c in "gpu does nothing in runs|runs --gpu h200" "json does nothing in show|s
 	"run does nothing in diff|diff 1 2 --run 3" "quick does nothing in fit|fit --name x --quick" "'x' is too much: runs|runs x" "a FILE is missing|import"; do
 	ok "calibrate ${c#*|}" once "${c%%|*}" $f calibrate ${c#*|}
 done
+ok "bom: a table or JSON" once "--csv or --json" $f bom $a --csv --json
+ok "compare: a table or JSON" once "--csv or --json" $f compare $a $a --csv --json
+ok "plan: arguments or JSON" once "--emit or --json" $f plan $a --emit nemo --json
 ok "doctor takes nothing" once "'x' is too much" $f doctor x
 ok "so is --port x" once "--port: a whole" $f serve --port x
 ok "--timeline-rank 7" $limit $f simulate $a --timeline-format kineto --timeline "$tmp/t.json" --timeline-rank=7
