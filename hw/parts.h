@@ -87,6 +87,11 @@ enum link_class { NODE_LEAF, LEAF_SPINE, SPINE_CORE, CORE_TOP, LINK_CLASSES };
 struct layout layout_of(const struct ft_cluster *cluster, const struct site *site,
 			double node_units, double node_w);
 
+/* Does one of them fit a rack? */
+bool layout_holds(const struct ft_cluster *cluster, const struct site *site,
+		  double node_units, double node_w, struct ft_error *err)
+	__attribute__((warn_unused_result));
+
 /* Of the links of a class those of at most so many metres. */
 double layout_within_frac(const struct layout *layout, enum link_class class,
 			  double metres);
