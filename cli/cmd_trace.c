@@ -187,7 +187,7 @@ static const struct argp argp = {
 
 static bool show(const struct ft_scenario *s, struct ft_error *err)
 {
-	struct ft_graph *g = ft_graph_build(s->model, s->plan, s->stack, err);
+	struct ft_graph *g = ft_scenario_graph(s, err);
 
 	if (!g)
 		return false;
