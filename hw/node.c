@@ -49,6 +49,12 @@ static void read_scale_up(struct arena *mem, struct reader *outer, struct ft_nod
 		read_positive(&r, mem, "bandwidth", DIM_BYTES_PER_S);
 	node->scale_up_switch = read_name(&r, "switch_item", "");
 	node->scale_up_switches = read_int(&r, "switches", 1, 1024, 1);
+	if (!r.failed && node->gpus % node->scale_up_gpus &&
+	    node->scale_up_gpus % node->gpus)
+		reader_fail(&r, "gpus",
+			    "%lld GPUs of a domain are neither a part of the %lld of a "
+			    "node nor several nodes'",
+			    (long long)node->scale_up_gpus, (long long)node->gpus);
 	if (!r.failed && keeps_another_bandwidth(outer->map, node->scale_up))
 		reader_fail(&r, "fabric",
 			    "%s needs a bandwidth of its own: that of the node it "
