@@ -180,7 +180,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case 'r':
 		if (!whole_argument(arg, 1, INT64_MAX, &a->run))
-			argp_error(state, "--run: '%s' is no number of a run", arg);
+			argp_error(state,
+				   "--run: '%s' is not a whole number of at least 1",
+				   arg);
 		return 0;
 	case ARGP_KEY_ARG:
 		words_add(&a->word, arg, state);

@@ -130,7 +130,7 @@ static int do_diff(const struct calibrate_args *a, struct ft_store *store)
 
 		if (!whole_argument(a->word.word[i + 1], 1, INT64_MAX, &run)) {
 			fprintf(stderr,
-				"foretoken: error: '%.40s' is no number of a run\n",
+				"foretoken: error: a run: '%.40s' is not a whole number of at least 1\n",
 				a->word.word[i + 1]);
 			return 64;
 		}

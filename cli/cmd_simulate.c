@@ -107,8 +107,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'k':
 		if (!whole_argument(arg, 0, INT64_MAX, &a->timeline_rank))
-			argp_error(state,
-				   "--timeline-rank: '%s' is no number of a rank", arg);
+			argp_error(
+				state,
+				"--timeline-rank: '%s' is not a whole number of at least 0",
+				arg);
 		return 0;
 	case 'r':
 		a->report = arg;

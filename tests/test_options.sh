@@ -103,9 +103,9 @@ once() { # MISTAKE command...: a wrong option is told once, by the command, and 
 	! "$@" 2>"$tmp/e" >"$tmp/o" && [ "$(wc -l <"$tmp/e")" -le 3 ] && sed -n 1p "$tmp/e" | grep -q "^foretoken [a-z]*: .*$mistake" &&
 		sed -n 2p "$tmp/e" | grep -q "^Try "
 }
-ok "--timeline-rank x is told as others are" once "--timeline-rank: 'x' is no" $f simulate $a --timeline "$tmp/t.json" --timeline-rank=x
+ok "--timeline-rank x is told as others are" once "--timeline-rank: 'x' is not a whole number" $f simulate $a --timeline "$tmp/t.json" --timeline-rank=x
 ok "so is --draws x" once "--draws: a whole" $f compare $a $a --draws x
-ok "so is --run x" once "--run: 'x' is no" $f calibrate runs --run x
+ok "so is --run x" once "--run: 'x' is not a whole number" $f calibrate runs --run x
 for c in "gpu does nothing in runs|runs --gpu h200" "json does nothing in show|show --json" "name does nothing in probe|probe --name x" \
 	"run does nothing in diff|diff 1 2 --run 3" "quick does nothing in fit|fit --name x --quick" "'x' is too much: runs|runs x" "a FILE is missing|import"; do
 	ok "calibrate ${c#*|}" once "${c%%|*}" $f calibrate ${c#*|}
