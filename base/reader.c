@@ -106,17 +106,18 @@ bool read_has(struct reader *r, const char *key)
 
 /* A key of the map that nobody has asked for and that was probably meant for the one that is missing:
  * the nearest, or one that is a part of it (batch_size for global_batch_size); n: there is none. */
-static size_t misspelt(const struct reader *r)
+static size_t misspelt(const struct reader *r, const char *missing)
 {
 	const char *unknown[READER_KEYS] = { NULL }, *near;
 	size_t n = 0, all = r->map ? r->map->n : 0;
 
 	for (size_t i = 0; i < all && n < READER_KEYS; i++)
-		if (!reader_knows(r, r->map->key[i]))
+		if (!reader_knows(r, r->map->key[i]) &&
+		    !(r->is_name && r->is_name(r->map->key[i])))
 			unknown[n++] = r->map->key[i];
-	near = text_nearest(r->missing, unknown, n);
+	near = text_nearest(missing, unknown, n);
 	for (size_t i = 0; !near && i < n; i++)
-		if (strlen(unknown[i]) >= 4 && strstr(r->missing, unknown[i]))
+		if (strlen(unknown[i]) >= 4 && strstr(missing, unknown[i]))
 			near = unknown[i];
 	for (size_t i = 0; near && i < all; i++)
 		if (r->map->key[i] == near)
@@ -144,12 +145,16 @@ static bool refuse_key(struct reader *r, size_t i, const char *meant)
 static void tell_missing(struct reader *r)
 {
 	struct ft_mark at = reader_mark(r, NULL);
-	size_t i = misspelt(r);
+	const char *own = r->own ? r->own : r->missing;
+	size_t i = misspelt(r, own), n = r->map ? r->map->n : 0;
+	size_t k = r->own ? misspelt(r, r->missing) : n;
 
-	if (r->map && i < r->map->n)
-		refuse_key(r, i, r->missing);
+	if (i < n)
+		refuse_key(r, i, own);
+	else if (k < n)
+		refuse_key(r, k, r->missing);
 	else
-		ft_fail(r->err, &at, "lacks the key '%s'%s%s", r->missing,
+		ft_fail(r->err, &at, "lacks the key '%s'%s%s", own,
 			r->lacking ? "; " : "", r->lacking ? r->lacking : "");
 	r->failed = true;
 }

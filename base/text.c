@@ -55,6 +55,15 @@ static size_t apart(const char *word, size_t len, const char *other, size_t n)
 		       2 * distance(word, len, other, n);
 }
 
+/* Who misspells a word rarely does so at its first letter: V100 is not meant for A800. */
+static bool begins_as(const char *word, const char *found)
+{
+	char other[LONGEST + 1];
+
+	plain(found ? found : "", other);
+	return word[0] == other[0];
+}
+
 const char *text_nearest(const char *word, const char *const *list, size_t n)
 {
 	char mine[LONGEST + 1], other[LONGEST + 1];
@@ -74,7 +83,7 @@ const char *text_nearest(const char *word, const char *const *list, size_t n)
 		shortest = other_len;
 		found = list[i];
 	}
-	if (best <= 2 || 3 * best <= 2 * (len + 2))
+	if (best <= 2 || 3 * best <= 2 * (len + (begins_as(mine, found) ? 2 : 0)))
 		return found;
 	for (size_t i = 0; len >= 4 && i < n; i++) { /* a part of a name */
 		plain(list[i], other);

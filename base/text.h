@@ -20,7 +20,8 @@ static inline bool text_same(const char *a, const char *b)
 
 /* The word of list that was probably meant: the same but for case and for - _ . and blanks,
  * the shortest that begins with it, the nearest by edit distance, one that holds it. NULL
- * when none is near enough to be worth suggesting (more than a third would change). */
+ * when none is near enough to be worth suggesting (more than a third would change, or less
+ * than that where the first letter is another). */
 const char *text_nearest(const char *word, const char *const *list, size_t n);
 
 /* "a, b, c" */

@@ -15,6 +15,9 @@ struct calibrate_args {
 	bool quick, json, collectives, published, with_in_step;
 };
 
+/* What is wrong usage ends the program with status 64. */
+void calibrate_parse(int argc, char **argv, struct calibrate_args *a);
+
 /* Runs foretoken-probe and keeps its lines in the store as they come. Returns an exit
  * status: 77 when the probe has no such device. */
 int calibrate_probe(const struct calibrate_args *a, struct ft_store *store);

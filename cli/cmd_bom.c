@@ -29,6 +29,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case 'P':
 		a->plot = arg;
 		return 0;
+	case ARGP_KEY_END:
+		if (a->csv && a->shared.json)
+			argp_error(state, "--csv or --json, not both");
+		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}

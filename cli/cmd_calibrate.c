@@ -8,133 +8,6 @@
 #include "base/json_text.h"
 #include "cli/calibrate.h"
 
-enum {
-	BASE = 256,
-	DEVICE,
-	FORMAT,
-	SOURCE,
-	DATE,
-	FABRIC,
-	ONLY,
-	PROBE,
-	LIMIT,
-	COLLECTIVES,
-	QUICK,
-	PUBLISHED,
-	WITH_IN_STEP
-};
-
-static const struct argp_option options[] = {
-	{ "store", 's', "FILE", 0, "The file of measurements (default: calibrate.db)",
-	  0 },
-	{ "backend", 'b', "NAME", 0, "probe: cuda, hip, cpu or fake", 0 },
-	{ "quick", QUICK, NULL, 0, "probe: measure few, small shapes", 0 },
-	{ "limit", LIMIT, "SECONDS", 0, "probe: stop after this time", 0 },
-	{ "probe", PROBE, "FILE", 0, "probe: path of the program foretoken-probe", 0 },
-	{ "format", FORMAT, "NAME", 0,
-	  "import: probe, csv, nccl-tests, "
-	  "attention or kineto",
-	  0 },
-	{ "source", SOURCE, "TEXT", 0, "import: source of the rows", 0 },
-	{ "date", DATE, "YYYY-MM-DD", 0, "import: date of the measurement", 0 },
-	{ "published", PUBLISHED, NULL, 0,
-	  "import: the rows were published by others; "
-	  "each row names its source",
-	  0 },
-	{ "fabric", FABRIC, "NAME", 0,
-	  "import: nvlink, nvlink-no-nvls, xgmi, "
-	  "pcie",
-	  0 },
-	{ "device", DEVICE, "TEXT", 0,
-	  "Only rows of this device; import: name of the device", 0 },
-	{ "run", 'r', "N", 0, "show, export: only this run", 0 },
-	{ "name", 'n', "NAME", 0, "fit: name of the profile", 0 },
-	{ "base", BASE, "NAME", 0,
-	  "fit: profile that gives what was not measured "
-	  "(default: the one of --name)",
-	  0 },
-	{ "only", ONLY, "FAMILY,...", 0,
-	  "fit: gemm, attention, memory, "
-	  "collectives, sustained, launch, interference, layout, accumulate",
-	  0 },
-	{ "with-in-step", WITH_IN_STEP, NULL, 0,
-	  "fit: use kernels of recorded "
-	  "training steps, too",
-	  0 },
-	{ "out", 'o', "DIR", 0, "fit, plot: folder for the files (default: .)", 0 },
-	{ "gpu", 'g', "NAME", 0,
-	  "export, plot: the profile; import: only rows of "
-	  "this GPU",
-	  0 },
-	{ "collectives", COLLECTIVES, NULL, 0,
-	  "export: collectives instead of "
-	  "kernels",
-	  0 },
-	{ "json", 'j', NULL, 0, "Print JSON", 0 },
-	{ 0 },
-};
-
-/* Options that take a word, and flags: where each goes. */
-#define AT(member) offsetof(struct calibrate_args, member)
-static const struct {
-	int key;
-	size_t at;
-} word_options[] = {
-	{ 's', AT(store) },    { 'b', AT(backend) },	{ LIMIT, AT(limit) },
-	{ PROBE, AT(probe) },  { FORMAT, AT(format) },	{ SOURCE, AT(source) },
-	{ DATE, AT(date) },    { FABRIC, AT(fabric) },	{ DEVICE, AT(device) },
-	{ 'n', AT(name) },     { BASE, AT(base) },	{ ONLY, AT(only) },
-	{ 'o', AT(folder) },   { 'g', AT(gpu) },
-}, flags[] = {
-	{ QUICK, AT(quick) },	    { PUBLISHED, AT(published) },
-	{ WITH_IN_STEP, AT(with_in_step) }, { COLLECTIVES, AT(collectives) },
-	{ 'j', AT(json) },
-};
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct calibrate_args *a = state->input;
-
-	for (size_t i = 0; i < sizeof(word_options) / sizeof(*word_options); i++)
-		if (word_options[i].key == key) {
-			*(const char **)(void *)((char *)a + word_options[i].at) = arg;
-			return 0;
-		}
-	for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++)
-		if (flags[i].key == key) {
-			*(bool *)((char *)a + flags[i].at) = true;
-			return 0;
-		}
-	switch (key) {
-	case 'r':
-		if (!whole_argument("--run", arg, 1, &a->run))
-			exit(64);
-		return 0;
-	case ARGP_KEY_ARG:
-		words_add(&a->word, arg, state);
-		return 0;
-	case ARGP_KEY_END:
-		if (!a->word.n)
-			argp_error(state, "an action is missing: probe, import, runs, "
-					  "show, diff, export, fit or plot");
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
-
-static const struct argp argp = {
-	options,
-	parse,
-	"probe\nimport FILE...\nruns\nshow\ndiff RUN RUN\nexport\nfit\nplot",
-	"Time this machine's GPUs, keep the measurements and fit a profile to them."
-	"\vUsual order: probe, then fit --name mygpu --base h100-sxm, then plot --gpu "
-	"./mygpu.yaml. docs/calibrate.md explains each step.",
-	NULL,
-	NULL,
-	NULL,
-};
-
 /* ---- import, runs, show, diff, export ----------------------------------------- */
 
 static int do_import(const struct calibrate_args *a, struct ft_store *store)
@@ -255,8 +128,12 @@ static int do_diff(const struct calibrate_args *a, struct ft_store *store)
 	for (int i = 0; i < 2; i++) {
 		int64_t run;
 
-		if (!whole_argument("a run", a->word.word[i + 1], 1, &run))
+		if (!whole_argument(a->word.word[i + 1], 1, INT64_MAX, &run)) {
+			fprintf(stderr,
+				"foretoken: error: '%.40s' is no number of a run\n",
+				a->word.word[i + 1]);
 			return 64;
+		}
 		m[i] = ft_store_measurements(store, NULL, run, &n[i], &err);
 		if (!m[i])
 			return complain(&err);
@@ -410,7 +287,7 @@ int cmd_calibrate(int argc, char **argv)
 	struct ft_error err;
 	int code;
 
-	parse_arguments(&argp, argc, argv, &a);
+	calibrate_parse(argc, argv, &a);
 	for (size_t i = 0; i < sizeof(actions) / sizeof(*actions); i++) {
 		if (strcmp(actions[i].name, a.word.word[0]))
 			continue;

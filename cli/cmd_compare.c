@@ -50,8 +50,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		a->csv = true;
 		return 0;
 	case 'd':
-		if (!whole_argument("--draws", arg, 16, &a->draws) ||
-		    a->draws > FT_DRAWS_MOST)
+		if (!whole_argument(arg, 16, FT_DRAWS_MOST, &a->draws))
 			argp_error(state, "--draws: a whole number from 16 to %d",
 				   FT_DRAWS_MOST);
 		return 0;
@@ -62,6 +61,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 				return 0;
 			}
 		argp_error(state, "--at %s: write gpus, money, megawatts or time", arg);
+		return 0;
+	case ARGP_KEY_END:
+		if (a->csv && a->shared.json)
+			argp_error(state, "--csv or --json, not both");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;

@@ -41,9 +41,9 @@ static const struct {
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-	(void)arg;
-	(void)state;
-	return key == ARGP_KEY_ARG ? ARGP_ERR_UNKNOWN : 0;
+	if (key == ARGP_KEY_ARG)
+		argp_error(state, "'%s' is too much: doctor takes no argument", arg);
+	return 0;
 }
 
 static const struct argp argp = {

@@ -108,6 +108,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case 'x':
 		a->search.exhaustive = true;
 		return 0;
+	case ARGP_KEY_END:
+		if (a->emit >= 0 && a->shared.json)
+			argp_error(state, "--emit or --json, not both");
+		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}

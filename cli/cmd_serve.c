@@ -22,7 +22,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case 'p':
-		if (!whole_argument("--port", arg, 0, &port) || port > LAST_PORT)
+		if (!whole_argument(arg, 0, LAST_PORT, &port))
 			argp_error(state, "--port: a whole number from 0 to %d",
 				   LAST_PORT);
 		a->port = (int)port;

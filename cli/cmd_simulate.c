@@ -106,8 +106,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 				arg);
 		return 0;
 	case 'k':
-		if (!whole_argument("--timeline-rank", arg, 0, &a->timeline_rank))
-			argp_usage(state);
+		if (!whole_argument(arg, 0, INT64_MAX, &a->timeline_rank))
+			argp_error(state,
+				   "--timeline-rank: '%s' is no number of a rank", arg);
 		return 0;
 	case 'r':
 		a->report = arg;

@@ -187,7 +187,7 @@ static const struct argp argp = {
 
 static bool show(const struct ft_scenario *s, struct ft_error *err)
 {
-	struct ft_graph *g = ft_graph_build(s->model, s->plan, s->stack, err);
+	struct ft_graph *g = ft_scenario_graph(s, err);
 
 	if (!g)
 		return false;
@@ -322,6 +322,9 @@ static const char *misused_scenario(const struct trace_args *a)
 		return "one SCENARIO at a time; several FILEs must be recordings";
 	if (!strcmp(a->verb, "replay") && !a->graph)
 		return "--graph FILE is missing, or the file is no recording";
+	if (!strcmp(a->verb, "show") && a->shared.json)
+		return "show prints the step graph of a SCENARIO as text: --json is of "
+		       "a recording";
 	if (strcmp(a->verb, "replay") && a->graph)
 		return "--graph is of replay: show and export build the scenario's own";
 	return NULL;

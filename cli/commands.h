@@ -82,8 +82,8 @@ void check_output(void);
 /* argp_parse; what it cannot do (out of memory) ends the program with status 1. */
 void parse_arguments(const struct argp *argp, int argc, char **argv, void *input);
 
-/* A whole number from `least`, or a line on stderr: wrong usage. */
-bool whole_argument(const char *what, const char *text, int64_t least, int64_t *out);
+/* A whole number from `least` to `most`; false: it is none. */
+bool whole_argument(const char *text, int64_t least, int64_t most, int64_t *out);
 
 /* Of work that begins now, told on stderr: a bar, where that is a terminal. */
 struct progress progress_begin(const char *what);

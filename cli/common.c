@@ -210,18 +210,13 @@ void parse_arguments(const struct argp *argp, int argc, char **argv, void *input
 	}
 }
 
-bool whole_argument(const char *what, const char *text, int64_t least, int64_t *out)
+bool whole_argument(const char *text, int64_t least, int64_t most, int64_t *out)
 {
 	char *end;
 
 	errno = 0;
 	*out = strtoll(text, &end, 10);
-	if (!errno && end != text && !*end && *out >= least)
-		return true;
-	fprintf(stderr,
-		"foretoken: error: %s '%.40s' is not a whole number of at least %lld\n",
-		what, text, (long long)least);
-	return false;
+	return !errno && end != text && !*end && *out >= least && *out <= most;
 }
 
 static double now_s(void)

@@ -24,6 +24,16 @@ static double read_share(struct reader *r, const char *key, double fallback)
 	return share;
 }
 
+/* 0 when it is not given, which it does not mean where it is. */
+static double read_some(struct reader *r, const char *key, enum dimension dim)
+{
+	double x = read_quantity(r, key, dim, 0);
+
+	if (!r->failed && read_has(r, key) && !(x > 0))
+		reader_fail(r, key, "should be above 0");
+	return x;
+}
+
 /* A figure that is the book's unless it is given; 0 only where nothing may be. */
 static double read_own(struct reader *r, const char *key, enum dimension dim)
 {
@@ -83,9 +93,8 @@ static void read_failures(const struct node *map, struct ft_failure_terms *f,
 			    "should not be negative");
 	f->checkpoint_s = read_own(&r, "checkpoint", DIM_S);
 	f->restart_s = read_own(&r, "restart", DIM_S);
-	f->storage_bytes_per_s =
-		read_quantity(&r, "storage_bandwidth", DIM_BYTES_PER_S, 0);
-	f->interval_s = read_quantity(&r, "interval", DIM_S, 0);
+	f->storage_bytes_per_s = read_some(&r, "storage_bandwidth", DIM_BYTES_PER_S);
+	f->interval_s = read_some(&r, "interval", DIM_S);
 	f->repair_s = read_own(&r, "repair", DIM_S);
 	f->failover_s = read_own(&r, "failover", DIM_S);
 	f->spares = read_bool(&r, "spares", f->spares);
@@ -202,8 +211,7 @@ static void read_finance(struct reader *r, struct ft_cost_terms *terms)
 		read_quantity(r, "licences_per_gpu", DIM_USD_PER_YEAR, 0);
 	terms->prepaid_frac = read_quantity(r, "prepaid_frac", DIM_FRAC, 0);
 	terms->take_or_pay = read_bool(r, "take_or_pay", true);
-	terms->against_usd_per_gpu_hour =
-		read_quantity(r, "against", DIM_USD_PER_HOUR, 0);
+	terms->against_usd_per_gpu_hour = read_some(r, "against", DIM_USD_PER_HOUR);
 }
 
 static void read_book(struct reader *r, struct ft_cost_terms *terms)

@@ -1,4 +1,5 @@
 /* hw/catalogue.c - physical facts of parts, read from hw/parts */
+#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -23,6 +24,61 @@ const struct ft_part *catalogue_find(const struct catalogue *from, const char *i
 		if (!strcmp(from->part[i].item, item))
 			return &from->part[i];
 	return NULL;
+}
+
+/* The item, or of those slower than it, or of twice its ports, one that carries so much. */
+static const char *carrier(const struct catalogue *from, const char *item,
+			   double bytes_per_s)
+{
+	const struct ft_part *part = catalogue_find(from, item), *next;
+
+	while (part && part->bytes_per_s.value > 0) {
+		double rate = part->bytes_per_s.value;
+		bool less = *part->slower && 2 * bytes_per_s < rate * (1 + 1e-9);
+		bool more = *part->twin && bytes_per_s > 2 * rate * (1 - 1e-9);
+
+		if (!less && !more)
+			break;
+		item = less ? part->slower : part->twin;
+		next = catalogue_find(from, item);
+		if (next && (less ? next->bytes_per_s.value >= rate :
+				    next->bytes_per_s.value <= rate))
+			return part->item; /* no less, no more than it */
+		part = next;
+	}
+	return item;
+}
+
+void catalogue_modules(const struct catalogue *from, const struct ft_cluster *c,
+		       const char **node, const char **leaf)
+{
+	const struct ft_fabric *f = c->fabric;
+	double nic = fmin(c->node->nic_bytes_per_s.value,
+			  f->port_bytes_per_s.value * (double)f->planes);
+
+	*node = f->optic_node_item;
+	*leaf = f->optic_leaf_item;
+	if (f->graph) /* says what there is */
+		return;
+	*node = carrier(from, *node, nic * (double)f->nic_ports_per_optic);
+	*leaf = carrier(from, *leaf,
+			nic / (double)f->planes * (double)f->ports_per_optic);
+}
+
+static void uncap(struct ft_number *frac, double by)
+{
+	frac->value = fmin(1, frac->value * by);
+	frac->low = fmin(1, frac->low * by);
+	frac->high = fmin(1, frac->high * by);
+}
+
+void catalogue_uncap(struct ft_part *part, const struct ft_gpu *gpu)
+{
+	double idle = gpu->idle_w.value;
+	double by = (gpu->rated_w.value - idle) / (gpu->limit_w.value - idle);
+
+	uncap(&part->memory_frac, by);
+	uncap(&part->waiting_frac, by);
 }
 
 /* from: what numbers inherit. */
@@ -59,7 +115,12 @@ static bool read_part(struct arena *mem, const struct node *map,
 	reader_bound(&r, "mttf_years", &part->mttf_years, 0, 1e6);
 	reader_bound(&r, "life_years", &part->life_years, 0, 100);
 	part->reach_m = read_number_or(&r, mem, "reach", DIM_M, 0);
+	part->bytes_per_s = read_number_or(&r, mem, "rate", DIM_BYTES_PER_S, 0);
+	if (read_has(&r, "modules"))
+		part->modules = read_bool(&r, "modules", true) ? 1 : 2;
 	part->longer = read_name(&r, "longer", "");
+	part->slower = read_name(&r, "slower", "");
+	part->twin = read_name(&r, "twin", "");
 	reader_bound(&r, "rack_units", &part->rack_units, 0, 60);
 	reader_bound(&r, "carbon_kg", &part->carbon_kg, 0, 1e6);
 	return reader_close(&r);
@@ -84,6 +145,7 @@ static void inherit(const struct node *map, const struct ft_part *was,
 		{ "life_years", offsetof(struct ft_part, life_years) },
 		{ "carbon_kg", offsetof(struct ft_part, carbon_kg) },
 		{ "reach", offsetof(struct ft_part, reach_m) },
+		{ "rate", offsetof(struct ft_part, bytes_per_s) },
 	};
 
 	for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++)
@@ -94,8 +156,14 @@ static void inherit(const struct node *map, const struct ft_part *was,
 		part->title = was->title;
 	if (!node_get(map, "class"))
 		part->part_class = was->part_class;
+	if (!node_get(map, "modules"))
+		part->modules = was->modules;
 	if (!node_get(map, "longer"))
 		part->longer = was->longer;
+	if (!node_get(map, "slower"))
+		part->slower = was->slower;
+	if (!node_get(map, "twin"))
+		part->twin = was->twin;
 }
 
 static bool read_list(struct arena *mem, const struct node *list,

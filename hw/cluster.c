@@ -101,8 +101,9 @@ static void join_domains(struct owned *owned)
 		owned->fabric->planned_nodes = 2;
 }
 
-/* Fit the recipe to the node: a NIC faster than a port is served by several
- * planes, twin-port cages are the node's, and a fabric may use fewer NICs. */
+/* Fit the recipe to the node: a NIC that is faster than a port and can be split is served
+ * by several planes, any other runs at the port's rate; twin-port cages are the node's,
+ * and a fabric may use fewer NICs. */
 static bool fit_fabric(struct owned *owned, const struct ft_mark *at,
 		       struct ft_error *err)
 {
@@ -117,8 +118,15 @@ static bool fit_fabric(struct owned *owned, const struct ft_mark *at,
 	c->nic_bytes_per_s = nic * (double)c->nics_per_node / (double)c->ranks_per_node;
 	if (fabric->wiring == FT_WIRING_NONE)
 		return true;
+	if (c->nics_per_node > owned->node->nics)
+		return ft_fail(err, at,
+			       "fabric %s takes %lld NICs of a node, %s has %lld "
+			       "(nics.count)",
+			       fabric->name, (long long)c->nics_per_node,
+			       owned->node->name, (long long)owned->node->nics);
 	if (fabric->planes == 1 && nic >= 2 * port && !fabric->nics_per_node)
-		fabric->planes = (int64_t)(nic / port + 1e-9);
+		fabric->planes = (int64_t)fmin(nic / port + 1e-9,
+					       (double)owned->node->nic_links);
 	fabric->nic_ports_per_optic = owned->node->nic_ports_per_optic;
 	served = port * (double)fabric->planes;
 	if (fabric->planes > 1 && served > 1.5 * nic)
@@ -268,6 +276,34 @@ static void follow_limit(struct ft_gpu *gpu, const struct ft_number *e)
 	}
 }
 
+/* Fibre wants modules at its ends, copper and active cables have their own. */
+static bool check_cables(const struct ft_cluster *c, const struct ft_mark *at,
+			 struct ft_error *err)
+{
+	const struct ft_fabric *f = c->fabric;
+
+	for (size_t i = 0; i < c->parts->n; i++) {
+		const struct ft_part_line *l = &c->parts->line[i];
+		bool node = !strcmp(l->role, "cables node to leaf");
+		bool copper = node ? f->copper_node : f->copper_leaf;
+		const char *end = node ? "node" : "leaf";
+
+		if (strncmp(l->role, "cables ", 7) || !l->part || !l->part->modules ||
+		    copper == (l->part->modules == 2) || !*f->optic_leaf_item)
+			continue;
+		return ft_fail(
+			err, at,
+			copper ? "fabric %s: %s has modules at its ends, which "
+				 "links.copper_%s leaves out; name the copper in "
+				 "links.cable_%s_item, dac-400g" :
+				 "fabric %s: %s has its own ends, but modules are "
+				 "bought: say links.copper_%s: true, or another "
+				 "links.cable_%s_item",
+			f->name, l->item, end, node ? end : "switch");
+	}
+	return true;
+}
+
 static bool load(struct owned *owned, struct reader *r, int rows, struct ft_error *err)
 {
 	const struct node *imperfections = read_node(r, "imperfections");
@@ -310,7 +346,7 @@ static bool load(struct owned *owned, struct reader *r, int rows, struct ft_erro
 	if (!check_spines(c, imperfections, err))
 		return false;
 	c->parts = parts_build(&owned->mem, c, site, err);
-	if (!c->parts)
+	if (!c->parts || !check_cables(c, &at, err))
 		return false;
 	follow_limit(owned->gpu, &ft_parts_gpu(c->parts)->clock_exponent);
 	return true;

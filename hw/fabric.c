@@ -61,7 +61,7 @@ static void scale(struct ft_number *n, double by)
 	n->high *= by;
 }
 
-/* A port that is split is as many ports, each of its part of the rate. */
+/* A port that is split is as many ports, each of its part of the rate, in the same cage. */
 static void read_switch(struct arena *mem, struct reader *outer,
 			struct ft_fabric *fabric)
 {
@@ -100,7 +100,8 @@ static void read_links(struct arena *mem, struct reader *outer,
 	r.failed = r.failed || outer->failed;
 	r.from = outer->from;
 	read_provenance(&r, mem);
-	fabric->ports_per_optic = read_int(&r, "ports_per_optic", 1, 8, 1);
+	fabric->ports_per_optic =
+		fabric->port_split * read_int(&r, "ports_per_optic", 1, 8, 1);
 	fabric->nic_ports_per_optic = 1;
 	fabric->copper_node = read_bool(&r, "copper_node", false);
 	fabric->copper_leaf = read_bool(&r, "copper_leaf", false);

@@ -83,11 +83,21 @@ static void read_interference(struct reader *outer, struct arena *mem,
 static double given(const struct node *map, struct arena *mem, const char *block,
 		    const char *key, enum dimension dim)
 {
+	const struct ft_provenance any = { 0 }; /* whoever says it */
 	struct ft_error ignored;
 	struct reader r = reader_open(node_path(map, block), &ignored);
-	struct ft_number x = read_number_or(&r, mem, key, dim, 0);
+	struct ft_number x;
+
+	r.from = &any;
+	x = read_number_or(&r, mem, key, dim, 0);
 
 	return r.failed ? 0 : x.value;
+}
+
+static bool same_chip(const struct node *a, const struct node *b, struct arena *mem)
+{
+	return given(a, mem, "peak", "bf16", DIM_FLOP_PER_S) ==
+	       given(b, mem, "peak", "bf16", DIM_FLOP_PER_S);
 }
 
 /* Kernels draw as many watts as on the GPU they were measured on, whatever the limit; on another chip, as
@@ -98,11 +108,20 @@ static double watts_scale(const struct node *profile, struct arena *mem)
 
 	while (of->below && node_path(of->below, "power.kernels"))
 		of = of->below;
-	return given(profile, mem, "peak", "bf16", DIM_FLOP_PER_S) ==
-			       given(of, mem, "peak", "bf16", DIM_FLOP_PER_S) ?
+	return same_chip(profile, of, mem) ?
 		       1 :
 		       given(profile, mem, "power", "limit", DIM_W) /
 			       given(of, mem, "power", "limit", DIM_W);
+}
+
+/* The limit of the chip that is extended, and capped by another. */
+static double rated_w(const struct node *profile, struct arena *mem)
+{
+	const struct node *of = profile;
+
+	while (of->below && same_chip(profile, of->below, mem))
+		of = of->below;
+	return given(of, mem, "power", "limit", DIM_W);
 }
 
 /* kernels: {copy: 500 W, ...}, of curves that have been read. */
@@ -146,6 +165,11 @@ static void read_power(struct reader *outer, struct arena *mem,
 	gpu->limit_w = read_positive(&r, mem, "limit", DIM_W);
 	reader_range(&r, "idle", &gpu->idle_w, 0);
 	reader_range(&r, "limit", &gpu->limit_w, 0);
+	gpu->rated_w = gpu->limit_w;
+	gpu->rated_w.value = rated_w(profile, mem);
+	if (!r.failed && gpu->limit_w.value <= gpu->idle_w.value)
+		reader_fail(&r, "limit", "is not above the %.4g W that it draws idle",
+			    gpu->idle_w.value);
 	gpu->attention_clock = read_number_or(&r, mem, "attention_clock", DIM_FRAC, 0);
 	if (node_get(r.map, "attention_clock"))
 		reader_bound(&r, "attention_clock", &gpu->attention_clock, 1, 2);

@@ -40,6 +40,28 @@ struct layout layout_of(const struct ft_cluster *c, const struct site *site,
 	return l;
 }
 
+bool layout_holds(const struct ft_cluster *c, const struct site *site,
+		  double node_units, double node_w, struct ft_error *err)
+{
+	const char *node = *c->node->name ? c->node->name : "the node";
+
+	if (c->node->nodes_per_price_item > 1) /* comes in its own */
+		return true;
+	if (node_units > site->racks.units - 2)
+		return ft_fail(
+			err, &c->gpus_mark,
+			"%s of %.3g units does not fit a rack of %.3g, of which two "
+			"stay free (cluster.site: racks.units)",
+			node, node_units, site->racks.units);
+	if (node_w > site->racks.power_w)
+		return ft_fail(
+			err, &c->gpus_mark,
+			"%s of %.3g kW is more than a rack's %.3g kW (cluster.site: "
+			"racks.power)",
+			node, node_w / 1e3, site->racks.power_w / 1e3);
+	return true;
+}
+
 static double distance_m(const struct layout *l, int64_t a, int64_t b)
 {
 	int64_t row = l->site->racks.row;

@@ -49,6 +49,12 @@ static void read_scale_up(struct arena *mem, struct reader *outer, struct ft_nod
 		read_positive(&r, mem, "bandwidth", DIM_BYTES_PER_S);
 	node->scale_up_switch = read_name(&r, "switch_item", "");
 	node->scale_up_switches = read_int(&r, "switches", 1, 1024, 1);
+	if (!r.failed && node->gpus % node->scale_up_gpus &&
+	    node->scale_up_gpus % node->gpus)
+		reader_fail(&r, "gpus",
+			    "%lld GPUs of a domain are neither a part of the %lld of a "
+			    "node nor several nodes'",
+			    (long long)node->scale_up_gpus, (long long)node->gpus);
 	if (!r.failed && keeps_another_bandwidth(outer->map, node->scale_up))
 		reader_fail(&r, "fabric",
 			    "%s needs a bandwidth of its own: that of the node it "
@@ -78,6 +84,7 @@ static void read_nics(struct arena *mem, struct reader *outer, struct ft_node *n
 	node->nics = read_int(&r, "count", 1, 64, 1);
 	node->nic_bytes_per_s = read_positive(&r, mem, "speed", DIM_BYTES_PER_S);
 	node->nic_ports_per_optic = read_int(&r, "ports_per_optic", 1, 4, 1);
+	node->nic_links = read_int(&r, "links", 1, 16, 1);
 	outer->failed = !reader_close(&r) || outer->failed;
 }
 

@@ -116,7 +116,7 @@ static void add_inside(struct table *t)
 	    domains * node->scale_up_switches);
 }
 
-static void add_servers(struct table *t)
+static bool add_servers(struct table *t, struct ft_error *err)
 {
 	const struct ft_cluster *c = t->c;
 	const struct ft_node *node = c->node;
@@ -128,6 +128,9 @@ static void add_servers(struct table *t)
 	struct ft_part *spare = ARENA_NEW(t->mem, struct ft_part);
 	int64_t nodes = bought_nodes(c), gpus = nodes * node->gpus;
 	int64_t idle = gpus - c->gpus;
+	double node_w =
+		node->power_w.value + (double)node->gpus * c->gpu->limit_w.value;
+	double units;
 	struct ft_part_line *line;
 
 	bought->item = node->price_item;
@@ -136,12 +139,14 @@ static void add_servers(struct table *t)
 	put(t, node->price_item, per > 1 ? "rack" : "server", count, bought);
 	gpu->title = c->gpu->title;
 	gpu->max_w = c->gpu->limit_w;
+	catalogue_uncap(gpu, c->gpu);
 	line = put(t, gpu->item, "GPU", gpus, gpu);
 	line->included = line->gpu = true;
 	line->idle = idle;
 	host->max_w = node->power_w;
 	if (node->rack_units.value > 0)
 		host->rack_units = node->rack_units;
+	units = fmax(1, host->rack_units.value);
 	line = put(t, host->item, "host", nodes, host);
 	line->included = true;
 	line->idle = nodes - c->nodes;
@@ -164,9 +169,8 @@ static void add_servers(struct table *t)
 	count = (int64_t)(t->site->spares_frac.value * (double)count + 1e-9);
 	put(t, node->price_item, per > 1 ? "spare rack" : "spare server", count, spare);
 	t->to->spare_nodes = count * per;
-	t->layout = layout_of(
-		c, t->site, host->rack_units.value > 1 ? host->rack_units.value : 1,
-		node->power_w.value + (double)node->gpus * c->gpu->limit_w.value);
+	t->layout = layout_of(c, t->site, units, node_w);
+	return layout_holds(c, t->site, units, node_w, err);
 }
 
 /* ---- back-end network ---------------------------------------------------------------- */
@@ -232,11 +236,13 @@ static void add_links(struct table *t)
 {
 	const struct ft_topology *net = &t->c->topology;
 	const struct ft_fabric *f = t->c->fabric;
-	const char *node = f->optic_node_item, *leaf = f->optic_leaf_item;
-	const char *cable = f->cable_leaf_item;
+	const char *leaf = f->optic_leaf_item, *cable = f->cable_leaf_item;
+	const char *at_node, *at_leaf;
 
-	add_reach(t, NODE_LEAF, node, f->optics, "optics in nodes", net->optics_node);
-	add_reach(t, NODE_LEAF, leaf, f->optics, "optics in leaves, to nodes",
+	catalogue_modules(&t->site->catalogue, t->c, &at_node, &at_leaf);
+	add_reach(t, NODE_LEAF, at_node, f->optics, "optics in nodes",
+		  net->optics_node);
+	add_reach(t, NODE_LEAF, at_leaf, f->optics, "optics in leaves, to nodes",
 		  net->optics_leaf_node);
 	add_reach(t, LEAF_SPINE, leaf, f->optics, "optics leaf to spine",
 		  net->optics_leaf_spine);
@@ -372,7 +378,8 @@ const struct ft_parts *parts_build(struct arena *mem, const struct ft_cluster *c
 		return NULL;
 	t.to->site = site->name;
 	t.to->digest = mem->read;
-	add_servers(&t);
+	if (!add_servers(&t, err))
+		return NULL;
 	add_inside(&t);
 	if (c->topology.tiers)
 		add_network(&t);

@@ -23,6 +23,15 @@ bool catalogue_read(struct arena *mem, const struct node *more, struct catalogue
 /* NULL: not known. */
 const struct ft_part *catalogue_find(const struct catalogue *from, const char *item);
 
+/* Modules at both ends of a NIC's links carry what these do: where a port is faster than the
+ * NIC, a NIC has two links or a cage two NICs, they are others than the recipe says, slower
+ * or of twice the ports. */
+void catalogue_modules(const struct catalogue *from, const struct ft_cluster *cluster,
+		       const char **node, const char **leaf);
+
+/* Copies and waits take as many watts where a card is capped, not as much of the cap. */
+void catalogue_uncap(struct ft_part *part, const struct ft_gpu *gpu);
+
 /* ---- site: hw/sites/NAME.yaml ------------------------------------------------ */
 
 struct site {
@@ -77,6 +86,11 @@ enum link_class { NODE_LEAF, LEAF_SPINE, SPINE_CORE, CORE_TOP, LINK_CLASSES };
 /* The racks of servers of that size and power. */
 struct layout layout_of(const struct ft_cluster *cluster, const struct site *site,
 			double node_units, double node_w);
+
+/* Does one of them fit a rack? */
+bool layout_holds(const struct ft_cluster *cluster, const struct site *site,
+		  double node_units, double node_w, struct ft_error *err)
+	__attribute__((warn_unused_result));
 
 /* Of the links of a class those of at most so many metres. */
 double layout_within_frac(const struct layout *layout, enum link_class class,

@@ -246,15 +246,15 @@ static void count_optics(const struct ft_fabric *fabric, int64_t endpoints,
 {
 	int64_t per = fabric->ports_per_optic;
 	int64_t at_leaf = fabric->copper_node ? 0 : t->cables_node_leaf;
-	int64_t leaf_spine = fabric->copper_leaf ? 0 : t->cables_leaf_spine;
+	int64_t ends = fabric->copper_leaf ? 0 : 2 * t->planes;
 
 	t->optics_node = fabric->copper_node ?
 				 0 :
 				 ceil_div(endpoints, fabric->nic_ports_per_optic);
 	t->optics_leaf_node = ceil_div(t->planes * at_leaf, per);
-	t->optics_leaf_spine = ceil_div(t->planes * 2 * leaf_spine, per);
-	t->optics_spine_core = ceil_div(t->planes * 2 * t->cables_spine_core, per);
-	t->optics_core_top = ceil_div(t->planes * 2 * t->cables_core_top, per);
+	t->optics_leaf_spine = ceil_div(ends * t->cables_leaf_spine, per);
+	t->optics_spine_core = ceil_div(ends * t->cables_spine_core, per);
+	t->optics_core_top = ceil_div(ends * t->cables_core_top, per);
 	t->optics_switch = t->optics_leaf_node + t->optics_leaf_spine +
 			   t->optics_spine_core + t->optics_core_top;
 	t->transceivers = t->optics_node + t->optics_switch;

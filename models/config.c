@@ -397,6 +397,7 @@ bool config_read(struct arena *mem, const struct family *family, const struct no
 	struct reader r = reader_open(map, err);
 
 	r.lacking = "it is not guessed: add it to the scenario's model";
+	r.is_name = family_is_common;
 	check_alike(&r);
 	read_provenance(&r, mem);
 	model->type = family->type;
@@ -427,9 +428,10 @@ bool config_read(struct arena *mem, const struct family *family, const struct no
 	    model->layer->kv_heads == 1 && model->layer->heads > 1)
 		model->plain = FT_PLAIN_32; /* one head is not spread over all */
 	model->from = r.from;
-	if (r.failed)
-		return reader_close(
-			&r); /* of a key that is missing: is another misspelt? */
+	if (r.failed) { /* of a key that is missing: is another misspelt? */
+		r.own = r.missing ? family_own_name(family, r.missing) : NULL;
+		return reader_close(&r);
+	}
 	if (!only_common(map, err))
 		return false;
 	find_idle(mem, &r, idle);

@@ -74,6 +74,9 @@ const char *family_refusal(const char *type);
 /* The common name of a key; a key with a dot is one of a map inside. */
 const char *family_common_name(const struct family *family, const char *key);
 
+/* The type's own name of a common one: the same where it has none. */
+const char *family_own_name(const struct family *family, const char *common);
+
 /* The i-th key of the family's that lies in a map inside, "ffn_config.moe_top_k", and
  * its common name; NULL behind the last. */
 const char *family_inner_key(const struct family *family, size_t i,

@@ -257,6 +257,15 @@ const char *family_common_name(const struct family *family, const char *key)
 	return key;
 }
 
+const char *family_own_name(const struct family *family, const char *common)
+{
+	for (size_t i = 0; i < sizeof(renamed) / sizeof(*renamed); i++)
+		if (!strcmp(family->type, renamed[i].type) &&
+		    !strcmp(common, renamed[i].common))
+			return renamed[i].own;
+	return common;
+}
+
 const char *family_inner_key(const struct family *family, size_t i, const char **common)
 {
 	for (size_t k = 0; k < sizeof(renamed) / sizeof(*renamed); k++) {

@@ -13,6 +13,7 @@
 #include "reports/network_svg.h"
 #include "reports/prices.h"
 #include "reports/show.h"
+#include "reports/evidence.h"
 #include "reports/table.h"
 
 static double full_w(const struct ft_parts *p)
@@ -53,7 +54,7 @@ static void put_sum(struct table *t, const char *name, double usd)
 static void put_physics(FILE *out, const struct ft_cluster *c, const struct ft_bom *bom)
 {
 	const struct ft_parts *p = c->parts;
-	char w[SHOWN];
+	char w[SHOWN], said[SENTENCE] = "";
 
 	fprintf(out,
 		"\nSite %s: %s of IT power at full load, %" PRId64
@@ -67,6 +68,8 @@ static void put_physics(FILE *out, const struct ft_cluster *c, const struct ft_b
 	if (*c->fabric->optic_leaf_item && c->topology.transceivers)
 		fprintf(out, "Optical modules are %s ones (cluster.optics).\n",
 			c->fabric->optics);
+	if (*evidence_links(c, said))
+		fprintf(out, "%s\n", said);
 }
 
 void ft_report_bom(FILE *out, const struct ft_cluster *c, const struct ft_bom *bom)
@@ -151,6 +154,7 @@ static json_t *fabric_json(const struct ft_cluster *c)
 	json_put_text(f, "name", c->fabric->name);
 	json_put_int(f, "tiers", t->tiers);
 	json_put_int(f, "nodes", c->nodes);
+	json_put_int(f, "planes", t->planes);
 	json_put_int(f, "leaf", t->leaf);
 	json_put_int(f, "spine", t->spine);
 	json_put_int(f, "core", t->core);

@@ -164,6 +164,41 @@ static const char *on_faults(const struct ft_scenario *s, const struct ft_outcom
 	return text;
 }
 
+const char *evidence_links(const struct ft_cluster *c, char text[SENTENCE])
+{
+	const char *fabric = *c->fabric->name ? c->fabric->name : "the fabric";
+	double planes = (double)c->topology.planes;
+	double port = c->fabric->port_bytes_per_s.value * 8e-9;
+	double nic = c->node->nic_bytes_per_s.value * 8e-9;
+
+	if (!c->topology.tiers || c->fabric->graph || fabs(nic / port - 1) < 0.01)
+		return "";
+	if (planes * port < nic * 0.99)
+		snprintf(text, SENTENCE,
+			 "NICs of %.4g Gb/s run at %.4g Gb/s, as ports of %s do%s.",
+			 nic, planes * port, fabric, planes > 1 ? ", in planes" : "");
+	else if (planes > 1)
+		snprintf(
+			text, SENTENCE,
+			"NICs of %.4g Gb/s have %.0f links of %.4g Gb/s, each to a plane "
+			"of switches of its own.",
+			nic, planes, fmin(port, nic / planes));
+	else
+		snprintf(
+			text, SENTENCE,
+			"NICs of %.4g Gb/s use %.0f %% of the ports of %.4g Gb/s of %s; "
+			"switch.split lets several share one.",
+			nic, 100 * nic / port, port, fabric);
+	return text;
+}
+
+static const char *on_links(const struct ft_scenario *s, const struct ft_outcome *o,
+			    char text[SENTENCE])
+{
+	(void)o;
+	return evidence_links(s->cluster, text);
+}
+
 /* Where the time goes that is not kept, as others tell it apart. */
 static const char *on_time(const struct ft_scenario *s, const struct ft_outcome *o,
 			   char text[SENTENCE])
@@ -205,8 +240,8 @@ static const char *on_time(const struct ft_scenario *s, const struct ft_outcome 
 /* In the order in which they are told. */
 static const char *(*const sentences[])(const struct ft_scenario *,
 					const struct ft_outcome *, char *) = {
-	evidence_search, on_stack,  on_unmeasured, on_kernels, on_dropped,
-	on_full_memory,	 on_faults, on_idle,	   on_time,
+	evidence_search, on_stack, on_unmeasured, on_kernels, on_dropped,
+	on_full_memory,	 on_links, on_faults,	  on_idle,    on_time,
 };
 
 const char *evidence_sentence(const struct ft_scenario *s, const struct ft_outcome *o,

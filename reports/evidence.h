@@ -18,6 +18,9 @@ const char *evidence_sentence(const struct ft_scenario *scenario,
 const char *evidence_search(const struct ft_scenario *scenario,
 			    const struct ft_outcome *outcome, char text[SENTENCE]);
 
+/* At which rate links run where NICs and ports are not alike; "": they are. */
+const char *evidence_links(const struct ft_cluster *cluster, char text[SENTENCE]);
+
 /* What to mind when answers are compared; NULL: nothing. */
 const char *evidence_warning(const struct ft_answers *answers, char text[WARNINGS]);
 

@@ -373,7 +373,7 @@ static bool fit(const struct ft_host_fit_request *asked, struct ft_host_fit *out
 		struct arena *mem, struct ft_error *err)
 {
 	const struct ft_scenario *s = asked->scenario;
-	struct ft_graph *g = ft_graph_build(s->model, s->plan, s->stack, err);
+	struct ft_graph *g = ft_scenario_graph(s, err);
 	struct ft_trace_predicted predicted = { .n = 0 };
 	const struct ft_replay *p = g ? draw(asked->scenario, &predicted, err) : NULL;
 	struct host_rows rows;

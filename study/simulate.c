@@ -242,7 +242,7 @@ bool ft_study_simulate(const struct ft_scenario *s, const struct ft_graph *given
 
 	*o = (struct ft_outcome){ 0 };
 	if (!given)
-		built = ft_graph_build(s->model, s->plan, s->stack, err);
+		built = ft_scenario_graph(s, err);
 	if (!given && !built)
 		return false;
 	job = job_of(s, given ? given : built);
@@ -253,7 +253,7 @@ bool ft_study_simulate(const struct ft_scenario *s, const struct ft_graph *given
 
 bool ft_study_goal(const struct ft_scenario *s, FILE *out, struct ft_error *err)
 {
-	struct ft_graph *g = ft_graph_build(s->model, s->plan, s->stack, err);
+	struct ft_graph *g = ft_scenario_graph(s, err);
 	struct ft_sim_job job;
 	bool ok;
 
@@ -339,8 +339,8 @@ bool ft_study_simulate_beside(const struct ft_scenario *s,
 	*o = (struct ft_outcome){ 0 };
 	if (!share_a_network(s, other, err))
 		return false;
-	g = ft_graph_build(s->model, s->plan, s->stack, err);
-	h = g ? ft_graph_build(other->model, other->plan, other->stack, err) : NULL;
+	g = ft_scenario_graph(s, err);
+	h = g ? ft_scenario_graph(other, err) : NULL;
 	if (h) {
 		job = job_of(s, g);
 		beside = job_of(other, h);

@@ -89,6 +89,7 @@ ok "an enormous file" fails 1 "too large" $f simulate "$tmp/large.yaml"
 ok "a config.json that is given as a scenario is told" fails 1 "is a model.s config.json; a scenario names it, as model: FILE" $f simulate examples/06-my-own-model/config.json
 ok "an unknown key names the nearest" bad "did you mean 'training'" 's/^training:/trainig:/'
 ok "an unknown GPU names the nearest" bad "did you mean 'h100-sxm'" 's/gpu: h100-sxm/gpu: h100-smx/'
+ok "an unlike one does not" bad "known: .*mi355x" 's/gpu: h100-sxm/gpu: v100/'
 ok "a GPU's short name finds it" bad "did you mean 'h100-sxm'" 's/gpu: h100-sxm/gpu: H100/'
 ok "a model's name without its dash" fails 1 "did you mean 'llama3-70b'" $f simulate $a --set model=Llama3_70B
 ok "a key in the wrong place is found" fails 1 "did you mean training.parallel.tp" $f simulate $a --set tp=8

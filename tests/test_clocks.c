@@ -2,7 +2,7 @@
  * tests/test_clocks.c - the clock that a power limit leaves, against its equation with constants
  * that are drawn, and what kernels lose at the clock that products hold
  */
-#include "tests/check.h"
+#include "tests/seeded.h"
 
 #include <math.h>
 
@@ -10,25 +10,6 @@
 #include "sim/kernel.h"
 
 enum { DRAWS = 3000 };
-
-static uint64_t seed = 2;
-
-static double draw(void)
-{
-	return rnd(&seed) / 2147483648.0;
-}
-
-static int pick(int n)
-{
-	return (int)(draw() * n);
-}
-
-static struct ft_number about(double x)
-{
-	double v = x * (0.5 + draw());
-
-	return (struct ft_number){ v, v, v, NULL };
-}
 
 /* What a card asks for at a clock, its limit being 1: products no more than in their bursts,
  * attention in its own. */
@@ -197,5 +178,6 @@ int main(void)
 		cmocka_unit_test(kernels_ask_for_their_own_watts),
 	};
 
+	seed = 2;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -144,6 +144,33 @@ static void fast_nics_are_served_by_planes(void **state)
 	ft_cluster_free(c);
 }
 
+/* A NIC of one link is no faster than its port, whatever other fabrics carry. */
+static void a_nic_of_one_link_runs_at_its_ports_rate(void **state)
+{
+	static const struct {
+		const char *yaml;
+		int64_t planes;
+		double gb_per_s; /* of a rank */
+	} of[] = {
+		{ "{gpu: h100-sxm, gpus: 64, fabric: ib-hdr-rail}", 1, 25 },
+		{ "{gpu: h100-sxm, gpus: 64, fabric: tcpxo-a3mega}", 1, 25 },
+		{ "{gpu: b300, gpus: 64, fabric: ib-ndr-rail}", 2, 100 },
+		{ "{gpu: b300, gpus: 64, fabric: ib-hdr-rail}", 2, 50 },
+		{ "{gpu: h100-sxm, gpus: 64, fabric: ib-hdr-rail, node: {extends: "
+		  "hgx-h100, nics: {links: 2}}}",
+		  2, 50 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++) {
+		struct ft_cluster *c = good(of[i].yaml);
+
+		assert_int_equal(c->topology.planes, of[i].planes);
+		assert_true(fabs(c->nic_bytes_per_s / 1e9 / of[i].gb_per_s - 1) < 1e-9);
+		ft_cluster_free(c);
+	}
+}
+
 static void slow_ports_bound_the_nics(void **state)
 {
 	struct ft_cluster *c = good("{gpu: a100-80g, gpus: 64, fabric: opa100-x4}");
@@ -167,6 +194,23 @@ static void mistakes_point_at_their_key(void **state)
 		{ "gpu: h100-sxm\ngpus: 16\nfabric: ib-ndr-rial", 3, 9, "ib-ndr-rail" },
 		{ "gpu: h100-sxm\ngpus: 16\nfabric: {extends: ib-ndr-rail, planes: 8}",
 		  3, 9, "split each port among the planes (switch.split: 8)" },
+		{ "gpu: mi250\ngpus: 16\nfabric: roce-100-x8", 3, 9,
+		  "fabric roce-100-x8 takes 8 NICs of a node, mi250-4x has 4 (nics.count)" },
+		{ "gpu: h100-sxm\ngpus: 16\nfabric: {extends: ib-ndr-rail, "
+		  "links.copper_node: true}",
+		  3, 9,
+		  "fiber has modules at its ends, which links.copper_node leaves out" },
+		{ "gpu: h100-sxm\ngpus: 128\nfabric: {extends: ib-ndr-rail, "
+		  "links.cable_switch_item: dac-400g}",
+		  3, 9,
+		  "has its own ends, but modules are bought: say links.copper_leaf" },
+		{ "gpu: h100-sxm\ngpus: 16\nsite: {extends: standard, racks.power: 8 kW}",
+		  2, 7, "hgx-h100 of 10.2 kW is more than a rack's 8 kW" },
+		{ "gpu: h100-sxm\ngpus: 16\nnode: {extends: hgx-h100, rack_units: 41}",
+		  2, 7, "of 41 units does not fit a rack of 42, of which two" },
+		{ "gpu: h100-sxm\ngpus: 16\nnode: {extends: hgx-h100, scale_up.gpus: 5}",
+		  3, 42,
+		  "5 GPUs of a domain are neither a part of the 8 of a node nor" },
 		{ "gpu: h100-sxm\ngpus: 16\nnodes: hgx-h100", 3, 1,
 		  "did you mean 'node'" },
 		{ "gpu: h100-sxm\ngpus: 0", 2, 7, "not between" },
@@ -328,6 +372,7 @@ int main(void)
 		cmocka_unit_test(a_rack_is_one_scale_up_domain),
 		cmocka_unit_test(domains_of_one_node_are_on_a_network),
 		cmocka_unit_test(fast_nics_are_served_by_planes),
+		cmocka_unit_test(a_nic_of_one_link_runs_at_its_ports_rate),
 		cmocka_unit_test(slow_ports_bound_the_nics),
 		cmocka_unit_test(mistakes_point_at_their_key),
 		cmocka_unit_test(every_node_and_fabric_loads),

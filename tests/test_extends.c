@@ -307,6 +307,41 @@ static void nodes_and_fabrics_are_changed_in_place(void **state)
 	arena_release(&mem);
 }
 
+/* What a card of 700 W draws while it waits it draws under any limit, up to that; another
+ * chip draws as much of its own limit. */
+static void a_capped_card_waits_at_as_many_watts(void **state)
+{
+	static const struct {
+		const char *gpu;
+		double above_w; /* above the idle ones */
+	} of[] = {
+		{ "h100-sxm", 0.37 * 625 },
+		{ "{extends: h100-sxm, power.limit: 500 W}", 0.37 * 625 },
+		{ "{extends: h100-sxm, power.limit: 1000 W}", 0.37 * 625 },
+		{ "{extends: h100-sxm, power.limit: 200 W}", 125 },
+		{ "{extends: h100-sxm, power.limit: 200 W, power.idle: 100 W}", 100 },
+		{ "{extends: h100-sxm, peak.bf16: 2 PFLOP/s, power.limit: 1000 W}",
+		  0.37 * 925 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++) {
+		struct arena mem = { 0 };
+		struct ft_error err;
+		struct ft_cluster *c = ft_cluster_load(
+			value(&mem,
+			      arena_printf(&mem, "{gpu: %s, gpus: 8}", of[i].gpu)),
+			&err);
+
+		ok_or_say(c, err);
+		near_frac((c->gpu->limit_w.value - c->gpu->idle_w.value) *
+				  ft_parts_gpu(c->parts)->waiting_frac.value,
+			  of[i].above_w, 1e-9);
+		ft_cluster_free(c);
+		arena_release(&mem);
+	}
+}
+
 static void mistakes_point_at_their_place(void **state)
 {
 	static const struct {
@@ -319,6 +354,8 @@ static void mistakes_point_at_their_place(void **state)
 		{ "{memory.bandwidth: 3 TB/s}", "extends: NAME" },
 		{ "[h200]", "extends: NAME" },
 		{ "{extends: h200, memory.bandwidth: -3 TB/s}", "" },
+		{ "{extends: h200, power.limit: 60 W}",
+		  "limit: is not above the 79 W that it draws idle" },
 	};
 
 	(void)state;
@@ -347,6 +384,7 @@ int main(void)
 		cmocka_unit_test(a_number_keeps_the_nearest_provenance_of_its_file),
 		cmocka_unit_test(a_data_sheet_is_enough),
 		cmocka_unit_test(nodes_and_fabrics_are_changed_in_place),
+		cmocka_unit_test(a_capped_card_waits_at_as_many_watts),
 		cmocka_unit_test(mistakes_point_at_their_place),
 	};
 

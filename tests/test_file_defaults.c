@@ -77,6 +77,7 @@ static const struct absent of_node[] = {
 	NODE("dpus.count", dpus, WHOLE, 1),
 	NODE("nics.count", nics, WHOLE, 1),
 	NODE("nics.ports_per_optic", nic_ports_per_optic, WHOLE, 1),
+	NODE("nics.links", nic_links, WHOLE, 1),
 	NODE("price.nodes", nodes_per_price_item, WHOLE, 1),
 	NODE("host_link", host_link_bytes_per_s, NUMBER, 0),
 	NODE("gpu_speed_spread", gpu_speed_spread_frac, NUMBER, 0),

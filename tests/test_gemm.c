@@ -4,7 +4,7 @@
  * What rows say is found in the obvious way, too: all covariances, and a system of equations
  * solved by elimination.
  */
-#include "tests/check.h"
+#include "tests/seeded.h"
 #include "tests/eliminate.h"
 
 #include <math.h>
@@ -12,25 +12,6 @@
 #include "sim/kernel.h"
 
 enum { SHAPES = 3000, TABLES = 300, MOST_ROWS = 60, ROOM = 64 };
-
-static uint64_t seed = 1;
-
-static double draw(void)
-{
-	return rnd(&seed) / 2147483648.0;
-}
-
-static int pick(int n)
-{
-	return (int)(draw() * n);
-}
-
-static struct ft_number about(double x)
-{
-	double v = x * (0.5 + draw());
-
-	return (struct ft_number){ v, 0.9 * v, 1.2 * v, NULL };
-}
 
 static struct ft_gpu any_gpu(void)
 {
@@ -429,5 +410,6 @@ int main(void)
 		cmocka_unit_test(factors_are_those_of_layout_format_and_alignment),
 	};
 
+	seed = 1;
 	return cmocka_run_group_tests_name("gemm", tests, NULL, NULL);
 }

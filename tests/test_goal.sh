@@ -90,6 +90,7 @@ ok "and leaves no file" test ! -e "$tmp/x.goal"
 ok "export says where to" wrong "export takes --chakra PREFIX or --goal OUT" $f trace export $s
 rec=measurements/traces/h200-8b4L-fsdp2-s4096-b1-eager.rank0.kineto.json.gz
 ok "and of which graph, if not the scenario's" wrong "graph is of replay" $f trace export $s --goal "$tmp/x.goal" --graph "$tmp/g.graph"
+ok "a scenario's graph is text" wrong "json is of a recording" $f trace show $s --json
 ok "which show builds, too" wrong "graph is of replay" $f trace show $s --graph "$tmp/g.graph"
 ok "what export does not do is refused: a step" wrong "export writes all that was recorded" $f trace export $rec --goal "$tmp/x.goal" --step 1
 ok "JSON" wrong "prints no JSON" $f trace export $s --goal "$tmp/x.goal" --json

@@ -1,30 +1,11 @@
 /* tests/test_memory_bound.c - kernels that only move bytes, against their equation, with drawn constants */
-#include "tests/check.h"
+#include "tests/seeded.h"
 
 #include <math.h>
 
 #include "sim/kernel.h"
 
 enum { DRAWS = 3000, ROWS = 4, CURVES = 4 };
-
-static uint64_t seed = 2;
-
-static double draw(void)
-{
-	return rnd(&seed) / 2147483648.0;
-}
-
-static int pick(int n)
-{
-	return (int)(draw() * n);
-}
-
-static struct ft_number about(double x)
-{
-	double v = x * (0.5 + draw());
-
-	return (struct ft_number){ v, v, v, NULL };
-}
 
 struct curves {
 	struct ft_gpu gpu;
@@ -123,5 +104,6 @@ int main(void)
 		cmocka_unit_test(bytes_take_what_their_curve_says),
 	};
 
+	seed = 2;
 	return cmocka_run_group_tests_name("memory bound", tests, NULL, NULL);
 }

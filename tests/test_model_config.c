@@ -97,6 +97,12 @@ static void a_whole_model_may_stand_in_the_scenario(void **state)
 	ft_model_free(m);
 }
 
+#define EXPERTS_OF(type, more) \
+	"{model_type: " type \
+	", hidden_size: 64, num_hidden_layers: 2, vocab_size: 99, " \
+	"num_attention_heads: 4, num_experts_per_tok: 2, num_local_experts: 8, " more \
+	"}"
+
 static void mistakes_are_told_with_their_place(void **state)
 {
 	static const struct {
@@ -116,6 +122,18 @@ static void mistakes_are_told_with_their_place(void **state)
 		{ "name: mixtral-8x7b\nnum_experts_per_tok: 9", 2, 22,
 		  "more than the 8 experts" },
 		{ "gpt", 1, 1, "lacks the key 'hidden_size'" },
+		{ "{model_type: gpt2, n_embd: 64, n_layer: 2, vocab_size: 99}", 1, 1,
+		  "lacks the key 'n_head'" },
+		{ "{model_type: gpt2, n_embd: 64, n_layer: 2, vocab_size: 99, n_heads: "
+		  "4}",
+		  1, 60, "unknown key 'n_heads'; did you mean 'n_head'?" },
+		{ EXPERTS_OF("qwen3_next", "intermediate_size: 128"), 1, 1,
+		  "lacks the key 'moe_intermediate_size'" },
+		{ EXPERTS_OF("llama4_text", "intermediate_size_mlp: 128"), 1, 1,
+		  "lacks the key 'intermediate_size'" },
+		{ EXPERTS_OF("llama4_text", "intermediate_size: 128, "
+					    "interleave_moe_layer_step: 2"),
+		  1, 1, "lacks the key 'intermediate_size_mlp'" },
 		{ "name: llama3-8b\nnum_hidden_layers: none", 2, 20,
 		  "not a whole number" },
 		{ "name: llama3-8b\nnum_hidden_layers: 0", 2, 20, "not between" },

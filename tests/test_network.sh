@@ -69,7 +69,7 @@ all_to_all() { # FABRIC [OPTION...]: microseconds among 1,024
 planes() { # two planes of ports half as fast carry as much, imperfections without faults change nothing
 	one=$(all_to_all roce-400-rail) two=$(all_to_all "{extends: roce-400-rail, planes: 2, switch: {split: 2, radix: 64}}")
 	hdr=$(all_to_all ib-hdr-rail) seeded=$(all_to_all ib-hdr-rail --set 'cluster.imperfections={seed: 1}')
-	half=$(all_to_all "{extends: ib-hdr-rail, oversubscription: 2}") ndr=$(all_to_all "{extends: ib-ndr-rail, oversubscription: 2}")
+	half=$(all_to_all "{extends: ib-hdr-rail, oversubscription: 2, planes: 2}") ndr=$(all_to_all "{extends: ib-ndr-rail, oversubscription: 2}")
 	python3 -c "import sys; one, two, hdr, seeded, half, ndr = map(float, sys.argv[1:]); assert abs(two / one - 1) < 0.1 and abs(seeded / hdr - 1) < 0.02 and abs(half / ndr - 1) < 0.1, sys.argv" $one $two $hdr $seeded $half $ndr
 }
 ok "planes carry what one plane of their ports' rate does" planes

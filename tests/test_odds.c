@@ -123,9 +123,10 @@ static void set_up(struct bench *b, const char *vendor, double server_usd,
 	b->terms.pue = 1;
 	b->terms.utilization_frac = 1;
 	b->terms.goodput = 1;
-	b->side = (struct ft_side){ { &b->cluster, &b->prices, &b->bom, &b->terms,
-				      false },
-				    { tokens, 0, 0, 1, 0, 0, 0, 0 } };
+	b->side = (struct ft_side){
+		.purchase = { &b->cluster, &b->prices, &b->bom, &b->terms, false },
+		.throughput = { .tokens_per_s = tokens, .busy_frac = 1 },
+	};
 }
 
 /* The obvious way: plain draws of the same prices. */

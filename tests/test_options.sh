@@ -97,6 +97,24 @@ ok "show wants an item" wrong "ITEM is missing" $f prices show
 for n in -1 x 8 99999999999; do
 	ok "--timeline-rank $n" sh -c "! $f simulate $a --timeline $tmp/t.json --timeline-rank=$n && [ ! -e $tmp/t.json ]"
 done
+once() { # MISTAKE command...: a wrong option is told once, by the command, and where its help is
+	mistake=$1
+	shift
+	! "$@" 2>"$tmp/e" >"$tmp/o" && [ "$(wc -l <"$tmp/e")" -le 3 ] && sed -n 1p "$tmp/e" | grep -q "^foretoken [a-z]*: .*$mistake" &&
+		sed -n 2p "$tmp/e" | grep -q "^Try "
+}
+ok "--timeline-rank x is told as others are" once "--timeline-rank: 'x' is no" $f simulate $a --timeline "$tmp/t.json" --timeline-rank=x
+ok "so is --draws x" once "--draws: a whole" $f compare $a $a --draws x
+ok "so is --run x" once "--run: 'x' is no" $f calibrate runs --run x
+for c in "gpu does nothing in runs|runs --gpu h200" "json does nothing in show|show --json" "name does nothing in probe|probe --name x" \
+	"run does nothing in diff|diff 1 2 --run 3" "quick does nothing in fit|fit --name x --quick" "'x' is too much: runs|runs x" "a FILE is missing|import"; do
+	ok "calibrate ${c#*|}" once "${c%%|*}" $f calibrate ${c#*|}
+done
+ok "bom: a table or JSON" once "--csv or --json" $f bom $a --csv --json
+ok "compare: a table or JSON" once "--csv or --json" $f compare $a $a --csv --json
+ok "plan: arguments or JSON" once "--emit or --json" $f plan $a --emit nemo --json
+ok "doctor takes nothing" once "'x' is too much" $f doctor x
+ok "so is --port x" once "--port: a whole" $f serve --port x
 ok "--timeline-rank 7" $limit $f simulate $a --timeline-format kineto --timeline "$tmp/t.json" --timeline-rank=7
 ok "a timeline is JSON or SVG" wrong "name it FILE.json or FILE.svg, not '.*.png'" $f simulate $a --timeline "$tmp/t.png"
 for o in --timeline-rank=0 --timeline-rank=1 --timeline-format=chrome --timeline-format=kineto --timeline-format=svg --timeline-format=memory; do

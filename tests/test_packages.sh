@@ -47,7 +47,8 @@ again = foretoken.simulate(answer["scenario"])
 assert again["step_s"] == answer["step_s"], "a resolved scenario answers the same"
 both = foretoken.compare([answer["scenario"], dict(answer["scenario"], title="another")])
 assert both["verdict"]["tie"] in (True, False) and len(both["scenarios"]) == 2
-for bad in ("", "[", "{}", {"model": "llama3-8"}, {"model": "llama3-8b", "cluster": {"gpu": "x", "gpus": 8}, "training": {}}):
+text = open(sys.argv[1]).read()
+for bad in ("", "[", "{}", text + "\0 [", {"model": "llama3-8"}, {"model": "llama3-8b", "cluster": {"gpu": "x", "gpus": 8}, "training": {}}):
     try:
         foretoken.simulate(bad)
     except foretoken.Error as e:
@@ -60,6 +61,13 @@ except foretoken.Error as e:
     assert "two to 16" in str(e)
 with foretoken.Session() as session:
     assert session.simulate(answer["scenario"])["step_s"] == answer["step_s"]
+for closed in (lambda: session.simulate(text), lambda: session.compare([text, text]), lambda: foretoken.compare(text)):
+    try:
+        closed()
+    except foretoken.Error as e:
+        assert "closed" in str(e) or "not one" in str(e)
+    else:
+        raise SystemExit("a closed session, or one scenario, was taken")
 P
 $f simulate "$a" --json >"$tmp/want.json"
 ok "Python gets the same answers, and errors in words" py "$tmp/t.py" "$a" "$tmp/want.json"

@@ -15,6 +15,7 @@ ok "a skeleton of nothing" wrong "say which" $f new
 ok "every key is explained" sh -c "$f list keys --json | jq -r '.[].key // .[].name' | while read -r k; do $f explain \"\$k\" | grep -q '^  read by ' || { echo \"\$k\" >&2; exit 1; }; done"
 ok "the last word will do" sh -c "$f explain zero_group | grep -q '^training.zero_group'"
 ok "a map's keys all" sh -c "test \$($f explain run | grep -c '^run\\.') = 5"
+ok "keys within a GPU's power" sh -c "for k in idle limit attention_clock kernels; do $f explain gpu.power.\$k | grep -q \"^power.\$k, of a GPU\" || exit 1; done"
 ok "a key that is none" refused "did you mean 'training.zero_group'" $f explain training.zero_grup
 
 ok "doctor finds the data" sh -c "$f doctor | grep -q '^data  *.*hw/gpus/h100-sxm.yaml'"

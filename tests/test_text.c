@@ -127,7 +127,9 @@ static const char *meant(const char *word, const char *const *list, size_t n)
 			best = list[i];
 		}
 	}
-	if (least <= 2 || 3 * least <= 2 * (strlen(mine) + 2))
+	bare(best, other);
+	if (least <= 2 ||
+	    3 * least <= 2 * (strlen(mine) + (mine[0] == other[0] ? 2 : 0)))
 		return best;
 	for (size_t i = 0; strlen(mine) >= 4 && i < n; i++) {
 		bare(list[i], other);

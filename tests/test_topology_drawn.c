@@ -111,13 +111,13 @@ static void modules_are_at_ends_without_copper(const struct asked *a)
 	int64_t per = a->f.ports_per_optic, p = a->f.planes;
 	int64_t at_node = a->f.copper_node ? 0 : t->endpoints;
 	int64_t at_leaf = a->f.copper_node ? 0 : p * t->cables_node_leaf;
-	int64_t between = a->f.copper_leaf ? 0 : 2 * p * t->cables_leaf_spine;
+	int64_t ends = a->f.copper_leaf ? 0 : 2 * p;
 
 	assert_int_equal(t->optics_node, up(at_node, a->f.nic_ports_per_optic));
 	assert_int_equal(t->optics_leaf_node, up(at_leaf, per));
-	assert_int_equal(t->optics_leaf_spine, up(between, per));
-	assert_int_equal(t->optics_spine_core, up(2 * p * t->cables_spine_core, per));
-	assert_int_equal(t->optics_core_top, up(2 * p * t->cables_core_top, per));
+	assert_int_equal(t->optics_leaf_spine, up(ends * t->cables_leaf_spine, per));
+	assert_int_equal(t->optics_spine_core, up(ends * t->cables_spine_core, per));
+	assert_int_equal(t->optics_core_top, up(ends * t->cables_core_top, per));
 	assert_int_equal(t->optics_switch, t->optics_leaf_node + t->optics_leaf_spine +
 						   t->optics_spine_core +
 						   t->optics_core_top);

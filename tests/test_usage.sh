@@ -106,6 +106,9 @@ lacking() { # TEXT EDIT: what is said of the scenario once it is edited
 	sed "$2" $a >"$tmp/lacking.yaml"
 	fails 1 "$1" $f simulate "$tmp/lacking.yaml"
 }
+ok "what a stack does not run is told at its key" fails 1 "^--set training.parallel.pp=2:1:28: error: parallel.pp 2: stack llm-foundry-2023 has no pp" $f simulate $a \
+	--set stack=llm-foundry-2023 --set 'training.parallel={tp: 1}' --set training.parallel.pp=2
+ok "of a file, too" lacking "lacking.yaml:[0-9]*:[0-9]*: error: schedule: zbv cuts" 's/parallel:.*/parallel: {tp: 4, pp: 4, vpp: 2}\n  schedule: zbv/'
 ok "the GPU that is missing is not what gpus was meant for" lacking "lacks the key 'gpu'" 's/^  gpu:.*//'
 sed '/^gpus:/d' hw/nodes/hgx-h100.yaml >"$tmp/node.yaml"
 ok "nor is a key that a node's file has one for another" fails 1 "lacks the key 'gpus'" $f simulate $a --set "cluster.node=$tmp/node.yaml"

@@ -178,7 +178,7 @@ struct ft_gpu {
 	struct ft_number memory_bytes, memory_bytes_per_s; /* of a rank */
 	struct ft_number peak_flop_per_s[FT_DTYPES];	   /* of a rank; 0: cannot */
 	int64_t compute_units;				   /* of a rank */
-	struct ft_number idle_w, limit_w;		   /* of the card */
+	struct ft_number idle_w, limit_w, rated_w; /* of the card; rated: uncapped */
 	struct ft_number attention_clock; /* in bursts; products 1; 0: as they */
 	struct ft_number kernel_floor_s;  /* the shortest kernel */
 	struct ft_number launch_gap_s;	  /* between dependent kernels of a stream */
@@ -253,9 +253,9 @@ struct ft_node {
 	const char *scale_up_switch; /* bought apart, scale_up_switches a domain; "" */
 	const char *dpu_item;	     /* dpus in each node; "": none */
 	int64_t scale_up_switches, dpus;
-	struct ft_number scale_up_bytes_per_s;	/* a rank, one direction, all peers */
-	int64_t nics, nic_ports_per_optic;	/* 2 ports: twin-port cages (DGX) */
-	struct ft_number nic_bytes_per_s;	/* each, one direction */
+	struct ft_number scale_up_bytes_per_s; /* a rank, one direction, all peers */
+	int64_t nics, nic_ports_per_optic, nic_links; /* cages; a NIC's, in planes */
+	struct ft_number nic_bytes_per_s;	      /* each, one direction */
 	struct ft_number host_factor;		/* host seconds / the reference's */
 	struct ft_number host_link_bytes_per_s; /* a rank's, each way; 0: unknown */
 	struct ft_number gpu_speed_spread_frac; /* of its GPUs: standard deviation */
@@ -329,7 +329,7 @@ struct ft_fabric {
 	int64_t rails_per_leaf;	      /* NICs of a node that share a leaf (rail) */
 	int64_t planned_nodes;	      /* spines and above are bought for so many; 0 */
 	int64_t spare_spines;	      /* of each plane, beside those needed */
-	int64_t ports_per_optic;      /* 2: a switch cage holds a twin-port module */
+	int64_t ports_per_optic;      /* of a switch cage's module, once split */
 	int64_t nic_ports_per_optic;	     /* as the node says, once in a cluster */
 	bool copper_node, copper_leaf;	     /* DAC to the leaf, from it: no optics */
 	bool sharp;			     /* reduction in the switches */
@@ -413,8 +413,9 @@ struct ft_part {
 		limit_window_s;	     /* of a GPU: cost.h, sim/clocks.c */
 	struct ft_number mttf_years; /* to a failure that stops a job; 0: none does */
 	struct ft_number rack_units, life_years, carbon_kg;
-	struct ft_number reach_m;
-	const char *longer; /* of optics and cables: what goes further */
+	struct ft_number reach_m, bytes_per_s; /* of optics: of all their ports */
+	const char *longer, *slower, *twin; /* reach; half the rate; twice the ports */
+	int modules; /* at a cable's ends: 1 there are, 2 it has its own; 0: unknown */
 };
 struct ft_part_line {
 	const char *item, *role; /* what price books call it; "leaf switch" */
@@ -470,10 +471,9 @@ struct ft_cluster {
 	const struct ft_node *node;
 	const struct ft_fabric *fabric;
 	struct ft_topology topology;
-	int64_t gpus; /* cards */
-	int64_t ranks, ranks_per_node;
-	int64_t domain_ranks; /* ranks joined by one scale-up fabric */
-	int64_t nodes;	      /* whole nodes, bought */
+	int64_t gpus, ranks, ranks_per_node; /* gpus: cards */
+	int64_t domain_ranks;		     /* ranks joined by one scale-up fabric */
+	int64_t nodes;			     /* whole nodes, bought */
 	int64_t nics_per_node;
 	double nic_bytes_per_s; /* of a rank: NICs of the node / its ranks */
 	int64_t ufm_ports;

@@ -190,6 +190,11 @@ struct ft_outcome {
 struct ft_side ft_outcome_side(const struct ft_scenario *scenario,
 			       const struct ft_outcome *outcome);
 
+/* Its step graph; what a stack does not run is told at its key. */
+struct ft_graph *ft_scenario_graph(const struct ft_scenario *scenario,
+				   struct ft_error *err)
+	__attribute__((warn_unused_result));
+
 /* timeline may be NULL. graph_of, when given, replaces the built graph. */
 bool ft_study_simulate(const struct ft_scenario *scenario,
 		       const struct ft_graph *graph_of, FILE *timeline,

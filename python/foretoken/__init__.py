@@ -49,7 +49,10 @@ def _library() -> ctypes.CDLL:
 
 
 def _text(scenario: Scenario) -> bytes:
-    return (scenario if isinstance(scenario, str) else json.dumps(scenario)).encode()
+    text = scenario if isinstance(scenario, str) else json.dumps(scenario)
+    if "\0" in text:  # C would read no further
+        raise Error("scenario: error: is not valid YAML: control characters are not allowed")
+    return text.encode()
 
 
 class Session:
@@ -74,6 +77,11 @@ class Session:
         if getattr(self, "_session", None):
             self.close()
 
+    def _open(self) -> int:
+        if not self._session:
+            raise Error("error: the session is closed")
+        return self._session
+
     def _answer(self, address: int) -> dict[str, Any]:
         if not address:
             raise Error(self._lib.ft_session_error(self._session).decode())
@@ -83,11 +91,13 @@ class Session:
             self._lib.ft_session_release(address)
 
     def simulate(self, scenario: Scenario) -> dict[str, Any]:
-        return self._answer(self._lib.ft_session_simulate(self._session, _text(scenario)))
+        return self._answer(self._lib.ft_session_simulate(self._open(), _text(scenario)))
 
     def compare(self, scenarios: Sequence[Scenario]) -> dict[str, Any]:
+        if isinstance(scenarios, (str, Mapping)):
+            raise Error("error: a list of two to 16 scenarios can be compared, not one scenario")
         texts = (ctypes.c_char_p * len(scenarios))(*map(_text, scenarios))
-        return self._answer(self._lib.ft_session_compare(self._session, texts, len(scenarios)))
+        return self._answer(self._lib.ft_session_compare(self._open(), texts, len(scenarios)))
 
 
 _session: Union[Session, None] = None
