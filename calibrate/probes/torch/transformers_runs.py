@@ -32,7 +32,8 @@ def run(case, gpu):
     shard = (case.get("shard", True) or flat) and not ddp
     narrow = not shard and not ddp or flat and case.get("reduce") == "bfloat16"
     row = {"id": case["name"], "cluster.gpu": gpu, "cluster.gpus": case["gpus"],
-           "stack": "transformers-5-" + ("fsdp1" if flat else "compile" if case.get("compile") else "eager"),
+           "stack": "transformers-5-" + ("fsdp1-compile" if flat and case.get("compile") else "fsdp1" if flat else
+                                        "compile" if case.get("compile") else "eager"),
            "training.sequence_length": case["seq"], "training.micro_batch_size": case["mbs"],
            "training.global_batch_size": case["mbs"] * case.get("ga", 1) * case["gpus"],
            "training.precision": "bf16", "training.sharding": "fsdp" if shard else "ddp",
