@@ -394,6 +394,58 @@ def together():
         p.wait()
 
 
+def workers_of(pid):
+    """The processes that a server has started."""
+    found = []
+    for p in os.listdir("/proc"):
+        try:
+            if p.isdigit() and int(open("/proc/%s/stat" % p).read().rsplit(")", 1)[1].split()[1]) == pid:
+                found.append(int(p))
+        except OSError:  # it ended meanwhile
+            pass
+    return found
+
+
+def ended_by(server, how):
+    """A worker that works, ended as the system ends one that is beyond a bound."""
+    until = time.time() + 30
+    while not (found := workers_of(server)):
+        assert time.time() < until, "no worker"
+        time.sleep(0.01)
+    assert len(found) == 1, found
+    os.kill(found[0], how)
+
+
+def broken():
+    """A worker that ends otherwise than it should: a search tells so behind its events, another answer instead
+    of one; and as often as there are places, so that each must have become free."""
+    global host, port
+    p = subprocess.Popen([program, "serve", "--port", "0"], stdout=subprocess.PIPE, text=True)
+    try:
+        port = int(p.stdout.readline().strip().rstrip("/").rsplit(":", 1)[1])
+        host = "127.0.0.1"
+        for how, status, words in ((signal.SIGKILL, 500, "which is a mistake of foretoken"), (signal.SIGXCPU, 422, "takes longer than serve computes"),
+                                   (signal.SIGXFSZ, 422, "the answer is larger than serve gives")):
+            c = http.client.HTTPConnection(host, port, timeout=60)
+            c.request("POST", "/api/plan", json.dumps({"scenario": LONG}))
+            r = c.getresponse()
+            begun = r.read(20)
+            assert r.status == 200 and begun.startswith(b"event: progress\n"), begun
+            ended_by(p.pid, how)
+            *before, last = events(begun + r.read())
+            assert before and all(name == "progress" for name, _ in before) and last[0] == "error", last
+            assert words in json.loads(last[1])["error"]["text"], (how, last)
+            out = []
+            asker = threading.Thread(target=lambda: out.append(error(ask("POST", "/api/simulate", HEAVY))))
+            asker.start()
+            ended_by(p.pid, how)
+            asker.join()
+            assert out[0][0] == status and words in out[0][1]["text"], (how, out)
+    finally:
+        p.kill()
+        p.wait()
+
+
 def dripped(s):
     """Seconds until a client that drips is ended; None: it is not."""
     s.sendall(b"POST /api/simulate HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n")
