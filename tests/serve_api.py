@@ -442,7 +442,7 @@ def broken():
             asker.join()
             assert out[0][0] == status and words in out[0][1]["text"], (how, out)
     finally:
-        p.kill()
+        p.terminate()
         p.wait()
 
 
