@@ -39,8 +39,9 @@ static void read_line(struct program *p, int64_t rank, const char *line)
 	if (sscanf(line, "l%ld: calc %ld cpu %d", &n, &s.amount, &s.cpu) == 3) {
 		s.is_message = false;
 	} else {
-		assert_int_equal(sscanf(line, "l%ld: %7s %ldb %7s %ld tag %ld cpu %d", &n,
-					what, &s.amount, way, &s.peer, &s.tag, &s.cpu),
+		assert_int_equal(sscanf(line, "l%ld: %7s %ldb %7s %ld tag %ld cpu %d",
+					&n, what, &s.amount, way, &s.peer, &s.tag,
+					&s.cpu),
 				 7);
 		s.sends = !strcmp(what, "send");
 		assert_true(s.sends ? !strcmp(way, "to") :
@@ -238,7 +239,8 @@ static void are_of_call(const struct drawn *d, const struct program *p, int64_t 
 static void rings_take_their_steps(void **state)
 {
 	static const enum ft_collective op[] = { FT_ALL_GATHER, FT_REDUCE_SCATTER,
-						 FT_ALL_REDUCE, FT_ALL_TO_ALL, FT_SENDRECV };
+						 FT_ALL_REDUCE, FT_ALL_TO_ALL,
+						 FT_SENDRECV };
 	uint64_t seed = 7;
 
 	(void)state;
