@@ -8,7 +8,8 @@
 #include "foretoken/study.h"
 #include "tests/check.h"
 
-static const char *label_of(const struct ft_traits *t, const char *by, char text[FT_CLASS])
+static const char *label_of(const struct ft_traits *t, const char *by,
+			    char text[FT_CLASS])
 {
 	const char *label = ft_class_of(t, by, text);
 
@@ -115,10 +116,9 @@ static void a_plan_names_what_it_is_cut_by(void **state)
 
 static void words_are_those_of_the_step(void **state)
 {
-	const struct ft_traits t = { .gpu = "a",
-				     .stack = "b",
-				     .precision = "c",
-				     .model = "d" };
+	const struct ft_traits t = {
+		.gpu = "a", .stack = "b", .precision = "c", .model = "d"
+	};
 	static const char *const by[] = { "gpu", "stack", "precision", "model" };
 	static const char *const is[] = { "a", "b", "c", "d" };
 	char text[FT_CLASS];
@@ -132,9 +132,11 @@ static void words_are_those_of_the_step(void **state)
 /* Each way has a name and a sentence, and is asked for by that name. */
 static void every_way_is_told(void **state)
 {
-	const struct ft_traits t = {
-		.gpu = "a", .stack = "b", .model = "c", .precision = "d", .sharding = "e"
-	};
+	const struct ft_traits t = { .gpu = "a",
+				     .stack = "b",
+				     .model = "c",
+				     .precision = "d",
+				     .sharding = "e" };
 	const char *name, *about, *seen[16];
 	char text[FT_CLASS];
 	size_t n = 0;
