@@ -61,9 +61,8 @@ static void ask_gaps(struct ft_shelf *shelf, const struct ft_replay *replay,
 	struct ft_trace_predicted p = { .n = 0 };
 	struct arena mem = { 0 };
 	struct ft_error err;
-	struct ft_scenario *s =
-		ft_scenario_load(shelf, "examples/15-recorded-step/scenario.yaml", &set,
-				 1, true, &err);
+	struct ft_scenario *s = ft_scenario_load(
+		shelf, "examples/15-recorded-step/scenario.yaml", &set, 1, true, &err);
 
 	if (s && ft_study_trace_predict(s, replay, &p, &err)) {
 		struct ft_trace_gap gap[FT_TRACE_GAPS];
@@ -101,12 +100,12 @@ static void ask_hosts(struct ft_shelf *shelf, const struct ft_replay *replay)
 		FILE *out = nowhere();
 
 		own_path(path, "hosts");
-		if (s && ft_study_fit_hosts(&(struct ft_host_fit_request){
-						    .replay = replay,
-						    .scenario = s,
-						    .name = path,
-						    .pace = 1 },
-					    &fit, &err)) {
+		if (s &&
+		    ft_study_fit_hosts(&(struct ft_host_fit_request){ .replay = replay,
+								      .scenario = s,
+								      .name = path,
+								      .pace = 1 },
+				       &fit, &err)) {
 			ft_report_host_fit(out, &fit);
 			ft_report_host_fit_json(out, &fit);
 		}
