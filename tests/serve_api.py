@@ -126,6 +126,40 @@ def plans_of_sizes():
     assert timeless(json.loads(last[1])) == timeless(want), "other plans than the command's"
 
 
+def late():
+    """A size of the list that cannot be, behind one that can: an error behind the events of the first."""
+    sizes = SMALL.replace("gpus: 8", "gpus: [8, 7]")
+    status, _, got = ask("POST", "/api/plan", json.dumps({"scenario": sizes, "top": 1}))
+    *before, last = events(got)
+    said = command("plan", "-", "--json", "--top", "1", stdin=sizes.encode()).stderr.decode()
+    assert status == 200 and before and all(name == "progress" for name, _ in before) and last[0] == "error", (status, last)
+    assert json.loads(last[1])["error"]["text"] in said, (last, said)
+
+
+def free_keys():
+    """Keys to be searched: a list of words, at most 64."""
+    def asked(free):
+        return ask("POST", "/api/plan", json.dumps({"scenario": SMALL, "top": 1, "free": free}))
+    assert asked([])[0] == 200 and asked(["recompute"] * 64)[0] == 200
+    for free in (["recompute"] * 65, [["recompute"]], [{"a": 1}], {"a": 1}):
+        status, _, got = asked(free)
+        assert status == 422 and "should be a list of keys" in json.loads(got)["error"]["text"], (free, status, got)
+
+
+def bodies():
+    """A body of as many bytes as there may be, and of one more: told before, or as it comes."""
+    limit = 262144
+    full = titled(a)
+    full += "#" * (limit - len(full))
+
+    def chunks(text):
+        for i in range(0, len(text), 65536):
+            yield text[i:i + 65536].encode()
+    for send in (str.encode, chunks):
+        assert ask("POST", "/api/simulate", send(full))[0] == 200
+        assert ask("POST", "/api/simulate", send(full + "#"))[0] == 413
+
+
 def mistakes():
     """What cannot be: as the command says it, for each call."""
     stuck = ("{model: llama3-8b, cluster: {gpu: h100-sxm, gpus: 32}, stack: nemo-24, training: {sequence_length: 2048, "
@@ -521,7 +555,8 @@ def token():
         status, head, _ = ask("POST", "/api/simulate", text, headers)
         assert status == 401 and head["WWW-Authenticate"] == "Bearer", headers
         assert ask("GET", "/", headers=headers)[0] == 401
-    assert ask("GET", "/?token=" + "0" * 32)[0] == 401
+    assert ask("GET", "/?token=" + "0" * 32)[0] == 401 and ask("GET", "/?token=")[0] == 401
+    assert ask("GET", "/page.js?token=" + t)[0] == 401 and ask("POST", "/?token=" + t[1:], "x")[0] == 401
     status, head, _ = ask("GET", "/?token=" + t)
     assert status == 303 and head["Location"] == "/" and "HttpOnly" in head["Set-Cookie"] and "SameSite=Strict" in head["Set-Cookie"]
     cookie = head["Set-Cookie"].split(";")[0]
