@@ -51,7 +51,8 @@ static void same_number(const struct ft_number *a, const struct ft_number *b)
 }
 
 /* The item as the catalogue with these parts has it; NULL: more is refused. */
-static const struct ft_part *part_of(struct arena *mem, const char *more, const char *item)
+static const struct ft_part *part_of(struct arena *mem, const char *more,
+				     const char *item)
 {
 	struct ft_error err;
 	struct node *parts =
@@ -89,8 +90,8 @@ static void a_fact_that_is_said_moves_no_other(void **state)
 				if (number_at(is, &facts[l]) < want ||
 				    number_at(is, &facts[l]) > want)
 					fail_msg("%s: %s is %g, not %g", more,
-						 facts[l].key,
-						 number_at(is, &facts[l]), want);
+						 facts[l].key, number_at(is, &facts[l]),
+						 want);
 			}
 			assert_string_equal(is->item, items[i]);
 			assert_string_equal(is->title, was ? was->title : items[i]);
@@ -102,9 +103,9 @@ static void a_fact_that_is_said_moves_no_other(void **state)
 
 static void words_are_as_said_too(void **state)
 {
-	static const char *const classes[] = { "server",     "network",	 "front-end",
-					       "storage",    "management", "facility",
-					       "service",    "spare" };
+	static const char *const classes[] = { "server",  "network",	"front-end",
+					       "storage", "management", "facility",
+					       "service", "spare" };
 
 	(void)state;
 	for (int i = 0; i < ITEMS; i++)
