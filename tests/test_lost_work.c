@@ -44,8 +44,6 @@ static void simulate_as(struct ft_scenario *s, enum ft_timeline form, int64_t ra
 static void ask_answers(void)
 {
 	static const char *const paths[] = {
-		"examples/08-mixture-of-experts/mixtral.yaml",
-		"examples/15-recorded-step/scenario.yaml",
 		"examples/13-rent-or-own/own.yaml",
 		"examples/15-recorded-step/scenario.yaml",
 		"examples/05-bill-of-materials/superpod.yaml",
@@ -56,8 +54,8 @@ static void ask_answers(void)
 
 	for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
 		struct ft_shelf *shelf = ft_shelf_new();
-		struct ft_scenario *s =
-			ft_scenario_load(shelf, paths[i], sets, i % 2 * i, true, &err);
+		struct ft_scenario *s = ft_scenario_load(shelf, paths[i], sets,
+							 i == 1 ? 3 : 0, true, &err);
 
 		for (int form = 0; s && form < FT_TIMELINES; form++)
 			simulate_as(s, (enum ft_timeline)form, form);
@@ -106,7 +104,7 @@ static void ask_compared(void)
 					       { "training.micro_batch_size=3" } };
 	const char *path = "examples/10-h100-or-mi300x-2024/h100.yaml";
 
-	for (int basis = 0; basis < FT_BASES; basis++)
+	for (int basis = 0; basis < 2; basis++)
 		for (int i = 0; i < 2; i++) {
 			struct ft_shelf *shelf = ft_shelf_new();
 			struct ft_outcome o[2];

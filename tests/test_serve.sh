@@ -16,7 +16,7 @@ trap 'kill "$(cat "$tmp/here.pid")" 2>/dev/null; rm -rf "$tmp"' EXIT
 for t in bytes_of_simulate:"the API simulates as the command" bytes_of_json:"an answer's scenario gives the answer again" \
 	bytes_of_compare:"it compares as the command" bytes_of_bom:"its bill is the command's" \
 	plans:"it searches as the command, with events" plans_of_sizes:"sizes of a cluster beside each other, too" mistakes:"mistakes are the command's" \
-	late:"what goes wrong in a search is told behind its events" free_keys:"keys to be searched are a list" bodies:"a body has a bound, to the byte" \
+	broken:"workers that end otherwise than they should, of searches and answers" late:"what goes wrong in a search is told behind its events" free_keys:"keys to be searched are a list" bodies:"a body has a bound, to the byte" \
 	plans_left:"searches are few, and end with their clients" \
 	bytes_of_timeline:"its timeline is the command's" lists:"names and keys are those of list" \
 	openapi:"every path of the OpenAPI document is there" refusals:"mistakes have line, column, the command's words and a hint" \
