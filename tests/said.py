@@ -176,6 +176,14 @@ def billed(text, answer, table):
     same(rows[-1][1], answer["total_usd"])
     for key in ("total_usd", "low_usd", "high_usd"):
         same("%.2f" % sum(i[key] for i in answer["items"]), answer[key])
+    p = answer["parts"]
+    m = re.search(r"\nSite (\S+): (\S+ [kM]?W) of IT power at full load, (\d+) rack(s?), (\S+) t of CO2e embodied; a job is stopped by "
+                  r"a failure every (\S+) h\.\n", open(text).read())
+    assert m and m[1] == p["site"] and int(m[3]) == p["racks"] and (m[4] == "") == (p["racks"] == 1), m
+    assert abs(float(m[2].split()[0]) * UNITS[m[2].split()[1]] / p["full_w"] - 1) < 5e-3, m  # three digits
+    same(m[5], sum(l["count"] * l["carbon_kg"] for l in p["lines"] if l["class"] != "service") / 1000)
+    stops = sum(n for kind, n in p["failures_per_hour"].items() if kind in ("server", "network", "service"))  # a job's own parts
+    assert abs(float(m[6]) * stops - 1) < 5e-3, m
     f = answer["fabric"]
     head = open(text).readline()
     m = re.search(r"in (\d+) nodes, fabric (\S+): (\d+) tiers, (\d+) leaf, (\d+) spine, (\d+) core; cables (\d+) / "

@@ -155,6 +155,10 @@ def bodies():
     def chunks(text):
         for i in range(0, len(text), 65536):
             yield text[i:i + 65536].encode()
+    # by its head alone: nothing of it has come
+    head = "POST /api/simulate HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
+    for more, there in ((1, True), (900000 - limit, True), (0, False)):
+        assert (b" 413 " in raw((head % (limit + more)).encode(), 2)[:20]) == there, more
     for send in (str.encode, chunks):
         assert ask("POST", "/api/simulate", send(full))[0] == 200
         assert ask("POST", "/api/simulate", send(full + "#"))[0] == 413
