@@ -304,6 +304,26 @@ static bool check_cables(const struct ft_cluster *c, const struct ft_mark *at,
 	return true;
 }
 
+/* The switches and links that so many nodes take. */
+static bool lay_out(struct owned *owned, const struct ft_mark *at, struct ft_error *err)
+{
+	struct ft_cluster *c = &owned->cluster;
+	struct ft_error told;
+
+	if (owned->fabric->wiring == FT_WIRING_NONE && c->domain_ranks < c->ranks &&
+	    c->nodes > 1)
+		return ft_fail(err, at,
+			       "fabric none connects no nodes, but %lld GPUs take "
+			       "%lld nodes %s",
+			       (long long)c->gpus, (long long)c->nodes,
+			       owned->node->name);
+	if (ft_topology_build(owned->fabric, c->nodes, c->nics_per_node, c->ufm_ports,
+			      &c->topology, err))
+		return true;
+	told = *err;
+	return ft_fail(err, &c->gpus_mark, "%s", told.text);
+}
+
 static bool load(struct owned *owned, struct reader *r, int rows, struct ft_error *err)
 {
 	const struct node *imperfections = read_node(r, "imperfections");
@@ -329,20 +349,8 @@ static bool load(struct owned *owned, struct reader *r, int rows, struct ft_erro
 	at = reader_mark(r, "fabric");
 	if (!fit_fabric(owned, &at, err))
 		return false;
-	if (owned->fabric->wiring == FT_WIRING_NONE && c->domain_ranks < c->ranks &&
-	    c->nodes > 1) {
-		return ft_fail(err, &at,
-			       "fabric none connects no nodes, but %lld GPUs take "
-			       "%lld nodes %s",
-			       (long long)c->gpus, (long long)c->nodes,
-			       owned->node->name);
-	}
-	if (!ft_topology_build(owned->fabric, c->nodes, c->nics_per_node, c->ufm_ports,
-			       &c->topology, err)) {
-		struct ft_error told = *err;
-
-		return ft_fail(err, &c->gpus_mark, "%s", told.text);
-	}
+	if (!lay_out(owned, &at, err))
+		return false;
 	if (!check_spines(c, imperfections, err))
 		return false;
 	c->parts = parts_build(&owned->mem, c, site, err);

@@ -136,8 +136,8 @@ static void read_copies(struct reader *r, struct ft_layout_rules *l)
 	l->bucket_bytes = read_quantity(r, "bucket", DIM_BYTES, 0);
 }
 
-static bool read_layout(const struct node *node, struct ft_layout_rules *l,
-			struct ft_error *err)
+/* What is one of several kinds. */
+static void read_kinds(struct reader *r, struct ft_layout_rules *l)
 {
 	static const char *const fusions[] = { "eager", "compiled", "kernels",
 					       "operations" };
@@ -145,18 +145,25 @@ static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 	static const char *const contexts[] = { "ring", "all_gather", "all_to_all" };
 	static const char *const kept[] = { "attention", "ops" };
 	static const char *const again[] = { "whole", "needed" };
+
+	l->fusion = (enum ft_fusion)read_choice(r, "fusion", fusions, 4, 2);
+	l->tensor_parallel =
+		(enum ft_tensor_parallel)read_choice(r, "tensor_parallel", tps, 2, 0);
+	l->selective = (enum ft_selective)read_choice(r, "selective", kept, 2, 0);
+	l->full_recompute =
+		(enum ft_full_recompute)read_choice(r, "full_recompute", again, 2, 0);
+	l->context_parallel = (enum ft_context_parallel)read_choice(
+		r, "context_parallel", contexts, 3, 0);
+	l->context_parallel_lora = (enum ft_context_parallel)read_choice(
+		r, "context_parallel_lora", contexts, 3, (int)l->context_parallel);
+}
+
+static bool read_layout(const struct node *node, struct ft_layout_rules *l,
+			struct ft_error *err)
+{
 	struct reader r = reader_open(node, err);
 
-	l->fusion = (enum ft_fusion)read_choice(&r, "fusion", fusions, 4, 2);
-	l->tensor_parallel =
-		(enum ft_tensor_parallel)read_choice(&r, "tensor_parallel", tps, 2, 0);
-	l->selective = (enum ft_selective)read_choice(&r, "selective", kept, 2, 0);
-	l->full_recompute =
-		(enum ft_full_recompute)read_choice(&r, "full_recompute", again, 2, 0);
-	l->context_parallel = (enum ft_context_parallel)read_choice(
-		&r, "context_parallel", contexts, 3, 0);
-	l->context_parallel_lora = (enum ft_context_parallel)read_choice(
-		&r, "context_parallel_lora", contexts, 3, (int)l->context_parallel);
+	read_kinds(&r, l);
 	l->fused_qkv = read_bool(&r, "fused_qkv", true);
 	l->fused_gate_up = read_bool(&r, "fused_gate_up", true);
 	l->model_classes = read_bool(&r, "model_classes", false);

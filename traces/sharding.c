@@ -159,7 +159,8 @@ static struct ft_op *reduced_kernel(struct builder *b, const char *name,
 }
 
 /* Of earlier micro-batches a rank has its shard's gradients: it adds those that came, a kernel a
- * tensor. */
+ * tensor. Of flat units compute stands still for it, which is counted in front of the reduction:
+ * behind it compute would wait for that, too. */
 static void add_reduced(struct builder *b, struct held unit)
 {
 	double n = held_share(b, unit), bytes = 3 * kept_gradient_width(b) * n;
