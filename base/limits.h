@@ -62,7 +62,7 @@
 	  "too many segments") \
 	X(GRAPH_CLASSES, 8192, "classes of a step graph's text", \
 	  "too many classes") \
-	X(GRAPH_NUMBER, 1000000000, "a shape's edge, ranks of a class, times of a call in a step graph's text", \
+	X(GRAPH_NUMBER, 1000000000, "a shape's edge, ranks of a class, times of a call or of what the host does in a step graph's text", \
 	  "is not between") \
 	X(GRAPH_OPS, 2000000, "ops, and calls, of a step graph's text", \
 	  "too many ops or calls") \

@@ -101,16 +101,6 @@ static void join_domains(struct owned *owned)
 		owned->fabric->planned_nodes = 2;
 }
 
-/* One node, or one domain, is joined without a network. */
-static bool needs_none(const struct ft_cluster *c, const struct ft_mark *at,
-		       struct ft_error *err)
-{
-	return c->domain_ranks >= c->ranks || c->nodes == 1 ||
-	       ft_fail(err, at,
-		       "fabric none connects no nodes, but %lld GPUs take %lld nodes %s",
-		       (long long)c->gpus, (long long)c->nodes, c->node->name);
-}
-
 /* Fit the recipe to the node: a NIC that is faster than a port and can be split is served
  * by several planes, any other runs at the port's rate; twin-port cages are the node's,
  * and a fabric may use fewer NICs. */
@@ -127,7 +117,7 @@ static bool fit_fabric(struct owned *owned, const struct ft_mark *at,
 		fabric->nics_per_node ? fabric->nics_per_node : owned->node->nics;
 	c->nic_bytes_per_s = nic * (double)c->nics_per_node / (double)c->ranks_per_node;
 	if (fabric->wiring == FT_WIRING_NONE)
-		return needs_none(c, at, err);
+		return true;
 	if (c->nics_per_node > owned->node->nics)
 		return ft_fail(err, at,
 			       "fabric %s takes %lld NICs of a node, %s has %lld "
@@ -314,6 +304,26 @@ static bool check_cables(const struct ft_cluster *c, const struct ft_mark *at,
 	return true;
 }
 
+/* The switches and links that so many nodes take. */
+static bool lay_out(struct owned *owned, const struct ft_mark *at, struct ft_error *err)
+{
+	struct ft_cluster *c = &owned->cluster;
+	struct ft_error told;
+
+	if (owned->fabric->wiring == FT_WIRING_NONE && c->domain_ranks < c->ranks &&
+	    c->nodes > 1)
+		return ft_fail(err, at,
+			       "fabric none connects no nodes, but %lld GPUs take "
+			       "%lld nodes %s",
+			       (long long)c->gpus, (long long)c->nodes,
+			       owned->node->name);
+	if (ft_topology_build(owned->fabric, c->nodes, c->nics_per_node, c->ufm_ports,
+			      &c->topology, err))
+		return true;
+	told = *err;
+	return ft_fail(err, &c->gpus_mark, "%s", told.text);
+}
+
 static bool load(struct owned *owned, struct reader *r, int rows, struct ft_error *err)
 {
 	const struct node *imperfections = read_node(r, "imperfections");
@@ -339,12 +349,8 @@ static bool load(struct owned *owned, struct reader *r, int rows, struct ft_erro
 	at = reader_mark(r, "fabric");
 	if (!fit_fabric(owned, &at, err))
 		return false;
-	if (!ft_topology_build(owned->fabric, c->nodes, c->nics_per_node, c->ufm_ports,
-			       &c->topology, err)) {
-		struct ft_error told = *err;
-
-		return ft_fail(err, &c->gpus_mark, "%s", told.text);
-	}
+	if (!lay_out(owned, &at, err))
+		return false;
 	if (!check_spines(c, imperfections, err))
 		return false;
 	c->parts = parts_build(&owned->mem, c, site, err);

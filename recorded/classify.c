@@ -200,10 +200,29 @@ static int by_start(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* Annotations, by start, whose names begin so, and do not hold `without`. PyTorch makes
- * one round each optimizer step, and FSDP one round each gather. */
+/* Annotations of PyTorch: one round each optimizer step; of FSDP2, and of FSDP1's hooks, one round
+ * each gather (what it then copies out is of no shard) and each reduction. */
+static const char *const of_updates[] = { "Optimizer.step", NULL };
+static const char *const of_gathers[] = { "FSDP::all_gather",
+					  "FullyShardedDataParallel._pre_",
+					  "FullyShardedDataParallel._post_backward_pre",
+					  NULL };
+static const char *const of_reduces[] = {
+	"FSDP::post_backward_reduce", "FullyShardedDataParallel._post_backward_hook",
+	NULL
+};
+
+static bool begins_with_one(const char *name, const char *const *begin)
+{
+	for (; *begin; begin++)
+		if (text_begins_with(name, *begin))
+			return true;
+	return false;
+}
+
+/* Annotations, by start, whose names begin so. */
 static struct ft_rec_span *named(const struct ft_recording *r, struct arena *scratch,
-				 const char *begin, const char *without, size_t *n)
+				 const char *const *begin, size_t *n)
 {
 	struct ft_rec_span *u;
 
@@ -213,7 +232,7 @@ static struct ft_rec_span *named(const struct ft_recording *r, struct arena *scr
 		const struct ft_rec_span *a = table_at(&r->annotation, i);
 		const char *name = ft_recording_text(r, a->name);
 
-		if (text_begins_with(name, begin) && !strstr(name, without))
+		if (begins_with_one(name, begin) && !strstr(name, "copy_out"))
 			u[(*n)++] = *a;
 	}
 	qsort(u, *n, sizeof(*u), by_start);
@@ -284,10 +303,9 @@ void recording_classify(struct ft_recording *r)
 	};
 	struct marks m;
 
-	m.updates = named(r, &scratch, "Optimizer.step", "\n", &m.n_updates);
-	m.gathers = named(r, &scratch, "FSDP::all_gather", "copy_out", &m.n_gathers);
-	m.reduces =
-		named(r, &scratch, "FSDP::post_backward_reduce", "\n", &m.n_reduces);
+	m.updates = named(r, &scratch, of_updates, &m.n_updates);
+	m.gathers = named(r, &scratch, of_gathers, &m.n_gathers);
+	m.reduces = named(r, &scratch, of_reduces, &m.n_reduces);
 	for (size_t i = 0; i < r->op.n; i++)
 		classify(r, &known, &m, op_of(r, i));
 	arena_release(&scratch);

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-static json_t *summary(const struct ft_summary *s)
+static json_t *errors(const struct ft_summary *s)
 {
 	json_t *o = json_object();
 
@@ -15,6 +15,13 @@ static json_t *summary(const struct ft_summary *s)
 	json_put(o, "median", s->median);
 	json_put(o, "p90", s->p90);
 	json_put(o, "max", s->max);
+	return o;
+}
+
+static json_t *summary(const struct ft_summary *s)
+{
+	json_t *o = errors(s);
+
 	json_put(o, "inside_interval_frac", s->inside_interval_frac);
 	json_put(o, "slow_frac", s->slow_frac);
 	json_put(o, "fast_frac", s->fast_frac);
@@ -120,9 +127,9 @@ void ft_report_stack_fit_json(FILE *out, const struct ft_stack_fit *fit)
 	for (size_t i = 0; i < FT_FIT_FACTORS; i++)
 		json_put(factors, ft_fit_factor_name(i), exp(fit->ln_factor[i]));
 	json_object_set_new(j, "factors", factors);
-	json_object_set_new(j, "before", summary(&fit->before));
-	json_object_set_new(j, "after", summary(&fit->after));
-	json_object_set_new(j, "held_out", summary(&fit->held_out));
+	json_object_set_new(j, "before", errors(&fit->before));
+	json_object_set_new(j, "after", errors(&fit->after));
+	json_object_set_new(j, "held_out", errors(&fit->held_out));
 	json_put_int(j, "folds", (int64_t)fit->folds);
 	json_put_text(j, "fold",
 		      fit->by_group	  ? "group" :

@@ -3,7 +3,7 @@
 
     scripts/mutants.py [--seed N] [--count N] [--minutes N] [--folders "sim traces ..."]
                        [--jobs N] [--budget SECONDS] [--slowest SECONDS]
-                       [--sanitized] [--again] [--at FILE:LINE]
+                       [--sanitized] [--bounds] [--again] [--at FILE:LINE]
 
 Each mutant changes one place (an operator, a constant, a condition, a statement) in a copy
 of the tree; the file is compiled, one shared library linked, and unit and shell tests run
@@ -30,6 +30,9 @@ and is printed with what was left.
 --sanitized: a survivor is built under ASan and UBSan as well, as `make SAN=1 check-only` does,
 and its tests run again there: memory that is lost, and steps beyond an array. A test counts
 there only if it passes without the mutant.
+
+--bounds: the mutant's file ends the program at a step beyond an array whose size it knows, as it
+does under `make SAN=1 check-only`. It costs a fraction of a second a mutant, no tree of its own.
 
 The tests run without a mutant first, for their times, and those that fail are left out. The
 copies of the tree and the times are kept in build/mutants, for later runs.
@@ -69,6 +72,7 @@ WHOLE = {"test_said.sh", "test_told.sh", "test_contract.sh", "test_steps.sh", "t
          "test_timeline_svg.sh"}
 FOLDERS = "base hw models stacks traces sim recorded cost study calibrate reports serve cli"
 CFLAGS = "-O1 -DTESTS_FEW"  # it compiles faster
+BOUNDS = ["-fsanitize=bounds", "-fsanitize-undefined-trap-on-error"]
 KEPT = "build/mutants/results.jsonl"
 TIMES = "build/mutants/times.json"
 SAID = threading.Lock()
@@ -161,6 +165,7 @@ class Tree:
     def __init__(self, number, model=None, sanitized=False):
         self.at = os.path.abspath("build/mutants/%d%s" % (number, "s" if sanitized else ""))
         self.sanitized = sanitized
+        self.bounds = []  # to compile a mutant with, once it is known to be one
         self.b = "build/san" if sanitized else "build/rel"
         self.passes = {}  # tests without a mutant, when they were asked for
         if model:
@@ -269,7 +274,8 @@ class Tree:
         open(source, "w").write("\n".join(text))
         command = [x for x in self.compile[path] if x not in ("-MMD", "-MP")]
         return run(command, 120, cwd=self.at) == 0 and \
-            open(o, "rb").read() != open(o + ".kept", "rb").read() and self.link(path)
+            open(o, "rb").read() != open(o + ".kept", "rb").read() and \
+            (not self.bounds or run(command + self.bounds, 120, cwd=self.at) == 0) and self.link(path)
 
     def same_optimised(self, path):
         """Its -O2 is that of the code as it was: an equivalent mutant."""
@@ -465,6 +471,7 @@ def arguments():
     p.add_argument("--budget", type=float, default=120)
     p.add_argument("--slowest", type=float, default=45)
     p.add_argument("--sanitized", action="store_true")
+    p.add_argument("--bounds", action="store_true")
     p.add_argument("--again", action="store_true")
     p.add_argument("--at")
     return p.parse_args()
@@ -491,6 +498,8 @@ def main():
     drawn = drawn[:a.count * 3]  # some do not compile, or change nothing
     trees = [Tree(0)]
     trees += [Tree(j, trees[0]) for j in range(1, a.jobs)]
+    for t in trees:
+        t.bounds = BOUNDS if a.bounds else []
     if a.sanitized:
         trees[0].beside = Tree(0, sanitized=True)
         for j in range(1, a.jobs):

@@ -136,24 +136,34 @@ static void read_copies(struct reader *r, struct ft_layout_rules *l)
 	l->bucket_bytes = read_quantity(r, "bucket", DIM_BYTES, 0);
 }
 
-static bool read_layout(const struct node *node, struct ft_layout_rules *l,
-			struct ft_error *err)
+/* What is one of several kinds. */
+static void read_kinds(struct reader *r, struct ft_layout_rules *l)
 {
 	static const char *const fusions[] = { "eager", "compiled", "kernels",
 					       "operations" };
 	static const char *const tps[] = { "megatron", "dtensor" };
 	static const char *const contexts[] = { "ring", "all_gather", "all_to_all" };
 	static const char *const kept[] = { "attention", "ops" };
+	static const char *const again[] = { "whole", "needed" };
+
+	l->fusion = (enum ft_fusion)read_choice(r, "fusion", fusions, 4, 2);
+	l->tensor_parallel =
+		(enum ft_tensor_parallel)read_choice(r, "tensor_parallel", tps, 2, 0);
+	l->selective = (enum ft_selective)read_choice(r, "selective", kept, 2, 0);
+	l->full_recompute =
+		(enum ft_full_recompute)read_choice(r, "full_recompute", again, 2, 0);
+	l->context_parallel = (enum ft_context_parallel)read_choice(
+		r, "context_parallel", contexts, 3, 0);
+	l->context_parallel_lora = (enum ft_context_parallel)read_choice(
+		r, "context_parallel_lora", contexts, 3, (int)l->context_parallel);
+}
+
+static bool read_layout(const struct node *node, struct ft_layout_rules *l,
+			struct ft_error *err)
+{
 	struct reader r = reader_open(node, err);
 
-	l->fusion = (enum ft_fusion)read_choice(&r, "fusion", fusions, 4, 2);
-	l->tensor_parallel =
-		(enum ft_tensor_parallel)read_choice(&r, "tensor_parallel", tps, 2, 0);
-	l->selective = (enum ft_selective)read_choice(&r, "selective", kept, 2, 0);
-	l->context_parallel = (enum ft_context_parallel)read_choice(
-		&r, "context_parallel", contexts, 3, 0);
-	l->context_parallel_lora = (enum ft_context_parallel)read_choice(
-		&r, "context_parallel_lora", contexts, 3, (int)l->context_parallel);
+	read_kinds(&r, l);
 	l->fused_qkv = read_bool(&r, "fused_qkv", true);
 	l->fused_gate_up = read_bool(&r, "fused_gate_up", true);
 	l->model_classes = read_bool(&r, "model_classes", false);
@@ -164,6 +174,8 @@ static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 	l->gradient_fusion = read_bool(&r, "gradient_fusion", true);
 	l->sync_each_micro_batch = read_bool(&r, "sync_each_micro_batch", true);
 	l->unsharded_pipeline = read_bool(&r, "unsharded_pipeline", false);
+	l->collectives_in_turn = read_bool(&r, "collectives_in_turn", false);
+	l->flat_shards = read_bool(&r, "flat_shards", false);
 	l->whole_gradients = read_bool(&r, "whole_gradients", false);
 	l->gather_under_forward = read_bool(&r, "gather_under_forward", false);
 	l->split_backward = read_bool(&r, "split_backward", false);
@@ -187,6 +199,7 @@ static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 	l->scaled_in_pipeline = read_bool(&r, "scaled_in_pipeline", false);
 	read_copies(&r, l);
 	l->optimizer_kernels = read_int(&r, "optimizer_kernels", 1, 100000, 8);
+	l->metrics = read_int(&r, "metrics", 0, 10, 0);
 	l->expert_imbalance = read_quantity(&r, "expert_imbalance", DIM_NONE, 1);
 	l->windows = read_bool(&r, "windows", true);
 	l->fp8_windows_back = read_bool(&r, "fp8_windows_back", l->windows);

@@ -115,7 +115,6 @@ static bool begin_row(struct fitting *f, const struct csv *rows, size_t i,
 	if (!r->scenario)
 		return false;
 	r->stack = r->scenario->stack;
-	r->scenario->group = r->group;
 	r->graph = ft_graph_build(r->scenario->model, r->scenario->plan, r->stack, err);
 	if (!r->graph || !row_scored(&f->t, rows, i, &key, &measured, err) ||
 	    !step_under(r, ones, &o, err))

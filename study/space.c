@@ -372,5 +372,4 @@ void space_close(struct space *sp)
 {
 	free(sp->candidate);
 	free(sp->unlike);
-	*sp = (struct space){ .n = 0 };
 }

@@ -35,12 +35,14 @@ def cells(line):
 
 
 def tables(path):
-    """{first word of the header: (header, rows)} of a text whose tables end with an empty line."""
+    """{first word of the header: (header, rows)} of a text whose tables end with an empty line. A second of that word
+    has the third of its header's, too."""
     found = {}
     for block in open(path).read().split("\n\n"):
         lines = [l for l in block.split("\n") if l.strip()]
         if lines:
-            found[cells(lines[0])[0]] = [cells(l) for l in lines]
+            table = [cells(l) for l in lines]
+            found[table[0][0] if table[0][0] not in found else table[0][2]] = table
     return found
 
 
@@ -174,6 +176,14 @@ def billed(text, answer, table):
     same(rows[-1][1], answer["total_usd"])
     for key in ("total_usd", "low_usd", "high_usd"):
         same("%.2f" % sum(i[key] for i in answer["items"]), answer[key])
+    p = answer["parts"]
+    m = re.search(r"\nSite (\S+): (\S+ [kM]?W) of IT power at full load, (\d+) rack(s?), (\S+) t of CO2e embodied; a job is stopped by "
+                  r"a failure every (\S+) h\.\n", open(text).read())
+    assert m and m[1] == p["site"] and int(m[3]) == p["racks"] and (m[4] == "") == (p["racks"] == 1), m
+    assert abs(float(m[2].split()[0]) * UNITS[m[2].split()[1]] / p["full_w"] - 1) < 5e-3, m  # three digits
+    same(m[5], sum(l["count"] * l["carbon_kg"] for l in p["lines"] if l["class"] != "service") / 1000)
+    stops = sum(n for kind, n in p["failures_per_hour"].items() if kind in ("server", "network", "service"))  # a job's own parts
+    assert abs(float(m[6]) * stops - 1) < 5e-3, m
     f = answer["fabric"]
     head = open(text).readline()
     m = re.search(r"in (\d+) nodes, fabric (\S+): (\d+) tiers, (\d+) leaf, (\d+) spine, (\d+) core; cables (\d+) / "
@@ -405,6 +415,10 @@ def validated(text, answer):
         same(row[5], r["error_frac"])
         ratio = r["predicted"] / r["measured"]
         assert abs((1 / ratio if "per_s" in r["key"] else ratio) - 1 - r["error_frac"]) < 1e-9, r
+    for row, r in zip(t.get("not scored", [[]])[1:], answer["other_rows"], strict=True):
+        assert row[:3] == [r["id"], r["group"], r["key"]], row
+        for shown, key in zip(row[3:], ("measured", "predicted", "error_frac"), strict=True):
+            same(shown, r[key])
     groups = {}
     for r in answer["rows"]:
         groups.setdefault(r["group"] if by == "group" else r["classes"][by], []).append(r)
@@ -415,8 +429,7 @@ def validated(text, answer):
         for key, value in should.items():
             assert abs(is_[key] - value) < 1e-9, (name, key, is_[key], value)
     assert t[by][0][1:] == ["n", "MAPE", "bias", "median", "p90", "max", "in P10-P90", "slower", "faster"]
-    rows = [cells(l) for l in open(text).read().split("\n\n")[1].split("\n")[1:]]
-    failed = answer["failed"]
+    rows, failed = t[by][1:], answer["failed"]
     for row, (name, group) in zip(rows, told):
         assert row[0] == name and row[1] == str(group["n"]), row
         for shown, key in zip(row[2:], list(want[0][1])[1:], strict=True):

@@ -126,6 +126,44 @@ def plans_of_sizes():
     assert timeless(json.loads(last[1])) == timeless(want), "other plans than the command's"
 
 
+def late():
+    """A size of the list that cannot be, behind one that can: an error behind the events of the first."""
+    sizes = SMALL.replace("gpus: 8", "gpus: [8, 7]")
+    status, _, got = ask("POST", "/api/plan", json.dumps({"scenario": sizes, "top": 1}))
+    *before, last = events(got)
+    said = command("plan", "-", "--json", "--top", "1", stdin=sizes.encode()).stderr.decode()
+    assert status == 200 and before and all(name == "progress" for name, _ in before) and last[0] == "error", (status, last)
+    assert json.loads(last[1])["error"]["text"] in said, (last, said)
+
+
+def free_keys():
+    """Keys to be searched: a list of words, at most 64."""
+    def asked(free):
+        return ask("POST", "/api/plan", json.dumps({"scenario": SMALL, "top": 1, "free": free}))
+    assert asked([])[0] == 200 and asked(["recompute"] * 64)[0] == 200
+    for free in (["recompute"] * 65, [["recompute"]], [{"a": 1}], {"a": 1}):
+        status, _, got = asked(free)
+        assert status == 422 and "should be a list of keys" in json.loads(got)["error"]["text"], (free, status, got)
+
+
+def bodies():
+    """A body of as many bytes as there may be, and of one more: told before, or as it comes."""
+    limit = 262144
+    full = titled(a)
+    full += "#" * (limit - len(full))
+
+    def chunks(text):
+        for i in range(0, len(text), 65536):
+            yield text[i:i + 65536].encode()
+    # by its head alone: nothing of it has come
+    head = "POST /api/simulate HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
+    for more, there in ((1, True), (900000 - limit, True), (0, False)):
+        assert (b" 413 " in raw((head % (limit + more)).encode(), 2)[:20]) == there, more
+    for send in (str.encode, chunks):
+        assert ask("POST", "/api/simulate", send(full))[0] == 200
+        assert ask("POST", "/api/simulate", send(full + "#"))[0] == 413
+
+
 def mistakes():
     """What cannot be: as the command says it, for each call."""
     stuck = ("{model: llama3-8b, cluster: {gpu: h100-sxm, gpus: 32}, stack: nemo-24, training: {sequence_length: 2048, "
@@ -394,6 +432,58 @@ def together():
         p.wait()
 
 
+def workers_of(pid):
+    """The processes that a server has started."""
+    found = []
+    for p in os.listdir("/proc"):
+        try:
+            if p.isdigit() and int(open("/proc/%s/stat" % p).read().rsplit(")", 1)[1].split()[1]) == pid:
+                found.append(int(p))
+        except OSError:  # it ended meanwhile
+            pass
+    return found
+
+
+def ended_by(server, how):
+    """A worker that works, ended as the system ends one that is beyond a bound."""
+    until = time.time() + 30
+    while not (found := workers_of(server)):
+        assert time.time() < until, "no worker"
+        time.sleep(0.01)
+    assert len(found) == 1, found
+    os.kill(found[0], how)
+
+
+def broken():
+    """A worker that ends otherwise than it should: a search tells so behind its events, another answer instead
+    of one; and as often as there are places, so that each must have become free."""
+    global host, port
+    p = subprocess.Popen([program, "serve", "--port", "0"], stdout=subprocess.PIPE, text=True)
+    try:
+        port = int(p.stdout.readline().strip().rstrip("/").rsplit(":", 1)[1])
+        host = "127.0.0.1"
+        for how, status, words in ((signal.SIGKILL, 500, "which is a mistake of foretoken"), (signal.SIGXCPU, 422, "takes longer than serve computes"),
+                                   (signal.SIGXFSZ, 422, "the answer is larger than serve gives")):
+            c = http.client.HTTPConnection(host, port, timeout=60)
+            c.request("POST", "/api/plan", json.dumps({"scenario": LONG}))
+            r = c.getresponse()
+            begun = r.read(20)
+            assert r.status == 200 and begun.startswith(b"event: progress\n"), begun
+            ended_by(p.pid, how)
+            *before, last = events(begun + r.read())
+            assert before and all(name == "progress" for name, _ in before) and last[0] == "error", last
+            assert words in json.loads(last[1])["error"]["text"], (how, last)
+            out = []
+            asker = threading.Thread(target=lambda: out.append(error(ask("POST", "/api/simulate", HEAVY))))
+            asker.start()
+            ended_by(p.pid, how)
+            asker.join()
+            assert out[0][0] == status and words in out[0][1]["text"], (how, out)
+    finally:
+        p.terminate()
+        p.wait()
+
+
 def dripped(s):
     """Seconds until a client that drips is ended; None: it is not."""
     s.sendall(b"POST /api/simulate HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n")
@@ -469,7 +559,8 @@ def token():
         status, head, _ = ask("POST", "/api/simulate", text, headers)
         assert status == 401 and head["WWW-Authenticate"] == "Bearer", headers
         assert ask("GET", "/", headers=headers)[0] == 401
-    assert ask("GET", "/?token=" + "0" * 32)[0] == 401
+    assert ask("GET", "/?token=" + "0" * 32)[0] == 401 and ask("GET", "/?token=")[0] == 401
+    assert ask("GET", "/page.js?token=" + t)[0] == 401 and ask("POST", "/?token=" + t[1:], "x")[0] == 401
     status, head, _ = ask("GET", "/?token=" + t)
     assert status == 303 and head["Location"] == "/" and "HttpOnly" in head["Set-Cookie"] and "SameSite=Strict" in head["Set-Cookie"]
     cookie = head["Set-Cookie"].split(";")[0]

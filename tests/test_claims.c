@@ -50,10 +50,10 @@ static void training_rates_stand_to_each_other_as_published(void **state)
 	} claims[] = {
 		{ "MI250, 128 cards against 4 (Databricks, 2023-10: 159 of 166 TFLOP/s)",
 		  MPT("mi250", "128", "rocm-5.7"), MPT("mi250", "4", "rocm-5.7"), 0.958,
-		  0.02, 0.979 },
+		  0.02, 0.983 },
 		{ "MI250 against A100 40 GB (the same: 85 %)",
 		  MPT("mi250", "4", "rocm-5.7"),
-		  MPT("a100-40g", "8", "llm-foundry-2023"), 0.85, 0.05, 0.807 },
+		  MPT("a100-40g", "8", "llm-foundry-2023"), 0.85, 0.05, 0 },
 		{ "MI250 against A100 80 GB (the same: 77 %)",
 		  MPT("mi250", "4", "rocm-5.7"),
 		  MPT("a100-80g", "8", "llm-foundry-2023"), 0.77, 0.10, 0 },

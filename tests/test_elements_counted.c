@@ -289,11 +289,45 @@ static void scores_are_as_many_as_pairs_of_tokens(void **state)
 	}
 }
 
+/* Each feature more of the queries' latents is kept in front of its norm and behind: in 16 bit,
+ * or behind it as the next product takes it, in 8. */
+static void latents_are_kept_twice(void **state)
+{
+	static const char *const precision[] = { "bf16", "fp8" };
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		double kept[2] = { 0, 0 };
+
+		for (int more = 0; more < 2; more++) {
+			struct parts p;
+			char model[160], plan[200];
+
+			snprintf(model, sizeof(model),
+				 "{name: deepseek-v3, num_hidden_layers: 3, "
+				 "q_lora_rank: %d}",
+				 1536 + 128 * more);
+			snprintf(plan, sizeof(plan),
+				 "{sequence_length: 2048, global_batch_size: 8, "
+				 "recompute: none, precision: %s}",
+				 precision[i]);
+			build(&p, model, plan, "megatron-core", 8);
+			for (size_t k = 0; k < p.graph->n_segments; k++)
+				if (!strncmp(p.graph->segment[k].name, "forward", 7))
+					kept[more] = p.graph->segment[k].net_bytes
+							     [FT_MEMORY_ACTIVATIONS];
+			drop(&p);
+		}
+		near_frac(kept[1] - kept[0], 2048. * 128 * (i ? 2 + 1 : 2 + 2), 1e-9);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(norms_of_heads_are_of_queries_and_keys),
 		cmocka_unit_test(norms_of_latents_are_of_both),
+		cmocka_unit_test(latents_are_kept_twice),
 		cmocka_unit_test(biases_read_each_gradient_once),
 		cmocka_unit_test(adapters_mask_and_add),
 		cmocka_unit_test(adapters_in_fp32_cast),

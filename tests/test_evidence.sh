@@ -37,6 +37,24 @@ ok "the JSON has the warning" sh -c "$f compare $a $b --json | grep -q '\"warnin
 ok "the report has the runs" sh -c "$f simulate $tmp/a.yaml --report $tmp/r && grep -q 'How far to trust it' $tmp/r/index.html && grep -q 'stack not given' $tmp/r/index.html"
 ok "a GPU that nobody measured is told" says "No measured run is on the GPU" $f simulate "$tmp/a.yaml" --set 'cluster.gpu={extends: h100-sxm, memory.capacity: 96 GB}'
 
+# Memory of 93 % and more of the GPU's, where it fits and PyTorch manages it.
+full() { # STACK: told of those micro-batches alone that are so full; some are
+	told=0
+	for mbs in 1 2 3 4 5 6; do
+		printf 'model: {name: llama3-8b, num_hidden_layers: 8}\ncluster: {gpu: h100-sxm, gpus: 2}\nstack: %s\n' "$1" >"$tmp/full.yaml"
+		printf 'training: {sequence_length: 4096, micro_batch_size: %d, global_batch_size: %d, sharding: fsdp}\n' $mbs $((2 * mbs)) >>"$tmp/full.yaml"
+		$f simulate "$tmp/full.yaml" >"$tmp/full.txt" 2>/dev/null && $f simulate "$tmp/full.yaml" --json >"$tmp/full.json" 2>/dev/null || return 1
+		said=$(grep -c "^Memory is .* % full: PyTorch's allocator" "$tmp/full.txt")
+		is=$(python3 -c 'import json, sys; d = json.load(sys.stdin); m = d["memory_bytes_per_gpu"]["total"] / 80e9; print(int(m >= 0.93 and d["fits"]))' <"$tmp/full.json")
+		[ "$1" = jax-0.11 ] && is=0
+		[ "$said" = "$is" ] || return 1
+		told=$((told + said))
+	done
+	[ "$1" = jax-0.11 ] || [ $told -gt 0 ]
+}
+ok "memory that is nearly full is told" full torch-2.11-eager
+ok "not under JAX, which plans its memory" full jax-0.11
+
 # Runs that are broken stop the answer, and say where.
 mkdir "$tmp/data" && cp -r hw models stacks cost study "$tmp/data/"
 broken() { # WORDS EDIT: a change of the runs, and what is said

@@ -102,5 +102,14 @@ assert d["folds"] == d["n"] and d["after"]["n"] == d["before"]["n"] == d["held_o
 }
 ok "rows are counted" counted runs 8 0
 ok "and those that cannot be used" counted bad 7 1
+grouped() { # GROUPS: the eight rows in so many; a fold is a group where there are four or more of them
+	tr -d '\r' <"$tmp/runs.csv" | awk -v n="$1" 'NR == 1 { print $0 ",group"; next } { print $0 ",g" NR % n }' >"$tmp/grouped.csv" &&
+	$f validate "$tmp/grouped.csv" --fit-stack "$tmp/grouped.$1" --json | python3 -c 'import json, sys
+d, n = json.load(sys.stdin), int(sys.argv[1])
+assert (d["fold"], d["folds"]) == (("group", n) if n >= 4 else ("run", 8)) and d["n"] == 8, d' "$1"
+}
+for n in 1 3 4 5 8; do
+	ok "rows of $n groups" grouped $n
+done
 ok "a folder that is not there" fails "none" $f validate "$tmp/runs.csv" --fit-stack "$tmp/nowhere/none"
 finish

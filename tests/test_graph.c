@@ -269,6 +269,33 @@ static void bad_graph_text_has_line_and_column(void **state)
 	unlink(path);
 }
 
+/* What the whole lacks is no word's mistake, whatever the last line begins with. */
+static void what_a_graph_lacks_is_told_at_a_line_s_begin(void **state)
+{
+	static const char *const lacking[] = {
+		"graph 1\n   segment 0 a\n",
+		"graph 1\nsegment 0 a\nclass c ranks=8\n   call 0 x1\n",
+		"graph 1\ntokens 1\n   class c ranks=8\n",
+		"graph 1\ntokens 1\nsegment 0 a\nclass c ranks=7\n   call 0 x1\n",
+	};
+	char name[64];
+	const char *path = own_path(name, "lacks.graph");
+
+	(void)state;
+	for (size_t i = 0; i < 2 * sizeof(lacking) / sizeof(*lacking); i++) {
+		int n = (int)strlen(lacking[i / 2]) -
+			(int)(i % 2); /* its end, or not */
+		struct ft_error err;
+		FILE *f = fopen(path, "w");
+
+		fprintf(f, "%.*s", n, lacking[i / 2]);
+		fclose(f);
+		assert_null(ft_graph_read(path, 8, &err));
+		assert_int_equal(err.column, 1);
+	}
+	unlink(path);
+}
+
 /* Whatever is sharded, split and not overlapped: ops have room for all they wait for. */
 static void every_sharding_is_built_without_overlap(void **state)
 {
@@ -361,6 +388,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(products_add_up_to_the_models_flops),
 		cmocka_unit_test(every_parameter_is_reduced_once),
+		cmocka_unit_test(what_a_graph_lacks_is_told_at_a_line_s_begin),
 		cmocka_unit_test(every_sharding_is_built_without_overlap),
 		cmocka_unit_test(recomputation_sees_the_window_too),
 		cmocka_unit_test(recomputation_counts_a_smaller_micro_batch_as_it_is),

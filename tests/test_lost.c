@@ -1,13 +1,8 @@
 /*
  * tests/test_lost.c - nothing is lost: whatever is asked again and again, right or wrong, holds as
- * much memory and as many open files as before
- *
- * Memory as malloc counts it, which counts chunks that a thread keeps for itself as held: it keeps
- * none here. What grows each time is lost; the first two times may fill what libraries keep.
+ * much memory and as many open files as before (tests/lost.h); whole pieces of work:
+ * tests/test_lost_work.c
  */
-#include <dirent.h>
-#include <malloc.h>
-
 #include "base/arena.h"
 #include "base/node.h"
 #include "foretoken/calibrate.h"
@@ -16,44 +11,8 @@
 #include "foretoken/study_plan.h"
 #include "foretoken/study_whatif.h"
 #include "serve/api.h"
-#include "tests/check.h"
+#include "tests/lost.h"
 #include "tests/published.h"
-
-enum { WARM = 2, TIMES = 3 };
-
-static size_t held_bytes(void)
-{
-	return mallinfo2().uordblks + mallinfo2().hblkhd;
-}
-
-static size_t open_files(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	size_t n = 0;
-
-	assert_non_null(d);
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
-}
-
-static void holds(const char *what, void (*ask)(void))
-{
-	size_t grew = 0, files = open_files();
-
-	for (int i = 0; i < WARM + TIMES; i++) {
-		size_t before = held_bytes();
-
-		ask();
-		grew += i >= WARM && held_bytes() > before;
-		if (open_files() != files)
-			fail_msg("%s: %zu files are open, %zu were", what, open_files(),
-				 files);
-	}
-	if (grew == TIMES)
-		fail_msg("%s: memory grows each time", what);
-}
 
 /* ---- documents ----------------------------------------------------------------------- */
 
@@ -311,8 +270,6 @@ static void measurements(void **state)
 
 int main(int argc, char **argv)
 {
-	static const char tunable[] = "GLIBC_TUNABLES",
-			  none[] = "glibc.malloc.tcache_count=0";
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(documents),
 		cmocka_unit_test(answers),
@@ -321,7 +278,6 @@ int main(int argc, char **argv)
 	};
 
 	(void)argc;
-	if (!getenv(tunable) && !setenv(tunable, none, 1))
-		execv("/proc/self/exe", argv);
+	lost_begin(argv);
 	return cmocka_run_group_tests_name("lost", tests, NULL, NULL);
 }

@@ -164,6 +164,7 @@ ok "options of trace that do not go together" wrongs \
 	"of a recording, and the file is none|trace show $s --gpu h200" "one SCENARIO at a time|trace show $s $s" \
 	"--graph FILE is missing, or the file is no recording|trace replay $s" \
 	"--graph is of replay: show and export build|trace show $s --graph $tmp/g" "compare takes FILE... and then a SCENARIO|trace compare $t"
+ok "each option of trace is taken by its verbs, and refused by name by all others" sh -c "mkdir $tmp/trace && python3 tests/trace_options.py $f $tmp/trace"
 ok "calibrate dances not" wrong "calibrate has no action 'dance'; known: probe, import" $f calibrate dance
 defaults() { # what the help states is what counts
 	$f plan --help | grep -q "How many plans to show (default: 5)" && $f plan "$a" --free sharding --free recompute --json | jq -S 'del(.command, .wall_s)' >"$tmp/1" &&

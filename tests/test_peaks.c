@@ -183,7 +183,7 @@ static void others_hold_units_alone(void **state)
 	struct parts p;
 
 	(void)state;
-	build(&p, LLAMA, PLAN("8", "sharding: fsdp"), "llm-foundry-2023", 8);
+	build(&p, LLAMA, PLAN("8", "sharding: fsdp"), "megatron-core", 8);
 	for (size_t i = 0; i < p.graph->n_segments; i++)
 		assert_null(strstr(p.graph->segment[i].name, "top"));
 	near_frac(least(p.graph, "", FT_MEMORY_OTHER), 2 * layer, 1e-9);

@@ -171,6 +171,34 @@ static void heads_that_are_spread_are_fused(void **state)
 	drop(&p);
 }
 
+/* Sinks are joined by kernels of their own where the stack says so and the model has some: of
+ * attention that is not fused, too. */
+static void sinks_are_of_models_that_have_them(void **state)
+{
+	static const char *const model[] = {
+		"{name: llama3-8b, num_hidden_layers: 2}",
+		"{name: gpt-oss-20b, num_hidden_layers: 2}"
+	};
+
+	(void)state;
+	for (int m = 0; m < 2; m++) {
+		double bytes[2], n[2];
+		struct parts p;
+
+		build(&p, model[m], PLAN, "generic-2022", 1);
+		for (int i = 0; i < 2; i++) {
+			p.stack->layout.plain_sinks = i;
+			rebuild(&p);
+			bytes[i] = sum_in(p.graph, NULL, "softmax").bytes;
+			n[i] = sum_in(p.graph, NULL, "softmax").n;
+			assert_true(n[i] > 0);
+		}
+		drop(&p);
+		assert_int_equal(bytes[0] == bytes[1], !m);
+		near_frac(n[0], n[1], 1e-12);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -179,6 +207,7 @@ int main(void)
 		cmocka_unit_test(a_gelu_may_be_operations),
 		cmocka_unit_test(gradients_of_scores_stand_beside_that),
 		cmocka_unit_test(heads_that_are_spread_are_fused),
+		cmocka_unit_test(sinks_are_of_models_that_have_them),
 	};
 
 	return cmocka_run_group_tests_name("plain attention", tests, NULL, NULL);

@@ -347,6 +347,13 @@ static void buckets_close_at_40_million_or_a_million_a_replica(void **state)
 		rebuild(&p);
 		near_frac(sum_in(p.graph, "backward", "gradient_reduce").n,
 			  ceil((double)p.model->n_layers / 2), 1e-12);
+		for (int less = 0; less < 2;
+		     less++) { /* two layers to the byte, or not */
+			p.stack->layout.bucket_bytes = 2 * 2 * held - less;
+			rebuild(&p);
+			near_frac(sum_in(p.graph, "backward", "gradient_reduce").n,
+				  ceil((double)p.model->n_layers / (2 - less)), 1e-12);
+		}
 		drop(&p);
 	}
 }

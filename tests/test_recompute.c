@@ -172,6 +172,69 @@ static void outputs_that_no_backward_reads_stay_away(void **state)
 	}
 }
 
+/* Where the stack stops at what a backward reads last, the MLP's second product runs once, unless
+ * something behind it or beside it reads what it gives; attention and the first product run again
+ * everywhere, and the FLOPs that are told are those that run. */
+static const struct stop {
+	const char *model, *more, *stack;
+	bool dropout, again;
+	const char *product;
+} stops[] = {
+	{ DENSE, "", "torch-2.11-eager", false, false, "down" },
+	{ DENSE, "parallel: {tp: 2}", "torch-2.11-eager", false, false, "down" },
+	{ DENSE, "", "torch-2.11-eager", true, true, "down" },
+	{ DENSE, "", "torch-2.11-compile", false, true, "down" },
+	{ DENSE, "", "torchtitan-2024", false, false, "down" },
+	{ DENSE, "", "jax-0.11", false, false, "down" },
+	{ DENSE, "", "megatron-core", false, true, "down" },
+	{ PLAIN, "", "transformers-5-eager", false, false, "down" },
+	{ DENSE, "lora: {rank: 8, targets: q_proj}", "torch-2.11-eager", false, false,
+	  "down" },
+	{ DENSE, "lora: {rank: 8, targets: down_proj}", "torch-2.11-eager", false, true,
+	  "down" },
+	{ "{model_type: gemma2, hidden_size: 512, num_hidden_layers: 8, "
+	  "num_attention_heads: 8, num_key_value_heads: 4, head_dim: 64, "
+	  "vocab_size: 1024, intermediate_size: 1536}",
+	  "", "torch-2.11-eager", false, true, "down" },
+	{ ROUTED, "moe_force_balance: true", "torch-2.11-eager", false, true,
+	  "expert_down" },
+};
+
+enum { STOPS = sizeof(stops) / sizeof(*stops) };
+
+static void what_no_backward_reads_does_not_run_again(void **state)
+{
+	(void)state;
+	for (int i = 0; i < STOPS; i++) {
+		const struct stop *s = &stops[i];
+		struct parts with, without;
+		char plan[300];
+		double more, told;
+
+		snprintf(plan, sizeof(plan), PLAN("recompute: full, %s"), s->more);
+		build(&with, s->model, plan, s->stack, 8);
+		build(&without, s->model, plan, s->stack, 8);
+		with.stack->layout.dropout = s->dropout;
+		rebuild(&with);
+		without.stack->layout.dropout = s->dropout;
+		without.plan->recompute = FT_RECOMPUTE_NONE;
+		rebuild(&without);
+		more = forwards(with.graph, s->product) -
+		       forwards(without.graph, s->product);
+		if (more != (s->again ? LAYERS : 0))
+			fail_msg("%s %s: %s runs %g times more", s->stack, s->more,
+				 s->product, more);
+		assert_true(forwards(with.graph, "attention") ==
+			    2 * forwards(without.graph, "attention"));
+		told = with.graph->recomputed_flop_per_rank;
+		near_frac(sum_of(with.graph, NULL).flop -
+				  sum_of(without.graph, NULL).flop,
+			  told, strstr(s->more, "lora") ? 0.02 : 0.002);
+		drop(&with);
+		drop(&without);
+	}
+}
+
 /* FLOPs that are counted as done twice are those that run more; of a delta rule those of
  * its definition, of which its chunks do some more. */
 static void recomputed_flops_are_those_that_run_more(void **state)
@@ -405,6 +468,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(modules_run_again_what_they_name_and_nothing_else),
 		cmocka_unit_test(outputs_that_no_backward_reads_stay_away),
+		cmocka_unit_test(what_no_backward_reads_does_not_run_again),
 		cmocka_unit_test(recomputed_flops_are_those_that_run_more),
 		cmocka_unit_test(some_layers_run_again_a_share_of_each_stage),
 		cmocka_unit_test(offloaded_layers_are_held_one_at_a_time),

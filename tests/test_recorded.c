@@ -208,6 +208,75 @@ static void events_order_streams(void **state)
 	ft_recording_free(r);
 }
 
+/* A compute kernel behind a wait, long after all that was launched: of streams with a
+ * collective, a later copy (or collective), and its own. The event is recorded behind the
+ * copy, or behind a kernel of its own stream. */
+static struct ft_recording *waits_long(const char *second, bool own_last)
+{
+	struct made m = begin(0);
+	int at = 0;
+
+	if (!own_last)
+		call(&m, "cudaLaunchKernel", 3, at += 10, 5);
+	call(&m, "cudaLaunchKernel", 1, at += 10, 5);
+	call(&m, "cudaLaunchKernel", 2, at += 10, 5);
+	if (own_last)
+		call(&m, "cudaLaunchKernel", 3, at += 10, 5);
+	call(&m, "cudaEventRecord", 4, 40, 1);
+	call(&m, "cudaStreamWaitEvent", 5, 45, 1);
+	call(&m, "cudaLaunchKernel", 6, 50, 5);
+	call(&m, "cudaDeviceSynchronize", 7, 60, 445);
+	kernel(&m, "ncclDevKernel_AllReduce", 1, 20, 50, 50);
+	kernel(&m, second, 2, 24, 60, 50);
+	kernel(&m, "gemm", 3, 7, 70, 50);
+	kernel(&m, "gemm", 6, 7, 400, 100);
+	return end(&m);
+}
+
+/* When the last operation begins, if another one takes a second longer. */
+static ft_ps last_begins(const struct ft_replay *p, int longer)
+{
+	struct arena mem = { 0 };
+	struct ft_replay_times times = ft_replay_recorded(p, &mem);
+	ft_ps begin;
+
+	times.op[0][longer] += 1000000000000;
+	begin = ft_replay_run(p, &times, &mem).op_begin[0][3];
+	arena_release(&mem);
+	return begin;
+}
+
+/* Which of the first two operations moves the last one when it takes longer; -1: none. */
+static int moved_by(const char *second, bool own_last)
+{
+	struct ft_recording *r = waits_long(second, own_last);
+	struct ft_error err;
+	struct ft_replay *p = ft_replay_build(one(r), 1, &err);
+	int found = -1;
+
+	ok_or_say(p, err);
+	is_as_recorded(p);
+	assert_int_equal(ft_replay_counts(p)->waits_by_order, 1);
+	for (int i = 0; i < 2; i++)
+		if (last_begins(p, i) > 500000000000) {
+			assert_int_equal(found, -1);
+			found = i;
+		}
+	ft_replay_free(p);
+	ft_recording_free(r);
+	return found;
+}
+
+static void an_event_is_of_what_was_launched_before_it(void **state)
+{
+	(void)state;
+	/* behind what another stream got last */
+	assert_int_equal(moved_by("memcpy", false), 1);
+	/* its own stream's event tells nothing: the collective is meant, the later of two */
+	assert_int_equal(moved_by("memcpy", true), 0);
+	assert_int_equal(moved_by("ncclDevKernel_AllGather", true), 1);
+}
+
 /* Rank 1 comes 50 us late, its clock 1000 us ahead: rank 0 waits in its collective. */
 static void ranks_meet_in_collectives(void **state)
 {
@@ -352,6 +421,7 @@ int main(void)
 		cmocka_unit_test(unchanged_replays_are_the_recordings),
 		cmocka_unit_test(streams_shift_what_follows),
 		cmocka_unit_test(events_order_streams),
+		cmocka_unit_test(an_event_is_of_what_was_launched_before_it),
 		cmocka_unit_test(ranks_meet_in_collectives),
 		cmocka_unit_test(one_rank_twice_is_refused),
 		cmocka_unit_test(every_instant_counts_once),

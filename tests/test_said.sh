@@ -49,6 +49,13 @@ sed '3s/,[0-9]*,slingshot/,7,slingshot/; 5s/,[0-9]*,slingshot/,7,slingshot/' mea
 both validated.steps $f validate "$tmp/spoilt.csv" --rows
 both validated.classes $f validate measurements/steps/torchtitan-benchmarks-2024-12.csv --rows --by gpus
 both validated.kernels $f validate measurements/kernels/collectives-many-nodes.csv --rows
+{ # memory and a share beside what is scored
+	echo id,group,model,cluster.gpu,cluster.gpus,training.sequence_length,training.global_batch_size,measured.step_s,measured.mfu,measured.memory_bytes_per_gpu.total
+	for n in 8 16 32 64; do
+		echo "r$n,g$((n % 3)),llama3-8b,h200,$n,4096,64,1.$n,0.$n,${n}e9"
+	done
+} >"$tmp/beside.csv"
+both validated.beside $f validate "$tmp/beside.csv" --rows
 python3 tests/said.py "$tmp" >"$tmp/good" 2>"$tmp/bad"
 for case in $cases; do
 	ok "$case" grep -qx "$case" "$tmp/good"

@@ -16,6 +16,7 @@ trap 'kill "$(cat "$tmp/here.pid")" 2>/dev/null; rm -rf "$tmp"' EXIT
 for t in bytes_of_simulate:"the API simulates as the command" bytes_of_json:"an answer's scenario gives the answer again" \
 	bytes_of_compare:"it compares as the command" bytes_of_bom:"its bill is the command's" \
 	plans:"it searches as the command, with events" plans_of_sizes:"sizes of a cluster beside each other, too" mistakes:"mistakes are the command's" \
+	broken:"workers that end otherwise than they should, of searches and answers" late:"what goes wrong in a search is told behind its events" free_keys:"keys to be searched are a list" bodies:"a body has a bound, to the byte" \
 	plans_left:"searches are few, and end with their clients" \
 	bytes_of_timeline:"its timeline is the command's" lists:"names and keys are those of list" \
 	openapi:"every path of the OpenAPI document is there" refusals:"mistakes have line, column, the command's words and a hint" \
@@ -52,6 +53,14 @@ assert b"<title>" in page and b"step_s" in urllib.request.urlopen(at + "api/simu
 else
 	skip "it listens to IPv6" "no IPv6 here"
 fi
+up local --listen localhost
+ok "it listens to localhost by that name" grep -q '^http://localhost:[0-9]*/$' "$tmp/local"
+ok "and answers there" python3 -c 'import sys, urllib.request
+assert b"<title>" in urllib.request.urlopen(sys.argv[1]).read()' "$(cat "$tmp/local")"
+ok "it ends when told, too" down local
+up second --listen 127.0.0.2
+ok "all of 127/8 is this machine: no token" grep -q '^http://127.0.0.2:[0-9]*/$' "$tmp/second"
+down second
 up open --listen 0.0.0.0
 ok "beyond loopback it wants a token" python3 tests/serve_api.py token "$(cat "$tmp/open")" "$f"
 ok "the open one ends when told" down open

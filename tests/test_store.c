@@ -336,6 +336,37 @@ static void a_full_disk_is_told_and_costs_one_batch(void **state)
 	ft_store_close(s);
 }
 
+/* An import whose third row is none leaves nothing, no run to add to either. */
+static void what_follows_a_broken_import_needs_a_run(void **state)
+{
+	static const char line[] =
+		"{\"record\":\"measurement\",\"cell\":\"a\",\"kind\":"
+		"\"gemm\",\"status\":\"ok\",\"time_us\":1}";
+	struct scratch *x = *state;
+	struct ft_error err;
+	struct ft_store *s = ft_store_open(x->path, true, &err);
+	char path[112];
+	bool broken;
+	size_t n;
+	FILE *f;
+
+	assert_non_null(s);
+	snprintf(path, sizeof(path), "%s/x.csv", x->folder);
+	f = fopen(path, "w");
+	fputs("kernel,dtype,m,n,k,measured.time_us\ngemm,bf16,64,64,64,1\n"
+	      "gemm,bf16,64,64,64,much\n",
+	      f);
+	fclose(f);
+	add_line(s, run_line, false);
+	add_line(s, line, false);
+	assert_false(ft_store_import(s, FT_IMPORT_CSV, path, &published, &n, &err));
+	assert_false(ft_store_line(s, line, "test", &broken, &err));
+	assert_non_null(strstr(err.text, "before its run"));
+	assert_non_null(ft_store_measurements(s, NULL, 0, &n, &err));
+	assert_int_equal(n, 1); /* the one before the import */
+	ft_store_close(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -348,6 +379,7 @@ int main(void)
 		TEST(a_damaged_store_never_holds_fewer_rows),
 		TEST(a_missing_store_says_what_makes_one),
 		TEST(a_full_disk_is_told_and_costs_one_batch),
+		TEST(what_follows_a_broken_import_needs_a_run),
 	};
 
 	gsl_set_error_handler_off();

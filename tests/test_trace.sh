@@ -226,6 +226,15 @@ ok "only dp and tp scale" fails 64 "not .pp=4" $f trace replay $eager --scale pp
 ok "an unknown step is refused" fails 1 "has no step '9'" $f trace replay $eager --step 9
 ok "a recording has no --graph" fails 64 "is of a SCENARIO" $f trace replay $eager --graph x
 ok "a scenario has no --gpu" fails 64 "are of a recording" $f trace show examples/01-first-answer/h100.yaml --gpu h200
+flat() { # a step of FSDP1 on two, told by its annotations, on eight: as long as the program simulates it there
+	printf 'model: {model_type: llama, hidden_size: 5120, num_attention_heads: 40, intermediate_size: 13824, vocab_size: 32000, num_hidden_layers: 10}\n' >"$tmp/flat.yaml"
+	printf 'cluster: {gpu: h100-sxm, gpus: 8, fabric: none}\nstack: transformers-5-fsdp1\n' >>"$tmp/flat.yaml"
+	printf 'training: {sequence_length: 2048, global_batch_size: 16, micro_batch_size: 2, sharding: fsdp, gradient_dtype: fp32, master_weights: true}\n' >>"$tmp/flat.yaml"
+	$f trace replay $t/h100-two-flat-13b10L-s2048-b2.rank0.kineto.json.gz --scale dp=8 --json >"$tmp/r.json" &&
+		$f simulate "$tmp/flat.yaml" --json >"$tmp/s.json" 2>/dev/null &&
+		jq -es '.[0].step_s / .[1].step_s | . > 0.97 and . < 1.03' "$tmp/r.json" "$tmp/s.json" >/dev/null
+}
+ok "a step of FSDP1 goes to more ranks" flat
 ok "no data-parallel group, no scaling" fails 1 "cannot be scaled by dp" $f trace replay $t/h100-bert-small.tracelens.json.gz --scale dp=2
 steps="h100-8b4L-fsdp2-s4096-b1-eager h100-8b8L-fsdp1-s8192-b1-fp8-compile h100-mixtral4L-ep2-s4096-b1 h100-two-8b16L-pp2v2-s4096-m8-compile"
 ! sanitized || steps=h100-8b8L-fsdp1-s8192-b1-fp8-compile

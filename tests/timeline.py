@@ -85,6 +85,14 @@ for number, s in starts.items():
 # each micro-batch goes to every neighbour twice: forward in one half, backward in the other
 assert len(set(v_sends.values())) <= 1 and len(v_sends) in (0, 2 * (parts - 1)), v_sends
 
+# FSDP's gathers and reductions are one communicator's, which runs one after the other
+for pid in {pid for pid, _ in rows}:
+    at = 0
+    for e in sorted((e for row, of in slices.items() for e in of if row[0] == pid and e["dur"] and
+                     e["name"] in ("fsdp_gather", "fsdp_reduce")), key=lambda e: e["ts"]):
+        assert e["ts"] >= at, e
+        at = e["ts"] + e["dur"]
+
 streams = [e for row, of in slices.items() for e in of if rows[row] not in ("host", "phase")]
 ran = [e for e in streams if e["dur"] and not rows[e["pid"], e["tid"]].startswith("recv_")]
 sent = [e for e in ran if rows[e["pid"], e["tid"]].startswith("send_")]

@@ -187,7 +187,7 @@ void attention_half(struct builder *b, const struct layer_sizes *s)
 	put_norm(b, s, "add_norm", r->add_norm);
 }
 
-void mlp_half(struct builder *b, const struct layer_sizes *s)
+void mlp_inside(struct builder *b, const struct layer_sizes *s)
 {
 	if (!s->beside) {
 		put_norm_cast(b, (double)(s->h * s->part));
@@ -199,6 +199,11 @@ void mlp_half(struct builder *b, const struct layer_sizes *s)
 	adapters(b, s, SITE_UP, false);
 	put_activation(b, s, s->shared ? "shared_activation" : "activation", false);
 	put_cast(b, (double)(s->tokens * s->f), 1);
+}
+
+void mlp_half(struct builder *b, const struct layer_sizes *s)
+{
+	mlp_inside(b, s);
 	row_product(b, s, s->shared ? "shared_down" : "down", s->h, s->f);
 	adapters(b, s, SITE_DOWN, false);
 }

@@ -93,6 +93,8 @@ void enter_split(struct builder *b, const struct layer_sizes *s, int64_t feature
 		 bool gradient);
 void attention_half(struct builder *b, const struct layer_sizes *s);
 void mlp_half(struct builder *b, const struct layer_sizes *s);
+void mlp_inside(struct builder *b,
+		const struct layer_sizes *s); /* all but its last product */
 void attention_back(struct builder *b, const struct layer_sizes *s);
 void mlp_back(struct builder *b, const struct layer_sizes *s);
 void bias_gradients(struct builder *b, const struct layer_sizes *s);
@@ -110,6 +112,8 @@ void experts_activate(struct builder *b, const struct ft_layer *l); /* again */
 /* recompute.c: modules that selective recomputation runs again */
 unsigned recomputed_modules(const struct builder *b);
 bool output_is_needed(const struct builder *b); /* of an MLP, by a backward */
+/* Does a layer that runs again stop in front of its MLP's last product? */
+bool stops_inside_mlp(const struct builder *b, const struct layer_sizes *s);
 
 /* context.c: core attention, over the ranks of a context group if there is one */
 void attention_core(struct builder *b, const struct layer_sizes *s, bool backward);

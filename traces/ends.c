@@ -105,6 +105,16 @@ static struct loss loss_of(const struct builder *b)
 	return (struct loss){ 26, 14, 0, 0, 10, "cross_entropy" };
 }
 
+/* A trainer's own: losses of the same logits by a cast to fp32 and a softmax, behind each micro-batch. */
+static void put_metrics(struct builder *b)
+{
+	for (int64_t i = 0; i < b->rules->metrics; i++) {
+		put_memory(b, "metric_cast", "cast", 6 * head_logits(b), 1);
+		put_rows(b, "metric_loss", "cross_entropy", 8 * head_logits(b), 2,
+			 2 * (double)head_rows(b));
+	}
+}
+
 /* A tanh on the logits; a compiled loss does it on the way. */
 static void logit_cap(struct builder *b, bool backward)
 {
@@ -203,4 +213,6 @@ void head_backward(struct builder *b)
 		need(b, FT_STREAM_TP);
 	put_bare_norms(b, "final_norm_back", (double)(slice(b) * b->model->hidden_size),
 		       0, 1, true);
+	if (b->part != PART_WEIGHTS)
+		put_metrics(b);
 }

@@ -296,7 +296,7 @@ static bool read_host(struct reading *l)
 	if (h < 0 || !g->n_segments || l->class_open)
 		return graph_fail(&l->line, 1,
 				  "unknown host activity, or not in a segment");
-	return graph_number(&l->line, 2, 0, GRAPH_MOST_S,
+	return graph_number(&l->line, 2, 0, LIMIT_GRAPH_NUMBER,
 			    &g->segment[g->n_segments - 1].host[h]);
 }
 

@@ -13,7 +13,6 @@ struct arena;
 
 /* What a graph holds is at most so much, in SI units. */
 #define GRAPH_MOST_BYTES 1e18
-#define GRAPH_MOST_S 1e6
 #define GRAPH_MOST_TOKENS 1e15
 #define GRAPH_MOST_PRODUCTS 1e18 /* multiplications of one work */
 

@@ -168,7 +168,12 @@ static void run_again(struct builder *b, const struct layer_sizes *s)
 
 	if (how == FT_RECOMPUTE_FULL) {
 		begin_layer(b, false);
-		forward_ops(b, s);
+		if (stops_inside_mlp(b, s)) {
+			attention_half(b, s);
+			mlp_inside(b, s);
+		} else {
+			forward_ops(b, s);
+		}
 		b->graphed = b->plan->graphs != FT_GRAPHS_NONE;
 	} else if (how == FT_RECOMPUTE_SELECTIVE) {
 		selective_ops(b, s);

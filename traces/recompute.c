@@ -1,8 +1,11 @@
 /*
  * traces/recompute.c - what a layer computes again before its backward, and which do
  *
- * full: the whole forward, of all layers or of as many as the plan says, dealt to the
- * stages, of each the first. selective: what the stack saves out of habit, or the modules that the
+ * full: the forward pass, of all layers or of as many as the plan says, dealt to the
+ * stages, of each the first. Where the stack stops at what a backward reads last (PyTorch's
+ * checkpoint since 2.1, a compiler that sees both passes), the MLP's last product and the sum behind it
+ * do not run again: nobody reads them, unless a norm or a dropout stands behind, an adapter beside,
+ * or the outputs are experts', whose weights' gradients do. selective: what the stack saves out of habit, or the modules that the
  * plan names. MaxText's names (out_proj, mlpwi, mlpwo) are of products; with them,
  * attention's core and the norms, which have no name to be saved by, run again too. What a
  * compiler makes again it makes if the backward needs it (docs.jax.dev, gradient-checkpointing):
@@ -90,7 +93,16 @@ unsigned recomputed_modules(const struct builder *b)
 
 bool output_is_needed(const struct builder *b)
 {
-	return b->model->norms > 2;
+	return b->model->norms > 2 || b->rules->dropout;
+}
+
+bool stops_inside_mlp(const struct builder *b, const struct layer_sizes *s)
+{
+	bool adapted =
+		b->plan->lora.rank > 0 && b->plan->lora.targets & 1U << FT_LORA_DOWN;
+
+	return b->rules->full_recompute == FT_AGAIN_NEEDED && !s->l->experts &&
+	       !output_is_needed(b) && !adapted;
 }
 
 /* Of scores that are written, and of those under a mask, all are computed. */
@@ -163,5 +175,7 @@ double layer_recomputed_flop(const struct builder *b, int64_t layer)
 		    ft_layer_dense_parameters(b->model, layer)) /
 			   (double)b->plan->tp +
 		   (s.l->experts ? expert_products(b, &s) : 0);
+	if (stops_inside_mlp(b, &s))
+		products -= (double)(s.h * s.f);
 	return 2 * products * (double)s.tokens + attention_flop(b, &s);
 }

@@ -87,10 +87,17 @@ enum ft_selective {
 	FT_SELECTIVE_OPS,	/* element-wise work and every second product */
 };
 
+/* What `recompute: full` runs again of a layer. */
+enum ft_full_recompute {
+	FT_AGAIN_WHOLE,	 /* its forward pass to the end */
+	FT_AGAIN_NEEDED, /* up to what a backward reads last */
+};
+
 struct ft_layout_rules {
 	enum ft_fusion fusion;
 	enum ft_tensor_parallel tensor_parallel;
 	enum ft_selective selective;
+	enum ft_full_recompute full_recompute;
 	enum ft_context_parallel context_parallel;
 	enum ft_context_parallel context_parallel_lora; /* the same under adapters */
 	bool fused_qkv;					/* q, k, v in one product */
@@ -103,6 +110,8 @@ struct ft_layout_rules {
 	bool gradient_fusion; /* wgrad adds into the fp32 gradient itself */
 	bool sync_each_micro_batch; /* fsdp: gradients reduced after each one */
 	bool unsharded_pipeline; /* fsdp in a pipeline: once in a step, in whole tensors */
+	bool collectives_in_turn; /* fsdp: gathers and reductions, one at a time */
+	bool flat_shards; /* fsdp: a unit's weights are one tensor, and so are its gradients */
 	bool whole_gradients; /* zero1 in bf16: all-reduced, and another set besides */
 	bool gather_under_forward; /* zero1: weights gathered during forward */
 	bool split_backward;	   /* schedules that cut a backward in two can be run */
@@ -135,6 +144,7 @@ struct ft_layout_rules {
 	double expert_imbalance;     /* copies of the fullest rank / the mean's */
 	double bucket_bytes;	     /* of a gradient reduction; 0: Megatron's rule */
 	int64_t optimizer_kernels;   /* launches of one update */
+	int64_t metrics;       /* losses that are computed besides, by plain kernels */
 	bool windows;	       /* fused attention leaves out what no window sees */
 	bool fp8_windows_back; /* its backward in 8 bit, too */
 	bool plain_sinks;      /* attention with sinks is not fused */

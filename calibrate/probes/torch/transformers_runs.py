@@ -5,7 +5,8 @@
   python3 calibrate/probes/torch/transformers_runs.py --gpu h100-sxm OUT.jsonl >RUNS.csv
 
 A row a case that ran; its model by the keys of its config.json. Left out, and told on standard
-error: cases that failed, and adapters whose products are in fp32 (`wide` without `autocast`).
+error: cases that failed, adapters whose products are in fp32 (`wide` without `autocast`), and updates that
+are not fused or clip gradients, which no stack here has.
 """
 import argparse
 import csv
@@ -27,14 +28,17 @@ def text(value):
 
 def run(case, gpu):
     lora, ddp = case.get("lora"), case.get("ddp", False)
-    shard = case.get("shard", True) and not ddp
+    flat = case.get("fsdp1", False)
+    shard = (case.get("shard", True) or flat) and not ddp
+    narrow = not shard and not ddp or flat and case.get("reduce") == "bfloat16"
     row = {"id": case["name"], "cluster.gpu": gpu, "cluster.gpus": case["gpus"],
-           "stack": "transformers-5-" + ("compile" if case.get("compile") else "eager"),
+           "stack": "transformers-5-" + ("fsdp1-compile" if flat and case.get("compile") else "fsdp1" if flat else
+                                        "compile" if case.get("compile") else "eager"),
            "training.sequence_length": case["seq"], "training.micro_batch_size": case["mbs"],
            "training.global_batch_size": case["mbs"] * case.get("ga", 1) * case["gpus"],
            "training.precision": "bf16", "training.sharding": "fsdp" if shard else "ddp",
            "training.recompute": "full" if case.get("recompute") else "none",
-           "training.gradient_dtype": "fp32" if shard or ddp else "bf16",
+           "training.gradient_dtype": "bf16" if narrow else "fp32",
            "training.master_weights": shard or ddp,
            "training.reshard_after_forward": case.get("reshard", True)}
     row.update(("model." + k, v) for k, v in case["model"].items() if k not in NOT_OF_THE_MODEL)
@@ -58,6 +62,8 @@ def main():
             print("%s: left out: %s" % (case["name"], case.get("error")), file=sys.stderr)
         elif case.get("lora", {}).get("wide") and not case.get("autocast"):
             print("%s: left out: adapters whose products are in fp32" % case["name"], file=sys.stderr)
+        elif case.get("optimizer", "fused") != "fused" or case.get("clip"):
+            print("%s: left out: an update that is not fused, or clips gradients" % case["name"], file=sys.stderr)
         else:
             rows.append(run(case, a.gpu))
     columns = list(dict.fromkeys(k for row in rows for k in row if not k.startswith(("measured", "source"))))

@@ -7,14 +7,17 @@ models, one JSON line a case.  Optional: needs torch, transformers and GPUs; loa
 CASES.json is a list of maps: `name`; `model`, keys of a config.json with its model_type; `seq`;
 `mbs`, sequences a micro-batch and rank; and, where they differ from the default, `ga` (1)
 micro-batches a step; `shard` (true) FSDP2 around each layer, weights in fp32 and computation in
-bf16, or all of one rank in bf16; `ddp` (false) instead, weights in fp32 under autocast; `reshard` (true); `attention` (the library's choice);
+bf16, or all of one rank in bf16; `fsdp1` (false) FullyShardedDataParallel around each layer instead, by its defaults, with `reduce`
+("float32") the format of its reductions and `original` (true) its use_orig_params; `ddp` (false) instead, weights in fp32 under
+autocast; `reshard` (true); `attention` (the library's choice); `optimizer` ("fused"), or "foreach" or "loop"; `clip` (false) gradients to a norm of 1;
 `compile` (false) each layer; `recompute` (false) each layer; `lora`, a map of `rank`, `targets` (names
 of modules) and `wide` (false: adapters in bf16; true: in fp32, as PEFT has them), with `shard` false;
 `autocast` (false) to bf16; `trace` (false).
 
 A step is forward and backward of all micro-batches, the loss by the library, and a fused AdamW.
 `step_s` is the mean of steps one behind the other, `alone_s` the median of steps after a wait,
-`peak_bytes` what the allocator held at most, first steps included (DDP then lays its buckets anew). With `trace` and TRACES in the environment rank 0
+`peak_bytes` what the allocator held at most, first steps included (DDP then lays its buckets anew), `reserved_bytes` what it had taken from
+the GPU by then, and `retries` how often in the timed steps it gave all back to find room. With `trace` and TRACES in the environment rank 0
 writes TRACES/NAME.rank0.kineto.json.gz of one more step.
 """
 import datetime
@@ -28,7 +31,8 @@ import torch
 import torch.distributed as dist
 import transformers
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+from torch.distributed.fsdp import FullyShardedDataParallel, MixedPrecision, MixedPrecisionPolicy, fully_shard
+from torch.distributed.fsdp.wrap import ModuleWrapPolicy
 
 WARM, STEPS = 4, 8
 
@@ -44,10 +48,11 @@ def build(case, device):
     config = transformers.AutoConfig.for_model(keys.pop("model_type"), **keys)
     config.use_cache = False
     ddp = case.get("ddp", False)
-    shard = case.get("shard", True) and not ddp
+    flat = case.get("fsdp1", False)
+    shard = case.get("shard", True) and not ddp and not flat
     with torch.device(device):
         model = transformers.AutoModelForCausalLM.from_config(
-            config, dtype=torch.float32 if shard or ddp else torch.bfloat16,
+            config, dtype=torch.float32 if shard or ddp or flat else torch.bfloat16,
             **({"attn_implementation": case["attention"]} if "attention" in case else {}))
     model.train()
     if case.get("recompute"):
@@ -70,6 +75,12 @@ def build(case, device):
         for layer in layers:
             fully_shard(layer, **more)
         fully_shard(model, **more)
+    if flat:
+        model = FullyShardedDataParallel(
+            model, auto_wrap_policy=ModuleWrapPolicy({type(layers[0])}), device_id=device,
+            use_orig_params=case.get("original", True),
+            mixed_precision=MixedPrecision(param_dtype=torch.bfloat16, buffer_dtype=torch.bfloat16,
+                                           reduce_dtype=getattr(torch, case.get("reduce", "float32"))))
     if ddp:
         model = torch.nn.parallel.DistributedDataParallel(model, device_ids=[device.index],
                                                           gradient_as_bucket_view=True)
@@ -81,7 +92,8 @@ def measured(case, device):
     model, layers, config = build(case, device)
     parameters = sum(p.numel() for p in model.parameters())
     trained = [p for p in model.parameters() if p.requires_grad]
-    optimizer = torch.optim.AdamW(trained, lr=1e-5, fused=True)
+    kind = case.get("optimizer", "fused")
+    optimizer = torch.optim.AdamW(trained, lr=1e-5, fused=kind == "fused", foreach=kind == "foreach")
     context = torch.autocast("cuda", torch.bfloat16, enabled=case.get("autocast", case.get("ddp", False)))
     shape = (case["mbs"], case["seq"])
     x = torch.randint(0, config.vocab_size, shape, device=device)
@@ -93,6 +105,11 @@ def measured(case, device):
             with context:
                 loss = model(input_ids=x, labels=x).loss
             loss.backward()
+        if case.get("clip"):
+            if case.get("fsdp1"):
+                model.clip_grad_norm_(1.0)
+            else:
+                torch.nn.utils.clip_grad_norm_(trained, 1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
 
@@ -100,6 +117,7 @@ def measured(case, device):
     for _ in range(WARM):
         step()
     alone = []
+    tried = torch.cuda.memory_stats()["num_alloc_retries"]
     for _ in range(STEPS):
         torch.cuda.synchronize()
         dist.barrier()
@@ -113,14 +131,15 @@ def measured(case, device):
         step()
     torch.cuda.synchronize()
     behind = (time.perf_counter() - begun) / STEPS
-    peak = torch.cuda.max_memory_allocated()
+    peak, reserved = torch.cuda.max_memory_allocated(), torch.cuda.memory_reserved()
+    retries = torch.cuda.memory_stats()["num_alloc_retries"] - tried
     if case.get("trace") and "TRACES" in os.environ:
         record(case, step)
-    slowest = torch.tensor([sorted(alone)[STEPS // 2], behind, peak], dtype=torch.float64, device=device)
+    slowest = torch.tensor([sorted(alone)[STEPS // 2], behind, peak, reserved, retries], dtype=torch.float64, device=device)
     dist.all_reduce(slowest, op=dist.ReduceOp.MAX)
-    alone_s, step_s, peak = slowest.tolist()
+    alone_s, step_s, peak, reserved, retries = slowest.tolist()
     return {"parameters": parameters, "trained": sum(p.numel() for p in trained), "layers": layers, "step_s": step_s, "alone_s": alone_s,
-            "peak_bytes": int(peak), "attention_of": config._attn_implementation}
+            "peak_bytes": int(peak), "reserved_bytes": int(reserved), "retries": int(retries), "attention_of": config._attn_implementation}
 
 
 def record(case, step):
