@@ -192,7 +192,7 @@ static void no_step_is_shorter_than_its_bound(void **state)
 		hold(drawn(&mem), shelf, &t);
 		arena_release(&mem);
 		if (t.steps == FEW)
-			is_as_tight_as_ever(&t, 0.9332132, 0.7556085, 0.5310384);
+			is_as_tight_as_ever(&t, 0.9345496, 0.7556085, 0.5306677);
 	}
 	print_message("%d steps, %d bounded: %.3f of the step on average, at least "
 		      "%.3f; sketched %.3f\n",
