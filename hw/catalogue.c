@@ -116,8 +116,10 @@ static bool read_part(struct arena *mem, const struct node *map,
 	reader_bound(&r, "life_years", &part->life_years, 0, 100);
 	part->reach_m = read_number_or(&r, mem, "reach", DIM_M, 0);
 	part->bytes_per_s = read_number_or(&r, mem, "rate", DIM_BYTES_PER_S, 0);
-	if (read_has(&r, "modules"))
-		part->modules = read_bool(&r, "modules", true) ? 1 : 2;
+	if (read_has(&r, "modules")) {
+		part->takes_modules = read_bool(&r, "modules", true);
+		part->own_ends = !part->takes_modules;
+	}
 	part->longer = read_name(&r, "longer", "");
 	part->slower = read_name(&r, "slower", "");
 	part->twin = read_name(&r, "twin", "");
@@ -156,8 +158,10 @@ static void inherit(const struct node *map, const struct ft_part *was,
 		part->title = was->title;
 	if (!node_get(map, "class"))
 		part->part_class = was->part_class;
-	if (!node_get(map, "modules"))
-		part->modules = was->modules;
+	if (!node_get(map, "modules")) {
+		part->takes_modules = was->takes_modules;
+		part->own_ends = was->own_ends;
+	}
 	if (!node_get(map, "longer"))
 		part->longer = was->longer;
 	if (!node_get(map, "slower"))

@@ -288,8 +288,9 @@ static bool check_cables(const struct ft_cluster *c, const struct ft_mark *at,
 		bool copper = node ? f->copper_node : f->copper_leaf;
 		const char *end = node ? "node" : "leaf";
 
-		if (strncmp(l->role, "cables ", 7) || !l->part || !l->part->modules ||
-		    copper == (l->part->modules == 2) || !*f->optic_leaf_item)
+		if (strncmp(l->role, "cables ", 7) || !l->part ||
+		    !*f->optic_leaf_item ||
+		    !(copper ? l->part->takes_modules : l->part->own_ends))
 			continue;
 		return ft_fail(
 			err, at,

@@ -21,11 +21,17 @@ static int64_t in_a_rack(double n)
 	return n >= MOST_IN_A_RACK ? MOST_IN_A_RACK : n >= 1 ? (int64_t)n : 1;
 }
 
+/* Two units are kept free. */
+static double usable_units(const struct site *site)
+{
+	return site->racks.units - 2;
+}
+
 struct layout layout_of(const struct ft_cluster *c, const struct site *site,
 			double node_units, double node_w)
 {
 	const struct ft_topology *t = &c->topology;
-	int64_t by_units = in_a_rack((site->racks.units - 2) / node_units);
+	int64_t by_units = in_a_rack(usable_units(site) / node_units);
 	int64_t by_power = in_a_rack(site->racks.power_w / node_w);
 	struct layout l = { .site = site };
 
@@ -47,7 +53,7 @@ bool layout_holds(const struct ft_cluster *c, const struct site *site,
 
 	if (c->node->nodes_per_price_item > 1) /* comes in its own */
 		return true;
-	if (node_units > site->racks.units - 2)
+	if (node_units > usable_units(site))
 		return ft_fail(
 			err, &c->gpus_mark,
 			"%s of %.3g units does not fit a rack of %.3g, of which two "

@@ -3,17 +3,16 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/csv.h"
-#include "base/file.h"
 #include "base/arena.h"
 #include "base/csv.h"
+#include "base/file.h"
 #include "base/plain.h"
 #include "base/quantity.h"
+#include "reports/evidence.h"
 #include "reports/json.h"
 #include "reports/network_svg.h"
 #include "reports/prices.h"
 #include "reports/show.h"
-#include "reports/evidence.h"
 #include "reports/table.h"
 
 static double full_w(const struct ft_parts *p)

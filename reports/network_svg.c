@@ -5,8 +5,8 @@
 
 enum { WIDE = 640, STEP = 74, BOX = 40 };
 
-/* A row of boxes with what it is; how many are drawn. */
-static int layer(FILE *out, int y, int64_t count, const char *what)
+/* A row of boxes with what it is, and what follows that of several; how many are drawn. */
+static int layer(FILE *out, int y, int64_t count, const char *what, const char *plural)
 {
 	int shown = count < 8 ? (int)count : 8;
 
@@ -14,8 +14,8 @@ static int layer(FILE *out, int y, int64_t count, const char *what)
 		fprintf(out,
 			"<rect x=\"%d\" y=\"%d\" width=\"30\" height=\"%d\" rx=\"4\"/>",
 			20 + i * 44, y, BOX);
-	fprintf(out, "<text x=\"%d\" y=\"%d\">%" PRId64 " %s</text>\n", 30 + 8 * 44,
-		y + 25, count, what);
+	fprintf(out, "<text x=\"%d\" y=\"%d\">%" PRId64 " %s%s</text>\n", 30 + 8 * 44,
+		y + 25, count, what, count == 1 ? "" : plural);
 	return shown;
 }
 
@@ -29,8 +29,8 @@ static void cables(FILE *out, int y, int above, int below, int64_t count)
 				"stroke-width=\"0.5\"/>",
 				35 + i * 44, y + BOX, 35 + k * 44, y + STEP);
 	fprintf(out,
-		"<text x=\"%d\" y=\"%d\" opacity=\"0.8\">%" PRId64 " cables</text>\n",
-		30 + 8 * 44, y + BOX + 21, count);
+		"<text x=\"%d\" y=\"%d\" opacity=\"0.8\">%" PRId64 " cable%s</text>\n",
+		30 + 8 * 44, y + BOX + 21, count, count == 1 ? "" : "s");
 }
 
 /* What a file of its own needs; in a page the page's style says it. */
@@ -44,13 +44,13 @@ void network_svg(FILE *out, const struct ft_cluster *c, const char *said, bool a
 	const struct ft_topology *t = &c->topology;
 	const struct {
 		int64_t count, cables;
-		const char *what;
+		const char *what, *plural;
 	} all[] = {
-		{ t->top, t->cables_core_top, "top switches" },
-		{ t->core, t->cables_spine_core, "core switches" },
-		{ t->spine, t->cables_leaf_spine, "spine switches" },
-		{ t->leaf, t->cables_node_leaf, "leaf switches" },
-		{ c->nodes, 0, "nodes" },
+		{ t->top, t->cables_core_top, "top switch", "es" },
+		{ t->core, t->cables_spine_core, "core switch", "es" },
+		{ t->spine, t->cables_leaf_spine, "spine switch", "es" },
+		{ t->leaf, t->cables_node_leaf, "leaf switch", "es" },
+		{ c->nodes, 0, "node", "s" },
 	};
 	enum { ALL = sizeof(all) / sizeof(*all) };
 	int rows = 0, y = 6, above = 0;
@@ -69,7 +69,7 @@ void network_svg(FILE *out, const struct ft_cluster *c, const char *said, bool a
 
 		if (!all[i].count)
 			continue;
-		boxes = layer(out, y, all[i].count, all[i].what);
+		boxes = layer(out, y, all[i].count, all[i].what, all[i].plural);
 		if (above)
 			cables(out, y - STEP, above, boxes, between);
 		above = boxes;

@@ -158,6 +158,16 @@ static void read_kinds(struct reader *r, struct ft_layout_rules *l)
 		r, "context_parallel_lora", contexts, 3, (int)l->context_parallel);
 }
 
+/* A flat unit is used as it is gathered, and its gradients are joined, not packed in blocks. */
+static void check_flat(struct reader *r, const struct ft_layout_rules *l)
+{
+	if (!r->failed && l->flat_shards &&
+	    (l->fsdp_copy_out_bytes > 0 || l->table_block_bytes > 0))
+		reader_fail(r, "flat_shards",
+			    "copies nothing out and packs no blocks: it goes with "
+			    "fsdp_copy_out: 0 B and table_block: 0 B");
+}
+
 static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 			struct ft_error *err)
 {
@@ -198,6 +208,7 @@ static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 	l->scaled_gradients = read_bool(&r, "scaled_gradients", true);
 	l->scaled_in_pipeline = read_bool(&r, "scaled_in_pipeline", false);
 	read_copies(&r, l);
+	check_flat(&r, l);
 	l->optimizer_kernels = read_int(&r, "optimizer_kernels", 1, 100000, 8);
 	l->metrics = read_int(&r, "metrics", 0, 10, 0);
 	l->expert_imbalance = read_quantity(&r, "expert_imbalance", DIM_NONE, 1);

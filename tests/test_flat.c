@@ -116,6 +116,29 @@ static void shares_of_micro_batches_are_added(void **state)
 	drop(&p);
 }
 
+/* What stacks that are not flat have, and a flat one could not use. */
+static void copies_and_blocks_are_refused(void **state)
+{
+	static const char *const rest[] = { "fsdp_copy_out: 4 B",
+					    "table_block: 4 KiB" };
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct ft_error err;
+		char path[64];
+		FILE *f = fopen(own_path(path, "flat.yaml"), "w");
+
+		assert_non_null(f);
+		fprintf(f, "{extends: torch-2.11-fsdp1, title: x, layout: {%s}}",
+			rest[i]);
+		fclose(f);
+		assert_null(ft_stack_load(path, NULL, &err));
+		unlink(path);
+		assert_non_null(
+			strstr(err.text, "copies nothing out and packs no blocks"));
+	}
+}
+
 /* Gathers and reductions of one group are one communicator's, which runs one after the other in
  * the order of their launches, whatever FSDP's units are. */
 static void one_communicator_runs_one_collective_at_a_time(void **state)
@@ -178,6 +201,7 @@ int main(void)
 		cmocka_unit_test(narrow_reductions_widen_nothing),
 		cmocka_unit_test(a_rank_alone_joins_and_widens),
 		cmocka_unit_test(shares_of_micro_batches_are_added),
+		cmocka_unit_test(copies_and_blocks_are_refused),
 		cmocka_unit_test(one_communicator_runs_one_collective_at_a_time),
 		cmocka_unit_test(metrics_are_losses_once_more),
 	};

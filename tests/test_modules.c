@@ -1,36 +1,5 @@
 /* tests/test_modules.c - which optical modules stand at the ends of a NIC's links */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include "base/arena.h"
-#include "base/node.h"
-#include "foretoken/hw.h"
-
-static struct arena documents; /* clusters name what stands in them */
-
-static struct ft_cluster *load(const char *yaml, struct ft_error *err)
-{
-	struct node *node =
-		node_read_text(&documents, "test.yaml", yaml, strlen(yaml), err);
-
-	return node ? ft_cluster_load_rows(node, 0, err) : NULL;
-}
-
-static struct ft_cluster *good(const char *yaml)
-{
-	struct ft_error err;
-	struct ft_cluster *cluster = load(yaml, &err);
-
-	if (!cluster)
-		fail_msg("%s: %s", yaml, err.text);
-	return cluster;
-}
+#include "tests/clusters.h"
 
 /* In a role stand modules of one kind, so many. */
 static void modules_are(const struct ft_cluster *c, const char *role, const char *item,

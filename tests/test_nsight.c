@@ -2,19 +2,13 @@
  * tests/test_nsight.c - exports of Nsight Systems with rows that are drawn: each comes back as it was
  * written, one by one; and what is not read is told
  */
-#include <dirent.h>
 #include <math.h>
 
 #include <sqlite3.h>
 
 #include "foretoken/recorded.h"
+#include "tests/lost.h"
 #include "tests/scratch.h"
-
-#define ok_or_say(what, err) \
-	do { \
-		if (!(what)) \
-			fail_msg("%s", (err).text); \
-	} while (0)
 
 enum { DRAWS = 15, ROWS = 60, NS = 1000 };
 
@@ -255,18 +249,6 @@ static void rows_come_back(const struct drawn *d, const struct ft_recording *r)
 		times_are(d, &d->range[i], x->start, x->duration);
 		assert_string_equal(ft_recording_text(r, x->name), d->range[i].name);
 	}
-}
-
-static size_t open_files(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	size_t n = 0;
-
-	assert_non_null(d);
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
 }
 
 static void each_row_comes_back(void **state)

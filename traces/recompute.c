@@ -3,10 +3,12 @@
  *
  * full: the forward pass, of all layers or of as many as the plan says, dealt to the
  * stages, of each the first. Where the stack stops at what a backward reads last (PyTorch's
- * checkpoint since 2.1, a compiler that sees both passes), the MLP's last product and the sum behind it
- * do not run again: nobody reads them, unless a norm or a dropout stands behind, an adapter beside,
- * or the outputs are experts', whose weights' gradients do. selective: what the stack saves out of habit, or the modules that the
- * plan names. MaxText's names (out_proj, mlpwi, mlpwo) are of products; with them,
+ * checkpoint since 2.1, a compiler that sees both passes), the MLP's last product and the sum
+ * behind it do not run again: nobody reads them, unless a norm or a dropout stands behind, an
+ * adapter beside, or the outputs are experts', whose weights' gradients do.
+ *
+ * selective: what the stack saves out of habit, or the modules that the plan
+ * names. MaxText's names (out_proj, mlpwi, mlpwo) are of products; with them,
  * attention's core and the norms, which have no name to be saved by, run again too. What a
  * compiler makes again it makes if the backward needs it (docs.jax.dev, gradient-checkpointing):
  * the output of the MLP's second product only if a norm stands behind it.

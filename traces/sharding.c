@@ -4,11 +4,13 @@
  * fsdp: before a unit (a layer; the root: embedding, final norm, head) its shard
  * is cast and copied in, gathered, and copied out; behind its backward the
  * gradients are packed and reduce-scattered. At most one unit is gathered ahead.
- * Where a unit is one flat tensor (FullyShardedDataParallel) its shard is cast by one kernel, nothing is
- * copied out, and behind its backward the gradients are joined, widened to the format of the
- * reduction and divided by the ranks, a kernel each. These kernels are launched on streams of
- * high priority and leave nothing of the GPU to compute while they run, so they are put on its
- * stream. Source: recordings on two H100 (measurements/traces, h100-two-flat).
+ * Where a unit is one flat tensor (FullyShardedDataParallel) its shard is cast by one
+ * kernel, nothing is copied out, and behind its backward the gradients are joined, widened
+ * to the format of the reduction and divided by the ranks, a kernel each. These kernels are
+ * launched on streams of high priority and leave nothing of the GPU to compute while they
+ * run, so they are put on its stream. Source: recordings on two H100 (measurements/traces,
+ * h100-two-flat).
+ *
  * ddp, zero1, zero2: gradients of a bucket are reduced behind the layer that
  * completes it, and under zero1 the new weights are gathered after the update or,
  * in buckets, ahead of the next forward.
