@@ -1,7 +1,6 @@
 /* reports/html_plots.c - breakdown, reasons, tornado, scaling and cash for gnuplot */
 #include "reports/html_plots.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,88 +45,6 @@ char *plot_breakdown(struct plots *p, struct ft_error *err)
 			"'host'",
 			stacked),
 		err);
-}
-
-/* ---- roofline --------------------------------------------------------------------------- */
-
-enum { ROOF_ITEMS = 12 };
-
-/* The fastest format that the step's largest products can be in: the highest roof. */
-static double roof_flop_per_s(const struct ft_scenario *s)
-{
-	return s->cluster->gpu->peak_flop_per_s[s->plan->precision].value;
-}
-
-/* "down" of "down (wgrad)"; "" where an item before it is called so. */
-static const char *family(struct plots *p, const struct ft_run *run, size_t k)
-{
-	size_t len = strcspn(run->share[k].name, " ");
-
-	for (size_t i = 0; i < k; i++)
-		if (strcspn(run->share[i].name, " ") == len &&
-		    !memcmp(run->share[i].name, run->share[k].name, len))
-			return "";
-	return arena_text_n(p->mem, run->share[k].name, len);
-}
-
-/* A block of points for each scenario; names at the largest of the first. */
-static void roofline_rows(struct plots *p, FILE *out)
-{
-	fputs("# FLOP per byte, TFLOP/s, item\n", out);
-	for (size_t i = 0; i < p->a->n; i++) {
-		const struct ft_run *run = p->a->outcome[i].run;
-		int put = 0;
-
-		if (i)
-			fputs("\n\n", out);
-		for (size_t k = 0; k < run->n_shares && put < ROOF_ITEMS; k++) {
-			const struct ft_share *s = &run->share[k];
-
-			if (s->kind != FT_GEMM && s->kind != FT_ATTENTION)
-				continue;
-			fprintf(out, "%.6g %.6g %s\n", s->flop / s->bytes,
-				s->flop / s->time_s * 1e-12,
-				gnuplot_cell(p->mem, i ? "" : family(p, run, k)));
-			put++;
-		}
-	}
-}
-
-char *plot_roofline(struct plots *p, struct ft_error *err)
-{
-	const char *script =
-		"set logscale x\nset xlabel 'FLOP per byte'\n"
-		"set ylabel 'TFLOP/s'\nset xrange [30:20000]\nset yrange [0:*]\n"
-		"set key bottom right\nset samples 400\n"
-		"roof(x, peak, rate) = x * rate < peak ? x * rate : peak\n"
-		"plot ";
-	struct plot q;
-
-	if (!plot_begin(&q, p->mem, p->dir, "roofline", err))
-		return NULL;
-	roofline_rows(p, q.data.out);
-	for (size_t i = 0; i < p->a->n; i++) {
-		const struct ft_scenario *s = p->a->scenario[i];
-		const char *quoted = gnuplot_quote(p->mem, label(p, i), err);
-
-		if (!quoted) {
-			file_abandon(&q.data);
-			return NULL;
-		}
-		script = arena_printf(
-			p->mem,
-			"%s%sroof(x, %.9g, %.9g) ls %zu lw 1.5 notitle, dat index %zu using "
-			"1:2 with points ls %zu pt %zu ps 1 title %s",
-			script, i ? ", " : "", roof_flop_per_s(s) * 1e-12,
-			s->cluster->gpu->memory_bytes_per_s.value * 1e-12, i % 5 + 1, i,
-			i % 5 + 1, 5 + 2 * (i % 5), quoted);
-	}
-	script = arena_printf(
-		p->mem,
-		"%s, dat index 0 using 1:2:3 with labels left offset 0.6,0.5 "
-		"font ',10' notitle",
-		script);
-	return plot_draw(&q, script, err);
 }
 
 /* ---- reasons -------------------------------------------------------------------------- */

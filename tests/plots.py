@@ -83,7 +83,13 @@ def roofline():
         ideal = [x for x in a["items"] if x.get("roofline_s")]
         same(roof[1], max(x["flop"] / x["roofline_s"] for x in ideal) * 1e-12)
         same(roof[2], max(x["bytes"] / x["roofline_s"] for x in ideal) * 1e-12)
-        for (x, y, name), item in zip(block, items):
+        line, put = 0.045 * max(float(m[1]) for m in roofs), []
+        for x, y, _, at in sorted((row for row in block if row[2]), key=lambda row: float(row[1])):
+            x, y, at = float(x), float(y), float(at)
+            covered = [b for a, b in put if a < 2.5 * x and x < 2.5 * a]
+            same("%.6g" % at, max([y] + [b + line for b in covered]), 5)
+            put.append((x, at))
+        for (x, y, name, _), item in zip(block, items):
             same(x, item["flop"] / item["bytes"], 6)
             same(y, item["flop"] / item["time_s"] * 1e-12, 6)
             assert float(y) <= min(float(roof[1]), float(x) * float(roof[2])), (x, y)

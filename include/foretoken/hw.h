@@ -415,7 +415,7 @@ struct ft_part {
 	struct ft_number rack_units, life_years, carbon_kg;
 	struct ft_number reach_m, bytes_per_s; /* of optics: of all their ports */
 	const char *longer, *slower, *twin; /* reach; half the rate; twice the ports */
-	bool takes_modules, own_ends; /* of a cable; neither: not known */
+	bool takes_modules, own_ends;	    /* of a cable; neither: not known */
 };
 struct ft_part_line {
 	const char *item, *role; /* what price books call it; "leaf switch" */
