@@ -1,6 +1,8 @@
 # scripts/readme.sh PROGRAM - put the first answer and the accuracy tables into README.md and
 # docs/accuracy.md anew, and the numbers that README's text says (runs, odds at the best plans)
 #
+# Needs the tests to be built (make check-only), as two of them print the table of costs.
+#
 # What is between "<!-- NAME -->" and "<!-- end -->" is replaced by the command's output,
 # indented as code; of `make validate` without its tables over all files.
 set -eu
@@ -21,9 +23,14 @@ FORETOKEN=$f sh examples/01-first-answer/run.sh | fold -s -w 96 | awk '
 sh scripts/validate.sh "$f" none | cat -s |
 	awk -v RS= -v ORS='\n\n' '!/^all files, by/' >"$tmp/accuracy"
 sh scripts/by_stack.sh "$f" >"$tmp/by-stack"
+for t in parts published_costs; do
+	build/rel/tests/test_$t 2>/dev/null | sed -n 's/^# //p' | sed 's/ *$//'
+	echo
+done >"$tmp/costs"
+grep -q USD "$tmp/costs"
 fill() { # FILE
 	awk -v dir="$tmp" '
-		/^<!-- (first-answer|accuracy|by-stack) -->$/ {
+		/^<!-- (first-answer|accuracy|by-stack|costs) -->$/ {
 			print; print ""
 			file = dir "/" $2
 			while ((getline line < file) > 0) print (line == "" ? "" : "    " line)
