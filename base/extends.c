@@ -145,7 +145,11 @@ struct node *extends_value(struct arena *mem, const char *folder,
 		return extends_file(mem, folder, value->text, &value->mark, as, err);
 	if (!base || base->kind != NODE_SCALAR) {
 		ft_fail(err, &value->mark,
-			"should be a name, a path, or a map {extends: NAME, key: value}");
+			value->kind == NODE_MAP && !base && value->n ?
+				"has keys but does not name what they change; add "
+				"extends: NAME" :
+				"should be a name, a path, or a map {extends: NAME, "
+				"key: value}");
 		return NULL;
 	}
 	own = undotted(mem, value, err);
