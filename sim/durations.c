@@ -42,11 +42,13 @@ static double slowest_gpu(const struct ft_cluster *c)
 		       1;
 }
 
-static double stack_factor(const struct ft_stack *k, enum ft_work_kind kind)
+static double stack_factor(const struct job *s, enum ft_work_kind kind)
 {
+	const struct ft_stack *k = s->stack;
+
 	switch (kind) {
 	case FT_GEMM:
-		return k->gemm_factor.value;
+		return ft_stack_gemm(k, s->cluster->gpu->ccl_generation)->value;
 	case FT_ATTENTION:
 		return k->attention_factor.value;
 	default:
@@ -99,7 +101,7 @@ static bool compute_clocks(struct job *s, size_t i, double launches, struct cloc
 {
 	const struct ft_gpu *gpu = s->cluster->gpu;
 	struct ft_work w = s->graph->work[i];
-	double factor = stack_factor(s->stack, w.kind) * slowest_gpu(s->cluster);
+	double factor = stack_factor(s, w.kind) * slowest_gpu(s->cluster);
 	struct ft_prediction p;
 	double times = 1;
 

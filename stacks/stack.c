@@ -220,6 +220,29 @@ static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 	return reader_close(&r);
 }
 
+static bool read_gemm_on(const struct node *node, const struct ft_provenance *from,
+			 struct ft_stack *s, struct arena *mem, struct ft_error *err)
+{
+	struct reader r = reader_open(node, err);
+
+	r.from = from;
+	read_provenance(&r, mem);
+	for (size_t i = 0; node && node->kind == NODE_MAP && i < node->n; i++) {
+		struct ft_gemm_on *on = &s->gemm_on[s->n_gemm_on];
+
+		if (!strcmp(node->key[i], "provenance"))
+			continue;
+		if (s->n_gemm_on == FT_STACK_GENERATIONS)
+			return reader_fail(&r, node->key[i], "is one too many: at most %d",
+					   (int)FT_STACK_GENERATIONS);
+		on->generation = arena_text(mem, node->key[i]);
+		on->mark = node->key_mark[i];
+		on->factor = read_number(&r, mem, node->key[i], DIM_NONE);
+		s->n_gemm_on++;
+	}
+	return reader_close(&r);
+}
+
 static bool read_rates(const struct node *node, struct ft_stack *s, struct arena *mem,
 		       struct ft_error *err)
 {
@@ -238,6 +261,8 @@ static bool read_rates(const struct node *node, struct ft_stack *s, struct arena
 		return false;
 	s->gap_s = read_number_or(&r, mem, "gap", DIM_S, 0);
 	s->gemm_factor = read_number_or(&r, mem, "gemm", DIM_NONE, 1);
+	if (!read_gemm_on(read_node(&r, "gemm_by_generation"), r.from, s, mem, err))
+		return false;
 	s->attention_factor = read_number_or(&r, mem, "attention", DIM_NONE, 1);
 	s->memory_factor = read_number_or(&r, mem, "memory_bound", DIM_NONE, 1);
 	s->collective_factor = read_number_or(&r, mem, "collective", DIM_NONE, 1);
@@ -329,11 +354,50 @@ void ft_stack_free(struct ft_stack *stack)
 	arena_release(&mem);
 }
 
+const struct ft_number *ft_stack_gemm(const struct ft_stack *stack,
+				      const char *generation)
+{
+	for (size_t i = 0; i < stack->n_gemm_on; i++)
+		if (!strcmp(stack->gemm_on[i].generation, generation))
+			return &stack->gemm_on[i].factor;
+	return &stack->gemm_factor;
+}
+
 bool ft_stack_unfused(const struct ft_stack *stack, bool sinks, bool plain)
 {
 	return !strcmp(stack->layout.attention, "unfused") ||
 	       (stack->layout.plain_sinks && sinks) ||
 	       (stack->layout.model_classes && plain);
+}
+
+/* Does any of its libraries know GPUs of this generation? If none does, the word is wrong. */
+static bool is_generation(const struct ft_stack *stack, const struct ft_gemm_on *on,
+			  const struct ft_ccl *loaded, struct ft_error *err)
+{
+	bool known = ft_ccl_tuning(loaded, on->generation);
+
+	for (size_t i = 0; !known && i < stack->n_ccls; i++) {
+		struct ft_ccl *c = ft_ccl_load(stack->ccl[i], &stack->ccl_mark, err);
+
+		if (!c)
+			return false;
+		known = ft_ccl_tuning(c, on->generation);
+		ft_ccl_free(c);
+	}
+	return known || ft_fail(err, &on->mark,
+				"no communication library of the stack knows GPUs of "
+				"this generation");
+}
+
+static struct ft_ccl *found(const struct ft_stack *stack, struct ft_ccl *c,
+			    struct ft_error *err)
+{
+	for (size_t i = 0; c && i < stack->n_gemm_on; i++)
+		if (!is_generation(stack, &stack->gemm_on[i], c, err)) {
+			ft_ccl_free(c);
+			c = NULL;
+		}
+	return c;
 }
 
 struct ft_ccl *ft_stack_ccl(const struct ft_stack *stack, const char *generation,
@@ -343,7 +407,7 @@ struct ft_ccl *ft_stack_ccl(const struct ft_stack *stack, const char *generation
 		struct ft_ccl *c = ft_ccl_load(stack->ccl[i], &stack->ccl_mark, err);
 
 		if (!c || ft_ccl_tuning(c, generation))
-			return c;
+			return found(stack, c, err);
 		if (i + 1 == stack->n_ccls)
 			ft_ccl_unknown(c, generation, &stack->ccl_mark, err);
 		ft_ccl_free(c);

@@ -56,6 +56,8 @@ static struct ft_stack changed(const struct ft_stack *was,
 	for (int i = 0; i < FT_HOSTS; i++)
 		scale(&s.host_s[i], exp(ln_factor[0]));
 	scale(&s.gemm_factor, exp(ln_factor[1]));
+	for (size_t i = 0; i < s.n_gemm_on; i++)
+		scale(&s.gemm_on[i].factor, exp(ln_factor[1]));
 	scale(&s.attention_factor, exp(ln_factor[2]));
 	scale(&s.memory_factor, exp(ln_factor[3]));
 	scale(&s.collective_factor, exp(ln_factor[4]));
@@ -274,6 +276,11 @@ static void write_rates(FILE *out, const struct ft_stack *s,
 	for (int k = 1; k < FT_FIT_FACTORS; k++)
 		if (ln_factor[k] != 0)
 			fprintf(out, "  %s: %.4g\n", names[k], rate[k - 1]->value);
+	if (ln_factor[1] != 0 && now.n_gemm_on > 0)
+		fputs("  gemm_by_generation:\n", out);
+	for (size_t i = 0; ln_factor[1] != 0 && i < now.n_gemm_on; i++)
+		fprintf(out, "    %s: %.4g\n", now.gemm_on[i].generation,
+			now.gemm_on[i].factor.value);
 	if (ln_factor[0] == 0)
 		return;
 	fputs("  host:\n", out);

@@ -263,7 +263,7 @@ const char *ft_protocol_name(enum ft_protocol protocol);
 
 /* ---- Stack --------------------------------------------------------------- */
 
-enum { FT_STACK_CCLS = 4 };
+enum { FT_STACK_CCLS = 4, FT_STACK_GENERATIONS = 8 };
 
 #define FT_RUNS_ALL (~0U)
 
@@ -272,6 +272,14 @@ enum { FT_STACK_CCLS = 4 };
 struct ft_stack_has {
 	unsigned parallel, sharding;
 	bool predicted_tokens; /* does it train those ahead of the next (MTP)? */
+};
+
+/* What products take on GPUs of one generation instead: libraries of one year serve some better than
+ * others. */
+struct ft_gemm_on {
+	const char *generation; /* ccl_generation of the GPU's profile */
+	struct ft_number factor;
+	struct ft_mark mark;
 };
 
 struct ft_stack {
@@ -287,6 +295,8 @@ struct ft_stack {
 	struct ft_number host_s[FT_HOSTS];   /* seconds each */
 	struct ft_number host_crowding_frac; /* slower per further rank of a node */
 	struct ft_number gemm_factor;	     /* kernel time / the profile's time */
+	size_t n_gemm_on;		     /* the same on GPUs of one generation */
+	struct ft_gemm_on gemm_on[FT_STACK_GENERATIONS];
 	struct ft_number attention_factor;
 	struct ft_number memory_factor;
 	struct ft_number collective_factor;
@@ -304,6 +314,10 @@ void ft_stack_free(struct ft_stack *stack);
 /* Does its framework have this way to split a model (tp, pp, vpp, cp, ep, etp: the words of
  * training.parallel), or this sharding? */
 bool ft_stack_runs(const struct ft_stack *stack, const char *word);
+
+/* What products take on GPUs of this generation, over the time of the GPU's profile. */
+const struct ft_number *ft_stack_gemm(const struct ft_stack *stack,
+				      const char *generation);
 
 /* Does its attention write scores to memory and read them again? Of a model with sinks or without, and
  * of one whose class has plain attention. */
