@@ -233,7 +233,8 @@ static bool read_gemm_on(const struct node *node, const struct ft_provenance *fr
 		if (!strcmp(node->key[i], "provenance"))
 			continue;
 		if (s->n_gemm_on == FT_STACK_GENERATIONS)
-			return reader_fail(&r, node->key[i], "is one too many: at most %d",
+			return reader_fail(&r, node->key[i],
+					   "is one too many: at most %d",
 					   (int)FT_STACK_GENERATIONS);
 		on->generation = arena_text(mem, node->key[i]);
 		on->mark = node->key_mark[i];

@@ -95,7 +95,8 @@ static struct both alone(const struct ft_scenario *s, const struct ft_graph *g,
 	double gap = s->stack->gap_s.value > 0 ? s->stack->gap_s.value :
 						 c->gpu->launch_gap_s.value;
 	double times = w.kind == FT_MEMORY_BOUND ? fmax(1, launches_of(g, work)) : 1;
-	double factor = factor_of(s->stack, w.kind, c->gpu->ccl_generation) * slowest(c);
+	double factor =
+		factor_of(s->stack, w.kind, c->gpu->ccl_generation) * slowest(c);
 	struct ft_prediction p;
 	struct both t;
 	struct ft_error err;
