@@ -25,6 +25,21 @@ static const struct argp_option options[] = {
 	{ 0 },
 };
 
+/* Of two words of one key the last counts, so that a script can add to what it was given. */
+static void tell_twice(const struct words *set)
+{
+	for (size_t i = 0; i < set->n; i++)
+		for (size_t k = i + 1; k < set->n; k++) {
+			size_t key = strcspn(set->word[i], "=") + 1;
+
+			if (strncmp(set->word[i], set->word[k], key))
+				continue;
+			fprintf(stderr, "foretoken: %.*s is given twice: the last counts\n",
+				(int)key - 1, set->word[i]);
+			break;
+		}
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct shared *s = state->input;
@@ -49,6 +64,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		if (s->word.n < s->least)
 			argp_error(state, "%s %s is missing",
 				   s->word.n ? "one more" : "a", s->what);
+		if (!s->quiet)
+			tell_twice(&s->set);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;

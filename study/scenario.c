@@ -412,20 +412,6 @@ static bool set_one(struct arena *mem, struct node *root, const char *set,
 			      err);
 }
 
-/* Of two words with one key the first would do nothing. */
-static bool each_once(const char *const *sets, size_t n, struct ft_error *err)
-{
-	for (size_t i = 1; i < n; i++)
-		for (size_t k = 0; k < i; k++) {
-			size_t key = strcspn(sets[i], "=") + 1;
-
-			if (!strncmp(sets[i], sets[k], key))
-				return ft_fail(err, NULL, "%.*s is given twice",
-					       (int)key - 1, sets[i]);
-		}
-	return true;
-}
-
 #define NEW_SCENARIO "`foretoken new scenario` prints one"
 
 bool scenario_set(struct arena *mem, struct node *root, const char *const *sets,
@@ -439,8 +425,6 @@ bool scenario_set(struct arena *mem, struct node *root, const char *const *sets,
 		return ft_fail(err, &root->mark,
 			       "is a model's config.json; a scenario names it, as "
 			       "model: FILE; " NEW_SCENARIO);
-	if (!each_once(sets, n, err))
-		return false;
 	for (size_t i = 0; i < n; i++)
 		if (!set_one(mem, root, sets[i], err))
 			return false;

@@ -18,12 +18,22 @@ for n in 15 4194305 16.5 x -16 99999999999999999999; do
 	ok "--draws $n" wrong "draws: a whole number from 16 to 4194304" $f compare $a $a "--draws=$n"
 done
 ok "--draws 16" takes $f compare $a $a --draws=16
-# of two words with one key the first would do nothing
-ok "--set of a key twice" fails 1 "error: cluster.gpus is given twice" $f simulate "$a" --set cluster.gpus=16 --set cluster.gpus=8
-ok "--set of a key and of one below it" takes $f simulate "$a" --set 'training.parallel={}' --set training.parallel.tp=2
-ok "--set of two keys that begin alike" takes $f simulate "$a" --set training.recompute=full --set training.recompute_layers=1
-ok "--price of an item twice" fails 1 "error: --price server is given twice" $f bom "$a" --price server=1 --price server=2
-ok "--tokens twice" fails 1 "error: run.tokens is given twice" $f simulate "$a" --tokens 1e9 --tokens 1e9
+# of two words with one key the last counts, and a person is told so
+twice() { # WORDS SET...: says so once, and answers what the last alone does
+	words=$1 last=$2
+	shift 2
+	"$@" $last --json 2>"$tmp/e" | jq -S 'del(.command)' >"$tmp/o" && grep -qx "$words is given twice: the last counts\." "$tmp/e" &&
+		[ "$(wc -l <"$tmp/e")" = 1 ] && $f simulate "$a" $last --json | jq -S 'del(.command)' | cmp -s - "$tmp/o"
+}
+ok "--set of a key twice" twice cluster.gpus "--set cluster.gpus=16" $f simulate "$a" --set cluster.gpus=8
+ok "--price of an item twice" twice "--price server" "--price server=2" $f simulate "$a" --price server=1
+ok "--tokens twice" twice run.tokens "--tokens 2e9" $f simulate "$a" --tokens 1e9
+untold() {
+	"$@" 2>"$tmp/e" >"$tmp/o" && [ -s "$tmp/o" ] && [ ! -s "$tmp/e" ]
+}
+ok "not who is quiet" untold $f simulate "$a" --quiet --set cluster.gpus=8 --set cluster.gpus=16
+ok "a key and one below it are two" untold $f simulate "$a" --set 'training.parallel={}' --set training.parallel.tp=2
+ok "so are keys that begin alike" untold $f simulate "$a" --set training.recompute=full --set training.recompute_layers=1
 ok "a key of a node without a node" fails 1 "has keys but does not name what they change; add extends: NAME" $f simulate "$a" --set cluster.node.gpus=4
 ok "and with one" takes $f simulate "$a" --set cluster.node.extends=hgx-h100 --set cluster.node.gpus=4
 
