@@ -34,7 +34,8 @@ static void tell_twice(const struct words *set)
 
 			if (strncmp(set->word[i], set->word[k], key))
 				continue;
-			fprintf(stderr, "foretoken: %.*s is given twice: the last counts\n",
+			fprintf(stderr,
+				"foretoken: %.*s is given twice: the last counts\n",
 				(int)key - 1, set->word[i]);
 			break;
 		}

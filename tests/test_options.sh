@@ -22,7 +22,7 @@ ok "--draws 16" takes $f compare $a $a --draws=16
 twice() { # WORDS SET...: says so once, and answers what the last alone does
 	words=$1 last=$2
 	shift 2
-	"$@" $last --json 2>"$tmp/e" | jq -S 'del(.command)' >"$tmp/o" && grep -qx "$words is given twice: the last counts\." "$tmp/e" &&
+	"$@" $last --json 2>"$tmp/e" | jq -S 'del(.command)' >"$tmp/o" && grep -qxe "foretoken: $words is given twice: the last counts" "$tmp/e" &&
 		[ "$(wc -l <"$tmp/e")" = 1 ] && $f simulate "$a" $last --json | jq -S 'del(.command)' | cmp -s - "$tmp/o"
 }
 ok "--set of a key twice" twice cluster.gpus "--set cluster.gpus=16" $f simulate "$a" --set cluster.gpus=8
