@@ -26,7 +26,7 @@ twice() { # WORDS SET...: says so once, and answers what the last alone does
 		[ "$(wc -l <"$tmp/e")" = 1 ] && $f simulate "$a" $last --json | jq -S 'del(.command)' | cmp -s - "$tmp/o"
 }
 ok "--set of a key twice" twice cluster.gpus "--set cluster.gpus=16" $f simulate "$a" --set cluster.gpus=8
-ok "--price of an item twice" twice "--price server" "--price server=2" $f simulate "$a" --price server=1
+ok "--price of an item twice" twice "--price hgx-h100-server" "--price hgx-h100-server=250000" $f simulate "$a" --price hgx-h100-server=1
 ok "--tokens twice" twice run.tokens "--tokens 2e9" $f simulate "$a" --tokens 1e9
 untold() {
 	"$@" 2>"$tmp/e" >"$tmp/o" && [ -s "$tmp/o" ] && [ ! -s "$tmp/e" ]
