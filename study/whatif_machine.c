@@ -174,13 +174,16 @@ static void set_hosts(struct whatif *w)
 static const char *source_of(struct whatif *w, struct ft_error *err)
 {
 	const struct ft_recording *r = ft_replay_recording(w->asked->replay, 0);
+	const struct ft_mark at = { .file = ft_recording_file(r) };
 	const char *gpu = w->asked->from;
 
 	if (gpu)
 		return gpu;
 	gpu = ft_study_gpu_named(ft_recording_device(r));
-	if (!gpu)
-		ft_fail(err, &(struct ft_mark){ ft_recording_file(r), 0, 0 },
+	if (!gpu && !*ft_recording_device(r))
+		ft_fail(err, &at, "does not tell its device: name its GPU with --from");
+	else if (!gpu)
+		ft_fail(err, &at,
 			"there is no profile for its device '%.60s': name the nearest "
 			"with --from GPU",
 			ft_recording_device(r));
