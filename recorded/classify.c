@@ -189,6 +189,18 @@ static enum ft_rec_class by_signs(const struct sign *s, const char *name)
 	return s->is;
 }
 
+/* Neither a template's argument nor a parameter? Brackets are counted on the way. */
+static bool is_of_name(char c, int *angles, int *parens)
+{
+	if (c == '(' || c == ')')
+		*parens += c == '(' ? 1 : -1;
+	else if (!*parens && (c == '<' || c == '>'))
+		*angles += c == '<' ? 1 : -1;
+	else
+		return !*parens && !*angles;
+	return false;
+}
+
 /* "std::enable_if<(8 > 0), void>::type ns::(anonymous namespace)::k<T>(T*)": "ns::::k". Without template
  * arguments, parameters and what is returned; no name of C++ stays as it is. */
 static void function_of(const char *name, char *to, size_t size)
@@ -198,17 +210,17 @@ static void function_of(const char *name, char *to, size_t size)
 	size_t n = 0;
 
 	for (const char *c = name; *c && n + 1 < size; c++) {
-		if (!parens && text_begins_with(c, anonymous))
+		if (!parens && text_begins_with(c, anonymous)) {
 			c += sizeof(anonymous) - 2;
-		else if (*c == '(' && !parens && !angles)
+			continue;
+		}
+		if (*c == '(' && !parens && !angles)
 			break;
-		else if (*c == '(' || *c == ')')
-			parens += *c == '(' ? 1 : -1;
-		else if (!parens && (*c == '<' || *c == '>'))
-			angles += *c == '<' ? 1 : -1;
-		else if (!parens && !angles && *c == ' ')
+		if (!is_of_name(*c, &angles, &parens))
+			continue;
+		if (*c == ' ')
 			n = 0;
-		else if (!parens && !angles)
+		else
 			to[n++] = *c;
 	}
 	to[n] = '\0';
