@@ -209,6 +209,11 @@ bool machines_load(struct whatif *w, struct ft_error *err)
 		 w->to.scenario->cluster->topology.tiers ?
 			 w->to.scenario->cluster->fabric->name :
 			 w->to.scenario->cluster->node->scale_up);
+	if (q->fabric && strcmp(q->fabric, "none") &&
+	    !w->to.scenario->cluster->topology.tiers)
+		whatif_note(w,
+			    "%s joins all %lld ranks: the fabric %s carries nothing.",
+			    a->fabric, (long long)a->ranks, q->fabric);
 	a->gpus = w->to.scenario->cluster->gpus;
 	if (w->to.scenario->cluster->ranks / w->to.gpu->ranks_per_gpu !=
 	    (a->ranks + w->to.gpu->ranks_per_gpu - 1) / w->to.gpu->ranks_per_gpu)
