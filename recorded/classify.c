@@ -4,7 +4,9 @@
  *
  * The tables are searched in order and the first word that occurs decides, the
  * kernel's name before the operator's: an operator may launch kernels of several
- * kinds. What lies in an optimizer's annotation and moves memory is the optimizer's.
+ * kinds. A function's own name comes before its namespaces, and these before its template
+ * arguments and parameters, whose types tell little (cutlass::bfloat16_t). What lies in an
+ * optimizer's annotation and moves memory is the optimizer's.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +19,8 @@ struct sign {
 	enum ft_rec_class is;
 };
 
-/* CUDA's libraries, ROCm's, Triton's and those of inference engines. */
-static const struct sign of_kernels[] = {
+/* Words that decide wherever in a name they stand. */
+static const struct sign of_all[] = {
 	{ "foretoken::gemm", FT_REC_GEMM }, /* of our own timelines */
 	{ "foretoken::attention", FT_REC_ATTENTION },
 	{ "foretoken::memory", FT_REC_MEMORY },
@@ -43,6 +45,11 @@ static const struct sign of_kernels[] = {
 	{ "FusedOptimizer", FT_REC_OPTIMIZER },
 	{ "kOptimizer", FT_REC_OPTIMIZER },
 	{ "multi_tensor_apply_kernel_sgd", FT_REC_OPTIMIZER },
+	{ NULL, FT_REC_OTHER },
+};
+
+/* CUDA's libraries, ROCm's, Triton's and those of inference engines. */
+static const struct sign of_kernels[] = {
 	{ "reshape_and_cache", FT_REC_MEMORY },
 	{ "cudnn_bn", FT_REC_MEMORY },
 	{ "bn_fw", FT_REC_MEMORY },
@@ -57,6 +64,8 @@ static const struct sign of_kernels[] = {
 	{ "attention", FT_REC_ATTENTION },
 	{ "Attention", FT_REC_ATTENTION },
 	{ "AttnForward", FT_REC_ATTENTION },
+	{ "PagedKV", FT_REC_ATTENTION },
+	{ "RaggedKV", FT_REC_ATTENTION },
 	{ "mla_", FT_REC_ATTENTION },
 	{ "bwd_kernel_dk_dv", FT_REC_ATTENTION },
 	{ "bwd_kernel_dq", FT_REC_ATTENTION },
@@ -91,6 +100,7 @@ static const struct sign of_kernels[] = {
 	{ "naive_conv", FT_REC_GEMM },
 	{ "implicit_convolve", FT_REC_GEMM },
 	{ "conv2d", FT_REC_GEMM },
+	{ "Convert", FT_REC_MEMORY },
 	{ "Conv", FT_REC_GEMM },
 	{ "gridwise_gen", FT_REC_GEMM },
 	{ "at::native", FT_REC_MEMORY },
@@ -129,6 +139,8 @@ static const struct sign of_kernels[] = {
 	{ "moe::dev", FT_REC_MEMORY },
 	{ "moe_align", FT_REC_MEMORY },
 	{ "topk", FT_REC_MEMORY },
+	{ "TopK", FT_REC_MEMORY },
+	{ "Sampling", FT_REC_MEMORY },
 	{ "embedding", FT_REC_MEMORY },
 	{ "cross_entropy", FT_REC_MEMORY },
 	{ "SubTensorOp", FT_REC_MEMORY },
@@ -177,19 +189,76 @@ static enum ft_rec_class by_signs(const struct sign *s, const char *name)
 	return s->is;
 }
 
+/* Neither a template's argument nor a parameter? Brackets are counted on the way. */
+static bool is_of_name(char c, int *angles, int *parens)
+{
+	if (c == '(' || c == ')')
+		*parens += c == '(' ? 1 : -1;
+	else if (!*parens && (c == '<' || c == '>'))
+		*angles += c == '<' ? 1 : -1;
+	else
+		return !*parens && !*angles;
+	return false;
+}
+
+/* "std::enable_if<(8 > 0), void>::type ns::(anonymous namespace)::k<T>(T*)": "ns::::k". Without template
+ * arguments, parameters and what is returned; no name of C++ stays as it is. */
+static void function_of(const char *name, char *to, size_t size)
+{
+	static const char anonymous[] = "(anonymous namespace)";
+	int angles = 0, parens = 0;
+	size_t n = 0;
+
+	for (const char *c = name; *c && n + 1 < size; c++) {
+		if (!parens && text_begins_with(c, anonymous)) {
+			c += sizeof(anonymous) - 2;
+			continue;
+		}
+		if (*c == '(' && !parens && !angles)
+			break;
+		if (!is_of_name(*c, &angles, &parens))
+			continue;
+		if (*c == ' ')
+			n = 0;
+		else
+			to[n++] = *c;
+	}
+	to[n] = '\0';
+}
+
+/* Wrappers of CUTLASS are named after nothing that they do. */
+static enum ft_rec_class by_name(const char *name)
+{
+	enum { LONGEST = 512 };
+	char function[LONGEST];
+	const char *own = function, *next;
+	enum ft_rec_class c = by_signs(of_all, name);
+
+	function_of(name, function, sizeof(function));
+	while ((next = strstr(own, "::")))
+		own = next + 2;
+	if (c == FT_REC_OTHER)
+		c = by_signs(of_kernels, own);
+	if (c == FT_REC_OTHER && !text_begins_with(function, "cutlass::"))
+		c = by_signs(of_kernels, function);
+	return c == FT_REC_OTHER ? by_signs(of_kernels, name) : c;
+}
+
 /* Names are few and operations many: each name is looked at once. */
 struct judged {
 	uint8_t *kernel, *operator; /* by text: class + 1; 0: not yet */
 };
 
 static enum ft_rec_class judge(const struct ft_recording *r, uint8_t *known,
-			       const struct sign *signs, int32_t name)
+			       bool operator, int32_t name)
 {
+	const char *text = ft_recording_text(r, name);
+
 	if (name == FT_REC_NONE)
 		return FT_REC_OTHER;
 	if (!known[name])
-		known[name] =
-			(uint8_t)(1 + by_signs(signs, ft_recording_text(r, name)));
+		known[name] = (uint8_t)(1 + (operator? by_signs(of_operators, text) :
+						       by_name(text)));
 	return (enum ft_rec_class)(known[name] - 1);
 }
 
@@ -272,10 +341,10 @@ static enum ft_rec_class class_of(const struct ft_recording *r, struct judged *k
 	    FT_REC_COLLECTIVE) /* the file says so, whatever its name */
 		return FT_REC_COLLECTIVE;
 	if (o)
-		by_operator = judge(r, known->operator, of_operators, o->name);
+		by_operator = judge(r, known->operator, true, o->name);
 	if (by_operator == FT_REC_COLLECTIVE)
 		return FT_REC_COLLECTIVE;
-	c = judge(r, known->kernel, of_kernels, op->name);
+	c = judge(r, known->kernel, false, op->name);
 	return c == FT_REC_OTHER ? by_operator : c;
 }
 

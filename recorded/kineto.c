@@ -200,6 +200,11 @@ static int on_start_array(void *context)
 {
 	struct reader *k = context;
 
+	if (!k->depth) {
+		k->section =
+			EVENTS; /* a list of events alone, as Chrome takes it, too */
+		k->depth = 1;
+	}
 	if (++k->depth > LIMIT_TRACE_DEPTH)
 		return reader_stop(k, "is nested too deeply");
 	if (k->section == EVENTS && k->depth == 2)

@@ -14,7 +14,8 @@
 
 #include "recorded/replay.h"
 
-static const ft_ps CLOCK_PS = 10000000; /* what clocks may be apart */
+static const ft_ps CLOCK_PS = 10000000;	  /* what clocks may be apart */
+static const ft_ps APART_PS = 1000000000; /* no drift of clocks within a recording */
 
 /* One collective of one rank, to be sorted. */
 struct seen {
@@ -309,6 +310,45 @@ static struct span *spans_of(const struct ft_replay *p, struct arena *scratch)
 	return s;
 }
 
+/* No rank is done with these before the last one has begun. */
+static bool needs_all(const struct ft_recording *r, size_t op)
+{
+	enum ft_collective c = ft_recording_collective(r, op_of(r, op))->op;
+
+	return c == FT_ALL_REDUCE || c == FT_ALL_GATHER || c == FT_REDUCE_SCATTER ||
+	       c == FT_ALL_TO_ALL;
+}
+
+/* Recordings of two jobs, or of different steps, may have collectives of the same names and
+ * sizes; but then some end on one rank before they begin on the other, however clocks are set. */
+static bool meetings_fit(const struct ft_replay *p, struct arena *scratch,
+			 struct ft_error *err)
+{
+	const struct span *s = spans_of(p, scratch);
+
+	for (size_t k = 1; k < p->n_ranks; k++) {
+		const struct ft_recording *r = p->rank[k].r;
+		size_t n = 0, not = 0;
+
+		for (size_t i = 0; i < r->op.n; i++) {
+			int32_t m = p->rank[k].meeting[i];
+
+			if (m == FT_REC_NONE || !needs_all(r, i))
+				continue;
+			n++;
+			not += s[m].last_begin > s[m].first_end + APART_PS;
+		}
+		if (4 * not > n)
+			return ft_fail(
+				err, &(struct ft_mark){ .file = r->file },
+				"%zu of %zu collectives that it shares with the other "
+				"recordings end on one rank before they begin on "
+				"another: give recordings of the same steps of one job",
+				not, n);
+	}
+	return true;
+}
+
 static void part_buffered(struct ft_replay *p, struct arena *scratch)
 {
 	const struct span *s = spans_of(p, scratch);
@@ -358,42 +398,14 @@ static size_t transfers(const struct ft_recording *r)
 	return n;
 }
 
-/* Collectives of other steps would meet. */
-static bool begin_alike(const struct ft_replay *p, struct ft_error *err)
-{
-	const struct ft_recording *a = p->rank[0].r;
-
-	for (size_t i = 1; i < p->n_ranks; i++) {
-		const struct ft_recording *b = p->rank[i].r;
-
-		if (a->step[0].marked && b->step[0].marked &&
-		    strcmp(ft_recording_text(a, a->step[0].name),
-			   ft_recording_text(b, b->step[0].name)))
-			return ft_fail(err, &(struct ft_mark){ .file = b->file },
-				       "begins with %.60s, and %.100s with %.60s: give "
-				       "recordings of the same steps",
-				       ft_recording_text(b, b->step[0].name), a->file,
-				       ft_recording_text(a, a->step[0].name));
-	}
-	return true;
-}
-
 bool ranks_meet(struct ft_replay *p, struct ft_error *err)
 {
 	struct arena scratch = { 0 };
 	struct seen *s;
 	size_t n = 0, most = 0;
+	bool fit;
 
-	for (size_t i = 0; i < p->n_ranks; i++)
-		for (size_t j = 0; j < i; j++)
-			if (p->rank[i].r->rank == p->rank[j].r->rank)
-				return ft_fail(
-					err,
-					&(struct ft_mark){ p->rank[i].r->file, 0, 0 },
-					"is rank %lld, and so is %.100s",
-					(long long)p->rank[i].r->rank,
-					p->rank[j].r->file);
-	if (!begin_alike(p, err))
+	if (!ranks_alike(p, err))
 		return false;
 	for (size_t i = 0; i < p->n_ranks; i++)
 		most += transfers(p->rank[i].r);
@@ -410,10 +422,11 @@ bool ranks_meet(struct ft_replay *p, struct ft_error *err)
 	}
 	part(p);
 	align_all(p, &scratch);
+	fit = meetings_fit(p, &scratch, err);
 	part_buffered(p, &scratch);
 	count(p);
 	arena_release(&scratch);
-	return true;
+	return fit;
 }
 
 size_t transfers_untold(const struct ft_replay *p)

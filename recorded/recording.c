@@ -175,6 +175,17 @@ void ft_recording_free(struct ft_recording *r)
 	arena_release(&mem);
 }
 
+/* The map of a trace; or a list of events alone, the first of which has a phase. */
+static bool looks_like_trace(const char *text)
+{
+	text += strspn(text, " \t\r\n");
+	if (*text == '[')
+		return text[1 + strspn(text + 1, " \t\r\n")] == '{' &&
+		       strstr(text, "\"ph\"");
+	return *text == '{' &&
+	       (strstr(text, "\"traceEvents\"") || strstr(text, "\"schemaVersion\""));
+}
+
 bool ft_recording_is(const char *path)
 {
 	enum { LOOK = 65536 };
@@ -186,10 +197,7 @@ bool ft_recording_is(const char *path)
 		   !memcmp(text, sqlite_magic, sizeof(sqlite_magic))) ||
 		  (n > 3 && (!memcmp(text, "\x1f\x8b", 2) ||
 			     !memcmp(text, "\x28\xb5\x2f\xfd", 4))) ||
-		  (n && is_chakra(path)) ||
-		  (n && text[strspn(text, " \t\r\n")] == '{' &&
-		   (strstr(text, "\"traceEvents\"") ||
-		    strstr(text, "\"schemaVersion\"")));
+		  (n && is_chakra(path)) || (n && looks_like_trace(text));
 
 	if (f)
 		fclose(f);

@@ -108,6 +108,10 @@ bool marks_cut(const struct ft_recording *r);
 /* recorded/layers.c: the stream on which products and attention run longest. */
 int16_t busiest_stream(const struct ft_recording *r, struct arena *scratch);
 
+/* recorded/alike.c: can the recordings be of one job? */
+bool ranks_alike(const struct ft_replay *p, struct ft_error *err)
+	__attribute__((warn_unused_result));
+
 /* Collectives that all ranks given recorded; before edges are made. */
 bool ranks_meet(struct ft_replay *p, struct ft_error *err)
 	__attribute__((warn_unused_result));

@@ -174,13 +174,16 @@ static void set_hosts(struct whatif *w)
 static const char *source_of(struct whatif *w, struct ft_error *err)
 {
 	const struct ft_recording *r = ft_replay_recording(w->asked->replay, 0);
+	const struct ft_mark at = { .file = ft_recording_file(r) };
 	const char *gpu = w->asked->from;
 
 	if (gpu)
 		return gpu;
 	gpu = ft_study_gpu_named(ft_recording_device(r));
-	if (!gpu)
-		ft_fail(err, &(struct ft_mark){ ft_recording_file(r), 0, 0 },
+	if (!gpu && !*ft_recording_device(r))
+		ft_fail(err, &at, "does not tell its device: name its GPU with --from");
+	else if (!gpu)
+		ft_fail(err, &at,
 			"there is no profile for its device '%.60s': name the nearest "
 			"with --from GPU",
 			ft_recording_device(r));
@@ -206,6 +209,11 @@ bool machines_load(struct whatif *w, struct ft_error *err)
 		 w->to.scenario->cluster->topology.tiers ?
 			 w->to.scenario->cluster->fabric->name :
 			 w->to.scenario->cluster->node->scale_up);
+	if (q->fabric && strcmp(q->fabric, "none") &&
+	    !w->to.scenario->cluster->topology.tiers)
+		whatif_note(w,
+			    "%s joins all %lld ranks: the fabric %s carries nothing.",
+			    a->fabric, (long long)a->ranks, q->fabric);
 	a->gpus = w->to.scenario->cluster->gpus;
 	if (w->to.scenario->cluster->ranks / w->to.gpu->ranks_per_gpu !=
 	    (a->ranks + w->to.gpu->ranks_per_gpu - 1) / w->to.gpu->ranks_per_gpu)

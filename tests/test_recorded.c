@@ -48,7 +48,10 @@ static void what_is_no_trace_is_refused_in_words(void **state)
 	(void)state;
 	refused("", "ends in the middle");
 	refused("{}", "lacks 'traceEvents'");
-	refused("[1, 2]", "lacks 'traceEvents'");
+	refused("[1, 2]", "holds no kernels");
+	refused("7", "lacks 'traceEvents'");
+	refused("[[[{\"ph\":\"X\",\"cat\":\"kernel\",\"ts\":1,\"dur\":1}]]]",
+		"holds no kernels");
 	refused("{\"traceEvents\":[]}", "holds no kernels");
 	refused("{\"traceEvents\":[{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k\","
 		"\"ts\":1,\"dur\":1,\"args\":{\"stream\":7}},",
@@ -63,6 +66,26 @@ static void what_is_no_trace_is_refused_in_words(void **state)
 	refused("{\"traceEvents\":[}", "parse error");
 	refused("\x1f\x8b\x07 no gzip at all, whatever it begins with", "damaged");
 	refused("\x28\xb5\x2f\xfd no zstd", "damaged");
+}
+
+/* As Chrome takes it, too: no device and no rank are told. */
+static void a_list_of_events_is_read(void **state)
+{
+	struct ft_recording *r =
+		read_text("[{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"gemm\","
+			  "\"pid\":0,\"tid\":7,\"ts\":4,\"dur\":2,\"args\":{"
+			  "\"stream\":7,\"grid\":[1,1,1],\"deep\":{\"a\":[{}]}}},\n"
+			  "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"attn_fwd\","
+			  "\"pid\":0,\"tid\":7,\"ts\":9,\"dur\":3,\"args\":{"
+			  "\"stream\":7}}]");
+
+	(void)state;
+	assert_int_equal(ft_recording_ops(r), 2);
+	assert_int_equal(ft_recording_op(r, 1)->start, 5000000);
+	assert_int_equal(ft_recording_op(r, 1)->rec_class, FT_REC_ATTENTION);
+	assert_string_equal(ft_recording_device(r), "");
+	assert_int_equal(ft_recording_rank(r), FT_REC_NONE);
+	ft_recording_free(r);
 }
 
 static void a_deep_document_is_refused(void **state)
@@ -415,6 +438,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(times_are_exact_and_begin_at_0),
 		cmocka_unit_test(what_is_no_trace_is_refused_in_words),
+		cmocka_unit_test(a_list_of_events_is_read),
 		cmocka_unit_test(a_deep_document_is_refused),
 		cmocka_unit_test(a_negative_duration_is_repaired_and_told),
 		cmocka_unit_test(hostile_names_stay_names),

@@ -67,11 +67,25 @@ static void objects_are_by_their_key(void **state)
 	assert_false(IS("a", "", 2 * LOOK));
 }
 
+/* A list of events alone, which Chrome takes, too. */
+static void lists_are_by_their_first_event(void **state)
+{
+	(void)state;
+	for (size_t spaces = 0; spaces < 9; spaces++) {
+		assert_true(IS("a", "[{\"ph\": \"X\"}]", spaces));
+		assert_true(IS("a", "[\n {\"name\": \"k\", \"ph\": \"X\"}", spaces));
+		assert_false(IS("a", "[]", spaces));
+		assert_false(IS("a", "[1, {\"ph\": \"X\"}]", spaces));
+		assert_false(IS("a", "[{\"name\": \"k\"}]", spaces));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(packed_files_and_databases_are),
 		cmocka_unit_test(objects_are_by_their_key),
+		cmocka_unit_test(lists_are_by_their_first_event),
 	};
 
 	return cmocka_run_group_tests_name("recorded/recording", tests, NULL, NULL);

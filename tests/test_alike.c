@@ -1,0 +1,126 @@
+/* tests/test_alike.c - recordings that are not of the same steps of one job are refused, in words */
+#include "tests/made_recording.h"
+
+/* Both are freed; made with the same words but "rank". */
+static void refused(struct ft_recording *a, struct ft_recording *b, const char *why)
+{
+	const struct ft_recording *both[2] = { a, b };
+	struct ft_error err;
+	struct ft_replay *p = ft_replay_build(both, 2, &err);
+
+	if (p)
+		fail_msg("taken, though '%s'", why);
+	if (!strstr(err.text, why))
+		fail_msg("said '%s', not '%s'", err.text, why);
+	ft_recording_free(a);
+	ft_recording_free(b);
+}
+
+static void taken(struct ft_recording *a, struct ft_recording *b)
+{
+	const struct ft_recording *both[2] = { a, b };
+	struct ft_error err;
+	struct ft_replay *p = ft_replay_build(both, 2, &err);
+
+	ok_or_say(p, err);
+	ft_replay_free(p);
+	ft_recording_free(a);
+	ft_recording_free(b);
+}
+
+/* Eight all-reduces, one each `every` us; those from `moved` on come so much later. */
+static struct made reduces(int rank, double every, int moved, double later)
+{
+	struct made m = begin(rank);
+
+	for (int i = 0; i < 8; i++) {
+		double at = 100 + every * i + (i >= moved ? later : 0);
+
+		call(&m, "cudaLaunchKernel", 1 + i, at - 20, 5);
+		kernel(&m, "ncclDevKernel_AllReduce", 1 + i, 20, at, 50);
+	}
+	return m;
+}
+
+static struct ft_recording *reducing(int rank, double every, int moved, double later)
+{
+	struct made m = reduces(rank, every, moved, later);
+
+	return end(&m);
+}
+
+/* The clocks of a job's ranks may be apart, and may drift; a rank may come late. */
+static void ranks_of_one_job_are_taken(void **state)
+{
+	(void)state;
+	taken(reducing(0, 5000, 8, 0), reducing(1, 5000, 8, 0));
+	taken(reducing(0, 5000, 8, 0), reducing(1, 5000, 0, 70000));
+	taken(reducing(0, 5000, 8, 0), reducing(1, 5100, 8, 0));
+	taken(reducing(0, 5000, 8, 0), reducing(1, 5000, 7, 9000));
+}
+
+/* Of two jobs with the same collectives no clock makes all of them overlap. */
+static void two_jobs_are_not_one(void **state)
+{
+	(void)state;
+	refused(reducing(0, 5000, 8, 0), reducing(1, 7000, 8, 0),
+		"end on one rank before they begin on another");
+	refused(reducing(0, 5000, 8, 0), reducing(1, 5000, 5, 9000), "3 of 8");
+}
+
+static struct ft_recording *alone(const char *rank)
+{
+	char text[512];
+
+	snprintf(
+		text, sizeof(text),
+		"{%s\"traceEvents\":[{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"gemm\","
+		"\"pid\":0,\"tid\":7,\"ts\":10,\"dur\":5,\"args\":{\"stream\":7}}]}",
+		rank);
+	return read_text(text);
+}
+
+static void what_they_say_of_themselves_must_fit(void **state)
+{
+	static const char two[] = "\"distributedInfo\":{\"rank\":1,\"world_size\":2},",
+			  eight[] =
+				  "\"distributedInfo\":{\"rank\":0,\"world_size\":8},",
+			  untold[] = "\"distributedInfo\":{\"rank\":0},";
+
+	(void)state;
+	refused(alone(""), alone(""), "does not tell its rank, nor does");
+	refused(alone(eight), alone(two), "is of a job of 2 ranks, and");
+	refused(alone(eight), alone(untold), "is rank 0, and so is");
+	taken(alone(untold), alone(two));
+	taken(alone(""), alone(two));
+}
+
+/* A recording of many steps stands beside none that is of one. */
+static void steps_must_be_the_same(void **state)
+{
+	static const char step[] = "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":"
+				   "\"ProfilerStep#%d\",\"pid\":1,\"tid\":1,\"ts\":%d,"
+				   "\"dur\":15000},\n";
+	struct made many = reduces(0, 5000, 8, 0), one_step = reduces(0, 5000, 8, 0);
+
+	(void)state;
+	add(&many, step, 3, 50);
+	add(&many, step, 4, 15100);
+	refused(end(&many), reducing(1, 5000, 8, 0), "as many steps (1) as");
+	add(&one_step, step, 3, 50);
+	taken(end(&one_step), reducing(1, 5000, 8, 0));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(ranks_of_one_job_are_taken),
+		cmocka_unit_test(two_jobs_are_not_one),
+		cmocka_unit_test(what_they_say_of_themselves_must_fit),
+		cmocka_unit_test(steps_must_be_the_same),
+	};
+	int failed = cmocka_run_group_tests_name("recorded/alike", tests, NULL, NULL);
+
+	unlink(made_path());
+	return failed;
+}
