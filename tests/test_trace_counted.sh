@@ -7,4 +7,12 @@ qwen3moe8L-ep1-s4096-b1 two-8b4L-pp2-zbv 8b16L-tp2-s4096-b1-eager"
 for step in $steps; do
 	ok "added up, $step is what the profiler wrote" python3 tests/recorded.py $f measurements/traces/h100-$step.rank0.kineto.json.gz
 done
+# where nothing begins before what it waits for has ended: GOAL knows no time below 0
+as_goal() {
+	file=measurements/traces/h100-$1.rank0.kineto.json.gz
+	$f trace export "$file" --goal "$tmp/s.goal" >"$tmp/o" && python3 tests/goal_recorded.py "$tmp/s.goal" "$file"
+}
+for step in two-8b4L-pp2-zbv 8b16L-tp2-s4096-b1-eager qwen3moe8L-ep1-s4096-b1; do
+	ok "$step as GOAL: each statement ends as a call or an operation does" as_goal $step
+done
 finish
