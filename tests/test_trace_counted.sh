@@ -15,4 +15,12 @@ as_goal() {
 for step in two-8b4L-pp2-zbv 8b16L-tp2-s4096-b1-eager qwen3moe8L-ep1-s4096-b1; do
 	ok "$step as GOAL: each statement ends as a call or an operation does" as_goal $step
 done
+imported() { # its cells, counted from the events
+	file=measurements/traces/h100-$1.rank0.kineto.json.gz
+	rm -f "$tmp/s.db"
+	$f calibrate import --store "$tmp/s.db" --format kineto "$file" && python3 tests/imported.py "$tmp/s.db" "$file"
+}
+for step in 8b4L-fsdp2-s4096-b1-eager 8b4L-fsdp2-s4096-b1-eager-shapes mixtral4L-ep2-s4096-b1; do
+	ok "cells of $step are its kernels, calls and collectives" imported $step
+done
 finish
