@@ -29,6 +29,7 @@ def quantile(times, q):
 def cell_is(cell, times):
     times = sorted(times)
     assert cell["reps"] == len(times) and cell["in_step"] == 1 and cell["status"] == "ok", (dict(cell), len(times))
+    assert all(cell[k] == -1 for k in ("relative_error", "clock_mhz", "power_w", "temperature_c")), dict(cell) # not told
     for key, q in (("time_us", 0.5), ("p10_us", 0.1), ("p90_us", 0.9)):
         assert abs(cell[key] - quantile(times, q)) < 1e-6 * times[-1], (dict(cell), key, quantile(times, q))
 

@@ -35,6 +35,9 @@ static void nccl_tests_text_is_read(void **state)
 			 "time   algbw   busbw #wrong     time   algbw   busbw\n"
 			 "     8388608       2097152     float     sum      -1    "
 			 "52.10  161.01  161.01      0    51.95  161.48  161.48      "
+			 "0\n" /* and one that took no time */
+			 "           4             1     float     sum      -1    "
+			 " 0.00    0.00    0.00      0     0.00    0.00    0.00      "
 			 "0\n");
 	s = ft_store_open(x->path, true, &err);
 	assert_true(ft_store_import(s, FT_IMPORT_NCCL_TESTS, path, &run, &n, &err));
