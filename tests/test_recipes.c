@@ -48,6 +48,17 @@ static void a_context_group_does_the_work_of_one_rank(void **state)
 	}
 }
 
+/* Works of that name run in passes of that name alone: "forward" or "backward". */
+static bool only_in(const struct ft_graph *g, const char *name, const char *pass)
+{
+	for (size_t i = 0; i < g->n_segments; i++)
+		for (size_t k = 0; k < g->segment[i].n_ops; k++)
+			if (!strcmp(g->work[g->segment[i].op[k].work].name, name) &&
+			    strncmp(g->segment[i].name, pass, strlen(pass)) != 0)
+				return false;
+	return true;
+}
+
 /* Bytes as nccl-tests count them, of a layer in a micro-batch, forward and backward. */
 static void a_context_group_exchanges_what_its_way_needs(void **state)
 {
@@ -76,6 +87,7 @@ static void a_context_group_exchanges_what_its_way_needs(void **state)
 			  1e-12);
 		near_frac(sum_of(p.graph, "cp_reduce_scatter").bytes, times * own * cp,
 			  1e-12);
+		assert_true(only_in(p.graph, "cp_reduce_scatter", "backward"));
 		p.stack->layout.context_parallel = FT_CP_ALL_TO_ALL;
 		rebuild(&p);
 		/* q, k, v there and the output back; backward the gradients the other way */
