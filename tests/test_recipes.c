@@ -407,9 +407,34 @@ static void muon_multiplies_more_and_keeps_less(void **state)
 	}
 }
 
+/* Biases of attention's products are none of a delta rule's: where all layers are such, nothing is
+ * summed up for them. */
+static void a_delta_rule_has_no_biases(void **state)
+{
+	static const char *const kinds[] = { "linear_attention", "full_attention" };
+
+	(void)state;
+	for (int full = 0; full < 2; full++) {
+		struct parts p;
+		char model[200];
+
+		snprintf(model, sizeof(model),
+			 "{name: qwen3-next-80b-a3b, attention_bias: true, "
+			 "layer_types: [%s]}",
+			 kinds[full]);
+		build(&p, model,
+		      "{sequence_length: 4096, global_batch_size: 8, parallel: {ep: "
+		      "8}}",
+		      "nemo-24", 8);
+		assert_int_equal(sum_of(p.graph, "bias_gradient").n > 0, full);
+		drop(&p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_delta_rule_has_no_biases),
 		cmocka_unit_test(a_context_group_does_the_work_of_one_rank),
 		cmocka_unit_test(a_context_group_exchanges_what_its_way_needs),
 		cmocka_unit_test(a_gathered_context_is_held),
