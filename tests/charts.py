@@ -24,6 +24,22 @@ def texts(svg):
     return [(t, t.firstChild.data) for t in svg.getElementsByTagName("text")]
 
 
+def within(svg):
+    """Boxes and words stand within the picture, and so does what paths draw."""
+    wide, high = get(svg, "width"), get(svg, "height")
+    for element in [e for name in ("rect", "text") for e in svg.getElementsByTagName(name)]:
+        if element.getAttribute("width") == "100%":
+            continue  # the ground
+        x, y, w, h = (float(element.getAttribute(k) or 0) for k in ("x", "y", "width", "height"))
+        assert 0 <= x and x + w <= wide and 0 <= y and y + h <= high, element.toxml()
+    for path in svg.getElementsByTagName("path"):
+        x = y = 0
+        for letter, a, b in re.findall(r"([MHVhv])([\d.-]+)(?: ([\d.-]+))?", path.getAttribute("d")):
+            a = float(a)
+            x, y = {"M": (a, float(b or 0)), "H": (a, y), "h": (x + a, y), "V": (x, a), "v": (x, y + a)}[letter]
+            assert 0 <= x <= wide and 0 <= y <= high, path.toxml()
+
+
 def near(a, b, by):
     assert abs(a - b) <= by, (a, b, by)
 
@@ -39,6 +55,9 @@ def axis(svg, name, place):
     assert len({round(b[0] - a[0], 9) for a, b in zip(ticks, ticks[1:])}) == 1
     return ticks[0][1], one, ticks[0][2][0], ticks[-1][0]
 
+
+within(gantt)
+within(memory)
 
 # ---- passes of stages
 zero, per_unit, unit, _ = axis(gantt, "axis", "x")

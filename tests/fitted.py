@@ -59,8 +59,9 @@ def products():
     script = open(folder + "/gemm.gp").read()
     top = float(re.search(r"yrange \[0.1:([\d.]+)\]", script)[1])
     roofs = [float(x) for x in re.findall(r"roof\(x, ([\d.]+)\)", script)]
-    # of the H100 SXM, whose data sheet the fake machine's profile is based on: 3.35 TB/s
+    # of the H100 SXM, whose data sheet the fake machine's profile is based on: 3.35 TB/s, 989 TFLOP/s of BF16
     assert re.findall(r"x \* ([\d.]+)", script) == ["3.35", "3.35"]
+    assert abs(roofs[0] - 989.5) <= 0.51 and abs(roofs[1] - 2 * roofs[0]) <= 1, roofs
     assert len(roofs) == 2 and abs(top - 2 * max(roofs) - 1) <= 1e-5 * top, (top, roofs)
     return seen
 

@@ -48,7 +48,7 @@ class Page(html.parser.HTMLParser):
 
     def __init__(self, text):
         super().__init__()
-        self.open, self.tables, self.items, self.paragraphs, self.ids = [], {}, [], [], set()
+        self.open, self.tables, self.items, self.paragraphs, self.headings, self.ids = [], {}, [], [], [], set()
         self.images, self.links, self.head, self.script = [], [], {}, ""
         self.rows = self.cell = self.caption = None
         self.feed(text)
@@ -91,6 +91,8 @@ class Page(html.parser.HTMLParser):
             self.items.append(self.cell)
         elif tag in ("p", "h3"):
             self.paragraphs.append(self.cell)
+            if tag == "h3":
+                self.headings.append(self.cell)
         elif tag == "h1":
             self.title = self.cell
         elif tag == "table" and self.caption:
@@ -478,6 +480,8 @@ def main():
     model = answers[0]["scenario"]["model"]
     model = model if isinstance(model, str) else model["name"]
     assert page.title == model + ": what it trains at, why, and what it costs", page.title
+    names = [a["name"] for a in answers]
+    assert len(names) < 2 or set(names) <= set(page.headings) and all(page.headings), page.headings
     deals(text, answers)
     short(page, answers, bills)
     results(page, answers)

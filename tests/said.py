@@ -285,7 +285,9 @@ def compared(text, answer, table):
             assert (shown == "") == (value is None), (row, shown, value)
             if value is not None:
                 assert abs(float(shown) - value) <= 1e-11 * abs(value), (row, shown, value)
-    for group in ("step_s", "difference.", "cause.", "crossover.", "fleet."):
+    told = {r[0] for r in rows}
+    assert {k[:-4] for k in told if k.endswith(".p10")} == {k[:-4] for k in told if k.endswith(".p90")}, told
+    for group in ("step_s", "step_s.p90", "difference.", "cause.", "crossover.", "fleet."):
         assert any(r[0].startswith(group) for r in rows), group
     t, last, seen_rows = tables(text), None, set()
     for name, *values in t["result"][1:-1]:

@@ -426,20 +426,42 @@ static void what_is_missing_may_be_misspelt(void **state)
 	}
 }
 
-/* global_batch_size may be said as batch_size, and never reach the end. */
+/* global_batch_size may be said as batch_size; of three letters and fewer nothing is told from. */
 static void a_part_of_a_key_is_told_at_once(void **state)
 {
-	static const char text[] = "{batch_size: 4}";
-	struct arena mem = { 0 };
-	struct ft_error err;
-	struct node *n = node_read_text(&mem, "x", text, strlen(text), &err);
-	struct reader r = reader_open(n, &err);
+	static const char whole[] = "global_batch_size";
 
 	(void)state;
-	assert_null(read_need(&r, "global_batch_size"));
-	assert_string_equal(err.text, "unknown key 'batch_size'; did you mean "
-				      "'global_batch_size'?");
-	arena_release(&mem);
+	for (size_t from = 0; from < sizeof(whole) - 4; from++) {
+		const char *part = whole + from;
+		size_t n =
+			strlen(part) - (from ? 0 : 4); /* what is nearly all is near */
+		struct arena mem = { 0 };
+		struct ft_error err;
+		char text[32], want[80];
+		struct reader r;
+
+		for (size_t len = 3; len <= n; len += 3) {
+			bool told = len > 3;
+
+			snprintf(text, sizeof(text), "{%.*s: 4}", (int)len, part);
+			snprintf(want, sizeof(want),
+				 told ? "unknown key '%.*s'; did you mean '%s'?" :
+					"lacks the key 'global_batch_size'",
+				 (int)len, part, whole);
+			r = reader_open(
+				node_read_text(&mem, "x", text, strlen(text), &err),
+				&err);
+			assert_null(read_need(&r, whole));
+			if (told)
+				assert_string_equal(err.text, want);
+			else
+				assert_false(reader_close(&r));
+			if (!told && !strstr(err.text, want))
+				fail_msg("%s: %s", text, err.text);
+		}
+		arena_release(&mem);
+	}
 }
 
 int main(void)

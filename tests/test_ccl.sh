@@ -43,6 +43,12 @@ ok "and takes longer then" python3 -c "
 import json, subprocess
 t = [json.loads(subprocess.check_output(['$f', 'collective', '$h', '-g', '8', '-b', '1GiB', '--json', '--set', 'ccl=' + c]))['rows'][0]['time_us'] for c in ('nccl-2.30', '$tmp/no-nvls.yaml')]
 assert t[1] > 1.2 * t[0], t"
+ok "nor do trees of switches run then" sh -c "$f collective $h --set ccl=nccl-2.30 -g 32 -b 1GiB --algorithm nvlstree | grep -q 'nvlstree  *Simple' && ! $f collective $h --set ccl=$tmp/no-nvls.yaml -g 32 -b 1GiB --algorithm nvlstree 2>$tmp/e && grep -q \"cannot run as 'nvlstree' here\" $tmp/e"
+mesh() { # in a mesh as elsewhere: by LL, of low latency, what is small, and what is large not
+	$f collective examples/01-first-answer/mi300x.yaml --op "$1" -g 8 -b 4KiB,1GiB --json | jq -e '[.rows[].protocol] == ["LL", "Simple"]'
+}
+ok "a mesh sends little by LL" mesh all_reduce
+ok "and gathers so" mesh all_gather
 ok "a damaged file is told at its place" sh -c "sed 's/nvls: false/nvls: perhaps/' $tmp/no-nvls.yaml >$tmp/bad.yaml; $one $f collective $h --set ccl=$tmp/bad.yaml 2>$tmp/e && grep -q 'bad.yaml:3:7: error' $tmp/e"
 ok "a circle of extends is told" sh -c "printf 'extends: $tmp/b.yaml\n' >$tmp/a.yaml; printf 'extends: $tmp/a.yaml\n' >$tmp/b.yaml; $one $f collective $h --set ccl=$tmp/a.yaml 2>$tmp/e && grep -q circle $tmp/e"
 ok "the manual lists the algorithms of --help" lists_algorithms man/foretoken-collective.1

@@ -101,6 +101,33 @@ assert [d["n"], d["failed"]] == [int(x) for x in sys.argv[2:]] and d["stack"] ==
 assert d["folds"] == d["n"] and d["after"]["n"] == d["before"]["n"] == d["held_out"]["n"] == d["n"], d' "$tmp/counted.$1" "$2" "$3"
 }
 ok "rows are counted" counted runs 8 0
+text_is() { # what is printed is what the JSON says
+	$f validate "$tmp/runs.csv" --fit-stack "$tmp/printed" >"$tmp/text" && $f validate "$tmp/runs.csv" --fit-stack "$tmp/printed2" --json >"$tmp/fit.json" &&
+		python3 -c 'import json, re, sys
+lines, d = [re.split(r"  +", l.strip()) for l in open(sys.argv[1])], json.load(open(sys.argv[2]))
+at = lines.index([""])
+assert [(k, "%.3f" % v) for k, v in d["factors"].items()] == [(a, b) for a, b in lines[1:at]], lines
+assert [l[0] for l in lines[at + 2:at + 5]] == ["as it was", "as fitted, on the same runs", "as fitted, on runs left out"], lines
+for l, key in zip(lines[at + 2:], ("before", "after", "held_out")):
+    e = d[key]
+    assert l[1:] == [str(e["n"])] + ["%.1f %%" % (100 * e["mape"]), "%+.1f %%" % (100 * e["bias"])] + \
+        ["%.1f %%" % (100 * e[k]) for k in ("median", "p90", "max")], (l, e)' "$tmp/text" "$tmp/fit.json"
+}
+ok "the table is what the JSON says" text_is
+by_rate() { # the same steps, measured as tokens in a second of a GPU: the same factors
+	python3 -c 'import csv, sys
+rows = list(csv.DictReader(open(sys.argv[1])))
+for r in rows:
+    tokens = float(r["training.sequence_length"]) * float(r["training.global_batch_size"])
+    r["measured.tokens_per_s_per_gpu"] = repr(tokens / float(r.pop("measured.step_s")) / float(r["cluster.gpus"]))
+w = csv.DictWriter(open(sys.argv[2], "w", newline=""), rows[0])
+w.writeheader()
+w.writerows(rows)' "$tmp/runs.csv" "$tmp/rates.csv" && $f validate "$tmp/rates.csv" --fit-stack "$tmp/rated" --json >"$tmp/rated.json" &&
+		python3 -c 'import json, sys
+one, two = (json.load(open(p)) for p in sys.argv[1:])
+assert one["n"] == two["n"] == 8 and all(abs(two["factors"][k] / v - 1) < 1e-3 for k, v in one["factors"].items()), (one, two)' "$tmp/fit.json" "$tmp/rated.json"
+}
+ok "steps that are measured as rates give the same stack" by_rate
 ok "and those that cannot be used" counted bad 7 1
 grouped() { # GROUPS: the eight rows in so many; a fold is a group where there are four or more of them
 	tr -d '\r' <"$tmp/runs.csv" | awk -v n="$1" 'NR == 1 { print $0 ",group"; next } { print $0 ",g" NR % n }' >"$tmp/grouped.csv" &&

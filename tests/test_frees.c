@@ -1,4 +1,9 @@
-/* tests/test_frees.c - what was never made is freed like anything else: each takes NULL */
+/* tests/test_frees.c - what was never made is freed like anything else: each takes NULL; what is more than memory
+ * has is never made */
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/arena.h"
 #include "foretoken/cost.h"
 #include "foretoken/cost_history.h"
 #include "foretoken/hw.h"
@@ -62,9 +67,42 @@ static void answers(void **state)
 	ft_ranks_free(NULL);
 }
 
+/* More than memory has bytes, one by one and as a product that is small again where it overflows:
+ * one line, and exit 1. */
+static void too_much_ends_the_program(void **state)
+{
+	static const size_t asked[][2] = { { SIZE_MAX / 2 + 1, 2 },
+					   { SIZE_MAX / 8, 16 },
+					   { SIZE_MAX / 16 + 2, 16 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(asked) / sizeof(*asked); i++) {
+		char said[64] = "";
+		int end[2], status;
+		pid_t pid;
+
+		assert_int_equal(pipe(end), 0);
+		pid = fork();
+		if (!pid) {
+			struct arena mem = { 0 };
+
+			dup2(end[1], STDERR_FILENO);
+			arena_alloc(&mem, asked[i][0], asked[i][1]);
+			_exit(0);
+		}
+		close(end[1]);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_true(read(end[0], said, sizeof(said) - 1) > 0);
+		assert_string_equal(said, "foretoken: error: out of memory\n");
+		assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+		close(end[0]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(too_much_ends_the_program),
 		cmocka_unit_test(inputs),
 		cmocka_unit_test(what_is_built),
 		cmocka_unit_test(answers),

@@ -154,6 +154,43 @@ static void a_kernel_without_a_curve_has_the_default(void **state)
 	ft_gpu_free(g);
 }
 
+/* Lengths of rows stand in any order in the file, and rise where they are read. */
+static void rows_of_a_curve_rise(void **state)
+{
+	static const char *const order[] = { "1, 2, 3", "3, 2, 1", "2, 3, 1",
+					     "3, 1, 2" };
+	char path[64];
+
+	(void)state;
+	for (size_t i = 0; i < 4; i++) {
+		FILE *f = fopen(own_path(path, "rows.yaml"), "w");
+		const struct ft_memory_curve *c;
+		int length[3];
+		struct ft_gpu *g;
+
+		assert_int_equal(sscanf(order[i], "%d, %d, %d", &length[0], &length[1],
+					&length[2]),
+				 3);
+		fputs("extends: h200\nmemory_bound:\n  curves:\n    copy:\n      "
+		      "by_row: {",
+		      f);
+		for (int k = 0; k < 3; k++)
+			fprintf(f, "%s%d: {start: %d us, bandwidth: 1 TB/s}",
+				k ? ", " : "", 1024 * length[k], length[k]);
+		fputs("}\nprovenance: {kind: assumed, date: 2026-11-26}\n", f);
+		fclose(f);
+		g = load(path);
+		c = ft_gpu_memory_curve(g, "copy", false);
+		assert_int_equal(c->n_rows, 3);
+		for (int k = 0; k < 3; k++) {
+			assert_true(c->row[k].row_bytes == 1024 * (k + 1));
+			near_frac(c->row[k].start_s.value, (k + 1) * 1e-6, 1e-9);
+		}
+		ft_gpu_free(g);
+		unlink(path);
+	}
+}
+
 /* ---- mistakes ----------------------------------------------------------- */
 
 static int lines_before(const char *text, const char *at)
@@ -258,6 +295,7 @@ int main(void)
 		cmocka_unit_test(own_rows_come_before_those_of_a_kin),
 		cmocka_unit_test(rows_of_any_layout_become_products),
 		cmocka_unit_test(a_kernel_without_a_curve_has_the_default),
+		cmocka_unit_test(rows_of_a_curve_rise),
 		cmocka_unit_test(mistakes_are_found_where_they_stand),
 		cmocka_unit_test(unknown_names_suggest_the_nearest),
 	};

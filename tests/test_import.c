@@ -35,6 +35,9 @@ static void nccl_tests_text_is_read(void **state)
 			 "time   algbw   busbw #wrong     time   algbw   busbw\n"
 			 "     8388608       2097152     float     sum      -1    "
 			 "52.10  161.01  161.01      0    51.95  161.48  161.48      "
+			 "0\n" /* and one that took no time */
+			 "           4             1     float     sum      -1    "
+			 " 0.00    0.00    0.00      0     0.00    0.00    0.00      "
 			 "0\n");
 	s = ft_store_open(x->path, true, &err);
 	assert_true(ft_store_import(s, FT_IMPORT_NCCL_TESTS, path, &run, &n, &err));
@@ -42,6 +45,15 @@ static void nccl_tests_text_is_read(void **state)
 	m = ft_store_measurements(s, NULL, 0, &n, &err);
 	assert_string_equal(m->kernel, "all_reduce");
 	assert_true(m->bytes == 8388608 && m->gpus == 2 && m->time_us == 52.10);
+	/* without what nccl-tests prints at the top: there it is missing */
+	write_text(path, "# nThread 1 nGpus 2 all_reduce_perf\n\n"
+			 "     8388608       2097152     float     sum      -1    "
+			 "52.10  161.01  161.01      0\n");
+	n = 0;
+	assert_false(ft_store_import(s, FT_IMPORT_NCCL_TESTS, path, &run, &n, &err));
+	assert_string_equal(err.text, "names no ranks; nccl-tests prints it at the "
+				      "top, keep those lines");
+	assert_int_equal(err.line, 1);
 	ft_store_close(s);
 }
 

@@ -82,12 +82,187 @@ static void a_route_is_the_widest_of_the_shortest(void **state)
 	assert_true(fabs(wide - 2 * narrow) < 1e-9 * wide);
 }
 
+/* ---- drawn meshes, every order tried ---------------------------------------------- */
+
+enum { DRAWS = 200, FEW = 5 };
+
+static uint64_t seed = 7;
+
+static int below(int n)
+{
+	seed = seed * 6364136223846793005u + 1442695040888963407u;
+	return (int)((seed >> 33) % (uint64_t)n);
+}
+
+struct tried {
+	int64_t width[FEW][FEW];
+	int n, at[FEW];
+	int64_t best;
+	int ring[24][FEW], rings; /* orders as wide as the best, member 0 first */
+};
+
+static void try_orders(struct tried *t, int depth)
+{
+	int64_t least = INT64_MAX;
+
+	for (int i = 1; i < t->n && depth < t->n; i++) {
+		bool used = false;
+
+		for (int k = 1; k < depth; k++)
+			used |= t->at[k] == i;
+		t->at[depth] = i;
+		if (!used)
+			try_orders(t, depth + 1);
+	}
+	if (depth < t->n)
+		return;
+	for (int i = 0; i < t->n; i++) {
+		int64_t w = t->width[t->at[i]][t->at[(i + 1) % t->n]];
+
+		least = w < least ? w : least;
+	}
+	if (least > t->best) {
+		t->best = least;
+		t->rings = 0;
+	}
+	if (least == t->best)
+		memcpy(t->ring[t->rings++], t->at, sizeof(t->at));
+}
+
+static struct tried orders_of(int64_t width[FEW][FEW], int n)
+{
+	struct tried t = { .n = n };
+
+	memcpy(t.width, width, sizeof(t.width));
+	try_orders(&t, 1);
+	return t;
+}
+
+/* Can rings that are each as wide as any that is left come to so many? */
+static bool adds_up(int64_t width[FEW][FEW], int n, int64_t total)
+{
+	struct tried t = orders_of(width, n);
+
+	if (!t.best)
+		return !total;
+	for (int i = 0; i < t.rings && t.best <= total; i++) {
+		int64_t left[FEW][FEW];
+
+		memcpy(left, width, sizeof(left));
+		for (int k = 0; k < n; k++) {
+			int a = t.ring[i][k], b = t.ring[i][(k + 1) % n];
+
+			left[a][b] -= t.best;
+			left[b][a] -= t.best;
+		}
+		if (adds_up(left, n, total - t.best))
+			return true;
+	}
+	return false;
+}
+
+/* The widest way from a to b of at most so many hops, by all of them. */
+static int64_t widest(int64_t width[FEW][FEW], int n, int a, int b, unsigned used,
+		      int hops)
+{
+	int64_t best = 0;
+
+	for (int i = 0; i < n && hops > 0; i++) {
+		int64_t on, w = width[a][i];
+
+		if (used >> i & 1)
+			continue;
+		on = i == b ? w : widest(width, n, i, b, used | 1u << i, hops - 1);
+		w = on < w ? on : w;
+		best = w > best ? w : best;
+	}
+	return best;
+}
+
+static void draw(struct ft_mesh *m, int64_t width[FEW][FEW])
+{
+	int links = 3 + below(20);
+
+	*m = (struct ft_mesh){ .n = FEW };
+	memset(width, 0, sizeof(int64_t[FEW][FEW]));
+	for (int i = 0; i < links; i++) {
+		int a = below(FEW), b = below(FEW);
+
+		if (a != b)
+			width[a][b] = width[b][a] = 1 + below(4);
+	}
+	for (int a = 0; a < FEW; a++)
+		for (int b = 0; b < FEW; b++)
+			m->links[a][b] = width[a][b];
+}
+
+static void drawn_meshes_hold_the_rings_of_all_orders(void **state)
+{
+	static const int all[] = { 0, 1, 2, 3, 4 };
+	int several = 0, relayed = 0, none = 0;
+
+	(void)state;
+	for (int i = 0; i < DRAWS; i++) {
+		int64_t width[FEW][FEW], through[FEW][FEW], rings;
+		struct ft_mesh m;
+		struct tried t;
+		int n = 3 + below(3);
+
+		draw(&m, width);
+		rings = ft_mesh_rings(&m, all, n);
+		t = orders_of(width, n);
+		several += t.best && rings > t.best;
+		if (t.best) {
+			assert_true(adds_up(width, n, rings));
+			continue;
+		}
+		for (int a = 0; a < n; a++)
+			for (int b = 0; b < n; b++)
+				through[a][b] =
+					a == b ? 0 :
+						 widest(width, n, a, b, 1u << a, FEW);
+		t = orders_of(through, n);
+		assert_int_equal(rings, t.best);
+		relayed += t.best > 0;
+		none += !t.best;
+	}
+	if (several <= 5 || relayed <= 5 || none <= 5)
+		fail_msg("%d, %d, %d", several, relayed, none);
+}
+
+/* What two send each other is as wide as the widest of the ways with the fewest hops. */
+static void drawn_routes_are_the_widest_of_the_shortest(void **state)
+{
+	int by_others = 0;
+
+	(void)state;
+	for (int i = 0; i < DRAWS; i++) {
+		int64_t width[FEW][FEW], want = 0;
+		struct ft_mesh m;
+		int a = below(FEW), b = (a + 1 + below(FEW - 1)) % FEW, hops = 0;
+		const int ends[] = { a, b };
+		bool reached = true;
+
+		draw(&m, width);
+		while (!want && hops++ < FEW)
+			want = widest(width, FEW, a, b, 1u << a, hops);
+		assert_true(fabs(ft_mesh_exchange(&m, ends, 2) - (double)want) < 1e-9);
+		by_others += want && hops > 1;
+		for (int k = 1; k < FEW; k++)
+			reached &= widest(width, FEW, 0, k, 1u, FEW) > 0;
+		assert_int_equal(ft_mesh_connected(&m), reached);
+	}
+	assert_true(by_others > 20);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_irregular_mesh_holds_its_rings),
 		cmocka_unit_test(an_exchange_fills_the_fullest_link),
 		cmocka_unit_test(a_route_is_the_widest_of_the_shortest),
+		cmocka_unit_test(drawn_meshes_hold_the_rings_of_all_orders),
+		cmocka_unit_test(drawn_routes_are_the_widest_of_the_shortest),
 	};
 
 	return cmocka_run_group_tests_name("mesh", tests, NULL, NULL);

@@ -166,6 +166,10 @@ static void mistakes_are_told_with_their_place(void **state)
 		{ "name: gemma2-9b\nlayer_types: [full_attention, conv]", 2, 31,
 		  "conv is no layer that is simulated; those are: full_attention, "
 		  "sliding_attention, chunked_attention, linear_attention" },
+		{ "name: gemma2-9b\nlayer_types: [conv]", 2, 15,
+		  "conv is no layer that is simulated" },
+		{ "name: llama4-scout\nmoe_layers: ['']", 2, 14,
+		  "whole numbers from 0 to" },
 		{ "name: qwen3-30b-a3b\nmlp_layer_types: [dense, []]", 2, 26,
 		  "a value of this kind is no layer that is simulated; those are: "
 		  "dense, sparse" },

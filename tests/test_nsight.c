@@ -6,7 +6,7 @@
 
 #include <sqlite3.h>
 
-#include "foretoken/recorded.h"
+#include "recorded/recording.h"
 #include "tests/lost.h"
 #include "tests/scratch.h"
 
@@ -270,6 +270,7 @@ static void each_row_comes_back(void **state)
 		ok_or_say(r, err);
 		assert_string_equal(ft_recording_device(r), i % 2 ? "NVIDIA X1" : "");
 		rows_come_back(&d, r);
+		assert_int_equal(r->origin_us, d.first / 1000);
 		ft_recording_free(r);
 		assert_int_equal(open_files(), files);
 	}

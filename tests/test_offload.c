@@ -49,6 +49,31 @@ static void as_many_bytes_leave_and_come_back(void **state)
 		}
 }
 
+/* The same of micro-batches that run side by side, one forward and one backward. */
+static void pairs_bring_back_what_they_sent(void **state)
+{
+	(void)state;
+	for (int layers = 1; layers <= 4; layers++) {
+		struct parts p;
+		char plan[200];
+		size_t paired = 0;
+
+		snprintf(plan, sizeof(plan),
+			 "{sequence_length: 4096, global_batch_size: 64, "
+			 "parallel: {ep: 8}, overlap: {ep: true}, offload_layers: %d}",
+			 layers);
+		build(&p, "{name: mixtral-8x7b, num_hidden_layers: 4}", plan,
+		      "megatron-core-moe-2025", 16);
+		for (size_t i = 0; i < p.graph->n_segments; i++)
+			paired += !strncmp(p.graph->segment[i].name, "pair", 4);
+		assert_true(paired > 0);
+		assert_true(sum_of(p.graph, "offload").bytes > 0);
+		near_frac(sum_of(p.graph, "fetch").bytes,
+			  sum_of(p.graph, "offload").bytes, 1e-12);
+		drop(&p);
+	}
+}
+
 /* Bytes that a stage's forward passes keep in a step. */
 static double stage_keeps(const struct ft_graph *g, size_t stage)
 {
@@ -183,6 +208,7 @@ static void a_node_without_a_link_is_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(pairs_bring_back_what_they_sent),
 		cmocka_unit_test(as_many_bytes_leave_and_come_back),
 		cmocka_unit_test(each_stage_sends_what_it_does_not_keep),
 		cmocka_unit_test(the_link_sets_the_pace_where_it_is_slow),

@@ -42,6 +42,22 @@ print(b[0]["step_s"])' "$tmp/j" "$tmp/best.json" $layers >"$tmp/step" &&
 assert abs(json.load(sys.stdin)["step_s"] / float(open(sys.argv[1]).read()) - 1) < 1e-12' "$tmp/step"
 }
 ok "JSON has the stable keys, and its plan simulates to its step" keys
+reasons() { # by how much each of the others is slower, and what its step has more of: at most what it takes longer in all
+	$f plan "$tmp/a.yaml" --json --top 8 >"$tmp/j" && python3 -c 'import json, re, sys
+b = json.load(open(sys.argv[1]))["best"]
+seen = set()
+for x in b[1:]:
+    more, _, parts = x["why"].partition(" % slower")
+    assert more == "%.1f" % (100 * (x["step_s"] / b[0]["step_s"] - 1)), x
+    parts = dict(re.match(r" ?(.*) ([+-][0-9.]+) %$", p).groups() for p in parts[1:].split(",") if p)
+    for name, kind in (("pipeline bubble", "bubble"), ("exposed communication", "exposed_communication"), ("optimizer", "optimizer")):
+        if name in parts:
+            want = 100 * (x["breakdown_s"][kind] - b[0]["breakdown_s"][kind]) / b[0]["step_s"]
+            assert abs(float(parts[name]) - want) < 0.0501, (x["why"], name, want)
+            seen.add(name)
+assert seen, [x["why"] for x in b]' "$tmp/j"
+}
+ok "a reason is what the steps differ by" reasons
 threads() { # the same plans whatever the threads
 	for t in 1 2 5; do
 		$f plan "$tmp/a.yaml" --threads $t --json | python3 -c 'import json, sys

@@ -48,6 +48,17 @@ static void a_context_group_does_the_work_of_one_rank(void **state)
 	}
 }
 
+/* Works of that name run in passes of that name alone: "forward" or "backward". */
+static bool only_in(const struct ft_graph *g, const char *name, const char *pass)
+{
+	for (size_t i = 0; i < g->n_segments; i++)
+		for (size_t k = 0; k < g->segment[i].n_ops; k++)
+			if (!strcmp(g->work[g->segment[i].op[k].work].name, name) &&
+			    strncmp(g->segment[i].name, pass, strlen(pass)) != 0)
+				return false;
+	return true;
+}
+
 /* Bytes as nccl-tests count them, of a layer in a micro-batch, forward and backward. */
 static void a_context_group_exchanges_what_its_way_needs(void **state)
 {
@@ -76,6 +87,7 @@ static void a_context_group_exchanges_what_its_way_needs(void **state)
 			  1e-12);
 		near_frac(sum_of(p.graph, "cp_reduce_scatter").bytes, times * own * cp,
 			  1e-12);
+		assert_true(only_in(p.graph, "cp_reduce_scatter", "backward"));
 		p.stack->layout.context_parallel = FT_CP_ALL_TO_ALL;
 		rebuild(&p);
 		/* q, k, v there and the output back; backward the gradients the other way */
@@ -395,9 +407,34 @@ static void muon_multiplies_more_and_keeps_less(void **state)
 	}
 }
 
+/* Biases of attention's products are none of a delta rule's: where all layers are such, nothing is
+ * summed up for them. */
+static void a_delta_rule_has_no_biases(void **state)
+{
+	static const char *const kinds[] = { "linear_attention", "full_attention" };
+
+	(void)state;
+	for (int full = 0; full < 2; full++) {
+		struct parts p;
+		char model[200];
+
+		snprintf(model, sizeof(model),
+			 "{name: qwen3-next-80b-a3b, attention_bias: true, "
+			 "layer_types: [%s]}",
+			 kinds[full]);
+		build(&p, model,
+		      "{sequence_length: 4096, global_batch_size: 8, parallel: {ep: "
+		      "8}}",
+		      "nemo-24", 8);
+		assert_int_equal(sum_of(p.graph, "bias_gradient").n > 0, full);
+		drop(&p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_delta_rule_has_no_biases),
 		cmocka_unit_test(a_context_group_does_the_work_of_one_rank),
 		cmocka_unit_test(a_context_group_exchanges_what_its_way_needs),
 		cmocka_unit_test(a_gathered_context_is_held),

@@ -23,6 +23,15 @@ halves() { # of two shards each has half, and none has the other's
 }
 sort "$tmp/want" >"$tmp/want.sorted"
 ok "two shards are halves" halves
+fifths() { # of five, four have five and one has four; together they are all
+	for k in 1 2 3 4 5; do
+		$f sweep $a $grid --shard $k/5 --db "$tmp/fifth$k.db" >/dev/null 2>&1
+		sqlite3 "$tmp/fifth$k.db" 'SELECT count(*) FROM runs' >>"$tmp/counts"
+		rows "$tmp/fifth$k.db" >>"$tmp/fifths"
+	done
+	[ "$(tr '\n' ' ' <"$tmp/counts")" = "5 5 5 5 4 " ] && sort "$tmp/fifths" | cmp - "$tmp/want.sorted"
+}
+ok "five shards that are not alike are all, too" fifths
 ok "of twelve each has two" sh -c "$f sweep $a $grid --shard 12/12 --db $tmp/twelve.db >/dev/null 2>&1; test \$(sqlite3 $tmp/twelve.db 'SELECT count(*) FROM runs') = 2"
 ok "a shard goes on where it was killed" sh -c "
 	$f sweep $a $grid --shard 1/2 --threads 1 --db $tmp/k.db >/dev/null 2>&1 & p=\$!

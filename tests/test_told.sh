@@ -47,6 +47,21 @@ for name, us in times.items():
     assert abs(float(change.rstrip("%")) / 100 - (later / us - 1)) < 6e-4 * 100, (name, change)' $rows "$tmp/diff"
 }
 ok "two runs are held beside each other" diff_
+# cells that one run has and the other has not are left out, whichever it is
+apart() {
+	sed '/"record":"measurement"/{ /gemm/d; }' $rows >"$tmp/fewer.jsonl" && sed '/"record":"measurement"/{ /attention/d; }' $rows >"$tmp/others.jsonl" &&
+		cal import "$tmp/fewer.jsonl" >"$tmp/o" && cal import "$tmp/others.jsonl" >"$tmp/o" &&
+		for order in "3 4" "4 3" "1 4" "4 1"; do
+			cal diff $order >"$tmp/diff" && python3 -c 'import json, sys
+kept = lambda path: {r["cell"] for r in map(json.loads, open(path)) if r["record"] == "measurement" and r["time_us"] > 0}
+files = dict(zip("134", sys.argv[3:]))
+one, two = (kept(files[n]) for n in sys.argv[2].split())
+lines = open(sys.argv[1]).read().split("\n")[1:-1]
+assert one != two and one & two and len(lines) == len(one & two), (len(lines), len(one & two))
+assert all(l.endswith("+0.0%") and any(l.startswith(c + " ") for c in one & two) for l in lines), lines' "$tmp/diff" "$order" $rows "$tmp/fewer.jsonl" "$tmp/others.jsonl" || return 1
+		done
+}
+ok "cells of one run alone are in no difference" apart
 ok "diff wants two runs" wrong "diff needs two runs" $f calibrate diff --store "$tmp/s.db" 1
 ok "a run is a number" wrong "run" $f calibrate diff --store "$tmp/s.db" 1 x
 ok "a run must be there" refused "7" $f calibrate diff --store "$tmp/s.db" 1 7

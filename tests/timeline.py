@@ -11,7 +11,7 @@ from decimal import Decimal
 d = json.load(open(sys.argv[1]), parse_float=Decimal)
 answer = json.load(open(sys.argv[2]))
 events = d["traceEvents"]
-slices, counters, starts, ends, rows = {}, {}, {}, {}, {}
+slices, counters, starts, ends, rows, place = {}, {}, {}, {}, {}, {}
 assert isinstance(events, list) and events
 for e in events:
     assert e["ph"] in "XMCsf" and isinstance(e["pid"], int) and isinstance(e["tid"], int)
@@ -20,6 +20,9 @@ for e in events:
         assert e["name"] in ("process_name", "thread_name", "thread_sort_index", "process_sort_index")
         if e["name"] == "thread_name":
             rows[e["pid"], e["tid"]] = e["args"]["name"]
+        if e["name"] == "thread_sort_index":
+            assert (e["pid"], e["args"]["sort_index"]) not in place, e
+            place[e["pid"], e["args"]["sort_index"]] = e["tid"]
     elif e["ph"] == "X":
         assert e["dur"] >= 0
         slices.setdefault((e["pid"], e["tid"]), []).append(e)
@@ -31,6 +34,12 @@ for e in events:
         assert isinstance(e["id"], int) and e["id"] not in side
         side[e["id"]] = e
         assert e["ph"] == "s" or e["bp"] == "e"
+
+# each row has a place of its own: what the step does, the host, streams by number
+for pid in {pid for pid, _ in rows}:
+    top, host, *streams = [place[p, i] for p, i in sorted(place) if p == pid]
+    assert (rows[pid, top], rows[pid, host]) == ("phase", "host") and streams == sorted(streams)
+assert sorted(rows) == sorted((pid, tid) for (pid, _), tid in place.items())
 
 # no row runs two slices, and none outlasts the step
 step_us = Decimal(d["otherData"]["step_us"])
