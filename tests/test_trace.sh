@@ -237,6 +237,10 @@ flat() { # a step of FSDP1 on two, told by its annotations, on eight: as long as
 ok "a step of FSDP1 goes to more ranks" flat
 ok "a fabric that nothing crosses is said to carry nothing" json 'any("nvlink joins all 2 ranks: the fabric roce-400-rail carries nothing" in n for n in d["notes"])' replay $eager --fabric roce-400-rail
 ok "and one that is crossed is not" json 'not any("carries nothing" in n for n in d["notes"])' replay $eager --fabric roce-400-rail --scale dp=16
+gunzip -c $eager | python3 -c 'import json,sys; json.dump(json.load(sys.stdin)["traceEvents"], sys.stdout)' >"$tmp/list.json"
+ok "a list of events alone is the same step" json 'abs(d["recorded_step_s"]-0.1071232)<1e-7' show "$tmp/list.json"
+ok "a device that is not told is to be named" fails 1 "does not tell its device: name its GPU with --from" $f trace replay "$tmp/list.json" --gpu h100-sxm
+ok "and then it is" json 'd["machine"]["from"]=="h200" and d["step_s"]>d["recorded_step_s"]' replay "$tmp/list.json" --gpu h100-sxm --from h200
 ok "without collectives nothing waits for other ranks" fails 1 "the recorded step has no collective" $f trace replay $t/mi300x-bert-small.tracelens.json.gz --without waiting
 ok "no data-parallel group, no scaling" fails 1 "cannot be scaled by dp" $f trace replay $t/h100-bert-small.tracelens.json.gz --scale dp=2
 all=$(echo $t/*.gz)
