@@ -81,7 +81,7 @@ static void column_back(struct builder *b, const struct layer_sizes *s,
 					 enum ft_layout))
 {
 	bool megatron = b->rules->tensor_parallel == FT_TP_MEGATRON;
-	bool sp = b->plan->sequence_parallel && b->plan->tp > 1;
+	bool sp = b->plan->sequence_parallel;
 
 	if (megatron && sp && !b->plan->lora.rank) {
 		of_weights(b, true);

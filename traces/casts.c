@@ -77,7 +77,7 @@ void put_cast(struct builder *b, double elements, int launches)
 
 bool casts_slices(const struct builder *b)
 {
-	return is_narrow(b) && b->plan->sequence_parallel && b->plan->tp > 1 &&
+	return is_narrow(b) && b->plan->sequence_parallel &&
 	       b->rules->tensor_parallel == FT_TP_MEGATRON;
 }
 
