@@ -289,6 +289,8 @@ struct retiming {
 	struct quick *quick;
 	size_t n_quick;
 	int64_t dp_stride; /* of the data-parallel groups */
+	int64_t slow; /* timed anew, and recorded far above what the network needs */
+	double slow_s;
 };
 
 static struct quick *quick_of(struct retiming *t, const struct ft_rec_collective *c)
@@ -299,6 +301,9 @@ static struct quick *quick_of(struct retiming *t, const struct ft_rec_collective
 	t->quick[t->n_quick] = (struct quick){ c, INT64_MAX, 0 };
 	return &t->quick[t->n_quick++];
 }
+
+/* Times of what the network needs: no network is as far from its profile, a waiting rank often is. */
+enum { FAR = 5 };
 
 /* A collective of such a group. */
 struct asked {
@@ -400,10 +405,27 @@ static bool retime_one(struct retiming *t, size_t rank, size_t i, struct ft_erro
 		       moving_s * (after.time_s / before.time_s - 1);
 	if (!(is_s < was_s || is_s > was_s))
 		return true;
+	if (moving_s > FAR * before.time_s && to.size > 1) {
+		t->slow++;
+		t->slow_s += moving_s;
+	}
 	w->changed.op[rank][i] = ft_ps_from_s(is_s);
 	w->spread_s[rank][i] = moving_s * after.time_s / before.time_s *
 			       hypot(before.spread_frac, after.spread_frac);
 	return true;
+}
+
+/* Of a collective whose like all waited nothing tells the waiting from the transfer. */
+static void tell_slow(struct retiming *t)
+{
+	if (t->slow)
+		whatif_note(
+			t->w,
+			"%lld collectives, %.3g ms in all, are recorded at more than "
+			"%d times what the network is predicted to take. What they "
+			"waited for other ranks is timed anew with them; recordings "
+			"of all ranks would tell it apart.",
+			(long long)t->slow, 1e3 * t->slow_s, (int)FAR);
 }
 
 static bool known(const struct ft_rec_collective *c)
@@ -452,5 +474,6 @@ bool groups_retime(struct whatif *w, struct ft_error *err)
 			    "%lld collectives whose group or size was not recorded "
 			    "keep their time.",
 			    (long long)unknown);
+	tell_slow(t);
 	return true;
 }
