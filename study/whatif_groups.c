@@ -419,13 +419,11 @@ static bool retime_one(struct retiming *t, size_t rank, size_t i, struct ft_erro
 static void tell_slow(struct retiming *t)
 {
 	if (t->slow)
-		whatif_note(
-			t->w,
-			"%lld collectives, %.3g ms in all, are recorded at more than "
-			"%d times what the network is predicted to take. What they "
-			"waited for other ranks is timed anew with them; recordings "
-			"of all ranks would tell it apart.",
-			(long long)t->slow, 1e3 * t->slow_s, (int)FAR);
+		whatif_note(t->w,
+			    "%lld collectives (%.3g ms) are recorded at over %d times "
+			    "what the network needs: what they waited for other ranks "
+			    "is timed anew with them.",
+			    (long long)t->slow, 1e3 * t->slow_s, FAR);
 }
 
 static bool known(const struct ft_rec_collective *c)

@@ -241,6 +241,8 @@ gunzip -c $eager | python3 -c 'import json,sys; json.dump(json.load(sys.stdin)["
 ok "a list of events alone is the same step" json 'abs(d["recorded_step_s"]-0.1071232)<1e-7' show "$tmp/list.json"
 ok "a device that is not told is to be named" fails 1 "does not tell its device: name its GPU with --from" $f trace replay "$tmp/list.json" --gpu h100-sxm
 ok "and then it is" json 'd["machine"]["from"]=="h200" and d["step_s"]>d["recorded_step_s"]' replay "$tmp/list.json" --gpu h100-sxm --from h200
+ok "collectives far above what the network needs are told" json 'any("51 collectives (38.8 ms) are recorded at over 5 times" in n for n in d["notes"])' replay $t/h100-8b8L-tp4-s4096-b1-eager.rank0.kineto.json.gz --gpu h200
+ok "and none where they are near it" json 'not any("over 5 times" in n for n in d["notes"])' replay $eager --scale dp=8
 ok "without collectives nothing waits for other ranks" fails 1 "the recorded step has no collective" $f trace replay $t/mi300x-bert-small.tracelens.json.gz --without waiting
 ok "no data-parallel group, no scaling" fails 1 "cannot be scaled by dp" $f trace replay $t/h100-bert-small.tracelens.json.gz --scale dp=2
 all=$(echo $t/*.gz)
