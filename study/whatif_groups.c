@@ -291,6 +291,7 @@ struct retiming {
 	int64_t dp_stride; /* of the data-parallel groups */
 	int64_t slow; /* timed anew, and recorded far above what the network needs */
 	double slow_s;
+	bool waited; /* any of them: --without waiting has an effect */
 };
 
 static struct quick *quick_of(struct retiming *t, const struct ft_rec_collective *c)
@@ -398,6 +399,7 @@ static bool retime_one(struct retiming *t, size_t rank, size_t i, struct ft_erro
 		return false;
 	if (!all_recorded(w, c, rank, i))
 		moving_s = transfer_s(t, quick_of(t, c), was_s, before.time_s);
+	t->waited |= moving_s < was_s;
 	if (to.size < 2)
 		is_s = 0;
 	else
@@ -473,5 +475,8 @@ bool groups_retime(struct whatif *w, struct ft_error *err)
 			    "keep their time.",
 			    (long long)unknown);
 	tell_slow(t);
-	return true;
+	return !w->asked->without_waiting || t->waited ||
+	       ft_fail(err, NULL,
+		       "--without waiting changes nothing: all ranks of each collective "
+		       "are recorded, or none waited");
 }
