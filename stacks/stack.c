@@ -325,6 +325,33 @@ static bool read_stack(const struct node *node, struct whole *w, const char *nam
 	       read_rates(rates, s, &w->mem, err);
 }
 
+/* Does any of its libraries know GPUs of this generation? If none does, the word is wrong. */
+static bool is_generation(const struct ft_stack *stack, const struct ft_gemm_on *on,
+			  struct ft_error *err)
+{
+	for (size_t i = 0; i < stack->n_ccls; i++) {
+		struct ft_ccl *c = ft_ccl_load(stack->ccl[i], &stack->ccl_mark, err);
+		bool known = c && ft_ccl_tuning(c, on->generation);
+		bool broken = !c;
+
+		ft_ccl_free(c);
+		if (known || broken)
+			return known;
+	}
+	return ft_fail(err, &on->mark,
+		       "no communication library of the stack knows GPUs of the "
+		       "generation '%.60s'",
+		       on->generation);
+}
+
+static bool know_generations(const struct ft_stack *stack, struct ft_error *err)
+{
+	for (size_t i = 0; i < stack->n_gemm_on; i++)
+		if (!is_generation(stack, &stack->gemm_on[i], err))
+			return false;
+	return true;
+}
+
 struct ft_stack *ft_stack_load(const char *name, const struct ft_mark *at,
 			       struct ft_error *err)
 {
@@ -336,7 +363,8 @@ struct ft_stack *ft_stack_load(const char *name, const struct ft_mark *at,
 
 	w->mem = mem;
 	node = extends_file(&w->mem, "stacks", name, at, EXTENDS_SAME, err);
-	ok = node && read_stack(node, w, arena_text(&w->mem, name), err);
+	ok = node && read_stack(node, w, arena_text(&w->mem, name), err) &&
+	     know_generations(&w->stack, err);
 	if (ok) {
 		w->stack.digest = w->mem.read;
 		return &w->stack;
@@ -371,36 +399,6 @@ bool ft_stack_unfused(const struct ft_stack *stack, bool sinks, bool plain)
 	       (stack->layout.model_classes && plain);
 }
 
-/* Does any of its libraries know GPUs of this generation? If none does, the word is wrong. */
-static bool is_generation(const struct ft_stack *stack, const struct ft_gemm_on *on,
-			  const struct ft_ccl *loaded, struct ft_error *err)
-{
-	bool known = ft_ccl_tuning(loaded, on->generation);
-
-	for (size_t i = 0; !known && i < stack->n_ccls; i++) {
-		struct ft_ccl *c = ft_ccl_load(stack->ccl[i], &stack->ccl_mark, err);
-
-		if (!c)
-			return false;
-		known = ft_ccl_tuning(c, on->generation);
-		ft_ccl_free(c);
-	}
-	return known || ft_fail(err, &on->mark,
-				"no communication library of the stack knows GPUs of "
-				"this generation");
-}
-
-static struct ft_ccl *found(const struct ft_stack *stack, struct ft_ccl *c,
-			    struct ft_error *err)
-{
-	for (size_t i = 0; c && i < stack->n_gemm_on; i++)
-		if (!is_generation(stack, &stack->gemm_on[i], c, err)) {
-			ft_ccl_free(c);
-			c = NULL;
-		}
-	return c;
-}
-
 struct ft_ccl *ft_stack_ccl(const struct ft_stack *stack, const char *generation,
 			    struct ft_error *err)
 {
@@ -408,7 +406,7 @@ struct ft_ccl *ft_stack_ccl(const struct ft_stack *stack, const char *generation
 		struct ft_ccl *c = ft_ccl_load(stack->ccl[i], &stack->ccl_mark, err);
 
 		if (!c || ft_ccl_tuning(c, generation))
-			return found(stack, c, err);
+			return c;
 		if (i + 1 == stack->n_ccls)
 			ft_ccl_unknown(c, generation, &stack->ccl_mark, err);
 		ft_ccl_free(c);

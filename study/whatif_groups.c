@@ -428,6 +428,14 @@ static void tell_slow(struct retiming *t)
 			    (long long)t->slow, 1e3 * t->slow_s, FAR);
 }
 
+static bool waits(const struct retiming *t, struct ft_error *err)
+{
+	return !t->w->asked->without_waiting || t->waited ||
+	       ft_fail(err, NULL,
+		       "--without waiting changes nothing: no collective is known to "
+		       "have waited, or all of its ranks are recorded");
+}
+
 static bool known(const struct ft_rec_collective *c)
 {
 	return c && c->op != FT_COLLECTIVES && c->size > 1 && c->bytes > 0;
@@ -475,8 +483,5 @@ bool groups_retime(struct whatif *w, struct ft_error *err)
 			    "keep their time.",
 			    (long long)unknown);
 	tell_slow(t);
-	return !w->asked->without_waiting || t->waited ||
-	       ft_fail(err, NULL,
-		       "--without waiting changes nothing: all ranks of each collective "
-		       "are recorded, or none waited");
+	return waits(t, err);
 }

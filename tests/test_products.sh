@@ -44,7 +44,7 @@ ok "one that extends it can take it away" same "$tmp/none.yaml" megatron-core h1
 stack more '{gemm: 1.2}' "$tmp/one.yaml"
 ok "what it does not say stays" same "$tmp/more.yaml" "$tmp/all.yaml" h100-sxm
 stack typo '{gemm_by_generation: {hoper: 1.3}}'
-ok "a generation that nobody knows" fails 1 "typo.yaml:4:30: error: no communication library of the stack knows GPUs of this generation" \
+ok "a generation that nobody knows" fails 1 "typo.yaml:4:30: error: no communication library of the stack knows GPUs of the generation 'hoper'" \
 	$f simulate "$tmp/s.yaml" --set "stack=$tmp/typo.yaml" --set cluster.gpu=h100-sxm
 stack less '{gemm_by_generation: {hopper: -1}}'
 ok "a negative one" fails 1 "less.yaml:4:38: error: .*negative" $f simulate "$tmp/s.yaml" --set "stack=$tmp/less.yaml" --set cluster.gpu=h100-sxm
