@@ -303,7 +303,8 @@ static struct quick *quick_of(struct retiming *t, const struct ft_rec_collective
 	return &t->quick[t->n_quick++];
 }
 
-/* Times of what the network needs: no network is as far from its profile, a waiting rank often is. */
+/* In times of what the network is predicted to take: a rank that waits is often as far from it, a network
+ * never was in a recording of ours. Assumed. */
 enum { FAR = 5 };
 
 /* A collective of such a group. */

@@ -49,4 +49,10 @@ static inline uint32_t rnd(uint64_t *s)
 	return (uint32_t)(*s >> 33);
 }
 
+/* From 0 to n - 1. */
+static inline int rnd_below(uint64_t *s, int n)
+{
+	return (int)(rnd(s) % (uint32_t)n);
+}
+
 #endif

@@ -6,17 +6,12 @@
 
 #include "calibrate/fit.h"
 #include "foretoken/hw.h"
+#include "tests/check.h"
 #include "tests/scratch.h"
 
 enum { DRAWS = 60, ROWS = 200 };
 
 static uint64_t seed = 5;
-
-static int below(int n)
-{
-	seed = seed * 6364136223846793005u + 1442695040888963407u;
-	return (int)((seed >> 33) % (uint64_t)n);
-}
 
 struct made {
 	struct ft_measurement row[ROWS];
@@ -59,8 +54,8 @@ static double us_at(struct ft_gpu *gpu, const struct ft_measurement *m, double r
 static void add_pair(struct made *x, struct ft_gpu *gpu, double rate, bool paired)
 {
 	struct ft_measurement *m, *b;
-	double slower = paired ? 1 + below(5) / 10. : 1, burst_us, part;
-	int size = below(8);
+	double slower = paired ? 1 + rnd_below(&seed, 5) / 10. : 1, burst_us, part;
+	int size = rnd_below(&seed, 8);
 
 	for (size_t i = 0; i < x->n; i++) /* its bursts are of one size */
 		if ((int)x->row[i].m == 64 << size)
@@ -87,7 +82,7 @@ static void add_beside(struct made *x)
 	size_t n = x->n;
 
 	for (size_t i = 0; i < n; i++) {
-		const struct ft_measurement *o = &others[below(4)];
+		const struct ft_measurement *o = &others[rnd_below(&seed, 4)];
 		struct ft_measurement *m = &x->row[x->n++];
 
 		*m = x->row[i];
@@ -118,12 +113,12 @@ static void the_rate_of_seconds_is_found_again(void **state)
 	assert_non_null(gpu);
 	for (int i = 0; i < DRAWS; i++) {
 		static struct made x;
-		double rate = 0.55 + below(40) / 100., was;
+		double rate = 0.55 + rnd_below(&seed, 40) / 100., was;
 		struct fit_input in = { .base = gpu, .row = x.row };
-		bool paired = below(2);
+		bool paired = rnd_below(&seed, 2);
 
 		x = (struct made){ .n = 0 };
-		for (int k = 2 + below(9); k > 0; k--)
+		for (int k = 2 + rnd_below(&seed, 9); k > 0; k--)
 			add_pair(&x, gpu, rate, paired);
 		silent += x.told < x.n / (paired ? 3 : 1);
 		add_beside(&x);

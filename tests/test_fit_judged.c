@@ -3,17 +3,12 @@
  * compared here pair by pair, whatever their order
  */
 #include "foretoken/hw.h"
+#include "tests/check.h"
 #include "tests/scratch.h"
 
 enum { DRAWS = 120, SIZES = 24, OURS = 290, ROWS = 2 * (SIZES + OURS) };
 
 static uint64_t seed = 5;
-
-static int below(int n)
-{
-	seed = seed * 6364136223846793005u + 1442695040888963407u;
-	return (int)((seed >> 33) % (uint64_t)n);
-}
 
 struct made {
 	struct ft_measurement row[ROWS];
@@ -42,7 +37,7 @@ static struct ft_measurement *add(struct made *x, const char *dtype, int size,
 static void shuffle(struct made *x)
 {
 	for (size_t i = x->n; i > 1; i--) {
-		size_t k = (size_t)below((int)i);
+		size_t k = (size_t)rnd_below(&seed, (int)i);
 		struct ft_measurement m = x->row[i - 1];
 
 		x->row[i - 1] = x->row[k];
@@ -60,13 +55,13 @@ static void draw(struct made *x, const char *dtype, int published, int ours, dou
 		m->source = "s1";
 	}
 	for (int i = 0; i < ours; i++) {
-		double part =
-			off + below(9) / 100. - 0.0413; /* no half of a per cent */
-		struct ft_measurement *m =
-			add(x, dtype, i, 100 / (1 + (below(2) ? part : -part)));
+		double part = off + rnd_below(&seed, 9) / 100. -
+			      0.0413; /* no half of a per cent */
+		struct ft_measurement *m = add(
+			x, dtype, i, 100 / (1 + (rnd_below(&seed, 2) ? part : -part)));
 
-		m->sustained = below(8) == 0;
-		if (below(8) == 0)
+		m->sustained = rnd_below(&seed, 8) == 0;
+		if (rnd_below(&seed, 8) == 0)
 			m->layout = "dgrad";
 	}
 }
@@ -140,9 +135,11 @@ static void published_products_stay_where_ours_agree(void **state)
 		char want[400] = "", note[128];
 
 		x.n = 0;
-		draw(&x, "bf16", SIZES, 22 + below(10), 0.05 + below(3) * 0.1);
-		draw(&x, "fp16", below(3), i % 5 ? below(40) : OURS, 0.3);
-		draw(&x, "fp8", 15 + below(2 * SIZES), 3 * SIZES, 0.3);
+		draw(&x, "bf16", SIZES, 22 + rnd_below(&seed, 10),
+		     0.05 + rnd_below(&seed, 3) * 0.1);
+		draw(&x, "fp16", rnd_below(&seed, 3),
+		     i % 5 ? rnd_below(&seed, 40) : OURS, 0.3);
+		draw(&x, "fp8", 15 + rnd_below(&seed, 2 * SIZES), 3 * SIZES, 0.3);
 		shuffle(&x);
 		in.n = x.n;
 		fit_list_codes(&in, &mem);

@@ -6,17 +6,12 @@
 
 #include "calibrate/fit.h"
 #include "foretoken/hw.h"
+#include "tests/check.h"
 #include "tests/scratch.h"
 
 enum { DRAWS = 40, ROWS = 40 };
 
 static uint64_t seed = 3;
-
-static int below(int n)
-{
-	seed = seed * 6364136223846793005u + 1442695040888963407u;
-	return (int)((seed >> 33) % (uint64_t)n);
-}
 
 struct made {
 	struct ft_measurement row[ROWS];
@@ -52,16 +47,17 @@ static int rising(const void *a, const void *b)
 static void draw(struct made *x, double compute_units, bool slowed)
 {
 	*x = (struct made){ .n = 0 };
-	for (int i = 3 + below(12); i > 0; i--) {
+	for (int i = 3 + rnd_below(&seed, 12); i > 0; i--) {
 		struct ft_measurement *m = add(x, "beside", "gemm");
-		int part = below(4);
+		int part = rnd_below(&seed, 4);
 
-		m->alone_us = 1000 + below(1000);
+		m->alone_us = 1000 + rnd_below(&seed, 1000);
 		m->other_alone_us = m->alone_us * (0.3 + 0.2 * part);
-		m->time_us = m->alone_us *
-			     (slowed ? 1.05 + below(20) / 100. : 1 - part / 50.);
-		m->other_us =
-			m->other_alone_us * (slowed ? 1.1 + below(30) / 100. : 0.99);
+		m->time_us =
+			m->alone_us *
+			(slowed ? 1.05 + rnd_below(&seed, 20) / 100. : 1 - part / 50.);
+		m->other_us = m->other_alone_us *
+			      (slowed ? 1.1 + rnd_below(&seed, 30) / 100. : 0.99);
 		if (part == 0) /* it is over while the product runs */
 			continue;
 		x->units[x->counted] =
@@ -69,8 +65,8 @@ static void draw(struct made *x, double compute_units, bool slowed)
 		x->slower[x->counted++] = m->other_us / m->other_alone_us;
 	}
 	add(x, "beside", "gemm")->time_us = 1; /* of no time alone */
-	add(x, "launch", "gap")->time_us = 1 + below(40) / 8.;
-	add(x, "launch", "graph")->time_us = 1 + below(40) / 8.;
+	add(x, "launch", "gap")->time_us = 1 + rnd_below(&seed, 40) / 8.;
+	add(x, "launch", "graph")->time_us = 1 + rnd_below(&seed, 40) / 8.;
 	add(x, "launch", "other")->time_us = 77;
 	qsort(x->units, x->counted, sizeof(double), rising);
 	qsort(x->slower, x->counted, sizeof(double), rising);

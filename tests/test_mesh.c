@@ -88,12 +88,6 @@ enum { DRAWS = 200, FEW = 5 };
 
 static uint64_t seed = 7;
 
-static int below(int n)
-{
-	seed = seed * 6364136223846793005u + 1442695040888963407u;
-	return (int)((seed >> 33) % (uint64_t)n);
-}
-
 struct tried {
 	int64_t width[FEW][FEW];
 	int n, at[FEW];
@@ -181,15 +175,15 @@ static int64_t widest(int64_t width[FEW][FEW], int n, int a, int b, unsigned use
 
 static void draw(struct ft_mesh *m, int64_t width[FEW][FEW])
 {
-	int links = 3 + below(20);
+	int links = 3 + rnd_below(&seed, 20);
 
 	*m = (struct ft_mesh){ .n = FEW };
 	memset(width, 0, sizeof(int64_t[FEW][FEW]));
 	for (int i = 0; i < links; i++) {
-		int a = below(FEW), b = below(FEW);
+		int a = rnd_below(&seed, FEW), b = rnd_below(&seed, FEW);
 
 		if (a != b)
-			width[a][b] = width[b][a] = 1 + below(4);
+			width[a][b] = width[b][a] = 1 + rnd_below(&seed, 4);
 	}
 	for (int a = 0; a < FEW; a++)
 		for (int b = 0; b < FEW; b++)
@@ -206,7 +200,7 @@ static void drawn_meshes_hold_the_rings_of_all_orders(void **state)
 		int64_t width[FEW][FEW], through[FEW][FEW], rings;
 		struct ft_mesh m;
 		struct tried t;
-		int n = 3 + below(3);
+		int n = 3 + rnd_below(&seed, 3);
 
 		draw(&m, width);
 		rings = ft_mesh_rings(&m, all, n);
@@ -239,7 +233,8 @@ static void drawn_routes_are_the_widest_of_the_shortest(void **state)
 	for (int i = 0; i < DRAWS; i++) {
 		int64_t width[FEW][FEW], want = 0;
 		struct ft_mesh m;
-		int a = below(FEW), b = (a + 1 + below(FEW - 1)) % FEW, hops = 0;
+		int a = rnd_below(&seed, FEW),
+		    b = (a + 1 + rnd_below(&seed, FEW - 1)) % FEW, hops = 0;
 		const int ends[] = { a, b };
 		bool reached = true;
 

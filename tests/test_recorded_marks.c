@@ -3,17 +3,12 @@
  * kernels of the optimizer and of FSDP, transfers that a kernel sends without saying so; each found here in
  * the obvious way
  */
+#include "tests/check.h"
 #include "tests/made_recording.h"
 
 enum { DRAWS = 60, MARKS = 8, KERNELS = 12, TURNS = 14 };
 
 static uint64_t seed = 1;
-
-static int below(int n)
-{
-	seed = seed * 6364136223846793005u + 1442695040888963407u;
-	return (int)((seed >> 33) % (uint64_t)n);
-}
 
 static void annotation(struct made *m, const char *name, int at, int dur)
 {
@@ -31,10 +26,11 @@ struct mark {
 /* Marks of one name, one after another: each begins where the last has ended, or later. */
 static size_t draw_marks(struct mark *to, const char *name, int from)
 {
-	size_t n = (size_t)below(3);
+	size_t n = (size_t)rnd_below(&seed, 3);
 
 	for (size_t i = 0; i < n; i++) {
-		to[i] = (struct mark){ name, from + 1 + below(40), below(60) };
+		to[i] = (struct mark){ name, from + 1 + rnd_below(&seed, 40),
+				       rnd_below(&seed, 60) };
 		from = to[i].at + to[i].dur;
 	}
 	return n;
@@ -81,12 +77,12 @@ static void kernels_belong_to_the_marks_that_launch_them(void **state)
 		struct ft_recording *r;
 
 		for (int k = 0; k < 4; k++)
-			n += draw_marks(&mark[n], names[k], below(30));
+			n += draw_marks(&mark[n], names[k], rnd_below(&seed, 30));
 		for (size_t i = n; i-- > 0;) /* in no order */
 			annotation(&m, mark[i].name, mark[i].at, mark[i].dur);
 		for (int i = 0; i < KERNELS; i++) {
-			at[i] = 12 * i + below(12);
-			kind[i] = below(6);
+			at[i] = 12 * i + rnd_below(&seed, 12);
+			kind[i] = rnd_below(&seed, 6);
 			call(&m, "cudaLaunchKernel", i + 1, at[i], 0);
 			kernel(&m, kernels[kind[i]].name, i + 1, 7, 300 + i, 1);
 		}
@@ -130,8 +126,8 @@ static void a_step_ends_where_the_next_begins(void **state)
 		char name[32];
 
 		for (int i = 0; i < 4; i++) {
-			at[i + 1] = at[i] + 10 + below(20);
-			dur[i] = 5 + below(20);
+			at[i + 1] = at[i] + 10 + rnd_below(&seed, 20);
+			dur[i] = 5 + rnd_below(&seed, 20);
 		}
 		for (int i = 0; i < 4; i++) {
 			snprintf(name, sizeof(name), "ProfilerStep#%d", 5 + order[i]);
@@ -236,8 +232,9 @@ static void a_kernel_sends_what_its_thread_announced(void **state)
 		struct ft_recording *r;
 
 		for (int i = 0; i < TURNS; i++)
-			turn[i] = (struct turn){ 1 + below(2), below(30),
-						 i > 0 && below(3) };
+			turn[i] = (struct turn){ 1 + rnd_below(&seed, 2),
+						 rnd_below(&seed, 30),
+						 i > 0 && rnd_below(&seed, 3) };
 		for (int i = 0; i < TURNS; i++)
 			for (int k = 0; k < i; k++)
 				if (!turn[i].sends && !turn[k].sends &&
