@@ -19,7 +19,7 @@
 # V=1 prints whole commands
 Q       := $(if $(V),,@)
 CC      ?= cc
-CFLAGS  ?= -O2 -g
+CFLAGS  ?= $(if $(SAN),-O1 -g1,-O2 -g)
 PREFIX  ?= /usr/local
 comma   := ,
 B       := build/$(if $(SAN),san,$(if $(COV),cov,rel))
@@ -135,7 +135,7 @@ $B/serve_page.o build/fuzz/serve_page.o: $(SERVE_PAGE) scripts/embed.sh serve/pa
 build/fuzz/%.o: %.c
 	@mkdir -p $(@D)
 	@echo "  FUZZ  $<"
-	$(Q)clang $(filter-out -O2 -D_FORTIFY_SOURCE=2,$(ALL_CFLAGS)) -O1 -fsanitize=fuzzer-no-link,address,undefined \
+	$(Q)clang $(filter-out -O2 -g -D_FORTIFY_SOURCE=2,$(ALL_CFLAGS)) -O1 -g1 -fsanitize=fuzzer-no-link,address,undefined \
 		-fno-sanitize-recover=all -MMD -MP -c -o $@ $<
 build/fuzz/fuzz: $(LIB_SRC:%.c=build/fuzz/%.o) build/fuzz/report_page.o build/fuzz/serve_page.o build/fuzz/tests/fuzz/fuzz.o build/fuzz/tests/fuzz/targets.o build/fuzz/tests/fuzz/request.o
 	$(Q)clang -fsanitize=fuzzer,address,undefined -o $@ $^ $(LDLIBS)

@@ -7,6 +7,12 @@ sanitized() { # is this the program under ASan? It is slow: such runs take fewer
 	case $f in */san/*) return 0 ;; esac
 	return 1
 }
+asked_of=0
+asked() { # N: is this case asked? Under sanitizers one in N is, else all
+	sanitized || return 0
+	asked_of=$((asked_of + 1))
+	[ $((asked_of % $1)) = 1 ]
+}
 ok() {
 	name=$1
 	shift

@@ -5,9 +5,10 @@
 #include "base/node.h"
 #include "foretoken/study.h"
 #include "tests/check.h"
+#include "tests/few.h"
 #include "tests/plan_drawn.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(TESTS_FEW)
+#ifdef TESTS_FEW
 enum { FEW = 60, PLANS = FEW, DUALS_FEW = 10, DUALS = DUALS_FEW };
 #else
 enum { FEW = 60, PLANS = 1500, DUALS_FEW = 10, DUALS = 150 };

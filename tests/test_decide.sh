@@ -90,6 +90,7 @@ ok "tokens below zero" refused "tokens: -5 is negative" $f simulate $a --tokens 
 ok "tokens and FLOPs" refused "run has tokens and flop; give one of the two" $f simulate $a --tokens 1T --flop 1e24
 wishes() { # of all sets of wishes, those are refused that have two sizes of the run, or megawatts and nothing to train
 	for set in $(seq 1 31); do
+		asked 3 || continue
 		said=
 		for wish in 1:tokens=1T 2:flop=1e24 4:days=30 8:budget=2M 16:megawatts=5; do
 			[ $((set & ${wish%%:*})) = 0 ] || said="$said --${wish#*:}"

@@ -5,6 +5,13 @@
 #include "base/node.h"
 #include "foretoken/study_decide.h"
 #include "tests/check.h"
+#include "tests/few.h"
+
+#ifdef TESTS_FEW
+enum { SIZES = 80 };
+#else
+enum { SIZES = 48 * 16 };
+#endif
 
 static const struct {
 	const char *cluster, *training;
@@ -46,7 +53,7 @@ static void a_size_is_told_where_the_job_can_have_it(void **state)
 		ok_or_say(s, err);
 		n_told = ft_study_fleets(s, told);
 		own = s->cluster->gpus;
-		for (int64_t gpus = 1; gpus <= 48 * 16; gpus++) {
+		for (int64_t gpus = 1; gpus <= SIZES; gpus++) {
 			struct ft_scenario *other =
 				ft_scenario_resized(s, gpus, 1, &err);
 			int64_t per = s->cluster->ranks_per_node /
@@ -60,7 +67,7 @@ static void a_size_is_told_where_the_job_can_have_it(void **state)
 			seen += is;
 			ft_scenario_free(other);
 		}
-		assert_int_equal(seen, n_told);
+		assert_true(seen == n_told || told[seen] > SIZES);
 		for (int times = 1; times <= 2; times++) { /* and the batch with it */
 			struct ft_scenario *other =
 				ft_scenario_resized(s, own * times, times, &err);

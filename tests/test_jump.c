@@ -5,9 +5,10 @@
 #include "foretoken/study.h"
 #include "tests/check.h"
 #include "tests/drawn.h"
+#include "tests/few.h"
 #include "tests/plan_drawn.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(TESTS_FEW)
+#ifdef TESTS_FEW
 enum { PLANS = 60, SCENARIOS = 30, UNEVEN = 20, ALONE = 20 };
 #else
 enum { PLANS = 800, SCENARIOS = 200, UNEVEN = 150, ALONE = 150 };

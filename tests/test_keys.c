@@ -8,6 +8,7 @@
  */
 #include <sys/wait.h>
 
+#include "tests/few.h"
 #include "tests/key_parts.h"
 
 static const struct key_exempt exempt[] = {
@@ -58,7 +59,7 @@ static const struct key_exempt exempt[] = {
 	{ "cluster.gpu", "memory_bound.curves.*.warm.*",
 	  "validate's rows only: a step's inputs are cold" },
 };
-#if defined(__SANITIZE_ADDRESS__) || defined(TESTS_FEW)
+#ifdef TESTS_FEW
 enum { EVERY = 5 }; /* it is slow there */
 #else
 enum { EVERY = 1 };

@@ -13,8 +13,9 @@
 #include "base/node.h"
 #include "foretoken/study.h"
 #include "tests/drawn.h"
+#include "tests/few.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(TESTS_FEW)
+#ifdef TESTS_FEW
 enum { MACHINES = 16 }; /* it is slow there */
 #else
 enum { MACHINES = 300 };

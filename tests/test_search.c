@@ -8,6 +8,7 @@
 #include "study/shelf.h"
 #include "study/space.h"
 #include "tests/check.h"
+#include "tests/few.h"
 
 /* Small enough that every plan can be simulated. */
 static const char *const spaces[] = {
@@ -55,8 +56,8 @@ static const char *const spaces[] = {
 };
 
 enum { SPACES = sizeof(spaces) / sizeof(*spaces) };
-#if defined(__SANITIZE_ADDRESS__) || defined(TESTS_FEW)
-enum { EVERY = 4 };
+#ifdef TESTS_FEW
+enum { EVERY = 8 };
 #else
 enum { EVERY = 1 };
 #endif
