@@ -16,7 +16,7 @@
 #include "tests/few.h"
 
 #ifdef TESTS_FEW
-enum { MACHINES = 16 }; /* it is slow there */
+enum { MACHINES = 16 };
 #else
 enum { MACHINES = 300 };
 #endif
@@ -493,9 +493,7 @@ static void better_is_never_worse(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(better_is_never_worse),
-	};
+	const struct CMUnitTest tests[] = { cmocka_unit_test(better_is_never_worse) };
 
 	return cmocka_run_group_tests_name("metamorphic", tests, NULL, NULL);
 }
