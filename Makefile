@@ -218,7 +218,7 @@ profiles: build/foretoken
 	sh scripts/fit_measured.sh build/foretoken hw/gpus
 	sh scripts/unseen.sh build/foretoken measurements/kernels
 	python3 scripts/simumax.py >measurements/kernels/simumax-b200.csv
-	python3 scripts/derive_memory.py hw/gpus/h100-sxm.yaml hw/gpus/h100-96g-500w.yaml
+	python3 scripts/derive_memory.py --same-die --twin hw/gpus/h200.yaml hw/gpus/h100-sxm.yaml hw/gpus/h100-96g-500w.yaml
 
 search: $B/tests/test_kernel_held_out
 	CC="$(CC)" CFLAGS="$(filter-out -DFORETOKEN_%,$(ALL_CFLAGS))" LDLIBS="$(LDFLAGS) $(LDLIBS) -lcmocka" python3 scripts/search_kriging.py $B

@@ -19,13 +19,24 @@ enum { RUNGS = 48 };
 static const struct {
 	const char *word, *curve;
 } curves[] = {
+	/* PyTorch's that are not vectorized: they walk strides or odd rows, cast to fp32, or meet in
+	 * the same place; fills of 16 bit, too, are bound by instructions */
+	{ "native::elementwise_kernel", "strided" },
+	{ "unrolled_elementwise_kernel", "strided" },
+	{ "CatArrayBatchedCopy<", "strided" },
+	{ "CatArray", "concat" },
+	{ "FillFunctor<c10", "strided" },
+	{ "indexing_backward", "strided" },
+	{ "sum_and_scatter", "strided" },
+	{ "RadixSort", "strided" },
 	{ "Adam", "adamw" },
 	{ "FusedOptimizer", "adamw" },
 	{ "chunk_cat", "multi_copy" },
 	{ "split_with_sizes_copy", "multi_copy" },
 	{ "CopyFunctor", "multi_copy" }, /* foreach copies */
-	{ "CatArray", "concat" },
-	{ "SoftMax", "cross_entropy" }, /* over a vocabulary */
+	{ "SoftMaxForwardReg", "softmax" },
+	{ "SoftMaxBackward<8", "softmax" }, /* of 16 bits */
+	{ "SoftMax", "cross_entropy" },	    /* over a vocabulary */
 	{ "softmax", "softmax" },
 	{ "Softmax", "softmax" },
 	{ "layer_norm", "layernorm" },
@@ -211,13 +222,6 @@ static double between(double a, double b, double past)
 	return pow(a, 1 - past) * pow(b, past);
 }
 
-/* Does the memory's bandwidth bind what this curve is of? */
-static bool by_memory(const struct ft_gpu *gpu, const char *curve)
-{
-	return ft_gpu_memory_curve(gpu, curve, false)->bytes_per_s.value >
-	       gpu->memory_bytes_per_s.value / 2;
-}
-
 static int64_t fraction(int64_t n, double frac)
 {
 	int64_t left = (int64_t)((double)n * frac + 0.5);
@@ -280,9 +284,8 @@ static enum ft_retimed_by by_ladder(struct ft_retiming *t, enum ladder_of of,
 	if (!l->n)
 		return FT_RETIMED_NOT;
 	i = find(l, time_s, &past);
-	if (of < BYTES || by_memory(t->from, curves[of - BYTES].curve))
-		*ratio = between(l->to_s[i] / l->from_s[i],
-				 l->to_s[i + 1] / l->from_s[i + 1], past);
+	*ratio = between(l->to_s[i] / l->from_s[i], l->to_s[i + 1] / l->from_s[i + 1],
+			 past);
 	*spread_frac = l->spread_frac;
 	if (!leaves_all(left, of == PRODUCTS || of == NARROW_PRODUCTS ? FT_GEMM :
 			      of < BYTES			      ? FT_ATTENTION :

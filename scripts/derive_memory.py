@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""scripts/derive_memory.py [--twin TWIN.yaml] FROM.yaml TO.yaml [ROWS.csv.gz GPU...] - memory-bound
+"""scripts/derive_memory.py [--same-die] [--twin TWIN.yaml] FROM.yaml TO.yaml [ROWS.csv.gz GPU...] - memory-bound
 curves of a GPU from a measured one: starts as they are, rates in the proportion of the two data
-sheets; of the same die (no ROWS) rates out of the cache as they are.
+sheets.
 
 TWIN was measured too and has FROM's die with another memory, so that the two tell which kernels
 memory holds back and which the die: where memory of b times the bandwidth makes a kernel b^a times
-as fast, it is taken to go with bandwidth^a x (compute units x clock)^(1 - a), 0 <= a <= 1.
+as fast, it is taken to go with bandwidth^a x (compute units x clock)^(1 - a), 0 <= a <= 1. With
+--same-die TO has that die, too: the rest is as it is, and so are rates out of the cache.
 
 ROWS are what others published (measurements/published/memory.csv.gz), taken of the GPUs named,
 whose profiles lie beside FROM:
@@ -25,7 +26,7 @@ import re
 import sys
 
 TRAFFIC = {"copy": 2, "add": 3, "layernorm": 2, "rmsnorm": 2, "rope": 2,
-           "permute": 2, "cross_entropy": 3}
+           "permute": 2, "cross_entropy": 3, "strided": 2}
 OWN_ROWS = 8
 
 
@@ -184,6 +185,9 @@ def curves(text):
 
 def main():
     arguments = sys.argv[1:]
+    same_die = arguments[0] == "--same-die"
+    if same_die:
+        arguments.pop(0)
     twin = arguments.pop(1) if arguments[0] == "--twin" else None
     if twin:
         arguments.pop(0)
@@ -197,8 +201,13 @@ def main():
     date = re.search(r'date: "([^"]*)"', source[begin:end])[1]
     if twin:
         other = open(twin).read()
-        dies = cycles(target) / cycles(source)
         a = exponents(curve, curves(other), terabytes(source) / terabytes(other))
+    if same_die:
+        note = (f"the same die: starts and warm rates as there, cold rates by memory bandwidth, {of}, to the "
+                f"power that this and {os.path.basename(twin)[:-5]} say")
+        curve = {k: v if k.endswith(".warm") else times(v, ratio ** a.get(k, 1)) for k, v in curve.items()}
+    elif twin:
+        dies = cycles(target) / cycles(source)
         provenance += f" and {os.path.basename(twin)[:-5]}"
         note = (f"starts as there; a kernel's rate by memory bandwidth, {of}, to the power that "
                 f"these two say, and by units x clock, {dies:.3f} of theirs, to the rest")
@@ -209,16 +218,14 @@ def main():
             r["scale"] = (r["scale"] ** power *
                           (cycles(theirs) / cycles(source)) ** (1 - power))
         note += with_rows(curve, rows, lambda k: ratio ** a.get(k, 1) * dies ** (1 - a.get(k, 1)))
-        most = max(number(curve[k], "bandwidth") for k in ("copy", "add"))
-        curve = {k: v if k.endswith(".warm") else capped(v, most) for k, v in curve.items()}
-    elif published:
+    else:
         rows = read_rows(published[0], published[1:], folder, source)
         note = f"starts as there, rates by memory bandwidth, {of}"
         note += with_rows(curve, rows, lambda key: ratio, True)
         note += f"; rows of {', '.join(published[1:])}" if rows else ""
-    else:
-        note = f"the same die: starts and warm rates as there, cold rates by memory bandwidth, {of}"
-        curve = {k: v if k.endswith(".warm") else times(v, ratio) for k, v in curve.items()}
+    if twin:
+        most = max(number(curve[k], "bandwidth") for k in ("copy", "add"))
+        curve = {k: v if k.endswith(".warm") else capped(v, most) for k, v in curve.items()}
     begin, end = block(target)
     spread = re.search(r"^  spread: .*$", target[begin:end], re.M)[0]
     head = ("memory_bound:\n"

@@ -3,6 +3,8 @@
 #ifndef TESTS_COUNTED_H
 #define TESTS_COUNTED_H
 
+#include <math.h>
+
 #include "tests/works.h"
 
 static inline double launches_of(const struct ft_graph *g, const char *name)
@@ -18,6 +20,35 @@ static inline double launches_of(const struct ft_graph *g, const char *name)
 				n += (double)call->repeat * s->op[j].launches;
 	}
 	return n;
+}
+
+/* Of the first class: what is on the curve `strided` of that name, or (false) all else. */
+static inline void expect_on(const struct parts *p, const char *name, bool strided,
+			     double times, double bytes, double launches)
+{
+	const struct ft_graph *g = p->graph;
+	double n = 0, b = 0, l = 0;
+
+	for (size_t i = 0; i < g->rank_class[0].n_calls; i++) {
+		const struct ft_call *call = &g->rank_class[0].call[i];
+		const struct ft_segment *s = &g->segment[call->segment];
+
+		for (size_t j = 0; j < s->n_ops; j++) {
+			const struct ft_work *w = &g->work[s->op[j].work];
+
+			if (strcmp(w->name, name) ||
+			    strided != !strcmp(w->memory.kernel, "strided"))
+				continue;
+			n += (double)call->repeat;
+			b += (double)call->repeat * w->memory.bytes;
+			l += (double)call->repeat * s->op[j].launches;
+		}
+	}
+	if (n != times || l != times * launches ||
+	    !(fabs(b - times * bytes) <= 1e-12 * times * bytes))
+		fail_msg("%s, strided %d: %g times, %.12g bytes, %g launches; wanted "
+			 "%g of %.12g and %g",
+			 name, strided, n, b, l, times, bytes, launches);
 }
 
 /* So many of them, each of these bytes and launches. */

@@ -60,7 +60,7 @@ static const struct module modules[] = {
 	  8 * H },
 	{ DENSE,
 	  "op",
-	  { "norm", "qkv", "rope", "add_norm", "up", "activation" },
+	  { "norm", "qkv", "query_copy", "rope", "add_norm", "up", "activation" },
 	  3 * F },
 	{ ROUTED, "moe_act", { "expert_activation" }, 2 * 256 * 4 },
 	{ ROUTED,

@@ -255,6 +255,60 @@ static void a_part_of_an_unknown_product_goes_by_a_cube(void **state)
 	end(&s);
 }
 
+/*
+ * One program on both GPUs, kernel by kernel: what is bound by memory goes by its bandwidth, and what walks
+ * strides or odd rows by the die, which is the same. Kernels of 0.2 ms and more; updates of weights, whose
+ * speed goes with their size, apart.
+ */
+static void kernels_go_as_the_other_gpu_recorded(void **state)
+{
+	static const char *const names[] = { "gpt-oss-20b-2L-s4096-b1",
+					     "qwen3-30b-a3b-4L-s4096-b1",
+					     "llama3-8b-4L-s4096-b2" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		struct arena mem = { 0 };
+		struct setting s = begin();
+		struct ft_error err;
+		struct ft_recording *r[2];
+		double seen = 0, near = 0;
+
+		for (int g = 0; g < 2; g++) {
+			r[g] = ft_recording_read(
+				arena_printf(&mem,
+					     "measurements/traces/%s-transformers-%s-"
+					     "eager.rank0.kineto.json.gz",
+					     g ? "h200" : "h100", names[i]),
+				&err);
+			ok_or_say(r[g], err);
+		}
+		assert_int_equal(ft_recording_ops(r[0]), ft_recording_ops(r[1]));
+		for (size_t k = 0; k < ft_recording_ops(r[0]); k++) {
+			const struct ft_rec_op *a = ft_recording_op(r[0], k),
+					       *b = ft_recording_op(r[1], k);
+			double ratio, spread;
+
+			if (a->rec_class != FT_REC_MEMORY ||
+			    a->duration < 200 * 1000000 ||
+			    strcmp(ft_recording_text(r[0], a->name),
+				   ft_recording_text(r[1], b->name)) != 0)
+				continue;
+			ft_retime(s.up, r[0], a, NULL, &ratio, &spread);
+			seen++;
+			near += fabs(ratio / ((double)b->duration /
+					      (double)a->duration) -
+				     1) < 0.09;
+		}
+		print_message("# %s: %g kernels, %g near\n", names[i], seen, near);
+		assert_true(seen > 20 && near > 0.9 * seen);
+		ft_recording_free(r[0]);
+		ft_recording_free(r[1]);
+		end(&s);
+		arena_release(&mem);
+	}
+}
+
 static void one_gpu_is_as_fast_as_itself(void **state)
 {
 	struct setting s = begin();
@@ -280,6 +334,7 @@ int main(void)
 		cmocka_unit_test(stand_ins_take_as_long_as_the_kernel),
 		cmocka_unit_test(a_part_of_a_product_goes_by_its_shape),
 		cmocka_unit_test(a_part_of_an_unknown_product_goes_by_a_cube),
+		cmocka_unit_test(kernels_go_as_the_other_gpu_recorded),
 		cmocka_unit_test(one_gpu_is_as_fast_as_itself),
 	};
 

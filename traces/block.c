@@ -130,17 +130,24 @@ static void latent_join(struct builder *b, const struct layer_sizes *s, bool bac
 	struct moved joined = backward ? r->latent_back : r->latent;
 
 	if (s->l->kv_lora_rank)
-		put_memory(b, backward ? "latent_join_back" : "latent_join", "copy",
-			   joined.bytes * (double)(s->tokens * s->q), joined.launches);
+		put_moved(b, backward ? "latent_join_back" : "latent_join", "copy",
+			  joined, (double)(s->tokens * s->q));
+}
+
+/* Plain operations have their sums beside what is strided; a kernel of its own is fused. */
+static const char *rope_curve(const struct builder *b)
+{
+	return rope_recipe(b)->rope.strided.launches ? "add" : "default";
 }
 
 void attention_inputs(struct builder *b, const struct layer_sizes *s)
 {
+	put_query_copy(b, s);
 	if (b->model->qk_norm)
 		put_bare_norms(b, "qk_norm", (double)(s->tokens * (s->q + s->k)), 0, 2,
 			       false);
 	if (b->model->positions == FT_ROPE)
-		put_element(b, s, "rope", "default", rope_recipe(b)->rope);
+		put_element(b, s, "rope", rope_curve(b), rope_recipe(b)->rope);
 	put_rotary_joined(b, s, false);
 	latent_join(b, s, false);
 }
@@ -157,7 +164,8 @@ static void attention_middle(struct builder *b, const struct layer_sizes *s)
 	attention_inputs(b, s);
 	attention_core(b, s, false);
 	put_memory(b, "output_gate", "swiglu", 6 * (double)(s->tokens * s->gate), 1);
-	put_element(b, s, "transpose", "copy", r->shuffle);
+	put_element(b, s, "transpose", by_operation(b) ? "strided" : "copy",
+		    r->shuffle);
 }
 
 void attention_half(struct builder *b, const struct layer_sizes *s)
@@ -258,7 +266,8 @@ static void middle_back(struct builder *b, const struct layer_sizes *s)
 	latent_join(b, s, true);
 	put_rotary_joined(b, s, true);
 	if (b->model->positions == FT_ROPE)
-		put_element(b, s, "rope_back", "default", rope_recipe(b)->rope_back);
+		put_element(b, s, "rope_back", rope_curve(b),
+			    rope_recipe(b)->rope_back);
 	if (b->model->qk_norm)
 		put_bare_norms(b, "qk_norm_back", (double)(s->tokens * (s->q + s->k)),
 			       0, 2, true);

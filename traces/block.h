@@ -23,12 +23,20 @@ struct coefficients {
 	double h, f, r;
 	int launches;
 	double casts; /* as h, more where autocast runs norms in fp32 */
+	struct {
+		double h, r;
+		int launches;
+	} strided; /* beside these, by kernels of PyTorch that are not vectorized */
 };
 
 struct moved {
 	double bytes; /* of a feature of a token's copy */
 	int launches;
 	bool by_map; /* each row goes where a map says, as Transformer Engine's kernels do */
+	struct {
+		double bytes;
+		int launches;
+	} strided; /* beside these, by kernels of PyTorch that are not vectorized */
 };
 
 /* Of tokens on their way to experts and back. */
@@ -63,6 +71,9 @@ bool norms_in_operations(const struct builder *b);
 const struct recipe *rope_recipe(const struct builder *b);
 void put_element(struct builder *b, const struct layer_sizes *s, const char *name,
 		 const char *curve, struct coefficients c);
+/* numbers features, moved as curve moves them, and as `strided` does. */
+void put_moved(struct builder *b, const char *name, const char *curve, struct moved m,
+	       double numbers);
 /* The MLP's; bytes a feature of its width that it keeps besides. */
 void put_activation(struct builder *b, const struct layer_sizes *s, const char *name,
 		    bool backward);
@@ -79,6 +90,8 @@ void put_dropout(struct builder *b, const struct layer_sizes *s, bool backward);
  * and bytes a token that a layer keeps for it. */
 bool joins_qkv(const struct builder *b);
 bool joins_gate_up(const struct builder *b);
+/* Queries taken out of their groups, where a weight is joined by group. */
+void put_query_copy(struct builder *b, const struct layer_sizes *s);
 void put_qkv_joined(struct builder *b, const struct layer_sizes *s);
 void put_gate_up_joined(struct builder *b, const struct layer_sizes *s);
 void put_rotary_joined(struct builder *b, const struct layer_sizes *s, bool backward);

@@ -4,8 +4,9 @@
  * Byte counts are those of the tensors each kernel reads and writes: `recipes` below
  * holds them per fusion, in bytes per token and feature. The compiled and eager columns
  * were read off recorded PyTorch steps; the kernels column counts what hand-fused
- * kernels must touch. Eager kernels that walk a transposed or broadcast tensor move half
- * the bytes a second that a copy does, and count twice.
+ * kernels must touch. Eager kernels that walk a transposed or broadcast tensor are not
+ * vectorized: their instructions bind them, not the memory. What they move is `strided`,
+ * after the profile's curve; of experts' copies it counts twice as a copy moves it.
  */
 #include "traces/block.h"
 
@@ -24,20 +25,21 @@ static const struct routing eager_routing = {
 	.exchanged_only = true,
 };
 /* As Transformers' experts are written for grouped products, whose outputs are copied and zeroed
- * behind the last row; no copy is sorted twice. Bytes as a copy moves them, measured:
- * measurements/traces/h100-transformers-qwen3-30b-a3b. */
+ * behind the last row; no copy is sorted twice. Bytes as a copy moves them, and as `strided` does what
+ * zeroes, weights, spreads and adds up. Measured: measurements/traces/h100-transformers-qwen3-30b-a3b,
+ * and h200-, where what is strided takes as long. */
 static const struct routing operations_routing = {
 	.order = 38,
 	.order_back = 30,
-	.permute = { 11.2, 2 },
+	.permute = { 2.4, 1, .strided = { 4.7, 1 } },
 	.sort = { 7.5, 1 },
 	.unsort = { 7.5, 1 },
-	.fill = { 11.9, 2 },
-	.unpermute = { 13.9, 5 },
-	.permute_back = { 19, 3 },
+	.fill = { 3.1, 1, .strided = { 4.7, 1 } },
+	.unpermute = { 3.3, 3, .strided = { 5.6, 2 } },
+	.permute_back = { 3.8, 1, .strided = { 8.1, 2 } },
 	.sort_back = { 7.5, 1 },
 	.unsort_back = { 7.5, 1 },
-	.unpermute_back = { 30.8, 7 },
+	.unpermute_back = { 7.8, 3, .strided = { 12.2, 4 } },
 	.exchanged_only = true,
 };
 /* Assumed: bf16 features are read and written once, by two kernels. */
@@ -66,22 +68,37 @@ static const struct routing mapped_routing = {
 };
 
 /* An RMS norm in single operations on fp32: cast, square, mean, its root, product, cast, weights;
- * bytes a number as the curve `add` moves them. They touch 36 and 92; a cast to fp32 and what
- * spreads a row's or a column's numbers run at 0.5 to 0.7 of that rate. Measured:
- * measurements/traces/h100-transformers-llama3-8b; see docs/findings.md. */
-enum { RMS_BYTES = 47, RMS_KERNELS = 8, RMS_BACK_BYTES = 110, RMS_BACK_KERNELS = 18 };
+ * bytes a number as the curve `add` moves them, and, of casts to fp32 and of what spreads a row's or a
+ * column's numbers, as `strided` does. They touch 36 and 92. Measured: measurements/traces/
+ * h100-transformers-llama3-8b, and h200-: what is strided takes as long there; see docs/findings.md. */
+#define RMS_NORM(more, kernels) \
+	{ \
+		.h = 19.1 + (more), .launches = 5 + (kernels), .strided = { \
+			14.6, \
+			0, \
+			3 \
+		} \
+	}
+#define RMS_NORM_BACK(more, kernels) \
+	{ \
+		.h = 72.4 + (more), .launches = 14 + (kernels), .strided = { \
+			19.7, \
+			0, \
+			4 \
+		} \
+	}
 
 static const struct recipe recipes[] = {
 	[FT_FUSION_EAGER] = {
 		.norm = { 4, 0, 0, 1, 12 },
-		.rope = { 0, 0, 30, 16 },
+		.rope = { 0, 0, 5.7, 4, .strided = { 0, 17.2, 12 } },
 		.shuffle = { 4, 0, 0, 1 },
 		.add_norm = { 10, 0, 0, 2, 12 },
 		.add = { 6, 0, 0, 1 },
 		.gated = { 0, 10, 0, 2 },
 		.plain = { 0, 4, 0, 1 },
 		.norm_back = { 16, 0, 0, 4, 6 },
-		.rope_back = { 0, 0, 30, 18 },
+		.rope_back = { 0, 0, 9.7, 6, .strided = { 0, 15.1, 12 } },
 		.add_back = { 6, 0, 0, 1 },
 		.gated_back = { 0, 20, 0, 4 },
 		.plain_back = { 0, 6, 0, 1 },
@@ -120,19 +137,19 @@ static const struct recipe recipes[] = {
 	/* as eager: but what rotates queries and keys is written otherwise, its gradient comes
 	 * transposed, and attention's output lies as the product behind it reads it */
 	[FT_FUSION_OPERATIONS] = {
-		.norm = { RMS_BYTES, 0, 0, RMS_KERNELS },
-		.rope = { 0, 0, 31, 10 },
-		.add_norm = { RMS_BYTES + 6, 0, 0, RMS_KERNELS + 1 },
+		.norm = RMS_NORM(0, 0),
+		.rope = { .strided = { 0, 20.9, 10 } },
+		.add_norm = RMS_NORM(6, 1),
 		.add = { 6, 0, 0, 1 },
 		.gated = { 0, 10, 0, 2 },
 		.plain = { 0, 4, 0, 1 },
-		.norm_back = { RMS_BACK_BYTES + 8, 0, 0, RMS_BACK_KERNELS + 2 },
-		.rope_back = { 0, 0, 45, 20 },
+		.norm_back = RMS_NORM_BACK(8, 2),
+		.rope_back = { 0, 0, 9, 6, .strided = { 0, 25.6, 14 } },
 		.add_back = { 6, 0, 0, 1 },
 		.gated_back = { 0, 20, 0, 4 },
 		.plain_back = { 0, 6, 0, 1 },
-		.latent = { 25, 4 }, /* measured: -deepseek-v3 */
-		.latent_back = { 72, 11 },
+		.latent = { .strided = { 13.3, 4 } }, /* measured: -deepseek-v3 */
+		.latent_back = { .strided = { 38.4, 11 } },
 		.routing = &operations_routing,
 	},
 };
@@ -261,7 +278,19 @@ static double element_bytes(const struct builder *b, const struct layer_sizes *s
 void put_element(struct builder *b, const struct layer_sizes *s, const char *name,
 		 const char *curve, struct coefficients c)
 {
+	struct coefficients strided = { .h = c.strided.h,
+					.r = c.strided.r,
+					.launches = c.strided.launches };
+
 	put_memory(b, name, curve, element_bytes(b, s, c), c.launches);
+	put_memory(b, name, "strided", element_bytes(b, s, strided), strided.launches);
+}
+
+void put_moved(struct builder *b, const char *name, const char *curve, struct moved m,
+	       double numbers)
+{
+	put_memory(b, name, curve, m.bytes * numbers, m.launches);
+	put_memory(b, name, "strided", m.strided.bytes * numbers, m.strided.launches);
 }
 
 /* A norm takes whole rows. */
@@ -279,15 +308,19 @@ void put_norm(struct builder *b, const struct layer_sizes *s, const char *name,
 void put_bare_norms(struct builder *b, const char *name, double numbers,
 		    double row_bytes, int norms, bool backward)
 {
-	if (norms_in_operations(b))
-		put_memory(b, name, "add",
-			   (backward ? RMS_BACK_BYTES : RMS_BYTES) * numbers,
-			   (backward ? RMS_BACK_KERNELS : RMS_KERNELS) * norms);
-	else
+	static const struct coefficients of[] = { RMS_NORM(0, 0), RMS_NORM_BACK(0, 0) };
+	const struct coefficients *c = &of[backward];
+
+	if (norms_in_operations(b)) {
+		put_memory(b, name, "add", c->h * numbers, c->launches * norms);
+		put_memory(b, name, "strided", c->strided.h * numbers,
+			   c->strided.launches * norms);
+	} else {
 		put_rows(b, name,
 			 b->model->norm == FT_RMS_NORM ? "rmsnorm" : "layernorm",
 			 (backward ? 8 : 4) * numbers, (backward ? 2 : 1) * norms,
 			 row_bytes);
+	}
 }
 
 /* Behind the products of q, k and v. A compiler joins it with their casts, and sums rows and columns in one

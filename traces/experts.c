@@ -97,9 +97,8 @@ static void by_rank(struct builder *b, const struct routed *r, const char *name,
 		    struct moved c)
 {
 	if (!r->direct)
-		put_memory(b, name, c.by_map ? "permute" : "copy",
-			   c.bytes * (double)(r->copies / r->gathered * r->h),
-			   c.launches);
+		put_moved(b, name, c.by_map ? "permute" : "copy", c,
+			  (double)(r->copies / r->gathered * r->h));
 }
 
 /* Do copies stay where they are, all experts being on the rank? */
@@ -118,8 +117,8 @@ static void by_expert(struct builder *b, const struct routed *r, const char *nam
 		b->plan->dispatcher == FT_DISPATCH_DEEPEP && routing->permute.by_map;
 
 	if (r->direct || (r->local > 1 && !stays(b)))
-		put_memory(b, name, by_map ? "permute" : "copy",
-			   c.bytes * (double)(r->copies * r->h), c.launches);
+		put_moved(b, name, by_map ? "permute" : "copy", c,
+			  (double)(r->copies * r->h));
 }
 
 /* Small kernels that find the order: a sort of expert numbers, and what leads to it. */
@@ -136,8 +135,10 @@ static void fill_outputs(struct builder *b, const struct routed *r, bool backwar
 	struct moved fill = recipe_of(b)->routing->fill;
 	int64_t features = r->h + (r->gated ? 2 : 1) * r->width;
 
-	put_memory(b, backward ? "expert_fill_back" : "expert_fill", "copy",
-		   fill.bytes * (double)(r->copies * features), 2 * fill.launches);
+	fill.launches *= 2;
+	fill.strided.launches *= 2;
+	put_moved(b, backward ? "expert_fill_back" : "expert_fill", "copy", fill,
+		  (double)(r->copies * features));
 }
 
 /* One product for all local experts, or one for each. */
@@ -230,19 +231,24 @@ static void expert_cast(struct builder *b, const struct routed *r, int64_t featu
 }
 
 /*
- * Bytes of a feature of a copy that the biases of hand-fused experts take. Those of the first
- * products are added and summed by the products themselves. Those of the second are weighted
- * like the copies, for each expert in turn, in the w bytes of the router's weights (a direct
- * kernel wants 4): a product with the weights, a sum, a concatenation of all experts; backward
- * two products and two sums, of which the bias's and the weight's gradient come, and the
- * concatenation. In 4 bytes casts come in addition. Source: Megatron Core's grouped experts
- * (github.com/NVIDIA/Megatron-LM, megatron/core/transformer/moe/experts.py, read 2026-11-22).
+ * What the biases of hand-fused experts move. Those of the first products are added and summed by
+ * the products themselves. Those of the second are weighted like the copies, for each expert in
+ * turn, in the w bytes of the router's weights (a direct kernel wants 4): a product with the
+ * weights, a sum, a concatenation of all experts; backward two products and two sums, of which the
+ * bias's and the weight's gradient come, and the concatenation. In 4 bytes casts come in addition.
+ * A product spreads a row's or a column's numbers, so that it is strided, as if it read them all.
+ * Source: Megatron Core's grouped experts (github.com/NVIDIA/Megatron-LM,
+ * megatron/core/transformer/moe/experts.py, read 2026-11-22 and 2026-11-26).
  */
-static double weighted_bias_bytes(double w, bool backward)
+static struct moved weighted_bias(double w, int experts, bool backward)
 {
 	double casts = w > 2 ? backward ? 12 : 6 : 0;
+	struct moved m = { .bytes = casts + (backward ? 4 + 2 * w : 2 + 4 * w),
+			   .launches = (backward ? 3 : 1) * experts + 1,
+			   .strided = { backward ? 4 * w : 2 + w,
+					(backward ? 2 : 1) * experts } };
 
-	return casts + (backward ? 4 + 6 * w : 2 + 5 * w);
+	return m;
 }
 
 /* Biases of the experts' products, where products in one kernel do not hold them; that
@@ -259,9 +265,8 @@ static void expert_biases(struct builder *b, const struct routed *r, bool backwa
 		put_memory(b, name, "default", (backward ? 2 : 4) * copies * outputs,
 			   2);
 	else if (!b->plan->fused_experts)
-		put_memory(b, name, "default",
-			   weighted_bias_bytes(w, backward) * copies * (double)r->h,
-			   (backward ? 5 : 2) * (int)r->local + 1);
+		put_moved(b, name, "default", weighted_bias(w, (int)r->local, backward),
+			  copies * (double)r->h);
 	else if (backward)
 		put_memory(b, name, "default", 2 * copies * outputs, 2);
 }
@@ -361,8 +366,8 @@ void experts_run_back(struct builder *b, const struct ft_layer *l)
 	up(b, &r, FT_DGRAD);
 	up(b, &r, FT_WGRAD);
 	if (r.gated && !r.direct)
-		put_memory(b, "expert_join_back", "copy",
-			   join.bytes * (double)(r.copies * r.h), join.launches);
+		put_moved(b, "expert_join_back", "copy", join,
+			  (double)(r.copies * r.h));
 	by_expert(b, &r, "sort_back", recipe_of(b)->routing->sort_back);
 	exchange(b, &r, "ep_dispatch_back");
 }

@@ -12,6 +12,11 @@
  * copy for both (2 and 4), and a sum: 14. A part lies in short rows, which PyTorch's kernels walk
  * slowly: it is taken to cost what the whole head would.
  * One output that attention reads a part of stays whole: q and k beside what they were turned into.
+ *
+ * Megatron joins q, k and v by group of heads: where there are several groups of several heads, q is
+ * copied out of its groups, 4 bytes a number across strides; backward one kernel joins the three
+ * gradients, 4 each. Source: Megatron Core's SelfAttention.get_query_key_value_tensors, Transformer
+ * Engine's SplitAlongDim (read 2026-11-26).
  */
 #include "traces/block.h"
 
@@ -41,6 +46,20 @@ static bool in_operations(const struct builder *b)
 	return b->rules->model_classes && by_operation(b);
 }
 
+/* Joined by group of heads, as Megatron has them? */
+static bool joins_groups(const struct builder *b, const struct layer_sizes *s)
+{
+	return b->rules->fused_qkv && b->rules->fusion == FT_FUSION_KERNELS &&
+	       !s->l->kv_lora_rank;
+}
+
+void put_query_copy(struct builder *b, const struct layer_sizes *s)
+{
+	if (joins_groups(b, s) && s->kv_heads > 1 && s->heads > s->kv_heads)
+		put_memory(b, "query_copy", "strided", 4 * (double)(s->tokens * s->q),
+			   1);
+}
+
 void put_qkv_joined(struct builder *b, const struct layer_sizes *s)
 {
 	static const struct moved moved[] = { [FT_SPLIT] = { 4, 1 },
@@ -52,6 +71,9 @@ void put_qkv_joined(struct builder *b, const struct layer_sizes *s)
 		put_memory(b, "qkv_join_back", "copy",
 			   m.bytes * (double)(s->tokens * (s->q + s->k + s->v)),
 			   m.launches);
+	if (joins_groups(b, s))
+		put_memory(b, "qkv_join_back", "concat",
+			   4 * (double)(s->tokens * (s->q + s->k + s->v)), 1);
 }
 
 void put_gate_up_joined(struct builder *b, const struct layer_sizes *s)
