@@ -281,14 +281,14 @@ static void fit_all(const struct ft_host_fit_request *asked,
 	fit->after_frac = error_frac(asked, rows, fit, false);
 }
 
-/* By layer, launches as far apart as they are; where sections are worse for that, other
- * work lies between them, and a launch stays as it is. */
+/* By layer, launches as far apart as they are; where that leaves more than half of what sections were
+ * off by, other work lies between them, and a launch stays as it is. */
 static void fit_by_layer(const struct ft_host_fit_request *asked, struct arena *mem,
 			 struct host_rows *rows, struct ft_host_fit *fit)
 {
 	host_rows_alone(asked, false, mem, rows);
 	fit_all(asked, rows, fit);
-	if (fit->after_frac <= fit->before_frac)
+	if (fit->after_frac <= fit->before_frac / 2)
 		return;
 	host_rows_alone(asked, true, mem, rows);
 	fit_all(asked, rows, fit);
