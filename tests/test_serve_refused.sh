@@ -41,5 +41,8 @@ for t in files_are_out:"no more files" processes_are_out:"no more processes" a_w
 	ok "${t#*:}" check "${t%%:*}" here
 done
 : >"$tmp/refused"
-ok "it ends when told, with nothing on stderr" down here
+quietly() { # but for libgcov, whose own files are refused, too
+	kill "$(cat "$tmp/here.pid")" && wait "$(cat "$tmp/here.pid")" && ! grep -v '^profiling:' "$tmp/here.err" >&2
+}
+ok "it ends when told, with nothing on stderr" quietly
 finish
