@@ -2,7 +2,7 @@
 
     serve_refused.py NAME ADDRESS PID FILE    one check by its name; the calls whose names stand in FILE fail
 """
-import http.client, json, os, signal, sys, time
+import http.client, json, os, signal, sys, threading, time
 
 name, address, pid, file = sys.argv[1:5]
 host, port = address.split("//")[1].split("/")[0].rsplit(":", 1)
@@ -11,6 +11,8 @@ text = open("examples/01-first-answer/h100.yaml").read()
 LONG = ("{model: gpt3-175b, cluster: {gpu: h100-sxm, gpus: 1024, imperfections: {placement: scattered, slow_gpus: "
         "[{gpu: 5, speed_frac: 0.9}]}}, stack: nemo-24, training: {sequence_length: 2048, global_batch_size: 1536, sharding: zero1, "
         "recompute: none}}")
+HEAVY = ("{model: {name: llama3-8b, num_hidden_layers: 96}, cluster: {gpu: h100-sxm, gpus: 8}, training: "
+         "{sequence_length: 128, global_batch_size: 1024, micro_batch_size: 1, parallel: {pp: 8}}}")
 
 
 def refuse(*calls):
@@ -60,8 +62,8 @@ def again_and_again(calls, status, words):
         refuse(call)
         for path, body in (("/api/simulate", text), ("/api/plan", json.dumps({"scenario": text, "top": 1}))) * 5:
             got = ask(path, body)
-            if call == "fclose" and path == "/api/plan":  # behind what it has told already
-                assert got[0] == 200 and words.encode() in got[1].split(b"\n\nevent: ")[-1], got[1][-300:]
+            if path == "/api/plan" and got and got[0] == 200:  # behind what it has told already
+                assert call in ("fclose", "malloc") and words.encode() in got[1].split(b"\n\nevent: ")[-1], (call, got[1][-300:])
             else:
                 assert got and got[0] == status and words in got[1], (call, path, got)
         answers()
@@ -116,6 +118,37 @@ def a_search_ends_untold():
         assert b"event: error" not in rest and rest.endswith(b"\n\n"), (call, rest[-200:])
         c.close()
         answers()
+    settled(before)
+
+
+def memory_is_out():
+    """Of a worker alone: the server has its own."""
+    again_and_again(("malloc",), 422, "this takes more memory than serve gives")
+
+
+def time_is_over():
+    """The clock of an answer that is being computed, and of a search that has told something, runs out."""
+    answers()
+    before = files()
+    for path, body in (("/api/simulate", HEAVY), ("/api/plan", json.dumps({"scenario": LONG}))):
+        got = []
+        asker = threading.Thread(target=lambda: got.append(ask(path, body)))
+        asker.start()
+        until = time.time() + 20
+        while not worker_of():
+            assert time.time() < until, "no worker"
+            time.sleep(0.01)
+        if path == "/api/plan":
+            time.sleep(0.5)
+        refuse("now")
+        ask("/", None)  # at the latest now it looks at its clock
+        asker.join()
+        refuse()
+        status, said = got[0]
+        if path == "/api/plan":
+            assert status == 200 and said.split(b"\n\n")[-2].startswith(b"event: error"), said[-300:]
+            said = said.split(b"\n\n")[-2].decode()
+        assert "this takes longer than serve computes" in said, (path, status, said)
     settled(before)
 
 

@@ -16,6 +16,7 @@
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Without a call that may be refused itself. */
@@ -41,6 +42,32 @@ static bool refused(const char *name, int why)
 		return false;
 	errno = why;
 	return true;
+}
+
+extern void *__libc_malloc(size_t n);
+
+/* Of a worker, what a server has started by fork(), and once that has begun to compute. */
+void *malloc(size_t n)
+{
+	enum { BEGUN = 500 };
+	static pid_t first;
+	static int asked;
+
+	if (!first)
+		first = getpid();
+	if (getpid() == first)
+		return __libc_malloc(n);
+	return ++asked > BEGUN && refused("malloc", ENOMEM) ? NULL : __libc_malloc(n);
+}
+
+/* Refused, it is an hour later. */
+int clock_gettime(clockid_t clock, struct timespec *t)
+{
+	long r = syscall(SYS_clock_gettime, clock, t);
+
+	if (!r && clock == CLOCK_MONOTONIC && refused("now", 0))
+		t->tv_sec += 3600;
+	return (int)r;
 }
 
 #define REAL(type, name, ...) ((type(*)(__VA_ARGS__))dlsym(RTLD_NEXT, #name))
