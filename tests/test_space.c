@@ -65,6 +65,18 @@ static const struct open {
 	  "micro_batch_size: 1, recompute: none}}",
 	  { "sharding" },
 	  -1 },
+	{ "{model: {name: mixtral-8x7b, num_hidden_layers: 4}, cluster: {gpu: h100-sxm, "
+	  "gpus: 16}, stack: nemo-24, " TRAINING
+	  "micro_batch_size: 1, parallel: {pp: 1, "
+	  "cp: 1}, recompute: none}}",
+	  { NULL },
+	  -1 },
+	{ "{model: {name: mixtral-8x7b, num_hidden_layers: 4}, cluster: {gpu: gb200, "
+	  "gpus: 16}, " TRAINING
+	  "micro_batch_size: 1, parallel: {tp: 1, pp: 1, cp: 1}, "
+	  "recompute: none, sharding: zero1}}",
+	  { NULL },
+	  -1 },
 };
 
 /* What frameworks lack, by the sources that their stacks name. */
