@@ -91,8 +91,7 @@ static double flop_of(const struct ft_measurement *m)
 static void draw_row(struct made *x, int kind, bool old)
 {
 	struct row *r = &x->row[x->n++];
-	bool others =
-		old || x->quiet ? old || rnd_below(&seed, 8) : rnd_below(&seed, 2);
+	bool others = old || rnd_below(&seed, x->quiet ? 8 : 2);
 	char text[16];
 
 	*r = (struct row){ .old = old };

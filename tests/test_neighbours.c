@@ -6,7 +6,12 @@
 #include "foretoken/study.h"
 #include "tests/check.h"
 
+/* fewer under sanitizers */
+#if defined(__SANITIZE_ADDRESS__) || defined(TESTS_FEW)
+enum { DRAWS = 30 };
+#else
 enum { DRAWS = 70 };
+#endif
 
 static uint64_t seed = 5;
 
