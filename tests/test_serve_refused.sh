@@ -14,6 +14,7 @@ fi
 : >"$tmp/refused"
 printf '#!/bin/sh\nLD_PRELOAD=%s REFUSED=%s exec %s "$@"\n' "$tmp/refuse.so" "$tmp/refused" "$f" >"$tmp/served"
 chmod +x "$tmp/served"
+case $f in */cov/*) counts=1 ;; *) counts= ;; esac
 f=$tmp/served
 while_refused() { # CALL... -- command...
 	: >"$tmp/refused"
@@ -38,7 +39,11 @@ ok "it begins" up here
 ok "a machine's own name is known" check the_name_is_known here
 for t in files_are_out:"no more files" processes_are_out:"no more processes" a_worker_is_broken:"a worker that cannot begin, or not write" \
 	memory_is_out:"no more memory for an answer" time_is_over:"no more time" answers_are_lost:"answers that cannot be read" a_search_ends_untold:"a search that ends where that cannot be told"; do
-	ok "${t#*:}" check "${t%%:*}" here
+	if [ "$counts" ] && [ "${t%%:*}" = memory_is_out ]; then
+		skip "${t#*:}" "libgcov wants memory of its own as a worker ends"
+	else
+		ok "${t#*:}" check "${t%%:*}" here
+	fi
 done
 : >"$tmp/refused"
 quietly() { # but for workers without memory, and for libgcov, whose own files are refused, too
