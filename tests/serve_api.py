@@ -234,6 +234,11 @@ def lists():
     by = {k["name"]: k for k in keys}
     assert by["training.parallel.tp"]["default"] == "1" and by["cluster.gpu"]["names"] == "gpus"
     assert by["training.sharding"]["choices"] == ["ddp", "zero1", "zero2", "fsdp", "hsdp"]
+    assert sorted(k["names"] for k in keys if "names" in k) == sorted(names), "a list of names is of one key each"
+    for k in keys:  # whose presets it takes: one of them, and no other word
+        for word, status in ((names[k["names"]][0]["name"], 0), ("no-such-name", 1)) if "names" in k else ():
+            asked = command("simulate", a, "--set", "%s=%s" % (k["name"], word))
+            assert ("unknown name" in asked.stderr.decode()) == status, (k["name"], word, asked.stderr)
     for k in keys: # each choice is one that a scenario may have
         for word in k.get("choices", []):
             text = command("simulate", a, "--set", "%s=%s" % (k["name"], word)).stderr.decode()
