@@ -59,10 +59,11 @@ static struct node *read_foreign(struct arena *mem, const char *name, const char
 }
 
 static struct ft_scenario *scenario_of(struct ft_shelf *shelf, const struct node *root,
-				       const char *name, struct ft_error *err)
+				       const char *name, bool whole,
+				       struct ft_error *err)
 {
 	if (root->kind == NODE_MAP)
-		return ft_scenario_from(shelf, root, name, true, err);
+		return ft_scenario_from(shelf, root, name, whole, err);
 	ft_fail(err, &root->mark,
 		"a scenario is a map of model, cluster, training ...");
 	return NULL;
@@ -86,15 +87,15 @@ static bool write_simulated(const struct ft_scenario *s, FILE *out,
 	return ok;
 }
 
+/* Of the cluster and its prices alone, whatever runs there. */
 static bool write_bill(const struct ft_scenario *s, FILE *out, struct ft_error *err)
 {
-	struct ft_outcome o;
+	struct ft_bom *bom = ft_bom_build(s->cluster, s->prices, err);
 
-	if (!ft_study_simulate(s, NULL, NULL, &o, err))
-		return false;
-	ft_report_bom_json(out, s->cluster, o.bom);
-	ft_outcome_release(&o);
-	return true;
+	if (bom)
+		ft_report_bom_json(out, s->cluster, bom);
+	ft_bom_free(bom);
+	return bom != NULL;
 }
 
 static bool write_timeline(const struct ft_scenario *s, FILE *out, struct ft_error *err)
@@ -107,14 +108,16 @@ static bool write_timeline(const struct ft_scenario *s, FILE *out, struct ft_err
 	return true;
 }
 
-static bool answer_one(write_one *write, const struct api_text *body, FILE *out,
-		       struct ft_error *err)
+/* whole: false reads only the cluster and its prices. */
+static bool answer_one(write_one *write, bool whole, const struct api_text *body,
+		       FILE *out, struct ft_error *err)
 {
 	struct ft_shelf *shelf = ft_shelf_new();
 	struct arena mem = { 0 };
 	struct node *root = read_foreign(&mem, "scenario", body->text, body->n, err);
-	struct ft_scenario *s = root ? scenario_of(shelf, root, "scenario", err) : NULL;
-	bool ok = s && write(s, out, err);
+	struct ft_scenario *s =
+		root ? scenario_of(shelf, root, "scenario", whole, err) : NULL;
+	bool ok = s && (whole || ft_scenario_prices(s, err)) && write(s, out, err);
 
 	ft_scenario_free(s);
 	ft_shelf_free(shelf);
@@ -124,17 +127,17 @@ static bool answer_one(write_one *write, const struct api_text *body, FILE *out,
 
 static bool simulate(const struct api_text *body, FILE *out, struct ft_error *err)
 {
-	return answer_one(write_simulated, body, out, err);
+	return answer_one(write_simulated, true, body, out, err);
 }
 
 static bool bill(const struct api_text *body, FILE *out, struct ft_error *err)
 {
-	return answer_one(write_bill, body, out, err);
+	return answer_one(write_bill, false, body, out, err);
 }
 
 static bool timeline(const struct api_text *body, FILE *out, struct ft_error *err)
 {
-	return answer_one(write_timeline, body, out, err);
+	return answer_one(write_timeline, true, body, out, err);
 }
 
 /* The scenario as JSON, nothing filled in: what a form shows of it. */
@@ -202,7 +205,8 @@ static bool load_sides(struct comparison *c, const struct node *list,
 		if (item->kind == NODE_SCALAR)
 			item = read_foreign(&c->mem, name, item->text,
 					    strlen(item->text), err);
-		if (!item || !(c->s[c->n] = scenario_of(c->shelf, item, name, err)))
+		if (!item ||
+		    !(c->s[c->n] = scenario_of(c->shelf, item, name, true, err)))
 			return false;
 	}
 	return true;

@@ -157,6 +157,7 @@ static const struct network_path *path_of(const struct job *s, size_t class,
 	if (group == FT_GROUP_PP || group == FT_GROUP_EMBEDDING) {
 		x.pattern = NETWORK_SHIFT;
 		x.stride = shape.stride / s->cluster->ranks_per_node;
+		x.end = s->end_node;
 	}
 	if (!s->network || x.members < 2 || x.stride < 1)
 		return NULL;

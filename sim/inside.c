@@ -91,12 +91,11 @@ static double between_tables_s(struct asked *q)
 
 /* ---- what has no table -------------------------------------------------- */
 
-static double as(const struct asked *q, enum ft_collective op, int64_t n, double bytes)
+static double as(const struct asked *q, enum ft_collective op, double bytes)
 {
 	struct asked other = *q;
 
 	other.op = op;
-	other.n = n;
 	other.bytes = bytes;
 	return time_s(&other);
 }
@@ -197,11 +196,11 @@ static double switched_s(const struct asked *q)
 		return ring_s(q);
 	switch (q->op) {
 	case FT_ALL_REDUCE: /* a ring, where the switch could have reduced */
-		return as(q, FT_ALL_GATHER, q->n, q->bytes) +
-		       as(q, FT_REDUCE_SCATTER, q->n, q->bytes) -
-		       0.5 * as(q, FT_ALL_GATHER, q->n, 512);
+		return as(q, FT_ALL_GATHER, q->bytes) +
+		       as(q, FT_REDUCE_SCATTER, q->bytes) -
+		       0.5 * as(q, FT_ALL_GATHER, 512);
 	case FT_BROADCAST:
-		return as(q, FT_ALL_GATHER, q->n, q->bytes) /
+		return as(q, FT_ALL_GATHER, q->bytes) /
 		       ft_collective_bus_factor(FT_ALL_GATHER, q->n);
 	case FT_SENDRECV: /* half an exchange of two, at the links' rate */
 		if (t)

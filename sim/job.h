@@ -17,6 +17,7 @@ struct job {
 	struct ft_memo *memo;
 	struct network *network; /* NULL: NICs are the narrowest links there are */
 	size_t first_part;	 /* of the network: that of class 0 */
+	int64_t end_node;	 /* there: behind the job's last */
 	struct work_timing *
 		*timing;    /* [n_classes][n_works]; neighbours alike share one */
 	double *spread;	    /* [n_works] relative */

@@ -92,7 +92,7 @@ static void send_from(struct sending *s, const struct network_part *part,
 
 	switch (x->pattern) {
 	case NETWORK_SHIFT:
-		if (i + x->stride < s->w->nodes)
+		if (i + x->stride < (x->end ? x->end : s->w->nodes))
 			send(s, i, i + x->stride, 1);
 		return;
 	case NETWORK_RING:

@@ -41,6 +41,7 @@ enum network_pattern {
 struct network_sends {
 	enum network_pattern pattern;
 	int64_t stride, members; /* of a group, in nodes */
+	int64_t end; /* of NETWORK_SHIFT: no node from here on is the job's; 0: all are */
 };
 
 enum { NETWORK_USES = 5 };

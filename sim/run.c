@@ -78,6 +78,7 @@ static bool lay_network(struct setting *s, struct ft_error *err)
 		s->job[i].first_part = i ? s->job[0].graph->n_classes : 0;
 		nodes = place(&s->job[i], nodes,
 			      s->network_part + s->job[i].first_part);
+		s->job[i].end_node = nodes;
 	}
 	if (s->jobs > 1 &&
 	    !ft_topology_build(s->whole.fabric, nodes, s->whole.nics_per_node, 0,

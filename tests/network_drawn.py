@@ -56,5 +56,6 @@ for above, below, (_, _, cables) in zip(rows, rows[1:], tiers):
     assert any(above[-1][2] < x < wide and above[0][3] < y < below[0][1] for x, y in at), at
 assert len(lines) == sum(len(a) * len(b) for a, b in zip(rows, rows[1:]))
 assert words.keys() == said, words.keys() ^ said
-assert high - max(r[0][3] for r in rows) < 20 and get(svg, "width") == (wide,)
+assert high - rows[-1][0][3] == rows[0][0][1] < 20 and get(svg, "width") == (wide,)  # as much room above as below
+assert len({b[0][1] - a[0][1] for a, b in zip(rows, rows[1:])}) <= 1  # tiers as far apart
 print(len(lines), "lines")

@@ -302,6 +302,8 @@ def compared(text, answer, table):
     for row, d in zip(t["what differs"][1:], answer["differs"], strict=True):
         assert row == [d["key"]] + d["values"], row
     whys = [b.split("\n") for b in words.split("\n\n") if b.startswith("Why ") or b.startswith("What moves")]
+    assert whys[0][0] == "Why %s differs from %s, GPU-nanoseconds per token:" % (names[1], names[0]), whys[0][0]
+    assert whys[1][0] == "Why %s costs another amount than %s, USD per million tokens:" % (names[1], names[0]), whys[1][0]
     rows = [cells(l) for l in whys[0][2:]]
     for row, d in zip(rows, answer["differences"], strict=True):
         assert row[0] == d["what"], row
@@ -330,6 +332,8 @@ def compared(text, answer, table):
         for shown, value in zip(row[1:], (c["p10"][0], c["p90"][0], c["p10"][1], c["p90"][1]), strict=True):
             assert near(shown, value), (row, value)
     ways = words[words.index("\none of "):].split("\n\n")[0].strip().split("\n")
+    best = answer["verdict"]["best"]
+    assert "\n%s is as cheap as %s at:\none of " % (*[n for n in names if n != best], best) in words
     for row, c in zip([cells(l) for l in ways[1:]], answer["verdict"]["crossovers"], strict=True):
         assert row[0] == c["what"] and (row[3:] or [""]) == [c["unit"]], row
         for shown, value in zip(row[1:3], (c["value"], c["now"])):

@@ -168,11 +168,16 @@ def mistakes():
     """What cannot be: as the command says it, for each call."""
     stuck = ("{model: llama3-8b, cluster: {gpu: h100-sxm, gpus: 32}, stack: nemo-24, training: {sequence_length: 2048, "
              "global_batch_size: 12, micro_batch_size: 1, parallel: {tp: 4, pp: 8, vpp: 4}}}")
-    said = command("simulate", "-", "--json", stdin=stuck.encode()).stderr.decode()
-    for call in ("simulate", "timeline"):
-        status, _, got = ask("POST", "/api/" + call, stuck)
-        assert status == 422 and json.loads(got)["error"]["text"] in said, (call, status, got)
-    for sides in ([stuck, titled(a)], [titled(a), stuck], [titled(a), "x: 1"], [titled(a)], [titled(a)] * 17, [titled(a), 3], "x", {}):
+    # read without a mistake; what does not go is found as it runs
+    torn = ("{model: llama3-8b, cluster: {gpu: h100-sxm, gpus: 1024, fabric: roce-400-rail, imperfections: {failed_uplinks_frac: 0.9}}, "
+            "stack: nemo-24, training: {sequence_length: 2048, global_batch_size: 1024, micro_batch_size: 1}}")
+    for text in (stuck, torn):
+        said = command("simulate", "-", "--json", stdin=text.encode()).stderr.decode()
+        for call in ("simulate", "timeline"):
+            status, _, got = ask("POST", "/api/" + call, text)
+            assert status == 422 and json.loads(got)["error"]["text"] in said, (call, status, got)
+    same(ask("POST", "/api/bom", torn)[2], command("bom", "-", "--json", stdin=torn.encode()).stdout, "the bill of what does not run")
+    for sides in ([stuck, titled(a)], [titled(a), stuck], [torn, titled(a)], [titled(a), torn], [titled(a), "x: 1"], [titled(a)], [titled(a)] * 17, [titled(a), 3], "x", {}):
         status, _, got = ask("POST", "/api/compare", json.dumps({"scenarios": sides}))
         assert status == 422 and json.loads(got)["error"]["text"], (sides, status, got)
     for body in ({"scenario": SMALL, "free": [["tp"]]}, {"scenario": SMALL, "free": {"tp": 1}},
@@ -205,7 +210,8 @@ def plans_left():
 
 def bytes_of_bom():
     text = titled(a)
-    same(ask("POST", "/api/bom", text)[2], command("bom", "-", "--json", stdin=text.encode()).stdout, "bom")
+    for text in (text, "{cluster: {gpu: h200, gpus: 512}}", "{cluster: {gpu: mi300x, gpus: 64}, cost: {prices: hyperscaler-2025-08}}"):
+        same(ask("POST", "/api/bom", text)[2], command("bom", "-", "--json", stdin=text.encode()).stdout, "bom")
 
 
 def bytes_of_timeline():
@@ -228,6 +234,11 @@ def lists():
     by = {k["name"]: k for k in keys}
     assert by["training.parallel.tp"]["default"] == "1" and by["cluster.gpu"]["names"] == "gpus"
     assert by["training.sharding"]["choices"] == ["ddp", "zero1", "zero2", "fsdp", "hsdp"]
+    assert sorted(k["names"] for k in keys if "names" in k) == sorted(names), "a list of names is of one key each"
+    for k in keys:  # whose presets it takes: one of them, and no other word
+        for word, status in ((names[k["names"]][0]["name"], 0), ("no-such-name", 1)) if "names" in k else ():
+            asked = command("simulate", a, "--set", "%s=%s" % (k["name"], word))
+            assert ("unknown name" in asked.stderr.decode()) == status, (k["name"], word, asked.stderr)
     for k in keys: # each choice is one that a scenario may have
         for word in k.get("choices", []):
             text = command("simulate", a, "--set", "%s=%s" % (k["name"], word)).stderr.decode()

@@ -170,12 +170,74 @@ static void kernels_ask_for_their_own_watts(void **state)
 	near_frac(job_asks(&c, &w, 1e-5), 4, 1e-12); /* as products do, at most */
 }
 
+/* By a straight line over 1 / clock: attention from its bursts, at its own clock, down to what
+ * products hold, and no further; all else by what products fall; collectives not at all. */
+static void each_kernel_takes_what_its_clock_leaves(void **state)
+{
+	enum { WORKS = 6 };
+	static const enum ft_work_kind kinds[] = { FT_GEMM, FT_ATTENTION,
+						   FT_MEMORY_BOUND, FT_COMMUNICATION };
+	int seen[4] = { 0 };
+
+	(void)state;
+	for (int i = 0; i < DRAWS; i++) {
+		struct ft_gpu gpu = { .name = "g" };
+		struct ft_cluster c = { .gpu = &gpu };
+		struct ft_work work[WORKS] = { { .name = "w" } };
+		struct ft_graph g = { .work = work, .n_works = WORKS };
+		struct work_timing timing[WORKS] = { 0 }, *of = timing;
+		struct job s = { .graph = &g, .cluster = &c, .timing = &of };
+		struct job_clock at = { 0.3 + draw(), pick(3) ? draw() : 0 };
+		struct clocks t[WORKS];
+		double burst = pick(4) ? 0.6 + 0.7 * draw() : 0;
+
+		gpu.attention_clock.value = burst;
+		gpu.sustained[FT_BF16].value = 0.4 + 0.5 * draw();
+		for (int k = 0; k < WORKS; k++) {
+			t[k].burst_s = 1e-3 * (1 + draw());
+			t[k].sustained_s = t[k].burst_s * (1 + draw());
+			work[k].kind = kinds[pick(4)];
+			work[k].dtype = pick(4) ? FT_BF16 : FT_FP32; /* held by none */
+			timing[k].duration = 7;
+		}
+		job_set_clock(&s, 0, t, at);
+		for (int k = 0; k < WORKS; k++) {
+			double rate = gpu.sustained[work[k].dtype].value;
+			double fall = at.fall, past;
+
+			if (work[k].kind == FT_COMMUNICATION) {
+				assert_int_equal(timing[k].duration, 7);
+				continue;
+			}
+			if (work[k].kind == FT_ATTENTION && burst > 0) {
+				fall = 0;
+				if (rate > 0 &&
+				    rate < burst) { /* from 0 at its bursts */
+					past = (1 / at.clock - 1 / burst) /
+					       (1 / rate - 1 / burst);
+					fall = past < 0 ? 0 : past > 1 ? 1 : past;
+					seen[past < 0 ? 0 : past > 1 ? 1 : 2]++;
+				} else {
+					seen[3]++;
+				}
+			}
+			near_frac((double)timing[k].duration,
+				  1e12 * (t[k].burst_s * (1 - fall) +
+					  t[k].sustained_s * fall),
+				  1e-9);
+		}
+	}
+	for (int i = 0; i < 4; i++)
+		assert_true(seen[i] > DRAWS / 20);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_clock_is_where_power_meets_its_limit),
 		cmocka_unit_test(long_busy_kernels_slow_under_sustained_clocks),
 		cmocka_unit_test(kernels_ask_for_their_own_watts),
+		cmocka_unit_test(each_kernel_takes_what_its_clock_leaves),
 	};
 
 	seed = 2;

@@ -6,6 +6,7 @@
 
 #include "calibrate/fit.h"
 #include "foretoken/hw.h"
+#include "tests/check.h"
 #include "tests/scratch.h"
 
 enum { DRAWS = 40, ROWS = 600, FOLD = 2 };
@@ -297,11 +298,43 @@ static void unusual_rows_have_curves_of_their_own(void **state)
 	}
 }
 
+/* A row is as long as it has numbers, of its format, 16 bit where none is said; of what is told in bytes no
+ * row is known. All rows go each way as often as the kernel reads and writes them. */
+static void rows_are_as_long_as_their_numbers(void **state)
+{
+	static const struct {
+		const char *name;
+		double bytes;
+	} formats[] = { { "bf16", 2 }, { "fp32", 4 }, { "fp8", 1 }, { "", 2 } };
+
+	(void)state;
+	for (int i = 0; i < 4 * KERNELS; i++) {
+		const struct kernel *k = &kernels[i / 4];
+		double each = formats[i % 4].bytes;
+		bool torch = below(2);
+		struct ft_measurement m = { .kind = "memory",
+					    .kernel = k->name,
+					    .dtype = formats[i % 4].name,
+					    .impl = "",
+					    .backend = torch ? "torch" : "cuda",
+					    .bytes = 1 + below(1 << 20) };
+		double times = torch ? k->torch : k->own;
+
+		near_frac(fit_moved_bytes(&m), times * m.bytes, 1e-12);
+		assert_true(fit_row_bytes(&m) <= 0);
+		m.m = 1 + below(1 << 12);
+		m.n = 1 + below(1 << 12);
+		near_frac(fit_moved_bytes(&m), times * m.m * m.n * each, 1e-12);
+		near_frac(fit_row_bytes(&m), m.n * each, 1e-12);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(curves_are_found_again),
 		cmocka_unit_test(unusual_rows_have_curves_of_their_own),
+		cmocka_unit_test(rows_are_as_long_as_their_numbers),
 	};
 
 	gsl_set_error_handler_off();

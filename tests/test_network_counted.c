@@ -29,8 +29,9 @@ static double counted(const struct network_part *part, const struct network_send
 
 			if (x->pattern == NETWORK_SHIFT)
 				to = i + x->stride;
-			if (to == i ||
-			    to >= (x->pattern == NETWORK_SHIFT ? NODES : end))
+			if (to == i || to >= (x->pattern != NETWORK_SHIFT ? end :
+					      x->end			  ? x->end :
+									    NODES))
 				continue;
 			out[i] += 1.0 / (double)partners;
 			in[to] += 1.0 / (double)partners;
@@ -64,6 +65,7 @@ static void shares_are_those_of_flows_counted(void **state)
 			(enum network_pattern)(rnd(&seed) % 3),
 			1 + rnd(&seed) % 5,
 			2 + rnd(&seed) % 14,
+			rnd(&seed) % 3 ? 0 : 1 + rnd(&seed) % 60,
 		};
 		int64_t span = x.stride * x.members, fit = 60 / span;
 		struct arena mem = { 0 };

@@ -65,6 +65,29 @@ static const struct open {
 	  "micro_batch_size: 1, recompute: none}}",
 	  { "sharding" },
 	  -1 },
+	{ "{model: {name: llama3-8b, num_hidden_layers: 8}, cluster: {gpu: h100-sxm, "
+	  "gpus: 16}, " TRAINING "micro_batch_size: 1, parallel: {tp: 2, cp: 1}, "
+	  "recompute: selective, recompute_modules: [mlp], overlap: {tp: false, dp: "
+	  "true, pp: false, param_gather: false}}}",
+	  { NULL },
+	  0 },
+	{ "{model: {name: llama3-8b, num_hidden_layers: 8}, cluster: {gpu: h100-sxm, "
+	  "gpus: 8}, " TRAINING "micro_batch_size: 1, parallel: {tp: 1, cp: 1}, "
+	  "sharding: zero1, offload_layers: 2, overlap: {dp: false}}}",
+	  { NULL },
+	  -1 },
+	{ "{model: {name: mixtral-8x7b, num_hidden_layers: 4}, cluster: {gpu: h100-sxm, "
+	  "gpus: 16}, stack: nemo-24, " TRAINING
+	  "micro_batch_size: 1, parallel: {pp: 1, "
+	  "cp: 1}, recompute: none}}",
+	  { NULL },
+	  -1 },
+	{ "{model: {name: mixtral-8x7b, num_hidden_layers: 4}, cluster: {gpu: gb200, "
+	  "gpus: 16}, " TRAINING
+	  "micro_batch_size: 1, parallel: {tp: 1, pp: 1, cp: 1}, "
+	  "recompute: none, sharding: zero1}}",
+	  { NULL },
+	  -1 },
 };
 
 /* What frameworks lack, by the sources that their stacks name. */
@@ -235,10 +258,12 @@ static void add_others(struct all *a, const struct ft_scenario *s, const bool *f
 
 static int64_t stated(const struct ft_plan *p, int axis, const struct node *n)
 {
-	return axis == AXIS_SCHEDULE  ? (int64_t)p->schedule :
-	       axis == AXIS_SHARDING  ? (int64_t)p->sharding :
-	       axis == AXIS_RECOMPUTE ? (int64_t)p->recompute :
-					atoll(n->text);
+	return axis == AXIS_SCHEDULE   ? (int64_t)p->schedule :
+	       axis == AXIS_SHARDING   ? (int64_t)p->sharding :
+	       axis == AXIS_RECOMPUTE  ? (int64_t)p->recompute :
+	       axis == AXIS_MODULES    ? (int64_t)p->recompute_modules :
+	       axis >= AXIS_OVERLAP_TP ? !strcmp(n->text, "true") :
+					 atoll(n->text);
 }
 
 static void leave_out(struct all *a, const char *stack)

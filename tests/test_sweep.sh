@@ -17,6 +17,11 @@ is() { # ANSWER DB SQL
 }
 ok "nine runs, three of them impossible" says "6 run, 0 already in the database, 3 failed: see column error" $f sweep $a $grid --db "$tmp/s.db"
 ok "every row is there, with the reason where it failed" is "9|3|6|6" "$tmp/s.db" 'select count(*), count(error), count(step_s), count(fits) from runs'
+told_of() { # what a row says of itself: its scenario, and the version that ran it
+	says "$(query "$tmp/s.db" "select distinct version from runs")" sh -c "$f --version | sed 's/foretoken //; s/ .*//'" &&
+		is "9|9" "$tmp/s.db" "select count(*), count(distinct settings) from runs where scenario like '%$a' and length(key) = 32"
+}
+ok "each row names its scenario, its settings and the version" told_of
 ok "a column for each varied key, as a number" is "256|4|integer" "$tmp/s.db" 'select "cluster.gpus", "training.parallel.tp", typeof("cluster.gpus") from runs where "training.parallel.tp" = 4 order by 1 limit 1'
 ok "ranges and parts of the step are columns" is "3" "$tmp/s.db" 'select count(*) from runs where step_s_p10 < step_s and step_s < step_s_p90 and usd_per_million_tokens_p10 < usd_per_million_tokens and abs(breakdown_s_compute + breakdown_s_exposed_communication + breakdown_s_bubble + breakdown_s_host + breakdown_s_optimizer - step_s) < 1e-9 and "training.parallel.tp" = 4'
 same() { # a row's numbers are simulate's
