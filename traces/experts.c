@@ -236,16 +236,17 @@ static void expert_cast(struct builder *b, const struct routed *r, int64_t featu
  * turn, in the w bytes of the router's weights (a direct kernel wants 4): a product with the
  * weights, a sum, a concatenation of all experts; backward two products and two sums, of which the
  * bias's and the weight's gradient come, and the concatenation. In 4 bytes casts come in addition.
- * A product spreads a row's or a column's numbers, so that it is strided, as if it read them all.
- * Source: Megatron Core's grouped experts (github.com/NVIDIA/Megatron-LM,
- * megatron/core/transformer/moe/experts.py, read 2026-11-22 and 2026-11-26).
+ * Products spread a row's or a column's numbers, so that they are strided; sums down a column run at
+ * half the rate. Source: Megatron Core's grouped experts (github.com/NVIDIA/Megatron-LM,
+ * megatron/core/transformer/moe/experts.py, read 2026-11-22 and 2026-11-26); measured alone:
+ * measurements/probes/h100-2026-11-26-strided-unseen and h200-.
  */
 static struct moved weighted_bias(double w, int experts, bool backward)
 {
 	double casts = w > 2 ? backward ? 12 : 6 : 0;
-	struct moved m = { .bytes = casts + (backward ? 4 + 2 * w : 2 + 4 * w),
+	struct moved m = { .bytes = casts + (backward ? 4 + 4 * w : 2 + 4 * w),
 			   .launches = (backward ? 3 : 1) * experts + 1,
-			   .strided = { backward ? 4 * w : 2 + w,
+			   .strided = { backward ? 4 * w : 0.5 + 1.3 * w,
 					(backward ? 2 : 1) * experts } };
 
 	return m;
@@ -265,7 +266,7 @@ static void expert_biases(struct builder *b, const struct routed *r, bool backwa
 		put_memory(b, name, "default", (backward ? 2 : 4) * copies * outputs,
 			   2);
 	else if (!b->plan->fused_experts)
-		put_moved(b, name, "default", weighted_bias(w, (int)r->local, backward),
+		put_moved(b, name, "add", weighted_bias(w, (int)r->local, backward),
 			  copies * (double)r->h);
 	else if (backward)
 		put_memory(b, name, "default", 2 * copies * outputs, 2);
