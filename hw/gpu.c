@@ -201,6 +201,16 @@ static double memory_ratio(const struct node *map, struct arena *mem,
 	return below > 0 ? gpu->memory_bytes_per_s.value / below : 1;
 }
 
+/* Units x clock of vectors against that of the GPU that is extended; 1: none is, or nobody says. */
+static double die_ratio(const struct node *map, struct arena *mem)
+{
+	double own = given(map, mem, "peak", "fp32", DIM_FLOP_PER_S);
+	double below =
+		map->below ? given(map->below, mem, "peak", "fp32", DIM_FLOP_PER_S) : 0;
+
+	return own > 0 && below > 0 ? own / below : 1;
+}
+
 /* The limit under which a format's sustained rate holds: that of the profile that gives the
  * rate, if the peak is still the same. */
 static double sustained_at_w(const struct node *map, struct arena *mem,
@@ -238,7 +248,7 @@ static bool read_profile(const struct node *map, struct arena *mem, struct ft_gp
 		gpu->sustained_at_w[d] =
 			sustained_at_w(map, mem, ft_dtype_name((enum ft_dtype)d));
 	gpu_read_attention(&r, mem, gpu, &wanted->attention);
-	gpu_read_memory(&r, mem, gpu, memory_ratio(map, mem, gpu));
+	gpu_read_memory(&r, mem, gpu, memory_ratio(map, mem, gpu), die_ratio(map, mem));
 	read_power(&r, mem, map, gpu);
 	gpu_read_collectives(&r, mem, gpu, &wanted->collectives);
 	read_interference(&r, mem, gpu);

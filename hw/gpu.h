@@ -42,9 +42,9 @@ void gpu_read_gemm(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
 		   struct gpu_rows *rows);
 void gpu_read_attention(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
 			struct gpu_rows *rows);
-/* Curves that come from what is extended run scale times as fast. */
+/* Curves that come from what is extended run `memory` times as fast, `strided` `die` times. */
 void gpu_read_memory(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
-		     double scale);
+		     double memory, double die);
 void gpu_read_collectives(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
 			  struct gpu_rows *rows);
 

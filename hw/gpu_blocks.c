@@ -218,7 +218,7 @@ void gpu_read_attention(struct reader *outer, struct arena *mem, struct ft_gpu *
 	gpu_close_block(&r, outer);
 }
 
-/* What was measured on the GPU that is extended, by the ratio of memory bandwidths. */
+/* What was measured on the GPU that is extended, by the ratio of what binds it. */
 static void scale_rate(const struct reader *r, struct ft_number *rate, double scale)
 {
 	const struct node *n = node_get(r->map, "bandwidth");
@@ -307,7 +307,7 @@ static void read_curve(struct reader *outer, struct arena *mem, const char *key,
 }
 
 void gpu_read_memory(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
-		     double scale)
+		     double memory, double die)
 {
 	const struct node *map = read_need(outer, "memory_bound");
 	struct reader r = gpu_open_block(outer, mem, map), in;
@@ -316,10 +316,14 @@ void gpu_read_memory(struct reader *outer, struct arena *mem, struct ft_gpu *gpu
 	in = gpu_open_block(&r, mem, read_need(&r, "curves"));
 	if (in.map) {
 		gpu->memory = ARENA_ARRAY(mem, in.map->n + 1, struct ft_memory_curve);
-		for (size_t i = 0; i < in.map->n; i++)
-			if (strcmp(in.map->key[i], "provenance"))
-				read_curve(&in, mem, in.map->key[i], scale,
+		for (size_t i = 0; i < in.map->n; i++) {
+			const char *key = in.map->key[i];
+
+			if (strcmp(key, "provenance"))
+				read_curve(&in, mem, key,
+					   strcmp(key, "strided") ? memory : die,
 					   &gpu->memory[gpu->n_memory++]);
+		}
 	}
 	if (!in.failed && !node_get(in.map, "default"))
 		reader_fail(&in, NULL, "lacks the key 'default'");
