@@ -8,7 +8,7 @@
 #include "foretoken/sim.h"
 #include "tests/made_recording.h"
 
-enum { RUNGS = 48, KERNELS = 28 };
+enum { RUNGS = 48, KERNELS = 34 };
 
 static uint64_t seed = 7;
 
@@ -30,7 +30,20 @@ static const struct like {
 	  false },
 	{ "at::native::split_with_sizes_copy_out", "multi_copy", FT_REC_MEMORY, FT_BF16,
 	  false },
-	{ "at::native::CatArrayBatchedCopy", "concat", FT_REC_MEMORY, FT_BF16, false },
+	{ "at::native::CatArrayBatchedCopy_vectorized", "concat", FT_REC_MEMORY,
+	  FT_BF16, false },
+	{ "at::native::CatArrayBatchedCopy<int>", "strided", FT_REC_MEMORY, FT_BF16,
+	  false },
+	{ "at::native::elementwise_kernel<128, 4, CUDAFunctor_add>", "strided",
+	  FT_REC_MEMORY, FT_BF16, false },
+	{ "at::native::unrolled_elementwise_kernel<MulFunctor>", "strided",
+	  FT_REC_MEMORY, FT_BF16, false },
+	{ "at::native::vectorized_elementwise_kernel<8, FillFunctor<c10::BFloat16>>",
+	  "strided", FT_REC_MEMORY, FT_BF16, false },
+	{ "at::native::vectorized_elementwise_kernel<8, CUDAFunctor_add>", "add",
+	  FT_REC_MEMORY, FT_BF16, false },
+	{ "at::native::cunn_SoftMaxForwardReg", "softmax", FT_REC_MEMORY, FT_BF16,
+	  false },
 	{ "cunn_SoftMaxForward", "cross_entropy", FT_REC_MEMORY, FT_BF16, false },
 	{ "softmax_warp_forward", "softmax", FT_REC_MEMORY, FT_BF16, false },
 	{ "triton_red_fused_silu_0", "silu", FT_REC_MEMORY, FT_BF16, false },
@@ -112,13 +125,6 @@ static double place_of(const struct ft_gpu *from, const struct like *l, double t
 	if (i == RUNGS)
 		return RUNGS - 1;
 	return i - 1 + log(time_s / before) / log(behind / before);
-}
-
-/* What takes no bandwidth takes as long anywhere. */
-static bool by_bandwidth(const struct ft_gpu *g, const struct like *l)
-{
-	return !l->curve || ft_gpu_memory_curve(g, l->curve, false)->bytes_per_s.value >
-				    g->memory_bytes_per_s.value / 2;
 }
 
 static double ratio_at(const struct ft_gpu *from, const struct ft_gpu *to,
@@ -211,7 +217,7 @@ static void hold(struct ft_retiming *t, const struct ft_recording *r, size_t k,
 		return;
 	}
 	place = place_of(g[0], l, (double)op->duration * 1e-12);
-	want = by_bandwidth(g[0], l) ? ratio_at(g[0], g[1], l, place) : 1;
+	want = ratio_at(g[0], g[1], l, place);
 	near_frac(ratio, want, 1e-9);
 	assert_true(spread >= 0);
 	n->kernels++;
