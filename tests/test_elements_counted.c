@@ -222,6 +222,10 @@ static void routed_copies_move_as_often_as_they_are_put_in_order(void **state)
 			expect(&p, sorts[i], ep < 8 ? LAYERS : 0, 4 * 2 * t * h, 2);
 		}
 		expect(&p, "expert_activation", LAYERS, 6 * 2 * t * f, 1);
+		expect(&p, "expert_activation_back", LAYERS, 18 * 2 * t * f, 2);
+		/* what is not weighted has no sum over its rows */
+		p.stack->layout.weighted_activation = false;
+		rebuild(&p);
 		expect(&p, "expert_activation_back", LAYERS, 10 * 2 * t * f, 1);
 		drop(&p);
 		arena_release(&mem);

@@ -219,6 +219,9 @@ static struct coefficients activation_of(const struct builder *b,
 {
 	const struct recipe *c = recipe_of(b);
 
+	if (backward && r->gated && b->rules->weighted_activation &&
+	    b->rules->fusion == FT_FUSION_KERNELS)
+		return c->weighted_back;
 	if (r->gated)
 		return backward ? c->gated_back : c->gated;
 	return backward ? c->plain_back : c->plain;
