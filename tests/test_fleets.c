@@ -10,7 +10,7 @@
 #ifdef TESTS_FEW
 enum { SIZES = 80 };
 #else
-enum { SIZES = 48 * 16 };
+enum { SIZES = 250 };
 #endif
 
 static const struct {
