@@ -192,6 +192,8 @@ def main():
     if twin:
         arguments.pop(0)
     path, target_path, *published = arguments
+    if not (twin if same_die else twin or published):
+        sys.exit("derive_memory.py: --same-die wants --twin; else --twin or ROWS.csv.gz and GPUs")
     source, target = open(path).read(), open(target_path).read()
     folder, curve = os.path.dirname(path) or ".", curves(source)
     ratio = terabytes(target) / terabytes(source)

@@ -168,6 +168,14 @@ static void check_flat(struct reader *r, const struct ft_layout_rules *l)
 			    "fsdp_copy_out: 0 B and table_block: 0 B");
 }
 
+/* What a weighted gate costs is known of hand-written kernels alone. */
+static void check_weighted(struct reader *r, const struct ft_layout_rules *l)
+{
+	if (!r->failed && l->weighted_activation && l->fusion != FT_FUSION_KERNELS)
+		reader_fail(r, "weighted_activation",
+			    "goes with fusion: kernels; false goes with any");
+}
+
 static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 			struct ft_error *err)
 {
@@ -210,6 +218,7 @@ static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 	l->scaled_in_pipeline = read_bool(&r, "scaled_in_pipeline", false);
 	read_copies(&r, l);
 	check_flat(&r, l);
+	check_weighted(&r, l);
 	l->optimizer_kernels = read_int(&r, "optimizer_kernels", 1, 100000, 8);
 	l->metrics = read_int(&r, "metrics", 0, 10, 0);
 	l->expert_imbalance = read_quantity(&r, "expert_imbalance", DIM_NONE, 1);

@@ -326,6 +326,35 @@ static void latents_are_kept_twice(void **state)
 	}
 }
 
+/* Of other fusions nobody has said what a weighted gate costs. */
+static void weights_in_gates_want_kernels(void **state)
+{
+	static const char *const fusions[] = { "kernels", "eager", "compiled",
+					       "operations" };
+
+	(void)state;
+	for (int i = 0; i < 8; i++) {
+		bool weighted = i & 1;
+		struct ft_error err;
+		struct ft_stack *stack;
+		char path[64];
+		FILE *f = fopen(own_path(path, "weighted.yaml"), "w");
+
+		assert_non_null(f);
+		fprintf(f,
+			"{extends: megatron-core, title: x, layout: {fusion: %s, "
+			"weighted_activation: %s}}",
+			fusions[i / 2], weighted ? "true" : "false");
+		fclose(f);
+		stack = ft_stack_load(path, NULL, &err);
+		unlink(path);
+		assert_int_equal(stack != NULL, !weighted || i < 2);
+		if (!stack)
+			assert_non_null(strstr(err.text, "goes with fusion: kernels"));
+		ft_stack_free(stack);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -341,6 +370,7 @@ int main(void)
 		cmocka_unit_test(linear_attention_touches_its_channels),
 		cmocka_unit_test(a_gated_output_is_an_activation_as_wide),
 		cmocka_unit_test(scores_are_as_many_as_pairs_of_tokens),
+		cmocka_unit_test(weights_in_gates_want_kernels),
 	};
 
 	return cmocka_run_group_tests_name("traces/elements", tests, NULL, NULL);

@@ -131,7 +131,7 @@ static const struct recipe recipes[] = {
 		.rope_back = { 0, 0, 4, 2 },
 		.add_back = { 6, 0, 0, 1 },
 		.gated_back = { 0, 10, 0, 1 },
-		/* measured: measurements/probes/h100-2026-11-26-weighted-unseen */
+		/* as the curve `swiglu` moves them; measured: measurements/probes/h100-2026-11-26-weighted-unseen */
 		.weighted_back = { 0, 18, 0, 2 },
 		.plain_back = { 0, 6, 0, 1 },
 		.routing = &mapped_routing,

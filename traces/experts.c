@@ -240,7 +240,7 @@ static void expert_cast(struct builder *b, const struct routed *r, int64_t featu
  * weights, a sum, a concatenation of all experts; backward two products and two sums, of which the
  * bias's and the weight's gradient come, and the concatenation. In 4 bytes casts come in addition.
  * Products spread a row's or a column's numbers, so that they are strided; sums down a column run at
- * half the rate. Source: Megatron Core's grouped experts (github.com/NVIDIA/Megatron-LM,
+ * half the rate, which is assumed in 4 bytes. Source: Megatron Core's grouped experts (github.com/NVIDIA/Megatron-LM,
  * megatron/core/transformer/moe/experts.py, read 2026-11-22 and 2026-11-26); measured alone:
  * measurements/probes/h100-2026-11-26-strided-unseen and h200-.
  */

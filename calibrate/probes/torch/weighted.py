@@ -9,12 +9,12 @@ which is a sum over the row. `plain` is without weights. `us` is the median of o
 elsewhere; `numbers` are rows x width of the output; `kernels` as the profiler tells.
 """
 import json
-import statistics
 import sys
 
 import torch
 import torch.nn.functional as F
-from torch.profiler import ProfilerActivity, profile
+
+from strided import kernels, timed
 
 
 def gate(y):
@@ -50,28 +50,6 @@ def weighted_back(y, w, g):
     return dy, dw
 
 
-def timed(call, sets):
-    for s in sets * 2:
-        call(*s)
-    taken = []
-    for _ in range(6):
-        for s in sets:
-            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            begin.record()
-            call(*s)
-            end.record()
-            taken.append((begin, end))
-    torch.cuda.synchronize()
-    return statistics.median(a.elapsed_time(b) * 1e3 for a, b in taken)
-
-
-def kernels(call, s):
-    with profile(activities=[ProfilerActivity.CUDA]) as p:
-        call(*s)
-        torch.cuda.synchronize()
-    return [{"name": e.name[:120], "us": round(e.device_time_total, 2)} for e in p.events() if e.device_time_total]
-
-
 def main():
     with open(sys.argv[1], "w") as out:
         for width in (768, 1408, 2048, 2880, 14336):
@@ -81,8 +59,9 @@ def main():
             for name, call in (("plain", plain), ("plain_back", plain_back), ("weighted", weighted),
                                ("weighted_back", weighted_back)):
                 torch._dynamo.reset()
-                print(json.dumps({"case": name, "width": width, "numbers": rows * width, "us": round(timed(call, sets), 2),
-                                  "kernels": kernels(call, sets[0]), "gpu": torch.cuda.get_device_name(),
+                calls = [lambda s=s, call=call: call(*s) for s in sets]
+                print(json.dumps({"case": name, "width": width, "numbers": rows * width, "us": round(timed(calls), 2),
+                                  "kernels": kernels(calls[0]), "gpu": torch.cuda.get_device_name(),
                                   "torch": torch.__version__}), file=out, flush=True)
             del sets
 
