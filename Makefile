@@ -42,7 +42,7 @@ HARD     = -fPIC -fno-semantic-interposition -fstack-protector-strong $(if $(SAN
 LDFLAGS += -pie -Wl,-z,relro,-z,now
 ifdef SAN
 ALL_CFLAGS += -fsanitize=address,undefined -fno-sanitize-recover=all
-LDFLAGS    += -fsanitize=address,undefined
+LDFLAGS    += -fsanitize=address,undefined $(if $(shell command -v ld.gold),-fuse-ld=gold)
 endif
 
 ifdef COV
@@ -59,8 +59,10 @@ HEADERS  := $(wildcard include/foretoken/*.h $(FOLDERS:%=%/*.h) cli/*.h)
 FORMATTED = $(shell git ls-files '*.c' '*.h')
 OBJ      = $(1:%.c=$B/%.o)
 TESTS    := $(patsubst tests/%.c,$B/tests/%,$(wildcard tests/test_*.c))
-# packages hold no sanitized program
-SHTESTS  := $(filter-out $(if $(SAN),tests/test_packages.sh),$(wildcard tests/test_*.sh))
+SHTESTS  := $(wildcard tests/test_*.sh)
+ifdef SAN
+SHTESTS  := $(patsubst %,tests/%.sh,$(shell sed -n 's/^\(test_[a-z_]*\) .*/\1/p' tests/sanitized.txt))
+endif
 # two groups of tests of which one runs at a time: those that run make in this folder, and
 # those that start many programs at once
 RUN_MAKE   := install,packages,calibrate,tutorial

@@ -11,7 +11,7 @@
 #ifdef TESTS_FEW
 enum { FEW = 60, PLANS = FEW, DUALS_FEW = 10, DUALS = DUALS_FEW };
 #else
-enum { FEW = 60, PLANS = 1500, DUALS_FEW = 10, DUALS = 150 };
+enum { FEW = 60, PLANS = 700, DUALS_FEW = 10, DUALS = 70 };
 #endif
 
 struct tally {

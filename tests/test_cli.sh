@@ -136,6 +136,24 @@ P
 	done
 }
 ok "JSON is indented" indented
+# the leak sanitizer ends such a run with another status
+cat >"$tmp/few.yaml" <<E
+model: llama3-8b
+cluster: {gpu: h100-sxm, gpus: 8}
+training: {sequence_length: 2048, global_batch_size: 16, micro_batch_size: 1, sharding: zero1, parallel: {tp: 2}}
+E
+ends() { # STATUS command...
+	want=$1
+	shift
+	"$@" >/dev/null
+	got=$?
+	[ $got = "$want" ] || { echo "exit $got, wanted $want" >&2; return 1; }
+}
+small="--set training.global_batch_size=256 --set training.parallel.pp=1 --set training.parallel.vpp=1"
+ok "compare gives all memory back when a file is missing" ends 1 $f compare "$tmp/few.yaml" "$tmp/none.yaml"
+ok "compare gives all memory back when it refuses" ends 1 $f compare $a $a $small --at money
+ok "compare gives all memory back when it has searched" ends 0 $f compare "$tmp/few.yaml" "$tmp/few.yaml" --each-at-best
+ok "compare gives all memory back when its report is not written" ends 1 $f compare "$tmp/few.yaml" "$tmp/few.yaml" --report "$tmp/few.yaml/folder"
 ok "an error shows its line as it is, with a mark below its column" python3 tests/pointed.py pointed "$f" "$tmp"
 ok "a command that an answer tells is the one that was given" python3 tests/pointed.py quoted "$f" "$tmp"
 finish

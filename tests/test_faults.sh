@@ -135,9 +135,9 @@ leg() { # LEG: tries them; "tried" lines and faults into $tmp/LEG
 		total=$(cat "$w/count" 2>/dev/null || echo 0)
 		for n in $(awk -v t="$total" -v all="$FAULTS" 'BEGIN {
 			for (n = 1; n <= t; n++)
-				if (all == "all" || n <= 16 || n > t - 4 || n >= next_) {
+				if (all == "all" || n <= 8 || n > t - 2 || n >= next_) {
 					print n
-					if (n > 16) next_ = n + (t / 14 > 1 ? int(t / 14) : 1)
+					if (n > 8) next_ = n + (t / 10 > 1 ? int(t / 10) : 1)
 				}
 			if (t) { print "1+"; print int(t / 2) + 1 "+" } }'); do
 			try "$1" $kind "$n"

@@ -9,8 +9,15 @@
 #include <math.h>
 
 #include "tests/ccl.h"
+#include "tests/few.h"
 
 #include "sim/kernel.h"
+
+#ifdef TESTS_FEW
+enum { COARSER = 16 }; /* steps of sizes */
+#else
+enum { COARSER = 1 };
+#endif
 
 static const double GIB = 1073741824, MIB = 1048576;
 
@@ -183,7 +190,7 @@ static void every_op_has_a_time_everywhere(void **state)
 			for (int64_t n = 2; n <= 72; n += n < 8 ? 1 : 64) {
 				double last = 0;
 
-				for (double s = 4096; s < 4e10; s *= 16) {
+				for (double s = 4096; s < 4e10; s *= 16 * COARSER) {
 					enum ft_collective o = (enum ft_collective)op;
 					double t =
 						run(g, NULL, o, n, s).duration.time_s;
@@ -213,7 +220,7 @@ static void nothing_goes_faster_than_its_port(void **state)
 
 		for (int op = 0; op < FT_COLLECTIVES; op++)
 			for (int64_t n = 2; n <= 8; n++)
-				for (double s = MIB; s < 32 * GIB; s *= 2) {
+				for (double s = MIB; s < 32 * GIB; s *= 2 * COARSER) {
 					enum ft_collective o = (enum ft_collective)op;
 					double most =
 						port * (o == FT_ALL_REDUCE ? 2 : 1);

@@ -58,7 +58,7 @@ victim() {
 		[ -z "$rank" ] || [ "$rank" = 0 ] || { echo "$p"; return; }
 	done
 }
-runs=960 # a dozen seconds of one core, as rank 0 commits each second
+runs=540 # seconds of one core, as rank 0 commits each second
 many="--vary training.global_batch_size=$(seq -s, 256 256 $((runs / 6 * 256))) --vary training.sequence_length=2048,4096,8192 --vary cluster.gpus=1024,2048"
 begun() { # OPTION...: four ranks of these runs, of which something is in the table; $pid: mpirun's
 	mpirun $as_root --oversubscribe "$@" -n 4 "$f" sweep $a $many --db "$tmp/k.db" >"$tmp/said" 2>&1 &

@@ -2,7 +2,7 @@
 # tests/test_profiles.sh - the tree's profiles are what this program fits of the tree's rows: a part of `make profiles`
 . "$(dirname "$0")/tap.sh"
 if ! command -v python3 >/dev/null; then echo "1..0 # SKIP no python3"; exit 0; fi
-published="a100-80g b200 mi355x mi350x mi210" measured=h200
+published="a100-80g mi355x mi350x mi210" measured=h200 # and test_calibrate.sh others
 ! sanitized || published="mi100 mi350x" measured=
 fitted() { # published or measured, GPU...: byte by byte, reports and rows
 	mkdir -p "$tmp/$1" && sh "scripts/fit_$1.sh" $f "$tmp/$@" || return 1
