@@ -149,6 +149,7 @@ static bool scaling_fits(enum ft_dtype precision, enum ft_scaling scaling)
 static void read_scaling(struct reader *r, struct ft_plan *plan)
 {
 	static const char *const attention[] = { "bf16", "fp8" };
+	const char *const experts[] = { ft_dtype_name(plan->precision), "bf16" };
 	bool narrow = ft_dtype_bytes(plan->precision) < 2;
 
 	plan->scaling = (enum ft_scaling)read_choice(r, "fp8_recipe", scaling_names, 5,
@@ -163,6 +164,10 @@ static void read_scaling(struct reader *r, struct ft_plan *plan)
 			FT_FP8 :
 		plan->precision == FT_FP16 ? FT_FP16 :
 					     FT_BF16;
+	plan->expert_precision =
+		read_choice(r, "expert_precision", experts, narrow ? 2 : 1, 0) ?
+			FT_BF16 :
+			plan->precision;
 }
 
 /* Without master weights all is in 16 bit. */

@@ -371,6 +371,9 @@ static void megatron_rest(struct sheet *t)
 	else if (fp8)
 		emit_unknown(t, "attention_precision: %s",
 			     ft_dtype_name(p->attention_precision));
+	if (p->expert_precision != p->precision)
+		emit_unknown(t, "expert_precision: %s",
+			     ft_dtype_name(p->expert_precision));
 	if (p->graphs != FT_GRAPHS_NONE)
 		emit_unknown(t, "cuda_graphs: %s", ft_graphs_name(p->graphs));
 	if (p->optimizer == FT_MUON && t->of != FT_NEMO)

@@ -94,6 +94,9 @@ static void titan_rest(struct sheet *t)
 	if (ft_dtype_bytes(p->attention_precision) < 2)
 		emit_unknown(t, "attention_precision: %s",
 			     ft_dtype_name(p->attention_precision));
+	if (p->expert_precision != p->precision)
+		emit_unknown(t, "expert_precision: %s",
+			     ft_dtype_name(p->expert_precision));
 	if (p->gradient_dtype != FT_FP32)
 		emit_unknown(t, "gradient_dtype: %s", ft_dtype_name(p->gradient_dtype));
 	if (p->offload_layers)

@@ -185,6 +185,7 @@ static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 	l->fused_qkv = read_bool(&r, "fused_qkv", true);
 	l->fused_gate_up = read_bool(&r, "fused_gate_up", true);
 	l->model_classes = read_bool(&r, "model_classes", false);
+	l->forced_in_turn = read_bool(&r, "forced_in_turn", false);
 	l->weighted_activation = read_bool(&r, "weighted_activation", false);
 	l->fused_softmax = read_bool(&r, "fused_softmax", true);
 	l->fused_loss = read_bool(&r, "fused_loss", false);

@@ -59,6 +59,11 @@ static bool staged(const struct ft_scenario *s)
 	return s->plan->pp > 1;
 }
 
+static bool narrow_experts(const struct ft_scenario *s)
+{
+	return narrow(s) && routed(s);
+}
+
 #define NARROW narrow, "with an 8-bit or 4-bit precision"
 #define ROUTED routed, "in models with experts"
 
@@ -74,6 +79,8 @@ static const struct idle_key keys[] = {
 	{ "recompute_modules", again_some, "under 'recompute: selective'", NULL },
 	{ "fp8_recipe", NARROW, NULL },
 	{ "attention_precision", NARROW, "bf16" },
+	{ "expert_precision", narrow_experts,
+	  "with an 8-bit or 4-bit precision in models with experts", NULL },
 	{ "shard", shard_groups, "under 'sharding: hsdp'", NULL },
 	{ "zero_group", zero, "under 'sharding: zero1' and zero2", NULL },
 	{ "overlap.dp", buckets, "under 'sharding: ddp', zero1 and zero2", "true" },

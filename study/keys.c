@@ -70,6 +70,7 @@ TRUTH(overlap_pp, s->plan->overlap_pp)
 VALUE(graphs, ft_graphs_name(s->plan->graphs))
 VALUE(scaling, ft_scaling_name(s->plan->scaling))
 VALUE(attention_precision, s->plan->attention_precision == FT_FP8 ? "fp8" : "bf16")
+VALUE(expert_precision, ft_dtype_name(s->plan->expert_precision))
 VALUE(optimizer, ft_optimizer_name(s->plan->optimizer))
 NUMBER(recompute_layers, s->plan->recompute_layers)
 NUMBER(offload_layers, s->plan->offload_layers)
@@ -210,6 +211,8 @@ static const struct scenario_key keys[] = {
 	  "how 8- and 4-bit scales are found: delayed, tensorwise, blockwise, mxfp8, nvfp4" },
 	{ "training.attention_precision", KEY_COLUMN, attention_precision,
 	  "number format of attention in 8- and 4-bit steps: bf16, fp8" },
+	{ "training.expert_precision", KEY_COLUMN, expert_precision,
+	  "number format of routed experts' products: that of precision, or bf16" },
 	{ "training.optimizer", KEY_COLUMN, optimizer, "adam or muon" },
 	{ "training.zero_group", KEY_COLUMN, zero_group,
 	  "ranks that share zero1's or zero2's state; default: dp x cp" },

@@ -237,6 +237,7 @@ static void megatron_rest(struct lines *l)
 
 	is(l, narrow && nemo, "fp8_dot_product_attention", "true");
 	no_name(l, narrow && !nemo, "attention_precision: fp8");
+	no_name(l, p->expert_precision != p->precision, "expert_precision: bf16");
 	is(l, waits && nemo && p->pp == 1, "cpu_offloading", "true");
 	is_int(l, waits && nemo && p->pp == 1, "cpu_offloading_num_layers",
 	       p->offload_layers);
@@ -379,6 +380,7 @@ static void titan(struct lines *l)
 			     ft_dtype_name(p->precision), ft_scaling_name(p->scaling)));
 	no_name(l, p->precision == FT_FP16, "precision: fp16");
 	no_name(l, p->attention_precision == FT_FP8, "attention_precision: fp8");
+	no_name(l, p->expert_precision != p->precision, "expert_precision: bf16");
 	no_name(l, p->gradient_dtype == FT_BF16, "gradient_dtype: bf16");
 	no_name(l, p->gradient_dtype == FT_FP16, "gradient_dtype: fp16");
 	no_name_of(l, p->offload_layers > 0, "offload_layers: ", p->offload_layers);

@@ -56,6 +56,9 @@ static const char windowed[] =
 	"stack: llm-foundry-2023, " TRAIN("4096", "16") "sharding: ddp}, " COST;
 static const char experts_grouped[] =
 	MIXTRAL IB "stack: nemo-24, " TRAIN("4096", "16") "parallel: {ep: 2}}, " COST;
+static const char experts_forced[] = MIXTRAL IB "stack: nemo-24, " TRAIN(
+	"4096",
+	"16") "parallel: {ep: 4}, moe_dispatcher: deepep, moe_force_balance: true}, " COST;
 static const char fsdp_eager[] = LLAMA IB "stack: torch-2.11-eager, " TRAIN(
 	"4096",
 	"32") "sharding: fsdp, recompute: selective, overlap: {dp: true}}, " COST;
@@ -167,7 +170,7 @@ static const struct key_part parts[] = {
 	  "stacks",
 	  "megatron-core",
 	  { plain, zero1_pipeline, tp_overlapped, experts_fp8, experts_wide,
-	    experts_paired, adapters_cp } },
+	    experts_paired, experts_forced, adapters_cp } },
 	{ "stack",
 	  "stacks",
 	  "megatron-lm-2022",

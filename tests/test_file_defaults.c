@@ -161,6 +161,7 @@ static const struct absent of_stack[] = {
 	STACK("optimizer", optimizer_bytes, REAL, 0),
 	STACK("optimizer_kernels", optimizer_kernels, WHOLE, 8),
 	STACK("expert_imbalance", expert_imbalance, REAL, 1),
+	STACK("forced_in_turn", forced_in_turn, TRUTH, false),
 	STACK("bucket", bucket_bytes, REAL, 0),
 	STACK("windows", windows, TRUTH, true),
 	STACK("fp8_windows_back", fp8_windows_back, TRUTH, true),

@@ -36,6 +36,7 @@ static const struct {
 	{ "moe_force_balance", "true", ROUTED, "sharding: zero1", "false" },
 	{ "grouped_experts", "false", ROUTED, "sharding: zero1", NULL },
 	{ "fused_experts", "true", ROUTED, "sharding: zero1", "false" },
+	{ "expert_precision", "bf16", ROUTED, "precision: fp8", NULL },
 };
 enum { ROWS = sizeof(row) / sizeof(*row) };
 

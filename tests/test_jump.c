@@ -11,7 +11,7 @@
 #ifdef TESTS_FEW
 enum { PLANS = 60, SCENARIOS = 30, UNEVEN = 20, ALONE = 20 };
 #else
-enum { PLANS = 400, SCENARIOS = 120, UNEVEN = 80, ALONE = 80 };
+enum { PLANS = 800, SCENARIOS = 200, UNEVEN = 150, ALONE = 150 };
 #endif
 
 struct tally {

@@ -23,7 +23,12 @@
 
 bool is_narrow(const struct builder *b)
 {
-	return ft_dtype_bytes(b->plan->precision) < 2;
+	return ft_dtype_bytes(b->format) < 2;
+}
+
+bool experts_narrow(const struct builder *b)
+{
+	return ft_dtype_bytes(b->plan->expert_precision) < 2;
 }
 
 /* One scale for a whole tensor: what is wanted along columns are its rows, turned. */
@@ -54,8 +59,7 @@ static double cast_bytes(const struct builder *b, bool columns)
 	case FT_SCALING_BLOCKWISE:
 		return columns ? 4 + 8.0 / 128 : 3 + 4.0 / 128;
 	case FT_SCALING_MX:
-		return 2 + (columns ? 2 : 1) *
-				   (ft_dtype_bytes(b->plan->precision) + 1.0 / 32);
+		return 2 + (columns ? 2 : 1) * (ft_dtype_bytes(b->format) + 1.0 / 32);
 	case FT_SCALING_NV:
 		return columns ? 7 + 2.0 / 16 : 4.5 + 1.0 / 16;
 	default:
@@ -125,7 +129,7 @@ double input_width(const struct builder *b)
 	case FT_SCALING_BLOCKWISE:
 		return 1 + 4.0 / 128;
 	case FT_SCALING_MX:
-		return ft_dtype_bytes(b->plan->precision) + 1.0 / 32;
+		return ft_dtype_bytes(b->format) + 1.0 / 32;
 	case FT_SCALING_NV:
 		return 0.5 + 1.0 / 16;
 	default:
@@ -145,6 +149,11 @@ double gathered_width(const struct builder *b, bool both)
 double parameter_width(const struct builder *b)
 {
 	return one_scale(b) && b->rules->narrow_parameters ? 1 : 2;
+}
+
+double expert_parameter_width(const struct builder *b)
+{
+	return experts_narrow(b) ? parameter_width(b) : 2;
 }
 
 double stored_width(enum ft_dtype format)

@@ -9,6 +9,8 @@
 #include "traces/build.h"
 
 bool is_narrow(const struct builder *b);
+/* Of routed experts' products, wherever it is asked. */
+bool experts_narrow(const struct builder *b);
 void put_cast(struct builder *b, double elements, int launches);
 /* The same behind a norm, where the recipe does not let the norm do it. */
 void put_norm_cast(struct builder *b, double elements);
@@ -25,6 +27,7 @@ double input_width(const struct builder *b);
  * along rows and columns), and of a weight that is gathered. */
 double gathered_width(const struct builder *b, bool both);
 double parameter_width(const struct builder *b);
+double expert_parameter_width(const struct builder *b);
 /* Bytes of a weight kept in a format, its scales included. */
 double stored_width(enum ft_dtype format);
 /* Frozen weights that are kept in another format than products want: into that, for each use. */

@@ -13,6 +13,7 @@
  */
 #include <math.h>
 
+#include "base/limits.h"
 #include "traces/block.h"
 #include "traces/casts.h"
 
@@ -34,6 +35,21 @@ static double uneven(const struct builder *b)
 	return b->rules->expert_imbalance;
 }
 
+/* Experts that are numbered on lie side by side: one group of as many as a token has copies, of which
+ * each place is reached, as where many copies are thrown in. */
+static struct ft_fanout fanout_of(const struct builder *b, const struct ft_layer *l)
+{
+	double copies = (double)l->experts_per_token;
+
+	if (b->plan->force_balance && b->rules->forced_in_turn)
+		return (struct ft_fanout){ LIMIT_EXPERTS, 1,
+					   (double)l->experts / copies };
+	if (l->groups_per_token < l->groups)
+		return (struct ft_fanout){ copies, (double)l->groups_per_token,
+					   (double)l->groups };
+	return (struct ft_fanout){ .copies = copies };
+}
+
 static struct routed routed_of(const struct builder *b, const struct ft_layer *l)
 {
 	const struct ft_plan *p = b->plan;
@@ -42,11 +58,7 @@ static struct routed routed_of(const struct builder *b, const struct ft_layer *l
 
 	r.direct = p->dispatcher != FT_DISPATCH_ALLTOALL;
 	if (r.direct) {
-		r.fanout.copies = sent;
-		if (l->groups_per_token < l->groups)
-			r.fanout =
-				(struct ft_fanout){ sent, (double)l->groups_per_token,
-						    (double)l->groups };
+		r.fanout = fanout_of(b, l);
 		sent = ft_fanout_reached(r.fanout, (double)p->ep);
 	}
 	r.tokens = p->sequence_parallel ? b->tokens / p->tp : b->tokens;
@@ -323,6 +335,7 @@ void experts_run(struct builder *b, const struct ft_layer *l)
 {
 	struct routed r = routed_of(b, l);
 
+	b->format = b->plan->expert_precision;
 	host_of_experts(b, &r, FT_HOST_EXPERTS_FORWARD);
 	by_expert(b, &r, "sort_by_expert", recipe_of(b)->routing->sort);
 	expert_cast(b, &r, r.h);
@@ -330,6 +343,7 @@ void experts_run(struct builder *b, const struct ft_layer *l)
 	expert_elements(b, &r, "expert_activation", activation_of(b, &r, false));
 	expert_cast(b, &r, r.width);
 	down(b, &r, FT_FORWARD);
+	b->format = b->plan->precision;
 	expert_biases(b, &r, false);
 	fill_outputs(b, &r, false);
 	by_expert(b, &r, "unsort", recipe_of(b)->routing->unsort);
@@ -358,6 +372,7 @@ void experts_run_back(struct builder *b, const struct ft_layer *l)
 	struct routed r = routed_of(b, l);
 	struct moved join = recipe_of(b)->routing->join_back;
 
+	b->format = b->plan->expert_precision;
 	host_of_experts(b, &r, FT_HOST_EXPERTS_BACKWARD);
 	by_expert(b, &r, "unsort_back", recipe_of(b)->routing->unsort_back);
 	expert_biases(b, &r, true);
@@ -369,6 +384,7 @@ void experts_run_back(struct builder *b, const struct ft_layer *l)
 	expert_cast(b, &r, (r.gated ? 2 : 1) * r.width);
 	up(b, &r, FT_DGRAD);
 	up(b, &r, FT_WGRAD);
+	b->format = b->plan->precision;
 	if (r.gated && !r.direct)
 		put_moved(b, "expert_join_back", "copy", join,
 			  (double)(r.copies * r.h));

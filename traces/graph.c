@@ -29,6 +29,7 @@ void builder_init(struct builder *b, const struct ft_model *model,
 	b->plan = plan;
 	b->stack = stack;
 	b->rules = &stack->layout;
+	b->format = plan->precision;
 	b->autocast = stack->layout.autocast && plan->master_weights &&
 		      plan->sharding == FT_DDP;
 	b->sequences = plan->micro_batch;
@@ -224,7 +225,7 @@ void put_grouped(struct builder *b, const char *name, enum ft_layout layout,
 {
 	put_product(b, &(struct ft_work){ .kind = FT_GEMM,
 					  .name = name,
-					  .dtype = b->plan->precision,
+					  .dtype = b->format,
 					  .gemm.layout = layout,
 					  .gemm.m = edges.m,
 					  .gemm.n = edges.n,

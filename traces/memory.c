@@ -35,7 +35,7 @@ static double weight_bytes(const struct builder *b)
 {
 	if (!is_narrow(b))
 		return 2;
-	return narrow_copies(b) * stored_width(b->plan->precision) +
+	return narrow_copies(b) * stored_width(b->format) +
 	       (b->rules->narrow_parameters ? 0 : 2);
 }
 
@@ -118,7 +118,8 @@ void base_bytes(const struct builder *b, struct held stage, struct held ends,
 	bytes[FT_MEMORY_GRADIENTS] += stand_in_bytes(b);
 	/* embedding and head have no narrow copies */
 	bytes[FT_MEMORY_WEIGHTS] =
-		weight_bytes(b) * (all - ends.dense) + 2 * ends.dense + frozen;
+		weight_bytes(b) * (stage.dense - ends.dense) + 2 * ends.dense +
+		(experts_narrow(b) ? weight_bytes(b) : 2) * stage.experts + frozen;
 	bytes[FT_MEMORY_OPTIMIZER] = optimizer * (p->sharding == FT_DDP ? all : shared);
 }
 

@@ -73,23 +73,28 @@ static double experts_bytes(const struct builder *b, const struct layer_sizes *s
 			    double sliced, unsigned set)
 {
 	const struct ft_layer *l = s->l;
+	struct builder routed = *b;
 	double capacity = b->plan->capacity_factor;
 	double copies =
 		(double)l->experts_per_token * sliced * (capacity > 0 ? capacity : 1);
-	double input = input_kept(b) * (double)b->plan->etp;
-	double each;
+	double input, each, shared;
+
+	routed.format = b->plan->expert_precision;
+	input = input_kept(&routed) * (double)b->plan->etp;
 
 	set &= ~(unsigned)(FT_MODULE_MLP_UP | FT_MODULE_MLP_DOWN | FT_MODULE_OPS);
 	if (set & FT_MODULE_EXPERTS)
 		return 0; /* from router to shared expert, from the layer's input */
-	each = width_kept(b, l, set);
+	each = width_kept(&routed, l, set);
+	shared = width_kept(b, l, set);
 	if (b->plan->lora.rank) {
 		input = 0;
-		each -= second_kept(b, l, set);
+		each -= second_kept(&routed, l, set);
+		shared -= second_kept(b, l, set);
 	}
 	return copies * (each * (double)l->expert_intermediate +
 			 (input + 2) * (double)s->h) +
-	       each * (double)l->shared_intermediate / (double)b->plan->tp;
+	       shared * (double)l->shared_intermediate / (double)b->plan->tp;
 }
 
 static double mlp_bytes(const struct builder *b, const struct layer_sizes *s,

@@ -241,13 +241,12 @@ void reduce_unit(struct builder *b, struct held unit, bool first)
 
 void gather_weights(struct builder *b, struct held unit)
 {
-	double width = parameter_width(b);
-
 	if (side_collective(b, "zero_gather", FT_STREAM_GATHER, FT_ALL_GATHER,
-			    FT_GROUP_SHARD, width * unit.dense))
+			    FT_GROUP_SHARD, parameter_width(b) * unit.dense))
 		need(b, FT_STREAM_GATHER);
 	if (side_collective(b, "zero_gather_experts", FT_STREAM_GATHER, FT_ALL_GATHER,
-			    FT_GROUP_EXPERT_SHARD, width * unit.experts))
+			    FT_GROUP_EXPERT_SHARD,
+			    expert_parameter_width(b) * unit.experts))
 		need(b, FT_STREAM_GATHER);
 }
 
@@ -459,16 +458,15 @@ void optimizer_ops(struct builder *b, struct held stage, double tied)
 	put_memory(b, "adam", update_kernel(b), update_bytes(b) * local,
 		   (int)b->rules->optimizer_kernels);
 	if (ft_dtype_bytes(b->plan->precision) < 2)
-		put_memory(b, "cast_weights", "cast", 4 * (stage.dense + stage.experts),
+		put_memory(b, "cast_weights", "cast",
+			   4 * (stage.dense + (experts_narrow(b) ? stage.experts : 0)),
 			   8);
 	mark_optimizer(b, from);
 	if (!gathers_ahead(b) && (how == FT_ZERO1 || how == FT_ZERO2)) {
-		double width = parameter_width(b);
-
 		put_collective(b, "zero_gather", FT_STREAM_GATHER, FT_ALL_GATHER,
-			       FT_GROUP_SHARD, width * stage.dense);
+			       FT_GROUP_SHARD, parameter_width(b) * stage.dense);
 		put_collective(b, "zero_gather_experts", FT_STREAM_GATHER,
 			       FT_ALL_GATHER, FT_GROUP_EXPERT_SHARD,
-			       width * stage.experts);
+			       expert_parameter_width(b) * stage.experts);
 	}
 }

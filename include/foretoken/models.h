@@ -270,6 +270,7 @@ struct ft_plan {
 	enum ft_graphs graphs;
 	enum ft_scaling scaling;
 	enum ft_dtype attention_precision;
+	enum ft_dtype expert_precision; /* of routed experts: precision or bf16 */
 	enum ft_optimizer optimizer;
 	enum ft_dispatcher dispatcher;
 	double capacity_factor; /* experts' inputs are padded to it; 0: dropless */
