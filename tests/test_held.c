@@ -53,6 +53,8 @@ static void draw_plan(struct ft_plan *p)
 	if (p->sharding == FT_HSDP && p->shard > 1)
 		p->shard /= 2;
 	p->precision = precisions[below(6)];
+	p->expert_precision =
+		p->precision == FT_FP16 || below(3) ? p->precision : FT_BF16;
 	p->scaling = (enum ft_scaling)below(4);
 	p->gradient_dtype = below(2) ? FT_FP32 : FT_BF16;
 	p->master_weights = below(4) > 0;
@@ -71,6 +73,7 @@ static void draw(struct drawn *d)
 				 .unit = d->unit,
 				 .seg = &d->seg };
 	draw_plan(&d->plan);
+	d->b.format = d->plan.precision;
 	d->rules.tensor_parallel = below(3) ? FT_TP_MEGATRON : FT_TP_DTENSOR;
 	d->rules.fusion = (enum ft_fusion)below(3);
 	d->rules.gradient_fusion = below(2);
@@ -132,6 +135,7 @@ static void mixed(const struct drawn *d, double want[FT_MEMORIES])
 	double each = p->precision == FT_BF16 || p->precision == FT_FP16 ? 2 :
 		      d->rules.narrow_parameters			 ? copies :
 									   copies + 2;
+	double of_experts = p->expert_precision == FT_BF16 ? 2 : each;
 
 	if (d->rules.tensor_parallel == FT_TP_MEGATRON) {
 		want[FT_MEMORY_GRADIENTS] =
@@ -141,7 +145,8 @@ static void mixed(const struct drawn *d, double want[FT_MEMORIES])
 			want[FT_MEMORY_GRADIENTS] += 2 * all;
 	}
 	want[FT_MEMORY_GRADIENTS] += stand_ins(d);
-	want[FT_MEMORY_WEIGHTS] = each * (all - d->ends.dense) + 2 * d->ends.dense +
+	want[FT_MEMORY_WEIGHTS] = each * (d->stage.dense - d->ends.dense) +
+				  of_experts * d->stage.experts + 2 * d->ends.dense +
 				  d->stage.frozen + d->stage.frozen_experts;
 	want[FT_MEMORY_OPTIMIZER] =
 		(p->master_weights ? 4 + 4 * moments : 2 * moments) * all /
