@@ -69,8 +69,8 @@ RUN_MAKE   := install,packages,calibrate,tutorial
 START_MANY := serve,serve_clients,sweep,mpi
 SHELL_RULES := --rules 'seq=tests/test_{$(RUN_MAKE)}.sh' --rules 'seq=tests/test_{$(START_MANY)}.sh' --rules 'par=**'
 CORES    := $(shell nproc)
-# one of them mostly waits: for time to pass, for a browser, for a client
-SHELL_JOBS := $(shell expr $(CORES) + 1)
+# two of them mostly wait: for time to pass, for a browser, for a client
+SHELL_JOBS := $(shell expr $(CORES) + 2)
 BENCHES  := $(patsubst tests/bench/%.c,$B/tests/bench/%,$(wildcard tests/bench/*.c))
 FUZZED   := $(shell sed -n 's/^\t{ "\([a-z-]*\)".*/\1/p' tests/fuzz/targets.c)
 FUZZERS  := $(FUZZED:%=build/fuzz/fuzz_%)

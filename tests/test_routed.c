@@ -82,6 +82,28 @@ static void experts_in_bf16_are_gathered_so(void **state)
 	}
 }
 
+/* Frozen weights in eight bit are turned into two bytes for each use, forward and backward. */
+static void frozen_experts_are_unpacked_for_bf16(void **state)
+{
+	static const char lora[] = ", lora: {rank: 8, targets: attention}";
+	struct arena mem = { 0 };
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		const double weights = 1. * EXPERTS / EP * 3 * H * WIDTH;
+		struct parts p;
+
+		build(&p, MOE,
+		      arena_printf(&mem, PLAN("%s%s%s"), NARROW, lora,
+				   i ? ", expert_precision: bf16" : ""),
+		      "megatron-core", 8);
+		near_frac(sum_of(p.graph, "unpack_weights").bytes,
+			  i ? (1 + 2) * weights * 2 * 2 * 4 : 0, 1e-12);
+		drop(&p);
+	}
+	arena_release(&mem);
+}
+
 /* Ranks that a token reaches when the experts are numbered on, token by token. */
 static double reached(int64_t ep)
 {
@@ -130,6 +152,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(experts_in_bf16_leave_the_rest_narrow),
 		cmocka_unit_test(experts_in_bf16_are_gathered_so),
+		cmocka_unit_test(frozen_experts_are_unpacked_for_bf16),
 		cmocka_unit_test(forced_in_turn_copies_of_a_token_lie_side_by_side),
 	};
 

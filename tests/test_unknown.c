@@ -10,6 +10,13 @@
 #include "foretoken/hw.h"
 #include "foretoken/stacks.h"
 #include "tests/check.h"
+#include "tests/few.h"
+
+#ifdef TESTS_FEW
+enum { EVERY = 3 }; /* files, by their names */
+#else
+enum { EVERY = 1 };
+#endif
 
 /* Files of a kind: the folder, and whether one with these words is taken. */
 struct files {
@@ -155,6 +162,15 @@ static void each_map(struct walk *w, const struct node *map, const char *head,
 				arena_printf(&w->mem, "}%s", tail));
 }
 
+static unsigned sum_of_letters(const char *name)
+{
+	unsigned sum = 0;
+
+	while (*name)
+		sum += (unsigned char)*name++;
+	return sum;
+}
+
 static void each_file(const struct files *files)
 {
 	struct walk w = { .files = files };
@@ -167,7 +183,7 @@ static void each_file(const struct files *files)
 		const char *dot = strstr(e->d_name, ".yaml"), *head;
 		const struct node *map;
 
-		if (!dot)
+		if (!dot || sum_of_letters(e->d_name) % EVERY)
 			continue;
 		w.name = arena_text_n(&w.mem, e->d_name, (size_t)(dot - e->d_name));
 		map = extends_file(&w.mem, files->folder, w.name, NULL, files->as,
@@ -185,7 +201,7 @@ static void each_file(const struct files *files)
 	}
 	closedir(d);
 	print_message("%zu maps of %s\n", w.maps, files->folder);
-	assert_true(w.maps > files->maps);
+	assert_true(w.maps * EVERY * EVERY > files->maps);
 	arena_release(&w.mem);
 }
 

@@ -58,12 +58,11 @@ struct builder {
 	bool needs[FT_STREAMS];	 /* the next compute op waits for these tails */
 	enum part part;		 /* what is put and not of it is left out */
 	bool of_weights;	 /* what is put is of weights' gradients */
-	enum ft_dtype
-		format;	 /* of products: the plan's, among routed experts their own */
-	bool adapting;	 /* what is put belongs to an adapter */
-	int record_next; /* event the next compute op records, or none */
-	bool autocast;	 /* fp32 weights and residuals, 16-bit products */
-	bool graphed;	 /* what is being written is launched by a CUDA graph */
+	enum ft_dtype format;	 /* of products; routed experts may have their own */
+	bool adapting;		 /* what is put belongs to an adapter */
+	int record_next;	 /* event the next compute op records, or none */
+	bool autocast;		 /* fp32 weights and residuals, 16-bit products */
+	bool graphed;		 /* what is being written is launched by a CUDA graph */
 	bool of_shards; /* what is launched works on a rank's own tensors, not on DTensors */
 	bool awaits[FT_EVENTS];	 /* the next compute op waits for these events */
 	enum ft_event exchanged; /* what exchanges of tokens record; FT_EVENTS: none */

@@ -173,9 +173,9 @@ void put_unpack(struct builder *b, double elements)
 {
 	const struct ft_plan *p = b->plan;
 
-	if (p->lora.rank && !b->adapting && p->lora.frozen != p->precision)
+	if (p->lora.rank && !b->adapting && p->lora.frozen != b->format)
 		put_memory(b, "unpack_weights", "cast",
-			   (stored_width(p->lora.frozen) + stored_width(p->precision)) *
+			   (stored_width(p->lora.frozen) + stored_width(b->format)) *
 				   elements,
 			   1);
 }
