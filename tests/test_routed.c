@@ -116,45 +116,64 @@ static void frozen_experts_are_unpacked_for_bf16(void **state)
 }
 
 /* Ranks that a token reaches when the experts are numbered on, token by token. */
-static double reached(int64_t ep)
+static double reached(int64_t per_token, int64_t ep)
 {
 	double hit = 0;
 
 	for (int64_t t = 0; t < EXPERTS; t++) {
 		uint64_t seen = 0;
 
-		for (int64_t k = 0; k < PER_TOKEN; k++)
+		for (int64_t k = 0; k < per_token; k++)
 			seen |= UINT64_C(1)
-				<< (t * PER_TOKEN + k) % EXPERTS / (EXPERTS / ep);
+				<< (t * per_token + k) % EXPERTS / (EXPERTS / ep);
 		for (; seen; seen &= seen - 1)
 			hit++;
 	}
 	return hit / EXPERTS;
 }
 
+/* A step whose tokens go to k of 16 experts on ep ranks, by a dispatcher that sends them once. */
+static void build_sent_once(struct parts *p, int k, int ep, const char *forced)
+{
+	struct arena mem = { 0 };
+
+	build(p,
+	      arena_printf(&mem,
+			   "{model_type: qwen3_moe, hidden_size: 512, "
+			   "num_hidden_layers: 2, num_attention_heads: 8, "
+			   "vocab_size: 512, intermediate_size: 512, num_experts: 16, "
+			   "num_experts_per_tok: %d, moe_intermediate_size: 256}",
+			   k),
+	      arena_printf(&mem,
+			   "{sequence_length: 512, global_batch_size: 32, "
+			   "sharding: ddp, moe_dispatcher: deepep, "
+			   "parallel: {ep: %d}, moe_force_balance: %s}",
+			   ep, forced),
+	      "megatron-core", 16);
+	arena_release(&mem);
+}
+
+static double sent(struct parts *p, bool in_turn)
+{
+	p->stack->layout.forced_in_turn = in_turn;
+	rebuild(p);
+	return work_of(p->graph, "ep_dispatch")->communication.bytes;
+}
+
 static void forced_in_turn_copies_of_a_token_lie_side_by_side(void **state)
 {
 	(void)state;
-	for (int64_t ep = 2; ep <= 16; ep *= 2)
-		for (int forced = 0; forced < 2; forced++) {
-			struct arena mem = { 0 };
-			struct parts p;
-			double random;
+	for (int ep = 2; ep <= 16; ep *= 2)
+		for (int k = 1; k <= 8; k++) {
+			struct parts forced, learnt;
 
-			build(&p, MOE,
-			      arena_printf(&mem,
-					   "{sequence_length: 512, global_batch_size: "
-					   "32, sharding: ddp, moe_dispatcher: deepep, "
-					   "parallel: {ep: %d}, moe_force_balance: %s}",
-					   (int)ep, forced ? "true" : "false"),
-			      "megatron-core", 16);
-			random = work_of(p.graph, "ep_dispatch")->communication.bytes;
-			p.stack->layout.forced_in_turn = true;
-			rebuild(&p);
-			near_frac(work_of(p.graph, "ep_dispatch")->communication.bytes,
-				  forced ? 2. * 512 * H * reached(ep) : random, 1e-4);
-			drop(&p);
-			arena_release(&mem);
+			build_sent_once(&forced, k, ep, "true");
+			build_sent_once(&learnt, k, ep, "false");
+			near_frac(sent(&forced, true), 2. * 512 * H * reached(k, ep),
+				  1e-12);
+			assert_true(sent(&learnt, true) == sent(&learnt, false));
+			drop(&forced);
+			drop(&learnt);
 		}
 }
 

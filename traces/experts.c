@@ -13,7 +13,6 @@
  */
 #include <math.h>
 
-#include "base/limits.h"
 #include "traces/block.h"
 #include "traces/casts.h"
 
@@ -35,15 +34,12 @@ static double uneven(const struct builder *b)
 	return b->rules->expert_imbalance;
 }
 
-/* Experts that are numbered on lie side by side: one group of as many as a token has copies, of which
- * each place is reached, as where many copies are thrown in. */
 static struct ft_fanout fanout_of(const struct builder *b, const struct ft_layer *l)
 {
 	double copies = (double)l->experts_per_token;
 
 	if (b->plan->force_balance && b->rules->forced_in_turn)
-		return (struct ft_fanout){ LIMIT_EXPERTS, 1,
-					   (double)l->experts / copies };
+		return (struct ft_fanout){ copies, 0, (double)l->experts };
 	if (l->groups_per_token < l->groups)
 		return (struct ft_fanout){ copies, (double)l->groups_per_token,
 					   (double)l->groups };

@@ -57,7 +57,8 @@ enum ft_group {
  * Copies of each token that an all_to_all sends to experts. Its bytes count a token once for each
  * rank that its copies reach, and it crosses the network once for each domain; copies of 0: every
  * copy travels. Where routing is limited they go to so many groups of experts, of so many; of 0:
- * to any. ft_fanout_reached: of n places (ranks, domains) with as many experts each, how many a
+ * to any. With 0 groups of so many the experts of a token follow one another, and the next token's
+ * follow them. ft_fanout_reached: of n places (ranks, domains) with as many experts each, how many a
  * token reaches on the average.
  */
 struct ft_fanout {
