@@ -63,12 +63,14 @@ static void headline(FILE *out, const struct ft_scenario *s)
 		s->cluster->gpu->title, s->cluster->node->name,
 		s->cluster->fabric->name, s->stack->title);
 	fprintf(out,
-		"%s, sequence %" PRId64 ", batch %" PRId64 " x %" PRId64 ", tp %" PRId64
-		" pp %" PRId64 " dp %" PRId64 " cp %" PRId64 " ep %" PRId64
-		", %s, recompute %s\n",
-		ft_dtype_name(p->precision), p->sequence, p->global_batch,
-		p->micro_batch, p->tp, p->pp, p->dp, p->cp, p->ep,
-		ft_sharding_name(p->sharding), ft_recompute_name(p->recompute));
+		"%s%s, sequence %" PRId64 ", batch %" PRId64 " x %" PRId64
+		", tp %" PRId64 " pp %" PRId64 " dp %" PRId64 " cp %" PRId64
+		" ep %" PRId64 ", %s, recompute %s\n",
+		ft_dtype_name(p->precision),
+		p->expert_precision != p->precision ? ", experts bf16" : "",
+		p->sequence, p->global_batch, p->micro_batch, p->tp, p->pp, p->dp,
+		p->cp, p->ep, ft_sharding_name(p->sharding),
+		ft_recompute_name(p->recompute));
 	passed_over(out, s->model);
 	stretched(out, s->model);
 	putc('\n', out);

@@ -136,6 +136,12 @@ P
 	done
 }
 ok "JSON is indented" indented
+mixture=examples/08-mixture-of-experts/mixtral.yaml
+own_format() { # the headline says it where it differs, and nothing where it does not
+	$f simulate $mixture --set training.precision=fp8 --set training.expert_precision=bf16 2>/dev/null | grep -q '^fp8, experts bf16, sequence ' &&
+		$f simulate $mixture --set training.precision=fp8 2>/dev/null | grep -q '^fp8, sequence '
+}
+ok "a format of the experts' own is in the headline" own_format
 # the leak sanitizer ends such a run with another status
 cat >"$tmp/few.yaml" <<E
 model: llama3-8b
