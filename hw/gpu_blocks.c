@@ -1,5 +1,5 @@
-/* hw/gpu_blocks.c - the blocks of a profile: products, attention, memory-bound
- * curves and collectives, each with its model's constants and its rows */
+/* hw/gpu_blocks.c - the blocks of a profile: products, memory-bound curves and collectives,
+ * each with its model's constants and its rows */
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,7 +26,7 @@ void gpu_close_block(struct reader *r, struct reader *outer)
 	outer->failed = !reader_close(r) || outer->failed;
 }
 
-static void read_rows(struct reader *r, struct gpu_rows *rows)
+void gpu_read_rows(struct reader *r, struct gpu_rows *rows)
 {
 	const struct node *file = read_node(r, "rows");
 
@@ -152,69 +152,7 @@ void gpu_read_gemm(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
 		gpu->gemm_layout[i] = read_number_or(&in, mem, layouts[i], DIM_NONE, 1);
 	gpu->gemm_accumulate = read_number_or(&in, mem, "accumulate", DIM_NONE, 1);
 	gpu_close_block(&in, &r);
-	read_rows(&r, rows);
-	gpu_close_block(&r, outer);
-}
-
-static void read_passes(struct reader *outer, struct arena *mem, const char *key,
-			struct ft_number out[2])
-{
-	struct reader r = gpu_open_block(outer, mem, read_need(outer, key));
-
-	out[0] = read_number(&r, mem, "forward", DIM_NONE);
-	out[1] = read_number(&r, mem, "backward", DIM_NONE);
-	if (!strcmp(key, "efficiency")) {
-		reader_bound(&r, "forward", &out[0], 0.001, 10);
-		reader_bound(&r, "backward", &out[1], 0.001, 10);
-	}
-	gpu_close_block(&r, outer);
-}
-
-static void read_impls(struct reader *outer, struct arena *mem, struct ft_gpu *gpu)
-{
-	const struct node *map = read_node(outer, "impl_rate");
-	struct reader r = gpu_open_block(outer, mem, map);
-
-	gpu->n_impls = 0;
-	if (!r.map) {
-		outer->failed = r.failed;
-		return;
-	}
-	gpu->impl = ARENA_ARRAY(mem, r.map->n + 1, struct ft_attention_impl);
-	for (size_t i = 0; i < r.map->n; i++) {
-		struct ft_attention_impl *impl = &gpu->impl[gpu->n_impls];
-
-		if (!strcmp(r.map->key[i], "provenance"))
-			continue;
-		impl->name = r.map->key[i];
-		impl->rate = read_positive(&r, mem, impl->name, DIM_NONE);
-		reader_bound(&r, impl->name, &impl->rate, 0.001, 100);
-		gpu->n_impls++;
-	}
-	gpu_close_block(&r, outer);
-}
-
-void gpu_read_attention(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
-			struct gpu_rows *rows)
-{
-	struct ft_attention_model *m = &gpu->attention_model;
-	struct reader r = gpu_open_block(outer, mem, read_need(outer, "attention"));
-
-	gpu->attention_spread = read_number(&r, mem, "spread", DIM_FRAC);
-	gpu->attention_impl = read_name(&r, "impl", "");
-	gpu->attention_plain = read_name(&r, "plain_impl", gpu->attention_impl);
-	m->start_s = read_number(&r, mem, "start", DIM_S);
-	read_passes(&r, mem, "efficiency", m->efficiency);
-	read_passes(&r, mem, "ramp_tokens", m->ramp);
-	read_passes(&r, mem, "edge_tokens", m->edge);
-	m->wave_frac = read_number(&r, mem, "wave_loss", DIM_FRAC);
-	m->narrow_frac = read_positive(&r, mem, "head_dim_64_rate", DIM_FRAC);
-	m->wide_frac = read_positive(&r, mem, "head_dim_256_rate", DIM_FRAC);
-	reader_bound(&r, "wave_loss", &m->wave_frac, 0, 1);
-	reader_bound(&r, "head_dim_64_rate", &m->narrow_frac, 0.01, 10);
-	reader_bound(&r, "head_dim_256_rate", &m->wide_frac, 0.01, 10);
-	read_impls(&r, mem, gpu);
-	read_rows(&r, rows);
+	gpu_read_rows(&r, rows);
 	gpu_close_block(&r, outer);
 }
 
@@ -422,6 +360,6 @@ void gpu_read_collectives(struct reader *outer, struct arena *mem, struct ft_gpu
 				      &gpu->scale_up[gpu->n_scale_ups++]);
 		else
 			reader_allow(&r, fabrics[i]);
-	read_rows(&r, rows);
+	gpu_read_rows(&r, rows);
 	gpu_close_block(&r, outer);
 }

@@ -165,8 +165,8 @@ enum {
 	A_CELLS
 };
 
-static void attention_row(const struct sheet *s, bool causal,
-			  struct ft_attention_row *row)
+static void attention_row(const struct sheet *s, const struct ft_attention_table *t,
+			  bool causal, struct ft_attention_row *row)
 {
 	row->head_dim = sheet_number(s, A_HEAD_DIM);
 	row->sequence = sheet_number(s, A_SEQUENCE);
@@ -179,7 +179,8 @@ static void attention_row(const struct sheet *s, bool causal,
 	row->at[1] = log2f((float)row->batch);
 	row->at[2] = log2f((float)row->heads);
 	row->at[3] = log2f((float)row->kv_heads);
-	row->at[4] = log2f((float)row->head_dim);
+	row->at[4] =
+		log2f((float)ft_attention_kernel_size(t->on, t->impl, row->head_dim));
 	row->at[5] = causal ? 1 : 0;
 }
 
@@ -200,7 +201,7 @@ static bool read_attention(struct ft_rows_later *l, struct ft_error *err)
 			if (sheet_next(&s) < 0 ||
 			    !sheet_choice(&s, A_CAUSAL, truths, 2, &causal))
 				return false;
-			attention_row(&s, causal, &t->row[n++]);
+			attention_row(&s, t, causal, &t->row[n++]);
 		}
 	}
 	return true;

@@ -32,6 +32,8 @@ echo
 python3 scripts/accuracy.py "$f"
 echo
 table "single kernels and collectives" measurements/kernels/*.csv
+python3 scripts/grouped.py "$f"
+echo
 b=${2:-build/rel}
 if [ -x "$b/tests/test_kernel_held_out" ]; then
 	echo "kernels of the profiles, whole weight shapes (attention: rows) held out, percent"

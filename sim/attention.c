@@ -20,6 +20,9 @@
  * measured / t is a field over log2(s, b, h, kv, d) and the mask; constants by
  * 5-fold cross-validation on the published grids of five GPU formats.
  * Limits: those grids have d = 128, causal, s >= 1024, forward only.
+ *
+ * A library that has kernels of its own for some shapes alone (AITER's backward passes) runs another's
+ * for the rest, and Composable Kernel's are built for few head sizes: the profile's `kernels` say so.
  */
 #include <math.h>
 #include <string.h>
@@ -50,10 +53,11 @@ static double head_rate(const struct ft_attention_model *m, double head_dim)
 		       pow(m->wide_frac.value, fmin(x, 1));
 }
 
-/* Kernels are built for head sizes in steps of 32; between them they compute zeros. */
-static double built_for(double head_dim)
+/* Kernels are built for head sizes in steps of 32, if not wider ones; between them they
+ * compute zeros. */
+static double built_for(const struct ft_gpu *gpu, const struct attention_shape *a)
 {
-	return 32 * ceil(head_dim / 32);
+	return 32 * ceil(ft_attention_kernel_size(gpu, a->impl, a->head_dim) / 32);
 }
 
 /* Work against what the mask lets count. A query's row of tiles has a pipeline to fill and,
@@ -78,7 +82,7 @@ static double one_pass_s(const struct ft_gpu *gpu, const struct attention_shape 
 	const struct ft_attention_model *m = &gpu->attention_model;
 	double tiles = a->batch * a->heads * ceil(a->queries / TILE);
 	double x = tiles / (double)gpu->compute_units;
-	double dim = built_for(a->head_dim);
+	double dim = built_for(gpu, a);
 	double flop = attention_flop(a) * dim / a->head_dim *
 		      beside_what_counts(a, m->ramp[pass].value, m->edge[pass].value);
 
@@ -158,14 +162,18 @@ static bool is_far(const struct ft_attention_table *t, const struct krige *near,
 
 struct kernel_estimate attention_estimate(const struct ft_gpu *gpu,
 					  const struct ft_attention_table *t,
-					  const struct attention_shape *a,
+					  const struct attention_shape *shape,
 					  const bool *skip)
 {
 	struct kernel_estimate e = { 0 };
+	struct attention_shape of = *shape, *a = &of;
 	const float at[AXES] = {
-		log2f((float)a->keys),	   log2f((float)a->batch),
-		log2f((float)a->heads),	   log2f((float)a->kv_heads),
-		log2f((float)a->head_dim), a->causal ? 1 : 0,
+		log2f((float)a->keys),
+		log2f((float)a->batch),
+		log2f((float)a->heads),
+		log2f((float)a->kv_heads),
+		log2f((float)ft_attention_kernel_size(t->on, t->impl, a->head_dim)),
+		a->causal ? 1 : 0,
 	};
 	size_t row = 0, stride = krige_stride(t->n_rows);
 	struct krige_field field = { between, t, noise,
@@ -174,6 +182,7 @@ struct kernel_estimate attention_estimate(const struct ft_gpu *gpu,
 	double value[KRIGE_NEAR], ratio;
 	struct krige near;
 
+	of.impl = t->impl;
 	krige_init(&near);
 	for (size_t count = 0; count < t->n_rows; count++) {
 		if (!skip || !skip[row])
@@ -183,8 +192,9 @@ struct kernel_estimate attention_estimate(const struct ft_gpu *gpu,
 	for (size_t i = 0; i < near.n; i++) {
 		const struct ft_attention_row *r = &t->row[near.row[i]];
 		struct attention_shape b = {
-			r->batch,    r->heads, r->kv_heads, r->sequence, r->sequence,
-			r->head_dim, 0,	       r->causal,   t->pass,	 t->dtype,
+			r->batch,    r->heads,	  r->kv_heads, r->sequence,
+			r->sequence, r->head_dim, 0,	       r->causal,
+			t->pass,     t->dtype,	  t->impl,
 		};
 
 		value[i] = log(attention_flop(&b) / r->flop_per_s /
@@ -294,11 +304,34 @@ static struct attention_shape shape_of(const struct ft_gpu *gpu,
 	return a;
 }
 
-bool attention_predict(const struct ft_gpu *gpu, const struct ft_work *work,
-		       struct ft_prediction *out, struct ft_error *err)
+static bool takes(const struct ft_attention_taken *t, const struct ft_work *w)
+{
+	int64_t q = w->attention.qk_head_dim, v = w->attention.v_head_dim;
+	bool whole = !w->attention.window || w->attention.window >= w->attention.keys;
+
+	return q >= t->least && q <= t->most &&
+	       v == (t->v_head_dim ? t->v_head_dim : q) && (t->windows || whole);
+}
+
+/* What runs: an implementation without a kernel of its own for the shape calls another's. */
+static const char *runs(const struct ft_gpu *gpu, const char *impl,
+			const struct ft_work *w, int pass)
+{
+	const struct ft_attention_kernels *k = ft_attention_kernels(gpu, impl);
+
+	if (!k || !k->n_taken[pass])
+		return impl;
+	for (size_t i = 0; i < k->n_taken[pass]; i++)
+		if (takes(&k->taken[pass][i], w))
+			return impl;
+	return k->otherwise;
+}
+
+static bool predict_as(const struct ft_gpu *gpu, const char *impl,
+		       const struct ft_work *work, struct ft_prediction *out,
+		       struct ft_error *err)
 {
 	struct attention_shape a = shape_of(gpu, work);
-	const char *impl = work->attention.impl;
 	const struct ft_attention_table *t;
 	double spread = gpu->attention_spread.value, left = 0;
 	int wrong;
@@ -308,10 +341,6 @@ bool attention_predict(const struct ft_gpu *gpu, const struct ft_work *work,
 			       "%s has no 16-bit products, which "
 			       "attention needs",
 			       gpu->name);
-	if (!impl || !impl[0])
-		impl = gpu->attention_impl;
-	else if (!strcmp(impl, "plain"))
-		impl = gpu->attention_plain;
 	t = table_for(gpu, impl, &a, &wrong);
 	if (t && !(t = ft_attention_rows(t, err)))
 		return false;
@@ -326,6 +355,7 @@ bool attention_predict(const struct ft_gpu *gpu, const struct ft_work *work,
 	} else {
 		const struct ft_number *rate = rate_of(gpu, impl);
 
+		a.impl = impl;
 		out->time_s =
 			attention_arithmetic_s(gpu, &a) / (rate ? rate->value : 1);
 		out->extrapolated = true;
@@ -337,4 +367,44 @@ bool attention_predict(const struct ft_gpu *gpu, const struct ft_work *work,
 	out->time_s =
 		fmax(out->time_s, fmax(gpu->kernel_floor_s.value, least_s(gpu, &a)));
 	return true;
+}
+
+/* Both passes, each by another library. */
+static bool predict_apart(const struct ft_gpu *gpu, const char *const impl[2],
+			  const struct ft_work *work, struct ft_prediction *out,
+			  struct ft_error *err)
+{
+	struct ft_work one = *work;
+	struct ft_prediction p[2];
+
+	for (int pass = 0; pass < 2; pass++) {
+		p[pass] = *out;
+		one.attention.pass = (enum ft_pass)pass;
+		if (!predict_as(gpu, impl[pass], &one, &p[pass], err))
+			return false;
+	}
+	*out = p[0];
+	out->time_s += p[1].time_s;
+	out->extrapolated |= p[1].extrapolated;
+	out->spread_frac = fmax(p[0].spread_frac, p[1].spread_frac);
+	return true;
+}
+
+bool attention_predict(const struct ft_gpu *gpu, const struct ft_work *work,
+		       struct ft_prediction *out, struct ft_error *err)
+{
+	const char *impl = work->attention.impl, *by[2];
+	int pass = (int)work->attention.pass;
+
+	if (!impl || !impl[0])
+		impl = gpu->attention_impl;
+	else if (!strcmp(impl, "plain"))
+		impl = gpu->attention_plain;
+	if (pass != FT_PASS_BOTH)
+		return predict_as(gpu, runs(gpu, impl, work, pass), work, out, err);
+	for (int i = 0; i < 2; i++)
+		by[i] = runs(gpu, impl, work, i);
+	if (strcmp(by[0], by[1]))
+		return predict_apart(gpu, by, work, out, err);
+	return predict_as(gpu, by[0], work, out, err);
 }

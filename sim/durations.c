@@ -42,13 +42,16 @@ static double slowest_gpu(const struct ft_cluster *c)
 		       1;
 }
 
-static double stack_factor(const struct job *s, enum ft_work_kind kind)
+static double stack_factor(const struct job *s, const struct ft_work *w)
 {
 	const struct ft_stack *k = s->stack;
+	bool experts_back = w->kind == FT_GEMM && w->gemm.groups > 1 &&
+			    w->gemm.layout != FT_FORWARD;
 
-	switch (kind) {
+	switch (w->kind) {
 	case FT_GEMM:
-		return ft_stack_gemm(k, s->cluster->gpu->ccl_generation)->value;
+		return ft_stack_gemm(k, s->cluster->gpu->ccl_generation)->value *
+		       (experts_back ? k->grouped_back[w->dtype].value : 1);
 	case FT_ATTENTION:
 		return k->attention_factor.value;
 	default:
@@ -101,7 +104,7 @@ static bool compute_clocks(struct job *s, size_t i, double launches, struct cloc
 {
 	const struct ft_gpu *gpu = s->cluster->gpu;
 	struct ft_work w = s->graph->work[i];
-	double factor = stack_factor(s, w.kind) * slowest_gpu(s->cluster);
+	double factor = stack_factor(s, &w) * slowest_gpu(s->cluster);
 	struct ft_prediction p;
 	double times = 1;
 

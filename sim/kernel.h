@@ -112,6 +112,7 @@ struct attention_shape {
 	bool causal;
 	int pass;
 	enum ft_dtype dtype;
+	const char *impl; /* NULL: any */
 };
 
 double attention_flop(const struct attention_shape *a);

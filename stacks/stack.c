@@ -255,6 +255,21 @@ static bool read_gemm_on(const struct node *node, const struct ft_provenance *fr
 	return reader_close(&r);
 }
 
+/* A map of formats. */
+static bool read_grouped_back(const struct node *node, const struct ft_provenance *from,
+			      struct ft_stack *s, struct arena *mem,
+			      struct ft_error *err)
+{
+	struct reader r = reader_open(node, err);
+
+	r.from = from;
+	read_provenance(&r, mem);
+	for (int d = 0; d < FT_DTYPES; d++)
+		s->grouped_back[d] = read_number_or(
+			&r, mem, ft_dtype_name((enum ft_dtype)d), DIM_NONE, 1);
+	return reader_close(&r);
+}
+
 static bool read_rates(const struct node *node, struct ft_stack *s, struct arena *mem,
 		       struct ft_error *err)
 {
@@ -273,7 +288,8 @@ static bool read_rates(const struct node *node, struct ft_stack *s, struct arena
 		return false;
 	s->gap_s = read_number_or(&r, mem, "gap", DIM_S, 0);
 	s->gemm_factor = read_number_or(&r, mem, "gemm", DIM_NONE, 1);
-	if (!read_gemm_on(read_node(&r, "gemm_by_generation"), r.from, s, mem, err))
+	if (!read_gemm_on(read_node(&r, "gemm_by_generation"), r.from, s, mem, err) ||
+	    !read_grouped_back(read_node(&r, "grouped_back"), r.from, s, mem, err))
 		return false;
 	s->attention_factor = read_number_or(&r, mem, "attention", DIM_NONE, 1);
 	s->memory_factor = read_number_or(&r, mem, "memory_bound", DIM_NONE, 1);

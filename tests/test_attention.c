@@ -194,7 +194,7 @@ static void a_ratio_that_all_rows_have_is_carried(void **state)
 static void a_row_knows_its_neighbours(void **state)
 {
 	const struct attention_shape at = {
-		4, 32, 32, 4096, 4096, 128, 0, true, FT_PASS_FORWARD, FT_BF16
+		4, 32, 32, 4096, 4096, 128, 0, true, FT_PASS_FORWARD, FT_BF16, NULL
 	};
 	const size_t axis[] = { offsetof(struct attention_shape, keys),
 				offsetof(struct attention_shape, batch),
@@ -265,7 +265,8 @@ static void put(struct shelf *x, const char *impl, int pass, enum ft_dtype dtype
 {
 	const struct ft_gpu *on = own ? &x->gpu : &x->kin;
 	size_t i = x->gpu.n_attention++;
-	struct attention_shape a = { 2, 16, 16, 2048, 2048, 128, 0, true, pass, dtype };
+	struct attention_shape a = { 2, 16,   16,   2048,  2048, 128,
+				     0, true, pass, dtype, NULL };
 
 	x->row[i] = row_of(on, &a, times);
 	x->table[i] = (struct ft_attention_table){ impl,       pass, dtype, 1,
@@ -295,18 +296,12 @@ static void open_shelf(struct shelf *x)
 static double times_of(struct shelf *x, struct ft_prediction *p)
 {
 	struct ft_error err;
-	struct attention_shape a = { 2,
-				     16,
-				     16,
-				     2048,
-				     2048,
-				     128,
-				     0,
-				     true,
-				     (int)x->work.attention.pass,
-				     x->work.dtype == FT_FP8  ? FT_FP8 :
-				     x->work.dtype == FT_FP16 ? FT_FP16 :
-								FT_BF16 };
+	enum ft_dtype dtype = x->work.dtype == FT_FP8  ? FT_FP8 :
+			      x->work.dtype == FT_FP16 ? FT_FP16 :
+							 FT_BF16;
+	int pass = (int)x->work.attention.pass;
+	struct attention_shape a = { 2, 16,   16,   2048,  2048, 128,
+				     0, true, pass, dtype, NULL };
 
 	ok_or_say(attention_predict(&x->gpu, &x->work, p, &err), err);
 	return p->time_s / attention_arithmetic_s(&x->gpu, &a);

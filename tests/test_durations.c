@@ -13,16 +13,20 @@
 
 enum { PLANS = 40 };
 
-static double factor_of(const struct ft_stack *k, enum ft_work_kind kind,
+static double factor_of(const struct ft_stack *k, const struct ft_work *w,
 			const char *generation)
 {
-	if (kind != FT_GEMM)
-		return kind == FT_ATTENTION ? k->attention_factor.value :
-					      k->memory_factor.value;
+	double back = 1;
+
+	if (w->kind != FT_GEMM)
+		return w->kind == FT_ATTENTION ? k->attention_factor.value :
+						 k->memory_factor.value;
+	if (w->gemm.groups > 1 && w->gemm.layout != FT_FORWARD)
+		back = k->grouped_back[w->dtype].value;
 	for (size_t i = 0; i < k->n_gemm_on; i++)
 		if (!strcmp(k->gemm_on[i].generation, generation))
-			return k->gemm_on[i].factor.value;
-	return k->gemm_factor.value;
+			return back * k->gemm_on[i].factor.value;
+	return back * k->gemm_factor.value;
 }
 
 /* The largest of n GPUs whose speeds are normal: where (n - 3/8) of n + 1/4 lie below. */
@@ -95,8 +99,7 @@ static struct both alone(const struct ft_scenario *s, const struct ft_graph *g,
 	double gap = s->stack->gap_s.value > 0 ? s->stack->gap_s.value :
 						 c->gpu->launch_gap_s.value;
 	double times = w.kind == FT_MEMORY_BOUND ? fmax(1, launches_of(g, work)) : 1;
-	double factor =
-		factor_of(s->stack, w.kind, c->gpu->ccl_generation) * slowest(c);
+	double factor = factor_of(s->stack, &w, c->gpu->ccl_generation) * slowest(c);
 	struct ft_prediction p;
 	struct both t;
 	struct ft_error err;

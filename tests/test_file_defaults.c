@@ -169,6 +169,7 @@ static const struct absent of_stack[] = {
 	RATE("host.crowding", host_crowding_frac, 0),
 	RATE("gap", gap_s, 0),
 	RATE("gemm", gemm_factor, 1),
+	RATE("grouped_back.bf16", grouped_back[FT_BF16], 1),
 	RATE("attention", attention_factor, 1),
 	RATE("memory_bound", memory_factor, 1),
 	RATE("collective", collective_factor, 1),

@@ -229,7 +229,7 @@ static struct summary attention_error(const struct ft_gpu *g,
 			struct attention_shape a = {
 				r->batch,    r->heads,	  r->kv_heads, r->sequence,
 				r->sequence, r->head_dim, 0,	       r->causal,
-				t->pass,     t->dtype,
+				t->pass,     t->dtype,	  t->impl,
 			};
 			double time = attention_flop(&a) / r->flop_per_s;
 

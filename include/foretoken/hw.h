@@ -14,6 +14,7 @@
 #define FORETOKEN_HW_H
 
 #include "foretoken/base.h"
+#include "foretoken/hw_attention.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -65,41 +66,6 @@ struct ft_gemm_tuned {
 	size_t n_sources;
 	const char **source; /* codes of the rows' source column */
 	struct ft_number time[FT_DTYPES];
-};
-
-/* What attention would take by arithmetic alone; rate counted 4bhs^2d forward, x2.5 backward, x3.5
- * both, halved if causal. */
-struct ft_attention_model {
-	struct ft_number start_s;
-	struct ft_number efficiency[2]; /* of peak: forward, backward */
-	struct ft_number ramp[2];	/* tokens: rate = s / (s + ramp) */
-	struct ft_number edge[2];	/* tokens of extra work on the diagonal */
-	struct ft_number wave_frac;
-	struct ft_number narrow_frac, wide_frac; /* rate of head_dim 64, 256 */
-};
-
-struct ft_attention_row {
-	double batch, heads, kv_heads, sequence, head_dim;
-	bool causal;
-	double flop_per_s;
-	float at[6]; /* (computed) position: sim/attention.c names the axes */
-};
-
-struct ft_attention_table {
-	const char *impl;
-	int pass; /* 0 forward, 1 backward, 2 both */
-	enum ft_dtype dtype;
-	size_t n_rows;
-	struct ft_attention_row *row;
-	const struct ft_gpu *on;
-	const struct ft_provenance *from;
-	struct ft_rows_later *later; /* as of products */
-};
-
-/* Rate of an implementation without rows, against the one with the most. */
-struct ft_attention_impl {
-	const char *name;
-	struct ft_number rate;
 };
 
 /* Kernels that work on rows as a whole (norms, softmax, losses) start and stream
@@ -200,9 +166,10 @@ struct ft_gpu {
 	struct ft_number memory_beside_collective, /* time factors while both run */
 		collective_beside_compute, copy_beside_gemm;
 	struct ft_gemm_table gemm[FT_DTYPES]; /* n_rows 0: none measured */
-	size_t n_attention, n_impls, n_memory, n_collective, n_scale_ups;
+	size_t n_attention, n_impls, n_kernels, n_memory, n_collective, n_scale_ups;
 	struct ft_attention_table *attention;
 	struct ft_attention_impl *impl;
+	struct ft_attention_kernels *kernels;
 	struct ft_memory_curve *memory;
 	struct ft_collective_table *collective;
 	struct ft_scale_up *scale_up;

@@ -299,6 +299,8 @@ struct ft_stack {
 	struct ft_number gemm_factor;	     /* kernel time / the profile's time */
 	size_t n_gemm_on;		     /* the same on GPUs of one generation */
 	struct ft_gemm_on gemm_on[FT_STACK_GENERATIONS];
+	struct ft_number
+		grouped_back[FT_DTYPES]; /* more of experts' backward products */
 	struct ft_number attention_factor;
 	struct ft_number memory_factor;
 	struct ft_number collective_factor;

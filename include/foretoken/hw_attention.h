@@ -1,0 +1,83 @@
+/*
+ * foretoken/hw_attention.h - what a GPU profile says of attention: constants of a model, measured rows, rates of
+ * implementations, and the shapes that each has kernels of its own for
+ *
+ * sim/attention.c has the equation and what it was fitted to. Everything lives as long as the GPU.
+ */
+#ifndef FORETOKEN_HW_ATTENTION_H
+#define FORETOKEN_HW_ATTENTION_H
+
+#include "foretoken/base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct ft_gpu;
+struct ft_rows_later;
+
+/* What attention would take by arithmetic alone; rate counted 4bhs^2d forward, x2.5 backward, x3.5
+ * both, halved if causal. */
+struct ft_attention_model {
+	struct ft_number start_s;
+	struct ft_number efficiency[2]; /* of peak: forward, backward */
+	struct ft_number ramp[2];	/* tokens: rate = s / (s + ramp) */
+	struct ft_number edge[2];	/* tokens of extra work on the diagonal */
+	struct ft_number wave_frac;
+	struct ft_number narrow_frac, wide_frac; /* rate of head_dim 64, 256 */
+};
+
+struct ft_attention_row {
+	double batch, heads, kv_heads, sequence, head_dim;
+	bool causal;
+	double flop_per_s;
+	float at[6]; /* (computed) position: sim/attention.c names the axes */
+};
+
+struct ft_attention_table {
+	const char *impl;
+	int pass; /* 0 forward, 1 backward, 2 both */
+	enum ft_dtype dtype;
+	size_t n_rows;
+	struct ft_attention_row *row;
+	const struct ft_gpu *on;
+	const struct ft_provenance *from;
+	struct ft_rows_later *later; /* as of products */
+};
+
+/* Rate of an implementation without rows, against the one with the most. */
+struct ft_attention_impl {
+	const char *name;
+	struct ft_number rate;
+};
+
+/* Shapes that an implementation has kernels for. */
+struct ft_attention_taken {
+	int64_t least, most; /* head size of queries and keys */
+	int64_t v_head_dim;  /* 0: the same */
+	bool windows;	     /* under a window, too */
+};
+
+/* What an implementation's kernels are built for. */
+struct ft_attention_kernels {
+	const char *impl;
+	const char *
+		otherwise; /* runs what its own passes do not take; "": they take all */
+	size_t n_taken[2]; /* forward, backward; 0: all */
+	struct ft_attention_taken *taken[2];
+	size_t n_sizes; /* of heads: between them zeros are computed; 0: multiples of 32 */
+	int64_t *size;
+};
+
+/* What is known of an implementation's kernels of attention; NULL: nothing. */
+const struct ft_attention_kernels *ft_attention_kernels(const struct ft_gpu *gpu,
+							const char *impl);
+
+/* The head size that its kernel computes: the next one of `size`, or head_dim. */
+double ft_attention_kernel_size(const struct ft_gpu *gpu, const char *impl,
+				double head_dim);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
