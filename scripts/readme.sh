@@ -48,6 +48,7 @@ n=$("$f" runs | sed -n 's/^\([0-9]*\) runs;.*/\1/p' | sed 's/\([0-9]\)\([0-9]\{3
 sed -i "s/the [0-9,]* measured runs/the $n measured runs/" README.md
 odds=$("$f" compare --each-at-best -q examples/01-first-answer/h100.yaml examples/01-first-answer/mi300x.yaml \
 	--set 'training.parallel={}' --set training.overlap.tp=false |
-	sed -n '1s/^mi300x is cheaper with probability \([0-9.]*\): no clear winner.*/\1/p')
+	sed -n '1s/^\([a-z0-9]*\) is cheaper with probability \([0-9.]*\): no clear winner.*/\1 \2/p')
 test -n "$odds" # else the text's words are wrong, too
-sed -i "s/^probability [0-9.]*, which is still/probability $odds, which is still/" README.md
+sed -i "s/that a search finds, [A-Za-z0-9]* is cheaper with$/that a search finds, ${odds% *} is cheaper with/
+	s/^probability [0-9.]*, which is still/probability ${odds#* }, which is still/" README.md

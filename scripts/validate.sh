@@ -32,7 +32,7 @@ echo
 python3 scripts/accuracy.py "$f"
 echo
 table "single kernels and collectives" measurements/kernels/*.csv
-python3 scripts/grouped.py "$f"
+python3 scripts/backward.py "$f"
 echo
 b=${2:-build/rel}
 if [ -x "$b/tests/test_kernel_held_out" ]; then

@@ -195,6 +195,8 @@ static bool time_collective(struct job *s, size_t class, size_t i,
 		     collective_recall(s->memo, cl, s->ccl, &call, &r, err)))
 		return false;
 	t = r.duration.time_s * s->stack->collective_factor.value;
+	if (call.fanout.copies > 0)
+		t *= s->stack->dispatcher_factor.value;
 	c->duration = ft_ps_from_s(t);
 	c->beside_compute = (float)cl->gpu->collective_beside_compute.value;
 	c->held = r.domains <= 1	       ? HELD_BY_DOMAIN :

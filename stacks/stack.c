@@ -294,6 +294,7 @@ static bool read_rates(const struct node *node, struct ft_stack *s, struct arena
 	s->attention_factor = read_number_or(&r, mem, "attention", DIM_NONE, 1);
 	s->memory_factor = read_number_or(&r, mem, "memory_bound", DIM_NONE, 1);
 	s->collective_factor = read_number_or(&r, mem, "collective", DIM_NONE, 1);
+	s->dispatcher_factor = read_number_or(&r, mem, "dispatcher", DIM_NONE, 1);
 	return reader_close(&r);
 }
 

@@ -36,6 +36,12 @@ static const char experts_fp8[] = MIXTRAL IB "stack: nemo-24, " TRAIN(
 static const char experts_wide[] = MIXTRAL IB "stack: nemo-24, " TRAIN(
 	"16384",
 	"64") "precision: fp8, sharding: zero1, parallel: {ep: 4}, overlap: {dp: true}, recompute: selective, recompute_modules: moe_act}, " COST;
+#define EXPERTS_AMD(precision) \
+	MIXTRAL ON("mi300x", "8", "roce-400-rail") "mi300x-8x}, stack: primus-megatron-rocm7-ck, " TRAIN( \
+		"2048", "16") "parallel: " \
+			      "{ep: 4}, precision: " precision "}, " COST
+static const char experts_amd[] = EXPERTS_AMD("bf16");
+static const char experts_amd_fp8[] = EXPERTS_AMD("fp8");
 static const char experts_paired[] = OSS IB "stack: nemo-24, " TRAIN(
 	"4096",
 	"32") "micro_batch_size: 1, precision: fp8, attention_precision: fp8, parallel: {ep: 4}, overlap: {ep: true}}, " COST;
@@ -181,6 +187,10 @@ static const struct key_part parts[] = {
 	  { fsdp_eager, hsdp_tp_eager, hsdp_by_default, ddp_eager, ddp_tp_eager,
 	    split_eager, alone_eager } },
 	{ "stack", "stacks", "llm-foundry-2023", { ragged, windowed } },
+	{ "stack",
+	  "stacks",
+	  "primus-megatron-rocm7-ck",
+	  { experts_amd, experts_amd_fp8 } },
 	{ "",
 	  NULL,
 	  "scenario",

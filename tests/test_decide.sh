@@ -190,9 +190,11 @@ ok "checkpoints nobody goes back to" refused "has no effect under 'recovery: fau
 ok "where nothing fails nothing is lost" sh -c "$f simulate $a --set 'cost.goodput={failures_per_1000_node_days: 0, spares: false}' --json | jq -e '.cost.goodput == 1 and .cost.repair_frac == 0'"
 ok "a way to recover that is none" refused "recovery" $f simulate $a --set 'cost.goodput={recovery: warm}'
 ok "the map of failures survives a round trip" sh -c "$f simulate $a --set 'cost.goodput={recovery: cold, repair: 2 h}' --json >$tmp/j && jq .scenario $tmp/j | $f simulate - --json | jq .cost >$tmp/o && jq .cost $tmp/j | cmp - $tmp/o"
+level="--price mi300x-server=108000" # near enough for both to have a crossover
+$f compare $a $b $level --json >"$tmp/level.json"
 both() { # WHAT KEY UNIT: at that value of both, a token costs the same
-	x=$(jq ".verdict.crossovers[] | select(.what == \"$1\") | .value" "$tmp/c.json") &&
-		$f compare $a $b --set "$2=$x $3" --json | jq -e '[.scenarios[].cost.usd_per_million_tokens] | (.[0] / .[1] - 1 | fabs) < 1e-6'
+	x=$(jq ".verdict.crossovers[] | select(.what == \"$1\") | .value" "$tmp/level.json") &&
+		$f compare $a $b $level --set "$2=$x $3" --json | jq -e '[.scenarios[].cost.usd_per_million_tokens] | (.[0] / .[1] - 1 | fabs) < 1e-6'
 }
 ok "electricity at its crossover makes both equal" both "electricity of both" cost.electricity USD/kWh
 ok "and so do years" both "years of use of both" cost.horizon y

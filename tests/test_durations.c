@@ -244,6 +244,8 @@ static void collective_is(const struct ft_scenario *s, const struct ft_graph *g,
 					    c->domain_ranks;
 	ok_or_say(ft_collective_predict(c, s->ccl, &call, &r, &err), err);
 	s_ = r.duration.time_s * s->stack->collective_factor.value;
+	if (call.fanout.copies > 0)
+		s_ *= s->stack->dispatcher_factor.value;
 	near_s("time", w->name, t->duration, s_);
 	near_frac((double)t->nic_frac,
 		  c->nic_bytes_per_s > 0 ?

@@ -466,7 +466,8 @@ static void a_token_crosses_the_network_once_a_domain(void **state)
 	ok_or_say(ft_collective_predict(s->cluster, s->ccl, &call, &r, &err), err);
 	near_frac(all - once,
 		  (1 - thrown(8, 4) / thrown(8, 32)) * (r.duration.time_s - seconds) *
-			  s->stack->collective_factor.value,
+			  s->stack->collective_factor.value *
+			  s->stack->dispatcher_factor.value,
 		  0.02);
 	ft_scenario_free(s);
 	ft_shelf_free(shelf);

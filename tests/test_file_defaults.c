@@ -173,6 +173,7 @@ static const struct absent of_stack[] = {
 	RATE("attention", attention_factor, 1),
 	RATE("memory_bound", memory_factor, 1),
 	RATE("collective", collective_factor, 1),
+	RATE("dispatcher", dispatcher_factor, 1),
 };
 
 /* A map without a.b.c. */

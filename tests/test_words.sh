@@ -217,8 +217,9 @@ ok "the measured runs are as many as README says" told runs "the $n measured run
 each_at_best() { # the odds that README's text gives
 	odds=$($f compare --each-at-best -q examples/01-first-answer/h100.yaml examples/01-first-answer/mi300x.yaml \
 		--set 'training.parallel={}' --set training.overlap.tp=false |
-		sed -n '1s/^mi300x is cheaper with probability \([0-9.]*\): no clear winner.*/\1/p')
-	test -n "$odds" && told odds "^probability $odds, which is still no clear winner"
+		sed -n '1s/^\([a-z0-9]*\) is cheaper with probability \([0-9.]*\): no clear winner.*/\1 \2/p')
+	test -n "$odds" && told odds "that a search finds, ${odds% *} is cheaper with$" &&
+		told odds "^probability ${odds#* }, which is still no clear winner"
 }
 ok "and the odds of both at their best plans are those that it says" each_at_best
 ok "so are the GPUs" told gpus "$(ls hw/gpus/*.yaml | wc -l) GPUs from"

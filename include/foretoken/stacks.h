@@ -304,6 +304,8 @@ struct ft_stack {
 	struct ft_number attention_factor;
 	struct ft_number memory_factor;
 	struct ft_number collective_factor;
+	struct ft_number
+		dispatcher_factor;   /* more of what sends tokens to experts directly */
 	struct ft_number gap_s;	     /* between kernels of a stream */
 	const struct node *defaults; /* a `training` map; NULL: none */
 	const struct ft_provenance *from;

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""scripts/grouped.py PROGRAM - experts' products in one launch, published against predicted
+"""scripts/backward.py PROGRAM - backward products, published against predicted
 
-measurements/published/grouped.csv.gz has the rate of the forward pass and that of both backward
-products together. Of the widths of DeepSeek-V3 and V2 (fitted) `rates.grouped_back` of
-stacks/primus-megatron-rocm7-ck.yaml is the median of measured over predicted; the other widths, and
-all forward passes, were fitted to nothing."""
+measurements/published/backward.csv.gz has the rate of the forward pass and that of both backward
+products together. Of experts' products in one launch, the widths of DeepSeek-V3 and V2 (fitted) say
+`rates.grouped_back` of stacks/primus-megatron-rocm7-ck.yaml, the median of measured over predicted; of
+single ones, those of Llama 2 and Llama 3.1 8B say `gemm.layout` of hw/gpus/mi300x.yaml, by the backward
+pass against the forward one. The other widths, and all forward passes, were fitted to nothing."""
 import csv
 import gzip
 import os
@@ -13,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 
-FITTED = ("deepseek-v3", "deepseek-v2")
+FITTED = ("deepseek-v3", "deepseek-v2", "llama2-7b", "llama2-70b", "llama3.1-8b")
 LAYOUTS = ("forward", "dgrad", "wgrad")
 ROOT = os.path.join(os.path.dirname(__file__), "..")
 
@@ -45,29 +46,33 @@ def line(name, ratios, factor):
     ratios = sorted(ratios)
     n = len(ratios)
     errors = [factor / x - 1 for x in ratios]
-    print("  %-44s %4d  %6.2f %6.2f %6.2f  %6.1f%% %+6.1f%%" % (
+    print("  %-52s %4d  %6.2f %6.2f %6.2f  %6.1f%% %+6.1f%%" % (
         name, n, ratios[n // 10], ratios[n // 2], ratios[-1 - n // 10],
         100 * sum(map(abs, errors)) / n, 100 * sum(errors) / n))
 
 
 def main(program):
-    with gzip.open(os.path.join(ROOT, "measurements", "published", "grouped.csv.gz"), "rt") as f:
+    with gzip.open(os.path.join(ROOT, "measurements", "published", "backward.csv.gz"), "rt") as f:
         rows = list(csv.DictReader(line for line in f if not line.startswith("#")))
     found, factor = {}, grouped_back()
     for gpu in sorted({r["gpu"] for r in rows}):
         some = [r for r in rows if r["gpu"] == gpu]
         for r, t in zip(some, predicted(program, gpu, some)):
             flop = 2e-12 * int(r["groups"]) * int(r["tokens"]) * int(r["n"]) * int(r["k"])
-            part = "fitted" if r["model"] in FITTED else "held out"
+            key = (gpu, r["dtype"], "experts'" if int(r["groups"]) > 1 else "single")
+            part = "backward, " + ("fitted" if r["model"] in FITTED else "held out")
+            back = 2 * flop / float(r["backward.tflops"]) / (t[1] + t[2])
             if r["forward.tflops"]:
-                found.setdefault((gpu, r["dtype"], "forward, held out"), []).append(
-                    flop / float(r["forward.tflops"]) / t[0])
-            found.setdefault((gpu, r["dtype"], "backward, " + part), []).append(
-                2 * flop / float(r["backward.tflops"]) / (t[1] + t[2]))
-    print("experts' products of Composable Kernel: measured over the profile's, MAPE and bias as the stack has them")
-    print("  %-44s %4s  %6s %6s %6s  %7s %7s" % ("", "n", "P10", "median", "P90", "MAPE", "bias"))
+                forward = flop / float(r["forward.tflops"]) / t[0]
+                found.setdefault(key + ("forward, held out",), []).append(forward)
+            if key[2] == "single":
+                back /= forward  # whatever the clock
+                part += ", against forward"
+            found.setdefault(key + (part,), []).append(back)
+    print("backward products: measured over the profile's, MAPE and bias as profile and stack have them")
+    print("  %-52s %4s  %6s %6s %6s  %7s %7s" % ("", "n", "P10", "median", "P90", "MAPE", "bias"))
     for key in sorted(found):
-        line(" ".join(key), found[key], 1 if "forward" in key[2] else factor[key[1]])
+        line(" ".join(key), found[key], factor[key[1]] if key[2] != "single" and "backward" in key[3] else 1)
 
 
 if __name__ == "__main__":
