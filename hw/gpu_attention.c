@@ -6,15 +6,30 @@
 #include "base/reader.h"
 #include "hw/gpu.h"
 
-enum { WIDEST_HEAD = 4096 };
+enum { WIDEST_HEAD = 4096, HEAD_STEP = 32 };
+
+/* NAME of NAME-VERSION. */
+static bool same_library(const char *a, const char *b)
+{
+	size_t n = strcspn(a, "-");
+
+	return n == strcspn(b, "-") && !strncmp(a, b, n);
+}
 
 const struct ft_attention_kernels *ft_attention_kernels(const struct ft_gpu *gpu,
 							const char *impl)
 {
-	for (size_t i = 0; impl && i < gpu->n_kernels; i++)
-		if (!strcmp(gpu->kernels[i].impl, impl))
-			return &gpu->kernels[i];
-	return NULL;
+	const struct ft_attention_kernels *of_name = NULL;
+
+	for (size_t i = 0; impl && i < gpu->n_kernels; i++) {
+		const struct ft_attention_kernels *k = &gpu->kernels[i];
+
+		if (!strcmp(k->impl, impl))
+			return k;
+		if (!strchr(k->impl, '-') && same_library(k->impl, impl))
+			of_name = k;
+	}
+	return of_name;
 }
 
 double ft_attention_kernel_size(const struct ft_gpu *gpu, const char *impl,
@@ -88,7 +103,7 @@ static void read_shapes(struct reader *outer, struct arena *mem,
 	gpu_close_block(&r, outer);
 }
 
-/* sizes: [64, 128, 256], rising */
+/* sizes: [64, 128, 256], rising; work is counted in steps of 32 */
 static void read_sizes(struct reader *r, struct arena *mem,
 		       struct ft_attention_kernels *k)
 {
@@ -102,11 +117,11 @@ static void read_sizes(struct reader *r, struct arena *mem,
 	for (; rising && k->n_sizes < list->n; k->n_sizes++)
 		rising = node_whole(list->item[k->n_sizes], 1, WIDEST_HEAD,
 				    &k->size[k->n_sizes]) &&
+			 k->size[k->n_sizes] % HEAD_STEP == 0 &&
 			 (!k->n_sizes || k->size[k->n_sizes] > k->size[k->n_sizes - 1]);
 	if (!rising)
-		reader_fail(r, "sizes",
-			    "is a rising list of whole numbers from 1 to %d",
-			    (int)WIDEST_HEAD);
+		reader_fail(r, "sizes", "is a rising list of multiples of %d, up to %d",
+			    (int)HEAD_STEP, (int)WIDEST_HEAD);
 }
 
 /* forward, backward: lists of shapes */
@@ -126,7 +141,37 @@ static void read_taken(struct reader *r, struct arena *mem, int pass,
 		k->taken[pass] =
 			ARENA_ARRAY(mem, list->n + 1, struct ft_attention_taken);
 	for (size_t i = 0; !r->failed && i < list->n; i++)
-		read_shapes(r, mem, list->item[i], &k->taken[pass][k->n_taken[pass]++]);
+		if (list->item[i]->kind == NODE_MAP)
+			read_shapes(r, mem, list->item[i],
+				    &k->taken[pass][k->n_taken[pass]++]);
+		else
+			reader_fail_node(r, name, list->item[i], "is a list of shapes");
+}
+
+/* A name that nothing else has would be a misspelt one. */
+static void check_name(struct reader *r, const char *key, const struct ft_gpu *gpu,
+		       const char *name)
+{
+	for (size_t i = 0; i < gpu->n_impls; i++)
+		if (same_library(gpu->impl[i].name, name))
+			return;
+	if (!same_library(gpu->attention_impl, name) && !r->failed)
+		reader_fail(r, key, "'%.64s' is no implementation of impl_rate", name);
+}
+
+/* `else` leads from one implementation to another, and must come to an end. */
+static void check_ends(struct reader *r, const struct ft_gpu *gpu)
+{
+	for (size_t i = 0; !r->failed && i < 2 * gpu->n_kernels; i++) {
+		const struct ft_attention_kernels *first = &gpu->kernels[i / 2],
+						  *k = first;
+		size_t met = 0;
+
+		while (k && k->taken[i % 2] && met++ < gpu->n_kernels)
+			k = ft_attention_kernels(gpu, k->otherwise);
+		if (met > gpu->n_kernels)
+			reader_fail(r, first->impl, "comes back to itself by 'else'");
+	}
 }
 
 static void read_kernels(struct reader *outer, struct arena *mem, struct ft_gpu *gpu)
@@ -145,13 +190,17 @@ static void read_kernels(struct reader *outer, struct arena *mem, struct ft_gpu 
 			continue;
 		in = gpu_open_block(&r, mem, read_node(&r, r.map->key[i]));
 		k->impl = r.map->key[i];
+		check_name(&in, NULL, gpu, k->impl);
 		k->otherwise = read_name(&in, "else", "");
+		if (k->otherwise[0])
+			check_name(&in, "else", gpu, k->otherwise);
 		read_sizes(&in, mem, k);
 		for (int pass = 0; pass < FT_PASS_BOTH; pass++)
 			read_taken(&in, mem, pass, k);
 		gpu->n_kernels++;
 		gpu_close_block(&in, &r);
 	}
+	check_ends(&r, gpu);
 	gpu_close_block(&r, outer);
 }
 

@@ -162,17 +162,16 @@ static bool is_far(const struct ft_attention_table *t, const struct krige *near,
 
 struct kernel_estimate attention_estimate(const struct ft_gpu *gpu,
 					  const struct ft_attention_table *t,
-					  const struct attention_shape *shape,
+					  const struct attention_shape *a,
 					  const bool *skip)
 {
 	struct kernel_estimate e = { 0 };
-	struct attention_shape of = *shape, *a = &of;
 	const float at[AXES] = {
 		log2f((float)a->keys),
 		log2f((float)a->batch),
 		log2f((float)a->heads),
 		log2f((float)a->kv_heads),
-		log2f((float)ft_attention_kernel_size(t->on, t->impl, a->head_dim)),
+		log2f((float)ft_attention_kernel_size(gpu, a->impl, a->head_dim)),
 		a->causal ? 1 : 0,
 	};
 	size_t row = 0, stride = krige_stride(t->n_rows);
@@ -182,7 +181,6 @@ struct kernel_estimate attention_estimate(const struct ft_gpu *gpu,
 	double value[KRIGE_NEAR], ratio;
 	struct krige near;
 
-	of.impl = t->impl;
 	krige_init(&near);
 	for (size_t count = 0; count < t->n_rows; count++) {
 		if (!skip || !skip[row])
@@ -313,18 +311,24 @@ static bool takes(const struct ft_attention_taken *t, const struct ft_work *w)
 	       v == (t->v_head_dim ? t->v_head_dim : q) && (t->windows || whole);
 }
 
+static bool has_own(const struct ft_attention_kernels *k, const struct ft_work *w,
+		    int pass)
+{
+	for (size_t i = 0; i < k->n_taken[pass]; i++)
+		if (takes(&k->taken[pass][i], w))
+			return true;
+	return !k->taken[pass];
+}
+
 /* What runs: an implementation without a kernel of its own for the shape calls another's. */
 static const char *runs(const struct ft_gpu *gpu, const char *impl,
 			const struct ft_work *w, int pass)
 {
-	const struct ft_attention_kernels *k = ft_attention_kernels(gpu, impl);
+	const struct ft_attention_kernels *k;
 
-	if (!k || !k->n_taken[pass])
-		return impl;
-	for (size_t i = 0; i < k->n_taken[pass]; i++)
-		if (takes(&k->taken[pass][i], w))
-			return impl;
-	return k->otherwise;
+	while ((k = ft_attention_kernels(gpu, impl)) && !has_own(k, w, pass))
+		impl = k->otherwise;
+	return impl;
 }
 
 static bool predict_as(const struct ft_gpu *gpu, const char *impl,
@@ -336,6 +340,7 @@ static bool predict_as(const struct ft_gpu *gpu, const char *impl,
 	double spread = gpu->attention_spread.value, left = 0;
 	int wrong;
 
+	a.impl = impl;
 	if (!(gpu->peak_flop_per_s[a.dtype].value > 0))
 		return ft_fail(err, NULL,
 			       "%s has no 16-bit products, which "
@@ -355,7 +360,6 @@ static bool predict_as(const struct ft_gpu *gpu, const char *impl,
 	} else {
 		const struct ft_number *rate = rate_of(gpu, impl);
 
-		a.impl = impl;
 		out->time_s =
 			attention_arithmetic_s(gpu, &a) / (rate ? rate->value : 1);
 		out->extrapolated = true;

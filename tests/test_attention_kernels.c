@@ -4,6 +4,8 @@
  *
  * The rule is AITER's (aiter/ops/mha.py), written out here once more.
  */
+#include "base/arena.h"
+#include "base/node.h"
 #include "foretoken/hw.h"
 #include "foretoken/sim.h"
 #include "tests/check.h"
@@ -124,12 +126,105 @@ static void kernels_are_of_few_head_sizes(void **state)
 	ft_gpu_free(g);
 }
 
+/* MI325X has no rows of Composable Kernel: by AITER's, and as wide as it computes. */
+static void sizes_are_those_of_what_is_asked_for(void **state)
+{
+	struct ft_error err;
+	struct ft_gpu *g = ft_gpu_load("mi325x", NULL, &err);
+	const struct shape latent = { 192, 128, 0 }, wide = { 256, 256, 0 };
+
+	(void)state;
+	assert_non_null(g);
+	assert_true(took_s(g, "ck", FT_PASS_BACKWARD, latent) ==
+		    took_s(g, "ck", FT_PASS_BACKWARD, wide));
+	assert_true(took_s(g, "aiter", FT_PASS_BACKWARD, latent) ==
+		    took_s(g, "ck", FT_PASS_BACKWARD, wide));
+	assert_true(took_s(g, "aiter", FT_PASS_FORWARD, latent) <
+		    took_s(g, "aiter", FT_PASS_FORWARD, wide));
+	ft_gpu_free(g);
+}
+
+/* An mi355x some of whose kernels are others. */
+static struct ft_gpu *with_kernels(struct arena *mem, const char *kernels)
+{
+	char yaml[500];
+	struct ft_error err;
+	struct node *n;
+	struct ft_gpu *g;
+
+	snprintf(yaml, sizeof(yaml), "{extends: mi355x, attention.kernels: {%s}}",
+		 kernels);
+	n = node_read_text(mem, "g", yaml, strlen(yaml), &err);
+	ok_or_say(n, err);
+	g = ft_gpu_load_value(n, FT_GPU_ALL_ROWS, &err);
+	ok_or_say(g, err);
+	return g;
+}
+
+static void a_chain_of_libraries_is_followed(void **state)
+{
+	const struct shape narrow = { 64, 64, 0 }, usual = { 128, 128, 0 };
+	struct arena mem = { 0 };
+	struct ft_gpu *g =
+		with_kernels(&mem, "ck: {else: triton, backward: [{head_dim: 128}]}");
+
+	(void)state;
+	for (int pass = 0; pass < 2; pass++)
+		assert_true(took_s(g, "aiter", (enum ft_pass)pass, narrow) ==
+			    took_s(g, pass ? "triton" : "aiter", (enum ft_pass)pass,
+				   narrow));
+	assert_true(took_s(g, "ck", FT_PASS_BACKWARD, usual) !=
+		    took_s(g, "triton", FT_PASS_BACKWARD, usual));
+	ft_gpu_free(g);
+	arena_release(&mem);
+}
+
+/* A list without shapes is not the same as no list. */
+static void an_empty_list_takes_nothing(void **state)
+{
+	const struct shape usual = { 128, 128, 0 };
+	struct arena mem = { 0 };
+	struct ft_gpu *none = with_kernels(&mem, "aiter: {backward: []}"),
+		      *all = with_kernels(&mem, "aiter: {backward: ~}");
+
+	(void)state;
+	assert_true(took_s(none, "aiter", FT_PASS_BACKWARD, usual) ==
+		    took_s(all, "ck", FT_PASS_BACKWARD, usual));
+	assert_true(took_s(all, "aiter", FT_PASS_BACKWARD, usual) <
+		    took_s(all, "ck", FT_PASS_BACKWARD, usual));
+	ft_gpu_free(none);
+	ft_gpu_free(all);
+	arena_release(&mem);
+}
+
+static void a_version_has_the_kernels_of_its_library(void **state)
+{
+	struct arena mem = { 0 };
+	struct ft_gpu *g = with_kernels(&mem, "aiter-2025-11: ~");
+
+	(void)state;
+	assert_true(ft_attention_kernels(g, "ck-1.2") == ft_attention_kernels(g, "ck"));
+	assert_true(ft_attention_kernels(g, "aiter-2025-10") ==
+		    ft_attention_kernels(g, "aiter"));
+	assert_true(ft_attention_kernels(g, "aiter-2026-05") !=
+		    ft_attention_kernels(g, "aiter"));
+	assert_null(ft_attention_kernels(g, "aiter-2025-11")->taken[1]);
+	assert_null(ft_attention_kernels(g, "triton"));
+	assert_null(ft_attention_kernels(g, "c"));
+	ft_gpu_free(g);
+	arena_release(&mem);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(aiter_runs_what_it_has),
 		cmocka_unit_test(both_passes_are_each_librarys),
 		cmocka_unit_test(kernels_are_of_few_head_sizes),
+		cmocka_unit_test(sizes_are_those_of_what_is_asked_for),
+		cmocka_unit_test(a_chain_of_libraries_is_followed),
+		cmocka_unit_test(an_empty_list_takes_nothing),
+		cmocka_unit_test(a_version_has_the_kernels_of_its_library),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

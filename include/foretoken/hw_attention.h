@@ -61,19 +61,19 @@ struct ft_attention_taken {
 /* What an implementation's kernels are built for. */
 struct ft_attention_kernels {
 	const char *impl;
-	const char *
-		otherwise; /* runs what its own passes do not take; "": they take all */
-	size_t n_taken[2]; /* forward, backward; 0: all */
-	struct ft_attention_taken *taken[2];
+	const char *otherwise; /* what runs the other shapes; "": there are none */
+	size_t n_taken[2];     /* forward, backward */
+	struct ft_attention_taken *taken[2]; /* NULL: all shapes */
 	size_t n_sizes; /* of heads: between them zeros are computed; 0: multiples of 32 */
 	int64_t *size;
 };
 
-/* What is known of an implementation's kernels of attention; NULL: nothing. */
+/* What is known of the attention kernels of an implementation; of NAME-VERSION that the profile does
+ * not name, what is known of NAME. NULL: nothing. */
 const struct ft_attention_kernels *ft_attention_kernels(const struct ft_gpu *gpu,
 							const char *impl);
 
-/* The head size that its kernel computes: the next one of `size`, or head_dim. */
+/* The head size that its kernel computes: the next one of `size`; head_dim, where there is none. */
 double ft_attention_kernel_size(const struct ft_gpu *gpu, const char *impl,
 				double head_dim);
 
