@@ -255,7 +255,7 @@ static bool read_gemm_on(const struct node *node, const struct ft_provenance *fr
 	return reader_close(&r);
 }
 
-/* A map of formats. */
+/* A map of number formats. */
 static bool read_grouped_back(const struct node *node, const struct ft_provenance *from,
 			      struct ft_stack *s, struct arena *mem,
 			      struct ft_error *err)

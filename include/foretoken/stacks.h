@@ -299,15 +299,13 @@ struct ft_stack {
 	struct ft_number gemm_factor;	     /* kernel time / the profile's time */
 	size_t n_gemm_on;		     /* the same on GPUs of one generation */
 	struct ft_gemm_on gemm_on[FT_STACK_GENERATIONS];
-	struct ft_number
-		grouped_back[FT_DTYPES]; /* more of experts' backward products */
+	struct ft_number grouped_back[FT_DTYPES]; /* of experts' products, too */
 	struct ft_number attention_factor;
 	struct ft_number memory_factor;
 	struct ft_number collective_factor;
-	struct ft_number
-		dispatcher_factor;   /* more of what sends tokens to experts directly */
-	struct ft_number gap_s;	     /* between kernels of a stream */
-	const struct node *defaults; /* a `training` map; NULL: none */
+	struct ft_number dispatcher_factor; /* of DeepEP, HybridEP, too */
+	struct ft_number gap_s;		    /* between kernels of a stream */
+	const struct node *defaults;	    /* a `training` map; NULL: none */
 	const struct ft_provenance *from;
 };
 
