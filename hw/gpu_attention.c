@@ -156,7 +156,7 @@ static void check_name(struct reader *r, const char *key, const struct ft_gpu *g
 		if (same_library(gpu->impl[i].name, name))
 			return;
 	if (!same_library(gpu->attention_impl, name) && !r->failed)
-		reader_fail(r, key, "'%.64s' is no implementation of impl_rate", name);
+		reader_fail(r, key, "is no implementation of impl_rate");
 }
 
 /* `else` leads from one implementation to another, and must come to an end. */
@@ -188,9 +188,9 @@ static void read_kernels(struct reader *outer, struct arena *mem, struct ft_gpu 
 
 		if (!strcmp(r.map->key[i], "provenance"))
 			continue;
-		in = gpu_open_block(&r, mem, read_node(&r, r.map->key[i]));
 		k->impl = r.map->key[i];
-		check_name(&in, NULL, gpu, k->impl);
+		check_name(&r, k->impl, gpu, k->impl);
+		in = gpu_open_block(&r, mem, read_node(&r, k->impl));
 		k->otherwise = read_name(&in, "else", "");
 		if (k->otherwise[0])
 			check_name(&in, "else", gpu, k->otherwise);
