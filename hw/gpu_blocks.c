@@ -125,11 +125,38 @@ static void read_distance(struct reader *outer, struct arena *mem,
 	gpu_close_block(&r, outer);
 }
 
+/* {dgrad: 1.01, wgrad: 1.02, accumulate: 1.04, FORMAT: {wgrad: 1.24}} */
+static void read_layouts(struct reader *outer, struct arena *mem, struct ft_gpu *gpu)
+{
+	static const char *const names[FT_LAYOUTS] = { "forward", "dgrad", "wgrad" };
+	struct reader r = gpu_open_block(outer, mem, read_node(outer, "layout")), in;
+	struct ft_number all[FT_LAYOUTS];
+
+	for (int i = 0; i < FT_LAYOUTS; i++)
+		all[i] = read_number_or(&r, mem, names[i], DIM_NONE, 1);
+	for (int d = 0; d < FT_DTYPES; d++) {
+		struct ft_number *of = gpu->gemm_layout[d];
+
+		in = gpu_open_block(&r, mem,
+				    read_node(&r, ft_dtype_name((enum ft_dtype)d)));
+		for (int i = 0; i < FT_LAYOUTS; i++) {
+			of[i] = all[i];
+			if (read_has(&in, names[i]))
+				of[i] = read_number(&in, mem, names[i], DIM_NONE);
+			reader_bound(&in, names[i], &of[i], 0.01, 100);
+		}
+		gpu_close_block(&in, &r);
+	}
+	gpu->gemm_accumulate = read_number_or(&r, mem, "accumulate", DIM_NONE, 1);
+	gpu->gemm_fast = read_number_or(&r, mem, "fast", DIM_NONE, 1);
+	reader_bound(&r, "fast", &gpu->gemm_fast, 0.01, 100);
+	gpu_close_block(&r, outer);
+}
+
 void gpu_read_gemm(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
 		   struct gpu_rows *rows)
 {
-	static const char *const layouts[FT_LAYOUTS] = { "forward", "dgrad", "wgrad" };
-	struct reader r = gpu_open_block(outer, mem, read_need(outer, "gemm")), in;
+	struct reader r = gpu_open_block(outer, mem, read_need(outer, "gemm"));
 
 	gpu->gemm_spread = read_number(&r, mem, "spread", DIM_FRAC);
 	read_gemm_model(&r, mem, &gpu->gemm_model);
@@ -147,11 +174,7 @@ void gpu_read_gemm(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,
 	gpu->gemm_odd = read_number_or(&r, mem, "odd_rate", DIM_FRAC,
 				       gpu->gemm_unaligned.value);
 	reader_bound(&r, "odd_rate", &gpu->gemm_odd, 0.01, 1);
-	in = gpu_open_block(&r, mem, read_node(&r, "layout"));
-	for (int i = 0; i < FT_LAYOUTS; i++)
-		gpu->gemm_layout[i] = read_number_or(&in, mem, layouts[i], DIM_NONE, 1);
-	gpu->gemm_accumulate = read_number_or(&in, mem, "accumulate", DIM_NONE, 1);
-	gpu_close_block(&in, &r);
+	read_layouts(&r, mem, gpu);
 	gpu_read_rows(&r, rows);
 	gpu_close_block(&r, outer);
 }

@@ -69,7 +69,8 @@ static void gemm_row(const struct sheet *s, enum ft_layout layout,
 	row->m = p.m;
 	row->n = p.n;
 	row->k = p.k;
-	row->time_s = sheet_number(s, G_TIME) * 1e-6 / t->on->gemm_layout[layout].value;
+	row->time_s = sheet_number(s, G_TIME) * 1e-6 /
+		      t->on->gemm_layout[t->dtype][layout].value;
 	if (t->on->gemm_tuned.n_sources)
 		row->time_s /=
 			ft_gpu_source_factor(t->on, sheet_text(s, G_SOURCE), t->dtype);

@@ -159,6 +159,8 @@ static void read_scaling(struct reader *r, struct ft_plan *plan)
 		reader_fail(r, "fp8_recipe", "precision %s is not scaled by recipe %s",
 			    ft_dtype_name(plan->precision),
 			    scaling_names[plan->scaling]);
+	if (plan->precision == FT_FP8 && plan->scaling == FT_SCALING_BLOCKWISE)
+		plan->precision = FT_FP8_BLOCK128; /* another name of it */
 	plan->attention_precision =
 		read_choice(r, "attention_precision", attention, 2, 0) && narrow ?
 			FT_FP8 :

@@ -341,9 +341,11 @@ bool gemm_predict(const struct ft_gpu *gpu, const struct ft_work *work,
 	if (p.groups > 1)
 		out->time_s = fmax(out->time_s * gpu->gemm_grouped.value,
 				   least_s(gpu, work->dtype, &p));
-	out->time_s *= gpu->gemm_layout[work->gemm.layout].value;
+	out->time_s *= gpu->gemm_layout[work->dtype][work->gemm.layout].value;
 	if (work->gemm.accumulate)
 		out->time_s *= gpu->gemm_accumulate.value;
+	if (work->gemm.fast)
+		out->time_s *= gpu->gemm_fast.value;
 	rate = unaligned_rate(gpu, work);
 	if (rate && rate->value < 1) {
 		out->time_s /= rate->value;

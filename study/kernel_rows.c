@@ -19,6 +19,7 @@ static const char *const kernel_columns[] = {
 	"k",
 	"groups",
 	"accumulate",
+	"fast",
 	"impl",
 	"pass",
 	"batch",
@@ -71,6 +72,7 @@ static bool gemm_row(const struct csv *t, size_t row, struct ft_work *w,
 			       "unknown layout '%s'; it is forward, dgrad or wgrad",
 			       layout);
 	return truth(t, row, "accumulate", &w->gemm.accumulate, err) &&
+	       truth(t, row, "fast", &w->gemm.fast, err) &&
 	       size(t, row, "groups", 1, &w->gemm.groups, err) &&
 	       size(t, row, "m", 0, &w->gemm.m, err) &&
 	       size(t, row, "n", 0, &w->gemm.n, err) &&

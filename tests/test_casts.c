@@ -201,6 +201,56 @@ static void weights_are_gathered_in_a_byte_if_one_scale_serves(void **state)
 	}
 }
 
+/* Of fsdp, whose weights are gone when their layer is done: cast in each pass, rows forward and
+ * columns backward; by Transformer Engine both forward. Where they are gathered in a byte their
+ * owner casts them, once. */
+static void gathered_weights_are_cast_by_each_pass(void **state)
+{
+	static const char *const stacks[] = { "torch-2.11-compile", "megatron-core" };
+	const double n = 2. * H * Q + (double)H * KV + 3. * H * F + 2 * H;
+
+	(void)state;
+	for (int i = 0; i < RECIPES; i++)
+		for (int te = 0; te < 2; te++) {
+			bool narrow = recipes[i].recipe != NULL;
+			struct parts p;
+
+			build_recipe(&p, i, ", recompute: none", stacks[te]);
+			assert_true(sum_of(p.graph, "weight_cast_fp8").n == 0);
+			p.plan->sharding = FT_FSDP;
+			p.plan->shard = 8;
+			rebuild(&p);
+			near_frac(sum_in(p.graph, "forward", "weight_cast_fp8").bytes,
+				  PASSES * LAYERS * n *
+					  (te ? recipes[i].all : recipes[i].rows),
+				  1e-9);
+			near_frac(1 + sum_in(p.graph, "backward", "weight_cast_fp8")
+						  .bytes,
+				  1 + PASSES * LAYERS * n * (te ? 0 : recipes[i].rows),
+				  1e-9);
+			assert_true(sum_of(p.graph, "cast_weights").n == 0);
+			p.stack->layout.narrow_parameters = true;
+			rebuild(&p);
+			assert_true((sum_of(p.graph, "cast_weights").n > 0) ==
+				    (narrow && recipes[i].gathered == 1));
+			drop(&p);
+		}
+}
+
+/* Recipe blockwise of precision fp8 and format fp8-block128 are one thing. */
+static void blockwise_is_the_format_of_blocks(void **state)
+{
+	struct parts p;
+
+	(void)state;
+	build_recipe(&p, 2, "", "megatron-core");
+	assert_true(p.plan->precision == FT_FP8_BLOCK128 &&
+		    p.plan->expert_precision == FT_FP8_BLOCK128 &&
+		    p.plan->scaling == FT_SCALING_BLOCKWISE);
+	assert_true(work_of(p.graph, "down")->dtype == FT_FP8_BLOCK128);
+	drop(&p);
+}
+
 /* What a layer leaves for its backward. */
 static double kept_by_a_layer(const struct ft_graph *g)
 {
@@ -290,6 +340,8 @@ int main(void)
 		cmocka_unit_test(slices_are_cast_before_they_are_gathered),
 		cmocka_unit_test(what_travels_under_tp_has_the_format_of_the_product),
 		cmocka_unit_test(weights_are_gathered_in_a_byte_if_one_scale_serves),
+		cmocka_unit_test(gathered_weights_are_cast_by_each_pass),
+		cmocka_unit_test(blockwise_is_the_format_of_blocks),
 		cmocka_unit_test(copies_are_kept_in_the_width_of_the_format),
 		cmocka_unit_test(recipes_that_do_not_fit_a_format_are_refused),
 	};

@@ -114,9 +114,10 @@ static const struct absent of_gpu[] = {
 	GPU("gemm.grouped", gemm_grouped, NUMBER, 1.08),
 	GPU("gemm.mxfp8_time", gemm_mxfp8, NUMBER, 1),
 	GPU("gemm.unaligned_rate", gemm_unaligned, NUMBER, 1),
-	GPU("gemm.layout.dgrad", gemm_layout[1], NUMBER, 1),
-	GPU("gemm.layout.wgrad", gemm_layout[2], NUMBER, 1),
+	GPU("gemm.layout.dgrad", gemm_layout[FT_BF16][1], NUMBER, 1),
+	GPU("gemm.layout.wgrad", gemm_layout[FT_BF16][2], NUMBER, 1),
 	GPU("gemm.layout.accumulate", gemm_accumulate, NUMBER, 1),
+	GPU("gemm.layout.fast", gemm_fast, NUMBER, 1),
 };
 
 static const struct absent of_stack[] = {

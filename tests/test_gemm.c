@@ -21,9 +21,9 @@ static struct ft_gpu any_gpu(void)
 	for (int d = 0; d < FT_DTYPES; d++) {
 		g.peak_flop_per_s[d] = about(1e15);
 		g.gemm_efficiency[d] = about(0.7);
+		for (int i = 0; i < FT_LAYOUTS; i++)
+			g.gemm_layout[d][i] = about(1);
 	}
-	for (int i = 0; i < FT_LAYOUTS; i++)
-		g.gemm_layout[i] = about(1);
 	g.memory_bytes_per_s = about(3e12);
 	m->tile_m = 64 << pick(3), m->tile_n = 64 << pick(3);
 	m->start_s = about(3e-6), m->tile_s = about(1e-6);
@@ -31,7 +31,8 @@ static struct ft_gpu any_gpu(void)
 	m->narrow_frac = about(0.7), m->memory_frac = about(0.8);
 	m->sharpness = about(4), m->grouped_sharpness = about(2);
 	m->split = about(1), m->noise = about(0.05);
-	g.gemm_spread = about(0.05), g.gemm_accumulate = about(1.05);
+	g.gemm_spread = about(0.05), g.gemm_accumulate = about(1.05),
+	g.gemm_fast = about(0.9);
 	g.gemm_grouped = about(1.1), g.gemm_mxfp8 = about(1.1);
 	g.gemm_unaligned = about(0.6), g.gemm_odd = about(0.4);
 	g.kernel_floor_s = about(pick(2) ? 1e-4 : 1e-7);
@@ -325,6 +326,7 @@ static struct ft_work any_work(void)
 	w.gemm.k = (int64_t)size();
 	w.gemm.groups = pick(2) ? 1 : 1 + pick(8);
 	w.gemm.accumulate = pick(2);
+	w.gemm.fast = pick(2);
 	return w;
 }
 
@@ -365,8 +367,9 @@ static void check_prediction(const struct ft_gpu *g, const struct table *x,
 	}
 	if (w->gemm.groups > 1)
 		e.time_s = fmax(e.time_s * g->gemm_grouped.value, least);
-	e.time_s *= g->gemm_layout[w->gemm.layout].value;
+	e.time_s *= g->gemm_layout[w->dtype][w->gemm.layout].value;
 	e.time_s *= w->gemm.accumulate ? g->gemm_accumulate.value : 1;
+	e.time_s *= w->gemm.fast ? g->gemm_fast.value : 1;
 	if (rate && rate->value < 1) {
 		e.time_s /= rate->value;
 		e.far = true;

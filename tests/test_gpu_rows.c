@@ -97,7 +97,7 @@ static void products_are_those_of_the_file(void **state)
 			p = ft_product_of(layout, number(file, i, "m"),
 					  number(file, i, "n"), number(file, i, "k"));
 			assert_true(row->m == p.m && row->n == p.n && row->k == p.k);
-			near_frac(row->time_s * g->gemm_layout[layout].value *
+			near_frac(row->time_s * g->gemm_layout[d][layout].value *
 					  ft_gpu_source_factor(
 						  g, word(file, i, "source"), d),
 				  number(file, i, "time_us") * 1e-6, 1e-12);

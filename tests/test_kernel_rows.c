@@ -51,8 +51,9 @@ static void draw_gemm(struct arena *mem, struct row *r)
 					 .k = 128 * (1 + below(64)),
 					 .groups = below(4) ? 1 : 4 } };
 	w->gemm.accumulate = w->gemm.layout == FT_WGRAD && below(2);
+	w->gemm.fast = w->dtype == FT_FP8 && below(2);
 	snprintf(r->text, sizeof(r->text),
-		 "gemm,%s,%s,%s,%lld,%lld,%lld,%s,%s,,,,,,,,,,", gpus[r->gpu],
+		 "gemm,%s,%s,%s,%lld,%lld,%lld,%s,%s,%s,,,,,,,,,,", gpus[r->gpu],
 		 w->dtype == FT_BF16 && say ? "" : ft_dtype_name(w->dtype),
 		 w->gemm.layout == FT_FORWARD && say ? "" :
 						       ft_layout_name(w->gemm.layout),
@@ -60,7 +61,8 @@ static void draw_gemm(struct arena *mem, struct row *r)
 		 or_empty(mem, w->gemm.groups > 1 || say, w->gemm.groups),
 		 w->gemm.accumulate ? "true" :
 		 say		    ? "false" :
-				      "");
+				      "",
+		 w->gemm.fast ? "true" : "");
 }
 
 static void draw_attention(struct arena *mem, struct row *r)
@@ -85,7 +87,7 @@ static void draw_attention(struct arena *mem, struct row *r)
 	w->attention.keys = w->attention.queries;
 	w->attention.v_head_dim = w->attention.qk_head_dim;
 	snprintf(r->text, sizeof(r->text),
-		 "attention,%s,,,,,,,,,%s,%s,%lld,%s,%lld,%s,%s,%s,", gpus[r->gpu],
+		 "attention,%s,,,,,,,,,,%s,%s,%lld,%s,%lld,%s,%s,%s,", gpus[r->gpu],
 		 at || say ? pass[at] : "",
 		 or_empty(mem, w->attention.batch > 1 || say, w->attention.batch),
 		 (long long)w->attention.heads,
@@ -117,15 +119,15 @@ static void draw_memory(struct row *r, const struct ft_gpu *gpu)
 	curve = ft_gpu_memory_curve(gpu, w->name, w->memory.warm);
 	w->memory.bytes = bytes * (curve ? curve->traffic.value : 2);
 	if (in_bytes)
-		snprintf(r->text, sizeof(r->text), "%s,%s,,,,,,,,,,,,,,,,,%.0f",
+		snprintf(r->text, sizeof(r->text), "%s,%s,,,,,,,,,,,,,,,,,,%.0f",
 			 w->name, gpus[r->gpu], bytes);
 	else
-		snprintf(r->text, sizeof(r->text), "%s,%s,,,%d,%d,,,,,,,,,,,,,",
+		snprintf(r->text, sizeof(r->text), "%s,%s,,,%d,%d,,,,,,,,,,,,,,",
 			 w->name, gpus[r->gpu], m, n);
 }
 
 static const char head[] =
-	"kernel,gpu,dtype,layout,m,n,k,groups,accumulate,impl,pass,batch,heads,kv_heads,"
+	"kernel,gpu,dtype,layout,m,n,k,groups,accumulate,fast,impl,pass,batch,heads,kv_heads,"
 	"sequence_length,head_dim,v_head_dim,causal,bytes,warm,clock,measured.time_us,"
 	"measured.tflops,id,group,source\n";
 

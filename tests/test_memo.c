@@ -33,6 +33,7 @@ static void draw_gemm(struct ft_work *w)
 	w->gemm.k = 4096 << below(2);
 	w->gemm.groups = 1 + 7 * below(2);
 	w->gemm.accumulate = w->gemm.layout == FT_WGRAD && below(2);
+	w->gemm.fast = below(2);
 }
 
 static void draw_attention(struct ft_work *w, char text[8])

@@ -92,6 +92,17 @@ static double orthogonal_flop(double parameters, int64_t side)
 	return 10 * 2. * (double)rows * (double)side * (double)side;
 }
 
+/* fsdp: a layer's weights are there for one pass, which casts them; not what travels in 8 bit. */
+static bool passes_cast_weights(const struct drawn *d)
+{
+	const struct ft_plan *plan = d->p.plan;
+	bool fsdp = plan->sharding == FT_FSDP || plan->sharding == FT_HSDP;
+	bool one_scale = plan->scaling == FT_SCALING_DELAYED ||
+			 plan->scaling == FT_SCALING_TENSORWISE;
+
+	return fsdp && !(d->p.stack->layout.narrow_parameters && one_scale);
+}
+
 static void update_is_counted(const struct drawn *d)
 {
 	const struct ft_plan *plan = d->p.plan;
@@ -105,7 +116,8 @@ static void update_is_counted(const struct drawn *d)
 	       (double)rules->optimizer_kernels);
 	expect(&d->p, "gradient_norm", rules->scaled_gradients, 2 * gradient * own, 2);
 	expect(&d->p, "norm_sum", rules->scaled_gradients && d->replicas > 1, 8, 0);
-	expect(&d->p, "cast_weights", ft_dtype_bytes(plan->precision) < 2,
+	expect(&d->p, "cast_weights",
+	       ft_dtype_bytes(plan->precision) < 2 && !passes_cast_weights(d),
 	       4 * (d->dense + d->experts), 8);
 	near_frac(1 + sum_of(d->p.graph, "newton_schulz").flop,
 		  1 + (plan->optimizer == FT_MUON ?

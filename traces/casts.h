@@ -17,6 +17,9 @@ void put_norm_cast(struct builder *b, double elements);
 /* Are slices of the sequence cast before they are gathered? One such cast. */
 bool casts_slices(const struct builder *b);
 void put_slice_cast(struct builder *b, double elements);
+/* Does each pass cast the weights that it gathers in 16 bit? Those of a layer. */
+bool casts_gathered(const struct builder *b);
+void cast_gathered(struct builder *b, int64_t layer, bool backward);
 /* For the gradient of weights, where a copy along columns is rows turned; of an input. */
 void put_transpose(struct builder *b, double elements);
 void put_input_transpose(struct builder *b, double elements);

@@ -213,6 +213,7 @@ void put_product(struct builder *b, const struct ft_work *product)
 		return; /* the weight is frozen */
 	w.gemm.accumulate = w.gemm.layout == FT_WGRAD && b->rules->gradient_fusion &&
 			    b->plan->gradient_dtype == FT_FP32;
+	w.gemm.fast = w.gemm.layout == FT_FORWARD && w.dtype == FT_FP8;
 	if (w.gemm.layout == FT_WGRAD)
 		put_gradient_sum(b, (double)w.gemm.m * (double)w.gemm.n);
 	was = of_weights(b, b->of_weights || w.gemm.layout == FT_WGRAD);

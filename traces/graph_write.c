@@ -57,6 +57,8 @@ static void write_work(FILE *out, size_t i, const struct ft_work *w)
 			fprintf(out, " groups=%" PRId64, w->gemm.groups);
 		if (w->gemm.accumulate)
 			fputs(" accumulate=true", out);
+		if (w->gemm.fast)
+			fputs(" fast=true", out);
 		break;
 	case FT_ATTENTION:
 		fprintf(out,

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "traces/block.h"
+#include "traces/casts.h"
 #include "traces/memory.h"
 #include "traces/offload.h"
 
@@ -42,7 +43,7 @@ static void forward_ops(struct builder *b, const struct layer_sizes *s)
 }
 
 /* A layer begins: what the host pays for it, and what a graph holds of it. */
-static void begin_layer(struct builder *b, bool backward)
+static void begin_layer(struct builder *b, int64_t layer, bool backward)
 {
 	enum ft_graphs graphs = b->plan->graphs;
 
@@ -52,6 +53,7 @@ static void begin_layer(struct builder *b, bool backward)
 		host(b, backward ? FT_HOST_TENSOR_BACKWARD : FT_HOST_TENSOR_FORWARD, 1);
 	if (graphs != FT_GRAPHS_NONE)
 		host(b, FT_HOST_GRAPH, 1);
+	cast_gathered(b, layer, backward);
 }
 
 /* The part of a backward that comes later is a graph of its own. The gradients of norms are
@@ -74,7 +76,7 @@ void layer_forward(struct builder *b, int64_t layer)
 {
 	struct layer_sizes s = sizes_of(b, layer);
 
-	begin_layer(b, false);
+	begin_layer(b, layer, false);
 	b->graphed = b->plan->graphs != FT_GRAPHS_NONE;
 	forward_begin(b, &s);
 	if (s.l->experts)
@@ -164,10 +166,11 @@ static void selective_ops(struct builder *b, const struct layer_sizes *s)
 /* What recomputation runs again before a layer's backward. */
 static void run_again(struct builder *b, const struct layer_sizes *s)
 {
-	enum ft_recompute how = layer_recompute(b, s->l - b->model->layer);
+	int64_t layer = s->l - b->model->layer;
+	enum ft_recompute how = layer_recompute(b, layer);
 
 	if (how == FT_RECOMPUTE_FULL) {
-		begin_layer(b, false);
+		begin_layer(b, layer, false);
 		if (stops_inside_mlp(b, s)) {
 			attention_half(b, s);
 			mlp_inside(b, s);
@@ -238,7 +241,7 @@ void layer_backward(struct builder *b, int64_t layer)
 	struct layer_sizes s = sizes_of(b, layer);
 	size_t from = b->seg->n_ops;
 
-	begin_layer(b, true);
+	begin_layer(b, layer, true);
 	begin_weights(b, &s);
 	b->graphed = b->plan->graphs != FT_GRAPHS_NONE;
 	run_again(b, &s);
@@ -268,8 +271,8 @@ void layer_pair(struct builder *b, int64_t forward, int64_t backward)
 	struct layer_sizes f = sizes_of(b, forward), k = sizes_of(b, backward);
 	bool routed = f.l->experts > 0, routed_back = k.l->experts > 0;
 
-	begin_layer(b, true);
-	begin_layer(b, false);
+	begin_layer(b, backward, true);
+	begin_layer(b, forward, false);
 	host(b, FT_HOST_PAIR, b->plan->graphs != FT_GRAPHS_FULL);
 	b->graphed = b->plan->graphs != FT_GRAPHS_NONE;
 	run_again(b, &k);

@@ -457,7 +457,7 @@ void optimizer_ops(struct builder *b, struct held stage, double tied)
 		      expert_side(b->model));
 	put_memory(b, "adam", update_kernel(b), update_bytes(b) * local,
 		   (int)b->rules->optimizer_kernels);
-	if (ft_dtype_bytes(b->plan->precision) < 2)
+	if (is_narrow(b) && !casts_gathered(b))
 		put_memory(b, "cast_weights", "cast",
 			   4 * (stage.dense + (experts_narrow(b) ? stage.experts : 0)),
 			   8);

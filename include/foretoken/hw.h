@@ -150,10 +150,11 @@ struct ft_gpu {
 	struct ft_number launch_gap_s;	  /* between dependent kernels of a stream */
 	struct ft_gemm_model gemm_model;
 	struct ft_number gemm_efficiency[FT_DTYPES]; /* of peak, large products */
-	struct ft_number gemm_layout[FT_LAYOUTS];    /* time against forward */
+	struct ft_number gemm_layout[FT_DTYPES][FT_LAYOUTS]; /* time against forward */
 	struct ft_number gemm_accumulate; /* extra time factor of adding to fp32 */
-	struct ft_number gemm_unaligned;  /* rate of rows not of 16 bytes' multiples */
-	struct ft_number gemm_odd;	  /* and not of 4 bytes' either */
+	struct ft_number gemm_fast; /* of fp8 whose sums are not widened on the way */
+	struct ft_number gemm_unaligned; /* rate of rows not of 16 bytes' multiples */
+	struct ft_number gemm_odd;	 /* and not of 4 bytes' either */
 	struct ft_number gemm_grouped, gemm_mxfp8; /* of one product's; fp8's time */
 	struct ft_gemm_tuned gemm_tuned;
 	struct ft_number sustained[FT_DTYPES]; /* rate of long runs / of short bursts */
