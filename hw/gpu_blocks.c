@@ -125,32 +125,46 @@ static void read_distance(struct reader *outer, struct arena *mem,
 	gpu_close_block(&r, outer);
 }
 
-/* {dgrad: 1.01, wgrad: 1.02, accumulate: 1.04, FORMAT: {wgrad: 1.24}} */
-static void read_layouts(struct reader *outer, struct arena *mem, struct ft_gpu *gpu)
-{
-	static const char *const names[FT_LAYOUTS] = { "forward", "dgrad", "wgrad" };
-	struct reader r = gpu_open_block(outer, mem, read_node(outer, "layout")), in;
-	struct ft_number all[FT_LAYOUTS];
+static const char *const layout_names[FT_LAYOUTS] = { "forward", "dgrad", "wgrad" };
 
-	for (int i = 0; i < FT_LAYOUTS; i++)
-		all[i] = read_number_or(&r, mem, names[i], DIM_NONE, 1);
+/* {FORMAT: {wgrad: 1.24}}: formats whose layouts have times of their own. */
+static void read_layouts_of(struct reader *outer, struct arena *mem, struct ft_gpu *gpu)
+{
+	struct reader r = gpu_open_block(outer, mem, read_node(outer, "layout_of")), in;
+
 	for (int d = 0; d < FT_DTYPES; d++) {
+		const char *format = ft_dtype_name((enum ft_dtype)d);
 		struct ft_number *of = gpu->gemm_layout[d];
 
-		in = gpu_open_block(&r, mem,
-				    read_node(&r, ft_dtype_name((enum ft_dtype)d)));
+		in = gpu_open_block(&r, mem, read_node(&r, format));
 		for (int i = 0; i < FT_LAYOUTS; i++) {
-			of[i] = all[i];
-			if (read_has(&in, names[i]))
-				of[i] = read_number(&in, mem, names[i], DIM_NONE);
-			reader_bound(&in, names[i], &of[i], 0.01, 100);
+			if (read_has(&in, layout_names[i]))
+				of[i] = read_number(&in, mem, layout_names[i],
+						    DIM_NONE);
+			reader_bound(&in, layout_names[i], &of[i], 0.01, 100);
 		}
 		gpu_close_block(&in, &r);
+	}
+	gpu_close_block(&r, outer);
+}
+
+/* {dgrad: 1.01, wgrad: 1.02, accumulate: 1.04, fast: 0.94} */
+static void read_layouts(struct reader *outer, struct arena *mem, struct ft_gpu *gpu)
+{
+	struct reader r = gpu_open_block(outer, mem, read_node(outer, "layout"));
+
+	for (int i = 0; i < FT_LAYOUTS; i++) {
+		struct ft_number all =
+			read_number_or(&r, mem, layout_names[i], DIM_NONE, 1);
+
+		for (int d = 0; d < FT_DTYPES; d++)
+			gpu->gemm_layout[d][i] = all;
 	}
 	gpu->gemm_accumulate = read_number_or(&r, mem, "accumulate", DIM_NONE, 1);
 	gpu->gemm_fast = read_number_or(&r, mem, "fast", DIM_NONE, 1);
 	reader_bound(&r, "fast", &gpu->gemm_fast, 0.01, 100);
 	gpu_close_block(&r, outer);
+	read_layouts_of(outer, mem, gpu);
 }
 
 void gpu_read_gemm(struct reader *outer, struct arena *mem, struct ft_gpu *gpu,

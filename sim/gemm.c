@@ -345,7 +345,8 @@ bool gemm_predict(const struct ft_gpu *gpu, const struct ft_work *work,
 	if (work->gemm.accumulate)
 		out->time_s *= gpu->gemm_accumulate.value;
 	if (work->gemm.fast)
-		out->time_s *= gpu->gemm_fast.value;
+		out->time_s = fmax(out->time_s * gpu->gemm_fast.value,
+				   least_s(gpu, work->dtype, &p));
 	rate = unaligned_rate(gpu, work);
 	if (rate && rate->value < 1) {
 		out->time_s /= rate->value;

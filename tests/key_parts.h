@@ -33,6 +33,8 @@ static const char tp_overlapped[] = LLAMA IB "stack: nemo-24, " TRAIN(
 static const char experts_fp8[] = MIXTRAL IB "stack: nemo-24, " TRAIN(
 	"4096",
 	"16") "precision: fp8, parallel: {tp: 2, cp: 2, ep: 8, etp: 2}, recompute: selective, cuda_graphs: partial}, " COST;
+static const char blocks[] = LLAMA IB "stack: nemo-24, " TRAIN(
+	"4096", "16") "precision: fp8-block128, parallel: {tp: 2}}, " COST;
 static const char experts_wide[] = MIXTRAL IB "stack: nemo-24, " TRAIN(
 	"16384",
 	"64") "precision: fp8, sharding: zero1, parallel: {ep: 4}, overlap: {dp: true}, recompute: selective, recompute_modules: moe_act}, " COST;
@@ -225,7 +227,7 @@ static const struct key_part parts[] = {
 	  "hw/gpus",
 	  "h100-sxm",
 	  { zero1_pipeline, fsdp_eager, experts_fp8, ddp_eager, ragged, bare,
-	    by_default, experts_grouped, wide_heads, odd } },
+	    by_default, experts_grouped, wide_heads, odd, blocks } },
 };
 
 enum { PARTS = sizeof(parts) / sizeof(*parts) };

@@ -351,6 +351,7 @@ static const char *child(struct flips *f, const char *path, const struct node *n
 	static const char *const tables[] = { "memory_bound.curves",
 					      "peak",
 					      "gemm.efficiency",
+					      "gemm.layout_of",
 					      "gemm.sustained",
 					      "attention.impl_rate",
 					      "prices",

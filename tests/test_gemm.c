@@ -369,7 +369,8 @@ static void check_prediction(const struct ft_gpu *g, const struct table *x,
 		e.time_s = fmax(e.time_s * g->gemm_grouped.value, least);
 	e.time_s *= g->gemm_layout[w->dtype][w->gemm.layout].value;
 	e.time_s *= w->gemm.accumulate ? g->gemm_accumulate.value : 1;
-	e.time_s *= w->gemm.fast ? g->gemm_fast.value : 1;
+	if (w->gemm.fast)
+		e.time_s = fmax(e.time_s * g->gemm_fast.value, least);
 	if (rate && rate->value < 1) {
 		e.time_s /= rate->value;
 		e.far = true;
