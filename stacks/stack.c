@@ -134,6 +134,7 @@ static void read_copies(struct reader *r, struct ft_layout_rules *l)
 	l->table_kept_bytes = read_quantity(r, "table_kept", DIM_BYTES, 0);
 	l->optimizer_bytes = read_quantity(r, "optimizer", DIM_BYTES, 0);
 	l->bucket_bytes = read_quantity(r, "bucket", DIM_BYTES, 0);
+	l->bucket_copy_bytes = read_quantity(r, "bucket_copy", DIM_BYTES, 0);
 }
 
 /* What is one of several kinds. */
@@ -197,6 +198,8 @@ static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 	l->collectives_in_turn = read_bool(&r, "collectives_in_turn", false);
 	l->flat_shards = read_bool(&r, "flat_shards", false);
 	l->whole_gradients = read_bool(&r, "whole_gradients", false);
+	l->all_reduced_gradients = read_bool(&r, "all_reduced_gradients", false);
+	l->broadcast_parts = read_bool(&r, "broadcast_parts", false);
 	l->gather_under_forward = read_bool(&r, "gather_under_forward", false);
 	l->split_backward = read_bool(&r, "split_backward", false);
 	l->dual_pipe = read_bool(&r, "dual_pipe", false);

@@ -102,6 +102,43 @@ static void inputs_of_products_are_whole_without_sequence_parallelism(void **sta
 		}
 }
 
+/* InternEvo's zero1: each rank has all sums, and its tensors go to all others when it is its turn. */
+static void parts_of_weights_are_sent_in_turn(void **state)
+{
+	static const char *const model = "{name: llama3-8b, num_hidden_layers: 7}";
+	static const char *const plan = "{sequence_length: 1024, global_batch_size: "
+					"1024, sharding: zero1, zero_group: %d}";
+	enum { TENSORS = 7 * 7 + 3 }; /* q with k and v, out, gate, up, down, norms */
+
+	(void)state;
+	for (int ranks = 8; ranks <= 512; ranks *= 8)
+		for (int group = 8; group <= ranks; group *= 8) {
+			struct sum gathered, sent;
+			char training[200];
+			struct parts in_turn, whole;
+
+			snprintf(training, sizeof(training), plan, group);
+			build(&in_turn, model, training, "internevo-2024", ranks);
+			build(&whole, model, training, "generic", ranks);
+			gathered = sum_in(whole.graph, NULL, "zero_gather");
+			sent = sum_in(in_turn.graph, NULL, "zero_broadcast");
+			assert_true(gathered.n == 1 && sent.n == fmin(group, TENSORS));
+			near_frac(sent.bytes, gathered.bytes, 1e-9);
+			assert_true(sum_in(in_turn.graph, NULL, "zero_gather").n == 0);
+			assert_true(sum_in(in_turn.graph, NULL, "gradient_copies").n ==
+				    0);
+			near_frac(sum_in(in_turn.graph, NULL, "gradient_reduce").bytes,
+				  gathered.bytes, 1e-9); /* both of 16 bit */
+			assert_int_equal(work_of(in_turn.graph, "gradient_reduce")
+						 ->communication.group,
+					 FT_GROUP_DP);
+			near_frac(sum_in(in_turn.graph, NULL, "bucket_copy").bytes,
+				  4 * gathered.bytes, 1e-9);
+			drop(&in_turn);
+			drop(&whole);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -109,6 +146,7 @@ int main(void)
 		cmocka_unit_test(parts_of_gradients_are_reduced_each_micro_batch),
 		cmocka_unit_test(
 			inputs_of_products_are_whole_without_sequence_parallelism),
+		cmocka_unit_test(parts_of_weights_are_sent_in_turn),
 	};
 
 	return cmocka_run_group_tests_name("reductions", tests, NULL, NULL);

@@ -115,6 +115,8 @@ struct ft_layout_rules {
 	bool collectives_in_turn; /* fsdp: gathers and reductions, one at a time */
 	bool flat_shards; /* fsdp: a unit's weights are one tensor, and so are its gradients */
 	bool whole_gradients; /* zero1 in bf16: all-reduced, and another set besides */
+	bool all_reduced_gradients; /* zero1: every rank gets all sums, not its part alone */
+	bool broadcast_parts; /* zero1: weights by a broadcast of each rank's, in turn */
 	bool gather_under_forward; /* zero1: weights gathered during forward */
 	bool split_backward;	   /* schedules that cut a backward in two can be run */
 	bool dual_pipe;		   /* and dualpipev */
@@ -145,6 +147,7 @@ struct ft_layout_rules {
 	double optimizer_bytes;	     /* moved per parameter; 0: by the formats */
 	double expert_imbalance;     /* copies of the fullest rank / the mean's */
 	double bucket_bytes;	     /* of a gradient reduction; 0: Megatron's rule */
+	double bucket_copy_bytes;    /* per parameter, into it and out of it */
 	int64_t optimizer_kernels;   /* launches of one update */
 	int64_t metrics;       /* losses that are computed besides, by plain kernels */
 	bool windows;	       /* fused attention leaves out what no window sees */
