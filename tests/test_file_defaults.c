@@ -128,6 +128,7 @@ static const struct absent of_stack[] = {
 	STACK("fused_gate_up", fused_gate_up, TRUTH, true),
 	STACK("fused_softmax", fused_softmax, TRUTH, true),
 	STACK("fused_loss", fused_loss, TRUTH, false),
+	STACK("loss_in_operations", loss_in_operations, TRUTH, false),
 	STACK("autocast", autocast, TRUTH, false),
 	STACK("dropout", dropout, TRUTH, false),
 	STACK("gradient_fusion", gradient_fusion, TRUTH, true),

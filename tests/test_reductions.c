@@ -139,6 +139,39 @@ static void parts_of_weights_are_sent_in_turn(void **state)
 		}
 }
 
+/* nanotron's loss: bytes a logit as a copy moves them, those of a row's number spread over it 1.25 times. */
+static void a_loss_in_operations_moves_each_pass(void **state)
+{
+	static const struct {
+		const char *name;
+		double bytes;
+	} passes[] = {
+		{ "loss_cast", 2 + 4 },
+		{ "loss", 4 + 1.25 * 8 + 8 + 4 + 1.25 * 8 },
+		{ "loss_back", 1.25 * 8 },
+		{ "loss_cast_back", 4 + 2 },
+	};
+
+	(void)state;
+	for (int t = 1; t <= 8; t *= 2) {
+		char plan[200];
+		struct parts p;
+
+		snprintf(plan, sizeof(plan),
+			 "{sequence_length: 2048, micro_batch_size: 2, "
+			 "global_batch_size: 16, parallel: {tp: %d}}",
+			 t);
+		build(&p,
+		      "{model_type: llama, hidden_size: 2048, intermediate_size: 4096, "
+		      "num_hidden_layers: 2, num_attention_heads: 32, vocab_size: 50176}",
+		      plan, "nanotron-2025", 8);
+		for (int i = 0; i < 4; i++)
+			near_frac(work_of(p.graph, passes[i].name)->memory.bytes,
+				  passes[i].bytes * 2 * 2048 * 50176 / t, 1e-12);
+		drop(&p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -147,6 +180,7 @@ int main(void)
 		cmocka_unit_test(
 			inputs_of_products_are_whole_without_sequence_parallelism),
 		cmocka_unit_test(parts_of_weights_are_sent_in_turn),
+		cmocka_unit_test(a_loss_in_operations_moves_each_pass),
 	};
 
 	return cmocka_run_group_tests_name("reductions", tests, NULL, NULL);

@@ -105,11 +105,12 @@ struct ft_layout_rules {
 	bool model_classes;  /* all as the model's class in Transformers has it */
 	bool forced_in_turn; /* forced balance numbers experts on; else they are drawn */
 	bool weighted_activation; /* of experts, by the router; else their outputs are */
-	bool fused_softmax;   /* of unfused attention: scale, mask, softmax in one */
-	bool fused_loss;      /* no fp32 copy of the logits */
-	bool autocast;	      /* fp32 weights, cast to 16 bit each forward */
-	bool dropout;	      /* masks are drawn and kept */
-	bool gradient_fusion; /* wgrad adds into the fp32 gradient itself */
+	bool fused_softmax;	 /* of unfused attention: scale, mask, softmax in one */
+	bool fused_loss;	 /* no fp32 copy of the logits */
+	bool loss_in_operations; /* on fp32, a kernel each, as nanotron has it */
+	bool autocast;		 /* fp32 weights, cast to 16 bit each forward */
+	bool dropout;		 /* masks are drawn and kept */
+	bool gradient_fusion;	 /* wgrad adds into the fp32 gradient itself */
 	bool sync_each_micro_batch; /* fsdp: gradients reduced after each one */
 	bool unsharded_pipeline; /* fsdp in a pipeline: once in a step, in whole tensors */
 	bool collectives_in_turn; /* fsdp: gathers and reductions, one at a time */
