@@ -29,7 +29,17 @@ double across_sharp_net_s(double bytes, double g, double nic_bytes_per_s)
 	return bytes / g / nic_bytes_per_s;
 }
 
-/* A message through all domains, or through one hop. */
+/* A message along the ring, from rank to rank: a step between nodes, a hop inside. */
+static double broadcast_s(const struct group *g, double bytes)
+{
+	const struct ft_ccl_ring *r = &g->tuning->ring;
+
+	return g->tuning->pipeline.start_s +
+	       (g->domains - 1) * r->step_s[FT_SIMPLE] * g->stretch +
+	       (g->ranks - g->domains) * r->hop_s[FT_SIMPLE] + bytes / bandwidth(g);
+}
+
+/* A message through one hop, or several. */
 static double pipeline_s(const struct group *g, double hops, double bytes,
 			 double bytes_per_s)
 {
@@ -56,7 +66,7 @@ double across_ring_s(const struct group *g, enum ft_protocol p, enum ft_collecti
 	double steps = (op == FT_ALL_REDUCE ? 2 : 1) * (g->ranks - 1);
 
 	if (op == FT_BROADCAST)
-		return pipeline_s(g, g->domains - 1, bytes, bandwidth(g));
+		return broadcast_s(g, bytes);
 	return hypot(r->base_s[p] + steps * r->step_s[p] * g->stretch,
 		     across_wire_s(op, g->ranks, bytes, ring_bytes_per_s(g, p)));
 }

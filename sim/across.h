@@ -8,7 +8,7 @@
  *   ring      sqrt((<base> + steps <step>)^2 + (S f / b)^2)
  *             b = B <efficiency>, no more than <ll_most>, channels <ll128_channel_most>;
  *             steps = n-1, twice for all_reduce
- *   broadcast <pipeline start> + (k-1) hops + S / B, also a ring
+ *   broadcast <pipeline start> + (k-1) <step> + (n-k) <hop> + S / B, along a ring, Simple
  *   tree      <base> + 2 ((g-1) <hop> + log2(k) <hop_net>) + 2 S / (b <lag>), <wait> added
  *             to each hop; b = B <efficiency>, no more than channels <channel_most> (LL128: its own)
  *   nvlstree  <hop> + 2 log2(k) <hop_net> + 2 S / (<efficiency> min(g NIC, <bus_gain> bus))

@@ -134,6 +134,7 @@ static void read_copies(struct reader *r, struct ft_layout_rules *l)
 	l->table_kept_bytes = read_quantity(r, "table_kept", DIM_BYTES, 0);
 	l->optimizer_bytes = read_quantity(r, "optimizer", DIM_BYTES, 0);
 	l->bucket_bytes = read_quantity(r, "bucket", DIM_BYTES, 0);
+	l->bucket_copy_bytes = read_quantity(r, "bucket_copy", DIM_BYTES, 0);
 }
 
 /* What is one of several kinds. */
@@ -168,6 +169,13 @@ static void check_flat(struct reader *r, const struct ft_layout_rules *l)
 			    "fsdp_copy_out: 0 B and table_block: 0 B");
 }
 
+static void check_loss(struct reader *r, const struct ft_layout_rules *l)
+{
+	if (!r->failed && l->loss_in_operations && l->fused_loss)
+		reader_fail(r, "loss_in_operations",
+			    "goes with fused_loss: false, as it makes an fp32 copy");
+}
+
 /* What a weighted gate costs is known of hand-written kernels alone. */
 static void check_weighted(struct reader *r, const struct ft_layout_rules *l)
 {
@@ -189,6 +197,7 @@ static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 	l->weighted_activation = read_bool(&r, "weighted_activation", false);
 	l->fused_softmax = read_bool(&r, "fused_softmax", true);
 	l->fused_loss = read_bool(&r, "fused_loss", false);
+	l->loss_in_operations = read_bool(&r, "loss_in_operations", false);
 	l->autocast = read_bool(&r, "autocast", false);
 	l->dropout = read_bool(&r, "dropout", false);
 	l->gradient_fusion = read_bool(&r, "gradient_fusion", true);
@@ -197,6 +206,8 @@ static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 	l->collectives_in_turn = read_bool(&r, "collectives_in_turn", false);
 	l->flat_shards = read_bool(&r, "flat_shards", false);
 	l->whole_gradients = read_bool(&r, "whole_gradients", false);
+	l->all_reduced_gradients = read_bool(&r, "all_reduced_gradients", false);
+	l->broadcast_parts = read_bool(&r, "broadcast_parts", false);
 	l->gather_under_forward = read_bool(&r, "gather_under_forward", false);
 	l->split_backward = read_bool(&r, "split_backward", false);
 	l->dual_pipe = read_bool(&r, "dual_pipe", false);
@@ -220,6 +231,7 @@ static bool read_layout(const struct node *node, struct ft_layout_rules *l,
 	read_copies(&r, l);
 	check_flat(&r, l);
 	check_weighted(&r, l);
+	check_loss(&r, l);
 	l->optimizer_kernels = read_int(&r, "optimizer_kernels", 1, 100000, 8);
 	l->metrics = read_int(&r, "metrics", 0, 10, 0);
 	l->expert_imbalance = read_quantity(&r, "expert_imbalance", DIM_NONE, 1);

@@ -139,8 +139,8 @@ static void ring(const struct terms *x, enum ft_collective op)
 			pow(x->S * factor(op, x->n) / b, 2));
 		if (op == FT_BROADCAST)
 			want = x->t->pipeline.start_s +
-			       (x->k - 1) * hop(x, x->t->pipeline.hop_s) +
-			       x->S / x->bus;
+			       (x->k - 1) * r->step_s[FT_SIMPLE] * x->g->stretch +
+			       (x->n - x->k) * r->hop_s[FT_SIMPLE] + x->S / x->bus;
 		near_frac(across_ring_s(x->g, (enum ft_protocol)p, op, x->S), want,
 			  1e-9);
 	}

@@ -102,6 +102,76 @@ static void inputs_of_products_are_whole_without_sequence_parallelism(void **sta
 		}
 }
 
+/* InternEvo's zero1: each rank has all sums, and its tensors go to all others when it is its turn. */
+static void parts_of_weights_are_sent_in_turn(void **state)
+{
+	static const char *const model = "{name: llama3-8b, num_hidden_layers: 7}";
+	static const char *const plan = "{sequence_length: 1024, global_batch_size: "
+					"1024, sharding: zero1, zero_group: %d}";
+	enum { TENSORS = 7 * 7 + 3 }; /* q with k and v, out, gate, up, down, norms */
+
+	(void)state;
+	for (int ranks = 8; ranks <= 512; ranks *= 8)
+		for (int group = 8; group <= ranks; group *= 8) {
+			struct sum gathered, sent;
+			char training[200];
+			struct parts in_turn, whole;
+
+			snprintf(training, sizeof(training), plan, group);
+			build(&in_turn, model, training, "internevo-2024", ranks);
+			build(&whole, model, training, "generic", ranks);
+			gathered = sum_in(whole.graph, NULL, "zero_gather");
+			sent = sum_in(in_turn.graph, NULL, "zero_broadcast");
+			assert_true(gathered.n == 1 && sent.n == fmin(group, TENSORS));
+			near_frac(sent.bytes, gathered.bytes, 1e-9);
+			assert_true(sum_in(in_turn.graph, NULL, "zero_gather").n == 0);
+			assert_true(sum_in(in_turn.graph, NULL, "gradient_copies").n ==
+				    0);
+			near_frac(sum_in(in_turn.graph, NULL, "gradient_reduce").bytes,
+				  gathered.bytes, 1e-9); /* both of 16 bit */
+			assert_int_equal(work_of(in_turn.graph, "gradient_reduce")
+						 ->communication.group,
+					 FT_GROUP_DP);
+			near_frac(sum_in(in_turn.graph, NULL, "bucket_copy").bytes,
+				  4 * gathered.bytes, 1e-9);
+			drop(&in_turn);
+			drop(&whole);
+		}
+}
+
+/* nanotron's loss: bytes a logit as a copy moves them, those of a row's number spread over it 1.25 times. */
+static void a_loss_in_operations_moves_each_pass(void **state)
+{
+	static const struct {
+		const char *name;
+		double bytes;
+	} passes[] = {
+		{ "loss_cast", 2 + 4 },
+		{ "loss", 4 + 1.25 * 8 + 8 + 4 + 1.25 * 8 },
+		{ "loss_back", 1.25 * 8 },
+		{ "loss_cast_back", 4 + 2 },
+	};
+
+	(void)state;
+	for (int t = 1; t <= 8; t *= 2) {
+		char plan[200];
+		struct parts p;
+
+		snprintf(plan, sizeof(plan),
+			 "{sequence_length: 2048, micro_batch_size: 2, "
+			 "global_batch_size: 16, parallel: {tp: %d}}",
+			 t);
+		build(&p,
+		      "{model_type: llama, hidden_size: 2048, intermediate_size: 4096, "
+		      "num_hidden_layers: 2, num_attention_heads: 32, vocab_size: 50176}",
+		      plan, "nanotron-2025", 8);
+		for (int i = 0; i < 4; i++)
+			near_frac(work_of(p.graph, passes[i].name)->memory.bytes,
+				  passes[i].bytes * 2 * 2048 * 50176 / t, 1e-12);
+		drop(&p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -109,6 +179,8 @@ int main(void)
 		cmocka_unit_test(parts_of_gradients_are_reduced_each_micro_batch),
 		cmocka_unit_test(
 			inputs_of_products_are_whole_without_sequence_parallelism),
+		cmocka_unit_test(parts_of_weights_are_sent_in_turn),
+		cmocka_unit_test(a_loss_in_operations_moves_each_pass),
 	};
 
 	return cmocka_run_group_tests_name("reductions", tests, NULL, NULL);

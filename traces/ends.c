@@ -87,7 +87,10 @@ double head_logits(const struct builder *b)
  * exponential, sum and product. Each reads and writes fp32; those that spread a row's
  * number over it move 0.8 of the bytes a second that a copy does, and count 1.25 times; the
  * cast, of rows that do not lie together, counts 1.5 times. Source:
- * recordings of tensor parallelism on two H100 (measurements/traces/), of 8B and 70B. */
+ * recordings of tensor parallelism on two H100 (measurements/traces/), of 8B and 70B.
+ *
+ * nanotron's, by the same rules: maximum, difference, exponential, sum and quotient; backward one product,
+ * whatever the tensor group (its tensor_parallel/functional.py). */
 struct loss {
 	double forward, backward, cast, cast_back;
 	int launches;
@@ -96,6 +99,8 @@ struct loss {
 
 static struct loss loss_of(const struct builder *b)
 {
+	if (b->rules->loss_in_operations)
+		return (struct loss){ 36, 10, 6, 6, 5, "copy" };
 	if (splits_by_dtensor(b))
 		return (struct loss){ 36, 34, 9, 6, 6, "copy" };
 	if (b->rules->fused_loss)

@@ -44,7 +44,8 @@ bool reduces_last(const struct builder *b)
 
 bool gathers_ahead(const struct builder *b)
 {
-	return b->rules->gather_under_forward && b->plan->overlap_gather &&
+	return b->rules->gather_under_forward && !b->rules->broadcast_parts &&
+	       b->plan->overlap_gather &&
 	       (b->plan->sharding == FT_ZERO1 || b->plan->sharding == FT_ZERO2);
 }
 
@@ -260,7 +261,8 @@ bool has_two_gradients(const struct builder *b)
 /* Does each rank get whole gradients, also those that another one's update needs? */
 static bool reduces_whole(const struct builder *b)
 {
-	return b->plan->sharding == FT_DDP || has_two_gradients(b);
+	return b->plan->sharding == FT_DDP || has_two_gradients(b) ||
+	       (b->plan->sharding == FT_ZERO1 && b->rules->all_reduced_gradients);
 }
 
 bool sums_shards(const struct builder *b)
@@ -293,6 +295,10 @@ void put_reductions(struct builder *b, struct held unit)
 	if (b->autocast && b->plan->dp > 1)
 		put_memory(b, "bucket_scale", "copy",
 			   2 * width * (unit.dense + unit.experts), 1);
+	if (b->plan->dp > 1)
+		put_memory(b, "bucket_copy", "copy",
+			   b->rules->bucket_copy_bytes * (unit.dense + unit.experts),
+			   2);
 	put_collective(b, "gradient_reduce", FT_STREAM_REDUCE, op,
 		       op == FT_ALL_REDUCE ? FT_GROUP_DP : FT_GROUP_SHARD,
 		       width * unit.dense);
@@ -428,6 +434,20 @@ void pipeline_end(struct builder *b, struct held stage, bool last)
 			   (int)stage.tensors);
 }
 
+/* InternEvo's HybridZeroOptimizer: a rank has whole tensors, about as many parameters as each other one,
+ * and sends them to all, when the ranks before it have sent theirs. Parts are taken as equal. */
+static void broadcast_weights(struct builder *b, struct held stage)
+{
+	double bytes = parameter_width(b) * stage.dense;
+	int64_t parts = b->g->group[FT_GROUP_SHARD].size;
+
+	if (parts > stage.tensors)
+		parts = stage.tensors;
+	for (int64_t i = 0; i < parts; i++)
+		put_collective(b, "zero_broadcast", FT_STREAM_GATHER, FT_BROADCAST,
+			       FT_GROUP_SHARD, bytes / (double)parts);
+}
+
 void optimizer_ops(struct builder *b, struct held stage, double tied)
 {
 	enum ft_sharding how = b->plan->sharding;
@@ -463,8 +483,12 @@ void optimizer_ops(struct builder *b, struct held stage, double tied)
 			   8);
 	mark_optimizer(b, from);
 	if (!gathers_ahead(b) && (how == FT_ZERO1 || how == FT_ZERO2)) {
-		put_collective(b, "zero_gather", FT_STREAM_GATHER, FT_ALL_GATHER,
-			       FT_GROUP_SHARD, parameter_width(b) * stage.dense);
+		if (b->rules->broadcast_parts && how == FT_ZERO1)
+			broadcast_weights(b, stage);
+		else
+			put_collective(b, "zero_gather", FT_STREAM_GATHER,
+				       FT_ALL_GATHER, FT_GROUP_SHARD,
+				       parameter_width(b) * stage.dense);
 		put_collective(b, "zero_gather_experts", FT_STREAM_GATHER,
 			       FT_ALL_GATHER, FT_GROUP_EXPERT_SHARD,
 			       expert_parameter_width(b) * stage.experts);

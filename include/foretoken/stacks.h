@@ -105,16 +105,19 @@ struct ft_layout_rules {
 	bool model_classes;  /* all as the model's class in Transformers has it */
 	bool forced_in_turn; /* forced balance numbers experts on; else they are drawn */
 	bool weighted_activation; /* of experts, by the router; else their outputs are */
-	bool fused_softmax;   /* of unfused attention: scale, mask, softmax in one */
-	bool fused_loss;      /* no fp32 copy of the logits */
-	bool autocast;	      /* fp32 weights, cast to 16 bit each forward */
-	bool dropout;	      /* masks are drawn and kept */
-	bool gradient_fusion; /* wgrad adds into the fp32 gradient itself */
+	bool fused_softmax;	 /* of unfused attention: scale, mask, softmax in one */
+	bool fused_loss;	 /* no fp32 copy of the logits */
+	bool loss_in_operations; /* on fp32, a kernel each, as nanotron has it */
+	bool autocast;		 /* fp32 weights, cast to 16 bit each forward */
+	bool dropout;		 /* masks are drawn and kept */
+	bool gradient_fusion;	 /* wgrad adds into the fp32 gradient itself */
 	bool sync_each_micro_batch; /* fsdp: gradients reduced after each one */
 	bool unsharded_pipeline; /* fsdp in a pipeline: once in a step, in whole tensors */
 	bool collectives_in_turn; /* fsdp: gathers and reductions, one at a time */
 	bool flat_shards; /* fsdp: a unit's weights are one tensor, and so are its gradients */
 	bool whole_gradients; /* zero1 in bf16: all-reduced, and another set besides */
+	bool all_reduced_gradients; /* zero1: every rank gets all sums, not its part alone */
+	bool broadcast_parts; /* zero1: weights by a broadcast of each rank's, in turn */
 	bool gather_under_forward; /* zero1: weights gathered during forward */
 	bool split_backward;	   /* schedules that cut a backward in two can be run */
 	bool dual_pipe;		   /* and dualpipev */
@@ -145,6 +148,7 @@ struct ft_layout_rules {
 	double optimizer_bytes;	     /* moved per parameter; 0: by the formats */
 	double expert_imbalance;     /* copies of the fullest rank / the mean's */
 	double bucket_bytes;	     /* of a gradient reduction; 0: Megatron's rule */
+	double bucket_copy_bytes;    /* per parameter, into it and out of it */
 	int64_t optimizer_kernels;   /* launches of one update */
 	int64_t metrics;       /* losses that are computed besides, by plain kernels */
 	bool windows;	       /* fused attention leaves out what no window sees */
