@@ -448,6 +448,19 @@ static void broadcast_weights(struct builder *b, struct held stage)
 			       FT_GROUP_SHARD, bytes / (double)parts);
 }
 
+/* zero1, zero2: each rank's new weights go to all, behind the update. */
+static void return_weights(struct builder *b, struct held stage)
+{
+	if (b->rules->broadcast_parts && b->plan->sharding == FT_ZERO1)
+		broadcast_weights(b, stage);
+	else
+		put_collective(b, "zero_gather", FT_STREAM_GATHER, FT_ALL_GATHER,
+			       FT_GROUP_SHARD, parameter_width(b) * stage.dense);
+	put_collective(b, "zero_gather_experts", FT_STREAM_GATHER, FT_ALL_GATHER,
+		       FT_GROUP_EXPERT_SHARD,
+		       expert_parameter_width(b) * stage.experts);
+}
+
 void optimizer_ops(struct builder *b, struct held stage, double tied)
 {
 	enum ft_sharding how = b->plan->sharding;
@@ -482,15 +495,6 @@ void optimizer_ops(struct builder *b, struct held stage, double tied)
 			   4 * (stage.dense + (experts_narrow(b) ? stage.experts : 0)),
 			   8);
 	mark_optimizer(b, from);
-	if (!gathers_ahead(b) && (how == FT_ZERO1 || how == FT_ZERO2)) {
-		if (b->rules->broadcast_parts && how == FT_ZERO1)
-			broadcast_weights(b, stage);
-		else
-			put_collective(b, "zero_gather", FT_STREAM_GATHER,
-				       FT_ALL_GATHER, FT_GROUP_SHARD,
-				       parameter_width(b) * stage.dense);
-		put_collective(b, "zero_gather_experts", FT_STREAM_GATHER,
-			       FT_ALL_GATHER, FT_GROUP_EXPERT_SHARD,
-			       expert_parameter_width(b) * stage.experts);
-	}
+	if (!gathers_ahead(b) && (how == FT_ZERO1 || how == FT_ZERO2))
+		return_weights(b, stage);
 }
