@@ -178,6 +178,11 @@ def run(p, layout, m, n, k):
         p.time(dict(cell, dtype="fp8", accumulate="fast" if fast else "split"),
                lambda: torch._scaled_mm(x, w.t(), scale_a=one, scale_b=one, out_dtype=torch.bfloat16,
                                         use_fast_accum=fast))
+    if layout != "forward":  # a gradient has fewer digits and a wider range
+        y = normal(a, c).to(torch.float8_e5m2)
+        p.time(dict(cell, dtype="fp8", accumulate="split", gradient="e5m2"),
+               lambda: torch._scaled_mm(y, w.t(), scale_a=one, scale_b=one, out_dtype=torch.bfloat16,
+                                        use_fast_accum=False))
 
 
 def long_runs(out, seconds):
