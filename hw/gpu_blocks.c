@@ -157,10 +157,12 @@ static void read_layouts(struct reader *outer, struct arena *mem, struct ft_gpu 
 		struct ft_number all =
 			read_number_or(&r, mem, layout_names[i], DIM_NONE, 1);
 
+		reader_bound(&r, layout_names[i], &all, 0.01, 100);
 		for (int d = 0; d < FT_DTYPES; d++)
 			gpu->gemm_layout[d][i] = all;
 	}
 	gpu->gemm_accumulate = read_number_or(&r, mem, "accumulate", DIM_NONE, 1);
+	reader_bound(&r, "accumulate", &gpu->gemm_accumulate, 0.01, 100);
 	gpu->gemm_fast = read_number_or(&r, mem, "fast", DIM_NONE, 1);
 	reader_bound(&r, "fast", &gpu->gemm_fast, 0.01, 100);
 	gpu_close_block(&r, outer);

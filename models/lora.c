@@ -173,6 +173,16 @@ static bool fits(struct reader *r, const struct ft_model *model, unsigned target
 	return true;
 }
 
+/* Where 'precision: fp8' is another name of fp8-block128, fp8 is that here, too. */
+static enum ft_dtype frozen_format(struct reader *top, const struct ft_plan *plan,
+				   enum ft_dtype said)
+{
+	bool blocks = plan->precision == FT_FP8_BLOCK128 &&
+		      !strcmp(read_text(top, "precision", ""), ft_dtype_name(FT_FP8));
+
+	return blocks && said == FT_FP8 ? FT_FP8_BLOCK128 : said;
+}
+
 void lora_read(struct reader *top, const struct ft_model *model, struct ft_plan *plan)
 {
 	static const enum ft_dtype formats[] = { FT_BF16,  FT_FP16,	    FT_FP32,
@@ -194,7 +204,8 @@ void lora_read(struct reader *top, const struct ft_model *model, struct ft_plan 
 	plan->lora.targets = read_targets(&r);
 	plan->lora.dropout = read_bool(&r, "dropout", false);
 	plan->lora.fp32 = read_bool(&r, "fp32_adapters", false);
-	plan->lora.frozen = formats[read_choice(&r, "frozen_precision", name, 8, own)];
+	plan->lora.frozen = frozen_format(
+		top, plan, formats[read_choice(&r, "frozen_precision", name, 8, own)]);
 	if (!r.failed)
 		(void)fits(&r, model, plan->lora.targets);
 	if (!r.failed && model->predicted)

@@ -251,6 +251,29 @@ static void blockwise_is_the_format_of_blocks(void **state)
 	drop(&p);
 }
 
+/* So are frozen weights that are said to be in fp8: nothing unpacks them. */
+static void frozen_weights_of_blocks_are_not_unpacked(void **state)
+{
+	static const char *const more[] = {
+		", lora: {rank: 8}", ", lora: {rank: 8, frozen_precision: fp8}"
+	};
+
+	(void)state;
+	for (int written = 1; written < 4;
+	     written++) /* all in one scale, or as blocks */
+		for (int i = 0; i < 2; i++) {
+			bool other = i && !strcmp(recipes[written].precision,
+						  "fp8-block128");
+			struct parts p;
+
+			build_recipe(&p, written, more[i], "megatron-core");
+			assert_true((p.plan->lora.frozen != p.plan->precision) ==
+				    other);
+			assert_true((sum_of(p.graph, "unpack_weights").n > 0) == other);
+			drop(&p);
+		}
+}
+
 /* What a layer leaves for its backward. */
 static double kept_by_a_layer(const struct ft_graph *g)
 {
@@ -342,6 +365,7 @@ int main(void)
 		cmocka_unit_test(weights_are_gathered_in_a_byte_if_one_scale_serves),
 		cmocka_unit_test(gathered_weights_are_cast_by_each_pass),
 		cmocka_unit_test(blockwise_is_the_format_of_blocks),
+		cmocka_unit_test(frozen_weights_of_blocks_are_not_unpacked),
 		cmocka_unit_test(copies_are_kept_in_the_width_of_the_format),
 		cmocka_unit_test(recipes_that_do_not_fit_a_format_are_refused),
 	};

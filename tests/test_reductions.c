@@ -139,6 +139,49 @@ static void parts_of_weights_are_sent_in_turn(void **state)
 		}
 }
 
+/* A bucket that is reduced over the context's ranks alone is filled and emptied, too. */
+static void buckets_of_a_context_are_copied(void **state)
+{
+	struct sum copied, reduced;
+	struct parts p;
+
+	(void)state;
+	build(&p, "{name: llama3-8b, num_hidden_layers: 4}",
+	      "{sequence_length: 8192, global_batch_size: 4, sharding: zero1, "
+	      "parallel: {cp: 8}}",
+	      "internevo-2024", 8);
+	copied = sum_in(p.graph, NULL, "bucket_copy");
+	reduced = sum_in(p.graph, NULL, "gradient_reduce");
+	assert_true(p.plan->dp == 1 && reduced.n > 0 && copied.n == reduced.n);
+	near_frac(copied.bytes, 4 * reduced.bytes, 1e-9);
+	drop(&p);
+}
+
+/* Only zero1 broadcasts parts: what zero2 gathers ahead of a forward it gathers there still. */
+static void parts_of_zero2_are_gathered_ahead(void **state)
+{
+	(void)state;
+	for (int zero = 1; zero <= 2; zero++) {
+		char plan[200];
+		struct parts p;
+
+		snprintf(plan, sizeof(plan),
+			 "{sequence_length: 1024, global_batch_size: 8, sharding: "
+			 "zero%d, overlap: {param_gather: true}}",
+			 zero);
+		build(&p, "{name: llama3-8b, num_hidden_layers: 4}", plan,
+		      "internevo-2024", 8);
+		p.stack->layout.gather_under_forward = true;
+		rebuild(&p);
+		assert_true((sum_in(p.graph, "optimizer", "zero_broadcast").n > 0) ==
+			    (zero == 1));
+		assert_true(sum_in(p.graph, "optimizer", "zero_gather").n == 0);
+		assert_true((sum_in(p.graph, NULL, "zero_gather").n > 0) ==
+			    (zero == 2));
+		drop(&p);
+	}
+}
+
 /* nanotron's loss: bytes a logit as a copy moves them, those of a row's number spread over it 1.25 times. */
 static void a_loss_in_operations_moves_each_pass(void **state)
 {
@@ -180,6 +223,8 @@ int main(void)
 		cmocka_unit_test(
 			inputs_of_products_are_whole_without_sequence_parallelism),
 		cmocka_unit_test(parts_of_weights_are_sent_in_turn),
+		cmocka_unit_test(buckets_of_a_context_are_copied),
+		cmocka_unit_test(parts_of_zero2_are_gathered_ahead),
 		cmocka_unit_test(a_loss_in_operations_moves_each_pass),
 	};
 

@@ -44,9 +44,9 @@ bool reduces_last(const struct builder *b)
 
 bool gathers_ahead(const struct builder *b)
 {
-	return b->rules->gather_under_forward && !b->rules->broadcast_parts &&
-	       b->plan->overlap_gather &&
-	       (b->plan->sharding == FT_ZERO1 || b->plan->sharding == FT_ZERO2);
+	return b->rules->gather_under_forward && b->plan->overlap_gather &&
+	       (b->plan->sharding == FT_ZERO2 ||
+		(b->plan->sharding == FT_ZERO1 && !b->rules->broadcast_parts));
 }
 
 double gradient_width(const struct builder *b)
@@ -292,10 +292,10 @@ void put_reductions(struct builder *b, struct held unit)
 	enum ft_collective op = reduces_whole(b) ? FT_ALL_REDUCE : FT_REDUCE_SCATTER;
 	double width = gradient_width(b);
 
-	if (b->autocast && b->plan->dp > 1)
+	if (b->autocast && b->plan->dp * b->plan->cp > 1)
 		put_memory(b, "bucket_scale", "copy",
 			   2 * width * (unit.dense + unit.experts), 1);
-	if (b->plan->dp > 1)
+	if (b->plan->dp * b->plan->cp > 1)
 		put_memory(b, "bucket_copy", "copy",
 			   b->rules->bucket_copy_bytes * (unit.dense + unit.experts),
 			   2);

@@ -6,7 +6,7 @@ Optional: needs torch of 2.10 or later, its Triton, and one Hopper GPU.
   python3 calibrate/probes/torch/blockwise.py --out blockwise.jsonl [--seconds 240]
 
 JSON lines as kernels.py writes them. dtype: fp8-block128, or fp8 with `accumulate` fast or
-split (cuBLAS' two modes). Inputs and gradients have a scale for each 128 values along the
+split (cuBLAS' two modes; `calibrate import` does not tell them apart). Inputs and gradients have a scale for each 128 values along the
 inner dimension, weights one for each 128 x 128. A first line says how far each product is
 from the same one in fp32. kind cast: one kernel that writes rows, and columns turned.
 
