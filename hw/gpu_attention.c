@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "base/reader.h"
+#include "base/text.h"
 #include "hw/gpu.h"
 
 enum { WIDEST_HEAD = 4096, HEAD_STEP = 32 };
@@ -14,6 +15,25 @@ static bool same_library(const char *a, const char *b)
 	size_t n = strcspn(a, "-");
 
 	return n == strcspn(b, "-") && !strncmp(a, b, n);
+}
+
+bool ft_attention_known(const struct ft_gpu *gpu, const char *impl)
+{
+	for (size_t i = 0; i < gpu->n_impls; i++)
+		if (same_library(gpu->impl[i].name, impl))
+			return true;
+	return same_library(gpu->attention_impl, impl);
+}
+
+const char *ft_attention_names(struct arena *mem, const struct ft_gpu *gpu)
+{
+	const char **name = ARENA_ARRAY(mem, gpu->n_impls + 1, const char *);
+
+	for (size_t i = 0; i < gpu->n_impls; i++)
+		name[i] = gpu->impl[i].name;
+	if (!gpu->n_impls)
+		name[0] = gpu->attention_impl;
+	return text_join(mem, name, gpu->n_impls ? gpu->n_impls : 1);
 }
 
 const struct ft_attention_kernels *ft_attention_kernels(const struct ft_gpu *gpu,
@@ -152,10 +172,7 @@ static void read_taken(struct reader *r, struct arena *mem, int pass,
 static void check_name(struct reader *r, const char *key, const struct ft_gpu *gpu,
 		       const char *name)
 {
-	for (size_t i = 0; i < gpu->n_impls; i++)
-		if (same_library(gpu->impl[i].name, name))
-			return;
-	if (!same_library(gpu->attention_impl, name) && !r->failed)
+	if (!ft_attention_known(gpu, name) && !r->failed)
 		reader_fail(r, key, "is no implementation of impl_rate");
 }
 

@@ -116,6 +116,22 @@ static bool runs_there(const struct ft_scenario *s, const struct node *at,
 		s->stack->name, whose, s->cluster->gpu->name, s->cluster->gpu->vendor);
 }
 
+/* Attention that the GPU's profile knows nothing of would run as its usual one, without a word. */
+static bool attends_there(struct whole *w, const struct node *at, struct ft_error *err)
+{
+	const struct ft_scenario *s = &w->scenario;
+	const struct ft_gpu *gpu = s->cluster->gpu;
+	const char *impl = s->stack->layout.attention;
+
+	if (!impl[0] || !strcmp(impl, "unfused") || !strcmp(impl, "plain") ||
+	    ft_attention_known(gpu, impl))
+		return true;
+	return ft_fail(
+		err, at ? &at->mark : &s->cluster->gpus_mark,
+		"layout.attention of the stack, '%s', is not one of %s, which the profile of %s has",
+		impl, ft_attention_names(&w->mem, gpu), gpu->name);
+}
+
 static bool load_work(struct whole *w, struct reader *r, struct ft_error *err)
 {
 	struct ft_scenario *s = &w->scenario;
@@ -135,7 +151,7 @@ static bool load_work(struct whole *w, struct reader *r, struct ft_error *err)
 			    stack ? &stack->mark : NULL, err);
 	s->evidence = shelf_evidence(w->scenario.shelf, err);
 	return s->evidence && s->stack && runs_there(s, stack, err) &&
-	       ft_scenario_ccl(s, err);
+	       attends_there(w, stack, err) && ft_scenario_ccl(s, err);
 }
 
 /* The scenario's own library, or the stack's for this GPU. */

@@ -46,6 +46,8 @@ struct ft_attention_table {
 };
 
 /* Rate of an implementation without rows, against the one with the most. */
+struct arena;
+
 struct ft_attention_impl {
 	const char *name;
 	struct ft_number rate;
@@ -67,6 +69,10 @@ struct ft_attention_kernels {
 	size_t n_sizes; /* of heads: between them zeros are computed; 0: multiples of 32 */
 	int64_t *size;
 };
+
+/* Does the profile say anything of that library's attention, or of a version of it? Of which it does: "fa2, cudnn". */
+bool ft_attention_known(const struct ft_gpu *gpu, const char *impl);
+const char *ft_attention_names(struct arena *mem, const struct ft_gpu *gpu);
 
 /* What is known of the attention kernels of an implementation; of NAME-VERSION that the profile does
  * not name, what is known of NAME. NULL: nothing. */
