@@ -119,17 +119,19 @@ static bool runs_there(const struct ft_scenario *s, const struct node *at,
 /* Attention that the GPU's profile knows nothing of would run as its usual one, without a word. */
 static bool attends_there(struct whole *w, const struct node *at, struct ft_error *err)
 {
-	const struct ft_scenario *s = &w->scenario;
-	const struct ft_gpu *gpu = s->cluster->gpu;
-	const char *impl = s->stack->layout.attention;
+	const struct ft_cluster *c = w->scenario.cluster;
+	const struct ft_layout_rules *rules = &w->scenario.stack->layout;
+	const char *const impl[] = { rules->attention, rules->masked_attention };
 
-	if (!impl[0] || !strcmp(impl, "unfused") || !strcmp(impl, "plain") ||
-	    ft_attention_known(gpu, impl))
-		return true;
-	return ft_fail(
-		err, at ? &at->mark : &s->cluster->gpus_mark,
-		"layout.attention of the stack, '%s', is not one of %s, which the profile of %s has",
-		impl, ft_attention_names(&w->mem, gpu), gpu->name);
+	for (int i = 0; i < 2; i++)
+		if (impl[i][0] && strcmp(impl[i], "unfused") != 0 &&
+		    strcmp(impl[i], "plain") != 0 &&
+		    !ft_attention_known(c->gpu, impl[i]))
+			return ft_fail(err, at ? &at->mark : &c->gpus_mark,
+				       "attention '%s' is not one of %s, which %s has",
+				       impl[i], ft_attention_names(&w->mem, c->gpu),
+				       c->gpu->name);
+	return true;
 }
 
 static bool load_work(struct whole *w, struct reader *r, struct ft_error *err)

@@ -13,6 +13,7 @@
 extern "C" {
 #endif
 
+struct arena;
 struct ft_gpu;
 struct ft_rows_later;
 
@@ -46,8 +47,6 @@ struct ft_attention_table {
 };
 
 /* Rate of an implementation without rows, against the one with the most. */
-struct arena;
-
 struct ft_attention_impl {
 	const char *name;
 	struct ft_number rate;
@@ -70,8 +69,10 @@ struct ft_attention_kernels {
 	int64_t *size;
 };
 
-/* Does the profile say anything of that library's attention, or of a version of it? Of which it does: "fa2, cudnn". */
+/* Does the profile say anything of that library's attention, or of a version of it? */
 bool ft_attention_known(const struct ft_gpu *gpu, const char *impl);
+
+/* The implementations that it says something of, as "fa2, cudnn". */
 const char *ft_attention_names(struct arena *mem, const struct ft_gpu *gpu);
 
 /* What is known of the attention kernels of an implementation; of NAME-VERSION that the profile does
