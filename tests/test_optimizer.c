@@ -8,6 +8,7 @@ enum { DRAWS = 160, DENSE, EXPERTS };
 
 static const char *const stacks[] = { "nemo-24", "torch-2.11-eager", "megatron-core",
 				      "generic", "megatron-deepspeed-2022" };
+static const char deepspeed[] = "megatron-deepspeed-2022"; /* has no fsdp */
 static const char *const shardings[] = { "ddp", "zero1", "zero2", "fsdp" };
 static const char *const models[] = { "{name: llama3-8b, num_hidden_layers: 2}",
 				      "{name: mixtral-8x7b, num_hidden_layers: 2}" };
@@ -50,7 +51,8 @@ static void draw(struct drawn *d)
 {
 	static const char *const precisions[] = { "bf16", "bf16", "fp8" };
 	int routed = below(2), ep = routed ? 1 << below(3) : 1;
-	const char *sharding = shardings[below(4)];
+	const char *stack = stacks[below(routed ? 3 : 5)];
+	const char *sharding = shardings[below(strcmp(stack, deepspeed) ? 4 : 3)];
 	char training[400];
 
 	*d = (struct drawn){ .replicas = 4 << below(2) };
@@ -63,8 +65,7 @@ static void draw(struct drawn *d)
 		 "{dp: false, param_gather: false}}",
 		 sharding, below(2) ? "fp32" : "bf16", below(3) ? "true" : "false",
 		 below(3) ? "adam" : "muon", precisions[below(3)], ep);
-	build(&d->p, models[routed], training, stacks[below(routed ? 3 : 5)],
-	      d->replicas);
+	build(&d->p, models[routed], training, stack, d->replicas);
 	count(d);
 }
 
