@@ -143,7 +143,8 @@ static void read_kinds(struct reader *r, struct ft_layout_rules *l)
 	static const char *const fusions[] = { "eager", "compiled", "kernels",
 					       "operations" };
 	static const char *const tps[] = { "megatron", "dtensor" };
-	static const char *const contexts[] = { "ring", "all_gather", "all_to_all" };
+	static const char *const contexts[] = { "ring", "all_gather", "all_to_all",
+						"gathered_ring" };
 	static const char *const kept[] = { "attention", "ops" };
 	static const char *const again[] = { "whole", "needed" };
 
@@ -154,9 +155,9 @@ static void read_kinds(struct reader *r, struct ft_layout_rules *l)
 	l->full_recompute =
 		(enum ft_full_recompute)read_choice(r, "full_recompute", again, 2, 0);
 	l->context_parallel = (enum ft_context_parallel)read_choice(
-		r, "context_parallel", contexts, 3, 0);
+		r, "context_parallel", contexts, 4, 0);
 	l->context_parallel_lora = (enum ft_context_parallel)read_choice(
-		r, "context_parallel_lora", contexts, 3, (int)l->context_parallel);
+		r, "context_parallel_lora", contexts, 4, (int)l->context_parallel);
 }
 
 /* A flat unit is used as it is gathered, and its gradients are joined, not packed in blocks. */

@@ -155,10 +155,11 @@ double layer_deferred_bytes(const struct builder *b, int64_t layer);
 double layer_recomputed_flop(const struct builder *b, int64_t layer);
 
 /* context.c: how a context group shares attention, and what of other ranks' keys and values a
- * layer holds with its own while it runs. */
+ * layer holds with its own while it runs, and keeps for its backward. */
 enum ft_context_parallel context_parallel(const struct ft_stack *stack,
 					  const struct ft_plan *plan);
 double gathered_context_bytes(const struct builder *b, int64_t layer);
+double kept_context_bytes(const struct builder *b, int64_t layer);
 
 /* scan.c: casts of a turn's weights; what it stacks behind its forward and its backward */
 void scan_casts(struct builder *b, struct held unit);

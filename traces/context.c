@@ -9,8 +9,14 @@
  *   all_gather   before attention, which is one kernel; backward they are gathered
  *                again and their gradients reduced
  *   all_to_all   each rank gets all tokens of heads/cp heads, and gives its output back
+ *   gathered_ring  the ring's blocks, but all keys and values are gathered beside the first, forward
+ *                and backward, and gradients of both go round in fp32: cp times, each beside the
+ *                next block, the last one in sight. A compiled pass waits for the gather before the
+ *                first block, keeps what it gathered for its backward, and sends all gradients
+ *                behind the last block
  * Windows are counted as one kernel. Source: Transformer Engine's documentation of
- * context parallelism; arXiv 2310.01889, 2309.14509.
+ * context parallelism; arXiv 2310.01889, 2309.14509; of gathered_ring torch 2.11
+ * (torch/distributed/tensor/experimental) and measurements/traces/h100-two-7b8L-cp2-*.
  */
 #include "traces/block.h"
 
@@ -137,31 +143,116 @@ static double own_kv(const struct layer_sizes *s)
 	return (double)(s->tokens * (s->k + s->v));
 }
 
+/* A block of its own tokens, then cp - 1 of half of them. between, if any, comes behind each. */
+static void attend_blocks(struct builder *b, const struct layer_sizes *s,
+			  enum ft_pass pass,
+			  void (*between)(struct builder *, const struct layer_sizes *))
+{
+	struct blocks x = whole(b, s);
+
+	x.keys = x.queries;
+	attend(b, s, pass, x);
+	x.keys = (x.queries + 1) / 2;
+	x.causal = false;
+	for (int64_t i = 1; i < b->plan->cp; i++) {
+		if (between)
+			between(b, s);
+		attend(b, s, pass, x);
+	}
+}
+
+static bool in_one_kernel(const struct builder *b, const struct layer_sizes *s)
+{
+	return window_of(b, s->l) || s->l->chunk || !b->model->causal;
+}
+
 static void ring(struct builder *b, const struct layer_sizes *s, enum ft_pass pass)
 {
 	bool backward = pass == FT_PASS_BACKWARD;
 	int64_t cp = b->plan->cp;
 	double kv = 2 * own_kv(s) * (double)(cp - 1);
 	double out = (double)(s->tokens * s->out) + (backward ? own_kv(s) : 0);
-	struct blocks x = whole(b, s);
 
 	if (put_collective(b, "cp_exchange", FT_STREAM_CP, FT_SENDRECV, FT_GROUP_CP,
 			   backward ? 2 * kv : kv))
 		host(b, FT_HOST_COLLECTIVE, (double)(cp - 2));
-	if (window_of(b, s->l) || s->l->chunk || !x.causal) {
-		attend_chunks(b, s, pass, x);
-	} else {
-		x.keys = x.queries;
-		attend(b, s, pass, x);
-		x.keys = (x.queries + 1) / 2;
-		x.causal = false;
-		for (int64_t i = 1; i < cp; i++)
-			attend(b, s, pass, x);
-	}
+	if (in_one_kernel(b, s))
+		attend_chunks(b, s, pass, whole(b, s));
+	else
+		attend_blocks(b, s, pass, NULL);
 	/* a partial result in 16 bit is added to the sum in fp32, on average three
 	 * quarters of it in each step */
 	put_memory(b, "cp_correction", "default", 0.75 * 10 * out * (double)(cp - 1),
 		   (int)(2 * (cp - 1)));
+	need(b, FT_STREAM_CP);
+}
+
+static bool compiled(const struct builder *b)
+{
+	return b->rules->fusion == FT_FUSION_COMPILED;
+}
+
+/* Gradients of the keys and values that a rank has, in fp32, to the next rank. */
+static void send_gradients(struct builder *b, const struct layer_sizes *s)
+{
+	put_collective(b, "cp_exchange", FT_STREAM_CP, FT_SENDRECV, FT_GROUP_CP,
+		       4 * own_kv(s));
+}
+
+static void wait_for_context(struct builder *b, const struct layer_sizes *s)
+{
+	(void)s;
+	need(b, FT_STREAM_CP);
+}
+
+/* What was under way is there; the gradients of the block that is done go beside the next. */
+static void pass_gradients_on(struct builder *b, const struct layer_sizes *s)
+{
+	need(b, FT_STREAM_CP);
+	send_gradients(b, s);
+}
+
+/*
+ * Partial results are merged in fp32, and gradients are summed, joined for an exchange and cut
+ * again. Bytes as a copy moves them, by kernels in recordings of 8,192 to 32,768 tokens on two
+ * H100: a number of the output forward, of queries, keys and values backward. Eager ones are some
+ * sixteen kernels a block.
+ */
+static void merge_blocks(struct builder *b, const struct layer_sizes *s, bool backward)
+{
+	double cp = (double)b->plan->cp, out = (double)(s->tokens * s->out);
+	double qkv = (double)(s->tokens * s->q) + own_kv(s), bytes;
+
+	if (backward)
+		bytes = compiled(b) ? (5 + 11 * (cp - 1)) * qkv : 25 * qkv * cp;
+	else
+		bytes = compiled(b) ? 8 * out * (cp - 1) : (14 + 34 * (cp - 1)) * out;
+	put_memory(b, "cp_correction", "copy", bytes,
+		   (int)((compiled(b) ? 2 : 16) * b->plan->cp));
+}
+
+static void gathered_ring(struct builder *b, const struct layer_sizes *s,
+			  enum ft_pass pass)
+{
+	bool backward = pass == FT_PASS_BACKWARD;
+
+	if (!backward || !compiled(b)) {
+		put_memory(b, "cp_flatten", "copy", 4 * own_kv(s), 1);
+		put_collective(b, "cp_all_gather", FT_STREAM_CP, FT_ALL_GATHER,
+			       FT_GROUP_CP, 2 * own_kv(s) * (double)b->plan->cp);
+		if (compiled(b))
+			need(b, FT_STREAM_CP);
+	}
+	if (in_one_kernel(b, s))
+		attend_chunks(b, s, pass, whole(b, s));
+	else if (!backward)
+		attend_blocks(b, s, pass, wait_for_context);
+	else
+		attend_blocks(b, s, pass, compiled(b) ? NULL : pass_gradients_on);
+	merge_blocks(b, s, backward);
+	for (int64_t i = compiled(b) ? 0 : b->plan->cp - 1; backward && i < b->plan->cp;
+	     i++)
+		pass_gradients_on(b, s);
 	need(b, FT_STREAM_CP);
 }
 
@@ -209,14 +300,32 @@ enum ft_context_parallel context_parallel(const struct ft_stack *stack,
 				 stack->layout.context_parallel;
 }
 
-double gathered_context_bytes(const struct builder *b, int64_t layer)
+/* Keys and values of all ranks of the group, where one rank gathers them. */
+static double context_bytes(const struct builder *b, int64_t layer)
 {
 	struct layer_sizes s = sizes_of(b, layer);
+	enum ft_context_parallel how = context_parallel(b->stack, b->plan);
 
 	if (b->plan->cp == 1 || is_unfused(b) || s.l->linear_heads ||
-	    context_parallel(b->stack, b->plan) != FT_CP_ALL_GATHER)
+	    (how != FT_CP_ALL_GATHER && how != FT_CP_GATHERED_RING))
 		return 0;
 	return 2 * own_kv(&s) * (double)b->plan->cp;
+}
+
+static bool keeps_context(const struct builder *b)
+{
+	return compiled(b) &&
+	       context_parallel(b->stack, b->plan) == FT_CP_GATHERED_RING;
+}
+
+double gathered_context_bytes(const struct builder *b, int64_t layer)
+{
+	return keeps_context(b) ? 0 : context_bytes(b, layer);
+}
+
+double kept_context_bytes(const struct builder *b, int64_t layer)
+{
+	return keeps_context(b) ? context_bytes(b, layer) : 0;
 }
 
 void attention_core(struct builder *b, const struct layer_sizes *s, bool backward)
@@ -236,6 +345,8 @@ void attention_core(struct builder *b, const struct layer_sizes *s, bool backwar
 		all_gather(b, s, pass);
 	else if (how == FT_CP_ALL_TO_ALL)
 		all_to_all(b, s, pass);
+	else if (how == FT_CP_GATHERED_RING)
+		gathered_ring(b, s, pass);
 	else
 		ring(b, s, pass);
 }

@@ -258,5 +258,6 @@ double layer_saved_bytes(const struct builder *b, int64_t layer, enum ft_recompu
 			 latents_kept(b, &s, set) + other_saved(b, &s, set) +
 			 frozen_inputs(b, &s, set) + score_bytes(b, &s, set) +
 			 (b->rules->dropout ? 2 * h * sliced : 0)) +
+	       kept_context_bytes(b, layer) +
 	       (how == FT_RECOMPUTE_NONE ? scan_saved_bytes(b, layer) : 0);
 }

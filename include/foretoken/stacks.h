@@ -79,7 +79,12 @@ enum ft_tensor_parallel {
 };
 
 /* How keys and values reach the ranks of a context group. */
-enum ft_context_parallel { FT_CP_RING, FT_CP_ALL_GATHER, FT_CP_ALL_TO_ALL };
+enum ft_context_parallel {
+	FT_CP_RING,
+	FT_CP_ALL_GATHER,
+	FT_CP_ALL_TO_ALL,
+	FT_CP_GATHERED_RING, /* PyTorch's: gathered once, gradients go round */
+};
 
 /* What is saved, or computed again, by `recompute: selective`. */
 enum ft_selective {
