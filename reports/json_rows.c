@@ -48,6 +48,7 @@ static json_t *traits(const struct ft_traits *of)
 			json_put(o, t[i].name, ft_trait_number(&t[i], of));
 		else
 			json_put_text(o, t[i].name, ft_trait_word(&t[i], of));
+	json_put_bool(o, "unnamed", of->unnamed);
 	json_put(o, "kernel_spread_frac", of->kernel_spread_frac);
 	return o;
 }

@@ -28,7 +28,7 @@ def read(of_unnamed):
     sources = {}
     with open("study/residuals.csv") as f:
         for row in csv.DictReader(line for line in f if not line.startswith("#")):
-            if (row["stack_root"] == "generic") == of_unnamed:
+            if (row["unnamed"] == "true") == of_unnamed:
                 sources.setdefault(row["source"], []).append(row)
     return [[rows[i * len(rows) // min(MOST, len(rows))] for i in range(min(MOST, len(rows)))]
             for rows in sources.values()]

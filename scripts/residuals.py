@@ -99,6 +99,8 @@ def check(program, paths, patterns, every):
 
 
 def shown(value):
+    if isinstance(value, bool):
+        return "true" if value else "false"
     return "%.6g" % value if isinstance(value, float) else value
 
 

@@ -331,10 +331,23 @@ static void read_ccls(struct reader *r, struct ft_stack *s)
 	}
 }
 
-/* The name at the end of the chain of `extends`. */
+/* Does the file itself say that nobody named its software? What it extends does not say it for it. */
+static bool says_unnamed(const struct node *stack)
+{
+	const struct node *said = node_get(stack, "unnamed");
+	struct ft_error none;
+	struct reader r = reader_open(stack, &none);
+
+	return said && !strcmp(said->mark.file, stack->mark.file) &&
+	       read_bool(&r, "unnamed", false);
+}
+
+/* The name at the end of the chain of `extends`, as far as all are named, or all unnamed. */
 static const char *root_of(const struct node *node, const char *name)
 {
-	for (; node && node_get(node, "extends"); node = node->below)
+	bool unnamed = says_unnamed(node);
+
+	for (; node->below && says_unnamed(node->below) == unnamed; node = node->below)
 		name = node_get(node, "extends")->text;
 	return name;
 }
@@ -350,6 +363,7 @@ static bool read_stack(const struct node *node, struct whole *w, const char *nam
 	s->name = read_name(&r, "name", name);
 	s->title = read_text(&r, "title", s->name);
 	s->root = root_of(node, s->name);
+	s->unnamed = read_bool(&r, "unnamed", false) && says_unnamed(node);
 	s->vendor = vendors[read_choice(&r, "vendor", vendors, 3, 0)];
 	reader_allow(&r, "extends");
 	read_provenance(&r, &w->mem);

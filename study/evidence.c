@@ -46,11 +46,6 @@ static double distance(const struct ft_evidence *e, const struct ft_traits *a,
 	return sqrt(sum);
 }
 
-static bool unnamed(const struct ft_traits *t)
-{
-	return !strcmp(t->stack_root, FT_STACK_UNNAMED);
-}
-
 /* The runs that may speak, by source: w_i of the header. */
 static void weigh(const struct ft_evidence *e, const struct ft_traits *of,
 		  const char *group, struct question *q)
@@ -65,7 +60,7 @@ static void weigh(const struct ft_evidence *e, const struct ft_traits *of,
 		struct source *from = &q->source[r->source];
 		struct seen *s = &q->seen[q->n];
 
-		if (from->silent || unnamed(&r->traits) != unnamed(of))
+		if (from->silent || r->traits.unnamed != of->unnamed)
 			continue;
 		q->n++;
 		s->run = r;

@@ -16,8 +16,8 @@
  *   and, in quadrature, by P90 of what the plan's kernels are less certain than the runs'.
  * The prediction itself is never outside.
  *
- * Runs under FT_STACK_UNNAMED, or a stack that extends it, speak for scenarios that name no
- * stack, and for no others.
+ * Runs under a stack that is unnamed (foretoken-stack(5)) speak for scenarios under such a
+ * stack, as those that name none are, and for no others.
  */
 #ifndef STUDY_EVIDENCE_H
 #define STUDY_EVIDENCE_H

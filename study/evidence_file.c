@@ -30,13 +30,14 @@ static bool read_distances(const struct node *node, struct ft_evidence *e,
 struct column {
 	const char *name;
 	size_t at; /* in a run */
-	enum { NOTHING, WORD, NUMBER, ABOVE_ZERO, SOURCE } is;
+	enum { NOTHING, WORD, TRUTH, NUMBER, ABOVE_ZERO, SOURCE } is;
 };
 
 static const struct column others[] = {
 	{ "id", AT(id), WORD },
 	{ "group", AT(group), WORD },
 	{ "source", AT(source), SOURCE },
+	{ "unnamed", AT(traits.unnamed), TRUTH },
 	{ "kernel_spread_frac", AT(traits.kernel_spread_frac), NUMBER },
 	{ "log_ratio", AT(log_ratio), NUMBER },
 	{ "tokens_per_s_per_gpu", AT(tokens_per_s_per_gpu), NUMBER },
@@ -95,6 +96,17 @@ static bool number_in(const struct csv_rows *rows, size_t i, const struct column
 	return ft_fail(err, &at, "%s should be above 0", c->name);
 }
 
+static bool truth_in(const struct csv_rows *rows, size_t i, const struct column *c,
+		     bool *value, struct ft_error *err)
+{
+	struct ft_mark at = csv_rows_mark(rows, i);
+	const char *text = rows->cell[i].text;
+
+	*value = !strcmp(text, "true");
+	return *value || !strcmp(text, "false") ||
+	       ft_fail(err, &at, "%s should be true or false", c->name);
+}
+
 /* r begins as the run before: rows that follow each other have most of theirs in common. */
 static bool read_run(struct ft_evidence *e, const struct csv_rows *rows,
 		     const struct column *column, struct run *r, struct ft_error *err)
@@ -110,7 +122,8 @@ static bool read_run(struct ft_evidence *e, const struct csv_rows *rows,
 			memcpy(at, &cell->text, sizeof(cell->text));
 		else if (c->is == SOURCE)
 			r->source = source_of(e, cell->text);
-		else if (!number_in(rows, i, c, at, err))
+		else if (!(c->is == TRUTH ? truth_in(rows, i, c, at, err) :
+					    number_in(rows, i, c, at, err)))
 			return false;
 	}
 	return true;

@@ -99,7 +99,7 @@ static void gather(struct whole *w, const struct filter *f, size_t n)
 	w->runs.run = ARENA_ARRAY(&w->mem, e->n + 1, struct ft_measured);
 	for (size_t i = 0; i < e->n; i++) {
 		const struct run *r = &e->run[i];
-		bool all = strcmp(r->traits.stack_root, FT_STACK_UNNAMED) != 0;
+		bool all = !r->traits.unnamed;
 
 		for (size_t k = 0; all && k < n; k++)
 			all = passes(&f[k], e, r);

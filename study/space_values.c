@@ -52,7 +52,7 @@ static void sizes(struct space *sp)
 		put(&sp->axis[AXIS_VPP], i);
 }
 
-/* What the framework of a stack has; of the nameless one, all. */
+/* What the framework of a stack has; where nobody named it, all. */
 static void shardings(struct space *sp, bool all)
 {
 	const struct ft_stack *k = sp->scenario->stack;
@@ -60,7 +60,7 @@ static void shardings(struct space *sp, bool all)
 	bool torch = k->layout.tensor_parallel == FT_TP_DTENSOR ||
 		     k->layout.fsdp_copy_in_bytes > 0;
 
-	all |= !strcmp(k->name, FT_STACK_UNNAMED) || k->runs.sharding != FT_RUNS_ALL;
+	all |= k->unnamed || k->runs.sharding != FT_RUNS_ALL;
 	put(a, sp->scenario->plan->sharding);
 	if (all || !torch)
 		put(a, FT_ZERO1);

@@ -203,12 +203,17 @@ static void unnamed_stacks_have_runs_of_their_own(void **state)
 	struct ft_error err = { 0 };
 
 	(void)state;
-	add(m, "x", 0.2)->traits.stack_root = FT_STACK_UNNAMED;
+	add(m, "x", 0.2)->traits.unnamed = true;
 	assert_false(evidence_ask(&m->e, &x, NULL, &a, &err));
 	assert_non_null(strstr(err.text, "make residuals"));
-	x.stack_root = FT_STACK_UNNAMED;
-	x.stack = "an heir of nobody";
+	x.unnamed = true;
 	near_frac(ask(m, x, NULL).high, 0.2, 1e-9);
+	x.stack_root =
+		FT_STACK_UNNAMED; /* what a stack is called says nothing of that */
+	add(m, "y", 0.3)->traits.stack_root = FT_STACK_UNNAMED;
+	near_frac(ask(m, x, NULL).high, ask(m, x, "y").high, 1e-9);
+	x.unnamed = false;
+	near_frac(ask(m, x, NULL).high, 0.3, 1e-9);
 	free(m);
 }
 

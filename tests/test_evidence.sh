@@ -37,6 +37,32 @@ ok "the JSON has the warning" sh -c "$f compare $a $b --json | grep -q '\"warnin
 ok "the report has the runs" sh -c "$f simulate $tmp/a.yaml --report $tmp/r && grep -q 'How far to trust it' $tmp/r/index.html && grep -q 'stack not given' $tmp/r/index.html"
 ok "a GPU that nobody measured is told" says "No measured run is on the GPU" $f simulate "$tmp/a.yaml" --set 'cluster.gpu={extends: h100-sxm, memory.capacity: 96 GB}'
 
+# Whose runs make the range: of stacks that say of themselves that nobody named them, or of the others.
+ranged() { # true|false NAME: the nearest runs are those of stacks that are unnamed, or named; all rows of an id and error are
+	printf 'model: llama3-8b\ncluster: {gpu: h100-sxm, gpus: 8}\nstack: %s\ntraining: {sequence_length: 4096, global_batch_size: 64}\n' "$tmp/$2.yaml" >"$tmp/ranged.yaml" &&
+		$f simulate "$tmp/ranged.yaml" --json >"$tmp/$2.json" 2>"$tmp/e" && python3 -c 'import csv, json, math, sys
+near = json.load(open(sys.argv[2]))["nearest_runs"]
+rows = [r for r in csv.DictReader(l for l in open("study/residuals.csv") if l[0] != "#")]
+assert len(near) == 3
+for n in near:
+    of = {r["unnamed"] for r in rows if r["id"] == n["id"] and abs(math.expm1(-float(r["log_ratio"])) - n["error_frac"]) < 1e-9}
+    assert of == {sys.argv[1]}, (n, of)' "$1" "$tmp/$2.json"
+}
+same_range() { # ONE OTHER: one prediction, one range
+	jq -S '{step_s, interval}' "$tmp/$1.json" >"$tmp/one" && jq -S '{step_s, interval}' "$tmp/$2.json" | cmp - "$tmp/one"
+}
+printf 'extends: generic\ntitle: our own\n' >"$tmp/ours.yaml"
+printf 'extends: %s\n' "$tmp/ours.yaml" >"$tmp/ours-2.yaml"
+sed /^unnamed:/d stacks/generic.yaml >"$tmp/apart.yaml"
+printf 'extends: generic\nunnamed: true\n' >"$tmp/nobodys.yaml"
+printf 'extends: torch-2.11-eager\nunnamed: true\n' >"$tmp/nobodys-eager.yaml"
+ok "a stack that extends generic has the range of named ones" ranged false ours
+ok "and so has one that extends that" ranged false ours-2
+ok "as if it stood apart" ranged false apart
+ok "with the same range" same_range ours apart
+ok "a stack that says it is unnamed has the range of those" ranged true nobodys
+ok "whatever it extends" ranged true nobodys-eager
+
 # Memory of 93 % and more of the GPU's, where it fits and PyTorch manages it.
 full() { # STACK: told of those micro-batches alone that are so full; some are
 	told=0
@@ -63,6 +89,8 @@ broken() { # WORDS EDIT: a change of the runs, and what is said
 }
 ok "a number that is none" broken "residuals.csv:3:" '3s/,[^,]*$/,fast/'
 ok "no GPUs" broken "gpus should be above 0" '3s/,64,/,0,/'
+ok "neither named nor unnamed" broken "residuals.csv:3:" '3s/,false,/,no,/'
+ok "which is told" grep -q "unnamed should be true or false" "$tmp/said"
 ok "a column that is gone" broken "lacks the column log_ratio" '2s/log_ratio/ratio/'
 ok "no runs at all" broken "run \`make residuals\`" '3,$d'
 sed 's/^  gpu: 0.3/  gpo: 0.3/' study/ranges.yaml >"$tmp/data/study/ranges.yaml"

@@ -121,6 +121,7 @@ static const struct absent of_gpu[] = {
 };
 
 static const struct absent of_stack[] = {
+	{ "unnamed", offsetof(struct ft_stack, unnamed), TRUTH, false },
 	STACK("fusion", fusion, CHOICE, FT_FUSION_KERNELS),
 	STACK("tensor_parallel", tensor_parallel, CHOICE, FT_TP_MEGATRON),
 	STACK("selective", selective, CHOICE, FT_SELECTIVE_ATTENTION),

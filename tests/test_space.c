@@ -60,6 +60,11 @@ static const struct open {
 	  "gpus: 16}, stack: llm-foundry-2023, " TRAINING "}}",
 	  { NULL },
 	  -1 },
+	{ "{model: {name: llama3-8b, num_hidden_layers: 4}, cluster: {gpu: a100-80g, "
+	  "gpus: 8}, stack: generic-2022, " TRAINING
+	  "micro_batch_size: 1, parallel: {tp: 1, cp: 1}, recompute: none}}",
+	  { NULL },
+	  -1 },
 	{ "{model: {name: mixtral-8x7b, num_hidden_layers: 4}, cluster: {gpu: h100-sxm, "
 	  "gpus: 8}, stack: nanotron-2025, " TRAINING
 	  "micro_batch_size: 1, recompute: none}}",
@@ -198,7 +203,7 @@ static void add_words(struct all *a, const struct ft_scenario *s, bool all_shard
 	const struct ft_stack *k = s->stack;
 	bool foundry = !strcmp(k->name, "llm-foundry-2023");
 	bool torch = !strncmp(k->name, "torch", 5) || foundry;
-	bool named = strcmp(k->name, "generic");
+	bool named = strncmp(k->name, "generic", 7);
 	bool routed = s->model->layer[s->model->n_layers - 1].experts > 0;
 	unsigned up = s->model->layer[0].kv_lora_rank ? FT_MODULE_MLA_UP : 0;
 	unsigned norm = FT_MODULE_NORM, core = FT_MODULE_CORE_ATTENTION;

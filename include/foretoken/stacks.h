@@ -18,7 +18,8 @@ extern "C" {
 
 struct node;
 
-/* The stack of those who name none: what plain code does, on any GPU. */
+/* The stack of those who name none: what plain code does, on any GPU. It is one of those that
+ * say of themselves that they are unnamed. */
 #define FT_STACK_UNNAMED "generic"
 
 /* What a host thread does, by the name of its rate. */
@@ -297,7 +298,8 @@ struct ft_stack {
 	struct ft_digest digest; /* of its files */
 	const char *vendor;	 /* whose GPUs it runs on; "any": all */
 	const char *name, *title;
-	const char *root; /* the last of those that it extends; else itself */
+	const char *root; /* the last of its kin that it extends; else itself */
+	bool unnamed;  /* it stands for software that nobody named; no kin of others */
 	size_t n_ccls; /* libraries; the first that knows the GPU's generation serves */
 	const char *ccl[FT_STACK_CCLS];
 	struct ft_mark ccl_mark;

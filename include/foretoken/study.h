@@ -104,6 +104,7 @@ const char *ft_scenario_key(size_t i, const char **about);
 struct ft_traits {
 	const char *gpu, *generation; /* as communication libraries tell them apart */
 	const char *stack, *stack_root;
+	bool unnamed;	   /* the stack stands for software that nobody named */
 	const char *model; /* dense or experts */
 	const char *precision, *sharding;
 	double flop_per_token; /* of the model, forward and backward */
