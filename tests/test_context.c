@@ -126,6 +126,47 @@ static void a_gathered_ring_sends_gradients_round(void **state)
 	}
 }
 
+static bool waits_for(const struct ft_op *op, int tail)
+{
+	for (int i = 0; i < FT_OP_WAITS; i++)
+		if (op->wait[i] == tail)
+			return true;
+	return false;
+}
+
+/* A context group of all ranks is FSDP's communicator, which runs one collective at a time; among
+ * twice the ranks it has one of its own. */
+static void a_context_of_all_ranks_takes_turns_with_shards(void **state)
+{
+	(void)state;
+	for (int ranks = 4; ranks <= 8; ranks *= 2) {
+		struct parts p;
+		int gathers = 0;
+
+		build(&p, DENSE, PLAN("sharding: fsdp, parallel: {cp: 4}"),
+		      "torch-2.11-eager", ranks);
+		for (size_t i = 0; i < p.graph->n_segments; i++)
+			for (size_t k = 0; k < p.graph->segment[i].n_ops; k++) {
+				const struct ft_op *op = &p.graph->segment[i].op[k];
+				const char *name = p.graph->work[op->work].name;
+
+				if (!strcmp(name, "cp_all_gather"))
+					assert_true(
+						waits_for(op,
+							  FT_TAIL + FT_STREAM_GATHER) ==
+						(ranks == 4));
+				if (strcmp(name, "fsdp_gather") != 0)
+					continue;
+				gathers++;
+				assert_true(waits_for(op, FT_TAIL + FT_STREAM_CP) ==
+					    (ranks == 4));
+				assert_true(waits_for(op, FT_TAIL + FT_STREAM_REDUCE));
+			}
+		assert_true(gathers > 0);
+		drop(&p);
+	}
+}
+
 /* Of a compiled one that is kept, 2 bytes a number of all ranks; without it for as long as a
  * layer runs. */
 static void a_compiled_ring_keeps_what_it_gathered(void **state)
@@ -288,6 +329,7 @@ int main(void)
 		cmocka_unit_test(a_context_group_does_the_work_of_one_rank),
 		cmocka_unit_test(a_context_group_exchanges_what_its_way_needs),
 		cmocka_unit_test(a_gathered_ring_sends_gradients_round),
+		cmocka_unit_test(a_context_of_all_ranks_takes_turns_with_shards),
 		cmocka_unit_test(a_compiled_ring_keeps_what_it_gathered),
 		cmocka_unit_test(a_gathered_context_is_held),
 		cmocka_unit_test(all_to_all_deals_heads_of_keys_too),

@@ -71,7 +71,7 @@ s=examples/08-mixture-of-experts/mixtral.yaml
 ok "experts" set_all sharding=zero1 parallel.tp=2 parallel.ep=2 parallel.pp=2
 s=examples/15-recorded-step/scenario.yaml
 exchanged() { # one layer's keys and values, 2 bytes each of 8 heads of 128 and 1024 tokens, to 3 ranks; back twice that
-	held --set training.sharding=ddp --set cluster.gpus=4 --set training.parallel.cp=4 &&
+	held --set stack=megatron-core --set training.sharding=ddp --set cluster.gpus=4 --set training.parallel.cp=4 &&
 		[ "$(sed -n '/^rank 0 /,/^}/s/.* send \([0-9]*\)b to 1 .* cpu 8$/\1/p' "$tmp/g.goal" | sort | uniq -c | tr -s ' \n' ' ')" = " 24 4194304 24 8388608 " ]
 }
 ok "each rank's keys and values to all others" exchanged

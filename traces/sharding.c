@@ -93,15 +93,6 @@ static struct ft_op *side_collective(struct builder *b, const char *name,
 	return o;
 }
 
-/* One communicator runs its collectives in the order of their launches, one at a time, on whatever
- * streams they are: 23 recordings of FSDP on 2 to 8 GPUs have no microsecond of two of them. */
-static void take_turns(const struct builder *b, struct ft_op *collective,
-		       enum ft_stream other)
-{
-	if (collective && b->rules->collectives_in_turn)
-		put_wait(collective, FT_TAIL + (int)other);
-}
-
 /* behind: what frees the memory that the gathered weights will take. */
 void gather_unit(struct builder *b, struct held unit, enum ft_event behind)
 {
@@ -121,7 +112,6 @@ void gather_unit(struct builder *b, struct held unit, enum ft_event behind)
 				 FT_GROUP_SHARD, 2 * unit.dense + unit.frozen);
 	if (gather)
 		put_wait(gather, ready);
-	take_turns(b, gather, FT_STREAM_REDUCE);
 	gather = side_collective(b, "fsdp_gather_experts", FT_STREAM_GATHER,
 				 FT_ALL_GATHER, FT_GROUP_EXPERT_SHARD,
 				 2 * unit.experts + unit.frozen_experts);
@@ -217,16 +207,14 @@ void reduce_unit(struct builder *b, struct held unit, bool first)
 {
 	double width = gradient_width(b), shard = (double)b->plan->shard;
 	double expert_shard = (double)ft_plan_expert_shard(b->plan);
-	struct ft_op *reduce;
 
 	host(b, FT_HOST_SHARD_BACKWARD, 1);
 	if (b->rules->flat_shards)
 		flatten_gradients(b, unit);
 	else if (b->rules->fsdp_copy_grad_bytes > 0)
 		pack_gradients(b, unit);
-	reduce = put_collective(b, "fsdp_reduce", FT_STREAM_REDUCE, FT_REDUCE_SCATTER,
-				FT_GROUP_SHARD, width * unit.dense);
-	take_turns(b, reduce, FT_STREAM_GATHER);
+	put_collective(b, "fsdp_reduce", FT_STREAM_REDUCE, FT_REDUCE_SCATTER,
+		       FT_GROUP_SHARD, width * unit.dense);
 	put_collective(b, "fsdp_reduce_experts", FT_STREAM_REDUCE, FT_REDUCE_SCATTER,
 		       FT_GROUP_EXPERT_SHARD, width * unit.experts);
 	if (b->plan->sharding == FT_HSDP) {
