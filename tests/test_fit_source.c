@@ -5,7 +5,7 @@
 #include "tests/check.h"
 #include "tests/scratch.h"
 
-enum { DRAWS = 40, RUNS = 5, LINE = 512 };
+enum { DRAWS = 25, RUNS = 5, LINE = 512 };
 
 static uint64_t seed = 31;
 
