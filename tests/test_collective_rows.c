@@ -25,6 +25,8 @@ static const struct kind {
 	{ "h200", "nvlink", "roce-400-rail" },
 	{ "b200", "nvlink", "ib-ndr-rail" },
 	{ "mi300x", "xgmi", "roce-400-rail" },
+	{ "h100-sxm", "pcie", "roce-400-rail" },
+	{ "h200", "nvlink-no-nvls", "ib-ndr-rail" },
 };
 
 static const char *const ops[] = { "all_reduce", "all_gather", "reduce_scatter",
