@@ -289,7 +289,8 @@ static void inputs_of_latents_are_turned_in_front_and_behind(void **state)
 	(void)state;
 	for (int tp = 1; tp <= 2; tp++) {
 		double latents = 128 + 64 + 32;
-		double row = H / (double)tp + latents + H, gathered = tp > 1 ? H + H : 0;
+		double row = H / (double)tp + latents + H,
+		       gathered = tp > 1 ? H + H : 0;
 		struct parts p;
 		char plan[200];
 
