@@ -99,10 +99,50 @@ static void replicas_sum_each_gradient_once(void **state)
 	assert_true(alone > 5 && copied > 5);
 }
 
+/* What is sharded is summed into shards, and these over the groups of shards; experts over the ranks that have the
+ * same ones. */
+static void shards_are_summed_in_groups_and_over_them(void **state)
+{
+	(void)state;
+	for (int i = 0; i < DRAWS; i++) {
+		int tp = 1 << rnd_below(&seed, 2), dp = 2 << rnd_below(&seed, 3);
+		int groups = i % 2 ? 2 : 1, ep = 1 << rnd_below(&seed, 2);
+		bool routed = rnd_below(&seed, 2), wide = rnd_below(&seed, 2);
+		double width = wide ? 4 : 2, dense, experts, same;
+		struct arena mem = { 0 };
+		const char *split = arena_printf(&mem, "parallel: {tp: %d, ep: %d}", tp,
+						 routed ? ep : 1);
+		struct parts p;
+
+		build(&p,
+		      routed ? "{name: mixtral-8x7b, num_hidden_layers: 2}" :
+			       "{name: llama3-8b, num_hidden_layers: 2}",
+		      arena_printf(&mem,
+				   "{sequence_length: 2048, global_batch_size: %d, "
+				   "micro_batch_size: 1, sharding: ddp, "
+				   "gradient_dtype: %s, %s}",
+				   dp, wide ? "fp32" : "bf16", split),
+		      "megatron-core", tp * dp);
+		count(&p, 2, &dense, &experts);
+		p.plan->sharding = groups > 1 ? FT_HSDP : FT_FSDP;
+		p.plan->shard = dp / groups;
+		rebuild(&p);
+		same = (double)ft_plan_expert_shard(p.plan);
+		is_sum(&p, "fsdp_reduce", p.plan->shard > 1 ? width * dense : 0);
+		is_sum(&p, "hsdp_reduce",
+		       groups > 1 ? width * dense / (double)p.plan->shard : 0);
+		is_sum(&p, "fsdp_reduce_experts", same > 1 ? width * experts : 0);
+		is_sum(&p, "gradient_reduce", 0);
+		drop(&p);
+		arena_release(&mem);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(replicas_sum_each_gradient_once),
+		cmocka_unit_test(shards_are_summed_in_groups_and_over_them),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
