@@ -9,6 +9,7 @@
 #include "base/node.h"
 #include "foretoken/reports.h"
 #include "foretoken/study.h"
+#include "study/keys.h"
 #include "tests/plan_drawn.h"
 #include "tests/printed.h"
 
@@ -155,6 +156,32 @@ static void comes_from(const json_t *j, const char *path, const struct ft_proven
 	says(j, path, want);
 }
 
+/* The scenario as it was answered states each key that it could have stated. */
+static void check_stated(const json_t *j, const struct ft_scenario *s)
+{
+	const struct scenario_key *key;
+	size_t n = scenario_keys(&key), stated = 0;
+	struct arena mem = { 0 };
+	char path[128];
+
+	for (size_t i = 0; i < n; i++) {
+		const char *value = key[i].value ? key[i].value(&mem, s) : NULL;
+		const struct node *is = node_path(s->resolved, key[i].path);
+
+		if (!value || !node_is_null(node_path(s->given, key[i].path)) ||
+		    scenario_idle_value(s, key[i].path))
+			continue;
+		stated++;
+		if (node_is_null(is))
+			fail_msg("%s is not stated", key[i].path);
+		snprintf(path, sizeof(path), "scenario.%s", key[i].path);
+		if (!at(j, path))
+			fail_msg("%s is not in the JSON", path);
+	}
+	assert_true(stated > 10);
+	arena_release(&mem);
+}
+
 static void check(const json_t *j, const struct ft_scenario *s,
 		  const struct ft_outcome *o)
 {
@@ -177,6 +204,7 @@ static void check(const json_t *j, const struct ft_scenario *s,
 		assert_string_equal(
 			json_string_value(json_array_get(at(j, "assumed"), i)),
 			s->assumed[i]);
+	check_stated(j, s);
 	says(j, "scenario.cluster.gpu", s->cluster->gpu->name);
 	has(j, "scenario.training.global_batch_size", (double)s->plan->global_batch);
 }
