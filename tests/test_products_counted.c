@@ -14,6 +14,7 @@ struct drawn {
 	int h, f, heads, groups, wide, q_rank, kv_rank, rope, key, value, key_heads,
 		value_heads, tp, sequences;
 	bool joined_qkv, joined_up, sliced;
+	bool dtensor; /* instead of Megatron's slices of latents */
 };
 
 static const struct drawn types[] = {
@@ -51,6 +52,7 @@ static struct drawn draw(int type)
 	d.value_heads = d.key_heads * times(3);
 	d.joined_qkv = rnd_below(&seed, 2);
 	d.joined_up = rnd_below(&seed, 2);
+	d.dtensor = rnd_below(&seed, 3) == 0;
 	d.sliced = d.tp > 1 && (d.delta || d.latent || rnd_below(&seed, 2));
 	return d;
 }
@@ -108,7 +110,7 @@ static void check_attention(const struct parts *p, const struct drawn *d, double
 
 	if (d->latent) {
 		/* in Megatron's slices each rank has a part of the tokens */
-		double part = d->sliced ? tp : 1;
+		double part = d->sliced && !d->dtensor ? tp : 1;
 
 		is_product(p, d, "q_down", layers, h * d->q_rank / part);
 		is_product(p, d, "kv_down", layers, h * (d->kv_rank + d->rope) / part);
@@ -189,9 +191,12 @@ static void each_product_is_of_its_weights(void **state)
 		      "megatron-core", d.tp);
 		p.stack->layout.fused_qkv = d.joined_qkv;
 		p.stack->layout.fused_gate_up = d.joined_up;
+		if (d.dtensor)
+			p.stack->layout.tensor_parallel = FT_TP_DTENSOR;
 		rebuild(&p);
 		check_products(&p, &d);
-		check_ends(&p, &d);
+		if (!d.dtensor)
+			check_ends(&p, &d);
 		drop(&p);
 		arena_release(&mem);
 	}
