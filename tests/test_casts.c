@@ -274,6 +274,37 @@ static void frozen_weights_of_blocks_are_not_unpacked(void **state)
 		}
 }
 
+#define LATENT \
+	"{model_type: deepseek_v3, hidden_size: 512, num_hidden_layers: 3, " \
+	"num_attention_heads: 8, vocab_size: 1024, intermediate_size: 1536, " \
+	"q_lora_rank: 128, kv_lora_rank: 64, qk_rope_head_dim: 32, " \
+	"qk_nope_head_dim: 64, v_head_dim: 64, first_k_dense_replace: 3, " \
+	"n_routed_experts: 8, num_experts_per_tok: 2, moe_intermediate_size: 64, " \
+	"num_nextn_predict_layers: 0}"
+
+/* Inputs that norms wrote, or that came in slices, are turned once each: in front of the latents,
+ * behind these, in front of the MLP. */
+static void inputs_of_latents_are_turned_in_front_and_behind(void **state)
+{
+	(void)state;
+	for (int tp = 1; tp <= 2; tp++) {
+		double latents = 128 + 64 + 32;
+		double row = H / (double)tp + latents + H,
+		       gathered = tp > 1 ? H + H : 0;
+		struct parts p;
+		char plan[200];
+
+		snprintf(plan, sizeof(plan),
+			 "{sequence_length: %d, global_batch_size: 16, sharding: ddp, "
+			 "precision: fp8, fp8_recipe: delayed, parallel: {tp: %d}}",
+			 S, tp);
+		build(&p, LATENT, plan, "megatron-core", 8);
+		near_frac(sum_of(p.graph, "transpose_fp8").bytes,
+			  tp * PASSES * LAYERS * 2 * S * (row + gathered), 1e-12);
+		drop(&p);
+	}
+}
+
 /* What a layer leaves for its backward. */
 static double kept_by_a_layer(const struct ft_graph *g)
 {
@@ -366,6 +397,7 @@ int main(void)
 		cmocka_unit_test(gathered_weights_are_cast_by_each_pass),
 		cmocka_unit_test(blockwise_is_the_format_of_blocks),
 		cmocka_unit_test(frozen_weights_of_blocks_are_not_unpacked),
+		cmocka_unit_test(inputs_of_latents_are_turned_in_front_and_behind),
 		cmocka_unit_test(copies_are_kept_in_the_width_of_the_format),
 		cmocka_unit_test(recipes_that_do_not_fit_a_format_are_refused),
 	};

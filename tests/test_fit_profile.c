@@ -131,10 +131,103 @@ static void what_runs_beside_collectives_is_read_back(void **state)
 	ft_gpu_free(base);
 }
 
+/* ---- seconds against bursts ---------------------------------------------------------------- */
+
+static bool is_burst(const struct ft_measurement *b, const struct ft_measurement *a)
+{
+	return !b->sustained && !strcmp(b->layout, "forward") && !b->impl[0] &&
+	       !strcmp(b->provenance, "measured") && !strcmp(b->dtype, a->dtype) &&
+	       b->m == a->m && b->n == a->n && b->k == a->k;
+}
+
+/* The median over all pairs of one size, no more than 1; 0: there is none. */
+static double rate_of(const struct made *x, const char *dtype)
+{
+	double v[ROWS * ROWS];
+	size_t n = 0;
+
+	for (size_t i = 0; i < x->n; i++)
+		for (size_t k = 0; k < x->n; k++)
+			if (x->row[i].sustained && !strcmp(x->row[i].dtype, dtype) &&
+			    is_burst(&x->row[k], &x->row[i]))
+				v[n++] = (x->row[k].p10_us > 0 ? x->row[k].p10_us :
+								 x->row[k].time_us) /
+					 x->row[i].time_us;
+	qsort(v, n, sizeof(double), rising);
+	return !n    ? 0 :
+	       n % 2 ? fmin(1, v[n / 2]) :
+		       fmin(1, (v[n / 2 - 1] + v[n / 2]) / 2);
+}
+
+static void draw_products(struct made *x, double slower)
+{
+	*x = (struct made){ .n = 0 };
+	for (int i = 0; i < 20; i++) {
+		struct ft_measurement *m = add(x, "gemm", "");
+
+		m->dtype = rnd_below(&seed, 2) ? "bf16" : "fp8";
+		m->layout = rnd_below(&seed, 6) ? "forward" : "dgrad";
+		m->impl = rnd_below(&seed, 6) ? "" : "torch";
+		m->provenance =
+			i && rnd_below(&seed, 6) == 0 ? "published" : "measured";
+		m->m = 4096 << rnd_below(&seed, 2);
+		m->n = m->k = 8192;
+		m->sustained = rnd_below(&seed, 2);
+		m->time_us = 1000 * (m->m / 4096) * (1 + rnd_below(&seed, 9) / 90.) *
+			     (m->sustained ? slower : 1);
+		m->p10_us = rnd_below(&seed, 2) ? m->time_us * 0.98 : 0;
+	}
+}
+
+static void seconds_are_held_against_bursts(void **state)
+{
+	static const enum ft_dtype formats[][2] = { { FT_BF16, FT_FP16 },
+						    { FT_FP8, FT_FP8_BLOCK128 } };
+	const struct scratch *s = *state;
+	const struct ft_fit_options options = { .name = "made", .base = "h100-sxm" };
+	struct ft_error err;
+	struct ft_gpu *base = ft_gpu_load("h100-sxm", NULL, &err), *gpu;
+	static struct made x;
+	char path[128];
+
+	assert_non_null(base);
+	snprintf(path, sizeof(path), "%s/made.yaml", s->folder);
+	for (int i = 0; i < DRAWS / 2; i++) {
+		struct fit_input in = { .options = &options,
+					.row = x.row,
+					.base = base,
+					.families = FT_FIT_SUSTAINED,
+					.date = "2026-11-25",
+					.device = "D" };
+		struct ft_fit fit = { .n_groups = 0 };
+		bool any = false;
+
+		draw_products(&x, i % 3 ? 1.2 : 0.9);
+		in.n = x.n;
+		assert_true(fit_write_profile(&in, -1, s->folder, &fit, &err));
+		gpu = ft_gpu_load(path, NULL, &err);
+		ok_or_say(gpu, err);
+		any = rate_of(&x, "bf16") > 0 || rate_of(&x, "fp8") > 0;
+		for (int k = 0; k < 4; k++) {
+			enum ft_dtype d = formats[k / 2][k % 2];
+			double r = rate_of(&x, k / 2 ? "fp8" : "bf16");
+
+			if (r > 0)
+				assert_true(near(gpu->sustained[d].value, r));
+			else if (!any)
+				assert_true(gpu->sustained[d].value ==
+					    base->sustained[d].value);
+		}
+		ft_gpu_free(gpu);
+	}
+	ft_gpu_free(base);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(what_runs_beside_collectives_is_read_back),
+		TEST(seconds_are_held_against_bursts),
 	};
 
 	return cmocka_run_group_tests_name("calibrate/fit_profile", tests, NULL, NULL);

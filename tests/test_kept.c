@@ -6,14 +6,14 @@
 
 #include "tests/works.h"
 
-enum { DRAWS = 160, TOKENS = 512 };
+enum { DRAWS = 192, TOKENS = 512 };
 
 static uint64_t seed = 3;
 
 /* A layer as drawn; widths are of all ranks. */
 struct layer {
 	const char *type;
-	bool gated, qk_norm, delta, beside, sandwich, latent;
+	bool gated, qk_norm, delta, beside, sandwich, latent, out_gate;
 	int heads, groups, wide, key_heads, value_heads, key, value;
 	int h, f, q_rank, kv_rank, rope, tp;
 	bool sliced; /* sequences, between split products */
@@ -24,6 +24,7 @@ static const struct layer types[] = {
 	{ .type = "gpt2" },
 	{ .type = "qwen3", .gated = true, .qk_norm = true },
 	{ .type = "qwen3_next", .gated = true, .delta = true },
+	{ .type = "qwen3_next", .gated = true, .out_gate = true, .qk_norm = true },
 	{ .type = "gemma2", .gated = true, .sandwich = true },
 	{ .type = "cohere", .gated = true, .beside = true },
 	{ .type = "deepseek_v3", .gated = true, .latent = true },
@@ -41,7 +42,8 @@ static struct layer drawn(int type)
 	struct layer l = types[type];
 
 	l.tp = 1 << rnd_below(&seed, 3);
-	l.sliced = l.tp > 1 && (l.delta || l.latent || rnd_below(&seed, 2));
+	l.sliced =
+		l.tp > 1 && (l.delta || l.latent || l.out_gate || rnd_below(&seed, 2));
 	l.groups = l.tp * times(2);
 	l.heads = l.groups * times(3);
 	l.wide = 16 * times(8);
@@ -76,10 +78,10 @@ static const char *text_of(struct arena *mem, const struct layer *l)
 		"intermediate_size: %d%s%s}",
 		l->type, l->h, l->heads, l->latent ? l->heads : l->groups, l->wide,
 		l->f,
-		!l->delta ?
+		!l->delta && !l->out_gate ?
 			"" :
 			arena_printf(mem,
-				     ", full_attention_interval: 4, "
+				     ", full_attention_interval: %d, "
 				     "linear_num_key_heads: %d, "
 				     "linear_num_value_heads: %d, "
 				     "linear_key_head_dim: %d, "
@@ -89,7 +91,8 @@ static const char *text_of(struct arena *mem, const struct layer *l)
 				     "moe_intermediate_size: 64, "
 				     "shared_expert_intermediate_size: 64, "
 				     "mlp_only_layers: [0, 1]",
-				     l->key_heads, l->value_heads, l->key, l->value),
+				     l->delta ? 4 : 1, l->key_heads, l->value_heads,
+				     l->key, l->value),
 		!l->latent ?
 			"" :
 			arena_printf(mem,
@@ -124,6 +127,8 @@ static double counted(const struct layer *l, const struct stack *s)
 		q = k = (double)l->key_heads / l->tp * l->key;
 		v = out = gate = (double)l->value_heads / l->tp * l->value;
 	}
+	if (l->out_gate)
+		gate = q;
 	if (l->latent) {
 		q = k = heads * (l->key + l->rope);
 		v = out = heads * l->value;

@@ -188,6 +188,9 @@ static void ask_sweeps(void)
 		struct ft_sweep_result r;
 
 		(void)!ft_study_sweep(&sweep, &r, &err);
+		sweep.db =
+			i % 2 ? "README.md" : "/none-such/x.db"; /* no store of ours */
+		(void)!ft_study_sweep(&sweep, &r, &err);
 	}
 	for (int i = 0; i < 3; i++) {
 		const char *from[] = { i ? db[1] : "README.md" };

@@ -103,11 +103,47 @@ static void nothing_is_best_where_nothing_fits(void **state)
 	what_is_seen_leads_to_what_is_found(large, 1);
 }
 
+/* As many plans as there may be are searched; one more is refused with both numbers. */
+static void as_many_plans_as_may_be_are_searched(void **state)
+{
+	static const char small[] =
+		"{model: {name: llama3-8b, num_hidden_layers: 4}, cluster: {gpu: h200, "
+		"gpus: 8}, training: {sequence_length: 4096, global_batch_size: 16, "
+		"sharding: zero1}}";
+	size_t legal = 0, n;
+
+	(void)state;
+	for (int more = 2; more >= 0; more--) {
+		struct ft_search search = { .top = 1, .threads = 1 };
+		struct ft_plans *plans[FT_SIZES_MOST];
+		struct ft_error err;
+
+		/* first without a bound, then as many as that found, then one less */
+		search.most = more ? legal : legal - 1;
+		if (!ft_study_plans_of("p", small, &search, plans, &n, &err)) {
+			char says[64];
+
+			snprintf(says, sizeof(says),
+				 "%zu legal plans are too many here: %zu at most",
+				 legal, legal - 1);
+			assert_int_equal(more, 0);
+			assert_non_null(strstr(err.text, says));
+			continue;
+		}
+		assert_int_not_equal(more, 0);
+		legal = plans[0]->considered;
+		assert_true(legal > 1);
+		for (size_t i = 0; i < n; i++)
+			ft_plans_free(plans[i]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_search_says_how_far_it_is),
 		cmocka_unit_test(nothing_is_best_where_nothing_fits),
+		cmocka_unit_test(as_many_plans_as_may_be_are_searched),
 	};
 
 	return cmocka_run_group_tests_name("study/search", tests, NULL, NULL);
