@@ -50,6 +50,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	const char **word = state->input;
 
+	if (key == ARGP_KEY_ARG && !arg[0])
+		key = ARGP_KEY_NO_ARGS;
 	switch (key) {
 	case ARGP_KEY_ARG:
 		if (*word)

@@ -18,6 +18,7 @@ ok "a map's keys all" sh -c "test \$($f explain run | grep -c '^run\\.') = 5"
 ok "keys within a GPU's power" sh -c "for k in idle limit attention_clock kernels; do $f explain gpu.power.\$k | grep -q \"^power.\$k, of a GPU\" || exit 1; done"
 ok "a map in the middle of keys, with and without what is around it" sh -c "test \$($f explain overlap | grep -c '^training\.overlap\.') = \$($f explain training.overlap | grep -c '^training\.overlap\.') && $f explain parallel.cp | grep -q '^training.parallel.cp$'"
 ok "a last word that is none" refused "did you mean 'sequence_length'" $f explain sequence_lenght
+ok "nothing is no key" wrong "KEY is missing" $f explain ""
 ok "a map that is none" refused "did you mean 'parallel'" $f explain parallell
 ok "a key that is none" refused "did you mean 'training.zero_group'" $f explain training.zero_grup
 
