@@ -50,6 +50,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	const char **word = state->input;
 
+	if (key == ARGP_KEY_ARG && !arg[0])
+		key = ARGP_KEY_NO_ARGS;
 	switch (key) {
 	case ARGP_KEY_ARG:
 		if (*word)
@@ -85,13 +87,17 @@ static bool ends_in(const char *path, const char *word)
 	return dot && !strcmp(dot + 1, word);
 }
 
-/* The key itself, a key below it, or one that ends in it. */
+/* The key itself, a key below it, or one that ends in it: its words, one behind the other. */
 static bool is_meant(const char *path, const char *word)
 {
 	size_t n = strlen(word);
 
-	return !strcmp(path, word) || (!strncmp(path, word, n) && path[n] == '.') ||
-	       ends_in(path, word);
+	for (const char *at = path; n && at; at = strchr(at, '.')) {
+		at += *at == '.';
+		if (!strncmp(at, word, n) && (!at[n] || at[n] == '.'))
+			return true;
+	}
+	return false;
 }
 
 static const char *reader_of(const char *path)
@@ -208,31 +214,47 @@ static size_t tell_scenario_keys(struct explainer *e, const char *word)
 	return told;
 }
 
+/* The last word of a key. */
+static const char *last_of(const char *path)
+{
+	const char *dot = strrchr(path, '.');
+
+	return dot ? dot + 1 : path;
+}
+
+/* What a word may be meant to be that is none: a key, from any of its words on, or a map. */
+static const char *nearest(struct explainer *e, const char *word,
+			   const struct page_key *page, size_t n_page)
+{
+	enum { MOST = 2048 };
+	const char *names[MOST], *path, *about;
+	const struct ft_outcome_field *f;
+	size_t n = 0, n_fields = ft_outcome_fields(&f);
+
+	for (size_t i = 0; (path = ft_scenario_key(i, &about)); i++)
+		for (; n + 2 < MOST && *path; path += *path == '.') {
+			names[n++] = path;
+			names[n++] = arena_text_n(&e->mem, path, strcspn(path, "."));
+			path += strcspn(path, ".");
+		}
+	for (size_t i = 0; n < MOST && i < n_page; i++)
+		names[n++] = last_of(page[i].path);
+	for (size_t i = 0; n < MOST && i < n_fields; i++)
+		names[n++] = last_of(f[i].key);
+	return text_nearest(word, names, n);
+}
+
 static bool explain(struct explainer *e, const char *word, struct ft_error *err)
 {
-	enum { MOST = 512 };
-	const char *names[MOST], *path, *about, *near;
-	const struct ft_outcome_field *f;
-	size_t n = 0, n_page, n_fields = ft_outcome_fields(&f);
+	size_t n_page;
 	struct page_key *page = pages_keys(&e->mem, &n_page);
+	const char *near;
 
 	if (tell_scenario_keys(e, word) ||
 	    tell_page_keys(page, n_page, word, page_key_meant) || tell_other(word) ||
 	    tell_page_keys(page, n_page, word, page_key_names))
 		return true;
-	for (size_t i = 0; n < MOST && (path = ft_scenario_key(i, &about)); i++)
-		names[n++] = path;
-	for (size_t i = 0; n < MOST && i < n_page; i++) {
-		const char *dot = strrchr(page[i].path, '.');
-
-		names[n++] = dot ? dot + 1 : page[i].path;
-	}
-	for (size_t i = 0; n < MOST && i < n_fields; i++) {
-		const char *dot = strrchr(f[i].key, '.');
-
-		names[n++] = dot ? dot + 1 : f[i].key;
-	}
-	near = text_nearest(word, names, n);
+	near = nearest(e, word, page, n_page);
 	if (near)
 		return ft_fail(err, NULL,
 			       "neither a scenario nor another file has a key '%.60s'; "

@@ -26,7 +26,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			if (!strcmp(arg, skeletons[i].kind))
 				*text = skeletons[i].text;
 		if (!*text)
-			argp_error(state, "there is no skeleton of '%s'", arg);
+			argp_error(
+				state,
+				"there is no skeleton of '%s'; there are scenario, gpu, "
+				"node, fabric, stack, prices",
+				arg);
 		return 0;
 	case ARGP_KEY_NO_ARGS:
 		argp_error(state,

@@ -1,6 +1,7 @@
 /* cli/cmd_trace.c - foretoken trace show|replay|compare: step graphs as text, recorded steps */
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
 #include "base/reader.h"
@@ -361,6 +362,17 @@ static bool find_input(struct trace_args *a, char *path, size_t n, struct ft_err
 	return true;
 }
 
+/* That there is no such file says more than that it is no recording. */
+static bool is_there(const char *path, struct ft_error *err)
+{
+	struct ft_mark at = { .file = path };
+	struct stat st;
+
+	if (stat(path, &st))
+		return ft_fail(err, &at, "%s", strerror(errno));
+	return !S_ISDIR(st.st_mode) || ft_fail(err, &at, "is a folder, not a file");
+}
+
 int cmd_trace(int argc, char **argv)
 {
 	struct trace_args a = { .shared = { .what = "SCENARIO or FILE",
@@ -384,6 +396,8 @@ int cmd_trace(int argc, char **argv)
 		return complain(&err);
 	recorded = ft_recording_is(a.shared.word.word[0]);
 	why = recorded ? misused_recording(&a) : misused_scenario(&a);
+	if (why && !recorded && !is_there(a.shared.word.word[0], &err))
+		return complain(&err);
 	if (why)
 		return wrong(why);
 	return (recorded ? trace_recorded(&a, &err) : of_scenario(&a, &err)) ?

@@ -94,22 +94,28 @@ static void what_is_common(FILE *out, const struct ft_answers *a,
 	fprintf(out, "\n  %s\n\n", a->command);
 }
 
-static void beside_row(struct table *t, const struct ft_answers *a, const char *label,
-		       enum ft_show show, size_t offset)
+/* Of values at offset the unit of the largest, which their P10 and P90 below have, too. */
+static struct shown shown_beside(const struct ft_answers *a, enum ft_show show,
+				 size_t offset)
 {
 	double largest = 0;
-	struct shown as;
-	char text[SHOWN];
 
 	for (size_t i = 0; i < a->n; i++)
 		largest = fmax(largest, fabs(ft_outcome_at(&a->outcome[i], offset)));
-	as = shown_as(show, largest);
+	return shown_as(show, largest);
+}
+
+static void beside_row(struct table *t, const struct ft_answers *a, const char *label,
+		       const struct shown *as, size_t offset)
+{
+	char text[SHOWN];
+
 	table_row(t);
-	table_put(t, "%s%s%s", label, as.unit[0] ? ", " : "", as.unit);
+	table_put(t, "%s%s%s", label, as->unit[0] ? ", " : "", as->unit);
 	for (size_t i = 0; i < a->n; i++)
 		table_put(
 			t, "%s",
-			shown_number(&as, ft_outcome_at(&a->outcome[i], offset), text));
+			shown_number(as, ft_outcome_at(&a->outcome[i], offset), text));
 }
 
 static void answers_beside(FILE *out, const struct ft_answers *a)
@@ -120,13 +126,16 @@ static void answers_beside(FILE *out, const struct ft_answers *a)
 	size_t n = ft_outcome_fields(&f);
 
 	for (size_t i = 0; i < n; i++) {
+		struct shown as;
+
 		if (!ft_outcome_row(&f[i], a->outcome, a->n))
 			continue;
-		beside_row(&t, a, f[i].label, f[i].show, f[i].value);
+		as = shown_beside(a, f[i].show, f[i].value);
+		beside_row(&t, a, f[i].label, &as, f[i].value);
 		if (!f[i].high)
 			continue;
-		beside_row(&t, a, "  P10", f[i].show, f[i].low);
-		beside_row(&t, a, "  P90", f[i].show, f[i].high);
+		beside_row(&t, a, "  P10", &as, f[i].low);
+		beside_row(&t, a, "  P90", &as, f[i].high);
 	}
 	table_row(&t);
 	table_put(&t, "fits in memory");

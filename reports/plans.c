@@ -189,10 +189,29 @@ static void put_unseen(FILE *out, const struct ft_plan *p, const struct ft_plan 
 	putc('\n', out);
 }
 
-static void put_plans(FILE *out, const struct ft_plans *p, enum ft_rank_by by)
+/* What the run that is asked for takes under a plan, and whether that is more than it may. */
+static void put_run(FILE *out, const struct ft_planned *x)
+{
+	const struct ft_fleet *f = &x->outcome->asked.fleet[0];
+	const struct ft_asked *q = &x->scenario->asked;
+	char shown[SHOWN];
+
+	if (!x->outcome->asked.n || f->none)
+		return;
+	fprintf(out, "The run takes %.1f days and %s under the first", f->days[1],
+		shown_text(FT_SHOW_USD, f->usd[1], shown));
+	if (q->days > 0 && f->days[1] > q->days)
+		fprintf(out, ", longer than the %.6g days that it may take", q->days);
+	if (q->budget_usd > 0 && f->usd[1] > q->budget_usd)
+		fprintf(out, ", more than the %s that it may cost",
+			shown_text(FT_SHOW_USD, q->budget_usd, shown));
+	fputs(".\n", out);
+}
+
+static void put_plans(FILE *out, const struct ft_plans *p)
 {
 	struct table t;
-	char rank[24], shown[SHOWN];
+	char rank[24];
 
 	put_counts(out, p);
 	put_left_out(out, p);
@@ -214,11 +233,7 @@ static void put_plans(FILE *out, const struct ft_plans *p, enum ft_rank_by by)
 		put_unseen(out, p->best[i].scenario->plan, p->best[0].scenario->plan);
 	}
 	put_flatness(out, p);
-	if (by != FT_RANK_TOKENS && p->best[0].outcome->asked.n)
-		fprintf(out, "The run takes %.1f days and %s under the first.\n",
-			p->best[0].outcome->asked.fleet[0].days[1],
-			shown_text(FT_SHOW_USD,
-				   p->best[0].outcome->asked.fleet[0].usd[1], shown));
+	put_run(out, &p->best[0]);
 }
 
 /* ---- several --------------------------------------------------------------------------- */
@@ -231,7 +246,7 @@ void ft_report_plans(FILE *out, const struct ft_planning *g)
 	for (size_t i = 0; i < g->n; i++) {
 		if (g->n > 1)
 			fprintf(out, "%s%s: ", i ? "\n" : "", g->plans[i]->label);
-		put_plans(out, g->plans[i], g->rank_by);
+		put_plans(out, g->plans[i]);
 	}
 	if (g->n < 2)
 		return;

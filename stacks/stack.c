@@ -331,15 +331,33 @@ static void read_ccls(struct reader *r, struct ft_stack *s)
 	}
 }
 
-/* Does the file itself say that nobody named its software? What it extends does not say it for it. */
+/* What the file itself says, not what it extends. */
+static const struct node *own(const struct node *stack, const char *key)
+{
+	const struct node *said = node_get(stack, key);
+
+	return said && !strcmp(said->mark.file, stack->mark.file) ? said : NULL;
+}
+
+/* Does it say that nobody named its software? What it extends does not say it for it. */
 static bool says_unnamed(const struct node *stack)
 {
-	const struct node *said = node_get(stack, "unnamed");
 	struct ft_error none;
 	struct reader r = reader_open(stack, &none);
 
-	return said && !strcmp(said->mark.file, stack->mark.file) &&
-	       read_bool(&r, "unnamed", false);
+	return own(stack, "unnamed") && read_bool(&r, "unnamed", false);
+}
+
+/* Its title, or that of what it extends; but a named stack is not called by an unnamed one's. */
+static const char *title_of(const struct node *stack, struct reader *r,
+			    const char *name)
+{
+	const char *title = read_text(r, "title", name);
+	const struct node *by = stack;
+
+	while (by->below && !own(by, "title"))
+		by = by->below;
+	return says_unnamed(by) && !says_unnamed(stack) ? name : title;
 }
 
 /* The name at the end of the chain of `extends`, as far as all are named, or all unnamed. */
@@ -361,7 +379,7 @@ static bool read_stack(const struct node *node, struct whole *w, const char *nam
 	const struct node *runs, *layout, *rates;
 
 	s->name = read_name(&r, "name", name);
-	s->title = read_text(&r, "title", s->name);
+	s->title = title_of(node, &r, s->name);
 	s->root = root_of(node, s->name);
 	s->unnamed = read_bool(&r, "unnamed", false) && says_unnamed(node);
 	s->vendor = vendors[read_choice(&r, "vendor", vendors, 3, 0)];

@@ -8,9 +8,8 @@
  * waiting for ranks that did, what exceeds the quickest of its kind (or the prediction, if there is but one)
  * times what collectives slow down beside kernels; it stays as it is, unless asked to go. Data-parallel
  * groups, those of experts among them, grow and shrink with --scale, all to all and send and
- * receive excepted, and ranks of
- * groups that lie around them, as a pipeline's do, are farther apart or nearer by as much; the
- * message, as nccl-tests counts it, stays. Tensor-parallel groups likewise; the messages of
+ * receive excepted, and ranks of groups that lie around them, as a pipeline's do, are farther apart
+ * or nearer by as much; the message, as nccl-tests counts it, stays. Tensor-parallel groups likewise; the messages of
  * data-parallel ones, which are of weights, are then divided as weights are, and their
  * ranks lie as many apart as the tensor-parallel group has.
  */
@@ -23,9 +22,9 @@
 struct group {
 	const char *ranks, *about;
 	int64_t size, stride;
-	int64_t n_gathers, n_scatters;
-	double elements;		 /* of its largest message */
-	bool dp, tp, edp, gathers, fsdp; /* edp: data-parallel ranks of experts */
+	int64_t n_gathers, n_scatters, n_fsdp; /* n_fsdp: in FSDP's annotations */
+	double elements;		       /* of its largest message */
+	bool dp, tp, edp, gathers;	       /* edp: data-parallel ranks of experts */
 };
 
 enum { GROUPS = 1024 };
@@ -84,9 +83,8 @@ static void collect(const struct ft_replay *p, struct groups *g)
 			x->elements = fmax(x->elements, elements_of(c));
 			x->n_gathers += c->op == FT_ALL_GATHER;
 			x->n_scatters += c->op == FT_REDUCE_SCATTER;
-			x->gathers |=
-				c->op == FT_ALL_GATHER || c->op == FT_REDUCE_SCATTER;
-			x->fsdp |= ft_recording_op(r, i)->in_fsdp;
+			x->gathers = x->n_gathers + x->n_scatters > 0;
+			x->n_fsdp += ft_recording_op(r, i)->in_fsdp;
 		}
 	}
 }
@@ -96,7 +94,7 @@ static bool is_dp(const struct group *x, bool told, bool fsdp)
 {
 	return x->edp ? false :
 	       told   ? says_dp(x->about) :
-	       fsdp   ? x->fsdp :
+	       fsdp   ? x->n_fsdp > 0 :
 			!x->gathers && !says_tp(x->about);
 }
 
@@ -109,7 +107,7 @@ static int64_t mark_dp(struct groups *g)
 
 	for (size_t i = 0; i < g->n; i++) {
 		told |= says_dp(g->of[i].about);
-		fsdp |= g->of[i].fsdp;
+		fsdp |= g->of[i].n_fsdp > 0;
 		g->of[i].edp = says_expert_dp(g->of[i].about);
 	}
 	for (size_t i = 0; i < g->n; i++) {
@@ -137,7 +135,7 @@ static int64_t mark_tp(struct groups *g)
 		struct group *x = &g->of[i];
 
 		if (told ? !says_tp(x->about) :
-			   x->dp || x->edp || x->fsdp || !x->n_gathers ||
+			   x->dp || x->edp || x->n_fsdp || !x->n_gathers ||
 				    x->n_gathers != x->n_scatters)
 			continue;
 		if (size && (!told || size != x->size))
@@ -200,6 +198,13 @@ static void name_groups(struct whatif *w, const struct groups *g, bool tensor)
 				    (long long)g->of[i].size, g->of[i].about);
 }
 
+/* PyTorch makes no second communicator of all ranks: a context group can share FSDP's. */
+static bool is_shared(const struct group *x)
+{
+	return x->dp && x->n_fsdp && x->n_gathers + x->n_scatters > x->n_fsdp &&
+	       !says_dp(x->about);
+}
+
 static bool scale_dp(struct whatif *w, const struct groups *g, struct ft_error *err)
 {
 	struct ft_whatif *a = w->answer;
@@ -216,7 +221,14 @@ static bool scale_dp(struct whatif *w, const struct groups *g, struct ft_error *
 	a->dp = w->asked->dp;
 	a->ranks = a->ranks_recorded * a->dp / a->dp_recorded;
 	for (size_t i = 0; i < g->n; i++)
-		if (g->of[i].edp && g->of[i].size * a->dp % a->dp_recorded)
+		if (is_shared(&g->of[i]))
+			return ft_fail(
+				err, &(struct ft_mark){ .file = file },
+				"cannot be scaled by dp: its group of %lld ranks "
+				"gathers for FSDP and for something else, as context "
+				"parallelism does; record a step where each has its own",
+				(long long)g->of[i].size);
+		else if (g->of[i].edp && g->of[i].size * a->dp % a->dp_recorded)
 			return ft_fail(
 				err, &(struct ft_mark){ .file = file },
 				"has %lld replicas of its experts: dp=%lld for %lld "

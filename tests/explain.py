@@ -46,9 +46,9 @@ def value_at(path):
 
 
 assert len(about) > 80, about
-words = {w for key in about for w in [key, key.split(".")[0], key.split(".")[-1]]}
+words = {w for key in about for w in [key, *key.split("."), key.partition(".")[2] or key]}
 for word in sorted(words):
-    meant = {k for k in about if k == word or k.startswith(word + ".") or k.endswith("." + word)}
+    meant = {k for k in about if ".%s." % word in ".%s." % k}
     got = blocks(word)
     assert set(got) == meant, (word, set(got) ^ meant)
     for path, (what, default, reader) in got.items():

@@ -289,13 +289,14 @@ def compared(text, answer, table):
     assert {k[:-4] for k in told if k.endswith(".p10")} == {k[:-4] for k in told if k.endswith(".p90")}, told
     for group in ("step_s", "step_s.p90", "difference.", "cause.", "crossover.", "fleet."):
         assert any(r[0].startswith(group) for r in rows), group
-    t, last, seen_rows = tables(text), None, set()
+    t, last, above, seen_rows = tables(text), None, None, set()
     for name, *values in t["result"][1:-1]:
         name, unit = re.fullmatch(r"(.*?)(?:, (%s))?" % "|".join(u for u in UNITS if u), name).groups()
         for shown, side in zip(values, sides, strict=True):
             value = of_range(side, last, name.lower()) if name in ("P10", "P90") else at(side, COMPARED[name])
             same(shown, value, unit or "")
-        last = last if name in ("P10", "P90") else COMPARED[name]
+        assert name not in ("P10", "P90") or unit == above, (name, unit, above)  # a range in the unit of its value
+        last, above = (last, above) if name in ("P10", "P90") else (COMPARED[name], unit)
         seen_rows.add(name)
     assert seen_rows == set(COMPARED) | {"P10", "P90"}, set(COMPARED) - seen_rows
     assert t["result"][-1] == ["fits in memory"] + ["yes" if s["fits"] else "no" for s in sides]

@@ -81,6 +81,8 @@ ok "a missing --csv is named" fails 64 "--csv FILE is missing" $f kernel --gpu h
 ok "a missing action of calibrate is named" fails 64 "an action is missing" $f calibrate
 ok "a missing file" fails 1 "No such file" $f simulate /nonexistent.yaml
 ok "a folder" fails 1 "is a folder" $f simulate /
+ok "a missing recording" fails 1 "No such file" $f trace replay /nonexistent.json.gz --gpu b200
+ok "a folder for a recording" fails 1 "is a folder" $f trace replay / --scale dp=2
 ok "an empty file" sh -c ": >$tmp/empty.yaml; $one $f simulate $tmp/empty.yaml"
 head -c 4096 /dev/urandom >"$tmp/random.yaml"
 ok "a binary file" fails 1 "error:" $f simulate "$tmp/random.yaml"

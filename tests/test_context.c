@@ -122,6 +122,38 @@ static void a_gathered_ring_sends_gradients_round(void **state)
 		assert_int_equal(sum_of(p.graph, "cp_exchange").n, times * cp);
 		/* a block of its own tokens, and cp - 1 of others', both ways */
 		assert_int_equal(sum_of(p.graph, "attention").n, times * 2 * cp);
+		/* a window or no mask makes it one kernel, and sends as much */
+		p.model->causal = false;
+		rebuild(&p);
+		assert_int_equal(sum_of(p.graph, "attention").n, times * 2);
+		near_frac(sum_of(p.graph, "cp_exchange").bytes, times * cp * 2 * own,
+			  1e-12);
+		drop(&p);
+	}
+}
+
+/* Numbers of the output forward, of queries, keys and values backward, in bytes as a copy moves
+ * them; keys and values are put together for each gather. */
+static void a_gathered_ring_merges_its_blocks(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2 * 3; i++) {
+		int cp = 2 << i % 3, compiled = i / 3;
+		double times = LAYERS * 16 / (8. / cp), q = Q * S / cp,
+		       kv = KV * S / cp;
+		double forward = compiled ? 8 * (cp - 1) : 14 + 34 * (cp - 1);
+		double backward = compiled ? 5 + 11 * (cp - 1) : 25 * cp;
+		struct parts p;
+		char plan[200];
+
+		snprintf(plan, sizeof(plan), PLAN("sharding: ddp, parallel: {cp: %d}"),
+			 cp);
+		build(&p, DENSE, plan,
+		      compiled ? "torch-2.11-compile" : "torch-2.11-eager", 8);
+		near_frac(sum_of(p.graph, "cp_correction").bytes,
+			  times * (forward * q + backward * (q + kv)), 1e-12);
+		near_frac(sum_of(p.graph, "cp_flatten").bytes,
+			  times * (compiled ? 1 : 2) * 4 * kv, 1e-12);
 		drop(&p);
 	}
 }
@@ -197,24 +229,28 @@ static void a_compiled_ring_keeps_what_it_gathered(void **state)
 static void a_gathered_context_is_held(void **state)
 {
 	struct parts p;
-	double back[2];
+	double back[3];
 
 	(void)state;
 	build(&p, DENSE, PLAN("sharding: ddp, parallel: {cp: 4}"), "megatron-core", 8);
-	for (int gathered = 0; gathered < 2; gathered++) {
+	for (int i = 0; i < 3; i++) {
+		static const enum ft_context_parallel way[] = { FT_CP_RING,
+								FT_CP_ALL_GATHER,
+								FT_CP_GATHERED_RING };
 		const struct ft_segment *forward, *backward;
+		bool gathered = i > 0;
 
-		p.stack->layout.context_parallel =
-			gathered ? FT_CP_ALL_GATHER : FT_CP_RING;
+		p.stack->layout.context_parallel = way[i];
 		rebuild(&p);
 		forward = segment_of(p.graph, "forward");
 		backward = segment_of(p.graph, "backward");
 		near_frac(forward->peak_bytes[FT_MEMORY_ACTIVATIONS] -
 				  forward->net_bytes[FT_MEMORY_ACTIVATIONS],
 			  gathered * 2. * S * KV, 1e-12);
-		back[gathered] = backward->peak_bytes[FT_MEMORY_ACTIVATIONS];
+		back[i] = backward->peak_bytes[FT_MEMORY_ACTIVATIONS];
 	}
 	near_frac(back[1] - back[0], 2 * 2. * S * KV, 1e-12);
+	near_frac(back[2] - back[0], 2 * 2. * S * KV, 1e-12);
 	drop(&p);
 }
 
@@ -330,6 +366,7 @@ int main(void)
 		cmocka_unit_test(a_context_group_exchanges_what_its_way_needs),
 		cmocka_unit_test(a_gathered_ring_sends_gradients_round),
 		cmocka_unit_test(a_context_of_all_ranks_takes_turns_with_shards),
+		cmocka_unit_test(a_gathered_ring_merges_its_blocks),
 		cmocka_unit_test(a_compiled_ring_keeps_what_it_gathered),
 		cmocka_unit_test(a_gathered_context_is_held),
 		cmocka_unit_test(all_to_all_deals_heads_of_keys_too),

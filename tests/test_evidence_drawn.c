@@ -21,6 +21,7 @@ static const char *const names[] = {
 
 struct made {
 	struct ft_evidence e;
+	bool unnamed[RUNS + 1];
 	struct run run[RUNS];
 	const char *source[SOURCES];
 	const char *word[RUNS + 1][WORDS];
@@ -44,8 +45,7 @@ static struct ft_traits draw_traits(struct made *m, size_t i)
 
 	for (int k = 0; k < WORDS; k++)
 		w[k] = words[rnd_below(&seed, 5)];
-	if (rnd_below(&seed, 6) == 0)
-		w[3] = FT_STACK_UNNAMED;
+	m->unnamed[i] = rnd_below(&seed, 6) == 0;
 	for (int k = 0; k < NUMBERS; k++)
 		x[k] = rnd_below(&seed, 3) ? 4 : 1 << rnd_below(&seed, 6);
 	x[0] *= 1.25e9;
@@ -53,6 +53,7 @@ static struct ft_traits draw_traits(struct made *m, size_t i)
 				   .generation = w[1],
 				   .stack = w[2],
 				   .stack_root = w[3],
+				   .unnamed = m->unnamed[i],
 				   .model = w[4],
 				   .precision = w[5],
 				   .sharding = w[6],
@@ -113,11 +114,6 @@ static double trait_apart(const struct made *m, size_t i, int t)
 	       fabs(log(m->number[i][t - WORDS] / m->number[RUNS][t - WORDS]) / log(2));
 }
 
-static bool is_unnamed(const char *root)
-{
-	return !strcmp(root, FT_STACK_UNNAMED);
-}
-
 static void find_speakers(const struct made *m, const char *group, struct worked *x)
 {
 	bool silent[SOURCES] = { false };
@@ -128,8 +124,7 @@ static void find_speakers(const struct made *m, const char *group, struct worked
 		double sum = 0;
 
 		x->speaks[i] =
-			!silent[m->run[i].source] &&
-			is_unnamed(m->word[i][3]) == is_unnamed(m->word[RUNS][3]);
+			!silent[m->run[i].source] && m->unnamed[i] == m->unnamed[RUNS];
 		x->n += x->speaks[i];
 		for (int t = 0; t < WORDS + NUMBERS; t++)
 			sum += trait_apart(m, i, t) * trait_apart(m, i, t);

@@ -9,13 +9,17 @@ for kind in gpu node fabric stack prices; do
 	ok "the skeleton of a $kind works in a scenario" sh -c "$f new $kind >$tmp/my-$kind.yaml && $f simulate $tmp/s.yaml --set $key=$tmp/my-$kind.yaml"
 done
 ok "skeletons fit 80 columns" sh -c "! grep -n '.\{81\}' cli/new/*.yaml"
-ok "no such skeleton" wrong "there is no skeleton of 'cluster'" $f new cluster
+ok "no such skeleton" wrong "there is no skeleton of 'cluster'; there are scenario, gpu" $f new cluster
 ok "a skeleton of nothing" wrong "say which" $f new
 
 ok "every key is explained" sh -c "$f list keys --json | jq -r '.[].key // .[].name' | while read -r k; do $f explain \"\$k\" | grep -q '^  read by ' || { echo \"\$k\" >&2; exit 1; }; done"
 ok "the last word will do" sh -c "$f explain zero_group | grep -q '^training.zero_group'"
 ok "a map's keys all" sh -c "test \$($f explain run | grep -c '^run\\.') = 5"
 ok "keys within a GPU's power" sh -c "for k in idle limit attention_clock kernels; do $f explain gpu.power.\$k | grep -q \"^power.\$k, of a GPU\" || exit 1; done"
+ok "a map in the middle of keys, with and without what is around it" sh -c "test \$($f explain overlap | grep -c '^training\.overlap\.') = \$($f explain training.overlap | grep -c '^training\.overlap\.') && $f explain parallel.cp | grep -q '^training.parallel.cp$'"
+ok "a last word that is none" refused "did you mean 'sequence_length'" $f explain sequence_lenght
+ok "nothing is no key" wrong "KEY is missing" $f explain ""
+ok "a map that is none" refused "did you mean 'parallel'" $f explain parallell
 ok "a key that is none" refused "did you mean 'training.zero_group'" $f explain training.zero_grup
 
 ok "doctor finds the data" sh -c "$f doctor | grep -q '^data  *.*hw/gpus/h100-sxm.yaml'"

@@ -198,7 +198,10 @@ static void has_traits(const json_t *j, const struct ft_traits *of)
 		else
 			says(all, t[i].name, ft_trait_word(&t[i], of));
 	has(all, "kernel_spread_frac", of->kernel_spread_frac);
-	assert_int_equal(json_object_size(all), n + 1);
+	assert_true(json_is_boolean(json_object_get(all, "unnamed")));
+	assert_int_equal(json_boolean_value(json_object_get(all, "unnamed")),
+			 of->unnamed);
+	assert_int_equal(json_object_size(all), n + 2);
 	for (; (by = ft_class_by(k, &about)); k++)
 		says(json_object_get(j, "classes"), by, ft_class_of(of, by, text));
 	assert_int_equal(json_object_size(json_object_get(j, "classes")), k);

@@ -246,6 +246,9 @@ ok "and none where they are near it" json 'not any("over 5 times" in n for n in 
 ok "without collectives nothing waits for other ranks" fails 1 "waiting changes nothing: no collective is known to have waited" $f trace replay $t/mi300x-bert-small.tracelens.json.gz --without waiting
 ok "nor where all of its ranks are recorded" fails 1 "waiting changes nothing: .*all of its ranks are recorded" $f trace replay $eager $t/h200-8b4L-fsdp2-s4096-b1-eager.rank1.kineto.json.gz --without waiting
 ok "no data-parallel group, no scaling" fails 1 "cannot be scaled by dp" $f trace replay $t/h100-bert-small.tracelens.json.gz --scale dp=2
+for way in eager compile; do
+	ok "nor where FSDP and a context group share one: $way" fails 1 "its group of 2 ranks gathers for FSDP and for something else" $f trace replay $t/h100-two-7b8L-cp2-s8192-$way.rank0.kineto.json.gz --scale dp=4
+done
 all=$(echo $t/*.gz)
 ! sanitized || all=$eager
 ok "every step of every recording takes and idles as its raw events say" python3 tests/breakdown.py $f $all

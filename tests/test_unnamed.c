@@ -115,6 +115,38 @@ static void what_says_so_is_unnamed(void **state)
 	unlink(second);
 }
 
+static void titled(const char *path, const char *title)
+{
+	struct ft_stack *s = load(path);
+
+	assert_string_equal(s->title, title);
+	ft_stack_free(s);
+}
+
+/* "a stack nobody named" is said of none that is named. */
+static void a_named_stack_is_not_called_as_an_unnamed_one(void **state)
+{
+	char first[64], second[64];
+	struct ft_stack *generic = load(FT_STACK_UNNAMED);
+
+	(void)state;
+	made(first, "first.yaml", FT_STACK_UNNAMED, "");
+	titled(first, first);
+	made(second, "second.yaml", first, "");
+	titled(second, second);
+	made(first, "first.yaml", FT_STACK_UNNAMED, "title: ours\n");
+	titled(first, "ours");
+	titled(second, "ours");
+	made(first, "first.yaml", FT_STACK_UNNAMED, "unnamed: true\n");
+	titled(first, generic->title);
+	titled(second, second);
+	made(first, "first.yaml", "torch-2.11-eager", "");
+	titled(first, "PyTorch 2.11, eager");
+	ft_stack_free(generic);
+	unlink(first);
+	unlink(second);
+}
+
 static void it_is_true_or_false(void **state)
 {
 	char path[64];
@@ -135,6 +167,7 @@ int main(void)
 		cmocka_unit_test(kin_are_those_that_are_named_alike),
 		cmocka_unit_test(what_extends_an_unnamed_stack_is_named),
 		cmocka_unit_test(what_says_so_is_unnamed),
+		cmocka_unit_test(a_named_stack_is_not_called_as_an_unnamed_one),
 		cmocka_unit_test(it_is_true_or_false),
 	};
 

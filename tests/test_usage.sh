@@ -17,7 +17,8 @@ ok "a schedule that the stack does not have" fails 1 "zero-bubble cuts a backwar
 ok "nor is dualpipev one of each stack" fails 1 "dualpipev cuts a backward in two, which stack" $f trace show $a --set training.schedule=dualpipev --set training.parallel.vpp=2
 foundry="--set stack=llm-foundry-2023 --set training.parallel={}"
 ok "a framework that splits data alone refuses a split of the model" fails 1 "parallel.cp 2: stack llm-foundry-2023 has no cp" $f simulate $a $foundry --set training.parallel.cp=2
-ok "and a sharding that it lacks" fails 1 "sharding: zero1 is not in stack llm-foundry-2023" $f simulate $a $foundry --set training.sharding=zero1
+ok "and a sharding that it lacks" fails 1 "sharding: zero1 is not in stack llm-foundry-2023, which has ddp, zero2, fsdp, hsdp$" $f simulate $a $foundry --set training.sharding=zero1
+ok "nor does DeepSpeed of 2022 have zero3" fails 1 "sharding: fsdp is not in stack megatron-deepspeed-2022, which has ddp, zero1, zero2$" $f simulate $a --set stack=megatron-deepspeed-2022 --set training.parallel='{tp: 8}' --set training.sharding=zero3
 ok "and so does a search of what is stated" fails 1 "stack llm-foundry-2023 has no tp" $f plan $a $foundry --set training.parallel.tp=8
 ok "a scan computes all of its layers again or none" fails 1 "stack jax-0.11 scans its layers, which all recompute or none" $f simulate $a \
 	--set stack=jax-0.11 --set training.parallel.tp=1 --set training.parallel.pp=1 --set training.parallel.vpp=1 --set training.sharding=fsdp --set training.recompute=full --set training.recompute_layers=1

@@ -44,6 +44,7 @@ for i in json.load(sys.stdin)["items"]:
 	items $h --set training.sharding=hsdp --set training.parallel.vpp=1 --set training.recompute=full
 	items $h --set training.sharding=ddp --set stack=llm-foundry-2023 --set training.parallel='{}'
 	items $h --set training.parallel.cp=2
+	items $h --set training.parallel='{cp: 2}' --set stack=torch-2.11-eager --set training.sharding=fsdp
 	items $h --set model=gemma2-9b --set stack=transformers-5-eager --set training.sharding=fsdp --set training.parallel='{}'
 	items $h --set training.precision=fp8 --set training.parallel.tp=8
 	items $h --set model=deepseek-v3 --set training.parallel.ep=8 --set training.parallel.vpp=1

@@ -234,7 +234,8 @@ static void merge_blocks(struct builder *b, const struct layer_sizes *s, bool ba
 static void gathered_ring(struct builder *b, const struct layer_sizes *s,
 			  enum ft_pass pass)
 {
-	bool backward = pass == FT_PASS_BACKWARD;
+	bool backward = pass == FT_PASS_BACKWARD, one = in_one_kernel(b, s);
+	int64_t sent = backward && !compiled(b) && !one ? b->plan->cp - 1 : 0;
 
 	if (!backward || !compiled(b)) {
 		put_memory(b, "cp_flatten", "copy", 4 * own_kv(s), 1);
@@ -243,15 +244,14 @@ static void gathered_ring(struct builder *b, const struct layer_sizes *s,
 		if (compiled(b))
 			need(b, FT_STREAM_CP);
 	}
-	if (in_one_kernel(b, s))
+	if (one)
 		attend_chunks(b, s, pass, whole(b, s));
 	else if (!backward)
 		attend_blocks(b, s, pass, wait_for_context);
 	else
 		attend_blocks(b, s, pass, compiled(b) ? NULL : pass_gradients_on);
 	merge_blocks(b, s, backward);
-	for (int64_t i = compiled(b) ? 0 : b->plan->cp - 1; backward && i < b->plan->cp;
-	     i++)
+	for (int64_t i = sent; backward && i < b->plan->cp; i++)
 		pass_gradients_on(b, s);
 	need(b, FT_STREAM_CP);
 }

@@ -37,6 +37,22 @@ static bool heads_can_be_dealt(const struct ft_model *model, const struct ft_pla
 	return true;
 }
 
+/* "ddp, zero1": what replicas can divide among them under a stack. */
+static const char *shardings_of(const struct ft_stack *stack, char text[64])
+{
+	size_t n = 0;
+
+	text[0] = '\0';
+	for (int i = FT_DDP; i <= FT_HSDP; i++) {
+		const char *name = ft_sharding_name((enum ft_sharding)i);
+
+		if (ft_stack_runs(stack, name))
+			n += (size_t)snprintf(text + n, 64 - n, "%s%s", n ? ", " : "",
+					      name);
+	}
+	return text;
+}
+
 /* What its framework does not have at all. */
 static bool framework_has(const struct ft_plan *plan, const struct ft_stack *stack,
 			  struct ft_error *err)
@@ -47,6 +63,7 @@ static bool framework_has(const struct ft_plan *plan, const struct ft_stack *sta
 	} split[] = { { "tp", plan->tp }, { "pp", plan->pp }, { "vpp", plan->vpp },
 		      { "cp", plan->cp }, { "ep", plan->ep }, { "etp", plan->etp } };
 	const char *sharding = ft_sharding_name(plan->sharding);
+	char others[64];
 
 	for (size_t i = 0; i < sizeof(split) / sizeof(*split); i++)
 		if (split[i].size > 1 && !ft_stack_runs(stack, split[i].word))
@@ -57,9 +74,8 @@ static bool framework_has(const struct ft_plan *plan, const struct ft_stack *sta
 				split[i].word, (long long)split[i].size, stack->name,
 				split[i].word);
 	return ft_stack_runs(stack, sharding) ||
-	       ft_fail(err, NULL,
-		       "sharding: %s is not in stack %s (its runs.sharding says what is)",
-		       sharding, stack->name);
+	       ft_fail(err, NULL, "sharding: %s is not in stack %s, which has %s",
+		       sharding, stack->name, shardings_of(stack, others));
 }
 
 bool stack_runs(const struct ft_model *model, const struct ft_plan *plan,
