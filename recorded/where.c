@@ -6,8 +6,10 @@
  * engines do, are communication.
  */
 #include <stdlib.h>
+#include <strings.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "recorded/replay.h"
 
 /* What an instant counts as, the first first. */
@@ -20,6 +22,13 @@ struct turn {
 	bool begins;
 };
 
+/* A ring of context ranks sends and receives, too: that is no pipeline's wait for a neighbour. */
+static bool of_context(const struct ft_rec_collective *c)
+{
+	return strcasestr(c->about, "context") || !strcasecmp(c->about, "cp") ||
+	       text_ends_with(c->about, "_cp");
+}
+
 static enum kind kind_of(const struct ft_recording *r, const struct ft_rec_op *op)
 {
 	const struct ft_rec_collective *c;
@@ -31,7 +40,7 @@ static enum kind kind_of(const struct ft_recording *r, const struct ft_rec_op *o
 	if (op->rec_class != FT_REC_COLLECTIVE)
 		return COMPUTE;
 	c = ft_recording_collective(r, op);
-	return c && c->op == FT_SENDRECV ? BUBBLE : EXPOSED;
+	return c && c->op == FT_SENDRECV && !of_context(c) ? BUBBLE : EXPOSED;
 }
 
 /* At one moment begins come before ends: what follows at once leaves no gap. */
