@@ -14,9 +14,22 @@ static const struct {
 
 enum { SKELETONS = sizeof(skeletons) / sizeof(*skeletons) };
 
+/* "scenario, gpu, ..., prices" */
+static const char *all_of_them(char text[64])
+{
+	size_t n = 0;
+
+	text[0] = 0;
+	for (size_t i = 0; i < SKELETONS; i++)
+		n += (size_t)snprintf(text + n, 64 - n, "%s%s", i ? ", " : "",
+				      skeletons[i].kind);
+	return text;
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	const char **text = state->input;
+	char kinds[64];
 
 	switch (key) {
 	case ARGP_KEY_ARG:
@@ -26,15 +39,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			if (!strcmp(arg, skeletons[i].kind))
 				*text = skeletons[i].text;
 		if (!*text)
-			argp_error(
-				state,
-				"there is no skeleton of '%s'; there are scenario, gpu, "
-				"node, fabric, stack, prices",
-				arg);
+			argp_error(state, "there is no skeleton of '%s'; there are %s",
+				   arg, all_of_them(kinds));
 		return 0;
 	case ARGP_KEY_NO_ARGS:
-		argp_error(state,
-			   "say which: scenario, gpu, node, fabric, stack, prices");
+		argp_error(state, "say which: %s", all_of_them(kinds));
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;

@@ -3,11 +3,12 @@
  *
  * Begins and ends are sorted; between two of them the same operations run. Idle time is
  * of the cause of the operation that ends it. Copies to and from host memory and other GPUs, which copy
- * engines do, are communication.
+ * engines do, are communication. A rank that sends or receives waits for its neighbour in the pipeline,
+ * a bubble, unless its group is called one of context ranks: their ring is communication.
  */
 #include <stdlib.h>
-#include <strings.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/text.h"
 #include "recorded/replay.h"
@@ -22,7 +23,7 @@ struct turn {
 	bool begins;
 };
 
-/* A ring of context ranks sends and receives, too: that is no pipeline's wait for a neighbour. */
+/* By the group's name, as the program that was recorded gave it. */
 static bool of_context(const struct ft_rec_collective *c)
 {
 	return strcasestr(c->about, "context") || !strcasecmp(c->about, "cp") ||

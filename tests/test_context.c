@@ -166,32 +166,42 @@ static bool waits_for(const struct ft_op *op, int tail)
 	return false;
 }
 
-/* A context group of all ranks is FSDP's communicator, which runs one collective at a time; among
- * twice the ranks it has one of its own. */
+/* A context group of all ranks is FSDP's communicator, which runs one collective at a time; a
+ * smaller group has one of its own, be it of the same ranks as the shards'. */
 static void a_context_of_all_ranks_takes_turns_with_shards(void **state)
 {
+	static const struct {
+		const char *plan;
+		int ranks;
+		bool together;
+	} cases[] = {
+		{ PLAN("sharding: fsdp, parallel: {cp: 4}"), 4, true },
+		{ PLAN("sharding: fsdp, parallel: {cp: 4}"), 8, false },
+		{ PLAN("sharding: fsdp, parallel: {cp: 4, tp: 2}"), 8, false },
+		{ PLAN("sharding: hsdp, shard: 4, parallel: {cp: 4}"), 8, false },
+	};
+
 	(void)state;
-	for (int ranks = 4; ranks <= 8; ranks *= 2) {
+	for (size_t c = 0; c < sizeof(cases) / sizeof(*cases); c++) {
 		struct parts p;
 		int gathers = 0;
 
-		build(&p, DENSE, PLAN("sharding: fsdp, parallel: {cp: 4}"),
-		      "torch-2.11-eager", ranks);
+		build(&p, DENSE, cases[c].plan, "torch-2.11-eager", cases[c].ranks);
 		for (size_t i = 0; i < p.graph->n_segments; i++)
 			for (size_t k = 0; k < p.graph->segment[i].n_ops; k++) {
 				const struct ft_op *op = &p.graph->segment[i].op[k];
 				const char *name = p.graph->work[op->work].name;
 
 				if (!strcmp(name, "cp_all_gather"))
-					assert_true(
+					assert_int_equal(
 						waits_for(op,
-							  FT_TAIL + FT_STREAM_GATHER) ==
-						(ranks == 4));
+							  FT_TAIL + FT_STREAM_GATHER),
+						cases[c].together);
 				if (strcmp(name, "fsdp_gather") != 0)
 					continue;
 				gathers++;
-				assert_true(waits_for(op, FT_TAIL + FT_STREAM_CP) ==
-					    (ranks == 4));
+				assert_int_equal(waits_for(op, FT_TAIL + FT_STREAM_CP),
+						 cases[c].together);
 				assert_true(waits_for(op, FT_TAIL + FT_STREAM_REDUCE));
 			}
 		assert_true(gathers > 0);

@@ -95,40 +95,6 @@ static const struct {
 	{ "dispatcher", "", 1, offsetof(struct ft_stack, dispatcher_factor) },
 };
 
-static const char *const hosts[FT_HOSTS] = { "launch",
-					     "collective",
-					     "block_forward",
-					     "block_backward",
-					     "split_weight",
-					     "split_below",
-					     "piece",
-					     "shard_forward",
-					     "shard_backward",
-					     "shard_kept",
-					     "table",
-					     "table_fresh",
-					     "gradient_hook",
-					     "tensor_forward",
-					     "tensor_backward",
-					     "ends_forward",
-					     "ends_backward",
-					     "micro_batch",
-					     "pipeline",
-					     "optimizer",
-					     "optimizer_tensor",
-					     "shard_tensor",
-					     "step",
-					     "adapter",
-					     "tensor_op",
-					     "operation",
-					     "graph",
-					     "experts_forward",
-					     "experts_backward",
-					     "exchange",
-					     "expert",
-					     "sync",
-					     "inputs",
-					     "pair" };
 static const char *const splits[] = { "tp", "pp", "vpp", "cp", "ep", "etp" };
 static const char *const shardings[] = { "ddp", "zero1", "zero2", "fsdp", "hsdp" };
 static const char *const generations[] = { "hopper", "ampere", "blackwell" };
@@ -263,7 +229,8 @@ static void put_rates(FILE *out, const struct file *f)
 	put_block(out, f, "  ", "host", f->host_says);
 	fputs("    launch: 7 us\n", out);
 	for (int k = 1; k < FT_HOSTS; k++)
-		put_number(out, f, "    ", hosts[k], "us", f->host[k]);
+		put_number(out, f, "    ", ft_host_name((enum ft_host)k), "us",
+			   f->host[k]);
 	put_number(out, f, "    ", "crowding", "", f->crowding);
 	fputs("  gemm_by_generation:\n    hopper: 3\n", out);
 	for (int k = 1; k < GENERATIONS; k++)
@@ -346,10 +313,9 @@ static void check_rates(const struct drawn *d, const struct ft_stack *s)
 				     (const void *)((const char *)s + rates[k].at),
 				     f->rate[k], rates[k].times, block);
 	for (int k = 1; k < FT_HOSTS; k++) {
-		assert_string_equal(ft_host_name((enum ft_host)k), hosts[k]);
 		if ((f = WHOSE(d, host[k].value)))
-			check_number(d, hosts[k], &s->host_s[k], f->host[k], 1e-6,
-				     host);
+			check_number(d, ft_host_name((enum ft_host)k), &s->host_s[k],
+				     f->host[k], 1e-6, host);
 	}
 	if ((f = WHOSE(d, crowding.value)))
 		check_number(d, "crowding", &s->host_crowding_frac, f->crowding, 1,

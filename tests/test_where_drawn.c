@@ -13,7 +13,7 @@ static uint64_t seed = 89;
 static const struct kind {
 	const char *name;
 	enum ft_rec_class of;
-	enum { WORK, UPDATE, COLLECTIVE, TRANSFER } as;
+	enum { WORK, UPDATE, COLLECTIVE, TRANSFER, RING, SORTS } as;
 } kinds[] = {
 	{ "gemm_a", FT_REC_GEMM, WORK },
 	{ "gemm_b", FT_REC_GEMM, WORK },
@@ -23,6 +23,8 @@ static const struct kind {
 	{ "elementwise_u", FT_REC_OPTIMIZER, UPDATE },
 	{ "ncclDevKernel_AllReduce", FT_REC_COLLECTIVE, COLLECTIVE },
 	{ "ncclDevKernel_SendRecv", FT_REC_COLLECTIVE, TRANSFER },
+	{ "ncclDevKernel_SendRecv_Ring", FT_REC_COLLECTIVE,
+	  RING }, /* of context ranks */
 };
 
 enum { KINDS = sizeof(kinds) / sizeof(*kinds) };
@@ -68,11 +70,13 @@ static void put_op(struct made *m, const struct op *o, int i)
 	    "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"%s\",\"pid\":0,\"tid\":%d,\"ts\":"
 	    "%d,\"dur\":%d,\"args\":{\"stream\":%d,\"correlation\":%d",
 	    o->kind->name, 7 + o->stream, o->at, o->us, 7 + o->stream, i);
-	if (o->kind->as == COLLECTIVE || o->kind->as == TRANSFER)
+	if (o->kind->as >= COLLECTIVE)
 		add(m,
 		    ",\"Collective name\":\"%s\",\"In msg nelems\":9,\"Out msg nelems\":9,"
-		    "\"Group size\":2,\"dtype\":\"Float\"",
-		    o->kind->as == TRANSFER ? "send" : "allreduce");
+		    "\"Group size\":2,\"dtype\":\"Float\",\"Process Group "
+		    "Description\":\"%s\"",
+		    o->kind->as == COLLECTIVE ? "allreduce" : "send",
+		    o->kind->as == RING ? "mesh_cp" : "mesh_pp");
 	add(m, "}},\n");
 }
 
@@ -109,7 +113,8 @@ static void same(const char *what, double is_s, double want_us)
 		fail_msg("%s: %.9g us, counted %.9g", what, is_s * 1e6, want_us);
 }
 
-/* The first of these that runs takes a microsecond: update, other work, collective, transfer. */
+/* The first of these that runs takes a microsecond: update, other work, a collective or a context
+ * ring, transfer. */
 static void check_instants(const struct drawn *d, const struct ft_rec_where *w,
 			   int from, int to)
 {
@@ -118,22 +123,23 @@ static void check_instants(const struct drawn *d, const struct ft_rec_where *w,
 	double idle_s = 0;
 
 	for (int us = from; us < to; us++) {
-		bool now[4] = { false };
+		bool now[SORTS] = { false };
 
 		for (int i = 0; i < d->n; i++)
 			now[d->op[i].kind->as] |= runs(&d->op[i], us);
-		any += now[COLLECTIVE] || now[TRANSFER];
+		any += now[COLLECTIVE] || now[TRANSFER] || now[RING];
 		if (now[UPDATE])
 			update++;
 		else if (now[WORK])
 			work++;
-		else if (now[COLLECTIVE])
+		else if (now[COLLECTIVE] || now[RING])
 			exposed++;
 		else if (now[TRANSFER])
 			bubble++;
 		else
 			idle++;
-		if (now[UPDATE] || now[WORK] || now[COLLECTIVE] || now[TRANSFER])
+		if (now[UPDATE] || now[WORK] || now[COLLECTIVE] || now[TRANSFER] ||
+		    now[RING])
 			last = us + 1;
 	}
 	for (int c = 0; c < FT_REC_CAUSES; c++)

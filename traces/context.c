@@ -216,7 +216,8 @@ static void pass_gradients_on(struct builder *b, const struct layer_sizes *s)
  * Partial results are merged in fp32, and gradients are summed, joined for an exchange and cut
  * again. Bytes as a copy moves them, by kernels in recordings of 8,192 to 32,768 tokens on two
  * H100: a number of the output forward, of queries, keys and values backward. Eager ones are some
- * sixteen kernels a block.
+ * sixteen kernels a block. Only two context ranks were recorded: that each block beyond the second
+ * moves as much as the second is assumed.
  */
 static void merge_blocks(struct builder *b, const struct layer_sizes *s, bool backward)
 {

@@ -269,15 +269,16 @@ bool on_copy_engine(const struct builder *b, enum ft_collective op)
 }
 
 /* One communicator runs its collectives in the order of their launches, one at a time, on whatever
- * streams they are: 23 recordings of FSDP on 2 to 8 GPUs have no microsecond of two of them. A
- * context group of the same ranks is the same communicator (recordings of two contexts). */
+ * streams they are: 23 recordings of FSDP on 2 to 8 GPUs have no microsecond of two of them. PyTorch
+ * has one communicator for all groups of all ranks of the job, and one for each smaller group
+ * (h100-two-7b8L-cp2-*: both groups are its default one). */
 static void take_turns(const struct builder *b, struct ft_op *o, enum ft_stream stream,
 		       enum ft_group group)
 {
 	static const enum ft_stream on[] = { FT_STREAM_GATHER, FT_STREAM_REDUCE,
 					     FT_STREAM_CP };
-	bool context = b->plan->cp > 1 && b->g->group[FT_GROUP_CP].size ==
-						  b->g->group[FT_GROUP_SHARD].size;
+	bool context = b->plan->cp > 1 && b->plan->cp == b->plan->ranks &&
+		       b->plan->shard == b->plan->ranks;
 
 	if (!b->rules->collectives_in_turn || !is_fsdp(b->plan) ||
 	    (group != FT_GROUP_SHARD && !(group == FT_GROUP_CP && context)))

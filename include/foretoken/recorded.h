@@ -334,9 +334,9 @@ enum ft_retimed_by ft_retime(struct ft_retiming *retiming, const struct ft_recor
 /* ---- where a step's time went ------------------------------------------------------------ */
 
 /* Of one rank. Every instant counts once, the first that applies: an optimizer's kernel
- * runs, another kernel or copy, a collective (exposed; send and receive: bubble), or
- * nothing: then by what the next operation waited for. The first four and idle add up
- * to the step. */
+ * runs, another kernel or copy, a collective (exposed; send and receive: bubble, but not
+ * among context ranks), or nothing: then by what the next operation waited for. The first
+ * four and idle add up to the step. */
 struct ft_rec_where {
 	double step_s;
 	double optimizer_s, compute_s, exposed_s, bubble_s;
@@ -344,7 +344,7 @@ struct ft_rec_where {
 	double tail_s;			/* idle after the last operation */
 	double collective_s;		/* some collective runs, hidden or not */
 	double class_s[FT_REC_CLASSES]; /* durations, added up; */
-	double sendrecv_s;		/* of collectives' those of send and receive */
+	double sendrecv_s;		/* of collectives' what may be a bubble */
 	int64_t class_n[FT_REC_CLASSES];
 	int64_t launches;      /* calls, of ft_replay_calls; 0 without */
 	double call_s, sync_s; /* likewise: in launches; in synchronisations */

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """calibrate/probes/torch/context_steps.py - training steps of PyTorch under context parallelism: every rank holds its
-chunks of one sequence, and FSDP2 shards the weights over the same ranks through a communicator of its own
-(torch.distributed.tensor.experimental, as torchtitan runs it).  Optional: needs torch and two GPUs or more.
+chunks of one sequence, and FSDP2 shards the weights over the same ranks (torch.distributed.tensor.experimental, as
+torchtitan runs it). Both groups are of all ranks, for which PyTorch has one communicator.  Optional: needs torch and two GPUs or more.
 
   torchrun --nproc-per-node 2 calibrate/probes/torch/context_steps.py CONFIGS.json OUT.jsonl [SECONDS]
 
