@@ -63,11 +63,17 @@ SHTESTS  := $(wildcard tests/test_*.sh)
 ifdef SAN
 SHTESTS  := $(patsubst %,tests/%.sh,$(shell sed -n 's/^\(test_[a-z_]*\) .*/\1/p' tests/sanitized.txt))
 endif
-# two groups of tests of which one runs at a time: those that run make in this folder, and
-# those that start many programs at once
-RUN_MAKE   := install,packages,calibrate,tutorial
-START_MANY := serve,serve_clients,sweep,mpi
-SHELL_RULES := --rules 'seq=tests/test_{$(RUN_MAKE)}.sh' --rules 'seq=tests/test_{$(START_MANY)}.sh' --rules 'par=**'
+# Two groups of tests of which one runs at a time: those that run make in this folder, and
+# those that start many programs at once. prove starts tests in the order of its rules, if each has one: these
+# groups, as they end last, then the longest, then the rest.
+RUN_MAKE   := calibrate packages tutorial install
+START_MANY := serve_clients serve mpi sweep
+LONGEST    := trace replayed plan trace_stages goal probe_gpu decide evidence
+empty      :=
+space      := $(empty) $(empty)
+one_by_one  = --rules 'seq=tests/test_{$(subst $(space),$(comma),$(strip $1))}.sh'
+SHELL_RULES = $(call one_by_one,$(RUN_MAKE)) $(call one_by_one,$(START_MANY)) \
+	$(foreach t,$(LONGEST) $(filter-out $(RUN_MAKE) $(START_MANY) $(LONGEST),$(SHTESTS:tests/test_%.sh=%)),--rules 'seq=tests/test_$t.sh')
 CORES    := $(shell nproc)
 # two of them mostly wait: for time to pass, for a browser, for a client
 SHELL_JOBS := $(shell expr $(CORES) + 2)

@@ -52,7 +52,7 @@ static const struct {
 } relation[RELATIONS] = {
 	[PORT_TWICE] = { "links inside a domain twice as fast", 0, 0 },
 	/* what ends sooner lets another begin beside products that ran alone */
-	[NIC_TWICE] = { "NICs and ports twice as fast", 3, 1.03 },
+	[NIC_TWICE] = { "NICs and ports twice as fast", 5, 1.03 },
 	[LATENCY_HALF] = { "fabric latencies halved", 1, 1.02 },
 	[UPLINKS_WHOLE] = { "no uplink failed, against a fifth", 0, 0 },
 	[UPLINKS_TWICE] = { "twice the uplinks", 0, 0 },
