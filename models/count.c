@@ -18,17 +18,6 @@ int64_t ft_model_vocab(const struct ft_model *model, int64_t tp)
 	return (model->vocab_size + multiple - 1) / multiple * multiple;
 }
 
-/* A gated delta rule (arXiv 2412.06464): q and k, v and its gate, two numbers for each
- * value head; and the output. */
-static double linear_matrices(const struct ft_model *model, const struct ft_layer *l)
-{
-	double k = (double)(l->linear_key_heads * l->linear_key_dim);
-	double v = (double)(l->linear_heads * l->linear_value_dim);
-
-	return (double)model->hidden_size *
-	       (2 * k + 2 * v + 2 * (double)l->linear_heads + v);
-}
-
 /* Channels of the convolution over q, k and v. */
 static double linear_channels(const struct ft_layer *l)
 {
@@ -36,24 +25,17 @@ static double linear_channels(const struct ft_layer *l)
 			l->linear_heads * l->linear_value_dim);
 }
 
-/* The matrices of attention. Latent attention (DeepSeek-V2, arXiv 2405.04434,
- * 2.1): q through a low rank, k and v from another and a shared rope key. */
-static double attention_matrices(const struct ft_model *model, int64_t i)
+/* Of one part of a layer; of routed experts one of each matrix. */
+static double matrices(const struct ft_model *model, int64_t i, enum ft_matrix_of of)
 {
-	const struct ft_layer *l = at(model, i);
-	double h = (double)model->hidden_size, heads = (double)l->heads;
-	double qk = (double)l->qk_head_dim, v = (double)l->v_head_dim;
-	double rope = (double)l->qk_rope_head_dim;
-	double kv = (double)l->kv_lora_rank, q = (double)l->q_lora_rank;
-	double out = heads * v * h;
+	struct ft_matrix matrix[FT_LAYER_MATRICES];
+	size_t n = ft_layer_matrices(model, i, matrix);
+	double sum = 0;
 
-	if (l->linear_heads)
-		return linear_matrices(model, l);
-	if (!l->kv_lora_rank)
-		return (model->gated_output ? 2 : 1) * h * heads * qk +
-		       h * (double)l->kv_heads * (qk + v) + out;
-	return (l->q_lora_rank ? h * q + q * heads * qk : h * heads * qk) +
-	       h * (kv + rope) + kv * heads * (qk - rope + v) + out;
+	for (size_t j = 0; j < n; j++)
+		if (matrix[j].of == of)
+			sum += (double)matrix[j].outputs * (double)matrix[j].inputs;
+	return sum;
 }
 
 /* What else attention has: biases, sinks; the taps of a convolution and two numbers
@@ -74,13 +56,6 @@ static double attention_biases(const struct ft_model *model, int64_t i)
 	       (model->out_bias ? (double)model->hidden_size : 0);
 }
 
-/* Matrices of an MLP of this width: up, down, and the gate if there is one. */
-static double mlp_matrices(const struct ft_model *model, int64_t width)
-{
-	return (model->activation == FT_SWIGLU ? 3 : 2) * (double)model->hidden_size *
-	       (double)width;
-}
-
 static double mlp_biases(const struct ft_model *model, int64_t width)
 {
 	double up = (model->activation == FT_SWIGLU ? 2 : 1) * (double)width;
@@ -88,29 +63,19 @@ static double mlp_biases(const struct ft_model *model, int64_t width)
 	return model->mlp_bias && width ? up + (double)model->hidden_size : 0;
 }
 
-/* With the gate of the shared expert, a row of its own. */
-static double router_matrix(const struct ft_model *model, int64_t i)
-{
-	const struct ft_layer *l = at(model, i);
-	int64_t gate = model->shared_gate && l->shared_intermediate;
-
-	return (double)model->hidden_size * (double)(l->experts + gate);
-}
-
 double ft_layer_attention_parameters(const struct ft_model *model, int64_t i)
 {
-	return attention_matrices(model, i) + attention_biases(model, i);
+	return matrices(model, i, FT_OF_ATTENTION) + attention_biases(model, i);
 }
 
 double ft_layer_dense_parameters(const struct ft_model *model, int64_t i)
 {
 	const struct ft_layer *l = at(model, i);
 
-	return mlp_matrices(model, l->intermediate) +
-	       mlp_biases(model, l->intermediate) +
-	       mlp_matrices(model, l->shared_intermediate) +
-	       mlp_biases(model, l->shared_intermediate) + router_matrix(model, i) +
-	       model->activation_numbers +
+	return matrices(model, i, FT_OF_MLP) + mlp_biases(model, l->intermediate) +
+	       matrices(model, i, FT_OF_SHARED) +
+	       mlp_biases(model, l->shared_intermediate) +
+	       matrices(model, i, FT_OF_ROUTER) + model->activation_numbers +
 	       (model->router_bias ? (double)l->experts : 0);
 }
 
@@ -118,7 +83,7 @@ double ft_layer_expert_parameters(const struct ft_model *model, int64_t i)
 {
 	const struct ft_layer *l = at(model, i);
 
-	return (double)l->experts * (mlp_matrices(model, l->expert_intermediate) +
+	return (double)l->experts * (matrices(model, i, FT_OF_EXPERTS) +
 				     mlp_biases(model, l->expert_intermediate));
 }
 
@@ -155,7 +120,8 @@ static double never_split(const struct ft_model *model, int64_t i)
 	double latents =
 		(double)(l->q_lora_rank + l->kv_lora_rank + l->qk_rope_head_dim);
 
-	return router_matrix(model, i) + (model->router_bias ? (double)l->experts : 0) +
+	return matrices(model, i, FT_OF_ROUTER) +
+	       (model->router_bias ? (double)l->experts : 0) +
 	       (l->kv_lora_rank ? (double)model->hidden_size * latents : 0);
 }
 
@@ -268,11 +234,9 @@ static double layer_matrices(const struct ft_model *model, int64_t i)
 {
 	const struct ft_layer *l = at(model, i);
 
-	return attention_matrices(model, i) + router_matrix(model, i) +
-	       mlp_matrices(model, l->intermediate) +
-	       mlp_matrices(model, l->shared_intermediate) +
-	       (double)l->experts_per_token *
-		       mlp_matrices(model, l->expert_intermediate);
+	return matrices(model, i, FT_OF_ATTENTION) + matrices(model, i, FT_OF_ROUTER) +
+	       matrices(model, i, FT_OF_MLP) + matrices(model, i, FT_OF_SHARED) +
+	       (double)l->experts_per_token * matrices(model, i, FT_OF_EXPERTS);
 }
 
 double ft_model_product_parameters(const struct ft_model *model, int64_t tp)

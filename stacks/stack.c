@@ -42,6 +42,8 @@ static const char *const hosts[FT_HOSTS] = {
 	"step",
 	"adapter",
 	"tensor_op",
+	"matrix",
+	"redistribute",
 	"operation",
 	"graph",
 	"experts_forward",

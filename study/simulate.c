@@ -107,9 +107,12 @@ double checkpoint_bytes(const struct ft_scenario *s)
 	const struct ft_plan *p = s->plan;
 	double trained = p->lora.rank ? ft_model_lora_parameters(s->model, &p->lora) :
 					ft_model_parameters(s->model);
-	double states = p->optimizer == FT_MUON ? 1 : 2;
+	double width = p->master_weights ? 4 : 2;
+	double once = p->optimizer != FT_MUON ? 0 :
+		      p->lora.rank	      ? trained :
+						ft_model_matrix_parameters(s->model);
 
-	return trained * (p->master_weights ? 2 + 4 + 4 * states : 2 + 2 * states);
+	return trained * (p->master_weights ? 2 + 4 : 2) + width * (2 * trained - once);
 }
 
 /* What is predicted: another plan of it has the same error, another GPU or stack its own. */

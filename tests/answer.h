@@ -67,7 +67,7 @@ static inline struct answer answer_of(struct ft_shelf *shelf, const struct node 
 		a.refused = true;
 	}
 	if (a.refused)
-		snprintf(a.why, sizeof(a.why), "%s", err.text);
+		snprintf(a.why, sizeof(a.why), "%.1023s", err.text);
 	ft_scenario_free(s);
 	return a;
 }

@@ -30,7 +30,11 @@ struct drawn {
 
 static struct held any_held(void)
 {
-	struct held h = { (double)below(1 << 20), (double)below(1 << 20), 0, 0, 4, 0 };
+	struct held h = { .dense = (double)below(1 << 20),
+			  .experts = (double)below(1 << 20),
+			  .tensors = 4 };
+
+	h.matrices = h.dense / (double)(1 + below(3));
 
 	if (!below(3)) {
 		h.frozen = (double)below(1 << 20);
@@ -125,12 +129,20 @@ static double stand_ins(const struct drawn *d)
 	return 2 * most;
 }
 
+/* Two numbers each, of Muon's matrices one. */
+static double moments_of(const struct drawn *d)
+{
+	const struct held *h = &d->stage;
+
+	return d->plan.optimizer == FT_MUON ? 2 * h->dense - h->matrices + h->experts :
+					      2 * (h->dense + h->experts);
+}
+
 static void mixed(const struct drawn *d, double want[FT_MEMORIES])
 {
 	const struct ft_plan *p = &d->plan;
 	double ranks = (double)p->shard, width = p->gradient_dtype == FT_FP32 ? 4 : 2;
 	double all = d->stage.dense + d->stage.experts;
-	double moments = p->optimizer == FT_MUON ? 1 : 2;
 	double copies = narrow_copies(&d->b) * format_bytes(p->precision);
 	double each = p->precision == FT_BF16 || p->precision == FT_FP16 ? 2 :
 		      d->rules.narrow_parameters			 ? copies :
@@ -149,7 +161,7 @@ static void mixed(const struct drawn *d, double want[FT_MEMORIES])
 				  of_experts * d->stage.experts + 2 * d->ends.dense +
 				  d->stage.frozen + d->stage.frozen_experts;
 	want[FT_MEMORY_OPTIMIZER] =
-		(p->master_weights ? 4 + 4 * moments : 2 * moments) * all /
+		(p->master_weights ? 4 * all + 4 * moments_of(d) : 2 * moments_of(d)) /
 		(p->sharding == FT_DDP ? 1 : ranks);
 }
 
@@ -165,7 +177,7 @@ static void autocast(const struct drawn *d, double want[FT_MEMORIES])
 	    p->precision == FT_BF16)
 		want[FT_MEMORY_GRADIENTS] += 2 * all;
 	want[FT_MEMORY_WEIGHTS] = 4 * all + d->stage.frozen + d->stage.frozen_experts;
-	want[FT_MEMORY_OPTIMIZER] = (p->optimizer == FT_MUON ? 4 : 8) * all;
+	want[FT_MEMORY_OPTIMIZER] = 4 * moments_of(d);
 	want[FT_MEMORY_OTHER] = (p->dp == 1 ? 2 : p->micro_batches == 1 ? 6 : 10) * all;
 }
 
@@ -179,7 +191,7 @@ static void sharded(const struct drawn *d, double want[FT_MEMORIES])
 		width * mine +
 		(d->stage.frozen + d->stage.frozen_experts) / (double)p->shard +
 		(keeps(d) ? whole_of(&d->stage) : 0);
-	want[FT_MEMORY_OPTIMIZER] = width * mine * (p->optimizer == FT_MUON ? 1 : 2);
+	want[FT_MEMORY_OPTIMIZER] = width * moments_of(d) / (double)p->shard;
 }
 
 static void same(const double *is, const double *want)

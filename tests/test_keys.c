@@ -21,6 +21,8 @@ static const struct key_exempt exempt[] = {
 	{ "stack", "rates.host.inputs", "of layout.asks_inputs: test_transformers.c" },
 	{ "stack", "rates.host.split_weight",
 	  "of layout.autograd_split: test_schedule_parts.c" },
+	{ "stack", "rates.host.matrix", "of Muon: test_muon.c" },
+	{ "stack", "rates.host.redistribute", "likewise" },
 	{ "stack", "rates.host.split_below",
 	  "of layout.autograd_split: test_schedule_parts.c" },
 	{ "stack", "ccl", "in a node many libraries agree: test_ccl.c, test_tuner.c" },

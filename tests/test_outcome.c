@@ -310,7 +310,8 @@ static void what_dollars_depend_on_is_the_answer(const struct step *t)
 	double weights = p->lora.rank ?
 				 ft_model_lora_parameters(t->s->model, &p->lora) :
 				 ft_model_parameters(t->s->model);
-	bool muon = p->optimizer == FT_MUON;
+	double moments = 2,
+	       once = p->lora.rank ? weights : ft_model_matrix_parameters(t->s->model);
 
 	assert_true(side.throughput.tokens_per_s == t->o->tokens_per_s);
 	assert_true(side.throughput.low == t->o->tokens_low_per_s);
@@ -319,11 +320,10 @@ static void what_dollars_depend_on_is_the_answer(const struct step *t)
 	assert_true(side.throughput.memory_frac == run->gpu_memory_frac);
 	assert_true(side.throughput.waiting_frac == run->gpu_waiting_frac);
 	assert_true(side.throughput.bubble_frac == run->gpu_bubble_frac);
+	if (p->optimizer == FT_MUON)
+		moments -= once / weights;
 	near_frac(side.throughput.checkpoint_bytes / weights,
-		  p->master_weights ? muon ? 10 : 14 :
-		  muon		    ? 4 :
-				      6,
-		  1e-12);
+		  p->master_weights ? 6 + 4 * moments : 2 + 2 * moments, 1e-12);
 	assert_int_equal(side.cannot_run, !t->o->fits);
 }
 

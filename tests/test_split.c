@@ -241,22 +241,6 @@ static void buckets_hold_layers_of_both_kinds(void **state)
 		}
 }
 
-/* An expert's matrices are narrower than the hidden state: Muon's n is their width. */
-static void muon_takes_the_smaller_side_of_experts(void **state)
-{
-	struct parts p;
-	double dense, experts;
-
-	(void)state;
-	build(&p, "{name: qwen3-30b-a3b, num_hidden_layers: 2}",
-	      PLAN("sharding: ddp, optimizer: muon"), "megatron-core", 8);
-	experts = 2 * ft_layer_expert_parameters(p.model, 0);
-	dense = ft_model_parameters(p.model) - experts;
-	near_frac(sum_of(p.graph, "newton_schulz").flop,
-		  20 * (2048 * dense + 768 * experts), 1e-3);
-	drop(&p);
-}
-
 /* What a forward of a layer leaves in memory. */
 static double kept_of(const struct ft_graph *g)
 {
@@ -311,7 +295,6 @@ int main(void)
 		cmocka_unit_test(what_is_not_split_is_held_whole),
 		cmocka_unit_test(hsdp_keeps_as_many_copies_of_experts_as_of_the_rest),
 		cmocka_unit_test(buckets_hold_layers_of_both_kinds),
-		cmocka_unit_test(muon_takes_the_smaller_side_of_experts),
 		cmocka_unit_test(norms_behind_the_halves_keep_their_inputs),
 	};
 

@@ -4,6 +4,7 @@
 
 #include "base/limits.h"
 #include "traces/memory.h"
+#include "traces/muon.h"
 #include "traces/offload.h"
 #include "traces/sharding.h"
 #include "traces/stage.h"
@@ -246,6 +247,7 @@ void stage_finish(struct stage *st)
 	segment_slot(st, (struct ft_slot){ .kind = FT_SLOT_UPDATE });
 	if (reduces_last(b) || reduces_at_once(b))
 		segment_reduce(st);
+	muon_updates(st);
 	if (!segment_fresh(st,
 			   (struct segment_key){ ROLE_OPTIMIZER, st->number, 0, 0,
 						 PART_WHOLE },

@@ -32,6 +32,7 @@ enum variant {
 /* What a rank holds. */
 struct held {
 	double dense, experts; /* parameters that are trained, before sharding */
+	double matrices;       /* of dense, those in matrices of layers: Muon's */
 	double frozen, frozen_experts; /* bytes of weights that are not */
 	int64_t tensors;	       /* that trained parameters are kept in, */
 	int64_t frozen_tensors;	       /* and frozen ones */
@@ -185,10 +186,10 @@ double head_logits(const struct builder *b);
 void outputs_forward(struct builder *b);
 void outputs_backward(struct builder *b);
 
-/* parameters.c */
+/* parameters.c: of trained parameters, a rank's share where they are sharded; what an optimizer keeps */
 void held_add(struct held *sum, struct held more);
-/* Of trained parameters, a rank's share where they are sharded. */
 double held_share(const struct builder *b, struct held of);
+double held_moments(const struct builder *b, struct held of, bool shared);
 struct held layer_weights(const struct builder *b, int64_t layer); /* all, as trained */
 struct held layer_held(const struct builder *b, int64_t layer);
 struct held ends_held(const struct builder *b, bool first, bool last);

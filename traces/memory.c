@@ -89,8 +89,8 @@ void base_bytes(const struct builder *b, struct held stage, struct held ends,
 	double all = stage.dense + stage.experts, width = gradient_width(b);
 	double shared = held_share(b, stage);
 	double frozen = stage.frozen + stage.frozen_experts;
-	double moments = p->optimizer == FT_MUON ? 1 : 2;
-	double optimizer = p->master_weights ? 4 + 4 * moments : 2 * moments;
+	bool divided = p->sharding != FT_DDP;
+	double moments = held_moments(b, stage, divided);
 
 	memset(bytes, 0, FT_MEMORIES * sizeof(*bytes));
 	if (is_fsdp(p)) {
@@ -98,8 +98,7 @@ void base_bytes(const struct builder *b, struct held stage, struct held ends,
 			(p->master_weights ? 4 : 2) * shared +
 			stage.frozen / (double)p->shard +
 			stage.frozen_experts / (double)ft_plan_expert_shard(p);
-		bytes[FT_MEMORY_OPTIMIZER] =
-			(p->master_weights ? 4 : 2) * moments * shared;
+		bytes[FT_MEMORY_OPTIMIZER] = (p->master_weights ? 4 : 2) * moments;
 		if (keeps_units(b))
 			bytes[FT_MEMORY_WEIGHTS] += whole_bytes(stage);
 		return; /* gradients come and go with the units */
@@ -110,7 +109,7 @@ void base_bytes(const struct builder *b, struct held stage, struct held ends,
 			(has_two_gradients(b) ? 2 * all : 0);
 	if (b->autocast) {
 		bytes[FT_MEMORY_WEIGHTS] = 4 * all + frozen;
-		bytes[FT_MEMORY_OPTIMIZER] = 4 * moments * all;
+		bytes[FT_MEMORY_OPTIMIZER] = 4 * held_moments(b, stage, false);
 		bytes[FT_MEMORY_OTHER] =
 			2 * all + (p->dp > 1 ? bucket_copies(p) * 4 * all : 0);
 		return;
@@ -120,7 +119,9 @@ void base_bytes(const struct builder *b, struct held stage, struct held ends,
 	bytes[FT_MEMORY_WEIGHTS] =
 		weight_bytes(b) * (stage.dense - ends.dense) + 2 * ends.dense +
 		(experts_narrow(b) ? weight_bytes(b) : 2) * stage.experts + frozen;
-	bytes[FT_MEMORY_OPTIMIZER] = optimizer * (p->sharding == FT_DDP ? all : shared);
+	bytes[FT_MEMORY_OPTIMIZER] =
+		p->master_weights ? 4 * (divided ? shared : all) + 4 * moments :
+				    2 * moments;
 }
 
 static void take(struct builder *b, enum ft_memory category, double net, double peak)

@@ -1,6 +1,9 @@
 /* traces/parameters.c - how many parameters a rank holds before sharding */
+#include <math.h>
+
 #include "traces/block.h"
 #include "traces/casts.h"
+#include "traces/muon.h"
 
 /* Two matrices for each adapter. */
 static int64_t adapter_tensors(const struct ft_lora *lora)
@@ -64,6 +67,7 @@ struct held layer_weights(const struct builder *b, int64_t layer)
 		.tensors = weight_tensors(b, layer),
 	};
 
+	held.matrices = fmin(held.dense, matrix_parameters(b, layer));
 	return held;
 }
 
@@ -71,10 +75,20 @@ void held_add(struct held *sum, struct held more)
 {
 	sum->dense += more.dense;
 	sum->experts += more.experts;
+	sum->matrices += more.matrices;
 	sum->frozen += more.frozen;
 	sum->frozen_experts += more.frozen_experts;
 	sum->tensors += more.tensors;
 	sum->frozen_tensors += more.frozen_tensors;
+}
+
+double held_moments(const struct builder *b, struct held of, bool shared)
+{
+	struct held once = { .dense = of.matrices, .experts = of.experts };
+	double all = shared ? held_share(b, of) : of.dense + of.experts;
+	double matrices = shared ? held_share(b, once) : once.dense + once.experts;
+
+	return 2 * all - (b->plan->optimizer == FT_MUON ? matrices : 0);
 }
 
 double held_share(const struct builder *b, struct held of)
@@ -87,12 +101,13 @@ struct held layer_held(const struct builder *b, int64_t layer)
 {
 	const struct ft_lora *lora = &b->plan->lora;
 	struct held all = layer_weights(b, layer);
-	double width = stored_width(lora->frozen);
+	double width = stored_width(lora->frozen), trained;
 
 	if (!lora->rank)
 		return all;
-	return (struct held){ .dense = ft_layer_lora_parameters(b->model, lora, layer) /
-				       (double)b->plan->tp,
+	trained = ft_layer_lora_parameters(b->model, lora, layer) / (double)b->plan->tp;
+	return (struct held){ .dense = trained,
+			      .matrices = trained,
 			      .frozen = width * all.dense,
 			      .frozen_experts = width * all.experts,
 			      .tensors = layer_tensors(b, layer),

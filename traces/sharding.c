@@ -352,17 +352,14 @@ void cast_weights(struct builder *b, struct held unit)
 }
 
 /* What an Adam update moves per parameter: fp32 weight, gradient, two moments read,
- * three written: 28; a 16-bit copy of the weight adds 2; all in 16 bit: 14. Muon has one
- * moment, not two. */
+ * three written: 28; a 16-bit copy of the weight adds 2; all in 16 bit: 14. */
 static double update_bytes(const struct builder *b)
 {
-	bool muon = b->plan->optimizer == FT_MUON;
-
 	if (b->rules->optimizer_bytes > 0)
 		return b->rules->optimizer_bytes;
 	if (!b->plan->master_weights)
-		return 14 - (muon ? 4 : 0);
-	return (is_fsdp(b->plan) || b->autocast ? 28 : 30) - (muon ? 8 : 0);
+		return 14;
+	return is_fsdp(b->plan) || b->autocast ? 28 : 30;
 }
 
 /* In bf16 throughout a thread loads half as many bytes at a time. */
@@ -375,37 +372,16 @@ static const char *update_kernel(const struct builder *b)
 	return narrow ? "adamw_bf16" : "adamw";
 }
 
-/*
- * Muon makes each matrix orthogonal by five Newton-Schulz steps. For n x m, n the
- * smaller, a step is X X' (2 n n m), its square (2 n n n) and a product with X (2 n n m):
- * about 4 n n m, so two products of the matrix with n x n.
- * Source: the method's definition (Jordan et al., 2024). Each rank does its share. n: taken as
- * hidden_size, or an expert's width where that is less.
- */
-static void orthogonalize(struct builder *b, double parameters, int64_t n)
+/* What Muon does not update. */
+static double by_adam(const struct builder *b, struct held stage)
 {
-	for (int i = 0; i < 10 && b->plan->optimizer == FT_MUON; i++)
-		put_product(b, &(struct ft_work){ .kind = FT_GEMM,
-						  .name = "newton_schulz",
-						  .dtype = FT_BF16,
-						  .gemm.m = (int64_t)parameters / n,
-						  .gemm.n = n,
-						  .gemm.k = n,
-						  .gemm.groups = 1 });
+	struct held matrices = { .dense = stage.matrices, .experts = stage.experts };
+
+	return held_share(b, stage) -
+	       (b->plan->optimizer == FT_MUON ? held_share(b, matrices) : 0);
 }
 
-/* The smaller side of an expert's matrices. */
-static int64_t expert_side(const struct ft_model *m)
-{
-	int64_t n = m->hidden_size;
-
-	for (int64_t l = 0; l < m->n_layers; l++)
-		if (m->layer[l].experts && m->layer[l].expert_intermediate < n)
-			n = m->layer[l].expert_intermediate;
-	return n;
-}
-
-static void mark_optimizer(struct builder *b, size_t from)
+void mark_optimizer(struct builder *b, size_t from)
 {
 	for (size_t i = from; i < b->seg->n_ops; i++)
 		if (b->seg->op[i].stream == FT_STREAM_COMPUTE)
@@ -472,11 +448,7 @@ void optimizer_ops(struct builder *b, struct held stage, double tied)
 				   FT_GROUP_DP, 8))
 			need(b, FT_STREAM_REDUCE);
 	}
-	orthogonalize(b, held_share(b, (struct held){ .dense = stage.dense }),
-		      b->model->hidden_size);
-	orthogonalize(b, held_share(b, (struct held){ .experts = stage.experts }),
-		      expert_side(b->model));
-	put_memory(b, "adam", update_kernel(b), update_bytes(b) * local,
+	put_memory(b, "adam", update_kernel(b), update_bytes(b) * by_adam(b, stage),
 		   (int)b->rules->optimizer_kernels);
 	if (is_narrow(b) && !casts_gathered(b))
 		put_memory(b, "cast_weights", "cast",

@@ -27,6 +27,7 @@ void accumulate_gradients(struct builder *b, struct held unit, bool first);
 void cast_weights(struct builder *b, struct held unit);
 /* Of a pipeline: the last stage's outputs joined, a stage's gradients divided by the micro-batches. */
 void pipeline_end(struct builder *b, struct held stage, bool last);
+void mark_optimizer(struct builder *b, size_t from); /* what was put since then */
 void optimizer_ops(struct builder *b, struct held stage, double tied);
 
 /* buckets.c */

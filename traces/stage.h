@@ -22,6 +22,7 @@ enum role {
 	ROLE_WALKS,
 	ROLE_ROOT_BACK,
 	ROLE_REDUCE,
+	ROLE_MATRIX, /* kind: the layer's, times FT_LAYER_MATRICES, and the matrix */
 	ROLE_OPTIMIZER,
 };
 

@@ -132,6 +132,28 @@ int64_t ft_model_vocab(const struct ft_model *model, int64_t tp);
 double ft_layer_pairs(const struct ft_layer *layer, int64_t sequence, int64_t window,
 		      bool causal);
 
+/* The matrices of a layer, each of so many outputs times inputs, and how tensor ranks divide it. */
+enum ft_matrix_of {
+	FT_OF_ATTENTION,
+	FT_OF_MLP,
+	FT_OF_SHARED,
+	FT_OF_EXPERTS,
+	FT_OF_ROUTER
+};
+enum ft_matrix_split { FT_SPLIT_NOT, FT_SPLIT_OUTPUTS, FT_SPLIT_INPUTS };
+struct ft_matrix {
+	enum ft_matrix_of of;
+	enum ft_matrix_split split;
+	int64_t outputs, inputs;
+	int64_t count; /* so many alike: of routed experts one each */
+};
+enum { FT_LAYER_MATRICES = 16 };
+
+/* Writes them and returns how many kinds there are. Queries come first, then keys and values. */
+size_t ft_layer_matrices(const struct ft_model *model, int64_t i,
+			 struct ft_matrix matrix[FT_LAYER_MATRICES]);
+double ft_model_matrix_parameters(const struct ft_model *model); /* of all layers */
+
 /* Parameter counts. Embedding and head rows are counted padded for tp. */
 double ft_layer_attention_parameters(const struct ft_model *model, int64_t i);
 double ft_layer_dense_parameters(const struct ft_model *model, int64_t i);

@@ -49,8 +49,10 @@ enum ft_host {
 	FT_HOST_STEP,		  /* the loop around one step */
 	FT_HOST_ADAPTER,	  /* one adapter, in one pass */
 	FT_HOST_TENSOR_OP, /* a launch of eager DTensor, beside the launch itself */
-	FT_HOST_OPERATION, /* one more operation in a block than the usual ones */
-	FT_HOST_GRAPH,	   /* one CUDA or HIP graph, launched */
+	FT_HOST_MATRIX,	   /* a matrix that Muon updates by operations of DTensors */
+	FT_HOST_REDISTRIBUTE, /* beyond a collective's: one of them is gathered or summed */
+	FT_HOST_OPERATION,	 /* one more operation in a block than the usual ones */
+	FT_HOST_GRAPH,		 /* one CUDA or HIP graph, launched */
 	FT_HOST_EXPERTS_FORWARD, /* a routed MLP, without its launches */
 	FT_HOST_EXPERTS_BACKWARD,
 	FT_HOST_EXCHANGE, /* beyond a collective's: one exchange among experts */

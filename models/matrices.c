@@ -1,0 +1,109 @@
+/* models/matrices.c - the matrices of a layer, one by one: counts of parameters and FLOPs are their sums */
+#include "foretoken/models.h"
+
+#include <assert.h>
+
+struct list {
+	struct ft_matrix *matrix;
+	size_t n;
+};
+
+static void put(struct list *to, enum ft_matrix_of of, enum ft_matrix_split split,
+		int64_t outputs, int64_t inputs, int64_t count)
+{
+	assert(to->n < FT_LAYER_MATRICES);
+	if (outputs > 0 && inputs > 0 && count > 0)
+		to->matrix[to->n++] =
+			(struct ft_matrix){ of, split, outputs, inputs, count };
+}
+
+/* A gated delta rule (arXiv 2412.06464): q and k, v and its gate in one, two numbers for each
+ * value head in another; and the output. */
+static void put_linear(struct list *to, const struct ft_layer *l, int64_t h)
+{
+	int64_t k = l->linear_key_heads * l->linear_key_dim;
+	int64_t v = l->linear_heads * l->linear_value_dim;
+
+	put(to, FT_OF_ATTENTION, FT_SPLIT_OUTPUTS, 2 * k + 2 * v, h, 1);
+	put(to, FT_OF_ATTENTION, FT_SPLIT_OUTPUTS, 2 * l->linear_heads, h, 1);
+	put(to, FT_OF_ATTENTION, FT_SPLIT_INPUTS, h, v, 1);
+}
+
+/* Latent attention (DeepSeek-V2, arXiv 2405.04434, 2.1): q through a low rank, k and v from
+ * another and a shared rope key. */
+static void put_latent(struct list *to, const struct ft_layer *l, int64_t h)
+{
+	int64_t rank = l->q_lora_rank;
+
+	put(to, FT_OF_ATTENTION, FT_SPLIT_NOT, rank, h, 1);
+	put(to, FT_OF_ATTENTION, FT_SPLIT_OUTPUTS, l->heads * l->qk_head_dim,
+	    rank ? rank : h, 1);
+	put(to, FT_OF_ATTENTION, FT_SPLIT_NOT, l->kv_lora_rank + l->qk_rope_head_dim, h,
+	    1);
+	put(to, FT_OF_ATTENTION, FT_SPLIT_OUTPUTS,
+	    l->heads * (l->qk_head_dim - l->qk_rope_head_dim + l->v_head_dim),
+	    l->kv_lora_rank, 1);
+	put(to, FT_OF_ATTENTION, FT_SPLIT_INPUTS, h, l->heads * l->v_head_dim, 1);
+}
+
+static void put_attention(struct list *to, const struct ft_model *m,
+			  const struct ft_layer *l)
+{
+	int64_t h = m->hidden_size, q = l->heads * l->qk_head_dim;
+
+	if (l->linear_heads) {
+		put_linear(to, l, h);
+		return;
+	}
+	if (l->kv_lora_rank) {
+		put_latent(to, l, h);
+		return;
+	}
+	put(to, FT_OF_ATTENTION, FT_SPLIT_OUTPUTS, (m->gated_output ? 2 : 1) * q, h, 1);
+	put(to, FT_OF_ATTENTION, FT_SPLIT_OUTPUTS, l->kv_heads * l->qk_head_dim, h, 1);
+	put(to, FT_OF_ATTENTION, FT_SPLIT_OUTPUTS, l->kv_heads * l->v_head_dim, h, 1);
+	put(to, FT_OF_ATTENTION, FT_SPLIT_INPUTS, h, l->heads * l->v_head_dim, 1);
+}
+
+/* Up, the gate if there is one, and down. */
+static void put_mlp(struct list *to, const struct ft_model *m, enum ft_matrix_of of,
+		    int64_t width, int64_t count)
+{
+	put(to, of, FT_SPLIT_OUTPUTS, width, m->hidden_size, count);
+	if (m->activation == FT_SWIGLU)
+		put(to, of, FT_SPLIT_OUTPUTS, width, m->hidden_size, count);
+	put(to, of, FT_SPLIT_INPUTS, m->hidden_size, width, count);
+}
+
+size_t ft_layer_matrices(const struct ft_model *model, int64_t i,
+			 struct ft_matrix matrix[FT_LAYER_MATRICES])
+{
+	struct list to = { matrix, 0 };
+	const struct ft_layer *l;
+
+	assert(i >= 0 && i < model->n_layers);
+	l = &model->layer[i];
+	put_attention(&to, model, l);
+	put_mlp(&to, model, FT_OF_MLP, l->intermediate, 1);
+	put_mlp(&to, model, FT_OF_SHARED, l->shared_intermediate, 1);
+	put_mlp(&to, model, FT_OF_EXPERTS, l->expert_intermediate, l->experts);
+	put(&to, FT_OF_ROUTER, FT_SPLIT_NOT, l->experts, model->hidden_size, 1);
+	put(&to, FT_OF_ROUTER, FT_SPLIT_NOT,
+	    model->shared_gate && l->shared_intermediate, model->hidden_size, 1);
+	return to.n;
+}
+
+double ft_model_matrix_parameters(const struct ft_model *model)
+{
+	struct ft_matrix matrix[FT_LAYER_MATRICES];
+	double sum = 0;
+
+	for (int64_t i = 0; i < model->n_layers; i++) {
+		size_t n = ft_layer_matrices(model, i, matrix);
+
+		for (size_t j = 0; j < n; j++)
+			sum += (double)matrix[j].outputs * (double)matrix[j].inputs *
+			       (double)matrix[j].count;
+	}
+	return sum;
+}

@@ -1,0 +1,274 @@
+/*
+ * traces/muon.c - the update of matrices by Muon: each is made orthogonal before it is added
+ *
+ * For a matrix X of n x m, n the smaller side, in bf16, each of five Newton-Schulz steps is
+ *
+ *	A = X X'             2 n n m FLOPs
+ *	B = b A + c A A      2 n n n
+ *	X = a X + B X        2 n n m
+ *
+ * Embedding, head, norms and biases are AdamW's, as everywhere (Jordan et al., 2024, and
+ * torch.optim.Muon, which takes no others). What else it moves is PyTorch's, 2.11: the sums of
+ * products begin as copies of what is added to, and a matrix of more rows than columns is turned,
+ * so that its first copy and its last sum walk strides.
+ *
+ * Under FSDP2 gradients are DTensors, rows divided among R ranks, and each operation is theirs:
+ *
+ *	rows <= columns: X' is copied and gathered, and joined; A is gathered; X is gathered;
+ *	                 each product is the rank's rows of it
+ *	rows > columns:  A is a sum over the ranks; B, too, with all of A A on each; B X is divided
+ *
+ * None of these overlaps the products. Elsewhere ranks among which the optimizer is divided are
+ * taken to be dealt whole matrices, and to send nothing but new weights.
+ * Source: kernels of recorded updates, one H100 and two (measurements/probes/h100-2026-11-27-muon-unseen.jsonl.gz).
+ * Limit: a tensor rank's part is made orthogonal by itself.
+ */
+#include "traces/muon.h"
+
+#include "traces/block.h"
+#include "traces/sharding.h"
+
+enum { NEWTON_SCHULZ_STEPS = 5 };
+
+struct matrix {
+	int64_t n, m; /* the smaller side, the larger; of a tensor rank's part */
+	bool tall;    /* more rows than columns */
+	int64_t ranks, alike;
+	enum ft_group group;
+	bool dtensor;
+};
+
+static int64_t part(int64_t of, int64_t ranks)
+{
+	return (of + ranks - 1) / ranks;
+}
+
+/* FSDP1's flat tensors have no rows. */
+static bool by_dtensor(const struct builder *b)
+{
+	return is_fsdp(b->plan) && b->rules->tensor_parallel == FT_TP_DTENSOR &&
+	       !b->rules->flat_shards;
+}
+
+static struct matrix sized(const struct builder *b, const struct ft_matrix *of)
+{
+	const struct ft_plan *p = b->plan;
+	bool routed = of->of == FT_OF_EXPERTS;
+	int64_t tp = routed ? p->etp : p->tp;
+	int64_t rows = part(of->outputs, of->split == FT_SPLIT_OUTPUTS ? tp : 1);
+	int64_t columns = part(of->inputs, of->split == FT_SPLIT_INPUTS ? tp : 1);
+	struct matrix x = { .n = rows < columns ? rows : columns,
+			    .m = rows < columns ? columns : rows,
+			    .tall = rows > columns,
+			    .ranks = routed ? ft_plan_expert_shard(p) : p->shard,
+			    .alike = routed ? part(of->count, p->ep) : 1,
+			    .group = routed ? FT_GROUP_EXPERT_SHARD : FT_GROUP_SHARD,
+			    .dtensor = by_dtensor(b) };
+
+	if (p->sharding == FT_DDP)
+		x.ranks = 1;
+	return x;
+}
+
+static double numbers(const struct matrix *x, int64_t rows, int64_t columns)
+{
+	return (double)rows * (double)columns * (double)x->alike;
+}
+
+static void product(struct builder *b, const struct matrix *x, int64_t m, int64_t n,
+		    int64_t k)
+{
+	put_product(b, &(struct ft_work){ .kind = FT_GEMM,
+					  .name = "newton_schulz",
+					  .dtype = FT_BF16,
+					  .gemm.m = m * x->alike,
+					  .gemm.n = n,
+					  .gemm.k = k,
+					  .gemm.groups = x->alike });
+}
+
+/* DTensors are gathered, or summed, and the next operation waits. */
+static void redistribute(struct builder *b, const struct matrix *x,
+			 enum ft_collective how, double numbers)
+{
+	if (x->dtensor &&
+	    put_collective(b, how == FT_ALL_GATHER ? "muon_gather" : "muon_sum",
+			   FT_STREAM_GATHER, how, x->group, 2 * numbers)) {
+		need(b, FT_STREAM_GATHER);
+		host(b, FT_HOST_REDISTRIBUTE, 1);
+	}
+}
+
+/* Of 16 bit; one that walks strides takes as long as 12 bytes of others that do. */
+static void copied(struct builder *b, double numbers, bool turned)
+{
+	put_memory(b, "muon_copy", turned ? "strided" : "copy",
+		   (turned ? 12 : 4) * numbers, 1);
+}
+
+static void divided_by_rows(struct builder *b, const struct matrix *x)
+{
+	int64_t rows = part(x->n, x->ranks);
+	double whole = numbers(x, x->n, x->m);
+	bool gathers = x->dtensor && x->ranks > 1;
+
+	if (gathers)
+		copied(b, numbers(x, rows, x->m), true);
+	redistribute(b, x, FT_ALL_GATHER, whole);
+	if (gathers)
+		put_memory(b, "muon_join", "concat", 4 * whole, 1);
+	product(b, x, rows, x->n, x->m);
+	redistribute(b, x, FT_ALL_GATHER, numbers(x, x->n, x->n));
+	copied(b, numbers(x, rows, x->n), false);
+	product(b, x, rows, x->n, x->n);
+	redistribute(b, x, FT_ALL_GATHER, whole);
+	copied(b, numbers(x, rows, x->m), false);
+	product(b, x, rows, x->m, x->n);
+}
+
+static void divided_by_columns(struct builder *b, const struct matrix *x, bool first)
+{
+	int64_t columns = part(x->m, x->ranks);
+	double square = numbers(x, x->n, x->n);
+	bool sums = x->dtensor && x->ranks > 1;
+
+	product(b, x, x->n, x->n, columns);
+	if (sums)
+		copied(b, square, false);
+	redistribute(b, x, FT_ALL_REDUCE, square);
+	copied(b, square, false);
+	product(b, x, x->dtensor ? x->n : part(x->n, x->ranks), x->n, x->n);
+	if (sums)
+		copied(b, square, false);
+	redistribute(b, x, FT_ALL_REDUCE, square);
+	copied(b, numbers(x, x->n, columns), first);
+	product(b, x, x->n, columns, x->n);
+}
+
+/* Momentum and Nesterov's step, 16 bit, its norm. */
+static void before(struct builder *b, const struct matrix *x, double mine)
+{
+	double width = b->plan->master_weights ? 4 : 2;
+
+	put_memory(b, "momentum", "add", 6 * width * mine, 2);
+	if (width > 2)
+		put_memory(b, "muon_cast", "cast", (width + 2) * mine, 1);
+	put_memory(b, "muon_norm", "default", 2 * mine, 2);
+	redistribute(b, x, FT_ALL_REDUCE, 1);
+	put_memory(b, "muon_scale", "strided", 4 * mine, 2);
+}
+
+/* Weight decay, and the sum with the weight: in fp32 and 16 bit no kernel is vectorized. */
+static void behind(struct builder *b, const struct matrix *x, double mine)
+{
+	double width = b->plan->master_weights ? 4 : 2;
+
+	put_memory(b, "weight_decay", "mul", 2 * width * mine, 1);
+	put_memory(b, "muon_add", "strided",
+		   (2 * width + 2) * (x->tall ? 1.3 : 0.7) * mine, 1);
+}
+
+static void matrix_ops(struct builder *b, const struct matrix *x)
+{
+	double mine = numbers(x, part(x->tall ? x->m : x->n, x->ranks),
+			      x->tall ? x->n : x->m);
+	size_t from = b->seg->n_ops;
+
+	b->of_shards = true;
+	need(b, FT_STREAM_REDUCE);
+	before(b, x, mine);
+	for (int i = 0; i < NEWTON_SCHULZ_STEPS; i++)
+		if (x->tall)
+			divided_by_columns(b, x, !i);
+		else
+			divided_by_rows(b, x);
+	behind(b, x, mine);
+	if (x->dtensor)
+		host(b, FT_HOST_MATRIX, 1);
+	b->of_shards = false;
+	mark_optimizer(b, from);
+}
+
+/* q, k and v, or up and gate, are one where the layer's product is. */
+static size_t joined(const struct builder *b, int64_t layer,
+		     struct ft_matrix matrix[FT_LAYER_MATRICES])
+{
+	const struct ft_layer *l = &b->model->layer[layer];
+	size_t n = ft_layer_matrices(b->model, layer, matrix), kept = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		struct ft_matrix *last = kept ? &matrix[kept - 1] : NULL;
+		bool one =
+			matrix[i].of == FT_OF_ATTENTION ?
+				!l->linear_heads && !l->kv_lora_rank && joins_qkv(b) :
+				joins_gate_up(b);
+
+		if (last && one && last->of == matrix[i].of &&
+		    last->split == FT_SPLIT_OUTPUTS &&
+		    matrix[i].split == FT_SPLIT_OUTPUTS)
+			last->outputs += matrix[i].outputs;
+		else
+			matrix[kept++] = matrix[i];
+	}
+	return kept;
+}
+
+/* An adapter is two matrices, and all of a layer's are taken as one. */
+static size_t of_adapters(const struct builder *b, int64_t layer,
+			  struct ft_matrix *matrix)
+{
+	int64_t rank = b->plan->lora.rank;
+	double all = ft_layer_lora_parameters(b->model, &b->plan->lora, layer);
+
+	*matrix = (struct ft_matrix){ .split = FT_SPLIT_OUTPUTS,
+				      .outputs = (int64_t)all / rank,
+				      .inputs = rank,
+				      .count = 1 };
+	return all > 0;
+}
+
+double matrix_parameters(const struct builder *b, int64_t layer)
+{
+	struct ft_matrix matrix[FT_LAYER_MATRICES];
+	size_t n = ft_layer_matrices(b->model, layer, matrix);
+	double sum = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (matrix[i].of != FT_OF_EXPERTS) {
+			struct matrix x = sized(b, &matrix[i]);
+
+			sum += numbers(&x, x.n, x.m);
+		}
+	return sum;
+}
+
+/* The i-th of a layer's, if it has so many. */
+static void update(struct stage *st, int64_t layer, size_t i)
+{
+	struct builder *b = st->b;
+	struct ft_matrix matrix[FT_LAYER_MATRICES];
+	size_t n = b->plan->lora.rank ? of_adapters(b, layer, matrix) :
+					joined(b, layer, matrix);
+	struct segment_key key = { .role = ROLE_MATRIX,
+				   .kind = b->kind[layer] * FT_LAYER_MATRICES +
+					   (int64_t)i };
+	struct matrix x;
+
+	if (i >= n || !segment_fresh(st, key, "muon"))
+		return;
+	x = sized(b, &matrix[i]);
+	matrix_ops(b, &x);
+	segment_done(st);
+}
+
+void muon_updates(struct stage *st)
+{
+	const struct ft_plan *p = st->b->plan;
+
+	if (p->optimizer != FT_MUON)
+		return;
+	for (size_t i = 0; i < FT_LAYER_MATRICES; i++) /* alike ones are one call */
+		for (int64_t c = 0; c < p->vpp; c++)
+			for (int64_t l = st->begin[c]; l < st->end[c]; l++)
+				update(st, l, i);
+}

@@ -1,0 +1,13 @@
+/* traces/muon.h - the update of matrices by Muon */
+#ifndef TRACES_MUON_H
+#define TRACES_MUON_H
+
+#include "traces/stage.h"
+
+/* Under Muon: of each matrix of a stage's layers a segment, before the update of all else. */
+void muon_updates(struct stage *st);
+
+/* Of a layer's weights but routed experts, those in matrices: as a tensor rank has them. */
+double matrix_parameters(const struct builder *b, int64_t layer);
+
+#endif
