@@ -199,6 +199,36 @@ static void sinks_are_of_models_that_have_them(void **state)
 	}
 }
 
+/* gpt-oss compiled: two kernels forward and three backward, of which one each way is bound by its
+ * instructions; scores and their softmax are kept. */
+static void a_compiler_joins_what_is_done_to_scores_with_sinks(void **state)
+{
+	double scores = 1024. * 1024 * 2 * 64 * 2; /* of two layers */
+	struct parts eager, compiled;
+
+	(void)state;
+	build(&eager, "{name: gpt-oss-20b, num_hidden_layers: 2}", PLAN, EAGER, 1);
+	build(&compiled, "{name: gpt-oss-20b, num_hidden_layers: 2}", PLAN,
+	      "transformers-5-compile", 1);
+	near_frac(sum_in(eager.graph, "forward", "softmax").bytes, 30.7 * scores,
+		  1e-12);
+	near_frac(sum_in(eager.graph, "backward", "softmax").bytes, 32.6 * scores,
+		  1e-12);
+	near_frac(sum_in(compiled.graph, "forward", "softmax").bytes, 13.4 * scores,
+		  1e-12);
+	near_frac(sum_in(compiled.graph, "backward", "softmax").bytes, 17.1 * scores,
+		  1e-12);
+	drop(&compiled);
+	build(&compiled, "{name: gpt-oss-20b, num_hidden_layers: 2}",
+	      "{sequence_length: 1024, micro_batch_size: 2, global_batch_size: 4, "
+	      "sharding: fsdp, recompute: none, gradient_dtype: fp32}",
+	      "transformers-5-compile", 2);
+	assert_true(segment_of(compiled.graph, "backward")
+			    ->peak_bytes[FT_MEMORY_ACTIVATIONS] >= 8 * scores / 2);
+	drop(&eager);
+	drop(&compiled);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -208,6 +238,7 @@ int main(void)
 		cmocka_unit_test(gradients_of_scores_stand_beside_that),
 		cmocka_unit_test(heads_that_are_spread_are_fused),
 		cmocka_unit_test(sinks_are_of_models_that_have_them),
+		cmocka_unit_test(a_compiler_joins_what_is_done_to_scores_with_sinks),
 	};
 
 	return cmocka_run_group_tests_name("plain attention", tests, NULL, NULL);
