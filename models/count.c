@@ -25,16 +25,20 @@ static double linear_channels(const struct ft_layer *l)
 			l->linear_heads * l->linear_value_dim);
 }
 
-/* Of one part of a layer; of routed experts one of each matrix. */
-static double matrices(const struct ft_model *model, int64_t i, enum ft_matrix_of of)
+/* Numbers in the matrices of each part of a layer; of routed experts in one of each. */
+struct matrices {
+	double of[FT_OF_ROUTER + 1];
+};
+
+static struct matrices matrices(const struct ft_model *model, int64_t i)
 {
 	struct ft_matrix matrix[FT_LAYER_MATRICES];
 	size_t n = ft_layer_matrices(model, i, matrix);
-	double sum = 0;
+	struct matrices sum = { { 0 } };
 
 	for (size_t j = 0; j < n; j++)
-		if (matrix[j].of == of)
-			sum += (double)matrix[j].outputs * (double)matrix[j].inputs;
+		sum.of[matrix[j].of] +=
+			(double)matrix[j].outputs * (double)matrix[j].inputs;
 	return sum;
 }
 
@@ -65,25 +69,30 @@ static double mlp_biases(const struct ft_model *model, int64_t width)
 
 double ft_layer_attention_parameters(const struct ft_model *model, int64_t i)
 {
-	return matrices(model, i, FT_OF_ATTENTION) + attention_biases(model, i);
+	return matrices(model, i).of[FT_OF_ATTENTION] + attention_biases(model, i);
+}
+
+static double dense_parameters(const struct ft_model *model, const struct ft_layer *l,
+			       const struct matrices *m)
+{
+	return m->of[FT_OF_MLP] + mlp_biases(model, l->intermediate) +
+	       m->of[FT_OF_SHARED] + mlp_biases(model, l->shared_intermediate) +
+	       m->of[FT_OF_ROUTER] + model->activation_numbers +
+	       (model->router_bias ? (double)l->experts : 0);
 }
 
 double ft_layer_dense_parameters(const struct ft_model *model, int64_t i)
 {
-	const struct ft_layer *l = at(model, i);
+	struct matrices m = matrices(model, i);
 
-	return matrices(model, i, FT_OF_MLP) + mlp_biases(model, l->intermediate) +
-	       matrices(model, i, FT_OF_SHARED) +
-	       mlp_biases(model, l->shared_intermediate) +
-	       matrices(model, i, FT_OF_ROUTER) + model->activation_numbers +
-	       (model->router_bias ? (double)l->experts : 0);
+	return dense_parameters(model, at(model, i), &m);
 }
 
 double ft_layer_expert_parameters(const struct ft_model *model, int64_t i)
 {
 	const struct ft_layer *l = at(model, i);
 
-	return (double)l->experts * (matrices(model, i, FT_OF_EXPERTS) +
+	return (double)l->experts * (matrices(model, i).of[FT_OF_EXPERTS] +
 				     mlp_biases(model, l->expert_intermediate));
 }
 
@@ -114,23 +123,23 @@ double ft_layer_norm_parameters(const struct ft_model *model, int64_t i)
 }
 
 /* Down-projections, and the router and the gate of the shared expert. */
-static double never_split(const struct ft_model *model, int64_t i)
+static double never_split(const struct ft_model *model, const struct ft_layer *l,
+			  const struct matrices *m)
 {
-	const struct ft_layer *l = at(model, i);
 	double latents =
 		(double)(l->q_lora_rank + l->kv_lora_rank + l->qk_rope_head_dim);
 
-	return matrices(model, i, FT_OF_ROUTER) +
-	       (model->router_bias ? (double)l->experts : 0) +
+	return m->of[FT_OF_ROUTER] + (model->router_bias ? (double)l->experts : 0) +
 	       (l->kv_lora_rank ? (double)model->hidden_size * latents : 0);
 }
 
 double ft_layer_rank_parameters(const struct ft_model *model, int64_t i, int64_t tp)
 {
 	const struct ft_layer *l = at(model, i);
-	double all = ft_layer_attention_parameters(model, i) +
-		     ft_layer_dense_parameters(model, i);
-	double whole = never_split(model, i), copied = 0;
+	struct matrices m = matrices(model, i);
+	double all = m.of[FT_OF_ATTENTION] + attention_biases(model, i) +
+		     dense_parameters(model, l, &m);
+	double whole = never_split(model, l, &m), copied = 0;
 
 	if (!l->linear_heads && !l->kv_lora_rank && l->kv_heads < tp)
 		copied = (double)((tp - l->kv_heads) * model->hidden_size *
@@ -233,10 +242,10 @@ static double attention_products(const struct ft_layer *l, int64_t sequence,
 static double layer_matrices(const struct ft_model *model, int64_t i)
 {
 	const struct ft_layer *l = at(model, i);
+	struct matrices m = matrices(model, i);
 
-	return matrices(model, i, FT_OF_ATTENTION) + matrices(model, i, FT_OF_ROUTER) +
-	       matrices(model, i, FT_OF_MLP) + matrices(model, i, FT_OF_SHARED) +
-	       (double)l->experts_per_token * matrices(model, i, FT_OF_EXPERTS);
+	return m.of[FT_OF_ATTENTION] + m.of[FT_OF_ROUTER] + m.of[FT_OF_MLP] +
+	       m.of[FT_OF_SHARED] + (double)l->experts_per_token * m.of[FT_OF_EXPERTS];
 }
 
 double ft_model_product_parameters(const struct ft_model *model, int64_t tp)

@@ -275,7 +275,7 @@ static void stage_layers(struct stage *st)
 			st->begin[v / p->pp] = at;
 			st->end[v / p->pp] = next;
 			for (int64_t l = at; l < next; l++)
-				held_add(&st->held, layer_held(b, l));
+				held_add(&st->held, b->unit[l]);
 		}
 		at = next;
 	}

@@ -229,10 +229,11 @@ void scan_ends(struct builder *b)
 {
 	double kept = 0;
 
+	if (!is_stacked(b))
+		return;
 	for (int64_t l = 0; l < b->model->n_layers; l++)
 		kept += layer_saved_bytes(b, l, layer_recompute(b, l));
-	if (is_stacked(b))
-		take(b, FT_MEMORY_ACTIVATIONS, -kept, -kept);
+	take(b, FT_MEMORY_ACTIVATIONS, -kept, -kept);
 }
 
 /* Bytes per logit at the loss's fullest moment, with no unit gathered. */
@@ -289,7 +290,7 @@ void packing_bytes(struct builder *b, int64_t layer, bool lowest, struct held ro
 		   bool head)
 {
 	const double *peak = b->seg->peak_bytes;
-	struct held unit = layer_held(b, layer);
+	struct held unit = b->unit[layer];
 	double fullest = peak[FT_MEMORY_ACTIVATIONS] + peak[FT_MEMORY_GRADIENTS] +
 			 peak[FT_MEMORY_OTHER];
 	double bytes = (2 + gradient_width(b)) * (unit.dense + unit.experts) +

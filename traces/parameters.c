@@ -67,7 +67,8 @@ struct held layer_weights(const struct builder *b, int64_t layer)
 		.tensors = weight_tensors(b, layer),
 	};
 
-	held.matrices = fmin(held.dense, matrix_parameters(b, layer));
+	if (b->plan->optimizer == FT_MUON)
+		held.matrices = fmin(held.dense, matrix_parameters(b, layer));
 	return held;
 }
 

@@ -227,7 +227,7 @@ void segment_embed(struct stage *st, unsigned variant)
 static void before_forward(struct stage *st, struct layer_call f)
 {
 	struct builder *b = st->b;
-	struct held unit = layer_held(b, f.layer);
+	struct held unit = b->unit[f.layer];
 
 	if (f.received)
 		await_neighbour(st, false, true);
@@ -329,7 +329,7 @@ void segment_head_back(struct stage *st, unsigned variant, int64_t next)
 			unshard_unit(b, st->root);
 		}
 		if (again && next >= 0)
-			gather_unit(b, layer_held(b, next), FT_EVENT_UNSHARDED);
+			gather_unit(b, b->unit[next], FT_EVENT_UNSHARDED);
 	}
 	outputs_backward(b);
 	if (st->part != PART_INPUTS)
@@ -341,7 +341,7 @@ void segment_head_back(struct stage *st, unsigned variant, int64_t next)
 static void before_backward(struct stage *st, struct layer_call k)
 {
 	struct builder *b = st->b;
-	struct held unit = layer_held(b, k.layer);
+	struct held unit = b->unit[k.layer];
 
 	if (k.received)
 		await_neighbour(st, true, true);
@@ -370,7 +370,7 @@ static void before_backward(struct stage *st, struct layer_call k)
 static void behind_backward(struct stage *st, struct layer_call k)
 {
 	struct builder *b = st->b;
-	struct held unit = layer_held(b, k.layer);
+	struct held unit = b->unit[k.layer];
 
 	of_weights(b, true);
 	accumulate_gradients(b, unit, k.variant & V_FIRST);
@@ -495,6 +495,6 @@ void segment_reduce(struct stage *st)
 		reduce_in_the_end(b, st->root);
 	for (int64_t c = 0; c < b->plan->vpp; c++)
 		for (int64_t l = st->begin[c]; l < st->end[c]; l++)
-			reduce_in_the_end(b, layer_held(b, l));
+			reduce_in_the_end(b, b->unit[l]);
 	segment_done(st);
 }
