@@ -184,6 +184,28 @@ static void experts_and_tensor_ranks(void **state)
 	drop(&p);
 }
 
+/* FSDP1 shards flat tensors, which have no rows. */
+static void flat_tensors_are_no_matrices(void **state)
+{
+	struct ft_graph *graph;
+	struct ft_error err;
+	struct parts p;
+
+	(void)state;
+	build(&p, LLAMA, PLAN("sharding: fsdp"), "torch-2.11-eager", 2);
+	p.stack->layout.flat_shards = true;
+	graph = ft_graph_build(p.model, p.plan, p.stack, &err);
+	assert_null(graph);
+	assert_non_null(strstr(err.text, "optimizer: muon takes matrices"));
+	p.plan->optimizer = FT_ADAM;
+	rebuild(&p);
+	drop(&p);
+	build(&p, LLAMA, PLAN("sharding: ddp"), "torch-2.11-eager", 2);
+	p.stack->layout.flat_shards = true;
+	rebuild(&p);
+	drop(&p);
+}
+
 static void adapters_are_updated_too(void **state)
 {
 	struct parts p;
@@ -205,6 +227,7 @@ int main(void)
 		cmocka_unit_test(the_rest_is_adam),
 		cmocka_unit_test(other_stacks_deal_whole_matrices),
 		cmocka_unit_test(experts_and_tensor_ranks),
+		cmocka_unit_test(flat_tensors_are_no_matrices),
 		cmocka_unit_test(adapters_are_updated_too),
 	};
 

@@ -1,4 +1,5 @@
 /* traces/stack_runs.c - plans that a stack does not run, which are refused */
+#include "traces/sharding.h"
 #include "traces/stage.h"
 
 /* Heads that an all-to-all deals over the context group. */
@@ -107,6 +108,12 @@ bool stack_runs(const struct ft_model *model, const struct ft_plan *plan,
 			"which all recompute or none",
 			(long long)plan->recompute_layers, (long long)model->n_layers,
 			stack->name);
+	if (plan->optimizer == FT_MUON && stack->layout.flat_shards && is_fsdp(plan))
+		return ft_fail(err, NULL,
+			       "optimizer: muon takes matrices, and stack %s shards "
+			       "flat tensors; use adam, sharding: ddp, or a stack with "
+			       "flat_shards: false",
+			       stack->name);
 	return framework_has(plan, stack, err) &&
 	       heads_can_be_dealt(model, plan, stack, err);
 }
