@@ -423,6 +423,20 @@ static bool move(struct whatif *w, struct ft_error *err)
 	return groups_retime(w, err);
 }
 
+/* Where the host is late, kernels that take less time leave the GPU waiting longer. */
+static void say_who_paces(struct whatif *w)
+{
+	const struct ft_whatif *a = w->answer;
+	double late = a->replayed.idle_s[FT_REC_BY_LAUNCH] / a->replayed.step_s;
+
+	if (late > 0.25)
+		whatif_note(
+			w,
+			"The GPU waits for late launches during %.0f %% of the replayed "
+			"step: the host paces it there, whatever its kernels take.",
+			100 * late);
+}
+
 static bool run(struct whatif *w, struct ft_error *err)
 {
 	const struct ft_whatif_request *q = w->asked;
@@ -449,6 +463,7 @@ static bool run(struct whatif *w, struct ft_error *err)
 	attribute(w);
 	after = ft_replay_run(q->replay, &w->changed, &w->mem);
 	a->replayed = where(w, &after);
+	say_who_paces(w);
 	if (q->timeline)
 		ft_replay_write(q->replay, &after, 0,
 				w->to.gpu ? w->to.gpu->title :

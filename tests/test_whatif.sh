@@ -34,4 +34,10 @@ assert seen > 20, seen' "$tmp/0.json" "$tmp/1.json" "$tmp/both.json"
 }
 ok "what is told of two ranks is their mean" means $t/h200-8b4L-fsdp2-s4096-b1-eager.rank
 ok "and of two stages" means $t/h100-two-8b16L-pp2-s4096-m8-compile.rank
+paced() { # RECORDING PERCENT: what is said of a host that paces the step; of others nothing
+	$f trace replay "$t/$1" --speedup gemm=4 | sed -n 's/^The GPU waits for late launches during \([0-9]*\) % of the replayed step.*/\1/p' >"$tmp/late" &&
+		test "$(cat "$tmp/late")" = "$2"
+}
+ok "a step that the host paces says so" paced h100-bert-small.tracelens.json.gz 94
+ok "others do not" paced h200-8b4L-fsdp2-s4096-b1-eager.rank0.kineto.json.gz ""
 finish
