@@ -67,14 +67,12 @@ endif
 # Two groups of tests of which one runs at a time: those that run make in this folder, and
 # those that start many programs at once. prove starts tests in the order of its rules, if each has one: these
 # groups, as they end last, then the longest, then the rest.
-RUN_MAKE   := calibrate packages tutorial install
-START_MANY := serve_clients serve mpi sweep
+RUN_MAKE   := calibrate,packages,tutorial,install
+START_MANY := serve_clients,serve,mpi,sweep
 LONGEST    := trace replayed plan trace_stages goal probe_gpu decide evidence
-empty      :=
-space      := $(empty) $(empty)
-one_by_one  = --rules 'seq=tests/test_{$(subst $(space),$(comma),$(strip $1))}.sh'
-SHELL_RULES = $(call one_by_one,$(RUN_MAKE)) $(call one_by_one,$(START_MANY)) \
-	$(foreach t,$(LONGEST) $(filter-out $(RUN_MAKE) $(START_MANY) $(LONGEST),$(SHTESTS:tests/test_%.sh=%)),--rules 'seq=tests/test_$t.sh')
+REST       := $(filter-out $(LONGEST) $(subst $(comma), ,$(RUN_MAKE) $(START_MANY)),$(SHTESTS:tests/test_%.sh=%))
+SHELL_RULES := --rules 'seq=tests/test_{$(RUN_MAKE)}.sh' --rules 'seq=tests/test_{$(START_MANY)}.sh' \
+	$(foreach t,$(LONGEST) $(REST),--rules 'seq=tests/test_$t.sh')
 CORES    := $(shell nproc)
 # two of them mostly wait: for time to pass, for a browser, for a client
 SHELL_JOBS := $(shell expr $(CORES) + 2)

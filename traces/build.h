@@ -32,7 +32,7 @@ enum variant {
 /* What a rank holds. */
 struct held {
 	double dense, experts; /* parameters that are trained, before sharding */
-	double matrices;       /* of dense, those in matrices of layers: Muon's */
+	double matrices;       /* of dense, what Muon updates; counted under it alone */
 	double frozen, frozen_experts; /* bytes of weights that are not */
 	int64_t tensors;	       /* that trained parameters are kept in, */
 	int64_t frozen_tensors;	       /* and frozen ones */

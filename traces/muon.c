@@ -99,7 +99,8 @@ static void redistribute(struct builder *b, const struct matrix *x,
 	}
 }
 
-/* Of 16 bit; one that walks strides takes as long as 12 bytes of others that do. */
+/* Of 16 bit: 4 bytes a number; one that turns the matrix moves them at 0.54 TB/s on an H100, where `strided` has
+ * 1.58, and so counts as 12. */
 static void copied(struct builder *b, double numbers, bool turned)
 {
 	put_memory(b, "muon_copy", turned ? "strided" : "copy",
@@ -158,7 +159,8 @@ static void before(struct builder *b, const struct matrix *x, double mine)
 	put_memory(b, "muon_scale", "strided", 4 * mine, 2);
 }
 
-/* Weight decay, and the sum with the weight: in fp32 and 16 bit no kernel is vectorized. */
+/* Weight decay, and the sum of an fp32 weight and a 16-bit update, whose kernel is not vectorized: 10 bytes a number at 2.3
+ * TB/s on an H100, of a matrix that was turned at 1.24, where `strided` has 1.58. */
 static void behind(struct builder *b, const struct matrix *x, double mine)
 {
 	double width = b->plan->master_weights ? 4 : 2;

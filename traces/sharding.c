@@ -372,15 +372,6 @@ static const char *update_kernel(const struct builder *b)
 	return narrow ? "adamw_bf16" : "adamw";
 }
 
-/* What Muon does not update. */
-static double by_adam(const struct builder *b, struct held stage)
-{
-	struct held matrices = { .dense = stage.matrices, .experts = stage.experts };
-
-	return held_share(b, stage) -
-	       (b->plan->optimizer == FT_MUON ? held_share(b, matrices) : 0);
-}
-
 void mark_optimizer(struct builder *b, size_t from)
 {
 	for (size_t i = from; i < b->seg->n_ops; i++)
@@ -448,7 +439,8 @@ void optimizer_ops(struct builder *b, struct held stage, double tied)
 				   FT_GROUP_DP, 8))
 			need(b, FT_STREAM_REDUCE);
 	}
-	put_memory(b, "adam", update_kernel(b), update_bytes(b) * by_adam(b, stage),
+	put_memory(b, "adam", update_kernel(b),
+		   update_bytes(b) * (held_moments(b, stage, true) - local),
 		   (int)b->rules->optimizer_kernels);
 	if (is_narrow(b) && !casts_gathered(b))
 		put_memory(b, "cast_weights", "cast",

@@ -12,8 +12,6 @@ together (the slowest rank's); `free_s`, steps one behind the other; `peak_gib`;
 and microseconds in one step of rank 0 (`kern`).
 """
 import contextlib
-import os
-import sys
 
 import torch
 import torch.distributed as dist
@@ -21,7 +19,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor.experimental import context_parallel
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from llama import angles, each, kernels_of, loss_of, sharded_model, timed
+from llama import angles, begin, each, kernels_of, loss_of, sharded_model, timed
 
 try:
     from torch.distributed.tensor.experimental._attention import set_rotate_method
@@ -65,14 +63,10 @@ def measure(c, meshes, device):
 
 
 def main():
-    device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
-    torch.cuda.set_device(device)
-    dist.init_process_group("nccl", device_id=device)
+    device = begin()
     shards = init_device_mesh("cuda", (dist.get_world_size(),))  # of one dimension: on the default group
     context = init_device_mesh("cuda", (1, dist.get_world_size()), mesh_dim_names=("dp", "cp"))["cp"]
-    each(sys.argv[1], sys.argv[2], float(sys.argv[3]) if len(sys.argv) > 3 else 500, device,
-         lambda c: measure(c, (shards, context), device))
-    dist.destroy_process_group()
+    each(device, lambda c: measure(c, (shards, context), device))
 
 
 main()

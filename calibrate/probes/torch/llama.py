@@ -2,6 +2,7 @@
 import gc
 import json
 import os
+import sys
 import time
 
 import torch
@@ -114,20 +115,26 @@ def kernels_of(step, name):
     return sorted(((k, n, round(us, 1)) for k, (n, us) in total.items()), key=lambda t: -t[2])[:60]
 
 
+def alone(what, times):
+    """Seconds of each, begun on all ranks together with nothing under way."""
+    took = []
+    for _ in range(times):
+        torch.cuda.synchronize()
+        dist.barrier()
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        what()
+        torch.cuda.synchronize()
+        took.append(time.perf_counter() - start)
+    return took
+
+
 def timed(step, device):
     """(the median of steps that start together, the slowest rank's; steps one behind the other; the peak in GiB)"""
     for _ in range(4):
         step()
     torch.cuda.reset_peak_memory_stats()
-    times = []
-    for _ in range(8):
-        torch.cuda.synchronize()
-        dist.barrier()
-        torch.cuda.synchronize()
-        start = time.perf_counter()
-        step()
-        torch.cuda.synchronize()
-        times.append(time.perf_counter() - start)
+    times = alone(step, 8)
     dist.barrier()
     torch.cuda.synchronize()
     start = time.perf_counter()
@@ -142,9 +149,18 @@ def timed(step, device):
     return t.median().item(), free, peak.item()
 
 
-def each(configs, out, seconds, device, measure):
-    """measure(c) is a row of `out`; what fails says so in its own, and the next may still run."""
-    end = time.time() + seconds
+def begin():
+    """This rank's GPU, and a group of all ranks."""
+    device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+    torch.cuda.set_device(device)
+    dist.init_process_group("nccl", device_id=device)
+    return device
+
+
+def each(device, measure):
+    """Of the command's CONFIGS OUT [SECONDS] measure(c) is a row of OUT; what fails says so in its own, and the next may still run."""
+    configs, out = sys.argv[1:3]
+    end = time.time() + (float(sys.argv[3]) if len(sys.argv) > 3 else 500)
     for c in json.load(open(configs)):
         stop = torch.tensor([float(time.time() > end)], device=device)
         dist.all_reduce(stop)
@@ -163,3 +179,4 @@ def each(configs, out, seconds, device, measure):
             with open(out, "a") as f:
                 f.write(json.dumps(row) + "\n")
             print(row["name"], row.get("step_s"), row.get("free_s"), row.get("peak_gib"), row.get("error", ""), flush=True)
+    dist.destroy_process_group()

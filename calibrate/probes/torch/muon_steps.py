@@ -10,10 +10,6 @@ the median of steps that start together (the slowest rank's); `free_s`, steps on
 median of the update alone; `peak_gib`; and with `trace` each kernel's count and microseconds in one step of rank 0, and
 in one update (`kern`, `update_kern`). Optional: needs torch 2.9 and a GPU.
 """
-import os
-import sys
-import time
-
 import torch
 import torch.distributed as dist
 import torch.nn as nn
@@ -21,7 +17,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.parallel import DistributedDataParallel
 
-from llama import Model, angles, each, kernels_of, loss_of, sharded_model, timed
+from llama import Model, alone, angles, begin, each, kernels_of, loss_of, sharded_model, timed
 
 
 def whole_model(c, device):
@@ -70,25 +66,12 @@ def step_of(c, mesh, device):
     return step, passes, update
 
 
-def update_alone(update):
-    times = []
-    for _ in range(6):
-        torch.cuda.synchronize()
-        dist.barrier()
-        torch.cuda.synchronize()
-        start = time.perf_counter()
-        update()
-        torch.cuda.synchronize()
-        times.append(time.perf_counter() - start)
-    return sorted(times)[3]
-
-
 def measure(c, mesh, device):
     step, passes, update = step_of(c, mesh, device)
     row = dict(c, ranks=dist.get_world_size())
     row["step_s"], row["free_s"], row["peak_gib"] = timed(step, device)
     passes()
-    row["update_s"] = update_alone(update)
+    row["update_s"] = sorted(alone(update, 6))[3]
     if c.get("trace"):
         row["update_kern"] = kernels_of(update, c["name"] + "-update")
         row["kern"] = kernels_of(step, c["name"])
@@ -96,13 +79,9 @@ def measure(c, mesh, device):
 
 
 def main():
-    device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
-    torch.cuda.set_device(device)
-    dist.init_process_group("nccl", device_id=device)
+    device = begin()
     mesh = init_device_mesh("cuda", (dist.get_world_size(),))
-    each(sys.argv[1], sys.argv[2], float(sys.argv[3]) if len(sys.argv) > 3 else 500, device,
-         lambda c: measure(c, mesh, device))
-    dist.destroy_process_group()
+    each(device, lambda c: measure(c, mesh, device))
 
 
 main()
