@@ -475,6 +475,7 @@ struct ft_plan *ft_plan_load(const struct node *node, const struct ft_model *mod
 	};
 
 	owned->plan.any_layout = context->any_layout;
+	owned->plan.ranks_per_node = context->ranks_per_node;
 	owned->plan.unsharded_pipeline = context->unsharded_pipeline;
 	d.top = reader_open(node, err);
 	d.parallel = reader_open(read_node(&d.top, "parallel"), err);

@@ -21,10 +21,15 @@ enum {
 #define LLAMA \
 	"{model_type: llama, hidden_size: 1024, num_hidden_layers: 6, vocab_size: 4096, " \
 	"num_attention_heads: 16, num_key_value_heads: 4, intermediate_size: 3072}"
+#define LLAMA_8B \
+	"{model_type: llama, hidden_size: 4096, num_hidden_layers: 2, vocab_size: 32000, " \
+	"num_attention_heads: 32, num_key_value_heads: 8, intermediate_size: 14336}"
 #define MIXTRAL \
 	"{model_type: mixtral, hidden_size: 1024, num_hidden_layers: 6, vocab_size: 4096, " \
 	"num_attention_heads: 16, num_key_value_heads: 4, intermediate_size: 512, " \
 	"num_local_experts: 8, num_experts_per_tok: 2}"
+#define MANY \
+	"{sequence_length: 2048, global_batch_size: 768, optimizer: muon, sharding: fsdp}"
 #define PLAN(more) \
 	"{sequence_length: 2048, global_batch_size: 16, optimizer: muon, " more "}"
 
@@ -83,10 +88,11 @@ static void whole_matrices_on_each_replica(void **state)
 	drop(&p);
 }
 
+/* With two ranks each wide matrix is gathered; a tall one's squares are summed. */
 static void rows_of_dtensors_are_divided(void **state)
 {
 	(void)state;
-	for (int ranks = 1; ranks <= 8; ranks *= 2) {
+	for (int ranks = 1; ranks <= 2; ranks++) {
 		struct parts p;
 		double gathered = 0, summed = 0, exchanges = 0;
 
@@ -111,6 +117,124 @@ static void rows_of_dtensors_are_divided(void **state)
 			  1e-12);
 		drop(&p);
 	}
+}
+
+/* What rank 0 of so many called, one GPU a host, in an update of two layers of Llama 3 8B:
+ * measurements/probes/h100-2026-11-27-one-of-many-unseen.jsonl.gz, shapes of its own part. */
+static const struct {
+	int64_t ranks;
+	const char *name;
+	int times, rows, columns;
+} recorded[] = {
+	{ 2, "muon_gather", 50, 2048, 4096 },
+	{ 2, "muon_sum", 40, 4096, 4096 },
+	{ 2, "muon_gather", 20, 4096, 2048 },
+	{ 2, "muon_gather", 20, 4096, 512 },
+	{ 2, "muon_gather", 20, 512, 1024 },
+	{ 2, "muon_gather", 20, 512, 4096 },
+	{ 2, "muon_sum", 14, 1, 1 },
+	{ 2, "muon_gather", 10, 14336, 2048 },
+	{ 2, "muon_gather", 10, 2048, 14336 },
+	{ 8, "muon_sum", 80, 4096, 4096 },
+	{ 8, "muon_sum", 40, 1024, 1024 },
+	{ 8, "muon_gather", 20, 512, 4096 },
+	{ 8, "muon_scatter", 20, 4096, 4096 },
+	{ 8, "muon_turn", 20, 4096, 512 },
+	{ 8, "muon_turn", 20, 512, 4096 },
+	{ 8, "muon_sum", 14, 1, 1 },
+	{ 8, "muon_turn", 12, 128, 4096 },
+	{ 8, "muon_turn", 6, 512, 14336 },
+	{ 8, "muon_turn", 4, 1024, 512 },
+	{ 8, "muon_turn", 4, 4096, 128 },
+	{ 8, "muon_turn", 2, 14336, 512 },
+	{ 8, "muon_turn", 2, 4096, 1792 },
+	{ 64, "muon_sum", 80, 4096, 4096 },
+	{ 64, "muon_gather", 20, 16, 4096 },
+	{ 64, "muon_gather", 20, 64, 4096 },
+	{ 64, "muon_sum", 20, 1024, 1024 },
+	{ 64, "muon_scatter", 20, 1024, 1024 },
+	{ 64, "muon_scatter", 20, 4096, 4096 },
+	{ 64, "muon_turn", 20, 16, 4096 },
+	{ 64, "muon_turn", 20, 4096, 16 },
+	{ 64, "muon_turn", 20, 4096, 64 },
+	{ 64, "muon_turn", 20, 64, 4096 },
+	{ 64, "muon_sum", 14, 1, 1 },
+	{ 64, "muon_turn", 6, 64, 14336 },
+	{ 64, "muon_turn", 2, 14336, 64 },
+	{ 64, "muon_turn", 2, 4096, 224 },
+	{ 256, "muon_sum", 80, 4096, 4096 },
+	{ 256, "muon_gather", 20, 16, 4096 },
+	{ 256, "muon_gather", 20, 4, 1024 },
+	{ 256, "muon_gather", 20, 4, 4096 },
+	{ 256, "muon_gather", 20, 4096, 4 },
+	{ 256, "muon_scatter", 20, 4096, 4096 },
+	{ 256, "muon_turn", 20, 16, 4096 },
+	{ 256, "muon_turn", 20, 4096, 16 },
+	{ 256, "muon_sum", 14, 1, 1 },
+	{ 256, "muon_turn", 6, 16, 14336 },
+	{ 256, "muon_turn", 2, 14336, 16 },
+	{ 256, "muon_turn", 2, 4096, 56 },
+};
+
+/* Its products' FLOPs. */
+static const struct {
+	int64_t ranks;
+	double flop;
+} multiplied[] = { { 2, 22183506083840. },
+		   { 8, 11252814315520. },
+		   { 64, 7457136967680. },
+		   { 256, 7007675351040. } };
+
+static void what_is_sent_is_as_recorded(void **state)
+{
+	static const char *const names[] = { "muon_gather", "muon_sum", "muon_scatter",
+					     "muon_turn" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(multiplied) / sizeof(*multiplied); i++) {
+		int64_t ranks = multiplied[i].ranks;
+		double all = 0;
+		struct parts p;
+
+		build(&p, LLAMA_8B, MANY, "torch-2.11-eager", ranks);
+		p.plan->ranks_per_node = 1;
+		rebuild(&p);
+		near_frac(sum_of(p.graph, "newton_schulz").flop, multiplied[i].flop,
+			  1e-12);
+		for (int k = 0; k < 4; k++) {
+			double times = 0, bytes = 0;
+
+			for (size_t j = 0; j < sizeof(recorded) / sizeof(*recorded);
+			     j++)
+				if (recorded[j].ranks == ranks &&
+				    !strcmp(recorded[j].name, names[k])) {
+					times += recorded[j].times;
+					bytes += 2. * recorded[j].times *
+						 recorded[j].rows *
+						 recorded[j].columns *
+						 (double)(k ? 1 : ranks);
+				}
+			near_frac(sum_of(p.graph, names[k]).n, times, 1e-12);
+			near_frac(sum_of(p.graph, names[k]).bytes, bytes, 1e-12);
+			all += times;
+		}
+		near_frac(host_times(p.graph, FT_HOST_REDISTRIBUTE), all, 1e-12);
+		drop(&p);
+	}
+}
+
+/* 48 ranks of one host find it cheaper to gather k and v, 1024 x 4096, in each step than to keep them turned. */
+static void a_host_has_other_prices(void **state)
+{
+	struct parts p;
+
+	(void)state;
+	build(&p, LLAMA_8B, MANY, "torch-2.11-eager", 48);
+	assert_true(sum_of(p.graph, "muon_scatter").n == 2 * 5 * 2);
+	p.plan->ranks_per_node = 48;
+	rebuild(&p);
+	assert_true(sum_of(p.graph, "muon_scatter").n == 2 * 5 * 4);
+	drop(&p);
 }
 
 /* Embedding, head and norms are AdamW's: 28 bytes each. Momentum walks the matrices twice. */
@@ -224,6 +348,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(whole_matrices_on_each_replica),
 		cmocka_unit_test(rows_of_dtensors_are_divided),
+		cmocka_unit_test(what_is_sent_is_as_recorded),
+		cmocka_unit_test(a_host_has_other_prices),
 		cmocka_unit_test(the_rest_is_adam),
 		cmocka_unit_test(other_stacks_deal_whole_matrices),
 		cmocka_unit_test(experts_and_tensor_ranks),

@@ -12,21 +12,30 @@
  * products begin as copies of what is added to, and a matrix of more rows than columns is turned,
  * so that its first copy and its last sum walk strides.
  *
- * Under FSDP2 gradients are DTensors, rows divided among R ranks, and each operation is theirs:
+ * Under FSDP2 gradients are DTensors, rows divided among R ranks, and each operation is theirs.
+ * DTensor takes of each the way that it prices lowest (traces/dtensor.h), in three ways in all:
  *
- *	rows <= columns: X' is copied and gathered, and joined; A is gathered; X is gathered;
- *	                 each product is the rank's rows of it
- *	rows > columns:  A is a sum over the ranks; B, too, with all of A A on each; B X is divided
+ *	by rows:     X' is copied and gathered, and joined; A is gathered; X is gathered; each
+ *	             product is the rank's rows of it
+ *	by columns:  A is a sum over the ranks; B, too, with all of A A on each; B X is divided.
+ *	             Of more rows than columns X' has them; else X is turned in the first step, by
+ *	             four all-to-alls, and back behind the last
+ *	both:        in each step X and X' are turned and A is a sum; B is summed and divided, X is
+ *	             gathered, and of B X each rank has its rows
  *
  * None of these overlaps the products. Elsewhere ranks among which the optimizer is divided are
  * taken to be dealt whole matrices, and to send nothing but new weights.
- * Source: kernels of recorded updates, one H100 and two (measurements/probes/h100-2026-11-27-muon-unseen.jsonl.gz).
+ * Source: kernels of recorded updates, one H100 and two (measurements/probes/h100-2026-11-27-muon-unseen.jsonl.gz),
+ * and what one rank of 2, 8, 64 and 256 calls (measurements/probes/h100-2026-11-27-one-of-many.jsonl.gz).
  * Limit: a tensor rank's part is made orthogonal by itself.
  */
 #include "traces/muon.h"
 
 #include "traces/block.h"
+#include "traces/dtensor.h"
 #include "traces/sharding.h"
+
+enum way { BY_ROWS, BY_COLUMNS, BY_BOTH };
 
 enum { NEWTON_SCHULZ_STEPS = 5 };
 
@@ -36,6 +45,7 @@ struct matrix {
 	int64_t ranks, alike;
 	enum ft_group group;
 	bool dtensor;
+	enum way way; /* of a DTensor's steps */
 };
 
 static int64_t part(int64_t of, int64_t ranks)
@@ -48,6 +58,24 @@ static bool by_dtensor(const struct builder *b)
 {
 	return is_fsdp(b->plan) && b->rules->tensor_parallel == FT_TP_DTENSOR &&
 	       !b->rules->flat_shards;
+}
+
+/* The cheapest first for X X', which is a sum where X has columns or is turned, then for B X. */
+static enum way cheapest(const struct matrix *x, const struct ft_plan *p, int64_t tp)
+{
+	struct dtensor_mesh mesh = { x->ranks, x->ranks * tp > p->ranks_per_node };
+	double bytes = 2 * (double)x->n * (double)x->m;
+	double square = 2 * (double)x->n * (double)x->n;
+
+	if (x->tall)
+		return BY_COLUMNS;
+	if (dtensor_gather_us(mesh, bytes) <= 2 * dtensor_turn_us(mesh, bytes))
+		return BY_ROWS;
+	return dtensor_sum_us(mesh, square) + 2 * dtensor_turn_us(mesh, bytes) <
+			       dtensor_gather_us(mesh, square) +
+				       dtensor_gather_us(mesh, bytes) ?
+		       BY_COLUMNS :
+		       BY_BOTH;
 }
 
 static struct matrix sized(const struct builder *b, const struct ft_matrix *of)
@@ -67,6 +95,7 @@ static struct matrix sized(const struct builder *b, const struct ft_matrix *of)
 
 	if (p->sharding == FT_DDP)
 		x.ranks = 1;
+	x.way = cheapest(&x, p, tp);
 	return x;
 }
 
@@ -87,13 +116,22 @@ static void product(struct builder *b, const struct matrix *x, int64_t m, int64_
 					  .gemm.groups = x->alike });
 }
 
-/* DTensors are gathered, or summed, and the next operation waits. */
+static bool sends(const struct matrix *x)
+{
+	return x->dtensor && x->ranks > 1;
+}
+
+/* What DTensors send, of 16 bit, and the next operation waits for. */
 static void redistribute(struct builder *b, const struct matrix *x,
 			 enum ft_collective how, double numbers)
 {
-	if (x->dtensor &&
-	    put_collective(b, how == FT_ALL_GATHER ? "muon_gather" : "muon_sum",
-			   FT_STREAM_GATHER, how, x->group, 2 * numbers)) {
+	static const char *const name[] = { [FT_ALL_GATHER] = "muon_gather",
+					    [FT_ALL_REDUCE] = "muon_sum",
+					    [FT_REDUCE_SCATTER] = "muon_scatter",
+					    [FT_ALL_TO_ALL] = "muon_turn" };
+
+	if (x->dtensor && put_collective(b, name[how], FT_STREAM_GATHER, how, x->group,
+					 2 * numbers)) {
 		need(b, FT_STREAM_GATHER);
 		host(b, FT_HOST_REDISTRIBUTE, 1);
 	}
@@ -107,16 +145,26 @@ static void copied(struct builder *b, double numbers, bool turned)
 		   (turned ? 12 : 4) * numbers, 1);
 }
 
-static void divided_by_rows(struct builder *b, const struct matrix *x)
+/* An all-to-all, behind which the parts are laid side by side, at 1.03 TB/s on an H100: 6 bytes a number. */
+static void turned(struct builder *b, const struct matrix *x, int times)
+{
+	double mine = numbers(x, x->n, part(x->m, x->ranks));
+
+	for (int i = 0; i < times; i++) {
+		redistribute(b, x, FT_ALL_TO_ALL, mine);
+		put_memory(b, "muon_copy", "strided", 6 * mine, 1);
+	}
+}
+
+static void by_rows(struct builder *b, const struct matrix *x)
 {
 	int64_t rows = part(x->n, x->ranks);
 	double whole = numbers(x, x->n, x->m);
-	bool gathers = x->dtensor && x->ranks > 1;
 
-	if (gathers)
+	if (sends(x))
 		copied(b, numbers(x, rows, x->m), true);
 	redistribute(b, x, FT_ALL_GATHER, whole);
-	if (gathers)
+	if (sends(x))
 		put_memory(b, "muon_join", "concat", 4 * whole, 1);
 	product(b, x, rows, x->n, x->m);
 	redistribute(b, x, FT_ALL_GATHER, numbers(x, x->n, x->n));
@@ -127,23 +175,63 @@ static void divided_by_rows(struct builder *b, const struct matrix *x)
 	product(b, x, rows, x->m, x->n);
 }
 
-static void divided_by_columns(struct builder *b, const struct matrix *x, bool first)
+/* A, and A A, of columns: a square is copied before it is summed. */
+static void squared(struct builder *b, const struct matrix *x)
 {
-	int64_t columns = part(x->m, x->ranks);
 	double square = numbers(x, x->n, x->n);
-	bool sums = x->dtensor && x->ranks > 1;
 
-	product(b, x, x->n, x->n, columns);
-	if (sums)
+	product(b, x, x->n, x->n, part(x->m, x->ranks));
+	if (sends(x))
 		copied(b, square, false);
 	redistribute(b, x, FT_ALL_REDUCE, square);
 	copied(b, square, false);
 	product(b, x, x->dtensor ? x->n : part(x->n, x->ranks), x->n, x->n);
-	if (sums)
+}
+
+static void by_columns(struct builder *b, const struct matrix *x, bool first)
+{
+	int64_t columns = part(x->m, x->ranks);
+	double square = numbers(x, x->n, x->n);
+	bool turns = first && !x->tall;
+
+	if (turns) {
+		copied(b, numbers(x, x->n, columns), true);
+		turned(b, x, 4);
+	}
+	squared(b, x);
+	if (sends(x))
 		copied(b, square, false);
 	redistribute(b, x, FT_ALL_REDUCE, square);
-	copied(b, numbers(x, x->n, columns), first);
+	copied(b, numbers(x, x->n, columns), first && x->tall);
 	product(b, x, x->n, columns, x->n);
+}
+
+static void by_both(struct builder *b, const struct matrix *x)
+{
+	int64_t rows = part(x->n, x->ranks);
+
+	copied(b, numbers(x, rows, x->m), true);
+	turned(b, x, 2);
+	squared(b, x);
+	redistribute(b, x, FT_REDUCE_SCATTER, numbers(x, x->n, x->n));
+	redistribute(b, x, FT_ALL_GATHER, numbers(x, x->n, x->m));
+	copied(b, numbers(x, rows, x->m), false);
+	product(b, x, rows, x->m, x->n);
+}
+
+static void newton_schulz(struct builder *b, const struct matrix *x)
+{
+	enum way way = sends(x) ? x->way : x->tall ? BY_COLUMNS : BY_ROWS;
+
+	for (int i = 0; i < NEWTON_SCHULZ_STEPS; i++)
+		if (way == BY_ROWS)
+			by_rows(b, x);
+		else if (way == BY_COLUMNS)
+			by_columns(b, x, !i);
+		else
+			by_both(b, x);
+	if (way == BY_COLUMNS && !x->tall)
+		turned(b, x, 1);
 }
 
 /* Momentum and Nesterov's step, 16 bit, its norm. */
@@ -179,11 +267,7 @@ static void matrix_ops(struct builder *b, const struct matrix *x)
 	b->of_shards = true;
 	need(b, FT_STREAM_REDUCE);
 	before(b, x, mine);
-	for (int i = 0; i < NEWTON_SCHULZ_STEPS; i++)
-		if (x->tall)
-			divided_by_columns(b, x, !i);
-		else
-			divided_by_rows(b, x);
+	newton_schulz(b, x);
 	behind(b, x, mine);
 	if (x->dtensor)
 		host(b, FT_HOST_MATRIX, 1);

@@ -308,6 +308,7 @@ struct ft_plan {
 	bool copy_engines; /* what moves and does not add up takes no compute units */
 	bool any_layout;   /* of the GPU: narrow products want no operand turned */
 	bool unsharded_pipeline; /* of the stack, as foretoken-stack(5) says */
+	int64_t ranks_per_node;	 /* of the cluster */
 };
 
 /* What the plan needs to know of the cluster and of the stack. */
