@@ -8,6 +8,7 @@
 #include "reports/html.h"
 #include "reports/html_plots.h"
 #include "reports/show.h"
+#include "reports/stages.h"
 
 /* One row of the answers' table: a name, and one cell for each scenario. */
 static void row(const struct page *p, const struct ft_outcome_field *f)
@@ -189,6 +190,8 @@ bool html_memory(struct page *p)
 	}
 	html_row_end(p);
 	html_table_end(p);
+	for (size_t i = 0; i < p->a->n; i++)
+		stages_html(p, i);
 	return true;
 }
 

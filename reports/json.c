@@ -11,6 +11,7 @@
 #include "base/plain.h"
 #include "reports/money.h"
 #include "reports/prices.h"
+#include "reports/stages.h"
 
 json_t *json_of_number(double value)
 {
@@ -221,6 +222,7 @@ json_t *json_of_outcome(const struct ft_scenario *s, const struct ft_outcome *o,
 	json_put_bool(j, "gpu_measured", o->gpu_measured);
 	json_put_bool(j, "stack_measured", o->stack_measured);
 	json_object_set_new(j, "items", items(o->run));
+	json_object_set_new(j, "stages", stages_json(s, o));
 	json_object_set_new(from, "gpu", provenance_text(s->cluster->gpu->from));
 	json_object_set_new(from, "stack", provenance_text(s->stack->from));
 	json_object_set_new(from, "ccl", provenance_text(s->ccl->from));

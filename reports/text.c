@@ -12,6 +12,7 @@
 #include "reports/money.h"
 #include "reports/prices.h"
 #include "reports/show.h"
+#include "reports/stages.h"
 #include "reports/table.h"
 
 static const char *show(double v, enum dimension dim, char *buf)
@@ -189,6 +190,7 @@ void ft_report_outcome(FILE *out, const struct ft_scenario *s,
 	where(out, o);
 	items(out, o);
 	memory(out, s, o);
+	stages_table(out, s, o);
 	money_fleets(out, &o->asked);
 	evidence_table(out, o);
 	fprintf(out, "%s\n", o->bottleneck);

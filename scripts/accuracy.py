@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """scripts/accuracy.py PROGRAM - errors of all rows of measurements/steps, pooled: by source, by each
-way of `validate --by`, and of scaling efficiency
+way of `validate --by`, of peak memory, and of scaling efficiency
 
 The last: of runs of one file that differ in GPUs and batch alone, tokens/s per GPU over
 that of the fewest GPUs, measured and predicted; the difference in points."""
@@ -14,6 +14,7 @@ import os
 import subprocess
 import sys
 
+PEAK = "memory_bytes_per_gpu.total"
 NOT_THE_RUN = ("id", "group", "source", "notes", "cluster.gpus", "training.global_batch_size")
 
 
@@ -106,8 +107,9 @@ def main():
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         answers = dict(zip(paths, pool.map(lambda p: answer(program, p), paths)))
     names = {p: os.path.basename(p)[:-4] for p in paths}
-    table("training steps, by source", {names[p]: answers[p]["rows"] for p in paths},
-          {names[p]: len(answers[p]["failed"]) for p in paths})
+    timed = [p for p in paths if answers[p]["rows"] or answers[p]["failed"]]
+    table("training steps, by source", {names[p]: answers[p]["rows"] for p in timed},
+          {names[p]: len(answers[p]["failed"]) for p in timed})
     rows = [r for a in answers.values() for r in a["rows"]]
     for by in rows[0]["classes"]:
         classes = collections.defaultdict(list)
@@ -116,6 +118,8 @@ def main():
         order = {"gpus": "gpus", "size": "flop_per_token"}.get(by)
         table("all files, by " + by, dict(sorted(classes.items(), key=lambda c: (
             min(r["traits"][order] for r in c[1]) if order else 0, c[0]))))
+    peaks = {names[p]: [r for r in answers[p]["other_rows"] if r["key"] == PEAK] for p in paths}
+    table("all files, by source: peak memory", {name: of for name, of in peaks.items() if of})
     scaling(answers)
 
 

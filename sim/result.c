@@ -153,24 +153,39 @@ static void certainty(const struct job *s, const struct engine_output *out,
 	run->extrapolated_frac = all > 0 ? far / all : 0;
 }
 
-/* Means over ranks; ends are padded to the step. */
+/* The end is padded to the step. */
+static struct ft_breakdown of_class(const struct ft_class_result *r, bool staged,
+				    ft_ps steady_extra, ft_ps step)
+{
+	double pad = ft_s_from_ps(step - steady_extra - r->end);
+
+	return (struct ft_breakdown){
+		.compute_s = ft_s_from_ps(r->compute),
+		.optimizer_s = ft_s_from_ps(r->optimizer),
+		.host_s = ft_s_from_ps(r->host + steady_extra),
+		.bubble_s = ft_s_from_ps(r->bubble) + (staged ? pad : 0),
+		.exposed_communication_s =
+			ft_s_from_ps(r->exposed) + (staged ? 0 : pad),
+	};
+}
+
+/* Means over ranks. */
 static void breakdown(size_t stages, ft_ps steady_extra, struct ft_run *run)
 {
 	struct ft_breakdown *b = &run->breakdown;
 	double ranks = 0;
 
 	for (size_t c = 0; c < run->n_classes; c++) {
-		const struct ft_class_result *r = &run->rank_class[c];
+		struct ft_class_result *r = &run->rank_class[c];
 		double w = (double)r->ranks;
-		double pad = ft_s_from_ps(run->step - steady_extra - r->end);
 
+		r->breakdown = of_class(r, stages > 1, steady_extra, run->step);
 		ranks += w;
-		b->compute_s += w * ft_s_from_ps(r->compute);
-		b->optimizer_s += w * ft_s_from_ps(r->optimizer);
-		b->host_s += w * ft_s_from_ps(r->host + steady_extra);
-		b->bubble_s += w * (ft_s_from_ps(r->bubble) + (stages > 1 ? pad : 0));
-		b->exposed_communication_s +=
-			w * (ft_s_from_ps(r->exposed) + (stages > 1 ? 0 : pad));
+		b->compute_s += w * r->breakdown.compute_s;
+		b->optimizer_s += w * r->breakdown.optimizer_s;
+		b->host_s += w * r->breakdown.host_s;
+		b->bubble_s += w * r->breakdown.bubble_s;
+		b->exposed_communication_s += w * r->breakdown.exposed_communication_s;
 	}
 	b->compute_s /= ranks;
 	b->optimizer_s /= ranks;

@@ -206,6 +206,17 @@ def memory(page, answers):
                 assert (number(cell) * 1e9 >= a["memory_bytes_per_gpu"]["total"]) == a["fits"]
 
 
+def stages(page, answers):
+    staged = [a for a in answers if len(a["stages"]) > 1]
+    captions = [c for c in page.tables if c.startswith("Stages of the pipeline")]
+    for caption, a in zip(captions, staged, strict=True):
+        for row, stage in zip(page.table(caption)[1:], a["stages"], strict=True):
+            assert row[0] == str(stage["stage"])
+            same(row[1], stage["memory_bytes_per_gpu"]["total"], 1e9)
+            for cell, key in zip(row[2:], ("compute", "exposed_communication", "bubble", "host", "optimizer"), strict=True):
+                assert abs(float(cell) - stage["breakdown_s"][key]) <= 1e-3 * abs(stage["breakdown_s"][key]) + 1e-12
+
+
 def trust(page, answers):
     (caption,) = [c for c in page.tables if c.startswith("Share of the capital")]
     rows = page.table(caption)
@@ -488,6 +499,7 @@ def main():
     parts_add_up(page, answers)
     items(page, answers)
     memory(page, answers)
+    stages(page, answers)
     fleets(page, answers)
     trust(page, answers)
     bills_of(page, answers, bills)

@@ -115,6 +115,13 @@ def simulated(text, answer):
     for row in memory[1:]:
         if row[0] != "it fits in":
             same(row[1], answer["memory_bytes_per_gpu"][row[0]])
+    stages = t.get("pipeline stage", [["stage"]])[1:]
+    assert len(stages) == (len(answer["stages"]) if len(answer["stages"]) > 1 else 0)
+    for row, stage in zip(stages, answer["stages"]):
+        assert row[0] == str(stage["stage"])
+        parts = [stage["breakdown_s"][k] for k in ("compute", "exposed_communication", "bubble", "host", "optimizer")]
+        for shown, is_ in zip(row[1:], [stage["memory_bytes_per_gpu"]["total"]] + parts, strict=True):
+            same(shown, is_)
     for row, run in zip(t["nearest measured runs"][1:], answer["nearest_runs"], strict=True):
         assert row[0] == run["id"] and row[3] == run["differs"] and row[4] == run["source"], row
         same(row[1], run["error_frac"])

@@ -140,19 +140,20 @@ static void an_update_is_divided_and_gradients_are_not(void **state)
 }
 
 /* Of four micro-batches, by hand: gradients of all arrive in tensors of their own, and inputs but
- * those that are open at most, of each chunk that has a neighbour there. */
-static void stages_hold_what_they_receive(void **state)
+ * those that are open at most, of each chunk that has a neighbour there; and of each chunk but the model's
+ * last outputs of those that are open. */
+static void stages_hold_what_they_receive_and_sent(void **state)
 {
 	static const struct {
 		const char *plan;
 		double tensors[2]; /* of the two stages */
 	} row[] = {
-		{ PLAN("schedule: 1f1b, parallel: {pp: 2}"), { 4, 4 - 1 } },
-		{ PLAN("schedule: gpipe, parallel: {pp: 2}"), { 4, 4 - 4 } },
+		{ PLAN("schedule: 1f1b, parallel: {pp: 2}"), { 4 + 2, 4 - 1 } },
+		{ PLAN("schedule: gpipe, parallel: {pp: 2}"), { 4 + 4, 4 - 4 } },
 		{ PLAN("parallel: {pp: 2, vpp: 2}"),
-		  { 4 + (4 - 2) + 4, (4 - 3) + 4 + (4 - 1) } },
+		  { 4 + (4 - 2) + 4 + 5, (4 - 3) + 4 + (4 - 1) + 3 } },
 		{ PLAN("schedule: zbv, parallel: {pp: 2, vpp: 2}"),
-		  { 4 + (4 - 1), (4 - 3) + 4 } },
+		  { 4 + (4 - 1) + 4, (4 - 3) + 4 + 4 } },
 	};
 
 	(void)state;
@@ -180,8 +181,19 @@ static void stages_hold_what_they_receive(void **state)
 	}
 }
 
+/* The most that a segment of this name takes beside what it found. */
+static double most_in(const struct ft_graph *g, const char *name)
+{
+	double most = 0;
+
+	for (size_t s = 0; s < g->n_segments; s++)
+		if (!strncmp(g->segment[s].name, name, strlen(name)))
+			most = fmax(most, g->segment[s].peak_bytes[FT_MEMORY_OTHER]);
+	return most;
+}
+
 /* Few tokens and a large head: its gradient of a further micro-batch comes beside that of the
- * logits and is added up; that of a first one does not. */
+ * logits and is added up; that of a first one does not. The embedding's likewise. */
 static void a_gradient_that_is_added_up_is_there_twice(void **state)
 {
 	static const struct {
@@ -198,21 +210,22 @@ static void a_gradient_that_is_added_up_is_there_twice(void **state)
 		  false },
 	};
 	const double logits = 128.0 * 51200, head = 1024.0 * 51200;
+	const double table =
+		4 * (head + 128.0 * 1024); /* of fp32 weights, positions as well */
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
-		double most = 0;
+		double most;
 		struct parts p;
 
 		build(&p,
 		      "{name: gpt, num_hidden_layers: 4, hidden_size: 1024, num_attention_heads: 16, "
 		      "intermediate_size: 4096, vocab_size: 51200}",
 		      row[i].plan, row[i].stack, 2);
-		for (size_t s = 0; s < p.graph->n_segments; s++)
-			if (!strncmp(p.graph->segment[s].name, "head_back", 9))
-				most = fmax(most, p.graph->segment[s]
-							  .peak_bytes[FT_MEMORY_OTHER]);
+		most = most_in(p.graph, "head_back");
 		assert_true(most > 0);
+		near_frac(1 + most_in(p.graph, "embed_back"),
+			  1 + (row[i].adds ? table : 0), 1e-9);
 		if (row[i].adds)
 			near_frac(most, 2 * logits + 2 * head, 1e-9);
 		else
@@ -224,7 +237,7 @@ static void a_gradient_that_is_added_up_is_there_twice(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(stages_hold_what_they_receive),
+		cmocka_unit_test(stages_hold_what_they_receive_and_sent),
 		cmocka_unit_test(a_gradient_that_is_added_up_is_there_twice),
 		cmocka_unit_test(tensor_ranks_send_slices_that_are_gathered_again),
 		cmocka_unit_test(hosts_wait_for_what_they_receive),

@@ -283,37 +283,43 @@ static void stage_layers(struct stage *st)
 	held_add(&st->held, st->root);
 }
 
-/* Of each chunk, the most micro-batches between their forward and their backward. */
-static void most_open(const struct builder *b, int64_t number, int64_t *most)
+/* Of each chunk, the most micro-batches between their forward and their backward; and the most outputs of
+ * them, of all chunks that send theirs on. */
+static int64_t most_open(const struct builder *b, int64_t number, int64_t *most)
 {
 	const struct ft_plan *p = b->plan;
 	struct ft_slot *slot =
 		ARENA_ARRAY(b->mem, ft_plan_most_slots(p), struct ft_slot);
 	int64_t *open = ARENA_ARRAY(b->mem, (size_t)p->vpp, int64_t);
+	int64_t end = p->pp * p->vpp - 1, outputs = 0, most_outputs = 0;
 	size_t n = stage_order(b, number, slot);
 
 	for (size_t i = 0; i < n; i++) {
 		int64_t c = slot[i].chunk;
+		int step = slot[i].kind == FT_SLOT_FORWARD ? 1 :
+			   slot[i].kind == FT_SLOT_WEIGHTS ? 0 :
+							     -1;
 
-		if (slot[i].kind == FT_SLOT_FORWARD)
-			open[c]++;
-		else if (slot[i].kind != FT_SLOT_WEIGHTS)
-			open[c]--;
+		open[c] += step;
 		most[c] = open[c] > most[c] ? open[c] : most[c];
+		outputs += ft_plan_place(p, number, c) < end ? step : 0;
+		most_outputs = outputs > most_outputs ? outputs : most_outputs;
 	}
+	return most_outputs;
 }
 
 /* torch.distributed.pipelining makes, for each micro-batch, what its input and its gradient are to
- * arrive in, and keeps them. Inputs that wait for their backward are counted as activations.
- * Source: its stage.py, _prepare_forward_infra and _prepare_backward_infra. */
-static double receive_buffers(const struct stage *st)
+ * arrive in, and keeps them. Inputs that wait for their backward are counted as activations. It keeps
+ * each output that it sent, too, until its backward.
+ * Source: its stage.py, _prepare_forward_infra, _prepare_backward_infra and fwd_cache. */
+static double boundary_buffers(const struct stage *st)
 {
 	struct builder *b = st->b;
 	const struct ft_plan *p = b->plan;
 	int64_t *most = ARENA_ARRAY(b->mem, (size_t)p->vpp, int64_t);
-	int64_t end = p->pp * p->vpp - 1, buffers = 0;
+	int64_t end = p->pp * p->vpp - 1;
+	int64_t buffers = most_open(b, st->number, most);
 
-	most_open(b, st->number, most);
 	for (int64_t c = 0; c < p->vpp; c++) {
 		int64_t at = ft_plan_place(p, st->number, c);
 
@@ -340,7 +346,7 @@ struct stage stage_begin(struct builder *b, int64_t number)
 	stage_layers(&st);
 	base_bytes(b, st.held, st.root, st.rank_class->base_bytes);
 	if (b->rules->receive_buffers && p->pp > 1)
-		st.rank_class->base_bytes[FT_MEMORY_OTHER] += receive_buffers(&st);
+		st.rank_class->base_bytes[FT_MEMORY_OTHER] += boundary_buffers(&st);
 	return st;
 }
 

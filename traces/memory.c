@@ -254,16 +254,21 @@ static double head_weights(const struct builder *b)
 	       (double)b->plan->tp;
 }
 
-/* While the head's gradient is computed: that of the logits, in 16 bit; and where autograd adds up
- * the gradients of micro-batches, the one to be added to those of before. Source: the peak of two
- * layers and the head of a 70B in a pipeline of two H100. */
-static double head_product_bytes(const struct builder *b, double logits)
+/* Where autograd adds up the gradients of micro-batches, a new one stands beside the sum. Of embedding and head
+ * it counts. Source: the peak of two layers and the head of a 70B in a pipeline of two H100, and that of the
+ * first of sixteen stages (measurements/steps/h100-one-of-many.csv). */
+static bool adds_up(const struct builder *b)
 {
 	const struct ft_plan *p = b->plan;
-	bool adds = p->micro_batches > 1 && !b->rules->gradient_fusion &&
-		    !p->lora.rank && (!is_fsdp(p) || keeps_units(b));
 
-	return 2 * logits + (adds ? 2 * head_weights(b) : 0);
+	return p->micro_batches > 1 && !b->rules->gradient_fusion && !p->lora.rank &&
+	       (!is_fsdp(p) || keeps_units(b));
+}
+
+/* While the head's gradient is computed: that of the logits, in 16 bit; and the one to be added. */
+static double head_product_bytes(const struct builder *b, double logits)
+{
+	return 2 * logits + (adds_up(b) ? 2 * head_weights(b) : 0);
 }
 
 /* Behind the head's backward the root stays gathered until its own, with the head's gradient: a
@@ -304,25 +309,39 @@ void packing_bytes(struct builder *b, int64_t layer, bool lowest, struct held ro
 	take(b, FT_MEMORY_OTHER, 0, fmax(0, bytes - fullest));
 }
 
-/* The embedding's gradient comes while the root and the head's gradient still wait, beside what the
+/* The embedding's gradient under fsdp comes while the root and the head's gradient still wait, beside what the
  * lowest layer packed. DTensor computes that of the whole table on each rank, from the whole
  * gradient of its output, and takes the rank's rows of it. Source: the last kernels of
  * measurements/traces/h100-eight-8b16L-tp8-s4096-b1-compile, a fill of 525 M numbers. */
-void table_bytes(struct builder *b, struct held root, bool head, struct held packed)
+static double root_table_bytes(const struct builder *b, struct held root, bool head,
+			       bool packed)
 {
 	double rows = (double)ft_model_embedding_parameters(b->model, b->plan->tp);
-	double own = 2 * rows / (double)b->plan->tp;
-	double *peak = &b->seg->peak_bytes[FT_MEMORY_OTHER];
-	double bytes = own + (head ? 2 * head_weights(b) : 0) +
-		       gradient_width(b) * (packed.dense + packed.experts);
+	struct held lowest = packed ? layer_held(b, 0) : (struct held){ 0 };
+	double bytes = 2 * rows / (double)b->plan->tp +
+		       (head ? 2 * head_weights(b) : 0) +
+		       gradient_width(b) * (lowest.dense + lowest.experts);
 
-	if (b->rules->fsdp_copy_grad_bytes <= 0 || b->plan->lora.rank)
-		return;
 	if (b->plan->reshard_after_forward)
 		bytes += whole_bytes(root);
 	if (splits_by_dtensor(b))
 		bytes += 2 * rows + 2 * (double)(b->tokens * b->model->hidden_size);
-	*peak = fmax(*peak, bytes - b->seg->peak_bytes[FT_MEMORY_GRADIENTS]);
+	return bytes - b->seg->peak_bytes[FT_MEMORY_GRADIENTS];
+}
+
+void table_bytes(struct builder *b, struct held root, bool head, unsigned variant)
+{
+	double own = (b->autocast ? 4 : 2) *
+		     (double)ft_model_embedding_parameters(b->model, b->plan->tp) /
+		     (double)b->plan->tp;
+	double *peak = &b->seg->peak_bytes[FT_MEMORY_OTHER];
+
+	if (b->plan->lora.rank)
+		return;
+	if (is_fsdp(b->plan) && b->rules->fsdp_copy_grad_bytes > 0)
+		*peak = fmax(*peak, root_table_bytes(b, root, head, variant & V_SYNC));
+	if (adds_up(b) && !(variant & V_FIRST))
+		*peak = fmax(*peak, own);
 }
 
 /* The root's weights, gathered for the head. */

@@ -33,7 +33,7 @@ void packing_bytes(struct builder *b, int64_t layer, bool lowest, struct held ro
 /* While gradients are reduced: a unit's, and the root's. */
 void reduced_bytes(struct builder *b, struct held unit);
 void reduce_bytes(struct builder *b, struct held root);
-/* While the embedding's gradient is computed, if that is more; packed: nothing, or a unit. */
-void table_bytes(struct builder *b, struct held root, bool head, struct held packed);
+/* While the embedding's gradient is computed, if that is more; variant: its segment's. */
+void table_bytes(struct builder *b, struct held root, bool head, unsigned variant);
 
 #endif

@@ -451,12 +451,11 @@ void segment_embed_back(struct stage *st, unsigned variant)
 	accumulate_gradients(b, ends_held(b, true, false), variant & V_FIRST);
 	keep_root(st, variant & V_FIRST);
 	scan_ends(b);
-	if (is_fsdp(b->plan)) {
+	if (is_fsdp(b->plan))
 		root_done(st, variant);
-		table_bytes(b, st->root, st->last,
-			    variant & V_SYNC ? layer_held(b, 0) : (struct held){ 0 });
-	} else if (variant & V_SYNC)
+	else if (variant & V_SYNC)
 		reduce_gradients(b, ends_held(b, true, false), variant & V_FIRST);
+	table_bytes(b, st->root, st->last, variant);
 	of_weights(b, false);
 	segment_done(st);
 }

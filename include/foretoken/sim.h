@@ -135,6 +135,7 @@ struct ft_class_result {
 	int64_t ranks;
 	ft_ps end;
 	ft_ps compute, exposed, bubble, host, optimizer; /* before padding */
+	struct ft_breakdown breakdown;			 /* adds up to the step */
 	double peak_bytes[FT_MEMORIES]; /* at the moment the sum is largest */
 	double peak_total_bytes;
 };
@@ -145,8 +146,8 @@ struct ft_run {
 	double spread_frac; /* of the step, from its kernels: one standard deviation */
 	double extrapolated_frac;
 	uint64_t events, jumped; /* jumped: of passes that go as one before */
-	size_t n_classes, n_shares;
-	struct ft_class_result *rank_class;
+	size_t n_classes, n_stages, n_shares;
+	struct ft_class_result *rank_class; /* first the pipeline's stages, in order */
 	struct ft_share *share;
 	/* Of the step: compute and optimizer; the part of that in kernels bound by memory (as
 	 * of all kernels' time); waiting for peers and pipeline neighbours, which spins; the latter alone. */
