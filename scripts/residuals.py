@@ -6,7 +6,8 @@ FILE...: measurements/steps/*.csv unless given. Each row appears twice: under th
 was run with, and under the one that foretoken takes when nobody names a stack (generic;
 generic-2022 where the row's own stack has no fused attention). measurements/sources.csv says which
 groups are one source. A file that cannot be read ends this; rows that cannot be
-simulated are counted and told.
+simulated are counted and told. A table that lacks columns of PROGRAM's is laid aside meanwhile, with a stand-in in
+each: ranges depend on it, errors do not.
 
 --check writes nothing: every EVERY-th row of each file must be in study/residuals.csv as it stands, with
 what PROGRAM predicts now."""
@@ -17,10 +18,13 @@ import glob
 import json
 import math
 import os
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
 
+OTHERS = ["id", "group", "source", "unnamed", "kernel_spread_frac", "log_ratio", "tokens_per_s_per_gpu"]
 UNNAMED = (("generic", ""), ("generic-2022", "megatron-lm-2022"))  # stack, root of those it stands for
 
 
@@ -35,6 +39,24 @@ def source_of(patterns, file, group):
         if fnmatch.fnmatchcase(file, of_file) and fnmatch.fnmatchcase(group, of_group or "*"):
             return p["source"]
     return group
+
+
+def with_all_columns(folder):
+    """The data that PROGRAM is to read: its own, unless study/residuals.csv lacks a column."""
+    with open("study/ranges.yaml") as f:
+        columns = re.findall(r"^  (\w+): [\d.]+", f.read(), re.M) + OTHERS
+    rows = list(csv.DictReader(text_of("study/residuals.csv")))
+    if not rows or all(c in rows[0] for c in columns):
+        return
+    for name in os.listdir("."):
+        if name != "study":
+            os.symlink(os.path.abspath(name), os.path.join(folder, name))
+    shutil.copytree("study", os.path.join(folder, "study"))
+    with open(os.path.join(folder, "study/residuals.csv"), "w", newline="") as out:
+        writer = csv.DictWriter(out, columns, "1", "ignore", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    os.environ["FORETOKEN_DATA"] = folder
 
 
 def predictions(program, path, stack):
@@ -117,7 +139,9 @@ def main():
     paths = given or sorted(glob.glob("measurements/steps/*.csv"))
     if every:
         return check(program, paths, patterns, every)
-    rows = predicted(program, paths, patterns)
+    with tempfile.TemporaryDirectory() as folder:
+        with_all_columns(folder)
+        rows = predicted(program, paths, patterns)
     with open("study/residuals.csv.part", "w", newline="") as out:
         out.write("# written by `make residuals`; do not edit. log_ratio: ln(measured / predicted) of a step; "
                   "tokens_per_s_per_gpu: measured\n")

@@ -18,6 +18,7 @@ static const struct ft_trait traits[] = {
 	{ "model", false, AT(model), "dense or experts" },
 	{ "precision", false, AT(precision), "the format of products" },
 	{ "sharding", false, AT(sharding), "what replicas divide among them" },
+	{ "optimizer", false, AT(optimizer), "what updates the weights" },
 	{ "flop_per_token", true, AT(flop_per_token), "model FLOPs of a token" },
 	{ "gpus", true, AT(gpus), "GPUs" },
 	{ "sequence", true, AT(sequence), "tokens per sequence" },
@@ -74,6 +75,7 @@ struct ft_traits traits_of(const struct ft_scenario *s, double kernel_spread_fra
 		.model = experts ? "experts" : "dense",
 		.precision = ft_dtype_name(p->precision),
 		.sharding = ft_sharding_name(p->sharding),
+		.optimizer = ft_optimizer_name(p->optimizer),
 		.flop_per_token = ft_model_flop_per_token(s->model, p->tp, p->sequence,
 							  s->model->causal),
 		.gpus = (double)s->cluster->gpus,
@@ -100,5 +102,6 @@ struct ft_traits traits_copy(struct arena *mem, const struct ft_traits *of)
 	copy.model = arena_text(mem, of->model);
 	copy.precision = arena_text(mem, of->precision);
 	copy.sharding = arena_text(mem, of->sharding);
+	copy.optimizer = arena_text(mem, of->optimizer);
 	return copy;
 }

@@ -22,6 +22,7 @@ static struct ft_traits plain(void)
 				   .model = "dense",
 				   .precision = "bf16",
 				   .sharding = "ddp",
+				   .optimizer = "adam",
 				   .flop_per_token = 1e9,
 				   .gpus = 8,
 				   .sequence = 4096,

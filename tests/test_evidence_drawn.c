@@ -8,16 +8,27 @@
 #include "study/traits.h"
 #include "tests/check.h"
 
-enum { DRAWS = 600, RUNS = 24, SOURCES = 6, WORDS = 7, NUMBERS = 9 };
+enum { DRAWS = 600, RUNS = 24, SOURCES = 6, WORDS = 8, NUMBERS = 9 };
 
 static uint64_t seed = 41;
 
-static const char *const names[] = {
-	"gpu",	 "generation", "stack",	       "stack_root",
-	"model", "precision",  "sharding",     "flop_per_token",
-	"gpus",	 "sequence",   "micro_tokens", "micro_batches",
-	"tp",	 "pp",	       "cp",	       "ep"
-};
+static const char *const names[] = { "gpu",
+				     "generation",
+				     "stack",
+				     "stack_root",
+				     "model",
+				     "precision",
+				     "sharding",
+				     "optimizer",
+				     "flop_per_token",
+				     "gpus",
+				     "sequence",
+				     "micro_tokens",
+				     "micro_batches",
+				     "tp",
+				     "pp",
+				     "cp",
+				     "ep" };
 
 struct made {
 	struct ft_evidence e;
@@ -57,6 +68,7 @@ static struct ft_traits draw_traits(struct made *m, size_t i)
 				   .model = w[4],
 				   .precision = w[5],
 				   .sharding = w[6],
+				   .optimizer = w[7],
 				   .flop_per_token = x[0],
 				   .gpus = x[1],
 				   .sequence = x[2],

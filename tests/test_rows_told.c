@@ -145,6 +145,7 @@ static struct ft_traits traits(void)
 				   .model = "dense",
 				   .precision = "bf16",
 				   .sharding = "ddp",
+				   .optimizer = "adam",
 				   .flop_per_token = 1e9 * n,
 				   .gpus = n,
 				   .sequence = 2 * n,

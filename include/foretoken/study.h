@@ -106,7 +106,7 @@ struct ft_traits {
 	const char *stack, *stack_root;
 	bool unnamed;	   /* the stack stands for software that nobody named */
 	const char *model; /* dense or experts */
-	const char *precision, *sharding;
+	const char *precision, *sharding, *optimizer;
 	double flop_per_token; /* of the model, forward and backward */
 	double gpus, sequence;
 	double micro_tokens;  /* that a rank sees in one micro-batch, before tp */
