@@ -395,10 +395,27 @@ void ft_model_free(struct ft_model *model)
 	arena_release(&mem);
 }
 
-void ft_model_stretch(struct ft_model *model, int64_t sequence)
+static void stretch(struct ft_model *model, int64_t sequence)
 {
 	if (model->positions != FT_LEARNED || model->max_positions >= sequence)
 		return;
 	model->stretched_from = model->max_positions;
 	model->max_positions = sequence;
+}
+
+/* A window that is longer than a document sees all of it, as a chunk does; a shorter one stays as it is. */
+static void pack(struct ft_layer *l, int64_t document)
+{
+	if (l->linear_heads || (l->window && l->window < document) ||
+	    (l->chunk && l->chunk <= document))
+		return;
+	l->window = 0;
+	l->chunk = document;
+}
+
+void ft_model_fit(struct ft_model *model, const struct ft_plan *plan)
+{
+	stretch(model, plan->sequence);
+	for (int64_t i = 0; plan->document && i < model->n_layers; i++)
+		pack(&model->layer[i], plan->document);
 }

@@ -202,6 +202,7 @@ void recipe_read(struct reader *r, struct reader *overlap, struct ft_plan *plan)
 	plan->fused_experts = read_bool(r, "fused_experts", false);
 	plan->recompute_modules = read_modules(r);
 	plan->recompute_layers = read_int(r, "recompute_layers", 0, LIMIT_LAYERS, 0);
+	plan->document = read_int(r, "document_length", 0, LIMIT_SEQUENCE, 0);
 	plan->offload_layers = read_int(r, "offload_layers", 0, LIMIT_LAYERS, 0);
 	plan->zero_group = read_int(r, "zero_group", 1, LIMIT_BATCH, 0);
 	plan->overlap_ep = read_bool(overlap, "ep", false);
@@ -268,6 +269,11 @@ bool recipe_check(struct reader *r, const struct ft_model *model, struct ft_plan
 	if (!check_layers_for(r, model, plan) ||
 	    !check_recompute_layers(r, model, plan))
 		return false;
+	if (plan->document > plan->sequence)
+		return reader_fail(r, "document_length",
+				   "%lld tokens are more than a sequence's %lld",
+				   (long long)plan->document,
+				   (long long)plan->sequence);
 	if (plan->offload_layers > model->n_layers)
 		return reader_fail(r, "offload_layers",
 				   "%lld is more than the model's %lld layers",

@@ -366,6 +366,8 @@ static void megatron_rest(struct sheet *t)
 	const struct ft_plan *p = t->p;
 	bool fp8 = ft_dtype_bytes(p->attention_precision) < 2;
 
+	if (p->document)
+		emit_unknown(t, "document_length: %" PRId64, p->document);
 	if (fp8 && t->of == FT_NEMO)
 		emit(t, "fp8_dot_product_attention", "true");
 	else if (fp8)

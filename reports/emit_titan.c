@@ -99,6 +99,8 @@ static void titan_rest(struct sheet *t)
 			     ft_dtype_name(p->expert_precision));
 	if (p->gradient_dtype != FT_FP32)
 		emit_unknown(t, "gradient_dtype: %s", ft_dtype_name(p->gradient_dtype));
+	if (p->document)
+		emit_unknown(t, "document_length: %" PRId64, p->document);
 	if (p->offload_layers)
 		emit_unknown(t, "offload_layers: %" PRId64, p->offload_layers);
 	if (p->graphs != FT_GRAPHS_NONE)

@@ -22,7 +22,8 @@ static void extremes(const struct ft_run *run, size_t *fullest, size_t *busiest)
 
 		if (r->peak_total_bytes > run->rank_class[*fullest].peak_total_bytes)
 			*fullest = i;
-		if (r->breakdown.compute_s > run->rank_class[*busiest].breakdown.compute_s)
+		if (r->breakdown.compute_s >
+		    run->rank_class[*busiest].breakdown.compute_s)
 			*busiest = i;
 	}
 }
@@ -95,9 +96,9 @@ json_t *stages_json(const struct ft_scenario *s, const struct ft_outcome *o)
 
 void stages_html(struct page *p, size_t scenario)
 {
-	static const char *const columns[] = { "stage",	 "memory",
-					       "compute", "exposed communication",
-					       "bubble",  "host",
+	static const char *const columns[] = { "stage",	   "memory",
+					       "compute",  "exposed communication",
+					       "bubble",   "host",
 					       "optimizer" };
 	const struct ft_scenario *s = p->a->scenario[scenario];
 	const struct ft_run *run = p->a->outcome[scenario].run;

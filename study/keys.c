@@ -47,6 +47,7 @@ NUMBER(ufm_ports, s->cluster->ufm_ports)
 VALUE(lora_rank, s->plan->lora.rank ? whole(mem, s->plan->lora.rank) : NULL)
 VALUE(lora_frozen, s->plan->lora.rank ? ft_dtype_name(s->plan->lora.frozen) : NULL)
 NUMBER(sequence, s->plan->sequence)
+VALUE(document, s->plan->document ? whole(mem, s->plan->document) : NULL)
 NUMBER(global_batch, s->plan->global_batch)
 NUMBER(micro_batch, s->plan->micro_batch)
 VALUE(precision, ft_dtype_name(s->plan->precision))
@@ -177,6 +178,8 @@ static const struct scenario_key keys[] = {
 	{ "ccl", BOTH | KEY_FILE, ccl,
 	  "the communication library; default: the one the stack names" },
 	{ "training.sequence_length", KEY_COLUMN, sequence, "tokens per sequence" },
+	{ "training.document_length", KEY_COLUMN, document,
+	  "tokens of each document packed into a sequence; default: all of it" },
 	{ "training.global_batch_size", KEY_COLUMN, global_batch,
 	  "sequences per step, over all replicas" },
 	{ "training.micro_batch_size", BOTH, micro_batch,

@@ -96,7 +96,7 @@ static bool load_plan(struct whole *w, const struct node *training,
 	w->plan = ft_plan_load(laid, s->model, &context, err);
 	s->plan = w->plan;
 	if (w->plan)
-		ft_model_stretch(w->model, w->plan->sequence);
+		ft_model_fit(w->model, w->plan);
 	return w->plan && scenario_multiplies(s, training, err) &&
 	       (depth == SCENARIO_LENIENT || scenario_no_idle_key(s, training, err));
 }
@@ -334,7 +334,7 @@ static bool load_open_plan(struct whole *w, const struct node *training,
 	w->plan = ft_plan_load(without_sizes(&w->mem, laid), s->model, &context, err);
 	s->plan = w->plan;
 	if (w->plan)
-		ft_model_stretch(w->model, w->plan->sequence);
+		ft_model_fit(w->model, w->plan);
 	return w->plan && scenario_multiplies(s, training, err);
 }
 

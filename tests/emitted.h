@@ -243,6 +243,7 @@ static void megatron_rest(struct lines *l)
 	       p->offload_layers);
 	is(l, waits && nemo && p->pp == 1, "cpu_offloading_activations", "true");
 	is(l, waits && nemo && p->pp == 1, "cpu_offloading_weights", "false");
+	no_name_of(l, p->document > 0, "document_length: ", p->document);
 	no_name_of(l, waits && !(nemo && p->pp == 1),
 		   "offload_layers: ", p->offload_layers);
 	no_name(l, p->graphs != FT_GRAPHS_NONE,
@@ -383,6 +384,7 @@ static void titan(struct lines *l)
 	no_name(l, p->expert_precision != p->precision, "expert_precision: bf16");
 	no_name(l, p->gradient_dtype == FT_BF16, "gradient_dtype: bf16");
 	no_name(l, p->gradient_dtype == FT_FP16, "gradient_dtype: fp16");
+	no_name_of(l, p->document > 0, "document_length: ", p->document);
 	no_name_of(l, p->offload_layers > 0, "offload_layers: ", p->offload_layers);
 	no_name(l, p->graphs != FT_GRAPHS_NONE,
 		arena_printf(l->mem, "cuda_graphs: %s", ft_graphs_name(p->graphs)));

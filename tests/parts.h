@@ -38,7 +38,7 @@ static inline void build(struct parts *p, const char *model, const char *trainin
 	p->plan = ft_plan_load(node_overlay(&p->mem, p->stack->defaults, t), p->model,
 			       &context, &err);
 	ok_or_say(p->plan, err);
-	ft_model_stretch(p->model, p->plan->sequence);
+	ft_model_fit(p->model, p->plan);
 	p->graph = ft_graph_build(p->model, p->plan, p->stack, &err);
 	ok_or_say(p->graph, err);
 }

@@ -148,7 +148,7 @@ static void mpt_counts_its_positions_once_the_sequence_is_known(void **state)
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
 		struct ft_model *m = load(known[i].name);
 
-		ft_model_stretch(m, known[i].sequence);
+		ft_model_fit(m, &(struct ft_plan){ .sequence = known[i].sequence });
 		assert_near(ft_model_parameters(m), known[i].parameters, 1e-12,
 			    known[i].name);
 		ft_model_free(m);

@@ -361,9 +361,9 @@ static void positions_that_are_added_are_told(void **state)
 
 	(void)state;
 	assert_non_null(m);
-	ft_model_stretch(m, 1024);
+	ft_model_fit(m, &(struct ft_plan){ .sequence = 1024 });
 	assert_int_equal(m->stretched_from, 0);
-	ft_model_stretch(m, 4096);
+	ft_model_fit(m, &(struct ft_plan){ .sequence = 4096 });
 	assert_int_equal(m->stretched_from, 1024);
 	assert_int_equal(m->max_positions, 4096);
 	ft_model_free(m);

@@ -84,8 +84,8 @@ static void peaks_are_those_of_the_allocator(void **state)
 		is = a.outcome.run->rank_class[measured[i].stage].peak_total_bytes;
 		if (fabs(is / was - 1) > 0.012)
 			fail_msg("%s, %s, stage %d: %.2f GB, measured %.2f",
-				 measured[i].model, measured[i].plan,
-				 measured[i].stage, is * 1e-9, was * 1e-9);
+				 measured[i].model, measured[i].plan, measured[i].stage,
+				 is * 1e-9, was * 1e-9);
 		done(&a);
 	}
 }
@@ -111,8 +111,8 @@ static void stages_add_up_to_the_answer(void **state)
 		"training: {sequence_length: 2048, global_batch_size: 32, "
 		"micro_batch_size: 1, parallel: {pp: 8}}}",
 	};
-	static const char *const parts[] = { "compute", "exposed_communication", "bubble",
-					     "host", "optimizer" };
+	static const char *const parts[] = { "compute", "exposed_communication",
+					     "bubble", "host", "optimizer" };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
@@ -139,9 +139,8 @@ static void stages_add_up_to_the_answer(void **state)
 			near_frac(total, number(stage, "memory_bytes_per_gpu", "total"),
 				  1e-12);
 			most = fmax(most, total);
-			assert_int_equal(json_integer_value(
-						 json_object_get(stage, "stage")),
-					 k);
+			assert_int_equal(
+				json_integer_value(json_object_get(stage, "stage")), k);
 		}
 		near_frac(most, a.outcome.memory_total_bytes, 1e-12);
 		if (!a.scenario->cluster->imperfections.n_slow_gpus)

@@ -10,7 +10,8 @@ static double hops_us(struct dtensor_mesh mesh, double bytes, double hops)
 	double rate = near_gib_per_s * (mesh.beyond ? far_frac : 1);
 	double part_gib = bytes / (double)mesh.ranks / (1 << 30);
 
-	return base_us + hops * ((mesh.beyond ? far_us : near_us) + part_gib / rate * 1e6);
+	return base_us +
+	       hops * ((mesh.beyond ? far_us : near_us) + part_gib / rate * 1e6);
 }
 
 double dtensor_gather_us(struct dtensor_mesh mesh, double bytes)

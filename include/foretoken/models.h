@@ -74,8 +74,8 @@ struct ft_model {
 	int64_t vocab_size;	/* as given, before padding */
 	int64_t vocab_multiple; /* padded up to a multiple of this * tp; 0: not */
 	int64_t max_positions;	/* rows of a learned position table; 0 until
-	                              * ft_model_stretch: as the sequence */
-	int64_t stretched_from; /* rows before ft_model_stretch; 0: none were added */
+	                              * ft_model_fit: as the sequence */
+	int64_t stretched_from; /* rows before ft_model_fit; 0: none were added */
 	enum ft_norm norm;
 	enum ft_positions positions;
 	enum ft_activation activation;
@@ -120,9 +120,10 @@ void ft_model_free(struct ft_model *model);
 /* The i-th key that a model's map may have, by its common name; NULL behind the last. */
 const char *ft_model_key(size_t i);
 
-/* A learned position table has at least one row for each token of a sequence:
- * let it grow to that. No change for other positions. */
-void ft_model_stretch(struct ft_model *model, int64_t sequence);
+/* What a plan's sequences make of a model: a learned position table grows to a row for each of
+ * their tokens, and attention stays within each of the documents that they consist of. */
+struct ft_plan;
+void ft_model_fit(struct ft_model *model, const struct ft_plan *plan);
 
 /* Rows of embedding and head once padded for this tensor split. */
 int64_t ft_model_vocab(const struct ft_model *model, int64_t tp);
@@ -287,6 +288,7 @@ struct ft_plan {
 	enum ft_step_start step_start;
 	unsigned recompute_modules; /* of enum ft_module; 0: as the stack has it */
 	int64_t recompute_layers; /* of the model, under full recomputation: ft_plan_deal */
+	int64_t document; /* tokens of each that a sequence consists of; 0: it is one */
 	int64_t offload_layers; /* whose saved activations wait in host memory */
 	int64_t zero_group; /* ranks that share zero1's or zero2's state; else dp x cp */
 	enum ft_graphs graphs;
