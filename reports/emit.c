@@ -320,6 +320,13 @@ static void megatron_precision(struct sheet *t)
 		emit(t, "accumulate_allreduce_grads_in_fp32", "%s", "");
 }
 
+/* A data set's packing, not an argument's. */
+static void megatron_documents(struct sheet *t)
+{
+	if (t->p->document)
+		emit_unknown(t, "document_length: %" PRId64, t->p->document);
+}
+
 /* Megatron Core's model configuration has names for it, of one stage. */
 static void megatron_offload(struct sheet *t)
 {
@@ -366,8 +373,6 @@ static void megatron_rest(struct sheet *t)
 	const struct ft_plan *p = t->p;
 	bool fp8 = ft_dtype_bytes(p->attention_precision) < 2;
 
-	if (p->document)
-		emit_unknown(t, "document_length: %" PRId64, p->document);
 	if (fp8 && t->of == FT_NEMO)
 		emit(t, "fp8_dot_product_attention", "true");
 	else if (fp8)
@@ -410,6 +415,7 @@ static void megatron(struct sheet *t)
 		megatron_sharding(t);
 	megatron_overlaps(t);
 	megatron_recompute(t);
+	megatron_documents(t);
 	megatron_offload(t);
 	megatron_experts(t);
 	megatron_rest(t);
