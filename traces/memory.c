@@ -256,7 +256,7 @@ static double head_weights(const struct builder *b)
 
 /* Where autograd adds up the gradients of micro-batches, a new one stands beside the sum. Of embedding and head
  * it counts. Source: the peak of two layers and the head of a 70B in a pipeline of two H100, and that of the
- * first of sixteen stages (measurements/steps/h100-one-of-many.csv). */
+ * first of sixteen stages (tests/test_stages.c). */
 static bool adds_up(const struct builder *b)
 {
 	const struct ft_plan *p = b->plan;

@@ -26,7 +26,7 @@
  * None of these overlaps the products. Elsewhere ranks among which the optimizer is divided are
  * taken to be dealt whole matrices, and to send nothing but new weights.
  * Source: kernels of recorded updates, one H100 and two (measurements/probes/h100-2026-11-27-muon-unseen.jsonl.gz),
- * and what one rank of 2, 8, 64 and 256 calls (measurements/probes/h100-2026-11-27-one-of-many.jsonl.gz).
+ * and what one rank of 2, 8, 64 and 256 calls (measurements/probes/h100-2026-11-27-one-of-many-unseen.jsonl.gz).
  * Limit: a tensor rank's part is made orthogonal by itself.
  */
 #include "traces/muon.h"
